@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+#   make              programs, below $(O)
+#   make demo         install what is missing, build, sample for ten seconds
+#   make check        install what is missing, build, run all tests this machine can run
+#   make vmtest       the kernel's own IBS driver on emulated hardware, against the hardware's log
+#   make bench        what a sample costs
+#   make lint         compilers and analysers at their strictest
+#   make install      DESTDIR= prefix=
+#
+# V=1 shows commands, O=dir builds elsewhere, SAN=address,undefined instruments user space.
+
+O	?= build$(if $(SAN),-san)
+prefix	?= /usr/local
+CC	?= cc
+CLANG	?= clang
+BPFTOOL	?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
+VERSION	:= 0.1.0
+
+Q	:= $(if $(V),,@)
+say	= $(if $(V),@:,@printf '  %-5s %s\n' $(1) $(2))
+S	:= $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+
+triple	:= $(shell $(CC) -print-multiarch)
+WARN	:= -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wno-missing-field-initializers
+override CPPFLAGS := -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -Iinclude -iquote src -iquote $(O) $(CPPFLAGS)
+override CFLAGS := -std=gnu11 -O2 -g $(WARN) $(S) $(CFLAGS)
+override LDFLAGS := $(S) $(LDFLAGS)
+LDLIBS	:= -lbpf -ljansson -lm
+# v3: the newest instruction set that 5.10 runs
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Wall -Wextra \
+	-Iinclude -Ivmlinux $(if $(triple),-isystem /usr/include/$(triple))
+
+lib	:= $(O)/libibscope.a
+objs	:= $(patsubst %.c,$(O)/%.o,$(wildcard src/*.c))
+cmds	:= $(patsubst %.c,$(O)/%.o,$(wildcard tools/ibscope/*.c))
+units	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/unit/test_*.c tests/bpf/test_*.c))
+helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/test_*.c),$(wildcard tests/unit/*.c)))
+skels	:= $(patsubst bpf/%.bpf.c,$(O)/%.skel.h,$(wildcard bpf/*.bpf.c))
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: all tests deps demo check vmtest bench lint install clean
+
+all: $(O)/ibscope
+
+$(O)/ibscope: $(cmds) $(lib)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(lib): $(objs)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(O)/%.o: %.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+# `gen object` keeps BTF and drops DWARF.
+$(O)/%.bpf.o: bpf/%.bpf.c
+	$(call say,BPF,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $@.d -MT $@ -c $< -o $@.tmp
+	$(Q)$(BPFTOOL) gen object $@ $@.tmp && rm $@.tmp
+
+$(O)/%.skel.h: $(O)/%.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+# A skeleton is a prerequisite of its one user.
+$(O)/src/sampler.o: $(O)/ibs_op.skel.h
+
+tests: $(units) $(helpers)
+
+$(O)/tests/%: $(O)/tests/%.o $(lib)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+
+clean:
+	rm -rf $(O)
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What an ibs_op sample means: the questions that the BPF program asks in the NMI. Pure functions
+ * of register values; every caller, in kernel or user space, runs these lines. The full list of
+ * fields, for people who want to see them all, is op_fields.h.
+ */
+#ifndef IBSCOPE_OP_H
+#define IBSCOPE_OP_H
+
+#include <ibscope/caps.h>
+
+/* Order in the raw record (Linux ibs.c, perf_ibs_handle_irq), after a u32 of caps. */
+enum ibs_op_reg {
+	IBS_OP_CTL,
+	IBS_OP_RIP,
+	IBS_OP_DATA,
+	IBS_OP_DATA2,
+	IBS_OP_DATA3,
+	IBS_DC_LINADDR,
+	IBS_DC_PHYSADDR,
+	IBS_OP_REG_FIXED,		  /* registers that every record has */
+	IBS_BRTARGET = IBS_OP_REG_FIXED, /* with IBS_CAPS_BRNTRGT */
+	IBS_OP_DATA4,			  /* with IBS_CAPS_OPDATA4; one earlier without BRTARGET */
+	IBS_OP_REG_N,
+};
+
+/* Bytes of the smallest raw record: caps and the registers that are always there. */
+#define IBS_OP_RAW_MIN (4 + 8 * IBS_OP_REG_FIXED)
+
+/* A raw record's size is sane: nothing missing, and whole registers behind the caps. */
+static __always_inline bool ibs_op_raw_size_ok(__u32 bytes)
+{
+	return bytes >= IBS_OP_RAW_MIN && (bytes & 7) == 4;
+}
+
+#define IBS_OP_DATA_BRN_RET	 IBS_BIT(37)
+#define IBS_OP_DATA_RIP_INVALID	 IBS_BIT(38)
+#define IBS_OP_DATA2_RMT_NODE	 IBS_BIT(4)
+#define IBS_OP_DATA3_LD_OP	 IBS_BIT(0)
+#define IBS_OP_DATA3_ST_OP	 IBS_BIT(1)
+#define IBS_OP_DATA3_L1TLB_MISS	 IBS_BIT(2)
+#define IBS_OP_DATA3_L2TLB_MISS	 IBS_BIT(3)
+#define IBS_OP_DATA3_DC_MISS	 IBS_BIT(7)
+#define IBS_OP_DATA3_UC_MEM_ACC	 IBS_BIT(14)
+#define IBS_OP_DATA3_LOCKED_OP	 IBS_BIT(15)
+#define IBS_OP_DATA3_NO_MAB	 IBS_BIT(16)
+#define IBS_OP_DATA3_LIN_VALID	 IBS_BIT(17)
+#define IBS_OP_DATA3_PHY_VALID	 IBS_BIT(18)
+#define IBS_OP_DATA3_L2_MISS	 IBS_BIT(20)
+#define IBS_OP_DATA3_SW_PF	 IBS_BIT(21)
+#define IBS_OP_DATA3_MEM	 (IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_ST_OP)
+
+/*
+ * Kinds of op: every sample has exactly one. X(NAME, "name", "meaning"). A read-modify-write is a
+ * load, as the kernel has it, unless it is locked.
+ */
+#define IBS_OP_KIND_TABLE(X)                                           \
+	X(LOAD, "load", "reads memory (also read-modify-write)")       \
+	X(STORE, "store", "writes memory only")                        \
+	X(LOCKED, "locked", "locked access")                           \
+	X(PREFETCH, "prefetch", "software prefetch")                   \
+	X(BRANCH, "branch", "retired branch without memory access")    \
+	X(OTHER, "other", "neither memory access nor branch")
+
+enum ibs_op_kind {
+#define IBS_OP_KIND_ENUM(name, ...) IBS_OP_KIND_##name,
+	IBS_OP_KIND_TABLE(IBS_OP_KIND_ENUM)
+#undef IBS_OP_KIND_ENUM
+	IBS_OP_KIND_N
+};
+
+static __always_inline enum ibs_op_kind ibs_op_kind(__u64 data, __u64 data3)
+{
+	if (!(data3 & IBS_OP_DATA3_MEM))
+		return data & IBS_OP_DATA_BRN_RET ? IBS_OP_KIND_BRANCH : IBS_OP_KIND_OTHER;
+	if ((data3 & IBS_OP_DATA3_SW_PF) && (data3 & IBS_OP_DATA3_LD_OP))
+		return IBS_OP_KIND_PREFETCH;
+	if (data3 & IBS_OP_DATA3_LOCKED_OP)
+		return IBS_OP_KIND_LOCKED;
+	return data3 & IBS_OP_DATA3_LD_OP ? IBS_OP_KIND_LOAD : IBS_OP_KIND_STORE;
+}
+
+/*
+ * Where the data came from: every sample has exactly one. X(NAME, "name", "meaning").
+ * "none" is an op without memory access; "unknown" a memory access whose source the hardware does
+ * not tell, or tells in a field that is not valid.
+ */
+#define IBS_SRC_TABLE(X)                                                             \
+	X(UNKNOWN, "unknown", "not reported, reserved or not valid")                 \
+	X(NONE, "none", "no memory access")                                          \
+	X(L1, "l1", "L1 data cache")                                                 \
+	X(L2, "l2", "L2 cache")                                                      \
+	X(L3, "l3", "L3, or an L1/L2 of the same core complex")                      \
+	X(LOCAL_CACHE, "local-cache", "L3 or other cache of the node (before Zen 4)") \
+	X(NEAR_CACHE, "near-cache", "another core complex of the node")              \
+	X(REMOTE_CACHE, "remote-cache", "a cache of another node")                   \
+	X(DRAM, "dram", "DRAM of the node")                                          \
+	X(REMOTE_DRAM, "remote-dram", "DRAM of another node")                        \
+	X(PMEM, "pmem", "long-latency DIMM of the node")                             \
+	X(REMOTE_PMEM, "remote-pmem", "long-latency DIMM of another node")           \
+	X(CXL, "cxl", "extension memory of the node")                                \
+	X(REMOTE_CXL, "remote-cxl", "extension memory of another node")              \
+	X(IO, "io", "MMIO, config space, PCI, APIC")                                 \
+	X(PEER, "peer", "coherent memory of another processor type")                 \
+	X(UNCACHED, "uncached", "uncached access")                                   \
+	X(MAB, "mab", "joined an outstanding miss (miss address buffer)")
+
+enum ibs_src {
+#define IBS_SRC_ENUM(name, ...) IBS_SRC_##name,
+	IBS_SRC_TABLE(IBS_SRC_ENUM)
+#undef IBS_SRC_ENUM
+	IBS_SRC_N
+};
+
+/* The 5-bit DataSrc of IBS_OP_DATA2; the upper two bits exist with IBS_CAPS_ZEN4. */
+static __always_inline __u32 ibs_op_data_src(__u32 caps, __u64 data2)
+{
+	__u32 src = data2 & 7;
+
+	if (caps & IBS_CAPS_ZEN4)
+		src |= (data2 >> 6 & 3) << 3;
+	return src;
+}
+
+/*
+ * DataSrc to source, a nibble a code: no memory is read for it in the NMI. Codes not named are
+ * reserved and so unknown (0).
+ */
+#define IBS_NIBBLE(code, src) ((__u64)IBS_SRC_##src << 4 * (code))
+#define IBS_DATA_SRC_ZEN4                                                                   \
+	(IBS_NIBBLE(1, L3) | IBS_NIBBLE(2, NEAR_CACHE) | IBS_NIBBLE(3, DRAM) |              \
+	 IBS_NIBBLE(5, REMOTE_CACHE) | IBS_NIBBLE(6, PMEM) | IBS_NIBBLE(7, IO) |            \
+	 IBS_NIBBLE(8, CXL) | IBS_NIBBLE(12, PEER))
+#define IBS_DATA_SRC_COARSE                                                                 \
+	(IBS_NIBBLE(2, LOCAL_CACHE) | IBS_NIBBLE(3, DRAM) | IBS_NIBBLE(4, REMOTE_CACHE) |   \
+	 IBS_NIBBLE(7, IO))
+_Static_assert(IBS_SRC_PEER < 16 && IBS_SRC_UNKNOWN == 0, "sources of DataSrc must fit a nibble");
+_Static_assert(IBS_SRC_REMOTE_DRAM == IBS_SRC_DRAM + 1 && IBS_SRC_PMEM == IBS_SRC_DRAM + 2 &&
+	       IBS_SRC_REMOTE_PMEM == IBS_SRC_DRAM + 3 && IBS_SRC_CXL == IBS_SRC_DRAM + 4 &&
+	       IBS_SRC_REMOTE_CXL == IBS_SRC_DRAM + 5, "memory and its remote twin must alternate");
+
+/* DataSrc code of MMIO, config space, PCI and APIC in both encodings. */
+#define IBS_DATA_SRC_IO 7
+
+/* IBS_OP_DATA2, L2Miss and OpDcMissOpenMemReqs of this sample are spoilt by erratum 1293. */
+static __always_inline bool ibs_op_erratum_1293(__u32 quirks, __u64 data3)
+{
+	return (quirks & IBS_QUIRK_OP_1293) && (data3 & (IBS_OP_DATA3_SW_PF | IBS_OP_DATA3_NO_MAB));
+}
+
+/*
+ * The source of a load that missed L2, by IBS_OP_DATA2. RmtNode qualifies memory only: for caches
+ * near or far is in the code itself.
+ */
+static __always_inline __u32 ibs_op_data2_src(__u32 caps, __u64 data2)
+{
+	__u32 code = ibs_op_data_src(caps, data2), src;
+
+	if (code > 15)
+		return IBS_SRC_UNKNOWN;
+	src = (caps & IBS_CAPS_ZEN4 ? IBS_DATA_SRC_ZEN4 : IBS_DATA_SRC_COARSE) >> code * 4 & 15;
+	if (src >= IBS_SRC_DRAM && src <= IBS_SRC_CXL && (data2 & IBS_OP_DATA2_RMT_NODE))
+		src++;
+	return src;
+}
+
+/**
+ * ibs_op_src() - the source of a sample's data
+ * @regs: of the sample; IBS_OP_DATA2 is read only where it is valid
+ *
+ * The order of the tests is the kernel's (ibs.c, perf_ibs_get_mem_lvl), with three differences:
+ * DataSrc is never consulted for pure stores, for which DATA2 is not valid; an uncached load from
+ * IO is IO without a look at DcMiss, which is not valid then; and memory of another node is told
+ * from local memory.
+ */
+static __always_inline __u32 ibs_op_src(struct ibs_cpu cpu, const __u64 *regs)
+{
+	__u64 data3 = regs[IBS_OP_DATA3];
+	__u32 src = IBS_SRC_UNKNOWN;
+
+	if (!(data3 & IBS_OP_DATA3_MEM))
+		return IBS_SRC_NONE;
+	if (data3 & IBS_OP_DATA3_UC_MEM_ACC) {
+		if ((data3 & IBS_OP_DATA3_LD_OP) && !ibs_op_erratum_1293(cpu.quirks, data3) &&
+		    ibs_op_data_src(cpu.caps, regs[IBS_OP_DATA2]) == IBS_DATA_SRC_IO)
+			return IBS_SRC_IO;
+		return IBS_SRC_UNCACHED;
+	}
+	if (!(data3 & IBS_OP_DATA3_DC_MISS))
+		return IBS_SRC_L1;
+	if (!ibs_op_erratum_1293(cpu.quirks, data3)) {
+		if (!(data3 & IBS_OP_DATA3_L2_MISS))
+			return IBS_SRC_L2;
+		if (data3 & IBS_OP_DATA3_LD_OP)
+			src = ibs_op_data2_src(cpu.caps, regs[IBS_OP_DATA2]);
+	}
+	if (src == IBS_SRC_UNKNOWN && (data3 & IBS_OP_DATA3_NO_MAB))
+		return IBS_SRC_MAB;
+	return src;
+}
+
+/*
+ * Latencies one can histogram. X(NAME, "name", register, low bit, "meaning"); all are 16 bits of
+ * core cycles.
+ */
+#define IBS_METRIC_TABLE(X)                                                                \
+	X(DC_MISS_LAT, "dc_miss_lat", IBS_OP_DATA3, 32, "L1 miss to data, loads")          \
+	X(TLB_REFILL_LAT, "tlb_refill_lat", IBS_OP_DATA3, 48, "L1 dTLB miss to refill")    \
+	X(TAG_TO_RET, "tag_to_ret", IBS_OP_DATA, 16, "tag to retirement, all ops")         \
+	X(COMP_TO_RET, "comp_to_ret", IBS_OP_DATA, 0, "completion to retirement, all ops")
+
+enum ibs_metric {
+#define IBS_METRIC_ENUM(name, ...) IBS_METRIC_##name,
+	IBS_METRIC_TABLE(IBS_METRIC_ENUM)
+#undef IBS_METRIC_ENUM
+	IBS_METRIC_N
+};
+
+/* DcMissLat: loads that missed; not for prefetches and uncached accesses (AMD PPR, IbsDcMissLat). */
+static __always_inline bool ibs_op_dc_miss_lat_valid(__u64 data3)
+{
+	return (data3 & (IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_UC_MEM_ACC |
+			 IBS_OP_DATA3_SW_PF)) == (IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_DC_MISS);
+}
+
+/* TLB miss bits: the linear address must be valid, with the page size encoding the physical too. */
+static __always_inline bool ibs_op_tlb_valid(__u32 caps, __u64 data3)
+{
+	__u64 need = IBS_OP_DATA3_LIN_VALID;
+
+	if (caps & IBS_CAPS_OPDTLBPGSIZE)
+		need |= IBS_OP_DATA3_PHY_VALID;
+	return (data3 & IBS_OP_DATA3_MEM) && (data3 & need) == need;
+}
+
+/* TlbRefillLat: there was a refill; from Zen 4 on it must have led to a physical address. */
+static __always_inline bool ibs_op_tlb_refill_lat_valid(__u32 caps, __u64 data3)
+{
+	return ibs_op_tlb_valid(caps, data3) && (data3 & IBS_OP_DATA3_L1TLB_MISS) &&
+	       (!(caps & IBS_CAPS_ZEN4) || (data3 & IBS_OP_DATA3_PHY_VALID));
+}
+
+static __always_inline bool ibs_op_metric_valid(enum ibs_metric m, __u32 caps, __u64 data3)
+{
+	switch (m) {
+	case IBS_METRIC_DC_MISS_LAT:
+		return ibs_op_dc_miss_lat_valid(data3);
+	case IBS_METRIC_TLB_REFILL_LAT:
+		return ibs_op_tlb_refill_lat_valid(caps, data3);
+	default:
+		return true;
+	}
+}
+
+/* Cycles of a metric, meaningful only if ibs_op_metric_valid(); @data3 is regs[IBS_OP_DATA3]. */
+static __always_inline __u32 ibs_op_metric(enum ibs_metric m, const __u64 *regs, __u64 data3)
+{
+	switch (m) {
+	case IBS_METRIC_DC_MISS_LAT:
+		return data3 >> 32 & 0xffff;
+	case IBS_METRIC_TLB_REFILL_LAT:
+		return data3 >> 48;
+	case IBS_METRIC_TAG_TO_RET:
+		return regs[IBS_OP_DATA] >> 16 & 0xffff;
+	default:
+		return regs[IBS_OP_DATA] & 0xffff;
+	}
+}
+
+#endif

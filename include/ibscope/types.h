@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Fixed-width types and the two macros that code shared by kernel and user space needs. */
+#ifndef IBSCOPE_TYPES_H
+#define IBSCOPE_TYPES_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
+#define IBS_BIT(n) (1ULL << (n))
+
+/* Bits @lo .. @lo + @width - 1 of @v, right-aligned; @width < 64. */
+static __always_inline __u64 ibs_bits(__u64 v, unsigned int lo, unsigned int width)
+{
+	return (v >> lo) & (IBS_BIT(width) - 1);
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* An error that explains itself: what was asked, what is wrong with it, what to do. */
+#ifndef IBSCOPE_ERR_H
+#define IBSCOPE_ERR_H
+
+struct err {
+	char text[768]; /* one line, no newline; empty when there is no error */
+};
+
+/**
+ * err_set() - describe a failure
+ * @e:    may be NULL
+ * @code: negative errno
+ *
+ * Return: @code, so that a function can end with `return err_set(...)`.
+ */
+int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Put "WHERE: " in front of the text, when a caller knows which CPU or file it was about. */
+void err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Messages for people, on stderr with the program's name; never on stdout. */
+void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Shown only after log_set_verbose(true). */
+void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_set_verbose(_Bool on);
+_Bool log_is_verbose(void);
+
+#endif

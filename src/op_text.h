@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* IBS samples as `perf report -D` prints them. */
+#ifndef IBSCOPE_OP_TEXT_H
+#define IBSCOPE_OP_TEXT_H
+
+#include <stdio.h>
+
+#include <ibscope/fetch_fields.h>
+#include <ibscope/op_fields.h>
+
+/* A perf release, to print as it does. The text changed in 6.12 or before, 6.16 and 7.1. */
+#define IBS_PERF(major, minor) ((major) << 8 | (minor))
+#define IBS_PERF_NEWEST	       0
+
+/**
+ * ibs_op_print() - print an ibs_op sample's registers
+ * @f:	  where to
+ * @s:	  parsed sample
+ * @perf: IBS_PERF() of the release to imitate, or IBS_PERF_NEWEST
+ *
+ * perf shows most bits whether they mean something or not: what does, ibs_op_field() tells. Like
+ * perf, prints nothing unless the control register's En and Val are set. Unlike perf, it never
+ * shows a register that the record lacks.
+ */
+void ibs_op_print(FILE *f, const struct ibs_op_sample *s, unsigned int perf);
+
+/**
+ * ibs_fetch_print() - print an ibs_fetch sample's registers
+ *
+ * As ibs_op_print().
+ */
+void ibs_fetch_print(FILE *f, const struct ibs_fetch_sample *s, unsigned int perf);
+
+#endif
