@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which group a sample belongs to, and whether its process and cgroup are selected. */
+#ifndef IBSCOPE_GROUP_BPF_H
+#define IBSCOPE_GROUP_BPF_H
+
+#include "compat.bpf.h"
+#include "maps.bpf.h"
+
+#define E2BIG 7
+
+const volatile __u32 cfg_by = IBS_BY_CGROUP; /* enum ibs_by bits */
+const volatile __u32 cfg_max_slots = 1;	     /* per shard */
+const volatile __u32 cfg_tgid = 0;	     /* 0: any */
+const volatile bool cfg_cgroup_select = false;
+
+#define CGROUP_MAX_DEPTH 32
+
+static __noinline __u32 slot_alloc(void)
+{
+	__u32 slot = control.next_slot;
+	__u8 used = 1;
+	int i;
+
+	for (i = 0; i < 16 && slot < cfg_max_slots; i++, slot++) {
+		if (!bpf_map_update_elem(&slots, &slot, &used, BPF_NOEXIST)) {
+			control.next_slot = slot + 1;
+			return slot;
+		}
+	}
+	return IBS_SLOT_OTHER;
+}
+
+static __always_inline void slot_free(__u32 slot)
+{
+	if (slot != IBS_SLOT_OTHER)
+		bpf_map_delete_elem(&slots, &slot);
+}
+
+static __always_inline void slot_own(__u32 slot, const struct ibs_group_key *key)
+{
+	struct ibs_slot_owner *owner = bpf_map_lookup_elem(&slot_owners, &slot);
+
+	if (!owner)
+		return;
+	owner->key = *key;
+	barrier();
+	owner->used = 1;
+}
+
+/* The deepest selected ancestor rules. */
+static __always_inline void cgroup_select(struct ibs_cgroup *cg)
+{
+	int level;
+
+	cg->selected = 0;
+	cg->min_lat = 0;
+	for (level = 0; level < CGROUP_MAX_DEPTH; level++) {
+		__u64 id = current_ancestor_cgroup_id(level);
+		struct ibs_selected_cgroup *sel;
+
+		if (!id)
+			break;
+		sel = bpf_map_lookup_elem(&selected_cgroups, &id);
+		if (sel) {
+			cg->selected = 1;
+			cg->min_lat = sel->min_lat;
+		}
+	}
+}
+
+/*
+ * First sample of a cgroup on this CPU, or first after a change of selection. A cgroup that finds no
+ * slot is remembered as one of IBS_SLOT_OTHER until user space bumps control.gen; a map that only
+ * refuses for now (its lock is held by another CPU) is asked again at the next sample.
+ */
+static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_cached *c, __u64 id,
+				    __u32 gen)
+{
+	struct ibs_cgroup fresh = {}, *cg;
+	__u32 slot = IBS_SLOT_OTHER;
+	long err = 0;
+
+	cg = bpf_map_lookup_elem(&cgroups, &id);
+	if (!cg || cg->gen != gen) {
+		fresh.gen = gen;
+		fresh.selected = 1;
+		if (cfg_cgroup_select)
+			cgroup_select(&fresh);
+		fresh.slot = cg ? cg->slot : IBS_SLOT_OTHER;
+		if (cfg_by == IBS_BY_CGROUP && fresh.selected && fresh.slot == IBS_SLOT_OTHER)
+			fresh.slot = slot = slot_alloc();
+		err = bpf_map_update_elem(&cgroups, &id, &fresh, cg ? BPF_EXIST : BPF_NOEXIST);
+		if (err) {
+			slot_free(slot);
+			fresh.slot = IBS_SLOT_OTHER;
+			cg = bpf_map_lookup_elem(&cgroups, &id); /* another CPU was first */
+			if (cg)
+				fresh = *cg;
+		} else if (slot != IBS_SLOT_OTHER) {
+			struct ibs_group_key key = { .cgroup_id = id };
+
+			slot_own(slot, &key);
+		}
+	} else {
+		fresh = *cg;
+	}
+	c->cgroup_id = !err || err == -E2BIG ? id : 0;
+	c->gen = gen;
+	c->selected = fresh.selected;
+	c->min_lat = fresh.min_lat;
+	c->index = st->shard * cfg_max_slots + fresh.slot;
+	return 0;
+}
+
+/* The slot index of a group other than a plain cgroup. */
+static __noinline __u32 group_lookup(struct ibs_cpu_state *st)
+{
+	struct ibs_group_key key = {};
+	__u32 slot, *known;
+
+	if (cfg_by & IBS_BY_CGROUP)
+		key.cgroup_id = bpf_get_current_cgroup_id();
+	if (cfg_by & IBS_BY_PID)
+		key.tgid = bpf_get_current_pid_tgid() >> 32;
+	if (cfg_by & IBS_BY_CPU)
+		key.cpu = bpf_get_smp_processor_id();
+	if (cfg_by & IBS_BY_COMM)
+		bpf_get_current_comm(key.comm, sizeof(key.comm));
+	known = bpf_map_lookup_elem(&groups, &key);
+	if (known) {
+		slot = *known;
+	} else {
+		slot = slot_alloc();
+		if (slot != IBS_SLOT_OTHER &&
+		    bpf_map_update_elem(&groups, &key, &slot, BPF_NOEXIST)) {
+			slot_free(slot);
+			known = bpf_map_lookup_elem(&groups, &key);
+			slot = known ? *known : IBS_SLOT_OTHER;
+		} else if (slot != IBS_SLOT_OTHER) {
+			slot_own(slot, &key);
+		}
+	}
+	return st->shard * cfg_max_slots + slot;
+}
+
+#endif

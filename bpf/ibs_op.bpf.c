@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * From a sample to a counter. The entries get at the registers, each in its way; what happens then
+ * is op_sample(), the same lines for the kernel's samples, the simulated ones and the tests.
+ */
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <ibscope/sim.h>
+#include "group.bpf.h"
+
+const volatile __u32 cfg_caps = 0; /* of this machine's CPUs */
+const volatile __u32 cfg_quirks = 0;
+const volatile __u32 cfg_metric = IBS_METRIC_DC_MISS_LAT;
+const volatile __u32 cfg_slot_words = 1;
+const volatile __u16 cfg_layout[IBS_LAYOUT_ENTRIES];
+const volatile __u32 cfg_min_lat = 0;
+const volatile __u32 cfg_max_lat = IBS_LAT_MAX;
+const volatile bool cfg_lat_select = false;
+const volatile __u64 cfg_sim_seed = 1;
+
+static __always_inline struct ibs_cpu_state *cpu_state(void)
+{
+	struct ibs_cpu_state *st = &cpu_states[bpf_get_smp_processor_id() & (IBS_MAX_CPUS - 1)];
+
+	barrier_var(st); /* else clang works it out anew at each use */
+	return st;
+}
+
+static __always_inline void count(struct ibs_cpu_state *st, __u32 outcome)
+{
+	if (outcome < IBS_OUTCOME_N)
+		st->outcome[outcome]++;
+}
+
+static __always_inline struct ibs_cgroup_cached *current_cgroup(struct ibs_cpu_state *st)
+{
+	__u64 id = bpf_get_current_cgroup_id();
+	struct ibs_cgroup_cached *c = &st->cache[id & (IBS_CGROUP_CACHE - 1)];
+	__u32 gen = control.gen;
+
+	barrier_var(c);
+	if (c->cgroup_id != id || c->gen != gen)
+		cgroup_lookup(st, c, id, gen);
+	return c;
+}
+
+/* What needs no registers, before any is read: IBS_OUTCOME_AGGREGATED if the sample may go on. */
+static __always_inline __u32 select_task(struct ibs_cpu_state *st, __u32 *min_lat)
+{
+	if (cfg_tgid && bpf_get_current_pid_tgid() >> 32 != cfg_tgid)
+		return IBS_OUTCOME_FILTERED_PID;
+	if (cfg_cgroup_select) {
+		struct ibs_cgroup_cached *c = current_cgroup(st);
+
+		if (!c->selected)
+			return IBS_OUTCOME_FILTERED_CGROUP;
+		if (c->min_lat)
+			*min_lat = c->min_lat;
+	}
+	return IBS_OUTCOME_AGGREGATED;
+}
+
+static __always_inline __u32 slot_index(struct ibs_cpu_state *st)
+{
+	if (cfg_by == IBS_BY_CGROUP)
+		return current_cgroup(st)->index;
+	if (cfg_by)
+		return group_lookup(st);
+	return st->shard * cfg_max_slots + 1;
+}
+
+/* Everything that needs registers. @regs has at least IBS_OP_REG_FIXED. */
+static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *regs, __u32 min_lat)
+{
+	/* each read of a cfg_ constant is an instruction or two, so read once */
+	const __u32 metric = cfg_metric;
+	const struct ibs_cpu cpu = { .caps = cfg_caps, .quirks = cfg_quirks };
+	__u32 pair, word, index, lat, hist, lat_bucket;
+	__u64 data3 = regs[IBS_OP_DATA3], *words;
+
+	if (cfg_lat_select) {
+		lat = ibs_op_metric(metric, regs, data3);
+		if (!ibs_op_metric_valid(metric, cpu.caps, data3) || lat < min_lat ||
+		    lat > cfg_max_lat)
+			return IBS_OUTCOME_FILTERED_LAT;
+	}
+	/* two calls, so that each is folded to the half that can apply */
+	if (data3 & IBS_OP_DATA3_MEM)
+		pair = IBS_LAYOUT_IDX(ibs_op_kind(0, data3), ibs_op_src(cpu, regs));
+	else
+		pair = IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3), IBS_SRC_NONE);
+	word = cfg_layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
+	if (word < IBS_LAYOUT_FIRST) {
+		if (word == IBS_LAYOUT_FILTERED_OP)
+			return IBS_OUTCOME_FILTERED_OP;
+		return word == IBS_LAYOUT_FILTERED_SRC ? IBS_OUTCOME_FILTERED_SRC :
+							 IBS_OUTCOME_LOST_INTERNAL;
+	}
+	hist = word & IBS_LAYOUT_HIST;
+	word &= IBS_LAYOUT_WORD;
+	index = slot_index(st);
+	words = bpf_map_lookup_elem(&series, &index);
+	if (!words || word > cfg_slot_words - IBS_HIST_REACH)
+		return IBS_OUTCOME_LOST_INTERNAL;
+	words += word;
+	if (hist && ibs_op_metric_valid(metric, cpu.caps, data3)) {
+		lat = ibs_op_metric(metric, regs, data3);
+		/* the mask is for the verifier, which cannot follow the bucket's arithmetic */
+		lat_bucket = ibs_lat_bucket(lat) & IBS_HIST_BUCKET_MASK;
+		__sync_fetch_and_add(&words[IBS_HIST_BUCKET + lat_bucket], 1);
+		__sync_fetch_and_add(&words[IBS_HIST_SUM], lat);
+	} else {
+		__sync_fetch_and_add(&words[0], 1); /* also IBS_HIST_NO_LAT */
+	}
+	return IBS_OUTCOME_AGGREGATED;
+}
+
+/* Path for v6.2 and later: registers read in place. */
+static __always_inline __u32 sample_direct(void *ctx, struct ibs_cpu_state *st, __u32 min_lat)
+{
+	struct bpf_perf_event_data_kern *kctx = bpf_cast_to_kern_ctx(ctx);
+	struct perf_raw_record *raw = kctx->data->raw;
+	struct perf_ibs_data *ibs;
+
+	/* a null pointer reads as zeros, and so as a record too short */
+	if (!ibs_op_raw_size_ok(raw->frag.size))
+		return raw ? IBS_OUTCOME_LOST_BAD_RAW : IBS_OUTCOME_LOST_NO_RAW;
+	ibs = bpf_rdonly_cast(raw->frag.data - bpf_core_field_offset(struct perf_ibs_data, caps),
+			      bpf_core_type_id_kernel(struct perf_ibs_data));
+	return op_sample(st, ibs->regs, min_lat);
+}
+
+/* The members of perf_raw_frag that matter; `size` follows `data` in every kernel. */
+struct frag {
+	__u64 data;
+	__u32 size;
+};
+#define FRAG_BYTES 12
+
+/* By the pointers: context, sample, raw record. What is found holds for later samples too. */
+static __noinline int find_raw(struct bpf_perf_event_data_kern *kctx, struct ibs_cpu_state *st,
+			       struct frag *frag)
+{
+	struct perf_raw_record *raw = BPF_CORE_READ(kctx, data, raw);
+	__u64 at = (__u64)raw + bpf_core_field_offset(raw->frag.data);
+
+	if (!raw)
+		return IBS_OUTCOME_LOST_NO_RAW;
+	if (bpf_probe_read_kernel(frag, FRAG_BYTES, (void *)at))
+		return IBS_OUTCOME_LOST_READ;
+	st->raw_delta = at - st->ctx;
+	st->data_delta = frag->data - st->ctx;
+	return IBS_OUTCOME_AGGREGATED;
+}
+
+/*
+ * Path for every kernel: registers copied by bpf_probe_read_kernel(), of which each call costs a
+ * hundred instructions. The context and the raw record are locals of functions that always call
+ * each other in the same way, so that their distance on the stack is that of the first sample, and
+ * two of four reads can be left out. The record's pointer to its bytes tells if it is not so.
+ */
+static __always_inline __u32 sample_probe(void *ctx, struct ibs_cpu_state *st, __u32 min_lat)
+{
+	__u64 regs[IBS_OP_REG_FIXED];
+	struct frag frag;
+	__u64 at;
+
+	st->ctx = (__u64)ctx;
+	barrier();
+	at = st->ctx; /* the same as a plain number, which the verifier lets us add to */
+	if (bpf_probe_read_kernel(&frag, FRAG_BYTES, (void *)(at + st->raw_delta)) ||
+	    frag.data != at + st->data_delta) {
+		__u32 out = find_raw(ctx, st, &frag);
+
+		if (out != IBS_OUTCOME_AGGREGATED)
+			return out;
+	}
+	if (!ibs_op_raw_size_ok(frag.size))
+		return IBS_OUTCOME_LOST_BAD_RAW;
+	/* only what op_sample() looks at: each word is instructions too */
+	if (bpf_probe_read_kernel(&regs[IBS_OP_DATA], 3 * sizeof(regs[0]),
+				  (void *)(frag.data + sizeof(__u32) +
+					   IBS_OP_DATA * sizeof(regs[0]))))
+		return IBS_OUTCOME_LOST_READ;
+	return op_sample(st, regs, min_lat);
+}
+
+SEC("perf_event")
+int ibs_op_nmi(void *ctx)
+{
+	struct ibs_cpu_state *st = cpu_state();
+	__u32 out, min_lat = cfg_min_lat;
+
+	st->seen++;
+	out = select_task(st, &min_lat);
+	if (out == IBS_OUTCOME_AGGREGATED)
+		out = cfg_direct_read ? sample_direct(ctx, st, min_lat) :
+					sample_probe(ctx, st, min_lat);
+	count(st, out);
+	return 0; /* perf writes nothing: the maps are the output */
+}
+
+/* What `--source sim` attaches to the software clock. */
+SEC("perf_event")
+int ibs_op_sim(void *ctx)
+{
+	struct ibs_cpu_state *st = cpu_state();
+	__u32 out, min_lat = cfg_min_lat;
+	__u64 regs[IBS_OP_REG_FIXED];
+
+	(void)ctx;
+	ibs_sim_op(cfg_sim_seed, bpf_get_smp_processor_id(), st->seen, cfg_caps, regs);
+	st->seen++;
+	out = select_task(st, &min_lat);
+	if (out == IBS_OUTCOME_AGGREGATED)
+		out = op_sample(st, regs, min_lat);
+	count(st, out);
+	return 0;
+}
+
+/* The floor against which costs are told. */
+SEC("perf_event")
+int ibs_op_empty(void *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

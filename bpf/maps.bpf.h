@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The maps. Sizes marked "loader" are set between open and load. All are preallocated: programs run
+ * in NMI context.
+ */
+#ifndef IBSCOPE_MAPS_BPF_H
+#define IBSCOPE_MAPS_BPF_H
+
+#include <ibscope/maps.h>
+#include <bpf/bpf_helpers.h>
+
+/* Index: shard * cfg_max_slots + slot. Value: the words of a slot. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* loader */
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u64)); /* loader */
+} series SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* loader */
+	__type(key, __u64);	/* cgroup id */
+	__type(value, struct ibs_cgroup);
+} cgroups SEC(".maps");
+
+/* Only with --by other than cgroup alone. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* loader */
+	__type(key, struct ibs_group_key);
+	__type(value, __u32); /* slot */
+} groups SEC(".maps");
+
+/* Slots in use. Inserting with BPF_NOEXIST is the claim: 5.10 has no atomic that returns. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* loader */
+	__type(key, __u32);
+	__type(value, __u8);
+} slots SEC(".maps");
+
+/* Whose a slot is, for readers: mapped, so that reading needs no bpf() and costs no samples. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* loader: cfg_max_slots */
+	__type(key, __u32);
+	__type(value, struct ibs_slot_owner);
+} slot_owners SEC(".maps");
+
+/* The cgroups that --cgroup selects, descendants included. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* loader */
+	__type(key, __u64);
+	__type(value, struct ibs_selected_cgroup);
+} selected_cgroups SEC(".maps");
+
+struct ibs_cpu_state cpu_states[IBS_MAX_CPUS];
+struct ibs_control control;
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the BPF program and user space share in memory: layouts of map keys and values. */
+#ifndef IBSCOPE_MAPS_H
+#define IBSCOPE_MAPS_H
+
+#include <ibscope/histogram.h>
+#include <ibscope/op.h>
+#include <ibscope/outcome.h>
+
+/*
+ * A series is one (group, kind of op, source). A group is what --by names besides op and source: a
+ * cgroup by default. Each group owns a slot: an array of 64-bit words in the mmap-able map
+ * `series`, once per shard, where every CPU adds to the words of its own shard with atomics.
+ * In a slot each pair (op, source) has either
+ *   one word:  samples
+ *   or IBS_HIST_WORDS: samples without a valid latency, sum of latencies, one word a bucket
+ * Which, and at which word, is told by the table cfg_layout, made by src/layout.c.
+ */
+#define IBS_HIST_NO_LAT 0
+#define IBS_HIST_SUM	1
+#define IBS_HIST_BUCKET 2
+#define IBS_HIST_WORDS	(IBS_HIST_BUCKET + IBS_LAT_BUCKETS)
+/* What the verifier believes a histogram to reach: every slot has room for that behind each pair. */
+#define IBS_HIST_BUCKET_MASK 127
+#define IBS_HIST_REACH	     (IBS_HIST_BUCKET + IBS_HIST_BUCKET_MASK + 1)
+_Static_assert(IBS_LAT_BUCKETS <= IBS_HIST_BUCKET_MASK + 1, "mask cuts buckets");
+
+#define IBS_LAYOUT_HIST	    0x8000 /* the pair has a histogram */
+#define IBS_LAYOUT_WORD	    0x7fff /* its first word */
+#define IBS_LAYOUT_ENTRIES  256
+#define IBS_LAYOUT_IDX(op, src) ((src) << 3 | (op))
+
+/* Words that an entry can name instead of a place. */
+enum ibs_layout_special {
+	IBS_LAYOUT_NEVER,	 /* the pair cannot occur */
+	IBS_LAYOUT_FILTERED_OP,	 /* the selection leaves out the kind of op, */
+	IBS_LAYOUT_FILTERED_SRC, /* or else the source */
+	IBS_LAYOUT_FIRST	 /* first word in use */
+};
+
+/* Slot 0 takes what finds no slot of its own. */
+#define IBS_SLOT_OTHER 0
+
+/* Key of a group; which members are set is decided by cfg_by, the others are 0. */
+struct ibs_group_key {
+	__u64 cgroup_id;
+	__u32 tgid;
+	__u16 cpu;
+	__u16 flags; /* IBS_GROUP_* */
+	char comm[16];
+};
+_Static_assert(sizeof(struct ibs_group_key) == 32, "ibs_group_key has implicit padding");
+
+/* Written once, `key` before `used`, when a slot is given away. */
+struct ibs_slot_owner {
+	struct ibs_group_key key;
+	__u64 used;
+};
+
+/* Of a cgroup that --cgroup names. */
+struct ibs_selected_cgroup {
+	__u16 min_lat; /* cycles; 0: cfg_min_lat rules */
+};
+
+/* Members of a group key that --by asks for. */
+enum ibs_by {
+	IBS_BY_CGROUP = 1 << 0,
+	IBS_BY_PID = 1 << 1,
+	IBS_BY_COMM = 1 << 2,
+	IBS_BY_CPU = 1 << 3,
+};
+
+/* What is known of a cgroup, from its first sample (or the loader) on. */
+struct ibs_cgroup {
+	__u32 slot;	 /* IBS_SLOT_OTHER when none was free; used with --by cgroup alone */
+	__u32 gen;	 /* of the selection that `selected` and `min_lat` were worked out for */
+	__u16 min_lat;	 /* cycles; 0: cfg_min_lat rules */
+	__u8 selected;
+	__u8 pad[5];
+};
+_Static_assert(sizeof(struct ibs_cgroup) == 16, "ibs_cgroup has implicit padding");
+
+/* What a CPU keeps of the cgroups it saw last, so that most samples need no hash look-up. */
+#define IBS_CGROUP_CACHE 8
+struct ibs_cgroup_cached {
+	__u64 cgroup_id; /* 0: empty (the root's id is 1) */
+	__u32 index;	 /* of the slot in `series`, the CPU's shard included */
+	__u32 gen;
+	__u16 min_lat;
+	__u8 selected;
+	__u8 pad[13];
+};
+_Static_assert(sizeof(struct ibs_cgroup_cached) == 32, "index must be a shift");
+
+/* In .bss, where the program finds its CPU's entry without a look-up. */
+#define IBS_MAX_CPUS 2048
+
+/*
+ * One per possible CPU. Written by that CPU's program only (which never nests: bpf_prog_active),
+ * except `shard`, which the loader sets before the first sample.
+ */
+struct ibs_cpu_state {
+	__u64 seen;
+	__u64 outcome[IBS_OUTCOME_N];
+	/* where the raw record and its bytes lie, seen from the program's context; 0: not known */
+	__u64 ctx;
+	__u64 raw_delta, data_delta;
+	__u32 shard;
+	__u32 pad;
+	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));
+} __attribute__((aligned(512)));
+_Static_assert(sizeof(struct ibs_cpu_state) == 512, "index must be a shift");
+
+/* Changed by user space while the program runs; in .bss, which the loader maps. */
+struct ibs_control {
+	__u32 gen;	 /* bumped when the selection of cgroups changes */
+	__u32 next_slot; /* hint: where to look for a free slot */
+};
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The ends a sample can come to. Every run of the program counts exactly one. */
+#ifndef IBSCOPE_OUTCOME_H
+#define IBSCOPE_OUTCOME_H
+
+/*
+ * X(NAME, kind, "reason", "meaning"). KIND is where the ledger shows it: seen = aggregated +
+ * forwarded + sum of filtered + sum of lost. "reason" is the JSON key and the metric label.
+ */
+#define IBS_OUTCOME_TABLE(X)                                                                  \
+	X(AGGREGATED, AGGREGATED, "aggregated", "added to a histogram")                       \
+	X(FORWARDED, FORWARDED, "forwarded", "sent as a record")                              \
+	X(FILTERED_PID, FILTERED, "pid", "process not selected")                              \
+	X(FILTERED_CGROUP, FILTERED, "cgroup", "cgroup not selected")                         \
+	X(FILTERED_OP, FILTERED, "op", "kind of op not selected")                             \
+	X(FILTERED_SRC, FILTERED, "src", "data source not selected")                          \
+	X(FILTERED_LAT, FILTERED, "latency", "latency outside the range, or not valid")       \
+	X(LOST_NO_RAW, LOST, "no_raw", "the kernel attached no registers")                    \
+	X(LOST_BAD_RAW, LOST, "bad_raw", "register record too short or not whole")            \
+	X(LOST_READ, LOST, "read_fault", "registers could not be read")                       \
+	X(LOST_CAPS, LOST, "caps_mismatch", "sample's capability word is not this CPU's")     \
+	X(LOST_INTERNAL, LOST, "internal", "no room in the layout: a bug")
+
+enum ibs_outcome_kind {
+	IBS_OUTCOME_KIND_AGGREGATED,
+	IBS_OUTCOME_KIND_FORWARDED,
+	IBS_OUTCOME_KIND_FILTERED,
+	IBS_OUTCOME_KIND_LOST,
+	IBS_OUTCOME_KIND_N
+};
+
+enum ibs_outcome {
+#define IBS_OUTCOME_ENUM(name, ...) IBS_OUTCOME_##name,
+	IBS_OUTCOME_TABLE(IBS_OUTCOME_ENUM)
+#undef IBS_OUTCOME_ENUM
+	IBS_OUTCOME_N
+};
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Registers of ops that never ran: a deterministic model behind `--source sim`, for machines
+ * without IBS. The n-th sample of a CPU depends on seed, CPU and caps only, so user space can
+ * work out what the kernel must have counted. Shares and latencies are round figures of the right
+ * order, not measurements.
+ */
+#ifndef IBSCOPE_SIM_H
+#define IBSCOPE_SIM_H
+
+#include <ibscope/op.h>
+
+/* splitmix64 (Steele, Lea, Flood 2014): the state is a counter, so any sample can be drawn alone. */
+static __always_inline __u64 ibs_sim_mix(__u64 z)
+{
+	z += 0x9e3779b97f4a7c15ULL;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+/*
+ * Of 256 misses beyond L2: X(up to which draw, DataSrc from Zen 4 on, DataSrc before, RmtNode,
+ * least latency, mask of what is added to it), cycles.
+ */
+#define IBS_SIM_SRC_TABLE(X)          \
+	X(150, 1, 2, 0, 45, 63)       \
+	X(166, 2, 2, 0, 120, 127)     \
+	X(182, 5, 4, 0, 200, 255)     \
+	X(230, 3, 3, 0, 280, 255)     \
+	X(246, 3, 3, 1, 400, 511)     \
+	X(250, 8, 3, 0, 650, 1023)    \
+	X(253, 7, 7, 0, 1500, 4095)   \
+	X(256, 0, 0, 0, 40, 255)
+
+/**
+ * ibs_sim_op() - the registers of a CPU's n-th simulated sample
+ * @regs: IBS_OP_REG_FIXED of them are filled
+ */
+static __always_inline void ibs_sim_op(__u64 seed, __u32 cpu, __u64 n, __u32 caps, __u64 *regs)
+{
+	__u64 r = ibs_sim_mix(ibs_sim_mix(seed ^ (__u64)cpu << 32) + n);
+	__u64 r2 = ibs_sim_mix(r);
+	__u32 kind = r & 255, draw = r >> 32 & 255, lat = 0, code = 0, rmt = 0;
+	__u64 data = (r2 & 31) + 1, data2 = 0, data3 = 0;
+
+	if (kind < 97)
+		data3 = IBS_OP_DATA3_LD_OP;
+	else if (kind < 138)
+		data3 = IBS_OP_DATA3_ST_OP;
+	else if (kind < 148)
+		data3 = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_ST_OP | IBS_OP_DATA3_LOCKED_OP;
+	else if (kind < 202)
+		data |= IBS_OP_DATA_BRN_RET;
+	if (data3) {
+		data3 |= IBS_OP_DATA3_LIN_VALID | IBS_OP_DATA3_PHY_VALID;
+		if ((r >> 8 & 255) < 23)
+			data3 |= IBS_OP_DATA3_L1TLB_MISS | (8 + (r2 >> 8 & 255)) << 48;
+		if ((r >> 16 & 255) < 72)
+			data3 |= IBS_OP_DATA3_DC_MISS;
+	}
+	if ((data3 & IBS_OP_DATA3_DC_MISS) && (r >> 24 & 255) < 140) {
+		data3 |= IBS_OP_DATA3_L2_MISS;
+#define IBS_SIM_SRC(below, zen4, coarse, rmt_node, min, mask)      \
+	if (!lat && draw < (below)) {                             \
+		code = caps & IBS_CAPS_ZEN4 ? (zen4) : (coarse);  \
+		rmt = (rmt_node);                                 \
+		lat = (min) + (r2 >> 16 & (mask));                \
+	}
+		IBS_SIM_SRC_TABLE(IBS_SIM_SRC)
+#undef IBS_SIM_SRC
+		if (data3 & IBS_OP_DATA3_LD_OP)
+			data2 = (code & 7) | rmt << 4 | (code >> 3) << 6;
+	} else if (data3 & IBS_OP_DATA3_DC_MISS) {
+		lat = 11 + (r2 >> 16 & 15);
+	}
+	if (data3 & IBS_OP_DATA3_LD_OP)
+		data3 |= (__u64)lat << 32;
+	regs[IBS_OP_CTL] = IBS_BIT(17) | IBS_BIT(18);
+	regs[IBS_OP_RIP] = 0x400000 + (r2 >> 40);
+	regs[IBS_OP_DATA] = data | ((data & 0xffff) + 20 + lat) << 16;
+	regs[IBS_OP_DATA2] = data2;
+	regs[IBS_OP_DATA3] = data3;
+	regs[IBS_DC_LINADDR] = data3 ? 0x7f0000000000 | (r2 >> 24 & 0xffffff) : 0;
+	regs[IBS_DC_PHYSADDR] = data3 ? 0x100000000 | (r2 >> 24 & 0xffffff) : 0;
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the running kernel's BPF and perf can do, asked of it rather than guessed from its version. */
+#ifndef IBSCOPE_KERNEL_FEATURES_H
+#define IBSCOPE_KERNEL_FEATURES_H
+
+#include "err.h"
+
+#include <stdbool.h>
+
+struct kernel_features {
+	bool direct_read;     /* kfuncs to read the sample in place (v6.2) */
+	bool ancestor_helper; /* bpf_get_current_ancestor_cgroup_id() for perf_event programs */
+	bool perf_link;	      /* bpf_link for perf events (v5.15) */
+	bool memcg_charge;    /* BPF memory is charged to the cgroup, not to RLIMIT_MEMLOCK (v5.11) */
+	bool syscall_prog;    /* BPF_PROG_TYPE_SYSCALL (v5.14) */
+};
+
+/**
+ * kernel_features_probe() - fill @f by trying
+ *
+ * Needs the privilege to load BPF programs. Return: 0, or a negative errno with @err:
+ * -ENOENT  the kernel has no BTF, without which the programs cannot be fitted to it
+ * -EPERM   no privilege for bpf()
+ */
+int kernel_features_probe(struct kernel_features *f, struct err *err);
+
+#endif

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "layout.h"
+
+#include <string.h>
+
+/*
+ * Rather than list by hand what can occur, run the decode over every combination of the bits that
+ * it looks at, and see.
+ */
+static const __u64 data3_bits[] = {
+	IBS_OP_DATA3_LD_OP,	 IBS_OP_DATA3_ST_OP,	 IBS_OP_DATA3_L1TLB_MISS,
+	IBS_OP_DATA3_DC_MISS,	 IBS_OP_DATA3_UC_MEM_ACC, IBS_OP_DATA3_LOCKED_OP,
+	IBS_OP_DATA3_NO_MAB,	 IBS_OP_DATA3_LIN_VALID, IBS_OP_DATA3_PHY_VALID,
+	IBS_OP_DATA3_L2_MISS,	 IBS_OP_DATA3_SW_PF,
+};
+#define DATA3_BITS (sizeof(data3_bits) / sizeof(data3_bits[0]))
+
+static void mark(bool can[IBS_LAYOUT_ENTRIES], bool hist[IBS_LAYOUT_ENTRIES], enum ibs_metric metric,
+		 __u32 caps, __u64 data, __u64 data2, __u64 data3)
+{
+	/* the errata only take sources away, to others that occur anyway; still, try both */
+	for (__u32 quirks = 0;; quirks = ~0U) {
+		struct ibs_cpu cpu = { .caps = caps, .quirks = quirks };
+		const __u64 regs[] = { [IBS_OP_DATA2] = data2, [IBS_OP_DATA3] = data3 };
+		unsigned int i = IBS_LAYOUT_IDX(ibs_op_kind(data, data3), ibs_op_src(cpu, regs));
+
+		can[i] = true;
+		if (ibs_op_metric_valid(metric, caps, data3))
+			hist[i] = true;
+		if (quirks)
+			return;
+	}
+}
+
+void layout_init(struct layout *l, enum ibs_metric metric, __u32 caps)
+{
+	bool can[IBS_LAYOUT_ENTRIES] = {}, hist[IBS_LAYOUT_ENTRIES] = {};
+
+	for (unsigned int m = 0; m < 1U << DATA3_BITS; m++) {
+		__u64 data3 = 0;
+
+		for (unsigned int b = 0; b < DATA3_BITS; b++)
+			if (m >> b & 1)
+				data3 |= data3_bits[b];
+		for (__u64 data2 = 0; data2 < 256; data2++)
+			mark(can, hist, metric, caps, 0, data2, data3);
+		mark(can, hist, metric, caps, IBS_OP_DATA_BRN_RET, 0, data3);
+	}
+	memset(l, 0, sizeof(*l));
+	l->words = IBS_LAYOUT_FIRST;
+	for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
+		if (can[i] && !hist[i])
+			l->entry[i] = l->words++;
+	for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++) {
+		if (!can[i] || !hist[i])
+			continue;
+		l->entry[i] = l->words | IBS_LAYOUT_HIST;
+		l->words += IBS_HIST_WORDS;
+		l->hists++;
+	}
+	l->words += IBS_HIST_REACH - IBS_HIST_WORDS;
+}
+
+void layout_filter(struct layout *l, __u32 op_mask, __u32 src_mask)
+{
+	for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++) {
+		if (!layout_has(l, i))
+			continue;
+		if (!(op_mask >> (i & 7) & 1))
+			l->entry[i] = IBS_LAYOUT_FILTERED_OP;
+		else if (!(src_mask >> (i >> 3) & 1))
+			l->entry[i] = IBS_LAYOUT_FILTERED_SRC;
+	}
+}

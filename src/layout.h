@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Where in a slot each pair (kind of op, source) keeps its counts; see ibscope/maps.h. */
+#ifndef IBSCOPE_LAYOUT_H
+#define IBSCOPE_LAYOUT_H
+
+#include <ibscope/maps.h>
+
+struct layout {
+	__u16 entry[IBS_LAYOUT_ENTRIES]; /* by IBS_LAYOUT_IDX() */
+	__u32 words;			 /* of a slot */
+	__u32 hists;			 /* of them, histograms */
+};
+
+/**
+ * layout_init() - lay out a slot
+ * @metric: what is histogrammed
+ * @caps:   of the CPUs; the encoding of DataSrc decides which sources can occur
+ */
+void layout_init(struct layout *l, enum ibs_metric metric, __u32 caps);
+
+/**
+ * layout_filter() - leave out what is not selected
+ * @op_mask:  1 << enum ibs_op_kind of the kinds to keep
+ * @src_mask: 1 << enum ibs_src of the sources to keep
+ *
+ * Selecting by the table that is read anyway costs a kept sample nothing. The size of a slot stays,
+ * so that two runs with other selections have the same layout.
+ */
+void layout_filter(struct layout *l, __u32 op_mask, __u32 src_mask);
+
+/* The pair has words in a slot. */
+static inline bool layout_has(const struct layout *l, unsigned int pair)
+{
+	return (l->entry[pair] & IBS_LAYOUT_WORD) >= IBS_LAYOUT_FIRST;
+}
+
+#endif

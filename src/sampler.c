@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "sampler.h"
+
+#include "kernel_features.h"
+#include "layout.h"
+#include "perf_events.h"
+#include "topology.h"
+
+#include "ibs_op.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+struct mapping {
+	void *addr;
+	size_t bytes;
+};
+
+struct sampler {
+	struct ibs_op_bpf *skel;
+	struct perf_events *events;
+	struct layout layout;
+	struct sampler_memory memory;
+	struct kernel_features features;
+	struct mapping series, slot_owners;
+	unsigned int possible_cpus;
+	__u32 max_slots;
+	__u64 period; /* 0: varies, or not counted by IBS */
+	__u64 unseen; /* so far; only ever grows */
+	bool direct;
+};
+
+/* An element of a preallocated hash and its bucket (Linux kernel/bpf/hashtab.c, 64 bit). */
+#define HASH_ELEM_OVERHEAD 48
+#define HASH_BUCKET	   16
+
+static __u64 hash_bytes(__u64 entries, __u64 key, __u64 value)
+{
+	__u64 buckets = 1;
+
+	while (buckets < entries)
+		buckets *= 2;
+	return entries * (HASH_ELEM_OVERHEAD + (key + 7) / 8 * 8 + (value + 7) / 8 * 8) +
+	       buckets * HASH_BUCKET;
+}
+
+static __u32 max_slots(const struct sampler_opts *opts)
+{
+	return (opts->max_groups ? opts->max_groups : SAMPLER_MAX_GROUPS) + 1;
+}
+
+/* A cgroup that is not selected, or is not a group of its own, is remembered all the same. */
+static __u32 max_cgroups(const struct sampler_opts *opts)
+{
+	return 4 * max_slots(opts);
+}
+
+int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
+		   struct sampler_memory *out, struct err *err)
+{
+	__u64 limit = opts->max_memory_bytes ? opts->max_memory_bytes : SAMPLER_MAX_MEMORY;
+	__u64 slots_n = max_slots(opts), shard, rest;
+	struct layout layout;
+
+	layout_init(&layout, opts->metric, opts->ibs.caps);
+	memset(out, 0, sizeof(*out));
+	shard = slots_n * layout.words * sizeof(__u64);
+	out->cpu_states = IBS_MAX_CPUS * sizeof(struct ibs_cpu_state);
+	out->cgroups = hash_bytes(max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
+		       hash_bytes(opts->sel.n_cgroups, sizeof(__u64),
+				  sizeof(struct ibs_selected_cgroup));
+	if (opts->by && opts->by != IBS_BY_CGROUP)
+		out->groups = hash_bytes(slots_n, sizeof(struct ibs_group_key), sizeof(__u32));
+	out->slots = hash_bytes(slots_n, sizeof(__u32), sizeof(__u8)) +
+		     slots_n * sizeof(struct ibs_slot_owner);
+	rest = out->cpu_states + out->cgroups + out->groups + out->slots;
+	if (rest + shard > limit)
+		return err_set(err, -ENOSPC,
+			       "%llu groups need %.1f MiB of kernel memory, the limit is %.1f MiB: allow "
+			       "more with --max-memory, or fewer groups with --max-groups",
+			       slots_n - 1, (rest + shard) / 1048576.0, limit / 1048576.0);
+	out->shards = (limit - rest) / shard;
+	if (out->shards > complexes)
+		out->shards = complexes;
+	out->series = out->shards * shard;
+	out->total = rest + out->series;
+	return 0;
+}
+
+/* A refusal is told to the user in our words, made of the errno; libbpf's are for -v. */
+static int libbpf_log(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char *text;
+	int n;
+
+	if (level == LIBBPF_DEBUG || !log_is_verbose())
+		return 0;
+	n = vasprintf(&text, fmt, ap); /* a verifier log has megabytes */
+	if (n < 0)
+		return 0;
+	if (n && text[n - 1] == '\n')
+		text[n - 1] = 0;
+	log_debug("%s", text);
+	free(text);
+	return 0;
+}
+
+/* Before v5.11 map memory counts against RLIMIT_MEMLOCK. */
+static void raise_memlock(void)
+{
+	struct rlimit rl = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (setrlimit(RLIMIT_MEMLOCK, &rl))
+		log_warn("cannot raise RLIMIT_MEMLOCK: %s; creating maps may fail",
+			 strerror(errno));
+}
+
+static void set_config(struct sampler *s, const struct sampler_opts *opts)
+{
+	typeof(s->skel->rodata) cfg = s->skel->rodata;
+	const struct selection *sel = &opts->sel;
+
+	s->direct = s->features.direct_read && !opts->probe_read;
+	cfg->cfg_direct_read = s->direct;
+	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
+	cfg->cfg_by = opts->by;
+	cfg->cfg_max_slots = s->max_slots;
+	cfg->cfg_caps = opts->ibs.caps;
+	cfg->cfg_quirks = opts->ibs.quirks;
+	cfg->cfg_metric = opts->metric;
+	cfg->cfg_slot_words = s->layout.words;
+	for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
+		cfg->cfg_layout[i] = s->layout.entry[i];
+	cfg->cfg_tgid = sel->tgid;
+	cfg->cfg_cgroup_select = sel->n_cgroups > 0;
+	cfg->cfg_min_lat = sel->min_lat;
+	cfg->cfg_max_lat = sel->max_lat ? sel->max_lat : IBS_LAT_MAX;
+	cfg->cfg_lat_select = sel->min_lat || sel->max_lat;
+	for (size_t i = 0; i < sel->n_cgroups; i++)
+		if (sel->cgroups[i].min_lat)
+			cfg->cfg_lat_select = true;
+	cfg->cfg_sim_seed = opts->sim_seed;
+}
+
+static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts)
+{
+	typeof(s->skel->maps) *m = &s->skel->maps;
+	bool by_groups = opts->by && opts->by != IBS_BY_CGROUP;
+	size_t n_sel = opts->sel.n_cgroups;
+	int err;
+
+	err = bpf_map__set_value_size(m->series, s->layout.words * sizeof(__u64));
+	err = err ?: bpf_map__set_max_entries(m->series, s->memory.shards * s->max_slots);
+	err = err ?: bpf_map__set_max_entries(m->cgroups, max_cgroups(opts));
+	err = err ?: bpf_map__set_max_entries(m->groups, by_groups ? s->max_slots : 1);
+	err = err ?: bpf_map__set_max_entries(m->slots, s->max_slots);
+	err = err ?: bpf_map__set_max_entries(m->slot_owners, s->max_slots);
+	err = err ?: bpf_map__set_max_entries(m->selected_cgroups, n_sel ? n_sel : 1);
+	return err;
+}
+
+static struct bpf_program *choose_prog(struct sampler *s, const struct sampler_opts *opts)
+{
+	if (opts->prog == SAMPLER_PROG_EMPTY)
+		return s->skel->progs.ibs_op_empty;
+	return opts->source == SAMPLER_SIM ? s->skel->progs.ibs_op_sim : s->skel->progs.ibs_op_nmi;
+}
+
+static int map_array(struct bpf_map *map, struct mapping *out, struct err *err)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	out->bytes = (size_t)(bpf_map__value_size(map) + 7) / 8 * 8 * bpf_map__max_entries(map);
+	out->bytes = (out->bytes + page - 1) / page * page;
+	out->addr = mmap(NULL, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+	if (out->addr == MAP_FAILED) {
+		out->addr = NULL;
+		return err_set(err, -errno, "cannot map the BPF map %s: %s", bpf_map__name(map),
+			       strerror(errno));
+	}
+	return 0;
+}
+
+static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_program *prog,
+		struct err *err)
+{
+	struct bpf_program *p;
+	int ret;
+
+	set_config(s, opts);
+	ret = set_map_sizes(s, opts);
+	if (ret)
+		return err_set(err, ret, "cannot size the BPF maps: %s", strerror(-ret));
+	bpf_object__for_each_program(p, s->skel->obj)
+		bpf_program__set_autoload(p, p == prog);
+	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !opts->by;
+	ret = ibs_op_bpf__load(s->skel);
+	if (ret)
+		return err_set(err, ret,
+			       "the kernel refuses the BPF program: %s; run again with -v for the "
+			       "verifier's words, see `ibscope doctor` for privileges and lockdown",
+			       strerror(-ret));
+	return 0;
+}
+
+static int select_cgroups(struct sampler *s, const struct selection *sel, struct err *err)
+{
+	int fd = bpf_map__fd(s->skel->maps.selected_cgroups);
+
+	for (size_t i = 0; i < sel->n_cgroups; i++) {
+		struct ibs_selected_cgroup value = { .min_lat = sel->cgroups[i].min_lat };
+
+		if (bpf_map_update_elem(fd, &sel->cgroups[i].id, &value, BPF_ANY))
+			return err_set(err, -errno, "cannot select cgroup %llu: %s",
+				       sel->cgroups[i].id, strerror(errno));
+	}
+	return 0;
+}
+
+/* Complexes that are neighbours share a shard when there are fewer shards. */
+static void assign_shards(struct sampler *s, const struct topology *topo)
+{
+	struct ibs_cpu_state *st = s->skel->bss->cpu_states;
+
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
+		st[cpu].shard = (__u64)topology_complex(topo, cpu) * s->memory.shards /
+				topology_n_complexes(topo);
+}
+
+int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err)
+{
+	struct sampler *s = calloc(1, sizeof(*s));
+	struct topology *topo = NULL;
+	struct bpf_program *prog;
+	int ret, n;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	libbpf_set_print(libbpf_log);
+	n = libbpf_num_possible_cpus();
+	if (n < 0) {
+		ret = err_set(err, n, "cannot tell the possible CPUs: %s", strerror(-n));
+		goto fail;
+	}
+	if (n > IBS_MAX_CPUS) {
+		ret = err_set(err, -E2BIG, "%d possible CPUs; this build allows %d (IBS_MAX_CPUS)", n,
+			      IBS_MAX_CPUS);
+		goto fail;
+	}
+	s->possible_cpus = n;
+	s->max_slots = max_slots(opts);
+	if (opts->source == SAMPLER_IBS && !opts->attr.freq)
+		s->period = opts->attr.sample_period;
+	layout_init(&s->layout, opts->metric, opts->ibs.caps);
+	layout_filter(&s->layout, opts->sel.op_mask ? opts->sel.op_mask : ~0U,
+		      opts->sel.src_mask ? opts->sel.src_mask : ~0U);
+	ret = topology_open("", s->possible_cpus, &topo, err);
+	if (ret)
+		goto fail;
+	ret = sampler_memory(opts, topology_n_complexes(topo), &s->memory, err);
+	if (ret)
+		goto fail;
+	ret = kernel_features_probe(&s->features, err);
+	if (ret)
+		goto fail;
+	if (!s->features.memcg_charge)
+		raise_memlock();
+
+	s->skel = ibs_op_bpf__open();
+	if (!s->skel) {
+		ret = err_set(err, -errno, "cannot open the BPF object: %s", strerror(errno));
+		goto fail;
+	}
+	prog = choose_prog(s, opts);
+	ret = load(s, opts, prog, err);
+	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
+	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
+	ret = ret ?: select_cgroups(s, &opts->sel, err);
+	if (ret)
+		goto fail;
+	assign_shards(s, topo);
+
+	ret = perf_events_open(&opts->attr, opts->cpus, opts->n_cpus, opts->event, &s->events, err);
+	if (!ret && opts->prog != SAMPLER_PROG_NONE)
+		ret = perf_events_attach(s->events, bpf_program__fd(prog), s->features.perf_link,
+					 err);
+	if (ret)
+		goto fail;
+	topology_close(topo);
+	*out = s;
+	return 0;
+fail:
+	topology_close(topo);
+	sampler_close(s);
+	return ret;
+}
+
+int sampler_start(struct sampler *s, struct err *err)
+{
+	return perf_events_enable(s->events, err);
+}
+
+void sampler_stop(struct sampler *s)
+{
+	perf_events_disable(s->events);
+}
+
+/* A CPU's counts at a moment when no sample was half way. */
+static int read_cpu(const struct ibs_cpu_state *st, struct ledger *l)
+{
+	for (int tries = 0; tries < 1000000; tries++) {
+		__u64 outcome[IBS_OUTCOME_N], sum = 0;
+		__u64 seen = __atomic_load_n(&st->seen, __ATOMIC_ACQUIRE);
+
+		for (int o = 0; o < IBS_OUTCOME_N; o++) {
+			outcome[o] = __atomic_load_n(&st->outcome[o], __ATOMIC_ACQUIRE);
+			sum += outcome[o];
+		}
+		if (sum != seen || seen != __atomic_load_n(&st->seen, __ATOMIC_ACQUIRE)) {
+			__builtin_ia32_pause();
+			continue;
+		}
+		l->seen += seen;
+		for (int o = 0; o < IBS_OUTCOME_N; o++)
+			l->outcome[o] += outcome[o];
+		return 0;
+	}
+	return -EUCLEAN;
+}
+
+static int read_cpus(const struct sampler *s, struct ledger *l, struct err *err)
+{
+	const struct ibs_cpu_state *st = s->skel->bss->cpu_states;
+
+	memset(l, 0, sizeof(*l));
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
+		if (read_cpu(&st[cpu], l))
+			return err_set(err, -EUCLEAN,
+				       "cpu %u: samples seen and outcomes do not balance; this is a "
+				       "bug of ibscope, please report it",
+				       cpu);
+	return 0;
+}
+
+static int read_series(const struct sampler *s, __u32 slot, unsigned int pair, struct series *out)
+{
+	__u16 entry = s->layout.entry[pair];
+	__u32 word = entry & IBS_LAYOUT_WORD;
+
+	memset(out, 0, sizeof(*out));
+	out->op = pair & 7;
+	out->src = pair >> 3;
+	for (__u32 shard = 0; shard < s->memory.shards; shard++) {
+		const volatile __u64 *w = (const __u64 *)s->series.addr +
+					  ((size_t)shard * s->max_slots + slot) * s->layout.words +
+					  word;
+
+		if (!(entry & IBS_LAYOUT_HIST)) {
+			out->samples += w[0];
+			continue;
+		}
+		out->samples += w[IBS_HIST_NO_LAT];
+		out->sum += w[IBS_HIST_SUM];
+		for (int i = 0; i < IBS_LAT_BUCKETS; i++) {
+			__u64 n = w[IBS_HIST_BUCKET + i];
+
+			if (!n)
+				continue;
+			if (!out->buckets)
+				out->buckets = calloc(IBS_LAT_BUCKETS, sizeof(*out->buckets));
+			if (!out->buckets)
+				return -ENOMEM;
+			out->buckets[i] += n;
+			out->valid += n;
+		}
+	}
+	out->samples += out->valid;
+	return 0;
+}
+
+static int read_group(const struct sampler *s, __u32 slot, struct group *g)
+{
+	struct series *all = calloc(IBS_LAYOUT_ENTRIES, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	g->series = all;
+	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++) {
+		if (!layout_has(&s->layout, pair))
+			continue;
+		if (read_series(s, slot, pair, &all[g->n_series]))
+			return -ENOMEM;
+		if (all[g->n_series].samples)
+			g->n_series++;
+	}
+	/* shrinking cannot fail in a way that matters */
+	g->series = realloc(all, (g->n_series ? g->n_series : 1) * sizeof(*all)) ?: all;
+	return 0;
+}
+
+static int read_groups(const struct sampler *s, struct snapshot *out)
+{
+	const struct ibs_slot_owner *owners = s->slot_owners.addr;
+	bool single = !s->skel->rodata->cfg_by;
+
+	out->groups = calloc(s->max_slots, sizeof(*out->groups));
+	if (!out->groups)
+		return -ENOMEM;
+	for (__u32 slot = 0; slot < s->max_slots; slot++) {
+		bool used = __atomic_load_n(&owners[slot].used, __ATOMIC_ACQUIRE);
+		struct group *g = &out->groups[out->n_groups];
+
+		if (!used && slot != IBS_SLOT_OTHER && !(single && slot == 1))
+			continue;
+		g->slot = slot;
+		g->other = slot == IBS_SLOT_OTHER;
+		g->key = owners[slot].key;
+		out->n_groups++;
+		if (read_group(s, slot, g))
+			return -ENOMEM;
+		if (g->other && !g->n_series) {
+			free(g->series);
+			memset(g, 0, sizeof(*g));
+			out->n_groups--;
+		}
+	}
+	return 0;
+}
+
+static void read_pmu(struct sampler *s, struct snapshot *out)
+{
+	out->ledger.pmu_exact = s->period != 0;
+	for (size_t i = 0; i < perf_events_n(s->events); i++) {
+		struct perf_event_count c;
+
+		if (perf_events_read(s->events, i, &c)) {
+			out->ledger.pmu_exact = false;
+			continue;
+		}
+		out->pmu.cpus++;
+		out->pmu.enabled_ns += c.enabled_ns;
+		out->pmu.running_ns += c.running_ns;
+		if (s->period)
+			out->ledger.pmu_samples += c.count / s->period;
+		/* each time the event is taken off the PMU a part of a period is lost to the count */
+		if (c.running_ns < c.enabled_ns)
+			out->ledger.pmu_exact = false;
+	}
+	out->pmu.throttled = perf_events_throttled(s->events);
+}
+
+int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
+{
+	struct ledger before, after;
+	__u64 aggregated = 0;
+	struct timespec now;
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	out->time_ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
+	/* first: what arrives meanwhile is then seen, never unseen */
+	read_pmu(s, out);
+	ret = read_cpus(s, &before, err);
+	if (ret)
+		return ret;
+	if (read_groups(s, out)) {
+		snapshot_free(out);
+		return err_set(err, -ENOMEM, "out of memory for a snapshot");
+	}
+	ret = read_cpus(s, &after, err);
+	if (ret)
+		goto fail;
+	for (size_t i = 0; i < out->n_groups; i++)
+		for (size_t j = 0; j < out->groups[i].n_series; j++)
+			aggregated += out->groups[i].series[j].samples;
+	if (aggregated < before.outcome[IBS_OUTCOME_AGGREGATED] ||
+	    aggregated > after.outcome[IBS_OUTCOME_AGGREGATED]) {
+		ret = err_set(err, -EUCLEAN,
+			      "%llu samples in the series, but between %llu and %llu counted as "
+			      "aggregated; this is a bug of ibscope, please report it",
+			      aggregated, before.outcome[IBS_OUTCOME_AGGREGATED],
+			      after.outcome[IBS_OUTCOME_AGGREGATED]);
+		goto fail;
+	}
+	out->ledger.seen = before.seen + aggregated - before.outcome[IBS_OUTCOME_AGGREGATED];
+	memcpy(out->ledger.outcome, before.outcome, sizeof(before.outcome));
+	out->ledger.outcome[IBS_OUTCOME_AGGREGATED] = aggregated;
+	if (out->ledger.pmu_samples > out->ledger.seen + s->unseen)
+		s->unseen = out->ledger.pmu_samples - out->ledger.seen;
+	out->ledger.unseen = s->unseen;
+	return 0;
+fail:
+	snapshot_free(out);
+	return ret;
+}
+
+const struct sampler_memory *sampler_memory_used(const struct sampler *s)
+{
+	return &s->memory;
+}
+
+bool sampler_reads_direct(const struct sampler *s)
+{
+	return s->direct;
+}
+
+size_t sampler_n_cpus(const struct sampler *s)
+{
+	return perf_events_n(s->events);
+}
+
+static void unmap(struct mapping *m)
+{
+	if (m->addr)
+		munmap(m->addr, m->bytes);
+}
+
+void sampler_close(struct sampler *s)
+{
+	if (!s)
+		return;
+	perf_events_close(s->events);
+	unmap(&s->series);
+	unmap(&s->slot_owners);
+	ibs_op_bpf__destroy(s->skel);
+	free(s);
+}

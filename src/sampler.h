@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A running collection: the BPF object, its maps and the events that drive it. The only module that
+ * knows the skeleton.
+ */
+#ifndef IBSCOPE_SAMPLER_H
+#define IBSCOPE_SAMPLER_H
+
+#include "err.h"
+#include "snapshot.h"
+
+#include <linux/perf_event.h>
+
+enum sampler_source {
+	SAMPLER_IBS, /* the kernel's IBS driver */
+	SAMPLER_SIM, /* software clock, modelled registers */
+};
+
+enum sampler_prog {
+	SAMPLER_PROG_FULL,
+	SAMPLER_PROG_EMPTY, /* for measuring: the floor of any program */
+	SAMPLER_PROG_NONE,  /* for measuring: the event alone */
+};
+
+struct selected_cgroup {
+	__u64 id;
+	__u16 min_lat; /* cycles; 0: the selection's own */
+};
+
+/* What is sampled, kept and told apart. The zero value selects everything. */
+struct selection {
+	__u32 tgid;	/* 0: any */
+	__u32 op_mask;	/* 1 << enum ibs_op_kind; 0: any */
+	__u32 src_mask; /* 1 << enum ibs_src; 0: any */
+	__u32 min_lat, max_lat; /* cycles; max 0: no limit. Samples without a latency never match */
+	const struct selected_cgroup *cgroups; /* descendants included; none: any */
+	size_t n_cgroups;
+};
+
+struct sampler_opts {
+	enum sampler_source source;
+	enum sampler_prog prog;
+	struct perf_event_attr attr; /* of the event; for the sim of the software clock */
+	const char *event;	     /* for messages and output */
+	const unsigned int *cpus;    /* one event on each */
+	size_t n_cpus;
+	struct ibs_cpu ibs; /* caps and quirks of the machine (or of the model) */
+	enum ibs_metric metric;
+	__u32 by; /* enum ibs_by bits; 0: one group */
+	struct selection sel;
+	__u32 max_groups;	/* 0: SAMPLER_MAX_GROUPS */
+	__u64 max_memory_bytes; /* 0: SAMPLER_MAX_MEMORY */
+	__u64 sim_seed;
+	bool probe_read; /* do not use direct reads even where the kernel has them */
+};
+
+#define SAMPLER_MAX_GROUPS 1024
+#define SAMPLER_MAX_MEMORY (64ULL << 20)
+
+/* Bytes of kernel memory by map, from the options and the cache topology alone. */
+struct sampler_memory {
+	__u32 shards;
+	__u64 series, cgroups, groups, slots, cpu_states, total;
+};
+
+/**
+ * sampler_memory() - what a sampler with these options will take
+ * @complexes: groups of CPUs that share an L3; there are at most as many shards
+ *
+ * Counters are sharded by cache complex as far as @opts->max_memory_bytes allows.
+ *
+ * Return: 0, or -ENOSPC with @err if not even one shard fits.
+ */
+int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
+		   struct sampler_memory *out, struct err *err);
+
+struct sampler;
+
+/**
+ * sampler_open() - load, open and attach, but do not start
+ *
+ * Return: 0, or a negative errno with @err saying what was refused, why and what to do; nothing is
+ * left behind then.
+ */
+int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err);
+
+int sampler_start(struct sampler *s, struct err *err);
+
+/* Ends sampling; a snapshot taken afterwards is final and exact. */
+void sampler_stop(struct sampler *s);
+
+/**
+ * sampler_snapshot() - everything counted since sampler_start()
+ *
+ * Reads mapped memory only, so it costs no samples; one read(2) a CPU for the PMU's counts. While
+ * sampling goes on each sample is either in the snapshot or not: the ledger balances, and what it
+ * calls aggregated is the sum of the series. Latency sums may lag or lead by samples in flight.
+ *
+ * Return: 0, the caller frees *out; or a negative errno with @err:
+ * -EUCLEAN  the ledger does not balance, which is a bug
+ */
+int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err);
+
+const struct sampler_memory *sampler_memory_used(const struct sampler *s);
+/* Registers are read in place (v6.2), not copied. */
+bool sampler_reads_direct(const struct sampler *s);
+size_t sampler_n_cpus(const struct sampler *s);
+
+/* Accepts NULL and any stage of construction. */
+void sampler_close(struct sampler *s);
+
+#endif

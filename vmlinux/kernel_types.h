@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The kernel types that the programs read, written by hand: only the members in use, found in the
+ * running kernel by CO-RE. Names and meaning after Linux include/linux/perf_event.h,
+ * arch/x86/events/amd/ibs.c, include/linux/cgroup-defs.h (5.10 .. 7.2).
+ *
+ * None is packed, although the kernel's perf_raw_frag is: of a packed type clang splits pointer
+ * loads, which the verifier refuses on a kernel pointer.
+ */
+#ifndef IBSCOPE_KERNEL_TYPES_H
+#define IBSCOPE_KERNEL_TYPES_H
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct perf_raw_frag {
+	void *data;
+	__u32 size;
+};
+
+struct perf_raw_record {
+	struct perf_raw_frag frag;
+};
+
+struct perf_sample_data {
+	__u64 sample_flags; /* v6.1 */
+	struct perf_raw_record *raw;
+};
+
+struct hw_perf_event {
+	__u64 interrupts;
+};
+
+struct perf_event {
+	struct hw_perf_event hw;
+};
+
+/* What the context of a perf_event program really is. */
+struct bpf_perf_event_data_kern {
+	struct perf_sample_data *data;
+	struct perf_event *event;
+};
+
+/* Private to the IBS driver; `caps` on are the raw record. */
+struct perf_ibs_data {
+	__u32 caps;
+	__u64 regs[8];
+};
+
+#pragma clang attribute pop
+
+#endif
