@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The cgroup tree on plain directories, whose inode numbers do as ids: names, watches, rescans. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/inotify.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "cgroup.h"
+#include "err.h"
+#include "tree.h"
+
+#define FS "/sys/fs/cgroup"
+
+/* Two at a time. */
+static const char *at(const char *path)
+{
+	static char full[2][256];
+	static int i;
+
+	i = !i;
+	snprintf(full[i], sizeof(full[i]), "%s" FS "%s", root, path);
+	return full[i];
+}
+
+static uint64_t ino(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(stat(at(path), &st), 0);
+	return st.st_ino;
+}
+
+static void make(const char *path)
+{
+	assert_int_equal(mkdir(at(path), 0755), 0);
+}
+
+static struct cgroup_tree *open_tree(void)
+{
+	struct cgroup_tree *t = NULL;
+	struct err e = { "" };
+
+	if (cgroup_tree_open(root, &t, &e))
+		fail_msg("%s", e.text);
+	return t;
+}
+
+static struct cgroup_tree *usual(void)
+{
+	put_file(FS "/cgroup.controllers", "cpu\n");
+	put_dir(FS "/a/b/c/");
+	put_dir(FS "/a/x.service/");
+	put_dir(FS "/system.slice/docker-0.scope/");
+	put_dir(FS "/dev-disk\\x2dby.mount/");
+	return open_tree();
+}
+
+static void check_path(struct cgroup_tree *t, uint64_t id, const char *path)
+{
+	const char *have = cgroup_tree_path(t, id);
+
+	if (!path)
+		assert_null(have);
+	else if (!have)
+		fail_msg("%s is not known", path);
+	else
+		assert_string_equal(have, path);
+}
+
+static void test_scan(void **state)
+{
+	struct cgroup_tree *t = usual();
+	struct cgroup_stats s;
+
+	(void)state;
+	assert_true(cgroup_tree_per_cgroup(t));
+	assert_int_equal(cgroup_tree_fs(t)->mode, CGROUP_MODE_V2);
+	check_path(t, ino("/"), "/");
+	check_path(t, ino("/a/b/c"), "/a/b/c");
+	check_path(t, ino("/a/x.service"), "/a/x.service");
+	check_path(t, 0, NULL);
+	check_path(t, UINT64_MAX, NULL);
+	assert_true(cgroup_tree_alive(t, ino("/a/b")));
+	assert_false(cgroup_tree_alive(t, UINT64_MAX));
+	cgroup_tree_stats(t, &s);
+	assert_int_equal(s.alive, 8);
+	assert_int_equal(s.watched, 8);
+	assert_int_equal(s.dead, 0);
+	cgroup_tree_close(t);
+	cgroup_tree_close(NULL);
+}
+
+static void test_life(void **state)
+{
+	struct cgroup_tree *t = usual();
+	struct cgroup_stats s;
+	uint64_t first, second, inner;
+
+	(void)state;
+	make("/n");
+	make("/n/m"); /* nobody watched it then */
+	first = ino("/n");
+	inner = ino("/n/m");
+	assert_int_equal(cgroup_tree_update(t), 0);
+	cgroup_tree_stats(t, &s);
+	assert_int_equal(s.alive, 10);
+	assert_int_equal(s.watched, 10);
+	make("/n2"); /* before the others go: plain file systems use a number again */
+	second = ino("/n2");
+	rmdir(at("/n/m"));
+	rmdir(at("/n"));
+	assert_int_equal(cgroup_tree_update(t), 0);
+	check_path(t, first, "/n");
+	check_path(t, inner, "/n/m");
+	assert_false(cgroup_tree_alive(t, first));
+	assert_true(cgroup_tree_alive(t, second));
+	assert_int_equal(rename(at("/n2"), at("/n")), 0);
+	assert_int_equal(cgroup_tree_update(t), 0);
+	check_path(t, second, "/n"); /* both have had the path */
+	check_path(t, first, "/n");
+	cgroup_tree_stats(t, &s);
+	assert_int_equal(s.alive, 9);
+	assert_int_equal(s.watched, 9);
+	assert_int_equal(s.dead, 2);
+	assert_int_equal(cgroup_tree_forget_dead(t, UINT64_MAX), 0);
+	assert_int_equal(cgroup_tree_forget_dead(t, 3600000000000), 0);
+	check_path(t, first, "/n");
+	assert_int_equal(cgroup_tree_forget_dead(t, 0), 2);
+	check_path(t, first, NULL);
+	cgroup_tree_stats(t, &s);
+	assert_int_equal(s.dead, 0);
+	cgroup_tree_close(t);
+}
+
+/* The watch says nothing, and alive looks for itself. */
+static void test_not_updated(void **state)
+{
+	struct cgroup_tree *t = usual();
+	uint64_t id = ino("/a/b/c");
+
+	(void)state;
+	make("/later");
+	rmdir(at("/a/b/c"));
+	assert_false(cgroup_tree_alive(t, id));
+	check_path(t, id, "/a/b/c");
+	check_path(t, ino("/later"), "/later"); /* from the event */
+	cgroup_tree_close(t);
+}
+
+static void test_moved(void **state)
+{
+	struct cgroup_tree *t = usual();
+	uint64_t c = ino("/a/b/c");
+
+	(void)state;
+	assert_int_equal(rename(at("/a/b"), at("/q")), 0);
+	cgroup_tree_update(t);
+	check_path(t, c, "/q/c");
+	assert_true(cgroup_tree_alive(t, c));
+	cgroup_tree_close(t);
+}
+
+static void test_find(void **state)
+{
+	static const struct {
+		const char *text, *path, *message;
+		int err;
+	} rows[] = {
+		{ "/", "/", NULL, 0 },
+		{ "/a/b", "/a/b", NULL, 0 },
+		{ "a/b", "/a/b", NULL, 0 },
+		{ "//a///b/./", "/a/b", NULL, 0 },
+		{ "/sys/fs/cgroup", "/", NULL, 0 },
+		{ "/sys/fs/cgroup/a/b/", "/a/b", NULL, 0 },
+		{ "/dev-disk\\x2dby.mount", "/dev-disk\\x2dby.mount", NULL, 0 },
+		{ "/a/b/d/e", NULL, "nearest that exists is '/a/b'", -ENOENT },
+		{ "/zz", NULL, "nearest that exists is '/'", -ENOENT },
+		{ "/cgroup.controllers", NULL, "nearest that exists is '/'", -ENOENT },
+		{ "/cgroup.controllers/a", NULL, "nearest that exists is '/'", -ENOENT },
+		{ "/sys/fs/cgroupx", NULL, "nearest", -ENOENT },
+		{ "/a/../b", NULL, "'..'", -EINVAL },
+		{ "", NULL, "empty", -EINVAL },
+		{ "0", NULL, "cgroup id", -ERANGE },
+		{ "99999999999999999999", NULL, "cgroup id", -ERANGE },
+		{ "18446744073709551615", NULL, "'/18446744073709551615'", -ENOENT },
+	};
+	struct cgroup_tree *t = usual();
+	char number[32], huge[1024];
+	struct err e;
+	uint64_t id;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		e.text[0] = 0;
+		id = 0;
+		assert_int_equal(cgroup_id_of_path(t, rows[i].text, &id, &e), rows[i].err);
+		if (rows[i].path)
+			assert_int_equal(id, ino(rows[i].path));
+		if (rows[i].message && !strstr(e.text, rows[i].message))
+			fail_msg("'%s': %s", rows[i].text, e.text);
+	}
+	snprintf(number, sizeof(number), "%llu", (unsigned long long)ino("/a"));
+	assert_int_equal(cgroup_id_of_path(t, number, &id, &e), 0);
+	assert_int_equal(id, ino("/a"));
+	assert_int_equal(cgroup_id_of_path(t, at("/a/b"), &id, &e), 0); /* with the prefix */
+	assert_int_equal(id, ino("/a/b"));
+	memset(huge, 'x', sizeof(huge) - 1);
+	huge[sizeof(huge) - 1] = 0;
+	assert_int_equal(cgroup_id_of_path(t, huge, &id, &e), -ENAMETOOLONG);
+	cgroup_tree_close(t);
+}
+
+static int add_path(uint64_t id, const char *path, void *arg)
+{
+	assert_int_not_equal(id, 0);
+	strcat(strcat(arg, path), " ");
+	return 0;
+}
+
+static int stop(uint64_t id, const char *path, void *arg)
+{
+	(void)id, (void)path, (void)arg;
+	return -EINTR;
+}
+
+static void test_glob(void **state)
+{
+	static const struct {
+		const char *pattern, *paths;
+	} rows[] = {
+		{ "/", "/ " },
+		{ "/*", "/a /dev-disk\\x2dby.mount /system.slice " },
+		{ "*", "/a /dev-disk\\x2dby.mount /system.slice " },
+		{ "/**", "/ /a /a/b /a/b/c /a/x.service /dev-disk\\x2dby.mount /system.slice "
+			 "/system.slice/docker-0.scope " },
+		{ "/a/**", "/a /a/b /a/b/c /a/x.service " },
+		{ "/a/**/c", "/a/b/c " },
+		{ "/**/c", "/a/b/c " },
+		{ "/**/b/**", "/a/b /a/b/c " },
+		{ "**/**/c/**", "/a/b/c " },
+		{ "/a/?", "/a/b " },
+		{ "/a/[!x]*", "/a/b " },
+		{ "/a*", "/a " }, /* a star stays within its name */
+		{ "/a**", "/a " },
+		{ "/sys/fs/cgroup/a/b", "/a/b " },
+		{ "/dev-disk\\x2dby.mount", "/dev-disk\\x2dby.mount " },
+		{ "/*/docker-*.scope", "/system.slice/docker-0.scope " },
+		{ "/*/*/*", "/a/b/c " },
+		{ "/**/nothing", "" },
+		{ "/a/b/c/d", "" },
+		{ "/..", "" },
+		{ "/[", "" },
+	};
+	struct cgroup_tree *t = usual();
+	char paths[512], *s;
+	size_t i;
+	int n, k;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		*paths = 0;
+		n = cgroup_glob(t, rows[i].pattern, add_path, paths);
+		for (k = 0, s = paths; (s = strchr(s, ' ')); s++)
+			k++;
+		if (n != k || strcmp(paths, rows[i].paths))
+			fail_msg("%s: %d: %s", rows[i].pattern, n, paths);
+	}
+	assert_int_equal(cgroup_glob(t, "/**", stop, NULL), -EINTR);
+	make("/a/new");
+	*paths = 0;
+	assert_int_equal(cgroup_glob(t, "/a/n*", add_path, paths), 1); /* not updated by hand */
+	cgroup_tree_close(t);
+}
+
+static void test_v1(void **state)
+{
+	struct cgroup_tree *t;
+	struct cgroup_stats s;
+	struct err e;
+	uint64_t id;
+
+	(void)state;
+	put_file("/proc/self/mountinfo",
+		 "30 25 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n");
+	t = open_tree();
+	assert_int_equal(cgroup_tree_fs(t)->mode, CGROUP_MODE_V1);
+	assert_false(cgroup_tree_per_cgroup(t));
+	assert_int_equal(cgroup_tree_fd(t), -1);
+	assert_int_equal(cgroup_tree_update(t), 0);
+	check_path(t, 1, "/");
+	check_path(t, 2, NULL);
+	assert_true(cgroup_tree_alive(t, 1));
+	assert_false(cgroup_tree_alive(t, 2));
+	assert_int_equal(cgroup_id_of_path(t, "/", &id, &e), 0);
+	assert_int_equal(id, 1);
+	assert_int_equal(cgroup_id_of_path(t, "/a", &id, &e), -EOPNOTSUPP);
+	assert_int_equal(cgroup_id_of_path(t, FS "/cpu/a", &id, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "v1 hierarchy"));
+	assert_int_equal(cgroup_tree_forget_dead(t, 0), 0);
+	cgroup_tree_stats(t, &s);
+	assert_int_equal(s.alive, 1);
+	cgroup_tree_close(t);
+	put_file("/proc/self/mountinfo", "31 25 0:30 / /gone rw - cgroup2 cgroup2 rw\n");
+	assert_int_equal(cgroup_tree_open(root, &t, &e), -ENOENT);
+	assert_non_null(strstr(e.text, "/gone"));
+}
+
+/* 40 names of 200 bytes: more than PATH_MAX. */
+static void test_long(void **state)
+{
+	char name[201], command[300], *path = calloc(1, 40 * 201 + 1);
+	struct cgroup_tree *t = usual();
+	int at_fd = open(at("/"), O_RDONLY | O_DIRECTORY), fd, i;
+	struct err e;
+	struct stat st;
+	uint64_t id;
+
+	(void)state;
+	memset(name, 'n', 200);
+	name[200] = 0;
+	for (i = 0; i < 40; i++) {
+		assert_int_equal(mkdirat(at_fd, name, 0755), 0);
+		fd = openat(at_fd, name, O_RDONLY | O_DIRECTORY);
+		assert_true(fd >= 0);
+		close(at_fd);
+		at_fd = fd;
+		strcat(strcat(path, "/"), name);
+	}
+	assert_int_equal(fstat(at_fd, &st), 0);
+	check_path(t, st.st_ino, path);
+	assert_true(cgroup_tree_alive(t, st.st_ino));
+	assert_int_equal(cgroup_id_of_path(t, path, &id, &e), 0);
+	assert_int_equal(id, st.st_ino);
+	assert_int_equal(mkdirat(at_fd, "last", 0755), 0);
+	cgroup_tree_update(t);
+	assert_int_equal(cgroup_glob(t, "/**/last", stop, NULL), -EINTR);
+	cgroup_tree_close(t);
+	t = open_tree();
+	check_path(t, st.st_ino, path);
+	cgroup_tree_close(t);
+	close(at_fd);
+	free(path);
+	snprintf(command, sizeof(command), "rm -rf %s", at("/nn*"));
+	assert_int_equal(system(command), 0);
+}
+
+/* --- limits, in a child with a user namespace whose sysctls are its own --- */
+
+static int set_limit(const char *name, int value)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/sys/user/%s", name);
+	f = fopen(path, "w");
+	if (!f)
+		return -1;
+	fprintf(f, "%d\n", value);
+	return fclose(f);
+}
+
+/* Exit status 10 and up: where it went wrong. */
+static int child_limited(const char *limit, int value, size_t watched)
+{
+	struct cgroup_tree *t;
+	struct cgroup_stats s;
+	struct err e;
+	uint64_t id;
+
+	if (unshare(CLONE_NEWUSER) || set_limit(limit, value))
+		return 77;
+	if (!freopen("/dev/null", "w", stderr)) /* the warning */
+		return 77;
+	if (cgroup_tree_open(root, &t, &e))
+		return 10;
+	cgroup_tree_stats(t, &s);
+	if (s.watched != watched || !s.unwatched || s.alive != 8)
+		return 11;
+	if (mkdir(at("/a/b/c/new"), 0755))
+		return 12;
+	id = ino("/a/b/c/new");
+	if (!cgroup_tree_path(t, id))
+		return 13; /* the first rescan comes at once */
+	rmdir(at("/a/b/c/new"));
+	if (cgroup_tree_alive(t, id) || !cgroup_tree_path(t, id))
+		return 14;
+	make("/second");
+	make("/a/b/third");
+	id = ino("/a/b/third");
+	if (cgroup_tree_path(t, id))
+		return 15; /* the second does not */
+	usleep(1050000);
+	if (!cgroup_tree_path(t, id))
+		return 16;
+	cgroup_tree_stats(t, &s);
+	if (s.rescans != 2 || s.watched != watched)
+		return 17;
+	cgroup_tree_close(t);
+	return 0;
+}
+
+static void run_limited(const char *limit, int value, size_t watched)
+{
+	int status;
+	pid_t pid;
+
+	cgroup_tree_close(usual());
+	pid = fork();
+	if (!pid)
+		_exit(child_limited(limit, value, watched));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77) {
+		print_message("no user namespace with limits of its own here\n");
+		skip();
+	}
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_few_watches(void **state)
+{
+	(void)state;
+	run_limited("max_inotify_watches", 3, 3);
+}
+
+static void test_no_inotify(void **state)
+{
+	(void)state;
+	run_limited("max_inotify_instances", 0, 0);
+}
+
+static void test_many(void **state)
+{
+	struct cgroup_tree *t = usual();
+	struct cgroup_stats s;
+	char path[64];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3000; i++) {
+		snprintf(path, sizeof(path), "/m%d", i);
+		make(path);
+	}
+	cgroup_tree_update(t);
+	for (i = 0; i < 3000; i++) {
+		snprintf(path, sizeof(path), "/m%d", i);
+		check_path(t, ino(path), path);
+		rmdir(at(path));
+	}
+	cgroup_tree_update(t);
+	cgroup_tree_stats(t, &s);
+	assert_int_equal(s.alive, 8);
+	assert_int_equal(s.watched, 8);
+	assert_int_equal(s.dead, 3000);
+	assert_int_equal(s.missed, 0);
+	assert_int_equal(s.rescans, 0);
+	assert_int_equal(cgroup_tree_forget_dead(t, 0), 3000);
+	cgroup_tree_close(t);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, new_root, remove_root)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_scan), T(test_life),	   T(test_not_updated), T(test_moved),
+		T(test_find), T(test_glob),	   T(test_v1),		T(test_long),
+		T(test_many), T(test_few_watches), T(test_no_inotify),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Containers and pods by cgroup path: each runtime and driver, nested ones, near misses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "container.h"
+
+#define A    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define B    "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
+#define POD_ "12345678_9abc_def0_1234_56789abcdef0"
+#define POD  "12345678-9abc-def0-1234-56789abcdef0"
+#define HASH "0123456789abcdef0123456789abcdef"
+#define BEST "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" POD_ ".slice"
+#define KIND "/system.slice/docker-" A ".scope"
+
+/* clang-format off */
+static const struct {
+	const char *path, *below; /* the container's own, and what is in it */
+	const char *runtime, *id, *pod;
+	unsigned int depth;
+} rows[] = {
+	{ "/system.slice/docker-" A ".scope", "", "docker", A, "", 1 },
+	{ "/system.slice/docker-" A ".scope", "/init.scope", "docker", A, "", 1 },
+	{ "/docker/" A, "", "docker", A, "", 1 },
+	{ "/machine.slice/libpod-" A ".scope", "", "podman", A, "", 1 },
+	{ "/machine.slice/libpod-" A ".scope", "/container", "podman", A, "", 1 },
+	{ "/libpod_parent/libpod-" A, "", "podman", A, "", 1 },
+	{ "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" A ".scope",
+	  "/container", "podman", A, "", 1 },
+	{ "/system.slice/nerdctl-" A ".scope", "", "containerd", A, "", 1 },
+	{ "/default/" A, "", "", A, "", 1 },
+	{ BEST "/cri-containerd-" A ".scope", "", "containerd", A, POD, 1 },
+	{ BEST "/cri-containerd-" A ".scope", "/system.slice/x.service", "containerd", A, POD, 1 },
+	{ BEST "/crio-" A ".scope", "", "cri-o", A, POD, 1 },
+	{ BEST "/docker-" A ".scope", "", "docker", A, POD, 1 },
+	{ BEST, "/crio-conmon-" A ".scope", "", "", POD, 0 },
+	{ BEST, "", "", "", POD, 0 },
+	{ "/kubepods.slice/kubepods-pod" POD_ ".slice/cri-containerd-" A ".scope", "",
+	  "containerd", A, POD, 1 },
+	{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" HASH ".slice/crio-" A
+	  ".scope", "", "cri-o", A, HASH, 1 },
+	{ "/kubepods/besteffort/pod" POD "/" A, "", "", A, POD, 1 },
+	{ "/kubepods/pod" POD "/" A, "", "", A, POD, 1 },
+	{ "/kubepods/burstable/pod" HASH "/" A, "", "", A, HASH, 1 },
+	{ "/kubepods/burstable/pod" POD "/crio-" A, "", "cri-o", A, POD, 1 },
+	{ "/kubepods/burstable/pod" POD, "", "", "", POD, 0 },
+	{ "/system.slice/kubepods-burstable-pod" POD_ ".slice:cri-containerd:" A, "", "containerd",
+	  A, POD, 1 },
+	{ "/system.slice/a:b:" A, "", "", A, "", 1 },
+	/* one in another */
+	{ "/docker/" A "/docker/" B, "/x", "docker", B, "", 2 },
+	{ KIND "/docker/" B, "", "docker", B, "", 2 },
+	{ KIND "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
+	  "kubelet-kubepods-burstable-pod" POD_ ".slice/cri-containerd-" B ".scope", "",
+	  "containerd", B, POD, 2 },
+	{ KIND "/kubelet/kubepods/burstable/pod" POD "/" B, "", "", B, POD, 2 },
+	{ KIND "/kubelet.slice/kubelet-kubepods-pod" POD_ ".slice", "", "", "", POD, 1 },
+	{ "/kubepods/burstable/pod" POD "/" A "/docker/" B, "", "docker", B, POD, 2 },
+};
+/* clang-format on */
+
+static void test_rows(void **state)
+{
+	struct container c;
+	char path[1024];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(path, sizeof(path), "%s%s", rows[i].path, rows[i].below);
+		if (!container_of_path(path, &c))
+			fail_msg("nothing in %s", path);
+		if (strcmp(c.runtime, rows[i].runtime) || strcmp(c.id, rows[i].id) ||
+		    strcmp(c.pod_uid, rows[i].pod) || c.depth != rows[i].depth ||
+		    c.path_len != strlen(rows[i].path))
+			fail_msg("%s: '%s' '%s' '%s' %u %zu", path, c.runtime, c.id, c.pod_uid,
+				 c.depth, c.path_len);
+	}
+}
+
+static void test_none(void **state)
+{
+	static const char *const paths[] = {
+		"",
+		"/",
+		"//",
+		"/system.slice/ssh.service",
+		"/system.slice/docker.service",
+		"/docker",
+		"/docker/" HASH,
+		"/docker/" A "0",
+		"/docker/" A ".scope.d",
+		"/docker/X123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		"/docker/0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef",
+		"/system.slice/docker-.scope",
+		"/system.slice/docker" A ".scope",
+		"/system.slice/mydocker-" A ".scope",
+		"/system.slice/docker-" A ".service",
+		"/machine.slice/libpod-conmon-" A ".scope",
+		"/machine.slice/machine-qemu.scope",
+		"/system.slice/:" A,
+		"/system.slice/x:" A,
+		"/kubepods.slice",
+		"/kubepods.slice/kubepods-burstable.slice",
+		"/kubepods.slice/kubepods-pod.slice",
+		"/kubepods.slice/kubepods-pod" POD ".slice",
+		"/kubepods/pod" POD_,
+		"/kubepods/xpod" POD,
+		"/kubepods/pod" POD "0",
+		"/kubepods/pod12345678-9abc-def0-1234056789abcdef0",
+		"/kubepods/pod12345678-9abc-def0-1234-56789abcdeg0",
+		"/pod",
+		"pod" POD_,
+	};
+	struct container c;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (container_of_path(paths[i], &c))
+			fail_msg("%s: '%s' '%s'", paths[i], c.id, c.pod_uid);
+		assert_string_equal(c.runtime, "");
+		assert_string_equal(c.id, "");
+		assert_string_equal(c.pod_uid, "");
+		assert_int_equal(c.depth, 0);
+	}
+}
+
+/* Cut and spoiled at each byte: only for what the sanitizers say, and nothing half-filled. */
+static void test_broken(void **state)
+{
+	char path[1024];
+	struct container c;
+	size_t i, k, n;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		n = strlen(rows[i].path);
+		for (k = 0; k < n; k++) {
+			snprintf(path, sizeof(path), "%s", rows[i].path);
+			path[k] = "/:-_.g\377"[k % 7];
+			container_of_path(path, &c);
+			path[k] = 0;
+			container_of_path(path, &c);
+			assert_true(!*c.id || strlen(c.id) == CONTAINER_ID_LEN);
+			assert_true(!*c.pod_uid || strlen(c.pod_uid) == 36 ||
+				    strlen(c.pod_uid) == 32);
+			assert_true(c.path_len <= k);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_broken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
