@@ -4,7 +4,9 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/bpf.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,6 +42,41 @@ static bool have_perf_link(int prog_fd)
 	return fd >= 0 || errno == EBADF;
 }
 
+static struct btf *load_btf(const char *root, char *path, size_t size)
+{
+	snprintf(path, size, "%s/sys/kernel/btf/vmlinux", root);
+	/* The real one may also be in /boot, where libbpf looks for it to load programs. */
+	return *root ? btf__parse(path, NULL) : btf__load_vmlinux_btf();
+}
+
+int kernel_features_btf(const char *root, bool *direct_read, struct err *err)
+{
+	static const struct {
+		const char *name;
+		__u32 kind;
+	} needed[] = {
+		{ "bpf_cast_to_kern_ctx", BTF_KIND_FUNC }, /* v6.2 */
+		{ "bpf_rdonly_cast", BTF_KIND_FUNC },	   /* v6.2 */
+		{ "perf_ibs_data", BTF_KIND_STRUCT },
+	};
+	char path[PATH_MAX];
+	struct btf *btf;
+	size_t i;
+
+	*direct_read = false;
+	btf = load_btf(root, path, sizeof(path));
+	if (!btf)
+		return err_set(err, -ENOENT,
+			       "the kernel has no type information (%s): %s; boot one built with "
+			       "CONFIG_DEBUG_INFO_BTF=y, as distribution kernels are",
+			       path, strerror(errno));
+	*direct_read = true;
+	for (i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		*direct_read &= btf__find_by_name_kind(btf, needed[i].name, needed[i].kind) > 0;
+	btf__free(btf);
+	return 0;
+}
+
 int kernel_features_probe(struct kernel_features *f, struct err *err)
 {
 	const struct bpf_insn empty[] = { EXIT_0 };
@@ -48,40 +85,39 @@ int kernel_features_probe(struct kernel_features *f, struct err *err)
 		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_get_current_ancestor_cgroup_id),
 		EXIT_0,
 	};
-	struct btf *btf;
-	int fd;
-
-	memset(f, 0, sizeof(*f));
-	fd = load(BPF_PROG_TYPE_PERF_EVENT, empty, 2);
-	if (fd < 0 && (errno == EPERM || errno == EACCES))
-		return err_set(err, -EPERM,
-			       "cannot load BPF programs: %s; CAP_BPF and CAP_PERFMON (or root) are "
-			       "needed",
-			       strerror(errno));
-	if (fd < 0)
-		return err_set(err, -errno, "cannot load BPF programs: %s; see `ibscope doctor`",
-			       strerror(errno));
-	btf = btf__load_vmlinux_btf();
-	if (!btf) {
-		close(fd);
-		return err_set(err, -ENOENT,
-			       "the kernel has no type information (/sys/kernel/btf/vmlinux): %s; boot "
-			       "one built with CONFIG_DEBUG_INFO_BTF=y, as distribution kernels are",
-			       strerror(errno));
-	}
-	f->perf_link = have_perf_link(fd);
-	close(fd);
-	f->direct_read = btf__find_by_name_kind(btf, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC) > 0 &&
-			 btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0 &&
-			 btf__find_by_name_kind(btf, "perf_ibs_data", BTF_KIND_STRUCT) > 0;
-	btf__free(btf);
-	f->ancestor_helper = loads(BPF_PROG_TYPE_PERF_EVENT, ancestor, 4);
-	f->syscall_prog = loads(BPF_PROG_TYPE_SYSCALL, empty, 2);
+	/* bpf_probe_read_kernel(fp - 8, 8, NULL) */
+	const struct bpf_insn probe_read[] = {
+		INSN(BPF_ALU64 | BPF_MOV | BPF_X, 1, 10, 0, 0),
+		INSN(BPF_ALU64 | BPF_ADD | BPF_K, 1, 0, 0, -8),
+		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 2, 0, 0, 8),
+		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 3, 0, 0, 0),
+		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_probe_read_kernel),
+		EXIT_0,
+	};
 	/* bpf_ktime_get_coarse_ns() came with the kernel that charges memcg, as libbpf has it */
 	const struct bpf_insn coarse[] = {
 		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_ktime_get_coarse_ns),
 		EXIT_0,
 	};
+	int fd, no_btf;
+
+	memset(f, 0, sizeof(*f));
+	no_btf = kernel_features_btf("", &f->direct_read, err);
+	fd = load(BPF_PROG_TYPE_PERF_EVENT, empty, 2);
+	if (fd < 0 && (errno == EPERM || errno == EACCES))
+		return err_set(
+			err, -EPERM,
+			"cannot load BPF programs: %s; CAP_BPF and CAP_PERFMON (or root) are "
+			"needed",
+			strerror(errno));
+	if (fd < 0)
+		return err_set(err, -errno, "cannot load BPF programs: %s; see `ibscope doctor`",
+			       strerror(errno));
+	f->perf_link = have_perf_link(fd);
+	close(fd);
+	f->ancestor_helper = loads(BPF_PROG_TYPE_PERF_EVENT, ancestor, 4);
+	f->probe_read = loads(BPF_PROG_TYPE_PERF_EVENT, probe_read, 7);
+	f->syscall_prog = loads(BPF_PROG_TYPE_SYSCALL, empty, 2);
 	f->memcg_charge = loads(BPF_PROG_TYPE_SOCKET_FILTER, coarse, 3);
-	return 0;
+	return no_btf;
 }

@@ -11,17 +11,29 @@ struct kernel_features {
 	bool direct_read;     /* kfuncs to read the sample in place (v6.2) */
 	bool ancestor_helper; /* bpf_get_current_ancestor_cgroup_id() for perf_event programs */
 	bool perf_link;	      /* bpf_link for perf events (v5.15) */
-	bool memcg_charge;    /* BPF memory is charged to the cgroup, not to RLIMIT_MEMLOCK (v5.11) */
-	bool syscall_prog;    /* BPF_PROG_TYPE_SYSCALL (v5.14) */
+	bool memcg_charge; /* BPF memory is charged to the cgroup, not to RLIMIT_MEMLOCK (v5.11) */
+	bool syscall_prog; /* BPF_PROG_TYPE_SYSCALL (v5.14) */
+	bool probe_read;   /* bpf_probe_read_kernel(); lockdown=confidentiality refuses it */
 };
 
 /**
  * kernel_features_probe() - fill @f by trying
  *
- * Needs the privilege to load BPF programs. Return: 0, or a negative errno with @err:
+ * What cannot be tried is false: without the privilege to load BPF programs all but @direct_read.
+ *
+ * Return: 0, or a negative errno with @err:
  * -ENOENT  the kernel has no BTF, without which the programs cannot be fitted to it
  * -EPERM   no privilege for bpf()
  */
 int kernel_features_probe(struct kernel_features *f, struct err *err);
+
+/**
+ * kernel_features_btf() - does the kernel describe its types? Needs no privilege
+ * @root:        prefix of the file system, "" for the real one
+ * @direct_read: as in struct kernel_features
+ *
+ * Return: 0, or with @err set -ENOENT.
+ */
+int kernel_features_btf(const char *root, bool *direct_read, struct err *err);
 
 #endif

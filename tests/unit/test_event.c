@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Events: syntax, what each kernel and processor can do, and some thousand broken ones. */
 #include <errno.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,45 +19,7 @@
 #include "err.h"
 #include "event.h"
 #include "pmu.h"
-
-/* --- a fake file system below a temporary directory --- */
-
-static char root[64];
-
-static void put_file(const char *path, const char *text)
-{
-	char full[512], *s;
-	FILE *f;
-
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	for (s = full + strlen(root) + 1; (s = strchr(s, '/')); *s++ = '/') {
-		*s = 0;
-		mkdir(full, 0755);
-	}
-	f = fopen(full, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
-}
-
-static int new_root(void **state)
-{
-	(void)state;
-	strcpy(root, "/tmp/ibscope-unit-XXXXXX");
-	return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st, (void)flag, (void)ftw;
-	return remove(path);
-}
-
-static int remove_root(void **state)
-{
-	(void)state;
-	return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
+#include "tree.h"
 
 #define DEV "/sys/bus/event_source/devices/"
 
