@@ -11,12 +11,10 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* v6.2: registers are read by plain loads, without bpf_probe_read_kernel(). */
-const volatile bool cfg_direct_read = false;
-
 /* v5.19 or so for tracing programs: bpf_get_current_ancestor_cgroup_id(). */
 const volatile bool cfg_ancestor_helper = false;
 
+/* v6.2: a sample's registers are read by plain loads, without bpf_probe_read_kernel(). */
 extern void *bpf_cast_to_kern_ctx(void *obj) __ksym __weak;
 extern void *bpf_rdonly_cast(void *obj, __u32 btf_id) __ksym __weak;
 

@@ -4,6 +4,7 @@
 #include "kernel_features.h"
 #include "layout.h"
 #include "perf_events.h"
+#include "sampler_private.h"
 #include "topology.h"
 
 #include "ibs_op.skel.h"
@@ -26,11 +27,11 @@ struct mapping {
 
 struct sampler {
 	struct ibs_op_bpf *skel;
-	struct perf_events *events;
+	struct perf_events *events; /* NULL with SAMPLER_TWIN */
 	struct layout layout;
 	struct sampler_memory memory;
 	struct kernel_features features;
-	struct mapping series, slot_owners;
+	struct mapping series, slot_owners, twin;
 	unsigned int possible_cpus;
 	__u32 max_slots;
 	__u64 period; /* 0: varies, or not counted by IBS */
@@ -128,8 +129,6 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	typeof(s->skel->rodata) cfg = s->skel->rodata;
 	const struct selection *sel = &opts->sel;
 
-	s->direct = s->features.direct_read && !opts->probe_read;
-	cfg->cfg_direct_read = s->direct;
 	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
 	cfg->cfg_by = opts->by;
 	cfg->cfg_max_slots = s->max_slots;
@@ -169,9 +168,13 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts)
 
 static struct bpf_program *choose_prog(struct sampler *s, const struct sampler_opts *opts)
 {
+	if (opts->source == SAMPLER_TWIN)
+		return s->skel->progs.ibs_op_twin;
 	if (opts->prog == SAMPLER_PROG_EMPTY)
 		return s->skel->progs.ibs_op_empty;
-	return opts->source == SAMPLER_SIM ? s->skel->progs.ibs_op_sim : s->skel->progs.ibs_op_nmi;
+	if (opts->source == SAMPLER_SIM)
+		return s->skel->progs.ibs_op_sim;
+	return s->direct ? s->skel->progs.ibs_op_nmi : s->skel->progs.ibs_op_nmi_copy;
 }
 
 static int map_array(struct bpf_map *map, struct mapping *out, struct err *err)
@@ -201,6 +204,7 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 		return err_set(err, ret, "cannot size the BPF maps: %s", strerror(-ret));
 	bpf_object__for_each_program(p, s->skel->obj)
 		bpf_program__set_autoload(p, p == prog);
+	bpf_map__set_autocreate(s->skel->maps.twin, opts->source == SAMPLER_TWIN);
 	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !opts->by;
 	ret = ibs_op_bpf__load(s->skel);
 	if (ret)
@@ -233,6 +237,26 @@ static void assign_shards(struct sampler *s, const struct topology *topo)
 	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
 		st[cpu].shard = (__u64)topology_complex(topo, cpu) * s->memory.shards /
 				topology_n_complexes(topo);
+}
+
+static int check_twin(const struct sampler *s, struct err *err)
+{
+	if (s->features.syscall_prog &&
+	    libbpf_probe_bpf_helper(BPF_PROG_TYPE_SYSCALL, BPF_FUNC_loop, NULL) > 0)
+		return 0;
+	return err_set(err, -EOPNOTSUPP,
+		       "this kernel cannot run BPF programs on request; Linux 5.17 and later can");
+}
+
+static int open_events(struct sampler *s, const struct sampler_opts *opts, struct bpf_program *prog,
+		       struct err *err)
+{
+	int ret = perf_events_open(&opts->attr, opts->cpus, opts->n_cpus, opts->event, &s->events,
+				   err);
+
+	if (ret || opts->prog == SAMPLER_PROG_NONE)
+		return ret;
+	return perf_events_attach(s->events, bpf_program__fd(prog), s->features.perf_link, err);
 }
 
 int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err)
@@ -271,6 +295,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	ret = kernel_features_probe(&s->features, err);
 	if (ret)
 		goto fail;
+	s->direct = s->features.direct_read && !opts->probe_read;
 	if (!s->features.memcg_charge)
 		raise_memlock();
 
@@ -280,7 +305,8 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 		goto fail;
 	}
 	prog = choose_prog(s, opts);
-	ret = load(s, opts, prog, err);
+	ret = opts->source == SAMPLER_TWIN ? check_twin(s, err) : 0;
+	ret = ret ?: load(s, opts, prog, err);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
 	ret = ret ?: select_cgroups(s, &opts->sel, err);
@@ -288,10 +314,10 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 		goto fail;
 	assign_shards(s, topo);
 
-	ret = perf_events_open(&opts->attr, opts->cpus, opts->n_cpus, opts->event, &s->events, err);
-	if (!ret && opts->prog != SAMPLER_PROG_NONE)
-		ret = perf_events_attach(s->events, bpf_program__fd(prog), s->features.perf_link,
-					 err);
+	if (opts->source == SAMPLER_TWIN)
+		ret = map_array(s->skel->maps.twin, &s->twin, err);
+	else
+		ret = open_events(s, opts, prog, err);
 	if (ret)
 		goto fail;
 	topology_close(topo);
@@ -305,12 +331,13 @@ fail:
 
 int sampler_start(struct sampler *s, struct err *err)
 {
-	return perf_events_enable(s->events, err);
+	return s->events ? perf_events_enable(s->events, err) : 0;
 }
 
 void sampler_stop(struct sampler *s)
 {
-	perf_events_disable(s->events);
+	if (s->events)
+		perf_events_disable(s->events);
 }
 
 /* A CPU's counts at a moment when no sample was half way. */
@@ -438,6 +465,8 @@ static int read_groups(const struct sampler *s, struct snapshot *out)
 static void read_pmu(struct sampler *s, struct snapshot *out)
 {
 	out->ledger.pmu_exact = s->period != 0;
+	if (!s->events)
+		return;
 	for (size_t i = 0; i < perf_events_n(s->events); i++) {
 		struct perf_event_count c;
 
@@ -503,6 +532,12 @@ fail:
 	return ret;
 }
 
+void sampler_tick(struct sampler *s)
+{
+	if (s->events)
+		perf_events_throttled(s->events);
+}
+
 const struct sampler_memory *sampler_memory_used(const struct sampler *s)
 {
 	return &s->memory;
@@ -515,7 +550,17 @@ bool sampler_reads_direct(const struct sampler *s)
 
 size_t sampler_n_cpus(const struct sampler *s)
 {
-	return perf_events_n(s->events);
+	return s->events ? perf_events_n(s->events) : 0;
+}
+
+int sampler_twin_fd(const struct sampler *s)
+{
+	return s->twin.addr ? bpf_program__fd(s->skel->progs.ibs_op_twin) : -EINVAL;
+}
+
+struct ibs_twin_area *sampler_twin_area(const struct sampler *s)
+{
+	return s->twin.addr;
 }
 
 static void unmap(struct mapping *m)
@@ -531,6 +576,7 @@ void sampler_close(struct sampler *s)
 	perf_events_close(s->events);
 	unmap(&s->series);
 	unmap(&s->slot_owners);
+	unmap(&s->twin);
 	ibs_op_bpf__destroy(s->skel);
 	free(s);
 }

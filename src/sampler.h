@@ -12,8 +12,9 @@
 #include <linux/perf_event.h>
 
 enum sampler_source {
-	SAMPLER_IBS, /* the kernel's IBS driver */
-	SAMPLER_SIM, /* software clock, modelled registers */
+	SAMPLER_IBS,  /* the kernel's IBS driver */
+	SAMPLER_SIM,  /* software clock, modelled registers */
+	SAMPLER_TWIN, /* no event: samples are handed over by twin.h */
 };
 
 enum sampler_prog {
@@ -80,7 +81,7 @@ struct sampler;
  * sampler_open() - load, open and attach, but do not start
  *
  * Return: 0, or a negative errno with @err saying what was refused, why and what to do; nothing is
- * left behind then.
+ * left behind then. SAMPLER_TWIN needs v5.17, else -EOPNOTSUPP.
  */
 int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err);
 
@@ -100,6 +101,9 @@ void sampler_stop(struct sampler *s);
  * -EUCLEAN  the ledger does not balance, which is a bug
  */
 int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err);
+
+/* To be called every half second or so: collects the kernel's notices of throttling. */
+void sampler_tick(struct sampler *s);
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s);
 /* Registers are read in place (v6.2), not copied. */

@@ -18,7 +18,6 @@
 	X(LOST_NO_RAW, LOST, "no_raw", "the kernel attached no registers")                    \
 	X(LOST_BAD_RAW, LOST, "bad_raw", "register record too short or not whole")            \
 	X(LOST_READ, LOST, "read_fault", "registers could not be read")                       \
-	X(LOST_CAPS, LOST, "caps_mismatch", "sample's capability word is not this CPU's")     \
 	X(LOST_INTERNAL, LOST, "internal", "no room in the layout: a bug")
 
 enum ibs_outcome_kind {

@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Filters, as they run: a decision list over a sample's fields, made by src/filter.c and read by
+ * the BPF program from constants, so that the verifier leaves of it what one filter needs. Pure
+ * functions; user space runs the same lines.
+ */
+#ifndef IBSCOPE_FILTER_H
+#define IBSCOPE_FILTER_H
+
+#include <ibscope/op.h>
+
+#define IBS_FILTER_TERMS   24
+#define IBS_FILTER_CGROUPS 8
+
+/* What a term may be told by; bit r is register r. */
+#define IBS_FILTER_NEEDS_REG(r) (1U << (r))
+#define IBS_FILTER_NEEDS_TASK	(1U << 16)
+#define IBS_FILTER_NEEDS_UID	(1U << 17)
+#define IBS_FILTER_NEEDS_CPU	(1U << 18)
+#define IBS_FILTER_NEEDS_CGROUP (1U << 19)
+
+/* Beside the registers only what a filter's `needs` names must be set. */
+struct ibs_filter_sample {
+	const __u64 *regs;
+	/* a constant in BPF too, and volatile, lest the compiler tests caps that no term asks for */
+	const volatile struct ibs_cpu *ibs;
+	__u64 pid_tgid; /* tgid << 32 | tid, as BPF has it */
+	__u64 uid_gid;	/* gid << 32 | uid */
+	__u32 cpu;
+	__u32 cgroups; /* bit k: predicate k of the filter holds for the current cgroup */
+};
+
+enum ibs_filter_cmp {
+	IBS_FILTER_EQ,
+	IBS_FILTER_NE,
+	IBS_FILTER_LT,
+	IBS_FILTER_LE,
+	IBS_FILTER_GT,
+	IBS_FILTER_GE,
+	IBS_FILTER_ANY,	 /* a bit of the value is set */
+	IBS_FILTER_NONE, /* no bit of the value is set */
+};
+
+/* Where a term may lead, besides to a later term. */
+#define IBS_FILTER_ACCEPT 254
+#define IBS_FILTER_REJECT 255
+
+struct ibs_filter_term {
+	__u16 field; /* enum ibs_filter_field */
+	__u8 cmp;    /* enum ibs_filter_cmp */
+	__u8 pad;
+	__u8 on_true;  /* index of a later term, IBS_FILTER_ACCEPT or IBS_FILTER_REJECT */
+	__u8 on_false; /* also where the field is absent */
+	__u16 pad2;
+	__u64 value;
+};
+_Static_assert(sizeof(struct ibs_filter_term) == 16, "ibs_filter_term has implicit padding");
+
+/* All zero accepts everything. */
+struct ibs_filter {
+	__u32 n;
+	__u32 needs; /* IBS_FILTER_NEEDS_* of all terms */
+	struct ibs_filter_term terms[IBS_FILTER_TERMS];
+};
+
+/* perf's numbers for its own terms (Linux uapi/linux/perf_event.h, PERF_MEM_*). */
+enum ibs_filter_perf {
+	IBS_PERF_OP_NA = 1,
+	IBS_PERF_OP_LOAD = 2,
+	IBS_PERF_OP_STORE = 4,
+	IBS_PERF_LVL_L1 = 1,
+	IBS_PERF_LVL_L2 = 2,
+	IBS_PERF_LVL_L3 = 3,
+	IBS_PERF_LVL_UNC = 8,
+	IBS_PERF_LVL_CXL = 9,
+	IBS_PERF_LVL_IO = 10,
+	IBS_PERF_LVL_ANY_CACHE = 11,
+	IBS_PERF_LVL_LFB = 12,
+	IBS_PERF_LVL_RAM = 13,
+	IBS_PERF_LVL_PMEM = 14,
+	IBS_PERF_SNOOP_HITM = 16,
+	IBS_PERF_REMOTE = 1,
+	IBS_PERF_LOCK_NA = 1,
+	IBS_PERF_LOCKED = 2,
+	IBS_PERF_TLB_HIT = 2,
+	IBS_PERF_TLB_MISS = 4,
+	IBS_PERF_TLB_L1 = 8,
+	IBS_PERF_TLB_L2 = 16,
+	IBS_PERF_HOPS_0 = 1,
+	IBS_PERF_HOPS_1 = 2,
+};
+
+/* --- when a field means something; the conditions are those of op_fields.h --- */
+
+static __always_inline __u64 ibs_filter_data3(const struct ibs_filter_sample *s)
+{
+	return s->regs[IBS_OP_DATA3];
+}
+
+static __always_inline bool ibs_filter_valid_always(const struct ibs_filter_sample *s)
+{
+	(void)s;
+	return true;
+}
+
+static __always_inline bool ibs_filter_valid_rip(const struct ibs_filter_sample *s)
+{
+	return !(s->ibs->caps & IBS_CAPS_RIPINVALIDCHK) ||
+	       !(s->regs[IBS_OP_DATA] & IBS_OP_DATA_RIP_INVALID);
+}
+
+static __always_inline bool ibs_filter_valid_branch(const struct ibs_filter_sample *s)
+{
+	return s->regs[IBS_OP_DATA] & IBS_OP_DATA_BRN_RET;
+}
+
+static __always_inline bool ibs_filter_valid_brn_fuse(const struct ibs_filter_sample *s)
+{
+	return s->ibs->caps & IBS_CAPS_OPBRNFUSE;
+}
+
+static __always_inline bool ibs_filter_valid_mem(const struct ibs_filter_sample *s)
+{
+	return ibs_filter_data3(s) & IBS_OP_DATA3_MEM;
+}
+
+static __always_inline bool ibs_filter_valid_cached(const struct ibs_filter_sample *s)
+{
+	return ibs_filter_valid_mem(s) && !(ibs_filter_data3(s) & IBS_OP_DATA3_UC_MEM_ACC);
+}
+
+static __always_inline bool ibs_filter_valid_l2_miss(const struct ibs_filter_sample *s)
+{
+	__u64 data3 = ibs_filter_data3(s);
+
+	return ibs_filter_valid_cached(s) && (data3 & IBS_OP_DATA3_DC_MISS) &&
+	       !ibs_op_erratum_1293(s->ibs->quirks, data3);
+}
+
+static __always_inline bool ibs_filter_valid_open_reqs(const struct ibs_filter_sample *s)
+{
+	return ibs_filter_valid_l2_miss(s) && (ibs_filter_data3(s) & 0x3fULL << 26);
+}
+
+static __always_inline bool ibs_filter_valid_data2(const struct ibs_filter_sample *s)
+{
+	const __u64 need = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_L2_MISS;
+	__u64 data3 = ibs_filter_data3(s);
+
+	return (data3 & (need | IBS_OP_DATA3_UC_MEM_ACC)) == need &&
+	       !ibs_op_erratum_1293(s->ibs->quirks, data3);
+}
+
+static __always_inline __u32 ibs_filter_data_src(const struct ibs_filter_sample *s)
+{
+	return ibs_op_data_src(s->ibs->caps, s->regs[IBS_OP_DATA2]);
+}
+
+/* Bit n: DataSrc n is memory, or a cache that tells the state of its line. */
+static __always_inline bool ibs_filter_valid_rmt_node(const struct ibs_filter_sample *s)
+{
+	__u32 memory = s->ibs->caps & IBS_CAPS_ZEN4 ? 1 << 3 | 1 << 6 | 1 << 8 : 1 << 3;
+
+	return ibs_filter_valid_data2(s) && (memory >> ibs_filter_data_src(s) & 1);
+}
+
+static __always_inline bool ibs_filter_valid_rmt_socket(const struct ibs_filter_sample *s)
+{
+	return (s->ibs->caps & IBS_CAPS_STRMST_RMTSOCKET) && ibs_filter_valid_rmt_node(s);
+}
+
+static __always_inline bool ibs_filter_valid_cache_hit_st(const struct ibs_filter_sample *s)
+{
+	__u32 cache = s->ibs->caps & IBS_CAPS_ZEN4 ? 1 << 1 | 1 << 2 | 1 << 5 : 1 << 2;
+
+	return !(s->ibs->quirks & IBS_QUIRK_NO_CACHE_HIT_ST) && ibs_filter_valid_data2(s) &&
+	       (cache >> ibs_filter_data_src(s) & 1);
+}
+
+static __always_inline bool ibs_filter_valid_strm_st(const struct ibs_filter_sample *s)
+{
+	return (s->ibs->caps & IBS_CAPS_STRMST_RMTSOCKET) &&
+	       (ibs_filter_data3(s) & IBS_OP_DATA3_ST_OP);
+}
+
+static __always_inline bool ibs_filter_valid_l1tlb(const struct ibs_filter_sample *s)
+{
+	return ibs_op_tlb_valid(s->ibs->caps, ibs_filter_data3(s));
+}
+
+static __always_inline bool ibs_filter_valid_l2tlb(const struct ibs_filter_sample *s)
+{
+	return ibs_filter_valid_l1tlb(s) && (ibs_filter_data3(s) & IBS_OP_DATA3_L1TLB_MISS);
+}
+
+static __always_inline bool ibs_filter_valid_mem_width(const struct ibs_filter_sample *s)
+{
+	return ibs_filter_valid_mem(s) && (ibs_filter_data3(s) & 15ULL << 22);
+}
+
+static __always_inline bool ibs_filter_valid_dc_miss_lat(const struct ibs_filter_sample *s)
+{
+	return ibs_op_dc_miss_lat_valid(ibs_filter_data3(s));
+}
+
+static __always_inline bool ibs_filter_valid_tlb_refill_lat(const struct ibs_filter_sample *s)
+{
+	return ibs_op_tlb_refill_lat_valid(s->ibs->caps, ibs_filter_data3(s));
+}
+
+static __always_inline bool ibs_filter_valid_addr(const struct ibs_filter_sample *s)
+{
+	return ibs_filter_valid_mem(s) && (ibs_filter_data3(s) & IBS_OP_DATA3_LIN_VALID);
+}
+
+static __always_inline bool ibs_filter_valid_phys_addr(const struct ibs_filter_sample *s)
+{
+	__u64 need = IBS_OP_DATA3_PHY_VALID;
+
+	if (s->ibs->caps & IBS_CAPS_ZEN4)
+		need |= IBS_OP_DATA3_LIN_VALID;
+	return ibs_filter_valid_mem(s) && (ibs_filter_data3(s) & need) == need &&
+	       s->regs[IBS_DC_PHYSADDR];
+}
+
+/* --- fields that are worked out of several --- */
+
+static __always_inline __u64 ibs_filter_op(const struct ibs_filter_sample *s)
+{
+	/* two calls, so that each is folded to the half that can apply */
+	if (ibs_filter_data3(s) & IBS_OP_DATA3_MEM)
+		return ibs_op_kind(0, ibs_filter_data3(s));
+	return ibs_op_kind(s->regs[IBS_OP_DATA], 0);
+}
+
+static __always_inline __u64 ibs_filter_src(const struct ibs_filter_sample *s)
+{
+	struct ibs_cpu cpu = { .caps = s->ibs->caps, .quirks = s->ibs->quirks };
+
+	return ibs_op_src(cpu, s->regs);
+}
+_Static_assert(IBS_SRC_UNKNOWN == 0 && IBS_SRC_NONE == 1 && IBS_SRC_N == 18,
+	       "sources from 2 on must fit 16 nibbles");
+
+static __always_inline bool ibs_filter_valid_src(const struct ibs_filter_sample *s)
+{
+	return ibs_filter_src(s) > IBS_SRC_NONE;
+}
+
+static __always_inline __u64 ibs_filter_mem_op(const struct ibs_filter_sample *s)
+{
+	if (ibs_filter_data3(s) & IBS_OP_DATA3_LD_OP)
+		return IBS_PERF_OP_LOAD;
+	return ibs_filter_data3(s) & IBS_OP_DATA3_ST_OP ? IBS_PERF_OP_STORE : IBS_PERF_OP_NA;
+}
+
+/* perf's level by source, as the kernel maps it (ibs.c, 6.12); 0: perf has no word for it. */
+#define IBS_FILTER_LVL(src, lvl) ((__u64)IBS_PERF_LVL_##lvl << 4 * (IBS_SRC_##src - 2))
+#define IBS_FILTER_LVLS                                                               \
+	(IBS_FILTER_LVL(L1, L1) | IBS_FILTER_LVL(L2, L2) | IBS_FILTER_LVL(L3, L3) |   \
+	 IBS_FILTER_LVL(LOCAL_CACHE, ANY_CACHE) | IBS_FILTER_LVL(NEAR_CACHE, ANY_CACHE) | \
+	 IBS_FILTER_LVL(REMOTE_CACHE, ANY_CACHE) | IBS_FILTER_LVL(DRAM, RAM) |        \
+	 IBS_FILTER_LVL(REMOTE_DRAM, RAM) | IBS_FILTER_LVL(PMEM, PMEM) |              \
+	 IBS_FILTER_LVL(REMOTE_PMEM, PMEM) | IBS_FILTER_LVL(CXL, CXL) |               \
+	 IBS_FILTER_LVL(REMOTE_CXL, CXL) | IBS_FILTER_LVL(IO, IO) |                   \
+	 IBS_FILTER_LVL(UNCACHED, UNC) | IBS_FILTER_LVL(MAB, LFB))
+#define IBS_FILTER_REMOTE_MEM \
+	(1 << IBS_SRC_REMOTE_DRAM | 1 << IBS_SRC_REMOTE_PMEM | 1 << IBS_SRC_REMOTE_CXL)
+#define IBS_FILTER_HOPS_0 (1 << IBS_SRC_LOCAL_CACHE | 1 << IBS_SRC_NEAR_CACHE)
+#define IBS_FILTER_HOPS_1 (1 << IBS_SRC_REMOTE_CACHE | IBS_FILTER_REMOTE_MEM)
+#define IBS_FILTER_REMOTE (1 << IBS_SRC_NEAR_CACHE | IBS_FILTER_HOPS_1)
+
+static __always_inline __u64 ibs_filter_mem_lvl(const struct ibs_filter_sample *s)
+{
+	__u32 src = ibs_filter_src(s);
+
+	return src > IBS_SRC_NONE ? IBS_FILTER_LVLS >> (src - 2) * 4 & 15 : 0;
+}
+
+static __always_inline bool ibs_filter_valid_mem_lvl(const struct ibs_filter_sample *s)
+{
+	return ibs_filter_mem_lvl(s);
+}
+
+static __always_inline __u64 ibs_filter_mem_remote(const struct ibs_filter_sample *s)
+{
+	return IBS_FILTER_REMOTE >> ibs_filter_src(s) & 1;
+}
+
+static __always_inline bool ibs_filter_valid_mem_hops(const struct ibs_filter_sample *s)
+{
+	return (IBS_FILTER_HOPS_0 | IBS_FILTER_HOPS_1) >> ibs_filter_src(s) & 1;
+}
+
+static __always_inline __u64 ibs_filter_mem_hops(const struct ibs_filter_sample *s)
+{
+	return IBS_PERF_HOPS_0 + (IBS_FILTER_HOPS_1 >> ibs_filter_src(s) & 1);
+}
+_Static_assert(IBS_PERF_HOPS_1 == IBS_PERF_HOPS_0 + 1, "hops must be consecutive");
+
+/* The line was modified in the cache it came from (CacheHitSt 0). */
+static __always_inline bool ibs_filter_valid_mem_snoop(const struct ibs_filter_sample *s)
+{
+	return ibs_filter_valid_cache_hit_st(s) && !(s->regs[IBS_OP_DATA2] & IBS_BIT(5));
+}
+
+static __always_inline __u64 ibs_filter_mem_lock(const struct ibs_filter_sample *s)
+{
+	return ibs_filter_data3(s) & IBS_OP_DATA3_LOCKED_OP ? IBS_PERF_LOCKED : IBS_PERF_LOCK_NA;
+}
+
+static __always_inline __u64 ibs_filter_mem_dtlb(const struct ibs_filter_sample *s)
+{
+	if (!(ibs_filter_data3(s) & IBS_OP_DATA3_L1TLB_MISS))
+		return IBS_PERF_TLB_L1 | IBS_PERF_TLB_HIT;
+	if (!(ibs_filter_data3(s) & IBS_OP_DATA3_L2TLB_MISS))
+		return IBS_PERF_TLB_L2 | IBS_PERF_TLB_HIT;
+	return IBS_PERF_TLB_L2 | IBS_PERF_TLB_MISS;
+}
+
+/*
+ * 0 4K, 1 2M, 2 1G, 3 not known. Before IBS_CAPS_OPDTLBPGSIZE a TLB that hit tells the page's size
+ * by one of two flags, or none for the smallest.
+ */
+static __always_inline __u32 ibs_filter_page_code(const struct ibs_filter_sample *s)
+{
+	__u64 data3 = ibs_filter_data3(s);
+	bool is_2m, is_1g;
+
+	if (s->ibs->caps & IBS_CAPS_OPDTLBPGSIZE) {
+		if (!ibs_filter_valid_mem(s) || !(data3 & IBS_OP_DATA3_PHY_VALID))
+			return 3;
+		return data3 >> 4 & 3;
+	}
+	if (!ibs_filter_valid_l1tlb(s))
+		return 3;
+	if (!(data3 & IBS_OP_DATA3_L1TLB_MISS)) {
+		is_2m = data3 & IBS_BIT(4);
+		is_1g = data3 & IBS_BIT(5);
+	} else {
+		if (data3 & IBS_OP_DATA3_L2TLB_MISS)
+			return 3;
+		is_2m = data3 & IBS_BIT(6);
+		is_1g = data3 & IBS_BIT(19);
+	}
+	return is_1g ? (is_2m ? 3 : 2) : is_2m;
+}
+
+static __always_inline bool ibs_filter_valid_page_size(const struct ibs_filter_sample *s)
+{
+	return ibs_filter_page_code(s) != 3;
+}
+
+/*
+ * Every term. X(NAME, "name", "other names", values, greatest value, needs, validity function,
+ * value, "where it is", "when it is there"). First of the other names are perf's, then those of
+ * asm/amd/ibs.h; an empty list ends in "". `values` is a row of src/filter.c's table of constants.
+ * Absent fields match nothing, so a field of one bit is not the same as its bit.
+ */
+#define IBS_FILTER_FIELD_TABLE(X)                                                              \
+	X(DC_MISS_LAT, "dc_miss_lat", "weight,weight1", NUM, 0xffff, R(DATA3), dc_miss_lat,    \
+	  B3(32, 16), "DATA3[32..47]", "load that missed L1; no prefetch, not uncached")       \
+	X(INS_LAT, "ins_lat", "weight2", NUM, 0xffff, R(DATA) | R(DATA3), dc_miss_lat,         \
+	  B1(16, 16), "DATA[16..31]", "load that missed L1; no prefetch, not uncached")        \
+	X(TLB_REFILL_LAT, "tlb_refill_lat", "", NUM, 0xffff, R(DATA3), tlb_refill_lat,         \
+	  B3(48, 16), "DATA3[48..63]", "address valid and L1 dTLB missed")                     \
+	X(TAG_TO_RET, "tag_to_ret", "tag_to_ret_ctr", NUM, 0xffff, R(DATA), always,            \
+	  B1(16, 16), "DATA[16..31]", "always")                                                \
+	X(COMP_TO_RET, "comp_to_ret", "comp_to_ret_ctr", NUM, 0xffff, R(DATA), always,         \
+	  B1(0, 16), "DATA[0..15]", "always")                                                  \
+	X(MEM_OP, "mem_op", "", MEM_OP, 31, R(DATA3), always, ibs_filter_mem_op(s),            \
+	  "DATA3[0..1]", "always")                                                             \
+	X(MEM_LVL, "mem_lvl", "mem_lvlnum", MEM_LVL, 15, R(DATA2) | R(DATA3), mem_lvl,         \
+	  ibs_filter_mem_lvl(s), "DATA3[0,1,7,14,16,20], DATA2[0..2,4,6,7]",                   \
+	  "memory access whose source is known")                                               \
+	X(MEM_REMOTE, "mem_remote", "", MEM_REMOTE, 1, R(DATA2) | R(DATA3), mem_lvl,           \
+	  ibs_filter_mem_remote(s), "DATA3[0,1,7,14,16,20], DATA2[0..2,4,6,7]",                \
+	  "memory access whose source is known")                                               \
+	X(MEM_HOPS, "mem_hops", "", MEM_HOPS, 7, R(DATA2) | R(DATA3), mem_hops,                \
+	  ibs_filter_mem_hops(s), "DATA3[0,1,7,14,16,20], DATA2[0..2,4,6,7]",                  \
+	  "load from another cache or another node")                                           \
+	X(MEM_SNOOP, "mem_snoop", "", MEM_SNOOP, 127, R(DATA2) | R(DATA3), mem_snoop,          \
+	  IBS_PERF_SNOOP_HITM, "DATA2[5]", "load from a cache that had modified the line")     \
+	X(MEM_LOCK, "mem_lock", "", MEM_LOCK, 3, R(DATA3), mem, ibs_filter_mem_lock(s),        \
+	  "DATA3[15]", "memory access")                                                        \
+	X(MEM_DTLB, "mem_dtlb", "", MEM_DTLB, 127, R(DATA3), l1tlb, ibs_filter_mem_dtlb(s),    \
+	  "DATA3[2,3]", "address valid")                                                       \
+	X(PAGE_SIZE, "page_size", "data_pgsz", PAGE_SIZE, 1ULL << 30, R(DATA3), page_size,     \
+	  4096ULL << ibs_filter_page_code(s) * 9, "DATA3[4,5,6,19]",                           \
+	  "address translated, and the size told")                                             \
+	X(IP, "ip", "rip", HEX, ~0ULL, R(RIP) | R(DATA), rip, s->regs[IBS_OP_RIP], "RIP",      \
+	  "not RipInvalid")                                                                    \
+	X(KERNEL, "kernel", "", FLAG, 1, R(RIP) | R(DATA), rip, s->regs[IBS_OP_RIP] >> 63,     \
+	  "RIP[63]", "not RipInvalid")                                                         \
+	X(USER, "user", "", FLAG, 1, R(RIP) | R(DATA), rip, !(s->regs[IBS_OP_RIP] >> 63),      \
+	  "RIP[63] clear", "not RipInvalid")                                                   \
+	X(ADDR, "addr", "dc_lin_ad", HEX, ~0ULL, IBS_FILTER_NEEDS_REG(IBS_DC_LINADDR) | R(DATA3), \
+	  addr, s->regs[IBS_DC_LINADDR], "LINADDR", "memory access with DcLinAddrValid")       \
+	X(PHYS_ADDR, "phys_addr", "dc_phys_ad", HEX, ~0ULL,                                    \
+	  IBS_FILTER_NEEDS_REG(IBS_DC_PHYSADDR) | R(DATA3), phys_addr,                         \
+	  s->regs[IBS_DC_PHYSADDR], "PHYSADDR",                                                \
+	  "memory access with DcPhyAddrValid, address not withheld")                           \
+	X(PID, "pid", "", NUM, 0xffffffff, IBS_FILTER_NEEDS_TASK, always, s->pid_tgid >> 32,   \
+	  "current process", "always")                                                         \
+	X(TID, "tid", "", NUM, 0xffffffff, IBS_FILTER_NEEDS_TASK, always, (__u32)s->pid_tgid,  \
+	  "current thread", "always")                                                          \
+	X(UID, "uid", "", NUM, 0xffffffff, IBS_FILTER_NEEDS_UID, always, (__u32)s->uid_gid,    \
+	  "current task", "always")                                                            \
+	X(GID, "gid", "", NUM, 0xffffffff, IBS_FILTER_NEEDS_UID, always, s->uid_gid >> 32,     \
+	  "current task", "always")                                                            \
+	X(CPU, "cpu", "", NUM, 0xffffffff, IBS_FILTER_NEEDS_CPU, always, s->cpu, "this CPU",   \
+	  "always")                                                                            \
+	X(CGROUP, "cgroup", "", CGROUP, 0xff, IBS_FILTER_NEEDS_CGROUP, always, s->cgroups,     \
+	  "current cgroup", "always")                                                          \
+	X(OP, "op", "", OP, IBS_OP_KIND_N - 1, R(DATA) | R(DATA3), always, ibs_filter_op(s),   \
+	  "DATA3[0,1,15,21], DATA[37]", "always")                                              \
+	X(DATA_SRC, "data_src", "src", DATA_SRC, IBS_SRC_N - 1, R(DATA2) | R(DATA3), src,      \
+	  ibs_filter_src(s), "DATA3[0,1,7,14,16,20], DATA2[0..2,4,6,7]",                       \
+	  "memory access whose source is known")                                               \
+	X(DATA_SRC_RAW, "data_src_raw", "", NUM, 31, R(DATA2) | R(DATA3), data2,               \
+	  ibs_filter_data_src(s), "DATA2[0..2,6,7]", "load that missed L2, not uncached")      \
+	X(RMT_NODE, "rmt_node", "", FLAG, 1, R(DATA2) | R(DATA3), rmt_node, B2(4, 1),          \
+	  "DATA2[4]", "load that missed L2, from memory")                                      \
+	X(RMT_SOCKET, "rmt_socket", "", FLAG, 1, R(DATA2) | R(DATA3), rmt_socket, B2(9, 1),    \
+	  "DATA2[9]", "load that missed L2, from memory; Zen 6")                               \
+	X(CACHE_HIT_ST, "cache_hit_st", "", FLAG, 1, R(DATA2) | R(DATA3), cache_hit_st,        \
+	  B2(5, 1), "DATA2[5]", "load that missed L2, from a cache; not Zen 3")                \
+	X(STRM_ST, "strm_st", "", FLAG, 1, R(DATA2) | R(DATA3), strm_st, B2(8, 1), "DATA2[8]", \
+	  "store; Zen 6")                                                                      \
+	X(LD_OP, "ld_op", "", FLAG, 1, R(DATA3), always, B3(0, 1), "DATA3[0]", "always")       \
+	X(ST_OP, "st_op", "", FLAG, 1, R(DATA3), always, B3(1, 1), "DATA3[1]", "always")       \
+	X(DC_MISS, "dc_miss", "", FLAG, 1, R(DATA3), cached, B3(7, 1), "DATA3[7]",             \
+	  "memory access, not uncached")                                                       \
+	X(L2_MISS, "l2_miss", "", FLAG, 1, R(DATA3), l2_miss, B3(20, 1), "DATA3[20]",          \
+	  "memory access that missed L1, not uncached")                                        \
+	X(L1TLB_MISS, "l1tlb_miss", "dc_l1tlb_miss", FLAG, 1, R(DATA3), l1tlb, B3(2, 1),       \
+	  "DATA3[2]", "address valid")                                                         \
+	X(L2TLB_MISS, "l2tlb_miss", "dc_l2tlb_miss", FLAG, 1, R(DATA3), l2tlb, B3(3, 1),       \
+	  "DATA3[3]", "address valid and L1 dTLB missed")                                      \
+	X(MISALIGNED, "misaligned", "dc_mis_acc", FLAG, 1, R(DATA3), mem, B3(8, 1),            \
+	  "DATA3[8]", "memory access")                                                         \
+	X(WC, "wc", "dc_wc_mem_acc", FLAG, 1, R(DATA3), mem, B3(13, 1), "DATA3[13]",           \
+	  "memory access")                                                                     \
+	X(UNCACHED, "uncached", "dc_uc_mem_acc", FLAG, 1, R(DATA3), mem, B3(14, 1),            \
+	  "DATA3[14]", "memory access")                                                        \
+	X(LOCKED, "locked", "dc_locked_op", FLAG, 1, R(DATA3), mem, B3(15, 1), "DATA3[15]",    \
+	  "memory access")                                                                     \
+	X(NO_MAB, "no_mab", "dc_miss_no_mab_alloc", FLAG, 1, R(DATA3), mem, B3(16, 1),         \
+	  "DATA3[16]", "memory access")                                                        \
+	X(SWPF, "swpf", "sw_pf", FLAG, 1, R(DATA3), mem, B3(21, 1), "DATA3[21]",               \
+	  "memory access")                                                                     \
+	X(MEM_WIDTH, "mem_width", "", NUM, 1 << 14, R(DATA3), mem_width,                       \
+	  1ULL << (B3(22, 4) - 1), "DATA3[22..25], bytes", "memory access, width told")        \
+	X(OPEN_REQS, "open_reqs", "op_dc_miss_open_mem_reqs", NUM, 63, R(DATA3), open_reqs,    \
+	  B3(26, 6), "DATA3[26..31]", "memory access that missed L1, not uncached, not 0")     \
+	X(BRN_RET, "brn_ret", "op_brn_ret", FLAG, 1, R(DATA), always, B1(37, 1), "DATA[37]",   \
+	  "always")                                                                            \
+	X(BRN_TAKEN, "brn_taken", "op_brn_taken", FLAG, 1, R(DATA), branch, B1(35, 1),         \
+	  "DATA[35]", "retired branch")                                                        \
+	X(BRN_MISP, "brn_misp", "op_brn_misp", FLAG, 1, R(DATA), branch, B1(36, 1),            \
+	  "DATA[36]", "retired branch")                                                        \
+	X(BRN_RETURN, "brn_return", "op_return", FLAG, 1, R(DATA), branch, B1(34, 1),          \
+	  "DATA[34]", "retired branch")                                                        \
+	X(BRN_FUSE, "brn_fuse", "op_brn_fuse", FLAG, 1, R(DATA), brn_fuse, B1(39, 1),          \
+	  "DATA[39]", "Zen and later")                                                         \
+	X(MICROCODE, "microcode", "op_microcode", FLAG, 1, R(DATA), always, B1(40, 1),         \
+	  "DATA[40]", "always")
+
+enum ibs_filter_field {
+#define IBS_FILTER_ENUM(NAME, ...) IBS_FILTER_##NAME,
+	IBS_FILTER_FIELD_TABLE(IBS_FILTER_ENUM)
+#undef IBS_FILTER_ENUM
+	IBS_FILTER_FIELD_N
+};
+
+/**
+ * ibs_filter_value() - a field of a sample, if it means something
+ * @value: may be set also on failure
+ */
+static __always_inline bool ibs_filter_value(__u32 field, const struct ibs_filter_sample *s,
+					     __u64 *value)
+{
+	switch (field) {
+#define B1(lo, width) ibs_bits(s->regs[IBS_OP_DATA], lo, width)
+#define B2(lo, width) ibs_bits(s->regs[IBS_OP_DATA2], lo, width)
+#define B3(lo, width) ibs_bits(s->regs[IBS_OP_DATA3], lo, width)
+#define IBS_FILTER_CASE(NAME, name, aliases, values, max, needs, valid, val, ...) \
+	case IBS_FILTER_##NAME:                                                   \
+		if (!ibs_filter_valid_##valid(s))                                 \
+			return false;                                             \
+		*value = val;                                                     \
+		return true;
+		IBS_FILTER_FIELD_TABLE(IBS_FILTER_CASE)
+#undef IBS_FILTER_CASE
+#undef B3
+#undef B2
+#undef B1
+	default:
+		return false;
+	}
+}
+
+static __always_inline bool ibs_filter_compare(__u32 cmp, __u64 v, __u64 value)
+{
+	switch (cmp) {
+	case IBS_FILTER_EQ:
+		return v == value;
+	case IBS_FILTER_NE:
+		return v != value;
+	case IBS_FILTER_LT:
+		return v < value;
+	case IBS_FILTER_LE:
+		return v <= value;
+	case IBS_FILTER_GT:
+		return v > value;
+	case IBS_FILTER_GE:
+		return v >= value;
+	case IBS_FILTER_ANY:
+		return v & value;
+	case IBS_FILTER_NONE:
+		return !(v & value);
+	default:
+		return false;
+	}
+}
+
+/* Keeps clang from making one load through a chosen address of two loads. */
+#ifdef __bpf__
+#define IBS_FILTER_APART() asm volatile("")
+#else
+#define IBS_FILTER_APART()
+#endif
+
+/* Where a term leads. */
+static __always_inline __u32 ibs_filter_step(const volatile struct ibs_filter_term *t,
+					     const struct ibs_filter_sample *s)
+{
+	__u32 next;
+	__u64 v;
+
+	if (ibs_filter_value(t->field, s, &v) && ibs_filter_compare(t->cmp, v, t->value)) {
+		next = t->on_true;
+		IBS_FILTER_APART();
+		return next;
+	}
+	return t->on_false;
+}
+
+/**
+ * ibs_filter_eval() - does a sample pass?
+ * @f: in BPF a constant of the object, of which only what is used survives the verifier
+ *
+ * Written out term by term rather than as a loop, so that each term has instructions of its own:
+ * of a body that all terms share the verifier could not drop what one of them needs.
+ */
+static __always_inline bool ibs_filter_eval(const volatile struct ibs_filter *f,
+					    const struct ibs_filter_sample *s)
+{
+	__u32 next = 0;
+
+	if (!f->n)
+		return true;
+#define IBS_FILTER_STEP(i)                                          \
+	if (next == (i)) {                                          \
+		next = ibs_filter_step(&f->terms[i], s);            \
+		if (next >= IBS_FILTER_ACCEPT)                      \
+			return next == IBS_FILTER_ACCEPT;           \
+	}
+#define IBS_FILTER_STEPS(i) \
+	IBS_FILTER_STEP(i) IBS_FILTER_STEP((i) + 1) IBS_FILTER_STEP((i) + 2) IBS_FILTER_STEP((i) + 3)
+#ifdef __bpf__
+	IBS_FILTER_STEPS(0)
+	IBS_FILTER_STEPS(4)
+	IBS_FILTER_STEPS(8)
+	IBS_FILTER_STEPS(12)
+	IBS_FILTER_STEPS(16)
+	IBS_FILTER_STEPS(20)
+	_Static_assert(IBS_FILTER_TERMS == 24, "steps must be as many as terms");
+#else
+	for (__u32 i = 0; i < IBS_FILTER_TERMS; i++)
+		IBS_FILTER_STEP(i)
+#endif
+#undef IBS_FILTER_STEPS
+#undef IBS_FILTER_STEP
+	return false; /* not reached: no term leads behind the last */
+}
+
+#endif

@@ -1,0 +1,1076 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The program's own functions, run by the kernel on samples made here: every outcome, every filter,
+ * every grouping, and the counts that come out against a plain model of them.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <ibscope/sim.h>
+
+#include "cgroup_mode.h"
+#include "sampler.h"
+#include "twin.h"
+
+#define ZEN3_CAPS 0x3ffU
+#define ZEN4_CAPS 0xbffU
+#define ZEN5_CAPS 0x81bffU
+
+typedef __u64 regs_t[IBS_OP_REG_FIXED];
+
+static __u64 reached[IBS_OUTCOME_N];
+
+static const struct sampler_opts zen4 = {
+	.source = SAMPLER_TWIN,
+	.ibs.caps = ZEN4_CAPS,
+	.max_groups = 64,
+};
+
+static struct sampler *open_twin(const struct sampler_opts *opts)
+{
+	struct sampler *s = NULL;
+	struct err err = {};
+
+	if (sampler_open(opts, &s, &err))
+		fail_msg("%s", err.text);
+	return s;
+}
+
+static void snapshot(struct sampler *s, struct snapshot *snap)
+{
+	struct err err = {};
+
+	if (sampler_snapshot(s, snap, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(ledger_residual(&snap->ledger), 0);
+	for (int o = 0; o < IBS_OUTCOME_N; o++)
+		reached[o] += snap->ledger.outcome[o];
+}
+
+static enum ibs_outcome run_raw(struct sampler *s, const struct twin_raw *raw)
+{
+	enum ibs_outcome out = IBS_OUTCOME_N;
+	struct err err = {};
+
+	if (twin_run_raw(s, raw, &out, &err))
+		fail_msg("%s", err.text);
+	return out;
+}
+
+static void run_regs(struct sampler *s, const regs_t *regs, size_t n, __u8 *outcomes)
+{
+	struct err err = {};
+
+	if (twin_run_regs(s, regs, n, outcomes, &err))
+		fail_msg("%s", err.text);
+}
+
+static enum ibs_outcome run_one(struct sampler *s, const regs_t regs)
+{
+	__u8 out = IBS_OUTCOME_N;
+
+	run_regs(s, (const regs_t *)regs, 1, &out);
+	return out;
+}
+
+static void close_twin(struct sampler *s)
+{
+	struct snapshot snap;
+
+	snapshot(s, &snap);
+	snapshot_free(&snap);
+	sampler_close(s);
+}
+
+/* --- samples --- */
+
+#define LOAD_MISS                                                                             \
+	(IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_L2_MISS | IBS_OP_DATA3_LIN_VALID)
+#define DRAM 3 /* DataSrc */
+#define L3   1
+
+static void load_miss(regs_t regs, __u32 data_src, __u32 lat)
+{
+	memset(regs, 0, sizeof(regs_t));
+	regs[IBS_OP_DATA2] = data_src;
+	regs[IBS_OP_DATA3] = LOAD_MISS | (__u64)lat << 32;
+}
+
+static size_t to_raw(const regs_t regs, __u8 *raw)
+{
+	__u32 caps = ZEN4_CAPS;
+
+	memset(raw, 0x5a, IBS_TWIN_RAW_MAX);
+	memcpy(raw, &caps, sizeof(caps));
+	memcpy(raw + sizeof(caps), regs, sizeof(regs_t));
+	return sizeof(caps) + sizeof(regs_t);
+}
+
+/* Half of them what hardware could say, half arbitrary bits. */
+static void random_regs(__u64 seed, __u32 caps, regs_t *regs, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		ibs_sim_op(seed, 0, i, caps, regs[i]);
+		if (i & 1)
+			for (int r = 0; r < IBS_OP_REG_FIXED; r++)
+				regs[i][r] = ibs_sim_mix(seed + i * 8 + r);
+	}
+}
+
+/* --- the model: what must have been counted --- */
+
+struct model_series {
+	__u64 samples, valid, sum, buckets[IBS_LAT_BUCKETS];
+};
+
+struct model {
+	struct model_series at[IBS_SRC_N][IBS_OP_KIND_N];
+	__u64 outcome[IBS_OUTCOME_N];
+	__u64 seen;
+};
+
+static enum ibs_outcome model_outcome(const struct sampler_opts *o, const regs_t regs)
+{
+	__u64 data3 = regs[IBS_OP_DATA3];
+	__u32 lat = ibs_op_metric(o->metric, regs, data3);
+	const struct selection *sel = &o->sel;
+
+	if ((sel->min_lat || sel->max_lat) &&
+	    (!ibs_op_metric_valid(o->metric, o->ibs.caps, data3) || lat < sel->min_lat ||
+	     (sel->max_lat && lat > sel->max_lat)))
+		return IBS_OUTCOME_FILTERED_LAT;
+	if (sel->op_mask && !(sel->op_mask >> ibs_op_kind(regs[IBS_OP_DATA], data3) & 1))
+		return IBS_OUTCOME_FILTERED_OP;
+	if (sel->src_mask && !(sel->src_mask >> ibs_op_src(o->ibs, regs) & 1))
+		return IBS_OUTCOME_FILTERED_SRC;
+	return IBS_OUTCOME_AGGREGATED;
+}
+
+static enum ibs_outcome model_add(struct model *m, const struct sampler_opts *o, const regs_t regs)
+{
+	enum ibs_outcome out = model_outcome(o, regs);
+	__u64 data3 = regs[IBS_OP_DATA3];
+	struct model_series *s =
+		&m->at[ibs_op_src(o->ibs, regs)][ibs_op_kind(regs[IBS_OP_DATA], data3)];
+	__u32 lat = ibs_op_metric(o->metric, regs, data3), b = 0;
+
+	m->seen++;
+	m->outcome[out]++;
+	if (out != IBS_OUTCOME_AGGREGATED)
+		return out;
+	s->samples++;
+	if (!ibs_op_metric_valid(o->metric, o->ibs.caps, data3))
+		return out;
+	while (ibs_lat_le(b) < lat)
+		b++;
+	s->valid++;
+	s->sum += lat;
+	s->buckets[b]++;
+	return out;
+}
+
+/* With @times the model holds for one of so many equal parts of the group. */
+static void check_group(const struct group *g, const struct model *m, __u64 times)
+{
+	size_t n = 0;
+
+	for (int src = 0; src < IBS_SRC_N; src++)
+		for (int op = 0; op < IBS_OP_KIND_N; op++)
+			n += m->at[src][op].samples > 0;
+	assert_int_equal(g->n_series, n);
+	for (size_t i = 0; i < g->n_series; i++) {
+		const struct series *s = &g->series[i];
+		const struct model_series *want = &m->at[s->src][s->op];
+
+		assert_int_equal(s->samples, want->samples * times);
+		assert_int_equal(s->valid, want->valid * times);
+		assert_int_equal(s->sum, want->sum * times);
+		for (int b = 0; b < IBS_LAT_BUCKETS; b++)
+			assert_int_equal(s->buckets ? s->buckets[b] : 0, want->buckets[b] * times);
+	}
+}
+
+static void check_ledger(const struct ledger *l, const struct model *m)
+{
+	assert_int_equal(l->seen, m->seen);
+	for (int o = 0; o < IBS_OUTCOME_N; o++)
+		assert_int_equal(l->outcome[o], m->outcome[o]);
+}
+
+/* @n samples go in, and what comes out is what the model says, sample by sample and in sum. */
+static void check_against_model(const struct sampler_opts *opts, const regs_t *regs, size_t n)
+{
+	struct sampler *s = open_twin(opts);
+	struct model *m = calloc(1, sizeof(*m));
+	__u8 *outcomes = malloc(n);
+	struct snapshot snap;
+
+	assert_non_null(m);
+	assert_non_null(outcomes);
+	run_regs(s, regs, n, outcomes);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(outcomes[i], model_add(m, opts, regs[i]));
+	snapshot(s, &snap);
+	check_ledger(&snap.ledger, m);
+	assert_int_equal(snap.n_groups, 1);
+	check_group(&snap.groups[0], m, 1);
+	snapshot_free(&snap);
+	free(outcomes);
+	free(m);
+	sampler_close(s);
+}
+
+/* --- children: other processes, names and cgroups --- */
+
+struct child {
+	const char *cgroup; /* directory to enter, or NULL */
+	const char *comm;
+	const regs_t *regs;
+	size_t n;
+};
+
+static __u8 *child_outcomes; /* shared with children */
+#define CHILD_OUTCOMES 4096
+
+static bool enter_cgroup(const char *dir)
+{
+	char path[640];
+	bool ok;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
+	f = fopen(path, "we");
+	if (!f)
+		return false;
+	ok = fputs("0", f) >= 0;
+	return !fclose(f) && ok;
+}
+
+/* No asserts here: a child must not go on with the tests. */
+static int child_main(struct sampler *s, const struct child *c)
+{
+	if (c->cgroup && !enter_cgroup(c->cgroup))
+		return 2;
+	if (c->comm)
+		prctl(PR_SET_NAME, c->comm);
+	return twin_run_regs(s, c->regs, c->n, child_outcomes, NULL) ? 3 : 0;
+}
+
+static pid_t run_child(struct sampler *s, const struct child *c)
+{
+	int status;
+	pid_t pid;
+
+	assert_true(c->n <= CHILD_OUTCOMES);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(child_main(s, c));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	return pid;
+}
+
+static char cgroup_root[320];
+
+/* A directory below the test's own; its id. */
+static __u64 make_cgroup(const char *name, char path[640])
+{
+	struct stat st;
+
+	snprintf(path, 640, "%s/%s", cgroup_root, name);
+	assert_true(!mkdir(path, 0755) || errno == EEXIST);
+	assert_int_equal(stat(path, &st), 0);
+	return st.st_ino;
+}
+
+static void remove_tree(const char *dir)
+{
+	struct dirent *e;
+	DIR *d = opendir(dir);
+
+	while (d && (e = readdir(d))) {
+		char path[640];
+
+		if (e->d_type != DT_DIR || e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		remove_tree(path);
+	}
+	if (d)
+		closedir(d);
+	rmdir(dir);
+}
+
+static int cgroups_up(void **state)
+{
+	struct cgroup_fs fs;
+
+	(void)state;
+	if (cgroup_mode_detect("", &fs, NULL) || !fs.path[0])
+		return 0;
+	snprintf(cgroup_root, sizeof(cgroup_root), "%s/ibscope-test-%d", fs.path, getpid());
+	if (mkdir(cgroup_root, 0755)) {
+		print_message("%s: %s\n", cgroup_root, strerror(errno));
+		cgroup_root[0] = 0;
+	}
+	return 0;
+}
+
+static int cgroups_down(void **state)
+{
+	(void)state;
+	if (cgroup_root[0])
+		remove_tree(cgroup_root);
+	cgroup_root[0] = 0;
+	return 0;
+}
+
+static void need_cgroups(void)
+{
+	if (!cgroup_root[0]) {
+		print_message("skipped: no cgroup v2 hierarchy in which cgroups can be made\n");
+		skip();
+	}
+}
+
+/* --- raw records --- */
+
+static void check_size(struct sampler *s, __u32 bytes)
+{
+	__u8 raw[IBS_TWIN_RAW_MAX];
+	regs_t regs;
+
+	load_miss(regs, DRAM, 300);
+	to_raw(regs, raw);
+	assert_int_equal(run_raw(s, &(struct twin_raw){ .raw = raw, .bytes = bytes }),
+			 bytes >= 60 && bytes % 8 == 4 ? IBS_OUTCOME_AGGREGATED :
+							 IBS_OUTCOME_LOST_BAD_RAW);
+}
+
+/* Short, ragged, exact, and longer than any record known today. */
+static void test_raw_sizes(void **state)
+{
+	struct sampler *s = open_twin(&zen4);
+	__u32 bytes, good = 0;
+	struct snapshot snap;
+
+	(void)state;
+	for (bytes = 0; bytes <= IBS_TWIN_RAW_MAX; bytes++) {
+		check_size(s, bytes);
+		good += bytes >= 60 && bytes % 8 == 4;
+	}
+	snapshot(s, &snap);
+	assert_int_equal(snap.ledger.seen, IBS_TWIN_RAW_MAX + 1);
+	assert_int_equal(snap.ledger.outcome[IBS_OUTCOME_AGGREGATED], good);
+	assert_int_equal(snap.groups[0].n_series, 1);
+	assert_int_equal(snap.groups[0].series[0].src, IBS_SRC_DRAM);
+	assert_int_equal(snap.groups[0].series[0].buckets[ibs_lat_bucket(300)], good);
+	snapshot_free(&snap);
+	sampler_close(s);
+	/* the first sample of all must not be read by what a former one left */
+	for (bytes = 52; bytes <= 84; bytes += 8) {
+		s = open_twin(&zen4);
+		check_size(s, bytes);
+		close_twin(s);
+	}
+}
+
+static const struct {
+	enum ibs_twin_fault fault;
+	enum ibs_outcome first, later;
+} faults[] = {
+	{ IBS_TWIN_WHOLE, IBS_OUTCOME_AGGREGATED, IBS_OUTCOME_AGGREGATED },
+	{ IBS_TWIN_NO_RAW, IBS_OUTCOME_LOST_NO_RAW, IBS_OUTCOME_LOST_NO_RAW },
+	{ IBS_TWIN_BAD_BYTES, IBS_OUTCOME_LOST_READ, IBS_OUTCOME_LOST_READ },
+	/* once the distance is known these pointers are not looked at */
+	{ IBS_TWIN_BAD_DATA, IBS_OUTCOME_LOST_NO_RAW, IBS_OUTCOME_AGGREGATED },
+	{ IBS_TWIN_BAD_RAW, IBS_OUTCOME_LOST_READ, IBS_OUTCOME_AGGREGATED },
+	{ IBS_TWIN_LEFT_OVERS, IBS_OUTCOME_LOST_NO_RAW, IBS_OUTCOME_AGGREGATED },
+};
+
+/* Nothing that is wrong with one sample harms the next. */
+static void test_raw_faults(void **state)
+{
+	__u8 raw[IBS_TWIN_RAW_MAX];
+	struct twin_raw whole = { .raw = raw };
+	regs_t regs;
+
+	(void)state;
+	load_miss(regs, DRAM, 300);
+	whole.bytes = to_raw(regs, raw);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		struct sampler *s = open_twin(&zen4);
+		struct twin_raw bad = whole;
+
+		bad.fault = faults[i].fault;
+		assert_int_equal(run_raw(s, &bad), faults[i].first);
+		assert_int_equal(run_raw(s, &bad), faults[i].first);
+		assert_int_equal(run_raw(s, &whole), IBS_OUTCOME_AGGREGATED);
+		assert_int_equal(run_raw(s, &bad), faults[i].later);
+		assert_int_equal(run_raw(s, &whole), IBS_OUTCOME_AGGREGATED);
+		close_twin(s);
+	}
+}
+
+static __u64 samples_of(struct sampler *s, enum ibs_src src)
+{
+	struct snapshot snap;
+	__u64 n = 0;
+
+	snapshot(s, &snap);
+	for (size_t g = 0; g < snap.n_groups; g++)
+		for (size_t i = 0; i < snap.groups[g].n_series; i++)
+			if (snap.groups[g].series[i].src == src)
+				n += snap.groups[g].series[i].samples;
+	snapshot_free(&snap);
+	return n;
+}
+
+/*
+ * Any part of the sample moves to another place: the record is found again, and it is the new one
+ * that counts. From then on it is expected there: a left-over record tells, for which no pointer is.
+ */
+static void check_move(struct twin_raw move, bool relearn)
+{
+	struct sampler *s = open_twin(&zen4);
+	__u8 raw[IBS_TWIN_RAW_MAX];
+	struct twin_raw old = { .raw = raw };
+	regs_t regs;
+
+	load_miss(regs, L3, 60);
+	old.bytes = to_raw(regs, raw);
+	assert_int_equal(run_raw(s, &old), IBS_OUTCOME_AGGREGATED);
+	move.raw = raw;
+	move.bytes = old.bytes;
+	move.fault = IBS_TWIN_LEFT_OVERS;
+	assert_int_equal(run_raw(s, &move),
+			 relearn ? IBS_OUTCOME_LOST_NO_RAW : IBS_OUTCOME_AGGREGATED);
+	load_miss(regs, DRAM, 300);
+	to_raw(regs, raw);
+	move.fault = IBS_TWIN_WHOLE;
+	assert_int_equal(run_raw(s, &move), IBS_OUTCOME_AGGREGATED);
+	assert_int_equal(samples_of(s, IBS_SRC_DRAM), 1);
+	move.fault = IBS_TWIN_LEFT_OVERS;
+	assert_int_equal(run_raw(s, &move), IBS_OUTCOME_AGGREGATED);
+	assert_int_equal(run_raw(s, &old), IBS_OUTCOME_AGGREGATED);
+	assert_int_equal(samples_of(s, IBS_SRC_DRAM), 3);
+	close_twin(s);
+}
+
+static void test_raw_moves(void **state)
+{
+	(void)state;
+	check_move((struct twin_raw){ .move_data = 512 }, false);
+	check_move((struct twin_raw){ .move_ctx = 64, .move_raw = 64, .move_bytes = 64 }, false);
+	check_move((struct twin_raw){ .move_ctx = 64 }, true);
+	check_move((struct twin_raw){ .move_raw = 8 }, true);
+	check_move((struct twin_raw){ .move_raw = 1016 }, true);
+	check_move((struct twin_raw){ .move_bytes = 8 }, true);
+	check_move((struct twin_raw){ .move_raw = 128, .move_bytes = 256 }, true);
+}
+
+/* Raw records and registers, the two ways in, come to the same. */
+static void test_raw_is_regs(void **state)
+{
+	enum { N = 3000 };
+	struct sampler_opts opts = zen4;
+	struct sampler *by_raw, *by_regs;
+	struct snapshot a, b;
+	regs_t *regs = malloc(N * sizeof(*regs));
+	__u8 out[N], raw[IBS_TWIN_RAW_MAX];
+
+	(void)state;
+	assert_non_null(regs);
+	opts.sel.op_mask = ~(1U << IBS_OP_KIND_BRANCH);
+	opts.sel.src_mask = ~(1U << IBS_SRC_L2);
+	opts.sel.min_lat = 50;
+	by_raw = open_twin(&opts);
+	by_regs = open_twin(&opts);
+	random_regs(11, ZEN4_CAPS, regs, N);
+	run_regs(by_regs, regs, N, out);
+	for (int i = 0; i < N; i++) {
+		struct twin_raw r = { .raw = raw, .bytes = to_raw(regs[i], raw) };
+
+		r.bytes += i % 3 * 8; /* what is behind does not matter */
+		r.move_raw = i / 100 * 8;
+		assert_int_equal(run_raw(by_raw, &r), out[i]);
+	}
+	snapshot(by_raw, &a);
+	snapshot(by_regs, &b);
+	assert_memory_equal(&a.ledger, &b.ledger, sizeof(a.ledger));
+	assert_int_equal(a.n_groups, b.n_groups);
+	for (size_t g = 0; g < a.n_groups; g++) {
+		assert_int_equal(a.groups[g].n_series, b.groups[g].n_series);
+		for (size_t i = 0; i < a.groups[g].n_series; i++) {
+			struct series *x = &a.groups[g].series[i], *y = &b.groups[g].series[i];
+
+			assert_int_equal(x->samples, y->samples);
+			assert_int_equal(x->sum, y->sum);
+			assert_int_equal(!x->buckets, !y->buckets);
+			if (x->buckets)
+				assert_memory_equal(x->buckets, y->buckets,
+						    IBS_LAT_BUCKETS * sizeof(*x->buckets));
+		}
+	}
+	snapshot_free(&a);
+	snapshot_free(&b);
+	sampler_close(by_raw);
+	sampler_close(by_regs);
+	free(regs);
+}
+
+/* --- the whole decode against the pure functions --- */
+
+static const struct ibs_cpu cpus[] = {
+	{ .caps = IBS_CAPS_DEFAULT },
+	{ .caps = ZEN3_CAPS, .quirks = IBS_QUIRK_OP_1293 },
+	{ .caps = ZEN4_CAPS },
+	{ .caps = ZEN5_CAPS },
+};
+
+static void test_random(void **state)
+{
+	enum { N = 12000 };
+	regs_t *regs = malloc(N * sizeof(*regs));
+	__u64 seed = 1;
+
+	(void)state;
+	assert_non_null(regs);
+	for (size_t c = 0; c < sizeof(cpus) / sizeof(cpus[0]); c++) {
+		for (int metric = 0; metric < IBS_METRIC_N; metric++) {
+			struct sampler_opts opts = zen4;
+
+			opts.ibs = cpus[c];
+			opts.metric = metric;
+			random_regs(seed++, cpus[c].caps, regs, N);
+			check_against_model(&opts, regs, N);
+		}
+	}
+	free(regs);
+}
+
+/* Each latency once: every bucket and both of its edges. */
+static void test_every_latency(void **state)
+{
+	regs_t *regs = malloc((IBS_LAT_MAX + 1) * sizeof(*regs));
+
+	(void)state;
+	assert_non_null(regs);
+	for (__u32 lat = 0; lat <= IBS_LAT_MAX; lat++)
+		load_miss(regs[lat], DRAM, lat);
+	check_against_model(&zen4, regs, IBS_LAT_MAX + 1);
+	free(regs);
+}
+
+/* --- filters --- */
+
+static void test_filter_pid(void **state)
+{
+	struct sampler_opts opts = zen4;
+	struct child c = { .n = 1 };
+	struct sampler *s;
+	regs_t regs;
+
+	(void)state;
+	load_miss(regs, DRAM, 300);
+	c.regs = &regs;
+	opts.sel.tgid = getpid();
+	s = open_twin(&opts);
+	assert_int_equal(run_one(s, regs), IBS_OUTCOME_AGGREGATED);
+	run_child(s, &c);
+	assert_int_equal(child_outcomes[0], IBS_OUTCOME_FILTERED_PID);
+	assert_int_equal(run_raw(s, &(struct twin_raw){ .fault = IBS_TWIN_NO_RAW }),
+			 IBS_OUTCOME_LOST_NO_RAW);
+	close_twin(s);
+	/* decided before a look at the registers */
+	opts.sel.tgid = getpid() + 1;
+	s = open_twin(&opts);
+	assert_int_equal(run_one(s, regs), IBS_OUTCOME_FILTERED_PID);
+	assert_int_equal(run_raw(s, &(struct twin_raw){ .fault = IBS_TWIN_NO_RAW }),
+			 IBS_OUTCOME_FILTERED_PID);
+	close_twin(s);
+}
+
+static void test_filter_op_src(void **state)
+{
+	enum { N = 2000 };
+	regs_t *regs = malloc(N * sizeof(*regs));
+	struct sampler_opts opts = zen4;
+
+	(void)state;
+	assert_non_null(regs);
+	random_regs(5, ZEN4_CAPS, regs, N);
+	for (int op = 0; op < IBS_OP_KIND_N; op++) {
+		opts.sel.op_mask = 1U << op;
+		check_against_model(&opts, regs, N);
+	}
+	opts.sel.op_mask = 0;
+	for (int src = 0; src < IBS_SRC_N; src++) {
+		opts.sel.src_mask = 1U << src;
+		check_against_model(&opts, regs, N);
+	}
+	opts.sel.op_mask = 1U << IBS_OP_KIND_LOAD | 1U << IBS_OP_KIND_LOCKED;
+	opts.sel.src_mask = 1U << IBS_SRC_DRAM | 1U << IBS_SRC_REMOTE_DRAM;
+	opts.sel.min_lat = 100;
+	opts.sel.max_lat = 20000;
+	check_against_model(&opts, regs, N);
+	free(regs);
+}
+
+static enum ibs_outcome run_lat(const struct selection *sel, __u32 lat, __u64 data3)
+{
+	struct sampler_opts opts = zen4;
+	enum ibs_outcome out;
+	struct sampler *s;
+	regs_t regs;
+
+	opts.sel = *sel;
+	s = open_twin(&opts);
+	load_miss(regs, DRAM, lat);
+	regs[IBS_OP_DATA3] ^= data3;
+	out = run_one(s, regs);
+	close_twin(s);
+	return out;
+}
+
+static void test_filter_lat(void **state)
+{
+	static const struct {
+		__u32 min, max, lat;
+		__u64 flip; /* of data3 */
+		bool in;
+	} rows[] = {
+		{ 100, 200, 99, 0, false },	{ 100, 200, 100, 0, true },
+		{ 100, 200, 200, 0, true },	{ 100, 200, 201, 0, false },
+		{ 100, 0, 65535, 0, true },	{ 0, 100, 0, 0, true },
+		{ 0, 65535, 65535, 0, true },	{ 65535, 0, 65534, 0, false },
+		{ 65535, 0, 65535, 0, true },	{ 1, 0, 0, 0, false },
+		/* not valid: a store, a hit, a prefetch, an uncached load */
+		{ 100, 200, 150, IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_ST_OP, false },
+		{ 0, 65535, 0, IBS_OP_DATA3_DC_MISS, false },
+		{ 0, 65535, 150, IBS_OP_DATA3_SW_PF, false },
+		{ 1, 0, 150, IBS_OP_DATA3_UC_MEM_ACC, false },
+		{ 0, 0, 150, IBS_OP_DATA3_UC_MEM_ACC, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct selection sel = { .min_lat = rows[i].min, .max_lat = rows[i].max };
+
+		assert_int_equal(run_lat(&sel, rows[i].lat, rows[i].flip),
+				 rows[i].in ? IBS_OUTCOME_AGGREGATED : IBS_OUTCOME_FILTERED_LAT);
+	}
+}
+
+/* --- cgroups --- */
+
+static const char *const tree[] = { "a", "a/b", "a/b/c", "a/b/c/d", "a/x", "ab", "z" };
+#define TREE_N (sizeof(tree) / sizeof(tree[0]))
+
+static enum ibs_outcome outcome_in(struct sampler *s, const char *name, __u32 lat)
+{
+	struct child c = { .n = 1 };
+	char path[640];
+	regs_t regs;
+
+	load_miss(regs, DRAM, lat);
+	make_cgroup(name, path);
+	c.cgroup = path;
+	c.regs = &regs;
+	run_child(s, &c);
+	return child_outcomes[0];
+}
+
+static void test_filter_cgroup(void **state)
+{
+	static const bool in[TREE_N] = { true, true, true, true, true, false, false };
+	struct sampler_opts opts = zen4;
+	struct selected_cgroup sel = {};
+	char path[640];
+
+	(void)state;
+	need_cgroups();
+	for (size_t i = 0; i < TREE_N; i++)
+		make_cgroup(tree[i], path);
+	sel.id = make_cgroup("a", path);
+	opts.sel.cgroups = &sel;
+	opts.sel.n_cgroups = 1;
+	for (int by = 0; by <= IBS_BY_CGROUP; by++) {
+		struct sampler *s;
+
+		opts.by = by;
+		s = open_twin(&opts);
+		/* twice: the second time from what the CPU remembers */
+		for (size_t i = 0; i < 2 * TREE_N; i++)
+			assert_int_equal(outcome_in(s, tree[i % TREE_N], 300),
+					 in[i % TREE_N] ? IBS_OUTCOME_AGGREGATED :
+							  IBS_OUTCOME_FILTERED_CGROUP);
+		close_twin(s);
+	}
+}
+
+/* What a cgroup asks for holds for it and below, and overrides what is asked of all. */
+static void test_cgroup_min_lat(void **state)
+{
+	static const struct {
+		const char *name;
+		__u32 min;
+	} rows[] = { { "a", 200 }, { "a/x", 200 }, { "a/b", 500 }, { "a/b/c", 50 },
+		     { "a/b/c/d", 50 }, { "z", 100 } };
+	struct sampler_opts opts = zen4;
+	struct selected_cgroup sel[4] = {
+		{ .min_lat = 200 }, { .min_lat = 500 }, { .min_lat = 50 }, { .min_lat = 0 },
+	};
+	struct sampler *s;
+	char path[640];
+
+	(void)state;
+	need_cgroups();
+	for (size_t i = 0; i < TREE_N; i++)
+		make_cgroup(tree[i], path);
+	sel[0].id = make_cgroup("a", path);
+	sel[1].id = make_cgroup("a/b", path);
+	sel[2].id = make_cgroup("a/b/c", path);
+	sel[3].id = make_cgroup("z", path);
+	opts.sel.cgroups = sel;
+	opts.sel.n_cgroups = 4;
+	opts.sel.min_lat = 100;
+	s = open_twin(&opts);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(outcome_in(s, rows[i].name, rows[i].min - 1),
+				 IBS_OUTCOME_FILTERED_LAT);
+		assert_int_equal(outcome_in(s, rows[i].name, rows[i].min), IBS_OUTCOME_AGGREGATED);
+	}
+	assert_int_equal(outcome_in(s, "ab", 65535), IBS_OUTCOME_FILTERED_CGROUP);
+	close_twin(s);
+	/* only a cgroup asks: no latency is asked of the others, but a latency there must be */
+	opts.sel.min_lat = 0;
+	s = open_twin(&opts);
+	assert_int_equal(outcome_in(s, "a", 199), IBS_OUTCOME_FILTERED_LAT);
+	assert_int_equal(outcome_in(s, "z", 0), IBS_OUTCOME_AGGREGATED);
+	close_twin(s);
+}
+
+static const struct group *group_of(const struct snapshot *snap, const struct ibs_group_key *key)
+{
+	for (size_t i = 0; i < snap->n_groups; i++)
+		if (!snap->groups[i].other &&
+		    !memcmp(&snap->groups[i].key, key, sizeof(*key)))
+			return &snap->groups[i];
+	return NULL;
+}
+
+/* More cgroups than groups: the rest share one, and nothing is lost or counted twice. */
+static void check_many_cgroups(__u32 by)
+{
+	enum { CGROUPS = 200, GROUPS = 120, N = 64, ROUNDS = 2 };
+	struct sampler_opts opts = zen4;
+	struct model *m = calloc(1, sizeof(*m));
+	__u64 ids[CGROUPS], others = 0;
+	struct child c = { .n = N };
+	struct snapshot snap;
+	struct sampler *s;
+	char path[640];
+	regs_t regs[N];
+
+	assert_non_null(m);
+	opts.by = by;
+	opts.max_groups = GROUPS;
+	s = open_twin(&opts);
+	random_regs(23, ZEN4_CAPS, regs, N);
+	c.regs = regs;
+	c.cgroup = path;
+	c.comm = "many"; /* for --by cgroup,comm */
+	for (int i = 0; i < N; i++)
+		model_add(m, &opts, regs[i]);
+	for (int i = 0; i < ROUNDS * CGROUPS; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "many%d", i % CGROUPS);
+		ids[i % CGROUPS] = make_cgroup(name, path);
+		run_child(s, &c);
+	}
+	snapshot(s, &snap);
+	assert_int_equal(snap.ledger.seen, ROUNDS * CGROUPS * N);
+	assert_int_equal(snap.ledger.outcome[IBS_OUTCOME_AGGREGATED], ROUNDS * CGROUPS * N);
+	assert_int_equal(snap.n_groups, GROUPS + 1);
+	for (int i = 0; i < CGROUPS; i++) {
+		struct ibs_group_key key = { .cgroup_id = ids[i] };
+		const struct group *g;
+
+		if (by & IBS_BY_COMM)
+			strcpy(key.comm, "many");
+		g = group_of(&snap, &key);
+		assert_int_equal(!!g, i < GROUPS);
+		if (g)
+			check_group(g, m, ROUNDS);
+		else
+			others++;
+	}
+	assert_true(snap.groups[0].other);
+	check_group(&snap.groups[0], m, ROUNDS * others);
+	snapshot_free(&snap);
+	sampler_close(s);
+	free(m);
+}
+
+static void test_many_cgroups(void **state)
+{
+	(void)state;
+	need_cgroups();
+	check_many_cgroups(IBS_BY_CGROUP);
+	check_many_cgroups(IBS_BY_CGROUP | IBS_BY_COMM);
+}
+
+/* --- groupings --- */
+
+static void test_by_pid_comm(void **state)
+{
+	enum { CHILDREN = 5, N = 32 };
+	struct sampler_opts opts = zen4;
+	struct model *m = calloc(1, sizeof(*m));
+	struct child c = { .n = N };
+	pid_t pids[CHILDREN];
+	struct snapshot snap;
+	regs_t regs[N];
+
+	(void)state;
+	assert_non_null(m);
+	random_regs(31, ZEN4_CAPS, regs, N);
+	c.regs = regs;
+	for (int i = 0; i < N; i++)
+		model_add(m, &opts, regs[i]);
+	for (int by = IBS_BY_PID; by <= (IBS_BY_PID | IBS_BY_COMM); by += IBS_BY_PID) {
+		struct sampler *s;
+
+		opts.by = by;
+		s = open_twin(&opts);
+		for (int i = 0; i < CHILDREN; i++) {
+			c.comm = i % 2 ? "odd" : "even";
+			pids[i] = run_child(s, &c);
+		}
+		snapshot(s, &snap);
+		assert_int_equal(snap.n_groups, by & IBS_BY_PID ? CHILDREN : 2);
+		for (int i = 0; i < CHILDREN; i++) {
+			struct ibs_group_key key = {};
+			const struct group *g;
+
+			if (by & IBS_BY_PID)
+				key.tgid = pids[i];
+			if (by & IBS_BY_COMM)
+				strcpy(key.comm, i % 2 ? "odd" : "even");
+			g = group_of(&snap, &key);
+			assert_non_null(g);
+			check_group(g, m, by & IBS_BY_PID ? 1 : i % 2 ? 2 : 3);
+		}
+		snapshot_free(&snap);
+		sampler_close(s);
+	}
+	free(m);
+}
+
+static void test_by_cpu(void **state)
+{
+	enum { N = 32 };
+	struct sampler_opts opts = zen4;
+	struct model *m = calloc(1, sizeof(*m));
+	struct snapshot snap;
+	struct sampler *s;
+	cpu_set_t all, one;
+	size_t n_cpus = 0;
+	regs_t regs[N];
+
+	(void)state;
+	assert_non_null(m);
+	random_regs(37, ZEN4_CAPS, regs, N);
+	for (int i = 0; i < N; i++)
+		model_add(m, &opts, regs[i]);
+	opts.by = IBS_BY_CPU;
+	s = open_twin(&opts);
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	for (int cpu = 0; cpu < CPU_SETSIZE && n_cpus < 64; cpu++) {
+		if (!CPU_ISSET(cpu, &all))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+		run_regs(s, regs, N, NULL);
+		n_cpus++;
+	}
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+	snapshot(s, &snap);
+	assert_int_equal(snap.n_groups, n_cpus);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		struct ibs_group_key key = { .cpu = cpu };
+		const struct group *g = group_of(&snap, &key);
+
+		if (CPU_ISSET(cpu, &all) && n_cpus < 64)
+			assert_non_null(g);
+		if (g)
+			check_group(g, m, 1);
+	}
+	snapshot_free(&snap);
+	sampler_close(s);
+	free(m);
+}
+
+/* --- the loop of benchmarks, and what is left behind --- */
+
+static void test_loop(void **state)
+{
+	enum { N = 16, REPEAT = 1000 };
+	struct sampler *s = open_twin(&zen4);
+	struct snapshot snap;
+	struct err err = {};
+	regs_t regs[N];
+	__u64 ns = 0;
+
+	(void)state;
+	random_regs(41, ZEN4_CAPS, regs, N);
+	assert_int_equal(twin_load(s, regs, N, &err), 0);
+	assert_int_equal(twin_load(s, regs, N - 1, &err), -EINVAL);
+	assert_int_equal(twin_loop(s, IBS_TWIN_REGS, N, REPEAT, &ns, &err), 0);
+	assert_true(ns > 0);
+	check_size(s, 60);
+	assert_int_equal(twin_loop(s, IBS_TWIN_RAW, N, REPEAT, &ns, &err), 0);
+	assert_int_equal(twin_loop(s, IBS_TWIN_FLOOR, N, REPEAT, &ns, &err), 0);
+	snapshot(s, &snap);
+	assert_int_equal(snap.ledger.outcome[IBS_OUTCOME_AGGREGATED], 2 * REPEAT + 1);
+	snapshot_free(&snap);
+	sampler_close(s);
+}
+
+static int count_fds(void)
+{
+	struct dirent *e;
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(d);
+	while ((e = readdir(d)))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static int count_bpf_mappings(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+	int n = 0;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, "bpf") && strstr(line, "anon_inode");
+	fclose(f);
+	return n;
+}
+
+static void test_no_leak(void **state)
+{
+	int fds = count_fds(), mappings = count_bpf_mappings();
+	struct sampler_opts opts = zen4;
+	struct sampler *s = open_twin(&opts);
+	enum ibs_outcome out;
+	struct err err = {};
+
+	(void)state;
+	assert_true(count_fds() > fds && count_bpf_mappings() > mappings);
+	close_twin(s);
+	assert_int_equal(count_fds(), fds);
+	assert_int_equal(count_bpf_mappings(), mappings);
+	opts.max_memory_bytes = 1;
+	assert_int_equal(sampler_open(&opts, &s, &err), -ENOSPC);
+	assert_int_equal(count_fds(), fds);
+	/* a sampler of events takes no samples from here */
+	opts = zen4;
+	opts.source = SAMPLER_SIM;
+	opts.attr.type = PERF_TYPE_SOFTWARE;
+	opts.attr.size = sizeof(opts.attr);
+	opts.attr.config = PERF_COUNT_SW_CPU_CLOCK;
+	opts.attr.sample_period = 1000000000;
+	opts.cpus = &(unsigned int){ 0 };
+	opts.n_cpus = 1;
+	s = open_twin(&opts);
+	assert_int_equal(twin_run_raw(s, &(struct twin_raw){}, &out, &err), -EINVAL);
+	sampler_close(s);
+	assert_int_equal(count_fds(), fds);
+	assert_int_equal(count_bpf_mappings(), mappings);
+}
+
+/* Runs last. What no sample can come to today is listed here, so that it is noticed when it can. */
+static void test_all_outcomes(void **state)
+{
+	(void)state;
+	for (int o = 0; o < IBS_OUTCOME_N; o++) {
+		bool can = o != IBS_OUTCOME_FORWARDED &&
+			   o != IBS_OUTCOME_LOST_INTERNAL;
+
+		if (o == IBS_OUTCOME_FILTERED_CGROUP && !cgroup_root[0])
+			continue;
+		if (!reached[o] == can)
+			fail_msg("%s: %llu samples", outcome_name(o), reached[o]);
+	}
+}
+
+static bool can_run(void)
+{
+	struct sampler *s = NULL;
+	struct err err = {};
+	int ret = sampler_open(&zen4, &s, &err);
+
+	sampler_close(s);
+	if (ret == -EPERM || ret == -EOPNOTSUPP || ret == -ENOENT) {
+		printf("skipped: %s\n", err.text);
+		return false;
+	}
+	return true;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_raw_sizes),
+		cmocka_unit_test(test_raw_faults),
+		cmocka_unit_test(test_raw_moves),
+		cmocka_unit_test(test_raw_is_regs),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_every_latency),
+		cmocka_unit_test(test_filter_pid),
+		cmocka_unit_test(test_filter_op_src),
+		cmocka_unit_test(test_filter_lat),
+		cmocka_unit_test(test_filter_cgroup),
+		cmocka_unit_test(test_cgroup_min_lat),
+		cmocka_unit_test(test_many_cgroups),
+		cmocka_unit_test(test_by_pid_comm),
+		cmocka_unit_test(test_by_cpu),
+		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_no_leak),
+		cmocka_unit_test(test_all_outcomes),
+	};
+
+	if (!can_run())
+		return 77;
+	child_outcomes = mmap(NULL, CHILD_OUTCOMES, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (child_outcomes == MAP_FAILED)
+		return 1;
+	return cmocka_run_group_tests(tests, cgroups_up, cgroups_down);
+}
