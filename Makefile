@@ -4,7 +4,7 @@
 #   make demo         install what is missing, build, sample for ten seconds
 #   make check        install what is missing, build, run all tests this machine can run
 #   make vmtest       the kernel's own IBS driver on emulated hardware, against the hardware's log
-#   make bench        what a sample costs
+#   make bench        what a sample costs: map layouts here, instructions on the rig
 #   make lint         compilers and analysers at their strictest
 #   make install      DESTDIR= prefix=
 #
@@ -34,13 +34,15 @@ BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Wall -Wextra \
 lib	:= $(O)/libibscope.a
 objs	:= $(patsubst %.c,$(O)/%.o,$(wildcard src/*.c))
 cmds	:= $(patsubst %.c,$(O)/%.o,$(wildcard tools/ibscope/*.c))
-units	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/unit/test_*.c tests/bpf/test_*.c))
+units	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/unit/test_*.c tests/bpf/test_*.c tests/system/test_*.c))
 helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/test_*.c),$(wildcard tests/unit/*.c)))
 skels	:= $(patsubst bpf/%.bpf.c,$(O)/%.skel.h,$(wildcard bpf/*.bpf.c))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all tests deps demo check vmtest bench lint install clean
+# PAIRS="KERNEL:GEN ..." chooses guests of vmtest and cost.
+
+.PHONY: all tests benches deps demo check vmtest bench cost lint install clean
 
 all: $(O)/ibscope
 
@@ -70,6 +72,13 @@ $(O)/%.skel.h: $(O)/%.bpf.o
 
 # A skeleton is a prerequisite of its one user.
 $(O)/src/sampler.o: $(O)/ibs_op.skel.h
+$(O)/tools/bench/layouts.o: $(O)/bench_layout.skel.h
+
+benches: $(patsubst tools/bench/%.c,$(O)/bench-%,$(wildcard tools/bench/*.c))
+
+$(O)/bench-%: $(O)/tools/bench/%.o $(lib)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 tests: $(units) $(helpers)
 
@@ -77,7 +86,47 @@ $(O)/tests/%: $(O)/tests/%.o $(lib)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
+# Installing comes before anything that asks which tools there are.
+deps:
+	$(Q)tools/deps.sh build
+
+demo: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)tools/demo.sh $(O)/ibscope
+
+check: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory SAN=address,undefined all tests
+	$(Q)tests/run.py --build $(O) --san build-san
+
+vmtest: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/vmtest.py --build $(O) $(PAIRS)
+
+bench: deps
+	$(Q)$(MAKE) --no-print-directory all benches
+	$(Q)$(O)/bench-layouts
+	$(Q)$(MAKE) --no-print-directory cost
+
+# Instructions a sample on the rig, against their limits.
+cost: deps
+	$(Q)$(MAKE) --no-print-directory benches
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/cost.py --check --build $(O) $(PAIRS)
+
+lint: deps
+	$(Q)tools/deps.sh lint
+	$(Q)$(MAKE) --no-print-directory O=$(O)-clang CC=clang CFLAGS=-Werror all tests
+	$(Q)clang-format --dry-run -Werror $(filter-out %_fields.h include/ibscope/caps.h include/ibscope/op.h,$(wildcard include/ibscope/*.h src/*.[ch] bpf/*.[ch] tools/*/*.[ch]))
+	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -Iinclude -Isrc src tools
+
+install: all
+	install -D -m 755 $(O)/ibscope $(DESTDIR)$(prefix)/bin/ibscope
+
 clean:
-	rm -rf $(O)
+	rm -rf $(O) $(O)-clang build-san
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -7,10 +7,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cmd.h"
 #include "doctor.h"
 #include "err.h"
 
-int cmd_doctor(int argc, char **argv);
+
 
 #define WIDTH 100 /* when the output is no terminal */
 

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "hist.h"
+
+#include "err.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#define BAR_WIDTH 40
+#define MAX_LINES 20
+#define MIN_LINES 4
+
+static const struct {
+	const char *name;
+	double q;
+} percentiles[] = { { "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 } };
+#define PERCENTILES (sizeof(percentiles) / sizeof(percentiles[0]))
+
+typedef unsigned long long ull; /* what %llu takes */
+
+static void print_kind(FILE *f, const struct ledger *l, enum ibs_outcome_kind kind,
+		       const char *name)
+{
+	const char *sep = " (";
+
+	fprintf(f, " + %s %llu", name, (ull)ledger_sum(l, kind));
+	for (int o = 0; o < IBS_OUTCOME_N; o++) {
+		if (outcome_kind(o) != kind || !l->outcome[o])
+			continue;
+		fprintf(f, "%s%s %llu", sep, outcome_name(o), (ull)l->outcome[o]);
+		sep = ", ";
+	}
+	if (*sep == ',')
+		fputc(')', f);
+}
+
+void ledger_print(FILE *f, const struct ledger *l)
+{
+	fprintf(f, "seen %llu = aggregated %llu", (ull)l->seen,
+		(ull)ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED));
+	if (ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED))
+		print_kind(f, l, IBS_OUTCOME_KIND_FORWARDED, "forwarded");
+	print_kind(f, l, IBS_OUTCOME_KIND_FILTERED, "filtered");
+	print_kind(f, l, IBS_OUTCOME_KIND_LOST, "lost");
+	if (l->pmu_exact)
+		fprintf(f, "; unseen %llu", (ull)l->unseen);
+	else
+		fprintf(f, "; unseen not known");
+}
+
+static void print_labels(FILE *f, const struct row *r)
+{
+	const char *sep = "";
+
+	for (int l = 0; l < LABEL_N; l++) {
+		if (!r->label[l])
+			continue;
+		fprintf(f, "%s%s %s", sep, label_name(l), r->label[l]);
+		sep = ", ";
+	}
+	if (!*sep)
+		fprintf(f, "all");
+}
+
+static void print_percentiles(FILE *f, const struct series *s)
+{
+	fprintf(f, "  mean %.0f", (double)s->sum / s->valid);
+	for (size_t i = 0; i < PERCENTILES; i++) {
+		long p = series_percentile(s, percentiles[i].q);
+
+		if (p < 0)
+			fprintf(f, "  %s -", percentiles[i].name);
+		else
+			fprintf(f, "  %s %ld", percentiles[i].name, p);
+	}
+	fprintf(f, "  of %llu\n", (ull)s->valid);
+}
+
+static void print_bar(FILE *f, __u64 n, __u64 most)
+{
+	int width = (n * BAR_WIDTH + most - 1) / most;
+
+	for (int i = 0; i < BAR_WIDTH; i++)
+		fputc(i < width ? '*' : ' ', f);
+}
+
+/* Buckets are joined, 1, 2, 4 or more to a line, until the lines are few. */
+static void print_bars(FILE *f, const struct series *s)
+{
+	int first = 0, last = IBS_LAT_BUCKETS - 1, join = 1, lines = MAX_LINES;
+	__u64 most = 0;
+
+	/* few samples make no shape: do not spread them out */
+	if (s->valid < MAX_LINES)
+		lines = s->valid < MIN_LINES ? MIN_LINES : s->valid;
+
+	while (!s->buckets[first])
+		first++;
+	while (!s->buckets[last])
+		last--;
+	/* bucket 0 stands alone, so that lines end at multiples of the step: 8, 16, 32, ... */
+	while ((last + join - 1) / join - (first + join - 1) / join >= lines)
+		join *= 2;
+	for (int pass = 0; pass < 2; pass++) {
+		if (pass)
+			fprintf(f, "  %16s : %-10s |%-*s|\n", "cycles", "samples", BAR_WIDTH,
+				"distribution");
+		for (int line = (first + join - 1) / join; line <= (last + join - 1) / join; line++) {
+			int from = line ? (line - 1) * join + 1 : 0, to = line * join;
+			__u64 n = 0;
+
+			for (int i = from; i <= to && i < IBS_LAT_BUCKETS; i++)
+				n += s->buckets[i];
+			if (!pass) {
+				most = n > most ? n : most;
+				continue;
+			}
+			if (to >= IBS_LAT_BUCKETS)
+				to = IBS_LAT_BUCKETS - 1;
+			fprintf(f, "  %6u .. %-6u : %-10llu |", from ? ibs_lat_le(from - 1) + 1 : 0,
+				ibs_lat_le(to), (ull)n);
+			print_bar(f, n, most);
+			fprintf(f, "|\n");
+		}
+	}
+}
+
+static void print_throttled(FILE *f, const struct pmu_state *pmu)
+{
+	if (pmu->throttled)
+		fprintf(f, "throttled by the kernel %llu times\n", (ull)pmu->throttled);
+	if (pmu->running_ns < pmu->enabled_ns)
+		fprintf(f, "on the PMU %.1f%% of the time: shared with another user\n",
+			100.0 * pmu->running_ns / pmu->enabled_ns);
+}
+
+void hist_print_text(FILE *f, const struct hist_info *info, const struct snapshot *interval,
+		     const struct rows *rows)
+{
+	bool rest = false;
+
+	if (info->simulated)
+		fprintf(f, "SIMULATED samples, not measurements\n");
+	fprintf(f, "%s, %s, %.1f s on %u CPUs\n", info->event, metric_name(info->metric),
+		interval->time_ns / 1e9, interval->pmu.cpus);
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct row *r = &rows->row[i];
+
+		if (!r->series.valid) {
+			rest = true;
+			continue;
+		}
+		fputc('\n', f);
+		print_labels(f, r);
+		fprintf(f, ": %llu samples", (ull)r->series.samples);
+		if (r->series.valid < r->series.samples)
+			fprintf(f, ", %llu without %s", (ull)(r->series.samples - r->series.valid),
+				metric_name(info->metric));
+		fputc('\n', f);
+		print_percentiles(f, &r->series);
+		print_bars(f, &r->series);
+	}
+	if (rest)
+		fprintf(f, "\nwithout %s:\n", metric_name(info->metric));
+	for (size_t i = 0; i < rows->n; i++) {
+		if (rows->row[i].series.valid)
+			continue;
+		fprintf(f, "  %10llu  ", (ull)rows->row[i].series.samples);
+		print_labels(f, &rows->row[i]);
+		fputc('\n', f);
+	}
+	fputc('\n', f);
+	ledger_print(f, &interval->ledger);
+	fputc('\n', f);
+	print_throttled(f, &interval->pmu);
+	if (info->simulated)
+		fprintf(f, "SIMULATED samples, not measurements\n");
+}
+
+/* Reasons of one kind; those with none counted are left out. */
+static json_t *json_reasons(const struct ledger *l, enum ibs_outcome_kind kind)
+{
+	json_t *o = json_object();
+
+	for (int i = 0; i < IBS_OUTCOME_N; i++)
+		if (outcome_kind(i) == kind && l->outcome[i])
+			json_object_set_new(o, outcome_name(i), json_integer(l->outcome[i]));
+	return o;
+}
+
+static json_t *json_ledger(const struct ledger *l)
+{
+	return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "seen", (json_int_t)l->seen, "aggregated",
+			 (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED), "forwarded",
+			 (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED), "filtered",
+			 json_reasons(l, IBS_OUTCOME_KIND_FILTERED), "lost",
+			 json_reasons(l, IBS_OUTCOME_KIND_LOST), "unseen",
+			 l->pmu_exact ? json_integer(l->unseen) : json_null());
+}
+
+/* A name that is no UTF-8, as a path or a comm may be, is shown with '?' for each bad byte. */
+static json_t *json_text(const char *text)
+{
+	json_t *s = json_string(text);
+	char *copy;
+
+	if (s)
+		return s;
+	copy = strdup(text);
+	if (!copy)
+		return NULL;
+	for (char *p = copy; *p; p++)
+		if (*p & 0x80)
+			*p = '?';
+	s = json_string(copy);
+	free(copy);
+	return s;
+}
+
+static json_t *json_labels(const struct row *r)
+{
+	json_t *o = json_object();
+
+	for (int l = 0; l < LABEL_N; l++)
+		if (r->label[l])
+			json_object_set_new(o, label_name(l), json_text(r->label[l]));
+	return o;
+}
+
+static json_t *json_row(const struct row *r)
+{
+	const struct series *s = &r->series;
+	json_t *buckets = json_array();
+	json_t *o = json_pack("{s:o, s:I, s:I, s:I}", "labels", json_labels(r), "samples",
+			      (json_int_t)s->samples, "valid", (json_int_t)s->valid, "sum",
+			      (json_int_t)s->sum);
+
+	for (size_t i = 0; i < PERCENTILES; i++) {
+		long p = series_percentile(s, percentiles[i].q);
+
+		json_object_set_new(o, percentiles[i].name, p < 0 ? json_null() : json_integer(p));
+	}
+	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++)
+		if (s->buckets[i])
+			json_array_append_new(buckets, json_pack("[i, I]", (int)ibs_lat_le(i),
+								 (json_int_t)s->buckets[i]));
+	json_object_set_new(o, "buckets", buckets);
+	return o;
+}
+
+int hist_print_json(FILE *f, const struct hist_info *info, const struct snapshot *interval,
+		    const struct rows *rows, struct err *err)
+{
+	json_t *series = json_array();
+	json_t *o;
+	char *text;
+
+	for (size_t i = 0; i < rows->n; i++)
+		json_array_append_new(series, json_row(&rows->row[i]));
+	o = json_pack("{s:s, s:b, s:s, s:o, s:f, s:s, s:I, s:I, s:o, s:o, s:o}", "source",
+		      info->source, "simulated", info->simulated, "event", info->event, "period",
+		      info->period ? json_integer(info->period) : json_null(), "interval_s",
+		      interval->time_ns / 1e9, "metric", metric_name(info->metric), "cpus",
+		      (json_int_t)interval->pmu.cpus, "throttled",
+		      (json_int_t)interval->pmu.throttled, "running",
+		      interval->pmu.enabled_ns ?
+			      json_real((double)interval->pmu.running_ns / interval->pmu.enabled_ns) :
+			      json_null(),
+		      "ledger", json_ledger(&interval->ledger), "series", series);
+	text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+	json_decref(o);
+	if (!text)
+		return err_set(err, -ENOMEM, "out of memory for the output");
+	fprintf(f, "%s\n", text);
+	free(text);
+	return 0;
+}

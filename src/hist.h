@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* One interval as latency histograms: bars for people, an object a line for programs. */
+#ifndef IBSCOPE_HIST_H
+#define IBSCOPE_HIST_H
+
+#include "rows.h"
+
+struct err;
+
+/* What an interval was measured with. */
+struct hist_info {
+	const char *source; /* "ibs", "sim", "replay" */
+	const char *event;
+	__u64 period; /* 0: it varied */
+	enum ibs_metric metric;
+	bool simulated;
+};
+
+/* Writes on @f; the caller checks ferror(). */
+void hist_print_text(FILE *f, const struct hist_info *info, const struct snapshot *interval,
+		     const struct rows *rows);
+
+/* One line. Return: 0, or -ENOMEM with @err. */
+int hist_print_json(FILE *f, const struct hist_info *info, const struct snapshot *interval,
+		    const struct rows *rows, struct err *err);
+
+/* The ledger in words: "seen N = aggregated N + filtered N (pid N) + lost N; unseen N". */
+void ledger_print(FILE *f, const struct ledger *l);
+
+#endif

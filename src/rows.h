@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A snapshot as a table: one row for each combination of the labels that --by asks for. What every
+ * formatter prints.
+ */
+#ifndef IBSCOPE_ROWS_H
+#define IBSCOPE_ROWS_H
+
+#include "snapshot.h"
+
+/*
+ * X(NAME, "name", group bits that it needs, "meaning"). op and src are kept apart in every group;
+ * leaving them out adds up.
+ */
+#define LABEL_TABLE(X)                                                   \
+	X(CGROUP, "cgroup", IBS_BY_CGROUP, "path of the cgroup")         \
+	X(PID, "pid", IBS_BY_PID, "process")                             \
+	X(COMM, "comm", IBS_BY_COMM, "name of the thread")               \
+	X(CPU, "cpu", IBS_BY_CPU, "logical CPU")                         \
+	X(SRC, "src", 0, "where the data came from")                     \
+	X(OP, "op", 0, "kind of op")
+
+enum label {
+#define LABEL_ENUM(name, ...) LABEL_##name,
+	LABEL_TABLE(LABEL_ENUM)
+#undef LABEL_ENUM
+	LABEL_N
+};
+
+#define LABELS_DEFAULT (1U << LABEL_CGROUP | 1U << LABEL_SRC | 1U << LABEL_OP)
+
+const char *label_name(enum label l);
+
+struct err;
+
+/**
+ * labels_parse() - "cgroup,src" to 1 << enum label bits
+ *
+ * Return: 0, or -EINVAL with @err naming the labels there are.
+ */
+int labels_parse(const char *text, unsigned int *labels, struct err *err);
+
+/* The enum ibs_by bits that the labels need. */
+__u32 labels_by(unsigned int labels);
+
+struct row {
+	char *label[LABEL_N]; /* NULL: not asked for */
+	struct series series; /* op and src mean something only if asked for */
+};
+
+struct rows {
+	size_t n;
+	struct row *row; /* groups by their samples, most first; in them by source, then op */
+};
+
+/* Name of a cgroup, or NULL if there is none; the string lives until the next call. */
+typedef const char *(*cgroup_namer)(void *arg, __u64 id);
+
+/**
+ * rows_build() - name, add up and order what a snapshot holds
+ * @labels: 1 << enum label bits
+ * @name:   finds the path of a cgroup; one without a name is shown as "#ID"
+ *
+ * What found no slot has "other" for every label of its group. Cgroups of one path, as when one
+ * was removed and made again, are one row.
+ *
+ * Return: 0, the caller frees @out with rows_free(); or -ENOMEM.
+ */
+int rows_build(const struct snapshot *s, unsigned int labels, cgroup_namer name, void *arg,
+	       struct rows *out);
+
+void rows_free(struct rows *r);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The commands, and how they end. */
+#ifndef IBSCOPE_CMD_H
+#define IBSCOPE_CMD_H
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* argv[0] is the command's name. */
+int cmd_doctor(int argc, char **argv);
+int cmd_hist(int argc, char **argv);
+
+#endif

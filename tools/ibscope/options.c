@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+#define MAX_OPTIONS 64
+#define NO_LETTER   256 /* above all letters: row number + NO_LETTER */
+
+static const struct option_row *row_at(const struct option_set *sets, size_t n_sets, size_t i,
+				       void **ctx)
+{
+	for (size_t s = 0; s < n_sets; s++) {
+		if (i < sets[s].n) {
+			*ctx = sets[s].ctx;
+			return &sets[s].rows[i];
+		}
+		i -= sets[s].n;
+	}
+	return NULL;
+}
+
+int options_parse(int argc, char **argv, const struct option_set *sets, size_t n_sets,
+		  struct err *err)
+{
+	char letters[2 * MAX_OPTIONS + 4] = ":h", *l = letters + strlen(letters);
+	struct option longs[MAX_OPTIONS + 2] = {};
+	const struct option_row *row;
+	size_t n = 0;
+	void *ctx;
+	int c;
+
+	for (; n < MAX_OPTIONS && (row = row_at(sets, n_sets, n, &ctx)); n++) {
+		longs[n] = (struct option){ row->name, row->arg ? required_argument : no_argument,
+					    NULL, NO_LETTER + n };
+		if (row->letter) {
+			*l++ = row->letter;
+			if (row->arg)
+				*l++ = ':';
+		}
+	}
+	longs[n] = (struct option){ "help", no_argument, NULL, 'h' };
+	*l = 0;
+	opterr = 0;
+	optind = 0;
+	while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		const char *what = argv[optind - 1];
+
+		if (c == 'h')
+			return OPTIONS_HELP;
+		if (c == ':')
+			return err_set(err, -EINVAL, "option '%s' needs a value; see --help", what);
+		if (c == '?' && optopt && optopt < NO_LETTER)
+			return err_set(err, -EINVAL, "there is no option '-%c'; see --help",
+				       optopt);
+		if (c == '?')
+			return err_set(err, -EINVAL, "'%s' is not an option, or takes no value, or is "
+				       "short for several; see --help", what);
+		for (size_t i = 0; (row = row_at(sets, n_sets, i, &ctx)); i++)
+			if (c == row->letter || c == (int)(NO_LETTER + i))
+				break;
+		if (row) {
+			int ret = row->set(ctx, optarg, err);
+
+			if (ret)
+				return ret;
+		}
+	}
+	return 0;
+}
+
+void options_help(FILE *f, const struct option_set *sets, size_t n_sets)
+{
+	for (size_t s = 0; s < n_sets; s++) {
+		fprintf(f, "\n%s:\n", sets[s].title);
+		for (size_t i = 0; i < sets[s].n; i++) {
+			const struct option_row *r = &sets[s].rows[i];
+			char left[64];
+			int n = 0;
+
+			if (r->letter)
+				n = snprintf(left, sizeof(left), "  -%c, --%s", r->letter, r->name);
+			else
+				n = snprintf(left, sizeof(left), "      --%s", r->name);
+			if (r->arg)
+				snprintf(left + n, sizeof(left) - n, " %s", r->arg);
+			fprintf(f, strlen(left) > 27 ? "%s\n%28s%s\n" : "%-28s%s%s\n", left, "",
+				r->help);
+		}
+	}
+	fprintf(f, "  -h, --help                this text\n");
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Command lines as tables: parsing and help come from the same rows. */
+#ifndef IBSCOPE_OPTIONS_H
+#define IBSCOPE_OPTIONS_H
+
+#include "err.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+struct option_row {
+	const char *name;
+	char letter; /* 0: none */
+	const char *arg; /* NULL: takes none */
+	const char *help;
+	/* Return: 0, or a negative errno with @err. @arg is NULL for options without one. */
+	int (*set)(void *ctx, const char *arg, struct err *err);
+};
+
+struct option_set {
+	const char *title; /* of the paragraph in the help */
+	const struct option_row *rows;
+	size_t n;
+	void *ctx; /* what the rows set */
+};
+
+#define OPTIONS_HELP 1
+
+/**
+ * options_parse() - parse all options of a command; what follows them begins at optind
+ *
+ * Return: 0; OPTIONS_HELP if help was asked for; or -EINVAL with @err.
+ */
+int options_parse(int argc, char **argv, const struct option_set *sets, size_t n_sets,
+		  struct err *err);
+
+/* The options as they stand in the tables. */
+void options_help(FILE *f, const struct option_set *sets, size_t n_sets);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What every command that samples shares: the options that select, and a sampler made from them. */
+#ifndef IBSCOPE_SAMPLING_H
+#define IBSCOPE_SAMPLING_H
+
+#include "cgroup.h"
+#include "cpu.h"
+#include "cpulist.h"
+#include "event.h"
+#include "hist.h"
+#include "options.h"
+#include "sampler.h"
+
+enum source_option { SOURCE_AUTO, SOURCE_IBS, SOURCE_SIM };
+
+/* Options as given; the zero value, but for what sampling_init() sets, is the default. */
+struct sampling {
+	struct event_spec event;
+	struct event_rate rate;
+	struct cpulist cpus;
+	bool has_cpus;
+	enum source_option source;
+	struct sampler_opts opts;
+	unsigned int labels; /* of --by */
+	char *cgroups;	     /* of --cgroup, as given */
+
+	/* made by sampling_open() */
+	struct cpu_info cpu;
+	struct cgroup_tree *tree;
+	struct sampler *sampler;
+	struct selected_cgroup *selected;
+	unsigned int *cpu_array;
+	char event_text[EVENT_TEXT_MAX];
+	struct hist_info info;
+	bool usage; /* a failure was the user's input, not the machine */
+	bool warned_throttled, warned_shared, warned_other;
+};
+
+extern const struct option_row sampling_options[];
+extern const size_t sampling_n_options;
+
+void sampling_init(struct sampling *s);
+
+/**
+ * sampling_open() - from options to a sampler that is ready to start
+ *
+ * Says on stderr what will be sampled and how much memory that takes.
+ *
+ * Return: 0, or a negative errno with @err; s->usage tells whose fault it was. sampling_close() is
+ * due in either case.
+ */
+int sampling_open(struct sampling *s, struct err *err);
+
+/* Warn, once each, of what makes an interval less than it seems. */
+void sampling_warn(struct sampling *s, const struct snapshot *interval);
+
+void sampling_close(struct sampling *s);
+
+#endif
