@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Bad input: one line that says what, why and what to do; the right exit status; no output."""
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'system'))
+import ibscope  # noqa: E402
+from ibscope import run  # noqa: E402
+
+SIM = ('--source', 'sim')
+
+# arguments, exit status, what the message must name
+USAGE = [
+    (['frobnicate'], 'frobnicate'),
+    (['hist', '--nonsense'], '--nonsense'),
+    (['hist', '-Z'], '-Z'),
+    (['hist', '-c'], "'-c' needs a value"),
+    (['hist', '-e', 'cycles'], 'ibs_op'),
+    (['hist', '-e', 'ibs_op/cnt_ctl=1'], 'closing /'),
+    (['hist', '-e', 'ibs_op/,/'], 'column 8'),
+    (['hist', *SIM, '-e', 'ibs_op/ldlat=256/'], 'ldlat'),
+    (['hist', *SIM, '-c', '0'], '10000'),
+    (['hist', *SIM, '-c', '1'], '10000'),
+    (['hist', *SIM, '-c', '99999999999999999999'], '-c'),
+    (['hist', *SIM, '-c', 'ten'], "'ten'"),
+    (['hist', *SIM, '-F', '0'], 'Hz'),
+    (['hist', *SIM, '-c', '100000', '-F', '100'], 'exclude'),
+    (['hist', *SIM, '-C', '9999'], '9999'),
+    (['hist', *SIM, '-C', '3-1'], '3-1'),
+    (['hist', *SIM, '-C', ''], '-C'),
+    (['hist', *SIM, '-p', '0'], '-p'),
+    (['hist', *SIM, '-p', 'x'], "'x'"),
+    (['hist', *SIM, '--src', 'dram,ramm'], "column 6: 'ramm'"),
+    (['hist', *SIM, '--src', ''], 'dram'),
+    (['hist', *SIM, '--op', 'lode'], 'load'),
+    (['hist', *SIM, '--metric', 'x'], 'dc_miss_lat'),
+    (['hist', *SIM, '--metric', 'dc_miss_lat,tag_to_ret'], 'one metric'),
+    (['hist', *SIM, '--by', 'cgrp'], 'cgroup'),
+    (['hist', *SIM, '--min-lat', '70000'], '65535'),
+    (['hist', *SIM, '--min-lat', '300', '--max-lat', '200'], 'above'),
+    (['hist', *SIM, '--cgroup', ','], 'no cgroup'),
+    (['hist', '--source', 'magic'], 'auto, ibs, sim'),
+    (['hist', *SIM, '0'], 'interval'),
+    (['hist', *SIM, 'nan'], 'interval'),
+    (['hist', *SIM, '1', '0'], 'count'),
+    (['hist', *SIM, '1', '-5'], '-5'),
+    (['hist', *SIM, '1', '2', '3'], "'3'"),
+    (['doctor', 'now'], 'now'),
+]
+FAILED = [
+    (['hist', *SIM, '--max-memory', '1'], '--max-memory'),
+    (['hist', *SIM, '--cgroup', '/no/such/cgroup'], '/no/such/cgroup'),
+]
+
+
+class BadInput(unittest.TestCase):
+    def check(self, args, status, says):
+        p = run(*args)
+        self.assertEqual(p.returncode, status, f'{args}: {p.stderr}')
+        self.assertEqual(p.stdout, '', args)
+        errors = [line for line in p.stderr.splitlines() if line.startswith('ibscope: error: ')]
+        self.assertEqual(len(errors), 1, f'{args}: {p.stderr}')
+        self.assertIn(says, errors[0], args)
+
+    def test_usage(self):
+        for args, says in USAGE:
+            with self.subTest(args=args):
+                self.check(args, 2, says)
+
+    def test_failure(self):
+        for args, says in FAILED:
+            with self.subTest(args=args):
+                self.check(args, 1, says)
+
+    def test_no_command(self):
+        p = run()
+        self.assertEqual((p.returncode, p.stdout), (2, ''))
+        self.assertIn('usage:', p.stderr)
+
+    def test_help(self):
+        for args in (['--help'], ['hist', '--help'], ['doctor', '--help']):
+            p = run(*args)
+            self.assertEqual((p.returncode, p.stderr), (0, ''))
+            self.assertIn('usage:', p.stdout)
+
+    @unittest.skipIf(os.path.exists('/sys/bus/event_source/devices/ibs_op'), 'this machine has IBS')
+    def test_no_ibs(self):
+        p = run('hist', '0.1', '1')
+        self.assertEqual((p.returncode, p.stdout), (1, ''))
+        self.assertIn('ibs_op', p.stderr)
+        p = run('doctor')
+        self.assertEqual(p.returncode, 1)
+
+    @unittest.skipUnless(os.geteuid() == 0, 'not root, so there is no privilege to drop')
+    def test_no_privilege(self):
+        p = subprocess.run(['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups',
+                            ibscope.IBSCOPE, 'hist', *SIM, '0.1', '1'], capture_output=True,
+                           text=True)
+        if 'Permission denied' in p.stderr and 'setpriv' in p.stderr:
+            self.skipTest('the build directory is not open to other users')
+        self.assertEqual((p.returncode, p.stdout), (1, ''), p.stderr)
+        self.assertIn('CAP_BPF', p.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""run.py --build DIR --san DIR: all tests that this machine can run.
+
+C tests (cmocka) run instrumented, from the --san directory; the others run the programs of --build.
+A test program that exits with 77 is skipped, its last line says why.
+"""
+import argparse
+import glob
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Tally:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def __str__(self):
+        return f'{self.passed} passed, {self.failed} failed, {self.skipped} skipped'
+
+
+def run_cmocka(path, tally):
+    env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT='TAP',
+               ASAN_OPTIONS='detect_leaks=1', UBSAN_OPTIONS='print_stacktrace=1')
+    p = subprocess.run([path], capture_output=True, text=True, env=env, errors='replace',
+                       timeout=600, stdin=subprocess.DEVNULL)
+    name = os.path.basename(path)
+    if p.returncode == 77:
+        tally.skipped += 1
+        reason = (p.stdout + p.stderr).strip().splitlines()
+        print(f'skip {name}: {reason[-1] if reason else "no reason given"}')
+        return
+    ok = len(re.findall(r'^ok \d+(?!.*# SKIP)', p.stdout, re.M))
+    skipped = re.findall(r'^ok \d+.*# SKIP.*', p.stdout, re.M)
+    bad = len(re.findall(r'^not ok', p.stdout, re.M))
+    if p.returncode and not bad:
+        bad = 1
+    if not ok and not bad and not skipped:
+        bad = 1
+    tally.passed += ok
+    tally.failed += bad
+    tally.skipped += len(skipped)
+    for line in skipped:
+        print(f'skip {name}: {line}')
+    print(f'{"FAIL" if bad else "ok  "} {name}: {ok} passed' + (f', {bad} failed' if bad else ''))
+    if bad:
+        print(p.stdout + p.stderr)
+
+
+class Result(unittest.TextTestResult):
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.stream.writeln(f'skip {test.id()}: {reason}')
+
+
+def run_python(tally):
+    loader = unittest.TestLoader()
+    suite = unittest.TestSuite()
+    for d in ('cli', 'system'):
+        sys.path.insert(0, os.path.join(HERE, d))
+        for path in sorted(glob.glob(os.path.join(HERE, d, 'test_*.py'))):
+            suite.addTests(loader.loadTestsFromName(os.path.basename(path)[:-3]))
+    r = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result).run(suite)
+    bad = len(r.failures) + len(r.errors)
+    tally.failed += bad
+    tally.skipped += len(r.skipped)
+    tally.passed += r.testsRun - bad - len(r.skipped)
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument('--build', required=True)
+    ap.add_argument('--san', required=True)
+    args = ap.parse_args()
+    os.chdir(os.path.dirname(HERE))
+    os.environ['IBSCOPE_BUILD'] = os.path.abspath(args.build)
+    os.environ['IBSCOPE_SAN'] = os.path.abspath(args.san)
+    tally = Tally()
+    for d in ('unit', 'bpf', 'system'):
+        for path in sorted(glob.glob(os.path.join(HERE, d, 'test_*.c'))):
+            run_cmocka(os.path.join(args.san, 'tests', d, os.path.basename(path)[:-2]), tally)
+    sys.stdout.flush()
+    run_python(tally)
+    print(tally)
+    return 1 if tally.failed or not tally.passed else 0
+
+
+sys.exit(main())

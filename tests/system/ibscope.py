@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What the tests of the program share: running it, cgroups, busy processes."""
+import json
+import os
+import subprocess
+import sys
+import time
+
+BUILD = os.environ.get('IBSCOPE_BUILD', os.path.abspath('build'))
+SAN = os.environ.get('IBSCOPE_SAN', BUILD)
+# Sanitizers slow no kernel, so the instrumented program is the one to test.
+IBSCOPE = os.path.join(SAN, 'ibscope')
+
+
+def run(*args, timeout=60, **kw):
+    return subprocess.run([IBSCOPE, *args], capture_output=True, text=True, timeout=timeout,
+                          stdin=subprocess.DEVNULL, **kw)
+
+
+def hist(*args, **kw):
+    """The objects that `hist --json` printed."""
+    p = run('hist', '--json', *args, **kw)
+    if p.returncode:
+        raise AssertionError(f'exit {p.returncode}: {p.stderr}')
+    return [json.loads(line) for line in p.stdout.splitlines()]
+
+
+def residual(ledger):
+    return ledger['seen'] - ledger['aggregated'] - ledger['forwarded'] - \
+        sum(ledger['filtered'].values()) - sum(ledger['lost'].values())
+
+
+def can_bpf():
+    p = run('hist', '--source', 'sim', '0.05', '1')
+    return p.returncode == 0, p.stderr.strip().splitlines()[-1:]
+
+
+def cgroup2_mount():
+    with open('/proc/self/mountinfo') as f:
+        lines = f.readlines()
+    for line in lines:
+        left, right = line.split(' - ')
+        if right.split()[0] == 'cgroup2':
+            return left.split()[4]
+    return None
+
+
+class Cgroup:
+    """A cgroup of a test, removed with those below it when done."""
+
+    def __init__(self, path):
+        self.path = '/' + path.strip('/')
+        self.dir = cgroup2_mount() + self.path
+        os.makedirs(self.dir, exist_ok=True)
+
+    def id(self):
+        return os.stat(self.dir).st_ino
+
+    def add(self, pid):
+        with open(os.path.join(self.dir, 'cgroup.procs'), 'w') as f:
+            f.write(str(pid))
+
+    def remove(self):
+        for d, _, _ in os.walk(self.dir, topdown=False):
+            for _ in range(50):
+                try:
+                    os.rmdir(d)
+                    break
+                except FileNotFoundError:
+                    break
+                except OSError:
+                    time.sleep(0.02)  # a killed process takes a moment to leave
+
+
+class Busy:
+    """A process that keeps one CPU busy, in a cgroup."""
+
+    def __init__(self, cpu, cgroup=None):
+        self.p = subprocess.Popen([sys.executable, '-c', 'while True: pass'],
+                                  preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
+        if cgroup:
+            cgroup.add(self.p.pid)
+        self.pid = self.p.pid
+
+    def stop(self):
+        self.p.kill()
+        self.p.wait()

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The whole way from the software clock to the output, with simulated registers."""
+import collections
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import ibscope
+from ibscope import Busy, Cgroup, hist, residual, run
+
+OK, WHY = ibscope.can_bpf()
+CPUS = sorted(os.sched_getaffinity(0))
+
+
+def by_labels(objects, *labels):
+    """Samples by the values of labels, over all intervals."""
+    n = collections.Counter()
+    for o in objects:
+        for s in o['series']:
+            n[tuple(s['labels'][label] for label in labels)] += s['samples']
+    return n
+
+
+@unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
+class Sim(unittest.TestCase):
+    def test_is_labelled_simulated(self):
+        p = run('hist', '--source', 'sim', '0.2', '1')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn('SIMULATED', p.stdout.splitlines()[0])
+        self.assertIn('SIMULATED', p.stderr)
+        o, = hist('--source', 'sim', '0.2', '1')
+        self.assertEqual((o['source'], o['simulated']), ('sim', True))
+
+    def test_equals_the_model(self):
+        """Each CPU's n-th sample is known; so is every count, for the n that were seen."""
+        for seed in ('1', '77'):
+            o, = hist('--source', 'sim', '-c', '100000', '--seed', seed, '--by', 'cpu,src,op',
+                      '1', '1')
+            per_cpu = by_labels([o], 'cpu')
+            self.assertEqual(sum(per_cpu.values()), o['ledger']['seen'])
+            self.assertGreater(o['ledger']['seen'], 1000)
+            args = [f'{cpu[0]}:{n}' for cpu, n in per_cpu.items()]
+            text = subprocess.run([os.path.join(ibscope.SAN, 'tests/unit/ibs_sim'), seed, '0xbff',
+                                   *args], capture_output=True, text=True, check=True).stdout
+            want, got = collections.Counter(), collections.Counter()
+            for line in text.splitlines():
+                src, op, what, n = line.split()
+                want[src, op, what] += int(n)
+            for s in o['series']:
+                key = s['labels']['src'], s['labels']['op']
+                got[(*key, '-')] += s['samples'] - s['valid']
+                got[(*key, 'sum')] += s['sum']
+                for le, n in s['buckets']:
+                    got[(*key, str(le))] += n
+            self.assertEqual(+got, +want)
+
+    def test_intervals_add_up(self):
+        objects = hist('--source', 'sim', '-c', '50000', '0.2', '5')
+        self.assertEqual(len(objects), 5)
+        for o in objects:
+            self.assertEqual(residual(o['ledger']), 0)
+            self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['aggregated'])
+            for s in o['series']:
+                self.assertEqual(sum(n for _, n in s['buckets']), s['valid'])
+
+    def test_two_cgroups(self):
+        """Each CPU belongs to a busy process of a cgroup; its samples are nobody else's."""
+        a, b = Cgroup('ibscope-test/a'), Cgroup('ibscope-test/b')
+        cpus = [CPUS[0], CPUS[-1]]
+        busy = [Busy(cpus[0], a), Busy(cpus[1], b)]
+        try:
+            o, = hist('--source', 'sim', '-c', '200000', '--by', 'cgroup,cpu', '2', '1')
+        finally:
+            for x in busy:
+                x.stop()
+            a.remove(), b.remove(), Cgroup('ibscope-test').remove()
+        n = by_labels([o], 'cgroup', 'cpu')
+        self.assertGreater(n[a.path, str(cpus[0])], 1000)
+        self.assertGreater(n[b.path, str(cpus[1])], 1000)
+        if cpus[0] != cpus[1]:
+            self.assertNotIn((a.path, str(cpus[1])), n)
+            self.assertNotIn((b.path, str(cpus[0])), n)
+        total = sum(n.values())
+        self.assertGreater(n[a.path, str(cpus[0])] + n[b.path, str(cpus[1])], 0.5 * total)
+
+    def test_cgroup_that_died_keeps_its_path(self):
+        p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim', '-c', '100000', '--json',
+                              '--by', 'cgroup', '2.5', '1'], stdout=subprocess.PIPE, text=True)
+        time.sleep(0.8)
+        c = Cgroup('ibscope-test-dying/child')
+        busy = Busy(CPUS[0], c)
+        time.sleep(0.5)
+        busy.stop()
+        c.remove(), Cgroup('ibscope-test-dying').remove()
+        out, _ = p.communicate(timeout=30)
+        n = by_labels([json.loads(out)], 'cgroup')
+        self.assertGreater(n[(c.path,)], 0, n)
+
+    def test_selects_process(self):
+        busy = Busy(CPUS[0])
+        try:
+            o, = hist('--source', 'sim', '-c', '100000', '-p', str(busy.pid), '--by', 'pid',
+                      '1', '1')
+        finally:
+            busy.stop()
+        self.assertEqual(residual(o['ledger']), 0)
+        self.assertEqual([s['labels'] for s in o['series']], [{'pid': str(busy.pid)}])
+        self.assertGreater(o['ledger']['aggregated'], 500)
+        self.assertGreater(o['ledger']['filtered']['pid'], 100)
+
+    def test_selects_cgroup_with_descendants(self):
+        top, deep = Cgroup('ibscope-test-sel'), Cgroup('ibscope-test-sel/1/2/3')
+        sibling = Cgroup('ibscope-test-sel2')
+        busy = [Busy(CPUS[0], deep), Busy(CPUS[-1], sibling)]
+        try:
+            o, = hist('--source', 'sim', '-c', '100000', '--cgroup', top.path, '1', '1')
+        finally:
+            for x in busy:
+                x.stop()
+            top.remove(), sibling.remove()
+        self.assertEqual({s['labels']['cgroup'] for s in o['series']}, {deep.path})
+        self.assertGreater(o['ledger']['aggregated'], 500)
+        self.assertGreater(o['ledger']['filtered']['cgroup'], 500)
+        self.assertEqual(residual(o['ledger']), 0)
+
+    def test_selects_registers(self):
+        o, = hist('--source', 'sim', '-c', '50000', '--src', 'dram,l3', '--op', 'load',
+                  '--min-lat', '50', '--max-lat', '400', '1', '1')
+        self.assertEqual({(s['labels']['src'], s['labels']['op']) for s in o['series']},
+                         {('dram', 'load'), ('l3', 'load')})
+        for s in o['series']:
+            self.assertEqual(s['samples'], s['valid'])
+            self.assertTrue(all(48 <= le <= 416 for le, _ in s['buckets']))
+        self.assertEqual(residual(o['ledger']), 0)
+        self.assertEqual(set(o['ledger']['filtered']), {'src', 'op', 'latency'})
+
+    def test_interrupt_prints_the_interval(self):
+        for sig in (signal.SIGINT, signal.SIGTERM):
+            p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim', '--json'],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            p.stderr.readline()  # announces that it has begun
+            time.sleep(0.7)
+            p.send_signal(sig)
+            out, err = p.communicate(timeout=30)
+            self.assertEqual(p.returncode, 0, err)
+            self.assertGreater(json.loads(out)['ledger']['seen'], 10)
+
+    def test_reader_that_goes_away(self):
+        p = subprocess.run(f'{ibscope.IBSCOPE} hist --source sim --json 0.1 50 | head -n 1',
+                           shell=True, capture_output=True, text=True, timeout=30)
+        self.assertEqual(len(p.stdout.splitlines()), 1)
+
+    def test_full_disk(self):
+        with open('/dev/full', 'w') as full:
+            p = subprocess.run([ibscope.IBSCOPE, 'hist', '--source', 'sim', '0.1', '1'], stdout=full,
+                               stderr=subprocess.PIPE, text=True, timeout=30)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn('cannot write', p.stderr)
+
+    def test_nothing_is_left(self):
+        def programs():
+            ids = set()
+            for pid in os.listdir('/proc'):
+                if not pid.isdigit():
+                    continue
+                try:
+                    for fd in os.listdir(f'/proc/{pid}/fd'):
+                        link = os.readlink(f'/proc/{pid}/fd/{fd}')
+                        if 'bpf' in link or 'perf_event' in link:
+                            ids.add((pid, link))
+                except OSError:
+                    pass
+            return ids
+        before = programs()
+        hist('--source', 'sim', '0.1', '1')
+        run('hist', '--source', 'sim', '--max-memory', '1')
+        self.assertEqual(programs() - before, set())
+
+    def test_groups_beyond_the_limit_are_other(self):
+        cgroups = [Cgroup(f'ibscope-test-many/{i}') for i in range(4)]
+        busy = [Busy(CPUS[i % len(CPUS)], c) for i, c in enumerate(cgroups)]
+        try:
+            o, = hist('--source', 'sim', '-c', '50000', '--max-groups', '2', '1', '1')
+        finally:
+            for x in busy:
+                x.stop()
+            Cgroup('ibscope-test-many').remove()
+        names = {s['labels']['cgroup'] for s in o['series']}
+        self.assertIn('other', names)
+        self.assertEqual(len(names), 3)
+        self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['aggregated'])
+
+
+if __name__ == '__main__':
+    unittest.main()
