@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""cost.py [--build DIR] [--check] [KERNEL:GEN ...]: guest instructions a sample costs, on the rig.
+
+With --check it fails where a figure is above its limit: instructions above an empty program, on the
+same kernel in the same run.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RIG = os.path.join(HERE, 'rig')
+
+# variant -> limit with registers read in place, limit with registers copied
+LIMITS = {
+    'rejected: pid': (90, 90),
+    'rejected: cgroup': (90, 90),
+    'rejected: latency': (130, 450),
+    'rejected: op': (130, 450),
+    'rejected: src': (130, 450),
+    'aggregated: by cgroup': (300, 600),
+}
+
+
+def measure(pair, overlay):
+    kernel, gen = pair.split(':')
+    p = subprocess.run([os.path.join(RIG, 'run.sh'), '--kernel', kernel, '--gen', gen, '--icount',
+                        '--smp', '1', '--timeout', '280', '--overlay', overlay, '--', 'sh', '-c',
+                        'sleep 3; bench-insitu --json'], stdout=subprocess.PIPE, text=True)
+    rows = [json.loads(line) for line in p.stdout.splitlines() if line.startswith('{')]
+    if p.returncode or not rows:
+        sys.exit(f'{pair}: exit {p.returncode}: {p.stdout}')
+    return rows
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument('--build', default='build')
+    ap.add_argument('--check', action='store_true')
+    ap.add_argument('pairs', nargs='*')
+    args = ap.parse_args()
+    pairs = args.pairs or ['5.10:zen2', '6.1:zen4', '6.12:zen4', '7.2:zen5']
+    over = checked = 0
+    with tempfile.TemporaryDirectory() as tmp:
+        subprocess.run([os.path.join(RIG, 'mkoverlay.sh'), '-o', tmp,
+                        os.path.join(args.build, 'bench-insitu') + ':/usr/bin/bench-insitu'],
+                       check=True)
+        for pair in pairs:
+            rows = measure(pair, tmp)
+            way = 'in place' if rows[0]['direct'] else 'by copy'
+            print(f'{pair}, registers read {way}: guest instructions per sample')
+            print(f'  {"":30} {"all":>8} {"above empty":>12} {"limit":>6}')
+            for r in rows:
+                limit = LIMITS.get(r['variant'], (None, None))[0 if r['direct'] else 1]
+                bad = limit is not None and r['above_empty'] > limit
+                print(f'  {r["variant"]:30} {r["per_sample"]:8.0f} {r["above_empty"]:12.0f} '
+                      f'{limit or "":>6}{"  ABOVE" if bad else ""}')
+                checked += limit is not None
+                over += bad
+            sys.stdout.flush()
+    print(f'{checked - over} passed, {over} failed')
+    return 1 if args.check and over else 0
+
+
+sys.exit(main())
