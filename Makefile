@@ -120,8 +120,10 @@ cost: deps
 lint: deps
 	$(Q)tools/deps.sh lint
 	$(Q)$(MAKE) --no-print-directory O=$(O)-clang CC=clang CFLAGS=-Werror all tests
-	$(Q)clang-format --dry-run -Werror $(filter-out %_fields.h include/ibscope/caps.h include/ibscope/op.h,$(wildcard include/ibscope/*.h src/*.[ch] bpf/*.[ch] tools/*/*.[ch]))
-	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -Iinclude -Isrc src tools
+	$(Q)clang-format --dry-run -Werror $(wildcard src/*.c tools/*/*.c bpf/*.c tests/*/*.c)
+	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -Iinclude -Isrc \
+		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' \
+		'-Dbpf_object__for_each_program(p,o)=while(((p)=next(o)))' src tools
 
 install: all
 	install -D -m 755 $(O)/ibscope $(DESTDIR)$(prefix)/bin/ibscope

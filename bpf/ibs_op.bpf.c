@@ -101,8 +101,8 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 	if (word < IBS_LAYOUT_FIRST) {
 		if (word == IBS_LAYOUT_FILTERED_OP)
 			return IBS_OUTCOME_FILTERED_OP;
-		return word == IBS_LAYOUT_FILTERED_SRC ? IBS_OUTCOME_FILTERED_SRC :
-							 IBS_OUTCOME_LOST_INTERNAL;
+		return word == IBS_LAYOUT_FILTERED_SRC ? IBS_OUTCOME_FILTERED_SRC
+						       : IBS_OUTCOME_LOST_INTERNAL;
 	}
 	hist = word & IBS_LAYOUT_HIST;
 	word &= IBS_LAYOUT_WORD;
@@ -187,9 +187,9 @@ static __always_inline __u32 sample_probe(void *ctx, struct ibs_cpu_state *st, _
 	if (!ibs_op_raw_size_ok(frag.size))
 		return IBS_OUTCOME_LOST_BAD_RAW;
 	/* only what op_sample() looks at: each word is instructions too */
-	if (bpf_probe_read_kernel(&regs[IBS_OP_DATA], 3 * sizeof(regs[0]),
-				  (void *)(frag.data + sizeof(__u32) +
-					   IBS_OP_DATA * sizeof(regs[0]))))
+	if (bpf_probe_read_kernel(
+		    &regs[IBS_OP_DATA], 3 * sizeof(regs[0]),
+		    (void *)(frag.data + sizeof(__u32) + IBS_OP_DATA * sizeof(regs[0]))))
 		return IBS_OUTCOME_LOST_READ;
 	return op_sample(st, regs, min_lat);
 }

@@ -47,12 +47,12 @@ static const struct {
 static const struct {
 	const char *signature, *name;
 } hypervisors[] = {
-	{ "KVMKVMKVM", "KVM" },		 { "Linux KVM Hv", "KVM (Hyper-V interface)" },
-	{ "Microsoft Hv", "Hyper-V" },	 { "VMwareVMware", "VMware" },
-	{ "XenVMMXenVMM", "Xen" },	 { "TCGTCGTCGTCG", "QEMU TCG" },
-	{ "bhyve bhyve ", "bhyve" },	 { "VBoxVBoxVBox", "VirtualBox" },
-	{ "ACRNACRNACRN", "ACRN" },	 { " prl hyperv ", "Parallels" },
-	{ "___ NVMM ___", "NVMM" },	 { "OpenBSDVMM58", "OpenBSD vmm" },
+	{ "KVMKVMKVM", "KVM" },	       { "Linux KVM Hv", "KVM (Hyper-V interface)" },
+	{ "Microsoft Hv", "Hyper-V" }, { "VMwareVMware", "VMware" },
+	{ "XenVMMXenVMM", "Xen" },     { "TCGTCGTCGTCG", "QEMU TCG" },
+	{ "bhyve bhyve ", "bhyve" },   { "VBoxVBoxVBox", "VirtualBox" },
+	{ "ACRNACRNACRN", "ACRN" },    { " prl hyperv ", "Parallels" },
+	{ "___ NVMM ___", "NVMM" },    { "OpenBSDVMM58", "OpenBSD vmm" },
 };
 
 const char *cpu_generation(const struct cpu_info *cpu)

@@ -49,8 +49,7 @@ int cpulist_outside(const struct cpulist *l, const struct cpulist *of)
 {
 	int cpu;
 
-	cpulist_for_each(cpu, l)
-	{
+	cpulist_for_each (cpu, l) {
 		if (!cpulist_has(of, cpu))
 			return cpu;
 	}

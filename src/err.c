@@ -49,12 +49,12 @@ static void say(const char *level, const char *fmt, va_list ap)
 	errno = saved;
 }
 
-#define SAY(level)                    \
-	do {                          \
-		va_list ap;           \
-		va_start(ap, fmt);    \
-		say(level, fmt, ap);  \
-		va_end(ap);           \
+#define SAY(level)                   \
+	do {                         \
+		va_list ap;          \
+		va_start(ap, fmt);   \
+		say(level, fmt, ap); \
+		va_end(ap);          \
 	} while (0)
 
 void log_error(const char *fmt, ...)

@@ -388,12 +388,13 @@ static int check_period(const char *pmu, const struct cpu_info *cpu, uint64_t pe
 			       " to %" PRIu64,
 			       period, pmu, min, max);
 	if (period > max)
-		return err_set(e, -ERANGE,
-			       "period %" PRIu64
-			       " is above what %s of this processor can count, so that the kernel "
-			       "would take interrupts in between; give a multiple of 16 from %" PRIu64
-			       " to %" PRIu64,
-			       period, pmu, min, max);
+		return err_set(
+			e, -ERANGE,
+			"period %" PRIu64
+			" is above what %s of this processor can count, so that the kernel "
+			"would take interrupts in between; give a multiple of 16 from %" PRIu64
+			" to %" PRIu64,
+			period, pmu, min, max);
 	if (period != below)
 		return err_set(e, -EINVAL,
 			       "period %" PRIu64

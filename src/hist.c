@@ -106,7 +106,8 @@ static void print_bars(FILE *f, const struct series *s)
 		if (pass)
 			fprintf(f, "  %16s : %-10s |%-*s|\n", "cycles", "samples", BAR_WIDTH,
 				"distribution");
-		for (int line = (first + join - 1) / join; line <= (last + join - 1) / join; line++) {
+		for (int line = (first + join - 1) / join; line <= (last + join - 1) / join;
+		     line++) {
 			int from = line ? (line - 1) * join + 1 : 0, to = line * join;
 			__u64 n = 0;
 
@@ -191,10 +192,10 @@ static json_t *json_reasons(const struct ledger *l, enum ibs_outcome_kind kind)
 
 static json_t *json_ledger(const struct ledger *l)
 {
-	return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "seen", (json_int_t)l->seen, "aggregated",
-			 (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED), "forwarded",
-			 (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED), "filtered",
-			 json_reasons(l, IBS_OUTCOME_KIND_FILTERED), "lost",
+	return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "seen", (json_int_t)l->seen,
+			 "aggregated", (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED),
+			 "forwarded", (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED),
+			 "filtered", json_reasons(l, IBS_OUTCOME_KIND_FILTERED), "lost",
 			 json_reasons(l, IBS_OUTCOME_KIND_LOST), "unseen",
 			 l->pmu_exact ? json_integer(l->unseen) : json_null());
 }
@@ -264,9 +265,9 @@ int hist_print_json(FILE *f, const struct hist_info *info, const struct snapshot
 		      interval->time_ns / 1e9, "metric", metric_name(info->metric), "cpus",
 		      (json_int_t)interval->pmu.cpus, "throttled",
 		      (json_int_t)interval->pmu.throttled, "running",
-		      interval->pmu.enabled_ns ?
-			      json_real((double)interval->pmu.running_ns / interval->pmu.enabled_ns) :
-			      json_null(),
+		      interval->pmu.enabled_ns ? json_real((double)interval->pmu.running_ns /
+							   interval->pmu.enabled_ns)
+					       : json_null(),
 		      "ledger", json_ledger(&interval->ledger), "series", series);
 	text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
 	json_decref(o);

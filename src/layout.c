@@ -8,15 +8,15 @@
  * it looks at, and see.
  */
 static const __u64 data3_bits[] = {
-	IBS_OP_DATA3_LD_OP,	 IBS_OP_DATA3_ST_OP,	 IBS_OP_DATA3_L1TLB_MISS,
-	IBS_OP_DATA3_DC_MISS,	 IBS_OP_DATA3_UC_MEM_ACC, IBS_OP_DATA3_LOCKED_OP,
-	IBS_OP_DATA3_NO_MAB,	 IBS_OP_DATA3_LIN_VALID, IBS_OP_DATA3_PHY_VALID,
-	IBS_OP_DATA3_L2_MISS,	 IBS_OP_DATA3_SW_PF,
+	IBS_OP_DATA3_LD_OP,   IBS_OP_DATA3_ST_OP,      IBS_OP_DATA3_L1TLB_MISS,
+	IBS_OP_DATA3_DC_MISS, IBS_OP_DATA3_UC_MEM_ACC, IBS_OP_DATA3_LOCKED_OP,
+	IBS_OP_DATA3_NO_MAB,  IBS_OP_DATA3_LIN_VALID,  IBS_OP_DATA3_PHY_VALID,
+	IBS_OP_DATA3_L2_MISS, IBS_OP_DATA3_SW_PF,
 };
 #define DATA3_BITS (sizeof(data3_bits) / sizeof(data3_bits[0]))
 
-static void mark(bool can[IBS_LAYOUT_ENTRIES], bool hist[IBS_LAYOUT_ENTRIES], enum ibs_metric metric,
-		 __u32 caps, __u64 data, __u64 data2, __u64 data3)
+static void mark(bool can[IBS_LAYOUT_ENTRIES], bool hist[IBS_LAYOUT_ENTRIES],
+		 enum ibs_metric metric, __u32 caps, __u64 data, __u64 data2, __u64 data3)
 {
 	/* the errata only take sources away, to others that occur anyway; still, try both */
 	for (__u32 quirks = 0;; quirks = ~0U) {

@@ -68,13 +68,8 @@ static void put_op_data(FILE *f, const struct ibs_op_sample *s)
 static const char reserved[] = "(reserved)";
 
 static const char *const data_src_coarse[8] = {
-	[1] = reserved,
-	[2] = "Local node cache",
-	[3] = "DRAM",
-	[4] = "Remote node cache",
-	[5] = reserved,
-	[6] = reserved,
-	[7] = "Other",
+	[1] = reserved, [2] = "Local node cache", [3] = "DRAM",	 [4] = "Remote node cache",
+	[5] = reserved, [6] = reserved,		  [7] = "Other",
 };
 
 /* Codes above 12 are reserved too; perf leaves them out. */

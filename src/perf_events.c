@@ -36,28 +36,31 @@ static int explain_open(struct err *err, int error, unsigned int cpu, const char
 	switch (error) {
 	case EACCES:
 	case EPERM:
-		return err_set(err, -error,
-			       "cpu %u: cannot open %s: %s; sampling a whole CPU needs CAP_PERFMON (or "
-			       "root; with kernel.perf_event_paranoid above 2 CAP_SYS_ADMIN), or "
-			       "kernel.perf_event_paranoid <= 0",
-			       cpu, event, strerror(error));
+		return err_set(
+			err, -error,
+			"cpu %u: cannot open %s: %s; sampling a whole CPU needs CAP_PERFMON (or "
+			"root; with kernel.perf_event_paranoid above 2 CAP_SYS_ADMIN), or "
+			"kernel.perf_event_paranoid <= 0",
+			cpu, event, strerror(error));
 	case EMFILE:
 	case ENFILE:
-		return err_set(err, -error,
-			       "cpu %u: cannot open %s: %s; one file a CPU is needed: raise the open "
-			       "files limit (ulimit -n)",
-			       cpu, event, strerror(error));
+		return err_set(
+			err, -error,
+			"cpu %u: cannot open %s: %s; one file a CPU is needed: raise the open "
+			"files limit (ulimit -n)",
+			cpu, event, strerror(error));
 	case EINVAL:
-		return err_set(err, -error,
-			       "cpu %u: the kernel refuses %s: %s; try without filter terms, or see "
-			       "`ibscope doctor` for what this kernel and CPU can do",
-			       cpu, event, strerror(error));
+		return err_set(
+			err, -error,
+			"cpu %u: the kernel refuses %s: %s; try without filter terms, or see "
+			"`ibscope doctor` for what this kernel and CPU can do",
+			cpu, event, strerror(error));
 	case ENOENT:
 	case EOPNOTSUPP:
 	case ENODEV:
 		return err_set(err, -error,
-			       "cpu %u: the PMU does not take %s: %s; see `ibscope doctor`", cpu, event,
-			       strerror(error));
+			       "cpu %u: the PMU does not take %s: %s; see `ibscope doctor`", cpu,
+			       event, strerror(error));
 	case EBUSY:
 		return err_set(err, -error,
 			       "cpu %u: %s is in exclusive use: %s; stop the other profiler", cpu,
@@ -156,10 +159,11 @@ int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struc
 			ret = ioctl(ev->fd, PERF_EVENT_IOC_SET_BPF, prog_fd);
 		}
 		if (ret < 0)
-			return err_set(err, -errno,
-				       "cpu %u: cannot attach the BPF program: %s; it needs CAP_BPF and "
-				       "CAP_PERFMON",
-				       ev->cpu, strerror(errno));
+			return err_set(
+				err, -errno,
+				"cpu %u: cannot attach the BPF program: %s; it needs CAP_BPF and "
+				"CAP_PERFMON",
+				ev->cpu, strerror(errno));
 	}
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME(id, name, ...) name,
+#define NAME(id, name, ...)   name,
 #define BY(id, name, by, ...) by,
 
 static const char *const label_names[] = { LABEL_TABLE(NAME) };
@@ -36,10 +36,11 @@ int labels_parse(const char *text, unsigned int *labels, struct err *err)
 		       !(strlen(label_names[l]) == len && !memcmp(label_names[l], p, len)))
 			l++;
 		if (l == LABEL_N)
-			return err_set(err, -EINVAL,
-				       "--by: column %td: '%.*s' is not a label; labels are cgroup, pid, "
-				       "comm, cpu, src, op",
-				       p - text + 1, (int)len, p);
+			return err_set(
+				err, -EINVAL,
+				"--by: column %td: '%.*s' is not a label; labels are cgroup, pid, "
+				"comm, cpu, src, op",
+				p - text + 1, (int)len, p);
 		bits |= 1U << l;
 		p += len;
 		if (!*p)

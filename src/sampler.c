@@ -75,19 +75,20 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	memset(out, 0, sizeof(*out));
 	shard = slots_n * layout.words * sizeof(__u64);
 	out->cpu_states = IBS_MAX_CPUS * sizeof(struct ibs_cpu_state);
-	out->cgroups = hash_bytes(max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
-		       hash_bytes(opts->sel.n_cgroups, sizeof(__u64),
-				  sizeof(struct ibs_selected_cgroup));
+	out->cgroups =
+		hash_bytes(max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
+		hash_bytes(opts->sel.n_cgroups, sizeof(__u64), sizeof(struct ibs_selected_cgroup));
 	if (opts->by && opts->by != IBS_BY_CGROUP)
 		out->groups = hash_bytes(slots_n, sizeof(struct ibs_group_key), sizeof(__u32));
 	out->slots = hash_bytes(slots_n, sizeof(__u32), sizeof(__u8)) +
 		     slots_n * sizeof(struct ibs_slot_owner);
 	rest = out->cpu_states + out->cgroups + out->groups + out->slots;
 	if (rest + shard > limit)
-		return err_set(err, -ENOSPC,
-			       "%llu groups need %.1f MiB of kernel memory, the limit is %.1f MiB: allow "
-			       "more with --max-memory, or fewer groups with --max-groups",
-			       slots_n - 1, (rest + shard) / 1048576.0, limit / 1048576.0);
+		return err_set(
+			err, -ENOSPC,
+			"%llu groups need %.1f MiB of kernel memory, the limit is %.1f MiB: allow "
+			"more with --max-memory, or fewer groups with --max-groups",
+			slots_n - 1, (rest + shard) / 1048576.0, limit / 1048576.0);
 	out->shards = (limit - rest) / shard;
 	if (out->shards > complexes)
 		out->shards = complexes;
@@ -202,7 +203,7 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	ret = set_map_sizes(s, opts);
 	if (ret)
 		return err_set(err, ret, "cannot size the BPF maps: %s", strerror(-ret));
-	bpf_object__for_each_program(p, s->skel->obj)
+	bpf_object__for_each_program (p, s->skel->obj)
 		bpf_program__set_autoload(p, p == prog);
 	bpf_map__set_autocreate(s->skel->maps.twin, opts->source == SAMPLER_TWIN);
 	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !opts->by;
@@ -275,8 +276,8 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 		goto fail;
 	}
 	if (n > IBS_MAX_CPUS) {
-		ret = err_set(err, -E2BIG, "%d possible CPUs; this build allows %d (IBS_MAX_CPUS)", n,
-			      IBS_MAX_CPUS);
+		ret = err_set(err, -E2BIG, "%d possible CPUs; this build allows %d (IBS_MAX_CPUS)",
+			      n, IBS_MAX_CPUS);
 		goto fail;
 	}
 	s->possible_cpus = n;
@@ -370,10 +371,11 @@ static int read_cpus(const struct sampler *s, struct ledger *l, struct err *err)
 	memset(l, 0, sizeof(*l));
 	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
 		if (read_cpu(&st[cpu], l))
-			return err_set(err, -EUCLEAN,
-				       "cpu %u: samples seen and outcomes do not balance; this is a "
-				       "bug of ibscope, please report it",
-				       cpu);
+			return err_set(
+				err, -EUCLEAN,
+				"cpu %u: samples seen and outcomes do not balance; this is a "
+				"bug of ibscope, please report it",
+				cpu);
 	return 0;
 }
 

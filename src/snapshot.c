@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME(id, name, ...)	      name,
+#define NAME(id, name, ...)		  name,
 #define OUTCOME_NAME(id, kind, name, ...) name,
-#define OUTCOME_KIND(id, kind, ...)   IBS_OUTCOME_KIND_##kind,
+#define OUTCOME_KIND(id, kind, ...)	  IBS_OUTCOME_KIND_##kind,
 
 static const char *const op_kind_names[] = { IBS_OP_KIND_TABLE(NAME) };
 static const char *const src_names[] = { IBS_SRC_TABLE(NAME) };
@@ -181,7 +181,8 @@ int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, st
 	for (size_t i = 0; i < newer->n_groups; i++) {
 		const struct group *was = NULL;
 
-		while (older && o < older->n_groups && older->groups[o].slot < newer->groups[i].slot)
+		while (older && o < older->n_groups &&
+		       older->groups[o].slot < newer->groups[i].slot)
 			o++;
 		if (older && o < older->n_groups && older->groups[o].slot == newer->groups[i].slot)
 			was = &older->groups[o];

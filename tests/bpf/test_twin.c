@@ -99,7 +99,7 @@ static void close_twin(struct sampler *s)
 
 /* --- samples --- */
 
-#define LOAD_MISS                                                                             \
+#define LOAD_MISS \
 	(IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_L2_MISS | IBS_OP_DATA3_LIN_VALID)
 #define DRAM 3 /* DataSrc */
 #define L3   1
@@ -360,8 +360,8 @@ static void check_size(struct sampler *s, __u32 bytes)
 	load_miss(regs, DRAM, 300);
 	to_raw(regs, raw);
 	assert_int_equal(run_raw(s, &(struct twin_raw){ .raw = raw, .bytes = bytes }),
-			 bytes >= 60 && bytes % 8 == 4 ? IBS_OUTCOME_AGGREGATED :
-							 IBS_OUTCOME_LOST_BAD_RAW);
+			 bytes >= 60 && bytes % 8 == 4 ? IBS_OUTCOME_AGGREGATED
+						       : IBS_OUTCOME_LOST_BAD_RAW);
 }
 
 /* Short, ragged, exact, and longer than any record known today. */
@@ -657,11 +657,16 @@ static void test_filter_lat(void **state)
 		__u64 flip; /* of data3 */
 		bool in;
 	} rows[] = {
-		{ 100, 200, 99, 0, false },	{ 100, 200, 100, 0, true },
-		{ 100, 200, 200, 0, true },	{ 100, 200, 201, 0, false },
-		{ 100, 0, 65535, 0, true },	{ 0, 100, 0, 0, true },
-		{ 0, 65535, 65535, 0, true },	{ 65535, 0, 65534, 0, false },
-		{ 65535, 0, 65535, 0, true },	{ 1, 0, 0, 0, false },
+		{ 100, 200, 99, 0, false },
+		{ 100, 200, 100, 0, true },
+		{ 100, 200, 200, 0, true },
+		{ 100, 200, 201, 0, false },
+		{ 100, 0, 65535, 0, true },
+		{ 0, 100, 0, 0, true },
+		{ 0, 65535, 65535, 0, true },
+		{ 65535, 0, 65534, 0, false },
+		{ 65535, 0, 65535, 0, true },
+		{ 1, 0, 0, 0, false },
 		/* not valid: a store, a hit, a prefetch, an uncached load */
 		{ 100, 200, 150, IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_ST_OP, false },
 		{ 0, 65535, 0, IBS_OP_DATA3_DC_MISS, false },
@@ -720,8 +725,8 @@ static void test_filter_cgroup(void **state)
 		/* twice: the second time from what the CPU remembers */
 		for (size_t i = 0; i < 2 * TREE_N; i++)
 			assert_int_equal(outcome_in(s, tree[i % TREE_N], 300),
-					 in[i % TREE_N] ? IBS_OUTCOME_AGGREGATED :
-							  IBS_OUTCOME_FILTERED_CGROUP);
+					 in[i % TREE_N] ? IBS_OUTCOME_AGGREGATED
+							: IBS_OUTCOME_FILTERED_CGROUP);
 		close_twin(s);
 	}
 }
@@ -732,11 +737,14 @@ static void test_cgroup_min_lat(void **state)
 	static const struct {
 		const char *name;
 		__u32 min;
-	} rows[] = { { "a", 200 }, { "a/x", 200 }, { "a/b", 500 }, { "a/b/c", 50 },
-		     { "a/b/c/d", 50 }, { "z", 100 } };
+	} rows[] = { { "a", 200 },    { "a/x", 200 },	 { "a/b", 500 },
+		     { "a/b/c", 50 }, { "a/b/c/d", 50 }, { "z", 100 } };
 	struct sampler_opts opts = zen4;
 	struct selected_cgroup sel[4] = {
-		{ .min_lat = 200 }, { .min_lat = 500 }, { .min_lat = 50 }, { .min_lat = 0 },
+		{ .min_lat = 200 },
+		{ .min_lat = 500 },
+		{ .min_lat = 50 },
+		{ .min_lat = 0 },
 	};
 	struct sampler *s;
 	char path[640];
@@ -771,8 +779,7 @@ static void test_cgroup_min_lat(void **state)
 static const struct group *group_of(const struct snapshot *snap, const struct ibs_group_key *key)
 {
 	for (size_t i = 0; i < snap->n_groups; i++)
-		if (!snap->groups[i].other &&
-		    !memcmp(&snap->groups[i].key, key, sizeof(*key)))
+		if (!snap->groups[i].other && !memcmp(&snap->groups[i].key, key, sizeof(*key)))
 			return &snap->groups[i];
 	return NULL;
 }
@@ -1020,8 +1027,7 @@ static void test_all_outcomes(void **state)
 {
 	(void)state;
 	for (int o = 0; o < IBS_OUTCOME_N; o++) {
-		bool can = o != IBS_OUTCOME_FORWARDED &&
-			   o != IBS_OUTCOME_LOST_INTERNAL;
+		bool can = o != IBS_OUTCOME_FORWARDED && o != IBS_OUTCOME_LOST_INTERNAL;
 
 		if (o == IBS_OUTCOME_FILTERED_CGROUP && !cgroup_root[0])
 			continue;
@@ -1047,22 +1053,14 @@ static bool can_run(void)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_raw_sizes),
-		cmocka_unit_test(test_raw_faults),
-		cmocka_unit_test(test_raw_moves),
-		cmocka_unit_test(test_raw_is_regs),
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_every_latency),
-		cmocka_unit_test(test_filter_pid),
-		cmocka_unit_test(test_filter_op_src),
-		cmocka_unit_test(test_filter_lat),
-		cmocka_unit_test(test_filter_cgroup),
-		cmocka_unit_test(test_cgroup_min_lat),
-		cmocka_unit_test(test_many_cgroups),
-		cmocka_unit_test(test_by_pid_comm),
-		cmocka_unit_test(test_by_cpu),
-		cmocka_unit_test(test_loop),
-		cmocka_unit_test(test_no_leak),
+		cmocka_unit_test(test_raw_sizes),      cmocka_unit_test(test_raw_faults),
+		cmocka_unit_test(test_raw_moves),      cmocka_unit_test(test_raw_is_regs),
+		cmocka_unit_test(test_random),	       cmocka_unit_test(test_every_latency),
+		cmocka_unit_test(test_filter_pid),     cmocka_unit_test(test_filter_op_src),
+		cmocka_unit_test(test_filter_lat),     cmocka_unit_test(test_filter_cgroup),
+		cmocka_unit_test(test_cgroup_min_lat), cmocka_unit_test(test_many_cgroups),
+		cmocka_unit_test(test_by_pid_comm),    cmocka_unit_test(test_by_cpu),
+		cmocka_unit_test(test_loop),	       cmocka_unit_test(test_no_leak),
 		cmocka_unit_test(test_all_outcomes),
 	};
 

@@ -35,7 +35,8 @@ int main(int argc, char **argv)
 			ibs_sim_op(seed, c, k, cpu.caps, r);
 			op = ibs_op_kind(r[IBS_OP_DATA], r[IBS_OP_DATA3]);
 			src = ibs_op_src(cpu, r);
-			if (!ibs_op_metric_valid(IBS_METRIC_DC_MISS_LAT, cpu.caps, r[IBS_OP_DATA3])) {
+			if (!ibs_op_metric_valid(IBS_METRIC_DC_MISS_LAT, cpu.caps,
+						 r[IBS_OP_DATA3])) {
 				no_lat[src][op]++;
 				continue;
 			}
@@ -47,7 +48,8 @@ int main(int argc, char **argv)
 	for (int s = 0; s < IBS_SRC_N; s++) {
 		for (int o = 0; o < IBS_OP_KIND_N; o++) {
 			if (no_lat[s][o])
-				printf("%s %s - %llu\n", src_name(s), op_kind_name(o), no_lat[s][o]);
+				printf("%s %s - %llu\n", src_name(s), op_kind_name(o),
+				       no_lat[s][o]);
 			if (sum[s][o])
 				printf("%s %s sum %llu\n", src_name(s), op_kind_name(o), sum[s][o]);
 			for (int b = 0; b < IBS_LAT_BUCKETS; b++)

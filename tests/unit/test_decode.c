@@ -46,7 +46,8 @@ static const char *text_line(const struct vector *v, const char *prefix)
 	json_t *line;
 	size_t i;
 
-	json_array_foreach(json_object_get(v->json, "text"), i, line) {
+	json_array_foreach(json_object_get(v->json, "text"), i, line)
+	{
 		const char *s = json_string_value(line);
 
 		if (!strncmp(s, prefix, strlen(prefix)))
@@ -83,7 +84,8 @@ static bool vector_reg(const struct vector *v, const char *word, const char *wit
 	const char *key;
 	json_t *j;
 
-	json_object_foreach(json_object_get(v->json, "regs"), key, j) {
+	json_object_foreach(json_object_get(v->json, "regs"), key, j)
+	{
 		if (strstr(key, word) && !(without && strstr(key, without)))
 			return json_number(j, value);
 	}
@@ -399,7 +401,8 @@ static void check_vector(const char *where, json_t *json)
 		caps = infer_caps(&v);
 	vector_regs(&v, (struct ibs_cpu){ .caps = caps, .quirks = infer_quirks(&v) });
 	decoded = json_object_get(json, "decoded");
-	json_object_foreach(decoded, key, said) {
+	json_object_foreach(decoded, key, said)
+	{
 		if (json_is_integer(said))
 			snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT,
 				 json_integer_value(said));
@@ -673,18 +676,24 @@ struct rule {
 };
 
 /* Conditions of a memory access, of DATA2 and of the dTLB, to repeat for each of their fields. */
-#define RULES_MEM(F) { F, IBS_OP_DATA3, LD | ST, 0, false },		\
-		     { F, IBS_OP_DATA3, ST, 0, true },			\
-		     { F, IBS_OP_DATA3, LD, 0, true }
-#define RULES_CACHED(F) { F, IBS_OP_DATA3, 0, UC, false }
-#define RULES_MISS(F) { F, IBS_OP_DATA3, DCM, 0, false },		\
-		      { F, QUIRKS, 0, IBS_QUIRK_OP_1293, true }
-#define RULES_DATA2(F) { F, IBS_OP_DATA3, LD | ST, 0, false },		\
-		       { F, IBS_OP_DATA3, LD, 0, false },		\
-		       { F, IBS_OP_DATA3, ST, 0, true },		\
-		       { F, IBS_OP_DATA3, L2M, 0, false },		\
-		       { F, IBS_OP_DATA3, 0, PF | NOMAB, true },	\
-		       RULES_CACHED(F), RULES_MISS(F)
+#define RULES_MEM(F)                                                              \
+	{ F, IBS_OP_DATA3, LD | ST, 0, false }, { F, IBS_OP_DATA3, ST, 0, true }, \
+	{                                                                         \
+		F, IBS_OP_DATA3, LD, 0, true                                      \
+	}
+#define RULES_CACHED(F)                       \
+	{                                     \
+		F, IBS_OP_DATA3, 0, UC, false \
+	}
+#define RULES_MISS(F)                                 \
+	{ F, IBS_OP_DATA3, DCM, 0, false },           \
+	{                                             \
+		F, QUIRKS, 0, IBS_QUIRK_OP_1293, true \
+	}
+#define RULES_DATA2(F)                                                                \
+	{ F, IBS_OP_DATA3, LD | ST, 0, false }, { F, IBS_OP_DATA3, LD, 0, false },    \
+		{ F, IBS_OP_DATA3, ST, 0, true }, { F, IBS_OP_DATA3, L2M, 0, false }, \
+		{ F, IBS_OP_DATA3, 0, PF | NOMAB, true }, RULES_CACHED(F), RULES_MISS(F)
 #define RULES_TLB(F) { F, IBS_OP_DATA3, LIN, 0, false }, RULES_MEM(F)
 
 #define F(NAME) IBS_OP_FIELD_##NAME
@@ -716,9 +725,9 @@ static const struct rule op_rules[] = {
 	{ F(RMT_NODE), IBS_OP_DATA2, 7, 0, false }, /* no source */
 	{ F(RMT_NODE), IBS_OP_DATA2, 7, 2, false }, /* caches: near and far are in the code */
 	{ F(RMT_NODE), IBS_OP_DATA2, 7, 5, false },
-	{ F(RMT_NODE), IBS_OP_DATA2, 7, 7, false }, /* IO */
-	{ F(RMT_NODE), IBS_OP_DATA2, 7, 6, true },  /* long-latency DIMM */
-	{ F(RMT_NODE), IBS_OP_DATA2, 7, 0x40, true }, /* 8, extension memory */
+	{ F(RMT_NODE), IBS_OP_DATA2, 7, 7, false },    /* IO */
+	{ F(RMT_NODE), IBS_OP_DATA2, 7, 6, true },     /* long-latency DIMM */
+	{ F(RMT_NODE), IBS_OP_DATA2, 7, 0x40, true },  /* 8, extension memory */
 	{ F(RMT_NODE), IBS_OP_DATA2, 0, 0x40, false }, /* 11, reserved */
 	RULES_DATA2(F(CACHE_HIT_ST)),
 	{ F(CACHE_HIT_ST), IBS_OP_DATA2, 7, 1, true },
@@ -1201,10 +1210,10 @@ static void test_src_order(void **state)
 	assert_int_equal(src_of(cpu, 3, ld_miss | UC), IBS_SRC_UNCACHED);
 	assert_int_equal(src_of(cpu, 3, LD | UC), IBS_SRC_UNCACHED);
 	assert_int_equal(src_of(cpu, 7, LD | UC), IBS_SRC_IO);
-	assert_int_equal(src_of(cpu, 0x47, LD | UC), IBS_SRC_UNCACHED); /* 15 is not IO */
-	assert_int_equal(src_of(zen3, 0x47, LD | UC), IBS_SRC_IO);	/* 7, no upper bits */
+	assert_int_equal(src_of(cpu, 0x47, LD | UC), IBS_SRC_UNCACHED);	      /* 15 is not IO */
+	assert_int_equal(src_of(zen3, 0x47, LD | UC), IBS_SRC_IO);	      /* 7, no upper bits */
 	assert_int_equal(src_of(zen3, 7, LD | UC | NOMAB), IBS_SRC_UNCACHED); /* erratum 1293 */
-	assert_int_equal(src_of(cpu, 7, ST | UC), IBS_SRC_UNCACHED);	/* DATA2 is for loads */
+	assert_int_equal(src_of(cpu, 7, ST | UC), IBS_SRC_UNCACHED); /* DATA2 is for loads */
 	assert_int_equal(src_of(cpu, 3, LD | L2M | NOMAB), IBS_SRC_L1);
 	assert_int_equal(src_of(cpu, 3, ST | L2M), IBS_SRC_L1);
 	assert_int_equal(src_of(cpu, 3, LD | DCM | NOMAB), IBS_SRC_L2);

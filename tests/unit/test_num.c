@@ -178,8 +178,7 @@ static void test_good_lists(void **state)
 		assert_int_equal(cpulist_parse("-C", text, &again, &e), 0);
 		assert_memory_equal(&l, &again, sizeof(l));
 		n = 0;
-		cpulist_for_each(cpu, &l)
-		{
+		cpulist_for_each (cpu, &l) {
 			assert_true(cpulist_has(&l, cpu));
 			n++;
 		}

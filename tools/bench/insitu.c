@@ -151,8 +151,8 @@ int main(int argc, char **argv)
 			o.attr.type = pmu_type(pmu);
 			o.attr.sample_period = strtoull(period, NULL, 0);
 			o.attr.sample_type = PERF_SAMPLE_RAW;
-			o.attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
-					     PERF_FORMAT_TOTAL_TIME_RUNNING;
+			o.attr.read_format =
+				PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 			o.event = "ibs_op//";
 			o.cpus = &cpu;
 			o.n_cpus = 1;
@@ -169,7 +169,8 @@ int main(int argc, char **argv)
 		double cost = median(r->cost, ROUNDS), floor = median(results[EMPTY].cost, ROUNDS);
 
 		if (json)
-			printf("{\"variant\":\"%s\",\"samples\":%llu,\"aggregated\":%llu,\"direct\":%s,"
+			printf("{\"variant\":\"%s\",\"samples\":%llu,\"aggregated\":%llu,"
+			       "\"direct\":%s,"
 			       "\"per_sample\":%.1f,\"above_empty\":%.1f}\n",
 			       variants[v].name, r->samples, r->aggregated,
 			       r->direct ? "true" : "false", cost, cost - floor);

@@ -11,8 +11,6 @@
 #include "doctor.h"
 #include "err.h"
 
-
-
 #define WIDTH 100 /* when the output is no terminal */
 
 static void usage(FILE *f)

@@ -22,7 +22,7 @@
 struct hist {
 	struct sampling sampling;
 	bool json, timestamp;
-	double interval_s; /* 0: until interrupted */
+	double interval_s;   /* 0: until interrupted */
 	unsigned long count; /* 0: no limit */
 	struct snapshot last;
 	bool has_last;
@@ -56,11 +56,14 @@ static const struct option_row hist_options[] = {
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f, "usage: ibscope hist [options] [interval [count]]\n\n"
-		   "Sample memory accesses with AMD IBS and show how many cycles they waited, by cgroup "
-		   "and\ndata source. Every `interval` seconds, `count` times; without an interval once, "
+		   "Sample memory accesses with AMD IBS and show how many cycles they waited, by "
+		   "cgroup "
+		   "and\ndata source. Every `interval` seconds, `count` times; without an interval "
+		   "once, "
 		   "when\ninterrupted.\n");
 	options_help(f, sets, n);
-	fprintf(f, "\nPercentiles are upper edges of their buckets, at most 1/8 too high; '-' where the "
+	fprintf(f, "\nPercentiles are upper edges of their buckets, at most 1/8 too high; '-' "
+		   "where the "
 		   "samples are\ntoo few. Exit status: 0 done, 1 failed, 2 wrong usage.\n");
 }
 
@@ -69,7 +72,8 @@ static int parse_interval(struct hist *h, int argc, char **argv, struct err *err
 	char *end;
 
 	if (argc > 2)
-		return err_set(err, -EINVAL, "'%s': only an interval and a count are expected", argv[2]);
+		return err_set(err, -EINVAL, "'%s': only an interval and a count are expected",
+			       argv[2]);
 	if (argc > 0) {
 		h->interval_s = strtod(argv[0], &end);
 		if (end == argv[0] || *end || !(h->interval_s >= INTERVAL_MIN_S) ||
@@ -131,8 +135,10 @@ static int end_interval(struct hist *h, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory for the output");
 	}
 	if (ledger_residual(&interval.ledger))
-		ret = err_set(err, -EUCLEAN, "the ledger does not balance by %lld samples; this is a "
-			      "bug of ibscope, please report it", ledger_residual(&interval.ledger));
+		ret = err_set(err, -EUCLEAN,
+			      "the ledger does not balance by %lld samples; this is a "
+			      "bug of ibscope, please report it",
+			      ledger_residual(&interval.ledger));
 	ret = ret ?: print(h, &interval, err);
 	sampling_warn(&h->sampling, &interval);
 	snapshot_free(&interval);
@@ -209,7 +215,8 @@ int cmd_hist(int argc, char **argv)
 	struct hist h = {};
 	const struct option_set sets[] = {
 		{ "What is sampled", sampling_options, sampling_n_options, &h.sampling },
-		{ "How it is shown", hist_options, sizeof(hist_options) / sizeof(hist_options[0]), &h },
+		{ "How it is shown", hist_options, sizeof(hist_options) / sizeof(hist_options[0]),
+		  &h },
 	};
 	struct err err = { "" };
 	int ret;

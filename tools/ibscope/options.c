@@ -55,8 +55,10 @@ int options_parse(int argc, char **argv, const struct option_set *sets, size_t n
 			return err_set(err, -EINVAL, "there is no option '-%c'; see --help",
 				       optopt);
 		if (c == '?')
-			return err_set(err, -EINVAL, "'%s' is not an option, or takes no value, or is "
-				       "short for several; see --help", what);
+			return err_set(err, -EINVAL,
+				       "'%s' is not an option, or takes no value, or is "
+				       "short for several; see --help",
+				       what);
 		for (size_t i = 0; (row = row_at(sets, n_sets, i, &ctx)); i++)
 			if (c == row->letter || c == (int)(NO_LETTER + i))
 				break;

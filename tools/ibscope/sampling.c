@@ -154,7 +154,9 @@ static int set_metric(void *ctx, const char *arg, struct err *err)
 
 static int set_latency(const char *option, const char *arg, __u32 *out, struct err *err)
 {
-	const struct num_arg num = { .name = option, .unit = "cycles", .min = 1, .max = IBS_LAT_MAX };
+	const struct num_arg num = {
+		.name = option, .unit = "cycles", .min = 1, .max = IBS_LAT_MAX
+	};
 	uint64_t v;
 	int ret = num_parse(&num, arg, &v, err);
 
@@ -219,7 +221,9 @@ static int set_max_groups(void *ctx, const char *arg, struct err *err)
 static int set_max_memory(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
-	const struct num_arg num = { .name = "--max-memory", .unit = "MiB", .min = 1, .max = 1 << 20 };
+	const struct num_arg num = {
+		.name = "--max-memory", .unit = "MiB", .min = 1, .max = 1 << 20
+	};
 	uint64_t v;
 	int ret = num_parse(&num, arg, &v, err);
 
@@ -236,6 +240,7 @@ static int set_verbose(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
+/* clang-format off: a row is a row */
 const struct option_row sampling_options[] = {
 	{ "event", 'e', "EVENT", "what to sample, in perf's syntax; default " EVENT_DEFAULT,
 	  set_event },
@@ -244,22 +249,29 @@ const struct option_row sampling_options[] = {
 	{ "cpu", 'C', "LIST", "only these CPUs, as in 0-3,8", set_cpus },
 	{ "all-cpus", 'a', NULL, "all online CPUs (default)", set_all },
 	{ "pid", 'p', "PID", "only this process", set_pid },
-	{ "cgroup", 0, "PATH[:MIN],..", "only these cgroups and those below them; MIN: their --min-lat",
-	  set_cgroup },
+	{ "cgroup", 0, "PATH[:MIN],..",
+	  "only these cgroups and those below them; MIN: their --min-lat", set_cgroup },
 	{ "src", 0, "NAME,..", "only data from these sources", set_src },
 	{ "op", 0, "NAME,..", "only these kinds of op", set_op },
 	{ "min-lat", 0, "CYCLES", "only with at least this latency", set_min_lat },
 	{ "max-lat", 0, "CYCLES", "only with at most this latency", set_max_lat },
-	{ "metric", 0, "NAME", "latency to histogram: dc_miss_lat (default), tlb_refill_lat,\n"
-	  "                            tag_to_ret, comp_to_ret", set_metric },
-	{ "by", 0, "LABEL,..", "keep apart by cgroup, pid, comm, cpu, src, op;\n"
-	  "                            default cgroup,src,op", set_by },
-	{ "source", 0, "auto|ibs|sim", "sim: SIMULATED samples, for machines without IBS", set_source },
+	{ "metric", 0, "NAME",
+	  "latency to histogram: dc_miss_lat (default), tlb_refill_lat,\n"
+	  "                            tag_to_ret, comp_to_ret",
+	  set_metric },
+	{ "by", 0, "LABEL,..",
+	  "keep apart by cgroup, pid, comm, cpu, src, op;\n"
+	  "                            default cgroup,src,op",
+	  set_by },
+	{ "source", 0, "auto|ibs|sim", "sim: SIMULATED samples, for machines without IBS",
+	  set_source },
 	{ "seed", 0, "N", "of the simulation's model; default 1", set_seed },
-	{ "max-groups", 0, "N", "cgroups (or what --by says) kept apart; default 1024", set_max_groups },
+	{ "max-groups", 0, "N", "cgroups (or what --by says) kept apart; default 1024",
+	  set_max_groups },
 	{ "max-memory", 0, "MIB", "bound of the kernel memory; default 64", set_max_memory },
 	{ "verbose", 'v', NULL, "more messages, the verifier's too", set_verbose },
 };
+/* clang-format on */
 const size_t sampling_n_options = sizeof(sampling_options) / sizeof(sampling_options[0]);
 
 void sampling_init(struct sampling *s)
@@ -301,39 +313,43 @@ static int prepare_ibs(struct sampling *s, struct err *err)
 /* One op takes the model a nanosecond. */
 static int prepare_sim(struct sampling *s, struct err *err)
 {
-	const struct event_rate *rate = s->event.rate.has_period || s->event.rate.has_freq ?
-						&s->event.rate :
-						&s->rate;
+	const struct event_rate *rate =
+		s->event.rate.has_period || s->event.rate.has_freq ? &s->event.rate : &s->rate;
 	struct perf_event_attr *attr = &s->opts.attr;
 
 	for (unsigned int i = 0; i < s->event.n_terms; i++)
 		if (strcmp(s->event.terms[i].name, "cnt_ctl"))
-			return usage_error(s, err_set(err, -EINVAL,
-						      "the simulation has no '%s': leave the term out, "
-						      "or sample with --source ibs",
-						      s->event.terms[i].name));
+			return usage_error(
+				s, err_set(err, -EINVAL,
+					   "the simulation has no '%s': leave the term out, "
+					   "or sample with --source ibs",
+					   s->event.terms[i].name));
 	if (s->event.user || s->event.kernel)
-		return usage_error(s, err_set(err, -EINVAL, "the simulation has no modifiers: leave "
-							    "them out, or sample with --source ibs"));
+		return usage_error(s, err_set(err, -EINVAL,
+					      "the simulation has no modifiers: leave "
+					      "them out, or sample with --source ibs"));
 	memset(attr, 0, sizeof(*attr));
 	attr->size = sizeof(*attr);
 	attr->type = PERF_TYPE_SOFTWARE;
 	attr->config = PERF_COUNT_SW_CPU_CLOCK;
 	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	if (rate->has_period && rate->has_freq)
-		return usage_error(s, err_set(err, -EINVAL, "-c and -F exclude each other: give one"));
+		return usage_error(s,
+				   err_set(err, -EINVAL, "-c and -F exclude each other: give one"));
 	if (rate->has_freq) {
 		attr->freq = 1;
 		attr->sample_freq = rate->freq;
 	} else {
 		attr->sample_period = rate->has_period ? rate->period : EVENT_DEFAULT_PERIOD;
 	}
-	if (attr->freq ? attr->sample_freq == 0 || attr->sample_freq > 1000000000 / SIM_MIN_PERIOD_NS :
-			 attr->sample_period < SIM_MIN_PERIOD_NS || attr->sample_period > 1ULL << 40)
-		return usage_error(s, err_set(err, -ERANGE,
-					      "the simulation samples at a period of %d to 2^40 (ns), or "
-					      "at 1 to %d Hz",
-					      SIM_MIN_PERIOD_NS, 1000000000 / SIM_MIN_PERIOD_NS));
+	if (attr->freq
+		    ? attr->sample_freq == 0 || attr->sample_freq > 1000000000 / SIM_MIN_PERIOD_NS
+		    : attr->sample_period < SIM_MIN_PERIOD_NS || attr->sample_period > 1ULL << 40)
+		return usage_error(
+			s, err_set(err, -ERANGE,
+				   "the simulation samples at a period of %d to 2^40 (ns), or "
+				   "at 1 to %d Hz",
+				   SIM_MIN_PERIOD_NS, 1000000000 / SIM_MIN_PERIOD_NS));
 	s->opts.source = SAMPLER_SIM;
 	s->opts.ibs = (struct ibs_cpu){ .caps = SIM_CAPS };
 	s->info.source = "sim";
@@ -356,13 +372,14 @@ static int choose_cpus(struct sampling *s, struct err *err)
 		char list[256];
 
 		cpulist_print(&online, list, sizeof(list));
-		return usage_error(s, err_set(err, -EINVAL,
-					      "-C: cpu %d is not online; online are %s", cpu, list));
+		return usage_error(s,
+				   err_set(err, -EINVAL, "-C: cpu %d is not online; online are %s",
+					   cpu, list));
 	}
 	s->cpu_array = calloc(cpulist_count(&s->cpus), sizeof(*s->cpu_array));
 	if (!s->cpu_array)
 		return err_set(err, -ENOMEM, "out of memory");
-	cpulist_for_each(cpu, &s->cpus)
+	cpulist_for_each (cpu, &s->cpus)
 		s->cpu_array[n++] = cpu;
 	s->opts.cpus = s->cpu_array;
 	s->opts.n_cpus = n;
@@ -427,8 +444,8 @@ static void announce(const struct sampling *s)
 		 s->info.simulated ? "SIMULATED " : "", s->event_text, sampler_n_cpus(s->sampler),
 		 m->total / 1048576.0, s->opts.max_groups ?: SAMPLER_MAX_GROUPS, m->shards,
 		 m->shards == 1 ? "" : "s",
-		 sampler_reads_direct(s->sampler) ? "registers read in place" :
-						    "registers read by copy");
+		 sampler_reads_direct(s->sampler) ? "registers read in place"
+						  : "registers read by copy");
 }
 
 int sampling_open(struct sampling *s, struct err *err)
@@ -467,7 +484,8 @@ void sampling_warn(struct sampling *s, const struct snapshot *interval)
 	}
 	if (interval->pmu.running_ns < interval->pmu.enabled_ns && !s->warned_shared) {
 		s->warned_shared = true;
-		log_warn("the event was on the PMU %.1f%% of the time: another user of ibs_op shares "
+		log_warn("the event was on the PMU %.1f%% of the time: another user of ibs_op "
+			 "shares "
 			 "it (perf, another ibscope); what it missed is not known",
 			 100.0 * interval->pmu.running_ns / interval->pmu.enabled_ns);
 	}
