@@ -21,7 +21,7 @@ Q	:= $(if $(V),,@)
 say	= $(if $(V),@:,@printf '  %-5s %s\n' $(1) $(2))
 S	:= $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 
-triple	:= $(shell $(CC) -print-multiarch)
+triple	:= $(shell $(CC) -print-multiarch 2>/dev/null)
 WARN	:= -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wno-missing-field-initializers
 override CPPFLAGS := -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -Iinclude -iquote src -iquote $(O) $(CPPFLAGS)
 override CFLAGS := -std=gnu11 -O2 -g $(WARN) $(S) $(CFLAGS)

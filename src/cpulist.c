@@ -99,7 +99,7 @@ int cpulist_parse(const char *what, const char *text, struct cpulist *out, struc
 	if (err == -ERANGE)
 		return err_set(e, err,
 			       "%s: a CPU of '%.60s' is above %u, the highest that Linux on x86 "
-			       "can number",
+			       "can number; the online ones are in /sys/devices/system/cpu/online",
 			       what, text, CPULIST_MAX - 1);
 	if (*s == '\n')
 		s++;

@@ -32,7 +32,7 @@ void pmu_why_missing(const struct cpu_info *cpu, const char **why, const char **
 {
 	if (!cpu->amd) {
 		*why = "only AMD (family 10h and later) and Hygon processors have IBS";
-		*remedy = "run on such a machine; --source sim shows the tool on simulated samples";
+		*remedy = "run on such a machine";
 	} else if (!cpu->ibs && cpu->hypervisor) {
 		*why = "this virtual machine does not show IBS to its guest (CPUID Fn8000_0001 "
 		       "ECX[10] is 0)";

@@ -35,9 +35,11 @@ def run_cmocka(path, tally):
         reason = (p.stdout + p.stderr).strip().splitlines()
         print(f'skip {name}: {reason[-1] if reason else "no reason given"}')
         return
+    # cmocka 1.1 says "not ok N # SKIP name" of a skipped test, and its reason before
     ok = len(re.findall(r'^ok \d+(?!.*# SKIP)', p.stdout, re.M))
-    skipped = re.findall(r'^ok \d+.*# SKIP.*', p.stdout, re.M)
-    bad = len(re.findall(r'^not ok', p.stdout, re.M))
+    skipped = re.findall(r'^(?:not )?ok \d+ # SKIP (.*)', p.stdout, re.M)
+    bad = len(re.findall(r'^not ok \d+(?! # SKIP)', p.stdout, re.M))
+    said = [x for x in (p.stdout + p.stderr).splitlines() if not re.match(r'(not )?ok |#|1\.\.', x)]
     if p.returncode and not bad:
         bad = 1
     if not ok and not bad and not skipped:
@@ -46,7 +48,7 @@ def run_cmocka(path, tally):
     tally.failed += bad
     tally.skipped += len(skipped)
     for line in skipped:
-        print(f'skip {name}: {line}')
+        print(f'skip {name}: {line}: {said[-1] if said else "no reason given"}')
     print(f'{"FAIL" if bad else "ok  "} {name}: {ok} passed' + (f', {bad} failed' if bad else ''))
     if bad:
         print(p.stdout + p.stderr)

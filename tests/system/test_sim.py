@@ -109,8 +109,8 @@ class Sim(unittest.TestCase):
             busy.stop()
         self.assertEqual(residual(o['ledger']), 0)
         self.assertEqual([s['labels'] for s in o['series']], [{'pid': str(busy.pid)}])
-        self.assertGreater(o['ledger']['aggregated'], 50)
-        self.assertGreater(o['ledger']['filtered']['pid'], 50)
+        self.assertGreater(o['ledger']['aggregated'], 5)
+        self.assertGreater(o['ledger']['filtered']['pid'], 5)
 
     def test_selects_cgroup_with_descendants(self):
         top, deep = Cgroup('ibscope-test-sel'), Cgroup('ibscope-test-sel/1/2/3')
@@ -123,8 +123,8 @@ class Sim(unittest.TestCase):
                 x.stop()
             top.remove(), sibling.remove()
         self.assertEqual({s['labels']['cgroup'] for s in o['series']}, {deep.path})
-        self.assertGreater(o['ledger']['aggregated'], 50)
-        self.assertGreater(o['ledger']['filtered']['cgroup'], 50)
+        self.assertGreater(o['ledger']['aggregated'], 5)
+        self.assertGreater(o['ledger']['filtered']['cgroup'], 5)
         self.assertEqual(residual(o['ledger']), 0)
 
     def test_selects_registers(self):

@@ -177,20 +177,28 @@ static int wait_until(struct hist *h, int sigfd, double deadline)
 	}
 }
 
-static int run(struct hist *h, struct err *err)
+/* Blocks SIGINT and SIGTERM, which end the collection in order. A file for poll(), or -errno. */
+static int open_signals(struct err *err)
 {
-	struct sampling *s = &h->sampling;
-	double next;
 	sigset_t set;
-	int sigfd, ret;
+	int fd;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	sigfd = signalfd(-1, &set, SFD_CLOEXEC);
-	if (sigfd < 0)
+	fd = signalfd(-1, &set, SFD_CLOEXEC);
+	if (fd < 0)
 		return err_set(err, -errno, "cannot wait for signals: %s", strerror(errno));
+	return fd;
+}
+
+static int run(struct hist *h, int sigfd, struct err *err)
+{
+	struct sampling *s = &h->sampling;
+	double next;
+	int ret;
+
 	ret = sampler_snapshot(s->sampler, &h->last, err);
 	ret = ret ?: sampler_start(s->sampler, err);
 	next = now_s();
@@ -205,7 +213,6 @@ static int run(struct hist *h, struct err *err)
 		if (last)
 			break;
 	}
-	close(sigfd);
 	snapshot_free(&h->last);
 	return ret;
 }
@@ -219,7 +226,7 @@ int cmd_hist(int argc, char **argv)
 		  &h },
 	};
 	struct err err = { "" };
-	int ret;
+	int sigfd, ret;
 
 	sampling_init(&h.sampling);
 	ret = options_parse(argc, argv, sets, 2, &err);
@@ -234,9 +241,13 @@ int cmd_hist(int argc, char **argv)
 		sampling_close(&h.sampling);
 		return EXIT_USAGE;
 	}
-	ret = sampling_open(&h.sampling, &err);
+	/* before the programs are loaded, which takes a while: an early ^C is an empty interval */
+	sigfd = open_signals(&err);
+	ret = sigfd < 0 ? sigfd : sampling_open(&h.sampling, &err);
 	if (!ret)
-		ret = run(&h, &err);
+		ret = run(&h, sigfd, &err);
+	if (sigfd >= 0)
+		close(sigfd);
 	if (ret)
 		log_error("%s", err.text);
 	ret = !ret ? EXIT_DONE : h.sampling.usage ? EXIT_USAGE : EXIT_FAILED;

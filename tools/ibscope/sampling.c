@@ -295,8 +295,13 @@ static int prepare_ibs(struct sampling *s, struct err *err)
 	struct pmu *pmu;
 	int ret = pmu_open("", s->event.pmu, &s->cpu, &pmu, err);
 
-	if (ret)
+	if (ret) {
+		size_t n = strlen(err->text);
+
+		snprintf(err->text + n, sizeof(err->text) - n,
+			 "; `ibscope doctor` tells more; --source sim shows SIMULATED samples");
 		return ret;
+	}
 	ret = event_attr(&s->event, pmu, &s->cpu, &s->rate, &s->opts.attr, err);
 	pmu_close(pmu);
 	if (ret)
