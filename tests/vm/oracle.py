@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""oracle.py LOG GEN: what `ibscope hist` must report of the samples in the rig's log.
+
+Written from the documents, not from ibscope's sources, to be a second opinion.
+"""
+import argparse
+import collections
+import json
+
+ZEN4, PGSIZE = 1 << 11, 1 << 19
+L3MISSONLY = 1 << 16
+CNT_CTL = 1 << 19
+LDLAT = 1 << 63
+
+
+class Cpu(collections.namedtuple('Cpu', 'family model caps')):
+    @property
+    def zen4(self):
+        return bool(self.caps & ZEN4)
+
+    @property
+    def erratum_1293(self):
+        return self.family == 0x19 and self.model <= 0x0f
+
+
+GENS = {
+    'zen2': Cpu(0x17, 0x31, 0x3ff),
+    'zen3': Cpu(0x19, 0x01, 0x3ff),
+    'zen4': Cpu(0x19, 0x11, 0xbff),
+    'zen5': Cpu(0x1a, 0x02, 0x1bff),
+    'zen6': Cpu(0x1a, 0x50, 0x9fbff),
+}
+
+COLUMNS = ('vcpu seq virtual_ns ctl rip data data2 data3 linad physad brtarget '
+           'cpl cr3 data4 real_rip tid tgid cgroup kind').split()
+
+
+def bit(value, n):
+    return value >> n & 1
+
+
+def field(value, low, width):
+    return value >> low & ((1 << width) - 1)
+
+
+class Sample:
+    """One line of the log and what its registers mean on a CPU."""
+
+    def __init__(self, columns, cpu):
+        for name, text in zip(COLUMNS, columns):
+            setattr(self, name, text if name == 'kind' else int(text, 0) if text else None)
+        self.maxcnt = (field(self.ctl, 20, 7) << 16 | field(self.ctl, 0, 16)) << 4
+        self.load, self.store = bit(self.data3, 0), bit(self.data3, 1)
+        self.mem = self.load or self.store
+        self.uncached = self.mem and bit(self.data3, 14)
+        self.dc_miss = self.mem and not self.uncached and bit(self.data3, 7)
+        self.mab = bit(self.data3, 16)
+        self.prefetch = bit(self.data3, 21)
+        # erratum 1293: these two, on these parts, come with a wrong L2Miss and OP_DATA2
+        self.bad_l2 = cpu.erratum_1293 and (self.prefetch or self.mab)
+        self.op = self._op()
+        self.src = self._src(cpu)
+        self.metrics = {
+            'dc_miss_lat': self._dc_miss_lat(),
+            'tlb_refill_lat': self._tlb_refill_lat(cpu),
+            'tag_to_ret': field(self.data, 16, 16),
+            'comp_to_ret': field(self.data, 0, 16),
+        }
+
+    def _op(self):
+        if self.mem:
+            if bit(self.data3, 15):
+                return 'locked'
+            if self.prefetch:
+                return 'prefetch'
+            return 'load' if self.load else 'store'
+        return 'branch' if bit(self.data, 37) else 'other'
+
+    def _src(self, cpu):
+        if not self.mem:
+            return 'none'
+        # OP_DATA2 belongs to loads
+        known = self.load and not self.bad_l2
+        data_src = field(self.data2, 0, 3) if known else 0
+        if cpu.zen4 and known:
+            data_src |= field(self.data2, 6, 2) << 3
+        if self.uncached:
+            return 'io' if data_src == 7 else 'uncached'
+        if not self.dc_miss:
+            return 'l1'
+        if not self.bad_l2 and not bit(self.data3, 20):
+            return 'l2'
+        remote = bit(self.data2, 4)
+        if cpu.zen4:
+            memory = {3: 'dram', 6: 'pmem', 8: 'cxl'}
+            other = {1: 'l3', 2: 'near-cache', 5: 'remote-cache', 7: 'io', 12: 'peer'}
+        else:
+            memory = {3: 'dram'}
+            other = {2: 'local-cache', 4: 'remote-cache', 7: 'io'}
+        if data_src in memory:
+            return ('remote-' if remote else '') + memory[data_src]
+        if data_src in other:
+            return other[data_src]
+        return 'mab' if self.mab else 'unknown'
+
+    def _dc_miss_lat(self):
+        if self.load and self.dc_miss and not self.prefetch:
+            return field(self.data3, 32, 16)
+        return None
+
+    def _tlb_refill_lat(self, cpu):
+        lin, phys = bit(self.data3, 17), bit(self.data3, 18)
+        if not self.mem or not lin or not bit(self.data3, 2):
+            return None
+        if (cpu.zen4 or cpu.caps & PGSIZE) and not phys:
+            return None
+        return field(self.data3, 48, 16)
+
+    def below_ldlat(self, threshold):
+        """Linux >= 6.15 drops it in software, after it has read the registers."""
+        return not self.load or not bit(self.data3, 7) or field(self.data3, 32, 16) <= threshold
+
+    def label(self, key):
+        return {'cgroup': self.cgroup, 'pid': self.tgid, 'cpu': self.vcpu,
+                'src': self.src, 'op': self.op}[key]
+
+
+def read_log(path, cpu):
+    """The op samples, oldest first; .dropped says that the guest did not read it."""
+    samples = []
+    with open(path) as f:
+        for line in f:
+            columns = line.strip().split(',')
+            dropped = columns[0] == '#dropped'
+            if columns[-1] == 'op' and (dropped or not columns[0].startswith('#')):
+                samples.append(Sample(columns[dropped:], cpu))
+                samples[-1].dropped = dropped
+    return sorted(samples, key=lambda s: s.virtual_ns)
+
+
+def runs(samples, pause=100000000):
+    """{period: samples}: the runs of a profiler, each with its own period and a pause (in ns)
+    before it. MaxCnt tells the period, but not of every sample: when the kernel stops and starts
+    an event, it is what was left."""
+    found, part = collections.defaultdict(list), []
+    for s, following in zip(samples, samples[1:] + [None]):
+        part.append(s)
+        if not following or following.virtual_ns - s.virtual_ns > pause:
+            found[collections.Counter(x.maxcnt for x in part).most_common(1)[0][0]] += part
+            part = []
+    return found
+
+
+def le(cycles):
+    """Upper edge of the bucket: exact to 8, then 8 equal steps an octave."""
+    if cycles <= 8:
+        return cycles
+    octave = 8
+    while cycles > 2 * octave:
+        octave *= 2
+    step = octave // 8
+    return min(-(-cycles // step) * step, 65535)
+
+
+EDGES = sorted({le(x) for x in range(65536)})
+
+
+def lower_edge(edge):
+    """The largest value that is below this edge's bucket."""
+    i = EDGES.index(edge)
+    return EDGES[i - 1] if i else -1
+
+
+class Filter:
+    """Predicates in ibscope's order; None selects everything. latency is (min, max), or a
+    function of the sample that returns that."""
+
+    def __init__(self, pid=None, cgroup=None, latency=None, op=None, src=None):
+        self.pid, self.cgroup, self.latency, self.op, self.src = pid, cgroup, latency, op, src
+
+    def reason(self, s, metric):
+        """Why the sample is rejected, or None."""
+        value = s.metrics[metric]
+        latency = self.latency(s) if callable(self.latency) else self.latency
+        if self.pid is not None and s.tgid not in self.pid:
+            return 'pid'
+        if self.cgroup is not None and s.cgroup not in self.cgroup:
+            return 'cgroup'
+        if latency and (value is None or not latency[0] <= value <= latency[1]):
+            return 'latency'
+        if self.op is not None and s.op not in self.op:
+            return 'op'
+        if self.src is not None and s.src not in self.src:
+            return 'src'
+        return None
+
+
+class Series:
+    def __init__(self):
+        self.samples = self.valid = self.sum = 0
+        self.buckets = collections.Counter()
+
+    def add(self, value):
+        self.samples += 1
+        if value is not None:
+            self.valid += 1
+            self.sum += value
+            self.buckets[le(value)] += 1
+
+    def __eq__(self, other):
+        return isinstance(other, Series) and vars(self) == vars(other)
+
+    def __repr__(self):
+        return 'samples %d, valid %d, sum %d, buckets %s' % (
+            self.samples, self.valid, self.sum, sorted(self.buckets.items()))
+
+
+def expect(rows, by=('cgroup', 'src', 'op'), metric='dc_miss_lat', filters=Filter()):
+    """(Counter of rejections by reason, {labels: Series})."""
+    rejected, series = collections.Counter(), collections.defaultdict(Series)
+    for s in rows:
+        reason = filters.reason(s, metric)
+        if reason:
+            rejected[reason] += 1
+        else:
+            series[tuple(s.label(k) for k in by)].add(s.metrics[metric])
+    return rejected, dict(series)
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__)
+    ap.add_argument('log')
+    ap.add_argument('gen', choices=GENS)
+    ap.add_argument('--by', default='cgroup,src,op')
+    ap.add_argument('--metric', default='dc_miss_lat')
+    args = ap.parse_args()
+    by = args.by.split(',')
+    for period, samples in runs(read_log(args.log, GENS[args.gen])).items():
+        run = [s for s in samples if not s.dropped]
+        _, series = expect(run, by, args.metric)
+        print(json.dumps({'period': period, 'seen': len(run), 'dropped': len(samples) - len(run),
+                          'series': [{'labels': dict(zip(by, k)), 'samples': v.samples,
+                                      'valid': v.valid, 'sum': v.sum,
+                                      'buckets': sorted(v.buckets.items())}
+                                     for k, v in sorted(series.items(), key=str)]}))
+
+
+if __name__ == '__main__':
+    main()
