@@ -37,6 +37,8 @@ struct css_set {
 } __attribute__((preserve_access_index));
 
 struct task_struct {
+	int pid; /* of the thread */
+	int tgid;
 	struct css_set *cgroups;
 } __attribute__((preserve_access_index));
 

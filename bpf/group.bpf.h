@@ -8,10 +8,16 @@
 
 #define E2BIG 7
 
+
 const volatile __u32 cfg_by = IBS_BY_CGROUP; /* enum ibs_by bits */
 const volatile __u32 cfg_max_slots = 1;	     /* per shard */
-const volatile __u32 cfg_tgid = 0;	     /* 0: any */
+const volatile bool cfg_tgid_select = false;
+const volatile bool cfg_tid_select = false;
+const volatile bool cfg_pid_follow = false;    /* children of what is selected are, too */
 const volatile bool cfg_cgroup_select = false;
+const volatile __u32 cfg_n_comms = 0;
+const volatile bool cfg_comm_but = false;
+const volatile __u64 cfg_comms[IBS_COMMS_MAX][2]; /* 16 bytes each, padded with zeros */
 
 #define CGROUP_MAX_DEPTH 32
 
@@ -47,12 +53,46 @@ static __always_inline void slot_own(__u32 slot, const struct ibs_group_key *key
 	owner->used = 1;
 }
 
-/* The deepest selected ancestor rules. */
+/* The byte of a pid, NULL if it is beyond what the machine can number. */
+static __always_inline __u8 *pid_byte(void *set, __u32 pid)
+{
+	__u32 block = pid / IBS_PID_BLOCK;
+	__u8 *bytes = bpf_map_lookup_elem(set, &block);
+
+	return bytes ? &bytes[pid % IBS_PID_BLOCK] : NULL;
+}
+
+static __always_inline bool pid_selected(void *set, __u32 pid)
+{
+	__u8 *byte = pid_byte(set, pid);
+
+	return byte && *byte;
+}
+
+/* Names are compared as two words; cfg_comms beyond cfg_n_comms is not even looked at. */
+static __always_inline bool comm_selected(void)
+{
+	__u64 comm[2];
+	__u32 i;
+
+	if (bpf_get_current_comm(comm, sizeof(comm)))
+		return false;
+#pragma unroll
+	for (i = 0; i < IBS_COMMS_MAX; i++) {
+		if (i >= cfg_n_comms)
+			break;
+		if (comm[0] == cfg_comms[i][0] && comm[1] == cfg_comms[i][1])
+			return !cfg_comm_but;
+	}
+	return cfg_comm_but;
+}
+
+/* The deepest ancestor that the selection names rules. */
 static __always_inline void cgroup_select(struct ibs_cgroup *cg)
 {
 	int level;
 
-	cg->selected = 0;
+	cg->selected = control.cgroup_default;
 	cg->min_lat = 0;
 	for (level = 0; level < CGROUP_MAX_DEPTH; level++) {
 		__u64 id = current_ancestor_cgroup_id(level);
@@ -62,7 +102,7 @@ static __always_inline void cgroup_select(struct ibs_cgroup *cg)
 			break;
 		sel = bpf_map_lookup_elem(&selected_cgroups, &id);
 		if (sel) {
-			cg->selected = 1;
+			cg->selected = sel->selected;
 			cg->min_lat = sel->min_lat;
 		}
 	}
@@ -122,6 +162,12 @@ static __noinline __u32 group_lookup(struct ibs_cpu_state *st)
 		key.cgroup_id = bpf_get_current_cgroup_id();
 	if (cfg_by & IBS_BY_PID)
 		key.tgid = bpf_get_current_pid_tgid() >> 32;
+	if (cfg_by & IBS_BY_TID)
+		key.tid = bpf_get_current_pid_tgid();
+	if (cfg_by & IBS_BY_NODE)
+		key.node = st->node;
+	if (cfg_by & IBS_BY_COMPLEX)
+		key.complex = st->complex;
 	if (cfg_by & IBS_BY_CPU)
 		key.cpu = bpf_get_smp_processor_id();
 	if (cfg_by & IBS_BY_COMM)

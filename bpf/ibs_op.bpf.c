@@ -13,8 +13,6 @@ const volatile __u32 cfg_quirks = 0;
 const volatile __u32 cfg_metric = IBS_METRIC_DC_MISS_LAT;
 const volatile __u32 cfg_slot_words = 1;
 const volatile __u16 cfg_layout[IBS_LAYOUT_ENTRIES];
-const volatile __u32 cfg_min_lat = 0;
-const volatile __u32 cfg_max_lat = IBS_LAT_MAX;
 const volatile bool cfg_lat_select = false;
 const volatile __u64 cfg_sim_seed = 1;
 
@@ -50,8 +48,13 @@ static __always_inline struct ibs_cgroup_cached *current_cgroup(struct ibs_cpu_s
  */
 static __always_inline __u32 select_task(struct ibs_cpu_state *st, __u32 *min_lat)
 {
-	if (cfg_tgid && bpf_get_current_pid_tgid() >> 32 != cfg_tgid)
+	if (cfg_tgid_select &&
+	    pid_selected(&tgids, bpf_get_current_pid_tgid() >> 32) == control.pid_but)
 		return IBS_OUTCOME_FILTERED_PID;
+	if (cfg_tid_select && !pid_selected(&tids, bpf_get_current_pid_tgid()))
+		return IBS_OUTCOME_FILTERED_TID;
+	if (cfg_n_comms && !comm_selected())
+		return IBS_OUTCOME_FILTERED_COMM;
 	if (cfg_cgroup_select) {
 		struct ibs_cgroup_cached *c = current_cgroup(st);
 
@@ -83,11 +86,17 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 	__u64 data3 = regs[IBS_OP_DATA3], *words;
 
 	if (cfg_lat_select) {
-		metric = cfg_metric;
-		lat = ibs_op_metric(metric, regs, data3);
-		if (!ibs_op_metric_valid(metric, cfg_caps, data3) ||
-		    lat < (min_lat ? min_lat : cfg_min_lat) || lat > cfg_max_lat)
-			return IBS_OUTCOME_FILTERED_LAT;
+		__u32 max_lat = control.max_lat;
+
+		if (!min_lat)
+			min_lat = control.min_lat;
+		if (min_lat | max_lat) {
+			metric = cfg_metric;
+			lat = ibs_op_metric(metric, regs, data3);
+			if (!ibs_op_metric_valid(metric, cfg_caps, data3) || lat < min_lat ||
+			    (max_lat && lat > max_lat))
+				return IBS_OUTCOME_FILTERED_LAT;
+		}
 	}
 	/* two calls, so that each is folded to the half that can apply */
 	if (data3 & IBS_OP_DATA3_MEM) {
@@ -257,6 +266,31 @@ int ibs_op_sim(void *ctx)
 		barrier_var(regs[r]);
 	}
 	run_regs(st, regs);
+	return 0;
+}
+
+/*
+ * A new process or thread: takes after its parent if children are followed; else it is not selected,
+ * also when its number was, before that process died.
+ */
+SEC("raw_tp/sched_process_fork")
+int ibs_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
+	__u32 tgid = BPF_CORE_READ(child, tgid), tid = BPF_CORE_READ(child, pid);
+	__u32 parent_tgid = BPF_CORE_READ(parent, tgid), parent_tid = BPF_CORE_READ(parent, pid);
+	__u8 *byte;
+
+	if (cfg_tgid_select && tgid == tid) {
+		byte = pid_byte(&tgids, tgid);
+		if (byte)
+			*byte = cfg_pid_follow && pid_selected(&tgids, parent_tgid);
+	}
+	if (cfg_tid_select) {
+		byte = pid_byte(&tids, tid);
+		if (byte)
+			*byte = cfg_pid_follow && pid_selected(&tids, parent_tid);
+	}
 	return 0;
 }
 

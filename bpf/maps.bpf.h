@@ -58,6 +58,16 @@ struct {
 	__type(value, struct ibs_selected_cgroup);
 } selected_cgroups SEC(".maps");
 
+/* Block pid / IBS_PID_BLOCK holds the byte of a pid; one block, unused, where none is selected. */
+struct pid_set {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* loader */
+	__type(key, __u32);
+	__uint(value_size, IBS_PID_BLOCK);
+};
+struct pid_set tgids SEC(".maps"), tids SEC(".maps");
+
 struct ibs_cpu_state cpu_states[IBS_MAX_CPUS];
 struct ibs_control control;
 

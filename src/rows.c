@@ -24,6 +24,18 @@ const char *label_name(enum label l)
 	return label_names[l];
 }
 
+static int unknown_label(long column, const char *at, size_t len, struct err *err)
+{
+	char known[256] = "";
+
+	for (int l = 0; l < LABEL_N; l++) {
+		strcat(known, l ? ", " : "");
+		strcat(known, label_names[l]);
+	}
+	return err_set(err, -EINVAL, "--by: column %ld: '%.*s' is not a label; labels are %s",
+		       column, (int)len, at, known);
+}
+
 int labels_parse(const char *text, unsigned int *labels, struct err *err)
 {
 	unsigned int bits = 0;
@@ -36,11 +48,7 @@ int labels_parse(const char *text, unsigned int *labels, struct err *err)
 		       !(strlen(label_names[l]) == len && !memcmp(label_names[l], p, len)))
 			l++;
 		if (l == LABEL_N)
-			return err_set(
-				err, -EINVAL,
-				"--by: column %td: '%.*s' is not a label; labels are cgroup, pid, "
-				"comm, cpu, src, op",
-				p - text + 1, (int)len, p);
+			return unknown_label(p - text + 1, p, len, err);
 		bits |= 1U << l;
 		p += len;
 		if (!*p)
@@ -79,6 +87,15 @@ static char *group_label(const struct group *g, enum label l, cgroup_namer name,
 		return strdup(buf);
 	case LABEL_COMM:
 		return strndup(g->key.comm, sizeof(g->key.comm));
+	case LABEL_TID:
+		snprintf(buf, sizeof(buf), "%u", g->key.tid);
+		return strdup(buf);
+	case LABEL_CCX:
+		snprintf(buf, sizeof(buf), "%u", g->key.complex);
+		return strdup(buf);
+	case LABEL_NODE:
+		snprintf(buf, sizeof(buf), "%u", g->key.node);
+		return strdup(buf);
 	default:
 		snprintf(buf, sizeof(buf), "%u", g->key.cpu);
 		return strdup(buf);

@@ -15,8 +15,11 @@
 #define LABEL_TABLE(X)                                                   \
 	X(CGROUP, "cgroup", IBS_BY_CGROUP, "path of the cgroup")         \
 	X(PID, "pid", IBS_BY_PID, "process")                             \
+	X(TID, "tid", IBS_BY_TID, "thread")                              \
 	X(COMM, "comm", IBS_BY_COMM, "name of the thread")               \
 	X(CPU, "cpu", IBS_BY_CPU, "logical CPU")                         \
+	X(CCX, "ccx", IBS_BY_COMPLEX, "cores that share an L3")          \
+	X(NODE, "node", IBS_BY_NODE, "NUMA node of the CPU")             \
 	X(SRC, "src", 0, "where the data came from")                     \
 	X(OP, "op", 0, "kind of op")
 

@@ -3,6 +3,7 @@
 
 #include "kernel_features.h"
 #include "layout.h"
+#include "num.h"
 #include "perf_events.h"
 #include "sampler_private.h"
 #include "topology.h"
@@ -31,7 +32,9 @@ struct sampler {
 	struct layout layout;
 	struct sampler_memory memory;
 	struct kernel_features features;
-	struct mapping series, slot_owners, twin;
+	struct mapping series, slot_owners, twin, tgids, tids;
+	struct sampler_select select;
+	struct bpf_link *fork_link;
 	unsigned int possible_cpus;
 	__u32 max_slots;
 	__u64 period; /* 0: varies, or not counted by IBS */
@@ -51,6 +54,38 @@ static __u64 hash_bytes(__u64 entries, __u64 key, __u64 value)
 		buckets *= 2;
 	return entries * (HASH_ELEM_OVERHEAD + (key + 7) / 8 * 8 + (value + 7) / 8 * 8) +
 	       buckets * HASH_BUCKET;
+}
+
+/* Blocks of a pid set: as many pids as the kernel gives out, which it may be told to change. */
+static __u32 pid_blocks(void)
+{
+	int64_t pid_max;
+
+	if (num_read("", "/proc/sys/kernel/pid_max", &pid_max, NULL) || pid_max < 1 ||
+	    pid_max > IBS_PID_MAX)
+		pid_max = IBS_PID_MAX;
+	return (pid_max + IBS_PID_BLOCK - 1) / IBS_PID_BLOCK;
+}
+
+static bool select_processes(const struct selection *sel)
+{
+	return sel->live || sel->processes.n || sel->processes.but;
+}
+
+static bool select_threads(const struct selection *sel)
+{
+	return sel->threads.n;
+}
+
+static bool watches_forks(const struct selection *sel)
+{
+	return select_processes(sel) || select_threads(sel);
+}
+
+/* Cgroups that a selection can name; 0: cgroups are not tested. */
+static size_t max_selected(const struct selection *sel)
+{
+	return sel->live ? SAMPLER_MAX_SELECTED : sel->n_cgroups;
 }
 
 static __u32 max_slots(const struct sampler_opts *opts)
@@ -75,14 +110,16 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	memset(out, 0, sizeof(*out));
 	shard = slots_n * layout.words * sizeof(__u64);
 	out->cpu_states = IBS_MAX_CPUS * sizeof(struct ibs_cpu_state);
-	out->cgroups =
-		hash_bytes(max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
-		hash_bytes(opts->sel.n_cgroups, sizeof(__u64), sizeof(struct ibs_selected_cgroup));
+	out->cgroups = hash_bytes(max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
+		       hash_bytes(max_selected(&opts->sel), sizeof(__u64),
+				  sizeof(struct ibs_selected_cgroup));
+	out->pids = (__u64)IBS_PID_BLOCK *
+		    (select_processes(&opts->sel) + select_threads(&opts->sel)) * pid_blocks();
 	if (opts->by && opts->by != IBS_BY_CGROUP)
 		out->groups = hash_bytes(slots_n, sizeof(struct ibs_group_key), sizeof(__u32));
 	out->slots = hash_bytes(slots_n, sizeof(__u32), sizeof(__u8)) +
 		     slots_n * sizeof(struct ibs_slot_owner);
-	rest = out->cpu_states + out->cgroups + out->groups + out->slots;
+	rest = out->cpu_states + out->cgroups + out->groups + out->slots + out->pids;
 	if (rest + shard > limit)
 		return err_set(
 			err, -ENOSPC,
@@ -139,14 +176,27 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_slot_words = s->layout.words;
 	for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
 		cfg->cfg_layout[i] = s->layout.entry[i];
-	cfg->cfg_tgid = sel->tgid;
-	cfg->cfg_cgroup_select = sel->n_cgroups > 0;
-	cfg->cfg_min_lat = sel->min_lat;
-	cfg->cfg_max_lat = sel->max_lat ? sel->max_lat : IBS_LAT_MAX;
-	cfg->cfg_lat_select = sel->min_lat || sel->max_lat;
+	cfg->cfg_tgid_select = select_processes(sel);
+	cfg->cfg_tid_select = select_threads(sel);
+	cfg->cfg_pid_follow = sel->follow;
+	cfg->cfg_cgroup_select = max_selected(sel) > 0;
+	cfg->cfg_lat_select = sel->live || sel->min_lat || sel->max_lat;
 	for (size_t i = 0; i < sel->n_cgroups; i++)
 		if (sel->cgroups[i].min_lat)
 			cfg->cfg_lat_select = true;
+	cfg->cfg_n_comms = sel->n_comms;
+	cfg->cfg_comm_but = sel->comms_but;
+	for (size_t i = 0; i < sel->n_comms && i < IBS_COMMS_MAX; i++) {
+		char comm[16] = "";
+
+		strncpy(comm, sel->comms[i], sizeof(comm) - 1);
+		for (int word = 0; word < 2; word++) {
+			__u64 w;
+
+			memcpy(&w, comm + word * sizeof(w), sizeof(w));
+			cfg->cfg_comms[i][word] = w;
+		}
+	}
 	cfg->cfg_sim_seed = opts->sim_seed;
 }
 
@@ -154,7 +204,7 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts)
 {
 	typeof(s->skel->maps) *m = &s->skel->maps;
 	bool by_groups = opts->by && opts->by != IBS_BY_CGROUP;
-	size_t n_sel = opts->sel.n_cgroups;
+	size_t n_sel = max_selected(&opts->sel);
 	int err;
 
 	err = bpf_map__set_value_size(m->series, s->layout.words * sizeof(__u64));
@@ -164,6 +214,10 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts)
 	err = err ?: bpf_map__set_max_entries(m->slots, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->slot_owners, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->selected_cgroups, n_sel ? n_sel : 1);
+	if (select_processes(&opts->sel))
+		err = err ?: bpf_map__set_max_entries(m->tgids, pid_blocks());
+	if (select_threads(&opts->sel))
+		err = err ?: bpf_map__set_max_entries(m->tids, pid_blocks());
 	return err;
 }
 
@@ -204,7 +258,8 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	if (ret)
 		return err_set(err, ret, "cannot size the BPF maps: %s", strerror(-ret));
 	bpf_object__for_each_program (p, s->skel->obj)
-		bpf_program__set_autoload(p, p == prog);
+		bpf_program__set_autoload(p, p == prog || (p == s->skel->progs.ibs_fork &&
+							   watches_forks(&opts->sel)));
 	bpf_map__set_autocreate(s->skel->maps.twin, opts->source == SAMPLER_TWIN);
 	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !opts->by;
 	ret = ibs_op_bpf__load(s->skel);
@@ -216,28 +271,57 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	return 0;
 }
 
-static int select_cgroups(struct sampler *s, const struct selection *sel, struct err *err)
+/* Before the first pid is entered, so that no child is missed. */
+static int watch_forks(struct sampler *s, const struct selection *sel, struct err *err)
 {
-	int fd = bpf_map__fd(s->skel->maps.selected_cgroups);
-
-	for (size_t i = 0; i < sel->n_cgroups; i++) {
-		struct ibs_selected_cgroup value = { .min_lat = sel->cgroups[i].min_lat };
-
-		if (bpf_map_update_elem(fd, &sel->cgroups[i].id, &value, BPF_ANY))
-			return err_set(err, -errno, "cannot select cgroup %llu: %s",
-				       sel->cgroups[i].id, strerror(errno));
-	}
+	if (!watches_forks(sel))
+		return 0;
+	s->fork_link =
+		bpf_program__attach_raw_tracepoint(s->skel->progs.ibs_fork, "sched_process_fork");
+	if (!s->fork_link)
+		return err_set(err, -errno, "cannot watch processes being made: %s",
+			       strerror(errno));
 	return 0;
 }
 
+/* What select.c works on. */
+static int select_open(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	typeof(s->skel->maps) *m = &s->skel->maps;
+	int ret = 0;
+
+	s->select.control = &s->skel->bss->control;
+	s->select.live = opts->sel.live;
+	if (max_selected(&opts->sel))
+		s->select.cgroups_fd = bpf_map__fd(m->selected_cgroups);
+	if (select_processes(&opts->sel))
+		ret = map_array(m->tgids, &s->tgids, err);
+	if (select_threads(&opts->sel))
+		ret = ret ?: map_array(m->tids, &s->tids, err);
+	s->select.processes = s->tgids.addr;
+	s->select.threads = s->tids.addr;
+	s->select.pids_n = pid_blocks() * IBS_PID_BLOCK;
+	s->select.follow = opts->sel.follow;
+	return ret;
+}
+
+struct sampler_select *sampler_selection(struct sampler *s)
+{
+	return &s->select;
+}
+
 /* Complexes that are neighbours share a shard when there are fewer shards. */
-static void assign_shards(struct sampler *s, const struct topology *topo)
+static void place_cpus(struct sampler *s, const struct topology *topo)
 {
 	struct ibs_cpu_state *st = s->skel->bss->cpu_states;
 
-	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
-		st[cpu].shard = (__u64)topology_complex(topo, cpu) * s->memory.shards /
-				topology_n_complexes(topo);
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++) {
+		unsigned int complex = topology_complex(topo, cpu);
+
+		st[cpu].shard = (__u64)complex * s->memory.shards / topology_n_complexes(topo);
+		st[cpu].complex = complex;
+		st[cpu].node = topology_node(topo, cpu);
+	}
 }
 
 static int check_twin(const struct sampler *s, struct err *err)
@@ -310,10 +394,12 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	ret = ret ?: load(s, opts, prog, err);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
-	ret = ret ?: select_cgroups(s, &opts->sel, err);
+	ret = ret ?: select_open(s, opts, err);
+	ret = ret ?: watch_forks(s, &opts->sel, err);
+	ret = ret ?: select_set(&s->select, &opts->sel, err);
 	if (ret)
 		goto fail;
-	assign_shards(s, topo);
+	place_cpus(s, topo);
 
 	if (opts->source == SAMPLER_TWIN)
 		ret = map_array(s->skel->maps.twin, &s->twin, err);
@@ -576,8 +662,12 @@ void sampler_close(struct sampler *s)
 	if (!s)
 		return;
 	perf_events_close(s->events);
+	bpf_link__destroy(s->fork_link);
+	select_close(&s->select);
 	unmap(&s->series);
 	unmap(&s->slot_owners);
+	unmap(&s->tgids);
+	unmap(&s->tids);
 	unmap(&s->twin);
 	ibs_op_bpf__destroy(s->skel);
 	free(s);

@@ -23,19 +23,34 @@ enum sampler_prog {
 	SAMPLER_PROG_NONE,  /* for measuring: the event alone */
 };
 
+/* A cgroup that a selection names, and with it all below it that is not named again. */
 struct selected_cgroup {
 	__u64 id;
 	__u16 min_lat; /* cycles; 0: the selection's own */
+	bool out;      /* left out rather than selected */
+};
+
+struct selected_pids {
+	const __u32 *pids; /* in the initial pid namespace */
+	size_t n;
+	bool but; /* all but those */
 };
 
 /* What is sampled, kept and told apart. The zero value selects everything. */
 struct selection {
-	__u32 tgid;	/* 0: any */
-	__u32 op_mask;	/* 1 << enum ibs_op_kind; 0: any */
-	__u32 src_mask; /* 1 << enum ibs_src; 0: any */
+	struct selected_pids processes; /* none and not `but`: any */
+	struct selected_pids threads;	/* the same; `but` is not possible */
+	bool follow;			/* children of those too */
+	const char *const *comms;	/* at most IBS_COMMS_MAX, of at most 15 bytes; none: any */
+	size_t n_comms;
+	bool comms_but;
+	__u32 op_mask;		/* 1 << enum ibs_op_kind; 0: any */
+	__u32 src_mask;		/* 1 << enum ibs_src; 0: any */
 	__u32 min_lat, max_lat; /* cycles; max 0: no limit. Samples without a latency never match */
-	const struct selected_cgroup *cgroups; /* descendants included; none: any */
+	/* none: any. If all are `out`: any but those; else only those selected */
+	const struct selected_cgroup *cgroups;
 	size_t n_cgroups;
+	bool live; /* sampler_set_*() will be called: what they change must be tested for */
 };
 
 struct sampler_opts {
@@ -56,12 +71,13 @@ struct sampler_opts {
 };
 
 #define SAMPLER_MAX_GROUPS 1024
+#define SAMPLER_MAX_SELECTED 4096 /* cgroups that a live selection can name */
 #define SAMPLER_MAX_MEMORY (64ULL << 20)
 
 /* Bytes of kernel memory by map, from the options and the cache topology alone. */
 struct sampler_memory {
 	__u32 shards;
-	__u64 series, cgroups, groups, slots, cpu_states, total;
+	__u64 series, cgroups, groups, slots, pids, cpu_states, total;
 };
 
 /**
@@ -86,6 +102,20 @@ struct sampler;
 int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err);
 
 int sampler_start(struct sampler *s, struct err *err);
+
+/**
+ * sampler_set_processes(), _set_cgroups(), _set_latency() - change the selection while sampling
+ *
+ * For samplers opened with sel.live. No sample is lost, and each is judged by the old selection or
+ * by the new one: that of cgroups changes for all CPUs at one moment, that of processes one by one.
+ *
+ * Return: 0, or a negative errno with @err: -E2BIG for more cgroups than SAMPLER_MAX_SELECTED.
+ */
+int sampler_set_processes(struct sampler *s, const struct selected_pids *processes,
+			  struct err *err);
+int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups, size_t n,
+			struct err *err);
+int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct err *err);
 
 /* Ends sampling; a snapshot taken afterwards is final and exact. */
 void sampler_stop(struct sampler *s);

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "topology.h"
 
+#include "cpulist.h"
+#include "num.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 struct topology {
 	unsigned int cpus, n_complexes;
-	unsigned int complex[];
+	struct {
+		unsigned int complex, node;
+	} cpu[];
 };
 
 /* The number that the kernel gave the L3 of @cpu, or -1. */
@@ -27,9 +32,30 @@ static long l3_id(const char *root, unsigned int cpu)
 	return n == 1 ? id : -1;
 }
 
+/* A kernel without NUMA has no such directory: then all are of node 0. */
+static void read_nodes(const char *root, struct topology *t)
+{
+	struct cpulist nodes, cpus;
+	char text[4096], path[64];
+	int node, cpu;
+
+	if (num_read_line(root, "/sys/devices/system/node/online", text, sizeof(text), NULL) ||
+	    cpulist_parse("nodes", text, &nodes, NULL))
+		return;
+	cpulist_for_each (node, &nodes) {
+		snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpulist", node);
+		if (num_read_line(root, path, text, sizeof(text), NULL) ||
+		    cpulist_parse("cpus", text, &cpus, NULL))
+			continue;
+		cpulist_for_each (cpu, &cpus)
+			if ((unsigned int)cpu < t->cpus)
+				t->cpu[cpu].node = node;
+	}
+}
+
 int topology_open(const char *root, unsigned int cpus, struct topology **out, struct err *err)
 {
-	struct topology *t = calloc(1, sizeof(*t) + cpus * sizeof(t->complex[0]));
+	struct topology *t = calloc(1, sizeof(*t) + cpus * sizeof(t->cpu[0]));
 	long *ids = calloc(cpus ? cpus : 1, sizeof(*ids));
 
 	if (!t || !ids) {
@@ -48,10 +74,11 @@ int topology_open(const char *root, unsigned int cpus, struct topology **out, st
 			i++;
 		if (i == t->n_complexes)
 			ids[t->n_complexes++] = id;
-		t->complex[cpu] = i;
+		t->cpu[cpu].complex = i;
 	}
 	if (!t->n_complexes)
 		t->n_complexes = 1;
+	read_nodes(root, t);
 	free(ids);
 	*out = t;
 	return 0;
@@ -64,7 +91,12 @@ unsigned int topology_n_complexes(const struct topology *t)
 
 unsigned int topology_complex(const struct topology *t, unsigned int cpu)
 {
-	return cpu < t->cpus ? t->complex[cpu] : 0;
+	return cpu < t->cpus ? t->cpu[cpu].complex : 0;
+}
+
+unsigned int topology_node(const struct topology *t, unsigned int cpu)
+{
+	return cpu < t->cpus ? t->cpu[cpu].node : 0;
 }
 
 void topology_close(struct topology *t)

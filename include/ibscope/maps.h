@@ -45,11 +45,14 @@ enum ibs_layout_special {
 struct ibs_group_key {
 	__u64 cgroup_id;
 	__u32 tgid;
+	__u32 tid;
 	__u16 cpu;
-	__u16 flags; /* IBS_GROUP_* */
+	__u16 node;
+	__u16 complex; /* of cores that share an L3 */
+	__u16 pad;     /* keys are compared bytewise: keep zero */
 	char comm[16];
 };
-_Static_assert(sizeof(struct ibs_group_key) == 32, "ibs_group_key has implicit padding");
+_Static_assert(sizeof(struct ibs_group_key) == 40, "ibs_group_key has implicit padding");
 
 /* Written once, `key` before `used`, when a slot is given away. */
 struct ibs_slot_owner {
@@ -59,7 +62,9 @@ struct ibs_slot_owner {
 
 /* Of a cgroup that --cgroup names. */
 struct ibs_selected_cgroup {
-	__u16 min_lat; /* cycles; 0: cfg_min_lat rules */
+	__u16 min_lat; /* cycles; 0: control.min_lat rules */
+	__u8 selected; /* 0: left out, with all below it that is not selected again */
+	__u8 pad;
 };
 
 /* Members of a group key that --by asks for. */
@@ -68,13 +73,23 @@ enum ibs_by {
 	IBS_BY_PID = 1 << 1,
 	IBS_BY_COMM = 1 << 2,
 	IBS_BY_CPU = 1 << 3,
+	IBS_BY_TID = 1 << 4,
+	IBS_BY_NODE = 1 << 5,
+	IBS_BY_COMPLEX = 1 << 6,
 };
+
+/*
+ * One byte for each pid there can be: is it selected? A byte is stored whole, so neither user space
+ * nor a fork on another CPU can tear it; and a test costs the same for one pid as for all.
+ */
+#define IBS_PID_BLOCK 4096
+#define IBS_PID_MAX   (1 << 22) /* Linux include/linux/threads.h, PID_MAX_LIMIT */
 
 /* What is known of a cgroup, from its first sample (or the loader) on. */
 struct ibs_cgroup {
 	__u32 slot;	 /* IBS_SLOT_OTHER when none was free; used with --by cgroup alone */
 	__u32 gen;	 /* of the selection that `selected` and `min_lat` were worked out for */
-	__u16 min_lat;	 /* cycles; 0: cfg_min_lat rules */
+	__u16 min_lat;	 /* cycles; 0: control.min_lat rules */
 	__u8 selected;
 	__u8 pad[5];
 };
@@ -97,7 +112,7 @@ _Static_assert(sizeof(struct ibs_cgroup_cached) == 32, "index must be a shift");
 
 /*
  * One per possible CPU. Written by that CPU's program only (which never nests: bpf_prog_active),
- * except `shard`, which the loader sets before the first sample.
+ * except from `shard` to `complex`, which the loader sets before the first sample.
  */
 struct ibs_cpu_state {
 	__u64 seen;
@@ -106,15 +121,21 @@ struct ibs_cpu_state {
 	__u64 ctx;
 	__u64 raw_delta, data_delta;
 	__u32 shard;
-	__u32 pad;
+	__u16 node, complex;
 	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));
 } __attribute__((aligned(512)));
 _Static_assert(sizeof(struct ibs_cpu_state) == 512, "index must be a shift");
+
+#define IBS_COMMS_MAX 8 /* names of threads that a selection can hold */
 
 /* Changed by user space while the program runs; in .bss, which the loader maps. */
 struct ibs_control {
 	__u32 gen;	 /* bumped when the selection of cgroups changes */
 	__u32 next_slot; /* hint: where to look for a free slot */
+	__u32 min_lat;	 /* cycles; of cgroups that have none of their own */
+	__u32 max_lat;	 /* 0: no limit */
+	__u8 pid_but;	     /* the processes named are those left out */
+	__u8 cgroup_default; /* what a cgroup without a named ancestor is */
 };
 
 #endif

@@ -11,6 +11,8 @@
 	X(AGGREGATED, AGGREGATED, "aggregated", "added to a histogram")                       \
 	X(FORWARDED, FORWARDED, "forwarded", "sent as a record")                              \
 	X(FILTERED_PID, FILTERED, "pid", "process not selected")                              \
+	X(FILTERED_TID, FILTERED, "tid", "thread not selected")                               \
+	X(FILTERED_COMM, FILTERED, "comm", "name of the thread not selected")                 \
 	X(FILTERED_CGROUP, FILTERED, "cgroup", "cgroup not selected")                         \
 	X(FILTERED_OP, FILTERED, "op", "kind of op not selected")                             \
 	X(FILTERED_SRC, FILTERED, "src", "data source not selected")                          \

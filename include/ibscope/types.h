@@ -6,9 +6,9 @@
 #include <linux/types.h>
 #include <stdbool.h>
 
-#ifndef __always_inline
+/* <linux/stddef.h> has it as a mere hint. */
+#undef __always_inline
 #define __always_inline inline __attribute__((always_inline))
-#endif
 
 #define IBS_BIT(n) (1ULL << (n))
 

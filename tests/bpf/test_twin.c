@@ -25,6 +25,7 @@
 
 #include "cgroup_mode.h"
 #include "sampler.h"
+#include "sampler_private.h"
 #include "twin.h"
 
 #define ZEN3_CAPS 0x3ffU
@@ -585,13 +586,14 @@ static void test_filter_pid(void **state)
 {
 	struct sampler_opts opts = zen4;
 	struct child c = { .n = 1 };
+	__u32 pid = getpid();
 	struct sampler *s;
 	regs_t regs;
 
 	(void)state;
 	load_miss(regs, DRAM, 300);
 	c.regs = &regs;
-	opts.sel.tgid = getpid();
+	opts.sel.processes = (struct selected_pids){ .pids = &pid, .n = 1 };
 	s = open_twin(&opts);
 	assert_int_equal(run_one(s, regs), IBS_OUTCOME_AGGREGATED);
 	run_child(s, &c);
@@ -600,12 +602,117 @@ static void test_filter_pid(void **state)
 			 IBS_OUTCOME_LOST_NO_RAW);
 	close_twin(s);
 	/* decided before a look at the registers */
-	opts.sel.tgid = getpid() + 1;
+	pid++;
 	s = open_twin(&opts);
 	assert_int_equal(run_one(s, regs), IBS_OUTCOME_FILTERED_PID);
 	assert_int_equal(run_raw(s, &(struct twin_raw){ .fault = IBS_TWIN_NO_RAW }),
 			 IBS_OUTCOME_FILTERED_PID);
 	close_twin(s);
+}
+
+/* What a child of this process comes to, and its child, with this process selected. */
+static void test_filter_pid_follow(void **state)
+{
+	struct sampler_opts opts = zen4;
+	struct child c = { .n = 1 };
+	__u32 pid = getpid();
+	regs_t regs;
+
+	(void)state;
+	load_miss(regs, DRAM, 300);
+	c.regs = &regs;
+	opts.sel.processes = (struct selected_pids){ .pids = &pid, .n = 1 };
+	opts.sel.follow = true;
+	for (int but = 0; but < 2; but++) {
+		struct sampler *s;
+
+		opts.sel.processes.but = but;
+		s = open_twin(&opts);
+		assert_int_equal(run_one(s, regs),
+				 but ? IBS_OUTCOME_FILTERED_PID : IBS_OUTCOME_AGGREGATED);
+		run_child(s, &c);
+		assert_int_equal(child_outcomes[0],
+				 but ? IBS_OUTCOME_FILTERED_PID : IBS_OUTCOME_AGGREGATED);
+		close_twin(s);
+	}
+	/* one that was there before the sampler, by its parent */
+	for (int live = 0; live < 2; live++) {
+		struct sampler *s;
+		pid_t child;
+		int go[2];
+
+		assert_int_equal(pipe(go), 0);
+		opts.sel.processes.but = false;
+		opts.sel.live = live;
+		child = fork();
+		assert_true(child >= 0);
+		if (!child) {
+			char byte;
+
+			_exit(read(go[0], &byte, 1) != 1);
+		}
+		s = open_twin(&opts);
+		assert_int_equal(sampler_selection(s)->processes[child], 1);
+		assert_int_equal(write(go[1], "", 1), 1);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		close_twin(s);
+		close(go[0]);
+		close(go[1]);
+	}
+}
+
+static void test_filter_tid(void **state)
+{
+	struct sampler_opts opts = zen4;
+	__u32 tid = gettid();
+	struct sampler *s;
+	regs_t regs;
+
+	(void)state;
+	load_miss(regs, DRAM, 300);
+	opts.sel.threads = (struct selected_pids){ .pids = &tid, .n = 1 };
+	s = open_twin(&opts);
+	assert_int_equal(run_one(s, regs), IBS_OUTCOME_AGGREGATED);
+	close_twin(s);
+	tid++;
+	s = open_twin(&opts);
+	assert_int_equal(run_one(s, regs), IBS_OUTCOME_FILTERED_TID);
+	close_twin(s);
+}
+
+static void test_filter_comm(void **state)
+{
+	static const char *const names[] = { "ibs-a", "a-name-of-15-ch", "ibs-abc" };
+	static const struct {
+		const char *comm;
+		bool in;
+	} rows[] = {
+		{ "ibs-a", true },     { "ibs-ab", false },	    { "ibs-abc", true },
+		{ "ibs-abcd", false }, { "a-name-of-15-ch", true }, { "a-name-of-15-c", false }
+	};
+	struct sampler_opts opts = zen4;
+	struct child c = { .n = 1 };
+	regs_t regs;
+
+	(void)state;
+	load_miss(regs, DRAM, 300);
+	c.regs = &regs;
+	opts.sel.comms = names;
+	opts.sel.n_comms = 3;
+	for (int but = 0; but < 2; but++) {
+		struct sampler *s;
+
+		opts.sel.comms_but = but;
+		s = open_twin(&opts);
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			c.comm = rows[i].comm;
+			run_child(s, &c);
+			assert_int_equal(child_outcomes[0], rows[i].in != but
+								    ? IBS_OUTCOME_AGGREGATED
+								    : IBS_OUTCOME_FILTERED_COMM);
+		}
+		close_twin(s);
+	}
 }
 
 static void test_filter_op_src(void **state)
@@ -729,6 +836,109 @@ static void test_filter_cgroup(void **state)
 							: IBS_OUTCOME_FILTERED_CGROUP);
 		close_twin(s);
 	}
+}
+
+/* Left out below what is selected, and selected again below that. */
+static void test_filter_cgroup_out(void **state)
+{
+	static const bool in[TREE_N] = { true, false, false, true, true, false, false };
+	struct sampler_opts opts = zen4;
+	struct selected_cgroup sel[3] = {};
+	struct sampler *s;
+	char path[640];
+
+	(void)state;
+	need_cgroups();
+	for (size_t i = 0; i < TREE_N; i++)
+		make_cgroup(tree[i], path);
+	sel[0].id = make_cgroup("a", path);
+	sel[1].id = make_cgroup("a/b", path);
+	sel[1].out = true;
+	sel[2].id = make_cgroup("a/b/c/d", path);
+	opts.sel.cgroups = sel;
+	opts.sel.n_cgroups = 3;
+	s = open_twin(&opts);
+	for (size_t i = 0; i < TREE_N; i++)
+		assert_int_equal(outcome_in(s, tree[i], 300),
+				 in[i] ? IBS_OUTCOME_AGGREGATED : IBS_OUTCOME_FILTERED_CGROUP);
+	close_twin(s);
+	/* nothing but one left out: all else is in */
+	opts.sel.cgroups = &sel[1];
+	opts.sel.n_cgroups = 1;
+	s = open_twin(&opts);
+	for (size_t i = 0; i < TREE_N; i++)
+		assert_int_equal(outcome_in(s, tree[i], 300), !strncmp(tree[i], "a/b", 3)
+								      ? IBS_OUTCOME_FILTERED_CGROUP
+								      : IBS_OUTCOME_AGGREGATED);
+	close_twin(s);
+}
+
+/* The selection changes under a sampler that goes on; what is kept keeps its series. */
+static void test_live(void **state)
+{
+	struct sampler_opts opts = zen4;
+	struct selected_cgroup sel = {};
+	struct selected_pids none = {}, others = {};
+	struct err err = {};
+	struct snapshot snap;
+	struct sampler *s;
+	__u32 pid = getpid();
+	char path[640];
+	regs_t regs;
+
+	(void)state;
+	need_cgroups();
+	load_miss(regs, DRAM, 300);
+	opts.sel.live = true;
+	s = open_twin(&opts);
+	assert_int_equal(outcome_in(s, "a", 300), IBS_OUTCOME_AGGREGATED);
+	sel.id = make_cgroup("z", path);
+	assert_int_equal(sampler_set_cgroups(s, &sel, 1, &err), 0);
+	assert_int_equal(outcome_in(s, "a", 300), IBS_OUTCOME_FILTERED_CGROUP);
+	assert_int_equal(outcome_in(s, "z", 300), IBS_OUTCOME_AGGREGATED);
+	sel.id = make_cgroup("a", path);
+	sel.min_lat = 400;
+	assert_int_equal(sampler_set_cgroups(s, &sel, 1, &err), 0);
+	assert_int_equal(outcome_in(s, "z", 300), IBS_OUTCOME_FILTERED_CGROUP);
+	assert_int_equal(outcome_in(s, "a", 300), IBS_OUTCOME_FILTERED_LAT);
+	assert_int_equal(outcome_in(s, "a", 400), IBS_OUTCOME_AGGREGATED);
+	assert_int_equal(sampler_set_cgroups(s, NULL, 0, &err), 0);
+	assert_int_equal(outcome_in(s, "a", 300), IBS_OUTCOME_AGGREGATED);
+
+	others.pids = &pid;
+	others.n = 1;
+	others.but = true;
+	assert_int_equal(sampler_set_processes(s, &others, &err), 0);
+	assert_int_equal(run_one(s, regs), IBS_OUTCOME_FILTERED_PID);
+	assert_int_equal(sampler_set_processes(s, &none, &err), 0);
+	assert_int_equal(run_one(s, regs), IBS_OUTCOME_AGGREGATED);
+	others.but = false;
+	assert_int_equal(sampler_set_processes(s, &others, &err), 0);
+	assert_int_equal(run_one(s, regs), IBS_OUTCOME_AGGREGATED);
+	assert_int_equal(outcome_in(s, "a", 300), IBS_OUTCOME_FILTERED_PID);
+	assert_int_equal(sampler_set_processes(s, &none, &err), 0);
+
+	assert_int_equal(sampler_set_latency(s, 301, 0, &err), 0);
+	assert_int_equal(run_one(s, regs), IBS_OUTCOME_FILTERED_LAT);
+	assert_int_equal(sampler_set_latency(s, 0, 300, &err), 0);
+	assert_int_equal(run_one(s, regs), IBS_OUTCOME_AGGREGATED);
+	assert_int_equal(sampler_set_latency(s, 0, 299, &err), 0);
+	assert_int_equal(run_one(s, regs), IBS_OUTCOME_FILTERED_LAT);
+	assert_int_equal(sampler_set_latency(s, 0, 0, &err), 0);
+	load_miss(regs, DRAM, 300);
+	regs[IBS_OP_DATA3] |= IBS_OP_DATA3_UC_MEM_ACC;
+	assert_int_equal(run_one(s, regs), IBS_OUTCOME_AGGREGATED);
+
+	assert_int_equal(sampler_snapshot(s, &snap, &err), 0);
+	assert_int_equal(ledger_residual(&snap.ledger), 0);
+	assert_int_equal(snap.ledger.seen, 15);
+	snapshot_free(&snap);
+	close_twin(s);
+
+	opts.sel.live = false;
+	s = open_twin(&opts);
+	assert_int_equal(sampler_set_latency(s, 1, 0, &err), -EINVAL);
+	close_twin(s);
 }
 
 /* What a cgroup asks for holds for it and below, and overrides what is asked of all. */
@@ -1053,14 +1263,27 @@ static bool can_run(void)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_raw_sizes),      cmocka_unit_test(test_raw_faults),
-		cmocka_unit_test(test_raw_moves),      cmocka_unit_test(test_raw_is_regs),
-		cmocka_unit_test(test_random),	       cmocka_unit_test(test_every_latency),
-		cmocka_unit_test(test_filter_pid),     cmocka_unit_test(test_filter_op_src),
-		cmocka_unit_test(test_filter_lat),     cmocka_unit_test(test_filter_cgroup),
-		cmocka_unit_test(test_cgroup_min_lat), cmocka_unit_test(test_many_cgroups),
-		cmocka_unit_test(test_by_pid_comm),    cmocka_unit_test(test_by_cpu),
-		cmocka_unit_test(test_loop),	       cmocka_unit_test(test_no_leak),
+		cmocka_unit_test(test_raw_sizes),
+		cmocka_unit_test(test_raw_faults),
+		cmocka_unit_test(test_raw_moves),
+		cmocka_unit_test(test_raw_is_regs),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_every_latency),
+		cmocka_unit_test(test_filter_pid),
+		cmocka_unit_test(test_filter_op_src),
+		cmocka_unit_test(test_filter_pid_follow),
+		cmocka_unit_test(test_filter_tid),
+		cmocka_unit_test(test_filter_comm),
+		cmocka_unit_test(test_filter_cgroup_out),
+		cmocka_unit_test(test_live),
+		cmocka_unit_test(test_filter_lat),
+		cmocka_unit_test(test_filter_cgroup),
+		cmocka_unit_test(test_cgroup_min_lat),
+		cmocka_unit_test(test_many_cgroups),
+		cmocka_unit_test(test_by_pid_comm),
+		cmocka_unit_test(test_by_cpu),
+		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_no_leak),
 		cmocka_unit_test(test_all_outcomes),
 	};
 

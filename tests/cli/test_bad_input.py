@@ -32,6 +32,13 @@ USAGE = [
     (['hist', *SIM, '-C', ''], '-C'),
     (['hist', *SIM, '-p', '0'], '-p'),
     (['hist', *SIM, '-p', 'x'], "'x'"),
+    (['hist', *SIM, '-p', '1,x'], "'x'"),
+    (['hist', *SIM, '-p', '1', '-p', '!2'], 'not both'),
+    (['hist', *SIM, '-t', '!2'], 'leave out'),
+    (['hist', *SIM, '--comm', 'sixteen-bytes-xx'], '15'),
+    (['hist', *SIM, '--comm', 'a,,b'], '15'),
+    (['hist', *SIM, '--comm', 'a,b,c,d,e,f,g,h,i'], '8'),
+    (['hist', *SIM, '--op', '!load,store,locked,prefetch,branch,other'], 'leaves nothing'),
     (['hist', *SIM, '--src', 'dram,ramm'], "column 6: 'ramm'"),
     (['hist', *SIM, '--src', ''], 'dram'),
     (['hist', *SIM, '--op', 'lode'], 'load'),
@@ -52,6 +59,7 @@ USAGE = [
 FAILED = [
     (['hist', *SIM, '--max-memory', '1'], '--max-memory'),
     (['hist', *SIM, '--cgroup', '/no/such/cgroup'], '/no/such/cgroup'),
+    (['hist', *SIM, '--cgroup', '/no/such*'], '/no/such*'),
 ]
 
 

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import subprocess
-import tempfile
+import sys
 import time
 import unittest
 
@@ -126,6 +126,50 @@ class Sim(unittest.TestCase):
         self.assertGreater(o['ledger']['aggregated'], 5)
         self.assertGreater(o['ledger']['filtered']['cgroup'], 5)
         self.assertEqual(residual(o['ledger']), 0)
+
+    def test_follows_children(self):
+        """A shell and what it starts, now and later, in one selection; a new pid of another is not."""
+        p = subprocess.Popen(['sh', '-c', 'sleep 0.6; for i in 1 2 3; do '
+                              f'{sys.executable} -c "while True: pass" & sleep 0.1; done; sleep 1.2; '
+                              'kill 0'], start_new_session=True, stderr=subprocess.DEVNULL)
+        other = Busy(CPUS[0])
+        try:
+            o, = hist('--source', 'sim', '-c', '100000', '-p', str(p.pid), '--follow', '--by',
+                      'pid,comm', '1.5', '1')
+        finally:
+            other.stop()
+            p.wait()
+        pids = {s['labels']['pid'] for s in o['series']}
+        self.assertGreaterEqual(len(pids), 3, o['series'])
+        self.assertNotIn(str(other.pid), pids)
+        self.assertEqual(residual(o['ledger']), 0)
+
+    def test_negated(self):
+        busy = Busy(CPUS[0])
+        try:
+            o, = hist('--source', 'sim', '-c', '100000', '-p', f'!{busy.pid}', '--op',
+                      '!load,store', '--by', 'pid,op', '0.7', '1')
+        finally:
+            busy.stop()
+        self.assertNotIn(str(busy.pid), {s['labels']['pid'] for s in o['series']})
+        self.assertFalse({'load', 'store'} & {s['labels']['op'] for s in o['series']})
+        self.assertGreater(o['ledger']['filtered']['pid'], 5)
+
+    def test_cgroup_patterns(self):
+        a, b = Cgroup('ibscope-test-glob/a1'), Cgroup('ibscope-test-glob/b1')
+        busy = [Busy(CPUS[0], a), Busy(CPUS[-1], b)]
+        try:
+            o, = hist('--source', 'sim', '-c', '100000', '--cgroup', '/ibscope-test-glob/a*',
+                      '0.7', '1')
+            n, = hist('--source', 'sim', '-c', '100000', '--cgroup', '!/ibscope-test-glob/a1',
+                      '0.7', '1')
+        finally:
+            for x in busy:
+                x.stop()
+            a.remove(), b.remove(), Cgroup('ibscope-test-glob').remove()
+        self.assertEqual({s['labels']['cgroup'] for s in o['series']}, {a.path})
+        self.assertIn(b.path, {s['labels']['cgroup'] for s in n['series']})
+        self.assertNotIn(a.path, {s['labels']['cgroup'] for s in n['series']})
 
     def test_selects_registers(self):
         o, = hist('--source', 'sim', '-c', '50000', '--src', 'dram,l3', '--op', 'load',

@@ -29,7 +29,7 @@ LIMITS = {
 def measure(pair, overlay):
     kernel, gen = pair.split(':')
     p = subprocess.run([os.path.join(RIG, 'run.sh'), '--kernel', kernel, '--gen', gen, '--icount',
-                        '--smp', '1', '--timeout', '280', '--overlay', overlay, '--', 'sh', '-c',
+                        '--smp', '1', '--timeout', '900', '--overlay', overlay, '--', 'sh', '-c',
                         'sleep 3; bench-insitu --json'], stdout=subprocess.PIPE, text=True)
     rows = [json.loads(line) for line in p.stdout.splitlines() if line.startswith('{')]
     if p.returncode or not rows:

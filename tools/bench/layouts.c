@@ -611,12 +611,13 @@ static void load_twin(struct sampler *s, const struct bench_prog *p)
 static void open_twin(size_t i)
 {
 	static struct selected_cgroup cgroups[1000];
+	static const __u32 init = 1;
 	const struct bench_prog *p = &progs[i];
 	const struct sampler_opts opts = {
 		.source = SAMPLER_TWIN,
 		.ibs.caps = CAPS,
 		.by = p->by,
-		.sel = { .tgid = p->other_pid ? 1 : 0,
+		.sel = { .processes = { .pids = &init, .n = p->other_pid },
 			 .op_mask = p->op_mask,
 			 .src_mask = p->src_mask,
 			 .min_lat = p->min_lat,

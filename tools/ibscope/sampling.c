@@ -14,8 +14,6 @@
 /* Shortest period of the software clock that is worth a timer interrupt. */
 #define SIM_MIN_PERIOD_NS 10000
 
-#define PID_MAX (1 << 22) /* Linux include/linux/threads.h, PID_MAX_LIMIT */
-
 static int set_event(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
@@ -62,30 +60,121 @@ static int set_all(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
+/* "1,2,3" behind what earlier options named; "!1,2" means all but those. */
+static int add_pids(const char *option, const char *arg, __u32 *pids, struct selected_pids *set,
+		    struct err *err)
+{
+	const struct num_arg num = { .name = option, .min = 1, .max = IBS_PID_MAX };
+	bool but = *arg == '!';
+	char one[32];
+
+	if (set->n && but != set->but)
+		return err_set(err, -EINVAL,
+			       "%s: name those to keep or, with '!', those to leave "
+			       "out, not both",
+			       option);
+	set->but = but;
+	set->pids = pids;
+	for (const char *p = arg + but;; p++) {
+		size_t len = strcspn(p, ",");
+		uint64_t pid;
+		int ret;
+
+		snprintf(one, sizeof(one), "%.*s", (int)len, p);
+		ret = num_parse(&num, one, &pid, err);
+		if (ret)
+			return ret;
+		if (set->n == SAMPLING_PIDS)
+			return err_set(err, -E2BIG, "%s: at most %d can be named", option,
+				       SAMPLING_PIDS);
+		pids[set->n++] = pid;
+		p += len;
+		if (!*p)
+			return 0;
+	}
+}
+
 static int set_pid(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
-	const struct num_arg num = { .name = "-p", .min = 1, .max = PID_MAX };
-	uint64_t pid;
-	int ret = num_parse(&num, arg, &pid, err);
 
-	s->opts.sel.tgid = pid;
-	return ret;
+	return add_pids("-p", arg, s->pids, &s->opts.sel.processes, err);
+}
+
+static int set_tid(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	if (*arg == '!')
+		return err_set(err, -EINVAL,
+			       "-t: threads to leave out cannot be named, only those "
+			       "to keep");
+	return add_pids("-t", arg, s->tids, &s->opts.sel.threads, err);
+}
+
+static int set_follow(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	(void)arg;
+	(void)err;
+	s->opts.sel.follow = true;
+	return 0;
+}
+
+static int set_comm(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+	struct selection *sel = &s->opts.sel;
+	bool but = *arg == '!';
+
+	if (sel->n_comms && but != sel->comms_but)
+		return err_set(err, -EINVAL,
+			       "--comm: name those to keep or, with '!', those to "
+			       "leave out, not both");
+	sel->comms_but = but;
+	sel->comms = (const char *const *)s->comms;
+	for (const char *p = arg + but;; p++) {
+		size_t len = strcspn(p, ",");
+
+		if (!len || len > 15)
+			return err_set(err, -EINVAL,
+				       "--comm: '%.*s': a name has 1 to 15 bytes; the "
+				       "kernel cuts longer ones",
+				       (int)len, p);
+		if (sel->n_comms == IBS_COMMS_MAX)
+			return err_set(err, -E2BIG, "--comm: at most %d names are possible",
+				       IBS_COMMS_MAX);
+		s->comms[sel->n_comms] = strndup(p, len);
+		if (!s->comms[sel->n_comms])
+			return err_set(err, -ENOMEM, "out of memory");
+		sel->n_comms++;
+		p += len;
+		if (!*p)
+			return 0;
+	}
 }
 
 static int set_cgroup(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
+	char **more = realloc(s->cgroups, (s->n_cgroups + 1) * sizeof(*more));
 
-	free(s->cgroups);
-	s->cgroups = strdup(arg);
-	return s->cgroups ? 0 : err_set(err, -ENOMEM, "out of memory");
+	if (!more)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->cgroups = more;
+	more[s->n_cgroups] = strdup(arg);
+	if (!more[s->n_cgroups])
+		return err_set(err, -ENOMEM, "out of memory");
+	s->n_cgroups++;
+	return 0;
 }
 
 /* "a,b" against a table of names, to bits. */
 static int parse_names(const char *option, const char *text, const char *(*name)(unsigned int),
 		       unsigned int n, __u32 *bits, struct err *err)
 {
+	bool but = *text == '!'; /* all but those */
 	char known[512] = "";
 
 	for (unsigned int i = 0; i < n; i++) {
@@ -93,7 +182,7 @@ static int parse_names(const char *option, const char *text, const char *(*name)
 		strcat(known, name(i));
 	}
 	*bits = 0;
-	for (const char *p = text;; p++) {
+	for (const char *p = text + but;; p++) {
 		size_t len = strcspn(p, ",");
 		unsigned int i = 0;
 
@@ -105,8 +194,13 @@ static int parse_names(const char *option, const char *text, const char *(*name)
 		*bits |= 1U << i;
 		p += len;
 		if (!*p)
-			return 0;
+			break;
 	}
+	if (but)
+		*bits = ~*bits & ((1U << n) - 1);
+	if (!*bits)
+		return err_set(err, -EINVAL, "%s: '%s' leaves nothing", option, text);
+	return 0;
 }
 
 static const char *src_name_at(unsigned int i)
@@ -248,9 +342,14 @@ const struct option_row sampling_options[] = {
 	{ "freq", 'F', "HZ", "samples a second and CPU, instead of -c", set_freq },
 	{ "cpu", 'C', "LIST", "only these CPUs, as in 0-3,8", set_cpus },
 	{ "all-cpus", 'a', NULL, "all online CPUs (default)", set_all },
-	{ "pid", 'p', "PID", "only this process", set_pid },
+	{ "pid", 'p', "PID,..", "only these processes", set_pid },
+	{ "tid", 't', "TID,..", "only these threads", set_tid },
+	{ "follow", 0, NULL, "and the children of those of -p and -t", set_follow },
+	{ "comm", 0, "NAME,..", "only threads of these names", set_comm },
 	{ "cgroup", 0, "PATH[:MIN],..",
-	  "only these cgroups and those below them; MIN: their --min-lat", set_cgroup },
+	  "only these cgroups (patterns too) and those below;\n"
+	  "                            MIN: a least latency of their own",
+	  set_cgroup },
 	{ "src", 0, "NAME,..", "only data from these sources", set_src },
 	{ "op", 0, "NAME,..", "only these kinds of op", set_op },
 	{ "min-lat", 0, "CYCLES", "only with at least this latency", set_min_lat },
@@ -260,8 +359,8 @@ const struct option_row sampling_options[] = {
 	  "                            tag_to_ret, comp_to_ret",
 	  set_metric },
 	{ "by", 0, "LABEL,..",
-	  "keep apart by cgroup, pid, comm, cpu, src, op;\n"
-	  "                            default cgroup,src,op",
+	  "keep apart by cgroup, pid, tid, comm, cpu, ccx, node,\n"
+	  "                            src, op; default cgroup,src,op",
 	  set_by },
 	{ "source", 0, "auto|ibs|sim", "sim: SIMULATED samples, for machines without IBS",
 	  set_source },
@@ -391,53 +490,83 @@ static int choose_cpus(struct sampling *s, struct err *err)
 	return 0;
 }
 
-/* One of --cgroup: PATH or PATH:MIN. */
-static int select_cgroup(struct sampling *s, char *arg, struct err *err)
+/* What a path or pattern of --cgroup stands for. */
+struct cgroup_arg {
+	struct sampling *s;
+	__u16 min_lat;
+	bool out;
+};
+
+static int add_cgroup(uint64_t id, const char *path, void *arg)
 {
-	struct selected_cgroup *sel = &s->selected[s->opts.sel.n_cgroups];
-	char *colon = strrchr(arg, ':');
+	const struct cgroup_arg *a = arg;
+	struct sampling *s = a->s;
+
+	(void)path;
+	if (s->n_selected == s->room_selected) {
+		size_t room = s->room_selected ? 2 * s->room_selected : 64;
+		struct selected_cgroup *more = realloc(s->selected, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		s->selected = more;
+		s->room_selected = room;
+	}
+	s->selected[s->n_selected++] =
+		(struct selected_cgroup){ .id = id, .min_lat = a->min_lat, .out = a->out };
+	return 0;
+}
+
+/* One of --cgroup: PATH or PATTERN, with :MIN behind it perhaps. */
+static int select_cgroup(struct cgroup_arg *a, char *text, struct err *err)
+{
+	struct cgroup_tree *tree = a->s->tree;
+	char *colon = strrchr(text, ':');
 	__u32 min_lat = 0;
 	uint64_t id;
-	int ret;
+	int ret = cgroup_id_of_path(tree, text, &id, NULL);
 
-	/* a path can hold a colon; what stands behind ours is a number */
-	if (colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1)) {
+	/* a path can hold a colon: ours is one behind which stands a number, in no such path */
+	if (ret && colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1)) {
 		ret = set_latency("--cgroup", colon + 1, &min_lat, err);
 		if (ret)
 			return ret;
 		*colon = 0;
 	}
-	ret = cgroup_id_of_path(s->tree, arg, &id, err);
+	a->min_lat = min_lat;
+	if (strpbrk(text, "*?[")) {
+		ret = cgroup_glob(tree, text, add_cgroup, a);
+		if (!ret)
+			return err_set(err, -ENOENT, "--cgroup: no cgroup matches '%s'", text);
+		return ret < 0 ? err_set(err, ret, "--cgroup: %s", strerror(-ret)) : 0;
+	}
+	ret = cgroup_id_of_path(tree, text, &id, err);
 	if (ret) {
 		err_prefix(err, "--cgroup");
 		return ret;
 	}
-	sel->id = id;
-	sel->min_lat = min_lat;
-	s->opts.sel.n_cgroups++;
-	return 0;
+	return add_cgroup(id, text, a);
 }
 
 static int select_cgroups(struct sampling *s, struct err *err)
 {
-	size_t n = 1;
+	for (size_t i = 0; i < s->n_cgroups; i++) {
+		char *save, *list = s->cgroups[i];
+		struct cgroup_arg a = { .s = s, .out = *list == '!' };
+		size_t before = s->n_selected;
 
-	if (!s->cgroups)
-		return 0;
-	for (const char *p = s->cgroups; *p; p++)
-		n += *p == ',';
-	s->selected = calloc(n, sizeof(*s->selected));
-	if (!s->selected)
-		return err_set(err, -ENOMEM, "out of memory");
-	s->opts.sel.cgroups = s->selected;
-	for (char *save, *p = strtok_r(s->cgroups, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
-		int ret = select_cgroup(s, p, err);
+		for (char *p = strtok_r(list + a.out, ",", &save); p;
+		     p = strtok_r(NULL, ",", &save)) {
+			int ret = select_cgroup(&a, p, err);
 
-		if (ret)
-			return usage_error(s, ret);
+			if (ret)
+				return usage_error(s, ret);
+		}
+		if (s->n_selected == before)
+			return usage_error(s, err_set(err, -EINVAL, "--cgroup: no cgroup named"));
 	}
-	if (!s->opts.sel.n_cgroups)
-		return usage_error(s, err_set(err, -EINVAL, "--cgroup: no cgroup named"));
+	s->opts.sel.cgroups = s->selected;
+	s->opts.sel.n_cgroups = s->n_selected;
 	return 0;
 }
 
@@ -506,6 +635,10 @@ void sampling_close(struct sampling *s)
 	cgroup_tree_close(s->tree);
 	free(s->selected);
 	free(s->cpu_array);
+	for (size_t i = 0; i < s->n_cgroups; i++)
+		free(s->cgroups[i]);
 	free(s->cgroups);
+	for (size_t i = 0; i < IBS_COMMS_MAX; i++)
+		free(s->comms[i]);
 	memset(s, 0, sizeof(*s));
 }

@@ -13,6 +13,8 @@
 
 enum source_option { SOURCE_AUTO, SOURCE_IBS, SOURCE_SIM };
 
+#define SAMPLING_PIDS 1024 /* that one command line can name */
+
 /* Options as given; the zero value, but for what sampling_init() sets, is the default. */
 struct sampling {
 	struct event_spec event;
@@ -22,13 +24,17 @@ struct sampling {
 	enum source_option source;
 	struct sampler_opts opts;
 	unsigned int labels; /* of --by */
-	char *cgroups;	     /* of --cgroup, as given */
+	__u32 pids[SAMPLING_PIDS], tids[SAMPLING_PIDS];
+	char *comms[IBS_COMMS_MAX];
+	char **cgroups; /* of --cgroup, as given; one option each */
+	size_t n_cgroups;
 
 	/* made by sampling_open() */
 	struct cpu_info cpu;
 	struct cgroup_tree *tree;
 	struct sampler *sampler;
 	struct selected_cgroup *selected;
+	size_t n_selected, room_selected;
 	unsigned int *cpu_array;
 	char event_text[EVENT_TEXT_MAX];
 	struct hist_info info;

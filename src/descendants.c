@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "descendants.h"
+
+#include "num.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct process {
+	__u32 pid, ppid;
+	bool in;
+};
+
+struct table {
+	struct process *p;
+	size_t n, room;
+};
+
+/* The parent in a line of /proc/PID/stat: "pid (comm) state ppid ...", where comm can hold ")". */
+static int parse_ppid(const char *stat, __u32 *ppid)
+{
+	const char *p = strrchr(stat, ')');
+
+	return p && sscanf(p, ") %*c %u", ppid) == 1 ? 0 : -EINVAL;
+}
+
+static int add(struct table *t, __u32 pid, __u32 ppid)
+{
+	if (t->n == t->room) {
+		size_t room = t->room ? 2 * t->room : 1024;
+		struct process *p = realloc(t->p, room * sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		t->p = p;
+		t->room = room;
+	}
+	t->p[t->n++] = (struct process){ .pid = pid, .ppid = ppid };
+	return 0;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct process *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static int read_table(const char *root, struct table *t, struct err *err)
+{
+	char path[4096], line[1024];
+	struct dirent *d;
+	DIR *dir;
+	int ret = 0;
+
+	snprintf(path, sizeof(path), "%s/proc", root);
+	dir = opendir(path);
+	if (!dir)
+		return err_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
+	while (!ret && (d = readdir(dir))) {
+		__u32 pid = strtoul(d->d_name, NULL, 10), ppid;
+
+		if (!pid)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+		/* gone already, or no process of ours to see */
+		if (num_read_line(root, path, line, sizeof(line), NULL) || parse_ppid(line, &ppid))
+			continue;
+		ret = add(t, pid, ppid);
+	}
+	closedir(dir);
+	if (ret)
+		return err_set(err, ret, "out of memory");
+	if (t->n)
+		qsort(t->p, t->n, sizeof(*t->p), by_pid);
+	return 0;
+}
+
+static struct process *find(const struct table *t, __u32 pid)
+{
+	const struct process key = { .pid = pid };
+
+	return t->n ? bsearch(&key, t->p, t->n, sizeof(*t->p), by_pid) : NULL;
+}
+
+int descendants(const char *root, const __u32 *pids, size_t n, int (*found)(void *arg, __u32 pid),
+		void *arg, struct err *err)
+{
+	struct table t = {};
+	bool more = true;
+	int ret = read_table(root, &t, err);
+
+	for (size_t i = 0; i < n; i++) {
+		struct process *p = find(&t, pids[i]);
+
+		if (p)
+			p->in = true;
+	}
+	/* a pass finds at least one generation; pids mostly grow, so that it mostly finds all */
+	while (!ret && more) {
+		more = false;
+		for (size_t i = 0; i < t.n && !ret; i++) {
+			struct process *parent;
+
+			if (t.p[i].in)
+				continue;
+			parent = find(&t, t.p[i].ppid);
+			if (!parent || !parent->in)
+				continue;
+			t.p[i].in = more = true;
+			ret = found(arg, t.p[i].pid);
+		}
+	}
+	free(t.p);
+	return ret;
+}

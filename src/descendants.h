@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The processes that come from others, by /proc. */
+#ifndef IBSCOPE_DESCENDANTS_H
+#define IBSCOPE_DESCENDANTS_H
+
+#include "err.h"
+
+#include <ibscope/types.h>
+#include <stddef.h>
+
+/**
+ * descendants() - call @found for each process below @pids, those themselves left out
+ * @root: prefix of /proc, "" but in tests
+ *
+ * Processes that come or go meanwhile may be missing or gone; one whose parent has died belongs to
+ * whoever took it over, and is not found.
+ *
+ * Return: 0, a negative errno with @err, or what @found returned if that was not 0.
+ */
+int descendants(const char *root, const __u32 *pids, size_t n, int (*found)(void *arg, __u32 pid),
+		void *arg, struct err *err);
+
+#endif
