@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What twin.c and select.c need of a sampler's insides. */
+/* The insides of a sampler, for the files it is made of: sampler, sampler_read, select and twin. */
 #ifndef IBSCOPE_SAMPLER_PRIVATE_H
 #define IBSCOPE_SAMPLER_PRIVATE_H
 
+#include "kernel_features.h"
+#include "layout.h"
+#include "perf_events.h"
 #include "sampler.h"
 
 #include <ibscope/twin.h>
@@ -16,6 +19,29 @@ struct sampler_select {
 	size_t pids_n;
 	__u64 *ids; /* of the cgroups in the map */
 	size_t n_ids;
+};
+
+struct mapping {
+	void *addr;
+	size_t bytes;
+};
+
+struct sampler {
+	struct ibs_op_bpf *skel; /* for sampler.c alone */
+	struct perf_events *events; /* NULL with SAMPLER_TWIN */
+	struct layout layout;
+	struct sampler_memory memory;
+	struct kernel_features features;
+	struct mapping series, slot_owners, twin, tgids, tids;
+	struct sampler_select select;
+	struct bpf_link *fork_link;
+	struct ibs_cpu_state *cpus; /* possible_cpus of them, shared with the programs */
+	unsigned int possible_cpus;
+	bool one_group; /* --by names nothing that makes groups */
+	__u32 max_slots;
+	__u64 period; /* 0: varies, or not counted by IBS */
+	__u64 unseen; /* so far; only ever grows */
+	bool direct;
 };
 
 struct sampler_select *sampler_selection(struct sampler *s);
