@@ -5,6 +5,7 @@
 #   make check        install what is missing, build, run all tests this machine can run
 #   make vmtest       the kernel's own IBS driver on emulated hardware, against the hardware's log
 #   make bench        what a sample costs: map layouts here, instructions on the rig
+#   make fuzz         fuzz the parsers, FUZZ_S seconds each
 #   make lint         compilers and analysers at their strictest
 #   make install      DESTDIR= prefix=
 #
@@ -42,7 +43,7 @@ skels	:= $(patsubst bpf/%.bpf.c,$(O)/%.skel.h,$(wildcard bpf/*.bpf.c))
 .SECONDARY:
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest and cost.
 
-.PHONY: all tests benches deps demo check vmtest bench cost lint install clean
+.PHONY: all tests benches deps demo check vmtest bench cost fuzz lint install clean
 
 all: $(O)/ibscope
 
@@ -66,6 +67,11 @@ $(O)/%.bpf.o: bpf/%.bpf.c
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $@.d -MT $@ -c $< -o $@.tmp
 	$(Q)$(BPFTOOL) gen object $@ $@.tmp && rm $@.tmp
 
+$(O)/tests/%.bpf.o: tests/%.bpf.c
+	$(call say,BPF,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $@.d -MT $@ -c $< -o $@
+
 $(O)/%.skel.h: $(O)/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
@@ -80,7 +86,7 @@ $(O)/bench-%: $(O)/tools/bench/%.o $(lib)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-tests: $(units) $(helpers)
+tests: $(units) $(helpers) $(patsubst tests/%.c,$(O)/tests/%.o,$(wildcard tests/bpf/*.bpf.c))
 
 $(O)/tests/%: $(O)/tests/%.o $(lib)
 	$(call say,LD,$@)
@@ -116,6 +122,19 @@ cost: deps
 	$(Q)$(MAKE) --no-print-directory benches
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/cost.py --check --build $(O) $(PAIRS)
+
+# FUZZ_S seconds of each target; what it finds goes below $(O).
+FUZZ_S	?= 60
+fuzz: deps
+	$(Q)tools/deps.sh fuzz
+	$(Q)mkdir -p $(O)/fuzz/filter
+	$(call say,FUZZ,filter)
+	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		-D_GNU_SOURCE -Iinclude -iquote src tests/fuzz/fuzz_filter.c src/filter.c \
+		src/filter_print.c src/err.c src/num.c -o $(O)/fuzz/fuzz_filter
+	$(Q)$(O)/fuzz/fuzz_filter -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 \
+		-dict=tests/fuzz/filter.dict -artifact_prefix=$(O)/fuzz/ $(O)/fuzz/filter \
+		tests/fuzz/corpus/filter
 
 lint: deps
 	$(Q)tools/deps.sh lint

@@ -6,10 +6,11 @@
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 #include <ibscope/sim.h>
+#include <ibscope/filter.h>
 #include "group.bpf.h"
 
-const volatile __u32 cfg_caps = 0; /* of this machine's CPUs */
-const volatile __u32 cfg_quirks = 0;
+const volatile struct ibs_cpu cfg_ibs;	     /* of this machine */
+const volatile struct ibs_filter cfg_filter; /* of --filter */
 const volatile __u32 cfg_metric = IBS_METRIC_DC_MISS_LAT;
 const volatile __u32 cfg_slot_words = 1;
 const volatile __u16 cfg_layout[IBS_LAYOUT_ENTRIES];
@@ -75,6 +76,23 @@ static __always_inline __u32 slot_index(struct ibs_cpu_state *st)
 	return st->shard * cfg_max_slots + 1;
 }
 
+/* One copy for all callers: the evaluator is long until the verifier has cut it to the filter. */
+static __noinline bool filter_pass(const __u64 *regs)
+{
+	struct ibs_filter_sample s = { .regs = regs, .ibs = &cfg_ibs };
+	const __u32 needs = cfg_filter.needs;
+
+	if (needs & IBS_FILTER_NEEDS_CONTEXT) {
+		if (needs & IBS_FILTER_NEEDS_TASK)
+			s.pid_tgid = bpf_get_current_pid_tgid();
+		if (needs & IBS_FILTER_NEEDS_UID)
+			s.uid_gid = bpf_get_current_uid_gid();
+		if (needs & IBS_FILTER_NEEDS_CPU)
+			s.cpu = bpf_get_smp_processor_id();
+	}
+	return ibs_filter_eval(&cfg_filter, &s);
+}
+
 /* Everything that needs registers. @regs has at least IBS_OP_REG_FIXED. */
 static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *regs, __u32 min_lat)
 {
@@ -93,14 +111,14 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 		if (min_lat | max_lat) {
 			metric = cfg_metric;
 			lat = ibs_op_metric(metric, regs, data3);
-			if (!ibs_op_metric_valid(metric, cfg_caps, data3) || lat < min_lat ||
+			if (!ibs_op_metric_valid(metric, cfg_ibs.caps, data3) || lat < min_lat ||
 			    (max_lat && lat > max_lat))
 				return IBS_OUTCOME_FILTERED_LAT;
 		}
 	}
 	/* two calls, so that each is folded to the half that can apply */
 	if (data3 & IBS_OP_DATA3_MEM) {
-		const struct ibs_cpu cpu = { .caps = cfg_caps, .quirks = cfg_quirks };
+		const struct ibs_cpu cpu = { .caps = cfg_ibs.caps, .quirks = cfg_ibs.quirks };
 
 		pair = IBS_LAYOUT_IDX(ibs_op_kind(0, data3), ibs_op_src(cpu, regs));
 	} else {
@@ -113,6 +131,9 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 		return word == IBS_LAYOUT_FILTERED_SRC ? IBS_OUTCOME_FILTERED_SRC
 						       : IBS_OUTCOME_LOST_INTERNAL;
 	}
+	/* n first: without a filter not even the call is left */
+	if (cfg_filter.n && !filter_pass(regs))
+		return IBS_OUTCOME_FILTERED_EXPR;
 	hist = word & IBS_LAYOUT_HIST;
 	word &= IBS_LAYOUT_WORD;
 	index = slot_index(st);
@@ -121,7 +142,7 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 		return IBS_OUTCOME_LOST_INTERNAL;
 	words += word;
 	metric = cfg_metric;
-	if (hist && ibs_op_metric_valid(metric, cfg_caps, data3)) {
+	if (hist && ibs_op_metric_valid(metric, cfg_ibs.caps, data3)) {
 		lat = ibs_op_metric(metric, regs, data3);
 		/* the mask is for the verifier, which cannot follow the bucket's arithmetic */
 		lat_bucket = ibs_lat_bucket(lat) & IBS_HIST_BUCKET_MASK;
@@ -154,6 +175,11 @@ struct frag {
 	__u32 size;
 };
 #define FRAG_BYTES 12
+
+/* Registers that only a filter asks for. */
+#define FILTER_OTHER_REGS                                                      \
+	(IBS_FILTER_NEEDS_REG(IBS_OP_CTL) | IBS_FILTER_NEEDS_REG(IBS_OP_RIP) | \
+	 IBS_FILTER_NEEDS_REG(IBS_DC_LINADDR) | IBS_FILTER_NEEDS_REG(IBS_DC_PHYSADDR))
 
 /* By the pointers: context, sample, raw record. What is found holds for later samples too. */
 static __noinline int find_raw(struct bpf_perf_event_data_kern *kctx, struct ibs_cpu_state *st,
@@ -196,10 +222,14 @@ static __always_inline __u32 sample_probe(void *ctx, struct ibs_cpu_state *st, _
 	if (!ibs_op_raw_size_ok(frag.size))
 		return IBS_OUTCOME_LOST_BAD_RAW;
 	/* only what op_sample() looks at: each word is instructions too */
-	if (bpf_probe_read_kernel(
-		    &regs[IBS_OP_DATA], 3 * sizeof(regs[0]),
-		    (void *)(frag.data + sizeof(__u32) + IBS_OP_DATA * sizeof(regs[0]))))
+	if (cfg_filter.needs & FILTER_OTHER_REGS) {
+		if (bpf_probe_read_kernel(regs, sizeof(regs), (void *)(frag.data + sizeof(__u32))))
+			return IBS_OUTCOME_LOST_READ;
+	} else if (bpf_probe_read_kernel(
+			   &regs[IBS_OP_DATA], 3 * sizeof(regs[0]),
+			   (void *)(frag.data + sizeof(__u32) + IBS_OP_DATA * sizeof(regs[0])))) {
 		return IBS_OUTCOME_LOST_READ;
+	}
 	return op_sample(st, regs, min_lat);
 }
 
@@ -260,7 +290,7 @@ int ibs_op_sim(void *ctx)
 	__u64 regs[IBS_OP_REG_FIXED];
 
 	(void)ctx;
-	ibs_sim_op(cfg_sim_seed, bpf_get_smp_processor_id(), st->seen, cfg_caps, regs);
+	ibs_sim_op(cfg_sim_seed, bpf_get_smp_processor_id(), st->seen, cfg_ibs.caps, regs);
 	for (int r = IBS_OP_DATA; r <= IBS_OP_DATA3; r++) {
 		regs[r] ^= sim_blur;
 		barrier_var(regs[r]);

@@ -146,8 +146,9 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
 	cfg->cfg_by = opts->by;
 	cfg->cfg_max_slots = s->max_slots;
-	cfg->cfg_caps = opts->ibs.caps;
-	cfg->cfg_quirks = opts->ibs.quirks;
+	cfg->cfg_ibs = opts->ibs;
+	if (sel->filter)
+		cfg->cfg_filter = *sel->filter;
 	cfg->cfg_metric = opts->metric;
 	cfg->cfg_slot_words = s->layout.words;
 	for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)

@@ -9,6 +9,8 @@
 #include "err.h"
 #include "snapshot.h"
 
+#include <ibscope/filter.h>
+
 #include <linux/perf_event.h>
 
 enum sampler_source {
@@ -50,6 +52,7 @@ struct selection {
 	/* none: any. If all are `out`: any but those; else only those selected */
 	const struct selected_cgroup *cgroups;
 	size_t n_cgroups;
+	const struct ibs_filter *filter; /* of filter_parse(), without cgroups; NULL: none */
 	bool live; /* sampler_set_*() will be called: what they change must be tested for */
 };
 

@@ -1,18 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# deps.sh build|test|lint: install the Debian packages that are missing to build, test or lint.
+# deps.sh build|test|lint|fuzz: install the Debian packages that are missing to build, test or lint.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 
 build='gcc libc6-dev make clang llvm bpftool libbpf-dev libelf-dev zlib1g-dev libjansson-dev pkg-config'
 test='libcmocka-dev python3 linux-perf procps util-linux'
+fuzz='libclang-rt-14-dev'
 lint='clang-format cppcheck libcmocka-dev'
 
 case ${1:-} in
 build) want=$build ;;
 test) want=$test ;;
 lint) want=$lint ;;
-*) echo 'usage: deps.sh build|test|lint' >&2; exit 2 ;;
+fuzz) want=$fuzz ;;
+*) echo 'usage: deps.sh build|test|lint|fuzz' >&2; exit 2 ;;
 esac
 
 missing=

@@ -18,11 +18,13 @@
 #define IBS_FILTER_NEEDS_UID	(1U << 17)
 #define IBS_FILTER_NEEDS_CPU	(1U << 18)
 #define IBS_FILTER_NEEDS_CGROUP (1U << 19)
+/* Asked first, it spares the program most of the tests. */
+#define IBS_FILTER_NEEDS_CONTEXT (15U << 16)
 
 /* Beside the registers only what a filter's `needs` names must be set. */
 struct ibs_filter_sample {
 	const __u64 *regs;
-	/* a constant in BPF too, and volatile, lest the compiler tests caps that no term asks for */
+	/* a constant in BPF; volatile, lest the compiler tests caps that no term asks for */
 	const volatile struct ibs_cpu *ibs;
 	__u64 pid_tgid; /* tgid << 32 | tid, as BPF has it */
 	__u64 uid_gid;	/* gid << 32 | uid */
@@ -46,12 +48,12 @@ enum ibs_filter_cmp {
 #define IBS_FILTER_REJECT 255
 
 struct ibs_filter_term {
-	__u16 field; /* enum ibs_filter_field */
-	__u8 cmp;    /* enum ibs_filter_cmp */
-	__u8 pad;
+	__u16 field;   /* enum ibs_filter_field */
+	__u8 when;     /* enum ibs_filter_when, that of the field */
+	__u8 cmp;      /* enum ibs_filter_cmp */
 	__u8 on_true;  /* index of a later term, IBS_FILTER_ACCEPT or IBS_FILTER_REJECT */
 	__u8 on_false; /* also where the field is absent */
-	__u16 pad2;
+	__u16 pad;
 	__u64 value;
 };
 _Static_assert(sizeof(struct ibs_filter_term) == 16, "ibs_filter_term has implicit padding");
@@ -233,7 +235,7 @@ static __always_inline __u64 ibs_filter_op(const struct ibs_filter_sample *s)
 	return ibs_op_kind(s->regs[IBS_OP_DATA], 0);
 }
 
-static __always_inline __u64 ibs_filter_src(const struct ibs_filter_sample *s)
+static __always_inline __u32 ibs_filter_src(const struct ibs_filter_sample *s)
 {
 	struct ibs_cpu cpu = { .caps = s->ibs->caps, .quirks = s->ibs->quirks };
 
@@ -241,11 +243,6 @@ static __always_inline __u64 ibs_filter_src(const struct ibs_filter_sample *s)
 }
 _Static_assert(IBS_SRC_UNKNOWN == 0 && IBS_SRC_NONE == 1 && IBS_SRC_N == 18,
 	       "sources from 2 on must fit 16 nibbles");
-
-static __always_inline bool ibs_filter_valid_src(const struct ibs_filter_sample *s)
-{
-	return ibs_filter_src(s) > IBS_SRC_NONE;
-}
 
 static __always_inline __u64 ibs_filter_mem_op(const struct ibs_filter_sample *s)
 {
@@ -256,13 +253,13 @@ static __always_inline __u64 ibs_filter_mem_op(const struct ibs_filter_sample *s
 
 /* perf's level by source, as the kernel maps it (ibs.c, 6.12); 0: perf has no word for it. */
 #define IBS_FILTER_LVL(src, lvl) ((__u64)IBS_PERF_LVL_##lvl << 4 * (IBS_SRC_##src - 2))
-#define IBS_FILTER_LVLS                                                               \
-	(IBS_FILTER_LVL(L1, L1) | IBS_FILTER_LVL(L2, L2) | IBS_FILTER_LVL(L3, L3) |   \
+#define IBS_FILTER_LVLS                                                                   \
+	(IBS_FILTER_LVL(L1, L1) | IBS_FILTER_LVL(L2, L2) | IBS_FILTER_LVL(L3, L3) |       \
 	 IBS_FILTER_LVL(LOCAL_CACHE, ANY_CACHE) | IBS_FILTER_LVL(NEAR_CACHE, ANY_CACHE) | \
-	 IBS_FILTER_LVL(REMOTE_CACHE, ANY_CACHE) | IBS_FILTER_LVL(DRAM, RAM) |        \
-	 IBS_FILTER_LVL(REMOTE_DRAM, RAM) | IBS_FILTER_LVL(PMEM, PMEM) |              \
-	 IBS_FILTER_LVL(REMOTE_PMEM, PMEM) | IBS_FILTER_LVL(CXL, CXL) |               \
-	 IBS_FILTER_LVL(REMOTE_CXL, CXL) | IBS_FILTER_LVL(IO, IO) |                   \
+	 IBS_FILTER_LVL(REMOTE_CACHE, ANY_CACHE) | IBS_FILTER_LVL(DRAM, RAM) |            \
+	 IBS_FILTER_LVL(REMOTE_DRAM, RAM) | IBS_FILTER_LVL(PMEM, PMEM) |                  \
+	 IBS_FILTER_LVL(REMOTE_PMEM, PMEM) | IBS_FILTER_LVL(CXL, CXL) |                   \
+	 IBS_FILTER_LVL(REMOTE_CXL, CXL) | IBS_FILTER_LVL(IO, IO) |                       \
 	 IBS_FILTER_LVL(UNCACHED, UNC) | IBS_FILTER_LVL(MAB, LFB))
 #define IBS_FILTER_REMOTE_MEM \
 	(1 << IBS_SRC_REMOTE_DRAM | 1 << IBS_SRC_REMOTE_PMEM | 1 << IBS_SRC_REMOTE_CXL)
@@ -270,31 +267,20 @@ static __always_inline __u64 ibs_filter_mem_op(const struct ibs_filter_sample *s
 #define IBS_FILTER_HOPS_1 (1 << IBS_SRC_REMOTE_CACHE | IBS_FILTER_REMOTE_MEM)
 #define IBS_FILTER_REMOTE (1 << IBS_SRC_NEAR_CACHE | IBS_FILTER_HOPS_1)
 
-static __always_inline __u64 ibs_filter_mem_lvl(const struct ibs_filter_sample *s)
+/* Of these @src is above IBS_SRC_NONE. */
+static __always_inline __u64 ibs_filter_mem_lvl(__u32 src)
 {
-	__u32 src = ibs_filter_src(s);
-
-	return src > IBS_SRC_NONE ? IBS_FILTER_LVLS >> (src - 2) * 4 & 15 : 0;
+	return IBS_FILTER_LVLS >> (src - 2) * 4 & 15;
 }
 
-static __always_inline bool ibs_filter_valid_mem_lvl(const struct ibs_filter_sample *s)
+static __always_inline bool ibs_filter_valid_hops(__u32 src)
 {
-	return ibs_filter_mem_lvl(s);
+	return (IBS_FILTER_HOPS_0 | IBS_FILTER_HOPS_1) >> src & 1;
 }
 
-static __always_inline __u64 ibs_filter_mem_remote(const struct ibs_filter_sample *s)
+static __always_inline __u64 ibs_filter_mem_hops(__u32 src)
 {
-	return IBS_FILTER_REMOTE >> ibs_filter_src(s) & 1;
-}
-
-static __always_inline bool ibs_filter_valid_mem_hops(const struct ibs_filter_sample *s)
-{
-	return (IBS_FILTER_HOPS_0 | IBS_FILTER_HOPS_1) >> ibs_filter_src(s) & 1;
-}
-
-static __always_inline __u64 ibs_filter_mem_hops(const struct ibs_filter_sample *s)
-{
-	return IBS_PERF_HOPS_0 + (IBS_FILTER_HOPS_1 >> ibs_filter_src(s) & 1);
+	return IBS_PERF_HOPS_0 + (IBS_FILTER_HOPS_1 >> src & 1);
 }
 _Static_assert(IBS_PERF_HOPS_1 == IBS_PERF_HOPS_0 + 1, "hops must be consecutive");
 
@@ -346,149 +332,171 @@ static __always_inline __u32 ibs_filter_page_code(const struct ibs_filter_sample
 	return is_1g ? (is_2m ? 3 : 2) : is_2m;
 }
 
-static __always_inline bool ibs_filter_valid_page_size(const struct ibs_filter_sample *s)
-{
-	return ibs_filter_page_code(s) != 3;
-}
+/*
+ * When a field is there: X(NAME, "in words"). The first rows have a function each, those behind
+ * IBS_FILTER_WHEN_PAGE leave what they found for the value.
+ */
+#define IBS_FILTER_WHEN_TABLE(X)                                                              \
+	X(ALWAYS, always, "always")                                                           \
+	X(RIP, rip, "address of the op known")                                                \
+	X(BRANCH, branch, "retired branch")                                                   \
+	X(BRN_FUSE, brn_fuse, "Zen or later")                                                 \
+	X(MEM, mem, "memory access")                                                          \
+	X(CACHED, cached, "memory access, not uncached")                                      \
+	X(L2_MISS, l2_miss, "missed L1, not uncached; not spoilt by erratum 1293")            \
+	X(OPEN_REQS, open_reqs, "missed L1, not uncached, not 0; not spoilt by erratum 1293") \
+	X(DATA2, data2, "load that missed L2, not uncached; not spoilt by erratum 1293")      \
+	X(RMT_NODE, rmt_node, "load that missed L2, from memory")                             \
+	X(RMT_SOCKET, rmt_socket, "load that missed L2, from memory; Zen 6")                  \
+	X(CACHE_HIT_ST, cache_hit_st, "load that missed L2, from a cache; not Zen 3")         \
+	X(MEM_SNOOP, mem_snoop, "load from another cache, which had modified the line")       \
+	X(STRM_ST, strm_st, "store; Zen 6")                                                   \
+	X(L1TLB, l1tlb, "memory access, address valid")                                       \
+	X(L2TLB, l2tlb, "memory access, address valid, L1 dTLB missed")                       \
+	X(MEM_WIDTH, mem_width, "memory access, width told")                                  \
+	X(DC_MISS_LAT, dc_miss_lat, "load that missed L1; no prefetch, not uncached")         \
+	X(TLB_REFILL_LAT, tlb_refill_lat, "memory access, address valid, L1 dTLB missed")     \
+	X(ADDR, addr, "memory access, address valid")                                         \
+	X(PHYS_ADDR, phys_addr, "memory access, physical address valid and not withheld")
+
+enum ibs_filter_when {
+#define IBS_FILTER_WHEN_ENUM(NAME, ...) IBS_FILTER_WHEN_##NAME,
+	IBS_FILTER_WHEN_TABLE(IBS_FILTER_WHEN_ENUM)
+#undef IBS_FILTER_WHEN_ENUM
+		IBS_FILTER_WHEN_PAGE, /* page size told */
+	IBS_FILTER_WHEN_SRC,	      /* memory access whose source is known, */
+	IBS_FILTER_WHEN_LVL,	      /* and has a name in perf, */
+	IBS_FILTER_WHEN_HOPS,	      /* or is another cache or node */
+};
 
 /*
- * Every term. X(NAME, "name", "other names", values, greatest value, needs, validity function,
- * value, "where it is", "when it is there"). First of the other names are perf's, then those of
- * asm/amd/ibs.h; an empty list ends in "". `values` is a row of src/filter.c's table of constants.
- * Absent fields match nothing, so a field of one bit is not the same as its bit.
+ * Every term. X(NAME, "name", "other names", values, greatest value, needs, when, value, "where").
+ * Of the other names perf's come first, then those of asm/amd/ibs.h. `values` is a row of
+ * src/filter.c's table of constants.
  */
-#define IBS_FILTER_FIELD_TABLE(X)                                                              \
-	X(DC_MISS_LAT, "dc_miss_lat", "weight,weight1", NUM, 0xffff, R(DATA3), dc_miss_lat,    \
-	  B3(32, 16), "DATA3[32..47]", "load that missed L1; no prefetch, not uncached")       \
-	X(INS_LAT, "ins_lat", "weight2", NUM, 0xffff, R(DATA) | R(DATA3), dc_miss_lat,         \
-	  B1(16, 16), "DATA[16..31]", "load that missed L1; no prefetch, not uncached")        \
-	X(TLB_REFILL_LAT, "tlb_refill_lat", "", NUM, 0xffff, R(DATA3), tlb_refill_lat,         \
-	  B3(48, 16), "DATA3[48..63]", "address valid and L1 dTLB missed")                     \
-	X(TAG_TO_RET, "tag_to_ret", "tag_to_ret_ctr", NUM, 0xffff, R(DATA), always,            \
-	  B1(16, 16), "DATA[16..31]", "always")                                                \
-	X(COMP_TO_RET, "comp_to_ret", "comp_to_ret_ctr", NUM, 0xffff, R(DATA), always,         \
-	  B1(0, 16), "DATA[0..15]", "always")                                                  \
-	X(MEM_OP, "mem_op", "", MEM_OP, 31, R(DATA3), always, ibs_filter_mem_op(s),            \
-	  "DATA3[0..1]", "always")                                                             \
-	X(MEM_LVL, "mem_lvl", "mem_lvlnum", MEM_LVL, 15, R(DATA2) | R(DATA3), mem_lvl,         \
-	  ibs_filter_mem_lvl(s), "DATA3[0,1,7,14,16,20], DATA2[0..2,4,6,7]",                   \
-	  "memory access whose source is known")                                               \
-	X(MEM_REMOTE, "mem_remote", "", MEM_REMOTE, 1, R(DATA2) | R(DATA3), mem_lvl,           \
-	  ibs_filter_mem_remote(s), "DATA3[0,1,7,14,16,20], DATA2[0..2,4,6,7]",                \
-	  "memory access whose source is known")                                               \
-	X(MEM_HOPS, "mem_hops", "", MEM_HOPS, 7, R(DATA2) | R(DATA3), mem_hops,                \
-	  ibs_filter_mem_hops(s), "DATA3[0,1,7,14,16,20], DATA2[0..2,4,6,7]",                  \
-	  "load from another cache or another node")                                           \
-	X(MEM_SNOOP, "mem_snoop", "", MEM_SNOOP, 127, R(DATA2) | R(DATA3), mem_snoop,          \
-	  IBS_PERF_SNOOP_HITM, "DATA2[5]", "load from a cache that had modified the line")     \
-	X(MEM_LOCK, "mem_lock", "", MEM_LOCK, 3, R(DATA3), mem, ibs_filter_mem_lock(s),        \
-	  "DATA3[15]", "memory access")                                                        \
-	X(MEM_DTLB, "mem_dtlb", "", MEM_DTLB, 127, R(DATA3), l1tlb, ibs_filter_mem_dtlb(s),    \
-	  "DATA3[2,3]", "address valid")                                                       \
-	X(PAGE_SIZE, "page_size", "data_pgsz", PAGE_SIZE, 1ULL << 30, R(DATA3), page_size,     \
-	  4096ULL << ibs_filter_page_code(s) * 9, "DATA3[4,5,6,19]",                           \
-	  "address translated, and the size told")                                             \
-	X(IP, "ip", "rip", HEX, ~0ULL, R(RIP) | R(DATA), rip, s->regs[IBS_OP_RIP], "RIP",      \
-	  "not RipInvalid")                                                                    \
-	X(KERNEL, "kernel", "", FLAG, 1, R(RIP) | R(DATA), rip, s->regs[IBS_OP_RIP] >> 63,     \
-	  "RIP[63]", "not RipInvalid")                                                         \
-	X(USER, "user", "", FLAG, 1, R(RIP) | R(DATA), rip, !(s->regs[IBS_OP_RIP] >> 63),      \
-	  "RIP[63] clear", "not RipInvalid")                                                   \
-	X(ADDR, "addr", "dc_lin_ad", HEX, ~0ULL, IBS_FILTER_NEEDS_REG(IBS_DC_LINADDR) | R(DATA3), \
-	  addr, s->regs[IBS_DC_LINADDR], "LINADDR", "memory access with DcLinAddrValid")       \
-	X(PHYS_ADDR, "phys_addr", "dc_phys_ad", HEX, ~0ULL,                                    \
-	  IBS_FILTER_NEEDS_REG(IBS_DC_PHYSADDR) | R(DATA3), phys_addr,                         \
-	  s->regs[IBS_DC_PHYSADDR], "PHYSADDR",                                                \
-	  "memory access with DcPhyAddrValid, address not withheld")                           \
-	X(PID, "pid", "", NUM, 0xffffffff, IBS_FILTER_NEEDS_TASK, always, s->pid_tgid >> 32,   \
-	  "current process", "always")                                                         \
-	X(TID, "tid", "", NUM, 0xffffffff, IBS_FILTER_NEEDS_TASK, always, (__u32)s->pid_tgid,  \
-	  "current thread", "always")                                                          \
-	X(UID, "uid", "", NUM, 0xffffffff, IBS_FILTER_NEEDS_UID, always, (__u32)s->uid_gid,    \
-	  "current task", "always")                                                            \
-	X(GID, "gid", "", NUM, 0xffffffff, IBS_FILTER_NEEDS_UID, always, s->uid_gid >> 32,     \
-	  "current task", "always")                                                            \
-	X(CPU, "cpu", "", NUM, 0xffffffff, IBS_FILTER_NEEDS_CPU, always, s->cpu, "this CPU",   \
-	  "always")                                                                            \
-	X(CGROUP, "cgroup", "", CGROUP, 0xff, IBS_FILTER_NEEDS_CGROUP, always, s->cgroups,     \
-	  "current cgroup", "always")                                                          \
-	X(OP, "op", "", OP, IBS_OP_KIND_N - 1, R(DATA) | R(DATA3), always, ibs_filter_op(s),   \
-	  "DATA3[0,1,15,21], DATA[37]", "always")                                              \
-	X(DATA_SRC, "data_src", "src", DATA_SRC, IBS_SRC_N - 1, R(DATA2) | R(DATA3), src,      \
-	  ibs_filter_src(s), "DATA3[0,1,7,14,16,20], DATA2[0..2,4,6,7]",                       \
-	  "memory access whose source is known")                                               \
-	X(DATA_SRC_RAW, "data_src_raw", "", NUM, 31, R(DATA2) | R(DATA3), data2,               \
-	  ibs_filter_data_src(s), "DATA2[0..2,6,7]", "load that missed L2, not uncached")      \
-	X(RMT_NODE, "rmt_node", "", FLAG, 1, R(DATA2) | R(DATA3), rmt_node, B2(4, 1),          \
-	  "DATA2[4]", "load that missed L2, from memory")                                      \
-	X(RMT_SOCKET, "rmt_socket", "", FLAG, 1, R(DATA2) | R(DATA3), rmt_socket, B2(9, 1),    \
-	  "DATA2[9]", "load that missed L2, from memory; Zen 6")                               \
-	X(CACHE_HIT_ST, "cache_hit_st", "", FLAG, 1, R(DATA2) | R(DATA3), cache_hit_st,        \
-	  B2(5, 1), "DATA2[5]", "load that missed L2, from a cache; not Zen 3")                \
-	X(STRM_ST, "strm_st", "", FLAG, 1, R(DATA2) | R(DATA3), strm_st, B2(8, 1), "DATA2[8]", \
-	  "store; Zen 6")                                                                      \
-	X(LD_OP, "ld_op", "", FLAG, 1, R(DATA3), always, B3(0, 1), "DATA3[0]", "always")       \
-	X(ST_OP, "st_op", "", FLAG, 1, R(DATA3), always, B3(1, 1), "DATA3[1]", "always")       \
-	X(DC_MISS, "dc_miss", "", FLAG, 1, R(DATA3), cached, B3(7, 1), "DATA3[7]",             \
-	  "memory access, not uncached")                                                       \
-	X(L2_MISS, "l2_miss", "", FLAG, 1, R(DATA3), l2_miss, B3(20, 1), "DATA3[20]",          \
-	  "memory access that missed L1, not uncached")                                        \
-	X(L1TLB_MISS, "l1tlb_miss", "dc_l1tlb_miss", FLAG, 1, R(DATA3), l1tlb, B3(2, 1),       \
-	  "DATA3[2]", "address valid")                                                         \
-	X(L2TLB_MISS, "l2tlb_miss", "dc_l2tlb_miss", FLAG, 1, R(DATA3), l2tlb, B3(3, 1),       \
-	  "DATA3[3]", "address valid and L1 dTLB missed")                                      \
-	X(MISALIGNED, "misaligned", "dc_mis_acc", FLAG, 1, R(DATA3), mem, B3(8, 1),            \
-	  "DATA3[8]", "memory access")                                                         \
-	X(WC, "wc", "dc_wc_mem_acc", FLAG, 1, R(DATA3), mem, B3(13, 1), "DATA3[13]",           \
-	  "memory access")                                                                     \
-	X(UNCACHED, "uncached", "dc_uc_mem_acc", FLAG, 1, R(DATA3), mem, B3(14, 1),            \
-	  "DATA3[14]", "memory access")                                                        \
-	X(LOCKED, "locked", "dc_locked_op", FLAG, 1, R(DATA3), mem, B3(15, 1), "DATA3[15]",    \
-	  "memory access")                                                                     \
-	X(NO_MAB, "no_mab", "dc_miss_no_mab_alloc", FLAG, 1, R(DATA3), mem, B3(16, 1),         \
-	  "DATA3[16]", "memory access")                                                        \
-	X(SWPF, "swpf", "sw_pf", FLAG, 1, R(DATA3), mem, B3(21, 1), "DATA3[21]",               \
-	  "memory access")                                                                     \
-	X(MEM_WIDTH, "mem_width", "", NUM, 1 << 14, R(DATA3), mem_width,                       \
-	  1ULL << (B3(22, 4) - 1), "DATA3[22..25], bytes", "memory access, width told")        \
-	X(OPEN_REQS, "open_reqs", "op_dc_miss_open_mem_reqs", NUM, 63, R(DATA3), open_reqs,    \
-	  B3(26, 6), "DATA3[26..31]", "memory access that missed L1, not uncached, not 0")     \
-	X(BRN_RET, "brn_ret", "op_brn_ret", FLAG, 1, R(DATA), always, B1(37, 1), "DATA[37]",   \
-	  "always")                                                                            \
-	X(BRN_TAKEN, "brn_taken", "op_brn_taken", FLAG, 1, R(DATA), branch, B1(35, 1),         \
-	  "DATA[35]", "retired branch")                                                        \
-	X(BRN_MISP, "brn_misp", "op_brn_misp", FLAG, 1, R(DATA), branch, B1(36, 1),            \
-	  "DATA[36]", "retired branch")                                                        \
-	X(BRN_RETURN, "brn_return", "op_return", FLAG, 1, R(DATA), branch, B1(34, 1),          \
-	  "DATA[34]", "retired branch")                                                        \
-	X(BRN_FUSE, "brn_fuse", "op_brn_fuse", FLAG, 1, R(DATA), brn_fuse, B1(39, 1),          \
-	  "DATA[39]", "Zen and later")                                                         \
-	X(MICROCODE, "microcode", "op_microcode", FLAG, 1, R(DATA), always, B1(40, 1),         \
-	  "DATA[40]", "always")
+#define IBS_FILTER_FIELD_TABLE(X)                                                                 \
+	X(DC_MISS_LAT, "dc_miss_lat", "weight,weight1", NUM, 0xffff, R3, DC_MISS_LAT, B3(32, 16), \
+	  "DATA3[32..47]")                                                                        \
+	X(INS_LAT, "ins_lat", "weight2", NUM, 0xffff, R1 | R3, DC_MISS_LAT, B1(16, 16),           \
+	  "DATA[16..31]")                                                                         \
+	X(TLB_REFILL_LAT, "tlb_refill_lat", "", NUM, 0xffff, R3, TLB_REFILL_LAT, B3(48, 16),      \
+	  "DATA3[48..63]")                                                                        \
+	X(TAG_TO_RET, "tag_to_ret", "tag_to_ret_ctr", NUM, 0xffff, R1, ALWAYS, B1(16, 16),        \
+	  "DATA[16..31]")                                                                         \
+	X(COMP_TO_RET, "comp_to_ret", "comp_to_ret_ctr", NUM, 0xffff, R1, ALWAYS, B1(0, 16),      \
+	  "DATA[0..15]")                                                                          \
+	X(MEM_OP, "mem_op", "", MEM_OP, 31, R3, ALWAYS, ibs_filter_mem_op(s), "DATA3[0,1]")       \
+	X(MEM_LVL, "mem_lvl", "mem_lvlnum", MEM_LVL, 15, R2 | R3, LVL, ibs_filter_mem_lvl(found), \
+	  IBS_FILTER_SRC_BITS)                                                                    \
+	X(MEM_REMOTE, "mem_remote", "", MEM_REMOTE, 1, R2 | R3, LVL,                              \
+	  IBS_FILTER_REMOTE >> found & 1, IBS_FILTER_SRC_BITS)                                    \
+	X(MEM_HOPS, "mem_hops", "", MEM_HOPS, 7, R2 | R3, HOPS, ibs_filter_mem_hops(found),       \
+	  IBS_FILTER_SRC_BITS)                                                                    \
+	X(MEM_SNOOP, "mem_snoop", "", MEM_SNOOP, 127, R2 | R3, MEM_SNOOP, IBS_PERF_SNOOP_HITM,    \
+	  "DATA2[5]")                                                                             \
+	X(MEM_LOCK, "mem_lock", "", MEM_LOCK, 3, R3, MEM, ibs_filter_mem_lock(s), "DATA3[15]")    \
+	X(MEM_DTLB, "mem_dtlb", "", MEM_DTLB, 127, R3, L1TLB, ibs_filter_mem_dtlb(s),             \
+	  "DATA3[2,3]")                                                                           \
+	X(PAGE_SIZE, "page_size", "data_pgsz", PAGE_SIZE, 1ULL << 30, R3, PAGE,                   \
+	  4096ULL << found * 9, "DATA3[2..6,19]")                                                 \
+	X(IP, "ip", "rip", HEX, ~0ULL, R_IP | R1, RIP, s->regs[IBS_OP_RIP], "RIP")                \
+	X(KERNEL, "kernel", "", FLAG, 1, R_IP | R1, RIP, s->regs[IBS_OP_RIP] >> 63, "RIP[63]")    \
+	X(USER, "user", "", FLAG, 1, R_IP | R1, RIP, !(s->regs[IBS_OP_RIP] >> 63),                \
+	  "RIP[63], inverted")                                                                    \
+	X(ADDR, "addr", "dc_lin_ad", HEX, ~0ULL, R_ADDR | R3, ADDR, s->regs[IBS_DC_LINADDR],      \
+	  "LINADDR")                                                                              \
+	X(PHYS_ADDR, "phys_addr", "dc_phys_ad", HEX, ~0ULL, R_PHYS | R3, PHYS_ADDR,               \
+	  s->regs[IBS_DC_PHYSADDR], "PHYSADDR")                                                   \
+	X(PID, "pid", "", NUM, 0xffffffff, TASK, ALWAYS, s->pid_tgid >> 32, "current process")    \
+	X(TID, "tid", "", NUM, 0xffffffff, TASK, ALWAYS, (__u32)s->pid_tgid, "current thread")    \
+	X(UID, "uid", "", NUM, 0xffffffff, UID, ALWAYS, (__u32)s->uid_gid, "current task")        \
+	X(GID, "gid", "", NUM, 0xffffffff, UID, ALWAYS, s->uid_gid >> 32, "current task")         \
+	X(CPU, "cpu", "", NUM, 0xffffffff, CPU, ALWAYS, s->cpu, "this CPU")                       \
+	X(CGROUP, "cgroup", "", CGROUP, 0xff, CGROUP, ALWAYS, s->cgroups, "current cgroup")       \
+	X(OP, "op", "", OP, IBS_OP_KIND_N - 1, R1 | R3, ALWAYS, ibs_filter_op(s),                 \
+	  "DATA3[0,1,15,21], DATA[37]")                                                           \
+	X(DATA_SRC, "data_src", "src", DATA_SRC, IBS_SRC_N - 1, R2 | R3, SRC, found,              \
+	  IBS_FILTER_SRC_BITS)                                                                    \
+	X(DATA_SRC_RAW, "data_src_raw", "", NUM, 31, R2 | R3, DATA2, ibs_filter_data_src(s),      \
+	  "DATA2[0..2,6,7]")                                                                      \
+	X(RMT_NODE, "rmt_node", "", FLAG, 1, R2 | R3, RMT_NODE, B2(4, 1), "DATA2[4]")             \
+	X(RMT_SOCKET, "rmt_socket", "", FLAG, 1, R2 | R3, RMT_SOCKET, B2(9, 1), "DATA2[9]")       \
+	X(CACHE_HIT_ST, "cache_hit_st", "", FLAG, 1, R2 | R3, CACHE_HIT_ST, B2(5, 1), "DATA2[5]") \
+	X(STRM_ST, "strm_st", "", FLAG, 1, R2 | R3, STRM_ST, B2(8, 1), "DATA2[8]")                \
+	X(LD_OP, "ld_op", "", FLAG, 1, R3, ALWAYS, B3(0, 1), "DATA3[0]")                          \
+	X(ST_OP, "st_op", "", FLAG, 1, R3, ALWAYS, B3(1, 1), "DATA3[1]")                          \
+	X(DC_MISS, "dc_miss", "", FLAG, 1, R3, CACHED, B3(7, 1), "DATA3[7]")                      \
+	X(L2_MISS, "l2_miss", "", FLAG, 1, R3, L2_MISS, B3(20, 1), "DATA3[20]")                   \
+	X(L1TLB_MISS, "l1tlb_miss", "dc_l1tlb_miss", FLAG, 1, R3, L1TLB, B3(2, 1), "DATA3[2]")    \
+	X(L2TLB_MISS, "l2tlb_miss", "dc_l2tlb_miss", FLAG, 1, R3, L2TLB, B3(3, 1), "DATA3[3]")    \
+	X(MISALIGNED, "misaligned", "dc_mis_acc", FLAG, 1, R3, MEM, B3(8, 1), "DATA3[8]")         \
+	X(WC, "wc", "dc_wc_mem_acc", FLAG, 1, R3, MEM, B3(13, 1), "DATA3[13]")                    \
+	X(UNCACHED, "uncached", "dc_uc_mem_acc", FLAG, 1, R3, MEM, B3(14, 1), "DATA3[14]")        \
+	X(LOCKED, "locked", "dc_locked_op", FLAG, 1, R3, MEM, B3(15, 1), "DATA3[15]")             \
+	X(NO_MAB, "no_mab", "dc_miss_no_mab_alloc", FLAG, 1, R3, MEM, B3(16, 1), "DATA3[16]")     \
+	X(SWPF, "swpf", "sw_pf", FLAG, 1, R3, MEM, B3(21, 1), "DATA3[21]")                        \
+	X(MEM_WIDTH, "mem_width", "", NUM, 1 << 14, R3, MEM_WIDTH, IBS_BIT(B3(22, 4) - 1),        \
+	  "DATA3[22..25], as bytes")                                                              \
+	X(OPEN_REQS, "open_reqs", "op_dc_miss_open_mem_reqs", NUM, 63, R3, OPEN_REQS, B3(26, 6),  \
+	  "DATA3[26..31]")                                                                        \
+	X(BRN_RET, "brn_ret", "op_brn_ret", FLAG, 1, R1, ALWAYS, B1(37, 1), "DATA[37]")           \
+	X(BRN_TAKEN, "brn_taken", "op_brn_taken", FLAG, 1, R1, BRANCH, B1(35, 1), "DATA[35]")     \
+	X(BRN_MISP, "brn_misp", "op_brn_misp", FLAG, 1, R1, BRANCH, B1(36, 1), "DATA[36]")        \
+	X(BRN_RETURN, "brn_return", "op_return", FLAG, 1, R1, BRANCH, B1(34, 1), "DATA[34]")      \
+	X(BRN_FUSE, "brn_fuse", "op_brn_fuse", FLAG, 1, R1, BRN_FUSE, B1(39, 1), "DATA[39]")      \
+	X(MICROCODE, "microcode", "op_microcode", FLAG, 1, R1, ALWAYS, B1(40, 1), "DATA[40]")
+
+/* Bits that tell the source: LdOp, StOp, DcMiss, UC, NoMab, L2Miss, SwPf; DataSrc and RmtNode. */
+#define IBS_FILTER_SRC_BITS "DATA3[0,1,7,14,16,20,21], DATA2[0..2,4,6,7]"
 
 enum ibs_filter_field {
 #define IBS_FILTER_ENUM(NAME, ...) IBS_FILTER_##NAME,
 	IBS_FILTER_FIELD_TABLE(IBS_FILTER_ENUM)
 #undef IBS_FILTER_ENUM
-	IBS_FILTER_FIELD_N
+		IBS_FILTER_FIELD_N
 };
 
-/**
- * ibs_filter_value() - a field of a sample, if it means something
- * @value: may be set also on failure
+/*
+ * A field of a sample, if it means something; @value may be set also on failure. Condition and
+ * value are apart since many fields share a condition: the program has this once a term.
  */
-static __always_inline bool ibs_filter_value(__u32 field, const struct ibs_filter_sample *s,
-					     __u64 *value)
+static __always_inline bool ibs_filter_value(__u32 when, __u32 field,
+					     const struct ibs_filter_sample *s, __u64 *value)
 {
+	__u32 found = 0;
+
+	switch (when) {
+#define IBS_FILTER_CASE(NAME, fn, ...)         \
+	case IBS_FILTER_WHEN_##NAME:           \
+		if (!ibs_filter_valid_##fn(s)) \
+			return false;          \
+		break;
+		IBS_FILTER_WHEN_TABLE(IBS_FILTER_CASE)
+#undef IBS_FILTER_CASE
+	case IBS_FILTER_WHEN_PAGE:
+		found = ibs_filter_page_code(s);
+		if (found == 3)
+			return false;
+		break;
+	case IBS_FILTER_WHEN_SRC:
+	case IBS_FILTER_WHEN_LVL:
+	case IBS_FILTER_WHEN_HOPS:
+		found = ibs_filter_src(s);
+		if (found <= IBS_SRC_NONE ||
+		    (when == IBS_FILTER_WHEN_LVL && !ibs_filter_mem_lvl(found)) ||
+		    (when == IBS_FILTER_WHEN_HOPS && !ibs_filter_valid_hops(found)))
+			return false;
+		break;
+	default:
+		return false;
+	}
 	switch (field) {
 #define B1(lo, width) ibs_bits(s->regs[IBS_OP_DATA], lo, width)
 #define B2(lo, width) ibs_bits(s->regs[IBS_OP_DATA2], lo, width)
 #define B3(lo, width) ibs_bits(s->regs[IBS_OP_DATA3], lo, width)
-#define IBS_FILTER_CASE(NAME, name, aliases, values, max, needs, valid, val, ...) \
-	case IBS_FILTER_##NAME:                                                   \
-		if (!ibs_filter_valid_##valid(s))                                 \
-			return false;                                             \
-		*value = val;                                                     \
+#define IBS_FILTER_CASE(NAME, name, others, values, max, needs, when, val, ...) \
+	case IBS_FILTER_##NAME:                                                 \
+		*value = val;                                                   \
 		return true;
 		IBS_FILTER_FIELD_TABLE(IBS_FILTER_CASE)
 #undef IBS_FILTER_CASE
@@ -524,27 +532,15 @@ static __always_inline bool ibs_filter_compare(__u32 cmp, __u64 v, __u64 value)
 	}
 }
 
-/* Keeps clang from making one load through a chosen address of two loads. */
+/*
+ * For clang, which would work out an address anew at each use, and make one of the two ways out of
+ * a term, which the verifier then could not tell apart.
+ */
 #ifdef __bpf__
-#define IBS_FILTER_APART() asm volatile("")
+#define IBS_FILTER_OPAQUE(v) asm volatile("" : "+r"(v))
 #else
-#define IBS_FILTER_APART()
+#define IBS_FILTER_OPAQUE(v)
 #endif
-
-/* Where a term leads. */
-static __always_inline __u32 ibs_filter_step(const volatile struct ibs_filter_term *t,
-					     const struct ibs_filter_sample *s)
-{
-	__u32 next;
-	__u64 v;
-
-	if (ibs_filter_value(t->field, s, &v) && ibs_filter_compare(t->cmp, v, t->value)) {
-		next = t->on_true;
-		IBS_FILTER_APART();
-		return next;
-	}
-	return t->on_false;
-}
 
 /**
  * ibs_filter_eval() - does a sample pass?
@@ -557,17 +553,30 @@ static __always_inline bool ibs_filter_eval(const volatile struct ibs_filter *f,
 					    const struct ibs_filter_sample *s)
 {
 	__u32 next = 0;
+	__u64 v;
 
+	IBS_FILTER_OPAQUE(f);
 	if (!f->n)
 		return true;
-#define IBS_FILTER_STEP(i)                                          \
-	if (next == (i)) {                                          \
-		next = ibs_filter_step(&f->terms[i], s);            \
-		if (next >= IBS_FILTER_ACCEPT)                      \
-			return next == IBS_FILTER_ACCEPT;           \
+#define IBS_FILTER_STEP(i)                                               \
+	if (next == (i)) {                                               \
+		const volatile struct ibs_filter_term *t = &f->terms[i]; \
+                                                                         \
+		if (ibs_filter_value(t->when, t->field, s, &v) &&        \
+		    ibs_filter_compare(t->cmp, v, t->value)) {           \
+			next = t->on_true;                               \
+			IBS_FILTER_OPAQUE(next);                         \
+			if (next >= IBS_FILTER_ACCEPT)                   \
+				return next == IBS_FILTER_ACCEPT;        \
+		} else {                                                 \
+			next = t->on_false;                              \
+			if (next >= IBS_FILTER_ACCEPT)                   \
+				return next == IBS_FILTER_ACCEPT;        \
+		}                                                        \
 	}
 #define IBS_FILTER_STEPS(i) \
-	IBS_FILTER_STEP(i) IBS_FILTER_STEP((i) + 1) IBS_FILTER_STEP((i) + 2) IBS_FILTER_STEP((i) + 3)
+	IBS_FILTER_STEP(i)  \
+	IBS_FILTER_STEP((i) + 1) IBS_FILTER_STEP((i) + 2) IBS_FILTER_STEP((i) + 3)
 #ifdef __bpf__
 	IBS_FILTER_STEPS(0)
 	IBS_FILTER_STEPS(4)

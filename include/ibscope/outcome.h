@@ -17,6 +17,7 @@
 	X(FILTERED_OP, FILTERED, "op", "kind of op not selected")                             \
 	X(FILTERED_SRC, FILTERED, "src", "data source not selected")                          \
 	X(FILTERED_LAT, FILTERED, "latency", "latency outside the range, or not valid")       \
+	X(FILTERED_EXPR, FILTERED, "filter", "the expression of --filter does not hold")      \
 	X(LOST_NO_RAW, LOST, "no_raw", "the kernel attached no registers")                    \
 	X(LOST_BAD_RAW, LOST, "bad_raw", "register record too short or not whole")            \
 	X(LOST_READ, LOST, "read_fault", "registers could not be read")                       \

@@ -6,6 +6,7 @@
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 
+/* before ours: linux/stddef.h made __always_inline a mere hint, this one makes it an order */
 #include <bpf/bpf_helpers.h>
 #include <ibscope/filter.h>
 
@@ -23,14 +24,16 @@ static __noinline bool filter_pass(const __u64 *regs)
 	struct ibs_filter_sample s = { .regs = regs, .ibs = &cfg_ibs };
 	const __u32 needs = cfg_filter.needs;
 
-	if (needs & IBS_FILTER_NEEDS_TASK)
-		s.pid_tgid = bpf_get_current_pid_tgid();
-	if (needs & IBS_FILTER_NEEDS_UID)
-		s.uid_gid = bpf_get_current_uid_gid();
-	if (needs & IBS_FILTER_NEEDS_CPU)
-		s.cpu = bpf_get_smp_processor_id();
-	if (needs & IBS_FILTER_NEEDS_CGROUP)
-		s.cgroups = bpf_get_current_cgroup_id() & 0xff;
+	if (needs & IBS_FILTER_NEEDS_CONTEXT) {
+		if (needs & IBS_FILTER_NEEDS_TASK)
+			s.pid_tgid = bpf_get_current_pid_tgid();
+		if (needs & IBS_FILTER_NEEDS_UID)
+			s.uid_gid = bpf_get_current_uid_gid();
+		if (needs & IBS_FILTER_NEEDS_CPU)
+			s.cpu = bpf_get_smp_processor_id();
+		if (needs & IBS_FILTER_NEEDS_CGROUP)
+			s.cgroups = bpf_get_current_cgroup_id() & 0xff;
+	}
 	return ibs_filter_eval(&cfg_filter, &s);
 }
 
@@ -72,7 +75,8 @@ int filter_nmi(struct bpf_perf_event_data *ctx)
 
 	if (bpf_probe_read_kernel(regs, sizeof(regs), (void *)(__u64)ctx->addr))
 		return 0;
-	if (filter_pass(regs))
+	/* n first: without a filter not even the call is left */
+	if (!cfg_filter.n || filter_pass(regs))
 		accepted++;
 	return 0;
 }

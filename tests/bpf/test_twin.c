@@ -25,6 +25,7 @@
 
 #include "cgroup_mode.h"
 #include "sampler.h"
+#include "filter.h"
 #include "sampler_private.h"
 #include "twin.h"
 
@@ -715,6 +716,87 @@ static void test_filter_comm(void **state)
 	}
 }
 
+/* Expressions in the program that samples: it keeps what the same terms keep in user space. */
+static void test_filter_expr(void **state)
+{
+	static const char *const texts[] = {
+		"mem_lvl == ram && weight1 > 300",
+		"op == load || swpf",
+		"tag_to_ret >= 100, addr > 0x100000",
+		"ip & 0xff || phys_addr < 0x10000000",
+		"data_src != dram && tlb_refill_lat > 10 || locked",
+	};
+	enum { N = 2000 };
+	regs_t *regs = malloc(N * sizeof(*regs));
+	__u8 *outcomes = malloc(N);
+
+	(void)state;
+	assert_non_null(regs);
+	assert_non_null(outcomes);
+	random_regs(11, ZEN4_CAPS, regs, N);
+	for (size_t t = 0; t < sizeof(texts) / sizeof(texts[0]); t++) {
+		const volatile struct ibs_cpu cpu = { .caps = ZEN4_CAPS };
+		struct sampler_opts opts = zen4;
+		struct filter filter;
+		struct sampler *s;
+		struct err err = {};
+		int kept = 0;
+
+		if (filter_parse(texts[t], &filter, &err))
+			fail_msg("%s: %s", texts[t], err.text);
+		opts.sel.filter = &filter.prog;
+		s = open_twin(&opts);
+		for (int at = 0; at < N; at += IBS_TWIN_SAMPLES) {
+			int n = N - at < IBS_TWIN_SAMPLES ? N - at : IBS_TWIN_SAMPLES;
+
+			assert_int_equal(twin_run_regs(s, &regs[at], n, &outcomes[at], &err), 0);
+		}
+		for (int i = 0; i < N; i++) {
+			const struct ibs_filter_sample sample = { .regs = regs[i], .ibs = &cpu };
+			bool want = ibs_filter_eval(&filter.prog, &sample);
+
+			kept += want;
+			assert_int_equal(outcomes[i],
+					 want ? IBS_OUTCOME_AGGREGATED : IBS_OUTCOME_FILTERED_EXPR);
+		}
+		assert_in_range(kept, 1, N - 1);
+		reached[IBS_OUTCOME_FILTERED_EXPR] += N - kept;
+		close_twin(s);
+		filter_free(&filter);
+	}
+	free(outcomes);
+	free(regs);
+}
+
+/* By copy too, registers are read that only the filter asks for. */
+static void test_filter_expr_raw(void **state)
+{
+	static const char *const texts[] = { "addr == 0x7f0000001000", "addr != 0x7f0000001000" };
+	struct {
+		__u32 pad, caps;
+		__u64 regs[IBS_OP_REG_FIXED];
+	} raw = { .caps = ZEN4_CAPS };
+
+	(void)state;
+	load_miss(raw.regs, DRAM, 300);
+	raw.regs[IBS_OP_DATA3] |= IBS_OP_DATA3_LIN_VALID;
+	raw.regs[IBS_DC_LINADDR] = 0x7f0000001000;
+	for (int t = 0; t < 2; t++) {
+		struct sampler_opts opts = zen4;
+		struct filter filter;
+		struct sampler *s;
+
+		assert_int_equal(filter_parse(texts[t], &filter, NULL), 0);
+		opts.sel.filter = &filter.prog;
+		s = open_twin(&opts);
+		assert_int_equal(
+			run_raw(s, &(struct twin_raw){ .raw = &raw.caps, .bytes = IBS_OP_RAW_MIN }),
+			t ? IBS_OUTCOME_FILTERED_EXPR : IBS_OUTCOME_AGGREGATED);
+		close_twin(s);
+		filter_free(&filter);
+	}
+}
+
 static void test_filter_op_src(void **state)
 {
 	enum { N = 2000 };
@@ -1273,6 +1355,8 @@ int main(void)
 		cmocka_unit_test(test_filter_op_src),
 		cmocka_unit_test(test_filter_pid_follow),
 		cmocka_unit_test(test_filter_tid),
+		cmocka_unit_test(test_filter_expr),
+		cmocka_unit_test(test_filter_expr_raw),
 		cmocka_unit_test(test_filter_comm),
 		cmocka_unit_test(test_filter_cgroup_out),
 		cmocka_unit_test(test_live),

@@ -48,6 +48,11 @@ USAGE = [
     (['hist', *SIM, '--min-lat', '70000'], '65535'),
     (['hist', *SIM, '--min-lat', '300', '--max-lat', '200'], 'above'),
     (['hist', *SIM, '--cgroup', ','], 'no cgroup'),
+    (['hist', *SIM, '--filter', 'mem_lvl == ramm'], "column 12: 'ramm'"),
+    (['hist', *SIM, '--filter', 'mem_lvl == ram &&'], 'column'),
+    (['hist', *SIM, '--filter', ''], 'column'),
+    (['hist', *SIM, '--filter', 'cgroup == "/a"'], '--cgroup'),
+    (['hist', '--explain'], '--filter'),
     (['hist', '--source', 'magic'], 'auto, ibs, sim'),
     (['hist', *SIM, '0'], 'interval'),
     (['hist', *SIM, 'nan'], 'interval'),
@@ -92,6 +97,14 @@ class BadInput(unittest.TestCase):
             p = run(*args)
             self.assertEqual((p.returncode, p.stderr), (0, ''))
             self.assertIn('usage:', p.stdout)
+
+    def test_explain_round_trip(self):
+        text = 'mem_lvl == ram && weight1 > 300 || swpf'
+        first = run('hist', '--filter', text, '--explain')
+        self.assertEqual(first.returncode, 0, first.stderr)
+        canonical = first.stdout.splitlines()[0].removeprefix('filter: ')
+        second = run('hist', '--filter', canonical, '--explain')
+        self.assertEqual(second.stdout, first.stdout)
 
     @unittest.skipIf(os.path.exists('/sys/bus/event_source/devices/ibs_op'), 'this machine has IBS')
     def test_no_ibs(self):

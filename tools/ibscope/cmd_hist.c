@@ -62,6 +62,8 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		   "once, "
 		   "when\ninterrupted.\n");
 	options_help(f, sets, n);
+	fprintf(f, "\nTerms of --filter:\n");
+	filter_terms(f);
 	fprintf(f, "\nPercentiles are upper edges of their buckets, at most 1/8 too high; '-' "
 		   "where the "
 		   "samples are\ntoo few. Exit status: 0 done, 1 failed, 2 wrong usage.\n");
@@ -236,10 +238,17 @@ int cmd_hist(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	ret = ret ?: parse_interval(&h, argc - optind, argv + optind, &err);
+	if (!ret && h.sampling.explain && !h.sampling.filter.text)
+		ret = err_set(&err, -EINVAL, "--explain goes with --filter");
 	if (ret) {
 		log_error("%s", err.text);
 		sampling_close(&h.sampling);
 		return EXIT_USAGE;
+	}
+	if (h.sampling.explain) {
+		filter_explain(stdout, &h.sampling.filter);
+		sampling_close(&h.sampling);
+		return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 	}
 	/* before the programs are loaded, which takes a while: an early ^C is an empty interval */
 	sigfd = open_signals(&err);

@@ -232,6 +232,33 @@ static int set_op(void *ctx, const char *arg, struct err *err)
 	return parse_names("--op", arg, op_name_at, IBS_OP_KIND_N, &s->opts.sel.op_mask, err);
 }
 
+static int set_filter(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+	int ret;
+
+	filter_free(&s->filter);
+	ret = filter_parse(arg, &s->filter, err);
+	if (!ret && s->filter.n_cgroups)
+		ret = err_set(err, -EINVAL,
+			      "cgroups and containers are selected by --cgroup, not here");
+	if (ret)
+		err_prefix(err, "--filter");
+	else
+		s->opts.sel.filter = &s->filter.prog;
+	return ret;
+}
+
+static int set_explain(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	(void)arg;
+	(void)err;
+	s->explain = true;
+	return 0;
+}
+
 static int set_metric(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
@@ -354,6 +381,9 @@ const struct option_row sampling_options[] = {
 	{ "op", 0, "NAME,..", "only these kinds of op", set_op },
 	{ "min-lat", 0, "CYCLES", "only with at least this latency", set_min_lat },
 	{ "max-lat", 0, "CYCLES", "only with at most this latency", set_max_lat },
+	{ "filter", 0, "EXPR", "only where this holds, as in 'mem_lvl == ram && weight1 > 300'",
+	  set_filter },
+	{ "explain", 0, NULL, "say what --filter will test in the kernel, and end", set_explain },
 	{ "metric", 0, "NAME",
 	  "latency to histogram: dc_miss_lat (default), tlb_refill_lat,\n"
 	  "                            tag_to_ret, comp_to_ret",
@@ -633,6 +663,7 @@ void sampling_close(struct sampling *s)
 {
 	sampler_close(s->sampler);
 	cgroup_tree_close(s->tree);
+	filter_free(&s->filter);
 	free(s->selected);
 	free(s->cpu_array);
 	for (size_t i = 0; i < s->n_cgroups; i++)

@@ -7,6 +7,7 @@
 #include "cpu.h"
 #include "cpulist.h"
 #include "event.h"
+#include "filter.h"
 #include "hist.h"
 #include "options.h"
 #include "sampler.h"
@@ -24,6 +25,8 @@ struct sampling {
 	enum source_option source;
 	struct sampler_opts opts;
 	unsigned int labels; /* of --by */
+	struct filter filter; /* of --filter */
+	bool explain;	      /* only say what it does */
 	__u32 pids[SAMPLING_PIDS], tids[SAMPLING_PIDS];
 	char *comms[IBS_COMMS_MAX];
 	char **cgroups; /* of --cgroup, as given; one option each */

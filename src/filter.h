@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `--filter EXPR`: perf's filter language and what IBS adds to it, compiled to the decision list of
+ * ibscope/filter.h.
+ *
+ *   expr       := or { "," or }                as in perf, "," is AND and binds weakest
+ *   or         := and { "||" and }
+ *   and        := unary { "&&" unary }
+ *   unary      := "!" unary | "(" expr ")" | comparison
+ *   comparison := term ("==" | "!=" | "<" | "<=" | ">" | ">=" | "&") (number | constant)
+ *               | flag                         a term of one bit alone: flag == 1
+ *               | ("cgroup" | "container") ("==" | "!=" | "=~") text
+ *
+ * Case does not matter, nor "-" or "_" in constants. A comparison with an absent field is false,
+ * with "!" before it too: !(a == b) is a != b.
+ */
+#ifndef IBSCOPE_FILTER_TEXT_H
+#define IBSCOPE_FILTER_TEXT_H
+
+#include <stdio.h>
+
+#include <ibscope/filter.h>
+
+struct err;
+
+#define FILTER_COMPARISONS 128 /* in a text, before repeated ones are merged */
+#define FILTER_DEPTH	   64  /* of parentheses and "!" */
+#define FILTER_CGROUP_TEXT 512
+
+enum filter_cgroup_kind {
+	FILTER_CGROUP_PATH,
+	FILTER_CGROUP_GLOB,
+	FILTER_CONTAINER,
+	FILTER_CONTAINER_GLOB,
+};
+
+/* A question about the current cgroup that the caller answers: bit k of the sample's `cgroups`. */
+struct filter_cgroup {
+	enum filter_cgroup_kind kind;
+	char text[FILTER_CGROUP_TEXT]; /* as written, quotes taken off */
+};
+
+struct filter {
+	struct ibs_filter prog; /* what to put into the program's constants */
+	struct filter_cgroup cgroups[IBS_FILTER_CGROUPS];
+	unsigned int n_cgroups;
+	char *text; /* canonical; parses to the same prog and cgroups */
+};
+
+/**
+ * filter_parse() - compile an expression
+ * @out: on success to be freed with filter_free()
+ *
+ * Return: 0, or with @e set, beginning with "column N: ": -EINVAL not an expression, an unknown
+ * term or value, a term that means nothing for IBS, or a comparison that cannot hold; -ERANGE a
+ * number above the greatest of the term; -E2BIG more tests or cgroups than fit, or a text too
+ * deep; -ENOMEM.
+ */
+int filter_parse(const char *text, struct filter *out, struct err *e);
+void filter_free(struct filter *f); /* accepts a zero one */
+
+/**
+ * filter_explain() - what will run in the kernel
+ *
+ * First line: "filter: " and the canonical expression. Then a line a test: what is compared, where
+ * it is read, when it is there, and which test comes next.
+ */
+void filter_explain(FILE *out, const struct filter *f);
+
+/**
+ * filter_terms() - every term, its values and where it comes from, for --help
+ */
+void filter_terms(FILE *out);
+
+#endif
