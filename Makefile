@@ -37,7 +37,6 @@ objs	:= $(patsubst %.c,$(O)/%.o,$(wildcard src/*.c))
 cmds	:= $(patsubst %.c,$(O)/%.o,$(wildcard tools/ibscope/*.c))
 units	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/unit/test_*.c tests/bpf/test_*.c tests/system/test_*.c))
 helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/test_*.c),$(wildcard tests/unit/*.c)))
-skels	:= $(patsubst bpf/%.bpf.c,$(O)/%.skel.h,$(wildcard bpf/*.bpf.c))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -103,8 +102,8 @@ demo: deps
 check: deps
 	$(Q)tools/deps.sh test
 	$(Q)$(MAKE) --no-print-directory all tests
-	$(Q)$(MAKE) --no-print-directory SAN=address,undefined all tests
-	$(Q)tests/run.py --build $(O) --san build-san
+	$(Q)$(MAKE) --no-print-directory O=$(O)-san SAN=address,undefined all tests
+	$(Q)tests/run.py --build $(O) --san $(O)-san
 
 vmtest: deps
 	$(Q)tools/deps.sh test
@@ -148,6 +147,6 @@ install: all
 	install -D -m 755 $(O)/ibscope $(DESTDIR)$(prefix)/bin/ibscope
 
 clean:
-	rm -rf $(O) $(O)-clang build-san
+	rm -rf $(O) $(O)-clang $(O)-san
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

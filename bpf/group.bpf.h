@@ -6,8 +6,6 @@
 #include "compat.bpf.h"
 #include "maps.bpf.h"
 
-#define E2BIG 7
-
 
 const volatile __u32 cfg_by = IBS_BY_CGROUP; /* enum ibs_by bits */
 const volatile __u32 cfg_max_slots = 1;	     /* per shard */
@@ -21,6 +19,7 @@ const volatile __u64 cfg_comms[IBS_COMMS_MAX][2]; /* 16 bytes each, padded with 
 
 #define CGROUP_MAX_DEPTH 32
 
+/* Other CPUs take slots at the same time, so the hint is only a hint; but it must not fall back. */
 static __noinline __u32 slot_alloc(void)
 {
 	__u32 slot = control.next_slot;
@@ -29,28 +28,38 @@ static __noinline __u32 slot_alloc(void)
 
 	for (i = 0; i < 16 && slot < cfg_max_slots; i++, slot++) {
 		if (!bpf_map_update_elem(&slots, &slot, &used, BPF_NOEXIST)) {
-			control.next_slot = slot + 1;
+			if (control.next_slot <= slot)
+				control.next_slot = slot + 1;
 			return slot;
 		}
 	}
+	if (control.next_slot < slot)
+		control.next_slot = slot; /* all that were tried are taken */
 	return IBS_SLOT_OTHER;
 }
 
-static __always_inline void slot_free(__u32 slot)
-{
-	if (slot != IBS_SLOT_OTHER)
-		bpf_map_delete_elem(&slots, &slot);
-}
-
+/* Before the slot is to be found in a map, so that no reader misses what is counted in it. */
 static __always_inline void slot_own(__u32 slot, const struct ibs_group_key *key)
 {
 	struct ibs_slot_owner *owner = bpf_map_lookup_elem(&slot_owners, &slot);
 
-	if (!owner)
+	if (!owner || slot == IBS_SLOT_OTHER)
 		return;
 	owner->key = *key;
 	barrier();
 	owner->used = 1;
+}
+
+static __always_inline void slot_free(__u32 slot)
+{
+	struct ibs_slot_owner *owner = bpf_map_lookup_elem(&slot_owners, &slot);
+
+	if (!owner || slot == IBS_SLOT_OTHER)
+		return;
+	owner->used = 0;
+	bpf_map_delete_elem(&slots, &slot);
+	if (slot < control.next_slot)
+		control.next_slot = slot;
 }
 
 /* The byte of a pid, NULL if it is beyond what the machine can number. */
@@ -109,42 +118,49 @@ static __always_inline void cgroup_select(struct ibs_cgroup *cg)
 }
 
 /*
- * First sample of a cgroup on this CPU, or first after a change of selection. A cgroup that finds no
- * slot is remembered as one of IBS_SLOT_OTHER until user space bumps control.gen; a map that only
- * refuses for now (its lock is held by another CPU) is asked again at the next sample.
+ * First sample of a cgroup on this CPU, or first after a change of selection. An entry is changed in
+ * place: replacing it would hand its memory to another cgroup while another CPU reads it. Without a
+ * slot a cgroup is remembered as one of IBS_SLOT_OTHER until user space bumps control.gen; a map
+ * that refuses, be it full or its lock held by another CPU, is asked again at the next sample.
  */
 static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_cached *c, __u64 id,
 				    __u32 gen)
 {
+	struct ibs_group_key key = { .cgroup_id = id };
 	struct ibs_cgroup fresh = {}, *cg;
 	__u32 slot = IBS_SLOT_OTHER;
-	long err = 0;
+	bool keep = true;
 
 	cg = bpf_map_lookup_elem(&cgroups, &id);
-	if (!cg || cg->gen != gen) {
+	if (cg && cg->gen == gen) {
+		fresh = *cg;
+	} else {
 		fresh.gen = gen;
 		fresh.selected = 1;
 		if (cfg_cgroup_select)
 			cgroup_select(&fresh);
 		fresh.slot = cg ? cg->slot : IBS_SLOT_OTHER;
-		if (cfg_by == IBS_BY_CGROUP && fresh.selected && fresh.slot == IBS_SLOT_OTHER)
+		if (cfg_by == IBS_BY_CGROUP && fresh.selected && fresh.slot == IBS_SLOT_OTHER) {
 			fresh.slot = slot = slot_alloc();
-		err = bpf_map_update_elem(&cgroups, &id, &fresh, cg ? BPF_EXIST : BPF_NOEXIST);
-		if (err) {
+			slot_own(slot, &key);
+		}
+		if (cg) {
+			cg->slot = fresh.slot;
+			cg->selected = fresh.selected;
+			cg->min_lat = fresh.min_lat;
+			barrier();
+			cg->gen = gen;
+		} else if (bpf_map_update_elem(&cgroups, &id, &fresh, BPF_NOEXIST)) {
 			slot_free(slot);
 			fresh.slot = IBS_SLOT_OTHER;
 			cg = bpf_map_lookup_elem(&cgroups, &id); /* another CPU was first */
 			if (cg)
 				fresh = *cg;
-		} else if (slot != IBS_SLOT_OTHER) {
-			struct ibs_group_key key = { .cgroup_id = id };
-
-			slot_own(slot, &key);
+			else
+				keep = false;
 		}
-	} else {
-		fresh = *cg;
 	}
-	c->cgroup_id = !err || err == -E2BIG ? id : 0;
+	c->cgroup_id = keep ? id : 0;
 	c->gen = gen;
 	c->selected = fresh.selected;
 	c->min_lat = fresh.min_lat;
@@ -177,13 +193,12 @@ static __noinline __u32 group_lookup(struct ibs_cpu_state *st)
 		slot = *known;
 	} else {
 		slot = slot_alloc();
+		slot_own(slot, &key);
 		if (slot != IBS_SLOT_OTHER &&
 		    bpf_map_update_elem(&groups, &key, &slot, BPF_NOEXIST)) {
 			slot_free(slot);
 			known = bpf_map_lookup_elem(&groups, &key);
 			slot = known ? *known : IBS_SLOT_OTHER;
-		} else if (slot != IBS_SLOT_OTHER) {
-			slot_own(slot, &key);
 		}
 	}
 	return st->shard * cfg_max_slots + slot;

@@ -159,7 +159,7 @@ static int parse_modifiers(const char *text, const char *s, struct event_spec *s
 			return err_set(
 				e, -EINVAL,
 				"column %td: '%.20s' is not a modifier; allowed are u (user) and k "
-				"(kernel); several events need several -e",
+				"(kernel); one event at a time",
 				s - text + 1, s);
 	}
 	if (spec->user && spec->kernel)

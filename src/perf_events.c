@@ -75,13 +75,18 @@ static int explain_open(struct err *err, int error, unsigned int cpu, const char
 static void raise_nofile(size_t n_cpus)
 {
 	struct rlimit rl;
-	rlim_t want = 64 + 2 * n_cpus;
+	rlim_t want = 64 + 2 * n_cpus, old_max;
 
 	if (getrlimit(RLIMIT_NOFILE, &rl) || rl.rlim_cur >= want)
 		return;
+	old_max = rl.rlim_max;
 	rl.rlim_cur = want;
 	if (rl.rlim_max < want)
-		rl.rlim_max = want; /* allowed to root only; else open reports EMFILE */
+		rl.rlim_max = want;
+	if (!setrlimit(RLIMIT_NOFILE, &rl))
+		return;
+	/* the hard limit is root's to raise: take what there is, opening tells if it is too little */
+	rl.rlim_cur = rl.rlim_max = old_max;
 	setrlimit(RLIMIT_NOFILE, &rl);
 }
 
@@ -159,11 +164,10 @@ int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struc
 			ret = ioctl(ev->fd, PERF_EVENT_IOC_SET_BPF, prog_fd);
 		}
 		if (ret < 0)
-			return err_set(
-				err, -errno,
-				"cpu %u: cannot attach the BPF program: %s; it needs CAP_BPF and "
-				"CAP_PERFMON",
-				ev->cpu, strerror(errno));
+			return err_set(err, -errno, "cpu %u: cannot attach the BPF program: %s; %s",
+				       ev->cpu, strerror(errno),
+				       errno == EMFILE ? "raise the open files limit (ulimit -n)"
+						       : "it needs CAP_BPF and CAP_PERFMON");
 	}
 	return 0;
 }

@@ -61,7 +61,7 @@ static bool watches_forks(const struct selection *sel)
 /* Cgroups that a selection can name; 0: cgroups are not tested. */
 static size_t max_selected(const struct selection *sel)
 {
-	return sel->live ? SAMPLER_MAX_SELECTED : sel->n_cgroups;
+	return sel->live ? 2 * SAMPLER_MAX_SELECTED : sel->n_cgroups; /* the old and the new */
 }
 
 static __u32 max_slots(const struct sampler_opts *opts)
@@ -69,10 +69,17 @@ static __u32 max_slots(const struct sampler_opts *opts)
 	return (opts->max_groups ? opts->max_groups : SAMPLER_MAX_GROUPS) + 1;
 }
 
-/* A cgroup that is not selected, or is not a group of its own, is remembered all the same. */
+/*
+ * A cgroup that is not selected, or is not a group of its own, is remembered all the same; those that
+ * died are not forgotten.
+ */
+#define MIN_CGROUPS 16384
+
 static __u32 max_cgroups(const struct sampler_opts *opts)
 {
-	return 4 * max_slots(opts);
+	__u32 n = 4 * max_slots(opts);
+
+	return n > MIN_CGROUPS ? n : MIN_CGROUPS;
 }
 
 int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,

@@ -3,14 +3,21 @@
 #include "sampler_private.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+/* How long a sample may take that a reader waits for. */
+#define BALANCE_S      5
+#define SNAPSHOT_TRIES 3
+
 /* A CPU's counts at a moment when no sample was half way. */
 static int read_cpu(const struct ibs_cpu_state *st, struct ledger *l)
 {
-	for (int tries = 0; tries < 1000000; tries++) {
+	time_t give_up = time(NULL) + BALANCE_S;
+
+	for (int tries = 1;; tries++) {
 		__u64 outcome[IBS_OUTCOME_N], sum = 0;
 		__u64 seen = __atomic_load_n(&st->seen, __ATOMIC_ACQUIRE);
 
@@ -18,16 +25,20 @@ static int read_cpu(const struct ibs_cpu_state *st, struct ledger *l)
 			outcome[o] = __atomic_load_n(&st->outcome[o], __ATOMIC_ACQUIRE);
 			sum += outcome[o];
 		}
-		if (sum != seen || seen != __atomic_load_n(&st->seen, __ATOMIC_ACQUIRE)) {
-			__builtin_ia32_pause();
-			continue;
+		if (sum == seen && seen == __atomic_load_n(&st->seen, __ATOMIC_ACQUIRE)) {
+			l->seen += seen;
+			for (int o = 0; o < IBS_OUTCOME_N; o++)
+				l->outcome[o] += outcome[o];
+			return 0;
 		}
-		l->seen += seen;
-		for (int o = 0; o < IBS_OUTCOME_N; o++)
-			l->outcome[o] += outcome[o];
-		return 0;
+		/* a virtual CPU can be descheduled in the middle of its NMI */
+		if (tries % 1000)
+			__builtin_ia32_pause();
+		else if (time(NULL) > give_up)
+			return -EUCLEAN;
+		else
+			sched_yield();
 	}
-	return -EUCLEAN;
 }
 
 static int read_cpus(const struct sampler *s, struct ledger *l, struct err *err)
@@ -154,7 +165,31 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
 	out->pmu.throttled = perf_events_throttled(s->events);
 }
 
-int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
+/*
+ * The driver counts a sample at the start of its NMI, the program at the end: one that is on its way
+ * while the counts are read looks unseen. So what is missing must be missing still when each CPU
+ * has answered a second read, which it cannot do within an NMI.
+ */
+static int read_unseen(struct sampler *s, struct snapshot *out, struct err *err)
+{
+	struct perf_event_count c;
+	struct ledger later;
+	int ret;
+
+	if (out->ledger.pmu_samples > out->ledger.seen + s->unseen) {
+		for (size_t i = 0; i < perf_events_n(s->events); i++)
+			perf_events_read(s->events, i, &c);
+		ret = read_cpus(s, &later, err);
+		if (ret)
+			return ret;
+		if (out->ledger.pmu_samples > later.seen + s->unseen)
+			s->unseen = out->ledger.pmu_samples - later.seen;
+	}
+	out->ledger.unseen = s->unseen;
+	return 0;
+}
+
+static int try_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
 {
 	struct ledger before, after;
 	__u64 aggregated = 0;
@@ -164,7 +199,7 @@ int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
 	memset(out, 0, sizeof(*out));
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	out->time_ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
-	/* first: what arrives meanwhile is then seen, never unseen */
+	/* first: what arrives meanwhile is then seen rather than unseen */
 	read_pmu(s, out);
 	ret = read_cpus(s, &before, err);
 	if (ret)
@@ -191,11 +226,21 @@ int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
 	out->ledger.seen = before.seen + aggregated - before.outcome[IBS_OUTCOME_AGGREGATED];
 	memcpy(out->ledger.outcome, before.outcome, sizeof(before.outcome));
 	out->ledger.outcome[IBS_OUTCOME_AGGREGATED] = aggregated;
-	if (out->ledger.pmu_samples > out->ledger.seen + s->unseen)
-		s->unseen = out->ledger.pmu_samples - out->ledger.seen;
-	out->ledger.unseen = s->unseen;
+	ret = read_unseen(s, out, err);
+	if (ret)
+		goto fail;
 	return 0;
 fail:
 	snapshot_free(out);
+	return ret;
+}
+
+int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
+{
+	int ret = -EUCLEAN;
+
+	/* a group that is being made while it is read may be missed once */
+	for (int tries = 0; ret == -EUCLEAN && tries < SNAPSHOT_TRIES; tries++)
+		ret = try_snapshot(s, out, err);
 	return ret;
 }

@@ -88,6 +88,14 @@ static int set_cgroups(struct sampler_select *ss, const struct selected_cgroup *
 	return 0;
 }
 
+static bool has_id(const struct sampler_select *ss, __u64 id)
+{
+	for (size_t i = 0; i < ss->n_ids; i++)
+		if (ss->ids[i] == id)
+			return true;
+	return false;
+}
+
 static int reserve_ids(struct sampler_select *ss, size_t n, struct err *err)
 {
 	free(ss->ids);
@@ -159,21 +167,24 @@ int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups
 			       SAMPLER_MAX_SELECTED);
 	/*
 	 * Programs look into the map only when they meet a cgroup for the first time or after `gen`
-	 * has changed: until then each CPU goes on with what it knows.
+	 * has changed: until then each CPU goes on with what it knows. One first met right now may
+	 * be judged by both selections, until the change.
 	 */
 	ss->ids = NULL;
-	ret = reserve_ids(ss, n, err);
+	ret = reserve_ids(ss, n, err) ?: set_cgroups(ss, cgroups, n, err);
 	if (ret) {
+		/* as it was, but for ids that nothing refers to before the next change */
+		free(ss->ids);
 		ss->ids = old;
 		ss->n_ids = n_old;
 		return ret;
 	}
 	for (size_t i = 0; i < n_old; i++)
-		bpf_map_delete_elem(ss->cgroups_fd, &old[i]);
+		if (!has_id(ss, old[i]))
+			bpf_map_delete_elem(ss->cgroups_fd, &old[i]);
 	free(old);
-	ret = set_cgroups(ss, cgroups, n, err);
 	__atomic_fetch_add(&ss->control->gen, 1, __ATOMIC_SEQ_CST);
-	return ret;
+	return 0;
 }
 
 int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct err *err)

@@ -53,6 +53,7 @@ USAGE = [
     (['hist', *SIM, '--filter', ''], 'column'),
     (['hist', *SIM, '--filter', 'cgroup == "/a"'], '--cgroup'),
     (['hist', '--explain'], '--filter'),
+    (['hist', *SIM, '-e', 'ibs_fetch//'], 'only ibs_op'),
     (['hist', '--source', 'magic'], 'auto, ibs, sim'),
     (['hist', *SIM, '0'], 'interval'),
     (['hist', *SIM, 'nan'], 'interval'),

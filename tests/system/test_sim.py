@@ -193,6 +193,30 @@ class Sim(unittest.TestCase):
             self.assertEqual(p.returncode, 0, err)
             self.assertGreater(json.loads(out)['ledger']['seen'], 10)
 
+    def test_user_and_kernel(self):
+        """All addresses of the model are of user space."""
+        o, = hist('--source', 'sim', '--user', '0.3', '1')
+        self.assertNotIn('filter', o['ledger']['filtered'])
+        o, = hist('--source', 'sim', '--kernel', '0.3', '1')
+        self.assertEqual(o['ledger']['filtered'], {'filter': o['ledger']['seen']})
+
+    def test_interrupt_when_late(self):
+        """Intervals that cannot be kept, and a reader that has stalled, do not keep it from ending."""
+        p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim', '--json', '0.01'],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        p.stderr.readline()
+        time.sleep(0.5)
+        p.terminate()
+        self.assertEqual(p.wait(timeout=10), 0)
+        p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim', '--json', '0.01'],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        p.stderr.readline()
+        time.sleep(3)  # nobody reads: the pipe is full
+        p.terminate()
+        self.assertIn(p.wait(timeout=10), (0, 1))
+        p.stdout.close()
+        p.stderr.close()
+
     def test_reader_that_goes_away(self):
         p = subprocess.run(f'{ibscope.IBSCOPE} hist --source sim --json 0.1 50 | head -n 1',
                            shell=True, capture_output=True, text=True, timeout=30)

@@ -162,8 +162,8 @@ static void test_bad_syntax(void **state)
 		{ "ibs_op:", -EINVAL, "':'" },
 		{ "ibs_op//::u", -EINVAL, "not a modifier" },
 		{ "ibs_op///", -EINVAL, "column 9" },
-		{ "ibs_op//,ibs_fetch//", -EINVAL, "several -e" },
-		{ "ibs_op,ibs_fetch", -EINVAL, "several -e" },
+		{ "ibs_op//,ibs_fetch//", -EINVAL, "one event" },
+		{ "ibs_op,ibs_fetch", -EINVAL, "one event" },
 		{ "ibs_op//\n", -EINVAL, "column 9" },
 		{ "ibs_op/\xff\xfe/", -EINVAL, "column 8" },
 	};

@@ -25,7 +25,6 @@ struct hist {
 	double interval_s;   /* 0: until interrupted */
 	unsigned long count; /* 0: no limit */
 	struct snapshot last;
-	bool has_last;
 };
 
 static int set_json(void *ctx, const char *arg, struct err *err)
@@ -99,6 +98,28 @@ static const char *cgroup_name(void *arg, __u64 id)
 	return cgroup_tree_path(arg, id);
 }
 
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int sig)
+{
+	(void)sig;
+	interrupted = 1;
+}
+
+/*
+ * While output is written a signal must reach us: the reader may have stalled. The handler makes
+ * write() fail; when nothing is stalled, it is as if the signal had come a moment later.
+ */
+static void allow_signals(bool on)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(on ? SIG_UNBLOCK : SIG_BLOCK, &set, NULL);
+}
+
 static int print(struct hist *h, const struct snapshot *interval, struct err *err)
 {
 	struct sampling *s = &h->sampling;
@@ -107,6 +128,7 @@ static int print(struct hist *h, const struct snapshot *interval, struct err *er
 
 	if (rows_build(interval, s->labels, cgroup_name, s->tree, &rows))
 		return err_set(err, -ENOMEM, "out of memory for the output");
+	allow_signals(true);
 	if (h->timestamp && !h->json) {
 		time_t now = time(NULL);
 		char text[64];
@@ -121,6 +143,7 @@ static int print(struct hist *h, const struct snapshot *interval, struct err *er
 	rows_free(&rows);
 	if (!ret && (fflush(stdout) || ferror(stdout)))
 		ret = err_set(err, -EIO, "cannot write the output: %s", strerror(errno));
+	allow_signals(false);
 	return ret;
 }
 
@@ -157,7 +180,10 @@ static double now_s(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* Until @deadline: 0, or 1 if a signal came before. */
+/*
+ * Until @deadline: 0, or 1 if a signal came before. Looks at signals and notices also when the
+ * deadline has passed already, as it has where intervals take longer than they are.
+ */
 static int wait_until(struct hist *h, int sigfd, double deadline)
 {
 	struct pollfd fds[] = {
@@ -165,29 +191,31 @@ static int wait_until(struct hist *h, int sigfd, double deadline)
 		{ .fd = cgroup_tree_fd(h->sampling.tree), .events = POLLIN },
 	};
 
-	for (;;) {
-		double left = deadline - now_s();
+	do {
+		double left = fmax(deadline - now_s(), 0);
 
-		if (left <= 0)
-			return 0;
 		poll(fds, 2, ceil(fmin(left, TICK_S) * 1000));
-		if (fds[0].revents)
+		if (fds[0].revents || interrupted)
 			return 1;
 		if (fds[1].revents)
 			cgroup_tree_update(h->sampling.tree);
 		sampler_tick(h->sampling.sampler);
-	}
+	} while (now_s() < deadline);
+	return 0;
 }
 
 /* Blocks SIGINT and SIGTERM, which end the collection in order. A file for poll(), or -errno. */
 static int open_signals(struct err *err)
 {
+	const struct sigaction act = { .sa_handler = interrupt }; /* no SA_RESTART: see above */
 	sigset_t set;
 	int fd;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	fd = signalfd(-1, &set, SFD_CLOEXEC);
 	if (fd < 0)
@@ -205,7 +233,11 @@ static int run(struct hist *h, int sigfd, struct err *err)
 	ret = ret ?: sampler_start(s->sampler, err);
 	next = now_s();
 	for (unsigned long i = 0; !ret; i++) {
-		bool last = wait_until(h, sigfd, h->interval_s ? next += h->interval_s : INFINITY);
+		bool last;
+
+		/* intervals that cannot be kept are made longer, not caught up with */
+		next = fmax(next + h->interval_s, now_s());
+		last = wait_until(h, sigfd, h->interval_s ? next : INFINITY);
 
 		if (h->count && i + 1 == h->count)
 			last = true;
@@ -238,8 +270,9 @@ int cmd_hist(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	ret = ret ?: parse_interval(&h, argc - optind, argv + optind, &err);
+	ret = ret ?: sampling_filter(&h.sampling, &err);
 	if (!ret && h.sampling.explain && !h.sampling.filter.text)
-		ret = err_set(&err, -EINVAL, "--explain goes with --filter");
+		ret = err_set(&err, -EINVAL, "--explain goes with --filter, --user or --kernel");
 	if (ret) {
 		log_error("%s", err.text);
 		sampling_close(&h.sampling);

@@ -5,6 +5,7 @@
 #include "pmu.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,18 +236,30 @@ static int set_op(void *ctx, const char *arg, struct err *err)
 static int set_filter(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
-	int ret;
 
-	filter_free(&s->filter);
-	ret = filter_parse(arg, &s->filter, err);
-	if (!ret && s->filter.n_cgroups)
-		ret = err_set(err, -EINVAL,
-			      "cgroups and containers are selected by --cgroup, not here");
-	if (ret)
-		err_prefix(err, "--filter");
-	else
-		s->opts.sel.filter = &s->filter.prog;
-	return ret;
+	free(s->filter_text);
+	s->filter_text = strdup(arg);
+	return s->filter_text ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+static int set_user(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	(void)arg;
+	(void)err;
+	s->user = true;
+	return 0;
+}
+
+static int set_kernel(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	(void)arg;
+	(void)err;
+	s->kernel = true;
+	return 0;
 }
 
 static int set_explain(void *ctx, const char *arg, struct err *err)
@@ -381,6 +394,8 @@ const struct option_row sampling_options[] = {
 	{ "op", 0, "NAME,..", "only these kinds of op", set_op },
 	{ "min-lat", 0, "CYCLES", "only with at least this latency", set_min_lat },
 	{ "max-lat", 0, "CYCLES", "only with at most this latency", set_max_lat },
+	{ "user", 0, NULL, "only ops of user space", set_user },
+	{ "kernel", 0, NULL, "only ops of the kernel", set_kernel },
 	{ "filter", 0, "EXPR", "only where this holds, as in 'mem_lvl == ram && weight1 > 300'",
 	  set_filter },
 	{ "explain", 0, NULL, "say what --filter will test in the kernel, and end", set_explain },
@@ -409,6 +424,38 @@ void sampling_init(struct sampling *s)
 	event_parse(EVENT_DEFAULT, &s->event, NULL);
 	s->labels = LABELS_DEFAULT;
 	s->opts.sim_seed = 1;
+}
+
+int sampling_filter(struct sampling *s, struct err *err)
+{
+	const char *mode = s->user == s->kernel ? NULL : s->user ? "user" : "kernel";
+	const char *expr = s->filter_text;
+	struct filter alone;
+	char *both = NULL;
+	int ret;
+
+	if (!expr && !mode)
+		return 0;
+	/* parsed alone first: columns in messages are those that the user wrote */
+	ret = expr ? filter_parse(expr, &alone, err) : 0;
+	if (ret) {
+		err_prefix(err, "--filter");
+		return ret;
+	}
+	if (expr)
+		filter_free(&alone);
+	if (asprintf(&both, expr && mode ? "(%s) && %s" : "%s%s", expr ?: "", mode ?: "") < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	ret = filter_parse(both, &s->filter, err);
+	free(both);
+	if (!ret && s->filter.n_cgroups)
+		ret = err_set(err, -EINVAL,
+			      "cgroups and containers are selected by --cgroup, not here");
+	if (ret)
+		err_prefix(err, "--filter");
+	else
+		s->opts.sel.filter = &s->filter.prog;
+	return ret;
 }
 
 static int usage_error(struct sampling *s, int ret)
@@ -620,6 +667,9 @@ int sampling_open(struct sampling *s, struct err *err)
 	if (sel->max_lat && sel->min_lat > sel->max_lat)
 		return usage_error(s, err_set(err, -EINVAL, "--min-lat %u is above --max-lat %u",
 					      sel->min_lat, sel->max_lat));
+	if (strcmp(s->event.pmu, "ibs_op"))
+		return usage_error(s, err_set(err, -EINVAL, "-e %s: only ibs_op is sampled here",
+					      s->event.pmu));
 	cpu_info_read(&s->cpu);
 	ret = s->source == SOURCE_SIM ? prepare_sim(s, err) : prepare_ibs(s, err);
 	if (ret)
@@ -632,6 +682,8 @@ int sampling_open(struct sampling *s, struct err *err)
 	s->info.metric = s->opts.metric;
 	ret = choose_cpus(s, err);
 	ret = ret ?: cgroup_tree_open("", &s->tree, err);
+	if (!ret && (s->opts.by & IBS_BY_CGROUP) && !cgroup_tree_per_cgroup(s->tree))
+		log_warn("no cgroup v2 hierarchy is mounted: all samples belong to '/'");
 	ret = ret ?: select_cgroups(s, err);
 	ret = ret ?: sampler_open(&s->opts, &s->sampler, err);
 	if (!ret)
@@ -655,7 +707,9 @@ void sampling_warn(struct sampling *s, const struct snapshot *interval)
 	}
 	if (interval->n_groups && interval->groups[0].other && !s->warned_other) {
 		s->warned_other = true;
-		log_warn("more groups than --max-groups: the rest is added up as 'other'");
+		log_warn("not every group has room of its own (--max-groups): the rest is added up "
+			 "as "
+			 "'other'");
 	}
 }
 
@@ -664,6 +718,7 @@ void sampling_close(struct sampling *s)
 	sampler_close(s->sampler);
 	cgroup_tree_close(s->tree);
 	filter_free(&s->filter);
+	free(s->filter_text);
 	free(s->selected);
 	free(s->cpu_array);
 	for (size_t i = 0; i < s->n_cgroups; i++)

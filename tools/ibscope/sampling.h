@@ -25,7 +25,9 @@ struct sampling {
 	enum source_option source;
 	struct sampler_opts opts;
 	unsigned int labels; /* of --by */
-	struct filter filter; /* of --filter */
+	char *filter_text;    /* of --filter, as given */
+	bool user, kernel;    /* of --user and --kernel */
+	struct filter filter; /* of all three */
 	bool explain;	      /* only say what it does */
 	__u32 pids[SAMPLING_PIDS], tids[SAMPLING_PIDS];
 	char *comms[IBS_COMMS_MAX];
@@ -49,6 +51,9 @@ extern const struct option_row sampling_options[];
 extern const size_t sampling_n_options;
 
 void sampling_init(struct sampling *s);
+
+/* Puts --filter, --user and --kernel together. Return: 0, or a negative errno with @err. */
+int sampling_filter(struct sampling *s, struct err *err);
 
 /**
  * sampling_open() - from options to a sampler that is ready to start
