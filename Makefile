@@ -22,7 +22,8 @@ Q	:= $(if $(V),,@)
 say	= $(if $(V),@:,@printf '  %-5s %s\n' $(1) $(2))
 S	:= $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 
-triple	:= $(shell $(CC) -print-multiarch 2>/dev/null)
+# where Debian keeps asm/types.h; compilers do not agree on the name of the triple
+asm	:= $(firstword $(wildcard /usr/include/$(shell uname -m)-linux-gnu))
 WARN	:= -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wno-missing-field-initializers
 override CPPFLAGS := -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -Iinclude -iquote src -iquote $(O) $(CPPFLAGS)
 override CFLAGS := -std=gnu11 -O2 -g $(WARN) $(S) $(CFLAGS)
@@ -30,7 +31,7 @@ override LDFLAGS := $(S) $(LDFLAGS)
 LDLIBS	:= -lbpf -ljansson -lm
 # v3: the newest instruction set that 5.10 runs
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Wall -Wextra \
-	-Iinclude -Ivmlinux $(if $(triple),-isystem /usr/include/$(triple))
+	-Iinclude -Ivmlinux $(if $(asm),-isystem $(asm))
 
 lib	:= $(O)/libibscope.a
 objs	:= $(patsubst %.c,$(O)/%.o,$(wildcard src/*.c))
