@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The options that select, one function and one row each. */
+#include "sampling_private.h"
+
+#include "num.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int set_event(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+	int ret = event_parse(arg, &s->event, err);
+
+	if (ret)
+		err_prefix(err, "-e %s", arg);
+	return ret;
+}
+
+static int set_period(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+	const struct num_arg num = { .name = "-c", .max = UINT64_MAX };
+
+	s->rate.has_period = true;
+	return num_parse(&num, arg, &s->rate.period, err);
+}
+
+static int set_freq(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+	const struct num_arg num = { .name = "-F", .unit = "Hz", .max = UINT64_MAX };
+
+	s->rate.has_freq = true;
+	return num_parse(&num, arg, &s->rate.freq, err);
+}
+
+static int set_cpus(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	s->has_cpus = true;
+	return cpulist_parse("-C", arg, &s->cpus, err);
+}
+
+static int set_all(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	(void)arg;
+	(void)err;
+	s->has_cpus = false;
+	return 0;
+}
+
+/* "1,2,3" behind what earlier options named; "!1,2" means all but those. */
+static int add_pids(const char *option, const char *arg, __u32 *pids, struct selected_pids *set,
+		    struct err *err)
+{
+	const struct num_arg num = { .name = option, .min = 1, .max = IBS_PID_MAX };
+	bool but = *arg == '!';
+	char one[32];
+
+	if (set->n && but != set->but)
+		return err_set(err, -EINVAL,
+			       "%s: name those to keep or, with '!', those to leave "
+			       "out, not both",
+			       option);
+	set->but = but;
+	set->pids = pids;
+	for (const char *p = arg + but;; p++) {
+		size_t len = strcspn(p, ",");
+		uint64_t pid;
+		int ret;
+
+		snprintf(one, sizeof(one), "%.*s", (int)len, p);
+		ret = num_parse(&num, one, &pid, err);
+		if (ret)
+			return ret;
+		if (set->n == SAMPLING_PIDS)
+			return err_set(err, -E2BIG, "%s: at most %d can be named", option,
+				       SAMPLING_PIDS);
+		pids[set->n++] = pid;
+		p += len;
+		if (!*p)
+			return 0;
+	}
+}
+
+static int set_pid(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return add_pids("-p", arg, s->pids, &s->opts.sel.processes, err);
+}
+
+static int set_tid(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	if (*arg == '!')
+		return err_set(err, -EINVAL,
+			       "-t: threads to leave out cannot be named, only those "
+			       "to keep");
+	return add_pids("-t", arg, s->tids, &s->opts.sel.threads, err);
+}
+
+static int set_follow(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	(void)arg;
+	(void)err;
+	s->opts.sel.follow = true;
+	return 0;
+}
+
+static int set_comm(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+	struct selection *sel = &s->opts.sel;
+	bool but = *arg == '!';
+
+	if (sel->n_comms && but != sel->comms_but)
+		return err_set(err, -EINVAL,
+			       "--comm: name those to keep or, with '!', those to "
+			       "leave out, not both");
+	sel->comms_but = but;
+	sel->comms = (const char *const *)s->comms;
+	for (const char *p = arg + but;; p++) {
+		size_t len = strcspn(p, ",");
+
+		if (!len || len > 15)
+			return err_set(err, -EINVAL,
+				       "--comm: '%.*s': a name has 1 to 15 bytes; the "
+				       "kernel cuts longer ones",
+				       (int)len, p);
+		if (sel->n_comms == IBS_COMMS_MAX)
+			return err_set(err, -E2BIG, "--comm: at most %d names are possible",
+				       IBS_COMMS_MAX);
+		s->comms[sel->n_comms] = strndup(p, len);
+		if (!s->comms[sel->n_comms])
+			return err_set(err, -ENOMEM, "out of memory");
+		sel->n_comms++;
+		p += len;
+		if (!*p)
+			return 0;
+	}
+}
+
+static int set_cgroup(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+	char **more = realloc(s->cgroups, (s->n_cgroups + 1) * sizeof(*more));
+
+	if (!more)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->cgroups = more;
+	more[s->n_cgroups] = strdup(arg);
+	if (!more[s->n_cgroups])
+		return err_set(err, -ENOMEM, "out of memory");
+	s->n_cgroups++;
+	return 0;
+}
+
+/* "a,b" against a table of names, to bits. */
+static int parse_names(const char *option, const char *text, const char *(*name)(unsigned int),
+		       unsigned int n, __u32 *bits, struct err *err)
+{
+	bool but = *text == '!'; /* all but those */
+	char known[512] = "";
+
+	for (unsigned int i = 0; i < n; i++) {
+		strcat(known, i ? ", " : "");
+		strcat(known, name(i));
+	}
+	*bits = 0;
+	for (const char *p = text + but;; p++) {
+		size_t len = strcspn(p, ",");
+		unsigned int i = 0;
+
+		while (i < n && !(strlen(name(i)) == len && !memcmp(name(i), p, len)))
+			i++;
+		if (i == n)
+			return err_set(err, -EINVAL, "%s: column %td: '%.*s' is none of %s", option,
+				       p - text + 1, (int)len, p, known);
+		*bits |= 1U << i;
+		p += len;
+		if (!*p)
+			break;
+	}
+	if (but)
+		*bits = ~*bits & ((1U << n) - 1);
+	if (!*bits)
+		return err_set(err, -EINVAL, "%s: '%s' leaves nothing", option, text);
+	return 0;
+}
+
+static const char *src_name_at(unsigned int i)
+{
+	return src_name(i);
+}
+
+static const char *op_name_at(unsigned int i)
+{
+	return op_kind_name(i);
+}
+
+static const char *metric_name_at(unsigned int i)
+{
+	return metric_name(i);
+}
+
+static int set_src(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return parse_names("--src", arg, src_name_at, IBS_SRC_N, &s->opts.sel.src_mask, err);
+}
+
+static int set_op(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return parse_names("--op", arg, op_name_at, IBS_OP_KIND_N, &s->opts.sel.op_mask, err);
+}
+
+static int set_filter(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	free(s->filter_text);
+	s->filter_text = strdup(arg);
+	return s->filter_text ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+static int set_user(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	(void)arg;
+	(void)err;
+	s->user = true;
+	return 0;
+}
+
+static int set_kernel(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	(void)arg;
+	(void)err;
+	s->kernel = true;
+	return 0;
+}
+
+static int set_explain(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	(void)arg;
+	(void)err;
+	s->explain = true;
+	return 0;
+}
+
+static int set_metric(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+	__u32 bits;
+	int ret = parse_names("--metric", arg, metric_name_at, IBS_METRIC_N, &bits, err);
+
+	if (ret)
+		return ret;
+	if (bits & (bits - 1))
+		return err_set(err, -EINVAL, "--metric: one metric at a time, not '%s'", arg);
+	s->opts.metric = __builtin_ctz(bits);
+	return 0;
+}
+
+int sampling_parse_latency(const char *option, const char *arg, __u32 *out, struct err *err)
+{
+	const struct num_arg num = {
+		.name = option, .unit = "cycles", .min = 1, .max = IBS_LAT_MAX
+	};
+	uint64_t v;
+	int ret = num_parse(&num, arg, &v, err);
+
+	*out = v;
+	return ret;
+}
+
+static int set_min_lat(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return sampling_parse_latency("--min-lat", arg, &s->opts.sel.min_lat, err);
+}
+
+static int set_max_lat(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return sampling_parse_latency("--max-lat", arg, &s->opts.sel.max_lat, err);
+}
+
+static int set_by(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return labels_parse(arg, &s->labels, err);
+}
+
+static int set_source(void *ctx, const char *arg, struct err *err)
+{
+	static const char *const names[] = { "auto", "ibs", "sim" };
+	struct sampling *s = ctx;
+
+	for (int i = 0; i < 3; i++) {
+		if (!strcmp(arg, names[i])) {
+			s->source = i;
+			return 0;
+		}
+	}
+	return err_set(err, -EINVAL, "--source: '%s' is none of auto, ibs, sim", arg);
+}
+
+static int set_seed(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+	const struct num_arg num = { .name = "--seed", .max = UINT64_MAX };
+
+	return num_parse(&num, arg, (uint64_t *)&s->opts.sim_seed, err);
+}
+
+static int set_max_groups(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+	const struct num_arg num = { .name = "--max-groups", .min = 1, .max = 1 << 20 };
+	uint64_t v;
+	int ret = num_parse(&num, arg, &v, err);
+
+	s->opts.max_groups = v;
+	return ret;
+}
+
+static int set_max_memory(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+	const struct num_arg num = {
+		.name = "--max-memory", .unit = "MiB", .min = 1, .max = 1 << 20
+	};
+	uint64_t v;
+	int ret = num_parse(&num, arg, &v, err);
+
+	s->opts.max_memory_bytes = v << 20;
+	return ret;
+}
+
+static int set_verbose(void *ctx, const char *arg, struct err *err)
+{
+	(void)ctx;
+	(void)arg;
+	(void)err;
+	log_set_verbose(true);
+	return 0;
+}
+
+/* clang-format off: a row is a row */
+const struct option_row sampling_options[] = {
+	{ "event", 'e', "EVENT", "what to sample, in perf's syntax; default " EVENT_DEFAULT,
+	  set_event },
+	{ "period", 'c', "N", "ops (or cycles) between samples, a multiple of 16", set_period },
+	{ "freq", 'F', "HZ", "samples a second and CPU, instead of -c", set_freq },
+	{ "cpu", 'C', "LIST", "only these CPUs, as in 0-3,8", set_cpus },
+	{ "all-cpus", 'a', NULL, "all online CPUs (default)", set_all },
+	{ "pid", 'p', "PID,..", "only these processes", set_pid },
+	{ "tid", 't', "TID,..", "only these threads", set_tid },
+	{ "follow", 0, NULL, "and the children of those of -p and -t", set_follow },
+	{ "comm", 0, "NAME,..", "only threads of these names", set_comm },
+	{ "cgroup", 0, "PATH[:MIN],..",
+	  "only these cgroups (patterns too) and those below;\n"
+	  "                            MIN: a least latency of their own",
+	  set_cgroup },
+	{ "src", 0, "NAME,..", "only data from these sources", set_src },
+	{ "op", 0, "NAME,..", "only these kinds of op", set_op },
+	{ "min-lat", 0, "CYCLES", "only with at least this latency", set_min_lat },
+	{ "max-lat", 0, "CYCLES", "only with at most this latency", set_max_lat },
+	{ "user", 0, NULL, "only ops of user space", set_user },
+	{ "kernel", 0, NULL, "only ops of the kernel", set_kernel },
+	{ "filter", 0, "EXPR", "only where this holds, as in 'mem_lvl == ram && weight1 > 300'",
+	  set_filter },
+	{ "explain", 0, NULL, "say what --filter will test in the kernel, and end", set_explain },
+	{ "metric", 0, "NAME",
+	  "latency to histogram: dc_miss_lat (default), tlb_refill_lat,\n"
+	  "                            tag_to_ret, comp_to_ret",
+	  set_metric },
+	{ "by", 0, "LABEL,..",
+	  "keep apart by cgroup, pid, tid, comm, cpu, ccx, node,\n"
+	  "                            src, op; default cgroup,src,op",
+	  set_by },
+	{ "source", 0, "auto|ibs|sim", "sim: SIMULATED samples, for machines without IBS",
+	  set_source },
+	{ "seed", 0, "N", "of the simulation's model; default 1", set_seed },
+	{ "max-groups", 0, "N", "cgroups (or what --by says) kept apart; default 1024",
+	  set_max_groups },
+	{ "max-memory", 0, "MIB", "bound of the kernel memory; default 64", set_max_memory },
+	{ "verbose", 'v', NULL, "more messages, the verifier's too", set_verbose },
+};
+/* clang-format on */
+const size_t sampling_n_options = sizeof(sampling_options) / sizeof(sampling_options[0]);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files share that sampling is made of. */
+#ifndef IBSCOPE_SAMPLING_PRIVATE_H
+#define IBSCOPE_SAMPLING_PRIVATE_H
+
+#include "sampling.h"
+
+/* Latency in cycles, from 1 to IBS_LAT_MAX; @option is for messages. */
+int sampling_parse_latency(const char *option, const char *arg, __u32 *out, struct err *err);
+
+/* What --cgroup names, with the tree open, to s->opts.sel. */
+int sampling_select_cgroups(struct sampling *s, struct err *err);
+
+/* Notes whose fault @ret is, and returns it. */
+int sampling_usage_error(struct sampling *s, int ret);
+
+#endif
