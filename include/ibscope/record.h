@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A sample as it is forwarded and stored: 64 bytes that hold every documented field of its
+ * registers, but for those of the control register, which are the event's, and of the registers
+ * behind IBS_DC_PHYSADDR. Pure functions, in BPF and user space.
+ */
+#ifndef IBSCOPE_RECORD_H
+#define IBSCOPE_RECORD_H
+
+#include <ibscope/op.h>
+
+/* Widths in `packed`; the bits of DATA and DATA2 above have no published meaning up to Zen 6. */
+#define IBS_RECORD_DATA_BITS  41 /* CompToRetCtr to Microcode */
+#define IBS_RECORD_DATA2_BITS 10 /* DataSrc to RmtSocket */
+#define IBS_RECORD_CPU_BITS   11
+#define IBS_RECORD_CPUS	      (1 << IBS_RECORD_CPU_BITS)
+
+struct ibs_record {
+	__u64 time; /* CLOCK_MONOTONIC, ns, when the program ran */
+	__u64 cgroup_id;
+	__u32 tgid, tid; /* in the initial pid namespace */
+	__u64 ip;	 /* IBS_OP_RIP; valid unless RipInvalid says no */
+	__u64 addr;	 /* IBS_DC_LINADDR, valid with DcLinAddrValid */
+	__u64 phys;	 /* IBS_DC_PHYSADDR, valid with DcPhyAddrValid */
+	__u64 data3;
+	__u64 packed; /* from bit 0: DATA, DATA2, CPU */
+};
+_Static_assert(sizeof(struct ibs_record) == 64, "a record is a cache line");
+
+/* The same with all registers as they were read (--raw). */
+struct ibs_record_raw {
+	__u64 time;
+	__u64 cgroup_id;
+	__u32 tgid, tid;
+	__u32 cpu;
+	__u32 bytes; /* of the kernel's raw record, from `caps` on; the rest is zero */
+	__u32 pad;
+	__u32 caps;
+	__u64 regs[IBS_OP_REG_N];
+};
+_Static_assert(sizeof(struct ibs_record_raw) == 112, "ibs_record_raw has implicit padding");
+_Static_assert(__builtin_offsetof(struct ibs_record_raw, regs) ==
+		       __builtin_offsetof(struct ibs_record_raw, caps) + 4,
+	       "caps and registers must lie as in the raw record");
+
+/* Behind either record where call chains were asked for: keys of the stack map. */
+struct ibs_record_stacks {
+	__s32 kernel, user; /* below 0: no stack, -errno says why */
+};
+
+static __always_inline __u64 ibs_record_pack(__u64 data, __u64 data2, __u32 cpu)
+{
+	return (data & (IBS_BIT(IBS_RECORD_DATA_BITS) - 1)) |
+	       (data2 & (IBS_BIT(IBS_RECORD_DATA2_BITS) - 1)) << IBS_RECORD_DATA_BITS |
+	       (__u64)(cpu & (IBS_RECORD_CPUS - 1))
+		       << (IBS_RECORD_DATA_BITS + IBS_RECORD_DATA2_BITS);
+}
+
+static __always_inline __u32 ibs_record_cpu(const struct ibs_record *r)
+{
+	return r->packed >> (IBS_RECORD_DATA_BITS + IBS_RECORD_DATA2_BITS) &
+	       (IBS_RECORD_CPUS - 1);
+}
+
+/**
+ * ibs_record_regs() - the registers that a record holds
+ * @regs: IBS_OP_REG_FIXED of them; IBS_OP_CTL becomes 0, reserved bits are 0
+ */
+static __always_inline void ibs_record_regs(const struct ibs_record *r, __u64 *regs)
+{
+	regs[IBS_OP_CTL] = 0;
+	regs[IBS_OP_RIP] = r->ip;
+	regs[IBS_OP_DATA] = r->packed & (IBS_BIT(IBS_RECORD_DATA_BITS) - 1);
+	regs[IBS_OP_DATA2] = r->packed >> IBS_RECORD_DATA_BITS &
+			     (IBS_BIT(IBS_RECORD_DATA2_BITS) - 1);
+	regs[IBS_OP_DATA3] = r->data3;
+	regs[IBS_DC_LINADDR] = r->addr;
+	regs[IBS_DC_PHYSADDR] = r->phys;
+}
+
+#endif
