@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "trace.h"
+
+#include "trace_format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const struct trace_format *const formats[] = { &recording_format, &perf_data_format };
+#define FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+struct trace {
+	const struct trace_format *format;
+	void *state;
+};
+
+static ssize_t write_all(int fd, const char *p, size_t n)
+{
+	while (n) {
+		ssize_t done = write(fd, p, n);
+
+		if (done < 0 && errno != EINTR)
+			return -errno;
+		if (done > 0) {
+			p += done;
+			n -= done;
+		}
+	}
+	return 0;
+}
+
+/* A file that can be sought with all that @from has: readers go over a recording twice. */
+static int spool(int from, struct err *err)
+{
+	const char *dir = getenv("TMPDIR");
+	static char buffer[1 << 16];
+	int fd = open(dir && *dir ? dir : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	ssize_t n;
+	int ret;
+
+	if (fd < 0)
+		fd = memfd_create("ibscope", MFD_CLOEXEC);
+	if (fd < 0)
+		return err_set(err, -errno, "no room to keep standard input: %s", strerror(errno));
+	while ((n = read(from, buffer, sizeof(buffer)))) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		ret = n < 0 ? -errno : write_all(fd, buffer, n);
+		if (ret) {
+			close(fd);
+			return err_set(err, ret, "cannot keep standard input in %s: %s",
+				       dir && *dir ? dir : "/var/tmp", strerror(-ret));
+		}
+	}
+	lseek(fd, 0, SEEK_SET);
+	return fd;
+}
+
+static int open_file(const char *path, struct err *err)
+{
+	bool from_stdin = !strcmp(path, "-");
+	int fd = from_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+			    : open(path, O_RDONLY | O_CLOEXEC);
+	int spooled;
+
+	if (fd < 0)
+		return err_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
+	if (lseek(fd, 0, SEEK_SET) == 0)
+		return fd;
+	spooled = spool(fd, err);
+	close(fd);
+	return spooled;
+}
+
+int trace_open(const char *path, struct trace **out, struct err *err)
+{
+	unsigned char magic[TRACE_MAGIC_BYTES];
+	struct trace *t;
+	ssize_t n;
+	int fd, ret;
+
+	fd = open_file(path, err);
+	if (fd < 0)
+		return fd;
+	n = pread(fd, magic, sizeof(magic), 0);
+	if (n < 0) {
+		ret = err_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
+		close(fd);
+		return ret;
+	}
+	t = calloc(1, sizeof(*t));
+	if (!t) {
+		close(fd);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	for (size_t i = 0; i < FORMATS; i++) {
+		if (!formats[i]->magic(magic, n))
+			continue;
+		t->format = formats[i];
+		ret = t->format->open(fd, &t->state, err);
+		if (ret) {
+			err_prefix(err, "%s", path);
+			free(t);
+			return ret;
+		}
+		*out = t;
+		return 0;
+	}
+	close(fd);
+	free(t);
+	return err_set(err, -EINVAL,
+		       "%s: %s; it must be a recording of `ibscope record` or of "
+		       "`perf record`",
+		       path, n ? "its first bytes are of no known format" : "the file is empty");
+}
+
+const struct trace_info *trace_info(const struct trace *t)
+{
+	return t->format->info(t->state);
+}
+
+int trace_next(struct trace *t, struct trace_event *ev, struct err *err)
+{
+	return t->format->next(t->state, ev, err);
+}
+
+int trace_rewind(struct trace *t, struct err *err)
+{
+	return t->format->rewind(t->state, err);
+}
+
+const struct trace_end *trace_end(const struct trace *t)
+{
+	return t->format->end(t->state);
+}
+
+void trace_progress(const struct trace *t, __u64 *done, __u64 *total)
+{
+	t->format->progress(t->state, done, total);
+}
+
+void trace_close(struct trace *t)
+{
+	if (!t)
+		return;
+	t->format->close(t->state);
+	free(t);
+}
