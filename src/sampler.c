@@ -422,8 +422,18 @@ void sampler_stop(struct sampler *s)
 
 void sampler_tick(struct sampler *s)
 {
-	if (s->events)
-		perf_events_throttled(s->events);
+	struct cpulist online;
+	struct err err;
+
+	if (!s->events)
+		return;
+	perf_events_throttled(s->events);
+	if (cpulist_read("", "online", &online, &err) ||
+	    perf_events_follow(s->events, &online, &err)) {
+		if (!s->warned_cpus)
+			log_warn("%s", err.text);
+		s->warned_cpus = true;
+	}
 }
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s)

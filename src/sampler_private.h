@@ -43,6 +43,7 @@ struct sampler {
 	__u64 period; /* 0: varies, or not counted by IBS */
 	__u64 unseen; /* so far; only ever grows */
 	bool direct;
+	bool warned_cpus;
 };
 
 struct sampler_select *sampler_selection(struct sampler *s);
