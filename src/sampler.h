@@ -56,6 +56,8 @@ struct selection {
 	bool live; /* sampler_set_*() will be called: what they change must be tested for */
 };
 
+struct pins;
+
 struct sampler_opts {
 	enum sampler_source source;
 	enum sampler_prog prog;
@@ -70,6 +72,11 @@ struct sampler_opts {
 	__u32 max_groups;	/* 0: SAMPLER_MAX_GROUPS */
 	__u64 max_memory_bytes; /* 0: SAMPLER_MAX_MEMORY */
 	__u64 sim_seed;
+	/*
+	 * Of pins.h: counters are pinned there, or gone on with if they fit; NULL: they end with
+	 * the sampler. sampler_close() leaves the pins, but nothing samples any more.
+	 */
+	struct pins *pins;
 	bool probe_read; /* do not use direct reads even where the kernel has them */
 };
 
@@ -120,6 +127,9 @@ int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups
 			struct err *err);
 int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct err *err);
 
+/* Counters of an earlier collector were gone on with. */
+bool sampler_adopted(const struct sampler *s);
+
 /* Ends sampling; a snapshot taken afterwards is final and exact. */
 void sampler_stop(struct sampler *s);
 
@@ -140,6 +150,19 @@ int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err);
  * of sampler_opts.cpus that came online.
  */
 void sampler_tick(struct sampler *s);
+
+/* Has the cgroup been dead for so long that nothing of it can come any more? */
+typedef bool sampler_dead(void *arg, __u64 cgroup_id);
+
+/**
+ * sampler_fold() - give back what cgroups hold that died
+ *
+ * Their counts are added to `other`, so that sums stay; their slots serve others. A reader sees all
+ * of that or nothing. Costs each CPU one look-up for every cgroup it meets next.
+ *
+ * Return: how many groups were folded, or a negative errno with @err.
+ */
+int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err);
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s);
 /* Registers are read in place (v6.2), not copied. */

@@ -17,13 +17,15 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
 		return;
 	perf_events_read(s->events, &t);
 	out->ledger.pmu_exact &= t.exact;
-	out->ledger.pmu_samples = s->period ? t.samples : 0;
-	out->pmu.cpus = t.cpus;
-	out->pmu.went = t.went;
-	out->pmu.came = t.came;
-	out->pmu.enabled_ns = t.enabled_ns;
-	out->pmu.running_ns = t.running_ns;
-	out->pmu.throttled = perf_events_throttled(s->events);
+	out->ledger.pmu_samples = s->pmu_samples_before + (s->period ? t.samples : 0);
+	out->pmu = (struct pmu_state){
+		.cpus = t.cpus,
+		.went = s->pmu_before.went + t.went,
+		.came = s->pmu_before.came + t.came,
+		.enabled_ns = s->pmu_before.enabled_ns + t.enabled_ns,
+		.running_ns = s->pmu_before.running_ns + t.running_ns,
+		.throttled = s->pmu_before.throttled + perf_events_throttled(s->events),
+	};
 }
 
 /*
