@@ -188,7 +188,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_sim_seed = opts->sim_seed;
 }
 
-static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts)
+static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, struct err *e)
 {
 	typeof(s->skel->maps) *m = &s->skel->maps;
 	bool by_groups = opts->by && opts->by != IBS_BY_CGROUP;
@@ -206,7 +206,7 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts)
 		err = err ?: bpf_map__set_max_entries(m->tgids, pid_blocks());
 	if (select_threads(&opts->sel))
 		err = err ?: bpf_map__set_max_entries(m->tids, pid_blocks());
-	return err;
+	return err ? err_set(e, err, "cannot size the BPF maps: %s", strerror(-err)) : 0;
 }
 
 static struct bpf_program *choose_prog(struct sampler *s, const struct sampler_opts *opts)
@@ -242,9 +242,6 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	int ret;
 
 	set_config(s, opts);
-	ret = set_map_sizes(s, opts);
-	if (ret)
-		return err_set(err, ret, "cannot size the BPF maps: %s", strerror(-ret));
 	bpf_object__for_each_program (p, s->skel->obj)
 		bpf_program__set_autoload(p, p == prog || (p == s->skel->progs.ibs_fork &&
 							   watches_forks(&opts->sel)));
@@ -435,9 +432,11 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	}
 	prog = choose_prog(s, opts);
 	ret = opts->source == SAMPLER_TWIN ? check_twin(s, err) : 0;
+	ret = ret ?: set_map_sizes(s, opts, err);
 	ret = ret ?: sampler_pins_adopt(s, opts, err);
 	ret = ret ?: load(s, opts, prog, err);
 	ret = ret ?: sampler_pins_put(s, opts, err);
+	s->prog_fd = bpf_program__fd(prog);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
 	ret = ret ?: select_open(s, opts, err);

@@ -127,6 +127,15 @@ int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups
 			struct err *err);
 int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct err *err);
 
+/**
+ * sampler_run_time() - what the program's runs took, as far as the kernel took the time
+ *
+ * It does while somebody holds bpf_enable_stats(), at two readings of the clock a run.
+ *
+ * Return: 0 or a negative errno.
+ */
+int sampler_run_time(const struct sampler *s, __u64 *ns, __u64 *runs);
+
 /* Counters of an earlier collector were gone on with. */
 bool sampler_adopted(const struct sampler *s);
 
@@ -144,6 +153,10 @@ void sampler_stop(struct sampler *s);
  * -EUCLEAN  the ledger does not balance, which is a bug
  */
 int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err);
+
+/* The same without the groups: cheap. */
+int sampler_ledger(struct sampler *s, struct ledger *ledger, struct pmu_state *pmu,
+		   struct err *err);
 
 /*
  * To be called every half second or so: collects the kernel's notices of throttling, and samples CPUs
@@ -163,6 +176,11 @@ typedef bool sampler_dead(void *arg, __u64 cgroup_id);
  * Return: how many groups were folded, or a negative errno with @err.
  */
 int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err);
+
+struct counts;
+
+/* Where the counters lie, mapped; lives as long as @s. */
+const struct counts *sampler_counts(const struct sampler *s);
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s);
 /* Registers are read in place (v6.2), not copied. */

@@ -37,6 +37,7 @@ struct sampler {
 	struct mapping series, slot_owners, twin, tgids, tids;
 	struct sampler_select select;
 	struct bpf_link *fork_link;
+	int prog_fd; /* the skeleton's */
 	struct counts counts; /* of the maps above */
 	struct ibs_cpu_state *cpus; /* possible_cpus of them, shared with the programs */
 	unsigned int possible_cpus;
