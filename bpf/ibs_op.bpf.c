@@ -77,20 +77,24 @@ static __always_inline __u32 slot_index(struct ibs_cpu_state *st)
 }
 
 /* One copy for all callers: the evaluator is long until the verifier has cut it to the filter. */
-static __noinline bool filter_pass(const __u64 *regs)
+static __noinline __u32 filter_outcome(const __u64 *regs)
 {
 	struct ibs_filter_sample s = { .regs = regs, .ibs = &cfg_ibs };
 	const __u32 needs = cfg_filter.needs;
 
-	if (needs & IBS_FILTER_NEEDS_CONTEXT) {
-		if (needs & IBS_FILTER_NEEDS_TASK)
-			s.pid_tgid = bpf_get_current_pid_tgid();
-		if (needs & IBS_FILTER_NEEDS_UID)
-			s.uid_gid = bpf_get_current_uid_gid();
-		if (needs & IBS_FILTER_NEEDS_CPU)
-			s.cpu = bpf_get_smp_processor_id();
+	if (needs & IBS_FILTER_NEEDS_MORE) {
+		if (needs & IBS_FILTER_NEEDS_SRC)
+			s.src = ibs_filter_src(&s);
+		if (needs & IBS_FILTER_NEEDS_CONTEXT) {
+			if (needs & IBS_FILTER_NEEDS_TASK)
+				s.pid_tgid = bpf_get_current_pid_tgid();
+			if (needs & IBS_FILTER_NEEDS_UID)
+				s.uid_gid = bpf_get_current_uid_gid();
+			if (needs & IBS_FILTER_NEEDS_CPU)
+				s.cpu = bpf_get_smp_processor_id();
+		}
 	}
-	return ibs_filter_eval(&cfg_filter, &s);
+	return ibs_filter_outcome(&cfg_filter, &s);
 }
 
 /* Everything that needs registers. @regs has at least IBS_OP_REG_FIXED. */
@@ -132,8 +136,12 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 						       : IBS_OUTCOME_LOST_INTERNAL;
 	}
 	/* n first: without a filter not even the call is left */
-	if (cfg_filter.n && !filter_pass(regs))
-		return IBS_OUTCOME_FILTERED_EXPR;
+	if (cfg_filter.n) {
+		__u32 out = filter_outcome(regs);
+
+		if (out != IBS_OUTCOME_AGGREGATED)
+			return out;
+	}
 	hist = word & IBS_LAYOUT_HIST;
 	word &= IBS_LAYOUT_WORD;
 	index = slot_index(st);

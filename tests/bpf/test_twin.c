@@ -25,7 +25,7 @@
 
 #include "cgroup_mode.h"
 #include "sampler.h"
-#include "filter.h"
+#include "filter_options.h"
 #include "sampler_private.h"
 #include "twin.h"
 
@@ -768,6 +768,73 @@ static void test_filter_expr(void **state)
 	free(regs);
 }
 
+/* Options that are parts of the filter, each with its own reason in the ledger. */
+static void test_filter_reasons(void **state)
+{
+	static const struct {
+		enum filter_option option;
+		const char *arg;
+		enum ibs_outcome reason;
+	} rows[] = {
+		{ FILTER_OPTION_TLB, "!l1", IBS_OUTCOME_FILTERED_TLB },
+		{ FILTER_OPTION_PAGE_SIZE, "2m,1g", IBS_OUTCOME_FILTERED_PAGE_SIZE },
+		{ FILTER_OPTION_RMT_NODE, "yes", IBS_OUTCOME_FILTERED_RMT_NODE },
+		{ FILTER_OPTION_ADDR, "0-8000000000000000", IBS_OUTCOME_FILTERED_ADDR },
+		{ FILTER_OPTION_IP, "!8000000000000000+2000000000000000", IBS_OUTCOME_FILTERED_IP },
+		{ FILTER_OPTION_EXPR, "tag_to_ret > 2000", IBS_OUTCOME_FILTERED_EXPR },
+		{ FILTER_OPTION_MODE, NULL, IBS_OUTCOME_FILTERED_MODE },
+		{ FILTER_OPTION_TLB_LAT, NULL, IBS_OUTCOME_FILTERED_TLB_LAT },
+	};
+	enum { N = 1000, ROWS = sizeof(rows) / sizeof(rows[0]) };
+	const volatile struct ibs_cpu cpu = { .caps = ZEN4_CAPS };
+	regs_t *regs = malloc(N * sizeof(*regs));
+	__u8 outcomes[N];
+
+	(void)state;
+	assert_non_null(regs);
+	random_regs(12, ZEN4_CAPS, regs, N);
+	/* each alone, and in the end all together */
+	for (int row = 0; row <= ROWS; row++) {
+		struct filter_options given = {};
+		struct sampler_opts opts = zen4;
+		struct filter filter;
+		struct sampler *s;
+		struct err err = {};
+		int dropped = 0;
+
+		for (int k = 0; k < ROWS; k++) {
+			if (row != k && row != ROWS)
+				continue;
+			if (rows[k].option == FILTER_OPTION_MODE)
+				given.user = true;
+			else if (rows[k].option == FILTER_OPTION_TLB_LAT)
+				given.min_tlb_lat = 50;
+			else
+				assert_int_equal(filter_options_add(&given, rows[k].option,
+								    rows[k].arg, &err),
+						 0);
+		}
+		assert_int_equal(filter_options_compile(&given, &filter, &err), 0);
+		opts.sel.filter = &filter.prog;
+		s = open_twin(&opts);
+		assert_int_equal(twin_run_regs(s, regs, N, outcomes, &err), 0);
+		for (int i = 0; i < N; i++) {
+			struct ibs_filter_sample sample = { .regs = regs[i], .ibs = &cpu };
+
+			sample.src = ibs_filter_src(&sample);
+			assert_int_equal(outcomes[i], ibs_filter_outcome(&filter.prog, &sample));
+			dropped += row < ROWS && outcomes[i] == rows[row].reason;
+			reached[outcomes[i]]++;
+		}
+		if (row < ROWS)
+			assert_in_range(dropped, 1, N - 1);
+		close_twin(s);
+		filter_free(&filter);
+		filter_options_free(&given);
+	}
+	free(regs);
+}
+
 /* By copy too, registers are read that only the filter asks for. */
 static void test_filter_expr_raw(void **state)
 {
@@ -1356,6 +1423,7 @@ int main(void)
 		cmocka_unit_test(test_filter_pid_follow),
 		cmocka_unit_test(test_filter_tid),
 		cmocka_unit_test(test_filter_expr),
+		cmocka_unit_test(test_filter_reasons),
 		cmocka_unit_test(test_filter_expr_raw),
 		cmocka_unit_test(test_filter_comm),
 		cmocka_unit_test(test_filter_cgroup_out),

@@ -198,9 +198,9 @@ class Sim(unittest.TestCase):
     def test_user_and_kernel(self):
         """All addresses of the model are of user space."""
         o, = hist('--source', 'sim', '--user', '0.3', '1')
-        self.assertNotIn('filter', o['ledger']['filtered'])
+        self.assertNotIn('mode', o['ledger']['filtered'])
         o, = hist('--source', 'sim', '--kernel', '0.3', '1')
-        self.assertEqual(o['ledger']['filtered'], {'filter': o['ledger']['seen']})
+        self.assertEqual(o['ledger']['filtered'], {'mode': o['ledger']['seen']})
 
     def test_interrupt_when_late(self):
         """Intervals that cannot be kept, and a reader that has stalled, do not keep it from ending."""
