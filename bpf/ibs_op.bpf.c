@@ -67,12 +67,14 @@ static __always_inline __u32 select_task(struct ibs_cpu_state *st, __u32 *min_la
 	return IBS_OUTCOME_AGGREGATED;
 }
 
-static __always_inline __u32 slot_index(struct ibs_cpu_state *st)
+static __always_inline __u32 slot_index(struct ibs_cpu_state *st, const __u64 *regs)
 {
-	if (cfg_by == IBS_BY_CGROUP)
+	const __u32 by = cfg_by;
+
+	if (by == IBS_BY_CGROUP)
 		return current_cgroup(st)->index;
-	if (cfg_by)
-		return group_lookup(st);
+	if (by)
+		return group_lookup(st, by & IBS_BY_MODE ? ibs_op_mode(cfg_ibs.caps, regs) : 0);
 	return st->shard * cfg_max_slots + 1;
 }
 
@@ -144,7 +146,7 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 	}
 	hist = word & IBS_LAYOUT_HIST;
 	word &= IBS_LAYOUT_WORD;
-	index = slot_index(st);
+	index = slot_index(st, regs);
 	words = bpf_map_lookup_elem(&series, &index);
 	if (!words || word > cfg_slot_words - IBS_HIST_REACH)
 		return IBS_OUTCOME_LOST_INTERNAL;
@@ -184,7 +186,7 @@ struct frag {
 };
 #define FRAG_BYTES 12
 
-/* Registers that only a filter asks for. */
+/* Registers that only a filter asks for (or --by mode, for which the loader sets `needs`). */
 #define FILTER_OTHER_REGS                                                      \
 	(IBS_FILTER_NEEDS_REG(IBS_OP_CTL) | IBS_FILTER_NEEDS_REG(IBS_OP_RIP) | \
 	 IBS_FILTER_NEEDS_REG(IBS_DC_LINADDR) | IBS_FILTER_NEEDS_REG(IBS_DC_PHYSADDR))

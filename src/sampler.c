@@ -156,6 +156,8 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_ibs = opts->ibs;
 	if (sel->filter)
 		cfg->cfg_filter = *sel->filter;
+	if (opts->by & IBS_BY_MODE)
+		cfg->cfg_filter.needs |= IBS_FILTER_NEEDS_REG(IBS_OP_RIP);
 	cfg->cfg_metric = opts->metric;
 	cfg->cfg_slot_words = s->layout.words;
 	for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)

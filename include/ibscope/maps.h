@@ -49,7 +49,8 @@ struct ibs_group_key {
 	__u16 cpu;
 	__u16 node;
 	__u16 complex; /* of cores that share an L3 */
-	__u16 pad;     /* keys are compared bytewise: keep zero */
+	__u8 mode;     /* enum ibs_mode */
+	__u8 pad;      /* keys are compared bytewise: keep zero */
 	char comm[16];
 };
 _Static_assert(sizeof(struct ibs_group_key) == 40, "ibs_group_key has implicit padding");
@@ -76,6 +77,7 @@ enum ibs_by {
 	IBS_BY_TID = 1 << 4,
 	IBS_BY_NODE = 1 << 5,
 	IBS_BY_COMPLEX = 1 << 6,
+	IBS_BY_MODE = 1 << 7,
 };
 
 /*

@@ -1297,6 +1297,50 @@ static void test_by_cpu(void **state)
 	free(m);
 }
 
+/* By copy, which does not read the op's address otherwise. */
+static void test_by_mode(void **state)
+{
+	static const struct {
+		__u64 rip, data;
+		enum ibs_mode mode;
+	} rows[] = {
+		{ 0x401000, 0, IBS_MODE_USER },
+		{ 0x7fffffffffff, 0, IBS_MODE_USER },
+		{ 0xffffffff81000000, 0, IBS_MODE_KERNEL },
+		{ 0xffffffff81000000, IBS_OP_DATA_RIP_INVALID, IBS_MODE_UNKNOWN },
+		{ 0x401000, IBS_OP_DATA_RIP_INVALID, IBS_MODE_UNKNOWN },
+	};
+	static const __u64 want[IBS_MODE_N] = { 2, 2, 1 };
+	struct sampler_opts opts = zen4;
+	struct {
+		__u32 pad, caps;
+		__u64 regs[IBS_OP_REG_FIXED];
+	} raw = { .caps = ZEN4_CAPS };
+	struct snapshot snap;
+	struct sampler *s;
+
+	(void)state;
+	opts.by = IBS_BY_MODE;
+	s = open_twin(&opts);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		load_miss(raw.regs, DRAM, 300);
+		raw.regs[IBS_OP_RIP] = rows[i].rip;
+		raw.regs[IBS_OP_DATA] |= rows[i].data;
+		run_raw(s, &(struct twin_raw){ .raw = &raw.caps, .bytes = IBS_OP_RAW_MIN });
+	}
+	snapshot(s, &snap);
+	assert_int_equal(snap.n_groups, IBS_MODE_N);
+	for (int mode = 0; mode < IBS_MODE_N; mode++) {
+		const struct group *g = group_of(&snap, &(struct ibs_group_key){ .mode = mode });
+
+		assert_non_null(g);
+		assert_int_equal(g->n_series, 1);
+		assert_int_equal(g->series[0].samples, want[mode]);
+	}
+	snapshot_free(&snap);
+	sampler_close(s);
+}
+
 /* --- the loop of benchmarks, and what is left behind --- */
 
 static void test_loop(void **state)
@@ -1434,6 +1478,7 @@ int main(void)
 		cmocka_unit_test(test_many_cgroups),
 		cmocka_unit_test(test_by_pid_comm),
 		cmocka_unit_test(test_by_cpu),
+		cmocka_unit_test(test_by_mode),
 		cmocka_unit_test(test_loop),
 		cmocka_unit_test(test_no_leak),
 		cmocka_unit_test(test_all_outcomes),

@@ -201,6 +201,8 @@ class Sim(unittest.TestCase):
         self.assertNotIn('mode', o['ledger']['filtered'])
         o, = hist('--source', 'sim', '--kernel', '0.3', '1')
         self.assertEqual(o['ledger']['filtered'], {'mode': o['ledger']['seen']})
+        o, = hist('--source', 'sim', '--by', 'mode', '0.3', '1')
+        self.assertEqual([s['labels'] for s in o['series']], [{'mode': 'user'}])
 
     def test_interrupt_when_late(self):
         """Intervals that cannot be kept, and a reader that has stalled, do not keep it from ending."""

@@ -460,7 +460,7 @@ const struct option_row sampling_options[] = {
 	  set_metric },
 	{ "by", 0, "LABEL,..",
 	  "keep apart by cgroup, pid, tid, comm, cpu, ccx, node,\n"
-	  "                            src, op; default cgroup,src,op",
+	  "                            mode (user, kernel), src, op; default cgroup,src,op",
 	  set_by },
 	{ "source", 0, "auto|ibs|sim", "sim: SIMULATED samples, for machines without IBS",
 	  set_source },
