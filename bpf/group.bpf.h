@@ -175,7 +175,7 @@ static __noinline __u32 group_lookup(struct ibs_cpu_state *st, __u32 mode)
 	__u32 slot, *known;
 
 	if (cfg_by & IBS_BY_CGROUP)
-		key.cgroup_id = bpf_get_current_cgroup_id();
+		key.cgroup_id = current_cgroup_id(st);
 	if (cfg_by & IBS_BY_PID)
 		key.tgid = bpf_get_current_pid_tgid() >> 32;
 	if (cfg_by & IBS_BY_TID)

@@ -33,7 +33,7 @@ static __always_inline void count(struct ibs_cpu_state *st, __u32 outcome)
 
 static __always_inline struct ibs_cgroup_cached *current_cgroup(struct ibs_cpu_state *st)
 {
-	__u64 id = bpf_get_current_cgroup_id();
+	__u64 id = current_cgroup_id(st);
 	struct ibs_cgroup_cached *c = &st->cache[id & (IBS_CGROUP_CACHE - 1)];
 	__u32 gen = control.gen;
 

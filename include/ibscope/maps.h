@@ -122,6 +122,8 @@ struct ibs_cpu_state {
 	/* where the raw record and its bytes lie, seen from the program's context; 0: not known */
 	__u64 ctx;
 	__u64 raw_delta, data_delta;
+	/* of the last cgroup, where cgroups are those of a v1 hierarchy */
+	__u64 css_serial, css_cgroup_id;
 	__u32 shard;
 	__u16 node, complex;
 	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));

@@ -959,15 +959,12 @@ static enum ibs_outcome outcome_in(struct sampler *s, const char *name, __u32 la
 	return child_outcomes[0];
 }
 
-static void test_filter_cgroup(void **state)
+static void check_filter_cgroup(struct sampler_opts opts)
 {
 	static const bool in[TREE_N] = { true, true, true, true, true, false, false };
-	struct sampler_opts opts = zen4;
 	struct selected_cgroup sel = {};
 	char path[640];
 
-	(void)state;
-	need_cgroups();
 	for (size_t i = 0; i < TREE_N; i++)
 		make_cgroup(tree[i], path);
 	sel.id = make_cgroup("a", path);
@@ -985,6 +982,13 @@ static void test_filter_cgroup(void **state)
 							: IBS_OUTCOME_FILTERED_CGROUP);
 		close_twin(s);
 	}
+}
+
+static void test_filter_cgroup(void **state)
+{
+	(void)state;
+	need_cgroups();
+	check_filter_cgroup(zen4);
 }
 
 /* Left out below what is selected, and selected again below that. */
@@ -1297,6 +1301,78 @@ static void test_by_cpu(void **state)
 	free(m);
 }
 
+/* Cgroups made and removed one after the other are not taken for each other. */
+static void check_cgroup_ids(struct sampler_opts opts)
+{
+	enum { N = 8 };
+	struct snapshot snap;
+	struct sampler *s;
+	__u64 ids[N];
+
+	s = open_twin(&opts);
+	for (int i = 0; i < N; i++) {
+		char path[640];
+
+		ids[i] = make_cgroup("one", path);
+		for (int k = 0; k < 3; k++)
+			assert_int_equal(outcome_in(s, "one", 300), IBS_OUTCOME_AGGREGATED);
+		assert_int_equal(rmdir(path), 0);
+	}
+	snapshot(s, &snap);
+	assert_int_equal(snap.n_groups, N);
+	for (int i = 0; i < N; i++) {
+		struct ibs_group_key key = { .cgroup_id = ids[i] };
+		const struct group *g;
+
+		if (opts.by & IBS_BY_CPU)
+			key.cpu = sched_getcpu();
+		g = group_of(&snap, &key);
+		assert_non_null(g);
+		assert_int_equal(g->series[0].samples, 3);
+	}
+	snapshot_free(&snap);
+	sampler_close(s);
+}
+
+/* The same where cgroups are told by a v1 hierarchy, read by plain loads and by copy. */
+static void test_cgroup_v1(void **state)
+{
+	static const char *const controllers[] = { "memory", "pids", "cpu", "perf_event" };
+	char root[sizeof(cgroup_root)];
+	struct cgroup_fs fs = {};
+	cpu_set_t all, one;
+
+	(void)state;
+	for (size_t i = 0; i < 4 && !*fs.path; i++)
+		if (cgroup_mode_v1("", controllers[i], &fs, NULL))
+			fs.path[0] = 0;
+	if (!*fs.path) {
+		print_message("skipped: no cgroup v1 hierarchy\n");
+		skip();
+	}
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	strcpy(root, cgroup_root);
+	snprintf(cgroup_root, sizeof(cgroup_root), "%s/ibscope-test-%d", fs.path, getpid());
+	assert_int_equal(mkdir(cgroup_root, 0755), 0);
+	for (int probe = 0; probe < 2; probe++) {
+		struct sampler_opts opts = zen4;
+
+		opts.cgroup_controller = fs.controller;
+		opts.probe_read = probe;
+		check_filter_cgroup(opts);
+		opts.by = IBS_BY_CGROUP;
+		check_cgroup_ids(opts);
+		opts.by = IBS_BY_CGROUP | IBS_BY_CPU;
+		check_cgroup_ids(opts);
+	}
+	remove_tree(cgroup_root);
+	strcpy(cgroup_root, root);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+}
+
 /* By copy, which does not read the op's address otherwise. */
 static void test_by_mode(void **state)
 {
@@ -1470,6 +1546,7 @@ int main(void)
 		cmocka_unit_test(test_filter_reasons),
 		cmocka_unit_test(test_filter_expr_raw),
 		cmocka_unit_test(test_filter_comm),
+		cmocka_unit_test(test_cgroup_v1),
 		cmocka_unit_test(test_filter_cgroup_out),
 		cmocka_unit_test(test_live),
 		cmocka_unit_test(test_filter_lat),

@@ -180,9 +180,7 @@ int sampling_open(struct sampling *s, struct err *err)
 	s->info.period = s->opts.attr.freq ? 0 : s->opts.attr.sample_period;
 	s->info.metric = s->opts.metric;
 	ret = choose_cpus(s, err);
-	ret = ret ?: cgroup_tree_open("", &s->tree, err);
-	if (!ret && (s->opts.by & IBS_BY_CGROUP) && !cgroup_tree_per_cgroup(s->tree))
-		log_warn("no cgroup v2 hierarchy is mounted: all samples belong to '/'");
+	ret = ret ?: sampling_open_tree(s, err);
 	ret = ret ?: sampling_select_cgroups(s, err);
 	ret = ret ?: sampler_open(&s->opts, &s->sampler, err);
 	if (!ret)

@@ -32,6 +32,7 @@ struct sampling {
 	char *comms[IBS_COMMS_MAX];
 	char **cgroups; /* of --cgroup, as given; one option each */
 	size_t n_cgroups;
+	const char *hierarchy; /* of --cgroup-hierarchy; NULL: auto */
 
 	/* made by sampling_open() */
 	struct cpu_info cpu;

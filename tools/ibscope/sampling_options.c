@@ -164,6 +164,15 @@ static int set_cgroup(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
+static int set_hierarchy(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	(void)err;
+	s->hierarchy = arg;
+	return 0;
+}
+
 /* "a,b" against a table of names, to bits. */
 static int parse_names(const char *option, const char *text, const char *(*name)(unsigned int),
 		       unsigned int n, __u32 *bits, struct err *err)
@@ -430,6 +439,8 @@ const struct option_row sampling_options[] = {
 	  "only these cgroups (patterns too) and those below;\n"
 	  "                            MIN: a least latency of their own",
 	  set_cgroup },
+	{ "cgroup-hierarchy", 0, "NAME",
+	  "where cgroups are: v2, a controller of v1 as memory, or auto (default)", set_hierarchy },
 	{ "src", 0, "NAME,..", "only data from these sources", set_src },
 	{ "op", 0, "NAME,..", "only these kinds of op", set_op },
 	{ "min-lat", 0, "CYCLES", "only with at least this latency", set_min_lat },
