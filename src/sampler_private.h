@@ -42,6 +42,7 @@ struct sampler {
 	__u64 period; /* 0: varies, or not counted by IBS */
 	__u64 unseen; /* so far; only ever grows */
 	bool direct;
+	int prog_fd; /* of the program that samples; of the skeleton */
 };
 
 struct sampler_select *sampler_selection(struct sampler *s);
