@@ -89,6 +89,8 @@ static __noinline bool filter_pass(const __u64 *regs)
 			s.uid_gid = bpf_get_current_uid_gid();
 		if (needs & IBS_FILTER_NEEDS_CPU)
 			s.cpu = bpf_get_smp_processor_id();
+		if (cfg_cgroup_filter)
+			s.cgroups = current_cgroup(cpu_state())->filter;
 	}
 	return ibs_filter_eval(&cfg_filter, &s);
 }
