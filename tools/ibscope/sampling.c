@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sampling_private.h"
 
+#include "container_names.h"
 #include "pmu.h"
 
 #include <errno.h>
@@ -44,9 +45,6 @@ int sampling_filter(struct sampling *s, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	ret = filter_parse(both, &s->filter, err);
 	free(both);
-	if (!ret && s->filter.n_cgroups)
-		ret = err_set(err, -EINVAL,
-			      "cgroups and containers are selected by --cgroup, not here");
 	if (ret)
 		err_prefix(err, "--filter");
 	else
@@ -234,14 +232,18 @@ void sampling_warn(struct sampling *s, const struct snapshot *interval)
 void sampling_close(struct sampling *s)
 {
 	sampler_close(s->sampler);
+	cgroup_terms_free(s->terms);
+	container_names_close(s->names);
 	cgroup_tree_close(s->tree);
 	filter_free(&s->filter);
 	free(s->filter_text);
-	free(s->selected);
 	free(s->cpu_array);
 	for (size_t i = 0; i < s->n_cgroups; i++)
 		free(s->cgroups[i]);
 	free(s->cgroups);
+	for (size_t i = 0; i < s->n_containers; i++)
+		free(s->containers[i]);
+	free(s->containers);
 	for (size_t i = 0; i < IBS_COMMS_MAX; i++)
 		free(s->comms[i]);
 	memset(s, 0, sizeof(*s));

@@ -31,15 +31,16 @@ struct sampling {
 	bool explain;	      /* only say what it does */
 	__u32 pids[SAMPLING_PIDS], tids[SAMPLING_PIDS];
 	char *comms[IBS_COMMS_MAX];
-	char **cgroups; /* of --cgroup, as given; one option each */
-	size_t n_cgroups;
+	char **cgroups, **containers; /* of --cgroup and --container, as given; one option each */
+	size_t n_cgroups, n_containers;
+	bool patient; /* cgroups and containers that are not there are waited for, not an error */
 
 	/* made by sampling_open() */
 	struct cpu_info cpu;
 	struct cgroup_tree *tree;
+	struct container_names *names;
+	struct cgroup_terms *terms;
 	struct sampler *sampler;
-	struct selected_cgroup *selected;
-	size_t n_selected, room_selected;
 	unsigned int *cpu_array;
 	char event_text[EVENT_TEXT_MAX];
 	struct hist_info info;
@@ -64,6 +65,18 @@ int sampling_filter(struct sampling *s, struct err *err);
  * due in either case.
  */
 int sampling_open(struct sampling *s, struct err *err);
+
+/**
+ * sampling_follow() - select the cgroups and containers that came, if they are to be
+ *
+ * Call it after each cgroup_tree_update(), and when the time has come that it last said.
+ *
+ * Return: seconds until it is due although the tree does not change; INFINITY if never.
+ */
+double sampling_follow(struct sampling *s);
+
+/* Names for rows_build(); @arg is the struct sampling. */
+const char *sampling_cgroup_name(void *arg, __u64 id, enum label l);
 
 /* Warn, once each, of what makes an interval less than it seems. */
 void sampling_warn(struct sampling *s, const struct snapshot *interval);

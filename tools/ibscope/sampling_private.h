@@ -8,8 +8,9 @@
 /* Latency in cycles, from 1 to IBS_LAT_MAX; @option is for messages. */
 int sampling_parse_latency(const char *option, const char *arg, __u32 *out, struct err *err);
 
-/* What --cgroup names, with the tree open, to s->opts.sel. */
+/* What --cgroup, --container and --filter name, with the tree open, to s->opts.sel. */
 int sampling_select_cgroups(struct sampling *s, struct err *err);
+void cgroup_terms_free(struct cgroup_terms *t); /* accepts NULL */
 
 /* Notes whose fault @ret is, and returns it. */
 int sampling_usage_error(struct sampling *s, int ret);
