@@ -3,7 +3,7 @@
  * From what --cgroup, --container and --filter say of cgroups to ids, at the start and as cgroups
  * come and go. What is named exactly must be there at the start; a pattern may wait for its first.
  */
-#include "sampling_private.h"
+#include "cgroup_terms.h"
 
 #include "container_names.h"
 
@@ -20,59 +20,6 @@
 
 #define CONTAINER_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-*?[]!^/"
 
-/* Within a kind one that fits is enough, and one to leave out wins; all kinds there are must agree. */
-enum term_kind {
-	TERM_CGROUP,
-	TERM_CONTAINER,
-	TERM_SELECTS,
-	TERM_FILTER = TERM_SELECTS,
-	TERM_KINDS
-};
-
-/* One of the list of an option, or one cgroup or container of the filter. */
-struct term {
-	enum term_kind kind;
-	const char *option; /* for messages */
-	char *text;
-	bool container, pattern, out, noted;
-	__u16 min_lat;
-	__u8 filter;
-	char id[CONTAINER_ID_LEN + 1]; /* of a container: what its first digits came to */
-};
-
-/* A cgroup that fits a term. */
-struct hit {
-	__u64 id;
-	char *path; /* NULL with one kind alone, or if not known */
-	const struct term *term;
-	bool by_id; /* by its first digits: counts only if nothing has that name */
-	char container[CONTAINER_ID_LEN + 1];
-};
-
-struct hits {
-	struct hit *hit;
-	size_t n, room;
-};
-
-/* What a kind says of a cgroup and, if nothing is said of one further down, what is below. */
-struct choice {
-	bool named, out;
-	__u16 min_lat;
-};
-
-struct cgroup_terms {
-	struct term *term;
-	size_t n;
-	unsigned int kinds; /* 1 << enum term_kind that there are */
-	unsigned int wants; /* of them, those that name what to keep */
-	bool containers, labels, warned;
-	struct selected_cgroup *selected;
-	size_t n_selected;
-	uint64_t changes; /* of the tree, when it was last looked through */
-	size_t nameless;  /* containers whose names were not known then */
-	double looked_s, cost_s;
-};
-
 static double now_s(void)
 {
 	struct timespec t;
@@ -82,11 +29,6 @@ static double now_s(void)
 }
 
 /* --- terms --- */
-
-static bool is_pattern(const char *text)
-{
-	return strpbrk(text, "*?[");
-}
 
 static int check_container(const struct term *t, struct err *err)
 {
@@ -117,7 +59,7 @@ static int add_term(struct cgroup_terms *ts, const struct term *t, struct err *e
 	more[ts->n].text = strdup(t->text);
 	if (!more[ts->n].text)
 		return err_set(err, -ENOMEM, "out of memory");
-	more[ts->n].pattern = is_pattern(t->text);
+	more[ts->n].pattern = cgroup_term_is_pattern(t->text);
 	ts->n++;
 	ts->containers |= t->container;
 	ts->kinds |= 1U << t->kind;
@@ -203,269 +145,6 @@ void cgroup_terms_free(struct cgroup_terms *ts)
 	free(ts);
 }
 
-/* --- what fits --- */
-
-static void hits_free(struct hits *h)
-{
-	for (size_t i = 0; i < h->n; i++)
-		free(h->hit[i].path);
-	free(h->hit);
-}
-
-static struct hit *add_hit(struct hits *h, const struct term *t, __u64 id, const char *path)
-{
-	struct hit *more;
-
-	if (h->n == h->room) {
-		h->room = h->room * 2 + 64;
-		more = reallocarray(h->hit, h->room, sizeof(*more));
-		if (!more)
-			return NULL;
-		h->hit = more;
-	}
-	more = &h->hit[h->n];
-	*more = (struct hit){ .id = id, .term = t, .path = path ? strdup(path) : NULL };
-	if (path && !more->path)
-		return NULL;
-	h->n++;
-	return more;
-}
-
-struct look {
-	struct sampling *s;
-	struct hits hits;
-	const struct term *term; /* of a pattern of paths */
-	bool paths;		 /* are needed */
-};
-
-static int add_path(uint64_t id, const char *path, void *arg)
-{
-	struct look *l = arg;
-
-	return add_hit(&l->hits, l->term, id, l->paths ? path : NULL) ? 0 : -ENOMEM;
-}
-
-static bool matches_text(const struct term *t, const struct container *c,
-			 const struct container_name *name)
-{
-	if (t->pattern || !is_pattern(t->text))
-		return container_matches(t->text, c, name);
-	return !strcmp(t->text, name->container); /* of --filter with "==" */
-}
-
-static bool matches_id(const struct term *t, const struct container *c)
-{
-	if (!*c->id)
-		return false;
-	if (*t->id)
-		return !strcmp(t->id, c->id);
-	return container_is_id_prefix(t->text) && !strncmp(t->text, c->id, strlen(t->text));
-}
-
-/* A cgroup that may be a container's own, or a pod's. */
-static int look_at_container(uint64_t id, const char *path, void *arg)
-{
-	struct look *l = arg;
-	struct cgroup_terms *ts = l->s->terms;
-	const struct container_name *name;
-	struct container c;
-
-	if (!container_of_path(path, &c) || path[c.path_len])
-		return 0;
-	name = container_names_find(l->s->names, path, &c);
-	ts->nameless += *c.id && !*name->container;
-	for (size_t i = 0; i < ts->n; i++) {
-		const struct term *t = &ts->term[i];
-		bool by_id = t->container && matches_id(t, &c);
-		struct hit *hit;
-
-		if (!t->container || (!by_id && (*t->id || !matches_text(t, &c, name))))
-			continue;
-		hit = add_hit(&l->hits, t, id, l->paths ? path : NULL);
-		if (!hit)
-			return -ENOMEM;
-		hit->by_id = by_id && !matches_text(t, &c, name);
-		strcpy(hit->container, c.id);
-	}
-	return 0;
-}
-
-/* Of a name that is one, what only begins so is not meant. */
-static void drop_by_id(struct hits *h, const struct term *t)
-{
-	bool named = false;
-	size_t n = 0;
-
-	if (*t->id)
-		return;
-	for (size_t i = 0; i < h->n; i++)
-		named |= h->hit[i].term == t && !h->hit[i].by_id;
-	for (size_t i = 0; i < h->n; i++) {
-		if (named && h->hit[i].term == t && h->hit[i].by_id)
-			free(h->hit[i].path);
-		else
-			h->hit[n++] = h->hit[i];
-	}
-	h->n = n;
-}
-
-static int look(struct look *l)
-{
-	struct sampling *s = l->s;
-	struct cgroup_terms *ts = s->terms;
-	int ret = 0;
-
-	l->paths = (ts->kinds & 3) == 3;
-	ts->nameless = 0;
-	if (ts->containers || ts->labels)
-		ret = cgroup_tree_each(s->tree, look_at_container, l);
-	for (size_t i = 0; !ret && i < ts->n; i++) {
-		const struct term *t = &ts->term[i];
-		uint64_t id;
-
-		l->term = t;
-		if (t->container) {
-			drop_by_id(&l->hits, t);
-		} else if (t->pattern) {
-			ret = cgroup_glob(s->tree, t->text, add_path, l);
-			ret = ret < 0 ? ret : 0;
-		} else if (!cgroup_id_of_path(s->tree, t->text, &id, NULL)) {
-			ret = add_path(id, cgroup_tree_path(s->tree, id), l);
-		}
-	}
-	return ret;
-}
-
-/* --- from what fits to a selection --- */
-
-static int hits_by_path(const void *pa, const void *pb)
-{
-	const struct hit *a = pa, *b = pb;
-
-	return strcmp(a->path ?: "", b->path ?: "");
-}
-
-static int hits_by_id(const void *pa, const void *pb)
-{
-	const struct hit *a = pa, *b = pb;
-
-	return a->id < b->id ? -1 : a->id > b->id;
-}
-
-static void choose(struct choice *c, const struct term *t)
-{
-	c->out = t->out || (c->named && c->out);
-	c->named = true;
-	if (t->min_lat > c->min_lat)
-		c->min_lat = t->min_lat;
-}
-
-/* What @kind says of a path: the longest part of it that the kind names rules. */
-static struct choice choice_at(const struct hits *by_path, const struct cgroup_terms *ts,
-			       enum term_kind kind, const char *path)
-{
-	struct choice c = { .out = ts->wants >> kind & 1 };
-	char *part = strdup(path), *slash;
-
-	while (part) {
-		struct hit want = { .path = part };
-		struct hit *h =
-			bsearch(&want, by_path->hit, by_path->n, sizeof(want), hits_by_path);
-
-		while (h && h > by_path->hit && !hits_by_path(h - 1, &want))
-			h--;
-		for (; h && h < by_path->hit + by_path->n && !hits_by_path(h, &want); h++)
-			if (h->term->kind == kind)
-				choose(&c, h->term);
-		slash = strrchr(part, '/');
-		if (c.named || !part[1] || !slash)
-			break;
-		slash[slash == part] = 0;
-	}
-	free(part);
-	return c;
-}
-
-/*
- * Two kinds must both agree. Each says something of the cgroups it names; said of those that the
- * other names too, the deepest that either names tells what both say of all below.
- */
-static int agree(const struct cgroup_terms *ts, struct hits *h, struct selected_cgroup *sel,
-		 const char *path)
-{
-	for (enum term_kind kind = 0; kind < TERM_SELECTS; kind++) {
-		struct choice c = choice_at(h, ts, kind, path);
-
-		sel->out |= c.out;
-		if (c.min_lat > sel->min_lat)
-			sel->min_lat = c.min_lat;
-	}
-	return 0;
-}
-
-/* Several hits of a cgroup are one entry. */
-static int make_selection(struct cgroup_terms *ts, struct hits *h, struct selected_cgroup **out,
-			  size_t *n_out)
-{
-	struct hits by_path = { NULL };
-	struct selected_cgroup *sel = calloc(h->n + 1, sizeof(*sel));
-	bool any_in = false;
-	size_t n = 0;
-
-	if (!sel)
-		return -ENOMEM;
-	if ((ts->kinds & 3) == 3 && h->n) {
-		by_path.hit = malloc(h->n * sizeof(*by_path.hit));
-		if (!by_path.hit) {
-			free(sel);
-			return -ENOMEM;
-		}
-		memcpy(by_path.hit, h->hit, h->n * sizeof(*h->hit));
-		by_path.n = h->n;
-		qsort(by_path.hit, by_path.n, sizeof(*by_path.hit), hits_by_path);
-	}
-	if (h->n)
-		qsort(h->hit, h->n, sizeof(*h->hit), hits_by_id);
-	for (size_t i = 0, next; i < h->n; i = next) {
-		struct selected_cgroup *one = &sel[n++];
-		struct choice c = { 0 };
-
-		one->id = h->hit[i].id;
-		for (next = i; next < h->n && h->hit[next].id == one->id; next++) {
-			one->filter |= h->hit[next].term->filter;
-			if (h->hit[next].term->kind != TERM_FILTER)
-				choose(&c, h->hit[next].term);
-		}
-		one->filter_only = !c.named;
-		one->out = c.out;
-		one->min_lat = c.min_lat;
-		if (c.named && by_path.n && h->hit[i].path)
-			agree(ts, &by_path, one, h->hit[i].path);
-		any_in |= !one->filter_only && !one->out;
-	}
-	free(by_path.hit);
-	if (!any_in && ts->wants & ((1U << TERM_SELECTS) - 1))
-		n++; /* id 0: what is wanted is not there, so nothing is */
-	*out = sel;
-	*n_out = n;
-	return 0;
-}
-
-static bool same_selection(const struct cgroup_terms *ts, const struct selected_cgroup *sel,
-			   size_t n)
-{
-	if (n != ts->n_selected)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		const struct selected_cgroup *a = &sel[i], *b = &ts->selected[i];
-
-		if (a->id != b->id || a->min_lat != b->min_lat || a->out != b->out ||
-		    a->filter_only != b->filter_only || a->filter != b->filter)
-			return false;
-	}
-	return true;
-}
-
 /* --- at the start --- */
 
 /* Names that could have been meant. */
@@ -517,7 +196,9 @@ static int no_container(struct sampling *s, const struct term *t, struct err *er
 		       t->option, t->text,
 		       container_is_id_prefix(t->text) ? " or has an id that begins so" : "",
 		       g.known, g.named, g.n ? ", such as " : "", g.text,
-		       is_pattern(t->text) ? "" : "; a pattern, as in 'web*', waits for the first");
+		       cgroup_term_is_pattern(t->text)
+			       ? ""
+			       : "; a pattern, as in 'web*', waits for the first");
 }
 
 /* The digits must be those of one container, and it is that one from now on. */
@@ -614,12 +295,12 @@ int sampling_select_cgroups(struct sampling *s, struct err *err)
 	if (ret)
 		return sampling_usage_error(s, ret);
 	ts->changes = changes(s);
-	ret = look(&l);
+	ret = hits_look(&l);
 	if (ret)
 		ret = err_set(err, ret, "cannot read cgroups: %s", strerror(-ret));
 	for (size_t i = 0; !ret && i < ts->n; i++)
 		ret = check_term(s, &ts->term[i], &l.hits, err);
-	if (!ret && make_selection(ts, &l.hits, &ts->selected, &ts->n_selected))
+	if (!ret && hits_select(ts, &l.hits, &ts->selected, &ts->n_selected))
 		ret = err_set(err, -ENOMEM, "out of memory");
 	hits_free(&l.hits);
 	s->opts.sel.cgroups = ts->selected;
@@ -631,6 +312,21 @@ int sampling_select_cgroups(struct sampling *s, struct err *err)
 
 /* --- later --- */
 
+static bool same_selection(const struct cgroup_terms *ts, const struct selected_cgroup *sel,
+			   size_t n)
+{
+	if (n != ts->n_selected)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		const struct selected_cgroup *a = &sel[i], *b = &ts->selected[i];
+
+		if (a->id != b->id || a->min_lat != b->min_lat || a->out != b->out ||
+		    a->filter_only != b->filter_only || a->filter != b->filter)
+			return false;
+	}
+	return true;
+}
+
 static int look_again(struct sampling *s)
 {
 	struct cgroup_terms *ts = s->terms;
@@ -640,8 +336,8 @@ static int look_again(struct sampling *s)
 	size_t n;
 	int ret;
 
-	ret = look(&l);
-	ret = ret ?: make_selection(ts, &l.hits, &sel, &n);
+	ret = hits_look(&l);
+	ret = ret ?: hits_select(ts, &l.hits, &sel, &n);
 	hits_free(&l.hits);
 	if (ret || !ts->n || same_selection(ts, sel, n)) {
 		free(sel);
