@@ -29,7 +29,7 @@ def can_mount():
 
 
 def cid(n, end='0'):
-    return f'{n:0>8x}' + end * 56
+    return (n if isinstance(n, str) else f'{n:0>8x}') + end * 56
 
 
 @unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
@@ -130,19 +130,20 @@ class Containers(unittest.TestCase):
 
     def test_selects(self):
         self.name(cid(1), 'web')
-        self.name(cid(2), 'db')
-        self.name(cid(3), 'web', 'pod-9', 'stage')
-        web, db, stage = f'{POD}/{cid(1)}', f'{POD}/{cid(2)}', f'{TOP}/docker/{cid(3)}'
+        self.name(cid(2), 'dbdb')  # which the id of another begins with
+        third = cid('dbdb0003')
+        self.name(third, 'web', 'pod-9', 'stage')
+        web, db, stage = f'{POD}/{cid(1)}', f'{POD}/{cid(2)}', f'{TOP}/docker/{third}'
         for i, path in enumerate((web + '/a/b', db, stage)):
             self.run_busy(path, i)
         for args, want in (
-                (['web'], {web + '/a/b', stage}), (['db'], {db}), (['w*,d?'], {web + '/a/b', db, stage}),
+                (['web'], {web + '/a/b', stage}), (['dbdb'], {db}), (['w*,d???'], {web + '/a/b', db, stage}),
                 (['shop/pod-0'], {web + '/a/b', db}), (['shop/pod-0/web'], {web + '/a/b'}),
-                (['*/*/web'], {web + '/a/b', stage}), ([cid(2)[:8]], {db}), ([cid(3)], {stage}),
+                (['*/*/web'], {web + '/a/b', stage}), ([cid(2)[:8]], {db}), (['dbdb0'], {stage}), ([third], {stage}),
                 ([UID], {web + '/a/b', db}), (['!web', '--cgroup', TOP], {db}),
                 (['web', '--cgroup', f'{TOP}/kubepods'], {web + '/a/b'}),
                 (['web', '--cgroup', f'!{web}/a'], {stage}),
-                (['shop/pod-0', '--container', '!db'], {web + '/a/b'})):
+                (['shop/pod-0', '--container', '!dbdb'], {web + '/a/b'})):
             with self.subTest(args=args):
                 o = self.hist('--container', *args, '--by', 'cgroup')
                 self.assertEqual(self.labels(o, 'cgroup'), {(x,) for x in want})
