@@ -76,6 +76,12 @@ static __always_inline __u32 slot_index(struct ibs_cpu_state *st)
 	return st->shard * cfg_max_slots + 1;
 }
 
+/* Apart, so that filters that do not ask need no registers for it. */
+static __noinline __u32 filter_cgroups(void)
+{
+	return current_cgroup(cpu_state())->filter;
+}
+
 /* One copy for all callers: the evaluator is long until the verifier has cut it to the filter. */
 static __noinline bool filter_pass(const __u64 *regs)
 {
@@ -89,8 +95,8 @@ static __noinline bool filter_pass(const __u64 *regs)
 			s.uid_gid = bpf_get_current_uid_gid();
 		if (needs & IBS_FILTER_NEEDS_CPU)
 			s.cpu = bpf_get_smp_processor_id();
-		if (cfg_cgroup_filter)
-			s.cgroups = current_cgroup(cpu_state())->filter;
+		if (needs & IBS_FILTER_NEEDS_CGROUP)
+			s.cgroups = filter_cgroups();
 	}
 	return ibs_filter_eval(&cfg_filter, &s);
 }
