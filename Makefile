@@ -137,6 +137,13 @@ fuzz: deps
 	$(Q)$(O)/fuzz/fuzz_filter -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 \
 		-dict=tests/fuzz/filter.dict -artifact_prefix=$(O)/fuzz/ $(O)/fuzz/filter \
 		tests/fuzz/corpus/filter
+	$(Q)mkdir -p $(O)/fuzz/container
+	$(call say,FUZZ,container)
+	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		-D_GNU_SOURCE -Iinclude -iquote src tests/fuzz/fuzz_container.c src/container_names.c \
+		src/container_files.c src/container.c -ljansson -o $(O)/fuzz/fuzz_container
+	$(Q)$(O)/fuzz/fuzz_container -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 \
+		-artifact_prefix=$(O)/fuzz/ $(O)/fuzz/container tests/fuzz/corpus/container
 
 lint: deps
 	$(Q)tools/deps.sh lint

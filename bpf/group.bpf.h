@@ -13,6 +13,7 @@ const volatile bool cfg_tgid_select = false;
 const volatile bool cfg_tid_select = false;
 const volatile bool cfg_pid_follow = false;    /* children of what is selected are, too */
 const volatile bool cfg_cgroup_select = false;
+const volatile bool cfg_cgroup_filter = false; /* the filter asks for cgroups */
 const volatile __u32 cfg_n_comms = 0;
 const volatile bool cfg_comm_but = false;
 const volatile __u64 cfg_comms[IBS_COMMS_MAX][2]; /* 16 bytes each, padded with zeros */
@@ -96,13 +97,14 @@ static __always_inline bool comm_selected(void)
 	return cfg_comm_but;
 }
 
-/* The deepest ancestor that the selection names rules. */
+/* The deepest ancestor that the selection names rules; what a filter asks holds of any of them. */
 static __always_inline void cgroup_select(struct ibs_cgroup *cg)
 {
 	int level;
 
 	cg->selected = control.cgroup_default;
 	cg->min_lat = 0;
+	cg->filter = 0;
 	for (level = 0; level < CGROUP_MAX_DEPTH; level++) {
 		__u64 id = current_ancestor_cgroup_id(level);
 		struct ibs_selected_cgroup *sel;
@@ -110,10 +112,13 @@ static __always_inline void cgroup_select(struct ibs_cgroup *cg)
 		if (!id)
 			break;
 		sel = bpf_map_lookup_elem(&selected_cgroups, &id);
-		if (sel) {
-			cg->selected = sel->selected;
-			cg->min_lat = sel->min_lat;
-		}
+		if (!sel)
+			continue;
+		cg->filter |= sel->filter;
+		if (sel->selected == IBS_CGROUP_AS_ABOVE)
+			continue;
+		cg->selected = sel->selected;
+		cg->min_lat = sel->min_lat;
 	}
 }
 
@@ -137,7 +142,7 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 	} else {
 		fresh.gen = gen;
 		fresh.selected = 1;
-		if (cfg_cgroup_select)
+		if (cfg_cgroup_select || cfg_cgroup_filter)
 			cgroup_select(&fresh);
 		fresh.slot = cg ? cg->slot : IBS_SLOT_OTHER;
 		if (cfg_by == IBS_BY_CGROUP && fresh.selected && fresh.slot == IBS_SLOT_OTHER) {
@@ -148,6 +153,7 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 			cg->slot = fresh.slot;
 			cg->selected = fresh.selected;
 			cg->min_lat = fresh.min_lat;
+			cg->filter = fresh.filter;
 			barrier();
 			cg->gen = gen;
 		} else if (bpf_map_update_elem(&cgroups, &id, &fresh, BPF_NOEXIST)) {
@@ -164,6 +170,7 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 	c->gen = gen;
 	c->selected = fresh.selected;
 	c->min_lat = fresh.min_lat;
+	c->filter = fresh.filter;
 	c->index = st->shard * cfg_max_slots + fresh.slot;
 	return 0;
 }

@@ -78,6 +78,12 @@ static __always_inline __u32 slot_index(struct ibs_cpu_state *st, const __u64 *r
 	return st->shard * cfg_max_slots + 1;
 }
 
+/* Apart, so that filters that do not ask need no registers for it. */
+static __noinline __u32 filter_cgroups(void)
+{
+	return current_cgroup(cpu_state())->filter;
+}
+
 /* One copy for all callers: the evaluator is long until the verifier has cut it to the filter. */
 static __noinline __u32 filter_outcome(const __u64 *regs)
 {
@@ -94,6 +100,8 @@ static __noinline __u32 filter_outcome(const __u64 *regs)
 				s.uid_gid = bpf_get_current_uid_gid();
 			if (needs & IBS_FILTER_NEEDS_CPU)
 				s.cpu = bpf_get_smp_processor_id();
+			if (needs & IBS_FILTER_NEEDS_CGROUP)
+				s.cgroups = filter_cgroups();
 		}
 	}
 	return ibs_filter_outcome(&cfg_filter, &s);
