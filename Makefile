@@ -115,6 +115,7 @@ vmtest: deps
 bench: deps
 	$(Q)$(MAKE) --no-print-directory all benches
 	$(Q)$(O)/bench-layouts
+	$(Q)$(O)/bench-recording
 	$(Q)$(MAKE) --no-print-directory cost
 
 # Instructions a sample on the rig, against their limits.
@@ -156,6 +157,7 @@ lint: deps
 
 install: all
 	install -D -m 755 $(O)/ibscope $(DESTDIR)$(prefix)/bin/ibscope
+	install -D -m 644 -t $(DESTDIR)$(prefix)/share/man/man5 tools/man/*.5
 
 clean:
 	rm -rf $(O) $(O)-clang $(O)-san
