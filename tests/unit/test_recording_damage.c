@@ -313,30 +313,6 @@ static void test_torn(void **state)
 	}
 }
 
-/* Blocks of a recording that lies within another, where a head is lost, are not taken for it. */
-static void test_recording_within(void **state)
-{
-	const struct intact *f = &files[0], *inner = &files[1];
-	struct recording_block h = { .magic = RECORDING_BLOCK_MAGIC, .seq = 1, .type = 77 };
-	size_t at = f->pieces[0].end, n = f->n + sizeof(h) + inner->n;
-	unsigned char *copy = malloc(n);
-	bool whole[MAX_BLOCKS];
-
-	(void)state;
-	memset(whole, 1, sizeof(whole));
-	memcpy(copy, f->bytes, at);
-	memcpy(copy + at, &h, sizeof(h)); /* without its checksum */
-	memcpy(copy + at + sizeof(h), inner->bytes, inner->n);
-	memcpy(copy + at + sizeof(h) + inner->n, f->bytes + at, f->n - at);
-	check(f, whole, copy, n, true);
-
-	/* and the same at the end: two files in one */
-	memcpy(copy, f->bytes, f->n);
-	memcpy(copy + f->n, inner->bytes, inner->n);
-	check(f, whole, copy, f->n + inner->n, true);
-	free(copy);
-}
-
 static void seal_file(struct recording_file_head *h)
 {
 	h->crc = recording_crc(h, offsetof(struct recording_file_head, crc));
@@ -347,6 +323,39 @@ static void seal(unsigned char *at, struct recording_block *h)
 	h->data_crc = recording_crc(at + sizeof(*h), h->bytes);
 	h->head_crc = recording_crc(h, offsetof(struct recording_block, head_crc));
 	memcpy(at, h, sizeof(*h));
+}
+
+/* Blocks of a recording that lies within another, where a head is lost, are not taken for it. */
+static void test_recording_within(void **state)
+{
+	const struct intact *f = &files[0], *inner = &files[1];
+	struct recording_block h = { .magic = RECORDING_BLOCK_MAGIC, .seq = 1, .type = 77 };
+	size_t at = f->pieces[0].end, n = f->n + sizeof(h) + inner->n;
+	unsigned char *copy = malloc(n), *other = malloc(inner->n);
+	bool whole[MAX_BLOCKS];
+
+	(void)state;
+	memset(whole, 1, sizeof(whole));
+	memcpy(other, inner->bytes, inner->n);
+	for (unsigned int i = 0; i < inner->n_pieces; i++) {
+		struct recording_block b;
+
+		memcpy(&b, other + inner->pieces[i].begin, sizeof(b));
+		b.seq += 1000;
+		seal(other + inner->pieces[i].begin, &b);
+	}
+	memcpy(copy, f->bytes, at);
+	memcpy(copy + at, &h, sizeof(h)); /* without its checksum */
+	memcpy(copy + at + sizeof(h), other, inner->n);
+	memcpy(copy + at + sizeof(h) + inner->n, f->bytes + at, f->n - at);
+	check(f, whole, copy, n, true);
+
+	/* and the same at the end: two files in one */
+	memcpy(copy, f->bytes, f->n);
+	memcpy(copy + f->n, other, inner->n);
+	check(f, whole, copy, f->n + inner->n, true);
+	free(copy);
+	free(other);
 }
 
 static void test_versions(void **state)
