@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -445,6 +446,40 @@ static void test_lies(void **state)
 	free(copy);
 }
 
+/* A head in every 40 bytes, each of a large block that is damaged: not to be tried for ever. */
+static void test_heads_within_heads(void **state)
+{
+	const struct intact *f = &files[0];
+	size_t n = f->pieces[0].end + 3 * RECORDING_BLOCK_MAX, at, blocks = 0;
+	unsigned char *copy = calloc(1, n);
+	struct recording_block h, first;
+	struct trace_event ev;
+	struct err err = {};
+	struct trace *t;
+	clock_t start;
+
+	(void)state;
+	memcpy(copy, f->bytes, f->pieces[0].end);
+	memcpy(&first, copy + f->pieces[0].begin, sizeof(first));
+	for (at = f->pieces[0].end; at + sizeof(h) <= n; at += sizeof(h)) {
+		h = (struct recording_block){ .magic = RECORDING_BLOCK_MAGIC,
+					      .file = first.file,
+					      .seq = ++blocks,
+					      .type = RECORDING_EVENTS,
+					      .bytes = RECORDING_BLOCK_MAX,
+					      .raw_bytes = RECORDING_BLOCK_MAX };
+		h.head_crc = recording_crc(&h, offsetof(struct recording_block, head_crc));
+		memcpy(copy + at, &h, sizeof(h));
+	}
+	assert_int_equal(open_bytes(copy, n, &t, &err), 0);
+	start = clock();
+	assert_int_equal(trace_next(t, &ev, &err), 0);
+	assert_true(clock() - start < 5 * CLOCKS_PER_SEC);
+	assert_true(trace_end(t)->skipped_bytes == n - f->pieces[0].end);
+	trace_close(t);
+	free(copy);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -454,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_recording_within),
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_heads_within_heads),
 	};
 
 	return cmocka_run_group_tests(tests, make_files, free_files);
