@@ -71,6 +71,7 @@ struct sampler_opts {
 	__u64 max_memory_bytes; /* 0: SAMPLER_MAX_MEMORY */
 	__u64 sim_seed;
 	bool probe_read; /* do not use direct reads even where the kernel has them */
+	bool replay;	 /* SAMPLER_TWIN for twin_run_replay(): any pid, whatever forks here */
 };
 
 #define SAMPLER_MAX_GROUPS 1024
