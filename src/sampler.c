@@ -96,9 +96,10 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	memset(out, 0, sizeof(*out));
 	shard = slots_n * layout.words * sizeof(__u64);
 	out->cpu_states = IBS_MAX_CPUS * sizeof(struct ibs_cpu_state);
-	out->cgroups = hash_bytes(sampler_max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
-		       hash_bytes(max_selected(&opts->sel), sizeof(__u64),
-				  sizeof(struct ibs_selected_cgroup));
+	out->cgroups =
+		hash_bytes(sampler_max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
+		hash_bytes(max_selected(&opts->sel), sizeof(__u64),
+			   sizeof(struct ibs_selected_cgroup));
 	out->pids = (__u64)IBS_PID_BLOCK *
 		    (select_processes(&opts->sel) + select_threads(&opts->sel)) *
 		    pid_blocks(opts->replay);
@@ -246,8 +247,8 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	if (ret)
 		return err_set(err, ret, "cannot size the BPF maps: %s", strerror(-ret));
 	bpf_object__for_each_program (p, s->skel->obj)
-		bpf_program__set_autoload(p, p == prog || (p == s->skel->progs.ibs_fork &&
-							   watches_forks(opts)));
+		bpf_program__set_autoload(
+			p, p == prog || (p == s->skel->progs.ibs_fork && watches_forks(opts)));
 	bpf_map__set_autocreate(s->skel->maps.twin, opts->source == SAMPLER_TWIN);
 	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !opts->by;
 	ret = ibs_op_bpf__load(s->skel);
