@@ -13,6 +13,7 @@ const volatile bool cfg_tgid_select = false;
 const volatile bool cfg_tid_select = false;
 const volatile bool cfg_pid_follow = false;    /* children of what is selected are, too */
 const volatile bool cfg_cgroup_select = false;
+const volatile bool cfg_cgroup_filter = false; /* the filter asks for cgroups */
 const volatile __u32 cfg_n_comms = 0;
 const volatile bool cfg_comm_but = false;
 const volatile __u64 cfg_comms[IBS_COMMS_MAX][2]; /* 16 bytes each, padded with zeros */
@@ -96,26 +97,35 @@ static __always_inline bool comm_selected(const struct ibs_twin_who *who)
 	return cfg_comm_but;
 }
 
-/* The deepest ancestor that the selection names rules; a recording's are worked out before. */
+/*
+ * The deepest ancestor that the selection names rules; what a filter asks holds of any of them. For
+ * a recording's cgroup both are worked out before.
+ */
 static __always_inline void cgroup_select(struct ibs_cgroup *cg, const struct ibs_twin_who *who)
 {
 	int level;
 
 	cg->selected = control.cgroup_default;
 	cg->min_lat = 0;
+	cg->filter = 0;
 	for (level = 0; level < CGROUP_MAX_DEPTH; level++) {
-		__u64 id = who ? who->cgroup_id : current_ancestor_cgroup_id(level);
 		struct ibs_selected_cgroup *sel;
+		__u64 id;
 
+		if (who)
+			id = level ? 0 : who->cgroup_id;
+		else
+			id = current_ancestor_cgroup_id(level);
 		if (!id)
 			break;
 		sel = bpf_map_lookup_elem(&selected_cgroups, &id);
-		if (sel) {
-			cg->selected = sel->selected;
-			cg->min_lat = sel->min_lat;
-		}
-		if (who)
-			break;
+		if (!sel)
+			continue;
+		cg->filter |= sel->filter;
+		if (sel->selected == IBS_CGROUP_AS_ABOVE)
+			continue;
+		cg->selected = sel->selected;
+		cg->min_lat = sel->min_lat;
 	}
 }
 
@@ -139,7 +149,7 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 	} else {
 		fresh.gen = gen;
 		fresh.selected = 1;
-		if (cfg_cgroup_select)
+		if (cfg_cgroup_select || cfg_cgroup_filter)
 			cgroup_select(&fresh, who);
 		fresh.slot = cg ? cg->slot : IBS_SLOT_OTHER;
 		if (cfg_by == IBS_BY_CGROUP && fresh.selected && fresh.slot == IBS_SLOT_OTHER) {
@@ -150,6 +160,7 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 			cg->slot = fresh.slot;
 			cg->selected = fresh.selected;
 			cg->min_lat = fresh.min_lat;
+			cg->filter = fresh.filter;
 			barrier();
 			cg->gen = gen;
 		} else if (bpf_map_update_elem(&cgroups, &id, &fresh, BPF_NOEXIST)) {
@@ -166,6 +177,7 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 	c->gen = gen;
 	c->selected = fresh.selected;
 	c->min_lat = fresh.min_lat;
+	c->filter = fresh.filter;
 	c->index = st->shard * cfg_max_slots + fresh.slot;
 	return 0;
 }

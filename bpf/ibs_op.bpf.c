@@ -91,6 +91,8 @@ static __noinline bool filter_pass(const __u64 *regs, const struct ibs_twin_who 
 			s.uid_gid = who_uid_gid(who);
 		if (needs & IBS_FILTER_NEEDS_CPU)
 			s.cpu = who_cpu(who);
+		if (cfg_cgroup_filter)
+			s.cgroups = current_cgroup(cpu_state(), who)->filter;
 	}
 	return ibs_filter_eval(&cfg_filter, &s);
 }

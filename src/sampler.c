@@ -48,7 +48,7 @@ static __u32 pid_blocks(bool replay)
 
 static bool select_processes(const struct selection *sel)
 {
-	return sel->live || sel->processes.n || sel->processes.but;
+	return sel->live & SAMPLER_LIVE_PROCESSES || sel->processes.n || sel->processes.but;
 }
 
 static bool select_threads(const struct selection *sel)
@@ -64,7 +64,27 @@ static bool watches_forks(const struct sampler_opts *opts)
 /* Cgroups that a selection can name; 0: cgroups are not tested. */
 static size_t max_selected(const struct selection *sel)
 {
-	return sel->live ? 2 * SAMPLER_MAX_SELECTED : sel->n_cgroups; /* the old and the new */
+	if (!(sel->live & (SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER)))
+		return sel->n_cgroups;
+	return sel->n_cgroups > SAMPLER_MAX_SELECTED / 2 ? 2 * sel->n_cgroups
+							 : SAMPLER_MAX_SELECTED;
+}
+
+/* While one is replaced the map holds the old and the new. */
+static size_t max_selected_entries(const struct selection *sel)
+{
+	bool live = sel->live & (SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER);
+
+	return max_selected(sel) << live;
+}
+
+static bool selects_cgroups(const struct selection *sel)
+{
+	bool any = sel->live & SAMPLER_LIVE_CGROUPS;
+
+	for (size_t i = 0; i < sel->n_cgroups; i++)
+		any |= !sel->cgroups[i].filter_only;
+	return any;
 }
 
 static __u32 max_slots(const struct sampler_opts *opts)
@@ -98,7 +118,7 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	out->cpu_states = IBS_MAX_CPUS * sizeof(struct ibs_cpu_state);
 	out->cgroups =
 		hash_bytes(sampler_max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
-		hash_bytes(max_selected(&opts->sel), sizeof(__u64),
+		hash_bytes(max_selected_entries(&opts->sel), sizeof(__u64),
 			   sizeof(struct ibs_selected_cgroup));
 	out->pids = (__u64)IBS_PID_BLOCK *
 		    (select_processes(&opts->sel) + select_threads(&opts->sel)) *
@@ -168,8 +188,9 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_tgid_select = select_processes(sel);
 	cfg->cfg_tid_select = select_threads(sel);
 	cfg->cfg_pid_follow = sel->follow;
-	cfg->cfg_cgroup_select = max_selected(sel) > 0;
-	cfg->cfg_lat_select = sel->live || sel->min_lat || sel->max_lat;
+	cfg->cfg_cgroup_select = selects_cgroups(sel);
+	cfg->cfg_cgroup_filter = sel->filter && sel->filter->needs & IBS_FILTER_NEEDS_CGROUP;
+	cfg->cfg_lat_select = sel->live & SAMPLER_LIVE_LATENCY || sel->min_lat || sel->max_lat;
 	for (size_t i = 0; i < sel->n_cgroups; i++)
 		if (sel->cgroups[i].min_lat)
 			cfg->cfg_lat_select = true;
@@ -193,7 +214,7 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts)
 {
 	typeof(s->skel->maps) *m = &s->skel->maps;
 	bool by_groups = opts->by && opts->by != IBS_BY_CGROUP;
-	size_t n_sel = max_selected(&opts->sel);
+	size_t n_sel = max_selected_entries(&opts->sel);
 	int err;
 
 	err = bpf_map__set_value_size(m->series, s->layout.words * sizeof(__u64));
@@ -283,6 +304,7 @@ static int select_open(struct sampler *s, const struct sampler_opts *opts, struc
 	s->select.live = opts->sel.live;
 	if (max_selected(&opts->sel))
 		s->select.cgroups_fd = bpf_map__fd(m->selected_cgroups);
+	s->select.cgroups_max = max_selected(&opts->sel);
 	if (select_processes(&opts->sel))
 		ret = map_array(m->tgids, &s->tgids, err);
 	if (select_threads(&opts->sel))

@@ -13,8 +13,10 @@
 /* The selection as it is in force: places in the maps, and what is in them. */
 struct sampler_select {
 	struct ibs_control *control;
-	bool live, follow;
+	unsigned int live; /* enum sampler_live */
+	bool follow;
 	int cgroups_fd; /* map of the selected; 0: cgroups are not tested */
+	size_t cgroups_max;
 	__u8 *processes, *threads; /* a byte a pid; NULL: not tested */
 	size_t pids_n;
 	__u64 *ids; /* of the cgroups in the map */
