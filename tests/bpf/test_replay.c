@@ -419,6 +419,15 @@ static enum ibs_outcome judge(const struct choice *c, const struct sample *s)
 	return IBS_OUTCOME_AGGREGATED;
 }
 
+static const char *mode_of(const struct sample *s)
+{
+	__u64 v;
+
+	if (!field(s, IBS_OP_FIELD_RIP, &v))
+		return "unknown";
+	return v >> 63 ? "kernel" : "user";
+}
+
 static void label_text(const struct choice *c, const struct sample *s, char *out, size_t size)
 {
 	const char *comm = comm_of(s), *path = cgroups[s->cgroup].path;
@@ -443,6 +452,8 @@ static void label_text(const struct choice *c, const struct sample *s, char *out
 			snprintf(text, sizeof(text), "%s", comm ?: "");
 		else if (l == LABEL_CPU)
 			snprintf(text, sizeof(text), "%u", s->cpu);
+		else if (l == LABEL_MODE)
+			snprintf(text, sizeof(text), "%s", mode_of(s));
 		else if (l == LABEL_SRC)
 			snprintf(text, sizeof(text), "%s", src_name(ibs_op_src(s->ibs, s->regs)));
 		else
