@@ -24,7 +24,8 @@ struct perf_data {
 	struct trace_pmu *pmu;
 	struct trace_end end;
 
-	char note[PERF_NOTE_BYTES]; /* what went wrong first */
+	char note[PERF_NOTE_BYTES]; /* the first record that was stepped over */
+	__u64 note_offset;
 	bool ended;
 	int failed; /* how reading ended, with `why` */
 	struct err why;
