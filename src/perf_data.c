@@ -58,9 +58,11 @@ static void damaged(struct perf_data *d, const struct perf_record *rec, const ch
 {
 	d->end.skipped_blocks++;
 	d->end.skipped_bytes += rec->size;
-	if (!*d->note)
-		snprintf(d->note, sizeof(d->note), "record of type %u at offset %llu: %s",
-			 rec->type, rec->offset, what);
+	if (*d->note && d->note_offset <= rec->offset)
+		return;
+	d->note_offset = rec->offset;
+	snprintf(d->note, sizeof(d->note), "record of type %u at offset %llu: %s", rec->type,
+		 rec->offset, what);
 }
 
 /* What the first samples tell. Return: whether all is known that they can. */
