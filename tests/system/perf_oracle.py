@@ -18,6 +18,31 @@ TASK = re.compile(r'\((-?\d+):(-?\d+)\):\((-?\d+):(-?\d+)\)')
 KERNEL = 1
 
 
+def header(perf, path):
+    """The line of the machine, if perf tells of it."""
+    text = subprocess.run(perf + ['report', '--header-only', '-i', path], stdout=subprocess.PIPE,
+                          text=True, stderr=subprocess.DEVNULL).stdout
+    names = ('hostname', 'os release', 'cmdline', 'nrcpus online', 'cpuid')
+    found = [re.search(r'^# %s : (.*?) ?$' % name, text, re.M) for name in names]
+    if all(found):
+        yield 'info ' + '|'.join(m.group(1) for m in found)
+
+
+def events(perf, path):
+    """Event and cgroup of each sample, in the order in which perf has them."""
+    for fields in 'pid,tid,time,event,cgroup', 'pid,tid,time,event':
+        p = subprocess.run(perf + ['script', '--ns', '-F', fields, '-i', path], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if p.returncode == 0:
+            break
+    else:
+        raise RuntimeError('perf script -i %s: exit %d' % (path, p.returncode))
+    for line in p.stdout.splitlines():
+        m = re.match(r'\s*-?\d+/-?\d+ +\S+: +(\S+): *(\S*)$', line)
+        if m:
+            yield m.group(1), '-' if m.group(2) in ('', 'unknown') else m.group(2)
+
+
 def hexadecimal(text):
     return '%#x' % int(text, 16) if int(text, 16) else '0'
 
@@ -42,16 +67,21 @@ def mmap_line(time, rest, misc, ids):
         executable, ident, path)
 
 
-def sample_lines(time, cpu, rest, decoded):
+def sample_lines(time, cpu, rest, decoded, event, cgroup):
     misc, tgid, tid, ip = SAMPLE.match(rest).groups()
     kernel = 'kernel' if int(misc, 16) & 7 == KERNEL else 'user'
     yield from decoded
-    yield 'sample %s cpu %s %s/%s ip %s %s' % (time, cpu, tgid, tid, hexadecimal(ip), kernel)
+    yield 'sample %s cpu %s %s/%s ip %s cgroup %s event %s %s' % (
+        time, cpu, tgid, tid, hexadecimal(ip), cgroup, event, kernel)
 
 
 def lines(perf, path):
     """The oracle's lines."""
     ids = build_ids(perf, path)
+    samples = list(events(perf, path))
+    ibs_only = all('ibs_' in event for event, _ in samples)
+    names = iter(samples)
+    yield from header(perf, path)
     dump = subprocess.Popen(perf + ['report', '-D', '-i', path], stdout=subprocess.PIPE,
                             stderr=subprocess.DEVNULL, text=True, errors='replace')
     decoded, misc, ours = [], 0, False
@@ -73,9 +103,12 @@ def lines(perf, path):
             continue
         cpu, time, kind, rest = event.groups()
         ours = False
-        if kind == 'SAMPLE' and decoded:
-            ours = True
-            yield from sample_lines(time, cpu, rest, decoded)
+        if kind == 'SAMPLE':
+            # of a pipe perf decodes nothing
+            name = next(names)
+            ours = decoded or ibs_only
+            if ours:
+                yield from sample_lines(time, cpu, rest, decoded, *name)
         elif kind in ('MMAP', 'MMAP2'):
             yield mmap_line(time, rest, misc, ids)
         elif kind == 'COMM':
