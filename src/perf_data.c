@@ -24,8 +24,9 @@ struct perf_data {
 	struct trace_pmu *pmu;
 	struct trace_end end;
 
-	char note[PERF_NOTE_BYTES]; /* what went wrong first */
-	bool ended;
+	char note[PERF_NOTE_BYTES]; /* the first record that was stepped over */
+	__u64 note_offset;
+	bool ended, concluded;
 	int failed; /* how reading ended, with `why` */
 	struct err why;
 };
@@ -57,9 +58,11 @@ static void damaged(struct perf_data *d, const struct perf_record *rec, const ch
 {
 	d->end.skipped_blocks++;
 	d->end.skipped_bytes += rec->size;
-	if (!*d->note)
-		snprintf(d->note, sizeof(d->note), "record of type %u at offset %llu: %s",
-			 rec->type, rec->offset, what);
+	if (*d->note && d->note_offset <= rec->offset)
+		return;
+	d->note_offset = rec->offset;
+	snprintf(d->note, sizeof(d->note), "record of type %u at offset %llu: %s", rec->type,
+		 rec->offset, what);
 }
 
 /* What the first samples tell. Return: whether all is known that they can. */
@@ -316,22 +319,30 @@ static int take(struct perf_data *d, const struct perf_record *rec, struct trace
 	return 0;
 }
 
-static void end(struct perf_data *d, int ret)
+/* Nothing more comes from the file; what is held back still does. */
+static void end_reading(struct perf_data *d, int ret)
 {
-	const char *notes[] = { d->header.note, d->note, ret < 0 ? d->why.text : "", NULL };
-	char torn[PERF_NOTE_BYTES] = "";
-	__u64 left = perf_source_unread(d->source);
-	size_t at = 0;
-
 	d->ended = true;
 	d->failed = ret;
 	perf_order_finish(d->order);
+}
+
+static void conclude(struct perf_data *d)
+{
+	const char *notes[] = { d->header.note, d->note, d->failed ? d->why.text : "", NULL };
+	char torn[PERF_NOTE_BYTES];
+	__u64 left = perf_source_unread(d->source);
+	size_t at = 0;
+
+	if (d->concluded)
+		return;
+	d->concluded = true;
 	d->end.skipped_bytes += left;
-	if (left && !ret)
+	if (left && !d->failed) {
 		snprintf(torn, sizeof(torn), "the last record, at offset %llu, is cut off",
 			 perf_source_done(d->source));
-	if (!ret)
 		notes[2] = torn;
+	}
 	for (size_t i = 0; notes[i]; i++) {
 		if (*notes[i] && at < sizeof(d->end.missing))
 			at += snprintf(d->end.missing + at, sizeof(d->end.missing) - at, "%s%s",
@@ -354,21 +365,23 @@ static int perf_data_next(void *state, struct trace_event *ev, struct err *err)
 				return 1;
 			continue;
 		}
-		if (d->ended) {
-			if (d->failed && err)
-				*err = d->why;
-			return d->failed;
-		}
+		if (d->ended)
+			break;
 		ret = perf_source_next(d->source, &rec, &d->why);
-		if (ret > 0)
-			ret = take(d, &rec, ev, &d->why);
-		else
-			end(d, ret);
+		if (ret <= 0) {
+			end_reading(d, ret);
+			continue;
+		}
+		ret = take(d, &rec, ev, &d->why);
 		if (ret > 0)
 			return 1;
-		if (ret < 0 && !d->ended)
-			end(d, ret);
+		if (ret < 0)
+			end_reading(d, ret);
 	}
+	conclude(d);
+	if (d->failed && err)
+		*err = d->why;
+	return d->failed;
 }
 
 static int perf_data_rewind(void *state, struct err *err)
@@ -380,7 +393,7 @@ static int perf_data_rewind(void *state, struct err *err)
 	perf_order_clear(d->order);
 	d->end = (struct trace_end){ 0 };
 	*d->note = 0;
-	d->ended = false;
+	d->ended = d->concluded = false;
 	d->failed = 0;
 	return 0;
 }

@@ -120,7 +120,8 @@ int perf_attrs_finish(struct perf_attrs *a, struct err *err)
 				       "place, so nothing tells which sample is whose",
 				       a->n);
 	}
-	qsort(a->id, a->n_ids, sizeof(*a->id), by_id);
+	if (a->n_ids)
+		qsort(a->id, a->n_ids, sizeof(*a->id), by_id);
 	return 0;
 }
 

@@ -272,12 +272,12 @@ static int read_features(int fd, const struct perf_file_header *head, __u64 file
 		if (ret)
 			return ret;
 		at += sizeof(s);
-		if (!wanted(nr) || !s.size)
-			continue;
-		if (!inside(&s, file) || s.size > FEATURE_BYTES_MAX) {
+		if (!inside(&s, file)) {
 			note(h, "features of its header are not where it says");
 			continue;
 		}
+		if (!wanted(nr) || !s.size || s.size > FEATURE_BYTES_MAX)
+			continue;
 		p = malloc(s.size);
 		if (!p)
 			return err_set(err, -ENOMEM, "out of memory");

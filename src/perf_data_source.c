@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#define WINDOW_BYTES (1 << 20)
+#define WINDOW_BYTES (1 << 18)
 #define OUT_BYTES    (1 << 18)
 
 _Static_assert(OUT_BYTES > 2 * PERF_RECORD_MAX_SIZE, "a record fits, and more can be added");

@@ -78,6 +78,7 @@ static uint64_t read_all(void *state)
 	need(!ret == !*e.text);
 	need(!perf_data_format.end(state)->whole == !!*perf_data_format.end(state)->missing);
 	need(ret == 0 || !perf_data_format.end(state)->whole);
+	need(perf_data_format.next(state, &ev, NULL) == ret);
 	return mix(sum, perf_data_format.end(state)->skipped_bytes);
 }
 

@@ -15,9 +15,8 @@ static unsigned int perf = IBS_PERF_NEWEST;
 
 static void print_info(const struct trace_info *i)
 {
-	printf("info %s|%s|%s|%u|%s,%u,%u,%u|%#x|%d\n", i->host, i->release, i->command, i->n_cpus,
-	       i->cpu.vendor, i->cpu.family, i->cpu.model, i->cpu.stepping, i->cpu.caps,
-	       i->has_cpu);
+	printf("info %s|%s|%s|%u|%s,%u,%u,%u\n", i->host, i->release, i->command, i->n_cpus,
+	       i->cpu.vendor, i->cpu.family, i->cpu.model, i->cpu.stepping);
 	for (unsigned int n = 0; n < i->n_pmus; n++)
 		printf("pmu %s|%s|%s %llu|%s\n", i->pmu[n].name, i->pmu[n].op ? "op" : "fetch",
 		       i->pmu[n].freq ? "freq" : "period", i->pmu[n].period,
@@ -100,7 +99,7 @@ static double seconds(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
@@ -121,8 +120,8 @@ static int run(void *state, bool quiet, struct err *e)
 	printf("end %s, other samples %llu, skipped %llu: %s\n", end->whole ? "whole" : "not whole",
 	       end->other_samples, end->skipped_blocks, end->missing);
 	if (quiet)
-		printf("%llu events, %llu samples, %.2f M samples/s\n", events, samples,
-		       samples / (seconds() - start) / 1e6);
+		printf("%llu events, %llu samples, %.2f M samples a second of CPU time\n", events,
+		       samples, samples / (seconds() - start) / 1e6);
 	return ret;
 }
 
