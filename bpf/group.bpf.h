@@ -5,7 +5,7 @@
 
 #include "compat.bpf.h"
 #include "maps.bpf.h"
-
+#include "who.bpf.h"
 
 const volatile __u32 cfg_by = IBS_BY_CGROUP; /* enum ibs_by bits */
 const volatile __u32 cfg_max_slots = 1;	     /* per shard */
@@ -80,12 +80,12 @@ static __always_inline bool pid_selected(void *set, __u32 pid)
 }
 
 /* Names are compared as two words; cfg_comms beyond cfg_n_comms is not even looked at. */
-static __always_inline bool comm_selected(void)
+static __always_inline bool comm_selected(const struct ibs_twin_who *who)
 {
 	__u64 comm[2];
 	__u32 i;
 
-	if (bpf_get_current_comm(comm, sizeof(comm)))
+	if (who_comm(who, comm))
 		return false;
 #pragma unroll
 	for (i = 0; i < IBS_COMMS_MAX; i++) {
@@ -97,8 +97,11 @@ static __always_inline bool comm_selected(void)
 	return cfg_comm_but;
 }
 
-/* The deepest ancestor that the selection names rules; what a filter asks holds of any of them. */
-static __always_inline void cgroup_select(struct ibs_cgroup *cg)
+/*
+ * The deepest ancestor that the selection names rules; what a filter asks holds of any of them. For
+ * a recording's cgroup both are worked out before.
+ */
+static __always_inline void cgroup_select(struct ibs_cgroup *cg, const struct ibs_twin_who *who)
 {
 	int level;
 
@@ -106,9 +109,13 @@ static __always_inline void cgroup_select(struct ibs_cgroup *cg)
 	cg->min_lat = 0;
 	cg->filter = 0;
 	for (level = 0; level < CGROUP_MAX_DEPTH; level++) {
-		__u64 id = current_ancestor_cgroup_id(level);
 		struct ibs_selected_cgroup *sel;
+		__u64 id;
 
+		if (who)
+			id = level ? 0 : who->cgroup_id;
+		else
+			id = current_ancestor_cgroup_id(level);
 		if (!id)
 			break;
 		sel = bpf_map_lookup_elem(&selected_cgroups, &id);
@@ -129,7 +136,7 @@ static __always_inline void cgroup_select(struct ibs_cgroup *cg)
  * that refuses, be it full or its lock held by another CPU, is asked again at the next sample.
  */
 static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_cached *c, __u64 id,
-				    __u32 gen)
+				    __u32 gen, const struct ibs_twin_who *who)
 {
 	struct ibs_group_key key = { .cgroup_id = id };
 	struct ibs_cgroup fresh = {}, *cg;
@@ -143,7 +150,7 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 		fresh.gen = gen;
 		fresh.selected = 1;
 		if (cfg_cgroup_select || cfg_cgroup_filter)
-			cgroup_select(&fresh);
+			cgroup_select(&fresh, who);
 		fresh.slot = cg ? cg->slot : IBS_SLOT_OTHER;
 		if (cfg_by == IBS_BY_CGROUP && fresh.selected && fresh.slot == IBS_SLOT_OTHER) {
 			fresh.slot = slot = slot_alloc();
@@ -176,27 +183,28 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 }
 
 /* The slot index of a group other than a plain cgroup; @mode only if it is asked for. */
-static __noinline __u32 group_lookup(struct ibs_cpu_state *st, __u32 mode)
+static __noinline __u32 group_lookup(struct ibs_cpu_state *st, const struct ibs_twin_who *who,
+				     __u32 mode)
 {
 	struct ibs_group_key key = {};
 	__u32 slot, *known;
 
 	if (cfg_by & IBS_BY_CGROUP)
-		key.cgroup_id = current_cgroup_id(st);
+		key.cgroup_id = who_cgroup_id(st, who);
 	if (cfg_by & IBS_BY_PID)
-		key.tgid = bpf_get_current_pid_tgid() >> 32;
+		key.tgid = who_pid_tgid(who) >> 32;
 	if (cfg_by & IBS_BY_TID)
-		key.tid = bpf_get_current_pid_tgid();
+		key.tid = who_pid_tgid(who);
 	if (cfg_by & IBS_BY_NODE)
 		key.node = st->node;
 	if (cfg_by & IBS_BY_COMPLEX)
 		key.complex = st->complex;
 	if (cfg_by & IBS_BY_CPU)
-		key.cpu = bpf_get_smp_processor_id();
+		key.cpu = who_cpu(who);
 	if (cfg_by & IBS_BY_MODE)
 		key.mode = mode;
 	if (cfg_by & IBS_BY_COMM)
-		bpf_get_current_comm(key.comm, sizeof(key.comm));
+		who_comm(who, (__u64 *)key.comm);
 	known = bpf_map_lookup_elem(&groups, &key);
 	if (known) {
 		slot = *known;

@@ -33,12 +33,15 @@ static __u64 hash_bytes(__u64 entries, __u64 key, __u64 value)
 	       buckets * HASH_BUCKET;
 }
 
-/* Blocks of a pid set: as many pids as the kernel gives out, which it may be told to change. */
-static __u32 pid_blocks(void)
+/*
+ * Blocks of a pid set: as many pids as the kernel gives out, which it may be told to change; those
+ * of a recording may be of another machine.
+ */
+static __u32 pid_blocks(bool replay)
 {
 	int64_t pid_max;
 
-	if (num_read("", "/proc/sys/kernel/pid_max", &pid_max, NULL) || pid_max < 1 ||
+	if (replay || num_read("", "/proc/sys/kernel/pid_max", &pid_max, NULL) || pid_max < 1 ||
 	    pid_max > IBS_PID_MAX)
 		pid_max = IBS_PID_MAX;
 	return (pid_max + IBS_PID_BLOCK - 1) / IBS_PID_BLOCK;
@@ -54,9 +57,9 @@ static bool select_threads(const struct selection *sel)
 	return sel->threads.n;
 }
 
-static bool watches_forks(const struct selection *sel)
+static bool watches_forks(const struct sampler_opts *opts)
 {
-	return select_processes(sel) || select_threads(sel);
+	return !opts->replay && (select_processes(&opts->sel) || select_threads(&opts->sel));
 }
 
 /* Cgroups that a selection can name; 0: cgroups are not tested. */
@@ -96,7 +99,7 @@ static __u32 max_slots(const struct sampler_opts *opts)
  */
 #define MIN_CGROUPS 16384
 
-static __u32 max_cgroups(const struct sampler_opts *opts)
+__u32 sampler_max_cgroups(const struct sampler_opts *opts)
 {
 	__u32 n = 4 * max_slots(opts);
 
@@ -114,11 +117,13 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	memset(out, 0, sizeof(*out));
 	shard = slots_n * layout.words * sizeof(__u64);
 	out->cpu_states = IBS_MAX_CPUS * sizeof(struct ibs_cpu_state);
-	out->cgroups = hash_bytes(max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
-		       hash_bytes(max_selected_entries(&opts->sel), sizeof(__u64),
-				  sizeof(struct ibs_selected_cgroup));
+	out->cgroups =
+		hash_bytes(sampler_max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
+		hash_bytes(max_selected_entries(&opts->sel), sizeof(__u64),
+			   sizeof(struct ibs_selected_cgroup));
 	out->pids = (__u64)IBS_PID_BLOCK *
-		    (select_processes(&opts->sel) + select_threads(&opts->sel)) * pid_blocks();
+		    (select_processes(&opts->sel) + select_threads(&opts->sel)) *
+		    pid_blocks(opts->replay);
 	if (opts->by && opts->by != IBS_BY_CGROUP)
 		out->groups = hash_bytes(slots_n, sizeof(struct ibs_group_key), sizeof(__u32));
 	out->slots = hash_bytes(slots_n, sizeof(__u32), sizeof(__u8)) +
@@ -221,15 +226,15 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 
 	err = bpf_map__set_value_size(m->series, s->layout.words * sizeof(__u64));
 	err = err ?: bpf_map__set_max_entries(m->series, s->memory.shards * s->max_slots);
-	err = err ?: bpf_map__set_max_entries(m->cgroups, max_cgroups(opts));
+	err = err ?: bpf_map__set_max_entries(m->cgroups, sampler_max_cgroups(opts));
 	err = err ?: bpf_map__set_max_entries(m->groups, by_groups ? s->max_slots : 1);
 	err = err ?: bpf_map__set_max_entries(m->slots, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->slot_owners, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->selected_cgroups, n_sel ? n_sel : 1);
 	if (select_processes(&opts->sel))
-		err = err ?: bpf_map__set_max_entries(m->tgids, pid_blocks());
+		err = err ?: bpf_map__set_max_entries(m->tgids, pid_blocks(opts->replay));
 	if (select_threads(&opts->sel))
-		err = err ?: bpf_map__set_max_entries(m->tids, pid_blocks());
+		err = err ?: bpf_map__set_max_entries(m->tids, pid_blocks(opts->replay));
 	return err ? err_set(e, err, "cannot size the BPF maps: %s", strerror(-err)) : 0;
 }
 
@@ -274,8 +279,8 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 		s->skel->rodata->cfg_cgroup_subsys = ret;
 	}
 	bpf_object__for_each_program (p, s->skel->obj)
-		bpf_program__set_autoload(p, p == prog || (p == s->skel->progs.ibs_fork &&
-							   watches_forks(&opts->sel)));
+		bpf_program__set_autoload(
+			p, p == prog || (p == s->skel->progs.ibs_fork && watches_forks(opts)));
 	bpf_map__set_autocreate(s->skel->maps.twin, opts->source == SAMPLER_TWIN);
 	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !opts->by;
 	ret = ibs_op_bpf__load(s->skel);
@@ -288,9 +293,9 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 }
 
 /* Before the first pid is entered, so that no child is missed. */
-static int watch_forks(struct sampler *s, const struct selection *sel, struct err *err)
+static int watch_forks(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
-	if (!watches_forks(sel))
+	if (!watches_forks(opts))
 		return 0;
 	s->fork_link =
 		bpf_program__attach_raw_tracepoint(s->skel->progs.ibs_fork, "sched_process_fork");
@@ -317,7 +322,7 @@ static int select_open(struct sampler *s, const struct sampler_opts *opts, struc
 		ret = ret ?: map_array(m->tids, &s->tids, err);
 	s->select.processes = s->tgids.addr;
 	s->select.threads = s->tids.addr;
-	s->select.pids_n = pid_blocks() * IBS_PID_BLOCK;
+	s->select.pids_n = pid_blocks(opts->replay) * IBS_PID_BLOCK;
 	s->select.follow = opts->sel.follow;
 	return ret;
 }
@@ -472,7 +477,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
 	ret = ret ?: select_open(s, opts, err);
-	ret = ret ?: watch_forks(s, &opts->sel, err);
+	ret = ret ?: watch_forks(s, opts, err);
 	ret = ret ?: select_set(&s->select, &opts->sel, err);
 	if (ret)
 		goto fail;

@@ -94,6 +94,7 @@ struct sampler_opts {
 	 */
 	struct pins *pins;
 	bool probe_read; /* do not use direct reads even where the kernel has them */
+	bool replay;	 /* SAMPLER_TWIN for twin_run_replay(): any pid, whatever forks here */
 };
 
 #define SAMPLER_MAX_GROUPS 1024

@@ -56,6 +56,9 @@ struct sampler {
 
 struct sampler_select *sampler_selection(struct sampler *s);
 
+/* Cgroups that are remembered, selected or not; those beyond have no group of their own. */
+__u32 sampler_max_cgroups(const struct sampler_opts *opts);
+
 /* Enter a whole selection, before sampling starts. */
 int select_set(struct sampler_select *ss, const struct selection *sel, struct err *err);
 void select_close(struct sampler_select *ss);
