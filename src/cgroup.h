@@ -114,9 +114,6 @@ int cgroup_id_of_path(struct cgroup_tree *t, const char *text, uint64_t *id, str
  */
 int cgroup_glob(struct cgroup_tree *t, const char *pattern, cgroup_cb *cb, void *arg);
 
-/* Does a whole path match, as in cgroup_glob()? Both begin with a slash. */
-bool cgroup_path_matches(const char *pattern, const char *path);
-
 void cgroup_tree_stats(const struct cgroup_tree *t, struct cgroup_stats *out);
 
 #endif

@@ -168,11 +168,6 @@ static bool matches(const char *pattern, const char *path)
 	}
 }
 
-bool cgroup_path_matches(const char *pattern, const char *path)
-{
-	return matches(strcmp(pattern, "/") ? pattern : "", strcmp(path, "/") ? path : "");
-}
-
 struct match {
 	uint64_t id;
 	const char *path;
