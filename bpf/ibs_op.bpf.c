@@ -7,6 +7,7 @@
 #include <linux/bpf_perf_event.h>
 #include <ibscope/sim.h>
 #include <ibscope/filter.h>
+#include "who.bpf.h"
 #include "group.bpf.h"
 
 const volatile struct ibs_cpu cfg_ibs;	     /* of this machine */
@@ -31,15 +32,16 @@ static __always_inline void count(struct ibs_cpu_state *st, __u32 outcome)
 		st->outcome[outcome]++;
 }
 
-static __always_inline struct ibs_cgroup_cached *current_cgroup(struct ibs_cpu_state *st)
+static __always_inline struct ibs_cgroup_cached *current_cgroup(struct ibs_cpu_state *st,
+								const struct ibs_twin_who *who)
 {
-	__u64 id = bpf_get_current_cgroup_id();
+	__u64 id = who_cgroup_id(who);
 	struct ibs_cgroup_cached *c = &st->cache[id & (IBS_CGROUP_CACHE - 1)];
 	__u32 gen = control.gen;
 
 	barrier_var(c);
 	if (c->cgroup_id != id || c->gen != gen)
-		cgroup_lookup(st, c, id, gen);
+		cgroup_lookup(st, c, id, gen, who);
 	return c;
 }
 
@@ -47,17 +49,17 @@ static __always_inline struct ibs_cgroup_cached *current_cgroup(struct ibs_cpu_s
  * What needs no registers, before any is read: IBS_OUTCOME_AGGREGATED if the sample may go on.
  * *min_lat is set if the cgroup has one of its own.
  */
-static __always_inline __u32 select_task(struct ibs_cpu_state *st, __u32 *min_lat)
+static __always_inline __u32 select_task(struct ibs_cpu_state *st, const struct ibs_twin_who *who,
+					 __u32 *min_lat)
 {
-	if (cfg_tgid_select &&
-	    pid_selected(&tgids, bpf_get_current_pid_tgid() >> 32) == control.pid_but)
+	if (cfg_tgid_select && pid_selected(&tgids, who_pid_tgid(who) >> 32) == control.pid_but)
 		return IBS_OUTCOME_FILTERED_PID;
-	if (cfg_tid_select && !pid_selected(&tids, bpf_get_current_pid_tgid()))
+	if (cfg_tid_select && !pid_selected(&tids, who_pid_tgid(who)))
 		return IBS_OUTCOME_FILTERED_TID;
-	if (cfg_n_comms && !comm_selected())
+	if (cfg_n_comms && !comm_selected(who))
 		return IBS_OUTCOME_FILTERED_COMM;
 	if (cfg_cgroup_select) {
-		struct ibs_cgroup_cached *c = current_cgroup(st);
+		struct ibs_cgroup_cached *c = current_cgroup(st, who);
 
 		if (!c->selected)
 			return IBS_OUTCOME_FILTERED_CGROUP;
@@ -67,34 +69,37 @@ static __always_inline __u32 select_task(struct ibs_cpu_state *st, __u32 *min_la
 	return IBS_OUTCOME_AGGREGATED;
 }
 
-static __always_inline __u32 slot_index(struct ibs_cpu_state *st)
+static __always_inline __u32 slot_index(struct ibs_cpu_state *st, const struct ibs_twin_who *who)
 {
 	if (cfg_by == IBS_BY_CGROUP)
-		return current_cgroup(st)->index;
+		return current_cgroup(st, who)->index;
 	if (cfg_by)
-		return group_lookup(st);
+		return group_lookup(st, who);
 	return st->shard * cfg_max_slots + 1;
 }
 
 /* One copy for all callers: the evaluator is long until the verifier has cut it to the filter. */
-static __noinline bool filter_pass(const __u64 *regs)
+static __noinline bool filter_pass(const __u64 *regs, const struct ibs_twin_who *who)
 {
 	struct ibs_filter_sample s = { .regs = regs, .ibs = &cfg_ibs };
 	const __u32 needs = cfg_filter.needs;
 
 	if (needs & IBS_FILTER_NEEDS_CONTEXT) {
 		if (needs & IBS_FILTER_NEEDS_TASK)
-			s.pid_tgid = bpf_get_current_pid_tgid();
+			s.pid_tgid = who_pid_tgid(who);
 		if (needs & IBS_FILTER_NEEDS_UID)
-			s.uid_gid = bpf_get_current_uid_gid();
+			s.uid_gid = who_uid_gid(who);
 		if (needs & IBS_FILTER_NEEDS_CPU)
-			s.cpu = bpf_get_smp_processor_id();
+			s.cpu = who_cpu(who);
+		if (cfg_cgroup_filter)
+			s.cgroups = current_cgroup(cpu_state(), who)->filter;
 	}
 	return ibs_filter_eval(&cfg_filter, &s);
 }
 
 /* Everything that needs registers. @regs has at least IBS_OP_REG_FIXED. */
-static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *regs, __u32 min_lat)
+static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *regs, __u32 min_lat,
+				       const struct ibs_twin_who *who)
 {
 	/*
 	 * Each read of a cfg_ constant is two instructions, also where the verifier folds away what
@@ -132,11 +137,11 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 						       : IBS_OUTCOME_LOST_INTERNAL;
 	}
 	/* n first: without a filter not even the call is left */
-	if (cfg_filter.n && !filter_pass(regs))
+	if (cfg_filter.n && !filter_pass(regs, who))
 		return IBS_OUTCOME_FILTERED_EXPR;
 	hist = word & IBS_LAYOUT_HIST;
 	word &= IBS_LAYOUT_WORD;
-	index = slot_index(st);
+	index = slot_index(st, who);
 	words = bpf_map_lookup_elem(&series, &index);
 	if (!words || word > cfg_slot_words - IBS_HIST_REACH)
 		return IBS_OUTCOME_LOST_INTERNAL;
@@ -166,7 +171,7 @@ static __always_inline __u32 sample_direct(void *ctx, struct ibs_cpu_state *st, 
 		return raw ? IBS_OUTCOME_LOST_BAD_RAW : IBS_OUTCOME_LOST_NO_RAW;
 	ibs = bpf_rdonly_cast(raw->frag.data - bpf_core_field_offset(struct perf_ibs_data, caps),
 			      bpf_core_type_id_kernel(struct perf_ibs_data));
-	return op_sample(st, ibs->regs, min_lat);
+	return op_sample(st, ibs->regs, min_lat, NULL);
 }
 
 /* The members of perf_raw_frag that matter; `size` follows `data` in every kernel. */
@@ -230,7 +235,7 @@ static __always_inline __u32 sample_probe(void *ctx, struct ibs_cpu_state *st, _
 			   (void *)(frag.data + sizeof(__u32) + IBS_OP_DATA * sizeof(regs[0])))) {
 		return IBS_OUTCOME_LOST_READ;
 	}
-	return op_sample(st, regs, min_lat);
+	return op_sample(st, regs, min_lat, NULL);
 }
 
 /* The whole way of a sample of the kernel's; what it came to is counted. */
@@ -239,7 +244,7 @@ static __always_inline __u32 run_event(void *ctx, struct ibs_cpu_state *st, bool
 	__u32 out, min_lat = 0;
 
 	st->seen++;
-	out = select_task(st, &min_lat);
+	out = select_task(st, NULL, &min_lat);
 	if (out == IBS_OUTCOME_AGGREGATED)
 		out = direct ? sample_direct(ctx, st, min_lat) : sample_probe(ctx, st, min_lat);
 	count(st, out);
@@ -247,14 +252,15 @@ static __always_inline __u32 run_event(void *ctx, struct ibs_cpu_state *st, bool
 }
 
 /* The same of a sample whose registers are at hand. */
-static __always_inline __u32 run_regs(struct ibs_cpu_state *st, const __u64 *regs)
+static __always_inline __u32 run_regs(struct ibs_cpu_state *st, const __u64 *regs,
+				      const struct ibs_twin_who *who)
 {
 	__u32 out, min_lat = 0;
 
 	st->seen++;
-	out = select_task(st, &min_lat);
+	out = select_task(st, who, &min_lat);
 	if (out == IBS_OUTCOME_AGGREGATED)
-		out = op_sample(st, regs, min_lat);
+		out = op_sample(st, regs, min_lat, who);
 	count(st, out);
 	return out;
 }
@@ -295,7 +301,7 @@ int ibs_op_sim(void *ctx)
 		regs[r] ^= sim_blur;
 		barrier_var(regs[r]);
 	}
-	run_regs(st, regs);
+	run_regs(st, regs, NULL);
 	return 0;
 }
 

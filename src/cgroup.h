@@ -114,6 +114,9 @@ int cgroup_id_of_path(struct cgroup_tree *t, const char *text, uint64_t *id, str
  */
 int cgroup_glob(struct cgroup_tree *t, const char *pattern, cgroup_cb *cb, void *arg);
 
+/* The test of cgroup_glob(); both begin with a slash, but the root is "". */
+bool cgroup_path_matches(const char *pattern, const char *path);
+
 void cgroup_tree_stats(const struct cgroup_tree *t, struct cgroup_stats *out);
 
 #endif

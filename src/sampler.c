@@ -32,12 +32,15 @@ static __u64 hash_bytes(__u64 entries, __u64 key, __u64 value)
 	       buckets * HASH_BUCKET;
 }
 
-/* Blocks of a pid set: as many pids as the kernel gives out, which it may be told to change. */
-static __u32 pid_blocks(void)
+/*
+ * Blocks of a pid set: as many pids as the kernel gives out, which it may be told to change; those
+ * of a recording may be of another machine.
+ */
+static __u32 pid_blocks(bool replay)
 {
 	int64_t pid_max;
 
-	if (num_read("", "/proc/sys/kernel/pid_max", &pid_max, NULL) || pid_max < 1 ||
+	if (replay || num_read("", "/proc/sys/kernel/pid_max", &pid_max, NULL) || pid_max < 1 ||
 	    pid_max > IBS_PID_MAX)
 		pid_max = IBS_PID_MAX;
 	return (pid_max + IBS_PID_BLOCK - 1) / IBS_PID_BLOCK;
@@ -45,7 +48,7 @@ static __u32 pid_blocks(void)
 
 static bool select_processes(const struct selection *sel)
 {
-	return sel->live || sel->processes.n || sel->processes.but;
+	return sel->live & SAMPLER_LIVE_PROCESSES || sel->processes.n || sel->processes.but;
 }
 
 static bool select_threads(const struct selection *sel)
@@ -53,15 +56,35 @@ static bool select_threads(const struct selection *sel)
 	return sel->threads.n;
 }
 
-static bool watches_forks(const struct selection *sel)
+static bool watches_forks(const struct sampler_opts *opts)
 {
-	return select_processes(sel) || select_threads(sel);
+	return !opts->replay && (select_processes(&opts->sel) || select_threads(&opts->sel));
 }
 
 /* Cgroups that a selection can name; 0: cgroups are not tested. */
 static size_t max_selected(const struct selection *sel)
 {
-	return sel->live ? 2 * SAMPLER_MAX_SELECTED : sel->n_cgroups; /* the old and the new */
+	if (!(sel->live & (SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER)))
+		return sel->n_cgroups;
+	return sel->n_cgroups > SAMPLER_MAX_SELECTED / 2 ? 2 * sel->n_cgroups
+							 : SAMPLER_MAX_SELECTED;
+}
+
+/* While one is replaced the map holds the old and the new. */
+static size_t max_selected_entries(const struct selection *sel)
+{
+	bool live = sel->live & (SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER);
+
+	return max_selected(sel) << live;
+}
+
+static bool selects_cgroups(const struct selection *sel)
+{
+	bool any = sel->live & SAMPLER_LIVE_CGROUPS;
+
+	for (size_t i = 0; i < sel->n_cgroups; i++)
+		any |= !sel->cgroups[i].filter_only;
+	return any;
 }
 
 static __u32 max_slots(const struct sampler_opts *opts)
@@ -75,7 +98,7 @@ static __u32 max_slots(const struct sampler_opts *opts)
  */
 #define MIN_CGROUPS 16384
 
-static __u32 max_cgroups(const struct sampler_opts *opts)
+__u32 sampler_max_cgroups(const struct sampler_opts *opts)
 {
 	__u32 n = 4 * max_slots(opts);
 
@@ -93,11 +116,13 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	memset(out, 0, sizeof(*out));
 	shard = slots_n * layout.words * sizeof(__u64);
 	out->cpu_states = IBS_MAX_CPUS * sizeof(struct ibs_cpu_state);
-	out->cgroups = hash_bytes(max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
-		       hash_bytes(max_selected(&opts->sel), sizeof(__u64),
-				  sizeof(struct ibs_selected_cgroup));
+	out->cgroups =
+		hash_bytes(sampler_max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
+		hash_bytes(max_selected_entries(&opts->sel), sizeof(__u64),
+			   sizeof(struct ibs_selected_cgroup));
 	out->pids = (__u64)IBS_PID_BLOCK *
-		    (select_processes(&opts->sel) + select_threads(&opts->sel)) * pid_blocks();
+		    (select_processes(&opts->sel) + select_threads(&opts->sel)) *
+		    pid_blocks(opts->replay);
 	if (opts->by && opts->by != IBS_BY_CGROUP)
 		out->groups = hash_bytes(slots_n, sizeof(struct ibs_group_key), sizeof(__u32));
 	out->slots = hash_bytes(slots_n, sizeof(__u32), sizeof(__u8)) +
@@ -163,8 +188,9 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_tgid_select = select_processes(sel);
 	cfg->cfg_tid_select = select_threads(sel);
 	cfg->cfg_pid_follow = sel->follow;
-	cfg->cfg_cgroup_select = max_selected(sel) > 0;
-	cfg->cfg_lat_select = sel->live || sel->min_lat || sel->max_lat;
+	cfg->cfg_cgroup_select = selects_cgroups(sel);
+	cfg->cfg_cgroup_filter = sel->filter && sel->filter->needs & IBS_FILTER_NEEDS_CGROUP;
+	cfg->cfg_lat_select = sel->live & SAMPLER_LIVE_LATENCY || sel->min_lat || sel->max_lat;
 	for (size_t i = 0; i < sel->n_cgroups; i++)
 		if (sel->cgroups[i].min_lat)
 			cfg->cfg_lat_select = true;
@@ -188,20 +214,20 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts)
 {
 	typeof(s->skel->maps) *m = &s->skel->maps;
 	bool by_groups = opts->by && opts->by != IBS_BY_CGROUP;
-	size_t n_sel = max_selected(&opts->sel);
+	size_t n_sel = max_selected_entries(&opts->sel);
 	int err;
 
 	err = bpf_map__set_value_size(m->series, s->layout.words * sizeof(__u64));
 	err = err ?: bpf_map__set_max_entries(m->series, s->memory.shards * s->max_slots);
-	err = err ?: bpf_map__set_max_entries(m->cgroups, max_cgroups(opts));
+	err = err ?: bpf_map__set_max_entries(m->cgroups, sampler_max_cgroups(opts));
 	err = err ?: bpf_map__set_max_entries(m->groups, by_groups ? s->max_slots : 1);
 	err = err ?: bpf_map__set_max_entries(m->slots, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->slot_owners, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->selected_cgroups, n_sel ? n_sel : 1);
 	if (select_processes(&opts->sel))
-		err = err ?: bpf_map__set_max_entries(m->tgids, pid_blocks());
+		err = err ?: bpf_map__set_max_entries(m->tgids, pid_blocks(opts->replay));
 	if (select_threads(&opts->sel))
-		err = err ?: bpf_map__set_max_entries(m->tids, pid_blocks());
+		err = err ?: bpf_map__set_max_entries(m->tids, pid_blocks(opts->replay));
 	return err;
 }
 
@@ -242,8 +268,8 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	if (ret)
 		return err_set(err, ret, "cannot size the BPF maps: %s", strerror(-ret));
 	bpf_object__for_each_program (p, s->skel->obj)
-		bpf_program__set_autoload(p, p == prog || (p == s->skel->progs.ibs_fork &&
-							   watches_forks(&opts->sel)));
+		bpf_program__set_autoload(
+			p, p == prog || (p == s->skel->progs.ibs_fork && watches_forks(opts)));
 	bpf_map__set_autocreate(s->skel->maps.twin, opts->source == SAMPLER_TWIN);
 	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !opts->by;
 	ret = ibs_op_bpf__load(s->skel);
@@ -256,9 +282,9 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 }
 
 /* Before the first pid is entered, so that no child is missed. */
-static int watch_forks(struct sampler *s, const struct selection *sel, struct err *err)
+static int watch_forks(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
-	if (!watches_forks(sel))
+	if (!watches_forks(opts))
 		return 0;
 	s->fork_link =
 		bpf_program__attach_raw_tracepoint(s->skel->progs.ibs_fork, "sched_process_fork");
@@ -278,13 +304,14 @@ static int select_open(struct sampler *s, const struct sampler_opts *opts, struc
 	s->select.live = opts->sel.live;
 	if (max_selected(&opts->sel))
 		s->select.cgroups_fd = bpf_map__fd(m->selected_cgroups);
+	s->select.cgroups_max = max_selected(&opts->sel);
 	if (select_processes(&opts->sel))
 		ret = map_array(m->tgids, &s->tgids, err);
 	if (select_threads(&opts->sel))
 		ret = ret ?: map_array(m->tids, &s->tids, err);
 	s->select.processes = s->tgids.addr;
 	s->select.threads = s->tids.addr;
-	s->select.pids_n = pid_blocks() * IBS_PID_BLOCK;
+	s->select.pids_n = pid_blocks(opts->replay) * IBS_PID_BLOCK;
 	s->select.follow = opts->sel.follow;
 	return ret;
 }
@@ -379,12 +406,19 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
 	ret = ret ?: select_open(s, opts, err);
-	ret = ret ?: watch_forks(s, &opts->sel, err);
+	ret = ret ?: watch_forks(s, opts, err);
 	ret = ret ?: select_set(&s->select, &opts->sel, err);
 	if (ret)
 		goto fail;
 	s->cpus = s->skel->bss->cpu_states;
-	s->one_group = !opts->by;
+	s->counts = (struct counts){ .series = s->series.addr,
+				     .owners = s->slot_owners.addr,
+				     .cpus = s->cpus,
+				     .n_cpus = s->possible_cpus,
+				     .shards = s->memory.shards,
+				     .max_slots = s->max_slots,
+				     .one_group = !opts->by,
+				     .layout = &s->layout };
 	place_cpus(s, topo);
 
 	if (opts->source == SAMPLER_TWIN)
@@ -415,8 +449,18 @@ void sampler_stop(struct sampler *s)
 
 void sampler_tick(struct sampler *s)
 {
-	if (s->events)
-		perf_events_throttled(s->events);
+	struct cpulist online;
+	struct err err;
+
+	if (!s->events)
+		return;
+	perf_events_throttled(s->events);
+	if (cpulist_read("", "online", &online, &err) ||
+	    perf_events_follow(s->events, &online, &err)) {
+		if (!s->warned_cpus)
+			log_warn("%s", err.text);
+		s->warned_cpus = true;
+	}
 }
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s)

@@ -25,17 +25,31 @@ enum sampler_prog {
 	SAMPLER_PROG_NONE,  /* for measuring: the event alone */
 };
 
-/* A cgroup that a selection names, and with it all below it that is not named again. */
+/*
+ * A cgroup that a selection names, and with it all below it that is not named again. An id is named
+ * once. Id 0 is no cgroup: with it alone none is selected, as when those wanted are not there yet.
+ */
 struct selected_cgroup {
 	__u64 id;
-	__u16 min_lat; /* cycles; 0: the selection's own */
-	bool out;      /* left out rather than selected */
+	__u16 min_lat;	  /* cycles; 0: the selection's own */
+	bool out;	  /* left out rather than selected */
+	bool filter_only; /* neither: it is here for `filter` */
+	__u8 filter;	  /* bit k: predicate k of the filter holds for it and all below it */
 };
 
 struct selected_pids {
 	const __u32 *pids; /* in the initial pid namespace */
 	size_t n;
 	bool but; /* all but those */
+};
+
+/* What sampler_set_*() can change; what is not said at first need not be tested for. */
+enum sampler_live {
+	SAMPLER_LIVE_PROCESSES = 1 << 0,
+	SAMPLER_LIVE_CGROUPS = 1 << 1,
+	SAMPLER_LIVE_FILTER = 1 << 2,  /* cgroups, but only those that are `filter_only` */
+	SAMPLER_LIVE_LATENCY = 1 << 3, /* of cgroups too */
+	SAMPLER_LIVE_ALL = (1 << 4) - 1,
 };
 
 /* What is sampled, kept and told apart. The zero value selects everything. */
@@ -49,11 +63,11 @@ struct selection {
 	__u32 op_mask;		/* 1 << enum ibs_op_kind; 0: any */
 	__u32 src_mask;		/* 1 << enum ibs_src; 0: any */
 	__u32 min_lat, max_lat; /* cycles; max 0: no limit. Samples without a latency never match */
-	/* none: any. If all are `out`: any but those; else only those selected */
+	/* none to be selected: any but those that are `out`; else only those selected */
 	const struct selected_cgroup *cgroups;
 	size_t n_cgroups;
-	const struct ibs_filter *filter; /* of filter_parse(), without cgroups; NULL: none */
-	bool live; /* sampler_set_*() will be called: what they change must be tested for */
+	const struct ibs_filter *filter; /* of filter_parse(); NULL: none */
+	unsigned int live;		 /* enum sampler_live bits: what will change */
 };
 
 struct sampler_opts {
@@ -61,7 +75,7 @@ struct sampler_opts {
 	enum sampler_prog prog;
 	struct perf_event_attr attr; /* of the event; for the sim of the software clock */
 	const char *event;	     /* for messages and output */
-	const unsigned int *cpus;    /* one event on each */
+	const unsigned int *cpus;    /* one event on each that is online */
 	size_t n_cpus;
 	struct ibs_cpu ibs; /* caps and quirks of the machine (or of the model) */
 	enum ibs_metric metric;
@@ -71,10 +85,11 @@ struct sampler_opts {
 	__u64 max_memory_bytes; /* 0: SAMPLER_MAX_MEMORY */
 	__u64 sim_seed;
 	bool probe_read; /* do not use direct reads even where the kernel has them */
+	bool replay;	 /* SAMPLER_TWIN for twin_run_replay(): any pid, whatever forks here */
 };
 
 #define SAMPLER_MAX_GROUPS 1024
-#define SAMPLER_MAX_SELECTED 4096 /* cgroups that a live selection can name */
+#define SAMPLER_MAX_SELECTED 4096 /* cgroups that a live selection can name, if not twice the first */
 #define SAMPLER_MAX_MEMORY (64ULL << 20)
 
 /* Bytes of kernel memory by map, from the options and the cache topology alone. */
@@ -109,10 +124,11 @@ int sampler_start(struct sampler *s, struct err *err);
 /**
  * sampler_set_processes(), _set_cgroups(), _set_latency() - change the selection while sampling
  *
- * For samplers opened with sel.live. No sample is lost, and each is judged by the old selection or
+ * For samplers opened with that bit of sel.live. No sample is lost, and each is judged by the old selection or
  * by the new one: that of cgroups changes for all CPUs at one moment, that of processes one by one.
  *
- * Return: 0, or a negative errno with @err: -E2BIG for more cgroups than SAMPLER_MAX_SELECTED.
+ * Return: 0, or a negative errno with @err: -EINVAL if @s was not opened for it; -E2BIG for more
+ * cgroups than SAMPLER_MAX_SELECTED and twice as many as it was opened with.
  */
 int sampler_set_processes(struct sampler *s, const struct selected_pids *processes,
 			  struct err *err);
@@ -135,7 +151,10 @@ void sampler_stop(struct sampler *s);
  */
 int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err);
 
-/* To be called every half second or so: collects the kernel's notices of throttling. */
+/*
+ * To be called every half second or so: collects the kernel's notices of throttling, and samples CPUs
+ * of sampler_opts.cpus that came online.
+ */
 void sampler_tick(struct sampler *s);
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s);

@@ -69,6 +69,13 @@ static int set_processes(struct sampler_select *ss, const struct selected_pids *
 	return set_pids(ss->processes, ss->pids_n, set, ss->follow, "process", err);
 }
 
+static __u8 cgroup_choice(const struct selected_cgroup *c)
+{
+	if (c->filter_only)
+		return IBS_CGROUP_AS_ABOVE;
+	return c->out ? IBS_CGROUP_OUT : IBS_CGROUP_IN;
+}
+
 static int set_cgroups(struct sampler_select *ss, const struct selected_cgroup *cgroups, size_t n,
 		       struct err *err)
 {
@@ -76,9 +83,10 @@ static int set_cgroups(struct sampler_select *ss, const struct selected_cgroup *
 
 	for (size_t i = 0; i < n; i++) {
 		struct ibs_selected_cgroup value = { .min_lat = cgroups[i].min_lat,
-						     .selected = !cgroups[i].out };
+						     .selected = cgroup_choice(&cgroups[i]),
+						     .filter = cgroups[i].filter };
 
-		any_in |= value.selected;
+		any_in |= value.selected == IBS_CGROUP_IN;
 		if (bpf_map_update_elem(ss->cgroups_fd, &cgroups[i].id, &value, BPF_ANY))
 			return err_set(err, -errno, "cannot select cgroup %llu: %s",
 				       (unsigned long long)cgroups[i].id, strerror(errno));
@@ -130,9 +138,9 @@ void select_close(struct sampler_select *ss)
 	memset(ss, 0, sizeof(*ss));
 }
 
-static int check_live(const struct sampler_select *ss, struct err *err)
+static int check_live(const struct sampler_select *ss, unsigned int what, struct err *err)
 {
-	if (ss->live)
+	if (ss->live & what)
 		return 0;
 	return err_set(err, -EINVAL,
 		       "this collection was not begun with a selection that can be "
@@ -142,7 +150,7 @@ static int check_live(const struct sampler_select *ss, struct err *err)
 int sampler_set_processes(struct sampler *s, const struct selected_pids *set, struct err *err)
 {
 	struct sampler_select *ss = sampler_selection(s);
-	int ret = check_live(ss, err);
+	int ret = check_live(ss, SAMPLER_LIVE_PROCESSES, err);
 
 	if (ret)
 		return ret;
@@ -158,13 +166,18 @@ int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups
 	struct sampler_select *ss = sampler_selection(s);
 	__u64 *old = ss->ids;
 	size_t n_old = ss->n_ids;
-	int ret = check_live(ss, err);
+	unsigned int needs = SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER;
+	int ret;
 
+	for (size_t i = 0; i < n; i++)
+		if (!cgroups[i].filter_only)
+			needs = SAMPLER_LIVE_CGROUPS;
+	ret = check_live(ss, needs, err);
 	if (ret)
 		return ret;
-	if (n > SAMPLER_MAX_SELECTED)
-		return err_set(err, -E2BIG, "%zu cgroups selected; at most %d are possible", n,
-			       SAMPLER_MAX_SELECTED);
+	if (n > ss->cgroups_max)
+		return err_set(err, -E2BIG, "%zu cgroups selected; at most %zu are possible", n,
+			       ss->cgroups_max);
 	/*
 	 * Programs look into the map only when they meet a cgroup for the first time or after `gen`
 	 * has changed: until then each CPU goes on with what it knows. One first met right now may
@@ -190,7 +203,7 @@ int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups
 int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct err *err)
 {
 	struct sampler_select *ss = sampler_selection(s);
-	int ret = check_live(ss, err);
+	int ret = check_live(ss, SAMPLER_LIVE_LATENCY, err);
 
 	if (ret)
 		return ret;

@@ -644,7 +644,7 @@ static void test_filter_pid_follow(void **state)
 
 		assert_int_equal(pipe(go), 0);
 		opts.sel.processes.but = false;
-		opts.sel.live = live;
+		opts.sel.live = live ? SAMPLER_LIVE_PROCESSES : 0;
 		child = fork();
 		assert_true(child >= 0);
 		if (!child) {
@@ -971,7 +971,7 @@ static void test_live(void **state)
 	(void)state;
 	need_cgroups();
 	load_miss(regs, DRAM, 300);
-	opts.sel.live = true;
+	opts.sel.live = SAMPLER_LIVE_ALL;
 	s = open_twin(&opts);
 	assert_int_equal(outcome_in(s, "a", 300), IBS_OUTCOME_AGGREGATED);
 	sel.id = make_cgroup("z", path);
@@ -1017,7 +1017,7 @@ static void test_live(void **state)
 	snapshot_free(&snap);
 	close_twin(s);
 
-	opts.sel.live = false;
+	opts.sel.live = SAMPLER_LIVE_ALL & ~SAMPLER_LIVE_LATENCY;
 	s = open_twin(&opts);
 	assert_int_equal(sampler_set_latency(s, 1, 0, &err), -EINVAL);
 	close_twin(s);

@@ -11,6 +11,8 @@ static const struct cmd {
 } cmds[] = {
 	{ "doctor", "[--json]", "what this CPU, kernel and privilege allow", cmd_doctor },
 	{ "hist", "[options] [interval [count]]", "latency histograms and percentiles", cmd_hist },
+	{ "dump", "FILE [options]", "every sample of a recording", cmd_dump },
+	{ "replay", "FILE [options]", "what hist would have shown of a recording", cmd_replay },
 };
 #define CMDS (sizeof(cmds) / sizeof(cmds[0]))
 
