@@ -9,57 +9,59 @@
 #include "symbols.h"
 #include "tasks.h"
 
+#include <stdio.h>
+
 /* X(NAME, "name", "meaning") */
-#define REPORT_KEY_TABLE(X)                                                      \
-	X(SRC, "src", "where the data came from")                                \
-	X(OP, "op", "kind of op")                                                \
-	X(CGROUP, "cgroup", "path of the cgroup")                                \
-	X(CONTAINER, "container", "id of the container, by the cgroup's path")   \
-	X(POD, "pod", "uid of the Kubernetes pod, by the cgroup's path")         \
-	X(PID, "pid", "process")                                                 \
-	X(TID, "tid", "thread")                                                  \
-	X(COMM, "comm", "name of the thread")                                    \
-	X(CPU, "cpu", "logical CPU")                                             \
-	X(SYMBOL, "symbol", "function of the op's address")                      \
-	X(DSO, "dso", "file of the op's address")                                \
-	X(SRCLINE, "srcline", "source file and line of the op's address")        \
-	X(IP, "ip", "address of the op")                                         \
-	X(PAGE, "page", "4 KiB of the data's address")                           \
-	X(LINE, "line", "64 bytes of the data's address: a cache line")          \
-	X(SPACE, "space", "whose addresses page and line are: a pid or kernel")  \
+#define REPORT_KEY_TABLE(X)                                                     \
+	X(SRC, "src", "where the data came from")                               \
+	X(OP, "op", "kind of op")                                               \
+	X(CGROUP, "cgroup", "path of the cgroup")                               \
+	X(CONTAINER, "container", "id of the container, by the cgroup's path")  \
+	X(POD, "pod", "uid of the Kubernetes pod, by the cgroup's path")        \
+	X(PID, "pid", "process")                                                \
+	X(TID, "tid", "thread")                                                 \
+	X(COMM, "comm", "name of the thread")                                   \
+	X(CPU, "cpu", "logical CPU")                                            \
+	X(SYMBOL, "symbol", "function of the op's address")                     \
+	X(DSO, "dso", "file of the op's address")                               \
+	X(SRCLINE, "srcline", "source file and line of the op's address")       \
+	X(IP, "ip", "address of the op")                                        \
+	X(PAGE, "page", "4 KiB of the data's address")                          \
+	X(LINE, "line", "64 bytes of the data's address: a cache line")         \
+	X(SPACE, "space", "whose addresses page and line are: a pid or kernel") \
 	X(EVENT, "event", "event that took the sample")
 
 enum report_key {
 #define REPORT_KEY_ENUM(name, ...) REPORT_KEY_##name,
 	REPORT_KEY_TABLE(REPORT_KEY_ENUM)
 #undef REPORT_KEY_ENUM
-	REPORT_KEY_N
+		REPORT_KEY_N
 };
 
-/* X(NAME, "name", "heading", width, "meaning") */
-#define REPORT_COLUMN_TABLE(X)                                                              \
-	X(SAMPLES, "samples", "samples", 10, "samples")                                     \
-	X(SHARE, "share", "share", 7, "share of all selected samples")                      \
-	X(ESTIMATED, "estimated", "estimated", 13, "samples x period: ops, or cycles")      \
-	X(VALID, "valid", "valid", 10, "samples that have the latency")                     \
-	X(MEAN, "mean", "mean", 8, "mean latency, cycles")                                  \
-	X(P50, "p50", "p50", 6, "median, cycles")                                           \
-	X(P90, "p90", "p90", 6, "what 90 % of the latencies do not exceed")                 \
-	X(P99, "p99", "p99", 6, "what 99 % of the latencies do not exceed")                 \
-	X(MAX, "max", "max", 6, "greatest latency, cycles; 65535 stands for more")          \
-	X(TOTAL, "total", "total", 14, "sum of the latencies, cycles")                      \
-	X(WEIGHT, "weight", "weight", 7, "share of the sum of all latencies")               \
-	X(LOADS, "loads", "loads", 9, "samples that load, prefetches too")                  \
-	X(STORES, "stores", "stores", 9, "samples that store, locked accesses too")         \
-	X(OFFSETS, "offsets", "offsets", 7, "different bytes of a cache line accessed")     \
-	X(CPUS, "cpus", "cpus", 5, "different CPUs")                                        \
-	X(THREADS, "threads", "threads", 7, "different threads")
+/* X(NAME, "name", width, "meaning") */
+#define REPORT_COLUMN_TABLE(X)                                               \
+	X(SAMPLES, "samples", 9, "samples")                                  \
+	X(SHARE, "share", 7, "share of all selected samples")                \
+	X(ESTIMATED, "estimated", 12, "samples x period: ops, or cycles")    \
+	X(VALID, "valid", 9, "samples that have the latency")                \
+	X(MEAN, "mean", 7, "mean latency, cycles")                           \
+	X(P50, "p50", 5, "median, cycles")                                   \
+	X(P90, "p90", 5, "what 90 % of the latencies do not exceed")         \
+	X(P99, "p99", 5, "what 99 % of the latencies do not exceed")         \
+	X(MAX, "max", 5, "greatest latency, cycles; 65535 stands for more")  \
+	X(TOTAL, "total", 12, "sum of the latencies, cycles")                \
+	X(WEIGHT, "weight", 7, "share of the sum of all latencies")          \
+	X(LOADS, "loads", 9, "samples that load, prefetches too")            \
+	X(STORES, "stores", 9, "samples that store, locked accesses too")    \
+	X(OFFSETS, "offsets", 7, "different bytes of a cache line accessed") \
+	X(CPUS, "cpus", 5, "different CPUs")                                 \
+	X(THREADS, "threads", 7, "different threads")
 
 enum report_column {
 #define REPORT_COLUMN_ENUM(name, ...) REPORT_COLUMN_##name,
 	REPORT_COLUMN_TABLE(REPORT_COLUMN_ENUM)
 #undef REPORT_COLUMN_ENUM
-	REPORT_COLUMN_N
+		REPORT_COLUMN_N
 };
 
 const char *report_key_name(enum report_key k);
@@ -67,17 +69,21 @@ const char *report_column_name(enum report_column c);
 
 /* "src,op" to keys in that order. Return: 0, or -EINVAL with @err naming what there is. */
 int report_keys_parse(const char *text, enum report_key *keys, unsigned int *n, struct err *err);
-int report_columns_parse(const char *text, enum report_column *columns, unsigned int *n,
-			 struct err *err);
+int report_columns_parse(const char *option, const char *text, enum report_column *columns,
+			 unsigned int *n, struct err *err);
 
-/* The keys that samples cannot be told apart by without maps. */
+/* What the meaning of a key or column is, for --help. */
+void report_terms(FILE *f);
+
+/* Do keys ask for functions or files; or for anything that tasks know? */
 bool report_needs_symbols(const enum report_key *keys, unsigned int n);
+bool report_needs_tasks(const enum report_key *keys, unsigned int n);
 
 struct report_opts {
 	enum report_key by[REPORT_KEY_N];
 	unsigned int n_by;
 	enum ibs_metric metric;
-	bool phys; /* pages and lines are those of physical addresses */
+	bool phys;	    /* pages and lines are those of physical addresses */
 	bool cpus, threads; /* count those of REPORT_COLUMN_CPUS and _THREADS */
 
 	/* all outlive the report */
@@ -111,7 +117,7 @@ struct report_table {
 	const struct report_opts *opts;
 	struct report_row *rows;
 	size_t n;
-	const char **labels; /* that rows point to */
+	const char **labels;	/* that rows point to */
 	struct report_row rest; /* of those left out, without percentiles */
 	size_t n_rest;
 	struct report_row total;

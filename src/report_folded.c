@@ -139,7 +139,10 @@ int folded_add(struct folded *f, const struct trace_event *ev)
 		return 0;
 	if (s->has_task)
 		comm = tasks_comm(f->opts.tasks, s->tgid, s->tid, ev->time);
-	p = put_frame(f->buf, comm ? comm : "[unknown]", "");
+	p = f->buf;
+	if (f->opts.simulated)
+		p = put_frame(p, "SIMULATED", "");
+	p = put_frame(p, comm ? comm : "[unknown]", "");
 	n = frames_of(s, frames);
 	if (!n)
 		p = put_frame(p, "[unknown]", "");

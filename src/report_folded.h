@@ -15,6 +15,7 @@ enum folded_weight {
 struct folded_opts {
 	enum folded_weight weight;
 	enum ibs_metric metric;
+	bool simulated;		   /* then that is the outermost frame */
 	const struct tasks *tasks; /* both outlive it */
 	struct symbols *symbols;
 };

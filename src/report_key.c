@@ -4,6 +4,7 @@
 #include "container.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,16 +71,30 @@ int report_keys_parse(const char *text, enum report_key *keys, unsigned int *n, 
 	return ret;
 }
 
-int report_columns_parse(const char *text, enum report_column *columns, unsigned int *n,
-			 struct err *err)
+int report_columns_parse(const char *option, const char *text, enum report_column *columns,
+			 unsigned int *n, struct err *err)
 {
 	unsigned int list[REPORT_COLUMN_N];
-	int ret = parse_list("--columns", "column", text, column_names, REPORT_COLUMN_N, list, n,
-			     err);
+	int ret = parse_list(option, "column", text, column_names, REPORT_COLUMN_N, list, n, err);
 
 	for (unsigned int i = 0; !ret && i < *n; i++)
 		columns[i] = list[i];
 	return ret;
+}
+
+void report_terms(FILE *f)
+{
+#define KEY_LINE(id, name, meaning)	      { name, meaning },
+#define COLUMN_LINE(id, name, width, meaning) { name, meaning },
+	static const char *const keys[][2] = { REPORT_KEY_TABLE(KEY_LINE) };
+	static const char *const columns[][2] = { REPORT_COLUMN_TABLE(COLUMN_LINE) };
+
+	fprintf(f, "\nKeys of --by:\n");
+	for (size_t i = 0; i < REPORT_KEY_N; i++)
+		fprintf(f, "  %-10s %s\n", keys[i][0], keys[i][1]);
+	fprintf(f, "\nColumns:\n");
+	for (size_t i = 0; i < REPORT_COLUMN_N; i++)
+		fprintf(f, "  %-10s %s\n", columns[i][0], columns[i][1]);
 }
 
 bool report_needs_symbols(const enum report_key *keys, unsigned int n)
@@ -91,6 +106,15 @@ bool report_needs_symbols(const enum report_key *keys, unsigned int n)
 	return false;
 }
 
+bool report_needs_tasks(const enum report_key *keys, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (keys[i] == REPORT_KEY_COMM || keys[i] == REPORT_KEY_CGROUP ||
+		    keys[i] == REPORT_KEY_CONTAINER || keys[i] == REPORT_KEY_POD)
+			return true;
+	return report_needs_symbols(keys, n);
+}
+
 /* What is asked of a sample: 1 and the value, 0 for absent, or -ENOMEM. */
 
 static int text_word(struct report *r, const char *text, __u64 *word)
@@ -99,6 +123,13 @@ static int text_word(struct report *r, const char *text, __u64 *word)
 		return 0;
 	*word = intern_get(&r->texts, text);
 	return *word == INTERN_NONE ? -ENOMEM : 1;
+}
+
+/* Of one that owns equal texts once, and longer than the report lives. */
+static int owned_word(const char *text, __u64 *word)
+{
+	*word = (uintptr_t)text;
+	return text != NULL;
 }
 
 static int cgroup_text(struct report *r, enum report_key key, __u64 id, __u64 *word)
@@ -157,8 +188,8 @@ static int symbol_word(struct report *r, enum report_key key, const struct trace
 			 key == REPORT_KEY_SRCLINE, &sym))
 		return -ENOMEM;
 	if (key == REPORT_KEY_SYMBOL)
-		return text_word(r, sym.name, word);
-	return text_word(r, key == REPORT_KEY_DSO ? sym.dso : sym.srcline, word);
+		return owned_word(sym.name, word);
+	return owned_word(key == REPORT_KEY_DSO ? sym.dso : sym.srcline, word);
 }
 
 static bool data_address(const struct report *r, const struct ibs_op_sample *op, __u64 *addr)
@@ -206,10 +237,9 @@ static int key_word(struct report *r, enum report_key key, const struct trace_ev
 		*word = s->tid;
 		return s->has_task && s->tid != NO_TASK;
 	case REPORT_KEY_COMM:
-		return s->has_task
-			       ? text_word(r, tasks_comm(r->opts.tasks, s->tgid, s->tid, ev->time),
-					   word)
-			       : 0;
+		if (!s->has_task)
+			return 0;
+		return owned_word(tasks_comm(r->opts.tasks, s->tgid, s->tid, ev->time), word);
 	case REPORT_KEY_CPU:
 		*word = s->cpu;
 		return s->has_cpu;
@@ -281,6 +311,11 @@ const char *report_label(const struct report *r, const __u64 *words, unsigned in
 		return buf;
 	case REPORT_KEY_EVENT:
 		return r->opts.info->pmu[w].name;
+	case REPORT_KEY_COMM:
+	case REPORT_KEY_SYMBOL:
+	case REPORT_KEY_DSO:
+	case REPORT_KEY_SRCLINE:
+		return (const char *)(uintptr_t)w;
 	default:
 		return intern_text(&r->texts, w);
 	}

@@ -10,9 +10,7 @@
 
 typedef unsigned long long ull;
 
-#define HEADING(id, name, heading, ...)	     heading,
-#define WIDTH(id, name, heading, width, ...) width,
-static const char *const headings[] = { REPORT_COLUMN_TABLE(HEADING) };
+#define WIDTH(id, name, width, ...) width,
 static const int widths[] = { REPORT_COLUMN_TABLE(WIDTH) };
 
 static bool has_key(const struct report_table *t, enum report_key key)
@@ -148,7 +146,7 @@ static void print_lost(FILE *f, const struct report_head *h)
 		if (l->pmu_exact)
 			fprintf(f, ", %llu unseen", (ull)l->unseen);
 		if (h->lost_samples || h->lost_records)
-			fputs("; ", f);
+			fputs("; by notices in between ", f);
 	} else if (!h->lost_samples && !h->lost_records) {
 		fputs("none told", f);
 	}
@@ -171,15 +169,16 @@ void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric met
 		utf8_put(f, h->info->filter);
 		fputc('\n', f);
 	}
+	if (*h->options) {
+		fputs("options   ", f);
+		utf8_put(f, h->options);
+		fputc('\n', f);
+	}
 	fprintf(f, "samples   %llu", (ull)(h->op_samples + h->fetch_samples));
 	if (h->fetch_samples)
 		fprintf(f, " (%llu of ops, %llu of fetches)", (ull)h->op_samples,
 			(ull)h->fetch_samples);
 	fprintf(f, ", selected %llu", (ull)h->selected);
-	if (*h->selection) {
-		fputs(" by ", f);
-		utf8_put(f, h->selection);
-	}
 	fputc('\n', f);
 	print_lost(f, h);
 	fprintf(f, "file      %s", or_unknown(h->info->format ?: ""));
@@ -252,7 +251,7 @@ static void print_text(FILE *f, const struct report_head *head, const struct rep
 			 columns[c] == REPORT_COLUMN_ESTIMATED ? "est. " : "",
 			 columns[c] == REPORT_COLUMN_ESTIMATED && t->estimated_unit
 				 ? t->estimated_unit
-				 : headings[columns[c]]);
+				 : report_column_name(columns[c]));
 		fprintf(f, "%*s ", widths[columns[c]], heading);
 	}
 	for (unsigned int k = 0; k < t->opts->n_by; k++) {
@@ -275,9 +274,11 @@ static void print_text(FILE *f, const struct report_head *head, const struct rep
 
 /* --- CSV --- */
 
+/* The last column says where samples are from, so that those of the simulation are not mistaken. */
 static void csv_row(FILE *f, const struct report_table *t, const struct report_row *row,
 		    const enum report_column *columns, unsigned int n)
 {
+	const char *source = t->opts->info->source;
 	char buf[64];
 
 	for (unsigned int k = 0; k < t->opts->n_by; k++) {
@@ -293,6 +294,8 @@ static void csv_row(FILE *f, const struct report_table *t, const struct report_r
 		if (value(t, row, columns[c], false, buf, sizeof(buf)))
 			fputs(buf, f);
 	}
+	fputc(',', f);
+	utf8_put_csv(f, source ? source : "");
 	fputc('\n', f);
 }
 
@@ -303,7 +306,7 @@ static void print_csv(FILE *f, const struct report_table *t, const enum report_c
 		fprintf(f, "%s%s", k ? "," : "", report_key_name(t->opts->by[k]));
 	for (unsigned int c = 0; c < n; c++)
 		fprintf(f, ",%s", report_column_name(columns[c]));
-	fputc('\n', f);
+	fputs(",source\n", f);
 	for (size_t i = 0; i < t->n; i++)
 		csv_row(f, t, &t->rows[i], columns, n);
 	if (t->n_rest)
@@ -375,7 +378,7 @@ static void json_head(FILE *f, const struct report_head *h)
 	json_bool(f, "simulated", info->simulated);
 	json_machine(f, info);
 	json_text(f, "filter", info->filter);
-	json_text(f, "selection", h->selection);
+	json_text(f, "options", h->options);
 	fprintf(f, "\"samples\":{\"op\":%llu,\"fetch\":%llu,\"selected\":%llu},",
 		(ull)h->op_samples, (ull)h->fetch_samples, (ull)h->selected);
 	fprintf(f, "\"lost\":{\"samples\":%llu,\"records\":%llu},", (ull)h->lost_samples,

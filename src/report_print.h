@@ -13,7 +13,7 @@ enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };
 struct report_head {
 	const struct trace_info *info;
 	const struct trace_end *end;
-	const char *selection;		 /* as given, "" for all */
+	const char *options;		 /* of the command line, as given */
 	__u64 op_samples, fetch_samples; /* in the file */
 	__u64 selected;
 	__u64 lost_samples, lost_records; /* said to be missing; of records it is not known what */
@@ -25,7 +25,7 @@ void report_print_head(FILE *f, const struct report_head *head, enum ibs_metric 
 /**
  * report_print() - all of it
  *
- * Text and JSON begin with the head; CSV has none, for programs that take a table. Writes on @f;
+ * Text and JSON begin with the head; CSV is a table and nothing else. Writes on @f;
  * the caller checks ferror().
  */
 void report_print(FILE *f, enum report_format format, const struct report_head *head,

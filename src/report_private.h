@@ -7,7 +7,7 @@
 #include "report.h"
 
 /*
- * The value of a key: a number, an address, an enumerator or the number of a text. The last word of
+ * The value of a key: a number, an address, an enumerator, or a text by its number or address. The last word of
  * a row's key has bit k set where by[k] is absent.
  */
 #define REPORT_WORDS (REPORT_KEY_N + 1)

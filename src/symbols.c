@@ -203,7 +203,7 @@ static int find_kernel(struct symbols *s, const struct task_map *map, __u64 addr
 		       struct symbol *out)
 {
 	const char *name, *module = NULL, *dso = "[kernel]";
-	char unnamed[4096];
+	char unnamed[4096 + 64];
 
 	out->name = kept(s, &s->kernel_names, addr);
 	out->dso = kept(s, &s->kernel_dsos, addr);
@@ -221,7 +221,7 @@ static int find_kernel(struct symbols *s, const struct task_map *map, __u64 addr
 		int bracket = *dso == '[';
 
 		snprintf(unnamed, sizeof(unnamed), "[%.*s+0x%llx]",
-			 bracket ? (int)strcspn(dso + 1, "]") : 256, dso + bracket,
+			 bracket ? (int)strcspn(dso + 1, "]") : 4000, dso + bracket,
 			 (unsigned long long)addr);
 		name = unnamed;
 	}
@@ -305,7 +305,7 @@ int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64
 	out->name = kept(s, &d->names, offset);
 	if (!out->name) {
 		name = d->object ? object_symbol(d->object, offset) : NULL;
-		snprintf(text, sizeof(text), "[%s+0x%llx]", d->path, (unsigned long long)offset);
+		snprintf(text, sizeof(text), "[%.4000s+0x%llx]", d->path, (unsigned long long)offset);
 		out->name = keep(s, &d->names, offset, name ?: text);
 		if (!out->name)
 			return -ENOMEM;

@@ -105,7 +105,7 @@ void utf8_put_json(FILE *f, const char *text)
 	for (const char *s = text; *s; s += n) {
 		n = utf8_len(s);
 		if (!n) {
-			fputs("\\ufffd", f);
+			fputc('?', f);
 			n = 1;
 		} else if (*s == '"' || *s == '\\') {
 			fprintf(f, "\\%c", *s);

@@ -23,7 +23,7 @@ size_t utf8_count(const char *text); /* as many as utf8_put() writes */
 /* A field of a CSV file, in quotes where it needs them; controls as in utf8_put(). */
 void utf8_put_csv(FILE *f, const char *text);
 
-/* A JSON string with its quotes; U+FFFD stands for a byte that is no UTF-8. */
+/* A JSON string with its quotes; '?' stands for a byte that is no UTF-8. */
 void utf8_put_json(FILE *f, const char *text);
 
 #endif

@@ -17,5 +17,6 @@ int cmd_doctor(int argc, char **argv);
 int cmd_hist(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 
 #endif
