@@ -89,7 +89,7 @@ struct frame {
 /* The chain from the innermost frame on, marks taken out. */
 static unsigned int frames_of(const struct trace_sample *s, struct frame *frames)
 {
-	bool kernel = s->kernel;
+	bool kernel = s->kernel, exact = true;
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < s->n_stack && n < TRACE_STACK_MAX; i++) {
@@ -97,10 +97,12 @@ static unsigned int frames_of(const struct trace_sample *s, struct frame *frames
 
 		if (addr >= MARK_OF) {
 			kernel = addr == (__u64)PERF_CONTEXT_KERNEL;
+			exact = true;
 			continue;
 		}
 		/* but for the first these are where calls return to: a call may be the last op */
-		frames[n++] = (struct frame){ addr - (n > 0), kernel };
+		frames[n++] = (struct frame){ exact ? addr : addr - 1, kernel };
+		exact = false;
 	}
 	if (!n && s->has_ip)
 		frames[n++] = (struct frame){ s->ip, s->kernel };
