@@ -305,7 +305,8 @@ int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64
 	out->name = kept(s, &d->names, offset);
 	if (!out->name) {
 		name = d->object ? object_symbol(d->object, offset) : NULL;
-		snprintf(text, sizeof(text), "[%.4000s+0x%llx]", d->path, (unsigned long long)offset);
+		snprintf(text, sizeof(text), "[%.4000s+0x%llx]", d->path,
+			 (unsigned long long)offset);
 		out->name = keep(s, &d->names, offset, name ?: text);
 		if (!out->name)
 			return -ENOMEM;

@@ -13,7 +13,7 @@ struct symbols;
 
 struct symbols_opts {
 	const struct trace_info *info; /* outlives the symbols */
-	const char *kallsyms; /* file to believe; NULL: this kernel's, if it is that recorded */
+	const char *kallsyms;  /* file to believe; NULL: this kernel's, if it is that recorded */
 	const char *debug_dir; /* a further one beside /usr/lib/debug, or NULL */
 	bool debuginfod;       /* the network may be asked (DEBUGINFOD_URLS) */
 };
