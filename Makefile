@@ -128,7 +128,7 @@ cost: deps
 # its corpus tests/fuzz/corpus/NAME, its dictionary NAME.dict if there is one, and a row here:
 # the sources that it needs, and libraries.
 FUZZ_S	?= 60
-fuzz_filter := src/filter.c src/filter_print.c src/err.c src/num.c
+fuzz_filter := src/filter.c src/filter_build.c src/filter_options.c src/filter_print.c src/err.c src/num.c
 fuzz_recording := src/recording_blocks.c src/recording_columns.c src/recording_events.c \
 	src/recording_meta.c src/recording_read.c src/snapshot.c src/cpu.c src/err.c -ljansson -lzstd -lz
 fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))

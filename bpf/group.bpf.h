@@ -182,14 +182,15 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 	return 0;
 }
 
-/* The slot index of a group other than a plain cgroup. */
-static __noinline __u32 group_lookup(struct ibs_cpu_state *st, const struct ibs_twin_who *who)
+/* The slot index of a group other than a plain cgroup; @mode only if it is asked for. */
+static __noinline __u32 group_lookup(struct ibs_cpu_state *st, const struct ibs_twin_who *who,
+				     __u32 mode)
 {
 	struct ibs_group_key key = {};
 	__u32 slot, *known;
 
 	if (cfg_by & IBS_BY_CGROUP)
-		key.cgroup_id = who_cgroup_id(who);
+		key.cgroup_id = who_cgroup_id(st, who);
 	if (cfg_by & IBS_BY_PID)
 		key.tgid = who_pid_tgid(who) >> 32;
 	if (cfg_by & IBS_BY_TID)
@@ -200,6 +201,8 @@ static __noinline __u32 group_lookup(struct ibs_cpu_state *st, const struct ibs_
 		key.complex = st->complex;
 	if (cfg_by & IBS_BY_CPU)
 		key.cpu = who_cpu(who);
+	if (cfg_by & IBS_BY_MODE)
+		key.mode = mode;
 	if (cfg_by & IBS_BY_COMM)
 		who_comm(who, (__u64 *)key.comm);
 	known = bpf_map_lookup_elem(&groups, &key);

@@ -35,7 +35,7 @@ static __always_inline void count(struct ibs_cpu_state *st, __u32 outcome)
 static __always_inline struct ibs_cgroup_cached *current_cgroup(struct ibs_cpu_state *st,
 								const struct ibs_twin_who *who)
 {
-	__u64 id = who_cgroup_id(who);
+	__u64 id = who_cgroup_id(st, who);
 	struct ibs_cgroup_cached *c = &st->cache[id & (IBS_CGROUP_CACHE - 1)];
 	__u32 gen = control.gen;
 
@@ -69,32 +69,40 @@ static __always_inline __u32 select_task(struct ibs_cpu_state *st, const struct 
 	return IBS_OUTCOME_AGGREGATED;
 }
 
-static __always_inline __u32 slot_index(struct ibs_cpu_state *st, const struct ibs_twin_who *who)
+static __always_inline __u32 slot_index(struct ibs_cpu_state *st, const __u64 *regs,
+					const struct ibs_twin_who *who)
 {
-	if (cfg_by == IBS_BY_CGROUP)
+	const __u32 by = cfg_by;
+
+	if (by == IBS_BY_CGROUP)
 		return current_cgroup(st, who)->index;
-	if (cfg_by)
-		return group_lookup(st, who);
+	if (by)
+		return group_lookup(st, who,
+				    by & IBS_BY_MODE ? ibs_op_mode(cfg_ibs.caps, regs) : 0);
 	return st->shard * cfg_max_slots + 1;
 }
 
 /* One copy for all callers: the evaluator is long until the verifier has cut it to the filter. */
-static __noinline bool filter_pass(const __u64 *regs, const struct ibs_twin_who *who)
+static __noinline __u32 filter_outcome(const __u64 *regs, const struct ibs_twin_who *who)
 {
 	struct ibs_filter_sample s = { .regs = regs, .ibs = &cfg_ibs };
 	const __u32 needs = cfg_filter.needs;
 
-	if (needs & IBS_FILTER_NEEDS_CONTEXT) {
-		if (needs & IBS_FILTER_NEEDS_TASK)
-			s.pid_tgid = who_pid_tgid(who);
-		if (needs & IBS_FILTER_NEEDS_UID)
-			s.uid_gid = who_uid_gid(who);
-		if (needs & IBS_FILTER_NEEDS_CPU)
-			s.cpu = who_cpu(who);
-		if (cfg_cgroup_filter)
-			s.cgroups = current_cgroup(cpu_state(), who)->filter;
+	if (needs & IBS_FILTER_NEEDS_MORE) {
+		if (needs & IBS_FILTER_NEEDS_SRC)
+			s.src = ibs_filter_src(&s);
+		if (needs & IBS_FILTER_NEEDS_CONTEXT) {
+			if (needs & IBS_FILTER_NEEDS_TASK)
+				s.pid_tgid = who_pid_tgid(who);
+			if (needs & IBS_FILTER_NEEDS_UID)
+				s.uid_gid = who_uid_gid(who);
+			if (needs & IBS_FILTER_NEEDS_CPU)
+				s.cpu = who_cpu(who);
+			if (cfg_cgroup_filter)
+				s.cgroups = current_cgroup(cpu_state(), who)->filter;
+		}
 	}
-	return ibs_filter_eval(&cfg_filter, &s);
+	return ibs_filter_outcome(&cfg_filter, &s);
 }
 
 /* Everything that needs registers. @regs has at least IBS_OP_REG_FIXED. */
@@ -137,11 +145,15 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 						       : IBS_OUTCOME_LOST_INTERNAL;
 	}
 	/* n first: without a filter not even the call is left */
-	if (cfg_filter.n && !filter_pass(regs, who))
-		return IBS_OUTCOME_FILTERED_EXPR;
+	if (cfg_filter.n) {
+		__u32 out = filter_outcome(regs, who);
+
+		if (out != IBS_OUTCOME_AGGREGATED)
+			return out;
+	}
 	hist = word & IBS_LAYOUT_HIST;
 	word &= IBS_LAYOUT_WORD;
-	index = slot_index(st, who);
+	index = slot_index(st, regs, who);
 	words = bpf_map_lookup_elem(&series, &index);
 	if (!words || word > cfg_slot_words - IBS_HIST_REACH)
 		return IBS_OUTCOME_LOST_INTERNAL;
@@ -181,7 +193,7 @@ struct frag {
 };
 #define FRAG_BYTES 12
 
-/* Registers that only a filter asks for. */
+/* Registers that only a filter asks for (or --by mode, for which the loader sets `needs`). */
 #define FILTER_OTHER_REGS                                                      \
 	(IBS_FILTER_NEEDS_REG(IBS_OP_CTL) | IBS_FILTER_NEEDS_REG(IBS_OP_RIP) | \
 	 IBS_FILTER_NEEDS_REG(IBS_DC_LINADDR) | IBS_FILTER_NEEDS_REG(IBS_DC_PHYSADDR))

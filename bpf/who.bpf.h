@@ -7,7 +7,7 @@
 #define IBSCOPE_WHO_BPF_H
 
 #include <ibscope/twin.h>
-#include <bpf/bpf_helpers.h>
+#include "compat.bpf.h"
 
 static __always_inline __u64 who_pid_tgid(const struct ibs_twin_who *who)
 {
@@ -19,9 +19,9 @@ static __always_inline __u64 who_uid_gid(const struct ibs_twin_who *who)
 	return who ? 0 : bpf_get_current_uid_gid(); /* user space refuses filters that ask */
 }
 
-static __always_inline __u64 who_cgroup_id(const struct ibs_twin_who *who)
+static __always_inline __u64 who_cgroup_id(struct ibs_cpu_state *st, const struct ibs_twin_who *who)
 {
-	return who ? who->cgroup_id : bpf_get_current_cgroup_id();
+	return who ? who->cgroup_id : current_cgroup_id(st);
 }
 
 static __always_inline __u32 who_cpu(const struct ibs_twin_who *who)

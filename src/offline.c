@@ -222,7 +222,8 @@ static int cgroup_lookup(struct offline *o, __u64 id, struct ibs_cgroup *cg)
 	return 0;
 }
 
-static int group_lookup(struct offline *o, const struct ibs_twin_who *who, __u32 *slot)
+static int group_lookup(struct offline *o, const __u64 *regs, const struct ibs_twin_who *who,
+			__u32 *slot)
 {
 	struct ibs_group_key key = {};
 	__u32 by = o->opts->by;
@@ -236,6 +237,8 @@ static int group_lookup(struct offline *o, const struct ibs_twin_who *who, __u32
 		key.tid = who->pid_tgid;
 	if (by & IBS_BY_CPU)
 		key.cpu = who->cpu;
+	if (by & IBS_BY_MODE)
+		key.mode = ibs_op_mode(o->opts->ibs.caps, regs);
 	if (by & IBS_BY_COMM)
 		memcpy(key.comm, who->comm, sizeof(key.comm));
 	n = key_map_find(&o->groups, &key);
@@ -254,13 +257,14 @@ static int group_lookup(struct offline *o, const struct ibs_twin_who *who, __u32
 	return 0;
 }
 
-static int slot_index(struct offline *o, const struct ibs_twin_who *who, __u32 *slot)
+static int slot_index(struct offline *o, const __u64 *regs, const struct ibs_twin_who *who,
+		      __u32 *slot)
 {
 	struct ibs_cgroup cg;
 	int ret;
 
 	if (o->opts->by && o->opts->by != IBS_BY_CGROUP)
-		return group_lookup(o, who, slot);
+		return group_lookup(o, regs, who, slot);
 	if (!o->opts->by) {
 		*slot = IBS_SLOT_OTHER + 1;
 		return 0;
@@ -292,20 +296,22 @@ static int select_task(struct offline *o, const struct ibs_twin_who *who, __u32 
 	return IBS_OUTCOME_AGGREGATED;
 }
 
-static int filter_pass(struct offline *o, const __u64 *regs, const struct ibs_twin_who *who)
+static int filter_outcome(struct offline *o, const __u64 *regs, const struct ibs_twin_who *who)
 {
+	const struct ibs_filter *filter = o->opts->sel.filter;
 	struct ibs_filter_sample s = {
 		.regs = regs, .ibs = &o->opts->ibs, .pid_tgid = who->pid_tgid, .cpu = who->cpu
 	};
 	struct ibs_cgroup cg;
 
+	if (filter->needs & IBS_FILTER_NEEDS_SRC)
+		s.src = ibs_filter_src(&s);
 	if (o->cgroup_filter) {
 		if (cgroup_lookup(o, who->cgroup_id, &cg))
 			return -ENOMEM;
 		s.cgroups = cg.filter;
 	}
-	return ibs_filter_eval(o->opts->sel.filter, &s) ? IBS_OUTCOME_AGGREGATED
-							: IBS_OUTCOME_FILTERED_EXPR;
+	return ibs_filter_outcome(filter, &s);
 }
 
 static bool latency_selected(const struct offline *o, const __u64 *regs, __u32 min_lat)
@@ -354,11 +360,11 @@ static int op_sample(struct offline *o, const __u64 *regs, __u32 min_lat,
 	if (entry < IBS_LAYOUT_FIRST)
 		return IBS_OUTCOME_LOST_INTERNAL;
 	if (o->opts->sel.filter && o->opts->sel.filter->n) {
-		ret = filter_pass(o, regs, who);
+		ret = filter_outcome(o, regs, who);
 		if (ret != IBS_OUTCOME_AGGREGATED)
 			return ret;
 	}
-	ret = slot_index(o, who, &slot);
+	ret = slot_index(o, regs, who, &slot);
 	if (ret)
 		return ret;
 	count_latency(o, o->series + (size_t)slot * o->layout.words + (entry & IBS_LAYOUT_WORD),

@@ -176,11 +176,14 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	const struct selection *sel = &opts->sel;
 
 	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
+	cfg->cfg_task_btf = s->features.task_btf && !opts->probe_read;
 	cfg->cfg_by = opts->by;
 	cfg->cfg_max_slots = s->max_slots;
 	cfg->cfg_ibs = opts->ibs;
 	if (sel->filter)
 		cfg->cfg_filter = *sel->filter;
+	if (opts->by & IBS_BY_MODE)
+		cfg->cfg_filter.needs |= IBS_FILTER_NEEDS_REG(IBS_OP_RIP);
 	cfg->cfg_metric = opts->metric;
 	cfg->cfg_slot_words = s->layout.words;
 	for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
@@ -264,6 +267,13 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	int ret;
 
 	set_config(s, opts);
+	if (opts->cgroup_controller && *opts->cgroup_controller) {
+		ret = kernel_cgroup_subsys(opts->cgroup_controller, err);
+		if (ret < 0)
+			return ret;
+		s->skel->rodata->cfg_cgroup_v1 = true;
+		s->skel->rodata->cfg_cgroup_subsys = ret;
+	}
 	ret = set_map_sizes(s, opts);
 	if (ret)
 		return err_set(err, ret, "cannot size the BPF maps: %s", strerror(-ret));

@@ -80,6 +80,7 @@ struct sampler_opts {
 	struct ibs_cpu ibs; /* caps and quirks of the machine (or of the model) */
 	enum ibs_metric metric;
 	__u32 by; /* enum ibs_by bits; 0: one group */
+	const char *cgroup_controller; /* whose v1 hierarchy cgroups are of; NULL or "": v2 */
 	struct selection sel;
 	__u32 max_groups;	/* 0: SAMPLER_MAX_GROUPS */
 	__u64 max_memory_bytes; /* 0: SAMPLER_MAX_MEMORY */

@@ -198,9 +198,11 @@ class Sim(unittest.TestCase):
     def test_user_and_kernel(self):
         """All addresses of the model are of user space."""
         o, = hist('--source', 'sim', '--user', '0.3', '1')
-        self.assertNotIn('filter', o['ledger']['filtered'])
+        self.assertNotIn('mode', o['ledger']['filtered'])
         o, = hist('--source', 'sim', '--kernel', '0.3', '1')
-        self.assertEqual(o['ledger']['filtered'], {'filter': o['ledger']['seen']})
+        self.assertEqual(o['ledger']['filtered'], {'mode': o['ledger']['seen']})
+        o, = hist('--source', 'sim', '--by', 'mode', '0.3', '1')
+        self.assertEqual([s['labels'] for s in o['series']], [{'mode': 'user'}])
 
     def test_interrupt_when_late(self):
         """Intervals that cannot be kept, and a reader that has stalled, do not keep it from ending."""

@@ -5,9 +5,12 @@
 #include <getopt.h>
 #include <string.h>
 
-static const char *const selecting[] = { "cpu",	   "pid",    "tid",	"comm",	   "cgroup",
-					 "src",	   "op",     "min-lat", "max-lat", "user",
-					 "kernel", "filter", "explain", "metric",  "verbose" };
+static const char *const selecting[] = { "cpu",		"pid",	       "tid",	    "comm",
+					 "cgroup",	"src",	       "op",	    "min-lat",
+					 "max-lat",	"user",	       "kernel",    "tlb",
+					 "min-tlb-lat", "max-tlb-lat", "page-size", "remote-node",
+					 "addr",	"ip",	       "filter",    "explain",
+					 "metric",	"verbose" };
 static const char *const grouping[] = { "by", "max-groups", "max-memory" };
 
 static int refuse_follow(void *ctx, const char *arg, struct err *err)
@@ -50,7 +53,8 @@ int recorded_parse(struct sampling *s, int argc, char **argv, const struct optio
 	if (ret)
 		return ret;
 	if (s->explain && !s->filter.text)
-		return err_set(err, -EINVAL, "--explain goes with --filter, --user or --kernel");
+		return err_set(err, -EINVAL,
+			       "--explain goes with --filter, or a selection like it");
 	if (sel->max_lat && sel->min_lat > sel->max_lat)
 		return err_set(err, -EINVAL, "--min-lat %u is above --max-lat %u", sel->min_lat,
 			       sel->max_lat);
