@@ -173,18 +173,31 @@ static void add_access(struct report *r, struct sums *s, const struct ibs_op_sam
 		s->offsets |= 1ull << (addr & 63);
 }
 
-/* A frequency says nothing of one sample; the registers do, where they are whole. */
-static __u64 period_of(const struct report *r, const struct trace_event *ev)
+/*
+ * The registers tell what a sample stood for, where they are whole; else the event does, unless it
+ * has a frequency, which says nothing of one sample.
+ */
+static __u64 period_of(const struct report *r, const struct trace_event *ev, __u8 *unit)
 {
 	const struct trace_info *info = r->opts.info;
 	const struct trace_sample *s = &ev->sample;
+	const struct trace_pmu *pmu = s->pmu < info->n_pmus ? &info->pmu[s->pmu] : NULL;
+	bool fixed = pmu && !pmu->freq && pmu->period;
+	__u64 ctl;
 
-	if (s->pmu < info->n_pmus && !info->pmu[s->pmu].freq && info->pmu[s->pmu].period)
-		return info->pmu[s->pmu].period;
-	if (ev->kind == TRACE_SAMPLE_OP && info->full_registers &&
-	    (s->op.present & 1u << IBS_OP_CTL))
-		return ibs_op_period(&s->op);
-	return 0;
+	if (ev->kind == TRACE_SAMPLE_FETCH) {
+		*unit = REPORT_FETCHES;
+		ctl = s->fetch.reg[IBS_FETCH_CTL];
+		return fixed ? pmu->period
+			     : ibs_field_bits(&ibs_fetch_fields[IBS_FETCH_FIELD_MAXCNT], &ctl) << 4;
+	}
+	if (info->full_registers && s->op.present >> IBS_OP_CTL & 1) {
+		ctl = ibs_field_bits(&ibs_op_fields[IBS_OP_FIELD_CNT_CTL], s->op.reg);
+		*unit = ctl ? REPORT_OPS : REPORT_CYCLES;
+		return fixed ? pmu->period : ibs_op_period(&s->op);
+	}
+	*unit = pmu && strstr(pmu->name, "cnt_ctl=1") ? REPORT_OPS : REPORT_CYCLES;
+	return fixed ? pmu->period : 0;
 }
 
 int report_add(struct report *r, const struct trace_event *ev)
@@ -192,6 +205,7 @@ int report_add(struct report *r, const struct trace_event *ev)
 	const struct trace_sample *t = &ev->sample;
 	__u64 words[REPORT_WORDS], period;
 	struct sums *s;
+	__u8 unit;
 	long row;
 	int ret;
 
@@ -204,8 +218,9 @@ int report_add(struct report *r, const struct trace_event *ev)
 		return row;
 	s = &r->sums[row];
 	s->samples++;
-	period = period_of(r, ev);
+	period = period_of(r, ev, &unit);
 	s->estimated += period;
+	s->units |= unit;
 	s->no_estimate |= !period;
 	if (ev->kind == TRACE_SAMPLE_OP) {
 		add_access(r, s, &t->op);

@@ -39,22 +39,22 @@ enum report_key {
 };
 
 /* X(NAME, "name", width, "meaning") */
-#define REPORT_COLUMN_TABLE(X)                                               \
-	X(SAMPLES, "samples", 9, "samples")                                  \
-	X(SHARE, "share", 7, "share of all selected samples")                \
-	X(ESTIMATED, "estimated", 12, "samples x period: ops, or cycles")    \
-	X(VALID, "valid", 9, "samples that have the latency")                \
-	X(MEAN, "mean", 7, "mean latency, cycles")                           \
-	X(P50, "p50", 5, "median, cycles")                                   \
-	X(P90, "p90", 5, "what 90 % of the latencies do not exceed")         \
-	X(P99, "p99", 5, "what 99 % of the latencies do not exceed")         \
-	X(MAX, "max", 5, "greatest latency, cycles; 65535 stands for more")  \
-	X(TOTAL, "total", 12, "sum of the latencies, cycles")                \
-	X(WEIGHT, "weight", 7, "share of the sum of all latencies")          \
-	X(LOADS, "loads", 9, "samples that load, prefetches too")            \
-	X(STORES, "stores", 9, "samples that store, locked accesses too")    \
-	X(OFFSETS, "offsets", 7, "different bytes of a cache line accessed") \
-	X(CPUS, "cpus", 5, "different CPUs")                                 \
+#define REPORT_COLUMN_TABLE(X)                                                    \
+	X(SAMPLES, "samples", 9, "samples")                                       \
+	X(SHARE, "share", 7, "share of all selected samples")                     \
+	X(ESTIMATED, "estimated", 12, "samples x period: ops, cycles or fetches") \
+	X(VALID, "valid", 9, "samples that have the latency")                     \
+	X(MEAN, "mean", 7, "mean latency, cycles")                                \
+	X(P50, "p50", 5, "median, cycles")                                        \
+	X(P90, "p90", 5, "what 90 % of the latencies do not exceed")              \
+	X(P99, "p99", 5, "what 99 % of the latencies do not exceed")              \
+	X(MAX, "max", 5, "greatest latency, cycles; 65535 stands for more")       \
+	X(TOTAL, "total", 12, "sum of the latencies, cycles")                     \
+	X(WEIGHT, "weight", 7, "share of the sum of all latencies")               \
+	X(LOADS, "loads", 9, "samples that load, prefetches too")                 \
+	X(STORES, "stores", 9, "samples that store, locked accesses too")         \
+	X(OFFSETS, "offsets", 7, "different bytes of a cache line accessed")      \
+	X(CPUS, "cpus", 5, "different CPUs")                                      \
 	X(THREADS, "threads", 7, "different threads")
 
 enum report_column {
@@ -101,12 +101,16 @@ void report_free(struct report *r); /* accepts NULL */
 /* Add a sample; events of another kind change nothing. Return: 0 or -ENOMEM. */
 int report_add(struct report *r, const struct trace_event *ev);
 
+/* What a counter counts from one sample to the next. */
+enum report_unit { REPORT_OPS = 1, REPORT_CYCLES = 2, REPORT_FETCHES = 4 };
+
 /* Latencies are cycles of samples that have one: `valid` of them. */
 struct report_row {
 	const char *const *label; /* one a key; NULL: absent */
 	__u64 samples, valid, sum;
 	__u64 estimated;
-	bool has_estimated; /* the period of all of them is known */
+	unsigned int units; /* enum report_unit bits */
+	bool has_estimated; /* the period of all is known, and of one unit */
 	__u32 max;
 	long p50, p90, p99; /* as series_percentile() has them: -1 for too few */
 	__u64 loads, stores;
@@ -121,7 +125,7 @@ struct report_table {
 	struct report_row rest; /* of those left out, without percentiles */
 	size_t n_rest;
 	struct report_row total;
-	const char *estimated_unit; /* "ops", "cycles"; NULL: of several events, both */
+	const char *estimated_unit; /* "ops", "cycles", "fetches"; NULL: not the same for all */
 };
 
 struct report_order {

@@ -57,7 +57,7 @@ static bool value(const struct report_table *t, const struct report_row *row,
 	case REPORT_COLUMN_SHARE:
 		return share(buf, size, row->samples, t->total.samples, text);
 	case REPORT_COLUMN_ESTIMATED:
-		return number(buf, size, row->has_estimated && t->estimated_unit, row->estimated);
+		return number(buf, size, row->has_estimated, row->estimated);
 	case REPORT_COLUMN_VALID:
 		return number(buf, size, true, row->valid);
 	case REPORT_COLUMN_MEAN:
@@ -165,7 +165,7 @@ void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric met
 	print_machine(f, h->info);
 	print_events(f, h->info);
 	if (h->info->filter[0]) {
-		fputs("recorded  only where ", f);
+		fputs("recorded  ", f);
 		utf8_put(f, h->info->filter);
 		fputc('\n', f);
 	}
@@ -245,13 +245,11 @@ static void print_text(FILE *f, const struct report_head *head, const struct rep
 	report_print_head(f, head, t->opts->metric);
 	fputc('\n', f);
 	for (unsigned int c = 0; c < n; c++) {
+		bool unit = columns[c] == REPORT_COLUMN_ESTIMATED && t->estimated_unit;
 		char heading[32];
 
-		snprintf(heading, sizeof(heading), "%s%s",
-			 columns[c] == REPORT_COLUMN_ESTIMATED ? "est. " : "",
-			 columns[c] == REPORT_COLUMN_ESTIMATED && t->estimated_unit
-				 ? t->estimated_unit
-				 : report_column_name(columns[c]));
+		snprintf(heading, sizeof(heading), "%s%s", unit ? "est. " : "",
+			 unit ? t->estimated_unit : report_column_name(columns[c]));
 		fprintf(f, "%*s ", widths[columns[c]], heading);
 	}
 	for (unsigned int k = 0; k < t->opts->n_by; k++) {

@@ -18,6 +18,7 @@ struct sums {
 	__u64 offsets; /* bit n: byte n of the cache line */
 	__u32 cpus, threads;
 	__u16 max;
+	__u8 units; /* enum report_unit bits */
 	bool no_estimate;
 };
 

@@ -43,13 +43,19 @@ static void set_percentiles(struct report_row *row, const __u64 *buckets)
 	row->p99 = series_percentile(&s, 0.99);
 }
 
+static bool one_unit(unsigned int units)
+{
+	return !(units & (units - 1));
+}
+
 static void set_sums(const struct sums *s, struct report_row *row)
 {
 	row->samples = s->samples;
 	row->valid = s->valid;
 	row->sum = s->sum;
 	row->estimated = s->estimated;
-	row->has_estimated = !s->no_estimate;
+	row->units = s->units;
+	row->has_estimated = !s->no_estimate && one_unit(s->units);
 	row->max = s->max;
 	row->loads = s->loads;
 	row->stores = s->stores;
@@ -64,7 +70,8 @@ static void add_row(struct report_row *to, const struct report_row *row)
 	to->valid += row->valid;
 	to->sum += row->sum;
 	to->estimated += row->estimated;
-	to->has_estimated &= row->has_estimated;
+	to->units |= row->units;
+	to->has_estimated &= row->has_estimated && one_unit(to->units);
 	to->max = row->max > to->max ? row->max : to->max;
 	to->loads += row->loads;
 	to->stores += row->stores;
@@ -163,18 +170,18 @@ static void cut(struct report_table *t, const struct report_order *order)
 	t->n = kept;
 }
 
-/* Whether periods are ops or cycles, by the event or, where there are, the registers. */
-static const char *estimated_unit(const struct trace_info *info)
+static const char *unit_name(unsigned int units)
 {
-	bool ops = false, cycles = false;
-
-	for (unsigned int i = 0; i < info->n_pmus; i++) {
-		if (!info->pmu[i].op || strstr(info->pmu[i].name, "cnt_ctl=1"))
-			ops = true;
-		else
-			cycles = true;
+	switch (units) {
+	case REPORT_OPS:
+		return "ops";
+	case REPORT_CYCLES:
+		return "cycles";
+	case REPORT_FETCHES:
+		return "fetches";
+	default:
+		return NULL;
 	}
-	return ops && cycles ? NULL : cycles ? "cycles" : "ops";
 }
 
 int report_table(struct report *r, const struct report_order *order, struct report_table *out)
@@ -187,7 +194,6 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 
 	memset(out, 0, sizeof(*out));
 	out->opts = &r->opts;
-	out->estimated_unit = estimated_unit(r->opts.info);
 	out->rows = calloc(r->n + 1, sizeof(*out->rows));
 	labels = calloc(r->n * r->opts.n_by + 1, sizeof(*labels));
 	out->labels = labels;
@@ -212,6 +218,7 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 	}
 	free(cells);
 	set_percentiles(&out->total, all);
+	out->estimated_unit = unit_name(out->total.units);
 	out->rest.p50 = out->rest.p90 = out->rest.p99 = -1;
 	out->n = r->n;
 	qsort_r(out->rows, out->n, sizeof(*out->rows), compare_rows, &o);

@@ -18,6 +18,9 @@ MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
 SAMPLES = 3000
 COMMS = ['plain', 'two words', 'esc\x1b[31m', 'new\nline', 'sémi;colon,"q"', 'bad??']
 
+KEYS = ['src', 'op', 'cgroup', 'container', 'pod', 'pid', 'tid', 'comm', 'cpu', 'symbol', 'dso',
+        'srcline', 'ip', 'page', 'line', 'space', 'event']
+
 USAGE = [
     ([], 'which recording'),
     (['FILE', 'FILE'], 'one recording'),
@@ -301,6 +304,38 @@ class Report(unittest.TestCase):
         p = run('report', stacks, '--folded', 'total')
         self.assertEqual(sum(int(line.rsplit(' ', 1)[1]) for line in p.stdout.splitlines()),
                          self.report(file=stacks)['total']['total'])
+
+    def test_symbols(self):
+        """The generator's own main(), with the line that it begins in."""
+        path = os.path.join(self.dir.name, 'self.ibs')
+        subprocess.run([MAKE, path, '100', 'self'], check=True)
+        r = self.report('--by', 'symbol,dso,srcline', file=path)
+        self.assertEqual(len(r['rows']), 1)
+        labels = r['rows'][0]['labels']
+        self.assertEqual((labels['symbol'], os.path.basename(labels['dso'])),
+                         ('main', 'make_recording'))
+        self.assertRegex(labels['srcline'], r'make_recording\.c:\d+$')
+
+    def test_random(self):
+        """Whatever is in the fields: samples add up, and outputs are what they should be."""
+        path = os.path.join(self.dir.name, 'random.ibs')
+        for n in (1, 500):
+            subprocess.run([MAKE, path, str(n), 'random'], check=True)
+            for by in KEYS:
+                for more in ([], ['--top', '3', '--phys']):
+                    r = self.report('--by', by, *more, file=path)
+                    rows = sum(row['samples'] for row in r['rows'])
+                    self.assertEqual(rows + r['rest']['samples'], n)
+            for args in (['--by', ','.join(KEYS)], ['--by', 'comm,cgroup,dso', '--csv'],
+                         ['--folded', 'samples']):
+                p = run('report', path, *args)
+                self.assertEqual(p.returncode, 0, p.stderr)
+                self.assertNotRegex(p.stdout, r'[\x00-\x09\x0b-\x1f\x7f]')
+            self.assertEqual(sum(int(line.rsplit(' ', 1)[1]) for line in p.stdout.splitlines()), n)
+            p = run('report', path, '--by', 'comm,cgroup,dso', '--csv')
+            table = list(csv.reader(io.StringIO(p.stdout)))
+            self.assertEqual({len(line) for line in table}, {len(table[0])})
+            self.assertEqual(sum(int(line[3]) for line in table[1:]), n)
 
     def test_replay_agrees(self):
         """The same percentiles and sums as a histogram of the same samples."""

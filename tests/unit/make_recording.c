@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * make_recording FILE SAMPLES [stacks|cut]: a recording of simulated samples on four CPUs, of
- * processes and cgroups with names as nobody would like them. "stacks" adds call chains, "cut"
- * leaves the end out.
+ * make_recording FILE SAMPLES [stacks|cut|self|random]: a recording of simulated samples on four
+ * CPUs, of processes and cgroups with names as nobody would like them. "stacks" adds call chains,
+ * "cut" leaves the end out; "self" lets main() of this program be sampled, on this machine; "random"
+ * has random values and events everywhere.
  */
-#include "recording.h"
+#include "recording_gen.h"
 
 #include <fcntl.h>
 #include <ibscope/sim.h>
 #include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #define CAPS	  0xbffu /* Zen 4 */
@@ -34,6 +37,8 @@ static const char *const cgroups[] = {
 	"fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210",
 };
 #define CGROUPS (sizeof(cgroups) / sizeof(cgroups[0]))
+
+int main(int argc, char **argv);
 
 static int failed(const struct err *err)
 {
@@ -66,6 +71,71 @@ static int write_names(struct recording *r, struct err *err)
 	return ret;
 }
 
+/* The map of this program that main() is in. */
+static int write_self(struct recording *r, struct err *err)
+{
+	struct trace_event map = { .kind = TRACE_MMAP, .mmap.exec = true };
+	const __u64 at = (uintptr_t)main;
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[1024], path[512];
+	int ret = 0;
+
+	while (!ret && f && fgets(line, sizeof(line), f)) {
+		unsigned long long start, end, pgoff;
+
+		if (sscanf(line, "%llx-%llx %*s %llx %*s %*s %511s", &start, &end, &pgoff, path) <
+			    4 ||
+		    at < start || at >= end)
+			continue;
+		map.mmap.start = start;
+		map.mmap.len = end - start;
+		map.mmap.pgoff = pgoff;
+		map.mmap.path = path;
+		for (__u32 p = 0; !ret && p < PROCESSES; p++) {
+			map.mmap.tgid = map.mmap.tid = 100 + p;
+			ret = recording_event(r, &map, err);
+		}
+	}
+	if (f)
+		fclose(f);
+	return ret;
+}
+
+static int write_random(struct recording *r, __u64 n, struct err *err)
+{
+	struct gen g = { n };
+	__u64 time = 0;
+	int ret = 0;
+
+	for (int i = 0; !ret && i < 64; i++) {
+		__u64 chain[TRACE_STACK_MAX];
+		unsigned int len = gen_below(&g, TRACE_STACK_MAX);
+
+		for (unsigned int k = 0; k < len; k++)
+			chain[k] = gen_value(&g);
+		ret = recording_stack(r, i, chain, len, err);
+	}
+	for (__u64 i = 0; !ret && i < n; i++) {
+		struct ibs_record_stacks chains = { gen_below(&g, 64), gen_below(&g, 64) };
+		struct trace_event ev;
+		struct ibs_record rec;
+		char buf[600];
+
+		time += gen_below(&g, 5);
+		gen_event(&g, &ev, buf, sizeof(buf));
+		ev.time = time;
+		/* so that some meet */
+		if (ev.kind == TRACE_MMAP && gen_below(&g, 2))
+			ev.mmap.tgid = gen_below(&g, 8);
+		gen_record(&g, &rec);
+		rec.time = time;
+		if (gen_below(&g, 2))
+			rec.tgid = gen_below(&g, 8);
+		ret = recording_event(r, &ev, err) ?: recording_samples(r, &rec, &chains, 1, err);
+	}
+	return ret;
+}
+
 static void make(__u64 n, struct ibs_record *rec)
 {
 	__u64 regs[IBS_OP_REG_FIXED], r = ibs_sim_mix(n);
@@ -89,7 +159,7 @@ static void make(__u64 n, struct ibs_record *rec)
 	}
 }
 
-static int write_samples(struct recording *r, __u64 n, bool stacks, struct err *err)
+static int write_samples(struct recording *r, __u64 n, bool stacks, bool self, struct err *err)
 {
 	static struct ibs_record records[BATCH];
 	static struct ibs_record_stacks chains[BATCH];
@@ -98,6 +168,8 @@ static int write_samples(struct recording *r, __u64 n, bool stacks, struct err *
 	for (__u64 done = 0, k; !ret && done < n; done += k) {
 		for (k = 0; k < BATCH && done + k < n; k++) {
 			make(done + k, &records[k]);
+			if (self)
+				records[k].ip = (uintptr_t)main;
 			chains[k] = (struct ibs_record_stacks){ -14, (done + k) % 3 };
 		}
 		ret = recording_samples(r, records, stacks ? chains : NULL, k, err);
@@ -129,8 +201,10 @@ int main(int argc, char **argv)
 	struct recording_opts opts = { .info = &info, .compress = true };
 	struct trace_event lost = { .kind = TRACE_LOST,
 				    .lost = { .n = 7, .samples = true, .cpu = 1 } };
+	bool self = !strcmp(how, "self"), random = !strcmp(how, "random");
 	struct ledger ledger = { 0 };
 	struct recording *r;
+	struct utsname u;
 	struct err err = { "" };
 	__u64 n;
 	int ret;
@@ -138,16 +212,22 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		return 2;
 	n = strtoull(argv[2], NULL, 0);
-	pmus[0].stacks = !strcmp(how, "stacks");
+	pmus[0].stacks = !strcmp(how, "stacks") || random;
 	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, CAPS);
 	strcpy(info.cpu.name, "AMD EPYC 9654");
+	if (self && !uname(&u))
+		strcpy(info.host, u.nodename);
 	opts.fd = open(argv[1], O_CREAT | O_TRUNC | O_WRONLY, 0600);
 	if (opts.fd < 0 || recording_create(&opts, &r, &err))
 		return failed(&err);
 	ret = write_names(r, &err);
+	if (!ret && self)
+		ret = write_self(r, &err);
 	for (int i = 0; !ret && pmus[0].stacks && i < 3; i++)
 		ret = recording_stack(r, i, chains[i], 3, &err);
-	ret = ret ?: write_samples(r, n, pmus[0].stacks, &err);
+	if (!ret)
+		ret = random ? write_random(r, n, &err)
+			     : write_samples(r, n, pmus[0].stacks, self, &err);
 	lost.time = 1000 + 10 * n;
 	ret = ret ?: recording_event(r, &lost, &err);
 	ledger.seen = n + 7;

@@ -425,6 +425,23 @@ static void show_problems(struct cmd *c)
 		log_warn("and of %zu more files; -v names them", c->problems - PROBLEMS_SHOWN);
 }
 
+/* Formats without a head say here what it would have said. */
+static void show_losses(const struct cmd *c)
+{
+	const struct report_head *h = &c->head;
+	__u64 lost = h->lost_samples;
+
+	if (!c->folds && c->format != REPORT_CSV)
+		return;
+	if (h->end->has_ledger && ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST) > lost)
+		lost = ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST);
+	if (lost)
+		log_warn("%llu samples were lost while recording", (unsigned long long)lost);
+	if (h->lost_records)
+		log_warn("%llu records, of what is not known, were lost while recording",
+			 (unsigned long long)h->lost_records);
+}
+
 static int run(struct cmd *c)
 {
 	struct err err = { "" };
@@ -437,6 +454,7 @@ static int run(struct cmd *c)
 		return c->usage ? EXIT_USAGE : EXIT_FAILED;
 	}
 	show_problems(c);
+	show_losses(c);
 	return recorded_whole(c->trace, c->file) ? EXIT_DONE : EXIT_FAILED;
 }
 
