@@ -25,6 +25,14 @@ void report_print_head(FILE *f, const struct report_head *head, enum ibs_metric 
 /**
  * report_print() - all of it
  *
+ * JSON is one object; null is what is not known. Of the file: format, source, simulated, host,
+ * release, command, cpus, cpu {vendor, name, generation, family, model}, events [{name, period,
+ * freq, pmu}], filter, samples {op, fetch, selected}, lost {samples, records}, ledger {seen,
+ * forwarded, filtered, unseen, lost}, whole, missing, skipped_blocks, skipped_bytes. Of the report:
+ * options, metric, estimated_unit, by [key], rows [{labels {key}, column}], rest {rows, column},
+ * total {column}. Keys and columns are those of the tables in report.h; shares are fractions,
+ * latencies cycles. CSV has a column a key, those, and `source`; its row "[rest]" is `rest`.
+ *
  * Text and JSON begin with the head; CSV is a table and nothing else. Writes on @f;
  * the caller checks ferror().
  */

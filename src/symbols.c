@@ -16,6 +16,7 @@
 #define NOTES	      "/sys/kernel/notes"
 #define SAME_BOOT_NS  10000000000ll /* that the clock may have been set meanwhile */
 #define KERNEL_PREFIX "[kernel"
+#define OUR_FORMAT    "ibscope"
 
 /* A file that maps were of; several of one path if it was replaced. */
 struct dso {
@@ -136,18 +137,38 @@ static bool kernel_has_build_id(const unsigned char *build_id, unsigned int len)
 	return false;
 }
 
+/* The map of the kernel itself, of which modules have their own. */
+static bool is_core(const struct task_map *map)
+{
+	return map && !strncmp(map->path, KERNEL_PREFIX, strlen(KERNEL_PREFIX));
+}
+
 /*
- * Of another boot the kernel may have been elsewhere: perf notes where the symbol was that stands
- * behind the name of the map, "[kernel.kallsyms]_text".
+ * Where a symbol was in the recorded kernel. perf tells it behind the name of the map, and where
+ * the offset would be: "[kernel.kallsyms]_text". Our own maps begin at _text.
  */
+static const char *known_symbol(const struct symbols *s, const struct task_map *map, __u64 *addr)
+{
+	const char *format = s->opts.info->format, *name = strchr(map->path, ']');
+
+	if (name && name[1] && map->pgoff) {
+		*addr = map->pgoff;
+		return name + 1;
+	}
+	*addr = map->start;
+	return format && !strncmp(format, OUR_FORMAT, strlen(OUR_FORMAT)) ? "_text" : NULL;
+}
+
+/* Of another boot the kernel may have been elsewhere, and modules were. */
 static void open_moved_kernel(struct symbols *s, const struct task_map *map)
 {
-	const char *name = strchr(map->path, ']');
 	struct kernel_symbols *here;
+	const char *name;
+	__u64 was, is;
 	struct err err;
-	__u64 addr;
 
-	if (!name || !name[1] || !map->pgoff) {
+	name = known_symbol(s, map, &was);
+	if (!name) {
 		snprintf(s->kernel_why, sizeof(s->kernel_why),
 			 "recorded before this boot, and not told where the kernel was");
 		return;
@@ -156,30 +177,34 @@ static void open_moved_kernel(struct symbols *s, const struct task_map *map)
 		snprintf(s->kernel_why, sizeof(s->kernel_why), "%.200s", err.text);
 		return;
 	}
-	if (!kernel_symbols_address(here, name + 1, &addr))
-		snprintf(s->kernel_why, sizeof(s->kernel_why), "no symbol '%.64s' here", name + 1);
-	else if (kernel_symbols_open(KALLSYMS, map->pgoff - addr, true, &s->kernel, &err))
+	if (!kernel_symbols_address(here, name, &is))
+		snprintf(s->kernel_why, sizeof(s->kernel_why), "no symbol '%.64s' here", name);
+	else if (kernel_symbols_open(KALLSYMS, was - is, true, &s->kernel, &err))
 		snprintf(s->kernel_why, sizeof(s->kernel_why), "%.200s", err.text);
 	kernel_symbols_close(here);
 }
 
+/* Which kernel it was is known by its own map, or since it still runs. */
 static void open_kernel(struct symbols *s, const struct task_map *map)
 {
+	bool told = is_core(map) && map->build_id;
 	struct err err;
 
-	s->kernel_tried = true;
-	if (map && map->build_id && !kernel_has_build_id(map->build_id, map->build_id_len))
+	s->kernel_why[0] = 0;
+	s->kernel_tried = told || s->this_boot;
+	if (told && !kernel_has_build_id(map->build_id, map->build_id_len)) {
 		snprintf(s->kernel_why, sizeof(s->kernel_why),
 			 "recorded with another kernel than the one that runs");
-	else if (s->this_boot) {
+	} else if (s->this_boot) {
 		if (kernel_symbols_open(KALLSYMS, 0, false, &s->kernel, &err))
 			snprintf(s->kernel_why, sizeof(s->kernel_why), "%.200s", err.text);
-	} else if (map && map->build_id)
+	} else if (told) {
 		open_moved_kernel(s, map);
-	else
+	} else {
 		snprintf(s->kernel_why, sizeof(s->kernel_why),
 			 "not known to be recorded since this machine booted; --kallsyms FILE "
 			 "gives the list of the kernel that was");
+	}
 }
 
 /* Keep a text under a key. Return: it, or NULL when out of memory. */
@@ -212,7 +237,7 @@ static int find_kernel(struct symbols *s, const struct task_map *map, __u64 addr
 	if (!s->kernel_tried)
 		open_kernel(s, map);
 	/* perf tells the modules, as "[kvm]" or by file */
-	if (map && strncmp(map->path, KERNEL_PREFIX, strlen(KERNEL_PREFIX)))
+	if (map && !is_core(map))
 		dso = map->path;
 	name = s->kernel ? kernel_symbols_find(s->kernel, addr, &module) : NULL;
 	if (module)

@@ -18,7 +18,10 @@ struct symbols_opts {
 	bool debuginfod;       /* the network may be asked (DEBUGINFOD_URLS) */
 };
 
-/* Return: 0; -ENOMEM; or with @err what reading opts->kallsyms failed with. */
+/*
+ * Takes DEBUGINFOD_URLS out of the environment unless opts->debuginfod. Return: 0; -ENOMEM; or with
+ * @err what reading opts->kallsyms failed with.
+ */
 int symbols_new(const struct symbols_opts *opts, struct symbols **out, struct err *err);
 void symbols_free(struct symbols *s); /* accepts NULL */
 

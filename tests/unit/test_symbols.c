@@ -26,7 +26,7 @@ extern volatile int sink;
 volatile int sink;
 
 static const int first_line = __LINE__;
-__attribute__((noinline, noclone)) void symbols_test_target(int n);
+__attribute__((noinline)) void symbols_test_target(int n);
 void symbols_test_target(int n)
 {
 	for (int i = 0; i < n; i++)
@@ -328,9 +328,12 @@ static void test_separate_debug_file(void **state)
 	snprintf(copy, sizeof(copy), "%s/stripped", dir);
 	shell("cp %s %s && strip %s", path, copy, copy);
 	map.path = copy;
+	/* a server that does not answer: it is not asked */
+	setenv("DEBUGINFOD_URLS", "http://192.0.2.1", 1);
 	ask(&opts, &map, target, false, &a);
 	assert_string_equal(a.line, "");
 	assert_int_equal(a.name[0], '[');
+	assert_null(getenv("DEBUGINFOD_URLS"));
 
 	shell("mkdir -p %s/debug/.build-id/%.2s", dir, hex);
 	shell("objcopy --only-keep-debug %s %s/debug/.build-id/%.2s/%s.debug", path, dir, hex,
@@ -489,6 +492,39 @@ static void test_running_kernel(void **state)
 	map.path = "[kernel.kallsyms]";
 	ask(&opts, &map, addr + 1 + 0x2000000, true, &a);
 	assert_int_equal(a.name[0], '[');
+	/* ours begin at _text, and have no offset */
+	info.format = "ibscope 1";
+	map.pgoff = 0;
+	ask(&opts, &map, addr + 1 + 0x2000000, true, &a);
+	assert_string_equal(a.name, "do_exit");
+}
+
+/* The build-id of a module says nothing of the kernel. */
+static void test_module_map(void **state)
+{
+	const __u64 addr = kernel_address("do_exit");
+	const struct symbols_opts opts = { .info = &here };
+	struct trace_mmap map = { .kernel = true,
+				  .start = 0xffffffffc0ff0000ull,
+				  .len = 0x1000,
+				  .path = "[some_module]",
+				  .build_id_len = 20 };
+	struct symbol sym;
+	struct symbols *s;
+	struct tasks *t;
+
+	(void)state;
+	if (!addr)
+		skip();
+	assert_int_equal(tasks_new(&t, NULL), 0);
+	tasks_add(t, &(struct trace_event){ .kind = TRACE_MMAP, .mmap = map });
+	assert_int_equal(symbols_new(&opts, &s, NULL), 0);
+	assert_int_equal(symbols_find(s, t, 1, map.start + 1, TIME, true, false, &sym), 0);
+	assert_string_equal(sym.dso, "[some_module]");
+	assert_int_equal(symbols_find(s, t, 1, addr + 1, TIME, true, false, &sym), 0);
+	assert_string_equal(sym.name, "do_exit");
+	symbols_free(s);
+	tasks_free(t);
 }
 
 static void test_vdso(void **state)
@@ -517,7 +553,8 @@ int main(void)
 		cmocka_unit_test(test_wrong_build_id), cmocka_unit_test(test_replaced),
 		cmocka_unit_test(test_not_there),      cmocka_unit_test(test_separate_debug_file),
 		cmocka_unit_test(test_damaged),	       cmocka_unit_test(test_kallsyms_file),
-		cmocka_unit_test(test_running_kernel), cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_running_kernel), cmocka_unit_test(test_module_map),
+		cmocka_unit_test(test_vdso),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
