@@ -471,7 +471,7 @@ static void tell_end(struct reader *r)
 
 	e->skipped_blocks = d->blocks;
 	e->skipped_bytes = d->bytes;
-	e->whole = r->ended && !d->blocks && !r->unwritten;
+	e->whole = r->ended && !d->blocks;
 	e->missing[0] = 0;
 	if (e->whole)
 		return;

@@ -520,6 +520,37 @@ static void test_refused(void **state)
 	close(fd);
 }
 
+/* A key that comes again means the new chain to samples given after it, and to those only. */
+static void test_stack_key_again(void **state)
+{
+	struct ibs_record records[2] = { { .time = 1 }, { .time = 2 } };
+	const struct ibs_record_stacks stacks[2] = { { -1, 7 }, { -1, 7 } };
+	int fd = memfd_create("again", 0);
+	struct trace_event ev;
+	struct recording *r;
+	struct err err = {};
+	struct trace *t;
+
+	(void)state;
+	info = some_info();
+	r = create(fd, true);
+	for (__u64 chain = 0; chain < 3; chain++) {
+		assert_int_equal(recording_stack(r, 7, &chain, 1, &err), 0);
+		assert_int_equal(recording_samples(r, records, stacks, 2, &err), 0);
+	}
+	assert_int_equal(recording_finish(r, NULL, &err), 0);
+	recording_close(r);
+	t = open_fd(fd);
+	for (unsigned int i = 0; i < 6; i++) {
+		next(t, &ev);
+		assert_int_equal(ev.sample.n_stack, 2);
+		assert_int_equal(ev.sample.stack[1], i / 2);
+	}
+	at_end(t);
+	trace_close(t);
+	close(fd);
+}
+
 /* Command lines hold anything; a simulated recording stays one; nothing is known of a fresh one. */
 static void test_description(void **state)
 {
@@ -553,7 +584,7 @@ int main(void)
 		cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_nobody_reads),
 		cmocka_unit_test(test_slow_pipe),   cmocka_unit_test(test_device_full),
 		cmocka_unit_test(test_no_room),	    cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_description),
+		cmocka_unit_test(test_description), cmocka_unit_test(test_stack_key_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -313,30 +314,6 @@ static void test_torn(void **state)
 	}
 }
 
-/* Blocks of a recording that lies within another, where a head is lost, are not taken for it. */
-static void test_recording_within(void **state)
-{
-	const struct intact *f = &files[0], *inner = &files[1];
-	struct recording_block h = { .magic = RECORDING_BLOCK_MAGIC, .seq = 1, .type = 77 };
-	size_t at = f->pieces[0].end, n = f->n + sizeof(h) + inner->n;
-	unsigned char *copy = malloc(n);
-	bool whole[MAX_BLOCKS];
-
-	(void)state;
-	memset(whole, 1, sizeof(whole));
-	memcpy(copy, f->bytes, at);
-	memcpy(copy + at, &h, sizeof(h)); /* without its checksum */
-	memcpy(copy + at + sizeof(h), inner->bytes, inner->n);
-	memcpy(copy + at + sizeof(h) + inner->n, f->bytes + at, f->n - at);
-	check(f, whole, copy, n, true);
-
-	/* and the same at the end: two files in one */
-	memcpy(copy, f->bytes, f->n);
-	memcpy(copy + f->n, inner->bytes, inner->n);
-	check(f, whole, copy, f->n + inner->n, true);
-	free(copy);
-}
-
 static void seal_file(struct recording_file_head *h)
 {
 	h->crc = recording_crc(h, offsetof(struct recording_file_head, crc));
@@ -347,6 +324,39 @@ static void seal(unsigned char *at, struct recording_block *h)
 	h->data_crc = recording_crc(at + sizeof(*h), h->bytes);
 	h->head_crc = recording_crc(h, offsetof(struct recording_block, head_crc));
 	memcpy(at, h, sizeof(*h));
+}
+
+/* Blocks of a recording that lies within another, where a head is lost, are not taken for it. */
+static void test_recording_within(void **state)
+{
+	const struct intact *f = &files[0], *inner = &files[1];
+	struct recording_block h = { .magic = RECORDING_BLOCK_MAGIC, .seq = 1, .type = 77 };
+	size_t at = f->pieces[0].end, n = f->n + sizeof(h) + inner->n;
+	unsigned char *copy = malloc(n), *other = malloc(inner->n);
+	bool whole[MAX_BLOCKS];
+
+	(void)state;
+	memset(whole, 1, sizeof(whole));
+	memcpy(other, inner->bytes, inner->n);
+	for (unsigned int i = 0; i < inner->n_pieces; i++) {
+		struct recording_block b;
+
+		memcpy(&b, other + inner->pieces[i].begin, sizeof(b));
+		b.seq += 1000;
+		seal(other + inner->pieces[i].begin, &b);
+	}
+	memcpy(copy, f->bytes, at);
+	memcpy(copy + at, &h, sizeof(h)); /* without its checksum */
+	memcpy(copy + at + sizeof(h), other, inner->n);
+	memcpy(copy + at + sizeof(h) + inner->n, f->bytes + at, f->n - at);
+	check(f, whole, copy, n, true);
+
+	/* and the same at the end: two files in one */
+	memcpy(copy, f->bytes, f->n);
+	memcpy(copy + f->n, other, inner->n);
+	check(f, whole, copy, f->n + inner->n, true);
+	free(copy);
+	free(other);
 }
 
 static void test_versions(void **state)
@@ -436,6 +446,40 @@ static void test_lies(void **state)
 	free(copy);
 }
 
+/* A head in every 40 bytes, each of a large block that is damaged: not to be tried for ever. */
+static void test_heads_within_heads(void **state)
+{
+	const struct intact *f = &files[0];
+	size_t n = f->pieces[0].end + 3 * RECORDING_BLOCK_MAX, at, blocks = 0;
+	unsigned char *copy = calloc(1, n);
+	struct recording_block h, first;
+	struct trace_event ev;
+	struct err err = {};
+	struct trace *t;
+	clock_t start;
+
+	(void)state;
+	memcpy(copy, f->bytes, f->pieces[0].end);
+	memcpy(&first, copy + f->pieces[0].begin, sizeof(first));
+	for (at = f->pieces[0].end; at + sizeof(h) <= n; at += sizeof(h)) {
+		h = (struct recording_block){ .magic = RECORDING_BLOCK_MAGIC,
+					      .file = first.file,
+					      .seq = ++blocks,
+					      .type = RECORDING_EVENTS,
+					      .bytes = RECORDING_BLOCK_MAX,
+					      .raw_bytes = RECORDING_BLOCK_MAX };
+		h.head_crc = recording_crc(&h, offsetof(struct recording_block, head_crc));
+		memcpy(copy + at, &h, sizeof(h));
+	}
+	assert_int_equal(open_bytes(copy, n, &t, &err), 0);
+	start = clock();
+	assert_int_equal(trace_next(t, &ev, &err), 0);
+	assert_true(clock() - start < 5 * CLOCKS_PER_SEC);
+	assert_true(trace_end(t)->skipped_bytes == n - f->pieces[0].end);
+	trace_close(t);
+	free(copy);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -445,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_recording_within),
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_heads_within_heads),
 	};
 
 	return cmocka_run_group_tests(tests, make_files, free_files);
