@@ -120,8 +120,8 @@ static int run(void *state, bool quiet, struct err *e)
 	printf("end %s, other samples %llu, skipped %llu: %s\n", end->whole ? "whole" : "not whole",
 	       end->other_samples, end->skipped_blocks, end->missing);
 	if (quiet)
-		printf("%llu events, %llu samples, %.2f M samples a second of CPU time\n", events, samples,
-		       samples / (seconds() - start) / 1e6);
+		printf("%llu events, %llu samples, %.2f M samples a second of CPU time\n", events,
+		       samples, samples / (seconds() - start) / 1e6);
 	return ret;
 }
 
