@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 
+import dumps
 import oracle
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -332,6 +333,7 @@ class Guest:
         self.do('run perf perf record -q -e ibs_op// -c %d -a --raw-samples -o $O/perf.data -- '
                 'sleep 1' % period)
         self.check('decode: same as perf', self.check_decode)
+        dumps.scenario(self)
 
         # e: refusals
         usage = 2

@@ -14,6 +14,8 @@ static const struct cmd {
 	{ "dump", "FILE [options]", "every sample of a recording", cmd_dump },
 	{ "report", "FILE [options]", "a recording in summary", cmd_report },
 	{ "replay", "FILE [options]", "what hist would have shown of a recording", cmd_replay },
+	{ "serve", "[options]", "collect always; counters are pinned for an exporter", cmd_serve },
+	{ "ctl", "[options] VERB", "ask a collector how it is", cmd_ctl },
 };
 #define CMDS (sizeof(cmds) / sizeof(cmds[0]))
 
