@@ -403,9 +403,11 @@ int offline_run(struct offline *o, const struct ibs_twin_sample *samples,
 
 int offline_snapshot(struct offline *o, struct snapshot *out, struct err *err)
 {
+	static const struct ibs_control control; /* nothing is ever folded */
 	const struct counts counts = { .series = o->series,
 				       .owners = o->owners,
 				       .cpus = o->cpu,
+				       .control = &control,
 				       .n_cpus = 1,
 				       .shards = 1,
 				       .max_slots = o->max_slots,

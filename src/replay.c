@@ -348,6 +348,13 @@ static int join(struct snapshot *to, struct snapshot *more)
 	return 0;
 }
 
+static int compare_slots(const void *pa, const void *pb)
+{
+	const struct group *a = pa, *b = pb;
+
+	return a->slot < b->slot ? -1 : a->slot > b->slot;
+}
+
 int replay_snapshot(struct replay *r, struct snapshot *out, struct err *err)
 {
 	const struct trace_info *info = trace_info(r->trace);
@@ -368,6 +375,8 @@ int replay_snapshot(struct replay *r, struct snapshot *out, struct err *err)
 			return ret;
 		}
 	}
+	if (r->n_engines > 1 && out->n_groups)
+		qsort(out->groups, out->n_groups, sizeof(*out->groups), compare_slots);
 	out->time_ns = r->last - r->first;
 	out->pmu.cpus = r->opts.cpus || !info->n_cpus ? cpulist_count(&r->cpus) : info->n_cpus;
 	return 0;
