@@ -28,7 +28,7 @@ WARN	:= -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wno-missin
 override CPPFLAGS := -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -Iinclude -iquote src -iquote $(O) $(CPPFLAGS)
 override CFLAGS := -std=gnu11 -O2 -g $(WARN) $(S) $(CFLAGS)
 override LDFLAGS := $(S) $(LDFLAGS)
-LDLIBS	:= -lbpf -ljansson -lzstd -lz -lm
+LDLIBS	:= -lbpf -ljansson -lzstd -lz -ldw -lelf -lm
 # v3: the newest instruction set that 5.10 runs
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Wall -Wextra \
 	-Iinclude -Ivmlinux $(if $(asm),-isystem $(asm))
@@ -116,6 +116,7 @@ bench: deps
 	$(Q)$(MAKE) --no-print-directory all benches
 	$(Q)$(O)/bench-layouts
 	$(Q)$(O)/bench-selections
+	$(Q)$(O)/bench-report
 	$(Q)$(O)/bench-recording
 	$(Q)$(MAKE) --no-print-directory cost
 
@@ -133,6 +134,7 @@ fuzz_filter := src/filter.c src/filter_build.c src/filter_options.c src/filter_p
 fuzz_container := src/container_names.c src/container_files.c src/container.c -ljansson
 fuzz_recording := src/recording_blocks.c src/recording_columns.c src/recording_events.c \
 	src/recording_meta.c src/recording_read.c src/snapshot.c src/cpu.c src/err.c -ljansson -lzstd -lz
+fuzz_perf_data := $(wildcard src/perf_data*.c) src/cpu.c src/err.c -lzstd
 fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
 .PHONY: $(fuzz_targets:%=fuzz-%)

@@ -163,6 +163,23 @@ static void set_pmu(struct trace_pmu *p, const struct perf_attr *a)
 			  : "ibs_fetch");
 }
 
+static int no_pmus(const struct perf_data *d, struct err *err)
+{
+	const struct perf_attr *a = d->attrs.attr;
+
+	for (size_t i = 0; i < d->attrs.n; i++) {
+		if (a[i].kind == PERF_ATTR_UNKNOWN)
+			return err_set(
+				err, -EINVAL,
+				"it was not completed, and has no IBS sample that would tell "
+				"which of its events are IBS");
+	}
+	return err_set(err, -EINVAL,
+		       "it has no raw IBS samples, its first event is %s; record with "
+		       "`perf record -e ibs_op// --raw-samples`",
+		       *a->name ? a->name : "not named");
+}
+
 /* Events of a PMU that had no sample in what was scanned, and whose name is not told, are left. */
 static int set_pmus(struct perf_data *d, struct err *err)
 {
@@ -178,14 +195,7 @@ static int set_pmus(struct perf_data *d, struct err *err)
 		set_pmu(&d->pmu[d->info.n_pmus++], a);
 	}
 	d->info.pmu = d->pmu;
-	if (d->info.n_pmus)
-		return 0;
-	if (d->header.cut)
-		return err_set(err, -EINVAL, "it ends before the first IBS sample");
-	return err_set(err, -EINVAL,
-		       "it has no raw IBS samples, its first event is %s; record with "
-		       "`perf record -e ibs_op// --raw-samples`",
-		       *d->attrs.attr->name ? d->attrs.attr->name : "not named");
+	return d->info.n_pmus ? 0 : no_pmus(d, err);
 }
 
 static void set_cpu(struct perf_data *d)

@@ -74,7 +74,7 @@ void perf_source_free(struct perf_source *s)
 
 __u64 perf_source_unread(const struct perf_source *s)
 {
-	return s->end - s->at;
+	return s->end - s->at + s->out_fill - s->out_head;
 }
 
 __u64 perf_source_done(const struct perf_source *s)
@@ -299,6 +299,8 @@ int perf_source_next(struct perf_source *s, struct perf_record *rec, struct err 
 			return ret;
 	}
 	if (!ret && s->out_fill > s->out_head && !s->cut)
-		return err_set(err, -EBADMSG, "damaged: the compressed data end within a record");
+		return err_set(err, -EBADMSG,
+			       "damaged at offset %llu: the compressed data end within a record",
+			       s->in_offset);
 	return ret;
 }

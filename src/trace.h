@@ -102,7 +102,7 @@ struct trace_event {
 		struct {
 			__u64 n; /* samples or other records that never came */
 			bool samples; /* `n` is known to count samples */
-			__u32 cpu;
+			__u32 cpu; /* ~0: not told */
 		} lost;
 	};
 };

@@ -51,6 +51,32 @@ static void test_compressed_damage(void **unused)
 	damage("cannot decompress");
 }
 
+/* The half of a record in one compressed record, of what would be the last but one. */
+static void test_compressed_cut(void **unused)
+{
+	struct build o = build_default();
+
+	(void)unused;
+	for (int killed = 0; killed < 2; killed++) {
+		o.killed = killed;
+		build_begin(&b, &o);
+		sample(&b, OP_ID, 10, 0);
+		sample(&b, OP_ID, 20, 0);
+		b.n -= 8;
+		compress_from(&b, b.data, 50000, PERF_RECORD_COMPRESSED2);
+		build_end(&b, &o);
+		must_open();
+		next(TRACE_SAMPLE_OP, 10);
+		if (killed)
+			not_whole("cut off");
+		else
+			damage("end within a record");
+		assert_int_equal(perf_data_format.end(state)->skipped_bytes, 120);
+		perf_data_format.close(state);
+		state = NULL;
+	}
+}
+
 static void test_damaged_record(void **unused)
 {
 	struct build o = build_default();
@@ -175,7 +201,7 @@ static void test_refused(void **unused)
 	o = build_default();
 	o.killed = true;
 	build_begin(&b, &o);
-	refused("before the first IBS sample");
+	refused("no IBS sample that would tell");
 }
 
 static void test_header_damage(void **unused)
@@ -197,9 +223,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, reset, clean)
 	const struct CMUnitTest tests[] = {
-		TEST(test_killed),	  TEST(test_compressed_damage), TEST(test_damaged_record),
-		TEST(test_stepped_over),  TEST(test_long_stack),	TEST(test_refused),
-		TEST(test_header_damage),
+		TEST(test_killed),	   TEST(test_compressed_damage), TEST(test_compressed_cut),
+		TEST(test_damaged_record), TEST(test_stepped_over),	 TEST(test_long_stack),
+		TEST(test_refused),	   TEST(test_header_damage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@ static const struct cmd {
 	{ "doctor", "[--json]", "what this CPU, kernel and privilege allow", cmd_doctor },
 	{ "hist", "[options] [interval [count]]", "latency histograms and percentiles", cmd_hist },
 	{ "dump", "FILE [options]", "every sample of a recording", cmd_dump },
+	{ "report", "FILE [options]", "a recording in summary", cmd_report },
 	{ "replay", "FILE [options]", "what hist would have shown of a recording", cmd_replay },
 	{ "serve", "[options]", "collect always; counters are pinned for an exporter", cmd_serve },
 	{ "ctl", "[options] VERB", "ask a collector how it is", cmd_ctl },
