@@ -186,11 +186,15 @@ static int set_pmus(struct perf_data *d, struct err *err)
 	d->pmu = calloc(d->attrs.n, sizeof(*d->pmu));
 	if (!d->pmu)
 		return err_set(err, -ENOMEM, "out of memory");
+	/* Not if perf did not live to write them. */
+	d->convert.lost_by_event = d->header.pipe || !d->header.cut;
 	for (size_t i = 0; i < d->attrs.n; i++) {
 		struct perf_attr *a = &d->attrs.attr[i];
 
 		if (a->kind != PERF_ATTR_OP && a->kind != PERF_ATTR_FETCH)
 			continue;
+		if (!(a->attr.read_format & PERF_FORMAT_LOST))
+			d->convert.lost_by_event = false;
 		a->pmu = d->info.n_pmus;
 		set_pmu(&d->pmu[d->info.n_pmus++], a);
 	}

@@ -176,18 +176,28 @@ static void task(const struct perf_record *rec, struct trace_event *ev)
 		ev->time = perf_get64(p + 16);
 }
 
-static enum perf_converted lost(const struct perf_attr *a, const struct perf_record *rec,
-				struct trace_event *ev)
+/*
+ * LOST counts what did not fit into a buffer, of all events that share it. From Linux 6.0 on the
+ * kernel also counts the samples of each event, and perf adds one LOST_SAMPLES for each at the end.
+ */
+static enum perf_converted lost(const struct perf_convert *c, const struct perf_attr *a,
+				const struct perf_record *rec, struct trace_event *ev)
 {
 	const unsigned char *p = rec->data + HEADER;
 
-	ev->lost.samples = rec->type == PERF_RECORD_LOST_SAMPLES;
-	if (ev->lost.samples && (rec->misc & PERF_MISC_LOST_SAMPLES_BPF))
-		return PERF_NOT_OURS;
 	ev->kind = TRACE_LOST;
+	ev->lost.samples = rec->type == PERF_RECORD_LOST_SAMPLES;
 	ev->lost.n = perf_get64(ev->lost.samples ? p : p + 8);
-	ev->lost.cpu = a->end_cpu ? perf_get32(rec->data + rec->size - a->end_cpu) : ~0U;
-	return ev->lost.n ? PERF_CONVERTED : PERF_NOT_OURS;
+	/* What perf made up has no time, and no CPU either. */
+	ev->lost.cpu =
+		a->end_cpu && ev->time ? perf_get32(rec->data + rec->size - a->end_cpu) : ~0U;
+	if (!ev->lost.n)
+		return PERF_NOT_OURS;
+	if (!ev->lost.samples)
+		return c->lost_by_event ? PERF_NOT_OURS : PERF_CONVERTED;
+	if (a->pmu < 0 || (rec->misc & PERF_MISC_LOST_SAMPLES_BPF))
+		return PERF_NOT_OURS;
+	return PERF_CONVERTED;
 }
 
 static enum perf_converted cgroup(const struct perf_attr *a, const struct perf_record *rec,
@@ -220,7 +230,7 @@ enum perf_converted perf_convert(struct perf_convert *c, const struct perf_attr 
 		return PERF_CONVERTED;
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_LOST_SAMPLES:
-		return lost(a, rec, ev);
+		return lost(c, a, rec, ev);
 	default:
 		return cgroup(a, rec, ev);
 	}

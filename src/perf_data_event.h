@@ -11,6 +11,7 @@
 struct perf_convert {
 	__u32 quirks; /* of the processor that took the samples */
 	const struct perf_build_ids *build_ids;
+	bool lost_by_event; /* LOST_SAMPLES tell at the end all that LOST does, and more */
 	__u64 stack[TRACE_STACK_MAX];
 };
 

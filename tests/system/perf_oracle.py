@@ -120,8 +120,6 @@ def lines(perf, path):
             yield 'cgroup %s %s' % (time, rest.split(':', 1)[1].strip())
         elif kind == 'LOST':
             yield 'lost %s %s' % (time, rest.split('lost:')[1].strip())
-        elif kind == 'LOST_SAMPLES':
-            yield 'lost %s %s samples' % (time, re.search(r'\d+', rest).group())
         decoded = []
     if dump.wait():
         raise RuntimeError('perf report -D %s: exit %d' % (path, dump.returncode))

@@ -265,21 +265,26 @@ static inline void build_end(struct bytes *b, const struct build *o)
 	h->data.size = b->n - h->data.offset;
 	if (!o->features)
 		return;
-	h->features[0] = 1 << PERF_FEATURE_HOSTNAME | 1 << PERF_FEATURE_CPUID |
-			 1 << PERF_FEATURE_EVENT_DESC | 1 << PERF_FEATURE_PMU_MAPPINGS;
-	put_words(b, 0, 8);
+	h->features[0] = 1 << PERF_FEATURE_HOSTNAME | 1 << PERF_FEATURE_NRCPUS |
+			 1 << PERF_FEATURE_CPUID | 1 << PERF_FEATURE_EVENT_DESC |
+			 1 << PERF_FEATURE_PMU_MAPPINGS;
+	put_words(b, 0, 10);
 	begin_feature(b, table, 0);
 	put_text(b, "host");
 	end_feature(b, table, 0);
 	begin_feature(b, table, 1);
-	put_text(b, "AuthenticAMD,25,17,1");
+	put32(b, 8); /* available */
+	put32(b, 6); /* online */
 	end_feature(b, table, 1);
 	begin_feature(b, table, 2);
-	put_names(b, o->attr, names, o->n);
+	put_text(b, "AuthenticAMD,25,17,1");
 	end_feature(b, table, 2);
 	begin_feature(b, table, 3);
-	put_pmus(b);
+	put_names(b, o->attr, names, o->n);
 	end_feature(b, table, 3);
+	begin_feature(b, table, 4);
+	put_pmus(b);
+	end_feature(b, table, 4);
 }
 
 /* Put the records from @from on into compressed ones of at most @most bytes of data. */

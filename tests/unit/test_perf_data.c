@@ -23,6 +23,7 @@ static void test_events(void **unused)
 	must_open();
 	info = perf_data_format.info(state);
 	assert_string_equal(info->host, "host");
+	assert_int_equal(info->n_cpus, 6);
 	assert_true(info->has_cpu);
 	assert_string_equal(info->cpu.vendor, "AuthenticAMD");
 	assert_int_equal(info->cpu.family, 0x19);
@@ -240,6 +241,65 @@ static void test_other_records(void **unused)
 	whole();
 }
 
+static void lost_of(__u32 type, __u64 id, __u64 n)
+{
+	__u64 time = type == PERF_RECORD_LOST ? 12 : 0;
+
+	begin(&b, type, 0);
+	if (type == PERF_RECORD_LOST)
+		put64(&b, id);
+	put64(&b, n);
+	put32(&b, 100);
+	put32(&b, 101);
+	put64(&b, time);
+	put64(&b, !!time); /* CPU */
+	put64(&b, id);
+	finish(&b);
+}
+
+/* The same loss told twice is counted once, and that of other events not at all. */
+static void test_lost_by_event(void **unused)
+{
+	struct build o = build_default();
+
+	(void)unused;
+	for (int killed = 0; killed < 2; killed++) {
+		for (unsigned int i = 0; i < o.n; i++)
+			o.attr[i].read_format = PERF_FORMAT_ID | PERF_FORMAT_LOST;
+		o.killed = killed;
+		build_begin(&b, &o);
+		sample(&b, OP_ID, 10, 0);
+		sample(&b, FETCH_ID, 11, 0);
+		lost_of(PERF_RECORD_LOST, OP_ID, 1023);
+		if (!killed) {
+			lost_of(PERF_RECORD_LOST_SAMPLES, OP_ID, 236);
+			lost_of(PERF_RECORD_LOST_SAMPLES, FETCH_ID, 7);
+			lost_of(PERF_RECORD_LOST_SAMPLES, CLOCK_ID, 780);
+		}
+		build_end(&b, &o);
+		must_open();
+		if (!killed) {
+			next(TRACE_LOST, 0);
+			assert_int_equal(ev.lost.n, 236);
+			assert_true(ev.lost.samples);
+			assert_int_equal(ev.lost.cpu, ~0U);
+			next(TRACE_LOST, 0);
+			assert_int_equal(ev.lost.n, 7);
+		}
+		next(TRACE_SAMPLE_OP, 10);
+		next(TRACE_SAMPLE_FETCH, 11);
+		if (killed) {
+			next(TRACE_LOST, 12);
+			assert_int_equal(ev.lost.n, 1023);
+			assert_false(ev.lost.samples);
+			assert_int_equal(ev.lost.cpu, 1);
+		}
+		assert_int_equal(perf_data_format.next(state, &ev, &e), 0);
+		perf_data_format.close(state);
+		state = NULL;
+	}
+}
+
 /* Everything that perf can put in front of the raw record, and between it and the cgroup. */
 static void test_all_fields(void **unused)
 {
@@ -453,11 +513,17 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, reset, clean)
 	const struct CMUnitTest tests[] = {
-		TEST(test_events),	  TEST(test_types),
-		TEST(test_order),	  TEST(test_no_rounds),
-		TEST(test_other_records), TEST(test_all_fields),
-		TEST(test_few_fields),	  TEST(test_compressed),
-		TEST(test_pipe),	  TEST(test_pipe_without_events),
+		TEST(test_events),
+		TEST(test_types),
+		TEST(test_order),
+		TEST(test_no_rounds),
+		TEST(test_other_records),
+		TEST(test_lost_by_event),
+		TEST(test_all_fields),
+		TEST(test_few_fields),
+		TEST(test_compressed),
+		TEST(test_pipe),
+		TEST(test_pipe_without_events),
 		TEST(test_build_ids),
 	};
 

@@ -213,7 +213,7 @@ static void test_header_damage(void **unused)
 	build_one(&o);
 	table = perf_get64(b.p + offsetof(struct perf_file_header, data.offset)) +
 		perf_get64(b.p + offsetof(struct perf_file_header, data.size));
-	set64(table + 3 * 16, b.n); /* the list of PMUs */
+	set64(table + 4 * 16, b.n); /* the list of PMUs */
 	must_open();
 	next(TRACE_SAMPLE_OP, 10);
 	not_whole("not where it says");
