@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "perf_events.h"
 
+#include "rlimit.h"
+
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -71,25 +72,6 @@ static int explain_open(struct err *err, int error, unsigned int cpu, const char
 	}
 }
 
-/* Two files and a mapping a CPU: 768 CPUs do not fit the usual limit of 1024. */
-static void raise_nofile(size_t n_cpus)
-{
-	struct rlimit rl;
-	rlim_t want = 64 + 2 * n_cpus, old_max;
-
-	if (getrlimit(RLIMIT_NOFILE, &rl) || rl.rlim_cur >= want)
-		return;
-	old_max = rl.rlim_max;
-	rl.rlim_cur = want;
-	if (rl.rlim_max < want)
-		rl.rlim_max = want;
-	if (!setrlimit(RLIMIT_NOFILE, &rl))
-		return;
-	/* the hard limit is root's to raise: take what there is, opening tells if it is too little */
-	rl.rlim_cur = rl.rlim_max = old_max;
-	setrlimit(RLIMIT_NOFILE, &rl);
-}
-
 static void map_ring(struct perf_events *pe, struct cpu_event *ev)
 {
 	size_t len = (1 + RING_PAGES) * sysconf(_SC_PAGESIZE);
@@ -119,7 +101,8 @@ int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpu
 		free(pe);
 		return err_set(err, -ENOMEM, "out of memory");
 	}
-	raise_nofile(n_cpus);
+	/* a file and a link a CPU: 768 CPUs do not fit the usual limit of 1024 */
+	rlimit_files(2 * n_cpus);
 	/* enabled only once a program is attached: samples before that would be seen by nobody */
 	a.disabled = 1;
 	for (size_t i = 0; i < n_cpus; i++) {
