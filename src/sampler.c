@@ -467,7 +467,14 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	if (ret)
 		goto fail;
 	s->cpus = s->skel->bss->cpu_states;
-	s->one_group = !group_by(opts);
+	s->counts = (struct counts){ .series = s->series.addr,
+				     .owners = s->slot_owners.addr,
+				     .cpus = s->cpus,
+				     .n_cpus = s->possible_cpus,
+				     .shards = s->memory.shards,
+				     .max_slots = s->max_slots,
+				     .one_group = !group_by(opts),
+				     .layout = &s->layout };
 	place_cpus(s, topo);
 
 	if (opts->source == SAMPLER_TWIN)

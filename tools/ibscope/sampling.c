@@ -18,6 +18,7 @@ void sampling_init(struct sampling *s)
 {
 	memset(s, 0, sizeof(*s));
 	event_parse(EVENT_DEFAULT, &s->event, NULL);
+	command_signals_get(&s->signals);
 	s->labels = LABELS_DEFAULT;
 	s->opts.sim_seed = 1;
 }
@@ -199,10 +200,13 @@ int sampling_open(struct sampling *s, struct err *err)
 	s->info.period = s->opts.attr.freq ? 0 : s->opts.attr.sample_period;
 	s->info.metric = s->opts.metric;
 	ret = choose_cpus(s, err);
+	ret = ret ?: sampling_prepare_command(s, err);
 	ret = ret ?: cgroup_tree_open("", &s->tree, err);
 	if (!ret && (s->opts.by & IBS_BY_CGROUP) && !cgroup_tree_per_cgroup(s->tree))
 		log_warn("no cgroup v2 hierarchy is mounted: all samples belong to '/'");
 	ret = ret ?: sampling_select_cgroups(s, err);
+	if (!ret)
+		sampling_select_command(s);
 	ret = ret ?: sampler_open(&s->opts, &s->sampler, err);
 	if (!ret)
 		announce(s);
@@ -234,6 +238,7 @@ void sampling_warn(struct sampling *s, const struct snapshot *interval)
 void sampling_close(struct sampling *s)
 {
 	sampler_close(s->sampler);
+	command_close(s->command);
 	cgroup_tree_close(s->tree);
 	filter_free(&s->filter);
 	free(s->filter_text);
