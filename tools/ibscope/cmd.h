@@ -15,5 +15,6 @@ enum {
 /* argv[0] is the command's name. */
 int cmd_doctor(int argc, char **argv);
 int cmd_hist(int argc, char **argv);
+int cmd_record(int argc, char **argv);
 
 #endif

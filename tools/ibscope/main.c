@@ -11,6 +11,7 @@ static const struct cmd {
 } cmds[] = {
 	{ "doctor", "[--json]", "what this CPU, kernel and privilege allow", cmd_doctor },
 	{ "hist", "[options] [interval [count]]", "latency histograms and percentiles", cmd_hist },
+	{ "record", "[options] [-- COMMAND]", "single samples, to a file or as text", cmd_record },
 };
 #define CMDS (sizeof(cmds) / sizeof(cmds[0]))
 

@@ -168,6 +168,15 @@ static void announce(const struct sampling *s)
 {
 	const struct sampler_memory *m = sampler_memory_used(s->sampler);
 
+	if (s->opts.output != SAMPLER_SERIES) {
+		log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory with a ring of %u KiB for "
+			 "each CPU, %s",
+			 s->info.simulated ? "SIMULATED " : "", s->event_text,
+			 sampler_n_cpus(s->sampler), m->total / 1048576.0, m->ring_bytes >> 10,
+			 sampler_reads_direct(s->sampler) ? "registers read in place"
+							  : "registers read by copy");
+		return;
+	}
 	log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory for %u groups in %u shard%s, %s",
 		 s->info.simulated ? "SIMULATED " : "", s->event_text, sampler_n_cpus(s->sampler),
 		 m->total / 1048576.0, s->opts.max_groups ?: SAMPLER_MAX_GROUPS, m->shards,
