@@ -135,11 +135,27 @@ static int read_groups(const struct counts *c, struct snapshot *out)
 	return 0;
 }
 
+/* Folding takes microseconds a group; whoever folds and dies has it repaired by the next. */
+static int wait_unfolded(const struct counts *c, __u32 *fold, struct err *err)
+{
+	time_t give_up = time(NULL) + BALANCE_S;
+
+	while ((*fold = __atomic_load_n(&c->control->fold, __ATOMIC_ACQUIRE)) & 1) {
+		if (time(NULL) > give_up)
+			return err_set(err, -EUCLEAN,
+				       "the collector died while it added up groups; "
+				       "its next start mends that");
+		sched_yield();
+	}
+	return 0;
+}
+
 int counts_read(const struct counts *c, struct snapshot *out, struct err *err)
 {
 	struct ledger before, after;
 	__u64 aggregated = 0;
-	int ret = counts_ledger(c, &before, err);
+	__u32 fold;
+	int ret = wait_unfolded(c, &fold, err) ?: counts_ledger(c, &before, err);
 
 	if (ret)
 		return ret;
@@ -148,6 +164,8 @@ int counts_read(const struct counts *c, struct snapshot *out, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory for a snapshot");
 	}
 	ret = counts_ledger(c, &after, err);
+	if (!ret && fold != __atomic_load_n(&c->control->fold, __ATOMIC_ACQUIRE))
+		ret = err_set(err, -EUCLEAN, "groups were folded while they were read");
 	if (ret)
 		goto fail;
 	for (size_t i = 0; i < out->n_groups; i++)

@@ -15,6 +15,7 @@ struct counts {
 	const __u64 *series;
 	const struct ibs_slot_owner *owners;
 	const struct ibs_cpu_state *cpus;
+	const struct ibs_control *control;
 	unsigned int n_cpus; /* possible ones */
 	__u32 shards, max_slots;
 	bool one_group; /* slot 1 is used though no owner says so: --by names nothing */
@@ -35,7 +36,7 @@ int counts_ledger(const struct counts *c, struct ledger *out, struct err *err);
  * ledger.outcome and the groups.
  *
  * Return: 0, the caller frees @out; or with @err -ENOMEM, or -EUCLEAN if series and ledger
- * disagree, as they may once when a group is made meanwhile.
+ * disagree, as they may once when a group is made or folded meanwhile.
  */
 int counts_read(const struct counts *c, struct snapshot *out, struct err *err);
 

@@ -2,6 +2,7 @@
 #include "sampler.h"
 
 #include "num.h"
+#include "pins.h"
 #include "sampler_private.h"
 #include "topology.h"
 
@@ -191,7 +192,10 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 {
 	typeof(s->skel->rodata) cfg = s->skel->rodata;
 	const struct selection *sel = &opts->sel;
+	struct layout layout = s->layout; /* readers read all, also what an earlier run counted */
 
+	layout_filter(&layout, sel->op_mask ? sel->op_mask : ~0U,
+		      sel->src_mask ? sel->src_mask : ~0U);
 	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
 	cfg->cfg_by = group_by(opts);
 	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
@@ -204,7 +208,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_metric = opts->metric;
 	cfg->cfg_slot_words = s->layout.words;
 	for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
-		cfg->cfg_layout[i] = s->layout.entry[i];
+		cfg->cfg_layout[i] = layout.entry[i];
 	cfg->cfg_tgid_select = select_processes(sel);
 	cfg->cfg_tid_select = select_threads(sel);
 	cfg->cfg_pid_follow = sel->follow;
@@ -347,6 +351,61 @@ struct sampler_select *sampler_selection(struct sampler *s)
 	return &s->select;
 }
 
+struct bpf_map *sampler_map(struct sampler *s, enum ibs_pin pin)
+{
+	typeof(s->skel->maps) *m = &s->skel->maps;
+
+	switch (pin) {
+	case IBS_PIN_SERIES:
+		return m->series;
+	case IBS_PIN_OWNERS:
+		return m->slot_owners;
+	case IBS_PIN_STATE:
+		return m->bss;
+	case IBS_PIN_CGROUPS:
+		return m->cgroups;
+	case IBS_PIN_GROUPS:
+		return m->groups;
+	case IBS_PIN_SLOTS:
+		return m->slots;
+	default:
+		return NULL; /* user space's own */
+	}
+}
+
+void sampler_layout(struct sampler *s, const struct sampler_opts *opts, struct ibs_meta_layout *out)
+{
+	typeof(*s->skel->bss) *bss = NULL;
+
+	memset(out, 0, sizeof(*out));
+	out->n_cpus = s->possible_cpus;
+	out->shards = s->memory.shards;
+	out->max_slots = s->max_slots;
+	out->slot_words = s->layout.words;
+	out->by = opts->by;
+	out->metric = opts->metric;
+	out->caps = opts->ibs.caps;
+	out->simulated = opts->source != SAMPLER_IBS;
+	out->outcomes = IBS_OUTCOME_N;
+	out->sources = IBS_SRC_N;
+	out->ops = IBS_OP_KIND_N;
+	out->buckets = IBS_LAT_BUCKETS;
+	out->state_bytes = sizeof(*bss);
+	out->cpus_at = (char *)&bss->cpu_states - (char *)bss;
+	out->control_at = (char *)&bss->control - (char *)bss;
+	memcpy(out->entry, s->layout.entry, sizeof(out->entry));
+}
+
+struct sampler_fold_maps sampler_fold_maps(const struct sampler *s)
+{
+	typeof(s->skel->maps) *m = &s->skel->maps;
+
+	return (struct sampler_fold_maps){ .cgroups = bpf_map__fd(m->cgroups),
+					   .groups = bpf_map__fd(m->groups),
+					   .slots = bpf_map__fd(m->slots),
+					   .by_groups = bpf_map__max_entries(m->groups) > 1 };
+}
+
 /* Complexes that are neighbours share a shard when there are fewer shards. */
 static void place_cpus(struct sampler *s, const struct topology *topo)
 {
@@ -407,7 +466,10 @@ static int open_events(struct sampler *s, const struct sampler_opts *opts, struc
 
 	if (ret || opts->prog == SAMPLER_PROG_NONE)
 		return ret;
-	return perf_events_attach(s->events, bpf_program__fd(prog), s->features.perf_link, err);
+	ret = perf_events_attach(s->events, bpf_program__fd(prog), s->features.perf_link, err);
+	if (!ret && opts->pins)
+		perf_events_pin_links(s->events, pins_links_dir(opts->pins));
+	return ret;
 }
 
 int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err)
@@ -435,8 +497,6 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	if (opts->source == SAMPLER_IBS && !opts->attr.freq)
 		s->period = opts->attr.sample_period;
 	layout_init(&s->layout, opts->metric, opts->ibs.caps);
-	layout_filter(&s->layout, opts->sel.op_mask ? opts->sel.op_mask : ~0U,
-		      opts->sel.src_mask ? opts->sel.src_mask : ~0U);
 	ret = topology_open("", s->possible_cpus, &topo, err);
 	if (ret)
 		goto fail;
@@ -457,7 +517,9 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	}
 	prog = choose_prog(s, opts);
 	ret = opts->source == SAMPLER_TWIN ? check_twin(s, err) : 0;
+	ret = ret ?: sampler_pins_adopt(s, opts, err);
 	ret = ret ?: load(s, opts, prog, err);
+	ret = ret ?: sampler_pins_put(s, opts, err);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
 	ret = ret ?: open_rings(s, opts, err);
@@ -470,12 +532,16 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	s->counts = (struct counts){ .series = s->series.addr,
 				     .owners = s->slot_owners.addr,
 				     .cpus = s->cpus,
+				     .control = &s->skel->bss->control,
 				     .n_cpus = s->possible_cpus,
 				     .shards = s->memory.shards,
 				     .max_slots = s->max_slots,
 				     .one_group = !group_by(opts),
 				     .layout = &s->layout };
 	place_cpus(s, topo);
+	ret = sampler_pins_resume(s, opts, err);
+	if (ret)
+		goto fail;
 
 	if (opts->source == SAMPLER_TWIN)
 		ret = map_array(s->skel->maps.twin, &s->twin, err);
@@ -510,8 +576,18 @@ struct rings *sampler_rings(struct sampler *s)
 
 void sampler_tick(struct sampler *s)
 {
-	if (s->events)
-		perf_events_throttled(s->events);
+	struct cpulist online;
+	struct err err;
+
+	if (!s->events)
+		return;
+	perf_events_throttled(s->events);
+	if (cpulist_read("", "online", &online, &err) ||
+	    perf_events_follow(s->events, &online, &err)) {
+		if (!s->warned_cpus)
+			log_warn("%s", err.text);
+		s->warned_cpus = true;
+	}
 }
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s)

@@ -64,6 +64,8 @@ struct selection {
 	bool live; /* sampler_set_*() will be called: what they change must be tested for */
 };
 
+struct pins;
+
 struct sampler_opts {
 	enum sampler_source source;
 	enum sampler_prog prog;
@@ -75,7 +77,7 @@ struct sampler_opts {
 	__u32 ring_bytes;
 	struct perf_event_attr attr; /* of the event; for the sim of the software clock */
 	const char *event;	     /* for messages and output */
-	const unsigned int *cpus;    /* one event on each */
+	const unsigned int *cpus;    /* one event on each that is online */
 	size_t n_cpus;
 	struct ibs_cpu ibs; /* caps and quirks of the machine (or of the model) */
 	enum ibs_metric metric;
@@ -84,6 +86,11 @@ struct sampler_opts {
 	__u32 max_groups;	/* 0: SAMPLER_MAX_GROUPS */
 	__u64 max_memory_bytes; /* 0: SAMPLER_MAX_MEMORY */
 	__u64 sim_seed;
+	/*
+	 * Of pins.h: counters are pinned there, or gone on with if they fit; NULL: they end with
+	 * the sampler. sampler_close() leaves the pins, but nothing samples any more.
+	 */
+	struct pins *pins;
 	bool probe_read; /* do not use direct reads even where the kernel has them */
 };
 
@@ -139,6 +146,9 @@ int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups
 			struct err *err);
 int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct err *err);
 
+/* Counters of an earlier collector were gone on with. */
+bool sampler_adopted(const struct sampler *s);
+
 /* Ends sampling; a snapshot taken afterwards is final and exact. */
 void sampler_stop(struct sampler *s);
 
@@ -164,8 +174,24 @@ int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err);
  */
 struct rings *sampler_rings(struct sampler *s);
 
-/* To be called every half second or so: collects the kernel's notices of throttling. */
+/*
+ * To be called every half second or so: collects the kernel's notices of throttling, and samples CPUs
+ * of sampler_opts.cpus that came online.
+ */
 void sampler_tick(struct sampler *s);
+
+/* Has the cgroup been dead for so long that nothing of it can come any more? */
+typedef bool sampler_dead(void *arg, __u64 cgroup_id);
+
+/**
+ * sampler_fold() - give back what cgroups hold that died
+ *
+ * Their counts are added to `other`, so that sums stay; their slots serve others. A reader sees all
+ * of that or nothing. Costs each CPU one look-up for every cgroup it meets next.
+ *
+ * Return: how many groups were folded, or a negative errno with @err.
+ */
+int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err);
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s);
 /* Registers are read in place (v6.2), not copied. */

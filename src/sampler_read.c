@@ -10,26 +10,22 @@
 
 static void read_pmu(struct sampler *s, struct snapshot *out)
 {
+	struct perf_events_total t;
+
 	out->ledger.pmu_exact = s->period != 0;
 	if (!s->events)
 		return;
-	for (size_t i = 0; i < perf_events_n(s->events); i++) {
-		struct perf_event_count c;
-
-		if (perf_events_read(s->events, i, &c)) {
-			out->ledger.pmu_exact = false;
-			continue;
-		}
-		out->pmu.cpus++;
-		out->pmu.enabled_ns += c.enabled_ns;
-		out->pmu.running_ns += c.running_ns;
-		if (s->period)
-			out->ledger.pmu_samples += c.count / s->period;
-		/* each time the event is taken off the PMU a part of a period is lost to the count */
-		if (c.running_ns < c.enabled_ns)
-			out->ledger.pmu_exact = false;
-	}
-	out->pmu.throttled = perf_events_throttled(s->events);
+	perf_events_read(s->events, &t);
+	out->ledger.pmu_exact &= t.exact;
+	out->ledger.pmu_samples = s->pmu_samples_before + (s->period ? t.samples : 0);
+	out->pmu = (struct pmu_state){
+		.cpus = t.cpus,
+		.went = s->pmu_before.went + t.went,
+		.came = s->pmu_before.came + t.came,
+		.enabled_ns = s->pmu_before.enabled_ns + t.enabled_ns,
+		.running_ns = s->pmu_before.running_ns + t.running_ns,
+		.throttled = s->pmu_before.throttled + perf_events_throttled(s->events),
+	};
 }
 
 /*
@@ -39,13 +35,12 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
  */
 static int read_unseen(struct sampler *s, struct snapshot *out, struct err *err)
 {
-	struct perf_event_count c;
+	struct perf_events_total t;
 	struct ledger later;
 	int ret;
 
 	if (out->ledger.pmu_samples > out->ledger.seen + s->unseen) {
-		for (size_t i = 0; i < perf_events_n(s->events); i++)
-			perf_events_read(s->events, i, &c);
+		perf_events_read(s->events, &t);
 		ret = counts_ledger(&s->counts, &later, err);
 		if (ret)
 			return ret;

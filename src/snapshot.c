@@ -177,6 +177,8 @@ int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, st
 		out->pmu.enabled_ns -= older->pmu.enabled_ns;
 		out->pmu.running_ns -= older->pmu.running_ns;
 		out->pmu.throttled -= older->pmu.throttled;
+		out->pmu.went -= older->pmu.went;
+		out->pmu.came -= older->pmu.came;
 	}
 	for (size_t i = 0; i < newer->n_groups; i++) {
 		const struct group *was = NULL;
@@ -184,7 +186,11 @@ int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, st
 		while (older && o < older->n_groups &&
 		       older->groups[o].slot < newer->groups[i].slot)
 			o++;
-		if (older && o < older->n_groups && older->groups[o].slot == newer->groups[i].slot)
+		/* a slot that was folded may be another group's by now */
+		if (older && o < older->n_groups &&
+		    older->groups[o].slot == newer->groups[i].slot &&
+		    !memcmp(&older->groups[o].key, &newer->groups[i].key,
+			    sizeof(newer->groups[i].key)))
 			was = &older->groups[o];
 		out->n_groups++; /* before, so that a failure frees it */
 		if (group_diff(&newer->groups[i], was, &out->groups[i])) {

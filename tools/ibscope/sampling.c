@@ -141,11 +141,12 @@ static int choose_cpus(struct sampling *s, struct err *err)
 	size_t n = 0;
 	int cpu, ret = cpulist_read("", "online", &online, err);
 
+	/* those that are offline are sampled when they come online */
+	if (!ret && !s->has_cpus)
+		ret = cpulist_read("", "possible", &s->cpus, err);
 	if (ret)
 		return ret;
-	if (!s->has_cpus)
-		s->cpus = online;
-	cpu = cpulist_outside(&s->cpus, &online);
+	cpu = s->has_cpus ? cpulist_outside(&s->cpus, &online) : -1;
 	if (cpu >= 0) {
 		char list[256];
 
