@@ -115,6 +115,7 @@ vmtest: deps
 bench: deps
 	$(Q)$(MAKE) --no-print-directory all benches
 	$(Q)$(O)/bench-layouts
+	$(Q)$(O)/bench-records
 	$(Q)$(MAKE) --no-print-directory cost
 
 # Instructions a sample on the rig, against their limits.

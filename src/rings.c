@@ -211,7 +211,7 @@ static void build_heap(struct rings *r, __u64 until, unsigned long *fullest)
 		sift_down(r, i);
 }
 
-/* So much time as a quarter of a ring takes, if it goes on like that. */
+/* So much time as an eighth of a ring takes, if it goes on like that. */
 static void plan(struct rings *r, unsigned long fullest)
 {
 	__u64 now = now_ns(), took_ms = (now - r->last_ns) / 1000000;
@@ -219,7 +219,7 @@ static void plan(struct rings *r, unsigned long fullest)
 
 	r->last_ns = now;
 	if (fullest)
-		delay = took_ms * r->ring_bytes / 4 / fullest;
+		delay = took_ms * r->ring_bytes / 8 / fullest;
 	/* a burst is met at once, its end believed step by step */
 	if (delay > r->delay_ms * 2)
 		delay = r->delay_ms * 2;

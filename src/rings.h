@@ -62,7 +62,7 @@ int rings_fd(const struct rings *r);
 /**
  * rings_delay_ms() - how long the reader may sleep, if rings_fd() does not wake it
  *
- * Until the fullest ring is at a quarter, at the rate of the last pass: from 1 to RINGS_DELAY_MAX_MS.
+ * Until the fullest ring is at an eighth, at the rate of the last pass: from 1 to RINGS_DELAY_MAX_MS.
  */
 unsigned int rings_delay_ms(const struct rings *r);
 

@@ -14,11 +14,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #define TICK_S		   0.5 /* notices of throttling wait in a small buffer */
-#define STALL_S		   10  /* that output may take once we were told to end */
+#define PRIORITY	   -10
+#define STALL_S		   10 /* that output may take once we were told to end */
 #define ROTATE_MAX	   10000
 #define DURATION_MAX_S	   1e9
 #define RECORD_OPTIONS_MAX 64
@@ -586,6 +588,8 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	struct sampling *s = &r->sampling;
 	int ret;
 
+	/* where all CPUs are busy rings are full before our turn comes; it is little that we do */
+	setpriority(PRIO_PROCESS, 0, PRIORITY);
 	record_info(&r->info, &r->pmu, s);
 	r->out.info = &r->info;
 	r->until = monotonic_ns();
