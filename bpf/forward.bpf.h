@@ -11,6 +11,7 @@
 #include <ibscope/record.h>
 
 const volatile bool cfg_record_raw = false; /* struct ibs_record_raw, not struct ibs_record */
+const volatile bool cfg_stacks = false;	    /* with struct ibs_record_stacks behind it */
 const volatile __u32 cfg_ring_wake = 0;	    /* bytes of unread records that wake the reader */
 
 /* A sample that is to be forwarded. */
@@ -19,6 +20,7 @@ struct whole_sample {
 	__u64 copy_from;   /* where the raw record is, to be read by bpf_probe_read_kernel() */
 	__u32 bytes;	   /* of the raw record, checked */
 	__u32 caps;	   /* with !copy_from */
+	void *ctx;	   /* of the program, for cfg_stacks */
 };
 
 /* What registers read in place can be: the kernel's own array has no more. */
@@ -32,11 +34,38 @@ static __always_inline __u64 ring_flags(const struct ibs_cpu_state *st, void *ri
 									  : BPF_RB_NO_WAKEUP;
 }
 
-static __always_inline __u32 forward_packed(const struct ibs_cpu_state *st, void *ring,
-					    const __u64 *regs)
+/* What is in a ring, in sizes that the verifier knows. */
+struct packed_stacks {
+	struct ibs_record rec;
+	struct ibs_record_stacks stacks;
+};
+
+struct raw_stacks {
+	struct ibs_record_raw rec;
+	struct ibs_record_stacks stacks;
+};
+
+/*
+ * With PERF_SAMPLE_CALLCHAIN the IBS driver has unwound from the interrupt's registers, and that is
+ * what these take; the sample's own RIP does not go with that stack.
+ */
+static __always_inline void put_stacks(struct ibs_record_stacks *out, void *ctx)
 {
-	struct ibs_record *rec = bpf_ringbuf_reserve(ring, sizeof(*rec), 0);
+	out->kernel = bpf_get_stackid(ctx, &stacks, 0);
+	out->user = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
+}
+
+static __always_inline __u32 forward_packed(const struct ibs_cpu_state *st, void *ring,
+					    const struct whole_sample *s)
+{
+	const __u64 *regs = s->regs;
+	struct ibs_record *rec;
 	__u64 pid_tgid;
+
+	if (cfg_stacks)
+		rec = bpf_ringbuf_reserve(ring, sizeof(struct packed_stacks), 0);
+	else
+		rec = bpf_ringbuf_reserve(ring, sizeof(*rec), 0);
 
 	if (!rec)
 		return IBS_OUTCOME_LOST_RING_FULL;
@@ -51,6 +80,8 @@ static __always_inline __u32 forward_packed(const struct ibs_cpu_state *st, void
 	rec->data3 = regs[IBS_OP_DATA3];
 	rec->packed = ibs_record_pack(regs[IBS_OP_DATA], regs[IBS_OP_DATA2],
 				      bpf_get_smp_processor_id());
+	if (cfg_stacks)
+		put_stacks(&((struct packed_stacks *)rec)->stacks, s->ctx);
 	bpf_ringbuf_submit(rec, ring_flags(st, ring));
 	return IBS_OUTCOME_FORWARDED;
 }
@@ -73,9 +104,13 @@ static __always_inline long copy_raw(struct ibs_record_raw *rec, const struct wh
 static __always_inline __u32 forward_raw(const struct ibs_cpu_state *st, void *ring,
 					 const struct whole_sample *s)
 {
-	struct ibs_record_raw *rec = bpf_ringbuf_reserve(ring, sizeof(*rec), 0);
+	struct ibs_record_raw *rec;
 	__u64 pid_tgid;
 
+	if (cfg_stacks)
+		rec = bpf_ringbuf_reserve(ring, sizeof(struct raw_stacks), 0);
+	else
+		rec = bpf_ringbuf_reserve(ring, sizeof(*rec), 0);
 	if (!rec)
 		return IBS_OUTCOME_LOST_RING_FULL;
 	pid_tgid = bpf_get_current_pid_tgid();
@@ -102,6 +137,8 @@ static __always_inline __u32 forward_raw(const struct ibs_cpu_state *st, void *r
 			rec->regs[IN_PLACE_REGS - 1] = s->regs[IN_PLACE_REGS - 1];
 		}
 	}
+	if (cfg_stacks)
+		put_stacks(&((struct raw_stacks *)rec)->stacks, s->ctx);
 	bpf_ringbuf_submit(rec, ring_flags(st, ring));
 	return IBS_OUTCOME_FORWARDED;
 }
@@ -113,7 +150,7 @@ static __always_inline __u32 forward(const struct ibs_cpu_state *st, const struc
 
 	if (!ring)
 		return IBS_OUTCOME_LOST_INTERNAL;
-	return cfg_record_raw ? forward_raw(st, ring, s) : forward_packed(st, ring, s->regs);
+	return cfg_record_raw ? forward_raw(st, ring, s) : forward_packed(st, ring, s);
 }
 
 #endif

@@ -199,6 +199,7 @@ static __always_inline __u32 sample_direct(void *ctx, struct ibs_cpu_state *st, 
 			.regs = ibs->regs,
 			.bytes = raw->frag.size,
 			.caps = ibs->caps,
+			.ctx = ctx,
 		};
 
 		return op_sample(st, ibs->regs, min_lat, &whole);
@@ -273,6 +274,7 @@ static __always_inline __u32 sample_probe(void *ctx, struct ibs_cpu_state *st, _
 			.regs = regs,
 			.copy_from = frag.data,
 			.bytes = frag.size,
+			.ctx = ctx,
 		};
 
 		return op_sample(st, regs, min_lat, &whole);
@@ -296,7 +298,8 @@ static __always_inline __u32 run_event(void *ctx, struct ibs_cpu_state *st, bool
 }
 
 /* The same of a sample whose registers are at hand. */
-static __always_inline __u32 run_regs(struct ibs_cpu_state *st, const __u64 *regs, bool forwards)
+static __always_inline __u32 run_regs(void *ctx, struct ibs_cpu_state *st, const __u64 *regs,
+				      bool forwards)
 {
 	__u32 out, min_lat = 0;
 
@@ -307,6 +310,7 @@ static __always_inline __u32 run_regs(struct ibs_cpu_state *st, const __u64 *reg
 			.regs = regs,
 			.bytes = IBS_OP_RAW_MIN,
 			.caps = cfg_ibs.caps,
+			.ctx = ctx,
 		};
 
 		out = op_sample(st, regs, min_lat, forwards ? &whole : NULL);
@@ -352,7 +356,7 @@ int ibs_op_nmi_copy_forward(void *ctx)
  */
 __u64 sim_blur;
 
-static __always_inline void run_sim(struct ibs_cpu_state *st, bool forwards)
+static __always_inline void run_sim(void *ctx, struct ibs_cpu_state *st, bool forwards)
 {
 	__u64 regs[IBS_OP_REG_FIXED];
 
@@ -361,23 +365,21 @@ static __always_inline void run_sim(struct ibs_cpu_state *st, bool forwards)
 		regs[r] ^= sim_blur;
 		barrier_var(regs[r]);
 	}
-	run_regs(st, regs, forwards);
+	run_regs(ctx, st, regs, forwards);
 }
 
 /* What `--source sim` attaches to the software clock. */
 SEC("perf_event")
 int ibs_op_sim(void *ctx)
 {
-	(void)ctx;
-	run_sim(cpu_state(), false);
+	run_sim(ctx, cpu_state(), false);
 	return 0;
 }
 
 SEC("perf_event")
 int ibs_op_sim_forward(void *ctx)
 {
-	(void)ctx;
-	run_sim(cpu_state(), true);
+	run_sim(ctx, cpu_state(), true);
 	return 0;
 }
 

@@ -80,6 +80,14 @@ struct {
 	__array(values, struct ring);
 } rings SEC(".maps");
 
+/* Call chains by the id that records bear; only there when they are asked for. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, 1); /* loader */
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u64)); /* loader: that times kernel.perf_event_max_stack */
+} stacks SEC(".maps");
+
 struct ibs_cpu_state cpu_states[IBS_MAX_CPUS];
 struct ibs_control control;
 

@@ -40,8 +40,8 @@ static long twin_regs(__u32 i, struct twin_run *run)
 	const __u64 *regs = run->area->sample[n].regs;
 
 	twin_tell(run, i,
-		  cfg_twin_forward ? run_regs(cpu_state(), regs, true)
-				   : run_regs(cpu_state(), regs, false));
+		  cfg_twin_forward ? run_regs(NULL, cpu_state(), regs, true)
+				   : run_regs(NULL, cpu_state(), regs, false));
 	return 0;
 }
 

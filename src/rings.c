@@ -37,10 +37,12 @@ struct rings {
 	size_t n;
 	struct head *heap;
 	size_t heap_n;
-	size_t page, ring_bytes, stride;
+	size_t page, ring_bytes;
+	size_t record_bytes, stride; /* without and with what is behind a record in the ring */
 	bool raw;
 	int epoll_fd;
 	char *batch;
+	struct ibs_record_stacks *stacks; /* of the batch; NULL: not asked for */
 	__u64 taken;
 	__u64 last_ns;
 	unsigned int delay_ms;
@@ -99,15 +101,18 @@ int rings_open(const struct rings_opts *opts, struct rings **out, struct err *er
 	r->page = sysconf(_SC_PAGESIZE);
 	r->ring_bytes = opts->ring_bytes;
 	r->raw = opts->raw;
-	r->stride = opts->raw ? sizeof(struct ibs_record_raw) : sizeof(struct ibs_record);
+	r->record_bytes = opts->raw ? sizeof(struct ibs_record_raw) : sizeof(struct ibs_record);
+	r->stride = r->record_bytes + (opts->stacks ? sizeof(*r->stacks) : 0);
 	r->delay_ms = 1;
 	r->last_ns = now_ns();
 	rlimit_files(opts->n_cpus);
 	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r->ring = calloc(opts->n_cpus, sizeof(*r->ring));
 	r->heap = calloc(opts->n_cpus, sizeof(*r->heap));
-	r->batch = malloc(BATCH * r->stride);
-	if (r->epoll_fd < 0 || !r->ring || !r->heap || !r->batch) {
+	r->batch = malloc(BATCH * r->record_bytes);
+	if (opts->stacks)
+		r->stacks = calloc(BATCH, sizeof(*r->stacks));
+	if (r->epoll_fd < 0 || !r->ring || !r->heap || !r->batch || (opts->stacks && !r->stacks)) {
 		err_set(err, -ENOMEM, "out of memory for reading records");
 		goto fail;
 	}
@@ -143,6 +148,7 @@ void rings_close(struct rings *r)
 	free(r->ring);
 	free(r->heap);
 	free(r->batch);
+	free(r->stacks);
 	free(r);
 }
 
@@ -236,7 +242,7 @@ static void release(struct rings *r)
 
 static int hand_over(struct rings *r, size_t n, record_cb *cb, void *arg, struct err *err)
 {
-	struct record_batch batch = { .n = n };
+	struct record_batch batch = { .stacks = r->stacks, .n = n };
 
 	release(r);
 	if (!n)
@@ -262,7 +268,11 @@ int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct e
 		struct ring *ring = &r->ring[r->heap[0].ring];
 		const void *record = ring_peek(r, ring);
 
-		memcpy(r->batch + n++ * r->stride, record, r->stride);
+		memcpy(r->batch + n * r->record_bytes, record, r->record_bytes);
+		if (r->stacks)
+			memcpy(&r->stacks[n], (const char *)record + r->record_bytes,
+			       sizeof(*r->stacks));
+		n++;
 		ring->at += (r->stride + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
 		record = ring_peek(r, ring);
 		if (record && record_time(record) <= until)

@@ -19,6 +19,7 @@ struct rings_opts {
 	size_t n_cpus;
 	__u32 ring_bytes; /* power of two, at least a page */
 	bool raw;	  /* struct ibs_record_raw, else struct ibs_record */
+	bool stacks;	  /* with struct ibs_record_stacks behind each */
 };
 
 /**
@@ -31,10 +32,12 @@ __u64 rings_bytes(__u32 ring_bytes);
 int rings_open(const struct rings_opts *opts, struct rings **out, struct err *err);
 void rings_close(struct rings *r); /* accepts NULL */
 
-/* One of the two is set; lives during the call. */
+/* Lives during the call. */
 struct record_batch {
+	/* one of the two is set */
 	const struct ibs_record *records;
 	const struct ibs_record_raw *raw;
+	const struct ibs_record_stacks *stacks; /* one a record; NULL without */
 	size_t n; /* > 0 */
 };
 

@@ -5,6 +5,7 @@
 #include "pins.h"
 #include "sampler_private.h"
 #include "topology.h"
+#include "trace.h"
 
 #include "ibs_op.skel.h"
 
@@ -98,6 +99,23 @@ static size_t ring_cpus(const struct sampler_opts *opts)
 	return opts->source == SAMPLER_TWIN ? (size_t)libbpf_num_possible_cpus() : opts->n_cpus;
 }
 
+/* Addresses of a chain: as many as the kernel unwinds, but no more than recordings hold. */
+static __u32 stack_depth(void)
+{
+	int64_t max;
+
+	if (num_read("", "/proc/sys/kernel/perf_event_max_stack", &max, NULL) || max < 1 ||
+	    max > TRACE_STACK_MAX)
+		max = TRACE_STACK_MAX;
+	return max;
+}
+
+/* A pointer a bucket, and preallocated elements (Linux kernel/bpf/stackmap.c). */
+static __u64 stacks_bytes(void)
+{
+	return SAMPLER_STACKS * (8 + 24 + (__u64)stack_depth() * sizeof(__u64));
+}
+
 /* Rings in @room bytes of memory, or of the size that was asked for. */
 static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sampler_memory *out,
 		      struct err *err)
@@ -155,8 +173,15 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	if (out->shards > complexes)
 		out->shards = complexes;
 	out->series = out->shards * shard;
-	ret = plan_rings(opts, limit - rest - out->series, out, err);
-	out->total = rest + out->series + out->rings;
+	if (opts->stacks)
+		out->stacks = stacks_bytes();
+	if (rest + out->series + out->stacks > limit)
+		return err_set(err, -ENOSPC,
+			       "call chains need %.1f MiB of kernel memory, the limit is %.1f MiB: "
+			       "allow more with --max-memory",
+			       out->stacks / 1048576.0, limit / 1048576.0);
+	ret = plan_rings(opts, limit - rest - out->series - out->stacks, out, err);
+	out->total = rest + out->series + out->stacks + out->rings;
 	return ret;
 }
 
@@ -199,6 +224,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
 	cfg->cfg_by = group_by(opts);
 	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
+	cfg->cfg_stacks = opts->stacks;
 	cfg->cfg_ring_wake = s->memory.ring_bytes / 2;
 	cfg->cfg_twin_forward = opts->output != SAMPLER_SERIES;
 	cfg->cfg_max_slots = s->max_slots;
@@ -249,6 +275,9 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts)
 	err = err ?: bpf_map__set_max_entries(m->selected_cgroups, n_sel ? n_sel : 1);
 	err = err ?: bpf_map__set_max_entries(m->rings, s->possible_cpus);
 	err = err ?: bpf_map__set_autocreate(m->rings, opts->output != SAMPLER_SERIES);
+	err = err ?: bpf_map__set_max_entries(m->stacks, SAMPLER_STACKS);
+	err = err ?: bpf_map__set_value_size(m->stacks, stack_depth() * sizeof(__u64));
+	err = err ?: bpf_map__set_autocreate(m->stacks, opts->stacks);
 	if (select_processes(&opts->sel))
 		err = err ?: bpf_map__set_max_entries(m->tgids, pid_blocks());
 	if (select_threads(&opts->sel))
@@ -428,6 +457,7 @@ static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct
 		.n_cpus = opts->n_cpus,
 		.ring_bytes = s->memory.ring_bytes,
 		.raw = opts->output == SAMPLER_RECORDS_RAW,
+		.stacks = opts->stacks,
 	};
 	unsigned int *all;
 	int ret;
@@ -572,6 +602,18 @@ void sampler_stop(struct sampler *s)
 struct rings *sampler_rings(struct sampler *s)
 {
 	return s->rings;
+}
+
+int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses)
+{
+	int n = stack_depth();
+
+	memset(addresses, 0, n * sizeof(*addresses));
+	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.stacks), &id, addresses))
+		return -errno;
+	while (n && !addresses[n - 1])
+		n--;
+	return n;
 }
 
 void sampler_tick(struct sampler *s)

@@ -75,6 +75,8 @@ struct sampler_opts {
 	 * up to SAMPLER_RING_MAX_DEFAULT
 	 */
 	__u32 ring_bytes;
+	/* Records bear call chains. The kernel unwinds at each sample, selected or not. */
+	bool stacks;
 	struct perf_event_attr attr; /* of the event; for the sim of the software clock */
 	const char *event;	     /* for messages and output */
 	const unsigned int *cpus;    /* one event on each that is online */
@@ -97,6 +99,7 @@ struct sampler_opts {
 #define SAMPLER_MAX_GROUPS 1024
 #define SAMPLER_MAX_SELECTED 4096 /* cgroups that a live selection can name */
 #define SAMPLER_MAX_MEMORY (64ULL << 20)
+#define SAMPLER_STACKS 16384 /* different call chains that a sampler can tell */
 #define SAMPLER_RING_MIN	 (16U << 10)
 #define SAMPLER_RING_MAX_DEFAULT (1U << 20)
 #define SAMPLER_RING_MAX	 (64U << 20)
@@ -105,7 +108,7 @@ struct sampler_opts {
 struct sampler_memory {
 	__u32 shards;
 	__u32 ring_bytes; /* of one ring, without what the kernel adds */
-	__u64 series, cgroups, groups, slots, pids, rings, cpu_states, total;
+	__u64 series, cgroups, groups, slots, pids, rings, stacks, cpu_states, total;
 };
 
 /**
@@ -173,6 +176,17 @@ int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err);
  * Return: the rings, which are the sampler's; NULL with SAMPLER_SERIES.
  */
 struct rings *sampler_rings(struct sampler *s);
+
+/**
+ * sampler_stack() - the call chain that a record's id stands for
+ * @id: of struct ibs_record_stacks, not negative; it stands for the same as long as the sampler lives
+ * @addresses: TRACE_STACK_MAX of them, from the innermost on
+ *
+ * A bpf() call, so it may cost a sample: ask once for each id.
+ *
+ * Return: how many addresses, or a negative errno.
+ */
+int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses);
 
 /*
  * To be called every half second or so: collects the kernel's notices of throttling, and samples CPUs

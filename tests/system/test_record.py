@@ -22,6 +22,7 @@ OK, WHY = ibscope.can_bpf()
 CPUS = sorted(os.sched_getaffinity(0))
 CAT = os.path.join(ibscope.SAN, 'tests/unit/trace_cat')
 SIM_CAPS = 0xbff
+USER = 2**64 - 512  # PERF_CONTEXT_USER
 
 
 class Recorded:
@@ -155,6 +156,32 @@ class Record(unittest.TestCase):
         got = Recorded(self.path('ibscope.data'))
         self.assertEqual({e['tgid'] for e in got.of('comm')}, {busy.pid})
         self.assertEqual({s['tgid'] for s in got.of('sample')}, {busy.pid})
+
+    def test_stacks(self):
+        """Call chains lead into what the process has mapped."""
+        busy = Busy(CPUS[0])
+        try:
+            time.sleep(0.3)
+            p = self.record('-g', '-c', '1000000', '-p', str(busy.pid), '--duration', '1')
+        finally:
+            busy.stop()
+        got = Recorded(self.path('ibscope.data'))
+        self.check_whole(got, p)
+        text = [(e['start'], e['start'] + e['len']) for e in got.of('mmap')]
+        user = [s['stack'][s['stack'].index(USER) + 1:] for s in got.of('sample')
+                if USER in s['stack']]
+        self.assertGreater(len(user), 0.9 * got.kinds['sample'])
+        self.assertGreater(len(user), 20)
+        known = sum(any(low <= stack[0] < high for low, high in text) for stack in user)
+        self.assertGreater(known, 0.9 * len(user))
+
+    def test_stacks_and_all_registers(self):
+        p = self.record('-g', '--raw', '-c', '1000000', '--duration', '0.5')
+        got = Recorded(self.path('ibscope.data'))
+        self.check_whole(got, p)
+        self.assertTrue(all(s['caps'] == SIM_CAPS for s in got.of('sample')))
+        with_stack = [s for s in got.of('sample') if len(s['stack']) > 1]
+        self.assertGreater(len(with_stack), 0.5 * got.kinds['sample'])
 
     def test_json(self):
         p = self.record('--json', '--duration', '0.5', '-c', '500000')
@@ -329,6 +356,7 @@ class Record(unittest.TestCase):
     def test_usage(self):
         for args, why in (
                 (('--csv', '--json'), 'exclude'),
+                (('-g', '--csv'), 'call chains'),
                 (('--rotate', '3'), '--max-size'),
                 (('--rotate', '1', '--max-size', '1M'), '--rotate'),
                 (('--rotate', '3', '--max-size', '1M', '--json'), 'standard output'),

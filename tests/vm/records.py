@@ -9,6 +9,7 @@ import oracle
 
 # registers in the order of the raw record, as the log names them
 REGS = ('ctl', 'rip', 'data', 'data2', 'data3', 'linad', 'physad', 'brtarget', 'data4')
+USER = 2**64 - 512  # PERF_CONTEXT_USER
 BRTARGET, OPDATA4 = 1 << 5, 1 << 10
 # what the 64-byte record keeps of a register
 KEPT = {'ctl': 0, 'data': (1 << 41) - 1, 'data2': (1 << 10) - 1, 'brtarget': 0, 'data4': 0}
@@ -86,6 +87,22 @@ def check_names(guest, name):
     return '%d threads, %d cgroups' % (len(named), len(cgroups))
 
 
+def check_stacks(guest, name):
+    """Samples have call chains, those in user space of what is mapped there."""
+    _, samples, events, _ = read(guest, name)
+    pid = guest.pid['/s']
+    text = [(e['start'], e['start'] + e['len']) for e in events
+            if e['kind'] == 'mmap' and e['tgid'] == pid]
+    with_stack = [e for e in samples if len(e['stack']) > 1]
+    need(len(with_stack) > 0.9 * len(samples), '%d of %d have a stack' % (len(with_stack), len(samples)))
+    user = [e['stack'][e['stack'].index(USER) + 1] for e in with_stack
+            if e['tgid'] == pid and USER in e['stack'][:-1]]
+    known = [a for a in user if any(low <= a < high for low, high in text)]
+    need(len(known) > 0.9 * len(user) > 0, '%d of %d are in %s' % (len(known), len(user), text))
+    return '%d stacks of %d samples, %d of %d in the text of the process' % (
+        len(with_stack), len(samples), len(known), len(user))
+
+
 def scenarios(guest):
     def record(name, options='', **expected):
         period = guest.new_period(100000)
@@ -97,12 +114,15 @@ def scenarios(guest):
     below_a = lambda: {i for i, p in guest.path.items() if p == '/a' or p.startswith('/a/')}
     record('record')
     record('record-raw', '--raw', raw=True)
+    record('record-stacks', '-g')
+    guest.check('record-stacks: call chains', check_stacks, guest, 'record-stacks')
     record('record-filter', '--cgroup /a --op load --src dram,l3,local-cache --min-lat 20',
            filters=lambda: oracle.Filter(None, below_a(), (20, 65535), {'load'},
                                          {'dram', 'l3', 'local-cache'}))
     guest.check('record: names', check_names, guest, 'record')
     period = guest.new_period(100000)
-    guest.do('(sleep 2; kill -STOP $(pidof ibscope); sleep 1; kill -CONT $(pidof ibscope)) &\n'
+    guest.do('(for i in $(seq 60); do grep -q "on 2 CPUs" $O/record-stopped.err && break; sleep 0.2\n'
+             ' done; sleep 1; kill -STOP $(pidof ibscope); sleep 1; kill -CONT $(pidof ibscope)) &\n'
              'run record-stopped ibscope record -c %d --ring-size 16K --duration 4 '
              '-o $O/record-stopped.data; wait $!' % period)
     guest.check('record: a reader that stands still for a second', check, guest,

@@ -86,6 +86,16 @@ static int set_raw(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
+static int set_stacks(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+
+	(void)arg;
+	(void)err;
+	r->sampling.opts.stacks = true;
+	return 0;
+}
+
 static int set_no_compress(void *ctx, const char *arg, struct err *err)
 {
 	struct record *r = ctx;
@@ -148,6 +158,8 @@ static const struct option_row record_options[] = {
 	{ "csv", 0, NULL, "a line of text a sample, with a header", set_csv },
 	{ "json", 0, NULL, "a JSON object a line and sample", set_json },
 	{ "raw", 0, NULL, "all registers, as they were read", set_raw },
+	{ "stacks", 'g', NULL, "call chains, too; the kernel unwinds at each sample, kept or not",
+	  set_stacks },
 	{ "duration", 0, "SECONDS", "end after that", set_duration },
 	{ "max-size", 0, "SIZE", "end when the file is as large, as in 500M", set_max_size },
 	{ "rotate", 0, "N", "then go on with a new file, and keep N: FILE, FILE.1, ..",
@@ -192,6 +204,9 @@ static int check_options(struct record *r, int argc, char **argv, struct err *er
 		return err_set(err, -EINVAL, "--csv and --json exclude each other: give one");
 	r->out.format = r->csv ? OUTPUT_CSV : r->json ? OUTPUT_JSON : OUTPUT_RECORDING;
 	r->out.compress = !r->no_compress;
+	if (r->sampling.opts.stacks && r->out.format != OUTPUT_RECORDING)
+		return err_set(err, -EINVAL,
+			       "-g: lines of text have no call chains; record to a file");
 	if (r->out.rotate && !r->max_bytes)
 		return err_set(err, -EINVAL, "--rotate goes with --max-size, which says when");
 	if (r->out.rotate && output_to_stdout(&r->out))
@@ -299,12 +314,35 @@ static struct stamp stamp_of(const struct record_batch *b, size_t i)
 	return (struct stamp){ b->records[i].time, b->records[i].cgroup_id };
 }
 
+static int put_stack(struct record *r, __s32 id, struct err *err)
+{
+	__u64 addresses[TRACE_STACK_MAX];
+	int n;
+
+	if (output_has_stack(r->output, id))
+		return 0;
+	n = sampler_stack(r->sampling.sampler, id, addresses);
+	return output_stack(r->output, id, addresses, n < 0 ? 0 : n, err);
+}
+
+static int put_stacks(struct record *r, const struct record_batch *b, struct err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; b->stacks && i < b->n && !ret; i++) {
+		ret = put_stack(r, b->stacks[i].kernel, err);
+		ret = ret ?: put_stack(r, b->stacks[i].user, err);
+	}
+	return ret;
+}
+
 static int put_part(struct record *r, const struct record_batch *b, size_t from, size_t to,
 		    struct err *err)
 {
 	const struct record_batch part = {
 		.records = b->records ? b->records + from : NULL,
 		.raw = b->raw ? b->raw + from : NULL,
+		.stacks = b->stacks ? b->stacks + from : NULL,
 		.n = to - from,
 	};
 
@@ -315,8 +353,8 @@ static int put_part(struct record *r, const struct record_batch *b, size_t from,
 static int put_batch(const struct record_batch *b, void *arg, struct err *err)
 {
 	struct record *r = arg;
+	int ret = put_stacks(r, b, err);
 	size_t from = 0;
-	int ret = 0;
 
 	for (size_t i = 0; i < b->n && !ret; i++) {
 		struct stamp s = stamp_of(b, i);

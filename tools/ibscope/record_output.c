@@ -19,6 +19,7 @@ struct output {
 	int fd;
 	struct recording *recording; /* OUTPUT_RECORDING */
 	FILE *text;		     /* the others */
+	unsigned char *stacks;	     /* ids of call chains that the file has, a bit each */
 	__u64 records;
 	__u64 text_bytes;   /* of this file */
 	__u64 closed_bytes; /* of files before */
@@ -74,6 +75,7 @@ static int begin(struct output *o, struct err *err)
 	if (o->fd < 0)
 		return err_set(err, -errno, "cannot write %s: %s", o->path, strerror(errno));
 	o->records = o->text_bytes = 0;
+	memset(o->stacks, 0, RECORDING_STACK_KEYS / 8);
 	if (o->opts.format == OUTPUT_RECORDING) {
 		fd_opts.fd = o->fd;
 		ret = recording_create(&fd_opts, &o->recording, err);
@@ -105,7 +107,8 @@ int output_open(const struct output_opts *opts, struct output **out, struct err 
 	o->opts = *opts;
 	o->fd = -1;
 	o->path = output_to_stdout(opts) ? "-" : opts->path ?: OUTPUT_DEFAULT_PATH;
-	ret = live_names_new(&o->names, err);
+	o->stacks = calloc(RECORDING_STACK_KEYS / 8, 1);
+	ret = o->stacks ? live_names_new(&o->names, err) : err_set(err, -ENOMEM, "out of memory");
 	if (!ret && !output_to_stdout(opts))
 		ret = keep_old(o->path, err);
 	ret = ret ?: begin(o, err);
@@ -180,13 +183,28 @@ int output_samples(struct output *o, const struct record_batch *batch, struct er
 	if (o->text)
 		ret = print_samples(o, batch, err);
 	else if (batch->raw)
-		ret = recording_samples_raw(o->recording, batch->raw, NULL, batch->n, err);
+		ret = recording_samples_raw(o->recording, batch->raw, batch->stacks, batch->n, err);
 	else
-		ret = recording_samples(o->recording, batch->records, NULL, batch->n, err);
+		ret = recording_samples(o->recording, batch->records, batch->stacks, batch->n, err);
 	if (ret)
 		return fail(o, ret, err);
 	o->records += batch->n;
 	return 0;
+}
+
+bool output_has_stack(const struct output *o, __s32 id)
+{
+	return id < 0 || id >= RECORDING_STACK_KEYS || (o->stacks[id / 8] >> id % 8 & 1);
+}
+
+int output_stack(struct output *o, __s32 id, const __u64 *addresses, size_t n, struct err *err)
+{
+	int ret = 0;
+
+	o->stacks[id / 8] |= 1 << id % 8;
+	if (o->recording)
+		ret = recording_stack(o->recording, id, addresses, n, err);
+	return ret ? fail(o, ret, err) : 0;
 }
 
 int output_event(struct output *o, const struct trace_event *ev, struct err *err)
@@ -291,5 +309,6 @@ void output_close(struct output *o)
 		return;
 	close_file(o);
 	live_names_free(o->names);
+	free(o->stacks);
 	free(o);
 }

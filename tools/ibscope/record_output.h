@@ -39,6 +39,10 @@ const char *output_name(const struct output *o);
 /* Return: 0, or a negative errno with @err, after which nothing more can be written. */
 int output_samples(struct output *o, const struct record_batch *batch, struct err *err);
 
+/* Has the file that is open now this call chain? */
+bool output_has_stack(const struct output *o, __s32 id);
+int output_stack(struct output *o, __s32 id, const __u64 *addresses, size_t n, struct err *err);
+
 /* The event is remembered for what is printed, too. */
 int output_event(struct output *o, const struct trace_event *ev, struct err *err);
 

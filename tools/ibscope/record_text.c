@@ -191,6 +191,7 @@ void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sa
 	pmu->freq = attr->freq;
 	pmu->period = attr->freq ? attr->sample_freq : attr->sample_period;
 	pmu->physical = true;
+	pmu->stacks = s->opts.stacks;
 	info->pmu = pmu;
 	info->n_pmus = 1;
 	selection_text(info->filter, sizeof(info->filter), s);

@@ -82,6 +82,8 @@ static int prepare_ibs(struct sampling *s, struct err *err)
 	notice = event_notice(&s->event, &s->cpu);
 	if (notice)
 		log_info("%s", notice);
+	if (s->opts.stacks)
+		s->opts.attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
 	s->opts.source = SAMPLER_IBS;
 	s->opts.ibs = (struct ibs_cpu){ .caps = s->cpu.caps, .quirks = s->cpu.quirks };
 	s->info.source = "ibs";
