@@ -265,7 +265,11 @@ class Record(unittest.TestCase):
         p = subprocess.Popen([ibscope.IBSCOPE, 'record', '--source', 'sim', '-c', '100000',
                               '--ring-size', '64K', '--duration', '4'], cwd=self.dir,
                              stderr=subprocess.PIPE, text=True)
-        time.sleep(1.5)
+        for _ in range(300):
+            if os.path.exists(self.path('ibscope.data')):
+                break
+            time.sleep(0.05)
+        time.sleep(1)
         p.send_signal(signal.SIGSTOP)
         time.sleep(1)
         p.send_signal(signal.SIGCONT)
