@@ -55,7 +55,7 @@ static __always_inline void put_stacks(struct ibs_record_stacks *out, void *ctx)
 	out->user = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
 }
 
-static __always_inline __u32 forward_packed(const struct ibs_cpu_state *st, void *ring,
+static __always_inline __u32 forward_packed(struct ibs_cpu_state *st, void *ring,
 					    const struct whole_sample *s)
 {
 	const __u64 *regs = s->regs;
@@ -71,7 +71,7 @@ static __always_inline __u32 forward_packed(const struct ibs_cpu_state *st, void
 		return IBS_OUTCOME_LOST_RING_FULL;
 	pid_tgid = bpf_get_current_pid_tgid();
 	rec->time = bpf_ktime_get_ns();
-	rec->cgroup_id = bpf_get_current_cgroup_id();
+	rec->cgroup_id = current_cgroup_id(st);
 	rec->tgid = pid_tgid >> 32;
 	rec->tid = pid_tgid;
 	rec->ip = regs[IBS_OP_RIP];
@@ -101,7 +101,7 @@ static __always_inline long copy_raw(struct ibs_record_raw *rec, const struct wh
 	return bpf_probe_read_kernel(&rec->caps, IBS_OP_RAW_MIN, from);
 }
 
-static __always_inline __u32 forward_raw(const struct ibs_cpu_state *st, void *ring,
+static __always_inline __u32 forward_raw(struct ibs_cpu_state *st, void *ring,
 					 const struct whole_sample *s)
 {
 	struct ibs_record_raw *rec;
@@ -115,7 +115,7 @@ static __always_inline __u32 forward_raw(const struct ibs_cpu_state *st, void *r
 		return IBS_OUTCOME_LOST_RING_FULL;
 	pid_tgid = bpf_get_current_pid_tgid();
 	rec->time = bpf_ktime_get_ns();
-	rec->cgroup_id = bpf_get_current_cgroup_id();
+	rec->cgroup_id = current_cgroup_id(st);
 	rec->tgid = pid_tgid >> 32;
 	rec->tid = pid_tgid;
 	rec->cpu = bpf_get_smp_processor_id();
@@ -143,7 +143,7 @@ static __always_inline __u32 forward_raw(const struct ibs_cpu_state *st, void *r
 	return IBS_OUTCOME_FORWARDED;
 }
 
-static __always_inline __u32 forward(const struct ibs_cpu_state *st, const struct whole_sample *s)
+static __always_inline __u32 forward(struct ibs_cpu_state *st, const struct whole_sample *s)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	void *ring = bpf_map_lookup_elem(&rings, &cpu);

@@ -10,6 +10,7 @@
 #include <ibscope/sim.h>
 #include <ibscope/filter.h>
 #include "forward.bpf.h"
+#include "who.bpf.h"
 #include "group.bpf.h"
 
 const volatile struct ibs_cpu cfg_ibs;	     /* of this machine */
@@ -34,15 +35,16 @@ static __always_inline void count(struct ibs_cpu_state *st, __u32 outcome)
 		st->outcome[outcome]++;
 }
 
-static __always_inline struct ibs_cgroup_cached *current_cgroup(struct ibs_cpu_state *st)
+static __always_inline struct ibs_cgroup_cached *current_cgroup(struct ibs_cpu_state *st,
+								const struct ibs_twin_who *who)
 {
-	__u64 id = bpf_get_current_cgroup_id();
+	__u64 id = who_cgroup_id(st, who);
 	struct ibs_cgroup_cached *c = &st->cache[id & (IBS_CGROUP_CACHE - 1)];
 	__u32 gen = control.gen;
 
 	barrier_var(c);
 	if (c->cgroup_id != id || c->gen != gen)
-		cgroup_lookup(st, c, id, gen);
+		cgroup_lookup(st, c, id, gen, who);
 	return c;
 }
 
@@ -50,17 +52,17 @@ static __always_inline struct ibs_cgroup_cached *current_cgroup(struct ibs_cpu_s
  * What needs no registers, before any is read: IBS_OUTCOME_AGGREGATED if the sample may go on.
  * *min_lat is set if the cgroup has one of its own.
  */
-static __always_inline __u32 select_task(struct ibs_cpu_state *st, __u32 *min_lat)
+static __always_inline __u32 select_task(struct ibs_cpu_state *st, const struct ibs_twin_who *who,
+					 __u32 *min_lat)
 {
-	if (cfg_tgid_select &&
-	    pid_selected(&tgids, bpf_get_current_pid_tgid() >> 32) == control.pid_but)
+	if (cfg_tgid_select && pid_selected(&tgids, who_pid_tgid(who) >> 32) == control.pid_but)
 		return IBS_OUTCOME_FILTERED_PID;
-	if (cfg_tid_select && !pid_selected(&tids, bpf_get_current_pid_tgid()))
+	if (cfg_tid_select && !pid_selected(&tids, who_pid_tgid(who)))
 		return IBS_OUTCOME_FILTERED_TID;
-	if (cfg_n_comms && !comm_selected())
+	if (cfg_n_comms && !comm_selected(who))
 		return IBS_OUTCOME_FILTERED_COMM;
 	if (cfg_cgroup_select) {
-		struct ibs_cgroup_cached *c = current_cgroup(st);
+		struct ibs_cgroup_cached *c = current_cgroup(st, who);
 
 		if (!c->selected)
 			return IBS_OUTCOME_FILTERED_CGROUP;
@@ -70,37 +72,54 @@ static __always_inline __u32 select_task(struct ibs_cpu_state *st, __u32 *min_la
 	return IBS_OUTCOME_AGGREGATED;
 }
 
-static __always_inline __u32 slot_index(struct ibs_cpu_state *st)
+static __always_inline __u32 slot_index(struct ibs_cpu_state *st, const __u64 *regs,
+					const struct ibs_twin_who *who)
 {
-	if (cfg_by == IBS_BY_CGROUP)
-		return current_cgroup(st)->index;
-	if (cfg_by)
-		return group_lookup(st);
+	const __u32 by = cfg_by;
+
+	if (by == IBS_BY_CGROUP)
+		return current_cgroup(st, who)->index;
+	if (by)
+		return group_lookup(st, who,
+				    by & IBS_BY_MODE ? ibs_op_mode(cfg_ibs.caps, regs) : 0);
 	return st->shard * cfg_max_slots + 1;
 }
 
+/* Apart, so that filters that do not ask need no registers for it. */
+static __noinline __u32 filter_cgroups(const struct ibs_twin_who *who)
+{
+	return current_cgroup(cpu_state(), who)->filter;
+}
+
 /* One copy for all callers: the evaluator is long until the verifier has cut it to the filter. */
-static __noinline bool filter_pass(const __u64 *regs)
+static __noinline __u32 filter_outcome(const __u64 *regs, const struct ibs_twin_who *who)
 {
 	struct ibs_filter_sample s = { .regs = regs, .ibs = &cfg_ibs };
 	const __u32 needs = cfg_filter.needs;
 
-	if (needs & IBS_FILTER_NEEDS_CONTEXT) {
-		if (needs & IBS_FILTER_NEEDS_TASK)
-			s.pid_tgid = bpf_get_current_pid_tgid();
-		if (needs & IBS_FILTER_NEEDS_UID)
-			s.uid_gid = bpf_get_current_uid_gid();
-		if (needs & IBS_FILTER_NEEDS_CPU)
-			s.cpu = bpf_get_smp_processor_id();
+	if (needs & IBS_FILTER_NEEDS_MORE) {
+		if (needs & IBS_FILTER_NEEDS_SRC)
+			s.src = ibs_filter_src(&s);
+		if (needs & IBS_FILTER_NEEDS_CONTEXT) {
+			if (needs & IBS_FILTER_NEEDS_TASK)
+				s.pid_tgid = who_pid_tgid(who);
+			if (needs & IBS_FILTER_NEEDS_UID)
+				s.uid_gid = who_uid_gid(who);
+			if (needs & IBS_FILTER_NEEDS_CPU)
+				s.cpu = who_cpu(who);
+			if (needs & IBS_FILTER_NEEDS_CGROUP)
+				s.cgroups = filter_cgroups(who);
+		}
 	}
-	return ibs_filter_eval(&cfg_filter, &s);
+	return ibs_filter_outcome(&cfg_filter, &s);
 }
 
 /*
  * Everything that needs registers; @regs has at least IBS_OP_REG_FIXED. IBS_OUTCOME_AGGREGATED if
  * the sample is to be kept, and then *@place is its entry in the layout.
  */
-static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat, __u32 *place)
+static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
+				       const struct ibs_twin_who *who, __u32 *place)
 {
 	/*
 	 * Each read of a cfg_ constant is two instructions, also where the verifier folds away what
@@ -138,21 +157,26 @@ static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat, __u32 *
 						       : IBS_OUTCOME_LOST_INTERNAL;
 	}
 	/* n first: without a filter not even the call is left */
-	if (cfg_filter.n && !filter_pass(regs))
-		return IBS_OUTCOME_FILTERED_EXPR;
+	if (cfg_filter.n) {
+		__u32 out = filter_outcome(regs, who);
+
+		if (out != IBS_OUTCOME_AGGREGATED)
+			return out;
+	}
 	*place = word;
 	return IBS_OUTCOME_AGGREGATED;
 }
 
 /* @word is of op_select(). */
-static __always_inline __u32 op_aggregate(struct ibs_cpu_state *st, const __u64 *regs, __u32 word)
+static __always_inline __u32 op_aggregate(struct ibs_cpu_state *st, const __u64 *regs, __u32 word,
+					  const struct ibs_twin_who *who)
 {
 	__u32 index, lat, hist, lat_bucket, metric;
 	__u64 data3 = regs[IBS_OP_DATA3], *words;
 
 	hist = word & IBS_LAYOUT_HIST;
 	word &= IBS_LAYOUT_WORD;
-	index = slot_index(st);
+	index = slot_index(st, regs, who);
 	words = bpf_map_lookup_elem(&series, &index);
 	if (!words || word > cfg_slot_words - IBS_HIST_REACH)
 		return IBS_OUTCOME_LOST_INTERNAL;
@@ -172,13 +196,14 @@ static __always_inline __u32 op_aggregate(struct ibs_cpu_state *st, const __u64 
 
 /* @whole: NULL if samples are added up rather than forwarded. */
 static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *regs, __u32 min_lat,
+				       const struct ibs_twin_who *who,
 				       const struct whole_sample *whole)
 {
-	__u32 word, out = op_select(regs, min_lat, &word);
+	__u32 word, out = op_select(regs, min_lat, who, &word);
 
 	if (out != IBS_OUTCOME_AGGREGATED)
 		return out;
-	return whole ? forward(st, whole) : op_aggregate(st, regs, word);
+	return whole ? forward(st, whole) : op_aggregate(st, regs, word, who);
 }
 
 /* Path for v6.2 and later: registers read in place. */
@@ -202,9 +227,9 @@ static __always_inline __u32 sample_direct(void *ctx, struct ibs_cpu_state *st, 
 			.ctx = ctx,
 		};
 
-		return op_sample(st, ibs->regs, min_lat, &whole);
+		return op_sample(st, ibs->regs, min_lat, NULL, &whole);
 	}
-	return op_sample(st, ibs->regs, min_lat, NULL);
+	return op_sample(st, ibs->regs, min_lat, NULL, NULL);
 }
 
 /* The members of perf_raw_frag that matter; `size` follows `data` in every kernel. */
@@ -214,7 +239,7 @@ struct frag {
 };
 #define FRAG_BYTES 12
 
-/* Registers that only a filter asks for. */
+/* Registers that only a filter asks for (or --by mode, for which the loader sets `needs`). */
 #define FILTER_OTHER_REGS                                                      \
 	(IBS_FILTER_NEEDS_REG(IBS_OP_CTL) | IBS_FILTER_NEEDS_REG(IBS_OP_RIP) | \
 	 IBS_FILTER_NEEDS_REG(IBS_DC_LINADDR) | IBS_FILTER_NEEDS_REG(IBS_DC_PHYSADDR))
@@ -277,9 +302,9 @@ static __always_inline __u32 sample_probe(void *ctx, struct ibs_cpu_state *st, _
 			.ctx = ctx,
 		};
 
-		return op_sample(st, regs, min_lat, &whole);
+		return op_sample(st, regs, min_lat, NULL, &whole);
 	}
-	return op_sample(st, regs, min_lat, NULL);
+	return op_sample(st, regs, min_lat, NULL, NULL);
 }
 
 /* The whole way of a sample of the kernel's; what it came to is counted. */
@@ -289,7 +314,7 @@ static __always_inline __u32 run_event(void *ctx, struct ibs_cpu_state *st, bool
 	__u32 out, min_lat = 0;
 
 	st->seen++;
-	out = select_task(st, &min_lat);
+	out = select_task(st, NULL, &min_lat);
 	if (out == IBS_OUTCOME_AGGREGATED)
 		out = direct ? sample_direct(ctx, st, min_lat, forwards)
 			     : sample_probe(ctx, st, min_lat, forwards);
@@ -299,12 +324,12 @@ static __always_inline __u32 run_event(void *ctx, struct ibs_cpu_state *st, bool
 
 /* The same of a sample whose registers are at hand. */
 static __always_inline __u32 run_regs(void *ctx, struct ibs_cpu_state *st, const __u64 *regs,
-				      bool forwards)
+				      const struct ibs_twin_who *who, bool forwards)
 {
 	__u32 out, min_lat = 0;
 
 	st->seen++;
-	out = select_task(st, &min_lat);
+	out = select_task(st, who, &min_lat);
 	if (out == IBS_OUTCOME_AGGREGATED) {
 		const struct whole_sample whole = {
 			.regs = regs,
@@ -313,7 +338,7 @@ static __always_inline __u32 run_regs(void *ctx, struct ibs_cpu_state *st, const
 			.ctx = ctx,
 		};
 
-		out = op_sample(st, regs, min_lat, forwards ? &whole : NULL);
+		out = op_sample(st, regs, min_lat, who, forwards ? &whole : NULL);
 	}
 	count(st, out);
 	return out;
@@ -365,7 +390,7 @@ static __always_inline void run_sim(void *ctx, struct ibs_cpu_state *st, bool fo
 		regs[r] ^= sim_blur;
 		barrier_var(regs[r]);
 	}
-	run_regs(ctx, st, regs, forwards);
+	run_regs(ctx, st, regs, NULL, forwards);
 }
 
 /* What `--source sim` attaches to the software clock. */

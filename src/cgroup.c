@@ -44,7 +44,7 @@ struct cgroup_tree {
 	bool warned;
 	bool stale; /* a walk is needed, since events were lost */
 	unsigned int walk;
-	uint64_t rescanned_ns, rescan_cost_ns, rescans, missed;
+	uint64_t rescanned_ns, rescan_cost_ns, rescans, missed, changes;
 	struct cgroup_table table;
 	struct cgroup_node *queue, **queue_end; /* to be watched and read */
 };
@@ -136,6 +136,7 @@ static void die(struct cgroup_tree *t, struct cgroup_node *n)
 {
 	if (n->wd >= 0)
 		inotify_rm_watch(t->watch_fd, n->wd); /* EINVAL if it ended by itself */
+	t->changes++;
 	cgroup_table_kill(&t->table, n, now_ns());
 }
 
@@ -163,6 +164,7 @@ static int found(struct cgroup_tree *t, char *path, uint64_t id)
 	n = cgroup_table_put(&t->table, id, path, &is_new);
 	if (!n)
 		return -ENOMEM;
+	t->changes += is_new;
 	if (is_new || n->walk != t->walk)
 		enqueue(t, n);
 	n->walk = t->walk;
@@ -466,6 +468,16 @@ bool cgroup_tree_alive(struct cgroup_tree *t, uint64_t id)
 	return !n->died_ns;
 }
 
+bool cgroup_tree_died(struct cgroup_tree *t, uint64_t id, uint64_t older_than_ns)
+{
+	const struct cgroup_node *n;
+
+	if (!cgroup_tree_path(t, id))
+		return true;
+	n = cgroup_table_by_id(&t->table, id);
+	return n->died_ns && now_ns() - n->died_ns >= older_than_ns;
+}
+
 size_t cgroup_tree_forget_dead(struct cgroup_tree *t, uint64_t older_than_ns)
 {
 	uint64_t now = now_ns();
@@ -538,10 +550,11 @@ static int open_mount(struct cgroup_tree *t, struct err *e)
 
 	t->root_fd = open(t->mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->root_fd < 0 || fstat(t->root_fd, &st))
-		return err_set(e, -errno, "%s: cannot open the cgroup v2 mount: %s", t->mount,
+		return err_set(e, -errno, "%s: cannot open the cgroup mount: %s", t->mount,
 			       strerror(errno));
 	t->dev = st.st_dev;
-	t->kernfs = !fstatfs(t->root_fd, &fs) && fs.f_type == CGROUP2_SUPER_MAGIC;
+	t->kernfs = !fstatfs(t->root_fd, &fs) &&
+		    (fs.f_type == CGROUP2_SUPER_MAGIC || fs.f_type == CGROUP_SUPER_MAGIC);
 	read_real(t);
 	t->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (t->watch_fd < 0) {
@@ -558,6 +571,14 @@ static int open_mount(struct cgroup_tree *t, struct err *e)
 
 int cgroup_tree_open(const char *root, struct cgroup_tree **out, struct err *e)
 {
+	struct cgroup_fs fs;
+
+	return cgroup_mode_detect(root, &fs, e) ?: cgroup_tree_open_at(root, &fs, out, e);
+}
+
+int cgroup_tree_open_at(const char *root, const struct cgroup_fs *fs, struct cgroup_tree **out,
+			struct err *e)
+{
 	struct cgroup_tree *t;
 	int err;
 
@@ -566,9 +587,7 @@ int cgroup_tree_open(const char *root, struct cgroup_tree **out, struct err *e)
 		return err_set(e, -ENOMEM, "cgroup: out of memory");
 	t->root_fd = t->watch_fd = -1;
 	t->queue_end = &t->queue;
-	err = cgroup_mode_detect(root, &t->fs, e);
-	if (err)
-		goto fail;
+	t->fs = *fs;
 	err = cgroup_table_init(&t->table);
 	if (err || asprintf(&t->mount, "%s%s", *t->fs.path ? root : "", t->fs.path) < 0) {
 		err = err_set(e, -ENOMEM, "cgroup: out of memory");
@@ -626,6 +645,7 @@ void cgroup_tree_stats(const struct cgroup_tree *t, struct cgroup_stats *out)
 		.watched = t->table.n_watched,
 		.rescans = t->rescans,
 		.missed = t->missed,
+		.changes = t->changes,
 		.unwatched = t->unwatched,
 	};
 }

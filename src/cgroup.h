@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Names for cgroup v2 ids, also of cgroups that died meanwhile. An id is the inode number of the
- * cgroup's directory and its 8-byte file handle (kernfs). A path is as seen from the v2 mount:
+ * Names for cgroup ids, those of v2 or of one v1 hierarchy, also of cgroups that died meanwhile. An id is the inode number of the
+ * cgroup's directory and its 8-byte file handle (kernfs). A path is as seen from the mount:
  * "/" is the root, no slash at the end. A path made again has a new id, and both are known by it.
  */
 #ifndef IBSCOPE_CGROUP_H
@@ -19,8 +19,9 @@ struct err;
 struct cgroup_stats {
 	size_t alive, dead, watched;
 	uint64_t rescans;
-	uint64_t missed; /* created, but gone before the id could be read */
-	bool unwatched;	 /* some directories are not watched: only rescans see what they get */
+	uint64_t missed;  /* created, but gone before the id could be read */
+	uint64_t changes; /* cgroups that came or went, since the tree was opened */
+	bool unwatched;	  /* some directories are not watched: only rescans see what they get */
 };
 
 /**
@@ -34,6 +35,10 @@ struct cgroup_stats {
  * Return: 0, or with @e set -ENOMEM or what opening the mount failed with.
  */
 int cgroup_tree_open(const char *root, struct cgroup_tree **out, struct err *e);
+
+/* The same of the hierarchy that cgroup_hierarchy_choose() found. */
+int cgroup_tree_open_at(const char *root, const struct cgroup_fs *fs, struct cgroup_tree **out,
+			struct err *e);
 void cgroup_tree_close(struct cgroup_tree *t); /* accepts NULL */
 
 const struct cgroup_fs *cgroup_tree_fs(const struct cgroup_tree *t);
@@ -69,6 +74,13 @@ const char *cgroup_tree_path(struct cgroup_tree *t, uint64_t id);
 
 /* Is the cgroup there now? Looks at the directory, not only at what is known. */
 bool cgroup_tree_alive(struct cgroup_tree *t, uint64_t id);
+
+/**
+ * cgroup_tree_died() - has a cgroup been dead for @older_than_ns or longer?
+ *
+ * Also true of one that nobody knows: neither the tree nor, by its file handle, the kernel.
+ */
+bool cgroup_tree_died(struct cgroup_tree *t, uint64_t id, uint64_t older_than_ns);
 
 /**
  * cgroup_tree_forget_dead() - free what is known of cgroups that died @older_than_ns ago or earlier
@@ -113,6 +125,9 @@ int cgroup_id_of_path(struct cgroup_tree *t, const char *text, uint64_t *id, str
  * -ENOMEM.
  */
 int cgroup_glob(struct cgroup_tree *t, const char *pattern, cgroup_cb *cb, void *arg);
+
+/* The test of cgroup_glob(); both begin with a slash, but the root is "". */
+bool cgroup_path_matches(const char *pattern, const char *path);
 
 void cgroup_tree_stats(const struct cgroup_tree *t, struct cgroup_stats *out);
 

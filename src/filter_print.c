@@ -2,6 +2,7 @@
 #include "filter_private.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Short for the table. */
@@ -16,6 +17,7 @@ enum needs {
 	UID = IBS_FILTER_NEEDS_UID,
 	CPU = IBS_FILTER_NEEDS_CPU,
 	CGROUP = IBS_FILTER_NEEDS_CGROUP,
+	SRC = IBS_FILTER_NEEDS_SRC,
 };
 
 const struct filter_field filter_fields[IBS_FILTER_FIELD_N] = {
@@ -119,6 +121,12 @@ static const char *const cmps[] = {
 	[IBS_FILTER_ANY] = "&", [IBS_FILTER_NONE] = "&",
 };
 
+static const char *const reasons[] = {
+#define FILTER_REASON(NAME, kind, reason, meaning) reason,
+	IBS_OUTCOME_TABLE(FILTER_REASON)
+#undef FILTER_REASON
+};
+
 static void print_value(FILE *out, const struct filter_field *fl, __u64 value)
 {
 	const struct filter_const *c = filter_consts[fl->values];
@@ -146,7 +154,7 @@ static void print_cgroup(FILE *out, const struct filter *f, __u64 value, bool no
 		glob ? "=~" : (none ? "!=" : "=="), quote, c->text, quote);
 }
 
-void filter_print_test(FILE *out, const struct filter *f, unsigned int field, unsigned int cmp,
+static void print_test(FILE *out, const struct filter *f, unsigned int field, unsigned int cmp,
 		       __u64 value)
 {
 	const struct filter_field *fl = &filter_fields[field];
@@ -162,19 +170,54 @@ void filter_print_test(FILE *out, const struct filter *f, unsigned int field, un
 		fputc(')', out);
 }
 
+static void print_node(FILE *out, const struct filter *f, const struct filter_node *nodes,
+		       unsigned int at, bool in_and)
+{
+	const struct filter_node *n = &nodes[at];
+	bool paren = n->kind == FILTER_NODE_OR && in_and;
+
+	if (n->kind == FILTER_NODE_TEST) {
+		print_test(out, f, n->field, n->cmp, n->value);
+		return;
+	}
+	if (paren)
+		fputc('(', out);
+	print_node(out, f, nodes, n->a, n->kind == FILTER_NODE_AND);
+	fputs(n->kind == FILTER_NODE_AND ? " && " : " || ", out);
+	print_node(out, f, nodes, n->b, n->kind == FILTER_NODE_AND);
+	if (paren)
+		fputc(')', out);
+}
+
+char *filter_text(const struct filter *f, const struct filter_node *nodes, unsigned int root)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	print_node(out, f, nodes, root, false);
+	if (!fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
+
 static void print_target(FILE *out, unsigned int to)
 {
 	if (to == IBS_FILTER_ACCEPT)
 		fputs("keep", out);
-	else if (to == IBS_FILTER_REJECT)
-		fputs("drop", out);
+	else if (to >= IBS_FILTER_END)
+		fprintf(out, "drop (%s)", reasons[to - IBS_FILTER_END]);
 	else
 		fprintf(out, "test %u", to + 1);
 }
 
 void filter_explain(FILE *out, const struct filter *f)
 {
-	fprintf(out, "filter: %s\n", f->text);
+	for (unsigned int i = 0; i < f->n_parts; i++)
+		fprintf(out, "%s: %s\n", reasons[f->parts[i].outcome], f->parts[i].text);
 	fprintf(out, "in the kernel, %u test%s of %d:\n", f->prog.n, f->prog.n == 1 ? "" : "s",
 		IBS_FILTER_TERMS);
 	for (__u32 i = 0; i < f->prog.n; i++) {
@@ -182,7 +225,7 @@ void filter_explain(FILE *out, const struct filter *f)
 		const struct filter_field *fl = &filter_fields[t->field];
 
 		fprintf(out, "  %u. ", i + 1);
-		filter_print_test(out, f, t->field, t->cmp, t->value);
+		print_test(out, f, t->field, t->cmp, t->value);
 		fputs(" ? ", out);
 		print_target(out, t->on_true);
 		fputs(" : ", out);

@@ -20,20 +20,60 @@ static const enum ibs_pin wanted[] = { IBS_PIN_META, IBS_PIN_SERIES, IBS_PIN_OWN
 /* A writer that died leaves an odd number behind: then what is there is taken as it is. */
 #define SEQ_TRIES 10000
 
+/*
+ * The kernel maps a BPF map only for who may write it (a shared mapping of a file that is open for
+ * reading alone counts as private). For others there are look-ups: `addr` is then a copy, of one slot
+ * in the case of SERIES.
+ */
 struct pinned {
 	int fd[IBS_PIN_N];
 	void *addr[IBS_PIN_N];
-	size_t bytes[IBS_PIN_N];
+	size_t bytes[IBS_PIN_N]; /* of mappings */
+	size_t value[IBS_PIN_N], entries[IBS_PIN_N];
+	bool copies;
 	const struct ibs_meta *meta;
 	struct layout layout;
 	struct counts counts;
 };
 
-static int map_pin(struct pinned *p, enum ibs_pin pin, size_t bytes, struct err *err)
+static int look_up(const struct pinned *p, enum ibs_pin pin, __u32 key, void *value)
 {
-	size_t page = sysconf(_SC_PAGESIZE);
+	return bpf_map_lookup_elem(p->fd[pin], &key, value) ? -errno : 0;
+}
 
-	bytes = (bytes + page - 1) / page * page;
+static int copy_entries(const struct pinned *p, enum ibs_pin pin)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < p->entries[pin] && !ret; i++)
+		ret = look_up(p, pin, i, (char *)p->addr[pin] + i * p->value[pin]);
+	return ret;
+}
+
+static int copy_pin(struct pinned *p, enum ibs_pin pin, struct err *err)
+{
+	int ret;
+
+	p->addr[pin] = calloc(pin == IBS_PIN_SERIES ? 1 : p->entries[pin], p->value[pin]);
+	if (!p->addr[pin])
+		return err_set(err, -ENOMEM, "out of memory");
+	ret = pin == IBS_PIN_SERIES ? 0 : copy_entries(p, pin);
+	if (ret)
+		return err_set(err, ret, "cannot read the pinned map %s: %s", names[pin],
+			       strerror(-ret));
+	return 0;
+}
+
+/* @value: bytes of an entry, a multiple of 8 */
+static int map_pin(struct pinned *p, enum ibs_pin pin, size_t value, size_t entries,
+		   struct err *err)
+{
+	size_t page = sysconf(_SC_PAGESIZE), bytes = (value * entries + page - 1) / page * page;
+
+	p->value[pin] = value;
+	p->entries[pin] = entries;
+	if (p->copies)
+		return copy_pin(p, pin, err);
 	p->addr[pin] = mmap(NULL, bytes, PROT_READ, MAP_SHARED, p->fd[pin], 0);
 	if (p->addr[pin] == MAP_FAILED) {
 		p->addr[pin] = NULL;
@@ -41,7 +81,27 @@ static int map_pin(struct pinned *p, enum ibs_pin pin, size_t bytes, struct err 
 			       strerror(errno));
 	}
 	p->bytes[pin] = bytes;
+	/* what was mapped needs no file; and nobody can write through one that is not there */
+	close(p->fd[pin]);
+	p->fd[pin] = -1;
 	return 0;
+}
+
+/* The parts that change are copied again; names are read one by one. */
+static int refresh(void *arg)
+{
+	const struct pinned *p = arg;
+
+	return copy_entries(p, IBS_PIN_STATE) ?: copy_entries(p, IBS_PIN_OWNERS);
+}
+
+static const __u64 *read_slot(void *arg, __u32 shard, __u32 slot)
+{
+	const struct pinned *p = arg;
+	__u32 key = shard * p->counts.max_slots + slot;
+
+	return look_up(p, IBS_PIN_SERIES, key, p->addr[IBS_PIN_SERIES]) ? NULL
+									: p->addr[IBS_PIN_SERIES];
 }
 
 static int check_meta(struct pinned *p, struct err *err)
@@ -62,22 +122,25 @@ static int check_meta(struct pinned *p, struct err *err)
 static int map_all(struct pinned *p, struct err *err)
 {
 	const struct ibs_meta_layout *l;
-	int ret = map_pin(p, IBS_PIN_META, sizeof(struct ibs_meta), err) ?: check_meta(p, err);
+	int ret = map_pin(p, IBS_PIN_META, sizeof(struct ibs_meta), 1, err) ?: check_meta(p, err);
 
 	if (ret)
 		return ret;
 	l = &p->meta->layout;
-	ret = map_pin(p, IBS_PIN_SERIES,
-		      (size_t)l->shards * l->max_slots * l->slot_words * sizeof(__u64), err);
-	ret = ret ?: map_pin(p, IBS_PIN_OWNERS, l->max_slots * sizeof(struct ibs_slot_owner), err);
-	ret = ret ?: map_pin(p, IBS_PIN_STATE, l->state_bytes, err);
-	ret = ret ?: map_pin(p, IBS_PIN_NAMES, l->max_slots * sizeof(struct ibs_slot_name), err);
+	ret = map_pin(p, IBS_PIN_SERIES, l->slot_words * sizeof(__u64),
+		      (size_t)l->shards * l->max_slots, err);
+	ret = ret ?: map_pin(p, IBS_PIN_OWNERS, sizeof(struct ibs_slot_owner), l->max_slots, err);
+	ret = ret ?: map_pin(p, IBS_PIN_STATE, l->state_bytes, 1, err);
+	ret = ret ?: map_pin(p, IBS_PIN_NAMES, sizeof(struct ibs_slot_name), l->max_slots, err);
 	if (ret)
 		return ret;
 	memcpy(p->layout.entry, l->entry, sizeof(p->layout.entry));
 	p->layout.words = l->slot_words;
 	p->counts = (struct counts){
-		.series = p->addr[IBS_PIN_SERIES],
+		.series = p->copies ? NULL : p->addr[IBS_PIN_SERIES],
+		.read_slot = read_slot,
+		.refresh = p->copies ? refresh : NULL,
+		.arg = p,
 		.owners = p->addr[IBS_PIN_OWNERS],
 		.cpus = (void *)((char *)p->addr[IBS_PIN_STATE] + l->cpus_at),
 		.control = (void *)((char *)p->addr[IBS_PIN_STATE] + l->control_at),
@@ -99,44 +162,62 @@ static int explain(const char *path, const char *dir, int error, struct err *err
 			       dir);
 	if (error == EPERM)
 		return err_set(err, -EPERM,
-			       "cannot open %s: %s; kernels before 5.19 let only "
-			       "CAP_BPF read maps: give it that, or take them from the "
-			       "collector's socket (--socket)",
+			       "cannot open %s: %s; kernels before 5.19 let only CAP_BPF read "
+			       "maps: run the reader with it",
 			       path, strerror(error));
 	if (error == EACCES)
 		return err_set(err, -EACCES,
-			       "cannot open %s: %s; user %u needs x on every "
-			       "directory of that path and r on the file (`ibscope serve "
-			       "--pin-mode`), or the collector's socket (--socket)",
+			       "cannot open %s: %s; user %u needs x on every directory of that "
+			       "path and r on the file (`ibscope serve --pin-mode`)",
 			       path, strerror(error), getuid());
 	return err_set(err, -error, "cannot open %s: %s", path, strerror(error));
 }
 
-static struct pinned *new_pinned(struct err *err)
+static int open_pins(struct pinned *p, const char *dir, bool write, struct err *err)
 {
-	struct pinned *p = calloc(1, sizeof(*p));
+	LIBBPF_OPTS(bpf_obj_get_opts, opts, .file_flags = write ? 0 : BPF_F_RDONLY);
+	char path[512];
 
-	if (!p)
-		err_set(err, -ENOMEM, "out of memory");
-	for (int i = 0; p && i < IBS_PIN_N; i++)
+	p->copies = !write;
+	for (size_t i = 0; i < WANTED; i++) {
+		enum ibs_pin pin = wanted[i];
+
+		snprintf(path, sizeof(path), "%s/%s", dir, names[pin]);
+		p->fd[pin] = bpf_obj_get_opts(path, &opts);
+		if (p->fd[pin] < 0)
+			return explain(path, dir, errno, err);
+	}
+	return 0;
+}
+
+static void close_pins(struct pinned *p)
+{
+	for (int i = 0; i < IBS_PIN_N; i++) {
+		if (p->bytes[i])
+			munmap(p->addr[i], p->bytes[i]);
+		else
+			free(p->addr[i]);
+		if (p->fd[i] >= 0)
+			close(p->fd[i]);
+		p->addr[i] = NULL;
+		p->bytes[i] = 0;
 		p->fd[i] = -1;
-	return p;
+	}
 }
 
 int pinned_open(const char *dir, struct pinned **out, struct err *err)
 {
-	LIBBPF_OPTS(bpf_obj_get_opts, opts, .file_flags = BPF_F_RDONLY);
-	struct pinned *p = new_pinned(err);
-	char path[512];
-	int ret = 0;
+	struct pinned *p = calloc(1, sizeof(*p));
+	int ret;
 
 	if (!p)
-		return -ENOMEM;
-	for (size_t i = 0; i < WANTED && !ret; i++) {
-		snprintf(path, sizeof(path), "%s/%s", dir, names[wanted[i]]);
-		p->fd[wanted[i]] = bpf_obj_get_opts(path, &opts);
-		if (p->fd[wanted[i]] < 0)
-			ret = explain(path, dir, errno, err);
+		return err_set(err, -ENOMEM, "out of memory");
+	for (int i = 0; i < IBS_PIN_N; i++)
+		p->fd[i] = -1;
+	ret = open_pins(p, dir, true, err);
+	if (ret == -EACCES) {
+		close_pins(p);
+		ret = open_pins(p, dir, false, err);
 	}
 	ret = ret ?: map_all(p, err);
 	if (ret) {
@@ -147,26 +228,9 @@ int pinned_open(const char *dir, struct pinned **out, struct err *err)
 	return 0;
 }
 
-int pinned_from_fds(const int *fds, struct pinned **out, struct err *err)
+bool pinned_mapped(const struct pinned *p)
 {
-	static const enum ibs_pin order[] = { IBS_PIN_SERIES, IBS_PIN_OWNERS, IBS_PIN_STATE,
-					      IBS_PIN_META, IBS_PIN_NAMES };
-	struct pinned *p = new_pinned(err);
-	int ret = p ? 0 : -ENOMEM;
-
-	for (size_t i = 0; i < WANTED; i++) {
-		if (p)
-			p->fd[order[i]] = fds[i];
-		else
-			close(fds[i]);
-	}
-	ret = ret ?: map_all(p, err);
-	if (ret) {
-		pinned_close(p);
-		return ret;
-	}
-	*out = p;
-	return 0;
+	return !p->copies;
 }
 
 const struct ibs_meta *pinned_meta(const struct pinned *p)
@@ -191,6 +255,8 @@ static void copy_whole(void *to, const void *from, size_t n, const __u32 *seq)
 
 void pinned_status(const struct pinned *p, struct ibs_meta_status *out)
 {
+	if (p->copies)
+		copy_entries(p, IBS_PIN_META);
 	copy_whole(out, &p->meta->status, sizeof(*out), &p->meta->seq);
 }
 
@@ -242,11 +308,6 @@ void pinned_close(struct pinned *p)
 {
 	if (!p)
 		return;
-	for (int i = 0; i < IBS_PIN_N; i++) {
-		if (p->addr[i])
-			munmap(p->addr[i], p->bytes[i]);
-		if (p->fd[i] >= 0)
-			close(p->fd[i]);
-	}
+	close_pins(p);
 	free(p);
 }

@@ -11,9 +11,10 @@
 struct pinned;
 
 /**
- * pinned_open() - map what a collector has pinned, read-only
+ * pinned_open() - read what a collector has pinned
  *
- * Cheap enough for every scrape; a collector that began anew is met by opening again.
+ * Who may write the files maps them, and gives up the right to write; others read by bpf(). Cheap
+ * enough for every scrape; a collector that began anew is met by opening again.
  *
  * Return: 0; or a negative errno with @err:
  * -ENOENT  there is no collector, nor was one
@@ -23,8 +24,8 @@ struct pinned;
  */
 int pinned_open(const char *dir, struct pinned **out, struct err *err);
 
-/* Takes the fds of SERIES, OWNERS, STATE, META and NAMES instead; closes them, also on failure. */
-int pinned_from_fds(const int *fds, struct pinned **out, struct err *err);
+/* Memory is mapped and reading costs no samples; else each look-up may cost one, on its CPU. */
+bool pinned_mapped(const struct pinned *p);
 
 const struct ibs_meta *pinned_meta(const struct pinned *p);
 

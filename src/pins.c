@@ -11,10 +11,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
+
+#define BPFFS "/sys/fs/bpf"
 
 #define NAME(id, name, ...) name,
 #define READ(id, name, why) sizeof(why) > 1,
@@ -92,10 +95,27 @@ static __u32 holder(struct pins *p)
 	return pid;
 }
 
-static int lock_dir(struct pins *p, struct err *err)
+static bool is_bpffs(const char *path)
 {
 	struct statfs fs;
+
+	return !statfs(path, &fs) && fs.f_type == (typeof(fs.f_type))BPF_FS_MAGIC;
+}
+
+/* Where init mounts it; without one, as in a container or a small guest, we do. */
+static void mount_bpffs(const char *dir)
+{
+	if (strncmp(dir, BPFFS "/", sizeof(BPFFS)) || is_bpffs(BPFFS))
+		return;
+	if (!mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755"))
+		log_info("mounted a bpffs on " BPFFS);
+}
+
+static int lock_dir(struct pins *p, struct err *err)
+{
 	__u32 pid;
+
+	mount_bpffs(p->dir);
 
 	if (mkdir(p->dir, 0755) && errno != EEXIST)
 		return err_set(err, -errno,
@@ -105,7 +125,7 @@ static int lock_dir(struct pins *p, struct err *err)
 	p->lock = open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (p->lock < 0)
 		return err_set(err, -errno, "cannot open %s: %s", p->dir, strerror(errno));
-	if (fstatfs(p->lock, &fs) || fs.f_type != (typeof(fs.f_type))BPF_FS_MAGIC) {
+	if (!is_bpffs(p->dir)) {
 		rmdir(p->dir);
 		return err_set(err, -ENOTSUP, "%s is not on a bpffs: mount -t bpf bpf /sys/fs/bpf",
 			       p->dir);
@@ -198,6 +218,7 @@ static const char *misfit(const struct ibs_meta *m, const struct ibs_meta_layout
 int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char **why,
 	       struct err *err)
 {
+	const char *bad;
 	char path[512];
 
 	*why = "";
@@ -214,15 +235,15 @@ int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char 
 	p->meta = map_fd(p->fd[IBS_PIN_META], sizeof(*p->meta), true);
 	if (!p->meta)
 		return err_set(err, -errno, "cannot map %s/meta: %s", p->dir, strerror(errno));
-	*why = misfit(p->meta, layout);
-	for (int i = 0; i < IBS_PIN_N && !*why; i++)
+	bad = misfit(p->meta, layout);
+	for (int i = 0; i < IBS_PIN_N && !bad; i++)
 		if (p->fd[i] < 0)
-			*why = "one is missing";
-	if (*why) {
-		unlink_all(p);
-		return 0;
-	}
-	return 1;
+			bad = "one is missing";
+	if (!bad)
+		return 1;
+	*why = bad;
+	unlink_all(p);
+	return 0;
 }
 
 int pins_fd(const struct pins *p, enum ibs_pin pin)

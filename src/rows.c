@@ -13,6 +13,8 @@
 static const char *const label_names[] = { LABEL_TABLE(NAME) };
 static const __u32 label_by[] = { LABEL_TABLE(BY) };
 
+static const char *const modes[IBS_MODE_N] = { "unknown", "user", "kernel" };
+
 /* A row while it is being ordered. */
 struct draft {
 	struct row row;
@@ -70,16 +72,18 @@ __u32 labels_by(unsigned int labels)
 
 static char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg)
 {
-	const char *path;
+	const char *known;
 	char buf[32];
 
 	if (g->other && label_by[l])
 		return strdup("other");
 	switch (l) {
 	case LABEL_CGROUP:
-		path = name ? name(arg, g->key.cgroup_id) : NULL;
-		if (path)
-			return strdup(path);
+	case LABEL_CONTAINER:
+	case LABEL_POD:
+		known = name ? name(arg, g->key.cgroup_id, l) : NULL;
+		if (known)
+			return strdup(known);
 		snprintf(buf, sizeof(buf), "#%llu", (unsigned long long)g->key.cgroup_id);
 		return strdup(buf);
 	case LABEL_PID:
@@ -93,6 +97,8 @@ static char *group_label(const struct group *g, enum label l, cgroup_namer name,
 	case LABEL_CCX:
 		snprintf(buf, sizeof(buf), "%u", g->key.complex);
 		return strdup(buf);
+	case LABEL_MODE:
+		return strdup(g->key.mode < IBS_MODE_N ? modes[g->key.mode] : modes[0]);
 	case LABEL_NODE:
 		snprintf(buf, sizeof(buf), "%u", g->key.node);
 		return strdup(buf);

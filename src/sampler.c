@@ -34,12 +34,15 @@ static __u64 hash_bytes(__u64 entries, __u64 key, __u64 value)
 	       buckets * HASH_BUCKET;
 }
 
-/* Blocks of a pid set: as many pids as the kernel gives out, which it may be told to change. */
-static __u32 pid_blocks(void)
+/*
+ * Blocks of a pid set: as many pids as the kernel gives out, which it may be told to change; those
+ * of a recording may be of another machine.
+ */
+static __u32 pid_blocks(bool replay)
 {
 	int64_t pid_max;
 
-	if (num_read("", "/proc/sys/kernel/pid_max", &pid_max, NULL) || pid_max < 1 ||
+	if (replay || num_read("", "/proc/sys/kernel/pid_max", &pid_max, NULL) || pid_max < 1 ||
 	    pid_max > IBS_PID_MAX)
 		pid_max = IBS_PID_MAX;
 	return (pid_max + IBS_PID_BLOCK - 1) / IBS_PID_BLOCK;
@@ -47,7 +50,7 @@ static __u32 pid_blocks(void)
 
 static bool select_processes(const struct selection *sel)
 {
-	return sel->live || sel->processes.n || sel->processes.but;
+	return sel->live & SAMPLER_LIVE_PROCESSES || sel->processes.n || sel->processes.but;
 }
 
 static bool select_threads(const struct selection *sel)
@@ -55,15 +58,35 @@ static bool select_threads(const struct selection *sel)
 	return sel->threads.n;
 }
 
-static bool watches_forks(const struct selection *sel)
+static bool watches_forks(const struct sampler_opts *opts)
 {
-	return select_processes(sel) || select_threads(sel);
+	return !opts->replay && (select_processes(&opts->sel) || select_threads(&opts->sel));
 }
 
 /* Cgroups that a selection can name; 0: cgroups are not tested. */
 static size_t max_selected(const struct selection *sel)
 {
-	return sel->live ? 2 * SAMPLER_MAX_SELECTED : sel->n_cgroups; /* the old and the new */
+	if (!(sel->live & (SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER)))
+		return sel->n_cgroups;
+	return sel->n_cgroups > SAMPLER_MAX_SELECTED / 2 ? 2 * sel->n_cgroups
+							 : SAMPLER_MAX_SELECTED;
+}
+
+/* While one is replaced the map holds the old and the new. */
+static size_t max_selected_entries(const struct selection *sel)
+{
+	bool live = sel->live & (SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER);
+
+	return max_selected(sel) << live;
+}
+
+static bool selects_cgroups(const struct selection *sel)
+{
+	bool any = sel->live & SAMPLER_LIVE_CGROUPS;
+
+	for (size_t i = 0; i < sel->n_cgroups; i++)
+		any |= !sel->cgroups[i].filter_only;
+	return any;
 }
 
 static __u32 group_by(const struct sampler_opts *opts)
@@ -84,7 +107,7 @@ static __u32 max_slots(const struct sampler_opts *opts)
  */
 #define MIN_CGROUPS 16384
 
-static __u32 max_cgroups(const struct sampler_opts *opts)
+__u32 sampler_max_cgroups(const struct sampler_opts *opts)
 {
 	__u32 n = 4 * max_slots(opts);
 
@@ -153,11 +176,13 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	memset(out, 0, sizeof(*out));
 	shard = slots_n * layout.words * sizeof(__u64);
 	out->cpu_states = IBS_MAX_CPUS * sizeof(struct ibs_cpu_state);
-	out->cgroups = hash_bytes(max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
-		       hash_bytes(max_selected(&opts->sel), sizeof(__u64),
-				  sizeof(struct ibs_selected_cgroup));
+	out->cgroups =
+		hash_bytes(sampler_max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
+		hash_bytes(max_selected_entries(&opts->sel), sizeof(__u64),
+			   sizeof(struct ibs_selected_cgroup));
 	out->pids = (__u64)IBS_PID_BLOCK *
-		    (select_processes(&opts->sel) + select_threads(&opts->sel)) * pid_blocks();
+		    (select_processes(&opts->sel) + select_threads(&opts->sel)) *
+		    pid_blocks(opts->replay);
 	if (group_by(opts) && opts->by != IBS_BY_CGROUP)
 		out->groups = hash_bytes(slots_n, sizeof(struct ibs_group_key), sizeof(__u32));
 	out->slots = hash_bytes(slots_n, sizeof(__u32), sizeof(__u8)) +
@@ -222,6 +247,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	layout_filter(&layout, sel->op_mask ? sel->op_mask : ~0U,
 		      sel->src_mask ? sel->src_mask : ~0U);
 	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
+	cfg->cfg_task_btf = s->features.task_btf && !opts->probe_read;
 	cfg->cfg_by = group_by(opts);
 	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
 	cfg->cfg_stacks = opts->stacks;
@@ -231,6 +257,8 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_ibs = opts->ibs;
 	if (sel->filter)
 		cfg->cfg_filter = *sel->filter;
+	if (opts->by & IBS_BY_MODE)
+		cfg->cfg_filter.needs |= IBS_FILTER_NEEDS_REG(IBS_OP_RIP);
 	cfg->cfg_metric = opts->metric;
 	cfg->cfg_slot_words = s->layout.words;
 	for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
@@ -238,8 +266,9 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_tgid_select = select_processes(sel);
 	cfg->cfg_tid_select = select_threads(sel);
 	cfg->cfg_pid_follow = sel->follow;
-	cfg->cfg_cgroup_select = max_selected(sel) > 0;
-	cfg->cfg_lat_select = sel->live || sel->min_lat || sel->max_lat;
+	cfg->cfg_cgroup_select = selects_cgroups(sel);
+	cfg->cfg_cgroup_filter = sel->filter && sel->filter->needs & IBS_FILTER_NEEDS_CGROUP;
+	cfg->cfg_lat_select = sel->live & SAMPLER_LIVE_LATENCY || sel->min_lat || sel->max_lat;
 	for (size_t i = 0; i < sel->n_cgroups; i++)
 		if (sel->cgroups[i].min_lat)
 			cfg->cfg_lat_select = true;
@@ -259,16 +288,16 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_sim_seed = opts->sim_seed;
 }
 
-static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts)
+static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, struct err *e)
 {
 	typeof(s->skel->maps) *m = &s->skel->maps;
 	bool by_groups = group_by(opts) && opts->by != IBS_BY_CGROUP;
-	size_t n_sel = max_selected(&opts->sel);
+	size_t n_sel = max_selected_entries(&opts->sel);
 	int err;
 
 	err = bpf_map__set_value_size(m->series, s->layout.words * sizeof(__u64));
 	err = err ?: bpf_map__set_max_entries(m->series, s->memory.shards * s->max_slots);
-	err = err ?: bpf_map__set_max_entries(m->cgroups, max_cgroups(opts));
+	err = err ?: bpf_map__set_max_entries(m->cgroups, sampler_max_cgroups(opts));
 	err = err ?: bpf_map__set_max_entries(m->groups, by_groups ? s->max_slots : 1);
 	err = err ?: bpf_map__set_max_entries(m->slots, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->slot_owners, s->max_slots);
@@ -279,10 +308,10 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts)
 	err = err ?: bpf_map__set_value_size(m->stacks, stack_depth() * sizeof(__u64));
 	err = err ?: bpf_map__set_autocreate(m->stacks, opts->stacks);
 	if (select_processes(&opts->sel))
-		err = err ?: bpf_map__set_max_entries(m->tgids, pid_blocks());
+		err = err ?: bpf_map__set_max_entries(m->tgids, pid_blocks(opts->replay));
 	if (select_threads(&opts->sel))
-		err = err ?: bpf_map__set_max_entries(m->tids, pid_blocks());
-	return err;
+		err = err ?: bpf_map__set_max_entries(m->tids, pid_blocks(opts->replay));
+	return err ? err_set(e, err, "cannot size the BPF maps: %s", strerror(-err)) : 0;
 }
 
 static struct bpf_program *choose_prog(struct sampler *s, const struct sampler_opts *opts)
@@ -324,12 +353,16 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	int ret;
 
 	set_config(s, opts);
-	ret = set_map_sizes(s, opts);
-	if (ret)
-		return err_set(err, ret, "cannot size the BPF maps: %s", strerror(-ret));
+	if (opts->cgroup_controller && *opts->cgroup_controller) {
+		ret = kernel_cgroup_subsys(opts->cgroup_controller, err);
+		if (ret < 0)
+			return ret;
+		s->skel->rodata->cfg_cgroup_v1 = true;
+		s->skel->rodata->cfg_cgroup_subsys = ret;
+	}
 	bpf_object__for_each_program (p, s->skel->obj)
-		bpf_program__set_autoload(p, p == prog || (p == s->skel->progs.ibs_fork &&
-							   watches_forks(&opts->sel)));
+		bpf_program__set_autoload(
+			p, p == prog || (p == s->skel->progs.ibs_fork && watches_forks(opts)));
 	bpf_map__set_autocreate(s->skel->maps.twin, opts->source == SAMPLER_TWIN);
 	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !group_by(opts);
 	ret = ibs_op_bpf__load(s->skel);
@@ -342,9 +375,9 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 }
 
 /* Before the first pid is entered, so that no child is missed. */
-static int watch_forks(struct sampler *s, const struct selection *sel, struct err *err)
+static int watch_forks(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
-	if (!watches_forks(sel))
+	if (!watches_forks(opts))
 		return 0;
 	s->fork_link =
 		bpf_program__attach_raw_tracepoint(s->skel->progs.ibs_fork, "sched_process_fork");
@@ -364,13 +397,14 @@ static int select_open(struct sampler *s, const struct sampler_opts *opts, struc
 	s->select.live = opts->sel.live;
 	if (max_selected(&opts->sel))
 		s->select.cgroups_fd = bpf_map__fd(m->selected_cgroups);
+	s->select.cgroups_max = max_selected(&opts->sel);
 	if (select_processes(&opts->sel))
 		ret = map_array(m->tgids, &s->tgids, err);
 	if (select_threads(&opts->sel))
 		ret = ret ?: map_array(m->tids, &s->tids, err);
 	s->select.processes = s->tgids.addr;
 	s->select.threads = s->tids.addr;
-	s->select.pids_n = pid_blocks() * IBS_PID_BLOCK;
+	s->select.pids_n = pid_blocks(opts->replay) * IBS_PID_BLOCK;
 	s->select.follow = opts->sel.follow;
 	return ret;
 }
@@ -547,14 +581,16 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	}
 	prog = choose_prog(s, opts);
 	ret = opts->source == SAMPLER_TWIN ? check_twin(s, err) : 0;
+	ret = ret ?: set_map_sizes(s, opts, err);
 	ret = ret ?: sampler_pins_adopt(s, opts, err);
 	ret = ret ?: load(s, opts, prog, err);
 	ret = ret ?: sampler_pins_put(s, opts, err);
+	s->prog_fd = bpf_program__fd(prog);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
 	ret = ret ?: open_rings(s, opts, err);
 	ret = ret ?: select_open(s, opts, err);
-	ret = ret ?: watch_forks(s, &opts->sel, err);
+	ret = ret ?: watch_forks(s, opts, err);
 	ret = ret ?: select_set(&s->select, &opts->sel, err);
 	if (ret)
 		goto fail;
@@ -575,7 +611,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 
 	if (opts->source == SAMPLER_TWIN)
 		ret = map_array(s->skel->maps.twin, &s->twin, err);
-	else
+	else if (opts->source != SAMPLER_LOAD)
 		ret = open_events(s, opts, prog, err);
 	if (ret)
 		goto fail;
@@ -630,6 +666,22 @@ void sampler_tick(struct sampler *s)
 			log_warn("%s", err.text);
 		s->warned_cpus = true;
 	}
+}
+
+int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, struct err *err)
+{
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(s->prog_fd, &info, &len))
+		return err_set(err, -errno, "cannot ask for the program's size: %s",
+			       strerror(errno));
+	*out = (struct sampler_prog_size){
+		.insns = info.xlated_prog_len / 8,
+		.bytes = info.jited_prog_len,
+		.verified = info.verified_insns,
+	};
+	return 0;
 }
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s)

@@ -18,6 +18,7 @@ enum sampler_source {
 	SAMPLER_IBS,  /* the kernel's IBS driver */
 	SAMPLER_SIM,  /* software clock, modelled registers */
 	SAMPLER_TWIN, /* no event: samples are handed over by twin.h */
+	SAMPLER_LOAD, /* no event: the program for IBS, loaded only to be looked at */
 };
 
 enum sampler_prog {
@@ -26,11 +27,16 @@ enum sampler_prog {
 	SAMPLER_PROG_NONE,  /* for measuring: the event alone */
 };
 
-/* A cgroup that a selection names, and with it all below it that is not named again. */
+/*
+ * A cgroup that a selection names, and with it all below it that is not named again. An id is named
+ * once. Id 0 is no cgroup: with it alone none is selected, as when those wanted are not there yet.
+ */
 struct selected_cgroup {
 	__u64 id;
-	__u16 min_lat; /* cycles; 0: the selection's own */
-	bool out;      /* left out rather than selected */
+	__u16 min_lat;	  /* cycles; 0: the selection's own */
+	bool out;	  /* left out rather than selected */
+	bool filter_only; /* neither: it is here for `filter` */
+	__u8 filter;	  /* bit k: predicate k of the filter holds for it and all below it */
 };
 
 struct selected_pids {
@@ -46,6 +52,15 @@ enum sampler_output {
 	SAMPLER_RECORDS_RAW, /* the same as a struct ibs_record_raw */
 };
 
+/* What sampler_set_*() can change; what is not said at first need not be tested for. */
+enum sampler_live {
+	SAMPLER_LIVE_PROCESSES = 1 << 0,
+	SAMPLER_LIVE_CGROUPS = 1 << 1,
+	SAMPLER_LIVE_FILTER = 1 << 2,  /* cgroups, but only those that are `filter_only` */
+	SAMPLER_LIVE_LATENCY = 1 << 3, /* of cgroups too */
+	SAMPLER_LIVE_ALL = (1 << 4) - 1,
+};
+
 /* What is sampled, kept and told apart. The zero value selects everything. */
 struct selection {
 	struct selected_pids processes; /* none and not `but`: any */
@@ -57,11 +72,11 @@ struct selection {
 	__u32 op_mask;		/* 1 << enum ibs_op_kind; 0: any */
 	__u32 src_mask;		/* 1 << enum ibs_src; 0: any */
 	__u32 min_lat, max_lat; /* cycles; max 0: no limit. Samples without a latency never match */
-	/* none: any. If all are `out`: any but those; else only those selected */
+	/* none to be selected: any but those that are `out`; else only those selected */
 	const struct selected_cgroup *cgroups;
 	size_t n_cgroups;
-	const struct ibs_filter *filter; /* of filter_parse(), without cgroups; NULL: none */
-	bool live; /* sampler_set_*() will be called: what they change must be tested for */
+	const struct ibs_filter *filter; /* of filter_parse(); NULL: none */
+	unsigned int live;		 /* enum sampler_live bits: what will change */
 };
 
 struct pins;
@@ -84,6 +99,7 @@ struct sampler_opts {
 	struct ibs_cpu ibs; /* caps and quirks of the machine (or of the model) */
 	enum ibs_metric metric;
 	__u32 by; /* enum ibs_by bits; 0: one group */
+	const char *cgroup_controller; /* whose v1 hierarchy cgroups are of; NULL or "": v2 */
 	struct selection sel;
 	__u32 max_groups;	/* 0: SAMPLER_MAX_GROUPS */
 	__u64 max_memory_bytes; /* 0: SAMPLER_MAX_MEMORY */
@@ -94,10 +110,11 @@ struct sampler_opts {
 	 */
 	struct pins *pins;
 	bool probe_read; /* do not use direct reads even where the kernel has them */
+	bool replay;	 /* SAMPLER_TWIN for twin_run_replay(): any pid, whatever forks here */
 };
 
 #define SAMPLER_MAX_GROUPS 1024
-#define SAMPLER_MAX_SELECTED 4096 /* cgroups that a live selection can name */
+#define SAMPLER_MAX_SELECTED 4096 /* cgroups that a live selection can name, if not twice the first */
 #define SAMPLER_MAX_MEMORY (64ULL << 20)
 #define SAMPLER_STACKS 16384 /* different call chains that a sampler can tell */
 #define SAMPLER_RING_MIN	 (16U << 10)
@@ -138,16 +155,26 @@ int sampler_start(struct sampler *s, struct err *err);
 /**
  * sampler_set_processes(), _set_cgroups(), _set_latency() - change the selection while sampling
  *
- * For samplers opened with sel.live. No sample is lost, and each is judged by the old selection or
+ * For samplers opened with that bit of sel.live. No sample is lost, and each is judged by the old selection or
  * by the new one: that of cgroups changes for all CPUs at one moment, that of processes one by one.
  *
- * Return: 0, or a negative errno with @err: -E2BIG for more cgroups than SAMPLER_MAX_SELECTED.
+ * Return: 0, or a negative errno with @err: -EINVAL if @s was not opened for it; -E2BIG for more
+ * cgroups than SAMPLER_MAX_SELECTED and twice as many as it was opened with.
  */
 int sampler_set_processes(struct sampler *s, const struct selected_pids *processes,
 			  struct err *err);
 int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups, size_t n,
 			struct err *err);
 int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct err *err);
+
+/**
+ * sampler_run_time() - what the program's runs took, as far as the kernel took the time
+ *
+ * It does while somebody holds bpf_enable_stats(), at two readings of the clock a run.
+ *
+ * Return: 0 or a negative errno.
+ */
+int sampler_run_time(const struct sampler *s, __u64 *ns, __u64 *runs);
 
 /* Counters of an earlier collector were gone on with. */
 bool sampler_adopted(const struct sampler *s);
@@ -166,6 +193,10 @@ void sampler_stop(struct sampler *s);
  * -EUCLEAN  the ledger does not balance, which is a bug
  */
 int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err);
+
+/* The same without the groups: cheap. */
+int sampler_ledger(struct sampler *s, struct ledger *ledger, struct pmu_state *pmu,
+		   struct err *err);
 
 /**
  * sampler_rings() - where the records are
@@ -206,6 +237,20 @@ typedef bool sampler_dead(void *arg, __u64 cgroup_id);
  * Return: how many groups were folded, or a negative errno with @err.
  */
 int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err);
+
+struct counts;
+
+/* Where the counters lie, mapped; lives as long as @s. */
+const struct counts *sampler_counts(const struct sampler *s);
+
+/* Of the program as the kernel runs it, with what the selection does not need left out. */
+struct sampler_prog_size {
+	__u32 insns;	/* of BPF */
+	__u32 bytes;	/* of machine code; 0: it is interpreted, or the kernel does not tell */
+	__u32 verified; /* instructions that the verifier went through; 0: not told (before v5.16) */
+};
+
+int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, struct err *err);
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s);
 /* Registers are read in place (v6.2), not copied. */

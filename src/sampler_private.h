@@ -15,12 +15,14 @@
 /* The selection as it is in force: places in the maps, and what is in them. */
 struct sampler_select {
 	struct ibs_control *control;
-	bool live, follow;
+	unsigned int live; /* enum sampler_live */
+	bool follow;
 	int cgroups_fd; /* map of the selected; 0: cgroups are not tested */
+	size_t cgroups_max;
 	__u8 *processes, *threads; /* a byte a pid; NULL: not tested */
 	size_t pids_n;
-	__u64 *ids; /* of the cgroups in the map */
-	size_t n_ids;
+	struct selected_cgroup *cgroups; /* in the map, ordered by id */
+	size_t n_cgroups;
 };
 
 struct mapping {
@@ -38,6 +40,7 @@ struct sampler {
 	struct mapping series, slot_owners, twin, tgids, tids;
 	struct sampler_select select;
 	struct bpf_link *fork_link;
+	int prog_fd; /* the skeleton's */
 	struct counts counts; /* of the maps above */
 	struct ibs_cpu_state *cpus; /* possible_cpus of them, shared with the programs */
 	unsigned int possible_cpus;
@@ -53,6 +56,9 @@ struct sampler {
 };
 
 struct sampler_select *sampler_selection(struct sampler *s);
+
+/* Cgroups that are remembered, selected or not; those beyond have no group of their own. */
+__u32 sampler_max_cgroups(const struct sampler_opts *opts);
 
 /* Enter a whole selection, before sampling starts. */
 int select_set(struct sampler_select *ss, const struct selection *sel, struct err *err);

@@ -2,6 +2,7 @@
 /* Snapshots: what the programs counted, and what the PMU did. */
 #include "sampler_private.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -51,6 +52,24 @@ static int read_unseen(struct sampler *s, struct snapshot *out, struct err *err)
 	return 0;
 }
 
+int sampler_ledger(struct sampler *s, struct ledger *ledger, struct pmu_state *pmu, struct err *err)
+{
+	struct snapshot all = {};
+	struct ledger counted;
+	int ret;
+
+	read_pmu(s, &all);
+	ret = counts_ledger(&s->counts, &counted, err);
+	if (ret)
+		return ret;
+	all.ledger.seen = counted.seen;
+	memcpy(all.ledger.outcome, counted.outcome, sizeof(counted.outcome));
+	ret = read_unseen(s, &all, err);
+	*ledger = all.ledger;
+	*pmu = all.pmu;
+	return ret;
+}
+
 static int try_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
 {
 	struct timespec now;
@@ -78,4 +97,21 @@ int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
 	for (int tries = 0; ret == -EUCLEAN && tries < SNAPSHOT_TRIES; tries++)
 		ret = try_snapshot(s, out, err);
 	return ret;
+}
+
+int sampler_run_time(const struct sampler *s, __u64 *ns, __u64 *runs)
+{
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(s->prog_fd, &info, &len))
+		return -errno;
+	*ns = info.run_time_ns;
+	*runs = info.run_cnt;
+	return 0;
+}
+
+const struct counts *sampler_counts(const struct sampler *s)
+{
+	return &s->counts;
 }

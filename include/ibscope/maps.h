@@ -49,7 +49,8 @@ struct ibs_group_key {
 	__u16 cpu;
 	__u16 node;
 	__u16 complex; /* of cores that share an L3 */
-	__u16 pad;     /* keys are compared bytewise: keep zero */
+	__u8 mode;     /* enum ibs_mode */
+	__u8 pad;      /* keys are compared bytewise: keep zero */
 	char comm[16];
 };
 _Static_assert(sizeof(struct ibs_group_key) == 40, "ibs_group_key has implicit padding");
@@ -60,11 +61,18 @@ struct ibs_slot_owner {
 	__u64 used;
 };
 
-/* Of a cgroup that --cgroup names. */
+/* What a selection says of a cgroup that it names. */
+enum ibs_cgroup_choice {
+	IBS_CGROUP_OUT, /* left out, with all below it that is not selected again */
+	IBS_CGROUP_IN,
+	IBS_CGROUP_AS_ABOVE, /* nothing: only a filter names it */
+};
+
+/* Of a cgroup that --cgroup, --container or --filter names. */
 struct ibs_selected_cgroup {
 	__u16 min_lat; /* cycles; 0: control.min_lat rules */
-	__u8 selected; /* 0: left out, with all below it that is not selected again */
-	__u8 pad;
+	__u8 selected; /* enum ibs_cgroup_choice */
+	__u8 filter;   /* bit k: predicate k of the filter holds, here and below */
 };
 
 /* Members of a group key that --by asks for. */
@@ -76,6 +84,7 @@ enum ibs_by {
 	IBS_BY_TID = 1 << 4,
 	IBS_BY_NODE = 1 << 5,
 	IBS_BY_COMPLEX = 1 << 6,
+	IBS_BY_MODE = 1 << 7,
 };
 
 /*
@@ -91,7 +100,8 @@ struct ibs_cgroup {
 	__u32 gen;	 /* of the selection that `selected` and `min_lat` were worked out for */
 	__u16 min_lat;	 /* cycles; 0: control.min_lat rules */
 	__u8 selected;
-	__u8 pad[5];
+	__u8 filter; /* bits of ibs_filter_sample.cgroups */
+	__u8 pad[4];
 };
 _Static_assert(sizeof(struct ibs_cgroup) == 16, "ibs_cgroup has implicit padding");
 
@@ -103,7 +113,8 @@ struct ibs_cgroup_cached {
 	__u32 gen;
 	__u16 min_lat;
 	__u8 selected;
-	__u8 pad[13];
+	__u8 filter;
+	__u8 pad[12];
 };
 _Static_assert(sizeof(struct ibs_cgroup_cached) == 32, "index must be a shift");
 
@@ -120,6 +131,8 @@ struct ibs_cpu_state {
 	/* where the raw record and its bytes lie, seen from the program's context; 0: not known */
 	__u64 ctx;
 	__u64 raw_delta, data_delta;
+	/* of the last cgroup, where cgroups are those of a v1 hierarchy */
+	__u64 css_serial, css_cgroup_id;
 	__u32 shard;
 	__u16 node, complex;
 	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));

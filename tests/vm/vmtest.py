@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 
+import dumps
 import oracle
 import records
 
@@ -335,6 +336,7 @@ class Guest:
         self.do('run perf perf record -q -e ibs_op// -c %d -a --raw-samples -o $O/perf.data -- '
                 'sleep 1' % period)
         self.check('decode: same as perf', self.check_decode)
+        dumps.scenario(self)
 
         # e: refusals
         usage = 2

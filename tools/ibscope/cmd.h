@@ -16,5 +16,9 @@ enum {
 int cmd_doctor(int argc, char **argv);
 int cmd_hist(int argc, char **argv);
 int cmd_record(int argc, char **argv);
+int cmd_dump(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
+int cmd_ctl(int argc, char **argv);
 
 #endif

@@ -42,6 +42,7 @@ struct record {
 	__u64 last_cgroup;   /* whose name the file has */
 	__u64 until;	     /* up to which time all is written */
 	double started, shown;
+	double follow_at; /* when cgroups and containers are to be looked at again */
 	__u64 shown_records;
 	bool progress;
 };
@@ -214,7 +215,9 @@ static int check_options(struct record *r, int argc, char **argv, struct err *er
 			       "--rotate: standard output cannot be rotated; name a "
 			       "file with -o");
 	if (r->sampling.explain && !r->sampling.filter.text)
-		return err_set(err, -EINVAL, "--explain goes with --filter, --user or --kernel");
+		return err_set(err, -EINVAL,
+			       "--explain goes with --filter, or a selection like it, as --user or "
+			       "--tlb");
 	return 0;
 }
 
@@ -376,6 +379,7 @@ static int put_all(struct record *r, bool last, struct err *err)
 	int ret;
 
 	cgroup_tree_update(r->sampling.tree);
+	r->follow_at = now_s() + sampling_follow(&r->sampling);
 	sideband_refresh(r->sideband);
 	block_signals(false, NULL);
 	ret = rings_drain(sampler_rings(r->sampling.sampler), until, put_batch, r, err);
@@ -561,7 +565,7 @@ static int collect(struct record *r, const sigset_t *open, struct err *err)
 	int ret = 0;
 
 	while (!ret && !interrupted && now_s() < end && !sampling_command_ended(&r->sampling)) {
-		wait_for_records(r, fmin(end, next_tick), open);
+		wait_for_records(r, fmin(end, fmin(next_tick, r->follow_at)), open);
 		ret = put_all(r, false, err);
 		if (!ret && now_s() >= next_tick) {
 			sampler_tick(r->sampling.sampler);

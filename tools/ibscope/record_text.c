@@ -142,7 +142,11 @@ static void selection_text(char *out, size_t size, const struct sampling *s)
 		add(&t, " --cgroup");
 		add_word(&t, s->cgroups[i]);
 	}
-	if (s->command && command_cgroup_id(s->command) && !s->n_cgroups)
+	for (size_t i = 0; i < s->n_containers; i++) {
+		add(&t, " --container");
+		add_word(&t, s->containers[i]);
+	}
+	if (s->command && command_cgroup_id(s->command) && !s->n_cgroups && !s->n_containers)
 		add(&t, " -- %s", s->argv[0]);
 	add_names(&t, "--src", sel->src_mask, src_name_at);
 	add_names(&t, "--op", sel->op_mask, op_name_at);
@@ -152,11 +156,10 @@ static void selection_text(char *out, size_t size, const struct sampling *s)
 		add(&t, " --max-lat %u", sel->max_lat);
 	if ((sel->min_lat || sel->max_lat) && s->opts.metric)
 		add(&t, " --metric %s", metric_name(s->opts.metric));
-	if (s->user != s->kernel)
-		add(&t, s->user ? " --user" : " --kernel");
-	if (s->filter_text) {
+	/* --user, --tlb and so on are in it */
+	if (s->filter.text) {
 		add(&t, " --filter");
-		add_word(&t, s->filter_text);
+		add_word(&t, s->filter.text);
 	}
 	if (*out == ' ')
 		memmove(out, out + 1, strlen(out));

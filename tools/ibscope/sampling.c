@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sampling_private.h"
 
+#include "container_names.h"
 #include "pmu.h"
 
 #include <errno.h>
@@ -25,32 +26,9 @@ void sampling_init(struct sampling *s)
 
 int sampling_filter(struct sampling *s, struct err *err)
 {
-	const char *mode = s->user == s->kernel ? NULL : s->user ? "user" : "kernel";
-	const char *expr = s->filter_text;
-	struct filter alone;
-	char *both = NULL;
-	int ret;
+	int ret = filter_options_compile(&s->filter_options, &s->filter, err);
 
-	if (!expr && !mode)
-		return 0;
-	/* parsed alone first: columns in messages are those that the user wrote */
-	ret = expr ? filter_parse(expr, &alone, err) : 0;
-	if (ret) {
-		err_prefix(err, "--filter");
-		return ret;
-	}
-	if (expr)
-		filter_free(&alone);
-	if (asprintf(&both, expr && mode ? "(%s) && %s" : "%s%s", expr ?: "", mode ?: "") < 0)
-		return err_set(err, -ENOMEM, "out of memory");
-	ret = filter_parse(both, &s->filter, err);
-	free(both);
-	if (!ret && s->filter.n_cgroups)
-		ret = err_set(err, -EINVAL,
-			      "cgroups and containers are selected by --cgroup, not here");
-	if (ret)
-		err_prefix(err, "--filter");
-	else
+	if (!ret && s->filter.n_parts)
 		s->opts.sel.filter = &s->filter.prog;
 	return ret;
 }
@@ -213,12 +191,10 @@ int sampling_open(struct sampling *s, struct err *err)
 	s->info.metric = s->opts.metric;
 	ret = choose_cpus(s, err);
 	ret = ret ?: sampling_prepare_command(s, err);
-	ret = ret ?: cgroup_tree_open("", &s->tree, err);
-	if (!ret && (s->opts.by & IBS_BY_CGROUP) && !cgroup_tree_per_cgroup(s->tree))
-		log_warn("no cgroup v2 hierarchy is mounted: all samples belong to '/'");
-	ret = ret ?: sampling_select_cgroups(s, err);
+	ret = ret ?: sampling_open_tree(s, err);
 	if (!ret)
 		sampling_select_command(s);
+	ret = ret ?: sampling_select_cgroups(s, err);
 	ret = ret ?: sampler_open(&s->opts, &s->sampler, err);
 	if (!ret)
 		announce(s);
@@ -247,18 +223,35 @@ void sampling_warn(struct sampling *s, const struct snapshot *interval)
 	}
 }
 
-void sampling_close(struct sampling *s)
+void sampling_release(struct sampling *s)
 {
 	sampler_close(s->sampler);
 	command_close(s->command);
 	cgroup_tree_close(s->tree);
-	filter_free(&s->filter);
-	free(s->filter_text);
-	free(s->selected);
+	cgroup_terms_free(s->terms);
+	container_names_close(s->names);
 	free(s->cpu_array);
+	s->sampler = NULL;
+	s->command = NULL;
+	s->tree = NULL;
+	s->terms = NULL;
+	s->names = NULL;
+	s->opts.sel.cgroups = NULL;
+	s->opts.sel.n_cgroups = 0;
+	s->cpu_array = NULL;
+}
+
+void sampling_close(struct sampling *s)
+{
+	sampling_release(s);
+	filter_free(&s->filter);
+	filter_options_free(&s->filter_options);
 	for (size_t i = 0; i < s->n_cgroups; i++)
 		free(s->cgroups[i]);
 	free(s->cgroups);
+	for (size_t i = 0; i < s->n_containers; i++)
+		free(s->containers[i]);
+	free(s->containers);
 	for (size_t i = 0; i < IBS_COMMS_MAX; i++)
 		free(s->comms[i]);
 	memset(s, 0, sizeof(*s));
