@@ -162,7 +162,7 @@ class Record(unittest.TestCase):
         busy = Busy(CPUS[0])
         try:
             time.sleep(0.3)
-            p = self.record('-g', '-c', '1000000', '-p', str(busy.pid), '--duration', '1')
+            p = self.record('-g', '-c', '100000', '-p', str(busy.pid), '--duration', '1')
         finally:
             busy.stop()
         got = Recorded(self.path('ibscope.data'))
