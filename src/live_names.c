@@ -103,7 +103,8 @@ static int add_cgroup(struct live_names *n, __u64 id, const char *path)
 	c = find(n, id);
 	n->n_cgroups += !c->id;
 	free(c->path);
-	*c = (struct cgroup_name){ id, copy };
+	c->id = id;
+	c->path = copy;
 	return 0;
 }
 

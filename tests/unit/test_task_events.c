@@ -189,7 +189,8 @@ static void test_live_names(void **state)
 		struct trace_event cg = { .kind = TRACE_CGROUP };
 		char path[32];
 
-		snprintf(path, sizeof(path), id % 2 ? "/c%llu" : "", (unsigned long long)id);
+		snprintf(path, sizeof(path), "/c%llu", (unsigned long long)id);
+		path[id % 2 ? strlen(path) : 0] = 0;
 		cg.cgroup.id = id << 32;
 		cg.cgroup.path = path;
 		assert_int_equal(live_names_add(n, &cg), 0);
