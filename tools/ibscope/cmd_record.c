@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope record: the samples that are selected, one by one, to a file or as lines of text. */
 #include "cmd.h"
-#include "num.h"
-#include "record_output.h"
+#include "record_private.h"
 #include "record_text.h"
-#include "sampling.h"
-#include "sideband.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -21,157 +18,7 @@
 #define TICK_S		   0.5 /* notices of throttling wait in a small buffer */
 #define PRIORITY	   -10
 #define STALL_S		   10 /* that output may take once we were told to end */
-#define ROTATE_MAX	   10000
-#define DURATION_MAX_S	   1e9
 #define RECORD_OPTIONS_MAX 64
-
-struct record {
-	struct sampling sampling;
-	struct output_opts out;
-	bool csv, json, no_compress;
-	__u64 max_bytes;
-	double duration_s; /* 0: until interrupted */
-
-	struct trace_info info;
-	struct trace_pmu pmu;
-	struct output *output;
-	struct task_choice choice;
-	struct sideband *sideband;
-	unsigned int *online;
-	struct ledger filed; /* what the ledgers of earlier files tell */
-	__u64 last_cgroup;   /* whose name the file has */
-	__u64 until;	     /* up to which time all is written */
-	double started, shown;
-	double follow_at; /* when cgroups and containers are to be looked at again */
-	__u64 shown_records;
-	bool progress;
-};
-
-static int set_output(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-
-	if (!*arg)
-		return err_set(err, -EINVAL, "-o: a file name, or '-', is expected");
-	r->out.path = arg;
-	return 0;
-}
-
-static int set_csv(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-
-	(void)arg;
-	(void)err;
-	r->csv = true;
-	return 0;
-}
-
-static int set_json(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-
-	(void)arg;
-	(void)err;
-	r->json = true;
-	return 0;
-}
-
-static int set_raw(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-
-	(void)arg;
-	(void)err;
-	r->sampling.opts.output = SAMPLER_RECORDS_RAW;
-	return 0;
-}
-
-static int set_stacks(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-
-	(void)arg;
-	(void)err;
-	r->sampling.opts.stacks = true;
-	return 0;
-}
-
-static int set_no_compress(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-
-	(void)arg;
-	(void)err;
-	r->no_compress = true;
-	return 0;
-}
-
-static int set_ring_size(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-	__u64 bytes;
-	int ret = parse_size("--ring-size", arg, SAMPLER_RING_MIN, SAMPLER_RING_MAX, &bytes, err);
-
-	r->sampling.opts.ring_bytes = bytes;
-	return ret;
-}
-
-static int set_max_size(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-
-	return parse_size("--max-size", arg, 4096, 1ULL << 60, &r->max_bytes, err);
-}
-
-static int set_rotate(void *ctx, const char *arg, struct err *err)
-{
-	const struct num_arg num = {
-		.name = "--rotate", .unit = "files", .min = 2, .max = ROTATE_MAX
-	};
-	struct record *r = ctx;
-	uint64_t n;
-	int ret = num_parse(&num, arg, &n, err);
-
-	r->out.rotate = n;
-	return ret;
-}
-
-static int set_duration(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-	char *end;
-
-	r->duration_s = strtod(arg, &end);
-	if (end == arg || *end || !(r->duration_s > 0) || r->duration_s > DURATION_MAX_S)
-		return err_set(err, -EINVAL,
-			       "--duration: '%s' is no time: give seconds, above 0 and up to %g",
-			       arg, DURATION_MAX_S);
-	return 0;
-}
-
-/* clang-format off: a row is a row */
-static const struct option_row record_options[] = {
-	{ "output", 'o', "FILE",
-	  "default " OUTPUT_DEFAULT_PATH ", for text '-', which is stdout;\n"
-	  "                            a file of that name is kept as FILE.old",
-	  set_output },
-	{ "csv", 0, NULL, "a line of text a sample, with a header", set_csv },
-	{ "json", 0, NULL, "a JSON object a line and sample", set_json },
-	{ "raw", 0, NULL, "all registers, as they were read", set_raw },
-	{ "stacks", 'g', NULL, "call chains, too; the kernel unwinds at each sample, kept or not",
-	  set_stacks },
-	{ "duration", 0, "SECONDS", "end after that", set_duration },
-	{ "max-size", 0, "SIZE", "end when the file is as large, as in 500M", set_max_size },
-	{ "rotate", 0, "N", "then go on with a new file, and keep N: FILE, FILE.1, ..",
-	  set_rotate },
-	{ "ring-size", 0, "SIZE",
-	  "kernel buffer of each CPU, as in 256K; a power of two;\n"
-	  "                            default what fits --max-memory, up to 1M",
-	  set_ring_size },
-	{ "no-compress", 0, NULL, "do not compress the file", set_no_compress },
-};
-/* clang-format on */
 
 /* Records are not grouped, so what groups is not an option. */
 static size_t select_options(struct option_row *rows)
@@ -667,8 +514,7 @@ int cmd_record(int argc, char **argv)
 	struct record r = {};
 	const struct option_set sets[] = {
 		{ "What is sampled", rows, select_options(rows), &r.sampling },
-		{ "What becomes of it", record_options,
-		  sizeof(record_options) / sizeof(record_options[0]), &r },
+		{ "What becomes of it", record_options, record_n_options, &r },
 	};
 	struct err err = { "" };
 	sigset_t open;
