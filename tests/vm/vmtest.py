@@ -22,6 +22,7 @@ import time
 
 import dumps
 import oracle
+import records
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 KERNELS = ('5.10', '6.1', '6.12', '7.2')
@@ -328,6 +329,8 @@ class Guest:
                   filters=lambda: oracle.Filter({self.pid['/a/b/c/d']}, below_a(), (20, 65535),
                                                 {'load'}, {'dram', 'l3', 'local-cache'}))
 
+        records.scenarios(self)
+
         # d: perf decodes
         period = self.new_period(300000)
         self.do('run perf perf record -q -e ibs_op// -c %d -a --raw-samples -o $O/perf.data -- '
@@ -525,7 +528,8 @@ def main():
     try:
         subprocess.run(['cc', '-static', '-O1', '-pthread', '-o', os.path.join(work, 'work'),
                         os.path.join(HERE, 'work.c')], check=True)
-        shutil.copy(os.path.join(args.build, 'tests/unit/ibs_decode'), work)
+        for name in 'ibs_decode', 'trace_cat':
+            shutil.copy(os.path.join(args.build, 'tests/unit', name), work)
         shutil.rmtree(os.path.join(work, 'overlay'), ignore_errors=True)
         subprocess.run([os.path.join(HERE, 'rig/mkoverlay.sh'), '-o', os.path.join(work, 'overlay'),
                         'perf:/usr/bin/perf', 'bpftool:/usr/bin/bpftool',
