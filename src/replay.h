@@ -11,6 +11,9 @@
 #include "sampler.h"
 #include "trace.h"
 
+/* In place of a pid that is not told. */
+#define REPLAY_NO_TASK (~0U)
+
 struct replay_opts {
 	/* metric, by, sel without cgroups and filter, max_groups, max_memory_bytes */
 	struct sampler_opts sampler;
@@ -58,6 +61,7 @@ struct replay_rest {
 	__u64 fetch;	  /* samples of ibs_fetch */
 	__u64 other_cpus; /* of CPUs that were not asked for */
 	__u64 no_cgroup;  /* of those replayed: samples whose cgroup is not told */
+	__u64 no_task;	  /* the same with the task */
 	__u64 lost;	  /* records that never came, by the recording's own notices */
 };
 
