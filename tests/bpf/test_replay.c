@@ -287,6 +287,20 @@ struct choice {
 	int filter_nr, cgroup_nr; /* -1: none */
 };
 
+/* That of one of the samples, so that edges are met; or @otherwise. */
+static __u32 a_latency(const struct world *w, enum ibs_metric metric, __u32 otherwise)
+{
+	for (int tries = 0; w->n && tries < 100; tries++) {
+		const struct sample *s = &w->samples[2 * below(w->n / 2 + 1) % w->n];
+		__u64 data3 = s->regs[IBS_OP_DATA3];
+
+		if (ibs_op_metric_valid(metric, s->ibs.caps, data3) &&
+		    ibs_op_metric(metric, s->regs, data3))
+			return ibs_op_metric(metric, s->regs, data3);
+	}
+	return otherwise;
+}
+
 static void choose(struct choice *c, const struct world *w)
 {
 	static const char *const comms[] = { "web", "db", "web worker", "nobody",
@@ -319,9 +333,11 @@ static void choose(struct choice *c, const struct world *w)
 	if (!below(3))
 		sel->src_mask = 1 + below((1 << IBS_SRC_N) - 1);
 	if (!below(4))
-		sel->min_lat = 1 + below(500);
+		sel->min_lat = a_latency(w, c->opts.sampler.metric, 1 + below(500));
 	if (!below(4))
-		sel->max_lat = 500 + below(1000);
+		sel->max_lat = a_latency(w, c->opts.sampler.metric, 500 + below(1000));
+	if (sel->max_lat && sel->max_lat < sel->min_lat)
+		sel->max_lat = sel->min_lat;
 	if (!below(3)) {
 		for (int i = 0; i < 3; i++)
 			cpulist_add(&c->cpus, cpus_of[below(COUNT(cpus_of))]);
