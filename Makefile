@@ -115,6 +115,8 @@ vmtest: deps
 bench: deps
 	$(Q)$(MAKE) --no-print-directory all benches
 	$(Q)$(O)/bench-layouts
+	$(Q)$(O)/bench-selections
+	$(Q)$(O)/bench-recording
 	$(Q)$(MAKE) --no-print-directory cost
 
 # Instructions a sample on the rig, against their limits.
@@ -123,19 +125,29 @@ cost: deps
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/cost.py --check --build $(O) $(PAIRS)
 
-# FUZZ_S seconds of each target; what it finds goes below $(O).
+# FUZZ_S seconds of each target; what it finds goes below $(O). A target is tests/fuzz/fuzz_NAME.c,
+# its corpus tests/fuzz/corpus/NAME, its dictionary NAME.dict if there is one, and a row here:
+# the sources that it needs, and libraries.
 FUZZ_S	?= 60
-fuzz: deps
+fuzz_filter := src/filter.c src/filter_build.c src/filter_options.c src/filter_print.c src/err.c src/num.c
+fuzz_container := src/container_names.c src/container_files.c src/container.c -ljansson
+fuzz_recording := src/recording_blocks.c src/recording_columns.c src/recording_events.c \
+	src/recording_meta.c src/recording_read.c src/snapshot.c src/cpu.c src/err.c -ljansson -lzstd -lz
+fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+
+.PHONY: $(fuzz_targets:%=fuzz-%)
+fuzz: $(fuzz_targets:%=fuzz-%)
+
+$(fuzz_targets:%=fuzz-%): fuzz-%: deps
 	$(Q)tools/deps.sh fuzz
-	$(Q)mkdir -p $(O)/fuzz/filter
-	$(call say,FUZZ,filter)
+	$(Q)mkdir -p $(O)/fuzz/$*
+	$(call say,FUZZ,$*)
 	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-		-D_GNU_SOURCE -Iinclude -iquote src tests/fuzz/fuzz_filter.c src/filter.c \
-		src/filter_build.c src/filter_options.c src/filter_print.c src/err.c src/num.c \
-		-o $(O)/fuzz/fuzz_filter
-	$(Q)$(O)/fuzz/fuzz_filter -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 \
-		-dict=tests/fuzz/filter.dict -artifact_prefix=$(O)/fuzz/ $(O)/fuzz/filter \
-		tests/fuzz/corpus/filter
+		-D_GNU_SOURCE -Iinclude -iquote src tests/fuzz/fuzz_$*.c $(fuzz_$*) \
+		-o $(O)/fuzz/fuzz_$*
+	$(Q)$(O)/fuzz/fuzz_$* -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 \
+		$(if $(wildcard tests/fuzz/$*.dict),-dict=tests/fuzz/$*.dict) \
+		-artifact_prefix=$(O)/fuzz/ $(O)/fuzz/$* tests/fuzz/corpus/$*
 
 lint: deps
 	$(Q)tools/deps.sh lint
@@ -147,6 +159,7 @@ lint: deps
 
 install: all
 	install -D -m 755 $(O)/ibscope $(DESTDIR)$(prefix)/bin/ibscope
+	install -D -m 644 -t $(DESTDIR)$(prefix)/share/man/man5 tools/man/*.5
 
 clean:
 	rm -rf $(O) $(O)-clang $(O)-san

@@ -82,6 +82,12 @@ static __always_inline __u32 slot_index(struct ibs_cpu_state *st, const __u64 *r
 	return st->shard * cfg_max_slots + 1;
 }
 
+/* Apart, so that filters that do not ask need no registers for it. */
+static __noinline __u32 filter_cgroups(const struct ibs_twin_who *who)
+{
+	return current_cgroup(cpu_state(), who)->filter;
+}
+
 /* One copy for all callers: the evaluator is long until the verifier has cut it to the filter. */
 static __noinline __u32 filter_outcome(const __u64 *regs, const struct ibs_twin_who *who)
 {
@@ -98,8 +104,8 @@ static __noinline __u32 filter_outcome(const __u64 *regs, const struct ibs_twin_
 				s.uid_gid = who_uid_gid(who);
 			if (needs & IBS_FILTER_NEEDS_CPU)
 				s.cpu = who_cpu(who);
-			if (cfg_cgroup_filter)
-				s.cgroups = current_cgroup(cpu_state(), who)->filter;
+			if (needs & IBS_FILTER_NEEDS_CGROUP)
+				s.cgroups = filter_cgroups(who);
 		}
 	}
 	return ibs_filter_outcome(&cfg_filter, &s);

@@ -19,8 +19,9 @@ struct err;
 struct cgroup_stats {
 	size_t alive, dead, watched;
 	uint64_t rescans;
-	uint64_t missed; /* created, but gone before the id could be read */
-	bool unwatched;	 /* some directories are not watched: only rescans see what they get */
+	uint64_t missed;  /* created, but gone before the id could be read */
+	uint64_t changes; /* cgroups that came or went, since the tree was opened */
+	bool unwatched;	  /* some directories are not watched: only rescans see what they get */
 };
 
 /**

@@ -56,7 +56,7 @@ static void print_labels(FILE *f, const struct row *r)
 	for (int l = 0; l < LABEL_N; l++) {
 		if (!r->label[l])
 			continue;
-		fprintf(f, "%s%s %s", sep, label_name(l), r->label[l]);
+		fprintf(f, "%s%s %s", sep, label_name(l), *r->label[l] ? r->label[l] : "-");
 		sep = ", ";
 	}
 	if (!*sep)

@@ -264,7 +264,7 @@ int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpu
 
 	if (pe) {
 		pe->ev = calloc(n_cpus ? n_cpus : 1, sizeof(*pe->ev));
-		pe->event = strdup(event);
+		pe->event = strdup(event ? event : "the event");
 	}
 	if (!pe || !pe->ev || !pe->event) {
 		ret = err_set(err, -ENOMEM, "out of memory");

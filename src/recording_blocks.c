@@ -29,7 +29,10 @@ struct recording_blocks {
 	__u64 window_at; /* where `window` was read */
 	size_t window_bytes;
 	unsigned char window[WINDOW];
-	unsigned char stored[RECORDING_BLOCK_MAX], raw[RECORDING_BLOCK_MAX];
+	struct buffer {
+		unsigned char *p;
+		size_t size;
+	} stored, raw;
 };
 
 /* Bytes read, fewer only at the end of the file; or a negative errno. */
@@ -234,21 +237,35 @@ int recording_blocks_peek(struct recording_blocks *b, struct recording_block *he
 	return 1;
 }
 
+static bool grow(struct buffer *b, size_t bytes)
+{
+	unsigned char *more;
+
+	if (bytes <= b->size && b->p)
+		return true;
+	more = realloc(b->p, bytes + !bytes);
+	if (!more)
+		return false;
+	b->p = more;
+	b->size = bytes;
+	return true;
+}
+
 /* Out of the file. Returns NULL, or what is wrong; *ret is a negative errno where that is it. */
 static const char *load(struct recording_blocks *b, const unsigned char **data, ssize_t *ret)
 {
 	const struct recording_block *h = &b->head;
 
-	*ret = read_at(b->fd, b->stored, h->bytes, b->at + sizeof(*h));
+	*ret = read_at(b->fd, b->stored.p, h->bytes, b->at + sizeof(*h));
 	if (*ret < 0)
 		return "cannot be read";
 	b->wasted += *ret;
 	if (*ret < (ssize_t)h->bytes)
 		return "the file ends inside the block";
-	if (h->data_crc != recording_crc(b->stored, h->bytes))
+	if (h->data_crc != recording_crc(b->stored.p, h->bytes))
 		return "the block has a wrong checksum";
 	b->wasted -= *ret;
-	*data = b->stored;
+	*data = b->stored.p;
 	return NULL;
 }
 
@@ -260,8 +277,9 @@ static const char *unpack(struct recording_blocks *b, const unsigned char **data
 		return "the block is encoded in a way that this program does not know";
 	if (!(h->flags & RECORDING_ZSTD))
 		return h->raw_bytes == h->bytes ? NULL : "the block has two lengths";
-	*data = b->raw;
-	if (ZSTD_decompressDCtx(b->zstd, b->raw, h->raw_bytes, b->stored, h->bytes) != h->raw_bytes)
+	*data = b->raw.p;
+	if (ZSTD_decompressDCtx(b->zstd, b->raw.p, h->raw_bytes, b->stored.p, h->bytes) !=
+	    h->raw_bytes)
 		return "the block cannot be decompressed";
 	return NULL;
 }
@@ -280,6 +298,8 @@ int recording_blocks_take(struct recording_blocks *b, const unsigned char **data
 	const char *wrong;
 	ssize_t ret;
 
+	if (!grow(&b->stored, b->head.bytes) || !grow(&b->raw, b->head.raw_bytes))
+		return err_set(err, -ENOMEM, "out of memory");
 	b->peeked = false;
 	wrong = load(b, data, &ret);
 	if (ret < 0)
@@ -338,5 +358,7 @@ void recording_blocks_close(struct recording_blocks *b)
 	if (!b)
 		return;
 	ZSTD_freeDCtx(b->zstd);
+	free(b->stored.p);
+	free(b->raw.p);
 	free(b);
 }

@@ -14,10 +14,12 @@ struct recording_columns {
 	__u64 v[RECORDING_COLUMN_N][RECORDING_BATCH];
 };
 
-/* The most that recording_columns_encode() writes. */
+/* The most that recording_columns_encode() writes; a distance has one bit more than its values. */
+#define RECORDING_COLUMN_WIDTH(NAME, id, transform, other, bytes) \
+	+(bytes) + (RECORDING_##transform == RECORDING_DISTANCE)
 #define RECORDING_COLUMNS_MAX                                              \
 	((RECORDING_COLUMN_N + 1) * sizeof(struct recording_column_head) + \
-	 RECORDING_BATCH * (3 * 8 + 5 * 4 + 5 + 1 + 8 * IBS_OP_REG_N))
+	 RECORDING_BATCH * (0 RECORDING_COLUMN_TABLE(RECORDING_COLUMN_WIDTH)))
 _Static_assert(RECORDING_COLUMNS_MAX <= RECORDING_BLOCK_MAX, "a batch of samples must fit a block");
 
 /**

@@ -60,7 +60,8 @@ _Static_assert(sizeof(struct recording_block) == 40, "recording_block has paddin
 
 /*
  * Columns of samples: X(NAME, id, transform, column it refers to, widest value in bytes). The
- * transform is the one that makes the column small; the file says it for each column.
+ * transform is the one that makes the column small; the file says it for each column. REPLACED is
+ * that of struct recording_stack when the sample was given.
  */
 #define RECORDING_COLUMN_TABLE(X)       \
 	X(TIME, 0, DELTA, 0, 8)         \
@@ -72,6 +73,7 @@ _Static_assert(sizeof(struct recording_block) == 40, "recording_block has paddin
 	X(RAW_CAPS, 6, PLAIN, 0, 4)     \
 	X(KERNEL_STACK, 7, PLAIN, 0, 4) \
 	X(USER_STACK, 8, PLAIN, 0, 4)   \
+	X(REPLACED, 9, PLAIN, 0, 8)     \
 	X(REG0, 16, PLAIN, 0, 8)        \
 	X(REG1, 17, PLAIN, 0, 8)        \
 	X(REG2, 18, PLAIN, 0, 8)        \
@@ -152,11 +154,17 @@ struct recording_event {
 	(offsetof(struct recording_event, member) + sizeof(((struct recording_event *)0)->member))
 _Static_assert(RECORDING_EVENT_BYTES(mmap) == 72, "recording_event has padding");
 
-/* `n` addresses follow, innermost first. */
+/*
+ * `n` addresses follow, innermost first. Each key given again counts as a replacement: a reader
+ * that missed one must not take older chains for what samples mean.
+ */
 struct recording_stack {
 	__s32 key;
-	__u32 n;
+	__u16 n, flags;
+	__u64 replaced; /* in the file so far, this one included */
 };
+_Static_assert(sizeof(struct recording_stack) == 16, "recording_stack has padding");
+#define RECORDING_REPLACES 1 /* flag */
 
 static inline __u32 recording_crc(const void *data, size_t bytes)
 {

@@ -16,6 +16,7 @@
 
 struct stack {
 	__u64 *addresses; /* malloc()ed */
+	__u64 generation; /* the reader's when it was taken */
 	unsigned int n;
 };
 
@@ -35,13 +36,16 @@ struct reader {
 	__u64 samples_offset;
 
 	/* the events of a block that wait for samples of their time */
-	unsigned char events[RECORDING_BLOCK_MAX];
+	unsigned char *events;		 /* malloc()ed */
 	size_t events_bytes, next_event; /* offset behind `event` */
 	bool has_event;
 	struct trace_event event;
 	__u64 events_offset;
 
-	struct stack *stacks; /* RECORDING_STACK_KEYS, once there are any */
+	struct stack *stacks; /* by key */
+	size_t n_stacks;
+	__u64 replaced;	  /* of them, as far as we saw */
+	__u64 generation; /* those of an earlier one are forgotten */
 	__u64 stack[2 * (TRACE_STACK_MAX + 1)];
 };
 
@@ -59,10 +63,11 @@ static bool recording_magic(const unsigned char *bytes, size_t n)
 
 static void free_stacks(struct reader *r)
 {
-	for (size_t i = 0; r->stacks && i < RECORDING_STACK_KEYS; i++)
+	for (size_t i = 0; i < r->n_stacks; i++)
 		free(r->stacks[i].addresses);
 	free(r->stacks);
 	r->stacks = NULL;
+	r->n_stacks = 0;
 }
 
 static void recording_close_reader(void *state)
@@ -71,6 +76,7 @@ static void recording_close_reader(void *state)
 
 	recording_blocks_close(r->blocks);
 	free_stacks(r);
+	free(r->events);
 	close(r->fd);
 	free(r);
 }
@@ -181,10 +187,16 @@ static bool events_ok(const unsigned char *data, size_t bytes)
 	return true;
 }
 
-static int take_events(struct reader *r, const unsigned char *data, size_t bytes)
+static int take_events(struct reader *r, const unsigned char *data, size_t bytes, struct err *err)
 {
-	if (!events_ok(data, bytes))
+	unsigned char *events;
+
+	if (!bytes || !events_ok(data, bytes))
 		return reject(r, "the block holds no events");
+	events = realloc(r->events, bytes);
+	if (!events)
+		return err_set(err, -ENOMEM, "out of memory");
+	r->events = events;
 	memcpy(r->events, data, bytes);
 	r->events_bytes = bytes;
 	r->next_event = 0;
@@ -192,18 +204,49 @@ static int take_events(struct reader *r, const unsigned char *data, size_t bytes
 	return 0;
 }
 
+/* Where a replacement was lost, nobody knows which of the older chains are still true. */
+static void count_replaced(struct reader *r, __u64 replaced, __u64 expected)
+{
+	r->generation += replaced != expected;
+	r->replaced = replaced;
+}
+
+/* Room for a key, which is below RECORDING_STACK_KEYS. */
+static bool have_key(struct reader *r, size_t key)
+{
+	size_t n = r->n_stacks ? r->n_stacks : 64;
+	struct stack *more;
+
+	if (key < r->n_stacks)
+		return true;
+	while (n <= key)
+		n *= 2;
+	more = realloc(r->stacks, n * sizeof(*more));
+	if (!more)
+		return false;
+	memset(more + r->n_stacks, 0, (n - r->n_stacks) * sizeof(*more));
+	r->stacks = more;
+	r->n_stacks = n;
+	return true;
+}
+
 static int take_stack(struct reader *r, const struct recording_stack *s, const void *addresses,
 		      struct err *err)
 {
-	struct stack *to = &r->stacks[s->key];
 	__u64 *copy = malloc(s->n * sizeof(*copy) + !s->n);
+	struct stack *to;
 
-	if (!copy)
+	if (!copy || !have_key(r, s->key)) {
+		free(copy);
 		return err_set(err, -ENOMEM, "out of memory");
+	}
+	to = &r->stacks[s->key];
+	count_replaced(r, s->replaced, r->replaced + !!(s->flags & RECORDING_REPLACES));
 	memcpy(copy, addresses, s->n * sizeof(*copy));
 	free(to->addresses);
 	to->addresses = copy;
 	to->n = s->n;
+	to->generation = r->generation;
 	return 0;
 }
 
@@ -212,10 +255,6 @@ static int take_stacks(struct reader *r, const unsigned char *data, size_t bytes
 	struct recording_stack s;
 	int ret;
 
-	if (!r->stacks)
-		r->stacks = calloc(RECORDING_STACK_KEYS, sizeof(*r->stacks));
-	if (!r->stacks)
-		return err_set(err, -ENOMEM, "out of memory");
 	while (bytes) {
 		if (bytes < sizeof(s))
 			return reject(r, "the block ends inside a call chain");
@@ -244,8 +283,11 @@ static int take_samples(struct reader *r, const struct recording_block *h,
 	if (!wrong && (r->columns.present & raw) && (r->columns.present & raw) != raw)
 		wrong = "it lacks a column";
 	r->next_sample = 0;
-	if (!wrong)
+	if (!wrong) {
+		if (r->columns.present & 1u << RECORDING_COLUMN_REPLACED)
+			count_replaced(r, r->columns.v[RECORDING_COLUMN_REPLACED][0], r->replaced);
 		return 0;
+	}
 	r->columns.n = 0;
 	return reject(r, wrong);
 }
@@ -278,7 +320,7 @@ static int take_block(struct reader *r, const struct recording_block *h, __u64 o
 		return take_samples(r, h, data);
 	case RECORDING_EVENTS:
 		r->events_offset = offset;
-		return take_events(r, data, h->raw_bytes);
+		return take_events(r, data, h->raw_bytes, err);
 	case RECORDING_STACKS:
 		return take_stacks(r, data, h->raw_bytes, err);
 	case RECORDING_LEDGER:
@@ -380,9 +422,11 @@ static void add_stack(struct reader *r, unsigned int column, __u64 mark, unsigne
 	__s32 key = r->columns.present & 1u << column ? (__s32)r->columns.v[column][i] : -1;
 	const struct stack *from;
 
-	if (key < 0 || key >= RECORDING_STACK_KEYS || !r->stacks || !r->stacks[key].n)
+	if (key < 0 || (size_t)key >= r->n_stacks)
 		return;
 	from = &r->stacks[key];
+	if (!from->n || from->generation != r->generation)
+		return;
 	r->stack[s->n_stack++] = mark;
 	memcpy(r->stack + s->n_stack, from->addresses, from->n * sizeof(*r->stack));
 	s->n_stack += from->n;
@@ -427,7 +471,7 @@ static void tell_end(struct reader *r)
 
 	e->skipped_blocks = d->blocks;
 	e->skipped_bytes = d->bytes;
-	e->whole = r->ended && !d->blocks && !r->unwritten;
+	e->whole = r->ended && !d->blocks;
 	e->missing[0] = 0;
 	if (e->whole)
 		return;
@@ -486,7 +530,7 @@ static int recording_rewind(void *state, struct err *err)
 	free_stacks(r);
 	r->end = (struct trace_end){};
 	r->ended = r->has_event = false;
-	r->unwritten = 0;
+	r->unwritten = r->replaced = 0;
 	r->columns.n = r->next_sample = 0;
 	r->events_bytes = r->next_event = 0;
 	return 0;

@@ -40,6 +40,7 @@ struct recording {
 	char *meta;
 	ZSTD_CCtx *zstd;
 	__u64 sample_bytes, samples; /* written, for an estimate */
+	__u64 replaced;		     /* stacks */
 	struct recording_columns columns;
 	struct pile events, stacks;
 	__u8 stack_known[RECORDING_STACK_KEYS / 8];
@@ -219,12 +220,13 @@ static int next_row(struct recording *r, __u32 columns, unsigned int *i, struct 
 #define RAW_COLUMNS                                              \
 	(COMMON_COLUMNS | COLUMN(RAW_BYTES) | COLUMN(RAW_CAPS) | \
 	 ((1u << IBS_OP_REG_N) - 1) << RECORDING_COLUMN_REG0)
-#define STACK_COLUMNS (COLUMN(KERNEL_STACK) | COLUMN(USER_STACK))
+#define STACK_COLUMNS (COLUMN(KERNEL_STACK) | COLUMN(USER_STACK) | COLUMN(REPLACED))
 
 static void set_stacks(struct recording *r, unsigned int i, const struct ibs_record_stacks *s)
 {
 	SET(r, KERNEL_STACK, i, (__u32)s->kernel);
 	SET(r, USER_STACK, i, (__u32)s->user);
+	SET(r, REPLACED, i, r->replaced);
 }
 
 int recording_samples(struct recording *r, const struct ibs_record *records,
@@ -325,6 +327,7 @@ int recording_stack(struct recording *r, __s32 key, const __u64 *addresses, size
 		    struct err *err)
 {
 	struct recording_stack s = { .key = key, .n = n };
+	bool known;
 	int ret = 0;
 
 	if (r->failed)
@@ -335,13 +338,16 @@ int recording_stack(struct recording *r, __s32 key, const __u64 *addresses, size
 			       "has at most %d addresses",
 			       key, n, RECORDING_STACK_KEYS - 1, TRACE_STACK_MAX);
 	/* buffered samples may mean the chain that this one takes the key of */
-	if (r->columns.n && (r->stack_known[key / 8] & 1 << key % 8))
+	known = r->stack_known[key / 8] & 1 << key % 8;
+	if (known && r->columns.n)
 		ret = write_buffered(r, err);
 	if (!ret)
 		ret = make_room(r, &r->stacks, sizeof(s) + n * sizeof(*addresses), err);
 	if (ret)
 		return ret;
 	r->stack_known[key / 8] |= 1 << key % 8;
+	s.flags = known ? RECORDING_REPLACES : 0;
+	s.replaced = r->replaced += known;
 	pile_up(&r->stacks, &s, sizeof(s));
 	pile_up(&r->stacks, addresses, n * sizeof(*addresses));
 	r->stacks.entries++;

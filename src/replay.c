@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "replay.h"
 
+#include "container.h"
 #include "offline.h"
 #include "replay_cgroups.h"
 #include "tasks.h"
@@ -50,6 +51,7 @@ struct replay {
 	__u64 n; /* samples replayed */
 	struct engine *engines[ENGINES_MAX];
 	size_t n_engines;
+	char name[40]; /* that was asked for last */
 };
 
 static int no_memory(struct err *err)
@@ -404,9 +406,21 @@ void replay_rest(const struct replay *r, struct replay_rest *out)
 	*out = r->rest;
 }
 
-const char *replay_cgroup_name(void *arg, __u64 id)
+#define ID_SHORT 12 /* digits of a container's id, as docker shows them */
+
+const char *replay_cgroup_name(void *arg, __u64 id, enum label label)
 {
 	struct replay *r = arg;
+	const char *path = replay_cgroups_path(&r->cgroups, id);
+	struct container c;
 
-	return id == CGROUP_NOT_TOLD ? "unknown" : replay_cgroups_path(&r->cgroups, id);
+	if (id == CGROUP_NOT_TOLD)
+		return "unknown";
+	if (label == LABEL_CGROUP)
+		return path;
+	if (!path || !container_of_path(path, &c))
+		return "";
+	snprintf(r->name, sizeof(r->name), "%.*s", label == LABEL_POD ? 36 : ID_SHORT,
+		 label == LABEL_POD ? c.pod_uid : c.id);
+	return r->name;
 }

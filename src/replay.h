@@ -9,6 +9,7 @@
 #include "cpulist.h"
 #include "filter.h"
 #include "sampler.h"
+#include "rows.h"
 #include "trace.h"
 
 /* In place of a pid that is not told. */
@@ -80,8 +81,8 @@ int replay_judge(struct replay *r, const struct trace_event *sample, struct err 
 /* The name of the thread that a sample is of. NULL if not known. */
 const char *replay_comm(const struct replay *r, const struct trace_event *sample);
 
-/* For rows_build(): arg is the replay. */
-const char *replay_cgroup_name(void *arg, __u64 id);
+/* For rows_build(): arg is the replay. Containers have ids only: their names were not recorded. */
+const char *replay_cgroup_name(void *arg, __u64 id, enum label label);
 
 void replay_close(struct replay *r); /* accepts NULL; leaves the trace open */
 

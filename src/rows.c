@@ -81,16 +81,18 @@ static char *pid_label(__u32 pid)
 
 static char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg)
 {
-	const char *path;
+	const char *known;
 	char buf[32];
 
 	if (g->other && label_by[l])
 		return strdup("other");
 	switch (l) {
 	case LABEL_CGROUP:
-		path = name ? name(arg, g->key.cgroup_id) : NULL;
-		if (path)
-			return strdup(path);
+	case LABEL_CONTAINER:
+	case LABEL_POD:
+		known = name ? name(arg, g->key.cgroup_id, l) : NULL;
+		if (known)
+			return strdup(known);
 		snprintf(buf, sizeof(buf), "#%llu", (unsigned long long)g->key.cgroup_id);
 		return strdup(buf);
 	case LABEL_PID:

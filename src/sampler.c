@@ -498,7 +498,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 
 	if (opts->source == SAMPLER_TWIN)
 		ret = map_array(s->skel->maps.twin, &s->twin, err);
-	else
+	else if (opts->source != SAMPLER_LOAD)
 		ret = open_events(s, opts, prog, err);
 	if (ret)
 		goto fail;
@@ -536,6 +536,22 @@ void sampler_tick(struct sampler *s)
 			log_warn("%s", err.text);
 		s->warned_cpus = true;
 	}
+}
+
+int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, struct err *err)
+{
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(s->prog_fd, &info, &len))
+		return err_set(err, -errno, "cannot ask for the program's size: %s",
+			       strerror(errno));
+	*out = (struct sampler_prog_size){
+		.insns = info.xlated_prog_len / 8,
+		.bytes = info.jited_prog_len,
+		.verified = info.verified_insns,
+	};
+	return 0;
 }
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s)

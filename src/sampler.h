@@ -17,6 +17,7 @@ enum sampler_source {
 	SAMPLER_IBS,  /* the kernel's IBS driver */
 	SAMPLER_SIM,  /* software clock, modelled registers */
 	SAMPLER_TWIN, /* no event: samples are handed over by twin.h */
+	SAMPLER_LOAD, /* no event: the program for IBS, loaded only to be looked at */
 };
 
 enum sampler_prog {
@@ -198,6 +199,15 @@ struct counts;
 
 /* Where the counters lie, mapped; lives as long as @s. */
 const struct counts *sampler_counts(const struct sampler *s);
+
+/* Of the program as the kernel runs it, with what the selection does not need left out. */
+struct sampler_prog_size {
+	__u32 insns;	/* of BPF */
+	__u32 bytes;	/* of machine code; 0: it is interpreted, or the kernel does not tell */
+	__u32 verified; /* instructions that the verifier went through; 0: not told (before v5.16) */
+};
+
+int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, struct err *err);
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s);
 /* Registers are read in place (v6.2), not copied. */

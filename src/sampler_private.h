@@ -21,8 +21,8 @@ struct sampler_select {
 	size_t cgroups_max;
 	__u8 *processes, *threads; /* a byte a pid; NULL: not tested */
 	size_t pids_n;
-	__u64 *ids; /* of the cgroups in the map */
-	size_t n_ids;
+	struct selected_cgroup *cgroups; /* in the map, ordered by id */
+	size_t n_cgroups;
 };
 
 struct mapping {

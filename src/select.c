@@ -76,40 +76,60 @@ static __u8 cgroup_choice(const struct selected_cgroup *c)
 	return c->out ? IBS_CGROUP_OUT : IBS_CGROUP_IN;
 }
 
+static struct ibs_selected_cgroup map_value(const struct selected_cgroup *c)
+{
+	return (struct ibs_selected_cgroup){ .min_lat = c->min_lat,
+					     .selected = cgroup_choice(c),
+					     .filter = c->filter };
+}
+
+static int by_id(const void *pa, const void *pb)
+{
+	const struct selected_cgroup *a = pa, *b = pb;
+
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static const struct selected_cgroup *find_cgroup(const struct selected_cgroup *sorted, size_t n,
+						 __u64 id)
+{
+	const struct selected_cgroup want = { .id = id };
+
+	return n ? bsearch(&want, sorted, n, sizeof(want), by_id) : NULL;
+}
+
+/*
+ * The map as it is to be, but that what goes is still there. Each call of bpf() may cost a sample:
+ * what has not changed is left alone.
+ */
 static int set_cgroups(struct sampler_select *ss, const struct selected_cgroup *cgroups, size_t n,
-		       struct err *err)
+		       struct selected_cgroup **sorted, struct err *err)
 {
 	bool any_in = false;
 
+	*sorted = malloc((n ? n : 1) * sizeof(**sorted));
+	if (!*sorted)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (n)
+		memcpy(*sorted, cgroups, n * sizeof(*cgroups));
+	qsort(*sorted, n, sizeof(**sorted), by_id);
 	for (size_t i = 0; i < n; i++) {
-		struct ibs_selected_cgroup value = { .min_lat = cgroups[i].min_lat,
-						     .selected = cgroup_choice(&cgroups[i]),
-						     .filter = cgroups[i].filter };
+		const struct selected_cgroup *c = &(*sorted)[i];
+		const struct selected_cgroup *old = find_cgroup(ss->cgroups, ss->n_cgroups, c->id);
+		struct ibs_selected_cgroup value = map_value(c), before;
 
 		any_in |= value.selected == IBS_CGROUP_IN;
-		if (bpf_map_update_elem(ss->cgroups_fd, &cgroups[i].id, &value, BPF_ANY))
+		if (old) {
+			before = map_value(old);
+			if (!memcmp(&before, &value, sizeof(value)))
+				continue;
+		}
+		if (bpf_map_update_elem(ss->cgroups_fd, &c->id, &value, BPF_ANY))
 			return err_set(err, -errno, "cannot select cgroup %llu: %s",
-				       (unsigned long long)cgroups[i].id, strerror(errno));
-		ss->ids[ss->n_ids++] = cgroups[i].id;
+				       (unsigned long long)c->id, strerror(errno));
 	}
 	ss->control->cgroup_default = !any_in;
 	return 0;
-}
-
-static bool has_id(const struct sampler_select *ss, __u64 id)
-{
-	for (size_t i = 0; i < ss->n_ids; i++)
-		if (ss->ids[i] == id)
-			return true;
-	return false;
-}
-
-static int reserve_ids(struct sampler_select *ss, size_t n, struct err *err)
-{
-	free(ss->ids);
-	ss->n_ids = 0;
-	ss->ids = calloc(n ? n : 1, sizeof(*ss->ids));
-	return ss->ids ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 int select_set(struct sampler_select *ss, const struct selection *sel, struct err *err)
@@ -127,14 +147,15 @@ int select_set(struct sampler_select *ss, const struct selection *sel, struct er
 		ret = set_pids(ss->threads, ss->pids_n, &sel->threads, false, "thread", err);
 	ss->control->cgroup_default = 1;
 	if (!ret && ss->cgroups_fd)
-		ret = reserve_ids(ss, sel->n_cgroups, err)
-			      ?: set_cgroups(ss, sel->cgroups, sel->n_cgroups, err);
+		ret = set_cgroups(ss, sel->cgroups, sel->n_cgroups, &ss->cgroups, err);
+	if (!ret && ss->cgroups_fd)
+		ss->n_cgroups = sel->n_cgroups;
 	return ret;
 }
 
 void select_close(struct sampler_select *ss)
 {
-	free(ss->ids);
+	free(ss->cgroups);
 	memset(ss, 0, sizeof(*ss));
 }
 
@@ -160,12 +181,25 @@ int sampler_set_processes(struct sampler *s, const struct selected_pids *set, st
 	return ret;
 }
 
+/* After a failure: what was there needs no room, so this cannot fail for want of it. */
+static void restore_cgroups(struct sampler_select *ss, const struct selected_cgroup *sorted,
+			    size_t n)
+{
+	for (size_t i = 0; sorted && i < n; i++)
+		if (!find_cgroup(ss->cgroups, ss->n_cgroups, sorted[i].id))
+			bpf_map_delete_elem(ss->cgroups_fd, &sorted[i].id);
+	for (size_t i = 0; i < ss->n_cgroups; i++) {
+		struct ibs_selected_cgroup value = map_value(&ss->cgroups[i]);
+
+		bpf_map_update_elem(ss->cgroups_fd, &ss->cgroups[i].id, &value, BPF_ANY);
+	}
+}
+
 int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups, size_t n,
 			struct err *err)
 {
 	struct sampler_select *ss = sampler_selection(s);
-	__u64 *old = ss->ids;
-	size_t n_old = ss->n_ids;
+	struct selected_cgroup *sorted = NULL;
 	unsigned int needs = SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER;
 	int ret;
 
@@ -183,19 +217,18 @@ int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups
 	 * has changed: until then each CPU goes on with what it knows. One first met right now may
 	 * be judged by both selections, until the change.
 	 */
-	ss->ids = NULL;
-	ret = reserve_ids(ss, n, err) ?: set_cgroups(ss, cgroups, n, err);
+	ret = set_cgroups(ss, cgroups, n, &sorted, err);
 	if (ret) {
-		/* as it was, but for ids that nothing refers to before the next change */
-		free(ss->ids);
-		ss->ids = old;
-		ss->n_ids = n_old;
+		restore_cgroups(ss, sorted, n);
+		free(sorted);
 		return ret;
 	}
-	for (size_t i = 0; i < n_old; i++)
-		if (!has_id(ss, old[i]))
-			bpf_map_delete_elem(ss->cgroups_fd, &old[i]);
-	free(old);
+	for (size_t i = 0; i < ss->n_cgroups; i++)
+		if (!find_cgroup(sorted, n, ss->cgroups[i].id))
+			bpf_map_delete_elem(ss->cgroups_fd, &ss->cgroups[i].id);
+	free(ss->cgroups);
+	ss->cgroups = sorted;
+	ss->n_cgroups = n;
 	__atomic_fetch_add(&ss->control->gen, 1, __ATOMIC_SEQ_CST);
 	return 0;
 }

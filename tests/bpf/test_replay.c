@@ -460,6 +460,9 @@ static void label_text(const struct choice *c, const struct sample *s, char *out
 		else if (l == LABEL_CGROUP)
 			snprintf(text, sizeof(text), cgroups[s->cgroup].id ? "#%llu" : "unknown",
 				 (unsigned long long)cgroups[s->cgroup].id);
+		else if (l == LABEL_CONTAINER || l == LABEL_POD)
+			snprintf(text, sizeof(text), "%s",
+				 path || cgroups[s->cgroup].id ? "" : "unknown");
 		else if (l == LABEL_PID)
 			snprintf(text, sizeof(text), "%u", threads[s->thread].tgid);
 		else if (l == LABEL_TID)

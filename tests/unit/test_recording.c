@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -353,10 +355,236 @@ static void test_round_trip(void **state)
 	}
 }
 
+/* More than one block: what is buffered cannot be written. */
+static int write_much(struct recording *r, struct err *err)
+{
+	static struct ibs_record records[RECORDING_BATCH];
+	struct gen g = { 3 };
+	int ret = 0;
+
+	for (int i = 0; i < RECORDING_BATCH; i++)
+		gen_record(&g, &records[i]);
+	for (int i = 0; i < 4 && !ret; i++)
+		ret = recording_samples(r, records, NULL, RECORDING_BATCH, err);
+	return ret ? ret : recording_flush(r, NULL, err);
+}
+
+static void test_nobody_reads(void **state)
+{
+	struct ledger ledger = {};
+	struct recording *r;
+	struct err err = {};
+	int fds[2];
+
+	(void)state;
+	info = some_info();
+	signal(SIGPIPE, SIG_IGN);
+	assert_int_equal(pipe(fds), 0);
+	r = create(fds[1], true);
+	close(fds[0]);
+	assert_int_equal(write_much(r, &err), -EPIPE);
+	assert_non_null(strstr(err.text, "Broken pipe"));
+	assert_int_equal(recording_flush(r, NULL, &err), -EIO);
+	assert_int_equal(recording_finish(r, &ledger, &err), -EPIPE);
+	recording_close(r);
+	close(fds[1]);
+}
+
+/* A pipe that is full for a while and does not block: all arrives. */
+static void test_slow_pipe(void **state)
+{
+	struct recording_opts opts = { .info = &info };
+	static char buffer[5000];
+	struct ledger ledger = {};
+	struct trace_event ev;
+	struct recording *r;
+	struct err err = {};
+	struct trace *t;
+	int fds[2], copy, samples = 0;
+	ssize_t n;
+	pid_t pid;
+
+	(void)state;
+	info = some_info();
+	assert_int_equal(pipe2(fds, O_NONBLOCK), 0);
+	pid = fork();
+	if (!pid) {
+		close(fds[0]);
+		opts.fd = fds[1];
+		_exit(recording_create(&opts, &r, &err) || write_much(r, &err) ||
+		      recording_finish(r, &ledger, &err));
+	}
+	close(fds[1]);
+	copy = memfd_create("copy", 0);
+	while ((n = read(fds[0], buffer, sizeof(buffer)))) {
+		if (n < 0)
+			usleep(1000);
+		else
+			assert_int_equal(write(copy, buffer, n), n);
+	}
+	close(fds[0]);
+	t = open_fd(copy);
+	while (trace_next(t, &ev, &err) > 0)
+		samples++;
+	assert_int_equal(samples, 4 * RECORDING_BATCH);
+	assert_true(trace_end(t)->whole);
+	trace_close(t);
+	close(copy);
+	assert_int_equal(waitpid(pid, &samples, 0), pid);
+	assert_int_equal(samples, 0);
+}
+
+static void test_device_full(void **state)
+{
+	struct recording_opts opts = { .fd = open("/dev/full", O_WRONLY), .info = &info };
+	struct recording *r;
+	struct err err = {};
+
+	(void)state;
+	info = some_info();
+	assert_int_equal(recording_create(&opts, &r, &err), -ENOSPC);
+	assert_non_null(strstr(err.text, "No space left"));
+	close(opts.fd);
+}
+
+/* Room for some blocks and a part of one; then, once there is room again, the end. */
+static void test_no_room(void **state)
+{
+	struct rlimit limit, old;
+	struct ledger ledger = { .seen = 5, .outcome[IBS_OUTCOME_FORWARDED] = 5 };
+	int samples = 0, fd = memfd_create("small", 0);
+	struct trace_event ev;
+	struct recording *r;
+	struct err err = {};
+	struct trace *t;
+
+	(void)state;
+	info = some_info();
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	limit = old;
+	r = create(fd, false);
+	limit.rlim_cur = 900000;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(write_much(r, &err), -EFBIG);
+	assert_int_equal(recording_bytes(r), 900000);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_int_equal(recording_finish(r, &ledger, &err), 0);
+	recording_close(r);
+
+	t = open_fd(fd);
+	while (trace_next(t, &ev, &err) > 0)
+		samples++;
+	assert_int_equal(samples, RECORDING_BATCH);
+	assert_false(trace_end(t)->whole);
+	assert_non_null(strstr(trace_end(t)->missing, "could not write all"));
+	assert_true(trace_end(t)->skipped_bytes > 100000);
+	assert_true(trace_end(t)->has_ledger);
+	assert_int_equal(trace_end(t)->ledger.seen, 5);
+	trace_close(t);
+	close(fd);
+}
+
+/* What is wrong with the call leaves the recording as it was. */
+static void test_refused(void **state)
+{
+	struct trace_event ev = { .kind = TRACE_SAMPLE_OP };
+	int fd = memfd_create("refused", 0);
+	__u64 chain[TRACE_STACK_MAX + 1] = {};
+	struct recording *r;
+	struct err err = {};
+	struct trace *t;
+	static char name[2 * RECORDING_STRING_MAX];
+
+	(void)state;
+	info = some_info();
+	memset(name, 'x', sizeof(name) - 1);
+	r = create(fd, true);
+	assert_int_equal(recording_event(r, &ev, &err), -EINVAL);
+	assert_int_equal(recording_stack(r, -1, chain, 1, &err), -EINVAL);
+	assert_int_equal(recording_stack(r, RECORDING_STACK_KEYS, chain, 1, &err), -EINVAL);
+	assert_int_equal(recording_stack(r, 0, chain, TRACE_STACK_MAX + 1, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "at most 127"));
+	ev.kind = TRACE_COMM;
+	ev.comm.name = name;
+	assert_int_equal(recording_event(r, &ev, &err), 0);
+	assert_int_equal(recording_finish(r, NULL, &err), 0);
+	recording_close(r);
+	t = open_fd(fd);
+	next(t, &ev);
+	assert_int_equal(strlen(ev.comm.name), RECORDING_STRING_MAX - 1);
+	at_end(t);
+	assert_true(trace_end(t)->whole);
+	assert_false(trace_end(t)->has_ledger);
+	trace_close(t);
+	close(fd);
+}
+
+/* A key that comes again means the new chain to samples given after it, and to those only. */
+static void test_stack_key_again(void **state)
+{
+	struct ibs_record records[2] = { { .time = 1 }, { .time = 2 } };
+	const struct ibs_record_stacks stacks[2] = { { -1, 7 }, { -1, 7 } };
+	int fd = memfd_create("again", 0);
+	struct trace_event ev;
+	struct recording *r;
+	struct err err = {};
+	struct trace *t;
+
+	(void)state;
+	info = some_info();
+	r = create(fd, true);
+	for (__u64 chain = 0; chain < 3; chain++) {
+		assert_int_equal(recording_stack(r, 7, &chain, 1, &err), 0);
+		assert_int_equal(recording_samples(r, records, stacks, 2, &err), 0);
+	}
+	assert_int_equal(recording_finish(r, NULL, &err), 0);
+	recording_close(r);
+	t = open_fd(fd);
+	for (unsigned int i = 0; i < 6; i++) {
+		next(t, &ev);
+		assert_int_equal(ev.sample.n_stack, 2);
+		assert_int_equal(ev.sample.stack[1], i / 2);
+	}
+	at_end(t);
+	trace_close(t);
+	close(fd);
+}
+
+/* Command lines hold anything; a simulated recording stays one; nothing is known of a fresh one. */
+static void test_description(void **state)
+{
+	int fd = memfd_create("description", 0);
+	struct trace_info want;
+	struct recording *r;
+	struct err err = {};
+	struct trace *t;
+
+	(void)state;
+	info = (struct trace_info){ .source = "sim",
+				    .simulated = true,
+				    .pmu = &pmu,
+				    .n_pmus = 1,
+				    .command = "a \xff\xc3 \x01\"" };
+	want = info;
+	strcpy(want.command, "a ?? \x01\"");
+	r = create(fd, true);
+	assert_int_equal(recording_finish(r, NULL, &err), 0);
+	recording_close(r);
+	t = open_fd(fd);
+	same_info(trace_info(t), &want);
+	at_end(t);
+	trace_close(t);
+	close(fd);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_nobody_reads),
+		cmocka_unit_test(test_slow_pipe),   cmocka_unit_test(test_device_full),
+		cmocka_unit_test(test_no_room),	    cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_description), cmocka_unit_test(test_stack_key_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

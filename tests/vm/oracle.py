@@ -8,7 +8,7 @@ import argparse
 import collections
 import json
 
-ZEN4, PGSIZE = 1 << 11, 1 << 19
+RIP_INVALID_CHECK, ZEN4, PGSIZE = 1 << 7, 1 << 11, 1 << 19
 L3MISSONLY = 1 << 16
 CNT_CTL = 1 << 19
 LDLAT = 1 << 63
@@ -61,6 +61,7 @@ class Sample:
         self.bad_l2 = cpu.erratum_1293 and (self.prefetch or self.mab)
         self.op = self._op()
         self.src = self._src(cpu)
+        self._translation(cpu)
         self.metrics = {
             'dc_miss_lat': self._dc_miss_lat(),
             'tlb_refill_lat': self._tlb_refill_lat(cpu),
@@ -117,12 +118,32 @@ class Sample:
             return None
         return field(self.data3, 48, 16)
 
+    def _translation(self, cpu):
+        """mode, tlb, page_size, remote_node, address and ip; None where the sample does not tell."""
+        lin, phys = self.mem and bit(self.data3, 17), self.mem and bit(self.data3, 18)
+        bad_rip = cpu.caps & RIP_INVALID_CHECK and bit(self.data, 38)
+        self.ip = None if bad_rip else self.rip
+        self.mode = None if bad_rip else 'kernel' if bit(self.rip, 63) else 'user'
+        self.addr = self.linad if lin else None
+        self.tlb = self.page_size = self.remote_node = None
+        if lin and (phys or not cpu.caps & PGSIZE):
+            self.tlb = 'l1' if not bit(self.data3, 2) else 'walk' if bit(self.data3, 3) else 'l2'
+        if cpu.caps & PGSIZE:
+            if phys:
+                self.page_size = ('4k', '2m', '1g', None)[field(self.data3, 4, 2)]
+        elif self.tlb in ('l1', 'l2'):
+            big, huge = (4, 5) if self.tlb == 'l1' else (6, 19)
+            self.page_size = {(0, 0): '4k', (1, 0): '2m', (0, 1): '1g'}.get(
+                (bit(self.data3, big), bit(self.data3, huge)))
+        if self.src.removeprefix('remote-') in ('dram', 'pmem', 'cxl'):
+            self.remote_node = 'yes' if self.src.startswith('remote-') else 'no'
+
     def below_ldlat(self, threshold):
         """Linux >= 6.15 drops it in software, after it has read the registers."""
         return not self.load or not bit(self.data3, 7) or field(self.data3, 32, 16) <= threshold
 
     def label(self, key):
-        return {'cgroup': self.cgroup, 'pid': self.tgid, 'cpu': self.vcpu,
+        return {'cgroup': self.cgroup, 'pid': self.tgid, 'cpu': self.vcpu, 'mode': self.mode or 'unknown',
                 'src': self.src, 'op': self.op}[key]
 
 
@@ -174,10 +195,28 @@ def lower_edge(edge):
 
 class Filter:
     """Predicates in ibscope's order; None selects everything. latency is (min, max), or a
-    function of the sample that returns that."""
+    function of the sample that returns that; so is tlb_latency. mode, tlb, page_size and
+    remote_node are sets of names, addr and ip functions of an address, expr one of the sample."""
 
-    def __init__(self, pid=None, cgroup=None, latency=None, op=None, src=None):
+    def __init__(self, pid=None, cgroup=None, latency=None, op=None, src=None, mode=None, tlb=None,
+                 tlb_latency=None, page_size=None, remote_node=None, addr=None, ip=None, expr=None):
         self.pid, self.cgroup, self.latency, self.op, self.src = pid, cgroup, latency, op, src
+        self.tlb_latency, self.addr, self.ip, self.expr = tlb_latency, addr, ip, expr
+        self.names = {'mode': mode, 'tlb': tlb, 'page_size': page_size, 'remote_node': remote_node}
+
+    def rejects(self, reason, s):
+        if reason == 'filter':
+            return self.expr and not self.expr(s)
+        if reason == 'tlb_latency':
+            value = s.metrics['tlb_refill_lat']
+            return self.tlb_latency and (value is None or
+                                         not self.tlb_latency[0] <= value <= self.tlb_latency[1])
+        value = getattr(s, reason)
+        if reason in ('addr', 'ip'):
+            wanted = getattr(self, reason)
+            return wanted and (value is None or not wanted(value))
+        wanted = self.names[reason]
+        return wanted is not None and value not in wanted
 
     def reason(self, s, metric):
         """Why the sample is rejected, or None."""
@@ -193,6 +232,10 @@ class Filter:
             return 'op'
         if self.src is not None and s.src not in self.src:
             return 'src'
+        for reason in ('mode', 'tlb', 'tlb_latency', 'page_size', 'remote_node', 'addr', 'ip',
+                       'filter'):
+            if self.rejects(reason, s):
+                return reason
         return None
 
 

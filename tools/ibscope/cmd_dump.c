@@ -113,7 +113,7 @@ static int dump_sample(struct cmd *c, struct replay *r, const struct trace_event
 			return ret;
 	}
 	names.comm = replay_comm(r, ev);
-	names.cgroup = replay_cgroup_name(r, ev->sample.cgroup_id);
+	names.cgroup = replay_cgroup_name(r, ev->sample.cgroup_id, LABEL_CGROUP);
 	sample_print(stdout, c->format, trace_info(c->trace), ev, &names);
 	return 1;
 }

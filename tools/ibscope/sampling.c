@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sampling_private.h"
 
+#include "container_names.h"
 #include "pmu.h"
 
 #include <errno.h>
@@ -27,10 +28,6 @@ int sampling_filter(struct sampling *s, struct err *err)
 {
 	int ret = filter_options_compile(&s->filter_options, &s->filter, err);
 
-	if (!ret && s->filter.n_cgroups)
-		ret = err_set(
-			err, -EINVAL,
-			"--filter: cgroups and containers are selected by --cgroup, not here");
 	if (!ret && s->filter.n_parts)
 		s->opts.sel.filter = &s->filter.prog;
 	return ret;
@@ -184,9 +181,9 @@ int sampling_open(struct sampling *s, struct err *err)
 	ret = choose_cpus(s, err);
 	ret = ret ?: sampling_prepare_command(s, err);
 	ret = ret ?: sampling_open_tree(s, err);
-	ret = ret ?: sampling_select_cgroups(s, err);
 	if (!ret)
 		sampling_select_command(s);
+	ret = ret ?: sampling_select_cgroups(s, err);
 	ret = ret ?: sampler_open(&s->opts, &s->sampler, err);
 	if (!ret)
 		announce(s);
@@ -220,13 +217,16 @@ void sampling_release(struct sampling *s)
 	sampler_close(s->sampler);
 	command_close(s->command);
 	cgroup_tree_close(s->tree);
-	free(s->selected);
+	cgroup_terms_free(s->terms);
+	container_names_close(s->names);
 	free(s->cpu_array);
 	s->sampler = NULL;
 	s->command = NULL;
 	s->tree = NULL;
-	s->selected = NULL;
-	s->n_selected = s->room_selected = 0;
+	s->terms = NULL;
+	s->names = NULL;
+	s->opts.sel.cgroups = NULL;
+	s->opts.sel.n_cgroups = 0;
 	s->cpu_array = NULL;
 }
 
@@ -238,6 +238,9 @@ void sampling_close(struct sampling *s)
 	for (size_t i = 0; i < s->n_cgroups; i++)
 		free(s->cgroups[i]);
 	free(s->cgroups);
+	for (size_t i = 0; i < s->n_containers; i++)
+		free(s->containers[i]);
+	free(s->containers);
 	for (size_t i = 0; i < IBS_COMMS_MAX; i++)
 		free(s->comms[i]);
 	memset(s, 0, sizeof(*s));

@@ -31,7 +31,7 @@ static bool measures_others(const struct sampling *s)
 {
 	const struct selection *sel = &s->opts.sel;
 
-	return s->all || sel->processes.n || sel->threads.n || s->n_cgroups;
+	return s->all || sel->processes.n || sel->threads.n || s->n_cgroups || s->n_containers;
 }
 
 int sampling_prepare_command(struct sampling *s, struct err *err)
@@ -48,14 +48,13 @@ int sampling_prepare_command(struct sampling *s, struct err *err)
 void sampling_select_command(struct sampling *s)
 {
 	struct selection *sel = &s->opts.sel;
-	struct err why = { "" };
+	const char *v1 = s->opts.cgroup_controller;
+	struct err why = { "cgroups are told apart by a v1 hierarchy" };
 
 	if (!s->command || measures_others(s))
 		return;
-	if (command_cgroup_id(s->command)) {
-		s->command_cgroup.id = command_cgroup_id(s->command);
-		sel->cgroups = &s->command_cgroup;
-		sel->n_cgroups = 1;
+	if (command_cgroup_id(s->command) && !(v1 && *v1)) {
+		s->command_cgroup = command_cgroup_id(s->command);
 		return;
 	}
 	command_cgroup_error(s->command, &why);
