@@ -117,8 +117,8 @@ int replay_open(struct trace *trace, const struct replay_opts *opts, struct repl
 	ret = ret ?: survey(r, err);
 	ret = ret
 		      ?: replay_cgroups_select(&r->cgroups, opts->cgroups, opts->n_cgroups,
-					       opts->filter, CGROUP_NOT_TOLD, &r->selected,
-					       &r->n_selected, err);
+					       opts->containers, opts->n_containers, opts->filter,
+					       CGROUP_NOT_TOLD, &r->selected, &r->n_selected, err);
 	if (ret)
 		replay_close(r);
 	else

@@ -21,6 +21,8 @@ struct replay_opts {
 	const struct filter *filter; /* NULL: none */
 	char *const *cgroups;	     /* of --cgroup, see replay_cgroups.h */
 	size_t n_cgroups;
+	char *const *containers; /* of --container */
+	size_t n_containers;
 	const struct cpulist *cpus; /* NULL: all */
 	bool offline;		    /* in user space, without privilege */
 	bool names;		    /* replay_comm() will be called */
