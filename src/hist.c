@@ -127,10 +127,13 @@ static void print_bars(FILE *f, const struct series *s)
 	}
 }
 
-static void print_throttled(FILE *f, const struct pmu_state *pmu)
+static void print_pmu(FILE *f, const struct pmu_state *pmu)
 {
 	if (pmu->throttled)
 		fprintf(f, "throttled by the kernel %llu times\n", (ull)pmu->throttled);
+	if (pmu->went || pmu->came)
+		fprintf(f, "CPUs that went offline %llu, came online %llu\n", (ull)pmu->went,
+			(ull)pmu->came);
 	if (pmu->running_ns < pmu->enabled_ns)
 		fprintf(f, "on the PMU %.1f%% of the time: shared with another user\n",
 			100.0 * pmu->running_ns / pmu->enabled_ns);
@@ -174,7 +177,7 @@ void hist_print_text(FILE *f, const struct hist_info *info, const struct snapsho
 	fputc('\n', f);
 	ledger_print(f, &interval->ledger);
 	fputc('\n', f);
-	print_throttled(f, &interval->pmu);
+	print_pmu(f, &interval->pmu);
 	if (info->simulated)
 		fprintf(f, "SIMULATED samples, not measurements\n");
 }
@@ -259,16 +262,18 @@ int hist_print_json(FILE *f, const struct hist_info *info, const struct snapshot
 
 	for (size_t i = 0; i < rows->n; i++)
 		json_array_append_new(series, json_row(&rows->row[i]));
-	o = json_pack("{s:s, s:b, s:s, s:o, s:f, s:s, s:I, s:I, s:o, s:o, s:o}", "source",
-		      info->source, "simulated", info->simulated, "event", info->event, "period",
-		      info->period ? json_integer(info->period) : json_null(), "interval_s",
-		      interval->time_ns / 1e9, "metric", metric_name(info->metric), "cpus",
-		      (json_int_t)interval->pmu.cpus, "throttled",
-		      (json_int_t)interval->pmu.throttled, "running",
-		      interval->pmu.enabled_ns ? json_real((double)interval->pmu.running_ns /
-							   interval->pmu.enabled_ns)
-					       : json_null(),
-		      "ledger", json_ledger(&interval->ledger), "series", series);
+	o = json_pack(
+		"{s:s, s:b, s:s, s:o, s:f, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "source",
+		info->source, "simulated", info->simulated, "event", info->event, "period",
+		info->period ? json_integer(info->period) : json_null(), "interval_s",
+		interval->time_ns / 1e9, "metric", metric_name(info->metric), "cpus",
+		(json_int_t)interval->pmu.cpus, "cpus_went_offline", (json_int_t)interval->pmu.went,
+		"cpus_came_online", (json_int_t)interval->pmu.came, "throttled",
+		(json_int_t)interval->pmu.throttled, "running",
+		interval->pmu.enabled_ns
+			? json_real((double)interval->pmu.running_ns / interval->pmu.enabled_ns)
+			: json_null(),
+		"ledger", json_ledger(&interval->ledger), "series", series);
 	text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
 	json_decref(o);
 	if (!text)

@@ -13,13 +13,18 @@
 
 struct cpu_event {
 	unsigned int cpu;
-	int fd, link_fd;
+	int fd, link_fd;		   /* -1: not open */
 	struct perf_event_mmap_page *ring; /* NULL: throttling cannot be told */
 };
 
 struct perf_events {
+	struct perf_event_attr attr;
+	char *event; /* for messages */
 	struct cpu_event *ev;
-	size_t n;
+	size_t n, n_open;
+	int prog_fd; /* -1: none attached */
+	bool use_link, enabled;
+	struct perf_events_total closed; /* what events counted that are closed now */
 	__u64 throttled;
 	bool ring_warned;
 };
@@ -105,108 +110,6 @@ static void map_ring(struct perf_events *pe, struct cpu_event *ev)
 	pe->ring_warned = true;
 }
 
-int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpus, size_t n_cpus,
-		     const char *event, struct perf_events **out, struct err *err)
-{
-	struct perf_event_attr a = *attr;
-	struct perf_events *pe = calloc(1, sizeof(*pe));
-	int ret;
-
-	if (!pe)
-		return err_set(err, -ENOMEM, "out of memory");
-	pe->ev = calloc(n_cpus ? n_cpus : 1, sizeof(*pe->ev));
-	if (!pe->ev) {
-		free(pe);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
-	raise_nofile(n_cpus);
-	/* enabled only once a program is attached: samples before that would be seen by nobody */
-	a.disabled = 1;
-	for (size_t i = 0; i < n_cpus; i++) {
-		struct cpu_event *ev = &pe->ev[pe->n];
-
-		ev->fd = perf_event_open(&a, cpus[i]);
-		if (ev->fd < 0 && errno == ENODEV) {
-			log_warn("cpu %u went offline, skipped", cpus[i]);
-			continue;
-		}
-		if (ev->fd < 0) {
-			ret = explain_open(err, errno, cpus[i], event);
-			goto fail;
-		}
-		ev->cpu = cpus[i];
-		ev->link_fd = -1;
-		pe->n++;
-		map_ring(pe, ev);
-	}
-	if (!pe->n) {
-		ret = err_set(err, -ENODEV, "none of the %zu CPUs asked for is online", n_cpus);
-		goto fail;
-	}
-	*out = pe;
-	return 0;
-fail:
-	perf_events_close(pe);
-	return ret;
-}
-
-int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struct err *err)
-{
-	for (size_t i = 0; i < pe->n; i++) {
-		struct cpu_event *ev = &pe->ev[i];
-		int ret;
-
-		if (use_link) {
-			ret = bpf_link_create(prog_fd, ev->fd, BPF_PERF_EVENT, NULL);
-			if (ret >= 0)
-				ev->link_fd = ret;
-		} else {
-			ret = ioctl(ev->fd, PERF_EVENT_IOC_SET_BPF, prog_fd);
-		}
-		if (ret < 0)
-			return err_set(err, -errno, "cpu %u: cannot attach the BPF program: %s; %s",
-				       ev->cpu, strerror(errno),
-				       errno == EMFILE ? "raise the open files limit (ulimit -n)"
-						       : "it needs CAP_BPF and CAP_PERFMON");
-	}
-	return 0;
-}
-
-int perf_events_enable(struct perf_events *pe, struct err *err)
-{
-	for (size_t i = 0; i < pe->n; i++)
-		if (ioctl(pe->ev[i].fd, PERF_EVENT_IOC_ENABLE, 0))
-			return err_set(err, -errno, "cpu %u: cannot enable the event: %s",
-				       pe->ev[i].cpu, strerror(errno));
-	return 0;
-}
-
-void perf_events_disable(struct perf_events *pe)
-{
-	for (size_t i = 0; i < pe->n; i++)
-		ioctl(pe->ev[i].fd, PERF_EVENT_IOC_DISABLE, 0);
-}
-
-size_t perf_events_n(const struct perf_events *pe)
-{
-	return pe->n;
-}
-
-int perf_events_read(struct perf_events *pe, size_t i, struct perf_event_count *out)
-{
-	struct {
-		__u64 value, enabled, running;
-	} r;
-
-	if (read(pe->ev[i].fd, &r, sizeof(r)) != sizeof(r))
-		return -EIO;
-	*out = (struct perf_event_count){ .cpu = pe->ev[i].cpu,
-					  .count = r.value,
-					  .enabled_ns = r.enabled,
-					  .running_ns = r.running };
-	return 0;
-}
-
 /* The bytes at @tail of the ring, which may wrap. */
 static void ring_copy(const struct perf_event_mmap_page *ring, __u64 tail, void *dst, size_t len)
 {
@@ -243,11 +146,213 @@ static __u64 drain_ring(struct perf_event_mmap_page *ring)
 	return throttled;
 }
 
+static __u64 throttled(struct cpu_event *ev)
+{
+	return ev->ring ? drain_ring(ev->ring) : 0;
+}
+
+static int attach(const struct perf_events *pe, struct cpu_event *ev, struct err *err)
+{
+	int ret;
+
+	if (pe->use_link) {
+		ret = bpf_link_create(pe->prog_fd, ev->fd, BPF_PERF_EVENT, NULL);
+		if (ret >= 0)
+			ev->link_fd = ret;
+	} else {
+		ret = ioctl(ev->fd, PERF_EVENT_IOC_SET_BPF, pe->prog_fd);
+	}
+	if (ret < 0)
+		return err_set(err, -errno, "cpu %u: cannot attach the BPF program: %s; %s",
+			       ev->cpu, strerror(errno),
+			       errno == EMFILE ? "raise the open files limit (ulimit -n)"
+					       : "it needs CAP_BPF and CAP_PERFMON");
+	return 0;
+}
+
+static int enable(const struct cpu_event *ev, struct err *err)
+{
+	if (ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0))
+		return err_set(err, -errno, "cpu %u: cannot enable the event: %s", ev->cpu,
+			       strerror(errno));
+	return 0;
+}
+
+/* 0 also for a CPU that is offline: it stays closed. */
+static int open_event(struct perf_events *pe, struct cpu_event *ev, struct err *err)
+{
+	ev->fd = perf_event_open(&pe->attr, ev->cpu);
+	if (ev->fd < 0 && errno == ENODEV)
+		return 0;
+	if (ev->fd < 0)
+		return explain_open(err, errno, ev->cpu, pe->event);
+	pe->n_open++;
+	map_ring(pe, ev);
+	return 0;
+}
+
+/* Adds up to @t what an event has counted. */
+static void add_counts(const struct perf_events *pe, const struct cpu_event *ev,
+		       struct perf_events_total *t)
+{
+	struct {
+		__u64 value, enabled, running;
+	} r;
+
+	if (read(ev->fd, &r, sizeof(r)) != sizeof(r)) {
+		t->exact = false;
+		return;
+	}
+	t->enabled_ns += r.enabled;
+	t->running_ns += r.running;
+	if (!pe->attr.freq && pe->attr.sample_period)
+		t->samples += r.value / pe->attr.sample_period;
+	/* each time the event is taken off the PMU a part of a period is lost to the count */
+	if (r.running < r.enabled)
+		t->exact = false;
+}
+
+static void close_event(struct perf_events *pe, struct cpu_event *ev)
+{
+	if (ev->fd < 0)
+		return;
+	if (ev->link_fd >= 0)
+		close(ev->link_fd);
+	if (ev->ring)
+		munmap(ev->ring, (1 + RING_PAGES) * sysconf(_SC_PAGESIZE));
+	close(ev->fd);
+	*ev = (struct cpu_event){ .cpu = ev->cpu, .fd = -1, .link_fd = -1 };
+	pe->n_open--;
+}
+
+int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpus, size_t n_cpus,
+		     const char *event, struct perf_events **out, struct err *err)
+{
+	struct perf_events *pe = calloc(1, sizeof(*pe));
+	int ret = 0;
+
+	if (pe) {
+		pe->ev = calloc(n_cpus ? n_cpus : 1, sizeof(*pe->ev));
+		pe->event = strdup(event);
+	}
+	if (!pe || !pe->ev || !pe->event) {
+		ret = err_set(err, -ENOMEM, "out of memory");
+		goto fail;
+	}
+	pe->attr = *attr;
+	/* enabled only once a program is attached: samples before that would be seen by nobody */
+	pe->attr.disabled = 1;
+	pe->prog_fd = -1;
+	pe->closed.exact = true;
+	raise_nofile(n_cpus);
+	for (; pe->n < n_cpus && !ret; pe->n++) {
+		pe->ev[pe->n] = (struct cpu_event){ .cpu = cpus[pe->n], .fd = -1, .link_fd = -1 };
+		ret = open_event(pe, &pe->ev[pe->n], err);
+	}
+	if (!ret && !pe->n_open)
+		ret = err_set(err, -ENODEV, "none of the %zu CPUs asked for is online", n_cpus);
+	if (ret)
+		goto fail;
+	*out = pe;
+	return 0;
+fail:
+	perf_events_close(pe);
+	return ret;
+}
+
+int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struct err *err)
+{
+	int ret = 0;
+
+	pe->prog_fd = prog_fd;
+	pe->use_link = use_link;
+	for (size_t i = 0; i < pe->n && !ret; i++)
+		if (pe->ev[i].fd >= 0)
+			ret = attach(pe, &pe->ev[i], err);
+	return ret;
+}
+
+int perf_events_enable(struct perf_events *pe, struct err *err)
+{
+	int ret = 0;
+
+	pe->enabled = true;
+	for (size_t i = 0; i < pe->n && !ret; i++)
+		if (pe->ev[i].fd >= 0)
+			ret = enable(&pe->ev[i], err);
+	return ret;
+}
+
+void perf_events_disable(struct perf_events *pe)
+{
+	pe->enabled = false;
+	for (size_t i = 0; i < pe->n; i++)
+		if (pe->ev[i].fd >= 0)
+			ioctl(pe->ev[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+static void went_offline(struct perf_events *pe, struct cpu_event *ev)
+{
+	add_counts(pe, ev, &pe->closed);
+	pe->throttled += throttled(ev);
+	close_event(pe, ev);
+	pe->closed.went++;
+	log_info("cpu %u went offline", ev->cpu);
+}
+
+static int came_online(struct perf_events *pe, struct cpu_event *ev, struct err *err)
+{
+	int ret = open_event(pe, ev, err);
+
+	if (ret || ev->fd < 0)
+		return ret;
+	if (pe->prog_fd >= 0)
+		ret = attach(pe, ev, err);
+	if (!ret && pe->enabled)
+		ret = enable(ev, err);
+	if (ret) {
+		close_event(pe, ev);
+		return ret;
+	}
+	pe->closed.came++;
+	log_info("cpu %u came online and is sampled", ev->cpu);
+	return 0;
+}
+
+int perf_events_follow(struct perf_events *pe, const struct cpulist *online, struct err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < pe->n; i++) {
+		struct cpu_event *ev = &pe->ev[i];
+		bool is = cpulist_has(online, ev->cpu);
+
+		if (!is && ev->fd >= 0)
+			went_offline(pe, ev);
+		else if (is && ev->fd < 0)
+			ret = came_online(pe, ev, err) ?: ret;
+	}
+	return ret;
+}
+
+size_t perf_events_n(const struct perf_events *pe)
+{
+	return pe->n_open;
+}
+
+void perf_events_read(struct perf_events *pe, struct perf_events_total *out)
+{
+	*out = pe->closed;
+	out->cpus = pe->n_open;
+	for (size_t i = 0; i < pe->n; i++)
+		if (pe->ev[i].fd >= 0)
+			add_counts(pe, &pe->ev[i], out);
+}
+
 __u64 perf_events_throttled(struct perf_events *pe)
 {
 	for (size_t i = 0; i < pe->n; i++)
-		if (pe->ev[i].ring)
-			pe->throttled += drain_ring(pe->ev[i].ring);
+		pe->throttled += throttled(&pe->ev[i]);
 	return pe->throttled;
 }
 
@@ -255,15 +360,9 @@ void perf_events_close(struct perf_events *pe)
 {
 	if (!pe)
 		return;
-	for (size_t i = 0; i < pe->n; i++) {
-		struct cpu_event *ev = &pe->ev[i];
-
-		if (ev->link_fd >= 0)
-			close(ev->link_fd);
-		if (ev->ring)
-			munmap(ev->ring, (1 + RING_PAGES) * sysconf(_SC_PAGESIZE));
-		close(ev->fd);
-	}
+	for (size_t i = 0; i < pe->n; i++)
+		close_event(pe, &pe->ev[i]);
+	free(pe->event);
 	free(pe->ev);
 	free(pe);
 }

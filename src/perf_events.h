@@ -3,6 +3,7 @@
 #ifndef IBSCOPE_PERF_EVENTS_H
 #define IBSCOPE_PERF_EVENTS_H
 
+#include "cpulist.h"
 #include "err.h"
 
 #include <linux/perf_event.h>
@@ -11,17 +12,20 @@
 
 struct perf_events;
 
-struct perf_event_count {
-	unsigned int cpu;
-	__u64 count;	  /* in units of the event, as of the last sample or stop */
-	__u64 enabled_ns; /* since the event was enabled */
-	__u64 running_ns; /* of that, on the PMU; less means another user shares it */
+/* Over all CPUs, those that went offline meanwhile included. */
+struct perf_events_total {
+	unsigned int cpus;  /* sampled now */
+	__u64 samples;	    /* whole periods counted; 0 if the period varies */
+	__u64 enabled_ns;   /* since the events were enabled */
+	__u64 running_ns;   /* of that, on the PMU; less means another user shares it */
+	bool exact;	    /* nothing was lost to the count of samples */
+	__u64 went, came;   /* CPUs that went offline, and came (back) online, so far */
 };
 
 /**
  * perf_events_open() - open one disabled event a CPU
  * @attr:  used as is, but for `disabled`
- * @cpus:  logical CPUs; one that went offline meanwhile is skipped and logged
+ * @cpus:  logical CPUs; those that are offline wait for perf_events_follow()
  * @event: as the user wrote it, for messages
  *
  * Return: 0, or a negative errno with @err saying which CPU, why, and what to do:
@@ -37,10 +41,23 @@ int perf_events_enable(struct perf_events *pe, struct err *err);
 /* After it no program of ours runs, and counts include the last, unfinished period. */
 void perf_events_disable(struct perf_events *pe);
 
+/**
+ * perf_events_follow() - do what CPUs that went offline or came online need
+ * @online: those that are now
+ *
+ * The kernel takes an event off a CPU that goes and does not put it back: it must be closed, and a
+ * new one opened. What it counted is kept.
+ *
+ * Return: 0, or what opening an event failed with, @err saying why; that CPU is tried again at the
+ * next call.
+ */
+int perf_events_follow(struct perf_events *pe, const struct cpulist *online, struct err *err);
+
+/* CPUs that are sampled now. */
 size_t perf_events_n(const struct perf_events *pe);
 
-/* Counts of the @i-th event; 0, or a negative errno. */
-int perf_events_read(struct perf_events *pe, size_t i, struct perf_event_count *out);
+/* Reads all counts: one read(2) a CPU, answered by that CPU. */
+void perf_events_read(struct perf_events *pe, struct perf_events_total *out);
 
 /**
  * perf_events_throttled() - throttlings since open, over all CPUs

@@ -384,7 +384,14 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	if (ret)
 		goto fail;
 	s->cpus = s->skel->bss->cpu_states;
-	s->one_group = !opts->by;
+	s->counts = (struct counts){ .series = s->series.addr,
+				     .owners = s->slot_owners.addr,
+				     .cpus = s->cpus,
+				     .n_cpus = s->possible_cpus,
+				     .shards = s->memory.shards,
+				     .max_slots = s->max_slots,
+				     .one_group = !opts->by,
+				     .layout = &s->layout };
 	place_cpus(s, topo);
 
 	if (opts->source == SAMPLER_TWIN)
@@ -415,8 +422,18 @@ void sampler_stop(struct sampler *s)
 
 void sampler_tick(struct sampler *s)
 {
-	if (s->events)
-		perf_events_throttled(s->events);
+	struct cpulist online;
+	struct err err;
+
+	if (!s->events)
+		return;
+	perf_events_throttled(s->events);
+	if (cpulist_read("", "online", &online, &err) ||
+	    perf_events_follow(s->events, &online, &err)) {
+		if (!s->warned_cpus)
+			log_warn("%s", err.text);
+		s->warned_cpus = true;
+	}
 }
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s)

@@ -61,7 +61,7 @@ struct sampler_opts {
 	enum sampler_prog prog;
 	struct perf_event_attr attr; /* of the event; for the sim of the software clock */
 	const char *event;	     /* for messages and output */
-	const unsigned int *cpus;    /* one event on each */
+	const unsigned int *cpus;    /* one event on each that is online */
 	size_t n_cpus;
 	struct ibs_cpu ibs; /* caps and quirks of the machine (or of the model) */
 	enum ibs_metric metric;
@@ -135,7 +135,10 @@ void sampler_stop(struct sampler *s);
  */
 int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err);
 
-/* To be called every half second or so: collects the kernel's notices of throttling. */
+/*
+ * To be called every half second or so: collects the kernel's notices of throttling, and samples CPUs
+ * of sampler_opts.cpus that came online.
+ */
 void sampler_tick(struct sampler *s);
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s);

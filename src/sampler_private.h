@@ -3,6 +3,7 @@
 #ifndef IBSCOPE_SAMPLER_PRIVATE_H
 #define IBSCOPE_SAMPLER_PRIVATE_H
 
+#include "counts.h"
 #include "kernel_features.h"
 #include "layout.h"
 #include "perf_events.h"
@@ -35,13 +36,14 @@ struct sampler {
 	struct mapping series, slot_owners, twin, tgids, tids;
 	struct sampler_select select;
 	struct bpf_link *fork_link;
+	struct counts counts; /* of the maps above */
 	struct ibs_cpu_state *cpus; /* possible_cpus of them, shared with the programs */
 	unsigned int possible_cpus;
-	bool one_group; /* --by names nothing that makes groups */
 	__u32 max_slots;
 	__u64 period; /* 0: varies, or not counted by IBS */
 	__u64 unseen; /* so far; only ever grows */
 	bool direct;
+	bool warned_cpus;
 };
 
 struct sampler_select *sampler_selection(struct sampler *s);

@@ -177,6 +177,8 @@ int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, st
 		out->pmu.enabled_ns -= older->pmu.enabled_ns;
 		out->pmu.running_ns -= older->pmu.running_ns;
 		out->pmu.throttled -= older->pmu.throttled;
+		out->pmu.went -= older->pmu.went;
+		out->pmu.came -= older->pmu.came;
 	}
 	for (size_t i = 0; i < newer->n_groups; i++) {
 		const struct group *was = NULL;

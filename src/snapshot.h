@@ -39,6 +39,7 @@ struct pmu_state {
 	unsigned int cpus;
 	__u64 enabled_ns, running_ns; /* over all CPUs */
 	__u64 throttled;
+	__u64 went, came; /* CPUs that went offline and came online meanwhile */
 };
 
 struct snapshot {

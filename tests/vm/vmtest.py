@@ -100,7 +100,7 @@ class Guest(guest.Guest):
         self.bad('src', '--src foo', usage, 'foo', 'dram')
         self.bad('range', '--min-lat 9 --max-lat 8', usage, 'lat', '')
         self.bad('no-cgroup', '--cgroup /nowhere', None, '/nowhere', '')
-        self.bad('interval', '', usage, 'interval', '', window='-- 0 1')
+        self.bad('interval', '', usage, 'interval', '', window='0 1')
         self.bad('privilege', '', 1, 'ermi', 'CAP_PERFMON|root', prefix='work -u 65534')
         self.do('mkdir -p /tmp/empty; mount --bind /tmp/empty /sys/kernel/btf')
         self.bad('btf', '', 1, 'BTF', 'CONFIG_DEBUG_INFO_BTF|/sys/kernel/btf')
@@ -138,10 +138,25 @@ class Guest(guest.Guest):
         self.check('shared with perf: reported', self.check_partial, 'shared', 'perf|another|shar|multiplex')
         self.do('run freq ibscope hist -F 1000 --json 1 2')
         self.check('freq', self.check_freq)
+        period = self.new_period(100000)
+        self.do('(sleep 1; echo 0 > /sys/devices/system/cpu/cpu1/online; sleep 1\n'
+                ' echo 1 > /sys/devices/system/cpu/cpu1/online) &\n'
+                'run hotplug ibscope hist --json -c %d 0.5 10; wait $!' % period)
+        self.check('hotplug: a CPU that returns is sampled', self.check_hotplug, period)
         self.do('sysctl -q kernel.perf_cpu_time_max_percent=25\n'
                 'sysctl -q kernel.perf_event_max_sample_rate=1000')
         self.do('run throttled ibscope hist -c %d --json 1 2' % self.new_period(20000))
         self.check('throttled: reported', self.check_partial, 'throttled', 'throttl')
+
+    def check_hotplug(self, period):
+        lines = [json.loads(x) for x in self.stdout('hotplug').splitlines()]
+        need([sum(o[k] for o in lines) for k in ('cpus_went_offline', 'cpus_came_online')] == [1, 1],
+             'CPUs that went and came: %s' % lines)
+        need([min(o['cpus'] for o in lines), lines[-1]['cpus']] == [1, 2], 'CPUs: %s' % lines)
+        late = [s for s in self.rows[period] if s.vcpu == 1][-1].virtual_ns
+        first = [s for s in self.rows[period] if s.vcpu == 0][0].virtual_ns
+        need(late - first > 3.5e9, 'CPU 1 was not sampled again')
+        return self.check_hist('hotplug', period, DEFAULT_BY, 'dc_miss_lat', '0.5 10', {'unseen': 'any'})
 
     def no_ibs(self):
         self.bad('no-ibs', '', 1, 'IBS', 'bare-metal|sim|doctor')

@@ -3,7 +3,14 @@
 #ifndef IBSCOPE_CMD_H
 #define IBSCOPE_CMD_H
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum {
+	EXIT_DONE = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	/* as a shell has it, of a command that we were to run */
+	EXIT_NOT_RUN = 126,
+	EXIT_NOT_FOUND = 127,
+};
 
 /* argv[0] is the command's name. */
 int cmd_doctor(int argc, char **argv);

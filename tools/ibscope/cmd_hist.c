@@ -54,7 +54,7 @@ static const struct option_row hist_options[] = {
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
-	fprintf(f, "usage: ibscope hist [options] [interval [count]]\n\n"
+	fprintf(f, "usage: ibscope hist [options] [interval [count]] [-- COMMAND ...]\n\n"
 		   "Sample memory accesses with AMD IBS and show how many cycles they waited, by "
 		   "cgroup "
 		   "and\ndata source. Every `interval` seconds, `count` times; without an interval "
@@ -65,7 +65,8 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 	filter_terms(f);
 	fprintf(f, "\nPercentiles are upper edges of their buckets, at most 1/8 too high; '-' "
 		   "where the "
-		   "samples are\ntoo few. Exit status: 0 done, 1 failed, 2 wrong usage.\n");
+		   "samples are\ntoo few. Exit status: 0 done, 1 failed, 2 wrong usage; with a "
+		   "command that of the\ncommand, if it and we succeeded in running it.\n");
 }
 
 static int parse_interval(struct hist *h, int argc, char **argv, struct err *err)
@@ -181,7 +182,7 @@ static double now_s(void)
 }
 
 /*
- * Until @deadline: 0, or 1 if a signal came before. Looks at signals and notices also when the
+ * Until @deadline: 0, or 1 if a signal came before, or the end of the command. Looks at signals and notices also when the
  * deadline has passed already, as it has where intervals take longer than they are.
  */
 static int wait_until(struct hist *h, int sigfd, double deadline)
@@ -189,16 +190,19 @@ static int wait_until(struct hist *h, int sigfd, double deadline)
 	struct pollfd fds[] = {
 		{ .fd = sigfd, .events = POLLIN },
 		{ .fd = cgroup_tree_fd(h->sampling.tree), .events = POLLIN },
+		{ .fd = sampling_command_fd(&h->sampling), .events = POLLIN },
 	};
 
 	do {
 		double left = fmax(deadline - now_s(), 0);
 
-		poll(fds, 2, ceil(fmin(left, TICK_S) * 1000));
+		poll(fds, 3, ceil(fmin(left, TICK_S) * 1000));
 		if (fds[0].revents || interrupted)
 			return 1;
 		if (fds[1].revents)
 			cgroup_tree_update(h->sampling.tree);
+		if (sampling_command_ended(&h->sampling))
+			return 1;
 		sampler_tick(h->sampling.sampler);
 	} while (now_s() < deadline);
 	return 0;
@@ -230,7 +234,7 @@ static int run(struct hist *h, int sigfd, struct err *err)
 	int ret;
 
 	ret = sampler_snapshot(s->sampler, &h->last, err);
-	ret = ret ?: sampler_start(s->sampler, err);
+	ret = ret ?: sampling_start(s, err);
 	next = now_s();
 	for (unsigned long i = 0; !ret; i++) {
 		bool last;
@@ -263,7 +267,9 @@ int cmd_hist(int argc, char **argv)
 	int sigfd, ret;
 
 	sampling_init(&h.sampling);
-	ret = options_parse(argc, argv, sets, 2, &err);
+	ret = argc = sampling_cut_command(&h.sampling, argc, argv, &err);
+	if (argc > 0)
+		ret = options_parse(argc, argv, sets, 2, &err);
 	if (ret == OPTIONS_HELP) {
 		usage(stdout, sets, 2);
 		sampling_close(&h.sampling);
@@ -292,7 +298,7 @@ int cmd_hist(int argc, char **argv)
 		close(sigfd);
 	if (ret)
 		log_error("%s", err.text);
-	ret = !ret ? EXIT_DONE : h.sampling.usage ? EXIT_USAGE : EXIT_FAILED;
+	ret = sampling_end(&h.sampling, ret);
 	sampling_close(&h.sampling);
 	return ret;
 }

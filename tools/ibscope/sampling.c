@@ -18,6 +18,7 @@ void sampling_init(struct sampling *s)
 {
 	memset(s, 0, sizeof(*s));
 	event_parse(EVENT_DEFAULT, &s->event, NULL);
+	command_signals_get(&s->signals);
 	s->labels = LABELS_DEFAULT;
 	s->opts.sim_seed = 1;
 }
@@ -140,11 +141,12 @@ static int choose_cpus(struct sampling *s, struct err *err)
 	size_t n = 0;
 	int cpu, ret = cpulist_read("", "online", &online, err);
 
+	/* those that are offline are sampled when they come online */
+	if (!ret && !s->has_cpus)
+		ret = cpulist_read("", "possible", &s->cpus, err);
 	if (ret)
 		return ret;
-	if (!s->has_cpus)
-		s->cpus = online;
-	cpu = cpulist_outside(&s->cpus, &online);
+	cpu = s->has_cpus ? cpulist_outside(&s->cpus, &online) : -1;
 	if (cpu >= 0) {
 		char list[256];
 
@@ -199,10 +201,13 @@ int sampling_open(struct sampling *s, struct err *err)
 	s->info.period = s->opts.attr.freq ? 0 : s->opts.attr.sample_period;
 	s->info.metric = s->opts.metric;
 	ret = choose_cpus(s, err);
+	ret = ret ?: sampling_prepare_command(s, err);
 	ret = ret ?: cgroup_tree_open("", &s->tree, err);
 	if (!ret && (s->opts.by & IBS_BY_CGROUP) && !cgroup_tree_per_cgroup(s->tree))
 		log_warn("no cgroup v2 hierarchy is mounted: all samples belong to '/'");
 	ret = ret ?: sampling_select_cgroups(s, err);
+	if (!ret)
+		sampling_select_command(s);
 	ret = ret ?: sampler_open(&s->opts, &s->sampler, err);
 	if (!ret)
 		announce(s);
@@ -234,6 +239,7 @@ void sampling_warn(struct sampling *s, const struct snapshot *interval)
 void sampling_close(struct sampling *s)
 {
 	sampler_close(s->sampler);
+	command_close(s->command);
 	cgroup_tree_close(s->tree);
 	filter_free(&s->filter);
 	free(s->filter_text);

@@ -4,6 +4,7 @@
 #define IBSCOPE_SAMPLING_H
 
 #include "cgroup.h"
+#include "command.h"
 #include "cpu.h"
 #include "cpulist.h"
 #include "event.h"
@@ -22,6 +23,7 @@ struct sampling {
 	struct event_rate rate;
 	struct cpulist cpus;
 	bool has_cpus;
+	bool all; /* -a was given, which matters with a command */
 	enum source_option source;
 	struct sampler_opts opts;
 	unsigned int labels; /* of --by */
@@ -33,6 +35,8 @@ struct sampling {
 	char *comms[IBS_COMMS_MAX];
 	char **cgroups; /* of --cgroup, as given; one option each */
 	size_t n_cgroups;
+	char **argv; /* the command behind "--"; NULL: none */
+	struct command_signals signals;
 
 	/* made by sampling_open() */
 	struct cpu_info cpu;
@@ -43,6 +47,9 @@ struct sampling {
 	unsigned int *cpu_array;
 	char event_text[EVENT_TEXT_MAX];
 	struct hist_info info;
+	struct command *command;
+	struct selected_cgroup command_cgroup;
+	int status; /* of the command, or why it could not be started: as a shell has it */
 	bool usage; /* a failure was the user's input, not the machine */
 	bool warned_throttled, warned_shared, warned_other;
 };
@@ -51,6 +58,13 @@ extern const struct option_row sampling_options[];
 extern const size_t sampling_n_options;
 
 void sampling_init(struct sampling *s);
+
+/**
+ * sampling_cut_command() - find "-- COMMAND" before options are parsed
+ *
+ * Return: how many words come before it, all if there is none; or -EINVAL with @err.
+ */
+int sampling_cut_command(struct sampling *s, int argc, char **argv, struct err *err);
 
 /* Puts --filter, --user and --kernel together. Return: 0, or a negative errno with @err. */
 int sampling_filter(struct sampling *s, struct err *err);
@@ -64,6 +78,27 @@ int sampling_filter(struct sampling *s, struct err *err);
  * due in either case.
  */
 int sampling_open(struct sampling *s, struct err *err);
+
+/**
+ * sampling_start() - start sampling, then the command
+ *
+ * Return: 0, or a negative errno with @err; s->status is set where the command is the reason.
+ */
+int sampling_start(struct sampling *s, struct err *err);
+
+/* For poll(): readable when the command has ended; -1 without one, or where it cannot be had. */
+int sampling_command_fd(const struct sampling *s);
+bool sampling_command_ended(const struct sampling *s);
+
+/**
+ * sampling_end() - how the program is to end
+ * @ret: what sampling came to, a negative errno being told already
+ *
+ * A command that still runs is told to end: SIGTERM, and two seconds.
+ *
+ * Return: an exit status: ours if we failed, else the command's.
+ */
+int sampling_end(struct sampling *s, int ret);
 
 /* Warn, once each, of what makes an interval less than it seems. */
 void sampling_warn(struct sampling *s, const struct snapshot *interval);

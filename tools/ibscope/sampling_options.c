@@ -51,6 +51,7 @@ static int set_all(void *ctx, const char *arg, struct err *err)
 	(void)arg;
 	(void)err;
 	s->has_cpus = false;
+	s->all = true;
 	return 0;
 }
 
@@ -374,7 +375,8 @@ const struct option_row sampling_options[] = {
 	{ "period", 'c', "N", "ops (or cycles) between samples, a multiple of 16", set_period },
 	{ "freq", 'F', "HZ", "samples a second and CPU, instead of -c", set_freq },
 	{ "cpu", 'C', "LIST", "only these CPUs, as in 0-3,8", set_cpus },
-	{ "all-cpus", 'a', NULL, "all online CPUs (default)", set_all },
+	{ "all-cpus", 'a', NULL, "all online CPUs (default), and everything that runs there",
+	  set_all },
 	{ "pid", 'p', "PID,..", "only these processes", set_pid },
 	{ "tid", 't', "TID,..", "only these threads", set_tid },
 	{ "follow", 0, NULL, "and the children of those of -p and -t", set_follow },

@@ -11,6 +11,11 @@ int sampling_parse_latency(const char *option, const char *arg, __u32 *out, stru
 /* What --cgroup names, with the tree open, to s->opts.sel. */
 int sampling_select_cgroups(struct sampling *s, struct err *err);
 
+/* Make the process that will be the command, before any cgroup is read. */
+int sampling_prepare_command(struct sampling *s, struct err *err);
+/* Select it, if nothing else is selected. */
+void sampling_select_command(struct sampling *s);
+
 /* Notes whose fault @ret is, and returns it. */
 int sampling_usage_error(struct sampling *s, int ret);
 

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""`hist -- COMMAND`: what is measured, how long, and how it ends."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from ibscope import IBSCOPE, Busy, can_bpf, cgroup2_mount, residual, run
+
+SPIN = 'import os,time\nt=time.time()+%s\nwhile time.time()<t: pass\n'
+OK, WHY = can_bpf()
+
+
+def spin(seconds):
+    return [sys.executable, '-c', SPIN % seconds]
+
+
+def ours():
+    """The cgroups of commands that are there now."""
+    return [d for d, _, _ in os.walk(cgroup2_mount()) if os.path.basename(d).startswith('ibscope-')]
+
+
+@unittest.skipUnless(OK, f'no BPF here: {WHY}')
+@unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
+class HistCommand(unittest.TestCase):
+    def sim(self, *args, **kw):
+        p = run('hist', '--json', '--source', 'sim', '-c', '100000', *args, **kw)
+        lines = [json.loads(x) for x in p.stdout.splitlines()]
+        for o in lines:
+            self.assertEqual(residual(o['ledger']), 0)
+        return p, lines
+
+    def setUp(self):
+        self.others = [Busy(c) for c in range(os.cpu_count())]
+        self.addCleanup(lambda: [b.stop() for b in self.others])
+        before = ours()
+        self.addCleanup(lambda: self.assertEqual(ours(), before))
+
+    def test_only_the_command(self):
+        p, (o,) = self.sim('--by', 'cgroup,comm', '--', *spin(0.5))
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertGreater(o['ledger']['aggregated'], 0)
+        self.assertGreater(o['ledger']['filtered']['cgroup'], o['ledger']['aggregated'])
+        for s in o['series']:
+            self.assertRegex(s['labels']['cgroup'], r'/ibscope-\d+-\d+$')
+
+    def test_descendants(self):
+        inner = ' '.join(map(repr, spin(0.5)))
+        p, (o,) = self.sim('--by', 'pid', '--', 'sh', '-c', f'{inner} & setsid {inner} & wait')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        busy = [s for s in o['series'] if s['samples'] > 30]
+        self.assertGreaterEqual(len(busy), 2, o['series'])
+
+    def test_what_else_is_selected_wins(self):
+        pid = self.others[0].pid
+        p, (o,) = self.sim('--by', 'pid', '-p', str(pid), '--', 'sleep', '0.3')
+        self.assertEqual({s['labels']['pid'] for s in o['series']}, {str(pid)})
+        p, (o,) = self.sim('--by', 'pid', '-a', '--', 'sleep', '0.3')
+        self.assertLessEqual({str(b.pid) for b in self.others}, {s['labels']['pid'] for s in o['series']})
+        self.assertTrue(0.25 < o['interval_s'] < 2, o['interval_s'])
+
+    def test_intervals_end_with_the_command(self):
+        p, lines = self.sim('0.2', '--', 'sleep', '0.5')
+        self.assertEqual(len(lines), 3)
+        p, lines = self.sim('0.1', '2', '--', 'sleep', '30')
+        self.assertEqual(len(lines), 2)
+        self.assertEqual(p.returncode, 128 + signal.SIGTERM)
+
+    def test_status(self):
+        for command, status in ((['sh', '-c', 'exit 7'], 7), (['sh', '-c', 'kill -9 $$'], 137),
+                                (['/nonexistent'], 127), (['/etc/passwd'], 126)):
+            p, _ = self.sim('--', *command)
+            self.assertEqual(p.returncode, status, p.stderr)
+            self.assertEqual('error' in p.stderr, status in (126, 127), p.stderr)
+
+    def test_bad(self):
+        p = run('hist', '--')
+        self.assertEqual(p.returncode, 2)
+        self.assertIn("behind '--'", p.stderr)
+        p = run('hist', '--source', 'sim', '--op', 'lod', '--', 'touch', '/tmp/ran')
+        self.assertEqual(p.returncode, 2)
+
+    def test_without_a_cgroup(self):
+        """Where none can be made forks are followed."""
+        mount = cgroup2_mount()
+        inner = ' '.join(map(repr, spin(0.5)))
+        p = subprocess.run(['unshare', '-m', 'sh', '-c', f'mount -o remount,bind,ro {mount} && exec "$@"', 'x',
+                            IBSCOPE, 'hist', '--json', '--source', 'sim', '-c', '100000', '--by', 'pid', '--',
+                            'sh', '-c', f'{inner} & wait'], capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn('followed', p.stderr)
+        o = json.loads(p.stdout)
+        self.assertEqual(residual(o['ledger']), 0)
+        self.assertGreater(o['ledger']['filtered']['pid'], 0)
+        self.assertGreater(max(s['samples'] for s in o['series']), 30)
+        self.assertFalse({str(b.pid) for b in self.others} & {s['labels']['pid'] for s in o['series']})
+
+    def test_interrupted(self):
+        for sig in (signal.SIGINT, signal.SIGTERM):
+            with tempfile.TemporaryFile('w+') as out:
+                p = subprocess.Popen([IBSCOPE, 'hist', '--json', '--source', 'sim', '--', 'sleep', '30'],
+                                     stdout=out, stderr=subprocess.PIPE, text=True)
+                while not ours():
+                    self.assertIsNone(p.poll())
+                    time.sleep(0.02)
+                time.sleep(0.5)
+                p.send_signal(sig)
+                p.communicate(timeout=20)
+                out.seek(0)
+                self.assertEqual(len(out.read().splitlines()), 1)
+                self.assertEqual(p.returncode, 128 + signal.SIGTERM)
+
+
+if __name__ == '__main__':
+    unittest.main()
