@@ -29,7 +29,7 @@ O=/tmp/out cg=/sys/fs/cgroup
 mkdir -p $O
 exec 3>&1 > $O/script.log 2>&1
 start() {   # NAME CGROUP CPU [COMM [UID [KIND]]]: $P_NAME, $T_NAME, $C_NAME are its pid, tid, cgroup
-    mkdir -p $cg$2
+    [ -d $cg$2 ] || mkdir -p $cg$2
     work $cg$2 $3 ${4:-work} ${5:-0} $6 &
     p=$!
     while [ ! -e /tmp/ready.$p ]; do sleep 0.02; done
@@ -37,14 +37,20 @@ start() {   # NAME CGROUP CPU [COMM [UID [KIND]]]: $P_NAME, $T_NAME, $C_NAME are
     eval "P_$1=$p T_$1=$t C_$1=$(stat -c %i $cg$2)"
     echo "$1 $p $t $2 ${4:-work} ${5:-0}" >> $O/workers
 }
-start d /a/b/c/d 0
-start s /s 1
-start a /a 1
 run() {     # NAME COMMAND...
     n=$1; shift
     timeout -s KILL 60 "$@" > $O/$n.out 2> $O/$n.err
     echo $? > $O/$n.rc
 }
+sampling() {    # NAME: until the run in the background samples
+    for i in $(seq 100); do grep -q 'ibscope: .* CPUs' $O/$1.err && return; sleep 0.1; done
+}
+'''
+
+WORKERS = '''
+start d /a/b/c/d 0
+start s /s 1
+start a /a 1
 '''
 
 # Behind all else: what there was.
@@ -195,13 +201,14 @@ def merged(series):
 # --- one boot
 
 class Guest:
-    def __init__(self, kernel, gen, work, report, name=''):
+    def __init__(self, kernel, gen, work, report, name='', smp=2, workers=True):
         self.kernel, self.gen, self.work, self.report = kernel, gen, work, report
         self.where = '%s:%s' % (kernel, gen)
         self.cpu = oracle.GENS.get(gen)
         self.dir = os.path.join(work, self.where.replace(':', '-') + name)
         self.out = os.path.join(self.dir, 'out')
-        self.script, self.checks, self.period = [SETUP], [], 0
+        self.smp = smp
+        self.script, self.checks, self.period = [SETUP] + [WORKERS] * workers, [], 0
         self.runs = collections.Counter()
 
     def do(self, script):
@@ -235,9 +242,10 @@ class Guest:
             f.write('\n'.join(self.script + [FACTS]))
         tar = os.path.join(self.dir, 'out.tar')
         cmd = [os.path.join(HERE, 'rig/run.sh'), '--kernel', self.kernel, '--gen', self.gen,
+               '--smp', str(self.smp),
                '--overlay', os.path.join(self.work, 'overlay'),
                '--overlay', os.path.join(self.dir, 'overlay'),
-               '--console', os.path.join(self.dir, 'console'), '--timeout', '600',
+               '--console', os.path.join(self.dir, 'console'), '--timeout', '300',
                '--log', os.path.join(self.dir, 'log'), '--', 'sh', '/vmtest.sh']
         for _ in range(2):
             with open(tar, 'wb') as f:
@@ -260,6 +268,7 @@ class Guest:
         for line in self.read('cgroups').splitlines():
             ident, p = line.split()
             path[int(ident)] = p.replace('/sys/fs/cgroup', '') or '/'
+        open(os.path.join(self.out, 'workers'), 'a').close()
         for line in self.read('workers').splitlines():
             name, pid, tid, cgroup, comm, uid = line.split()
             workers[name] = Worker(int(pid), int(tid), cgroup, comm, int(uid))
@@ -305,13 +314,19 @@ class Guest:
     # --- a run of ibscope hist that is compared with the log
 
     def hist(self, name, options='', event='ibs_op//', about=100000, window='0.5 1', by=None,
-             metric=None, title=None, **expected):
+             metric=None, title=None, meanwhile='', command='', **expected):
+        """Run ibscope hist, of a command perhaps, and while it samples the script `meanwhile`;
+        expected: check_hist()."""
         period = self.new_period(about)
         options = [options] if options else []
         options += ['--by ' + ','.join(by)] if by else []
         options += ['--metric ' + metric] if metric else []
-        command = ' '.join(['-e', event] + options + [window])
-        self.do('run %s ibscope hist --json -c %d %s' % (name, period, command))
+        command = ' '.join(['-e', event] + options + [window, '-- ' * bool(command) + command])
+        if meanwhile:
+            self.do('run %s ibscope hist --json -c %d %s & H=$!; sampling %s\n%s\nwait $H' % (
+                name, period, command, name, meanwhile))
+        else:
+            self.do('run %s ibscope hist --json -c %d %s' % (name, period, command))
         self.check(title or '%s: %s' % (name, command), self.check_hist, name, period,
                    by or DEFAULT_BY, metric or 'dc_miss_lat', window, expected)
         return period
@@ -331,11 +346,12 @@ class Guest:
 
     def check_hist(self, name, period, by, metric, window, expected):
         """expected: filters() -> oracle.Filter, rows(list) -> list, unseen: exact|any|null, ctl,
-        all: that nothing is rejected is right too."""
+        all: that nothing is rejected is right too, also(accepted samples, series) -> text: what
+        else is to hold."""
         got = Hist(self.stdout(name), metric)
         for o in got.lines:
             need(o['period'] == period, 'period is %d' % o['period'])
-        count = int(window.split()[1])
+        count = int((window.split() + ['1', '1'])[1])
         need(len(got.lines) == count, '%d lines' % len(got.lines))
         delivered, dropped = self.samples(period)
         need(delivered, 'the hardware delivered no sample')
@@ -369,8 +385,11 @@ class Guest:
         self.runs['accepted'] += bool(want)
         self.runs['both'] += bool(rejected and want)
         self.runs.update('rejected by ' + r for r in rejected)
-        return '%d samples, %d series, rejected %s, unseen %s' % (
-            len(rows), len(want), dict(rejected), got.unseen)
+        more = ''
+        if 'also' in expected:
+            more = '; ' + expected['also']([s for s in rows if not filters.reason(s, metric)], want)
+        return '%d samples, %d series, rejected %s, unseen %s%s' % (
+            len(rows), len(want), dict(rejected), got.unseen, more)
 
 
 # --- all of them

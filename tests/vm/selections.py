@@ -296,6 +296,7 @@ def add(g, n, seed, first=0, last=None):
                filters=lambda sel=sel: sel.filters(g.facts), all=True,
                title='random %d of seed %d: %s by %s of %s' % (
                    i, seed, sel.options, ','.join(sel.by or guest.DEFAULT_BY), sel.metric))
+    g.do('kill -9 %s' % ' '.join('$P_' + name for name in WORKERS))
 
 
 # --- all of them, in several boots a kernel, each of another processor

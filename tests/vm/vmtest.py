@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 
+import cases
 import guest
 import oracle
 import selections
@@ -22,10 +23,10 @@ ZENS = ('zen2', 'zen3', 'zen4', 'zen5')
 MATRIX = ['%s:%s' % (k, g) for k in KERNELS for g in ZENS] + ['7.2:zen6']
 
 
-class Guest(guest.Guest):
+class Guest(cases.Cases, guest.Guest):
     """The scenarios of a boot."""
 
-    def scenarios(self):
+    def scenarios(self, random, seed):
         self.check('the kernel did not complain', self.check_console)
         zen4 = self.cpu.zen4
         self.do('run version ibscope --version')
@@ -74,6 +75,9 @@ class Guest(guest.Guest):
                   filters=lambda: oracle.Filter(
                       pid=pid_d(), cgroup=below_a(), latency=(20, 65535), op={'load'},
                       src={'dram', 'l3', 'local-cache'}))
+
+        self.cases()
+        selections.add(self, random, seed)
 
         # d: perf decodes
         period = self.new_period(300000)
@@ -153,8 +157,9 @@ class Guest(guest.Guest):
         need([sum(o[k] for o in lines) for k in ('cpus_went_offline', 'cpus_came_online')] == [1, 1],
              'CPUs that went and came: %s' % lines)
         need([min(o['cpus'] for o in lines), lines[-1]['cpus']] == [1, 2], 'CPUs: %s' % lines)
-        late = [s for s in self.rows[period] if s.vcpu == 1][-1].virtual_ns
-        first = [s for s in self.rows[period] if s.vcpu == 0][0].virtual_ns
+        samples = self.samples(period)[0]
+        late = [s for s in samples if s.vcpu == 1][-1].virtual_ns
+        first = [s for s in samples if s.vcpu == 0][0].virtual_ns
         need(late - first > 3.5e9, 'CPU 1 was not sampled again')
         return self.check_hist('hotplug', period, DEFAULT_BY, 'dc_miss_lat', '0.5 10', {'unseen': 'any'})
 
@@ -264,8 +269,11 @@ def main():
     def make(work, report):
         guests = [Guest(kernel, gen, work, report) for kernel, gen in pairs]
         for g in guests:
-            g.scenarios()
-            selections.add(g, args.random, args.seed)
+            g.scenarios(args.random, args.seed)
+        for kernel, gen in {k: (k, g) for k, g in pairs}.values():
+            hopper = Guest(kernel, gen, work, report, '-hop', smp=6, workers=False)
+            hopper.hops()
+            guests.append(hopper)
         none = Guest(pairs[-1][0], 'none', work, report)
         none.no_ibs()
         return guests + [none]

@@ -3,17 +3,23 @@
 //	directory that exists, as that user. They go in circles (KIND spin), call the kernel
 //	(kernel), or one of them starts a process after the other (fork), of which each gets a line
 //	"parent child" in /tmp/out/children.
-// work -hop SECONDS SEED: busy, on another CPU every 0.1 to 0.5 s; prints where and when it went.
-// work -spin SECONDS: busy
+// work -hop SECONDS SEED: busy, on another CPU every 0.1 to 0.5 s; prints its pid.
+// work -bpf SECONDS: busy changing a BPF map on each CPU, when the kernel runs no BPF program.
+// work -loop N: go round N times.
+// work -time COMMAND...: run it; on stderr, last, the CPU time that it and its children took, in us.
 // work -u UID COMMAND...: run COMMAND as that user, without capabilities.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -98,13 +104,60 @@ static int hop(double seconds, unsigned int seed)
 	double end = now() + seconds;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
+	printf("%d\n", getpid());
+	fflush(stdout);
 	for (int i = 0; now() < end; i++) {
 		if (pin(i % cpus))
 			return perror("work"), 1;
-		printf("%.6f %ld\n", now(), i % cpus);
 		spin_until(now() + 0.1 + rand_r(&seed) % 400 / 1000.0);
 	}
 	return 0;
+}
+
+static int change_map(double seconds)
+{
+	union bpf_attr attr = {
+		.map_type = BPF_MAP_TYPE_HASH, .key_size = 4, .value_size = 4096, .max_entries = 16
+	};
+	static char value[4096];
+	double end = now() + seconds;
+	int key = 0, fd = syscall(__NR_bpf, BPF_MAP_CREATE, &attr, sizeof(attr));
+
+	if (fd < 0 || (!fork() && pin(1)) || nice(19) < 0)
+		return perror("work"), 1;
+	memset(&attr, 0, sizeof(attr));
+	attr.map_fd = fd;
+	attr.key = (uintptr_t)&key;
+	attr.value = (uintptr_t)value;
+	while (now() < end)
+		for (int i = 0; i < 100; i++)
+			if (syscall(__NR_bpf, BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr)))
+				return perror("work"), 1;
+	return 0;
+}
+
+static int go_round(unsigned long n)
+{
+	for (volatile unsigned long i = 0; i < n; i++)
+		;
+	return 0;
+}
+
+static int run_timed(char **argv)
+{
+	struct rusage u;
+	int status;
+
+	if (!fork()) {
+		execvp(argv[0], argv);
+		_exit(127);
+	}
+	wait(&status);
+	getrusage(RUSAGE_CHILDREN, &u);
+	fprintf(stderr, "%ld\n",
+		(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
+			u.ru_stime.tv_usec);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 126;
 }
 
 static int join(const char *cgroup)
@@ -138,8 +191,12 @@ int main(int argc, char **argv)
 	}
 	if (argc == 4 && !strcmp(argv[1], "-hop"))
 		return hop(atof(argv[2]), atoi(argv[3]));
-	if (argc == 3 && !strcmp(argv[1], "-spin"))
-		return spin_until(now() + atof(argv[2])), 0;
+	if (argc == 3 && !strcmp(argv[1], "-bpf"))
+		return change_map(atof(argv[2]));
+	if (argc == 3 && !strcmp(argv[1], "-loop"))
+		return go_round(strtoul(argv[2], NULL, 0));
+	if (argc > 2 && !strcmp(argv[1], "-time"))
+		return run_timed(argv + 2);
 	if (argc < 3 || argc > 6)
 		return fprintf(stderr, "work: see its source\n"), 125;
 	if (argc > 3)
