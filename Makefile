@@ -124,6 +124,7 @@ vmtest-random: deps
 bench: deps
 	$(Q)$(MAKE) --no-print-directory all benches
 	$(Q)$(O)/bench-layouts
+	$(Q)$(O)/bench-selections
 	$(Q)$(MAKE) --no-print-directory cost
 
 # Instructions a sample on the rig, against their limits.
@@ -145,7 +146,8 @@ fuzz: deps
 	$(call say,FUZZ,filter)
 	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 		-D_GNU_SOURCE -Iinclude -iquote src tests/fuzz/fuzz_filter.c src/filter.c \
-		src/filter_print.c src/err.c src/num.c -o $(O)/fuzz/fuzz_filter
+		src/filter_build.c src/filter_options.c src/filter_print.c src/err.c src/num.c \
+		-o $(O)/fuzz/fuzz_filter
 	$(Q)$(O)/fuzz/fuzz_filter -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 \
 		-dict=tests/fuzz/filter.dict -artifact_prefix=$(O)/fuzz/ $(O)/fuzz/filter \
 		tests/fuzz/corpus/filter

@@ -8,17 +8,24 @@
 #define IBSCOPE_COMPAT_BPF_H
 
 #include "kernel_types.h"
+#include <ibscope/maps.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
 /* v5.19 or so for tracing programs: bpf_get_current_ancestor_cgroup_id(). */
 const volatile bool cfg_ancestor_helper = false;
 
+/* v5.11: bpf_get_current_task_btf(), from which kernel structures are read by plain loads. */
+const volatile bool cfg_task_btf = false;
+
+/* Cgroups are those of the v1 hierarchy of this controller, enum cgroup_subsys_id. */
+const volatile bool cfg_cgroup_v1 = false;
+const volatile __u32 cfg_cgroup_subsys = 0;
+
 /* v6.2: a sample's registers are read by plain loads, without bpf_probe_read_kernel(). */
 extern void *bpf_cast_to_kern_ctx(void *obj) __ksym __weak;
 extern void *bpf_rdonly_cast(void *obj, __u32 btf_id) __ksym __weak;
 
-/* v6.1 replaced the array of ids by one of pointers. */
 struct kernfs_node {
 	__u64 id;
 } __attribute__((preserve_access_index));
@@ -28,11 +35,22 @@ struct cgroup {
 	int level;
 } __attribute__((preserve_access_index));
 
+/* v6.1 replaced the array of ids by one of pointers. */
 struct cgroup___ids {
 	__u64 ancestor_ids[1];
 } __attribute__((preserve_access_index));
 
+struct cgroup___ptrs {
+	struct cgroup *ancestors[1];
+} __attribute__((preserve_access_index));
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	__u64 serial_nr;
+} __attribute__((preserve_access_index));
+
 struct css_set {
+	struct cgroup_subsys_state *subsys[1];
 	struct cgroup *dfl_cgrp;
 } __attribute__((preserve_access_index));
 
@@ -42,24 +60,90 @@ struct task_struct {
 	struct css_set *cgroups;
 } __attribute__((preserve_access_index));
 
-/* Id of the current task's ancestor at @level of the default hierarchy (0 is the root), or 0. */
+/* Where a v1 hierarchy's cgroup of a task is found: the place of its controller in css_set. */
+static __always_inline __u64 css_offset(void)
+{
+	return bpf_core_field_offset(struct css_set, subsys) + cfg_cgroup_subsys * sizeof(void *);
+}
+
+static __always_inline struct cgroup *current_cgroup_v1(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	void *set = BPF_CORE_READ(task, cgroups);
+	struct cgroup_subsys_state *css = NULL;
+
+	bpf_probe_read_kernel(&css, sizeof(css), set + css_offset());
+	return BPF_CORE_READ(css, cgroup);
+}
+
+/*
+ * Id of the current task's cgroup in a v1 hierarchy, where 0 never is one. Without direct loads the
+ * last one is kept with the number that its state in the controller has, which is not used again
+ * (its address is): that spares two of five reads.
+ */
+static __noinline __u64 current_cgroup_id_v1(struct ibs_cpu_state *st)
+{
+	struct cgroup_subsys_state *css = NULL;
+	__u64 serial = 0, id;
+
+	if (cfg_task_btf) {
+		struct task_struct *task = (void *)bpf_get_current_task_btf();
+		void *set = task->cgroups;
+
+		css = *(struct cgroup_subsys_state **)(set + css_offset());
+		id = css->cgroup->kn->id;
+	} else {
+		struct task_struct *task = (void *)bpf_get_current_task();
+		void *set = BPF_CORE_READ(task, cgroups);
+
+		bpf_probe_read_kernel(&css, sizeof(css), set + css_offset());
+		serial = BPF_CORE_READ(css, serial_nr);
+		if (serial && serial == st->css_serial)
+			return st->css_cgroup_id;
+		id = BPF_CORE_READ(css, cgroup, kn, id);
+		st->css_cgroup_id = id ? id : 1;
+		st->css_serial = serial;
+	}
+	return id ? id : 1;
+}
+
+/* Id of the current task's cgroup in the hierarchy that cgroups are told by. */
+static __always_inline __u64 current_cgroup_id(struct ibs_cpu_state *st)
+{
+	return cfg_cgroup_v1 ? current_cgroup_id_v1(st) : bpf_get_current_cgroup_id();
+}
+
+/* Id of that cgroup's ancestor at @level (0 is the root), or 0. */
 static __always_inline __u64 current_ancestor_cgroup_id(int level)
 {
 	struct task_struct *task;
 	struct cgroup *cgrp;
 	__u64 id = 0;
 
-	if (cfg_ancestor_helper)
-		return bpf_get_current_ancestor_cgroup_id(level);
-	task = (void *)bpf_get_current_task();
-	cgrp = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	if (cfg_cgroup_v1) {
+		cgrp = current_cgroup_v1();
+	} else {
+		if (cfg_ancestor_helper)
+			return bpf_get_current_ancestor_cgroup_id(level);
+		task = (void *)bpf_get_current_task();
+		cgrp = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	}
 	if (level > BPF_CORE_READ(cgrp, level))
 		return 0;
-	if (bpf_core_field_exists(struct cgroup___ids, ancestor_ids))
+	if (bpf_core_field_exists(struct cgroup___ids, ancestor_ids)) {
 		bpf_probe_read_kernel(&id, sizeof(id),
 				      (void *)cgrp +
 					      bpf_core_field_offset(struct cgroup___ids, ancestor_ids) +
 					      level * sizeof(id));
+	} else if (bpf_core_field_exists(struct cgroup___ptrs, ancestors)) {
+		struct cgroup *ancestor = NULL;
+
+		bpf_probe_read_kernel(&ancestor, sizeof(ancestor),
+				      (void *)cgrp +
+					      bpf_core_field_offset(struct cgroup___ptrs, ancestors) +
+					      level * sizeof(ancestor));
+		id = BPF_CORE_READ(ancestor, kn, id);
+	}
 	return id;
 }
 

@@ -168,14 +168,14 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 	return 0;
 }
 
-/* The slot index of a group other than a plain cgroup. */
-static __noinline __u32 group_lookup(struct ibs_cpu_state *st)
+/* The slot index of a group other than a plain cgroup; @mode only if it is asked for. */
+static __noinline __u32 group_lookup(struct ibs_cpu_state *st, __u32 mode)
 {
 	struct ibs_group_key key = {};
 	__u32 slot, *known;
 
 	if (cfg_by & IBS_BY_CGROUP)
-		key.cgroup_id = bpf_get_current_cgroup_id();
+		key.cgroup_id = current_cgroup_id(st);
 	if (cfg_by & IBS_BY_PID)
 		key.tgid = bpf_get_current_pid_tgid() >> 32;
 	if (cfg_by & IBS_BY_TID)
@@ -186,6 +186,8 @@ static __noinline __u32 group_lookup(struct ibs_cpu_state *st)
 		key.complex = st->complex;
 	if (cfg_by & IBS_BY_CPU)
 		key.cpu = bpf_get_smp_processor_id();
+	if (cfg_by & IBS_BY_MODE)
+		key.mode = mode;
 	if (cfg_by & IBS_BY_COMM)
 		bpf_get_current_comm(key.comm, sizeof(key.comm));
 	known = bpf_map_lookup_elem(&groups, &key);

@@ -33,7 +33,7 @@ static __always_inline void count(struct ibs_cpu_state *st, __u32 outcome)
 
 static __always_inline struct ibs_cgroup_cached *current_cgroup(struct ibs_cpu_state *st)
 {
-	__u64 id = bpf_get_current_cgroup_id();
+	__u64 id = current_cgroup_id(st);
 	struct ibs_cgroup_cached *c = &st->cache[id & (IBS_CGROUP_CACHE - 1)];
 	__u32 gen = control.gen;
 
@@ -67,30 +67,36 @@ static __always_inline __u32 select_task(struct ibs_cpu_state *st, __u32 *min_la
 	return IBS_OUTCOME_AGGREGATED;
 }
 
-static __always_inline __u32 slot_index(struct ibs_cpu_state *st)
+static __always_inline __u32 slot_index(struct ibs_cpu_state *st, const __u64 *regs)
 {
-	if (cfg_by == IBS_BY_CGROUP)
+	const __u32 by = cfg_by;
+
+	if (by == IBS_BY_CGROUP)
 		return current_cgroup(st)->index;
-	if (cfg_by)
-		return group_lookup(st);
+	if (by)
+		return group_lookup(st, by & IBS_BY_MODE ? ibs_op_mode(cfg_ibs.caps, regs) : 0);
 	return st->shard * cfg_max_slots + 1;
 }
 
 /* One copy for all callers: the evaluator is long until the verifier has cut it to the filter. */
-static __noinline bool filter_pass(const __u64 *regs)
+static __noinline __u32 filter_outcome(const __u64 *regs)
 {
 	struct ibs_filter_sample s = { .regs = regs, .ibs = &cfg_ibs };
 	const __u32 needs = cfg_filter.needs;
 
-	if (needs & IBS_FILTER_NEEDS_CONTEXT) {
-		if (needs & IBS_FILTER_NEEDS_TASK)
-			s.pid_tgid = bpf_get_current_pid_tgid();
-		if (needs & IBS_FILTER_NEEDS_UID)
-			s.uid_gid = bpf_get_current_uid_gid();
-		if (needs & IBS_FILTER_NEEDS_CPU)
-			s.cpu = bpf_get_smp_processor_id();
+	if (needs & IBS_FILTER_NEEDS_MORE) {
+		if (needs & IBS_FILTER_NEEDS_SRC)
+			s.src = ibs_filter_src(&s);
+		if (needs & IBS_FILTER_NEEDS_CONTEXT) {
+			if (needs & IBS_FILTER_NEEDS_TASK)
+				s.pid_tgid = bpf_get_current_pid_tgid();
+			if (needs & IBS_FILTER_NEEDS_UID)
+				s.uid_gid = bpf_get_current_uid_gid();
+			if (needs & IBS_FILTER_NEEDS_CPU)
+				s.cpu = bpf_get_smp_processor_id();
+		}
 	}
-	return ibs_filter_eval(&cfg_filter, &s);
+	return ibs_filter_outcome(&cfg_filter, &s);
 }
 
 /* Everything that needs registers. @regs has at least IBS_OP_REG_FIXED. */
@@ -132,11 +138,15 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 						       : IBS_OUTCOME_LOST_INTERNAL;
 	}
 	/* n first: without a filter not even the call is left */
-	if (cfg_filter.n && !filter_pass(regs))
-		return IBS_OUTCOME_FILTERED_EXPR;
+	if (cfg_filter.n) {
+		__u32 out = filter_outcome(regs);
+
+		if (out != IBS_OUTCOME_AGGREGATED)
+			return out;
+	}
 	hist = word & IBS_LAYOUT_HIST;
 	word &= IBS_LAYOUT_WORD;
-	index = slot_index(st);
+	index = slot_index(st, regs);
 	words = bpf_map_lookup_elem(&series, &index);
 	if (!words || word > cfg_slot_words - IBS_HIST_REACH)
 		return IBS_OUTCOME_LOST_INTERNAL;
@@ -176,7 +186,7 @@ struct frag {
 };
 #define FRAG_BYTES 12
 
-/* Registers that only a filter asks for. */
+/* Registers that only a filter asks for (or --by mode, for which the loader sets `needs`). */
 #define FILTER_OTHER_REGS                                                      \
 	(IBS_FILTER_NEEDS_REG(IBS_OP_CTL) | IBS_FILTER_NEEDS_REG(IBS_OP_RIP) | \
 	 IBS_FILTER_NEEDS_REG(IBS_DC_LINADDR) | IBS_FILTER_NEEDS_REG(IBS_DC_PHYSADDR))

@@ -538,10 +538,11 @@ static int open_mount(struct cgroup_tree *t, struct err *e)
 
 	t->root_fd = open(t->mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->root_fd < 0 || fstat(t->root_fd, &st))
-		return err_set(e, -errno, "%s: cannot open the cgroup v2 mount: %s", t->mount,
+		return err_set(e, -errno, "%s: cannot open the cgroup mount: %s", t->mount,
 			       strerror(errno));
 	t->dev = st.st_dev;
-	t->kernfs = !fstatfs(t->root_fd, &fs) && fs.f_type == CGROUP2_SUPER_MAGIC;
+	t->kernfs = !fstatfs(t->root_fd, &fs) &&
+		    (fs.f_type == CGROUP2_SUPER_MAGIC || fs.f_type == CGROUP_SUPER_MAGIC);
 	read_real(t);
 	t->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (t->watch_fd < 0) {
@@ -558,6 +559,14 @@ static int open_mount(struct cgroup_tree *t, struct err *e)
 
 int cgroup_tree_open(const char *root, struct cgroup_tree **out, struct err *e)
 {
+	struct cgroup_fs fs;
+
+	return cgroup_mode_detect(root, &fs, e) ?: cgroup_tree_open_at(root, &fs, out, e);
+}
+
+int cgroup_tree_open_at(const char *root, const struct cgroup_fs *fs, struct cgroup_tree **out,
+			struct err *e)
+{
 	struct cgroup_tree *t;
 	int err;
 
@@ -566,9 +575,7 @@ int cgroup_tree_open(const char *root, struct cgroup_tree **out, struct err *e)
 		return err_set(e, -ENOMEM, "cgroup: out of memory");
 	t->root_fd = t->watch_fd = -1;
 	t->queue_end = &t->queue;
-	err = cgroup_mode_detect(root, &t->fs, e);
-	if (err)
-		goto fail;
+	t->fs = *fs;
 	err = cgroup_table_init(&t->table);
 	if (err || asprintf(&t->mount, "%s%s", *t->fs.path ? root : "", t->fs.path) < 0) {
 		err = err_set(e, -ENOMEM, "cgroup: out of memory");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Names for cgroup v2 ids, also of cgroups that died meanwhile. An id is the inode number of the
- * cgroup's directory and its 8-byte file handle (kernfs). A path is as seen from the v2 mount:
+ * Names for cgroup ids, those of v2 or of one v1 hierarchy, also of cgroups that died meanwhile. An id is the inode number of the
+ * cgroup's directory and its 8-byte file handle (kernfs). A path is as seen from the mount:
  * "/" is the root, no slash at the end. A path made again has a new id, and both are known by it.
  */
 #ifndef IBSCOPE_CGROUP_H
@@ -34,6 +34,10 @@ struct cgroup_stats {
  * Return: 0, or with @e set -ENOMEM or what opening the mount failed with.
  */
 int cgroup_tree_open(const char *root, struct cgroup_tree **out, struct err *e);
+
+/* The same of the hierarchy that cgroup_hierarchy_choose() found. */
+int cgroup_tree_open_at(const char *root, const struct cgroup_fs *fs, struct cgroup_tree **out,
+			struct err *e);
 void cgroup_tree_close(struct cgroup_tree *t); /* accepts NULL */
 
 const struct cgroup_fs *cgroup_tree_fs(const struct cgroup_tree *t);

@@ -35,8 +35,10 @@ static int canonical(const struct cgroup_tree *t, const char *text, char **out, 
 		s = below(text, fs->path);
 	if (!s && fs->mode != CGROUP_MODE_V2 && below(text, "/sys/fs/cgroup"))
 		return err_set(e, -EINVAL,
-			       "cgroup '%.256s': that is in a v1 hierarchy; cgroup v2 is %s%s",
-			       text, *fs->path ? "at " : "not mounted", fs->path);
+			       "cgroup '%.256s': that is in another hierarchy; cgroups are told "
+			       "by %s%s%s (--cgroup-hierarchy)",
+			       text, *fs->controller ? fs->controller : "v2",
+			       *fs->path ? " at " : ", which is not mounted", fs->path);
 	if (!s)
 		s = text;
 	d = path = malloc(strlen(s) + 2);

@@ -16,6 +16,7 @@ struct cgroup_fs {
 	enum cgroup_mode mode;
 	char path[256];	 /* where v2 is mounted, without the root prefix; "" if it is not */
 	char inner[256]; /* which cgroup is the root of that mount; "/" unless in a container */
+	char controller[32]; /* of the v1 hierarchy that this is about; "": v2 */
 };
 
 /**
@@ -28,6 +29,15 @@ struct cgroup_fs {
  * Return: 0, also when nothing is mounted; or with @e set what reading mountinfo failed with.
  */
 int cgroup_mode_detect(const char *root, struct cgroup_fs *out, struct err *e);
+
+/**
+ * cgroup_mode_v1() - where the v1 hierarchy of a controller is mounted
+ * @controller: as mount options have it; named hierarchies, which have none, are not found
+ * @out:        as of cgroup_mode_detect(), but for @path and @inner; "" if it is not mounted
+ *
+ * Return: as cgroup_mode_detect().
+ */
+int cgroup_mode_v1(const char *root, const char *controller, struct cgroup_fs *out, struct err *e);
 
 /* "none", "v1", "hybrid", "v2" */
 const char *cgroup_mode_name(enum cgroup_mode mode);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cgroup_mode.h"
+#include "cgroup_hierarchy.h"
 
 /* --- checks: environment --- */
 
@@ -17,7 +17,7 @@ static void check_cgroup(struct doctor *d, struct doctor_result *r)
 	struct cgroup_fs fs;
 	struct err e;
 
-	if (cgroup_mode_detect(d->root, &fs, &e)) {
+	if (cgroup_hierarchy_choose(d->root, "auto", &fs, &e)) {
 		doctor_value(r, DOCTOR_WARN, "unknown");
 		doctor_why(r, "%s", e.text);
 		doctor_remedy(r, "mount proc");
@@ -28,18 +28,20 @@ static void check_cgroup(struct doctor *d, struct doctor_result *r)
 		doctor_value(r, DOCTOR_OK, "v2 at %s", fs.path);
 		break;
 	case CGROUP_MODE_HYBRID:
-		doctor_value(r, DOCTOR_WARN, "hybrid, v2 at %s", fs.path);
-		doctor_why(
-			r,
-			"ids are those of the v2 tree; containers that live only in v1 hierarchies "
-			"all appear as its root");
-		break;
 	case CGROUP_MODE_V1:
-		doctor_value(r, DOCTOR_WARN, "v1");
-		doctor_why(
-			r,
-			"no cgroup v2 is mounted: for it all tasks are in one root, so containers "
-			"cannot be told apart by it");
+		doctor_value(r, DOCTOR_WARN, "%s, told by %s at %s", cgroup_mode_name(fs.mode),
+			     *fs.controller ? fs.controller : "v2", fs.path);
+		doctor_why(r,
+			   "a run looks at one hierarchy, and cgroups that are only in others all "
+			   "appear as its root; this one was chosen by the containers (or else "
+			   "cgroups) that are there now");
+		doctor_remedy(r, "if containers are in another one, name it: --cgroup-hierarchy");
+		if (*fs.path)
+			break;
+		doctor_value(r, DOCTOR_WARN, "%s", cgroup_mode_name(fs.mode));
+		doctor_why(r, "no hierarchy with a controller is mounted, so all samples belong to "
+			      "one root");
+		doctor_remedy(r, "mount -t cgroup2 cgroup2 DIRECTORY");
 		break;
 	case CGROUP_MODE_NONE:
 		doctor_value(r, DOCTOR_WARN, "none");

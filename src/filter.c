@@ -12,19 +12,10 @@
 
 #define WORD_MAX 64
 
-enum node_kind { NODE_OR, NODE_AND, NODE_TEST };
-
-struct node {
-	enum node_kind kind;
-	unsigned int a, b; /* of NODE_OR and NODE_AND */
-	unsigned int field, cmp;
-	__u64 value;
-};
-
 struct parser {
 	const char *text, *s;
 	struct filter *f;
-	struct node nodes[2 * FILTER_COMPARISONS];
+	struct filter_node nodes[2 * FILTER_COMPARISONS];
 	unsigned int n_nodes, n_tests, depth;
 	struct err *e;
 };
@@ -309,7 +300,7 @@ static int parse_text(struct parser *p, char text[FILTER_CGROUP_TEXT])
 
 /* --- from text to nodes --- */
 
-static int add_node(struct parser *p, const struct node *n, unsigned int *out)
+static int add_node(struct parser *p, const struct filter_node *n, unsigned int *out)
 {
 	/* cannot overflow: two less one a test, and tests are counted */
 	*out = p->n_nodes;
@@ -317,7 +308,8 @@ static int add_node(struct parser *p, const struct node *n, unsigned int *out)
 	return 0;
 }
 
-static int add_test(struct parser *p, const char *at, const struct node *n, unsigned int *out)
+static int add_test(struct parser *p, const char *at, const struct filter_node *n,
+		    unsigned int *out)
 {
 	if (p->n_tests++ == FILTER_COMPARISONS)
 		return fail(p, -E2BIG, at, "more than %d comparisons", FILTER_COMPARISONS);
@@ -340,7 +332,9 @@ static unsigned int opposite(unsigned int cmp)
 static int parse_cgroup(struct parser *p, const char *at, bool container, bool negate,
 			unsigned int *out)
 {
-	struct node n = { .kind = NODE_TEST, .field = IBS_FILTER_CGROUP, .cmp = IBS_FILTER_ANY };
+	struct filter_node n = { .kind = FILTER_NODE_TEST,
+				 .field = IBS_FILTER_CGROUP,
+				 .cmp = IBS_FILTER_ANY };
 	struct filter_cgroup c = {};
 	struct filter *f = p->f;
 	bool glob = take(p, "=~");
@@ -395,7 +389,7 @@ static int parse_cmp(struct parser *p)
 
 static int parse_comparison(struct parser *p, bool negate, unsigned int *out)
 {
-	struct node n = { .kind = NODE_TEST };
+	struct filter_node n = { .kind = FILTER_NODE_TEST };
 	const struct filter_field *fl;
 	const char *at, *at_cmp;
 	char word[WORD_MAX];
@@ -466,9 +460,11 @@ typedef int parse_fn(struct parser *p, bool negate, unsigned int *out);
 
 /* @sub { @op @sub }; under a "!" AND and OR change places (De Morgan). */
 static int parse_chain(struct parser *p, bool negate, unsigned int *out, const char *op,
-		       enum node_kind kind, parse_fn *sub)
+		       enum filter_node_kind kind, parse_fn *sub)
 {
-	struct node n = { .kind = negate ? (kind == NODE_AND ? NODE_OR : NODE_AND) : kind };
+	struct filter_node n = {
+		.kind = negate ? (kind == FILTER_NODE_AND ? FILTER_NODE_OR : FILTER_NODE_AND) : kind
+	};
 	int ret = sub(p, negate, out);
 
 	while (!ret && take(p, op)) {
@@ -482,158 +478,43 @@ static int parse_chain(struct parser *p, bool negate, unsigned int *out, const c
 
 static int parse_and(struct parser *p, bool negate, unsigned int *out)
 {
-	return parse_chain(p, negate, out, "&&", NODE_AND, parse_unary);
+	return parse_chain(p, negate, out, "&&", FILTER_NODE_AND, parse_unary);
 }
 
 static int parse_or(struct parser *p, bool negate, unsigned int *out)
 {
-	return parse_chain(p, negate, out, "||", NODE_OR, parse_and);
+	return parse_chain(p, negate, out, "||", FILTER_NODE_OR, parse_and);
 }
 
 static int parse_expr(struct parser *p, bool negate, unsigned int *out)
 {
-	return parse_chain(p, negate, out, ",", NODE_AND, parse_or);
-}
-
-/* --- from nodes to a decision list --- */
-
-#define TO_ACCEPT 1000
-#define TO_REJECT 1001
-
-struct test {
-	unsigned int field, cmp, on_true, on_false;
-	__u64 value;
-	bool used;
-};
-
-/* Tests are added last first, so each leads to earlier ones only. */
-struct list_builder {
-	struct test tests[FILTER_COMPARISONS];
-	unsigned int n;
-};
-
-static bool same_test(const struct list_builder *b, unsigned int to, const struct node *n)
-{
-	const struct test *t;
-
-	if (to >= TO_ACCEPT)
-		return false;
-	t = &b->tests[to];
-	return t->field == n->field && t->cmp == n->cmp && t->value == n->value;
-}
-
-static unsigned int emit(struct list_builder *b, const struct node *n, unsigned int yes,
-			 unsigned int no)
-{
-	unsigned int i;
-
-	/* what was asked need not be asked again */
-	while (same_test(b, yes, n))
-		yes = b->tests[yes].on_true;
-	while (same_test(b, no, n))
-		no = b->tests[no].on_false;
-	if (yes == no)
-		return yes;
-	for (i = 0; i < b->n; i++)
-		if (same_test(b, i, n) && b->tests[i].on_true == yes && b->tests[i].on_false == no)
-			return i;
-	b->tests[b->n] = (struct test){
-		.field = n->field,
-		.cmp = n->cmp,
-		.value = n->value,
-		.on_true = yes,
-		.on_false = no,
-	};
-	return b->n++;
-}
-
-static unsigned int compile(struct list_builder *b, const struct node *nodes, unsigned int at,
-			    unsigned int yes, unsigned int no)
-{
-	const struct node *n = &nodes[at];
-	unsigned int second;
-
-	if (n->kind == NODE_TEST)
-		return emit(b, n, yes, no);
-	second = compile(b, nodes, n->b, yes, no);
-	if (n->kind == NODE_AND)
-		return compile(b, nodes, n->a, second, no);
-	return compile(b, nodes, n->a, yes, second);
-}
-
-static __u8 target(const __u8 *place, unsigned int to)
-{
-	if (to == TO_ACCEPT)
-		return IBS_FILTER_ACCEPT;
-	return to == TO_REJECT ? IBS_FILTER_REJECT : place[to];
-}
-
-static int build(struct parser *p, unsigned int root)
-{
-	struct ibs_filter *prog = &p->f->prog;
-	struct list_builder b = { .n = 0 };
-	__u8 place[FILTER_COMPARISONS];
-	unsigned int first, i, n = 0;
-
-	first = compile(&b, p->nodes, root, TO_ACCEPT, TO_REJECT);
-	b.tests[first].used = true;
-	for (i = b.n; i-- > 0;) {
-		struct test *t = &b.tests[i];
-
-		if (!t->used)
-			continue;
-		place[i] = n++;
-		if (t->on_true < b.n)
-			b.tests[t->on_true].used = true;
-		if (t->on_false < b.n)
-			b.tests[t->on_false].used = true;
-	}
-	if (n > IBS_FILTER_TERMS)
-		return fail(p, -E2BIG, p->text,
-			    "the filter comes to %u tests; %d are what runs in the kernel", n,
-			    IBS_FILTER_TERMS);
-	for (i = b.n; i-- > 0;) {
-		const struct test *t = &b.tests[i];
-
-		if (!t->used)
-			continue;
-		prog->terms[prog->n++] = (struct ibs_filter_term){
-			.field = t->field,
-			.when = filter_fields[t->field].when,
-			.cmp = t->cmp,
-			.on_true = target(place, t->on_true),
-			.on_false = target(place, t->on_false),
-			.value = t->value,
-		};
-		prog->needs |= filter_fields[t->field].needs;
-	}
-	return 0;
+	return parse_chain(p, negate, out, ",", FILTER_NODE_AND, parse_or);
 }
 
 /* --- canonical text --- */
 
 static void print_node(FILE *out, const struct parser *p, unsigned int at, bool in_and)
 {
-	const struct node *n = &p->nodes[at];
-	bool paren = n->kind == NODE_OR && in_and;
+	const struct filter_node *n = &p->nodes[at];
+	bool paren = n->kind == FILTER_NODE_OR && in_and;
 
-	if (n->kind == NODE_TEST) {
+	if (n->kind == FILTER_NODE_TEST) {
 		filter_print_test(out, p->f, n->field, n->cmp, n->value);
 		return;
 	}
 	if (paren)
 		fputc('(', out);
-	print_node(out, p, n->a, n->kind == NODE_AND);
-	fputs(n->kind == NODE_AND ? " && " : " || ", out);
-	print_node(out, p, n->b, n->kind == NODE_AND);
+	print_node(out, p, n->a, n->kind == FILTER_NODE_AND);
+	fputs(n->kind == FILTER_NODE_AND ? " && " : " || ", out);
+	print_node(out, p, n->b, n->kind == FILTER_NODE_AND);
 	if (paren)
 		fputc(')', out);
 }
 
-static int print_text(struct parser *p, unsigned int root)
+static int print_text(struct parser *p, unsigned int root, char **text)
 {
 	size_t size;
-	FILE *out = open_memstream(&p->f->text, &size);
+	FILE *out = open_memstream(text, &size);
 
 	if (!out)
 		return err_set(p->e, -ENOMEM, "out of memory");
@@ -643,34 +524,92 @@ static int print_text(struct parser *p, unsigned int root)
 	return 0;
 }
 
-int filter_parse(const char *text, struct filter *out, struct err *e)
+/* --- parts --- */
+
+static int parse_part(struct parser *p, const struct filter_part *part, struct filter_root *root)
+{
+	struct filter *f = p->f;
+	int ret;
+
+	p->text = p->s = part->text;
+	p->depth = 0;
+	root->outcome = part->outcome;
+	ret = parse_expr(p, false, &root->node);
+	skip_blanks(p);
+	if (!ret && *p->s)
+		ret = fail_expected(p, "&&, || or ','");
+	if (!ret) {
+		f->parts[f->n_parts].outcome = part->outcome;
+		ret = print_text(p, root->node, &f->parts[f->n_parts++].text);
+	}
+	if (ret && part->option)
+		err_prefix(p->e, "%s", part->option);
+	return ret;
+}
+
+static int too_long(struct parser *p, const struct filter_part *parts, size_t n_parts,
+		    unsigned int tests)
+{
+	struct list names = {};
+
+	for (size_t i = 0; i < n_parts; i++)
+		if (parts[i].option)
+			list_add(&names, parts[i].option);
+	return err_set(p->e, -E2BIG,
+		       "%s%sthe filter comes to %u tests; %d are what runs in the kernel",
+		       names.len ? names.text : "column 1", ": ", tests, IBS_FILTER_TERMS);
+}
+
+int filter_compile(const struct filter_part *parts, size_t n_parts, struct filter *out,
+		   struct err *e)
 {
 	struct parser *p = calloc(1, sizeof(*p));
-	unsigned int root = 0;
-	int ret;
+	struct filter_root roots[FILTER_PARTS];
+	unsigned int all = 0, n;
+	int ret = 0;
 
 	memset(out, 0, sizeof(*out));
 	if (!p)
 		return err_set(e, -ENOMEM, "out of memory");
-	p->text = p->s = text;
 	p->f = out;
 	p->e = e;
-	ret = parse_expr(p, false, &root);
-	skip_blanks(p);
-	if (!ret && *p->s)
-		ret = fail_expected(p, "&&, || or ','");
-	if (!ret)
-		ret = build(p, root);
-	if (!ret)
-		ret = print_text(p, root);
+	if (n_parts > FILTER_PARTS)
+		ret = err_set(e, -E2BIG, "%zu parts of a filter; %d are possible", n_parts,
+			      FILTER_PARTS);
+	for (size_t i = 0; !ret && i < n_parts; i++) {
+		ret = parse_part(p, &parts[i], &roots[i]);
+		if (!ret && i)
+			add_node(p,
+				 &(struct filter_node){
+					 .kind = FILTER_NODE_AND, .a = all, .b = roots[i].node },
+				 &all);
+		else
+			all = roots[i].node;
+	}
+	if (!ret && n_parts)
+		ret = print_text(p, all, &out->text);
+	if (!ret && n_parts) {
+		n = filter_build(p->nodes, roots, n_parts, &out->prog);
+		if (n > IBS_FILTER_TERMS)
+			ret = too_long(p, parts, n_parts, n);
+	}
 	free(p);
 	if (ret)
 		filter_free(out);
 	return ret;
 }
 
+int filter_parse(const char *text, struct filter *out, struct err *e)
+{
+	const struct filter_part part = { .text = text, .outcome = IBS_OUTCOME_FILTERED_EXPR };
+
+	return filter_compile(&part, 1, out, e);
+}
+
 void filter_free(struct filter *f)
 {
+	for (unsigned int i = 0; i < f->n_parts; i++)
+		free(f->parts[i].text);
 	free(f->text);
 	memset(f, 0, sizeof(*f));
 }

@@ -26,6 +26,7 @@ struct err;
 #define FILTER_COMPARISONS 128 /* in a text, before repeated ones are merged */
 #define FILTER_DEPTH	   64  /* of parentheses and "!" */
 #define FILTER_CGROUP_TEXT 512
+#define FILTER_PARTS	   16
 
 enum filter_cgroup_kind {
 	FILTER_CGROUP_PATH,
@@ -40,15 +41,38 @@ struct filter_cgroup {
 	char text[FILTER_CGROUP_TEXT]; /* as written, quotes taken off */
 };
 
+/* An expression with a reason of its own in the ledger. */
+struct filter_part {
+	const char *option; /* that it is of, for messages; NULL: none */
+	const char *text;
+	enum ibs_outcome outcome; /* of samples for which it does not hold */
+};
+
 struct filter {
 	struct ibs_filter prog; /* what to put into the program's constants */
 	struct filter_cgroup cgroups[IBS_FILTER_CGROUPS];
 	unsigned int n_cgroups;
-	char *text; /* canonical; parses to the same prog and cgroups */
+	char *text; /* canonical, all parts joined by &&; NULL: no parts */
+	struct {
+		enum ibs_outcome outcome;
+		char *text; /* canonical; parses to the same tests and cgroups */
+	} parts[FILTER_PARTS];
+	unsigned int n_parts;
 };
 
 /**
- * filter_parse() - compile an expression
+ * filter_compile() - compile expressions that must all hold
+ * @parts: asked in this order; a sample comes to the outcome of the first that does not hold
+ * @out:   on success to be freed with filter_free()
+ *
+ * Return: as filter_parse(), with the option instead of nothing before the message; -E2BIG also for
+ * more parts than FILTER_PARTS.
+ */
+int filter_compile(const struct filter_part *parts, size_t n_parts, struct filter *out,
+		   struct err *e);
+
+/**
+ * filter_parse() - compile one expression, of which the outcome is IBS_OUTCOME_FILTERED_EXPR
  * @out: on success to be freed with filter_free()
  *
  * Return: 0, or with @e set, beginning with "column N: ": -EINVAL not an expression, an unknown
@@ -62,8 +86,8 @@ void filter_free(struct filter *f); /* accepts a zero one */
 /**
  * filter_explain() - what will run in the kernel
  *
- * First line: "filter: " and the canonical expression. Then a line a test: what is compared, where
- * it is read, when it is there, and which test comes next.
+ * First a line a part: its reason in the ledger, ": " and the canonical expression. Then a line a
+ * test: what is compared, where it is read, when it is there, and which test comes next.
  */
 void filter_explain(FILE *out, const struct filter *f);
 

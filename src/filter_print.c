@@ -16,6 +16,7 @@ enum needs {
 	UID = IBS_FILTER_NEEDS_UID,
 	CPU = IBS_FILTER_NEEDS_CPU,
 	CGROUP = IBS_FILTER_NEEDS_CGROUP,
+	SRC = IBS_FILTER_NEEDS_SRC,
 };
 
 const struct filter_field filter_fields[IBS_FILTER_FIELD_N] = {
@@ -119,6 +120,12 @@ static const char *const cmps[] = {
 	[IBS_FILTER_ANY] = "&", [IBS_FILTER_NONE] = "&",
 };
 
+static const char *const reasons[] = {
+#define FILTER_REASON(NAME, kind, reason, meaning) reason,
+	IBS_OUTCOME_TABLE(FILTER_REASON)
+#undef FILTER_REASON
+};
+
 static void print_value(FILE *out, const struct filter_field *fl, __u64 value)
 {
 	const struct filter_const *c = filter_consts[fl->values];
@@ -166,15 +173,16 @@ static void print_target(FILE *out, unsigned int to)
 {
 	if (to == IBS_FILTER_ACCEPT)
 		fputs("keep", out);
-	else if (to == IBS_FILTER_REJECT)
-		fputs("drop", out);
+	else if (to >= IBS_FILTER_END)
+		fprintf(out, "drop (%s)", reasons[to - IBS_FILTER_END]);
 	else
 		fprintf(out, "test %u", to + 1);
 }
 
 void filter_explain(FILE *out, const struct filter *f)
 {
-	fprintf(out, "filter: %s\n", f->text);
+	for (unsigned int i = 0; i < f->n_parts; i++)
+		fprintf(out, "%s: %s\n", reasons[f->parts[i].outcome], f->parts[i].text);
 	fprintf(out, "in the kernel, %u test%s of %d:\n", f->prog.n, f->prog.n == 1 ? "" : "s",
 		IBS_FILTER_TERMS);
 	for (__u32 i = 0; i < f->prog.n; i++) {

@@ -43,6 +43,28 @@ struct filter_field {
 extern const struct filter_field filter_fields[IBS_FILTER_FIELD_N];
 extern const struct filter_const *const filter_consts[FILTER_VALUES_N]; /* NULL: numbers only */
 
+enum filter_node_kind { FILTER_NODE_OR, FILTER_NODE_AND, FILTER_NODE_TEST };
+
+/* Of an expression, as a tree in an array. */
+struct filter_node {
+	enum filter_node_kind kind;
+	unsigned int a, b; /* of OR and AND */
+	unsigned int field, cmp;
+	__u64 value;
+};
+
+struct filter_root {
+	unsigned int node;
+	enum ibs_outcome outcome; /* of what it rejects */
+};
+
+/*
+ * All roots, one after the other, as one decision list; they have at most FILTER_COMPARISONS tests.
+ * Return: how many tests it takes; if that is above IBS_FILTER_TERMS @prog is as it was.
+ */
+unsigned int filter_build(const struct filter_node *nodes, const struct filter_root *roots,
+			  size_t n_roots, struct ibs_filter *prog);
+
 /* A comparison as it is written; of @f only the texts of cgroups are used. */
 void filter_print_test(FILE *out, const struct filter *f, unsigned int field, unsigned int cmp,
 		       __u64 value);

@@ -99,6 +99,10 @@ int kernel_features_probe(struct kernel_features *f, struct err *err)
 		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_ktime_get_coarse_ns),
 		EXIT_0,
 	};
+	const struct bpf_insn task_btf[] = {
+		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_get_current_task_btf),
+		EXIT_0,
+	};
 	int fd, no_btf;
 
 	memset(f, 0, sizeof(*f));
@@ -116,8 +120,33 @@ int kernel_features_probe(struct kernel_features *f, struct err *err)
 	f->perf_link = have_perf_link(fd);
 	close(fd);
 	f->ancestor_helper = loads(BPF_PROG_TYPE_PERF_EVENT, ancestor, 4);
+	f->task_btf = loads(BPF_PROG_TYPE_PERF_EVENT, task_btf, 3);
 	f->probe_read = loads(BPF_PROG_TYPE_PERF_EVENT, probe_read, 7);
 	f->syscall_prog = loads(BPF_PROG_TYPE_SYSCALL, empty, 2);
 	f->memcg_charge = loads(BPF_PROG_TYPE_SOCKET_FILTER, coarse, 3);
 	return no_btf;
+}
+
+int kernel_cgroup_subsys(const char *controller, struct err *err)
+{
+	/* the one whose name in v1 is another */
+	const char *name = strcmp(controller, "blkio") ? controller : "io";
+	char path[PATH_MAX], want[64];
+	struct btf *btf = load_btf("", path, sizeof(path));
+	const struct btf_type *t;
+	int id, ret = -ENOENT;
+
+	if (!btf)
+		return err_set(err, -ENOENT, "the kernel has no type information (%s)", path);
+	snprintf(want, sizeof(want), "%s_cgrp_id", name);
+	id = btf__find_by_name_kind(btf, "cgroup_subsys_id", BTF_KIND_ENUM);
+	t = id > 0 ? btf__type_by_id(btf, id) : NULL;
+	for (int i = 0; t && i < btf_vlen(t); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_enum(t)[i].name_off), want))
+			ret = btf_enum(t)[i].val;
+	btf__free(btf);
+	if (ret < 0)
+		return err_set(err, -EOPNOTSUPP, "this kernel has no cgroup controller '%.40s'",
+			       controller);
+	return ret;
 }

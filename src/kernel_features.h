@@ -10,6 +10,7 @@
 struct kernel_features {
 	bool direct_read;     /* kfuncs to read the sample in place (v6.2) */
 	bool ancestor_helper; /* bpf_get_current_ancestor_cgroup_id() for perf_event programs */
+	bool task_btf;	      /* bpf_get_current_task_btf() for perf_event programs (v5.11) */
 	bool perf_link;	      /* bpf_link for perf events (v5.15) */
 	bool memcg_charge; /* BPF memory is charged to the cgroup, not to RLIMIT_MEMLOCK (v5.11) */
 	bool syscall_prog; /* BPF_PROG_TYPE_SYSCALL (v5.14) */
@@ -35,5 +36,13 @@ int kernel_features_probe(struct kernel_features *f, struct err *err);
  * Return: 0, or with @err set -ENOENT.
  */
 int kernel_features_btf(const char *root, bool *direct_read, struct err *err);
+
+/**
+ * kernel_cgroup_subsys() - a controller's place in the kernel's array of them
+ * @controller: as mount options have it: "memory", "cpu", "blkio"
+ *
+ * Return: 0 or above; or a negative errno with @err: -EOPNOTSUPP if this kernel has none of that name.
+ */
+int kernel_cgroup_subsys(const char *controller, struct err *err);
 
 #endif

@@ -13,6 +13,8 @@
 static const char *const label_names[] = { LABEL_TABLE(NAME) };
 static const __u32 label_by[] = { LABEL_TABLE(BY) };
 
+static const char *const modes[IBS_MODE_N] = { "unknown", "user", "kernel" };
+
 /* A row while it is being ordered. */
 struct draft {
 	struct row row;
@@ -93,6 +95,8 @@ static char *group_label(const struct group *g, enum label l, cgroup_namer name,
 	case LABEL_CCX:
 		snprintf(buf, sizeof(buf), "%u", g->key.complex);
 		return strdup(buf);
+	case LABEL_MODE:
+		return strdup(g->key.mode < IBS_MODE_N ? modes[g->key.mode] : modes[0]);
 	case LABEL_NODE:
 		snprintf(buf, sizeof(buf), "%u", g->key.node);
 		return strdup(buf);

@@ -20,6 +20,7 @@
 	X(CPU, "cpu", IBS_BY_CPU, "logical CPU")                         \
 	X(CCX, "ccx", IBS_BY_COMPLEX, "cores that share an L3")          \
 	X(NODE, "node", IBS_BY_NODE, "NUMA node of the CPU")             \
+	X(MODE, "mode", IBS_BY_MODE, "user or kernel")                   \
 	X(SRC, "src", 0, "where the data came from")                     \
 	X(OP, "op", 0, "kind of op")
 

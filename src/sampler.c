@@ -151,11 +151,14 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	const struct selection *sel = &opts->sel;
 
 	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
+	cfg->cfg_task_btf = s->features.task_btf && !opts->probe_read;
 	cfg->cfg_by = opts->by;
 	cfg->cfg_max_slots = s->max_slots;
 	cfg->cfg_ibs = opts->ibs;
 	if (sel->filter)
 		cfg->cfg_filter = *sel->filter;
+	if (opts->by & IBS_BY_MODE)
+		cfg->cfg_filter.needs |= IBS_FILTER_NEEDS_REG(IBS_OP_RIP);
 	cfg->cfg_metric = opts->metric;
 	cfg->cfg_slot_words = s->layout.words;
 	for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
@@ -238,6 +241,13 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	int ret;
 
 	set_config(s, opts);
+	if (opts->cgroup_controller && *opts->cgroup_controller) {
+		ret = kernel_cgroup_subsys(opts->cgroup_controller, err);
+		if (ret < 0)
+			return ret;
+		s->skel->rodata->cfg_cgroup_v1 = true;
+		s->skel->rodata->cfg_cgroup_subsys = ret;
+	}
 	ret = set_map_sizes(s, opts);
 	if (ret)
 		return err_set(err, ret, "cannot size the BPF maps: %s", strerror(-ret));
@@ -383,6 +393,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	ret = ret ?: select_set(&s->select, &opts->sel, err);
 	if (ret)
 		goto fail;
+	s->prog_fd = bpf_program__fd(prog);
 	s->cpus = s->skel->bss->cpu_states;
 	s->counts = (struct counts){ .series = s->series.addr,
 				     .owners = s->slot_owners.addr,
@@ -396,7 +407,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 
 	if (opts->source == SAMPLER_TWIN)
 		ret = map_array(s->skel->maps.twin, &s->twin, err);
-	else
+	else if (opts->source != SAMPLER_LOAD)
 		ret = open_events(s, opts, prog, err);
 	if (ret)
 		goto fail;
@@ -434,6 +445,22 @@ void sampler_tick(struct sampler *s)
 			log_warn("%s", err.text);
 		s->warned_cpus = true;
 	}
+}
+
+int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, struct err *err)
+{
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(s->prog_fd, &info, &len))
+		return err_set(err, -errno, "cannot ask for the program's size: %s",
+			       strerror(errno));
+	*out = (struct sampler_prog_size){
+		.insns = info.xlated_prog_len / 8,
+		.bytes = info.jited_prog_len,
+		.verified = info.verified_insns,
+	};
+	return 0;
 }
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s)

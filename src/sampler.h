@@ -17,6 +17,7 @@ enum sampler_source {
 	SAMPLER_IBS,  /* the kernel's IBS driver */
 	SAMPLER_SIM,  /* software clock, modelled registers */
 	SAMPLER_TWIN, /* no event: samples are handed over by twin.h */
+	SAMPLER_LOAD, /* no event: the program for IBS, loaded only to be looked at */
 };
 
 enum sampler_prog {
@@ -66,6 +67,7 @@ struct sampler_opts {
 	struct ibs_cpu ibs; /* caps and quirks of the machine (or of the model) */
 	enum ibs_metric metric;
 	__u32 by; /* enum ibs_by bits; 0: one group */
+	const char *cgroup_controller; /* whose v1 hierarchy cgroups are of; NULL or "": v2 */
 	struct selection sel;
 	__u32 max_groups;	/* 0: SAMPLER_MAX_GROUPS */
 	__u64 max_memory_bytes; /* 0: SAMPLER_MAX_MEMORY */
@@ -140,6 +142,15 @@ int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err);
  * of sampler_opts.cpus that came online.
  */
 void sampler_tick(struct sampler *s);
+
+/* Of the program as the kernel runs it, with what the selection does not need left out. */
+struct sampler_prog_size {
+	__u32 insns;	/* of BPF */
+	__u32 bytes;	/* of machine code; 0: it is interpreted, or the kernel does not tell */
+	__u32 verified; /* instructions that the verifier went through; 0: not told (before v5.16) */
+};
+
+int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, struct err *err);
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s);
 /* Registers are read in place (v6.2), not copied. */

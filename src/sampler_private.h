@@ -44,6 +44,7 @@ struct sampler {
 	__u64 unseen; /* so far; only ever grows */
 	bool direct;
 	bool warned_cpus;
+	int prog_fd; /* of the program that samples; of the skeleton */
 };
 
 struct sampler_select *sampler_selection(struct sampler *s);

@@ -8,6 +8,7 @@
 #define IBSCOPE_FILTER_H
 
 #include <ibscope/op.h>
+#include <ibscope/outcome.h>
 
 #define IBS_FILTER_TERMS   24
 #define IBS_FILTER_CGROUPS 8
@@ -18,8 +19,10 @@
 #define IBS_FILTER_NEEDS_UID	(1U << 17)
 #define IBS_FILTER_NEEDS_CPU	(1U << 18)
 #define IBS_FILTER_NEEDS_CGROUP (1U << 19)
-/* Asked first, it spares the program most of the tests. */
+#define IBS_FILTER_NEEDS_SRC	(1U << 20)
+/* Asked first, they spare the program most of the tests. */
 #define IBS_FILTER_NEEDS_CONTEXT (15U << 16)
+#define IBS_FILTER_NEEDS_MORE	 (31U << 16)
 
 /* Beside the registers only what a filter's `needs` names must be set. */
 struct ibs_filter_sample {
@@ -30,6 +33,7 @@ struct ibs_filter_sample {
 	__u64 uid_gid;	/* gid << 32 | uid */
 	__u32 cpu;
 	__u32 cgroups; /* bit k: predicate k of the filter holds for the current cgroup */
+	__u32 src;     /* ibs_filter_src(): worked out once, however many terms ask */
 };
 
 enum ibs_filter_cmp {
@@ -43,15 +47,20 @@ enum ibs_filter_cmp {
 	IBS_FILTER_NONE, /* no bit of the value is set */
 };
 
-/* Where a term may lead, besides to a later term. */
-#define IBS_FILTER_ACCEPT 254
-#define IBS_FILTER_REJECT 255
+/* Where a term may lead, besides to a later term: to an outcome, AGGREGATED being acceptance. */
+#define IBS_FILTER_END	       128
+#define IBS_FILTER_TO(outcome) (IBS_FILTER_END + (outcome))
+#define IBS_FILTER_ACCEPT      IBS_FILTER_TO(IBS_OUTCOME_AGGREGATED)
+#define IBS_FILTER_REJECT      IBS_FILTER_TO(IBS_OUTCOME_FILTERED_EXPR)
+_Static_assert(IBS_FILTER_TERMS <= IBS_FILTER_END && IBS_FILTER_TO(IBS_OUTCOME_N) <= 256,
+	       "a byte must hold terms and outcomes");
+_Static_assert(IBS_OUTCOME_AGGREGATED == 0, "ibs_filter_eval() tells acceptance by it");
 
 struct ibs_filter_term {
 	__u16 field;   /* enum ibs_filter_field */
 	__u8 when;     /* enum ibs_filter_when, that of the field */
 	__u8 cmp;      /* enum ibs_filter_cmp */
-	__u8 on_true;  /* index of a later term, IBS_FILTER_ACCEPT or IBS_FILTER_REJECT */
+	__u8 on_true;  /* index of a later term, or IBS_FILTER_TO(outcome) */
 	__u8 on_false; /* also where the field is absent */
 	__u16 pad;
 	__u64 value;
@@ -386,11 +395,11 @@ enum ibs_filter_when {
 	X(COMP_TO_RET, "comp_to_ret", "comp_to_ret_ctr", NUM, 0xffff, R1, ALWAYS, B1(0, 16),      \
 	  "DATA[0..15]")                                                                          \
 	X(MEM_OP, "mem_op", "", MEM_OP, 31, R3, ALWAYS, ibs_filter_mem_op(s), "DATA3[0,1]")       \
-	X(MEM_LVL, "mem_lvl", "mem_lvlnum", MEM_LVL, 15, R2 | R3, LVL, ibs_filter_mem_lvl(found), \
-	  IBS_FILTER_SRC_BITS)                                                                    \
-	X(MEM_REMOTE, "mem_remote", "", MEM_REMOTE, 1, R2 | R3, LVL,                              \
+	X(MEM_LVL, "mem_lvl", "mem_lvlnum", MEM_LVL, 15, R2 | R3 | SRC, LVL,                      \
+	  ibs_filter_mem_lvl(found), IBS_FILTER_SRC_BITS)                                         \
+	X(MEM_REMOTE, "mem_remote", "", MEM_REMOTE, 1, R2 | R3 | SRC, LVL,                        \
 	  IBS_FILTER_REMOTE >> found & 1, IBS_FILTER_SRC_BITS)                                    \
-	X(MEM_HOPS, "mem_hops", "", MEM_HOPS, 7, R2 | R3, HOPS, ibs_filter_mem_hops(found),       \
+	X(MEM_HOPS, "mem_hops", "", MEM_HOPS, 7, R2 | R3 | SRC, HOPS, ibs_filter_mem_hops(found), \
 	  IBS_FILTER_SRC_BITS)                                                                    \
 	X(MEM_SNOOP, "mem_snoop", "", MEM_SNOOP, 127, R2 | R3, MEM_SNOOP, IBS_PERF_SNOOP_HITM,    \
 	  "DATA2[5]")                                                                             \
@@ -415,7 +424,7 @@ enum ibs_filter_when {
 	X(CGROUP, "cgroup", "", CGROUP, 0xff, CGROUP, ALWAYS, s->cgroups, "current cgroup")       \
 	X(OP, "op", "", OP, IBS_OP_KIND_N - 1, R1 | R3, ALWAYS, ibs_filter_op(s),                 \
 	  "DATA3[0,1,15,21], DATA[37]")                                                           \
-	X(DATA_SRC, "data_src", "src", DATA_SRC, IBS_SRC_N - 1, R2 | R3, SRC, found,              \
+	X(DATA_SRC, "data_src", "src", DATA_SRC, IBS_SRC_N - 1, R2 | R3 | SRC, SRC, found,        \
 	  IBS_FILTER_SRC_BITS)                                                                    \
 	X(DATA_SRC_RAW, "data_src_raw", "", NUM, 31, R2 | R3, DATA2, ibs_filter_data_src(s),      \
 	  "DATA2[0..2,6,7]")                                                                      \
@@ -481,7 +490,7 @@ static __always_inline bool ibs_filter_value(__u32 when, __u32 field,
 	case IBS_FILTER_WHEN_SRC:
 	case IBS_FILTER_WHEN_LVL:
 	case IBS_FILTER_WHEN_HOPS:
-		found = ibs_filter_src(s);
+		found = s->src;
 		if (found <= IBS_SRC_NONE ||
 		    (when == IBS_FILTER_WHEN_LVL && !ibs_filter_mem_lvl(found)) ||
 		    (when == IBS_FILTER_WHEN_HOPS && !ibs_filter_valid_hops(found)))
@@ -543,21 +552,21 @@ static __always_inline bool ibs_filter_compare(__u32 cmp, __u64 v, __u64 value)
 #endif
 
 /**
- * ibs_filter_eval() - does a sample pass?
+ * ibs_filter_outcome() - what a sample comes to: IBS_OUTCOME_AGGREGATED if it passes
  * @f: in BPF a constant of the object, of which only what is used survives the verifier
  *
  * Written out term by term rather than as a loop, so that each term has instructions of its own:
  * of a body that all terms share the verifier could not drop what one of them needs.
  */
-static __always_inline bool ibs_filter_eval(const volatile struct ibs_filter *f,
-					    const struct ibs_filter_sample *s)
+static __always_inline __u32 ibs_filter_outcome(const volatile struct ibs_filter *f,
+						const struct ibs_filter_sample *s)
 {
 	__u32 next = 0;
 	__u64 v;
 
 	IBS_FILTER_OPAQUE(f);
 	if (!f->n)
-		return true;
+		return IBS_OUTCOME_AGGREGATED;
 #define IBS_FILTER_STEP(i)                                               \
 	if (next == (i)) {                                               \
 		const volatile struct ibs_filter_term *t = &f->terms[i]; \
@@ -566,12 +575,12 @@ static __always_inline bool ibs_filter_eval(const volatile struct ibs_filter *f,
 		    ibs_filter_compare(t->cmp, v, t->value)) {           \
 			next = t->on_true;                               \
 			IBS_FILTER_OPAQUE(next);                         \
-			if (next >= IBS_FILTER_ACCEPT)                   \
-				return next == IBS_FILTER_ACCEPT;        \
+			if (next >= IBS_FILTER_END)                      \
+				return next - IBS_FILTER_END;            \
 		} else {                                                 \
 			next = t->on_false;                              \
-			if (next >= IBS_FILTER_ACCEPT)                   \
-				return next == IBS_FILTER_ACCEPT;        \
+			if (next >= IBS_FILTER_END)                      \
+				return next - IBS_FILTER_END;            \
 		}                                                        \
 	}
 #define IBS_FILTER_STEPS(i) \
@@ -591,7 +600,18 @@ static __always_inline bool ibs_filter_eval(const volatile struct ibs_filter *f,
 #endif
 #undef IBS_FILTER_STEPS
 #undef IBS_FILTER_STEP
-	return false; /* not reached: no term leads behind the last */
+	return IBS_OUTCOME_LOST_INTERNAL; /* not reached: no term leads behind the last */
+}
+
+/* Does a sample pass? @s->src need not be set. */
+static __always_inline bool ibs_filter_eval(const volatile struct ibs_filter *f,
+					    const struct ibs_filter_sample *s)
+{
+	struct ibs_filter_sample whole = *s;
+
+	if (f->needs & IBS_FILTER_NEEDS_SRC)
+		whole.src = ibs_filter_src(s);
+	return ibs_filter_outcome(f, &whole) == IBS_OUTCOME_AGGREGATED;
 }
 
 #endif

@@ -49,7 +49,8 @@ struct ibs_group_key {
 	__u16 cpu;
 	__u16 node;
 	__u16 complex; /* of cores that share an L3 */
-	__u16 pad;     /* keys are compared bytewise: keep zero */
+	__u8 mode;     /* enum ibs_mode */
+	__u8 pad;      /* keys are compared bytewise: keep zero */
 	char comm[16];
 };
 _Static_assert(sizeof(struct ibs_group_key) == 40, "ibs_group_key has implicit padding");
@@ -76,6 +77,7 @@ enum ibs_by {
 	IBS_BY_TID = 1 << 4,
 	IBS_BY_NODE = 1 << 5,
 	IBS_BY_COMPLEX = 1 << 6,
+	IBS_BY_MODE = 1 << 7,
 };
 
 /*
@@ -120,6 +122,8 @@ struct ibs_cpu_state {
 	/* where the raw record and its bytes lie, seen from the program's context; 0: not known */
 	__u64 ctx;
 	__u64 raw_delta, data_delta;
+	/* of the last cgroup, where cgroups are those of a v1 hierarchy */
+	__u64 css_serial, css_cgroup_id;
 	__u32 shard;
 	__u16 node, complex;
 	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));

@@ -80,6 +80,16 @@ static __always_inline enum ibs_op_kind ibs_op_kind(__u64 data, __u64 data3)
 	return data3 & IBS_OP_DATA3_LD_OP ? IBS_OP_KIND_LOAD : IBS_OP_KIND_STORE;
 }
 
+/* Where the op was, by its address, which the processor may not tell. */
+enum ibs_mode { IBS_MODE_UNKNOWN, IBS_MODE_USER, IBS_MODE_KERNEL, IBS_MODE_N };
+
+static __always_inline enum ibs_mode ibs_op_mode(__u32 caps, const __u64 *regs)
+{
+	if ((caps & IBS_CAPS_RIPINVALIDCHK) && (regs[IBS_OP_DATA] & IBS_OP_DATA_RIP_INVALID))
+		return IBS_MODE_UNKNOWN;
+	return regs[IBS_OP_RIP] >> 63 ? IBS_MODE_KERNEL : IBS_MODE_USER;
+}
+
 /*
  * Where the data came from: every sample has exactly one. X(NAME, "name", "meaning").
  * "none" is an op without memory access; "unknown" a memory access whose source the hardware does

@@ -17,6 +17,13 @@
 	X(FILTERED_OP, FILTERED, "op", "kind of op not selected")                             \
 	X(FILTERED_SRC, FILTERED, "src", "data source not selected")                          \
 	X(FILTERED_LAT, FILTERED, "latency", "latency outside the range, or not valid")       \
+	X(FILTERED_MODE, FILTERED, "mode", "not of user space or of the kernel, as selected") \
+	X(FILTERED_TLB, FILTERED, "tlb", "level of the dTLB not selected")                    \
+	X(FILTERED_TLB_LAT, FILTERED, "tlb_latency", "refill latency outside the range")      \
+	X(FILTERED_PAGE_SIZE, FILTERED, "page_size", "page size not selected")                \
+	X(FILTERED_RMT_NODE, FILTERED, "remote_node", "node of the memory not selected")      \
+	X(FILTERED_ADDR, FILTERED, "addr", "data address not selected")                       \
+	X(FILTERED_IP, FILTERED, "ip", "address of the op not selected")                      \
 	X(FILTERED_EXPR, FILTERED, "filter", "the expression of --filter does not hold")      \
 	X(LOST_NO_RAW, LOST, "no_raw", "the kernel attached no registers")                    \
 	X(LOST_BAD_RAW, LOST, "bad_raw", "register record too short or not whole")            \

@@ -19,26 +19,30 @@ struct filter_test_area area;
 __u64 accepted;
 
 /* One copy for all callers, as the collector has it. */
-static __noinline bool filter_pass(const __u64 *regs)
+static __noinline __u32 filter_outcome(const __u64 *regs)
 {
 	struct ibs_filter_sample s = { .regs = regs, .ibs = &cfg_ibs };
 	const __u32 needs = cfg_filter.needs;
 
-	if (needs & IBS_FILTER_NEEDS_CONTEXT) {
-		if (needs & IBS_FILTER_NEEDS_TASK)
-			s.pid_tgid = bpf_get_current_pid_tgid();
-		if (needs & IBS_FILTER_NEEDS_UID)
-			s.uid_gid = bpf_get_current_uid_gid();
-		if (needs & IBS_FILTER_NEEDS_CPU)
-			s.cpu = bpf_get_smp_processor_id();
-		if (needs & IBS_FILTER_NEEDS_CGROUP)
-			s.cgroups = bpf_get_current_cgroup_id() & 0xff;
+	if (needs & IBS_FILTER_NEEDS_MORE) {
+		if (needs & IBS_FILTER_NEEDS_SRC)
+			s.src = ibs_filter_src(&s);
+		if (needs & IBS_FILTER_NEEDS_CONTEXT) {
+			if (needs & IBS_FILTER_NEEDS_TASK)
+				s.pid_tgid = bpf_get_current_pid_tgid();
+			if (needs & IBS_FILTER_NEEDS_UID)
+				s.uid_gid = bpf_get_current_uid_gid();
+			if (needs & IBS_FILTER_NEEDS_CPU)
+				s.cpu = bpf_get_smp_processor_id();
+			if (needs & IBS_FILTER_NEEDS_CGROUP)
+				s.cgroups = bpf_get_current_cgroup_id() & 0xff;
+		}
 	}
-	return ibs_filter_eval(&cfg_filter, &s);
+	return ibs_filter_outcome(&cfg_filter, &s);
 }
 
 /* The same with the task's part from the map too. */
-static __noinline bool filter_pass_test(const struct filter_test_sample *in)
+static __noinline __u32 filter_outcome_test(const struct filter_test_sample *in)
 {
 	struct ibs_filter_sample s = {
 		.regs = in->regs,
@@ -49,14 +53,16 @@ static __noinline bool filter_pass_test(const struct filter_test_sample *in)
 		.cgroups = in->cgroups,
 	};
 
-	return ibs_filter_eval(&cfg_filter, &s);
+	if (cfg_filter.needs & IBS_FILTER_NEEDS_SRC)
+		s.src = ibs_filter_src(&s);
+	return ibs_filter_outcome(&cfg_filter, &s);
 }
 
 static long run_one(__u32 i, void *arg)
 {
 	(void)arg;
 	i &= FILTER_TEST_SAMPLES - 1;
-	area.pass[i] = filter_pass_test(&area.sample[i]);
+	area.outcome[i] = filter_outcome_test(&area.sample[i]);
 	return 0;
 }
 
@@ -76,7 +82,7 @@ int filter_nmi(struct bpf_perf_event_data *ctx)
 	if (bpf_probe_read_kernel(regs, sizeof(regs), (void *)(__u64)ctx->addr))
 		return 0;
 	/* n first: without a filter not even the call is left */
-	if (!cfg_filter.n || filter_pass(regs))
+	if (!cfg_filter.n || filter_outcome(regs) == IBS_OUTCOME_AGGREGATED)
 		accepted++;
 	return 0;
 }

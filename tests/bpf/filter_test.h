@@ -15,7 +15,7 @@ struct filter_test_sample {
 
 struct filter_test_area {
 	struct filter_test_sample sample[FILTER_TEST_SAMPLES];
-	__u8 pass[FILTER_TEST_SAMPLES];
+	__u8 outcome[FILTER_TEST_SAMPLES];
 };
 
 #endif

@@ -170,6 +170,7 @@ static void test_loads(void **state)
 	report_text("mem_lvl == ram");
 	report_text("data_src == dram");
 	report_text("mem_lvl == ram && weight1 > 300");
+	report_text("data_src == dram || data_src == remote-dram || data_src == cxl");
 	report_text("mem_lvl == ram && weight1 > 300 || swpf == 1 && l2_miss == 1");
 	longest(&f, 0, false);
 	report("24 terms, first, AND", &f);
@@ -210,7 +211,7 @@ static int compare(struct gen_rng *r, const struct filter *f, const char *text)
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
 	static struct filter_test_area area;
 	struct bpf_map *bss = bpf_object__find_map_by_name(obj, ".bss");
-	bool want[FILTER_TEST_SAMPLES];
+	__u32 want[FILTER_TEST_SAMPLES];
 	size_t size, at;
 	char *bytes;
 	__u32 zero = 0;
@@ -229,9 +230,9 @@ static int compare(struct gen_rng *r, const struct filter *f, const char *text)
 		in->uid_gid = s.uid_gid;
 		in->cpu = s.cpu;
 		in->cgroups = s.cgroups;
-		want[i] = ibs_filter_eval(&f->prog, &s);
+		want[i] = ibs_filter_outcome(&f->prog, &s);
 	}
-	memset(area.pass, 0xff, sizeof(area.pass));
+	memset(area.outcome, 0xff, sizeof(area.outcome));
 	bytes = calloc(1, size);
 	assert_non_null(bytes);
 	memcpy(bytes + at, &area, sizeof(area));
@@ -243,9 +244,10 @@ static int compare(struct gen_rng *r, const struct filter *f, const char *text)
 	assert_int_equal(bpf_map_lookup_elem(bpf_map__fd(bss), &zero, bytes), 0);
 	memcpy(&area, bytes + at, sizeof(area));
 	for (int i = 0; i < FILTER_TEST_SAMPLES; i++) {
-		if (area.pass[i] != want[i])
-			fail_msg("'%s': BPF says %d, user space %d", text, area.pass[i], want[i]);
-		passed += want[i];
+		if (area.outcome[i] != want[i])
+			fail_msg("'%s': BPF says %d, user space %d", text, area.outcome[i],
+				 want[i]);
+		passed += want[i] == IBS_OUTCOME_AGGREGATED;
 	}
 	free(bytes);
 	bpf_object__close(obj);
@@ -261,17 +263,26 @@ static void test_same_as_user_space(void **state)
 	need_bpf_loop();
 	for (int i = 0; n < FILTERS; i++) {
 		struct gen_rng r = { .seed = i + 77 };
-		struct gen g = {};
-		char *text = gen_text(&g, &r, gen_tree(&g, &r, 1 + i % 5));
-		struct err e = {};
+		struct filter_part parts[3];
 		struct filter f;
+		char *texts[3];
 
-		if (!filter_parse(text, &f, &e)) {
-			passed += compare(&r, &f, text);
+		for (int p = 0; p < 3; p++) {
+			struct gen g = {};
+
+			texts[p] = gen_text(&g, &r, gen_tree(&g, &r, p ? i % 2 : 1 + i % 5));
+			parts[p] = (struct filter_part){
+				.text = texts[p],
+				.outcome = IBS_OUTCOME_FILTERED_MODE + p,
+			};
+		}
+		if (!filter_compile(parts, 1 + i % 3, &f, NULL)) {
+			passed += compare(&r, &f, f.text);
 			filter_free(&f);
 			n++;
 		}
-		free(text);
+		for (int p = 0; p < 3; p++)
+			free(texts[p]);
 	}
 	print_message("%d of %d samples passed\n", passed, all);
 	assert_in_range(passed, all / 10, all * 9 / 10);

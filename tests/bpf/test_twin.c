@@ -25,7 +25,7 @@
 
 #include "cgroup_mode.h"
 #include "sampler.h"
-#include "filter.h"
+#include "filter_options.h"
 #include "sampler_private.h"
 #include "twin.h"
 
@@ -768,6 +768,73 @@ static void test_filter_expr(void **state)
 	free(regs);
 }
 
+/* Options that are parts of the filter, each with its own reason in the ledger. */
+static void test_filter_reasons(void **state)
+{
+	static const struct {
+		enum filter_option option;
+		const char *arg;
+		enum ibs_outcome reason;
+	} rows[] = {
+		{ FILTER_OPTION_TLB, "!l1", IBS_OUTCOME_FILTERED_TLB },
+		{ FILTER_OPTION_PAGE_SIZE, "2m,1g", IBS_OUTCOME_FILTERED_PAGE_SIZE },
+		{ FILTER_OPTION_RMT_NODE, "yes", IBS_OUTCOME_FILTERED_RMT_NODE },
+		{ FILTER_OPTION_ADDR, "0-8000000000000000", IBS_OUTCOME_FILTERED_ADDR },
+		{ FILTER_OPTION_IP, "!8000000000000000+2000000000000000", IBS_OUTCOME_FILTERED_IP },
+		{ FILTER_OPTION_EXPR, "tag_to_ret > 2000", IBS_OUTCOME_FILTERED_EXPR },
+		{ FILTER_OPTION_MODE, NULL, IBS_OUTCOME_FILTERED_MODE },
+		{ FILTER_OPTION_TLB_LAT, NULL, IBS_OUTCOME_FILTERED_TLB_LAT },
+	};
+	enum { N = 1000, ROWS = sizeof(rows) / sizeof(rows[0]) };
+	const volatile struct ibs_cpu cpu = { .caps = ZEN4_CAPS };
+	regs_t *regs = malloc(N * sizeof(*regs));
+	__u8 outcomes[N];
+
+	(void)state;
+	assert_non_null(regs);
+	random_regs(12, ZEN4_CAPS, regs, N);
+	/* each alone, and in the end all together */
+	for (int row = 0; row <= ROWS; row++) {
+		struct filter_options given = {};
+		struct sampler_opts opts = zen4;
+		struct filter filter;
+		struct sampler *s;
+		struct err err = {};
+		int dropped = 0;
+
+		for (int k = 0; k < ROWS; k++) {
+			if (row != k && row != ROWS)
+				continue;
+			if (rows[k].option == FILTER_OPTION_MODE)
+				given.user = true;
+			else if (rows[k].option == FILTER_OPTION_TLB_LAT)
+				given.min_tlb_lat = 50;
+			else
+				assert_int_equal(filter_options_add(&given, rows[k].option,
+								    rows[k].arg, &err),
+						 0);
+		}
+		assert_int_equal(filter_options_compile(&given, &filter, &err), 0);
+		opts.sel.filter = &filter.prog;
+		s = open_twin(&opts);
+		assert_int_equal(twin_run_regs(s, regs, N, outcomes, &err), 0);
+		for (int i = 0; i < N; i++) {
+			struct ibs_filter_sample sample = { .regs = regs[i], .ibs = &cpu };
+
+			sample.src = ibs_filter_src(&sample);
+			assert_int_equal(outcomes[i], ibs_filter_outcome(&filter.prog, &sample));
+			dropped += row < ROWS && outcomes[i] == rows[row].reason;
+			reached[outcomes[i]]++;
+		}
+		if (row < ROWS)
+			assert_in_range(dropped, 1, N - 1);
+		close_twin(s);
+		filter_free(&filter);
+		filter_options_free(&given);
+	}
+	free(regs);
+}
+
 /* By copy too, registers are read that only the filter asks for. */
 static void test_filter_expr_raw(void **state)
 {
@@ -892,15 +959,12 @@ static enum ibs_outcome outcome_in(struct sampler *s, const char *name, __u32 la
 	return child_outcomes[0];
 }
 
-static void test_filter_cgroup(void **state)
+static void check_filter_cgroup(struct sampler_opts opts)
 {
 	static const bool in[TREE_N] = { true, true, true, true, true, false, false };
-	struct sampler_opts opts = zen4;
 	struct selected_cgroup sel = {};
 	char path[640];
 
-	(void)state;
-	need_cgroups();
 	for (size_t i = 0; i < TREE_N; i++)
 		make_cgroup(tree[i], path);
 	sel.id = make_cgroup("a", path);
@@ -918,6 +982,13 @@ static void test_filter_cgroup(void **state)
 							: IBS_OUTCOME_FILTERED_CGROUP);
 		close_twin(s);
 	}
+}
+
+static void test_filter_cgroup(void **state)
+{
+	(void)state;
+	need_cgroups();
+	check_filter_cgroup(zen4);
 }
 
 /* Left out below what is selected, and selected again below that. */
@@ -1230,6 +1301,122 @@ static void test_by_cpu(void **state)
 	free(m);
 }
 
+/* Cgroups made and removed one after the other are not taken for each other. */
+static void check_cgroup_ids(struct sampler_opts opts)
+{
+	enum { N = 8 };
+	struct snapshot snap;
+	struct sampler *s;
+	__u64 ids[N];
+
+	s = open_twin(&opts);
+	for (int i = 0; i < N; i++) {
+		char path[640];
+
+		ids[i] = make_cgroup("one", path);
+		for (int k = 0; k < 3; k++)
+			assert_int_equal(outcome_in(s, "one", 300), IBS_OUTCOME_AGGREGATED);
+		assert_int_equal(rmdir(path), 0);
+	}
+	snapshot(s, &snap);
+	assert_int_equal(snap.n_groups, N);
+	for (int i = 0; i < N; i++) {
+		struct ibs_group_key key = { .cgroup_id = ids[i] };
+		const struct group *g;
+
+		if (opts.by & IBS_BY_CPU)
+			key.cpu = sched_getcpu();
+		g = group_of(&snap, &key);
+		assert_non_null(g);
+		assert_int_equal(g->series[0].samples, 3);
+	}
+	snapshot_free(&snap);
+	sampler_close(s);
+}
+
+/* The same where cgroups are told by a v1 hierarchy, read by plain loads and by copy. */
+static void test_cgroup_v1(void **state)
+{
+	static const char *const controllers[] = { "memory", "pids", "cpu", "perf_event" };
+	char root[sizeof(cgroup_root)];
+	struct cgroup_fs fs = {};
+	cpu_set_t all, one;
+
+	(void)state;
+	for (size_t i = 0; i < 4 && !*fs.path; i++)
+		if (cgroup_mode_v1("", controllers[i], &fs, NULL))
+			fs.path[0] = 0;
+	if (!*fs.path) {
+		print_message("skipped: no cgroup v1 hierarchy\n");
+		skip();
+	}
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	strcpy(root, cgroup_root);
+	snprintf(cgroup_root, sizeof(cgroup_root), "%s/ibscope-test-%d", fs.path, getpid());
+	assert_int_equal(mkdir(cgroup_root, 0755), 0);
+	for (int probe = 0; probe < 2; probe++) {
+		struct sampler_opts opts = zen4;
+
+		opts.cgroup_controller = fs.controller;
+		opts.probe_read = probe;
+		check_filter_cgroup(opts);
+		opts.by = IBS_BY_CGROUP;
+		check_cgroup_ids(opts);
+		opts.by = IBS_BY_CGROUP | IBS_BY_CPU;
+		check_cgroup_ids(opts);
+	}
+	remove_tree(cgroup_root);
+	strcpy(cgroup_root, root);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+}
+
+/* By copy, which does not read the op's address otherwise. */
+static void test_by_mode(void **state)
+{
+	static const struct {
+		__u64 rip, data;
+		enum ibs_mode mode;
+	} rows[] = {
+		{ 0x401000, 0, IBS_MODE_USER },
+		{ 0x7fffffffffff, 0, IBS_MODE_USER },
+		{ 0xffffffff81000000, 0, IBS_MODE_KERNEL },
+		{ 0xffffffff81000000, IBS_OP_DATA_RIP_INVALID, IBS_MODE_UNKNOWN },
+		{ 0x401000, IBS_OP_DATA_RIP_INVALID, IBS_MODE_UNKNOWN },
+	};
+	static const __u64 want[IBS_MODE_N] = { 2, 2, 1 };
+	struct sampler_opts opts = zen4;
+	struct {
+		__u32 pad, caps;
+		__u64 regs[IBS_OP_REG_FIXED];
+	} raw = { .caps = ZEN4_CAPS };
+	struct snapshot snap;
+	struct sampler *s;
+
+	(void)state;
+	opts.by = IBS_BY_MODE;
+	s = open_twin(&opts);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		load_miss(raw.regs, DRAM, 300);
+		raw.regs[IBS_OP_RIP] = rows[i].rip;
+		raw.regs[IBS_OP_DATA] |= rows[i].data;
+		run_raw(s, &(struct twin_raw){ .raw = &raw.caps, .bytes = IBS_OP_RAW_MIN });
+	}
+	snapshot(s, &snap);
+	assert_int_equal(snap.n_groups, IBS_MODE_N);
+	for (int mode = 0; mode < IBS_MODE_N; mode++) {
+		const struct group *g = group_of(&snap, &(struct ibs_group_key){ .mode = mode });
+
+		assert_non_null(g);
+		assert_int_equal(g->n_series, 1);
+		assert_int_equal(g->series[0].samples, want[mode]);
+	}
+	snapshot_free(&snap);
+	sampler_close(s);
+}
+
 /* --- the loop of benchmarks, and what is left behind --- */
 
 static void test_loop(void **state)
@@ -1356,8 +1543,10 @@ int main(void)
 		cmocka_unit_test(test_filter_pid_follow),
 		cmocka_unit_test(test_filter_tid),
 		cmocka_unit_test(test_filter_expr),
+		cmocka_unit_test(test_filter_reasons),
 		cmocka_unit_test(test_filter_expr_raw),
 		cmocka_unit_test(test_filter_comm),
+		cmocka_unit_test(test_cgroup_v1),
 		cmocka_unit_test(test_filter_cgroup_out),
 		cmocka_unit_test(test_live),
 		cmocka_unit_test(test_filter_lat),
@@ -1366,6 +1555,7 @@ int main(void)
 		cmocka_unit_test(test_many_cgroups),
 		cmocka_unit_test(test_by_pid_comm),
 		cmocka_unit_test(test_by_cpu),
+		cmocka_unit_test(test_by_mode),
 		cmocka_unit_test(test_loop),
 		cmocka_unit_test(test_no_leak),
 		cmocka_unit_test(test_all_outcomes),

@@ -48,11 +48,25 @@ USAGE = [
     (['hist', *SIM, '--min-lat', '70000'], '65535'),
     (['hist', *SIM, '--min-lat', '300', '--max-lat', '200'], 'above'),
     (['hist', *SIM, '--cgroup', ','], 'no cgroup'),
+    (['hist', *SIM, '--cgroup-hierarchy', 'v3'], "--cgroup-hierarchy: 'v3' is no controller"),
     (['hist', *SIM, '--filter', 'mem_lvl == ramm'], "column 12: 'ramm'"),
     (['hist', *SIM, '--filter', 'mem_lvl == ram &&'], 'column'),
     (['hist', *SIM, '--filter', ''], 'column'),
     (['hist', *SIM, '--filter', 'cgroup == "/a"'], '--cgroup'),
     (['hist', '--explain'], '--filter'),
+    (['hist', *SIM, '--tlb', 'l1,hit'], "--tlb: column 4: 'hit' is none of l1, l2, walk"),
+    (['hist', *SIM, '--tlb', '!l1,l2,walk'], 'leaves nothing'),
+    (['hist', *SIM, '--page-size', '64k'], '4k, 2m, 1g'),
+    (['hist', *SIM, '--page-size', '4k', '--page-size', '!2m'], 'not both'),
+    (['hist', *SIM, '--remote-node', '1'], 'yes, no'),
+    (['hist', *SIM, '--min-tlb-lat', '0'], '65535'),
+    (['hist', *SIM, '--min-tlb-lat', '9', '--max-tlb-lat', '8'], 'above'),
+    (['hist', *SIM, '--addr', '7f00-8000,g'], "--addr: column 11: expected a hexadecimal"),
+    (['hist', *SIM, '--addr', '8000-7f00'], 'empty'),
+    (['hist', *SIM, '--ip', '1+ffffffffffffffff0'], '64 bits'),
+    (['hist', *SIM, '--ip', ','.join(f'{i:x}-{i + 1:x}' for i in range(0x10, 0x24, 2)),
+      '--addr', ','.join(f'{i:x}-{i + 1:x}' for i in range(0x10, 0x20, 2))],
+     '--addr, --ip: the filter comes to 36 tests; 24'),
     (['hist', *SIM, '-e', 'ibs_fetch//'], 'only ibs_op'),
     (['hist', '--source', 'magic'], 'auto, ibs, sim'),
     (['hist', *SIM, '0'], 'interval'),
@@ -106,6 +120,14 @@ class BadInput(unittest.TestCase):
         canonical = first.stdout.splitlines()[0].removeprefix('filter: ')
         second = run('hist', '--filter', canonical, '--explain')
         self.assertEqual(second.stdout, first.stdout)
+
+    def test_explain_parts(self):
+        p = run('hist', '--explain', '--filter', 'swpf', '--ip', '401000-402000', '--tlb', '!walk',
+                '--user')
+        self.assertEqual(p.stdout.splitlines()[:5], [
+            'mode: user == 1', 'tlb: l1tlb_miss != 1 || l2tlb_miss != 1',
+            'ip: ip >= 0x401000 && ip < 0x402000', 'filter: swpf == 1',
+            'in the kernel, 6 tests of 24:'], p.stderr)
 
     @unittest.skipIf(os.path.exists('/sys/bus/event_source/devices/ibs_op'), 'this machine has IBS')
     def test_no_ibs(self):

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "err.h"
-#include "filter.h"
+#include "filter_options.h"
 
 static void need(int condition)
 {
@@ -38,6 +38,25 @@ static void check(struct filter *f)
 	filter_free(f);
 }
 
+/* The same text as an option that is a filter underneath. */
+static void check_option(enum filter_option o, const char *text)
+{
+	struct filter_options opts = {};
+	struct filter f, again;
+	struct err e = {};
+
+	if (!filter_options_add(&opts, o, text, &e)) {
+		need(!filter_options_compile(&opts, &f, &e));
+		need(f.n_parts == 1 && !filter_parse(f.parts[0].text, &again, &e));
+		need(!strcmp(again.text, f.text) && again.prog.n == f.prog.n);
+		filter_free(&again);
+		filter_free(&f);
+	} else {
+		need(!strncmp(e.text, "--", 2) && strstr(e.text, ": column "));
+	}
+	filter_options_free(&opts);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -51,6 +70,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(&f);
 	else
 		need(!strncmp(e.text, "column ", 7));
+	for (int o = FILTER_OPTION_TLB; o < FILTER_OPTION_EXPR; o++)
+		if (o != FILTER_OPTION_TLB_LAT)
+			check_option(o, text);
 	free(text);
 	return 0;
 }

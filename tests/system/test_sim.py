@@ -198,9 +198,35 @@ class Sim(unittest.TestCase):
     def test_user_and_kernel(self):
         """All addresses of the model are of user space."""
         o, = hist('--source', 'sim', '--user', '0.3', '1')
-        self.assertNotIn('filter', o['ledger']['filtered'])
+        self.assertNotIn('mode', o['ledger']['filtered'])
         o, = hist('--source', 'sim', '--kernel', '0.3', '1')
-        self.assertEqual(o['ledger']['filtered'], {'filter': o['ledger']['seen']})
+        self.assertEqual(o['ledger']['filtered'], {'mode': o['ledger']['seen']})
+        o, = hist('--source', 'sim', '--by', 'mode', '0.3', '1')
+        self.assertEqual([s['labels'] for s in o['series']], [{'mode': 'user'}])
+
+    @unittest.skipUnless(os.access('/sys/fs/cgroup/memory/cgroup.procs', os.W_OK),
+                         'the memory controller is not mounted as cgroup v1')
+    def test_cgroup_v1(self):
+        """A process is in the cgroup that the v1 hierarchy says, whatever v2 says."""
+        top = f'/ibscope-test-{os.getpid()}'
+        path = '/sys/fs/cgroup/memory' + top
+        os.makedirs(path + '/a/b')
+        spin = subprocess.Popen(['sh', '-c', f'echo $$ > {path}/a/b/cgroup.procs; '
+                                             'while :; do :; done'])
+        try:
+            time.sleep(0.2)
+            v1 = ('--source', 'sim', '--cgroup-hierarchy', 'memory', '--by', 'cgroup')
+            o, = hist(*v1, '0.5', '1')
+            labels = [s['labels']['cgroup'] for s in o['series']]
+            self.assertIn(top + '/a/b', labels)
+            o, = hist(*v1, '--cgroup', path, '0.5', '1')
+            self.assertEqual([s['labels'] for s in o['series']], [{'cgroup': top + '/a/b'}])
+            self.assertGreater(o['ledger']['filtered']['cgroup'], 0)
+        finally:
+            spin.kill()
+            spin.wait()
+            for d in ('/a/b', '/a', ''):
+                os.rmdir(path + d)
 
     def test_interrupt_when_late(self):
         """Intervals that cannot be kept, and a reader that has stalled, do not keep it from ending."""

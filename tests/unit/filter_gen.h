@@ -445,6 +445,7 @@ static inline void gen_to_filter(const struct gen_sample *s, const struct filter
 		.uid_gid = s->uid_gid,
 		.cpu = s->cpu,
 	};
+	out->src = ibs_filter_src(out);
 	for (unsigned int k = 0; k < f->n_cgroups; k++)
 		for (int i = 0; i < 4; i++)
 			if (!strcmp(f->cgroups[k].text, gen_cgroups[i]) && s->in_cgroup[i])

@@ -496,13 +496,13 @@ static void test_explain(void **state)
 		text,
 		"filter: mem_lvl == ram && (dc_miss_lat > 300 || swpf == 1)\n"
 		"in the kernel, 3 tests of 24:\n"
-		"  1. mem_lvl == ram ? test 2 : drop\n"
+		"  1. mem_lvl == ram ? test 2 : drop (filter)\n"
 		"     reads DATA3[0,1,7,14,16,20,21], DATA2[0..2,4,6,7]; false unless memory "
 		"access whose source is known, not peer\n"
 		"  2. dc_miss_lat > 300 ? keep : test 3\n"
 		"     reads DATA3[32..47]; false unless load that missed L1; no prefetch, not "
 		"uncached\n"
-		"  3. swpf == 1 ? keep : drop\n"
+		"  3. swpf == 1 ? keep : drop (filter)\n"
 		"     reads DATA3[21]; false unless memory access\n");
 	free(text);
 	filter_free(&f);

@@ -25,32 +25,13 @@ void sampling_init(struct sampling *s)
 
 int sampling_filter(struct sampling *s, struct err *err)
 {
-	const char *mode = s->user == s->kernel ? NULL : s->user ? "user" : "kernel";
-	const char *expr = s->filter_text;
-	struct filter alone;
-	char *both = NULL;
-	int ret;
+	int ret = filter_options_compile(&s->filter_options, &s->filter, err);
 
-	if (!expr && !mode)
-		return 0;
-	/* parsed alone first: columns in messages are those that the user wrote */
-	ret = expr ? filter_parse(expr, &alone, err) : 0;
-	if (ret) {
-		err_prefix(err, "--filter");
-		return ret;
-	}
-	if (expr)
-		filter_free(&alone);
-	if (asprintf(&both, expr && mode ? "(%s) && %s" : "%s%s", expr ?: "", mode ?: "") < 0)
-		return err_set(err, -ENOMEM, "out of memory");
-	ret = filter_parse(both, &s->filter, err);
-	free(both);
 	if (!ret && s->filter.n_cgroups)
-		ret = err_set(err, -EINVAL,
-			      "cgroups and containers are selected by --cgroup, not here");
-	if (ret)
-		err_prefix(err, "--filter");
-	else
+		ret = err_set(
+			err, -EINVAL,
+			"--filter: cgroups and containers are selected by --cgroup, not here");
+	if (!ret && s->filter.n_parts)
 		s->opts.sel.filter = &s->filter.prog;
 	return ret;
 }
@@ -202,9 +183,7 @@ int sampling_open(struct sampling *s, struct err *err)
 	s->info.metric = s->opts.metric;
 	ret = choose_cpus(s, err);
 	ret = ret ?: sampling_prepare_command(s, err);
-	ret = ret ?: cgroup_tree_open("", &s->tree, err);
-	if (!ret && (s->opts.by & IBS_BY_CGROUP) && !cgroup_tree_per_cgroup(s->tree))
-		log_warn("no cgroup v2 hierarchy is mounted: all samples belong to '/'");
+	ret = ret ?: sampling_open_tree(s, err);
 	ret = ret ?: sampling_select_cgroups(s, err);
 	if (!ret)
 		sampling_select_command(s);
@@ -242,7 +221,7 @@ void sampling_close(struct sampling *s)
 	command_close(s->command);
 	cgroup_tree_close(s->tree);
 	filter_free(&s->filter);
-	free(s->filter_text);
+	filter_options_free(&s->filter_options);
 	free(s->selected);
 	free(s->cpu_array);
 	for (size_t i = 0; i < s->n_cgroups; i++)

@@ -8,7 +8,7 @@
 #include "cpu.h"
 #include "cpulist.h"
 #include "event.h"
-#include "filter.h"
+#include "filter_options.h"
 #include "hist.h"
 #include "options.h"
 #include "sampler.h"
@@ -27,9 +27,8 @@ struct sampling {
 	enum source_option source;
 	struct sampler_opts opts;
 	unsigned int labels; /* of --by */
-	char *filter_text;    /* of --filter, as given */
-	bool user, kernel;    /* of --user and --kernel */
-	struct filter filter; /* of all three */
+	struct filter_options filter_options;
+	struct filter filter; /* of them */
 	bool explain;	      /* only say what it does */
 	__u32 pids[SAMPLING_PIDS], tids[SAMPLING_PIDS];
 	char *comms[IBS_COMMS_MAX];
@@ -37,6 +36,7 @@ struct sampling {
 	size_t n_cgroups;
 	char **argv; /* the command behind "--"; NULL: none */
 	struct command_signals signals;
+	const char *hierarchy; /* of --cgroup-hierarchy; NULL: auto */
 
 	/* made by sampling_open() */
 	struct cpu_info cpu;
@@ -66,7 +66,7 @@ void sampling_init(struct sampling *s);
  */
 int sampling_cut_command(struct sampling *s, int argc, char **argv, struct err *err);
 
-/* Puts --filter, --user and --kernel together. Return: 0, or a negative errno with @err. */
+/* Puts --filter and what is like it together. Return: 0, or a negative errno with @err. */
 int sampling_filter(struct sampling *s, struct err *err);
 
 /**

@@ -2,9 +2,32 @@
 /* From what --cgroup says to cgroup ids. */
 #include "sampling_private.h"
 
+#include "cgroup_hierarchy.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+int sampling_open_tree(struct sampling *s, struct err *err)
+{
+	struct cgroup_fs fs;
+	int ret = cgroup_hierarchy_choose("", s->hierarchy ? s->hierarchy : "auto", &fs, err);
+
+	if (ret) {
+		err_prefix(err, "--cgroup-hierarchy");
+		return sampling_usage_error(s, ret == -ENOENT ? -EINVAL : ret);
+	}
+	ret = cgroup_tree_open_at("", &fs, &s->tree, err);
+	if (ret)
+		return ret;
+	if (*fs.controller)
+		log_info("cgroups are those of the v1 hierarchy of %s at %s", fs.controller,
+			 fs.path);
+	s->opts.cgroup_controller = cgroup_tree_fs(s->tree)->controller;
+	if ((s->opts.by & IBS_BY_CGROUP) && !cgroup_tree_per_cgroup(s->tree))
+		log_warn("no cgroup hierarchy is mounted: all samples belong to '/'");
+	return 0;
+}
 
 /* What a path or pattern of --cgroup stands for. */
 struct cgroup_arg {

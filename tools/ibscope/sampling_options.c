@@ -165,6 +165,15 @@ static int set_cgroup(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
+static int set_hierarchy(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	(void)err;
+	s->hierarchy = arg;
+	return 0;
+}
+
 /* "a,b" against a table of names, to bits. */
 static int parse_names(const char *option, const char *text, const char *(*name)(unsigned int),
 		       unsigned int n, __u32 *bits, struct err *err)
@@ -231,9 +240,42 @@ static int set_filter(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
 
-	free(s->filter_text);
-	s->filter_text = strdup(arg);
-	return s->filter_text ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return filter_options_add(&s->filter_options, FILTER_OPTION_EXPR, arg, err);
+}
+
+static int set_tlb(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return filter_options_add(&s->filter_options, FILTER_OPTION_TLB, arg, err);
+}
+
+static int set_page_size(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return filter_options_add(&s->filter_options, FILTER_OPTION_PAGE_SIZE, arg, err);
+}
+
+static int set_remote_node(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return filter_options_add(&s->filter_options, FILTER_OPTION_RMT_NODE, arg, err);
+}
+
+static int set_addr(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return filter_options_add(&s->filter_options, FILTER_OPTION_ADDR, arg, err);
+}
+
+static int set_ip(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return filter_options_add(&s->filter_options, FILTER_OPTION_IP, arg, err);
 }
 
 static int set_user(void *ctx, const char *arg, struct err *err)
@@ -242,7 +284,7 @@ static int set_user(void *ctx, const char *arg, struct err *err)
 
 	(void)arg;
 	(void)err;
-	s->user = true;
+	s->filter_options.user = true;
 	return 0;
 }
 
@@ -252,7 +294,7 @@ static int set_kernel(void *ctx, const char *arg, struct err *err)
 
 	(void)arg;
 	(void)err;
-	s->kernel = true;
+	s->filter_options.kernel = true;
 	return 0;
 }
 
@@ -304,6 +346,20 @@ static int set_max_lat(void *ctx, const char *arg, struct err *err)
 	struct sampling *s = ctx;
 
 	return sampling_parse_latency("--max-lat", arg, &s->opts.sel.max_lat, err);
+}
+
+static int set_min_tlb_lat(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return sampling_parse_latency("--min-tlb-lat", arg, &s->filter_options.min_tlb_lat, err);
+}
+
+static int set_max_tlb_lat(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return sampling_parse_latency("--max-tlb-lat", arg, &s->filter_options.max_tlb_lat, err);
 }
 
 static int set_by(void *ctx, const char *arg, struct err *err)
@@ -385,22 +441,39 @@ const struct option_row sampling_options[] = {
 	  "only these cgroups (patterns too) and those below;\n"
 	  "                            MIN: a least latency of their own",
 	  set_cgroup },
+	{ "cgroup-hierarchy", 0, "NAME",
+	  "where cgroups are: v2, a controller of v1 as memory, or auto (default)", set_hierarchy },
 	{ "src", 0, "NAME,..", "only data from these sources", set_src },
 	{ "op", 0, "NAME,..", "only these kinds of op", set_op },
 	{ "min-lat", 0, "CYCLES", "only with at least this latency", set_min_lat },
 	{ "max-lat", 0, "CYCLES", "only with at most this latency", set_max_lat },
 	{ "user", 0, NULL, "only ops of user space", set_user },
 	{ "kernel", 0, NULL, "only ops of the kernel", set_kernel },
+	{ "tlb", 0, "LEVEL,..", "only translations from these: l1, l2 (dTLB), walk", set_tlb },
+	{ "min-tlb-lat", 0, "CYCLES", "only with at least this latency of the dTLB's refill",
+	  set_min_tlb_lat },
+	{ "max-tlb-lat", 0, "CYCLES", "only with at most this latency of the dTLB's refill",
+	  set_max_tlb_lat },
+	{ "page-size", 0, "SIZE,..", "only data in pages of these sizes: 4k, 2m, 1g",
+	  set_page_size },
+	{ "remote-node", 0, "yes|no", "only loads from memory of another (or the own) node",
+	  set_remote_node },
+	{ "addr", 0, "LO-HI,..",
+	  "only data at these addresses: hexadecimal, HI excluded as in\n"
+	  "                            /proc/PID/maps; also LO+LENGTH, or one alone",
+	  set_addr },
+	{ "ip", 0, "LO-HI,..", "only ops at these addresses", set_ip },
 	{ "filter", 0, "EXPR", "only where this holds, as in 'mem_lvl == ram && weight1 > 300'",
 	  set_filter },
-	{ "explain", 0, NULL, "say what --filter will test in the kernel, and end", set_explain },
+	{ "explain", 0, NULL, "say what --filter and the like test in the kernel, and end",
+	  set_explain },
 	{ "metric", 0, "NAME",
 	  "latency to histogram: dc_miss_lat (default), tlb_refill_lat,\n"
 	  "                            tag_to_ret, comp_to_ret",
 	  set_metric },
 	{ "by", 0, "LABEL,..",
 	  "keep apart by cgroup, pid, tid, comm, cpu, ccx, node,\n"
-	  "                            src, op; default cgroup,src,op",
+	  "                            mode (user, kernel), src, op; default cgroup,src,op",
 	  set_by },
 	{ "source", 0, "auto|ibs|sim", "sim: SIMULATED samples, for machines without IBS",
 	  set_source },

@@ -8,6 +8,9 @@
 /* Latency in cycles, from 1 to IBS_LAT_MAX; @option is for messages. */
 int sampling_parse_latency(const char *option, const char *arg, __u32 *out, struct err *err);
 
+/* The cgroups of the hierarchy that --cgroup-hierarchy says, as s->tree. */
+int sampling_open_tree(struct sampling *s, struct err *err);
+
 /* What --cgroup names, with the tree open, to s->opts.sel. */
 int sampling_select_cgroups(struct sampling *s, struct err *err);
 
