@@ -145,7 +145,7 @@ TERMS = {
     'kernel': flag(lambda s: mode(s, 1)),
     'user': flag(lambda s: mode(s, 0)),
     'addr': Term(lambda s: when(s.mem and bit(s.data3, 17), s.linad), also=('dc_lin_ad',),
-                 numbers=(0x1000, 1 << 32, 0x7f0000000000, 0x7fff00000000, 1 << 63)),
+                 numbers=(0x1000, 1 << 32, 0x600000000000, 0x7f8000000000, 1 << 63)),
     'phys_addr': Term(phys, numbers=(0x1000, 1 << 29, 1 << 30, 0x4000000000, 0xfd00000000),
                       also=('dc_phys_ad',)),
     'pid': Term(lambda s: s.tgid),
@@ -291,13 +291,14 @@ def comparison(rng, more):
     return '%s %s %s' % (rng.choice((name,) + tuple(term.also)), rng.choice(ops), value)
 
 
-def random_text(rng, more, size=None):
+def random_text(rng, more, texts=(), size=None):
+    """texts: whole comparisons besides."""
     size = size or rng.choice((1, 1, 2, 2, 3, 4, 6, 9))
     if size == 1:
-        text = comparison(rng, more)
+        text = rng.choice(texts) if texts and rng.random() < 0.2 else comparison(rng, more)
         return '!(%s)' % text if rng.random() < 0.25 else text
     left = rng.randrange(1, size)
-    parts = [random_text(rng, more, left), random_text(rng, more, size - left)]
+    parts = [random_text(rng, more, texts, n) for n in (left, size - left)]
     op = rng.choice(('&&', '&&', '||', '||', '||', ','))
     text = (' %s ' % op).join('(%s)' % p if rng.random() < 0.5 else p for p in parts)
     return '!(%s)' % text if rng.random() < 0.2 else text

@@ -69,6 +69,8 @@ class Sample:
         # erratum 1293: these two, on these parts, come with a wrong L2Miss and OP_DATA2
         self.bad_l2 = cpu.erratum_1293 and (self.prefetch or self.mab)
         self.op = self._op()
+        # of an op whose address is not known nothing is known
+        self.mode = 'unknown' if bit(self.data, 38) else 'kernel' if bit(self.rip, 63) else 'user'
         self.src = self._src(cpu)
         self.metrics = {
             'dc_miss_lat': self._dc_miss_lat(),
@@ -132,7 +134,8 @@ class Sample:
 
     def label(self, key):
         return {'cgroup': self.cgroup, 'pid': self.tgid, 'tid': self.tid, 'comm': self.comm,
-                'cpu': self.vcpu, 'ccx': self.vcpu, 'node': 0, 'src': self.src, 'op': self.op}[key]
+                'cpu': self.vcpu, 'ccx': self.vcpu, 'node': 0, 'src': self.src, 'op': self.op,
+                'mode': self.mode}[key]
 
 
 class Line:
@@ -202,6 +205,13 @@ REASONS = {
     'latency': None,
     'op': lambda s: s.op,
     'src': lambda s: s.src,
+    'mode': None,
+    'tlb': None,
+    'tlb_latency': None,
+    'page_size': None,
+    'remote_node': None,
+    'addr': None,
+    'ip': None,
     'filter': None,
 }
 

@@ -8,27 +8,35 @@ Those that would accept or reject next to nothing, as a rough model of the rig h
 again, so that the comparison means something.
 """
 import collections
+import os
 import random
+import re
+import subprocess
 import sys
 
 import expr
 import guest
 import oracle
 
+ID_1, ID_2 = '0a1b2c3d' * 8, 'f00dcafe' * 8       # of containers
 # name: cgroup, cpu, comm, uid, kind
 WORKERS = {
     'k': ('/s/k', 0, 'krn', 1000, 'kernel'),
     'm': ('/m1/x', 1, 'mem.one', 0, 'spin'),
     'n': ('/m2', 0, 'mem.two', 1001, 'kernel'),
     'f': ('/a/f', 1, 'forker', 0, 'fork'),
+    'c': ('/docker/' + ID_1, 0, 'boxed', 0, 'spin'),
+    'e': ('/k8s/cri-containerd-%s.scope/y' % ID_2, 1, 'boxed', 1000, 'kernel'),
 }
 ALL_WORKERS = dict(WORKERS, d=('/a/b/c/d', 0, 'work', 0, 'spin'), s=('/s', 1, 'work', 0, 'spin'),
                    a=('/a', 1, 'work', 0, 'spin'))
-CGROUPS = ['/', '/a', '/a/b', '/a/b/c', '/a/b/c/d', '/a/f', '/s', '/s/k', '/m1', '/m1/x', '/m2']
+CGROUPS = ['/', '/a', '/a/b', '/a/b/c', '/a/b/c/d', '/a/f', '/s', '/s/k', '/m1', '/m1/x', '/m2',
+           '/docker', WORKERS['c'][0], '/k8s', WORKERS['e'][0][:-2], WORKERS['e'][0]]
+CONTAINERS = {ID_1[:12]: WORKERS['c'][0], ID_2[:16]: WORKERS['e'][0][:-2]}
 PATTERNS = ['/m*', '/a/*', '/a/**', '/*/k', '/a/[bf]', '/**/x', '/?', '/a/b/?/*', '/m[!1]']
 SOURCES = ['unknown', 'none'] + expr.SOURCES
 METRICS = ['dc_miss_lat', 'dc_miss_lat', 'tlb_refill_lat', 'tag_to_ret', 'comp_to_ret']
-BY = ['cgroup', 'pid', 'tid', 'comm', 'cpu', 'ccx', 'node', 'src', 'op']
+BY = ['cgroup', 'pid', 'tid', 'comm', 'cpu', 'ccx', 'node', 'mode', 'src', 'op']
 
 # options: text; reasons: {reason: function(facts) -> what oracle.Filter takes}; cpus: of -C
 Part = collections.namedtuple('Part', 'options reasons cpus', defaults=({}, None))
@@ -48,7 +56,7 @@ def complement(negated, chosen, key):
     return lambda s: (key(s) in chosen) != bool(negated)
 
 
-# --- kinds of selections: function(rng, generation) -> Part
+# --- kinds of selections: function(rng, the program's options) -> Part
 
 def processes(rng, _):
     names, no, follow = some(rng, sorted(ALL_WORKERS)), but(rng), rng.random() < 0.4
@@ -121,6 +129,12 @@ def cgroups(rng, _):
 C_NAMES = {w[0]: n for n, w in ALL_WORKERS.items()}
 
 
+def containers(rng, _):
+    ids, no = some(rng, list(CONTAINERS), 2), but(rng)
+    return Part('--container "%s%s"' % (no, ','.join(ids)), {'cgroup': lambda facts: complement(
+        no, facts.below(*(CONTAINERS[i] for i in ids)), lambda s: s.cgroup)})
+
+
 def latency(rng, _):
     low, high = rng.choice((0,) + expr.LAT[:8]), rng.choice((0, 0, 100, 300, 900, 2000))
     if not low and not high:
@@ -149,10 +163,77 @@ def mode(rng, _):
     return Part('--' + which, {'mode': lambda facts: lambda s: expr.mode(s, which == 'kernel') == 1})
 
 
-def filter_expr(rng, _):
+def present(value, holds):
+    """A predicate: what is absent never matches, nor what is to be left out."""
+    return lambda facts: lambda s: value(s) is not None and bool(holds(value(s)))
+
+
+def tlb_level(s):
+    code = expr.mem_dtlb(s)
+    return code and {10: 'l1', 18: 'l2', 20: 'walk'}[code]
+
+
+def tlb(rng, _):
+    """Without the L2's bit, which is there after a miss in L1 only, a hit in L1 is still a hit."""
+    names, no = some(rng, ['l1', 'l2', 'walk'], 2), but(rng)
+    return Part('--tlb "%s%s"' % (no, ','.join(names)),
+                {'tlb': present(tlb_level, lambda v: (v in names) != bool(no))})
+
+
+def tlb_latency(rng, _):
+    low, high = rng.choice(((0, 100), (0, 300), (5, 0), (15, 0), (60, 0), (10, 200), (100, 400)))
+    return Part(' '.join(['--min-tlb-lat %d' % low] * bool(low) +
+                         ['--max-tlb-lat %d' % high] * bool(high)),
+                {'tlb_latency': present(lambda s: s.metrics['tlb_refill_lat'],
+                                        lambda v: low <= v <= (high or 65535))})
+
+
+def pages(rng, _):
+    sizes = {'4k': expr.KIB4, '2m': expr.MIB2, '1g': expr.GIB1}
+    names, no = some(rng, list(sizes), 2), but(rng)
+    wanted = {sizes[n] for n in names}
+    return Part('--page-size "%s%s"' % (no, ','.join(names)),
+                {'page_size': present(expr.page_size, lambda v: (v in wanted) != bool(no))})
+
+
+def remote_node(rng, _):
+    word = rng.choice(('yes', 'no', '!yes', 'yes,no'))
+    wanted = {'yes': (1,), 'no': (0,), '!yes': (0,), 'yes,no': (0, 1)}[word]
+    return Part('--remote-node "%s"' % word, {'remote_node': present(
+        expr.TERMS['rmt_node'].value, lambda v: v in wanted)})
+
+
+def addresses(option, edges):
+    def kind(rng, _):
+        ranges, texts, no = [], [], but(rng)
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            low, high = sorted(rng.sample(edges, 2))
+            ranges.append((low, high))
+            texts.append(rng.choice(('%x-%x' % (low, high), '%#x-0x%x' % (low, high),
+                                     '%x+%x' % (low, high - low))))
+        return Part('--%s "%s%s"' % (option, no, ','.join(texts)), {option: present(
+            expr.TERMS[option].value,
+            lambda v: any(low <= v < high for low, high in ranges) != bool(no))})
+    return kind
+
+
+def filter_expr(rng, options):
     more = {'pid': ['$P_' + n for n in ALL_WORKERS], 'tid': ['$T_' + n for n in ALL_WORKERS]}
-    text = expr.random_text(rng, more)
-    return Part('--filter "%s"' % text, {'filter': lambda facts: expr.parse(numbered(text, facts))})
+    texts = []
+    if 'container' in options:
+        texts = ['cgroup %s %s' % (op, p) for op in ('==', '!=') for p in CGROUPS[1:8]]
+        texts += ['cgroup =~ ' + p for p in PATTERNS if '!' not in p]
+        texts += ['container %s %s' % (op, i) for op in ('==', '!=') for i in CONTAINERS]
+    text = expr.random_text(rng, more, texts)
+
+    def cgroups(facts):
+        def ids(kind, pattern, word):
+            if kind == 'container':
+                return facts.below(CONTAINERS[word])
+            return facts.below(*(facts.matching(word) if pattern else [word]))
+        return ids
+    return Part('--filter "%s"' % text, {
+        'filter': lambda facts: expr.parse(numbered(text, facts), cgroups(facts))})
 
 
 def numbered(text, facts):
@@ -167,20 +248,36 @@ KINDS = {
     threads: 2,
     comms: 2,
     cgroups: 5,
+    containers: 2,
     cpus: 1,
     latency: 3,
     names_option('op', lambda s: s.op, expr.OPS): 2,
     names_option('src', lambda s: s.src, SOURCES): 3,
-    mode: 1,
+    mode: 2,
+    tlb: 2,
+    tlb_latency: 1,
+    pages: 2,
+    remote_node: 1,
+    addresses('addr', [0, 0x10000, 0x600000000000, 0x7f8000000000, 1 << 47, 1 << 63,
+                       0xffffa00000000000, (1 << 64) - 1]): 2,
+    addresses('ip', [0, 0x400000, 0x401700, 0x401800, 0x402000, 1 << 47, 0xffffffff81000000,
+                     0xffffffff81200000, 0xffffffff81500000, 0xffffffff81580000, 0xffffffff82000000]): 2,
     filter_expr: 6,
 }
 
 
 # --- putting together
 
-def combine(parts, metric, facts):
+def combine(parts, facts):
     """The oracle.Filter of all; a cgroup's own threshold replaces the general one."""
-    reasons = {r: f(facts) for p in parts for r, f in p.reasons.items()}
+    reasons = {}
+    for part in parts:
+        for reason, f in part.reasons.items():
+            test, before = f(facts), reasons.get(reason)
+            if before:      # of cgroups and containers both must hold
+                reasons[reason] = lambda s, a=before, b=test: a(s) and b(s)
+            else:
+                reasons[reason] = test
     own, general = reasons.pop('latency of cgroup', None), reasons.get('latency')
     if own:
         def limits(s):
@@ -188,27 +285,30 @@ def combine(parts, metric, facts):
             low = own(s) or low
             return (low, high) if low or general else None
         reasons['latency'] = limits
-    user = reasons.pop('mode', None)
-    if user:        # is a part of --filter
-        rest = reasons.get('filter', lambda s: True)
-        reasons['filter'] = lambda s: user(s) and rest(s)
     return oracle.Filter(**reasons)
 
 
-def draw(rng, gen):
-    kinds = list(KINDS)
+def known_options(build):
+    """The long options of the program that is tested."""
+    text = subprocess.run([os.path.join(build, 'ibscope'), 'hist', '--help'], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    return set(re.findall(r'--([\w-]+)', text))
+
+
+def draw(rng, options):
+    kinds = [k for k in KINDS if k is not containers or 'container' in options]
     chosen, wanted = [], rng.choice((1, 1, 2, 2, 2, 3, 4))
     while len(chosen) < wanted:
         kind = rng.choices(kinds, [KINDS[k] for k in kinds])[0]
         if kind not in chosen:
             chosen.append(kind)
-    parts = [k(rng, gen) for k in chosen]
+    parts = [k(rng, options) for k in chosen]
     metric = rng.choice(METRICS)
     labels = some(rng, BY)
     by = None if rng.random() < 0.3 else tuple(b for b in BY if b in labels)
     named = [p.cpus for p in parts if p.cpus]
     return Selection(' '.join(p.options for p in parts),
-                     lambda facts: combine(parts, metric, facts), by, metric,
+                     lambda facts: combine(parts, facts), by, metric,
                      named[0] if named else {0, 1})
 
 
@@ -260,7 +360,7 @@ def registers(rng, cpu, in_kernel):
     comp = rng.randint(1, 40)
     data |= comp | (comp + rng.randint(8, 60) + lat * (kind < 0.1)) << 16
     rip = 0xffffffff81000000 + rng.getrandbits(23) if in_kernel else 0x401000 + rng.getrandbits(12)
-    return [0, rip, data, data2, data3, rng.choice((0x7fff00001000, 0x12340000)),
+    return [0, rip, data, data2, data3, rng.choice((0x7fff00001000, 0x7f1000000000, 0x555500000000, 0xffff888000001000)),
             rng.choice((0x10000000, 0x30000000, 0x4000000000)), 0, 0 if in_kernel else 3, 0, 0, rip]
 
 
@@ -272,24 +372,24 @@ def telling(selection, facts, samples):
     return 0.015 * len(mine) < accepted < 0.985 * len(mine) or not passes.selected
 
 
-def generate(gen, n, seed):
+def generate(gen, n, seed, options):
     facts, samples = model(gen)
     for i in range(n):
         rng = random.Random('%s %d %d' % (gen, seed, i))
         for _ in range(200):
-            selection = draw(rng, gen)
+            selection = draw(rng, options)
             if telling(selection, facts, samples):
                 break
         yield i, selection
 
 
-def add(g, n, seed, first=0, last=None):
+def add(g, n, seed, options, first=0, last=None):
     """Runs for these selections, number first to last of n, to a guest."""
     if not n:
         return
     for name, (cgroup, cpu, comm, uid, kind) in WORKERS.items():
         g.do('start %s %s %d %s %d %s' % (name, cgroup, cpu, comm, uid, kind))
-    for i, sel in generate(g.gen, n, seed):
+    for i, sel in generate(g.gen, n, seed, options):
         if not first <= i < (n if last is None else last):
             continue
         g.hist('random-%d' % i, sel.options, by=sel.by, metric=sel.metric, window='0.25 1',
@@ -317,7 +417,8 @@ def main():
             for kernel in args.kernels:
                 g = guest.Guest(kernel, BOOTS[kernel][i], work, report, '-%d' % i)
                 g.check('the kernel did not complain', g.check_console)
-                add(g, args.random, args.seed, args.random * i // 4, args.random * (i + 1) // 4)
+                add(g, args.random, args.seed, known_options(args.build),
+                    args.random * i // 4, args.random * (i + 1) // 4)
                 guests.append(g)
         return guests
 

@@ -26,7 +26,7 @@ MATRIX = ['%s:%s' % (k, g) for k in KERNELS for g in ZENS] + ['7.2:zen6']
 class Guest(cases.Cases, guest.Guest):
     """The scenarios of a boot."""
 
-    def scenarios(self, random, seed):
+    def scenarios(self, random, seed, options):
         self.check('the kernel did not complain', self.check_console)
         zen4 = self.cpu.zen4
         self.do('run version ibscope --version')
@@ -77,7 +77,7 @@ class Guest(cases.Cases, guest.Guest):
                       src={'dram', 'l3', 'local-cache'}))
 
         self.cases()
-        selections.add(self, random, seed)
+        selections.add(self, random, seed, options)
 
         # d: perf decodes
         period = self.new_period(300000)
@@ -269,7 +269,7 @@ def main():
     def make(work, report):
         guests = [Guest(kernel, gen, work, report) for kernel, gen in pairs]
         for g in guests:
-            g.scenarios(args.random, args.seed)
+            g.scenarios(args.random, args.seed, selections.known_options(args.build))
         for kernel, gen in {k: (k, g) for k, g in pairs}.values():
             hopper = Guest(kernel, gen, work, report, '-hop', smp=6, workers=False)
             hopper.hops()
