@@ -6,7 +6,7 @@ import oracle
 from guest import Hist, need
 
 ABSENT = {      # filter -> (value of a sample, its comparison)
-    '!(dc_miss_lat > 5)': (lambda s: s.metrics['dc_miss_lat'], lambda v: v <= 5),
+    '!(dc_miss_lat > 100)': (lambda s: s.metrics['dc_miss_lat'], lambda v: v <= 100),
     'dc_miss_lat != 0': (lambda s: s.metrics['dc_miss_lat'], lambda v: v != 0),
     '!(tlb_refill_lat < 1)': (lambda s: s.metrics['tlb_refill_lat'], lambda v: v >= 1),
     '!brn_misp': (lambda s: s.data >> 36 & 1 if s.data >> 37 & 1 else None, lambda v: not v),
