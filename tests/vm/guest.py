@@ -376,9 +376,11 @@ class Guest:
         if unseen == 'null':
             need(got.unseen is None, 'unseen is %s' % got.unseen)
         elif unseen == 'exact' or got.unseen is not None:
-            explained = dropped + len(delivered) - len(rows)
+            discarded = len(delivered) - len(rows)
+            explained = dropped + discarded
             need(got.unseen is not None, 'unseen is null: %s' % self.read(name + '.err'))
-            need(0 <= got.unseen <= explained, 'unseen %d, explained %d' % (got.unseen, explained))
+            need(discarded <= got.unseen <= explained, 'unseen %d, explained %d to %d' % (
+                got.unseen, discarded, explained))
         need(rejected or 'filters' not in expected or expected.get('all'),
              'the filter had nothing to reject')
         self.runs['rejected'] += bool(rejected)
