@@ -51,7 +51,7 @@ all: $(O)/ibscope
 
 $(O)/ibscope: $(cmds) $(lib)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lsystemd
 
 $(lib): $(objs)
 	$(call say,AR,$@)

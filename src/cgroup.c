@@ -466,6 +466,16 @@ bool cgroup_tree_alive(struct cgroup_tree *t, uint64_t id)
 	return !n->died_ns;
 }
 
+bool cgroup_tree_died(struct cgroup_tree *t, uint64_t id, uint64_t older_than_ns)
+{
+	const struct cgroup_node *n;
+
+	if (!cgroup_tree_path(t, id))
+		return true;
+	n = cgroup_table_by_id(&t->table, id);
+	return n->died_ns && now_ns() - n->died_ns >= older_than_ns;
+}
+
 size_t cgroup_tree_forget_dead(struct cgroup_tree *t, uint64_t older_than_ns)
 {
 	uint64_t now = now_ns();

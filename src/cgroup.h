@@ -75,6 +75,13 @@ const char *cgroup_tree_path(struct cgroup_tree *t, uint64_t id);
 bool cgroup_tree_alive(struct cgroup_tree *t, uint64_t id);
 
 /**
+ * cgroup_tree_died() - has a cgroup been dead for @older_than_ns or longer?
+ *
+ * Also true of one that nobody knows: neither the tree nor, by its file handle, the kernel.
+ */
+bool cgroup_tree_died(struct cgroup_tree *t, uint64_t id, uint64_t older_than_ns);
+
+/**
  * cgroup_tree_forget_dead() - free what is known of cgroups that died @older_than_ns ago or earlier
  *
  * The 65,536 that died last are kept at most, also without it.

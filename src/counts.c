@@ -11,7 +11,7 @@
 #define BALANCE_S 5
 
 /* A CPU's counts at a moment when no sample was half way. */
-static int read_cpu(const struct ibs_cpu_state *st, struct ledger *l)
+static int read_cpu(const struct counts *c, const struct ibs_cpu_state *st, struct ledger *l)
 {
 	time_t give_up = time(NULL) + BALANCE_S;
 
@@ -29,6 +29,8 @@ static int read_cpu(const struct ibs_cpu_state *st, struct ledger *l)
 				l->outcome[o] += outcome[o];
 			return 0;
 		}
+		if (c->refresh && c->refresh(c->arg))
+			return -EUCLEAN;
 		/* a virtual CPU can be descheduled in the middle of its NMI */
 		if (tries % 1000)
 			__builtin_ia32_pause();
@@ -41,9 +43,11 @@ static int read_cpu(const struct ibs_cpu_state *st, struct ledger *l)
 
 int counts_ledger(const struct counts *c, struct ledger *l, struct err *err)
 {
+	if (c->refresh && c->refresh(c->arg))
+		return err_set(err, -EIO, "the counters cannot be read any more");
 	memset(l, 0, sizeof(*l));
 	for (unsigned int cpu = 0; cpu < c->n_cpus; cpu++)
-		if (read_cpu(&c->cpus[cpu], l))
+		if (read_cpu(c, &c->cpus[cpu], l))
 			return err_set(
 				err, -EUCLEAN,
 				"cpu %u: samples seen and outcomes do not balance; this is a "
@@ -52,121 +56,194 @@ int counts_ledger(const struct counts *c, struct ledger *l, struct err *err)
 	return 0;
 }
 
-static int read_series(const struct counts *c, __u32 slot, unsigned int pair, struct series *out)
+static const __u64 *slot_words(const struct counts *c, __u32 shard, __u32 slot)
 {
-	__u16 entry = c->layout->entry[pair];
-	__u32 word = entry & IBS_LAYOUT_WORD;
-
-	memset(out, 0, sizeof(*out));
-	out->op = pair & 7;
-	out->src = pair >> 3;
-	for (__u32 shard = 0; shard < c->shards; shard++) {
-		const volatile __u64 *w =
-			c->series + ((size_t)shard * c->max_slots + slot) * c->layout->words + word;
-
-		if (!(entry & IBS_LAYOUT_HIST)) {
-			out->samples += w[0];
-			continue;
-		}
-		out->samples += w[IBS_HIST_NO_LAT];
-		out->sum += w[IBS_HIST_SUM];
-		for (int i = 0; i < IBS_LAT_BUCKETS; i++) {
-			__u64 n = w[IBS_HIST_BUCKET + i];
-
-			if (!n)
-				continue;
-			if (!out->buckets)
-				out->buckets = calloc(IBS_LAT_BUCKETS, sizeof(*out->buckets));
-			if (!out->buckets)
-				return -ENOMEM;
-			out->buckets[i] += n;
-			out->valid += n;
-		}
-	}
-	out->samples += out->valid;
-	return 0;
+	if (!c->series)
+		return c->read_slot(c->arg, shard, slot);
+	return c->series + ((size_t)shard * c->max_slots + slot) * c->layout->words;
 }
 
-static int read_group(const struct counts *c, __u32 slot, struct group *g)
+/* Adds what one shard has of a pair. */
+static int add_series(const struct layout *layout, unsigned int pair, const volatile __u64 *words,
+		      struct series *out)
 {
-	struct series *all = calloc(IBS_LAYOUT_ENTRIES, sizeof(*all));
+	__u16 entry = layout->entry[pair];
+	const volatile __u64 *w = words + (entry & IBS_LAYOUT_WORD);
+	__u64 valid = 0;
 
-	if (!all)
-		return -ENOMEM;
-	g->series = all;
-	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++) {
-		if (!layout_has(c->layout, pair))
+	if (!(entry & IBS_LAYOUT_HIST)) {
+		out->samples += w[0];
+		return 0;
+	}
+	out->sum += w[IBS_HIST_SUM];
+	for (int i = 0; i < IBS_LAT_BUCKETS; i++) {
+		__u64 n = w[IBS_HIST_BUCKET + i];
+
+		if (!n)
 			continue;
-		if (read_series(c, slot, pair, &all[g->n_series]))
+		if (!out->buckets)
+			out->buckets = calloc(IBS_LAT_BUCKETS, sizeof(*out->buckets));
+		if (!out->buckets)
 			return -ENOMEM;
-		if (all[g->n_series].samples)
-			g->n_series++;
+		out->buckets[i] += n;
+		valid += n;
 	}
-	/* shrinking cannot fail in a way that matters */
-	g->series = realloc(all, (g->n_series ? g->n_series : 1) * sizeof(*all)) ?: all;
+	out->valid += valid;
+	out->samples += w[IBS_HIST_NO_LAT] + valid;
 	return 0;
 }
 
-static int read_groups(const struct counts *c, struct snapshot *out)
+static void free_series(struct group *g)
 {
-	const struct ibs_slot_owner *owners = c->owners;
+	for (size_t i = 0; i < g->n_series; i++)
+		free(g->series[i].buckets);
+	free(g->series);
+	g->series = NULL;
+	g->n_series = 0;
+}
 
-	out->groups = calloc(c->max_slots, sizeof(*out->groups));
-	if (!out->groups)
+/* @all: room for the series, by pair and zero. */
+static int read_group(const struct counts *c, __u32 slot, struct series *all, struct group *g)
+{
+	size_t n = 0;
+
+	for (__u32 shard = 0; shard < c->shards; shard++) {
+		const __u64 *words = slot_words(c, shard, slot);
+
+		if (!words)
+			return -EIO;
+		for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++)
+			if (layout_has(c->layout, pair) &&
+			    add_series(c->layout, pair, words, &all[pair]))
+				return -ENOMEM;
+	}
+	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++)
+		n += all[pair].samples > 0;
+	g->series = calloc(n ? n : 1, sizeof(*g->series));
+	if (!g->series)
 		return -ENOMEM;
-	for (__u32 slot = 0; slot < c->max_slots; slot++) {
-		bool used = __atomic_load_n(&owners[slot].used, __ATOMIC_ACQUIRE);
-		struct group *g = &out->groups[out->n_groups];
+	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++) {
+		if (!all[pair].samples)
+			continue;
+		all[pair].op = pair & 7;
+		all[pair].src = pair >> 3;
+		g->series[g->n_series++] = all[pair];
+		memset(&all[pair], 0, sizeof(all[pair]));
+	}
+	return 0;
+}
+
+static int each_group(const struct counts *c, counts_cb *cb, void *arg)
+{
+	struct series all[IBS_LAYOUT_ENTRIES] = {};
+	int ret = 0;
+
+	for (__u32 slot = 0; slot < c->max_slots && !ret; slot++) {
+		bool used = __atomic_load_n(&c->owners[slot].used, __ATOMIC_ACQUIRE);
+		struct group g = { .slot = slot, .other = slot == IBS_SLOT_OTHER };
 
 		if (!used && slot != IBS_SLOT_OTHER && !(c->one_group && slot == 1))
 			continue;
-		g->slot = slot;
-		g->other = slot == IBS_SLOT_OTHER;
-		g->key = owners[slot].key;
-		out->n_groups++;
-		if (read_group(c, slot, g))
-			return -ENOMEM;
-		if (g->other && !g->n_series) {
-			free(g->series);
-			memset(g, 0, sizeof(*g));
-			out->n_groups--;
-		}
+		g.key = c->owners[slot].key;
+		ret = read_group(c, slot, all, &g);
+		if (!ret && (!g.other || g.n_series))
+			ret = cb(arg, &g);
+		free_series(&g);
 	}
+	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++)
+		free(all[pair].buckets);
+	return ret;
+}
+
+/* Folding takes microseconds a group; whoever folds and dies has it repaired by the next. */
+static int wait_unfolded(const struct counts *c, __u32 *fold, struct err *err)
+{
+	time_t give_up = time(NULL) + BALANCE_S;
+
+	while ((*fold = __atomic_load_n(&c->control->fold, __ATOMIC_ACQUIRE)) & 1) {
+		if (time(NULL) > give_up || (c->refresh && c->refresh(c->arg)))
+			return err_set(err, -EUCLEAN,
+				       "the collector died while it added up groups; "
+				       "its next start mends that");
+		sched_yield();
+	}
+	return 0;
+}
+
+/* A group for the caller, and what its series add up to. */
+struct sum {
+	counts_cb *cb;
+	void *arg;
+	__u64 aggregated;
+};
+
+static int add_group(void *arg, struct group *g)
+{
+	struct sum *s = arg;
+
+	for (size_t i = 0; i < g->n_series; i++)
+		s->aggregated += g->series[i].samples;
+	return s->cb(s->arg, g);
+}
+
+int counts_each(const struct counts *c, counts_cb *cb, void *arg, struct ledger *out,
+		struct err *err)
+{
+	struct sum sum = { .cb = cb, .arg = arg };
+	struct ledger before, after;
+	__u32 fold;
+	int ret = counts_ledger(c, &before, err) ?: wait_unfolded(c, &fold, err);
+
+	if (ret)
+		return ret;
+	ret = each_group(c, add_group, &sum);
+	if (ret == -ENOMEM || ret == -EIO)
+		return err_set(err, ret,
+			       ret == -EIO ? "the counters cannot be read any more"
+					   : "out of memory for a snapshot");
+	ret = ret ?: counts_ledger(c, &after, err);
+	if (ret)
+		return ret;
+	if (fold != __atomic_load_n(&c->control->fold, __ATOMIC_ACQUIRE))
+		return err_set(err, -EUCLEAN, "groups were folded while they were read");
+	if (sum.aggregated < before.outcome[IBS_OUTCOME_AGGREGATED] ||
+	    sum.aggregated > after.outcome[IBS_OUTCOME_AGGREGATED])
+		return err_set(err, -EUCLEAN,
+			       "%llu samples in the series, but between %llu and %llu counted as "
+			       "aggregated; this is a bug of ibscope, please report it",
+			       sum.aggregated, before.outcome[IBS_OUTCOME_AGGREGATED],
+			       after.outcome[IBS_OUTCOME_AGGREGATED]);
+	*out = before;
+	out->seen += sum.aggregated - before.outcome[IBS_OUTCOME_AGGREGATED];
+	out->outcome[IBS_OUTCOME_AGGREGATED] = sum.aggregated;
+	return 0;
+}
+
+/* Keep a group: its series are taken over. */
+static int keep_group(void *arg, struct group *g)
+{
+	struct snapshot *s = arg;
+
+	s->groups[s->n_groups++] = *g;
+	g->series = NULL;
+	g->n_series = 0;
 	return 0;
 }
 
 int counts_read(const struct counts *c, struct snapshot *out, struct err *err)
 {
-	struct ledger before, after;
-	__u64 aggregated = 0;
-	int ret = counts_ledger(c, &before, err);
+	struct ledger l;
+	int ret;
 
-	if (ret)
-		return ret;
-	if (read_groups(c, out)) {
-		snapshot_free(out);
+	out->groups = calloc(c->max_slots, sizeof(*out->groups));
+	if (!out->groups)
 		return err_set(err, -ENOMEM, "out of memory for a snapshot");
+	ret = counts_each(c, keep_group, out, &l, err);
+	if (ret) {
+		snapshot_free(out);
+		return ret;
 	}
-	ret = counts_ledger(c, &after, err);
-	if (ret)
-		goto fail;
-	for (size_t i = 0; i < out->n_groups; i++)
-		for (size_t j = 0; j < out->groups[i].n_series; j++)
-			aggregated += out->groups[i].series[j].samples;
-	if (aggregated < before.outcome[IBS_OUTCOME_AGGREGATED] ||
-	    aggregated > after.outcome[IBS_OUTCOME_AGGREGATED]) {
-		ret = err_set(err, -EUCLEAN,
-			      "%llu samples in the series, but between %llu and %llu counted as "
-			      "aggregated; this is a bug of ibscope, please report it",
-			      aggregated, before.outcome[IBS_OUTCOME_AGGREGATED],
-			      after.outcome[IBS_OUTCOME_AGGREGATED]);
-		goto fail;
-	}
-	out->ledger.seen = before.seen + aggregated - before.outcome[IBS_OUTCOME_AGGREGATED];
-	memcpy(out->ledger.outcome, before.outcome, sizeof(before.outcome));
-	out->ledger.outcome[IBS_OUTCOME_AGGREGATED] = aggregated;
+	out->ledger.seen = l.seen;
+	memcpy(out->ledger.outcome, l.outcome, sizeof(l.outcome));
 	return 0;
-fail:
-	snapshot_free(out);
-	return ret;
 }

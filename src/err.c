@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool verbose;
+static bool verbose, journal;
 
 int err_set(struct err *e, int code, const char *fmt, ...)
 {
@@ -37,45 +37,53 @@ void err_prefix(struct err *e, const char *fmt, ...)
 	snprintf(e->text + n, sizeof(e->text) - n, ": %s", old);
 }
 
-static void say(const char *level, const char *fmt, va_list ap)
+static void say(const char *priority, const char *level, const char *fmt, va_list ap)
 {
 	int saved = errno;
 
 	flockfile(stderr);
-	fprintf(stderr, "ibscope: %s", level);
+	if (journal)
+		fputs(priority, stderr);
+	else
+		fprintf(stderr, "ibscope: %s", level);
 	vfprintf(stderr, fmt, ap);
 	fputc('\n', stderr);
 	funlockfile(stderr);
 	errno = saved;
 }
 
-#define SAY(level)                   \
-	do {                         \
-		va_list ap;          \
-		va_start(ap, fmt);   \
-		say(level, fmt, ap); \
-		va_end(ap);          \
+#define SAY(priority, level)                   \
+	do {                                   \
+		va_list ap;                    \
+		va_start(ap, fmt);             \
+		say(priority, level, fmt, ap); \
+		va_end(ap);                    \
 	} while (0)
 
 void log_error(const char *fmt, ...)
 {
-	SAY("error: ");
+	SAY("<3>", "error: ");
 }
 
 void log_warn(const char *fmt, ...)
 {
-	SAY("warning: ");
+	SAY("<4>", "warning: ");
 }
 
 void log_info(const char *fmt, ...)
 {
-	SAY("");
+	SAY("<6>", "");
 }
 
 void log_debug(const char *fmt, ...)
 {
 	if (verbose)
-		SAY("debug: ");
+		SAY("<7>", "debug: ");
+}
+
+void log_set_journal(_Bool on)
+{
+	journal = on;
 }
 
 void log_set_verbose(_Bool on)

@@ -26,6 +26,8 @@ void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Shown only after log_set_verbose(true). */
 void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_set_verbose(_Bool on);
+/* Begin lines with the priority that journald reads, instead of our name. */
+void log_set_journal(_Bool on);
 _Bool log_is_verbose(void);
 
 #endif

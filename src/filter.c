@@ -491,39 +491,6 @@ static int parse_expr(struct parser *p, bool negate, unsigned int *out)
 	return parse_chain(p, negate, out, ",", FILTER_NODE_AND, parse_or);
 }
 
-/* --- canonical text --- */
-
-static void print_node(FILE *out, const struct parser *p, unsigned int at, bool in_and)
-{
-	const struct filter_node *n = &p->nodes[at];
-	bool paren = n->kind == FILTER_NODE_OR && in_and;
-
-	if (n->kind == FILTER_NODE_TEST) {
-		filter_print_test(out, p->f, n->field, n->cmp, n->value);
-		return;
-	}
-	if (paren)
-		fputc('(', out);
-	print_node(out, p, n->a, n->kind == FILTER_NODE_AND);
-	fputs(n->kind == FILTER_NODE_AND ? " && " : " || ", out);
-	print_node(out, p, n->b, n->kind == FILTER_NODE_AND);
-	if (paren)
-		fputc(')', out);
-}
-
-static int print_text(struct parser *p, unsigned int root, char **text)
-{
-	size_t size;
-	FILE *out = open_memstream(text, &size);
-
-	if (!out)
-		return err_set(p->e, -ENOMEM, "out of memory");
-	print_node(out, p, root, false);
-	if (fclose(out))
-		return err_set(p->e, -ENOMEM, "out of memory");
-	return 0;
-}
-
 /* --- parts --- */
 
 static int parse_part(struct parser *p, const struct filter_part *part, struct filter_root *root)
@@ -540,7 +507,9 @@ static int parse_part(struct parser *p, const struct filter_part *part, struct f
 		ret = fail_expected(p, "&&, || or ','");
 	if (!ret) {
 		f->parts[f->n_parts].outcome = part->outcome;
-		ret = print_text(p, root->node, &f->parts[f->n_parts++].text);
+		f->parts[f->n_parts].text = filter_text(f, p->nodes, root->node);
+		if (!f->parts[f->n_parts++].text)
+			ret = err_set(p->e, -ENOMEM, "out of memory");
 	}
 	if (ret && part->option)
 		err_prefix(p->e, "%s", part->option);
@@ -586,8 +555,11 @@ int filter_compile(const struct filter_part *parts, size_t n_parts, struct filte
 		else
 			all = roots[i].node;
 	}
-	if (!ret && n_parts)
-		ret = print_text(p, all, &out->text);
+	if (!ret && n_parts) {
+		out->text = filter_text(out, p->nodes, all);
+		if (!out->text)
+			ret = err_set(e, -ENOMEM, "out of memory");
+	}
 	if (!ret && n_parts) {
 		n = filter_build(p->nodes, roots, n_parts, &out->prog);
 		if (n > IBS_FILTER_TERMS)

@@ -80,7 +80,8 @@ unsigned int filter_build(const struct filter_node *nodes, const struct filter_r
 
 	for (size_t k = n_roots; k-- > 0;)
 		first = compile(&b, nodes, roots[k].node, first, TO_OUTCOME + roots[k].outcome);
-	b.tests[first].used = true;
+	if (first < b.n)
+		b.tests[first].used = true;
 	for (i = b.n; i-- > 0;) {
 		struct test *t = &b.tests[i];
 

@@ -2,6 +2,7 @@
 #include "filter_private.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Short for the table. */
@@ -153,7 +154,7 @@ static void print_cgroup(FILE *out, const struct filter *f, __u64 value, bool no
 		glob ? "=~" : (none ? "!=" : "=="), quote, c->text, quote);
 }
 
-void filter_print_test(FILE *out, const struct filter *f, unsigned int field, unsigned int cmp,
+static void print_test(FILE *out, const struct filter *f, unsigned int field, unsigned int cmp,
 		       __u64 value)
 {
 	const struct filter_field *fl = &filter_fields[field];
@@ -167,6 +168,40 @@ void filter_print_test(FILE *out, const struct filter *f, unsigned int field, un
 	print_value(out, fl, value);
 	if (none)
 		fputc(')', out);
+}
+
+static void print_node(FILE *out, const struct filter *f, const struct filter_node *nodes,
+		       unsigned int at, bool in_and)
+{
+	const struct filter_node *n = &nodes[at];
+	bool paren = n->kind == FILTER_NODE_OR && in_and;
+
+	if (n->kind == FILTER_NODE_TEST) {
+		print_test(out, f, n->field, n->cmp, n->value);
+		return;
+	}
+	if (paren)
+		fputc('(', out);
+	print_node(out, f, nodes, n->a, n->kind == FILTER_NODE_AND);
+	fputs(n->kind == FILTER_NODE_AND ? " && " : " || ", out);
+	print_node(out, f, nodes, n->b, n->kind == FILTER_NODE_AND);
+	if (paren)
+		fputc(')', out);
+}
+
+char *filter_text(const struct filter *f, const struct filter_node *nodes, unsigned int root)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	print_node(out, f, nodes, root, false);
+	if (!fclose(out))
+		return text;
+	free(text);
+	return NULL;
 }
 
 static void print_target(FILE *out, unsigned int to)
@@ -190,7 +225,7 @@ void filter_explain(FILE *out, const struct filter *f)
 		const struct filter_field *fl = &filter_fields[t->field];
 
 		fprintf(out, "  %u. ", i + 1);
-		filter_print_test(out, f, t->field, t->cmp, t->value);
+		print_test(out, f, t->field, t->cmp, t->value);
 		fputs(" ? ", out);
 		print_target(out, t->on_true);
 		fputs(" : ", out);

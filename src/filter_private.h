@@ -65,9 +65,8 @@ struct filter_root {
 unsigned int filter_build(const struct filter_node *nodes, const struct filter_root *roots,
 			  size_t n_roots, struct ibs_filter *prog);
 
-/* A comparison as it is written; of @f only the texts of cgroups are used. */
-void filter_print_test(FILE *out, const struct filter *f, unsigned int field, unsigned int cmp,
-		       __u64 value);
+/* An expression in its canonical form; of @f only the texts of cgroups are used. NULL: no memory. */
+char *filter_text(const struct filter *f, const struct filter_node *nodes, unsigned int root);
 
 static inline bool filter_names_only(enum filter_values v)
 {

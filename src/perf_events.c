@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -24,6 +25,7 @@ struct perf_events {
 	size_t n, n_open;
 	int prog_fd; /* -1: none attached */
 	bool use_link, enabled;
+	const char *pin_dir;		 /* NULL: links are not pinned */
 	struct perf_events_total closed; /* what events counted that are closed now */
 	__u64 throttled;
 	bool ring_warned;
@@ -170,6 +172,34 @@ static int attach(const struct perf_events *pe, struct cpu_event *ev, struct err
 	return 0;
 }
 
+static void pin_path(const struct perf_events *pe, const struct cpu_event *ev, char *out,
+		     size_t size)
+{
+	snprintf(out, size, "%s/cpu%u", pe->pin_dir, ev->cpu);
+}
+
+static void pin_link(const struct perf_events *pe, const struct cpu_event *ev)
+{
+	char path[512];
+
+	if (!pe->pin_dir || ev->link_fd < 0)
+		return;
+	pin_path(pe, ev, path, sizeof(path));
+	if (bpf_obj_pin(ev->link_fd, path))
+		log_warn("cannot pin %s: %s; if the collector is killed sampling of that CPU ends",
+			 path, strerror(errno));
+}
+
+static void unpin_link(const struct perf_events *pe, const struct cpu_event *ev)
+{
+	char path[512];
+
+	if (!pe->pin_dir || ev->link_fd < 0)
+		return;
+	pin_path(pe, ev, path, sizeof(path));
+	unlink(path);
+}
+
 static int enable(const struct cpu_event *ev, struct err *err)
 {
 	if (ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0))
@@ -216,6 +246,7 @@ static void close_event(struct perf_events *pe, struct cpu_event *ev)
 {
 	if (ev->fd < 0)
 		return;
+	unpin_link(pe, ev);
 	if (ev->link_fd >= 0)
 		close(ev->link_fd);
 	if (ev->ring)
@@ -272,6 +303,13 @@ int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struc
 	return ret;
 }
 
+void perf_events_pin_links(struct perf_events *pe, const char *dir)
+{
+	pe->pin_dir = dir;
+	for (size_t i = 0; i < pe->n; i++)
+		pin_link(pe, &pe->ev[i]);
+}
+
 int perf_events_enable(struct perf_events *pe, struct err *err)
 {
 	int ret = 0;
@@ -308,6 +346,8 @@ static int came_online(struct perf_events *pe, struct cpu_event *ev, struct err 
 		return ret;
 	if (pe->prog_fd >= 0)
 		ret = attach(pe, ev, err);
+	if (!ret)
+		pin_link(pe, ev);
 	if (!ret && pe->enabled)
 		ret = enable(ev, err);
 	if (ret) {

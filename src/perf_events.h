@@ -37,6 +37,14 @@ int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpu
 /* Attach @prog_fd to every event, by bpf_link where @use_link, else by ioctl. */
 int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struct err *err);
 
+/**
+ * perf_events_pin_links() - let sampling go on if we are killed
+ * @dir: in bpffs, where each CPU's link gets a file, until the event is closed; not copied
+ *
+ * Only of events attached by links.
+ */
+void perf_events_pin_links(struct perf_events *pe, const char *dir);
+
 int perf_events_enable(struct perf_events *pe, struct err *err);
 /* After it no program of ours runs, and counts include the last, unfinished period. */
 void perf_events_disable(struct perf_events *pe);

@@ -2,6 +2,7 @@
 #include "sampler.h"
 
 #include "num.h"
+#include "pins.h"
 #include "sampler_private.h"
 #include "topology.h"
 
@@ -149,7 +150,10 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 {
 	typeof(s->skel->rodata) cfg = s->skel->rodata;
 	const struct selection *sel = &opts->sel;
+	struct layout layout = s->layout; /* readers read all, also what an earlier run counted */
 
+	layout_filter(&layout, sel->op_mask ? sel->op_mask : ~0U,
+		      sel->src_mask ? sel->src_mask : ~0U);
 	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
 	cfg->cfg_task_btf = s->features.task_btf && !opts->probe_read;
 	cfg->cfg_by = opts->by;
@@ -162,7 +166,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_metric = opts->metric;
 	cfg->cfg_slot_words = s->layout.words;
 	for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
-		cfg->cfg_layout[i] = s->layout.entry[i];
+		cfg->cfg_layout[i] = layout.entry[i];
 	cfg->cfg_tgid_select = select_processes(sel);
 	cfg->cfg_tid_select = select_threads(sel);
 	cfg->cfg_pid_follow = sel->follow;
@@ -187,7 +191,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_sim_seed = opts->sim_seed;
 }
 
-static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts)
+static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, struct err *e)
 {
 	typeof(s->skel->maps) *m = &s->skel->maps;
 	bool by_groups = opts->by && opts->by != IBS_BY_CGROUP;
@@ -205,7 +209,7 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts)
 		err = err ?: bpf_map__set_max_entries(m->tgids, pid_blocks());
 	if (select_threads(&opts->sel))
 		err = err ?: bpf_map__set_max_entries(m->tids, pid_blocks());
-	return err;
+	return err ? err_set(e, err, "cannot size the BPF maps: %s", strerror(-err)) : 0;
 }
 
 static struct bpf_program *choose_prog(struct sampler *s, const struct sampler_opts *opts)
@@ -248,9 +252,6 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 		s->skel->rodata->cfg_cgroup_v1 = true;
 		s->skel->rodata->cfg_cgroup_subsys = ret;
 	}
-	ret = set_map_sizes(s, opts);
-	if (ret)
-		return err_set(err, ret, "cannot size the BPF maps: %s", strerror(-ret));
 	bpf_object__for_each_program (p, s->skel->obj)
 		bpf_program__set_autoload(p, p == prog || (p == s->skel->progs.ibs_fork &&
 							   watches_forks(&opts->sel)));
@@ -304,6 +305,61 @@ struct sampler_select *sampler_selection(struct sampler *s)
 	return &s->select;
 }
 
+struct bpf_map *sampler_map(struct sampler *s, enum ibs_pin pin)
+{
+	typeof(s->skel->maps) *m = &s->skel->maps;
+
+	switch (pin) {
+	case IBS_PIN_SERIES:
+		return m->series;
+	case IBS_PIN_OWNERS:
+		return m->slot_owners;
+	case IBS_PIN_STATE:
+		return m->bss;
+	case IBS_PIN_CGROUPS:
+		return m->cgroups;
+	case IBS_PIN_GROUPS:
+		return m->groups;
+	case IBS_PIN_SLOTS:
+		return m->slots;
+	default:
+		return NULL; /* user space's own */
+	}
+}
+
+void sampler_layout(struct sampler *s, const struct sampler_opts *opts, struct ibs_meta_layout *out)
+{
+	typeof(*s->skel->bss) *bss = NULL;
+
+	memset(out, 0, sizeof(*out));
+	out->n_cpus = s->possible_cpus;
+	out->shards = s->memory.shards;
+	out->max_slots = s->max_slots;
+	out->slot_words = s->layout.words;
+	out->by = opts->by;
+	out->metric = opts->metric;
+	out->caps = opts->ibs.caps;
+	out->simulated = opts->source != SAMPLER_IBS;
+	out->outcomes = IBS_OUTCOME_N;
+	out->sources = IBS_SRC_N;
+	out->ops = IBS_OP_KIND_N;
+	out->buckets = IBS_LAT_BUCKETS;
+	out->state_bytes = sizeof(*bss);
+	out->cpus_at = (char *)&bss->cpu_states - (char *)bss;
+	out->control_at = (char *)&bss->control - (char *)bss;
+	memcpy(out->entry, s->layout.entry, sizeof(out->entry));
+}
+
+struct sampler_fold_maps sampler_fold_maps(const struct sampler *s)
+{
+	typeof(s->skel->maps) *m = &s->skel->maps;
+
+	return (struct sampler_fold_maps){ .cgroups = bpf_map__fd(m->cgroups),
+					   .groups = bpf_map__fd(m->groups),
+					   .slots = bpf_map__fd(m->slots),
+					   .by_groups = bpf_map__max_entries(m->groups) > 1 };
+}
+
 /* Complexes that are neighbours share a shard when there are fewer shards. */
 static void place_cpus(struct sampler *s, const struct topology *topo)
 {
@@ -335,7 +391,10 @@ static int open_events(struct sampler *s, const struct sampler_opts *opts, struc
 
 	if (ret || opts->prog == SAMPLER_PROG_NONE)
 		return ret;
-	return perf_events_attach(s->events, bpf_program__fd(prog), s->features.perf_link, err);
+	ret = perf_events_attach(s->events, bpf_program__fd(prog), s->features.perf_link, err);
+	if (!ret && opts->pins)
+		perf_events_pin_links(s->events, pins_links_dir(opts->pins));
+	return ret;
 }
 
 int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err)
@@ -363,8 +422,6 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	if (opts->source == SAMPLER_IBS && !opts->attr.freq)
 		s->period = opts->attr.sample_period;
 	layout_init(&s->layout, opts->metric, opts->ibs.caps);
-	layout_filter(&s->layout, opts->sel.op_mask ? opts->sel.op_mask : ~0U,
-		      opts->sel.src_mask ? opts->sel.src_mask : ~0U);
 	ret = topology_open("", s->possible_cpus, &topo, err);
 	if (ret)
 		goto fail;
@@ -385,7 +442,11 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	}
 	prog = choose_prog(s, opts);
 	ret = opts->source == SAMPLER_TWIN ? check_twin(s, err) : 0;
+	ret = ret ?: set_map_sizes(s, opts, err);
+	ret = ret ?: sampler_pins_adopt(s, opts, err);
 	ret = ret ?: load(s, opts, prog, err);
+	ret = ret ?: sampler_pins_put(s, opts, err);
+	s->prog_fd = bpf_program__fd(prog);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
 	ret = ret ?: select_open(s, opts, err);
@@ -393,17 +454,20 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	ret = ret ?: select_set(&s->select, &opts->sel, err);
 	if (ret)
 		goto fail;
-	s->prog_fd = bpf_program__fd(prog);
 	s->cpus = s->skel->bss->cpu_states;
 	s->counts = (struct counts){ .series = s->series.addr,
 				     .owners = s->slot_owners.addr,
 				     .cpus = s->cpus,
+				     .control = &s->skel->bss->control,
 				     .n_cpus = s->possible_cpus,
 				     .shards = s->memory.shards,
 				     .max_slots = s->max_slots,
 				     .one_group = !opts->by,
 				     .layout = &s->layout };
 	place_cpus(s, topo);
+	ret = sampler_pins_resume(s, opts, err);
+	if (ret)
+		goto fail;
 
 	if (opts->source == SAMPLER_TWIN)
 		ret = map_array(s->skel->maps.twin, &s->twin, err);

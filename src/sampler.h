@@ -57,6 +57,8 @@ struct selection {
 	bool live; /* sampler_set_*() will be called: what they change must be tested for */
 };
 
+struct pins;
+
 struct sampler_opts {
 	enum sampler_source source;
 	enum sampler_prog prog;
@@ -72,6 +74,11 @@ struct sampler_opts {
 	__u32 max_groups;	/* 0: SAMPLER_MAX_GROUPS */
 	__u64 max_memory_bytes; /* 0: SAMPLER_MAX_MEMORY */
 	__u64 sim_seed;
+	/*
+	 * Of pins.h: counters are pinned there, or gone on with if they fit; NULL: they end with
+	 * the sampler. sampler_close() leaves the pins, but nothing samples any more.
+	 */
+	struct pins *pins;
 	bool probe_read; /* do not use direct reads even where the kernel has them */
 };
 
@@ -122,6 +129,18 @@ int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups
 			struct err *err);
 int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct err *err);
 
+/**
+ * sampler_run_time() - what the program's runs took, as far as the kernel took the time
+ *
+ * It does while somebody holds bpf_enable_stats(), at two readings of the clock a run.
+ *
+ * Return: 0 or a negative errno.
+ */
+int sampler_run_time(const struct sampler *s, __u64 *ns, __u64 *runs);
+
+/* Counters of an earlier collector were gone on with. */
+bool sampler_adopted(const struct sampler *s);
+
 /* Ends sampling; a snapshot taken afterwards is final and exact. */
 void sampler_stop(struct sampler *s);
 
@@ -137,11 +156,33 @@ void sampler_stop(struct sampler *s);
  */
 int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err);
 
+/* The same without the groups: cheap. */
+int sampler_ledger(struct sampler *s, struct ledger *ledger, struct pmu_state *pmu,
+		   struct err *err);
+
 /*
  * To be called every half second or so: collects the kernel's notices of throttling, and samples CPUs
  * of sampler_opts.cpus that came online.
  */
 void sampler_tick(struct sampler *s);
+
+/* Has the cgroup been dead for so long that nothing of it can come any more? */
+typedef bool sampler_dead(void *arg, __u64 cgroup_id);
+
+/**
+ * sampler_fold() - give back what cgroups hold that died
+ *
+ * Their counts are added to `other`, so that sums stay; their slots serve others. A reader sees all
+ * of that or nothing. Costs each CPU one look-up for every cgroup it meets next.
+ *
+ * Return: how many groups were folded, or a negative errno with @err.
+ */
+int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err);
+
+struct counts;
+
+/* Where the counters lie, mapped; lives as long as @s. */
+const struct counts *sampler_counts(const struct sampler *s);
 
 /* Of the program as the kernel runs it, with what the selection does not need left out. */
 struct sampler_prog_size {

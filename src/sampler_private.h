@@ -9,6 +9,7 @@
 #include "perf_events.h"
 #include "sampler.h"
 
+#include <ibscope/pinned.h>
 #include <ibscope/twin.h>
 
 /* The selection as it is in force: places in the maps, and what is in them. */
@@ -36,15 +37,19 @@ struct sampler {
 	struct mapping series, slot_owners, twin, tgids, tids;
 	struct sampler_select select;
 	struct bpf_link *fork_link;
+	int prog_fd; /* the skeleton's */
 	struct counts counts; /* of the maps above */
 	struct ibs_cpu_state *cpus; /* possible_cpus of them, shared with the programs */
 	unsigned int possible_cpus;
 	__u32 max_slots;
 	__u64 period; /* 0: varies, or not counted by IBS */
 	__u64 unseen; /* so far; only ever grows */
+	/* what the PMU did for collectors before, whose counters were adopted */
+	struct pmu_state pmu_before;
+	__u64 pmu_samples_before;
+	bool adopted;
 	bool direct;
 	bool warned_cpus;
-	int prog_fd; /* of the program that samples; of the skeleton */
 };
 
 struct sampler_select *sampler_selection(struct sampler *s);
@@ -52,6 +57,29 @@ struct sampler_select *sampler_selection(struct sampler *s);
 /* Enter a whole selection, before sampling starts. */
 int select_set(struct sampler_select *ss, const struct selection *sel, struct err *err);
 void select_close(struct sampler_select *ss);
+
+/* Maps that sampler_fold() deletes from. */
+struct sampler_fold_maps {
+	int cgroups, groups, slots;
+	bool by_groups;
+};
+
+/*
+ * Before and after the object is loaded: give it the maps that are pinned, or pin its own; then the
+ * rest. Nothing without opts->pins.
+ */
+int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struct err *err);
+int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct err *err);
+int sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts, struct err *err);
+
+struct bpf_map *sampler_map(struct sampler *s, enum ibs_pin pin);
+void sampler_layout(struct sampler *s, const struct sampler_opts *opts,
+		    struct ibs_meta_layout *out);
+
+struct sampler_fold_maps sampler_fold_maps(const struct sampler *s);
+
+/* Add to `other` what lies in slots that nobody owns: a folding that was broken off. */
+void sampler_fold_repair(struct sampler *s);
 
 /* Of the program ibs_op_twin, or -EINVAL if the sampler is not of SAMPLER_TWIN. */
 int sampler_twin_fd(const struct sampler *s);

@@ -2,6 +2,7 @@
 /* Snapshots: what the programs counted, and what the PMU did. */
 #include "sampler_private.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -17,13 +18,15 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
 		return;
 	perf_events_read(s->events, &t);
 	out->ledger.pmu_exact &= t.exact;
-	out->ledger.pmu_samples = s->period ? t.samples : 0;
-	out->pmu.cpus = t.cpus;
-	out->pmu.went = t.went;
-	out->pmu.came = t.came;
-	out->pmu.enabled_ns = t.enabled_ns;
-	out->pmu.running_ns = t.running_ns;
-	out->pmu.throttled = perf_events_throttled(s->events);
+	out->ledger.pmu_samples = s->pmu_samples_before + (s->period ? t.samples : 0);
+	out->pmu = (struct pmu_state){
+		.cpus = t.cpus,
+		.went = s->pmu_before.went + t.went,
+		.came = s->pmu_before.came + t.came,
+		.enabled_ns = s->pmu_before.enabled_ns + t.enabled_ns,
+		.running_ns = s->pmu_before.running_ns + t.running_ns,
+		.throttled = s->pmu_before.throttled + perf_events_throttled(s->events),
+	};
 }
 
 /*
@@ -47,6 +50,24 @@ static int read_unseen(struct sampler *s, struct snapshot *out, struct err *err)
 	}
 	out->ledger.unseen = s->unseen;
 	return 0;
+}
+
+int sampler_ledger(struct sampler *s, struct ledger *ledger, struct pmu_state *pmu, struct err *err)
+{
+	struct snapshot all = {};
+	struct ledger counted;
+	int ret;
+
+	read_pmu(s, &all);
+	ret = counts_ledger(&s->counts, &counted, err);
+	if (ret)
+		return ret;
+	all.ledger.seen = counted.seen;
+	memcpy(all.ledger.outcome, counted.outcome, sizeof(counted.outcome));
+	ret = read_unseen(s, &all, err);
+	*ledger = all.ledger;
+	*pmu = all.pmu;
+	return ret;
 }
 
 static int try_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
@@ -76,4 +97,21 @@ int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
 	for (int tries = 0; ret == -EUCLEAN && tries < SNAPSHOT_TRIES; tries++)
 		ret = try_snapshot(s, out, err);
 	return ret;
+}
+
+int sampler_run_time(const struct sampler *s, __u64 *ns, __u64 *runs)
+{
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(s->prog_fd, &info, &len))
+		return -errno;
+	*ns = info.run_time_ns;
+	*runs = info.run_cnt;
+	return 0;
+}
+
+const struct counts *sampler_counts(const struct sampler *s)
+{
+	return &s->counts;
 }

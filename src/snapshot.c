@@ -186,7 +186,11 @@ int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, st
 		while (older && o < older->n_groups &&
 		       older->groups[o].slot < newer->groups[i].slot)
 			o++;
-		if (older && o < older->n_groups && older->groups[o].slot == newer->groups[i].slot)
+		/* a slot that was folded may be another group's by now */
+		if (older && o < older->n_groups &&
+		    older->groups[o].slot == newer->groups[i].slot &&
+		    !memcmp(&older->groups[o].key, &newer->groups[i].key,
+			    sizeof(newer->groups[i].key)))
 			was = &older->groups[o];
 		out->n_groups++; /* before, so that a failure frees it */
 		if (group_diff(&newer->groups[i], was, &out->groups[i])) {

@@ -138,6 +138,7 @@ struct ibs_control {
 	__u32 next_slot; /* hint: where to look for a free slot */
 	__u32 min_lat;	 /* cycles; of cgroups that have none of their own */
 	__u32 max_lat;	 /* 0: no limit */
+	__u32 fold;	 /* odd while user space moves counts from slot to slot: readers wait */
 	__u8 pid_but;	     /* the processes named are those left out */
 	__u8 cgroup_default; /* what a cgroup without a named ancestor is */
 };

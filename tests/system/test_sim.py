@@ -91,7 +91,8 @@ class Sim(unittest.TestCase):
 
     def test_cgroup_that_died_keeps_its_path(self):
         p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim', '-c', '100000', '--json',
-                              '--by', 'cgroup', '2.5', '1'], stdout=subprocess.PIPE, text=True)
+                              '--by', 'cgroup', '--cgroup-hierarchy', 'v2', '2.5', '1'],
+                             stdout=subprocess.PIPE, text=True)
         time.sleep(0.8)
         c = Cgroup('ibscope-test-dying/child')
         busy = Busy(CPUS[0], c)

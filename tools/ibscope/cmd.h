@@ -15,5 +15,7 @@ enum {
 /* argv[0] is the command's name. */
 int cmd_doctor(int argc, char **argv);
 int cmd_hist(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
+int cmd_ctl(int argc, char **argv);
 
 #endif

@@ -11,6 +11,8 @@ static const struct cmd {
 } cmds[] = {
 	{ "doctor", "[--json]", "what this CPU, kernel and privilege allow", cmd_doctor },
 	{ "hist", "[options] [interval [count]]", "latency histograms and percentiles", cmd_hist },
+	{ "serve", "[options]", "collect always; counters are pinned for an exporter", cmd_serve },
+	{ "ctl", "[options] VERB", "ask a collector how it is", cmd_ctl },
 };
 #define CMDS (sizeof(cmds) / sizeof(cmds[0]))
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_OPTIONS 64
@@ -70,6 +71,70 @@ int options_parse(int argc, char **argv, const struct option_set *sets, size_t n
 		}
 	}
 	return 0;
+}
+
+static char *trim(char *text)
+{
+	size_t n;
+
+	text += strspn(text, " \t\r\n");
+	n = strlen(text);
+	while (n && strchr(" \t\r\n", text[n - 1]))
+		text[--n] = 0;
+	return text;
+}
+
+static int file_line(char *line, const struct option_set *sets, size_t n_sets, struct err *err)
+{
+	char *name = trim(line), *value = strchr(name, '=');
+	const struct option_row *row;
+	void *ctx;
+
+	if (!*name || *name == '#')
+		return 0;
+	if (value) {
+		*value++ = 0;
+		name = trim(name);
+		value = trim(value);
+	}
+	for (size_t i = 0; (row = row_at(sets, n_sets, i, &ctx)); i++)
+		if (!strcmp(row->name, name))
+			break;
+	if (!row)
+		return err_set(err, -EINVAL,
+			       "'%s' is not an option; those of --help can be given, without "
+			       "the dashes",
+			       name);
+	if (row->arg && !value)
+		return err_set(err, -EINVAL, "'%s' needs a value: %s = %s", name, name, row->arg);
+	if (!row->arg && value)
+		return err_set(err, -EINVAL, "'%s' takes no value", name);
+	return row->set(ctx, value, err);
+}
+
+int options_file(const char *path, const struct option_set *sets, size_t n_sets, struct err *err)
+{
+	FILE *f = fopen(path, "re");
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t n;
+	int ret = 0;
+
+	if (!f)
+		return err_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
+	for (unsigned int number = 1; !ret && (n = getline(&line, &room, f)) >= 0; number++) {
+		if ((size_t)n != strlen(line))
+			ret = err_set(err, -EINVAL, "a NUL byte");
+		else
+			ret = file_line(line, sets, n_sets, err);
+		if (ret)
+			err_prefix(err, "%s:%u", path, number);
+	}
+	if (!ret && ferror(f))
+		ret = err_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
+	free(line);
+	fclose(f);
+	return ret;
 }
 
 void options_help(FILE *f, const struct option_set *sets, size_t n_sets)

@@ -34,6 +34,16 @@ struct option_set {
 int options_parse(int argc, char **argv, const struct option_set *sets, size_t n_sets,
 		  struct err *err);
 
+/**
+ * options_file() - the same options from a file
+ *
+ * A line is "name = value", or "name" for options that take none; "#" begins a comment. Each line
+ * counts as the option of that long name given at that place.
+ *
+ * Return: 0, or a negative errno with @err telling file and line.
+ */
+int options_file(const char *path, const struct option_set *sets, size_t n_sets, struct err *err);
+
 /* The options as they stand in the tables. */
 void options_help(FILE *f, const struct option_set *sets, size_t n_sets);
 

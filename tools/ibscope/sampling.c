@@ -215,15 +215,26 @@ void sampling_warn(struct sampling *s, const struct snapshot *interval)
 	}
 }
 
-void sampling_close(struct sampling *s)
+void sampling_release(struct sampling *s)
 {
 	sampler_close(s->sampler);
 	command_close(s->command);
 	cgroup_tree_close(s->tree);
-	filter_free(&s->filter);
-	filter_options_free(&s->filter_options);
 	free(s->selected);
 	free(s->cpu_array);
+	s->sampler = NULL;
+	s->command = NULL;
+	s->tree = NULL;
+	s->selected = NULL;
+	s->n_selected = s->room_selected = 0;
+	s->cpu_array = NULL;
+}
+
+void sampling_close(struct sampling *s)
+{
+	sampling_release(s);
+	filter_free(&s->filter);
+	filter_options_free(&s->filter_options);
 	for (size_t i = 0; i < s->n_cgroups; i++)
 		free(s->cgroups[i]);
 	free(s->cgroups);

@@ -103,6 +103,9 @@ int sampling_end(struct sampling *s, int ret);
 /* Warn, once each, of what makes an interval less than it seems. */
 void sampling_warn(struct sampling *s, const struct snapshot *interval);
 
+/* Undo sampling_open(); the options stay, so that it can be called again. */
+void sampling_release(struct sampling *s);
+
 void sampling_close(struct sampling *s);
 
 #endif

@@ -48,11 +48,12 @@ int sampling_prepare_command(struct sampling *s, struct err *err)
 void sampling_select_command(struct sampling *s)
 {
 	struct selection *sel = &s->opts.sel;
-	struct err why = { "" };
+	const char *v1 = s->opts.cgroup_controller;
+	struct err why = { "cgroups are told apart by a v1 hierarchy" };
 
 	if (!s->command || measures_others(s))
 		return;
-	if (command_cgroup_id(s->command)) {
+	if (command_cgroup_id(s->command) && !(v1 && *v1)) {
 		s->command_cgroup.id = command_cgroup_id(s->command);
 		sel->cgroups = &s->command_cgroup;
 		sel->n_cgroups = 1;

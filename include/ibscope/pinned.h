@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a collector leaves under its directory in bpffs, for readers without privilege and for the
+ * collector that comes after it: maps of the program, and two arrays that are written by user space
+ * alone, `meta` and `names`. All of them are mapped.
+ */
+#ifndef IBSCOPE_PINNED_H
+#define IBSCOPE_PINNED_H
+
+#include <ibscope/maps.h>
+
+#define IBS_PIN_DIR "/sys/fs/bpf/ibscope"
+
+/* Bumped when a reader of the old layout would misread the new one. */
+#define IBS_PIN_SCHEMA 1
+#define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
+
+/*
+ * The pins. X(NAME, "name", "what readers need it for"). Those before META are maps of the
+ * program, without which no count goes on.
+ */
+#define IBS_PIN_TABLE(X)                                         \
+	X(SERIES, "series", "counters")                          \
+	X(OWNERS, "slot_owners", "whose counters they are")      \
+	X(STATE, "state", "counts of outcomes")                  \
+	X(CGROUPS, "cgroups", "")                                \
+	X(GROUPS, "groups", "")                                  \
+	X(SLOTS, "slots", "")                                    \
+	X(META, "meta", "what is sampled, and how it goes")      \
+	X(NAMES, "names", "names of cgroups and containers")
+
+enum ibs_pin {
+#define IBS_PIN_ENUM(NAME, ...) IBS_PIN_##NAME,
+	IBS_PIN_TABLE(IBS_PIN_ENUM)
+#undef IBS_PIN_ENUM
+	IBS_PIN_N
+};
+
+/* What counters mean. A collector that finds another one of these cannot go on with them. */
+struct ibs_meta_layout {
+	__u32 n_cpus; /* possible ones */
+	__u32 shards, max_slots, slot_words;
+	__u32 by;     /* enum ibs_by bits */
+	__u32 metric; /* enum ibs_metric */
+	__u32 caps;
+	__u32 simulated;
+	/* of structures and tables, so that a build with others is told */
+	__u32 outcomes, sources, ops, buckets, state_bytes, cpus_at, control_at;
+	__u16 entry[IBS_LAYOUT_ENTRIES];
+};
+
+/* How it goes, written about once a second. Sums since `start`, over all collectors since. */
+struct ibs_meta_status {
+	__u64 time_ns;	       /* CLOCK_BOOTTIME, when this was written */
+	__u64 pmu_samples;     /* as the PMU counted them */
+	__u64 unseen;
+	__u64 enabled_ns, running_ns, throttled;
+	__u64 cpus_went, cpus_came;
+	__u64 bpf_ns, bpf_runs;	/* of the program, as far as bpf_stats were on */
+	__u64 cpu_ns;	       /* of the collector's process */
+	__u64 folded;	       /* groups that died and were added to `other` */
+	__u64 reloads, config_errors;
+	__u32 cpus;	       /* sampled now */
+	__u32 pmu_exact;       /* pmu_samples and unseen mean something */
+	__u64 period;	       /* in force; 0: it varies */
+	__u64 memory_bytes;    /* of maps */
+	__u64 rss_bytes;       /* of the collector */
+};
+
+struct ibs_meta {
+	__u32 magic, schema;
+	struct ibs_meta_layout layout;
+	__u64 start_realtime_ns; /* of the first collector */
+	__u64 starts;		 /* collectors so far */
+	__u32 pid;		 /* of the collector; 0: it ended in order */
+	__u32 seq;		 /* odd while `status` and the texts are written */
+	struct ibs_meta_status status;
+	char version[32], event[256], source[16];
+	char selection[1024]; /* "" for all */
+};
+
+/* Of the group in a slot. */
+struct ibs_slot_name {
+	__u32 seq; /* odd while it is written */
+	__u32 pad;
+	__u64 cgroup_id; /* of the group that the texts are of; 0: none yet */
+	char cgroup[496];
+	char name_space[64], pod[256], container[184]; /* "" where there is none */
+};
+_Static_assert(sizeof(struct ibs_slot_name) == 1016, "ibs_slot_name has implicit padding");
+
+#endif

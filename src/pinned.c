@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "pinned.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define NAME(id, name, ...) name,
+
+static const char *const names[] = { IBS_PIN_TABLE(NAME) };
+static const enum ibs_pin wanted[] = { IBS_PIN_META, IBS_PIN_SERIES, IBS_PIN_OWNERS, IBS_PIN_STATE,
+				       IBS_PIN_NAMES };
+#define WANTED (sizeof(wanted) / sizeof(wanted[0]))
+
+/* A writer that died leaves an odd number behind: then what is there is taken as it is. */
+#define SEQ_TRIES 10000
+
+/*
+ * The kernel maps a BPF map only for who may write it (a shared mapping of a file that is open for
+ * reading alone counts as private). For others there are look-ups: `addr` is then a copy, of one slot
+ * in the case of SERIES.
+ */
+struct pinned {
+	int fd[IBS_PIN_N];
+	void *addr[IBS_PIN_N];
+	size_t bytes[IBS_PIN_N]; /* of mappings */
+	size_t value[IBS_PIN_N], entries[IBS_PIN_N];
+	bool copies;
+	const struct ibs_meta *meta;
+	struct layout layout;
+	struct counts counts;
+};
+
+static int look_up(const struct pinned *p, enum ibs_pin pin, __u32 key, void *value)
+{
+	return bpf_map_lookup_elem(p->fd[pin], &key, value) ? -errno : 0;
+}
+
+static int copy_entries(const struct pinned *p, enum ibs_pin pin)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < p->entries[pin] && !ret; i++)
+		ret = look_up(p, pin, i, (char *)p->addr[pin] + i * p->value[pin]);
+	return ret;
+}
+
+static int copy_pin(struct pinned *p, enum ibs_pin pin, struct err *err)
+{
+	int ret;
+
+	p->addr[pin] = calloc(pin == IBS_PIN_SERIES ? 1 : p->entries[pin], p->value[pin]);
+	if (!p->addr[pin])
+		return err_set(err, -ENOMEM, "out of memory");
+	ret = pin == IBS_PIN_SERIES ? 0 : copy_entries(p, pin);
+	if (ret)
+		return err_set(err, ret, "cannot read the pinned map %s: %s", names[pin],
+			       strerror(-ret));
+	return 0;
+}
+
+/* @value: bytes of an entry, a multiple of 8 */
+static int map_pin(struct pinned *p, enum ibs_pin pin, size_t value, size_t entries,
+		   struct err *err)
+{
+	size_t page = sysconf(_SC_PAGESIZE), bytes = (value * entries + page - 1) / page * page;
+
+	p->value[pin] = value;
+	p->entries[pin] = entries;
+	if (p->copies)
+		return copy_pin(p, pin, err);
+	p->addr[pin] = mmap(NULL, bytes, PROT_READ, MAP_SHARED, p->fd[pin], 0);
+	if (p->addr[pin] == MAP_FAILED) {
+		p->addr[pin] = NULL;
+		return err_set(err, -errno, "cannot map the pinned map %s: %s", names[pin],
+			       strerror(errno));
+	}
+	p->bytes[pin] = bytes;
+	/* what was mapped needs no file; and nobody can write through one that is not there */
+	close(p->fd[pin]);
+	p->fd[pin] = -1;
+	return 0;
+}
+
+/* The parts that change are copied again; names are read one by one. */
+static int refresh(void *arg)
+{
+	const struct pinned *p = arg;
+
+	return copy_entries(p, IBS_PIN_STATE) ?: copy_entries(p, IBS_PIN_OWNERS);
+}
+
+static const __u64 *read_slot(void *arg, __u32 shard, __u32 slot)
+{
+	const struct pinned *p = arg;
+	__u32 key = shard * p->counts.max_slots + slot;
+
+	return look_up(p, IBS_PIN_SERIES, key, p->addr[IBS_PIN_SERIES]) ? NULL
+									: p->addr[IBS_PIN_SERIES];
+}
+
+static int check_meta(struct pinned *p, struct err *err)
+{
+	const struct ibs_meta *m = p->addr[IBS_PIN_META];
+
+	if (m->magic != IBS_PIN_MAGIC || m->schema != IBS_PIN_SCHEMA ||
+	    m->layout.outcomes != IBS_OUTCOME_N || m->layout.sources != IBS_SRC_N ||
+	    m->layout.ops != IBS_OP_KIND_N || m->layout.buckets != IBS_LAT_BUCKETS)
+		return err_set(err, -EPROTO,
+			       "the collector is of another version of ibscope (%.31s; this is "
+			       "%s): install the same of both, and restart the collector",
+			       m->magic == IBS_PIN_MAGIC ? m->version : "unknown", IBSCOPE_VERSION);
+	p->meta = m;
+	return 0;
+}
+
+static int map_all(struct pinned *p, struct err *err)
+{
+	const struct ibs_meta_layout *l;
+	int ret = map_pin(p, IBS_PIN_META, sizeof(struct ibs_meta), 1, err) ?: check_meta(p, err);
+
+	if (ret)
+		return ret;
+	l = &p->meta->layout;
+	ret = map_pin(p, IBS_PIN_SERIES, l->slot_words * sizeof(__u64),
+		      (size_t)l->shards * l->max_slots, err);
+	ret = ret ?: map_pin(p, IBS_PIN_OWNERS, sizeof(struct ibs_slot_owner), l->max_slots, err);
+	ret = ret ?: map_pin(p, IBS_PIN_STATE, l->state_bytes, 1, err);
+	ret = ret ?: map_pin(p, IBS_PIN_NAMES, sizeof(struct ibs_slot_name), l->max_slots, err);
+	if (ret)
+		return ret;
+	memcpy(p->layout.entry, l->entry, sizeof(p->layout.entry));
+	p->layout.words = l->slot_words;
+	p->counts = (struct counts){
+		.series = p->copies ? NULL : p->addr[IBS_PIN_SERIES],
+		.read_slot = read_slot,
+		.refresh = p->copies ? refresh : NULL,
+		.arg = p,
+		.owners = p->addr[IBS_PIN_OWNERS],
+		.cpus = (void *)((char *)p->addr[IBS_PIN_STATE] + l->cpus_at),
+		.control = (void *)((char *)p->addr[IBS_PIN_STATE] + l->control_at),
+		.n_cpus = l->n_cpus,
+		.shards = l->shards,
+		.max_slots = l->max_slots,
+		.one_group = !l->by,
+		.layout = &p->layout,
+	};
+	return 0;
+}
+
+static int explain(const char *path, const char *dir, int error, struct err *err)
+{
+	if (error == ENOENT)
+		return err_set(err, -ENOENT,
+			       "no collector has pinned its maps in %s: start "
+			       "`ibscope serve`",
+			       dir);
+	if (error == EPERM)
+		return err_set(err, -EPERM,
+			       "cannot open %s: %s; kernels before 5.19 let only CAP_BPF read "
+			       "maps: run the reader with it",
+			       path, strerror(error));
+	if (error == EACCES)
+		return err_set(err, -EACCES,
+			       "cannot open %s: %s; user %u needs x on every directory of that "
+			       "path and r on the file (`ibscope serve --pin-mode`)",
+			       path, strerror(error), getuid());
+	return err_set(err, -error, "cannot open %s: %s", path, strerror(error));
+}
+
+static int open_pins(struct pinned *p, const char *dir, bool write, struct err *err)
+{
+	LIBBPF_OPTS(bpf_obj_get_opts, opts, .file_flags = write ? 0 : BPF_F_RDONLY);
+	char path[512];
+
+	p->copies = !write;
+	for (size_t i = 0; i < WANTED; i++) {
+		enum ibs_pin pin = wanted[i];
+
+		snprintf(path, sizeof(path), "%s/%s", dir, names[pin]);
+		p->fd[pin] = bpf_obj_get_opts(path, &opts);
+		if (p->fd[pin] < 0)
+			return explain(path, dir, errno, err);
+	}
+	return 0;
+}
+
+static void close_pins(struct pinned *p)
+{
+	for (int i = 0; i < IBS_PIN_N; i++) {
+		if (p->bytes[i])
+			munmap(p->addr[i], p->bytes[i]);
+		else
+			free(p->addr[i]);
+		if (p->fd[i] >= 0)
+			close(p->fd[i]);
+		p->addr[i] = NULL;
+		p->bytes[i] = 0;
+		p->fd[i] = -1;
+	}
+}
+
+int pinned_open(const char *dir, struct pinned **out, struct err *err)
+{
+	struct pinned *p = calloc(1, sizeof(*p));
+	int ret;
+
+	if (!p)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (int i = 0; i < IBS_PIN_N; i++)
+		p->fd[i] = -1;
+	ret = open_pins(p, dir, true, err);
+	if (ret == -EACCES) {
+		close_pins(p);
+		ret = open_pins(p, dir, false, err);
+	}
+	ret = ret ?: map_all(p, err);
+	if (ret) {
+		pinned_close(p);
+		return ret;
+	}
+	*out = p;
+	return 0;
+}
+
+bool pinned_mapped(const struct pinned *p)
+{
+	return !p->copies;
+}
+
+const struct ibs_meta *pinned_meta(const struct pinned *p)
+{
+	return p->meta;
+}
+
+/* Copy what is written under @seq. */
+static void copy_whole(void *to, const void *from, size_t n, const __u32 *seq)
+{
+	for (int tries = 0; tries < SEQ_TRIES; tries++) {
+		__u32 before = __atomic_load_n(seq, __ATOMIC_ACQUIRE);
+
+		memcpy(to, from, n);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (!(before & 1) && before == __atomic_load_n(seq, __ATOMIC_ACQUIRE))
+			return;
+		if (tries % 100 == 99)
+			sched_yield();
+	}
+}
+
+void pinned_status(const struct pinned *p, struct ibs_meta_status *out)
+{
+	if (p->copies)
+		copy_entries(p, IBS_PIN_META);
+	copy_whole(out, &p->meta->status, sizeof(*out), &p->meta->seq);
+}
+
+const struct counts *pinned_counts(const struct pinned *p)
+{
+	return &p->counts;
+}
+
+int pinned_snapshot(const struct pinned *p, struct snapshot *out, struct err *err)
+{
+	struct ibs_meta_status st;
+	int ret = -EUCLEAN;
+
+	pinned_status(p, &st);
+	for (int tries = 0; ret == -EUCLEAN && tries < 3; tries++) {
+		memset(out, 0, sizeof(*out));
+		ret = counts_read(&p->counts, out, err);
+	}
+	if (ret)
+		return ret;
+	out->time_ns = st.time_ns;
+	out->ledger.pmu_samples = st.pmu_samples;
+	out->ledger.unseen = st.unseen;
+	out->ledger.pmu_exact = st.pmu_exact;
+	out->pmu = (struct pmu_state){ .cpus = st.cpus,
+				       .enabled_ns = st.enabled_ns,
+				       .running_ns = st.running_ns,
+				       .throttled = st.throttled,
+				       .went = st.cpus_went,
+				       .came = st.cpus_came };
+	return 0;
+}
+
+void pinned_name(const struct pinned *p, const struct group *g, struct ibs_slot_name *out)
+{
+	const struct ibs_slot_name *all = p->addr[IBS_PIN_NAMES];
+
+	copy_whole(out, &all[g->slot], sizeof(*out), &all[g->slot].seq);
+	if (out->cgroup_id != g->key.cgroup_id)
+		memset(out, 0, sizeof(*out));
+	/* whatever a writer does, texts end */
+	out->cgroup[sizeof(out->cgroup) - 1] = 0;
+	out->name_space[sizeof(out->name_space) - 1] = 0;
+	out->pod[sizeof(out->pod) - 1] = 0;
+	out->container[sizeof(out->container) - 1] = 0;
+}
+
+void pinned_close(struct pinned *p)
+{
+	if (!p)
+		return;
+	close_pins(p);
+	free(p);
+}

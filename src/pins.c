@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "pins.h"
+
+#include <bpf/bpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BPFFS "/sys/fs/bpf"
+
+#define NAME(id, name, ...) name,
+#define READ(id, name, why) sizeof(why) > 1,
+
+static const char *const names[] = { IBS_PIN_TABLE(NAME) };
+static const bool for_readers[] = { IBS_PIN_TABLE(READ) };
+
+struct pins {
+	char dir[256], links[264];
+	int lock; /* the directory */
+	mode_t mode;
+	int fd[IBS_PIN_N];
+	struct ibs_meta *meta;
+	struct ibs_slot_name *names;
+	size_t names_bytes;
+};
+
+static void path_of(const struct pins *p, enum ibs_pin pin, char *out, size_t size)
+{
+	snprintf(out, size, "%s/%s", p->dir, names[pin]);
+}
+
+static void close_fds(struct pins *p)
+{
+	if (p->meta)
+		munmap(p->meta, sizeof(*p->meta));
+	if (p->names)
+		munmap(p->names, p->names_bytes);
+	p->meta = NULL;
+	p->names = NULL;
+	for (int i = 0; i < IBS_PIN_N; i++) {
+		if (p->fd[i] >= 0)
+			close(p->fd[i]);
+		p->fd[i] = -1;
+	}
+}
+
+static void unlink_all(struct pins *p)
+{
+	char path[512];
+
+	close_fds(p);
+	/* meta first: without it readers know that there is nothing */
+	for (int i = IBS_PIN_N - 1; i >= 0; i--) {
+		path_of(p, i, path, sizeof(path));
+		unlink(path);
+	}
+}
+
+static void *map_fd(int fd, size_t bytes, bool write)
+{
+	void *addr = mmap(NULL, bytes, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+
+	return addr == MAP_FAILED ? NULL : addr;
+}
+
+/* The pid of whoever holds the lock, as the pins tell it; 0 if they do not. */
+static __u32 holder(struct pins *p)
+{
+	struct ibs_meta *meta;
+	char path[512];
+	__u32 pid = 0;
+	int fd;
+
+	path_of(p, IBS_PIN_META, path, sizeof(path));
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return 0;
+	meta = map_fd(fd, sizeof(*meta), false);
+	close(fd);
+	if (meta) {
+		pid = meta->magic == IBS_PIN_MAGIC ? meta->pid : 0;
+		munmap(meta, sizeof(*meta));
+	}
+	return pid;
+}
+
+static bool is_bpffs(const char *path)
+{
+	struct statfs fs;
+
+	return !statfs(path, &fs) && fs.f_type == (typeof(fs.f_type))BPF_FS_MAGIC;
+}
+
+/* Where init mounts it; without one, as in a container or a small guest, we do. */
+static void mount_bpffs(const char *dir)
+{
+	if (strncmp(dir, BPFFS "/", sizeof(BPFFS)) || is_bpffs(BPFFS))
+		return;
+	if (!mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755"))
+		log_info("mounted a bpffs on " BPFFS);
+}
+
+static int lock_dir(struct pins *p, struct err *err)
+{
+	__u32 pid;
+
+	mount_bpffs(p->dir);
+
+	if (mkdir(p->dir, 0755) && errno != EEXIST)
+		return err_set(err, -errno,
+			       "cannot make %s: %s; bpffs must be mounted there: "
+			       "mount -t bpf bpf /sys/fs/bpf",
+			       p->dir, strerror(errno));
+	p->lock = open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (p->lock < 0)
+		return err_set(err, -errno, "cannot open %s: %s", p->dir, strerror(errno));
+	if (!is_bpffs(p->dir)) {
+		rmdir(p->dir);
+		return err_set(err, -ENOTSUP, "%s is not on a bpffs: mount -t bpf bpf /sys/fs/bpf",
+			       p->dir);
+	}
+	if (!flock(p->lock, LOCK_EX | LOCK_NB))
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return err_set(err, -errno, "cannot lock %s: %s", p->dir, strerror(errno));
+	pid = holder(p);
+	if (pid)
+		return err_set(err, -EBUSY,
+			       "a collector runs already, as process %u; another one "
+			       "needs a directory of its own (--pin-dir)",
+			       pid);
+	return err_set(err, -EBUSY, "another process has locked %s; see fuser -v %s", p->dir,
+		       p->dir);
+}
+
+/* What is detached by a worker of the kernel's has ended after this, if it has ever to. */
+#define DETACH_MS 50
+
+/* Without links nothing of an earlier collector's samples any more. */
+static void remove_links(struct pins *p)
+{
+	const struct timespec ts = { .tv_nsec = DETACH_MS * 1000000L };
+	DIR *dir = opendir(p->links);
+	struct dirent *e;
+	bool any = false;
+
+	while (dir && (e = readdir(dir)))
+		if (*e->d_name != '.' && !unlinkat(dirfd(dir), e->d_name, 0))
+			any = true;
+	if (dir)
+		closedir(dir);
+	if (any)
+		nanosleep(&ts, NULL);
+}
+
+int pins_open(const char *dir, mode_t mode, struct pins **out, struct err *err)
+{
+	struct pins *p = calloc(1, sizeof(*p));
+	int ret;
+
+	if (!p)
+		return err_set(err, -ENOMEM, "out of memory");
+	p->lock = -1;
+	p->mode = mode;
+	for (int i = 0; i < IBS_PIN_N; i++)
+		p->fd[i] = -1;
+	snprintf(p->dir, sizeof(p->dir), "%s", dir);
+	if (strlen(dir) >= sizeof(p->dir))
+		ret = err_set(err, -ENAMETOOLONG, "%s: longer than %zu characters", dir,
+			      sizeof(p->dir) - 1);
+	else
+		ret = lock_dir(p, err);
+	if (ret) {
+		pins_close(p);
+		return ret;
+	}
+	snprintf(p->links, sizeof(p->links), "%s/links", p->dir);
+	mkdir(p->links, 0700);
+	remove_links(p);
+	*out = p;
+	return 0;
+}
+
+const char *pins_links_dir(const struct pins *p)
+{
+	return p->links;
+}
+
+/* What keeps the counters from being gone on with; NULL: nothing. */
+static const char *misfit(const struct ibs_meta *m, const struct ibs_meta_layout *want)
+{
+	const struct ibs_meta_layout *l = &m->layout;
+
+	if (m->magic != IBS_PIN_MAGIC || m->schema != IBS_PIN_SCHEMA)
+		return "they are of another version";
+	if (!memcmp(l, want, sizeof(*l)))
+		return NULL;
+	if (l->simulated != want->simulated)
+		return "some are simulated, some are not";
+	if (l->by != want->by || l->metric != want->metric)
+		return "they are of other labels or of another metric";
+	if (l->max_slots != want->max_slots || l->shards != want->shards)
+		return "they are of another size (--max-groups, --max-memory)";
+	return "they are of another machine or build";
+}
+
+int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char **why,
+	       struct err *err)
+{
+	const char *bad;
+	char path[512];
+
+	*why = "";
+	for (int i = 0; i < IBS_PIN_N; i++) {
+		path_of(p, i, path, sizeof(path));
+		p->fd[i] = bpf_obj_get(path);
+		if (p->fd[i] < 0 && errno != ENOENT)
+			return err_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
+	}
+	if (p->fd[IBS_PIN_META] < 0) {
+		unlink_all(p); /* whoever was before did not get far */
+		return 0;
+	}
+	p->meta = map_fd(p->fd[IBS_PIN_META], sizeof(*p->meta), true);
+	if (!p->meta)
+		return err_set(err, -errno, "cannot map %s/meta: %s", p->dir, strerror(errno));
+	bad = misfit(p->meta, layout);
+	for (int i = 0; i < IBS_PIN_N && !bad; i++)
+		if (p->fd[i] < 0)
+			bad = "one is missing";
+	if (!bad)
+		return 1;
+	*why = bad;
+	unlink_all(p);
+	return 0;
+}
+
+int pins_fd(const struct pins *p, enum ibs_pin pin)
+{
+	return p->fd[pin];
+}
+
+static int pin_fd(struct pins *p, enum ibs_pin pin, int fd, struct err *err)
+{
+	char path[512];
+
+	path_of(p, pin, path, sizeof(path));
+	if (bpf_obj_pin(fd, path))
+		return err_set(err, -errno, "cannot pin %s: %s", path, strerror(errno));
+	if (chmod(path, for_readers[pin] ? p->mode : 0600))
+		return err_set(err, -errno, "cannot set the mode of %s: %s", path, strerror(errno));
+	return 0;
+}
+
+int pins_put(struct pins *p, enum ibs_pin pin, int fd, struct err *err)
+{
+	return pin_fd(p, pin, fd, err);
+}
+
+/* An array that only user space writes. */
+static int make_array(struct pins *p, enum ibs_pin pin, __u32 value, __u32 n, struct err *err)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	char name[16];
+
+	snprintf(name, sizeof(name), "ibs_%s", names[pin]);
+	p->fd[pin] = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(__u32), value, n, &opts);
+	if (p->fd[pin] < 0)
+		return err_set(err, -errno, "cannot make the map %s: %s", names[pin],
+			       strerror(errno));
+	return 0;
+}
+
+int pins_finish(struct pins *p, const struct ibs_meta_layout *layout, struct err *err)
+{
+	bool fresh = !p->meta;
+	struct timespec now;
+	int ret = 0;
+
+	p->names_bytes = (size_t)layout->max_slots * sizeof(*p->names);
+	if (fresh) {
+		ret = make_array(p, IBS_PIN_META, sizeof(*p->meta), 1, err);
+		ret = ret
+			      ?: make_array(p, IBS_PIN_NAMES, sizeof(*p->names), layout->max_slots,
+					    err);
+		if (ret)
+			return ret;
+		p->meta = map_fd(p->fd[IBS_PIN_META], sizeof(*p->meta), true);
+	}
+	p->names = map_fd(p->fd[IBS_PIN_NAMES], p->names_bytes, true);
+	if (!p->meta || !p->names)
+		return err_set(err, -errno, "cannot map what is pinned in %s: %s", p->dir,
+			       strerror(errno));
+	if (fresh) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		p->meta->layout = *layout;
+		p->meta->start_realtime_ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
+		p->meta->schema = IBS_PIN_SCHEMA;
+		p->meta->magic = IBS_PIN_MAGIC;
+		ret = pin_fd(p, IBS_PIN_NAMES, p->fd[IBS_PIN_NAMES], err);
+		ret = ret ?: pin_fd(p, IBS_PIN_META, p->fd[IBS_PIN_META], err);
+	}
+	if (p->meta->seq & 1)
+		p->meta->seq++; /* whoever was before died while it wrote */
+	for (__u32 i = 0; i < layout->max_slots; i++)
+		p->names[i].seq += p->names[i].seq & 1;
+	p->meta->pid = getpid();
+	p->meta->starts++;
+	return ret;
+}
+
+struct ibs_meta *pins_meta(struct pins *p)
+{
+	return p->meta;
+}
+
+struct ibs_slot_name *pins_names(struct pins *p)
+{
+	return p->names;
+}
+
+void pins_write_begin(__u32 *seq)
+{
+	__atomic_fetch_add(seq, 1, __ATOMIC_SEQ_CST);
+}
+
+void pins_write_end(__u32 *seq)
+{
+	__atomic_fetch_add(seq, 1, __ATOMIC_SEQ_CST);
+}
+
+void pins_remove(struct pins *p)
+{
+	unlink_all(p);
+	remove_links(p);
+	rmdir(p->links);
+	rmdir(p->dir);
+}
+
+void pins_close(struct pins *p)
+{
+	if (!p)
+		return;
+	if (p->meta)
+		p->meta->pid = 0;
+	close_fds(p);
+	if (p->lock >= 0)
+		close(p->lock);
+	free(p);
+}

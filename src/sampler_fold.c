@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Cgroups that died: their counts go to `other`, their places to the living. */
+#include "sampler_private.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ids in the map `cgroups` that are dead: also those without a slot. */
+static int forget_cgroups(int fd, sampler_dead *dead, void *arg, struct err *err)
+{
+	__u64 id, next;
+	__u64 *ids = NULL;
+	size_t n = 0, room = 0;
+	bool more;
+
+	/* collected first: deleting while going on from the deleted key would begin anew */
+	for (more = !bpf_map_get_next_key(fd, NULL, &next); more;
+	     more = !bpf_map_get_next_key(fd, &id, &next)) {
+		id = next;
+		if (!dead(arg, id))
+			continue;
+		if (n == room) {
+			__u64 *bigger;
+
+			room = room ? 2 * room : 64;
+			bigger = realloc(ids, room * sizeof(*ids));
+			if (!bigger) {
+				free(ids);
+				return err_set(err, -ENOMEM, "out of memory");
+			}
+			ids = bigger;
+		}
+		ids[n++] = id;
+	}
+	for (size_t i = 0; i < n; i++)
+		bpf_map_delete_elem(fd, &ids[i]);
+	free(ids);
+	return n;
+}
+
+static void move_words(struct sampler *s, __u32 slot)
+{
+	__u64 *series = s->series.addr;
+
+	for (__u32 shard = 0; shard < s->memory.shards; shard++) {
+		__u64 *from = series + ((size_t)shard * s->max_slots + slot) * s->layout.words;
+		__u64 *to =
+			series + ((size_t)shard * s->max_slots + IBS_SLOT_OTHER) * s->layout.words;
+
+		for (__u32 w = 0; w < s->layout.words; w++) {
+			__u64 n = from[w] ? __atomic_exchange_n(&from[w], 0, __ATOMIC_SEQ_CST) : 0;
+
+			if (n)
+				__atomic_fetch_add(&to[w], n, __ATOMIC_SEQ_CST);
+		}
+	}
+}
+
+/* No program that began before this is still running: each CPU has answered since. */
+static void wait_for_programs(struct sampler *s)
+{
+	struct perf_events_total t;
+
+	if (s->events)
+		perf_events_read(s->events, &t);
+}
+
+static void free_slot(const struct sampler_fold_maps *maps, struct ibs_control *control, __u32 slot)
+{
+	bpf_map_delete_elem(maps->slots, &slot);
+	if (slot < __atomic_load_n(&control->next_slot, __ATOMIC_SEQ_CST))
+		__atomic_store_n(&control->next_slot, slot, __ATOMIC_SEQ_CST);
+}
+
+int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err)
+{
+	const struct sampler_fold_maps maps = sampler_fold_maps(s);
+	struct ibs_control *control = s->select.control;
+	struct ibs_slot_owner *owners = s->slot_owners.addr;
+	__u32 *slots = calloc(s->max_slots, sizeof(*slots));
+	__u32 n = 0;
+	int ret;
+
+	if (!slots)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < s->max_slots; slot++)
+		if (__atomic_load_n(&owners[slot].used, __ATOMIC_ACQUIRE) &&
+		    owners[slot].key.cgroup_id && dead(arg, owners[slot].key.cgroup_id))
+			slots[n++] = slot;
+	ret = forget_cgroups(maps.cgroups, dead, arg, err);
+	if (ret < 0 || (!ret && !n)) {
+		free(slots);
+		return ret < 0 ? ret : 0;
+	}
+	for (__u32 i = 0; i < n && maps.by_groups; i++)
+		bpf_map_delete_elem(maps.groups, &owners[slots[i]].key);
+	/* what CPUs remember of where a cgroup counts is void from here on */
+	__atomic_fetch_add(&control->gen, 1, __ATOMIC_SEQ_CST);
+	wait_for_programs(s);
+	__atomic_fetch_add(&control->fold, 1, __ATOMIC_SEQ_CST);
+	for (__u32 i = 0; i < n; i++) {
+		__atomic_store_n(&owners[slots[i]].used, 0, __ATOMIC_SEQ_CST);
+		move_words(s, slots[i]);
+	}
+	__atomic_fetch_add(&control->fold, 1, __ATOMIC_SEQ_CST);
+	for (__u32 i = 0; i < n; i++)
+		free_slot(&maps, control, slots[i]);
+	free(slots);
+	return n;
+}
+
+void sampler_fold_repair(struct sampler *s)
+{
+	const struct sampler_fold_maps maps = sampler_fold_maps(s);
+	struct ibs_control *control = s->select.control;
+	const struct ibs_slot_owner *owners = s->slot_owners.addr;
+
+	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < s->max_slots; slot++) {
+		if (owners[slot].used || (s->counts.one_group && slot == IBS_SLOT_OTHER + 1))
+			continue;
+		move_words(s, slot);
+		free_slot(&maps, control, slot);
+	}
+	if (control->fold & 1)
+		__atomic_fetch_add(&control->fold, 1, __ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Counters that outlive the sampler. */
+#include "sampler_private.h"
+
+#include "pins.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	struct ibs_meta_layout layout;
+	const char *why;
+	int ret;
+
+	if (!opts->pins)
+		return 0;
+	sampler_layout(s, opts, &layout);
+	ret = pins_adopt(opts->pins, &layout, &why, err);
+	if (ret < 0)
+		return ret;
+	if (*why)
+		log_warn("the counters that are pinned cannot be gone on with, and begin anew: %s",
+			 why);
+	s->adopted = ret;
+	for (int pin = 0; ret && pin < IBS_PIN_META; pin++) {
+		int e = bpf_map__reuse_fd(sampler_map(s, pin), pins_fd(opts->pins, pin));
+
+		if (e)
+			return err_set(err, e, "cannot go on with the pinned map %s: %s",
+				       bpf_map__name(sampler_map(s, pin)), strerror(-e));
+	}
+	return 0;
+}
+
+int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	struct ibs_meta_layout layout;
+	int ret = 0;
+
+	if (!opts->pins)
+		return 0;
+	for (int pin = 0; !ret && !s->adopted && pin < IBS_PIN_META; pin++)
+		ret = pins_put(opts->pins, pin, bpf_map__fd(sampler_map(s, pin)), err);
+	sampler_layout(s, opts, &layout);
+	return ret ?: pins_finish(opts->pins, &layout, err);
+}
+
+int sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	const struct ibs_meta_status *st;
+	struct ledger now;
+	int ret;
+
+	if (!s->adopted)
+		return 0;
+	sampler_fold_repair(s);
+	/* what was decided for another selection is void */
+	__atomic_fetch_add(&s->select.control->gen, 1, __ATOMIC_SEQ_CST);
+	ret = counts_ledger(&s->counts, &now, err);
+	if (ret)
+		return ret;
+	st = &pins_meta(opts->pins)->status;
+	s->unseen = st->unseen;
+	/* samples after the last collector's last look at the PMU were seen, or are unknown */
+	s->pmu_samples_before = now.seen + st->unseen;
+	s->pmu_before = (struct pmu_state){ .enabled_ns = st->enabled_ns,
+					    .running_ns = st->running_ns,
+					    .throttled = st->throttled,
+					    .went = st->cpus_went,
+					    .came = st->cpus_came };
+	return 0;
+}
+
+bool sampler_adopted(const struct sampler *s)
+{
+	return s->adopted;
+}

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The collector: its counters outlive it, one collector at a time, options read again."""
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, residual, run
+
+OK, WHY = can_bpf()
+DIR = '/sys/fs/bpf/ibscope-test-%d' % os.getpid()
+
+
+def ctl(*args, **kw):
+    return run('ctl', '--pin-dir', DIR, *args, **kw)
+
+
+def snapshot(by='cgroup,src,op'):
+    p = ctl('--json', '--by', by, 'snapshot')
+    if p.returncode:
+        raise AssertionError(p.stderr)
+    o = json.loads(p.stdout)
+    assert residual(o['ledger']) == 0, o['ledger']
+    assert sum(s['samples'] for s in o['series']) == o['ledger']['aggregated']
+    return o
+
+
+class Collector:
+    def __init__(self, *args):
+        self.err = tempfile.TemporaryFile('w+')
+        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '-c', '200000', '--pin-dir', DIR, *args],
+                                  stderr=self.err, stdin=subprocess.DEVNULL)
+        self.wait('kernel memory')
+
+    def said(self):
+        self.err.seek(0)
+        return self.err.read()
+
+    def wait(self, text, seconds=30):
+        end = time.time() + seconds
+        while text not in self.said():
+            if self.p.poll() is not None or time.time() > end:
+                raise AssertionError(f'{text!r} was not said: {self.said()}')
+            time.sleep(0.05)
+
+    def stop(self, sig=signal.SIGTERM):
+        if self.p.poll() is None:
+            self.p.send_signal(sig)
+        try:
+            return self.p.wait(20)
+        finally:
+            self.err.close()
+
+
+@unittest.skipUnless(OK, f'no BPF here: {WHY}')
+class Serve(unittest.TestCase):
+    def collector(self, *args):
+        c = Collector(*args)
+        self.addCleanup(c.stop, signal.SIGKILL)
+        return c
+
+    def setUp(self):
+        busy = Busy(0)
+        self.addCleanup(busy.stop)
+        self.addCleanup(self.remove)
+
+    def remove(self):
+        """A collector that removes what it finds."""
+        c = Collector('--unpin')
+        self.assertEqual(c.stop(), 0)
+        self.assertFalse(os.path.exists(DIR))
+
+    def grows(self):
+        before = snapshot()['ledger']['seen']
+        for _ in range(100):
+            if snapshot()['ledger']['seen'] > before:
+                return
+            time.sleep(0.05)
+        self.fail('nothing is counted any more')
+
+    def test_counters_outlive_it(self):
+        seen = 0
+        for sig in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
+            c = self.collector()
+            if seen:
+                c.wait('going on with the counters')
+            self.grows()
+            now = snapshot()['ledger']['seen']
+            self.assertGreater(now, seen)
+            seen = now
+            c.stop(sig)
+            now = snapshot()['ledger']['seen']
+            self.assertGreaterEqual(now, seen)
+            seen = now
+            if sig == signal.SIGKILL:
+                self.grows()    # the links are pinned
+            else:
+                self.assertEqual(seen, snapshot()['ledger']['seen'])
+
+    def test_one_at_a_time(self):
+        c = self.collector()
+        time.sleep(0.3)
+        p = run('serve', '--source', 'sim', '--pin-dir', DIR)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(f'process {c.p.pid}', p.stderr)
+        self.grows()
+
+    def test_other_meaning_begins_anew(self):
+        c = self.collector()
+        self.grows()
+        c.stop()
+        c = self.collector('--max-groups', '20')
+        c.wait('begin anew')
+        self.grows()
+
+    def test_reload(self):
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+            f.write('# a comment\n\nop = load\n')
+            f.flush()
+            c = self.collector('--config', f.name)
+            self.grows()
+            before = snapshot()['ledger']
+            self.assertGreater(before['filtered']['op'], 0)
+            f.write('bogus = 1\n')
+            f.flush()
+            c.p.send_signal(signal.SIGHUP)
+            c.wait(f'{f.name}:4')
+            self.grows()
+            f.seek(0)
+            f.truncate()
+            f.write('src = l1\n')
+            f.flush()
+            c.p.send_signal(signal.SIGHUP)
+            c.wait('read again')
+            self.grows()
+            after = snapshot()['ledger']
+            self.assertGreater(after['filtered']['src'], 0)
+            self.assertGreaterEqual(after['aggregated'], before['aggregated'])
+            self.assertEqual(c.stop(), 0)
+
+    def test_config_check(self):
+        for text, said in (('op = lod', 'lod'), ('verbose = 1', 'takes no value'), ('op', 'needs a value'),
+                           ('= 3', "''"), ('\0', 'NUL')):
+            with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+                f.write(text + '\n')
+                f.flush()
+                p = run('serve', '--config-check', '--config', f.name)
+                self.assertEqual(p.returncode, 2, text)
+                self.assertIn(f'{f.name}:1', p.stderr)
+                self.assertIn(said, p.stderr)
+        p = run('serve', '--config-check', '--op', 'load')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        p = run('serve', '--config', '/nonexistent')
+        self.assertEqual(p.returncode, 2)
+
+    @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
+    def test_dead_cgroups_are_folded(self):
+        self.collector('--grace', '1', '--max-groups', '8')
+        names = set()
+        for i in range(12):
+            cg = Cgroup(f'/ibscope-fold-{os.getpid()}-{i}')
+            try:
+                busy = Busy(1, cg)
+                time.sleep(0.4)
+                busy.stop()
+                names |= {s['labels']['cgroup'] for s in snapshot('cgroup')['series']}
+            finally:
+                cg.remove()
+        for _ in range(100):
+            now = snapshot('cgroup')
+            left = {s['labels']['cgroup'] for s in now['series']}
+            if not any('ibscope-fold' in n for n in left):
+                break
+            time.sleep(0.1)
+        else:
+            self.fail(left)
+        self.assertIn('other', left)
+        self.assertGreater(len([n for n in names if 'ibscope-fold' in n]), 6, names)
+        # the slots serve again
+        cg = Cgroup(f'/ibscope-fold-{os.getpid()}-x')
+        self.addCleanup(cg.remove)
+        busy = Busy(1, cg)
+        self.addCleanup(busy.stop)
+        for _ in range(100):
+            if cg.path in {s['labels']['cgroup'] for s in snapshot('cgroup')['series']}:
+                return
+            time.sleep(0.1)
+        self.fail('no slot for a new cgroup')
+
+    def test_readers(self):
+        self.collector()
+        nobody = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups']
+        p = subprocess.run([*nobody, IBSCOPE, 'ctl', '--pin-dir', DIR, 'status'], capture_output=True, text=True)
+        if 'before 5.19' in p.stderr:
+            self.skipTest('this kernel lets nobody read maps without CAP_BPF')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn('SIMULATED', p.stdout)
+        p = run('ctl', '--pin-dir', '/sys/fs/bpf/nowhere', 'status')
+        self.assertEqual(p.returncode, 1)
+        self.assertIn('ibscope serve', p.stderr)
+        p = ctl('bogus')
+        self.assertEqual(p.returncode, 2)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files share that `serve` is made of. */
+#ifndef IBSCOPE_SERVE_H
+#define IBSCOPE_SERVE_H
+
+#include "pins.h"
+#include "sampling.h"
+
+struct serve_options {
+	struct sampling sampling;
+	const char *config; /* NULL: none */
+	bool config_check, unpin;
+	char pin_dir[256];
+	mode_t pin_mode;
+	double grace_s; /* that a dead cgroup's series stay */
+};
+
+/* A running collector. */
+struct serve {
+	struct serve_options opts;
+	struct pins *pins;
+	struct ibs_meta_status status;
+	/* what bpf_stats told of the program since it was loaded, while they were on */
+	__u64 stats_ns, stats_runs, stats_seen;
+	int stats_fd; /* -1: off */
+	double next_stats_s, next_fold_s;
+};
+
+/* Write `status` and what else readers are told; once a second. */
+int serve_status_update(struct serve *s, double now_s, struct err *err);
+/* The texts that change only when sampling begins. */
+void serve_status_texts(struct serve *s, const char *selection);
+
+/* Name the groups that have no name yet. */
+void serve_names_update(struct serve *s);
+
+#endif
