@@ -82,8 +82,9 @@ sleep 0.5; kill -9 $P_second
         missing = len(delivered) - got.ledger['seen']
         need(missing > 0, 'the program saw all %d' % len(delivered))
         need(got.unseen is not None, 'unseen is null: %s' % self.read('unseen.err'))
-        need(missing <= got.unseen <= missing + dropped, 'unseen %d; delivered %d, seen %d, dropped %d' % (
-            got.unseen, len(delivered), got.ledger['seen'], dropped))
+        need(missing <= got.unseen <= missing + dropped,
+             'unseen %d; delivered %d, seen %d, dropped %d' % (
+                 got.unseen, len(delivered), got.ledger['seen'], dropped))
         return 'delivered %d, seen %d, unseen %d; dropped by the driver %d' % (
             len(delivered), got.ledger['seen'], got.unseen, dropped)
 

@@ -34,6 +34,7 @@ CGROUPS = ['/', '/a', '/a/b', '/a/b/c', '/a/b/c/d', '/a/f', '/s', '/s/k', '/m1',
            '/docker', WORKERS['c'][0], '/k8s', WORKERS['e'][0][:-2], WORKERS['e'][0]]
 CONTAINERS = {ID_1[:12]: WORKERS['c'][0], ID_2[:16]: WORKERS['e'][0][:-2]}
 PATTERNS = ['/m*', '/a/*', '/a/**', '/*/k', '/a/[bf]', '/**/x', '/?', '/a/b/?/*', '/m[!1]']
+TREE = guest.Facts({}, dict(enumerate(CGROUPS, 1)), {})
 SOURCES = ['unknown', 'none'] + expr.SOURCES
 METRICS = ['dc_miss_lat', 'dc_miss_lat', 'tlb_refill_lat', 'tag_to_ret', 'comp_to_ret']
 BY = ['cgroup', 'pid', 'tid', 'comm', 'cpu', 'ccx', 'node', 'mode', 'src', 'op']
@@ -91,7 +92,7 @@ def cgroups(rng, _):
     entries, taken = [], set()
     for _ in range(rng.choice((1, 1, 2, 3, 4))):
         text = rng.choice(CGROUPS + PATTERNS)
-        paths = guest.Facts({}, dict(enumerate(CGROUPS)), {}).matching(text) if text in PATTERNS else [text]
+        paths = TREE.matching(text) if text in PATTERNS else [text]
         if taken & set(paths):
             continue
         taken |= set(paths)
@@ -325,7 +326,10 @@ def model(gen, n=1500):
     for i in range(n):
         name = rng.choice(sorted(workers) + [None])
         w = workers.get(name)
-        tgid, tid, cgroup = (w.pid, rng.choice((w.pid, w.tid)), facts.ids[w.cgroup]) if w else (0, 0, 1)
+        tgid = tid = 0
+        cgroup = facts.ids[w.cgroup if w else '/']
+        if w:
+            tgid, tid = w.pid, rng.choice((w.pid, w.tid))
         if name == 'f' and rng.random() < 0.3:
             tgid = tid = 500
         in_kernel = name in ('k', 'n', None) or rng.random() < 0.1
