@@ -245,7 +245,7 @@ class Guest:
                '--smp', str(self.smp),
                '--overlay', os.path.join(self.work, 'overlay'),
                '--overlay', os.path.join(self.dir, 'overlay'),
-               '--console', os.path.join(self.dir, 'console'), '--timeout', '300',
+               '--console', os.path.join(self.dir, 'console'), '--timeout', '900',
                '--log', os.path.join(self.dir, 'log'), '--', 'sh', '/vmtest.sh']
         for _ in range(2):
             with open(tar, 'wb') as f:
