@@ -276,7 +276,7 @@ def main():
         for g in guests:
             g.scenarios(args.random, args.seed, selections.known_options(args.build))
         for kernel, gen in {k: (k, g) for k, g in pairs}.values():
-            hopper = Guest(kernel, gen, work, report, '-hop', smp=6, workers=False)
+            hopper = Guest(kernel, gen, work, report, '-hop', smp=8, workers=False)
             hopper.hops()
             guests.append(hopper)
         none = Guest(pairs[-1][0], 'none', work, report)
