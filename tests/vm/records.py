@@ -49,7 +49,7 @@ def got(e):
 def check(guest, name, period, raw=False, filters=None, lossy=False):
     need(guest.status(name) == 0, guest.read(name + '.err'))
     info, samples, _, end = read(guest, name)
-    rows = [s for s in guest.rows[period] if not s.dropped]
+    rows, _ = guest.samples(period)
     need(rows, 'the hardware delivered no sample')
     need(info['period'] == period and info['raw'] == raw, 'info is %s' % info)
     keep = [s for s in rows if not filters or not filters().reason(s, 'dc_miss_lat')]
@@ -77,10 +77,11 @@ def check_names(guest, name):
     _, samples, events, _ = read(guest, name)
     named = {e['tid']: e['name'] for e in events if e['kind'] == 'comm'}
     cgroups = {e['id']: e['path'] for e in events if e['kind'] == 'cgroup'}
-    for path, pid in guest.pid.items():
-        need(named.get(pid) == 'work', '%d is %s' % (pid, named.get(pid)))
+    for w in guest.facts.workers.values():
+        if w.tid in {e['tid'] for e in samples}:
+            need(named.get(w.tid) == w.comm, '%d is %s' % (w.tid, named.get(w.tid)))
     for e in samples:
-        need(cgroups.get(e['cgroup']) == guest.path[e['cgroup']],
+        need(cgroups.get(e['cgroup']) == guest.facts.path[e['cgroup']],
              'cgroup %d is %s' % (e['cgroup'], cgroups.get(e['cgroup'])))
     kernel = [e for e in events if e['kind'] == 'mmap' and e['kernel']]
     need(kernel and kernel[0]['build_id'] == 20, 'the kernel is not told: %s' % kernel)
@@ -90,7 +91,7 @@ def check_names(guest, name):
 def check_stacks(guest, name):
     """Samples have call chains, those in user space of what is mapped there."""
     _, samples, events, _ = read(guest, name)
-    pid = guest.pid['/s']
+    pid = guest.facts.workers['s'].pid
     text = [(e['start'], e['start'] + e['len']) for e in events
             if e['kind'] == 'mmap' and e['tgid'] == pid]
     with_stack = [e for e in samples if len(e['stack']) > 1]
@@ -111,14 +112,13 @@ def scenarios(guest):
         guest.check('%s: record %s' % (name, options), check, guest, name, period,
                     expected.get('raw', False), expected.get('filters'))
 
-    below_a = lambda: {i for i, p in guest.path.items() if p == '/a' or p.startswith('/a/')}
     record('record')
     record('record-raw', '--raw', raw=True)
     record('record-stacks', '-g')
     guest.check('record-stacks: call chains', check_stacks, guest, 'record-stacks')
     record('record-filter', '--cgroup /a --op load --src dram,l3,local-cache --min-lat 20',
-           filters=lambda: oracle.Filter(None, below_a(), (20, 65535), {'load'},
-                                         {'dram', 'l3', 'local-cache'}))
+           filters=lambda: oracle.Filter(cgroup=guest.facts.below('/a'), latency=(20, 65535),
+                                         op={'load'}, src={'dram', 'l3', 'local-cache'}))
     guest.check('record: names', check_names, guest, 'record')
     period = guest.new_period(100000)
     guest.do('(for i in $(seq 60); do grep -q "on 2 CPUs" $O/record-stopped.err && break; sleep 0.2\n'
