@@ -642,13 +642,15 @@ struct rings *sampler_rings(struct sampler *s)
 
 int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses)
 {
-	int n = stack_depth();
+	int depth = stack_depth(), n = 0;
 
-	memset(addresses, 0, n * sizeof(*addresses));
+	memset(addresses, 0, depth * sizeof(*addresses));
 	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.stacks), &id, addresses))
 		return -errno;
-	while (n && !addresses[n - 1])
-		n--;
+	/* chains that the IBS driver unwound begin with perf's mark of user or kernel */
+	for (int i = 0; i < depth && addresses[i]; i++)
+		if (addresses[i] < (__u64)PERF_CONTEXT_MAX)
+			addresses[n++] = addresses[i];
 	return n;
 }
 

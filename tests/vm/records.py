@@ -46,7 +46,8 @@ def got(e):
     return (e['tgid'], e['tid'], e['cgroup'], e['regs'])
 
 
-def check(guest, name, period, raw=False, filters=None, lossy=False):
+def check(guest, name, period, raw=False, filters=None, lossy=False, skips=False):
+    """lossy: the ring gets full. skips: reading call chains keeps the program from some samples."""
     need(guest.status(name) == 0, guest.read(name + '.err'))
     info, samples, _, end = read(guest, name)
     rows, _ = guest.samples(period)
@@ -54,9 +55,11 @@ def check(guest, name, period, raw=False, filters=None, lossy=False):
     need(info['period'] == period and info['raw'] == raw, 'info is %s' % info)
     keep = [s for s in rows if not filters or not filters().reason(s, 'dc_miss_lat')]
     need(end['residual'] == 0, 'the ledger does not balance')
-    need(end['seen'] == len(rows), 'seen %d, the log has %d' % (end['seen'], len(rows)))
+    unseen = len(rows) - end['seen']
+    need(unseen == 0 or skips and 0 < unseen < len(rows) / 50,
+         'seen %d, the log has %d' % (end['seen'], len(rows)))
     need(end['forwarded'] == len(samples), 'forwarded %d, %d records' % (end['forwarded'], len(samples)))
-    need(len(samples) + end['ring_full'] == len(keep), '%d records and %d lost of %d' % (
+    need(len(samples) + end['ring_full'] + unseen == len(keep), '%d records and %d lost of %d' % (
         len(samples), end['ring_full'], len(keep)))
     need((end['ring_full'] > 0) == lossy, 'lost %d' % end['ring_full'])
     need({e['caps'] for e in samples} == {guest.cpu.caps}, 'caps of records')
@@ -64,12 +67,12 @@ def check(guest, name, period, raw=False, filters=None, lossy=False):
         log = iter(wanted(s, guest.cpu, raw) for s in keep if s.vcpu == vcpu)
         for n, e in enumerate(e for e in samples if e['cpu'] == vcpu):
             # where some are lost the others are still in the log's order
-            at = next((w for w in log if not lossy or w == got(e)), None)
+            at = next((w for w in log if not (lossy or skips) or w == got(e)), None)
             need(at == got(e), 'cpu %d, record %d: %s, the log has %s' % (vcpu, n, got(e), at))
-    times = [e['time'] for e in samples]
-    need(times == sorted(times), 'records are not in the order of time')
-    return '%d records equal the log, %d lost, %d rejected' % (
-        len(samples), end['ring_full'], len(rows) - len(keep))
+        times = [e['time'] for e in samples if e['cpu'] == vcpu]
+        need(times == sorted(times), 'records are not in the order of time')
+    return '%d records equal the log, %d lost, %d unseen, %d rejected' % (
+        len(samples), end['ring_full'], unseen, len(rows) - len(keep))
 
 
 def check_names(guest, name):
@@ -110,20 +113,21 @@ def scenarios(guest):
         guest.do('run %s ibscope record -c %d --duration 1 -o $O/%s.data %s' % (
             name, period, name, options))
         guest.check('%s: record %s' % (name, options), check, guest, name, period,
-                    expected.get('raw', False), expected.get('filters'))
+                    expected.get('raw', False), expected.get('filters'), False,
+                    expected.get('skips', False))
 
     record('record')
     record('record-raw', '--raw', raw=True)
-    record('record-stacks', '-g')
+    record('record-stacks', '-g', skips=True)
     guest.check('record-stacks: call chains', check_stacks, guest, 'record-stacks')
     record('record-filter', '--cgroup /a --op load --src dram,l3,local-cache --min-lat 20',
            filters=lambda: oracle.Filter(cgroup=guest.facts.below('/a'), latency=(20, 65535),
                                          op={'load'}, src={'dram', 'l3', 'local-cache'}))
     guest.check('record: names', check_names, guest, 'record')
     period = guest.new_period(100000)
-    guest.do('(for i in $(seq 60); do grep -q "on 2 CPUs" $O/record-stopped.err && break; sleep 0.2\n'
-             ' done; sleep 1; kill -STOP $(pidof ibscope); sleep 1; kill -CONT $(pidof ibscope)) &\n'
-             'run record-stopped ibscope record -c %d --ring-size 16K --duration 4 '
+    guest.do('(for i in $(seq 60); do [ -s $O/record-stopped.data ] && break; sleep 0.2\n'
+             ' done; sleep 2; kill -STOP $(pidof ibscope); sleep 1; kill -CONT $(pidof ibscope)) &\n'
+             'run record-stopped ibscope record -c %d --ring-size 16K --duration 6 '
              '-o $O/record-stopped.data; wait $!' % period)
     guest.check('record: a reader that stands still for a second', check, guest,
                 'record-stopped', period, False, None, True)
