@@ -80,9 +80,9 @@ def check_names(guest, name):
     _, samples, events, _ = read(guest, name)
     named = {e['tid']: e['name'] for e in events if e['kind'] == 'comm'}
     cgroups = {e['id']: e['path'] for e in events if e['kind'] == 'cgroup'}
-    for w in guest.facts.workers.values():
-        if w.tid in {e['tid'] for e in samples}:
-            need(named.get(w.tid) == w.comm, '%d is %s' % (w.tid, named.get(w.tid)))
+    for tid, (comm, _) in guest.facts.threads.items():
+        if tid in {e['tid'] for e in samples}:
+            need(named.get(tid) == comm, '%d is %s, not %s' % (tid, named.get(tid), comm))
     for e in samples:
         need(cgroups.get(e['cgroup']) == guest.facts.path[e['cgroup']],
              'cgroup %d is %s' % (e['cgroup'], cgroups.get(e['cgroup'])))
