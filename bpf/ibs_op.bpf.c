@@ -150,12 +150,8 @@ static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
 		pair = IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3), IBS_SRC_NONE);
 	}
 	word = cfg_layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
-	if (word < IBS_LAYOUT_FIRST) {
-		if (word == IBS_LAYOUT_FILTERED_OP)
-			return IBS_OUTCOME_FILTERED_OP;
-		return word == IBS_LAYOUT_FILTERED_SRC ? IBS_OUTCOME_FILTERED_SRC
-						       : IBS_OUTCOME_LOST_INTERNAL;
-	}
+	if (word < IBS_LAYOUT_FIRST)
+		return word;
 	/* n first: without a filter not even the call is left */
 	if (cfg_filter.n) {
 		__u32 out = filter_outcome(regs, who);

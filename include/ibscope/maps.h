@@ -30,13 +30,8 @@ _Static_assert(IBS_LAT_BUCKETS <= IBS_HIST_BUCKET_MASK + 1, "mask cuts buckets")
 #define IBS_LAYOUT_ENTRIES  256
 #define IBS_LAYOUT_IDX(op, src) ((src) << 3 | (op))
 
-/* Words that an entry can name instead of a place. */
-enum ibs_layout_special {
-	IBS_LAYOUT_NEVER,	 /* the pair cannot occur */
-	IBS_LAYOUT_FILTERED_OP,	 /* the selection leaves out the kind of op, */
-	IBS_LAYOUT_FILTERED_SRC, /* or else the source */
-	IBS_LAYOUT_FIRST	 /* first word in use */
-};
+/* A word below it is no place but the enum ibs_outcome that samples of the pair come to. */
+#define IBS_LAYOUT_FIRST IBS_OUTCOME_N
 
 /* Slot 0 takes what finds no slot of its own. */
 #define IBS_SLOT_OTHER 0
