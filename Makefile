@@ -30,7 +30,7 @@ WARN	:= -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wno-missin
 override CPPFLAGS := -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -Iinclude -iquote src -iquote $(O) $(CPPFLAGS)
 override CFLAGS := -std=gnu11 -O2 -g $(WARN) $(S) $(CFLAGS)
 override LDFLAGS := $(S) $(LDFLAGS)
-LDLIBS	:= -lbpf -ljansson -lm
+LDLIBS	:= -lbpf -ljansson -lzstd -lz -ldw -lelf -lm
 # v3: the newest instruction set that 5.10 runs
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Wall -Wextra \
 	-Iinclude -Ivmlinux $(if $(asm),-isystem $(asm))
@@ -124,7 +124,10 @@ vmtest-random: deps
 bench: deps
 	$(Q)$(MAKE) --no-print-directory all benches
 	$(Q)$(O)/bench-layouts
+	$(Q)$(O)/bench-records
 	$(Q)$(O)/bench-selections
+	$(Q)$(O)/bench-report
+	$(Q)$(O)/bench-recording
 	$(Q)$(MAKE) --no-print-directory cost
 
 # Instructions a sample on the rig, against their limits.
@@ -138,19 +141,30 @@ cost-perf: deps
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/cost_perf.py --check --build $(O) $(PAIRS)
 
-# FUZZ_S seconds of each target; what it finds goes below $(O).
+# FUZZ_S seconds of each target; what it finds goes below $(O). A target is tests/fuzz/fuzz_NAME.c,
+# its corpus tests/fuzz/corpus/NAME, its dictionary NAME.dict if there is one, and a row here:
+# the sources that it needs, and libraries.
 FUZZ_S	?= 60
-fuzz: deps
+fuzz_filter := src/filter.c src/filter_build.c src/filter_options.c src/filter_print.c src/err.c src/num.c
+fuzz_container := src/container_names.c src/container_files.c src/container.c -ljansson
+fuzz_recording := src/recording_blocks.c src/recording_columns.c src/recording_events.c \
+	src/recording_meta.c src/recording_read.c src/snapshot.c src/cpu.c src/err.c -ljansson -lzstd -lz
+fuzz_perf_data := $(wildcard src/perf_data*.c) src/cpu.c src/err.c -lzstd
+fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+
+.PHONY: $(fuzz_targets:%=fuzz-%)
+fuzz: $(fuzz_targets:%=fuzz-%)
+
+$(fuzz_targets:%=fuzz-%): fuzz-%: deps
 	$(Q)tools/deps.sh fuzz
-	$(Q)mkdir -p $(O)/fuzz/filter
-	$(call say,FUZZ,filter)
+	$(Q)mkdir -p $(O)/fuzz/$*
+	$(call say,FUZZ,$*)
 	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-		-D_GNU_SOURCE -Iinclude -iquote src tests/fuzz/fuzz_filter.c src/filter.c \
-		src/filter_build.c src/filter_options.c src/filter_print.c src/err.c src/num.c \
-		-o $(O)/fuzz/fuzz_filter
-	$(Q)$(O)/fuzz/fuzz_filter -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 \
-		-dict=tests/fuzz/filter.dict -artifact_prefix=$(O)/fuzz/ $(O)/fuzz/filter \
-		tests/fuzz/corpus/filter
+		-D_GNU_SOURCE -Iinclude -iquote src tests/fuzz/fuzz_$*.c $(fuzz_$*) \
+		-o $(O)/fuzz/fuzz_$*
+	$(Q)$(O)/fuzz/fuzz_$* -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 \
+		$(if $(wildcard tests/fuzz/$*.dict),-dict=tests/fuzz/$*.dict) \
+		-artifact_prefix=$(O)/fuzz/ $(O)/fuzz/$* tests/fuzz/corpus/$*
 
 lint: deps
 	$(Q)tools/deps.sh lint
@@ -162,6 +176,7 @@ lint: deps
 
 install: all
 	install -D -m 755 $(O)/ibscope $(DESTDIR)$(prefix)/bin/ibscope
+	install -D -m 644 -t $(DESTDIR)$(prefix)/share/man/man5 tools/man/*.5
 
 clean:
 	rm -rf $(O) $(O)-clang $(O)-san

@@ -5,7 +5,7 @@
 
 #include "compat.bpf.h"
 #include "maps.bpf.h"
-
+#include "who.bpf.h"
 
 const volatile __u32 cfg_by = IBS_BY_CGROUP; /* enum ibs_by bits */
 const volatile __u32 cfg_max_slots = 1;	     /* per shard */
@@ -13,6 +13,7 @@ const volatile bool cfg_tgid_select = false;
 const volatile bool cfg_tid_select = false;
 const volatile bool cfg_pid_follow = false;    /* children of what is selected are, too */
 const volatile bool cfg_cgroup_select = false;
+const volatile bool cfg_cgroup_filter = false; /* the filter asks for cgroups */
 const volatile __u32 cfg_n_comms = 0;
 const volatile bool cfg_comm_but = false;
 const volatile __u64 cfg_comms[IBS_COMMS_MAX][2]; /* 16 bytes each, padded with zeros */
@@ -79,12 +80,12 @@ static __always_inline bool pid_selected(void *set, __u32 pid)
 }
 
 /* Names are compared as two words; cfg_comms beyond cfg_n_comms is not even looked at. */
-static __always_inline bool comm_selected(void)
+static __always_inline bool comm_selected(const struct ibs_twin_who *who)
 {
 	__u64 comm[2] = {}; /* v6.1 writes nothing behind the end of the name */
 	__u32 i;
 
-	if (bpf_get_current_comm(comm, sizeof(comm)))
+	if (who_comm(who, comm))
 		return false;
 #pragma unroll
 	for (i = 0; i < IBS_COMMS_MAX; i++) {
@@ -96,24 +97,35 @@ static __always_inline bool comm_selected(void)
 	return cfg_comm_but;
 }
 
-/* The deepest ancestor that the selection names rules. */
-static __always_inline void cgroup_select(struct ibs_cgroup *cg)
+/*
+ * The deepest ancestor that the selection names rules; what a filter asks holds of any of them. For
+ * a recording's cgroup both are worked out before.
+ */
+static __always_inline void cgroup_select(struct ibs_cgroup *cg, const struct ibs_twin_who *who)
 {
 	int level;
 
 	cg->selected = control.cgroup_default;
 	cg->min_lat = 0;
+	cg->filter = 0;
 	for (level = 0; level < CGROUP_MAX_DEPTH; level++) {
-		__u64 id = current_ancestor_cgroup_id(level);
 		struct ibs_selected_cgroup *sel;
+		__u64 id;
 
+		if (who)
+			id = level ? 0 : who->cgroup_id;
+		else
+			id = current_ancestor_cgroup_id(level);
 		if (!id)
 			break;
 		sel = bpf_map_lookup_elem(&selected_cgroups, &id);
-		if (sel) {
-			cg->selected = sel->selected;
-			cg->min_lat = sel->min_lat;
-		}
+		if (!sel)
+			continue;
+		cg->filter |= sel->filter;
+		if (sel->selected == IBS_CGROUP_AS_ABOVE)
+			continue;
+		cg->selected = sel->selected;
+		cg->min_lat = sel->min_lat;
 	}
 }
 
@@ -124,7 +136,7 @@ static __always_inline void cgroup_select(struct ibs_cgroup *cg)
  * that refuses, be it full or its lock held by another CPU, is asked again at the next sample.
  */
 static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_cached *c, __u64 id,
-				    __u32 gen)
+				    __u32 gen, const struct ibs_twin_who *who)
 {
 	struct ibs_group_key key = { .cgroup_id = id };
 	struct ibs_cgroup fresh = {}, *cg;
@@ -137,8 +149,8 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 	} else {
 		fresh.gen = gen;
 		fresh.selected = 1;
-		if (cfg_cgroup_select)
-			cgroup_select(&fresh);
+		if (cfg_cgroup_select || cfg_cgroup_filter)
+			cgroup_select(&fresh, who);
 		fresh.slot = cg ? cg->slot : IBS_SLOT_OTHER;
 		if (cfg_by == IBS_BY_CGROUP && fresh.selected && fresh.slot == IBS_SLOT_OTHER) {
 			fresh.slot = slot = slot_alloc();
@@ -148,6 +160,7 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 			cg->slot = fresh.slot;
 			cg->selected = fresh.selected;
 			cg->min_lat = fresh.min_lat;
+			cg->filter = fresh.filter;
 			barrier();
 			cg->gen = gen;
 		} else if (bpf_map_update_elem(&cgroups, &id, &fresh, BPF_NOEXIST)) {
@@ -164,32 +177,34 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 	c->gen = gen;
 	c->selected = fresh.selected;
 	c->min_lat = fresh.min_lat;
+	c->filter = fresh.filter;
 	c->index = st->shard * cfg_max_slots + fresh.slot;
 	return 0;
 }
 
 /* The slot index of a group other than a plain cgroup; @mode only if it is asked for. */
-static __noinline __u32 group_lookup(struct ibs_cpu_state *st, __u32 mode)
+static __noinline __u32 group_lookup(struct ibs_cpu_state *st, const struct ibs_twin_who *who,
+				     __u32 mode)
 {
 	struct ibs_group_key key = {};
 	__u32 slot, *known;
 
 	if (cfg_by & IBS_BY_CGROUP)
-		key.cgroup_id = current_cgroup_id(st);
+		key.cgroup_id = who_cgroup_id(st, who);
 	if (cfg_by & IBS_BY_PID)
-		key.tgid = bpf_get_current_pid_tgid() >> 32;
+		key.tgid = who_pid_tgid(who) >> 32;
 	if (cfg_by & IBS_BY_TID)
-		key.tid = bpf_get_current_pid_tgid();
+		key.tid = who_pid_tgid(who);
 	if (cfg_by & IBS_BY_NODE)
 		key.node = st->node;
 	if (cfg_by & IBS_BY_COMPLEX)
 		key.complex = st->complex;
 	if (cfg_by & IBS_BY_CPU)
-		key.cpu = bpf_get_smp_processor_id();
+		key.cpu = who_cpu(who);
 	if (cfg_by & IBS_BY_MODE)
 		key.mode = mode;
 	if (cfg_by & IBS_BY_COMM)
-		bpf_get_current_comm(key.comm, sizeof(key.comm));
+		who_comm(who, (__u64 *)key.comm);
 	known = bpf_map_lookup_elem(&groups, &key);
 	if (known) {
 		slot = *known;

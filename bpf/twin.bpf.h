@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The program that user space can run at will, for tests, benchmarks and replay. It goes through
- * the functions of ibs_op.bpf.c, with the caller as the current task. Needs bpf_loop() (v5.17);
- * neither program nor map is there unless the loader asks for them.
+ * the functions of ibs_op.bpf.c, with the caller as the current task but for replay. Needs
+ * bpf_loop() (v5.17); neither program nor map is there unless the loader asks for them.
  */
 #ifndef IBSCOPE_TWIN_BPF_H
 #define IBSCOPE_TWIN_BPF_H
 
 #include <ibscope/twin.h>
+
+const volatile bool cfg_twin_forward = false;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -35,7 +37,19 @@ static long twin_regs(__u32 i, struct twin_run *run)
 {
 	__u32 n = i & run->mask & (IBS_TWIN_SAMPLES - 1);
 
-	twin_tell(run, i, run_regs(cpu_state(), run->area->sample[n].regs));
+	const __u64 *regs = run->area->sample[n].regs;
+
+	twin_tell(run, i,
+		  cfg_twin_forward ? run_regs(NULL, cpu_state(), regs, NULL, true)
+				   : run_regs(NULL, cpu_state(), regs, NULL, false));
+	return 0;
+}
+
+static long twin_replay(__u32 i, struct twin_run *run)
+{
+	__u32 n = i & run->mask & (IBS_TWIN_SAMPLES - 1);
+
+	twin_tell(run, i, run_regs(NULL, cpu_state(), run->area->sample[n].regs, &run->area->who[n], false));
 	return 0;
 }
 
@@ -43,7 +57,9 @@ static long twin_raw(__u32 i, struct twin_run *run)
 {
 	void *ctx = &run->area->stage[run->ctx_at & (IBS_TWIN_STAGE - 8)];
 
-	twin_tell(run, i, run_event(ctx, cpu_state(), false));
+	twin_tell(run, i,
+		  cfg_twin_forward ? run_event(ctx, cpu_state(), false, true)
+				   : run_event(ctx, cpu_state(), false, false));
 	return 0;
 }
 
@@ -103,6 +119,8 @@ int ibs_op_twin(struct ibs_twin_ctx *c)
 	start = bpf_ktime_get_ns();
 	if (c->mode == IBS_TWIN_REGS)
 		bpf_loop(repeat, twin_regs, &run, 0);
+	else if (c->mode == IBS_TWIN_REPLAY)
+		bpf_loop(repeat, twin_replay, &run, 0);
 	else if (c->mode == IBS_TWIN_RAW)
 		bpf_loop(repeat, twin_raw, &run, 0);
 	else

@@ -44,7 +44,7 @@ struct cgroup_tree {
 	bool warned;
 	bool stale; /* a walk is needed, since events were lost */
 	unsigned int walk;
-	uint64_t rescanned_ns, rescan_cost_ns, rescans, missed;
+	uint64_t rescanned_ns, rescan_cost_ns, rescans, missed, changes;
 	struct cgroup_table table;
 	struct cgroup_node *queue, **queue_end; /* to be watched and read */
 };
@@ -136,6 +136,7 @@ static void die(struct cgroup_tree *t, struct cgroup_node *n)
 {
 	if (n->wd >= 0)
 		inotify_rm_watch(t->watch_fd, n->wd); /* EINVAL if it ended by itself */
+	t->changes++;
 	cgroup_table_kill(&t->table, n, now_ns());
 }
 
@@ -163,6 +164,7 @@ static int found(struct cgroup_tree *t, char *path, uint64_t id)
 	n = cgroup_table_put(&t->table, id, path, &is_new);
 	if (!n)
 		return -ENOMEM;
+	t->changes += is_new;
 	if (is_new || n->walk != t->walk)
 		enqueue(t, n);
 	n->walk = t->walk;
@@ -643,6 +645,7 @@ void cgroup_tree_stats(const struct cgroup_tree *t, struct cgroup_stats *out)
 		.watched = t->table.n_watched,
 		.rescans = t->rescans,
 		.missed = t->missed,
+		.changes = t->changes,
 		.unwatched = t->unwatched,
 	};
 }

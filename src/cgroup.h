@@ -19,8 +19,9 @@ struct err;
 struct cgroup_stats {
 	size_t alive, dead, watched;
 	uint64_t rescans;
-	uint64_t missed; /* created, but gone before the id could be read */
-	bool unwatched;	 /* some directories are not watched: only rescans see what they get */
+	uint64_t missed;  /* created, but gone before the id could be read */
+	uint64_t changes; /* cgroups that came or went, since the tree was opened */
+	bool unwatched;	  /* some directories are not watched: only rescans see what they get */
 };
 
 /**
@@ -124,6 +125,9 @@ int cgroup_id_of_path(struct cgroup_tree *t, const char *text, uint64_t *id, str
  * -ENOMEM.
  */
 int cgroup_glob(struct cgroup_tree *t, const char *pattern, cgroup_cb *cb, void *arg);
+
+/* The test of cgroup_glob(); both begin with a slash, but the root is "". */
+bool cgroup_path_matches(const char *pattern, const char *path);
 
 void cgroup_tree_stats(const struct cgroup_tree *t, struct cgroup_stats *out);
 

@@ -142,7 +142,7 @@ static char *next_name(const char **s, char *buf, size_t size)
  * A name of the pattern fits a name of the path, and "**" any number of them: after a mismatch the
  * last "**" takes one more, which is enough, as with "*" in names.
  */
-static bool matches(const char *pattern, const char *path)
+bool cgroup_path_matches(const char *pattern, const char *path)
 {
 	const char *retry_pattern = NULL, *retry_path = NULL, *pattern_rest, *path_rest;
 	char want[PATH_MAX], have[NAME_MAX + 1];
@@ -186,7 +186,7 @@ static int collect(uint64_t id, const char *path, void *arg)
 	struct matches *m = arg;
 	struct match *list;
 
-	if (!matches(m->pattern, path[1] ? path : ""))
+	if (!cgroup_path_matches(m->pattern, path[1] ? path : ""))
 		return 0;
 	if (m->n == m->room) {
 		m->room = m->room * 2 + 16;

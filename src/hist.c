@@ -40,7 +40,7 @@ void ledger_print(FILE *f, const struct ledger *l)
 	fprintf(f, "seen %llu = aggregated %llu", (ull)l->seen,
 		(ull)ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED));
 	if (ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED))
-		print_kind(f, l, IBS_OUTCOME_KIND_FORWARDED, "forwarded");
+		fprintf(f, " + forwarded %llu", (ull)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED));
 	print_kind(f, l, IBS_OUTCOME_KIND_FILTERED, "filtered");
 	print_kind(f, l, IBS_OUTCOME_KIND_LOST, "lost");
 	if (l->pmu_exact)
@@ -56,7 +56,7 @@ static void print_labels(FILE *f, const struct row *r)
 	for (int l = 0; l < LABEL_N; l++) {
 		if (!r->label[l])
 			continue;
-		fprintf(f, "%s%s %s", sep, label_name(l), r->label[l]);
+		fprintf(f, "%s%s %s", sep, label_name(l), *r->label[l] ? r->label[l] : "-");
 		sep = ", ";
 	}
 	if (!*sep)
@@ -139,6 +139,19 @@ static void print_pmu(FILE *f, const struct pmu_state *pmu)
 			100.0 * pmu->running_ns / pmu->enabled_ns);
 }
 
+static void print_recorded(FILE *f, const struct hist_recorded *r)
+{
+	if (r->ledger) {
+		fprintf(f, "when recorded: ");
+		ledger_print(f, r->ledger);
+		fputc('\n', f);
+	}
+	if (r->lost)
+		fprintf(f, "when recorded: %llu records lost\n", (ull)r->lost);
+	if (!r->whole)
+		fprintf(f, "the recording is not whole\n");
+}
+
 void hist_print_text(FILE *f, const struct hist_info *info, const struct snapshot *interval,
 		     const struct rows *rows)
 {
@@ -178,6 +191,8 @@ void hist_print_text(FILE *f, const struct hist_info *info, const struct snapsho
 	ledger_print(f, &interval->ledger);
 	fputc('\n', f);
 	print_pmu(f, &interval->pmu);
+	if (info->recorded)
+		print_recorded(f, info->recorded);
 	if (info->simulated)
 		fprintf(f, "SIMULATED samples, not measurements\n");
 }
@@ -253,6 +268,12 @@ static json_t *json_row(const struct row *r)
 	return o;
 }
 
+static json_t *json_recorded(const struct hist_recorded *r)
+{
+	return json_pack("{s:b, s:I, s:o}", "whole", r->whole, "lost", (json_int_t)r->lost,
+			 "ledger", r->ledger ? json_ledger(r->ledger) : json_null());
+}
+
 int hist_print_json(FILE *f, const struct hist_info *info, const struct snapshot *interval,
 		    const struct rows *rows, struct err *err)
 {
@@ -274,6 +295,8 @@ int hist_print_json(FILE *f, const struct hist_info *info, const struct snapshot
 			? json_real((double)interval->pmu.running_ns / interval->pmu.enabled_ns)
 			: json_null(),
 		"ledger", json_ledger(&interval->ledger), "series", series);
+	if (o && info->recorded)
+		json_object_set_new(o, "recorded", json_recorded(info->recorded));
 	text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
 	json_decref(o);
 	if (!text)

@@ -7,6 +7,13 @@
 
 struct err;
 
+/* What a recording says of its own making, apart from what is made of it now. */
+struct hist_recorded {
+	const struct ledger *ledger; /* NULL: not told */
+	__u64 lost;		     /* records that its notices say never came */
+	bool whole;		     /* nothing of it is missing */
+};
+
 /* What an interval was measured with. */
 struct hist_info {
 	const char *source; /* "ibs", "sim", "replay" */
@@ -14,6 +21,7 @@ struct hist_info {
 	__u64 period; /* 0: it varied */
 	enum ibs_metric metric;
 	bool simulated;
+	const struct hist_recorded *recorded; /* NULL: it is no replay */
 };
 
 /* Writes on @f; the caller checks ferror(). */

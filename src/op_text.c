@@ -189,9 +189,11 @@ void ibs_op_print(FILE *f, const struct ibs_op_sample *s, unsigned int perf)
 {
 	bool spoilt = ibs_op_erratum_1293(s->cpu.quirks, s->reg[IBS_OP_DATA3]);
 
-	if (!OP_BITS(OP_EN) || !OP_BITS(OP_VAL))
-		return;
-	put_op_ctl(f, s, perf);
+	if (s->present >> IBS_OP_CTL & 1) {
+		if (!OP_BITS(OP_EN) || !OP_BITS(OP_VAL))
+			return;
+		put_op_ctl(f, s, perf);
+	}
 	if (!OP_BITS(OP_RIP_INVALID))
 		put_reg_line(f, "IbsOpRip", s->reg[IBS_OP_RIP]);
 	put_op_data(f, s);

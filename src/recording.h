@@ -10,6 +10,8 @@
 
 #include <ibscope/record.h>
 
+#define RECORDING_STACK_KEYS (1 << 17) /* max_entries of a stack map that can be recorded */
+
 struct recording_opts {
 	int fd;			       /* written in order, never sought: may be a pipe */
 	const struct trace_info *info; /* only read during the call; one pmu */
@@ -29,8 +31,8 @@ int recording_create(const struct recording_opts *opts, struct recording **out, 
  * recording_samples(), recording_samples_raw() - append records
  * @stacks: one behind each record, or NULL; what they name was given to recording_stack() before
  *
- * Best called with the records of all CPUs that came since the last time, sorted by time. They are
- * buffered, see recording_flush().
+ * Best called with the records of all CPUs that came since the last time, sorted by time, and
+ * after the events and stacks of that time. They are buffered, see recording_flush().
  *
  * Return: 0 or a negative errno with @err; after one nothing more can be written, but
  * recording_finish() may still be tried.
@@ -40,14 +42,28 @@ int recording_samples(struct recording *r, const struct ibs_record *records,
 int recording_samples_raw(struct recording *r, const struct ibs_record_raw *records,
 			  const struct ibs_record_stacks *stacks, size_t n, struct err *err);
 
-/* Append an event of any kind but samples. */
+/**
+ * recording_event() - append an event of any kind but samples
+ *
+ * Readers merge the events of a flush with its samples by time, so each of the two is to be
+ * sorted, and events are to be given before the samples that they bear on. Strings are cut after
+ * 8191 bytes.
+ */
 int recording_event(struct recording *r, const struct trace_event *ev, struct err *err);
 
-/* The addresses behind a key of struct ibs_record_stacks, innermost first. */
+/**
+ * recording_stack() - the addresses behind a key of struct ibs_record_stacks
+ * @key: below RECORDING_STACK_KEYS; one given before means the new chain in samples from now on
+ * @n:	 of @addresses, innermost first; at most TRACE_STACK_MAX
+ */
 int recording_stack(struct recording *r, __s32 key, const __u64 *addresses, size_t n,
 		    struct err *err);
 
-/* Write what is buffered, and the ledger so far if @ledger is not NULL. */
+/**
+ * recording_flush() - write what is buffered, and the ledger so far if @ledger is not NULL
+ *
+ * A flush makes blocks of their own, so many small ones cost bytes: once or twice a second is fine.
+ */
 int recording_flush(struct recording *r, const struct ledger *ledger, struct err *err);
 
 /* Bytes written, and those that are buffered as far as they can be told. */

@@ -70,28 +70,37 @@ __u32 labels_by(unsigned int labels)
 	return by;
 }
 
+/* A recording may not tell it (replay.h). */
+static char *pid_label(__u32 pid)
+{
+	char buf[32];
+
+	snprintf(buf, sizeof(buf), "%u", pid);
+	return strdup(pid == ~0U ? "unknown" : buf);
+}
+
 static char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg)
 {
-	const char *path;
+	const char *known;
 	char buf[32];
 
 	if (g->other && label_by[l])
 		return strdup("other");
 	switch (l) {
 	case LABEL_CGROUP:
-		path = name ? name(arg, g->key.cgroup_id) : NULL;
-		if (path)
-			return strdup(path);
+	case LABEL_CONTAINER:
+	case LABEL_POD:
+		known = name ? name(arg, g->key.cgroup_id, l) : NULL;
+		if (known)
+			return strdup(known);
 		snprintf(buf, sizeof(buf), "#%llu", (unsigned long long)g->key.cgroup_id);
 		return strdup(buf);
 	case LABEL_PID:
-		snprintf(buf, sizeof(buf), "%u", g->key.tgid);
-		return strdup(buf);
+		return pid_label(g->key.tgid);
 	case LABEL_COMM:
 		return strndup(g->key.comm, sizeof(g->key.comm));
 	case LABEL_TID:
-		snprintf(buf, sizeof(buf), "%u", g->key.tid);
-		return strdup(buf);
+		return pid_label(g->key.tid);
 	case LABEL_CCX:
 		snprintf(buf, sizeof(buf), "%u", g->key.complex);
 		return strdup(buf);

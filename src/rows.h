@@ -12,23 +12,25 @@
  * X(NAME, "name", group bits that it needs, "meaning"). op and src are kept apart in every group;
  * leaving them out adds up.
  */
-#define LABEL_TABLE(X)                                                   \
-	X(CGROUP, "cgroup", IBS_BY_CGROUP, "path of the cgroup")         \
-	X(PID, "pid", IBS_BY_PID, "process")                             \
-	X(TID, "tid", IBS_BY_TID, "thread")                              \
-	X(COMM, "comm", IBS_BY_COMM, "name of the thread")               \
-	X(CPU, "cpu", IBS_BY_CPU, "logical CPU")                         \
-	X(CCX, "ccx", IBS_BY_COMPLEX, "cores that share an L3")          \
-	X(NODE, "node", IBS_BY_NODE, "NUMA node of the CPU")             \
-	X(MODE, "mode", IBS_BY_MODE, "user or kernel")                   \
-	X(SRC, "src", 0, "where the data came from")                     \
+#define LABEL_TABLE(X)                                                    \
+	X(CGROUP, "cgroup", IBS_BY_CGROUP, "path of the cgroup")          \
+	X(CONTAINER, "container", IBS_BY_CGROUP, "name of the container") \
+	X(POD, "pod", IBS_BY_CGROUP, "namespace and name of the pod")     \
+	X(PID, "pid", IBS_BY_PID, "process")                              \
+	X(TID, "tid", IBS_BY_TID, "thread")                               \
+	X(COMM, "comm", IBS_BY_COMM, "name of the thread")                \
+	X(CPU, "cpu", IBS_BY_CPU, "logical CPU")                          \
+	X(CCX, "ccx", IBS_BY_COMPLEX, "cores that share an L3")           \
+	X(NODE, "node", IBS_BY_NODE, "NUMA node of the CPU")              \
+	X(MODE, "mode", IBS_BY_MODE, "user or kernel")                    \
+	X(SRC, "src", 0, "where the data came from")                      \
 	X(OP, "op", 0, "kind of op")
 
 enum label {
 #define LABEL_ENUM(name, ...) LABEL_##name,
 	LABEL_TABLE(LABEL_ENUM)
 #undef LABEL_ENUM
-	LABEL_N
+		LABEL_N
 };
 
 #define LABELS_DEFAULT (1U << LABEL_CGROUP | 1U << LABEL_SRC | 1U << LABEL_OP)
@@ -57,16 +59,19 @@ struct rows {
 	struct row *row; /* groups by their samples, most first; in them by source, then op */
 };
 
-/* Name of a cgroup, or NULL if there is none; the string lives until the next call. */
-typedef const char *(*cgroup_namer)(void *arg, __u64 id);
+/*
+ * What a cgroup is called; @l is LABEL_CGROUP, LABEL_CONTAINER or LABEL_POD. "" if it is in none,
+ * NULL if the cgroup is not known; the string lives until the next call.
+ */
+typedef const char *(*cgroup_namer)(void *arg, __u64 id, enum label l);
 
 /**
  * rows_build() - name, add up and order what a snapshot holds
  * @labels: 1 << enum label bits
- * @name:   finds the path of a cgroup; one without a name is shown as "#ID"
+ * @name:   finds the names of a cgroup; one that is not known is shown as "#ID"
  *
- * What found no slot has "other" for every label of its group. Cgroups of one path, as when one
- * was removed and made again, are one row.
+ * What found no slot has "other" for every label of its group. Groups of the same labels, as the
+ * cgroups of one container, or when one was removed and made again, are one row.
  *
  * Return: 0, the caller frees @out with rows_free(); or -ENOMEM.
  */

@@ -29,4 +29,7 @@ void sample_print_head(FILE *f, enum sample_format format, bool fetch);
 void sample_print(FILE *f, enum sample_format format, const struct trace_info *info,
 		  const struct trace_event *ev, const struct sample_names *names);
 
+/* A string as JSON has it; bytes that are no UTF-8 become '?', so it is fit for terminals too. */
+void sample_put_quoted(FILE *f, const char *text);
+
 #endif

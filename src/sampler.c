@@ -5,6 +5,7 @@
 #include "pins.h"
 #include "sampler_private.h"
 #include "topology.h"
+#include "trace.h"
 
 #include "ibs_op.skel.h"
 
@@ -33,12 +34,15 @@ static __u64 hash_bytes(__u64 entries, __u64 key, __u64 value)
 	       buckets * HASH_BUCKET;
 }
 
-/* Blocks of a pid set: as many pids as the kernel gives out, which it may be told to change. */
-static __u32 pid_blocks(void)
+/*
+ * Blocks of a pid set: as many pids as the kernel gives out, which it may be told to change; those
+ * of a recording may be of another machine.
+ */
+static __u32 pid_blocks(bool replay)
 {
 	int64_t pid_max;
 
-	if (num_read("", "/proc/sys/kernel/pid_max", &pid_max, NULL) || pid_max < 1 ||
+	if (replay || num_read("", "/proc/sys/kernel/pid_max", &pid_max, NULL) || pid_max < 1 ||
 	    pid_max > IBS_PID_MAX)
 		pid_max = IBS_PID_MAX;
 	return (pid_max + IBS_PID_BLOCK - 1) / IBS_PID_BLOCK;
@@ -46,7 +50,7 @@ static __u32 pid_blocks(void)
 
 static bool select_processes(const struct selection *sel)
 {
-	return sel->live || sel->processes.n || sel->processes.but;
+	return sel->live & SAMPLER_LIVE_PROCESSES || sel->processes.n || sel->processes.but;
 }
 
 static bool select_threads(const struct selection *sel)
@@ -54,19 +58,46 @@ static bool select_threads(const struct selection *sel)
 	return sel->threads.n;
 }
 
-static bool watches_forks(const struct selection *sel)
+static bool watches_forks(const struct sampler_opts *opts)
 {
-	return select_processes(sel) || select_threads(sel);
+	return !opts->replay && (select_processes(&opts->sel) || select_threads(&opts->sel));
 }
 
 /* Cgroups that a selection can name; 0: cgroups are not tested. */
 static size_t max_selected(const struct selection *sel)
 {
-	return sel->live ? 2 * SAMPLER_MAX_SELECTED : sel->n_cgroups; /* the old and the new */
+	if (!(sel->live & (SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER)))
+		return sel->n_cgroups;
+	return sel->n_cgroups > SAMPLER_MAX_SELECTED / 2 ? 2 * sel->n_cgroups
+							 : SAMPLER_MAX_SELECTED;
+}
+
+/* While one is replaced the map holds the old and the new. */
+static size_t max_selected_entries(const struct selection *sel)
+{
+	bool live = sel->live & (SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER);
+
+	return max_selected(sel) << live;
+}
+
+static bool selects_cgroups(const struct selection *sel)
+{
+	bool any = sel->live & SAMPLER_LIVE_CGROUPS;
+
+	for (size_t i = 0; i < sel->n_cgroups; i++)
+		any |= !sel->cgroups[i].filter_only;
+	return any;
+}
+
+static __u32 group_by(const struct sampler_opts *opts)
+{
+	return opts->output == SAMPLER_SERIES ? opts->by : 0;
 }
 
 static __u32 max_slots(const struct sampler_opts *opts)
 {
+	if (opts->output != SAMPLER_SERIES)
+		return IBS_SLOT_OTHER + 1 + 1;
 	return (opts->max_groups ? opts->max_groups : SAMPLER_MAX_GROUPS) + 1;
 }
 
@@ -76,11 +107,59 @@ static __u32 max_slots(const struct sampler_opts *opts)
  */
 #define MIN_CGROUPS 16384
 
-static __u32 max_cgroups(const struct sampler_opts *opts)
+__u32 sampler_max_cgroups(const struct sampler_opts *opts)
 {
 	__u32 n = 4 * max_slots(opts);
 
 	return n > MIN_CGROUPS ? n : MIN_CGROUPS;
+}
+
+/* One ring each. */
+static size_t ring_cpus(const struct sampler_opts *opts)
+{
+	if (opts->output == SAMPLER_SERIES)
+		return 0;
+	return opts->source == SAMPLER_TWIN ? (size_t)libbpf_num_possible_cpus() : opts->n_cpus;
+}
+
+/* Addresses of a chain: as many as the kernel unwinds, but no more than recordings hold. */
+static __u32 stack_depth(void)
+{
+	int64_t max;
+
+	if (num_read("", "/proc/sys/kernel/perf_event_max_stack", &max, NULL) || max < 1 ||
+	    max > TRACE_STACK_MAX)
+		max = TRACE_STACK_MAX;
+	return max;
+}
+
+/* A pointer a bucket, and preallocated elements (Linux kernel/bpf/stackmap.c). */
+static __u64 stacks_bytes(void)
+{
+	return SAMPLER_STACKS * (8 + 24 + (__u64)stack_depth() * sizeof(__u64));
+}
+
+/* Rings in @room bytes of memory, or of the size that was asked for. */
+static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sampler_memory *out,
+		      struct err *err)
+{
+	__u64 n = ring_cpus(opts);
+
+	if (!n)
+		return 0;
+	out->ring_bytes = SAMPLER_RING_MIN;
+	while (opts->ring_bytes
+		       ? out->ring_bytes < opts->ring_bytes && out->ring_bytes < SAMPLER_RING_MAX
+		       : out->ring_bytes < SAMPLER_RING_MAX_DEFAULT &&
+				 n * rings_bytes(2 * out->ring_bytes) <= room)
+		out->ring_bytes *= 2;
+	out->rings = n * rings_bytes(out->ring_bytes);
+	if (out->rings <= room || (opts->ring_bytes && !opts->max_memory_bytes))
+		return 0;
+	return err_set(err, -ENOSPC,
+		       "%llu ring buffers of %u KiB need %.1f MiB of kernel memory, %.1f MiB are "
+		       "left of the limit: allow more with --max-memory, or sample fewer CPUs (-C)",
+		       n, out->ring_bytes >> 10, out->rings / 1048576.0, room / 1048576.0);
 }
 
 int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
@@ -89,17 +168,22 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	__u64 limit = opts->max_memory_bytes ? opts->max_memory_bytes : SAMPLER_MAX_MEMORY;
 	__u64 slots_n = max_slots(opts), shard, rest;
 	struct layout layout;
+	int ret;
 
+	if (opts->output != SAMPLER_SERIES)
+		complexes = 1;
 	layout_init(&layout, opts->metric, opts->ibs.caps);
 	memset(out, 0, sizeof(*out));
 	shard = slots_n * layout.words * sizeof(__u64);
 	out->cpu_states = IBS_MAX_CPUS * sizeof(struct ibs_cpu_state);
-	out->cgroups = hash_bytes(max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
-		       hash_bytes(max_selected(&opts->sel), sizeof(__u64),
-				  sizeof(struct ibs_selected_cgroup));
+	out->cgroups =
+		hash_bytes(sampler_max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
+		hash_bytes(max_selected_entries(&opts->sel), sizeof(__u64),
+			   sizeof(struct ibs_selected_cgroup));
 	out->pids = (__u64)IBS_PID_BLOCK *
-		    (select_processes(&opts->sel) + select_threads(&opts->sel)) * pid_blocks();
-	if (opts->by && opts->by != IBS_BY_CGROUP)
+		    (select_processes(&opts->sel) + select_threads(&opts->sel)) *
+		    pid_blocks(opts->replay);
+	if (group_by(opts) && opts->by != IBS_BY_CGROUP)
 		out->groups = hash_bytes(slots_n, sizeof(struct ibs_group_key), sizeof(__u32));
 	out->slots = hash_bytes(slots_n, sizeof(__u32), sizeof(__u8)) +
 		     slots_n * sizeof(struct ibs_slot_owner);
@@ -114,8 +198,16 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	if (out->shards > complexes)
 		out->shards = complexes;
 	out->series = out->shards * shard;
-	out->total = rest + out->series;
-	return 0;
+	if (opts->stacks)
+		out->stacks = stacks_bytes();
+	if (rest + out->series + out->stacks > limit)
+		return err_set(err, -ENOSPC,
+			       "call chains need %.1f MiB of kernel memory, the limit is %.1f MiB: "
+			       "allow more with --max-memory",
+			       out->stacks / 1048576.0, limit / 1048576.0);
+	ret = plan_rings(opts, limit - rest - out->series - out->stacks, out, err);
+	out->total = rest + out->series + out->stacks + out->rings;
+	return ret;
 }
 
 /* A refusal is told to the user in our words, made of the errno; libbpf's are for -v. */
@@ -156,7 +248,11 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 		      sel->src_mask ? sel->src_mask : ~0U);
 	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
 	cfg->cfg_task_btf = s->features.task_btf && !opts->probe_read;
-	cfg->cfg_by = opts->by;
+	cfg->cfg_by = group_by(opts);
+	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
+	cfg->cfg_stacks = opts->stacks;
+	cfg->cfg_ring_wake = s->memory.ring_bytes / 2;
+	cfg->cfg_twin_forward = opts->output != SAMPLER_SERIES;
 	cfg->cfg_max_slots = s->max_slots;
 	cfg->cfg_ibs = opts->ibs;
 	if (sel->filter)
@@ -170,8 +266,9 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_tgid_select = select_processes(sel);
 	cfg->cfg_tid_select = select_threads(sel);
 	cfg->cfg_pid_follow = sel->follow;
-	cfg->cfg_cgroup_select = max_selected(sel) > 0;
-	cfg->cfg_lat_select = sel->live || sel->min_lat || sel->max_lat;
+	cfg->cfg_cgroup_select = selects_cgroups(sel);
+	cfg->cfg_cgroup_filter = sel->filter && sel->filter->needs & IBS_FILTER_NEEDS_CGROUP;
+	cfg->cfg_lat_select = sel->live & SAMPLER_LIVE_LATENCY || sel->min_lat || sel->max_lat;
 	for (size_t i = 0; i < sel->n_cgroups; i++)
 		if (sel->cgroups[i].min_lat)
 			cfg->cfg_lat_select = true;
@@ -194,21 +291,26 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, struct err *e)
 {
 	typeof(s->skel->maps) *m = &s->skel->maps;
-	bool by_groups = opts->by && opts->by != IBS_BY_CGROUP;
-	size_t n_sel = max_selected(&opts->sel);
+	bool by_groups = group_by(opts) && opts->by != IBS_BY_CGROUP;
+	size_t n_sel = max_selected_entries(&opts->sel);
 	int err;
 
 	err = bpf_map__set_value_size(m->series, s->layout.words * sizeof(__u64));
 	err = err ?: bpf_map__set_max_entries(m->series, s->memory.shards * s->max_slots);
-	err = err ?: bpf_map__set_max_entries(m->cgroups, max_cgroups(opts));
+	err = err ?: bpf_map__set_max_entries(m->cgroups, sampler_max_cgroups(opts));
 	err = err ?: bpf_map__set_max_entries(m->groups, by_groups ? s->max_slots : 1);
 	err = err ?: bpf_map__set_max_entries(m->slots, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->slot_owners, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->selected_cgroups, n_sel ? n_sel : 1);
+	err = err ?: bpf_map__set_max_entries(m->rings, s->possible_cpus);
+	err = err ?: bpf_map__set_autocreate(m->rings, opts->output != SAMPLER_SERIES);
+	err = err ?: bpf_map__set_max_entries(m->stacks, SAMPLER_STACKS);
+	err = err ?: bpf_map__set_value_size(m->stacks, stack_depth() * sizeof(__u64));
+	err = err ?: bpf_map__set_autocreate(m->stacks, opts->stacks);
 	if (select_processes(&opts->sel))
-		err = err ?: bpf_map__set_max_entries(m->tgids, pid_blocks());
+		err = err ?: bpf_map__set_max_entries(m->tgids, pid_blocks(opts->replay));
 	if (select_threads(&opts->sel))
-		err = err ?: bpf_map__set_max_entries(m->tids, pid_blocks());
+		err = err ?: bpf_map__set_max_entries(m->tids, pid_blocks(opts->replay));
 	return err ? err_set(e, err, "cannot size the BPF maps: %s", strerror(-err)) : 0;
 }
 
@@ -218,6 +320,12 @@ static struct bpf_program *choose_prog(struct sampler *s, const struct sampler_o
 		return s->skel->progs.ibs_op_twin;
 	if (opts->prog == SAMPLER_PROG_EMPTY)
 		return s->skel->progs.ibs_op_empty;
+	if (opts->output != SAMPLER_SERIES) {
+		if (opts->source == SAMPLER_SIM)
+			return s->skel->progs.ibs_op_sim_forward;
+		return s->direct ? s->skel->progs.ibs_op_nmi_forward
+				 : s->skel->progs.ibs_op_nmi_copy_forward;
+	}
 	if (opts->source == SAMPLER_SIM)
 		return s->skel->progs.ibs_op_sim;
 	return s->direct ? s->skel->progs.ibs_op_nmi : s->skel->progs.ibs_op_nmi_copy;
@@ -253,10 +361,10 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 		s->skel->rodata->cfg_cgroup_subsys = ret;
 	}
 	bpf_object__for_each_program (p, s->skel->obj)
-		bpf_program__set_autoload(p, p == prog || (p == s->skel->progs.ibs_fork &&
-							   watches_forks(&opts->sel)));
+		bpf_program__set_autoload(
+			p, p == prog || (p == s->skel->progs.ibs_fork && watches_forks(opts)));
 	bpf_map__set_autocreate(s->skel->maps.twin, opts->source == SAMPLER_TWIN);
-	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !opts->by;
+	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !group_by(opts);
 	ret = ibs_op_bpf__load(s->skel);
 	if (ret)
 		return err_set(err, ret,
@@ -267,9 +375,9 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 }
 
 /* Before the first pid is entered, so that no child is missed. */
-static int watch_forks(struct sampler *s, const struct selection *sel, struct err *err)
+static int watch_forks(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
-	if (!watches_forks(sel))
+	if (!watches_forks(opts))
 		return 0;
 	s->fork_link =
 		bpf_program__attach_raw_tracepoint(s->skel->progs.ibs_fork, "sched_process_fork");
@@ -289,13 +397,14 @@ static int select_open(struct sampler *s, const struct sampler_opts *opts, struc
 	s->select.live = opts->sel.live;
 	if (max_selected(&opts->sel))
 		s->select.cgroups_fd = bpf_map__fd(m->selected_cgroups);
+	s->select.cgroups_max = max_selected(&opts->sel);
 	if (select_processes(&opts->sel))
 		ret = map_array(m->tgids, &s->tgids, err);
 	if (select_threads(&opts->sel))
 		ret = ret ?: map_array(m->tids, &s->tids, err);
 	s->select.processes = s->tgids.addr;
 	s->select.threads = s->tids.addr;
-	s->select.pids_n = pid_blocks() * IBS_PID_BLOCK;
+	s->select.pids_n = pid_blocks(opts->replay) * IBS_PID_BLOCK;
 	s->select.follow = opts->sel.follow;
 	return ret;
 }
@@ -374,6 +483,36 @@ static void place_cpus(struct sampler *s, const struct topology *topo)
 	}
 }
 
+static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	struct rings_opts ro = {
+		.map_fd = bpf_map__fd(s->skel->maps.rings),
+		.cpus = opts->cpus,
+		.n_cpus = opts->n_cpus,
+		.ring_bytes = s->memory.ring_bytes,
+		.raw = opts->output == SAMPLER_RECORDS_RAW,
+		.stacks = opts->stacks,
+	};
+	unsigned int *all;
+	int ret;
+
+	if (opts->output == SAMPLER_SERIES)
+		return 0;
+	if (opts->source != SAMPLER_TWIN)
+		return rings_open(&ro, &s->rings, err);
+	/* the caller may run on any */
+	all = calloc(s->possible_cpus, sizeof(*all));
+	if (!all)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
+		all[cpu] = cpu;
+	ro.cpus = all;
+	ro.n_cpus = s->possible_cpus;
+	ret = rings_open(&ro, &s->rings, err);
+	free(all);
+	return ret;
+}
+
 static int check_twin(const struct sampler *s, struct err *err)
 {
 	if (s->features.syscall_prog &&
@@ -449,8 +588,9 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	s->prog_fd = bpf_program__fd(prog);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
+	ret = ret ?: open_rings(s, opts, err);
 	ret = ret ?: select_open(s, opts, err);
-	ret = ret ?: watch_forks(s, &opts->sel, err);
+	ret = ret ?: watch_forks(s, opts, err);
 	ret = ret ?: select_set(&s->select, &opts->sel, err);
 	if (ret)
 		goto fail;
@@ -462,7 +602,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 				     .n_cpus = s->possible_cpus,
 				     .shards = s->memory.shards,
 				     .max_slots = s->max_slots,
-				     .one_group = !opts->by,
+				     .one_group = !group_by(opts),
 				     .layout = &s->layout };
 	place_cpus(s, topo);
 	ret = sampler_pins_resume(s, opts, err);
@@ -493,6 +633,25 @@ void sampler_stop(struct sampler *s)
 {
 	if (s->events)
 		perf_events_disable(s->events);
+}
+
+struct rings *sampler_rings(struct sampler *s)
+{
+	return s->rings;
+}
+
+int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses)
+{
+	int depth = stack_depth(), n = 0;
+
+	memset(addresses, 0, depth * sizeof(*addresses));
+	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.stacks), &id, addresses))
+		return -errno;
+	/* chains that the IBS driver unwound begin with perf's mark of user or kernel */
+	for (int i = 0; i < depth && addresses[i]; i++)
+		if (addresses[i] < (__u64)PERF_CONTEXT_MAX)
+			addresses[n++] = addresses[i];
+	return n;
 }
 
 void sampler_tick(struct sampler *s)
@@ -563,6 +722,7 @@ void sampler_close(struct sampler *s)
 	if (!s)
 		return;
 	perf_events_close(s->events);
+	rings_close(s->rings);
 	bpf_link__destroy(s->fork_link);
 	select_close(&s->select);
 	unmap(&s->series);

@@ -7,6 +7,7 @@
 #define IBSCOPE_SAMPLER_H
 
 #include "err.h"
+#include "rings.h"
 #include "snapshot.h"
 
 #include <ibscope/filter.h>
@@ -26,17 +27,38 @@ enum sampler_prog {
 	SAMPLER_PROG_NONE,  /* for measuring: the event alone */
 };
 
-/* A cgroup that a selection names, and with it all below it that is not named again. */
+/*
+ * A cgroup that a selection names, and with it all below it that is not named again. An id is named
+ * once. Id 0 is no cgroup: with it alone none is selected, as when those wanted are not there yet.
+ */
 struct selected_cgroup {
 	__u64 id;
-	__u16 min_lat; /* cycles; 0: the selection's own */
-	bool out;      /* left out rather than selected */
+	__u16 min_lat;	  /* cycles; 0: the selection's own */
+	bool out;	  /* left out rather than selected */
+	bool filter_only; /* neither: it is here for `filter` */
+	__u8 filter;	  /* bit k: predicate k of the filter holds for it and all below it */
 };
 
 struct selected_pids {
 	const __u32 *pids; /* in the initial pid namespace */
 	size_t n;
 	bool but; /* all but those */
+};
+
+/* What becomes of a sample that is selected. */
+enum sampler_output {
+	SAMPLER_SERIES,	     /* it is added up, see sampler_snapshot() */
+	SAMPLER_RECORDS,     /* it is forwarded as a struct ibs_record, see sampler_rings() */
+	SAMPLER_RECORDS_RAW, /* the same as a struct ibs_record_raw */
+};
+
+/* What sampler_set_*() can change; what is not said at first need not be tested for. */
+enum sampler_live {
+	SAMPLER_LIVE_PROCESSES = 1 << 0,
+	SAMPLER_LIVE_CGROUPS = 1 << 1,
+	SAMPLER_LIVE_FILTER = 1 << 2,  /* cgroups, but only those that are `filter_only` */
+	SAMPLER_LIVE_LATENCY = 1 << 3, /* of cgroups too */
+	SAMPLER_LIVE_ALL = (1 << 4) - 1,
 };
 
 /* What is sampled, kept and told apart. The zero value selects everything. */
@@ -50,11 +72,11 @@ struct selection {
 	__u32 op_mask;		/* 1 << enum ibs_op_kind; 0: any */
 	__u32 src_mask;		/* 1 << enum ibs_src; 0: any */
 	__u32 min_lat, max_lat; /* cycles; max 0: no limit. Samples without a latency never match */
-	/* none: any. If all are `out`: any but those; else only those selected */
+	/* none to be selected: any but those that are `out`; else only those selected */
 	const struct selected_cgroup *cgroups;
 	size_t n_cgroups;
-	const struct ibs_filter *filter; /* of filter_parse(), without cgroups; NULL: none */
-	bool live; /* sampler_set_*() will be called: what they change must be tested for */
+	const struct ibs_filter *filter; /* of filter_parse(); NULL: none */
+	unsigned int live;		 /* enum sampler_live bits: what will change */
 };
 
 struct pins;
@@ -62,6 +84,14 @@ struct pins;
 struct sampler_opts {
 	enum sampler_source source;
 	enum sampler_prog prog;
+	enum sampler_output output; /* with records `by` and `max_groups` have no meaning */
+	/*
+	 * Of the ring of each CPU, rounded up to a power of two; 0: what the bound of memory allows,
+	 * up to SAMPLER_RING_MAX_DEFAULT
+	 */
+	__u32 ring_bytes;
+	/* Records bear call chains. The kernel unwinds at each sample, selected or not. */
+	bool stacks;
 	struct perf_event_attr attr; /* of the event; for the sim of the software clock */
 	const char *event;	     /* for messages and output */
 	const unsigned int *cpus;    /* one event on each that is online */
@@ -80,25 +110,32 @@ struct sampler_opts {
 	 */
 	struct pins *pins;
 	bool probe_read; /* do not use direct reads even where the kernel has them */
+	bool replay;	 /* SAMPLER_TWIN for twin_run_replay(): any pid, whatever forks here */
 };
 
 #define SAMPLER_MAX_GROUPS 1024
-#define SAMPLER_MAX_SELECTED 4096 /* cgroups that a live selection can name */
+#define SAMPLER_MAX_SELECTED 4096 /* cgroups that a live selection can name, if not twice the first */
 #define SAMPLER_MAX_MEMORY (64ULL << 20)
+#define SAMPLER_STACKS 16384 /* different call chains that a sampler can tell */
+#define SAMPLER_RING_MIN	 (16U << 10)
+#define SAMPLER_RING_MAX_DEFAULT (1U << 20)
+#define SAMPLER_RING_MAX	 (64U << 20)
 
 /* Bytes of kernel memory by map, from the options and the cache topology alone. */
 struct sampler_memory {
 	__u32 shards;
-	__u64 series, cgroups, groups, slots, pids, cpu_states, total;
+	__u32 ring_bytes; /* of one ring, without what the kernel adds */
+	__u64 series, cgroups, groups, slots, pids, rings, stacks, cpu_states, total;
 };
 
 /**
  * sampler_memory() - what a sampler with these options will take
  * @complexes: groups of CPUs that share an L3; there are at most as many shards
  *
- * Counters are sharded by cache complex as far as @opts->max_memory_bytes allows.
+ * Counters are sharded by cache complex as far as @opts->max_memory_bytes allows. Rings of a size
+ * that was asked for count against a bound that was asked for, too, but not against the default one.
  *
- * Return: 0, or -ENOSPC with @err if not even one shard fits.
+ * Return: 0, or -ENOSPC with @err if not even one shard fits, or not the smallest rings.
  */
 int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 		   struct sampler_memory *out, struct err *err);
@@ -118,10 +155,11 @@ int sampler_start(struct sampler *s, struct err *err);
 /**
  * sampler_set_processes(), _set_cgroups(), _set_latency() - change the selection while sampling
  *
- * For samplers opened with sel.live. No sample is lost, and each is judged by the old selection or
+ * For samplers opened with that bit of sel.live. No sample is lost, and each is judged by the old selection or
  * by the new one: that of cgroups changes for all CPUs at one moment, that of processes one by one.
  *
- * Return: 0, or a negative errno with @err: -E2BIG for more cgroups than SAMPLER_MAX_SELECTED.
+ * Return: 0, or a negative errno with @err: -EINVAL if @s was not opened for it; -E2BIG for more
+ * cgroups than SAMPLER_MAX_SELECTED and twice as many as it was opened with.
  */
 int sampler_set_processes(struct sampler *s, const struct selected_pids *processes,
 			  struct err *err);
@@ -159,6 +197,27 @@ int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err);
 /* The same without the groups: cheap. */
 int sampler_ledger(struct sampler *s, struct ledger *ledger, struct pmu_state *pmu,
 		   struct err *err);
+
+/**
+ * sampler_rings() - where the records are
+ *
+ * The sum of what rings_drain() hands over, also after sampler_stop(), is what the ledger calls
+ * forwarded. What finds its ring full is lost, as ring_full; no CPU ever waits.
+ *
+ * Return: the rings, which are the sampler's; NULL with SAMPLER_SERIES.
+ */
+struct rings *sampler_rings(struct sampler *s);
+
+/**
+ * sampler_stack() - the call chain that a record's id stands for
+ * @id: of struct ibs_record_stacks, not negative; it stands for the same as long as the sampler lives
+ * @addresses: TRACE_STACK_MAX of them, from the innermost on
+ *
+ * A bpf() call, so it may cost a sample: ask once for each id.
+ *
+ * Return: how many addresses, or a negative errno.
+ */
+int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses);
 
 /*
  * To be called every half second or so: collects the kernel's notices of throttling, and samples CPUs

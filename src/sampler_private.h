@@ -15,12 +15,14 @@
 /* The selection as it is in force: places in the maps, and what is in them. */
 struct sampler_select {
 	struct ibs_control *control;
-	bool live, follow;
+	unsigned int live; /* enum sampler_live */
+	bool follow;
 	int cgroups_fd; /* map of the selected; 0: cgroups are not tested */
+	size_t cgroups_max;
 	__u8 *processes, *threads; /* a byte a pid; NULL: not tested */
 	size_t pids_n;
-	__u64 *ids; /* of the cgroups in the map */
-	size_t n_ids;
+	struct selected_cgroup *cgroups; /* in the map, ordered by id */
+	size_t n_cgroups;
 };
 
 struct mapping {
@@ -31,6 +33,7 @@ struct mapping {
 struct sampler {
 	struct ibs_op_bpf *skel; /* for sampler.c alone */
 	struct perf_events *events; /* NULL with SAMPLER_TWIN */
+	struct rings *rings;	    /* NULL with SAMPLER_SERIES */
 	struct layout layout;
 	struct sampler_memory memory;
 	struct kernel_features features;
@@ -53,6 +56,9 @@ struct sampler {
 };
 
 struct sampler_select *sampler_selection(struct sampler *s);
+
+/* Cgroups that are remembered, selected or not; those beyond have no group of their own. */
+__u32 sampler_max_cgroups(const struct sampler_opts *opts);
 
 /* Enter a whole selection, before sampling starts. */
 int select_set(struct sampler_select *ss, const struct selection *sel, struct err *err);

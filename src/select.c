@@ -69,39 +69,67 @@ static int set_processes(struct sampler_select *ss, const struct selected_pids *
 	return set_pids(ss->processes, ss->pids_n, set, ss->follow, "process", err);
 }
 
+static __u8 cgroup_choice(const struct selected_cgroup *c)
+{
+	if (c->filter_only)
+		return IBS_CGROUP_AS_ABOVE;
+	return c->out ? IBS_CGROUP_OUT : IBS_CGROUP_IN;
+}
+
+static struct ibs_selected_cgroup map_value(const struct selected_cgroup *c)
+{
+	return (struct ibs_selected_cgroup){ .min_lat = c->min_lat,
+					     .selected = cgroup_choice(c),
+					     .filter = c->filter };
+}
+
+static int by_id(const void *pa, const void *pb)
+{
+	const struct selected_cgroup *a = pa, *b = pb;
+
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static const struct selected_cgroup *find_cgroup(const struct selected_cgroup *sorted, size_t n,
+						 __u64 id)
+{
+	const struct selected_cgroup want = { .id = id };
+
+	return n ? bsearch(&want, sorted, n, sizeof(want), by_id) : NULL;
+}
+
+/*
+ * The map as it is to be, but that what goes is still there. Each call of bpf() may cost a sample:
+ * what has not changed is left alone.
+ */
 static int set_cgroups(struct sampler_select *ss, const struct selected_cgroup *cgroups, size_t n,
-		       struct err *err)
+		       struct selected_cgroup **sorted, struct err *err)
 {
 	bool any_in = false;
 
+	*sorted = malloc((n ? n : 1) * sizeof(**sorted));
+	if (!*sorted)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (n)
+		memcpy(*sorted, cgroups, n * sizeof(*cgroups));
+	qsort(*sorted, n, sizeof(**sorted), by_id);
 	for (size_t i = 0; i < n; i++) {
-		struct ibs_selected_cgroup value = { .min_lat = cgroups[i].min_lat,
-						     .selected = !cgroups[i].out };
+		const struct selected_cgroup *c = &(*sorted)[i];
+		const struct selected_cgroup *old = find_cgroup(ss->cgroups, ss->n_cgroups, c->id);
+		struct ibs_selected_cgroup value = map_value(c), before;
 
-		any_in |= value.selected;
-		if (bpf_map_update_elem(ss->cgroups_fd, &cgroups[i].id, &value, BPF_ANY))
+		any_in |= value.selected == IBS_CGROUP_IN;
+		if (old) {
+			before = map_value(old);
+			if (!memcmp(&before, &value, sizeof(value)))
+				continue;
+		}
+		if (bpf_map_update_elem(ss->cgroups_fd, &c->id, &value, BPF_ANY))
 			return err_set(err, -errno, "cannot select cgroup %llu: %s",
-				       (unsigned long long)cgroups[i].id, strerror(errno));
-		ss->ids[ss->n_ids++] = cgroups[i].id;
+				       (unsigned long long)c->id, strerror(errno));
 	}
 	ss->control->cgroup_default = !any_in;
 	return 0;
-}
-
-static bool has_id(const struct sampler_select *ss, __u64 id)
-{
-	for (size_t i = 0; i < ss->n_ids; i++)
-		if (ss->ids[i] == id)
-			return true;
-	return false;
-}
-
-static int reserve_ids(struct sampler_select *ss, size_t n, struct err *err)
-{
-	free(ss->ids);
-	ss->n_ids = 0;
-	ss->ids = calloc(n ? n : 1, sizeof(*ss->ids));
-	return ss->ids ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 int select_set(struct sampler_select *ss, const struct selection *sel, struct err *err)
@@ -119,20 +147,21 @@ int select_set(struct sampler_select *ss, const struct selection *sel, struct er
 		ret = set_pids(ss->threads, ss->pids_n, &sel->threads, false, "thread", err);
 	ss->control->cgroup_default = 1;
 	if (!ret && ss->cgroups_fd)
-		ret = reserve_ids(ss, sel->n_cgroups, err)
-			      ?: set_cgroups(ss, sel->cgroups, sel->n_cgroups, err);
+		ret = set_cgroups(ss, sel->cgroups, sel->n_cgroups, &ss->cgroups, err);
+	if (!ret && ss->cgroups_fd)
+		ss->n_cgroups = sel->n_cgroups;
 	return ret;
 }
 
 void select_close(struct sampler_select *ss)
 {
-	free(ss->ids);
+	free(ss->cgroups);
 	memset(ss, 0, sizeof(*ss));
 }
 
-static int check_live(const struct sampler_select *ss, struct err *err)
+static int check_live(const struct sampler_select *ss, unsigned int what, struct err *err)
 {
-	if (ss->live)
+	if (ss->live & what)
 		return 0;
 	return err_set(err, -EINVAL,
 		       "this collection was not begun with a selection that can be "
@@ -142,7 +171,7 @@ static int check_live(const struct sampler_select *ss, struct err *err)
 int sampler_set_processes(struct sampler *s, const struct selected_pids *set, struct err *err)
 {
 	struct sampler_select *ss = sampler_selection(s);
-	int ret = check_live(ss, err);
+	int ret = check_live(ss, SAMPLER_LIVE_PROCESSES, err);
 
 	if (ret)
 		return ret;
@@ -152,37 +181,54 @@ int sampler_set_processes(struct sampler *s, const struct selected_pids *set, st
 	return ret;
 }
 
+/* After a failure: what was there needs no room, so this cannot fail for want of it. */
+static void restore_cgroups(struct sampler_select *ss, const struct selected_cgroup *sorted,
+			    size_t n)
+{
+	for (size_t i = 0; sorted && i < n; i++)
+		if (!find_cgroup(ss->cgroups, ss->n_cgroups, sorted[i].id))
+			bpf_map_delete_elem(ss->cgroups_fd, &sorted[i].id);
+	for (size_t i = 0; i < ss->n_cgroups; i++) {
+		struct ibs_selected_cgroup value = map_value(&ss->cgroups[i]);
+
+		bpf_map_update_elem(ss->cgroups_fd, &ss->cgroups[i].id, &value, BPF_ANY);
+	}
+}
+
 int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups, size_t n,
 			struct err *err)
 {
 	struct sampler_select *ss = sampler_selection(s);
-	__u64 *old = ss->ids;
-	size_t n_old = ss->n_ids;
-	int ret = check_live(ss, err);
+	struct selected_cgroup *sorted = NULL;
+	unsigned int needs = SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER;
+	int ret;
 
+	for (size_t i = 0; i < n; i++)
+		if (!cgroups[i].filter_only)
+			needs = SAMPLER_LIVE_CGROUPS;
+	ret = check_live(ss, needs, err);
 	if (ret)
 		return ret;
-	if (n > SAMPLER_MAX_SELECTED)
-		return err_set(err, -E2BIG, "%zu cgroups selected; at most %d are possible", n,
-			       SAMPLER_MAX_SELECTED);
+	if (n > ss->cgroups_max)
+		return err_set(err, -E2BIG, "%zu cgroups selected; at most %zu are possible", n,
+			       ss->cgroups_max);
 	/*
 	 * Programs look into the map only when they meet a cgroup for the first time or after `gen`
 	 * has changed: until then each CPU goes on with what it knows. One first met right now may
 	 * be judged by both selections, until the change.
 	 */
-	ss->ids = NULL;
-	ret = reserve_ids(ss, n, err) ?: set_cgroups(ss, cgroups, n, err);
+	ret = set_cgroups(ss, cgroups, n, &sorted, err);
 	if (ret) {
-		/* as it was, but for ids that nothing refers to before the next change */
-		free(ss->ids);
-		ss->ids = old;
-		ss->n_ids = n_old;
+		restore_cgroups(ss, sorted, n);
+		free(sorted);
 		return ret;
 	}
-	for (size_t i = 0; i < n_old; i++)
-		if (!has_id(ss, old[i]))
-			bpf_map_delete_elem(ss->cgroups_fd, &old[i]);
-	free(old);
+	for (size_t i = 0; i < ss->n_cgroups; i++)
+		if (!find_cgroup(sorted, n, ss->cgroups[i].id))
+			bpf_map_delete_elem(ss->cgroups_fd, &ss->cgroups[i].id);
+	free(ss->cgroups);
+	ss->cgroups = sorted;
+	ss->n_cgroups = n;
 	__atomic_fetch_add(&ss->control->gen, 1, __ATOMIC_SEQ_CST);
 	return 0;
 }
@@ -190,7 +236,7 @@ int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups
 int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct err *err)
 {
 	struct sampler_select *ss = sampler_selection(s);
-	int ret = check_live(ss, err);
+	int ret = check_live(ss, SAMPLER_LIVE_LATENCY, err);
 
 	if (ret)
 		return ret;

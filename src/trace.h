@@ -102,7 +102,7 @@ struct trace_event {
 		struct {
 			__u64 n; /* samples or other records that never came */
 			bool samples; /* `n` is known to count samples */
-			__u32 cpu;
+			__u32 cpu; /* ~0: not told */
 		} lost;
 	};
 };
@@ -112,6 +112,7 @@ struct trace_end {
 	bool whole;	    /* the writer ended in order, and all blocks were read */
 	char missing[256];  /* else what is not there, and why: for people */
 	__u64 skipped_blocks, skipped_bytes; /* damaged, stepped over */
+	__u64 other_samples; /* of events that are not IBS, or without registers */
 	bool has_ledger;
 	struct ledger ledger;
 };

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#define TRACE_MAGIC_BYTES 16
+#define TRACE_MAGIC_BYTES 32
 
 struct trace_format {
 	const char *name;

@@ -102,6 +102,30 @@ int twin_run_regs(struct sampler *s, const __u64 (*regs)[IBS_OP_REG_FIXED], size
 	return 0;
 }
 
+int twin_run_replay(struct sampler *s, const struct ibs_twin_sample *samples,
+		    const struct ibs_twin_who *who, size_t n, struct err *err)
+{
+	struct ibs_twin_area *area = sampler_twin_area(s);
+
+	for (size_t done = 0, chunk; done < n; done += chunk) {
+		struct ibs_twin_ctx ctx = still;
+		int ret;
+
+		chunk = n - done < IBS_TWIN_SAMPLES ? n - done : IBS_TWIN_SAMPLES;
+		ctx.mode = IBS_TWIN_REPLAY;
+		ctx.repeat = chunk;
+		ctx.mask = IBS_TWIN_SAMPLES - 1;
+		if (area) {
+			memcpy(area->sample, samples + done, chunk * sizeof(*samples));
+			memcpy(area->who, who + done, chunk * sizeof(*who));
+		}
+		ret = run(s, &ctx, err);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
 int twin_load(struct sampler *s, const __u64 (*regs)[IBS_OP_REG_FIXED], size_t n, struct err *err)
 {
 	struct ibs_twin_area *area = sampler_twin_area(s);

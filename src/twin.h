@@ -45,6 +45,15 @@ int twin_run_regs(struct sampler *s, const __u64 (*regs)[IBS_OP_REG_FIXED], size
 		  __u8 *outcomes, struct err *err);
 
 /**
+ * twin_run_replay() - samples of a recording: not the caller's, but of whom @who says
+ * @who: one a sample
+ *
+ * For samplers opened with `replay`.
+ */
+int twin_run_replay(struct sampler *s, const struct ibs_twin_sample *samples,
+		    const struct ibs_twin_who *who, size_t n, struct err *err);
+
+/**
  * twin_load() - what twin_loop() goes through again and again
  * @n: a power of two, at most IBS_TWIN_SAMPLES
  *

@@ -61,11 +61,18 @@ struct ibs_slot_owner {
 	__u64 used;
 };
 
-/* Of a cgroup that --cgroup names. */
+/* What a selection says of a cgroup that it names. */
+enum ibs_cgroup_choice {
+	IBS_CGROUP_OUT, /* left out, with all below it that is not selected again */
+	IBS_CGROUP_IN,
+	IBS_CGROUP_AS_ABOVE, /* nothing: only a filter names it */
+};
+
+/* Of a cgroup that --cgroup, --container or --filter names. */
 struct ibs_selected_cgroup {
 	__u16 min_lat; /* cycles; 0: control.min_lat rules */
-	__u8 selected; /* 0: left out, with all below it that is not selected again */
-	__u8 pad;
+	__u8 selected; /* enum ibs_cgroup_choice */
+	__u8 filter;   /* bit k: predicate k of the filter holds, here and below */
 };
 
 /* Members of a group key that --by asks for. */
@@ -93,7 +100,8 @@ struct ibs_cgroup {
 	__u32 gen;	 /* of the selection that `selected` and `min_lat` were worked out for */
 	__u16 min_lat;	 /* cycles; 0: control.min_lat rules */
 	__u8 selected;
-	__u8 pad[5];
+	__u8 filter; /* bits of ibs_filter_sample.cgroups */
+	__u8 pad[4];
 };
 _Static_assert(sizeof(struct ibs_cgroup) == 16, "ibs_cgroup has implicit padding");
 
@@ -105,7 +113,8 @@ struct ibs_cgroup_cached {
 	__u32 gen;
 	__u16 min_lat;
 	__u8 selected;
-	__u8 pad[13];
+	__u8 filter;
+	__u8 pad[12];
 };
 _Static_assert(sizeof(struct ibs_cgroup_cached) == 32, "index must be a shift");
 
@@ -129,6 +138,9 @@ struct ibs_cpu_state {
 	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));
 } __attribute__((aligned(512)));
 _Static_assert(sizeof(struct ibs_cpu_state) == 512, "index must be a shift");
+
+/* Each so many records a CPU looks whether the reader must be woken; a power of two. */
+#define IBS_RING_CHECK 32
 
 #define IBS_COMMS_MAX 8 /* names of threads that a selection can hold */
 

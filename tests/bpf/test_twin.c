@@ -644,7 +644,7 @@ static void test_filter_pid_follow(void **state)
 
 		assert_int_equal(pipe(go), 0);
 		opts.sel.processes.but = false;
-		opts.sel.live = live;
+		opts.sel.live = live ? SAMPLER_LIVE_PROCESSES : 0;
 		child = fork();
 		assert_true(child >= 0);
 		if (!child) {
@@ -1042,7 +1042,7 @@ static void test_live(void **state)
 	(void)state;
 	need_cgroups();
 	load_miss(regs, DRAM, 300);
-	opts.sel.live = true;
+	opts.sel.live = SAMPLER_LIVE_ALL;
 	s = open_twin(&opts);
 	assert_int_equal(outcome_in(s, "a", 300), IBS_OUTCOME_AGGREGATED);
 	sel.id = make_cgroup("z", path);
@@ -1088,7 +1088,7 @@ static void test_live(void **state)
 	snapshot_free(&snap);
 	close_twin(s);
 
-	opts.sel.live = false;
+	opts.sel.live = SAMPLER_LIVE_ALL & ~SAMPLER_LIVE_LATENCY;
 	s = open_twin(&opts);
 	assert_int_equal(sampler_set_latency(s, 1, 0, &err), -EINVAL);
 	close_twin(s);
@@ -1417,6 +1417,50 @@ static void test_by_mode(void **state)
 	sampler_close(s);
 }
 
+static __u32 size_with(const struct selection *sel, __u32 by, const char *expr)
+{
+	struct sampler_opts opts = zen4;
+	struct sampler_prog_size size;
+	struct filter filter = {};
+	struct sampler *s;
+
+	opts.source = SAMPLER_LOAD;
+	opts.sel = *sel;
+	opts.by = by;
+	if (expr) {
+		assert_int_equal(filter_parse(expr, &filter, NULL), 0);
+		opts.sel.filter = &filter.prog;
+	}
+	s = open_twin(&opts);
+	assert_int_equal(sampler_prog_size(s, &size, NULL), 0);
+	sampler_close(s);
+	filter_free(&filter);
+	return size.insns;
+}
+
+/* What is not selected is not in the program; what is adds what it is alone. */
+static void test_cost_follows_use(void **state)
+{
+	const struct selection none = {}, src = { .src_mask = 1 << IBS_SRC_DRAM };
+	const struct selection pid = { .processes = { .pids = &(__u32){ 1 }, .n = 1 } };
+	const struct selection lat = { .min_lat = 300 };
+	const struct selection both = { .processes = pid.processes, .min_lat = 300 };
+	__u32 least = size_with(&none, 0, NULL), filter = size_with(&none, 0, "swpf");
+
+	(void)state;
+	assert_int_equal(size_with(&src, 0, NULL), least);
+	assert_in_range(size_with(&pid, 0, NULL), least + 1, least + 50);
+	assert_in_range(size_with(&lat, 0, NULL), least + 1, least + 50);
+	assert_int_equal(size_with(&both, 0, NULL) - least,
+			 size_with(&pid, 0, NULL) + size_with(&lat, 0, NULL) - 2 * least);
+	assert_in_range(filter, least + 1, least + 70);
+	assert_int_equal(size_with(&pid, 0, "swpf") - least,
+			 size_with(&pid, 0, NULL) + filter - 2 * least);
+	/* a term more */
+	assert_in_range(size_with(&none, 0, "swpf && locked"), filter + 1, filter + 30);
+	assert_true(size_with(&none, IBS_BY_CGROUP, NULL) > least);
+}
+
 /* --- the loop of benchmarks, and what is left behind --- */
 
 static void test_loop(void **state)
@@ -1506,7 +1550,8 @@ static void test_all_outcomes(void **state)
 {
 	(void)state;
 	for (int o = 0; o < IBS_OUTCOME_N; o++) {
-		bool can = o != IBS_OUTCOME_FORWARDED && o != IBS_OUTCOME_LOST_INTERNAL;
+		bool can = o != IBS_OUTCOME_FORWARDED && o != IBS_OUTCOME_LOST_RING_FULL &&
+			   o != IBS_OUTCOME_LOST_INTERNAL;
 
 		if (o == IBS_OUTCOME_FILTERED_CGROUP && !cgroup_root[0])
 			continue;
@@ -1556,6 +1601,7 @@ int main(void)
 		cmocka_unit_test(test_by_pid_comm),
 		cmocka_unit_test(test_by_cpu),
 		cmocka_unit_test(test_by_mode),
+		cmocka_unit_test(test_cost_follows_use),
 		cmocka_unit_test(test_loop),
 		cmocka_unit_test(test_no_leak),
 		cmocka_unit_test(test_all_outcomes),

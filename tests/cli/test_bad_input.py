@@ -52,7 +52,10 @@ USAGE = [
     (['hist', *SIM, '--filter', 'mem_lvl == ramm'], "column 12: 'ramm'"),
     (['hist', *SIM, '--filter', 'mem_lvl == ram &&'], 'column'),
     (['hist', *SIM, '--filter', ''], 'column'),
-    (['hist', *SIM, '--filter', 'cgroup == "/a"'], '--cgroup'),
+    (['hist', *SIM, '--container', ','], 'no container'),
+    (['hist', *SIM, '--container', 'a b'], "'a b'"),
+    (['hist', *SIM, '--container', 'a/b/c/d'], 'NAMESPACE/POD/CONTAINER'),
+    (['hist', *SIM, '--container', 'web:70000'], '65535'),
     (['hist', '--explain'], '--filter'),
     (['hist', *SIM, '--tlb', 'l1,hit'], "--tlb: column 4: 'hit' is none of l1, l2, walk"),
     (['hist', *SIM, '--tlb', '!l1,l2,walk'], 'leaves nothing'),
@@ -79,7 +82,10 @@ USAGE = [
 FAILED = [
     (['hist', *SIM, '--max-memory', '1'], '--max-memory'),
     (['hist', *SIM, '--cgroup', '/no/such/cgroup'], '/no/such/cgroup'),
-    (['hist', *SIM, '--cgroup', '/no/such*'], '/no/such*'),
+    (['hist', *SIM, '--container', 'no-such-container'], "'no-such-container'"),
+    (['hist', *SIM, '--container', 'no/such/container'], "'no/such/container'"),
+    (['hist', *SIM, '--filter', 'cgroup == /no/such/cgroup'], '--filter'),
+    (['hist', *SIM, '--filter', 'container == no-such'], '--filter'),
 ]
 
 

@@ -405,7 +405,8 @@ def run_guests(args, make):
     try:
         subprocess.run(['cc', '-static', '-O1', '-pthread', '-o', os.path.join(work, 'work'),
                         os.path.join(HERE, 'work.c')], check=True)
-        shutil.copy(os.path.join(args.build, 'tests/unit/ibs_decode'), work)
+        for name in 'ibs_decode', 'trace_cat':
+            shutil.copy(os.path.join(args.build, 'tests/unit', name), work)
         shutil.rmtree(os.path.join(work, 'overlay'), ignore_errors=True)
         subprocess.run([os.path.join(HERE, 'rig/mkoverlay.sh'), '-o', os.path.join(work, 'overlay'),
                         'perf:/usr/bin/perf', 'bpftool:/usr/bin/bpftool',

@@ -13,8 +13,10 @@ import subprocess
 import sys
 
 import cases
+import dumps
 import guest
 import oracle
+import records
 import selections
 from guest import DEFAULT_BY, HERE, Hist, Skip, need
 
@@ -79,11 +81,14 @@ class Guest(cases.Cases, guest.Guest):
         self.cases()
         selections.add(self, random, seed, options)
 
+        records.scenarios(self)
+
         # d: perf decodes
         period = self.new_period(300000)
         self.do('run perf perf record -q -e ibs_op// -c %d -a --raw-samples -o $O/perf.data -- '
                 'sleep 1' % period)
         self.check('decode: same as perf', self.check_decode)
+        dumps.scenario(self)
 
         # e: refusals
         usage = 2

@@ -8,6 +8,7 @@
  *   bench-insitu [--json] [PERIOD]
  */
 #include "cpu.h"
+#include "filter.h"
 #include "pmu.h"
 #include "sampler.h"
 
@@ -28,6 +29,7 @@ static const __u32 nobody_pid = 32000; /* small enough for any kernel.pid_max */
 static const struct variant {
 	const char *name;
 	struct sampler_opts opts;
+	const char *filter; /* NULL: none */
 } variants[] = {
 	{ "event, no program", { .prog = SAMPLER_PROG_NONE } },
 	{ "empty program", { .prog = SAMPLER_PROG_EMPTY } },
@@ -38,12 +40,19 @@ static const struct variant {
 	{ "rejected: latency", { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT } },
 	{ "rejected: op", { .by = IBS_BY_CGROUP, .sel.op_mask = 1u << 31 } },
 	{ "rejected: src", { .by = IBS_BY_CGROUP, .sel.src_mask = 1u << 31 } },
+	{ "rejected: user or kernel", { .by = IBS_BY_CGROUP }, "kernel, user" },
+	{ "rejected: tlb latency", { .by = IBS_BY_CGROUP }, "tlb_refill_lat > 65000" },
+	{ "rejected: addr", { .by = IBS_BY_CGROUP }, "addr >= 0x1 && addr < 0x2" },
 	{ "aggregated: by cgroup", { .by = IBS_BY_CGROUP } },
 	{ "aggregated: in one", { .by = 0 } },
 	{ "aggregated: by pid", { .by = IBS_BY_PID } },
+	/* no ring gets full: nobody reads them */
+	{ "forwarded", { .output = SAMPLER_RECORDS } },
+	{ "forwarded: raw", { .output = SAMPLER_RECORDS_RAW } },
 	{ "copy: rejected: latency",
 	  { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT, .probe_read = true } },
 	{ "copy: aggregated: by cgroup", { .by = IBS_BY_CGROUP, .probe_read = true } },
+	{ "copy: forwarded", { .output = SAMPLER_RECORDS, .probe_read = true } },
 };
 #define VARIANTS (sizeof(variants) / sizeof(variants[0]))
 #define EMPTY	 1 /* the floor */
@@ -117,6 +126,9 @@ static int measure(const struct sampler_opts *opts, double base, int round, stru
 	r->cost[round] = (t - base) / (snap.ledger.pmu_samples ? snap.ledger.pmu_samples : 1);
 	r->samples += snap.ledger.pmu_samples;
 	r->aggregated += snap.ledger.outcome[IBS_OUTCOME_AGGREGATED];
+	if (snap.ledger.outcome[IBS_OUTCOME_LOST_RING_FULL])
+		log_warn("%llu records found no room: the figure is of less than it says",
+			 snap.ledger.outcome[IBS_OUTCOME_LOST_RING_FULL]);
 	snapshot_free(&snap);
 	sampler_close(s);
 	return 0;
@@ -148,7 +160,14 @@ int main(int argc, char **argv)
 		base[round] = loop_ns();
 		for (size_t v = 0; v < VARIANTS; v++) {
 			struct sampler_opts o = variants[v].opts;
+			struct filter filter = {};
 
+			if (variants[v].filter && filter_parse(variants[v].filter, &filter, &err)) {
+				log_error("%s", err.text);
+				return 1;
+			}
+			if (filter.text)
+				o.sel.filter = &filter.prog;
 			o.attr.size = sizeof(o.attr);
 			o.attr.type = pmu_type(pmu);
 			o.attr.sample_period = strtoull(period, NULL, 0);
@@ -161,6 +180,7 @@ int main(int argc, char **argv)
 			o.ibs = (struct ibs_cpu){ .caps = info.caps, .quirks = info.quirks };
 			if (measure(&o, base[round], round, &results[v]))
 				return 1;
+			filter_free(&filter);
 		}
 	}
 	pmu_close(pmu);

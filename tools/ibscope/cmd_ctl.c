@@ -101,7 +101,7 @@ struct names {
 	struct ibs_slot_name name;
 };
 
-static const char *name_of(void *arg, __u64 id)
+static const char *name_of(void *arg, __u64 id, enum label l)
 {
 	struct names *n = arg;
 
@@ -109,6 +109,10 @@ static const char *name_of(void *arg, __u64 id)
 		if (n->s->groups[i].key.cgroup_id != id)
 			continue;
 		pinned_name(n->p, &n->s->groups[i], &n->name);
+		if (l == LABEL_CONTAINER)
+			return n->name.container;
+		if (l == LABEL_POD)
+			return n->name.pod;
 		return *n->name.cgroup ? n->name.cgroup : NULL;
 	}
 	return NULL;

@@ -94,11 +94,6 @@ static int parse_interval(struct hist *h, int argc, char **argv, struct err *err
 	return 0;
 }
 
-static const char *cgroup_name(void *arg, __u64 id)
-{
-	return cgroup_tree_path(arg, id);
-}
-
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int sig)
@@ -127,7 +122,7 @@ static int print(struct hist *h, const struct snapshot *interval, struct err *er
 	struct rows rows;
 	int ret = 0;
 
-	if (rows_build(interval, s->labels, cgroup_name, s->tree, &rows))
+	if (rows_build(interval, s->labels, sampling_cgroup_name, s, &rows))
 		return err_set(err, -ENOMEM, "out of memory for the output");
 	allow_signals(true);
 	if (h->timestamp && !h->json) {
@@ -193,16 +188,19 @@ static int wait_until(struct hist *h, int sigfd, double deadline)
 		{ .fd = sampling_command_fd(&h->sampling), .events = POLLIN },
 	};
 
+	double follow = 0;
+
 	do {
 		double left = fmax(deadline - now_s(), 0);
 
-		poll(fds, 3, ceil(fmin(left, TICK_S) * 1000));
+		poll(fds, 3, ceil(fmin(left, fmin(TICK_S, follow)) * 1000));
 		if (fds[0].revents || interrupted)
 			return 1;
 		if (fds[1].revents)
 			cgroup_tree_update(h->sampling.tree);
 		if (sampling_command_ended(&h->sampling))
 			return 1;
+		follow = sampling_follow(&h->sampling);
 		sampler_tick(h->sampling.sampler);
 	} while (now_s() < deadline);
 	return 0;

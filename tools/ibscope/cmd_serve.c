@@ -134,6 +134,7 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
 
 	memset(o, 0, sizeof(*o));
 	sampling_init(&o->sampling);
+	o->sampling.patient = true;
 	o->pin_mode = 0644;
 	o->grace_s = GRACE_S;
 	strcpy(o->pin_dir, IBS_PIN_DIR);
@@ -279,7 +280,7 @@ static int open_signals(struct err *err)
 
 static int run(struct serve *s, int argc, char **argv, int sigfd, struct err *err)
 {
-	double next = now_s();
+	double next = now_s(), follow = 0;
 	int ret = 0;
 
 	while (!ret) {
@@ -289,7 +290,7 @@ static int run(struct serve *s, int argc, char **argv, int sigfd, struct err *er
 		};
 		struct signalfd_siginfo sig;
 
-		poll(fds, 2, ceil(fmax(next - now_s(), 0) * 1000));
+		poll(fds, 2, ceil(fmin(fmax(next - now_s(), 0), follow) * 1000));
 		if (read(sigfd, &sig, sizeof(sig)) == sizeof(sig)) {
 			if (sig.ssi_signo != SIGHUP)
 				break;
@@ -298,6 +299,7 @@ static int run(struct serve *s, int argc, char **argv, int sigfd, struct err *er
 		}
 		if (fds[1].revents)
 			cgroup_tree_update(s->opts.sampling.tree);
+		follow = sampling_follow(&s->opts.sampling);
 		if (now_s() >= next) {
 			ret = tick(s, err);
 			next = fmax(next + TICK_S, now_s());

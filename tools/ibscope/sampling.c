@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sampling_private.h"
 
+#include "container_names.h"
 #include "pmu.h"
 
 #include <errno.h>
@@ -27,10 +28,6 @@ int sampling_filter(struct sampling *s, struct err *err)
 {
 	int ret = filter_options_compile(&s->filter_options, &s->filter, err);
 
-	if (!ret && s->filter.n_cgroups)
-		ret = err_set(
-			err, -EINVAL,
-			"--filter: cgroups and containers are selected by --cgroup, not here");
 	if (!ret && s->filter.n_parts)
 		s->opts.sel.filter = &s->filter.prog;
 	return ret;
@@ -63,6 +60,8 @@ static int prepare_ibs(struct sampling *s, struct err *err)
 	notice = event_notice(&s->event, &s->cpu);
 	if (notice)
 		log_info("%s", notice);
+	if (s->opts.stacks)
+		s->opts.attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
 	s->opts.source = SAMPLER_IBS;
 	s->opts.ibs = (struct ibs_cpu){ .caps = s->cpu.caps, .quirks = s->cpu.quirks };
 	s->info.source = "ibs";
@@ -150,6 +149,15 @@ static void announce(const struct sampling *s)
 {
 	const struct sampler_memory *m = sampler_memory_used(s->sampler);
 
+	if (s->opts.output != SAMPLER_SERIES) {
+		log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory with a ring of %u KiB for "
+			 "each CPU, %s",
+			 s->info.simulated ? "SIMULATED " : "", s->event_text,
+			 sampler_n_cpus(s->sampler), m->total / 1048576.0, m->ring_bytes >> 10,
+			 sampler_reads_direct(s->sampler) ? "registers read in place"
+							  : "registers read by copy");
+		return;
+	}
 	log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory for %u groups in %u shard%s, %s",
 		 s->info.simulated ? "SIMULATED " : "", s->event_text, sampler_n_cpus(s->sampler),
 		 m->total / 1048576.0, s->opts.max_groups ?: SAMPLER_MAX_GROUPS, m->shards,
@@ -184,9 +192,9 @@ int sampling_open(struct sampling *s, struct err *err)
 	ret = choose_cpus(s, err);
 	ret = ret ?: sampling_prepare_command(s, err);
 	ret = ret ?: sampling_open_tree(s, err);
-	ret = ret ?: sampling_select_cgroups(s, err);
 	if (!ret)
 		sampling_select_command(s);
+	ret = ret ?: sampling_select_cgroups(s, err);
 	ret = ret ?: sampler_open(&s->opts, &s->sampler, err);
 	if (!ret)
 		announce(s);
@@ -220,13 +228,16 @@ void sampling_release(struct sampling *s)
 	sampler_close(s->sampler);
 	command_close(s->command);
 	cgroup_tree_close(s->tree);
-	free(s->selected);
+	cgroup_terms_free(s->terms);
+	container_names_close(s->names);
 	free(s->cpu_array);
 	s->sampler = NULL;
 	s->command = NULL;
 	s->tree = NULL;
-	s->selected = NULL;
-	s->n_selected = s->room_selected = 0;
+	s->terms = NULL;
+	s->names = NULL;
+	s->opts.sel.cgroups = NULL;
+	s->opts.sel.n_cgroups = 0;
 	s->cpu_array = NULL;
 }
 
@@ -238,6 +249,9 @@ void sampling_close(struct sampling *s)
 	for (size_t i = 0; i < s->n_cgroups; i++)
 		free(s->cgroups[i]);
 	free(s->cgroups);
+	for (size_t i = 0; i < s->n_containers; i++)
+		free(s->containers[i]);
+	free(s->containers);
 	for (size_t i = 0; i < IBS_COMMS_MAX; i++)
 		free(s->comms[i]);
 	memset(s, 0, sizeof(*s));

@@ -32,23 +32,24 @@ struct sampling {
 	bool explain;	      /* only say what it does */
 	__u32 pids[SAMPLING_PIDS], tids[SAMPLING_PIDS];
 	char *comms[IBS_COMMS_MAX];
-	char **cgroups; /* of --cgroup, as given; one option each */
-	size_t n_cgroups;
 	char **argv; /* the command behind "--"; NULL: none */
 	struct command_signals signals;
 	const char *hierarchy; /* of --cgroup-hierarchy; NULL: auto */
+	char **cgroups, **containers; /* of --cgroup and --container, as given; one option each */
+	size_t n_cgroups, n_containers;
+	bool patient; /* cgroups and containers that are not there are waited for, not an error */
 
 	/* made by sampling_open() */
 	struct cpu_info cpu;
 	struct cgroup_tree *tree;
+	struct container_names *names;
+	struct cgroup_terms *terms;
 	struct sampler *sampler;
-	struct selected_cgroup *selected;
-	size_t n_selected, room_selected;
 	unsigned int *cpu_array;
 	char event_text[EVENT_TEXT_MAX];
 	struct hist_info info;
 	struct command *command;
-	struct selected_cgroup command_cgroup;
+	__u64 command_cgroup; /* 0: none, or not what is measured */
 	int status; /* of the command, or why it could not be started: as a shell has it */
 	bool usage; /* a failure was the user's input, not the machine */
 	bool warned_throttled, warned_shared, warned_other;
@@ -99,6 +100,18 @@ bool sampling_command_ended(const struct sampling *s);
  * Return: an exit status: ours if we failed, else the command's.
  */
 int sampling_end(struct sampling *s, int ret);
+
+/**
+ * sampling_follow() - select the cgroups and containers that came, if they are to be
+ *
+ * Call it after each cgroup_tree_update(), and when the time has come that it last said.
+ *
+ * Return: seconds until it is due although the tree does not change; INFINITY if never.
+ */
+double sampling_follow(struct sampling *s);
+
+/* Names for rows_build(); @arg is the struct sampling. */
+const char *sampling_cgroup_name(void *arg, __u64 id, enum label l);
 
 /* Warn, once each, of what makes an interval less than it seems. */
 void sampling_warn(struct sampling *s, const struct snapshot *interval);

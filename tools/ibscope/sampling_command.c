@@ -31,7 +31,7 @@ static bool measures_others(const struct sampling *s)
 {
 	const struct selection *sel = &s->opts.sel;
 
-	return s->all || sel->processes.n || sel->threads.n || s->n_cgroups;
+	return s->all || sel->processes.n || sel->threads.n || s->n_cgroups || s->n_containers;
 }
 
 int sampling_prepare_command(struct sampling *s, struct err *err)
@@ -54,9 +54,7 @@ void sampling_select_command(struct sampling *s)
 	if (!s->command || measures_others(s))
 		return;
 	if (command_cgroup_id(s->command) && !(v1 && *v1)) {
-		s->command_cgroup.id = command_cgroup_id(s->command);
-		sel->cgroups = &s->command_cgroup;
-		sel->n_cgroups = 1;
+		s->command_cgroup = command_cgroup_id(s->command);
 		return;
 	}
 	command_cgroup_error(s->command, &why);

@@ -150,19 +150,32 @@ static int set_comm(void *ctx, const char *arg, struct err *err)
 	}
 }
 
-static int set_cgroup(void *ctx, const char *arg, struct err *err)
+static int add_text(char ***list, size_t *n, const char *arg, struct err *err)
 {
-	struct sampling *s = ctx;
-	char **more = realloc(s->cgroups, (s->n_cgroups + 1) * sizeof(*more));
+	char **more = realloc(*list, (*n + 1) * sizeof(*more));
 
 	if (!more)
 		return err_set(err, -ENOMEM, "out of memory");
-	s->cgroups = more;
-	more[s->n_cgroups] = strdup(arg);
-	if (!more[s->n_cgroups])
+	*list = more;
+	more[*n] = strdup(arg);
+	if (!more[*n])
 		return err_set(err, -ENOMEM, "out of memory");
-	s->n_cgroups++;
+	++*n;
 	return 0;
+}
+
+static int set_cgroup(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return add_text(&s->cgroups, &s->n_cgroups, arg, err);
+}
+
+static int set_container(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	return add_text(&s->containers, &s->n_containers, arg, err);
 }
 
 static int set_hierarchy(void *ctx, const char *arg, struct err *err)
@@ -441,6 +454,10 @@ const struct option_row sampling_options[] = {
 	  "only these cgroups (patterns too) and those below;\n"
 	  "                            MIN: a least latency of their own",
 	  set_cgroup },
+	{ "container", 0, "NAME[:MIN],..",
+	  "only these containers: name, first digits of the id, pattern,\n"
+	  "                            NAMESPACE/POD or NAMESPACE/POD/CONTAINER",
+	  set_container },
 	{ "cgroup-hierarchy", 0, "NAME",
 	  "where cgroups are: v2, a controller of v1 as memory, or auto (default)", set_hierarchy },
 	{ "src", 0, "NAME,..", "only data from these sources", set_src },
@@ -472,8 +489,9 @@ const struct option_row sampling_options[] = {
 	  "                            tag_to_ret, comp_to_ret",
 	  set_metric },
 	{ "by", 0, "LABEL,..",
-	  "keep apart by cgroup, pid, tid, comm, cpu, ccx, node,\n"
-	  "                            mode (user, kernel), src, op; default cgroup,src,op",
+	  "keep apart by cgroup, container, pod, pid, tid, comm, cpu,\n"
+	  "                            ccx, node, mode (user, kernel), src, op; default "
+	  "cgroup,src,op",
 	  set_by },
 	{ "source", 0, "auto|ibs|sim", "sim: SIMULATED samples, for machines without IBS",
 	  set_source },

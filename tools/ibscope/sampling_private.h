@@ -11,8 +11,9 @@ int sampling_parse_latency(const char *option, const char *arg, __u32 *out, stru
 /* The cgroups of the hierarchy that --cgroup-hierarchy says, as s->tree. */
 int sampling_open_tree(struct sampling *s, struct err *err);
 
-/* What --cgroup names, with the tree open, to s->opts.sel. */
+/* What --cgroup, --container and --filter name, with the tree open, to s->opts.sel. */
 int sampling_select_cgroups(struct sampling *s, struct err *err);
+void cgroup_terms_free(struct cgroup_terms *t); /* accepts NULL */
 
 /* Make the process that will be the command, before any cgroup is read. */
 int sampling_prepare_command(struct sampling *s, struct err *err);

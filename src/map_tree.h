@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Disjoint ranges of addresses in versions that share what is the same: a later version costs a
+ * few nodes, and an older one stays as it is. Treaps whose nodes are copied before they change.
+ */
+#ifndef IBSCOPE_MAP_TREE_H
+#define IBSCOPE_MAP_TREE_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct map_node {
+	__u64 start, end; /* @end is the first address behind */
+	__u32 value;
+	__u32 left, right; /* 0: none */
+	__u32 priority;
+	__u32 stamp; /* of the version that made it, and alone may change it */
+};
+
+/* All nodes of all versions. Zero is none. */
+struct map_pool {
+	struct map_node *nodes;
+	size_t n, room;
+	__u64 random;
+	__u32 last_stamp;
+	bool failed; /* out of memory: nothing in it is to be believed */
+};
+
+/* A stamp for a version that is to be made. */
+__u32 map_pool_stamp(struct map_pool *p);
+
+/**
+ * map_tree_set() - a version in which [@start, @end) has a value, whatever was there before
+ * @root:  the version to begin with, 0 for the empty one; unchanged but for what @stamp made
+ * @stamp: one of map_pool_stamp(); with the same again, the same version is changed in place
+ *
+ * Return: the root of the new version; p->failed tells that memory ran out.
+ */
+__u32 map_tree_set(struct map_pool *p, __u32 root, __u32 stamp, __u64 start, __u64 end,
+		   __u32 value);
+
+/* The node that holds an address, or NULL; it lives until the next change of any version. */
+const struct map_node *map_tree_find(const struct map_pool *p, __u32 root, __u64 addr);
+
+void map_pool_free(struct map_pool *p);
+
+#endif

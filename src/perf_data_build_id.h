@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Build ids by path, of a perf.data's header. */
+#ifndef IBSCOPE_PERF_DATA_BUILD_ID_H
+#define IBSCOPE_PERF_DATA_BUILD_ID_H
+
+#include "perf_data_format.h"
+
+#define PERF_BUILD_ID_MAX 20
+
+struct perf_build_ids;
+
+struct perf_build_ids *perf_build_ids_new(void); /* NULL: out of memory */
+
+/**
+ * perf_build_ids_add() - what one record of the header tells
+ * @rec: HEADER_BUILD_ID, whole; the same path again replaces what was told before
+ *
+ * What goes beyond 16 MiB is forgotten. Return: false if the record is damaged.
+ */
+bool perf_build_ids_add(struct perf_build_ids *b, const struct perf_record *rec);
+
+/* Return: its length, 0 if it is not told. */
+size_t perf_build_ids_find(const struct perf_build_ids *b, const char *path,
+			   unsigned char id[PERF_BUILD_ID_MAX]);
+
+void perf_build_ids_free(struct perf_build_ids *b); /* accepts NULL */
+
+#endif

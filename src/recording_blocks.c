@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "recording_blocks.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#define WINDOW (1u << 16)
+
+struct recording_blocks {
+	int fd;
+	__u64 size, start; /* of the file, of its first block */
+	__u32 file;
+	bool knows_file, head_damaged;
+	__u64 at;	/* here the next block should begin */
+	__u64 good_end; /* of the last whole block */
+	__u64 next_seq;
+	__u64 wasted; /* bytes that damaged blocks made us read */
+	bool peeked;
+	struct recording_block head;
+	struct recording_damage damage;
+	ZSTD_DCtx *zstd;
+	__u64 window_at; /* where `window` was read */
+	size_t window_bytes;
+	unsigned char window[WINDOW];
+	struct buffer {
+		unsigned char *p;
+		size_t size;
+	} stored, raw;
+};
+
+/* Bytes read, fewer only at the end of the file; or a negative errno. */
+static ssize_t read_at(int fd, void *to, size_t bytes, __u64 at)
+{
+	size_t have = 0;
+	ssize_t n;
+
+	while (have < bytes) {
+		n = pread(fd, (char *)to + have, bytes - have, at + have);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
+		have += n;
+	}
+	return have;
+}
+
+static int cannot_read(struct err *err, ssize_t ret, __u64 at)
+{
+	return err_set(err, ret, "cannot read at offset %llu: %s", at, strerror(-ret));
+}
+
+__attribute__((format(printf, 3, 4))) static void damaged(struct recording_blocks *b, __u64 at,
+							  const char *fmt, ...)
+{
+	va_list ap;
+
+	if (b->damage.reason[0])
+		return;
+	b->damage.offset = at;
+	va_start(ap, fmt);
+	vsnprintf(b->damage.reason, sizeof(b->damage.reason), fmt, ap);
+	va_end(ap);
+}
+
+/* The head of the file, as far as it can be trusted: blocks are found without it too. */
+static int read_file_head(struct recording_blocks *b, struct err *err)
+{
+	struct recording_file_head h;
+	ssize_t n = read_at(b->fd, &h, sizeof(h), 0);
+
+	if (n < 0)
+		return cannot_read(err, n, 0);
+	b->start = sizeof(h);
+	if (n < (ssize_t)sizeof(h))
+		return err_set(err, -EINVAL, "it ends at offset %zd, inside the head of the file",
+			       n);
+	if (!memcmp(h.magic, RECORDING_FILE_MAGIC, sizeof(h.magic)) &&
+	    h.byte_order == __builtin_bswap32(RECORDING_BYTE_ORDER))
+		return err_set(err, -EINVAL,
+			       "it was written on a machine of the other byte order, which this "
+			       "program cannot read");
+	b->head_damaged = h.crc != recording_crc(&h, offsetof(struct recording_file_head, crc));
+	if (b->head_damaged)
+		return 0;
+	if (h.major != RECORDING_MAJOR)
+		return err_set(err, -EINVAL,
+			       "it is of version %u.%u, and this program reads versions %u.x; "
+			       "use the ibscope that wrote it, or a newer one",
+			       h.major, h.minor, RECORDING_MAJOR);
+	if (h.block_head_bytes != sizeof(struct recording_block))
+		return err_set(err, -EINVAL,
+			       "offset 16: heads of blocks have %u bytes, expected %zu",
+			       h.block_head_bytes, sizeof(struct recording_block));
+	b->file = h.file;
+	b->knows_file = true;
+	return 0;
+}
+
+int recording_blocks_open(int fd, struct recording_blocks **out, struct err *err)
+{
+	struct recording_blocks *b = calloc(1, sizeof(*b));
+	struct stat st;
+	int ret = 0;
+
+	if (b) {
+		b->fd = fd;
+		b->zstd = ZSTD_createDCtx();
+	}
+	if (!b || !b->zstd)
+		ret = err_set(err, -ENOMEM, "out of memory");
+	else if (fstat(fd, &st))
+		ret = err_set(err, -errno, "fstat: %s", strerror(errno));
+	else
+		ret = read_file_head(b, err);
+	if (ret) {
+		recording_blocks_close(b);
+		return ret;
+	}
+	b->size = st.st_size;
+	recording_blocks_rewind(b);
+	*out = b;
+	return 0;
+}
+
+void recording_blocks_rewind(struct recording_blocks *b)
+{
+	b->at = b->start;
+	b->good_end = b->head_damaged ? 0 : b->start;
+	b->next_seq = b->wasted = 0;
+	b->peeked = false;
+	b->damage = (struct recording_damage){};
+	if (b->head_damaged)
+		damaged(b, 0, "the head of the file is damaged");
+}
+
+static bool head_ok(const struct recording_blocks *b, const struct recording_block *h)
+{
+	return h->magic == RECORDING_BLOCK_MAGIC &&
+	       h->head_crc == recording_crc(h, offsetof(struct recording_block, head_crc)) &&
+	       (!b->knows_file || h->file == b->file) && h->seq >= b->next_seq &&
+	       h->bytes <= RECORDING_BLOCK_MAX && h->raw_bytes <= RECORDING_BLOCK_MAX;
+}
+
+/* The next place from @at on that begins like a block; the size of the file if there is none. */
+static int find_magic(struct recording_blocks *b, __u64 *at, struct err *err)
+{
+	static const __u32 magic = RECORDING_BLOCK_MAGIC;
+	const unsigned char *from, *found;
+	ssize_t n;
+
+	while (*at + sizeof(struct recording_block) <= b->size) {
+		if (*at < b->window_at ||
+		    *at + sizeof(struct recording_block) > b->window_at + b->window_bytes) {
+			n = read_at(b->fd, b->window, WINDOW, *at);
+			if (n < 0)
+				return cannot_read(err, n, *at);
+			b->window_at = *at;
+			b->window_bytes = n;
+			if (n < (ssize_t)sizeof(struct recording_block))
+				break; /* it became shorter meanwhile */
+		}
+		from = b->window + (*at - b->window_at);
+		found = memmem(from, b->window + b->window_bytes - from, &magic, sizeof(magic));
+		if (!found) {
+			*at = b->window_at + b->window_bytes - (sizeof(magic) - 1);
+			continue;
+		}
+		*at += found - from;
+		if (*at + sizeof(struct recording_block) <= b->window_at + b->window_bytes)
+			return 0;
+	}
+	*at = b->size;
+	return 0;
+}
+
+static int read_head(struct recording_blocks *b, __u64 at, struct recording_block *h,
+		     struct err *err)
+{
+	ssize_t n;
+
+	if (at >= b->window_at && at + sizeof(*h) <= b->window_at + b->window_bytes) {
+		memcpy(h, b->window + (at - b->window_at), sizeof(*h));
+		return sizeof(*h);
+	}
+	n = read_at(b->fd, h, sizeof(*h), at);
+	return n < 0 ? cannot_read(err, n, at) : (int)n;
+}
+
+int recording_blocks_peek(struct recording_blocks *b, struct recording_block *head, __u64 *offset,
+			  struct err *err)
+{
+	__u64 at = b->at;
+	int n;
+
+	while (!b->peeked) {
+		n = at < b->size ? read_head(b, at, &b->head, err) : 0;
+		if (n < 0)
+			return n;
+		if (n == sizeof(b->head) && head_ok(b, &b->head))
+			break;
+		if (at < b->size && n < (int)sizeof(b->head))
+			damaged(b, at, "the file ends inside the head of a block");
+		else if (at < b->size)
+			damaged(b, at, "here should be the head of a block");
+		at++;
+		n = find_magic(b, &at, err);
+		if (n < 0)
+			return n;
+		if (at < b->size)
+			continue;
+		b->at = b->size;
+		b->damage.bytes += b->size - b->good_end;
+		b->good_end = b->size;
+		return 0;
+	}
+	if (!b->peeked) {
+		b->at = at;
+		b->damage.blocks += b->head.seq - b->next_seq;
+		if (b->head.seq != b->next_seq)
+			damaged(b, at, "%llu blocks before it are not there",
+				b->head.seq - b->next_seq);
+		b->next_seq = b->head.seq + 1;
+		b->peeked = true;
+	}
+	*head = b->head;
+	*offset = b->at;
+	return 1;
+}
+
+static bool grow(struct buffer *b, size_t bytes)
+{
+	unsigned char *more;
+
+	if (bytes <= b->size && b->p)
+		return true;
+	more = realloc(b->p, bytes + !bytes);
+	if (!more)
+		return false;
+	b->p = more;
+	b->size = bytes;
+	return true;
+}
+
+/* Out of the file. Returns NULL, or what is wrong; *ret is a negative errno where that is it. */
+static const char *load(struct recording_blocks *b, const unsigned char **data, ssize_t *ret)
+{
+	const struct recording_block *h = &b->head;
+
+	*ret = read_at(b->fd, b->stored.p, h->bytes, b->at + sizeof(*h));
+	if (*ret < 0)
+		return "cannot be read";
+	b->wasted += *ret;
+	if (*ret < (ssize_t)h->bytes)
+		return "the file ends inside the block";
+	if (h->data_crc != recording_crc(b->stored.p, h->bytes))
+		return "the block has a wrong checksum";
+	b->wasted -= *ret;
+	*data = b->stored.p;
+	return NULL;
+}
+
+static const char *unpack(struct recording_blocks *b, const unsigned char **data)
+{
+	const struct recording_block *h = &b->head;
+
+	if (h->flags & ~RECORDING_ZSTD)
+		return "the block is encoded in a way that this program does not know";
+	if (!(h->flags & RECORDING_ZSTD))
+		return h->raw_bytes == h->bytes ? NULL : "the block has two lengths";
+	*data = b->raw.p;
+	if (ZSTD_decompressDCtx(b->zstd, b->raw.p, h->raw_bytes, b->stored.p, h->bytes) !=
+	    h->raw_bytes)
+		return "the block cannot be decompressed";
+	return NULL;
+}
+
+static void count_damaged(struct recording_blocks *b, const char *reason)
+{
+	b->damage.blocks++;
+	if (b->head.type == RECORDING_SAMPLES)
+		b->damage.samples += b->head.entries;
+	damaged(b, b->at, "%s", reason);
+}
+
+int recording_blocks_take(struct recording_blocks *b, const unsigned char **data, struct err *err)
+{
+	__u64 begin = b->at, end = begin + sizeof(b->head) + b->head.bytes;
+	const char *wrong;
+	ssize_t ret;
+
+	if (!grow(&b->stored, b->head.bytes) || !grow(&b->raw, b->head.raw_bytes))
+		return err_set(err, -ENOMEM, "out of memory");
+	b->peeked = false;
+	wrong = load(b, data, &ret);
+	if (ret < 0)
+		return cannot_read(err, ret, begin);
+	if (wrong) {
+		count_damaged(b, wrong);
+		/*
+		 * Where bytes are missing the next block begins before the end of this one. Not
+		 * for ever: heads inside of blocks must not make the work grow with the square.
+		 */
+		b->at = b->wasted > b->size + RECORDING_BLOCK_MAX ? end : begin + sizeof(b->head);
+		return 0;
+	}
+	wrong = unpack(b, data);
+	if (wrong)
+		count_damaged(b, wrong);
+	b->at = end;
+	if (wrong)
+		return 0;
+	if (!b->knows_file) {
+		b->file = b->head.file;
+		b->knows_file = true;
+	}
+	b->damage.bytes += begin - b->good_end;
+	b->good_end = end;
+	return 1;
+}
+
+void recording_blocks_reject(struct recording_blocks *b, const char *reason)
+{
+	__u64 next = b->at;
+
+	b->at -= sizeof(b->head) + b->head.bytes;
+	count_damaged(b, reason);
+	b->damage.bytes += next - b->at;
+	b->at = next;
+}
+
+const struct recording_damage *recording_blocks_damage(const struct recording_blocks *b)
+{
+	return &b->damage;
+}
+
+__u64 recording_blocks_offset(const struct recording_blocks *b)
+{
+	return b->at < b->size ? b->at : b->size;
+}
+
+__u64 recording_blocks_size(const struct recording_blocks *b)
+{
+	return b->size;
+}
+
+void recording_blocks_close(struct recording_blocks *b)
+{
+	if (!b)
+		return;
+	ZSTD_freeDCtx(b->zstd);
+	free(b->stored.p);
+	free(b->raw.p);
+	free(b);
+}

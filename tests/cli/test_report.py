@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""`report` against sums over what `dump` says of the same samples, and its formats."""
+import collections
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'system'))
+import ibscope  # noqa: E402
+from ibscope import run  # noqa: E402
+
+MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
+SAMPLES = 3000
+COMMS = ['plain', 'two words', 'esc\x1b[31m', 'new\nline', 'sémi;colon,"q"', 'bad??']
+
+KEYS = ['src', 'op', 'cgroup', 'container', 'pod', 'pid', 'tid', 'comm', 'cpu', 'symbol', 'dso',
+        'srcline', 'ip', 'page', 'line', 'space', 'event']
+
+USAGE = [
+    ([], 'which recording'),
+    (['FILE', 'FILE'], 'one recording'),
+    (['FILE', '--by', 'source'], "'source' is no key; there are src, op"),
+    (['FILE', '--by', ''], 'column 1'),
+    (['FILE', '--by', 'src,'], 'column 5'),
+    (['FILE', '--sort', 'src'], 'p99'),
+    (['FILE', '--sort', 'p50,p99'], 'one column'),
+    (['FILE', '--columns', 'mean,avg'], "column 6: 'avg'"),
+    (['FILE', '--top', '0'], '--top'),
+    (['FILE', '--limit', 'ten'], "'ten'"),
+    (['FILE', '--min-samples', '-1'], '--min-samples'),
+    (['FILE', '--csv', '--json'], 'only one'),
+    (['FILE', '--folded', 'cycles'], 'samples, total'),
+    (['FILE', '--folded', 'total', '--json'], 'only one'),
+    (['FILE', '--min-lat', '300', '--max-lat', '200'], 'above'),
+    (['FILE', '--metric', 'x'], 'dc_miss_lat'),
+    (['FILE', '--src', 'ram'], 'dram'),
+    (['FILE', '--filter', 'x == 1'], 'column 1'),
+    (['FILE', '--follow'], '--follow'),
+]
+FAILED = [
+    (['/no/such/file'], '/no/such/file'),
+    (['/dev/null'], 'empty'),
+    (['/etc/passwd'], 'recording'),
+    (['FILE', '--folded', 'samples'], 'no call chains'),
+    (['FILE', '--by', 'symbol', '--kallsyms', '/no/such/file'], '/no/such/file'),
+    (['FILE', '--cgroup', '/not/there'], '/not/there'),
+    (['FILE', '--filter', 'uid == 0'], 'uid'),
+]
+
+
+def upper_edge(cycles):
+    """Of its bucket (include/ibscope/histogram.h): eight steps an octave."""
+    step = 1
+    while cycles > 16 * step:
+        step *= 2
+    return min(-(-cycles // step) * step, 65535)
+
+
+def percentile(values, percent):
+    n = len(values)
+    if n * (100 - percent) < 100:
+        return None
+    return upper_edge(sorted(values)[-(-n * percent // 100) - 1])
+
+
+class Report(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+        cls.file = os.path.join(cls.dir.name, 'a.ibs')
+        subprocess.run([MAKE, cls.file, str(SAMPLES)], check=True)
+        p = run('dump', cls.file, '--json')
+        cls.samples = [json.loads(line) for line in p.stdout.splitlines()]
+        assert len(cls.samples) == SAMPLES, p.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.dir.cleanup()
+
+    def report(self, *args, file=None):
+        p = run('report', file or self.file, '--json', *args)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return json.loads(p.stdout)
+
+    def test_usage(self):
+        for args, says in USAGE:
+            with self.subTest(args=args):
+                self.check_error(args, 2, says)
+
+    def test_failure(self):
+        for args, says in FAILED:
+            with self.subTest(args=args):
+                self.check_error(args, 1, says)
+
+    def check_error(self, args, status, says):
+        p = run('report', *[self.file if a == 'FILE' else a for a in args])
+        self.assertEqual((p.returncode, p.stdout), (status, ''), p.stderr)
+        errors = [line for line in p.stderr.splitlines() if 'error: ' in line]
+        self.assertEqual(len(errors), 1, p.stderr)
+        self.assertIn(says, errors[0])
+
+    def sums(self, keys, samples):
+        rows = collections.defaultdict(list)
+        for s in samples:
+            labels = tuple(None if s.get(k) is None else str(s[k]) for k in keys)
+            rows[labels].append(s)
+        return rows
+
+    def check_rows(self, by, of_dump, samples, *args, metric='dc_miss_lat'):
+        r = self.report('--by', by, *args)
+        want = self.sums(of_dump, samples)
+        got = {tuple(row['labels'].values()): row for row in r['rows']}
+        self.assertEqual(set(got), set(want), by)
+        total = sum(s[metric] for s in samples if metric in s)
+        for labels, row in got.items():
+            lat = [s[metric] for s in want[labels] if metric in s]
+            n = len(want[labels])
+            with self.subTest(by=by, labels=labels):
+                self.assertEqual(row['samples'], n)
+                self.assertAlmostEqual(row['share'], n / len(samples), 6)
+                self.assertEqual(row['estimated'], n * 100000)
+                self.assertEqual(row['valid'], len(lat))
+                self.assertEqual(row['total'], sum(lat) if lat else None)
+                self.assertEqual(row['max'], max(lat, default=None))
+                if lat:
+                    self.assertAlmostEqual(row['mean'], sum(lat) / len(lat), delta=0.051)
+                    self.assertAlmostEqual(row['weight'], sum(lat) / total, 6)
+                else:
+                    self.assertIsNone(row['mean'])
+                for p in (50, 90, 99):
+                    self.assertEqual(row[f'p{p}'], percentile(lat, p))
+                if 'loads' in row:
+                    self.assertEqual(row['loads'], sum(s['ld_op'] for s in want[labels]))
+                    self.assertEqual(row['stores'], sum(s['st_op'] for s in want[labels]))
+        self.assertEqual(sum(row['samples'] for row in r['rows']), len(samples))
+        self.assertEqual(r['total']['samples'], len(samples))
+        self.assertEqual(r['samples']['selected'], len(samples))
+        return r
+
+    def test_keys(self):
+        for by, of_dump in (('src', ['src']), ('op,src', ['op', 'src']), ('pid', ['tgid']),
+                            ('tid,cpu', ['tid', 'cpu']), ('comm', ['comm']),
+                            ('cgroup', ['cgroup'])):
+            samples = self.samples
+            if by == 'cgroup':
+                samples = [dict(s, cgroup=s.get('cgroup', f'#{s["cgroup_id"]}'))
+                           for s in self.samples]
+            self.check_rows(by, of_dump, samples)
+
+    def test_metrics(self):
+        self.check_rows('src', ['src'], self.samples, '--metric', 'tlb_refill_lat',
+                        metric='tlb_refill_lat')
+        self.check_rows('op', ['op'], self.samples, '--metric', 'tag_to_ret',
+                        metric='tag_to_ret_ctr')
+
+    def test_selections(self):
+        def lat(s):
+            return s.get('dc_miss_lat', -1)
+        for args, keep in (
+                (['--src', 'dram,l3'], lambda s: s['src'] in ('dram', 'l3')),
+                (['--op', 'store'], lambda s: s['op'] == 'store'),
+                (['--min-lat', '100', '--max-lat', '400'], lambda s: 100 <= lat(s) <= 400),
+                (['-C', '1-2'], lambda s: s['cpu'] in (1, 2)),
+                (['-p', '101'], lambda s: s['tgid'] == 101),
+                (['--comm', 'plain'], lambda s: s.get('comm') == 'plain'),
+                (['--cgroup', '/kubepods'], lambda s: s.get('cgroup', '').startswith('/kube')),
+                (['--filter', 'mem_lvl == ram && weight1 > 300'],
+                 lambda s: s['src'] in ('dram', 'remote-dram') and lat(s) > 300)):
+            with self.subTest(args=args):
+                samples = [s for s in self.samples if keep(s)]
+                self.assertTrue(samples)
+                self.check_rows('src', ['src'], samples, *args)
+
+    def test_nothing_selected(self):
+        r = self.report('--min-lat', '65000')
+        self.assertEqual((r['rows'], r['total']['samples'], r['total']['share']), ([], 0, None))
+        p = run('report', self.file, '--min-lat', '65000')
+        self.assertEqual(p.returncode, 0)
+        self.assertIn('selected 0', p.stdout)
+
+    def test_lines(self):
+        rows = collections.defaultdict(list)
+        for s in self.samples:
+            addr = s.get('dc_lin_ad')
+            addr = int(addr, 16) if isinstance(addr, str) else addr
+            space = None if addr is None else 'kernel' if addr >> 63 else str(s['tgid'])
+            rows[None if addr is None else hex(addr & ~63), space].append((s, addr))
+        r = self.report('--by', 'line')
+        self.assertEqual(r['by'], ['line', 'space'])
+        for row in r['rows']:
+            mine = rows.pop(tuple(row['labels'].values()))
+            self.assertEqual(row['samples'], len(mine))
+            self.assertEqual(row['cpus'], len({s['cpu'] for s, _ in mine}))
+            self.assertEqual(row['threads'], len({s['tid'] for s, _ in mine}))
+            if row['labels']['line']:
+                self.assertEqual(row['offsets'], len({addr & 63 for _, addr in mine}))
+        self.assertEqual(rows, {})
+        phys = self.report('--by', 'page', '--phys')
+        self.assertEqual(phys['by'], ['page'])
+        self.assertEqual({row['labels']['page'] for row in phys['rows']},
+                         {None, '0x100000000', '0x100001000'})
+
+    def test_containers(self):
+        r = self.report('--by', 'container,pod')
+        self.assertEqual({tuple(row['labels'].values()) for row in r['rows']}, {
+            (None, None), ('0123456789abcdef' * 4, None),
+            ('fedcba9876543210' * 4, '01234567-89ab-cdef-0123-456789abcdef')})
+
+    def test_top(self):
+        whole = self.report('--by', 'ip', '--sort', 'samples')
+        samples = [row['samples'] for row in whole['rows']]
+        self.assertEqual(samples, sorted(samples, reverse=True))
+        r = self.report('--by', 'ip', '--sort', 'samples', '--top', '5')
+        self.assertEqual(r['rows'], whole['rows'][:5])
+        self.assertEqual(r['rest']['rows'], len(whole['rows']) - 5)
+        self.assertEqual(r['rest']['samples'], sum(samples[5:]))
+        r = self.report('--by', 'ip', '--sort', 'samples', '--min-samples', '3')
+        self.assertEqual([row['samples'] for row in r['rows']], [n for n in samples if n >= 3])
+        self.assertEqual(r['rest']['samples'], sum(n for n in samples if n < 3))
+
+    def test_head(self):
+        r = self.report('--src', 'dram')
+        self.assertEqual((r['source'], r['simulated'], r['whole']), ('sim', True, True))
+        self.assertEqual(r['events'], [{'name': 'ibs_op/cnt_ctl=1/', 'period': 100000,
+                                        'freq': None, 'pmu': 'ibs_op'}])
+        self.assertEqual(r['cpu']['generation'], 'Zen 4')
+        self.assertEqual(r['lost'], {'samples': 7, 'records': 0})
+        self.assertEqual(r['ledger']['seen'], SAMPLES + 7)
+        self.assertEqual(r['options'], '--json --src dram')
+        text = run('report', self.file, '--src', 'dram').stdout
+        for part in ('Zen 4', '4 CPUs', 'host host', 'Linux 6.1.0', 'period 100000', 'whole',
+                     f'samples   {SAMPLES}, selected ', 'SIMULATED', '7 of'):
+            self.assertIn(part, text)
+
+    def test_hostile_names(self):
+        p = run('report', self.file, '--by', 'comm,cgroup', '--top', '100')
+        self.assertNotRegex(p.stdout, r'[\x00-\x09\x0b-\x1f\x7f]')
+        head, table = p.stdout.split('\n\n')
+        self.assertIn('new\\x0aline', table)
+        self.assertIn('bad\\xff\\xfe', table)
+        self.assertIn('sémi;colon,"q"', table)
+        names = {row['labels']['comm'] for row in self.report('--by', 'comm')['rows']}
+        self.assertEqual(names, {None, *COMMS})
+
+    def test_csv(self):
+        p = run('report', self.file, '--csv', '--by', 'comm,cgroup')
+        table = list(csv.reader(io.StringIO(p.stdout)))
+        want = self.report('--by', 'comm,cgroup')
+        self.assertEqual(table[0][:2] + table[0][-1:], ['comm', 'cgroup', 'source'])
+        self.assertEqual({len(line) for line in table}, {len(table[0])})
+        self.assertEqual(len(table) - 1, len(want['rows']))
+        self.assertEqual({line[-1] for line in table[1:]}, {'sim'})
+        for line, row in zip(table[1:], want['rows']):
+            for name, cell in zip(table[0][2:-1], line[2:-1]):
+                self.assertEqual(None if cell == '' else float(cell), row[name], name)
+        self.assertIn('sémi;colon,"q"', {line[0] for line in table})
+        p = run('report', self.file, '--csv', '--by', 'src', '--top', '1')
+        table = list(csv.reader(io.StringIO(p.stdout)))
+        self.assertEqual([line[0] for line in table[2:]], ['[rest]'])
+        self.assertEqual(sum(int(line[1]) for line in table[1:]), SAMPLES)
+
+    def test_columns(self):
+        p = run('report', self.file, '--csv', '--columns', 'p99,samples')
+        self.assertEqual(p.stdout.splitlines()[0], 'src,p99,samples,source')
+        text = run('report', self.file, '--columns', 'mean').stdout
+        self.assertEqual(text.split('\n\n')[1].splitlines()[0].split(), ['mean', 'src'])
+
+    def test_stdin(self):
+        with open(self.file, 'rb') as f:
+            p = subprocess.run([ibscope.IBSCOPE, 'report', '-', '--by', 'comm', '--csv'],
+                               stdin=f, capture_output=True, text=True)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(p.stdout, run('report', self.file, '--by', 'comm', '--csv').stdout)
+
+    def test_cut(self):
+        cut = os.path.join(self.dir.name, 'cut.ibs')
+        subprocess.run([MAKE, cut, '5000', 'cut'], check=True)
+        p = run('report', cut)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn('NOT WHOLE', p.stdout)
+        self.assertIn('not whole', p.stderr)
+        self.assertIn('5000, selected 5000', p.stdout)
+        self.assertFalse(json.loads(run('report', cut, '--json').stdout)['whole'])
+
+    def test_folded(self):
+        stacks = os.path.join(self.dir.name, 'stacks.ibs')
+        subprocess.run([MAKE, stacks, str(SAMPLES), 'stacks'], check=True)
+        p = run('report', stacks, '--folded', 'samples')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        lines = [line.rsplit(' ', 1) for line in p.stdout.splitlines()]
+        self.assertEqual(sum(int(n) for _, n in lines), SAMPLES)
+        chains = {chain.split(';', 2)[2] for chain, _ in lines}
+        frame = '[/no/such/program+0x%x]'
+        self.assertEqual(chains, {
+            ';'.join((frame % 0x1ff, frame % 0xff, frame % 1)),
+            ';'.join((frame % 0x1ff, frame % 0xff, frame % 2)),
+            ';'.join(('[unknown]', frame % 0x2ff, frame % 3))})
+        self.assertEqual({chain.split(';')[0] for chain, _ in lines}, {'SIMULATED'})
+        p = run('report', stacks, '--folded', 'total')
+        self.assertEqual(sum(int(line.rsplit(' ', 1)[1]) for line in p.stdout.splitlines()),
+                         self.report(file=stacks)['total']['total'])
+
+    def test_symbols(self):
+        """The generator's own main(), with the line that it begins in."""
+        path = os.path.join(self.dir.name, 'self.ibs')
+        subprocess.run([MAKE, path, '100', 'self'], check=True)
+        r = self.report('--by', 'symbol,dso,srcline', file=path)
+        self.assertEqual(len(r['rows']), 1)
+        labels = r['rows'][0]['labels']
+        self.assertEqual((labels['symbol'], os.path.basename(labels['dso'])),
+                         ('main', 'make_recording'))
+        self.assertRegex(labels['srcline'], r'make_recording\.c:\d+$')
+
+    def test_random(self):
+        """Whatever is in the fields: samples add up, and outputs are what they should be."""
+        path = os.path.join(self.dir.name, 'random.ibs')
+        for n in (1, 500):
+            subprocess.run([MAKE, path, str(n), 'random'], check=True)
+            for by in KEYS:
+                for more in ([], ['--top', '3', '--phys']):
+                    r = self.report('--by', by, *more, file=path)
+                    rows = sum(row['samples'] for row in r['rows'])
+                    self.assertEqual(rows + r['rest']['samples'], n)
+            for args in (['--by', ','.join(KEYS)], ['--by', 'comm,cgroup,dso', '--csv'],
+                         ['--folded', 'samples']):
+                p = run('report', path, *args)
+                self.assertEqual(p.returncode, 0, p.stderr)
+                self.assertNotRegex(p.stdout, r'[\x00-\x09\x0b-\x1f\x7f]')
+            self.assertEqual(sum(int(line.rsplit(' ', 1)[1]) for line in p.stdout.splitlines()), n)
+            p = run('report', path, '--by', 'comm,cgroup,dso', '--csv')
+            table = list(csv.reader(io.StringIO(p.stdout)))
+            self.assertEqual({len(line) for line in table}, {len(table[0])})
+            self.assertEqual(sum(int(line[3]) for line in table[1:]), n)
+
+    def test_replay_agrees(self):
+        """The same percentiles and sums as a histogram of the same samples."""
+        hist = json.loads(run('replay', self.file, '--offline', '--json', '--by', 'src').stdout)
+        rows = {row['labels']['src']: row for row in self.report()['rows']}
+        self.assertEqual({s['labels']['src'] for s in hist['series']}, set(rows))
+        for s in hist['series']:
+            row = rows[s['labels']['src']]
+            self.assertEqual(row['samples'], s['samples'])
+            self.assertEqual(row['total'] or 0, s['sum'])
+            for p in ('p50', 'p90', 'p99'):
+                self.assertEqual(row[p], s[p])
+
+
+if __name__ == '__main__':
+    unittest.main()

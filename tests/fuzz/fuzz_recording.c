@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Any bytes as a recording: no crash, no hang, and the same again after a rewind. The mutator puts
+ * checksums right, so that what they guard is reached.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "recording_format.h"
+#include "trace.h"
+#include "trace_format.h"
+
+/* The other format is fuzzed alone. */
+const struct trace_format perf_data_format;
+
+static void need(int condition)
+{
+	if (!condition)
+		abort();
+}
+
+static __u64 add(__u64 sum, __u64 v)
+{
+	return (sum ^ v) * 0x100000001b3ULL;
+}
+
+static __u64 add_text(__u64 sum, const char *s)
+{
+	while (*s)
+		sum = add(sum, *s++);
+	return sum;
+}
+
+/* Touches all that the event points to. */
+static __u64 add_event(__u64 sum, const struct trace_info *info, const struct trace_event *ev)
+{
+	const struct trace_sample *s = &ev->sample;
+
+	sum = add(add(sum, ev->kind), ev->time);
+	switch (ev->kind) {
+	case TRACE_SAMPLE_OP:
+		need(s->pmu < info->n_pmus);
+		need(s->n_stack <= 2 * (TRACE_STACK_MAX + 1));
+		for (unsigned int i = 0; i < s->n_stack; i++)
+			sum = add(sum, s->stack[i]);
+		for (unsigned int i = 0; i < IBS_OP_REG_N; i++)
+			sum = add(sum, s->op.reg[i]);
+		return add(sum, s->op.present ^ s->ip);
+	case TRACE_COMM:
+		return add_text(sum, ev->comm.name);
+	case TRACE_MMAP:
+		need(ev->mmap.build_id_len <= sizeof(ev->mmap.build_id));
+		return add_text(sum, ev->mmap.path);
+	case TRACE_CGROUP:
+		return add_text(sum, ev->cgroup.path);
+	case TRACE_LOST:
+		return add(sum, ev->lost.n);
+	case TRACE_FORK:
+	case TRACE_EXIT:
+		return add(sum, ev->fork.tid);
+	default:
+		abort();
+	}
+}
+
+static __u64 read_all(void *state)
+{
+	const struct trace_info *info = recording_format.info(state);
+	const struct trace_end *end;
+	struct trace_event ev;
+	struct err err = {};
+	__u64 sum = 0, done, total;
+	int ret;
+
+	while ((ret = recording_format.next(state, &ev, &err)) > 0)
+		sum = add_event(sum, info, &ev);
+	need(!ret);
+	recording_format.progress(state, &done, &total);
+	need(done == total);
+	end = recording_format.end(state);
+	need(end->whole == !end->missing[0]);
+	need(end->skipped_bytes <= total);
+	return add(add(sum, end->skipped_bytes), end->skipped_blocks);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned int seed);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("fuzz", 0);
+	struct err err = {};
+	void *state;
+	__u64 sum;
+
+	need(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	recording_format.magic(data, size < TRACE_MAGIC_BYTES ? size : TRACE_MAGIC_BYTES);
+	if (recording_format.open(fd, &state, &err)) {
+		need(err.text[0]);
+		return 0;
+	}
+	sum = read_all(state);
+	need(!recording_format.rewind(state, &err));
+	need(read_all(state) == sum);
+	recording_format.close(state);
+	return 0;
+}
+
+static void seal(uint8_t *data, size_t size)
+{
+	struct recording_file_head *file = (void *)data;
+	struct recording_block h;
+	size_t at = sizeof(*file);
+	__u32 magic = RECORDING_BLOCK_MAGIC;
+	uint8_t *found;
+
+	if (size < at)
+		return;
+	file->crc = recording_crc(file, offsetof(struct recording_file_head, crc));
+	while (at < size) {
+		found = memmem(data + at, size - at, &magic, sizeof(magic));
+		if (!found || found + sizeof(h) > data + size)
+			return;
+		at = found - data;
+		memcpy(&h, found, sizeof(h));
+		h.file = file->file;
+		if (h.bytes > size - at - sizeof(h))
+			h.bytes = size - at - sizeof(h);
+		if (!(h.flags & RECORDING_ZSTD) && h.bytes < 4096)
+			h.raw_bytes = h.bytes;
+		h.data_crc = recording_crc(found + sizeof(h), h.bytes);
+		h.head_crc = recording_crc(&h, offsetof(struct recording_block, head_crc));
+		memcpy(found, &h, sizeof(h));
+		at += sizeof(h) + h.bytes;
+	}
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned int seed)
+{
+	size = LLVMFuzzerMutate(data, size, max);
+	if (seed % 8)
+		seal(data, size);
+	return size;
+}

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Containers by name: cgroups named like those of runtimes, names from the logs of a kubelet.
+
+/var/log of the program is a directory of the test, by a mount that nobody else sees.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import ibscope
+from ibscope import Busy, Cgroup, residual
+
+OK, WHY = ibscope.can_bpf()
+CPUS = sorted(os.sched_getaffinity(0))
+SIM = ('--source', 'sim', '-c', '100000')
+TOP = '/ibscope-test-containers'
+UID = '12345678-9abc-def0-1234-56789abcdef0'
+POD = f'{TOP}/kubepods/burstable/pod{UID}'
+
+
+def can_mount():
+    p = subprocess.run(['unshare', '-m', 'true'], capture_output=True)
+    return p.returncode == 0
+
+
+def cid(n, end='0'):
+    return (n if isinstance(n, str) else f'{n:0>8x}') + end * 56
+
+
+@unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
+@unittest.skipUnless(can_mount(), 'no mount namespace of its own')
+class Containers(unittest.TestCase):
+    def setUp(self):
+        self.log = tempfile.mkdtemp(prefix='ibscope-test-')
+        os.makedirs(self.log + '/containers')
+        os.makedirs(self.log + '/pods')
+        self.busy = []
+        self.program = None
+
+    def tearDown(self):
+        for b in self.busy:
+            b.stop()
+        if self.program and self.program.poll() is None:
+            self.program.kill()
+            self.program.communicate()
+        Cgroup(TOP).remove()
+        shutil.rmtree(self.log)
+
+    def name(self, container_id, container, pod='pod-0', ns='shop'):
+        open(f'{self.log}/containers/{pod}_{ns}_{container}-{container_id}.log', 'w').close()
+
+    def run_busy(self, path, cpu=0):
+        cgroup = Cgroup(path)
+        self.busy.append(Busy(CPUS[cpu % len(CPUS)], cgroup))
+        return cgroup
+
+    def start(self, *args):
+        self.program = subprocess.Popen(
+            ['unshare', '-m', 'sh', '-c', 'mount --bind "$0" /var/log && exec "$@"', self.log,
+             ibscope.IBSCOPE, 'hist', '--json', *SIM, *args],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return self.program
+
+    def wait_begun(self):
+        said = ''
+        while 'SIMULATED' not in said:
+            line = self.program.stderr.readline()
+            self.assertTrue(line, said)
+            said += line
+        return said
+
+    def finish(self):
+        out, self.err = self.program.communicate(timeout=60)
+        self.assertEqual(self.program.returncode, 0, self.err)
+        objects = [json.loads(line) for line in out.splitlines()]
+        for o in objects:
+            self.assertEqual(residual(o['ledger']), 0)
+        return objects
+
+    def hist(self, *args):
+        self.start(*args, '0.8', '1')
+        return self.finish()[0]
+
+    def refused(self, *args):
+        out, err = self.start(*args, '0.3', '1').communicate(timeout=60)
+        self.assertEqual((self.program.returncode, out), (1, ''), err)
+        return err
+
+    @staticmethod
+    def labels(o, *names):
+        return {tuple(s['labels'][n] for n in names) for s in o['series']}
+
+    def test_labels(self):
+        self.name(cid(1), 'web')
+        self.name(cid(2), 'web', 'pod-1')
+        self.run_busy(f'{POD}/{cid(1)}/below')
+        self.run_busy(f'{TOP}/docker/{cid(2)}', 1)
+        self.run_busy(f'{TOP}/docker/{cid(3)}')
+        self.run_busy(f'{TOP}/plain', 1)
+        got = self.labels(self.hist('--by', 'container,pod'), 'container', 'pod')
+        for want in ('web', 'shop/pod-0'), ('web', 'shop/pod-1'), (cid(3)[:12], ''), ('', ''):
+            self.assertIn(want, got)
+        # the same name: one row, that of both
+        o = self.hist('--cgroup', TOP, '--by', 'container')
+        self.assertEqual(sorted(s['labels']['container'] for s in o['series']),
+                         ['', cid(3)[:12], 'web'])
+        self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['aggregated'])
+
+    def test_pod_without_name(self):
+        self.run_busy(f'{POD}/{cid(1)}')
+        got = self.labels(self.hist('--cgroup', TOP, '--by', 'pod'), 'pod')
+        self.assertEqual(got, {(UID,)})
+
+    def test_text_shows_a_dash(self):
+        self.run_busy(f'{TOP}/plain')
+        p = ibscope.run('hist', *SIM, '--cgroup', TOP, '--by', 'container,src', '0.4', '1')
+        self.assertIn('container -, src', p.stdout)
+
+    def test_other_stays_other(self):
+        for i in range(3):
+            self.run_busy(f'{TOP}/docker/{cid(i)}', i)
+        got = self.labels(self.hist('--cgroup', TOP, '--max-groups', '1', '--by', 'container,pod'),
+                          'container', 'pod')
+        self.assertIn(('other', 'other'), got)
+
+    def test_selects(self):
+        self.name(cid(1), 'web')
+        self.name(cid(2), 'dbdb')  # which the id of another begins with
+        third = cid('dbdb0003')
+        self.name(third, 'web', 'pod-9', 'stage')
+        web, db, stage = f'{POD}/{cid(1)}', f'{POD}/{cid(2)}', f'{TOP}/docker/{third}'
+        for i, path in enumerate((web + '/a/b', db, stage)):
+            self.run_busy(path, i)
+        for args, want in (
+                (['web'], {web + '/a/b', stage}), (['dbdb'], {db}), (['w*,d???'], {web + '/a/b', db, stage}),
+                (['shop/pod-0'], {web + '/a/b', db}), (['shop/pod-0/web'], {web + '/a/b'}),
+                (['*/*/web'], {web + '/a/b', stage}), ([cid(2)[:8]], {db}), (['dbdb0'], {stage}), ([third], {stage}),
+                ([UID], {web + '/a/b', db}), (['!web', '--cgroup', TOP], {db}),
+                (['web', '--cgroup', f'{TOP}/kubepods'], {web + '/a/b'}),
+                (['web', '--cgroup', f'!{web}/a'], {stage}),
+                (['shop/pod-0', '--container', '!dbdb'], {web + '/a/b'})):
+            with self.subTest(args=args):
+                o = self.hist('--container', *args, '--by', 'cgroup')
+                self.assertEqual(self.labels(o, 'cgroup'), {(x,) for x in want})
+                self.assertGreater(o['ledger']['filtered']['cgroup'], 0)
+
+    def test_least_latency(self):
+        self.name(cid(1), 'web')
+        self.run_busy(f'{POD}/{cid(1)}')
+        o = self.hist('--container', 'web:300', '--by', 'container')
+        self.assertEqual(self.labels(o, 'container'), {('web',)})
+        self.assertTrue(all(le > 256 for s in o['series'] for le, _ in s['buckets']))
+        self.assertGreater(o['ledger']['filtered']['latency'], 0)
+
+    def test_refuses(self):
+        self.name('abcd' + cid(1)[4:], 'web-ui')
+        Cgroup(f'{POD}/abcd{cid(1)[4:]}')
+        Cgroup(f'{POD}/abcd{cid(2)[4:]}')
+        err = self.refused('--container', 'web')
+        self.assertIn("'web'", err)
+        self.assertIn('shop/pod-0/web-ui', err)
+        self.assertRegex(err, r'\d+ are here, 1 of them with a known name')
+        err = self.refused('--container', 'abcd')
+        self.assertIn('2 containers', err)
+        self.assertIn('abcd0001', err)
+        self.assertIn('abcd0002', err)
+        self.assertIn('--filter', self.refused('--filter', 'container == web'))
+
+    def follow(self, args, make, path):
+        """Started before @path is there, the program counts its samples."""
+        Cgroup(TOP)
+        self.start(*args, '--by', 'cgroup', '1', '4')
+        self.said = self.wait_begun()
+        time.sleep(1.1)
+        make()
+        objects = self.finish()
+        self.assertNotIn((path,), self.labels(objects[0], 'cgroup'))
+        self.assertIn((path,), self.labels(objects[3], 'cgroup'))
+        for o in objects:
+            self.assertLessEqual(self.labels(o, 'cgroup'), {(path,)})
+        return objects
+
+    def test_follows_names(self):
+        path = f'{POD}/{cid(7)}'
+
+        def make():
+            self.run_busy(path)
+            self.run_busy(f'{POD}/{cid(8)}', 1)
+            time.sleep(0.3)
+            self.name(cid(7), 'late')  # only then, as runtimes do
+
+        o = self.follow(['--container', 'l[a]te'], make, path)
+        self.assertIn('waiting', self.said)
+        self.assertEqual(o[0]['ledger']['aggregated'], 0)
+        self.assertGreater(o[3]['ledger']['filtered']['cgroup'], 0)
+
+    def test_follows_patterns(self):
+        path = f'{TOP}/svc-1/x'
+        self.follow(['--cgroup', f'{TOP}/svc-*'], lambda: self.run_busy(path), path)
+
+    def test_follows_filters(self):
+        path = f'{TOP}/svc-1/x'
+        self.follow(['--filter', f'cgroup =~ {TOP}/svc-* && (op == load || op == store)'],
+                    lambda: self.run_busy(path), path)
+
+    def test_follows_a_restart(self):
+        """The same path, as of a service, is another cgroup."""
+        path = f'{TOP}/service'
+        first = Cgroup(path)
+        old = first.id()
+        self.start('--cgroup', path, '--by', 'cgroup', '1', '3')
+        self.wait_begun()
+        time.sleep(0.5)
+        first.remove()
+        self.assertNotEqual(self.run_busy(path).id(), old)
+        o = self.finish()
+        self.assertEqual(self.labels(o[2], 'cgroup'), {(path,)})
+
+    def test_filter_terms(self):
+        self.name(cid(1), 'web')
+        self.name(cid(2), 'db')
+        web, db = f'{POD}/{cid(1)}', f'{POD}/{cid(2)}'
+        self.run_busy(web + '/deep')
+        self.run_busy(db, 1)
+        for expr, want in (
+                ('container == web', {web + '/deep'}), ('container =~ "d*"', {db}),
+                (f'cgroup == {POD} && container != web', {db}),
+                (f'cgroup == {web} || container == db', {web + '/deep', db}),
+                (f'!(cgroup == {TOP}) && container == web', set())):
+            with self.subTest(expr=expr):
+                o = self.hist('--filter', expr, '--by', 'cgroup')
+                self.assertEqual(self.labels(o, 'cgroup'), {(x,) for x in want})
+                self.assertNotIn('cgroup', o['ledger']['filtered'])
+        o = self.hist('--filter', 'container == web', '--container', 'db')
+        self.assertEqual(o['ledger']['aggregated'], 0)
+        self.assertGreater(o['ledger']['filtered']['filter'], 0)
+
+    def test_name_outlives_the_container(self):
+        self.name(cid(1), 'web')
+        cgroup = self.run_busy(f'{TOP}/docker/{cid(1)}')
+        self.start('--by', 'container', '2', '1')
+        self.wait_begun()
+        time.sleep(1)
+        self.busy.pop().stop()
+        os.unlink(f'{self.log}/containers/pod-0_shop_web-{cid(1)}.log')
+        cgroup.remove()
+        self.assertIn(('web',), self.labels(self.finish()[0], 'container'))
+
+    def test_many_come_and_go(self):
+        """A thousand containers in a row: it goes on, and is interrupted in order."""
+        self.start('--container', 'no*', '--by', 'container', '--max-groups', '64')
+        self.wait_begun()
+        for i in range(1000):
+            Cgroup(f'{TOP}/docker/{cid(i)}')
+            if i >= 20:
+                os.rmdir(ibscope.cgroup2_mount() + f'{TOP}/docker/{cid(i - 20)}')
+        self.program.send_signal(signal.SIGINT)
+        o = self.finish()
+        self.assertEqual(o[0]['ledger']['aggregated'], 0)
+
+
+if __name__ == '__main__':
+    unittest.main()

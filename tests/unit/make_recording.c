@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * make_recording FILE SAMPLES [stacks|cut|self|random]: a recording of simulated samples on four
+ * CPUs, of processes and cgroups with names as nobody would like them. "stacks" adds call chains,
+ * "cut" leaves the end out; "self" lets main() of this program be sampled, on this machine; "random"
+ * has random values and events everywhere.
+ */
+#include "recording_gen.h"
+
+#include <fcntl.h>
+#include <ibscope/sim.h>
+#include <stdio.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define CAPS	  0xbffu /* Zen 4 */
+#define CPUS	  4
+#define PROCESSES 6
+#define BATCH	  1024
+#define TEXT_AT	  0x400000ull
+#define TEXT_LEN  0x10000ull
+
+static const char *const comms[PROCESSES] = {
+	"plain", "two words", "esc\033[31m", "new\nline", "s\xc3\xa9mi;colon,\"q\"", "bad\xff\xfe",
+};
+
+/* Of cgroups 1 and up; one more id has no path. */
+static const char *const cgroups[] = {
+	"/",
+	"/sys,tem.slice/a\"b\\c.service",
+	"/system.slice/"
+	"docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
+	"/kubepods/burstable/pod01234567-89ab-cdef-0123-456789abcdef/"
+	"fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210",
+};
+#define CGROUPS (sizeof(cgroups) / sizeof(cgroups[0]))
+
+int main(int argc, char **argv);
+
+static int failed(const struct err *err)
+{
+	fprintf(stderr, "make_recording: %s\n", err->text);
+	return 1;
+}
+
+static int write_names(struct recording *r, struct err *err)
+{
+	int ret = 0;
+
+	for (__u32 p = 0; !ret && p < PROCESSES; p++) {
+		struct trace_event comm = { .kind = TRACE_COMM,
+					    .comm = { 100 + p, 100 + p, true, comms[p] } };
+		struct trace_event map = { .kind = TRACE_MMAP,
+					   .mmap = { .tgid = 100 + p,
+						     .tid = 100 + p,
+						     .exec = true,
+						     .start = TEXT_AT,
+						     .len = TEXT_LEN,
+						     .path = "/no/such/program" } };
+
+		ret = recording_event(r, &comm, err) ?: recording_event(r, &map, err);
+	}
+	for (__u64 i = 0; !ret && i < CGROUPS; i++) {
+		struct trace_event ev = { .kind = TRACE_CGROUP, .cgroup = { i + 1, cgroups[i] } };
+
+		ret = recording_event(r, &ev, err);
+	}
+	return ret;
+}
+
+/* The map of this program that main() is in. */
+static int write_self(struct recording *r, struct err *err)
+{
+	struct trace_event map = { .kind = TRACE_MMAP, .mmap.exec = true };
+	const __u64 at = (uintptr_t)main;
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[1024], path[512];
+	int ret = 0;
+
+	while (!ret && f && fgets(line, sizeof(line), f)) {
+		unsigned long long start, end, pgoff;
+
+		if (sscanf(line, "%llx-%llx %*s %llx %*s %*s %511s", &start, &end, &pgoff, path) <
+			    4 ||
+		    at < start || at >= end)
+			continue;
+		map.mmap.start = start;
+		map.mmap.len = end - start;
+		map.mmap.pgoff = pgoff;
+		map.mmap.path = path;
+		for (__u32 p = 0; !ret && p < PROCESSES; p++) {
+			map.mmap.tgid = map.mmap.tid = 100 + p;
+			ret = recording_event(r, &map, err);
+		}
+	}
+	if (f)
+		fclose(f);
+	return ret;
+}
+
+static int write_random(struct recording *r, __u64 n, struct err *err)
+{
+	struct gen g = { n };
+	__u64 time = 0;
+	int ret = 0;
+
+	for (int i = 0; !ret && i < 64; i++) {
+		__u64 chain[TRACE_STACK_MAX];
+		unsigned int len = gen_below(&g, TRACE_STACK_MAX);
+
+		for (unsigned int k = 0; k < len; k++)
+			chain[k] = gen_value(&g);
+		ret = recording_stack(r, i, chain, len, err);
+	}
+	for (__u64 i = 0; !ret && i < n; i++) {
+		struct ibs_record_stacks chains = { gen_below(&g, 64), gen_below(&g, 64) };
+		struct trace_event ev;
+		struct ibs_record rec;
+		char buf[600];
+
+		time += gen_below(&g, 5);
+		gen_event(&g, &ev, buf, sizeof(buf));
+		ev.time = time;
+		/* so that some meet */
+		if (ev.kind == TRACE_MMAP && gen_below(&g, 2))
+			ev.mmap.tgid = gen_below(&g, 8);
+		gen_record(&g, &rec);
+		rec.time = time;
+		if (gen_below(&g, 2))
+			rec.tgid = gen_below(&g, 8);
+		ret = recording_event(r, &ev, err) ?: recording_samples(r, &rec, &chains, 1, err);
+	}
+	return ret;
+}
+
+static void make(__u64 n, struct ibs_record *rec)
+{
+	__u64 regs[IBS_OP_REG_FIXED], r = ibs_sim_mix(n);
+	__u32 cpu = n % CPUS;
+
+	ibs_sim_op(1, cpu, n / CPUS, CAPS, regs);
+	*rec = (struct ibs_record){
+		.time = 1000 + 10 * n,
+		.cgroup_id = 1 + (r & 0xff) % (CGROUPS + 1),
+		.tgid = 100 + (r >> 8 & 0xff) % PROCESSES,
+		.ip = TEXT_AT + (r >> 16 & 0xfff),
+		.addr = 0x7f0000000000ull + (r >> 32 & 0x1fff),
+		.phys = 0x100000000ull + (r >> 32 & 0x1fff),
+		.data3 = regs[IBS_OP_DATA3],
+		.packed = ibs_record_pack(regs[IBS_OP_DATA], regs[IBS_OP_DATA2], cpu),
+	};
+	rec->tid = rec->tgid + (r >> 48 & 1) * 1000;
+	if ((r >> 50 & 7) == 0) {
+		rec->ip = 0xffffffff81000000ull + (r >> 16 & 0xfff);
+		rec->addr |= 0xffff800000000000ull;
+	}
+}
+
+static int write_samples(struct recording *r, __u64 n, bool stacks, bool self, struct err *err)
+{
+	static struct ibs_record records[BATCH];
+	static struct ibs_record_stacks chains[BATCH];
+	int ret = 0;
+
+	for (__u64 done = 0, k; !ret && done < n; done += k) {
+		for (k = 0; k < BATCH && done + k < n; k++) {
+			make(done + k, &records[k]);
+			if (self)
+				records[k].ip = (uintptr_t)main;
+			chains[k] = (struct ibs_record_stacks){ -14, (done + k) % 3 };
+		}
+		ret = recording_samples(r, records, stacks ? chains : NULL, k, err);
+	}
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct trace_pmu pmu = {
+		.name = "ibs_op/cnt_ctl=1/", .op = true, .physical = true, .period = 100000
+	};
+	const char *how = argc > 3 ? argv[3] : "";
+	const __u64 chains[3][3] = {
+		{ TEXT_AT + 1, TEXT_AT + 0x100, TEXT_AT + 0x200 },
+		{ TEXT_AT + 2, TEXT_AT + 0x100, TEXT_AT + 0x200 },
+		{ TEXT_AT + 3, TEXT_AT + 0x300, 0x1000 },
+	};
+	struct trace_pmu pmus[1] = { pmu };
+	struct trace_info info = { .source = "sim",
+				   .simulated = true,
+				   .host = "host",
+				   .release = "6.1.0",
+				   .command = "record",
+				   .has_cpu = true,
+				   .n_cpus = CPUS,
+				   .pmu = pmus,
+				   .n_pmus = 1 };
+	struct recording_opts opts = { .info = &info, .compress = true };
+	struct trace_event lost = { .kind = TRACE_LOST,
+				    .lost = { .n = 7, .samples = true, .cpu = 1 } };
+	bool self = !strcmp(how, "self"), random = !strcmp(how, "random");
+	struct ledger ledger = { 0 };
+	struct recording *r;
+	struct utsname u;
+	struct err err = { "" };
+	__u64 n;
+	int ret;
+
+	if (argc < 3)
+		return 2;
+	n = strtoull(argv[2], NULL, 0);
+	pmus[0].stacks = !strcmp(how, "stacks") || random;
+	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, CAPS);
+	strcpy(info.cpu.name, "AMD EPYC 9654");
+	if (self && !uname(&u))
+		strcpy(info.host, u.nodename);
+	opts.fd = open(argv[1], O_CREAT | O_TRUNC | O_WRONLY, 0600);
+	if (opts.fd < 0 || recording_create(&opts, &r, &err))
+		return failed(&err);
+	ret = write_names(r, &err);
+	if (!ret && self)
+		ret = write_self(r, &err);
+	for (int i = 0; !ret && pmus[0].stacks && i < 3; i++)
+		ret = recording_stack(r, i, chains[i], 3, &err);
+	if (!ret)
+		ret = random ? write_random(r, n, &err)
+			     : write_samples(r, n, pmus[0].stacks, self, &err);
+	lost.time = 1000 + 10 * n;
+	ret = ret ?: recording_event(r, &lost, &err);
+	ledger.seen = n + 7;
+	ledger.outcome[IBS_OUTCOME_FORWARDED] = n;
+	ledger.outcome[IBS_OUTCOME_LOST_READ] = 7;
+	if (!strcmp(how, "cut"))
+		ret = ret ?: recording_flush(r, &ledger, &err);
+	else
+		ret = ret ?: recording_finish(r, &ledger, &err);
+	recording_close(r);
+	return ret || close(opts.fd) ? failed(&err) : 0;
+}

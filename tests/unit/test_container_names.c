@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Names of containers, from files such as each runtime leaves, and from files that are none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "container_names.h"
+#include "tree.h"
+
+#define A    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define B    "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
+#define C    "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+#define POD  "12345678-9abc-def0-1234-56789abcdef0"
+#define HASH "0123456789abcdef0123456789abcdef"
+#define KUBE "/kubepods/burstable/pod" POD
+#define USER "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-"
+
+static struct container_names *names;
+
+static int up(void **state)
+{
+	return new_root(state) ?: container_names_open(root, &names);
+}
+
+static int down(void **state)
+{
+	container_names_close(names);
+	return remove_root(state);
+}
+
+/* As if nothing had been asked before. */
+static void reopen(void)
+{
+	container_names_close(names);
+	assert_int_equal(container_names_open(root, &names), 0);
+}
+
+static void check(const char *path, const char *container, const char *pod, const char *ns)
+{
+	const struct container_name *n;
+	struct container c;
+
+	assert_true(container_of_path(path, &c));
+	n = container_names_find(names, path, &c);
+	if (strcmp(n->container, container) || strcmp(n->pod, pod) || strcmp(n->ns, ns))
+		fail_msg("%s: '%s' '%s' '%s'", path, n->container, n->pod, n->ns);
+}
+
+static void test_docker(void **state)
+{
+	(void)state;
+	put_file("/var/lib/docker/containers/" A "/config.v2.json",
+		 "{\"ID\":\"" A "\",\"Name\":\"/web-1\",\"Config\":{\"Labels\":{\"a\":\"b\"}}}");
+	put_file("/var/lib/docker/containers/" B "/config.v2.json",
+		 "{\"Name\":\"/k8s_app_shop-0_prod_" POD "_0\",\"Config\":{\"Labels\":{"
+		 "\"io.kubernetes.container.name\":\"app\",\"io.kubernetes.pod.name\":\"shop-0\","
+		 "\"io.kubernetes.pod.namespace\":\"prod\"}}}");
+	put_file("/etc/docker/daemon.json", "{\"data-root\":\"/mnt/docker\"}");
+	put_file("/mnt/docker/containers/" C "/config.v2.json", "{\"Name\":\"/moved\"}");
+	check("/docker/" A, "web-1", "", "");
+	check("/system.slice/docker-" A ".scope/init.scope", "web-1", "", "");
+	check(KUBE "/" B, "app", "shop-0", "prod");
+	check("/docker/" C, "moved", "", "");
+}
+
+static void test_podman(void **state)
+{
+	(void)state;
+	put_file("/var/lib/containers/storage/overlay-containers/containers.json",
+		 "[{\"id\":\"" A "\",\"names\":[\"db\",\"other\"],\"layer\":\"x\"},{\"id\":7},"
+		 "{\"id\":\"" C "\",\"names\":[]}, 3, \"x\"]");
+	put_file("/var/lib/containers/storage/overlay-containers/volatile-containers.json",
+		 "[{\"id\":\"" B "\",\"names\":[\"job\"]}]");
+	check("/machine.slice/libpod-" A ".scope/container", "db", "", "");
+	check("/machine.slice/libpod-" B ".scope", "job", "", "");
+	check("/machine.slice/libpod-" C ".scope", "", "", "");
+}
+
+/* Of a user's containers, and of no others. */
+static void test_rootless(void **state)
+{
+	(void)state;
+	put_file("/etc/passwd", "root:x:0:0::/root:/bin/sh\nbad line\n"
+				"u:x:1000:1000::/home/u:/bin/sh\nv:x:1001:1001::/home/v:/bin/sh\n");
+	put_file("/home/u/.local/share/containers/storage/overlay-containers/containers.json",
+		 "[{\"id\":\"" A "\",\"names\":[\"mine\"]},{\"id\":\"" B
+		 "\",\"names\":[\"fake\"]}]");
+	put_file("/home/u/.local/share/docker/containers/" C "/config.v2.json",
+		 "{\"Name\":\"/rootless\"}");
+	check(USER B ".scope", "fake", "", "");
+	check("/machine.slice/libpod-" B ".scope", "", "", "");
+	check("/user.slice/user-1001.slice/libpod-" B ".scope", "", "", "");
+	check("/user.slice/user-77.slice/libpod-" B ".scope", "", "", "");
+	check(USER A ".scope/container", "mine", "", "");
+	check("/user.slice/user-1000.slice/user@1000.service/docker-" C ".scope", "rootless", "",
+	      "");
+}
+
+static void test_containerd(void **state)
+{
+	(void)state;
+	put_file("/run/containerd/io.containerd.runtime.v2.task/moby/" A "/config.json",
+		 "{\"ociVersion\":\"1.0.2\",\"annotations\":{}}");
+	put_file("/run/containerd/io.containerd.runtime.v2.task/k8s.io/" A "/config.json",
+		 "{\"annotations\":{\"io.kubernetes.cri.container-name\":\"web\","
+		 "\"io.kubernetes.cri.container-type\":\"container\","
+		 "\"io.kubernetes.cri.sandbox-name\":\"web-0\","
+		 "\"io.kubernetes.cri.sandbox-namespace\":\"default\"}}");
+	put_file("/run/containerd/io.containerd.runtime.v2.task/default/" B "/config.json",
+		 "{\"annotations\":{\"nerdctl/name\":\"nerd\",\"nerdctl/namespace\":\"default\"}}");
+	put_file("/run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/" C "/config.json",
+		 "{\"annotations\":{\"io.kubernetes.cri.container-type\":\"sandbox\","
+		 "\"io.kubernetes.cri.sandbox-name\":\"web-0\","
+		 "\"io.kubernetes.cri.sandbox-namespace\":\"default\"}}");
+	check(KUBE "/" A, "web", "web-0", "default");
+	check("/system.slice/nerdctl-" B ".scope", "nerd", "", "");
+	check(KUBE "/" C, "POD", "web-0", "default");
+}
+
+static void test_crio(void **state)
+{
+	(void)state;
+	put_file("/run/containers/storage/overlay-containers/" A "/userdata/config.json",
+		 "{\"annotations\":{\"io.kubernetes.container.name\":\"dns\","
+		 "\"io.kubernetes.pod.name\":\"dns-x\",\"io.kubernetes.pod.namespace\":\"kube-"
+		 "system\"}}");
+	put_file("/var/lib/containers/storage/overlay-containers/containers.json",
+		 "[{\"id\":\"" A "\",\"names\":[\"k8s_dns_dns-x_kube-system_" POD "_0\"]}]");
+	check("/kubepods.slice/kubepods-pod12345678_9abc_def0_1234_56789abcdef0.slice/crio-" A
+	      ".scope/container",
+	      "dns", "dns-x", "kube-system");
+}
+
+static void test_kubelet_logs(void **state)
+{
+	(void)state;
+	put_file("/var/log/containers/web-0_default_web-ui-" A ".log", "");
+	put_file("/var/log/containers/bad_default_-" B ".log", "");
+	put_file("/var/log/containers/x_y_z-" B ".txt", "");
+	put_dir("/var/log/pods/kube-system_etcd-n1_" HASH "/etcd/");
+	put_dir("/var/log/pods/default_web-0_" POD "/web-ui/");
+	put_dir("/var/log/pods/nonsense/");
+	check(KUBE "/" A, "web-ui", "web-0", "default");
+	check(KUBE, "", "web-0", "default");
+	check(KUBE "/" B, "", "web-0", "default");
+	check("/kubepods/burstable/pod" HASH, "", "etcd-n1", "kube-system");
+	assert_string_equal(container_names_label(names, KUBE "/" A "/x"), "web-ui");
+	assert_string_equal(container_names_label(names, KUBE "/" B), "fedcba987654");
+	assert_string_equal(container_names_label(names, KUBE), "");
+	assert_string_equal(container_names_label(names, "/system.slice"), "");
+	assert_string_equal(container_names_pod_label(names, KUBE "/" A), "default/web-0");
+	assert_string_equal(container_names_pod_label(names, "/kubepods/pod" HASH "/" C),
+			    "kube-system/etcd-n1");
+	assert_string_equal(container_names_pod_label(
+				    names, "/kubepods/pod00000000-9abc-def0-1234-56789abcdef0"),
+			    "00000000-9abc-def0-1234-56789abcdef0");
+	assert_string_equal(container_names_pod_label(names, "/docker/" A), "default/web-0");
+	assert_string_equal(container_names_pod_label(names, "/a"), "");
+}
+
+/* No file of these is a name, and none stops us. */
+static void test_hostile(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"{",
+		"[]",
+		"null",
+		"3",
+		"\"x\"",
+		"{\"Name\":3}",
+		"{\"Name\":\"/\"}",
+		"{\"Name\":\"/a b\"}",
+		"{\"Name\":\"/\\u001b[31m\"}",
+		"{\"Name\":\"/a\\u0000b\"}",
+		"{\"Name\":\"/../../x\"}",
+		"{\"Config\":[],\"Name\":[\"/x\"]}",
+		"{\"Config\":{\"Labels\":3}}",
+		"{\"Name\":\"/\xff\xfe\"}",
+		"{\"Name\":\"/\xc3\xa4\"}",
+	};
+	const char *path = "/var/lib/docker/containers/" A "/config.v2.json";
+	const char *list = "/var/lib/containers/storage/overlay-containers/containers.json";
+	static char big[(1 << 20) + 64];
+	char full[512], deep[6000];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		put_file(path, texts[i]);
+		put_file(list, texts[i]);
+		reopen();
+		check("/docker/" A, "", "", "");
+	}
+	memset(deep, '[', sizeof(deep) - 1);
+	deep[sizeof(deep) - 1] = 0;
+	put_file(path, deep);
+	put_file(list, deep);
+	reopen();
+	check("/docker/" A, "", "", "");
+	/* a name of 254, and one of 253 */
+	memset(big, 'x', 300);
+	memcpy(big, "{\"Name\":\"", 9);
+	strcpy(big + 9 + 254, "\"}");
+	put_file(path, big);
+	reopen();
+	check("/docker/" A, "", "", "");
+	strcpy(big + 9 + 253, "\"}");
+	put_file(path, big);
+	reopen();
+	big[9 + 253] = 0;
+	check("/docker/" A, big + 9, "", "");
+	/* as large as is read, and larger */
+	for (int over = 0; over < 2; over++) {
+		memset(big, ' ', sizeof(big));
+		strcpy(big + (1 << 20) - 14 + over, "{\"Name\":\"/x\"}");
+		assert_int_equal(strlen(big), (1 << 20) - 1 + over * 1);
+		if (over)
+			strcat(big, " ");
+		put_file(path, big);
+		reopen();
+		check("/docker/" A, over ? "" : "x", "", "");
+	}
+	/* neither waited for nor opened */
+	snprintf(full, sizeof(full), "%s%s", root, path);
+	unlink(full);
+	assert_int_equal(mkfifo(full, 0600), 0);
+	reopen();
+	check("/docker/" A, "", "", "");
+	unlink(full);
+	assert_int_equal(symlink("config.v2.json", full), 0);
+	reopen();
+	check("/docker/" A, "", "", "");
+	unlink(full);
+	assert_int_equal(symlink("/dev/zero", full), 0);
+	reopen();
+	check("/docker/" A, "", "", "");
+	unlink(full);
+	assert_int_equal(mkdir(full, 0755), 0);
+	reopen();
+	check("/docker/" A, "", "", "");
+}
+
+static void wait_ms(int ms)
+{
+	usleep(ms * 1000);
+}
+
+/* Files may come after the cgroup; and a name outlives them. */
+static void test_later(void **state)
+{
+	const char *path = "/var/lib/docker/containers/" A "/config.v2.json";
+	const char *list = "/var/lib/containers/storage/overlay-containers/containers.json";
+	char full[512];
+
+	(void)state;
+	check("/docker/" A, "", "", "");
+	check("/machine.slice/libpod-" B ".scope", "", "", "");
+	put_file(path, "{\"Name\":\"/late\"}");
+	put_file(list, "[{\"id\":\"" B "\",\"names\":[\"one\"]}]");
+	check("/docker/" A, "", "", ""); /* too soon to look again */
+	wait_ms(120);
+	check("/docker/" A, "late", "", "");
+	check("/machine.slice/libpod-" B ".scope", "one", "", "");
+	/* another in the list, within the same tick of the file system's clock perhaps */
+	check("/machine.slice/libpod-" C ".scope", "", "", "");
+	put_file(list, "[{\"id\":\"" C "\",\"names\":[\"two\"]}]");
+	wait_ms(220);
+	check("/machine.slice/libpod-" C ".scope", "two", "", "");
+	snprintf(full, sizeof(full), "%s%s", root, path);
+	unlink(full);
+	snprintf(full, sizeof(full), "%s%s", root, list);
+	unlink(full);
+	wait_ms(120);
+	check("/docker/" A, "late", "", "");
+	check("/machine.slice/libpod-" B ".scope", "one", "", "");
+}
+
+/* More than are remembered. */
+static void test_many(void **state)
+{
+	char path[128], id[65];
+	struct container c;
+
+	(void)state;
+	put_file("/var/lib/docker/containers/" A "/config.v2.json", "{\"Name\":\"/web\"}");
+	check("/docker/" A, "web", "", "");
+	for (int i = 0; i < 70000; i++) {
+		snprintf(id, sizeof(id), "%064x", i);
+		snprintf(path, sizeof(path), "/docker/%s", id);
+		assert_true(container_of_path(path, &c));
+		container_names_find(names, path, &c);
+	}
+	check("/docker/" A, "web", "", "");
+}
+
+static double us(struct timespec from)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (now.tv_sec - from.tv_sec) * 1e6 + (now.tv_nsec - from.tv_nsec) / 1e3;
+}
+
+/* What a look-up takes, for those who read the output. */
+static void test_cost(void **state)
+{
+	enum { IDS = 1000 };
+	static const char *const what[] = { "docker", "containerd", "no file", "known" };
+	char path[256], id[65], text[512];
+
+	(void)state;
+	for (int i = 0; i < IDS; i++) {
+		snprintf(path, sizeof(path), "/var/lib/docker/containers/%064x/config.v2.json", i);
+		snprintf(text, sizeof(text), "{\"Name\":\"/c%d\",\"Config\":{\"Labels\":{}}}", i);
+		put_file(path, text);
+		snprintf(path, sizeof(path),
+			 "/run/containerd/io.containerd.runtime.v2.task/k8s.io/%064x/config.json",
+			 IDS + i);
+		snprintf(text, sizeof(text),
+			 "{\"annotations\":{\"io.kubernetes.cri.container-name\":\"c%d\"}}", i);
+		put_file(path, text);
+	}
+	for (int kind = 0; kind < 4; kind++) {
+		struct timespec start;
+
+		clock_gettime(CLOCK_MONOTONIC, &start);
+		for (int i = 0; i < IDS; i++) {
+			snprintf(id, sizeof(id), "%064x", kind % 3 * IDS + i);
+			snprintf(path, sizeof(path), "/docker/%s", id);
+			container_names_label(names, path);
+		}
+		print_message("%s: %.1f us a name\n", what[kind], us(start) / IDS);
+	}
+	check("/docker/00000000000000000000000000000000000000000000000000000000000003e7", "c999",
+	      "", "");
+}
+
+static void test_patterns(void **state)
+{
+	static const struct {
+		const char *pattern;
+		bool web, pod, bare; /* NS/POD/web, the pod's own cgroup, a docker container web */
+	} rows[] = {
+		{ "web", true, false, true },
+		{ "we", false, false, false },
+		{ "w*", true, false, true },
+		{ "*", true, false, true },
+		{ "ns/pod-0", true, true, false },
+		{ "ns/pod-1", false, false, false },
+		{ "ns/pod-0/web", true, false, false },
+		{ "ns/pod-0/x", false, false, false },
+		{ "*/pod-?/w[e]b", true, false, false },
+		{ "ns/*", true, true, false },
+		{ "ns/pod-0/*", true, false, false },
+		{ "ns/pod-0/web/x", false, false, false },
+		{ POD, true, true, false },
+		{ "", false, false, false },
+		{ "/", false, false, false },
+		{ "//", false, false, false },
+		{ "ns/pod-0/", false, false, false },
+		{ "w\\eb", false, false, false },
+	};
+	const struct container_name in_pod = { "web", "pod-0", "ns" }, bare = { "web", "", "" },
+				    of_pod = { "", "pod-0", "ns" };
+	struct container c[3];
+
+	(void)state;
+	assert_true(container_of_path(KUBE "/" A, &c[0]));
+	assert_true(container_of_path(KUBE, &c[1]));
+	assert_true(container_of_path("/docker/" B, &c[2]));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *p = rows[i].pattern;
+
+		if (container_matches(p, &c[0], &in_pod) != rows[i].web ||
+		    container_matches(p, &c[1], &of_pod) != rows[i].pod ||
+		    container_matches(p, &c[2], &bare) != rows[i].bare)
+			fail_msg("'%s'", p);
+	}
+	assert_true(container_is_id_prefix("0123"));
+	assert_true(container_is_id_prefix(A));
+	assert_false(container_is_id_prefix(A "0"));
+	assert_false(container_is_id_prefix("012"));
+	assert_false(container_is_id_prefix("012G"));
+	assert_false(container_is_id_prefix(""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_docker, up, down),
+		cmocka_unit_test_setup_teardown(test_podman, up, down),
+		cmocka_unit_test_setup_teardown(test_rootless, up, down),
+		cmocka_unit_test_setup_teardown(test_containerd, up, down),
+		cmocka_unit_test_setup_teardown(test_crio, up, down),
+		cmocka_unit_test_setup_teardown(test_kubelet_logs, up, down),
+		cmocka_unit_test_setup_teardown(test_hostile, up, down),
+		cmocka_unit_test_setup_teardown(test_later, up, down),
+		cmocka_unit_test_setup_teardown(test_many, up, down),
+		cmocka_unit_test_setup_teardown(test_cost, up, down),
+		cmocka_unit_test(test_patterns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* ibscope dump: every sample of a recording, every field that means something. */
+#include "cmd.h"
+#include "num.h"
+#include "recorded.h"
+#include "sample_text.h"
+#include "trace_text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cmd {
+	struct sampling sampling;
+	enum sample_format format;
+	bool events, fetch;
+	uint64_t limit; /* 0: none */
+	const char *file;
+	struct trace *trace;
+	bool selects;	     /* not all samples are wanted */
+	uint64_t other_kind; /* samples that the table of a CSV has no columns for */
+	bool usage;
+};
+
+static int set_csv(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	(void)arg;
+	(void)err;
+	c->format = SAMPLE_CSV;
+	return 0;
+}
+
+static int set_json(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	(void)arg;
+	(void)err;
+	c->format = SAMPLE_JSON;
+	return 0;
+}
+
+static int set_events(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	(void)arg;
+	(void)err;
+	c->events = true;
+	return 0;
+}
+
+static int set_fetch(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	(void)arg;
+	(void)err;
+	c->fetch = true;
+	return 0;
+}
+
+static int set_limit(void *ctx, const char *arg, struct err *err)
+{
+	const struct num_arg num = { .name = "--limit", .min = 1, .max = UINT64_MAX };
+	struct cmd *c = ctx;
+
+	return num_parse(&num, arg, &c->limit, err);
+}
+
+static const struct option_row dump_options[] = {
+	{ "csv", 0, NULL, "a table: a column a field, empty where it means nothing", set_csv },
+	{ "json", 0, NULL, "a JSON object a line, without fields that mean nothing", set_json },
+	{ "events", 0, NULL, "also names, maps, forks, exits, cgroups and losses", set_events },
+	{ "fetch", 0, NULL, "with --csv: samples of ibs_fetch instead of ibs_op", set_fetch },
+	{ "limit", 0, "N", "end after that many samples", set_limit },
+};
+
+static void usage(FILE *f, const struct option_set *sets, size_t n)
+{
+	fprintf(f, "usage: ibscope dump FILE [options]\n\n"
+		   "Show every sample of a recording, of `ibscope record` or of `perf record "
+		   "--raw-samples`, with its\nregisters as `perf report -D` prints them. '-' is "
+		   "standard input.\n");
+	options_help(f, sets, n);
+	fprintf(f, "\nTerms of --filter:\n");
+	filter_terms(f);
+	fprintf(f, "\nCgroups are those that the recording tells. Exit status: 0 done, 1 failed, "
+		   "or the recording is\nnot whole; 2 wrong usage.\n");
+}
+
+static bool has_column_for(const struct cmd *c, const struct trace_event *ev)
+{
+	return c->format != SAMPLE_CSV || c->fetch == (ev->kind == TRACE_SAMPLE_FETCH);
+}
+
+/* Return: 1 if the sample was printed, 0 if it is not wanted, or a negative errno with @err. */
+static int dump_sample(struct cmd *c, struct replay *r, const struct trace_event *ev,
+		       struct err *err)
+{
+	struct sample_names names;
+	int ret;
+
+	if (!has_column_for(c, ev)) {
+		c->other_kind++;
+		return 0;
+	}
+	if (c->selects) {
+		ret = replay_judge(r, ev, err);
+		if (ret <= 0)
+			return ret;
+	}
+	names.comm = replay_comm(r, ev);
+	names.cgroup = replay_cgroup_name(r, ev->sample.cgroup_id, LABEL_CGROUP);
+	sample_print(stdout, c->format, trace_info(c->trace), ev, &names);
+	return 1;
+}
+
+/* Return: 0; 1 if --limit cut it; or a negative errno with @err. */
+static int dump_all(struct cmd *c, struct replay *r, struct err *err)
+{
+	struct trace_event ev;
+	uint64_t n = 0;
+	int ret;
+
+	if (c->format == SAMPLE_TEXT || (c->format == SAMPLE_JSON && c->events))
+		trace_print_info(stdout, trace_info(c->trace), c->format == SAMPLE_JSON);
+	sample_print_head(stdout, c->format, c->fetch);
+	while ((ret = trace_next(c->trace, &ev, err)) > 0) {
+		if (ev.kind == TRACE_SAMPLE_OP || ev.kind == TRACE_SAMPLE_FETCH) {
+			ret = dump_sample(c, r, &ev, err);
+			if (ret < 0)
+				break;
+			n += ret;
+		} else if (c->events) {
+			trace_print_event(stdout, &ev, c->format == SAMPLE_JSON);
+		}
+		if (ferror(stdout))
+			break;
+		if (c->limit && n == c->limit)
+			return 1;
+	}
+	return ret < 0 ? ret : 0;
+}
+
+static int dump(struct cmd *c, bool *cut, struct err *err)
+{
+	const struct selection *sel = &c->sampling.opts.sel;
+	struct replay_opts opts;
+	struct replay *r = NULL;
+	int ret = trace_open(c->file, &c->trace, err);
+
+	if (ret)
+		return ret;
+	recorded_selection(&c->sampling, &opts);
+	opts.offline = true;
+	opts.names = true;
+	opts.sampler.by = 0;
+	c->selects = sel->processes.n || sel->processes.but || sel->threads.n || sel->n_comms ||
+		     sel->op_mask || sel->src_mask || sel->min_lat || sel->max_lat || opts.filter ||
+		     opts.n_cgroups || opts.n_containers || opts.cpus;
+	ret = replay_open(c->trace, &opts, &r, err);
+	if (ret) {
+		c->usage = ret == -EINVAL || ret == -ERANGE;
+		return ret;
+	}
+	ret = dump_all(c, r, err);
+	*cut = ret > 0;
+	replay_close(r);
+	if (fflush(stdout) || ferror(stdout))
+		return err_set(err, -EIO, "cannot write the output: %s", strerror(errno));
+	if (c->other_kind)
+		log_info("%llu samples of %s are left out: %s", (unsigned long long)c->other_kind,
+			 c->fetch ? "ibs_op" : "ibs_fetch",
+			 c->fetch ? "--csv without --fetch has those" : "--fetch has those");
+	return ret < 0 ? ret : 0;
+}
+
+static int check(const struct cmd *c, struct err *err)
+{
+	if (c->format == SAMPLE_CSV && c->events)
+		return err_set(err, -EINVAL,
+			       "--events: a CSV has only samples: leave one out, or take --json");
+	if (c->format != SAMPLE_CSV && c->fetch)
+		return err_set(err, -EINVAL,
+			       "--fetch goes with --csv: other formats show samples of both kinds");
+	return 0;
+}
+
+int cmd_dump(int argc, char **argv)
+{
+	struct recorded_options rows;
+	struct err err = { "" };
+	struct cmd c = {};
+	bool cut = false;
+	int ret, status;
+
+	recorded_options(&rows, false);
+	const struct option_set sets[] = {
+		{ "What is shown", rows.rows, rows.n, &c.sampling },
+		{ "How", dump_options, sizeof(dump_options) / sizeof(dump_options[0]), &c },
+	};
+
+	sampling_init(&c.sampling);
+	ret = recorded_parse(&c.sampling, argc, argv, sets, 2, &c.file, &err);
+	if (ret == OPTIONS_HELP) {
+		usage(stdout, sets, 2);
+		sampling_close(&c.sampling);
+		return EXIT_DONE;
+	}
+	ret = ret ?: check(&c, &err);
+	if (ret) {
+		log_error("%s", err.text);
+		sampling_close(&c.sampling);
+		return EXIT_USAGE;
+	}
+	if (c.sampling.explain) {
+		filter_explain(stdout, &c.sampling.filter);
+		sampling_close(&c.sampling);
+		return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+	}
+	ret = dump(&c, &cut, &err);
+	if (ret)
+		log_error("%s", err.text);
+	status = !ret ? EXIT_DONE : c.usage ? EXIT_USAGE : EXIT_FAILED;
+	/* the end of a recording is told only when it was reached */
+	if (!ret && !cut && !recorded_whole(c.trace, c.file))
+		status = EXIT_FAILED;
+	trace_close(c.trace);
+	sampling_close(&c.sampling);
+	return status;
+}

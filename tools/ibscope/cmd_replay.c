@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* ibscope replay: the histograms that `hist` would have shown of what a recording holds. */
+#include "cmd.h"
+#include "recorded.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct cmd {
+	struct sampling sampling;
+	bool json, offline;
+	const char *file;
+	struct trace *trace;
+	char event[1024];
+	struct hist_recorded recorded;
+	struct hist_info info;
+	bool usage;
+};
+
+static int set_json(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	(void)arg;
+	(void)err;
+	c->json = true;
+	return 0;
+}
+
+static int set_offline(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	(void)arg;
+	(void)err;
+	c->offline = true;
+	return 0;
+}
+
+static const struct option_row replay_options[] = {
+	{ "offline", 0, NULL, "in user space, without privilege; the same result", set_offline },
+	{ "json", 0, NULL, "one JSON object", set_json },
+};
+
+static void usage(FILE *f, const struct option_set *sets, size_t n)
+{
+	fprintf(f, "usage: ibscope replay FILE [options]\n\n"
+		   "Run the samples of a recording, of `ibscope record` or of `perf record "
+		   "--raw-samples`, through\nthe BPF program in the kernel, and show what `ibscope "
+		   "hist` would have shown. '-' is standard\ninput.\n");
+	options_help(f, sets, n);
+	fprintf(f, "\nTerms of --filter:\n");
+	filter_terms(f);
+	fprintf(f, "\nCgroups are those that the recording tells. Exit status: 0 done, 1 failed, "
+		   "or the recording is\nnot whole; 2 wrong usage.\n");
+}
+
+/* What the recording was sampled with; of several events the period is told only if it is one. */
+static void describe(struct cmd *c)
+{
+	const struct trace_info *info = trace_info(c->trace);
+	bool first = true;
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < info->n_pmus; i++) {
+		const struct trace_pmu *p = &info->pmu[i];
+		__u64 period = p->freq ? 0 : p->period;
+
+		if (!p->op)
+			continue;
+		if (n < sizeof(c->event))
+			n += snprintf(c->event + n, sizeof(c->event) - n, "%s%s", first ? "" : " ",
+				      p->name);
+		c->info.period = first || c->info.period == period ? period : 0;
+		first = false;
+	}
+	if (first)
+		snprintf(c->event, sizeof(c->event), "ibs_op//");
+	c->info.source = "replay";
+	c->info.event = c->event;
+	c->info.metric = c->sampling.opts.metric;
+	c->info.simulated = info->simulated;
+	c->info.recorded = &c->recorded;
+}
+
+/* Caches and nodes are those of the machine that recorded, which files do not tell. */
+static int check_labels(struct cmd *c, struct err *err)
+{
+	const unsigned int unknown = 1U << LABEL_CCX | 1U << LABEL_NODE;
+
+	if (!(c->sampling.labels & unknown))
+		return 0;
+	if (!(c->sampling.labels & ~unknown))
+		return err_set(err, -EINVAL,
+			       "--by: a recording does not tell 'ccx' or 'node' of its CPUs: "
+			       "take 'cpu'");
+	log_warn("a recording does not tell 'ccx' or 'node' of its CPUs: those labels are left "
+		 "out");
+	c->sampling.labels &= ~unknown;
+	return 0;
+}
+
+static void tell_rest(const struct cmd *c, const struct replay *r)
+{
+	struct replay_rest rest;
+
+	replay_rest(r, &rest);
+	if (rest.fetch)
+		log_info("%llu samples of ibs_fetch are left out: histograms are of ops",
+			 (unsigned long long)rest.fetch);
+	if (rest.other_cpus)
+		log_info("%llu samples of other CPUs than those of -C are left out",
+			 (unsigned long long)rest.other_cpus);
+	if (rest.no_task && c->sampling.opts.by & (IBS_BY_PID | IBS_BY_TID))
+		log_info("the task of %llu samples is not told: 'unknown'",
+			 (unsigned long long)rest.no_task);
+	if (rest.no_cgroup && c->sampling.opts.by & IBS_BY_CGROUP)
+		log_info("the cgroup of %llu samples is not told: 'unknown'",
+			 (unsigned long long)rest.no_cgroup);
+}
+
+static int print(struct cmd *c, struct replay *r, struct err *err)
+{
+	struct snapshot snap;
+	struct rows rows;
+	int ret = replay_snapshot(r, &snap, err);
+
+	if (ret)
+		return ret;
+	if (ledger_residual(&snap.ledger)) {
+		ret = err_set(err, -EUCLEAN,
+			      "the ledger does not balance by %lld samples; this is a bug of "
+			      "ibscope, please report it",
+			      ledger_residual(&snap.ledger));
+	} else if (rows_build(&snap, c->sampling.labels, replay_cgroup_name, r, &rows)) {
+		ret = err_set(err, -ENOMEM, "out of memory for the output");
+	} else {
+		if (c->json)
+			ret = hist_print_json(stdout, &c->info, &snap, &rows, err);
+		else
+			hist_print_text(stdout, &c->info, &snap, &rows);
+		rows_free(&rows);
+		sampling_warn(&c->sampling, &snap);
+	}
+	snapshot_free(&snap);
+	if (!ret && (fflush(stdout) || ferror(stdout)))
+		ret = err_set(err, -EIO, "cannot write the output: %s", strerror(errno));
+	return ret;
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static int replay(struct cmd *c, struct err *err)
+{
+	const struct trace_end *end;
+	struct replay_rest rest;
+	struct replay_opts opts;
+	struct replay *r = NULL;
+	double start;
+	int ret = trace_open(c->file, &c->trace, err);
+
+	if (ret)
+		return ret;
+	c->sampling.opts.by = labels_by(c->sampling.labels);
+	recorded_selection(&c->sampling, &opts);
+	opts.offline = c->offline;
+	ret = replay_open(c->trace, &opts, &r, err);
+	if (ret) {
+		c->usage = ret == -EINVAL || ret == -ERANGE;
+		return ret;
+	}
+	describe(c);
+	start = seconds();
+	ret = replay_run(r, err);
+	log_debug("%s: %.3f s", c->offline ? "user space" : "kernel", seconds() - start);
+	if (!ret) {
+		end = trace_end(c->trace);
+		replay_rest(r, &rest);
+		c->recorded =
+			(struct hist_recorded){ .ledger = end->has_ledger ? &end->ledger : NULL,
+						.lost = rest.lost,
+						.whole = end->whole };
+		ret = print(c, r, err);
+		tell_rest(c, r);
+	}
+	replay_close(r);
+	return ret;
+}
+
+int cmd_replay(int argc, char **argv)
+{
+	struct recorded_options rows;
+	struct cmd c = {};
+	struct err err = { "" };
+	int ret, status;
+
+	recorded_options(&rows, true);
+	const struct option_set sets[] = {
+		{ "What is replayed", rows.rows, rows.n, &c.sampling },
+		{ "How", replay_options, sizeof(replay_options) / sizeof(replay_options[0]), &c },
+	};
+
+	sampling_init(&c.sampling);
+	ret = recorded_parse(&c.sampling, argc, argv, sets, 2, &c.file, &err);
+	if (ret == OPTIONS_HELP) {
+		usage(stdout, sets, 2);
+		sampling_close(&c.sampling);
+		return EXIT_DONE;
+	}
+	ret = ret ?: check_labels(&c, &err);
+	if (ret) {
+		log_error("%s", err.text);
+		sampling_close(&c.sampling);
+		return EXIT_USAGE;
+	}
+	if (c.sampling.explain) {
+		filter_explain(stdout, &c.sampling.filter);
+		sampling_close(&c.sampling);
+		return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+	}
+	ret = replay(&c, &err);
+	if (ret)
+		log_error("%s", err.text);
+	status = !ret ? EXIT_DONE : c.usage ? EXIT_USAGE : EXIT_FAILED;
+	if (!ret && !recorded_whole(c.trace, c.file))
+		status = EXIT_FAILED;
+	trace_close(c.trace);
+	sampling_close(&c.sampling);
+	return status;
+}

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* ibscope report: a recording in summary. */
+#include "cmd.h"
+#include "num.h"
+#include "recorded.h"
+#include "report_folded.h"
+#include "report_print.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROBLEMS_SHOWN 10 /* files without symbols that are told of, unless -v */
+
+struct cmd {
+	struct sampling sampling;
+	struct report_opts opts;
+	struct report_order order;
+	enum report_column columns[REPORT_COLUMN_N];
+	unsigned int n_columns;
+	enum report_format format;
+	bool has_format, folds;
+	enum folded_weight weight;
+	struct symbols_opts symbols_opts;
+	char *options; /* as given, for the head */
+
+	const char *file;
+	struct trace *trace;
+	struct replay *replay; /* NULL: all samples are wanted */
+	struct tasks *tasks;
+	struct symbols *symbols;
+	struct report *report;
+	struct folded *folded;
+	struct report_head head;
+	bool usage;
+	size_t problems;
+};
+
+static int set_by(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	return report_keys_parse(arg, c->opts.by, &c->opts.n_by, err);
+}
+
+static int set_sort(void *ctx, const char *arg, struct err *err)
+{
+	enum report_column columns[REPORT_COLUMN_N];
+	struct cmd *c = ctx;
+	unsigned int n;
+	int ret = report_columns_parse("--sort", arg, columns, &n, err);
+
+	if (!ret && n > 1)
+		return err_set(err, -EINVAL, "--sort: one column at a time, not '%s'", arg);
+	if (!ret)
+		c->order.sort = columns[0];
+	return ret;
+}
+
+static int set_columns(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	return report_columns_parse("--columns", arg, c->columns, &c->n_columns, err);
+}
+
+static int set_top(void *ctx, const char *arg, struct err *err)
+{
+	const struct num_arg num = { .name = "--top", .unit = "rows", .min = 1, .max = SIZE_MAX };
+	struct cmd *c = ctx;
+	uint64_t v;
+	int ret = num_parse(&num, arg, &v, err);
+
+	if (!ret)
+		c->order.top = v;
+	return ret;
+}
+
+static int set_min_samples(void *ctx, const char *arg, struct err *err)
+{
+	const struct num_arg num = { .name = "--min-samples", .max = UINT64_MAX };
+	struct cmd *c = ctx;
+	uint64_t v;
+	int ret = num_parse(&num, arg, &v, err);
+
+	if (!ret)
+		c->order.min_samples = v;
+	return ret;
+}
+
+static int set_phys(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	(void)arg;
+	(void)err;
+	c->opts.phys = true;
+	return 0;
+}
+
+static int set_format(struct cmd *c, enum report_format format, struct err *err)
+{
+	if (c->has_format)
+		return err_set(err, -EINVAL,
+			       "--csv, --json and --folded: only one of them is possible");
+	c->has_format = true;
+	c->format = format;
+	return 0;
+}
+
+static int set_csv(void *ctx, const char *arg, struct err *err)
+{
+	(void)arg;
+	return set_format(ctx, REPORT_CSV, err);
+}
+
+static int set_json(void *ctx, const char *arg, struct err *err)
+{
+	(void)arg;
+	return set_format(ctx, REPORT_JSON, err);
+}
+
+static int set_folded(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	if (!strcmp(arg, "samples"))
+		c->weight = FOLDED_SAMPLES;
+	else if (!strcmp(arg, "total"))
+		c->weight = FOLDED_TOTAL;
+	else
+		return err_set(err, -EINVAL,
+			       "--folded: '%s' is no weight; there are samples, total", arg);
+	c->folds = true;
+	return set_format(c, REPORT_TEXT, err);
+}
+
+static int set_kallsyms(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	(void)err;
+	c->symbols_opts.kallsyms = arg;
+	return 0;
+}
+
+static int set_debug_dir(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	(void)err;
+	c->symbols_opts.debug_dir = arg;
+	return 0;
+}
+
+static int set_debuginfod(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	(void)arg;
+	(void)err;
+	c->symbols_opts.debuginfod = true;
+	return 0;
+}
+
+/* clang-format off: a row is a row */
+static const struct option_row report_options[] = {
+	{ "by", 0, "KEY,..", "a row for each combination of these; default src", set_by },
+	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default total", set_sort },
+	{ "columns", 0, "COLUMN,..", "what is shown, in this order", set_columns },
+	{ "top", 0, "N", "only the first N rows; the others are added up", set_top },
+	{ "limit", 0, "N", "the same", set_top },
+	{ "min-samples", 0, "N", "only rows of at least so many samples", set_min_samples },
+	{ "phys", 0, NULL, "pages and lines of physical addresses", set_phys },
+	{ "csv", 0, NULL, "a table for programs; what is not known is empty", set_csv },
+	{ "json", 0, NULL, "one JSON object; what is not known is null", set_json },
+	{ "folded", 0, "samples|total", "call chains for flame graphs, weighted by that",
+	  set_folded },
+	{ "kallsyms", 0, "FILE", "the kernel's symbols, as of /proc/kallsyms", set_kallsyms },
+	{ "debug-dir", 0, "DIR", "debug files by build-id, beside /usr/lib/debug", set_debug_dir },
+	{ "debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS for debug files",
+	  set_debuginfod },
+};
+/* clang-format on */
+
+static void usage(FILE *f, const struct option_set *sets, size_t n)
+{
+	fprintf(f,
+		"usage: ibscope report FILE [options]\n\n"
+		"Add up the samples of a recording, of `ibscope record` or of `perf record "
+		"--raw-samples`, by what\nthey have in common, and show how long they waited. '-' "
+		"is standard input.\n\n"
+		"  ibscope report --src dram FILE             the latency of DRAM: mean and "
+		"percentiles\n"
+		"  ibscope report --by symbol,src --top 20 FILE\n"
+		"  ibscope report --by line --sort threads FILE   cache lines that threads "
+		"share\n");
+	options_help(f, sets, n);
+	report_terms(f);
+	fprintf(f, "\nTerms of --filter:\n");
+	filter_terms(f);
+	fprintf(f,
+		"\nPercentiles are upper edges of their buckets, at most 1/8 too high; '-' where "
+		"the samples are\ntoo few, or a thing is not known. Exit status: 0 done, 1 "
+		"failed, or the recording is not whole;\n2 wrong usage.\n");
+}
+
+static bool by(const struct cmd *c, enum report_key key)
+{
+	for (unsigned int i = 0; i < c->opts.n_by; i++)
+		if (c->opts.by[i] == key)
+			return true;
+	return false;
+}
+
+/* What is shown if nothing else is asked for. */
+static void default_columns(struct cmd *c)
+{
+	static const enum report_column of_data[] = {
+		REPORT_COLUMN_SAMPLES, REPORT_COLUMN_SHARE,   REPORT_COLUMN_LOADS,
+		REPORT_COLUMN_STORES,  REPORT_COLUMN_OFFSETS, REPORT_COLUMN_CPUS,
+		REPORT_COLUMN_THREADS, REPORT_COLUMN_VALID,   REPORT_COLUMN_MEAN,
+		REPORT_COLUMN_P90,     REPORT_COLUMN_TOTAL,   REPORT_COLUMN_WEIGHT,
+	};
+	bool data = by(c, REPORT_KEY_PAGE) || by(c, REPORT_KEY_LINE);
+
+	if (c->n_columns)
+		return;
+	if (data && c->format == REPORT_TEXT) {
+		memcpy(c->columns, of_data, sizeof(of_data));
+		c->n_columns = sizeof(of_data) / sizeof(of_data[0]);
+		return;
+	}
+	/* programs get all; the last ones are costly, and of data */
+	c->n_columns = data			  ? REPORT_COLUMN_N
+		       : c->format == REPORT_TEXT ? REPORT_COLUMN_LOADS
+						  : REPORT_COLUMN_OFFSETS;
+	for (unsigned int i = 0; i < c->n_columns; i++)
+		c->columns[i] = i;
+}
+
+static void count_what_is_shown(struct cmd *c)
+{
+	for (unsigned int i = 0; i <= c->n_columns; i++) {
+		enum report_column column = i < c->n_columns ? c->columns[i] : c->order.sort;
+
+		c->opts.cpus |= column == REPORT_COLUMN_CPUS;
+		c->opts.threads |= column == REPORT_COLUMN_THREADS;
+	}
+}
+
+static void prepare(struct cmd *c)
+{
+	if (!c->opts.n_by)
+		c->opts.by[c->opts.n_by++] = REPORT_KEY_SRC;
+	/* an address means something in its address space only */
+	if (!c->opts.phys && (by(c, REPORT_KEY_PAGE) || by(c, REPORT_KEY_LINE)) &&
+	    !by(c, REPORT_KEY_PID) && !by(c, REPORT_KEY_TID) && !by(c, REPORT_KEY_SPACE))
+		c->opts.by[c->opts.n_by++] = REPORT_KEY_SPACE;
+	default_columns(c);
+	count_what_is_shown(c);
+	c->opts.metric = c->sampling.opts.metric;
+	c->head.options = c->options;
+}
+
+/* All words but the file's name. */
+static int keep_options(struct cmd *c, int argc, char **argv, struct err *err)
+{
+	size_t len = 1;
+
+	for (int i = 1; i < argc; i++)
+		len += strlen(argv[i]) + 1;
+	c->options = calloc(1, len);
+	if (!c->options)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (int i = 1; i < argc; i++) {
+		if (argv[i] == c->file)
+			continue;
+		strcat(strcat(c->options, *c->options ? " " : ""), argv[i]);
+	}
+	return 0;
+}
+
+static bool selects(const struct replay_opts *o)
+{
+	const struct selection *sel = &o->sampler.sel;
+
+	return sel->processes.n || sel->processes.but || sel->threads.n || sel->n_comms ||
+	       sel->op_mask || sel->src_mask || sel->min_lat || sel->max_lat || o->filter ||
+	       o->n_cgroups || o->cpus;
+}
+
+static int open_selection(struct cmd *c, struct err *err)
+{
+	struct replay_opts opts;
+	int ret;
+
+	recorded_selection(&c->sampling, &opts);
+	opts.offline = true;
+	opts.sampler.by = 0;
+	if (!selects(&opts))
+		return 0;
+	ret = replay_open(c->trace, &opts, &c->replay, err);
+	c->usage = ret == -EINVAL || ret == -ERANGE;
+	return ret;
+}
+
+static bool has_chains(const struct trace_info *info)
+{
+	for (unsigned int i = 0; i < info->n_pmus; i++)
+		if (info->pmu[i].stacks)
+			return true;
+	return false;
+}
+
+static int open_all(struct cmd *c, struct err *err)
+{
+	const struct trace_info *info;
+	bool symbols = c->folds || report_needs_symbols(c->opts.by, c->opts.n_by);
+	bool tasks = c->folds || report_needs_tasks(c->opts.by, c->opts.n_by);
+	int ret = trace_open(c->file, &c->trace, err);
+
+	if (ret)
+		return ret;
+	info = trace_info(c->trace);
+	c->opts.info = c->head.info = c->symbols_opts.info = info;
+	if (c->folds && !has_chains(info))
+		return err_set(err, -ENODATA,
+			       "--folded: %s has no call chains; they are kept only if asked for "
+			       "while recording",
+			       c->file);
+	ret = tasks_new(&c->tasks, err);
+	if (!ret && tasks)
+		ret = tasks_read(c->tasks, c->trace, err);
+	if (!ret && symbols)
+		ret = symbols_new(&c->symbols_opts, &c->symbols, err);
+	ret = ret ?: open_selection(c, err);
+	if (ret)
+		return ret;
+	c->opts.tasks = c->tasks;
+	c->opts.symbols = c->symbols;
+	if (c->folds) {
+		struct folded_opts opts = {
+			.weight = c->weight,
+			.metric = c->opts.metric,
+			.simulated = info->simulated,
+			.tasks = c->tasks,
+			.symbols = c->symbols,
+		};
+
+		return folded_new(&opts, &c->folded, err);
+	}
+	return report_new(&c->opts, &c->report, err);
+}
+
+static int add_sample(struct cmd *c, const struct trace_event *ev, struct err *err)
+{
+	int ret;
+
+	if (ev->kind == TRACE_SAMPLE_OP)
+		c->head.op_samples++;
+	else
+		c->head.fetch_samples++;
+	if (c->replay) {
+		ret = replay_judge(c->replay, ev, err);
+		if (ret <= 0)
+			return ret;
+	}
+	c->head.selected++;
+	ret = c->folds ? folded_add(c->folded, ev) : report_add(c->report, ev);
+	return ret ? err_set(err, ret, "out of memory: fewer keys in --by make fewer rows") : 0;
+}
+
+static int read_all(struct cmd *c, struct err *err)
+{
+	struct trace_event ev;
+	int ret;
+
+	while ((ret = trace_next(c->trace, &ev, err)) > 0) {
+		if (ev.kind == TRACE_SAMPLE_OP || ev.kind == TRACE_SAMPLE_FETCH) {
+			ret = add_sample(c, &ev, err);
+			if (ret)
+				return ret;
+		} else if (ev.kind == TRACE_LOST) {
+			*(ev.lost.samples ? &c->head.lost_samples : &c->head.lost_records) +=
+				ev.lost.n;
+		}
+	}
+	c->head.end = trace_end(c->trace);
+	return ret;
+}
+
+static int print(struct cmd *c, struct err *err)
+{
+	struct report_table table;
+
+	if (c->folds) {
+		folded_print(stdout, c->folded);
+	} else {
+		if (report_table(c->report, &c->order, &table))
+			return err_set(err, -ENOMEM, "out of memory for the output");
+		report_print(stdout, c->format, &c->head, &table, c->columns, c->n_columns);
+		report_table_free(&table);
+	}
+	if (fflush(stdout) || ferror(stdout))
+		return err_set(err, -EIO, "cannot write the output: %s", strerror(errno));
+	return 0;
+}
+
+static void show_problem(const char *text, void *arg)
+{
+	struct cmd *c = arg;
+
+	if (c->problems++ < PROBLEMS_SHOWN || log_is_verbose())
+		log_warn("no symbols of %s", text);
+}
+
+static void show_problems(struct cmd *c)
+{
+	if (!c->symbols)
+		return;
+	symbols_problems(c->symbols, show_problem, c);
+	if (c->problems > PROBLEMS_SHOWN && !log_is_verbose())
+		log_warn("and of %zu more files; -v names them", c->problems - PROBLEMS_SHOWN);
+}
+
+/* Formats without a head say here what it would have said. */
+static void show_losses(const struct cmd *c)
+{
+	const struct report_head *h = &c->head;
+	__u64 lost = h->lost_samples;
+
+	if (!c->folds && c->format != REPORT_CSV)
+		return;
+	if (h->end->has_ledger && ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST) > lost)
+		lost = ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST);
+	if (lost)
+		log_warn("%llu samples were lost while recording", (unsigned long long)lost);
+	if (h->lost_records)
+		log_warn("%llu records, of what is not known, were lost while recording",
+			 (unsigned long long)h->lost_records);
+}
+
+static int run(struct cmd *c)
+{
+	struct err err = { "" };
+	int ret = open_all(c, &err);
+
+	ret = ret ?: read_all(c, &err);
+	ret = ret ?: print(c, &err);
+	if (ret) {
+		log_error("%s", err.text);
+		return c->usage ? EXIT_USAGE : EXIT_FAILED;
+	}
+	show_problems(c);
+	show_losses(c);
+	return recorded_whole(c->trace, c->file) ? EXIT_DONE : EXIT_FAILED;
+}
+
+static void close_all(struct cmd *c)
+{
+	report_free(c->report);
+	folded_free(c->folded);
+	replay_close(c->replay);
+	symbols_free(c->symbols);
+	tasks_free(c->tasks);
+	trace_close(c->trace);
+	sampling_close(&c->sampling);
+	free(c->options);
+}
+
+int cmd_report(int argc, char **argv)
+{
+	struct recorded_options rows;
+	struct err err = { "" };
+	struct cmd c = { .order.sort = REPORT_COLUMN_TOTAL };
+	int ret, status;
+
+	recorded_options(&rows, false);
+	const struct option_set sets[] = {
+		{ "How", report_options, sizeof(report_options) / sizeof(report_options[0]), &c },
+		{ "Which samples", rows.rows, rows.n, &c.sampling },
+	};
+
+	sampling_init(&c.sampling);
+	ret = recorded_parse(&c.sampling, argc, argv, sets, 2, &c.file, &err);
+	if (ret == OPTIONS_HELP) {
+		usage(stdout, sets, 2);
+		status = EXIT_DONE;
+	} else if (ret || keep_options(&c, argc, argv, &err)) {
+		log_error("%s", err.text);
+		status = EXIT_USAGE;
+	} else if (c.sampling.explain) {
+		filter_explain(stdout, &c.sampling.filter);
+		status = fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+	} else {
+		prepare(&c);
+		status = run(&c);
+	}
+	close_all(&c);
+	return status;
+}
