@@ -148,9 +148,9 @@ class Guest(cases.Cases, guest.Guest):
         self.do('run freq ibscope hist -F 1000 --json 1 2')
         self.check('freq', self.check_freq)
         period = self.new_period(100000)
-        self.do('(sleep 1; echo 0 > /sys/devices/system/cpu/cpu1/online; sleep 1\n'
-                ' echo 1 > /sys/devices/system/cpu/cpu1/online) &\n'
-                'run hotplug ibscope hist --json -c %d 0.5 10; wait $!' % period)
+        self.do('run hotplug ibscope hist --json -c %d 0.5 10 & H=$!; sampling hotplug\n'
+                'sleep 1; echo 0 > /sys/devices/system/cpu/cpu1/online; sleep 1\n'
+                'echo 1 > /sys/devices/system/cpu/cpu1/online; wait $H' % period)
         self.check('hotplug: a CPU that returns is sampled', self.check_hotplug, period)
         self.do('sysctl -q kernel.perf_cpu_time_max_percent=25\n'
                 'sysctl -q kernel.perf_event_max_sample_rate=1000')
