@@ -200,12 +200,12 @@ def compare(ibscope, data, perf):
 
 # --- in vmtest.py
 
-LEAST = 2000    # samples a guest: 10,000 over all generations
+LEAST = 10000   # samples a guest
 
 
 def scenario(guest):
     guest.do('run dumps perf record -q -e ibs_op/cnt_ctl=1/ -c %d -a -d --raw-samples -o $O/dumps.data -- '
-             'sleep 2' % guest.new_period(100000))
+             'sleep 3' % guest.new_period(25000))
     guest.check('dump: same as perf', check, guest)
 
 

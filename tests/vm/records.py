@@ -6,6 +6,7 @@ import os
 import subprocess
 
 import oracle
+from guest import DEFAULT_BY, Hist, merged
 
 # registers in the order of the raw record, as the log names them
 REGS = ('ctl', 'rip', 'data', 'data2', 'data3', 'linad', 'physad', 'brtarget', 'data4')
@@ -75,6 +76,44 @@ def check(guest, name, period, raw=False, filters=None, lossy=False, skips=False
         len(samples), end['ring_full'], unseen, len(rows) - len(keep))
 
 
+REPLAY = '--cgroup /a --src dram,l3,local-cache --min-lat 20'
+
+
+def check_replay(guest, name, period, in_kernel):
+    """By the program and in user space the same bytes, and what hist would have counted."""
+    p = subprocess.run([os.path.join(guest.work, 'overlay/usr/bin/ibscope'), 'replay', '--offline', '--json',
+                        *REPLAY.split(), os.path.join(guest.out, name + '.data')],
+                       capture_output=True, text=True)
+    need(p.returncode == 0, p.stderr)
+    if in_kernel:
+        need(guest.stdout(name + '-replay') == p.stdout, 'the program and user space differ')
+    got = Hist(p.stdout, source='replay')
+    filters = oracle.Filter(cgroup=guest.facts.below('/a'), latency=(20, 65535),
+                            src={'dram', 'l3', 'local-cache'})
+    rows, _ = guest.samples(period)
+    rejected, want = oracle.expect(rows, DEFAULT_BY, 'dc_miss_lat', filters)
+    want = merged((tuple(guest.label(b, k) for b, k in zip(DEFAULT_BY, key)), v)
+                  for key, v in want.items())
+    series = merged((guest.known(DEFAULT_BY, key), v) for key, v in got.series(DEFAULT_BY).items())
+    need(+got.filtered == rejected, 'filtered %s, expected %s' % (dict(got.filtered), dict(rejected)))
+    need(rejected and want, 'nothing is kept, or nothing is left out')
+    need(series == want, 'series differ')
+    return '%d samples, %d series, rejected %s' % (len(rows), len(want), dict(rejected))
+
+
+def check_size(guest, ours, perfs):
+    """Bytes on disk for a sample of either; perf's has time, cpu, pid, ip and registers too."""
+    _, samples, _, _ = read(guest, ours)
+    mine = os.path.getsize(os.path.join(guest.out, ours + '.data')) / len(samples)
+    p = subprocess.run([os.path.join(guest.work, 'overlay/usr/bin/ibscope'), 'report', '--json', '--by', 'event',
+                        os.path.join(guest.out, perfs)], capture_output=True, text=True)
+    need(p.returncode == 0, p.stderr)
+    n = sum(r['samples'] for r in json.loads(p.stdout)['rows'])
+    theirs = os.path.getsize(os.path.join(guest.out, perfs)) / n
+    need(mine <= theirs / 3, '%.1f bytes a record, %.1f of perf' % (mine, theirs))
+    return '%.1f bytes a record, %.1f of perf record --raw-samples' % (mine, theirs)
+
+
 def check_names(guest, name):
     """The file knows the processes that were busy, and their cgroups."""
     _, samples, events, _ = read(guest, name)
@@ -108,8 +147,10 @@ def check_stacks(guest, name):
 
 
 def scenarios(guest):
+    periods = {}
+
     def record(name, options='', **expected):
-        period = guest.new_period(100000)
+        period = periods[name] = guest.new_period(100000)
         guest.do('run %s ibscope record -c %d --duration 1 -o $O/%s.data %s' % (
             name, period, name, options))
         guest.check('%s: record %s' % (name, options), check, guest, name, period,
@@ -117,6 +158,11 @@ def scenarios(guest):
                     expected.get('skips', False))
 
     record('record')
+    in_kernel = guest.kernel not in ('5.10',)  # SEC("syscall") and bpf_loop(): v5.17
+    if in_kernel:
+        guest.do('run record-replay ibscope replay --json %s $O/record.data' % REPLAY)
+    guest.check('replay = replay --offline = hist', check_replay, guest, 'record', periods['record'],
+                in_kernel)
     record('record-raw', '--raw', raw=True)
     record('record-stacks', '-g', skips=True)
     guest.check('record-stacks: call chains', check_stacks, guest, 'record-stacks')

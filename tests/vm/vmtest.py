@@ -89,6 +89,8 @@ class Guest(cases.Cases, guest.Guest):
                 'sleep 1' % period)
         self.check('decode: same as perf', self.check_decode)
         dumps.scenario(self)
+        self.check('a record takes a third of perf\'s bytes, or less', records.check_size, self,
+                   'record', 'perf.data')
 
         # e: refusals
         usage = 2
