@@ -84,7 +84,7 @@ class Guest(cases.Cases, guest.Guest):
         records.scenarios(self)
 
         # d: perf decodes
-        period = self.new_period(300000)
+        period = self.new_period(100000)
         self.do('run perf perf record -q -e ibs_op// -c %d -a --raw-samples -o $O/perf.data -- '
                 'sleep 1' % period)
         self.check('decode: same as perf', self.check_decode)
