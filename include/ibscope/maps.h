@@ -139,6 +139,9 @@ struct ibs_cpu_state {
 } __attribute__((aligned(512)));
 _Static_assert(sizeof(struct ibs_cpu_state) == 512, "index must be a shift");
 
+/* Each so many records a CPU looks whether the reader must be woken; a power of two. */
+#define IBS_RING_CHECK 32
+
 #define IBS_COMMS_MAX 8 /* names of threads that a selection can hold */
 
 /* Changed by user space while the program runs; in .bss, which the loader maps. */
