@@ -9,7 +9,12 @@ to=$dest$prefix
 cd "$(dirname "$0")/.."
 
 for program in ibscope ibscope-exporter; do
-	[ ! -e "$build/$program" ] || install -D -m 755 "$build/$program" "$to/bin/$program"
+	[ -e "$build/$program" ] || continue
+	install -D -m 755 -t "$to/bin" "$build/$program"
+	install -d "$to/lib/systemd/system"
+	sed "s|=/usr/bin/|=$prefix/bin/|" "tools/systemd/$program.service" \
+		>"$to/lib/systemd/system/$program.service"
+	chmod 644 "$to/lib/systemd/system/$program.service"
 done
 for section in 1 5; do
 	install -D -m 644 -t "$to/share/man/man$section" tools/man/*."$section"
@@ -18,12 +23,6 @@ ln -sf ibscope-serve.1 "$to/share/man/man1/ibscope-ctl.1"
 install -D -m 644 tools/completion/ibscope.bash "$to/share/bash-completion/completions/ibscope"
 ln -sf ibscope "$to/share/bash-completion/completions/ibscope-exporter"
 
-for unit in ibscope.service ibscope-exporter.service; do
-	install -d "$to/lib/systemd/system"
-	sed "s|=/usr/bin/|=$prefix/bin/|" "tools/systemd/$unit" >"$to/lib/systemd/system/$unit"
-	chmod 644 "$to/lib/systemd/system/$unit"
-done
-install -D -m 644 tools/systemd/ibscope.tmpfiles "$to/lib/tmpfiles.d/ibscope.conf"
 # those of an administrator stay as they are
 install -d "$dest/etc/ibscope" "$dest/etc/default"
 [ -e "$dest/etc/ibscope/ibscope.conf" ] ||
