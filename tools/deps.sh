@@ -7,7 +7,7 @@ export DEBIAN_FRONTEND=noninteractive
 build='gcc libc6-dev make clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libzstd-dev libjansson-dev libsystemd-dev pkg-config'
 test='libcmocka-dev python3 linux-perf procps util-linux python3-yaml systemd prometheus groff'
 fuzz='libclang-rt-14-dev'
-deb='debhelper dpkg-dev lintian'
+deb='debhelper dpkg-dev lintian libcrypt-dev libmicrohttpd-dev libyaml-dev'
 lint='clang-format cppcheck libcmocka-dev'
 
 case ${1:-} in

@@ -261,6 +261,12 @@ class Install(unittest.TestCase):
         self.assertIn(f'({version})', read('debian', 'changelog').splitlines()[0])
         self.assertIn(f'image: ibscope:{version}\n', read('kubernetes', 'ibscope.yaml'))
 
+    def test_package_says_what_it_takes_to_build(self):
+        want = re.search(r"^build='(.*)'", read('deps.sh'), re.M)[1].split()
+        self.assertIn('clang', want)
+        have = re.split(r'[,\s]+', re.search(r'^Build-Depends: (.*(?:\n .*)*)', read('debian', 'control'), re.M)[1])
+        self.assertEqual([p for p in want if p not in have + ['gcc', 'libc6-dev', 'make']], [])
+
     def test_package(self):
         debs = glob.glob(os.path.join(BUILD, 'deb', 'ibscope_*.deb'))
         if not debs or not shutil.which('dpkg-deb'):
