@@ -84,12 +84,12 @@ class Units(unittest.TestCase):
         # what it is started with is what is bound
         there = s['BindReadOnlyPaths'][0].split(':')[1]
         self.assertIn(f'--pin-dir={there} ', s['ExecStart'][0])
-        self.assertIn(s['BindReadOnlyPaths'][0].split(':')[0], s['ExecStartPre'][0].split())
+        self.assertIn(s['BindReadOnlyPaths'][0].split(':')[0].lstrip('-'), s['ExecStartPre'][0].split())
 
     def test_collector_may_write_its_pins(self):
         s = settings(read('systemd', UNITS[0]))
-        self.assertEqual(s['ReadWritePaths'], [re.search(r'pinned; default (\S+)', run('serve', '--help').stdout)[1]])
-        self.assertIn(s['ReadWritePaths'][0], s['ExecStartPre'][0].split())
+        self.assertEqual(s['ReadWritePaths'], ['-' + re.search(r'pinned; default (\S+)', run('serve', '--help').stdout)[1]])
+        self.assertIn(s['ReadWritePaths'][0][1:], s['ExecStartPre'][0].split())
 
     def collector(self, caps):
         names = ','.join('+' + c[4:].lower() for c in caps)
