@@ -284,10 +284,10 @@ class Install(unittest.TestCase):
 
 @unittest.skipUnless(shutil.which('bash'), 'bash is not here')
 class Completion(unittest.TestCase):
-    def complete(self, *words):
+    def complete(self, *words, program=IBSCOPE):
         script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ibscope; ' \
                  'printf "%s\\n" "${COMPREPLY[@]}"'
-        p = call('bash', '-c', script, 'bash', os.path.join(TOOLS, 'completion', 'ibscope.bash'), IBSCOPE, *words)
+        p = call('bash', '-c', script, 'bash', os.path.join(TOOLS, 'completion', 'ibscope.bash'), program, *words)
         self.assertEqual(p.stderr, '')
         return p.stdout.split()
 
@@ -299,9 +299,16 @@ class Completion(unittest.TestCase):
 
     def test_options(self):
         for c in re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M):
-            want = set(re.findall(r'^ +(?:-\w, )?(--[a-z][-a-z]*)', run(c, '--help').stdout, re.M))
+            want = set(re.findall(r'^ +(?:-\w, )?(--[a-z][-.a-z]*)', run(c, '--help').stdout, re.M))
             self.assertTrue(want)
             self.assertEqual({x for x in self.complete(c, '-') if x.startswith('--')}, want, c)
+
+    def test_exporter(self):
+        exporter = os.path.join(BUILD, 'ibscope-exporter')
+        if not os.path.exists(exporter):
+            self.skipTest('ibscope-exporter is not built')
+        self.assertEqual(self.complete('--web.l', program=exporter), ['--web.listen-address'])
+        self.assertEqual(self.complete('--pin-dir', '/sys/fs/cg', program=exporter), ['/sys/fs/cgroup'])
 
     def test_values(self):
         self.assertEqual(set(self.complete('hist', '--metric', '')),
