@@ -10,6 +10,7 @@
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
 #   make lint         compilers and analysers at their strictest
 #   make install      DESTDIR= prefix=
+#   make deb          a Debian package, below $(O)/deb
 #
 # V=1 shows commands, O=dir builds elsewhere, SAN=address,undefined instruments user space.
 
@@ -45,7 +46,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 .SECONDARY:
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest and cost.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random bench cost cost-perf fuzz lint install clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random bench cost cost-perf fuzz lint install deb clean
 
 all: $(O)/ibscope
 
@@ -175,8 +176,11 @@ lint: deps
 		'-Dbpf_object__for_each_program(p,o)=while(((p)=next(o)))' src tools
 
 install: all
-	install -D -m 755 $(O)/ibscope $(DESTDIR)$(prefix)/bin/ibscope
-	install -D -m 644 -t $(DESTDIR)$(prefix)/share/man/man5 tools/man/*.5
+	$(Q)tools/install.sh $(O) '$(DESTDIR)' $(prefix)
+
+deb: deps
+	$(Q)tools/deps.sh deb
+	$(Q)tools/deb.sh $(O)/deb $(VERSION)
 
 clean:
 	rm -rf $(O) $(O)-clang $(O)-san
