@@ -112,9 +112,12 @@ static int check_meta(struct pinned *p, struct err *err)
 	    m->layout.outcomes != IBS_OUTCOME_N || m->layout.sources != IBS_SRC_N ||
 	    m->layout.ops != IBS_OP_KIND_N || m->layout.buckets != IBS_LAT_BUCKETS)
 		return err_set(err, -EPROTO,
-			       "the collector is of another version of ibscope (%.31s; this is "
-			       "%s): install the same of both, and restart the collector",
-			       m->magic == IBS_PIN_MAGIC ? m->version : "unknown", IBSCOPE_VERSION);
+			       "the collector (version %.31s, schema %u) keeps its counters "
+			       "otherwise than this program (%s, %u) reads them: install the same "
+			       "of both, and restart the collector",
+			       m->magic == IBS_PIN_MAGIC ? m->version : "unknown",
+			       m->magic == IBS_PIN_MAGIC ? m->schema : 0, IBSCOPE_VERSION,
+			       IBS_PIN_SCHEMA);
 	p->meta = m;
 	return 0;
 }

@@ -92,7 +92,9 @@ static int status(const struct ctl *c, const struct pinned *p, struct err *err)
 	ledger_print(stdout, &now.ledger);
 	printf("\n");
 	snapshot_free(&now);
-	return 0;
+	return alive ? 0
+		     : err_set(err, -ESRCH,
+			       "no collector runs; `ibscope serve` goes on with what is pinned");
 }
 
 struct names {
@@ -164,7 +166,8 @@ static void usage(FILE *f, const struct option_set *set)
 	for (size_t i = 0; i < VERBS; i++)
 		fprintf(f, "  %-10s %s\n", verbs[i].name, verbs[i].help);
 	options_help(f, set, 1);
-	fprintf(f, "\nExit status: 0 done, 1 failed, 2 wrong usage.\n");
+	fprintf(f, "\nExit status: 0 done, 1 failed or, of status, no collector runs, 2 wrong "
+		   "usage.\n");
 }
 
 static const struct verb *find_verb(int argc, char **argv, struct err *err)

@@ -317,7 +317,9 @@ static int serve(struct serve *s, int argc, char **argv, struct err *err)
 	ret = pins_open(s->opts.pin_dir, s->opts.pin_mode, &s->pins, err);
 	ret = ret ?: begin(s, argc, argv, err);
 	if (!ret) {
-		sd_notifyf(0, "READY=1\nSTATUS=%s", s->opts.sampling.event_text);
+		sd_notifyf(0, "READY=1\nSTATUS=%s%s",
+			   s->opts.sampling.info.simulated ? "SIMULATED " : "",
+			   s->opts.sampling.event_text);
 		ret = run(s, argc, argv, sigfd, err);
 		sd_notify(0, "STOPPING=1");
 		sampler_stop(s->opts.sampling.sampler);
