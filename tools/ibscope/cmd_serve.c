@@ -251,8 +251,8 @@ static int reload(struct serve *s, int argc, char **argv, struct err *err)
 		log_error("the options are left as they were: %s", err->text);
 		sampling_close(&s->opts.sampling);
 		s->opts = old;
-		s->status.config_errors++;
 		ret = begin(s, argc, argv, err);
+		s->status.config_errors++;
 	} else {
 		sampling_close(&old.sampling);
 		s->status.reloads++;
