@@ -100,22 +100,24 @@ static int set_labels(struct metrics_group *g, const struct ibs_slot_name *name)
 		       { "pod", name->pod },
 		       { "container", name->container },
 		       { "cgroup", name->cgroup } };
-	size_t n;
+	size_t json_len;
 	FILE *text = open_memstream(&g->labels, &g->labels_len);
-	FILE *json = open_memstream(&g->json, &n);
+	FILE *json = open_memstream(&g->json, &json_len);
+	bool failed = !text || !json;
 
-	if (text && json) {
-		for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
-			json_text(json, i ? "," : "", labels[i].name, labels[i].value);
-			if (!*labels[i].value)
-				continue;
-			metric_label(text, "", labels[i].name, labels[i].value);
-			fputc(',', text);
-		}
+	for (size_t i = 0; !failed && i < sizeof(labels) / sizeof(labels[0]); i++) {
+		json_text(json, i ? "," : "", labels[i].name, labels[i].value);
+		if (!*labels[i].value)
+			continue;
+		metric_label(text, "", labels[i].name, labels[i].value);
+		fputc(',', text);
 	}
 	/* of a stream that ran out of memory, closing says so */
-	n = !text || fclose(text);
-	return (!json || fclose(json)) || n ? -ENOMEM : 0;
+	if (text && fclose(text))
+		failed = true;
+	if (json && fclose(json))
+		failed = true;
+	return failed ? -ENOMEM : 0;
 }
 
 static __u32 hash_text(const char *s)

@@ -4,7 +4,7 @@
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 
-build='gcc libc6-dev make clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libzstd-dev libjansson-dev libsystemd-dev pkg-config'
+build='gcc libc6-dev make clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libzstd-dev libjansson-dev libsystemd-dev libmicrohttpd-dev libyaml-dev libcrypt-dev pkg-config'
 test='libcmocka-dev python3 linux-perf procps util-linux'
 fuzz='libclang-rt-14-dev'
 lint='clang-format cppcheck libcmocka-dev'
