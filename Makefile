@@ -143,6 +143,7 @@ fuzz_container := src/container_names.c src/container_files.c src/container.c -l
 fuzz_recording := src/recording_blocks.c src/recording_columns.c src/recording_events.c \
 	src/recording_meta.c src/recording_read.c src/snapshot.c src/cpu.c src/err.c -ljansson -lzstd -lz
 fuzz_perf_data := $(wildcard src/perf_data*.c) src/cpu.c src/err.c -lzstd
+fuzz_web := src/web_accept.c src/web_config.c src/metrics_edges.c src/err.c -lyaml
 fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
 .PHONY: $(fuzz_targets:%=fuzz-%)

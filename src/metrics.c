@@ -461,9 +461,11 @@ static bool text_step(const struct text *t, struct metrics_cursor *c, char **to)
 
 	if (n > METRICS_ROOM / 2)
 		n = METRICS_ROOM / 2;
+	if (!n)
+		return false;
 	*to = put(*to, t->s + c->at, n);
 	c->at += n;
-	return n > 0;
+	return true;
 }
 
 static bool step(const struct metrics *m, enum metrics_format format, struct metrics_cursor *c,
