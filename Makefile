@@ -51,7 +51,7 @@ all: $(O)/ibscope $(O)/ibscope-exporter
 
 $(O)/ibscope: $(cmds) $(lib)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lsystemd
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(WEBLIBS) $(LDLIBS) -lsystemd
 
 $(O)/ibscope-exporter: $(exporter) $(lib)
 	$(call say,LD,$@)

@@ -359,6 +359,23 @@ class Served(Case):
             type(self).collector = collector()
         self.until(lambda: e.get('/-/ready')[0] == 200)
 
+    def test_inside_of_the_collector(self):
+        type(self).collector.stop()
+        c = type(self).collector = collector('--web.listen-address', '127.0.0.1:0')
+        self.until(lambda: 'listening on' in c.said())
+        url = re.search(r'http://\S+', c.said()).group()
+        for _ in range(2):
+            with urllib.request.urlopen(url + '/metrics', timeout=20) as a:
+                s = samples(a.read().decode())
+            self.assertEqual(s['ibscope_collector_up'], 1)
+            self.assertEqual(s['ibscope_exporter_maps_mapped'], 1)
+            c.p.send_signal(signal.SIGHUP)
+            self.until(lambda: 'read again' in c.said())
+        p = run('serve', '--config-check', '--web.config.file', '/nonexistent')
+        self.assertEqual(p.returncode, 2)
+        self.assertEqual(c.stop(), 0, c.said())
+        type(self).collector = collector()
+
     def test_nothing_pinned(self):
         e = self.start(Exporter, prefix=NOBODY, pin_dir=DIR + '-none')
         status, _, text = e.get()

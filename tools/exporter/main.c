@@ -15,12 +15,31 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+/* A text of an option, kept to the end. */
+struct kept {
+	struct kept *next;
+	char text[];
+};
+
 struct exporter {
+	struct kept *kept;
 	struct web_opts web;
 	const char *user, *config;
 	bool once, check, version, list;
 	enum metrics_format format;
 };
+
+static int keep(struct exporter *e, const char *text, const char **to, struct err *err)
+{
+	struct kept *k = malloc(sizeof(*k) + strlen(text) + 1);
+
+	if (!k)
+		return err_set(err, -ENOMEM, "out of memory");
+	*to = strcpy(k->text, text);
+	k->next = e->kept;
+	e->kept = k;
+	return 0;
+}
 
 static int set_pin_dir(void *ctx, const char *arg, struct err *err)
 {
@@ -30,8 +49,7 @@ static int set_pin_dir(void *ctx, const char *arg, struct err *err)
 		return err_set(err, -EINVAL,
 			       "--pin-dir: '%.300s' is no absolute path of at most 255 characters",
 			       arg);
-	e->web.pin_dir = strdup(arg);
-	return e->web.pin_dir ? 0 : -ENOMEM;
+	return keep(e, arg, &e->web.pin_dir, err);
 }
 
 static int set_listen(void *ctx, const char *arg, struct err *err)
@@ -41,8 +59,7 @@ static int set_listen(void *ctx, const char *arg, struct err *err)
 	if (e->web.n_listen == WEB_LISTEN_MAX)
 		return err_set(err, -EINVAL, "--web.listen-address: more than %d addresses",
 			       WEB_LISTEN_MAX);
-	e->web.listen[e->web.n_listen] = strdup(arg);
-	return e->web.listen[e->web.n_listen++] ? 0 : -ENOMEM;
+	return keep(e, arg, &e->web.listen[e->web.n_listen++], err);
 }
 
 static int set_path(void *ctx, const char *arg, struct err *err)
@@ -54,17 +71,14 @@ static int set_path(void *ctx, const char *arg, struct err *err)
 		err_prefix(err, "--web.telemetry-path");
 		return ret;
 	}
-	e->web.telemetry_path = strdup(arg);
-	return e->web.telemetry_path ? 0 : -ENOMEM;
+	return keep(e, arg, &e->web.telemetry_path, err);
 }
 
 static int set_web_config(void *ctx, const char *arg, struct err *err)
 {
 	struct exporter *e = ctx;
 
-	(void)err;
-	e->web.config_file = strdup(arg);
-	return e->web.config_file ? 0 : -ENOMEM;
+	return keep(e, arg, &e->web.config_file, err);
 }
 
 static int set_edges(void *ctx, const char *arg, struct err *err)
@@ -93,9 +107,7 @@ static int set_user(void *ctx, const char *arg, struct err *err)
 {
 	struct exporter *e = ctx;
 
-	(void)err;
-	e->user = strdup(arg);
-	return e->user ? 0 : -ENOMEM;
+	return keep(e, arg, &e->user, err);
 }
 
 static int set_format(void *ctx, const char *arg, struct err *err)
@@ -287,8 +299,12 @@ static int check(const struct exporter *e, struct err *err)
 
 static void free_options(struct exporter *e)
 {
-	for (size_t i = 0; i < e->web.n_listen; i++)
-		free((char *)e->web.listen[i]);
+	while (e->kept) {
+		struct kept *k = e->kept;
+
+		e->kept = k->next;
+		free(k);
+	}
 }
 
 int main(int argc, char **argv)
@@ -299,8 +315,10 @@ int main(int argc, char **argv)
 	int status = EXIT_USAGE;
 
 	log_set_journal(getenv("JOURNAL_STREAM") != NULL);
-	if (ret == OPTIONS_HELP)
+	if (ret == OPTIONS_HELP) {
+		free_options(&e);
 		return EXIT_DONE;
+	}
 	if (!ret && e.version) {
 		printf("ibscope-exporter %s\n", IBSCOPE_VERSION);
 	} else if (!ret && e.list) {
