@@ -22,9 +22,9 @@ void packed_get(const struct packed_hist *h, __u64 *buckets);
 struct metrics_group {
 	bool other;
 	__u64 cgroup_id;
-	char *cgroup;	  /* its path */
-	char *labels;	  /* as Prometheus writes them, each with a comma behind it */
-	char *json;	  /* the same as members of a JSON object */
+	char *cgroup; /* its path */
+	char *labels; /* as Prometheus writes them, each with a comma behind it */
+	char *json;   /* the same as members of a JSON object */
 	size_t labels_len;
 	__u64 samples, count[IBS_OP_KIND_N][IBS_SRC_N];
 	struct packed_hist hist[IBS_SRC_N]; /* of those with a latency, all kinds of ops */

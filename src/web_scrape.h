@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Readings that clients share: the counters are read at most once a second, however many ask, and
- * not more often than every fourth part of the time that reading takes.
+ * for a small part of the time only, if there are very many.
  */
 #ifndef IBSCOPE_WEB_SCRAPE_H
 #define IBSCOPE_WEB_SCRAPE_H
