@@ -2,7 +2,8 @@
 #include "web_private.h"
 
 __asm__(".section .rodata\n"
-	".global web_page, web_page_end\n"
+	".global web_page, web_page_size\n"
 	"web_page: .incbin \"src/web_page.html\"\n"
-	"web_page_end: .byte 0\n"
+	"web_page_end: .balign 8\n"
+	"web_page_size: .quad web_page_end - web_page\n"
 	".previous\n");

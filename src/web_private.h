@@ -43,6 +43,7 @@ enum MHD_Result web_request(void *arg, struct MHD_Connection *c, const char *url
 			    size_t *upload_size, void **request);
 
 /* The page, which embeds all that it needs. */
-extern const char web_page[], web_page_end[];
+extern const char web_page[];
+extern const __u64 web_page_size;
 
 #endif

@@ -178,7 +178,7 @@ static enum MHD_Result ready(const struct request *r)
 static enum MHD_Result page(const struct request *r)
 {
 	struct MHD_Response *response = MHD_create_response_from_buffer(
-		web_page_end - web_page, (void *)web_page, MHD_RESPMEM_PERSISTENT);
+		web_page_size, (void *)web_page, MHD_RESPMEM_PERSISTENT);
 
 	if (response) {
 		MHD_add_response_header(response, "Content-Security-Policy", PAGE_POLICY);
