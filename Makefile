@@ -4,10 +4,13 @@
 #   make demo         install what is missing, build, sample for ten seconds
 #   make check        install what is missing, build, run all tests this machine can run
 #   make vmtest       the kernel's own IBS driver on emulated hardware, against the hardware's log
+#   make vmtest-random  RANDOM_N random selections a kernel there, of SEED
+#   make cost-perf    instructions a sample there, perf's and ours
 #   make bench        what a sample costs: map layouts here, instructions on the rig
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
 #   make lint         compilers and analysers at their strictest
 #   make install      DESTDIR= prefix=
+#   make deb          a Debian package, below $(O)/deb
 #
 # V=1 shows commands, O=dir builds elsewhere, SAN=address,undefined instruments user space.
 
@@ -45,7 +48,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 .SECONDARY:
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest and cost.
 
-.PHONY: all tests benches deps demo check vmtest bench cost fuzz lint install clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random bench cost cost-perf fuzz lint install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -118,11 +121,19 @@ vmtest: deps
 	$(Q)tools/deps.sh test
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)tests/vm/rig/build.sh --deps
-	$(Q)tests/vm/vmtest.py --build $(O) $(PAIRS)
+	$(Q)tests/vm/vmtest.py --build $(O) --random $(or $(RANDOM_N),0) --seed $(SEED) $(PAIRS)
+
+SEED	?= 1
+vmtest-random: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/selections.py --build $(O) --random $(or $(RANDOM_N),200) --seed $(SEED) $(KERNELS)
 
 bench: deps
 	$(Q)$(MAKE) --no-print-directory all benches
 	$(Q)$(O)/bench-layouts
+	$(Q)$(O)/bench-records
 	$(Q)$(O)/bench-selections
 	$(Q)$(O)/bench-report
 	$(Q)$(O)/bench-recording
@@ -133,6 +144,11 @@ cost: deps
 	$(Q)$(MAKE) --no-print-directory benches
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/cost.py --check --build $(O) $(PAIRS)
+
+cost-perf: deps
+	$(Q)$(MAKE) --no-print-directory all benches
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/cost_perf.py --check --build $(O) $(PAIRS)
 
 # FUZZ_S seconds of each target; what it finds goes below $(O). A target is tests/fuzz/fuzz_NAME.c,
 # its corpus tests/fuzz/corpus/NAME, its dictionary NAME.dict if there is one, and a row here:
@@ -169,9 +185,11 @@ lint: deps
 		'-Dbpf_object__for_each_program(p,o)=while(((p)=next(o)))' src tools
 
 install: all
-	install -D -m 755 $(O)/ibscope $(DESTDIR)$(prefix)/bin/ibscope
-	install -D -m 755 $(O)/ibscope-exporter $(DESTDIR)$(prefix)/bin/ibscope-exporter
-	install -D -m 644 -t $(DESTDIR)$(prefix)/share/man/man5 tools/man/*.5
+	$(Q)tools/install.sh $(O) '$(DESTDIR)' $(prefix)
+
+deb: deps
+	$(Q)tools/deps.sh deb
+	$(Q)tools/deb.sh $(O)/deb $(VERSION)
 
 clean:
 	rm -rf $(O) $(O)-clang $(O)-san

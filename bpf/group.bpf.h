@@ -82,7 +82,7 @@ static __always_inline bool pid_selected(void *set, __u32 pid)
 /* Names are compared as two words; cfg_comms beyond cfg_n_comms is not even looked at. */
 static __always_inline bool comm_selected(const struct ibs_twin_who *who)
 {
-	__u64 comm[2];
+	__u64 comm[2] = {}; /* v6.1 writes nothing behind the end of the name */
 	__u32 i;
 
 	if (who_comm(who, comm))

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * From a sample to a counter. The entries get at the registers, each in its way; what happens then
- * is op_sample(), the same lines for the kernel's samples, the simulated ones and the tests.
+ * From a sample to a counter, or to a record. The entries get at the registers, each in its way;
+ * what happens then is op_sample(), the same lines for the kernel's samples, the simulated ones and
+ * the tests. Adding up and forwarding are programs of their own: what is a constant at compile time
+ * costs nothing.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 #include <ibscope/sim.h>
 #include <ibscope/filter.h>
+#include "forward.bpf.h"
 #include "who.bpf.h"
 #include "group.bpf.h"
 
@@ -111,16 +114,19 @@ static __noinline __u32 filter_outcome(const __u64 *regs, const struct ibs_twin_
 	return ibs_filter_outcome(&cfg_filter, &s);
 }
 
-/* Everything that needs registers. @regs has at least IBS_OP_REG_FIXED. */
-static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *regs, __u32 min_lat,
-				       const struct ibs_twin_who *who)
+/*
+ * Everything that needs registers; @regs has at least IBS_OP_REG_FIXED. IBS_OUTCOME_AGGREGATED if
+ * the sample is to be kept, and then *@place is its entry in the layout.
+ */
+static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
+				       const struct ibs_twin_who *who, __u32 *place)
 {
 	/*
 	 * Each read of a cfg_ constant is two instructions, also where the verifier folds away what
 	 * hangs on it: read late and once.
 	 */
-	__u32 pair, word, index, lat, hist, lat_bucket, metric;
-	__u64 data3 = regs[IBS_OP_DATA3], *words;
+	__u32 pair, word, lat, metric;
+	__u64 data3 = regs[IBS_OP_DATA3];
 
 	if (cfg_lat_select) {
 		__u32 max_lat = control.max_lat;
@@ -144,12 +150,8 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 		pair = IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3), IBS_SRC_NONE);
 	}
 	word = cfg_layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
-	if (word < IBS_LAYOUT_FIRST) {
-		if (word == IBS_LAYOUT_FILTERED_OP)
-			return IBS_OUTCOME_FILTERED_OP;
-		return word == IBS_LAYOUT_FILTERED_SRC ? IBS_OUTCOME_FILTERED_SRC
-						       : IBS_OUTCOME_LOST_INTERNAL;
-	}
+	if (word < IBS_LAYOUT_FIRST)
+		return word;
 	/* n first: without a filter not even the call is left */
 	if (cfg_filter.n) {
 		__u32 out = filter_outcome(regs, who);
@@ -157,6 +159,17 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 		if (out != IBS_OUTCOME_AGGREGATED)
 			return out;
 	}
+	*place = word;
+	return IBS_OUTCOME_AGGREGATED;
+}
+
+/* @word is of op_select(). */
+static __always_inline __u32 op_aggregate(struct ibs_cpu_state *st, const __u64 *regs, __u32 word,
+					  const struct ibs_twin_who *who)
+{
+	__u32 index, lat, hist, lat_bucket, metric;
+	__u64 data3 = regs[IBS_OP_DATA3], *words;
+
 	hist = word & IBS_LAYOUT_HIST;
 	word &= IBS_LAYOUT_WORD;
 	index = slot_index(st, regs, who);
@@ -177,8 +190,21 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 	return IBS_OUTCOME_AGGREGATED;
 }
 
+/* @whole: NULL if samples are added up rather than forwarded. */
+static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *regs, __u32 min_lat,
+				       const struct ibs_twin_who *who,
+				       const struct whole_sample *whole)
+{
+	__u32 word, out = op_select(regs, min_lat, who, &word);
+
+	if (out != IBS_OUTCOME_AGGREGATED)
+		return out;
+	return whole ? forward(st, whole) : op_aggregate(st, regs, word, who);
+}
+
 /* Path for v6.2 and later: registers read in place. */
-static __always_inline __u32 sample_direct(void *ctx, struct ibs_cpu_state *st, __u32 min_lat)
+static __always_inline __u32 sample_direct(void *ctx, struct ibs_cpu_state *st, __u32 min_lat,
+					   bool forwards)
 {
 	struct bpf_perf_event_data_kern *kctx = bpf_cast_to_kern_ctx(ctx);
 	struct perf_raw_record *raw = kctx->data->raw;
@@ -189,7 +215,17 @@ static __always_inline __u32 sample_direct(void *ctx, struct ibs_cpu_state *st, 
 		return raw ? IBS_OUTCOME_LOST_BAD_RAW : IBS_OUTCOME_LOST_NO_RAW;
 	ibs = bpf_rdonly_cast(raw->frag.data - bpf_core_field_offset(struct perf_ibs_data, caps),
 			      bpf_core_type_id_kernel(struct perf_ibs_data));
-	return op_sample(st, ibs->regs, min_lat, NULL);
+	if (forwards) {
+		const struct whole_sample whole = {
+			.regs = ibs->regs,
+			.bytes = raw->frag.size,
+			.caps = ibs->caps,
+			.ctx = ctx,
+		};
+
+		return op_sample(st, ibs->regs, min_lat, NULL, &whole);
+	}
+	return op_sample(st, ibs->regs, min_lat, NULL, NULL);
 }
 
 /* The members of perf_raw_frag that matter; `size` follows `data` in every kernel. */
@@ -226,7 +262,8 @@ static __noinline int find_raw(struct bpf_perf_event_data_kern *kctx, struct ibs
  * each other in the same way, so that their distance on the stack is that of the first sample, and
  * two of four reads can be left out. The record's pointer to its bytes tells if it is not so.
  */
-static __always_inline __u32 sample_probe(void *ctx, struct ibs_cpu_state *st, __u32 min_lat)
+static __always_inline __u32 sample_probe(void *ctx, struct ibs_cpu_state *st, __u32 min_lat,
+					  bool forwards)
 {
 	__u64 regs[IBS_OP_REG_FIXED];
 	struct frag frag;
@@ -244,8 +281,8 @@ static __always_inline __u32 sample_probe(void *ctx, struct ibs_cpu_state *st, _
 	}
 	if (!ibs_op_raw_size_ok(frag.size))
 		return IBS_OUTCOME_LOST_BAD_RAW;
-	/* only what op_sample() looks at: each word is instructions too */
-	if (cfg_filter.needs & FILTER_OTHER_REGS) {
+	/* only what is looked at: each word is instructions too */
+	if (forwards || (cfg_filter.needs & FILTER_OTHER_REGS)) {
 		if (bpf_probe_read_kernel(regs, sizeof(regs), (void *)(frag.data + sizeof(__u32))))
 			return IBS_OUTCOME_LOST_READ;
 	} else if (bpf_probe_read_kernel(
@@ -253,41 +290,68 @@ static __always_inline __u32 sample_probe(void *ctx, struct ibs_cpu_state *st, _
 			   (void *)(frag.data + sizeof(__u32) + IBS_OP_DATA * sizeof(regs[0])))) {
 		return IBS_OUTCOME_LOST_READ;
 	}
-	return op_sample(st, regs, min_lat, NULL);
+	if (forwards) {
+		const struct whole_sample whole = {
+			.regs = regs,
+			.copy_from = frag.data,
+			.bytes = frag.size,
+			.ctx = ctx,
+		};
+
+		return op_sample(st, regs, min_lat, NULL, &whole);
+	}
+	return op_sample(st, regs, min_lat, NULL, NULL);
 }
 
 /* The whole way of a sample of the kernel's; what it came to is counted. */
-static __always_inline __u32 run_event(void *ctx, struct ibs_cpu_state *st, bool direct)
+static __always_inline __u32 run_event(void *ctx, struct ibs_cpu_state *st, bool direct,
+				       bool forwards)
 {
 	__u32 out, min_lat = 0;
 
 	st->seen++;
 	out = select_task(st, NULL, &min_lat);
 	if (out == IBS_OUTCOME_AGGREGATED)
-		out = direct ? sample_direct(ctx, st, min_lat) : sample_probe(ctx, st, min_lat);
+		out = direct ? sample_direct(ctx, st, min_lat, forwards)
+			     : sample_probe(ctx, st, min_lat, forwards);
 	count(st, out);
 	return out;
 }
 
 /* The same of a sample whose registers are at hand. */
-static __always_inline __u32 run_regs(struct ibs_cpu_state *st, const __u64 *regs,
-				      const struct ibs_twin_who *who)
+static __always_inline __u32 run_regs(void *ctx, struct ibs_cpu_state *st, const __u64 *regs,
+				      const struct ibs_twin_who *who, bool forwards)
 {
 	__u32 out, min_lat = 0;
 
 	st->seen++;
 	out = select_task(st, who, &min_lat);
-	if (out == IBS_OUTCOME_AGGREGATED)
-		out = op_sample(st, regs, min_lat, who);
+	if (out == IBS_OUTCOME_AGGREGATED) {
+		const struct whole_sample whole = {
+			.regs = regs,
+			.bytes = IBS_OP_RAW_MIN,
+			.caps = cfg_ibs.caps,
+			.ctx = ctx,
+		};
+
+		out = op_sample(st, regs, min_lat, who, forwards ? &whole : NULL);
+	}
 	count(st, out);
 	return out;
 }
 
-/* For kernels with bpf_rdonly_cast(). Both return 0: perf writes nothing, the maps are the output. */
+/* For kernels with bpf_rdonly_cast(). All return 0: perf writes nothing, the maps are the output. */
 SEC("perf_event")
 int ibs_op_nmi(void *ctx)
 {
-	run_event(ctx, cpu_state(), true);
+	run_event(ctx, cpu_state(), true, false);
+	return 0;
+}
+
+SEC("perf_event")
+int ibs_op_nmi_forward(void *ctx)
+{
+	run_event(ctx, cpu_state(), true, true);
 	return 0;
 }
 
@@ -295,7 +359,14 @@ int ibs_op_nmi(void *ctx)
 SEC("perf_event")
 int ibs_op_nmi_copy(void *ctx)
 {
-	run_event(ctx, cpu_state(), false);
+	run_event(ctx, cpu_state(), false, false);
+	return 0;
+}
+
+SEC("perf_event")
+int ibs_op_nmi_copy_forward(void *ctx)
+{
+	run_event(ctx, cpu_state(), false, true);
 	return 0;
 }
 
@@ -306,20 +377,30 @@ int ibs_op_nmi_copy(void *ctx)
  */
 __u64 sim_blur;
 
-/* What `--source sim` attaches to the software clock. */
-SEC("perf_event")
-int ibs_op_sim(void *ctx)
+static __always_inline void run_sim(void *ctx, struct ibs_cpu_state *st, bool forwards)
 {
-	struct ibs_cpu_state *st = cpu_state();
 	__u64 regs[IBS_OP_REG_FIXED];
 
-	(void)ctx;
 	ibs_sim_op(cfg_sim_seed, bpf_get_smp_processor_id(), st->seen, cfg_ibs.caps, regs);
 	for (int r = IBS_OP_DATA; r <= IBS_OP_DATA3; r++) {
 		regs[r] ^= sim_blur;
 		barrier_var(regs[r]);
 	}
-	run_regs(st, regs, NULL);
+	run_regs(ctx, st, regs, NULL, forwards);
+}
+
+/* What `--source sim` attaches to the software clock. */
+SEC("perf_event")
+int ibs_op_sim(void *ctx)
+{
+	run_sim(ctx, cpu_state(), false);
+	return 0;
+}
+
+SEC("perf_event")
+int ibs_op_sim_forward(void *ctx)
+{
+	run_sim(ctx, cpu_state(), true);
 	return 0;
 }
 

@@ -68,6 +68,26 @@ struct pid_set {
 };
 struct pid_set tgids SEC(".maps"), tids SEC(".maps");
 
+/* Records that are forwarded, by CPU; only there when they are. */
+struct ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1); /* loader: possible CPUs */
+	__type(key, __u32);
+	__array(values, struct ring);
+} rings SEC(".maps");
+
+/* Call chains by the id that records bear; only there when they are asked for. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, 1); /* loader */
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u64)); /* loader: that times kernel.perf_event_max_stack */
+} stacks SEC(".maps");
+
 struct ibs_cpu_state cpu_states[IBS_MAX_CPUS];
 struct ibs_control control;
 

@@ -9,6 +9,8 @@
 
 #include <ibscope/twin.h>
 
+const volatile bool cfg_twin_forward = false;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -35,7 +37,11 @@ static long twin_regs(__u32 i, struct twin_run *run)
 {
 	__u32 n = i & run->mask & (IBS_TWIN_SAMPLES - 1);
 
-	twin_tell(run, i, run_regs(cpu_state(), run->area->sample[n].regs, NULL));
+	const __u64 *regs = run->area->sample[n].regs;
+
+	twin_tell(run, i,
+		  cfg_twin_forward ? run_regs(NULL, cpu_state(), regs, NULL, true)
+				   : run_regs(NULL, cpu_state(), regs, NULL, false));
 	return 0;
 }
 
@@ -43,7 +49,7 @@ static long twin_replay(__u32 i, struct twin_run *run)
 {
 	__u32 n = i & run->mask & (IBS_TWIN_SAMPLES - 1);
 
-	twin_tell(run, i, run_regs(cpu_state(), run->area->sample[n].regs, &run->area->who[n]));
+	twin_tell(run, i, run_regs(NULL, cpu_state(), run->area->sample[n].regs, &run->area->who[n], false));
 	return 0;
 }
 
@@ -51,7 +57,9 @@ static long twin_raw(__u32 i, struct twin_run *run)
 {
 	void *ctx = &run->area->stage[run->ctx_at & (IBS_TWIN_STAGE - 8)];
 
-	twin_tell(run, i, run_event(ctx, cpu_state(), false));
+	twin_tell(run, i,
+		  cfg_twin_forward ? run_event(ctx, cpu_state(), false, true)
+				   : run_event(ctx, cpu_state(), false, false));
 	return 0;
 }
 

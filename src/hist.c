@@ -40,7 +40,7 @@ void ledger_print(FILE *f, const struct ledger *l)
 	fprintf(f, "seen %llu = aggregated %llu", (ull)l->seen,
 		(ull)ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED));
 	if (ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED))
-		print_kind(f, l, IBS_OUTCOME_KIND_FORWARDED, "forwarded");
+		fprintf(f, " + forwarded %llu", (ull)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED));
 	print_kind(f, l, IBS_OUTCOME_KIND_FILTERED, "filtered");
 	print_kind(f, l, IBS_OUTCOME_KIND_LOST, "lost");
 	if (l->pmu_exact)

@@ -47,6 +47,8 @@ void layout_init(struct layout *l, enum ibs_metric metric, __u32 caps)
 		mark(can, hist, metric, caps, IBS_OP_DATA_BRN_RET, 0, data3);
 	}
 	memset(l, 0, sizeof(*l));
+	for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
+		l->entry[i] = IBS_OUTCOME_LOST_INTERNAL; /* the pair cannot occur */
 	l->words = IBS_LAYOUT_FIRST;
 	for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
 		if (can[i] && !hist[i])
@@ -67,8 +69,8 @@ void layout_filter(struct layout *l, __u32 op_mask, __u32 src_mask)
 		if (!layout_has(l, i))
 			continue;
 		if (!(op_mask >> (i & 7) & 1))
-			l->entry[i] = IBS_LAYOUT_FILTERED_OP;
+			l->entry[i] = IBS_OUTCOME_FILTERED_OP;
 		else if (!(src_mask >> (i >> 3) & 1))
-			l->entry[i] = IBS_LAYOUT_FILTERED_SRC;
+			l->entry[i] = IBS_OUTCOME_FILTERED_SRC;
 	}
 }

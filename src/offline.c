@@ -353,12 +353,8 @@ static int op_sample(struct offline *o, const __u64 *regs, __u32 min_lat,
 	pair = IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], regs[IBS_OP_DATA3]),
 			      ibs_op_src(o->opts->ibs, regs));
 	entry = o->layout.entry[pair];
-	if (entry == IBS_LAYOUT_FILTERED_OP)
-		return IBS_OUTCOME_FILTERED_OP;
-	if (entry == IBS_LAYOUT_FILTERED_SRC)
-		return IBS_OUTCOME_FILTERED_SRC;
 	if (entry < IBS_LAYOUT_FIRST)
-		return IBS_OUTCOME_LOST_INTERNAL;
+		return entry;
 	if (o->opts->sel.filter && o->opts->sel.filter->n) {
 		ret = filter_outcome(o, regs, who);
 		if (ret != IBS_OUTCOME_AGGREGATED)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "perf_events.h"
 
+#include "rlimit.h"
+
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +10,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -76,25 +77,6 @@ static int explain_open(struct err *err, int error, unsigned int cpu, const char
 		return err_set(err, -error, "cpu %u: cannot open %s: %s; see `ibscope doctor`", cpu,
 			       event, strerror(error));
 	}
-}
-
-/* Two files and a mapping a CPU: 768 CPUs do not fit the usual limit of 1024. */
-static void raise_nofile(size_t n_cpus)
-{
-	struct rlimit rl;
-	rlim_t want = 64 + 2 * n_cpus, old_max;
-
-	if (getrlimit(RLIMIT_NOFILE, &rl) || rl.rlim_cur >= want)
-		return;
-	old_max = rl.rlim_max;
-	rl.rlim_cur = want;
-	if (rl.rlim_max < want)
-		rl.rlim_max = want;
-	if (!setrlimit(RLIMIT_NOFILE, &rl))
-		return;
-	/* the hard limit is root's to raise: take what there is, opening tells if it is too little */
-	rl.rlim_cur = rl.rlim_max = old_max;
-	setrlimit(RLIMIT_NOFILE, &rl);
 }
 
 static void map_ring(struct perf_events *pe, struct cpu_event *ev)
@@ -275,7 +257,8 @@ int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpu
 	pe->attr.disabled = 1;
 	pe->prog_fd = -1;
 	pe->closed.exact = true;
-	raise_nofile(n_cpus);
+	/* a file and a link a CPU: 768 CPUs do not fit the usual limit of 1024 */
+	rlimit_files(2 * n_cpus);
 	for (; pe->n < n_cpus && !ret; pe->n++) {
 		pe->ev[pe->n] = (struct cpu_event){ .cpu = cpus[pe->n], .fd = -1, .link_fd = -1 };
 		ret = open_event(pe, &pe->ev[pe->n], err);

@@ -48,6 +48,7 @@ struct replay {
 	struct cpulist cpus; /* that have samples */
 	__u64 first, last;   /* time of samples */
 	bool has_time;
+	__u64 n; /* samples replayed */
 	struct engine *engines[ENGINES_MAX];
 	size_t n_engines;
 	char name[40]; /* that was asked for last */
@@ -116,8 +117,8 @@ int replay_open(struct trace *trace, const struct replay_opts *opts, struct repl
 	ret = ret ?: survey(r, err);
 	ret = ret
 		      ?: replay_cgroups_select(&r->cgroups, opts->cgroups, opts->n_cgroups,
-					       opts->filter, CGROUP_NOT_TOLD, &r->selected,
-					       &r->n_selected, err);
+					       opts->containers, opts->n_containers, opts->filter,
+					       CGROUP_NOT_TOLD, &r->selected, &r->n_selected, err);
 	if (ret)
 		replay_close(r);
 	else
@@ -231,11 +232,19 @@ static int check_told(struct replay *r, const struct trace_event *ev, struct err
 		return not_told(ev, "CPU", err);
 	if (r->opts.cpus && !cpulist_has(r->opts.cpus, s->cpu))
 		return 1;
-	if (r->needs.task && !s->has_task)
-		return not_told(ev, "process", err);
 	if (r->needs.cgroup && !s->cgroup_id)
 		return not_told(ev, "cgroup", err);
 	return 0;
+}
+
+/* perf tells none for a task that is about to be gone. Such a one is none of those to keep. */
+static __u64 task_not_told(const struct selection *sel)
+{
+	__u32 tgid = REPLAY_NO_TASK;
+
+	if (sel->processes.but && sel->processes.n)
+		tgid = sel->processes.pids[0]; /* of those to leave out */
+	return (__u64)tgid << 32 | REPLAY_NO_TASK;
 }
 
 static void set_who(const struct replay *r, const struct trace_event *ev, struct ibs_twin_who *who)
@@ -244,6 +253,8 @@ static void set_who(const struct replay *r, const struct trace_event *ev, struct
 
 	memset(who, 0, sizeof(*who));
 	who->pid_tgid = (__u64)s->tgid << 32 | s->tid;
+	if (!s->has_task)
+		who->pid_tgid = task_not_told(&r->opts.sampler.sel);
 	who->cpu = s->cpu;
 	who->cgroup_id = s->cgroup_id ? s->cgroup_id : CGROUP_NOT_TOLD;
 	if (r->needs.comm)
@@ -299,6 +310,8 @@ static int add_sample(struct replay *r, const struct trace_event *ev, struct err
 	if (s->has_cpu && s->cpu < CPULIST_MAX)
 		cpulist_add(&r->cpus, s->cpu);
 	r->rest.no_cgroup += !s->cgroup_id;
+	r->rest.no_task += !s->has_task;
+	r->n++;
 	ret = find_engine(r, s->op.cpu, &e, err);
 	if (ret)
 		return ret;
@@ -322,6 +335,10 @@ int replay_run(struct replay *r, struct err *err)
 		if (ret)
 			return ret;
 	}
+	if (!ret && r->needs.task && r->n && r->rest.no_task == r->n)
+		ret = err_set(err, -ENODATA,
+			      "the recording tells the process of no sample: select and label by "
+			      "something else");
 	/* a recording without samples has a result too */
 	if (!ret && !r->n_engines)
 		ret = find_engine(r, (struct ibs_cpu){ .caps = trace_info(r->trace)->cpu.caps }, &e,

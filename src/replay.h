@@ -12,12 +12,17 @@
 #include "rows.h"
 #include "trace.h"
 
+/* In place of a pid that is not told. */
+#define REPLAY_NO_TASK (~0U)
+
 struct replay_opts {
 	/* metric, by, sel without cgroups and filter, max_groups, max_memory_bytes */
 	struct sampler_opts sampler;
 	const struct filter *filter; /* NULL: none */
 	char *const *cgroups;	     /* of --cgroup, see replay_cgroups.h */
 	size_t n_cgroups;
+	char *const *containers; /* of --container */
+	size_t n_containers;
 	const struct cpulist *cpus; /* NULL: all */
 	bool offline;		    /* in user space, without privilege */
 	bool names;		    /* replay_comm() will be called */
@@ -59,6 +64,7 @@ struct replay_rest {
 	__u64 fetch;	  /* samples of ibs_fetch */
 	__u64 other_cpus; /* of CPUs that were not asked for */
 	__u64 no_cgroup;  /* of those replayed: samples whose cgroup is not told */
+	__u64 no_task;	  /* the same with the task */
 	__u64 lost;	  /* records that never came, by the recording's own notices */
 };
 

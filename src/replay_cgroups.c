@@ -2,7 +2,7 @@
 #include "replay_cgroups.h"
 
 #include "cgroup.h"
-#include "container.h"
+#include "container_names.h"
 #include "num.h"
 
 #include <errno.h>
@@ -129,6 +129,11 @@ static int set_path(struct spec *p, const char *text, bool pattern, struct err *
 	return p->text ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
+static const char *option(bool containers)
+{
+	return containers ? "--container" : "--cgroup";
+}
+
 /* Does the recording have a cgroup of exactly that path? */
 static bool has_path(const struct replay_cgroups *c, const char *text)
 {
@@ -141,11 +146,12 @@ static bool has_path(const struct replay_cgroups *c, const char *text)
 	return found;
 }
 
-/* PATH, PATTERN or ID, with :MIN behind it perhaps. */
-static int parse_name(const struct replay_cgroups *c, char *text, struct spec *p, struct err *err)
+/* PATH, PATTERN or ID, or a container's, with :MIN behind it perhaps. */
+static int parse_name(const struct replay_cgroups *c, char *text, bool containers, struct spec *p,
+		      struct err *err)
 {
 	const struct num_arg min_arg = {
-		.name = "--cgroup", .unit = "cycles", .min = 1, .max = IBS_LAT_MAX
+		.name = option(containers), .unit = "cycles", .min = 1, .max = IBS_LAT_MAX
 	};
 	const struct num_arg id_arg = { .name = "--cgroup", .min = 1, .max = UINT64_MAX };
 	char *colon = strrchr(text, ':');
@@ -153,12 +159,17 @@ static int parse_name(const struct replay_cgroups *c, char *text, struct spec *p
 	int ret;
 
 	/* a path can hold a colon: ours is one behind which stands a number, in no such path */
-	if (colon && only_digits(colon + 1) && !has_path(c, text)) {
+	if (colon && only_digits(colon + 1) && (containers || !has_path(c, text))) {
 		ret = num_parse(&min_arg, colon + 1, &v, err);
 		if (ret)
 			return ret;
 		p->min_lat = v;
 		*colon = 0;
+	}
+	if (containers) {
+		p->kind = strpbrk(text, "*?[") ? SPEC_CONTAINER_PATTERN : SPEC_CONTAINER;
+		p->text = strdup(text);
+		return p->text ? 0 : err_set(err, -ENOMEM, "out of memory");
 	}
 	if (only_digits(text)) {
 		ret = num_parse(&id_arg, text, &v, err);
@@ -170,8 +181,8 @@ static int parse_name(const struct replay_cgroups *c, char *text, struct spec *p
 	return set_path(p, text, strpbrk(text, "*?["), err);
 }
 
-static int parse_option(const struct replay_cgroups *c, const char *arg, struct specs *s,
-			struct err *err)
+static int parse_option(const struct replay_cgroups *c, const char *arg, bool containers,
+			struct specs *s, struct err *err)
 {
 	char *copy = strdup(arg), *save;
 	bool out = *arg == '!';
@@ -187,11 +198,11 @@ static int parse_option(const struct replay_cgroups *c, const char *arg, struct 
 			break;
 		}
 		spec->out = out;
-		ret = parse_name(c, p, spec, err);
+		ret = parse_name(c, p, containers, spec, err);
 	}
 	free(copy);
 	if (!ret && s->n == before)
-		ret = err_set(err, -EINVAL, "--cgroup: no cgroup named");
+		ret = err_set(err, -EINVAL, "%s: none is named", option(containers));
 	return ret;
 }
 
@@ -220,16 +231,21 @@ static int add_predicates(const struct filter *f, struct specs *s, struct err *e
 	return 0;
 }
 
-/* Is the container's id what a person wrote of it? Twelve characters is what runtimes show. */
-static bool container_matches(const struct spec *p, const char *path)
+/* Recordings tell no names of containers: by the first digits of an id, or a pod's uid. */
+static bool is_container(const struct spec *p, const char *path)
 {
+	static const struct container_name nameless = { "", "", "" };
 	struct container box;
 
-	if (!container_of_path(path, &box) || !*box.id || path[box.path_len])
+	if (!container_of_path(path, &box) || path[box.path_len])
 		return false;
-	if (p->kind == SPEC_CONTAINER_PATTERN)
-		return !fnmatch(p->text, box.id, 0);
-	return strlen(p->text) >= 12 && !strncmp(box.id, p->text, strlen(p->text));
+	if (p->kind == SPEC_CONTAINER && container_is_id_prefix(p->text) &&
+	    !strncmp(box.id, p->text, strlen(p->text)))
+		return true;
+	if (p->kind == SPEC_CONTAINER)
+		return *box.pod_uid && !strcmp(p->text, box.pod_uid);
+	return (*box.id && !fnmatch(p->text, box.id, FNM_NOESCAPE)) ||
+	       container_matches(p->text, &box, &nameless);
 }
 
 /* @path: "" is the root. */
@@ -243,7 +259,7 @@ static bool names_path(const struct spec *p, const char *path)
 	case SPEC_ID:
 		return false;
 	default:
-		return container_matches(p, path);
+		return is_container(p, path);
 	}
 }
 
@@ -310,19 +326,24 @@ static int check_found(const struct replay_cgroups *c, const struct specs *s, st
 
 	for (size_t i = 0; i < c->ids.n; i++)
 		told += c->paths[i] != NULL;
-	for (size_t i = 0; i < s->n; i++)
-		if (!s->list[i].found)
+	for (size_t i = 0; i < s->n; i++) {
+		const struct spec *p = &s->list[i];
+		bool container = p->kind == SPEC_CONTAINER || p->kind == SPEC_CONTAINER_PATTERN;
+
+		if (!p->found)
 			return err_set(err, -ENOENT,
-				       "--cgroup: no cgroup of the recording %s '%.256s'; it names "
-				       "%zu of them",
-				       s->list[i].kind == SPEC_PATTERN ? "matches" : "is",
-				       *s->list[i].text ? s->list[i].text : "/", told);
+				       "%s: no %s of the recording is '%.256s'; it tells the paths "
+				       "of %zu cgroups%s",
+				       option(container), container ? "container" : "cgroup",
+				       *p->text ? p->text : "/", told,
+				       container ? ", and containers by their ids only" : "");
+	}
 	return 0;
 }
 
 int replay_cgroups_select(const struct replay_cgroups *c, char *const *args, size_t n_args,
-			  const struct filter *filter, __u64 other, struct selected_cgroup **out,
-			  size_t *n_out, struct err *err)
+			  char *const *containers, size_t n_containers, const struct filter *filter,
+			  __u64 other, struct selected_cgroup **out, size_t *n_out, struct err *err)
 {
 	struct selected_cgroup *list = NULL;
 	struct specs s = {};
@@ -333,7 +354,9 @@ int replay_cgroups_select(const struct replay_cgroups *c, char *const *args, siz
 	*out = NULL;
 	*n_out = 0;
 	for (size_t i = 0; !ret && i < n_args; i++)
-		ret = parse_option(c, args[i], &s, err);
+		ret = parse_option(c, args[i], false, &s, err);
+	for (size_t i = 0; !ret && i < n_containers; i++)
+		ret = parse_option(c, containers[i], true, &s, err);
 	ret = ret ?: add_predicates(filter, &s, err);
 	if (ret || !s.n)
 		goto end;
@@ -354,7 +377,7 @@ int replay_cgroups_select(const struct replay_cgroups *c, char *const *args, siz
 		if (f.decided || f.sel.filter)
 			list[n++] = f.sel;
 	}
-	if (n_args)
+	if (n_args || n_containers)
 		list[n++] = (struct selected_cgroup){ .id = other, .out = true };
 	if (any_in)
 		list[n++] =

@@ -27,6 +27,7 @@ const char *replay_cgroups_path(const struct replay_cgroups *c, __u64 id);
 /**
  * replay_cgroups_select() - what each cgroup of a recording comes to
  * @args:   of --cgroup, one an option: [!]PATH|PATTERN|ID[:MIN],..
+ * @containers: of --container: [!]ID|PATTERN[:MIN],..; names of containers are not told
  * @filter: its questions about cgroups are answered too; NULL: none
  * @other:  an id that stands for samples whose cgroup is not told: never selected
  * @out:    for struct selection: an entry for every id whose fate is decided, none for those below
@@ -38,8 +39,9 @@ const char *replay_cgroups_path(const struct replay_cgroups *c, __u64 id);
  * -ENOMEM.
  */
 int replay_cgroups_select(const struct replay_cgroups *c, char *const *args, size_t n_args,
-			  const struct filter *filter, __u64 other, struct selected_cgroup **out,
-			  size_t *n_out, struct err *err);
+			  char *const *containers, size_t n_containers, const struct filter *filter,
+			  __u64 other, struct selected_cgroup **out, size_t *n_out,
+			  struct err *err);
 
 void replay_cgroups_free(struct replay_cgroups *c);
 

@@ -70,6 +70,15 @@ __u32 labels_by(unsigned int labels)
 	return by;
 }
 
+/* A recording may not tell it (replay.h). */
+static char *pid_label(__u32 pid)
+{
+	char buf[32];
+
+	snprintf(buf, sizeof(buf), "%u", pid);
+	return strdup(pid == ~0U ? "unknown" : buf);
+}
+
 static char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg)
 {
 	const char *known;
@@ -87,13 +96,11 @@ static char *group_label(const struct group *g, enum label l, cgroup_namer name,
 		snprintf(buf, sizeof(buf), "#%llu", (unsigned long long)g->key.cgroup_id);
 		return strdup(buf);
 	case LABEL_PID:
-		snprintf(buf, sizeof(buf), "%u", g->key.tgid);
-		return strdup(buf);
+		return pid_label(g->key.tgid);
 	case LABEL_COMM:
 		return strndup(g->key.comm, sizeof(g->key.comm));
 	case LABEL_TID:
-		snprintf(buf, sizeof(buf), "%u", g->key.tid);
-		return strdup(buf);
+		return pid_label(g->key.tid);
 	case LABEL_CCX:
 		snprintf(buf, sizeof(buf), "%u", g->key.complex);
 		return strdup(buf);

@@ -5,6 +5,7 @@
 #include "pins.h"
 #include "sampler_private.h"
 #include "topology.h"
+#include "trace.h"
 
 #include "ibs_op.skel.h"
 
@@ -88,8 +89,15 @@ static bool selects_cgroups(const struct selection *sel)
 	return any;
 }
 
+static __u32 group_by(const struct sampler_opts *opts)
+{
+	return opts->output == SAMPLER_SERIES ? opts->by : 0;
+}
+
 static __u32 max_slots(const struct sampler_opts *opts)
 {
+	if (opts->output != SAMPLER_SERIES)
+		return IBS_SLOT_OTHER + 1 + 1;
 	return (opts->max_groups ? opts->max_groups : SAMPLER_MAX_GROUPS) + 1;
 }
 
@@ -106,13 +114,64 @@ __u32 sampler_max_cgroups(const struct sampler_opts *opts)
 	return n > MIN_CGROUPS ? n : MIN_CGROUPS;
 }
 
+/* One ring each. */
+static size_t ring_cpus(const struct sampler_opts *opts)
+{
+	if (opts->output == SAMPLER_SERIES)
+		return 0;
+	return opts->source == SAMPLER_TWIN ? (size_t)libbpf_num_possible_cpus() : opts->n_cpus;
+}
+
+/* Addresses of a chain: as many as the kernel unwinds, but no more than recordings hold. */
+static __u32 stack_depth(void)
+{
+	int64_t max;
+
+	if (num_read("", "/proc/sys/kernel/perf_event_max_stack", &max, NULL) || max < 1 ||
+	    max > TRACE_STACK_MAX)
+		max = TRACE_STACK_MAX;
+	return max;
+}
+
+/* A pointer a bucket, and preallocated elements (Linux kernel/bpf/stackmap.c). */
+static __u64 stacks_bytes(void)
+{
+	return SAMPLER_STACKS * (8 + 24 + (__u64)stack_depth() * sizeof(__u64));
+}
+
+/* Rings in @room bytes of memory, or of the size that was asked for. */
+static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sampler_memory *out,
+		      struct err *err)
+{
+	__u64 n = ring_cpus(opts);
+
+	if (!n)
+		return 0;
+	out->ring_bytes = SAMPLER_RING_MIN;
+	while (opts->ring_bytes
+		       ? out->ring_bytes < opts->ring_bytes && out->ring_bytes < SAMPLER_RING_MAX
+		       : out->ring_bytes < SAMPLER_RING_MAX_DEFAULT &&
+				 n * rings_bytes(2 * out->ring_bytes) <= room)
+		out->ring_bytes *= 2;
+	out->rings = n * rings_bytes(out->ring_bytes);
+	if (out->rings <= room || (opts->ring_bytes && !opts->max_memory_bytes))
+		return 0;
+	return err_set(err, -ENOSPC,
+		       "%llu ring buffers of %u KiB need %.1f MiB of kernel memory, %.1f MiB are "
+		       "left of the limit: allow more with --max-memory, or sample fewer CPUs (-C)",
+		       n, out->ring_bytes >> 10, out->rings / 1048576.0, room / 1048576.0);
+}
+
 int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 		   struct sampler_memory *out, struct err *err)
 {
 	__u64 limit = opts->max_memory_bytes ? opts->max_memory_bytes : SAMPLER_MAX_MEMORY;
 	__u64 slots_n = max_slots(opts), shard, rest;
 	struct layout layout;
+	int ret;
 
+	if (opts->output != SAMPLER_SERIES)
+		complexes = 1;
 	layout_init(&layout, opts->metric, opts->ibs.caps);
 	memset(out, 0, sizeof(*out));
 	shard = slots_n * layout.words * sizeof(__u64);
@@ -124,7 +183,7 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	out->pids = (__u64)IBS_PID_BLOCK *
 		    (select_processes(&opts->sel) + select_threads(&opts->sel)) *
 		    pid_blocks(opts->replay);
-	if (opts->by && opts->by != IBS_BY_CGROUP)
+	if (group_by(opts) && opts->by != IBS_BY_CGROUP)
 		out->groups = hash_bytes(slots_n, sizeof(struct ibs_group_key), sizeof(__u32));
 	out->slots = hash_bytes(slots_n, sizeof(__u32), sizeof(__u8)) +
 		     slots_n * sizeof(struct ibs_slot_owner);
@@ -139,8 +198,16 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	if (out->shards > complexes)
 		out->shards = complexes;
 	out->series = out->shards * shard;
-	out->total = rest + out->series;
-	return 0;
+	if (opts->stacks)
+		out->stacks = stacks_bytes();
+	if (rest + out->series + out->stacks > limit)
+		return err_set(err, -ENOSPC,
+			       "call chains need %.1f MiB of kernel memory, the limit is %.1f MiB: "
+			       "allow more with --max-memory",
+			       out->stacks / 1048576.0, limit / 1048576.0);
+	ret = plan_rings(opts, limit - rest - out->series - out->stacks, out, err);
+	out->total = rest + out->series + out->stacks + out->rings;
+	return ret;
 }
 
 /* A refusal is told to the user in our words, made of the errno; libbpf's are for -v. */
@@ -181,7 +248,11 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 		      sel->src_mask ? sel->src_mask : ~0U);
 	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
 	cfg->cfg_task_btf = s->features.task_btf && !opts->probe_read;
-	cfg->cfg_by = opts->by;
+	cfg->cfg_by = group_by(opts);
+	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
+	cfg->cfg_stacks = opts->stacks;
+	cfg->cfg_ring_wake = s->memory.ring_bytes / 2;
+	cfg->cfg_twin_forward = opts->output != SAMPLER_SERIES;
 	cfg->cfg_max_slots = s->max_slots;
 	cfg->cfg_ibs = opts->ibs;
 	if (sel->filter)
@@ -220,7 +291,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, struct err *e)
 {
 	typeof(s->skel->maps) *m = &s->skel->maps;
-	bool by_groups = opts->by && opts->by != IBS_BY_CGROUP;
+	bool by_groups = group_by(opts) && opts->by != IBS_BY_CGROUP;
 	size_t n_sel = max_selected_entries(&opts->sel);
 	int err;
 
@@ -231,6 +302,11 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 	err = err ?: bpf_map__set_max_entries(m->slots, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->slot_owners, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->selected_cgroups, n_sel ? n_sel : 1);
+	err = err ?: bpf_map__set_max_entries(m->rings, s->possible_cpus);
+	err = err ?: bpf_map__set_autocreate(m->rings, opts->output != SAMPLER_SERIES);
+	err = err ?: bpf_map__set_max_entries(m->stacks, SAMPLER_STACKS);
+	err = err ?: bpf_map__set_value_size(m->stacks, stack_depth() * sizeof(__u64));
+	err = err ?: bpf_map__set_autocreate(m->stacks, opts->stacks);
 	if (select_processes(&opts->sel))
 		err = err ?: bpf_map__set_max_entries(m->tgids, pid_blocks(opts->replay));
 	if (select_threads(&opts->sel))
@@ -244,6 +320,12 @@ static struct bpf_program *choose_prog(struct sampler *s, const struct sampler_o
 		return s->skel->progs.ibs_op_twin;
 	if (opts->prog == SAMPLER_PROG_EMPTY)
 		return s->skel->progs.ibs_op_empty;
+	if (opts->output != SAMPLER_SERIES) {
+		if (opts->source == SAMPLER_SIM)
+			return s->skel->progs.ibs_op_sim_forward;
+		return s->direct ? s->skel->progs.ibs_op_nmi_forward
+				 : s->skel->progs.ibs_op_nmi_copy_forward;
+	}
 	if (opts->source == SAMPLER_SIM)
 		return s->skel->progs.ibs_op_sim;
 	return s->direct ? s->skel->progs.ibs_op_nmi : s->skel->progs.ibs_op_nmi_copy;
@@ -282,7 +364,7 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 		bpf_program__set_autoload(
 			p, p == prog || (p == s->skel->progs.ibs_fork && watches_forks(opts)));
 	bpf_map__set_autocreate(s->skel->maps.twin, opts->source == SAMPLER_TWIN);
-	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !opts->by;
+	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !group_by(opts);
 	ret = ibs_op_bpf__load(s->skel);
 	if (ret)
 		return err_set(err, ret,
@@ -401,6 +483,36 @@ static void place_cpus(struct sampler *s, const struct topology *topo)
 	}
 }
 
+static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	struct rings_opts ro = {
+		.map_fd = bpf_map__fd(s->skel->maps.rings),
+		.cpus = opts->cpus,
+		.n_cpus = opts->n_cpus,
+		.ring_bytes = s->memory.ring_bytes,
+		.raw = opts->output == SAMPLER_RECORDS_RAW,
+		.stacks = opts->stacks,
+	};
+	unsigned int *all;
+	int ret;
+
+	if (opts->output == SAMPLER_SERIES)
+		return 0;
+	if (opts->source != SAMPLER_TWIN)
+		return rings_open(&ro, &s->rings, err);
+	/* the caller may run on any */
+	all = calloc(s->possible_cpus, sizeof(*all));
+	if (!all)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
+		all[cpu] = cpu;
+	ro.cpus = all;
+	ro.n_cpus = s->possible_cpus;
+	ret = rings_open(&ro, &s->rings, err);
+	free(all);
+	return ret;
+}
+
 static int check_twin(const struct sampler *s, struct err *err)
 {
 	if (s->features.syscall_prog &&
@@ -476,6 +588,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	s->prog_fd = bpf_program__fd(prog);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
+	ret = ret ?: open_rings(s, opts, err);
 	ret = ret ?: select_open(s, opts, err);
 	ret = ret ?: watch_forks(s, opts, err);
 	ret = ret ?: select_set(&s->select, &opts->sel, err);
@@ -489,7 +602,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 				     .n_cpus = s->possible_cpus,
 				     .shards = s->memory.shards,
 				     .max_slots = s->max_slots,
-				     .one_group = !opts->by,
+				     .one_group = !group_by(opts),
 				     .layout = &s->layout };
 	place_cpus(s, topo);
 	ret = sampler_pins_resume(s, opts, err);
@@ -520,6 +633,25 @@ void sampler_stop(struct sampler *s)
 {
 	if (s->events)
 		perf_events_disable(s->events);
+}
+
+struct rings *sampler_rings(struct sampler *s)
+{
+	return s->rings;
+}
+
+int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses)
+{
+	int depth = stack_depth(), n = 0;
+
+	memset(addresses, 0, depth * sizeof(*addresses));
+	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.stacks), &id, addresses))
+		return -errno;
+	/* chains that the IBS driver unwound begin with perf's mark of user or kernel */
+	for (int i = 0; i < depth && addresses[i]; i++)
+		if (addresses[i] < (__u64)PERF_CONTEXT_MAX)
+			addresses[n++] = addresses[i];
+	return n;
 }
 
 void sampler_tick(struct sampler *s)
@@ -590,6 +722,7 @@ void sampler_close(struct sampler *s)
 	if (!s)
 		return;
 	perf_events_close(s->events);
+	rings_close(s->rings);
 	bpf_link__destroy(s->fork_link);
 	select_close(&s->select);
 	unmap(&s->series);

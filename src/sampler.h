@@ -7,6 +7,7 @@
 #define IBSCOPE_SAMPLER_H
 
 #include "err.h"
+#include "rings.h"
 #include "snapshot.h"
 
 #include <ibscope/filter.h>
@@ -44,6 +45,13 @@ struct selected_pids {
 	bool but; /* all but those */
 };
 
+/* What becomes of a sample that is selected. */
+enum sampler_output {
+	SAMPLER_SERIES,	     /* it is added up, see sampler_snapshot() */
+	SAMPLER_RECORDS,     /* it is forwarded as a struct ibs_record, see sampler_rings() */
+	SAMPLER_RECORDS_RAW, /* the same as a struct ibs_record_raw */
+};
+
 /* What sampler_set_*() can change; what is not said at first need not be tested for. */
 enum sampler_live {
 	SAMPLER_LIVE_PROCESSES = 1 << 0,
@@ -76,6 +84,14 @@ struct pins;
 struct sampler_opts {
 	enum sampler_source source;
 	enum sampler_prog prog;
+	enum sampler_output output; /* with records `by` and `max_groups` have no meaning */
+	/*
+	 * Of the ring of each CPU, rounded up to a power of two; 0: what the bound of memory allows,
+	 * up to SAMPLER_RING_MAX_DEFAULT
+	 */
+	__u32 ring_bytes;
+	/* Records bear call chains. The kernel unwinds at each sample, selected or not. */
+	bool stacks;
 	struct perf_event_attr attr; /* of the event; for the sim of the software clock */
 	const char *event;	     /* for messages and output */
 	const unsigned int *cpus;    /* one event on each that is online */
@@ -100,20 +116,26 @@ struct sampler_opts {
 #define SAMPLER_MAX_GROUPS 1024
 #define SAMPLER_MAX_SELECTED 4096 /* cgroups that a live selection can name, if not twice the first */
 #define SAMPLER_MAX_MEMORY (64ULL << 20)
+#define SAMPLER_STACKS 16384 /* different call chains that a sampler can tell */
+#define SAMPLER_RING_MIN	 (16U << 10)
+#define SAMPLER_RING_MAX_DEFAULT (1U << 20)
+#define SAMPLER_RING_MAX	 (64U << 20)
 
 /* Bytes of kernel memory by map, from the options and the cache topology alone. */
 struct sampler_memory {
 	__u32 shards;
-	__u64 series, cgroups, groups, slots, pids, cpu_states, total;
+	__u32 ring_bytes; /* of one ring, without what the kernel adds */
+	__u64 series, cgroups, groups, slots, pids, rings, stacks, cpu_states, total;
 };
 
 /**
  * sampler_memory() - what a sampler with these options will take
  * @complexes: groups of CPUs that share an L3; there are at most as many shards
  *
- * Counters are sharded by cache complex as far as @opts->max_memory_bytes allows.
+ * Counters are sharded by cache complex as far as @opts->max_memory_bytes allows. Rings of a size
+ * that was asked for count against a bound that was asked for, too, but not against the default one.
  *
- * Return: 0, or -ENOSPC with @err if not even one shard fits.
+ * Return: 0, or -ENOSPC with @err if not even one shard fits, or not the smallest rings.
  */
 int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 		   struct sampler_memory *out, struct err *err);
@@ -175,6 +197,27 @@ int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err);
 /* The same without the groups: cheap. */
 int sampler_ledger(struct sampler *s, struct ledger *ledger, struct pmu_state *pmu,
 		   struct err *err);
+
+/**
+ * sampler_rings() - where the records are
+ *
+ * The sum of what rings_drain() hands over, also after sampler_stop(), is what the ledger calls
+ * forwarded. What finds its ring full is lost, as ring_full; no CPU ever waits.
+ *
+ * Return: the rings, which are the sampler's; NULL with SAMPLER_SERIES.
+ */
+struct rings *sampler_rings(struct sampler *s);
+
+/**
+ * sampler_stack() - the call chain that a record's id stands for
+ * @id: of struct ibs_record_stacks, not negative; it stands for the same as long as the sampler lives
+ * @addresses: TRACE_STACK_MAX of them, from the innermost on
+ *
+ * A bpf() call, so it may cost a sample: ask once for each id.
+ *
+ * Return: how many addresses, or a negative errno.
+ */
+int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses);
 
 /*
  * To be called every half second or so: collects the kernel's notices of throttling, and samples CPUs

@@ -33,6 +33,7 @@ struct mapping {
 struct sampler {
 	struct ibs_op_bpf *skel; /* for sampler.c alone */
 	struct perf_events *events; /* NULL with SAMPLER_TWIN */
+	struct rings *rings;	    /* NULL with SAMPLER_SERIES */
 	struct layout layout;
 	struct sampler_memory memory;
 	struct kernel_features features;

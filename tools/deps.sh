@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# deps.sh build|test|lint|fuzz: install the Debian packages that are missing to build, test or lint.
+# deps.sh build|test|lint|fuzz|deb: install the Debian packages that are missing to build, test or lint.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 
 build='gcc libc6-dev make clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libzstd-dev libjansson-dev libsystemd-dev libmicrohttpd-dev libyaml-dev libcrypt-dev pkg-config'
-test='libcmocka-dev python3 linux-perf procps util-linux prometheus curl openssl'
+test='libcmocka-dev python3 linux-perf procps util-linux zstd xz-utils python3-yaml systemd prometheus groff curl openssl'
 # big, and one test alone needs it, which is skipped without
 optional='chromium'
 fuzz='libclang-rt-14-dev'
+deb='debhelper dpkg-dev lintian'
 lint='clang-format cppcheck libcmocka-dev'
 
 try=
@@ -17,7 +18,8 @@ build) want=$build ;;
 test) want=$test; try=$optional ;;
 lint) want=$lint ;;
 fuzz) want=$fuzz ;;
-*) echo 'usage: deps.sh build|test|lint|fuzz' >&2; exit 2 ;;
+deb) want=$deb ;;
+*) echo 'usage: deps.sh build|test|lint|fuzz|deb' >&2; exit 2 ;;
 esac
 
 missing() {

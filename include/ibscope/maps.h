@@ -30,13 +30,8 @@ _Static_assert(IBS_LAT_BUCKETS <= IBS_HIST_BUCKET_MASK + 1, "mask cuts buckets")
 #define IBS_LAYOUT_ENTRIES  256
 #define IBS_LAYOUT_IDX(op, src) ((src) << 3 | (op))
 
-/* Words that an entry can name instead of a place. */
-enum ibs_layout_special {
-	IBS_LAYOUT_NEVER,	 /* the pair cannot occur */
-	IBS_LAYOUT_FILTERED_OP,	 /* the selection leaves out the kind of op, */
-	IBS_LAYOUT_FILTERED_SRC, /* or else the source */
-	IBS_LAYOUT_FIRST	 /* first word in use */
-};
+/* A word below it is no place but the enum ibs_outcome that samples of the pair come to. */
+#define IBS_LAYOUT_FIRST IBS_OUTCOME_N
 
 /* Slot 0 takes what finds no slot of its own. */
 #define IBS_SLOT_OTHER 0
@@ -138,6 +133,9 @@ struct ibs_cpu_state {
 	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));
 } __attribute__((aligned(512)));
 _Static_assert(sizeof(struct ibs_cpu_state) == 512, "index must be a shift");
+
+/* Each so many records a CPU looks whether the reader must be woken; a power of two. */
+#define IBS_RING_CHECK 32
 
 #define IBS_COMMS_MAX 8 /* names of threads that a selection can hold */
 

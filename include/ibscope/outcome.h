@@ -28,7 +28,8 @@
 	X(LOST_NO_RAW, LOST, "no_raw", "the kernel attached no registers")                    \
 	X(LOST_BAD_RAW, LOST, "bad_raw", "register record too short or not whole")            \
 	X(LOST_READ, LOST, "read_fault", "registers could not be read")                       \
-	X(LOST_INTERNAL, LOST, "internal", "no room in the layout: a bug")
+	X(LOST_INTERNAL, LOST, "internal", "no room in the layout: a bug")                    \
+	X(LOST_RING_FULL, LOST, "ring_full", "no room for a record: the reader is behind")
 
 enum ibs_outcome_kind {
 	IBS_OUTCOME_KIND_AGGREGATED,

@@ -46,12 +46,17 @@ static unsigned int below(unsigned int n)
 
 /* --- the world that is recorded --- */
 
+#define BOX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 static const struct {
 	__u64 id;
 	const char *path; /* NULL: not told */
 } cgroups[] = {
-	{ 1, "/" },	   { 100, "/a" },     { 101, "/a/b" }, { 102, "/a/b/c" }, { 103, "/ab" },
-	{ 200, "/d/e-1" }, { 201, "/d/e-2" }, { 300, NULL },   { 0, NULL },
+	{ 1, "/" },	   { 100, "/a" },
+	{ 101, "/a/b" },   { 102, "/a/b/c" },
+	{ 103, "/ab" },	   { 200, "/d/e-1" },
+	{ 201, "/d/e-2" }, { 300, NULL },
+	{ 0, NULL },	   { 500, "/system.slice/docker-" BOX ".scope" },
 };
 
 static const struct {
@@ -264,16 +269,20 @@ static const struct {
 	char *args[2];
 	unsigned int in;   /* a bit each */
 	unsigned int deep; /* of them, those with a least latency of 300 */
+	bool containers;   /* of --container */
 } cgroup_choices[] = {
 	{ { "/a" }, 1 << 1 | 1 << 2 | 1 << 3, 0 },
-	{ { "/" }, 0x7f, 0 },
+	{ { "/" }, 0x7f | 1 << 9, 0 },
 	{ { "/a", "!/a/b" }, 1 << 1, 0 },
-	{ { "!/a/b" }, (0x7f & ~(1 << 2 | 1 << 3)) | 1 << 7, 0 },
+	{ { "!/a/b" }, (0x7f & ~(1 << 2 | 1 << 3)) | 1 << 7 | 1 << 9, 0 },
 	{ { "/d" }, 1 << 5 | 1 << 6, 0 },
 	{ { "/d/e-*" }, 1 << 5 | 1 << 6, 0 },
 	{ { "/a,/a/b/c:300" }, 1 << 1 | 1 << 2 | 1 << 3, 1 << 3 },
 	{ { "/*/b" }, 1 << 2 | 1 << 3, 0 },
 	{ { "101" }, 1 << 2 | 1 << 3, 0 },
+	{ { "01234567" }, 1 << 9, 0, .containers = true },
+	{ { "0123*:300" }, 1 << 9, 1 << 9, .containers = true },
+	{ { "!" BOX }, 0x7f | 1 << 7, 0, .containers = true },
 	{ { "300" }, 1 << 7, 0 },
 };
 
@@ -286,6 +295,34 @@ struct choice {
 	struct filter filter;
 	int filter_nr, cgroup_nr; /* -1: none */
 };
+
+/* That of one of the samples, so that edges are met; or @otherwise. */
+static __u32 a_latency(const struct world *w, enum ibs_metric metric, __u32 otherwise)
+{
+	for (int tries = 0; w->n && tries < 100; tries++) {
+		const struct sample *s = &w->samples[2 * below(w->n / 2 + 1) % w->n];
+		__u64 data3 = s->regs[IBS_OP_DATA3];
+
+		if (ibs_op_metric_valid(metric, s->ibs.caps, data3) &&
+		    ibs_op_metric(metric, s->regs, data3))
+			return ibs_op_metric(metric, s->regs, data3);
+	}
+	return otherwise;
+}
+
+static void choose_cgroups(struct choice *c)
+{
+	char *const *args = cgroup_choices[c->cgroup_nr].args;
+	size_t n = 1 + (args[1] != NULL);
+
+	if (cgroup_choices[c->cgroup_nr].containers) {
+		c->opts.containers = args;
+		c->opts.n_containers = n;
+	} else {
+		c->opts.cgroups = args;
+		c->opts.n_cgroups = n;
+	}
+}
 
 static void choose(struct choice *c, const struct world *w)
 {
@@ -319,9 +356,11 @@ static void choose(struct choice *c, const struct world *w)
 	if (!below(3))
 		sel->src_mask = 1 + below((1 << IBS_SRC_N) - 1);
 	if (!below(4))
-		sel->min_lat = 1 + below(500);
+		sel->min_lat = a_latency(w, c->opts.sampler.metric, 1 + below(500));
 	if (!below(4))
-		sel->max_lat = 500 + below(1000);
+		sel->max_lat = a_latency(w, c->opts.sampler.metric, 500 + below(1000));
+	if (sel->max_lat && sel->max_lat < sel->min_lat)
+		sel->max_lat = sel->min_lat;
 	if (!below(3)) {
 		for (int i = 0; i < 3; i++)
 			cpulist_add(&c->cpus, cpus_of[below(COUNT(cpus_of))]);
@@ -335,8 +374,7 @@ static void choose(struct choice *c, const struct world *w)
 	if (!below(2)) {
 		/* the last is known by its samples alone */
 		c->cgroup_nr = below(COUNT(cgroup_choices) - (w->n < SAMPLES));
-		c->opts.cgroups = cgroup_choices[c->cgroup_nr].args;
-		c->opts.n_cgroups = 1 + (cgroup_choices[c->cgroup_nr].args[1] != NULL);
+		choose_cgroups(c);
 	}
 	c->labels = below(2) ? LABELS_DEFAULT : draw() & ((1 << LABEL_N) - 1);
 	c->labels &= ~(1U << LABEL_CCX | 1U << LABEL_NODE);
@@ -435,7 +473,7 @@ static void label_text(const struct choice *c, const struct sample *s, char *out
 
 	*out = 0;
 	for (int l = 0; l < LABEL_N; l++) {
-		char text[64];
+		char text[128];
 
 		if (!(c->labels >> l & 1))
 			continue;
@@ -444,6 +482,8 @@ static void label_text(const struct choice *c, const struct sample *s, char *out
 		else if (l == LABEL_CGROUP)
 			snprintf(text, sizeof(text), cgroups[s->cgroup].id ? "#%llu" : "unknown",
 				 (unsigned long long)cgroups[s->cgroup].id);
+		else if (l == LABEL_CONTAINER && path && strstr(path, BOX))
+			snprintf(text, sizeof(text), "%.12s", BOX);
 		else if (l == LABEL_CONTAINER || l == LABEL_POD)
 			snprintf(text, sizeof(text), "%s",
 				 path || cgroups[s->cgroup].id ? "" : "unknown");

@@ -4,7 +4,7 @@
 says of it, sample by sample and field by field?
 
 perf 7.1 and later must print the same lines. What older ones are known to print otherwise is in
-LIMITS; all else must be equal there too. Exits 1 on a difference.
+OLD_PERF_ONLY and OLD_PERF_LACKS; all else must be equal there too. Exits 1 on a difference.
 """
 import argparse
 import collections
@@ -135,6 +135,10 @@ def compare_new(theirs, ours):
     return sum(len(fields(x)[2]) for x in theirs)
 
 
+def cut_ldlat(lines):
+    return [re.sub(r' LdLatThrsh +\d+ LdLatEn \d', '', x) for x in lines]
+
+
 def same_head(a, b):
     for name in ('time', 'cpu', 'pid', 'tid', 'ip'):
         if getattr(a, name) != getattr(b, name):
@@ -179,8 +183,12 @@ def compare(ibscope, data, perf):
         raise NoOracle('perf shows no registers')
     if len(theirs) != len(ours):
         raise Difference('%d samples, not %d' % (len(ours), len(theirs)))
+    # perf knows of these two fields only if the kernel says so in caps/ldlat (6.15)
+    no_ldlat = not any('LdLatEn' in x.lines[0] for x in theirs)
     n = 0
     for a, b in zip(theirs, ours):
+        if no_ldlat:
+            b = b._replace(lines=cut_ldlat(b.lines))
         try:
             same_head(a, b)
             n += compare_new(a.lines, b.lines) if new else compare_old(a.lines, b.lines)
@@ -192,12 +200,12 @@ def compare(ibscope, data, perf):
 
 # --- in vmtest.py
 
-LEAST = 2000    # samples a guest: 10,000 over all generations
+LEAST = 2000    # samples a guest, on a busy machine; five times that on a free one
 
 
 def scenario(guest):
     guest.do('run dumps perf record -q -e ibs_op/cnt_ctl=1/ -c %d -a -d --raw-samples -o $O/dumps.data -- '
-             'sleep 2' % guest.new_period(100000))
+             'sleep 3' % guest.new_period(25000))
     guest.check('dump: same as perf', check, guest)
 
 

@@ -8,7 +8,7 @@ import argparse
 import collections
 import json
 
-RIP_INVALID_CHECK, ZEN4, PGSIZE = 1 << 7, 1 << 11, 1 << 19
+ZEN4, STRMST_RMTSOCKET, PGSIZE = 1 << 11, 1 << 16, 1 << 19
 L3MISSONLY = 1 << 16
 CNT_CTL = 1 << 19
 LDLAT = 1 << 63
@@ -18,6 +18,14 @@ class Cpu(collections.namedtuple('Cpu', 'family model caps')):
     @property
     def zen4(self):
         return bool(self.caps & ZEN4)
+
+    @property
+    def zen6(self):
+        return bool(self.caps & STRMST_RMTSOCKET)
+
+    @property
+    def page_size_coded(self):
+        return bool(self.caps & PGSIZE)
 
     @property
     def erratum_1293(self):
@@ -45,12 +53,13 @@ def field(value, low, width):
 
 
 class Sample:
-    """One line of the log and what its registers mean on a CPU."""
+    """One line of the log and what its registers mean on a CPU. comm and uid are not in the log:
+    whoever knows them sets them."""
 
     def __init__(self, columns, cpu):
         for name, text in zip(COLUMNS, columns):
             setattr(self, name, text if name == 'kind' else int(text, 0) if text else None)
-        self.maxcnt = (field(self.ctl, 20, 7) << 16 | field(self.ctl, 0, 16)) << 4
+        self.cpu, self.comm, self.uid = cpu, None, None
         self.load, self.store = bit(self.data3, 0), bit(self.data3, 1)
         self.mem = self.load or self.store
         self.uncached = self.mem and bit(self.data3, 14)
@@ -60,8 +69,9 @@ class Sample:
         # erratum 1293: these two, on these parts, come with a wrong L2Miss and OP_DATA2
         self.bad_l2 = cpu.erratum_1293 and (self.prefetch or self.mab)
         self.op = self._op()
+        # of an op whose address is not known nothing is known
+        self.mode = 'unknown' if bit(self.data, 38) else 'kernel' if bit(self.rip, 63) else 'user'
         self.src = self._src(cpu)
-        self._translation(cpu)
         self.metrics = {
             'dc_miss_lat': self._dc_miss_lat(),
             'tlb_refill_lat': self._tlb_refill_lat(cpu),
@@ -118,46 +128,39 @@ class Sample:
             return None
         return field(self.data3, 48, 16)
 
-    def _translation(self, cpu):
-        """mode, tlb, page_size, remote_node, address and ip; None where the sample does not tell."""
-        lin, phys = self.mem and bit(self.data3, 17), self.mem and bit(self.data3, 18)
-        bad_rip = cpu.caps & RIP_INVALID_CHECK and bit(self.data, 38)
-        self.ip = None if bad_rip else self.rip
-        self.mode = None if bad_rip else 'kernel' if bit(self.rip, 63) else 'user'
-        self.addr = self.linad if lin else None
-        self.tlb = self.page_size = self.remote_node = None
-        if lin and (phys or not cpu.caps & PGSIZE):
-            self.tlb = 'l1' if not bit(self.data3, 2) else 'walk' if bit(self.data3, 3) else 'l2'
-        if cpu.caps & PGSIZE:
-            if phys:
-                self.page_size = ('4k', '2m', '1g', None)[field(self.data3, 4, 2)]
-        elif self.tlb in ('l1', 'l2'):
-            big, huge = (4, 5) if self.tlb == 'l1' else (6, 19)
-            self.page_size = {(0, 0): '4k', (1, 0): '2m', (0, 1): '1g'}.get(
-                (bit(self.data3, big), bit(self.data3, huge)))
-        if self.src.removeprefix('remote-') in ('dram', 'pmem', 'cxl'):
-            self.remote_node = 'yes' if self.src.startswith('remote-') else 'no'
-
     def below_ldlat(self, threshold):
         """Linux >= 6.15 drops it in software, after it has read the registers."""
         return not self.load or not bit(self.data3, 7) or field(self.data3, 32, 16) <= threshold
 
     def label(self, key):
-        return {'cgroup': self.cgroup, 'pid': self.tgid, 'cpu': self.vcpu, 'mode': self.mode or 'unknown',
-                'src': self.src, 'op': self.op}[key]
+        return {'cgroup': self.cgroup, 'pid': self.tgid, 'tid': self.tid, 'comm': self.comm,
+                'cpu': self.vcpu, 'ccx': self.vcpu, 'node': 0, 'src': self.src, 'op': self.op,
+                'mode': self.mode}[key]
 
 
-def read_log(path, cpu):
+class Line:
+    """One line of the log, of which little is looked at yet: there are many."""
+    __slots__ = ('text', 'virtual_ns', 'maxcnt', 'dropped')
+
+    def __init__(self, text, dropped):
+        columns = text.split(',', 4)
+        ctl = int(columns[3], 0)
+        self.text, self.dropped, self.virtual_ns = text, dropped, int(columns[2])
+        self.maxcnt = (field(ctl, 20, 7) << 16 | field(ctl, 0, 16)) << 4
+
+    def sample(self, cpu):
+        return Sample(self.text.split(','), cpu)
+
+
+def read_log(path):
     """The op samples, oldest first; .dropped says that the guest did not read it."""
-    samples = []
+    lines = []
     with open(path) as f:
-        for line in f:
-            columns = line.strip().split(',')
-            dropped = columns[0] == '#dropped'
-            if columns[-1] == 'op' and (dropped or not columns[0].startswith('#')):
-                samples.append(Sample(columns[dropped:], cpu))
-                samples[-1].dropped = dropped
-    return sorted(samples, key=lambda s: s.virtual_ns)
+        for text in f:
+            dropped = text.startswith('#dropped,')
+            if text.endswith(',op\n') and (dropped or text[0] != '#'):
+                lines.append(Line(text[9:-1] if dropped else text[:-1], dropped))
+    return sorted(lines, key=lambda s: s.virtual_ns)
 
 
 def runs(samples, pause=100000000):
@@ -193,48 +196,48 @@ def lower_edge(edge):
     return EDGES[i - 1] if i else -1
 
 
+# What rejects, in ibscope's order, and what of a sample it looks at.
+REASONS = {
+    'pid': lambda s: s.tgid,
+    'tid': lambda s: s.tid,
+    'comm': lambda s: s.comm,
+    'cgroup': lambda s: s.cgroup,
+    'latency': None,
+    'op': lambda s: s.op,
+    'src': lambda s: s.src,
+    'mode': None,
+    'tlb': None,
+    'tlb_latency': None,
+    'page_size': None,
+    'remote_node': None,
+    'addr': None,
+    'ip': None,
+    'filter': None,
+}
+
+
 class Filter:
-    """Predicates in ibscope's order; None selects everything. latency is (min, max), or a
-    function of the sample that returns that; so is tlb_latency. mode, tlb, page_size and
-    remote_node are sets of names, addr and ip functions of an address, expr one of the sample."""
+    """Filter(reason=what is selected, ...): a set, or a function of the sample that says if it
+    passes. latency is (least, greatest) of the metric, or a function of the sample that returns
+    that; None selects everything."""
 
-    def __init__(self, pid=None, cgroup=None, latency=None, op=None, src=None, mode=None, tlb=None,
-                 tlb_latency=None, page_size=None, remote_node=None, addr=None, ip=None, expr=None):
-        self.pid, self.cgroup, self.latency, self.op, self.src = pid, cgroup, latency, op, src
-        self.tlb_latency, self.addr, self.ip, self.expr = tlb_latency, addr, ip, expr
-        self.names = {'mode': mode, 'tlb': tlb, 'page_size': page_size, 'remote_node': remote_node}
-
-    def rejects(self, reason, s):
-        if reason == 'filter':
-            return self.expr and not self.expr(s)
-        if reason == 'tlb_latency':
-            value = s.metrics['tlb_refill_lat']
-            return self.tlb_latency and (value is None or
-                                         not self.tlb_latency[0] <= value <= self.tlb_latency[1])
-        value = getattr(s, reason)
-        if reason in ('addr', 'ip'):
-            wanted = getattr(self, reason)
-            return wanted and (value is None or not wanted(value))
-        wanted = self.names[reason]
-        return wanted is not None and value not in wanted
+    def __init__(self, **selected):
+        assert set(selected) <= set(REASONS), selected
+        self.selected = [(r, selected[r]) for r in REASONS if selected.get(r) is not None]
 
     def reason(self, s, metric):
         """Why the sample is rejected, or None."""
-        value = s.metrics[metric]
-        latency = self.latency(s) if callable(self.latency) else self.latency
-        if self.pid is not None and s.tgid not in self.pid:
-            return 'pid'
-        if self.cgroup is not None and s.cgroup not in self.cgroup:
-            return 'cgroup'
-        if latency and (value is None or not latency[0] <= value <= latency[1]):
-            return 'latency'
-        if self.op is not None and s.op not in self.op:
-            return 'op'
-        if self.src is not None and s.src not in self.src:
-            return 'src'
-        for reason in ('mode', 'tlb', 'tlb_latency', 'page_size', 'remote_node', 'addr', 'ip',
-                       'filter'):
-            if self.rejects(reason, s):
+        for reason, selected in self.selected:
+            if reason == 'latency':
+                limits, value = selected, s.metrics[metric]
+                if callable(selected):
+                    limits = selected(s)
+                passes = not limits or (value is not None and limits[0] <= value <= limits[1])
+            elif callable(selected):
+                passes = selected(s)
+            else:
+                passes = REASONS[reason](s) in selected
+            if not passes:
                 return reason
         return None
 
@@ -250,6 +253,12 @@ class Series:
             self.valid += 1
             self.sum += value
             self.buckets[le(value)] += 1
+
+    def merge(self, other):
+        self.samples += other.samples
+        self.valid += other.valid
+        self.sum += other.sum
+        self.buckets.update(other.buckets)
 
     def __eq__(self, other):
         return isinstance(other, Series) and vars(self) == vars(other)
@@ -279,8 +288,8 @@ def main():
     ap.add_argument('--metric', default='dc_miss_lat')
     args = ap.parse_args()
     by = args.by.split(',')
-    for period, samples in runs(read_log(args.log, GENS[args.gen])).items():
-        run = [s for s in samples if not s.dropped]
+    for period, samples in runs(read_log(args.log)).items():
+        run = [s.sample(GENS[args.gen]) for s in samples if not s.dropped]
         _, series = expect(run, by, args.metric)
         print(json.dumps({'period': period, 'seen': len(run), 'dropped': len(samples) - len(run),
                           'series': [{'labels': dict(zip(by, k)), 'samples': v.samples,

@@ -6,281 +6,29 @@ hardware, against the hardware's own list of delivered samples (rig/README.md).
 One boot a pair runs everything. Each run of a profiler in it has a period of its own, so
 that the MaxCnt field of a line in the log tells which run the sample belongs to.
 """
-import argparse
-import collections
-import concurrent.futures
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tarfile
-import tempfile
-import threading
-import time
 
+import cases
 import dumps
+import guest
 import oracle
+import records
+import selections
+from guest import DEFAULT_BY, HERE, Hist, Skip, need
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 KERNELS = ('5.10', '6.1', '6.12', '7.2')
 ZENS = ('zen2', 'zen3', 'zen4', 'zen5')
 MATRIX = ['%s:%s' % (k, g) for k in KERNELS for g in ZENS] + ['7.2:zen6']
-QUANTILES = {'p50': 2, 'p90': 10, 'p99': 100}   # name -> samples that it needs
-DEFAULT_BY = ('cgroup', 'src', 'op')
-
-SETUP = r'''
-O=/tmp/out cg=/sys/fs/cgroup
-mkdir -p $O $cg/a/b/c/d $cg/s
-exec 3>&1 > $O/script.log 2>&1
-for w in a/b/c/d:0 s:1 a:1; do
-    work $cg/${w%:*} ${w#*:} &
-    echo "$! /${w%:*}"
-done > $O/pids
-read PA x < $O/pids
-find $cg -type d -exec stat -c '%i %n' {} + > $O/cgroups
-run() {     # NAME COMMAND...
-    n=$1; shift
-    read t x < /proc/uptime; echo $t $n >> $O/times
-    timeout -s KILL 60 "$@" > $O/$n.out 2> $O/$n.err
-    echo $? > $O/$n.rc
-}
-'''
 
 
-def need(condition, what):
-    if not condition:
-        raise AssertionError(what)
+class Guest(cases.Cases, guest.Guest):
+    """The scenarios of a boot."""
 
-
-class Skip(Exception):
-    pass
-
-
-class Report:
-    def __init__(self):
-        self.count = collections.Counter()
-        self.lock = threading.Lock()
-
-    def line(self, result, where, what, why=''):
-        with self.lock:
-            self.count[result] += 1
-            print('%-4s %s %s%s' % (result, where, what, ': ' + why if why else ''), flush=True)
-
-
-# --- what a run of `ibscope hist --json` printed
-
-class Hist:
-    """The objects that a run printed, and what is true of each alone."""
-
-    def __init__(self, text, metric='dc_miss_lat', source='ibs'):
-        self.lines = [json.loads(x) for x in text.splitlines()]
-        need(self.lines, 'no output')
-        self.ledger = collections.Counter()
-        self.filtered = collections.Counter()
-        self.unseen = 0
-        for o in self.lines:
-            need(o['source'] == source, 'source is %r' % o['source'])
-            need(o['metric'] == metric, 'metric is %r' % o['metric'])
-            self.add_ledger(o['ledger'])
-            for s in o['series']:
-                check_series(s)
-            samples = sum(s['samples'] for s in o['series'])
-            need(samples == o['ledger']['aggregated'],
-                 '%d samples in series, %d aggregated' % (samples, o['ledger']['aggregated']))
-
-    def add_ledger(self, l):
-        filtered, lost = sum(l['filtered'].values()), sum(l['lost'].values())
-        need(l['seen'] == l['aggregated'] + l['forwarded'] + filtered + lost, 'ledger does not balance: %s' % l)
-        self.filtered.update(l['filtered'])
-        self.ledger.update(seen=l['seen'], aggregated=l['aggregated'], lost=lost)
-        if l['unseen'] is None or self.unseen is None:
-            self.unseen = None
-        else:
-            self.unseen += l['unseen']
-
-    def series(self, by):
-        """The intervals added up: {labels: oracle.Series}."""
-        total = collections.defaultdict(oracle.Series)
-        for o in self.lines:
-            for s in o['series']:
-                need(set(s['labels']) == set(by), 'labels are %s' % list(s['labels']))
-                t = total[tuple(str(s['labels'][k]) for k in by)]
-                t.samples += s['samples']
-                t.valid += s['valid']
-                t.sum += s['sum']
-                t.buckets.update(dict(s['buckets']))
-        return dict(total)
-
-
-def check_series(s):
-    need(s['samples'] > 0, 'a series without samples: %s' % s)
-    need(s['valid'] == sum(n for _, n in s['buckets']), 'valid is not the buckets: %s' % s)
-    edges = [edge for edge, _ in s['buckets']]
-    need(set(edges) <= set(oracle.EDGES), 'not an edge: %s' % (set(edges) - set(oracle.EDGES)))
-    need(edges == sorted(set(edges)) and all(n > 0 for _, n in s['buckets']), 'buckets: %s' % s)
-    for name, least in QUANTILES.items():
-        got, q = s[name], int(name[1:])
-        if s['valid'] < least:
-            need(got is None, '%s of %d values is %s' % (name, s['valid'], got))
-            continue
-        need(got is not None, '%s of %d values is null' % (name, s['valid']))
-        below = 0
-        for edge, n in s['buckets']:
-            below += n
-            if below * 100 >= s['valid'] * q:
-                break
-        need(oracle.lower_edge(edge) <= got <= edge,
-             '%s is %s, its bucket is (%d, %d]: %s' % (name, got, oracle.lower_edge(edge), edge, s))
-
-
-# --- one boot
-
-class Guest:
-    def __init__(self, kernel, gen, work, report):
-        self.kernel, self.gen, self.work, self.report = kernel, gen, work, report
-        self.where = '%s:%s' % (kernel, gen)
-        self.cpu = oracle.GENS.get(gen)
-        self.dir = os.path.join(work, self.where.replace(':', '-'))
-        self.out = os.path.join(self.dir, 'out')
-        self.script, self.checks, self.period = [SETUP], [], 0
-
-    def do(self, script):
-        self.script.append(script)
-
-    def check(self, what, function, *args):
-        self.checks.append((what, function, args))
-
-    def new_period(self, about):
-        """A multiple of 16 that no other run of this boot has."""
-        self.period += 16
-        return about // 16 * 16 + self.period
-
-    def read(self, name):
-        with open(os.path.join(self.out, name), errors='replace') as f:
-            return f.read()
-
-    def status(self, name):
-        return int(self.read(name + '.rc'))
-
-    def stdout(self, name):
-        """What a run printed that had to succeed."""
-        status = self.status(name)
-        need(status == 0, 'exit %d: %s' % (status, self.read(name + '.err').strip()))
-        return self.read(name + '.out')
-
-    def boot(self):
-        shutil.rmtree(self.dir, ignore_errors=True)
-        os.makedirs(os.path.join(self.dir, 'overlay'))
-        with open(os.path.join(self.dir, 'overlay/vmtest.sh'), 'w') as f:
-            f.write('\n'.join(self.script + ['tar -C $O -c . >&3\n']))
-        tar = os.path.join(self.dir, 'out.tar')
-        cmd = [os.path.join(HERE, 'rig/run.sh'), '--kernel', self.kernel, '--gen', self.gen,
-               '--overlay', os.path.join(self.work, 'overlay'),
-               '--overlay', os.path.join(self.dir, 'overlay'),
-               '--console', os.path.join(self.dir, 'console'), '--timeout', '400',
-               '--log', os.path.join(self.dir, 'log'), '--', 'sh', '/vmtest.sh']
-        for _ in range(2):
-            with open(tar, 'wb') as f:
-                r = subprocess.run(cmd, stdout=f, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
-            if r.returncode != 125:
-                break
-        said = r.stderr.decode(errors='replace')
-        need(r.returncode == 0, 'run.sh: exit %d: %s' % (r.returncode, said))
-        with tarfile.open(tar) as t:
-            t.extractall(self.out)
-
-    def check_console(self):
-        with open(os.path.join(self.dir, 'console'), errors='replace') as f:
-            said = re.findall('.*(?:WARNING:|BUG:|Oops|unknown reason|Uhhuh|stall).*', f.read())
-        need(not said, said)
-
-    def load(self):
-        """What the guest and the hardware say of the boot."""
-        self.path = {1: '/'}
-        for line in self.read('cgroups').splitlines():
-            ident, path = line.split()
-            self.path[int(ident)] = path.replace('/sys/fs/cgroup', '') or '/'
-        self.pid = {path: int(pid) for pid, path in map(str.split, self.read('pids').splitlines())}
-        self.rows = oracle.runs(oracle.read_log(os.path.join(self.dir, 'log'), self.cpu))
-
-    def run(self):
-        start = time.monotonic()
-        try:
-            self.boot()
-            if self.cpu:
-                self.load()
-        except AssertionError as e:
-            self.report.line('FAIL', self.where, 'boot', str(e))
-            return
-        booted = time.monotonic()
-        for what, function, args in self.checks:
-            try:
-                self.report.line('ok', self.where, what, function(*args) or '')
-            except Skip as e:
-                self.report.line('skip', self.where, what, str(e))
-            except AssertionError as e:
-                self.report.line('FAIL', self.where, what, str(e))
-            except Exception as e:      # a wrong output is a failed check, not the end of the test
-                self.report.line('FAIL', self.where, what, repr(e))
-        print('#    %s boot %.0f s, checks %.0f s' % (
-            self.where, booted - start, time.monotonic() - booted), flush=True)
-
-    # --- a run of ibscope hist that is compared with the log
-
-    def hist(self, name, options='', event='ibs_op//', about=100000, window='0.5 1', by=None,
-             metric=None, **expected):
-        period = self.new_period(about)
-        options = [options] if options else []
-        options += ['--by ' + ','.join(by)] if by else []
-        options += ['--metric ' + metric] if metric else []
-        command = ' '.join(['-e', event] + options + [window])
-        self.do('run %s ibscope hist --json -c %d %s' % (name, period, command))
-        self.check('%s: %s' % (name, command), self.check_hist, name, period, by or DEFAULT_BY,
-                   metric or 'dc_miss_lat', window, expected)
-
-    def check_hist(self, name, period, by, metric, window, expected):
-        """expected: filters() -> oracle.Filter, rows(list) -> list, unseen: exact|any|null, ctl."""
-        got = Hist(self.stdout(name), metric)
-        for o in got.lines:
-            need(o['period'] == period, 'period is %d' % o['period'])
-        count = int(window.split()[1])
-        need(len(got.lines) == count, '%d lines' % len(got.lines))
-        delivered = [s for s in self.rows[period] if not s.dropped]
-        dropped = len(self.rows[period]) - len(delivered)
-        need(delivered, 'the hardware delivered no sample')
-        mask = expected.get('ctl', 0)
-        need(all(s.ctl & mask == mask for s in delivered), 'the control MSR lacks %#x' % mask)
-        rows = expected.get('rows', lambda x: x)(delivered)
-        filters = expected.get('filters', oracle.Filter)()
-        rejected, want = oracle.expect(rows, by, metric, filters)
-        want = {tuple(self.path.get(k, '?') if b == 'cgroup' else str(k) for b, k in zip(by, key)): v
-                for key, v in want.items()}
-        need(all(s.cgroup is not None for s in rows), 'the log does not know the task')
-        need(got.ledger['seen'] == len(rows), 'seen %d (unseen %s), the log has %d, and %d dropped unread' % (
-            got.ledger['seen'], got.unseen, len(rows), dropped))
-        need(+got.filtered == rejected,
-             'filtered %s, expected %s' % (dict(+got.filtered), dict(rejected)))
-        need(got.ledger['lost'] == 0, 'lost %d' % got.ledger['lost'])
-        series = got.series(by)
-        for key in sorted(set(want) | set(series)):
-            need(series.get(key) == want.get(key),
-                 '%s: got %r; expected %r' % (' '.join(key), series.get(key), want.get(key)))
-        unseen = expected.get('unseen', 'exact')
-        if unseen == 'null':
-            need(got.unseen is None, 'unseen is %s' % got.unseen)
-        elif unseen == 'exact' or got.unseen is not None:
-            explained = dropped + len(delivered) - len(rows)
-            need(got.unseen is not None, 'unseen is null: %s' % self.read(name + '.err'))
-            need(0 <= got.unseen <= explained, 'unseen %d, explained %d' % (got.unseen, explained))
-        need(rejected if 'filters' in expected else True, 'the filter had nothing to reject')
-        return '%d samples, %d series, rejected %s, unseen %s' % (
-            len(rows), len(want), dict(rejected), got.unseen)
-
-    # --- scenarios
-
-    def scenarios(self):
+    def scenarios(self, random, seed, options):
         self.check('the kernel did not complain', self.check_console)
         zen4 = self.cpu.zen4
         self.do('run version ibscope --version')
@@ -311,9 +59,10 @@ class Guest:
         self.check('sim: labelled', self.check_sim)
 
         # c: filters
-        below_a = lambda: {i for i, p in self.path.items() if p == '/a' or p.startswith('/a/')}
-        below_s = lambda: {i for i, p in self.path.items() if p == '/s'}
-        self.hist('filter-pid', '-p $PA', filters=lambda: oracle.Filter(pid={self.pid['/a/b/c/d']}))
+        pid_d = lambda: {self.facts.workers['d'].pid}
+        below_a = lambda: self.facts.below('/a')
+        below_s = lambda: self.facts.below('/s')
+        self.hist('filter-pid', '-p $P_d', filters=lambda: oracle.Filter(pid=pid_d()))
         self.hist('filter-cgroup', '--cgroup /a', filters=lambda: oracle.Filter(cgroup=below_a()))
         self.hist('filter-op', '--op load,locked', filters=lambda: oracle.Filter(op={'load', 'locked'}))
         self.hist('filter-src', '--src dram,l2', filters=lambda: oracle.Filter(src={'dram', 'l2'}))
@@ -324,16 +73,24 @@ class Guest:
                       200 if s.cgroup in below_a() else 50, 65535)))
         self.hist('filter-tag', '--min-lat 40', metric='tag_to_ret',
                   filters=lambda: oracle.Filter(latency=(40, 65535)))
-        self.hist('filter-all', '--cgroup /a -p $PA --op load --src dram,l3,local-cache --min-lat 20',
-                  filters=lambda: oracle.Filter({self.pid['/a/b/c/d']}, below_a(), (20, 65535),
-                                                {'load'}, {'dram', 'l3', 'local-cache'}))
+        self.hist('filter-all', '--cgroup /a -p $P_d --op load --src dram,l3,local-cache --min-lat 20',
+                  filters=lambda: oracle.Filter(
+                      pid=pid_d(), cgroup=below_a(), latency=(20, 65535), op={'load'},
+                      src={'dram', 'l3', 'local-cache'}))
+
+        self.cases()
+        selections.add(self, random, seed, options)
+
+        records.scenarios(self)
 
         # d: perf decodes
-        period = self.new_period(300000)
+        period = self.new_period(100000)
         self.do('run perf perf record -q -e ibs_op// -c %d -a --raw-samples -o $O/perf.data -- '
                 'sleep 1' % period)
         self.check('decode: same as perf', self.check_decode)
         dumps.scenario(self)
+        self.check('a record takes a third of perf\'s bytes, or less', records.check_size, self,
+                   'record', 'perf.data')
 
         # e: refusals
         usage = 2
@@ -393,9 +150,9 @@ class Guest:
         self.do('run freq ibscope hist -F 1000 --json 1 2')
         self.check('freq', self.check_freq)
         period = self.new_period(100000)
-        self.do('(sleep 1; echo 0 > /sys/devices/system/cpu/cpu1/online; sleep 1\n'
-                ' echo 1 > /sys/devices/system/cpu/cpu1/online) &\n'
-                'run hotplug ibscope hist --json -c %d 0.5 10; wait $!' % period)
+        self.do('run hotplug ibscope hist --json -c %d 0.5 10 & H=$!; sampling hotplug\n'
+                'sleep 1; echo 0 > /sys/devices/system/cpu/cpu1/online; sleep 1\n'
+                'echo 1 > /sys/devices/system/cpu/cpu1/online; wait $H' % period)
         self.check('hotplug: a CPU that returns is sampled', self.check_hotplug, period)
         self.do('sysctl -q kernel.perf_cpu_time_max_percent=25\n'
                 'sysctl -q kernel.perf_event_max_sample_rate=1000')
@@ -407,8 +164,9 @@ class Guest:
         need([sum(o[k] for o in lines) for k in ('cpus_went_offline', 'cpus_came_online')] == [1, 1],
              'CPUs that went and came: %s' % lines)
         need([min(o['cpus'] for o in lines), lines[-1]['cpus']] == [1, 2], 'CPUs: %s' % lines)
-        late = [s for s in self.rows[period] if s.vcpu == 1][-1].virtual_ns
-        first = [s for s in self.rows[period] if s.vcpu == 0][0].virtual_ns
+        samples = self.samples(period)[0]
+        late = [s for s in samples if s.vcpu == 1][-1].virtual_ns
+        first = [s for s in samples if s.vcpu == 0][0].virtual_ns
         need(late - first > 3.5e9, 'CPU 1 was not sampled again')
         return self.check_hist('hotplug', period, DEFAULT_BY, 'dc_miss_lat', '0.5 10', {'unseen': 'any'})
 
@@ -442,7 +200,7 @@ class Guest:
     def check_cpus(self, cpus):
         name = 'by-cpu'
         period = json.loads(self.stdout(name).splitlines()[0])['period']
-        need({s.vcpu for s in self.rows[period]} == cpus, 'the log has other CPUs')
+        need({s.vcpu for s in self.samples(period)[0]} == cpus, 'the log has other CPUs')
 
     def check_sim(self, table=False):
         got = Hist(self.stdout('sim'), source='sim')
@@ -507,10 +265,7 @@ class Guest:
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    ap.add_argument('--build', default='build', help='where make put the programs (default build)')
-    ap.add_argument('--keep', metavar='DIR', help='keep what the guests wrote there')
-    ap.add_argument('-j', type=int, default=2, help='guests at a time (default 2)')
+    ap = guest.options(__doc__.splitlines()[0])
     ap.add_argument('pairs', nargs='*', metavar='KERNEL:GEN', default=MATRIX)
     args = ap.parse_args()
     pairs = [p.split(':') for p in args.pairs]
@@ -518,36 +273,19 @@ def main():
         if len(p) != 2 or p[0] not in KERNELS or p[1] not in oracle.GENS:
             ap.error('no such pair: %s' % ':'.join(p))
 
-    start = time.monotonic()
-    work = args.keep or tempfile.mkdtemp(prefix='vmtest.')
-    os.makedirs(work, exist_ok=True)
-    report = Report()
-    try:
-        subprocess.run(['cc', '-static', '-O1', '-pthread', '-o', os.path.join(work, 'work'),
-                        os.path.join(HERE, 'work.c')], check=True)
-        shutil.copy(os.path.join(args.build, 'tests/unit/ibs_decode'), work)
-        shutil.rmtree(os.path.join(work, 'overlay'), ignore_errors=True)
-        subprocess.run([os.path.join(HERE, 'rig/mkoverlay.sh'), '-o', os.path.join(work, 'overlay'),
-                        'perf:/usr/bin/perf', 'bpftool:/usr/bin/bpftool',
-                        os.path.join(args.build, 'ibscope') + ':/usr/bin/ibscope',
-                        os.path.join(work, 'work') + ':/usr/bin/work'], check=True)
-        guests = []
-        for kernel, gen in pairs:
-            g = Guest(kernel, gen, work, report)
-            g.scenarios()
-            guests.append(g)
-        g = Guest(pairs[-1][0], 'none', work, report)
-        g.no_ibs()
-        guests.append(g)
-        with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
-            list(pool.map(Guest.run, guests))
-    finally:
-        if not args.keep:
-            shutil.rmtree(work)
-    n = report.count
-    print('# %.0f s' % (time.monotonic() - start))
-    print('%d passed, %d failed, %d skipped' % (n['ok'], n['FAIL'], n['skip']))
-    return 1 if n['FAIL'] or not n['ok'] else 0
+    def make(work, report):
+        guests = [Guest(kernel, gen, work, report) for kernel, gen in pairs]
+        for g in guests:
+            g.scenarios(args.random, args.seed, selections.known_options(args.build))
+        for kernel, gen in {k: (k, g) for k, g in pairs}.values():
+            hopper = Guest(kernel, gen, work, report, '-hop', smp=8, workers=False)
+            hopper.hops()
+            guests.append(hopper)
+        none = Guest(pairs[-1][0], 'none', work, report)
+        none.no_ibs()
+        return guests + [none]
+
+    return guest.run_guests(args, make)
 
 
 if __name__ == '__main__':

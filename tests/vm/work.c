@@ -1,13 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// work CGROUP CPU: two threads busy on one CPU in a cgroup v2 directory that exists.
+// work CGROUP CPU [NAME [UID [KIND]]]: two threads, NAME and NAME.t, busy on one CPU in a cgroup v2
+//	directory that exists, as that user. They go in circles (KIND spin), call the kernel
+//	(kernel), or one of them starts a process after the other (fork), of which each gets a line
+//	"parent child" in /tmp/out/children.
+// work -hop SECONDS SEED: busy, on another CPU every 0.1 to 0.5 s; prints its pid.
+// work -bpf SECONDS: busy changing a BPF map on each CPU, when the kernel runs no BPF program.
+// work -loop N: go round N times.
+// work -time COMMAND...: run it; on stderr, last, the CPU time that it and its children took, in us.
 // work -u UID COMMAND...: run COMMAND as that user, without capabilities.
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/bpf.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define CHILDREN "/tmp/out/children"
+
+static const char *name = "work";
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static void spin_until(double end)
+{
+	while (now() < end)
+		for (volatile int i = 0; i < 10000; i++)
+			;
+}
 
 static void *spin(void *unused)
 {
@@ -16,33 +50,170 @@ static void *spin(void *unused)
 	return unused;
 }
 
-int main(int argc, char **argv)
+static void *call_kernel(void *unused)
+{
+	static char buf[1 << 16];
+	int fd = open("/dev/zero", O_RDONLY);
+
+	while (read(fd, buf, sizeof(buf)) > 0)
+		;
+	return unused;
+}
+
+static void *start_processes(void *unused)
+{
+	char line[64];
+	int fd = open(CHILDREN, O_WRONLY | O_APPEND | O_CREAT, 0666);
+
+	for (;;) {
+		pid_t child = fork();
+
+		if (!child) {
+			spin_until(now() + 0.004);
+			_exit(0);
+		}
+		snprintf(line, sizeof(line), "%d %d\n", getpid(), child);
+		if (write(fd, line, strlen(line)) < 0)
+			perror(CHILDREN), _exit(1);
+		waitpid(child, NULL, 0);
+		usleep(20000);
+	}
+	return unused;
+}
+
+static void *second_thread(void *run)
+{
+	char second[16];
+
+	snprintf(second, sizeof(second), "%.12s.t", name);
+	prctl(PR_SET_NAME, second);
+	return ((void *(*)(void *))run)(NULL);
+}
+
+static int pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+static int hop(double seconds, unsigned int seed)
+{
+	double end = now() + seconds;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	printf("%d\n", getpid());
+	fflush(stdout);
+	for (int i = 0; now() < end; i++) {
+		if (pin(i % cpus))
+			return perror("work"), 1;
+		spin_until(now() + 0.1 + rand_r(&seed) % 400 / 1000.0);
+	}
+	return 0;
+}
+
+static int change_map(double seconds)
+{
+	union bpf_attr attr = {
+		.map_type = BPF_MAP_TYPE_HASH, .key_size = 4, .value_size = 4096, .max_entries = 16
+	};
+	static char value[4096];
+	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY }; /* v5.10 counts maps */
+	double end = now() + seconds;
+	int key = 0, fd;
+
+	setrlimit(RLIMIT_MEMLOCK, &unlimited);
+	fd = syscall(__NR_bpf, BPF_MAP_CREATE, &attr, sizeof(attr));
+	if (fd < 0 || (!fork() && pin(1)) || nice(19) < 0)
+		return perror("work"), 1;
+	memset(&attr, 0, sizeof(attr));
+	attr.map_fd = fd;
+	attr.key = (uintptr_t)&key;
+	attr.value = (uintptr_t)value;
+	while (now() < end)
+		for (int i = 0; i < 100; i++)
+			if (syscall(__NR_bpf, BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr)))
+				return perror("work"), 1;
+	return 0;
+}
+
+static int go_round(unsigned long n)
+{
+	for (volatile unsigned long i = 0; i < n; i++)
+		;
+	return 0;
+}
+
+static int run_timed(char **argv)
+{
+	struct rusage u;
+	int status;
+
+	if (!fork()) {
+		execvp(argv[0], argv);
+		_exit(127);
+	}
+	wait(&status);
+	getrusage(RUSAGE_CHILDREN, &u);
+	fprintf(stderr, "%ld\n",
+		(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
+			u.ru_stime.tv_usec);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 126;
+}
+
+static int join(const char *cgroup)
 {
 	char procs[4096];
-	pthread_t t;
-	cpu_set_t set;
 	FILE *f;
 
-	if (argc > 3 && !strcmp(argv[1], "-u")) {
-		uid_t uid = atoi(argv[2]);
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", cgroup);
+	f = fopen(procs, "w");
+	if (!f || fprintf(f, "0") < 0 || fclose(f))
+		return perror(procs), -1;
+	return 0;
+}
 
-		if (setresgid(uid, uid, uid) || setresuid(uid, uid, uid))
-			return perror("work"), 125;
+static int become(uid_t uid)
+{
+	return setresgid(uid, uid, uid) || setresuid(uid, uid, uid) ? perror("work"), -1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	void *(*run)(void *) = spin;
+	char ready[64];
+	pthread_t t;
+
+	if (argc > 3 && !strcmp(argv[1], "-u")) {
+		if (become(atoi(argv[2])))
+			return 125;
 		execvp(argv[3], argv + 3);
 		return perror(argv[3]), 125;
 	}
-	if (argc != 3)
-		return fprintf(stderr, "usage: work CGROUP CPU | work -u UID COMMAND...\n"), 125;
-	snprintf(procs, sizeof(procs), "%s/cgroup.procs", argv[1]);
-	f = fopen(procs, "w");
-	if (!f || fprintf(f, "0") < 0 || fclose(f))
-		return perror(procs), 1;
-	CPU_ZERO(&set);
-	CPU_SET(atoi(argv[2]), &set);
+	if (argc == 4 && !strcmp(argv[1], "-hop"))
+		return hop(atof(argv[2]), atoi(argv[3]));
+	if (argc == 3 && !strcmp(argv[1], "-bpf"))
+		return change_map(atof(argv[2]));
+	if (argc == 3 && !strcmp(argv[1], "-loop"))
+		return go_round(strtoul(argv[2], NULL, 0));
+	if (argc > 2 && !strcmp(argv[1], "-time"))
+		return run_timed(argv + 2);
+	if (argc < 3 || argc > 6)
+		return fprintf(stderr, "work: see its source\n"), 125;
+	if (argc > 3)
+		name = argv[3];
+	if (argc > 5)
+		run = !strcmp(argv[5], "kernel") ? call_kernel : start_processes;
 	/* what is tested should not wait for us */
-	if (nice(19) < 0 || sched_setaffinity(0, sizeof(set), &set) ||
-	    pthread_create(&t, NULL, spin, NULL))
+	if (join(argv[1]) || pin(atoi(argv[2])) || nice(19) < 0 || prctl(PR_SET_NAME, name) ||
+	    pthread_create(&t, NULL, second_thread, run == start_processes ? spin : run))
 		return perror("work"), 1;
-	spin(NULL);
+	if (argc > 4 && become(atoi(argv[4])))
+		return 1;
+	snprintf(ready, sizeof(ready), "/tmp/ready.%d", getpid());
+	close(open(ready, O_WRONLY | O_CREAT, 0666));
+	run(NULL);
 	return 0;
 }

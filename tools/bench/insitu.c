@@ -46,9 +46,13 @@ static const struct variant {
 	{ "aggregated: by cgroup", { .by = IBS_BY_CGROUP } },
 	{ "aggregated: in one", { .by = 0 } },
 	{ "aggregated: by pid", { .by = IBS_BY_PID } },
+	/* no ring gets full: nobody reads them */
+	{ "forwarded", { .output = SAMPLER_RECORDS } },
+	{ "forwarded: raw", { .output = SAMPLER_RECORDS_RAW } },
 	{ "copy: rejected: latency",
 	  { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT, .probe_read = true } },
 	{ "copy: aggregated: by cgroup", { .by = IBS_BY_CGROUP, .probe_read = true } },
+	{ "copy: forwarded", { .output = SAMPLER_RECORDS, .probe_read = true } },
 };
 #define VARIANTS (sizeof(variants) / sizeof(variants[0]))
 #define EMPTY	 1 /* the floor */
@@ -122,6 +126,9 @@ static int measure(const struct sampler_opts *opts, double base, int round, stru
 	r->cost[round] = (t - base) / (snap.ledger.pmu_samples ? snap.ledger.pmu_samples : 1);
 	r->samples += snap.ledger.pmu_samples;
 	r->aggregated += snap.ledger.outcome[IBS_OUTCOME_AGGREGATED];
+	if (snap.ledger.outcome[IBS_OUTCOME_LOST_RING_FULL])
+		log_warn("%llu records found no room: the figure is of less than it says",
+			 snap.ledger.outcome[IBS_OUTCOME_LOST_RING_FULL]);
 	snapshot_free(&snap);
 	sampler_close(s);
 	return 0;

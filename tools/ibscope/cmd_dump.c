@@ -160,7 +160,7 @@ static int dump(struct cmd *c, bool *cut, struct err *err)
 	opts.sampler.by = 0;
 	c->selects = sel->processes.n || sel->processes.but || sel->threads.n || sel->n_comms ||
 		     sel->op_mask || sel->src_mask || sel->min_lat || sel->max_lat || opts.filter ||
-		     opts.n_cgroups || opts.cpus;
+		     opts.n_cgroups || opts.n_containers || opts.cpus;
 	ret = replay_open(c->trace, &opts, &r, err);
 	if (ret) {
 		c->usage = ret == -EINVAL || ret == -ERANGE;

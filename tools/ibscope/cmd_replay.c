@@ -113,6 +113,9 @@ static void tell_rest(const struct cmd *c, const struct replay *r)
 	if (rest.other_cpus)
 		log_info("%llu samples of other CPUs than those of -C are left out",
 			 (unsigned long long)rest.other_cpus);
+	if (rest.no_task && c->sampling.opts.by & (IBS_BY_PID | IBS_BY_TID))
+		log_info("the task of %llu samples is not told: 'unknown'",
+			 (unsigned long long)rest.no_task);
 	if (rest.no_cgroup && c->sampling.opts.by & IBS_BY_CGROUP)
 		log_info("the cgroup of %llu samples is not told: 'unknown'",
 			 (unsigned long long)rest.no_cgroup);

@@ -11,6 +11,7 @@ static const struct cmd {
 } cmds[] = {
 	{ "doctor", "[--json]", "what this CPU, kernel and privilege allow", cmd_doctor },
 	{ "hist", "[options] [interval [count]]", "latency histograms and percentiles", cmd_hist },
+	{ "record", "[options] [-- COMMAND]", "single samples, to a file or as text", cmd_record },
 	{ "dump", "FILE [options]", "every sample of a recording", cmd_dump },
 	{ "report", "FILE [options]", "a recording in summary", cmd_report },
 	{ "replay", "FILE [options]", "what hist would have shown of a recording", cmd_replay },

@@ -5,12 +5,12 @@
 #include <getopt.h>
 #include <string.h>
 
-static const char *const selecting[] = { "cpu",		"pid",	       "tid",	    "comm",
-					 "cgroup",	"src",	       "op",	    "min-lat",
-					 "max-lat",	"user",	       "kernel",    "tlb",
-					 "min-tlb-lat", "max-tlb-lat", "page-size", "remote-node",
-					 "addr",	"ip",	       "filter",    "explain",
-					 "metric",	"verbose" };
+static const char *const selecting[] = { "cpu",		"pid",	       "tid",	      "comm",
+					 "cgroup",	"container",   "src",	      "op",
+					 "min-lat",	"max-lat",     "user",	      "kernel",
+					 "tlb",		"min-tlb-lat", "max-tlb-lat", "page-size",
+					 "remote-node", "addr",	       "ip",	      "filter",
+					 "explain",	"metric",      "verbose" };
 static const char *const grouping[] = { "by", "max-groups", "max-memory" };
 
 static int refuse_follow(void *ctx, const char *arg, struct err *err)
@@ -76,6 +76,8 @@ void recorded_selection(struct sampling *s, struct replay_opts *out)
 		.filter = s->filter.text ? &s->filter : NULL,
 		.cgroups = s->cgroups,
 		.n_cgroups = s->n_cgroups,
+		.containers = s->containers,
+		.n_containers = s->n_containers,
 		.cpus = s->has_cpus ? &s->cpus : NULL,
 	};
 }

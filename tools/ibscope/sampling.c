@@ -60,6 +60,8 @@ static int prepare_ibs(struct sampling *s, struct err *err)
 	notice = event_notice(&s->event, &s->cpu);
 	if (notice)
 		log_info("%s", notice);
+	if (s->opts.stacks)
+		s->opts.attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
 	s->opts.source = SAMPLER_IBS;
 	s->opts.ibs = (struct ibs_cpu){ .caps = s->cpu.caps, .quirks = s->cpu.quirks };
 	s->info.source = "ibs";
@@ -147,6 +149,15 @@ static void announce(const struct sampling *s)
 {
 	const struct sampler_memory *m = sampler_memory_used(s->sampler);
 
+	if (s->opts.output != SAMPLER_SERIES) {
+		log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory with a ring of %u KiB for "
+			 "each CPU, %s",
+			 s->info.simulated ? "SIMULATED " : "", s->event_text,
+			 sampler_n_cpus(s->sampler), m->total / 1048576.0, m->ring_bytes >> 10,
+			 sampler_reads_direct(s->sampler) ? "registers read in place"
+							  : "registers read by copy");
+		return;
+	}
 	log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory for %u groups in %u shard%s, %s",
 		 s->info.simulated ? "SIMULATED " : "", s->event_text, sampler_n_cpus(s->sampler),
 		 m->total / 1048576.0, s->opts.max_groups ?: SAMPLER_MAX_GROUPS, m->shards,

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Prometheus' rules and Grafana's dashboard: right, and of metrics that there are."""
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+RULES = os.path.join(ROOT, 'tools', 'prometheus', 'rules.yml')
+DASHBOARD = os.path.join(ROOT, 'tools', 'grafana', 'ibscope.json')
+PROMETHEUS_OWN = {'up', 'ALERTS'}
+LABELS = {'namespace', 'pod', 'container', 'cgroup', 'data_src', 'op', 'le', 'reason', 'job', 'instance',
+          'event', 'source', 'metric', 'ibs_caps', 'version', 'exporter_version', 'alertname', 'severity'}
+SUFFIX = {'COUNTER': ('_total',), 'GAUGE': ('',), 'INFO': ('_info',), 'HISTOGRAM': ('_bucket', '_sum', '_count')}
+
+
+def exported():
+    """Every name that the exporter's tables make."""
+    names = set()
+    for path in glob.glob(os.path.join(ROOT, 'src', 'metrics*.c')):
+        with open(path) as f:
+            text = f.read()
+        for name, kind in re.findall(r'"(\w+)",\s*(?:METRIC_)?(COUNTER|GAUGE|INFO|HISTOGRAM)\b', text):
+            names.update(name + s for s in SUFFIX[kind])
+    return names
+
+
+def read(path):
+    with open(path) as f:
+        return f.read()
+
+
+def expressions(text):
+    """Of rules.yml: those of `expr:`, also of several lines."""
+    out = []
+    for m in re.finditer(r'^( *)expr: (.*)\n((?:\1 +.*\n)*)', text, re.M):
+        out.append(m[3] if m[2] == '>-' else m[2])
+    return out
+
+
+def named(expr):
+    """Metrics of an expression: words that are no label, function or keyword, texts left out."""
+    expr = re.sub(r'"[^"]*"', '""', expr)
+    expr = re.sub(r'\{[^}]*\}', ' ', expr)
+    expr = re.sub(r'\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)', ' ', expr)
+    words = re.findall(r'[A-Za-z_:][\w:]*(?!\w)(?!\s*\()', re.sub(r'\[[^\]]*\]', ' ', expr))
+    return {w for w in words if w not in ('or', 'and', 'unless', 'by', 'without', 'bool')}
+
+
+def labels_of(expr):
+    text = re.sub(r'"[^"]*"', '', expr)
+    out = set()
+    for m in re.finditer(r'\{([^}]*)\}', text):
+        out |= set(re.findall(r'(\w+)\s*[=!]', m[1]))
+    for m in re.finditer(r'\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)', text):
+        out |= set(re.findall(r'\w+', m[1]))
+    return out
+
+
+class Rules(unittest.TestCase):
+    @unittest.skipUnless(shutil.which('promtool'), 'promtool is not here')
+    def test_promtool(self):
+        for args in (('check', 'rules', 'rules.yml'), ('test', 'rules', 'rules_test.yml')):
+            p = subprocess.run(['promtool', *args], cwd=os.path.dirname(RULES), capture_output=True, text=True,
+                               timeout=120)
+            self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+
+    def test_metrics_are_there(self):
+        text = read(RULES)
+        there = exported() | set(re.findall(r'record: (\S+)', text)) | PROMETHEUS_OWN
+        exprs = expressions(text)
+        self.assertEqual(len(exprs), len(re.findall(r'- (?:record|alert):', text)))
+        for e in exprs:
+            self.assertTrue(named(e), e)
+            self.assertLessEqual(named(e), there, e)
+            self.assertLessEqual(labels_of(e), LABELS, e)
+
+    def test_every_alert_is_tested(self):
+        tests = read(os.path.join(os.path.dirname(RULES), 'rules_test.yml'))
+        alerts = re.findall(r'alert: (\w+)', read(RULES))
+        self.assertGreater(len(alerts), 8)
+        for a in alerts:
+            self.assertIn(f'alertname="{a}"', tests)
+
+
+class Dashboard(unittest.TestCase):
+    def setUp(self):
+        self.board = json.loads(read(DASHBOARD))
+        self.panels = [p for p in self.board['panels'] if p['type'] != 'row']
+        self.variables = {v['name']: v for v in self.board['templating']['list']}
+
+    def exprs(self):
+        for p in self.panels:
+            for t in p['targets']:
+                yield t['expr']
+        for a in self.board['annotations']['list']:
+            yield a['expr']
+
+    def expanded(self):
+        """With each choice of the variable that stands for a metric's name."""
+        for e in self.exprs():
+            for o in self.variables['latency']['options']:
+                yield e.replace('${latency}', o['value'])
+
+    def test_metrics_are_there(self):
+        there = exported()
+        self.assertIn('ibscope_load_miss_latency_cycles_bucket', there)
+        for e in self.expanded():
+            self.assertTrue(named(e), e)
+            self.assertLessEqual(named(e), there, e)
+            self.assertLessEqual(labels_of(e), LABELS, e)
+
+    def test_variables(self):
+        used = set(re.findall(r'\$\{?(\w+)', json.dumps(self.board)))
+        self.assertLessEqual(used - {'__rate_interval', '__range', '__all'}, set(self.variables))
+        self.assertLessEqual({'namespace', 'pod', 'container'}, set(self.variables))
+        for v in self.variables.values():
+            if v['type'] == 'query':
+                what, label = re.fullmatch(r'label_values\((.*), (\w+)\)', v['definition']).groups()
+                self.assertEqual(v['query']['query'], v['definition'])
+                self.assertLessEqual(named(what), exported())
+                self.assertIn(label, LABELS)
+
+    def test_panels(self):
+        ids = [p['id'] for p in self.board['panels']]
+        self.assertEqual(len(ids), len(set(ids)))
+        taken = set()
+        for p in self.board['panels']:
+            g = p['gridPos']
+            cells = {(x, y) for x in range(g['x'], g['x'] + g['w']) for y in range(g['y'], g['y'] + g['h'])}
+            self.assertFalse(cells & taken, p['title'])
+            self.assertLessEqual(g['x'] + g['w'], 24)
+            taken |= cells
+        self.assertIn('heatmap', {p['type'] for p in self.panels})
+
+    @unittest.skipUnless(shutil.which('promtool'), 'promtool is not here')
+    def test_prometheus_parses_it(self):
+        rules = {'groups': [{'name': 'x', 'rules': []}]}
+        for i, e in enumerate(self.expanded()):
+            e = e.replace('$__rate_interval', '1m').replace('$__range', '1h')
+            rules['groups'][0]['rules'].append({'record': f'x{i}', 'expr': e})
+        p = subprocess.run(['promtool', 'check', 'rules', '/dev/stdin'], input=json.dumps(rules),
+                           capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        self.assertIn(f'{len(rules["groups"][0]["rules"])} rules found', p.stdout)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What is installed: units, manifest, image, sample of the options, completion, package."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from ibscope import BUILD, IBSCOPE, can_bpf, run
+
+try:
+    import yaml
+except ImportError:
+    yaml = None
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TOOLS = os.path.join(ROOT, 'tools')
+UNITS = ('ibscope.service', 'ibscope-exporter.service')
+PROGRAM = os.path.join(BUILD, 'ibscope')
+PIN_DIR = '/sys/fs/bpf/ibscope-package-%d' % os.getpid()
+
+
+def read(*path):
+    with open(os.path.join(TOOLS, *path)) as f:
+        return f.read()
+
+
+def call(*args, **kw):
+    return subprocess.run(args, capture_output=True, text=True, timeout=120,
+                          stdin=subprocess.DEVNULL, **kw)
+
+
+def settings(text):
+    """A unit's settings, all values of each."""
+    out = {}
+    for m in re.finditer(r'^(\w+)=(.*)$', text, re.M):
+        out.setdefault(m[1], []).append(m[2])
+    return out
+
+
+def capabilities():
+    return settings(read('systemd', UNITS[0]))['CapabilityBoundingSet'][0].split()
+
+
+def config_check(text):
+    with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+        f.write(text)
+        f.flush()
+        return run('serve', '--config', f.name, '--config-check')
+
+
+class Units(unittest.TestCase):
+    @unittest.skipUnless(shutil.which('systemd-analyze'), 'systemd-analyze is not here')
+    def test_systemd_takes_them(self):
+        # systemd-analyze wants the program where the unit has it
+        with tempfile.TemporaryDirectory() as d:
+            paths = []
+            for unit in UNITS:
+                text = re.sub(r'^ExecStart=\S+', 'ExecStart=/bin/true', read('systemd', unit), flags=re.M)
+                paths.append(os.path.join(d, unit))
+                with open(paths[-1], 'w') as f:
+                    f.write(text)
+            os.mkdir(os.path.join(d, UNITS[0] + '.d'))
+            shutil.copy(os.path.join(TOOLS, 'systemd', 'sys-admin.conf'), os.path.join(d, UNITS[0] + '.d'))
+            p = call('systemd-analyze', 'verify', '--man=no', *paths)
+            said = [x for x in p.stderr.splitlines() if 'ibscope' in x]
+            self.assertEqual((p.returncode, said), (0, []))
+
+    @unittest.skipUnless(shutil.which('systemd-analyze'), 'systemd-analyze is not here')
+    def test_exposure(self):
+        for unit, limit in zip(UNITS, (17, 14)):
+            p = call('systemd-analyze', 'security', '--offline=true', '--no-pager', f'--threshold={limit}',
+                     os.path.join(TOOLS, 'systemd', unit))
+            if 'unrecognized option' in p.stderr:
+                self.skipTest('systemd-analyze is too old')
+            self.assertEqual(p.returncode, 0, p.stdout[-200:] + p.stderr)
+
+    def test_exporter_has_no_power(self):
+        s = settings(read('systemd', UNITS[1]))
+        self.assertEqual(s['CapabilityBoundingSet'], [''])
+        self.assertEqual(s['DynamicUser'], ['yes'])
+        # what it is started with is what is bound
+        there = s['BindReadOnlyPaths'][0].split(':')[1]
+        self.assertIn(f'--pin-dir={there} ', s['ExecStart'][0])
+        self.assertIn(s['BindReadOnlyPaths'][0].split(':')[0].lstrip('-'), s['ExecStartPre'][0].split())
+
+    def test_collector_may_write_its_pins(self):
+        s = settings(read('systemd', UNITS[0]))
+        self.assertEqual(s['ReadWritePaths'], ['-' + re.search(r'pinned; default (\S+)', run('serve', '--help').stdout)[1]])
+        self.assertIn(s['ReadWritePaths'][0][1:], s['ExecStartPre'][0].split())
+
+    def collector(self, caps):
+        names = ','.join('+' + c[4:].lower() for c in caps)
+        # timeout passes its signal on, and its own status is 124
+        return call('timeout', '--preserve-status', '2', 'setpriv', f'--bounding-set=-all,{names}',
+                    '--inh-caps=-all', '--no-new-privs', IBSCOPE, 'serve', '--source', 'sim', '-c', '2000000',
+                    '--pin-dir', PIN_DIR, '--unpin')
+
+    @unittest.skipUnless(shutil.which('setpriv'), 'setpriv is not here')
+    @unittest.skipUnless(can_bpf()[0], 'no BPF here')
+    def test_capabilities_are_those_it_takes(self):
+        with open('/proc/sys/kernel/perf_event_paranoid') as f:
+            if int(f.read()) > 2:
+                self.skipTest('kernel.perf_event_paranoid is above 2')
+        p = self.collector(capabilities())
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn('kernel memory', p.stderr)
+        for one in ('CAP_BPF', 'CAP_PERFMON'):
+            p = self.collector([c for c in capabilities() if c != one])
+            self.assertEqual(p.returncode, 1, f'without {one}: {p.stderr}')
+
+    def test_memory(self):
+        s = settings(read('systemd', UNITS[0]))
+        default = int(re.search(r'kernel memory; default (\d+)', run('serve', '--help').stdout)[1])
+        self.assertGreaterEqual(int(s['MemoryMax'][0].rstrip('M')), default + 32)
+
+    def test_sample_of_the_options(self):
+        text = read('systemd', 'ibscope.conf')
+        p = config_check(text)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        options = re.sub(r'^# ([a-z-]+ = )', r'\1', text, flags=re.M)
+        self.assertGreater(len(re.findall(r'^[a-z-]+ = ', options, re.M)), 8)
+        p = config_check(options)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(config_check(options + 'no-such = 1\n').returncode, 2)
+
+
+@unittest.skipUnless(yaml, 'python3-yaml is not here')
+class Kubernetes(unittest.TestCase):
+    def setUp(self):
+        self.docs = {d['kind']: d for d in yaml.safe_load_all(read('kubernetes', 'ibscope.yaml'))}
+        self.pod = self.docs['DaemonSet']['spec']['template']
+        self.by_name = {c['name']: c for c in self.pod['spec']['containers']}
+
+    def test_names_fit(self):
+        ds, service = self.docs['DaemonSet'], self.docs['Service']
+        labels = self.pod['metadata']['labels']
+        for selector in (ds['spec']['selector']['matchLabels'], service['spec']['selector']):
+            self.assertTrue(selector)
+            self.assertEqual({k: labels.get(k) for k in selector}, selector)
+        space = self.docs['Namespace']['metadata']['name']
+        for d in self.docs.values():
+            if d['kind'] != 'Namespace':
+                self.assertEqual(d['metadata']['namespace'], space, d['kind'])
+        self.assertEqual(self.pod['spec']['serviceAccountName'], self.docs['ServiceAccount']['metadata']['name'])
+        volumes = {v['name']: v for v in self.pod['spec']['volumes']}
+        used = {m['name'] for c in self.by_name.values() for m in c['volumeMounts']}
+        self.assertEqual(used, set(volumes))
+        self.assertEqual(volumes['config']['configMap']['name'], self.docs['ConfigMap']['metadata']['name'])
+        ports = {p['name']: p['containerPort'] for c in self.by_name.values() for p in c.get('ports', [])}
+        self.assertEqual(service['spec']['ports'][0]['targetPort'], 'metrics')
+        self.assertEqual(self.pod['metadata']['annotations']['prometheus.io/port'], str(ports['metrics']))
+        self.assertIn(f'--web.listen-address=:{ports["metrics"]}', self.by_name['exporter']['command'])
+        for probe in ('livenessProbe', 'readinessProbe'):
+            self.assertIn(self.by_name['exporter'][probe]['httpGet']['port'], ports)
+        for kind, api in (('DaemonSet', 'apps/v1'), ('Service', 'v1'), ('ConfigMap', 'v1'),
+                          ('ServiceAccount', 'v1'), ('Namespace', 'v1')):
+            self.assertEqual(self.docs[kind]['apiVersion'], api)
+
+    def test_powers(self):
+        self.assertTrue(self.pod['spec']['hostPID'])
+        for c in self.by_name.values():
+            s = c['securityContext']
+            self.assertFalse(s['allowPrivilegeEscalation'])
+            self.assertTrue(s['readOnlyRootFilesystem'])
+            self.assertEqual(s['capabilities']['drop'], ['ALL'])
+            self.assertNotIn('privileged', s)
+        added = self.by_name['collector']['securityContext']['capabilities']['add']
+        self.assertEqual(['CAP_' + c for c in added], capabilities())
+        s = self.by_name['exporter']['securityContext']
+        self.assertNotIn('add', s['capabilities'])
+        self.assertTrue(s['runAsNonRoot'])
+        writable = [(c['name'], m['name']) for c in self.by_name.values() for m in c['volumeMounts']
+                    if not m.get('readOnly')]
+        self.assertEqual(writable, [('collector', 'pins')])
+
+    def test_limits(self):
+        def mib(text):
+            return int(re.fullmatch(r'(\d+)Mi', text)[1])
+        conf = self.docs['ConfigMap']['data']['ibscope.conf']
+        for c in self.by_name.values():
+            r = c['resources']
+            self.assertLessEqual(mib(r['requests']['memory']), mib(r['limits']['memory']))
+            self.assertIn('cpu', r['limits'])
+        limit = mib(self.by_name['collector']['resources']['limits']['memory'])
+        self.assertGreaterEqual(limit, int(re.search(r'max-memory = (\d+)', conf)[1]) + 32)
+
+    def test_options(self):
+        conf = self.docs['ConfigMap']['data']['ibscope.conf']
+        p = config_check(conf)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        pins = re.search(r'pin-dir = (\S+)', conf)[1]
+        for c in self.by_name.values():
+            self.assertIn(pins, [m['mountPath'] for m in c['volumeMounts'] if m['name'] == 'pins'])
+        self.assertIn(f'--pin-dir={pins}', self.by_name['exporter']['command'])
+
+
+class Image(unittest.TestCase):
+    def test_has_the_libraries(self):
+        """Each library that a program names is of a package that the image installs."""
+        text = read('Dockerfile')
+        for program in ('ibscope', 'ibscope-exporter'):
+            path = os.path.join(BUILD, program)
+            if not os.path.exists(path):
+                continue
+            needed = re.findall(r'\(NEEDED\).*\[(.*)\]', call('readelf', '-d', path).stdout)
+            self.assertIn('libc.so.6', needed)
+            for lib in needed:
+                p = call('dpkg-query', '-S', f'*/x86_64-linux-gnu/{lib}')
+                if p.returncode:
+                    self.skipTest(f'dpkg does not know {lib}')
+                package = p.stdout.split(':')[0]
+                if package in ('libc6', 'libcrypt1'):     # of every image
+                    continue
+                self.assertRegex(text, rf'[ \n]{re.escape(package)}[ \n]', f'{lib} of {package}')
+
+    def test_stages(self):
+        text = read('Dockerfile')
+        self.assertEqual(re.findall(r'^FROM (\S+)(?: AS (\w+))?$', text, re.M),
+                         [('debian:${DEBIAN}', 'build'), ('debian:${DEBIAN}', '')])
+        for stage in re.findall(r'--from=(\w+)', text):
+            self.assertEqual(stage, 'build')
+        for update in re.findall(r'^RUN (apt-get update.*?[^\\])$', text, re.M | re.S):
+            self.assertIn('--no-install-recommends', update)
+            self.assertIn('rm -rf /var/lib/apt/lists', update)
+
+
+class Install(unittest.TestCase):
+    def files(self, d):
+        return {os.path.relpath(os.path.join(p, f), d) for p, _, fs in os.walk(d) for f in fs}
+
+    def test_install(self):
+        with tempfile.TemporaryDirectory() as d:
+            for _ in range(2):
+                p = call(os.path.join(TOOLS, 'install.sh'), BUILD, d, '/opt/x')
+                self.assertEqual((p.returncode, p.stderr), (0, ''))
+                with open(f'{d}/etc/ibscope/ibscope.conf', 'a') as f:
+                    f.write('# mine\n')
+            with open(f'{d}/etc/ibscope/ibscope.conf') as f:
+                self.assertEqual(f.read().count('# mine'), 2)
+            p = call(f'{d}/opt/x/bin/ibscope', '--version')
+            self.assertEqual(p.returncode, 0)
+            there = self.files(d)
+            commands = re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M)
+            self.assertGreater(len(commands), 5)
+            for c in commands:
+                self.assertIn(f'opt/x/share/man/man1/ibscope-{c}.1', there)
+            for f in ('lib/systemd/system/ibscope.service', 'share/man/man5/ibscope-recording.5', 'share/man/man1/ibscope.1',
+                      'share/bash-completion/completions/ibscope', 'share/ibscope/prometheus/rules.yml',
+                      'share/ibscope/grafana/ibscope.json', 'share/ibscope/kubernetes/ibscope.yaml'):
+                self.assertIn('opt/x/' + f, there)
+            with open(f'{d}/opt/x/lib/systemd/system/ibscope.service') as f:
+                self.assertIn('ExecStart=/opt/x/bin/ibscope serve ', f.read())
+            with_unit = {f[len('opt/x/bin/'):] for f in there if f.startswith('opt/x/bin/')}
+            self.assertEqual({os.path.basename(f)[:-8] for f in there if f.endswith('.service')}, with_unit)
+
+    def test_version(self):
+        version = re.search(r'^VERSION\s*:= (\S+)', read('..', 'Makefile'), re.M)[1]
+        self.assertIn(f'({version})', read('debian', 'changelog').splitlines()[0])
+        self.assertIn(f'image: ibscope:{version}\n', read('kubernetes', 'ibscope.yaml'))
+
+    def test_package_says_what_it_takes_to_build(self):
+        want = re.search(r"^build='(.*)'", read('deps.sh'), re.M)[1].split()
+        self.assertIn('clang', want)
+        have = re.split(r'[,\s]+', re.search(r'^Build-Depends: (.*(?:\n .*)*)', read('debian', 'control'), re.M)[1])
+        self.assertEqual([p for p in want if p not in have + ['gcc', 'libc6-dev', 'make']], [])
+
+    def test_package(self):
+        debs = glob.glob(os.path.join(BUILD, 'deb', 'ibscope_*.deb'))
+        if not debs or not shutil.which('dpkg-deb'):
+            self.skipTest('make deb has not run')
+        with tempfile.TemporaryDirectory() as d:
+            call('dpkg-deb', '-R', debs[0], d, check=True)
+            there = self.files(d)
+            with open(f'{d}/DEBIAN/conffiles') as f:
+                self.assertEqual(set(f.read().split()), {'/etc/ibscope/ibscope.conf', '/etc/default/ibscope-exporter'})
+            self.assertIn('lib/systemd/system/ibscope.service.d/sys-admin.conf', there)
+            self.assertEqual(call(f'{d}/usr/bin/ibscope', '--version').returncode, 0)
+            with open(f'{d}/DEBIAN/postinst') as f:
+                self.assertIn('ibscope.service', f.read())
+
+
+@unittest.skipUnless(shutil.which('bash'), 'bash is not here')
+class Completion(unittest.TestCase):
+    def complete(self, *words, program=IBSCOPE):
+        script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ibscope; ' \
+                 'printf "%s\\n" "${COMPREPLY[@]}"'
+        p = call('bash', '-c', script, 'bash', os.path.join(TOOLS, 'completion', 'ibscope.bash'), program, *words)
+        self.assertEqual(p.stderr, '')
+        return p.stdout.split()
+
+    def test_commands(self):
+        self.assertEqual(set(self.complete('')) - {'--help', '--version'},
+                         set(re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M)))
+        self.assertEqual(self.complete('his'), ['hist'])
+        self.assertEqual(set(self.complete('ctl', '')), {'status', 'snapshot'})
+
+    def test_options(self):
+        for c in re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M):
+            want = set(re.findall(r'^ +(?:-\w, )?(--[a-z][-.a-z]*)', run(c, '--help').stdout, re.M))
+            self.assertTrue(want)
+            self.assertEqual({x for x in self.complete(c, '-') if x.startswith('--')}, want, c)
+
+    def test_exporter(self):
+        exporter = os.path.join(BUILD, 'ibscope-exporter')
+        if not os.path.exists(exporter):
+            self.skipTest('ibscope-exporter is not built')
+        self.assertEqual(self.complete('--web.l', program=exporter), ['--web.listen-address'])
+        self.assertEqual(self.complete('--pin-dir', '/sys/fs/cg', program=exporter), ['/sys/fs/cgroup'])
+
+    def test_values(self):
+        self.assertEqual(set(self.complete('hist', '--metric', '')),
+                         {'dc_miss_lat', 'tlb_refill_lat', 'tag_to_ret', 'comp_to_ret'})
+        self.assertEqual(self.complete('hist', '--op', 'load,st'), ['load,store'])
+        self.assertEqual(self.complete('hist', '--source', ''), ['auto', 'ibs', 'sim'])
+        for option, least in (('--src', {'dram', 'remote-cxl', 'mab'}), ('--by', {'cgroup', 'ccx', 'mode', 'op'}),
+                              ('--op', {'load', 'other'})):
+            given = self.complete('hist', option, '')
+            self.assertLessEqual(least, set(given))
+            for value in given:     # all can be given
+                p = run('hist', option, value, '--explain')
+                self.assertNotIn(option, p.stderr, value)
+        given = self.complete('report', '--by', '')
+        self.assertLessEqual({'symbol', 'dso', 'line'}, set(given))
+        self.assertNotIn('ccx', given)
+        with tempfile.NamedTemporaryFile(prefix='ibscope-x') as f:
+            self.assertEqual(self.complete('serve', '--config', f.name[:-1]), [f.name])
+        self.assertEqual(self.complete('hist', '--comm', ''), [])
+
+
+if __name__ == '__main__':
+    unittest.main()

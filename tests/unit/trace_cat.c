@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* trace_cat FILE: every event of a recording as a JSON object a line, for the tests of record. */
+#include "trace.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef unsigned long long ull;
+
+static void put_string(const char *name, const char *text)
+{
+	printf(",\"%s\":\"", name);
+	for (; *text; text++)
+		if (*text == '"' || *text == '\\' || (unsigned char)*text < 32 || *text & 0x80)
+			putchar('?');
+		else
+			putchar(*text);
+	putchar('"');
+}
+
+static void put_sample(const struct trace_sample *s)
+{
+	printf("\"kind\":\"sample\",\"cpu\":%u,\"tgid\":%u,\"tid\":%u,\"cgroup\":%llu,"
+	       "\"caps\":%u,\"present\":%u,\"regs\":[",
+	       s->cpu, s->tgid, s->tid, (ull)s->cgroup_id, s->op.cpu.caps, s->op.present);
+	for (int r = 0; r < IBS_OP_REG_N; r++)
+		printf("%s%llu", r ? "," : "", (ull)s->op.reg[r]);
+	putchar(']');
+	printf(",\"stack\":[");
+	for (unsigned int i = 0; i < s->n_stack; i++)
+		printf("%s%llu", i ? "," : "", (ull)s->stack[i]);
+	putchar(']');
+}
+
+static void put_event(const struct trace_event *ev)
+{
+	printf("{\"time\":%llu,", (ull)ev->time);
+	switch (ev->kind) {
+	case TRACE_SAMPLE_OP:
+		put_sample(&ev->sample);
+		break;
+	case TRACE_COMM:
+		printf("\"kind\":\"comm\",\"tgid\":%u,\"tid\":%u,\"exec\":%d", ev->comm.tgid,
+		       ev->comm.tid, ev->comm.exec);
+		put_string("name", ev->comm.name);
+		break;
+	case TRACE_MMAP:
+		printf("\"kind\":\"mmap\",\"tgid\":%u,\"kernel\":%d,\"exec\":%d,\"start\":%llu,"
+		       "\"len\":%llu,\"build_id\":%u",
+		       ev->mmap.tgid, ev->mmap.kernel, ev->mmap.exec, (ull)ev->mmap.start,
+		       (ull)ev->mmap.len, ev->mmap.build_id_len);
+		put_string("path", ev->mmap.path);
+		break;
+	case TRACE_FORK:
+	case TRACE_EXIT:
+		printf("\"kind\":\"%s\",\"tgid\":%u,\"tid\":%u,\"parent\":%u",
+		       ev->kind == TRACE_FORK ? "fork" : "exit", ev->fork.tgid, ev->fork.tid,
+		       ev->fork.parent_tgid);
+		break;
+	case TRACE_CGROUP:
+		printf("\"kind\":\"cgroup\",\"id\":%llu", (ull)ev->cgroup.id);
+		put_string("path", ev->cgroup.path);
+		break;
+	default:
+		printf("\"kind\":\"other\"");
+	}
+	printf("}\n");
+}
+
+static void put_end(const struct trace_end *e)
+{
+	printf("{\"kind\":\"end\",\"whole\":%d,\"has_ledger\":%d,\"seen\":%llu,\"forwarded\":%llu,"
+	       "\"ring_full\":%llu,\"residual\":%lld",
+	       e->whole, e->has_ledger, (ull)e->ledger.seen,
+	       (ull)e->ledger.outcome[IBS_OUTCOME_FORWARDED],
+	       (ull)e->ledger.outcome[IBS_OUTCOME_LOST_RING_FULL], ledger_residual(&e->ledger));
+	put_string("missing", e->missing);
+	printf("}\n");
+}
+
+int main(int argc, char **argv)
+{
+	const struct trace_info *info;
+	struct err err = { "" };
+	struct trace_event ev;
+	struct trace *t;
+	int ret;
+
+	if (argc != 2)
+		return 2;
+	if (trace_open(argv[1], &t, &err)) {
+		log_error("%s", err.text);
+		return 1;
+	}
+	info = trace_info(t);
+	printf("{\"kind\":\"info\",\"simulated\":%d,\"period\":%llu,\"raw\":%d,\"cpus\":%u",
+	       info->simulated, (ull)info->pmu[0].period, info->full_registers, info->n_cpus);
+	put_string("event", info->pmu[0].name);
+	put_string("command", info->command);
+	put_string("filter", info->filter);
+	put_string("source", info->source);
+	printf("}\n");
+	while ((ret = trace_next(t, &ev, &err)) > 0)
+		put_event(&ev);
+	if (ret)
+		log_error("%s", err.text);
+	else
+		put_end(trace_end(t));
+	trace_close(t);
+	return ret != 0;
+}

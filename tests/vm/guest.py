@@ -1,0 +1,438 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""One boot of the rig that runs many commands, and checks of what they printed.
+
+Each run of a profiler has a period of its own, so that the MaxCnt field of a line in the log tells
+which run the sample belongs to.
+"""
+import argparse
+import collections
+import concurrent.futures
+import fnmatch
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import threading
+import time
+
+import oracle
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+QUANTILES = {'p50': 2, 'p90': 10, 'p99': 100}   # name -> samples that it needs
+DEFAULT_BY = ('cgroup', 'src', 'op')
+
+SETUP = r'''
+O=/tmp/out cg=/sys/fs/cgroup
+mkdir -p $O
+exec 3>&1 > $O/script.log 2>&1
+start() {   # NAME CGROUP CPU [COMM [UID [KIND]]]: $P_NAME, $T_NAME, $C_NAME are its pid, tid, cgroup
+    [ -d $cg$2 ] || mkdir -p $cg$2
+    work $cg$2 $3 ${4:-work} ${5:-0} $6 &
+    p=$!
+    while [ ! -e /tmp/ready.$p ]; do sleep 0.02; done
+    for t in $(ls /proc/$p/task); do [ $t = $p ] || break; done
+    eval "P_$1=$p T_$1=$t C_$1=$(stat -c %i $cg$2)"
+    echo "$1 $p $t $2 ${4:-work} ${5:-0}" >> $O/workers
+}
+run() {     # NAME COMMAND...
+    n=$1; shift
+    timeout -s KILL 60 "$@" > $O/$n.out 2> $O/$n.err
+    echo $? > $O/$n.rc
+}
+sampling() {    # NAME: until the run in the background samples
+    for i in $(seq 100); do grep -q 'ibscope: .* CPUs' $O/$1.err && return; sleep 0.1; done
+}
+'''
+
+WORKERS = '''
+start d /a/b/c/d 0
+start s /s 1
+start a /a 1
+'''
+
+# Behind all else: what there was.
+FACTS = r'''
+find $cg -type d -exec stat -c '%i %n' {} + > $O/cgroups
+cat /sys/devices/system/cpu/cpu[0-9]*/cache/index3/id > $O/l3 2> /dev/null
+tar -C $O -c . >&3
+'''
+
+
+def need(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+class Skip(Exception):
+    pass
+
+
+class Report:
+    def __init__(self):
+        self.count = collections.Counter()
+        self.lock = threading.Lock()
+
+    def line(self, result, where, what, why=''):
+        with self.lock:
+            self.count[result] += 1
+            print('%-4s %s %s%s' % (result, where, what, ': ' + why if why else ''), flush=True)
+
+
+# --- what a run of `ibscope hist --json` printed
+
+class Hist:
+    """The objects that a run printed, and what is true of each alone."""
+
+    def __init__(self, text, metric='dc_miss_lat', source='ibs'):
+        self.lines = [json.loads(x) for x in text.splitlines()]
+        need(self.lines, 'no output')
+        self.ledger = collections.Counter()
+        self.filtered = collections.Counter()
+        self.unseen = 0
+        for o in self.lines:
+            need(o['source'] == source, 'source is %r' % o['source'])
+            need(o['metric'] == metric, 'metric is %r' % o['metric'])
+            self.add_ledger(o['ledger'])
+            for s in o['series']:
+                check_series(s)
+            samples = sum(s['samples'] for s in o['series'])
+            need(samples == o['ledger']['aggregated'],
+                 '%d samples in series, %d aggregated' % (samples, o['ledger']['aggregated']))
+
+    def add_ledger(self, l):
+        filtered, lost = sum(l['filtered'].values()), sum(l['lost'].values())
+        need(l['seen'] == l['aggregated'] + l['forwarded'] + filtered + lost, 'ledger does not balance: %s' % l)
+        self.filtered.update(l['filtered'])
+        self.ledger.update(seen=l['seen'], aggregated=l['aggregated'], lost=lost)
+        if l['unseen'] is None or self.unseen is None:
+            self.unseen = None
+        else:
+            self.unseen += l['unseen']
+
+    def series(self, by):
+        """The intervals added up: {labels: oracle.Series}."""
+        total = collections.defaultdict(oracle.Series)
+        for o in self.lines:
+            for s in o['series']:
+                need(set(s['labels']) == set(by), 'labels are %s' % list(s['labels']))
+                t = total[tuple(str(s['labels'][k]) for k in by)]
+                t.samples += s['samples']
+                t.valid += s['valid']
+                t.sum += s['sum']
+                t.buckets.update(dict(s['buckets']))
+        return dict(total)
+
+
+def check_series(s):
+    need(s['samples'] > 0, 'a series without samples: %s' % s)
+    need(s['valid'] == sum(n for _, n in s['buckets']), 'valid is not the buckets: %s' % s)
+    edges = [edge for edge, _ in s['buckets']]
+    need(set(edges) <= set(oracle.EDGES), 'not an edge: %s' % (set(edges) - set(oracle.EDGES)))
+    need(edges == sorted(set(edges)) and all(n > 0 for _, n in s['buckets']), 'buckets: %s' % s)
+    for name, least in QUANTILES.items():
+        got, q = s[name], int(name[1:])
+        if s['valid'] < least:
+            need(got is None, '%s of %d values is %s' % (name, s['valid'], got))
+            continue
+        need(got is not None, '%s of %d values is null' % (name, s['valid']))
+        below = 0
+        for edge, n in s['buckets']:
+            below += n
+            if below * 100 >= s['valid'] * q:
+                break
+        need(oracle.lower_edge(edge) <= got <= edge,
+             '%s is %s, its bucket is (%d, %d]: %s' % (name, got, oracle.lower_edge(edge), edge, s))
+
+
+# --- who ran where
+
+Worker = collections.namedtuple('Worker', 'pid tid cgroup comm uid')
+
+
+class Facts:
+    """What is not in the log: names of cgroups and workers, who is whose child."""
+
+    def __init__(self, workers, path, children):
+        """workers: {name: Worker}; path: {cgroup id: path}; children: {pid: its children}."""
+        self.workers, self.path, self.children = workers, path, children
+        self.ids = {p: i for i, p in path.items()}
+        self.threads = {}
+        for w in workers.values():
+            for pid in [w.pid] + children.get(w.pid, []):
+                self.threads[pid] = (w.comm, w.uid)
+            self.threads[w.tid] = (w.comm[:12] + '.t', w.uid)
+
+    def complete(self, s):
+        """Of others than workers no name is known, and they are root's."""
+        s.comm, s.uid = self.threads.get(s.tid, ('?', 0))
+
+    def below(self, *paths):
+        """The ids of these cgroups and of all below."""
+        return {i for i, p in self.path.items() for top in paths
+                if p == top or p.startswith(top.rstrip('/') + '/')}
+
+    def matching(self, pattern):
+        """Paths that a pattern names: as fnmatch name by name, "**" for any number of names."""
+        def match(want, have):
+            if not want:
+                return not have
+            if want[0] == '**':
+                return any(match(want[1:], have[i:]) for i in range(len(have) + 1))
+            return bool(have) and fnmatch.fnmatchcase(have[0], want[0]) and match(want[1:], have[1:])
+
+        names = pattern.strip('/').split('/')
+        return [p for p in self.ids if match(names, [x for x in p.split('/') if x])]
+
+    def family(self, pids):
+        """They and their children."""
+        return set(pids) | {c for p in pids for c in self.children.get(p, [])}
+
+
+def merged(series):
+    total = {}
+    for key, v in series:
+        total.setdefault(key, oracle.Series()).merge(v)
+    return total
+
+
+# --- one boot
+
+class Guest:
+    def __init__(self, kernel, gen, work, report, name='', smp=2, workers=True):
+        self.kernel, self.gen, self.work, self.report = kernel, gen, work, report
+        self.where = '%s:%s' % (kernel, gen)
+        self.cpu = oracle.GENS.get(gen)
+        self.dir = os.path.join(work, self.where.replace(':', '-') + name)
+        self.out = os.path.join(self.dir, 'out')
+        self.smp = smp
+        self.script, self.checks, self.period = [SETUP] + [WORKERS] * workers, [], 0
+        self.runs = collections.Counter()
+
+    def do(self, script):
+        self.script.append(script)
+
+    def check(self, what, function, *args):
+        self.checks.append((what, function, args))
+
+    def new_period(self, about):
+        """A multiple of 16 that no other run of this boot has."""
+        self.period += 16
+        return about // 16 * 16 + self.period
+
+    def read(self, name):
+        with open(os.path.join(self.out, name), errors='replace') as f:
+            return f.read()
+
+    def status(self, name):
+        return int(self.read(name + '.rc'))
+
+    def stdout(self, name):
+        """What a run printed that had to succeed."""
+        status = self.status(name)
+        need(status == 0, 'exit %d: %s' % (status, self.read(name + '.err').strip()))
+        return self.read(name + '.out')
+
+    def boot(self):
+        shutil.rmtree(self.dir, ignore_errors=True)
+        os.makedirs(os.path.join(self.dir, 'overlay'))
+        with open(os.path.join(self.dir, 'overlay/vmtest.sh'), 'w') as f:
+            f.write('\n'.join(self.script + [FACTS]))
+        tar = os.path.join(self.dir, 'out.tar')
+        cmd = [os.path.join(HERE, 'rig/run.sh'), '--kernel', self.kernel, '--gen', self.gen,
+               '--smp', str(self.smp),
+               '--overlay', os.path.join(self.work, 'overlay'),
+               '--overlay', os.path.join(self.dir, 'overlay'),
+               '--console', os.path.join(self.dir, 'console'), '--timeout', '900',
+               '--log', os.path.join(self.dir, 'log'), '--', 'sh', '/vmtest.sh']
+        for _ in range(2):
+            with open(tar, 'wb') as f:
+                r = subprocess.run(cmd, stdout=f, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+            if r.returncode != 125:
+                break
+        said = r.stderr.decode(errors='replace')
+        need(r.returncode == 0, 'run.sh: exit %d: %s' % (r.returncode, said))
+        with tarfile.open(tar) as t:
+            t.extractall(self.out)
+
+    def check_console(self):
+        with open(os.path.join(self.dir, 'console'), errors='replace') as f:
+            said = re.findall('.*(?:WARNING:|BUG:|Oops|unknown reason|Uhhuh|stall).*', f.read())
+        need(not said, said)
+
+    def load(self):
+        """What the guest and the hardware say of the boot."""
+        path, workers, children = {1: '/'}, {}, collections.defaultdict(list)
+        for line in self.read('cgroups').splitlines():
+            ident, p = line.split()
+            path[int(ident)] = p.replace('/sys/fs/cgroup', '') or '/'
+        open(os.path.join(self.out, 'workers'), 'a').close()
+        for line in self.read('workers').splitlines():
+            name, pid, tid, cgroup, comm, uid = line.split()
+            workers[name] = Worker(int(pid), int(tid), cgroup, comm, int(uid))
+        if os.path.exists(os.path.join(self.out, 'children')):
+            for line in self.read('children').splitlines():
+                parent, child = map(int, line.split())
+                children[parent].append(child)
+        self.facts = Facts(workers, path, dict(children))
+        self.l3 = self.read('l3').split()
+        self.lines = oracle.runs(oracle.read_log(os.path.join(self.dir, 'log')))
+
+    def samples(self, period):
+        """Of the run with this period those that the guest read, oldest first, and how many it
+        did not."""
+        found = [x.sample(self.cpu) for x in self.lines[period] if not x.dropped]
+        for s in found:
+            self.facts.complete(s)
+        return found, len(self.lines[period]) - len(found)
+
+    def run(self):
+        start = time.monotonic()
+        try:
+            self.boot()
+            if self.cpu:
+                self.load()
+        except AssertionError as e:
+            self.report.line('FAIL', self.where, 'boot', str(e))
+            return
+        booted = time.monotonic()
+        for what, function, args in self.checks:
+            try:
+                self.report.line('ok', self.where, what, function(*args) or '')
+            except Skip as e:
+                self.report.line('skip', self.where, what, str(e))
+            except AssertionError as e:
+                self.report.line('FAIL', self.where, what, str(e))
+            except Exception as e:      # a wrong output is a failed check, not the end of the test
+                self.report.line('FAIL', self.where, what, repr(e))
+        print('#    %s boot %.0f s, checks %.0f s' % (
+            self.where, booted - start, time.monotonic() - booted), flush=True)
+        self.lines = None
+
+    # --- a run of ibscope hist that is compared with the log
+
+    def hist(self, name, options='', event='ibs_op//', about=100000, window='0.5 1', by=None,
+             metric=None, title=None, meanwhile='', command='', **expected):
+        """Run ibscope hist, of a command perhaps, and while it samples the script `meanwhile`;
+        expected: check_hist()."""
+        period = self.new_period(about)
+        options = [options] if options else []
+        options += ['--by ' + ','.join(by)] if by else []
+        options += ['--metric ' + metric] if metric else []
+        command = ' '.join(['-e', event] + options + [window, '-- ' * bool(command) + command])
+        if meanwhile:
+            self.do('run %s ibscope hist --json -c %d %s & H=$!; sampling %s\n%s\nwait $H' % (
+                name, period, command, name, meanwhile))
+        else:
+            self.do('run %s ibscope hist --json -c %d %s' % (name, period, command))
+        self.check(title or '%s: %s' % (name, command), self.check_hist, name, period,
+                   by or DEFAULT_BY, metric or 'dc_miss_lat', window, expected)
+        return period
+
+    def label(self, key, value):
+        """As the program prints it. Names of others than workers are not known to the log."""
+        if key == 'cgroup':
+            return self.facts.path.get(value, '?')
+        if key == 'ccx':        # numbered in the order of their first CPU
+            return str(list(dict.fromkeys(self.l3)).index(self.l3[value]) if self.l3 else 0)
+        return str(value)
+
+    def known(self, by, key):
+        """The program's labels, as far as the log can know them."""
+        names = {comm for comm, _ in self.facts.threads.values()}
+        return tuple('?' if b == 'comm' and k not in names else k for b, k in zip(by, key))
+
+    def check_hist(self, name, period, by, metric, window, expected):
+        """expected: filters() -> oracle.Filter, rows(list) -> list, unseen: exact|any|null, ctl,
+        all: that nothing is rejected is right too, also(accepted samples, series) -> text: what
+        else is to hold."""
+        got = Hist(self.stdout(name), metric)
+        for o in got.lines:
+            need(o['period'] == period, 'period is %d' % o['period'])
+        count = int((window.split() + ['1', '1'])[1])
+        need(len(got.lines) == count, '%d lines' % len(got.lines))
+        delivered, dropped = self.samples(period)
+        need(delivered, 'the hardware delivered no sample')
+        mask = expected.get('ctl', 0)
+        need(all(s.ctl & mask == mask for s in delivered), 'the control MSR lacks %#x' % mask)
+        rows = expected.get('rows', lambda x: x)(delivered)
+        filters = expected.get('filters', oracle.Filter)()
+        rejected, want = oracle.expect(rows, by, metric, filters)
+        want = merged((tuple(self.label(b, k) for b, k in zip(by, key)), v)
+                      for key, v in want.items())
+        need(all(s.cgroup is not None for s in rows), 'the log does not know the task')
+        need(got.ledger['seen'] == len(rows), 'seen %d (unseen %s), the log has %d, and %d dropped unread' % (
+            got.ledger['seen'], got.unseen, len(rows), dropped))
+        need(+got.filtered == rejected,
+             'filtered %s, expected %s' % (dict(+got.filtered), dict(rejected)))
+        need(got.ledger['lost'] == 0, 'lost %d' % got.ledger['lost'])
+        series = merged((self.known(by, key), v) for key, v in got.series(by).items())
+        for key in sorted(set(want) | set(series)):
+            need(series.get(key) == want.get(key),
+                 '%s: got %r; expected %r' % (' '.join(key), series.get(key), want.get(key)))
+        unseen = expected.get('unseen', 'exact')
+        if unseen == 'null':
+            need(got.unseen is None, 'unseen is %s' % got.unseen)
+        elif unseen == 'exact' or got.unseen is not None:
+            discarded = len(delivered) - len(rows)
+            explained = dropped + discarded
+            need(got.unseen is not None, 'unseen is null: %s' % self.read(name + '.err'))
+            need(discarded <= got.unseen <= explained, 'unseen %d, explained %d to %d' % (
+                got.unseen, discarded, explained))
+        need(rejected or 'filters' not in expected or expected.get('all'),
+             'the filter had nothing to reject')
+        self.runs['rejected'] += bool(rejected)
+        self.runs['accepted'] += bool(want)
+        self.runs['both'] += bool(rejected and want)
+        self.runs.update('rejected by ' + r for r in rejected)
+        more = ''
+        if 'also' in expected:
+            more = '; ' + expected['also']([s for s in rows if not filters.reason(s, metric)], want)
+        return '%d samples, %d series, rejected %s, unseen %s%s' % (
+            len(rows), len(want), dict(rejected), got.unseen, more)
+
+
+# --- all of them
+
+def run_guests(args, make):
+    """Boot the guests that make(work directory, report) returns; the exit status."""
+    start = time.monotonic()
+    work = args.keep or tempfile.mkdtemp(prefix='vmtest.')
+    os.makedirs(work, exist_ok=True)
+    report = Report()
+    try:
+        subprocess.run(['cc', '-static', '-O1', '-pthread', '-o', os.path.join(work, 'work'),
+                        os.path.join(HERE, 'work.c')], check=True)
+        for name in 'ibs_decode', 'trace_cat':
+            shutil.copy(os.path.join(args.build, 'tests/unit', name), work)
+        shutil.rmtree(os.path.join(work, 'overlay'), ignore_errors=True)
+        subprocess.run([os.path.join(HERE, 'rig/mkoverlay.sh'), '-o', os.path.join(work, 'overlay'),
+                        'perf:/usr/bin/perf', 'bpftool:/usr/bin/bpftool',
+                        os.path.join(args.build, 'ibscope') + ':/usr/bin/ibscope',
+                        os.path.join(work, 'work') + ':/usr/bin/work'], check=True)
+        guests = make(work, report)
+        with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
+            list(pool.map(Guest.run, guests))
+    finally:
+        if not args.keep:
+            shutil.rmtree(work)
+    runs = sum((g.runs for g in guests), collections.Counter())
+    for what, n in sorted(runs.items()):
+        print('# %5d runs: %s' % (n, what))
+    n = report.count
+    print('# %.0f s' % (time.monotonic() - start))
+    print('%d passed, %d failed, %d skipped' % (n['ok'], n['FAIL'], n['skip']))
+    return 1 if n['FAIL'] or not n['ok'] else 0
+
+
+def options(description):
+    ap = argparse.ArgumentParser(description=description)
+    ap.add_argument('--build', default='build', help='where make put the programs (default build)')
+    ap.add_argument('--keep', metavar='DIR', help='keep what the guests wrote there')
+    ap.add_argument('-j', type=int, default=2, help='guests at a time (default 2)')
+    ap.add_argument('--random', type=int, default=0, metavar='N',
+                    help='N random selections a kernel (default 0)')
+    ap.add_argument('--seed', type=int, default=1, help='of those (default 1)')
+    return ap

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""`ibscope record` on the rig: every sample of the hardware's log is a record, field by field, or is
+counted as lost."""
+import json
+import os
+import subprocess
+
+import oracle
+from guest import DEFAULT_BY, Hist, merged
+
+# registers in the order of the raw record, as the log names them
+REGS = ('ctl', 'rip', 'data', 'data2', 'data3', 'linad', 'physad', 'brtarget', 'data4')
+USER = 2**64 - 512  # PERF_CONTEXT_USER
+BRTARGET, OPDATA4 = 1 << 5, 1 << 10
+# what the 64-byte record keeps of a register
+KEPT = {'ctl': 0, 'data': (1 << 41) - 1, 'data2': (1 << 10) - 1, 'brtarget': 0, 'data4': 0}
+
+
+def need(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def read(guest, name):
+    """(info, samples, other events, end) of a recording."""
+    p = subprocess.run([os.path.join(guest.work, 'trace_cat'),
+                        os.path.join(guest.out, name + '.data')], capture_output=True, text=True)
+    need(p.returncode == 0, p.stderr)
+    events = [json.loads(line) for line in p.stdout.splitlines()]
+    need(events[-1]['whole'] == 1, events[-1]['missing'])
+    return (events[0], [e for e in events if e['kind'] == 'sample'],
+            [e for e in events[1:-1] if e['kind'] != 'sample'], events[-1])
+
+
+def wanted(s, cpu, raw):
+    """What a record of this sample holds."""
+    regs = [getattr(s, name) or 0 for name in REGS]
+    if not raw:
+        regs = [r & KEPT.get(name, -1) for name, r in zip(REGS, regs)]
+    else:
+        regs[7] = regs[7] if cpu.caps & BRTARGET else 0
+        regs[8] = regs[8] if cpu.caps & OPDATA4 else 0
+    return (s.tgid, s.tid, s.cgroup, regs)
+
+
+def got(e):
+    return (e['tgid'], e['tid'], e['cgroup'], e['regs'])
+
+
+def check(guest, name, period, raw=False, filters=None, lossy=False, skips=False):
+    """lossy: the ring gets full. skips: reading call chains keeps the program from some samples."""
+    need(guest.status(name) == 0, guest.read(name + '.err'))
+    info, samples, _, end = read(guest, name)
+    rows, _ = guest.samples(period)
+    need(rows, 'the hardware delivered no sample')
+    need(info['period'] == period and info['raw'] == raw, 'info is %s' % info)
+    keep = [s for s in rows if not filters or not filters().reason(s, 'dc_miss_lat')]
+    need(end['residual'] == 0, 'the ledger does not balance')
+    unseen = len(rows) - end['seen']
+    need(unseen == 0 or skips and 0 < unseen < len(rows) / 50,
+         'seen %d, the log has %d' % (end['seen'], len(rows)))
+    need(end['forwarded'] == len(samples), 'forwarded %d, %d records' % (end['forwarded'], len(samples)))
+    need(len(samples) + end['ring_full'] + unseen == len(keep), '%d records and %d lost of %d' % (
+        len(samples), end['ring_full'], len(keep)))
+    need((end['ring_full'] > 0) == lossy, 'lost %d' % end['ring_full'])
+    need({e['caps'] for e in samples} == {guest.cpu.caps}, 'caps of records')
+    for vcpu in {s.vcpu for s in rows}:
+        log = iter(wanted(s, guest.cpu, raw) for s in keep if s.vcpu == vcpu)
+        for n, e in enumerate(e for e in samples if e['cpu'] == vcpu):
+            # where some are lost the others are still in the log's order
+            at = next((w for w in log if not (lossy or skips) or w == got(e)), None)
+            need(at == got(e), 'cpu %d, record %d: %s, the log has %s' % (vcpu, n, got(e), at))
+        times = [e['time'] for e in samples if e['cpu'] == vcpu]
+        need(times == sorted(times), 'records are not in the order of time')
+    return '%d records equal the log, %d lost, %d unseen, %d rejected' % (
+        len(samples), end['ring_full'], unseen, len(rows) - len(keep))
+
+
+REPLAY = '--cgroup /a --src dram,l3,local-cache --min-lat 20'
+
+
+def check_replay(guest, name, period, in_kernel):
+    """By the program and in user space the same bytes, and what hist would have counted."""
+    p = subprocess.run([os.path.join(guest.work, 'overlay/usr/bin/ibscope'), 'replay', '--offline', '--json',
+                        *REPLAY.split(), os.path.join(guest.out, name + '.data')],
+                       capture_output=True, text=True)
+    need(p.returncode == 0, p.stderr)
+    if in_kernel:
+        need(guest.stdout(name + '-replay') == p.stdout, 'the program and user space differ')
+    got = Hist(p.stdout, source='replay')
+    filters = oracle.Filter(cgroup=guest.facts.below('/a'), latency=(20, 65535),
+                            src={'dram', 'l3', 'local-cache'})
+    rows, _ = guest.samples(period)
+    rejected, want = oracle.expect(rows, DEFAULT_BY, 'dc_miss_lat', filters)
+    want = merged((tuple(guest.label(b, k) for b, k in zip(DEFAULT_BY, key)), v)
+                  for key, v in want.items())
+    series = merged((guest.known(DEFAULT_BY, key), v) for key, v in got.series(DEFAULT_BY).items())
+    need(+got.filtered == rejected, 'filtered %s, expected %s' % (dict(got.filtered), dict(rejected)))
+    need(rejected and want, 'nothing is kept, or nothing is left out')
+    need(series == want, 'series differ')
+    return '%d samples, %d series, rejected %s' % (len(rows), len(want), dict(rejected))
+
+
+def check_size(guest, ours, perfs):
+    """Bytes on disk for a sample of either; perf's has time, cpu, pid, ip and registers too."""
+    _, samples, _, _ = read(guest, ours)
+    mine = os.path.getsize(os.path.join(guest.out, ours + '.data')) / len(samples)
+    p = subprocess.run([os.path.join(guest.work, 'overlay/usr/bin/ibscope'), 'report', '--json', '--by', 'event',
+                        os.path.join(guest.out, perfs)], capture_output=True, text=True)
+    need(p.returncode == 0, p.stderr)
+    n = sum(r['samples'] for r in json.loads(p.stdout)['rows'])
+    theirs = os.path.getsize(os.path.join(guest.out, perfs)) / n
+    need(mine <= theirs / 3, '%.1f bytes a record, %.1f of perf' % (mine, theirs))
+    return '%.1f bytes a record, %.1f of perf record --raw-samples' % (mine, theirs)
+
+
+def check_names(guest, name):
+    """The file knows the processes that were busy, and their cgroups."""
+    _, samples, events, _ = read(guest, name)
+    named = {e['tid']: e['name'] for e in events if e['kind'] == 'comm'}
+    cgroups = {e['id']: e['path'] for e in events if e['kind'] == 'cgroup'}
+    for tid, (comm, _) in guest.facts.threads.items():
+        if tid in {e['tid'] for e in samples}:
+            need(named.get(tid) == comm, '%d is %s, not %s' % (tid, named.get(tid), comm))
+    for e in samples:
+        need(cgroups.get(e['cgroup']) == guest.facts.path[e['cgroup']],
+             'cgroup %d is %s' % (e['cgroup'], cgroups.get(e['cgroup'])))
+    kernel = [e for e in events if e['kind'] == 'mmap' and e['kernel']]
+    need(kernel and kernel[0]['build_id'] == 20, 'the kernel is not told: %s' % kernel)
+    return '%d threads, %d cgroups' % (len(named), len(cgroups))
+
+
+def check_stacks(guest, name):
+    """Samples have call chains, those in user space of what is mapped there."""
+    _, samples, events, _ = read(guest, name)
+    pid = guest.facts.workers['s'].pid
+    text = [(e['start'], e['start'] + e['len']) for e in events
+            if e['kind'] == 'mmap' and e['tgid'] == pid]
+    with_stack = [e for e in samples if len(e['stack']) > 1]
+    need(len(with_stack) > 0.9 * len(samples), '%d of %d have a stack' % (len(with_stack), len(samples)))
+    user = [e['stack'][e['stack'].index(USER) + 1] for e in with_stack
+            if e['tgid'] == pid and USER in e['stack'][:-1]]
+    known = [a for a in user if any(low <= a < high for low, high in text)]
+    need(len(known) > 0.9 * len(user) > 0, '%d of %d are in %s' % (len(known), len(user), text))
+    return '%d stacks of %d samples, %d of %d in the text of the process' % (
+        len(with_stack), len(samples), len(known), len(user))
+
+
+def scenarios(guest):
+    periods = {}
+
+    def record(name, options='', **expected):
+        period = periods[name] = guest.new_period(100000)
+        guest.do('run %s ibscope record -c %d --duration 1 -o $O/%s.data %s' % (
+            name, period, name, options))
+        guest.check('%s: record %s' % (name, options), check, guest, name, period,
+                    expected.get('raw', False), expected.get('filters'), False,
+                    expected.get('skips', False))
+
+    record('record')
+    in_kernel = guest.kernel not in ('5.10',)  # SEC("syscall") and bpf_loop(): v5.17
+    if in_kernel:
+        guest.do('run record-replay ibscope replay --json %s $O/record.data' % REPLAY)
+    guest.check('replay = replay --offline = hist', check_replay, guest, 'record', periods['record'],
+                in_kernel)
+    record('record-raw', '--raw', raw=True)
+    record('record-stacks', '-g', skips=True)
+    guest.check('record-stacks: call chains', check_stacks, guest, 'record-stacks')
+    record('record-filter', '--cgroup /a --op load --src dram,l3,local-cache --min-lat 20',
+           filters=lambda: oracle.Filter(cgroup=guest.facts.below('/a'), latency=(20, 65535),
+                                         op={'load'}, src={'dram', 'l3', 'local-cache'}))
+    guest.check('record: names', check_names, guest, 'record')
+    period = guest.new_period(100000)
+    guest.do('(for i in $(seq 60); do [ -s $O/record-stopped.data ] && break; sleep 0.2\n'
+             ' done; sleep 2; kill -STOP $(pidof ibscope); sleep 1; kill -CONT $(pidof ibscope)) &\n'
+             'run record-stopped ibscope record -c %d --ring-size 16K --duration 6 '
+             '-o $O/record-stopped.data; wait $!' % period)
+    guest.check('record: a reader that stands still for a second', check, guest,
+                'record-stopped', period, False, None, True)

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The options of record, one function and one row each. */
+#include "num.h"
+#include "record_private.h"
+#include "record_text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define ROTATE_MAX     10000
+#define DURATION_MAX_S 1e9
+
+static int set_output(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+
+	if (!*arg)
+		return err_set(err, -EINVAL, "-o: a file name, or '-', is expected");
+	r->out.path = arg;
+	return 0;
+}
+
+static int set_csv(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+
+	(void)arg;
+	(void)err;
+	r->csv = true;
+	return 0;
+}
+
+static int set_json(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+
+	(void)arg;
+	(void)err;
+	r->json = true;
+	return 0;
+}
+
+static int set_raw(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+
+	(void)arg;
+	(void)err;
+	r->sampling.opts.output = SAMPLER_RECORDS_RAW;
+	return 0;
+}
+
+static int set_stacks(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+
+	(void)arg;
+	(void)err;
+	r->sampling.opts.stacks = true;
+	return 0;
+}
+
+static int set_no_compress(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+
+	(void)arg;
+	(void)err;
+	r->no_compress = true;
+	return 0;
+}
+
+static int set_ring_size(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+	__u64 bytes;
+	int ret = parse_size("--ring-size", arg, SAMPLER_RING_MIN, SAMPLER_RING_MAX, &bytes, err);
+
+	r->sampling.opts.ring_bytes = bytes;
+	return ret;
+}
+
+static int set_max_size(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+
+	return parse_size("--max-size", arg, 4096, 1ULL << 60, &r->max_bytes, err);
+}
+
+static int set_rotate(void *ctx, const char *arg, struct err *err)
+{
+	const struct num_arg num = {
+		.name = "--rotate", .unit = "files", .min = 2, .max = ROTATE_MAX
+	};
+	struct record *r = ctx;
+	uint64_t n;
+	int ret = num_parse(&num, arg, &n, err);
+
+	r->out.rotate = n;
+	return ret;
+}
+
+static int set_duration(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+	char *end;
+
+	r->duration_s = strtod(arg, &end);
+	if (end == arg || *end || !(r->duration_s > 0) || r->duration_s > DURATION_MAX_S)
+		return err_set(err, -EINVAL,
+			       "--duration: '%s' is no time: give seconds, above 0 and up to %g",
+			       arg, DURATION_MAX_S);
+	return 0;
+}
+
+/* clang-format off: a row is a row */
+const struct option_row record_options[] = {
+	{ "output", 'o', "FILE",
+	  "default " OUTPUT_DEFAULT_PATH ", for text '-', which is stdout;\n"
+	  "                            a file of that name is kept as FILE.old",
+	  set_output },
+	{ "csv", 0, NULL, "a line of text a sample, with a header", set_csv },
+	{ "json", 0, NULL, "a JSON object a line and sample", set_json },
+	{ "raw", 0, NULL, "all registers, as they were read", set_raw },
+	{ "stacks", 'g', NULL, "call chains, too; the kernel unwinds at each sample, kept or not",
+	  set_stacks },
+	{ "duration", 0, "SECONDS", "end after that", set_duration },
+	{ "max-size", 0, "SIZE", "end when the file is as large, as in 500M", set_max_size },
+	{ "rotate", 0, "N", "then go on with a new file, and keep N: FILE, FILE.1, ..",
+	  set_rotate },
+	{ "ring-size", 0, "SIZE",
+	  "kernel buffer of each CPU, as in 256K; a power of two;\n"
+	  "                            default what fits --max-memory, up to 1M",
+	  set_ring_size },
+	{ "no-compress", 0, NULL, "do not compress the file", set_no_compress },
+};
+/* clang-format on */
+const size_t record_n_options = sizeof(record_options) / sizeof(record_options[0]);

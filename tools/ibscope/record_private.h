@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files share that record is made of. */
+#ifndef IBSCOPE_RECORD_PRIVATE_H
+#define IBSCOPE_RECORD_PRIVATE_H
+
+#include "record_output.h"
+#include "sampling.h"
+#include "sideband.h"
+
+struct record {
+	struct sampling sampling;
+	struct output_opts out;
+	bool csv, json, no_compress;
+	__u64 max_bytes;
+	double duration_s; /* 0: until interrupted */
+
+	struct trace_info info;
+	struct trace_pmu pmu;
+	struct output *output;
+	struct task_choice choice;
+	struct sideband *sideband;
+	unsigned int *online;
+	struct ledger filed; /* what the ledgers of earlier files tell */
+	__u64 last_cgroup;   /* whose name the file has */
+	__u64 until;	     /* up to which time all is written */
+	double started, shown;
+	double follow_at; /* when cgroups and containers are to be looked at again */
+	__u64 shown_records;
+	bool progress;
+};
+
+/* Of a struct record. */
+extern const struct option_row record_options[];
+extern const size_t record_n_options;
+
+#endif

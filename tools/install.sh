@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# install.sh BUILD DESTDIR PREFIX: what `make install` installs. With prefixes /usr and /usr/local
+# systemd, man and bash find it.
+set -eu
+[ $# = 3 ] || { echo 'usage: install.sh BUILD DESTDIR PREFIX' >&2; exit 2; }
+build=$1 dest=$2 prefix=$3
+to=$dest$prefix
+cd "$(dirname "$0")/.."
+
+for program in ibscope ibscope-exporter; do
+	[ -e "$build/$program" ] || continue
+	install -D -m 755 -t "$to/bin" "$build/$program"
+	install -d "$to/lib/systemd/system"
+	sed "s|=/usr/bin/|=$prefix/bin/|" "tools/systemd/$program.service" \
+		>"$to/lib/systemd/system/$program.service"
+	chmod 644 "$to/lib/systemd/system/$program.service"
+done
+for section in 1 5; do
+	install -D -m 644 -t "$to/share/man/man$section" tools/man/*."$section"
+done
+ln -sf ibscope-serve.1 "$to/share/man/man1/ibscope-ctl.1"
+install -D -m 644 tools/completion/ibscope.bash "$to/share/bash-completion/completions/ibscope"
+ln -sf ibscope "$to/share/bash-completion/completions/ibscope-exporter"
+
+# those of an administrator stay as they are
+install -d "$dest/etc/ibscope" "$dest/etc/default"
+[ -e "$dest/etc/ibscope/ibscope.conf" ] ||
+	install -m 644 tools/systemd/ibscope.conf "$dest/etc/ibscope/ibscope.conf"
+[ -e "$dest/etc/default/ibscope-exporter" ] ||
+	install -m 644 tools/systemd/ibscope-exporter.default "$dest/etc/default/ibscope-exporter"
+
+install -D -m 644 tools/systemd/sys-admin.conf "$to/share/ibscope/systemd/sys-admin.conf"
+install -D -m 644 tools/grafana/ibscope.json "$to/share/ibscope/grafana/ibscope.json"
+install -D -m 644 -t "$to/share/ibscope/prometheus" tools/prometheus/*.yml
+install -D -m 644 tools/kubernetes/ibscope.yaml "$to/share/ibscope/kubernetes/ibscope.yaml"
