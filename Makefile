@@ -31,6 +31,7 @@ WARN	:= -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wno-missin
 override CPPFLAGS := -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -Iinclude -iquote src -iquote $(O) $(CPPFLAGS)
 override CFLAGS := -std=gnu11 -O2 -g $(WARN) $(S) $(CFLAGS)
 override LDFLAGS := $(S) $(LDFLAGS)
+WEBLIBS	:= -lmicrohttpd -lyaml -lcrypt
 LDLIBS	:= -lbpf -ljansson -lzstd -lz -ldw -lelf -lm
 # v3: the newest instruction set that 5.10 runs
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Wall -Wextra \
@@ -39,6 +40,7 @@ BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Wall -Wextra \
 lib	:= $(O)/libibscope.a
 objs	:= $(patsubst %.c,$(O)/%.o,$(wildcard src/*.c))
 cmds	:= $(patsubst %.c,$(O)/%.o,$(wildcard tools/ibscope/*.c))
+exporter := $(patsubst %.c,$(O)/%.o,$(wildcard tools/exporter/*.c) tools/ibscope/options.c)
 units	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/unit/test_*.c tests/bpf/test_*.c tests/system/test_*.c))
 helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/test_*.c),$(wildcard tests/unit/*.c)))
 
@@ -48,11 +50,15 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 
 .PHONY: all tests benches deps demo check vmtest vmtest-random bench cost cost-perf fuzz lint install deb clean
 
-all: $(O)/ibscope
+all: $(O)/ibscope $(O)/ibscope-exporter
 
 $(O)/ibscope: $(cmds) $(lib)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lsystemd
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(WEBLIBS) $(LDLIBS) -lsystemd
+
+$(O)/ibscope-exporter: $(exporter) $(lib)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(WEBLIBS) $(LDLIBS)
 
 $(lib): $(objs)
 	$(call say,AR,$@)
@@ -79,6 +85,8 @@ $(O)/%.skel.h: $(O)/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
+$(O)/src/web_page.o: src/web_page.html
+
 # A skeleton is a prerequisite of its one user.
 $(O)/src/sampler.o: $(O)/ibs_op.skel.h
 $(O)/tools/bench/layouts.o: $(O)/bench_layout.skel.h
@@ -93,7 +101,7 @@ tests: $(units) $(helpers) $(patsubst tests/%.c,$(O)/tests/%.o,$(wildcard tests/
 
 $(O)/tests/%: $(O)/tests/%.o $(lib)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(WEBLIBS) $(LDLIBS)
 
 # Installing comes before anything that asks which tools there are.
 deps:
@@ -151,6 +159,7 @@ fuzz_container := src/container_names.c src/container_files.c src/container.c -l
 fuzz_recording := src/recording_blocks.c src/recording_columns.c src/recording_events.c \
 	src/recording_meta.c src/recording_read.c src/snapshot.c src/cpu.c src/err.c -ljansson -lzstd -lz
 fuzz_perf_data := $(wildcard src/perf_data*.c) src/cpu.c src/err.c -lzstd
+fuzz_web := src/web_accept.c src/web_config.c src/metrics_edges.c src/err.c -lyaml
 fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
 .PHONY: $(fuzz_targets:%=fuzz-%)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define NAME(id, name, ...) name,
@@ -18,12 +19,13 @@ static const enum ibs_pin wanted[] = { IBS_PIN_META, IBS_PIN_SERIES, IBS_PIN_OWN
 #define WANTED (sizeof(wanted) / sizeof(wanted[0]))
 
 /* A writer that died leaves an odd number behind: then what is there is taken as it is. */
-#define SEQ_TRIES 10000
+#define SEQ_TRIES  10000
+#define NAME_TRIES 10
 
 /*
  * The kernel maps a BPF map only for who may write it (a shared mapping of a file that is open for
  * reading alone counts as private). For others there are look-ups: `addr` is then a copy, of one slot
- * in the case of SERIES.
+ * in the case of SERIES; names are not kept.
  */
 struct pinned {
 	int fd[IBS_PIN_N];
@@ -31,6 +33,7 @@ struct pinned {
 	size_t bytes[IBS_PIN_N]; /* of mappings */
 	size_t value[IBS_PIN_N], entries[IBS_PIN_N];
 	bool copies;
+	struct stat meta_file;
 	const struct ibs_meta *meta;
 	struct layout layout;
 	struct counts counts;
@@ -41,10 +44,27 @@ static int look_up(const struct pinned *p, enum ibs_pin pin, __u32 key, void *va
 	return bpf_map_lookup_elem(p->fd[pin], &key, value) ? -errno : 0;
 }
 
+/* All entries by one call, since v5.6 */
+static int copy_batch(const struct pinned *p, enum ibs_pin pin)
+{
+	__u32 n = p->entries[pin], next, *keys = calloc(n, sizeof(*keys));
+	/* at the end of the map there is no next, and ENOENT says so */
+	int ret = keys && (!bpf_map_lookup_batch(p->fd[pin], NULL, &next, keys, p->addr[pin], &n,
+						 NULL) ||
+			   errno == ENOENT)
+			  ? 0
+			  : -1;
+
+	free(keys);
+	return ret ?: n == p->entries[pin] ? 0 : -1;
+}
+
 static int copy_entries(const struct pinned *p, enum ibs_pin pin)
 {
 	int ret = 0;
 
+	if (p->entries[pin] > 1 && !copy_batch(p, pin))
+		return 0;
 	for (size_t i = 0; i < p->entries[pin] && !ret; i++)
 		ret = look_up(p, pin, i, (char *)p->addr[pin] + i * p->value[pin]);
 	return ret;
@@ -54,6 +74,8 @@ static int copy_pin(struct pinned *p, enum ibs_pin pin, struct err *err)
 {
 	int ret;
 
+	if (pin == IBS_PIN_NAMES)
+		return 0;
 	p->addr[pin] = calloc(pin == IBS_PIN_SERIES ? 1 : p->entries[pin], p->value[pin]);
 	if (!p->addr[pin])
 		return err_set(err, -ENOMEM, "out of memory");
@@ -208,6 +230,22 @@ static void close_pins(struct pinned *p)
 	}
 }
 
+static int stat_meta(const char *dir, struct stat *st, struct err *err)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, names[IBS_PIN_META]);
+	return stat(path, st) ? explain(path, dir, errno, err) : 0;
+}
+
+bool pinned_current(const struct pinned *p, const char *dir)
+{
+	struct stat st;
+
+	return !stat_meta(dir, &st, NULL) && st.st_dev == p->meta_file.st_dev &&
+	       st.st_ino == p->meta_file.st_ino;
+}
+
 int pinned_open(const char *dir, struct pinned **out, struct err *err)
 {
 	struct pinned *p = calloc(1, sizeof(*p));
@@ -222,6 +260,7 @@ int pinned_open(const char *dir, struct pinned **out, struct err *err)
 		close_pins(p);
 		ret = open_pins(p, dir, false, err);
 	}
+	ret = ret ?: stat_meta(dir, &p->meta_file, err);
 	ret = ret ?: map_all(p, err);
 	if (ret) {
 		pinned_close(p);
@@ -293,11 +332,28 @@ int pinned_snapshot(const struct pinned *p, struct snapshot *out, struct err *er
 	return 0;
 }
 
+/* What is copied under the number before and after is whole. */
+static void look_up_name(const struct pinned *p, __u32 slot, struct ibs_slot_name *out)
+{
+	for (int tries = 0; tries < NAME_TRIES; tries++) {
+		struct ibs_slot_name again;
+
+		memset(out, 0, sizeof(*out));
+		if (look_up(p, IBS_PIN_NAMES, slot, out) || look_up(p, IBS_PIN_NAMES, slot, &again))
+			return;
+		if (!(out->seq & 1) && !memcmp(out, &again, sizeof(again)))
+			return;
+	}
+}
+
 void pinned_name(const struct pinned *p, const struct group *g, struct ibs_slot_name *out)
 {
 	const struct ibs_slot_name *all = p->addr[IBS_PIN_NAMES];
 
-	copy_whole(out, &all[g->slot], sizeof(*out), &all[g->slot].seq);
+	if (p->copies)
+		look_up_name(p, g->slot, out);
+	else
+		copy_whole(out, &all[g->slot], sizeof(*out), &all[g->slot].seq);
 	if (out->cgroup_id != g->key.cgroup_id)
 		memset(out, 0, sizeof(*out));
 	/* whatever a writer does, texts end */

@@ -24,6 +24,9 @@ struct pinned;
  */
 int pinned_open(const char *dir, struct pinned **out, struct err *err);
 
+/* The directory still has the same counters. */
+bool pinned_current(const struct pinned *p, const char *dir);
+
 /* Memory is mapped and reading costs no samples; else each look-up may cost one, on its CPU. */
 bool pinned_mapped(const struct pinned *p);
 

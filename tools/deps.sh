@@ -4,37 +4,50 @@
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 
-build='gcc libc6-dev make clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libzstd-dev libjansson-dev libsystemd-dev pkg-config'
-test='libcmocka-dev python3 linux-perf procps util-linux zstd xz-utils python3-yaml systemd prometheus groff'
+build='gcc libc6-dev make clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libzstd-dev libjansson-dev libsystemd-dev libmicrohttpd-dev libyaml-dev libcrypt-dev pkg-config'
+test='libcmocka-dev python3 linux-perf procps util-linux zstd xz-utils python3-yaml systemd prometheus groff curl openssl'
+# big, and one test alone needs it, which is skipped without
+optional='chromium'
 fuzz='libclang-rt-14-dev'
-deb='debhelper dpkg-dev lintian libcrypt-dev libmicrohttpd-dev libyaml-dev'
+deb='debhelper dpkg-dev lintian'
 lint='clang-format cppcheck libcmocka-dev'
 
+try=
 case ${1:-} in
 build) want=$build ;;
-test) want=$test ;;
+test) want=$test; try=$optional ;;
 lint) want=$lint ;;
 fuzz) want=$fuzz ;;
 deb) want=$deb ;;
 *) echo 'usage: deps.sh build|test|lint|fuzz|deb' >&2; exit 2 ;;
 esac
 
-missing=
-for p in $want; do
-	dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing="$missing $p"
-done
-[ -n "$missing" ] || exit 0
+missing() {
+	for p in "$@"; do
+		dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || echo "$p"
+	done | tr '\n' ' '
+}
+missing=$(missing $want)
+try=$(missing $try)
+[ -n "$missing$try" ] || exit 0
 if ! command -v apt-get >/dev/null; then
-	echo "deps.sh: no apt-get here; install the like of:$missing" >&2
+	[ -n "$missing" ] || exit 0
+	echo "deps.sh: no apt-get here; install the like of: $missing" >&2
 	exit 1
 fi
 if [ "$(id -u)" != 0 ]; then
-	echo "deps.sh: missing:$missing; run as root: apt-get install$missing" >&2
+	[ -n "$missing" ] || exit 0
+	echo "deps.sh: missing: $missing; run as root: apt-get install $missing" >&2
 	exit 1
 fi
-echo "installing$missing" >&2
+echo "installing $missing$try" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-install() { apt-get install -y --no-install-recommends $missing >"$log" 2>&1; }
+install() { apt-get install -y --no-install-recommends "$@" >"$log" 2>&1; }
 # The lists may be absent or old: then update them, once.
-install || { apt-get update >"$log" 2>&1 && install; } || { cat "$log" >&2; exit 1; }
+if [ -n "$missing" ]; then
+	install $missing || { apt-get update >"$log" 2>&1 && install $missing; } ||
+		{ cat "$log" >&2; exit 1; }
+fi
+[ -z "$try" ] || install $try || { apt-get update >"$log" 2>&1 && install $try; } ||
+	echo "deps.sh: cannot install $try: its tests are skipped" >&2

@@ -129,7 +129,9 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
 	const struct option_set sets[] = {
 		{ "What is sampled", sampling_options, sampling_n_options, &o->sampling },
 		{ "How it runs", serve_rows, sizeof(serve_rows) / sizeof(serve_rows[0]), o },
+		{ "How it is read", serve_web_rows, serve_web_n_rows, o },
 	};
+	const size_t n_sets = sizeof(sets) / sizeof(sets[0]);
 	int ret = 0;
 
 	memset(o, 0, sizeof(*o));
@@ -140,15 +142,15 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
 	strcpy(o->pin_dir, IBS_PIN_DIR);
 	o->config = find_config(argc, argv);
 	if (o->config)
-		ret = options_file(o->config, sets, 2, err);
-	ret = ret ?: options_parse(argc, argv, sets, 2, err);
+		ret = options_file(o->config, sets, n_sets, err);
+	ret = ret ?: options_parse(argc, argv, sets, n_sets, err);
 	if (ret == OPTIONS_HELP) {
-		usage(stdout, sets, 2);
+		usage(stdout, sets, n_sets);
 		return ret;
 	}
 	if (!ret && optind < argc)
 		ret = err_set(err, -EINVAL, "'%s': serve takes options only", argv[optind]);
-	return ret ?: sampling_filter(&o->sampling, err);
+	return ret ?: serve_web_check(o, err) ?: sampling_filter(&o->sampling, err);
 }
 
 static double now_s(void)
@@ -251,8 +253,8 @@ static int reload(struct serve *s, int argc, char **argv, struct err *err)
 		log_error("the options are left as they were: %s", err->text);
 		sampling_close(&s->opts.sampling);
 		s->opts = old;
-		s->status.config_errors++;
 		ret = begin(s, argc, argv, err);
+		s->status.config_errors++;
 	} else {
 		sampling_close(&old.sampling);
 		s->status.reloads++;
@@ -287,10 +289,15 @@ static int run(struct serve *s, int argc, char **argv, int sigfd, struct err *er
 		struct pollfd fds[] = {
 			{ .fd = sigfd, .events = POLLIN },
 			{ .fd = cgroup_tree_fd(s->opts.sampling.tree), .events = POLLIN },
+			{ .fd = s->web ? web_fd(s->web) : -1, .events = POLLIN },
 		};
+		double ms = fmin(fmax(next - now_s(), 0), follow) * 1000;
+		int web_ms = s->web ? web_timeout_ms(s->web) : -1;
 		struct signalfd_siginfo sig;
 
-		poll(fds, 2, ceil(fmin(fmax(next - now_s(), 0), follow) * 1000));
+		poll(fds, 3, web_ms >= 0 && web_ms < ms ? web_ms : ceil(ms));
+		if (s->web)
+			web_run(s->web);
 		if (read(sigfd, &sig, sizeof(sig)) == sizeof(sig)) {
 			if (sig.ssi_signo != SIGHUP)
 				break;
@@ -316,6 +323,7 @@ static int serve(struct serve *s, int argc, char **argv, struct err *err)
 		return sigfd;
 	ret = pins_open(s->opts.pin_dir, s->opts.pin_mode, &s->pins, err);
 	ret = ret ?: begin(s, argc, argv, err);
+	ret = ret ?: serve_web_start(s, err);
 	if (!ret) {
 		sd_notifyf(0, "READY=1\nSTATUS=%s%s",
 			   s->opts.sampling.info.simulated ? "SIMULATED " : "",
@@ -325,6 +333,7 @@ static int serve(struct serve *s, int argc, char **argv, struct err *err)
 		sampler_stop(s->opts.sampling.sampler);
 		ret = ret ?: serve_status_update(s, now_s(), err);
 	}
+	web_close(s->web);
 	if (s->stats_fd >= 0)
 		close(s->stats_fd);
 	sampling_release(&s->opts.sampling);

@@ -98,7 +98,7 @@ int serve_status_update(struct serve *s, double now_s, struct err *err)
 	st->cpus_went = pmu.went;
 	st->cpus_came = pmu.came;
 	st->cpus = pmu.cpus;
-	st->cpu_ns = cpu_time_ns();
+	st->cpu_ns = s->cpu_before_ns + cpu_time_ns();
 	st->rss_bytes = rss_bytes();
 	st->period = sampling->info.period;
 	st->memory_bytes = sampler_memory_used(sampling->sampler)->total;
@@ -115,6 +115,7 @@ void serve_status_texts(struct serve *s, const char *selection)
 
 	/* what an earlier collector had counted goes on */
 	s->status = meta->status;
+	s->cpu_before_ns = meta->status.cpu_ns - cpu_time_ns();
 	s->stats_seen = 0;
 	pins_write_begin(&meta->seq);
 	snprintf(meta->version, sizeof(meta->version), "%s", IBSCOPE_VERSION);

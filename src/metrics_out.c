@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "metrics_out.h"
+
+#include "utf8.h"
+
+#include <string.h>
+
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+static const char *const types[] = { "counter", "gauge", "histogram", "info" };
+
+const char *metric_suffix(const struct metric *m)
+{
+	return m->type == METRIC_COUNTER ? "_total" : m->type == METRIC_INFO ? "_info" : "";
+}
+
+void metric_head(FILE *f, enum metrics_format format, const struct metric *m)
+{
+	bool om = format == METRICS_OPENMETRICS;
+	/* the text format names a counter as its samples are named, and has no info */
+	const char *suffix = om ? "" : metric_suffix(m);
+	const char *type = types[!om && m->type == METRIC_INFO ? METRIC_GAUGE : m->type];
+
+	fprintf(f, "# HELP %s%s %s\n# TYPE %s%s %s\n", m->name, suffix, m->help, m->name, suffix,
+		type);
+	if (om && *m->unit)
+		fprintf(f, "# UNIT %s %s\n", m->name, m->unit);
+}
+
+void metric_one(FILE *f, enum metrics_format format, const struct metric *m, double value)
+{
+	metric_head(f, format, m);
+	fprintf(f, "%s%s %.15g\n", m->name, metric_suffix(m), value);
+}
+
+void metric_label(FILE *f, const char *sep, const char *name, const char *value)
+{
+	fprintf(f, "%s%s=\"", sep, name);
+	while (*value) {
+		size_t n = utf8_len(value);
+
+		if (!n)
+			fputs(REPLACEMENT, f);
+		else if (*value == '\n')
+			fputs("\\n", f);
+		else
+			fprintf(f, "%s%.*s", *value == '\\' || *value == '"' ? "\\" : "", (int)n,
+				value);
+		value += n ? n : 1;
+	}
+	fputc('"', f);
+}
+
+void metric_describe(FILE *f, const struct metric *m)
+{
+	fprintf(f, "%s%-*s %-9s %s\n", m->name, (int)(44 - strlen(m->name)), metric_suffix(m),
+		types[m->type], m->help);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* How a metric is written in the formats that Prometheus reads. */
+#ifndef IBSCOPE_METRICS_OUT_H
+#define IBSCOPE_METRICS_OUT_H
+
+#include "metrics.h"
+
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM, METRIC_INFO };
+
+struct metric {
+	const char *name; /* without _total, _info and the like */
+	enum metric_type type;
+	const char *unit; /* the last word of the name, or "" */
+	const char *help;
+};
+
+/* "_total", "_info" or "", as samples of the metric are named. */
+const char *metric_suffix(const struct metric *m);
+
+/* HELP, TYPE and UNIT. @format is one of the text formats. */
+void metric_head(FILE *f, enum metrics_format format, const struct metric *m);
+
+/* A metric without labels, its head included. */
+void metric_one(FILE *f, enum metrics_format format, const struct metric *m, double value);
+
+/* NAME="VALUE", behind @sep. Any bytes may be in a cgroup's name; what is no UTF-8 is replaced. */
+void metric_label(FILE *f, const char *sep, const char *name, const char *value);
+
+/* For the list of all metrics. */
+void metric_describe(FILE *f, const struct metric *m);
+
+#endif

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Answers. */
+#include "web_private.h"
+
+#include "web_accept.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define GZIP_MIN 1024 /* bytes, below which it does not pay */
+#define TEXT	 "text/plain; charset=utf-8"
+/* The page loads nothing, and may ask only us. */
+#define PAGE_POLICY                                                                   \
+	"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; " \
+	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/* A request, as far as it is needed to answer it. */
+struct request {
+	struct web *web;
+	struct web_conn *conn;
+	struct MHD_Connection *mhd;
+};
+
+/* Queue a response, which is ours to release. */
+static enum MHD_Result answer(const struct request *r, unsigned int status, const char *type,
+			      struct MHD_Response *response)
+{
+	enum MHD_Result ret;
+
+	if (!response)
+		return MHD_NO;
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	ret = MHD_queue_response(r->mhd, status, response);
+	MHD_destroy_response(response);
+	return ret;
+}
+
+static enum MHD_Result answer_text(const struct request *r, unsigned int status, const char *text)
+{
+	char line[sizeof(((struct err *)NULL)->text) + 1];
+	int n = snprintf(line, sizeof(line), "%s\n", text);
+
+	return answer(r, status, TEXT,
+		      MHD_create_response_from_buffer(n, line, MHD_RESPMEM_MUST_COPY));
+}
+
+static enum MHD_Result answer_refusal(const struct request *r, unsigned int status,
+				      const char *header, const char *value, const char *text)
+{
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_PERSISTENT);
+
+	if (response)
+		MHD_add_response_header(response, header, value);
+	return answer(r, status, TEXT, response);
+}
+
+/* --- texts of counters --- */
+
+/* A text that is written as it is sent. */
+struct stream {
+	const struct metrics *metrics;
+	enum metrics_format format;
+	struct metrics_cursor cursor;
+	size_t at, n;
+	char buf[2 * METRICS_ROOM];
+};
+
+static ssize_t read_stream(void *arg, uint64_t pos, char *to, size_t max)
+{
+	struct stream *s = arg;
+	size_t n;
+
+	(void)pos;
+	if (s->at == s->n) {
+		s->at = 0;
+		s->n = metrics_text(s->metrics, s->format, &s->cursor, s->buf, sizeof(s->buf));
+	}
+	n = s->n - s->at < max ? s->n - s->at : max;
+	if (!s->n)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	memcpy(to, s->buf + s->at, n);
+	s->at += n;
+	return n;
+}
+
+static struct MHD_Response *stream_response(const struct web_scrape *scrape,
+					    enum metrics_format format)
+{
+	struct stream *s = malloc(sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->metrics = scrape->metrics;
+	s->format = format;
+	s->cursor = (struct metrics_cursor){};
+	s->at = s->n = 0;
+	return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, sizeof(s->buf), read_stream, s,
+						 free);
+}
+
+static const char *header(const struct request *r, const char *name)
+{
+	return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
+}
+
+/* To ourselves, time is dearer than bytes. */
+static bool wants_gzip(const struct request *r)
+{
+	return !r->conn->loopback && web_accept_gzip(header(r, MHD_HTTP_HEADER_ACCEPT_ENCODING));
+}
+
+static enum MHD_Result answer_counters(const struct request *r, enum metrics_format format,
+				       const char *type)
+{
+	bool gzip = wants_gzip(r);
+	struct MHD_Response *response;
+	struct web_scrape *scrape;
+	const struct web_flat *flat;
+	struct err err = { "" };
+
+	scrape = web_scrape_get(r->web->scrapes, &err);
+	if (!scrape)
+		return answer_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, err.text);
+	r->conn->scrape = scrape; /* to the end of the request */
+	flat = web_scrape_flat(scrape, format, false);
+	gzip = gzip && (!flat || flat->n >= GZIP_MIN);
+	if (gzip)
+		flat = web_scrape_flat(scrape, format, true);
+	if (flat)
+		response = MHD_create_response_from_buffer(flat->n, flat->text,
+							   MHD_RESPMEM_PERSISTENT);
+	else
+		response = stream_response(scrape, format);
+	if (response && gzip && flat)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
+	if (response)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept, Accept-Encoding");
+	return answer(r, MHD_HTTP_OK, type, response);
+}
+
+static enum MHD_Result metrics(const struct request *r)
+{
+	enum metrics_format format = web_accept(header(r, MHD_HTTP_HEADER_ACCEPT));
+
+	r->web->self.scrapes++;
+	return answer_counters(r, format,
+			       format == METRICS_OPENMETRICS
+				       ? "application/openmetrics-text; version=1.0.0; "
+					 "charset=utf-8"
+				       : "text/plain; version=0.0.4; charset=utf-8");
+}
+
+static enum MHD_Result snapshot(const struct request *r)
+{
+	return answer_counters(r, METRICS_JSON, "application/json");
+}
+
+/* --- the rest --- */
+
+static enum MHD_Result healthy(const struct request *r)
+{
+	return answer_text(r, MHD_HTTP_OK, "the exporter is well");
+}
+
+static enum MHD_Result ready(const struct request *r)
+{
+	struct err err = { "" };
+
+	if (web_scrapes_ready(r->web->scrapes, &err))
+		return answer_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, err.text);
+	return answer_text(r, MHD_HTTP_OK, "the collector runs and its counters can be read");
+}
+
+static enum MHD_Result page(const struct request *r)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		web_page_size, (void *)web_page, MHD_RESPMEM_PERSISTENT);
+
+	if (response) {
+		MHD_add_response_header(response, "Content-Security-Policy", PAGE_POLICY);
+		MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+	}
+	return answer(r, MHD_HTTP_OK, "text/html; charset=utf-8", response);
+}
+
+static enum MHD_Result route(const struct request *r, const char *url)
+{
+	static const struct {
+		const char *path;
+		enum MHD_Result (*run)(const struct request *r);
+	} routes[] = {
+		{ "/", page },
+		{ "/-/healthy", healthy },
+		{ "/-/ready", ready },
+		{ "/api/snapshot.json", snapshot },
+	};
+
+	if (!strcmp(url, r->web->opts.telemetry_path))
+		return metrics(r);
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
+		if (!strcmp(url, routes[i].path))
+			return routes[i].run(r);
+	return answer_text(r, MHD_HTTP_NOT_FOUND, "there is nothing here; see /");
+}
+
+/* Return: MHD_YES if an answer was queued instead, *let_in if there is no need. */
+static enum MHD_Result check_user(const struct request *r, bool *let_in)
+{
+	enum web_auth_result result = WEB_AUTH_NO;
+	char *password = NULL, *user;
+
+	*let_in = !r->web->auth;
+	if (*let_in)
+		return MHD_YES;
+	user = MHD_basic_auth_get_username_password(r->mhd, &password);
+	if (user && password)
+		result = web_auth_check(r->web->auth, user, password);
+	if (password)
+		explicit_bzero(password, strlen(password));
+	MHD_free(password);
+	MHD_free(user);
+	*let_in = result == WEB_AUTH_YES;
+	if (*let_in)
+		return MHD_YES;
+	if (result == WEB_AUTH_LATER)
+		return answer_refusal(r, MHD_HTTP_TOO_MANY_REQUESTS, MHD_HTTP_HEADER_RETRY_AFTER,
+				      "1", "too many passwords are being tried\n");
+	return answer_refusal(r, MHD_HTTP_UNAUTHORIZED, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+			      "Basic realm=\"ibscope\", charset=\"UTF-8\"",
+			      "name and password are needed\n");
+}
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+enum MHD_Result web_request(void *arg, struct MHD_Connection *c, const char *url,
+			    const char *method, const char *version, const char *upload,
+			    size_t *upload_size, void **request)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct request r = { .web = arg, .mhd = c, .conn = info ? info->socket_context : NULL };
+	enum MHD_Result ret;
+	bool let_in;
+
+	(void)version;
+	(void)upload;
+	if (!r.conn || *upload_size)
+		return MHD_NO;
+	r.conn->busy = true;
+	r.conn->since_s = now_s();
+	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
+		return answer_refusal(&r, MHD_HTTP_METHOD_NOT_ALLOWED, MHD_HTTP_HEADER_ALLOW,
+				      "GET, HEAD", "only GET and HEAD are answered\n");
+	/* who is answered at the first call, before the end of the request, gets no second one */
+	if (!*request) {
+		*request = r.conn;
+		return MHD_YES;
+	}
+	ret = check_user(&r, &let_in);
+	return let_in ? route(&r, url) : ret;
+}

@@ -1,0 +1,625 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The exporter: unprivileged, read by a real Prometheus, a browser, and by those who mean harm."""
+import contextlib
+import gzip
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, run
+
+EXPORTER = os.path.join(SAN, 'ibscope-exporter')
+FILL = os.path.join(BUILD, 'tests/unit/fill_pins')
+NOBODY = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups']
+DIR = '/sys/fs/bpf/ibscope-exporter-%d' % os.getpid()
+OPENMETRICS = 'application/openmetrics-text; version=1.0.0'
+HASH = '$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW'
+OK, WHY = can_bpf()
+
+
+def needs(program):
+    return unittest.skipUnless(shutil.which(program), f'{program} is not installed')
+
+
+class Program:
+    """One that says on stderr when it is ready."""
+
+    def __init__(self, argv, ready, **kw):
+        self.err = tempfile.TemporaryFile('w+')
+        self.p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.err, **kw)
+        end = time.time() + 60
+        while not re.search(ready, self.said()):
+            if self.p.poll() is not None or time.time() > end:
+                self.stop(signal.SIGKILL)
+                raise AssertionError(f'{argv[0]}: {self.last}')
+            time.sleep(0.05)
+
+    def said(self):
+        if self.err.closed:
+            return self.last
+        self.err.seek(0)
+        return self.err.read()
+
+    def stop(self, sig=signal.SIGTERM):
+        if self.p.poll() is None:
+            self.p.send_signal(sig)
+        try:
+            return self.p.wait(30)
+        finally:
+            self.last = self.said() if not self.err.closed else ''
+            self.err.close()
+
+    def status(self):
+        with open(f'/proc/{self.p.pid}/status') as f:
+            return dict(line.rstrip('\n').split(':\t', 1) for line in f if ':\t' in line)
+
+
+class Exporter(Program):
+    def __init__(self, *args, prefix=(), pin_dir=DIR, listen='127.0.0.1:0'):
+        super().__init__([*prefix, EXPORTER, '--pin-dir', pin_dir, '--web.listen-address', listen, *args], 'listening on')
+        self.port = int(re.search(r':(\d+)[,\n]', self.said() + '\n').group(1))
+        self.url = f'http://127.0.0.1:{self.port}'
+
+    def get(self, path='/metrics', **headers):
+        """Status, headers, text."""
+        r = urllib.request.Request(self.url + path, headers={k.replace('_', '-'): v for k, v in headers.items()})
+        try:
+            with urllib.request.urlopen(r, timeout=30) as a:
+                return a.status, a.headers, a.read().decode()
+        except urllib.error.HTTPError as e:
+            with e:
+                return e.code, e.headers, e.read().decode()
+
+    def fresh(self):
+        """Metrics that were read after now."""
+        time.sleep(1.05)
+        return samples(self.get()[2])
+
+
+def samples(text):
+    out = {}
+    for line in text.splitlines():
+        if line and not line.startswith('#'):
+            name, value = line.rsplit(' ', 1)
+            assert name not in out, f'twice: {name}'
+            out[name] = float(value)
+    return out
+
+
+def counters(s):
+    return {k: v for k, v in s.items() if re.match(r'ibscope_.*(_total|_bucket|_sum|_count)($|\{)', k) and
+            not k.startswith('ibscope_exporter_')}
+
+
+def collector(*args):
+    return Program([IBSCOPE, 'serve', '--source', 'sim', '-c', '500000', '--pin-dir', DIR, *args], 'kernel memory')
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return s.getsockname()[1]
+
+
+class Case(unittest.TestCase):
+    def start(self, make, *args, **kw):
+        p = make(*args, **kw)
+        self.addCleanup(p.stop, signal.SIGKILL)
+        return p
+
+    def until(self, what, seconds=30):
+        end = time.time() + seconds
+        while True:
+            v = what()
+            if v:
+                return v
+            if time.time() > end:
+                self.fail(f'still {v}')
+            time.sleep(0.2)
+
+    def grown(self, old, new, cgroup='/'):
+        """Counters only go up; of others' cgroups, which may end or be made again, nothing is said."""
+        known = 0
+        for k, v in counters(old).items():
+            if 'cgroup="' not in k or any(f'cgroup="{c}"' in k for c in ('/', 'other', cgroup)):
+                self.assertGreaterEqual(new.get(k, -1), v, k)
+                known += 1
+        self.assertGreater(known, 50)
+
+
+class Usage(Case):
+    def exporter(self, *args):
+        return subprocess.run([EXPORTER, *args], capture_output=True, text=True, timeout=30)
+
+    def test_wrong(self):
+        for args, said in (
+                (['--edges', '100'], 'near it are 96 and 104'), (['--edges', '128,64'], 'ascend'),
+                (['--pin-dir', 'x'], 'absolute'), (['--web.listen-address', '1.2.3.4'], 'HOST:PORT'),
+                (['--web.listen-address', '::1:80'], '[IPV6]'), (['--web.listen-address', ':70000'], 'HOST:PORT'),
+                (['--web.telemetry-path', '/-/x'], '/-/'), (['--max-groups', '0'], '--max-groups'),
+                (['--web.config.file', '/nonexistent'], '/nonexistent'), (['--user', 'root', '--web.listen-address', ':0'], 'root'),
+                (['--format', 'xml'], 'openmetrics'), (['x'], "'x'"), (['--config', '/nonexistent'], '/nonexistent')):
+            p = self.exporter(*args)
+            self.assertIn(said, p.stderr, args)
+            self.assertIn(p.returncode, (1, 2), args)
+            self.assertEqual(p.stdout, '')
+
+    def test_config(self):
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+            f.write('# comment\nweb.listen-address = [::1]:0\nedges = 128,256\nweb.telemetry-path = /m\n')
+            f.flush()
+            p = self.exporter('--config', f.name, '--config-check')
+            self.assertEqual((p.returncode, p.stdout), (0, ''), p.stderr)
+            f.write('nonsense = 1\n')
+            f.flush()
+            p = self.exporter('--config', f.name, '--config-check')
+            self.assertEqual(p.returncode, 2)
+            self.assertIn(f'{f.name}:5', p.stderr)
+
+    def test_help(self):
+        for args in (['--help'], ['--version'], ['--list-metrics']):
+            p = self.exporter(*args)
+            self.assertEqual((p.returncode, p.stderr), (0, ''))
+            self.assertIn('ibscope', p.stdout)
+
+    def test_no_loader(self):
+        """bpf() is for opening and looking up alone."""
+        p = subprocess.run(['nm', os.path.join(BUILD, 'ibscope-exporter')], capture_output=True, text=True)
+        if p.returncode:
+            self.skipTest(f'nm: {p.stderr}')
+        used = set(re.findall(r'U (bpf_\w+)', p.stdout))
+        self.assertEqual(used, {'bpf_obj_get_opts', 'bpf_map_lookup_elem', 'bpf_map_lookup_batch'})
+        self.assertNotRegex(p.stdout, r'\bsampler_|_skel|bpf_object__|bpf_program__')
+
+
+@unittest.skipUnless(OK, f'no BPF here: {WHY}')
+class Served(Case):
+    """With a collector that samples."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.busy = [Busy(0)]
+        cls.collector = collector()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.collector.stop()
+        for b in cls.busy:
+            b.stop()
+        c = collector('--unpin')
+        assert c.stop() == 0
+
+    def restart(self, sig):
+        type(self).collector.stop(sig)
+        type(self).collector = collector()
+
+    def test_endpoints(self):
+        e = self.start(Exporter)
+        for path, status, kind, said in (
+                ('/', 200, 'text/html', '<title>ibscope'), ('/-/healthy', 200, 'text/plain', 'well'),
+                ('/-/ready', 200, 'text/plain', 'runs'), ('/metrics', 200, 'version=0.0.4', 'ibscope_collector_up 1'),
+                ('/metrics?x=1', 200, 'version=0.0.4', 'ibscope_'), ('/api/snapshot.json', 200, 'application/json', '"alive":true'),
+                ('/nothing', 404, 'text/plain', 'nothing'), ('/metrics/', 404, 'text/plain', ''), ('/../etc/passwd', 404, '', '')):
+            got, headers, text = e.get(path)
+            self.assertEqual(got, status, path)
+            self.assertIn(kind, headers['Content-Type'])
+            self.assertIn(said, text)
+            self.assertEqual(headers['X-Content-Type-Options'], 'nosniff')
+        self.assertIn("default-src 'none'", e.get('/')[1]['Content-Security-Policy'])
+        for method in ('POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PATCH', 'BREW'):
+            c = http.client.HTTPConnection('127.0.0.1', e.port, timeout=10)
+            c.request(method, '/metrics')
+            r = c.getresponse()
+            self.assertEqual((r.status, r.headers['Allow']), (405, 'GET, HEAD'), method)
+            c.close()
+        # one connection serves many, and HEAD has no body
+        c = http.client.HTTPConnection('127.0.0.1', e.port, timeout=10)
+        c.request('HEAD', '/metrics')
+        r = c.getresponse()
+        self.assertEqual((r.status, r.read()), (200, b''))
+        sock = c.sock
+        self.assertIsNotNone(sock, 'the connection was closed')
+        c.request('GET', '/-/healthy')
+        self.assertEqual(c.getresponse().status, 200)
+        self.assertIs(c.sock, sock)
+        c.close()
+        self.assertEqual(e.stop(), 0)
+
+    def test_other_address_and_path(self):
+        e = self.start(Exporter, '--web.telemetry-path', '/m', '--edges', '128,2048', listen='[::1]:0')
+        with urllib.request.urlopen(f'http://[::1]:{e.port}/m') as a:
+            edges = set(re.findall(r'le="([^"]*)"', a.read().decode()))
+        self.assertEqual(edges, {'128', '2048', '+Inf'})
+        with self.assertRaises(AssertionError):
+            Exporter(listen=f'[::1]:{e.port}')
+
+    def test_unprivileged(self):
+        """As root it reads mapped memory and becomes nobody; as nobody it looks up."""
+        seen = []
+        for prefix, mapped in ((), 1), (NOBODY, 0):
+            e = self.start(Exporter, prefix=prefix)
+            self.assertEqual(e.get('/-/healthy')[0], 200)   # it answers nobody before
+            st = e.status()
+            self.assertEqual(set(st['Uid'].split()), {'65534'})
+            self.assertEqual(set(st['Gid'].split()), {'65534'})
+            self.assertEqual(st['Groups'].strip(), '')
+            for cap in ('CapInh', 'CapPrm', 'CapEff', 'CapAmb') + (() if prefix else ('CapBnd',)):
+                self.assertEqual(int(st[cap], 16), 0, cap)
+            self.assertEqual(st['NoNewPrivs'], '1')
+            status, _, text = e.get()
+            self.assertEqual(status, 200, text)
+            s = samples(text)
+            self.assertEqual(s['ibscope_exporter_maps_mapped'], mapped)
+            self.assertGreater(s['process_open_fds'], 3)
+            self.assertLess(s['process_open_fds'], 40)
+            self.assertLess(abs(s['process_start_time_seconds'] - time.time()), 60)
+            seen.append(s['ibscope_samples_seen_total'])
+        self.assertGreaterEqual(seen[1], seen[0])
+
+    def test_ledger(self):
+        e = self.start(Exporter)
+        s = samples(e.get()[2])
+        parts = sum(v for k, v in s.items() if re.match(r'ibscope_samples_(aggregated|forwarded|filtered|lost)_total', k))
+        self.assertEqual(s['ibscope_samples_seen_total'], parts)
+        self.assertEqual(s['ibscope_samples_aggregated_total'],
+                         sum(v for k, v in s.items() if k.startswith('ibscope_samples_total{')))
+        self.assertEqual(s['ibscope_simulated'], 1)
+
+    @needs('promtool')
+    def test_promtool(self):
+        e = self.start(Exporter)
+        p = subprocess.run(['promtool', 'check', 'metrics'], input=e.get()[2], capture_output=True, text=True)
+        self.assertEqual((p.returncode, p.stdout + p.stderr), (0, ''))
+
+    def test_once(self):
+        for prefix in (), NOBODY:
+            p = subprocess.run([*prefix, EXPORTER, '--once', '--pin-dir', DIR], capture_output=True, text=True)
+            self.assertEqual((p.returncode, p.stderr), (0, ''))
+            self.assertGreater(samples(p.stdout)['ibscope_samples_seen_total'], 0)
+        p = subprocess.run([EXPORTER, '--once', '--pin-dir', DIR, '--format', 'json'], capture_output=True, text=True)
+        self.assertTrue(json.loads(p.stdout)['simulated'])
+        p = subprocess.run([EXPORTER, '--once', '--pin-dir', '/sys/fs/bpf/nowhere'], capture_output=True, text=True)
+        self.assertEqual((p.returncode, p.stdout), (1, ''))
+        self.assertIn('ibscope serve', p.stderr)
+
+    def test_openmetrics(self):
+        e = self.start(Exporter)
+        _, headers, text = e.get(Accept=OPENMETRICS)
+        self.assertIn('application/openmetrics-text; version=1.0.0', headers['Content-Type'])
+        self.assertTrue(text.endswith('# EOF\n'))
+        self.assertEqual(text.count('# EOF'), 1)
+        types = dict(re.findall(r'^# TYPE (\S+) (\S+)$', text, re.M))
+        units = dict(re.findall(r'^# UNIT (\S+) (\S+)$', text, re.M))
+        suffixes = {'counter': ['_total'], 'gauge': [''], 'info': ['_info'], 'histogram': ['_bucket', '_sum', '_count']}
+        for name in samples(text.replace('# EOF\n', '')):
+            base = name.split('{')[0]
+            self.assertTrue(any(base == t + s for t, k in types.items() for s in suffixes[k]), name)
+        for name, unit in units.items():
+            self.assertTrue(name.endswith('_' + unit), name)
+        for le in re.findall(r'le="([^"]*)"', text):
+            self.assertRegex(le, r'^(\d+\.0|\+Inf)$')
+
+    def test_reads_are_shared(self):
+        e = self.start(Exporter)
+        texts = {e.get()[2] for _ in range(50)}
+        self.assertLessEqual(len(texts), 3)
+        s = e.fresh()
+        self.assertLessEqual(s['ibscope_exporter_reads_total'], 5)
+        self.assertGreaterEqual(s['ibscope_exporter_scrapes_total'], 51)
+
+    @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
+    def test_restarts(self):
+        """Counters go on when either program begins again, also after SIGKILL."""
+        container = 'f' * 63 + '0'
+        cg = Cgroup(f'/ibscope-{os.getpid()}/docker-{container}.scope')
+        self.addCleanup(Cgroup(f'/ibscope-{os.getpid()}').remove)
+        busy = Busy(1, cg)
+        self.addCleanup(busy.stop)
+        e = self.start(Exporter)
+        self.until(lambda: container[:12] in e.get()[2])
+        old = e.fresh()
+        for sig in signal.SIGKILL, signal.SIGTERM, signal.SIGKILL:
+            self.restart(sig)
+            new = e.fresh()
+            self.grown(old, new, cg.path)
+            self.assertGreater(new['ibscope_samples_seen_total'], old['ibscope_samples_seen_total'])
+            self.assertGreater(new['ibscope_collector_starts_total'], old['ibscope_collector_starts_total'])
+            old = new
+            e.stop(sig)
+            e = self.start(Exporter, prefix=NOBODY)
+            new = e.fresh()
+            self.grown(old, new, cg.path)
+            old = new
+        self.assertIn(f'container="{container[:12]}"', '\n'.join(new))
+
+    @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
+    def test_no_collector(self):
+        e = self.start(Exporter)
+        old = e.fresh()
+        type(self).collector.stop(signal.SIGTERM)
+        try:
+            new = e.fresh()
+            self.assertEqual(new['ibscope_collector_up'], 0)
+            self.grown(old, new)
+            status, _, text = e.get('/-/ready')
+            self.assertEqual(status, 503)
+            self.assertIn('does not run', text)
+            self.assertEqual(e.get('/-/healthy')[0], 200)
+        finally:
+            type(self).collector = collector()
+        self.until(lambda: e.get('/-/ready')[0] == 200)
+
+    def test_inside_of_the_collector(self):
+        type(self).collector.stop()
+        c = type(self).collector = collector('--web.listen-address', '127.0.0.1:0')
+        self.until(lambda: 'listening on' in c.said())
+        url = re.search(r'http://\S+', c.said()).group()
+        for _ in range(2):
+            with urllib.request.urlopen(url + '/metrics', timeout=20) as a:
+                s = samples(a.read().decode())
+            self.assertEqual(s['ibscope_collector_up'], 1)
+            self.assertEqual(s['ibscope_exporter_maps_mapped'], 1)
+            c.p.send_signal(signal.SIGHUP)
+            self.until(lambda: 'read again' in c.said())
+        p = run('serve', '--config-check', '--web.config.file', '/nonexistent')
+        self.assertEqual(p.returncode, 2)
+        self.assertEqual(c.stop(), 0, c.said())
+        type(self).collector = collector()
+
+    def test_nothing_pinned(self):
+        e = self.start(Exporter, prefix=NOBODY, pin_dir=DIR + '-none')
+        status, _, text = e.get()
+        self.assertEqual(status, 200)
+        self.assertEqual(samples(text)['ibscope_collector_up'], 0)
+        self.assertNotIn('ibscope_samples_seen', text)
+        status, _, text = e.get('/-/ready')
+        self.assertEqual(status, 503)
+        self.assertIn('ibscope serve', text)
+        self.assertIn('ibscope serve', json.loads(e.get('/api/snapshot.json')[2])['why'])
+
+    @needs('chromium')
+    def test_page(self):
+        e = self.start(Exporter)
+        with tempfile.TemporaryDirectory() as home:
+            p = subprocess.run(['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=5000',
+                                f'--user-data-dir={home}', '--dump-dom', e.url + '/'], capture_output=True, text=True, timeout=120)
+        dom = p.stdout
+        self.assertIn('collecting (process', dom, p.stderr[-500:])
+        self.assertRegex(dom, r'<div id="simulated" class="banner">')
+        self.assertGreater(dom.count('<rect'), 10)
+        self.assertIn('aggregated', dom)
+        self.assertRegex(dom, r'Histogram of [\d,]+ latencies in cycles; p50 \d')
+        self.assertNotRegex(e.get('/')[2], r'(src|href)="(https?:)?//')
+
+    @needs('prometheus')
+    @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
+    def test_prometheus(self):
+        """histogram_quantile of each container and source is hist's percentile, within a bucket."""
+        cg = Cgroup(f'/ibscope-prom-{os.getpid()}')
+        self.addCleanup(cg.remove)
+        busy = Busy(1, cg)
+        self.addCleanup(busy.stop)
+        edges = [64, 80, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1536, 2048]
+        e = self.start(Exporter, '--edges', ','.join(map(str, edges)), prefix=NOBODY)
+        self.until(lambda: cg.path in e.get()[2])
+        time.sleep(8)
+        type(self).collector.stop()     # what is counted stays, for both to read
+        busy.stop()
+        try:
+            self.compare(e, edges)
+        finally:
+            type(self).collector = collector()
+
+    def compare(self, e, edges):
+        with tempfile.TemporaryDirectory() as d:
+            with open(d + '/p.yml', 'w') as f:
+                f.write('global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: i\n  static_configs:\n'
+                        f'  - targets: ["127.0.0.1:{e.port}"]\n')
+            port = free_port()
+            self.start(Program, ['prometheus', f'--config.file={d}/p.yml', f'--storage.tsdb.path={d}/data',
+                                 f'--web.listen-address=127.0.0.1:{port}'], 'ready to receive')
+
+            def query(q):
+                r = urllib.request.Request(f'http://127.0.0.1:{port}/api/v1/query', data=('query=' + urllib.parse.quote(q)).encode())
+                with urllib.request.urlopen(r) as a:
+                    return json.load(a)['data']['result']
+            self.until(lambda: query('up == 1'))
+            self.until(lambda: query('ibscope_load_miss_latency_cycles_count'))
+            p = run('ctl', '--pin-dir', DIR, '--json', '--by', 'cgroup,src', 'snapshot')
+            compared = 0
+            for s in json.loads(p.stdout)['series']:
+                for q, name in (.5, 'p50'), (.9, 'p90'), (.99, 'p99'):
+                    if s[name] is None or s[name] > edges[-1]:
+                        continue
+                    where = f'cgroup="{s["labels"]["cgroup"]}",data_src="{s["labels"]["src"]}"'
+                    got = query(f'histogram_quantile({q}, ibscope_load_miss_latency_cycles_bucket{{{where}}})')
+                    value = float(got[0]['value'][1])
+                    at = next(i for i, edge in enumerate(edges) if s[name] <= edge)
+                    self.assertLessEqual(value, edges[at] + 1e-6, (where, name))
+                    self.assertGreaterEqual(value, (edges[at - 1] if at else 0) - 1e-6, (where, name))
+                    compared += 1
+            self.assertGreater(compared, 20)
+
+    def test_hostile(self):
+        """Slow and wrong clients do not keep others out, and cost no memory that stays."""
+        e = self.start(Exporter, prefix=NOBODY)
+        e.get()
+        with contextlib.ExitStack() as stack:
+            def connect():
+                s = stack.enter_context(socket.create_connection(('127.0.0.1', e.port), timeout=20))
+                return s
+            slow = [connect() for _ in range(200)]
+            for s in slow:
+                s.sendall(b'GET /metrics HTTP/1.1\r\nHost: x\r\nX-')
+            self.assertEqual(e.get()[0], 200)
+            big = connect()
+            with contextlib.suppress(OSError):
+                big.sendall(b'GET / HTTP/1.1\r\nHost: x\r\nX: ' + b'a' * (1 << 20) + b'\r\n\r\n')
+            with contextlib.suppress(OSError):
+                self.assertNotIn(b' 200 ', big.recv(100))
+            many = connect()
+            with contextlib.suppress(OSError):
+                many.sendall(b'GET / HTTP/1.1\r\nHost: x\r\n' + b'A: b\r\n' * 200000 + b'\r\n')
+            for garbage in (b'\0' * 1000, os.urandom(5000), b'\r\n' * 5000, b'GET\r\n\r\n', b'GET / HTTP/9.9\r\n\r\n',
+                            b'GET /%00%ff%zz HTTP/1.1\r\nHost: x\r\n\r\n', b'\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
+                            b'POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n' + b'x' * 10000,
+                            b'GET /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n',
+                            b'GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: ' + b',;"\\' * 2000 + b'\r\n\r\n'):
+                s = connect()
+                with contextlib.suppress(OSError):
+                    s.sendall(garbage)
+                self.assertEqual(e.get('/-/healthy')[0], 200)
+            # more than there are places for: who was slow longest makes room, at once
+            slow = [connect() for _ in range(500)]
+            begin = time.time()
+            for _ in range(3):
+                self.assertEqual(e.get()[0], 200)
+            self.assertLess(time.time() - begin, 5)
+            # a byte now and then does not help
+            slow = slow[-50:]
+            while time.time() - begin < 13:
+                for s in slow:
+                    with contextlib.suppress(OSError):
+                        s.sendall(b'a')
+                time.sleep(0.5)
+            closed = 0
+            for s in slow:
+                s.settimeout(2)
+                with contextlib.suppress(TimeoutError):
+                    try:
+                        closed += s.recv(1) == b''
+                    except ConnectionError:
+                        closed += 1
+            self.assertEqual(closed, 50)
+        self.until(lambda: e.fresh()['ibscope_exporter_connections'] < 10)
+        if SAN == BUILD:
+            self.assertLess(e.fresh()['process_resident_memory_bytes'], 32 << 20)
+        self.assertEqual(e.stop(), 0, e.said())
+
+    def test_200_clients(self):
+        e = self.start(Exporter, prefix=NOBODY)
+        n = len(e.get()[2])
+        clients = []
+        for _ in range(200):
+            s = socket.create_connection(('127.0.0.1', e.port), timeout=30)
+            self.addCleanup(s.close)
+            clients.append(s)
+        for s in clients:
+            s.sendall(b'GET /metrics HTTP/1.0\r\n\r\n')
+        for s in clients:
+            got = b''
+            while chunk := s.recv(65536):
+                got += chunk
+            self.assertTrue(got.startswith(b'HTTP/1.1 200') or got.startswith(b'HTTP/1.0 200'), got[:50])
+            self.assertGreater(len(got), n * .9)
+        self.assertEqual(e.stop(), 0, e.said())
+
+    def test_gzip(self):
+        """For others than ourselves."""
+        address = subprocess.run(['hostname', '-I'], capture_output=True, text=True).stdout.split()
+        if not address:
+            self.skipTest('there is no address but loopback')
+        e = self.start(Exporter, listen=':0')
+        url = f'http://[{address[0]}]' if ':' in address[0] else f'http://{address[0]}'
+        for encoding, zipped in ('gzip', True), ('gzip;q=0, *', False), ('identity', False):
+            r = urllib.request.Request(f'{url}:{e.port}/metrics', headers={'Accept-Encoding': encoding})
+            with urllib.request.urlopen(r) as a:
+                self.assertEqual(a.headers['Content-Encoding'] == 'gzip', zipped, encoding)
+                body = a.read()
+            text = (gzip.decompress(body) if zipped else body).decode()
+            self.assertIn('ibscope_samples_seen_total', samples(text))
+        self.assertIsNone(e.get(Accept_Encoding='gzip')[1]['Content-Encoding'])
+
+    @needs('openssl')
+    @needs('curl')
+    def test_tls_and_passwords(self):
+        with tempfile.TemporaryDirectory() as d:
+            subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2',
+                            '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1',
+                            '-keyout', d + '/key.pem', '-out', d + '/cert.pem'], check=True, capture_output=True)
+            os.chmod(d + '/key.pem', 0o600)     # root's, who opens it before it becomes nobody
+            with open(d + '/web.yml', 'w') as f:
+                # of "secret", at the lowest cost
+                f.write('tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\nbasic_auth_users:\n'
+                        '  alice: ' + HASH + '\n')
+            e = self.start(Exporter, '--web.config.file', d + '/web.yml')
+            self.assertIn('https://', e.said())
+
+            def curl(*args):
+                p = subprocess.run(['curl', '-s', '-o', '/dev/null', '-w', '%{http_code}', '--cacert', d + '/cert.pem', *args,
+                                    f'https://localhost:{e.port}/metrics'], capture_output=True, text=True, timeout=60)
+                return p.returncode, p.stdout
+            self.assertEqual(curl('-u', 'alice:secret'), (0, '200'))
+            self.assertEqual(curl(), (0, '401'))
+            for wrong in 'alice:', 'alice:Secret', 'bob:secret', 'alice:' + 'x' * 100, ':':
+                self.assertIn(curl('-u', wrong)[1], ('401', '429'), wrong)
+            self.assertEqual(curl('-u', 'alice:secret'), (0, '200'))
+            self.assertEqual(curl('--tls-max', '1.1', '-u', 'alice:secret')[1], '000')
+            with socket.create_connection(('127.0.0.1', e.port)) as s:
+                s.sendall(b'GET / HTTP/1.1\r\n\r\n')
+                self.assertNotIn(b'200', s.recv(100))
+            self.assertEqual(curl('-u', 'alice:secret'), (0, '200'))
+            # a key that does not belong to the certificate
+            subprocess.run(['openssl', 'ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', d + '/key.pem'], check=True)
+            p = subprocess.run([EXPORTER, '--web.config.file', d + '/web.yml', '--web.listen-address', '127.0.0.1:0'],
+                               capture_output=True, text=True, timeout=20)
+            self.assertEqual(p.returncode, 1)
+            self.assertIn('cert_file', p.stderr)
+
+
+@unittest.skipUnless(OK, f'no BPF here: {WHY}')
+@unittest.skipUnless(os.path.exists(FILL), 'fill_pins is not built')
+class Thousand(Case):
+    """A thousand containers with all sources, that no one samples."""
+
+    def test_bounds(self):
+        d = DIR + '-fill'
+        fill = subprocess.Popen([FILL, d, '1000'], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(fill.wait, 30)
+        self.addCleanup(fill.terminate)
+        total = int(fill.stdout.readline().split()[0])
+        self.addCleanup(fill.stdout.close)
+        e = self.start(Exporter, prefix=NOBODY, pin_dir=d)
+        status, _, text = e.get()
+        s = samples(text)
+        self.assertEqual(status, 200)
+        self.assertEqual(s['ibscope_groups'], 1000)
+        self.assertEqual(sum(v for k, v in s.items() if k.startswith('ibscope_samples_total{')), total)
+        self.assertEqual(s['ibscope_samples_seen_total'], total)
+        times = []
+        for _ in range(3):
+            time.sleep(3)   # until what was read is too old
+            begin = time.time()
+            c = http.client.HTTPConnection('127.0.0.1', e.port)
+            c.request('GET', '/metrics')
+            r = c.getresponse()
+            while r.read(1 << 20):
+                pass
+            times.append(time.time() - begin)
+            c.close()
+        with open(f'/proc/{e.p.pid}/status') as f:
+            peak = int(re.search(r'VmHWM:\s+(\d+)', f.read()).group(1)) / 1024
+        print(f'{len(text)} bytes in {min(times) * 1e3:.0f} ms, at most {peak:.1f} MiB resident')
+        if SAN == BUILD:
+            self.assertLess(peak, 32)
+            self.assertLess(min(times), 1)      # a tenth of it on a machine that does nothing else
+        # what does not have series of its own is in `other`
+        e = self.start(Exporter, '--max-groups', '10', prefix=NOBODY, pin_dir=d)
+        s = samples(e.get()[2])
+        self.assertEqual(len({k for k in s if 'op="load",data_src="dram"' in k}), 11)
+        self.assertEqual(sum(v for k, v in s.items() if k.startswith('ibscope_samples_total{')), total)
+
+
+if __name__ == '__main__':
+    unittest.main()

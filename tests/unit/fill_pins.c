@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * fill_pins DIR GROUPS [SLOTS]: pin what a collector would have of so many containers, all sources
+ * and all buckets, and tick until SIGTERM. Nothing samples.
+ */
+#include "layout.h"
+#include "pins.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <ibscope/caps.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CPUS 2
+
+static struct layout layout;
+static struct ibs_meta_layout meta_layout;
+
+static void die(const char *what)
+{
+	fprintf(stderr, "fill_pins: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void *make(struct pins *pins, enum ibs_pin pin, __u32 value, __u32 entries)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	size_t bytes = ((size_t)value * entries + 4095) / 4096 * 4096;
+	struct err err;
+	void *p;
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fill", 4, value, entries, &opts);
+
+	if (fd < 0)
+		die("map");
+	if (pins_put(pins, pin, fd, &err)) {
+		fprintf(stderr, "fill_pins: %s\n", err.text);
+		exit(1);
+	}
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		die("mmap");
+	return p;
+}
+
+static __u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+/* Return: samples in the slot. */
+static __u64 fill_slot(__u64 *words, __u32 slot)
+{
+	__u64 samples = 0;
+
+	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++) {
+		__u64 *w = words + (layout.entry[pair] & IBS_LAYOUT_WORD);
+
+		if (!layout_has(&layout, pair))
+			continue;
+		if (!(layout.entry[pair] & IBS_LAYOUT_HIST)) {
+			samples += w[0] = slot + pair;
+			continue;
+		}
+		samples += w[IBS_HIST_NO_LAT] = pair;
+		for (int b = 0; b < IBS_LAT_BUCKETS; b++) {
+			__u64 n = 1 + (slot * 7919 + pair * 104729 + b * 31) % 100000;
+
+			w[IBS_HIST_BUCKET + b] = n;
+			w[IBS_HIST_SUM] += n * ibs_lat_le(b);
+			samples += n;
+		}
+	}
+	return samples;
+}
+
+static void name_slot(struct ibs_slot_name *n, __u32 slot)
+{
+	n->cgroup_id = 1000 + slot;
+	snprintf(n->name_space, sizeof(n->name_space), "production-%u", slot % 7);
+	snprintf(n->pod, sizeof(n->pod), "checkout-7d9f8b6c5d-%05u", slot);
+	snprintf(n->container, sizeof(n->container), "checkout");
+	snprintf(n->cgroup, sizeof(n->cgroup),
+		 "/kubepods.slice/kubepods-burstable.slice/"
+		 "kubepods-burstable-pod%08x_1234_5678_9abc_def012345678.slice/"
+		 "cri-containerd-%064x.scope",
+		 slot, slot);
+}
+
+int main(int argc, char **argv)
+{
+	__u32 groups = argc > 2 ? atoi(argv[2]) : 0;
+	__u32 slots = argc > 3 ? (__u32)atoi(argv[3]) : groups + 1;
+	struct timespec second = { .tv_sec = 1 };
+	struct ibs_slot_owner *owners;
+	struct ibs_cpu_state *cpus;
+	struct ibs_meta *meta;
+	struct pins *pins;
+	struct err err;
+	const char *why;
+	__u64 *series, samples = 0;
+	sigset_t set;
+
+	if (!groups || slots <= groups) {
+		fprintf(stderr, "usage: fill_pins DIR GROUPS [SLOTS]\n");
+		return 2;
+	}
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	layout_init(&layout, IBS_METRIC_DC_MISS_LAT, IBS_CAPS_ZEN4);
+	meta_layout = (struct ibs_meta_layout){
+		.n_cpus = CPUS,
+		.shards = 1,
+		.max_slots = slots,
+		.slot_words = layout.words,
+		.by = IBS_BY_CGROUP,
+		.metric = IBS_METRIC_DC_MISS_LAT,
+		.caps = IBS_CAPS_ZEN4,
+		.simulated = 1,
+		.outcomes = IBS_OUTCOME_N,
+		.sources = IBS_SRC_N,
+		.ops = IBS_OP_KIND_N,
+		.buckets = IBS_LAT_BUCKETS,
+		.state_bytes = IBS_MAX_CPUS * sizeof(*cpus) + sizeof(struct ibs_control),
+		.cpus_at = 0,
+		.control_at = IBS_MAX_CPUS * sizeof(*cpus),
+	};
+	memcpy(meta_layout.entry, layout.entry, sizeof(layout.entry));
+	if (pins_open(argv[1], 0644, &pins, &err) ||
+	    pins_adopt(pins, &meta_layout, &why, &err) < 0) {
+		fprintf(stderr, "fill_pins: %s\n", err.text);
+		return 1;
+	}
+	series = make(pins, IBS_PIN_SERIES, layout.words * 8, slots);
+	owners = make(pins, IBS_PIN_OWNERS, sizeof(*owners), slots);
+	cpus = make(pins, IBS_PIN_STATE, meta_layout.state_bytes, 1);
+	if (pins_finish(pins, &meta_layout, &err)) {
+		fprintf(stderr, "fill_pins: %s\n", err.text);
+		return 1;
+	}
+	for (__u32 slot = 1; slot <= groups; slot++) {
+		samples += fill_slot(series + (size_t)slot * layout.words, slot);
+		name_slot(&pins_names(pins)[slot], slot);
+		owners[slot].key.cgroup_id = 1000 + slot;
+		owners[slot].used = 1;
+	}
+	cpus[0].seen = cpus[0].outcome[IBS_OUTCOME_AGGREGATED] = samples;
+	meta = pins_meta(pins);
+	strcpy(meta->version, IBSCOPE_VERSION);
+	strcpy(meta->event, "filled");
+	strcpy(meta->source, "sim");
+	printf("%llu samples, %u words a slot\n", samples, layout.words);
+	fflush(stdout);
+	do {
+		pins_write_begin(&meta->seq);
+		meta->status.time_ns = now_ns();
+		meta->status.cpus = CPUS;
+		pins_write_end(&meta->seq);
+	} while (sigtimedwait(&set, NULL, &second) < 0);
+	pins_remove(pins);
+	pins_close(pins);
+	return 0;
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The text of /metrics, from counters that are laid out here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <ibscope/caps.h>
+#include <jansson.h>
+
+#include "metrics.h"
+#include "metrics_groups.h"
+
+#define SLOTS 8
+
+static struct layout layout;
+static __u64 *series;
+static struct ibs_slot_owner owners[SLOTS];
+static struct ibs_slot_name names[SLOTS];
+static struct ibs_cpu_state cpus[1];
+static struct ibs_control control;
+static struct ibs_meta meta;
+static struct counts counts;
+static struct metrics_opts opts;
+static char *text;
+
+static int up(void **state)
+{
+	(void)state;
+	layout_init(&layout, IBS_METRIC_DC_MISS_LAT, IBS_CAPS_ZEN4);
+	series = calloc((size_t)SLOTS * layout.words, sizeof(*series));
+	memset(owners, 0, sizeof(owners));
+	memset(names, 0, sizeof(names));
+	memset(cpus, 0, sizeof(cpus));
+	memset(&opts, 0, sizeof(opts));
+	meta = (struct ibs_meta){ .layout = { .max_slots = SLOTS }, .version = "1.2.3" };
+	counts = (struct counts){ .series = series,
+				  .owners = owners,
+				  .cpus = cpus,
+				  .control = &control,
+				  .n_cpus = 1,
+				  .shards = 1,
+				  .max_slots = SLOTS,
+				  .layout = &layout };
+	return 0;
+}
+
+static int down(void **state)
+{
+	(void)state;
+	free(series);
+	free(text);
+	text = NULL;
+	return 0;
+}
+
+static void put_slot(__u32 slot, __u64 id, const char *cgroup)
+{
+	owners[slot].key.cgroup_id = id;
+	owners[slot].used = 1;
+	names[slot].cgroup_id = id;
+	snprintf(names[slot].cgroup, sizeof(names[slot].cgroup), "%s", cgroup);
+}
+
+static void add(__u32 slot, enum ibs_op_kind op, enum ibs_src src, int cycles, __u64 n)
+{
+	__u16 entry = layout.entry[IBS_LAYOUT_IDX(op, src)];
+	__u64 *w = series + slot * layout.words + (entry & IBS_LAYOUT_WORD);
+
+	assert_true(layout_has(&layout, IBS_LAYOUT_IDX(op, src)));
+	if (!(entry & IBS_LAYOUT_HIST)) {
+		w[0] += n;
+	} else if (cycles < 0) {
+		w[IBS_HIST_NO_LAT] += n;
+	} else {
+		w[IBS_HIST_BUCKET + ibs_lat_bucket(cycles)] += n;
+		w[IBS_HIST_SUM] += n * cycles;
+	}
+	cpus[0].seen += n;
+	cpus[0].outcome[IBS_OUTCOME_AGGREGATED] += n;
+}
+
+static void name(const void *arg, const struct group *g, struct ibs_slot_name *out)
+{
+	(void)arg;
+	*out = names[g->slot];
+	if (out->cgroup_id != g->key.cgroup_id)
+		memset(out, 0, sizeof(*out));
+}
+
+static const char *print(enum metrics_format format)
+{
+	struct metrics_source src = { .counts = &counts, .meta = &meta, .name = name };
+	struct metrics_self self = {};
+	struct metrics *m;
+	struct err err = {};
+	size_t n;
+	FILE *f;
+
+	assert_int_equal(metrics_read(&src, &opts, &self, &m, &err), 0);
+	free(text);
+	f = open_memstream(&text, &n);
+	metrics_print(f, m, format);
+	fclose(f);
+	metrics_free(m);
+	return text;
+}
+
+static void has(const char *line)
+{
+	char want[1024];
+
+	snprintf(want, sizeof(want), "\n%s\n", line);
+	if (!strstr(text, want))
+		fail_msg("no '%s' in:\n%s", line, text);
+}
+
+static void has_not(const char *part)
+{
+	if (strstr(text, part))
+		fail_msg("'%s' in:\n%s", part, text);
+}
+
+#define LAT "ibscope_load_miss_latency_cycles"
+
+static void test_histogram(void **state)
+{
+	(void)state;
+	put_slot(1, 77, "/a");
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 128, 2); /* an edge belongs to its bucket */
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 129, 3);
+	add(1, IBS_OP_KIND_LOCKED, IBS_SRC_DRAM, 60000, 1);
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, -1, 10);
+	assert_int_equal(metrics_edges_parse("128,144", &opts, NULL), 0);
+	print(METRICS_TEXT);
+	has(LAT "_bucket{cgroup=\"/a\",data_src=\"dram\",le=\"128\"} 2");
+	has(LAT "_bucket{cgroup=\"/a\",data_src=\"dram\",le=\"144\"} 5");
+	has(LAT "_bucket{cgroup=\"/a\",data_src=\"dram\",le=\"+Inf\"} 6");
+	has(LAT "_sum{cgroup=\"/a\",data_src=\"dram\"} 60643");
+	has(LAT "_count{cgroup=\"/a\",data_src=\"dram\"} 6");
+	has("ibscope_samples_total{cgroup=\"/a\",op=\"load\",data_src=\"dram\"} 15");
+	has("ibscope_samples_total{cgroup=\"/a\",op=\"locked\",data_src=\"dram\"} 1");
+	has("ibscope_samples_seen_total 16");
+	has("# TYPE " LAT " histogram");
+	has("# TYPE ibscope_build_info gauge");
+	has_not("# EOF");
+	has_not("\"other\"");
+	print(METRICS_OPENMETRICS);
+	has(LAT "_bucket{cgroup=\"/a\",data_src=\"dram\",le=\"128.0\"} 2");
+	has(LAT "_bucket{cgroup=\"/a\",data_src=\"dram\",le=\"+Inf\"} 6");
+	has("# UNIT " LAT " cycles");
+	has("# TYPE ibscope_samples counter");
+	has("# TYPE ibscope_build info");
+	assert_string_equal(text + strlen(text) - 7, "\n# EOF\n");
+}
+
+static void test_default_edges(void **state)
+{
+	int lines = 0;
+
+	(void)state;
+	put_slot(1, 77, "/a");
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_L3, 1, 1);
+	print(METRICS_TEXT);
+	for (const char *p = text; (p = strstr(p, LAT "_bucket{")); p++)
+		lines++;
+	assert_int_equal(lines, 14);
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	put_slot(1, 1, "/q\"b\\n\nx");
+	put_slot(2, 2, "/\xff\xc3\xa4\xed\xa0\x80");
+	put_slot(3, 3, "/pod");
+	strcpy(names[3].name_space, "prod");
+	strcpy(names[3].pod, "web-1");
+	strcpy(names[3].container, "nginx");
+	put_slot(4, 4, "/unnamed");
+	names[4].cgroup_id = 5; /* of one that had the slot before */
+	for (int slot = 1; slot <= 4; slot++)
+		add(slot, IBS_OP_KIND_STORE, IBS_SRC_L1, -1, slot);
+	print(METRICS_TEXT);
+	has("ibscope_samples_total{cgroup=\"/q\\\"b\\\\n\\nx\",op=\"store\",data_src=\"l1\"} 1");
+	has("ibscope_samples_total{cgroup=\"/"
+	    "\xef\xbf\xbd\xc3\xa4\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\","
+	    "op=\"store\",data_src=\"l1\"} 2");
+	has("ibscope_samples_total{namespace=\"prod\",pod=\"web-1\",container=\"nginx\",cgroup=\"/"
+	    "pod\",op=\"store\",data_src=\"l1\"} 3");
+	has("ibscope_samples_total{cgroup=\"#4\",op=\"store\",data_src=\"l1\"} 4");
+}
+
+/* A cgroup that was made again: its series is of the new one, and stays so when the old is folded. */
+static void test_same_path(void **state)
+{
+	(void)state;
+	for (int order = 0; order < 2; order++) {
+		put_slot(1 + order, 100, "/service");
+		put_slot(2 - order, 200, "/service");
+		add(1 + order, IBS_OP_KIND_LOAD, IBS_SRC_L3, 50, 7);
+		add(2 - order, IBS_OP_KIND_LOAD, IBS_SRC_L3, 60, 2);
+		print(METRICS_TEXT);
+		has(LAT "_sum{cgroup=\"/service\",data_src=\"l3\"} 120");
+		has("ibscope_samples_total{cgroup=\"/service\",op=\"load\",data_src=\"l3\"} 2");
+		has("ibscope_samples_total{container=\"other\",cgroup=\"other\",op=\"load\",data_"
+		    "src="
+		    "\"l3\"} 7");
+		has(LAT "_sum{container=\"other\",cgroup=\"other\",data_src=\"l3\"} 350");
+		down(NULL);
+		up(NULL);
+	}
+}
+
+/* A cgroup may be called as what we call the rest. */
+static void test_other(void **state)
+{
+	(void)state;
+	add(IBS_SLOT_OTHER, IBS_OP_KIND_LOAD, IBS_SRC_L1, -1, 5);
+	put_slot(1, 9, "/a");
+	put_slot(2, 10, "/b");
+	put_slot(3, 11, "/c");
+	for (int slot = 1; slot <= 3; slot++)
+		add(slot, IBS_OP_KIND_LOAD, IBS_SRC_L1, -1, slot);
+	opts.max_groups = 1;
+	print(METRICS_TEXT);
+	has("ibscope_samples_total{cgroup=\"/a\",op=\"load\",data_src=\"l1\"} 1");
+	has("ibscope_samples_total{container=\"other\",cgroup=\"other\",op=\"load\",data_src="
+	    "\"l1\"} "
+	    "10");
+	has_not("/b");
+	has("ibscope_groups 3");
+}
+
+static void test_unknown_is_absent(void **state)
+{
+	(void)state;
+	print(METRICS_TEXT);
+	has_not("ibscope_samples_unseen");
+	has_not("ibscope_sampling_period");
+	has_not("ibscope_overhead_ratio");
+	has("ibscope_collector_up 0");
+	has("ibscope_samples_seen_total 0");
+}
+
+static void test_json(void **state)
+{
+	json_t *o, *source;
+
+	(void)state;
+	put_slot(1, 1, "/a\x01\"\xff");
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 300, 99);
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_L1, -1, 1);
+	put_slot(2, 2, "/b");
+	add(2, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 300, 100);
+	o = json_loads(print(METRICS_JSON), JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(o);
+	assert_int_equal(json_array_size(json_object_get(o, "containers")), 2);
+	/* the busiest first, or in their order */
+	source = json_object_get(json_array_get(json_object_get(o, "containers"), 0), "sources");
+	source = json_object_get(source, "dram");
+	assert_non_null(source);
+	assert_int_equal(json_integer_value(json_object_get(source, "p90")), 320);
+	json_decref(o);
+}
+
+/* Whatever room there is, the text is the same. */
+static void test_pieces(void **state)
+{
+	struct metrics_source src = { .counts = &counts, .meta = &meta, .name = name };
+	struct metrics_self self = {};
+	struct metrics_cursor c = {};
+	static char buf[METRICS_ROOM];
+	struct metrics *m;
+	struct err err;
+	char *pieces = NULL;
+	size_t n, len = 0;
+
+	(void)state;
+	for (int slot = 1; slot < SLOTS; slot++) {
+		char path[496];
+
+		memset(path, '\n', sizeof(path));
+		path[0] = 'a' + slot;
+		path[495] = 0;
+		put_slot(slot, slot, path);
+		memset(names[slot].pod, '\\', sizeof(names[slot].pod) - 1);
+		for (int lat = 0; lat < 65536; lat += 100)
+			add(slot, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, lat, ~0ull >> 20);
+	}
+	assert_int_equal(metrics_read(&src, &opts, &self, &m, &err), 0);
+	assert_true(metrics_bytes(m) > 1000);
+	for (int f = 0; f < METRICS_FORMATS; f++) {
+		char *whole;
+		size_t size;
+		FILE *file = open_memstream(&whole, &size);
+
+		metrics_print(file, m, f);
+		fclose(file);
+		c = (struct metrics_cursor){};
+		for (len = 0; (n = metrics_text(m, f, &c, buf, sizeof(buf))); len += n) {
+			pieces = realloc(pieces, len + n);
+			memcpy(pieces + len, buf, n);
+		}
+		assert_int_equal(len, size);
+		assert_memory_equal(pieces, whole, size);
+		free(whole);
+	}
+	free(pieces);
+	metrics_free(m);
+}
+
+static void test_packed(void **state)
+{
+	struct packed_hist h = {};
+	__u64 a[IBS_LAT_BUCKETS], got[IBS_LAT_BUCKETS] = {};
+
+	(void)state;
+	for (int b = 0; b < IBS_LAT_BUCKETS; b++)
+		a[b] = b % 3 ? 1ull << b % 63 : 0;
+	assert_int_equal(packed_add(&h, a, 5), 0);
+	assert_int_equal(packed_add(&h, a, 6), 0);
+	packed_get(&h, got);
+	for (int b = 0; b < IBS_LAT_BUCKETS; b++)
+		assert_int_equal(got[b], 2 * a[b]);
+	assert_int_equal(h.sum, 11);
+	free(h.bytes);
+}
+
+static void test_edges(void **state)
+{
+	static const char *const bad[] = { "",	       ",",	"128,",
+					   "128,,256", "-1",	"+1",
+					   "1e2",      "128 ",	" 128",
+					   "128;256",  "100",	"256,128",
+					   "8,8",      "65536", "9999999999999999999999",
+					   "0x80" };
+	char many[256] = "";
+	struct metrics_opts o = {};
+	struct err err;
+
+	(void)state;
+	assert_int_equal(metrics_edges_parse("0,1,128,65535", &o, &err), 0);
+	assert_int_equal(o.n_edges, 4);
+	assert_int_equal(o.edges[3], 65535);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		err.text[0] = 0;
+		if (metrics_edges_parse(bad[i], &o, &err) != -22 || !*err.text)
+			fail_msg("'%s' was taken", bad[i]);
+	}
+	for (int b = 0; b <= METRICS_EDGES_MAX; b++)
+		sprintf(many + strlen(many), "%s%u", b ? "," : "", ibs_lat_le(b));
+	assert_int_equal(metrics_edges_parse(many, &o, &err), -22);
+	assert_non_null(strstr(err.text, "more than 32"));
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, up, down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_histogram), T(test_default_edges), T(test_names),
+		T(test_same_path), T(test_other),	  T(test_unknown_is_absent),
+		T(test_json),	   T(test_pieces),	  T(test_packed),
+		T(test_edges),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* ibscope-exporter: what a collector has pinned, for Prometheus and for people. */
+#include "../ibscope/cmd.h"
+#include "../ibscope/options.h"
+#include "num.h"
+#include "privileges.h"
+#include "web.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* A text of an option, kept to the end. */
+struct kept {
+	struct kept *next;
+	char text[];
+};
+
+struct exporter {
+	struct kept *kept;
+	struct web_opts web;
+	const char *user, *config;
+	bool once, check, version, list;
+	enum metrics_format format;
+};
+
+static int keep(struct exporter *e, const char *text, const char **to, struct err *err)
+{
+	struct kept *k = malloc(sizeof(*k) + strlen(text) + 1);
+
+	if (!k)
+		return err_set(err, -ENOMEM, "out of memory");
+	*to = strcpy(k->text, text);
+	k->next = e->kept;
+	e->kept = k;
+	return 0;
+}
+
+static int set_pin_dir(void *ctx, const char *arg, struct err *err)
+{
+	struct exporter *e = ctx;
+
+	if (*arg != '/' || strlen(arg) > 255)
+		return err_set(err, -EINVAL,
+			       "--pin-dir: '%.300s' is no absolute path of at most 255 characters",
+			       arg);
+	return keep(e, arg, &e->web.pin_dir, err);
+}
+
+static int set_listen(void *ctx, const char *arg, struct err *err)
+{
+	struct exporter *e = ctx;
+
+	if (e->web.n_listen == WEB_LISTEN_MAX)
+		return err_set(err, -EINVAL, "--web.listen-address: more than %d addresses",
+			       WEB_LISTEN_MAX);
+	return keep(e, arg, &e->web.listen[e->web.n_listen++], err);
+}
+
+static int set_path(void *ctx, const char *arg, struct err *err)
+{
+	struct exporter *e = ctx;
+	int ret = web_check_telemetry_path(arg, err);
+
+	if (ret) {
+		err_prefix(err, "--web.telemetry-path");
+		return ret;
+	}
+	return keep(e, arg, &e->web.telemetry_path, err);
+}
+
+static int set_web_config(void *ctx, const char *arg, struct err *err)
+{
+	struct exporter *e = ctx;
+
+	return keep(e, arg, &e->web.config_file, err);
+}
+
+static int set_edges(void *ctx, const char *arg, struct err *err)
+{
+	struct exporter *e = ctx;
+	int ret = metrics_edges_parse(arg, &e->web.metrics, err);
+
+	if (ret)
+		err_prefix(err, "--edges");
+	return ret;
+}
+
+static int set_max_groups(void *ctx, const char *arg, struct err *err)
+{
+	const struct num_arg num = { .name = "--max-groups", .min = 1, .max = 1 << 20 };
+	struct exporter *e = ctx;
+	uint64_t v;
+	int ret = num_parse(&num, arg, &v, err);
+
+	if (!ret)
+		e->web.metrics.max_groups = v;
+	return ret;
+}
+
+static int set_user(void *ctx, const char *arg, struct err *err)
+{
+	struct exporter *e = ctx;
+
+	return keep(e, arg, &e->user, err);
+}
+
+static int set_format(void *ctx, const char *arg, struct err *err)
+{
+	static const char *const names[] = { "text", "openmetrics", "json" };
+	struct exporter *e = ctx;
+
+	for (int f = 0; f < METRICS_FORMATS; f++) {
+		if (!strcmp(arg, names[f])) {
+			e->format = f;
+			return 0;
+		}
+	}
+	return err_set(err, -EINVAL, "--format: '%.100s' is none of text, openmetrics, json", arg);
+}
+
+static int set_config(void *ctx, const char *arg, struct err *err)
+{
+	(void)ctx;
+	(void)arg;
+	(void)err;
+	return 0; /* was read before */
+}
+
+static int set_once(void *ctx, const char *arg, struct err *err)
+{
+	(void)arg;
+	(void)err;
+	((struct exporter *)ctx)->once = true;
+	return 0;
+}
+
+static int set_check(void *ctx, const char *arg, struct err *err)
+{
+	(void)arg;
+	(void)err;
+	((struct exporter *)ctx)->check = true;
+	return 0;
+}
+
+static int set_list(void *ctx, const char *arg, struct err *err)
+{
+	(void)arg;
+	(void)err;
+	((struct exporter *)ctx)->list = true;
+	return 0;
+}
+
+static int set_version(void *ctx, const char *arg, struct err *err)
+{
+	(void)arg;
+	(void)err;
+	((struct exporter *)ctx)->version = true;
+	return 0;
+}
+
+static const struct option_row rows[] = {
+	{ "pin-dir", 0, "DIR", "of the collector; default " IBS_PIN_DIR, set_pin_dir },
+	{ "web.listen-address", 0, "ADDR",
+	  "HOST:PORT, [IPV6]:PORT or :PORT; can be given several times;\n"
+	  "                            default 127.0.0.1:9950",
+	  set_listen },
+	{ "web.telemetry-path", 0, "PATH", "of the metrics; default /metrics", set_path },
+	{ "web.config.file", 0, "FILE", "TLS and passwords, as the exporters of Prometheus have it",
+	  set_web_config },
+	{ "edges", 0, "CYCLES,..", "edges of the histograms, of those that ibscope counts by",
+	  set_edges },
+	{ "max-groups", 0, "N",
+	  "groups that have series of their own, the first come; the\n"
+	  "                            others are added up as \"other\"",
+	  set_max_groups },
+	{ "user", 0, "NAME", "whom root becomes; default nobody", set_user },
+	{ "once", 0, NULL, "print the metrics on stdout, and end", set_once },
+	{ "format", 0, "NAME", "of that: text (default), openmetrics, json", set_format },
+	{ "config", 0, "FILE", "more options, a line each: name = value", set_config },
+	{ "config-check", 0, NULL, "only say whether options and files are right", set_check },
+	{ "list-metrics", 0, NULL, "print names, types and meanings of all metrics", set_list },
+	{ "version", 'V', NULL, "print the version", set_version },
+};
+
+static void usage(const struct option_set *set)
+{
+	printf("usage: ibscope-exporter [options]\n\n"
+	       "Serve the counters of `ibscope serve` to Prometheus at /metrics, and to people at "
+	       "/.\nNeeds no privilege, and gives up those it has.\n");
+	options_help(stdout, set, 1);
+	printf("\nExit status: 0 done, 1 failed, 2 wrong usage.\n");
+}
+
+static int parse(int argc, char **argv, struct exporter *e, struct err *err)
+{
+	const struct option_set set = { "Options", rows, sizeof(rows) / sizeof(rows[0]), e };
+	int ret = 0;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strncmp(argv[i], "--config=", 9))
+			e->config = argv[i] + 9;
+		else if (!strcmp(argv[i], "--config") && i + 1 < argc)
+			e->config = argv[++i];
+	}
+	if (e->config)
+		ret = options_file(e->config, &set, 1, err);
+	ret = ret ?: options_parse(argc, argv, &set, 1, err);
+	if (ret == OPTIONS_HELP)
+		usage(&set);
+	if (!ret && optind < argc)
+		ret = err_set(err, -EINVAL, "'%.200s': there are only options; see --help",
+			      argv[optind]);
+	return ret;
+}
+
+static int print_once(const struct exporter *e, struct err *err)
+{
+	struct metrics_self self = { .reads = 1 };
+	struct pinned *p = NULL;
+	struct metrics *m;
+	int ret = pinned_open(e->web.pin_dir, &p, err);
+
+	if (ret)
+		return ret;
+	self.mapped = pinned_mapped(p);
+	ret = privileges_drop(e->user, err)
+		      ?: metrics_read_pinned(p, &e->web.metrics, &self, &m, err);
+	pinned_close(p);
+	if (ret)
+		return ret;
+	metrics_print(stdout, m, e->format);
+	metrics_free(m);
+	if (fflush(stdout) || ferror(stdout))
+		return err_set(err, -EIO, "cannot write the metrics: %s", strerror(errno));
+	return 0;
+}
+
+static int open_signals(struct err *err)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? err_set(err, -errno, "cannot wait for signals: %s", strerror(errno)) : fd;
+}
+
+static void run(struct web *w, int sigfd)
+{
+	for (;;) {
+		struct pollfd fds[] = { { .fd = sigfd, .events = POLLIN },
+					{ .fd = web_fd(w), .events = POLLIN } };
+
+		poll(fds, 2, web_timeout_ms(w));
+		if (fds[0].revents)
+			return;
+		web_run(w);
+	}
+}
+
+static int serve(const struct exporter *e, struct err *err)
+{
+	struct web *w = NULL;
+	int sigfd = open_signals(err), ret;
+
+	if (sigfd < 0)
+		return sigfd;
+	ret = web_listen_all(&e->web, &w, err);
+	ret = ret ?: privileges_drop(e->user, err);
+	ret = ret ?: web_start(w, err);
+	if (!ret)
+		run(w, sigfd);
+	web_close(w);
+	close(sigfd);
+	return ret;
+}
+
+/* What an option names is looked at, but not opened for good. */
+static int check(const struct exporter *e, struct err *err)
+{
+	struct web_config c = {};
+	int ret = e->web.config_file ? web_config_read(e->web.config_file, &c, err) : 0;
+
+	web_config_free(&c);
+	if (!ret)
+		log_info("the options are right");
+	return ret;
+}
+
+static void free_options(struct exporter *e)
+{
+	while (e->kept) {
+		struct kept *k = e->kept;
+
+		e->kept = k->next;
+		free(k);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct exporter e = { .web = { .pin_dir = IBS_PIN_DIR }, .user = "nobody" };
+	struct err err = { "" };
+	int ret = parse(argc, argv, &e, &err);
+	int status = EXIT_USAGE;
+
+	log_set_journal(getenv("JOURNAL_STREAM") != NULL);
+	if (ret == OPTIONS_HELP) {
+		free_options(&e);
+		return EXIT_DONE;
+	}
+	if (!ret && e.version) {
+		printf("ibscope-exporter %s\n", IBSCOPE_VERSION);
+	} else if (!ret && e.list) {
+		metrics_list(stdout);
+	} else if (!ret && e.check) {
+		ret = check(&e, &err);
+	} else if (!ret) {
+		status = EXIT_FAILED;
+		ret = e.once ? print_once(&e, &err) : serve(&e, &err);
+	}
+	if (ret)
+		log_error("%s", err.text);
+	free_options(&e);
+	return !ret ? EXIT_DONE : ret == -EINVAL ? EXIT_USAGE : status;
+}
