@@ -118,3 +118,75 @@ int descendants(const char *root, const __u32 *pids, size_t n, int (*found)(void
 	free(t.p);
 	return ret;
 }
+
+/* For each thread of a process. */
+struct thread_visitor {
+	const char *root;
+	int (*found)(void *arg, __u32 tid);
+	void *arg;
+};
+
+static int visit_threads(void *arg, __u32 pid)
+{
+	const struct thread_visitor *v = arg;
+	char path[4096];
+	struct dirent *d;
+	DIR *dir;
+	int ret = 0;
+
+	snprintf(path, sizeof(path), "%s/proc/%u/task", v->root, pid);
+	dir = opendir(path);
+	while (dir && !ret && (d = readdir(dir))) {
+		__u32 tid = strtoul(d->d_name, NULL, 10);
+
+		if (tid)
+			ret = v->found(v->arg, tid);
+	}
+	if (dir)
+		closedir(dir);
+	return ret;
+}
+
+/* The processes that a thread has made and that live, to @t. */
+static int read_children(const char *root, __u32 tid, struct table *t)
+{
+	char path[4096];
+	__u32 pid;
+	FILE *f;
+	int ret = 0;
+
+	snprintf(path, sizeof(path), "%s/proc/%u/task/%u/children", root, tid, tid);
+	f = fopen(path, "re");
+	while (f && !ret && fscanf(f, "%u", &pid) == 1)
+		ret = add(t, pid, 0);
+	if (f)
+		fclose(f);
+	return ret;
+}
+
+int descendant_threads(const char *root, const __u32 *tids, size_t n,
+		       int (*found)(void *arg, __u32 tid), void *arg, struct err *err)
+{
+	struct thread_visitor v = { .root = root, .found = found, .arg = arg };
+	struct table made = {};
+	__u32 *pids = NULL;
+	int ret = 0;
+
+	for (size_t i = 0; i < n && !ret; i++)
+		ret = read_children(root, tids[i], &made);
+	if (!ret && made.n) {
+		pids = calloc(made.n, sizeof(*pids));
+		ret = pids ? 0 : -ENOMEM;
+	}
+	if (ret)
+		err_set(err, ret, "out of memory");
+	for (size_t i = 0; i < made.n && !ret; i++) {
+		pids[i] = made.p[i].pid;
+		ret = visit_threads(&v, pids[i]);
+	}
+	if (!ret && made.n)
+		ret = descendants(root, pids, made.n, visit_threads, &v, err);
+	free(pids);
+	free(made.p);
+	return ret;
+}

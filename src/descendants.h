@@ -20,4 +20,14 @@
 int descendants(const char *root, const __u32 *pids, size_t n, int (*found)(void *arg, __u32 pid),
 		void *arg, struct err *err);
 
+/**
+ * descendant_threads() - the same for threads: call @found for each thread of the processes that the
+ * threads @tids made, and of those below
+ *
+ * Which threads of its own process a thread has made /proc does not tell; nor, without
+ * CONFIG_PROC_CHILDREN, which processes.
+ */
+int descendant_threads(const char *root, const __u32 *tids, size_t n,
+		       int (*found)(void *arg, __u32 tid), void *arg, struct err *err);
+
 #endif

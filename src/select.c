@@ -12,24 +12,56 @@
 /* A set of pids while it is put together. */
 struct wanted {
 	__u8 *byte; /* one a pid */
-	size_t n;
+	size_t n, found;
 };
 
 static int want(void *arg, __u32 pid)
 {
 	struct wanted *w = arg;
 
-	if (pid < w->n)
+	if (pid < w->n && !w->byte[pid]) {
 		w->byte[pid] = 1;
+		w->found++;
+	}
 	return 0;
+}
+
+typedef int descendants_fn(const char *root, const __u32 *pids, size_t n,
+			   int (*found)(void *arg, __u32 pid), void *arg, struct err *err);
+
+static void enter(__u8 *bytes, const struct wanted *w)
+{
+	for (size_t pid = 0; pid < w->n; pid++)
+		if (w->byte[pid])
+			__atomic_store_n(&bytes[pid], 1, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * What @follow finds is entered before it is asked again: whoever is made meanwhile is seen by one
+ * or the other. Ends when nothing is new; makers that are quicker than that have the last word.
+ */
+#define FOLLOW_ROUNDS 8
+
+static int enter_descendants(__u8 *bytes, const struct selected_pids *set, descendants_fn *follow,
+			     struct wanted *w, struct err *err)
+{
+	size_t known;
+	int ret = 0, rounds = 0;
+
+	do {
+		known = w->found;
+		ret = follow("", set->pids, set->n, want, w, err);
+		enter(bytes, w);
+	} while (!ret && w->found > known && ++rounds < FOLLOW_ROUNDS);
+	return ret;
 }
 
 /*
  * Make @bytes, which programs read, what @set says. Those that a fork enters meanwhile stay: only
  * what was in before is taken out, and only after the new ones are in.
  */
-static int set_pids(__u8 *bytes, size_t n_bytes, const struct selected_pids *set, bool follow,
-		    const char *what, struct err *err)
+static int set_pids(__u8 *bytes, size_t n_bytes, const struct selected_pids *set,
+		    descendants_fn *follow, const char *what, struct err *err)
 {
 	struct wanted w = { .byte = calloc(n_bytes, 1), .n = n_bytes };
 	__u8 *before = malloc(n_bytes);
@@ -46,15 +78,10 @@ static int set_pids(__u8 *bytes, size_t n_bytes, const struct selected_pids *set
 	}
 	if (!ret) {
 		memcpy(before, bytes, n_bytes);
-		/* entered before /proc is read, so that a child is seen by one or the other */
-		for (size_t i = 0; i < set->n; i++)
-			__atomic_store_n(&bytes[set->pids[i]], 1, __ATOMIC_SEQ_CST);
+		enter(bytes, &w);
 		if (follow)
-			ret = descendants("", set->pids, set->n, want, &w, err);
+			ret = enter_descendants(bytes, set, follow, &w, err);
 	}
-	for (size_t pid = 0; !ret && pid < n_bytes; pid++)
-		if (w.byte[pid])
-			__atomic_store_n(&bytes[pid], 1, __ATOMIC_RELAXED);
 	for (size_t pid = 0; !ret && pid < n_bytes; pid++)
 		if (before[pid] && !w.byte[pid])
 			__atomic_store_n(&bytes[pid], 0, __ATOMIC_RELAXED);
@@ -66,7 +93,8 @@ static int set_pids(__u8 *bytes, size_t n_bytes, const struct selected_pids *set
 static int set_processes(struct sampler_select *ss, const struct selected_pids *set,
 			 struct err *err)
 {
-	return set_pids(ss->processes, ss->pids_n, set, ss->follow, "process", err);
+	return set_pids(ss->processes, ss->pids_n, set, ss->follow ? descendants : NULL, "process",
+			err);
 }
 
 static __u8 cgroup_choice(const struct selected_cgroup *c)
@@ -142,9 +170,9 @@ int select_set(struct sampler_select *ss, const struct selection *sel, struct er
 	ss->control->pid_but = sel->processes.but || !sel->processes.n;
 	if (ss->processes)
 		ret = set_processes(ss, &sel->processes, err);
-	/* whose child a thread is /proc does not tell: of those only later ones are followed */
 	if (!ret && ss->threads)
-		ret = set_pids(ss->threads, ss->pids_n, &sel->threads, false, "thread", err);
+		ret = set_pids(ss->threads, ss->pids_n, &sel->threads,
+			       ss->follow ? descendant_threads : NULL, "thread", err);
 	ss->control->cgroup_default = 1;
 	if (!ret && ss->cgroups_fd)
 		ret = set_cgroups(ss, sel->cgroups, sel->n_cgroups, &ss->cgroups, err);
