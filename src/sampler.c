@@ -20,196 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* An element of a preallocated hash and its bucket (Linux kernel/bpf/hashtab.c, 64 bit). */
-#define HASH_ELEM_OVERHEAD 48
-#define HASH_BUCKET	   16
-
-static __u64 hash_bytes(__u64 entries, __u64 key, __u64 value)
-{
-	__u64 buckets = 1;
-
-	while (buckets < entries)
-		buckets *= 2;
-	return entries * (HASH_ELEM_OVERHEAD + (key + 7) / 8 * 8 + (value + 7) / 8 * 8) +
-	       buckets * HASH_BUCKET;
-}
-
-/*
- * Blocks of a pid set: as many pids as the kernel gives out, which it may be told to change; those
- * of a recording may be of another machine.
- */
-static __u32 pid_blocks(bool replay)
-{
-	int64_t pid_max;
-
-	if (replay || num_read("", "/proc/sys/kernel/pid_max", &pid_max, NULL) || pid_max < 1 ||
-	    pid_max > IBS_PID_MAX)
-		pid_max = IBS_PID_MAX;
-	return (pid_max + IBS_PID_BLOCK - 1) / IBS_PID_BLOCK;
-}
-
-static bool select_processes(const struct selection *sel)
-{
-	return sel->live & SAMPLER_LIVE_PROCESSES || sel->processes.n || sel->processes.but;
-}
-
-static bool select_threads(const struct selection *sel)
-{
-	return sel->threads.n;
-}
-
-static bool watches_forks(const struct sampler_opts *opts)
-{
-	return !opts->replay && (select_processes(&opts->sel) || select_threads(&opts->sel));
-}
-
-/* Cgroups that a selection can name; 0: cgroups are not tested. */
-static size_t max_selected(const struct selection *sel)
-{
-	if (!(sel->live & (SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER)))
-		return sel->n_cgroups;
-	return sel->n_cgroups > SAMPLER_MAX_SELECTED / 2 ? 2 * sel->n_cgroups
-							 : SAMPLER_MAX_SELECTED;
-}
-
-/* While one is replaced the map holds the old and the new. */
-static size_t max_selected_entries(const struct selection *sel)
-{
-	bool live = sel->live & (SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER);
-
-	return max_selected(sel) << live;
-}
-
-static bool selects_cgroups(const struct selection *sel)
-{
-	bool any = sel->live & SAMPLER_LIVE_CGROUPS;
-
-	for (size_t i = 0; i < sel->n_cgroups; i++)
-		any |= !sel->cgroups[i].filter_only;
-	return any;
-}
-
-static __u32 group_by(const struct sampler_opts *opts)
-{
-	return opts->output == SAMPLER_SERIES ? opts->by : 0;
-}
-
-static __u32 max_slots(const struct sampler_opts *opts)
-{
-	if (opts->output != SAMPLER_SERIES)
-		return IBS_SLOT_OTHER + 1 + 1;
-	return (opts->max_groups ? opts->max_groups : SAMPLER_MAX_GROUPS) + 1;
-}
-
-/*
- * A cgroup that is not selected, or is not a group of its own, is remembered all the same; those that
- * died are not forgotten.
- */
-#define MIN_CGROUPS 16384
-
-__u32 sampler_max_cgroups(const struct sampler_opts *opts)
-{
-	__u32 n = 4 * max_slots(opts);
-
-	return n > MIN_CGROUPS ? n : MIN_CGROUPS;
-}
-
-/* One ring each. */
-static size_t ring_cpus(const struct sampler_opts *opts)
-{
-	if (opts->output == SAMPLER_SERIES)
-		return 0;
-	return opts->source == SAMPLER_TWIN ? (size_t)libbpf_num_possible_cpus() : opts->n_cpus;
-}
-
-/* Addresses of a chain: as many as the kernel unwinds, but no more than recordings hold. */
-static __u32 stack_depth(void)
-{
-	int64_t max;
-
-	if (num_read("", "/proc/sys/kernel/perf_event_max_stack", &max, NULL) || max < 1 ||
-	    max > TRACE_STACK_MAX)
-		max = TRACE_STACK_MAX;
-	return max;
-}
-
-/* A pointer a bucket, and preallocated elements (Linux kernel/bpf/stackmap.c). */
-static __u64 stacks_bytes(void)
-{
-	return SAMPLER_STACKS * (8 + 24 + (__u64)stack_depth() * sizeof(__u64));
-}
-
-/* Rings in @room bytes of memory, or of the size that was asked for. */
-static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sampler_memory *out,
-		      struct err *err)
-{
-	__u64 n = ring_cpus(opts);
-
-	if (!n)
-		return 0;
-	out->ring_bytes = SAMPLER_RING_MIN;
-	while (opts->ring_bytes
-		       ? out->ring_bytes < opts->ring_bytes && out->ring_bytes < SAMPLER_RING_MAX
-		       : out->ring_bytes < SAMPLER_RING_MAX_DEFAULT &&
-				 n * rings_bytes(2 * out->ring_bytes) <= room)
-		out->ring_bytes *= 2;
-	out->rings = n * rings_bytes(out->ring_bytes);
-	if (out->rings <= room || (opts->ring_bytes && !opts->max_memory_bytes))
-		return 0;
-	return err_set(err, -ENOSPC,
-		       "%llu ring buffers of %u KiB need %.1f MiB of kernel memory, %.1f MiB are "
-		       "left of the limit: allow more with --max-memory, or sample fewer CPUs (-C)",
-		       n, out->ring_bytes >> 10, out->rings / 1048576.0, room / 1048576.0);
-}
-
-int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
-		   struct sampler_memory *out, struct err *err)
-{
-	__u64 limit = opts->max_memory_bytes ? opts->max_memory_bytes : SAMPLER_MAX_MEMORY;
-	__u64 slots_n = max_slots(opts), shard, rest;
-	struct layout layout;
-	int ret;
-
-	if (opts->output != SAMPLER_SERIES)
-		complexes = 1;
-	layout_init(&layout, opts->metric, opts->ibs.caps);
-	memset(out, 0, sizeof(*out));
-	shard = slots_n * layout.words * sizeof(__u64);
-	out->cpu_states = IBS_MAX_CPUS * sizeof(struct ibs_cpu_state);
-	out->cgroups =
-		hash_bytes(sampler_max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
-		hash_bytes(max_selected_entries(&opts->sel), sizeof(__u64),
-			   sizeof(struct ibs_selected_cgroup));
-	out->pids = (__u64)IBS_PID_BLOCK *
-		    (select_processes(&opts->sel) + select_threads(&opts->sel)) *
-		    pid_blocks(opts->replay);
-	if (group_by(opts) && opts->by != IBS_BY_CGROUP)
-		out->groups = hash_bytes(slots_n, sizeof(struct ibs_group_key), sizeof(__u32));
-	out->slots = hash_bytes(slots_n, sizeof(__u32), sizeof(__u8)) +
-		     slots_n * sizeof(struct ibs_slot_owner);
-	rest = out->cpu_states + out->cgroups + out->groups + out->slots + out->pids;
-	if (rest + shard > limit)
-		return err_set(
-			err, -ENOSPC,
-			"%llu groups need %.1f MiB of kernel memory, the limit is %.1f MiB: allow "
-			"more with --max-memory, or fewer groups with --max-groups",
-			slots_n - 1, (rest + shard) / 1048576.0, limit / 1048576.0);
-	out->shards = (limit - rest) / shard;
-	if (out->shards > complexes)
-		out->shards = complexes;
-	out->series = out->shards * shard;
-	if (opts->stacks)
-		out->stacks = stacks_bytes();
-	if (rest + out->series + out->stacks > limit)
-		return err_set(err, -ENOSPC,
-			       "call chains need %.1f MiB of kernel memory, the limit is %.1f MiB: "
-			       "allow more with --max-memory",
-			       out->stacks / 1048576.0, limit / 1048576.0);
-	ret = plan_rings(opts, limit - rest - out->series - out->stacks, out, err);
-	out->total = rest + out->series + out->stacks + out->rings;
-	return ret;
-}
-
 /* A refusal is told to the user in our words, made of the errno; libbpf's are for -v. */
 static int libbpf_log(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
@@ -248,7 +58,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 		      sel->src_mask ? sel->src_mask : ~0U);
 	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
 	cfg->cfg_task_btf = s->features.task_btf && !opts->probe_read;
-	cfg->cfg_by = group_by(opts);
+	cfg->cfg_by = sampler_group_by(opts);
 	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
 	cfg->cfg_stacks = opts->stacks;
 	cfg->cfg_ring_wake = s->memory.ring_bytes / 2;
@@ -263,8 +73,8 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_slot_words = s->layout.words;
 	for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
 		cfg->cfg_layout[i] = layout.entry[i];
-	cfg->cfg_tgid_select = select_processes(sel);
-	cfg->cfg_tid_select = select_threads(sel);
+	cfg->cfg_tgid_select = selects_processes(sel);
+	cfg->cfg_tid_select = selects_threads(sel);
 	cfg->cfg_pid_follow = sel->follow;
 	cfg->cfg_cgroup_select = selects_cgroups(sel);
 	cfg->cfg_cgroup_filter = sel->filter && sel->filter->needs & IBS_FILTER_NEEDS_CGROUP;
@@ -291,8 +101,8 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, struct err *e)
 {
 	typeof(s->skel->maps) *m = &s->skel->maps;
-	bool by_groups = group_by(opts) && opts->by != IBS_BY_CGROUP;
-	size_t n_sel = max_selected_entries(&opts->sel);
+	bool by_groups = sampler_group_by(opts) && opts->by != IBS_BY_CGROUP;
+	size_t n_sel = sampler_max_selected_entries(&opts->sel);
 	int err;
 
 	err = bpf_map__set_value_size(m->series, s->layout.words * sizeof(__u64));
@@ -305,12 +115,12 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 	err = err ?: bpf_map__set_max_entries(m->rings, s->possible_cpus);
 	err = err ?: bpf_map__set_autocreate(m->rings, opts->output != SAMPLER_SERIES);
 	err = err ?: bpf_map__set_max_entries(m->stacks, SAMPLER_STACKS);
-	err = err ?: bpf_map__set_value_size(m->stacks, stack_depth() * sizeof(__u64));
+	err = err ?: bpf_map__set_value_size(m->stacks, sampler_stack_depth() * sizeof(__u64));
 	err = err ?: bpf_map__set_autocreate(m->stacks, opts->stacks);
-	if (select_processes(&opts->sel))
-		err = err ?: bpf_map__set_max_entries(m->tgids, pid_blocks(opts->replay));
-	if (select_threads(&opts->sel))
-		err = err ?: bpf_map__set_max_entries(m->tids, pid_blocks(opts->replay));
+	if (selects_processes(&opts->sel))
+		err = err ?: bpf_map__set_max_entries(m->tgids, sampler_pid_blocks(opts->replay));
+	if (selects_threads(&opts->sel))
+		err = err ?: bpf_map__set_max_entries(m->tids, sampler_pid_blocks(opts->replay));
 	return err ? err_set(e, err, "cannot size the BPF maps: %s", strerror(-err)) : 0;
 }
 
@@ -364,7 +174,7 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 		bpf_program__set_autoload(
 			p, p == prog || (p == s->skel->progs.ibs_fork && watches_forks(opts)));
 	bpf_map__set_autocreate(s->skel->maps.twin, opts->source == SAMPLER_TWIN);
-	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !group_by(opts);
+	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !sampler_group_by(opts);
 	ret = ibs_op_bpf__load(s->skel);
 	if (ret)
 		return err_set(err, ret,
@@ -395,16 +205,16 @@ static int select_open(struct sampler *s, const struct sampler_opts *opts, struc
 
 	s->select.control = &s->skel->bss->control;
 	s->select.live = opts->sel.live;
-	if (max_selected(&opts->sel))
+	if (sampler_max_selected(&opts->sel))
 		s->select.cgroups_fd = bpf_map__fd(m->selected_cgroups);
-	s->select.cgroups_max = max_selected(&opts->sel);
-	if (select_processes(&opts->sel))
+	s->select.cgroups_max = sampler_max_selected(&opts->sel);
+	if (selects_processes(&opts->sel))
 		ret = map_array(m->tgids, &s->tgids, err);
-	if (select_threads(&opts->sel))
+	if (selects_threads(&opts->sel))
 		ret = ret ?: map_array(m->tids, &s->tids, err);
 	s->select.processes = s->tgids.addr;
 	s->select.threads = s->tids.addr;
-	s->select.pids_n = pid_blocks(opts->replay) * IBS_PID_BLOCK;
+	s->select.pids_n = sampler_pid_blocks(opts->replay) * IBS_PID_BLOCK;
 	s->select.follow = opts->sel.follow;
 	return ret;
 }
@@ -557,7 +367,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 		goto fail;
 	}
 	s->possible_cpus = n;
-	s->max_slots = max_slots(opts);
+	s->max_slots = sampler_max_slots(opts);
 	if (opts->source == SAMPLER_IBS && !opts->attr.freq)
 		s->period = opts->attr.sample_period;
 	layout_init(&s->layout, opts->metric, opts->ibs.caps);
@@ -602,7 +412,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 				     .n_cpus = s->possible_cpus,
 				     .shards = s->memory.shards,
 				     .max_slots = s->max_slots,
-				     .one_group = !group_by(opts),
+				     .one_group = !sampler_group_by(opts),
 				     .layout = &s->layout };
 	place_cpus(s, topo);
 	ret = sampler_pins_resume(s, opts, err);
@@ -642,7 +452,7 @@ struct rings *sampler_rings(struct sampler *s)
 
 int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses)
 {
-	int depth = stack_depth(), n = 0;
+	int depth = sampler_stack_depth(), n = 0;
 
 	memset(addresses, 0, depth * sizeof(*addresses));
 	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.stacks), &id, addresses))

@@ -55,6 +55,18 @@ struct sampler {
 	bool warned_cpus;
 };
 
+/* What options come to: what is tested for, and how many of everything. Of sampler_size.c. */
+__u32 sampler_pid_blocks(bool replay);
+bool selects_processes(const struct selection *sel);
+bool selects_threads(const struct selection *sel);
+bool watches_forks(const struct sampler_opts *opts);
+size_t sampler_max_selected(const struct selection *sel);
+size_t sampler_max_selected_entries(const struct selection *sel);
+bool selects_cgroups(const struct selection *sel);
+__u32 sampler_group_by(const struct sampler_opts *opts);
+__u32 sampler_max_slots(const struct sampler_opts *opts);
+__u32 sampler_stack_depth(void);
+
 struct sampler_select *sampler_selection(struct sampler *s);
 
 /* Cgroups that are remembered, selected or not; those beyond have no group of their own. */
