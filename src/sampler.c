@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sampler.h"
 
-#include "num.h"
 #include "pins.h"
 #include "sampler_private.h"
 #include "topology.h"
-#include "trace.h"
 
 #include "ibs_op.skel.h"
 
