@@ -85,3 +85,12 @@ class Busy:
     def stop(self):
         self.p.kill()
         self.p.wait()
+
+
+def keep_busy(test):
+    """Until the end of a test no CPU idles: the software clock of one that does is throttled after
+    some hundred samples, and nothing ends that before its next tick."""
+    for cpu in sorted(os.sched_getaffinity(0)):
+        b = Busy(cpu)
+        os.setpriority(os.PRIO_PROCESS, b.pid, 19)
+        test.addCleanup(b.stop)

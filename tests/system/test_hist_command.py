@@ -88,7 +88,7 @@ class HistCommand(unittest.TestCase):
         """Where none can be made forks are followed."""
         mount = cgroup2_mount()
         inner = ' '.join(map(repr, spin(0.5)))
-        p = subprocess.run(['unshare', '-m', 'sh', '-c', f'mount -o remount,bind,ro {mount} && exec "$@"', 'x',
+        p = subprocess.run(['unshare', '-m', '--propagation', 'unchanged', 'sh', '-c', f'mount -o remount,bind,ro {mount} && exec "$@"', 'x',
                             IBSCOPE, 'hist', '--json', '--source', 'sim', '-c', '100000', '--by', 'pid', '--',
                             'sh', '-c', f'{inner} & wait'], capture_output=True, text=True, timeout=60)
         self.assertEqual(p.returncode, 0, p.stderr)

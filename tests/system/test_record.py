@@ -52,6 +52,7 @@ class Record(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix='ibscope-record.')
         self.addCleanup(shutil.rmtree, self.dir)
+        ibscope.keep_busy(self)
 
     def path(self, name):
         return os.path.join(self.dir, name)

@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, residual, run
+from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, keep_busy, residual, run
 
 OK, WHY = can_bpf()
 DIR = '/sys/fs/bpf/ibscope-test-%d' % os.getpid()
@@ -63,8 +63,7 @@ class Serve(unittest.TestCase):
         return c
 
     def setUp(self):
-        busy = Busy(0)
-        self.addCleanup(busy.stop)
+        keep_busy(self)
         self.addCleanup(self.remove)
 
     def remove(self):
