@@ -21,6 +21,8 @@ CLANG	?= clang
 BPFTOOL	?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
 VERSION	:= 0.1.0
 
+J	?= $(shell nproc)
+
 Q	:= $(if $(V),,@)
 say	= $(if $(V),@:,@printf '  %-5s %s\n' $(1) $(2))
 S	:= $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -108,13 +110,13 @@ deps:
 	$(Q)tools/deps.sh build
 
 demo: deps
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory -j$(J) all
 	$(Q)tools/demo.sh $(O)/ibscope
 
 check: deps
 	$(Q)tools/deps.sh test
-	$(Q)$(MAKE) --no-print-directory all tests
-	$(Q)$(MAKE) --no-print-directory O=$(O)-san SAN=address,undefined all tests
+	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)-san SAN=address,undefined all tests
 	$(Q)tests/run.py --build $(O) --san $(O)-san
 
 vmtest: deps
@@ -178,7 +180,7 @@ $(fuzz_targets:%=fuzz-%): fuzz-%: deps
 
 lint: deps
 	$(Q)tools/deps.sh lint
-	$(Q)$(MAKE) --no-print-directory O=$(O)-clang CC=clang CFLAGS=-Werror all tests
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)-clang CC=clang CFLAGS=-Werror all tests
 	$(Q)clang-format --dry-run -Werror $(wildcard src/*.c tools/*/*.c bpf/*.c tests/*/*.c)
 	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -Iinclude -Isrc \
 		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' \
