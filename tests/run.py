@@ -6,6 +6,7 @@ C tests (cmocka) run instrumented, from the --san directory; the others run the 
 A test program that exits with 77 is skipped, its last line says why.
 """
 import argparse
+import concurrent.futures
 import glob
 import os
 import re
@@ -24,11 +25,14 @@ class Tally:
         return f'{self.passed} passed, {self.failed} failed, {self.skipped} skipped'
 
 
-def run_cmocka(path, tally):
+def start_cmocka(path):
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT='TAP',
                ASAN_OPTIONS='detect_leaks=1', UBSAN_OPTIONS='print_stacktrace=1')
-    p = subprocess.run([path], capture_output=True, text=True, env=env, errors='replace',
-                       timeout=600, stdin=subprocess.DEVNULL)
+    return subprocess.run([path], capture_output=True, text=True, env=env, errors='replace',
+                          timeout=600, stdin=subprocess.DEVNULL)
+
+
+def judge_cmocka(path, p, tally):
     name = os.path.basename(path)
     if p.returncode == 77:
         tally.skipped += 1
@@ -84,8 +88,12 @@ def main():
     os.environ['IBSCOPE_SAN'] = os.path.abspath(args.san)
     tally = Tally()
     for d in ('unit', 'bpf', 'system'):
-        for path in sorted(glob.glob(os.path.join(HERE, d, 'test_*.c'))):
-            run_cmocka(os.path.join(args.san, 'tests', d, os.path.basename(path)[:-2]), tally)
+        paths = [os.path.join(args.san, 'tests', d, os.path.basename(path)[:-2])
+                 for path in sorted(glob.glob(os.path.join(HERE, d, 'test_*.c')))]
+        # what needs the kernel has it to itself
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count() if d == 'unit' else 1) as pool:
+            for path, p in zip(paths, pool.map(start_cmocka, paths)):
+                judge_cmocka(path, p, tally)
     sys.stdout.flush()
     run_python(tally)
     print(tally)
