@@ -108,9 +108,14 @@ static __noinline __u64 current_cgroup_id_v1(struct ibs_cpu_state *st)
 }
 
 /* Id of the current task's cgroup in the hierarchy that cgroups are told by. */
+static __always_inline __u64 cgroup_id_of(struct ibs_cpu_state *st, bool v1)
+{
+	return v1 ? current_cgroup_id_v1(st) : bpf_get_current_cgroup_id();
+}
+
 static __always_inline __u64 current_cgroup_id(struct ibs_cpu_state *st)
 {
-	return cfg_cgroup_v1 ? current_cgroup_id_v1(st) : bpf_get_current_cgroup_id();
+	return cgroup_id_of(st, cfg_cgroup_v1);
 }
 
 /* Id of that cgroup's ancestor at @level (0 is the root), or 0. */

@@ -12,7 +12,7 @@ const volatile __u32 cfg_max_slots = 1;	     /* per shard */
 const volatile bool cfg_tgid_select = false;
 const volatile bool cfg_tid_select = false;
 const volatile bool cfg_pid_follow = false;    /* children of what is selected are, too */
-const volatile bool cfg_cgroup_select = false;
+const volatile __u8 cfg_cgroup_select = 0; /* enum ibs_cgroup_select */
 const volatile bool cfg_cgroup_filter = false; /* the filter asks for cgroups */
 const volatile __u32 cfg_n_comms = 0;
 const volatile bool cfg_comm_but = false;
@@ -190,7 +190,7 @@ static __noinline __u32 group_lookup(struct ibs_cpu_state *st, const struct ibs_
 	__u32 slot, *known;
 
 	if (cfg_by & IBS_BY_CGROUP)
-		key.cgroup_id = who_cgroup_id(st, who);
+		key.cgroup_id = who_cgroup_id(st, who, cfg_cgroup_v1);
 	if (cfg_by & IBS_BY_PID)
 		key.tgid = who_pid_tgid(who) >> 32;
 	if (cfg_by & IBS_BY_TID)

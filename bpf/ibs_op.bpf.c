@@ -35,10 +35,10 @@ static __always_inline void count(struct ibs_cpu_state *st, __u32 outcome)
 		st->outcome[outcome]++;
 }
 
-static __always_inline struct ibs_cgroup_cached *current_cgroup(struct ibs_cpu_state *st,
-								const struct ibs_twin_who *who)
+static __always_inline struct ibs_cgroup_cached *
+current_cgroup(struct ibs_cpu_state *st, const struct ibs_twin_who *who, bool v1)
 {
-	__u64 id = who_cgroup_id(st, who);
+	__u64 id = who_cgroup_id(st, who, v1);
 	struct ibs_cgroup_cached *c = &st->cache[id & (IBS_CGROUP_CACHE - 1)];
 	__u32 gen = control.gen;
 
@@ -55,14 +55,17 @@ static __always_inline struct ibs_cgroup_cached *current_cgroup(struct ibs_cpu_s
 static __always_inline __u32 select_task(struct ibs_cpu_state *st, const struct ibs_twin_who *who,
 					 __u32 *min_lat)
 {
+	const __u8 cgroup_select = cfg_cgroup_select;
+
 	if (cfg_tgid_select && pid_selected(&tgids, who_pid_tgid(who) >> 32) == control.pid_but)
 		return IBS_OUTCOME_FILTERED_PID;
 	if (cfg_tid_select && !pid_selected(&tids, who_pid_tgid(who)))
 		return IBS_OUTCOME_FILTERED_TID;
 	if (cfg_n_comms && !comm_selected(who))
 		return IBS_OUTCOME_FILTERED_COMM;
-	if (cfg_cgroup_select) {
-		struct ibs_cgroup_cached *c = current_cgroup(st, who);
+	if (cgroup_select) {
+		struct ibs_cgroup_cached *c =
+			current_cgroup(st, who, cgroup_select == IBS_CGROUP_SELECT_V1);
 
 		if (!c->selected)
 			return IBS_OUTCOME_FILTERED_CGROUP;
@@ -78,7 +81,7 @@ static __always_inline __u32 slot_index(struct ibs_cpu_state *st, const __u64 *r
 	const __u32 by = cfg_by;
 
 	if (by == IBS_BY_CGROUP)
-		return current_cgroup(st, who)->index;
+		return current_cgroup(st, who, cfg_cgroup_v1)->index;
 	if (by)
 		return group_lookup(st, who,
 				    by & IBS_BY_MODE ? ibs_op_mode(cfg_ibs.caps, regs) : 0);
@@ -88,7 +91,7 @@ static __always_inline __u32 slot_index(struct ibs_cpu_state *st, const __u64 *r
 /* Apart, so that filters that do not ask need no registers for it. */
 static __noinline __u32 filter_cgroups(const struct ibs_twin_who *who)
 {
-	return current_cgroup(cpu_state(), who)->filter;
+	return current_cgroup(cpu_state(), who, cfg_cgroup_v1)->filter;
 }
 
 /* One copy for all callers: the evaluator is long until the verifier has cut it to the filter. */

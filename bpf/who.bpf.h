@@ -19,9 +19,10 @@ static __always_inline __u64 who_uid_gid(const struct ibs_twin_who *who)
 	return who ? 0 : bpf_get_current_uid_gid(); /* user space refuses filters that ask */
 }
 
-static __always_inline __u64 who_cgroup_id(struct ibs_cpu_state *st, const struct ibs_twin_who *who)
+static __always_inline __u64 who_cgroup_id(struct ibs_cpu_state *st, const struct ibs_twin_who *who,
+					   bool v1)
 {
-	return who ? who->cgroup_id : current_cgroup_id(st);
+	return who ? who->cgroup_id : cgroup_id_of(st, v1);
 }
 
 static __always_inline __u32 who_cpu(const struct ibs_twin_who *who)

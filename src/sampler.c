@@ -74,7 +74,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_tgid_select = selects_processes(sel);
 	cfg->cfg_tid_select = selects_threads(sel);
 	cfg->cfg_pid_follow = sel->follow;
-	cfg->cfg_cgroup_select = selects_cgroups(sel);
+	cfg->cfg_cgroup_select = selects_cgroups(sel) ? IBS_CGROUP_SELECT : IBS_CGROUP_ANY;
 	cfg->cfg_cgroup_filter = sel->filter && sel->filter->needs & IBS_FILTER_NEEDS_CGROUP;
 	cfg->cfg_lat_select = sel->live & SAMPLER_LIVE_LATENCY || sel->min_lat || sel->max_lat;
 	for (size_t i = 0; i < sel->n_cgroups; i++)
@@ -166,6 +166,8 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 		if (ret < 0)
 			return ret;
 		s->skel->rodata->cfg_cgroup_v1 = true;
+		if (s->skel->rodata->cfg_cgroup_select)
+			s->skel->rodata->cfg_cgroup_select = IBS_CGROUP_SELECT_V1;
 		s->skel->rodata->cfg_cgroup_subsys = ret;
 	}
 	bpf_object__for_each_program (p, s->skel->obj)

@@ -137,6 +137,9 @@ _Static_assert(sizeof(struct ibs_cpu_state) == 512, "index must be a shift");
 /* Each so many records a CPU looks whether the reader must be woken; a power of two. */
 #define IBS_RING_CHECK 32
 
+/* Are cgroups selected? One constant says it and of which hierarchy: each costs the NMI two loads. */
+enum ibs_cgroup_select { IBS_CGROUP_ANY, IBS_CGROUP_SELECT, IBS_CGROUP_SELECT_V1 };
+
 #define IBS_COMMS_MAX 8 /* names of threads that a selection can hold */
 
 /* Changed by user space while the program runs; in .bss, which the loader maps. */
