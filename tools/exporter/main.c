@@ -132,38 +132,6 @@ static int set_config(void *ctx, const char *arg, struct err *err)
 	return 0; /* was read before */
 }
 
-static int set_once(void *ctx, const char *arg, struct err *err)
-{
-	(void)arg;
-	(void)err;
-	((struct exporter *)ctx)->once = true;
-	return 0;
-}
-
-static int set_check(void *ctx, const char *arg, struct err *err)
-{
-	(void)arg;
-	(void)err;
-	((struct exporter *)ctx)->check = true;
-	return 0;
-}
-
-static int set_list(void *ctx, const char *arg, struct err *err)
-{
-	(void)arg;
-	(void)err;
-	((struct exporter *)ctx)->list = true;
-	return 0;
-}
-
-static int set_version(void *ctx, const char *arg, struct err *err)
-{
-	(void)arg;
-	(void)err;
-	((struct exporter *)ctx)->version = true;
-	return 0;
-}
-
 static const struct option_row rows[] = {
 	{ "pin-dir", 0, "DIR", "of the collector; default " IBS_PIN_DIR, set_pin_dir },
 	{ "web.listen-address", 0, "ADDR",
@@ -180,12 +148,15 @@ static const struct option_row rows[] = {
 	  "                            others are added up as \"other\"",
 	  set_max_groups },
 	{ "user", 0, "NAME", "whom root becomes; default nobody", set_user },
-	{ "once", 0, NULL, "print the metrics on stdout, and end", set_once },
+	{ "once", 0, NULL, "print the metrics on stdout, and end",
+	  OPTION_FLAG(struct exporter, once) },
 	{ "format", 0, "NAME", "of that: text (default), openmetrics, json", set_format },
 	{ "config", 0, "FILE", "more options, a line each: name = value", set_config },
-	{ "config-check", 0, NULL, "only say whether options and files are right", set_check },
-	{ "list-metrics", 0, NULL, "print names, types and meanings of all metrics", set_list },
-	{ "version", 'V', NULL, "print the version", set_version },
+	{ "config-check", 0, NULL, "only say whether options and files are right",
+	  OPTION_FLAG(struct exporter, check) },
+	{ "list-metrics", 0, NULL, "print names, types and meanings of all metrics",
+	  OPTION_FLAG(struct exporter, list) },
+	{ "version", 'V', NULL, "print the version", OPTION_FLAG(struct exporter, version) },
 };
 
 static void usage(const struct option_set *set)

@@ -28,16 +28,6 @@ static int set_pin_dir(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
-static int set_json(void *ctx, const char *arg, struct err *err)
-{
-	struct ctl *c = ctx;
-
-	(void)arg;
-	(void)err;
-	c->json = true;
-	return 0;
-}
-
 static int set_by(void *ctx, const char *arg, struct err *err)
 {
 	struct ctl *c = ctx;
@@ -47,7 +37,7 @@ static int set_by(void *ctx, const char *arg, struct err *err)
 
 static const struct option_row ctl_rows[] = {
 	{ "pin-dir", 0, "DIR", "of the collector; default " IBS_PIN_DIR, set_pin_dir },
-	{ "json", 0, NULL, "of snapshot: as hist --json", set_json },
+	{ "json", 0, NULL, "of snapshot: as hist --json", OPTION_FLAG(struct ctl, json) },
 	{ "by", 0, "LABEL,..", "of snapshot: labels; default cgroup,src,op", set_by },
 };
 

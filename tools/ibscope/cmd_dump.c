@@ -42,26 +42,6 @@ static int set_json(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
-static int set_events(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-
-	(void)arg;
-	(void)err;
-	c->events = true;
-	return 0;
-}
-
-static int set_fetch(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-
-	(void)arg;
-	(void)err;
-	c->fetch = true;
-	return 0;
-}
-
 static int set_limit(void *ctx, const char *arg, struct err *err)
 {
 	const struct num_arg num = { .name = "--limit", .min = 1, .max = UINT64_MAX };
@@ -73,8 +53,10 @@ static int set_limit(void *ctx, const char *arg, struct err *err)
 static const struct option_row dump_options[] = {
 	{ "csv", 0, NULL, "a table: a column a field, empty where it means nothing", set_csv },
 	{ "json", 0, NULL, "a JSON object a line, without fields that mean nothing", set_json },
-	{ "events", 0, NULL, "also names, maps, forks, exits, cgroups and losses", set_events },
-	{ "fetch", 0, NULL, "with --csv: samples of ibs_fetch instead of ibs_op", set_fetch },
+	{ "events", 0, NULL, "also names, maps, forks, exits, cgroups and losses",
+	  OPTION_FLAG(struct cmd, events) },
+	{ "fetch", 0, NULL, "with --csv: samples of ibs_fetch instead of ibs_op",
+	  OPTION_FLAG(struct cmd, fetch) },
 	{ "limit", 0, "N", "end after that many samples", set_limit },
 };
 

@@ -27,29 +27,10 @@ struct hist {
 	struct snapshot last;
 };
 
-static int set_json(void *ctx, const char *arg, struct err *err)
-{
-	struct hist *h = ctx;
-
-	(void)arg;
-	(void)err;
-	h->json = true;
-	return 0;
-}
-
-static int set_timestamp(void *ctx, const char *arg, struct err *err)
-{
-	struct hist *h = ctx;
-
-	(void)arg;
-	(void)err;
-	h->timestamp = true;
-	return 0;
-}
-
 static const struct option_row hist_options[] = {
-	{ "json", 0, NULL, "one JSON object a line and interval", set_json },
-	{ "timestamp", 'T', NULL, "begin each interval with the time of day", set_timestamp },
+	{ "json", 0, NULL, "one JSON object a line and interval", OPTION_FLAG(struct hist, json) },
+	{ "timestamp", 'T', NULL, "begin each interval with the time of day",
+	  OPTION_FLAG(struct hist, timestamp) },
 };
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)

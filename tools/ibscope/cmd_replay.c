@@ -19,29 +19,10 @@ struct cmd {
 	bool usage;
 };
 
-static int set_json(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-
-	(void)arg;
-	(void)err;
-	c->json = true;
-	return 0;
-}
-
-static int set_offline(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-
-	(void)arg;
-	(void)err;
-	c->offline = true;
-	return 0;
-}
-
 static const struct option_row replay_options[] = {
-	{ "offline", 0, NULL, "in user space, without privilege; the same result", set_offline },
-	{ "json", 0, NULL, "one JSON object", set_json },
+	{ "offline", 0, NULL, "in user space, without privilege; the same result",
+	  OPTION_FLAG(struct cmd, offline) },
+	{ "json", 0, NULL, "one JSON object", OPTION_FLAG(struct cmd, json) },
 };
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)

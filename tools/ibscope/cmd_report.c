@@ -89,16 +89,6 @@ static int set_min_samples(void *ctx, const char *arg, struct err *err)
 	return ret;
 }
 
-static int set_phys(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-
-	(void)arg;
-	(void)err;
-	c->opts.phys = true;
-	return 0;
-}
-
 static int set_format(struct cmd *c, enum report_format format, struct err *err)
 {
 	if (c->has_format)
@@ -154,16 +144,6 @@ static int set_debug_dir(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
-static int set_debuginfod(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-
-	(void)arg;
-	(void)err;
-	c->symbols_opts.debuginfod = true;
-	return 0;
-}
-
 /* clang-format off: a row is a row */
 static const struct option_row report_options[] = {
 	{ "by", 0, "KEY,..", "a row for each combination of these; default src", set_by },
@@ -172,7 +152,8 @@ static const struct option_row report_options[] = {
 	{ "top", 0, "N", "only the first N rows; the others are added up", set_top },
 	{ "limit", 0, "N", "the same", set_top },
 	{ "min-samples", 0, "N", "only rows of at least so many samples", set_min_samples },
-	{ "phys", 0, NULL, "pages and lines of physical addresses", set_phys },
+	{ "phys", 0, NULL, "pages and lines of physical addresses",
+	  OPTION_FLAG(struct cmd, opts.phys) },
 	{ "csv", 0, NULL, "a table for programs; what is not known is empty", set_csv },
 	{ "json", 0, NULL, "one JSON object; what is not known is null", set_json },
 	{ "folded", 0, "samples|total", "call chains for flame graphs, weighted by that",
@@ -180,7 +161,7 @@ static const struct option_row report_options[] = {
 	{ "kallsyms", 0, "FILE", "the kernel's symbols, as of /proc/kallsyms", set_kallsyms },
 	{ "debug-dir", 0, "DIR", "debug files by build-id, beside /usr/lib/debug", set_debug_dir },
 	{ "debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS for debug files",
-	  set_debuginfod },
+	  OPTION_FLAG(struct cmd, symbols_opts.debuginfod) },
 };
 /* clang-format on */
 

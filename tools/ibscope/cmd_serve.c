@@ -29,16 +29,6 @@ static int set_config(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
-static int set_config_check(void *ctx, const char *arg, struct err *err)
-{
-	struct serve_options *o = ctx;
-
-	(void)arg;
-	(void)err;
-	o->config_check = true;
-	return 0;
-}
-
 static int set_pin_dir(void *ctx, const char *arg, struct err *err)
 {
 	struct serve_options *o = ctx;
@@ -78,24 +68,16 @@ static int set_grace(void *ctx, const char *arg, struct err *err)
 	return ret;
 }
 
-static int set_unpin(void *ctx, const char *arg, struct err *err)
-{
-	struct serve_options *o = ctx;
-
-	(void)arg;
-	(void)err;
-	o->unpin = true;
-	return 0;
-}
-
 static const struct option_row serve_rows[] = {
 	{ "config", 0, "FILE", "more options, a line each: name = value; read again on SIGHUP",
 	  set_config },
-	{ "config-check", 0, NULL, "only say whether the options are right", set_config_check },
+	{ "config-check", 0, NULL, "only say whether the options are right",
+	  OPTION_FLAG(struct serve_options, config_check) },
 	{ "pin-dir", 0, "DIR", "where counters are pinned; default " IBS_PIN_DIR, set_pin_dir },
 	{ "pin-mode", 0, "MODE", "of what readers need; default 0644", set_pin_mode },
 	{ "grace", 0, "S", "how long the series of a dead cgroup stay; default 300", set_grace },
-	{ "unpin", 0, NULL, "remove the pins at the end, and the counters with them", set_unpin },
+	{ "unpin", 0, NULL, "remove the pins at the end, and the counters with them",
+	  OPTION_FLAG(struct serve_options, unpin) },
 };
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)

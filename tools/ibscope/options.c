@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,14 @@ static const struct option_row *row_at(const struct option_set *sets, size_t n_s
 		i -= sets[s].n;
 	}
 	return NULL;
+}
+
+static int set(const struct option_row *row, void *ctx, const char *arg, struct err *err)
+{
+	if (row->set)
+		return row->set(ctx, arg, err);
+	*(bool *)((char *)ctx + row->flag) = true;
+	return 0;
 }
 
 int options_parse(int argc, char **argv, const struct option_set *sets, size_t n_sets,
@@ -64,7 +73,7 @@ int options_parse(int argc, char **argv, const struct option_set *sets, size_t n
 			if (c == row->letter || c == (int)(NO_LETTER + i))
 				break;
 		if (row) {
-			int ret = row->set(ctx, optarg, err);
+			int ret = set(row, ctx, optarg, err);
 
 			if (ret)
 				return ret;
@@ -109,7 +118,7 @@ static int file_line(char *line, const struct option_set *sets, size_t n_sets, s
 		return err_set(err, -EINVAL, "'%s' needs a value: %s = %s", name, name, row->arg);
 	if (!row->arg && value)
 		return err_set(err, -EINVAL, "'%s' takes no value", name);
-	return row->set(ctx, value, err);
+	return set(row, ctx, value, err);
 }
 
 int options_file(const char *path, const struct option_set *sets, size_t n_sets, struct err *err)

@@ -15,7 +15,13 @@ struct option_row {
 	const char *help;
 	/* Return: 0, or a negative errno with @err. @arg is NULL for options without one. */
 	int (*set)(void *ctx, const char *arg, struct err *err);
+	size_t flag; /* with set NULL: offset in ctx of the bool that becomes true */
 };
+
+/* The last two members of a row that takes no value and only sets a flag. */
+#define OPTION_FLAG(type, member)                                                       \
+	NULL, offsetof(type, member) +                                                  \
+		      0 * sizeof(char[_Generic(((type *)0)->member, _Bool: 1, default: -1)])
 
 struct option_set {
 	const char *title; /* of the paragraph in the help */

@@ -20,26 +20,6 @@ static int set_output(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
-static int set_csv(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-
-	(void)arg;
-	(void)err;
-	r->csv = true;
-	return 0;
-}
-
-static int set_json(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-
-	(void)arg;
-	(void)err;
-	r->json = true;
-	return 0;
-}
-
 static int set_raw(void *ctx, const char *arg, struct err *err)
 {
 	struct record *r = ctx;
@@ -47,26 +27,6 @@ static int set_raw(void *ctx, const char *arg, struct err *err)
 	(void)arg;
 	(void)err;
 	r->sampling.opts.output = SAMPLER_RECORDS_RAW;
-	return 0;
-}
-
-static int set_stacks(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-
-	(void)arg;
-	(void)err;
-	r->sampling.opts.stacks = true;
-	return 0;
-}
-
-static int set_no_compress(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-
-	(void)arg;
-	(void)err;
-	r->no_compress = true;
 	return 0;
 }
 
@@ -119,11 +79,12 @@ const struct option_row record_options[] = {
 	  "default " OUTPUT_DEFAULT_PATH ", for text '-', which is stdout;\n"
 	  "                            a file of that name is kept as FILE.old",
 	  set_output },
-	{ "csv", 0, NULL, "a line of text a sample, with a header", set_csv },
-	{ "json", 0, NULL, "a JSON object a line and sample", set_json },
+	{ "csv", 0, NULL, "a line of text a sample, with a header",
+	  OPTION_FLAG(struct record, csv) },
+	{ "json", 0, NULL, "a JSON object a line and sample", OPTION_FLAG(struct record, json) },
 	{ "raw", 0, NULL, "all registers, as they were read", set_raw },
 	{ "stacks", 'g', NULL, "call chains, too; the kernel unwinds at each sample, kept or not",
-	  set_stacks },
+	  OPTION_FLAG(struct record, sampling.opts.stacks) },
 	{ "duration", 0, "SECONDS", "end after that", set_duration },
 	{ "max-size", 0, "SIZE", "end when the file is as large, as in 500M", set_max_size },
 	{ "rotate", 0, "N", "then go on with a new file, and keep N: FILE, FILE.1, ..",
@@ -132,7 +93,8 @@ const struct option_row record_options[] = {
 	  "kernel buffer of each CPU, as in 256K; a power of two;\n"
 	  "                            default what fits --max-memory, up to 1M",
 	  set_ring_size },
-	{ "no-compress", 0, NULL, "do not compress the file", set_no_compress },
+	{ "no-compress", 0, NULL, "do not compress the file",
+	  OPTION_FLAG(struct record, no_compress) },
 };
 /* clang-format on */
 const size_t record_n_options = sizeof(record_options) / sizeof(record_options[0]);

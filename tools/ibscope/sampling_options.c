@@ -107,16 +107,6 @@ static int set_tid(void *ctx, const char *arg, struct err *err)
 	return add_pids("-t", arg, s->tids, &s->opts.sel.threads, err);
 }
 
-static int set_follow(void *ctx, const char *arg, struct err *err)
-{
-	struct sampling *s = ctx;
-
-	(void)arg;
-	(void)err;
-	s->opts.sel.follow = true;
-	return 0;
-}
-
 static int set_comm(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
@@ -291,36 +281,6 @@ static int set_ip(void *ctx, const char *arg, struct err *err)
 	return filter_options_add(&s->filter_options, FILTER_OPTION_IP, arg, err);
 }
 
-static int set_user(void *ctx, const char *arg, struct err *err)
-{
-	struct sampling *s = ctx;
-
-	(void)arg;
-	(void)err;
-	s->filter_options.user = true;
-	return 0;
-}
-
-static int set_kernel(void *ctx, const char *arg, struct err *err)
-{
-	struct sampling *s = ctx;
-
-	(void)arg;
-	(void)err;
-	s->filter_options.kernel = true;
-	return 0;
-}
-
-static int set_explain(void *ctx, const char *arg, struct err *err)
-{
-	struct sampling *s = ctx;
-
-	(void)arg;
-	(void)err;
-	s->explain = true;
-	return 0;
-}
-
 static int set_metric(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
@@ -448,7 +408,8 @@ const struct option_row sampling_options[] = {
 	  set_all },
 	{ "pid", 'p', "PID,..", "only these processes", set_pid },
 	{ "tid", 't', "TID,..", "only these threads", set_tid },
-	{ "follow", 0, NULL, "and the children of those of -p and -t", set_follow },
+	{ "follow", 0, NULL, "and the children of those of -p and -t",
+	  OPTION_FLAG(struct sampling, opts.sel.follow) },
 	{ "comm", 0, "NAME,..", "only threads of these names", set_comm },
 	{ "cgroup", 0, "PATH[:MIN],..",
 	  "only these cgroups (patterns too) and those below;\n"
@@ -464,8 +425,10 @@ const struct option_row sampling_options[] = {
 	{ "op", 0, "NAME,..", "only these kinds of op", set_op },
 	{ "min-lat", 0, "CYCLES", "only with at least this latency", set_min_lat },
 	{ "max-lat", 0, "CYCLES", "only with at most this latency", set_max_lat },
-	{ "user", 0, NULL, "only ops of user space", set_user },
-	{ "kernel", 0, NULL, "only ops of the kernel", set_kernel },
+	{ "user", 0, NULL, "only ops of user space",
+	  OPTION_FLAG(struct sampling, filter_options.user) },
+	{ "kernel", 0, NULL, "only ops of the kernel",
+	  OPTION_FLAG(struct sampling, filter_options.kernel) },
 	{ "tlb", 0, "LEVEL,..", "only translations from these: l1, l2 (dTLB), walk", set_tlb },
 	{ "min-tlb-lat", 0, "CYCLES", "only with at least this latency of the dTLB's refill",
 	  set_min_tlb_lat },
@@ -483,7 +446,7 @@ const struct option_row sampling_options[] = {
 	{ "filter", 0, "EXPR", "only where this holds, as in 'mem_lvl == ram && weight1 > 300'",
 	  set_filter },
 	{ "explain", 0, NULL, "say what --filter and the like test in the kernel, and end",
-	  set_explain },
+	  OPTION_FLAG(struct sampling, explain) },
 	{ "metric", 0, "NAME",
 	  "latency to histogram: dc_miss_lat (default), tlb_refill_lat,\n"
 	  "                            tag_to_ret, comp_to_ret",
