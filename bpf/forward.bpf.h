@@ -55,25 +55,36 @@ static __always_inline void put_stacks(struct ibs_record_stacks *out, void *ctx)
 	out->user = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
 }
 
+_Static_assert(__builtin_offsetof(struct ibs_record, tid) ==
+			       __builtin_offsetof(struct ibs_record_raw, tid) &&
+		       __builtin_offsetof(struct ibs_record, ip) ==
+			       __builtin_offsetof(struct ibs_record_raw, cpu),
+	       "both kinds of record begin alike");
+
+/* When and whose; @rec is of either kind. */
+static __always_inline void put_who(struct ibs_cpu_state *st, struct ibs_record *rec)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+
+	rec->time = bpf_ktime_get_ns();
+	rec->cgroup_id = current_cgroup_id(st);
+	rec->tgid = pid_tgid >> 32;
+	rec->tid = pid_tgid;
+}
+
 static __always_inline __u32 forward_packed(struct ibs_cpu_state *st, void *ring,
 					    const struct whole_sample *s)
 {
 	const __u64 *regs = s->regs;
 	struct ibs_record *rec;
-	__u64 pid_tgid;
 
 	if (cfg_stacks)
 		rec = bpf_ringbuf_reserve(ring, sizeof(struct packed_stacks), 0);
 	else
 		rec = bpf_ringbuf_reserve(ring, sizeof(*rec), 0);
-
 	if (!rec)
 		return IBS_OUTCOME_LOST_RING_FULL;
-	pid_tgid = bpf_get_current_pid_tgid();
-	rec->time = bpf_ktime_get_ns();
-	rec->cgroup_id = current_cgroup_id(st);
-	rec->tgid = pid_tgid >> 32;
-	rec->tid = pid_tgid;
+	put_who(st, rec);
 	rec->ip = regs[IBS_OP_RIP];
 	rec->addr = regs[IBS_DC_LINADDR];
 	rec->phys = regs[IBS_DC_PHYSADDR];
@@ -105,7 +116,6 @@ static __always_inline __u32 forward_raw(struct ibs_cpu_state *st, void *ring,
 					 const struct whole_sample *s)
 {
 	struct ibs_record_raw *rec;
-	__u64 pid_tgid;
 
 	if (cfg_stacks)
 		rec = bpf_ringbuf_reserve(ring, sizeof(struct raw_stacks), 0);
@@ -113,11 +123,7 @@ static __always_inline __u32 forward_raw(struct ibs_cpu_state *st, void *ring,
 		rec = bpf_ringbuf_reserve(ring, sizeof(*rec), 0);
 	if (!rec)
 		return IBS_OUTCOME_LOST_RING_FULL;
-	pid_tgid = bpf_get_current_pid_tgid();
-	rec->time = bpf_ktime_get_ns();
-	rec->cgroup_id = current_cgroup_id(st);
-	rec->tgid = pid_tgid >> 32;
-	rec->tid = pid_tgid;
+	put_who(st, (struct ibs_record *)rec);
 	rec->cpu = bpf_get_smp_processor_id();
 	rec->pad = 0;
 	rec->regs[IBS_BRTARGET] = rec->regs[IBS_OP_DATA4] = 0;

@@ -229,6 +229,17 @@ static void set_stacks(struct recording *r, unsigned int i, const struct ibs_rec
 	SET(r, REPLACED, i, r->replaced);
 }
 
+/* What both kinds of record begin with. */
+static void set_who(struct recording *r, unsigned int i, __u64 time, __u64 cgroup_id, __u32 tgid,
+		    __u32 tid, __u32 cpu)
+{
+	SET(r, TIME, i, time);
+	SET(r, CGROUP, i, cgroup_id);
+	SET(r, TGID, i, tgid);
+	SET(r, TID, i, tid);
+	SET(r, CPU, i, cpu);
+}
+
 int recording_samples(struct recording *r, const struct ibs_record *records,
 		      const struct ibs_record_stacks *stacks, size_t n, struct err *err)
 {
@@ -243,11 +254,8 @@ int recording_samples(struct recording *r, const struct ibs_record *records,
 		ret = next_row(r, columns, &i, err);
 		if (ret)
 			return ret;
-		SET(r, TIME, i, records->time);
-		SET(r, CGROUP, i, records->cgroup_id);
-		SET(r, TGID, i, records->tgid);
-		SET(r, TID, i, records->tid);
-		SET(r, CPU, i, ibs_record_cpu(records));
+		set_who(r, i, records->time, records->cgroup_id, records->tgid, records->tid,
+			ibs_record_cpu(records));
 		ibs_record_regs(records, regs);
 		for (k = IBS_OP_RIP; k < IBS_OP_REG_FIXED; k++)
 			r->columns.v[RECORDING_COLUMN_REG0 + k][i] = regs[k];
@@ -270,11 +278,8 @@ int recording_samples_raw(struct recording *r, const struct ibs_record_raw *reco
 		ret = next_row(r, columns, &i, err);
 		if (ret)
 			return ret;
-		SET(r, TIME, i, records->time);
-		SET(r, CGROUP, i, records->cgroup_id);
-		SET(r, TGID, i, records->tgid);
-		SET(r, TID, i, records->tid);
-		SET(r, CPU, i, records->cpu);
+		set_who(r, i, records->time, records->cgroup_id, records->tgid, records->tid,
+			records->cpu);
 		SET(r, RAW_BYTES, i, records->bytes);
 		SET(r, RAW_CAPS, i, records->caps);
 		for (k = 0; k < IBS_OP_REG_N; k++)
