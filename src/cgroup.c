@@ -17,6 +17,7 @@
 
 #include "cgroup_table.h"
 #include "err.h"
+#include "clock.h"
 
 #define NS_PER_S	1000000000ULL
 #define RESCAN_MIN_NS	NS_PER_S
@@ -48,14 +49,6 @@ struct cgroup_tree {
 	struct cgroup_table table;
 	struct cgroup_node *queue, **queue_end; /* to be watched and read */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
 
 /* --- directories by path, however long --- */
 
@@ -137,7 +130,7 @@ static void die(struct cgroup_tree *t, struct cgroup_node *n)
 	if (n->wd >= 0)
 		inotify_rm_watch(t->watch_fd, n->wd); /* EINVAL if it ended by itself */
 	t->changes++;
-	cgroup_table_kill(&t->table, n, now_ns());
+	cgroup_table_kill(&t->table, n, clock_ns(CLOCK_MONOTONIC));
 }
 
 static void enqueue(struct cgroup_tree *t, struct cgroup_node *n)
@@ -306,7 +299,7 @@ static int walk(struct cgroup_tree *t)
 
 static int rescan_if_due(struct cgroup_tree *t)
 {
-	uint64_t start = now_ns(), pause = t->rescan_cost_ns * RESCAN_SHARE;
+	uint64_t start = clock_ns(CLOCK_MONOTONIC), pause = t->rescan_cost_ns * RESCAN_SHARE;
 	int err;
 
 	if (t->rescanned_ns &&
@@ -314,7 +307,7 @@ static int rescan_if_due(struct cgroup_tree *t)
 		return 0;
 	t->rescans++;
 	err = walk(t);
-	t->rescanned_ns = now_ns();
+	t->rescanned_ns = clock_ns(CLOCK_MONOTONIC);
 	t->rescan_cost_ns = t->rescanned_ns - start;
 	return err;
 }
@@ -475,12 +468,12 @@ bool cgroup_tree_died(struct cgroup_tree *t, uint64_t id, uint64_t older_than_ns
 	if (!cgroup_tree_path(t, id))
 		return true;
 	n = cgroup_table_by_id(&t->table, id);
-	return n->died_ns && now_ns() - n->died_ns >= older_than_ns;
+	return n->died_ns && clock_ns(CLOCK_MONOTONIC) - n->died_ns >= older_than_ns;
 }
 
 size_t cgroup_tree_forget_dead(struct cgroup_tree *t, uint64_t older_than_ns)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	return older_than_ns > now ? 0 : cgroup_table_forget(&t->table, now - older_than_ns);
 }

@@ -5,6 +5,7 @@
 #include "metrics_groups.h"
 #include "metrics_out.h"
 #include "utf8.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -76,14 +77,6 @@ static int take_group(void *arg, struct group *g)
 			snprintf(name.cgroup, sizeof(name.cgroup), "#%llu", g->key.cgroup_id);
 	}
 	return metrics_groups_add(r->groups, g, &name, other);
-}
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
 static int compare_samples(const void *pa, const void *pb)

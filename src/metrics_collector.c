@@ -4,6 +4,7 @@
 
 #include "metrics_out.h"
 #include "utf8.h"
+#include "clock.h"
 
 #include <time.h>
 
@@ -82,18 +83,10 @@ static void by_reason(FILE *f, enum metrics_format format, enum metric_id id,
 				outcome_name(i), l->outcome[i]);
 }
 
-static double boottime_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
 /* Pids may not be ours to see, in a container; a tick that is fresh tells as well. */
 bool metrics_collector_alive(const struct ibs_meta *m, const struct ibs_meta_status *st)
 {
-	return m->pid && boottime_s() - st->time_ns / 1e9 < ALIVE_S;
+	return m->pid && clock_ns(CLOCK_BOOTTIME) / 1e9 - st->time_ns / 1e9 < ALIVE_S;
 }
 
 static void print_status(FILE *f, enum metrics_format format, const struct metrics_collector *c)
@@ -126,7 +119,7 @@ static void print_status(FILE *f, enum metrics_format format, const struct metri
 		{ M_RELOADS, st->reloads },
 		{ M_CONFIG_ERRORS, st->config_errors },
 		{ M_UP, metrics_collector_alive(m, st) },
-		{ M_AGE, boottime_s() - st->time_ns / 1e9 },
+		{ M_AGE, clock_ns(CLOCK_BOOTTIME) / 1e9 - st->time_ns / 1e9 },
 		{ M_START_TIME, m->start_realtime_ns / 1e9 },
 		{ M_SIMULATED, m->layout.simulated },
 	};
@@ -208,7 +201,7 @@ void metrics_collector_json(FILE *f, const struct metrics_collector *c)
 	fprintf(f, ",\"simulated\":%s,\"alive\":%s,\"pid\":%u,\"age_s\":%.3f,\"time_s\":%.3f",
 		m->layout.simulated ? "true" : "false",
 		metrics_collector_alive(m, st) ? "true" : "false", m->pid,
-		boottime_s() - st->time_ns / 1e9, boottime_s());
+		clock_ns(CLOCK_BOOTTIME) / 1e9 - st->time_ns / 1e9, clock_ns(CLOCK_BOOTTIME) / 1e9);
 	fprintf(f, ",\"start_s\":%.3f,\"starts\":%llu,\"cpus\":%u,\"period\":%llu",
 		m->start_realtime_ns / 1e9, m->starts, st->cpus, st->period);
 	fprintf(f, ",\"groups\":%zu,\"groups_limit\":%u,\"map_bytes\":%llu,\"rss_bytes\":%llu",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "pins.h"
+#include "clock.h"
 
 #include <bpf/bpf.h>
 #include <dirent.h>
@@ -285,7 +286,6 @@ static int make_array(struct pins *p, enum ibs_pin pin, __u32 value, __u32 n, st
 int pins_finish(struct pins *p, const struct ibs_meta_layout *layout, struct err *err)
 {
 	bool fresh = !p->meta;
-	struct timespec now;
 	int ret = 0;
 
 	p->names_bytes = (size_t)layout->max_slots * sizeof(*p->names);
@@ -303,9 +303,8 @@ int pins_finish(struct pins *p, const struct ibs_meta_layout *layout, struct err
 		return err_set(err, -errno, "cannot map what is pinned in %s: %s", p->dir,
 			       strerror(errno));
 	if (fresh) {
-		clock_gettime(CLOCK_REALTIME, &now);
 		p->meta->layout = *layout;
-		p->meta->start_realtime_ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
+		p->meta->start_realtime_ns = clock_ns(CLOCK_REALTIME);
 		p->meta->schema = IBS_PIN_SCHEMA;
 		p->meta->magic = IBS_PIN_MAGIC;
 		ret = pin_fd(p, IBS_PIN_NAMES, p->fd[IBS_PIN_NAMES], err);

@@ -4,6 +4,7 @@
 #include "recording_columns.h"
 #include "recording_events.h"
 #include "recording_meta.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -165,15 +166,13 @@ int recording_create(const struct recording_opts *opts, struct recording **out, 
 					    .block_head_bytes = sizeof(struct recording_block) };
 	struct iovec part = { &head, sizeof(head) };
 	struct recording *r = calloc(1, sizeof(*r));
-	struct timespec now;
 	int ret;
 
 	if (!r)
 		return out_of_memory(err);
 	r->fd = opts->fd;
 	if (getrandom(&r->file, sizeof(r->file), GRND_NONBLOCK) != sizeof(r->file)) {
-		clock_gettime(CLOCK_REALTIME, &now);
-		r->file = now.tv_sec ^ now.tv_nsec << 2 ^ getpid();
+		r->file = clock_ns(CLOCK_REALTIME) ^ getpid();
 	}
 	r->meta = recording_meta_encode(opts->info);
 	if (opts->compress)

@@ -2,6 +2,7 @@
 #include "rings.h"
 
 #include "rlimit.h"
+#include "clock.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -53,14 +54,6 @@ __u64 rings_bytes(__u32 ring_bytes)
 	return ring_bytes + META_PAGES * sysconf(_SC_PAGESIZE);
 }
 
-static __u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 static int open_ring(struct rings *r, const struct rings_opts *opts, unsigned int cpu,
 		     struct ring *ring, struct err *err)
 {
@@ -104,7 +97,7 @@ int rings_open(const struct rings_opts *opts, struct rings **out, struct err *er
 	r->record_bytes = opts->raw ? sizeof(struct ibs_record_raw) : sizeof(struct ibs_record);
 	r->stride = r->record_bytes + (opts->stacks ? sizeof(*r->stacks) : 0);
 	r->delay_ms = 1;
-	r->last_ns = now_ns();
+	r->last_ns = clock_ns(CLOCK_MONOTONIC);
 	rlimit_files(opts->n_cpus);
 	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r->ring = calloc(opts->n_cpus, sizeof(*r->ring));
@@ -220,7 +213,7 @@ static void build_heap(struct rings *r, __u64 until, unsigned long *fullest)
 /* So much time as an eighth of a ring takes, if it goes on like that. */
 static void plan(struct rings *r, unsigned long fullest)
 {
-	__u64 now = now_ns(), took_ms = (now - r->last_ns) / 1000000;
+	__u64 now = clock_ns(CLOCK_MONOTONIC), took_ms = (now - r->last_ns) / 1000000;
 	__u64 delay = r->delay_ms * 2;
 
 	r->last_ns = now;

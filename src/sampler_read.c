@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Snapshots: what the programs counted, and what the PMU did. */
 #include "sampler_private.h"
+#include "clock.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -72,12 +73,10 @@ int sampler_ledger(struct sampler *s, struct ledger *ledger, struct pmu_state *p
 
 static int try_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
 {
-	struct timespec now;
 	int ret;
 
 	memset(out, 0, sizeof(*out));
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	out->time_ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
+	out->time_ns = clock_ns(CLOCK_MONOTONIC);
 	/* first: what arrives meanwhile is then seen rather than unseen */
 	read_pmu(s, out);
 	ret = counts_read(&s->counts, out, err);

@@ -2,6 +2,7 @@
 #include "web_private.h"
 
 #include "web_address.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <math.h>
@@ -25,14 +26,6 @@
 #define CHECK_S		  1
 
 #define TLS_PRIORITIES "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
 
 /* --- connections --- */
 

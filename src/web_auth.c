@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "web_auth.h"
+#include "clock.h"
 
 #include <crypt.h>
 #include <errno.h>
@@ -30,14 +31,6 @@ int web_auth_open(const struct web_config *config, struct web_auth **out)
 	a->config = config;
 	*out = a;
 	return 0;
-}
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
 /* In a time that does not tell where they differ. */

@@ -3,6 +3,7 @@
 #include "web_private.h"
 
 #include "web_accept.h"
+#include "clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -232,14 +233,6 @@ static enum MHD_Result check_user(const struct request *r, bool *let_in)
 	return answer_refusal(r, MHD_HTTP_UNAUTHORIZED, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
 			      "Basic realm=\"ibscope\", charset=\"UTF-8\"",
 			      "name and password are needed\n");
-}
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
 enum MHD_Result web_request(void *arg, struct MHD_Connection *c, const char *url,

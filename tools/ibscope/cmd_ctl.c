@@ -5,6 +5,7 @@
 #include "options.h"
 #include "pinned.h"
 #include "rows.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -41,14 +42,6 @@ static const struct option_row ctl_rows[] = {
 	{ "by", 0, "LABEL,..", "of snapshot: labels; default cgroup,src,op", set_by },
 };
 
-static __u64 boottime_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 static int status(const struct ctl *c, const struct pinned *p, struct err *err)
 {
 	const struct ibs_meta *m = pinned_meta(p);
@@ -65,10 +58,10 @@ static int status(const struct ctl *c, const struct pinned *p, struct err *err)
 		printf("SIMULATED samples, not measurements\n");
 	if (alive)
 		printf("collector: process %u, version %s, last tick %.1f s ago\n", m->pid,
-		       m->version, (boottime_ns() - st.time_ns) / 1e9);
+		       m->version, (clock_ns(CLOCK_BOOTTIME) - st.time_ns) / 1e9);
 	else
 		printf("collector: not running since %.0f s; its counters are kept\n",
-		       (boottime_ns() - st.time_ns) / 1e9);
+		       (clock_ns(CLOCK_BOOTTIME) - st.time_ns) / 1e9);
 	printf("sampling: %s on %u CPUs, options: %s\n", m->event, st.cpus,
 	       *m->selection ? m->selection : "none");
 	printf("groups: %zu of %u, %llu folded\n", now.n_groups, m->layout.max_slots - 1,

@@ -2,6 +2,7 @@
 /* ibscope hist: latency histograms, once or at intervals. */
 #include "cmd.h"
 #include "sampling.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -147,14 +148,6 @@ static int end_interval(struct hist *h, struct err *err)
 	snapshot_free(&h->last);
 	h->last = now;
 	return ret;
-}
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
 /*

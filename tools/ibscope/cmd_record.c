@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope record: the samples that are selected, one by one, to a file or as lines of text. */
+#include "clock.h"
 #include "cmd.h"
 #include "record_private.h"
 #include "record_text.h"
@@ -116,11 +117,6 @@ static void block_signals(bool on, sigset_t *old)
 
 /* --- what is written */
 
-static double now_s(void)
-{
-	return monotonic_ns() / 1e9;
-}
-
 static int put_event(const struct trace_event *ev, void *arg, struct err *err)
 {
 	struct record *r = arg;
@@ -222,7 +218,7 @@ static int put_batch(const struct record_batch *b, void *arg, struct err *err)
 /* All that came until now; @last: also what came while we looked. */
 static int put_all(struct record *r, bool last, struct err *err)
 {
-	__u64 until = last ? UINT64_MAX - 1 : monotonic_ns();
+	__u64 until = last ? UINT64_MAX - 1 : clock_ns(CLOCK_MONOTONIC);
 	int ret;
 
 	cgroup_tree_update(r->sampling.tree);
@@ -481,7 +477,7 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	setpriority(PRIO_PROCESS, 0, PRIORITY);
 	record_info(&r->info, &r->pmu, s);
 	r->out.info = &r->info;
-	r->until = monotonic_ns();
+	r->until = clock_ns(CLOCK_MONOTONIC);
 	ret = open_sideband(r, err);
 	ret = ret ?: output_open(&r->out, &r->output, err);
 	if (ret)

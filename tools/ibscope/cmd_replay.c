@@ -2,6 +2,7 @@
 /* ibscope replay: the histograms that `hist` would have shown of what a recording holds. */
 #include "cmd.h"
 #include "recorded.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -131,14 +132,6 @@ static int print(struct cmd *c, struct replay *r, struct err *err)
 	return ret;
 }
 
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
 static int replay(struct cmd *c, struct err *err)
 {
 	const struct trace_end *end;
@@ -159,9 +152,9 @@ static int replay(struct cmd *c, struct err *err)
 		return ret;
 	}
 	describe(c);
-	start = seconds();
+	start = now_s();
 	ret = replay_run(r, err);
-	log_debug("%s: %.3f s", c->offline ? "user space" : "kernel", seconds() - start);
+	log_debug("%s: %.3f s", c->offline ? "user space" : "kernel", now_s() - start);
 	if (!ret) {
 		end = trace_end(c->trace);
 		replay_rest(r, &rest);

@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "num.h"
 #include "serve.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -133,14 +134,6 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
 	if (!ret && optind < argc)
 		ret = err_set(err, -EINVAL, "'%s': serve takes options only", argv[optind]);
 	return ret ?: serve_web_check(o, err) ?: sampling_filter(&o->sampling, err);
-}
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
 /* What was asked for, as one text for readers. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "record_text.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -33,14 +34,6 @@ int parse_size(const char *option, const char *text, __u64 min, __u64 max, __u64
 			       option, text, min >> 10, max >> 10);
 	*out = n << shift;
 	return 0;
-}
-
-__u64 monotonic_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
 /* Text behind text, as far as there is room. */
@@ -169,7 +162,6 @@ void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sa
 {
 	const struct perf_event_attr *attr = &s->opts.attr;
 	struct utsname uts;
-	struct timespec t;
 
 	info->format = "ibscope 1";
 	info->source = s->info.source;
@@ -199,7 +191,6 @@ void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sa
 	info->n_pmus = 1;
 	selection_text(info->filter, sizeof(info->filter), s);
 	info->full_registers = s->opts.output == SAMPLER_RECORDS_RAW;
-	clock_gettime(CLOCK_REALTIME, &t);
-	info->realtime_ns = t.tv_sec * 1000000000ULL + t.tv_nsec;
-	info->monotonic_ns = monotonic_ns();
+	info->realtime_ns = clock_ns(CLOCK_REALTIME);
+	info->monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 }

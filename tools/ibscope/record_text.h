@@ -15,9 +15,6 @@
 int parse_size(const char *option, const char *text, __u64 min, __u64 max, __u64 *out,
 	       struct err *err);
 
-/* CLOCK_MONOTONIC */
-__u64 monotonic_ns(void);
-
 /* The command line as one can paste it, cut to what there is room for. */
 void record_command(struct trace_info *info, int argc, char **argv);
 

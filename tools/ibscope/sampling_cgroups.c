@@ -8,6 +8,7 @@
 #include "container_names.h"
 
 #include "cgroup_hierarchy.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <math.h>
@@ -21,14 +22,6 @@
 #define SUGGESTED  5 /* names in a message */
 
 #define CONTAINER_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-*?[]!^/"
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
 
 int sampling_open_tree(struct sampling *s, struct err *err)
 {

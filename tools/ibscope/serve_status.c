@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a collector tells its readers of itself. */
 #include "serve.h"
+#include "clock.h"
 
 #include <bpf/bpf.h>
 #include <stdio.h>
@@ -15,14 +16,6 @@
  */
 #define STATS_EVERY_S 10
 #define STATS_S	      1
-
-static __u64 boottime_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
 
 static __u64 cpu_time_ns(void)
 {
@@ -88,7 +81,7 @@ int serve_status_update(struct serve *s, double now_s, struct err *err)
 		return ret;
 	toggle_stats(s, now_s);
 	add_bpf_time(s, ledger.seen);
-	st->time_ns = boottime_ns();
+	st->time_ns = clock_ns(CLOCK_BOOTTIME);
 	st->pmu_samples = ledger.pmu_samples;
 	st->unseen = ledger.unseen;
 	st->pmu_exact = ledger.pmu_exact;
