@@ -162,6 +162,7 @@ fuzz_recording := src/recording_blocks.c src/recording_columns.c src/recording_e
 	src/recording_meta.c src/recording_read.c src/snapshot.c src/cpu.c src/err.c -ljansson -lzstd -lz
 fuzz_perf_data := $(wildcard src/perf_data*.c) src/cpu.c src/err.c -lzstd
 fuzz_web := src/web_accept.c src/web_config.c src/metrics_edges.c src/err.c -lyaml
+fuzz_control := src/control_request.c src/err.c
 fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
 .PHONY: $(fuzz_targets:%=fuzz-%)

@@ -15,10 +15,14 @@ static char *trim(char *text)
 	return text;
 }
 
-/* What would end a line of a log, or speak to a terminal. */
-static bool is_control(unsigned char c)
+/* What would end a line of a log, or speak to a terminal. @s ends with a NUL, which is no part of it. */
+static bool is_control(const char *s)
 {
-	return (c < ' ' && !strchr("\t\r\n", c)) || c == 0x7f || !c;
+	unsigned char c = *s;
+
+	if (c == '\r')
+		return s[1] && s[1] != '\n';
+	return (c < ' ' && c != '\t' && c != '\n') || c == 0x7f;
 }
 
 static int add_line(struct control_request *r, char *text, struct err *err)
@@ -48,7 +52,7 @@ int control_parse(char *text, size_t n, struct control_request *out, struct err 
 	out->verb = NULL;
 	out->n = 0;
 	for (size_t i = 0; i < n; i++)
-		if (is_control(text[i]))
+		if (is_control(&text[i]))
 			return err_set(err, -EINVAL, "byte %zu of the request, %#x, is no text",
 				       i + 1, (unsigned char)text[i]);
 	for (char *l = strtok_r(text, "\n", &save); l && !ret; l = strtok_r(NULL, "\n", &save)) {
