@@ -47,6 +47,8 @@
 	X(RELOADS, "ibscope_config_reloads", COUNTER, "", "Times that options were read again.")   \
 	X(CONFIG_ERRORS, "ibscope_config_reload_errors", COUNTER, "",                              \
 	  "Times that they could not be used, and the old ones stayed.")                           \
+	X(LIVE_CHANGES, "ibscope_live_changes", COUNTER, "",                                       \
+	  "Times that options were changed while sampling, by ibscope ctl.")                       \
 	X(UP, "ibscope_collector_up", GAUGE, "", "Does a collector run?")                          \
 	X(AGE, "ibscope_collector_age_seconds", GAUGE, "seconds",                                  \
 	  "Time since the collector's last tick; it ticks once a second.")                         \
@@ -118,6 +120,7 @@ static void print_status(FILE *f, enum metrics_format format, const struct metri
 		{ M_STARTS, m->starts },
 		{ M_RELOADS, st->reloads },
 		{ M_CONFIG_ERRORS, st->config_errors },
+		{ M_LIVE_CHANGES, st->live_changes },
 		{ M_UP, metrics_collector_alive(m, st) },
 		{ M_AGE, clock_ns(CLOCK_BOOTTIME) / 1e9 - st->time_ns / 1e9 },
 		{ M_START_TIME, m->start_realtime_ns / 1e9 },
@@ -215,6 +218,7 @@ void metrics_collector_json(FILE *f, const struct metrics_collector *c)
 	json_text(f, "event", m->event);
 	json_text(f, "source", m->source);
 	json_text(f, "selection", m->selection);
+	json_text(f, "live", m->live);
 	json_text(f, "metric", metric_name(metrics_histogrammed(m)));
 	fprintf(f, ",\"ledger\":{\"seen\":%llu,\"aggregated\":%llu,\"forwarded\":%llu", l->seen,
 		l->outcome[IBS_OUTCOME_AGGREGATED], l->outcome[IBS_OUTCOME_FORWARDED]);

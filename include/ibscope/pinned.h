@@ -12,7 +12,7 @@
 #define IBS_PIN_DIR "/sys/fs/bpf/ibscope"
 
 /* Bumped when a reader of the old layout would misread the new one. */
-#define IBS_PIN_SCHEMA 1
+#define IBS_PIN_SCHEMA 2
 #define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
 
 /*
@@ -65,6 +65,7 @@ struct ibs_meta_status {
 	__u64 period;	       /* in force; 0: it varies */
 	__u64 memory_bytes;    /* of maps */
 	__u64 rss_bytes;       /* of the collector */
+	__u64 live_changes;    /* of options, by `ibscope ctl` */
 };
 
 struct ibs_meta {
@@ -77,6 +78,8 @@ struct ibs_meta {
 	struct ibs_meta_status status;
 	char version[32], event[256], source[16];
 	char selection[1024]; /* "" for all */
+	char live[1024];      /* what is set live, and by whom; "": nothing */
+	char control[108];    /* where the collector takes requests; "": nowhere */
 };
 
 /* Of the group in a slot. */

@@ -42,7 +42,6 @@ int sampling_usage_error(struct sampling *s, int ret)
 /* The event as the IBS driver is to get it. */
 static int prepare_ibs(struct sampling *s, struct err *err)
 {
-	const char *notice;
 	struct pmu *pmu;
 	int ret = pmu_open("", s->event.pmu, &s->cpu, &pmu, err);
 
@@ -57,9 +56,6 @@ static int prepare_ibs(struct sampling *s, struct err *err)
 	pmu_close(pmu);
 	if (ret)
 		return sampling_usage_error(s, ret);
-	notice = event_notice(&s->event, &s->cpu);
-	if (notice)
-		log_info("%s", notice);
 	if (s->opts.stacks)
 		s->opts.attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
 	s->opts.source = SAMPLER_IBS;
@@ -166,7 +162,7 @@ static void announce(const struct sampling *s)
 						  : "registers read by copy");
 }
 
-int sampling_open(struct sampling *s, struct err *err)
+int sampling_prepare(struct sampling *s, struct err *err)
 {
 	struct selection *sel = &s->opts.sel;
 	int ret;
@@ -189,6 +185,19 @@ int sampling_open(struct sampling *s, struct err *err)
 	s->info.event = s->event_text;
 	s->info.period = s->opts.attr.freq ? 0 : s->opts.attr.sample_period;
 	s->info.metric = s->opts.metric;
+	return 0;
+}
+
+int sampling_open(struct sampling *s, struct err *err)
+{
+	const char *notice;
+	int ret = sampling_prepare(s, err);
+
+	if (ret)
+		return ret;
+	notice = s->info.simulated ? NULL : event_notice(&s->event, &s->cpu);
+	if (notice)
+		log_info("%s", notice);
 	ret = choose_cpus(s, err);
 	ret = ret ?: sampling_prepare_command(s, err);
 	ret = ret ?: sampling_open_tree(s, err);
@@ -223,6 +232,19 @@ void sampling_warn(struct sampling *s, const struct snapshot *interval)
 	}
 }
 
+void sampling_moved(struct sampling *s)
+{
+	struct selection *sel = &s->opts.sel;
+
+	sel->processes.pids = s->pids;
+	sel->threads.pids = s->tids;
+	sel->comms = (const char *const *)s->comms;
+	if (sel->filter)
+		sel->filter = &s->filter.prog;
+	s->opts.event = s->event_text;
+	s->info.event = s->event_text;
+}
+
 void sampling_release(struct sampling *s)
 {
 	sampler_close(s->sampler);
@@ -246,6 +268,7 @@ void sampling_close(struct sampling *s)
 	sampling_release(s);
 	filter_free(&s->filter);
 	filter_options_free(&s->filter_options);
+	free(s->hierarchy);
 	for (size_t i = 0; i < s->n_cgroups; i++)
 		free(s->cgroups[i]);
 	free(s->cgroups);

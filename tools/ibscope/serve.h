@@ -3,6 +3,8 @@
 #ifndef IBSCOPE_SERVE_H
 #define IBSCOPE_SERVE_H
 
+#include "control.h"
+#include "live_options.h"
 #include "pins.h"
 #include "sampling.h"
 #include "web.h"
@@ -17,6 +19,10 @@ struct serve_options {
 	char web_listen[WEB_LISTEN_MAX][128], web_config[256];
 	size_t n_web_listen; /* 0: nothing is served */
 	double grace_s; /* that a dead cgroup's series stay */
+	/* of the first ones, too */
+	char control[sizeof(((struct ibs_meta *)0)->control)];
+	bool control_given;
+	mode_t control_mode;
 };
 
 /* A running collector. */
@@ -24,6 +30,15 @@ struct serve {
 	struct serve_options opts;
 	struct pins *pins;
 	struct web *web; /* NULL: metrics are another process' business */
+	struct control *control; /* NULL: no requests are taken */
+	int argc;
+	char **argv;
+	char *config_text; /* of opts.config, as it was read last */
+	size_t config_size;
+	struct live_options live;
+	unsigned int live_bits; /* enum sampler_live: what was set live since options were read */
+	int broken; /* sampling could not go on, even as it was before: */
+	struct err broken_err;
 	struct ibs_meta_status status;
 	/* what bpf_stats told of the program since it was loaded, while they were on */
 	__u64 stats_ns, stats_runs, stats_seen;
@@ -36,6 +51,36 @@ struct serve {
 int serve_status_update(struct serve *s, double now_s, struct err *err);
 /* The texts that change only when sampling begins. */
 void serve_status_texts(struct serve *s, const char *selection);
+/* The same of what is set live. */
+void serve_status_live(struct serve *s);
+
+/**
+ * serve_parse() - file, command line and what is set live, in this order
+ *
+ * Return: 0, OPTIONS_HELP, or a negative errno with @err; @o is to be closed in any case.
+ */
+int serve_parse(const struct serve *s, const struct live_options *live, struct serve_options *o,
+		struct err *err);
+/* NULL: serve has no option of that name. */
+const struct option_row *serve_find_option(struct serve *s, const char *name);
+
+/**
+ * serve_replace() - sample with other options, and go on with the counters
+ * @fresh: parsed; is taken over or closed
+ *
+ * Return: 0; or a negative errno with @err, *usage telling whose fault it was: then sampling goes on
+ * with the old ones, or s->broken is set.
+ */
+int serve_replace(struct serve *s, struct serve_options *fresh, bool *usage, struct err *err);
+
+/* Read the options again. As serve_replace(). */
+int serve_reload(struct serve *s, bool *usage, struct err *err);
+
+extern const struct option_row serve_control_rows[];
+extern const size_t serve_control_n_rows;
+
+/* Take requests, if that is asked for. Return: 0 or a negative errno with @err. */
+int serve_control_start(struct serve *s, struct err *err);
 
 extern const struct option_row serve_web_rows[];
 extern const size_t serve_web_n_rows;
