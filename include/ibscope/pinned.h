@@ -65,6 +65,8 @@ struct ibs_meta_status {
 	__u64 period;	       /* in force; 0: it varies */
 	__u64 memory_bytes;    /* of maps */
 	__u64 rss_bytes;       /* of the collector */
+	__u64 counted;	       /* ops or cycles, as the PMU counted them */
+	__u64 period_changes;
 	__u64 live_changes;    /* of options, by `ibscope ctl` */
 };
 

@@ -212,6 +212,8 @@ static int begin(struct serve *s, struct err *err)
 	int ret;
 
 	sampling->opts.pins = s->pins;
+	sampling->opts.weigh = true;
+	sampling->opts.tlb = true;
 	sampling->opts.sel.live = live_bits(s);
 	ret = sampling_open(sampling, err);
 	if (ret)
