@@ -131,6 +131,7 @@ static int choose_cpus(struct sampling *s, struct err *err)
 						       "-C: cpu %d is not online; online are %s",
 						       cpu, list));
 	}
+	free(s->cpu_array);
 	s->cpu_array = calloc(cpulist_count(&s->cpus), sizeof(*s->cpu_array));
 	if (!s->cpu_array)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -185,7 +186,7 @@ int sampling_prepare(struct sampling *s, struct err *err)
 	s->info.event = s->event_text;
 	s->info.period = s->opts.attr.freq ? 0 : s->opts.attr.sample_period;
 	s->info.metric = s->opts.metric;
-	return 0;
+	return choose_cpus(s, err);
 }
 
 int sampling_open(struct sampling *s, struct err *err)
@@ -198,8 +199,7 @@ int sampling_open(struct sampling *s, struct err *err)
 	notice = s->info.simulated ? NULL : event_notice(&s->event, &s->cpu);
 	if (notice)
 		log_info("%s", notice);
-	ret = choose_cpus(s, err);
-	ret = ret ?: sampling_prepare_command(s, err);
+	ret = sampling_prepare_command(s, err);
 	ret = ret ?: sampling_open_tree(s, err);
 	if (!ret)
 		sampling_select_command(s);

@@ -127,6 +127,7 @@ enum sampling_change {
 	SAMPLING_LATENCY = 1 << 0,   /* --min-lat, --max-lat */
 	SAMPLING_PROCESSES = 1 << 1, /* -p */
 	SAMPLING_CGROUPS = 1 << 2,   /* --cgroup, --container */
+	SAMPLING_PERIOD = 1 << 3,    /* -c */
 };
 
 /**
@@ -135,8 +136,8 @@ enum sampling_change {
  * @fresh: prepared; differs from @s in no option but those that @what says, which are exchanged
  * @what:  enum sampling_change bits
  *
- * Return: 0; 1 if sampling must be opened again for it, as the program does not test for that; or a
- * negative errno with @err, s->usage telling whose fault it was. Then nothing is changed.
+ * Return: 0; 1 if sampling must be opened again for it, as the program does not test for that, or as
+ * the period varies; or a negative errno with @err, s->usage telling whose fault it was. Then nothing is changed.
  */
 int sampling_change(struct sampling *s, struct sampling *fresh, unsigned int what, struct err *err);
 

@@ -35,6 +35,11 @@ static void exchange(struct sampling *a, struct sampling *b, unsigned int what)
 		SWAP(a->containers, b->containers);
 		SWAP(a->n_containers, b->n_containers);
 	}
+	if (what & SAMPLING_PERIOD) {
+		SWAP(a->rate, b->rate);
+		SWAP(a->opts.attr.sample_period, b->opts.attr.sample_period);
+		SWAP(a->info.period, b->info.period);
+	}
 }
 
 /* Let the sampler do what the options say. What can fail for more reasons comes first. */
@@ -49,13 +54,17 @@ static int apply(struct sampling *s, unsigned int what, struct err *err)
 		ret = sampler_set_processes(s->sampler, &sel->processes, err);
 	if (!ret && what & SAMPLING_LATENCY)
 		ret = sampler_set_latency(s->sampler, sel->min_lat, sel->max_lat, err);
+	if (!ret && what & SAMPLING_PERIOD)
+		ret = sampler_set_period(s->sampler, s->info.period, err);
 	return ret;
 }
 
-static bool is_ready(const struct sampling *s, unsigned int what)
+static bool is_ready(const struct sampling *s, const struct sampling *fresh, unsigned int what)
 {
 	unsigned int needs = 0;
 
+	if (what & SAMPLING_PERIOD && (!s->info.period || !fresh->info.period))
+		return false;
 	if (what & SAMPLING_LATENCY)
 		needs |= SAMPLER_LIVE_LATENCY;
 	if (what & SAMPLING_PROCESSES)
@@ -70,7 +79,7 @@ int sampling_change(struct sampling *s, struct sampling *fresh, unsigned int wha
 	struct err again = { "" };
 	int ret;
 
-	if (!is_ready(s, what))
+	if (!is_ready(s, fresh, what))
 		return 1;
 	exchange(s, fresh, what);
 	ret = apply(s, what, err);

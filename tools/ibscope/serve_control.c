@@ -67,6 +67,7 @@ static const struct live_row {
 	{ "pid", .change = SAMPLING_PROCESSES },
 	{ "cgroup", .change = SAMPLING_CGROUPS },
 	{ "container", .change = SAMPLING_CGROUPS },
+	{ "period", .change = SAMPLING_PERIOD },
 	{ "grace", .at_once = true },
 	{ "unpin", .at_once = true },
 	{ "verbose", .at_once = true },
