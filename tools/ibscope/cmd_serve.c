@@ -163,20 +163,14 @@ int serve_parse(const struct serve *s, const struct live_options *live, struct s
 	return ret ?: serve_web_check(o, err) ?: sampling_filter(&o->sampling, err);
 }
 
-/* The file of --config as it is now. Return: 0, or a negative errno with @err. */
+/* The file of --config as it is now; what was read before is lost. */
 static int read_config(struct serve *s, struct err *err)
 {
 	const char *path = find_config(s->argc, s->argv);
-	char *text = NULL;
-	size_t size = 0;
-	int ret = path ? options_read(path, &text, &size, err) : 0;
 
-	if (ret)
-		return ret;
-	free(s->config_text);
-	s->config_text = text;
-	s->config_size = size;
-	return 0;
+	s->config_text = NULL;
+	s->config_size = 0;
+	return path ? options_read(path, &s->config_text, &s->config_size, err) : 0;
 }
 
 /* What was asked for, as one text for readers. */
@@ -294,8 +288,10 @@ int serve_replace(struct serve *s, struct serve_options *fresh, bool *usage, str
 
 int serve_reload(struct serve *s, bool *usage, struct err *err)
 {
+	const size_t old_size = s->config_size;
+	const unsigned int bits = s->live_bits;
+	char *old_text = s->config_text;
 	struct serve_options fresh;
-	unsigned int bits = s->live_bits;
 	int ret = read_config(s, err);
 
 	*usage = true;
@@ -314,8 +310,12 @@ int serve_reload(struct serve *s, bool *usage, struct err *err)
 		log_error("the options are left as they were: %s", err->text);
 		s->status.config_errors++;
 		s->live_bits = bits;
+		free(s->config_text);
+		s->config_text = old_text;
+		s->config_size = old_size;
 	} else {
 		s->status.reloads++;
+		free(old_text);
 		log_info("the options were read again");
 	}
 	return ret;

@@ -7,8 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of two that exclude each other, one that is set live takes the place of the other one, too. */
-static const char *const instead[][2] = { { "period", "freq" } };
+/* Of two that exclude each other, what is set last takes the place of the other one, too. */
+static const char *const pairs[][2] = { { "period", "freq" } };
+
+static const char *other_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+		for (int k = 0; k < 2; k++)
+			if (!strcmp(name, pairs[i][k]))
+				return pairs[i][!k];
+	return NULL;
+}
 
 static void free_one(struct live_option *o)
 {
@@ -64,8 +73,14 @@ int live_options_set(struct live_options *l, const struct control_request *r)
 {
 	int ret = 0;
 
-	for (size_t i = 0; i < r->n; i++)
-		live_options_unset(l, r->line[i].name);
+	for (size_t i = 0; i < r->n; i++) {
+		const struct control_line *line = &r->line[i];
+		const char *other = other_of(line->name);
+
+		live_options_unset(l, line->name);
+		if (other && line->value && *line->value)
+			live_options_unset(l, other);
+	}
 	for (size_t i = 0; !ret && i < r->n; i++)
 		ret = add(l, &(struct live_option){ .name = (char *)r->line[i].name,
 						    .value = (char *)r->line[i].value,
@@ -117,12 +132,9 @@ static bool gives(const struct live_options *l, const char *name)
 bool live_options_hide(void *arg, const char *name)
 {
 	const struct live_options *l = arg;
+	const char *other = other_of(name);
 
-	for (size_t i = 0; i < sizeof(instead) / sizeof(instead[0]); i++)
-		for (int k = 0; k < 2; k++)
-			if (!strcmp(name, instead[i][k]) && gives(l, instead[i][!k]))
-				return true;
-	return live_options_has(l, name);
+	return live_options_has(l, name) || (other && gives(l, other));
 }
 
 int live_options_apply(const struct live_options *l, const struct option_set *sets, size_t n_sets,
