@@ -60,10 +60,15 @@ class Case(unittest.TestCase):
 
     def collector(self, *args):
         c = Collector('--control', self.path, '--unpin', *args)
-        self.addCleanup(c.stop, signal.SIGKILL)
-        # the next one begins anew, even if this one was killed
-        self.addCleanup(shutil.rmtree, DIR, True)
+        self.addCleanup(self.end, c)
         return c
+
+    def end(self, c):
+        """In order, so that what leaked is told; but for one that a test killed."""
+        if c.stop() != 0:
+            self.assertEqual(c.p.returncode, -signal.SIGKILL)
+            # the next one begins anew
+            shutil.rmtree(DIR, True)
 
     def ctl(self, *args, code=0, **kw):
         p = run('ctl', '--pin-dir', DIR, *args, **kw)
@@ -137,6 +142,21 @@ class Setting(Case):
         self.collector('--min-lat', '1', '-p', '1')
         self.set(LIVE, 'min-lat=2')
         self.set(LIVE, 'pid=')
+
+    def test_what_fails_leaves_the_old(self):
+        busy = Busy(min(os.sched_getaffinity(0)))
+        self.addCleanup(busy.stop)
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+            f.write(f'pid = {busy.pid}\ncgroup-hierarchy = auto\ncomm = python3\n')
+            f.flush()
+            self.collector('--config', f.name)
+            # what was copied points to its own, not to where it was before
+            for _ in range(3):
+                self.ctl('reload')
+                self.assertIn('--max-memory', self.ctl('set', 'max-memory=1', code=1))
+                self.assertIn('pid', self.reasons())
+                self.assertLessEqual(self.reasons(), {'pid', 'comm', 'aggregated'})
+                self.assertIn('aggregated', self.reasons())
 
     def test_processes(self):
         self.collector()
@@ -370,7 +390,7 @@ class Socket(Case):
 
     def test_none(self):
         c = Collector('--control', 'none', '--unpin')
-        self.addCleanup(c.stop, signal.SIGKILL)
+        self.addCleanup(self.end, c)
         self.assertIn('takes no requests', self.ctl('set', 'min-lat=1', code=1))
         self.assertNotIn('control:', self.ctl('status'))
         c.stop()

@@ -88,7 +88,7 @@ _ibscope_names()
 	local names
 
 	names=$("$program" serve --help 2>/dev/null </dev/null | _ibscope_options |
-		awk -F'\t' -v eq="$([[ $1 == set ]] && printf =)" \
+		awk -F'\t' -v eq="$([[ $1 == set ]] && printf '=')" \
 			'$2 ~ /^--/ && $2 != "--help" { print substr($2, 3) ($1 == "" ? "" : eq) }')
 	mapfile -t COMPREPLY < <(compgen -W "$names" -- "$cur")
 	compopt -o nospace 2>/dev/null
