@@ -396,7 +396,7 @@ static void test_file(void **state)
 
 	(void)state;
 	assert_int_equal(open_server(0660, &err), 0);
-	umask(old);
+	assert_int_equal(umask(old), 077);
 	snprintf(parent, sizeof(parent), "%s/run", dir);
 	assert_int_equal(mode_of(parent), S_IFDIR | 0755);
 	assert_int_equal(mode_of(path), S_IFSOCK | 0660);

@@ -18,22 +18,23 @@ void collector_print(FILE *f, const struct metrics_collector *c)
 	const struct ibs_meta_status *st = &c->status;
 	const struct ibs_meta *m = c->meta;
 	const double ago_s = (clock_ns(CLOCK_BOOTTIME) - st->time_ns) / 1e9;
+	const bool runs = collector_runs(m);
 
 	if (m->layout.simulated)
 		fprintf(f, "SIMULATED samples, not measurements\n");
-	if (collector_runs(m))
+	if (runs)
 		fprintf(f, "collector: process %u, version %s, last tick %.1f s ago\n", m->pid,
 			m->version, ago_s);
 	else
 		fprintf(f, "collector: not running since %.0f s; its counters are kept\n", ago_s);
 	fprintf(f, "sampling: %s on %u CPUs, options: %s\n", m->event, st->cpus,
 		*m->selection ? m->selection : "none");
-	if (*m->live) {
+	if (runs && *m->live) {
 		fprintf(f, "set live: ");
 		utf8_put(f, m->live);
 		fputc('\n', f);
 	}
-	if (*m->control)
+	if (runs && *m->control)
 		fprintf(f, "control: %s, %llu changes\n", m->control, st->live_changes);
 	fprintf(f, "groups: %zu of %u, %llu folded\n", c->groups, m->layout.max_slots - 1,
 		st->folded);
