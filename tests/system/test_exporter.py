@@ -592,12 +592,15 @@ class Thousand(Case):
         total = int(fill.stdout.readline().split()[0])
         self.addCleanup(fill.stdout.close)
         e = self.start(Exporter, prefix=NOBODY, pin_dir=d)
-        status, _, text = e.get()
+        status, headers, text = e.get()
         s = samples(text)
         self.assertEqual(status, 200)
+        # sent as it is made, and yet of a size that is told before
+        self.assertEqual(int(headers['Content-Length']), len(text))
         self.assertEqual(s['ibscope_groups'], 1000)
         self.assertEqual(sum(v for k, v in s.items() if k.startswith('ibscope_samples_total{')), total)
         self.assertEqual(s['ibscope_samples_seen_total'], total)
+        self.assertEqual(sum(int(v) for k, v in s.items() if k.startswith('ibscope_estimated_ops_total{')), total * 100003)
         times = []
         for _ in range(3):
             time.sleep(3)   # until what was read is too old
@@ -618,7 +621,7 @@ class Thousand(Case):
         # what does not have series of its own is in `other`
         e = self.start(Exporter, '--max-groups', '10', prefix=NOBODY, pin_dir=d)
         s = samples(e.get()[2])
-        self.assertEqual(len({k for k in s if 'op="load",data_src="dram"' in k}), 11)
+        self.assertEqual(len({k for k in s if re.match(r'ibscope_samples_total.*op="load",data_src="dram"', k)}), 11)
         self.assertEqual(sum(v for k, v in s.items() if k.startswith('ibscope_samples_total{')), total)
 
 
