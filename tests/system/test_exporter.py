@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import http.client
+import http.server
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 import urllib.error
@@ -389,19 +391,65 @@ class Served(Case):
         self.assertIn('ibscope serve', text)
         self.assertIn('ibscope serve', json.loads(e.get('/api/snapshot.json')[2])['why'])
 
+    def dom(self, url):
+        """Of a page, as a browser has it after a while."""
+        with tempfile.TemporaryDirectory() as home:
+            p = subprocess.run(['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=5000',
+                                f'--user-data-dir={home}', '--dump-dom', url], capture_output=True, text=True, timeout=120)
+        self.assertIn('</html>', p.stdout, p.stderr[-500:])
+        return p.stdout
+
     @needs('chromium')
     def test_page(self):
         e = self.start(Exporter)
-        with tempfile.TemporaryDirectory() as home:
-            p = subprocess.run(['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=5000',
-                                f'--user-data-dir={home}', '--dump-dom', e.url + '/'], capture_output=True, text=True, timeout=120)
-        dom = p.stdout
-        self.assertIn('collecting (process', dom, p.stderr[-500:])
+        dom = self.dom(e.url + '/')
+        self.assertRegex(dom, r'>collecting \(process \d')
         self.assertRegex(dom, r'<div id="simulated" class="banner">')
         self.assertGreater(dom.count('<rect'), 10)
         self.assertIn('aggregated', dom)
         self.assertRegex(dom, r'Histogram of [\d,]+ latencies in cycles; p50 \d')
         self.assertNotRegex(e.get('/')[2], r'(src|href)="(https?:)?//')
+        # of each container: samples, ops, sources, memory, remote, p50, p90, p99, dTLB, page walks, refill
+        rows = re.findall(r'<tr aria-selected[^>]*>(.*?)</tr>', dom, re.S)
+        self.assertTrue(rows)
+        cells = re.findall(r'<td>([^<]*)</td>', rows[0])
+        self.assertRegex(' '.join(cells), r'^[\d,]+ ([\d.]+ % ){3}[\d,]+ [\d,]+ [\d,]+ [\d.]+ % [\d.<]+ ?[\d.]* % \d+$')
+        shares = [float(x) for x in re.findall(r'</td><td>([\d.]+) %</td><td><div class="mix"', dom)]
+        self.assertEqual(len(shares), len(rows))
+        self.assertAlmostEqual(sum(shares), 100, delta=.5)
+
+    @needs('chromium')
+    def test_page_of_a_governor(self):
+        """What the page says when less is sampled than asked for."""
+        e = self.start(Exporter)
+        d = json.loads(e.get('/api/snapshot.json')[2])
+        page = e.get('/')[2].encode()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(json.dumps(d).encode() if 'json' in self.path else page)
+
+            def log_message(self, *args):
+                pass
+
+        server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        asked = {'budget': 0.005, 'overhead': 0.0011, 'period_asked': d['period'], 'changes': {}}
+        for governor, said, hidden in (
+                ({'state': 'at_rate', 'reason': 'none'}, '>collecting (process ', True),
+                ({'state': 'off', 'reason': 'none', 'budget': None}, '>collecting (process ', True),
+                ({'state': 'backed_off', 'reason': 'throttled', 'period_asked': 1234}, 'throttles sampling): period 500,000 instead of 1,234', False),
+                ({'state': 'stopped', 'reason': 'budget', 'retry_s': 61.5}, 'above the budget); it is tried again in 61.5 s', False)):
+            d['governor'] = {**asked, **governor}
+            dom = self.dom(f'http://127.0.0.1:{server.server_port}/')
+            self.assertIn(said, dom)
+            self.assertEqual('id="governed" class="banner" role="status" hidden' in dom, hidden, governor)
+            self.assertEqual('>sampling is stopped (process' in dom, governor['state'] == 'stopped')
+            self.assertEqual('0.11 % now of 0.50 % allowed' in dom, governor['state'] != 'off')
 
     @needs('prometheus')
     @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
