@@ -19,6 +19,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+import test_monitoring
 from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, run
 
 EXPORTER = os.path.join(SAN, 'ibscope-exporter')
@@ -28,6 +29,9 @@ DIR = '/sys/fs/bpf/ibscope-exporter-%d' % os.getpid()
 OPENMETRICS = 'application/openmetrics-text; version=1.0.0'
 HASH = '$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW'
 OK, WHY = can_bpf()
+# of the software clock
+MAY_RECORD_NOTHING = {'instance:ibscope_unseen:share5m'}
+MAY_SHOW_NOTHING = {'Most page walks: share of accesses'}
 
 
 def needs(program):
@@ -470,20 +474,61 @@ class Served(Case):
         finally:
             type(self).collector = collector()
 
-    def compare(self, e, edges):
+    @contextlib.contextmanager
+    def prometheus(self, e, rules=''):
+        """One that scrapes as the job ibscope; gives what queries it."""
         with tempfile.TemporaryDirectory() as d:
+            with open(d + '/rules.yml', 'w') as f:
+                f.write(rules)
             with open(d + '/p.yml', 'w') as f:
-                f.write('global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: i\n  static_configs:\n'
+                f.write('global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [rules.yml]\n'
+                        'scrape_configs:\n- job_name: ibscope\n  honor_labels: true\n  static_configs:\n'
                         f'  - targets: ["127.0.0.1:{e.port}"]\n')
             port = free_port()
-            self.start(Program, ['prometheus', f'--config.file={d}/p.yml', f'--storage.tsdb.path={d}/data',
-                                 f'--web.listen-address=127.0.0.1:{port}'], 'ready to receive')
+            p = self.start(Program, ['prometheus', f'--config.file={d}/p.yml', f'--storage.tsdb.path={d}/data',
+                                     f'--web.listen-address=127.0.0.1:{port}'], 'ready to receive')
 
             def query(q):
                 r = urllib.request.Request(f'http://127.0.0.1:{port}/api/v1/query', data=('query=' + urllib.parse.quote(q)).encode())
                 with urllib.request.urlopen(r) as a:
                     return json.load(a)['data']['result']
             self.until(lambda: query('up == 1'))
+            yield query
+            p.stop()
+
+    @needs('prometheus')
+    def test_rules_and_dashboard(self):
+        """Of what is really scraped, each rule records something, and each panel shows something."""
+        rules = test_monitoring.read(test_monitoring.RULES).replace('5m]', '10s]')
+        board = json.loads(test_monitoring.read(test_monitoring.DASHBOARD))
+        fills = {'$job': 'ibscope', '$instance': '.*', '$namespace': '.*', '$pod': '.*', '$container': '.*', '$source': '.*',
+                 '${latency}': 'ibscope_load_miss_latency_cycles', '$__rate_interval': '8s', '$__range': '10s'}
+        e = self.start(Exporter)
+        with self.prometheus(e, rules) as query:
+            time.sleep(12)
+            for name in set(re.findall(r'record: (\S+)', rules)) - MAY_RECORD_NOTHING:
+                self.until(lambda: query(name))
+                if not re.search(r':p\d+_', name):      # NaN where there were no samples
+                    self.assertNotIn('NaN', {v['value'][1] for v in query(name)}, name)
+            share = query('sum(container_src:ibscope_estimated_ops:rate5m) / 500000')
+            self.assertGreater(float(share[0]['value'][1]), 10)     # samples a second
+            seen = 0
+            for panel in board['panels']:
+                if panel['type'] == 'row':
+                    continue
+                found = []
+                for t in panel['targets']:
+                    q = t['expr']
+                    for name, value in fills.items():
+                        q = q.replace(name, value)
+                    found += query(q)
+                if panel['title'] not in MAY_SHOW_NOTHING:
+                    self.assertTrue(found, panel['title'])
+                seen += bool(found)
+            self.assertGreater(seen, 25)
+
+    def compare(self, e, edges):
+        with self.prometheus(e) as query:
             self.until(lambda: query('ibscope_load_miss_latency_cycles_count'))
             p = run('ctl', '--pin-dir', DIR, '--json', '--by', 'cgroup,src', 'snapshot')
             compared = 0
