@@ -278,6 +278,12 @@ class Install(unittest.TestCase):
             with open(f'{d}/DEBIAN/conffiles') as f:
                 self.assertEqual(set(f.read().split()), {'/etc/ibscope/ibscope.conf', '/etc/default/ibscope-exporter'})
             self.assertIn('lib/systemd/system/ibscope.service.d/sys-admin.conf', there)
+            for f in ('usr/bin/ibscope', 'usr/bin/ibscope-exporter', 'lib/systemd/system/ibscope.service',
+                      'lib/systemd/system/ibscope-exporter.service', 'usr/share/bash-completion/completions/ibscope',
+                      'usr/share/bash-completion/completions/ibscope-exporter', 'usr/share/man/man1/ibscope-ctl.1.gz'):
+                self.assertIn(f, there)
+            for page in glob.glob(os.path.join(TOOLS, 'man', '*')):
+                self.assertIn(f'usr/share/man/man{page[-1]}/{os.path.basename(page)}.gz', there)
             self.assertEqual(call(f'{d}/usr/bin/ibscope', '--version').returncode, 0)
             with open(f'{d}/DEBIAN/postinst') as f:
                 self.assertIn('ibscope.service', f.read())
