@@ -23,18 +23,12 @@ static size_t put_count(__u8 *to, __u64 v)
 
 void packed_get(const struct packed_hist *h, __u64 *buckets)
 {
-	const __u8 *p = h->bytes;
+	unsigned int bucket;
+	size_t at = 0;
+	__u64 n;
 
-	while (p && p < h->bytes + h->n) {
-		__u8 bucket = *p++;
-		__u64 v = 0;
-		int shift = 0;
-
-		do
-			v |= (__u64)(*p & 127) << shift;
-		while (shift += 7, *p++ & 128);
-		buckets[bucket] += v;
-	}
+	while (packed_next(h, &at, &bucket, &n))
+		buckets[bucket] += n;
 }
 
 int packed_add(struct packed_hist *h, const __u64 *buckets, __u64 sum)

@@ -16,6 +16,23 @@ struct packed_hist {
 
 /* Add @buckets, IBS_LAT_BUCKETS of them. Return: 0 or -ENOMEM. */
 int packed_add(struct packed_hist *h, const __u64 *buckets, __u64 sum);
+/* The next bucket that is not empty, in their order; @at is 0 at first. */
+static inline bool packed_next(const struct packed_hist *h, size_t *at, unsigned int *bucket,
+			       __u64 *n)
+{
+	const __u8 *p = h->bytes + *at;
+	int shift = 0;
+
+	if (*at == h->n)
+		return false;
+	*bucket = *p++;
+	*n = 0;
+	do
+		*n |= (__u64)(*p & 127) << shift;
+	while (shift += 7, *p++ & 128);
+	*at = p - h->bytes;
+	return true;
+}
 /* Add what is in @h to @buckets. */
 void packed_get(const struct packed_hist *h, __u64 *buckets);
 

@@ -286,7 +286,7 @@ static void test_unknown_is_absent(void **state)
 
 static void test_json(void **state)
 {
-	json_t *o, *source;
+	json_t *o, *source, *tlb;
 
 	(void)state;
 	put_slot(1, 1, "/a\x01\"\xff");
@@ -294,6 +294,7 @@ static void test_json(void **state)
 	add(1, IBS_OP_KIND_LOAD, IBS_SRC_L1, -1, 1);
 	put_slot(2, 2, "/b");
 	add(2, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 300, 100);
+	add_tlb(2, 4, 2, 3, 90);
 	o = json_loads(print(METRICS_JSON), JSON_REJECT_DUPLICATES, NULL);
 	assert_non_null(o);
 	assert_int_equal(json_array_size(json_object_get(o, "containers")), 2);
@@ -302,6 +303,14 @@ static void test_json(void **state)
 	source = json_object_get(source, "dram");
 	assert_non_null(source);
 	assert_int_equal(json_integer_value(json_object_get(source, "p90")), 320);
+	assert_int_equal(json_integer_value(json_object_get(source, "estimated_ops")), 99 * PERIOD);
+	tlb = json_object_get(json_array_get(json_object_get(o, "containers"), 1), "tlb");
+	assert_int_equal(json_integer_value(json_object_get(tlb, "l2_hit")), 4);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "l2_miss")), 2);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "l2_hit_ops")), 4 * PERIOD);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "l2_miss_ops")), 2 * PERIOD);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "refills")), 3);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "refill_cycles")), 90);
 	json_decref(o);
 }
 
