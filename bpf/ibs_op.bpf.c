@@ -19,6 +19,7 @@ const volatile __u32 cfg_metric = IBS_METRIC_DC_MISS_LAT;
 const volatile __u32 cfg_slot_words = 1;
 const volatile __u16 cfg_layout[IBS_LAYOUT_ENTRIES];
 const volatile bool cfg_lat_select = false;
+const volatile bool cfg_kind_select = false; /* cfg_layout refuses some */
 const volatile __u64 cfg_sim_seed = 1;
 
 static __always_inline struct ibs_cpu_state *cpu_state(void)
@@ -117,9 +118,25 @@ static __noinline __u32 filter_outcome(const __u64 *regs, const struct ibs_twin_
 	return ibs_filter_outcome(&cfg_filter, &s);
 }
 
+/* The entry in the layout, or, below IBS_LAYOUT_FIRST, what becomes of the sample. */
+static __always_inline __u32 op_place(const __u64 *regs, __u64 data3)
+{
+	__u32 pair;
+
+	/* two calls, so that each is folded to the half that can apply */
+	if (data3 & IBS_OP_DATA3_MEM) {
+		const struct ibs_cpu cpu = { .caps = cfg_ibs.caps, .quirks = cfg_ibs.quirks };
+
+		pair = IBS_LAYOUT_IDX(ibs_op_kind(0, data3), ibs_op_src(cpu, regs));
+	} else {
+		pair = IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3), IBS_SRC_NONE);
+	}
+	return cfg_layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
+}
+
 /*
  * Everything that needs registers; @regs has at least IBS_OP_REG_FIXED. IBS_OUTCOME_AGGREGATED if
- * the sample is to be kept, and then *@place is its entry in the layout.
+ * the sample is to be kept, and then *@place, unless it is NULL, is its entry in the layout.
  */
 static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
 				       const struct ibs_twin_who *who, __u32 *place)
@@ -128,7 +145,7 @@ static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
 	 * Each read of a cfg_ constant is two instructions, also where the verifier folds away what
 	 * hangs on it: read late and once.
 	 */
-	__u32 pair, word, lat, metric;
+	__u32 word, lat, metric;
 	__u64 data3 = regs[IBS_OP_DATA3];
 
 	if (cfg_lat_select) {
@@ -144,17 +161,13 @@ static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
 				return IBS_OUTCOME_FILTERED_LAT;
 		}
 	}
-	/* two calls, so that each is folded to the half that can apply */
-	if (data3 & IBS_OP_DATA3_MEM) {
-		const struct ibs_cpu cpu = { .caps = cfg_ibs.caps, .quirks = cfg_ibs.quirks };
-
-		pair = IBS_LAYOUT_IDX(ibs_op_kind(0, data3), ibs_op_src(cpu, regs));
-	} else {
-		pair = IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3), IBS_SRC_NONE);
+	if (place || cfg_kind_select) {
+		word = op_place(regs, data3);
+		if (word < IBS_LAYOUT_FIRST)
+			return word;
+		if (place)
+			*place = word;
 	}
-	word = cfg_layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
-	if (word < IBS_LAYOUT_FIRST)
-		return word;
 	/* n first: without a filter not even the call is left */
 	if (cfg_filter.n) {
 		__u32 out = filter_outcome(regs, who);
@@ -162,7 +175,6 @@ static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
 		if (out != IBS_OUTCOME_AGGREGATED)
 			return out;
 	}
-	*place = word;
 	return IBS_OUTCOME_AGGREGATED;
 }
 
@@ -198,7 +210,7 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 				       const struct ibs_twin_who *who,
 				       const struct whole_sample *whole)
 {
-	__u32 word, out = op_select(regs, min_lat, who, &word);
+	__u32 word, out = op_select(regs, min_lat, who, whole ? NULL : &word);
 
 	if (out != IBS_OUTCOME_AGGREGATED)
 		return out;
@@ -296,6 +308,7 @@ static __always_inline __u32 sample_probe(void *ctx, struct ibs_cpu_state *st, _
 	if (forwards) {
 		const struct whole_sample whole = {
 			.regs = regs,
+			.copy = true,
 			.copy_from = frag.data,
 			.bytes = frag.size,
 			.ctx = ctx,
