@@ -14,7 +14,10 @@ struct recording_columns {
 	__u64 v[RECORDING_COLUMN_N][RECORDING_BATCH];
 };
 
-/* The most that recording_columns_encode() writes; a distance has one bit more than its values. */
+/*
+ * The most that recording_columns_encode() writes; a distance has one bit more than its values. The
+ * bits of a sparse column take no more than the planes that it saves.
+ */
 #define RECORDING_COLUMN_WIDTH(NAME, id, transform, other, bytes) \
 	+(bytes) + (RECORDING_##transform == RECORDING_DISTANCE)
 #define RECORDING_COLUMNS_MAX                                              \

@@ -200,17 +200,19 @@ static int put_batch(const struct record_batch *b, void *arg, struct err *err)
 {
 	struct record *r = arg;
 	int ret = put_stacks(r, b, err);
+	__u64 next_event = sideband_peek(r->sideband);
 	size_t from = 0;
 
 	for (size_t i = 0; i < b->n && !ret; i++) {
 		struct stamp s = stamp_of(b, i);
 
-		if (sideband_peek(r->sideband) > s.time && s.cgroup_id == r->last_cgroup)
+		if (next_event > s.time && s.cgroup_id == r->last_cgroup)
 			continue;
 		ret = put_part(r, b, from, i, err);
 		from = i;
 		ret = ret ?: put_events(r, s.time, err);
 		ret = ret ?: put_cgroup(r, s.cgroup_id, s.time, err);
+		next_event = sideband_peek(r->sideband);
 	}
 	return ret ?: put_part(r, b, from, b->n, err);
 }
