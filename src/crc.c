@@ -49,6 +49,7 @@ __attribute__((target("pclmul"))) static __u32 crc_folded(const unsigned char *p
 	/* as all do it: what comes first is inverted */
 	lane[0] = _mm_xor_si128(lane[0], _mm_cvtsi32_si128(-1));
 	for (p += STEP, bytes -= STEP; bytes >= STEP; p += STEP, bytes -= STEP)
+#pragma GCC unroll 4
 		for (int i = 0; i < LANES; i++)
 			lane[i] = _mm_xor_si128(fold(lane[i], far), load(p + i * sizeof(all)));
 	all = lane[0];

@@ -23,37 +23,40 @@ static __u64 unzigzag(__u64 v)
 	return v >> 1 ^ -(v & 1);
 }
 
-/* The loops over samples are such that the compiler makes vectors of them. */
-static void transform(const struct recording_column_head *h, const struct recording_columns *c,
-		      __u64 *out)
+/*
+ * The loops over samples are such that the compiler makes vectors of them. Return: the numbers, in
+ * @room or where the values are.
+ */
+static const __u64 *transform(const struct recording_column_head *h,
+			      const struct recording_columns *c, __u64 *room)
 {
 	const __u64 *v = c->v[h->id], *other = c->v[h->other];
 	unsigned int n = c->n, i;
 
 	switch (h->transform) {
 	case RECORDING_DELTA:
-		out[0] = 0;
+		room[0] = 0;
 		for (i = 1; i < n; i++)
-			out[i] = zigzag(v[i] - v[i - 1]);
-		break;
+			room[i] = zigzag(v[i] - v[i - 1]);
+		return room;
 	case RECORDING_XOR:
 		for (i = 0; i < n; i++)
-			out[i] = v[i] ^ other[i];
-		break;
+			room[i] = v[i] ^ other[i];
+		return room;
 	case RECORDING_DISTANCE:
 		for (i = 0; i < n; i++)
-			out[i] = zigzag(v[i] - other[i]);
-		break;
+			room[i] = zigzag(v[i] - other[i]);
+		return room;
 	case RECORDING_SIGNED:
 		for (i = 0; i < n; i++)
-			out[i] = zigzag(v[i]);
-		break;
+			room[i] = zigzag(v[i]);
+		return room;
 	case RECORDING_XOR_SIGNED:
 		for (i = 0; i < n; i++)
-			out[i] = zigzag(v[i] ^ other[i]);
-		break;
+			room[i] = zigzag(v[i] ^ other[i]);
+		return room;
 	default:
-		memcpy(out, v, n * sizeof(*out));
+		return v;
 	}
 }
 
@@ -64,7 +67,7 @@ struct bits {
 
 static struct bits bits_of(const __u64 *v, unsigned int n)
 {
-	struct bits b = { 0, ~0ULL };
+	struct bits b = { 0, n ? ~0ULL : 0 };
 
 	for (unsigned int i = 0; i < n; i++) {
 		b.some |= v[i];
@@ -83,22 +86,34 @@ static bool looks_sparse(const __u64 *v, unsigned int n)
 	return zeros * 4 >= looked;
 }
 
-/* Move those that are not 0 to the front, and say in @bits which they were. Return: how many. */
-static unsigned int squeeze(__u64 *v, unsigned int n, unsigned char *bits)
+/*
+ * Move those that are not 0 to the front of @to, which may be @v, and say in @map which they were.
+ * Return: how many.
+ */
+static unsigned int squeeze(__u64 *to, const __u64 *v, unsigned int n, unsigned char *map)
 {
 	unsigned int kept = 0, i, b;
 
-	for (i = 0; i < n; i += 8) {
-		unsigned int byte = 0, end = n - i < 8 ? n - i : 8;
+	for (i = 0; i + 8 <= n; i += 8) {
+		unsigned int byte = 0;
 
-		for (b = 0; b < end; b++) {
+		for (b = 0; b < 8; b++) {
 			__u64 value = v[i + b];
 
-			v[kept] = value;
+			to[kept] = value;
 			kept += value != 0;
 			byte |= (value != 0) << b;
 		}
-		*bits++ = byte;
+		*map++ = byte;
+	}
+	if (i < n)
+		*map = 0;
+	for (b = 0; i < n; i++, b++) {
+		__u64 value = v[i];
+
+		to[kept] = value;
+		kept += value != 0;
+		*map |= (value != 0) << b;
 	}
 	return kept;
 }
@@ -107,7 +122,7 @@ typedef unsigned char bytes16 __attribute__((vector_size(16)));
 typedef __u32 words4 __attribute__((vector_size(16)));
 typedef __u64 pair __attribute__((vector_size(16)));
 
-#define LOW_BYTES(a, b)                                                                     \
+#define LOW_BYTES(a, b)                                                                    \
 	__builtin_shufflevector((bytes16)(a), (bytes16)(b), 0, 16, 1, 17, 2, 18, 3, 19, 4, \
 				20, 5, 21, 6, 22, 7, 23)
 #define HIGH_BYTES(a, b)                                                                      \
@@ -115,71 +130,76 @@ typedef __u64 pair __attribute__((vector_size(16)));
 				28, 13, 29, 14, 30, 15, 31)
 #define LOW_WORDS(a, b)	 ((pair)__builtin_shufflevector((words4)(a), (words4)(b), 0, 4, 1, 5))
 #define HIGH_WORDS(a, b) ((pair)__builtin_shufflevector((words4)(a), (words4)(b), 2, 6, 3, 7))
+#define LOWS(a, b)	 __builtin_shufflevector(a, b, 0, 2)
+#define HIGHS(a, b)	 __builtin_shufflevector(a, b, 1, 3)
 
-/* Byte k of eight values less @base to to[k], side by side. */
-static void eight_to_planes(unsigned char *const *to, const __u64 *v, __u64 base)
+#define ROWS 16
+
+/* Byte k of sixteen values less @base to to[k] + @i, side by side; for k to 3, or if @wide to 7. */
+static inline __attribute__((always_inline)) void
+rows_to_planes(unsigned char *const *to, const __u64 *v, unsigned int i, __u64 base, bool wide)
 {
-	bytes16 even[2], odd[2], low[2], high[2];
-	pair at[4], plane[4];
+	bytes16 even, odd, low[4], high[4];
+	pair plane[8], words[2], at[8];
 
-	memcpy(at, v, sizeof(at));
-	for (int i = 0; i < 4; i++)
-		at[i] -= base;
-	for (int i = 0; i < 2; i++) {
-		even[i] = LOW_BYTES(at[2 * i], at[2 * i + 1]);
-		odd[i] = HIGH_BYTES(at[2 * i], at[2 * i + 1]);
-		low[i] = LOW_BYTES(even[i], odd[i]);
-		high[i] = HIGH_BYTES(even[i], odd[i]);
+	memcpy(at, v + i, sizeof(at));
+	for (int k = 0; k < 4; k++) {
+		even = LOW_BYTES(at[2 * k] - base, at[2 * k + 1] - base);
+		odd = HIGH_BYTES(at[2 * k] - base, at[2 * k + 1] - base);
+		low[k] = LOW_BYTES(even, odd);
+		high[k] = HIGH_BYTES(even, odd);
 	}
-	plane[0] = LOW_WORDS(low[0], low[1]);
-	plane[1] = HIGH_WORDS(low[0], low[1]);
-	plane[2] = LOW_WORDS(high[0], high[1]);
-	plane[3] = HIGH_WORDS(high[0], high[1]);
-	for (int k = 0; k < 8; k++)
-		memcpy(to[k], (char *)plane + 8 * k, 8);
+	for (int k = 0; k < (wide ? 8 : 4); k += 2) {
+		const bytes16 *half = k < 4 ? low : high;
+
+		for (int j = 0; j < 2; j++)
+			words[j] = k % 4 ? HIGH_WORDS(half[2 * j], half[2 * j + 1])
+					 : LOW_WORDS(half[2 * j], half[2 * j + 1]);
+		plane[k] = LOWS(words[0], words[1]);
+		plane[k + 1] = HIGHS(words[0], words[1]);
+	}
+	for (int k = 0; k < (wide ? 8 : 4); k++)
+		memcpy(to[k] + i, &plane[k], ROWS);
 }
 
 /* Those of @absent are left out. Return: where they end. */
 static unsigned char *to_planes(unsigned char *out, const __u64 *v, unsigned int n, __u64 base,
 				unsigned int absent)
 {
-	unsigned char nowhere[8], *to[8];
-	unsigned int step[8], i, k;
+	unsigned char nowhere[RECORDING_BATCH], *to[8];
+	unsigned int i = 0, k;
 
 	for (k = 0; k < 8; k++) {
-		step[k] = absent >> k & 1 ? 0 : 8;
-		to[k] = step[k] ? out : nowhere;
-		out += step[k] ? n : 0;
+		to[k] = absent >> k & 1 ? nowhere : out;
+		out += absent >> k & 1 ? 0 : n;
 	}
-	for (i = 0; i + 8 <= n; i += 8) {
-		eight_to_planes(to, v + i, base);
-		for (k = 0; k < 8; k++)
-			to[k] += step[k];
-	}
+	if ((absent & 0xf0) == 0xf0)
+		for (; i + ROWS <= n; i += ROWS)
+			rows_to_planes(to, v, i, base, false);
+	else
+		for (; i + ROWS <= n; i += ROWS)
+			rows_to_planes(to, v, i, base, true);
 	for (; i < n; i++)
-		for (k = 0; k < 8; k++) {
-			*to[k] = (v[i] - base) >> 8 * k;
-			to[k] += step[k] / 8;
-		}
+		for (k = 0; k < 8; k++)
+			to[k][i] = (v[i] - base) >> 8 * k;
 	return out;
 }
 
 static unsigned char *encode(struct recording_column_head *h, const struct recording_columns *c,
 			     unsigned char *out)
 {
-	__u64 values[RECORDING_BATCH];
+	__u64 room[RECORDING_BATCH];
+	const __u64 *v = transform(h, c, room);
 	unsigned int n = c->n, k;
 	struct bits bits;
 
-	transform(h, c, values);
-	if (h->transform != RECORDING_DELTA && looks_sparse(values, n)) {
+	if (h->transform != RECORDING_DELTA && looks_sparse(v, n)) {
 		h->flags |= RECORDING_SPARSE;
-		n = squeeze(values, n, out);
+		n = squeeze(room, v, n, out);
+		v = room;
 		out += (c->n + 7) / 8;
 	}
-	bits = bits_of(values, n);
-	if (!n)
-		bits.all = 0;
+	bits = bits_of(v, n);
 	if (h->transform == RECORDING_DELTA) {
 		h->base = c->v[h->id][0];
 		bits.all = 0;
@@ -194,7 +214,7 @@ static unsigned char *encode(struct recording_column_head *h, const struct recor
 		else
 			h->absent |= 1 << k;
 	}
-	out = to_planes(out, values, n, bits.all, h->absent);
+	out = to_planes(out, v, n, bits.all, h->absent);
 	h->absent &= (1 << h->width) - 1;
 	return out;
 }
