@@ -18,8 +18,9 @@ struct whole_sample {
 	const __u64 *regs; /* IBS_OP_REG_FIXED of them, without `copy` all that `bytes` says */
 	bool copy;	   /* a constant: the raw record is to be read by bpf_probe_read_kernel() */
 	__u64 copy_from;   /* where it is */
-	__u32 bytes;	   /* of the raw record, checked */
-	__u32 caps;	   /* without `copy` */
+	/* where they are: what is read in place costs ten instructions, and only raw records need these */
+	const __u32 *bytes; /* of the raw record, checked */
+	const __u32 *caps;  /* without `copy` */
 	void *ctx;	   /* of the program, for cfg_stacks */
 };
 
@@ -104,13 +105,14 @@ static __always_inline __u32 forward_packed(struct ibs_cpu_state *st, struct ibs
 static __always_inline long copy_raw(struct ibs_record_raw *rec, const struct whole_sample *s)
 {
 	const void *from = (const void *)s->copy_from;
+	__u32 bytes = *s->bytes;
 
-	if (s->bytes >= IBS_OP_RAW_MIN + 16) {
+	if (bytes >= IBS_OP_RAW_MIN + 16) {
 		rec->bytes = IBS_OP_RAW_MIN + 16;
 		return bpf_probe_read_kernel(&rec->caps, IBS_OP_RAW_MIN + 16, from);
 	}
-	rec->bytes = s->bytes;
-	if (s->bytes == IBS_OP_RAW_MIN + 8)
+	rec->bytes = bytes;
+	if (bytes == IBS_OP_RAW_MIN + 8)
 		return bpf_probe_read_kernel(&rec->caps, IBS_OP_RAW_MIN + 8, from);
 	return bpf_probe_read_kernel(&rec->caps, IBS_OP_RAW_MIN, from);
 }
@@ -126,12 +128,14 @@ static __always_inline __u32 forward_raw(struct ibs_cpu_state *st, struct ibs_re
 		if (copy_raw(rec, s))
 			return IBS_OUTCOME_LOST_READ;
 	} else {
-		rec->caps = s->caps;
-		rec->bytes = s->bytes;
+		__u32 bytes = *s->bytes;
+
+		rec->caps = *s->caps;
+		rec->bytes = bytes;
 #pragma unroll
 		for (int r = 0; r < IBS_OP_REG_FIXED; r++)
 			rec->regs[r] = s->regs[r];
-		if (s->bytes > IBS_OP_RAW_MIN) {
+		if (bytes > IBS_OP_RAW_MIN) {
 			rec->bytes = IBS_OP_RAW_MIN + 8;
 			rec->regs[IN_PLACE_REGS - 1] = s->regs[IN_PLACE_REGS - 1];
 		}

@@ -146,7 +146,7 @@ static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
 	 * hangs on it: read late and once.
 	 */
 	__u32 word, lat, metric;
-	__u64 data3 = regs[IBS_OP_DATA3];
+	__u64 data3 = place ? regs[IBS_OP_DATA3] : 0;
 
 	if (cfg_lat_select) {
 		__u32 max_lat = control.max_lat;
@@ -154,6 +154,8 @@ static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
 		if (!min_lat)
 			min_lat = control.min_lat;
 		if (min_lat | max_lat) {
+			if (!place)
+				data3 = regs[IBS_OP_DATA3];
 			metric = cfg_metric;
 			lat = ibs_op_metric(metric, regs, data3);
 			if (!ibs_op_metric_valid(metric, cfg_ibs.caps, data3) || lat < min_lat ||
@@ -162,7 +164,7 @@ static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
 		}
 	}
 	if (place || cfg_kind_select) {
-		word = op_place(regs, data3);
+		word = op_place(regs, place ? data3 : regs[IBS_OP_DATA3]);
 		if (word < IBS_LAYOUT_FIRST)
 			return word;
 		if (place)
@@ -233,8 +235,8 @@ static __always_inline __u32 sample_direct(void *ctx, struct ibs_cpu_state *st, 
 	if (forwards) {
 		const struct whole_sample whole = {
 			.regs = ibs->regs,
-			.bytes = raw->frag.size,
-			.caps = ibs->caps,
+			.bytes = &raw->frag.size,
+			.caps = &ibs->caps,
 			.ctx = ctx,
 		};
 
@@ -310,7 +312,7 @@ static __always_inline __u32 sample_probe(void *ctx, struct ibs_cpu_state *st, _
 			.regs = regs,
 			.copy = true,
 			.copy_from = frag.data,
-			.bytes = frag.size,
+			.bytes = &frag.size,
 			.ctx = ctx,
 		};
 
@@ -343,10 +345,11 @@ static __always_inline __u32 run_regs(void *ctx, struct ibs_cpu_state *st, const
 	st->seen++;
 	out = select_task(st, who, &min_lat);
 	if (out == IBS_OUTCOME_AGGREGATED) {
+		const __u32 bytes = IBS_OP_RAW_MIN, caps = cfg_ibs.caps;
 		const struct whole_sample whole = {
 			.regs = regs,
-			.bytes = IBS_OP_RAW_MIN,
-			.caps = cfg_ibs.caps,
+			.bytes = &bytes,
+			.caps = &caps,
 			.ctx = ctx,
 		};
 
