@@ -27,8 +27,7 @@ static __u64 power(unsigned int n)
 
 __attribute__((target("pclmul"))) static __m128i fold(__m128i v, __m128i by)
 {
-	return _mm_xor_si128(_mm_clmulepi64_si128(v, by, 0x00),
-			     _mm_clmulepi64_si128(v, by, 0x11));
+	return _mm_xor_si128(_mm_clmulepi64_si128(v, by, 0x00), _mm_clmulepi64_si128(v, by, 0x11));
 }
 
 static __m128i load(const unsigned char *p)

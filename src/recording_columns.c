@@ -122,12 +122,12 @@ typedef unsigned char bytes16 __attribute__((vector_size(16)));
 typedef __u32 words4 __attribute__((vector_size(16)));
 typedef __u64 pair __attribute__((vector_size(16)));
 
-#define LOW_BYTES(a, b)                                                                    \
-	__builtin_shufflevector((bytes16)(a), (bytes16)(b), 0, 16, 1, 17, 2, 18, 3, 19, 4, \
-				20, 5, 21, 6, 22, 7, 23)
-#define HIGH_BYTES(a, b)                                                                      \
-	__builtin_shufflevector((bytes16)(a), (bytes16)(b), 8, 24, 9, 25, 10, 26, 11, 27, 12, \
-				28, 13, 29, 14, 30, 15, 31)
+#define LOW_BYTES(a, b)                                                                           \
+	__builtin_shufflevector((bytes16)(a), (bytes16)(b), 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, \
+				21, 6, 22, 7, 23)
+#define HIGH_BYTES(a, b)                                                                          \
+	__builtin_shufflevector((bytes16)(a), (bytes16)(b), 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, \
+				13, 29, 14, 30, 15, 31)
 #define LOW_WORDS(a, b)	 ((pair)__builtin_shufflevector((words4)(a), (words4)(b), 0, 4, 1, 5))
 #define HIGH_WORDS(a, b) ((pair)__builtin_shufflevector((words4)(a), (words4)(b), 2, 6, 3, 7))
 #define LOWS(a, b)	 __builtin_shufflevector(a, b, 0, 2)
@@ -241,8 +241,8 @@ size_t recording_columns_encode(const struct recording_columns *c, unsigned char
 }
 
 /* Bytes that the column takes, of which there are at most @have; 0: more than that. */
-static bool measure(const struct recording_column_head *h, unsigned int n,
-		    const unsigned char *in, size_t have, size_t *bytes, unsigned int *kept)
+static bool measure(const struct recording_column_head *h, unsigned int n, const unsigned char *in,
+		    size_t have, size_t *bytes, unsigned int *kept)
 {
 	unsigned int planes = h->width;
 	size_t map = h->flags & RECORDING_SPARSE ? (n + 7) / 8 : 0;

@@ -23,6 +23,9 @@
  */
 #define ZSTD_LEVEL 1
 
+/* Samples of a block, if they come in numbers: what they are turned into stays in the cache. */
+#define WRITE_BATCH (RECORDING_BATCH / 2)
+
 /* The description again after so many bytes: a damaged first one must not cost the file. */
 #define META_EVERY (4u << 20)
 
@@ -204,12 +207,12 @@ static int next_rows(struct recording *r, __u32 columns, unsigned int *row, unsi
 {
 	int ret = 0;
 
-	if (r->columns.n && (r->columns.n == RECORDING_BATCH || r->columns.present != columns))
+	if (r->columns.n && (r->columns.n == WRITE_BATCH || r->columns.present != columns))
 		ret = write_buffered(r, err);
 	r->columns.present = columns;
 	*row = r->columns.n;
-	if (*n > RECORDING_BATCH - *row)
-		*n = RECORDING_BATCH - *row;
+	if (*n > WRITE_BATCH - *row)
+		*n = WRITE_BATCH - *row;
 	if (!ret)
 		r->columns.n += *n;
 	return ret;
@@ -264,7 +267,7 @@ int recording_samples(struct recording *r, const struct ibs_record *records,
 	if (r->failed)
 		return refused(err);
 	for (; n; n -= rows, records += rows) {
-		rows = n < RECORDING_BATCH ? n : RECORDING_BATCH;
+		rows = n < WRITE_BATCH ? n : WRITE_BATCH;
 		ret = next_rows(r, columns, &row, &rows, err);
 		if (ret)
 			return ret;
@@ -303,7 +306,7 @@ int recording_samples_raw(struct recording *r, const struct ibs_record_raw *reco
 	if (r->failed)
 		return refused(err);
 	for (; n; n -= rows, records += rows) {
-		rows = n < RECORDING_BATCH ? n : RECORDING_BATCH;
+		rows = n < WRITE_BATCH ? n : WRITE_BATCH;
 		ret = next_rows(r, columns, &row, &rows, err);
 		if (ret)
 			return ret;

@@ -24,7 +24,7 @@ OURS, PERF = 'ibscope record', 'perf record'
 COMMANDS = {
     OURS: 'ibscope record -a -c {c} -o {f} -- {w}',
     'ibscope record --raw': 'ibscope record -a --raw -c {c} -o {f} -- {w}',
-    'ibscope record --no-compress': 'ibscope record -a --no-compress -c {c} -o {f} -- {w}',
+    'ibscope record -z': 'ibscope record -a -z -c {c} -o {f} -- {w}',
     PERF: 'perf record {o} --raw-samples -o {f} -- {w}',
     'perf record | cat': 'sh -c "perf record {o} --raw-samples -o - -- {w} | cat > {f}"',
     'perf record -z': 'perf record {o} --raw-samples -z -o {f} -- {w}',
