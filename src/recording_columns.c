@@ -191,15 +191,15 @@ static unsigned char *encode(struct recording_column_head *h, const struct recor
 	__u64 room[RECORDING_BATCH];
 	const __u64 *v = transform(h, c, room);
 	unsigned int n = c->n, k;
-	struct bits bits;
+	struct bits bits = bits_of(v, n);
 
-	if (h->transform != RECORDING_DELTA && looks_sparse(v, n)) {
+	if (h->transform != RECORDING_DELTA && bits.some != bits.all && looks_sparse(v, n)) {
 		h->flags |= RECORDING_SPARSE;
 		n = squeeze(room, v, n, out);
 		v = room;
 		out += (c->n + 7) / 8;
+		bits = bits_of(v, n);
 	}
-	bits = bits_of(v, n);
 	if (h->transform == RECORDING_DELTA) {
 		h->base = c->v[h->id][0];
 		bits.all = 0;
@@ -208,6 +208,8 @@ static unsigned char *encode(struct recording_column_head *h, const struct recor
 	}
 	/* what all have is taken off without a borrow */
 	bits.some ^= bits.all;
+	if (!bits.some)
+		return out;
 	for (k = 0; k < 8; k++) {
 		if (bits.some >> 8 * k & 0xff)
 			h->width = k + 1;

@@ -140,12 +140,6 @@ static const void *ring_peek(const struct rings *r, const struct ring *ring)
 	return ring->taken == ring->end ? NULL : ring->first + (size_t)ring->at * r->stride;
 }
 
-static void ring_step(const struct rings *r, struct ring *ring)
-{
-	ring->taken++;
-	ring->at = ring->at + 1 == r->slots ? 0 : ring->at + 1;
-}
-
 static __u64 record_time(const void *record)
 {
 	__u64 time;
@@ -238,16 +232,40 @@ static __u64 turn_ends(const struct rings *r, __u64 until)
 	return until;
 }
 
-static void copy_record(struct rings *r, size_t n, const void *record)
+/*
+ * Copy the first of at most @most records side by side in slots of @stride bytes, and those behind it
+ * that are not later than @ends. Return: how many.
+ */
+static inline __attribute__((always_inline)) __u32 copy_run(char *to, const char *from, __u32 most,
+							    size_t bytes, size_t stride, __u64 ends)
 {
+	__u32 n = 0;
+
 	/* sizes that the compiler knows: it copies without a call */
-	if (r->raw)
-		memcpy(r->batch + n * sizeof(struct ibs_record_raw), record,
-		       sizeof(struct ibs_record_raw));
-	else
-		memcpy(r->batch + n * sizeof(struct ibs_record), record, sizeof(struct ibs_record));
-	if (r->stacks)
-		memcpy(&r->stacks[n], (const char *)record + r->record_bytes, sizeof(*r->stacks));
+	do {
+		memcpy(to, from, bytes);
+		to += bytes;
+		from += stride;
+		n++;
+	} while (n < most && record_time(from) <= ends);
+	return n;
+}
+
+static __u32 copy_records(struct rings *r, size_t at, const char *from, __u32 most, __u64 ends)
+{
+	char *to = r->batch + at * r->record_bytes;
+	__u32 n;
+
+	if (!r->stacks)
+		return r->raw ? copy_run(to, from, most, sizeof(struct ibs_record_raw),
+					 sizeof(struct ibs_record_raw), ends)
+			      : copy_run(to, from, most, sizeof(struct ibs_record),
+					 sizeof(struct ibs_record), ends);
+	n = copy_run(to, from, most, r->record_bytes, r->stride, ends);
+	for (__u32 i = 0; i < n; i++)
+		memcpy(&r->stacks[at + i], from + i * r->stride + r->record_bytes,
+		       sizeof(*r->stacks));
+	return n;
 }
 
 /* From the ring on top, as long as it is its turn, to the batch from its @n th record on. */
@@ -256,10 +274,18 @@ static size_t take_turn(struct rings *r, __u64 until, size_t n)
 	struct ring *ring = &r->ring[r->heap[0].ring];
 	const void *record = ring_peek(r, ring);
 	__u64 ends = turn_ends(r, until);
+	__u32 most, run;
 
 	do {
-		copy_record(r, n++, record);
-		ring_step(r, ring);
+		most = ring->end - ring->taken;
+		if (most > r->slots - ring->at)
+			most = r->slots - ring->at;
+		if (most > BATCH - n)
+			most = BATCH - n;
+		run = copy_records(r, n, record, most, ends);
+		n += run;
+		ring->taken += run;
+		ring->at = ring->at + run == r->slots ? 0 : ring->at + run;
 		record = ring_peek(r, ring);
 	} while (n < BATCH && record && record_time(record) <= ends);
 	if (record && record_time(record) <= until)
