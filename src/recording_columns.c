@@ -76,6 +76,19 @@ static struct bits bits_of(const __u64 *v, unsigned int n)
 	return b;
 }
 
+/* The least, and in *@some the bits of what the others are above it. */
+static __u64 least(const __u64 *v, unsigned int n, __u64 *some)
+{
+	__u64 min = v[0];
+	unsigned int i;
+
+	for (i = 1; i < n; i++)
+		min = v[i] < min ? v[i] : min;
+	for (i = 0, *some = 0; i < n; i++)
+		*some |= v[i] - min;
+	return min;
+}
+
 /* One in four at the least is 0, of some of them. */
 static bool looks_sparse(const __u64 *v, unsigned int n)
 {
@@ -191,6 +204,7 @@ static unsigned char *encode(struct recording_column_head *h, const struct recor
 	__u64 room[RECORDING_BATCH];
 	const __u64 *v = transform(h, c, room);
 	unsigned int n = c->n, k;
+	__u64 base;
 	struct bits bits = bits_of(v, n);
 
 	if (h->transform != RECORDING_DELTA && bits.some != bits.all && looks_sparse(v, n)) {
@@ -200,14 +214,16 @@ static unsigned char *encode(struct recording_column_head *h, const struct recor
 		out += (c->n + 7) / 8;
 		bits = bits_of(v, n);
 	}
+	/* what all have is taken off without a borrow */
+	base = h->transform == RECORDING_DELTA ? 0 : bits.all;
+	bits.some ^= base;
 	if (h->transform == RECORDING_DELTA) {
 		h->base = c->v[h->id][0];
-		bits.all = 0;
 	} else {
-		h->base = bits.all;
+		if (bits.some && h->id < RECORDING_COLUMN_REG0 && !h->flags)
+			base = least(v, n, &bits.some); /* numbers of a range */
+		h->base = base;
 	}
-	/* what all have is taken off without a borrow */
-	bits.some ^= bits.all;
 	if (!bits.some)
 		return out;
 	for (k = 0; k < 8; k++) {
@@ -216,7 +232,7 @@ static unsigned char *encode(struct recording_column_head *h, const struct recor
 		else
 			h->absent |= 1 << k;
 	}
-	out = to_planes(out, v, n, bits.all, h->absent);
+	out = to_planes(out, v, n, base, h->absent);
 	h->absent &= (1 << h->width) - 1;
 	return out;
 }

@@ -25,6 +25,7 @@ COMMANDS = {
     OURS: 'ibscope record -a -c {c} -o {f} -- {w}',
     'ibscope record --raw': 'ibscope record -a --raw -c {c} -o {f} -- {w}',
     'ibscope record -z': 'ibscope record -a -z -c {c} -o {f} -- {w}',
+    'ibscope record to /dev/null': 'ibscope record -a -c {c} -o /dev/null -- {w}',
     PERF: 'perf record {o} --raw-samples -o {f} -- {w}',
     'perf record | cat': 'sh -c "perf record {o} --raw-samples -o - -- {w} | cat > {f}"',
     'perf record -z': 'perf record {o} --raw-samples -z -o {f} -- {w}',
@@ -44,8 +45,9 @@ def script():
                      'w': 'work -loop %d' % (LOOPS if often else MOMENT)}
             words.update((k, v.format(c=c)) for k, v in OPTIONS.items())
             lines += ['sleep 0.3', 't r%d-%d %s' % (i, often, command.format(**words))]
-        lines += ['stat -c \'{"run":%d,"bytes":%%s}\' /tmp/data >&3' % i,
-                  'tail -n 2 /tmp/r%d-1.err | grep seen | sed "s/^/# /" >&3' % i,
+        lines += ['touch /tmp/data',
+                  'stat -c \'{"run":%d,"bytes":%%s}\' /tmp/data >&3' % i,
+                  'tail -n 2 /tmp/r%d-1.err | grep -E "seen|notices" | sed "s/^/# /" >&3' % i,
                   'report=$(ibscope report --json /tmp/data | tr -d "\\n")',
                   'printf \'{"run":%d,"report":%%s}\\n\' "${report:-null}" >&3' % i,
                   'rm -f /tmp/data*']
