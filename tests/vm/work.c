@@ -6,7 +6,8 @@
 // work -hop SECONDS SEED: busy, on another CPU every 0.1 to 0.5 s; prints its pid.
 // work -bpf SECONDS: busy changing a BPF map on each CPU, when the kernel runs no BPF program.
 // work -loop N: go round N times.
-// work -time COMMAND...: run it; on stderr, last, the CPU time that it and its children took, in us.
+// work -time COMMAND...: run it; on stderr, last, the CPU time that it and its children took, in us,
+//	and that of all tasks meanwhile, in ns, or 0 where the kernel does not tell.
 // work -u UID COMMAND...: run COMMAND as that user, without capabilities.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -146,8 +147,24 @@ static int go_round(unsigned long n)
 	return 0;
 }
 
+/* What tasks of any kind ran for, on all CPUs. */
+static unsigned long long busy_ns(void)
+{
+	unsigned long long sum = 0, ns;
+	FILE *f = fopen("/proc/schedstat", "r");
+	char line[512];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "cpu%*u %*s %*s %*s %*s %*s %*s %llu", &ns) == 1)
+			sum += ns;
+	if (f)
+		fclose(f);
+	return sum;
+}
+
 static int run_timed(char **argv)
 {
+	unsigned long long before = busy_ns();
 	struct rusage u;
 	int status;
 
@@ -157,9 +174,10 @@ static int run_timed(char **argv)
 	}
 	wait(&status);
 	getrusage(RUSAGE_CHILDREN, &u);
-	fprintf(stderr, "%ld\n",
+	fprintf(stderr, "%ld %llu\n",
 		(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
-			u.ru_stime.tv_usec);
+			u.ru_stime.tv_usec,
+		busy_ns() - before);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 126;
 }
 
