@@ -45,11 +45,12 @@ struct sampler {
 	struct ibs_cpu_state *cpus; /* possible_cpus of them, shared with the programs */
 	unsigned int possible_cpus;
 	__u32 max_slots;
-	__u64 period; /* 0: varies, or not counted by IBS */
 	__u64 unseen; /* so far; only ever grows */
 	/* what the PMU did for collectors before, whose counters were adopted */
 	struct pmu_state pmu_before;
 	__u64 pmu_samples_before;
+	bool counts_periods; /* what the PMU counts, divided by the period, is samples */
+	bool simulated, weigh;
 	bool adopted;
 	bool direct;
 	bool warned_cpus;

@@ -12,13 +12,17 @@
  * cgroup by default. Each group owns a slot: an array of 64-bit words in the mmap-able map
  * `series`, once per shard, where every CPU adds to the words of its own shard with atomics.
  * In a slot each pair (op, source) has either
- *   one word:  samples
- *   or IBS_HIST_WORDS: samples without a valid latency, sum of latencies, one word a bucket
- * Which, and at which word, is told by the table cfg_layout, made by src/layout.c.
+ *   IBS_PLAIN_WORDS: samples, and the sum of their weights
+ *   or IBS_HIST_WORDS: samples without a valid latency, weights, sum of latencies, one word a bucket
+ * Which, and at which word, is told by the table cfg_layout, made by src/layout.c. The weight of a
+ * sample is the period that it ended: the ops (or cycles) that it stands for.
  */
-#define IBS_HIST_NO_LAT 0
-#define IBS_HIST_SUM	1
-#define IBS_HIST_BUCKET 2
+#define IBS_PAIR_SAMPLES 0
+#define IBS_PAIR_WEIGHT	 1
+#define IBS_PLAIN_WORDS	 2
+#define IBS_HIST_NO_LAT	 IBS_PAIR_SAMPLES
+#define IBS_HIST_SUM	 2
+#define IBS_HIST_BUCKET	 3
 #define IBS_HIST_WORDS	(IBS_HIST_BUCKET + IBS_LAT_BUCKETS)
 /* What the verifier believes a histogram to reach: every slot has room for that behind each pair. */
 #define IBS_HIST_BUCKET_MASK 127
@@ -32,6 +36,18 @@ _Static_assert(IBS_LAT_BUCKETS <= IBS_HIST_BUCKET_MASK + 1, "mask cuts buckets")
 
 /* A word below it is no place but the enum ibs_outcome that samples of the pair come to. */
 #define IBS_LAYOUT_FIRST IBS_OUTCOME_N
+
+/* What those first words of a slot count instead, of all its samples with a valid linear address. */
+enum ibs_tlb_word {
+	IBS_TLB_L2_HIT,	   /* missed the L1 data TLB, hit the L2 */
+	IBS_TLB_L2_MISS,   /* missed both: a page walk */
+	IBS_TLB_L2_HIT_WEIGHT,
+	IBS_TLB_L2_MISS_WEIGHT,
+	IBS_TLB_REFILL_N,  /* of them, those whose TlbRefillLat is valid, */
+	IBS_TLB_REFILL_SUM, /* and its sum, in cycles */
+	IBS_TLB_WORDS
+};
+_Static_assert((int)IBS_TLB_WORDS <= (int)IBS_LAYOUT_FIRST, "words of pairs begin there");
 
 /* Slot 0 takes what finds no slot of its own. */
 #define IBS_SLOT_OTHER 0

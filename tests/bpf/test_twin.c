@@ -21,11 +21,13 @@
 
 #include <cmocka.h>
 
+#include <ibscope/op_fields.h>
 #include <ibscope/sim.h>
 
 #include "cgroup_mode.h"
 #include "sampler.h"
 #include "filter_options.h"
+#include "offline.h"
 #include "sampler_private.h"
 #include "twin.h"
 
@@ -235,6 +237,83 @@ static void check_against_model(const struct sampler_opts *opts, const regs_t *r
 	free(outcomes);
 	free(m);
 	sampler_close(s);
+}
+
+/* Periods of every length: weights and TLB misses against sums made here, in the kernel and offline. */
+#define WEIGHTS_N 3000
+
+static void check_weights(const struct snapshot *snap, const struct ibs_twin_sample *sample,
+			  bool weigh)
+{
+	__u64 weight[IBS_OP_KIND_N][IBS_SRC_N] = {};
+	struct tlb_counts tlb = {};
+	const struct group *g;
+
+	for (size_t i = 0; i < WEIGHTS_N; i++) {
+		const __u64 *regs = sample[i].regs, data3 = regs[IBS_OP_DATA3];
+		const struct ibs_cpu cpu = { .caps = ZEN4_CAPS };
+		struct ibs_op_sample s = { .cpu = cpu };
+		__u64 w = weigh ? sample[i].period : 0;
+
+		memcpy(s.reg, regs, sizeof(sample[i].regs));
+		weight[ibs_op_kind(regs[IBS_OP_DATA], data3)][ibs_op_src(cpu, regs)] += w;
+		if (!ibs_op_valid_l2tlb(&s))
+			continue;
+		*(data3 >> 3 & 1 ? &tlb.l2_miss : &tlb.l2_hit) += 1;
+		*(data3 >> 3 & 1 ? &tlb.l2_miss_weight : &tlb.l2_hit_weight) += w;
+		if (ibs_op_valid_tlb_refill_lat(&s)) {
+			tlb.refills++;
+			tlb.refill_cycles += data3 >> 48;
+		}
+	}
+	assert_int_equal(snap->n_groups, 1);
+	g = &snap->groups[0];
+	for (size_t i = 0; i < g->n_series; i++)
+		assert_int_equal(g->series[i].weight, weight[g->series[i].op][g->series[i].src]);
+	assert_true(tlb.l2_hit && tlb.l2_miss && tlb.refills);
+	assert_memory_equal(&g->tlb, &tlb, sizeof(tlb));
+}
+
+static void test_weights(void **state)
+{
+	struct ibs_twin_sample *sample = calloc(WEIGHTS_N, sizeof(*sample));
+	struct ibs_twin_who *who = calloc(WEIGHTS_N, sizeof(*who));
+	regs_t *regs = calloc(WEIGHTS_N, sizeof(*regs));
+
+	(void)state;
+	assert_true(sample && who && regs);
+	random_regs(7, ZEN4_CAPS, regs, WEIGHTS_N);
+	for (size_t i = 0; i < WEIGHTS_N; i++) {
+		memcpy(sample[i].regs, regs[i], sizeof(regs[i]));
+		sample[i].period = ibs_sim_mix(i) >> (24 + i % 32);
+		who[i].cgroup_id = 1;
+	}
+	for (int weigh = 0; weigh < 2; weigh++) {
+		struct sampler_opts opts = zen4;
+		struct offline *o = NULL;
+		struct snapshot snap;
+		struct sampler *s;
+		struct err err = {};
+
+		opts.weigh = weigh;
+		opts.tlb = true;
+		s = open_twin(&opts);
+		assert_int_equal(twin_run_replay(s, sample, who, WEIGHTS_N, &err), 0);
+		snapshot(s, &snap);
+		check_weights(&snap, sample, weigh);
+		snapshot_free(&snap);
+		sampler_close(s);
+
+		assert_int_equal(offline_open(&opts, &o, &err), 0);
+		assert_int_equal(offline_run(o, sample, who, WEIGHTS_N, &err), 0);
+		assert_int_equal(offline_snapshot(o, &snap, &err), 0);
+		check_weights(&snap, sample, weigh);
+		snapshot_free(&snap);
+		offline_close(o);
+	}
+	free(sample);
+	free(who);
+	free(regs);
 }
 
 /* --- children: other processes, names and cgroups --- */
@@ -1582,6 +1661,7 @@ int main(void)
 		cmocka_unit_test(test_raw_moves),
 		cmocka_unit_test(test_raw_is_regs),
 		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_weights),
 		cmocka_unit_test(test_every_latency),
 		cmocka_unit_test(test_filter_pid),
 		cmocka_unit_test(test_filter_op_src),

@@ -153,6 +153,8 @@ static int begin(struct serve *s, int argc, char **argv, struct err *err)
 	int ret;
 
 	sampling->opts.pins = s->pins;
+	sampling->opts.weigh = true;
+	sampling->opts.tlb = true;
 	ret = sampling_open(sampling, err);
 	if (ret)
 		return ret;
