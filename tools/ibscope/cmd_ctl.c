@@ -2,6 +2,7 @@
 /* ibscope ctl: ask a collector how it is, and tell it what to do. */
 #include "cmd.h"
 #include "hist.h"
+#include "metrics_governor.h"
 #include "options.h"
 #include "pinned.h"
 #include "rows.h"
@@ -71,6 +72,7 @@ static int status(const struct ctl *c, const struct pinned *p, struct err *err)
 	if (st.bpf_runs)
 		printf("cost: %.0f ns a sample in BPF, %.1f s in all; collector %.1f s\n",
 		       (double)st.bpf_ns / st.bpf_runs, st.bpf_ns / 1e9, st.cpu_ns / 1e9);
+	metrics_governor_text(stdout, &st);
 	printf("ledger: ");
 	ledger_print(stdout, &now.ledger);
 	printf("\n");
