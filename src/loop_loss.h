@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What something takes from the CPU: a loop that does nothing but count is timed with it switched
+ * off and on by turns, on one CPU, by the thread that calls. All that interrupts the loop counts,
+ * whatever it is: NMI, driver, program.
+ */
+#ifndef IBSCOPE_LOOP_LOSS_H
+#define IBSCOPE_LOOP_LOSS_H
+
+#include "err.h"
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+struct loop_subject {
+	/* Return: 0, or a negative errno with @err, which ends the measuring. */
+	int (*set)(void *arg, bool on, struct err *err);
+	/*
+	 * Samples so far, perhaps not a whole number; only their differences while it is on matter.
+	 * NULL: they cannot be told while it goes on.
+	 */
+	double (*samples)(void *arg);
+	void *arg;
+};
+
+struct loop_loss {
+	double share; /* of the loop's time, while it was on: median of rounds */
+	double share_spread;
+	/* A sample's part of it, in ns of CLOCK_MONOTONIC; 0 without samples(). */
+	double ns, ns_spread;
+	__u64 samples; /* that the figures rest on */
+	double on_s;   /* that it was on in all, other processes' time included */
+	unsigned int rounds;
+};
+
+struct loop_opts {
+	unsigned int cpu;
+	double seconds;	 /* off and on together */
+	double slice_s;	 /* off or on at a stretch; 0: 10 ms */
+	double settle_s; /* waited after each switch; its time is not counted */
+};
+
+/**
+ * loop_loss_measure() - alternate and compare
+ *
+ * A part of the loop in which other processes had the CPU does not count; when they have most of it,
+ * it takes longer than said, up to four times. Spreads are the standard error of the median, from the
+ * quartiles of the rounds. The caller's affinity is as before when it returns; so is the subject, off.
+ *
+ * Return: 0; what set() failed with; or a negative errno with @err: -EAGAIN if too few rounds were
+ * left, -EINVAL if @opts->cpu is offline or not ours to use.
+ */
+int loop_loss_measure(const struct loop_subject *subject, const struct loop_opts *opts,
+		      struct loop_loss *out, struct err *err);
+
+/**
+ * loop_counts_instructions() - is a nanosecond of the clock one instruction?
+ *
+ * As in a virtual machine whose clock is the count of its instructions. Told from loops of equally many
+ * instructions, of which one takes many times as long on any processor.
+ */
+bool loop_counts_instructions(void);
+
+/* Median, which sorts @v; and the standard error of it, told from the quartiles. @n > 0 */
+double loop_median(double *v, unsigned int n, double *spread);
+
+#endif
