@@ -114,7 +114,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-double loop_median(double *v, unsigned int n, double *spread)
+double loop_median(double *v, size_t n, double *spread)
 {
 	qsort(v, n, sizeof(*v), by_value);
 	/* of a normal distribution: 1.253 sigma / sqrt(n), and the quartiles are 1.349 sigma apart */
@@ -123,13 +123,7 @@ double loop_median(double *v, unsigned int n, double *spread)
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-struct work {
-	struct chunk chunks[CHUNKS_MAX];
-	double share[ROUNDS_MAX], ns[ROUNDS_MAX];
-	unsigned int rounds, with_samples;
-};
-
-static void settle(double seconds)
+void loop_for(double seconds)
 {
 	double until = now_s() + seconds;
 
@@ -137,101 +131,169 @@ static void settle(double seconds)
 		turn(1000);
 }
 
-/* Off then on, or on then off, so that what drifts cancels out. */
-static int run_round(const struct loop_subject *subject, const struct loop_opts *opts,
-		     unsigned long turns, bool on_first, struct work *w, struct loop_loss *out,
-		     struct err *err)
+struct rounds {
+	double share[ROUNDS_MAX], ns[ROUNDS_MAX];
+};
+
+struct work {
+	const struct loop_subject *subjects;
+	size_t n;
+	const struct loop_opts *opts;
+	struct loop_loss *out;
+	unsigned long turns; /* of a chunk */
+	struct chunk chunks[CHUNKS_MAX];
+	struct rounds *rounds; /* n of them */
+	struct slice *slices;  /* n, and behind them the one without a subject */
+};
+
+static int run_slot(struct work *w, size_t i, struct err *err)
 {
-	struct slice slice[2];
-	double base, start;
-
-	for (int i = 0; i < 2; i++) {
-		bool on = on_first ^ i;
-		int ret = subject->set(subject->arg, on, err);
-
-		if (ret)
-			return ret;
-		start = now_s();
-		settle(opts->settle_s);
-		run_slice(subject, turns, opts->slice_s ?: SLICE_S, w->chunks, &slice[on]);
-		if (on)
-			out->on_s += now_s() - start;
-	}
-	if (!slice[0].chunks || !slice[1].chunks)
-		return 0;
-	base = slice[0].ns / slice[0].chunks * slice[1].chunks;
-	w->share[w->rounds++] = 1 - base / slice[1].ns;
-	if (slice[1].samples > 0)
-		w->ns[w->with_samples++] = (slice[1].ns - base) / slice[1].samples;
-	out->samples += slice[1].samples;
-	return 0;
-}
-
-static int too_disturbed(const struct loop_opts *opts, unsigned int rounds, const char *of,
-			 struct err *err)
-{
-	return err_set(err, -EAGAIN,
-		       "cpu %u: only %u rounds of the busy loop%s, %d are needed: other processes "
-		       "have the CPU; try longer, or another CPU",
-		       opts->cpu, rounds, of, ROUNDS_MIN);
-}
-
-static int measure(const struct loop_subject *subject, const struct loop_opts *opts, struct work *w,
-		   struct loop_loss *out, struct err *err)
-{
-	double end = now_s() + opts->seconds, latest = now_s() + opts->seconds * PATIENCE;
-	unsigned long turns = calibrate();
+	static const struct loop_subject nothing;
+	const struct loop_subject *subject = i < w->n ? &w->subjects[i] : &nothing;
 	struct err ignored;
+	double start;
+	int ret = subject->set ? subject->set(subject->arg, true, err) : 0;
+
+	if (!ret) {
+		start = now_s();
+		loop_for(w->opts->settle_s);
+		run_slice(subject, w->turns, w->opts->slice_s ?: SLICE_S, w->chunks, &w->slices[i]);
+		if (i < w->n)
+			w->out[i].on_s += now_s() - start;
+	}
+	if (subject->set) {
+		int off = subject->set(subject->arg, false, ret ? &ignored : err);
+
+		ret = ret ?: off;
+	}
+	return ret;
+}
+
+static void compare(struct work *w, size_t i)
+{
+	const struct slice *off = &w->slices[w->n], *on = &w->slices[i];
+	struct loop_loss *out = &w->out[i];
+	double base;
+
+	if (!off->chunks || !on->chunks || out->rounds >= ROUNDS_MAX)
+		return;
+	base = off->ns / off->chunks * on->chunks;
+	w->rounds[i].share[out->rounds++] = 1 - base / on->ns;
+	if (on->samples > 0)
+		w->rounds[i].ns[out->sampled_rounds++] = (on->ns - base) / on->samples;
+	out->samples += on->samples;
+}
+
+/* One way, then the other, so that what drifts cancels out. */
+static int run_round(struct work *w, bool backwards, struct err *err)
+{
 	int ret = 0;
 
-	for (unsigned int i = 0; !ret && w->rounds < ROUNDS_MAX; i++) {
-		if (now_s() >= (w->rounds < ROUNDS_MIN ? latest : end))
+	for (size_t i = 0; !ret && i <= w->n; i++)
+		ret = run_slot(w, backwards ? w->n - i : i, err);
+	for (size_t i = 0; !ret && i < w->n; i++)
+		compare(w, i);
+	return ret;
+}
+
+static unsigned int rounds_so_far(const struct work *w)
+{
+	unsigned int least = ROUNDS_MAX;
+
+	for (size_t i = 0; i < w->n; i++)
+		if (w->out[i].rounds < least)
+			least = w->out[i].rounds;
+	return least;
+}
+
+static int measure(struct work *w, struct err *err)
+{
+	const struct loop_opts *opts = w->opts;
+	double end = now_s() + opts->seconds, latest = now_s() + opts->seconds * PATIENCE;
+	unsigned int rounds;
+	int ret = 0;
+
+	w->turns = calibrate();
+	for (unsigned int i = 0; !ret; i++) {
+		rounds = rounds_so_far(w);
+		if (rounds >= ROUNDS_MAX || now_s() >= (rounds < LOOP_ROUNDS_MIN ? latest : end))
 			break;
-		ret = run_round(subject, opts, turns, i % 2, w, out, err);
+		ret = run_round(w, i % 2, err);
 	}
-	subject->set(subject->arg, false, ret ? &ignored : err);
 	if (ret)
 		return ret;
-	if (w->rounds < ROUNDS_MIN)
-		return too_disturbed(opts, w->rounds, "", err);
-	if (subject->samples && w->with_samples < ROUNDS_MIN)
-		return too_disturbed(opts, w->with_samples, " had samples", err);
-	out->rounds = w->rounds;
-	out->share = loop_median(w->share, w->rounds, &out->share_spread);
-	if (w->with_samples)
-		out->ns = loop_median(w->ns, w->with_samples, &out->ns_spread);
+	if (rounds < LOOP_ROUNDS_MIN)
+		return err_set(err, -EAGAIN,
+			       "cpu %u: only %u rounds of the busy loop, %d are needed: other "
+			       "processes have the CPU; try longer, or another CPU",
+			       opts->cpu, rounds, LOOP_ROUNDS_MIN);
+	for (size_t i = 0; i < w->n; i++) {
+		struct loop_loss *out = &w->out[i];
+
+		out->share = loop_median(w->rounds[i].share, out->rounds, &out->share_spread);
+		if (out->sampled_rounds < LOOP_ROUNDS_MIN)
+			out->sampled_rounds = 0;
+		else
+			out->ns =
+				loop_median(w->rounds[i].ns, out->sampled_rounds, &out->ns_spread);
+	}
 	return 0;
 }
 
-int loop_loss_measure(const struct loop_subject *subject, const struct loop_opts *opts,
-		      struct loop_loss *out, struct err *err)
+/* On @w->opts->cpu alone. */
+static int measure_there(struct work *w, struct err *err)
 {
 	size_t bytes = CPU_ALLOC_SIZE(CPULIST_MAX);
 	cpu_set_t *before = CPU_ALLOC(CPULIST_MAX), *one = CPU_ALLOC(CPULIST_MAX);
-	struct work *w = calloc(1, sizeof(*w));
+	unsigned int cpu = w->opts->cpu;
 	int ret = 0;
 
-	memset(out, 0, sizeof(*out));
-	if (!before || !one || !w)
+	if (!before || !one) {
 		ret = err_set(err, -ENOMEM, "out of memory");
-	if (!ret && sched_getaffinity(0, bytes, before))
+		goto out;
+	}
+	if (sched_getaffinity(0, bytes, before)) {
 		ret = err_set(err, -errno, "cannot tell the CPUs we may use: %s", strerror(errno));
-	if (!ret) {
-		CPU_ZERO_S(bytes, one);
-		CPU_SET_S(opts->cpu, bytes, one);
-		if (sched_setaffinity(0, bytes, one))
-			ret = err_set(err, -errno,
-				      "cannot run on cpu %u: %s; it must be online, and in our "
-				      "cpuset",
-				      opts->cpu, strerror(errno));
+		goto out;
 	}
-	if (!ret) {
-		ret = measure(subject, opts, w, out, err);
-		sched_setaffinity(0, bytes, before);
+	CPU_ZERO_S(bytes, one);
+	CPU_SET_S(cpu, bytes, one);
+	if (sched_setaffinity(0, bytes, one)) {
+		ret = err_set(err, -errno,
+			      "cannot run on cpu %u: %s; it must be online, and in our cpuset", cpu,
+			      strerror(errno));
+		goto out;
 	}
-	free(w);
+	ret = measure(w, err);
+	sched_setaffinity(0, bytes, before);
+out:
 	CPU_FREE(one);
 	CPU_FREE(before);
+	return ret;
+}
+
+int loop_loss_measure(const struct loop_subject *subjects, size_t n, const struct loop_opts *opts,
+		      struct loop_loss *out, struct err *err)
+{
+	struct work *w = calloc(1, sizeof(*w));
+	int ret;
+
+	memset(out, 0, n * sizeof(*out));
+	if (!w)
+		return err_set(err, -ENOMEM, "out of memory");
+	w->subjects = subjects;
+	w->n = n;
+	w->opts = opts;
+	w->out = out;
+	w->rounds = calloc(n, sizeof(*w->rounds));
+	w->slices = calloc(n + 1, sizeof(*w->slices));
+	if (w->rounds && w->slices)
+		ret = measure_there(w, err);
+	else
+		ret = err_set(err, -ENOMEM, "out of memory");
+	free(w->slices);
+	free(w->rounds);
+	free(w);
 	return ret;
 }
 

@@ -11,9 +11,10 @@
 
 #include <linux/types.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 struct loop_subject {
-	/* Return: 0, or a negative errno with @err, which ends the measuring. */
+	/* Called with true and false by turns. 0, or a negative errno with @err, which ends all */
 	int (*set)(void *arg, bool on, struct err *err);
 	/*
 	 * Samples so far, perhaps not a whole number; only their differences while it is on matter.
@@ -26,31 +27,35 @@ struct loop_subject {
 struct loop_loss {
 	double share; /* of the loop's time, while it was on: median of rounds */
 	double share_spread;
-	/* A sample's part of it, in ns of CLOCK_MONOTONIC; 0 without samples(). */
+	/* A sample's part of it, in ns of CLOCK_MONOTONIC; told if sampled_rounds is not 0. */
 	double ns, ns_spread;
 	__u64 samples; /* that the figures rest on */
 	double on_s;   /* that it was on in all, other processes' time included */
-	unsigned int rounds;
+	unsigned int rounds, sampled_rounds;
 };
+
+/* A median of fewer is none. */
+#define LOOP_ROUNDS_MIN 5
 
 struct loop_opts {
 	unsigned int cpu;
-	double seconds;	 /* off and on together */
-	double slice_s;	 /* off or on at a stretch; 0: 10 ms */
-	double settle_s; /* waited after each switch; its time is not counted */
+	double seconds;	 /* of all rounds */
+	double slice_s;	 /* at a stretch without and with each subject; 0: 10 ms */
+	double settle_s; /* waited after each switch, and not counted */
 };
 
 /**
- * loop_loss_measure() - alternate and compare
+ * loop_loss_measure() - by turns without and with each of @n subjects, of which one is on at a time
+ * @out: @n of them
  *
  * A part of the loop in which other processes had the CPU does not count; when they have most of it,
  * it takes longer than said, up to four times. Spreads are the standard error of the median, from the
- * quartiles of the rounds. The caller's affinity is as before when it returns; so is the subject, off.
+ * quartiles of the rounds. When it returns all subjects are off, and the caller's affinity is as before.
  *
- * Return: 0; what set() failed with; or a negative errno with @err: -EAGAIN if too few rounds were
- * left, -EINVAL if @opts->cpu is offline or not ours to use.
+ * Return: 0; what set() failed with; or a negative errno with @err: -EAGAIN if fewer than
+ * LOOP_ROUNDS_MIN rounds were left, -EINVAL if @opts->cpu is offline or not ours to use.
  */
-int loop_loss_measure(const struct loop_subject *subject, const struct loop_opts *opts,
+int loop_loss_measure(const struct loop_subject *subjects, size_t n, const struct loop_opts *opts,
 		      struct loop_loss *out, struct err *err);
 
 /**
@@ -61,7 +66,10 @@ int loop_loss_measure(const struct loop_subject *subject, const struct loop_opts
  */
 bool loop_counts_instructions(void);
 
-/* Median, which sorts @v; and the standard error of it, told from the quartiles. @n > 0 */
-double loop_median(double *v, unsigned int n, double *spread);
+/* Keep the CPU busy for so long. */
+void loop_for(double seconds);
+
+/* The median of @n > 0, which sorts @v; and its standard error, from the quartiles. */
+double loop_median(double *v, size_t n, double *spread);
 
 #endif

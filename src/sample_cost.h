@@ -6,7 +6,7 @@
 #ifndef IBSCOPE_SAMPLE_COST_H
 #define IBSCOPE_SAMPLE_COST_H
 
-#include "err.h"
+#include "loop_loss.h"
 
 #include <linux/perf_event.h>
 
@@ -32,5 +32,14 @@ struct sample_cost {
  */
 int sample_cost_measure(const struct perf_event_attr *attr, int prog_fd, unsigned int cpu,
 			double seconds, struct sample_cost *out, struct err *err);
+
+/* The same event as one of several subjects of loop_loss_measure(). */
+struct sample_event;
+
+/* Return: 0, or as sample_cost_measure(). It is not enabled. */
+int sample_event_open(const struct perf_event_attr *attr, int prog_fd, unsigned int cpu,
+		      struct sample_event **out, struct err *err);
+struct loop_subject sample_event_subject(struct sample_event *ev);
+void sample_event_close(struct sample_event *ev); /* accepts NULL */
 
 #endif
