@@ -20,6 +20,8 @@
 #define TICK_S	     1
 #define FOLD_EVERY_S 10
 #define GRACE_S	     300
+#define MAX_OVERHEAD 0.005
+#define EARLY_S	     0.02 /* what is due so soon is done now, too */
 
 static int set_config(void *ctx, const char *arg, struct err *err)
 {
@@ -112,6 +114,7 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
 	const struct option_set sets[] = {
 		{ "What is sampled", sampling_options, sampling_n_options, &o->sampling },
 		{ "How it runs", serve_rows, sizeof(serve_rows) / sizeof(serve_rows[0]), o },
+		{ "What it may take", serve_governor_rows, serve_governor_n_rows, o },
 		{ "How it is read", serve_web_rows, serve_web_n_rows, o },
 	};
 	const size_t n_sets = sizeof(sets) / sizeof(sets[0]);
@@ -122,6 +125,7 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
 	o->sampling.patient = true;
 	o->pin_mode = 0644;
 	o->grace_s = GRACE_S;
+	o->max_overhead = MAX_OVERHEAD;
 	strcpy(o->pin_dir, IBS_PIN_DIR);
 	o->config = find_config(argc, argv);
 	if (o->config)
@@ -133,7 +137,9 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
 	}
 	if (!ret && optind < argc)
 		ret = err_set(err, -EINVAL, "'%s': serve takes options only", argv[optind]);
-	return ret ?: serve_web_check(o, err) ?: sampling_filter(&o->sampling, err);
+	return ret	?: serve_web_check(o, err)
+			?: serve_governor_check(o, err)
+			?: sampling_filter(&o->sampling, err);
 }
 
 /* What was asked for, as one text for readers. */
@@ -162,7 +168,8 @@ static int begin(struct serve *s, int argc, char **argv, struct err *err)
 	serve_status_texts(s, text);
 	if (sampler_adopted(sampling->sampler))
 		log_info("going on with the counters that are pinned in %s", s->opts.pin_dir);
-	ret = sampler_start(sampling->sampler, err);
+	ret = serve_governor_open(s, err);
+	ret = ret ?: sampler_start(sampling->sampler, err);
 	return ret ?: serve_status_update(s, now_s(), err);
 }
 
@@ -268,7 +275,8 @@ static int run(struct serve *s, int argc, char **argv, int sigfd, struct err *er
 			{ .fd = cgroup_tree_fd(s->opts.sampling.tree), .events = POLLIN },
 			{ .fd = s->web ? web_fd(s->web) : -1, .events = POLLIN },
 		};
-		double ms = fmin(fmax(next - now_s(), 0), follow) * 1000;
+		double due = fmin(next, s->governor.next_s);
+		double ms = fmin(fmax(due - now_s(), 0), follow) * 1000;
 		int web_ms = s->web ? web_timeout_ms(s->web) : -1;
 		struct signalfd_siginfo sig;
 
@@ -284,7 +292,9 @@ static int run(struct serve *s, int argc, char **argv, int sigfd, struct err *er
 		if (fds[1].revents)
 			cgroup_tree_update(s->opts.sampling.tree);
 		follow = sampling_follow(&s->opts.sampling);
-		if (now_s() >= next) {
+		if (now_s() >= s->governor.next_s - EARLY_S)
+			ret = serve_governor_look(s, err);
+		if (!ret && now_s() >= next - EARLY_S) {
 			ret = tick(s, err);
 			next = fmax(next + TICK_S, now_s());
 		}
@@ -311,6 +321,7 @@ static int serve(struct serve *s, int argc, char **argv, struct err *err)
 		ret = ret ?: serve_status_update(s, now_s(), err);
 	}
 	web_close(s->web);
+	serve_governor_close(s);
 	if (s->stats_fd >= 0)
 		close(s->stats_fd);
 	sampling_release(&s->opts.sampling);
