@@ -28,6 +28,8 @@
 	X(CPUS, "ibscope_cpus", GAUGE, "", "CPUs that are sampled now.")                           \
 	X(WENT, "ibscope_cpus_went_offline", COUNTER, "", "CPUs that went offline.")               \
 	X(CAME, "ibscope_cpus_came_online", COUNTER, "", "CPUs that came online and are sampled.") \
+	X(PMU_OPS, "ibscope_pmu_ops", COUNTER, "",                                                 \
+	  "Ops (cycles, where the event counts those) that the PMU counted, over all CPUs.")       \
 	X(PERIOD, "ibscope_sampling_period", GAUGE, "",                                            \
 	  "Ops or cycles between two samples of a CPU; absent if it varies.")                      \
 	X(BPF_SECONDS, "ibscope_bpf_seconds", COUNTER, "seconds",                                  \
@@ -103,6 +105,7 @@ static void print_status(FILE *f, enum metrics_format format, const struct metri
 		{ M_PMU_ENABLED, st->enabled_ns / 1e9 },
 		{ M_PMU_RUNNING, st->running_ns / 1e9 },
 		{ M_THROTTLED, st->throttled },
+		{ M_PMU_OPS, st->counted },
 		{ M_CPUS, st->cpus },
 		{ M_WENT, st->cpus_went },
 		{ M_CAME, st->cpus_came },

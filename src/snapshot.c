@@ -60,6 +60,16 @@ long long ledger_residual(const struct ledger *l)
 	return l->seen - sum;
 }
 
+void tlb_add(struct tlb_counts *a, const struct tlb_counts *b)
+{
+	a->l2_hit += b->l2_hit;
+	a->l2_miss += b->l2_miss;
+	a->l2_hit_weight += b->l2_hit_weight;
+	a->l2_miss_weight += b->l2_miss_weight;
+	a->refills += b->refills;
+	a->refill_cycles += b->refill_cycles;
+}
+
 int series_add(struct series *a, const struct series *b)
 {
 	if (b->buckets && !a->buckets) {

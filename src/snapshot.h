@@ -95,6 +95,8 @@ const char *metric_name(enum ibs_metric m);
  */
 long series_percentile(const struct series *s, double q);
 
+void tlb_add(struct tlb_counts *a, const struct tlb_counts *b);
+
 /* Add @b to @a; the buckets too. -ENOMEM if @a needs buckets and there is no memory. */
 int series_add(struct series *a, const struct series *b);
 
