@@ -292,6 +292,7 @@ static int run(struct serve *s, int argc, char **argv, int sigfd, struct err *er
 		if (fds[1].revents)
 			cgroup_tree_update(s->opts.sampling.tree);
 		follow = sampling_follow(&s->opts.sampling);
+		s->governor.tick_s = next;
 		if (now_s() >= s->governor.next_s - EARLY_S)
 			ret = serve_governor_look(s, err);
 		if (!ret && now_s() >= next - EARLY_S) {

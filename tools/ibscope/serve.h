@@ -41,7 +41,8 @@ struct serve_governor {
 	enum governor_reason reason;
 	__u64 cost_ns, cost_before_ns; /* since it was opened, and before */
 	__u64 told_ns;		       /* of it, when the status was written */
-	double told_s, next_s, next_rate_s, retry_s;
+	double told_s, next_rate_s, retry_s;
+	double next_s, tick_s; /* the next look; the next tick of who calls */
 };
 
 /* A running collector. */

@@ -345,8 +345,9 @@ static int act(struct serve *s, const struct governor_decision *d, struct err *e
 	g->retry_s = d->stop ? now_s() + d->retry_s : d->start ? 0 : g->retry_s;
 	g->state = d->state;
 	g->reason = d->reason;
-	/* in step with the tick, so that one wakeup serves both */
-	g->next_s = fmax(g->next_s + d->look_s, now_s() + d->look_s / 2);
+	g->next_s = now_s() + d->look_s;
+	if (fabs(g->next_s - g->tick_s) < d->look_s / 2)
+		g->next_s = g->tick_s; /* one wakeup serves both */
 	if (!ret && d->end) {
 		serve_status_update(s, now_s(), err);
 		ret = err_set(err, -ENOMEM,
