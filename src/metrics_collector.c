@@ -45,6 +45,8 @@
 	X(GROUPS_MAX, "ibscope_groups_limit", GAUGE, "", "Groups that can have.")                  \
 	X(FOLDED, "ibscope_groups_folded", COUNTER, "",                                            \
 	  "Groups that ended and were added to 'other'.")                                          \
+	X(DISPLACED, "ibscope_groups_displaced", COUNTER, "",                                      \
+	  "Groups that were added to 'other' because busier ones found no room.")                  \
 	X(STARTS, "ibscope_collector_starts", COUNTER, "",                                         \
 	  "Collectors since the counters began, this one included.")                               \
 	X(RELOADS, "ibscope_config_reloads", COUNTER, "", "Times that options were read again.")   \
@@ -119,6 +121,7 @@ static void print_status(FILE *f, enum metrics_format format, const struct metri
 		{ M_GROUPS, c->groups },
 		{ M_GROUPS_MAX, m->layout.max_slots - 1 },
 		{ M_FOLDED, st->folded },
+		{ M_DISPLACED, st->displaced },
 		{ M_STARTS, m->starts },
 		{ M_RELOADS, st->reloads },
 		{ M_CONFIG_ERRORS, st->config_errors },

@@ -373,6 +373,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	s->counts_periods = opts->source == SAMPLER_IBS && !opts->attr.freq;
 	s->simulated = opts->source != SAMPLER_IBS;
 	s->weigh = opts->weigh;
+	s->by = sampler_group_by(opts);
 	layout_init(&s->layout, opts->metric, opts->ibs.caps);
 	ret = topology_open("", s->possible_cpus, &topo, err);
 	if (ret)
@@ -573,6 +574,7 @@ void sampler_close(struct sampler *s)
 	unmap(&s->tgids);
 	unmap(&s->tids);
 	unmap(&s->twin);
+	free(s->slots_seen);
 	ibs_op_bpf__destroy(s->skel);
 	free(s);
 }

@@ -259,6 +259,17 @@ typedef bool sampler_dead(void *arg, __u64 cgroup_id);
  */
 int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err);
 
+/**
+ * sampler_make_room() - let cgroups that are busier than others have counters of their own
+ *
+ * When all slots are taken and cgroups that found none do more than some that have one, the least
+ * active are added to `other`. To be called each ten seconds or so: activity is what came since the
+ * last call. Of samplers by cgroup that weigh; else it does nothing.
+ *
+ * Return: how many groups were added to `other`, or a negative errno with @err.
+ */
+int sampler_make_room(struct sampler *s, struct err *err);
+
 struct counts;
 
 /* Where the counters lie, mapped; lives as long as @s. */

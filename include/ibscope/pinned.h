@@ -81,6 +81,7 @@ struct ibs_meta_status {
 	__u64 rss_bytes;       /* of the collector */
 	__u64 counted;	       /* ops or cycles, as the PMU counted them */
 	__u64 period_changes;
+	__u64 displaced; /* groups added to `other` because busier ones found no room */
 	/* of the governor */
 	__u32 governor_state;  /* enum governor_state */
 	__u32 governor_reason; /* enum governor_reason, of the state */

@@ -316,6 +316,91 @@ static void test_weights(void **state)
 	free(regs);
 }
 
+/* More cgroups than slots: in the end those that do most have one, and no sample is lost. */
+#define ROOM_SLOTS 8
+
+static void run_cgroups(struct sampler *s, __u64 first, size_t n, size_t samples, __u64 *total)
+{
+	struct ibs_twin_sample sample[IBS_TWIN_SAMPLES] = {};
+	struct ibs_twin_who who[IBS_TWIN_SAMPLES] = {};
+	struct err err = {};
+	size_t k = 0;
+
+	/* one after the other, as if all of them ran at once */
+	for (size_t round = 0; round < samples; round++) {
+		for (size_t i = 0; i < n; i++, k++) {
+			assert_true(k < IBS_TWIN_SAMPLES);
+			load_miss(sample[k].regs, DRAM, 300);
+			sample[k].period = 1000;
+			who[k].cgroup_id = first + i;
+		}
+	}
+	assert_int_equal(twin_run_replay(s, sample, who, k, &err), 0);
+	*total += k;
+}
+
+static size_t groups_in(struct sampler *s, __u64 first, size_t n, __u64 total)
+{
+	size_t found = 0;
+	__u64 sum = 0;
+	struct snapshot snap;
+
+	snapshot(s, &snap);
+	for (size_t g = 0; g < snap.n_groups; g++) {
+		const struct group *gr = &snap.groups[g];
+
+		for (size_t i = 0; i < gr->n_series; i++) {
+			sum += gr->series[i].samples;
+			assert_int_equal(gr->series[i].weight, 1000 * gr->series[i].samples);
+		}
+		found += !gr->other && gr->key.cgroup_id >= first && gr->key.cgroup_id < first + n;
+	}
+	assert_int_equal(sum, total);
+	snapshot_free(&snap);
+	return found;
+}
+
+static void test_make_room(void **state)
+{
+	const __u64 quiet = 100, busy = 200;
+	struct sampler_opts opts = zen4;
+	__u64 total = 0, moved = 0;
+	struct err err = {};
+	struct sampler *s;
+
+	(void)state;
+	opts.by = IBS_BY_CGROUP;
+	opts.max_groups = ROOM_SLOTS;
+	opts.weigh = true;
+	s = open_twin(&opts);
+	run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
+	assert_int_equal(groups_in(s, quiet, ROOM_SLOTS, total), ROOM_SLOTS);
+	assert_int_equal(sampler_make_room(s, &err), 0); /* the first look */
+	for (int round = 0; round < 2 * ROOM_SLOTS; round++) {
+		int n;
+
+		run_cgroups(s, busy, ROOM_SLOTS, 20, &total);
+		run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
+		n = sampler_make_room(s, &err);
+		assert_true(n >= 0 && n <= 1);
+		moved += n;
+		groups_in(s, quiet, ROOM_SLOTS, total);
+	}
+	assert_int_equal(groups_in(s, busy, ROOM_SLOTS, total), ROOM_SLOTS);
+	assert_int_equal(groups_in(s, quiet, ROOM_SLOTS, total), 0);
+	/* each made way once, but for those that came back for a moment */
+	assert_in_range(moved, ROOM_SLOTS, 2 * ROOM_SLOTS);
+	/* as many that do as much find nobody who would make way */
+	moved = 0;
+	for (int round = 0; round < 4; round++) {
+		run_cgroups(s, busy, ROOM_SLOTS + 4, 20, &total);
+		moved += sampler_make_room(s, &err);
+	}
+	assert_int_equal(moved, 0);
+	assert_int_equal(groups_in(s, busy, ROOM_SLOTS, total), ROOM_SLOTS);
+	sampler_close(s);
+}
+
 /* --- children: other processes, names and cgroups --- */
 
 struct child {
@@ -1662,6 +1747,7 @@ int main(void)
 		cmocka_unit_test(test_raw_is_regs),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_make_room),
 		cmocka_unit_test(test_every_latency),
 		cmocka_unit_test(test_filter_pid),
 		cmocka_unit_test(test_filter_op_src),
