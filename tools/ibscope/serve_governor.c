@@ -307,7 +307,11 @@ static void tell(struct serve *s, const struct governor_decision *d, __u64 old)
 	struct serve_governor *g = &s->governor;
 	double percent = 100 * d->overhead;
 
-	if (d->stop)
+	if (d->why == GOVERNOR_REASON_BPF_SLOW)
+		log_warn("sampling is stopped: the BPF program takes %.0f ns, and may %d; it is "
+			 "tried again in %.0f s",
+			 g->window_ns, GOVERNOR_BPF_MAX_NS, d->retry_s);
+	else if (d->stop)
 		log_warn("sampling is stopped: %s; it is tried again in %.0f s (overhead %.3f%%)",
 			 why, d->retry_s, percent);
 	else if (d->start)
