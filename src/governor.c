@@ -380,7 +380,7 @@ static void check_program(struct governor *g, const struct governor_input *in,
 	g->windows = in->windows;
 	if (in->window_runs < GOVERNOR_BPF_RUNS)
 		return;
-	g->slow = in->window_ns > GOVERNOR_BPF_MAX_NS ? g->slow + 1 : 0;
+	g->slow = g->c.bpf_max_ns && in->window_ns > g->c.bpf_max_ns ? g->slow + 1 : 0;
 	if (g->slow >= BPF_WINDOWS && g->state != GOVERNOR_STATE_STOPPED)
 		stop(g, GOVERNOR_REASON_BPF_SLOW, out);
 }

@@ -16,16 +16,16 @@ const char *governor_reason_name(enum governor_reason r);
 const char *governor_reason_help(enum governor_reason r);
 
 #define GOVERNOR_LOOK_S	     0.25
-#define GOVERNOR_IDLE_LOOK_S 0.5  /* while so little is sampled that a jump may wait for it */
-#define GOVERNOR_BPF_MAX_NS  2500 /* mean run of the program */
-#define GOVERNOR_BPF_RUNS    100  /* of which a mean means something */
-#define GOVERNOR_ROUND	     16	  /* periods that the governor makes are multiples */
+#define GOVERNOR_IDLE_LOOK_S 0.5 /* while so little is sampled that a jump may wait for it */
+#define GOVERNOR_BPF_RUNS    100 /* of which a mean means something */
+#define GOVERNOR_ROUND	     16	 /* periods that the governor makes are multiples */
 
 struct governor_config {
 	double budget; /* of the CPUs' time, 0.005 for 0.5 %; 0: none */
 	__u64 floor;   /* period asked for, below which it never goes; 0: it varies, no budget */
 	__u64 max;     /* longest there is */
-	__u64 rss_max; /* bytes; 0: no bound */
+	double bpf_max_ns;   /* mean run of the program; 0: no bound */
+	__u64 rss_max;	     /* bytes; 0: no bound */
 	unsigned int n_cpus; /* possible ones */
 };
 

@@ -166,6 +166,15 @@ class Governor(unittest.TestCase):
         self.assertEqual(test_serve.snapshot()['ledger']['seen'], before)
         self.assertRegex(test_serve.ctl('status').stdout, r'governor: stopped \(budget\), tried again in \d+ s')
 
+    def test_slow_program(self):
+        keep_busy(self)
+        c = self.collector('--max-bpf-time', '50ns', '--max-overhead', '50%')
+        c.wait('--max-bpf-time')
+        time.sleep(1.2)
+        m = metrics()
+        self.assertEqual(state(m), ['stopped'])
+        self.assertEqual(m['ibscope_governor_changes_total']['reason="bpf_slow"'], 1)
+
     def test_memory(self):
         c = self.collector('--max-rss', '16')
         self.assertEqual(c.p.wait(60), 1)
@@ -192,7 +201,7 @@ class Governor(unittest.TestCase):
                            (('--max-overhead', ''), 'share'), (('--max-overhead', '%'), 'share'),
                            (('--nmi-cost', '0'), 'auto'), (('--nmi-cost', '2ms'), 'auto'),
                            (('--nmi-cost', '1s'), 'auto'), (('--nmi-cost', '1us2'), 'auto'),
-                           (('--nmi-cost', ''), 'auto'), (('--max-rss', '1'), 'MiB'),
+                           (('--nmi-cost', ''), 'auto'), (('--max-bpf-time', 'auto'), 'off'), (('--max-rss', '1'), 'MiB'),
                            (('--sim-event', 'x'), 'clock'),
                            (('-F', '100', '--max-overhead', '1%'), '-c')):
             p = run('serve', '--source', 'sim', '--config-check', *args)

@@ -67,7 +67,7 @@ static void make(struct machine *m, double budget, __u64 floor)
 {
 	memset(m, 0, sizeof(*m));
 	m->config = (struct governor_config){
-		.budget = budget, .floor = floor, .max = MAX, .n_cpus = CPUS
+		.budget = budget, .floor = floor, .max = MAX, .bpf_max_ns = 2500, .n_cpus = CPUS
 	};
 	m->g = governor_new(&m->config);
 	assert_non_null(m->g);
@@ -533,6 +533,17 @@ static void test_bpf_slow(void **state)
 	m.bpf_ns = 500;
 	run(&m, 300);
 	assert_true(m.sampling);
+	governor_free(m.g);
+	m.config.bpf_max_ns = 0;
+	m.g = governor_new(&m.config);
+	m.period = m.config.floor;
+	m.bpf_ns = 2600;
+	run(&m, 100);
+	assert_true(m.sampling);
+	governor_free(m.g);
+	m.config.bpf_max_ns = 2500;
+	m.g = governor_new(&m.config);
+	m.period = m.config.floor;
 	/* one slow window, and few runs, are no reason */
 	m.bpf_ns = 9000;
 	run(&m, 10);

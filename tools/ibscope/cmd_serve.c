@@ -21,6 +21,7 @@
 #define FOLD_EVERY_S 10
 #define GRACE_S	     300
 #define MAX_OVERHEAD 0.005
+#define MAX_BPF_NS   2500
 #define EARLY_S	     0.02 /* what is due so soon is done now, too */
 
 static int set_config(void *ctx, const char *arg, struct err *err)
@@ -126,6 +127,7 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
 	o->pin_mode = 0644;
 	o->grace_s = GRACE_S;
 	o->max_overhead = MAX_OVERHEAD;
+	o->max_bpf_ns = MAX_BPF_NS;
 	strcpy(o->pin_dir, IBS_PIN_DIR);
 	o->config = find_config(argc, argv);
 	if (o->config)

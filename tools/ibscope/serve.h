@@ -21,6 +21,7 @@ struct serve_options {
 	double max_overhead; /* of the CPUs' time; 0: no bound */
 	bool overhead_given;
 	double nmi_ns;	     /* 0: to be measured */
+	double max_bpf_ns;   /* mean run of the program; 0: no bound */
 	__u64 max_rss_bytes; /* 0: the default */
 };
 

@@ -49,14 +49,15 @@ static int set_overhead(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
-static int set_nmi_cost(void *ctx, const char *arg, struct err *err)
+/* @word: what 0 is given as. */
+static int parse_ns(const char *option, const char *word, const char *arg, double *out,
+		    struct err *err)
 {
-	struct serve_options *o = ctx;
 	char *end;
 	double ns;
 
-	o->nmi_ns = 0;
-	if (!strcmp(arg, "auto"))
+	*out = 0;
+	if (!strcmp(arg, word))
 		return 0;
 	ns = strspn(arg, "0123456789.") ? strtod(arg, &end) : 0;
 	if (ns > 0 && !strcmp(end, "us"))
@@ -65,11 +66,25 @@ static int set_nmi_cost(void *ctx, const char *arg, struct err *err)
 		ns = 0;
 	if (ns < NMI_MIN_NS || ns > NMI_MAX_NS)
 		return err_set(err, -EINVAL,
-			       "--nmi-cost: '%s' is no time of %d ns to %d us: give auto, or a "
-			       "time as 1500ns or 2us",
-			       arg, NMI_MIN_NS, NMI_MAX_NS / 1000);
-	o->nmi_ns = ns;
+			       "%s: '%s' is no time of %d ns to %d us: give one, as 1500ns or 2us, "
+			       "or %s",
+			       option, arg, NMI_MIN_NS, NMI_MAX_NS / 1000, word);
+	*out = ns;
 	return 0;
+}
+
+static int set_nmi_cost(void *ctx, const char *arg, struct err *err)
+{
+	struct serve_options *o = ctx;
+
+	return parse_ns("--nmi-cost", "auto", arg, &o->nmi_ns, err);
+}
+
+static int set_bpf_time(void *ctx, const char *arg, struct err *err)
+{
+	struct serve_options *o = ctx;
+
+	return parse_ns("--max-bpf-time", "off", arg, &o->max_bpf_ns, err);
 }
 
 static int set_rss(void *ctx, const char *arg, struct err *err)
@@ -95,6 +110,10 @@ const struct option_row serve_governor_rows[] = {
 	  "CPU time of a sample without BPF, as in 2us; auto (default):\n"
 	  "                            measured at the start, if that can be",
 	  set_nmi_cost },
+	{ "max-bpf-time", 0, "TIME|off",
+	  "stop sampling where the BPF program takes more on average;\n"
+	  "                            default 2.5us",
+	  set_bpf_time },
 	{ "max-rss", 0, "MIB",
 	  "end in order above so much memory of the process; default\n"
 	  "                            128 more than --max-memory",
@@ -251,6 +270,7 @@ int serve_governor_open(struct serve *s, struct err *err)
 		.budget = s->opts.max_overhead,
 		.floor = sampling->info.period,
 		.max = longest_period(sampling),
+		.bpf_max_ns = s->opts.max_bpf_ns,
 		.rss_max = s->opts.max_rss_bytes,
 		.n_cpus = sampler_counts(sampling->sampler)->n_cpus,
 	};
@@ -308,9 +328,9 @@ static void tell(struct serve *s, const struct governor_decision *d, __u64 old)
 	double percent = 100 * d->overhead;
 
 	if (d->why == GOVERNOR_REASON_BPF_SLOW)
-		log_warn("sampling is stopped: the BPF program takes %.0f ns, and may %d; it is "
-			 "tried again in %.0f s",
-			 g->window_ns, GOVERNOR_BPF_MAX_NS, d->retry_s);
+		log_warn("sampling is stopped: the BPF program takes %.0f ns on average, and may "
+			 "%.0f (--max-bpf-time); it is tried again in %.0f s",
+			 g->window_ns, s->opts.max_bpf_ns, d->retry_s);
 	else if (d->stop)
 		log_warn("sampling is stopped: %s; it is tried again in %.0f s (overhead %.3f%%)",
 			 why, d->retry_s, percent);
