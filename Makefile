@@ -5,6 +5,7 @@
 #   make check        install what is missing, build, run all tests this machine can run
 #   make vmtest       the kernel's own IBS driver on emulated hardware, against the hardware's log
 #   make vmtest-random  RANDOM_N random selections a kernel there, of SEED
+#   make governor     the collector's budget while the load jumps, here (SIMULATED) and on the rig
 #   make cost-perf    instructions a sample there, perf's and ours
 #   make bench        what a sample costs: map layouts here, instructions on the rig
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
@@ -50,7 +51,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 .SECONDARY:
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest and cost.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random bench cost cost-perf fuzz lint install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random governor bench cost cost-perf fuzz lint install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -134,6 +135,14 @@ vmtest-random: deps
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/selections.py --build $(O) --random $(or $(RANDOM_N),200) --seed $(SEED) $(KERNELS)
+
+governor: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(O)/tests/unit/test_governor
+	$(Q)cd tests/system && IBSCOPE_BUILD=$(abspath $(O)) python3 -m unittest -v test_governor
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/governor.py --build $(O) $(PAIRS)
 
 bench: deps
 	$(Q)$(MAKE) --no-print-directory all benches

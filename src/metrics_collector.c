@@ -2,6 +2,7 @@
 /* What is said of a collector and its counters besides those of groups. */
 #include "metrics_collector.h"
 
+#include "metrics_governor.h"
 #include "metrics_out.h"
 #include "utf8.h"
 #include "clock.h"
@@ -172,6 +173,7 @@ void metrics_collector_print(FILE *f, enum metrics_format format, const struct m
 	by_reason(f, format, M_FILTERED, l, IBS_OUTCOME_KIND_FILTERED);
 	by_reason(f, format, M_LOST, l, IBS_OUTCOME_KIND_LOST);
 	print_status(f, format, c);
+	metrics_governor_print(f, format, &c->status);
 	print_infos(f, format, c->meta);
 }
 
@@ -220,6 +222,7 @@ void metrics_collector_json(FILE *f, const struct metrics_collector *c)
 	if (st->enabled_ns && st->bpf_runs)
 		fprintf(f, ",\"overhead\":%.9f",
 			(double)(st->bpf_ns + st->cpu_ns) / st->enabled_ns);
+	metrics_governor_json(f, st);
 	json_text(f, "version", m->version);
 	json_text(f, "event", m->event);
 	json_text(f, "source", m->source);
@@ -241,4 +244,5 @@ void metrics_collector_list(FILE *f)
 {
 	for (int m = 0; m < METRICS; m++)
 		metric_describe(f, &metrics[m]);
+	metrics_governor_list(f);
 }

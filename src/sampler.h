@@ -198,6 +198,9 @@ int sampler_set_period(struct sampler *s, __u64 period, struct err *err);
 /* In force; 0: it varies, or there are no events. */
 __u64 sampler_period(const struct sampler *s);
 
+/* Notices of throttling since sampler_open(); reads mapped memory only. */
+__u64 sampler_throttled(struct sampler *s);
+
 /* Ends sampling; a snapshot taken afterwards is final and exact. */
 void sampler_stop(struct sampler *s);
 

@@ -264,7 +264,7 @@ class Record(unittest.TestCase):
     def test_stopped_reader(self):
         """A reader that stands still for a second: what did not fit is counted, to the unit."""
         p = subprocess.Popen([ibscope.IBSCOPE, 'record', '--source', 'sim', '-c', '100000',
-                              '--ring-size', '64K', '--duration', '4'], cwd=self.dir,
+                              '--ring-size', '64K', '--duration', '4', '--max-loss', '90%'], cwd=self.dir,
                              stderr=subprocess.PIPE, text=True)
         for _ in range(300):
             if os.path.exists(self.path('ibscope.data')):

@@ -413,6 +413,7 @@ def run_guests(args, make):
         subprocess.run([os.path.join(HERE, 'rig/mkoverlay.sh'), '-o', os.path.join(work, 'overlay'),
                         'perf:/usr/bin/perf', 'bpftool:/usr/bin/bpftool',
                         os.path.join(args.build, 'ibscope') + ':/usr/bin/ibscope',
+                        os.path.join(args.build, 'ibscope-exporter') + ':/usr/bin/ibscope-exporter',
                         os.path.join(work, 'work') + ':/usr/bin/work'], check=True)
         guests = make(work, report)
         with concurrent.futures.ThreadPoolExecutor(args.j) as pool:

@@ -5,6 +5,7 @@
 //	"parent child" in /tmp/out/children.
 // work -hop SECONDS SEED: busy, on another CPU every 0.1 to 0.5 s; prints its pid.
 // work -bpf SECONDS: busy changing a BPF map on each CPU, when the kernel runs no BPF program.
+// work -duty CPU PERCENT SECONDS: busy for a part of each 20 ms.
 // work -loop N: go round N times.
 // work -time COMMAND...: run it; on stderr, last, the CPU time that it and its children took, in us,
 //	and that of all tasks meanwhile, in ns, or 0 where the kernel does not tell.
@@ -115,6 +116,20 @@ static int hop(double seconds, unsigned int seed)
 	return 0;
 }
 
+static int work_in_part(int cpu, double percent, double seconds)
+{
+	double end = now() + seconds;
+
+	if (pin(cpu))
+		return perror("work"), 1;
+	for (double next = now(); next < end; next += 0.02) {
+		spin_until(next + percent / 100 * 0.02);
+		if (percent < 100 && next + 0.02 > now())
+			usleep((next + 0.02 - now()) * 1e6);
+	}
+	return 0;
+}
+
 static int change_map(double seconds)
 {
 	union bpf_attr attr = {
@@ -210,6 +225,8 @@ int main(int argc, char **argv)
 		execvp(argv[3], argv + 3);
 		return perror(argv[3]), 125;
 	}
+	if (argc == 5 && !strcmp(argv[1], "-duty"))
+		return work_in_part(atoi(argv[2]), atof(argv[3]), atof(argv[4]));
 	if (argc == 4 && !strcmp(argv[1], "-hop"))
 		return hop(atof(argv[2]), atoi(argv[3]));
 	if (argc == 3 && !strcmp(argv[1], "-bpf"))

@@ -381,6 +381,8 @@ static int flush(struct record *r, struct err *err)
 	ret = output_flush(r->output, &l, err);
 	block_signals(true, NULL);
 	show_progress(r, &l);
+	ledger_add(&l, &r->filed, 1);
+	record_loss_look(r, &l);
 	return ret;
 }
 
@@ -457,6 +459,8 @@ static int end(struct record *r, int ret, struct err *err)
 		ret2 = output_finish(r->output, &l, &second);
 		block_signals(true, NULL);
 		summary(r, &l);
+		ledger_add(&l, &r->filed, 1);
+		ret2 = ret2 ?: record_loss_end(r, &l, &second);
 	}
 	alarm(0);
 	if (!ret && ret2) {
@@ -523,7 +527,7 @@ static void close_record(struct record *r)
 int cmd_record(int argc, char **argv)
 {
 	struct option_row rows[RECORD_OPTIONS_MAX];
-	struct record r = {};
+	struct record r = { .max_loss = 0.1 };
 	const struct option_set sets[] = {
 		{ "What is sampled", rows, select_options(rows), &r.sampling },
 		{ "What becomes of it", record_options, record_n_options, &r },
