@@ -302,6 +302,19 @@ int serve_governor_open(struct serve *s, struct err *err)
 	return 0;
 }
 
+int serve_governor_renew(struct serve *s, struct err *err)
+{
+	struct sampler *sampler = s->opts.sampling.sampler;
+	bool stopped = s->governor.retry_s;
+	int ret = serve_governor_open(s, err);
+
+	if (!ret && s->opts.sampling.info.period)
+		ret = sampler_set_period(sampler, s->opts.sampling.info.period, err);
+	if (!ret && stopped)
+		ret = sampler_start(sampler, err);
+	return ret;
+}
+
 void serve_governor_timed(struct serve *s, bool on)
 {
 	struct serve_governor *g = &s->governor;
