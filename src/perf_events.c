@@ -17,6 +17,8 @@ struct cpu_event {
 	unsigned int cpu;
 	int fd, link_fd;		   /* -1: not open */
 	struct perf_event_mmap_page *ring; /* NULL: throttling cannot be told */
+	__u64 enabled_ns, followed_ns; /* time enabled, now and at the last look if it goes on */
+	bool fresh;		       /* enabled_ns was read since then */
 };
 
 struct perf_events {
@@ -204,7 +206,7 @@ static int open_event(struct perf_events *pe, struct cpu_event *ev, struct err *
 }
 
 /* Adds up to @t what an event has counted. */
-static void add_counts(const struct perf_events *pe, const struct cpu_event *ev,
+static void add_counts(const struct perf_events *pe, struct cpu_event *ev,
 		       struct perf_events_total *t)
 {
 	struct {
@@ -215,6 +217,8 @@ static void add_counts(const struct perf_events *pe, const struct cpu_event *ev,
 		t->exact = false;
 		return;
 	}
+	ev->enabled_ns = r.enabled;
+	ev->fresh = true;
 	t->enabled_ns += r.enabled;
 	t->running_ns += r.running;
 	if (!pe->attr.freq && pe->attr.sample_period)
@@ -298,9 +302,11 @@ int perf_events_enable(struct perf_events *pe, struct err *err)
 	int ret = 0;
 
 	pe->enabled = true;
-	for (size_t i = 0; i < pe->n && !ret; i++)
+	for (size_t i = 0; i < pe->n && !ret; i++) {
+		pe->ev[i].fresh = false; /* of before it was enabled */
 		if (pe->ev[i].fd >= 0)
 			ret = enable(&pe->ev[i], err);
+	}
 	return ret;
 }
 
@@ -312,16 +318,15 @@ void perf_events_disable(struct perf_events *pe)
 			ioctl(pe->ev[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-static void went_offline(struct perf_events *pe, struct cpu_event *ev)
+static void retire(struct perf_events *pe, struct cpu_event *ev)
 {
 	add_counts(pe, ev, &pe->closed);
 	pe->throttled += throttled(ev);
 	close_event(pe, ev);
-	pe->closed.went++;
-	log_info("cpu %u went offline", ev->cpu);
 }
 
-static int came_online(struct perf_events *pe, struct cpu_event *ev, struct err *err)
+/* An event as the others are now. 0 also for a CPU that is offline. */
+static int replace(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 {
 	int ret = open_event(pe, ev, err);
 
@@ -333,13 +338,56 @@ static int came_online(struct perf_events *pe, struct cpu_event *ev, struct err 
 		pin_link(pe, ev);
 	if (!ret && pe->enabled)
 		ret = enable(ev, err);
-	if (ret) {
+	if (ret)
 		close_event(pe, ev);
+	return ret;
+}
+
+static void went_offline(struct perf_events *pe, struct cpu_event *ev)
+{
+	retire(pe, ev);
+	pe->closed.went++;
+	log_info("cpu %u went offline", ev->cpu);
+}
+
+static int came_online(struct perf_events *pe, struct cpu_event *ev, struct err *err)
+{
+	int ret = replace(pe, ev, err);
+
+	if (ret || ev->fd < 0)
 		return ret;
-	}
 	pe->closed.came++;
 	log_info("cpu %u came online and is sampled", ev->cpu);
 	return 0;
+}
+
+int perf_events_renew(struct perf_events *pe, struct err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < pe->n; i++) {
+		if (pe->ev[i].fd < 0)
+			continue;
+		retire(pe, &pe->ev[i]);
+		ret = replace(pe, &pe->ev[i], err) ?: ret;
+	}
+	return ret;
+}
+
+/* A CPU that went and came since the last look, as all but one do over a suspend. */
+static bool was_away(const struct perf_events *pe, struct cpu_event *ev)
+{
+	struct perf_events_total unused = {};
+	bool stands;
+
+	if (!pe->enabled)
+		return false;
+	if (!ev->fresh)
+		add_counts(pe, ev, &unused);
+	stands = ev->fresh && ev->enabled_ns == ev->followed_ns;
+	ev->followed_ns = ev->enabled_ns;
+	ev->fresh = false;
+	return stands;
 }
 
 int perf_events_follow(struct perf_events *pe, const struct cpulist *online, struct err *err)
@@ -350,9 +398,9 @@ int perf_events_follow(struct perf_events *pe, const struct cpulist *online, str
 		struct cpu_event *ev = &pe->ev[i];
 		bool is = cpulist_has(online, ev->cpu);
 
-		if (!is && ev->fd >= 0)
+		if (ev->fd >= 0 && (!is || was_away(pe, ev)))
 			went_offline(pe, ev);
-		else if (is && ev->fd < 0)
+		if (is && ev->fd < 0)
 			ret = came_online(pe, ev, err) ?: ret;
 	}
 	return ret;

@@ -179,6 +179,12 @@ int sampler_run_time(const struct sampler *s, __u64 *ns, __u64 *runs);
 /* Counters of an earlier collector were gone on with. */
 bool sampler_adopted(const struct sampler *s);
 
+/*
+ * Once the machine was suspended: the PMU may have lost what it was told. Counts go on. Return: 0 or a
+ * negative errno with @err; sampler_tick() tries again then.
+ */
+int sampler_restart(struct sampler *s, struct err *err);
+
 /* Ends sampling; a snapshot taken afterwards is final and exact. */
 void sampler_stop(struct sampler *s);
 
