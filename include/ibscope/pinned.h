@@ -12,7 +12,7 @@
 #define IBS_PIN_DIR "/sys/fs/bpf/ibscope"
 
 /* Bumped when a reader of the old layout would misread the new one. */
-#define IBS_PIN_SCHEMA 1
+#define IBS_PIN_SCHEMA 2
 #define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
 
 /*
@@ -65,6 +65,8 @@ struct ibs_meta_status {
 	__u64 period;	       /* in force; 0: it varies */
 	__u64 memory_bytes;    /* of maps */
 	__u64 rss_bytes;       /* of the collector */
+	__u64 clock_steps, suspends; /* noticed while a collector ran */
+	__u64 pmu_shared;	     /* times that another user began to share the PMU */
 };
 
 struct ibs_meta {

@@ -146,6 +146,24 @@ static void selection_text(int argc, char **argv, char *out, size_t size)
 		n += snprintf(out + n, size - n, "%s%s", i > 1 ? " " : "", argv[i]);
 }
 
+/* Nothing samples now: what is counted here is all that collectors before this one counted. */
+static int log_adopted(struct serve *s, struct err *err)
+{
+	struct sampler *sampler = s->opts.sampling.sampler;
+	struct pmu_state pmu;
+	struct ledger l;
+	int ret;
+
+	if (!sampler_adopted(sampler))
+		return 0;
+	ret = sampler_ledger(sampler, &l, &pmu, err);
+	if (!ret)
+		log_info("going on with the counters that are pinned in %s: %llu samples seen, "
+			 "%llu unseen",
+			 s->opts.pin_dir, (unsigned long long)l.seen, (unsigned long long)l.unseen);
+	return ret;
+}
+
 static int begin(struct serve *s, int argc, char **argv, struct err *err)
 {
 	struct sampling *sampling = &s->opts.sampling;
@@ -158,9 +176,9 @@ static int begin(struct serve *s, int argc, char **argv, struct err *err)
 		return ret;
 	selection_text(argc, argv, text, sizeof(text));
 	serve_status_texts(s, text);
-	if (sampler_adopted(sampling->sampler))
-		log_info("going on with the counters that are pinned in %s", s->opts.pin_dir);
-	ret = sampler_start(sampling->sampler, err);
+	serve_machine_start(s);
+	ret = log_adopted(s, err);
+	ret = ret ?: sampler_start(sampling->sampler, err);
 	return ret ?: serve_status_update(s, now_s(), err);
 }
 
