@@ -5,6 +5,7 @@
 #   make check        install what is missing, build, run all tests this machine can run
 #   make vmtest       the kernel's own IBS driver on emulated hardware, against the hardware's log
 #   make vmtest-random  RANDOM_N random selections a kernel there, of SEED
+#   make soak         the collector there for SOAK_S seconds (1800), while the machine changes
 #   make cost-perf    instructions a sample there, perf's and ours
 #   make bench        what a sample costs: map layouts here, instructions on the rig
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
@@ -48,9 +49,9 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-# PAIRS="KERNEL:GEN ..." chooses guests of vmtest and cost.
+# PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random bench cost cost-perf fuzz lint install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random soak bench cost cost-perf fuzz lint install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -131,6 +132,12 @@ vmtest-random: deps
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/selections.py --build $(O) --random $(or $(RANDOM_N),200) --seed $(SEED) $(KERNELS)
+
+soak: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/soak.py --build $(O) --seconds $(or $(SOAK_S),1800) $(PAIRS)
 
 bench: deps
 	$(Q)$(MAKE) --no-print-directory all benches

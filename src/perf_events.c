@@ -318,8 +318,13 @@ void perf_events_disable(struct perf_events *pe)
 			ioctl(pe->ev[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
+/*
+ * Disabled first: the kernel takes the program off an event some milliseconds before it closes the
+ * event, and what is sampled in between would be neither seen nor counted.
+ */
 static void retire(struct perf_events *pe, struct cpu_event *ev)
 {
+	ioctl(ev->fd, PERF_EVENT_IOC_DISABLE, 0);
 	add_counts(pe, ev, &pe->closed);
 	pe->throttled += throttled(ev);
 	close_event(pe, ev);

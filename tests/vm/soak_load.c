@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // soak_load cpu DIR CPU SHARE: busy on one CPU for SHARE percent of the time, in a cgroup v2
 //	directory that exists.
-// soak_load churn DIR N SECONDS: N cgroups made below DIR in that time, one after the other, each
-//	with a process that is busy in it and ends; each is removed when some others were made.
+// soak_load churn DIR MS STOP: a cgroup made below DIR every MS, with a process that is busy in it
+//	and ends; each is removed when some others were made. Until the file STOP is there.
 // soak_load share SECONDS PERIOD FILE: another user of ibs_op: samples all CPUs, and appends to FILE
 //	what registers each of its samples had, as the rig's log writes them, then a line "lost N".
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <sched.h>
@@ -69,13 +70,16 @@ static int load_cpu(const char *dir, int cpu, int share)
 	}
 }
 
-static int churn(const char *dir, int n, double seconds)
+static int churn(const char *dir, int ms, const char *stop)
 {
 	double start = now();
 	char path[4096];
 	pid_t child[ALIVE];
+	int n = INT_MAX - ALIVE;
 
 	for (int i = 0; i < n + ALIVE; i++) {
+		if (n > i && !access(stop, F_OK))
+			n = i;
 		if (i >= ALIVE) {
 			int status;
 
@@ -96,7 +100,7 @@ static int churn(const char *dir, int n, double seconds)
 			spin_until(now() + BUSY_S);
 			_exit(0);
 		}
-		while (now() < start + seconds * (i + 1) / n)
+		while (now() < start + (i + 1) * ms / 1e3)
 			usleep(10000);
 	}
 	printf("%d cgroups in %.0f s\n", n, now() - start);
@@ -201,7 +205,7 @@ int main(int argc, char **argv)
 	if (argc == 5 && !strcmp(argv[1], "cpu"))
 		return load_cpu(argv[2], atoi(argv[3]), atoi(argv[4]));
 	if (argc == 5 && !strcmp(argv[1], "churn"))
-		return churn(argv[2], atoi(argv[3]), atof(argv[4]));
+		return churn(argv[2], atoi(argv[3]), argv[4]);
 	if (argc == 5 && !strcmp(argv[1], "share"))
 		return share_pmu(atof(argv[2]), strtoull(argv[3], NULL, 0), argv[4]);
 	return fprintf(stderr, "soak_load: see its source\n"), 125;

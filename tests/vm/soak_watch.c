@@ -2,9 +2,9 @@
 // soak_watch scrape FILE COMMAND: once a second run COMMAND, which prints /metrics, until FILE.stop
 //	is there. Into FILE a line for each scrape that succeeded: time and what scrape() lists; to
 //	stdout lines "back SERIES OLD NEW" of counters that went back, "unbalanced ..." of ledgers
-//	that do not add up, and last "scrapes N failed M series K".
-// soak_watch sizes FILE DIR: every two seconds, until FILE.stop is there, a line: time, RSS in KiB
-//	and open files of ibscope and of ibscope-exporter, files below DIR, entries of the maps
+//	that do not add up, "failed TIME", and last "scrapes N series K".
+// soak_watch sizes FILE DIR: every two seconds, until FILE.stop is there, a line: time, of RSS in
+//	KiB all and what is anonymous, and open files of ibscope and of ibscope-exporter, files below DIR, entries of the maps
 //	cgroups, groups and slots there, and programs, maps and links of the whole kernel; -1 for
 //	what is not there.
 #define _GNU_SOURCE
@@ -26,7 +26,7 @@ static double now(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_BOOTTIME, &t);
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
@@ -57,7 +57,7 @@ struct sample {
 static struct {
 	void *tree;
 	size_t n;
-	unsigned int scrapes, failed;
+	unsigned int scrapes;
 } all;
 
 static int by_series(const void *a, const void *b)
@@ -187,7 +187,7 @@ static void scrape(FILE *out, const char *command)
 	free(line);
 	if (!f || pclose(f) || !any) {
 		all.scrapes--; /* what comes next is compared with what was before */
-		all.failed++;
+		printf("failed %.3f\n", start);
 		return;
 	}
 	forget_gone();
@@ -216,7 +216,7 @@ static int scrape_all(const char *file, const char *command)
 		scrape(out, command);
 		fflush(stdout);
 	}
-	printf("scrapes %u failed %u series %zu\n", all.scrapes, all.failed, all.n);
+	printf("scrapes %u series %zu\n", all.scrapes, all.n);
 	return fclose(out) ? 1 : 0;
 }
 
@@ -314,19 +314,20 @@ static long open_files(pid_t pid)
 	return n;
 }
 
-static long rss_kib(pid_t pid)
+static long kib(pid_t pid, const char *what)
 {
-	char path[64], line[256];
-	long kib = -1;
+	char path[64], line[256], format[64];
+	long n = -1;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	snprintf(format, sizeof(format), "%s: %%ld", what);
 	f = fopen(path, "r");
 	while (f && fgets(line, sizeof(line), f))
-		sscanf(line, "VmRSS: %ld", &kib);
+		sscanf(line, format, &n);
 	if (f)
 		fclose(f);
-	return kib;
+	return n;
 }
 
 static int sizes(const char *file, const char *dir)
@@ -342,8 +343,8 @@ static int sizes(const char *file, const char *dir)
 		for (int i = 0; i < 2; i++) {
 			pid_t pid = find(programs[i]);
 
-			fprintf(out, " %ld %ld", pid ? rss_kib(pid) : -1,
-				pid ? open_files(pid) : -1);
+			fprintf(out, " %ld %ld %ld", pid ? kib(pid, "VmRSS") : -1,
+				pid ? kib(pid, "RssAnon") : -1, pid ? open_files(pid) : -1);
 		}
 		n_files = 0;
 		nftw(dir, count_file, 16, FTW_PHYS);
