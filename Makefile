@@ -6,6 +6,7 @@
 #   make vmtest       the kernel's own IBS driver on emulated hardware, against the hardware's log
 #   make vmtest-random  RANDOM_N random selections a kernel there, of SEED
 #   make governor     the collector's budget while the load jumps, here (SIMULATED) and on the rig
+#   make soak         the collector there for SOAK_S seconds (1800), while the machine changes
 #   make cost-perf    instructions a sample there, perf's and ours
 #   make bench        what a sample costs: map layouts here, instructions on the rig
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
@@ -49,9 +50,9 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-# PAIRS="KERNEL:GEN ..." chooses guests of vmtest and cost.
+# PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random governor bench cost cost-perf fuzz lint install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench cost cost-perf fuzz lint install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -143,6 +144,12 @@ governor: deps
 	$(Q)cd tests/system && IBSCOPE_BUILD=$(abspath $(O)) python3 -m unittest -v test_governor
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/governor.py --build $(O) $(PAIRS)
+
+soak: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/soak.py --build $(O) --seconds $(or $(SOAK_S),1800) $(PAIRS)
 
 bench: deps
 	$(Q)$(MAKE) --no-print-directory all benches

@@ -30,6 +30,10 @@
 	X(CAME, "ibscope_cpus_came_online", COUNTER, "", "CPUs that came online and are sampled.") \
 	X(PMU_OPS, "ibscope_pmu_ops", COUNTER, "",                                                 \
 	  "Ops (cycles, where the event counts those) that the PMU counted, over all CPUs.")       \
+	X(SHARED, "ibscope_pmu_shared", COUNTER, "",                                               \
+	  "Times that another profiler began to share the PMU.")                                   \
+	X(CLOCK_STEPS, "ibscope_clock_steps", COUNTER, "", "Times that the clock was set.")        \
+	X(SUSPENDS, "ibscope_suspends", COUNTER, "", "Times that the machine was suspended.")      \
 	X(PERIOD, "ibscope_sampling_period", GAUGE, "",                                            \
 	  "Ops or cycles between two samples of a CPU; absent if it varies.")                      \
 	X(BPF_SECONDS, "ibscope_bpf_seconds", COUNTER, "seconds",                                  \
@@ -113,6 +117,9 @@ static void print_status(FILE *f, enum metrics_format format, const struct metri
 		{ M_CPUS, st->cpus },
 		{ M_WENT, st->cpus_went },
 		{ M_CAME, st->cpus_came },
+		{ M_SHARED, st->pmu_shared },
+		{ M_CLOCK_STEPS, st->clock_steps },
+		{ M_SUSPENDS, st->suspends },
 		{ M_PERIOD, st->period, !st->period },
 		{ M_BPF_SECONDS, st->bpf_ns / 1e9, !st->bpf_runs },
 		{ M_COLLECTOR_SECONDS, st->cpu_ns / 1e9 },

@@ -454,6 +454,11 @@ int sampler_start(struct sampler *s, struct err *err)
 	return s->events ? perf_events_enable(s->events, err) : 0;
 }
 
+int sampler_restart(struct sampler *s, struct err *err)
+{
+	return s->events ? perf_events_renew(s->events, err) : 0;
+}
+
 void sampler_stop(struct sampler *s)
 {
 	if (s->events)

@@ -201,6 +201,12 @@ __u64 sampler_period(const struct sampler *s);
 /* Notices of throttling since sampler_open(); reads mapped memory only. */
 __u64 sampler_throttled(struct sampler *s);
 
+/*
+ * Once the machine was suspended: the PMU may have lost what it was told. Counts go on. Return: 0 or a
+ * negative errno with @err; sampler_tick() tries again then.
+ */
+int sampler_restart(struct sampler *s, struct err *err);
+
 /* Ends sampling; a snapshot taken afterwards is final and exact. */
 void sampler_stop(struct sampler *s);
 

@@ -98,6 +98,8 @@ struct ibs_meta_status {
 	__u64 kernel_rate;    /* kernel.perf_event_max_sample_rate; 0: not known */
 	__u64 kernel_lowered; /* times that it became less */
 	__u64 rss_max;
+	__u64 clock_steps, suspends; /* noticed while a collector ran */
+	__u64 pmu_shared;	     /* times that another user began to share the PMU */
 };
 
 struct ibs_meta {

@@ -212,6 +212,7 @@ class Guest:
         self.smp = smp
         self.script, self.checks, self.period = [SETUP] + [WORKERS] * workers, [], 0
         self.runs = collections.Counter()
+        self.timeout = 900
 
     def do(self, script):
         self.script.append(script)
@@ -247,7 +248,7 @@ class Guest:
                '--smp', str(self.smp),
                '--overlay', os.path.join(self.work, 'overlay'),
                '--overlay', os.path.join(self.dir, 'overlay'),
-               '--console', os.path.join(self.dir, 'console'), '--timeout', '900',
+               '--console', os.path.join(self.dir, 'console'), '--timeout', str(self.timeout),
                '--log', os.path.join(self.dir, 'log'), '--', 'sh', '/vmtest.sh']
         for _ in range(2):
             with open(tar, 'wb') as f:
@@ -398,23 +399,25 @@ class Guest:
 
 # --- all of them
 
-def run_guests(args, make):
-    """Boot the guests that make(work directory, report) returns; the exit status."""
+def run_guests(args, make, programs=('work',), tools=()):
+    """Boot the guests that make(work directory, report) returns; the exit status.
+
+    Guests have the programs whose sources are here and, as mkoverlay.sh takes them, `tools`."""
     start = time.monotonic()
     work = args.keep or tempfile.mkdtemp(prefix='vmtest.')
     os.makedirs(work, exist_ok=True)
     report = Report()
     try:
-        subprocess.run(['cc', '-static', '-O1', '-pthread', '-o', os.path.join(work, 'work'),
-                        os.path.join(HERE, 'work.c')], check=True)
+        for name in programs:
+            subprocess.run(['cc', '-static', '-O1', '-pthread', '-o', os.path.join(work, name),
+                            os.path.join(HERE, name + '.c')], check=True)
         for name in 'ibs_decode', 'trace_cat':
             shutil.copy(os.path.join(args.build, 'tests/unit', name), work)
         shutil.rmtree(os.path.join(work, 'overlay'), ignore_errors=True)
         subprocess.run([os.path.join(HERE, 'rig/mkoverlay.sh'), '-o', os.path.join(work, 'overlay'),
                         'perf:/usr/bin/perf', 'bpftool:/usr/bin/bpftool',
-                        os.path.join(args.build, 'ibscope') + ':/usr/bin/ibscope',
-                        os.path.join(args.build, 'ibscope-exporter') + ':/usr/bin/ibscope-exporter',
-                        os.path.join(work, 'work') + ':/usr/bin/work'], check=True)
+                        os.path.join(args.build, 'ibscope') + ':/usr/bin/ibscope', *tools,
+                        *[os.path.join(work, x) + ':/usr/bin/' + x for x in programs]], check=True)
         guests = make(work, report)
         with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
             list(pool.map(Guest.run, guests))

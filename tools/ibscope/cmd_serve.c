@@ -207,6 +207,24 @@ static unsigned int live_bits(const struct serve *s)
 	return bits;
 }
 
+/* Nothing samples now: what is counted here is all that collectors before this one counted. */
+static int log_adopted(struct serve *s, struct err *err)
+{
+	struct sampler *sampler = s->opts.sampling.sampler;
+	struct pmu_state pmu;
+	struct ledger l;
+	int ret;
+
+	if (!sampler_adopted(sampler))
+		return 0;
+	ret = sampler_ledger(sampler, &l, &pmu, err);
+	if (!ret)
+		log_info("going on with the counters that are pinned in %s: %llu samples seen, "
+			 "%llu unseen",
+			 s->opts.pin_dir, (unsigned long long)l.seen, (unsigned long long)l.unseen);
+	return ret;
+}
+
 static int begin(struct serve *s, struct err *err)
 {
 	struct sampling *sampling = &s->opts.sampling;
@@ -223,9 +241,9 @@ static int begin(struct serve *s, struct err *err)
 	selection_text(s->argc, s->argv, text, sizeof(text));
 	serve_status_texts(s, text);
 	serve_status_live(s);
-	if (sampler_adopted(sampling->sampler))
-		log_info("going on with the counters that are pinned in %s", s->opts.pin_dir);
-	ret = serve_governor_open(s, err);
+	serve_machine_start(s);
+	ret = log_adopted(s, err);
+	ret = ret ?: serve_governor_open(s, err);
 	ret = ret ?: sampler_start(sampling->sampler, err);
 	return ret ?: serve_status_update(s, now_s(), err);
 }

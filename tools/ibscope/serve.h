@@ -6,6 +6,7 @@
 #include "control.h"
 #include "live_options.h"
 #include "governor.h"
+#include "clock_watch.h"
 #include "pins.h"
 #include "sampling.h"
 #include "web.h"
@@ -73,10 +74,20 @@ struct serve {
 	int stats_fd; /* -1: off */
 	double next_stats_s, next_fold_s;
 	struct serve_governor governor;
+	struct clock_watch clock;
+	__u64 off_pmu_ns; /* enabled, but not running, so far */
+	bool shared;	  /* and growing */
 };
 
 /* Write `status` and what else readers are told; once a second. */
 int serve_status_update(struct serve *s, double now_s, struct err *err);
+/*
+ * What happens to the machine: clocks, suspend, other users of the PMU. Changes are logged, and added
+ * up in `status`, which starts as the pins had it. Start anew with each sampler.
+ */
+void serve_machine_start(struct serve *s);
+void serve_machine_look(struct serve *s, const struct pmu_state *pmu);
+
 /* The texts that change only when sampling begins. */
 void serve_status_texts(struct serve *s, const char *selection);
 /* The same of what is set live. */

@@ -180,8 +180,14 @@ static void calibrate(struct serve *s)
 		g->nmi_source = IBS_NMI_GIVEN;
 		return;
 	}
+	/* before the options were read again, or by a collector before: measuring delays sampling */
 	if (g->nmi_source == IBS_NMI_MEASURED)
-		return; /* before the options were read again */
+		return;
+	if (s->status.nmi_source == IBS_NMI_MEASURED) {
+		g->nmi_ns = s->status.nmi_ns;
+		g->nmi_source = IBS_NMI_MEASURED;
+		return;
+	}
 	plain_attr(sampling, &attr);
 	ret = sample_cost_measure(&attr, -1, cpu, CALIBRATE_S, &cost, &why);
 	if (!ret && cost.ns >= NMI_MIN_NS && cost.ns <= NMI_MAX_NS) {

@@ -82,6 +82,7 @@ int serve_status_update(struct serve *s, double now_s, struct err *err)
 
 	if (ret)
 		return ret;
+	serve_machine_look(s, &pmu);
 	toggle_stats(s, now_s);
 	add_bpf_time(s, ledger.seen);
 	st->time_ns = clock_ns(CLOCK_BOOTTIME);
