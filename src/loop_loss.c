@@ -152,7 +152,11 @@ static int run_slot(struct work *w, size_t i, struct err *err)
 	const struct loop_subject *subject = i < w->n ? &w->subjects[i] : &nothing;
 	struct err ignored;
 	double start;
-	int ret = subject->set ? subject->set(subject->arg, true, err) : 0;
+	int ret;
+
+	if (w->opts->stop && *w->opts->stop)
+		return err_set(err, -EINTR, "interrupted");
+	ret = subject->set ? subject->set(subject->arg, true, err) : 0;
 
 	if (!ret) {
 		start = now_s();

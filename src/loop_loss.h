@@ -10,6 +10,7 @@
 #include "err.h"
 
 #include <linux/types.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -42,6 +43,7 @@ struct loop_opts {
 	double seconds;	 /* of all rounds */
 	double slice_s;	 /* at a stretch without and with each subject; 0: 10 ms */
 	double settle_s; /* waited after each switch, and not counted */
+	const volatile sig_atomic_t *stop; /* -EINTR once it is not 0; may be NULL */
 };
 
 /**
