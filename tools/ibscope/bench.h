@@ -75,6 +75,8 @@ int bench_report_end(struct bench *b, bool interrupted, struct err *err);
 void bench_add(struct bench *b, const struct bench_row *row);
 /* To be called before bench_add(): one more figure of the line. */
 void bench_more(struct bench_row *row, const char *name, double value);
+/* A figure that is there, or 0. */
+double bench_get(const struct bench_row *row, const char *name);
 void bench_missing(struct bench *b, const char *name, const char *what, enum bench_from from,
 		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* A line that is there already and has a value, or NULL. */

@@ -9,17 +9,18 @@
 #define S BENCH_IN_SITU
 #define W BENCH_IN_SAMPLE
 
+/* The first is what the others are compared with. */
 const struct bench_case bench_cases[] = {
-	{ .name = "event",
-	  .what = "event alone, no program",
-	  .in = W,
-	  .outcome = IBS_OUTCOME_N,
-	  .prog = SAMPLER_PROG_NONE },
 	{ .name = "empty",
 	  .what = "program that does nothing",
 	  .in = W | S,
 	  .outcome = IBS_OUTCOME_N,
 	  .prog = SAMPLER_PROG_EMPTY },
+	{ .name = "event",
+	  .what = "event alone, no program",
+	  .in = W,
+	  .outcome = IBS_OUTCOME_N,
+	  .prog = SAMPLER_PROG_NONE },
 	{ .name = "rejected-pid",
 	  .what = "rejected: another process",
 	  .in = P | S | W,

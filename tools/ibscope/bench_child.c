@@ -116,7 +116,9 @@ void bench_child_said(const struct bench_child *child, char *buf, size_t size)
 
 	text[n > 0 ? n : 0] = 0;
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		if (strspn(line, " \t[]-.") < strlen(line))
+		if (!strncmp(line, " Usage:", 7) && *last)
+			break;
+		else if (strspn(line, " \t[]-.") < strlen(line))
 			last = line;
 	snprintf(buf, size, "%s", last);
 }

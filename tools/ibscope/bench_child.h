@@ -35,7 +35,7 @@ double bench_child_cpu_ns(const struct bench_child *child);
  */
 int bench_child_end(struct bench_child *child, int sig, double *cpu_ns);
 
-/* The last line it said, for messages; "" if none. */
+/* The last line it said before an explanation of its usage, for messages; "" if none. */
 void bench_child_said(const struct bench_child *child, char *buf, size_t size);
 
 /* Is a program of that name in PATH? */

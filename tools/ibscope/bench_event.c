@@ -6,7 +6,6 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,6 +48,7 @@ static int situ_rounds(const struct bench *b, struct sampler *s, double *ns, uns
 static int situ(struct bench *b, const struct bench_case *c, __u64 period, struct err *err)
 {
 	struct bench_row row = { .from = BENCH_FROM_EVENT, .unit = b->unit };
+	const struct bench_row *empty = bench_find(b, "situ.empty");
 	double ns[SITU_ROUNDS];
 	struct sampler *s;
 	__u64 time, runs;
@@ -70,6 +70,8 @@ static int situ(struct bench *b, const struct bench_case *c, __u64 period, struc
 			 ? ""
 			 : ", making the registers included");
 	row.value = loop_median(ns, row.rounds, &row.spread);
+	if (empty)
+		bench_more(&row, "above_empty", row.value - empty->value);
 	bench_add(b, &row);
 	return 0;
 }
@@ -152,13 +154,9 @@ static int open_whole(const struct bench *b, __u64 period, struct whole *w, stru
 	return ret;
 }
 
+/* The first subject is the program that does nothing. */
 static void report_whole(struct bench *b, const struct whole *w, double rate)
 {
-	const struct loop_loss *empty = NULL;
-
-	for (size_t i = 0; i < w->n; i++)
-		if (w->cases[i]->prog == SAMPLER_PROG_EMPTY)
-			empty = &w->loss[i];
 	for (size_t i = 0; i < w->n; i++) {
 		const struct bench_case *c = w->cases[i];
 		const struct loop_loss *loss = &w->loss[i];
@@ -181,10 +179,9 @@ static void report_whole(struct bench *b, const struct whole *w, double rate)
 		row.value = loss->ns;
 		row.spread = loss->ns_spread;
 		row.rounds = loss->sampled_rounds;
-		if (empty && empty != loss && empty->sampled_rounds) {
-			bench_more(&row, "above_empty", loss->ns - empty->ns);
-			bench_more(&row, "above_empty_spread",
-				   hypot(loss->ns_spread, empty->ns_spread));
+		if (i) {
+			bench_more(&row, "above_empty", loss->ns_beyond);
+			bench_more(&row, "above_empty_spread", loss->ns_beyond_spread);
 		}
 		bench_more(&row, "loss_percent", 100 * loss->share);
 		bench_more(&row, "samples", loss->samples);

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RATE	  4000 /* samples a second */
-#define PEERS_MAX 12
+#define RATE	    10000 /* samples a second */
+#define SCRIPT_RUNS 3
 
 struct peer;
 
@@ -31,6 +31,8 @@ struct peer_kind {
 
 struct peer {
 	const struct peer_kind *kind;
+	unsigned int number; /* of the subjects */
+	struct err why;	     /* it is not one of them */
 	struct sampler *sampler;
 	struct sample_event *event;
 	struct bench_reader *reader;
@@ -126,11 +128,14 @@ static int end_perf(struct bench *b, struct peer *p, struct bench_perf_read *out
 	return bench_perf_end(p->perf, out, err);
 }
 
-#define PERF_FILE "peer.perf-record-file"
+#define PERF_FILE     "peer.perf-record-file"
+#define BEYOND	      "above_empty"
+#define BEYOND_SPREAD "above_empty_spread"
 
+/* The first is what the others are compared with. */
 static const struct peer_kind kinds[] = {
-	{ "peer.event", "event alone, no program", open_ours, end_ours, .case_name = "event" },
 	{ "peer.empty", "program that does nothing", open_ours, end_ours, .case_name = "empty" },
+	{ "peer.event", "event alone, no program", open_ours, end_ours, .case_name = "event" },
 	{ "peer.rejected", "ibscope, latency too low", open_ours, end_ours,
 	  .case_name = "rejected-latency" },
 	{ "peer.aggregated", "ibscope hist, by cgroup", open_ours, end_ours,
@@ -149,10 +154,11 @@ static const struct peer_kind kinds[] = {
 
 /* --- the comparison --- */
 
-static void report_peer(struct bench *b, struct peer *p, const struct loop_loss *loss,
-			unsigned int rounds)
+static void report_peer(struct bench *b, struct peer *p, const struct loop_loss *loss)
 {
-	struct bench_row row = { .from = BENCH_FROM_EVENT, .unit = b->unit, .rounds = rounds };
+	struct bench_row row = { .from = BENCH_FROM_EVENT,
+				 .unit = b->unit,
+				 .rounds = loss->rounds };
 	struct bench_perf_read read = {};
 	struct err err = { "" };
 	double loop, reader, made, per_sample;
@@ -178,8 +184,12 @@ static void report_peer(struct bench *b, struct peer *p, const struct loop_loss 
 	if (!(row.value > row.spread)) {
 		bench_missing(b, row.name, row.what, row.from,
 			      "too disturbed to tell: %.0f +- %.0f %s a sample in %u rounds",
-			      row.value, row.spread, b->unit, rounds);
+			      row.value, row.spread, b->unit, loss->rounds);
 		return;
+	}
+	if (p->number) {
+		bench_more(&row, BEYOND, loss->share_beyond * per_sample + reader);
+		bench_more(&row, BEYOND_SPREAD, loss->share_beyond_spread * per_sample);
 	}
 	bench_more(&row, "loop", loop);
 	bench_more(&row, "reader", reader);
@@ -193,16 +203,15 @@ static void report_peer(struct bench *b, struct peer *p, const struct loop_loss 
 
 /* --- perf script, of the file --- */
 
-static int script_ns(const struct bench *b, const char *file, double *ns, struct err *err)
+static int run_script(const struct bench *b, const char *file, double *ns, struct err *err)
 {
 	char *argv[] = { "perf", "script", "-i", (char *)file, NULL };
 	struct bench_child child = {};
-	int status, ret = bench_child_start(b, argv, -1, &child, err);
+	int ret = bench_child_start(b, argv, -1, &child, err);
 
 	if (ret)
 		return ret;
-	status = bench_child_end(&child, 0, ns);
-	if (status) {
+	if (bench_child_end(&child, 0, ns)) {
 		char said[256];
 
 		bench_child_said(&child, said, sizeof(said));
@@ -211,6 +220,18 @@ static int script_ns(const struct bench *b, const char *file, double *ns, struct
 					 said);
 	}
 	close(child.said);
+	return ret;
+}
+
+static int script_ns(const struct bench *b, const char *file, double *ns, struct err *err)
+{
+	const int runs = b->instructions ? 1 : SCRIPT_RUNS;
+	double v[SCRIPT_RUNS];
+	int ret = 0;
+
+	for (int i = 0; !ret && i < runs; i++)
+		ret = run_script(b, file, &v[i], err);
+	*ns = ret ? 0 : loop_median(v, runs, NULL);
 	return ret;
 }
 
@@ -249,67 +270,84 @@ static int script(struct bench *b, struct bench_perf *whole, __u64 samples, __u6
 	return 0;
 }
 
-static void report_peers(struct bench *b, struct peer *peers, const struct loop_loss *loss,
-			 size_t n, __u64 period)
+static void report_script(struct bench *b, struct peer *p, __u64 period)
 {
+	static const char name[] = "peer.perf-script", what[] = "perf script of that file";
+	const struct bench_row *row = bench_find(b, PERF_FILE);
 	struct err err = { "" };
 
-	for (size_t i = 0; i < n; i++)
-		report_peer(b, &peers[i], &loss[i], loss[i].rounds);
-	for (size_t i = 0; i < n; i++) {
-		const struct bench_row *row = bench_find(b, PERF_FILE);
+	if (!row)
+		bench_missing(b, name, what, BENCH_FROM_EVENT, "there is no file of perf record");
+	else if (script(b, p->perf, bench_get(row, "samples") - bench_get(row, "lost"), period,
+			&err))
+		bench_missing(b, name, what, BENCH_FROM_EVENT, "%s", err.text);
+}
 
-		if (strcmp(peers[i].kind->name, PERF_FILE))
+/* Those that can be had; why not is in @peers. */
+static int open_peers(struct bench *b, struct peer *peers, struct loop_subject *subjects,
+		      __u64 period, unsigned int *n, struct err *err)
+{
+	*n = 0;
+	for (size_t i = 0; i < KINDS; i++) {
+		struct err why = { "" };
+		int ret = bench_check_stop(err);
+
+		if (ret)
+			return ret;
+		peers[i].kind = &kinds[i];
+		peers[i].number = *n;
+		if (!kinds[i].open(b, &peers[i], period, &why)) {
+			subjects[(*n)++] = peers[i].subject;
 			continue;
-		if (!row)
-			err_set(&err, 0, "there is no file of perf record");
-		if (!row || script(b, peers[i].perf, loss[i].on_s * RATE, period, &err))
-			bench_missing(b, "peer.perf-script", "perf script of that file",
-				      BENCH_FROM_EVENT, "%s", err.text);
+		}
+		close_peer(&peers[i]);
+		peers[i].why = why;
+		if (!i) {
+			*err = why;
+			return -EIO;
+		}
+	}
+	return 0;
+}
+
+static void report_peers(struct bench *b, struct peer *peers, const struct loop_loss *loss,
+			 __u64 period)
+{
+	for (size_t i = 0; i < KINDS; i++) {
+		struct peer *p = &peers[i];
+
+		if (*p->why.text)
+			bench_missing(b, kinds[i].name, kinds[i].what, BENCH_FROM_EVENT, "%s",
+				      p->why.text);
+		else
+			report_peer(b, p, &loss[p->number]);
+		if (!strcmp(kinds[i].name, PERF_FILE))
+			report_script(b, p, period);
 	}
 }
 
 int bench_peers(struct bench *b, struct err *err)
 {
 	struct loop_opts opts = { .cpu = b->cpu, .stop = &bench_stop };
-	struct loop_subject subjects[PEERS_MAX];
-	struct loop_loss loss[PEERS_MAX];
-	struct peer peers[PEERS_MAX] = {};
-	size_t n = 0;
+	struct loop_subject subjects[KINDS];
+	struct loop_loss loss[KINDS];
+	struct peer peers[KINDS] = {};
+	unsigned int n;
 	__u64 period;
 	int ret = bench_period(b, RATE, &period, err);
 
-	for (size_t i = 0; !ret && i < KINDS; i++) {
-		struct peer *p = &peers[n];
-		struct err why = { "" };
-		int opened = bench_check_stop(err);
-
-		if (opened) {
-			ret = opened;
-			break;
-		}
-		p->kind = &kinds[i];
-		opened = kinds[i].open(b, p, period, &why);
-		if (!opened) {
-			subjects[n++] = p->subject;
-			continue;
-		}
-		close_peer(p);
-		bench_missing(b, kinds[i].name, kinds[i].what, BENCH_FROM_EVENT, "%s", why.text);
-		if (!strcmp(kinds[i].name, PERF_FILE))
-			bench_missing(b, "peer.perf-script", "perf script of that file",
-				      BENCH_FROM_EVENT, "there is no file of perf record");
-	}
-	/* long enough for what a switch costs perf to be little */
-	opts.slice_s = b->instructions ? 0.05 : 0.1;
-	opts.seconds = b->instructions ? 5 * opts.slice_s * (n + 1) : bench_of(b, 8, 40);
+	ret = ret ?: open_peers(b, peers, subjects, period, &n, err);
 	if (!ret) {
+		/* long enough for what a switch costs perf to be little */
+		opts.slice_s = 0.05;
+		opts.seconds = b->instructions ? LOOP_ROUNDS_MIN * opts.slice_s * (n + 1)
+					       : bench_of(b, 8, 40);
 		bench_settle();
 		ret = loop_loss_measure(subjects, n, &opts, loss, err);
 	}
 	if (!ret)
-		report_peers(b, peers, loss, n, period);
-	for (size_t i = 0; i < n; i++)
+		report_peers(b, peers, loss, period);
+	for (size_t i = 0; i < KINDS; i++)
 		close_peer(&peers[i]);
 	return ret;
 }
@@ -318,68 +356,92 @@ int bench_peers(struct bench *b, struct err *err)
 
 static const struct ratio {
 	const char *name, *what;
-	const char *over[2], *under; /* names of rows; the sum of the first two */
-	bool beyond_empty;	     /* what NMI and driver cost alone is left out */
+	const char *over, *under; /* names of rows */
+	const char *plus;	  /* NULL, or a row that is added to `over` */
+	const char *situ;	  /* of `under`, where the loop's noise hides it; NULL: none */
+	bool beyond_empty;	  /* what NMI and driver cost alone is left out */
 } ratios[] = {
-	{ "ratio.rejected",
-	  "rejected, of the event without a program: below 1 is cheaper",
-	  { "peer.rejected" },
-	  "peer.event",
-	  false },
-	{ "ratio.perf-record",
-	  "perf record to a file, in terms of ibscope record to a file",
-	  { PERF_FILE },
-	  "peer.record",
-	  true },
+	{ "ratio.rejected", "rejected, in terms of the event without a program", "peer.rejected",
+	  "peer.event" },
+	{ "ratio.perf-record", "perf record to a file, in terms of ibscope record to a file",
+	  PERF_FILE, "peer.record", .situ = "situ.forwarded", .beyond_empty = true },
 	{ "ratio.perf-record-script",
-	  "perf record, then perf script, in terms of an aggregated sample",
-	  { PERF_FILE, "peer.perf-script" },
-	  "peer.aggregated",
-	  true },
-	{ "ratio.perf-filter",
-	  "perf record --filter, in terms of a rejected sample",
-	  { "peer.perf-record-filter" },
-	  "peer.rejected",
-	  false },
+	  "perf record, then perf script, in terms of an aggregated sample", PERF_FILE,
+	  "peer.aggregated", "peer.perf-script", "situ.aggregated", true },
+	{ "ratio.perf-filter", "perf record --filter, in terms of a rejected sample",
+	  "peer.perf-record-filter", "peer.rejected" },
 };
+
+struct figure {
+	double value, spread;
+};
+
+static int get_figure(const struct bench *b, const struct ratio *r, const char *name,
+		      struct figure *out, struct err *err)
+{
+	const struct bench_row *row = bench_find(b, name);
+
+	if (!row)
+		return err_set(err, -ENODATA, "%s has no figure", name);
+	*out = (struct figure){ row->value, row->spread };
+	if (r->beyond_empty)
+		*out = (struct figure){ bench_get(row, BEYOND), bench_get(row, BEYOND_SPREAD) };
+	return 0;
+}
+
+static bool above_noise(const struct figure *f)
+{
+	return f->value > 3 * f->spread && f->value > 0;
+}
+
+/* By the kernel's clock, which is finer than the loop; with what readers take. */
+static bool use_situ(const struct bench *b, const struct ratio *r, struct figure *under)
+{
+	const struct bench_row *situ = r->situ ? bench_find(b, r->situ) : NULL;
+	const struct bench_row *row = bench_find(b, r->under);
+
+	if (!situ || !row)
+		return false;
+	*under = (struct figure){ bench_get(situ, "above_empty") + bench_get(row, "reader"),
+				  situ->spread };
+	return above_noise(under);
+}
 
 static int ratio(struct bench *b, const struct ratio *r, struct err *err)
 {
-	const struct bench_row *empty = bench_find(b, "peer.empty"), *under, *over[2] = {};
 	struct bench_row row = { .from = BENCH_FROM_EVENT, .unit = "times" };
-	double floor = 0, floor_spread = 0, top = 0, top_spread = 0, bottom;
+	const struct bench_row *plus = r->plus ? bench_find(b, r->plus) : NULL;
+	struct figure over, under;
+	bool situ = false;
+	int ret = get_figure(b, r, r->over, &over, err);
 
-	under = bench_find(b, r->under);
-	if (r->beyond_empty && !empty)
-		return err_set(err, -ENODATA, "peer.empty has no figure");
-	if (!under)
-		return err_set(err, -ENODATA, "%s has no figure", r->under);
-	if (r->beyond_empty) {
-		floor = empty->value;
-		floor_spread = empty->spread;
+	ret = ret ?: get_figure(b, r, r->under, &under, err);
+	if (!ret && r->plus && !plus)
+		ret = err_set(err, -ENODATA, "%s has no figure", r->plus);
+	if (!ret && !above_noise(&under)) {
+		ret = err_set(err, -ENODATA,
+			      "%s is not far enough above the noise: %.0f +- %.0f %s", r->under,
+			      under.value, under.spread, b->unit);
+		situ = use_situ(b, r, &under);
+		if (situ)
+			ret = 0;
 	}
-	for (int i = 0; i < 2 && r->over[i]; i++) {
-		over[i] = bench_find(b, r->over[i]);
-		if (!over[i])
-			return err_set(err, -ENODATA, "%s has no figure", r->over[i]);
-		top += over[i]->value;
-		top_spread = hypot(top_spread, over[i]->spread);
-	}
-	top -= floor;
-	top_spread = hypot(top_spread, floor_spread);
-	bottom = under->value - floor;
-	/* a difference that noise can make is no measure */
-	if (!(bottom > 2 * hypot(under->spread, floor_spread)))
+	if (ret)
+		return ret;
+	if (plus)
+		over.value += plus->value;
+	if (!above_noise(&over))
 		return err_set(err, -ENODATA,
-			       "%s is not far enough above the noise: %.0f +- %.0f %s", r->under,
-			       bottom, hypot(under->spread, floor_spread), b->unit);
+			       "%s is not far enough above the noise: %.0f +- %.0f %s", r->over,
+			       over.value, over.spread, b->unit);
 	snprintf(row.name, sizeof(row.name), "%s", r->name);
-	snprintf(row.what, sizeof(row.what), "%s%s", r->what,
-		 r->beyond_empty ? ", beyond an empty program" : "");
-	row.value = top / bottom;
-	row.rounds = under->rounds;
-	row.spread =
-		row.value * hypot(top_spread / top, hypot(under->spread, floor_spread) / bottom);
+	snprintf(row.what, sizeof(row.what), "%s%s%s", r->what,
+		 r->beyond_empty ? ", beyond an empty program" : "", situ ? "; ours by situ" : "");
+	row.value = over.value / under.value;
+	row.rounds = bench_find(b, r->under)->rounds;
+	row.spread = row.value * hypot(over.spread / over.value, under.spread / under.value);
+	bench_more(&row, "over", over.value);
+	bench_more(&row, "under", under.value);
 	bench_add(b, &row);
 	return 0;
 }

@@ -192,14 +192,16 @@ static void *read_pipe(void *arg)
 /* Two descriptors of a pipe: ours, and perf's, which it inherits. */
 static int make_pipe(int *ours, int *theirs, bool we_read, struct err *err)
 {
-	int fds[2];
+	int fds[2], ret = 0;
 
 	if (pipe2(fds, O_CLOEXEC))
 		return err_set(err, -errno, "cannot make a pipe: %s", strerror(errno));
 	*ours = fds[we_read ? 0 : 1];
 	*theirs = fcntl(fds[we_read ? 1 : 0], F_DUPFD, INHERITED);
+	if (*theirs < 0)
+		ret = err_set(err, -errno, "cannot make a pipe: %s", strerror(errno));
 	close(fds[we_read ? 1 : 0]);
-	return *theirs < 0 ? err_set(err, -errno, "cannot make a pipe: %s", strerror(errno)) : 0;
+	return ret;
 }
 
 static int spawn(struct bench_perf *p, struct err *err)

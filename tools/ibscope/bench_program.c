@@ -166,7 +166,7 @@ static int report(struct bench *b, struct twins *t, const char *kind, const char
 			return ret;
 		name_row(&row, kind, t->cases[i], how);
 		row.value = above_floor(t, i, &row.spread);
-		if (two_cpus)
+		if (two_cpus && !sampler_rings(t->samplers[i]))
 			bench_more(&row, "two_cpus", two_cpus[i]);
 		bench_add(b, &row);
 	}
@@ -264,17 +264,19 @@ int bench_program(struct bench *b, struct err *err)
 
 /* --- cold caches --- */
 
-#define WALK_MIN (8u << 20)
-#define WALK_MAX (256u << 20)
-#define LINE	 64
+#define WALK_MIN   (8u << 20)
+#define WALK_MAX   (256u << 20)
+#define WALK_QUICK (64u << 20)
+#define LINE	   64
 
-/* Twice the largest cache, as far as it is told. */
-static size_t walk_bytes(void)
+/* Twice the largest cache, as far as it is told; hypervisors tell of more than one. */
+static size_t walk_bytes(const struct bench *b)
 {
+	const size_t max = bench_of(b, WALK_QUICK, WALK_MAX);
 	long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE), l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
 	size_t bytes = 2 * (size_t)((l2 > 0 ? l2 : 0) + (l3 > 0 ? l3 : 0));
 
-	return bytes < WALK_MIN ? WALK_MIN : bytes > WALK_MAX ? WALK_MAX : bytes;
+	return bytes < WALK_MIN ? WALK_MIN : bytes > max ? max : bytes;
 }
 
 static void walk(volatile char *buf, size_t bytes)
@@ -285,7 +287,7 @@ static void walk(volatile char *buf, size_t bytes)
 
 int bench_cold(struct bench *b, struct err *err)
 {
-	size_t bytes = walk_bytes();
+	size_t bytes = walk_bytes(b);
 	volatile char *buf;
 	char how[64];
 	struct twins *t;

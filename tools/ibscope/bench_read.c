@@ -11,6 +11,7 @@
 #include <ibscope/sim.h>
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +186,7 @@ int bench_scrape(struct bench *b, struct err *err)
 	meta.layout.max_slots = SAMPLER_MAX_GROUPS + 1;
 	meta.layout.caps = b->ibs.caps;
 	src.counts = sampler_counts(s);
+	malloc_trim(0);
 	reset_peak();
 	before = status_bytes("VmRSS");
 	for (unsigned int r = 0; !ret && r < row.rounds; r++) {
@@ -216,8 +218,8 @@ static const struct memory_case {
 	struct sampler_opts opts;
 } memory_cases[] = {
 	{ "memory.default", "options as they are, this machine", .opts.by = IBS_BY_CGROUP },
-	{ "memory.groups-4096", "--max-groups 4096",
-	  .opts = { .by = IBS_BY_CGROUP, .max_groups = 4096 } },
+	{ "memory.groups-4096", "--max-groups 4096, no bound",
+	  .opts = { .by = IBS_BY_CGROUP, .max_groups = 4096, .max_memory_bytes = ~0ULL } },
 	{ "memory.by-cgroup-pid", "--by cgroup,pid", .opts.by = IBS_BY_CGROUP | IBS_BY_PID },
 	{ "memory.tag_to_ret", "--metric tag_to_ret",
 	  .opts = { .by = IBS_BY_CGROUP, .metric = IBS_METRIC_TAG_TO_RET } },

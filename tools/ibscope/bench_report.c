@@ -123,6 +123,14 @@ void bench_more(struct bench_row *row, const char *name, double value)
 	row->more[row->n_more++].value = value;
 }
 
+double bench_get(const struct bench_row *row, const char *name)
+{
+	for (size_t i = 0; i < row->n_more; i++)
+		if (!strcmp(row->more[i].name, name))
+			return row->more[i].value;
+	return 0;
+}
+
 void bench_missing(struct bench *b, const char *name, const char *what, enum bench_from from,
 		   const char *fmt, ...)
 {
@@ -184,7 +192,7 @@ static int print_json(const struct bench *b, bool interrupted)
 		      rows);
 	if (!o)
 		return -ENOMEM;
-	ret = json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6)) ? -EIO : 0;
+	ret = json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(10)) ? -EIO : 0;
 	json_decref(o);
 	putchar('\n');
 	return ret;
