@@ -15,7 +15,8 @@ struct sample_event {
 	void *ring; /* MAP_FAILED: none */
 };
 
-#define RING_PAGES 2 /* as events of a sampler have them; the driver keeps the first one up to date */
+#define RING_PAGES \
+	2 /* as events of a sampler have them; the driver keeps the first one up to date */
 
 static int set(void *arg, bool on, struct err *err)
 {

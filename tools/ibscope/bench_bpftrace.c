@@ -80,7 +80,7 @@ static int set(void *arg, bool on, struct err *err)
 
 int bench_bpftrace(struct bench *b, struct err *err)
 {
-	struct bench_row row = { .name = "peer.bpftrace",
+	struct bench_row row = { .name = "bpftrace",
 				 .what = "bpftrace: a histogram a cgroup",
 				 .from = BENCH_FROM_EVENT,
 				 .unit = b->unit };

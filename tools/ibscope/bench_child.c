@@ -55,6 +55,7 @@ int bench_child_start(const struct bench *b, char *const *argv, int out_fd,
 	}
 	if (!child->pid)
 		run(b, argv, out_fd, said, parent);
+	setpgid(child->pid, child->pid); /* whoever is first */
 	child->said = said;
 	return 0;
 }
@@ -86,7 +87,7 @@ int bench_child_end(struct bench_child *child, int sig, double *cpu_ns)
 	if (child->pid <= 0)
 		return -1;
 	if (sig)
-		kill(child->pid, sig);
+		kill(sig == SIGKILL ? -child->pid : child->pid, sig);
 	for (;;) {
 		pid_t pid = wait4(child->pid, &status, WNOHANG, &u);
 

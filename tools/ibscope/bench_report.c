@@ -111,7 +111,9 @@ void bench_add(struct bench *b, const struct bench_row *row)
 	r->rows[r->n++] = *row;
 	if (!r->json) {
 		print(b, row);
-		fflush(stdout);
+		/* nobody reads what would still be measured */
+		if (fflush(stdout))
+			bench_stop = 1;
 	}
 }
 
