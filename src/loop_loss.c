@@ -15,8 +15,8 @@
 #define CHUNK_NS   500000 /* what is thrown away when another process comes between */
 #define ROUNDS_MAX 4096
 #define PATIENCE   4
-/* A turn of the loop that takes so many times as long as usual was interrupted. */
-#define INTERRUPTED 6
+/* A turn of the loop that takes half as long again as usual, and this, was interrupted. */
+#define INTERRUPTED_NS 100
 /* No sample takes that long: the hypervisor had the CPU, or another process. */
 #define AWAY_NS 400000
 #define USUAL_N 20001
@@ -30,7 +30,7 @@ struct chunk {
 static void run_chunk(uint64_t usual, struct chunk *out)
 {
 	uint64_t start = clock_ns(CLOCK_MONOTONIC), last = start, now, lost = 0, longest = 0;
-	uint64_t limit = INTERRUPTED * usual;
+	uint64_t limit = usual + usual / 2 + INTERRUPTED_NS;
 
 	do {
 		uint64_t took;

@@ -124,7 +124,7 @@ int bench_bind(unsigned int cpu, struct err *err);
 /* What earlier measurements left to do, as freeing maps, must not run in the time of the next. */
 void bench_settle(void);
 
-/* A file without a name, in TMPDIR or /var/tmp. */
+/* A file without a name, in TMPDIR, /var/tmp or /tmp. */
 int bench_tmpfile(struct err *err);
 
 /* --- the measurements: 0, or a negative errno with @err if none of it can be had --- */

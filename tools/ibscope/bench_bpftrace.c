@@ -3,19 +3,21 @@
 #include "bench_child.h"
 
 #include "clock.h"
+#include "sample_cost.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
-#include <fcntl.h>
 
-#define RATE	 4000
-#define READY_S	 60
-#define ATTACH_S 0.5 /* between its beginning and its probes */
+#define RATE	  4000
+#define READY_S	  60
+#define ATTACH_NS 500000000 /* from its first line to its last probe */
 
 struct tracer {
 	const struct bench *bench;
@@ -60,6 +62,8 @@ static int start(struct tracer *t, struct err *err)
 	}
 	/* what it prints at its end, into a pipe that nobody reads, is as nothing */
 	close(fds[0]);
+	if (!ret)
+		nanosleep(&(struct timespec){ .tv_nsec = ATTACH_NS }, NULL);
 	t->ready_ns = bench_child_cpu_ns(&t->child);
 	return ret;
 }
@@ -78,6 +82,38 @@ static int set(void *arg, bool on, struct err *err)
 	return 0;
 }
 
+static int measure(struct bench *b, struct sample_event *empty, struct loop_loss *loss,
+		   struct tracer *t, struct err *err)
+{
+	const struct loop_subject subjects[] = { sample_event_subject(empty),
+						 { .set = set, .arg = t } };
+	const struct loop_opts opts = { .cpu = b->cpu,
+					.slice_s = bench_of(b, 0.25, 1),
+					.seconds = bench_of(b, 6, 40),
+					.stop = &bench_stop };
+
+	return loop_loss_measure(subjects, 2, &opts, loss, err);
+}
+
+/* Beside a program that does nothing. */
+static int compare(struct bench *b, struct loop_loss *loss, struct tracer *t, struct err *err)
+{
+	struct perf_event_attr attr = b->attr;
+	struct sample_event *empty = NULL;
+	struct sampler *s;
+	int ret;
+
+	attr.sample_period = 1000000000 / RATE;
+	ret = bench_case_open(b, &bench_cases[0], attr.sample_period, &s, err);
+	if (ret)
+		return ret;
+	ret = sample_event_open(&attr, sampler_prog_fd(s), b->cpu, &empty, err);
+	ret = ret ?: measure(b, empty, loss, t, err);
+	sample_event_close(empty);
+	sampler_close(s);
+	return ret;
+}
+
 int bench_bpftrace(struct bench *b, struct err *err)
 {
 	struct bench_row row = { .name = "bpftrace",
@@ -85,14 +121,8 @@ int bench_bpftrace(struct bench *b, struct err *err)
 				 .from = BENCH_FROM_EVENT,
 				 .unit = b->unit };
 	struct tracer t = { .bench = b };
-	const struct loop_subject subject = { .set = set, .arg = &t };
-	const struct loop_opts opts = { .cpu = b->cpu,
-					.slice_s = bench_of(b, 0.4, 2),
-					.settle_s = ATTACH_S,
-					.seconds = bench_of(b, 5, 30),
-					.stop = &bench_stop };
-	struct loop_loss loss;
-	double per_sample;
+	struct loop_loss both[2], *loss = &both[1];
+	double per_sample = 1e9 / RATE, reader;
 	int ret;
 
 	if (!bench_in_path("bpftrace"))
@@ -105,19 +135,21 @@ int bench_bpftrace(struct bench *b, struct err *err)
 		 "BEGIN { printf(\"ready\\n\"); } software:cpu-clock:%d /cpu == %u/ "
 		 "{ @[cgroup] = hist(nsecs %% 65536); }",
 		 1000000000 / RATE, b->cpu);
-	ret = loop_loss_measure(&subject, 1, &opts, &loss, err);
+	ret = compare(b, both, &t, err);
 	if (ret)
 		return ret;
-	per_sample = 1e9 / RATE;
-	row.spread = loss.share_spread * per_sample;
-	row.value = loss.share * per_sample + t.cpu_ns / (loss.on_s * RATE);
-	row.rounds = loss.rounds;
+	reader = t.cpu_ns / (loss->on_s * RATE);
+	row.spread = loss->share_spread * per_sample;
+	row.value = loss->share * per_sample + reader;
+	row.rounds = loss->rounds;
 	if (!(row.value > row.spread))
 		return err_set(err, -EAGAIN, "too disturbed to tell: %.0f +- %.0f %s a sample",
 			       row.value, row.spread, b->unit);
-	bench_more(&row, "loop", loss.share * per_sample);
-	bench_more(&row, "reader", t.cpu_ns / (loss.on_s * RATE));
-	bench_more(&row, "loss_percent", 100 * loss.share);
+	bench_more(&row, "above_empty", loss->share_beyond * per_sample + reader);
+	bench_more(&row, "above_empty_spread", loss->share_beyond_spread * per_sample);
+	bench_more(&row, "loop", loss->share * per_sample);
+	bench_more(&row, "reader", reader);
+	bench_more(&row, "loss_percent", 100 * loss->share);
 	bench_add(b, &row);
 	return 0;
 }

@@ -57,14 +57,20 @@ void bench_settle(void)
 
 int bench_tmpfile(struct err *err)
 {
-	const char *dir = getenv("TMPDIR");
+	const char *const dirs[] = { getenv("TMPDIR"), "/var/tmp", "/tmp" };
 	char path[512];
-	int fd;
+	int fd = -1;
 
-	snprintf(path, sizeof(path), "%s/ibscope-bench.XXXXXX", dir && *dir ? dir : "/var/tmp");
-	fd = mkostemp(path, O_CLOEXEC);
+	errno = ENOENT;
+	for (size_t i = 0; fd < 0 && i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		if (!dirs[i] || !*dirs[i])
+			continue;
+		snprintf(path, sizeof(path), "%s/ibscope-bench.XXXXXX", dirs[i]);
+		fd = mkostemp(path, O_CLOEXEC);
+	}
 	if (fd < 0)
-		return err_set(err, -errno, "cannot make a file %s: %s; TMPDIR says where", path,
+		return err_set(err, -errno,
+			       "cannot make a file in TMPDIR, /var/tmp or /tmp: %s: %s", path,
 			       strerror(errno));
 	unlink(path);
 	return fd;

@@ -154,7 +154,8 @@ static const struct peer_kind kinds[] = {
 
 /* --- the comparison --- */
 
-static void report_peer(struct bench *b, struct peer *p, const struct loop_loss *loss)
+/* @rate: samples a second that the event makes. */
+static void report_peer(struct bench *b, struct peer *p, const struct loop_loss *loss, double *rate)
 {
 	struct bench_row row = { .from = BENCH_FROM_EVENT,
 				 .unit = b->unit,
@@ -170,8 +171,10 @@ static void report_peer(struct bench *b, struct peer *p, const struct loop_loss 
 		return;
 	}
 	made = read.samples + read.lost;
-	if (p->kind->perf.filter) /* what it rejects is not in the file: as many as the event had */
-		made = RATE * loss->on_s;
+	if (!p->number)
+		*rate = made / loss->on_s;
+	if (p->kind->perf.filter) /* what it rejects is not in the file */
+		made = *rate * loss->on_s;
 	if (made < 1) {
 		bench_missing(b, row.name, row.what, row.from, "it has no sample");
 		return;
@@ -313,6 +316,8 @@ static int open_peers(struct bench *b, struct peer *peers, struct loop_subject *
 static void report_peers(struct bench *b, struct peer *peers, const struct loop_loss *loss,
 			 __u64 period)
 {
+	double rate = RATE;
+
 	for (size_t i = 0; i < KINDS; i++) {
 		struct peer *p = &peers[i];
 
@@ -320,7 +325,7 @@ static void report_peers(struct bench *b, struct peer *peers, const struct loop_
 			bench_missing(b, kinds[i].name, kinds[i].what, BENCH_FROM_EVENT, "%s",
 				      p->why.text);
 		else
-			report_peer(b, p, &loss[p->number]);
+			report_peer(b, p, &loss[p->number], &rate);
 		if (!strcmp(kinds[i].name, PERF_FILE))
 			report_script(b, p, period);
 	}
