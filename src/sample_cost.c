@@ -15,8 +15,8 @@ struct sample_event {
 	void *ring; /* MAP_FAILED: none */
 };
 
-#define RING_PAGES \
-	2 /* as events of a sampler have them; the driver keeps the first one up to date */
+/* As events of a sampler have them, since the kernel keeps the first one up to date in each NMI. */
+#define RING_PAGES 2
 
 static int set(void *arg, bool on, struct err *err)
 {

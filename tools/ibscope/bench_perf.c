@@ -23,10 +23,10 @@
 /* --- what perf writes: records with a header of eight bytes each --- */
 
 #define PERF_PIPE_HEADER 16
-#define PERF_DATA_OFFSET \
-	40 /* in the header of a file: where the records begin, and bytes of them */
-#define RECORD_HEAD 8
-#define RECORD_KEPT 24 /* as much as is looked at */
+#define RECORD_HEAD	 8
+#define RECORD_KEPT	 24 /* as much as is looked at */
+/* In the header of a file: where the records begin, then how many bytes they have. */
+#define PERF_DATA_AT 40
 
 struct walk {
 	size_t skip; /* bytes of no interest */
@@ -94,7 +94,7 @@ static int walk_file(int fd, struct bench_perf_read *out, struct err *err)
 	__u64 at[2];
 	ssize_t n;
 
-	if (pread(fd, at, sizeof(at), PERF_DATA_OFFSET) != sizeof(at))
+	if (pread(fd, at, sizeof(at), PERF_DATA_AT) != sizeof(at))
 		return err_set(err, -EINVAL, "perf wrote no file");
 	for (__u64 end = at[0] + at[1]; at[0] < end && !w.bad; at[0] += n) {
 		n = pread(fd, buf, end - at[0] < sizeof(buf) ? end - at[0] : sizeof(buf), at[0]);
