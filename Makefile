@@ -8,7 +8,7 @@
 #   make governor     the collector's budget while the load jumps, here (SIMULATED) and on the rig
 #   make soak         the collector there for SOAK_S seconds (1800), while the machine changes
 #   make cost-perf    instructions a sample there, perf's and ours
-#   make bench        what a sample costs: map layouts here, instructions on the rig
+#   make bench        what samples and readings cost: here, and in instructions on the rig
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
 #   make lint         compilers and analysers at their strictest
 #   make install      DESTDIR= prefix=
@@ -52,7 +52,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 .SECONDARY:
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench cost cost-perf fuzz lint install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench bench-rig cost cost-perf fuzz lint install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -153,12 +153,19 @@ soak: deps
 
 bench: deps
 	$(Q)$(MAKE) --no-print-directory all benches
+	$(Q)$(O)/ibscope bench
 	$(Q)$(O)/bench-layouts
 	$(Q)$(O)/bench-records
 	$(Q)$(O)/bench-selections
 	$(Q)$(O)/bench-report
 	$(Q)$(O)/bench-recording
-	$(Q)$(MAKE) --no-print-directory cost
+	$(Q)$(MAKE) --no-print-directory cost bench-rig
+
+# The same report in instructions of a guest on the rig, perf beside it.
+bench-rig: deps
+	$(Q)$(MAKE) --no-print-directory all benches
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/bench.py --build $(O) $(PAIRS)
 
 # Instructions a sample on the rig, against their limits.
 cost: deps

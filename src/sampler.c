@@ -543,6 +543,11 @@ int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, st
 	return 0;
 }
 
+int sampler_prog_fd(const struct sampler *s)
+{
+	return s->prog_fd;
+}
+
 const struct sampler_memory *sampler_memory_used(const struct sampler *s)
 {
 	return &s->memory;

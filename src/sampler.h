@@ -291,6 +291,9 @@ struct sampler_prog_size {
 
 int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, struct err *err);
 
+/* The program that was chosen, to be attached to an event of the caller's too. */
+int sampler_prog_fd(const struct sampler *s);
+
 const struct sampler_memory *sampler_memory_used(const struct sampler *s);
 /* Registers are read in place (v6.2), not copied. */
 bool sampler_reads_direct(const struct sampler *s);
