@@ -6,6 +6,7 @@
 #   make vmtest       the kernel's own IBS driver on emulated hardware, against the hardware's log
 #   make vmtest-random  RANDOM_N random selections a kernel there, of SEED
 #   make cost-perf    instructions a sample there, perf's and ours
+#   make cores        2 to 255 emulated CPUs: counts, contention, costs, and what the model says
 #   make bench        what a sample costs: map layouts here, instructions on the rig
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
 #   make lint         compilers and analysers at their strictest
@@ -50,7 +51,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 .SECONDARY:
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest and cost.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random bench cost cost-perf fuzz lint install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random bench cost cost-perf cores fuzz lint install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -151,6 +152,13 @@ cost-perf: deps
 	$(Q)$(MAKE) --no-print-directory all benches
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/cost_perf.py --check --build $(O) $(PAIRS)
+
+# SIZES="CPUS[xCOMPLEXES] ..." chooses machines.
+cores: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory all tests benches
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/cores.py --check --build $(O) $(SIZES)
 
 # FUZZ_S seconds of each target; what it finds goes below $(O). A target is tests/fuzz/fuzz_NAME.c,
 # its corpus tests/fuzz/corpus/NAME, its dictionary NAME.dict if there is one, and a row here:
