@@ -114,6 +114,31 @@ def check_exact(rows):
     return misses
 
 
+FIT_MIB = 450           # tables up to this are fitted
+
+
+def check_tables(rows):
+    """Reading the table: groups are made for the caller, and each MiB is looked at."""
+    misses = 0
+    for spread in ('every shard', 'no sample'):
+        mine = [r for r in rows if r['samples_in'] == spread]
+        xs = {id(r): (r['groups'], r['mib']) for r in mine}
+        k = fit([(xs[id(r)], r['snapshot_ms']) for r in mine if r['mib'] <= FIT_MIB])
+        print('\nreading the table, samples in %s, ms: %.4f x groups + %.4f x MiB (fitted up to %d MiB)' % (
+            spread, *k, FIT_MIB))
+        print('  %6s %8s %8s %8s %10s %10s %7s' % (
+            'CPUs', 'shards', 'groups', 'MiB', 'model', 'measured', 'off'))
+        for r in mine:
+            said = predict(k, xs[id(r)])
+            # small ones are within a scheduler's tick
+            bad = abs(said / r['snapshot_ms'] - 1) > 2 * TOLERANCE and said > 5
+            misses += bad
+            print('  %6d %8d %8d %8.0f %10.1f %10.1f %6.0f%%%s' % (
+                r['cpus'], r['shards'], r['groups'], r['mib'], said, r['snapshot_ms'],
+                100 * (said / r['snapshot_ms'] - 1), '  MISSED' if bad else ''))
+    return misses
+
+
 def check(rows, snapshots=()):
     """Print what the model says and what was measured; how many figures are not as it says."""
     starts = [r for r in rows if r['kind'] == 'start']
@@ -125,7 +150,7 @@ def check(rows, snapshots=()):
                      ('a snapshot of few groups', lambda r: r['snapshot_ns']),
                      ('of it, the counters of CPUs', lambda r: r['counts_ns'])):
         misses += Linear(starts, what + ', instructions', of).check()
-    return misses
+    return misses + (check_tables(snapshots) if snapshots else 0)
 
 
 def main():

@@ -7,7 +7,7 @@
  * --icount: there a nanosecond is an instruction. The kernel's ticks, a share of all that is
  * executed, are told from the length of the loop.
  *
- *   bench-cores [--rounds N] [--instructions MILLIONS]     one JSON object a line
+ *   bench-cores [--brief] [--rounds N] [--instructions MILLIONS]	one JSON object a line
  */
 #include "clock.h"
 #include "counts.h"
@@ -44,14 +44,17 @@ static const __u32 nobody = NOBODY;
 static const struct variant {
 	const char *name;
 	struct sampler_opts opts;
+	bool brief; /* also where little is measured */
 } variants[] = {
-	{ "empty program", { .prog = SAMPLER_PROG_EMPTY } },
+	{ "empty program", { .prog = SAMPLER_PROG_EMPTY }, true },
 	{ "event, no program", { .prog = SAMPLER_PROG_NONE } },
-	{ "rejected: pid", { .by = IBS_BY_CGROUP, .sel.processes = { .pids = &nobody, .n = 1 } } },
+	{ "rejected: pid",
+	  { .by = IBS_BY_CGROUP, .sel.processes = { .pids = &nobody, .n = 1 } },
+	  true },
 	{ "rejected: latency", { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT } },
-	{ "aggregated: by cgroup", { .by = IBS_BY_CGROUP } },
+	{ "aggregated: by cgroup", { .by = IBS_BY_CGROUP }, true },
 	{ "aggregated: by pid", { .by = IBS_BY_PID } },
-	{ "forwarded", { .output = SAMPLER_RECORDS } },
+	{ "forwarded", { .output = SAMPLER_RECORDS }, true },
 };
 #define VARIANTS  (sizeof(variants) / sizeof(variants[0]))
 #define EMPTY	  0 /* the floor */
@@ -67,6 +70,7 @@ static struct machine {
 } m;
 
 static unsigned int rounds = 3;
+static bool brief;
 static __u64 instructions = 100000000;
 
 static void __attribute__((noreturn)) die(const char *text)
@@ -259,6 +263,8 @@ static void samples_cost(void)
 		struct result r = {};
 		double cost;
 
+		if (brief && !variants[v].brief)
+			continue;
 		for (unsigned int round = 0; round < rounds; round++)
 			measure_once(&variants[v], round, &r);
 		cost = median(r.cost, rounds);
@@ -384,6 +390,7 @@ static void starting(size_t n_cpus, unsigned int complexes)
 static void parse(int argc, char **argv)
 {
 	static const struct option opts[] = {
+		{ "brief", no_argument, NULL, 'b' },
 		{ "rounds", required_argument, NULL, 'r' },
 		{ "instructions", required_argument, NULL, 'i' },
 		{},
@@ -399,6 +406,10 @@ static void parse(int argc, char **argv)
 
 		if (c == '?')
 			exit(2);
+		if (c == 'b') {
+			brief = true;
+			continue;
+		}
 		if (num_parse(&arg, optarg, &v, &err)) {
 			log_error("%s", err.text);
 			exit(2);
@@ -434,7 +445,7 @@ int main(int argc, char **argv)
 	complexes = topology_n_complexes(topo);
 	topology_close(topo);
 	starting(1, complexes); /* what the first does for all that follow is not told */
-	for (size_t part = 4; part; part /= 2)
+	for (size_t part = brief ? 1 : 4; part; part /= 2)
 		if (m.n / part > 1)
 			starting(m.n / part, complexes);
 	samples_cost();
