@@ -9,6 +9,7 @@
 #   make soak         the collector there for SOAK_S seconds (1800), while the machine changes
 #   make cost-perf    instructions a sample there, perf's and ours
 #   make bench        what samples and readings cost: here, and in instructions on the rig
+#   make cores        2 to 255 emulated CPUs: counts, contention, costs, and what the model says
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
 #   make lint         compilers and analysers at their strictest
 #   make install      DESTDIR= prefix=
@@ -52,7 +53,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 .SECONDARY:
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench bench-rig cost cost-perf fuzz lint install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench bench-rig cost cost-perf cores fuzz lint install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -177,6 +178,13 @@ cost-perf: deps
 	$(Q)$(MAKE) --no-print-directory all benches
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/cost_perf.py --check --build $(O) $(PAIRS)
+
+# SIZES="CPUS[xCOMPLEXES] ..." chooses machines.
+cores: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory all tests benches
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/cores.py --check --build $(O) $(SIZES)
 
 # FUZZ_S seconds of each target; what it finds goes below $(O). A target is tests/fuzz/fuzz_NAME.c,
 # its corpus tests/fuzz/corpus/NAME, its dictionary NAME.dict if there is one, and a row here:

@@ -56,7 +56,9 @@ start a /a 1
 # Behind all else: what there was.
 FACTS = r'''
 find $cg -type d -exec stat -c '%i %n' {} + > $O/cgroups
-cat /sys/devices/system/cpu/cpu[0-9]*/cache/index3/id > $O/l3 2> /dev/null
+cat $(for i in $(seq 0 $(($(nproc) - 1))); do
+    echo /sys/devices/system/cpu/cpu$i/cache/index3/id
+done) > $O/l3 2> /dev/null
 tar -C $O -c . >&3
 '''
 
@@ -203,13 +205,13 @@ def merged(series):
 # --- one boot
 
 class Guest:
-    def __init__(self, kernel, gen, work, report, name='', smp=2, workers=True):
+    def __init__(self, kernel, gen, work, report, name='', smp=2, workers=True, rig=()):
         self.kernel, self.gen, self.work, self.report = kernel, gen, work, report
         self.where = '%s:%s' % (kernel, gen)
         self.cpu = oracle.GENS.get(gen)
         self.dir = os.path.join(work, self.where.replace(':', '-') + name)
         self.out = os.path.join(self.dir, 'out')
-        self.smp = smp
+        self.smp, self.rig = smp, list(rig)     # rig: more options of run.sh
         self.script, self.checks, self.period = [SETUP] + [WORKERS] * workers, [], 0
         self.runs = collections.Counter()
         self.timeout = 900
@@ -249,7 +251,7 @@ class Guest:
                '--overlay', os.path.join(self.work, 'overlay'),
                '--overlay', os.path.join(self.dir, 'overlay'),
                '--console', os.path.join(self.dir, 'console'), '--timeout', str(self.timeout),
-               '--log', os.path.join(self.dir, 'log'), '--', 'sh', '/vmtest.sh']
+               '--log', os.path.join(self.dir, 'log'), *self.rig, '--', 'sh', '/vmtest.sh']
         for _ in range(2):
             with open(tar, 'wb') as f:
                 r = subprocess.run(cmd, stdout=f, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
