@@ -105,22 +105,6 @@ static char *put_number(char *to, __u64 v)
 	return put(to, digits + n, sizeof(digits) - n);
 }
 
-/* The samples at or below each edge. */
-static void fold(const struct metrics *m, const struct packed_hist *h, __u64 *below)
-{
-	size_t edge = 0, at = 0;
-	unsigned int bucket;
-	__u64 sum = 0, n;
-
-	while (packed_next(h, &at, &bucket, &n)) {
-		while (edge < m->n_edges && m->edges[edge] < ibs_lat_le(bucket))
-			below[edge++] = sum;
-		sum += n;
-	}
-	while (edge < m->n_edges)
-		below[edge++] = sum;
-}
-
 static char *put_series(char *to, const char *name, const char *suffix,
 			const struct metrics_group *g)
 {
@@ -146,6 +130,7 @@ static void put_buckets(struct out *out, const struct metrics *m, enum metrics_f
 			struct metrics_cursor *c)
 {
 	const struct metrics_group *g = m->groups.group[c->group];
+	const struct packed_hist *h = &g->hist[c->src];
 	const char *begin = out->to;
 	char *to = put_series(out->to, m->latency->name, "_bucket", g);
 	size_t same;
@@ -162,7 +147,7 @@ static void put_buckets(struct out *out, const struct metrics *m, enum metrics_f
 		if (!last && format == METRICS_OPENMETRICS) /* which wants a float's spelling */
 			to = put_text(to, ".0");
 		to = put_text(to, "\"} ");
-		to = put_number(to, last ? g->hist[c->src].valid : c->below[c->line]);
+		to = put_number(to, last ? h->valid : h->below[c->line]);
 		*to++ = '\n';
 		out->to = to;
 		c->line++;
@@ -264,8 +249,6 @@ static bool latency_step(const struct metrics *m, enum metrics_format format,
 		c->src++;
 		return true;
 	}
-	if (!c->line)
-		fold(m, &m->groups.group[c->group]->hist[c->src], c->below);
 	put_buckets(out, m, format, c);
 	return true;
 }

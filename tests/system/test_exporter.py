@@ -185,7 +185,7 @@ class Usage(Case):
         if p.returncode:
             self.skipTest(f'nm: {p.stderr}')
         used = set(re.findall(r'U (bpf_\w+)', p.stdout))
-        self.assertEqual(used, {'bpf_obj_get_opts', 'bpf_map_lookup_elem', 'bpf_map_lookup_batch'})
+        self.assertEqual(used, {'bpf_obj_get_opts', 'bpf_obj_get_info_by_fd', 'bpf_map_lookup_elem', 'bpf_map_lookup_batch'})
         self.assertNotRegex(p.stdout, r'\bsampler_|_skel|bpf_object__|bpf_program__')
 
 
@@ -287,6 +287,23 @@ class Served(Case):
         e = self.start(Exporter)
         p = subprocess.run(['promtool', 'check', 'metrics'], input=e.get()[2], capture_output=True, text=True)
         self.assertEqual((p.returncode, p.stdout + p.stderr), (0, ''))
+
+    @needs('bpftool')
+    def test_pins_of_another_version(self):
+        """Whose entries are larger than ours: nothing is read of them."""
+        d = DIR + '-other'
+        os.makedirs(d, exist_ok=True)
+        self.addCleanup(shutil.rmtree, d)
+        for name in os.listdir(DIR):
+            if os.path.isdir(os.path.join(DIR, name)):
+                continue
+            subprocess.run(['bpftool', 'map', 'create', os.path.join(d, name), 'type', 'array', 'key', '4', 'value', '65536',
+                            'entries', '4', 'name', 'other', 'flags', '1024'], check=True)
+            os.chmod(os.path.join(d, name), 0o644)
+        for prefix in (), NOBODY:
+            p = subprocess.run([*prefix, EXPORTER, '--once', '--pin-dir', d], capture_output=True, text=True)
+            self.assertEqual((p.returncode, p.stdout), (1, ''), p.stderr)
+            self.assertIn('install the same', p.stderr)
 
     def test_once(self):
         for prefix in (), NOBODY:

@@ -380,19 +380,22 @@ static void test_pieces(void **state)
 
 static void test_packed(void **state)
 {
+	static const unsigned int le[] = { 8, 65535 };
+	const struct metrics_edges edges = { .le = le, .n = 2 };
 	struct packed_hist h = {};
 	__u64 a[IBS_LAT_BUCKETS], got[IBS_LAT_BUCKETS] = {};
 
 	(void)state;
 	for (int b = 0; b < IBS_LAT_BUCKETS; b++)
 		a[b] = b % 3 ? 1ull << b % 63 : 0;
-	assert_int_equal(packed_add(&h, a, 5), 0);
-	assert_int_equal(packed_add(&h, a, 6), 0);
+	assert_int_equal(packed_add(&h, &edges, a, 5), 0);
+	assert_int_equal(packed_add(&h, &edges, a, 6), 0);
 	packed_get(&h, got);
 	for (int b = 0; b < IBS_LAT_BUCKETS; b++)
 		assert_int_equal(got[b], 2 * a[b]);
 	assert_int_equal(h.sum, 11);
-	free(h.bytes);
+	assert_int_equal(h.below[1], h.valid);
+	free(h.below);
 }
 
 static void test_edges(void **state)
