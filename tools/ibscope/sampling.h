@@ -132,7 +132,8 @@ enum sampling_change {
 };
 
 /**
- * sampling_change() - go on with other options, without losing a sample
+ * sampling_change() - go on with other options, without losing a sample but those that entering
+ *		       cgroups may cost, which are unseen
  * @s:	   open
  * @fresh: prepared; differs from @s in no option but those that @what says, which are exchanged
  * @what:  enum sampling_change bits
