@@ -212,6 +212,7 @@ class Guest:
         self.smp = smp
         self.script, self.checks, self.period = [SETUP] + [WORKERS] * workers, [], 0
         self.runs = collections.Counter()
+        self.rig = []           # more options of run.sh
 
     def do(self, script):
         self.script.append(script)
@@ -244,7 +245,7 @@ class Guest:
             f.write('\n'.join(self.script + [FACTS]))
         tar = os.path.join(self.dir, 'out.tar')
         cmd = [os.path.join(HERE, 'rig/run.sh'), '--kernel', self.kernel, '--gen', self.gen,
-               '--smp', str(self.smp),
+               '--smp', str(self.smp), *self.rig,
                '--overlay', os.path.join(self.work, 'overlay'),
                '--overlay', os.path.join(self.dir, 'overlay'),
                '--console', os.path.join(self.dir, 'console'), '--timeout', '900',
