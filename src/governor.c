@@ -117,6 +117,11 @@ struct governor *governor_new(const struct governor_config *c)
 	g->c = *c;
 	g->period = c->floor;
 	g->state = c->budget ? GOVERNOR_STATE_AT_RATE : GOVERNOR_STATE_OFF;
+	if (c->budget && c->start > c->floor && c->start <= c->max) {
+		g->period = c->start;
+		g->state = GOVERNOR_STATE_BACKED_OFF;
+		g->reason = c->start_reason;
+	}
 	g->hold_s = HOLD_S;
 	g->retry_s = RETRY_S;
 	g->seen = calloc(c->n_cpus ? c->n_cpus : 1, sizeof(*g->seen));
@@ -132,6 +137,11 @@ void governor_free(struct governor *g)
 	if (g)
 		free(g->seen);
 	free(g);
+}
+
+__u64 governor_period(const struct governor *g)
+{
+	return g->period;
 }
 
 /* What happened since the last look. */

@@ -24,9 +24,11 @@ struct governor_config {
 	double budget; /* of the CPUs' time, 0.005 for 0.5 %; 0: none */
 	__u64 floor;   /* period asked for, below which it never goes; 0: it varies, no budget */
 	__u64 max;     /* longest there is */
-	double bpf_max_ns;   /* mean run of the program; 0: no bound */
-	__u64 rss_max;	     /* bytes; 0: no bound */
-	unsigned int n_cpus; /* possible ones */
+	__u64 start; /* where to begin, if it was needed before; 0, or beyond the others: the floor */
+	enum governor_reason start_reason; /* why it was */
+	double bpf_max_ns;		   /* mean run of the program; 0: no bound */
+	__u64 rss_max;			   /* bytes; 0: no bound */
+	unsigned int n_cpus;		   /* possible ones */
 };
 
 /* What is so at a look. Counts only ever grow, else the look begins anew with them. */
@@ -69,10 +71,13 @@ struct governor;
 struct governor *governor_new(const struct governor_config *c);
 void governor_free(struct governor *g); /* accepts NULL */
 
+/* In force, by the governor's word. */
+__u64 governor_period(const struct governor *g);
+
 /**
  * governor_step() - one look
  *
- * The first one only notes the counts; the period is then expected to be the floor.
+ * The first one only notes the counts.
  *
  * Cost is (samples x (nmi + bpf) + collector's CPU time) / (time x CPUs). Of the last five seconds
  * the end is taken, as long as it may be, in which the cost was above the budget, chance of small

@@ -166,6 +166,27 @@ class Governor(unittest.TestCase):
         self.assertEqual(test_serve.snapshot()['ledger']['seen'], before)
         self.assertRegex(test_serve.ctl('status').stdout, r'governor: stopped \(budget\), tried again in \d+ s')
 
+    def test_goes_on_where_it_was(self):
+        """After a restart, and when options are read again."""
+        keep_busy(self)
+        args = '--nmi-cost', '20us', '--max-overhead', '1%', '--verbose'
+        c = self.collector(*args)
+        c.wait('instead of 200000')
+        time.sleep(2)
+        self.assertEqual(c.stop(), 0)
+        period = one(metrics(), 'ibscope_sampling_period')
+        self.assertGreater(period, 400000)
+        c = self.collector(*args)
+        c.wait('going on')
+        for _ in range(2):
+            time.sleep(1.5)
+            m = metrics()
+            self.assertEqual(one(m, 'ibscope_sampling_period'), period)
+            self.assertEqual(state(m), ['backed_off'])
+            c.p.send_signal(signal.SIGHUP)
+            c.wait('read again')
+        self.assertNotIn('instead', c.said())
+
     def test_slow_program(self):
         keep_busy(self)
         c = self.collector('--max-bpf-time', '50ns', '--max-overhead', '50%')

@@ -630,6 +630,34 @@ static void test_off(void **state)
 	}
 }
 
+/* Where an earlier one was. */
+static void test_start(void **state)
+{
+	struct machine m;
+
+	(void)state;
+	make(&m, BUDGET, 100000);
+	governor_free(m.g);
+	m.config.start = m.period = 4000000;
+	m.config.start_reason = GOVERNOR_REASON_BUDGET;
+	m.g = governor_new(&m.config);
+	assert_true(governor_period(m.g) == 4000000);
+	all_cpus(&m, BUSY_OPS);
+	run(&m, 1);
+	assert_int_equal(m.last.state, GOVERNOR_STATE_BACKED_OFF);
+	assert_int_equal(m.last.reason, GOVERNOR_REASON_BUDGET);
+	run(&m, 30);
+	assert_true(m.over_s == 0);
+	all_cpus(&m, 0);
+	run(&m, 60);
+	assert_int_equal(m.period, 100000);
+	governor_free(m.g);
+	m.config.start = MAX + 16;
+	m.g = governor_new(&m.config);
+	assert_true(governor_period(m.g) == 100000);
+	governor_free(m.g);
+}
+
 /* Suspended, stopped, starved: clocks and counters that do not go as they should. */
 static void test_gaps(void **state)
 {
@@ -716,8 +744,8 @@ int main(void)
 		cmocka_unit_test(test_hot_cpu),	      cmocka_unit_test(test_throttled),
 		cmocka_unit_test(test_impossible),    cmocka_unit_test(test_bpf_slow),
 		cmocka_unit_test(test_memory),	      cmocka_unit_test(test_off),
-		cmocka_unit_test(test_gaps),	      cmocka_unit_test(test_hotplug),
-		cmocka_unit_test(test_no_sense),
+		cmocka_unit_test(test_start),	      cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_hotplug),	      cmocka_unit_test(test_no_sense),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

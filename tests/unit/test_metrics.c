@@ -26,7 +26,6 @@ static struct ibs_slot_name names[SLOTS];
 static struct ibs_cpu_state cpus[1];
 static struct ibs_control control;
 static struct ibs_meta meta;
-static struct ibs_meta_status status;
 static struct counts counts;
 static struct metrics_opts opts;
 static char *text;
@@ -40,7 +39,6 @@ static int up(void **state)
 	memset(names, 0, sizeof(names));
 	memset(cpus, 0, sizeof(cpus));
 	memset(&opts, 0, sizeof(opts));
-	memset(&status, 0, sizeof(status));
 	meta = (struct ibs_meta){ .layout = { .max_slots = SLOTS }, .version = "1.2.3" };
 	counts = (struct counts){ .series = series,
 				  .owners = owners,
@@ -102,7 +100,7 @@ static void name(const void *arg, const struct group *g, struct ibs_slot_name *o
 static const char *print(enum metrics_format format)
 {
 	struct metrics_source src = {
-		.counts = &counts, .meta = &meta, .status = status, .name = name
+		.counts = &counts, .meta = &meta, .name = name, .status = meta.status
 	};
 	struct metrics_self self = {};
 	struct metrics *m;
@@ -169,6 +167,61 @@ static void test_weights_and_tlb(void **state)
 	has_not("refill_latency_cycles_sum{container=\"other\"");
 }
 
+static void test_governor(void **state)
+{
+	json_t *j, *g;
+
+	(void)state;
+	meta.status = (struct ibs_meta_status){
+		.governor_state = GOVERNOR_STATE_STOPPED,
+		.governor_reason = GOVERNOR_REASON_BPF_SLOW,
+		.period = 3000016,
+		.period_asked = 1000016,
+		.budget_ppb = 5000000,
+		.overhead_ppb = 1250000,
+		.overhead_ns = 2500000000,
+		.nmi_ns = 1500,
+		.nmi_source = IBS_NMI_MEASURED,
+		.kernel_rate = 50000,
+		.kernel_lowered = 2,
+	};
+	meta.status.governor_changes[GOVERNOR_REASON_BUDGET] = 3;
+	print(METRICS_OPENMETRICS);
+	has("ibscope_governor_state{state=\"stopped\"} 1");
+	has("ibscope_governor_state{state=\"at_rate\"} 0");
+	has("ibscope_governor_changes_total{reason=\"budget\"} 3");
+	has("ibscope_governor_changes_total{reason=\"bpf_slow\"} 0");
+	has("ibscope_sampling_stopped 1");
+	has("ibscope_overhead_budget_ratio 0.005");
+	has("ibscope_governor_overhead_ratio 0.00125");
+	has("ibscope_overhead_seconds_total 2.5");
+	has("ibscope_sample_interrupt_cost_seconds{source=\"measured\"} 1.5e-06");
+	has("ibscope_sampling_period_asked 1000016");
+	has("ibscope_kernel_max_sample_rate 50000");
+	has("ibscope_kernel_rate_lowered_total 2");
+	j = json_loads(print(METRICS_JSON), 0, NULL);
+	assert_non_null(j);
+	g = json_object_get(j, "governor");
+	assert_string_equal(json_string_value(json_object_get(g, "state")), "stopped");
+	assert_string_equal(json_string_value(json_object_get(g, "reason")), "bpf_slow");
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(g, "changes"), "budget")), 3);
+	assert_true(json_real_value(json_object_get(g, "budget")) == 0.005);
+	json_decref(j);
+	/* what a later collector may say, and no budget */
+	meta.status.governor_state = meta.status.governor_reason = meta.status.nmi_source = 99;
+	meta.status.budget_ppb = meta.status.period_asked = meta.status.kernel_rate = 0;
+	print(METRICS_TEXT);
+	has("ibscope_sampling_stopped 0");
+	has_not("state=\"stopped\"} 1");
+	has_not("ibscope_overhead_budget_ratio");
+	has_not("ibscope_sampling_period_asked");
+	has_not("ibscope_kernel_max_sample_rate");
+	j = json_loads(print(METRICS_JSON), 0, NULL);
+	assert_non_null(j);
+	json_decref(j);
+}
+
 static void test_histogram(void **state)
 {
 	(void)state;
@@ -203,7 +256,7 @@ static void test_histogram(void **state)
 static void test_machine(void **state)
 {
 	(void)state;
-	status = (struct ibs_meta_status){
+	meta.status = (struct ibs_meta_status){
 		.clock_steps = 2, .suspends = 3, .pmu_shared = 4, .cpus_went = 5, .cpus_came = 6
 	};
 	print(METRICS_TEXT);
@@ -434,6 +487,7 @@ int main(void)
 		T(test_same_path), T(test_other),	    T(test_unknown_is_absent),
 		T(test_json),	   T(test_pieces),	    T(test_packed),
 		T(test_edges),	   T(test_weights_and_tlb), T(test_machine),
+		T(test_governor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -247,11 +247,11 @@ class Guest:
             f.write('\n'.join(self.script + [FACTS]))
         tar = os.path.join(self.dir, 'out.tar')
         cmd = [os.path.join(HERE, 'rig/run.sh'), '--kernel', self.kernel, '--gen', self.gen,
-               '--smp', str(self.smp),
+               '--smp', str(self.smp), *self.rig,
                '--overlay', os.path.join(self.work, 'overlay'),
                '--overlay', os.path.join(self.dir, 'overlay'),
                '--console', os.path.join(self.dir, 'console'), '--timeout', str(self.timeout),
-               '--log', os.path.join(self.dir, 'log'), *self.rig, '--', 'sh', '/vmtest.sh']
+               '--log', os.path.join(self.dir, 'log'), '--', 'sh', '/vmtest.sh']
         for _ in range(2):
             with open(tar, 'wb') as f:
                 r = subprocess.run(cmd, stdout=f, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)

@@ -38,6 +38,7 @@ struct serve_governor {
 	__u64 *seen;	      /* of each CPU */
 	double nmi_ns;
 	enum ibs_nmi_source nmi_source;
+	double measured_ns; /* of it; 0: not tried yet, below: it cannot be */
 	__u64 max_rate, rss_max;
 	/* windows in which runs of the program were timed */
 	bool timing;

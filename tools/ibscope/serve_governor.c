@@ -7,12 +7,14 @@
 #include "num.h"
 #include "sample_cost.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <malloc.h>
 #include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
  * Of a sample without the program, where it cannot be measured. One figure for all processors, as
@@ -165,44 +167,62 @@ static unsigned int some_cpu(const struct sampling *s)
 	return s->opts.cpus[0];
 }
 
-static void calibrate(struct serve *s)
+/* With a program the kernel does not make an event of the sample, as it does not for ours. */
+static int empty_program(void)
+{
+	static const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+
+	return bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "ibs_nothing", "Dual BSD/GPL", insns,
+			     sizeof(insns) / sizeof(insns[0]), NULL);
+}
+
+static void measure(struct serve *s)
 {
 	struct serve_governor *g = &s->governor;
-	const struct sampling *sampling = &s->opts.sampling;
+	unsigned int cpu = some_cpu(&s->opts.sampling);
+	int prog_fd = empty_program();
 	struct perf_event_attr attr;
 	struct sample_cost cost;
 	struct err why = { "" };
-	unsigned int cpu = some_cpu(sampling);
 	int ret;
 
-	if (s->opts.nmi_ns) {
-		g->nmi_ns = s->opts.nmi_ns;
-		g->nmi_source = IBS_NMI_GIVEN;
+	plain_attr(&s->opts.sampling, &attr);
+	ret = sample_cost_measure(&attr, prog_fd, cpu, CALIBRATE_S, &cost, &why);
+	if (prog_fd >= 0)
+		close(prog_fd);
+	if (!ret && (cost.ns < NMI_MIN_NS || cost.ns > NMI_MAX_NS))
+		ret = err_set(&why, -ERANGE, "%.0f ns were measured", cost.ns);
+	if (ret) {
+		g->measured_ns = -1;
+		log_info("a sample is assumed to take %d ns without BPF, as it cannot be "
+			 "measured: %s",
+			 NMI_ASSUMED_NS, why.text);
 		return;
 	}
-	/* before the options were read again, or by a collector before: measuring delays sampling */
-	if (g->nmi_source == IBS_NMI_MEASURED)
+	g->measured_ns = cost.ns + cost.spread_ns; /* rather too much than too little */
+	log_info("a sample takes %.0f ns (+-%.0f) of cpu %u without BPF, measured", cost.ns,
+		 cost.spread_ns, cpu);
+}
+
+/* Once: when options are read again nothing is sampled meanwhile. */
+static void calibrate(struct serve *s)
+{
+	struct serve_governor *g = &s->governor;
+
+	g->nmi_ns = s->opts.nmi_ns;
+	g->nmi_source = IBS_NMI_GIVEN;
+	if (s->opts.nmi_ns)
 		return;
-	if (s->status.nmi_source == IBS_NMI_MEASURED) {
-		g->nmi_ns = s->status.nmi_ns;
-		g->nmi_source = IBS_NMI_MEASURED;
-		return;
-	}
-	plain_attr(sampling, &attr);
-	ret = sample_cost_measure(&attr, -1, cpu, CALIBRATE_S, &cost, &why);
-	if (!ret && cost.ns >= NMI_MIN_NS && cost.ns <= NMI_MAX_NS) {
-		g->nmi_ns = cost.ns;
-		g->nmi_source = IBS_NMI_MEASURED;
-		log_info("a sample takes %.0f ns (+-%.0f) of cpu %u without BPF, measured", cost.ns,
-			 cost.spread_ns, cpu);
-		return;
-	}
-	if (!ret)
-		err_set(&why, -ERANGE, "%.0f ns were measured", cost.ns);
-	g->nmi_ns = NMI_ASSUMED_NS;
-	g->nmi_source = IBS_NMI_ASSUMED;
-	log_info("a sample is assumed to take %d ns without BPF, as it cannot be measured: %s",
-		 NMI_ASSUMED_NS, why.text);
+	/* by a collector before: measuring delays sampling */
+	if (!g->measured_ns && s->status.nmi_source == IBS_NMI_MEASURED)
+		g->measured_ns = s->status.nmi_ns;
+	if (!g->measured_ns)
+		measure(s);
+	g->nmi_ns = g->measured_ns > 0 ? g->measured_ns : NMI_ASSUMED_NS;
+	g->nmi_source = g->measured_ns > 0 ? IBS_NMI_MEASURED : IBS_NMI_ASSUMED;
 }
 
 static __u64 read_sysctl(const char *name)
@@ -282,6 +302,13 @@ int serve_governor_open(struct serve *s, struct err *err)
 	};
 
 	serve_governor_close(s);
+	/* an earlier collector, or we with other options, found that out already */
+	if (st->period_asked == config.floor) {
+		config.start = st->period;
+		config.start_reason = st->governor_reason < GOVERNOR_REASON_N
+					      ? st->governor_reason
+					      : GOVERNOR_REASON_NONE;
+	}
 	if (!config.rss_max)
 		config.rss_max =
 			(sampling->opts.max_memory_bytes ?: SAMPLER_MAX_MEMORY) + RSS_BESIDES_MAPS;
@@ -294,18 +321,23 @@ int serve_governor_open(struct serve *s, struct err *err)
 	g->timing = false;
 	g->unseen = st->unseen;
 	g->unseen_ops_s = 0;
-	g->state = config.budget ? GOVERNOR_STATE_AT_RATE : GOVERNOR_STATE_OFF;
+	if (governor_period(g->law) != config.floor) {
+		int ret = sampler_set_period(sampling->sampler, governor_period(g->law), err);
+
+		if (ret)
+			return ret;
+	}
 	g->cost_before_ns = st->overhead_ns;
 	g->rss_max = config.rss_max;
 	g->told_ns = g->cost_ns = 0;
 	calibrate(s);
 	check_allowance(s);
-	g->next_s = g->told_s = now_s();
-	g->next_rate_s = now_s() + RATE_EVERY_S;
 	g->retry_s = 0;
+	g->told_s = now_s();
+	g->next_rate_s = g->told_s + RATE_EVERY_S;
 	if (sampling->opts.attr.freq)
 		log_info("the period is the kernel's business with -F: there is no budget");
-	return 0;
+	return serve_governor_look(s, err); /* the first one only notes what there is */
 }
 
 int serve_governor_renew(struct serve *s, struct err *err)
