@@ -21,6 +21,7 @@ struct cpu_event {
 	__u64 samples_before, counted_before;
 	__u64 enabled_ns, followed_ns; /* time enabled, now and at the last look if it goes on */
 	bool fresh;		       /* enabled_ns was read since then */
+	__u64 off_pmu_ns;	       /* enabled, not running, before perf_events_forgive() */
 };
 
 struct perf_events {
@@ -228,7 +229,7 @@ static bool add_counts(const struct perf_events *pe, struct cpu_event *ev,
 		t->samples += ev->samples_before +
 			      (r.value - ev->counted_before) / pe->attr.sample_period;
 	/* each time the event is taken off the PMU a part of a period is lost to the count */
-	if (r.running < r.enabled)
+	if (r.enabled - r.running > ev->off_pmu_ns)
 		t->exact = false;
 	return true;
 }
@@ -509,6 +510,19 @@ void perf_events_read(struct perf_events *pe, struct perf_events_total *out)
 	for (size_t i = 0; i < pe->n; i++)
 		if (pe->ev[i].fd >= 0)
 			add_counts(pe, &pe->ev[i], out);
+}
+
+void perf_events_forgive(struct perf_events *pe)
+{
+	for (size_t i = 0; i < pe->n; i++) {
+		struct perf_events_total t = {};
+
+		if (pe->ev[i].fd < 0)
+			continue;
+		add_counts(pe, &pe->ev[i], &t);
+		pe->ev[i].off_pmu_ns = t.enabled_ns - t.running_ns;
+	}
+	pe->closed.exact = true;
 }
 
 __u64 perf_events_throttled(struct perf_events *pe)

@@ -84,6 +84,9 @@ size_t perf_events_n(const struct perf_events *pe);
 /* Reads all counts: one read(2) a CPU, answered by that CPU. */
 void perf_events_read(struct perf_events *pe, struct perf_events_total *out);
 
+/* From here on `exact` is of what comes: earlier loss does not count. */
+void perf_events_forgive(struct perf_events *pe);
+
 /**
  * perf_events_throttled() - throttlings since open, over all CPUs
  *

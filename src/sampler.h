@@ -207,6 +207,12 @@ __u64 sampler_throttled(struct sampler *s);
  */
 int sampler_restart(struct sampler *s, struct err *err);
 
+/*
+ * Once another user has left the PMU: from here on it is known again what is unseen. What was not, while
+ * the PMU was shared, is never told; a few of what is unseen now may not be either.
+ */
+void sampler_pmu_alone(struct sampler *s);
+
 /* Ends sampling; a snapshot taken afterwards is final and exact. */
 void sampler_stop(struct sampler *s);
 

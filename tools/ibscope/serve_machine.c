@@ -50,6 +50,7 @@ static void look_at_pmu(struct serve *s, const struct pmu_state *pmu)
 			 "happens while it has it is not sampled");
 	} else if (!shared && s->shared) {
 		log_info("no other user shares the PMU any more");
+		sampler_pmu_alone(s->opts.sampling.sampler);
 	}
 	s->shared = shared;
 	s->off_pmu_ns = off;
