@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RATE	  4000
+#define RATE	  10000
 #define READY_S	  60
 #define ATTACH_NS 500000000 /* from its first line to its last probe */
 

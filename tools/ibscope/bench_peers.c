@@ -154,7 +154,10 @@ static const struct peer_kind kinds[] = {
 
 /* --- the comparison --- */
 
-/* @rate: samples a second that the event makes. */
+/*
+ * @rate: samples a second that the event makes, of the first. Those of perf are not divided by the time
+ * that it was on, as its answers take some of it.
+ */
 static void report_peer(struct bench *b, struct peer *p, const struct loop_loss *loss, double *rate)
 {
 	struct bench_row row = { .from = BENCH_FROM_EVENT,
@@ -179,7 +182,7 @@ static void report_peer(struct bench *b, struct peer *p, const struct loop_loss 
 		bench_missing(b, row.name, row.what, row.from, "it has no sample");
 		return;
 	}
-	per_sample = loss->on_s * 1e9 / made;
+	per_sample = 1e9 / *rate;
 	loop = loss->share * per_sample;
 	reader = read.cpu_ns / made;
 	row.value = loop + reader;
