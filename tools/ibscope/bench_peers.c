@@ -349,7 +349,7 @@ int bench_peers(struct bench *b, struct err *err)
 		/* long enough for what a switch costs perf to be little */
 		opts.slice_s = 0.02;
 		opts.seconds = b->instructions ? LOOP_ROUNDS_MIN * opts.slice_s * (n + 1)
-					       : bench_of(b, 8, 40);
+					       : bench_of(b, 6, 40);
 		bench_settle();
 		ret = loop_loss_measure(subjects, n, &opts, loss, err);
 	}
