@@ -174,7 +174,7 @@ static void report_peer(struct bench *b, struct peer *p, const struct loop_loss 
 		return;
 	}
 	made = read.samples + read.lost;
-	if (!p->number)
+	if (!p->number && made >= 1)
 		*rate = made / loss->on_s;
 	if (p->kind->perf.filter) /* what it rejects is not in the file */
 		made = *rate * loss->on_s;
