@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RATE	  4000
+#define RATE	  10000
 #define READY_S	  60
 #define ATTACH_NS 500000000 /* from its first line to its last probe */
 
@@ -89,7 +89,7 @@ static int measure(struct bench *b, struct sample_event *empty, struct loop_loss
 						 { .set = set, .arg = t } };
 	const struct loop_opts opts = { .cpu = b->cpu,
 					.slice_s = bench_of(b, 0.25, 1),
-					.seconds = bench_of(b, 6, 40),
+					.seconds = bench_of(b, 4, 40),
 					.stop = &bench_stop };
 
 	return loop_loss_measure(subjects, 2, &opts, loss, err);

@@ -28,7 +28,7 @@ double bench_child_cpu_ns(const struct bench_child *child);
 
 /**
  * bench_child_end() - signal it and wait, at most ten seconds; then it is killed
- * @sig:    0: it ends by itself
+ * @sig:    0: it ends by itself, within ten minutes
  * @cpu_ns: of its whole life; may be NULL
  *
  * Return: its wait status, -1 without one.

