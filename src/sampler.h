@@ -125,9 +125,9 @@ struct sampler_opts {
 
 /* Bytes of kernel memory by map, from the options and the cache topology alone. */
 struct sampler_memory {
-	__u32 shards;
-	__u32 ring_bytes; /* of one ring at the most */
-	__u32 ring_slots; /* records that it holds */
+	__u32 shards, complexes; /* fewer shards: neighbouring complexes write the same counters */
+	__u32 ring_bytes;	 /* of one ring at the most */
+	__u32 ring_slots;	 /* records that it holds */
 	__u64 series, cgroups, groups, slots, pids, rings, stacks, cpu_states, total;
 };
 

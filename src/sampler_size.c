@@ -188,6 +188,7 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 			"%llu groups need %.1f MiB of kernel memory, the limit is %.1f MiB: allow "
 			"more with --max-memory, or fewer groups with --max-groups",
 			slots_n - 1, (rest + shard) / 1048576.0, limit / 1048576.0);
+	out->complexes = complexes;
 	out->shards = (limit - rest) / shard;
 	if (out->shards > complexes)
 		out->shards = complexes;

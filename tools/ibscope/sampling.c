@@ -148,6 +148,7 @@ static int choose_cpus(struct sampling *s, struct err *err)
 static void announce(const struct sampling *s)
 {
 	const struct sampler_memory *m = sampler_memory_used(s->sampler);
+	char of[64] = "";
 
 	if (s->opts.output != SAMPLER_SERIES) {
 		log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory with a ring of %u KiB for "
@@ -158,10 +159,12 @@ static void announce(const struct sampling *s)
 							  : "registers read by copy");
 		return;
 	}
-	log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory for %u groups in %u shard%s, %s",
+	if (m->shards < m->complexes)
+		snprintf(of, sizeof(of), " (of %u core complexes)", m->complexes);
+	log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory for %u groups in %u shard%s%s, %s",
 		 s->info.simulated ? "SIMULATED " : "", s->event_text, sampler_n_cpus(s->sampler),
 		 m->total / 1048576.0, s->opts.max_groups ?: SAMPLER_MAX_GROUPS, m->shards,
-		 m->shards == 1 ? "" : "s",
+		 m->shards == 1 ? "" : "s", of,
 		 sampler_reads_direct(s->sampler) ? "registers read in place"
 						  : "registers read by copy");
 }
