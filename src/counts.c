@@ -71,8 +71,9 @@ static int add_series(const struct layout *layout, unsigned int pair, const vola
 	const volatile __u64 *w = words + (entry & IBS_LAYOUT_WORD);
 	__u64 valid = 0;
 
+	out->weight += w[IBS_PAIR_WEIGHT];
 	if (!(entry & IBS_LAYOUT_HIST)) {
-		out->samples += w[0];
+		out->samples += w[IBS_PAIR_SAMPLES];
 		return 0;
 	}
 	out->sum += w[IBS_HIST_SUM];
@@ -102,6 +103,21 @@ static void free_series(struct group *g)
 	g->n_series = 0;
 }
 
+static void add_tlb(const struct counts *c, const volatile __u64 *slot, struct tlb_counts *out)
+{
+	out->l2_hit += slot[IBS_TLB_L2_HIT];
+	out->l2_miss += slot[IBS_TLB_L2_MISS];
+	out->refills += slot[IBS_TLB_REFILL_N];
+	out->refill_cycles += slot[IBS_TLB_REFILL_SUM];
+	if (c->weighed) {
+		out->l2_hit_weight += slot[IBS_TLB_L2_HIT_WEIGHT];
+		out->l2_miss_weight += slot[IBS_TLB_L2_MISS_WEIGHT];
+	} else {
+		out->l2_hit_weight = c->period * out->l2_hit;
+		out->l2_miss_weight = c->period * out->l2_miss;
+	}
+}
+
 /* @all: room for the series, by pair and zero. */
 static int read_group(const struct counts *c, __u32 slot, struct series *all, struct group *g)
 {
@@ -112,6 +128,8 @@ static int read_group(const struct counts *c, __u32 slot, struct series *all, st
 
 		if (!words)
 			return -EIO;
+		if (c->tlb)
+			add_tlb(c, words, &g->tlb);
 		for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++)
 			if (layout_has(c->layout, pair) &&
 			    add_series(c->layout, pair, words, &all[pair]))
@@ -125,6 +143,8 @@ static int read_group(const struct counts *c, __u32 slot, struct series *all, st
 	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++) {
 		if (!all[pair].samples)
 			continue;
+		if (!c->weighed)
+			all[pair].weight = c->period * all[pair].samples;
 		all[pair].op = pair & 7;
 		all[pair].src = pair >> 3;
 		g->series[g->n_series++] = all[pair];

@@ -255,6 +255,7 @@ static json_t *json_row(const struct row *r)
 			      (json_int_t)s->samples, "valid", (json_int_t)s->valid, "sum",
 			      (json_int_t)s->sum);
 
+	json_object_set_new(o, "weight", s->weight ? json_integer(s->weight) : json_null());
 	for (size_t i = 0; i < PERCENTILES; i++) {
 		long p = series_percentile(s, percentiles[i].q);
 

@@ -27,6 +27,8 @@
 	X(CPUS, "ibscope_cpus", GAUGE, "", "CPUs that are sampled now.")                           \
 	X(WENT, "ibscope_cpus_went_offline", COUNTER, "", "CPUs that went offline.")               \
 	X(CAME, "ibscope_cpus_came_online", COUNTER, "", "CPUs that came online and are sampled.") \
+	X(PMU_OPS, "ibscope_pmu_ops", COUNTER, "",                                                 \
+	  "Ops (cycles, where the event counts those) that the PMU counted, over all CPUs.")       \
 	X(PERIOD, "ibscope_sampling_period", GAUGE, "",                                            \
 	  "Ops or cycles between two samples of a CPU; absent if it varies.")                      \
 	X(BPF_SECONDS, "ibscope_bpf_seconds", COUNTER, "seconds",                                  \
@@ -42,6 +44,8 @@
 	X(GROUPS_MAX, "ibscope_groups_limit", GAUGE, "", "Groups that can have.")                  \
 	X(FOLDED, "ibscope_groups_folded", COUNTER, "",                                            \
 	  "Groups that ended and were added to 'other'.")                                          \
+	X(DISPLACED, "ibscope_groups_displaced", COUNTER, "",                                      \
+	  "Groups that were added to 'other' because busier ones found no room.")                  \
 	X(STARTS, "ibscope_collector_starts", COUNTER, "",                                         \
 	  "Collectors since the counters began, this one included.")                               \
 	X(RELOADS, "ibscope_config_reloads", COUNTER, "", "Times that options were read again.")   \
@@ -102,6 +106,7 @@ static void print_status(FILE *f, enum metrics_format format, const struct metri
 		{ M_PMU_ENABLED, st->enabled_ns / 1e9 },
 		{ M_PMU_RUNNING, st->running_ns / 1e9 },
 		{ M_THROTTLED, st->throttled },
+		{ M_PMU_OPS, st->counted },
 		{ M_CPUS, st->cpus },
 		{ M_WENT, st->cpus_went },
 		{ M_CAME, st->cpus_came },
@@ -115,6 +120,7 @@ static void print_status(FILE *f, enum metrics_format format, const struct metri
 		{ M_GROUPS, c->groups },
 		{ M_GROUPS_MAX, m->layout.max_slots - 1 },
 		{ M_FOLDED, st->folded },
+		{ M_DISPLACED, st->displaced },
 		{ M_STARTS, m->starts },
 		{ M_RELOADS, st->reloads },
 		{ M_CONFIG_ERRORS, st->config_errors },

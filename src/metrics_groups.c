@@ -71,6 +71,8 @@ static void free_counts(struct metrics_group *g)
 		free(g->hist[s].bytes);
 	memset(g->hist, 0, sizeof(g->hist));
 	memset(g->count, 0, sizeof(g->count));
+	memset(g->weight, 0, sizeof(g->weight));
+	memset(&g->tlb, 0, sizeof(g->tlb));
 	g->samples = 0;
 }
 
@@ -205,13 +207,16 @@ static int move_counts(struct metrics_group *to, struct metrics_group *from)
 	for (int s = 0; s < IBS_SRC_N; s++) {
 		__u64 buckets[IBS_LAT_BUCKETS] = {};
 
-		for (int op = 0; op < IBS_OP_KIND_N; op++)
+		for (int op = 0; op < IBS_OP_KIND_N; op++) {
 			to->count[op][s] += from->count[op][s];
+			to->weight[op][s] += from->weight[op][s];
+		}
 		packed_get(&from->hist[s], buckets);
 		if (packed_add(&to->hist[s], buckets, from->hist[s].sum))
 			return -ENOMEM;
 	}
 	to->samples += from->samples;
+	tlb_add(&to->tlb, &from->tlb);
 	free_counts(from);
 	return 0;
 }
@@ -224,11 +229,13 @@ static int add_counts(struct metrics_groups *all, struct metrics_group *to, cons
 		const struct series *s = &g->series[i];
 
 		to->count[s->op][s->src] += s->samples;
+		to->weight[s->op][s->src] += s->weight;
 		to->samples += s->samples;
 		sum[s->src] += s->sum;
 		for (int b = 0; s->buckets && b < IBS_LAT_BUCKETS; b++)
 			buckets[s->src][b] += s->buckets[b];
 	}
+	tlb_add(&to->tlb, &g->tlb);
 	for (int s = 0; s < IBS_SRC_N; s++) {
 		size_t before = to->hist[s].n;
 

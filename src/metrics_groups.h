@@ -27,6 +27,8 @@ struct metrics_group {
 	char *json;   /* the same as members of a JSON object */
 	size_t labels_len;
 	__u64 samples, count[IBS_OP_KIND_N][IBS_SRC_N];
+	__u64 weight[IBS_OP_KIND_N][IBS_SRC_N]; /* ops that the samples stand for */
+	struct tlb_counts tlb;
 	struct packed_hist hist[IBS_SRC_N]; /* of those with a latency, all kinds of ops */
 };
 

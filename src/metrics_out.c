@@ -7,7 +7,7 @@
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-static const char *const types[] = { "counter", "gauge", "histogram", "info" };
+static const char *const types[] = { "counter", "gauge", "histogram", "summary", "info" };
 
 const char *metric_suffix(const struct metric *m)
 {

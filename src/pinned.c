@@ -173,6 +173,8 @@ static int map_all(struct pinned *p, struct err *err)
 		.shards = l->shards,
 		.max_slots = l->max_slots,
 		.one_group = !l->by,
+		.weighed = true,
+		.tlb = true,
 		.layout = &p->layout,
 	};
 	return 0;

@@ -94,6 +94,8 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 		}
 	}
 	cfg->cfg_sim_seed = opts->sim_seed;
+	cfg->cfg_weigh = opts->weigh;
+	cfg->cfg_tlb = opts->tlb;
 }
 
 static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, struct err *e)
@@ -376,8 +378,10 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	}
 	s->possible_cpus = n;
 	s->max_slots = sampler_max_slots(opts);
-	if (opts->source == SAMPLER_IBS && !opts->attr.freq)
-		s->period = opts->attr.sample_period;
+	s->counts_periods = opts->source == SAMPLER_IBS && !opts->attr.freq;
+	s->simulated = opts->source != SAMPLER_IBS;
+	s->weigh = opts->weigh;
+	s->by = sampler_group_by(opts);
 	layout_init(&s->layout, opts->metric, opts->ibs.caps);
 	ret = topology_open("", s->possible_cpus, &topo, err);
 	if (ret)
@@ -421,6 +425,9 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 				     .shards = s->memory.shards,
 				     .max_slots = s->max_slots,
 				     .one_group = !sampler_group_by(opts),
+				     .weighed = opts->weigh,
+				     .period = opts->attr.freq ? 0 : opts->attr.sample_period,
+				     .tlb = opts->tlb,
 				     .layout = &s->layout };
 	place_cpus(s, topo);
 	ret = sampler_pins_resume(s, opts, err);
@@ -451,6 +458,33 @@ void sampler_stop(struct sampler *s)
 {
 	if (s->events)
 		perf_events_disable(s->events);
+}
+
+#define SIM_PERIOD_MAX (1ULL << 40) /* ns: 18 minutes */
+
+int sampler_set_period(struct sampler *s, __u64 period, struct err *err)
+{
+	if (!s->events || !perf_events_period(s->events) || !s->weigh)
+		return err_set(err, -EINVAL,
+			       "this collection was not begun with a period that "
+			       "can be changed");
+	if (!s->simulated && (period % 16 || period < SAMPLER_PERIOD_MIN))
+		return err_set(err, -EINVAL,
+			       "IBS samples at multiples of 16, from %d on; not at %llu",
+			       SAMPLER_PERIOD_MIN, period);
+	if (s->simulated && (!period || period > SIM_PERIOD_MAX))
+		return err_set(err, -EINVAL,
+			       "the simulation samples at a period of 1 to 2^40 ns; "
+			       "not at %llu",
+			       period);
+	if (period == perf_events_period(s->events))
+		return 0;
+	return perf_events_set_period(s->events, period, err);
+}
+
+__u64 sampler_period(const struct sampler *s)
+{
+	return s->events ? perf_events_period(s->events) : 0;
 }
 
 struct rings *sampler_rings(struct sampler *s)
@@ -549,6 +583,7 @@ void sampler_close(struct sampler *s)
 	unmap(&s->tgids);
 	unmap(&s->tids);
 	unmap(&s->twin);
+	free(s->slots_seen);
 	ibs_op_bpf__destroy(s->skel);
 	free(s);
 }

@@ -109,6 +109,8 @@ struct sampler_opts {
 	 * the sampler. sampler_close() leaves the pins, but nothing samples any more.
 	 */
 	struct pins *pins;
+	bool weigh; /* the period may change: add up what each sample stands for */
+	bool tlb;   /* count TLB misses of groups */
 	bool probe_read; /* do not use direct reads even where the kernel has them */
 	bool replay;	 /* SAMPLER_TWIN for twin_run_replay(): any pid, whatever forks here */
 };
@@ -180,6 +182,22 @@ int sampler_run_time(const struct sampler *s, __u64 *ns, __u64 *runs);
 /* Counters of an earlier collector were gone on with. */
 bool sampler_adopted(const struct sampler *s);
 
+/**
+ * sampler_set_period() - change the period of all CPUs, also of those that come online later
+ * @period: ops, cycles, or ns with SAMPLER_SIM; of IBS a multiple of 16, at least SAMPLER_PERIOD_MIN
+ *
+ * Each event rests while it is changed, some microseconds, and begins a period anew: what it had
+ * counted of the old one is in pmu_state.counted, but in no sample's weight.
+ *
+ * Return: 0, or a negative errno with @err, and the old period is in force: -EINVAL for a period
+ * that cannot be, or if @s was not opened to weigh, or samples by frequency.
+ */
+#define SAMPLER_PERIOD_MIN 0x90 /* Linux arch/x86/events/amd/ibs.c, from v6.15 on */
+int sampler_set_period(struct sampler *s, __u64 period, struct err *err);
+
+/* In force; 0: it varies, or there are no events. */
+__u64 sampler_period(const struct sampler *s);
+
 /* Ends sampling; a snapshot taken afterwards is final and exact. */
 void sampler_stop(struct sampler *s);
 
@@ -238,6 +256,17 @@ typedef bool sampler_dead(void *arg, __u64 cgroup_id);
  * Return: how many groups were folded, or a negative errno with @err.
  */
 int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err);
+
+/**
+ * sampler_make_room() - let cgroups that are busier than others have counters of their own
+ *
+ * When all slots are taken and cgroups that found none do more than some that have one, the least
+ * active are added to `other`. To be called each ten seconds or so: activity is what came since the
+ * last call. Of samplers by cgroup that weigh; else it does nothing.
+ *
+ * Return: how many groups were added to `other`, or a negative errno with @err.
+ */
+int sampler_make_room(struct sampler *s, struct err *err);
 
 struct counts;
 

@@ -14,14 +14,15 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
 {
 	struct perf_events_total t;
 
-	out->ledger.pmu_exact = s->period != 0;
+	out->ledger.pmu_exact = s->counts_periods;
 	if (!s->events)
 		return;
 	perf_events_read(s->events, &t);
 	out->ledger.pmu_exact &= t.exact;
-	out->ledger.pmu_samples = s->pmu_samples_before + (s->period ? t.samples : 0);
+	out->ledger.pmu_samples = s->pmu_samples_before + (s->counts_periods ? t.samples : 0);
 	out->pmu = (struct pmu_state){
 		.cpus = t.cpus,
+		.counted = s->pmu_before.counted + t.counted,
 		.went = s->pmu_before.went + t.went,
 		.came = s->pmu_before.came + t.came,
 		.enabled_ns = s->pmu_before.enabled_ns + t.enabled_ns,

@@ -12,7 +12,7 @@
 #define IBS_PIN_DIR "/sys/fs/bpf/ibscope"
 
 /* Bumped when a reader of the old layout would misread the new one. */
-#define IBS_PIN_SCHEMA 1
+#define IBS_PIN_SCHEMA 2
 #define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
 
 /*
@@ -65,6 +65,9 @@ struct ibs_meta_status {
 	__u64 period;	       /* in force; 0: it varies */
 	__u64 memory_bytes;    /* of maps */
 	__u64 rss_bytes;       /* of the collector */
+	__u64 counted;	       /* ops or cycles, as the PMU counted them */
+	__u64 period_changes;
+	__u64 displaced; /* groups added to `other` because busier ones found no room */
 };
 
 struct ibs_meta {

@@ -301,7 +301,8 @@ class Served(Case):
         self.assertEqual(text.count('# EOF'), 1)
         types = dict(re.findall(r'^# TYPE (\S+) (\S+)$', text, re.M))
         units = dict(re.findall(r'^# UNIT (\S+) (\S+)$', text, re.M))
-        suffixes = {'counter': ['_total'], 'gauge': [''], 'info': ['_info'], 'histogram': ['_bucket', '_sum', '_count']}
+        suffixes = {'counter': ['_total'], 'gauge': [''], 'info': ['_info'],
+                    'histogram': ['_bucket', '_sum', '_count'], 'summary': ['_sum', '_count']}
         for name in samples(text.replace('# EOF\n', '')):
             base = name.split('{')[0]
             self.assertTrue(any(base == t + s for t, k in types.items() for s in suffixes[k]), name)

@@ -17,6 +17,8 @@
 
 #define SLOTS 8
 
+#define PERIOD 1000
+
 static struct layout layout;
 static __u64 *series;
 static struct ibs_slot_owner owners[SLOTS];
@@ -45,6 +47,8 @@ static int up(void **state)
 				  .n_cpus = 1,
 				  .shards = 1,
 				  .max_slots = SLOTS,
+				  .weighed = true,
+				  .tlb = true,
 				  .layout = &layout };
 	return 0;
 }
@@ -72,6 +76,7 @@ static void add(__u32 slot, enum ibs_op_kind op, enum ibs_src src, int cycles, _
 	__u64 *w = series + slot * layout.words + (entry & IBS_LAYOUT_WORD);
 
 	assert_true(layout_has(&layout, IBS_LAYOUT_IDX(op, src)));
+	w[IBS_PAIR_WEIGHT] += n * PERIOD;
 	if (!(entry & IBS_LAYOUT_HIST)) {
 		w[0] += n;
 	} else if (cycles < 0) {
@@ -126,6 +131,39 @@ static void has_not(const char *part)
 }
 
 #define LAT "ibscope_load_miss_latency_cycles"
+
+static void add_tlb(__u32 slot, __u64 hits, __u64 misses, __u64 refills, __u64 cycles)
+{
+	__u64 *w = series + slot * layout.words;
+
+	w[IBS_TLB_L2_HIT] += hits;
+	w[IBS_TLB_L2_HIT_WEIGHT] += hits * PERIOD;
+	w[IBS_TLB_L2_MISS] += misses;
+	w[IBS_TLB_L2_MISS_WEIGHT] += misses * PERIOD;
+	w[IBS_TLB_REFILL_N] += refills;
+	w[IBS_TLB_REFILL_SUM] += cycles;
+}
+
+static void test_weights_and_tlb(void **state)
+{
+	(void)state;
+	put_slot(1, 7, "/a");
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 300, 3);
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_L1, -1, 5);
+	add_tlb(1, 4, 2, 3, 90);
+	add(0, IBS_OP_KIND_STORE, IBS_SRC_L1, -1, 1);
+	print(METRICS_OPENMETRICS);
+	has("ibscope_estimated_ops_total{cgroup=\"/a\",op=\"load\",data_src=\"dram\"} 3000");
+	has("ibscope_estimated_ops_total{cgroup=\"/a\",op=\"load\",data_src=\"l1\"} 5000");
+	has("ibscope_dtlb_l1_miss_samples_total{cgroup=\"/a\",l2=\"hit\"} 4");
+	has("ibscope_dtlb_l1_miss_samples_total{cgroup=\"/a\",l2=\"miss\"} 2");
+	has("ibscope_dtlb_l1_miss_estimated_ops_total{cgroup=\"/a\",l2=\"miss\"} 2000");
+	has("ibscope_dtlb_refill_latency_cycles_sum{cgroup=\"/a\"} 90");
+	has("ibscope_dtlb_refill_latency_cycles_count{cgroup=\"/a\"} 3");
+	/* what was never counted has no line */
+	has_not("l2=\"hit\"} 0");
+	has_not("refill_latency_cycles_sum{container=\"other\"");
+}
 
 static void test_histogram(void **state)
 {
@@ -362,10 +400,10 @@ static void test_edges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_histogram), T(test_default_edges), T(test_names),
-		T(test_same_path), T(test_other),	  T(test_unknown_is_absent),
-		T(test_json),	   T(test_pieces),	  T(test_packed),
-		T(test_edges),
+		T(test_histogram), T(test_default_edges),   T(test_names),
+		T(test_same_path), T(test_other),	    T(test_unknown_is_absent),
+		T(test_json),	   T(test_pieces),	    T(test_packed),
+		T(test_edges),	   T(test_weights_and_tlb),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,6 +153,8 @@ static int begin(struct serve *s, int argc, char **argv, struct err *err)
 	int ret;
 
 	sampling->opts.pins = s->pins;
+	sampling->opts.weigh = true;
+	sampling->opts.tlb = true;
 	ret = sampling_open(sampling, err);
 	if (ret)
 		return ret;
@@ -178,6 +180,10 @@ static int fold(struct serve *s, struct err *err)
 	if (n < 0)
 		return n;
 	s->status.folded += n;
+	n = sampler_make_room(s->opts.sampling.sampler, err);
+	if (n < 0)
+		return n;
+	s->status.displaced += n;
 	cgroup_tree_forget_dead(s->opts.sampling.tree, 2 * s->opts.grace_s * 1e9);
 	return 0;
 }

@@ -188,6 +188,7 @@ int sampling_open(struct sampling *s, struct err *err)
 	s->opts.by = labels_by(s->labels);
 	s->info.event = s->event_text;
 	s->info.period = s->opts.attr.freq ? 0 : s->opts.attr.sample_period;
+	s->opts.weigh |= s->opts.attr.freq;
 	s->info.metric = s->opts.metric;
 	ret = choose_cpus(s, err);
 	ret = ret ?: sampling_prepare_command(s, err);

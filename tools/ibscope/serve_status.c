@@ -85,6 +85,7 @@ int serve_status_update(struct serve *s, double now_s, struct err *err)
 	st->pmu_samples = ledger.pmu_samples;
 	st->unseen = ledger.unseen;
 	st->pmu_exact = ledger.pmu_exact;
+	st->counted = pmu.counted;
 	st->enabled_ns = pmu.enabled_ns;
 	st->running_ns = pmu.running_ns;
 	st->throttled = pmu.throttled;
@@ -93,7 +94,7 @@ int serve_status_update(struct serve *s, double now_s, struct err *err)
 	st->cpus = pmu.cpus;
 	st->cpu_ns = s->cpu_before_ns + cpu_time_ns();
 	st->rss_bytes = rss_bytes();
-	st->period = sampling->info.period;
+	st->period = sampler_period(sampling->sampler);
 	st->memory_bytes = sampler_memory_used(sampling->sampler)->total;
 	pins_write_begin(&meta->seq);
 	meta->status = *st;
