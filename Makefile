@@ -178,6 +178,7 @@ cost-perf: deps
 	$(Q)$(MAKE) --no-print-directory all benches
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/cost_perf.py --check --build $(O) $(PAIRS)
+	$(Q)tests/vm/cost_record.py --check --build $(O) $(PAIRS)
 
 # SIZES="CPUS[xCOMPLEXES] ..." chooses machines.
 cores: deps
@@ -192,7 +193,7 @@ cores: deps
 FUZZ_S	?= 60
 fuzz_filter := src/filter.c src/filter_build.c src/filter_options.c src/filter_print.c src/err.c src/num.c
 fuzz_container := src/container_names.c src/container_files.c src/container.c -ljansson
-fuzz_recording := src/recording_blocks.c src/recording_columns.c src/recording_events.c \
+fuzz_recording := src/crc.c src/recording_blocks.c src/recording_columns.c src/recording_events.c \
 	src/recording_meta.c src/recording_read.c src/snapshot.c src/cpu.c src/err.c -ljansson -lzstd -lz
 fuzz_perf_data := $(wildcard src/perf_data*.c) src/cpu.c src/err.c -lzstd
 fuzz_web := src/web_accept.c src/web_config.c src/metrics_edges.c src/err.c -lyaml

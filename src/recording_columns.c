@@ -183,6 +183,7 @@ static unsigned char *to_planes(unsigned char *out, const __u64 *v, unsigned int
 	unsigned int i = 0, k;
 
 	for (k = 0; k < 8; k++) {
+		/* cppcheck-suppress legacyUninitvar; it is only written to */
 		to[k] = absent >> k & 1 ? nowhere : out;
 		out += absent >> k & 1 ? 0 : n;
 	}

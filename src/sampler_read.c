@@ -79,7 +79,7 @@ void sampler_pmu_alone(struct sampler *s)
 	struct err err;
 
 	/* first what was seen: what comes in between is then taken for nothing, not for unseen */
-	if (!s->events || !s->period || counts_ledger(&s->counts, &now, &err))
+	if (!s->events || !s->counts_periods || counts_ledger(&s->counts, &now, &err))
 		return;
 	perf_events_forgive(s->events);
 	perf_events_read(s->events, &t);

@@ -131,6 +131,9 @@ static __u64 stacks_bytes(void)
 	return SAMPLER_STACKS * (8 + 24 + (__u64)sampler_stack_depth() * sizeof(__u64));
 }
 
+/* They are one map, whose size has 32 bits before v5.11. */
+#define RINGS_MAX (UINT32_MAX - (1U << 16))
+
 /* Rings in @room bytes of memory, or of the size that was asked for. */
 static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sampler_memory *out,
 		      struct err *err)
@@ -148,6 +151,12 @@ static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sample
 		out->ring_bytes *= 2;
 	out->ring_slots = out->ring_bytes / bytes;
 	out->rings = rings_bytes(n, out->ring_slots, bytes);
+	if (out->rings > RINGS_MAX)
+		return err_set(
+			err, -E2BIG,
+			"%llu ring buffers of %u KiB are %.1f GiB, and all together can have "
+			"4: ask for smaller ones with --ring-size, or sample fewer CPUs (-C)",
+			n, out->ring_bytes >> 10, out->rings / 1073741824.0);
 	if (out->rings <= room || (opts->ring_bytes && !opts->max_memory_bytes))
 		return 0;
 	return err_set(err, -ENOSPC,

@@ -578,6 +578,9 @@ static void test_memory(void **state)
 	opts.ring_bytes = (32 << 20) - 5;
 	assert_int_equal(sampler_memory(&opts, 1, &m, &err), 0);
 	assert_int_equal(m.ring_bytes, 32 << 20);
+	opts.n_cpus = 768;
+	assert_int_equal(sampler_memory(&opts, 1, &m, &err), -E2BIG);
+	assert_non_null(strstr(err.text, "--ring-size"));
 	opts.output = SAMPLER_SERIES;
 	assert_int_equal(sampler_memory(&opts, 1, &m, &err), 0);
 	assert_int_equal(m.rings, 0);
