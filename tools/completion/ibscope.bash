@@ -31,7 +31,8 @@ _ibscope_values()
 	function words(s) { gsub(/\([^)]*\)/, "", s); gsub(/[,|]/, " ", s); print s; exit }
 	option == "--src" && /^data_src .*: / || option == "--op" && /^op: / {
 		sub(/^[^:]*: /, ""); sub(/;.*/, ""); words($0) }
-	option == "--by" && /^Keys of --by:/ || option ~ /^--(columns|sort)$/ && /^Columns:/ { list = 1; next }
+	option == "--by" && /^Keys of --by:/ || option ~ /^--(columns|sort)$/ && /^Columns:/ ||
+		option == "--only" && /^Measurements:/ { list = 1; next }
 	list && !/^  [a-z]/ { print all; exit }
 	list { all = all " " $1 }
 	' "$2"

@@ -20,6 +20,9 @@
 #define TICK_S	     1
 #define FOLD_EVERY_S 10
 #define GRACE_S	     300
+#define MAX_OVERHEAD 0.005
+#define MAX_BPF_NS   2500
+#define EARLY_S	     0.02 /* what is due so soon is done now, too */
 
 static int set_config(void *ctx, const char *arg, struct err *err)
 {
@@ -105,7 +108,7 @@ static const char *find_config(int argc, char **argv)
 	return found;
 }
 
-#define SETS 4
+#define SETS 5
 
 static void option_sets(struct serve_options *o, struct option_set *out)
 {
@@ -113,6 +116,7 @@ static void option_sets(struct serve_options *o, struct option_set *out)
 		{ "What is sampled", sampling_options, sampling_n_options, &o->sampling },
 		{ "How it runs", serve_rows, sizeof(serve_rows) / sizeof(serve_rows[0]), o },
 		{ "How it is told", serve_control_rows, serve_control_n_rows, o },
+		{ "What it may take", serve_governor_rows, serve_governor_n_rows, o },
 		{ "How it is read", serve_web_rows, serve_web_n_rows, o },
 	};
 
@@ -138,6 +142,8 @@ int serve_parse(const struct serve *s, const struct live_options *live, struct s
 	o->sampling.patient = true;
 	o->pin_mode = 0644;
 	o->grace_s = GRACE_S;
+	o->max_overhead = MAX_OVERHEAD;
+	o->max_bpf_ns = MAX_BPF_NS;
 	strcpy(o->pin_dir, IBS_PIN_DIR);
 	strcpy(o->control, CONTROL_PATH);
 	o->control_mode = 0600;
@@ -160,7 +166,9 @@ int serve_parse(const struct serve *s, const struct live_options *live, struct s
 	for (size_t i = 0; i < SETS; i++)
 		sets[i].skip = NULL;
 	ret = ret ?: live_options_apply(live, sets, SETS, err);
-	return ret ?: serve_web_check(o, err) ?: sampling_filter(&o->sampling, err);
+	return ret	?: serve_web_check(o, err)
+			?: serve_governor_check(o, err)
+			?: sampling_filter(&o->sampling, err);
 }
 
 /* The file of --config as it is now; what was read before is lost. */
@@ -199,6 +207,24 @@ static unsigned int live_bits(const struct serve *s)
 	return bits;
 }
 
+/* Nothing samples now: what is counted here is all that collectors before this one counted. */
+static int log_adopted(struct serve *s, struct err *err)
+{
+	struct sampler *sampler = s->opts.sampling.sampler;
+	struct pmu_state pmu;
+	struct ledger l;
+	int ret;
+
+	if (!sampler_adopted(sampler))
+		return 0;
+	ret = sampler_ledger(sampler, &l, &pmu, err);
+	if (!ret)
+		log_info("going on with the counters that are pinned in %s: %llu samples seen, "
+			 "%llu unseen",
+			 s->opts.pin_dir, (unsigned long long)l.seen, (unsigned long long)l.unseen);
+	return ret;
+}
+
 static int begin(struct serve *s, struct err *err)
 {
 	struct sampling *sampling = &s->opts.sampling;
@@ -215,9 +241,10 @@ static int begin(struct serve *s, struct err *err)
 	selection_text(s->argc, s->argv, text, sizeof(text));
 	serve_status_texts(s, text);
 	serve_status_live(s);
-	if (sampler_adopted(sampling->sampler))
-		log_info("going on with the counters that are pinned in %s", s->opts.pin_dir);
-	ret = sampler_start(sampling->sampler, err);
+	serve_machine_start(s);
+	ret = log_adopted(s, err);
+	ret = ret ?: serve_governor_open(s, err);
+	ret = ret ?: sampler_start(sampling->sampler, err);
 	return ret ?: serve_status_update(s, now_s(), err);
 }
 
@@ -359,7 +386,8 @@ static int run(struct serve *s, int sigfd, struct err *err)
 			{ .fd = s->web ? web_fd(s->web) : -1, .events = POLLIN },
 			{ .fd = s->control ? control_fd(s->control) : -1, .events = POLLIN },
 		};
-		int ms = ceil(fmin(fmax(next - now_s(), 0), follow) * 1000);
+		double due = fmin(next, s->governor.next_s);
+		int ms = ceil(fmin(fmax(due - now_s(), 0), follow) * 1000);
 		struct signalfd_siginfo sig;
 
 		ms = sooner(ms, s->web ? web_timeout_ms(s->web) : -1);
@@ -383,7 +411,10 @@ static int run(struct serve *s, int sigfd, struct err *err)
 		if (fds[1].revents)
 			cgroup_tree_update(s->opts.sampling.tree);
 		follow = sampling_follow(&s->opts.sampling);
-		if (now_s() >= next) {
+		s->governor.tick_s = next;
+		if (now_s() >= s->governor.next_s - EARLY_S)
+			ret = serve_governor_look(s, err);
+		if (!ret && now_s() >= next - EARLY_S) {
 			ret = tick(s, err);
 			next = fmax(next + TICK_S, now_s());
 		}
@@ -415,6 +446,7 @@ static int serve(struct serve *s, struct err *err)
 	}
 	web_close(s->web);
 	control_close(s->control);
+	serve_governor_close(s);
 	if (s->stats_fd >= 0)
 		close(s->stats_fd);
 	sampling_release(&s->opts.sampling);

@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "hist.h"
+#include "metrics_governor.h"
 #include "utf8.h"
 
 #include <errno.h>
@@ -43,6 +44,7 @@ void collector_print(FILE *f, const struct metrics_collector *c)
 	if (st->bpf_runs)
 		fprintf(f, "cost: %.0f ns a sample in BPF, %.1f s in all; collector %.1f s\n",
 			(double)st->bpf_ns / st->bpf_runs, st->bpf_ns / 1e9, st->cpu_ns / 1e9);
+	metrics_governor_text(f, st);
 	fprintf(f, "ledger: ");
 	ledger_print(f, &c->ledger);
 	fprintf(f, "\n");

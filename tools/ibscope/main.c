@@ -17,6 +17,7 @@ static const struct cmd {
 	{ "replay", "FILE [options]", "what hist would have shown of a recording", cmd_replay },
 	{ "serve", "[options]", "collect always; counters are pinned for an exporter", cmd_serve },
 	{ "ctl", "[options] VERB", "ask a collector how it is, and tell it what to do", cmd_ctl },
+	{ "bench", "[options]", "what samples and readings cost here, perf beside it", cmd_bench },
 };
 #define CMDS (sizeof(cmds) / sizeof(cmds[0]))
 

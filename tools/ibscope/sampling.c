@@ -14,6 +14,7 @@
 
 /* Shortest period of the software clock that is worth a timer interrupt. */
 #define SIM_MIN_PERIOD_NS 10000
+#define SIM_MIN_FAULTS	  16
 
 void sampling_init(struct sampling *s)
 {
@@ -70,6 +71,7 @@ static int prepare_sim(struct sampling *s, struct err *err)
 	const struct event_rate *rate =
 		s->event.rate.has_period || s->event.rate.has_freq ? &s->event.rate : &s->rate;
 	struct perf_event_attr *attr = &s->opts.attr;
+	const unsigned int min = s->sim_faults ? SIM_MIN_FAULTS : SIM_MIN_PERIOD_NS;
 
 	for (unsigned int i = 0; i < s->event.n_terms; i++)
 		if (strcmp(s->event.terms[i].name, "cnt_ctl"))
@@ -85,7 +87,7 @@ static int prepare_sim(struct sampling *s, struct err *err)
 	memset(attr, 0, sizeof(*attr));
 	attr->size = sizeof(*attr);
 	attr->type = PERF_TYPE_SOFTWARE;
-	attr->config = PERF_COUNT_SW_CPU_CLOCK;
+	attr->config = s->sim_faults ? PERF_COUNT_SW_PAGE_FAULTS : PERF_COUNT_SW_CPU_CLOCK;
 	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	if (rate->has_period && rate->has_freq)
 		return sampling_usage_error(
@@ -98,12 +100,13 @@ static int prepare_sim(struct sampling *s, struct err *err)
 	}
 	if (attr->freq
 		    ? attr->sample_freq == 0 || attr->sample_freq > 1000000000 / SIM_MIN_PERIOD_NS
-		    : attr->sample_period < SIM_MIN_PERIOD_NS || attr->sample_period > 1ULL << 40)
+		    : attr->sample_period < min || attr->sample_period > 1ULL << 40)
 		return sampling_usage_error(
 			s, err_set(err, -ERANGE,
-				   "the simulation samples at a period of %d to 2^40 (ns), or "
+				   "the simulation samples at a period of %u to 2^40 (%s), or "
 				   "at 1 to %d Hz",
-				   SIM_MIN_PERIOD_NS, 1000000000 / SIM_MIN_PERIOD_NS));
+				   min, s->sim_faults ? "page faults" : "ns",
+				   1000000000 / SIM_MIN_PERIOD_NS));
 	s->opts.source = SAMPLER_SIM;
 	s->opts.ibs = (struct ibs_cpu){ .caps = SIM_CAPS };
 	s->info.source = "sim";
@@ -145,6 +148,7 @@ static int choose_cpus(struct sampling *s, struct err *err)
 static void announce(const struct sampling *s)
 {
 	const struct sampler_memory *m = sampler_memory_used(s->sampler);
+	char of[64] = "";
 
 	if (s->opts.output != SAMPLER_SERIES) {
 		log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory with a ring of %u KiB for "
@@ -155,10 +159,12 @@ static void announce(const struct sampling *s)
 							  : "registers read by copy");
 		return;
 	}
-	log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory for %u groups in %u shard%s, %s",
+	if (m->shards < m->complexes)
+		snprintf(of, sizeof(of), " (of %u core complexes)", m->complexes);
+	log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory for %u groups in %u shard%s%s, %s",
 		 s->info.simulated ? "SIMULATED " : "", s->event_text, sampler_n_cpus(s->sampler),
 		 m->total / 1048576.0, s->opts.max_groups ?: SAMPLER_MAX_GROUPS, m->shards,
-		 m->shards == 1 ? "" : "s",
+		 m->shards == 1 ? "" : "s", of,
 		 sampler_reads_direct(s->sampler) ? "registers read in place"
 						  : "registers read by copy");
 }

@@ -25,6 +25,7 @@ struct sampling {
 	bool has_cpus;
 	bool all; /* -a was given, which matters with a command */
 	enum source_option source;
+	bool sim_faults; /* the simulation is driven by page faults, not by the clock */
 	struct sampler_opts opts;
 	unsigned int labels; /* of --by */
 	struct filter_options filter_options;

@@ -60,6 +60,7 @@ static const struct live_row {
 	const char *name;
 	unsigned int change; /* enum sampling_change: while sampling goes on */
 	bool at_once;	     /* nothing of sampling is concerned */
+	bool governs;	     /* the governor begins anew */
 	const char *refused; /* why it cannot be set */
 } live_rows[] = {
 	{ "min-lat", .change = SAMPLING_LATENCY },
@@ -67,7 +68,11 @@ static const struct live_row {
 	{ "pid", .change = SAMPLING_PROCESSES },
 	{ "cgroup", .change = SAMPLING_CGROUPS },
 	{ "container", .change = SAMPLING_CGROUPS },
-	{ "period", .change = SAMPLING_PERIOD },
+	{ "period", .change = SAMPLING_PERIOD, .governs = true },
+	{ "max-overhead", .governs = true },
+	{ "nmi-cost", .governs = true },
+	{ "max-bpf-time", .governs = true },
+	{ "max-rss", .governs = true },
 	{ "grace", .at_once = true },
 	{ "unpin", .at_once = true },
 	{ "verbose", .at_once = true },
@@ -120,7 +125,7 @@ static int check_name(struct serve *s, const struct control_line *l, struct err 
 
 /* What it takes to go from one to the other. */
 struct plan {
-	bool any, reopen;
+	bool any, reopen, governs;
 	unsigned int change;
 };
 
@@ -135,7 +140,8 @@ static void plan_names(struct plan *p, const struct live_options *names,
 			continue;
 		p->any = true;
 		p->change |= row->change;
-		p->reopen |= !row->change && !row->at_once;
+		p->governs |= row->governs;
+		p->reopen |= !row->change && !row->at_once && !row->governs;
 	}
 }
 
@@ -157,6 +163,11 @@ static void take_at_once(struct serve_options *o, const struct serve_options *fr
 {
 	o->grace_s = fresh->grace_s;
 	o->unpin = fresh->unpin;
+	o->max_overhead = fresh->max_overhead;
+	o->overhead_given = fresh->overhead_given;
+	o->nmi_ns = fresh->nmi_ns;
+	o->max_bpf_ns = fresh->max_bpf_ns;
+	o->max_rss_bytes = fresh->max_rss_bytes;
 }
 
 static enum control_result failed(bool usage)
@@ -176,8 +187,10 @@ static enum control_result apply(struct serve *s, struct serve_options *fresh,
 	if (!plan->reopen)
 		ret = plan->change ? sampling_change(now, &fresh->sampling, plan->change, err) : 0;
 	if (ret <= 0) {
-		if (!ret)
+		if (!ret) {
 			take_at_once(&s->opts, fresh);
+			ret = plan->governs ? serve_governor_renew(s, err) : 0;
+		}
 		sampling_close(&fresh->sampling);
 		return ret ? failed(now->usage) : CONTROL_OK;
 	}

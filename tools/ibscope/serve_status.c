@@ -44,12 +44,15 @@ static void toggle_stats(struct serve *s, double now_s)
 	if (now_s < s->next_stats_s)
 		return;
 	if (s->stats_fd >= 0) {
+		serve_governor_timed(s, false);
 		close(s->stats_fd);
 		s->stats_fd = -1;
 		s->next_stats_s = now_s + STATS_EVERY_S - STATS_S;
 		return;
 	}
 	s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME); /* without CAP_SYS_ADMIN never */
+	if (s->stats_fd >= 0)
+		serve_governor_timed(s, true);
 	s->next_stats_s = now_s + STATS_S;
 }
 
@@ -79,6 +82,7 @@ int serve_status_update(struct serve *s, double now_s, struct err *err)
 
 	if (ret)
 		return ret;
+	serve_machine_look(s, &pmu);
 	toggle_stats(s, now_s);
 	add_bpf_time(s, ledger.seen);
 	st->time_ns = clock_ns(CLOCK_BOOTTIME);
@@ -96,6 +100,7 @@ int serve_status_update(struct serve *s, double now_s, struct err *err)
 	st->rss_bytes = rss_bytes();
 	st->period = sampler_period(sampling->sampler);
 	st->memory_bytes = sampler_memory_used(sampling->sampler)->total;
+	serve_governor_status(s, now_s);
 	pins_write_begin(&meta->seq);
 	meta->status = *st;
 	pins_write_end(&meta->seq);
