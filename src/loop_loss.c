@@ -13,20 +13,37 @@
 
 #define SLICE_S	   0.01
 #define CHUNK_NS   500000 /* what is thrown away when another process comes between */
-#define CHUNKS_MAX 4096
 #define ROUNDS_MAX 4096
-#define ROUNDS_MIN 5
 #define PATIENCE   4
-/* A chunk that takes so much longer than the others had something else in it, such as a hypervisor. */
-#define OUTLIER 1.5
+/* A turn of the loop that takes half as long again as usual, and this, was interrupted. */
+#define INTERRUPTED_NS 100
+/* No sample takes that long: the hypervisor had the CPU, or another process. */
+#define AWAY_NS 400000
+#define USUAL_N 20001
 
-/* One dependent add a turn: the same time each, whatever the cache or the alignment. */
-static void turn(unsigned long n)
+/* Interruptions of the loop: ns of turns that were interrupted, less what they take anyway. */
+struct chunk {
+	uint64_t ns, lost_ns;
+	bool away;
+};
+
+static void run_chunk(uint64_t usual, struct chunk *out)
 {
-	unsigned long x = 0;
+	uint64_t start = clock_ns(CLOCK_MONOTONIC), last = start, now, lost = 0, longest = 0;
+	uint64_t limit = usual + usual / 2 + INTERRUPTED_NS;
 
-	for (unsigned long i = 0; i < n; i++)
-		__asm__ volatile("add %1, %0\n\tror $7, %0" : "+r"(x) : "r"(i));
+	do {
+		uint64_t took;
+
+		now = clock_ns(CLOCK_MONOTONIC);
+		took = now - last;
+		last = now;
+		if (took <= limit)
+			continue;
+		lost += took - usual;
+		longest = took > longest ? took : longest;
+	} while (now - start < CHUNK_NS);
+	*out = (struct chunk){ now - start, lost, longest > AWAY_NS };
 }
 
 static unsigned long switches(void)
@@ -37,74 +54,53 @@ static unsigned long switches(void)
 	return u.ru_nivcsw + u.ru_nvcsw;
 }
 
-/* Turns that take about a chunk. */
-static unsigned long calibrate(void)
+static int by_time(const void *a, const void *b)
 {
-	unsigned long n = 1024;
-	uint64_t best = UINT64_MAX;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	for (int i = 0; i < 20;) {
-		uint64_t start = clock_ns(CLOCK_MONOTONIC), t;
+	return (x > y) - (x < y);
+}
 
-		turn(n);
-		t = clock_ns(CLOCK_MONOTONIC) - start;
-		if (t < CHUNK_NS / 4 && n < 1UL << 40) {
-			n *= 2;
-			continue;
-		}
-		best = t < best ? t : best;
-		i++;
+/* ns of a turn of the loop, most often. */
+static uint64_t calibrate(void)
+{
+	static _Thread_local uint32_t took[USUAL_N];
+	uint64_t last = clock_ns(CLOCK_MONOTONIC);
+
+	for (int i = 0; i < USUAL_N; i++) {
+		uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+		took[i] = now - last;
+		last = now;
 	}
-	n = n * ((double)CHUNK_NS / (best ?: 1));
-	return n ?: 1;
+	qsort(took, USUAL_N, sizeof(took[0]), by_time);
+	return took[USUAL_N / 2] ?: 1;
 }
 
 struct slice {
-	double ns; /* of all chunks that count */
-	unsigned int chunks;
-	double samples; /* in them */
+	double ns, lost_ns, samples; /* of all chunks that count */
 };
 
-struct chunk {
-	double ns, samples;
-};
-
-static int by_ns(const void *a, const void *b)
-{
-	const struct chunk *x = a, *y = b;
-
-	return (x->ns > y->ns) - (x->ns < y->ns);
-}
-
-static void run_slice(const struct loop_subject *subject, unsigned long turns, double seconds,
-		      struct chunk *chunks, struct slice *out)
+static void run_slice(const struct loop_subject *subject, uint64_t usual, double seconds,
+		      struct slice *out)
 {
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + seconds * 1e9;
-	unsigned int n = 0;
-	double most;
 
 	memset(out, 0, sizeof(*out));
 	do {
 		unsigned long before = switches();
 		double samples = subject->samples ? subject->samples(subject->arg) : 0;
-		uint64_t start = clock_ns(CLOCK_MONOTONIC), t;
+		struct chunk c;
 
-		turn(turns);
-		t = clock_ns(CLOCK_MONOTONIC) - start;
+		run_chunk(usual, &c);
 		if (subject->samples)
 			samples = subject->samples(subject->arg) - samples;
-		if (switches() == before)
-			chunks[n++] = (struct chunk){ t, samples };
-	} while (clock_ns(CLOCK_MONOTONIC) < end && n < CHUNKS_MAX);
-	if (!n)
-		return;
-	qsort(chunks, n, sizeof(*chunks), by_ns);
-	most = chunks[n / 2].ns * OUTLIER;
-	for (unsigned int i = 0; i < n && chunks[i].ns <= most; i++) {
-		out->ns += chunks[i].ns;
-		out->samples += chunks[i].samples;
-		out->chunks++;
-	}
+		if (c.away || switches() != before)
+			continue;
+		out->ns += c.ns;
+		out->lost_ns += c.lost_ns;
+		out->samples += samples;
+	} while (clock_ns(CLOCK_MONOTONIC) < end);
 }
 
 static int by_value(const void *a, const void *b)
@@ -128,9 +124,10 @@ void loop_for(double seconds)
 	double until = now_s() + seconds;
 
 	while (now_s() < until)
-		turn(1000);
+		;
 }
 
+/* NAN where a round was too disturbed, or had no sample. */
 struct rounds {
 	double share[ROUNDS_MAX], ns[ROUNDS_MAX];
 };
@@ -140,10 +137,11 @@ struct work {
 	size_t n;
 	const struct loop_opts *opts;
 	struct loop_loss *out;
-	unsigned long turns; /* of a chunk */
-	struct chunk chunks[CHUNKS_MAX];
+	uint64_t usual;	       /* ns of a turn of the loop */
 	struct rounds *rounds; /* n of them */
-	struct slice *slices;  /* n, and behind them the one without a subject */
+	unsigned int n_rounds;
+	double sorted[ROUNDS_MAX];
+	struct slice *slices; /* n, and behind them the one without a subject */
 };
 
 static int run_slot(struct work *w, size_t i, struct err *err)
@@ -152,12 +150,15 @@ static int run_slot(struct work *w, size_t i, struct err *err)
 	const struct loop_subject *subject = i < w->n ? &w->subjects[i] : &nothing;
 	struct err ignored;
 	double start;
-	int ret = subject->set ? subject->set(subject->arg, true, err) : 0;
+	int ret;
 
+	if (w->opts->stop && *w->opts->stop)
+		return err_set(err, -EINTR, "interrupted");
+	ret = subject->set ? subject->set(subject->arg, true, err) : 0;
 	if (!ret) {
 		start = now_s();
 		loop_for(w->opts->settle_s);
-		run_slice(subject, w->turns, w->opts->slice_s ?: SLICE_S, w->chunks, &w->slices[i]);
+		run_slice(subject, w->usual, w->opts->slice_s ?: SLICE_S, &w->slices[i]);
 		if (i < w->n)
 			w->out[i].on_s += now_s() - start;
 	}
@@ -172,15 +173,18 @@ static int run_slot(struct work *w, size_t i, struct err *err)
 static void compare(struct work *w, size_t i)
 {
 	const struct slice *off = &w->slices[w->n], *on = &w->slices[i];
+	double *share = &w->rounds[i].share[w->n_rounds], *ns = &w->rounds[i].ns[w->n_rounds];
 	struct loop_loss *out = &w->out[i];
-	double base;
 
-	if (!off->chunks || !on->chunks || out->rounds >= ROUNDS_MAX)
+	*share = *ns = NAN;
+	if (!off->ns || !on->ns)
 		return;
-	base = off->ns / off->chunks * on->chunks;
-	w->rounds[i].share[out->rounds++] = 1 - base / on->ns;
-	if (on->samples > 0)
-		w->rounds[i].ns[out->sampled_rounds++] = (on->ns - base) / on->samples;
+	*share = on->lost_ns / on->ns - off->lost_ns / off->ns;
+	out->rounds++;
+	if (on->samples <= 0)
+		return;
+	*ns = *share * on->ns / on->samples;
+	out->sampled_rounds++;
 	out->samples += on->samples;
 }
 
@@ -193,7 +197,36 @@ static int run_round(struct work *w, bool backwards, struct err *err)
 		ret = run_slot(w, backwards ? w->n - i : i, err);
 	for (size_t i = 0; !ret && i < w->n; i++)
 		compare(w, i);
+	w->n_rounds++;
 	return ret;
+}
+
+/* Median of @v, or of @v - @from, where they are numbers. */
+static double median_of(struct work *w, const double *v, const double *from, double *spread)
+{
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < w->n_rounds; i++) {
+		w->sorted[n] = from ? v[i] - from[i] : v[i];
+		n += !isnan(w->sorted[n]);
+	}
+	*spread = 0;
+	return n ? loop_median(w->sorted, n, spread) : 0;
+}
+
+static void summarise(struct work *w, size_t i)
+{
+	const struct rounds *r = &w->rounds[i], *first = &w->rounds[0];
+	struct loop_loss *out = &w->out[i];
+
+	out->share = median_of(w, r->share, NULL, &out->share_spread);
+	out->share_beyond = median_of(w, r->share, first->share, &out->share_beyond_spread);
+	if (out->sampled_rounds < LOOP_ROUNDS_MIN) {
+		out->sampled_rounds = 0;
+		return;
+	}
+	out->ns = median_of(w, r->ns, NULL, &out->ns_spread);
+	out->ns_beyond = median_of(w, r->ns, first->ns, &out->ns_beyond_spread);
 }
 
 static unsigned int rounds_so_far(const struct work *w)
@@ -213,10 +246,11 @@ static int measure(struct work *w, struct err *err)
 	unsigned int rounds;
 	int ret = 0;
 
-	w->turns = calibrate();
+	w->usual = calibrate();
 	for (unsigned int i = 0; !ret; i++) {
 		rounds = rounds_so_far(w);
-		if (rounds >= ROUNDS_MAX || now_s() >= (rounds < LOOP_ROUNDS_MIN ? latest : end))
+		if (w->n_rounds >= ROUNDS_MAX ||
+		    now_s() >= (rounds < LOOP_ROUNDS_MIN ? latest : end))
 			break;
 		ret = run_round(w, i % 2, err);
 	}
@@ -227,16 +261,8 @@ static int measure(struct work *w, struct err *err)
 			       "cpu %u: only %u rounds of the busy loop, %d are needed: other "
 			       "processes have the CPU; try longer, or another CPU",
 			       opts->cpu, rounds, LOOP_ROUNDS_MIN);
-	for (size_t i = 0; i < w->n; i++) {
-		struct loop_loss *out = &w->out[i];
-
-		out->share = loop_median(w->rounds[i].share, out->rounds, &out->share_spread);
-		if (out->sampled_rounds < LOOP_ROUNDS_MIN)
-			out->sampled_rounds = 0;
-		else
-			out->ns =
-				loop_median(w->rounds[i].ns, out->sampled_rounds, &out->ns_spread);
-	}
+	for (size_t i = 0; i < w->n; i++)
+		summarise(w, i);
 	return 0;
 }
 

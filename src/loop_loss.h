@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What something takes from the CPU: a loop that does nothing but count is timed with it switched
- * off and on by turns, on one CPU, by the thread that calls. All that interrupts the loop counts,
- * whatever it is: NMI, driver, program.
+ * What something takes from the CPU, switched off and on by turns: a loop that does nothing but read
+ * the clock, on one CPU, by the thread that calls, sees each interruption as a turn that took too
+ * long. All that interrupts it counts, whatever it is: NMI, driver, program. How fast the loop is does
+ * not, so that neither clock frequency nor what a sibling thread does disturb.
  */
 #ifndef IBSCOPE_LOOP_LOSS_H
 #define IBSCOPE_LOOP_LOSS_H
@@ -10,6 +11,7 @@
 #include "err.h"
 
 #include <linux/types.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -29,6 +31,8 @@ struct loop_loss {
 	double share_spread;
 	/* A sample's part of it, in ns of CLOCK_MONOTONIC; told if sampled_rounds is not 0. */
 	double ns, ns_spread;
+	/* The same beyond subject 0, as differences within a round; of subject 0 all 0. */
+	double share_beyond, share_beyond_spread, ns_beyond, ns_beyond_spread;
 	__u64 samples; /* that the figures rest on */
 	double on_s;   /* that it was on in all, other processes' time included */
 	unsigned int rounds, sampled_rounds;
@@ -42,6 +46,7 @@ struct loop_opts {
 	double seconds;	 /* of all rounds */
 	double slice_s;	 /* at a stretch without and with each subject; 0: 10 ms */
 	double settle_s; /* waited after each switch, and not counted */
+	const volatile sig_atomic_t *stop; /* -EINTR once it is not 0; may be NULL */
 };
 
 /**

@@ -5,13 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 struct sample_event {
 	int fd;
 	__u64 period;
+	void *ring; /* MAP_FAILED: none */
 };
+
+/* As events of a sampler have them, since the kernel keeps the first one up to date in each NMI. */
+#define RING_PAGES 2
 
 static int set(void *arg, bool on, struct err *err)
 {
@@ -53,6 +58,7 @@ int sample_event_open(const struct perf_event_attr *attr, int prog_fd, unsigned 
 	a.disabled = 1;
 	a.inherit = 0;
 	ev->period = a.sample_period;
+	ev->ring = MAP_FAILED;
 	ev->fd = syscall(SYS_perf_event_open, &a, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (ev->fd < 0) {
 		ret = err_set(err, -errno,
@@ -65,6 +71,10 @@ int sample_event_open(const struct perf_event_attr *attr, int prog_fd, unsigned 
 			      strerror(errno));
 		goto fail;
 	}
+	ev->ring = mmap(NULL, RING_PAGES * sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+			MAP_SHARED, ev->fd, 0);
+	if (ev->ring == MAP_FAILED)
+		log_debug("cpu %u: no ring buffer for the event: %s", cpu, strerror(errno));
 	*out = ev;
 	return 0;
 fail:
@@ -76,6 +86,8 @@ void sample_event_close(struct sample_event *ev)
 {
 	if (!ev)
 		return;
+	if (ev->ring != MAP_FAILED)
+		munmap(ev->ring, RING_PAGES * sysconf(_SC_PAGESIZE));
 	if (ev->fd >= 0)
 		close(ev->fd);
 	free(ev);

@@ -82,6 +82,7 @@ struct ibs_meta_status {
 	__u64 counted;	       /* ops or cycles, as the PMU counted them */
 	__u64 period_changes;
 	__u64 displaced; /* groups added to `other` because busier ones found no room */
+	__u64 live_changes;    /* of options, by `ibscope ctl` */
 	/* of the governor */
 	__u32 governor_state;  /* enum governor_state */
 	__u32 governor_reason; /* enum governor_reason, of the state */
@@ -97,6 +98,8 @@ struct ibs_meta_status {
 	__u64 kernel_rate;    /* kernel.perf_event_max_sample_rate; 0: not known */
 	__u64 kernel_lowered; /* times that it became less */
 	__u64 rss_max;
+	__u64 clock_steps, suspends; /* noticed while a collector ran */
+	__u64 pmu_shared;	     /* times that another user began to share the PMU */
 };
 
 struct ibs_meta {
@@ -109,6 +112,8 @@ struct ibs_meta {
 	struct ibs_meta_status status;
 	char version[32], event[256], source[16];
 	char selection[1024]; /* "" for all */
+	char live[1024];      /* what is set live, and by whom; "": nothing */
+	char control[108];    /* where the collector takes requests; "": nowhere */
 };
 
 /* Of the group in a slot. */

@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import http.client
+import http.server
 import json
 import os
 import re
@@ -11,12 +12,14 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 import urllib.error
 import urllib.parse
 import urllib.request
 
+import test_monitoring
 from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, run
 
 EXPORTER = os.path.join(SAN, 'ibscope-exporter')
@@ -26,6 +29,9 @@ DIR = '/sys/fs/bpf/ibscope-exporter-%d' % os.getpid()
 OPENMETRICS = 'application/openmetrics-text; version=1.0.0'
 HASH = '$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW'
 OK, WHY = can_bpf()
+# of the software clock
+MAY_RECORD_NOTHING = {'instance:ibscope_unseen:share5m'}
+MAY_SHOW_NOTHING = {'Most page walks: share of accesses'}
 
 
 def needs(program):
@@ -179,7 +185,7 @@ class Usage(Case):
         if p.returncode:
             self.skipTest(f'nm: {p.stderr}')
         used = set(re.findall(r'U (bpf_\w+)', p.stdout))
-        self.assertEqual(used, {'bpf_obj_get_opts', 'bpf_map_lookup_elem', 'bpf_map_lookup_batch'})
+        self.assertEqual(used, {'bpf_obj_get_opts', 'bpf_obj_get_info_by_fd', 'bpf_map_lookup_elem', 'bpf_map_lookup_batch'})
         self.assertNotRegex(p.stdout, r'\bsampler_|_skel|bpf_object__|bpf_program__')
 
 
@@ -281,6 +287,23 @@ class Served(Case):
         e = self.start(Exporter)
         p = subprocess.run(['promtool', 'check', 'metrics'], input=e.get()[2], capture_output=True, text=True)
         self.assertEqual((p.returncode, p.stdout + p.stderr), (0, ''))
+
+    @needs('bpftool')
+    def test_pins_of_another_version(self):
+        """Whose entries are larger than ours: nothing is read of them."""
+        d = DIR + '-other'
+        os.makedirs(d, exist_ok=True)
+        self.addCleanup(shutil.rmtree, d)
+        for name in os.listdir(DIR):
+            if os.path.isdir(os.path.join(DIR, name)):
+                continue
+            subprocess.run(['bpftool', 'map', 'create', os.path.join(d, name), 'type', 'array', 'key', '4', 'value', '65536',
+                            'entries', '4', 'name', 'other', 'flags', '1024'], check=True)
+            os.chmod(os.path.join(d, name), 0o644)
+        for prefix in (), NOBODY:
+            p = subprocess.run([*prefix, EXPORTER, '--once', '--pin-dir', d], capture_output=True, text=True)
+            self.assertEqual((p.returncode, p.stdout), (1, ''), p.stderr)
+            self.assertIn('install the same', p.stderr)
 
     def test_once(self):
         for prefix in (), NOBODY:
@@ -389,19 +412,65 @@ class Served(Case):
         self.assertIn('ibscope serve', text)
         self.assertIn('ibscope serve', json.loads(e.get('/api/snapshot.json')[2])['why'])
 
+    def dom(self, url):
+        """Of a page, as a browser has it after a while."""
+        with tempfile.TemporaryDirectory() as home:
+            p = subprocess.run(['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=5000',
+                                f'--user-data-dir={home}', '--dump-dom', url], capture_output=True, text=True, timeout=120)
+        self.assertIn('</html>', p.stdout, p.stderr[-500:])
+        return p.stdout
+
     @needs('chromium')
     def test_page(self):
         e = self.start(Exporter)
-        with tempfile.TemporaryDirectory() as home:
-            p = subprocess.run(['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=5000',
-                                f'--user-data-dir={home}', '--dump-dom', e.url + '/'], capture_output=True, text=True, timeout=120)
-        dom = p.stdout
-        self.assertIn('collecting (process', dom, p.stderr[-500:])
+        dom = self.dom(e.url + '/')
+        self.assertRegex(dom, r'>collecting \(process \d')
         self.assertRegex(dom, r'<div id="simulated" class="banner">')
         self.assertGreater(dom.count('<rect'), 10)
         self.assertIn('aggregated', dom)
         self.assertRegex(dom, r'Histogram of [\d,]+ latencies in cycles; p50 \d')
         self.assertNotRegex(e.get('/')[2], r'(src|href)="(https?:)?//')
+        # of each container: samples, ops, sources, memory, remote, p50, p90, p99, dTLB, page walks, refill
+        rows = re.findall(r'<tr aria-selected[^>]*>(.*?)</tr>', dom, re.S)
+        self.assertTrue(rows)
+        cells = re.findall(r'<td>([^<]*)</td>', rows[0])
+        self.assertRegex(' '.join(cells), r'^[\d,]+ ([\d.]+ % ){3}[\d,]+ [\d,]+ [\d,]+ [\d.]+ % [\d.<]+ ?[\d.]* % \d+$')
+        shares = [float(x) for x in re.findall(r'</td><td>([\d.]+) %</td><td><div class="mix"', dom)]
+        self.assertEqual(len(shares), len(rows))
+        self.assertAlmostEqual(sum(shares), 100, delta=.5)
+
+    @needs('chromium')
+    def test_page_of_a_governor(self):
+        """What the page says when less is sampled than asked for."""
+        e = self.start(Exporter)
+        d = json.loads(e.get('/api/snapshot.json')[2])
+        page = e.get('/')[2].encode()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(json.dumps(d).encode() if 'json' in self.path else page)
+
+            def log_message(self, *args):
+                pass
+
+        server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        asked = {'budget': 0.005, 'overhead': 0.0011, 'period_asked': d['period'], 'changes': {}}
+        for governor, said, hidden in (
+                ({'state': 'at_rate', 'reason': 'none'}, '>collecting (process ', True),
+                ({'state': 'off', 'reason': 'none', 'budget': None}, '>collecting (process ', True),
+                ({'state': 'backed_off', 'reason': 'throttled', 'period_asked': 1234}, 'throttles sampling): period 500,000 instead of 1,234', False),
+                ({'state': 'stopped', 'reason': 'budget', 'retry_s': 61.5}, 'above the budget); it is tried again in 61.5 s', False)):
+            d['governor'] = {**asked, **governor}
+            dom = self.dom(f'http://127.0.0.1:{server.server_port}/')
+            self.assertIn(said, dom)
+            self.assertEqual('id="governed" class="banner" role="status" hidden' in dom, hidden, governor)
+            self.assertEqual('>sampling is stopped (process' in dom, governor['state'] == 'stopped')
+            self.assertEqual('0.11 % now of 0.50 % allowed' in dom, governor['state'] != 'off')
 
     @needs('prometheus')
     @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
@@ -422,20 +491,61 @@ class Served(Case):
         finally:
             type(self).collector = collector()
 
-    def compare(self, e, edges):
+    @contextlib.contextmanager
+    def prometheus(self, e, rules=''):
+        """One that scrapes as the job ibscope; gives what queries it."""
         with tempfile.TemporaryDirectory() as d:
+            with open(d + '/rules.yml', 'w') as f:
+                f.write(rules)
             with open(d + '/p.yml', 'w') as f:
-                f.write('global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: i\n  static_configs:\n'
+                f.write('global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [rules.yml]\n'
+                        'scrape_configs:\n- job_name: ibscope\n  honor_labels: true\n  static_configs:\n'
                         f'  - targets: ["127.0.0.1:{e.port}"]\n')
             port = free_port()
-            self.start(Program, ['prometheus', f'--config.file={d}/p.yml', f'--storage.tsdb.path={d}/data',
-                                 f'--web.listen-address=127.0.0.1:{port}'], 'ready to receive')
+            p = self.start(Program, ['prometheus', f'--config.file={d}/p.yml', f'--storage.tsdb.path={d}/data',
+                                     f'--web.listen-address=127.0.0.1:{port}'], 'ready to receive')
 
             def query(q):
                 r = urllib.request.Request(f'http://127.0.0.1:{port}/api/v1/query', data=('query=' + urllib.parse.quote(q)).encode())
                 with urllib.request.urlopen(r) as a:
                     return json.load(a)['data']['result']
             self.until(lambda: query('up == 1'))
+            yield query
+            p.stop()
+
+    @needs('prometheus')
+    def test_rules_and_dashboard(self):
+        """Of what is really scraped, each rule records something, and each panel shows something."""
+        rules = test_monitoring.read(test_monitoring.RULES).replace('5m]', '10s]')
+        board = json.loads(test_monitoring.read(test_monitoring.DASHBOARD))
+        fills = {'$job': 'ibscope', '$instance': '.*', '$namespace': '.*', '$pod': '.*', '$container': '.*', '$source': '.*',
+                 '${latency}': 'ibscope_load_miss_latency_cycles', '$__rate_interval': '8s', '$__range': '10s'}
+        e = self.start(Exporter)
+        with self.prometheus(e, rules) as query:
+            time.sleep(12)
+            for name in set(re.findall(r'record: (\S+)', rules)) - MAY_RECORD_NOTHING:
+                self.until(lambda: query(name))
+                if not re.search(r':p\d+_', name):      # NaN where there were no samples
+                    self.assertNotIn('NaN', {v['value'][1] for v in query(name)}, name)
+            share = query('sum(container_src:ibscope_estimated_ops:rate5m) / 500000')
+            self.assertGreater(float(share[0]['value'][1]), 10)     # samples a second
+            seen = 0
+            for panel in board['panels']:
+                if panel['type'] == 'row':
+                    continue
+                found = []
+                for t in panel['targets']:
+                    q = t['expr']
+                    for name, value in fills.items():
+                        q = q.replace(name, value)
+                    found += query(q)
+                if panel['title'] not in MAY_SHOW_NOTHING:
+                    self.assertTrue(found, panel['title'])
+                seen += bool(found)
+            self.assertGreater(seen, 25)
+
+    def compare(self, e, edges):
+        with self.prometheus(e) as query:
             self.until(lambda: query('ibscope_load_miss_latency_cycles_count'))
             p = run('ctl', '--pin-dir', DIR, '--json', '--by', 'cgroup,src', 'snapshot')
             compared = 0
@@ -592,12 +702,15 @@ class Thousand(Case):
         total = int(fill.stdout.readline().split()[0])
         self.addCleanup(fill.stdout.close)
         e = self.start(Exporter, prefix=NOBODY, pin_dir=d)
-        status, _, text = e.get()
+        status, headers, text = e.get()
         s = samples(text)
         self.assertEqual(status, 200)
+        # sent as it is made, and yet of a size that is told before
+        self.assertEqual(int(headers['Content-Length']), len(text))
         self.assertEqual(s['ibscope_groups'], 1000)
         self.assertEqual(sum(v for k, v in s.items() if k.startswith('ibscope_samples_total{')), total)
         self.assertEqual(s['ibscope_samples_seen_total'], total)
+        self.assertEqual(sum(int(v) for k, v in s.items() if k.startswith('ibscope_estimated_ops_total{')), total * 100003)
         times = []
         for _ in range(3):
             time.sleep(3)   # until what was read is too old
@@ -618,7 +731,7 @@ class Thousand(Case):
         # what does not have series of its own is in `other`
         e = self.start(Exporter, '--max-groups', '10', prefix=NOBODY, pin_dir=d)
         s = samples(e.get()[2])
-        self.assertEqual(len({k for k in s if 'op="load",data_src="dram"' in k}), 11)
+        self.assertEqual(len({k for k in s if re.match(r'ibscope_samples_total.*op="load",data_src="dram"', k)}), 11)
         self.assertEqual(sum(v for k, v in s.items() if k.startswith('ibscope_samples_total{')), total)
 
 

@@ -174,7 +174,7 @@ class Kubernetes(unittest.TestCase):
         self.assertTrue(s['runAsNonRoot'])
         writable = [(c['name'], m['name']) for c in self.by_name.values() for m in c['volumeMounts']
                     if not m.get('readOnly')]
-        self.assertEqual(writable, [('collector', 'pins')])
+        self.assertEqual(writable, [('collector', 'pins'), ('collector', 'control')])
 
     def test_limits(self):
         def mib(text):
@@ -247,7 +247,8 @@ class Install(unittest.TestCase):
             self.assertGreater(len(commands), 5)
             for c in commands:
                 self.assertIn(f'opt/x/share/man/man1/ibscope-{c}.1', there)
-            for f in ('lib/systemd/system/ibscope.service', 'share/man/man5/ibscope-recording.5', 'share/man/man1/ibscope.1',
+            for f in ('lib/systemd/system/ibscope.service', 'share/man/man5/ibscope-recording.5', 'share/man/man7/ibscope-metrics.7',
+                      'share/man/man1/ibscope.1',
                       'share/bash-completion/completions/ibscope', 'share/ibscope/prometheus/rules.yml',
                       'share/ibscope/grafana/ibscope.json', 'share/ibscope/kubernetes/ibscope.yaml'):
                 self.assertIn('opt/x/' + f, there)
@@ -277,6 +278,12 @@ class Install(unittest.TestCase):
             with open(f'{d}/DEBIAN/conffiles') as f:
                 self.assertEqual(set(f.read().split()), {'/etc/ibscope/ibscope.conf', '/etc/default/ibscope-exporter'})
             self.assertIn('lib/systemd/system/ibscope.service.d/sys-admin.conf', there)
+            for f in ('usr/bin/ibscope', 'usr/bin/ibscope-exporter', 'lib/systemd/system/ibscope.service',
+                      'lib/systemd/system/ibscope-exporter.service', 'usr/share/bash-completion/completions/ibscope',
+                      'usr/share/bash-completion/completions/ibscope-exporter', 'usr/share/man/man1/ibscope-ctl.1.gz'):
+                self.assertIn(f, there)
+            for page in glob.glob(os.path.join(TOOLS, 'man', '*')):
+                self.assertIn(f'usr/share/man/man{page[-1]}/{os.path.basename(page)}.gz', there)
             self.assertEqual(call(f'{d}/usr/bin/ibscope', '--version').returncode, 0)
             with open(f'{d}/DEBIAN/postinst') as f:
                 self.assertIn('ibscope.service', f.read())
@@ -295,7 +302,11 @@ class Completion(unittest.TestCase):
         self.assertEqual(set(self.complete('')) - {'--help', '--version'},
                          set(re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M)))
         self.assertEqual(self.complete('his'), ['hist'])
-        self.assertEqual(set(self.complete('ctl', '')), {'status', 'snapshot'})
+        self.assertEqual(set(self.complete('ctl', '')),
+                         {'status', 'ledger', 'snapshot', 'set', 'unset', 'reset', 'reload'})
+        self.assertEqual(set(self.complete('ctl', 'set', 'max-l')), {'max-lat='})
+        self.assertEqual(set(self.complete('ctl', 'set', 'grace=1', 'max-gr')), {'max-groups='})
+        self.assertIn('kernel', self.complete('ctl', 'unset', 'k'))
 
     def test_options(self):
         for c in re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M):

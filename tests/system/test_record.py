@@ -300,6 +300,15 @@ class Record(unittest.TestCase):
         self.check_whole(got, p)
         self.assertEqual(got.end['ring_full'], 0)
 
+    def test_compressed(self):
+        bytes_each = []
+        for options in (), ('-z',):
+            p = self.record('-c', '50000', '--duration', '1', '-o', 'x', *options)
+            got = Recorded(self.path('x'))
+            self.check_whole(got, p)
+            bytes_each.append(os.path.getsize(self.path('x')) / got.kinds['sample'])
+        self.assertLess(bytes_each[1], 0.8 * bytes_each[0])
+
     def test_max_size(self):
         for kind in (), ('--json',):
             self.record('-c', '20000', '--max-size', '300K', '-o', 'x', '--duration', '30', *kind)
@@ -344,8 +353,8 @@ class Record(unittest.TestCase):
     def test_full_disk(self):
         subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=4m', 'none', self.dir], check=True)
         try:
-            p = ibscope.run('record', '--source', 'sim', '-c', '20000', '--no-compress', '-o',
-                            self.path('x'), '--duration', '20')
+            p = ibscope.run('record', '--source', 'sim', '-c', '20000', '-o', self.path('x'),
+                            '--duration', '20')
             self.assertEqual(p.returncode, 1, p.stderr)
             self.assertIn('No space left', p.stderr)
             self.assertGreater(ledger(p.stderr)['seen'], 10000)

@@ -253,6 +253,20 @@ static void test_histogram(void **state)
 	assert_string_equal(text + strlen(text) - 7, "\n# EOF\n");
 }
 
+static void test_machine(void **state)
+{
+	(void)state;
+	meta.status = (struct ibs_meta_status){
+		.clock_steps = 2, .suspends = 3, .pmu_shared = 4, .cpus_went = 5, .cpus_came = 6
+	};
+	print(METRICS_TEXT);
+	has("ibscope_clock_steps_total 2");
+	has("ibscope_suspends_total 3");
+	has("ibscope_pmu_shared_total 4");
+	has("ibscope_cpus_went_offline_total 5");
+	has("ibscope_cpus_came_online_total 6");
+}
+
 static void test_default_edges(void **state)
 {
 	int lines = 0;
@@ -343,7 +357,7 @@ static void test_unknown_is_absent(void **state)
 
 static void test_json(void **state)
 {
-	json_t *o, *source;
+	json_t *o, *source, *tlb;
 
 	(void)state;
 	put_slot(1, 1, "/a\x01\"\xff");
@@ -351,6 +365,7 @@ static void test_json(void **state)
 	add(1, IBS_OP_KIND_LOAD, IBS_SRC_L1, -1, 1);
 	put_slot(2, 2, "/b");
 	add(2, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 300, 100);
+	add_tlb(2, 4, 2, 3, 90);
 	o = json_loads(print(METRICS_JSON), JSON_REJECT_DUPLICATES, NULL);
 	assert_non_null(o);
 	assert_int_equal(json_array_size(json_object_get(o, "containers")), 2);
@@ -359,6 +374,14 @@ static void test_json(void **state)
 	source = json_object_get(source, "dram");
 	assert_non_null(source);
 	assert_int_equal(json_integer_value(json_object_get(source, "p90")), 320);
+	assert_int_equal(json_integer_value(json_object_get(source, "estimated_ops")), 99 * PERIOD);
+	tlb = json_object_get(json_array_get(json_object_get(o, "containers"), 1), "tlb");
+	assert_int_equal(json_integer_value(json_object_get(tlb, "l2_hit")), 4);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "l2_miss")), 2);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "l2_hit_ops")), 4 * PERIOD);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "l2_miss_ops")), 2 * PERIOD);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "refills")), 3);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "refill_cycles")), 90);
 	json_decref(o);
 }
 
@@ -410,19 +433,22 @@ static void test_pieces(void **state)
 
 static void test_packed(void **state)
 {
+	static const unsigned int le[] = { 8, 65535 };
+	const struct metrics_edges edges = { .le = le, .n = 2 };
 	struct packed_hist h = {};
 	__u64 a[IBS_LAT_BUCKETS], got[IBS_LAT_BUCKETS] = {};
 
 	(void)state;
 	for (int b = 0; b < IBS_LAT_BUCKETS; b++)
 		a[b] = b % 3 ? 1ull << b % 63 : 0;
-	assert_int_equal(packed_add(&h, a, 5), 0);
-	assert_int_equal(packed_add(&h, a, 6), 0);
+	assert_int_equal(packed_add(&h, &edges, a, 5), 0);
+	assert_int_equal(packed_add(&h, &edges, a, 6), 0);
 	packed_get(&h, got);
 	for (int b = 0; b < IBS_LAT_BUCKETS; b++)
 		assert_int_equal(got[b], 2 * a[b]);
 	assert_int_equal(h.sum, 11);
-	free(h.bytes);
+	assert_int_equal(h.below[1], h.valid);
+	free(h.below);
 }
 
 static void test_edges(void **state)
@@ -457,10 +483,11 @@ static void test_edges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_histogram), T(test_default_edges), T(test_names),
-		T(test_same_path), T(test_other),	  T(test_unknown_is_absent),
-		T(test_json),	   T(test_pieces),	  T(test_packed),
-		T(test_edges),	   T(test_governor),	  T(test_weights_and_tlb),
+		T(test_histogram), T(test_default_edges),   T(test_names),
+		T(test_same_path), T(test_other),	    T(test_unknown_is_absent),
+		T(test_json),	   T(test_pieces),	    T(test_packed),
+		T(test_edges),	   T(test_weights_and_tlb), T(test_machine),
+		T(test_governor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

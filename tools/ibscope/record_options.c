@@ -100,12 +100,12 @@ const struct option_row record_options[] = {
 	  "kernel buffer of each CPU, as in 256K; a power of two;\n"
 	  "                            default what fits --max-memory, up to 1M",
 	  set_ring_size },
+	{ "compress", 'z', NULL, "a file of half the size, with zstd, at thrice the work",
+	  OPTION_FLAG(struct record, out.compress) },
 	{ "max-loss", 0, "N%",
 	  "fail at the end if more of the samples found their ring full;\n"
 	  "                            default 10%",
 	  set_max_loss },
-	{ "no-compress", 0, NULL, "do not compress the file",
-	  OPTION_FLAG(struct record, no_compress) },
 };
 /* clang-format on */
 const size_t record_n_options = sizeof(record_options) / sizeof(record_options[0]);

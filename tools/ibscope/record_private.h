@@ -10,7 +10,7 @@
 struct record {
 	struct sampling sampling;
 	struct output_opts out;
-	bool csv, json, no_compress;
+	bool csv, json;
 	__u64 max_bytes;
 	double duration_s; /* 0: until interrupted */
 

@@ -43,7 +43,6 @@ int sampling_usage_error(struct sampling *s, int ret)
 /* The event as the IBS driver is to get it. */
 static int prepare_ibs(struct sampling *s, struct err *err)
 {
-	const char *notice;
 	struct pmu *pmu;
 	int ret = pmu_open("", s->event.pmu, &s->cpu, &pmu, err);
 
@@ -58,9 +57,6 @@ static int prepare_ibs(struct sampling *s, struct err *err)
 	pmu_close(pmu);
 	if (ret)
 		return sampling_usage_error(s, ret);
-	notice = event_notice(&s->event, &s->cpu);
-	if (notice)
-		log_info("%s", notice);
 	if (s->opts.stacks)
 		s->opts.attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
 	s->opts.source = SAMPLER_IBS;
@@ -138,6 +134,7 @@ static int choose_cpus(struct sampling *s, struct err *err)
 						       "-C: cpu %d is not online; online are %s",
 						       cpu, list));
 	}
+	free(s->cpu_array);
 	s->cpu_array = calloc(cpulist_count(&s->cpus), sizeof(*s->cpu_array));
 	if (!s->cpu_array)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -151,6 +148,7 @@ static int choose_cpus(struct sampling *s, struct err *err)
 static void announce(const struct sampling *s)
 {
 	const struct sampler_memory *m = sampler_memory_used(s->sampler);
+	char of[64] = "";
 
 	if (s->opts.output != SAMPLER_SERIES) {
 		log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory with a ring of %u KiB for "
@@ -161,15 +159,17 @@ static void announce(const struct sampling *s)
 							  : "registers read by copy");
 		return;
 	}
-	log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory for %u groups in %u shard%s, %s",
+	if (m->shards < m->complexes)
+		snprintf(of, sizeof(of), " (of %u core complexes)", m->complexes);
+	log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory for %u groups in %u shard%s%s, %s",
 		 s->info.simulated ? "SIMULATED " : "", s->event_text, sampler_n_cpus(s->sampler),
 		 m->total / 1048576.0, s->opts.max_groups ?: SAMPLER_MAX_GROUPS, m->shards,
-		 m->shards == 1 ? "" : "s",
+		 m->shards == 1 ? "" : "s", of,
 		 sampler_reads_direct(s->sampler) ? "registers read in place"
 						  : "registers read by copy");
 }
 
-int sampling_open(struct sampling *s, struct err *err)
+int sampling_prepare(struct sampling *s, struct err *err)
 {
 	struct selection *sel = &s->opts.sel;
 	int ret;
@@ -193,8 +193,20 @@ int sampling_open(struct sampling *s, struct err *err)
 	s->info.period = s->opts.attr.freq ? 0 : s->opts.attr.sample_period;
 	s->opts.weigh |= s->opts.attr.freq;
 	s->info.metric = s->opts.metric;
-	ret = choose_cpus(s, err);
-	ret = ret ?: sampling_prepare_command(s, err);
+	return choose_cpus(s, err);
+}
+
+int sampling_open(struct sampling *s, struct err *err)
+{
+	const char *notice;
+	int ret = sampling_prepare(s, err);
+
+	if (ret)
+		return ret;
+	notice = s->info.simulated ? NULL : event_notice(&s->event, &s->cpu);
+	if (notice)
+		log_info("%s", notice);
+	ret = sampling_prepare_command(s, err);
 	ret = ret ?: sampling_open_tree(s, err);
 	if (!ret)
 		sampling_select_command(s);
@@ -227,6 +239,19 @@ void sampling_warn(struct sampling *s, const struct snapshot *interval)
 	}
 }
 
+void sampling_moved(struct sampling *s)
+{
+	struct selection *sel = &s->opts.sel;
+
+	sel->processes.pids = s->pids;
+	sel->threads.pids = s->tids;
+	sel->comms = (const char *const *)s->comms;
+	if (sel->filter)
+		sel->filter = &s->filter.prog;
+	s->opts.event = s->event_text;
+	s->info.event = s->event_text;
+}
+
 void sampling_release(struct sampling *s)
 {
 	sampler_close(s->sampler);
@@ -250,6 +275,7 @@ void sampling_close(struct sampling *s)
 	sampling_release(s);
 	filter_free(&s->filter);
 	filter_options_free(&s->filter_options);
+	free(s->hierarchy);
 	for (size_t i = 0; i < s->n_cgroups; i++)
 		free(s->cgroups[i]);
 	free(s->cgroups);

@@ -172,9 +172,9 @@ static int set_hierarchy(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
 
-	(void)err;
-	s->hierarchy = arg;
-	return 0;
+	free(s->hierarchy);
+	s->hierarchy = strdup(arg);
+	return s->hierarchy ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 /* "a,b" against a table of names, to bits. */

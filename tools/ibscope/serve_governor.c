@@ -216,6 +216,9 @@ static void calibrate(struct serve *s)
 	g->nmi_source = IBS_NMI_GIVEN;
 	if (s->opts.nmi_ns)
 		return;
+	/* by a collector before: measuring delays sampling */
+	if (!g->measured_ns && s->status.nmi_source == IBS_NMI_MEASURED)
+		g->measured_ns = s->status.nmi_ns;
 	if (!g->measured_ns)
 		measure(s);
 	g->nmi_ns = g->measured_ns > 0 ? g->measured_ns : NMI_ASSUMED_NS;
@@ -335,6 +338,19 @@ int serve_governor_open(struct serve *s, struct err *err)
 	if (sampling->opts.attr.freq)
 		log_info("the period is the kernel's business with -F: there is no budget");
 	return serve_governor_look(s, err); /* the first one only notes what there is */
+}
+
+int serve_governor_renew(struct serve *s, struct err *err)
+{
+	struct sampler *sampler = s->opts.sampling.sampler;
+	bool stopped = s->governor.retry_s;
+	int ret = serve_governor_open(s, err);
+
+	if (!ret && s->opts.sampling.info.period)
+		ret = sampler_set_period(sampler, s->opts.sampling.info.period, err);
+	if (!ret && stopped)
+		ret = sampler_start(sampler, err);
+	return ret;
 }
 
 void serve_governor_timed(struct serve *s, bool on)
