@@ -33,7 +33,7 @@
 #define RATE_EVERY_S	 10
 #define ALLOWANCE	 0.8 /* of what the kernel allows a sample to take */
 #define SIM_MAX_PERIOD	 (1ULL << 30)
-#define RSS_BESIDES_MAPS (128ULL << 20)
+#define RSS_BESIDES_MAPS (64ULL << 20)
 
 static int set_overhead(void *ctx, const char *arg, struct err *err)
 {
@@ -118,7 +118,7 @@ const struct option_row serve_governor_rows[] = {
 	  set_bpf_time },
 	{ "max-rss", 0, "MIB",
 	  "end in order above so much memory of the process; default\n"
-	  "                            128 more than --max-memory",
+	  "                            64 more than --max-memory",
 	  set_rss },
 };
 /* clang-format on */
