@@ -126,7 +126,8 @@ struct sampler_opts {
 /* Bytes of kernel memory by map, from the options and the cache topology alone. */
 struct sampler_memory {
 	__u32 shards;
-	__u32 ring_bytes; /* of one ring, without what the kernel adds */
+	__u32 ring_bytes; /* of one ring at the most */
+	__u32 ring_slots; /* records that it holds */
 	__u64 series, cgroups, groups, slots, pids, rings, stacks, cpu_states, total;
 };
 
@@ -196,6 +197,15 @@ int sampler_set_period(struct sampler *s, __u64 period, struct err *err);
 
 /* In force; 0: it varies, or there are no events. */
 __u64 sampler_period(const struct sampler *s);
+
+/* Notices of throttling since sampler_open(); reads mapped memory only. */
+__u64 sampler_throttled(struct sampler *s);
+
+/*
+ * Once the machine was suspended: the PMU may have lost what it was told. Counts go on. Return: 0 or a
+ * negative errno with @err; sampler_tick() tries again then.
+ */
+int sampler_restart(struct sampler *s, struct err *err);
 
 /* Ends sampling; a snapshot taken afterwards is final and exact. */
 void sampler_stop(struct sampler *s);
@@ -280,6 +290,9 @@ struct sampler_prog_size {
 };
 
 int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, struct err *err);
+
+/* The program that was chosen, to be attached to an event of the caller's too. */
+int sampler_prog_fd(const struct sampler *s);
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s);
 /* Registers are read in place (v6.2), not copied. */

@@ -42,7 +42,7 @@ struct sampler {
 	struct layout layout;
 	struct sampler_memory memory;
 	struct kernel_features features;
-	struct mapping series, slot_owners, twin, tgids, tids;
+	struct mapping series, slot_owners, records, twin, tgids, tids;
 	struct sampler_select select;
 	struct bpf_link *fork_link;
 	int prog_fd;		    /* the skeleton's */
@@ -74,6 +74,8 @@ bool selects_cgroups(const struct selection *sel);
 __u32 sampler_group_by(const struct sampler_opts *opts);
 __u32 sampler_max_slots(const struct sampler_opts *opts);
 __u32 sampler_stack_depth(void);
+size_t sampler_ring_cpus(const struct sampler_opts *opts); /* one ring each */
+size_t sampler_record_bytes(const struct sampler_opts *opts);
 
 struct sampler_select *sampler_selection(struct sampler *s);
 

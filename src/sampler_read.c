@@ -111,6 +111,11 @@ int sampler_run_time(const struct sampler *s, __u64 *ns, __u64 *runs)
 	return 0;
 }
 
+__u64 sampler_throttled(struct sampler *s)
+{
+	return s->events ? perf_events_throttled(s->events) : 0;
+}
+
 const struct counts *sampler_counts(const struct sampler *s)
 {
 	return &s->counts;

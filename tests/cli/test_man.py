@@ -79,7 +79,7 @@ class Options(unittest.TestCase):
 
     def test_overview_has_all_commands(self):
         self.assertEqual(re.findall(r'^\.It Cm (\w+)$', read('ibscope.1'), re.M), sorted(commands(), key=[
-            'doctor', 'hist', 'record', 'dump', 'report', 'replay', 'serve', 'ctl'].index))
+            'doctor', 'hist', 'record', 'dump', 'report', 'replay', 'serve', 'ctl', 'bench'].index))
 
     def test_terms_of_filters(self):
         terms = re.findall(r'^(\w+)(?: \(([\w,]+)\))?: ', said('ibscope', 'hist').split('Terms of --filter:')[1], re.M)

@@ -174,7 +174,7 @@ class Kubernetes(unittest.TestCase):
         self.assertTrue(s['runAsNonRoot'])
         writable = [(c['name'], m['name']) for c in self.by_name.values() for m in c['volumeMounts']
                     if not m.get('readOnly')]
-        self.assertEqual(writable, [('collector', 'pins')])
+        self.assertEqual(writable, [('collector', 'pins'), ('collector', 'control')])
 
     def test_limits(self):
         def mib(text):
@@ -302,7 +302,11 @@ class Completion(unittest.TestCase):
         self.assertEqual(set(self.complete('')) - {'--help', '--version'},
                          set(re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M)))
         self.assertEqual(self.complete('his'), ['hist'])
-        self.assertEqual(set(self.complete('ctl', '')), {'status', 'snapshot'})
+        self.assertEqual(set(self.complete('ctl', '')),
+                         {'status', 'ledger', 'snapshot', 'set', 'unset', 'reset', 'reload'})
+        self.assertEqual(set(self.complete('ctl', 'set', 'max-l')), {'max-lat='})
+        self.assertEqual(set(self.complete('ctl', 'set', 'grace=1', 'max-gr')), {'max-groups='})
+        self.assertIn('kernel', self.complete('ctl', 'unset', 'k'))
 
     def test_options(self):
         for c in re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M):

@@ -264,7 +264,7 @@ class Record(unittest.TestCase):
     def test_stopped_reader(self):
         """A reader that stands still for a second: what did not fit is counted, to the unit."""
         p = subprocess.Popen([ibscope.IBSCOPE, 'record', '--source', 'sim', '-c', '100000',
-                              '--ring-size', '64K', '--duration', '4'], cwd=self.dir,
+                              '--ring-size', '64K', '--duration', '4', '--max-loss', '90%'], cwd=self.dir,
                              stderr=subprocess.PIPE, text=True)
         for _ in range(300):
             if os.path.exists(self.path('ibscope.data')):
@@ -289,6 +289,15 @@ class Record(unittest.TestCase):
         got = Recorded(self.path('ibscope.data'))
         self.check_whole(got, p)
         self.assertEqual(got.end['ring_full'], 0)
+
+    def test_compressed(self):
+        bytes_each = []
+        for options in (), ('-z',):
+            p = self.record('-c', '50000', '--duration', '1', '-o', 'x', *options)
+            got = Recorded(self.path('x'))
+            self.check_whole(got, p)
+            bytes_each.append(os.path.getsize(self.path('x')) / got.kinds['sample'])
+        self.assertLess(bytes_each[1], 0.8 * bytes_each[0])
 
     def test_max_size(self):
         for kind in (), ('--json',):
@@ -334,8 +343,8 @@ class Record(unittest.TestCase):
     def test_full_disk(self):
         subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=4m', 'none', self.dir], check=True)
         try:
-            p = ibscope.run('record', '--source', 'sim', '-c', '20000', '--no-compress', '-o',
-                            self.path('x'), '--duration', '20')
+            p = ibscope.run('record', '--source', 'sim', '-c', '20000', '-o', self.path('x'),
+                            '--duration', '20')
             self.assertEqual(p.returncode, 1, p.stderr)
             self.assertIn('No space left', p.stderr)
             self.assertGreater(ledger(p.stderr)['seen'], 10000)

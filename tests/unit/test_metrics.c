@@ -26,6 +26,7 @@ static struct ibs_slot_name names[SLOTS];
 static struct ibs_cpu_state cpus[1];
 static struct ibs_control control;
 static struct ibs_meta meta;
+static struct ibs_meta_status status;
 static struct counts counts;
 static struct metrics_opts opts;
 static char *text;
@@ -39,6 +40,7 @@ static int up(void **state)
 	memset(names, 0, sizeof(names));
 	memset(cpus, 0, sizeof(cpus));
 	memset(&opts, 0, sizeof(opts));
+	memset(&status, 0, sizeof(status));
 	meta = (struct ibs_meta){ .layout = { .max_slots = SLOTS }, .version = "1.2.3" };
 	counts = (struct counts){ .series = series,
 				  .owners = owners,
@@ -99,7 +101,9 @@ static void name(const void *arg, const struct group *g, struct ibs_slot_name *o
 
 static const char *print(enum metrics_format format)
 {
-	struct metrics_source src = { .counts = &counts, .meta = &meta, .name = name };
+	struct metrics_source src = {
+		.counts = &counts, .meta = &meta, .status = status, .name = name
+	};
 	struct metrics_self self = {};
 	struct metrics *m;
 	struct err err = {};
@@ -194,6 +198,20 @@ static void test_histogram(void **state)
 	has("# TYPE ibscope_samples counter");
 	has("# TYPE ibscope_build info");
 	assert_string_equal(text + strlen(text) - 7, "\n# EOF\n");
+}
+
+static void test_machine(void **state)
+{
+	(void)state;
+	status = (struct ibs_meta_status){
+		.clock_steps = 2, .suspends = 3, .pmu_shared = 4, .cpus_went = 5, .cpus_came = 6
+	};
+	print(METRICS_TEXT);
+	has("ibscope_clock_steps_total 2");
+	has("ibscope_suspends_total 3");
+	has("ibscope_pmu_shared_total 4");
+	has("ibscope_cpus_went_offline_total 5");
+	has("ibscope_cpus_came_online_total 6");
 }
 
 static void test_default_edges(void **state)
@@ -415,7 +433,7 @@ int main(void)
 		T(test_histogram), T(test_default_edges),   T(test_names),
 		T(test_same_path), T(test_other),	    T(test_unknown_is_absent),
 		T(test_json),	   T(test_pieces),	    T(test_packed),
-		T(test_edges),	   T(test_weights_and_tlb),
+		T(test_edges),	   T(test_weights_and_tlb), T(test_machine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

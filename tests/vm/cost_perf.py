@@ -27,7 +27,8 @@ exec 3>&1 > /tmp/log 2>&1
 t() {       # NAME COMMAND...: its CPU time in us
     n=$1; shift
     work -time "$@" > /dev/null 2> /tmp/$n.err; rc=$?
-    printf '{"name":"%s","rc":%d,"us":%s}\n' $n $rc "$(tail -n 1 /tmp/$n.err)" >&3
+    set -- $(tail -n 1 /tmp/$n.err)
+    printf '{"name":"%s","rc":%d,"us":%s,"busy":%s}\n' $n $rc $1 $2 >&3
     [ $rc = 0 ] || sed 's/^/# /' /tmp/$n.err >&3
 }
 rec() {     # NAME PERIOD LOOPS OPTION...

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""governor.py [--build DIR] [KERNEL:GEN...]: a collector with a budget, on emulated hardware, while
+what the CPUs do changes a hundredfold, against the hardware's own list of delivered samples.
+
+The emulation takes far longer for a sample than a processor would, so the collector is told what one
+costs, and what it then spends is worked out from the list. A CPU that is busy has an op a
+nanosecond, one that idles none.
+"""
+import re
+import sys
+
+import guest
+import oracle
+from guest import need
+
+FLOOR = 100000
+NMI_S = 50e-6
+BUDGET = 0.02
+PHASES = ((1, 5), (100, 13), (1, 12), (100, 13), (1, 8))     # percent of the time, seconds
+LIMIT = 1.1 * BUDGET
+WINDOW_S = 0.1
+
+
+class Guest(guest.Guest):
+    def scenario(self):
+        work = '; '.join('work -duty $1 %d %d' % p for p in PHASES)
+        self.do('phases() { %s; }' % work)
+        self.do('timeout -s KILL 200 ibscope serve -v -e ibs_op/cnt_ctl=1/ -c %d --max-overhead %g%% --nmi-cost %dus '
+                '--max-bpf-time off --unpin > $O/serve.out 2> $O/serve.err & S=$!\nsampling serve' % (
+                    FLOOR, 100 * BUDGET, round(NMI_S * 1e6)))
+        self.do('phases 0 & A=$!; phases 1 & B=$!; wait $A $B')
+        # what is pinned is looked at when nothing is sampled any more
+        self.do('sleep 1\n'
+                'run status ibscope ctl status; run metrics work -u 65534 ibscope-exporter --once\n'
+                'kill -TERM $S; wait $S; echo $? > $O/serve.rc')
+        self.check('the kernel did not complain', self.check_console)
+        self.check('the budget holds while the load jumps', self.check_budget)
+        self.check('estimates are what there was', self.check_estimates)
+
+    def load(self):
+        super().load()
+        self.all = oracle.read_log(self.dir + '/log')
+
+    def metric(self, file, name):
+        found = re.findall(r'^%s(?:{.*})? (\S+)$' % name, self.read(file + '.out'), re.M)
+        need(found, 'no %s' % name)
+        return sum(map(float, found))
+
+    def windows(self):
+        """[(start in s, cost as a share of the CPUs' time, ops a second)]."""
+        rows, width = [], WINDOW_S * 1e9
+        start, end = self.all[0].virtual_ns, self.all[-1].virtual_ns
+        count = [[0, 0] for _ in range(int((end - start) / width) + 1)]
+        for s in self.all:
+            w = count[int((s.virtual_ns - start) / width)]
+            w[0] += 1
+            w[1] += s.maxcnt
+        for i, (n, ops) in enumerate(count):
+            rows.append((i * WINDOW_S, n * NMI_S / (WINDOW_S * self.smp), ops / WINDOW_S))
+        return rows
+
+    def check_budget(self):
+        need(self.status('serve') == 0, self.read('serve.err'))
+        rows = self.windows()
+        # where the load jumps up: what a long period stands for comes in lumps, so several windows
+        busy = [sum(ops for _, _, ops in rows[i:i + 5]) / 5 > 0.3e9 * self.smp for i in range(len(rows))]
+        jumps, last = [], -1e9
+        for i in range(1, len(rows)):
+            if busy[i] and not any(busy[max(0, i - 30):i]):
+                jumps.append(rows[i][0])
+        need(len(jumps) == 2, 'jumps at %s' % jumps)
+        said = []
+        for at in jumps:
+            slow = [r for r in rows if at - 4 <= r[0] < at - 1]
+            fast = [r for r in rows if at + 2 <= r[0] < at + 11]
+            ratio = mean(fast, 2) / max(mean(slow, 2), 1)
+            over = WINDOW_S * sum(r[1] > LIMIT for r in rows if at - 1 <= r[0] < at + 12)
+            late = WINDOW_S * sum(r[1] > LIMIT for r in rows if at + 10 <= r[0] < at + 12)
+            need(ratio > 50, 'ops only grew x%.0f' % ratio)
+            need(over <= 1, 'above 110 %% of the budget for %.1f s' % over)
+            need(late == 0 and mean(fast, 1) <= BUDGET, 'not settled: %s' % fast)
+            said.append('ops x%.0f: cost up to %.0f%% of the budget, above 110%% for %.1f s, then %.0f%%' % (
+                ratio, 100 * max(r[1] for r in rows if at - 1 <= r[0] < at + 12) / BUDGET, over,
+                100 * mean(fast, 1) / BUDGET))
+        calm = [r[1] for r in rows if jumps[0] - 4 <= r[0] < jumps[0] - 1]
+        need(max(calm) < LIMIT, 'over the budget although nothing happened')
+        periods = sorted({s.maxcnt for s in self.all if s.maxcnt % 16 == 0})
+        need(periods[-1] > 5 * FLOOR, 'periods up to %d' % periods[-1])
+        need(self.metric('metrics', 'ibscope_sampling_period_asked') == FLOOR, 'period asked')
+        need('governor: ' in self.read('status.out'), self.read('status.out'))
+        return '; '.join(said) + '; changes: %s' % ', '.join(
+            '%s %s' % x for x in re.findall(r'governor_changes_total{reason="(\w+)"} ([1-9]\d*)', self.read('metrics.out')))
+
+    def check_estimates(self):
+        truth = sum(s.maxcnt for s in self.all if not s.dropped)
+        counted = self.metric('metrics', 'ibscope_pmu_ops_total')
+        estimated = self.metric('metrics', 'ibscope_estimated_ops_total')
+        for what, n in ('log', truth), ('count', counted):
+            need(abs(estimated / n - 1) < 0.02, 'estimated %.0f, by the %s %.0f' % (estimated, what, n))
+        return 'estimated %.4g ops, the log has %+.2f %%, the PMU counted %+.2f %%, %d samples' % (
+            estimated, 100 * (truth / estimated - 1), 100 * (counted / estimated - 1), len(self.all))
+
+
+def mean(rows, column):
+    return sum(r[column] for r in rows) / max(len(rows), 1)
+
+
+def main():
+    ap = guest.options(__doc__.splitlines()[0])
+    ap.add_argument('pairs', nargs='*', metavar='KERNEL:GEN', default=['6.1:zen4'])
+    args = ap.parse_args()
+
+    def make(work, report):
+        guests = [Guest(*p.split(':'), work, report, '-governor', workers=False) for p in args.pairs]
+        for g in guests:
+            g.scenario()
+        return guests
+
+    return guest.run_guests(args, make)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
