@@ -186,6 +186,8 @@ class Kubernetes(unittest.TestCase):
             self.assertIn('cpu', r['limits'])
         limit = mib(self.by_name['collector']['resources']['limits']['memory'])
         self.assertGreaterEqual(limit, int(re.search(r'max-memory = (\d+)', conf)[1]) + 32)
+        # before it is killed it ends by itself
+        self.assertGreaterEqual(limit, int(re.search(r'max-rss = (\d+)', conf)[1]) + 16)
 
     def test_options(self):
         conf = self.docs['ConfigMap']['data']['ibscope.conf']
