@@ -28,14 +28,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_ROUNDS   9
-#define READINGS     5
-#define LEAST_PERIOD 100000
+#define MAX_ROUNDS 9
+#define READINGS   5
 /*
- * Instructions of the whole machine between two samples of a CPU, for each CPU there is: about twice
- * what a sample takes with its NMI.
+ * Instructions of the whole machine between two samples of a CPU, for each CPU there is. Several times
+ * what a sample takes with its NMI; and so few that the emulator, which runs a CPU until the
+ * next timer, never runs one for 65,536 instructions, beyond which some go uncounted.
  */
-#define PERIOD_PER_CPU 5000
+#define PERIOD_PER_CPU 12500
 #define NOBODY	       32000 /* a pid that no task has, small enough for any kernel.pid_max */
 #define HIGH_LAT       65000
 
@@ -438,8 +438,7 @@ int main(int argc, char **argv)
 		die("out of memory");
 	cpulist_for_each (cpu, &m.online)
 		m.cpu[m.n++] = cpu;
-	m.period = (m.n * PERIOD_PER_CPU > LEAST_PERIOD ? m.n * PERIOD_PER_CPU : LEAST_PERIOD) /
-		   16 * 16;
+	m.period = m.n * PERIOD_PER_CPU / 16 * 16;
 	if (topology_open("", m.cpu[m.n - 1] + 1, &topo, &err))
 		die(err.text);
 	complexes = topology_n_complexes(topo);
