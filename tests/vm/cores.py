@@ -110,7 +110,7 @@ def main():
     ap.add_argument('--json', metavar='FILE', help='write the figures there')
     ap.add_argument('--guest', default='6.12:zen4', metavar='KERNEL:GEN')
     ap.add_argument('--brief', action='store_true', help='measure less, as above %d CPUs' % BRIEF)
-    ap.add_argument('--rounds', type=int, default=1, help='of each measurement (default 1)')
+    ap.add_argument('--rounds', type=int, default=3, help='of each measurement (default 3)')
     ap.add_argument('--instructions', type=int, default=20, metavar='MILLIONS',
                     help='that a measurement lasts without sampling (default 20)')
     ap.add_argument('sizes', nargs='*', default=SIZES)

@@ -62,7 +62,7 @@ static struct machine {
 	struct pmu *pmu;
 } m;
 
-static unsigned int rounds = 3;
+static unsigned int rounds = 3; /* on each CPU that is busy */
 static bool brief;
 static __u64 instructions = 20000000;
 
@@ -180,17 +180,16 @@ struct result {
 	__u64 samples, seen, lost;
 };
 
-static void measure_on(const struct variant *v, unsigned int cpu, struct result *r)
+static void measure_on(struct sampler *s, unsigned int cpu, struct result *r)
 {
-	struct sampler *s = open_sampler(v, m.n);
 	struct ledger before, after;
 	double plain, sampled;
 
 	bind_to(cpu);
-	settle();
+	run_load(); /* what a CPU does once */
 	plain = run_load();
 	start(s);
-	run_load(); /* what a CPU does once */
+	run_load();
 	before = ledger(s);
 	sampled = run_load();
 	after = ledger(s);
@@ -203,34 +202,28 @@ static void measure_on(const struct variant *v, unsigned int cpu, struct result 
 	r->seen += after.seen - before.seen;
 	for (int o = 0; o < IBS_OUTCOME_N; o++)
 		if (outcome_kind(o) == IBS_OUTCOME_KIND_LOST)
-			r->lost += after.outcome[o];
-	sampler_close(s);
-	settle();
+			r->lost += after.outcome[o] - before.outcome[o];
 }
 
-static void samples_cost(void)
+static void measure(const struct variant *v, double *floor)
 {
 	unsigned int busy = m.n < AT_MOST ? m.n : AT_MOST;
-	double floor = 0;
+	struct sampler *s = open_sampler(v, m.n);
+	struct result r = {};
+	double cost;
 
-	for (size_t v = 0; v < VARIANTS; v++) {
-		struct result r = {};
-		double cost;
-
-		if (brief && !variants[v].brief)
-			continue;
-		for (unsigned int i = 0; i < rounds * busy; i++)
-			measure_on(&variants[v],
-				   m.cpu[busy == 1 ? 0 : i % busy * (m.n - 1) / (busy - 1)], &r);
-		cost = median(r.cost, r.n);
-		if (v == EMPTY)
-			floor = cost;
-		put(json_pack("{s:s, s:i, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "kind",
-			      "sample", "cpus", (int)m.n, "variant", variants[v].name, "per_sample",
-			      cost, "above_empty", cost - floor, "least", r.cost[0], "most",
-			      r.cost[r.n - 1], "samples", (json_int_t)r.samples, "seen",
-			      (json_int_t)r.seen, "lost", (json_int_t)r.lost));
-	}
+	settle();
+	for (unsigned int i = 0; i < rounds * busy; i++)
+		measure_on(s, m.cpu[busy == 1 ? 0 : i % busy * (m.n - 1) / (busy - 1)], &r);
+	sampler_close(s);
+	cost = median(r.cost, r.n);
+	if (v == &variants[EMPTY])
+		*floor = cost;
+	put(json_pack("{s:s, s:i, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "kind", "sample",
+		      "cpus", (int)m.n, "variant", v->name, "per_sample", cost, "above_empty",
+		      cost - *floor, "least", r.cost[0], "most", r.cost[r.n - 1], "samples",
+		      (json_int_t)r.samples, "seen", (json_int_t)r.seen, "lost",
+		      (json_int_t)r.lost));
 }
 
 /* --- starting, reading, memory, files --- */
@@ -378,6 +371,7 @@ int main(int argc, char **argv)
 	struct err err = {};
 	struct topology *topo;
 	unsigned int complexes;
+	double floor = 0;
 	int cpu;
 
 	parse(argc, argv);
@@ -398,7 +392,9 @@ int main(int argc, char **argv)
 	for (size_t part = brief ? 1 : 4; part; part /= 2)
 		if (m.n / part > 1)
 			starting(m.n / part, complexes);
-	samples_cost();
+	for (size_t v = 0; v < VARIANTS; v++)
+		if (!brief || variants[v].brief)
+			measure(&variants[v], &floor);
 	pmu_close(m.pmu);
 	free(m.cpu);
 	return 0;
