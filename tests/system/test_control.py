@@ -26,7 +26,8 @@ ANEW = 'reopened'
 class Collector:
     def __init__(self, *args):
         self.err = tempfile.TemporaryFile('w+')
-        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '-c', '200000', '--pin-dir', DIR, *args],
+        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '-c', '200000', '--max-overhead', 'off',
+                                   '--pin-dir', DIR, *args],
                                   stderr=self.err, stdin=subprocess.DEVNULL)
         self.wait('kernel memory')
 
@@ -231,6 +232,28 @@ class Setting(Case):
         self.assertNotIn('freq', self.status()['live'])
         self.set(LIVE, verb='reset')
         self.assertEqual(self.status()['period'], 200000)
+
+    def test_budget(self):
+        self.collector()
+        self.becomes('aggregated')
+        self.assertEqual(self.status()['period'], 200000)
+        self.set(LIVE, 'max-overhead=0.05%', 'nmi-cost=10us')
+        for _ in range(200):
+            lengthened = self.status()['period']
+            if lengthened > 1000000:
+                break
+            time.sleep(0.05)
+        else:
+            self.fail('the period is not lengthened')
+        # another budget goes on from there, as what was needed is known
+        self.set(LIVE, 'max-overhead=0.06%')
+        self.assertGreater(self.status()['period'], 1000000)
+        self.set(LIVE, 'max-overhead', verb='unset')
+        self.assertEqual(self.status()['period'], 200000)
+        self.set(LIVE, 'period=100000')
+        self.assertEqual(self.status()['period'], 100000)
+        self.assertIn('--max-overhead', self.ctl('set', 'max-overhead=51%', code=2))
+        self.becomes('aggregated')
 
     def test_layers(self):
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:

@@ -347,7 +347,7 @@ int serve_governor_renew(struct serve *s, struct err *err)
 	int ret = serve_governor_open(s, err);
 
 	if (!ret && s->opts.sampling.info.period)
-		ret = sampler_set_period(sampler, s->opts.sampling.info.period, err);
+		ret = sampler_set_period(sampler, governor_period(s->governor.law), err);
 	if (!ret && stopped)
 		ret = sampler_start(sampler, err);
 	return ret;
