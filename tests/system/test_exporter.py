@@ -423,6 +423,7 @@ class Served(Case):
     @needs('chromium')
     def test_page(self):
         e = self.start(Exporter)
+        self.until(lambda: e.get('/-/ready')[0] == 200)
         dom = self.dom(e.url + '/')
         self.assertRegex(dom, r'>collecting \(process \d')
         self.assertRegex(dom, r'<div id="simulated" class="banner">')
@@ -443,7 +444,8 @@ class Served(Case):
     def test_page_of_a_governor(self):
         """What the page says when less is sampled than asked for."""
         e = self.start(Exporter)
-        d = json.loads(e.get('/api/snapshot.json')[2])
+        self.until(lambda: e.get('/-/ready')[0] == 200)
+        d = {**json.loads(e.get('/api/snapshot.json')[2]), 'alive': True, 'period': 500000}
         page = e.get('/')[2].encode()
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -467,7 +469,7 @@ class Served(Case):
                 ({'state': 'stopped', 'reason': 'budget', 'retry_s': 61.5}, 'above the budget); it is tried again in 61.5 s', False)):
             d['governor'] = {**asked, **governor}
             dom = self.dom(f'http://127.0.0.1:{server.server_port}/')
-            self.assertIn(said, dom)
+            self.assertTrue(said in dom, re.findall(r'<div id="governed"[^>]*>[^<]*', dom))
             self.assertEqual('id="governed" class="banner" role="status" hidden' in dom, hidden, governor)
             self.assertEqual('>sampling is stopped (process' in dom, governor['state'] == 'stopped')
             self.assertEqual('0.11 % now of 0.50 % allowed' in dom, governor['state'] != 'off')

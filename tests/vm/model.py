@@ -79,7 +79,7 @@ def check_samples(rows):
     rows = [r for r in rows if r['kind'] == 'sample']
     sizes = sorted({r['cpus'] for r in rows})
     misses = 0
-    print('a sample: instructions, all CPUs busy and sampled; the same above an empty program')
+    print('a sample: instructions, all CPUs sampled; the same above an empty program')
     print('  %-24s%s %8s' % ('CPUs', ''.join('%16d' % n for n in sizes), 'ratio'))
     for variant in dict.fromkeys(r['variant'] for r in rows):
         mine = {r['cpus']: r for r in rows if r['variant'] == variant}
@@ -90,8 +90,6 @@ def check_samples(rows):
         print('  %-24s%s %8.2f%s' % (variant, ''.join(
             '%8.0f %7.0f' % (mine[n]['per_sample'], mine[n]['above_empty']) if n in mine else ' ' * 16
             for n in sizes), ratio, '  MISSED' if bad else ''))
-    print('  %-24s%s' % ('kernel ticks, of all', ''.join(
-        '%15.1f%%' % (100 * next(r['ticks'] for r in rows if r['cpus'] == n)) for n in sizes)))
     return misses
 
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What sampling costs as a function of the number of CPUs, on ibs_op: a sample, starting, reading,
- * memory, open files. Every online CPU goes round in a loop of known length while all are sampled;
- * what the whole machine executes more than without sampling, divided by the samples, is the cost
- * of one. That needs a clock that counts the instructions of all CPUs together, as the rig has with
- * --icount: there a nanosecond is an instruction. The kernel's ticks, a share of all that is
- * executed, are told from the length of the loop.
+ * memory, open files. All CPUs are sampled; one after the other some of them go round in a loop of
+ * known length, and what that takes more than without sampling, divided by the samples, is the cost
+ * of one. The rig's clock counts instructions (--icount): there a nanosecond is one. (With all CPUs
+ * busy at once the emulator leaves some uncounted.)
  *
  *   bench-cores [--brief] [--rounds N] [--instructions MILLIONS]	one JSON object a line
  */
@@ -21,23 +20,18 @@
 #include <dirent.h>
 #include <getopt.h>
 #include <jansson.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_ROUNDS   9
-#define READINGS     5
-#define LEAST_PERIOD 100000
-/*
- * Instructions of the whole machine between two samples of a CPU, for each CPU there is: about twice
- * what a sample takes with its NMI.
- */
-#define PERIOD_PER_CPU 5000
-#define NOBODY	       32000 /* a pid that no task has, small enough for any kernel.pid_max */
-#define HIGH_LAT       65000
+#define MAX_ROUNDS 9
+#define READINGS   5
+#define PERIOD	   100000
+#define AT_MOST	   3	 /* CPUs that are busy, in turn */
+#define NOBODY	   32000 /* a pid that no task has, small enough for any kernel.pid_max */
+#define HIGH_LAT   65000
 
 static const __u32 nobody = NOBODY;
 
@@ -66,12 +60,11 @@ static struct machine {
 	size_t n;
 	struct cpu_info info;
 	struct pmu *pmu;
-	__u64 period;
 } m;
 
-static unsigned int rounds = 3;
+static unsigned int rounds = 3; /* on each CPU that is busy */
 static bool brief;
-static __u64 instructions = 100000000;
+static __u64 instructions = 20000000;
 
 static void __attribute__((noreturn)) die(const char *text)
 {
@@ -101,10 +94,7 @@ static void put(json_t *row)
 	json_decref(row);
 }
 
-/* --- the load: a thread a CPU --- */
-
-static pthread_barrier_t go, gone;
-static __u64 turns;
+/* --- the load --- */
 
 /* Two instructions a turn, whatever the compiler. */
 static void turn(__u64 n)
@@ -112,7 +102,7 @@ static void turn(__u64 n)
 	__asm__ volatile("1: dec %0\n\tjnz 1b" : "+r"(n) : : "cc");
 }
 
-static void *work(void *arg)
+static void bind_to(unsigned int cpu)
 {
 	cpu_set_t *set = CPU_ALLOC(CPULIST_MAX);
 	size_t bytes = CPU_ALLOC_SIZE(CPULIST_MAX);
@@ -120,41 +110,18 @@ static void *work(void *arg)
 	if (!set)
 		die("out of memory");
 	CPU_ZERO_S(bytes, set);
-	CPU_SET_S(*(unsigned int *)arg, bytes, set);
+	CPU_SET_S(cpu, bytes, set);
 	if (sched_setaffinity(0, bytes, set))
-		die("cannot bind a thread to a CPU");
+		die("cannot bind to a CPU");
 	CPU_FREE(set);
-	for (;;) {
-		pthread_barrier_wait(&go);
-		turn(turns);
-		pthread_barrier_wait(&gone);
-	}
-	return NULL;
 }
 
-static void start_load(void)
+/* ns */
+static double run_load(void)
 {
-	pthread_attr_t attr;
-	pthread_t t;
+	__u64 start = clock_ns(CLOCK_MONOTONIC);
 
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, 64 << 10);
-	pthread_barrier_init(&go, NULL, m.n + 1);
-	pthread_barrier_init(&gone, NULL, m.n + 1);
-	for (size_t i = 0; i < m.n; i++)
-		if (pthread_create(&t, &attr, work, &m.cpu[i]))
-			die("cannot create a thread");
-}
-
-/* All CPUs at once; ns. */
-static double run_load(__u64 n)
-{
-	__u64 start;
-
-	turns = n;
-	start = clock_ns(CLOCK_MONOTONIC);
-	pthread_barrier_wait(&go);
-	pthread_barrier_wait(&gone);
+	turn(instructions / 2);
 	return clock_ns(CLOCK_MONOTONIC) - start;
 }
 
@@ -175,7 +142,7 @@ static struct sampler *open_sampler(const struct variant *v, size_t n_cpus)
 	o.attr = (struct perf_event_attr){
 		.size = sizeof(o.attr),
 		.type = pmu_type(m.pmu),
-		.sample_period = m.period,
+		.sample_period = PERIOD,
 		.sample_type = PERF_SAMPLE_RAW,
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 	};
@@ -208,77 +175,55 @@ static struct ledger ledger(struct sampler *s)
 }
 
 struct result {
-	double base[MAX_ROUNDS], cost[MAX_ROUNDS], ticks[MAX_ROUNDS];
-	__u64 samples, seen, lost, least, most; /* of a CPU */
+	double cost[MAX_ROUNDS * AT_MOST];
+	unsigned int n;
+	__u64 samples, seen, lost;
 };
 
-static void measure_once(const struct variant *v, unsigned int round, struct result *r)
+static void measure_on(struct sampler *s, unsigned int cpu, struct result *r)
 {
-	double length, plain, sampled;
-	struct sampler *s = open_sampler(v, m.n);
-	__u64 loops = instructions / 2 / m.n;
 	struct ledger before, after;
+	double plain, sampled;
 
-	settle();
-	plain = run_load(loops);
-	length = 2.0 * loops * m.n;
+	bind_to(cpu);
+	run_load(); /* what a CPU does once */
+	plain = run_load();
 	start(s);
-	run_load(loops / 4); /* what each CPU does once */
+	run_load();
 	before = ledger(s);
-	sampled = run_load(loops);
+	sampled = run_load();
 	after = ledger(s);
 	sampler_stop(s);
-	r->ticks[round] = 1 - length / plain;
 	after.pmu_samples -= before.pmu_samples;
 	if (!after.pmu_samples)
 		die("no samples: the loop is too short");
-	r->cost[round] = (sampled - plain) * (length / plain) / after.pmu_samples;
+	r->cost[r->n++] = (sampled - plain) / after.pmu_samples;
 	r->samples += after.pmu_samples;
 	r->seen += after.seen - before.seen;
 	for (int o = 0; o < IBS_OUTCOME_N; o++)
 		if (outcome_kind(o) == IBS_OUTCOME_KIND_LOST)
-			r->lost += after.outcome[o];
-	if (v->opts.prog == SAMPLER_PROG_FULL) {
-		const struct counts *c = sampler_counts(s);
-
-		r->least = ~0ULL;
-		for (size_t i = 0; i < m.n; i++) {
-			__u64 n = c->cpus[m.cpu[i]].seen;
-
-			r->least = n < r->least ? n : r->least;
-			r->most = n > r->most ? n : r->most;
-		}
-	}
-	sampler_close(s);
-	settle();
+			r->lost += after.outcome[o] - before.outcome[o];
 }
 
-static void samples_cost(void)
+static void measure(const struct variant *v, double *floor)
 {
-	double floor = 0;
+	unsigned int busy = m.n < AT_MOST ? m.n : AT_MOST;
+	struct sampler *s = open_sampler(v, m.n);
+	struct result r = {};
+	double cost;
 
-	start_load();
-	run_load(1000);
-	for (size_t v = 0; v < VARIANTS; v++) {
-		struct result r = {};
-		double cost;
-
-		if (brief && !variants[v].brief)
-			continue;
-		for (unsigned int round = 0; round < rounds; round++)
-			measure_once(&variants[v], round, &r);
-		cost = median(r.cost, rounds);
-		if (v == EMPTY)
-			floor = cost;
-		put(json_pack("{s:s, s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, "
-			      "s:I}",
-			      "kind", "sample", "cpus", (int)m.n, "variant", variants[v].name,
-			      "per_sample", cost, "above_empty", cost - floor, "least", r.cost[0],
-			      "most", r.cost[rounds - 1], "ticks", median(r.ticks, rounds),
-			      "samples", (json_int_t)r.samples, "seen", (json_int_t)r.seen, "lost",
-			      (json_int_t)r.lost, "period", (json_int_t)m.period, "least_of_a_cpu",
-			      (json_int_t)r.least, "most_of_a_cpu", (json_int_t)r.most));
-	}
+	settle();
+	for (unsigned int i = 0; i < rounds * busy; i++)
+		measure_on(s, m.cpu[busy == 1 ? 0 : i % busy * (m.n - 1) / (busy - 1)], &r);
+	sampler_close(s);
+	cost = median(r.cost, r.n);
+	if (v == &variants[EMPTY])
+		*floor = cost;
+	put(json_pack("{s:s, s:i, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "kind", "sample",
+		      "cpus", (int)m.n, "variant", v->name, "per_sample", cost, "above_empty",
+		      cost - *floor, "least", r.cost[0], "most", r.cost[r.n - 1], "samples",
+		      (json_int_t)r.samples, "seen", (json_int_t)r.seen, "lost",
+		      (json_int_t)r.lost));
 }
 
 /* --- starting, reading, memory, files --- */
@@ -426,6 +371,7 @@ int main(int argc, char **argv)
 	struct err err = {};
 	struct topology *topo;
 	unsigned int complexes;
+	double floor = 0;
 	int cpu;
 
 	parse(argc, argv);
@@ -438,8 +384,6 @@ int main(int argc, char **argv)
 		die("out of memory");
 	cpulist_for_each (cpu, &m.online)
 		m.cpu[m.n++] = cpu;
-	m.period = (m.n * PERIOD_PER_CPU > LEAST_PERIOD ? m.n * PERIOD_PER_CPU : LEAST_PERIOD) /
-		   16 * 16;
 	if (topology_open("", m.cpu[m.n - 1] + 1, &topo, &err))
 		die(err.text);
 	complexes = topology_n_complexes(topo);
@@ -448,7 +392,9 @@ int main(int argc, char **argv)
 	for (size_t part = brief ? 1 : 4; part; part /= 2)
 		if (m.n / part > 1)
 			starting(m.n / part, complexes);
-	samples_cost();
+	for (size_t v = 0; v < VARIANTS; v++)
+		if (!brief || variants[v].brief)
+			measure(&variants[v], &floor);
 	pmu_close(m.pmu);
 	free(m.cpu);
 	return 0;

@@ -438,8 +438,10 @@ static int serve(struct serve *s, struct err *err)
 			   s->opts.sampling.event_text);
 		ret = run(s, sigfd, err);
 		sd_notify(0, "STOPPING=1");
-		if (!s->broken)
+		if (!s->broken) {
 			sampler_stop(s->opts.sampling.sampler);
+			serve_names_update(s); /* of what came since the last tick */
+		}
 		ret = ret ?: serve_status_update(s, now_s(), err);
 	}
 	web_close(s->web);
