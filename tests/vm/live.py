@@ -22,6 +22,7 @@ live() {        # NAME OPTIONS -- VERB ARGUMENTS: change them when it has sample
     n=$1; shift; opts=
     while [ "$1" != -- ]; do opts="$opts $1"; shift; done; shift
     ibscope serve -e ibs_op// --by cpu,cgroup,src,op --pin-dir $D --control /tmp/control $opts \
+        --max-overhead off --nmi-cost 1us --max-bpf-time off \
         2> $O/$n.err & S=$!
     sampling $n; sleep 0.7
     ibscope ctl --pin-dir $D "$@" > $O/$n.how 2>&1
