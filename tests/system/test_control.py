@@ -26,8 +26,8 @@ ANEW = 'reopened'
 class Collector:
     def __init__(self, *args):
         self.err = tempfile.TemporaryFile('w+')
-        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '-c', '200000', '--max-overhead', 'off',
-                                   '--pin-dir', DIR, *args],
+        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '-c', '200000', '--pin-dir', DIR,
+                                   '--max-overhead', 'off', '--nmi-cost', '1us', *args],
                                   stderr=self.err, stdin=subprocess.DEVNULL)
         self.wait('kernel memory')
 

@@ -187,6 +187,36 @@ class Governor(unittest.TestCase):
             c.wait('read again')
         self.assertNotIn('instead', c.said())
 
+    def test_changed_live(self):
+        keep_busy(self)
+        c = self.collector('--nmi-cost', '20us', '--max-overhead', '1%', '--verbose')
+        c.wait('instead of 200000')
+        time.sleep(1.5)
+        m = metrics()
+        period = one(m, 'ibscope_sampling_period')
+        self.assertGreater(period, 400000)
+
+        def change(*words):
+            p = test_serve.ctl('set', *words)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            time.sleep(1.5)
+            m = metrics()
+            return one(m, 'ibscope_sampling_period'), state(m), m
+
+        now, at, m = change('max-overhead=0.5%')
+        self.assertGreater(now, 1.5 * period)
+        self.assertEqual(at, ['backed_off'])
+        self.assertEqual(one(m, 'ibscope_overhead_budget_ratio'), 0.005)
+        self.assertEqual(change('max-overhead=off')[:2], (200000, ['off']))
+        self.assertEqual(change('max-overhead=50%')[:2], (200000, ['at_rate']))
+        self.assertEqual(change('period=400000')[:2], (400000, ['at_rate']))
+        self.assertEqual(change('max-overhead=0.001%')[1], ['backed_off'])
+        c.wait('sampling is stopped')
+        before = test_serve.snapshot()['ledger']['seen']
+        self.assertEqual(change('max-overhead=50%')[1], ['backed_off'])
+        time.sleep(1.5)
+        self.assertGreater(test_serve.snapshot()['ledger']['seen'], before)
+
     def test_slow_program(self):
         keep_busy(self)
         c = self.collector('--max-bpf-time', '50ns', '--max-overhead', '50%')

@@ -146,7 +146,8 @@ def main():
             g.scenario()
         return guests
 
-    return guest.run_guests(args, make)
+    exporter = os.path.join(args.build, 'ibscope-exporter') + ':/usr/bin/ibscope-exporter'
+    return guest.run_guests(args, make, tools=[exporter])
 
 
 if __name__ == '__main__':

@@ -21,8 +21,9 @@ D=/sys/fs/bpf/live
 live() {        # NAME OPTIONS -- VERB ARGUMENTS: change them when it has sampled for a while
     n=$1; shift; opts=
     while [ "$1" != -- ]; do opts="$opts $1"; shift; done; shift
-    ibscope serve -e ibs_op// --max-overhead off --nmi-cost 2us --by cpu,cgroup,src,op --pin-dir $D \
-        --control /tmp/control $opts 2> $O/$n.err & S=$!
+    ibscope serve -e ibs_op// --by cpu,cgroup,src,op --pin-dir $D --control /tmp/control $opts \
+        --max-overhead off --nmi-cost 1us --max-bpf-time off \
+        2> $O/$n.err & S=$!
     sampling $n; sleep 0.7
     ibscope ctl --pin-dir $D "$@" > $O/$n.how 2>&1
     sleep 0.7; kill $S; wait $S; echo $? > $O/$n.rc

@@ -130,11 +130,12 @@ int serve_governor_check(struct serve_options *o, struct err *err);
 
 /*
  * Between sampling_open() and sampler_start(), each time anew: measures what a sample costs, if it is
- * not known, and begins with the period asked for. Return: 0 or a negative errno with @err.
+ * not known, and begins with the period asked for, or a longer one that was needed before. Return: 0
+ * or a negative errno with @err.
  */
 int serve_governor_open(struct serve *s, struct err *err);
 
-/* The same while it samples, when options of it have changed: the period is that asked for again. */
+/* The same while it samples, when options of it have changed; sampling goes on also if it was stopped. */
 int serve_governor_renew(struct serve *s, struct err *err);
 
 /* To be called at governor.next_s. Return: 0; or a negative errno with @err: the collector is to end. */

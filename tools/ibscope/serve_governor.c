@@ -301,14 +301,14 @@ int serve_governor_open(struct serve *s, struct err *err)
 		.n_cpus = sampler_counts(sampling->sampler)->n_cpus,
 	};
 
-	serve_governor_close(s);
 	/* an earlier collector, or we with other options, found that out already */
 	if (st->period_asked == config.floor) {
-		config.start = st->period;
+		config.start = g->law ? governor_period(g->law) : st->period;
 		config.start_reason = st->governor_reason < GOVERNOR_REASON_N
 					      ? st->governor_reason
 					      : GOVERNOR_REASON_NONE;
 	}
+	serve_governor_close(s);
 	if (!config.rss_max)
 		config.rss_max =
 			(sampling->opts.max_memory_bytes ?: SAMPLER_MAX_MEMORY) + RSS_BESIDES_MAPS;
@@ -321,7 +321,7 @@ int serve_governor_open(struct serve *s, struct err *err)
 	g->timing = false;
 	g->unseen = st->unseen;
 	g->unseen_ops_s = 0;
-	if (governor_period(g->law) != config.floor) {
+	if (governor_period(g->law) != sampler_period(sampling->sampler)) {
 		int ret = sampler_set_period(sampling->sampler, governor_period(g->law), err);
 
 		if (ret)
@@ -343,14 +343,11 @@ int serve_governor_open(struct serve *s, struct err *err)
 int serve_governor_renew(struct serve *s, struct err *err)
 {
 	struct sampler *sampler = s->opts.sampling.sampler;
-	bool stopped = s->governor.retry_s;
-	int ret = serve_governor_open(s, err);
+	int ret;
 
-	if (!ret && s->opts.sampling.info.period)
-		ret = sampler_set_period(sampler, governor_period(s->governor.law), err);
-	if (!ret && stopped)
-		ret = sampler_start(sampler, err);
-	return ret;
+	sampler_stop(sampler); /* it may have to measure what a sample costs */
+	ret = serve_governor_open(s, err);
+	return ret ?: sampler_start(sampler, err);
 }
 
 void serve_governor_timed(struct serve *s, bool on)
