@@ -430,10 +430,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 				     .tlb = opts->tlb,
 				     .layout = &s->layout };
 	place_cpus(s, topo);
-	ret = sampler_pins_resume(s, opts, err);
-	if (ret)
-		goto fail;
-
+	sampler_pins_resume(s, opts);
 	if (opts->source == SAMPLER_TWIN)
 		ret = map_array(s->skel->maps.twin, &s->twin, err);
 	else if (opts->source != SAMPLER_LOAD)
@@ -451,7 +448,11 @@ fail:
 
 int sampler_start(struct sampler *s, struct err *err)
 {
-	return s->events ? perf_events_enable(s->events, err) : 0;
+	int ret = sampler_pins_start(s, err);
+
+	if (!ret && s->events)
+		ret = perf_events_enable(s->events, err);
+	return ret;
 }
 
 int sampler_restart(struct sampler *s, struct err *err)

@@ -98,7 +98,13 @@ struct sampler_fold_maps {
  */
 int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struct err *err);
 int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct err *err);
-int sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts, struct err *err);
+void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts);
+
+/*
+ * Just before events are enabled: what the program has seen by now is none of theirs. A link that was
+ * removed may have let some through until shortly before.
+ */
+int sampler_pins_start(struct sampler *s, struct err *err);
 
 struct bpf_map *sampler_map(struct sampler *s, enum ibs_pin pin);
 void sampler_layout(struct sampler *s, const struct sampler_opts *opts,

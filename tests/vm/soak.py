@@ -133,7 +133,7 @@ class Soak(guest.Guest):
 
     def read_log(self):
         by_period = {l.period: l for l in self.lives}
-        now = [None] * CPUS
+        now = None
         stay = {i: p for i, p in self.paths.items() if p.startswith('/load/')}
         with open(os.path.join(self.dir, 'log')) as f:
             for text in f:
@@ -142,20 +142,22 @@ class Soak(guest.Guest):
                     continue
                 line = oracle.Line(text[9:-1] if dropped else text[:-1], dropped)
                 columns = line.text.split(',')
-                cpu = int(columns[0])
-                if not dropped and self.others_n and not self.ours(columns):
-                    continue
-                # else it is what was left of a period when the event was taken off the PMU
-                if line.maxcnt in by_period:
-                    now[cpu] = by_period[line.maxcnt]
-                if not now[cpu] or dropped:
+                life = by_period.get(line.maxcnt)
+                if not life:
+                    # what was left of a period when the event was taken off the PMU, or the other user's
+                    if not dropped and not self.ours(columns) or line.maxcnt == OTHERS_PERIOD:
+                        continue
+                    life = now
+                elif not now or life.call.number > now.call.number:
+                    now = life
+                if not life or dropped:
                     self.strangers += not dropped
-                    if now[cpu] and line.maxcnt != OTHERS_PERIOD:
-                        now[cpu].dropped += 1
+                    if life:
+                        life.dropped += 1
                     continue
                 s = oracle.Sample(columns, self.cpu)
                 latency = s.metrics['dc_miss_lat']
-                now[cpu].add(line.virtual_ns, (s.src, s.op), latency)
+                life.add(line.virtual_ns, (s.src, s.op), latency)
                 self.total[s.src, s.op].add(latency)
                 if s.cgroup in stay:
                     self.own[stay[s.cgroup], s.src, s.op].add(latency)
@@ -231,11 +233,10 @@ class Soak(guest.Guest):
                 sum(v.samples for v in self.own.values()), self.others_n, self.strangers)
 
     def check_lives(self):
-        """delivered = seen + unseen, and of lives that were killed what came in the window. The first
-        sample on a CPU may look as if it were of the life before."""
+        """delivered = seen + unseen, and of lives that were killed what came in the window."""
         bad = ['life %s: delivered %d, seen %d, unseen %d: %d are missing; dropped %d, in %d ms before the end %d' % (
             s.name, s.delivered, s.seen, s.unseen, s.rest, s.dropped, WINDOW_NS / 1e6, len(s.recent))
-            for s in self.stretches if not -s.dropped - CPUS <= s.rest <= len(s.recent) + s.unknown]
+            for s in self.stretches if not -s.dropped <= s.rest <= len(s.recent) + s.unknown]
         print('#    life, delivered = seen + unseen + window: ' + ', '.join('%s %d=%d+%d%+d' % (
             s.name, s.delivered, s.seen, s.unseen, s.rest) for s in self.stretches), flush=True)
         need(not bad, '; '.join(bad))

@@ -5,7 +5,7 @@ import random
 
 # One of each in so many seconds; a short soak has at least the second number.
 EVERY_S = {'kill': (90, 3), 'early': (450, 1), 'term': (300, 1), 'hup': (300, 2)}
-CGROUP_MS = 350     # between two that are made
+CGROUP_MS = 300     # between two that are made
 FINAL = 0.25        # the last life is that part of the whole
 
 SCRIPT = r'''

@@ -159,13 +159,14 @@ static int open_event(struct event *e, int cpu, int type, uint64_t period)
 	struct perf_event_attr attr = { .size = sizeof(attr),
 					.type = type,
 					.sample_period = period,
-					.sample_type = PERF_SAMPLE_RAW };
+					.sample_type = PERF_SAMPLE_RAW,
+					.disabled = 1 };
 
 	e->fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, 0);
 	if (e->fd < 0)
 		return errno == ENODEV ? 0 : -1;
 	e->ring = mmap(NULL, (1 + RING_PAGES) * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, e->fd, 0);
-	return e->ring == MAP_FAILED ? -1 : 0;
+	return e->ring == MAP_FAILED ? -1 : ioctl(e->fd, PERF_EVENT_IOC_ENABLE, 0);
 }
 
 static int share_pmu(double seconds, uint64_t period, const char *file)
