@@ -347,7 +347,7 @@ int bench_peers(struct bench *b, struct err *err)
 	ret = ret ?: open_peers(b, peers, subjects, period, &n, err);
 	if (!ret) {
 		/* long enough for what a switch costs perf to be little */
-		opts.slice_s = 0.02;
+		opts.slice_s = b->instructions ? 0.1 : 0.02;
 		opts.seconds = b->instructions ? LOOP_ROUNDS_MIN * opts.slice_s * (n + 1)
 					       : bench_of(b, 6, 40);
 		bench_settle();
