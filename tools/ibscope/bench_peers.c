@@ -119,6 +119,9 @@ static int open_perf(struct bench *b, struct peer *p, __u64 period, struct err *
 	ret = bench_perf_start(b, &opts, &p->perf, err);
 	if (!ret)
 		p->subject = bench_perf_subject(p->perf);
+	else if (opts.filter && ret == -EIO)
+		err_prefix(err,
+			   "needs perf of Linux 6.3 or later that is built with BPF skeletons");
 	return ret;
 }
 
@@ -347,7 +350,7 @@ int bench_peers(struct bench *b, struct err *err)
 	ret = ret ?: open_peers(b, peers, subjects, period, &n, err);
 	if (!ret) {
 		/* long enough for what a switch costs perf to be little */
-		opts.slice_s = 0.02;
+		opts.slice_s = b->instructions ? 0.1 : 0.02;
 		opts.seconds = b->instructions ? LOOP_ROUNDS_MIN * opts.slice_s * (n + 1)
 					       : bench_of(b, 6, 40);
 		bench_settle();
