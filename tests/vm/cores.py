@@ -23,8 +23,9 @@ from guest import HERE, need
 
 # 255 is what the emulated interrupt controller can number
 SIZES = ('2', '16x4', '64x8', '255x32')
-BUSY = 8            # CPUs that work, at most
-PERIOD = 500000
+BUSY = 8            # CPUs that work, at most, and that now and then: who waits for a CPU's answer
+                    # waits in the emulator until all that are busy had their turn
+PERIOD = 100000
 BRIEF = 32          # more CPUs are much work for the emulator, so less is asked of them
 WINDOW = '0.1 1'
 # calibrated once, not for each CPU
@@ -47,7 +48,7 @@ class Cores(guest.Guest):
         about, window, brief = PERIOD, WINDOW, brief or self.cpus > BRIEF
         self.do('nproc > $O/nproc; work -l3 %d' % self.complexes)
         for i, cpu in enumerate(self.busy):
-            self.do('start w%d /w%d/x %d' % (i, i % 4, cpu))
+            self.do('start w%d /w%d/x %d work 0 pulse' % (i, i % 4, cpu))
         self.hist('all', about=about, window=window, also=self.worked)
         self.hist('by-cpu', about=about, window=window, by=('cgroup', 'cpu'), also=self.worked)
         if not brief:

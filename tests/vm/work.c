@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // work CGROUP CPU [NAME [UID [KIND]]]: two threads, NAME and NAME.t, busy on one CPU in a cgroup v2
-//	directory that exists, as that user. They go in circles (KIND spin), call the kernel
-//	(kernel), or one of them starts a process after the other (fork), of which each gets a line
+//	directory that exists, as that user. They go in circles (KIND spin), do so a twentieth of
+//	the time (pulse), call the kernel (kernel), or one of them starts a process after the other (fork), of which each gets a line
 //	"parent child" in /tmp/out/children.
 // work -hop SECONDS SEED: busy, on another CPU every 0.1 to 0.5 s; prints its pid.
 // work -bpf SECONDS: busy changing a BPF map on each CPU, when the kernel runs no BPF program.
@@ -51,6 +51,17 @@ static void *spin(void *unused)
 {
 	for (volatile int on = 1; on;)
 		;
+	return unused;
+}
+
+/* Leaves its CPU, or the emulator's one thread, to others. */
+static void *pulse(void *unused)
+{
+	for (;;) {
+		for (volatile int i = 0; i < 20000; i++)
+			;
+		usleep(2000);
+	}
 	return unused;
 }
 
@@ -262,7 +273,9 @@ int main(int argc, char **argv)
 	if (argc > 3)
 		name = argv[3];
 	if (argc > 5)
-		run = !strcmp(argv[5], "kernel") ? call_kernel : start_processes;
+		run = !strcmp(argv[5], "kernel")  ? call_kernel
+		      : !strcmp(argv[5], "pulse") ? pulse
+						  : start_processes;
 	/* what is tested should not wait for us */
 	if (join(argv[1]) || pin(atoi(argv[2])) || nice(19) < 0 || prctl(PR_SET_NAME, name) ||
 	    pthread_create(&t, NULL, second_thread, run == start_processes ? spin : run))
