@@ -119,6 +119,9 @@ static int open_perf(struct bench *b, struct peer *p, __u64 period, struct err *
 	ret = bench_perf_start(b, &opts, &p->perf, err);
 	if (!ret)
 		p->subject = bench_perf_subject(p->perf);
+	else if (opts.filter && ret == -EIO)
+		err_prefix(err,
+			   "needs perf of Linux 6.3 or later that is built with BPF skeletons");
 	return ret;
 }
 
