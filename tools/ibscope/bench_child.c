@@ -117,13 +117,14 @@ void bench_child_said(const struct bench_child *child, char *buf, size_t size)
 	ssize_t n = pread(child->said, text, sizeof(text) - 1, 0);
 
 	text[n > 0 ? n : 0] = 0;
-	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		if (!strncmp(line, " Usage:", 7)) {
 			last = *last ? last : "it only shows its usage";
 			break;
 		}
-	if (strspn(line, " \t[]-.") < strlen(line))
-		last = line;
+		if (strspn(line, " \t[]-.") < strlen(line))
+			last = line;
+	}
 	snprintf(buf, size, "%s", last);
 }
 
