@@ -37,7 +37,7 @@ class Cores(guest.Guest):
         cpus, complexes = (size.split('x') + ['1'])[:2]
         self.cpus, self.complexes = int(cpus), int(complexes)
         super().__init__(kernel, gen, work, report, '-' + size, workers=False, smp=cpus, rig=[
-            '--icount', '--mem', '4096', '--timeout', '3000', '--append', APPEND])
+            '--icount', '--mem', '4096', '--timeout', '7200', '--append', APPEND])
         self.where += ' %s CPUs' % size
         self.busy = sorted({i * (self.cpus - 1) // (BUSY - 1) for i in range(BUSY)})
         self.rows = []
@@ -62,7 +62,7 @@ class Cores(guest.Guest):
         if not brief:
             self.do('run lines test_lines')
             self.check('lines: no two complexes write the same', self.check_lines)
-        self.do('sleep 1; timeout 3000 bench-cores %s --rounds %d --instructions %d > $O/cores.json '
+        self.do('sleep 1; timeout 7200 bench-cores %s --rounds %d --instructions %d > $O/cores.json '
                 '2> $O/cores.err; echo $? > $O/cores.rc' % ('--brief' * brief, rounds, millions))
         self.check('costs', self.check_costs)
 
