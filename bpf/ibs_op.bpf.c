@@ -19,8 +19,9 @@ const volatile __u32 cfg_metric = IBS_METRIC_DC_MISS_LAT;
 const volatile __u32 cfg_slot_words = 1;
 const volatile __u16 cfg_layout[IBS_LAYOUT_ENTRIES];
 const volatile bool cfg_lat_select = false;
-const volatile bool cfg_weigh = false; /* periods vary: each sample's is added up */
-const volatile bool cfg_tlb = false;   /* TLB misses are counted */
+const volatile bool cfg_weigh = false;	     /* periods vary: each sample's is added up */
+const volatile bool cfg_tlb = false;	     /* TLB misses are counted */
+const volatile bool cfg_kind_select = false; /* cfg_layout refuses some */
 const volatile __u64 cfg_sim_seed = 1;
 
 static __always_inline struct ibs_cpu_state *cpu_state(void)
@@ -119,33 +120,11 @@ static __noinline __u32 filter_outcome(const __u64 *regs, const struct ibs_twin_
 	return ibs_filter_outcome(&cfg_filter, &s);
 }
 
-/*
- * Everything that needs registers; @regs has at least IBS_OP_REG_FIXED. IBS_OUTCOME_AGGREGATED if
- * the sample is to be kept, and then *@place is its entry in the layout.
- */
-static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
-				       const struct ibs_twin_who *who, __u32 *place)
+/* The entry in the layout, or, below IBS_LAYOUT_FIRST, what becomes of the sample. */
+static __always_inline __u32 op_place(const __u64 *regs, __u64 data3)
 {
-	/*
-	 * Each read of a cfg_ constant is two instructions, also where the verifier folds away what
-	 * hangs on it: read late and once.
-	 */
-	__u32 pair, word, lat, metric;
-	__u64 data3 = regs[IBS_OP_DATA3];
+	__u32 pair;
 
-	if (cfg_lat_select) {
-		__u32 max_lat = control.max_lat;
-
-		if (!min_lat)
-			min_lat = control.min_lat;
-		if (min_lat | max_lat) {
-			metric = cfg_metric;
-			lat = ibs_op_metric(metric, regs, data3);
-			if (!ibs_op_metric_valid(metric, cfg_ibs.caps, data3) || lat < min_lat ||
-			    (max_lat && lat > max_lat))
-				return IBS_OUTCOME_FILTERED_LAT;
-		}
-	}
 	/* two calls, so that each is folded to the half that can apply */
 	if (data3 & IBS_OP_DATA3_MEM) {
 		const struct ibs_cpu cpu = { .caps = cfg_ibs.caps, .quirks = cfg_ibs.quirks };
@@ -154,9 +133,45 @@ static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
 	} else {
 		pair = IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3), IBS_SRC_NONE);
 	}
-	word = cfg_layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
-	if (word < IBS_LAYOUT_FIRST)
-		return word;
+	return cfg_layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
+}
+
+/*
+ * Everything that needs registers; @regs has at least IBS_OP_REG_FIXED. IBS_OUTCOME_AGGREGATED if
+ * the sample is to be kept, and then *@place, unless it is NULL, is its entry in the layout.
+ */
+static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
+				       const struct ibs_twin_who *who, __u32 *place)
+{
+	/*
+	 * Each read of a cfg_ constant is two instructions, also where the verifier folds away what
+	 * hangs on it: read late and once.
+	 */
+	__u32 word, lat, metric;
+	__u64 data3 = place ? regs[IBS_OP_DATA3] : 0;
+
+	if (cfg_lat_select) {
+		__u32 max_lat = control.max_lat;
+
+		if (!min_lat)
+			min_lat = control.min_lat;
+		if (min_lat | max_lat) {
+			if (!place)
+				data3 = regs[IBS_OP_DATA3];
+			metric = cfg_metric;
+			lat = ibs_op_metric(metric, regs, data3);
+			if (!ibs_op_metric_valid(metric, cfg_ibs.caps, data3) || lat < min_lat ||
+			    (max_lat && lat > max_lat))
+				return IBS_OUTCOME_FILTERED_LAT;
+		}
+	}
+	if (place || cfg_kind_select) {
+		word = op_place(regs, place ? data3 : regs[IBS_OP_DATA3]);
+		if (word < IBS_LAYOUT_FIRST)
+			return word;
+		if (place)
+			*place = word;
+	}
 	/* n first: without a filter not even the call is left */
 	if (cfg_filter.n) {
 		__u32 out = filter_outcome(regs, who);
@@ -164,7 +179,6 @@ static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
 		if (out != IBS_OUTCOME_AGGREGATED)
 			return out;
 	}
-	*place = word;
 	return IBS_OUTCOME_AGGREGATED;
 }
 
@@ -225,7 +239,7 @@ static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *re
 				       const struct ibs_twin_who *who, const __u64 *weight,
 				       const struct whole_sample *whole)
 {
-	__u32 word, out = op_select(regs, min_lat, who, &word);
+	__u32 word, out = op_select(regs, min_lat, who, whole ? NULL : &word);
 
 	if (out != IBS_OUTCOME_AGGREGATED)
 		return out;
@@ -253,8 +267,8 @@ static __always_inline __u32 sample_direct(void *ctx, struct ibs_cpu_state *st, 
 	if (forwards) {
 		const struct whole_sample whole = {
 			.regs = ibs->regs,
-			.bytes = raw->frag.size,
-			.caps = ibs->caps,
+			.bytes = &raw->frag.size,
+			.caps = &ibs->caps,
 			.ctx = ctx,
 		};
 
@@ -328,8 +342,9 @@ static __always_inline __u32 sample_probe(void *ctx, struct ibs_cpu_state *st, _
 	if (forwards) {
 		const struct whole_sample whole = {
 			.regs = regs,
+			.copy = true,
 			.copy_from = frag.data,
-			.bytes = frag.size,
+			.bytes = &frag.size,
 			.ctx = ctx,
 		};
 
@@ -363,10 +378,11 @@ static __always_inline __u32 run_regs(void *ctx, struct ibs_cpu_state *st, const
 	st->seen++;
 	out = select_task(st, who, &min_lat);
 	if (out == IBS_OUTCOME_AGGREGATED) {
+		const __u32 bytes = IBS_OP_RAW_MIN, caps = cfg_ibs.caps;
 		const struct whole_sample whole = {
 			.regs = regs,
-			.bytes = IBS_OP_RAW_MIN,
-			.caps = cfg_ibs.caps,
+			.bytes = &bytes,
+			.caps = &caps,
 			.ctx = ctx,
 		};
 

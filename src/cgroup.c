@@ -45,7 +45,7 @@ struct cgroup_tree {
 	bool warned;
 	bool stale; /* a walk is needed, since events were lost */
 	unsigned int walk;
-	uint64_t rescanned_ns, rescan_cost_ns, rescans, missed, changes;
+	uint64_t opened_ns, rescanned_ns, rescan_cost_ns, rescans, missed, changes;
 	struct cgroup_table table;
 	struct cgroup_node *queue, **queue_end; /* to be watched and read */
 };
@@ -464,11 +464,15 @@ bool cgroup_tree_alive(struct cgroup_tree *t, uint64_t id)
 bool cgroup_tree_died(struct cgroup_tree *t, uint64_t id, uint64_t older_than_ns)
 {
 	const struct cgroup_node *n;
+	uint64_t since = t->opened_ns;
 
-	if (!cgroup_tree_path(t, id))
-		return true;
-	n = cgroup_table_by_id(&t->table, id);
-	return n->died_ns && clock_ns(CLOCK_MONOTONIC) - n->died_ns >= older_than_ns;
+	if (cgroup_tree_path(t, id)) {
+		n = cgroup_table_by_id(&t->table, id);
+		if (!n->died_ns)
+			return false;
+		since = n->died_ns;
+	}
+	return clock_ns(CLOCK_MONOTONIC) - since >= older_than_ns;
 }
 
 size_t cgroup_tree_forget_dead(struct cgroup_tree *t, uint64_t older_than_ns)
@@ -578,6 +582,7 @@ int cgroup_tree_open_at(const char *root, const struct cgroup_fs *fs, struct cgr
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return err_set(e, -ENOMEM, "cgroup: out of memory");
+	t->opened_ns = clock_ns(CLOCK_MONOTONIC);
 	t->root_fd = t->watch_fd = -1;
 	t->queue_end = &t->queue;
 	t->fs = *fs;

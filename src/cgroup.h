@@ -78,7 +78,8 @@ bool cgroup_tree_alive(struct cgroup_tree *t, uint64_t id);
 /**
  * cgroup_tree_died() - has a cgroup been dead for @older_than_ns or longer?
  *
- * Also true of one that nobody knows: neither the tree nor, by its file handle, the kernel.
+ * One that nobody knows, neither the tree nor, by its file handle, the kernel, may have died just
+ * before the tree was opened: it counts as dead since then.
  */
 bool cgroup_tree_died(struct cgroup_tree *t, uint64_t id, uint64_t older_than_ns);
 

@@ -136,6 +136,7 @@ int metrics_read(const struct metrics_source *src, const struct metrics_opts *op
 	m->n_edges = opts->n_edges ? opts->n_edges : n_default;
 	memcpy(m->edges, opts->n_edges ? opts->edges : default_edges,
 	       m->n_edges * sizeof(m->edges[0]));
+	m->groups.edges = (struct metrics_edges){ .le = m->edges, .n = m->n_edges };
 	m->latency = &metrics_latency[metrics_histogrammed(src->meta)];
 	/* a group that is made or folded while it is read may spoil one reading */
 	for (int tries = 0; ret == -EUCLEAN && tries < READ_TRIES; tries++) {

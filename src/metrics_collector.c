@@ -2,6 +2,7 @@
 /* What is said of a collector and its counters besides those of groups. */
 #include "metrics_collector.h"
 
+#include "metrics_governor.h"
 #include "metrics_out.h"
 #include "utf8.h"
 #include "clock.h"
@@ -29,6 +30,10 @@
 	X(CAME, "ibscope_cpus_came_online", COUNTER, "", "CPUs that came online and are sampled.") \
 	X(PMU_OPS, "ibscope_pmu_ops", COUNTER, "",                                                 \
 	  "Ops (cycles, where the event counts those) that the PMU counted, over all CPUs.")       \
+	X(SHARED, "ibscope_pmu_shared", COUNTER, "",                                               \
+	  "Times that another profiler began to share the PMU.")                                   \
+	X(CLOCK_STEPS, "ibscope_clock_steps", COUNTER, "", "Times that the clock was set.")        \
+	X(SUSPENDS, "ibscope_suspends", COUNTER, "", "Times that the machine was suspended.")      \
 	X(PERIOD, "ibscope_sampling_period", GAUGE, "",                                            \
 	  "Ops or cycles between two samples of a CPU; absent if it varies.")                      \
 	X(BPF_SECONDS, "ibscope_bpf_seconds", COUNTER, "seconds",                                  \
@@ -51,6 +56,8 @@
 	X(RELOADS, "ibscope_config_reloads", COUNTER, "", "Times that options were read again.")   \
 	X(CONFIG_ERRORS, "ibscope_config_reload_errors", COUNTER, "",                              \
 	  "Times that they could not be used, and the old ones stayed.")                           \
+	X(LIVE_CHANGES, "ibscope_live_changes", COUNTER, "",                                       \
+	  "Times that options were changed while sampling, by ibscope ctl.")                       \
 	X(UP, "ibscope_collector_up", GAUGE, "", "Does a collector run?")                          \
 	X(AGE, "ibscope_collector_age_seconds", GAUGE, "seconds",                                  \
 	  "Time since the collector's last tick; it ticks once a second.")                         \
@@ -110,6 +117,9 @@ static void print_status(FILE *f, enum metrics_format format, const struct metri
 		{ M_CPUS, st->cpus },
 		{ M_WENT, st->cpus_went },
 		{ M_CAME, st->cpus_came },
+		{ M_SHARED, st->pmu_shared },
+		{ M_CLOCK_STEPS, st->clock_steps },
+		{ M_SUSPENDS, st->suspends },
 		{ M_PERIOD, st->period, !st->period },
 		{ M_BPF_SECONDS, st->bpf_ns / 1e9, !st->bpf_runs },
 		{ M_COLLECTOR_SECONDS, st->cpu_ns / 1e9 },
@@ -124,6 +134,7 @@ static void print_status(FILE *f, enum metrics_format format, const struct metri
 		{ M_STARTS, m->starts },
 		{ M_RELOADS, st->reloads },
 		{ M_CONFIG_ERRORS, st->config_errors },
+		{ M_LIVE_CHANGES, st->live_changes },
 		{ M_UP, metrics_collector_alive(m, st) },
 		{ M_AGE, clock_ns(CLOCK_BOOTTIME) / 1e9 - st->time_ns / 1e9 },
 		{ M_START_TIME, m->start_realtime_ns / 1e9 },
@@ -169,6 +180,7 @@ void metrics_collector_print(FILE *f, enum metrics_format format, const struct m
 	by_reason(f, format, M_FILTERED, l, IBS_OUTCOME_KIND_FILTERED);
 	by_reason(f, format, M_LOST, l, IBS_OUTCOME_KIND_LOST);
 	print_status(f, format, c);
+	metrics_governor_print(f, format, &c->status);
 	print_infos(f, format, c->meta);
 }
 
@@ -217,10 +229,12 @@ void metrics_collector_json(FILE *f, const struct metrics_collector *c)
 	if (st->enabled_ns && st->bpf_runs)
 		fprintf(f, ",\"overhead\":%.9f",
 			(double)(st->bpf_ns + st->cpu_ns) / st->enabled_ns);
+	metrics_governor_json(f, st);
 	json_text(f, "version", m->version);
 	json_text(f, "event", m->event);
 	json_text(f, "source", m->source);
 	json_text(f, "selection", m->selection);
+	json_text(f, "live", m->live);
 	json_text(f, "metric", metric_name(metrics_histogrammed(m)));
 	fprintf(f, ",\"ledger\":{\"seen\":%llu,\"aggregated\":%llu,\"forwarded\":%llu", l->seen,
 		l->outcome[IBS_OUTCOME_AGGREGATED], l->outcome[IBS_OUTCOME_FORWARDED]);
@@ -237,4 +251,5 @@ void metrics_collector_list(FILE *f)
 {
 	for (int m = 0; m < METRICS; m++)
 		metric_describe(f, &metrics[m]);
+	metrics_governor_list(f);
 }

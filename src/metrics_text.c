@@ -33,8 +33,17 @@ static const op_src_t *weights_of(const struct metrics_group *g)
 	return &g->weight;
 }
 
+/* Where a text goes. A step finds room for METRICS_STEP bytes, and goes on as long as there is. */
+struct out {
+	char *to, *end;
+};
+
+#define METRICS_STEP (METRICS_ROOM / 2)
+#define LINE_TAIL    128 /* at most, behind the labels of the group: its own, and the value */
+
+/* Write what comes next, a line at least; false: the section is done. */
 typedef bool step_fn(const struct metrics *m, enum metrics_format format, struct metrics_cursor *c,
-		     char **to);
+		     struct out *out);
 
 static step_fn latency_step, op_src_step, tlb_step, refill_step;
 
@@ -96,20 +105,6 @@ static char *put_number(char *to, __u64 v)
 	return put(to, digits + n, sizeof(digits) - n);
 }
 
-/* The samples at or below each edge. */
-static void fold(const struct metrics *m, const struct packed_hist *h, __u64 *below)
-{
-	__u64 buckets[IBS_LAT_BUCKETS] = {}, sum = 0;
-	size_t edge = 0;
-
-	packed_get(h, buckets);
-	for (int b = 0; b < IBS_LAT_BUCKETS && edge < m->n_edges; b++) {
-		sum += buckets[b];
-		while (edge < m->n_edges && ibs_lat_le(b) >= m->edges[edge])
-			below[edge++] = sum;
-	}
-}
-
 static char *put_series(char *to, const char *name, const char *suffix,
 			const struct metrics_group *g)
 {
@@ -124,33 +119,58 @@ static char *end_labels(char *to)
 	return put_text(to[-1] == ',' ? to - 1 : to, "} ");
 }
 
-/* Line number @line of a histogram: its edges, +Inf, sum and count. */
-static char *put_latency(char *to, const struct metrics *m, enum metrics_format format,
-			 const struct metrics_cursor *c)
+/* Is there room for one more line that begins as the last one did, with @same bytes? */
+static bool room_for(const struct out *out, size_t same)
+{
+	return (size_t)(out->end - out->to) >= same + LINE_TAIL;
+}
+
+/* Lines of a histogram from number @line: its edges, and +Inf. */
+static void put_buckets(struct out *out, const struct metrics *m, enum metrics_format format,
+			struct metrics_cursor *c)
 {
 	const struct metrics_group *g = m->groups.group[c->group];
 	const struct packed_hist *h = &g->hist[c->src];
-	__u64 value = h->valid;
+	const char *begin = out->to;
+	char *to = put_series(out->to, m->latency->name, "_bucket", g);
+	size_t same;
 
-	if (c->line == m->n_edges + 1)
-		value = h->sum;
-	to = put_series(to, m->latency->name,
-			c->line <= m->n_edges	    ? "_bucket"
-			: c->line == m->n_edges + 1 ? "_sum"
-						    : "_count",
-			g);
-	to = put_text(put_text(to, "data_src=\""), src_name(c->src));
-	if (c->line < m->n_edges) {
-		value = c->below[c->line];
-		to = put_number(put_text(to, "\",le=\""), m->edges[c->line]);
-		if (format == METRICS_OPENMETRICS) /* which wants a float's spelling */
+	to = put_text(put_text(put_text(to, "data_src=\""), src_name(c->src)), "\",le=\"");
+	same = to - begin;
+	for (;;) {
+		bool last = c->line == m->n_edges;
+
+		if (last)
+			to = put_text(to, "+Inf");
+		else
+			to = put_number(to, m->edges[c->line]);
+		if (!last && format == METRICS_OPENMETRICS) /* which wants a float's spelling */
 			to = put_text(to, ".0");
-	} else if (c->line == m->n_edges) {
-		to = put_text(to, "\",le=\"+Inf");
+		to = put_text(to, "\"} ");
+		to = put_number(to, last ? h->valid : h->below[c->line]);
+		*to++ = '\n';
+		out->to = to;
+		c->line++;
+		if (last || !room_for(out, same))
+			return;
+		to = put(to, begin, same);
 	}
-	to = put_number(put_text(to, "\"} "), value);
-	*to++ = '\n';
-	return to;
+}
+
+/* Its sum and count. */
+static void put_sums(struct out *out, const struct metrics *m, const struct metrics_cursor *c)
+{
+	const struct metrics_group *g = m->groups.group[c->group];
+	const struct packed_hist *h = &g->hist[c->src];
+
+	for (int count = 0; count < 2; count++) {
+		char *to = put_series(out->to, m->latency->name, count ? "_count" : "_sum", g);
+
+		to = put_text(put_text(to, "data_src=\""), src_name(c->src));
+		to = put_number(put_text(to, "\"} "), count ? h->valid : h->sum);
+		*to++ = '\n';
+		out->to = to;
+	}
 }
 
 static char *put_json_percentile(char *to, const char *name, const struct series *s, double q)
@@ -163,7 +183,7 @@ static char *put_json_percentile(char *to, const char *name, const struct series
 
 static char *put_json_source(char *to, const struct metrics_group *g, unsigned int src, bool first)
 {
-	__u64 buckets[IBS_LAT_BUCKETS] = {}, samples = 0;
+	__u64 buckets[IBS_LAT_BUCKETS] = {}, samples = 0, weight = 0;
 	const struct packed_hist *h = &g->hist[src];
 	struct series s = { .valid = h->valid, .buckets = buckets };
 	const char *sep = "";
@@ -175,11 +195,13 @@ static char *put_json_source(char *to, const struct metrics_group *g, unsigned i
 		if (!g->count[op][src])
 			continue;
 		samples += g->count[op][src];
+		weight += g->weight[op][src];
 		to = put_text(put_text(put_text(to, sep), "\""), op_kind_name(op));
 		to = put_number(put_text(to, "\":"), g->count[op][src]);
 		sep = ",";
 	}
 	to = put_number(put_text(to, "},\"samples\":"), samples);
+	to = put_number(put_text(to, ",\"estimated_ops\":"), weight);
 	to = put_number(put_text(to, ",\"valid\":"), h->valid);
 	to = put_number(put_text(to, ",\"sum\":"), h->sum);
 	to = put_json_percentile(to, ",\"p50\":", &s, 0.5);
@@ -216,100 +238,128 @@ static bool next_latency(const struct metrics *m, struct metrics_cursor *c)
 	return false;
 }
 
-/* Write the next line or the like; false: the section is done. */
 static bool latency_step(const struct metrics *m, enum metrics_format format,
-			 struct metrics_cursor *c, char **to)
+			 struct metrics_cursor *c, struct out *out)
 {
 	if (!next_latency(m, c))
 		return false;
-	if (!c->line)
-		fold(m, &m->groups.group[c->group]->hist[c->src], c->below);
-	*to = put_latency(*to, m, format, c);
-	if (++c->line == m->n_edges + 3) {
+	if (c->line > m->n_edges) {
+		put_sums(out, m, c);
 		c->line = 0;
 		c->src++;
+		return true;
 	}
+	put_buckets(out, m, format, c);
 	return true;
 }
 
 /* A line for each kind of op and source that a group has. */
 static bool op_src_step(const struct metrics *m, enum metrics_format format,
-			struct metrics_cursor *c, char **to)
+			struct metrics_cursor *c, struct out *out)
 {
 	const struct section *row = &sections[c->section];
+	const struct metrics_group *g;
+	const char *begin = out->to;
+	size_t same = 0;
 
 	(void)format;
-	for (; c->group < m->groups.n; c->group++, c->src = 0) {
-		const struct metrics_group *g = m->groups.group[c->group];
-		const op_src_t *values = row->values(g);
+	if (c->group == m->groups.n)
+		return false;
+	g = m->groups.group[c->group];
+	for (; c->src < IBS_OP_KIND_N * IBS_SRC_N; c->src++) {
+		unsigned int op = c->src / IBS_SRC_N, src = c->src % IBS_SRC_N;
+		__u64 value = (*row->values(g))[op][src];
+		char *to;
 
-		while (c->src < IBS_OP_KIND_N * IBS_SRC_N) {
-			unsigned int op = c->src / IBS_SRC_N, src = c->src % IBS_SRC_N;
-			__u64 value = (*values)[op][src];
-
-			c->src++;
-			if (!value)
-				continue;
-			*to = put_series(*to, row->metric.name, "_total", g);
-			*to = put_text(put_text(*to, "op=\""), op_kind_name(op));
-			*to = put_text(put_text(*to, "\",data_src=\""), src_name(src));
-			*to = put_number(put_text(*to, "\"} "), value);
-			*(*to)++ = '\n';
+		if (!value)
+			continue;
+		if (same && !room_for(out, same))
 			return true;
+		if (same) {
+			to = put(out->to, begin, same);
+		} else {
+			to = put_text(put_series(out->to, row->metric.name, "_total", g), "op=\"");
+			same = to - begin;
 		}
+		to = put_text(put_text(to, op_kind_name(op)), "\",data_src=\"");
+		to = put_number(put_text(put_text(to, src_name(src)), "\"} "), value);
+		*to++ = '\n';
+		out->to = to;
 	}
-	return false;
+	c->group++;
+	c->src = 0;
+	return true;
 }
 
 static bool tlb_step(const struct metrics *m, enum metrics_format format, struct metrics_cursor *c,
-		     char **to)
+		     struct out *out)
 {
 	const struct section *row = &sections[c->section];
+	const struct metrics_group *g;
 
 	(void)format;
-	for (; c->group < m->groups.n; c->group++, c->line = 0) {
-		const struct metrics_group *g = m->groups.group[c->group];
+	if (c->group == m->groups.n)
+		return false;
+	g = m->groups.group[c->group++];
+	for (int miss = 0; miss < 2; miss++) {
 		const __u64 value[2][2] = { { g->tlb.l2_hit, g->tlb.l2_miss },
 					    { g->tlb.l2_hit_weight, g->tlb.l2_miss_weight } };
+		__u64 v = value[row->weights][miss];
+		char *to;
 
-		while (c->line < 2) {
-			__u64 v = value[row->weights][c->line++];
-
-			if (!v)
-				continue;
-			*to = put_series(*to, row->metric.name, "_total", g);
-			*to = put_text(*to, c->line == 1 ? "l2=\"hit\"} " : "l2=\"miss\"} ");
-			*to = put_number(*to, v);
-			*(*to)++ = '\n';
-			return true;
-		}
+		if (!v)
+			continue;
+		to = put_series(out->to, row->metric.name, "_total", g);
+		to = put_text(to, miss ? "l2=\"miss\"} " : "l2=\"hit\"} ");
+		to = put_number(to, v);
+		*to++ = '\n';
+		out->to = to;
 	}
-	return false;
+	return true;
 }
 
 static bool refill_step(const struct metrics *m, enum metrics_format format,
-			struct metrics_cursor *c, char **to)
+			struct metrics_cursor *c, struct out *out)
 {
 	const char *name = sections[c->section].metric.name;
+	const struct metrics_group *g;
+	char *to = out->to;
 
 	(void)format;
-	for (; c->group < m->groups.n; c->group++) {
-		const struct metrics_group *g = m->groups.group[c->group];
-
-		if (!g->tlb.refills)
-			continue;
-		*to = put_number(end_labels(put_series(*to, name, "_sum", g)),
-				 g->tlb.refill_cycles);
-		*(*to)++ = '\n';
-		*to = put_number(end_labels(put_series(*to, name, "_count", g)), g->tlb.refills);
-		*(*to)++ = '\n';
-		c->group++;
+	if (c->group == m->groups.n)
+		return false;
+	g = m->groups.group[c->group++];
+	if (!g->tlb.refills)
 		return true;
-	}
-	return false;
+	to = put_number(end_labels(put_series(to, name, "_sum", g)), g->tlb.refill_cycles);
+	*to++ = '\n';
+	to = put_number(end_labels(put_series(to, name, "_count", g)), g->tlb.refills);
+	*to++ = '\n';
+	out->to = to;
+	return true;
 }
 
-static bool json_step(const struct metrics *m, struct metrics_cursor *c, char **to)
+static char *put_json_tlb(char *to, const struct tlb_counts *t)
+{
+	const struct {
+		const char *name;
+		__u64 value;
+	} members[] = {
+		{ "\"tlb\":{\"l2_hit\":", t->l2_hit },
+		{ ",\"l2_miss\":", t->l2_miss },
+		{ ",\"l2_hit_ops\":", t->l2_hit_weight },
+		{ ",\"l2_miss_ops\":", t->l2_miss_weight },
+		{ ",\"refills\":", t->refills },
+		{ ",\"refill_cycles\":", t->refill_cycles },
+	};
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		to = put_number(put_text(to, members[i].name), members[i].value);
+	*to++ = '}';
+	return to;
+}
+
+static bool json_step(const struct metrics *m, struct metrics_cursor *c, struct out *out)
 {
 	const struct metrics_group *g;
 
@@ -317,56 +367,57 @@ static bool json_step(const struct metrics *m, struct metrics_cursor *c, char **
 		return false;
 	g = m->groups.group[c->group];
 	if (!c->line) {
-		*to = put_text(*to, c->group ? ",\n{" : "\n{");
-		*to = put_text(put_text(*to, g->json), ",\"sources\":{");
+		out->to = put_text(put_text(out->to, c->group ? ",\n{" : "\n{"), g->json);
+		out->to = put_json_tlb(put_text(out->to, ","), &g->tlb);
+		out->to = put_text(out->to, ",\"sources\":{");
 		c->line = 1;
 		return true;
 	}
 	for (; c->src < IBS_SRC_N; c->src++) {
 		if (!has_source(g, c->src))
 			continue;
-		*to = put_json_source(*to, g, c->src++, c->line == 1);
+		out->to = put_json_source(out->to, g, c->src++, c->line == 1);
 		c->line = 2;
 		return true;
 	}
-	*to = put_text(*to, "}}");
+	out->to = put_text(out->to, "}}");
 	c->group++;
 	c->src = c->line = 0;
 	return true;
 }
 
-static bool head_step(const struct metrics_part *p, struct metrics_cursor *c, char **to)
+static bool head_step(const struct metrics_part *p, struct metrics_cursor *c, struct out *out)
 {
 	size_t n = p->len - c->at;
 
-	if (n > METRICS_ROOM / 2)
-		n = METRICS_ROOM / 2;
+	if (n > METRICS_STEP)
+		n = METRICS_STEP;
 	if (!n)
 		return false;
-	*to = put(*to, p->s + c->at, n);
+	out->to = put(out->to, p->s + c->at, n);
 	c->at += n;
 	return true;
 }
 
 static bool step(const struct metrics *m, enum metrics_format format, struct metrics_cursor *c,
-		 char **to)
+		 struct out *out)
 {
-	if (head_step(&m->head[c->section][format], c, to))
+	if (head_step(&m->head[c->section][format], c, out))
 		return true;
 	if (format == METRICS_JSON)
-		return c->section == METRICS_LATENCY && json_step(m, c, to);
-	return sections[c->section].step && sections[c->section].step(m, format, c, to);
+		return c->section == METRICS_LATENCY && json_step(m, c, out);
+	return sections[c->section].step && sections[c->section].step(m, format, c, out);
 }
 
 size_t metrics_text(const struct metrics *m, enum metrics_format format, struct metrics_cursor *c,
 		    char *buf, size_t size)
 {
-	char *to = buf;
+	struct out out = { .to = buf, .end = buf + size };
 
-	while (c->section != METRICS_SECTIONS && (size_t)(to - buf) + METRICS_ROOM <= size)
-		if (!step(m, format, c, &to))
+	while (c->section != METRICS_SECTIONS && (size_t)(out.end - out.to) >= METRICS_STEP)
+		if (!step(m, format, c, &out))
 			*c = (struct metrics_cursor){ .section = c->section + 1 };
-	return to - buf;
+	return out.to - buf;
 }
 
 void metrics_print(FILE *f, const struct metrics *m, enum metrics_format format)

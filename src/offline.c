@@ -432,8 +432,8 @@ int offline_snapshot(struct offline *o, struct snapshot *out, struct err *err)
 				       .max_slots = o->max_slots,
 				       .one_group = !o->opts->by,
 				       .weighed = o->opts->weigh,
-				       .period = o->opts->attr.freq ? 0
-								    : o->opts->attr.sample_period,
+				       .period =
+					       o->opts->attr.freq ? 0 : o->opts->attr.sample_period,
 				       .tlb = o->opts->tlb,
 				       .layout = &o->layout };
 

@@ -19,6 +19,9 @@ struct cpu_event {
 	struct perf_event_mmap_page *ring; /* NULL: throttling cannot be told */
 	/* before the period in force: samples, and the count that they and what was left over came to */
 	__u64 samples_before, counted_before;
+	__u64 enabled_ns, followed_ns; /* time enabled, now and at the last look if it goes on */
+	bool fresh;		       /* enabled_ns was read since then */
+	__u64 off_pmu_ns;	       /* enabled, not running, before perf_events_forgive() */
 };
 
 struct perf_events {
@@ -206,7 +209,7 @@ static int open_event(struct perf_events *pe, struct cpu_event *ev, struct err *
 }
 
 /* Adds up to @t what an event has counted; false: it cannot be read. */
-static bool add_counts(const struct perf_events *pe, const struct cpu_event *ev,
+static bool add_counts(const struct perf_events *pe, struct cpu_event *ev,
 		       struct perf_events_total *t)
 {
 	struct {
@@ -217,6 +220,8 @@ static bool add_counts(const struct perf_events *pe, const struct cpu_event *ev,
 		t->exact = false;
 		return false;
 	}
+	ev->enabled_ns = r.enabled;
+	ev->fresh = true;
 	t->enabled_ns += r.enabled;
 	t->running_ns += r.running;
 	t->counted += r.value;
@@ -224,7 +229,7 @@ static bool add_counts(const struct perf_events *pe, const struct cpu_event *ev,
 		t->samples += ev->samples_before +
 			      (r.value - ev->counted_before) / pe->attr.sample_period;
 	/* each time the event is taken off the PMU a part of a period is lost to the count */
-	if (r.running < r.enabled)
+	if (r.enabled - r.running > ev->off_pmu_ns)
 		t->exact = false;
 	return true;
 }
@@ -303,9 +308,11 @@ int perf_events_enable(struct perf_events *pe, struct err *err)
 	int ret = 0;
 
 	pe->enabled = true;
-	for (size_t i = 0; i < pe->n && !ret; i++)
+	for (size_t i = 0; i < pe->n && !ret; i++) {
+		pe->ev[i].fresh = false; /* of before it was enabled */
 		if (pe->ev[i].fd >= 0)
 			ret = enable(&pe->ev[i], err);
+	}
 	return ret;
 }
 
@@ -317,9 +324,13 @@ void perf_events_disable(struct perf_events *pe)
 			ioctl(pe->ev[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-/* What it counted is kept. */
+/*
+ * Disabled first: the kernel takes the program off an event some milliseconds before it closes the
+ * event, and what is sampled in between would be neither seen nor counted.
+ */
 static void retire(struct perf_events *pe, struct cpu_event *ev)
 {
+	ioctl(ev->fd, PERF_EVENT_IOC_DISABLE, 0);
 	add_counts(pe, ev, &pe->closed);
 	pe->throttled += throttled(ev);
 	close_event(pe, ev);
@@ -442,6 +453,35 @@ __u64 perf_events_period(const struct perf_events *pe)
 	return pe->attr.freq ? 0 : pe->attr.sample_period;
 }
 
+int perf_events_renew(struct perf_events *pe, struct err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < pe->n; i++) {
+		if (pe->ev[i].fd < 0)
+			continue;
+		retire(pe, &pe->ev[i]);
+		ret = revive(pe, &pe->ev[i], err) ?: ret;
+	}
+	return ret;
+}
+
+/* A CPU that went and came since the last look, as all but one do over a suspend. */
+static bool was_away(const struct perf_events *pe, struct cpu_event *ev)
+{
+	struct perf_events_total unused = {};
+	bool stands;
+
+	if (!pe->enabled)
+		return false;
+	if (!ev->fresh)
+		add_counts(pe, ev, &unused);
+	stands = ev->fresh && ev->enabled_ns == ev->followed_ns;
+	ev->followed_ns = ev->enabled_ns;
+	ev->fresh = false;
+	return stands;
+}
+
 int perf_events_follow(struct perf_events *pe, const struct cpulist *online, struct err *err)
 {
 	int ret = 0;
@@ -450,9 +490,9 @@ int perf_events_follow(struct perf_events *pe, const struct cpulist *online, str
 		struct cpu_event *ev = &pe->ev[i];
 		bool is = cpulist_has(online, ev->cpu);
 
-		if (!is && ev->fd >= 0)
+		if (ev->fd >= 0 && (!is || was_away(pe, ev)))
 			went_offline(pe, ev);
-		else if (is && ev->fd < 0)
+		if (is && ev->fd < 0)
 			ret = came_online(pe, ev, err) ?: ret;
 	}
 	return ret;
@@ -470,6 +510,19 @@ void perf_events_read(struct perf_events *pe, struct perf_events_total *out)
 	for (size_t i = 0; i < pe->n; i++)
 		if (pe->ev[i].fd >= 0)
 			add_counts(pe, &pe->ev[i], out);
+}
+
+void perf_events_forgive(struct perf_events *pe)
+{
+	for (size_t i = 0; i < pe->n; i++) {
+		struct perf_events_total t = {};
+
+		if (pe->ev[i].fd < 0)
+			continue;
+		add_counts(pe, &pe->ev[i], &t);
+		pe->ev[i].off_pmu_ns = t.enabled_ns - t.running_ns;
+	}
+	pe->closed.exact = true;
 }
 
 __u64 perf_events_throttled(struct perf_events *pe)

@@ -67,18 +67,25 @@ __u64 perf_events_period(const struct perf_events *pe); /* 0: by frequency */
  * @online: those that are now
  *
  * The kernel takes an event off a CPU that goes and does not put it back: it must be closed, and a
- * new one opened. What it counted is kept.
+ * new one opened. What it counted is kept. That a CPU went and came between two calls shows in
+ * its event, which stands still.
  *
  * Return: 0, or what opening an event failed with, @err saying why; that CPU is tried again at the
  * next call.
  */
 int perf_events_follow(struct perf_events *pe, const struct cpulist *online, struct err *err);
 
+/* Close all events and open new ones. Counts are kept. Return: as perf_events_follow(). */
+int perf_events_renew(struct perf_events *pe, struct err *err);
+
 /* CPUs that are sampled now. */
 size_t perf_events_n(const struct perf_events *pe);
 
 /* Reads all counts: one read(2) a CPU, answered by that CPU. */
 void perf_events_read(struct perf_events *pe, struct perf_events_total *out);
+
+/* From here on `exact` is of what comes: earlier loss does not count. */
+void perf_events_forgive(struct perf_events *pe);
 
 /**
  * perf_events_throttled() - throttlings since open, over all CPUs

@@ -59,7 +59,6 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_by = sampler_group_by(opts);
 	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
 	cfg->cfg_stacks = opts->stacks;
-	cfg->cfg_ring_wake = s->memory.ring_bytes / 2;
 	cfg->cfg_twin_forward = opts->output != SAMPLER_SERIES;
 	cfg->cfg_max_slots = s->max_slots;
 	cfg->cfg_ibs = opts->ibs;
@@ -76,6 +75,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_pid_follow = sel->follow;
 	cfg->cfg_cgroup_select = selects_cgroups(sel) ? IBS_CGROUP_SELECT : IBS_CGROUP_ANY;
 	cfg->cfg_cgroup_filter = sel->filter && sel->filter->needs & IBS_FILTER_NEEDS_CGROUP;
+	cfg->cfg_kind_select = sel->op_mask || sel->src_mask;
 	cfg->cfg_lat_select = sel->live & SAMPLER_LIVE_LATENCY || sel->min_lat || sel->max_lat;
 	for (size_t i = 0; i < sel->n_cgroups; i++)
 		if (sel->cgroups[i].min_lat)
@@ -112,8 +112,12 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 	err = err ?: bpf_map__set_max_entries(m->slots, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->slot_owners, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->selected_cgroups, n_sel ? n_sel : 1);
-	err = err ?: bpf_map__set_max_entries(m->rings, s->possible_cpus);
-	err = err ?: bpf_map__set_autocreate(m->rings, opts->output != SAMPLER_SERIES);
+	err = err
+		      ?: bpf_map__set_max_entries(m->records,
+						  sampler_ring_cpus(opts) * s->memory.ring_slots);
+	err = err ?: bpf_map__set_value_size(m->records, sampler_record_bytes(opts));
+	err = err ?: bpf_map__set_autocreate(m->records, opts->output != SAMPLER_SERIES);
+	err = err ?: bpf_map__set_autocreate(m->bell, opts->output != SAMPLER_SERIES);
 	err = err ?: bpf_map__set_max_entries(m->stacks, SAMPLER_STACKS);
 	err = err ?: bpf_map__set_value_size(m->stacks, sampler_stack_depth() * sizeof(__u64));
 	err = err ?: bpf_map__set_autocreate(m->stacks, opts->stacks);
@@ -298,10 +302,10 @@ static void place_cpus(struct sampler *s, const struct topology *topo)
 static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
 	struct rings_opts ro = {
-		.map_fd = bpf_map__fd(s->skel->maps.rings),
+		.states = s->cpus,
 		.cpus = opts->cpus,
-		.n_cpus = opts->n_cpus,
-		.ring_bytes = s->memory.ring_bytes,
+		.n_cpus = sampler_ring_cpus(opts),
+		.slots = s->memory.ring_slots,
 		.raw = opts->output == SAMPLER_RECORDS_RAW,
 		.stacks = opts->stacks,
 	};
@@ -310,6 +314,11 @@ static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct
 
 	if (opts->output == SAMPLER_SERIES)
 		return 0;
+	ret = map_array(s->skel->maps.records, &s->records, err);
+	if (ret)
+		return ret;
+	ro.records = s->records.addr;
+	ro.bell_fd = bpf_map__fd(s->skel->maps.bell);
 	if (opts->source != SAMPLER_TWIN)
 		return rings_open(&ro, &s->rings, err);
 	/* the caller may run on any */
@@ -319,7 +328,6 @@ static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct
 	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
 		all[cpu] = cpu;
 	ro.cpus = all;
-	ro.n_cpus = s->possible_cpus;
 	ret = rings_open(&ro, &s->rings, err);
 	free(all);
 	return ret;
@@ -402,13 +410,13 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	s->prog_fd = bpf_program__fd(prog);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
+	s->cpus = ret ? NULL : s->skel->bss->cpu_states;
 	ret = ret ?: open_rings(s, opts, err);
 	ret = ret ?: select_open(s, opts, err);
 	ret = ret ?: watch_forks(s, opts, err);
 	ret = ret ?: select_set(&s->select, &opts->sel, err);
 	if (ret)
 		goto fail;
-	s->cpus = s->skel->bss->cpu_states;
 	s->counts = (struct counts){ .series = s->series.addr,
 				     .owners = s->slot_owners.addr,
 				     .cpus = s->cpus,
@@ -422,10 +430,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 				     .tlb = opts->tlb,
 				     .layout = &s->layout };
 	place_cpus(s, topo);
-	ret = sampler_pins_resume(s, opts, err);
-	if (ret)
-		goto fail;
-
+	sampler_pins_resume(s, opts);
 	if (opts->source == SAMPLER_TWIN)
 		ret = map_array(s->skel->maps.twin, &s->twin, err);
 	else if (opts->source != SAMPLER_LOAD)
@@ -443,7 +448,16 @@ fail:
 
 int sampler_start(struct sampler *s, struct err *err)
 {
-	return s->events ? perf_events_enable(s->events, err) : 0;
+	int ret = sampler_pins_start(s, err);
+
+	if (!ret && s->events)
+		ret = perf_events_enable(s->events, err);
+	return ret;
+}
+
+int sampler_restart(struct sampler *s, struct err *err)
+{
+	return s->events ? perf_events_renew(s->events, err) : 0;
 }
 
 void sampler_stop(struct sampler *s)
@@ -576,6 +590,7 @@ void sampler_close(struct sampler *s)
 	select_close(&s->select);
 	unmap(&s->series);
 	unmap(&s->slot_owners);
+	unmap(&s->records);
 	unmap(&s->tgids);
 	unmap(&s->tids);
 	unmap(&s->twin);

@@ -125,8 +125,9 @@ struct sampler_opts {
 
 /* Bytes of kernel memory by map, from the options and the cache topology alone. */
 struct sampler_memory {
-	__u32 shards;
-	__u32 ring_bytes; /* of one ring, without what the kernel adds */
+	__u32 shards, complexes; /* fewer shards: neighbouring complexes write the same counters */
+	__u32 ring_bytes;	 /* of one ring at the most */
+	__u32 ring_slots;	 /* records that it holds */
 	__u64 series, cgroups, groups, slots, pids, rings, stacks, cpu_states, total;
 };
 
@@ -196,6 +197,21 @@ int sampler_set_period(struct sampler *s, __u64 period, struct err *err);
 
 /* In force; 0: it varies, or there are no events. */
 __u64 sampler_period(const struct sampler *s);
+
+/* Notices of throttling since sampler_open(); reads mapped memory only. */
+__u64 sampler_throttled(struct sampler *s);
+
+/*
+ * Once the machine was suspended: the PMU may have lost what it was told. Counts go on. Return: 0 or a
+ * negative errno with @err; sampler_tick() tries again then.
+ */
+int sampler_restart(struct sampler *s, struct err *err);
+
+/*
+ * Once another user has left the PMU: from here on it is known again what is unseen. What was not, while
+ * the PMU was shared, is never told; a few of what is unseen now may not be either.
+ */
+void sampler_pmu_alone(struct sampler *s);
 
 /* Ends sampling; a snapshot taken afterwards is final and exact. */
 void sampler_stop(struct sampler *s);

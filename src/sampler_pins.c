@@ -48,31 +48,34 @@ int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct 
 	return ret ?: pins_finish(opts->pins, &layout, err);
 }
 
-int sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts)
 {
 	const struct ibs_meta_status *st;
-	struct ledger now;
-	int ret;
 
 	if (!s->adopted)
-		return 0;
+		return;
 	sampler_fold_repair(s);
 	/* what was decided for another selection is void */
 	__atomic_fetch_add(&s->select.control->gen, 1, __ATOMIC_SEQ_CST);
-	ret = counts_ledger(&s->counts, &now, err);
-	if (ret)
-		return ret;
 	st = &pins_meta(opts->pins)->status;
 	s->unseen = st->unseen;
-	/* samples after the last collector's last look at the PMU were seen, or are unknown */
-	s->pmu_samples_before = now.seen + st->unseen;
 	s->pmu_before = (struct pmu_state){ .enabled_ns = st->enabled_ns,
 					    .running_ns = st->running_ns,
 					    .counted = st->counted,
 					    .throttled = st->throttled,
 					    .went = st->cpus_went,
 					    .came = st->cpus_came };
-	return 0;
+}
+
+int sampler_pins_start(struct sampler *s, struct err *err)
+{
+	struct ledger now;
+	int ret = s->adopted ? counts_ledger(&s->counts, &now, err) : 0;
+
+	/* samples after the last collector's last look at the PMU were seen, or are unknown */
+	if (!ret && s->adopted)
+		s->pmu_samples_before = now.seen + s->unseen;
+	return ret;
 }
 
 bool sampler_adopted(const struct sampler *s)

@@ -42,7 +42,7 @@ struct sampler {
 	struct layout layout;
 	struct sampler_memory memory;
 	struct kernel_features features;
-	struct mapping series, slot_owners, twin, tgids, tids;
+	struct mapping series, slot_owners, records, twin, tgids, tids;
 	struct sampler_select select;
 	struct bpf_link *fork_link;
 	int prog_fd;		    /* the skeleton's */
@@ -74,6 +74,8 @@ bool selects_cgroups(const struct selection *sel);
 __u32 sampler_group_by(const struct sampler_opts *opts);
 __u32 sampler_max_slots(const struct sampler_opts *opts);
 __u32 sampler_stack_depth(void);
+size_t sampler_ring_cpus(const struct sampler_opts *opts); /* one ring each */
+size_t sampler_record_bytes(const struct sampler_opts *opts);
 
 struct sampler_select *sampler_selection(struct sampler *s);
 
@@ -96,7 +98,13 @@ struct sampler_fold_maps {
  */
 int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struct err *err);
 int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct err *err);
-int sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts, struct err *err);
+void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts);
+
+/*
+ * Just before events are enabled: what the program has seen by now is none of theirs. A link that was
+ * removed may have let some through until shortly before.
+ */
+int sampler_pins_start(struct sampler *s, struct err *err);
 
 struct bpf_map *sampler_map(struct sampler *s, enum ibs_pin pin);
 void sampler_layout(struct sampler *s, const struct sampler_opts *opts,

@@ -72,6 +72,20 @@ int sampler_ledger(struct sampler *s, struct ledger *ledger, struct pmu_state *p
 	return ret;
 }
 
+void sampler_pmu_alone(struct sampler *s)
+{
+	struct perf_events_total t;
+	struct ledger now;
+	struct err err;
+
+	/* first what was seen: what comes in between is then taken for nothing, not for unseen */
+	if (!s->events || !s->counts_periods || counts_ledger(&s->counts, &now, &err))
+		return;
+	perf_events_forgive(s->events);
+	perf_events_read(s->events, &t);
+	s->pmu_samples_before = now.seen + s->unseen - t.samples;
+}
+
 static int try_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
 {
 	int ret;
@@ -109,6 +123,11 @@ int sampler_run_time(const struct sampler *s, __u64 *ns, __u64 *runs)
 	*ns = info.run_time_ns;
 	*runs = info.run_cnt;
 	return 0;
+}
+
+__u64 sampler_throttled(struct sampler *s)
+{
+	return s->events ? perf_events_throttled(s->events) : 0;
 }
 
 const struct counts *sampler_counts(const struct sampler *s)

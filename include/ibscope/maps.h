@@ -139,8 +139,26 @@ _Static_assert(sizeof(struct ibs_cgroup_cached) == 32, "index must be a shift");
 #define IBS_MAX_CPUS 2048
 
 /*
+ * Where a CPU's records wait for the reader: a ring of its own, so that no NMI meets another one. A
+ * BPF ring buffer would do the same at twice the instructions, and two calls.
+ */
+struct ibs_ring {
+	/* the loader sets these */
+	__u32 cpu;
+	__u32 first, slots; /* in the array of records; no slots: no ring */
+
+	__u32 next;	    /* of the slots: where the next record goes */
+	__u32 written;	    /* records so far, modulo 2^32 */
+	__u32 taken;	    /* the same of the reader, which alone writes it */
+};
+
+/* The ring buffer that wakes the reader: a page is the least that there is. */
+#define IBS_BELL_BYTES 4096
+
+/*
  * One per possible CPU. Written by that CPU's program only (which never nests: bpf_prog_active),
- * except from `shard` to `complex`, which the loader sets before the first sample.
+ * except from `shard` to `complex`, which the loader sets before the first sample, and but for what
+ * struct ibs_ring says.
  */
 struct ibs_cpu_state {
 	__u64 seen;
@@ -152,6 +170,7 @@ struct ibs_cpu_state {
 	__u64 css_serial, css_cgroup_id;
 	__u32 shard;
 	__u16 node, complex;
+	struct ibs_ring ring;
 	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));
 } __attribute__((aligned(512)));
 _Static_assert(sizeof(struct ibs_cpu_state) == 512, "index must be a shift");

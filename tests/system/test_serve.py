@@ -29,9 +29,9 @@ def snapshot(by='cgroup,src,op'):
 
 
 class Collector:
-    def __init__(self, *args):
+    def __init__(self, *args, rate=('-c', '200000')):
         self.err = tempfile.TemporaryFile('w+')
-        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '-c', '200000', '--pin-dir', DIR, *args],
+        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', *rate, '--pin-dir', DIR, *args],
                                   stderr=self.err, stdin=subprocess.DEVNULL)
         self.wait('kernel memory')
 
@@ -188,6 +188,40 @@ class Serve(unittest.TestCase):
                 return
             time.sleep(0.1)
         self.fail('no slot for a new cgroup')
+
+    @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
+    def test_dead_cgroups_stay_across_restarts(self):
+        c = self.collector('--grace', '8')
+        cg = Cgroup(f'/ibscope-grace-{os.getpid()}')
+        try:
+            busy = Busy(1, cg)
+            self.sees(cg.path)
+            busy.stop()
+        finally:
+            cg.remove()
+        c.stop(signal.SIGKILL)
+        begin = time.time()
+        c = self.collector('--grace', '8')
+        c.wait('going on with the counters')
+        while time.time() < begin + 5:
+            self.assertIn(cg.path, self.cgroups())
+            time.sleep(0.5)
+        for _ in range(200):
+            if cg.path not in self.cgroups():
+                return
+            time.sleep(0.1)
+        self.fail('never folded')
+
+    @staticmethod
+    def cgroups():
+        return {s['labels']['cgroup'] for s in snapshot('cgroup')['series']}
+
+    def sees(self, path):
+        for _ in range(100):
+            if path in self.cgroups():
+                return
+            time.sleep(0.1)
+        self.fail(f'{path} is not seen')
 
     def test_readers(self):
         self.collector()

@@ -140,6 +140,26 @@ static void test_life(void **state)
 }
 
 /* The watch says nothing, and alive looks for itself. */
+static void test_died(void **state)
+{
+	const uint64_t s = 1000000000;
+	struct cgroup_tree *t = usual();
+	uint64_t a = ino("/a/b/c");
+
+	(void)state;
+	assert_false(cgroup_tree_died(t, a, 0));
+	/* of before the tree: it may have died just then */
+	assert_true(cgroup_tree_died(t, 999999999, 0));
+	assert_false(cgroup_tree_died(t, 999999999, 3600 * s));
+	usleep(50000);
+	assert_true(cgroup_tree_died(t, 999999999, s / 20));
+	assert_int_equal(rmdir(at("/a/b/c")), 0);
+	assert_int_equal(cgroup_tree_update(t), 0);
+	assert_true(cgroup_tree_died(t, a, 0));
+	assert_false(cgroup_tree_died(t, a, 3600 * s));
+	cgroup_tree_close(t);
+}
+
 static void test_not_updated(void **state)
 {
 	struct cgroup_tree *t = usual();
@@ -471,9 +491,9 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_scan), T(test_life),	   T(test_not_updated), T(test_moved),
-		T(test_find), T(test_glob),	   T(test_v1),		T(test_long),
-		T(test_many), T(test_few_watches), T(test_no_inotify),
+		T(test_scan), T(test_life), T(test_not_updated), T(test_moved),
+		T(test_find), T(test_glob), T(test_v1),		 T(test_long),
+		T(test_many), T(test_died), T(test_few_watches), T(test_no_inotify),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,9 @@ start a /a 1
 # Behind all else: what there was.
 FACTS = r'''
 find $cg -type d -exec stat -c '%i %n' {} + > $O/cgroups
-cat /sys/devices/system/cpu/cpu[0-9]*/cache/index3/id > $O/l3 2> /dev/null
+cat $(for i in $(seq 0 $(($(nproc) - 1))); do
+    echo /sys/devices/system/cpu/cpu$i/cache/index3/id
+done) > $O/l3 2> /dev/null
 tar -C $O -c . >&3
 '''
 
@@ -203,15 +205,16 @@ def merged(series):
 # --- one boot
 
 class Guest:
-    def __init__(self, kernel, gen, work, report, name='', smp=2, workers=True):
+    def __init__(self, kernel, gen, work, report, name='', smp=2, workers=True, rig=()):
         self.kernel, self.gen, self.work, self.report = kernel, gen, work, report
         self.where = '%s:%s' % (kernel, gen)
         self.cpu = oracle.GENS.get(gen)
         self.dir = os.path.join(work, self.where.replace(':', '-') + name)
         self.out = os.path.join(self.dir, 'out')
-        self.smp = smp
+        self.smp, self.rig = smp, list(rig)     # rig: more options of run.sh
         self.script, self.checks, self.period = [SETUP] + [WORKERS] * workers, [], 0
         self.runs = collections.Counter()
+        self.timeout = 900
 
     def do(self, script):
         self.script.append(script)
@@ -244,10 +247,10 @@ class Guest:
             f.write('\n'.join(self.script + [FACTS]))
         tar = os.path.join(self.dir, 'out.tar')
         cmd = [os.path.join(HERE, 'rig/run.sh'), '--kernel', self.kernel, '--gen', self.gen,
-               '--smp', str(self.smp),
+               '--smp', str(self.smp), *self.rig,
                '--overlay', os.path.join(self.work, 'overlay'),
                '--overlay', os.path.join(self.dir, 'overlay'),
-               '--console', os.path.join(self.dir, 'console'), '--timeout', '900',
+               '--console', os.path.join(self.dir, 'console'), '--timeout', str(self.timeout),
                '--log', os.path.join(self.dir, 'log'), '--', 'sh', '/vmtest.sh']
         for _ in range(2):
             with open(tar, 'wb') as f:
@@ -398,22 +401,25 @@ class Guest:
 
 # --- all of them
 
-def run_guests(args, make):
-    """Boot the guests that make(work directory, report) returns; the exit status."""
+def run_guests(args, make, programs=('work',), tools=()):
+    """Boot the guests that make(work directory, report) returns; the exit status.
+
+    Guests have the programs whose sources are here and, as mkoverlay.sh takes them, `tools`."""
     start = time.monotonic()
     work = args.keep or tempfile.mkdtemp(prefix='vmtest.')
     os.makedirs(work, exist_ok=True)
     report = Report()
     try:
-        subprocess.run(['cc', '-static', '-O1', '-pthread', '-o', os.path.join(work, 'work'),
-                        os.path.join(HERE, 'work.c')], check=True)
+        for name in programs:
+            subprocess.run(['cc', '-static', '-O1', '-pthread', '-o', os.path.join(work, name),
+                            os.path.join(HERE, name + '.c')], check=True)
         for name in 'ibs_decode', 'trace_cat':
             shutil.copy(os.path.join(args.build, 'tests/unit', name), work)
         shutil.rmtree(os.path.join(work, 'overlay'), ignore_errors=True)
         subprocess.run([os.path.join(HERE, 'rig/mkoverlay.sh'), '-o', os.path.join(work, 'overlay'),
                         'perf:/usr/bin/perf', 'bpftool:/usr/bin/bpftool',
-                        os.path.join(args.build, 'ibscope') + ':/usr/bin/ibscope',
-                        os.path.join(work, 'work') + ':/usr/bin/work'], check=True)
+                        os.path.join(args.build, 'ibscope') + ':/usr/bin/ibscope', *tools,
+                        *[os.path.join(work, x) + ':/usr/bin/' + x for x in programs]], check=True)
         guests = make(work, report)
         with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
             list(pool.map(Guest.run, guests))

@@ -173,7 +173,28 @@ def scenarios(guest):
     period = guest.new_period(100000)
     guest.do('(for i in $(seq 60); do [ -s $O/record-stopped.data ] && break; sleep 0.2\n'
              ' done; sleep 2; kill -STOP $(pidof ibscope); sleep 1; kill -CONT $(pidof ibscope)) &\n'
-             'run record-stopped ibscope record -c %d --ring-size 16K --duration 6 '
+             'run record-stopped ibscope record -c %d --ring-size 16K --duration 6 --max-loss 90%% '
              '-o $O/record-stopped.data; wait $!' % period)
     guest.check('record: a reader that stands still for a second', check, guest,
                 'record-stopped', period, False, None, True)
+    hotplug(guest)
+
+
+def hotplug(guest):
+    period = guest.new_period(100000)
+    guest.do('run record-hotplug ibscope record -c %d --duration 7 -o $O/record-hotplug.data & H=$!\n'
+             'sampling record-hotplug\n'
+             'c=/sys/devices/system/cpu/cpu1/online; sleep 1; echo 0 > $c; sleep 1.5; echo 1 > $c\n'
+             'sleep 1.5; echo 0 > $c; echo 1 > $c; wait $H' % period)
+    guest.check('record: a CPU goes and comes, for long and for a moment', check_hotplug, guest,
+                'record-hotplug', period)
+
+
+def check_hotplug(guest, name, period):
+    said = check(guest, name, period)
+    samples = read(guest, name)[1]
+    times = [e['time'] for e in samples if e['cpu'] == 1]
+    need(max(times) > max(e['time'] for e in samples) - 1.5e9, 'CPU 1 is not sampled in the end')
+    need(max(b - a for a, b in zip(times, times[1:])) > 5e8, 'CPU 1 was never away')
+    need(guest.read(name + '.err').count('went offline') == 2, guest.read(name + '.err'))
+    return said
