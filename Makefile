@@ -5,9 +5,11 @@
 #   make check        install what is missing, build, run all tests this machine can run
 #   make vmtest       the kernel's own IBS driver on emulated hardware, against the hardware's log
 #   make vmtest-random  RANDOM_N random selections a kernel there, of SEED
+#   make governor     the collector's budget while the load jumps, here (SIMULATED) and on the rig
 #   make soak         the collector there for SOAK_S seconds (1800), while the machine changes
 #   make cost-perf    instructions a sample there, perf's and ours
-#   make bench        what a sample costs: map layouts here, instructions on the rig
+#   make bench        what samples and readings cost: here, and in instructions on the rig
+#   make cores        2 to 255 emulated CPUs: counts, contention, costs, and what the model says
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
 #   make lint         compilers and analysers at their strictest
 #   make install      DESTDIR= prefix=
@@ -51,7 +53,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 .SECONDARY:
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random soak bench cost cost-perf fuzz lint install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench bench-rig cost cost-perf cores fuzz lint install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -89,6 +91,9 @@ $(O)/%.skel.h: $(O)/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
 $(O)/src/web_page.o: src/web_page.html
+
+# What goes over whole columns is worth vectors.
+$(O)/src/recording_columns.o: override CFLAGS += -O3
 
 # A skeleton is a prerequisite of its one user.
 $(O)/src/sampler.o: $(O)/ibs_op.skel.h
@@ -133,6 +138,14 @@ vmtest-random: deps
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/selections.py --build $(O) --random $(or $(RANDOM_N),200) --seed $(SEED) $(KERNELS)
 
+governor: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(O)/tests/unit/test_governor
+	$(Q)cd tests/system && IBSCOPE_BUILD=$(abspath $(O)) python3 -m unittest -v test_governor
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/governor.py --build $(O) $(PAIRS)
+
 soak: deps
 	$(Q)tools/deps.sh test
 	$(Q)$(MAKE) --no-print-directory all tests
@@ -141,12 +154,19 @@ soak: deps
 
 bench: deps
 	$(Q)$(MAKE) --no-print-directory all benches
+	$(Q)$(O)/ibscope bench
 	$(Q)$(O)/bench-layouts
 	$(Q)$(O)/bench-records
 	$(Q)$(O)/bench-selections
 	$(Q)$(O)/bench-report
 	$(Q)$(O)/bench-recording
-	$(Q)$(MAKE) --no-print-directory cost
+	$(Q)$(MAKE) --no-print-directory cost bench-rig
+
+# The same report in instructions of a guest on the rig, perf beside it.
+bench-rig: deps
+	$(Q)$(MAKE) --no-print-directory all benches
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/bench.py --build $(O) $(PAIRS)
 
 # Instructions a sample on the rig, against their limits.
 cost: deps
@@ -158,6 +178,14 @@ cost-perf: deps
 	$(Q)$(MAKE) --no-print-directory all benches
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/cost_perf.py --check --build $(O) $(PAIRS)
+	$(Q)tests/vm/cost_record.py --check --build $(O) $(PAIRS)
+
+# SIZES="CPUS[xCOMPLEXES] ..." chooses machines.
+cores: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory all tests benches
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/cores.py --check --build $(O) $(SIZES)
 
 # FUZZ_S seconds of each target; what it finds goes below $(O). A target is tests/fuzz/fuzz_NAME.c,
 # its corpus tests/fuzz/corpus/NAME, its dictionary NAME.dict if there is one, and a row here:
@@ -165,10 +193,11 @@ cost-perf: deps
 FUZZ_S	?= 60
 fuzz_filter := src/filter.c src/filter_build.c src/filter_options.c src/filter_print.c src/err.c src/num.c
 fuzz_container := src/container_names.c src/container_files.c src/container.c -ljansson
-fuzz_recording := src/recording_blocks.c src/recording_columns.c src/recording_events.c \
+fuzz_recording := src/crc.c src/recording_blocks.c src/recording_columns.c src/recording_events.c \
 	src/recording_meta.c src/recording_read.c src/snapshot.c src/cpu.c src/err.c -ljansson -lzstd -lz
 fuzz_perf_data := $(wildcard src/perf_data*.c) src/cpu.c src/err.c -lzstd
 fuzz_web := src/web_accept.c src/web_config.c src/metrics_edges.c src/err.c -lyaml
+fuzz_control := src/control_request.c src/err.c
 fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
 .PHONY: $(fuzz_targets:%=fuzz-%)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From a sample to a record in a ring buffer. Each CPU has a ring of its own: in an NMI a ring that
- * another CPU is writing to refuses (Linux before v6.15), however empty it is.
+ * From a sample to a record in the CPU's ring: stores into an array that the reader has mapped, and
+ * a count that says so. Kernels of x86 alone have IBS, and there stores are seen in their order.
  */
 #ifndef IBSCOPE_FORWARD_BPF_H
 #define IBSCOPE_FORWARD_BPF_H
@@ -12,29 +12,41 @@
 
 const volatile bool cfg_record_raw = false; /* struct ibs_record_raw, not struct ibs_record */
 const volatile bool cfg_stacks = false;	    /* with struct ibs_record_stacks behind it */
-const volatile __u32 cfg_ring_wake = 0;	    /* bytes of unread records that wake the reader */
 
 /* A sample that is to be forwarded. */
 struct whole_sample {
-	const __u64 *regs; /* IBS_OP_REG_FIXED of them, with !copy_from all that `bytes` says */
-	__u64 copy_from;   /* where the raw record is, to be read by bpf_probe_read_kernel() */
-	__u32 bytes;	   /* of the raw record, checked */
-	__u32 caps;	   /* with !copy_from */
+	const __u64 *regs; /* IBS_OP_REG_FIXED of them, without `copy` all that `bytes` says */
+	bool copy;	   /* a constant: the raw record is to be read by bpf_probe_read_kernel() */
+	__u64 copy_from;   /* where it is */
+	/* where they are: what is read in place costs ten instructions, and only raw records need these */
+	const __u32 *bytes; /* of the raw record, checked */
+	const __u32 *caps;  /* without `copy` */
 	void *ctx;	   /* of the program, for cfg_stacks */
 };
 
 /* What registers read in place can be: the kernel's own array has no more. */
 #define IN_PLACE_REGS 8
 
-static __always_inline __u64 ring_flags(const struct ibs_cpu_state *st, void *ring)
+static __always_inline __u32 ring_unread(const struct ibs_ring *ring)
 {
-	if (st->outcome[IBS_OUTCOME_FORWARDED] & (IBS_RING_CHECK - 1))
-		return BPF_RB_NO_WAKEUP;
-	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > cfg_ring_wake ? BPF_RB_FORCE_WAKEUP
-									  : BPF_RB_NO_WAKEUP;
+	return ring->written - *(volatile const __u32 *)&ring->taken;
 }
 
-/* What is in a ring, in sizes that the verifier knows. */
+/* The record that was filled is one now. */
+static __always_inline void ring_publish(struct ibs_ring *ring)
+{
+	__u32 next = ring->next + 1, written = ring->written + 1;
+	__u64 any = 0;
+
+	ring->next = next == ring->slots ? 0 : next;
+	barrier();
+	*(volatile __u32 *)&ring->written = written;
+	/* a bell that another CPU is at refuses in an NMI (before v6.15), but then it rings */
+	if (!(written & (IBS_RING_CHECK - 1)) && ring_unread(ring) > ring->slots / 2)
+		bpf_ringbuf_output(&bell, &any, sizeof(any), BPF_RB_FORCE_WAKEUP);
+}
+
+/* What is in a slot, in sizes that the verifier knows. */
 struct packed_stacks {
 	struct ibs_record rec;
 	struct ibs_record_stacks stacks;
@@ -72,28 +84,20 @@ static __always_inline void put_who(struct ibs_cpu_state *st, struct ibs_record 
 	rec->tid = pid_tgid;
 }
 
-static __always_inline __u32 forward_packed(struct ibs_cpu_state *st, void *ring,
+static __always_inline __u32 forward_packed(struct ibs_cpu_state *st, struct ibs_record *rec,
 					    const struct whole_sample *s)
 {
 	const __u64 *regs = s->regs;
-	struct ibs_record *rec;
 
-	if (cfg_stacks)
-		rec = bpf_ringbuf_reserve(ring, sizeof(struct packed_stacks), 0);
-	else
-		rec = bpf_ringbuf_reserve(ring, sizeof(*rec), 0);
-	if (!rec)
-		return IBS_OUTCOME_LOST_RING_FULL;
 	put_who(st, rec);
 	rec->ip = regs[IBS_OP_RIP];
 	rec->addr = regs[IBS_DC_LINADDR];
 	rec->phys = regs[IBS_DC_PHYSADDR];
 	rec->data3 = regs[IBS_OP_DATA3];
-	rec->packed = ibs_record_pack(regs[IBS_OP_DATA], regs[IBS_OP_DATA2],
-				      bpf_get_smp_processor_id());
+	rec->packed = ibs_record_pack(regs[IBS_OP_DATA], regs[IBS_OP_DATA2], st->ring.cpu);
 	if (cfg_stacks)
 		put_stacks(&((struct packed_stacks *)rec)->stacks, s->ctx);
-	bpf_ringbuf_submit(rec, ring_flags(st, ring));
+	ring_publish(&st->ring);
 	return IBS_OUTCOME_FORWARDED;
 }
 
@@ -101,62 +105,58 @@ static __always_inline __u32 forward_packed(struct ibs_cpu_state *st, void *ring
 static __always_inline long copy_raw(struct ibs_record_raw *rec, const struct whole_sample *s)
 {
 	const void *from = (const void *)s->copy_from;
+	__u32 bytes = *s->bytes;
 
-	if (s->bytes >= IBS_OP_RAW_MIN + 16) {
+	if (bytes >= IBS_OP_RAW_MIN + 16) {
 		rec->bytes = IBS_OP_RAW_MIN + 16;
 		return bpf_probe_read_kernel(&rec->caps, IBS_OP_RAW_MIN + 16, from);
 	}
-	rec->bytes = s->bytes;
-	if (s->bytes == IBS_OP_RAW_MIN + 8)
+	rec->bytes = bytes;
+	if (bytes == IBS_OP_RAW_MIN + 8)
 		return bpf_probe_read_kernel(&rec->caps, IBS_OP_RAW_MIN + 8, from);
 	return bpf_probe_read_kernel(&rec->caps, IBS_OP_RAW_MIN, from);
 }
 
-static __always_inline __u32 forward_raw(struct ibs_cpu_state *st, void *ring,
+static __always_inline __u32 forward_raw(struct ibs_cpu_state *st, struct ibs_record_raw *rec,
 					 const struct whole_sample *s)
 {
-	struct ibs_record_raw *rec;
-
-	if (cfg_stacks)
-		rec = bpf_ringbuf_reserve(ring, sizeof(struct raw_stacks), 0);
-	else
-		rec = bpf_ringbuf_reserve(ring, sizeof(*rec), 0);
-	if (!rec)
-		return IBS_OUTCOME_LOST_RING_FULL;
 	put_who(st, (struct ibs_record *)rec);
-	rec->cpu = bpf_get_smp_processor_id();
+	rec->cpu = st->ring.cpu;
 	rec->pad = 0;
 	rec->regs[IBS_BRTARGET] = rec->regs[IBS_OP_DATA4] = 0;
-	if (s->copy_from) {
-		if (copy_raw(rec, s)) {
-			bpf_ringbuf_discard(rec, BPF_RB_NO_WAKEUP);
+	if (s->copy) {
+		if (copy_raw(rec, s))
 			return IBS_OUTCOME_LOST_READ;
-		}
 	} else {
-		rec->caps = s->caps;
-		rec->bytes = s->bytes;
+		__u32 bytes = *s->bytes;
+
+		rec->caps = *s->caps;
+		rec->bytes = bytes;
 #pragma unroll
 		for (int r = 0; r < IBS_OP_REG_FIXED; r++)
 			rec->regs[r] = s->regs[r];
-		if (s->bytes > IBS_OP_RAW_MIN) {
+		if (bytes > IBS_OP_RAW_MIN) {
 			rec->bytes = IBS_OP_RAW_MIN + 8;
 			rec->regs[IN_PLACE_REGS - 1] = s->regs[IN_PLACE_REGS - 1];
 		}
 	}
 	if (cfg_stacks)
 		put_stacks(&((struct raw_stacks *)rec)->stacks, s->ctx);
-	bpf_ringbuf_submit(rec, ring_flags(st, ring));
+	ring_publish(&st->ring);
 	return IBS_OUTCOME_FORWARDED;
 }
 
 static __always_inline __u32 forward(struct ibs_cpu_state *st, const struct whole_sample *s)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-	void *ring = bpf_map_lookup_elem(&rings, &cpu);
+	__u32 slot = st->ring.first + st->ring.next;
+	void *rec;
 
-	if (!ring)
+	if (ring_unread(&st->ring) >= st->ring.slots)
+		return IBS_OUTCOME_LOST_RING_FULL;
+	rec = bpf_map_lookup_elem(&records, &slot);
+	if (!rec)
 		return IBS_OUTCOME_LOST_INTERNAL;
-	return cfg_record_raw ? forward_raw(st, ring, s) : forward_packed(st, ring, s);
+	return cfg_record_raw ? forward_raw(st, rec, s) : forward_packed(st, rec, s);
 }
 
 #endif

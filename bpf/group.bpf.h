@@ -12,7 +12,7 @@ const volatile __u32 cfg_max_slots = 1;	     /* per shard */
 const volatile bool cfg_tgid_select = false;
 const volatile bool cfg_tid_select = false;
 const volatile bool cfg_pid_follow = false;    /* children of what is selected are, too */
-const volatile __u8 cfg_cgroup_select = 0; /* enum ibs_cgroup_select */
+const volatile __u8 cfg_cgroup_select = 0;     /* enum ibs_cgroup_select */
 const volatile bool cfg_cgroup_filter = false; /* the filter asks for cgroups */
 const volatile __u32 cfg_n_comms = 0;
 const volatile bool cfg_comm_but = false;
@@ -48,7 +48,7 @@ static __always_inline void slot_own(__u32 slot, const struct ibs_group_key *key
 		return;
 	owner->key = *key;
 	barrier();
-	owner->used = 1;
+	owner->used = IBS_SLOT_USED;
 }
 
 static __always_inline void slot_free(__u32 slot)
@@ -57,10 +57,20 @@ static __always_inline void slot_free(__u32 slot)
 
 	if (!owner || slot == IBS_SLOT_OTHER)
 		return;
-	owner->used = 0;
+	owner->used = IBS_SLOT_FREE;
 	bpf_map_delete_elem(&slots, &slot);
 	if (slot < control.next_slot)
 		control.next_slot = slot;
+}
+
+/* The slot that a cgroup had, if user space has not taken it away since. */
+static __always_inline __u32 slot_kept(__u32 slot, __u64 cgroup_id)
+{
+	struct ibs_slot_owner *owner = bpf_map_lookup_elem(&slot_owners, &slot);
+
+	if (owner && owner->used == IBS_SLOT_USED && owner->key.cgroup_id == cgroup_id)
+		return slot;
+	return IBS_SLOT_OTHER;
 }
 
 /* The byte of a pid, NULL if it is beyond what the machine can number. */
@@ -151,7 +161,7 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 		fresh.selected = 1;
 		if (cfg_cgroup_select || cfg_cgroup_filter)
 			cgroup_select(&fresh, who);
-		fresh.slot = cg ? cg->slot : IBS_SLOT_OTHER;
+		fresh.slot = cg ? slot_kept(cg->slot, id) : IBS_SLOT_OTHER;
 		if (cfg_by == IBS_BY_CGROUP && fresh.selected && fresh.slot == IBS_SLOT_OTHER) {
 			fresh.slot = slot = slot_alloc();
 			slot_own(slot, &key);

@@ -19,6 +19,9 @@ const volatile __u32 cfg_metric = IBS_METRIC_DC_MISS_LAT;
 const volatile __u32 cfg_slot_words = 1;
 const volatile __u16 cfg_layout[IBS_LAYOUT_ENTRIES];
 const volatile bool cfg_lat_select = false;
+const volatile bool cfg_weigh = false;	     /* periods vary: each sample's is added up */
+const volatile bool cfg_tlb = false;	     /* TLB misses are counted */
+const volatile bool cfg_kind_select = false; /* cfg_layout refuses some */
 const volatile __u64 cfg_sim_seed = 1;
 
 static __always_inline struct ibs_cpu_state *cpu_state(void)
@@ -117,33 +120,11 @@ static __noinline __u32 filter_outcome(const __u64 *regs, const struct ibs_twin_
 	return ibs_filter_outcome(&cfg_filter, &s);
 }
 
-/*
- * Everything that needs registers; @regs has at least IBS_OP_REG_FIXED. IBS_OUTCOME_AGGREGATED if
- * the sample is to be kept, and then *@place is its entry in the layout.
- */
-static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
-				       const struct ibs_twin_who *who, __u32 *place)
+/* The entry in the layout, or, below IBS_LAYOUT_FIRST, what becomes of the sample. */
+static __always_inline __u32 op_place(const __u64 *regs, __u64 data3)
 {
-	/*
-	 * Each read of a cfg_ constant is two instructions, also where the verifier folds away what
-	 * hangs on it: read late and once.
-	 */
-	__u32 pair, word, lat, metric;
-	__u64 data3 = regs[IBS_OP_DATA3];
+	__u32 pair;
 
-	if (cfg_lat_select) {
-		__u32 max_lat = control.max_lat;
-
-		if (!min_lat)
-			min_lat = control.min_lat;
-		if (min_lat | max_lat) {
-			metric = cfg_metric;
-			lat = ibs_op_metric(metric, regs, data3);
-			if (!ibs_op_metric_valid(metric, cfg_ibs.caps, data3) || lat < min_lat ||
-			    (max_lat && lat > max_lat))
-				return IBS_OUTCOME_FILTERED_LAT;
-		}
-	}
 	/* two calls, so that each is folded to the half that can apply */
 	if (data3 & IBS_OP_DATA3_MEM) {
 		const struct ibs_cpu cpu = { .caps = cfg_ibs.caps, .quirks = cfg_ibs.quirks };
@@ -152,9 +133,45 @@ static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
 	} else {
 		pair = IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3), IBS_SRC_NONE);
 	}
-	word = cfg_layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
-	if (word < IBS_LAYOUT_FIRST)
-		return word;
+	return cfg_layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
+}
+
+/*
+ * Everything that needs registers; @regs has at least IBS_OP_REG_FIXED. IBS_OUTCOME_AGGREGATED if
+ * the sample is to be kept, and then *@place, unless it is NULL, is its entry in the layout.
+ */
+static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
+				       const struct ibs_twin_who *who, __u32 *place)
+{
+	/*
+	 * Each read of a cfg_ constant is two instructions, also where the verifier folds away what
+	 * hangs on it: read late and once.
+	 */
+	__u32 word, lat, metric;
+	__u64 data3 = place ? regs[IBS_OP_DATA3] : 0;
+
+	if (cfg_lat_select) {
+		__u32 max_lat = control.max_lat;
+
+		if (!min_lat)
+			min_lat = control.min_lat;
+		if (min_lat | max_lat) {
+			if (!place)
+				data3 = regs[IBS_OP_DATA3];
+			metric = cfg_metric;
+			lat = ibs_op_metric(metric, regs, data3);
+			if (!ibs_op_metric_valid(metric, cfg_ibs.caps, data3) || lat < min_lat ||
+			    (max_lat && lat > max_lat))
+				return IBS_OUTCOME_FILTERED_LAT;
+		}
+	}
+	if (place || cfg_kind_select) {
+		word = op_place(regs, place ? data3 : regs[IBS_OP_DATA3]);
+		if (word < IBS_LAYOUT_FIRST)
+			return word;
+		if (place)
+			*place = word;
+	}
 	/* n first: without a filter not even the call is left */
 	if (cfg_filter.n) {
 		__u32 out = filter_outcome(regs, who);
@@ -162,13 +179,33 @@ static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
 		if (out != IBS_OUTCOME_AGGREGATED)
 			return out;
 	}
-	*place = word;
 	return IBS_OUTCOME_AGGREGATED;
 }
 
-/* @word is of op_select(). */
+/* @slot: its first words; every kind of sample comes by here, most have nothing to count. */
+static __always_inline void count_tlb(__u64 *slot, __u64 data3, __u64 weight)
+{
+	const __u32 caps = cfg_ibs.caps;
+	__u32 word = data3 & IBS_OP_DATA3_L2TLB_MISS ? IBS_TLB_L2_MISS : IBS_TLB_L2_HIT;
+
+	if (!ibs_op_tlb_valid(caps, data3) || !(data3 & IBS_OP_DATA3_L1TLB_MISS))
+		return;
+	__sync_fetch_and_add(&slot[word], 1);
+	if (cfg_weigh)
+		__sync_fetch_and_add(&slot[word + IBS_TLB_L2_HIT_WEIGHT], weight);
+	if (ibs_op_tlb_refill_lat_valid(caps, data3)) {
+		__sync_fetch_and_add(&slot[IBS_TLB_REFILL_N], 1);
+		__sync_fetch_and_add(&slot[IBS_TLB_REFILL_SUM],
+				     ibs_op_metric(IBS_METRIC_TLB_REFILL_LAT, NULL, data3));
+	}
+}
+
+/*
+ * @word is of op_select(). *@weight is read only where it is needed, and here: it may be of the
+ * program's context, to which the verifier allows no pointers.
+ */
 static __always_inline __u32 op_aggregate(struct ibs_cpu_state *st, const __u64 *regs, __u32 word,
-					  const struct ibs_twin_who *who)
+					  const struct ibs_twin_who *who, const __u64 *weight)
 {
 	__u32 index, lat, hist, lat_bucket, metric;
 	__u64 data3 = regs[IBS_OP_DATA3], *words;
@@ -179,7 +216,11 @@ static __always_inline __u32 op_aggregate(struct ibs_cpu_state *st, const __u64 
 	words = bpf_map_lookup_elem(&series, &index);
 	if (!words || word > cfg_slot_words - IBS_HIST_REACH)
 		return IBS_OUTCOME_LOST_INTERNAL;
+	if (cfg_tlb)
+		count_tlb(words, data3, cfg_weigh ? *weight : 0);
 	words += word;
+	if (cfg_weigh)
+		__sync_fetch_and_add(&words[IBS_PAIR_WEIGHT], *weight);
 	metric = cfg_metric;
 	if (hist && ibs_op_metric_valid(metric, cfg_ibs.caps, data3)) {
 		lat = ibs_op_metric(metric, regs, data3);
@@ -188,21 +229,26 @@ static __always_inline __u32 op_aggregate(struct ibs_cpu_state *st, const __u64 
 		__sync_fetch_and_add(&words[IBS_HIST_BUCKET + lat_bucket], 1);
 		__sync_fetch_and_add(&words[IBS_HIST_SUM], lat);
 	} else {
-		__sync_fetch_and_add(&words[0], 1); /* also IBS_HIST_NO_LAT */
+		__sync_fetch_and_add(&words[IBS_PAIR_SAMPLES], 1);
 	}
 	return IBS_OUTCOME_AGGREGATED;
 }
 
 /* @whole: NULL if samples are added up rather than forwarded. */
 static __always_inline __u32 op_sample(struct ibs_cpu_state *st, const __u64 *regs, __u32 min_lat,
-				       const struct ibs_twin_who *who,
+				       const struct ibs_twin_who *who, const __u64 *weight,
 				       const struct whole_sample *whole)
 {
-	__u32 word, out = op_select(regs, min_lat, who, &word);
+	__u32 word, out = op_select(regs, min_lat, who, whole ? NULL : &word);
 
 	if (out != IBS_OUTCOME_AGGREGATED)
 		return out;
-	return whole ? forward(st, whole) : op_aggregate(st, regs, word, who);
+	return whole ? forward(st, whole) : op_aggregate(st, regs, word, who, weight);
+}
+
+static __always_inline const __u64 *period_of(void *ctx)
+{
+	return &((struct bpf_perf_event_data *)ctx)->sample_period;
 }
 
 /* Path for v6.2 and later: registers read in place. */
@@ -221,14 +267,14 @@ static __always_inline __u32 sample_direct(void *ctx, struct ibs_cpu_state *st, 
 	if (forwards) {
 		const struct whole_sample whole = {
 			.regs = ibs->regs,
-			.bytes = raw->frag.size,
-			.caps = ibs->caps,
+			.bytes = &raw->frag.size,
+			.caps = &ibs->caps,
 			.ctx = ctx,
 		};
 
-		return op_sample(st, ibs->regs, min_lat, NULL, &whole);
+		return op_sample(st, ibs->regs, min_lat, NULL, NULL, &whole);
 	}
-	return op_sample(st, ibs->regs, min_lat, NULL, NULL);
+	return op_sample(st, ibs->regs, min_lat, NULL, period_of(ctx), NULL);
 }
 
 /* The members of perf_raw_frag that matter; `size` follows `data` in every kernel. */
@@ -296,14 +342,15 @@ static __always_inline __u32 sample_probe(void *ctx, struct ibs_cpu_state *st, _
 	if (forwards) {
 		const struct whole_sample whole = {
 			.regs = regs,
+			.copy = true,
 			.copy_from = frag.data,
-			.bytes = frag.size,
+			.bytes = &frag.size,
 			.ctx = ctx,
 		};
 
-		return op_sample(st, regs, min_lat, NULL, &whole);
+		return op_sample(st, regs, min_lat, NULL, NULL, &whole);
 	}
-	return op_sample(st, regs, min_lat, NULL, NULL);
+	return op_sample(st, regs, min_lat, NULL, period_of(ctx), NULL);
 }
 
 /* The whole way of a sample of the kernel's; what it came to is counted. */
@@ -323,21 +370,23 @@ static __always_inline __u32 run_event(void *ctx, struct ibs_cpu_state *st, bool
 
 /* The same of a sample whose registers are at hand. */
 static __always_inline __u32 run_regs(void *ctx, struct ibs_cpu_state *st, const __u64 *regs,
-				      const struct ibs_twin_who *who, bool forwards)
+				      const struct ibs_twin_who *who, const __u64 *weight,
+				      bool forwards)
 {
 	__u32 out, min_lat = 0;
 
 	st->seen++;
 	out = select_task(st, who, &min_lat);
 	if (out == IBS_OUTCOME_AGGREGATED) {
+		const __u32 bytes = IBS_OP_RAW_MIN, caps = cfg_ibs.caps;
 		const struct whole_sample whole = {
 			.regs = regs,
-			.bytes = IBS_OP_RAW_MIN,
-			.caps = cfg_ibs.caps,
+			.bytes = &bytes,
+			.caps = &caps,
 			.ctx = ctx,
 		};
 
-		out = op_sample(st, regs, min_lat, who, forwards ? &whole : NULL);
+		out = op_sample(st, regs, min_lat, who, weight, forwards ? &whole : NULL);
 	}
 	count(st, out);
 	return out;
@@ -389,7 +438,7 @@ static __always_inline void run_sim(void *ctx, struct ibs_cpu_state *st, bool fo
 		regs[r] ^= sim_blur;
 		barrier_var(regs[r]);
 	}
-	run_regs(ctx, st, regs, NULL, forwards);
+	run_regs(ctx, st, regs, NULL, period_of(ctx), forwards);
 }
 
 /* What `--source sim` attaches to the software clock. */

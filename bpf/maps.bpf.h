@@ -68,17 +68,23 @@ struct pid_set {
 };
 struct pid_set tgids SEC(".maps"), tids SEC(".maps");
 
-/* Records that are forwarded, by CPU; only there when they are. */
-struct ring {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
-};
+/*
+ * Records that are forwarded, a ring of them for each CPU that samples: ibs_cpu_state.ring says where.
+ * The two maps are only there when records are.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1); /* loader: possible CPUs */
-	__type(key, __u32);
-	__array(values, struct ring);
-} rings SEC(".maps");
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* loader */
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u64)); /* loader: a record and what is behind it */
+} records SEC(".maps");
+
+/* What is in it has no meaning: that something is wakes the reader. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, IBS_BELL_BYTES);
+} bell SEC(".maps");
 
 /* Call chains by the id that records bear; only there when they are asked for. */
 struct {

@@ -37,11 +37,12 @@ static long twin_regs(__u32 i, struct twin_run *run)
 {
 	__u32 n = i & run->mask & (IBS_TWIN_SAMPLES - 1);
 
-	const __u64 *regs = run->area->sample[n].regs;
+	const struct ibs_twin_sample *s = &run->area->sample[n];
 
 	twin_tell(run, i,
-		  cfg_twin_forward ? run_regs(NULL, cpu_state(), regs, NULL, true)
-				   : run_regs(NULL, cpu_state(), regs, NULL, false));
+		  cfg_twin_forward
+			  ? run_regs(NULL, cpu_state(), s->regs, NULL, &s->period, true)
+			  : run_regs(NULL, cpu_state(), s->regs, NULL, &s->period, false));
 	return 0;
 }
 
@@ -49,7 +50,10 @@ static long twin_replay(__u32 i, struct twin_run *run)
 {
 	__u32 n = i & run->mask & (IBS_TWIN_SAMPLES - 1);
 
-	twin_tell(run, i, run_regs(NULL, cpu_state(), run->area->sample[n].regs, &run->area->who[n], false));
+	const struct ibs_twin_sample *s = &run->area->sample[n];
+
+	twin_tell(run, i,
+		  run_regs(NULL, cpu_state(), s->regs, &run->area->who[n], &s->period, false));
 	return 0;
 }
 

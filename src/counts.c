@@ -69,14 +69,23 @@ static int add_series(const struct layout *layout, unsigned int pair, const vola
 {
 	__u16 entry = layout->entry[pair];
 	const volatile __u64 *w = words + (entry & IBS_LAYOUT_WORD);
-	__u64 valid = 0;
+	__u64 valid = 0, sum;
+	int buckets;
 
+	out->weight += w[IBS_PAIR_WEIGHT];
 	if (!(entry & IBS_LAYOUT_HIST)) {
-		out->samples += w[0];
+		out->samples += w[IBS_PAIR_SAMPLES];
 		return 0;
 	}
-	out->sum += w[IBS_HIST_SUM];
-	for (int i = 0; i < IBS_LAT_BUCKETS; i++) {
+	sum = w[IBS_HIST_SUM];
+	out->sum += sum;
+	/*
+	 * Most histograms are empty, and a large machine has gigabytes of them: while the sum is 0 there
+	 * are no latencies but of 0 cycles. Programs add to the sum last, so that a sample that
+	 * is not found yet is not in the ledger either.
+	 */
+	buckets = sum ? IBS_LAT_BUCKETS : 1;
+	for (int i = 0; i < buckets; i++) {
 		__u64 n = w[IBS_HIST_BUCKET + i];
 
 		if (!n)
@@ -102,8 +111,39 @@ static void free_series(struct group *g)
 	g->n_series = 0;
 }
 
+static void add_tlb(const struct counts *c, const volatile __u64 *slot, struct tlb_counts *out)
+{
+	out->l2_hit += slot[IBS_TLB_L2_HIT];
+	out->l2_miss += slot[IBS_TLB_L2_MISS];
+	out->refills += slot[IBS_TLB_REFILL_N];
+	out->refill_cycles += slot[IBS_TLB_REFILL_SUM];
+	if (c->weighed) {
+		out->l2_hit_weight += slot[IBS_TLB_L2_HIT_WEIGHT];
+		out->l2_miss_weight += slot[IBS_TLB_L2_MISS_WEIGHT];
+	} else {
+		out->l2_hit_weight = c->period * out->l2_hit;
+		out->l2_miss_weight = c->period * out->l2_miss;
+	}
+}
+
+/* The pairs that have words. */
+struct pairs {
+	unsigned int n;
+	__u8 pair[IBS_LAYOUT_ENTRIES];
+};
+_Static_assert(IBS_LAYOUT_ENTRIES <= 256, "a pair is a byte");
+
+static void find_pairs(const struct layout *layout, struct pairs *p)
+{
+	p->n = 0;
+	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++)
+		if (layout_has(layout, pair))
+			p->pair[p->n++] = pair;
+}
+
 /* @all: room for the series, by pair and zero. */
-static int read_group(const struct counts *c, __u32 slot, struct series *all, struct group *g)
+static int read_group(const struct counts *c, const struct pairs *p, __u32 slot, struct series *all,
+		      struct group *g)
 {
 	size_t n = 0;
 
@@ -112,19 +152,24 @@ static int read_group(const struct counts *c, __u32 slot, struct series *all, st
 
 		if (!words)
 			return -EIO;
-		for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++)
-			if (layout_has(c->layout, pair) &&
-			    add_series(c->layout, pair, words, &all[pair]))
+		if (c->tlb)
+			add_tlb(c, words, &g->tlb);
+		for (unsigned int i = 0; i < p->n; i++)
+			if (add_series(c->layout, p->pair[i], words, &all[p->pair[i]]))
 				return -ENOMEM;
 	}
-	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++)
-		n += all[pair].samples > 0;
+	for (unsigned int i = 0; i < p->n; i++)
+		n += all[p->pair[i]].samples > 0;
 	g->series = calloc(n ? n : 1, sizeof(*g->series));
 	if (!g->series)
 		return -ENOMEM;
-	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++) {
+	for (unsigned int i = 0; i < p->n; i++) {
+		unsigned int pair = p->pair[i];
+
 		if (!all[pair].samples)
 			continue;
+		if (!c->weighed)
+			all[pair].weight = c->period * all[pair].samples;
 		all[pair].op = pair & 7;
 		all[pair].src = pair >> 3;
 		g->series[g->n_series++] = all[pair];
@@ -136,8 +181,10 @@ static int read_group(const struct counts *c, __u32 slot, struct series *all, st
 static int each_group(const struct counts *c, counts_cb *cb, void *arg)
 {
 	struct series all[IBS_LAYOUT_ENTRIES] = {};
+	struct pairs pairs;
 	int ret = 0;
 
+	find_pairs(c->layout, &pairs);
 	for (__u32 slot = 0; slot < c->max_slots && !ret; slot++) {
 		bool used = __atomic_load_n(&c->owners[slot].used, __ATOMIC_ACQUIRE);
 		struct group g = { .slot = slot, .other = slot == IBS_SLOT_OTHER };
@@ -145,7 +192,7 @@ static int each_group(const struct counts *c, counts_cb *cb, void *arg)
 		if (!used && slot != IBS_SLOT_OTHER && !(c->one_group && slot == 1))
 			continue;
 		g.key = c->owners[slot].key;
-		ret = read_group(c, slot, all, &g);
+		ret = read_group(c, &pairs, slot, all, &g);
 		if (!ret && (!g.other || g.n_series))
 			ret = cb(arg, &g);
 		free_series(&g);

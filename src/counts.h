@@ -24,6 +24,9 @@ struct counts {
 	unsigned int n_cpus; /* possible ones */
 	__u32 shards, max_slots;
 	bool one_group; /* slot 1 is used though no owner says so: --by names nothing */
+	bool weighed;	/* weights are counted; else each sample's is `period` */
+	bool tlb;	/* TLB misses are counted */
+	__u64 period;	/* 0: not known */
 	const struct layout *layout;
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 static bool verbose, journal;
+static FILE *copy;
 
 int err_set(struct err *e, int code, const char *fmt, ...)
 {
@@ -41,6 +42,15 @@ static void say(const char *priority, const char *level, const char *fmt, va_lis
 {
 	int saved = errno;
 
+	if (copy && priority[1] >= '4' && priority[1] < '7') {
+		va_list ap_copy;
+
+		va_copy(ap_copy, ap);
+		fprintf(copy, "%s", level);
+		vfprintf(copy, fmt, ap_copy);
+		fputc('\n', copy);
+		va_end(ap_copy);
+	}
 	flockfile(stderr);
 	if (journal)
 		fputs(priority, stderr);
@@ -89,6 +99,11 @@ void log_set_journal(_Bool on)
 void log_set_verbose(_Bool on)
 {
 	verbose = on;
+}
+
+void log_copy_to(FILE *f)
+{
+	copy = f;
 }
 
 _Bool log_is_verbose(void)

@@ -3,6 +3,8 @@
 #ifndef IBSCOPE_ERR_H
 #define IBSCOPE_ERR_H
 
+#include <stdio.h>
+
 struct err {
 	char text[768]; /* one line, no newline; empty when there is no error */
 };
@@ -29,5 +31,7 @@ void log_set_verbose(_Bool on);
 /* Begin lines with the priority that journald reads, instead of our name. */
 void log_set_journal(_Bool on);
 _Bool log_is_verbose(void);
+/* Warnings and infos are written to @f, too, a line each; NULL: no more. */
+void log_copy_to(FILE *f);
 
 #endif

@@ -218,6 +218,19 @@ static json_t *json_ledger(const struct ledger *l)
 			 l->pmu_exact ? json_integer(l->unseen) : json_null());
 }
 
+int ledger_print_json(FILE *f, const struct ledger *l, struct err *err)
+{
+	json_t *o = json_ledger(l);
+	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+
+	json_decref(o);
+	if (!text)
+		return err_set(err, -ENOMEM, "out of memory for the output");
+	fprintf(f, "%s\n", text);
+	free(text);
+	return 0;
+}
+
 /* A name that is no UTF-8, as a path or a comm may be, is shown with '?' for each bad byte. */
 static json_t *json_text(const char *text)
 {
@@ -255,6 +268,7 @@ static json_t *json_row(const struct row *r)
 			      (json_int_t)s->samples, "valid", (json_int_t)s->valid, "sum",
 			      (json_int_t)s->sum);
 
+	json_object_set_new(o, "weight", s->weight ? json_integer(s->weight) : json_null());
 	for (size_t i = 0; i < PERCENTILES; i++) {
 		long p = series_percentile(s, percentiles[i].q);
 

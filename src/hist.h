@@ -35,4 +35,7 @@ int hist_print_json(FILE *f, const struct hist_info *info, const struct snapshot
 /* The ledger in words: "seen N = aggregated N + filtered N (pid N) + lost N; unseen N". */
 void ledger_print(FILE *f, const struct ledger *l);
 
+/* The object that hist_print_json() has of it, a line of its own. Return: 0, or -ENOMEM with @err. */
+int ledger_print_json(FILE *f, const struct ledger *l, struct err *err);
+
 #endif

@@ -50,9 +50,12 @@ void layout_init(struct layout *l, enum ibs_metric metric, __u32 caps)
 	for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
 		l->entry[i] = IBS_OUTCOME_LOST_INTERNAL; /* the pair cannot occur */
 	l->words = IBS_LAYOUT_FIRST;
-	for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
-		if (can[i] && !hist[i])
-			l->entry[i] = l->words++;
+	for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++) {
+		if (!can[i] || hist[i])
+			continue;
+		l->entry[i] = l->words;
+		l->words += IBS_PLAIN_WORDS;
+	}
 	for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++) {
 		if (!can[i] || !hist[i])
 			continue;

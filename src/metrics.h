@@ -72,7 +72,6 @@ struct metrics_cursor {
 	unsigned int section;
 	size_t group, at;
 	unsigned int src, line;
-	__u64 below[METRICS_EDGES_MAX]; /* of the histogram that is being written */
 };
 
 #define METRICS_ROOM 32768

@@ -2,6 +2,7 @@
 /* What is said of a collector and its counters besides those of groups. */
 #include "metrics_collector.h"
 
+#include "metrics_governor.h"
 #include "metrics_out.h"
 #include "utf8.h"
 #include "clock.h"
@@ -27,6 +28,8 @@
 	X(CPUS, "ibscope_cpus", GAUGE, "", "CPUs that are sampled now.")                           \
 	X(WENT, "ibscope_cpus_went_offline", COUNTER, "", "CPUs that went offline.")               \
 	X(CAME, "ibscope_cpus_came_online", COUNTER, "", "CPUs that came online and are sampled.") \
+	X(PMU_OPS, "ibscope_pmu_ops", COUNTER, "",                                                 \
+	  "Ops (cycles, where the event counts those) that the PMU counted, over all CPUs.")       \
 	X(SHARED, "ibscope_pmu_shared", COUNTER, "",                                               \
 	  "Times that another profiler began to share the PMU.")                                   \
 	X(CLOCK_STEPS, "ibscope_clock_steps", COUNTER, "", "Times that the clock was set.")        \
@@ -46,11 +49,15 @@
 	X(GROUPS_MAX, "ibscope_groups_limit", GAUGE, "", "Groups that can have.")                  \
 	X(FOLDED, "ibscope_groups_folded", COUNTER, "",                                            \
 	  "Groups that ended and were added to 'other'.")                                          \
+	X(DISPLACED, "ibscope_groups_displaced", COUNTER, "",                                      \
+	  "Groups that were added to 'other' because busier ones found no room.")                  \
 	X(STARTS, "ibscope_collector_starts", COUNTER, "",                                         \
 	  "Collectors since the counters began, this one included.")                               \
 	X(RELOADS, "ibscope_config_reloads", COUNTER, "", "Times that options were read again.")   \
 	X(CONFIG_ERRORS, "ibscope_config_reload_errors", COUNTER, "",                              \
 	  "Times that they could not be used, and the old ones stayed.")                           \
+	X(LIVE_CHANGES, "ibscope_live_changes", COUNTER, "",                                       \
+	  "Times that options were changed while sampling, by ibscope ctl.")                       \
 	X(UP, "ibscope_collector_up", GAUGE, "", "Does a collector run?")                          \
 	X(AGE, "ibscope_collector_age_seconds", GAUGE, "seconds",                                  \
 	  "Time since the collector's last tick; it ticks once a second.")                         \
@@ -106,6 +113,7 @@ static void print_status(FILE *f, enum metrics_format format, const struct metri
 		{ M_PMU_ENABLED, st->enabled_ns / 1e9 },
 		{ M_PMU_RUNNING, st->running_ns / 1e9 },
 		{ M_THROTTLED, st->throttled },
+		{ M_PMU_OPS, st->counted },
 		{ M_CPUS, st->cpus },
 		{ M_WENT, st->cpus_went },
 		{ M_CAME, st->cpus_came },
@@ -122,9 +130,11 @@ static void print_status(FILE *f, enum metrics_format format, const struct metri
 		{ M_GROUPS, c->groups },
 		{ M_GROUPS_MAX, m->layout.max_slots - 1 },
 		{ M_FOLDED, st->folded },
+		{ M_DISPLACED, st->displaced },
 		{ M_STARTS, m->starts },
 		{ M_RELOADS, st->reloads },
 		{ M_CONFIG_ERRORS, st->config_errors },
+		{ M_LIVE_CHANGES, st->live_changes },
 		{ M_UP, metrics_collector_alive(m, st) },
 		{ M_AGE, clock_ns(CLOCK_BOOTTIME) / 1e9 - st->time_ns / 1e9 },
 		{ M_START_TIME, m->start_realtime_ns / 1e9 },
@@ -170,6 +180,7 @@ void metrics_collector_print(FILE *f, enum metrics_format format, const struct m
 	by_reason(f, format, M_FILTERED, l, IBS_OUTCOME_KIND_FILTERED);
 	by_reason(f, format, M_LOST, l, IBS_OUTCOME_KIND_LOST);
 	print_status(f, format, c);
+	metrics_governor_print(f, format, &c->status);
 	print_infos(f, format, c->meta);
 }
 
@@ -218,10 +229,12 @@ void metrics_collector_json(FILE *f, const struct metrics_collector *c)
 	if (st->enabled_ns && st->bpf_runs)
 		fprintf(f, ",\"overhead\":%.9f",
 			(double)(st->bpf_ns + st->cpu_ns) / st->enabled_ns);
+	metrics_governor_json(f, st);
 	json_text(f, "version", m->version);
 	json_text(f, "event", m->event);
 	json_text(f, "source", m->source);
 	json_text(f, "selection", m->selection);
+	json_text(f, "live", m->live);
 	json_text(f, "metric", metric_name(metrics_histogrammed(m)));
 	fprintf(f, ",\"ledger\":{\"seen\":%llu,\"aggregated\":%llu,\"forwarded\":%llu", l->seen,
 		l->outcome[IBS_OUTCOME_AGGREGATED], l->outcome[IBS_OUTCOME_FORWARDED]);
@@ -238,4 +251,5 @@ void metrics_collector_list(FILE *f)
 {
 	for (int m = 0; m < METRICS; m++)
 		metric_describe(f, &metrics[m]);
+	metrics_governor_list(f);
 }

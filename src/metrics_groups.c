@@ -23,24 +23,32 @@ static size_t put_count(__u8 *to, __u64 v)
 
 void packed_get(const struct packed_hist *h, __u64 *buckets)
 {
-	const __u8 *p = h->bytes;
+	unsigned int bucket;
+	size_t at = 0;
+	__u64 n;
 
-	while (p && p < h->bytes + h->n) {
-		__u8 bucket = *p++;
-		__u64 v = 0;
-		int shift = 0;
+	while (packed_next(h, &at, &bucket, &n))
+		buckets[bucket] += n;
+}
 
-		do
-			v |= (__u64)(*p & 127) << shift;
-		while (shift += 7, *p++ & 128);
-		buckets[bucket] += v;
+static void fold(const struct metrics_edges *edges, const __u64 *buckets, __u64 *below)
+{
+	__u64 sum = 0;
+	size_t edge = 0;
+
+	for (int b = 0; b < IBS_LAT_BUCKETS && edge < edges->n; b++) {
+		sum += buckets[b];
+		while (edge < edges->n && ibs_lat_le(b) >= edges->le[edge])
+			below[edge++] = sum;
 	}
 }
 
-int packed_add(struct packed_hist *h, const __u64 *buckets, __u64 sum)
+int packed_add(struct packed_hist *h, const struct metrics_edges *edges, const __u64 *buckets,
+	       __u64 sum)
 {
-	__u8 packed[IBS_LAT_BUCKETS * (1 + COUNT_BYTES)], *bytes;
-	__u64 all[IBS_LAT_BUCKETS];
+	__u8 packed[IBS_LAT_BUCKETS * (1 + COUNT_BYTES)];
+	const size_t below_bytes = edges->n * sizeof(*h->below);
+	__u64 all[IBS_LAT_BUCKETS], *below;
 	size_t n = 0;
 
 	memcpy(all, buckets, sizeof(all));
@@ -56,21 +64,25 @@ int packed_add(struct packed_hist *h, const __u64 *buckets, __u64 sum)
 	h->sum += sum;
 	if (!n)
 		return 0;
-	bytes = realloc(h->bytes, n);
-	if (!bytes)
+	below = realloc(h->below, below_bytes + n);
+	if (!below)
 		return -ENOMEM;
-	memcpy(bytes, packed, n);
-	h->bytes = bytes;
+	h->below = below;
+	h->bytes = (__u8 *)below + below_bytes;
 	h->n = n;
+	memcpy(h->bytes, packed, n);
+	fold(edges, all, below);
 	return 0;
 }
 
 static void free_counts(struct metrics_group *g)
 {
 	for (int s = 0; s < IBS_SRC_N; s++)
-		free(g->hist[s].bytes);
+		free(g->hist[s].below);
 	memset(g->hist, 0, sizeof(g->hist));
 	memset(g->count, 0, sizeof(g->count));
+	memset(g->weight, 0, sizeof(g->weight));
+	memset(&g->tlb, 0, sizeof(g->tlb));
 	g->samples = 0;
 }
 
@@ -200,18 +212,22 @@ static struct metrics_group *get_other(struct metrics_groups *all)
 	return get_group(all, &name, 0, true);
 }
 
-static int move_counts(struct metrics_group *to, struct metrics_group *from)
+static int move_counts(const struct metrics_edges *edges, struct metrics_group *to,
+		       struct metrics_group *from)
 {
 	for (int s = 0; s < IBS_SRC_N; s++) {
 		__u64 buckets[IBS_LAT_BUCKETS] = {};
 
-		for (int op = 0; op < IBS_OP_KIND_N; op++)
+		for (int op = 0; op < IBS_OP_KIND_N; op++) {
 			to->count[op][s] += from->count[op][s];
+			to->weight[op][s] += from->weight[op][s];
+		}
 		packed_get(&from->hist[s], buckets);
-		if (packed_add(&to->hist[s], buckets, from->hist[s].sum))
+		if (packed_add(&to->hist[s], edges, buckets, from->hist[s].sum))
 			return -ENOMEM;
 	}
 	to->samples += from->samples;
+	tlb_add(&to->tlb, &from->tlb);
 	free_counts(from);
 	return 0;
 }
@@ -224,17 +240,21 @@ static int add_counts(struct metrics_groups *all, struct metrics_group *to, cons
 		const struct series *s = &g->series[i];
 
 		to->count[s->op][s->src] += s->samples;
+		to->weight[s->op][s->src] += s->weight;
 		to->samples += s->samples;
 		sum[s->src] += s->sum;
 		for (int b = 0; s->buckets && b < IBS_LAT_BUCKETS; b++)
 			buckets[s->src][b] += s->buckets[b];
 	}
+	tlb_add(&to->tlb, &g->tlb);
 	for (int s = 0; s < IBS_SRC_N; s++) {
 		size_t before = to->hist[s].n;
 
-		if (packed_add(&to->hist[s], buckets[s], sum[s]))
+		if (packed_add(&to->hist[s], &all->edges, buckets[s], sum[s]))
 			return -ENOMEM;
 		all->bytes += to->hist[s].n - before;
+		if (!before && to->hist[s].n)
+			all->bytes += all->edges.n * sizeof(*to->hist[s].below);
 	}
 	return 0;
 }
@@ -256,7 +276,7 @@ int metrics_groups_add(struct metrics_groups *all, const struct group *g,
 		if (!rest)
 			return -ENOMEM;
 	}
-	if (newer && move_counts(rest, to))
+	if (newer && move_counts(&all->edges, rest, to))
 		return -ENOMEM;
 	if (newer)
 		to->cgroup_id = g->key.cgroup_id;
@@ -269,5 +289,5 @@ void metrics_groups_free(struct metrics_groups *all)
 		free_group(all->group[i]);
 	free(all->group);
 	free(all->places);
-	memset(all, 0, sizeof(*all));
+	*all = (struct metrics_groups){ .edges = all->edges };
 }

@@ -7,7 +7,7 @@
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-static const char *const types[] = { "counter", "gauge", "histogram", "info" };
+static const char *const types[] = { "counter", "gauge", "histogram", "summary", "info" };
 
 const char *metric_suffix(const struct metric *m)
 {
@@ -33,20 +33,34 @@ void metric_one(FILE *f, enum metrics_format format, const struct metric *m, dou
 	fprintf(f, "%s%s %.15g\n", m->name, metric_suffix(m), value);
 }
 
+/* Bytes that are written as they are. */
+static size_t plain_len(const char *s)
+{
+	const char *p = s;
+	size_t n;
+
+	while (*p && *p != '\n' && *p != '\\' && *p != '"' && (n = utf8_len(p)))
+		p += n;
+	return p - s;
+}
+
 void metric_label(FILE *f, const char *sep, const char *name, const char *value)
 {
 	fprintf(f, "%s%s=\"", sep, name);
-	while (*value) {
-		size_t n = utf8_len(value);
+	for (;;) {
+		size_t plain = plain_len(value);
 
-		if (!n)
-			fputs(REPLACEMENT, f);
-		else if (*value == '\n')
+		fwrite(value, 1, plain, f);
+		value += plain;
+		if (!*value)
+			break;
+		if (*value == '\n')
 			fputs("\\n", f);
+		else if (*value == '\\' || *value == '"')
+			fprintf(f, "\\%c", *value);
 		else
-			fprintf(f, "%s%.*s", *value == '\\' || *value == '"' ? "\\" : "", (int)n,
-				value);
-		value += n ? n : 1;
+			fputs(REPLACEMENT, f);
+		value++;
 	}
 	fputc('"', f);
 }

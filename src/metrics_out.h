@@ -5,7 +5,7 @@
 
 #include "metrics.h"
 
-enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM, METRIC_INFO };
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM, METRIC_SUMMARY, METRIC_INFO };
 
 struct metric {
 	const char *name; /* without _total, _info and the like */

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -85,6 +86,22 @@ int num_parse(const struct num_arg *arg, const char *text, uint64_t *out, struct
 			       "%s%s",
 			       arg->name, text, arg->min, arg->max, gap, unit);
 	*out = v;
+	return 0;
+}
+
+int num_parse_percent(const char *name, const char *text, double min, double max, double *ratio,
+		      struct err *e)
+{
+	size_t n = strspn(text, "0123456789.");
+	char *end = NULL;
+	double v = n ? strtod(text, &end) : 0;
+
+	if (!n || end != text + n || strcmp(end, "%"))
+		return err_set(e, -EINVAL, "%s: '%s' is no percentage, as 0.5%%", name, text);
+	if (v < min || v > max)
+		return err_set(e, -ERANGE, "%s: %s is out of range: %g%% to %g%%", name, text, min,
+			       max);
+	*ratio = v / 100;
 	return 0;
 }
 

@@ -29,6 +29,18 @@ struct num_arg {
 int num_parse(const struct num_arg *arg, const char *text, uint64_t *out, struct err *e);
 
 /**
+ * num_parse_percent() - "0.5%" as 0.005
+ * @name: of the option, for messages
+ * @min:  like @max in percent, inclusive
+ *
+ * Digits, perhaps a point, and the sign, which is not left out.
+ *
+ * Return: 0, or with @e set: -EINVAL, -ERANGE.
+ */
+int num_parse_percent(const char *name, const char *text, double min, double max, double *ratio,
+		      struct err *e);
+
+/**
  * num_read_line() - first line of a small file, without its newline
  * @root: prefix of the file system, "" for the real one
  * @path: absolute, behind @root

@@ -334,7 +334,7 @@ static void count_latency(const struct offline *o, __u64 *words, bool hist, cons
 	__u32 lat;
 
 	if (!hist || !ibs_op_metric_valid(opts->metric, opts->ibs.caps, regs[IBS_OP_DATA3])) {
-		words[IBS_HIST_NO_LAT]++; /* also the one word of a pair without a histogram */
+		words[IBS_PAIR_SAMPLES]++;
 		return;
 	}
 	lat = ibs_op_metric(opts->metric, regs, regs[IBS_OP_DATA3]);
@@ -342,10 +342,28 @@ static void count_latency(const struct offline *o, __u64 *words, bool hist, cons
 	words[IBS_HIST_SUM] += lat;
 }
 
-static int op_sample(struct offline *o, const __u64 *regs, __u32 min_lat,
+static void count_tlb(const struct offline *o, __u64 *slot, __u64 data3, __u64 weight)
+{
+	const __u32 caps = o->opts->ibs.caps;
+	__u32 word = data3 & IBS_OP_DATA3_L2TLB_MISS ? IBS_TLB_L2_MISS : IBS_TLB_L2_HIT;
+
+	if (!ibs_op_tlb_valid(caps, data3) || !(data3 & IBS_OP_DATA3_L1TLB_MISS))
+		return;
+	slot[word]++;
+	if (o->opts->weigh)
+		slot[word + IBS_TLB_L2_HIT_WEIGHT] += weight;
+	if (ibs_op_tlb_refill_lat_valid(caps, data3)) {
+		slot[IBS_TLB_REFILL_N]++;
+		slot[IBS_TLB_REFILL_SUM] += ibs_op_metric(IBS_METRIC_TLB_REFILL_LAT, NULL, data3);
+	}
+}
+
+static int op_sample(struct offline *o, const struct ibs_twin_sample *sample, __u32 min_lat,
 		     const struct ibs_twin_who *who)
 {
+	const __u64 *regs = sample->regs;
 	__u32 pair, entry, slot;
+	__u64 *words;
 	int ret;
 
 	if (o->lat_select && !latency_selected(o, regs, min_lat))
@@ -363,8 +381,13 @@ static int op_sample(struct offline *o, const __u64 *regs, __u32 min_lat,
 	ret = slot_index(o, regs, who, &slot);
 	if (ret)
 		return ret;
-	count_latency(o, o->series + (size_t)slot * o->layout.words + (entry & IBS_LAYOUT_WORD),
-		      entry & IBS_LAYOUT_HIST, regs);
+	words = o->series + (size_t)slot * o->layout.words;
+	if (o->opts->tlb)
+		count_tlb(o, words, regs[IBS_OP_DATA3], sample->period);
+	words += entry & IBS_LAYOUT_WORD;
+	if (o->opts->weigh)
+		words[IBS_PAIR_WEIGHT] += sample->period;
+	count_latency(o, words, entry & IBS_LAYOUT_HIST, regs);
 	return IBS_OUTCOME_AGGREGATED;
 }
 
@@ -375,7 +398,7 @@ int offline_judge(struct offline *o, const struct ibs_twin_sample *sample,
 	int out = select_task(o, who, &min_lat);
 
 	if (out == IBS_OUTCOME_AGGREGATED && sample)
-		out = op_sample(o, sample->regs, min_lat, who);
+		out = op_sample(o, sample, min_lat, who);
 	if (out < 0)
 		return no_memory(err);
 	*outcome = out;
@@ -408,6 +431,10 @@ int offline_snapshot(struct offline *o, struct snapshot *out, struct err *err)
 				       .shards = 1,
 				       .max_slots = o->max_slots,
 				       .one_group = !o->opts->by,
+				       .weighed = o->opts->weigh,
+				       .period =
+					       o->opts->attr.freq ? 0 : o->opts->attr.sample_period,
+				       .tlb = o->opts->tlb,
 				       .layout = &o->layout };
 
 	memset(out, 0, sizeof(*out));

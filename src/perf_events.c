@@ -17,6 +17,8 @@ struct cpu_event {
 	unsigned int cpu;
 	int fd, link_fd;		   /* -1: not open */
 	struct perf_event_mmap_page *ring; /* NULL: throttling cannot be told */
+	/* before the period in force: samples, and the count that they and what was left over came to */
+	__u64 samples_before, counted_before;
 	__u64 enabled_ns, followed_ns; /* time enabled, now and at the last look if it goes on */
 	bool fresh;		       /* enabled_ns was read since then */
 	__u64 off_pmu_ns;	       /* enabled, not running, before perf_events_forgive() */
@@ -206,8 +208,8 @@ static int open_event(struct perf_events *pe, struct cpu_event *ev, struct err *
 	return 0;
 }
 
-/* Adds up to @t what an event has counted. */
-static void add_counts(const struct perf_events *pe, struct cpu_event *ev,
+/* Adds up to @t what an event has counted; false: it cannot be read. */
+static bool add_counts(const struct perf_events *pe, struct cpu_event *ev,
 		       struct perf_events_total *t)
 {
 	struct {
@@ -216,17 +218,20 @@ static void add_counts(const struct perf_events *pe, struct cpu_event *ev,
 
 	if (read(ev->fd, &r, sizeof(r)) != sizeof(r)) {
 		t->exact = false;
-		return;
+		return false;
 	}
 	ev->enabled_ns = r.enabled;
 	ev->fresh = true;
 	t->enabled_ns += r.enabled;
 	t->running_ns += r.running;
+	t->counted += r.value;
 	if (!pe->attr.freq && pe->attr.sample_period)
-		t->samples += r.value / pe->attr.sample_period;
+		t->samples += ev->samples_before +
+			      (r.value - ev->counted_before) / pe->attr.sample_period;
 	/* each time the event is taken off the PMU a part of a period is lost to the count */
 	if (r.enabled - r.running > ev->off_pmu_ns)
 		t->exact = false;
+	return true;
 }
 
 static void close_event(struct perf_events *pe, struct cpu_event *ev)
@@ -331,8 +336,8 @@ static void retire(struct perf_events *pe, struct cpu_event *ev)
 	close_event(pe, ev);
 }
 
-/* An event as the others are now. 0 also for a CPU that is offline. */
-static int replace(struct perf_events *pe, struct cpu_event *ev, struct err *err)
+/* 0 also if the CPU is offline. */
+static int revive(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 {
 	int ret = open_event(pe, ev, err);
 
@@ -358,13 +363,94 @@ static void went_offline(struct perf_events *pe, struct cpu_event *ev)
 
 static int came_online(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 {
-	int ret = replace(pe, ev, err);
+	int ret = revive(pe, ev, err);
 
 	if (ret || ev->fd < 0)
 		return ret;
 	pe->closed.came++;
 	log_info("cpu %u came online and is sampled", ev->cpu);
 	return 0;
+}
+
+/* Put an event of another period in its place; if that fails, it stays. */
+static int replace(struct perf_events *pe, struct cpu_event *ev, __u64 period, struct err *err)
+{
+	const __u64 before = pe->attr.sample_period;
+	struct cpu_event old = *ev;
+	int ret;
+
+	ioctl(old.fd, PERF_EVENT_IOC_DISABLE, 0);
+	unpin_link(pe, &old);
+	*ev = (struct cpu_event){ .cpu = old.cpu, .fd = -1, .link_fd = -1 };
+	pe->attr.sample_period = period;
+	ret = revive(pe, ev, err);
+	pe->attr.sample_period = before;
+	if (ret) {
+		*ev = old;
+		pin_link(pe, ev);
+		if (pe->enabled)
+			ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0);
+		return ret;
+	}
+	/* what is pinned is the new one's */
+	if (old.link_fd >= 0)
+		close(old.link_fd);
+	old.link_fd = -1;
+	retire(pe, &old);
+	return 0;
+}
+
+/*
+ * pe->attr has the period in force. An event of the software clock hands its samples the period that
+ * it was opened with for ever (Linux kernel/events/core.c, perf_swevent_init_hrtimer()), so it is
+ * replaced; any other is disabled while it is changed.
+ */
+static int change_period(struct perf_events *pe, struct cpu_event *ev, __u64 period,
+			 struct err *err)
+{
+	struct perf_events_total t = {};
+	int ret = 0;
+
+	if (pe->attr.type == PERF_TYPE_SOFTWARE)
+		return replace(pe, ev, period, err);
+	ioctl(ev->fd, PERF_EVENT_IOC_DISABLE, 0);
+	if (!add_counts(pe, ev, &t)) {
+		ret = err_set(err, -EIO, "cpu %u: the event's count cannot be read", ev->cpu);
+	} else if (ioctl(ev->fd, PERF_EVENT_IOC_PERIOD, &period)) {
+		ret = err_set(err, -errno, "cpu %u: the kernel refuses a period of %llu: %s",
+			      ev->cpu, period, strerror(errno));
+	} else {
+		ev->samples_before = t.samples;
+		ev->counted_before = t.counted;
+	}
+	if (pe->enabled)
+		ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0);
+	return ret;
+}
+
+int perf_events_set_period(struct perf_events *pe, __u64 period, struct err *err)
+{
+	const __u64 old = pe->attr.sample_period;
+	struct err ignored;
+	size_t n = 0;
+	int ret = 0;
+
+	for (; n < pe->n && !ret; n++)
+		if (pe->ev[n].fd >= 0)
+			ret = change_period(pe, &pe->ev[n], period, err);
+	pe->attr.sample_period = period;
+	if (!ret)
+		return 0;
+	for (size_t i = 0; i + 1 < n; i++)
+		if (pe->ev[i].fd >= 0)
+			change_period(pe, &pe->ev[i], old, &ignored);
+	pe->attr.sample_period = old;
+	return ret;
+}
+
+__u64 perf_events_period(const struct perf_events *pe)
+{
+	return pe->attr.freq ? 0 : pe->attr.sample_period;
 }
 
 int perf_events_renew(struct perf_events *pe, struct err *err)
@@ -375,7 +461,7 @@ int perf_events_renew(struct perf_events *pe, struct err *err)
 		if (pe->ev[i].fd < 0)
 			continue;
 		retire(pe, &pe->ev[i]);
-		ret = replace(pe, &pe->ev[i], err) ?: ret;
+		ret = revive(pe, &pe->ev[i], err) ?: ret;
 	}
 	return ret;
 }

@@ -16,6 +16,7 @@ struct perf_events;
 struct perf_events_total {
 	unsigned int cpus;  /* sampled now */
 	__u64 samples;	    /* whole periods counted; 0 if the period varies */
+	__u64 counted;	    /* what the event counts: ops, cycles, ns */
 	__u64 enabled_ns;   /* since the events were enabled */
 	__u64 running_ns;   /* of that, on the PMU; less means another user shares it */
 	bool exact;	    /* nothing was lost to the count of samples */
@@ -48,6 +49,18 @@ void perf_events_pin_links(struct perf_events *pe, const char *dir);
 int perf_events_enable(struct perf_events *pe, struct err *err);
 /* After it no program of ours runs, and counts include the last, unfinished period. */
 void perf_events_disable(struct perf_events *pe);
+
+/**
+ * perf_events_set_period() - of all events, also of those that open later
+ *
+ * Not for events by frequency. Each is disabled, read, changed and enabled again, so that samples of
+ * either period are counted exactly.
+ *
+ * Return: 0, or a negative errno with @err, and all have the old period.
+ */
+int perf_events_set_period(struct perf_events *pe, __u64 period, struct err *err);
+
+__u64 perf_events_period(const struct perf_events *pe); /* 0: by frequency */
 
 /**
  * perf_events_follow() - do what CPUs that went offline or came online need

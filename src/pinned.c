@@ -86,12 +86,35 @@ static int copy_pin(struct pinned *p, enum ibs_pin pin, struct err *err)
 	return 0;
 }
 
+/* Look-ups write as much as the map's entries have, whatever room there is. */
+static int check_shape(const struct pinned *p, enum ibs_pin pin, size_t value, size_t entries,
+		       struct err *err)
+{
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(p->fd[pin], &info, &len))
+		return err_set(err, -errno, "cannot ask about the pinned map %s: %s", names[pin],
+			       strerror(errno));
+	if (info.key_size != sizeof(__u32) || info.value_size > value || info.max_entries < entries)
+		return err_set(err, -EPROTO,
+			       "the collector's map %s has %u entries of %u bytes, where this "
+			       "program (%s, schema %u) reads %zu of %zu: install the same "
+			       "version of both, and restart the collector",
+			       names[pin], info.max_entries, info.value_size, IBSCOPE_VERSION,
+			       IBS_PIN_SCHEMA, entries, value);
+	return 0;
+}
+
 /* @value: bytes of an entry, a multiple of 8 */
 static int map_pin(struct pinned *p, enum ibs_pin pin, size_t value, size_t entries,
 		   struct err *err)
 {
 	size_t page = sysconf(_SC_PAGESIZE), bytes = (value * entries + page - 1) / page * page;
+	int ret = check_shape(p, pin, value, entries, err);
 
+	if (ret)
+		return ret;
 	p->value[pin] = value;
 	p->entries[pin] = entries;
 	if (p->copies)
@@ -173,6 +196,8 @@ static int map_all(struct pinned *p, struct err *err)
 		.shards = l->shards,
 		.max_slots = l->max_slots,
 		.one_group = !l->by,
+		.weighed = true,
+		.tlb = true,
 		.layout = &p->layout,
 	};
 	return 0;

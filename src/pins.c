@@ -223,6 +223,7 @@ int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char 
 	char path[512];
 
 	*why = "";
+	close_fds(p); /* of what was open before, when options are read again */
 	for (int i = 0; i < IBS_PIN_N; i++) {
 		path_of(p, i, path, sizeof(path));
 		p->fd[i] = bpf_obj_get(path);

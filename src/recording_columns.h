@@ -14,12 +14,15 @@ struct recording_columns {
 	__u64 v[RECORDING_COLUMN_N][RECORDING_BATCH];
 };
 
-/* The most that recording_columns_encode() writes; a distance has one bit more than its values. */
-#define RECORDING_COLUMN_WIDTH(NAME, id, transform, other, bytes) \
-	+(bytes) + (RECORDING_##transform == RECORDING_DISTANCE)
+/*
+ * The most that recording_columns_encode() writes of values that are no wider than the table says; a
+ * distance has one bit more, and each column may have its bits of RECORDING_SPARSE.
+ */
+#define RECORDING_COLUMN_BITS(NAME, id, transform, other, bytes) \
+	+8 * ((bytes) + (RECORDING_##transform == RECORDING_DISTANCE)) + 1
 #define RECORDING_COLUMNS_MAX                                              \
 	((RECORDING_COLUMN_N + 1) * sizeof(struct recording_column_head) + \
-	 RECORDING_BATCH * (0 RECORDING_COLUMN_TABLE(RECORDING_COLUMN_WIDTH)))
+	 RECORDING_BATCH / 8 * (0 RECORDING_COLUMN_TABLE(RECORDING_COLUMN_BITS)))
 _Static_assert(RECORDING_COLUMNS_MAX <= RECORDING_BLOCK_MAX, "a batch of samples must fit a block");
 
 /**

@@ -8,7 +8,7 @@
 
 #include <ibscope/op.h>
 #include <stddef.h>
-#include <zlib.h>
+#include "crc.h"
 
 /* A reader refuses a greater major, and steps over the blocks and columns it does not know. */
 #define RECORDING_MAJOR 1
@@ -75,13 +75,13 @@ _Static_assert(sizeof(struct recording_block) == 40, "recording_block has paddin
 	X(USER_STACK, 8, PLAIN, 0, 4)   \
 	X(REPLACED, 9, PLAIN, 0, 8)     \
 	X(REG0, 16, PLAIN, 0, 8)        \
-	X(REG1, 17, PLAIN, 0, 8)        \
+	X(REG1, 17, SIGNED, 0, 8)       \
 	X(REG2, 18, PLAIN, 0, 8)        \
 	X(REG3, 19, PLAIN, 0, 8)        \
 	X(REG4, 20, PLAIN, 0, 8)        \
-	X(REG5, 21, PLAIN, 0, 8)        \
-	X(REG6, 22, XOR, 21, 8)         \
-	X(REG7, 23, PLAIN, 0, 8)        \
+	X(REG5, 21, SIGNED, 0, 8)       \
+	X(REG6, 22, XOR_SIGNED, 21, 8)  \
+	X(REG7, 23, SIGNED, 0, 8)       \
 	X(REG8, 24, PLAIN, 0, 8)
 
 enum recording_column {
@@ -92,23 +92,29 @@ enum recording_column {
 };
 
 enum recording_transform {
-	RECORDING_PLAIN, /* value - base */
+	RECORDING_PLAIN, /* the value */
 	RECORDING_DELTA, /* zigzag of the difference to the value before; to base for the first */
 	RECORDING_XOR,	 /* xor with the same sample's value in another column */
 	RECORDING_DISTANCE, /* zigzag of the difference to it */
+	RECORDING_SIGNED,   /* zigzag of the value: addresses of user space and of the kernel */
+	RECORDING_XOR_SIGNED, /* zigzag of the xor with the other column */
 	RECORDING_TRANSFORM_N
 };
 
 /*
  * Data of a block of samples: one of these for each column, RECORDING_COLUMNS_END as id behind
- * the last, and then for each column `width` planes of a byte a sample, from the least
- * significant byte on.
+ * the last, and then for each column the numbers that the transform gives, less `base` but with
+ * DELTA: as `width` planes of a byte a sample, from the least significant byte on. Planes of
+ * `absent` are not there: all their bytes are 0. With RECORDING_SPARSE the planes hold only the
+ * samples whose number is not 0 (and is not less base); before them is a bit for each sample, from
+ * the lowest of the first byte on, that says which these are.
  */
 struct recording_column_head {
 	__u8 id, transform, other, width;
-	__u32 zero;
+	__u8 flags, absent, zero[2];
 	__u64 base;
 };
+#define RECORDING_SPARSE 1
 _Static_assert(sizeof(struct recording_column_head) == 16, "recording_column_head has padding");
 #define RECORDING_COLUMNS_END 0xff
 
@@ -168,7 +174,7 @@ _Static_assert(sizeof(struct recording_stack) == 16, "recording_stack has paddin
 
 static inline __u32 recording_crc(const void *data, size_t bytes)
 {
-	return crc32(crc32(0, NULL, 0), data, bytes);
+	return crc_of(data, bytes);
 }
 
 #endif

@@ -23,6 +23,9 @@
  */
 #define ZSTD_LEVEL 1
 
+/* Samples of a block, if they come in numbers: what they are turned into stays in the cache. */
+#define WRITE_BATCH (RECORDING_BATCH / 2)
+
 /* The description again after so many bytes: a damaged first one must not cost the file. */
 #define META_EVERY (4u << 20)
 
@@ -196,16 +199,22 @@ int recording_create(const struct recording_opts *opts, struct recording **out, 
 }
 
 /*
- * The next row, in @i. A batch has one set of columns, so it ends where another is wanted.
+ * The next rows, from @row on: *@n of them, or fewer. A batch has one set of columns, so it ends
+ * where another is wanted.
  */
-static int next_row(struct recording *r, __u32 columns, unsigned int *i, struct err *err)
+static int next_rows(struct recording *r, __u32 columns, unsigned int *row, unsigned int *n,
+		     struct err *err)
 {
 	int ret = 0;
 
-	if (r->columns.n && (r->columns.n == RECORDING_BATCH || r->columns.present != columns))
+	if (r->columns.n && (r->columns.n == WRITE_BATCH || r->columns.present != columns))
 		ret = write_buffered(r, err);
 	r->columns.present = columns;
-	*i = ret ? 0 : r->columns.n++;
+	*row = r->columns.n;
+	if (*n > WRITE_BATCH - *row)
+		*n = WRITE_BATCH - *row;
+	if (!ret)
+		r->columns.n += *n;
 	return ret;
 }
 
@@ -228,62 +237,81 @@ static void set_stacks(struct recording *r, unsigned int i, const struct ibs_rec
 	SET(r, REPLACED, i, r->replaced);
 }
 
-/* What both kinds of record begin with. */
-static void set_who(struct recording *r, unsigned int i, __u64 time, __u64 cgroup_id, __u32 tgid,
-		    __u32 tid, __u32 cpu)
+static void set_rows(struct recording *r, unsigned int row, const struct ibs_record *records,
+		     unsigned int n)
 {
-	SET(r, TIME, i, time);
-	SET(r, CGROUP, i, cgroup_id);
-	SET(r, TGID, i, tgid);
-	SET(r, TID, i, tid);
-	SET(r, CPU, i, cpu);
+	__u64(*v)[RECORDING_BATCH] = r->columns.v;
+
+	for (unsigned int i = row; i < row + n; i++, records++) {
+		v[RECORDING_COLUMN_TIME][i] = records->time;
+		v[RECORDING_COLUMN_CGROUP][i] = records->cgroup_id;
+		v[RECORDING_COLUMN_TGID][i] = records->tgid;
+		v[RECORDING_COLUMN_TID][i] = records->tid;
+		v[RECORDING_COLUMN_CPU][i] = ibs_record_cpu(records);
+		v[RECORDING_COLUMN_REG0 + IBS_OP_RIP][i] = records->ip;
+		v[RECORDING_COLUMN_REG0 + IBS_OP_DATA][i] = ibs_record_data(records);
+		v[RECORDING_COLUMN_REG0 + IBS_OP_DATA2][i] = ibs_record_data2(records);
+		v[RECORDING_COLUMN_REG0 + IBS_OP_DATA3][i] = records->data3;
+		v[RECORDING_COLUMN_REG0 + IBS_DC_LINADDR][i] = records->addr;
+		v[RECORDING_COLUMN_REG0 + IBS_DC_PHYSADDR][i] = records->phys;
+	}
 }
 
 int recording_samples(struct recording *r, const struct ibs_record *records,
 		      const struct ibs_record_stacks *stacks, size_t n, struct err *err)
 {
 	__u32 columns = RECORD_COLUMNS | (stacks ? STACK_COLUMNS : 0);
-	__u64 regs[IBS_OP_REG_FIXED];
-	unsigned int i, k;
+	unsigned int row, rows, i;
 	int ret;
 
 	if (r->failed)
 		return refused(err);
-	for (; n; n--, records++) {
-		ret = next_row(r, columns, &i, err);
+	for (; n; n -= rows, records += rows) {
+		rows = n < WRITE_BATCH ? n : WRITE_BATCH;
+		ret = next_rows(r, columns, &row, &rows, err);
 		if (ret)
 			return ret;
-		set_who(r, i, records->time, records->cgroup_id, records->tgid, records->tid,
-			ibs_record_cpu(records));
-		ibs_record_regs(records, regs);
-		for (k = IBS_OP_RIP; k < IBS_OP_REG_FIXED; k++)
-			r->columns.v[RECORDING_COLUMN_REG0 + k][i] = regs[k];
-		if (stacks)
+		set_rows(r, row, records, rows);
+		for (i = row; stacks && i < row + rows; i++)
 			set_stacks(r, i, stacks++);
 	}
 	return 0;
+}
+
+static void set_raw_rows(struct recording *r, unsigned int row,
+			 const struct ibs_record_raw *records, unsigned int n)
+{
+	__u64(*v)[RECORDING_BATCH] = r->columns.v;
+
+	for (unsigned int i = row; i < row + n; i++, records++) {
+		v[RECORDING_COLUMN_TIME][i] = records->time;
+		v[RECORDING_COLUMN_CGROUP][i] = records->cgroup_id;
+		v[RECORDING_COLUMN_TGID][i] = records->tgid;
+		v[RECORDING_COLUMN_TID][i] = records->tid;
+		v[RECORDING_COLUMN_CPU][i] = records->cpu;
+		v[RECORDING_COLUMN_RAW_BYTES][i] = records->bytes;
+		v[RECORDING_COLUMN_RAW_CAPS][i] = records->caps;
+		for (unsigned int k = 0; k < IBS_OP_REG_N; k++)
+			v[RECORDING_COLUMN_REG0 + k][i] = records->regs[k];
+	}
 }
 
 int recording_samples_raw(struct recording *r, const struct ibs_record_raw *records,
 			  const struct ibs_record_stacks *stacks, size_t n, struct err *err)
 {
 	__u32 columns = RAW_COLUMNS | (stacks ? STACK_COLUMNS : 0);
-	unsigned int i, k;
+	unsigned int row, rows, i;
 	int ret;
 
 	if (r->failed)
 		return refused(err);
-	for (; n; n--, records++) {
-		ret = next_row(r, columns, &i, err);
+	for (; n; n -= rows, records += rows) {
+		rows = n < WRITE_BATCH ? n : WRITE_BATCH;
+		ret = next_rows(r, columns, &row, &rows, err);
 		if (ret)
 			return ret;
-		set_who(r, i, records->time, records->cgroup_id, records->tgid, records->tid,
-			records->cpu);
-		SET(r, RAW_BYTES, i, records->bytes);
-		SET(r, RAW_CAPS, i, records->caps);
-		for (k = 0; k < IBS_OP_REG_N; k++)
-			r->columns.v[RECORDING_COLUMN_REG0 + k][i] = records->regs[k];
-		if (stacks)
+		set_raw_rows(r, row, records, rows);
+		for (i = row; stacks && i < row + rows; i++)
 			set_stacks(r, i, stacks++);
 	}
 	return 0;

@@ -271,7 +271,7 @@ static bool asks_for_ops(const struct replay *r)
 int replay_judge(struct replay *r, const struct trace_event *ev, struct err *err)
 {
 	bool op = ev->kind == TRACE_SAMPLE_OP;
-	struct ibs_twin_sample sample;
+	struct ibs_twin_sample sample = {};
 	struct ibs_twin_who who;
 	enum ibs_outcome out;
 	struct engine *e;

@@ -1,30 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "rings.h"
 
-#include "rlimit.h"
 #include "clock.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
-#define BATCH 4096 /* records */
+#define BATCH 1024 /* records: what they are copied to and from stays in the cache */
 
-/* Of a ring that the kernel has beside its data (Linux kernel/bpf/ringbuf.c). */
-#define META_PAGES 3
+/* Of a ring buffer that the kernel has beside its data (Linux kernel/bpf/ringbuf.c). */
+#define BELL_META_PAGES 3
 
 struct ring {
-	int fd;
-	unsigned long *consumer; /* position, ours to write */
-	const unsigned long *producer;
-	const char *data;  /* mapped twice in a row, so that no record wraps */
-	unsigned long at;  /* our position; `consumer` follows when a batch was handed over */
-	unsigned long end; /* of what was written when the pass began */
+	struct ibs_ring *shared;
+	const char *first; /* of its slots */
+	__u32 at;	   /* our slot */
+	__u32 taken, end;  /* of all records; shared->taken follows when a batch was handed over */
 };
 
 /* The next record of each ring that has one, the earliest on top. */
@@ -36,12 +30,14 @@ struct head {
 struct rings {
 	struct ring *ring;
 	size_t n;
+	__u32 slots;
 	struct head *heap;
 	size_t heap_n;
-	size_t page, ring_bytes;
-	size_t record_bytes, stride; /* without and with what is behind a record in the ring */
+	size_t record_bytes, stride; /* without and with what is behind a record in its slot */
 	bool raw;
-	int epoll_fd;
+	int bell_fd;
+	unsigned long *bell_taken; /* positions in the bell's ring buffer */
+	const unsigned long *bell_rung;
 	char *batch;
 	struct ibs_record_stacks *stacks; /* of the batch; NULL: not asked for */
 	__u64 taken;
@@ -49,39 +45,35 @@ struct rings {
 	unsigned int delay_ms;
 };
 
-__u64 rings_bytes(__u32 ring_bytes)
+size_t rings_record_bytes(bool raw, bool stacks)
 {
-	return ring_bytes + META_PAGES * sysconf(_SC_PAGESIZE);
+	return (raw ? sizeof(struct ibs_record_raw) : sizeof(struct ibs_record)) +
+	       (stacks ? sizeof(struct ibs_record_stacks) : 0);
 }
 
-static int open_ring(struct rings *r, const struct rings_opts *opts, unsigned int cpu,
-		     struct ring *ring, struct err *err)
+__u64 rings_bytes(__u64 n, __u32 slots, size_t record_bytes)
 {
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
-	void *p;
+	__u64 page = sysconf(_SC_PAGESIZE);
 
-	ring->fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "ibs_ring", 0, 0, opts->ring_bytes, NULL);
-	if (ring->fd < 0)
-		return err_set(err, -errno,
-			       "cpu %u: cannot make a ring buffer of %u KiB: %s; ask for smaller "
-			       "ones with --ring-size, or raise the limit of %s",
-			       cpu, opts->ring_bytes >> 10, strerror(errno),
-			       errno == EMFILE ? "open files (ulimit -n)" : "memory");
-	p = mmap(NULL, r->page, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
-	if (p == MAP_FAILED)
-		goto fail;
-	ring->consumer = p;
-	p = mmap(NULL, r->page + 2 * r->ring_bytes, PROT_READ, MAP_SHARED, ring->fd, r->page);
-	if (p == MAP_FAILED)
-		goto fail;
-	ring->producer = p;
-	ring->data = (const char *)p + r->page;
-	if (bpf_map_update_elem(opts->map_fd, &cpu, &ring->fd, BPF_ANY) ||
-	    epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, ring->fd, &ev))
-		goto fail;
-	return 0;
-fail:
-	return err_set(err, -errno, "cpu %u: cannot use the ring buffer: %s", cpu, strerror(errno));
+	return (n * slots * record_bytes + page - 1) / page * page + IBS_BELL_BYTES +
+	       BELL_META_PAGES * page;
+}
+
+static int map_bell(struct rings *r, struct err *err)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	void *taken = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, r->bell_fd, 0), *rung;
+
+	if (taken != MAP_FAILED) {
+		r->bell_taken = taken;
+		rung = mmap(NULL, page, PROT_READ, MAP_SHARED, r->bell_fd, page);
+		if (rung != MAP_FAILED) {
+			r->bell_rung = rung;
+			return 0;
+		}
+	}
+	return err_set(err, -errno, "cannot map the ring buffer that wakes the reader: %s",
+		       strerror(errno));
 }
 
 int rings_open(const struct rings_opts *opts, struct rings **out, struct err *err)
@@ -91,53 +83,50 @@ int rings_open(const struct rings_opts *opts, struct rings **out, struct err *er
 
 	if (!r)
 		return err_set(err, -ENOMEM, "out of memory");
-	r->page = sysconf(_SC_PAGESIZE);
-	r->ring_bytes = opts->ring_bytes;
+	r->n = opts->n_cpus;
+	r->slots = opts->slots;
 	r->raw = opts->raw;
-	r->record_bytes = opts->raw ? sizeof(struct ibs_record_raw) : sizeof(struct ibs_record);
-	r->stride = r->record_bytes + (opts->stacks ? sizeof(*r->stacks) : 0);
+	r->record_bytes = rings_record_bytes(opts->raw, false);
+	r->stride = rings_record_bytes(opts->raw, opts->stacks);
 	r->delay_ms = 1;
 	r->last_ns = clock_ns(CLOCK_MONOTONIC);
-	rlimit_files(opts->n_cpus);
-	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	r->ring = calloc(opts->n_cpus, sizeof(*r->ring));
-	r->heap = calloc(opts->n_cpus, sizeof(*r->heap));
+	r->bell_fd = opts->bell_fd;
+	r->ring = calloc(r->n, sizeof(*r->ring));
+	r->heap = calloc(r->n, sizeof(*r->heap));
 	r->batch = malloc(BATCH * r->record_bytes);
 	if (opts->stacks)
 		r->stacks = calloc(BATCH, sizeof(*r->stacks));
-	if (r->epoll_fd < 0 || !r->ring || !r->heap || !r->batch || (opts->stacks && !r->stacks)) {
+	if (!r->ring || !r->heap || !r->batch || (opts->stacks && !r->stacks))
 		err_set(err, -ENOMEM, "out of memory for reading records");
-		goto fail;
+	else
+		ret = map_bell(r, err);
+	if (ret) {
+		rings_close(r);
+		return ret;
 	}
-	for (size_t i = 0; i < opts->n_cpus; i++) {
-		r->n++;
-		ret = open_ring(r, opts, opts->cpus[i], &r->ring[i], err);
-		if (ret)
-			goto fail;
+	for (size_t i = 0; i < r->n; i++) {
+		struct ring *ring = &r->ring[i];
+
+		ring->shared = &opts->states[opts->cpus[i]].ring;
+		ring->first = (const char *)opts->records + i * r->slots * r->stride;
+		*ring->shared = (struct ibs_ring){ .cpu = opts->cpus[i],
+						   .first = i * r->slots,
+						   .slots = r->slots };
 	}
 	*out = r;
 	return 0;
-fail:
-	rings_close(r);
-	return ret;
 }
 
 void rings_close(struct rings *r)
 {
+	size_t page = sysconf(_SC_PAGESIZE);
+
 	if (!r)
 		return;
-	for (size_t i = 0; i < r->n; i++) {
-		struct ring *ring = &r->ring[i];
-
-		if (ring->consumer)
-			munmap(ring->consumer, r->page);
-		if (ring->producer)
-			munmap((void *)ring->producer, r->page + 2 * r->ring_bytes);
-		if (ring->fd >= 0)
-			close(ring->fd);
-	}
-	if (r->epoll_fd >= 0)
-		close(r->epoll_fd);
+	if (r->bell_taken)
+		munmap(r->bell_taken, page);
+	if (r->bell_rung)
+		munmap((void *)r->bell_rung, page);
 	free(r->ring);
 	free(r->heap);
 	free(r->batch);
@@ -145,21 +134,10 @@ void rings_close(struct rings *r)
 	free(r);
 }
 
-/* The record at our position, stepping over what was given up; NULL if there is none yet. */
-static const void *ring_peek(const struct rings *r, struct ring *ring)
+/* The record at our position; NULL if there is none. */
+static const void *ring_peek(const struct rings *r, const struct ring *ring)
 {
-	while (ring->at < ring->end) {
-		const char *p = ring->data + (ring->at & (r->ring_bytes - 1));
-		__u32 len = __atomic_load_n((const __u32 *)p, __ATOMIC_ACQUIRE);
-
-		if (len & BPF_RINGBUF_BUSY_BIT)
-			return NULL;
-		if (!(len & BPF_RINGBUF_DISCARD_BIT))
-			return p + BPF_RINGBUF_HDR_SZ;
-		len &= ~BPF_RINGBUF_DISCARD_BIT;
-		ring->at += (len + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
-	}
-	return NULL;
+	return ring->taken == ring->end ? NULL : ring->first + (size_t)ring->at * r->stride;
 }
 
 static __u64 record_time(const void *record)
@@ -174,24 +152,20 @@ static __u64 record_time(const void *record)
 
 static void sift_down(struct rings *r, size_t i)
 {
-	for (;;) {
-		size_t least = i;
-		struct head h;
+	struct head *heap = r->heap, h = heap[i];
+	size_t n = r->heap_n, c;
 
-		for (size_t c = 2 * i + 1; c <= 2 * i + 2 && c < r->heap_n; c++)
-			if (r->heap[c].time < r->heap[least].time)
-				least = c;
-		if (least == i)
-			return;
-		h = r->heap[i];
-		r->heap[i] = r->heap[least];
-		r->heap[least] = h;
-		i = least;
+	for (; (c = 2 * i + 1) < n; i = c) {
+		c += c + 1 < n && heap[c + 1].time < heap[c].time;
+		if (heap[c].time >= h.time)
+			break;
+		heap[i] = heap[c];
 	}
+	heap[i] = h;
 }
 
 /* What a pass begins with; how full the fullest ring is goes to *fullest. */
-static void build_heap(struct rings *r, __u64 until, unsigned long *fullest)
+static void build_heap(struct rings *r, __u64 until, __u32 *fullest)
 {
 	*fullest = 0;
 	r->heap_n = 0;
@@ -199,9 +173,9 @@ static void build_heap(struct rings *r, __u64 until, unsigned long *fullest)
 		struct ring *ring = &r->ring[i];
 		const void *record;
 
-		ring->end = __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE);
-		if (ring->end - ring->at > *fullest)
-			*fullest = ring->end - ring->at;
+		ring->end = __atomic_load_n(&ring->shared->written, __ATOMIC_ACQUIRE);
+		if (ring->end - ring->taken > *fullest)
+			*fullest = ring->end - ring->taken;
 		record = ring_peek(r, ring);
 		if (record && record_time(record) <= until)
 			r->heap[r->heap_n++] = (struct head){ record_time(record), i };
@@ -211,26 +185,27 @@ static void build_heap(struct rings *r, __u64 until, unsigned long *fullest)
 }
 
 /* So much time as an eighth of a ring takes, if it goes on like that. */
-static void plan(struct rings *r, unsigned long fullest)
+static void plan(struct rings *r, __u32 fullest)
 {
 	__u64 now = clock_ns(CLOCK_MONOTONIC), took_ms = (now - r->last_ns) / 1000000;
 	__u64 delay = r->delay_ms * 2;
 
 	r->last_ns = now;
 	if (fullest)
-		delay = took_ms * r->ring_bytes / 8 / fullest;
+		delay = took_ms * r->slots / 8 / fullest;
 	/* a burst is met at once, its end believed step by step */
 	if (delay > r->delay_ms * 2)
 		delay = r->delay_ms * 2;
 	r->delay_ms = delay < 1 ? 1 : delay > RINGS_DELAY_MAX_MS ? RINGS_DELAY_MAX_MS : delay;
 }
 
-/* The kernel may write again where the records of the batch were. */
+/* The programs may write again where the records of the batch were. */
 static void release(struct rings *r)
 {
 	for (size_t i = 0; i < r->n; i++)
-		if (*r->ring[i].consumer != r->ring[i].at)
-			__atomic_store_n(r->ring[i].consumer, r->ring[i].at, __ATOMIC_RELEASE);
+		if (r->ring[i].shared->taken != r->ring[i].taken)
+			__atomic_store_n(&r->ring[i].shared->taken, r->ring[i].taken,
+					 __ATOMIC_RELEASE);
 }
 
 static int hand_over(struct rings *r, size_t n, record_cb *cb, void *arg, struct err *err)
@@ -248,31 +223,91 @@ static int hand_over(struct rings *r, size_t n, record_cb *cb, void *arg, struct
 	return cb(&batch, arg, err);
 }
 
+/* Up to when the ring on top is the one to take from. */
+static __u64 turn_ends(const struct rings *r, __u64 until)
+{
+	for (size_t c = 1; c <= 2 && c < r->heap_n; c++)
+		if (r->heap[c].time < until)
+			until = r->heap[c].time;
+	return until;
+}
+
+/*
+ * Copy the first of at most @most records side by side in slots of @stride bytes, and those behind it
+ * that are not later than @ends. Return: how many.
+ */
+static inline __attribute__((always_inline)) __u32 copy_run(char *to, const char *from, __u32 most,
+							    size_t bytes, size_t stride, __u64 ends)
+{
+	__u32 n = 0;
+
+	/* sizes that the compiler knows: it copies without a call */
+	do {
+		memcpy(to, from, bytes);
+		to += bytes;
+		from += stride;
+		n++;
+	} while (n < most && record_time(from) <= ends);
+	return n;
+}
+
+static __u32 copy_records(struct rings *r, size_t at, const char *from, __u32 most, __u64 ends)
+{
+	char *to = r->batch + at * r->record_bytes;
+	__u32 n;
+
+	if (!r->stacks)
+		return r->raw ? copy_run(to, from, most, sizeof(struct ibs_record_raw),
+					 sizeof(struct ibs_record_raw), ends)
+			      : copy_run(to, from, most, sizeof(struct ibs_record),
+					 sizeof(struct ibs_record), ends);
+	n = copy_run(to, from, most, r->record_bytes, r->stride, ends);
+	for (__u32 i = 0; i < n; i++)
+		memcpy(&r->stacks[at + i], from + i * r->stride + r->record_bytes,
+		       sizeof(*r->stacks));
+	return n;
+}
+
+/* From the ring on top, as long as it is its turn, to the batch from its @n th record on. */
+static size_t take_turn(struct rings *r, __u64 until, size_t n)
+{
+	struct ring *ring = &r->ring[r->heap[0].ring];
+	const void *record = ring_peek(r, ring);
+	__u64 ends = turn_ends(r, until);
+	__u32 most, run;
+
+	do {
+		most = ring->end - ring->taken;
+		if (most > r->slots - ring->at)
+			most = r->slots - ring->at;
+		if (most > BATCH - n)
+			most = BATCH - n;
+		run = copy_records(r, n, record, most, ends);
+		n += run;
+		ring->taken += run;
+		ring->at = ring->at + run == r->slots ? 0 : ring->at + run;
+		record = ring_peek(r, ring);
+	} while (n < BATCH && record && record_time(record) <= ends);
+	if (record && record_time(record) <= until)
+		r->heap[0].time = record_time(record);
+	else
+		r->heap[0] = r->heap[--r->heap_n];
+	sift_down(r, 0);
+	return n;
+}
+
 int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct err *err)
 {
-	struct epoll_event woken[64];
-	unsigned long fullest;
+	__u32 fullest;
 	size_t n = 0;
 	int ret = 0;
 
-	epoll_wait(r->epoll_fd, woken, sizeof(woken) / sizeof(woken[0]), 0);
+	/* before the look at the rings: what comes after that rings again */
+	__atomic_store_n(r->bell_taken, __atomic_load_n(r->bell_rung, __ATOMIC_ACQUIRE),
+			 __ATOMIC_SEQ_CST);
 	build_heap(r, until, &fullest);
 	while (r->heap_n) {
-		struct ring *ring = &r->ring[r->heap[0].ring];
-		const void *record = ring_peek(r, ring);
-
-		memcpy(r->batch + n * r->record_bytes, record, r->record_bytes);
-		if (r->stacks)
-			memcpy(&r->stacks[n], (const char *)record + r->record_bytes,
-			       sizeof(*r->stacks));
-		n++;
-		ring->at += (r->stride + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
-		record = ring_peek(r, ring);
-		if (record && record_time(record) <= until)
-			r->heap[0].time = record_time(record);
-		else
-			r->heap[0] = r->heap[--r->heap_n];
-		sift_down(r, 0);
+		n = take_turn(r, until, n);
 		if (n == BATCH) {
 			ret = hand_over(r, n, cb, arg, err);
 			n = 0;
@@ -292,7 +327,7 @@ __u64 rings_taken(const struct rings *r)
 
 int rings_fd(const struct rings *r)
 {
-	return r->epoll_fd;
+	return r->bell_fd;
 }
 
 unsigned int rings_delay_ms(const struct rings *r)

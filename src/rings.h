@@ -1,34 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ring buffers that programs forward records to, one a CPU, and their reader: it hands the
- * records over in the order of time, and tells how long it can wait before the next look.
+ * The rings that programs forward records to, one a CPU, and their reader: it hands the records over
+ * in the order of time, and tells how long it can wait before the next look.
  */
 #ifndef IBSCOPE_RINGS_H
 #define IBSCOPE_RINGS_H
 
 #include "err.h"
 
+#include <ibscope/maps.h>
 #include <ibscope/record.h>
 #include <stddef.h>
 
 struct rings;
 
 struct rings_opts {
-	int map_fd;		  /* the array of rings, indexed by CPU */
-	const unsigned int *cpus; /* that get one */
+	const void *records;	      /* n_cpus * slots of them, shared with the programs */
+	struct ibs_cpu_state *states; /* by CPU, too */
+	int bell_fd;		      /* of the ring buffer that wakes us */
+	const unsigned int *cpus;     /* that get a ring */
 	size_t n_cpus;
-	__u32 ring_bytes; /* power of two, at least a page */
-	bool raw;	  /* struct ibs_record_raw, else struct ibs_record */
-	bool stacks;	  /* with struct ibs_record_stacks behind each */
+	__u32 slots; /* of each ring */
+	bool raw;    /* struct ibs_record_raw, else struct ibs_record */
+	bool stacks; /* with struct ibs_record_stacks behind each */
 };
 
-/**
- * rings_bytes() - kernel memory of a ring
- * @ring_bytes: as in struct rings_opts
- */
-__u64 rings_bytes(__u32 ring_bytes);
+/* Of a slot. */
+size_t rings_record_bytes(bool raw, bool stacks);
 
-/* Make the rings. Return: 0, or a negative errno with @err and nothing left behind. */
+/* Kernel memory of @n rings. */
+__u64 rings_bytes(__u64 n, __u32 slots, size_t record_bytes);
+
+/**
+ * rings_open() - make the rings; what @opts names must outlive them
+ *
+ * Return: 0, or a negative errno with @err and nothing left behind.
+ */
 int rings_open(const struct rings_opts *opts, struct rings **out, struct err *err);
 void rings_close(struct rings *r); /* accepts NULL */
 

@@ -59,7 +59,6 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_by = sampler_group_by(opts);
 	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
 	cfg->cfg_stacks = opts->stacks;
-	cfg->cfg_ring_wake = s->memory.ring_bytes / 2;
 	cfg->cfg_twin_forward = opts->output != SAMPLER_SERIES;
 	cfg->cfg_max_slots = s->max_slots;
 	cfg->cfg_ibs = opts->ibs;
@@ -76,6 +75,7 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_pid_follow = sel->follow;
 	cfg->cfg_cgroup_select = selects_cgroups(sel) ? IBS_CGROUP_SELECT : IBS_CGROUP_ANY;
 	cfg->cfg_cgroup_filter = sel->filter && sel->filter->needs & IBS_FILTER_NEEDS_CGROUP;
+	cfg->cfg_kind_select = sel->op_mask || sel->src_mask;
 	cfg->cfg_lat_select = sel->live & SAMPLER_LIVE_LATENCY || sel->min_lat || sel->max_lat;
 	for (size_t i = 0; i < sel->n_cgroups; i++)
 		if (sel->cgroups[i].min_lat)
@@ -94,6 +94,8 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 		}
 	}
 	cfg->cfg_sim_seed = opts->sim_seed;
+	cfg->cfg_weigh = opts->weigh;
+	cfg->cfg_tlb = opts->tlb;
 }
 
 static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, struct err *e)
@@ -110,8 +112,12 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 	err = err ?: bpf_map__set_max_entries(m->slots, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->slot_owners, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->selected_cgroups, n_sel ? n_sel : 1);
-	err = err ?: bpf_map__set_max_entries(m->rings, s->possible_cpus);
-	err = err ?: bpf_map__set_autocreate(m->rings, opts->output != SAMPLER_SERIES);
+	err = err
+		      ?: bpf_map__set_max_entries(m->records,
+						  sampler_ring_cpus(opts) * s->memory.ring_slots);
+	err = err ?: bpf_map__set_value_size(m->records, sampler_record_bytes(opts));
+	err = err ?: bpf_map__set_autocreate(m->records, opts->output != SAMPLER_SERIES);
+	err = err ?: bpf_map__set_autocreate(m->bell, opts->output != SAMPLER_SERIES);
 	err = err ?: bpf_map__set_max_entries(m->stacks, SAMPLER_STACKS);
 	err = err ?: bpf_map__set_value_size(m->stacks, sampler_stack_depth() * sizeof(__u64));
 	err = err ?: bpf_map__set_autocreate(m->stacks, opts->stacks);
@@ -296,10 +302,10 @@ static void place_cpus(struct sampler *s, const struct topology *topo)
 static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
 	struct rings_opts ro = {
-		.map_fd = bpf_map__fd(s->skel->maps.rings),
+		.states = s->cpus,
 		.cpus = opts->cpus,
-		.n_cpus = opts->n_cpus,
-		.ring_bytes = s->memory.ring_bytes,
+		.n_cpus = sampler_ring_cpus(opts),
+		.slots = s->memory.ring_slots,
 		.raw = opts->output == SAMPLER_RECORDS_RAW,
 		.stacks = opts->stacks,
 	};
@@ -308,6 +314,11 @@ static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct
 
 	if (opts->output == SAMPLER_SERIES)
 		return 0;
+	ret = map_array(s->skel->maps.records, &s->records, err);
+	if (ret)
+		return ret;
+	ro.records = s->records.addr;
+	ro.bell_fd = bpf_map__fd(s->skel->maps.bell);
 	if (opts->source != SAMPLER_TWIN)
 		return rings_open(&ro, &s->rings, err);
 	/* the caller may run on any */
@@ -317,7 +328,6 @@ static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct
 	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
 		all[cpu] = cpu;
 	ro.cpus = all;
-	ro.n_cpus = s->possible_cpus;
 	ret = rings_open(&ro, &s->rings, err);
 	free(all);
 	return ret;
@@ -368,8 +378,10 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	}
 	s->possible_cpus = n;
 	s->max_slots = sampler_max_slots(opts);
-	if (opts->source == SAMPLER_IBS && !opts->attr.freq)
-		s->period = opts->attr.sample_period;
+	s->counts_periods = opts->source == SAMPLER_IBS && !opts->attr.freq;
+	s->simulated = opts->source != SAMPLER_IBS;
+	s->weigh = opts->weigh;
+	s->by = sampler_group_by(opts);
 	layout_init(&s->layout, opts->metric, opts->ibs.caps);
 	ret = topology_open("", s->possible_cpus, &topo, err);
 	if (ret)
@@ -398,13 +410,13 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	s->prog_fd = bpf_program__fd(prog);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
+	s->cpus = ret ? NULL : s->skel->bss->cpu_states;
 	ret = ret ?: open_rings(s, opts, err);
 	ret = ret ?: select_open(s, opts, err);
 	ret = ret ?: watch_forks(s, opts, err);
 	ret = ret ?: select_set(&s->select, &opts->sel, err);
 	if (ret)
 		goto fail;
-	s->cpus = s->skel->bss->cpu_states;
 	s->counts = (struct counts){ .series = s->series.addr,
 				     .owners = s->slot_owners.addr,
 				     .cpus = s->cpus,
@@ -413,6 +425,9 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 				     .shards = s->memory.shards,
 				     .max_slots = s->max_slots,
 				     .one_group = !sampler_group_by(opts),
+				     .weighed = opts->weigh,
+				     .period = opts->attr.freq ? 0 : opts->attr.sample_period,
+				     .tlb = opts->tlb,
 				     .layout = &s->layout };
 	place_cpus(s, topo);
 	sampler_pins_resume(s, opts);
@@ -449,6 +464,33 @@ void sampler_stop(struct sampler *s)
 {
 	if (s->events)
 		perf_events_disable(s->events);
+}
+
+#define SIM_PERIOD_MAX (1ULL << 40) /* ns: 18 minutes */
+
+int sampler_set_period(struct sampler *s, __u64 period, struct err *err)
+{
+	if (!s->events || !perf_events_period(s->events) || !s->weigh)
+		return err_set(err, -EINVAL,
+			       "this collection was not begun with a period that "
+			       "can be changed");
+	if (!s->simulated && (period % 16 || period < SAMPLER_PERIOD_MIN))
+		return err_set(err, -EINVAL,
+			       "IBS samples at multiples of 16, from %d on; not at %llu",
+			       SAMPLER_PERIOD_MIN, period);
+	if (s->simulated && (!period || period > SIM_PERIOD_MAX))
+		return err_set(err, -EINVAL,
+			       "the simulation samples at a period of 1 to 2^40 ns; "
+			       "not at %llu",
+			       period);
+	if (period == perf_events_period(s->events))
+		return 0;
+	return perf_events_set_period(s->events, period, err);
+}
+
+__u64 sampler_period(const struct sampler *s)
+{
+	return s->events ? perf_events_period(s->events) : 0;
 }
 
 struct rings *sampler_rings(struct sampler *s)
@@ -502,6 +544,11 @@ int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, st
 	return 0;
 }
 
+int sampler_prog_fd(const struct sampler *s)
+{
+	return s->prog_fd;
+}
+
 const struct sampler_memory *sampler_memory_used(const struct sampler *s)
 {
 	return &s->memory;
@@ -543,9 +590,11 @@ void sampler_close(struct sampler *s)
 	select_close(&s->select);
 	unmap(&s->series);
 	unmap(&s->slot_owners);
+	unmap(&s->records);
 	unmap(&s->tgids);
 	unmap(&s->tids);
 	unmap(&s->twin);
+	free(s->slots_seen);
 	ibs_op_bpf__destroy(s->skel);
 	free(s);
 }

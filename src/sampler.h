@@ -109,6 +109,8 @@ struct sampler_opts {
 	 * the sampler. sampler_close() leaves the pins, but nothing samples any more.
 	 */
 	struct pins *pins;
+	bool weigh; /* the period may change: add up what each sample stands for */
+	bool tlb;   /* count TLB misses of groups */
 	bool probe_read; /* do not use direct reads even where the kernel has them */
 	bool replay;	 /* SAMPLER_TWIN for twin_run_replay(): any pid, whatever forks here */
 };
@@ -123,8 +125,9 @@ struct sampler_opts {
 
 /* Bytes of kernel memory by map, from the options and the cache topology alone. */
 struct sampler_memory {
-	__u32 shards;
-	__u32 ring_bytes; /* of one ring, without what the kernel adds */
+	__u32 shards, complexes; /* fewer shards: neighbouring complexes write the same counters */
+	__u32 ring_bytes;	 /* of one ring at the most */
+	__u32 ring_slots;	 /* records that it holds */
 	__u64 series, cgroups, groups, slots, pids, rings, stacks, cpu_states, total;
 };
 
@@ -178,6 +181,25 @@ int sampler_run_time(const struct sampler *s, __u64 *ns, __u64 *runs);
 
 /* Counters of an earlier collector were gone on with. */
 bool sampler_adopted(const struct sampler *s);
+
+/**
+ * sampler_set_period() - change the period of all CPUs, also of those that come online later
+ * @period: ops, cycles, or ns with SAMPLER_SIM; of IBS a multiple of 16, at least SAMPLER_PERIOD_MIN
+ *
+ * Each event rests while it is changed, some microseconds, and begins a period anew: what it had
+ * counted of the old one is in pmu_state.counted, but in no sample's weight.
+ *
+ * Return: 0, or a negative errno with @err, and the old period is in force: -EINVAL for a period
+ * that cannot be, or if @s was not opened to weigh, or samples by frequency.
+ */
+#define SAMPLER_PERIOD_MIN 0x90 /* Linux arch/x86/events/amd/ibs.c, from v6.15 on */
+int sampler_set_period(struct sampler *s, __u64 period, struct err *err);
+
+/* In force; 0: it varies, or there are no events. */
+__u64 sampler_period(const struct sampler *s);
+
+/* Notices of throttling since sampler_open(); reads mapped memory only. */
+__u64 sampler_throttled(struct sampler *s);
 
 /*
  * Once the machine was suspended: the PMU may have lost what it was told. Counts go on. Return: 0 or a
@@ -250,6 +272,17 @@ typedef bool sampler_dead(void *arg, __u64 cgroup_id);
  */
 int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err);
 
+/**
+ * sampler_make_room() - let cgroups that are busier than others have counters of their own
+ *
+ * When all slots are taken and cgroups that found none do more than some that have one, the least
+ * active are added to `other`. To be called each ten seconds or so: activity is what came since the
+ * last call. Of samplers by cgroup that weigh; else it does nothing.
+ *
+ * Return: how many groups were added to `other`, or a negative errno with @err.
+ */
+int sampler_make_room(struct sampler *s, struct err *err);
+
 struct counts;
 
 /* Where the counters lie, mapped; lives as long as @s. */
@@ -263,6 +296,9 @@ struct sampler_prog_size {
 };
 
 int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, struct err *err);
+
+/* The program that was chosen, to be attached to an event of the caller's too. */
+int sampler_prog_fd(const struct sampler *s);
 
 const struct sampler_memory *sampler_memory_used(const struct sampler *s);
 /* Registers are read in place (v6.2), not copied. */

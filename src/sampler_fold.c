@@ -74,10 +74,32 @@ static void free_slot(const struct sampler_fold_maps *maps, struct ibs_control *
 		__atomic_store_n(&control->next_slot, slot, __ATOMIC_SEQ_CST);
 }
 
-int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err)
+/*
+ * No program adds to a slot that is leaving once it has met its cgroup anew, which `gen` makes it do.
+ */
+void sampler_fold_slots(struct sampler *s, const __u32 *slots, __u32 n)
 {
 	const struct sampler_fold_maps maps = sampler_fold_maps(s);
 	struct ibs_control *control = s->select.control;
+	struct ibs_slot_owner *owners = s->slot_owners.addr;
+
+	for (__u32 i = 0; i < n; i++)
+		__atomic_store_n(&owners[slots[i]].used, IBS_SLOT_LEAVING, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&control->gen, 1, __ATOMIC_SEQ_CST);
+	wait_for_programs(s);
+	__atomic_fetch_add(&control->fold, 1, __ATOMIC_SEQ_CST);
+	for (__u32 i = 0; i < n; i++) {
+		__atomic_store_n(&owners[slots[i]].used, IBS_SLOT_FREE, __ATOMIC_SEQ_CST);
+		move_words(s, slots[i]);
+	}
+	__atomic_fetch_add(&control->fold, 1, __ATOMIC_SEQ_CST);
+	for (__u32 i = 0; i < n; i++)
+		free_slot(&maps, control, slots[i]);
+}
+
+int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err)
+{
+	const struct sampler_fold_maps maps = sampler_fold_maps(s);
 	struct ibs_slot_owner *owners = s->slot_owners.addr;
 	__u32 *slots = calloc(s->max_slots, sizeof(*slots));
 	__u32 n = 0;
@@ -90,36 +112,25 @@ int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *e
 		    owners[slot].key.cgroup_id && dead(arg, owners[slot].key.cgroup_id))
 			slots[n++] = slot;
 	ret = forget_cgroups(maps.cgroups, dead, arg, err);
-	if (ret < 0 || (!ret && !n)) {
-		free(slots);
-		return ret < 0 ? ret : 0;
-	}
 	for (__u32 i = 0; i < n && maps.by_groups; i++)
 		bpf_map_delete_elem(maps.groups, &owners[slots[i]].key);
-	/* what CPUs remember of where a cgroup counts is void from here on */
-	__atomic_fetch_add(&control->gen, 1, __ATOMIC_SEQ_CST);
-	wait_for_programs(s);
-	__atomic_fetch_add(&control->fold, 1, __ATOMIC_SEQ_CST);
-	for (__u32 i = 0; i < n; i++) {
-		__atomic_store_n(&owners[slots[i]].used, 0, __ATOMIC_SEQ_CST);
-		move_words(s, slots[i]);
-	}
-	__atomic_fetch_add(&control->fold, 1, __ATOMIC_SEQ_CST);
-	for (__u32 i = 0; i < n; i++)
-		free_slot(&maps, control, slots[i]);
+	if (ret > 0 || (!ret && n))
+		sampler_fold_slots(s, slots, n);
 	free(slots);
-	return n;
+	return ret < 0 ? ret : (int)n;
 }
 
 void sampler_fold_repair(struct sampler *s)
 {
 	const struct sampler_fold_maps maps = sampler_fold_maps(s);
 	struct ibs_control *control = s->select.control;
-	const struct ibs_slot_owner *owners = s->slot_owners.addr;
+	struct ibs_slot_owner *owners = s->slot_owners.addr;
 
 	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < s->max_slots; slot++) {
-		if (owners[slot].used || (s->counts.one_group && slot == IBS_SLOT_OTHER + 1))
+		if (owners[slot].used == IBS_SLOT_USED ||
+		    (s->counts.one_group && slot == IBS_SLOT_OTHER + 1))
 			continue;
+		owners[slot].used = IBS_SLOT_FREE;
 		move_words(s, slot);
 		free_slot(&maps, control, slot);
 	}

@@ -61,6 +61,7 @@ void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts)
 	s->unseen = st->unseen;
 	s->pmu_before = (struct pmu_state){ .enabled_ns = st->enabled_ns,
 					    .running_ns = st->running_ns,
+					    .counted = st->counted,
 					    .throttled = st->throttled,
 					    .went = st->cpus_went,
 					    .came = st->cpus_came };

@@ -30,26 +30,34 @@ struct mapping {
 	size_t bytes;
 };
 
+/* What a slot had when sampler_make_room() last looked. */
+struct slot_seen {
+	__u64 cgroup_id, weight;
+};
+
 struct sampler {
-	struct ibs_op_bpf *skel; /* for sampler.c alone */
+	struct ibs_op_bpf *skel;    /* for sampler.c alone */
 	struct perf_events *events; /* NULL with SAMPLER_TWIN */
 	struct rings *rings;	    /* NULL with SAMPLER_SERIES */
 	struct layout layout;
 	struct sampler_memory memory;
 	struct kernel_features features;
-	struct mapping series, slot_owners, twin, tgids, tids;
+	struct mapping series, slot_owners, records, twin, tgids, tids;
 	struct sampler_select select;
 	struct bpf_link *fork_link;
-	int prog_fd; /* the skeleton's */
-	struct counts counts; /* of the maps above */
+	int prog_fd;		    /* the skeleton's */
+	struct counts counts;	    /* of the maps above */
 	struct ibs_cpu_state *cpus; /* possible_cpus of them, shared with the programs */
 	unsigned int possible_cpus;
 	__u32 max_slots;
-	__u64 period; /* 0: varies, or not counted by IBS */
 	__u64 unseen; /* so far; only ever grows */
 	/* what the PMU did for collectors before, whose counters were adopted */
 	struct pmu_state pmu_before;
 	__u64 pmu_samples_before;
+	__u32 by;		      /* enum ibs_by bits */
+	struct slot_seen *slots_seen; /* max_slots of them; NULL: never looked */
+	bool counts_periods;	      /* what the PMU counts, divided by the period, is samples */
+	bool simulated, weigh;
 	bool adopted;
 	bool direct;
 	bool warned_cpus;
@@ -66,6 +74,8 @@ bool selects_cgroups(const struct selection *sel);
 __u32 sampler_group_by(const struct sampler_opts *opts);
 __u32 sampler_max_slots(const struct sampler_opts *opts);
 __u32 sampler_stack_depth(void);
+size_t sampler_ring_cpus(const struct sampler_opts *opts); /* one ring each */
+size_t sampler_record_bytes(const struct sampler_opts *opts);
 
 struct sampler_select *sampler_selection(struct sampler *s);
 
@@ -101,6 +111,10 @@ void sampler_layout(struct sampler *s, const struct sampler_opts *opts,
 		    struct ibs_meta_layout *out);
 
 struct sampler_fold_maps sampler_fold_maps(const struct sampler *s);
+
+/* Add slots that are in use to `other`, and give them free. Of other groups than cgroups nothing
+ * may be found any more. */
+void sampler_fold_slots(struct sampler *s, const __u32 *slots, __u32 n);
 
 /* Add to `other` what lies in slots that nobody owns: a folding that was broken off. */
 void sampler_fold_repair(struct sampler *s);

@@ -14,14 +14,15 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
 {
 	struct perf_events_total t;
 
-	out->ledger.pmu_exact = s->period != 0;
+	out->ledger.pmu_exact = s->counts_periods;
 	if (!s->events)
 		return;
 	perf_events_read(s->events, &t);
 	out->ledger.pmu_exact &= t.exact;
-	out->ledger.pmu_samples = s->pmu_samples_before + (s->period ? t.samples : 0);
+	out->ledger.pmu_samples = s->pmu_samples_before + (s->counts_periods ? t.samples : 0);
 	out->pmu = (struct pmu_state){
 		.cpus = t.cpus,
+		.counted = s->pmu_before.counted + t.counted,
 		.went = s->pmu_before.went + t.went,
 		.came = s->pmu_before.came + t.came,
 		.enabled_ns = s->pmu_before.enabled_ns + t.enabled_ns,
@@ -78,7 +79,7 @@ void sampler_pmu_alone(struct sampler *s)
 	struct err err;
 
 	/* first what was seen: what comes in between is then taken for nothing, not for unseen */
-	if (!s->events || !s->period || counts_ledger(&s->counts, &now, &err))
+	if (!s->events || !s->counts_periods || counts_ledger(&s->counts, &now, &err))
 		return;
 	perf_events_forgive(s->events);
 	perf_events_read(s->events, &t);
@@ -122,6 +123,11 @@ int sampler_run_time(const struct sampler *s, __u64 *ns, __u64 *runs)
 	*ns = info.run_time_ns;
 	*runs = info.run_cnt;
 	return 0;
+}
+
+__u64 sampler_throttled(struct sampler *s)
+{
+	return s->events ? perf_events_throttled(s->events) : 0;
 }
 
 const struct counts *sampler_counts(const struct sampler *s)

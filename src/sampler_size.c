@@ -102,12 +102,16 @@ __u32 sampler_max_cgroups(const struct sampler_opts *opts)
 	return n > MIN_CGROUPS ? n : MIN_CGROUPS;
 }
 
-/* One ring each. */
-static size_t ring_cpus(const struct sampler_opts *opts)
+size_t sampler_ring_cpus(const struct sampler_opts *opts)
 {
 	if (opts->output == SAMPLER_SERIES)
 		return 0;
 	return opts->source == SAMPLER_TWIN ? (size_t)libbpf_num_possible_cpus() : opts->n_cpus;
+}
+
+size_t sampler_record_bytes(const struct sampler_opts *opts)
+{
+	return rings_record_bytes(opts->output == SAMPLER_RECORDS_RAW, opts->stacks);
 }
 
 /* Addresses of a chain: as many as the kernel unwinds, but no more than recordings hold. */
@@ -127,11 +131,15 @@ static __u64 stacks_bytes(void)
 	return SAMPLER_STACKS * (8 + 24 + (__u64)sampler_stack_depth() * sizeof(__u64));
 }
 
+/* They are one map, whose size has 32 bits before v5.11. */
+#define RINGS_MAX (UINT32_MAX - (1U << 16))
+
 /* Rings in @room bytes of memory, or of the size that was asked for. */
 static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sampler_memory *out,
 		      struct err *err)
 {
-	__u64 n = ring_cpus(opts);
+	size_t bytes = sampler_record_bytes(opts);
+	__u64 n = sampler_ring_cpus(opts);
 
 	if (!n)
 		return 0;
@@ -139,9 +147,16 @@ static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sample
 	while (opts->ring_bytes
 		       ? out->ring_bytes < opts->ring_bytes && out->ring_bytes < SAMPLER_RING_MAX
 		       : out->ring_bytes < SAMPLER_RING_MAX_DEFAULT &&
-				 n * rings_bytes(2 * out->ring_bytes) <= room)
+				 rings_bytes(n, 2 * out->ring_bytes / bytes, bytes) <= room)
 		out->ring_bytes *= 2;
-	out->rings = n * rings_bytes(out->ring_bytes);
+	out->ring_slots = out->ring_bytes / bytes;
+	out->rings = rings_bytes(n, out->ring_slots, bytes);
+	if (out->rings > RINGS_MAX)
+		return err_set(
+			err, -E2BIG,
+			"%llu ring buffers of %u KiB are %.1f GiB, and all together can have "
+			"4: ask for smaller ones with --ring-size, or sample fewer CPUs (-C)",
+			n, out->ring_bytes >> 10, out->rings / 1073741824.0);
 	if (out->rings <= room || (opts->ring_bytes && !opts->max_memory_bytes))
 		return 0;
 	return err_set(err, -ENOSPC,
@@ -182,6 +197,7 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 			"%llu groups need %.1f MiB of kernel memory, the limit is %.1f MiB: allow "
 			"more with --max-memory, or fewer groups with --max-groups",
 			slots_n - 1, (rest + shard) / 1048576.0, limit / 1048576.0);
+	out->complexes = complexes;
 	out->shards = (limit - rest) / shard;
 	if (out->shards > complexes)
 		out->shards = complexes;

@@ -60,6 +60,16 @@ long long ledger_residual(const struct ledger *l)
 	return l->seen - sum;
 }
 
+void tlb_add(struct tlb_counts *a, const struct tlb_counts *b)
+{
+	a->l2_hit += b->l2_hit;
+	a->l2_miss += b->l2_miss;
+	a->l2_hit_weight += b->l2_hit_weight;
+	a->l2_miss_weight += b->l2_miss_weight;
+	a->refills += b->refills;
+	a->refill_cycles += b->refill_cycles;
+}
+
 int series_add(struct series *a, const struct series *b)
 {
 	if (b->buckets && !a->buckets) {
@@ -70,6 +80,7 @@ int series_add(struct series *a, const struct series *b)
 	a->samples += b->samples;
 	a->valid += b->valid;
 	a->sum += b->sum;
+	a->weight += b->weight;
 	for (int i = 0; b->buckets && i < IBS_LAT_BUCKETS; i++)
 		a->buckets[i] += b->buckets[i];
 	return 0;
@@ -124,6 +135,7 @@ static int series_diff(const struct series *newer, const struct series *older, s
 	out->samples -= older->samples;
 	out->valid -= older->valid;
 	out->sum -= older->sum;
+	out->weight -= older->weight;
 	if (!newer->buckets)
 		return 0;
 	out->buckets = malloc(IBS_LAT_BUCKETS * sizeof(*out->buckets));
@@ -134,9 +146,21 @@ static int series_diff(const struct series *newer, const struct series *older, s
 	return 0;
 }
 
+static void tlb_diff(struct tlb_counts *t, const struct tlb_counts *older)
+{
+	t->l2_hit -= older->l2_hit;
+	t->l2_miss -= older->l2_miss;
+	t->l2_hit_weight -= older->l2_hit_weight;
+	t->l2_miss_weight -= older->l2_miss_weight;
+	t->refills -= older->refills;
+	t->refill_cycles -= older->refill_cycles;
+}
+
 static int group_diff(const struct group *newer, const struct group *older, struct group *out)
 {
 	*out = *newer;
+	if (older)
+		tlb_diff(&out->tlb, &older->tlb);
 	out->n_series = 0;
 	out->series = calloc(newer->n_series ? newer->n_series : 1, sizeof(*out->series));
 	if (!out->series)
@@ -174,6 +198,7 @@ int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, st
 	if (older) {
 		out->time_ns -= older->time_ns;
 		ledger_diff(&out->ledger, &older->ledger);
+		out->pmu.counted -= older->pmu.counted;
 		out->pmu.enabled_ns -= older->pmu.enabled_ns;
 		out->pmu.running_ns -= older->pmu.running_ns;
 		out->pmu.throttled -= older->pmu.throttled;

@@ -16,13 +16,22 @@ struct series {
 	__u64 samples; /* all, also those without a valid latency */
 	__u64 valid;   /* of them, those with one: the sum of the buckets */
 	__u64 sum;     /* cycles, of the valid ones */
+	__u64 weight;  /* ops (or cycles) that the samples stand for; 0: not known */
 	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL where no sample can have a latency */
+};
+
+/* Of samples that missed the L1 data TLB, as far as they tell. */
+struct tlb_counts {
+	__u64 l2_hit, l2_miss;
+	__u64 l2_hit_weight, l2_miss_weight; /* ops that they stand for; 0: not known */
+	__u64 refills, refill_cycles;	     /* of those with a valid latency */
 };
 
 struct group {
 	__u32 slot;
 	bool other; /* what found no slot of its own */
 	struct ibs_group_key key;
+	struct tlb_counts tlb; /* zero if they are not counted */
 	size_t n_series;
 	struct series *series; /* those with samples, ordered by source, then op */
 };
@@ -37,6 +46,7 @@ struct ledger {
 
 struct pmu_state {
 	unsigned int cpus;
+	__u64 counted; /* ops or cycles */
 	__u64 enabled_ns, running_ns; /* over all CPUs */
 	__u64 throttled;
 	__u64 went, came; /* CPUs that went offline and came online meanwhile */
@@ -84,6 +94,8 @@ const char *metric_name(enum ibs_metric m);
  * does not support it.
  */
 long series_percentile(const struct series *s, double q);
+
+void tlb_add(struct tlb_counts *a, const struct tlb_counts *b);
 
 /* Add @b to @a; the buckets too. -ENOMEM if @a needs buckets and there is no memory. */
 int series_add(struct series *a, const struct series *b);

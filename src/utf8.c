@@ -97,23 +97,33 @@ void utf8_put_csv(FILE *f, const char *text)
 	fputc('"', f);
 }
 
-void utf8_put_json(FILE *f, const char *text)
+/* Bytes that a JSON string holds as they are. */
+static size_t json_plain_len(const char *text)
 {
+	const char *s = text;
 	size_t n;
 
+	while (*s && *s != '"' && *s != '\\' && (n = utf8_len(s)) && !(n == 1 && controls(s, 1)))
+		s += n;
+	return s - text;
+}
+
+void utf8_put_json(FILE *f, const char *text)
+{
 	fputc('"', f);
-	for (const char *s = text; *s; s += n) {
-		n = utf8_len(s);
-		if (!n) {
-			fputc('?', f);
-			n = 1;
-		} else if (*s == '"' || *s == '\\') {
+	for (const char *s = text;; s++) {
+		size_t plain = json_plain_len(s);
+
+		fwrite(s, 1, plain, f);
+		s += plain;
+		if (!*s)
+			break;
+		if (*s == '"' || *s == '\\')
 			fprintf(f, "\\%c", *s);
-		} else if (n == 1 && controls(s, 1)) {
+		else if (utf8_len(s))
 			fprintf(f, "\\u%04x", (byte)*s);
-		} else {
-			fwrite(s, 1, n, f);
-		}
+		else
+			fputc('?', f);
 	}
 	fputc('"', f);
 }

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#define GZIP_MIN 1024 /* bytes, below which it does not pay */
-#define TEXT	 "text/plain; charset=utf-8"
+#define PIECE (2 * METRICS_ROOM) /* of a text that is written as it is sent */
+#define TEXT  "text/plain; charset=utf-8"
 /* The page loads nothing, and may ask only us. */
 #define PAGE_POLICY                                                                   \
 	"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; " \
@@ -67,7 +67,7 @@ struct stream {
 	enum metrics_format format;
 	struct metrics_cursor cursor;
 	size_t at, n;
-	char buf[2 * METRICS_ROOM];
+	char buf[METRICS_ROOM]; /* what did not fit at once: of the last piece */
 };
 
 static ssize_t read_stream(void *arg, uint64_t pos, char *to, size_t max)
@@ -76,6 +76,10 @@ static ssize_t read_stream(void *arg, uint64_t pos, char *to, size_t max)
 	size_t n;
 
 	(void)pos;
+	if (s->at == s->n && max >= METRICS_ROOM) {
+		n = metrics_text(s->metrics, s->format, &s->cursor, to, max);
+		return n ? (ssize_t)n : MHD_CONTENT_READER_END_OF_STREAM;
+	}
 	if (s->at == s->n) {
 		s->at = 0;
 		s->n = metrics_text(s->metrics, s->format, &s->cursor, s->buf, sizeof(s->buf));
@@ -88,8 +92,9 @@ static ssize_t read_stream(void *arg, uint64_t pos, char *to, size_t max)
 	return n;
 }
 
+/* Its size is told: what is not sent in chunks is sent in larger pieces. */
 static struct MHD_Response *stream_response(const struct web_scrape *scrape,
-					    enum metrics_format format)
+					    enum metrics_format format, size_t size)
 {
 	struct stream *s = malloc(sizeof(*s));
 
@@ -99,8 +104,7 @@ static struct MHD_Response *stream_response(const struct web_scrape *scrape,
 	s->format = format;
 	s->cursor = (struct metrics_cursor){};
 	s->at = s->n = 0;
-	return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, sizeof(s->buf), read_stream, s,
-						 free);
+	return MHD_create_response_from_callback(size, PIECE, read_stream, s, free);
 }
 
 static const char *header(const struct request *r, const char *name)
@@ -127,16 +131,17 @@ static enum MHD_Result answer_counters(const struct request *r, enum metrics_for
 	if (!scrape)
 		return answer_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, err.text);
 	r->conn->scrape = scrape; /* to the end of the request */
-	flat = web_scrape_flat(scrape, format, false);
-	gzip = gzip && (!flat || flat->n >= GZIP_MIN);
-	if (gzip)
-		flat = web_scrape_flat(scrape, format, true);
-	if (flat)
+	flat = web_scrape_flat(scrape, format, gzip);
+	if (gzip && !flat->text) {
+		gzip = false;
+		flat = web_scrape_flat(scrape, format, false);
+	}
+	if (flat->text)
 		response = MHD_create_response_from_buffer(flat->n, flat->text,
 							   MHD_RESPMEM_PERSISTENT);
 	else
-		response = stream_response(scrape, format);
-	if (response && gzip && flat)
+		response = stream_response(scrape, format, flat->n);
+	if (response && gzip)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
 	if (response)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept, Accept-Encoding");

@@ -182,7 +182,7 @@ struct web_scrape *web_scrapes_surplus(struct web_scrapes *all)
 /* What is written so far. */
 struct buffer {
 	char *s;
-	size_t n, room, limit; /* limit 0: none */
+	size_t n, room;
 };
 
 static char *want(struct buffer *b, size_t more)
@@ -199,20 +199,25 @@ static char *want(struct buffer *b, size_t more)
 	return b->s + b->n;
 }
 
-static int write_plain(const struct metrics *m, enum metrics_format format, struct buffer *b)
+/* A text that is too long for @b is only counted. */
+static int write_plain(const struct metrics *m, enum metrics_format format, struct buffer *b,
+		       size_t *total)
 {
 	struct metrics_cursor c = {};
+	char counted[METRICS_ROOM];
+	bool fits = true;
 	size_t n;
 
+	*total = 0;
 	do {
-		char *to = want(b, METRICS_ROOM);
+		char *to = fits ? want(b, METRICS_ROOM) : NULL;
 
-		if (!to || b->n > FLAT_MAX)
-			return -E2BIG;
-		n = metrics_text(m, format, &c, to, METRICS_ROOM);
-		b->n += n;
+		fits = to && b->n <= FLAT_MAX;
+		n = metrics_text(m, format, &c, fits ? to : counted, METRICS_ROOM);
+		b->n += fits ? n : 0;
+		*total += n;
 	} while (n);
-	return 0;
+	return fits ? 0 : -E2BIG;
 }
 
 static int deflate_some(z_stream *z, struct buffer *b, int flush)
@@ -232,7 +237,8 @@ static int deflate_some(z_stream *z, struct buffer *b, int flush)
 	return ret == Z_OK || ret == Z_STREAM_END || ret == Z_BUF_ERROR ? 0 : -EIO;
 }
 
-static int write_gzip(const struct metrics *m, enum metrics_format format, struct buffer *b)
+static int write_gzip(const struct metrics *m, enum metrics_format format, struct buffer *b,
+		      size_t *total)
 {
 	char text[2 * METRICS_ROOM];
 	struct metrics_cursor c = {};
@@ -249,6 +255,7 @@ static int write_gzip(const struct metrics *m, enum metrics_format format, struc
 		ret = deflate_some(&z, b, n ? Z_NO_FLUSH : Z_FINISH);
 	} while (n && !ret);
 	deflateEnd(&z);
+	*total = b->n;
 	return ret;
 }
 
@@ -257,17 +264,14 @@ const struct web_flat *web_scrape_flat(struct web_scrape *s, enum metrics_format
 	struct web_flat *flat = &s->flat[format][gzip];
 	struct buffer b = {};
 
-	if (flat->text)
+	if (flat->text || flat->big)
 		return flat;
-	if (flat->big)
-		return NULL;
-	if ((gzip ? write_gzip : write_plain)(s->metrics, format, &b)) {
+	if ((gzip ? write_gzip : write_plain)(s->metrics, format, &b, &flat->n)) {
 		free(b.s);
 		flat->big = true;
-		return NULL;
+		return flat;
 	}
 	flat->text = realloc(b.s, b.n) ?: b.s;
-	flat->n = b.n;
 	s->bytes += b.n;
 	return flat;
 }

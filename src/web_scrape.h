@@ -13,8 +13,8 @@ struct web_scrape {
 	unsigned int users;
 	size_t bytes; /* of memory */
 	struct web_flat {
-		char *text; /* NULL: not made yet */
-		size_t n;
+		char *text;	    /* NULL: not made yet */
+		size_t n;	    /* bytes; if it is too big and not zipped, too */
 		bool big;	    /* the text is too long to be kept */
 	} flat[METRICS_FORMATS][2]; /* plain, gzip */
 	struct web_scrape *older;
@@ -39,8 +39,8 @@ void web_scrape_put(struct web_scrapes *all, struct web_scrape *s); /* accepts N
 /**
  * web_scrape_flat() - a whole text
  *
- * Return: it belongs to @s; NULL if it is too long to be kept, or there is no memory: then it is to
- * be written as it is sent.
+ * Return: it belongs to @s. Without a text it is too long to be kept, or there is no memory: then it
+ * is to be written as it is sent.
  */
 const struct web_flat *web_scrape_flat(struct web_scrape *s, enum metrics_format format, bool gzip);
 

@@ -16,6 +16,9 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
+# They look at what each CPU does.
+ALONE = ('test_sim', 'test_hist_command')
+
 
 class Tally:
     def __init__(self):
@@ -64,28 +67,60 @@ class Result(unittest.TextTestResult):
         self.stream.writeln(f'skip {test.id()}: {reason}')
 
 
-def run_python(tally):
-    loader = unittest.TestLoader()
-    suite = unittest.TestSuite()
-    for d in ('cli', 'system'):
-        sys.path.insert(0, os.path.join(HERE, d))
-        for path in sorted(glob.glob(os.path.join(HERE, d, 'test_*.py'))):
-            suite.addTests(loader.loadTestsFromName(os.path.basename(path)[:-3]))
+def run_module(path):
+    """What one process does: the tests of a module. Returns a Tally."""
+    tally = Tally()
+    sys.path.insert(0, os.path.dirname(path))
+    suite = unittest.TestLoader().loadTestsFromName(os.path.basename(path)[:-3])
     r = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result).run(suite)
     bad = len(r.failures) + len(r.errors)
-    tally.failed += bad
-    tally.skipped += len(r.skipped)
-    tally.passed += r.testsRun - bad - len(r.skipped)
+    tally.failed = bad
+    tally.skipped = len(r.skipped)
+    tally.passed = r.testsRun - bad - len(r.skipped)
+    return tally
+
+
+def start_module(args, path):
+    return subprocess.run([sys.executable, os.path.join(HERE, 'run.py'), '--build', args.build, '--san', args.san,
+                           '--module', path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors='replace', timeout=900, stdin=subprocess.DEVNULL)
+
+
+def judge_module(path, p, tally):
+    print(p.stdout, end='')
+    m = re.search(r'^(\d+) passed, (\d+) failed, (\d+) skipped\n\Z', p.stdout, re.M)
+    if not m:
+        print(f'FAIL {path}: ended with {p.returncode}')
+        tally.failed += 1
+        return
+    tally.passed += int(m[1])
+    tally.failed += int(m[2])
+    tally.skipped += int(m[3])
+
+
+def run_python(args, tally):
+    """Those of system/ALONE have the machine to themselves, the others run beside each other."""
+    paths = [p for d in ('cli', 'system') for p in sorted(glob.glob(os.path.join(HERE, d, 'test_*.py')))]
+    alone = [p for p in paths if os.path.basename(p)[:-3] in ALONE]
+    for group, workers in ((alone, 1), ([p for p in paths if p not in alone], os.cpu_count())):
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            for path, p in zip(group, pool.map(lambda path: start_module(args, path), group)):
+                judge_module(path, p, tally)
 
 
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument('--build', required=True)
     ap.add_argument('--san', required=True)
+    ap.add_argument('--module', help=argparse.SUPPRESS)
     args = ap.parse_args()
     os.chdir(os.path.dirname(HERE))
     os.environ['IBSCOPE_BUILD'] = os.path.abspath(args.build)
     os.environ['IBSCOPE_SAN'] = os.path.abspath(args.san)
+    if args.module:
+        tally = run_module(args.module)
+        print(tally)
+        return 1 if tally.failed else 0
     tally = Tally()
     for d in ('unit', 'bpf', 'system'):
         paths = [os.path.join(args.san, 'tests', d, os.path.basename(path)[:-2])
@@ -95,7 +130,7 @@ def main():
             for path, p in zip(paths, pool.map(start_cmocka, paths)):
                 judge_cmocka(path, p, tally)
     sys.stdout.flush()
-    run_python(tally)
+    run_python(args, tally)
     print(tally)
     return 1 if tally.failed or not tally.passed else 0
 

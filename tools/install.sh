@@ -16,7 +16,7 @@ for program in ibscope ibscope-exporter; do
 		>"$to/lib/systemd/system/$program.service"
 	chmod 644 "$to/lib/systemd/system/$program.service"
 done
-for section in 1 5; do
+for section in 1 5 7; do
 	install -D -m 644 -t "$to/share/man/man$section" tools/man/*."$section"
 done
 ln -sf ibscope-serve.1 "$to/share/man/man1/ibscope-ctl.1"

@@ -12,26 +12,42 @@
  * cgroup by default. Each group owns a slot: an array of 64-bit words in the mmap-able map
  * `series`, once per shard, where every CPU adds to the words of its own shard with atomics.
  * In a slot each pair (op, source) has either
- *   one word:  samples
- *   or IBS_HIST_WORDS: samples without a valid latency, sum of latencies, one word a bucket
- * Which, and at which word, is told by the table cfg_layout, made by src/layout.c.
+ *   IBS_PLAIN_WORDS: samples, and the sum of their weights
+ *   or IBS_HIST_WORDS: samples without a valid latency, weights, sum of latencies, one word a bucket
+ * Which, and at which word, is told by the table cfg_layout, made by src/layout.c. The weight of a
+ * sample is the period that it ended: the ops (or cycles) that it stands for.
  */
-#define IBS_HIST_NO_LAT 0
-#define IBS_HIST_SUM	1
-#define IBS_HIST_BUCKET 2
-#define IBS_HIST_WORDS	(IBS_HIST_BUCKET + IBS_LAT_BUCKETS)
+#define IBS_PAIR_SAMPLES 0
+#define IBS_PAIR_WEIGHT	 1
+#define IBS_PLAIN_WORDS	 2
+#define IBS_HIST_NO_LAT	 IBS_PAIR_SAMPLES
+#define IBS_HIST_SUM	 2
+#define IBS_HIST_BUCKET	 3
+#define IBS_HIST_WORDS	 (IBS_HIST_BUCKET + IBS_LAT_BUCKETS)
 /* What the verifier believes a histogram to reach: every slot has room for that behind each pair. */
 #define IBS_HIST_BUCKET_MASK 127
 #define IBS_HIST_REACH	     (IBS_HIST_BUCKET + IBS_HIST_BUCKET_MASK + 1)
 _Static_assert(IBS_LAT_BUCKETS <= IBS_HIST_BUCKET_MASK + 1, "mask cuts buckets");
 
-#define IBS_LAYOUT_HIST	    0x8000 /* the pair has a histogram */
-#define IBS_LAYOUT_WORD	    0x7fff /* its first word */
-#define IBS_LAYOUT_ENTRIES  256
+#define IBS_LAYOUT_HIST		0x8000 /* the pair has a histogram */
+#define IBS_LAYOUT_WORD		0x7fff /* its first word */
+#define IBS_LAYOUT_ENTRIES	256
 #define IBS_LAYOUT_IDX(op, src) ((src) << 3 | (op))
 
 /* A word below it is no place but the enum ibs_outcome that samples of the pair come to. */
 #define IBS_LAYOUT_FIRST IBS_OUTCOME_N
+
+/* What those first words of a slot count instead, of all its samples with a valid linear address. */
+enum ibs_tlb_word {
+	IBS_TLB_L2_HIT,	 /* missed the L1 data TLB, hit the L2 */
+	IBS_TLB_L2_MISS, /* missed both: a page walk */
+	IBS_TLB_L2_HIT_WEIGHT,
+	IBS_TLB_L2_MISS_WEIGHT,
+	IBS_TLB_REFILL_N,   /* of them, those whose TlbRefillLat is valid, */
+	IBS_TLB_REFILL_SUM, /* and its sum, in cycles */
+	IBS_TLB_WORDS
+};
+_Static_assert((int)IBS_TLB_WORDS <= (int)IBS_LAYOUT_FIRST, "words of pairs begin there");
 
 /* Slot 0 takes what finds no slot of its own. */
 #define IBS_SLOT_OTHER 0
@@ -50,10 +66,16 @@ struct ibs_group_key {
 };
 _Static_assert(sizeof(struct ibs_group_key) == 40, "ibs_group_key has implicit padding");
 
-/* Written once, `key` before `used`, when a slot is given away. */
+enum ibs_slot_use {
+	IBS_SLOT_FREE,
+	IBS_SLOT_USED,
+	IBS_SLOT_LEAVING, /* its counts are about to be added to `other`: nothing new is counted here */
+};
+
+/* `key` is written before `used`, when a slot is given away. */
 struct ibs_slot_owner {
 	struct ibs_group_key key;
-	__u64 used;
+	__u64 used; /* enum ibs_slot_use */
 };
 
 /* What a selection says of a cgroup that it names. */
@@ -91,9 +113,9 @@ enum ibs_by {
 
 /* What is known of a cgroup, from its first sample (or the loader) on. */
 struct ibs_cgroup {
-	__u32 slot;	 /* IBS_SLOT_OTHER when none was free; used with --by cgroup alone */
-	__u32 gen;	 /* of the selection that `selected` and `min_lat` were worked out for */
-	__u16 min_lat;	 /* cycles; 0: control.min_lat rules */
+	__u32 slot;    /* IBS_SLOT_OTHER when none was free; used with --by cgroup alone */
+	__u32 gen;     /* of the selection that `selected` and `min_lat` were worked out for */
+	__u16 min_lat; /* cycles; 0: control.min_lat rules */
 	__u8 selected;
 	__u8 filter; /* bits of ibs_filter_sample.cgroups */
 	__u8 pad[4];
@@ -117,8 +139,26 @@ _Static_assert(sizeof(struct ibs_cgroup_cached) == 32, "index must be a shift");
 #define IBS_MAX_CPUS 2048
 
 /*
+ * Where a CPU's records wait for the reader: a ring of its own, so that no NMI meets another one. A
+ * BPF ring buffer would do the same at twice the instructions, and two calls.
+ */
+struct ibs_ring {
+	/* the loader sets these */
+	__u32 cpu;
+	__u32 first, slots; /* in the array of records; no slots: no ring */
+
+	__u32 next;	    /* of the slots: where the next record goes */
+	__u32 written;	    /* records so far, modulo 2^32 */
+	__u32 taken;	    /* the same of the reader, which alone writes it */
+};
+
+/* The ring buffer that wakes the reader: a page is the least that there is. */
+#define IBS_BELL_BYTES 4096
+
+/*
  * One per possible CPU. Written by that CPU's program only (which never nests: bpf_prog_active),
- * except from `shard` to `complex`, which the loader sets before the first sample.
+ * except from `shard` to `complex`, which the loader sets before the first sample, and but for what
+ * struct ibs_ring says.
  */
 struct ibs_cpu_state {
 	__u64 seen;
@@ -130,6 +170,7 @@ struct ibs_cpu_state {
 	__u64 css_serial, css_cgroup_id;
 	__u32 shard;
 	__u16 node, complex;
+	struct ibs_ring ring;
 	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));
 } __attribute__((aligned(512)));
 _Static_assert(sizeof(struct ibs_cpu_state) == 512, "index must be a shift");
@@ -144,11 +185,11 @@ enum ibs_cgroup_select { IBS_CGROUP_ANY, IBS_CGROUP_SELECT, IBS_CGROUP_SELECT_V1
 
 /* Changed by user space while the program runs; in .bss, which the loader maps. */
 struct ibs_control {
-	__u32 gen;	 /* bumped when the selection of cgroups changes */
-	__u32 next_slot; /* hint: where to look for a free slot */
-	__u32 min_lat;	 /* cycles; of cgroups that have none of their own */
-	__u32 max_lat;	 /* 0: no limit */
-	__u32 fold;	 /* odd while user space moves counts from slot to slot: readers wait */
+	__u32 gen;	     /* bumped when the selection of cgroups changes */
+	__u32 next_slot;     /* hint: where to look for a free slot */
+	__u32 min_lat;	     /* cycles; of cgroups that have none of their own */
+	__u32 max_lat;	     /* 0: no limit */
+	__u32 fold;	     /* odd while user space moves counts from slot to slot: readers wait */
 	__u8 pid_but;	     /* the processes named are those left out */
 	__u8 cgroup_default; /* what a cgroup without a named ancestor is */
 };

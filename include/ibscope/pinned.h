@@ -7,6 +7,7 @@
 #ifndef IBSCOPE_PINNED_H
 #define IBSCOPE_PINNED_H
 
+#include <ibscope/governor.h>
 #include <ibscope/maps.h>
 
 #define IBS_PIN_DIR "/sys/fs/bpf/ibscope"
@@ -49,6 +50,19 @@ struct ibs_meta_layout {
 	__u16 entry[IBS_LAYOUT_ENTRIES];
 };
 
+/* How the cost of an interrupt came to be known. X(NAME, "name") */
+#define IBS_NMI_SOURCE_TABLE(X) X(ASSUMED, "assumed") X(MEASURED, "measured") X(GIVEN, "given")
+
+enum ibs_nmi_source {
+#define IBS_NMI_SOURCE_ENUM(NAME, name) IBS_NMI_##NAME,
+	IBS_NMI_SOURCE_TABLE(IBS_NMI_SOURCE_ENUM)
+#undef IBS_NMI_SOURCE_ENUM
+		IBS_NMI_SOURCES
+};
+
+#define IBS_GOVERNOR_REASONS 12 /* room for them: a new one changes no layout */
+_Static_assert((int)GOVERNOR_REASON_N <= IBS_GOVERNOR_REASONS, "no room for a reason");
+
 /* How it goes, written about once a second. Sums since `start`, over all collectors since. */
 struct ibs_meta_status {
 	__u64 time_ns;	       /* CLOCK_BOOTTIME, when this was written */
@@ -65,6 +79,25 @@ struct ibs_meta_status {
 	__u64 period;	       /* in force; 0: it varies */
 	__u64 memory_bytes;    /* of maps */
 	__u64 rss_bytes;       /* of the collector */
+	__u64 counted;	       /* ops or cycles, as the PMU counted them */
+	__u64 period_changes;
+	__u64 displaced; /* groups added to `other` because busier ones found no room */
+	__u64 live_changes;    /* of options, by `ibscope ctl` */
+	/* of the governor */
+	__u32 governor_state;  /* enum governor_state */
+	__u32 governor_reason; /* enum governor_reason, of the state */
+	__u64 governor_changes[IBS_GOVERNOR_REASONS]; /* by enum governor_reason */
+	__u64 governor_retry_ns; /* CLOCK_BOOTTIME, when sampling is tried again; 0: it goes on */
+	__u64 period_asked;	 /* the shortest that is set; 0: it varies */
+	__u64 budget_ppb;	 /* of the CPUs' time, in parts of 10^9; 0: none */
+	__u64 overhead_ppb;	 /* of the last second or so, estimated */
+	__u64 overhead_ns;	 /* CPU time of samples and collector, estimated */
+	__u64 nmi_ns;		 /* cost of a sample without the program */
+	__u32 nmi_source;	 /* enum ibs_nmi_source */
+	__u32 pad;
+	__u64 kernel_rate;    /* kernel.perf_event_max_sample_rate; 0: not known */
+	__u64 kernel_lowered; /* times that it became less */
+	__u64 rss_max;
 	__u64 clock_steps, suspends; /* noticed while a collector ran */
 	__u64 pmu_shared;	     /* times that another user began to share the PMU */
 };
@@ -79,6 +112,8 @@ struct ibs_meta {
 	struct ibs_meta_status status;
 	char version[32], event[256], source[16];
 	char selection[1024]; /* "" for all */
+	char live[1024];      /* what is set live, and by whom; "": nothing */
+	char control[108];    /* where the collector takes requests; "": nowhere */
 };
 
 /* Of the group in a slot. */

@@ -62,6 +62,16 @@ static __always_inline __u32 ibs_record_cpu(const struct ibs_record *r)
 	       (IBS_RECORD_CPUS - 1);
 }
 
+static __always_inline __u64 ibs_record_data(const struct ibs_record *r)
+{
+	return r->packed & (IBS_BIT(IBS_RECORD_DATA_BITS) - 1);
+}
+
+static __always_inline __u64 ibs_record_data2(const struct ibs_record *r)
+{
+	return r->packed >> IBS_RECORD_DATA_BITS & (IBS_BIT(IBS_RECORD_DATA2_BITS) - 1);
+}
+
 /**
  * ibs_record_regs() - the registers that a record holds
  * @regs: IBS_OP_REG_FIXED of them; IBS_OP_CTL becomes 0, reserved bits are 0
@@ -70,9 +80,8 @@ static __always_inline void ibs_record_regs(const struct ibs_record *r, __u64 *r
 {
 	regs[IBS_OP_CTL] = 0;
 	regs[IBS_OP_RIP] = r->ip;
-	regs[IBS_OP_DATA] = r->packed & (IBS_BIT(IBS_RECORD_DATA_BITS) - 1);
-	regs[IBS_OP_DATA2] = r->packed >> IBS_RECORD_DATA_BITS &
-			     (IBS_BIT(IBS_RECORD_DATA2_BITS) - 1);
+	regs[IBS_OP_DATA] = ibs_record_data(r);
+	regs[IBS_OP_DATA2] = ibs_record_data2(r);
 	regs[IBS_OP_DATA3] = r->data3;
 	regs[IBS_DC_LINADDR] = r->addr;
 	regs[IBS_DC_PHYSADDR] = r->phys;

@@ -46,7 +46,7 @@ _Static_assert(sizeof(struct ibs_twin_ctx) == 48, "ibs_twin_ctx has implicit pad
 
 struct ibs_twin_sample {
 	__u64 regs[IBS_OP_REG_FIXED];
-	__u64 pad;
+	__u64 period; /* that the sample ended */
 };
 _Static_assert(sizeof(struct ibs_twin_sample) == 64, "index must be a shift");
 

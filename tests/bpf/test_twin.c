@@ -21,11 +21,13 @@
 
 #include <cmocka.h>
 
+#include <ibscope/op_fields.h>
 #include <ibscope/sim.h>
 
 #include "cgroup_mode.h"
 #include "sampler.h"
 #include "filter_options.h"
+#include "offline.h"
 #include "sampler_private.h"
 #include "twin.h"
 
@@ -234,6 +236,168 @@ static void check_against_model(const struct sampler_opts *opts, const regs_t *r
 	snapshot_free(&snap);
 	free(outcomes);
 	free(m);
+	sampler_close(s);
+}
+
+/* Periods of every length: weights and TLB misses against sums made here, in the kernel and offline. */
+#define WEIGHTS_N 3000
+
+static void check_weights(const struct snapshot *snap, const struct ibs_twin_sample *sample,
+			  bool weigh)
+{
+	__u64 weight[IBS_OP_KIND_N][IBS_SRC_N] = {};
+	struct tlb_counts tlb = {};
+	const struct group *g;
+
+	for (size_t i = 0; i < WEIGHTS_N; i++) {
+		const __u64 *regs = sample[i].regs, data3 = regs[IBS_OP_DATA3];
+		const struct ibs_cpu cpu = { .caps = ZEN4_CAPS };
+		struct ibs_op_sample s = { .cpu = cpu };
+		__u64 w = weigh ? sample[i].period : 0;
+
+		memcpy(s.reg, regs, sizeof(sample[i].regs));
+		weight[ibs_op_kind(regs[IBS_OP_DATA], data3)][ibs_op_src(cpu, regs)] += w;
+		if (!ibs_op_valid_l2tlb(&s))
+			continue;
+		*(data3 >> 3 & 1 ? &tlb.l2_miss : &tlb.l2_hit) += 1;
+		*(data3 >> 3 & 1 ? &tlb.l2_miss_weight : &tlb.l2_hit_weight) += w;
+		if (ibs_op_valid_tlb_refill_lat(&s)) {
+			tlb.refills++;
+			tlb.refill_cycles += data3 >> 48;
+		}
+	}
+	assert_int_equal(snap->n_groups, 1);
+	g = &snap->groups[0];
+	for (size_t i = 0; i < g->n_series; i++)
+		assert_int_equal(g->series[i].weight, weight[g->series[i].op][g->series[i].src]);
+	assert_true(tlb.l2_hit && tlb.l2_miss && tlb.refills);
+	assert_memory_equal(&g->tlb, &tlb, sizeof(tlb));
+}
+
+static void test_weights(void **state)
+{
+	struct ibs_twin_sample *sample = calloc(WEIGHTS_N, sizeof(*sample));
+	struct ibs_twin_who *who = calloc(WEIGHTS_N, sizeof(*who));
+	regs_t *regs = calloc(WEIGHTS_N, sizeof(*regs));
+
+	(void)state;
+	assert_true(sample && who && regs);
+	random_regs(7, ZEN4_CAPS, regs, WEIGHTS_N);
+	for (size_t i = 0; i < WEIGHTS_N; i++) {
+		memcpy(sample[i].regs, regs[i], sizeof(regs[i]));
+		sample[i].period = ibs_sim_mix(i) >> (24 + i % 32);
+		who[i].cgroup_id = 1;
+	}
+	for (int weigh = 0; weigh < 2; weigh++) {
+		struct sampler_opts opts = zen4;
+		struct offline *o = NULL;
+		struct snapshot snap;
+		struct sampler *s;
+		struct err err = {};
+
+		opts.weigh = weigh;
+		opts.tlb = true;
+		s = open_twin(&opts);
+		assert_int_equal(twin_run_replay(s, sample, who, WEIGHTS_N, &err), 0);
+		snapshot(s, &snap);
+		check_weights(&snap, sample, weigh);
+		snapshot_free(&snap);
+		sampler_close(s);
+
+		assert_int_equal(offline_open(&opts, &o, &err), 0);
+		assert_int_equal(offline_run(o, sample, who, WEIGHTS_N, &err), 0);
+		assert_int_equal(offline_snapshot(o, &snap, &err), 0);
+		check_weights(&snap, sample, weigh);
+		snapshot_free(&snap);
+		offline_close(o);
+	}
+	free(sample);
+	free(who);
+	free(regs);
+}
+
+/* More cgroups than slots: in the end those that do most have one, and no sample is lost. */
+#define ROOM_SLOTS 8
+
+static void run_cgroups(struct sampler *s, __u64 first, size_t n, size_t samples, __u64 *total)
+{
+	struct ibs_twin_sample sample[IBS_TWIN_SAMPLES] = {};
+	struct ibs_twin_who who[IBS_TWIN_SAMPLES] = {};
+	struct err err = {};
+	size_t k = 0;
+
+	/* one after the other, as if all of them ran at once */
+	for (size_t round = 0; round < samples; round++) {
+		for (size_t i = 0; i < n; i++, k++) {
+			assert_true(k < IBS_TWIN_SAMPLES);
+			load_miss(sample[k].regs, DRAM, 300);
+			sample[k].period = 1000;
+			who[k].cgroup_id = first + i;
+		}
+	}
+	assert_int_equal(twin_run_replay(s, sample, who, k, &err), 0);
+	*total += k;
+}
+
+static size_t groups_in(struct sampler *s, __u64 first, size_t n, __u64 total)
+{
+	size_t found = 0;
+	__u64 sum = 0;
+	struct snapshot snap;
+
+	snapshot(s, &snap);
+	for (size_t g = 0; g < snap.n_groups; g++) {
+		const struct group *gr = &snap.groups[g];
+
+		for (size_t i = 0; i < gr->n_series; i++) {
+			sum += gr->series[i].samples;
+			assert_int_equal(gr->series[i].weight, 1000 * gr->series[i].samples);
+		}
+		found += !gr->other && gr->key.cgroup_id >= first && gr->key.cgroup_id < first + n;
+	}
+	assert_int_equal(sum, total);
+	snapshot_free(&snap);
+	return found;
+}
+
+static void test_make_room(void **state)
+{
+	const __u64 quiet = 100, busy = 200;
+	struct sampler_opts opts = zen4;
+	__u64 total = 0, moved = 0;
+	struct err err = {};
+	struct sampler *s;
+
+	(void)state;
+	opts.by = IBS_BY_CGROUP;
+	opts.max_groups = ROOM_SLOTS;
+	opts.weigh = true;
+	s = open_twin(&opts);
+	run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
+	assert_int_equal(groups_in(s, quiet, ROOM_SLOTS, total), ROOM_SLOTS);
+	assert_int_equal(sampler_make_room(s, &err), 0); /* the first look */
+	for (int round = 0; round < 2 * ROOM_SLOTS; round++) {
+		int n;
+
+		run_cgroups(s, busy, ROOM_SLOTS, 20, &total);
+		run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
+		n = sampler_make_room(s, &err);
+		assert_true(n >= 0 && n <= 1);
+		moved += n;
+		groups_in(s, quiet, ROOM_SLOTS, total);
+	}
+	assert_int_equal(groups_in(s, busy, ROOM_SLOTS, total), ROOM_SLOTS);
+	assert_int_equal(groups_in(s, quiet, ROOM_SLOTS, total), 0);
+	/* each made way once, but for those that came back for a moment */
+	assert_in_range(moved, ROOM_SLOTS, 2 * ROOM_SLOTS);
+	/* as many that do as much find nobody who would make way */
+	moved = 0;
+	for (int round = 0; round < 4; round++) {
+		run_cgroups(s, busy, ROOM_SLOTS + 4, 20, &total);
+		moved += sampler_make_room(s, &err);
+	}
+	assert_int_equal(moved, 0);
+	assert_int_equal(groups_in(s, busy, ROOM_SLOTS, total), ROOM_SLOTS);
 	sampler_close(s);
 }
 
@@ -1582,6 +1746,8 @@ int main(void)
 		cmocka_unit_test(test_raw_moves),
 		cmocka_unit_test(test_raw_is_regs),
 		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_make_room),
 		cmocka_unit_test(test_every_latency),
 		cmocka_unit_test(test_filter_pid),
 		cmocka_unit_test(test_filter_op_src),

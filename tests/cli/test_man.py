@@ -9,7 +9,7 @@ import unittest
 
 BUILD = os.environ.get('IBSCOPE_BUILD', os.path.abspath('build'))
 MAN = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), 'tools', 'man')
-PAGES = sorted(glob.glob(os.path.join(MAN, '*.[15]')))
+PAGES = sorted(glob.glob(os.path.join(MAN, '*.[157]')))
 
 
 def read(page):
@@ -68,9 +68,18 @@ class Options(unittest.TestCase):
             self.skipTest('ibscope-exporter is not built')
         self.same(('ibscope-exporter',), read('ibscope-exporter.1'))
 
+    def test_metrics(self):
+        exporter = os.path.join(BUILD, 'ibscope-exporter')
+        if not os.path.exists(exporter):
+            self.skipTest('ibscope-exporter is not built')
+        p = subprocess.run([exporter, '--list-metrics'], capture_output=True, text=True, timeout=30)
+        want = re.findall(r'^(\w+) +(\w+) ', p.stdout, re.M)
+        self.assertGreater(len(want), 40)
+        self.assertEqual(sorted(re.findall(r'^\.It Va (\w+) Pq (\w+)$', read('ibscope-metrics.7'), re.M)), sorted(want))
+
     def test_overview_has_all_commands(self):
         self.assertEqual(re.findall(r'^\.It Cm (\w+)$', read('ibscope.1'), re.M), sorted(commands(), key=[
-            'doctor', 'hist', 'record', 'dump', 'report', 'replay', 'serve', 'ctl'].index))
+            'doctor', 'hist', 'record', 'dump', 'report', 'replay', 'serve', 'ctl', 'bench'].index))
 
     def test_terms_of_filters(self):
         terms = re.findall(r'^(\w+)(?: \(([\w,]+)\))?: ', said('ibscope', 'hist').split('Terms of --filter:')[1], re.M)

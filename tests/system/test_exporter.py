@@ -14,7 +14,6 @@ import tempfile
 import time
 import unittest
 import urllib.error
-import urllib.parse
 import urllib.request
 
 from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, run
@@ -103,7 +102,7 @@ def counters(s):
 
 
 def collector(*args):
-    return Program([IBSCOPE, 'serve', '--source', 'sim', '-c', '500000', '--pin-dir', DIR, *args], 'kernel memory')
+    return Program([IBSCOPE, 'serve', '--source', 'sim', '-c', '500000', '--max-overhead', 'off', '--pin-dir', DIR, *args], 'kernel memory')
 
 
 def free_port():
@@ -179,12 +178,11 @@ class Usage(Case):
         if p.returncode:
             self.skipTest(f'nm: {p.stderr}')
         used = set(re.findall(r'U (bpf_\w+)', p.stdout))
-        self.assertEqual(used, {'bpf_obj_get_opts', 'bpf_map_lookup_elem', 'bpf_map_lookup_batch'})
+        self.assertEqual(used, {'bpf_obj_get_opts', 'bpf_obj_get_info_by_fd', 'bpf_map_lookup_elem', 'bpf_map_lookup_batch'})
         self.assertNotRegex(p.stdout, r'\bsampler_|_skel|bpf_object__|bpf_program__')
 
 
-@unittest.skipUnless(OK, f'no BPF here: {WHY}')
-class Served(Case):
+class Collected(Case):
     """With a collector that samples."""
 
     @classmethod
@@ -200,12 +198,16 @@ class Served(Case):
         c = collector('--unpin')
         assert c.stop() == 0
 
+
+@unittest.skipUnless(OK, f'no BPF here: {WHY}')
+class Served(Collected):
     def restart(self, sig):
         type(self).collector.stop(sig)
         type(self).collector = collector()
 
     def test_endpoints(self):
         e = self.start(Exporter)
+        self.until(lambda: e.get('/-/ready')[0] == 200)
         for path, status, kind, said in (
                 ('/', 200, 'text/html', '<title>ibscope'), ('/-/healthy', 200, 'text/plain', 'well'),
                 ('/-/ready', 200, 'text/plain', 'runs'), ('/metrics', 200, 'version=0.0.4', 'ibscope_collector_up 1'),
@@ -282,6 +284,23 @@ class Served(Case):
         p = subprocess.run(['promtool', 'check', 'metrics'], input=e.get()[2], capture_output=True, text=True)
         self.assertEqual((p.returncode, p.stdout + p.stderr), (0, ''))
 
+    @needs('bpftool')
+    def test_pins_of_another_version(self):
+        """Whose entries are larger than ours: nothing is read of them."""
+        d = DIR + '-other'
+        os.makedirs(d, exist_ok=True)
+        self.addCleanup(shutil.rmtree, d)
+        for name in os.listdir(DIR):
+            if os.path.isdir(os.path.join(DIR, name)):
+                continue
+            subprocess.run(['bpftool', 'map', 'create', os.path.join(d, name), 'type', 'array', 'key', '4', 'value', '65536',
+                            'entries', '4', 'name', 'other', 'flags', '1024'], check=True)
+            os.chmod(os.path.join(d, name), 0o644)
+        for prefix in (), NOBODY:
+            p = subprocess.run([*prefix, EXPORTER, '--once', '--pin-dir', d], capture_output=True, text=True)
+            self.assertEqual((p.returncode, p.stdout), (1, ''), p.stderr)
+            self.assertIn('install the same', p.stderr)
+
     def test_once(self):
         for prefix in (), NOBODY:
             p = subprocess.run([*prefix, EXPORTER, '--once', '--pin-dir', DIR], capture_output=True, text=True)
@@ -301,7 +320,8 @@ class Served(Case):
         self.assertEqual(text.count('# EOF'), 1)
         types = dict(re.findall(r'^# TYPE (\S+) (\S+)$', text, re.M))
         units = dict(re.findall(r'^# UNIT (\S+) (\S+)$', text, re.M))
-        suffixes = {'counter': ['_total'], 'gauge': [''], 'info': ['_info'], 'histogram': ['_bucket', '_sum', '_count']}
+        suffixes = {'counter': ['_total'], 'gauge': [''], 'info': ['_info'],
+                    'histogram': ['_bucket', '_sum', '_count'], 'summary': ['_sum', '_count']}
         for name in samples(text.replace('# EOF\n', '')):
             base = name.split('{')[0]
             self.assertTrue(any(base == t + s for t, k in types.items() for s in suffixes[k]), name)
@@ -387,69 +407,6 @@ class Served(Case):
         self.assertEqual(status, 503)
         self.assertIn('ibscope serve', text)
         self.assertIn('ibscope serve', json.loads(e.get('/api/snapshot.json')[2])['why'])
-
-    @needs('chromium')
-    def test_page(self):
-        e = self.start(Exporter)
-        with tempfile.TemporaryDirectory() as home:
-            p = subprocess.run(['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=5000',
-                                f'--user-data-dir={home}', '--dump-dom', e.url + '/'], capture_output=True, text=True, timeout=120)
-        dom = p.stdout
-        self.assertIn('collecting (process', dom, p.stderr[-500:])
-        self.assertRegex(dom, r'<div id="simulated" class="banner">')
-        self.assertGreater(dom.count('<rect'), 10)
-        self.assertIn('aggregated', dom)
-        self.assertRegex(dom, r'Histogram of [\d,]+ latencies in cycles; p50 \d')
-        self.assertNotRegex(e.get('/')[2], r'(src|href)="(https?:)?//')
-
-    @needs('prometheus')
-    @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
-    def test_prometheus(self):
-        """histogram_quantile of each container and source is hist's percentile, within a bucket."""
-        cg = Cgroup(f'/ibscope-prom-{os.getpid()}')
-        self.addCleanup(cg.remove)
-        busy = Busy(1, cg)
-        self.addCleanup(busy.stop)
-        edges = [64, 80, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1536, 2048]
-        e = self.start(Exporter, '--edges', ','.join(map(str, edges)), prefix=NOBODY)
-        self.until(lambda: cg.path in e.get()[2])
-        time.sleep(8)
-        type(self).collector.stop()     # what is counted stays, for both to read
-        busy.stop()
-        try:
-            self.compare(e, edges)
-        finally:
-            type(self).collector = collector()
-
-    def compare(self, e, edges):
-        with tempfile.TemporaryDirectory() as d:
-            with open(d + '/p.yml', 'w') as f:
-                f.write('global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: i\n  static_configs:\n'
-                        f'  - targets: ["127.0.0.1:{e.port}"]\n')
-            port = free_port()
-            self.start(Program, ['prometheus', f'--config.file={d}/p.yml', f'--storage.tsdb.path={d}/data',
-                                 f'--web.listen-address=127.0.0.1:{port}'], 'ready to receive')
-
-            def query(q):
-                r = urllib.request.Request(f'http://127.0.0.1:{port}/api/v1/query', data=('query=' + urllib.parse.quote(q)).encode())
-                with urllib.request.urlopen(r) as a:
-                    return json.load(a)['data']['result']
-            self.until(lambda: query('up == 1'))
-            self.until(lambda: query('ibscope_load_miss_latency_cycles_count'))
-            p = run('ctl', '--pin-dir', DIR, '--json', '--by', 'cgroup,src', 'snapshot')
-            compared = 0
-            for s in json.loads(p.stdout)['series']:
-                for q, name in (.5, 'p50'), (.9, 'p90'), (.99, 'p99'):
-                    if s[name] is None or s[name] > edges[-1]:
-                        continue
-                    where = f'cgroup="{s["labels"]["cgroup"]}",data_src="{s["labels"]["src"]}"'
-                    got = query(f'histogram_quantile({q}, ibscope_load_miss_latency_cycles_bucket{{{where}}})')
-                    value = float(got[0]['value'][1])
-                    at = next(i for i, edge in enumerate(edges) if s[name] <= edge)
-                    self.assertLessEqual(value, edges[at] + 1e-6, (where, name))
-                    self.assertGreaterEqual(value, (edges[at - 1] if at else 0) - 1e-6, (where, name))
-                    compared += 1
-            self.assertGreater(compared, 20)
 
     def test_hostile(self):
         """Slow and wrong clients do not keep others out, and cost no memory that stays."""
@@ -591,12 +548,15 @@ class Thousand(Case):
         total = int(fill.stdout.readline().split()[0])
         self.addCleanup(fill.stdout.close)
         e = self.start(Exporter, prefix=NOBODY, pin_dir=d)
-        status, _, text = e.get()
+        status, headers, text = e.get()
         s = samples(text)
         self.assertEqual(status, 200)
+        # sent as it is made, and yet of a size that is told before
+        self.assertEqual(int(headers['Content-Length']), len(text))
         self.assertEqual(s['ibscope_groups'], 1000)
         self.assertEqual(sum(v for k, v in s.items() if k.startswith('ibscope_samples_total{')), total)
         self.assertEqual(s['ibscope_samples_seen_total'], total)
+        self.assertEqual(sum(int(v) for k, v in s.items() if k.startswith('ibscope_estimated_ops_total{')), total * 100003)
         times = []
         for _ in range(3):
             time.sleep(3)   # until what was read is too old
@@ -617,7 +577,7 @@ class Thousand(Case):
         # what does not have series of its own is in `other`
         e = self.start(Exporter, '--max-groups', '10', prefix=NOBODY, pin_dir=d)
         s = samples(e.get()[2])
-        self.assertEqual(len({k for k in s if 'op="load",data_src="dram"' in k}), 11)
+        self.assertEqual(len({k for k in s if re.match(r'ibscope_samples_total.*op="load",data_src="dram"', k)}), 11)
         self.assertEqual(sum(v for k, v in s.items() if k.startswith('ibscope_samples_total{')), total)
 
 

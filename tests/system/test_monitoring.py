@@ -13,8 +13,9 @@ RULES = os.path.join(ROOT, 'tools', 'prometheus', 'rules.yml')
 DASHBOARD = os.path.join(ROOT, 'tools', 'grafana', 'ibscope.json')
 PROMETHEUS_OWN = {'up', 'ALERTS'}
 LABELS = {'namespace', 'pod', 'container', 'cgroup', 'data_src', 'op', 'le', 'reason', 'job', 'instance',
-          'event', 'source', 'metric', 'ibs_caps', 'version', 'exporter_version', 'alertname', 'severity'}
-SUFFIX = {'COUNTER': ('_total',), 'GAUGE': ('',), 'INFO': ('_info',), 'HISTOGRAM': ('_bucket', '_sum', '_count')}
+          'l2', 'state', 'event', 'source', 'metric', 'ibs_caps', 'version', 'exporter_version', 'alertname', 'severity'}
+SUFFIX = {'COUNTER': ('_total',), 'GAUGE': ('',), 'INFO': ('_info',), 'HISTOGRAM': ('_bucket', '_sum', '_count'),
+          'SUMMARY': ('_sum', '_count')}
 
 
 def exported():
@@ -23,7 +24,7 @@ def exported():
     for path in glob.glob(os.path.join(ROOT, 'src', 'metrics*.c')):
         with open(path) as f:
             text = f.read()
-        for name, kind in re.findall(r'"(\w+)",\s*(?:METRIC_)?(COUNTER|GAUGE|INFO|HISTOGRAM)\b', text):
+        for name, kind in re.findall(r'"(\w+)",\s*(?:METRIC_)?(COUNTER|GAUGE|INFO|HISTOGRAM|SUMMARY)\b', text):
             names.update(name + s for s in SUFFIX[kind])
     return names
 
@@ -60,6 +61,11 @@ def labels_of(expr):
     return out
 
 
+def compares_samples(expr):
+    """Does it make a share of samples? Those of another period stand for another number of ops."""
+    return 'ibscope_samples_total' in expr and '/' in re.sub(r'"[^"]*"', '', expr)
+
+
 class Rules(unittest.TestCase):
     @unittest.skipUnless(shutil.which('promtool'), 'promtool is not here')
     def test_promtool(self):
@@ -77,6 +83,7 @@ class Rules(unittest.TestCase):
             self.assertTrue(named(e), e)
             self.assertLessEqual(named(e), there, e)
             self.assertLessEqual(labels_of(e), LABELS, e)
+            self.assertFalse(compares_samples(e), e)
 
     def test_every_alert_is_tested(self):
         tests = read(os.path.join(os.path.dirname(RULES), 'rules_test.yml'))
@@ -84,6 +91,13 @@ class Rules(unittest.TestCase):
         self.assertGreater(len(alerts), 8)
         for a in alerts:
             self.assertIn(f'alertname="{a}"', tests)
+
+    def test_every_alert_tells_what_to_do(self):
+        for alert in re.split(r'- alert: ', read(RULES))[1:]:
+            name = alert.split('\n')[0]
+            self.assertEqual(re.findall(r'^ +(summary|description|runbook): \S', alert, re.M),
+                             ['summary', 'description', 'runbook'], name)
+            self.assertRegex(alert, r'severity: (info|warning|critical)', name)
 
 
 class Dashboard(unittest.TestCase):
@@ -112,6 +126,7 @@ class Dashboard(unittest.TestCase):
             self.assertTrue(named(e), e)
             self.assertLessEqual(named(e), there, e)
             self.assertLessEqual(labels_of(e), LABELS, e)
+            self.assertFalse(compares_samples(e), e)
 
     def test_variables(self):
         used = set(re.findall(r'\$\{?(\w+)', json.dumps(self.board)))

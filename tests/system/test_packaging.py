@@ -174,7 +174,7 @@ class Kubernetes(unittest.TestCase):
         self.assertTrue(s['runAsNonRoot'])
         writable = [(c['name'], m['name']) for c in self.by_name.values() for m in c['volumeMounts']
                     if not m.get('readOnly')]
-        self.assertEqual(writable, [('collector', 'pins')])
+        self.assertEqual(writable, [('collector', 'pins'), ('collector', 'control')])
 
     def test_limits(self):
         def mib(text):
@@ -186,6 +186,8 @@ class Kubernetes(unittest.TestCase):
             self.assertIn('cpu', r['limits'])
         limit = mib(self.by_name['collector']['resources']['limits']['memory'])
         self.assertGreaterEqual(limit, int(re.search(r'max-memory = (\d+)', conf)[1]) + 32)
+        # before it is killed it ends by itself
+        self.assertGreaterEqual(limit, int(re.search(r'max-rss = (\d+)', conf)[1]) + 16)
 
     def test_options(self):
         conf = self.docs['ConfigMap']['data']['ibscope.conf']
@@ -247,7 +249,8 @@ class Install(unittest.TestCase):
             self.assertGreater(len(commands), 5)
             for c in commands:
                 self.assertIn(f'opt/x/share/man/man1/ibscope-{c}.1', there)
-            for f in ('lib/systemd/system/ibscope.service', 'share/man/man5/ibscope-recording.5', 'share/man/man1/ibscope.1',
+            for f in ('lib/systemd/system/ibscope.service', 'share/man/man5/ibscope-recording.5', 'share/man/man7/ibscope-metrics.7',
+                      'share/man/man1/ibscope.1',
                       'share/bash-completion/completions/ibscope', 'share/ibscope/prometheus/rules.yml',
                       'share/ibscope/grafana/ibscope.json', 'share/ibscope/kubernetes/ibscope.yaml'):
                 self.assertIn('opt/x/' + f, there)
@@ -271,12 +274,21 @@ class Install(unittest.TestCase):
         debs = glob.glob(os.path.join(BUILD, 'deb', 'ibscope_*.deb'))
         if not debs or not shutil.which('dpkg-deb'):
             self.skipTest('make deb has not run')
+        pages = glob.glob(os.path.join(TOOLS, 'man', '*'))
+        if max(map(os.path.getmtime, pages)) > os.path.getmtime(debs[0]):
+            self.skipTest('make deb has not run since')
         with tempfile.TemporaryDirectory() as d:
             call('dpkg-deb', '-R', debs[0], d, check=True)
             there = self.files(d)
             with open(f'{d}/DEBIAN/conffiles') as f:
                 self.assertEqual(set(f.read().split()), {'/etc/ibscope/ibscope.conf', '/etc/default/ibscope-exporter'})
             self.assertIn('lib/systemd/system/ibscope.service.d/sys-admin.conf', there)
+            for f in ('usr/bin/ibscope', 'usr/bin/ibscope-exporter', 'lib/systemd/system/ibscope.service',
+                      'lib/systemd/system/ibscope-exporter.service', 'usr/share/bash-completion/completions/ibscope',
+                      'usr/share/bash-completion/completions/ibscope-exporter', 'usr/share/man/man1/ibscope-ctl.1.gz'):
+                self.assertIn(f, there)
+            for page in pages:
+                self.assertIn(f'usr/share/man/man{page[-1]}/{os.path.basename(page)}.gz', there)
             self.assertEqual(call(f'{d}/usr/bin/ibscope', '--version').returncode, 0)
             with open(f'{d}/DEBIAN/postinst') as f:
                 self.assertIn('ibscope.service', f.read())
@@ -295,7 +307,11 @@ class Completion(unittest.TestCase):
         self.assertEqual(set(self.complete('')) - {'--help', '--version'},
                          set(re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M)))
         self.assertEqual(self.complete('his'), ['hist'])
-        self.assertEqual(set(self.complete('ctl', '')), {'status', 'snapshot'})
+        self.assertEqual(set(self.complete('ctl', '')),
+                         {'status', 'ledger', 'snapshot', 'set', 'unset', 'reset', 'reload'})
+        self.assertEqual(set(self.complete('ctl', 'set', 'max-l')), {'max-lat='})
+        self.assertEqual(set(self.complete('ctl', 'set', 'grace=1', 'max-gr')), {'max-groups='})
+        self.assertIn('kernel', self.complete('ctl', 'unset', 'k'))
 
     def test_options(self):
         for c in re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M):

@@ -261,10 +261,10 @@ class Record(unittest.TestCase):
         self.assertGreater(got.end['forwarded'], 1000)
         self.assertLessEqual(got.end['forwarded'], got.kinds['sample'])
 
-    def test_stopped_reader(self):
+    def stopped_reader(self, *args, status):
         """A reader that stands still for a second: what did not fit is counted, to the unit."""
         p = subprocess.Popen([ibscope.IBSCOPE, 'record', '--source', 'sim', '-c', '100000',
-                              '--ring-size', '64K', '--duration', '4'], cwd=self.dir,
+                              '--ring-size', '64K', '--duration', '4', *args], cwd=self.dir,
                              stderr=subprocess.PIPE, text=True)
         for _ in range(300):
             if os.path.exists(self.path('ibscope.data')):
@@ -275,13 +275,23 @@ class Record(unittest.TestCase):
         time.sleep(1)
         p.send_signal(signal.SIGCONT)
         p.stderr = p.communicate(timeout=20)[1]
-        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(p.returncode, status, p.stderr)
         got = Recorded(self.path('ibscope.data'))
         self.check_whole(got, p)
         self.assertGreater(got.end['ring_full'], 1000)
         self.assertEqual(got.end['seen'], got.kinds['sample'] + got.end['ring_full'])
         times = [s['time'] for s in got.of('sample')]
         self.assertEqual(times, sorted(times))
+        return p.stderr
+
+    def test_stopped_reader(self):
+        said = self.stopped_reader('--max-loss', '90%', status=0)
+        self.assertNotIn('--max-loss', said)
+
+    def test_too_much_is_lost(self):
+        said = self.stopped_reader('--max-loss', '1%', status=1)
+        self.assertRegex(said, r'warning: [0-9.]+% of the last samples found their ring full')
+        self.assertRegex(said, r'error: [0-9.]+% of the samples .*--max-loss allows \(1%\)')
 
     def test_nothing_lost_at_a_high_rate(self):
         """50,000 samples a second and CPU."""
@@ -289,6 +299,15 @@ class Record(unittest.TestCase):
         got = Recorded(self.path('ibscope.data'))
         self.check_whole(got, p)
         self.assertEqual(got.end['ring_full'], 0)
+
+    def test_compressed(self):
+        bytes_each = []
+        for options in (), ('-z',):
+            p = self.record('-c', '50000', '--duration', '1', '-o', 'x', *options)
+            got = Recorded(self.path('x'))
+            self.check_whole(got, p)
+            bytes_each.append(os.path.getsize(self.path('x')) / got.kinds['sample'])
+        self.assertLess(bytes_each[1], 0.8 * bytes_each[0])
 
     def test_max_size(self):
         for kind in (), ('--json',):
@@ -334,8 +353,8 @@ class Record(unittest.TestCase):
     def test_full_disk(self):
         subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=4m', 'none', self.dir], check=True)
         try:
-            p = ibscope.run('record', '--source', 'sim', '-c', '20000', '--no-compress', '-o',
-                            self.path('x'), '--duration', '20')
+            p = ibscope.run('record', '--source', 'sim', '-c', '20000', '-o', self.path('x'),
+                            '--duration', '20')
             self.assertEqual(p.returncode, 1, p.stderr)
             self.assertIn('No space left', p.stderr)
             self.assertGreater(ledger(p.stderr)['seen'], 10000)
@@ -365,7 +384,8 @@ class Record(unittest.TestCase):
                 (('--rotate', '3'), '--max-size'),
                 (('--rotate', '1', '--max-size', '1M'), '--rotate'),
                 (('--rotate', '3', '--max-size', '1M', '--json'), 'standard output'),
-                (('--ring-size', '3X'), 'K, M or G'),
+                (('--ring-size', '3X'), 'K, M or G'), (('--max-loss', '5'), '0.5%'),
+                (('--max-loss', '101%'), '100%'),
                 (('--ring-size', '1K'), '16K'),
                 (('--max-size', ''), 'K, M or G'),
                 (('--duration', '0'), 'seconds'),

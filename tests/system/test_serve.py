@@ -29,9 +29,9 @@ def snapshot(by='cgroup,src,op'):
 
 
 class Collector:
-    def __init__(self, *args):
+    def __init__(self, *args, rate=('-c', '200000')):
         self.err = tempfile.TemporaryFile('w+')
-        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '-c', '200000', '--pin-dir', DIR, *args],
+        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', *rate, '--pin-dir', DIR, *args],
                                   stderr=self.err, stdin=subprocess.DEVNULL)
         self.wait('kernel memory')
 

@@ -68,6 +68,15 @@ class Sim(unittest.TestCase):
             self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['aggregated'])
             for s in o['series']:
                 self.assertEqual(sum(n for _, n in s['buckets']), s['valid'])
+                self.assertEqual(s['weight'], 50000 * s['samples'])
+
+    def test_weights_of_a_frequency(self):
+        """Each sample stands for the time since the last one, whatever period the kernel chose."""
+        o, = hist('--source', 'sim', '-F', '500', '2', '1')
+        self.assertIsNone(o['period'])
+        weight = sum(s['weight'] for s in o['series'])
+        self.assertGreater(weight, 0.5 * 2e9)
+        self.assertLess(weight, 1.2 * o['interval_s'] * 1e9 * o['cpus'])
 
     def test_two_cgroups(self):
         """Each CPU belongs to a busy process of a cgroup; its samples are nobody else's."""

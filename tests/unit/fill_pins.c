@@ -17,7 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CPUS 2
+#define CPUS   2
+#define PERIOD 100003
 
 static struct layout layout;
 static struct ibs_meta_layout meta_layout;
@@ -67,18 +68,27 @@ static __u64 fill_slot(__u64 *words, __u32 slot)
 		if (!layout_has(&layout, pair))
 			continue;
 		if (!(layout.entry[pair] & IBS_LAYOUT_HIST)) {
-			samples += w[0] = slot + pair;
+			samples += w[IBS_PAIR_SAMPLES] = slot + pair;
+			w[IBS_PAIR_WEIGHT] = w[IBS_PAIR_SAMPLES] * PERIOD;
 			continue;
 		}
-		samples += w[IBS_HIST_NO_LAT] = pair;
+		w[IBS_PAIR_WEIGHT] = w[IBS_HIST_NO_LAT] = pair;
 		for (int b = 0; b < IBS_LAT_BUCKETS; b++) {
 			__u64 n = 1 + (slot * 7919 + pair * 104729 + b * 31) % 100000;
 
 			w[IBS_HIST_BUCKET + b] = n;
 			w[IBS_HIST_SUM] += n * ibs_lat_le(b);
-			samples += n;
+			w[IBS_PAIR_WEIGHT] += n;
 		}
+		samples += w[IBS_PAIR_WEIGHT];
+		w[IBS_PAIR_WEIGHT] *= PERIOD;
 	}
+	words[IBS_TLB_L2_HIT] = samples / 50;
+	words[IBS_TLB_L2_MISS] = samples / 500;
+	words[IBS_TLB_L2_HIT_WEIGHT] = words[IBS_TLB_L2_HIT] * PERIOD;
+	words[IBS_TLB_L2_MISS_WEIGHT] = words[IBS_TLB_L2_MISS] * PERIOD;
+	words[IBS_TLB_REFILL_N] = words[IBS_TLB_L2_HIT] + words[IBS_TLB_L2_MISS];
+	words[IBS_TLB_REFILL_SUM] = words[IBS_TLB_REFILL_N] * 40 + slot;
 	return samples;
 }
 

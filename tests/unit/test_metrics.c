@@ -17,6 +17,8 @@
 
 #define SLOTS 8
 
+#define PERIOD 1000
+
 static struct layout layout;
 static __u64 *series;
 static struct ibs_slot_owner owners[SLOTS];
@@ -24,7 +26,6 @@ static struct ibs_slot_name names[SLOTS];
 static struct ibs_cpu_state cpus[1];
 static struct ibs_control control;
 static struct ibs_meta meta;
-static struct ibs_meta_status status;
 static struct counts counts;
 static struct metrics_opts opts;
 static char *text;
@@ -38,7 +39,6 @@ static int up(void **state)
 	memset(names, 0, sizeof(names));
 	memset(cpus, 0, sizeof(cpus));
 	memset(&opts, 0, sizeof(opts));
-	memset(&status, 0, sizeof(status));
 	meta = (struct ibs_meta){ .layout = { .max_slots = SLOTS }, .version = "1.2.3" };
 	counts = (struct counts){ .series = series,
 				  .owners = owners,
@@ -47,6 +47,8 @@ static int up(void **state)
 				  .n_cpus = 1,
 				  .shards = 1,
 				  .max_slots = SLOTS,
+				  .weighed = true,
+				  .tlb = true,
 				  .layout = &layout };
 	return 0;
 }
@@ -74,6 +76,7 @@ static void add(__u32 slot, enum ibs_op_kind op, enum ibs_src src, int cycles, _
 	__u64 *w = series + slot * layout.words + (entry & IBS_LAYOUT_WORD);
 
 	assert_true(layout_has(&layout, IBS_LAYOUT_IDX(op, src)));
+	w[IBS_PAIR_WEIGHT] += n * PERIOD;
 	if (!(entry & IBS_LAYOUT_HIST)) {
 		w[0] += n;
 	} else if (cycles < 0) {
@@ -97,7 +100,7 @@ static void name(const void *arg, const struct group *g, struct ibs_slot_name *o
 static const char *print(enum metrics_format format)
 {
 	struct metrics_source src = {
-		.counts = &counts, .meta = &meta, .status = status, .name = name
+		.counts = &counts, .meta = &meta, .name = name, .status = meta.status
 	};
 	struct metrics_self self = {};
 	struct metrics *m;
@@ -130,6 +133,94 @@ static void has_not(const char *part)
 }
 
 #define LAT "ibscope_load_miss_latency_cycles"
+
+static void add_tlb(__u32 slot, __u64 hits, __u64 misses, __u64 refills, __u64 cycles)
+{
+	__u64 *w = series + slot * layout.words;
+
+	w[IBS_TLB_L2_HIT] += hits;
+	w[IBS_TLB_L2_HIT_WEIGHT] += hits * PERIOD;
+	w[IBS_TLB_L2_MISS] += misses;
+	w[IBS_TLB_L2_MISS_WEIGHT] += misses * PERIOD;
+	w[IBS_TLB_REFILL_N] += refills;
+	w[IBS_TLB_REFILL_SUM] += cycles;
+}
+
+static void test_weights_and_tlb(void **state)
+{
+	(void)state;
+	put_slot(1, 7, "/a");
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 300, 3);
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_L1, -1, 5);
+	add_tlb(1, 4, 2, 3, 90);
+	add(0, IBS_OP_KIND_STORE, IBS_SRC_L1, -1, 1);
+	print(METRICS_OPENMETRICS);
+	has("ibscope_estimated_ops_total{cgroup=\"/a\",op=\"load\",data_src=\"dram\"} 3000");
+	has("ibscope_estimated_ops_total{cgroup=\"/a\",op=\"load\",data_src=\"l1\"} 5000");
+	has("ibscope_dtlb_l1_miss_samples_total{cgroup=\"/a\",l2=\"hit\"} 4");
+	has("ibscope_dtlb_l1_miss_samples_total{cgroup=\"/a\",l2=\"miss\"} 2");
+	has("ibscope_dtlb_l1_miss_estimated_ops_total{cgroup=\"/a\",l2=\"miss\"} 2000");
+	has("ibscope_dtlb_refill_latency_cycles_sum{cgroup=\"/a\"} 90");
+	has("ibscope_dtlb_refill_latency_cycles_count{cgroup=\"/a\"} 3");
+	/* what was never counted has no line */
+	has_not("l2=\"hit\"} 0");
+	has_not("refill_latency_cycles_sum{container=\"other\"");
+}
+
+static void test_governor(void **state)
+{
+	json_t *j, *g;
+
+	(void)state;
+	meta.status = (struct ibs_meta_status){
+		.governor_state = GOVERNOR_STATE_STOPPED,
+		.governor_reason = GOVERNOR_REASON_BPF_SLOW,
+		.period = 3000016,
+		.period_asked = 1000016,
+		.budget_ppb = 5000000,
+		.overhead_ppb = 1250000,
+		.overhead_ns = 2500000000,
+		.nmi_ns = 1500,
+		.nmi_source = IBS_NMI_MEASURED,
+		.kernel_rate = 50000,
+		.kernel_lowered = 2,
+	};
+	meta.status.governor_changes[GOVERNOR_REASON_BUDGET] = 3;
+	print(METRICS_OPENMETRICS);
+	has("ibscope_governor_state{state=\"stopped\"} 1");
+	has("ibscope_governor_state{state=\"at_rate\"} 0");
+	has("ibscope_governor_changes_total{reason=\"budget\"} 3");
+	has("ibscope_governor_changes_total{reason=\"bpf_slow\"} 0");
+	has("ibscope_sampling_stopped 1");
+	has("ibscope_overhead_budget_ratio 0.005");
+	has("ibscope_governor_overhead_ratio 0.00125");
+	has("ibscope_overhead_seconds_total 2.5");
+	has("ibscope_sample_interrupt_cost_seconds{source=\"measured\"} 1.5e-06");
+	has("ibscope_sampling_period_asked 1000016");
+	has("ibscope_kernel_max_sample_rate 50000");
+	has("ibscope_kernel_rate_lowered_total 2");
+	j = json_loads(print(METRICS_JSON), 0, NULL);
+	assert_non_null(j);
+	g = json_object_get(j, "governor");
+	assert_string_equal(json_string_value(json_object_get(g, "state")), "stopped");
+	assert_string_equal(json_string_value(json_object_get(g, "reason")), "bpf_slow");
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(g, "changes"), "budget")), 3);
+	assert_true(json_real_value(json_object_get(g, "budget")) == 0.005);
+	json_decref(j);
+	/* what a later collector may say, and no budget */
+	meta.status.governor_state = meta.status.governor_reason = meta.status.nmi_source = 99;
+	meta.status.budget_ppb = meta.status.period_asked = meta.status.kernel_rate = 0;
+	print(METRICS_TEXT);
+	has("ibscope_sampling_stopped 0");
+	has_not("state=\"stopped\"} 1");
+	has_not("ibscope_overhead_budget_ratio");
+	has_not("ibscope_sampling_period_asked");
+	has_not("ibscope_kernel_max_sample_rate");
+	j = json_loads(print(METRICS_JSON), 0, NULL);
+	assert_non_null(j);
+	json_decref(j);
+}
 
 static void test_histogram(void **state)
 {
@@ -165,7 +256,7 @@ static void test_histogram(void **state)
 static void test_machine(void **state)
 {
 	(void)state;
-	status = (struct ibs_meta_status){
+	meta.status = (struct ibs_meta_status){
 		.clock_steps = 2, .suspends = 3, .pmu_shared = 4, .cpus_went = 5, .cpus_came = 6
 	};
 	print(METRICS_TEXT);
@@ -266,7 +357,7 @@ static void test_unknown_is_absent(void **state)
 
 static void test_json(void **state)
 {
-	json_t *o, *source;
+	json_t *o, *source, *tlb;
 
 	(void)state;
 	put_slot(1, 1, "/a\x01\"\xff");
@@ -274,6 +365,7 @@ static void test_json(void **state)
 	add(1, IBS_OP_KIND_LOAD, IBS_SRC_L1, -1, 1);
 	put_slot(2, 2, "/b");
 	add(2, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 300, 100);
+	add_tlb(2, 4, 2, 3, 90);
 	o = json_loads(print(METRICS_JSON), JSON_REJECT_DUPLICATES, NULL);
 	assert_non_null(o);
 	assert_int_equal(json_array_size(json_object_get(o, "containers")), 2);
@@ -282,6 +374,14 @@ static void test_json(void **state)
 	source = json_object_get(source, "dram");
 	assert_non_null(source);
 	assert_int_equal(json_integer_value(json_object_get(source, "p90")), 320);
+	assert_int_equal(json_integer_value(json_object_get(source, "estimated_ops")), 99 * PERIOD);
+	tlb = json_object_get(json_array_get(json_object_get(o, "containers"), 1), "tlb");
+	assert_int_equal(json_integer_value(json_object_get(tlb, "l2_hit")), 4);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "l2_miss")), 2);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "l2_hit_ops")), 4 * PERIOD);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "l2_miss_ops")), 2 * PERIOD);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "refills")), 3);
+	assert_int_equal(json_integer_value(json_object_get(tlb, "refill_cycles")), 90);
 	json_decref(o);
 }
 
@@ -333,19 +433,22 @@ static void test_pieces(void **state)
 
 static void test_packed(void **state)
 {
+	static const unsigned int le[] = { 8, 65535 };
+	const struct metrics_edges edges = { .le = le, .n = 2 };
 	struct packed_hist h = {};
 	__u64 a[IBS_LAT_BUCKETS], got[IBS_LAT_BUCKETS] = {};
 
 	(void)state;
 	for (int b = 0; b < IBS_LAT_BUCKETS; b++)
 		a[b] = b % 3 ? 1ull << b % 63 : 0;
-	assert_int_equal(packed_add(&h, a, 5), 0);
-	assert_int_equal(packed_add(&h, a, 6), 0);
+	assert_int_equal(packed_add(&h, &edges, a, 5), 0);
+	assert_int_equal(packed_add(&h, &edges, a, 6), 0);
 	packed_get(&h, got);
 	for (int b = 0; b < IBS_LAT_BUCKETS; b++)
 		assert_int_equal(got[b], 2 * a[b]);
 	assert_int_equal(h.sum, 11);
-	free(h.bytes);
+	assert_int_equal(h.below[1], h.valid);
+	free(h.below);
 }
 
 static void test_edges(void **state)
@@ -380,10 +483,11 @@ static void test_edges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_histogram), T(test_default_edges), T(test_names),
-		T(test_same_path), T(test_other),	  T(test_unknown_is_absent),
-		T(test_json),	   T(test_pieces),	  T(test_packed),
-		T(test_edges),	   T(test_machine),
+		T(test_histogram), T(test_default_edges),   T(test_names),
+		T(test_same_path), T(test_other),	    T(test_unknown_is_absent),
+		T(test_json),	   T(test_pieces),	    T(test_packed),
+		T(test_edges),	   T(test_weights_and_tlb), T(test_machine),
+		T(test_governor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,6 +100,36 @@ static void test_range(void **state)
 	assert_int_equal(num_parse(&arg, "1", &v, NULL), -ERANGE);
 }
 
+static void test_percent(void **state)
+{
+	static const struct {
+		const char *text;
+		int err;
+		double ratio;
+	} rows[] = {
+		{ "0.5%", 0, 0.005 }, { "50%", 0, 0.5 },   { "0.001%", 0, 0.00001 },
+		{ ".5%", 0, 0.005 },  { "0.5", -EINVAL },  { "", -EINVAL },
+		{ "%", -EINVAL },     { ".%", -EINVAL },   { "1.2.3%", -EINVAL },
+		{ "-1%", -EINVAL },   { "nan%", -EINVAL }, { "0x1%", -EINVAL },
+		{ "1e1%", -EINVAL },  { "1 %", -EINVAL },  { "1%%", -EINVAL },
+		{ "50.1%", -ERANGE }, { "0%", -ERANGE },   { "99999999999999999999%", -ERANGE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		double v = 42;
+		struct err e;
+
+		assert_int_equal(num_parse_percent("-x", rows[i].text, 0.001, 50, &v, &e),
+				 rows[i].err);
+		assert_true(
+			v == (rows[i].err ? 42 : rows[i].ratio) ||
+			(!rows[i].err && v > 0.999 * rows[i].ratio && v < 1.001 * rows[i].ratio));
+		if (rows[i].err)
+			assert_non_null(strstr(e.text, "-x: "));
+	}
+}
+
 static void write_file(const char *path, const char *text)
 {
 	FILE *f = fopen(path, "w");
@@ -252,10 +282,11 @@ static void test_list_outside(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good_numbers),   cmocka_unit_test(test_bad_numbers),
-		cmocka_unit_test(test_range),	       cmocka_unit_test(test_files),
-		cmocka_unit_test(test_good_lists),     cmocka_unit_test(test_bad_lists),
-		cmocka_unit_test(test_list_print_cut), cmocka_unit_test(test_list_outside),
+		cmocka_unit_test(test_good_numbers), cmocka_unit_test(test_bad_numbers),
+		cmocka_unit_test(test_range),	     cmocka_unit_test(test_percent),
+		cmocka_unit_test(test_files),	     cmocka_unit_test(test_good_lists),
+		cmocka_unit_test(test_bad_lists),    cmocka_unit_test(test_list_print_cut),
+		cmocka_unit_test(test_list_outside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,34 +8,21 @@ Of perf: the CPU time of a command and its children less that of the same with n
 divided by the samples in the hardware's log. Of ibscope: bench-insitu, and snapshots of hist.
 """
 import argparse
-import json
-import os
-import subprocess
 import sys
 import tempfile
 
-import oracle
+import cost_guest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-RIG = os.path.join(HERE, 'rig')
 PERIOD, RARELY = 100160, 134217712     # bench-insitu has 100000
 LEAST_RATIO = 30        # perf record and script to ours, where registers are read in place
 READINGS = 40
 
 GUEST = r'''
-exec 3>&1 > /tmp/log 2>&1
-t() {       # NAME COMMAND...: its CPU time in us
-    n=$1; shift
-    work -time "$@" > /dev/null 2> /tmp/$n.err; rc=$?
-    printf '{"name":"%s","rc":%d,"us":%s}\n' $n $rc "$(tail -n 1 /tmp/$n.err)" >&3
-    [ $rc = 0 ] || sed 's/^/# /' /tmp/$n.err >&3
-}
 rec() {     # NAME PERIOD LOOPS OPTION...
     n=$1 c=$2 l=$3; shift 3
     t $n perf record -q -B -N -e ibs_op/cnt_ctl=1/ -c $c -a --raw-samples "$@" \
         -o /tmp/$n.data -- work -loop $l
 }
-sleep 3
 bench-insitu --json >&3
 sleep 1
 rec record-0 RARELY LOOPS
@@ -62,41 +49,21 @@ VALUES = {'RARELY+16': RARELY - 16, 'RARELY': RARELY, 'PERIOD+16': PERIOD + 16,
           'READINGS+1': READINGS + 1}
 
 
-def boot(pair, tmp):
-    kernel, gen = pair.split(':')
-    tree = subprocess.run([os.path.join(RIG, 'perf-tree.sh'), kernel], check=True, text=True,
-                          stdout=subprocess.PIPE).stdout.strip()
+def figures(pair, tree):
+    """Print the table; True if ours is as much below perf as it should be."""
     script = GUEST
     for name, value in VALUES.items():
         script = script.replace(name, str(value))
-    with open(os.path.join(tmp, 'cost-perf.sh'), 'w') as f:
-        f.write(script)
-    log = os.path.join(tmp, '..', 'log')
-    p = subprocess.run([os.path.join(RIG, 'run.sh'), '--kernel', kernel, '--gen', gen, '--icount',
-                        '--smp', '1', '--timeout', '900', '--overlay', tmp, '--overlay', tree,
-                        '--log', log, '--', 'sh', '/cost-perf.sh'],
-                       stdout=subprocess.PIPE, text=True)
-    lines = p.stdout.splitlines()
-    rows = [json.loads(x) for x in lines if x.startswith('{')]
-    if p.returncode or not rows:
-        sys.exit('%s: exit %d: %s' % (pair, p.returncode, p.stdout))
-    return ([r for r in rows if 'variant' in r], {r['name']: r for r in rows if 'name' in r},
-            [x for x in lines if x.startswith('#')], oracle.runs(oracle.read_log(log)))
-
-
-def figures(pair, tmp):
-    """Print the table; True if ours is as much below perf as it should be."""
-    bench, timed, notes, runs = boot(pair, tmp)
-    empty = next(r['per_sample'] for r in bench if r['variant'] == 'empty program')
-    ours = next(r['above_empty'] for r in bench if r['variant'] == 'aggregated: by cgroup')
-    n = {'record': len(runs[PERIOD]), 'typed': len(runs[PERIOD + 16]),
-         'short': len(runs[PERIOD + 32])}
+    b = cost_guest.Boot(pair, tree, script)
+    bench = list(b.variants.values())
+    empty = b.variants['empty program']['per_sample']
+    ours = b.variants['aggregated: by cgroup']['above_empty']
+    n = {'record': len(b.runs[PERIOD]), 'typed': len(b.runs[PERIOD + 16]),
+         'short': len(b.runs[PERIOD + 32])}
 
     def each(name, samples, less=0):
-        a, b = timed.get(name + '-0'), timed.get(name + '-1')
-        if not a or not b or a['rc'] or b['rc']:
-            return None
-        return (b['us'] - a['us']) * 1000 / samples - less
+        cost = b.each(name, samples, 'us')
+        return cost and cost - less
 
     table = [('perf record --raw-samples', each('record', n['record'], empty)),
              ('perf record --raw-samples -d -W', each('typed', n['typed'], empty)),
@@ -110,20 +77,19 @@ def figures(pair, tmp):
     table += [('ibscope ' + r['variant'], r['above_empty']) for r in bench
               if r['variant'].startswith(('rejected', 'aggregated'))]
     print('%s, registers read %s: guest instructions a sample, beyond %.0f of NMI, driver and an '
-          'empty program' % (pair, 'in place' if bench[0]['direct'] else 'by copy', empty))
+          'empty program' % (pair, 'in place' if b.direct else 'by copy', empty))
     print('  %-40s %10s %28s' % ('', 'a sample', 'times ibscope aggregating'))
     for name, v in table:
         print('  %-40s %10s %28s' % (name, 'cannot' if v is None else '%.0f' % v,
                                      '' if v is None else '%.1f' % (v / ours)))
-    a, b = timed['hist-0'], timed['hist-1']
     print('  %-40s %10.0f instructions a reading (hist, one CPU, no series)' % (
-        'ibscope hist', (b['us'] - a['us']) * 1000 / READINGS))
+        'ibscope hist', b.each('hist', READINGS, 'us')))
     print('  samples: %s' % n)
-    for x in notes:
+    for x in b.notes:
         print('  ' + x)
     sys.stdout.flush()
     both = dict(table).get('perf record, then perf script')
-    return not bench[0]['direct'] or (both is not None and both >= LEAST_RATIO * ours)
+    return not b.direct or (both is not None and both >= LEAST_RATIO * ours)
 
 
 def main():
@@ -136,14 +102,7 @@ def main():
     pairs = args.pairs or ['5.10:zen2', '6.1:zen4', '6.12:zen4', '7.2:zen5']
     failed = 0
     with tempfile.TemporaryDirectory() as tmp:
-        tree = os.path.join(tmp, 'tree')
-        work = os.path.join(tmp, 'work')
-        subprocess.run(['cc', '-static', '-O1', '-pthread', '-o', work,
-                        os.path.join(HERE, 'work.c')], check=True)
-        subprocess.run([os.path.join(RIG, 'mkoverlay.sh'), '-o', tree, work + ':/usr/bin/work',
-                        os.path.join(args.build, 'ibscope') + ':/usr/bin/ibscope',
-                        os.path.join(args.build, 'bench-insitu') + ':/usr/bin/bench-insitu'],
-                       check=True)
+        tree = cost_guest.make_tree(args.build, tmp)
         for pair in pairs:
             failed += not figures(pair, tree)
     print('%d passed, %d failed' % (len(pairs) - failed, failed))

@@ -56,7 +56,9 @@ start a /a 1
 # Behind all else: what there was.
 FACTS = r'''
 find $cg -type d -exec stat -c '%i %n' {} + > $O/cgroups
-cat /sys/devices/system/cpu/cpu[0-9]*/cache/index3/id > $O/l3 2> /dev/null
+cat $(for i in $(seq 0 $(($(nproc) - 1))); do
+    echo /sys/devices/system/cpu/cpu$i/cache/index3/id
+done) > $O/l3 2> /dev/null
 tar -C $O -c . >&3
 '''
 
@@ -121,6 +123,8 @@ class Hist:
                 t = total[tuple(str(s['labels'][k]) for k in by)]
                 t.samples += s['samples']
                 t.valid += s['valid']
+                need(o['period'] is None or s['weight'] == o['period'] * s['samples'],
+                     'weight of %s' % s)
                 t.sum += s['sum']
                 t.buckets.update(dict(s['buckets']))
         return dict(total)
@@ -201,13 +205,13 @@ def merged(series):
 # --- one boot
 
 class Guest:
-    def __init__(self, kernel, gen, work, report, name='', smp=2, workers=True):
+    def __init__(self, kernel, gen, work, report, name='', smp=2, workers=True, rig=()):
         self.kernel, self.gen, self.work, self.report = kernel, gen, work, report
         self.where = '%s:%s' % (kernel, gen)
         self.cpu = oracle.GENS.get(gen)
         self.dir = os.path.join(work, self.where.replace(':', '-') + name)
         self.out = os.path.join(self.dir, 'out')
-        self.smp = smp
+        self.smp, self.rig = smp, list(rig)     # rig: more options of run.sh
         self.script, self.checks, self.period = [SETUP] + [WORKERS] * workers, [], 0
         self.runs = collections.Counter()
         self.timeout = 900
@@ -243,7 +247,7 @@ class Guest:
             f.write('\n'.join(self.script + [FACTS]))
         tar = os.path.join(self.dir, 'out.tar')
         cmd = [os.path.join(HERE, 'rig/run.sh'), '--kernel', self.kernel, '--gen', self.gen,
-               '--smp', str(self.smp),
+               '--smp', str(self.smp), *self.rig,
                '--overlay', os.path.join(self.work, 'overlay'),
                '--overlay', os.path.join(self.dir, 'overlay'),
                '--console', os.path.join(self.dir, 'console'), '--timeout', str(self.timeout),

@@ -173,7 +173,7 @@ def scenarios(guest):
     period = guest.new_period(100000)
     guest.do('(for i in $(seq 60); do [ -s $O/record-stopped.data ] && break; sleep 0.2\n'
              ' done; sleep 2; kill -STOP $(pidof ibscope); sleep 1; kill -CONT $(pidof ibscope)) &\n'
-             'run record-stopped ibscope record -c %d --ring-size 16K --duration 6 '
+             'run record-stopped ibscope record -c %d --ring-size 16K --duration 6 --max-loss 90%% '
              '-o $O/record-stopped.data; wait $!' % period)
     guest.check('record: a reader that stands still for a second', check, guest,
                 'record-stopped', period, False, None, True)

@@ -75,7 +75,7 @@ calm() {        # until no CPU comes or goes
 }
 life() {        # NUMBER SECONDS PERIOD CALM ACTIVITY END
     [ $4 = 1 ] && calm
-    printf 'period = %d\ngrace = 5\n' $3 > /tmp/conf
+    printf 'period = %d\ngrace = 5\nmax-overhead = off\nnmi-cost = 1us\nmax-bpf-time = off\n' $3 > /tmp/conf
     echo "== life $1" >> $O/collector.err
     if [ "$LAST" = hup ]; then
         kill -HUP $COLLECTOR

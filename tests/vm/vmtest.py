@@ -15,6 +15,7 @@ import sys
 import cases
 import dumps
 import guest
+import live
 import oracle
 import records
 import selections
@@ -281,6 +282,9 @@ def main():
             hopper = Guest(kernel, gen, work, report, '-hop', smp=8, workers=False)
             hopper.hops()
             guests.append(hopper)
+            lively = Guest(kernel, gen, work, report, '-live')
+            live.scenarios(lively)
+            guests.append(lively)
         none = Guest(pairs[-1][0], 'none', work, report)
         none.no_ibs()
         return guests + [none]

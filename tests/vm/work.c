@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // work CGROUP CPU [NAME [UID [KIND]]]: two threads, NAME and NAME.t, busy on one CPU in a cgroup v2
-//	directory that exists, as that user. They go in circles (KIND spin), call the kernel
-//	(kernel), or one of them starts a process after the other (fork), of which each gets a line
+//	directory that exists, as that user. They go in circles (KIND spin), do so a twentieth of
+//	the time (pulse), call the kernel (kernel), or one of them starts a process after the other (fork), of which each gets a line
 //	"parent child" in /tmp/out/children.
 // work -hop SECONDS SEED: busy, on another CPU every 0.1 to 0.5 s; prints its pid.
 // work -bpf SECONDS: busy changing a BPF map on each CPU, when the kernel runs no BPF program.
+// work -duty CPU PERCENT SECONDS: busy for a part of each 20 ms.
+// work -l3 N: sysfs says from now on that there are N L3 caches, each of as many CPUs in a row.
 // work -loop N: go round N times.
-// work -time COMMAND...: run it; on stderr, last, the CPU time that it and its children took, in us.
+// work -time COMMAND...: run it; on stderr, last, the CPU time that it and its children took, in us,
+//	and that of all tasks meanwhile, in ns, or 0 where the kernel does not tell.
 // work -u UID COMMAND...: run COMMAND as that user, without capabilities.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -47,6 +51,17 @@ static void *spin(void *unused)
 {
 	for (volatile int on = 1; on;)
 		;
+	return unused;
+}
+
+/* Leaves its CPU, or the emulator's one thread, to others. */
+static void *pulse(void *unused)
+{
+	for (;;) {
+		for (volatile int i = 0; i < 20000; i++)
+			;
+		usleep(2000);
+	}
 	return unused;
 }
 
@@ -114,6 +129,20 @@ static int hop(double seconds, unsigned int seed)
 	return 0;
 }
 
+static int work_in_part(int cpu, double percent, double seconds)
+{
+	double end = now() + seconds;
+
+	if (pin(cpu))
+		return perror("work"), 1;
+	for (double next = now(); next < end; next += 0.02) {
+		spin_until(next + percent / 100 * 0.02);
+		if (percent < 100 && next + 0.02 > now())
+			usleep((next + 0.02 - now()) * 1e6);
+	}
+	return 0;
+}
+
 static int change_map(double seconds)
 {
 	union bpf_attr attr = {
@@ -146,8 +175,42 @@ static int go_round(unsigned long n)
 	return 0;
 }
 
+/* What tasks of any kind ran for, on all CPUs. */
+static unsigned long long busy_ns(void)
+{
+	unsigned long long sum = 0, ns;
+	FILE *f = fopen("/proc/schedstat", "r");
+	char line[512];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "cpu%*u %*s %*s %*s %*s %*s %*s %llu", &ns) == 1)
+			sum += ns;
+	if (f)
+		fclose(f);
+	return sum;
+}
+
+static int show_l3(long n)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	char id[64], path[128];
+
+	for (long i = 0; i < cpus; i++) {
+		FILE *f;
+
+		snprintf(id, sizeof(id), "/tmp/l3.%ld", i);
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%ld/cache/index3/id", i);
+		f = fopen(id, "w");
+		if (!f || fprintf(f, "%ld\n", i * n / cpus) < 0 || fclose(f) ||
+		    mount(id, path, NULL, MS_BIND, NULL))
+			return perror(path), 1;
+	}
+	return 0;
+}
+
 static int run_timed(char **argv)
 {
+	unsigned long long before = busy_ns();
 	struct rusage u;
 	int status;
 
@@ -157,9 +220,10 @@ static int run_timed(char **argv)
 	}
 	wait(&status);
 	getrusage(RUSAGE_CHILDREN, &u);
-	fprintf(stderr, "%ld\n",
+	fprintf(stderr, "%ld %llu\n",
 		(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
-			u.ru_stime.tv_usec);
+			u.ru_stime.tv_usec,
+		busy_ns() - before);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 126;
 }
 
@@ -192,10 +256,14 @@ int main(int argc, char **argv)
 		execvp(argv[3], argv + 3);
 		return perror(argv[3]), 125;
 	}
+	if (argc == 5 && !strcmp(argv[1], "-duty"))
+		return work_in_part(atoi(argv[2]), atof(argv[3]), atof(argv[4]));
 	if (argc == 4 && !strcmp(argv[1], "-hop"))
 		return hop(atof(argv[2]), atoi(argv[3]));
 	if (argc == 3 && !strcmp(argv[1], "-bpf"))
 		return change_map(atof(argv[2]));
+	if (argc == 3 && !strcmp(argv[1], "-l3"))
+		return show_l3(atol(argv[2]));
 	if (argc == 3 && !strcmp(argv[1], "-loop"))
 		return go_round(strtoul(argv[2], NULL, 0));
 	if (argc > 2 && !strcmp(argv[1], "-time"))
@@ -205,7 +273,9 @@ int main(int argc, char **argv)
 	if (argc > 3)
 		name = argv[3];
 	if (argc > 5)
-		run = !strcmp(argv[5], "kernel") ? call_kernel : start_processes;
+		run = !strcmp(argv[5], "kernel")  ? call_kernel
+		      : !strcmp(argv[5], "pulse") ? pulse
+						  : start_processes;
 	/* what is tested should not wait for us */
 	if (join(argv[1]) || pin(atoi(argv[2])) || nice(19) < 0 || prctl(PR_SET_NAME, name) ||
 	    pthread_create(&t, NULL, second_thread, run == start_processes ? spin : run))

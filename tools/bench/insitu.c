@@ -5,18 +5,25 @@
  * is the cost of one. On the rig with --icount a nanosecond is an instruction, so the figures are
  * instructions and repeat.
  *
- *   bench-insitu [--json] [PERIOD]
+ *   bench-insitu [--json] [--only TEXT,..] [PERIOD]
+ *
+ * --only: the variants whose names contain a TEXT, and those that begin with "event" or "empty".
  */
 #include "cpu.h"
 #include "filter.h"
 #include "pmu.h"
 #include "sampler.h"
 
+#include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define ROUNDS	 3
 #define LOOPS	 30000000UL
@@ -26,13 +33,23 @@
 static const struct selected_cgroup nobody_cgroup = { .id = NOBODY };
 static const __u32 nobody_pid = 32000; /* small enough for any kernel.pid_max */
 
+/* Of an event without a program: its ring buffer. */
+enum buffer {
+	SAMPLERS, /* what the sampler has for notices of the kernel; it gets full */
+	NONE,
+	OVERWRITTEN, /* for ever, as with `perf record --overwrite`; what perf asks for of a sample */
+};
+
 static const struct variant {
 	const char *name;
 	struct sampler_opts opts;
 	const char *filter; /* NULL: none */
+	enum buffer buffer;
 } variants[] = {
 	{ "event, no program", { .prog = SAMPLER_PROG_NONE } },
 	{ "empty program", { .prog = SAMPLER_PROG_EMPTY } },
+	{ "event, no program, no buffer", .buffer = NONE },
+	{ "event, no program, overwritten", .buffer = OVERWRITTEN },
 	{ "rejected: pid",
 	  { .by = IBS_BY_CGROUP, .sel.processes = { .pids = &nobody_pid, .n = 1 } } },
 	{ "rejected: cgroup",
@@ -134,10 +151,71 @@ static int measure(const struct sampler_opts *opts, double base, int round, stru
 	return 0;
 }
 
+#define BUFFER_PAGES 128
+
+static int open_bare(struct perf_event_attr attr, enum buffer buffer)
+{
+	size_t bytes = (1 + BUFFER_PAGES) * sysconf(_SC_PAGESIZE);
+	int fd;
+
+	attr.disabled = 1;
+	if (buffer == OVERWRITTEN)
+		attr.sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+				    PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_IDENTIFIER;
+	fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	/* one that is not writable is overwritten; the mapping ends with the program */
+	if (fd >= 0 && buffer == OVERWRITTEN &&
+	    mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int measure_bare(const struct perf_event_attr *attr, enum buffer buffer, double base,
+			int round, struct result *r)
+{
+	int fd = open_bare(*attr, buffer);
+	__u64 values[3]; /* count, times */
+	double t;
+
+	settle();
+	if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+		goto fail;
+	t = loop_ns();
+	if (ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) || read(fd, values, sizeof(values)) < 8)
+		goto fail;
+	close(fd);
+	values[0] /= attr->sample_period;
+	r->cost[round] = (t - base) / (values[0] ? values[0] : 1);
+	r->samples += values[0];
+	return 0;
+fail:
+	perror("bench-insitu: the event");
+	return -1;
+}
+
+static bool wanted(const struct variant *v, const char *only)
+{
+	char text[64];
+	int n;
+
+	if (!only || v->name[0] == 'e')
+		return true;
+	for (; sscanf(only, "%63[^,]%n", text, &n) == 1; only += n + (only[n] == ',')) {
+		if (strstr(v->name, text))
+			return true;
+	}
+	return false;
+}
+
 int main(int argc, char **argv)
 {
-	bool json = argc > 1 && !strcmp(argv[1], "--json");
-	const char *period = argc > 1 + json ? argv[1 + json] : "100000";
+	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
+						 { "only", required_argument, NULL, 'o' },
+						 {} };
+	const char *period = "100000", *only = NULL;
+	bool json = false;
 	static struct result results[VARIANTS];
 	unsigned int cpu = 0;
 	struct cpu_info info;
@@ -146,6 +224,14 @@ int main(int argc, char **argv)
 	struct pmu *pmu;
 	cpu_set_t set;
 
+	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) >= 0;) {
+		if (c == '?')
+			return 2;
+		json |= c == 'j';
+		only = c == 'o' ? optarg : only;
+	}
+	if (optind < argc)
+		period = argv[optind];
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	sched_setaffinity(0, sizeof(set), &set);
@@ -161,7 +247,10 @@ int main(int argc, char **argv)
 		for (size_t v = 0; v < VARIANTS; v++) {
 			struct sampler_opts o = variants[v].opts;
 			struct filter filter = {};
+			int ret;
 
+			if (!wanted(&variants[v], only))
+				continue;
 			if (variants[v].filter && filter_parse(variants[v].filter, &filter, &err)) {
 				log_error("%s", err.text);
 				return 1;
@@ -178,7 +267,12 @@ int main(int argc, char **argv)
 			o.cpus = &cpu;
 			o.n_cpus = 1;
 			o.ibs = (struct ibs_cpu){ .caps = info.caps, .quirks = info.quirks };
-			if (measure(&o, base[round], round, &results[v]))
+			if (variants[v].buffer)
+				ret = measure_bare(&o.attr, variants[v].buffer, base[round], round,
+						   &results[v]);
+			else
+				ret = measure(&o, base[round], round, &results[v]);
+			if (ret)
 				return 1;
 			filter_free(&filter);
 		}
@@ -190,6 +284,8 @@ int main(int argc, char **argv)
 		struct result *r = &results[v];
 		double cost = median(r->cost, ROUNDS), floor = median(results[EMPTY].cost, ROUNDS);
 
+		if (!wanted(&variants[v], only))
+			continue;
 		if (json)
 			printf("{\"variant\":\"%s\",\"samples\":%llu,\"aggregated\":%llu,"
 			       "\"direct\":%s,"

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What records cost where they are written and where they are read, and how many a second one CPU can
- * forward before the reader is too late. The twin makes them, on one CPU, in bursts of a millisecond;
- * the reader is on another and does as `record` does: it sleeps as long as the rings tell it to, and
- * writes a recording, to /dev/null.
+ * What records cost where they are written and where they are read, in CPU time, which another load
+ * on the machine does not change much. Two figures follow from it: the rate that a reader with a CPU
+ * of its own sustains, which is one by the cost, and how long it may be kept from that CPU before a
+ * ring is full, which is the ring's records by the rate of its CPU.
+ *
+ * Then what is seen of that here: the twin makes records on one CPU, in bursts of a millisecond; the
+ * reader is on another and does as `record` does: it sleeps as long as the rings tell it to, and
+ * writes a recording, to /dev/null. Something is lost when the reader pauses for longer than the
+ * ring lasts; why it does, the machine knows.
  *
  *   bench-records [SECONDS a rate]
  */
@@ -29,12 +34,13 @@
 #define CAPS	 0xbffU
 #define MIX	 1024 /* samples, a power of two */
 #define BURST_NS 1000000
+#define LATE_NS	 4000000 /* what was not made in that time, as nobody ran us, is not made later */
 
 struct reader {
 	struct rings *rings;
 	struct recording *recording; /* NULL: records are only taken out */
 	_Atomic bool stop;
-	__u64 cpu_ns;
+	__u64 cpu_ns, pause_ns; /* the longest */
 	unsigned long passes;
 };
 
@@ -65,13 +71,18 @@ static int take(const struct record_batch *b, void *arg, struct err *err)
 {
 	struct reader *r = arg;
 
-	return r->recording ? recording_samples(r->recording, b->records, NULL, b->n, err) : 0;
+	if (!r->recording)
+		return 0;
+	if (b->raw)
+		return recording_samples_raw(r->recording, b->raw, NULL, b->n, err);
+	return recording_samples(r->recording, b->records, NULL, b->n, err);
 }
 
 static void *read_all(void *arg)
 {
 	struct reader *r = arg;
 	struct err err = { "" };
+	__u64 before = clock_ns(CLOCK_MONOTONIC), now;
 	bool last;
 
 	bind_to(sysconf(_SC_NPROCESSORS_ONLN) - 1);
@@ -81,8 +92,11 @@ static void *read_all(void *arg)
 
 		poll(&p, 1, rings_delay_ms(r->rings));
 		last = r->stop;
-		if (rings_drain(r->rings, last ? UINT64_MAX : clock_ns(CLOCK_MONOTONIC), take, r,
-				&err) ||
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (now - before > r->pause_ns)
+			r->pause_ns = now - before;
+		before = now;
+		if (rings_drain(r->rings, last ? UINT64_MAX : now, take, r, &err) ||
 		    (r->recording && recording_flush(r->recording, NULL, &err)))
 			die(&err);
 		r->passes++;
@@ -114,7 +128,7 @@ static struct recording *open_recording(void)
 	static struct trace_info info = {
 		.format = "ibscope 1", .source = "sim", .simulated = true, .pmu = &pmu, .n_pmus = 1
 	};
-	struct recording_opts opts = { .info = &info, .compress = true };
+	struct recording_opts opts = { .info = &info };
 	struct recording *r;
 	struct err err = { "" };
 
@@ -146,31 +160,69 @@ static __u64 outcome(struct sampler *s, enum ibs_outcome o)
 	return n;
 }
 
-/* What writing a record costs, without a reader and without the loop. */
-static void writing(const char *name, enum sampler_output output)
-{
-	struct reader r = {};
-	struct err err = { "" };
-	__u64 best = UINT64_MAX, floor = UINT64_MAX, ns, drained = 0;
-	struct sampler *s = open_sampler(output);
+#define ROUNDS 50
+#define FILL   4 /* times MIX samples: less than the smallest ring */
 
-	r.rings = sampler_rings(s);
-	for (int i = 0; i < 50; i++) {
-		loop(s, IBS_TWIN_FLOOR, MIX, &ns);
-		floor = ns < floor ? ns : floor;
-		loop(s, IBS_TWIN_REGS, MIX, &ns);
-		best = ns < best ? ns : best;
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *v, size_t n)
+{
+	qsort(v, n, sizeof(*v), compare);
+	return v[n / 2];
+}
+
+/* To take out what the rings hold, and to have it in a file. Return: ns of CPU time a record. */
+static double read_once(struct reader *r)
+{
+	__u64 start = clock_ns(CLOCK_THREAD_CPUTIME_ID), taken = rings_taken(r->rings);
+	struct err err = { "" };
+
+	if (rings_drain(r->rings, UINT64_MAX, take, r, &err) ||
+	    (r->recording && recording_flush(r->recording, NULL, &err)))
+		die(&err);
+	return (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) /
+	       (rings_taken(r->rings) - taken);
+}
+
+/* What a sample costs in the kernel, without the loop; with records also what reading them does. */
+static void costs(const char *name, enum sampler_output output)
+{
+	static double in_kernel[ROUNDS], out[ROUNDS], filed[ROUNDS];
+	struct sampler *s = open_sampler(output);
+	struct recording *recording = open_recording();
+	struct reader r = { .rings = sampler_rings(s) };
+	__u32 slots = sampler_memory_used(s)->ring_slots;
+	__u64 ns, floor;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		loop(s, IBS_TWIN_FLOOR, FILL * MIX, &floor);
+		loop(s, IBS_TWIN_REGS, FILL * MIX, &ns);
+		in_kernel[i] = ((double)ns - floor) / (FILL * MIX);
 		if (!r.rings)
 			continue;
-		drained -= clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		if (rings_drain(r.rings, UINT64_MAX, take, &r, &err))
-			die(&err);
-		drained += clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		r.recording = NULL;
+		out[i] = read_once(&r);
+		loop(s, IBS_TWIN_REGS, FILL * MIX, &ns);
+		r.recording = recording;
+		filed[i] = read_once(&r);
 	}
-	printf("%-12s %6.1f ns a sample in the kernel", name, (double)(best - floor) / MIX);
-	if (r.rings)
-		printf(", %.1f ns to take it out", (double)drained / MIX / 50);
+	printf("%-12s %6.1f ns a sample in the kernel", name, median(in_kernel, ROUNDS));
+	if (r.rings) {
+		double each = median(filed, ROUNDS);
+
+		printf(", %.1f to take it out, %.1f with writing it: a reader with a CPU of its "
+		       "own "
+		       "sustains %.1f million/s; %u records in a ring last %.0f ms at 10,000/s and "
+		       "CPU, %.0f at 100,000/s",
+		       median(out, ROUNDS), each, 1e3 / each, slots, slots / 10.0, slots / 100.0);
+	}
 	putchar('\n');
+	recording_close(recording);
 	sampler_close(s);
 }
 
@@ -179,18 +231,22 @@ static __u64 at_rate(__u64 rate, double seconds)
 {
 	struct sampler *s = open_sampler(SAMPLER_RECORDS);
 	struct reader r = { .rings = sampler_rings(s), .recording = open_recording() };
-	__u64 start, made = 0, lost, late = 0, ns;
+	__u64 start, made = 0, skipped = 0, lost, ns;
 	pthread_t reader;
 
 	pthread_create(&reader, NULL, read_all, &r);
 	start = clock_ns(CLOCK_MONOTONIC);
 	for (__u64 now = start; now < start + seconds * 1e9; now = clock_ns(CLOCK_MONOTONIC)) {
-		__u64 due = (now - start) * (rate / 1e9);
+		__u64 due = (now - start) * (rate / 1e9), most = LATE_NS * (rate / 1e9);
 		struct timespec t = { .tv_nsec = BURST_NS };
 
+		due -= skipped;
+		if (due - made > most) {
+			skipped += due - made - most;
+			due = made + most;
+		}
 		if (due > made)
 			loop(s, IBS_TWIN_REGS, due - made, &ns);
-		late = due - made > late ? due - made : late;
 		made = due;
 		nanosleep(&t, NULL);
 	}
@@ -198,10 +254,9 @@ static __u64 at_rate(__u64 rate, double seconds)
 	pthread_join(reader, NULL);
 	lost = outcome(s, IBS_OUTCOME_LOST_RING_FULL);
 	printf("%9llu/s  lost %llu of %llu, reader %.0f ns a record, %.1f%% of a CPU, %lu passes, "
-	       "largest burst %llu\n",
-	       (unsigned long long)rate, (unsigned long long)lost, (unsigned long long)made,
-	       (double)r.cpu_ns / rings_taken(r.rings), r.cpu_ns / seconds / 1e7, r.passes,
-	       (unsigned long long)late);
+	       "longest pause %.1f ms of the %.1f that the ring lasts\n",
+	       rate, lost, made, (double)r.cpu_ns / rings_taken(r.rings), r.cpu_ns / seconds / 1e7,
+	       r.passes, r.pause_ns / 1e6, sampler_memory_used(s)->ring_slots * 1e3 / rate);
 	recording_close(r.recording);
 	sampler_close(s);
 	return lost;
@@ -212,9 +267,9 @@ int main(int argc, char **argv)
 	double seconds = argc > 1 ? atof(argv[1]) : 1;
 
 	bind_to(0);
-	writing("aggregated", SAMPLER_SERIES);
-	writing("packed", SAMPLER_RECORDS);
-	writing("raw", SAMPLER_RECORDS_RAW);
+	costs("aggregated", SAMPLER_SERIES);
+	costs("packed", SAMPLER_RECORDS);
+	costs("raw", SAMPLER_RECORDS_RAW);
 	for (__u64 rate = 10000; rate <= 20000000; rate *= 2)
 		if (at_rate(rate, seconds))
 			break;

@@ -31,7 +31,8 @@ _ibscope_values()
 	function words(s) { gsub(/\([^)]*\)/, "", s); gsub(/[,|]/, " ", s); print s; exit }
 	option == "--src" && /^data_src .*: / || option == "--op" && /^op: / {
 		sub(/^[^:]*: /, ""); sub(/;.*/, ""); words($0) }
-	option == "--by" && /^Keys of --by:/ || option ~ /^--(columns|sort)$/ && /^Columns:/ { list = 1; next }
+	option == "--by" && /^Keys of --by:/ || option ~ /^--(columns|sort)$/ && /^Columns:/ ||
+		option == "--only" && /^Measurements:/ { list = 1; next }
 	list && !/^  [a-z]/ { print all; exit }
 	list { all = all " " $1 }
 	' "$2"
@@ -80,6 +81,19 @@ _ibscope_cgroups()
 	word=${word##*,}
 	mapfile -t COMPREPLY < <(compgen -d -- "$mount/${word#/}" | sed "s|^$mount|$before|")
 	compopt -o nospace 2>/dev/null
+}
+
+# Names of the options of serve, without dashes: with "=" behind those that take a value, for `set`.
+_ibscope_names()
+{
+	local names
+
+	names=$("$program" serve --help 2>/dev/null </dev/null | _ibscope_options |
+		awk -F'\t' -v eq="$([[ $1 == set ]] && printf '=')" \
+			'$2 ~ /^--/ && $2 != "--help" { print substr($2, 3) ($1 == "" ? "" : eq) }')
+	mapfile -t COMPREPLY < <(compgen -W "$names" -- "$cur")
+	compopt -o nospace 2>/dev/null
+	return 0
 }
 
 _ibscope()
@@ -139,6 +153,9 @@ _ibscope()
 	fi
 	case $command in
 	ctl)
+		for option in "${COMP_WORDS[@]:2:COMP_CWORD-2}"; do
+			[[ $option == set || $option == unset ]] && _ibscope_names "$option" && return
+		done
 		option=$(awk '/^Options:/ { exit } /^  [a-z]/ { print $1 }' <<<"$help")
 		mapfile -t COMPREPLY < <(compgen -W "$option" -- "$cur")
 		;;

@@ -21,5 +21,6 @@ int cmd_replay(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_ctl(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
 
 #endif

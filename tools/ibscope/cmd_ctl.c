@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope ctl: ask a collector how it is, and tell it what to do. */
 #include "cmd.h"
+#include "collector_text.h"
+#include "control.h"
 #include "hist.h"
 #include "options.h"
 #include "pinned.h"
 #include "rows.h"
-#include "clock.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct ctl {
-	const char *pin_dir;
+	const char *pin_dir, *control; /* NULL: not given */
 	bool json;
 	unsigned int labels;
 };
@@ -29,6 +28,15 @@ static int set_pin_dir(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
+static int set_control(void *ctx, const char *arg, struct err *err)
+{
+	struct ctl *c = ctx;
+
+	(void)err;
+	c->control = arg;
+	return 0;
+}
+
 static int set_by(void *ctx, const char *arg, struct err *err)
 {
 	struct ctl *c = ctx;
@@ -38,46 +46,58 @@ static int set_by(void *ctx, const char *arg, struct err *err)
 
 static const struct option_row ctl_rows[] = {
 	{ "pin-dir", 0, "DIR", "of the collector; default " IBS_PIN_DIR, set_pin_dir },
-	{ "json", 0, NULL, "of snapshot: as hist --json", OPTION_FLAG(struct ctl, json) },
+	{ "control", 0, "PATH", "the collector's socket; default: what its pins say", set_control },
+	{ "json", 0, NULL, "of status, ledger and snapshot: as JSON",
+	  OPTION_FLAG(struct ctl, json) },
 	{ "by", 0, "LABEL,..", "of snapshot: labels; default cgroup,src,op", set_by },
 };
 
-static int status(const struct ctl *c, const struct pinned *p, struct err *err)
+static int read_collector(const struct pinned *p, struct metrics_collector *out, struct err *err)
 {
-	const struct ibs_meta *m = pinned_meta(p);
-	struct ibs_meta_status st;
 	struct snapshot now;
 	int ret = pinned_snapshot(p, &now, err);
-	bool alive = m->pid && (!kill(m->pid, 0) || errno == EPERM);
 
-	(void)c;
 	if (ret)
 		return ret;
-	pinned_status(p, &st);
-	if (m->layout.simulated)
-		printf("SIMULATED samples, not measurements\n");
-	if (alive)
-		printf("collector: process %u, version %s, last tick %.1f s ago\n", m->pid,
-		       m->version, (clock_ns(CLOCK_BOOTTIME) - st.time_ns) / 1e9);
-	else
-		printf("collector: not running since %.0f s; its counters are kept\n",
-		       (clock_ns(CLOCK_BOOTTIME) - st.time_ns) / 1e9);
-	printf("sampling: %s on %u CPUs, options: %s\n", m->event, st.cpus,
-	       *m->selection ? m->selection : "none");
-	printf("groups: %zu of %u, %llu folded\n", now.n_groups, m->layout.max_slots - 1,
-	       (unsigned long long)st.folded);
-	printf("memory: %.1f MiB of maps, %.1f MiB of the collector\n", st.memory_bytes / 1048576.0,
-	       st.rss_bytes / 1048576.0);
-	if (st.bpf_runs)
-		printf("cost: %.0f ns a sample in BPF, %.1f s in all; collector %.1f s\n",
-		       (double)st.bpf_ns / st.bpf_runs, st.bpf_ns / 1e9, st.cpu_ns / 1e9);
-	printf("ledger: ");
-	ledger_print(stdout, &now.ledger);
-	printf("\n");
+	*out = (struct metrics_collector){
+		.meta = pinned_meta(p),
+		.ledger = now.ledger,
+		.groups = now.n_groups,
+	};
+	pinned_status(p, &out->status);
 	snapshot_free(&now);
-	return alive ? 0
-		     : err_set(err, -ESRCH,
-			       "no collector runs; `ibscope serve` goes on with what is pinned");
+	return 0;
+}
+
+static int status(const struct ctl *c, const struct pinned *p, struct err *err)
+{
+	struct metrics_collector now;
+	int ret = read_collector(p, &now, err);
+
+	if (ret)
+		return ret;
+	if (c->json)
+		collector_print_json(stdout, &now);
+	else
+		collector_print(stdout, &now);
+	return collector_runs(now.meta)
+		       ? 0
+		       : err_set(err, -ESRCH,
+				 "no collector runs; `ibscope serve` goes on with what is pinned");
+}
+
+static int ledger(const struct ctl *c, const struct pinned *p, struct err *err)
+{
+	struct metrics_collector now;
+	int ret = read_collector(p, &now, err);
+
+	if (ret)
+		return ret;
+	if (c->json)
+		return ledger_print_json(stdout, &now.ledger, err);
+	ledger_print(stdout, &now.ledger);
+	fputc('\n', stdout);
+	return 0;
 }
 
 struct names {
@@ -134,23 +154,41 @@ static int print_snapshot(const struct ctl *c, const struct pinned *p, struct er
 	return ret;
 }
 
+typedef int pins_run(const struct ctl *c, const struct pinned *p, struct err *err);
+
 static const struct verb {
-	const char *name, *help;
-	int (*run)(const struct ctl *c, const struct pinned *p, struct err *err);
+	const char *name, *args, *help;
+	pins_run *run; /* from the pins; NULL: only a running collector can do it */
+	bool asks;     /* a running collector can */
+	bool json;
 } verbs[] = {
-	{ "status", "how the collector is", status },
-	{ "snapshot", "all that was counted, as hist shows it", print_snapshot },
+	{ "status", NULL, "how the collector is, and what is set live", status, true, true },
+	{ "ledger", NULL, "what became of the samples", ledger, true, true },
+	{ "snapshot", NULL, "all that was counted, as hist shows it", print_snapshot, false, true },
+	{ "set", "NAME=VALUE..", "change options of the running collector; NAME= for the default",
+	  NULL, true },
+	{ "unset", "NAME..", "what file and command line say of these again", NULL, true },
+	{ "reset", NULL, "the same of all that is set live", NULL, true },
+	{ "reload", NULL, "read file and command line again, as on SIGHUP", NULL, true },
 };
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
 static void usage(FILE *f, const struct option_set *set)
 {
-	fprintf(f, "usage: ibscope ctl [options] VERB\n\n");
-	for (size_t i = 0; i < VERBS; i++)
-		fprintf(f, "  %-10s %s\n", verbs[i].name, verbs[i].help);
+	fprintf(f, "usage: ibscope ctl [options] VERB [NAME=VALUE..]\n\n");
+	for (size_t i = 0; i < VERBS; i++) {
+		char left[32];
+
+		snprintf(left, sizeof(left), "%s%s%s", verbs[i].name, verbs[i].args ? " " : "",
+			 verbs[i].args ?: "");
+		fprintf(f, "  %-18s %s\n", left, verbs[i].help);
+	}
 	options_help(f, set, 1);
-	fprintf(f, "\nExit status: 0 done, 1 failed or, of status, no collector runs, 2 wrong "
-		   "usage.\n");
+	fprintf(f,
+		"\nWhat is set live takes the place of what file and command line say of the "
+		"same name,\nuntil the collector ends. Names are the long ones of `ibscope serve "
+		"--help`.\nExit status: 0 done, 1 failed or, of status, no collector runs, 2 wrong "
+		"usage.\n");
 }
 
 static const struct verb *find_verb(int argc, char **argv, struct err *err)
@@ -158,22 +196,124 @@ static const struct verb *find_verb(int argc, char **argv, struct err *err)
 	char known[128] = "";
 
 	for (size_t i = 0; i < VERBS; i++) {
-		if (argc == 1 && !strcmp(argv[0], verbs[i].name))
-			return &verbs[i];
-		strcat(known, i ? ", " : "");
-		strcat(known, verbs[i].name);
+		const struct verb *v = &verbs[i];
+
+		if (argc < 1 || strcmp(argv[0], v->name)) {
+			strcat(known, i ? ", " : "");
+			strcat(known, v->name);
+			continue;
+		}
+		if (!v->args == (argc == 1))
+			return v;
+		if (v->args)
+			err_set(err, -EINVAL, "%s: %s is expected", v->name, v->args);
+		else
+			err_set(err, -EINVAL, "%s takes nothing more", v->name);
+		return NULL;
 	}
 	err_set(err, -EINVAL, "expected one verb of %s", known);
 	return NULL;
 }
 
+/* --- a running collector --- */
+
+/* Where it takes requests, as its pins tell it. */
+static int find_control(const struct ctl *c, char *out, size_t size, struct err *err)
+{
+	const struct ibs_meta *m;
+	struct pinned *p = NULL;
+	int ret = c->control ? 0 : pinned_open(c->pin_dir ?: IBS_PIN_DIR, &p, err);
+
+	snprintf(out, size, "%s", c->control ?: CONTROL_PATH);
+	if (c->control)
+		return 0;
+	if (ret) /* who may not read them may be allowed to ask */
+		return c->pin_dir ? ret : 0;
+	m = pinned_meta(p);
+	if (!collector_runs(m))
+		ret = err_set(err, -ESRCH, "no collector runs");
+	else if (!*m->control)
+		ret = err_set(err, -ENOTSUP,
+			      "the collector, process %u, takes no requests: it was started with "
+			      "--control none, or told why",
+			      m->pid);
+	else
+		snprintf(out, size, "%s", m->control);
+	pinned_close(p);
+	return ret;
+}
+
+static int print_answer(struct control_answer *a, struct err *err)
+{
+	char *rest = a->text;
+
+	if (a->result != CONTROL_OK) {
+		rest = strchr(a->text, '\n');
+		if (rest)
+			*rest++ = 0;
+		err_set(err, -EIO, "%s", a->text);
+	}
+	if (rest)
+		fputs(rest, a->result == CONTROL_OK ? stdout : stderr);
+	free(a->text);
+	return a->result == CONTROL_OK	    ? EXIT_DONE
+	       : a->result == CONTROL_USAGE ? EXIT_USAGE
+					    : EXIT_FAILED;
+}
+
+/* Return: an exit status, with @err unless it is EXIT_DONE. */
+static int ask(const struct ctl *c, const struct verb *verb, int argc, char **argv, struct err *err)
+{
+	struct control_answer answer = {};
+	char path[sizeof(((struct ibs_meta *)0)->control)], *text = NULL;
+	size_t n = 0;
+	FILE *f;
+	int ret;
+
+	for (int i = 0; i < argc; i++) {
+		if (!argv[i][strcspn(argv[i], "\r\n")] && *argv[i])
+			continue;
+		err_set(err, -EINVAL, "%s: an argument is empty, or has several lines", verb->name);
+		return EXIT_USAGE;
+	}
+	if (find_control(c, path, sizeof(path), err))
+		return EXIT_FAILED;
+	f = open_memstream(&text, &n);
+	if (!f) {
+		err_set(err, -ENOMEM, "out of memory");
+		return EXIT_FAILED;
+	}
+	fprintf(f, "%s\n%s", verb->name, c->json ? "json\n" : "");
+	for (int i = 0; i < argc; i++)
+		fprintf(f, "%s\n", argv[i]);
+	fclose(f);
+	ret = control_ask(path, text, n, &answer, err);
+	free(text);
+	return ret ? EXIT_FAILED : print_answer(&answer, err);
+}
+
+/* As ask(). */
+static int read_pins(const struct ctl *c, const struct verb *verb, struct err *err)
+{
+	struct err why = { "" };
+	struct pinned *p = NULL;
+	int ret = pinned_open(c->pin_dir ?: IBS_PIN_DIR, &p, err);
+
+	/* who may not read them may be allowed to ask */
+	if ((ret == -EACCES || ret == -EPERM) && verb->asks && !c->pin_dir &&
+	    ask(c, verb, 0, NULL, &why) == EXIT_DONE)
+		return EXIT_DONE;
+	ret = ret ?: verb->run(c, p, err);
+	pinned_close(p);
+	return ret ? EXIT_FAILED : EXIT_DONE;
+}
+
 int cmd_ctl(int argc, char **argv)
 {
-	struct ctl c = { .pin_dir = IBS_PIN_DIR, .labels = LABELS_DEFAULT };
+	struct ctl c = { .labels = LABELS_DEFAULT };
 	const struct option_set set = { "Options", ctl_rows, sizeof(ctl_rows) / sizeof(ctl_rows[0]),
 					&c };
 	const struct verb *verb;
-	struct pinned *p = NULL;
 	struct err err = { "" };
 	int ret = options_parse(argc, argv, &set, 1, &err);
 
@@ -182,15 +322,23 @@ int cmd_ctl(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	verb = ret ? NULL : find_verb(argc - optind, argv + optind, &err);
+	if (verb && c.json && !verb->json) {
+		err_set(&err, -EINVAL, "%s has no --json", verb->name);
+		verb = NULL;
+	}
 	if (!verb) {
 		log_error("%s", err.text);
 		return EXIT_USAGE;
 	}
-	ret = pinned_open(c.pin_dir, &p, &err) ?: verb->run(&c, p, &err);
-	if (!ret && (fflush(stdout) || ferror(stdout)))
-		ret = err_set(&err, -EIO, "cannot write the output: %s", strerror(errno));
-	if (ret)
+	if (!verb->run || (c.control && verb->asks))
+		ret = ask(&c, verb, argc - optind - 1, argv + optind + 1, &err);
+	else
+		ret = read_pins(&c, verb, &err);
+	if (ret == EXIT_DONE && (fflush(stdout) || ferror(stdout))) {
+		err_set(&err, -EIO, "cannot write the output: %s", strerror(errno));
+		ret = EXIT_FAILED;
+	}
+	if (ret != EXIT_DONE)
 		log_error("%s", err.text);
-	pinned_close(p);
-	return ret ? EXIT_FAILED : EXIT_DONE;
+	return ret;
 }

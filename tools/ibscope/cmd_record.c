@@ -52,7 +52,6 @@ static int check_options(struct record *r, int argc, char **argv, struct err *er
 	if (r->csv && r->json)
 		return err_set(err, -EINVAL, "--csv and --json exclude each other: give one");
 	r->out.format = r->csv ? OUTPUT_CSV : r->json ? OUTPUT_JSON : OUTPUT_RECORDING;
-	r->out.compress = !r->no_compress;
 	if (r->sampling.opts.stacks && r->out.format != OUTPUT_RECORDING)
 		return err_set(err, -EINVAL,
 			       "-g: lines of text have no call chains; record to a file");
@@ -160,6 +159,22 @@ static struct stamp stamp_of(const struct record_batch *b, size_t i)
 	return (struct stamp){ b->records[i].time, b->records[i].cgroup_id };
 }
 
+/* From @i on the first sample of this time or later, or of another cgroup; b->n if there is none. */
+static size_t next_change(const struct record_batch *b, size_t i, __u64 time, __u64 cgroup_id)
+{
+	if (b->raw)
+		for (; i < b->n; i++) {
+			if (b->raw[i].time >= time || b->raw[i].cgroup_id != cgroup_id)
+				break;
+		}
+	else
+		for (; i < b->n; i++) {
+			if (b->records[i].time >= time || b->records[i].cgroup_id != cgroup_id)
+				break;
+		}
+	return i;
+}
+
 static int put_stack(struct record *r, __s32 id, struct err *err)
 {
 	__u64 addresses[TRACE_STACK_MAX];
@@ -200,13 +215,15 @@ static int put_batch(const struct record_batch *b, void *arg, struct err *err)
 {
 	struct record *r = arg;
 	int ret = put_stacks(r, b, err);
-	size_t from = 0;
+	size_t from = 0, i = 0;
 
-	for (size_t i = 0; i < b->n && !ret; i++) {
-		struct stamp s = stamp_of(b, i);
+	while (!ret) {
+		struct stamp s;
 
-		if (sideband_peek(r->sideband) > s.time && s.cgroup_id == r->last_cgroup)
-			continue;
+		i = next_change(b, i, sideband_peek(r->sideband), r->last_cgroup);
+		if (i == b->n)
+			break;
+		s = stamp_of(b, i);
 		ret = put_part(r, b, from, i, err);
 		from = i;
 		ret = ret ?: put_events(r, s.time, err);
@@ -255,14 +272,13 @@ static void ledger_add(struct ledger *to, const struct ledger *l, int sign)
 
 static int file_ledger(struct record *r, struct ledger *out, struct err *err)
 {
-	struct snapshot snap;
-	int ret = sampler_snapshot(r->sampling.sampler, &snap, err);
+	struct snapshot snap = {}; /* records have no groups */
+	int ret = sampler_ledger(r->sampling.sampler, &snap.ledger, &snap.pmu, err);
 
 	if (ret)
 		return ret;
 	*out = snap.ledger;
 	sampling_warn(&r->sampling, &snap);
-	snapshot_free(&snap);
 	ledger_add(out, &r->filed, -1);
 	out->seen -= out->outcome[IBS_OUTCOME_FORWARDED] - output_records(r->output);
 	out->outcome[IBS_OUTCOME_FORWARDED] = output_records(r->output);
@@ -365,6 +381,8 @@ static int flush(struct record *r, struct err *err)
 	ret = output_flush(r->output, &l, err);
 	block_signals(true, NULL);
 	show_progress(r, &l);
+	ledger_add(&l, &r->filed, 1);
+	record_loss_look(r, &l);
 	return ret;
 }
 
@@ -441,6 +459,8 @@ static int end(struct record *r, int ret, struct err *err)
 		ret2 = output_finish(r->output, &l, &second);
 		block_signals(true, NULL);
 		summary(r, &l);
+		ledger_add(&l, &r->filed, 1);
+		ret2 = ret2 ?: record_loss_end(r, &l, &second);
 	}
 	alarm(0);
 	if (!ret && ret2) {
@@ -507,7 +527,7 @@ static void close_record(struct record *r)
 int cmd_record(int argc, char **argv)
 {
 	struct option_row rows[RECORD_OPTIONS_MAX];
-	struct record r = {};
+	struct record r = { .max_loss = 0.1 };
 	const struct option_set sets[] = {
 		{ "What is sampled", rows, select_options(rows), &r.sampling },
 		{ "What becomes of it", record_options, record_n_options, &r },

@@ -60,6 +60,7 @@ static void describe(struct cmd *c)
 	}
 	if (first)
 		snprintf(c->event, sizeof(c->event), "ibs_op//");
+	c->sampling.opts.attr.sample_period = c->info.period;
 	c->info.source = "replay";
 	c->info.event = c->event;
 	c->info.metric = c->sampling.opts.metric;
@@ -144,6 +145,7 @@ static int replay(struct cmd *c, struct err *err)
 	if (ret)
 		return ret;
 	c->sampling.opts.by = labels_by(c->sampling.labels);
+	describe(c);
 	recorded_selection(&c->sampling, &opts);
 	opts.offline = c->offline;
 	ret = replay_open(c->trace, &opts, &r, err);
@@ -151,7 +153,6 @@ static int replay(struct cmd *c, struct err *err)
 		c->usage = ret == -EINVAL || ret == -ERANGE;
 		return ret;
 	}
-	describe(c);
 	start = now_s();
 	ret = replay_run(r, err);
 	log_debug("%s: %.3f s", c->offline ? "user space" : "kernel", now_s() - start);

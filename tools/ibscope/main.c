@@ -16,7 +16,8 @@ static const struct cmd {
 	{ "report", "FILE [options]", "a recording in summary", cmd_report },
 	{ "replay", "FILE [options]", "what hist would have shown of a recording", cmd_replay },
 	{ "serve", "[options]", "collect always; counters are pinned for an exporter", cmd_serve },
-	{ "ctl", "[options] VERB", "ask a collector how it is", cmd_ctl },
+	{ "ctl", "[options] VERB", "ask a collector how it is, and tell it what to do", cmd_ctl },
+	{ "bench", "[options]", "what samples and readings cost here, perf beside it", cmd_bench },
 };
 #define CMDS (sizeof(cmds) / sizeof(cmds[0]))
 

@@ -8,14 +8,15 @@
 #include <string.h>
 
 #define MAX_OPTIONS 64
+#define FILE_MAX    (1 << 20)
 #define NO_LETTER   256 /* above all letters: row number + NO_LETTER */
 
 static const struct option_row *row_at(const struct option_set *sets, size_t n_sets, size_t i,
-				       void **ctx)
+				       const struct option_set **of)
 {
 	for (size_t s = 0; s < n_sets; s++) {
 		if (i < sets[s].n) {
-			*ctx = sets[s].ctx;
+			*of = &sets[s];
 			return &sets[s].rows[i];
 		}
 		i -= sets[s].n;
@@ -23,11 +24,14 @@ static const struct option_row *row_at(const struct option_set *sets, size_t n_s
 	return NULL;
 }
 
-static int set(const struct option_row *row, void *ctx, const char *arg, struct err *err)
+static int set(const struct option_row *row, const struct option_set *of, const char *arg,
+	       struct err *err)
 {
+	if (of->skip && of->skip(of->skip_arg, row->name))
+		return 0;
 	if (row->set)
-		return row->set(ctx, arg, err);
-	*(bool *)((char *)ctx + row->flag) = true;
+		return row->set(of->ctx, arg, err);
+	*(bool *)((char *)of->ctx + row->flag) = true;
 	return 0;
 }
 
@@ -37,11 +41,11 @@ int options_parse(int argc, char **argv, const struct option_set *sets, size_t n
 	char letters[2 * MAX_OPTIONS + 4] = ":h", *l = letters + strlen(letters);
 	struct option longs[MAX_OPTIONS + 2] = {};
 	const struct option_row *row;
+	const struct option_set *of;
 	size_t n = 0;
-	void *ctx;
 	int c;
 
-	for (; n < MAX_OPTIONS && (row = row_at(sets, n_sets, n, &ctx)); n++) {
+	for (; n < MAX_OPTIONS && (row = row_at(sets, n_sets, n, &of)); n++) {
 		longs[n] = (struct option){ row->name, row->arg ? required_argument : no_argument,
 					    NULL, NO_LETTER + n };
 		if (row->letter) {
@@ -69,11 +73,11 @@ int options_parse(int argc, char **argv, const struct option_set *sets, size_t n
 				       "'%s' is not an option, or takes no value, or is "
 				       "short for several; see --help",
 				       what);
-		for (size_t i = 0; (row = row_at(sets, n_sets, i, &ctx)); i++)
+		for (size_t i = 0; (row = row_at(sets, n_sets, i, &of)); i++)
 			if (c == row->letter || c == (int)(NO_LETTER + i))
 				break;
 		if (row) {
-			int ret = set(row, ctx, optarg, err);
+			int ret = set(row, of, optarg, err);
 
 			if (ret)
 				return ret;
@@ -93,11 +97,46 @@ static char *trim(char *text)
 	return text;
 }
 
+static const struct option_row *find(const char *name, const struct option_set *sets, size_t n_sets,
+				     const struct option_set **of)
+{
+	const struct option_row *row;
+
+	for (size_t i = 0; (row = row_at(sets, n_sets, i, of)); i++)
+		if (!strcmp(row->name, name))
+			break;
+	return row;
+}
+
+const struct option_row *options_find(const char *name, const struct option_set *sets,
+				      size_t n_sets)
+{
+	const struct option_set *of;
+
+	return find(name, sets, n_sets, &of);
+}
+
+int options_one(const char *name, const char *value, const struct option_set *sets, size_t n_sets,
+		struct err *err)
+{
+	const struct option_set *of;
+	const struct option_row *row = find(name, sets, n_sets, &of);
+
+	if (!row)
+		return err_set(err, -EINVAL,
+			       "'%.200s' is not an option; those of --help can be given, without "
+			       "the dashes",
+			       name);
+	if (row->arg && !value)
+		return err_set(err, -EINVAL, "'%s' needs a value: %s = %s", name, name, row->arg);
+	if (!row->arg && value)
+		return err_set(err, -EINVAL, "'%s' takes no value", name);
+	return set(row, of, value, err);
+}
+
 static int file_line(char *line, const struct option_set *sets, size_t n_sets, struct err *err)
 {
 	char *name = trim(line), *value = strchr(name, '=');
-	const struct option_row *row;
-	void *ctx;
 
 	if (!*name || *name == '#')
 		return 0;
@@ -106,43 +145,71 @@ static int file_line(char *line, const struct option_set *sets, size_t n_sets, s
 		name = trim(name);
 		value = trim(value);
 	}
-	for (size_t i = 0; (row = row_at(sets, n_sets, i, &ctx)); i++)
-		if (!strcmp(row->name, name))
-			break;
-	if (!row)
-		return err_set(err, -EINVAL,
-			       "'%s' is not an option; those of --help can be given, without "
-			       "the dashes",
-			       name);
-	if (row->arg && !value)
-		return err_set(err, -EINVAL, "'%s' needs a value: %s = %s", name, name, row->arg);
-	if (!row->arg && value)
-		return err_set(err, -EINVAL, "'%s' takes no value", name);
-	return set(row, ctx, value, err);
+	return options_one(name, value, sets, n_sets, err);
 }
 
-int options_file(const char *path, const struct option_set *sets, size_t n_sets, struct err *err)
+int options_text(const char *where, const char *text, size_t size, const struct option_set *sets,
+		 size_t n_sets, struct err *err)
+{
+	char *copy = NULL;
+	unsigned int number = 0;
+	int ret = 0;
+
+	for (size_t at = 0, len; !ret && at < size; at += len + 1) {
+		const char *end = memchr(text + at, '\n', size - at);
+
+		number++;
+		len = end ? (size_t)(end - text) - at : size - at;
+		free(copy);
+		copy = strndup(text + at, len);
+		if (!copy)
+			return err_set(err, -ENOMEM, "out of memory");
+		if (strlen(copy) < len)
+			ret = err_set(err, -EINVAL, "a NUL byte");
+		else
+			ret = file_line(copy, sets, n_sets, err);
+		if (ret)
+			err_prefix(err, "%s:%u", where, number);
+	}
+	free(copy);
+	return ret;
+}
+
+int options_read(const char *path, char **text, size_t *size, struct err *err)
 {
 	FILE *f = fopen(path, "re");
-	char *line = NULL;
-	size_t room = 0;
-	ssize_t n;
 	int ret = 0;
 
 	if (!f)
 		return err_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
-	for (unsigned int number = 1; !ret && (n = getline(&line, &room, f)) >= 0; number++) {
-		if ((size_t)n != strlen(line))
-			ret = err_set(err, -EINVAL, "a NUL byte");
-		else
-			ret = file_line(line, sets, n_sets, err);
-		if (ret)
-			err_prefix(err, "%s:%u", path, number);
+	*text = malloc(FILE_MAX + 1);
+	if (!*text) {
+		fclose(f);
+		return err_set(err, -ENOMEM, "out of memory");
 	}
-	if (!ret && ferror(f))
+	*size = fread(*text, 1, FILE_MAX + 1, f);
+	if (ferror(f))
 		ret = err_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
-	free(line);
+	else if (*size > FILE_MAX)
+		ret = err_set(err, -EFBIG, "%s has more than %d bytes", path, FILE_MAX);
 	fclose(f);
+	if (ret) {
+		free(*text);
+		*text = NULL;
+	}
+	return ret;
+}
+
+int options_file(const char *path, const struct option_set *sets, size_t n_sets, struct err *err)
+{
+	char *text;
+	size_t size;
+	int ret = options_read(path, &text, &size, err);
+
+	if (ret)
+		return ret;
+	ret = options_text(path, text, size, sets, n_sets, err);
+	free(text);
 	return ret;
 }
 

@@ -5,6 +5,7 @@
 
 #include "err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -28,6 +29,9 @@ struct option_set {
 	const struct option_row *rows;
 	size_t n;
 	void *ctx; /* what the rows set */
+	/* Of options that are as if they were not given; NULL: none is. */
+	bool (*skip)(void *arg, const char *name);
+	void *skip_arg;
 };
 
 #define OPTIONS_HELP 1
@@ -49,6 +53,28 @@ int options_parse(int argc, char **argv, const struct option_set *sets, size_t n
  * Return: 0, or a negative errno with @err telling file and line.
  */
 int options_file(const char *path, const struct option_set *sets, size_t n_sets, struct err *err);
+
+/**
+ * options_read() - only read such a file, of at most 1 MiB
+ *
+ * Return: 0, the caller frees *text; or a negative errno with @err.
+ */
+int options_read(const char *path, char **text, size_t *size, struct err *err);
+
+/* The options in such a text; @where is what messages call it. */
+int options_text(const char *where, const char *text, size_t size, const struct option_set *sets,
+		 size_t n_sets, struct err *err);
+
+/* The row of a long name; NULL: there is none. */
+const struct option_row *options_find(const char *name, const struct option_set *sets,
+				      size_t n_sets);
+
+/**
+ * options_one() - one option, as a line of the file would give it
+ * @value: NULL if none was given
+ */
+int options_one(const char *name, const char *value, const struct option_set *sets, size_t n_sets,
+		struct err *err);
 
 /* The options as they stand in the tables. */
 void options_help(FILE *f, const struct option_set *sets, size_t n_sets);

@@ -73,6 +73,13 @@ static int set_duration(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
+static int set_max_loss(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+
+	return num_parse_percent("--max-loss", arg, 0, 100, &r->max_loss, err);
+}
+
 /* clang-format off: a row is a row */
 const struct option_row record_options[] = {
 	{ "output", 'o', "FILE",
@@ -93,8 +100,12 @@ const struct option_row record_options[] = {
 	  "kernel buffer of each CPU, as in 256K; a power of two;\n"
 	  "                            default what fits --max-memory, up to 1M",
 	  set_ring_size },
-	{ "no-compress", 0, NULL, "do not compress the file",
-	  OPTION_FLAG(struct record, no_compress) },
+	{ "compress", 'z', NULL, "a file of half the size, with zstd, at thrice the work",
+	  OPTION_FLAG(struct record, out.compress) },
+	{ "max-loss", 0, "N%",
+	  "fail at the end if more of the samples found their ring full;\n"
+	  "                            default 10%",
+	  set_max_loss },
 };
 /* clang-format on */
 const size_t record_n_options = sizeof(record_options) / sizeof(record_options[0]);

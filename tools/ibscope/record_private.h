@@ -10,7 +10,7 @@
 struct record {
 	struct sampling sampling;
 	struct output_opts out;
-	bool csv, json, no_compress;
+	bool csv, json;
 	__u64 max_bytes;
 	double duration_s; /* 0: until interrupted */
 
@@ -27,7 +27,17 @@ struct record {
 	double follow_at; /* when cgroups and containers are to be looked at again */
 	__u64 shown_records;
 	bool progress;
+	double max_loss; /* of the samples that are selected */
+	struct {
+		__u64 lost, kept; /* when it was looked at */
+		bool warned;
+	} loss;
 };
+
+/* Twice a second or so: warn if more than r->max_loss is being lost. @all: of all files. */
+void record_loss_look(struct record *r, const struct ledger *all);
+/* Return: 0; -ENOBUFS with @err if it was more in the whole. */
+int record_loss_end(const struct record *r, const struct ledger *all, struct err *err);
 
 /* Of a struct record. */
 extern const struct option_row record_options[];

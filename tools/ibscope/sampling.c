@@ -14,6 +14,7 @@
 
 /* Shortest period of the software clock that is worth a timer interrupt. */
 #define SIM_MIN_PERIOD_NS 10000
+#define SIM_MIN_FAULTS	  16
 
 void sampling_init(struct sampling *s)
 {
@@ -42,7 +43,6 @@ int sampling_usage_error(struct sampling *s, int ret)
 /* The event as the IBS driver is to get it. */
 static int prepare_ibs(struct sampling *s, struct err *err)
 {
-	const char *notice;
 	struct pmu *pmu;
 	int ret = pmu_open("", s->event.pmu, &s->cpu, &pmu, err);
 
@@ -57,9 +57,6 @@ static int prepare_ibs(struct sampling *s, struct err *err)
 	pmu_close(pmu);
 	if (ret)
 		return sampling_usage_error(s, ret);
-	notice = event_notice(&s->event, &s->cpu);
-	if (notice)
-		log_info("%s", notice);
 	if (s->opts.stacks)
 		s->opts.attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
 	s->opts.source = SAMPLER_IBS;
@@ -74,6 +71,7 @@ static int prepare_sim(struct sampling *s, struct err *err)
 	const struct event_rate *rate =
 		s->event.rate.has_period || s->event.rate.has_freq ? &s->event.rate : &s->rate;
 	struct perf_event_attr *attr = &s->opts.attr;
+	const unsigned int min = s->sim_faults ? SIM_MIN_FAULTS : SIM_MIN_PERIOD_NS;
 
 	for (unsigned int i = 0; i < s->event.n_terms; i++)
 		if (strcmp(s->event.terms[i].name, "cnt_ctl"))
@@ -89,7 +87,7 @@ static int prepare_sim(struct sampling *s, struct err *err)
 	memset(attr, 0, sizeof(*attr));
 	attr->size = sizeof(*attr);
 	attr->type = PERF_TYPE_SOFTWARE;
-	attr->config = PERF_COUNT_SW_CPU_CLOCK;
+	attr->config = s->sim_faults ? PERF_COUNT_SW_PAGE_FAULTS : PERF_COUNT_SW_CPU_CLOCK;
 	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	if (rate->has_period && rate->has_freq)
 		return sampling_usage_error(
@@ -102,12 +100,13 @@ static int prepare_sim(struct sampling *s, struct err *err)
 	}
 	if (attr->freq
 		    ? attr->sample_freq == 0 || attr->sample_freq > 1000000000 / SIM_MIN_PERIOD_NS
-		    : attr->sample_period < SIM_MIN_PERIOD_NS || attr->sample_period > 1ULL << 40)
+		    : attr->sample_period < min || attr->sample_period > 1ULL << 40)
 		return sampling_usage_error(
 			s, err_set(err, -ERANGE,
-				   "the simulation samples at a period of %d to 2^40 (ns), or "
+				   "the simulation samples at a period of %u to 2^40 (%s), or "
 				   "at 1 to %d Hz",
-				   SIM_MIN_PERIOD_NS, 1000000000 / SIM_MIN_PERIOD_NS));
+				   min, s->sim_faults ? "page faults" : "ns",
+				   1000000000 / SIM_MIN_PERIOD_NS));
 	s->opts.source = SAMPLER_SIM;
 	s->opts.ibs = (struct ibs_cpu){ .caps = SIM_CAPS };
 	s->info.source = "sim";
@@ -135,6 +134,7 @@ static int choose_cpus(struct sampling *s, struct err *err)
 						       "-C: cpu %d is not online; online are %s",
 						       cpu, list));
 	}
+	free(s->cpu_array);
 	s->cpu_array = calloc(cpulist_count(&s->cpus), sizeof(*s->cpu_array));
 	if (!s->cpu_array)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -148,6 +148,7 @@ static int choose_cpus(struct sampling *s, struct err *err)
 static void announce(const struct sampling *s)
 {
 	const struct sampler_memory *m = sampler_memory_used(s->sampler);
+	char of[64] = "";
 
 	if (s->opts.output != SAMPLER_SERIES) {
 		log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory with a ring of %u KiB for "
@@ -158,15 +159,17 @@ static void announce(const struct sampling *s)
 							  : "registers read by copy");
 		return;
 	}
-	log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory for %u groups in %u shard%s, %s",
+	if (m->shards < m->complexes)
+		snprintf(of, sizeof(of), " (of %u core complexes)", m->complexes);
+	log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory for %u groups in %u shard%s%s, %s",
 		 s->info.simulated ? "SIMULATED " : "", s->event_text, sampler_n_cpus(s->sampler),
 		 m->total / 1048576.0, s->opts.max_groups ?: SAMPLER_MAX_GROUPS, m->shards,
-		 m->shards == 1 ? "" : "s",
+		 m->shards == 1 ? "" : "s", of,
 		 sampler_reads_direct(s->sampler) ? "registers read in place"
 						  : "registers read by copy");
 }
 
-int sampling_open(struct sampling *s, struct err *err)
+int sampling_prepare(struct sampling *s, struct err *err)
 {
 	struct selection *sel = &s->opts.sel;
 	int ret;
@@ -188,9 +191,22 @@ int sampling_open(struct sampling *s, struct err *err)
 	s->opts.by = labels_by(s->labels);
 	s->info.event = s->event_text;
 	s->info.period = s->opts.attr.freq ? 0 : s->opts.attr.sample_period;
+	s->opts.weigh |= s->opts.attr.freq;
 	s->info.metric = s->opts.metric;
-	ret = choose_cpus(s, err);
-	ret = ret ?: sampling_prepare_command(s, err);
+	return choose_cpus(s, err);
+}
+
+int sampling_open(struct sampling *s, struct err *err)
+{
+	const char *notice;
+	int ret = sampling_prepare(s, err);
+
+	if (ret)
+		return ret;
+	notice = s->info.simulated ? NULL : event_notice(&s->event, &s->cpu);
+	if (notice)
+		log_info("%s", notice);
+	ret = sampling_prepare_command(s, err);
 	ret = ret ?: sampling_open_tree(s, err);
 	if (!ret)
 		sampling_select_command(s);
@@ -223,6 +239,19 @@ void sampling_warn(struct sampling *s, const struct snapshot *interval)
 	}
 }
 
+void sampling_moved(struct sampling *s)
+{
+	struct selection *sel = &s->opts.sel;
+
+	sel->processes.pids = s->pids;
+	sel->threads.pids = s->tids;
+	sel->comms = (const char *const *)s->comms;
+	if (sel->filter)
+		sel->filter = &s->filter.prog;
+	s->opts.event = s->event_text;
+	s->info.event = s->event_text;
+}
+
 void sampling_release(struct sampling *s)
 {
 	sampler_close(s->sampler);
@@ -246,6 +275,7 @@ void sampling_close(struct sampling *s)
 	sampling_release(s);
 	filter_free(&s->filter);
 	filter_options_free(&s->filter_options);
+	free(s->hierarchy);
 	for (size_t i = 0; i < s->n_cgroups; i++)
 		free(s->cgroups[i]);
 	free(s->cgroups);

@@ -25,6 +25,7 @@ struct sampling {
 	bool has_cpus;
 	bool all; /* -a was given, which matters with a command */
 	enum source_option source;
+	bool sim_faults; /* the simulation is driven by page faults, not by the clock */
 	struct sampler_opts opts;
 	unsigned int labels; /* of --by */
 	struct filter_options filter_options;
@@ -34,7 +35,7 @@ struct sampling {
 	char *comms[IBS_COMMS_MAX];
 	char **argv; /* the command behind "--"; NULL: none */
 	struct command_signals signals;
-	const char *hierarchy; /* of --cgroup-hierarchy; NULL: auto */
+	char *hierarchy; /* of --cgroup-hierarchy; NULL: auto */
 	char **cgroups, **containers; /* of --cgroup and --container, as given; one option each */
 	size_t n_cgroups, n_containers;
 	bool patient; /* cgroups and containers that are not there are waited for, not an error */
@@ -69,6 +70,18 @@ int sampling_cut_command(struct sampling *s, int argc, char **argv, struct err *
 
 /* Puts --filter and what is like it together. Return: 0, or a negative errno with @err. */
 int sampling_filter(struct sampling *s, struct err *err);
+
+/* After *s was copied to where it is now: what pointed into it does so again. */
+void sampling_moved(struct sampling *s);
+
+/**
+ * sampling_prepare() - check the options against the machine, and make the event's attributes of them
+ *
+ * Opens nothing: what it made is sampling_open()'s, which begins with it.
+ *
+ * Return: as sampling_open().
+ */
+int sampling_prepare(struct sampling *s, struct err *err);
 
 /**
  * sampling_open() - from options to a sampler that is ready to start
@@ -109,6 +122,26 @@ int sampling_end(struct sampling *s, int ret);
  * Return: seconds until it is due although the tree does not change; INFINITY if never.
  */
 double sampling_follow(struct sampling *s);
+
+/* What can be changed while sampling goes on; each is the options that say it. */
+enum sampling_change {
+	SAMPLING_LATENCY = 1 << 0,   /* --min-lat, --max-lat */
+	SAMPLING_PROCESSES = 1 << 1, /* -p */
+	SAMPLING_CGROUPS = 1 << 2,   /* --cgroup, --container */
+	SAMPLING_PERIOD = 1 << 3,    /* -c */
+};
+
+/**
+ * sampling_change() - go on with other options, without losing a sample but those that entering
+ *		       cgroups may cost, which are unseen
+ * @s:	   open
+ * @fresh: prepared; differs from @s in no option but those that @what says, which are exchanged
+ * @what:  enum sampling_change bits
+ *
+ * Return: 0; 1 if sampling must be opened again for it, as the program does not test for that, or as
+ * the period varies; or a negative errno with @err, s->usage telling whose fault it was. Then nothing is changed.
+ */
+int sampling_change(struct sampling *s, struct sampling *fresh, unsigned int what, struct err *err);
 
 /* Names for rows_build(); @arg is the struct sampling. */
 const char *sampling_cgroup_name(void *arg, __u64 id, enum label l);

@@ -324,14 +324,15 @@ static uint64_t changes(const struct sampling *s)
 	return st.changes;
 }
 
-int sampling_select_cgroups(struct sampling *s, struct err *err)
+/* s->terms anew, and what fits them now. */
+static int make_terms(struct sampling *s, struct err *err)
 {
 	struct look l = { .s = s };
 	struct cgroup_terms *ts;
 	int ret;
 
 	s->terms = ts = calloc(1, sizeof(*ts));
-	if (!ts || container_names_open("", &s->names))
+	if (!ts)
 		return err_set(err, -ENOMEM, "out of memory");
 	ts->labels = s->labels & (1U << LABEL_CONTAINER | 1U << LABEL_POD);
 	ret = read_terms(s, err);
@@ -346,10 +347,42 @@ int sampling_select_cgroups(struct sampling *s, struct err *err)
 	if (!ret && hits_select(ts, &l.hits, &ts->selected, &ts->n_selected))
 		ret = err_set(err, -ENOMEM, "out of memory");
 	hits_free(&l.hits);
+	ts->looked_s = now_s();
+	return ret;
+}
+
+static void use_terms(struct sampling *s, struct cgroup_terms *ts)
+{
+	s->terms = ts;
 	s->opts.sel.cgroups = ts->selected;
 	s->opts.sel.n_cgroups = ts->n_selected;
-	s->opts.sel.live |= live_bits(ts);
-	ts->looked_s = now_s();
+}
+
+int sampling_select_cgroups(struct sampling *s, struct err *err)
+{
+	int ret;
+
+	if (container_names_open("", &s->names))
+		return err_set(err, -ENOMEM, "out of memory");
+	ret = make_terms(s, err);
+	if (!s->terms)
+		return ret;
+	use_terms(s, s->terms);
+	s->opts.sel.live |= live_bits(s->terms);
+	return ret;
+}
+
+int sampling_reselect_cgroups(struct sampling *s, struct err *err)
+{
+	struct cgroup_terms *old = s->terms, *ts;
+	int ret = make_terms(s, err);
+
+	ts = s->terms;
+	if (!ret && live_bits(ts) & ~s->opts.sel.live)
+		ret = 1;
+	ret = ret ?: sampler_set_cgroups(s->sampler, ts->selected, ts->n_selected, err);
+	use_terms(s, ret ? old : ts);
+	cgroup_terms_free(ret ? ts : old);
 	return ret;
 }
 

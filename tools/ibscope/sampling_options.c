@@ -172,9 +172,9 @@ static int set_hierarchy(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
 
-	(void)err;
-	s->hierarchy = arg;
-	return 0;
+	free(s->hierarchy);
+	s->hierarchy = strdup(arg);
+	return s->hierarchy ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 /* "a,b" against a table of names, to bits. */
@@ -397,6 +397,16 @@ static int set_verbose(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
+static int set_sim_event(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	s->sim_faults = !strcmp(arg, "faults");
+	if (!s->sim_faults && strcmp(arg, "clock"))
+		return err_set(err, -EINVAL, "--sim-event: '%s' is neither clock nor faults", arg);
+	return 0;
+}
+
 /* clang-format off: a row is a row */
 const struct option_row sampling_options[] = {
 	{ "event", 'e', "EVENT", "what to sample, in perf's syntax; default " EVENT_DEFAULT,
@@ -459,6 +469,10 @@ const struct option_row sampling_options[] = {
 	{ "source", 0, "auto|ibs|sim", "sim: SIMULATED samples, for machines without IBS",
 	  set_source },
 	{ "seed", 0, "N", "of the simulation's model; default 1", set_seed },
+	{ "sim-event", 0, "clock|faults",
+	  "what the simulation counts: ns (default), or page faults,\n"
+	  "                            whose rate follows what runs",
+	  set_sim_event },
 	{ "max-groups", 0, "N", "cgroups (or what --by says) kept apart; default 1024",
 	  set_max_groups },
 	{ "max-memory", 0, "MIB", "bound of the kernel memory; default 64", set_max_memory },

@@ -13,6 +13,8 @@ int sampling_open_tree(struct sampling *s, struct err *err);
 
 /* What --cgroup, --container and --filter name, with the tree open, to s->opts.sel. */
 int sampling_select_cgroups(struct sampling *s, struct err *err);
+/* The same while it is open. Return: also 1 if the program does not test for what they say. */
+int sampling_reselect_cgroups(struct sampling *s, struct err *err);
 void cgroup_terms_free(struct cgroup_terms *t); /* accepts NULL */
 
 /* Make the process that will be the command, before any cgroup is read. */

@@ -3,6 +3,9 @@
 #ifndef IBSCOPE_SERVE_H
 #define IBSCOPE_SERVE_H
 
+#include "control.h"
+#include "live_options.h"
+#include "governor.h"
 #include "clock_watch.h"
 #include "pins.h"
 #include "sampling.h"
@@ -18,6 +21,37 @@ struct serve_options {
 	char web_listen[WEB_LISTEN_MAX][128], web_config[256];
 	size_t n_web_listen; /* 0: nothing is served */
 	double grace_s; /* that a dead cgroup's series stay */
+	/* of the first ones, too */
+	char control[sizeof(((struct ibs_meta *)0)->control)];
+	bool control_given;
+	mode_t control_mode;
+	double max_overhead; /* of the CPUs' time; 0: no bound */
+	bool overhead_given;
+	double nmi_ns;	     /* 0: to be measured */
+	double max_bpf_ns;   /* mean run of the program; 0: no bound */
+	__u64 max_rss_bytes; /* 0: the default */
+};
+
+/* The governor of a running collector, and what it was told last. */
+struct serve_governor {
+	struct governor *law; /* NULL: not yet */
+	__u64 *seen;	      /* of each CPU */
+	double nmi_ns;
+	enum ibs_nmi_source nmi_source;
+	double measured_ns; /* of it; 0: not tried yet, below: it cannot be */
+	__u64 max_rate, rss_max;
+	/* windows in which runs of the program were timed */
+	bool timing;
+	__u64 timed_ns, timed_runs, windows, window_runs;
+	double window_ns;
+	__u64 unseen;
+	double unseen_ops_s;
+	enum governor_state state;
+	enum governor_reason reason;
+	__u64 cost_ns, cost_before_ns; /* since it was opened, and before */
+	__u64 told_ns;		       /* of it, when the status was written */
+	double told_s, next_rate_s, retry_s;
+	double next_s, tick_s; /* the next look; the next tick of who calls */
 };
 
 /* A running collector. */
@@ -25,12 +59,22 @@ struct serve {
 	struct serve_options opts;
 	struct pins *pins;
 	struct web *web; /* NULL: metrics are another process' business */
+	struct control *control; /* NULL: no requests are taken */
+	int argc;
+	char **argv;
+	char *config_text; /* of opts.config, as it was read last */
+	size_t config_size;
+	struct live_options live;
+	unsigned int live_bits; /* enum sampler_live: what was set live since options were read */
+	int broken; /* sampling could not go on, even as it was before: */
+	struct err broken_err;
 	struct ibs_meta_status status;
 	/* what bpf_stats told of the program since it was loaded, while they were on */
 	__u64 stats_ns, stats_runs, stats_seen;
 	__u64 cpu_before_ns; /* CPU time of earlier collectors; wraps, sums do not */
 	int stats_fd; /* -1: off */
 	double next_stats_s, next_fold_s;
+	struct serve_governor governor;
 	struct clock_watch clock;
 	__u64 off_pmu_ns; /* enabled, but not running, so far */
 	bool shared;	  /* and growing */
@@ -47,6 +91,63 @@ void serve_machine_look(struct serve *s, const struct pmu_state *pmu);
 
 /* The texts that change only when sampling begins. */
 void serve_status_texts(struct serve *s, const char *selection);
+/* The same of what is set live. */
+void serve_status_live(struct serve *s);
+
+/**
+ * serve_parse() - file, command line and what is set live, in this order
+ *
+ * Return: 0, OPTIONS_HELP, or a negative errno with @err; @o is to be closed in any case.
+ */
+int serve_parse(const struct serve *s, const struct live_options *live, struct serve_options *o,
+		struct err *err);
+/* NULL: serve has no option of that name. */
+const struct option_row *serve_find_option(struct serve *s, const char *name);
+
+/**
+ * serve_replace() - sample with other options, and go on with the counters
+ * @fresh: parsed; is taken over or closed
+ *
+ * Return: 0; or a negative errno with @err, *usage telling whose fault it was: then sampling goes on
+ * with the old ones, or s->broken is set.
+ */
+int serve_replace(struct serve *s, struct serve_options *fresh, bool *usage, struct err *err);
+
+/* Read the options again. As serve_replace(). */
+int serve_reload(struct serve *s, bool *usage, struct err *err);
+
+extern const struct option_row serve_control_rows[];
+extern const size_t serve_control_n_rows;
+
+/* Take requests, if that is asked for. Return: 0 or a negative errno with @err. */
+int serve_control_start(struct serve *s, struct err *err);
+
+extern const struct option_row serve_governor_rows[];
+extern const size_t serve_governor_n_rows;
+
+/* Are the options right together? Return: 0, or a negative errno with @err. */
+int serve_governor_check(struct serve_options *o, struct err *err);
+
+/*
+ * Between sampling_open() and sampler_start(), each time anew: measures what a sample costs, if it is
+ * not known, and begins with the period asked for, or a longer one that was needed before. Return: 0
+ * or a negative errno with @err.
+ */
+int serve_governor_open(struct serve *s, struct err *err);
+
+/* The same while it samples, when options of it have changed; sampling goes on also if it was stopped. */
+int serve_governor_renew(struct serve *s, struct err *err);
+
+/* To be called at governor.next_s. Return: 0; or a negative errno with @err: the collector is to end. */
+int serve_governor_look(struct serve *s, struct err *err);
+
+/* bpf_stats were switched on, or are about to be switched off. */
+void serve_governor_timed(struct serve *s, bool on);
+
+/* Its part of s->status, whose other members are new. */
+void serve_governor_status(struct serve *s, double now_s);
+
+void serve_governor_close(struct serve *s);
 
 extern const struct option_row serve_web_rows[];
 extern const size_t serve_web_n_rows;

@@ -44,12 +44,15 @@ static void toggle_stats(struct serve *s, double now_s)
 	if (now_s < s->next_stats_s)
 		return;
 	if (s->stats_fd >= 0) {
+		serve_governor_timed(s, false);
 		close(s->stats_fd);
 		s->stats_fd = -1;
 		s->next_stats_s = now_s + STATS_EVERY_S - STATS_S;
 		return;
 	}
 	s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME); /* without CAP_SYS_ADMIN never */
+	if (s->stats_fd >= 0)
+		serve_governor_timed(s, true);
 	s->next_stats_s = now_s + STATS_S;
 }
 
@@ -86,6 +89,7 @@ int serve_status_update(struct serve *s, double now_s, struct err *err)
 	st->pmu_samples = ledger.pmu_samples;
 	st->unseen = ledger.unseen;
 	st->pmu_exact = ledger.pmu_exact;
+	st->counted = pmu.counted;
 	st->enabled_ns = pmu.enabled_ns;
 	st->running_ns = pmu.running_ns;
 	st->throttled = pmu.throttled;
@@ -94,8 +98,9 @@ int serve_status_update(struct serve *s, double now_s, struct err *err)
 	st->cpus = pmu.cpus;
 	st->cpu_ns = s->cpu_before_ns + cpu_time_ns();
 	st->rss_bytes = rss_bytes();
-	st->period = sampling->info.period;
+	st->period = sampler_period(sampling->sampler);
 	st->memory_bytes = sampler_memory_used(sampling->sampler)->total;
+	serve_governor_status(s, now_s);
 	pins_write_begin(&meta->seq);
 	meta->status = *st;
 	pins_write_end(&meta->seq);
@@ -116,5 +121,39 @@ void serve_status_texts(struct serve *s, const char *selection)
 	snprintf(meta->event, sizeof(meta->event), "%.255s", sampling->event_text);
 	snprintf(meta->source, sizeof(meta->source), "%s", sampling->info.source);
 	snprintf(meta->selection, sizeof(meta->selection), "%s", selection);
+	pins_write_end(&meta->seq);
+}
+
+static void live_text(const struct live_options *l, char *out, size_t size)
+{
+	const double boot = clock_ns(CLOCK_REALTIME) / 1e9 - now_s();
+	FILE *f = fmemopen(out, size, "w");
+
+	*out = 0;
+	if (!f)
+		return;
+	for (size_t i = 0; i < l->n; i++) {
+		const struct live_option *o = &l->one[i];
+		const time_t when = boot + o->since_s;
+		struct tm tm;
+		char date[32];
+
+		strftime(date, sizeof(date), "%F %T UTC", gmtime_r(&when, &tm));
+		fprintf(f, "%s%s%s%.300s (uid %u, %s)", i ? ", " : "", o->name, o->value ? "=" : "",
+			o->value ? o->value : "", o->uid, date);
+	}
+	fclose(f);
+	out[size - 1] = 0;
+}
+
+void serve_status_live(struct serve *s)
+{
+	struct ibs_meta *meta = pins_meta(s->pins);
+	char text[sizeof(meta->live)] = "";
+
+	live_text(&s->live, text, sizeof(text));
+	pins_write_begin(&meta->seq);
+	memcpy(meta->live, text, sizeof(text));
+	snprintf(meta->control, sizeof(meta->control), "%s", s->control ? s->opts.control : "");
 	pins_write_end(&meta->seq);
 }

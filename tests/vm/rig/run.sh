@@ -21,7 +21,8 @@ usage: run.sh [options] -- COMMAND [ARG...]
   --console FILE              keep the kernel console
   --mem MIB                   guest memory (default 2048)
   --append "ARGS"             more kernel arguments
-  --icount                    guest time = guest instructions (1 ns each), one host
+  --icount                    guest time = guest instructions (1 ns each, or as many as
+                              2 to the power of $IBSRIG_ICOUNT_SHIFT), one host
                               thread: costs repeat almost exactly
   --stock-throttle            leave kernel.perf_cpu_time_max_percent alone
   --fetch-only                only make sure the kernel is in the cache
@@ -47,7 +48,7 @@ while [ $# -gt 0 ]; do
     --console) console=$2; shift;;
     --mem) mem=$2; shift;;
     --append) append=$2; shift;;
-    --icount) accel=(-accel tcg,thread=single -icount shift=0,sleep=off);;
+    --icount) accel=(-accel tcg,thread=single -icount shift="${IBSRIG_ICOUNT_SHIFT:-0}",sleep=off);;
     --stock-throttle) stock=1;;
     --fetch-only) fetch_only=1;;
     -h|--help) usage; exit 0;;

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define ANSWER_S   30
+#define ANSWER_MAX (16 << 20)
+
+/* Why a socket cannot be connected to, in words. */
+static int explain(const char *path, int error, struct err *err)
+{
+	struct stat st;
+
+	switch (error) {
+	case ENOENT:
+		return err_set(err, -error,
+			       "there is no socket %s: no collector runs, or it was told another "
+			       "place or none by --control",
+			       path);
+	case ECONNREFUSED:
+		return err_set(err, -error, "the collector of %s does not run any more", path);
+	case EACCES:
+	case EPERM:
+		if (!stat(path, &st))
+			return err_set(err, -EACCES,
+				       "%s may be used by uid %u and gid %u as its mode %03o says: "
+				       "ask as one of them, or give the collector a "
+				       "--control-mode as 0660",
+				       path, st.st_uid, st.st_gid, st.st_mode & 0777);
+		return err_set(err, -EACCES, "cannot use %s: a directory of it is closed to you",
+			       path);
+	case EAGAIN:
+		return err_set(err, -ETIMEDOUT, "the collector of %s takes no more requests now",
+			       path);
+	default:
+		return err_set(err, -error, "cannot connect to %s: %s", path, strerror(error));
+	}
+}
+
+static int connect_to(const char *path, struct err *err)
+{
+	const struct timeval limit = { .tv_sec = ANSWER_S };
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd, error;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return err_set(err, -ENAMETOOLONG, "%s: a socket's path has at most %zu characters",
+			       path, sizeof(addr.sun_path) - 1);
+	strcpy(addr.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_set(err, -errno, "cannot make a socket: %s", strerror(errno));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		return fd;
+	error = errno;
+	close(fd);
+	return explain(path, error, err);
+}
+
+/* The answer may come before all is sent, of a request that is too long. */
+static void send_all(int fd, const char *text, size_t n)
+{
+	while (n) {
+		ssize_t sent = send(fd, text, n, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent <= 0)
+			return;
+		text += sent;
+		n -= sent;
+	}
+	shutdown(fd, SHUT_WR);
+}
+
+static int receive(int fd, struct control_answer *out, struct err *err)
+{
+	size_t room = 0;
+
+	for (;;) {
+		ssize_t n;
+
+		if (out->n + 1 >= room) {
+			char *more = realloc(out->text, room = room ? 2 * room : 4096);
+
+			if (!more)
+				return err_set(err, -ENOMEM, "out of memory");
+			out->text = more;
+		}
+		n = recv(fd, out->text + out->n, room - out->n - 1, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return err_set(err, -ETIMEDOUT, "the collector has not answered for %d s",
+				       ANSWER_S);
+		if (n < 0 && !out->n)
+			return err_set(err, -errno, "the collector does not answer: %s",
+				       strerror(errno));
+		if (n <= 0)
+			break;
+		out->n += n;
+		if (out->n > ANSWER_MAX)
+			return err_set(err, -EPROTO, "an answer of more than %d MiB",
+				       ANSWER_MAX >> 20);
+	}
+	out->text[out->n] = 0;
+	return 0;
+}
+
+/* The first line, which is taken away. */
+static int read_result(struct control_answer *out, struct err *err)
+{
+	static const struct {
+		const char *line;
+		enum control_result result;
+	} rows[] = {
+		{ "ok\n", CONTROL_OK },
+		{ "error usage\n", CONTROL_USAGE },
+		{ "error failed\n", CONTROL_FAILED },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t n = strlen(rows[i].line);
+
+		if (strncmp(out->text, rows[i].line, n))
+			continue;
+		out->result = rows[i].result;
+		out->n -= n;
+		memmove(out->text, out->text + n, out->n + 1);
+		return 0;
+	}
+	return err_set(err, -EPROTO, "%s",
+		       out->n ? "what answers is no collector of this version"
+			      : "the collector ended the connection without an answer");
+}
+
+int control_ask(const char *path, const char *request, size_t n, struct control_answer *out,
+		struct err *err)
+{
+	int ret, fd = connect_to(path, err);
+
+	memset(out, 0, sizeof(*out));
+	if (fd < 0)
+		return fd;
+	send_all(fd, request, n);
+	ret = receive(fd, out, err) ?: read_result(out, err);
+	close(fd);
+	if (ret) {
+		free(out->text);
+		memset(out, 0, sizeof(*out));
+	}
+	return ret;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "control.h"
+
+#include <errno.h>
+#include <string.h>
+
+static char *trim(char *text)
+{
+	size_t n;
+
+	text += strspn(text, " \t\r");
+	n = strlen(text);
+	while (n && strchr(" \t\r", text[n - 1]))
+		text[--n] = 0;
+	return text;
+}
+
+/* What would end a line of a log, or speak to a terminal. @s ends with a NUL, which is no part of it. */
+static bool is_control(const char *s)
+{
+	unsigned char c = *s;
+
+	if (c == '\r')
+		return s[1] && s[1] != '\n';
+	return (c < ' ' && c != '\t' && c != '\n') || c == 0x7f;
+}
+
+static int add_line(struct control_request *r, char *text, struct err *err)
+{
+	char *value = strchr(text, '=');
+	struct control_line *l = &r->line[r->n];
+
+	if (r->n == CONTROL_LINES)
+		return err_set(err, -EINVAL, "a request has at most %d lines", CONTROL_LINES);
+	if (value) {
+		*value++ = 0;
+		value = trim(value);
+	}
+	l->name = trim(text);
+	l->value = value;
+	if (!*l->name)
+		return err_set(err, -EINVAL, "'= %.100s': a name is missing before it", value);
+	r->n++;
+	return 0;
+}
+
+int control_parse(char *text, size_t n, struct control_request *out, struct err *err)
+{
+	char *save;
+	int ret = 0;
+
+	out->verb = NULL;
+	out->n = 0;
+	for (size_t i = 0; i < n; i++)
+		if (is_control(&text[i]))
+			return err_set(err, -EINVAL, "byte %zu of the request, %#x, is no text",
+				       i + 1, (unsigned char)text[i]);
+	for (char *l = strtok_r(text, "\n", &save); l && !ret; l = strtok_r(NULL, "\n", &save)) {
+		char *line = trim(l);
+
+		if (!*line || *line == '#')
+			continue;
+		if (out->verb)
+			ret = add_line(out, line, err);
+		else
+			out->verb = line;
+	}
+	if (!ret && !out->verb)
+		ret = err_set(err, -EINVAL, "a request begins with a verb; `help` lists them");
+	return ret;
+}

@@ -1,0 +1,508 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Options of a running collector: set, unset, refused; who may, and what they cannot break."""
+import concurrent.futures
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.request
+
+from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, keep_busy, residual, run
+
+OK, WHY = can_bpf()
+DIR = '/sys/fs/bpf/ibscope-control-%d' % os.getpid()
+LIVE = 'changed while sampling'
+ANEW = 'reopened'
+
+
+class Collector:
+    def __init__(self, *args):
+        self.err = tempfile.TemporaryFile('w+')
+        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '-c', '200000', '--pin-dir', DIR,
+                                   '--max-overhead', 'off', '--nmi-cost', '1us', *args],
+                                  stderr=self.err, stdin=subprocess.DEVNULL)
+        self.wait('kernel memory')
+
+    def said(self):
+        self.err.seek(0)
+        return self.err.read()
+
+    def wait(self, text, seconds=30):
+        end = time.time() + seconds
+        while text not in self.said():
+            if self.p.poll() is not None or time.time() > end:
+                raise AssertionError(f'{text!r} was not said: {self.said()}')
+            time.sleep(0.05)
+
+    def stop(self, sig=signal.SIGTERM):
+        if self.p.poll() is None:
+            self.p.send_signal(sig)
+        try:
+            return self.p.wait(20)
+        finally:
+            self.err.close()
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix='ibscope-control-')
+        self.addCleanup(shutil.rmtree, self.dir)
+        os.chmod(self.dir, 0o755)
+        self.path = os.path.join(self.dir, 'run', 'control.sock')
+        keep_busy(self)
+
+    def collector(self, *args):
+        c = Collector('--control', self.path, '--unpin', *args)
+        self.addCleanup(self.end, c)
+        return c
+
+    def end(self, c):
+        """In order, so that what leaked is told; but for one that a test killed."""
+        if c.stop() != 0:
+            self.assertEqual(c.p.returncode, -signal.SIGKILL)
+            # the next one begins anew
+            shutil.rmtree(DIR, True)
+
+    def ctl(self, *args, code=0, **kw):
+        p = run('ctl', '--pin-dir', DIR, *args, **kw)
+        self.assertEqual(p.returncode, code, (args, p.stdout, p.stderr))
+        return p.stderr if code else p.stdout
+
+    def set(self, how, *args, verb='set'):
+        out = self.ctl(verb, *args)
+        self.assertTrue(out.startswith(how), (args, out))
+        return out
+
+    def status(self):
+        return json.loads(self.ctl('--json', 'status'))
+
+    def snapshot(self, by='cgroup,src,op'):
+        o = json.loads(self.ctl('--json', '--by', by, 'snapshot'))
+        self.assertEqual(residual(o['ledger']), 0, o['ledger'])
+        self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['aggregated'])
+        return o
+
+    def reasons(self, least=frozenset()):
+        """What becomes of samples from now on; so many that all of `least` can be there."""
+        time.sleep(0.1)
+        before = self.snapshot()['ledger']
+        for _ in range(300):
+            now = self.snapshot()['ledger']
+            grew = {k for k, n in now['filtered'].items() if n > before['filtered'].get(k, 0)}
+            grew |= {'aggregated'} if now['aggregated'] > before['aggregated'] else set()
+            if now['seen'] > before['seen'] + 200 and grew >= least:
+                break
+            time.sleep(0.05)
+        self.assertGreater(now['seen'], before['seen'] + 200)
+        return grew
+
+    def becomes(self, *what):
+        self.assertEqual(self.reasons(set(what)), set(what))
+
+    def ask(self, request, timeout=20):
+        """The answer to a request, as socat would have it."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(timeout)
+            s.connect(self.path)
+            s.sendall(request)
+            s.shutdown(socket.SHUT_WR)
+            out = b''
+            while chunk := s.recv(65536):
+                out += chunk
+        return out.decode()
+
+
+@unittest.skipUnless(OK, f'no BPF here: {WHY}')
+class Setting(Case):
+    def test_thresholds(self):
+        self.collector()
+        self.becomes('aggregated')
+        # the first opens the program that tests for one
+        out = self.set(ANEW, 'min-lat=65535')
+        self.assertIn('going on with the counters', out)
+        self.becomes('latency')
+        self.set(LIVE, 'min-lat=')
+        self.becomes('aggregated')
+        self.set(LIVE, 'max-lat=1')
+        self.becomes('latency')
+        self.set(LIVE, 'min-lat=100', 'max-lat=200')
+        self.becomes('latency', 'aggregated')
+        self.set('nothing changed', 'min-lat=100')
+        self.set(LIVE, 'max-lat', verb='unset')
+        self.set(LIVE, verb='reset')
+        self.becomes('aggregated')
+        self.set('nothing changed', verb='reset')
+        self.assertEqual(self.status()['live'], '')
+
+    def test_what_is_tested_anyway_is_live_at_once(self):
+        self.collector('--min-lat', '1', '-p', '1')
+        self.set(LIVE, 'min-lat=2')
+        self.set(LIVE, 'pid=')
+
+    def test_what_fails_leaves_the_old(self):
+        busy = Busy(min(os.sched_getaffinity(0)))
+        self.addCleanup(busy.stop)
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+            f.write(f'pid = {busy.pid}\ncgroup-hierarchy = auto\ncomm = python3\n')
+            f.flush()
+            self.collector('--config', f.name)
+            # what was copied points to its own, not to where it was before
+            for _ in range(3):
+                self.ctl('reload')
+                self.assertIn('--max-memory', self.ctl('set', 'max-memory=1', code=1))
+                self.assertEqual(self.reasons({'pid', 'aggregated'}) - {'comm'}, {'pid', 'aggregated'})
+
+    def test_processes(self):
+        self.collector()
+        busy = Busy(min(os.sched_getaffinity(0)))
+        self.addCleanup(busy.stop)
+        self.set(ANEW, 'pid=%d' % (2 ** 22 - 1 if busy.pid == 1 else 1))
+        self.becomes('pid')
+        self.set(LIVE, f'pid={busy.pid}')
+        self.becomes('pid', 'aggregated')
+        self.set(LIVE, f'pid=!{busy.pid}')
+        self.becomes('pid', 'aggregated')
+        self.set(LIVE, 'pid', verb='unset')
+        self.becomes('aggregated')
+
+    @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
+    def test_cgroups(self):
+        cg = Cgroup(f'/ibscope-control-{os.getpid()}')
+        self.addCleanup(cg.remove)
+        busy = Busy(max(os.sched_getaffinity(0)), cg)
+        self.addCleanup(busy.stop)
+        self.collector()
+        out = self.set(ANEW, 'cgroup=/ibscope-nowhere')
+        self.assertIn('waiting for it', out)
+        self.becomes('cgroup')
+        self.set(LIVE, f'cgroup={cg.path}')
+        time.sleep(1.5)     # names come with the ticks
+        before = {s['labels']['cgroup']: s['samples'] for s in self.snapshot('cgroup')['series']}
+        self.becomes('cgroup', 'aggregated')
+        after = {s['labels']['cgroup']: s['samples'] for s in self.snapshot('cgroup')['series']}
+        self.assertEqual({c for c in after if after[c] > before.get(c, 0)}, {cg.path})
+        # one that comes later is met, as at the start
+        later = Cgroup(f'/ibscope-control-{os.getpid()}-later')
+        self.addCleanup(later.remove)
+        self.set(LIVE, f'cgroup={later.path}*')
+        other = Busy(max(os.sched_getaffinity(0)), later)
+        self.addCleanup(other.stop)
+        self.becomes('cgroup', 'aggregated')
+        # several, and those to leave out
+        self.set(LIVE, 'cgroup=/', f'cgroup=!{cg.path},{later.path}')
+        self.becomes('cgroup', 'aggregated')
+        # a threshold of its own takes a test of thresholds
+        self.set(ANEW, f'cgroup={cg.path}:65535')
+        self.becomes('cgroup', 'latency')
+        self.set(LIVE, verb='reset')
+        self.becomes('aggregated')
+
+    def test_period(self):
+        with socket.socket() as s:
+            s.bind(('127.0.0.1', 0))
+            port = s.getsockname()[1]
+        self.collector('--web.listen-address', f'127.0.0.1:{port}').wait('listening on')
+
+        def metric(name):
+            with urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=10) as f:
+                return float(re.search(rf'^{name} (\S+)$', f.read().decode(), re.M)[1])
+        self.assertEqual(metric('ibscope_sampling_period'), 200000)
+        self.assertEqual(metric('ibscope_live_changes_total'), 0)
+        before = self.snapshot()['ledger']
+        self.set(LIVE, 'period=50000')
+        self.becomes('aggregated')
+        self.assertEqual(self.status()['period'], 50000)
+        self.assertGreater(self.snapshot()['ledger']['seen'], before['seen'])
+        time.sleep(1.1)     # a scrape is shared for a while
+        self.assertEqual(metric('ibscope_sampling_period'), 50000)
+        self.assertEqual(metric('ibscope_live_changes_total'), 1)
+        # the frequency takes its place, and goes
+        self.set(ANEW, 'freq=2000')
+        self.assertEqual(self.status()['period'], 0)
+        self.becomes('aggregated')
+        self.set(ANEW, 'period=100000')
+        self.assertNotIn('freq', self.status()['live'])
+        self.set(LIVE, verb='reset')
+        self.assertEqual(self.status()['period'], 200000)
+
+    def test_budget(self):
+        self.collector()
+        self.becomes('aggregated')
+        self.assertEqual(self.status()['period'], 200000)
+        self.set(LIVE, 'max-overhead=0.05%', 'nmi-cost=10us')
+        for _ in range(200):
+            lengthened = self.status()['period']
+            if lengthened > 1000000:
+                break
+            time.sleep(0.05)
+        else:
+            self.fail('the period is not lengthened')
+        # another budget goes on from there, as what was needed is known
+        self.set(LIVE, 'max-overhead=0.06%')
+        self.assertGreater(self.status()['period'], 1000000)
+        self.set(LIVE, 'max-overhead', verb='unset')
+        self.assertEqual(self.status()['period'], 200000)
+        self.set(LIVE, 'period=100000')
+        self.assertEqual(self.status()['period'], 100000)
+        self.assertIn('--max-overhead', self.ctl('set', 'max-overhead=51%', code=2))
+        self.becomes('aggregated')
+
+    def test_layers(self):
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+            f.write('op = load\nkernel\nuser\n')
+            f.flush()
+            self.collector('--config', f.name, '--src', 'l1')
+            self.assertLessEqual({'op', 'src'}, self.reasons({'op', 'src'}))
+            self.set(ANEW, 'op=')
+            self.assertEqual(self.reasons({'src'}) & {'op', 'src'}, {'src'})
+            # what is edited meanwhile is not taken in
+            f.write('bogus\n')
+            f.flush()
+            self.set(ANEW, 'src=')
+            self.assertEqual(self.reasons() & {'op', 'src'}, set())
+            self.assertIn('bogus', self.ctl('reload', code=2))
+            self.set(ANEW, 'op', verb='unset')
+            self.assertEqual(self.reasons({'op'}) & {'op', 'src'}, {'op'})
+            self.set(ANEW, 'kernel=', 'user=')
+            self.set(ANEW, 'user')
+            self.assertEqual([x.split(' (')[0] for x in self.status()['live'].split(', ') if '=' in x or 'user' in x],
+                             ['src=', 'kernel=', 'user'])
+            self.set(ANEW, verb='reset')
+            self.assertLessEqual({'op', 'src'}, self.reasons({'op', 'src'}))
+
+    def test_status(self):
+        c = self.collector()
+        self.assertNotIn('set live', self.ctl('status'))
+        self.set(ANEW, 'min-lat=5', 'max-lat=50000')
+        text = self.ctl('status')
+        self.assertRegex(text, r'set live: min-lat=5 \(uid 0, 20.* UTC\), max-lat=50000 \(uid 0, ')
+        self.assertIn(f'control: {self.path}, 1 changes', text)
+        self.assertIn(f'process {c.p.pid}', text)
+        c.wait('set min-lat=5 max-lat=50000: reopened')
+        # the collector itself says the same
+        asked = self.ctl('--control', self.path, 'status')
+        self.assertEqual([x.split(':')[0] for x in asked.splitlines()], [x.split(':')[0] for x in text.splitlines()])
+        for args in ((), ('--control', self.path)):
+            self.assertEqual(residual(json.loads(self.ctl('--json', 'ledger', *args))), 0)
+            self.assertRegex(self.ctl('ledger', *args), r'^seen \d+ = aggregated \d+ \+ filtered \d+')
+            self.assertEqual(json.loads(self.ctl('--json', 'status', *args))['pid'], c.p.pid)
+
+    def test_grace(self):
+        self.collector()
+        before = self.status()['starts']
+        self.set(LIVE, 'grace=7', 'verbose')
+        self.assertEqual(self.status()['starts'], before)
+
+    def test_refusals(self):
+        c = self.collector()
+        self.set(ANEW, 'min-lat=3')
+        before = self.status()
+        for args, said in (
+                (['min-lat=x'], "--min-lat: 'x' is not a number"),
+                (['min-lat=70000'], 'allowed are 1 to 65535'),
+                (['min-lat=5', 'max-lat=4'], '--min-lat 5 is above --max-lat 4'),
+                (['max-lat=2'], '--min-lat 3 is above --max-lat 2'),
+                (['min-lat'], "'min-lat' needs a value"),
+                (['user=1'], "'user' takes no value"),
+                (['no-such=1'], "'no-such' is no option"),
+                (['period=1'], 'period of 10000'),
+                (['period=200000', 'freq=100'], 'exclude each other'),
+                (['pid=0'], '-p'),
+                (['pid=1,!2'], '-p'),
+                (['pid=4194303', 'grace=0'], '--grace'),
+                (['op=lod'], 'lod'),
+                (['filter=('], '--filter: column 2'),
+                (['cpu=4000'], '-C'),
+                (['cpu=x'], '-C'),
+                (['container=a b'], '--container'),
+                (['cgroup-hierarchy=bogus'], '--cgroup-hierarchy'),
+                (['max-memory=1'], 'allow more with --max-memory'),
+                (['config=/x'], 'ctl reload'),
+                (['config-check'], 'cannot be set live'),
+                (['explain'], 'cannot be set live'),
+                (['source=sim'], 'restart it'),
+                (['pin-dir=/x'], 'restart it'),
+                (['control=/x'], 'restart it'),
+                (['control-mode=0666'], 'restart it'),
+                (['web.listen-address=:80'], 'restart it'),
+                (['min-lat=1\nmax-lat=2'], 'several lines'),
+                ([''], 'an argument is empty'),
+                (['=3'], 'a name is missing'),
+                (['min-lat=\x1b[1m'], 'is no text'),
+                (['x=' + 'y' * 70000], 'at most 65536 bytes'),
+                ([], 'NAME=VALUE'),
+        ):
+            with self.subTest(args=[a[:40] for a in args]):
+                code = 1 if 'max-memory=1' in args else 2
+                said_now = self.ctl('set', *args, code=code)
+                self.assertIn(said, said_now)
+                self.assertEqual(self.status()['live'], before['live'])
+        for args, said in ((['unset', 'max-lat'], 'not set live'), (['unset'], 'NAME'),
+                           (['unset', 'min-lat=3'], 'without a value'), (['unset', 'min-lat', 'x'], 'not set live'),
+                           (['reset', 'x'], 'takes nothing'), (['set', '--json', 'min-lat=1'], 'no --json'),
+                           (['bogus'], 'expected one verb of status, ledger')):
+            self.assertIn(said, self.ctl(*args, code=2), args)
+        after = self.status()
+        self.assertEqual((after['pid'], after['live']), (c.p.pid, before['live']))
+        self.becomes('latency', 'aggregated')
+        self.assertIn(', 1 changes', self.ctl('status'))
+        for request, said in ((b'', ''), (b'bogus\n', "error usage\n'bogus' is no verb"), (b'\n', 'error usage\n'),
+                              (b'help\nx\n', 'error usage\n'), (b'status\ntext\n', 'error usage\n'),
+                              (b'unset\na=b\n', 'error usage\n')):
+            self.assertTrue(self.ask(request).startswith(said), request)
+        self.assertEqual({x.split()[0] for x in self.ask(b'help\n').splitlines()[1:]},
+                         {'status', 'ledger', 'set', 'unset', 'reset', 'reload', 'help'})
+
+    def test_counts_are_conserved(self):
+        self.collector()
+        rng = random.Random(1)
+        seen = aggregated = 0
+        ways = set()
+        for _ in range(60):
+            pick = rng.choice([f'min-lat={rng.randint(1, 3000)}', f'max-lat={rng.randint(3000, 60000)}', 'min-lat=',
+                               f'pid={rng.randint(1, 4000)}', 'pid=', 'cgroup=/', 'cgroup=/nowhere',
+                               f'period={rng.randrange(20000, 300000, 16)}', rng.choice(['op=load', 'op=', 'src=!l1'])])
+            ways.add(self.ctl('set', pick).split(':')[0].split('\n')[0])
+            now = self.snapshot()['ledger']
+            self.assertGreaterEqual(now['seen'], seen)
+            self.assertGreaterEqual(now['aggregated'], aggregated)
+            seen, aggregated = now['seen'], now['aggregated']
+        self.assertLessEqual({LIVE, ANEW}, ways)
+        self.set(ANEW, verb='reset')
+        self.becomes('aggregated')
+
+
+@unittest.skipUnless(OK, f'no BPF here: {WHY}')
+class Socket(Case):
+    def test_mode(self):
+        # the group is that of the directory, as of one with the set-group-ID bit
+        os.mkdir(os.path.dirname(self.path))
+        os.chown(os.path.dirname(self.path), -1, 65532)
+        os.chmod(os.path.dirname(self.path), 0o2755)
+        c = self.collector('--control-mode', '0660', '--pin-mode', '0644')
+        st = os.stat(self.path)
+        self.assertEqual((stat.S_IMODE(st.st_mode), st.st_gid), (0o660, 65532))
+
+        def as_user(groups):
+            return subprocess.run(['setpriv', '--reuid', '65533', '--regid', '65533', *groups, IBSCOPE, 'ctl',
+                                   '--control', self.path, 'set', 'grace=9'], capture_output=True, text=True)
+        p = as_user(['--clear-groups'])
+        self.assertEqual(p.returncode, 1)
+        self.assertIn('mode 660', p.stderr)
+        p = as_user(['--groups', '65532'])
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn('uid 65533', self.ctl('status'))
+        c.stop()
+        self.assertFalse(os.path.exists(self.path))
+        for mode in ('8', '07777', '-1', 'x', '', '0x1'):
+            p = run('serve', '--config-check', '--control-mode', mode)
+            self.assertEqual(p.returncode, 2, mode)
+        self.assertEqual(run('serve', '--config-check', '--control', 'run/x').returncode, 2)
+
+    def test_default_mode(self):
+        self.collector()
+        self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o600)
+        self.assertEqual(stat.S_IMODE(os.stat(os.path.dirname(self.path)).st_mode), 0o755)
+
+    def test_none(self):
+        c = Collector('--control', 'none', '--unpin')
+        self.addCleanup(self.end, c)
+        self.assertIn('takes no requests', self.ctl('set', 'min-lat=1', code=1))
+        self.assertNotIn('control:', self.ctl('status'))
+        c.stop()
+        self.assertIn('no collector', self.ctl('--control', self.path, 'set', 'min-lat=1', code=1))
+        self.assertIn('no collector', self.ctl('set', 'min-lat=1', code=1))
+
+    def test_stale_and_live_sockets(self):
+        c = self.collector()
+        c.stop(signal.SIGKILL)
+        self.assertTrue(stat.S_ISSOCK(os.stat(self.path).st_mode))
+        self.assertIn('does not run any more', self.ctl('--control', self.path, 'set', 'grace=3', code=1))
+        self.assertIn('no collector runs', self.ctl('set', 'grace=3', code=1))
+        self.collector()
+        self.assertEqual(self.status()['live'], '')
+        self.set(LIVE, 'grace=3')
+        p = run('serve', '--source', 'sim', '--pin-dir', DIR + '-2', '--control', self.path)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn('another process listens', p.stderr)
+        os.rmdir(DIR + '-2/links')
+        os.rmdir(DIR + '-2')
+        self.set(LIVE, 'grace=4')
+
+    def test_sighup_keeps_what_is_set(self):
+        c = self.collector()
+        self.set(ANEW, 'op=load')
+        c.p.send_signal(signal.SIGHUP)
+        c.wait('read again')
+        self.assertIn('op=load', self.status()['live'])
+        self.becomes('op', 'aggregated')
+        self.ctl('reload')
+        self.becomes('op', 'aggregated')
+        fds = len(os.listdir(f'/proc/{c.p.pid}/fd'))
+        for _ in range(5):
+            self.ctl('reload')
+        self.assertLess(len(os.listdir(f'/proc/{c.p.pid}/fd')), fds + 3)
+
+    def test_many_at_once(self):
+        self.collector()
+        with concurrent.futures.ThreadPoolExecutor(32) as pool:
+            jobs = [pool.submit(self.ctl, 'set', f'grace={n + 10}') for n in range(40)]
+            jobs += [pool.submit(self.ctl, '--control', self.path, 'status') for _ in range(40)]
+            answers = [j.result() for j in jobs]
+        self.assertEqual({a.strip() for a in answers[:40]}, {LIVE})
+        self.assertIn(', 40 changes', self.ctl('status'))
+
+    def test_hostile_clients(self):
+        c = self.collector()
+        held = []
+        for i in range(40):
+            s = socket.socket(socket.AF_UNIX)
+            self.addCleanup(s.close)
+            s.setblocking(False)
+            s.connect(self.path)
+            if i % 3 == 1:
+                s.send(b'set\n')
+            elif i % 3 == 2:
+                s.send(b'status\n\n')     # and never reads
+            held.append(s)
+        began = time.time()
+        self.set(LIVE, 'grace=5')
+        self.assertLess(time.time() - began, 15)
+        rng = random.Random(2)
+        for _ in range(3):
+            with socket.socket(socket.AF_UNIX) as s:
+                s.settimeout(10)
+                s.connect(self.path)
+                try:
+                    s.sendall(rng.randbytes(1 << 20))
+                except (BrokenPipeError, ConnectionResetError):
+                    pass
+                self.assertTrue(s.recv(1000).startswith(b'error usage\n'))
+        # collection has gone on, and its ticks with it
+        self.becomes('aggregated')
+        self.assertLess(self.status()['age_s'], 3)
+        for s in held:
+            s.close()
+        self.set(LIVE, 'grace=6')
+        self.assertLess(len([f for f in os.listdir(f'/proc/{c.p.pid}/fd')
+                             if os.readlink(f'/proc/{c.p.pid}/fd/{f}').startswith('socket:')]), 8)
+        self.assertEqual(c.stop(), 0)
+
+    def test_by_hand(self):
+        self.collector()
+        self.assertTrue(self.ask(b'set\r\ngrace = 8\r\n').startswith('ok\n' + LIVE))
+        self.assertTrue(self.ask(b'# a file\nset\n# more\ngrace = 9\n').startswith('ok\n' + LIVE))
+        self.assertIn('grace=9', self.ask(b'status'))
+        self.assertEqual(residual(json.loads(self.ask(b'ledger\njson\n').split('\n', 1)[1])), 0)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What people see of the exporter: its page in a browser, rules and dashboard in a real Prometheus."""
+import contextlib
+import http.server
+import json
+import os
+import re
+import tempfile
+import subprocess
+import threading
+import time
+import unittest
+import urllib.parse
+import urllib.request
+
+import test_exporter
+import test_monitoring
+from ibscope import Busy, Cgroup, cgroup2_mount, run
+from test_exporter import DIR, NOBODY, OK, WHY
+
+# of the software clock
+MAY_RECORD_NOTHING = {'instance:ibscope_unseen:share5m'}
+MAY_SHOW_NOTHING = {'Most page walks: share of accesses'}
+
+
+@unittest.skipUnless(OK, f'no BPF here: {WHY}')
+class Seen(test_exporter.Collected):
+    def dom(self, url):
+        """Of a page, as a browser has it after a while."""
+        with tempfile.TemporaryDirectory() as home:
+            p = subprocess.run(['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=5000',
+                                f'--user-data-dir={home}', '--dump-dom', url], capture_output=True, text=True, timeout=120)
+        self.assertIn('</html>', p.stdout, p.stderr[-500:])
+        return p.stdout
+
+    @test_exporter.needs('chromium')
+    def test_page(self):
+        e = self.start(test_exporter.Exporter)
+        self.until(lambda: e.get('/-/ready')[0] == 200)
+        dom = self.dom(e.url + '/')
+        self.assertRegex(dom, r'>collecting \(process \d')
+        self.assertRegex(dom, r'<div id="simulated" class="banner">')
+        self.assertGreater(dom.count('<rect'), 10)
+        self.assertIn('aggregated', dom)
+        self.assertRegex(dom, r'Histogram of [\d,]+ latencies in cycles; p50 \d')
+        self.assertNotRegex(e.get('/')[2], r'(src|href)="(https?:)?//')
+        # of each container: samples, ops, sources, memory, remote, p50, p90, p99, dTLB, page walks, refill
+        rows = re.findall(r'<tr aria-selected[^>]*>(.*?)</tr>', dom, re.S)
+        self.assertTrue(rows)
+        cells = re.findall(r'<td>([^<]*)</td>', rows[0])
+        self.assertRegex(' '.join(cells), r'^[\d,]+ ([\d.]+ % ){3}[\d,]+ [\d,]+ [\d,]+ [\d.]+ % [\d.<]+ ?[\d.]* % \d+$')
+        shares = [float(x) for x in re.findall(r'</td><td>([\d.]+) %</td><td><div class="mix"', dom)]
+        self.assertEqual(len(shares), len(rows))
+        self.assertAlmostEqual(sum(shares), 100, delta=.5)
+
+    @test_exporter.needs('chromium')
+    def test_page_of_a_governor(self):
+        """What the page says when less is sampled than asked for."""
+        e = self.start(test_exporter.Exporter)
+        self.until(lambda: e.get('/-/ready')[0] == 200)
+        d = {**json.loads(e.get('/api/snapshot.json')[2]), 'alive': True, 'period': 500000}
+        page = e.get('/')[2].encode()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.end_headers()
+                with contextlib.suppress(OSError):      # a browser may go away
+                    self.wfile.write(json.dumps(d).encode() if 'json' in self.path else page)
+
+            def log_message(self, *args):
+                pass
+
+        server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        asked = {'budget': 0.005, 'overhead': 0.0011, 'period_asked': d['period'], 'changes': {}}
+        for governor, said, hidden in (
+                ({'state': 'at_rate', 'reason': 'none'}, '>collecting (process ', True),
+                ({'state': 'off', 'reason': 'none', 'budget': None}, '>collecting (process ', True),
+                ({'state': 'backed_off', 'reason': 'throttled', 'period_asked': 1234}, 'throttles sampling): period 500,000 instead of 1,234', False),
+                ({'state': 'stopped', 'reason': 'budget', 'retry_s': 61.5}, 'above the budget); it is tried again in 61.5 s', False)):
+            d['governor'] = {**asked, **governor}
+            dom = self.dom(f'http://127.0.0.1:{server.server_port}/')
+            self.assertTrue(said in dom, re.findall(r'<div id="governed"[^>]*>[^<]*', dom))
+            self.assertEqual('id="governed" class="banner" role="status" hidden' in dom, hidden, governor)
+            self.assertEqual('>sampling is stopped (process' in dom, governor['state'] == 'stopped')
+            self.assertEqual('0.11 % now of 0.50 % allowed' in dom, governor['state'] != 'off')
+
+    @test_exporter.needs('prometheus')
+    @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
+    def test_prometheus(self):
+        """histogram_quantile of each container and source is hist's percentile, within a bucket."""
+        cg = Cgroup(f'/ibscope-prom-{os.getpid()}')
+        self.addCleanup(cg.remove)
+        busy = Busy(1, cg)
+        self.addCleanup(busy.stop)
+        edges = [64, 80, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1536, 2048]
+        e = self.start(test_exporter.Exporter, '--edges', ','.join(map(str, edges)), prefix=NOBODY)
+        self.until(lambda: cg.path in e.get()[2])
+        time.sleep(8)
+        type(self).collector.stop()     # what is counted stays, for both to read
+        busy.stop()
+        try:
+            self.compare(e, edges)
+        finally:
+            type(self).collector = test_exporter.collector()
+
+    @contextlib.contextmanager
+    def prometheus(self, e, rules=''):
+        """One that scrapes as the job ibscope; gives what queries it."""
+        with tempfile.TemporaryDirectory() as d:
+            with open(d + '/rules.yml', 'w') as f:
+                f.write(rules)
+            with open(d + '/p.yml', 'w') as f:
+                f.write('global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [rules.yml]\n'
+                        'scrape_configs:\n- job_name: ibscope\n  honor_labels: true\n  static_configs:\n'
+                        f'  - targets: ["127.0.0.1:{e.port}"]\n')
+            port = test_exporter.free_port()
+            p = self.start(test_exporter.Program, ['prometheus', f'--config.file={d}/p.yml', f'--storage.tsdb.path={d}/data',
+                                     f'--web.listen-address=127.0.0.1:{port}'], 'ready to receive')
+
+            def query(q):
+                r = urllib.request.Request(f'http://127.0.0.1:{port}/api/v1/query', data=('query=' + urllib.parse.quote(q)).encode())
+                with urllib.request.urlopen(r) as a:
+                    return json.load(a)['data']['result']
+            self.until(lambda: query('up == 1'))
+            yield query
+            p.stop()
+
+    @test_exporter.needs('prometheus')
+    def test_rules_and_dashboard(self):
+        """Of what is really scraped, each rule records something, and each panel shows something."""
+        rules = test_monitoring.read(test_monitoring.RULES).replace('5m]', '10s]')
+        board = json.loads(test_monitoring.read(test_monitoring.DASHBOARD))
+        fills = {'$job': 'ibscope', '$instance': '.*', '$namespace': '.*', '$pod': '.*', '$container': '.*', '$source': '.*',
+                 '${latency}': 'ibscope_load_miss_latency_cycles', '$__rate_interval': '8s', '$__range': '10s'}
+        e = self.start(test_exporter.Exporter)
+        with self.prometheus(e, rules) as query:
+            time.sleep(12)
+            for name in set(re.findall(r'record: (\S+)', rules)) - MAY_RECORD_NOTHING:
+                self.until(lambda: query(name))
+                if not re.search(r':p\d+_', name):      # NaN where there were no samples
+                    self.assertNotIn('NaN', {v['value'][1] for v in query(name)}, name)
+            share = query('sum(container_src:ibscope_estimated_ops:rate5m) / 500000')
+            self.assertGreater(float(share[0]['value'][1]), 10)     # samples a second
+            seen = 0
+            for panel in board['panels']:
+                if panel['type'] == 'row':
+                    continue
+                found = []
+                for t in panel['targets']:
+                    q = t['expr']
+                    for name, value in fills.items():
+                        q = q.replace(name, value)
+                    found += query(q)
+                if panel['title'] not in MAY_SHOW_NOTHING:
+                    self.assertTrue(found, panel['title'])
+                seen += bool(found)
+            self.assertGreater(seen, 25)
+
+    def compare(self, e, edges):
+        with self.prometheus(e) as query:
+            self.until(lambda: query('ibscope_load_miss_latency_cycles_count'))
+            p = run('ctl', '--pin-dir', DIR, '--json', '--by', 'cgroup,src', 'snapshot')
+            compared = 0
+            for s in json.loads(p.stdout)['series']:
+                for q, name in (.5, 'p50'), (.9, 'p90'), (.99, 'p99'):
+                    if s[name] is None or s[name] > edges[-1]:
+                        continue
+                    where = f'cgroup="{s["labels"]["cgroup"]}",data_src="{s["labels"]["src"]}"'
+                    got = query(f'histogram_quantile({q}, ibscope_load_miss_latency_cycles_bucket{{{where}}})')
+                    value = float(got[0]['value'][1])
+                    at = next(i for i, edge in enumerate(edges) if s[name] <= edge)
+                    self.assertLessEqual(value, edges[at] + 1e-6, (where, name))
+                    self.assertGreaterEqual(value, (edges[at - 1] if at else 0) - 1e-6, (where, name))
+                    compared += 1
+            self.assertGreater(compared, 20)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The governor in a collector: budgets that hold while the load jumps, options, reactions.
+
+The simulation counts page faults here, whose rate a process of ours changes a hundredfold. A sample
+is said to take 50 us, so that some hundreds a second are much.
+"""
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import test_serve
+from ibscope import SAN, can_bpf, keep_busy, run
+
+OK, WHY = can_bpf()
+EXPORTER = os.path.join(SAN, 'ibscope-exporter')
+CPUS = len(os.sched_getaffinity(0))
+NMI_S = 50e-6
+BUDGET = 0.02
+FAULTS = '''
+import mmap, select, sys, time
+SIZE = 4096 * 4096
+m = mmap.mmap(-1, SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+m.madvise(mmap.MADV_NOHUGEPAGE)
+ones, few, fast = bytes(SIZE // 4096), bytes(4), False
+while True:
+    if fast:
+        m[::4096] = ones
+    else:
+        m[:4 * 4096:4096] = few
+        time.sleep(0.01)
+    m.madvise(mmap.MADV_DONTNEED)
+    if select.select([sys.stdin], [], [], 0)[0]:
+        line = sys.stdin.readline()
+        if not line:
+            break
+        fast = line == 'fast\\n'
+'''
+
+
+class Faults:
+    """A process on each CPU that has 400 page faults a second, or as many as it can."""
+
+    def __init__(self, test):
+        self.all = [subprocess.Popen([sys.executable, '-c', FAULTS], stdin=subprocess.PIPE, text=True,
+                                     preexec_fn=lambda cpu=cpu: os.sched_setaffinity(0, {cpu}))
+                    for cpu in sorted(os.sched_getaffinity(0))]
+        for p in self.all:
+            test.addCleanup(p.wait)
+            test.addCleanup(p.kill)
+            test.addCleanup(p.stdin.close)
+
+    def set(self, fast):
+        for p in self.all:
+            p.stdin.write('fast\n' if fast else 'slow\n')
+            p.stdin.flush()
+
+
+def faults():
+    with open('/proc/vmstat') as f:
+        return int(re.search(r'^pgfault (\d+)', f.read(), re.M)[1])
+
+
+def metrics():
+    """What the exporter says of a collector: {name: {labels: value}}."""
+    p = subprocess.run([EXPORTER, '--once', '--pin-dir', test_serve.DIR], capture_output=True, text=True,
+                       timeout=60, stdin=subprocess.DEVNULL)
+    if p.returncode:
+        raise AssertionError(p.stderr)
+    found = {}
+    for name, labels, value in re.findall(r'^(\w+)(?:{(.*)})? (\S+)$', p.stdout, re.M):
+        found.setdefault(name, {})[labels] = float(value)
+    return found
+
+
+def one(m, name):
+    values = list(m[name].values())
+    assert len(values) == 1, (name, values)
+    return values[0]
+
+
+def state(m):
+    return [re.search('"(.*)"', s)[1] for s, v in m['ibscope_governor_state'].items() if v]
+
+
+@unittest.skipUnless(OK, f'no BPF here: {WHY}')
+class Governor(unittest.TestCase):
+    def setUp(self):
+        self.addCleanup(test_serve.Serve.remove, self)
+
+    def collector(self, *args, **kw):
+        c = test_serve.Collector(*args, **kw)
+        self.addCleanup(c.stop, signal.SIGKILL)
+        return c
+
+    def watch(self, seconds):
+        """[(when, share of the CPUs' time since the point before)], from the counters themselves."""
+        points, before = [], None
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            seen, now = test_serve.snapshot('src')['ledger']['seen'], time.monotonic()
+            if before:
+                points.append((now, (seen - before[1]) * NMI_S / (now - before[0]) / CPUS))
+            before = now, seen
+            time.sleep(0.15)
+        return points
+
+    def test_load_that_jumps(self):
+        load, before = Faults(self), faults()
+        c = self.collector('--sim-event', 'faults', '-c', '16', '--nmi-cost', '50us',
+                           '--max-overhead', '2%', '--verbose')
+        time.sleep(3)
+        for _ in range(2):
+            rate = faults()
+            self.watch(2)
+            slow = faults() - rate
+            began, rate = time.monotonic(), faults()
+            load.set(True)
+            points = self.watch(12)
+            fast = (faults() - rate) / 6
+            over = sum(b[0] - a[0] for a, b in zip(points, points[1:]) if b[1] > 1.1 * BUDGET)
+            late = [p[1] for p in points if p[0] > began + 10]
+            print(f'# page faults x{fast / slow:.0f}, above 110 % of the budget for {over:.2f} s, '
+                  f'after ten seconds {sum(late) / len(late) / BUDGET:.0%} of it')
+            # what it is, to within the time between two looks of ours
+            self.assertLess(over, 1.3, points)
+            self.assertLess(sum(late) / len(late), 1.1 * BUDGET, points)
+            m = metrics()
+            self.assertIn(state(m), (['backed_off'], ['returning']))
+            self.assertGreater(one(m, 'ibscope_sampling_period'), 16)
+            self.assertEqual(one(m, 'ibscope_sampling_period_asked'), 16)
+            load.set(False)
+            points = self.watch(8)
+            self.assertLess(max(p[1] for p in points if p[0] > points[0][0] + 1), 1.1 * BUDGET, points)
+        said = test_serve.ctl('status').stdout
+        self.assertEqual(c.stop(), 0)
+        happened, m = faults() - before, metrics()
+        counted, estimated = one(m, 'ibscope_pmu_ops_total'), sum(m['ibscope_estimated_ops_total'].values())
+        changes = {k: v for k, v in m['ibscope_governor_changes_total'].items() if v}
+        print(f'# {happened} page faults, counted {counted:.0f}, estimated {estimated:.0f} '
+              f'({estimated / counted - 1:+.2%}); changes {changes}')
+        self.assertLess(abs(estimated / counted - 1), 0.02)
+        self.assertLess(abs(estimated / happened - 1), 0.05)
+        self.assertGreaterEqual(m['ibscope_governor_changes_total']['reason="budget"'], 2)
+        self.assertEqual(one(m, 'ibscope_sampling_stopped'), 0)
+        self.assertEqual(one(m, 'ibscope_overhead_budget_ratio'), BUDGET)
+        self.assertAlmostEqual(m['ibscope_sample_interrupt_cost_seconds']['source="given"'], NMI_S)
+        self.assertIn('governor: ', said)
+        self.assertIn('budget 2%', said)
+
+    def test_budget_that_cannot_be_held(self):
+        keep_busy(self)
+        # a sample a second and CPU at most, and each takes a ten-thousandth of it
+        c = self.collector('-c', '10000', '--nmi-cost', '100us', '--max-overhead', '0.001%')
+        c.wait('sampling is stopped')
+        c.wait('tried again in 60 s')
+        time.sleep(1.2)
+        m = metrics()
+        self.assertEqual(state(m), ['stopped'])
+        self.assertEqual(one(m, 'ibscope_sampling_stopped'), 1)
+        before = test_serve.snapshot()['ledger']['seen']
+        time.sleep(1)
+        self.assertEqual(test_serve.snapshot()['ledger']['seen'], before)
+        self.assertRegex(test_serve.ctl('status').stdout, r'governor: stopped \(budget\), tried again in \d+ s')
+
+    def test_goes_on_where_it_was(self):
+        """After a restart, and when options are read again."""
+        keep_busy(self)
+        args = '--nmi-cost', '20us', '--max-overhead', '1%', '--verbose'
+        c = self.collector(*args)
+        c.wait('instead of 200000')
+        time.sleep(2)
+        self.assertEqual(c.stop(), 0)
+        period = one(metrics(), 'ibscope_sampling_period')
+        self.assertGreater(period, 400000)
+        c = self.collector(*args)
+        c.wait('going on')
+        for _ in range(2):
+            time.sleep(1.5)
+            m = metrics()
+            self.assertEqual(one(m, 'ibscope_sampling_period'), period)
+            self.assertEqual(state(m), ['backed_off'])
+            c.p.send_signal(signal.SIGHUP)
+            c.wait('read again')
+        self.assertNotIn('instead', c.said())
+
+    def test_changed_live(self):
+        keep_busy(self)
+        c = self.collector('--nmi-cost', '20us', '--max-overhead', '1%', '--verbose')
+        c.wait('instead of 200000')
+        time.sleep(1.5)
+        m = metrics()
+        period = one(m, 'ibscope_sampling_period')
+        self.assertGreater(period, 400000)
+
+        def change(*words):
+            p = test_serve.ctl('set', *words)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            time.sleep(1.5)
+            m = metrics()
+            return one(m, 'ibscope_sampling_period'), state(m), m
+
+        now, at, m = change('max-overhead=0.5%')
+        self.assertGreater(now, 1.5 * period)
+        self.assertEqual(at, ['backed_off'])
+        self.assertEqual(one(m, 'ibscope_overhead_budget_ratio'), 0.005)
+        self.assertEqual(change('max-overhead=off')[:2], (200000, ['off']))
+        self.assertEqual(change('max-overhead=50%')[:2], (200000, ['at_rate']))
+        self.assertEqual(change('period=400000')[:2], (400000, ['at_rate']))
+        self.assertEqual(change('max-overhead=0.001%')[1], ['backed_off'])
+        c.wait('sampling is stopped')
+        before = test_serve.snapshot()['ledger']['seen']
+        self.assertEqual(change('max-overhead=50%')[1], ['backed_off'])
+        time.sleep(1.5)
+        self.assertGreater(test_serve.snapshot()['ledger']['seen'], before)
+
+    def test_slow_program(self):
+        keep_busy(self)
+        c = self.collector('--max-bpf-time', '50ns', '--max-overhead', '50%')
+        c.wait('--max-bpf-time')
+        time.sleep(1.2)
+        m = metrics()
+        self.assertEqual(state(m), ['stopped'])
+        self.assertEqual(m['ibscope_governor_changes_total']['reason="bpf_slow"'], 1)
+
+    def test_memory(self):
+        c = self.collector('--max-rss', '16')
+        self.assertEqual(c.p.wait(60), 1)
+        self.assertIn('--max-rss', c.said())
+        m = metrics()
+        self.assertEqual(state(m), ['stopped'])
+        self.assertEqual(m['ibscope_governor_changes_total']['reason="memory"'], 1)
+        self.assertGreater(one(m, 'ibscope_samples_seen_total'), 0)
+
+    def test_off(self):
+        for rate in ('-c', '100000', '--max-overhead', 'off'), ('-F', '2000'):
+            c = self.collector(rate=rate)
+            time.sleep(3)
+            m = metrics()
+            self.assertEqual(state(m), ['off'])
+            self.assertNotIn('ibscope_overhead_budget_ratio', m)
+            self.assertEqual('ibscope_sampling_period_asked' in m, rate[0] == '-c')
+            self.assertEqual('there is no budget' in c.said(), rate[0] == '-F')
+            self.assertEqual(c.stop(), 0)
+
+    def test_options(self):
+        for args, said in ((('--max-overhead', '0.5'), '0.5%'), (('--max-overhead', '0%'), 'off'),
+                           (('--max-overhead', '51%'), '50%'), (('--max-overhead', 'nan%'), 'share'),
+                           (('--max-overhead', ''), 'share'), (('--max-overhead', '%'), 'share'),
+                           (('--nmi-cost', '0'), 'auto'), (('--nmi-cost', '2ms'), 'auto'),
+                           (('--nmi-cost', '1s'), 'auto'), (('--nmi-cost', '1us2'), 'auto'),
+                           (('--nmi-cost', ''), 'auto'), (('--max-bpf-time', 'auto'), 'off'), (('--max-rss', '1'), 'MiB'),
+                           (('--sim-event', 'x'), 'clock'),
+                           (('-F', '100', '--max-overhead', '1%'), '-c')):
+            p = run('serve', '--source', 'sim', '--config-check', *args)
+            self.assertEqual(p.returncode, 2, args)
+            self.assertIn(said, p.stderr)
+        for args in (('--max-overhead', '0.5%'), ('--max-overhead', 'off', '-F', '100'), ('-F', '100'),
+                     ('--nmi-cost', '1500'), ('--nmi-cost', '1.5us'), ('--nmi-cost', '900ns'),
+                     ('--nmi-cost', 'auto'), ('--max-rss', '64')):
+            p = run('serve', '--source', 'sim', '--config-check', *args)
+            self.assertEqual(p.returncode, 0, (args, p.stderr))
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A running collector whose options change, against the hardware's log: up to some sample of each
+CPU the old selection holds, from there on the new one, and none is lost between: only calls of
+bpf(), which a change of cgroups takes, may cost one each, and those are told as unseen.
+"""
+import collections
+
+import oracle
+from guest import Hist, need
+
+BY = ('cpu', 'cgroup', 'src', 'op')
+NEAR_NS = 50e6      # between the moments at which two CPUs go over, on emulated processors
+LIVE, ANEW = 'changed while sampling', 'reopened'
+
+
+def scenarios(guest):
+    below = lambda *paths: guest.facts.below(*paths)
+    pids = lambda *names: {guest.facts.workers[n].pid for n in names}
+    guest.do(r'''
+D=/sys/fs/bpf/live
+live() {        # NAME OPTIONS -- VERB ARGUMENTS: change them when it has sampled for a while
+    n=$1; shift; opts=
+    while [ "$1" != -- ]; do opts="$opts $1"; shift; done; shift
+    ibscope serve -e ibs_op// --by cpu,cgroup,src,op --pin-dir $D --control /tmp/control $opts \
+        --max-overhead off --nmi-cost 1us --max-bpf-time off \
+        2> $O/$n.err & S=$!
+    sampling $n; sleep 0.7
+    ibscope ctl --pin-dir $D "$@" > $O/$n.how 2>&1
+    sleep 0.7; kill $S; wait $S; echo $? > $O/$n.rc
+    ibscope ctl --pin-dir $D --json --by cpu,cgroup,src,op snapshot > $O/$n.out 2>> $O/$n.err
+    rm -r $D
+}''')
+
+    def case(name, options, change, how, *steps, about=100000, period=False, verb='set'):
+        periods = [guest.new_period(about)] + ([guest.new_period(about // 2)] if period else [])
+        words = change + (' period=%d' % periods[1] if period else '')
+        guest.do('live live-%s -c %d %s -- %s %s' % (name, periods[0], options, verb, words))
+        guest.check('live-%s: %s -- %s %s' % (name, options, verb, words), check, guest,
+                    'live-' + name, periods, how, steps)
+
+    def lat(low, high=65535, **more):
+        return lambda: oracle.Filter(latency=(low, high), **{k: f() for k, f in more.items()})
+
+    every = oracle.Filter
+    in_a = lambda: below('/a')
+    in_s = lambda: below('/s')
+    case('latency', '--min-lat 20', 'min-lat=300', LIVE, lat(20), lat(300))
+    case('latency-off', '--min-lat 300', 'min-lat=', LIVE, lat(300), every)
+    case('latency-first', '', 'max-lat=150', ANEW, every, lat(0, 150))
+    case('cgroup', '--cgroup /a', 'cgroup=/s', LIVE,
+         lambda: oracle.Filter(cgroup=in_a()), lambda: oracle.Filter(cgroup=in_s()))
+    case('cgroup-first', '', 'cgroup=/a/b', ANEW, every,
+         lambda: oracle.Filter(cgroup=below('/a/b')))
+    case('pid', '-p $P_d', 'pid=$P_s', LIVE,
+         lambda: oracle.Filter(pid=pids('d')), lambda: oracle.Filter(pid=pids('s')))
+    case('period', '', '', LIVE, every, every, period=True)
+    case('all', '--cgroup /a --min-lat 20', 'cgroup=/s min-lat=200', LIVE, lat(20, cgroup=in_a),
+         lat(20, cgroup=in_s), lat(200, cgroup=in_s), period=True)
+    case('op', '--op load', 'op=store', ANEW,
+         lambda: oracle.Filter(op={'load'}), lambda: oracle.Filter(op={'store'}))
+    guest.check('live: the kernel did not complain', guest.check_console)
+
+
+class Sums:
+    """What is counted less what is told, of one CPU; and where they differ."""
+
+    def __init__(self, told):
+        self.left = collections.Counter()
+        for key, s in told.items():
+            self.add((key, 'samples'), -s.samples)
+            self.add((key, 'sum'), -s.sum)
+            for edge, n in s.buckets.items():
+                self.add((key, edge), -n)
+
+    def add(self, entry, n):
+        self.left[entry] += n
+        if not self.left[entry]:
+            del self.left[entry]
+
+    def near(self, unseen):
+        """All but so many samples are told."""
+        few = sum(n for (_, what), n in self.left.items() if what == 'samples')
+        return not self.left or (few <= unseen and min(self.left.values()) > 0)
+
+    def sample(self, key, value, sign):
+        self.add((key, 'samples'), sign)
+        if value:
+            self.add((key, 'sum'), sign * value)
+        if value is not None:
+            self.add((key, oracle.le(value)), sign)
+
+
+def cuts(guest, rows, told, steps, unseen=0):
+    """Indexes of samples at which one CPU can have gone over. With three selections the last comes
+    some samples later."""
+    filters = [step() for step in steps]
+    passes = [[not f.reason(s, 'dc_miss_lat') for s in rows] for f in filters]
+    key = [tuple(guest.label(k, s.label(k)) for k in BY) for s in rows]
+    sums, found = Sums(told), []
+
+    def move(i, have, want):
+        if have != want:
+            sums.sample(key[i], rows[i].metrics['dc_miss_lat'], 1 if want else -1)
+
+    for i in range(len(rows)):
+        move(i, False, passes[-1][i])
+    for first in range(len(rows) + 1):
+        later = range(first, min(first + 64, len(rows)) if len(filters) > 2 else first)
+        if sums.near(unseen):
+            found.append(first)
+        for i in later:     # those between are judged by the selection in the middle
+            move(i, passes[-1][i], passes[1][i])
+            if sums.near(unseen):
+                found.append(first)
+        for i in later:
+            move(i, passes[1][i], passes[-1][i])
+        if first < len(rows):
+            move(first, passes[-1][first], passes[0][first])
+    return found
+
+
+def check_weights(series, rows):
+    """Each sample stands for the period that it was taken with."""
+    want, got = collections.Counter(), {tuple(s['labels'][k] for k in BY): s['weight'] for s in series}
+    for key, s in rows:
+        want[key] += s.weight
+    need(got == want, 'weights %s, expected %s' % (got, dict(want)))
+
+
+def check(guest, name, periods, how, steps):
+    said = guest.read(name + '.how')
+    need(said.startswith(how), said)
+    got = Hist(guest.stdout(name))
+    told = got.lines[0]
+    need(len(got.lines) == 1 and told['period'] == periods[-1], 'period is %s' % told['period'])
+    # the pause that tells runs from each other is not there between two periods
+    lines = sorted((x for p in periods for x in guest.lines.get(p, ())), key=lambda x: x.virtual_ns)
+    rows = []
+    for x in lines:
+        if not x.dropped:
+            rows.append(x.sample(guest.cpu))
+            rows[-1].weight = x.maxcnt
+            guest.facts.complete(rows[-1])
+    need(len(rows) > 200, 'only %d samples' % len(rows))
+    unseen = len(rows) - got.ledger['seen']
+    need(0 <= unseen <= (8 if 'cgroup' in name or 'all' in name else 0) and not got.ledger['lost'],
+         'seen %s, the log has %d' % (dict(got.ledger), len(rows)))
+    need(unseen <= got.unseen <= unseen + len(lines) - len(rows),
+         '%d were not seen, %s told' % (unseen, got.unseen))
+    for p in periods:
+        need(sum(x.maxcnt == p for x in lines) > 50, 'few samples of period %d' % p)
+    if len(periods) > 1:
+        if len(steps) == 2:
+            check_weights(told['series'],
+                          [(tuple(guest.label(k, s.label(k)) for k in BY), s) for s in rows])
+        told['period'] = None   # one does not explain all weights
+    series, moments, text = got.series(BY), [], []
+    for cpu in range(guest.smp):
+        mine = [s for s in rows if s.vcpu == cpu]
+        counted = {k: v for k, v in series.items() if k[0] == str(cpu)}
+        found = cuts(guest, mine, counted, steps, unseen)
+        need(found, 'CPU %d: no moment explains what was counted' % cpu)
+        first, last = found[0], found[-1]
+        if len(periods) == 1:
+            need(0 < first and last < len(mine), 'CPU %d: nothing changed' % cpu)
+            moments.append((mine[first - 1].virtual_ns, mine[last].virtual_ns))
+        text.append('CPU %d: %d of %d before' % (cpu, first, len(mine)))
+    for a, b in zip(moments, moments[1:]):
+        need(how == ANEW or (a[0] - b[1] < NEAR_NS and b[0] - a[1] < NEAR_NS),
+             'one at %s, one at %s' % (a, b))
+    return '%d samples; %s; filtered %s, unseen %d' % (
+        len(rows), ', '.join(text), dict(+got.filtered), unseen)

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Ring buffers: what taking records out costs, and how many a second one reader keeps up with. */
+#include "bench_reader.h"
+
+#include "clock.h"
+#include "recording.h"
+#include "twin.h"
+
+#include <ibscope/sim.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BURST_NS   1000000 /* the twin makes records in bursts of about that distance */
+#define FIRST_RATE 20000
+#define LAST_RATE  20480000
+#define TRIES	   3	/* another process may keep the reader waiting in one */
+#define BATCH	   4096 /* records that fit */
+#define ROUNDS_MAX 101
+
+static int open_twin(const struct bench *b, struct sampler **out, struct err *err)
+{
+	static __u64 regs[IBS_TWIN_SAMPLES][IBS_OP_REG_FIXED];
+	const struct sampler_opts opts = { .source = SAMPLER_TWIN,
+					   .output = SAMPLER_RECORDS,
+					   .ibs = b->ibs };
+	int ret = sampler_open(&opts, out, err);
+
+	if (ret)
+		return ret;
+	for (int i = 0; i < IBS_TWIN_SAMPLES; i++)
+		ibs_sim_op(1, 0, i, b->ibs.caps, regs[i]);
+	ret = twin_load(*out, (const __u64(*)[IBS_OP_REG_FIXED])regs, IBS_TWIN_SAMPLES, err);
+	if (ret)
+		sampler_close(*out);
+	return ret;
+}
+
+static int outcome(struct sampler *s, enum ibs_outcome o, __u64 *n, struct err *err)
+{
+	struct ledger ledger;
+	struct pmu_state pmu;
+	int ret = sampler_ledger(s, &ledger, &pmu, err);
+
+	*n = ret ? 0 : ledger.outcome[o];
+	return ret;
+}
+
+/* --- a record through the reader's hands --- */
+
+static int to_recording(const struct record_batch *batch, void *arg, struct err *err)
+{
+	return recording_samples(arg, batch->records, NULL, batch->n, err);
+}
+
+static int take_rounds(struct sampler *s, struct recording *r, double *ns, unsigned int rounds,
+		       struct err *err)
+{
+	__u64 loop_ns;
+
+	for (unsigned int i = 0; i < rounds; i++) {
+		__u64 before = rings_taken(sampler_rings(s)), start;
+		int ret = bench_check_stop(err);
+
+		ret = ret ?: twin_loop(s, IBS_TWIN_REGS, IBS_TWIN_SAMPLES, BATCH, &loop_ns, err);
+		start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		ret = ret ?: rings_drain(sampler_rings(s), UINT64_MAX, to_recording, r, err);
+		ret = ret ?: recording_flush(r, NULL, err);
+		if (ret)
+			return ret;
+		ns[i] = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) /
+			(rings_taken(sampler_rings(s)) - before);
+	}
+	return 0;
+}
+
+static int take(struct bench *b, int fd, struct err *err)
+{
+	struct bench_row row = { .name = "rings.take",
+				 .what = "CPU time of the reader for a record, recording written",
+				 .from = BENCH_FROM_TWIN,
+				 .unit = b->unit,
+				 .rounds = bench_of(b, 15, ROUNDS_MAX) };
+	struct recording *r = NULL;
+	struct sampler *s;
+	double ns[ROUNDS_MAX];
+	int ret = open_twin(b, &s, err);
+
+	if (ret)
+		return ret;
+	ret = bench_recording(b, fd, &r, err);
+	ret = ret ?: take_rounds(s, r, ns, row.rounds, err);
+	if (!ret) {
+		row.value = loop_median(ns, row.rounds, &row.spread);
+		bench_more(&row, "bytes_per_record",
+			   (double)recording_bytes(r) / rings_taken(sampler_rings(s)));
+		bench_add(b, &row);
+	}
+	recording_close(r);
+	sampler_close(s);
+	return ret;
+}
+
+/* --- how many a second --- */
+
+struct rate_run {
+	__u64 made, lost;
+	double seconds;
+	struct bench_read read;
+};
+
+static int make_records(struct sampler *s, double rate, double seconds, struct rate_run *out,
+			struct err *err)
+{
+	const struct timespec pause = { .tv_nsec = BURST_NS };
+	__u64 start = clock_ns(CLOCK_MONOTONIC), now = start, ns;
+	int ret = 0;
+
+	for (; !ret && now < start + seconds * 1e9; now = clock_ns(CLOCK_MONOTONIC)) {
+		__u64 due = (now - start) * (rate / 1e9);
+
+		if (due > out->made)
+			ret = twin_loop(s, IBS_TWIN_REGS, IBS_TWIN_SAMPLES, due - out->made, &ns,
+					err);
+		out->made = due;
+		nanosleep(&pause, NULL);
+		ret = ret ?: bench_check_stop(err);
+	}
+	out->seconds = (now - start) / 1e9;
+	return ret;
+}
+
+static int at_rate(const struct bench *b, double rate, double seconds, int fd, struct rate_run *out,
+		   struct err *err)
+{
+	struct bench_reader *reader;
+	struct sampler *s;
+	struct err later;
+	int end, ret = open_twin(b, &s, err);
+
+	memset(out, 0, sizeof(*out));
+	if (ret)
+		return ret;
+	ret = bench_reader_start(b, s, fd, &reader, err);
+	if (!ret) {
+		ret = make_records(s, rate, seconds, out, err);
+		end = bench_reader_end(reader, &out->read, ret ? &later : err);
+		ret = ret ?: end;
+	}
+	ret = ret ?: outcome(s, IBS_OUTCOME_LOST_RING_FULL, &out->lost, err);
+	sampler_close(s);
+	return ret;
+}
+
+/* Of several runs the first without loss, else the last. */
+static int best_at_rate(const struct bench *b, double rate, int fd, struct rate_run *out,
+			struct err *err)
+{
+	const double seconds = bench_of(b, 0.2, 1);
+	int ret = 0;
+
+	out->lost = 1;
+	for (int i = 0; !ret && out->lost && i < TRIES; i++)
+		ret = at_rate(b, rate, seconds, fd, out, err);
+	return ret;
+}
+
+static int rates(struct bench *b, int fd, struct err *err)
+{
+	struct bench_row row = { .name = "rings.rate",
+				 .what = "one CPU forwards, one reader records, none is lost",
+				 .from = BENCH_FROM_TWIN,
+				 .unit = "records/s" };
+	struct rate_run run, best = {};
+	double rate;
+	int ret;
+
+	for (rate = FIRST_RATE; rate <= LAST_RATE; rate *= 2) {
+		ret = best_at_rate(b, rate, fd, &run, err);
+		if (ret)
+			return ret;
+		if (run.lost)
+			break;
+		best = run;
+	}
+	if (!best.read.records)
+		return err_set(err, -ENOSPC,
+			       "%llu of %llu records were lost at %d a second already", run.lost,
+			       run.made, FIRST_RATE);
+	row.value = best.read.records / best.seconds;
+	bench_more(&row, "reader_cpu_percent", best.read.cpu_ns / best.seconds / 1e7);
+	bench_more(&row, "reader", best.read.cpu_ns / best.read.records);
+	bench_more(&row, "bytes_per_record", (double)best.read.bytes / best.read.records);
+	if (run.lost)
+		bench_more(&row, "lost_at", rate);
+	bench_add(b, &row);
+	return 0;
+}
+
+int bench_rings(struct bench *b, struct err *err)
+{
+	int ret, fd = bench_tmpfile(err);
+
+	if (fd < 0)
+		return fd;
+	ret = take(b, fd, err);
+	if (!ret && b->cpu == b->reader_cpu)
+		bench_missing(b, "rings.rate", "records a second without loss", BENCH_FROM_TWIN,
+			      "forwarding and reading at once needs two CPUs");
+	else if (!ret)
+		ret = rates(b, fd, err);
+	close(fd);
+	return ret;
+}

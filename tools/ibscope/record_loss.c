@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* When too many samples find their ring full: told at once, and at the end an error. */
+#include "record_private.h"
+
+#include <errno.h>
+
+#define LOSS_MIN 100 /* samples that a share means something of */
+
+static double share(__u64 lost, __u64 kept)
+{
+	return lost + kept ? (double)lost / (lost + kept) : 0;
+}
+
+void record_loss_look(struct record *r, const struct ledger *all)
+{
+	__u64 lost = all->outcome[IBS_OUTCOME_LOST_RING_FULL];
+	__u64 kept = all->outcome[IBS_OUTCOME_FORWARDED];
+	__u64 new_lost = lost - r->loss.lost, new_kept = kept - r->loss.kept;
+
+	if (new_lost + new_kept < LOSS_MIN)
+		return;
+	r->loss.lost = lost;
+	r->loss.kept = kept;
+	if (r->loss.warned || share(new_lost, new_kept) <= r->max_loss)
+		return;
+	r->loss.warned = true;
+	log_warn("%.1f%% of the last samples found their ring full and are lost: a larger "
+		 "--ring-size, a longer period (-c) or a narrower selection loses less",
+		 100 * share(new_lost, new_kept));
+}
+
+int record_loss_end(const struct record *r, const struct ledger *all, struct err *err)
+{
+	__u64 lost = all->outcome[IBS_OUTCOME_LOST_RING_FULL];
+	double lost_share = share(lost, all->outcome[IBS_OUTCOME_FORWARDED]);
+
+	if (lost < LOSS_MIN || lost_share <= r->max_loss)
+		return 0;
+	return err_set(err, -ENOBUFS,
+		       "%.1f%% of the samples found their ring full and are lost, more than "
+		       "--max-loss allows (%g%%); what was recorded is good. A larger --ring-size, "
+		       "a longer period (-c) or a narrower selection loses less",
+		       100 * lost_share, 100 * r->max_loss);
+}
