@@ -101,8 +101,8 @@ life() {        # NUMBER SECONDS PERIOD CALM ACTIVITY END
         while [ ! -e /tmp/is-calm ]; do sleep 0.1; done
         sleep 1.5
         step suspend $1
-        echo 0 > /sys/class/rtc/rtc0/wakealarm
-        echo +3 > /sys/class/rtc/rtc0/wakealarm
+        # all but the sleep, of 5 s: an alarm that comes before it, on a slow host, would wake nobody
+        echo core > /sys/power/pm_test
         echo mem > /sys/power/state || fail suspend
         step resumed
         [ $4 = 1 ] || rm -f /tmp/calm;;
