@@ -213,7 +213,7 @@ class Soak(guest.Guest):
         need(self.others_lost == 0, 'the other user lost %d samples' % self.others_lost)
         left = sum(self.others.values())
         need(left == 0, '%d of %d samples of the other user are not in the log' % (left, self.others_n))
-        series = self.got.series(('cgroup', 'src', 'op'))
+        series = self.got.series(('cgroup', 'src', 'op'), one_period=False)
         window = collections.defaultdict(oracle.Series)
         for st in self.stretches:
             for _, key, latency in st.window():
