@@ -116,7 +116,7 @@ static void test_clock(void **state)
 	print_message("%.0f +- %.0f ns, %llu samples\n", cost.ns, cost.spread_ns, cost.samples);
 	assert_true(cost.ns > 100 && cost.ns < 100000);
 	assert_true(cost.spread_ns < cost.ns);
-	assert_in_range(cost.samples, 200, 12000);
+	assert_in_range(cost.samples, 20, 12000); /* few of them where others run, too */
 }
 
 /* An event that never is: nothing can be told, which is not the same as no cost. */
