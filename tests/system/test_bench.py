@@ -145,12 +145,13 @@ class Whole(Case):
             self.assertGreater(rows[n]['rings_bytes'], 0)
         if shutil.which('perf') and 'peer.perf-record-file' in value:
             r = rows['peer.perf-record-file']
-            self.assertGreater(r['samples'], 1000)
+            self.assertGreater(r['samples'], 100)
             self.assertGreaterEqual(r['bytes_per_sample'], 40)
             self.assertGreater(r['reader'], 0)
             self.assertAlmostEqual(r['loop'] + r['reader'], r['value'], delta=r['value'] / 1000)
-            # the rate of the clock is the same for all
-            self.assertLess(abs(r['samples'] / rows['peer.event'].get('samples', r['samples']) - 1), 0.5)
+            # the rate of the clock is the same for all, but not what other processes leave them
+            self.assertLess(abs(math.log(r['samples'] / rows['peer.event'].get('samples', r['samples']))),
+                            math.log(4))
 
 
 @unittest.skipUnless(OK, f'no BPF here: {WHY}')
