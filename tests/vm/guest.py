@@ -114,8 +114,8 @@ class Hist:
         else:
             self.unseen += l['unseen']
 
-    def series(self, by, one_period=True):
-        """The intervals added up: {labels: oracle.Series}; one_period: all samples have that which is told."""
+    def series(self, by):
+        """The intervals added up: {labels: oracle.Series}."""
         total = collections.defaultdict(oracle.Series)
         for o in self.lines:
             for s in o['series']:
@@ -123,7 +123,7 @@ class Hist:
                 t = total[tuple(str(s['labels'][k]) for k in by)]
                 t.samples += s['samples']
                 t.valid += s['valid']
-                need(not one_period or o['period'] is None or s['weight'] == o['period'] * s['samples'],
+                need(o['period'] is None or s['weight'] == o['period'] * s['samples'],
                      'weight of %s' % s)
                 t.sum += s['sum']
                 t.buckets.update(dict(s['buckets']))

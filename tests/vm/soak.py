@@ -88,6 +88,7 @@ class Soak(guest.Guest):
         self.check('ledger at each scrape', self.check_scrapes)
         self.check('sums are those of the log', self.check_sums)
         self.check('samples of each life', self.check_lives)
+        self.check('what samples stand for', self.check_weights)
         self.check('nothing grows', self.check_growth)
         self.check('what happened was counted', self.check_counted)
 
@@ -213,7 +214,9 @@ class Soak(guest.Guest):
         need(self.others_lost == 0, 'the other user lost %d samples' % self.others_lost)
         left = sum(self.others.values())
         need(left == 0, '%d of %d samples of the other user are not in the log' % (left, self.others_n))
-        series = self.got.series(('cgroup', 'src', 'op'), one_period=False)
+        for o in self.got.lines:
+            o['period'] = None      # each life has another one: check_weights()
+        series = self.got.series(('cgroup', 'src', 'op'))
         window = collections.defaultdict(oracle.Series)
         for st in self.stretches:
             for _, key, latency in st.window():
@@ -231,6 +234,14 @@ class Soak(guest.Guest):
             'the log\'s; of cgroups that lived on %d missing of %d; %d of the other user, %d of nobody' % (
                 delivered, self.seen, self.unseen, missing, beyond, len(self.total) + len(self.own), own,
                 sum(v.samples for v in self.own.values()), self.others_n, self.strangers)
+
+    def check_weights(self):
+        """Each sample stands for the period of its life."""
+        weight = sum(s['weight'] for o in self.got.lines for s in o['series'])
+        periods = [[l.period for l in s.lives if l.delivered] or [0] for s in self.stretches]
+        least, most = (sum(s.seen * of(p) for s, p in zip(self.stretches, periods)) for of in (min, max))
+        need(least <= weight <= most, 'a weight of %d; %d to %d expected' % (weight, least, most))
+        return '%d, of [%d, %d]' % (weight, least, most)
 
     def check_lives(self):
         """delivered = seen + unseen, and of lives that were killed what came in the window."""
@@ -266,6 +277,8 @@ class Soak(guest.Guest):
                 if name.endswith('rss') and what == 'all':
                     continue
                 need(a and b, 'no figures of %s' % name)
+                if name == 'pins':      # a CPU that is offline has none
+                    a = [r[name] for r in rows if r['time'] < begin + (end - begin) * late[0] / 4]
                 if name.endswith(('rss', 'anon')):
                     a, b = sorted(a)[len(a) // 2], sorted(b)[len(b) // 2]
                     most = a * 1.03 + 256
