@@ -213,6 +213,7 @@ static int write_plain(const struct metrics *m, enum metrics_format format, stru
 		char *to = fits ? want(b, METRICS_ROOM) : NULL;
 
 		fits = to && b->n <= FLAT_MAX;
+		/* cppcheck-suppress legacyUninitvar */
 		n = metrics_text(m, format, &c, fits ? to : counted, METRICS_ROOM);
 		b->n += fits ? n : 0;
 		*total += n;

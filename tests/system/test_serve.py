@@ -12,6 +12,7 @@ from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, keep_busy, re
 
 OK, WHY = can_bpf()
 DIR = '/sys/fs/bpf/ibscope-test-%d' % os.getpid()
+CONTROL = f'/tmp/ibscope-test-{os.getpid()}.sock'
 
 
 def ctl(*args, **kw):
@@ -31,7 +32,8 @@ def snapshot(by='cgroup,src,op'):
 class Collector:
     def __init__(self, *args, rate=('-c', '200000')):
         self.err = tempfile.TemporaryFile('w+')
-        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', *rate, '--pin-dir', DIR, *args],
+        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', *rate, '--pin-dir', DIR,
+                                   '--control', CONTROL, *args],
                                   stderr=self.err, stdin=subprocess.DEVNULL)
         self.wait('kernel memory')
 

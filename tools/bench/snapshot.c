@@ -129,7 +129,7 @@ static int ignore(void *arg, struct group *g)
 /* ms of CPU, the median; 0: whole snapshots, 1: group by group, 2: the ledger alone. */
 static double time_of(const struct counts *c, int what)
 {
-	double ms[MAX_RUNS];
+	double ms[MAX_RUNS] = {};
 
 	for (unsigned int i = 0; i < runs; i++) {
 		__u64 start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
