@@ -101,7 +101,7 @@ def check_replay(guest, name, period, in_kernel):
     return '%d samples, %d series, rejected %s' % (len(rows), len(want), dict(rejected))
 
 
-def check_size(guest, ours, perfs):
+def check_size(guest, ours, perfs, share):
     """Bytes on disk for a sample of either; perf's has time, cpu, pid, ip and registers too."""
     _, samples, _, _ = read(guest, ours)
     mine = os.path.getsize(os.path.join(guest.out, ours + '.data')) / len(samples)
@@ -110,7 +110,7 @@ def check_size(guest, ours, perfs):
     need(p.returncode == 0, p.stderr)
     n = sum(r['samples'] for r in json.loads(p.stdout)['rows'])
     theirs = os.path.getsize(os.path.join(guest.out, perfs)) / n
-    need(mine <= theirs / 3, '%.1f bytes a record, %.1f of perf' % (mine, theirs))
+    need(mine <= theirs * share, '%.1f bytes a record, %.1f of perf' % (mine, theirs))
     return '%.1f bytes a record, %.1f of perf record --raw-samples' % (mine, theirs)
 
 
@@ -163,6 +163,7 @@ def scenarios(guest):
         guest.do('run record-replay ibscope replay --json %s $O/record.data' % REPLAY)
     guest.check('replay = replay --offline = hist', check_replay, guest, 'record', periods['record'],
                 in_kernel)
+    record('record-compressed', '-z')
     record('record-raw', '--raw', raw=True)
     record('record-stacks', '-g', skips=True)
     guest.check('record-stacks: call chains', check_stacks, guest, 'record-stacks')

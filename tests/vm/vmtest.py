@@ -90,8 +90,9 @@ class Guest(cases.Cases, guest.Guest):
                 'sleep 1' % period)
         self.check('decode: same as perf', self.check_decode)
         dumps.scenario(self)
-        self.check('a record takes a third of perf\'s bytes, or less', records.check_size, self,
-                   'record', 'perf.data')
+        self.check('a record takes four tenths of perf\'s bytes, or less', records.check_size, self,
+                   'record', 'perf.data', 0.4)
+        self.check('with -z a quarter', records.check_size, self, 'record-compressed', 'perf.data', 0.25)
 
         # e: refusals
         usage = 2
