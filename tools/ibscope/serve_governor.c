@@ -345,7 +345,9 @@ int serve_governor_renew(struct serve *s, struct err *err)
 	struct sampler *sampler = s->opts.sampling.sampler;
 	int ret;
 
-	sampler_stop(sampler); /* it may have to measure what a sample costs */
+	/* what a sample costs is measured while nothing else samples */
+	if (!s->opts.nmi_ns && !s->governor.measured_ns)
+		sampler_stop(sampler);
 	ret = serve_governor_open(s, err);
 	return ret ?: sampler_start(sampler, err);
 }
