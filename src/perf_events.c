@@ -21,7 +21,7 @@ struct cpu_event {
 	__u64 samples_before, counted_before;
 	__u64 enabled_ns, followed_ns; /* time enabled, now and at the last look if it goes on */
 	bool fresh;		       /* enabled_ns was read since then */
-	__u64 off_pmu_ns;	       /* enabled, not running, before perf_events_forgive() */
+	__u64 off_pmu_ns;	       /* enabled, not running, before perf_events_realign() */
 };
 
 struct perf_events {
@@ -401,6 +401,23 @@ static int replace(struct perf_events *pe, struct cpu_event *ev, __u64 period, s
 }
 
 /*
+ * @ev is disabled: it samples after @period from here on, whatever is left of the one under way. What
+ * it has counted so far goes to @t.
+ */
+static int begin_period(struct perf_events *pe, struct cpu_event *ev, __u64 period,
+			struct perf_events_total *t, struct err *err)
+{
+	if (!add_counts(pe, ev, t))
+		return err_set(err, -EIO, "cpu %u: the event's count cannot be read", ev->cpu);
+	if (ioctl(ev->fd, PERF_EVENT_IOC_PERIOD, &period))
+		return err_set(err, -errno, "cpu %u: the kernel refuses a period of %llu: %s",
+			       ev->cpu, period, strerror(errno));
+	ev->samples_before = t->samples;
+	ev->counted_before = t->counted;
+	return 0;
+}
+
+/*
  * pe->attr has the period in force. An event of the software clock hands its samples the period that
  * it was opened with for ever (Linux kernel/events/core.c, perf_swevent_init_hrtimer()), so it is
  * replaced; any other is disabled while it is changed.
@@ -409,20 +426,12 @@ static int change_period(struct perf_events *pe, struct cpu_event *ev, __u64 per
 			 struct err *err)
 {
 	struct perf_events_total t = {};
-	int ret = 0;
+	int ret;
 
 	if (pe->attr.type == PERF_TYPE_SOFTWARE)
 		return replace(pe, ev, period, err);
 	ioctl(ev->fd, PERF_EVENT_IOC_DISABLE, 0);
-	if (!add_counts(pe, ev, &t)) {
-		ret = err_set(err, -EIO, "cpu %u: the event's count cannot be read", ev->cpu);
-	} else if (ioctl(ev->fd, PERF_EVENT_IOC_PERIOD, &period)) {
-		ret = err_set(err, -errno, "cpu %u: the kernel refuses a period of %llu: %s",
-			      ev->cpu, period, strerror(errno));
-	} else {
-		ev->samples_before = t.samples;
-		ev->counted_before = t.counted;
-	}
+	ret = begin_period(pe, ev, period, &t, err);
 	if (pe->enabled)
 		ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0);
 	return ret;
@@ -512,17 +521,21 @@ void perf_events_read(struct perf_events *pe, struct perf_events_total *out)
 			add_counts(pe, &pe->ev[i], out);
 }
 
-void perf_events_forgive(struct perf_events *pe)
+bool perf_events_realign(struct perf_events *pe)
 {
+	const bool enabled = pe->enabled;
+	struct err refused;
+
+	perf_events_disable(pe);
 	for (size_t i = 0; i < pe->n; i++) {
 		struct perf_events_total t = {};
 
-		if (pe->ev[i].fd < 0)
-			continue;
-		add_counts(pe, &pe->ev[i], &t);
-		pe->ev[i].off_pmu_ns = t.enabled_ns - t.running_ns;
+		if (pe->ev[i].fd >= 0 &&
+		    !begin_period(pe, &pe->ev[i], pe->attr.sample_period, &t, &refused))
+			pe->ev[i].off_pmu_ns = t.enabled_ns - t.running_ns;
 	}
 	pe->closed.exact = true;
+	return enabled;
 }
 
 __u64 perf_events_throttled(struct perf_events *pe)

@@ -84,8 +84,16 @@ size_t perf_events_n(const struct perf_events *pe);
 /* Reads all counts: one read(2) a CPU, answered by that CPU. */
 void perf_events_read(struct perf_events *pe, struct perf_events_total *out);
 
-/* From here on `exact` is of what comes: earlier loss does not count. */
-void perf_events_forgive(struct perf_events *pe);
+/**
+ * perf_events_realign() - count periods exactly again, once another user has left the PMU
+ *
+ * Each time that it came and went an event's count got out of step with its samples, so that what is
+ * counted at its end may be a period too much. All are disabled, and begin a period anew; `exact` is
+ * of what comes from here on. Not for events by frequency.
+ *
+ * Return: whether they were enabled, and are to be again.
+ */
+bool perf_events_realign(struct perf_events *pe);
 
 /**
  * perf_events_throttled() - throttlings since open, over all CPUs

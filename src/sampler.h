@@ -208,10 +208,11 @@ __u64 sampler_throttled(struct sampler *s);
 int sampler_restart(struct sampler *s, struct err *err);
 
 /*
- * Once another user has left the PMU: from here on it is known again what is unseen. What was not, while
- * the PMU was shared, is never told; a few of what is unseen now may not be either.
+ * Once another user has left the PMU: from here on it is known again what is unseen; what was not while
+ * the PMU was shared is never told. Sampling rests for some microseconds a CPU. Return: 0 or a
+ * negative errno with @err.
  */
-void sampler_pmu_alone(struct sampler *s);
+int sampler_pmu_alone(struct sampler *s, struct err *err);
 
 /* Ends sampling; a snapshot taken afterwards is final and exact. */
 void sampler_stop(struct sampler *s);

@@ -42,7 +42,8 @@ static int read_unseen(struct sampler *s, struct snapshot *out, struct err *err)
 	struct ledger later;
 	int ret;
 
-	if (out->ledger.pmu_samples > out->ledger.seen + s->unseen) {
+	/* a count that another user of the PMU has put out of step may be too much */
+	if (out->ledger.pmu_exact && out->ledger.pmu_samples > out->ledger.seen + s->unseen) {
 		perf_events_read(s->events, &t);
 		ret = counts_ledger(&s->counts, &later, err);
 		if (ret)
@@ -72,18 +73,24 @@ int sampler_ledger(struct sampler *s, struct ledger *ledger, struct pmu_state *p
 	return ret;
 }
 
-void sampler_pmu_alone(struct sampler *s)
+int sampler_pmu_alone(struct sampler *s, struct err *err)
 {
 	struct perf_events_total t;
 	struct ledger now;
-	struct err err;
+	struct err later;
+	bool go_on;
+	int ret, end;
 
-	/* first what was seen: what comes in between is then taken for nothing, not for unseen */
-	if (!s->events || !s->counts_periods || counts_ledger(&s->counts, &now, &err))
-		return;
-	perf_events_forgive(s->events);
-	perf_events_read(s->events, &t);
-	s->pmu_samples_before = now.seen + s->unseen - t.samples;
+	if (!s->events || !s->counts_periods)
+		return 0;
+	go_on = perf_events_realign(s->events);
+	ret = counts_ledger(&s->counts, &now, err);
+	if (!ret) {
+		perf_events_read(s->events, &t);
+		s->pmu_samples_before = now.seen + s->unseen - t.samples;
+	}
+	end = go_on ? perf_events_enable(s->events, ret ? &later : err) : 0;
+	return ret ?: end;
 }
 
 static int try_snapshot(struct sampler *s, struct snapshot *out, struct err *err)

@@ -247,7 +247,7 @@ class Soak(guest.Guest):
         """delivered = seen + unseen, and of lives that were killed what came in the window."""
         bad = ['life %s: delivered %d, seen %d, unseen %d: %d are missing; dropped %d, in %d ms before the end %d' % (
             s.name, s.delivered, s.seen, s.unseen, s.rest, s.dropped, WINDOW_NS / 1e6, len(s.recent))
-            for s in self.stretches if not -s.dropped - s.unknown <= s.rest <= len(s.recent) + s.unknown]
+            for s in self.stretches if not -s.dropped <= s.rest <= len(s.recent) + s.unknown]
         print('#    life, delivered = seen + unseen + window: ' + ', '.join('%s %d=%d+%d%+d' % (
             s.name, s.delivered, s.seen, s.unseen, s.rest) for s in self.stretches), flush=True)
         need(not bad, '; '.join(bad))

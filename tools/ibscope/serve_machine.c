@@ -41,6 +41,7 @@ static void look_at_clocks(struct serve *s)
 
 static void look_at_pmu(struct serve *s, const struct pmu_state *pmu)
 {
+	struct err err;
 	__u64 off = pmu->enabled_ns - pmu->running_ns;
 	bool shared = off > s->off_pmu_ns + SHARED_MIN_NS;
 
@@ -50,7 +51,8 @@ static void look_at_pmu(struct serve *s, const struct pmu_state *pmu)
 			 "happens while it has it is not sampled");
 	} else if (!shared && s->shared) {
 		log_info("no other user shares the PMU any more");
-		sampler_pmu_alone(s->opts.sampling.sampler);
+		if (sampler_pmu_alone(s->opts.sampling.sampler, &err))
+			log_warn("%s", err.text);
 	}
 	s->shared = shared;
 	s->off_pmu_ns = off;
