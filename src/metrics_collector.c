@@ -68,18 +68,8 @@
 	X(BUILD_INFO, "ibscope_build", INFO, "", "Versions of collector and exporter.")            \
 	X(COLLECTOR_INFO, "ibscope_collector", INFO, "", "What is sampled.")
 
-static const struct metric metrics[] = {
-#define METRIC_ROW(NAME, name, type, unit, help) { name, METRIC_##type, unit, help },
-	METRIC_TABLE(METRIC_ROW)
-#undef METRIC_ROW
-};
-
-enum metric_id {
-#define METRIC_ENUM(NAME, ...) M_##NAME,
-	METRIC_TABLE(METRIC_ENUM)
-#undef METRIC_ENUM
-		METRICS
-};
+static const struct metric metrics[] = { METRIC_TABLE(METRIC_ROW) };
+enum metric_id { METRIC_TABLE(METRIC_ENUM) METRICS };
 
 /* A collector that ticked so long ago does not run. */
 #define ALIVE_S 10

@@ -28,18 +28,8 @@
 	X(RSS_MAX, "ibscope_collector_resident_memory_limit_bytes", GAUGE, "bytes",               \
 	  "Resident memory above which the collector ends.")
 
-static const struct metric metrics[] = {
-#define METRIC_ROW(NAME, name, type, unit, help) { name, METRIC_##type, unit, help },
-	METRIC_TABLE(METRIC_ROW)
-#undef METRIC_ROW
-};
-
-enum metric_id {
-#define METRIC_ENUM(NAME, ...) M_##NAME,
-	METRIC_TABLE(METRIC_ENUM)
-#undef METRIC_ENUM
-		METRICS
-};
+static const struct metric metrics[] = { METRIC_TABLE(METRIC_ROW) };
+enum metric_id { METRIC_TABLE(METRIC_ENUM) METRICS };
 
 static const char *nmi_source(const struct ibs_meta_status *st)
 {

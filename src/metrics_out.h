@@ -14,6 +14,15 @@ struct metric {
 	const char *help;
 };
 
+/*
+ * Of a table X(NAME, "name", TYPE, "unit", "help"): its rows, and the names M_NAME of their numbers.
+ *
+ *   static const struct metric metrics[] = { TABLE(METRIC_ROW) };
+ *   enum metric_id { TABLE(METRIC_ENUM) METRICS };
+ */
+#define METRIC_ROW(NAME, name, type, unit, help) { name, METRIC_##type, unit, help },
+#define METRIC_ENUM(NAME, ...)			 M_##NAME,
+
 /* "_total", "_info" or "", as samples of the metric are named. */
 const char *metric_suffix(const struct metric *m);
 

@@ -28,18 +28,8 @@
 	X(START, "process_start_time_seconds", GAUGE, "seconds",                                \
 	  "When the process began, as Unix time.")
 
-static const struct metric metrics[] = {
-#define METRIC_ROW(NAME, name, type, unit, help) { name, METRIC_##type, unit, help },
-	METRIC_TABLE(METRIC_ROW)
-#undef METRIC_ROW
-};
-
-enum metric_id {
-#define METRIC_ENUM(NAME, ...) M_##NAME,
-	METRIC_TABLE(METRIC_ENUM)
-#undef METRIC_ENUM
-		METRICS
-};
+static const struct metric metrics[] = { METRIC_TABLE(METRIC_ROW) };
+enum metric_id { METRIC_TABLE(METRIC_ENUM) METRICS };
 
 static void print_memory(FILE *f, enum metrics_format format)
 {
