@@ -2,8 +2,10 @@
 """What the tests of the program share: running it, cgroups, busy processes."""
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 BUILD = os.environ.get('IBSCOPE_BUILD', os.path.abspath('build'))
@@ -94,3 +96,32 @@ def keep_busy(test):
         b = Busy(cpu)
         os.setpriority(os.PRIO_PROCESS, b.pid, 19)
         test.addCleanup(b.stop)
+
+
+class Collector:
+    """A `serve` with pins of its own, which is told to end by stop()."""
+
+    def __init__(self, pin_dir, *args):
+        self.err = tempfile.TemporaryFile('w+')
+        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '--pin-dir', pin_dir, *args],
+                                  stderr=self.err, stdin=subprocess.DEVNULL)
+        self.wait('kernel memory')
+
+    def said(self):
+        self.err.seek(0)
+        return self.err.read()
+
+    def wait(self, text, seconds=30):
+        end = time.time() + seconds
+        while text not in self.said():
+            if self.p.poll() is not None or time.time() > end:
+                raise AssertionError(f'{text!r} was not said: {self.said()}')
+            time.sleep(0.05)
+
+    def stop(self, sig=signal.SIGTERM):
+        if self.p.poll() is None:
+            self.p.send_signal(sig)
+        try:
+            return self.p.wait(20)
+        finally:
+            self.err.close()

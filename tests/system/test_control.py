@@ -15,6 +15,7 @@ import time
 import unittest
 import urllib.request
 
+import ibscope
 from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, keep_busy, residual, run
 
 OK, WHY = can_bpf()
@@ -23,32 +24,9 @@ LIVE = 'changed while sampling'
 ANEW = 'reopened'
 
 
-class Collector:
+class Collector(ibscope.Collector):
     def __init__(self, *args):
-        self.err = tempfile.TemporaryFile('w+')
-        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '-c', '200000', '--pin-dir', DIR,
-                                   '--max-overhead', 'off', '--nmi-cost', '1us', *args],
-                                  stderr=self.err, stdin=subprocess.DEVNULL)
-        self.wait('kernel memory')
-
-    def said(self):
-        self.err.seek(0)
-        return self.err.read()
-
-    def wait(self, text, seconds=30):
-        end = time.time() + seconds
-        while text not in self.said():
-            if self.p.poll() is not None or time.time() > end:
-                raise AssertionError(f'{text!r} was not said: {self.said()}')
-            time.sleep(0.05)
-
-    def stop(self, sig=signal.SIGTERM):
-        if self.p.poll() is None:
-            self.p.send_signal(sig)
-        try:
-            return self.p.wait(20)
-        finally:
-            self.err.close()
+        super().__init__(DIR, '-c', '200000', '--max-overhead', 'off', '--nmi-cost', '1us', *args)
 
 
 class Case(unittest.TestCase):

@@ -8,6 +8,7 @@ import tempfile
 import time
 import unittest
 
+import ibscope
 from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, keep_busy, residual, run
 
 OK, WHY = can_bpf()
@@ -29,32 +30,9 @@ def snapshot(by='cgroup,src,op'):
     return o
 
 
-class Collector:
+class Collector(ibscope.Collector):
     def __init__(self, *args, rate=('-c', '200000')):
-        self.err = tempfile.TemporaryFile('w+')
-        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', *rate, '--pin-dir', DIR,
-                                   '--control', CONTROL, *args],
-                                  stderr=self.err, stdin=subprocess.DEVNULL)
-        self.wait('kernel memory')
-
-    def said(self):
-        self.err.seek(0)
-        return self.err.read()
-
-    def wait(self, text, seconds=30):
-        end = time.time() + seconds
-        while text not in self.said():
-            if self.p.poll() is not None or time.time() > end:
-                raise AssertionError(f'{text!r} was not said: {self.said()}')
-            time.sleep(0.05)
-
-    def stop(self, sig=signal.SIGTERM):
-        if self.p.poll() is None:
-            self.p.send_signal(sig)
-        try:
-            return self.p.wait(20)
-        finally:
-            self.err.close()
+        super().__init__(DIR, *rate, '--control', CONTROL, *args)
 
 
 @unittest.skipUnless(OK, f'no BPF here: {WHY}')
