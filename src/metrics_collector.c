@@ -214,6 +214,11 @@ void metrics_collector_json(FILE *f, const struct metrics_collector *c)
 		m->start_realtime_ns / 1e9, m->starts, st->cpus, st->period);
 	fprintf(f, ",\"groups\":%zu,\"groups_limit\":%u,\"map_bytes\":%llu,\"rss_bytes\":%llu",
 		c->groups, m->layout.max_slots - 1, st->memory_bytes, st->rss_bytes);
+	fprintf(f, ",\"groups_folded\":%llu,\"groups_displaced\":%llu", st->folded, st->displaced);
+	fprintf(f, ",\"cpus_went_offline\":%llu,\"cpus_came_online\":%llu", st->cpus_went,
+		st->cpus_came);
+	fprintf(f, ",\"clock_steps\":%llu,\"suspends\":%llu,\"pmu_shared\":%llu", st->clock_steps,
+		st->suspends, st->pmu_shared);
 	fprintf(f, ",\"enabled_s\":%.3f,\"running_s\":%.3f,\"throttled\":%llu",
 		st->enabled_ns / 1e9, st->running_ns / 1e9, st->throttled);
 	if (st->enabled_ns && st->bpf_runs)

@@ -264,6 +264,7 @@ class Setting(Case):
         self.assertRegex(text, r'set live: min-lat=5 \(uid 0, 20.* UTC\), max-lat=50000 \(uid 0, ')
         self.assertIn(f'control: {self.path}, 1 changes', text)
         self.assertIn(f'process {c.p.pid}', text)
+        self.assertRegex(text, r'machine: CPUs went offline 0 times and came 0 times, clock set \d+ times, ')
         c.wait('set min-lat=5 max-lat=50000: reopened')
         # the collector itself says the same
         asked = self.ctl('--control', self.path, 'status')
@@ -271,7 +272,10 @@ class Setting(Case):
         for args in ((), ('--control', self.path)):
             self.assertEqual(residual(json.loads(self.ctl('--json', 'ledger', *args))), 0)
             self.assertRegex(self.ctl('ledger', *args), r'^seen \d+ = aggregated \d+ \+ filtered \d+')
-            self.assertEqual(json.loads(self.ctl('--json', 'status', *args))['pid'], c.p.pid)
+            status = json.loads(self.ctl('--json', 'status', *args))
+            self.assertEqual(status['pid'], c.p.pid)
+            self.assertEqual([status[k] for k in ('cpus_went_offline', 'cpus_came_online', 'groups_displaced',
+                                                  'pmu_shared', 'suspends')], [0] * 5)
 
     def test_grace(self):
         self.collector()

@@ -37,8 +37,12 @@ void collector_print(FILE *f, const struct metrics_collector *c)
 	}
 	if (runs && *m->control)
 		fprintf(f, "control: %s, %llu changes\n", m->control, st->live_changes);
-	fprintf(f, "groups: %zu of %u, %llu folded\n", c->groups, m->layout.max_slots - 1,
-		st->folded);
+	fprintf(f, "groups: %zu of %u, %llu folded, %llu displaced by busier ones\n", c->groups,
+		m->layout.max_slots - 1, st->folded, st->displaced);
+	fprintf(f,
+		"machine: CPUs went offline %llu times and came %llu times, clock set %llu times, "
+		"suspended %llu times, PMU shared %llu times\n",
+		st->cpus_went, st->cpus_came, st->clock_steps, st->suspends, st->pmu_shared);
 	fprintf(f, "memory: %.1f MiB of maps, %.1f MiB of the collector\n",
 		st->memory_bytes / 1048576.0, st->rss_bytes / 1048576.0);
 	if (st->bpf_runs)
