@@ -156,7 +156,6 @@ bench: deps
 	$(Q)$(MAKE) --no-print-directory all benches
 	$(Q)$(O)/ibscope bench
 	$(Q)$(O)/bench-layouts
-	$(Q)$(O)/bench-records
 	$(Q)$(O)/bench-selections
 	$(Q)$(O)/bench-report
 	$(Q)$(O)/bench-recording

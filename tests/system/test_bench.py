@@ -31,7 +31,7 @@ CASES = {
     'peer': 'empty event rejected aggregated record perf-record-file perf-script perf-record-pipe '
             'perf-record-filter perf-mem-record',
     'ratio': 'rejected perf-record perf-record-script perf-filter',
-    'rings': 'take rate',
+    'rings': 'take take-z take-raw rate',
 }
 CASES['cold'] = CASES['program']
 CASES['sample.16000'] = CASES['sample.4000']

@@ -21,7 +21,8 @@ struct bench_reader {
 	struct err err;
 };
 
-int bench_recording(const struct bench *b, int fd, struct recording **out, struct err *err)
+int bench_recording(const struct bench *b, int fd, bool compress, struct recording **out,
+		    struct err *err)
 {
 	const struct trace_pmu pmu = { .name = EVENT_DEFAULT, .op = true };
 	struct trace_info info = { .source = b->source == SAMPLER_IBS ? "ibs" : "sim",
@@ -30,7 +31,7 @@ int bench_recording(const struct bench *b, int fd, struct recording **out, struc
 				   .has_cpu = true,
 				   .pmu = &pmu,
 				   .n_pmus = 1 };
-	const struct recording_opts opts = { .fd = fd, .info = &info, .compress = true };
+	const struct recording_opts opts = { .fd = fd, .info = &info, .compress = compress };
 
 	if (b->source != SAMPLER_IBS)
 		cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, b->ibs.caps);
@@ -82,7 +83,7 @@ int bench_reader_start(const struct bench *b, struct sampler *s, int fd, struct 
 		return err_set(err, -ENOMEM, "out of memory");
 	r->bench = b;
 	r->sampler = s;
-	ret = bench_recording(b, fd, &r->recording, err);
+	ret = bench_recording(b, fd, false, &r->recording, err);
 	if (!ret) {
 		ret = -pthread_create(&r->thread, NULL, read_all, r);
 		if (ret)

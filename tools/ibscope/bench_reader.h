@@ -9,7 +9,7 @@ struct bench_reader;
 
 /**
  * bench_reader_start() - begin to read
- * @fd: where the recording goes, compressed; stays the caller's
+ * @fd: where the recording goes, as `record` writes it by default; stays the caller's
  *
  * It sleeps as long as the rings tell it to.
  */
@@ -26,6 +26,7 @@ int bench_reader_end(struct bench_reader *r, struct bench_read *out, struct err 
 
 /* A recording of nothing in particular. */
 struct recording;
-int bench_recording(const struct bench *b, int fd, struct recording **out, struct err *err);
+int bench_recording(const struct bench *b, int fd, bool compress, struct recording **out,
+		    struct err *err);
 
 #endif

@@ -22,11 +22,12 @@
 #define BATCH	   4096 /* records that fit */
 #define ROUNDS_MAX 101
 
-static int open_twin(const struct bench *b, struct sampler **out, struct err *err)
+static int open_twin(const struct bench *b, enum sampler_output output, struct sampler **out,
+		     struct err *err)
 {
 	static __u64 regs[IBS_TWIN_SAMPLES][IBS_OP_REG_FIXED];
 	const struct sampler_opts opts = { .source = SAMPLER_TWIN,
-					   .output = SAMPLER_RECORDS,
+					   .output = output,
 					   .ibs = b->ibs };
 	int ret = sampler_open(&opts, out, err);
 
@@ -52,9 +53,21 @@ static int outcome(struct sampler *s, enum ibs_outcome o, __u64 *n, struct err *
 
 /* --- a record through the reader's hands --- */
 
+/* How a recording is written, and the name of its row. */
+static const struct way {
+	const char *name, *what;
+	enum sampler_output output;
+	bool compress;
+} ways[] = {
+	{ "rings.take", "CPU time of the reader for a record, recording written", SAMPLER_RECORDS },
+	{ "rings.take-z", "the same with -z, samples that repeat", SAMPLER_RECORDS, .compress = true },
+	{ "rings.take-raw", "the same with --raw", SAMPLER_RECORDS_RAW },
+};
+
 static int to_recording(const struct record_batch *batch, void *arg, struct err *err)
 {
-	return recording_samples(arg, batch->records, NULL, batch->n, err);
+	return batch->raw ? recording_samples_raw(arg, batch->raw, NULL, batch->n, err)
+			  : recording_samples(arg, batch->records, NULL, batch->n, err);
 }
 
 static int take_rounds(struct sampler *s, struct recording *r, double *ns, unsigned int rounds,
@@ -78,26 +91,40 @@ static int take_rounds(struct sampler *s, struct recording *r, double *ns, unsig
 	return 0;
 }
 
-static int take(struct bench *b, int fd, struct err *err)
+/* What follows from the cost, if that is a time: the rate that a reader with a CPU of its own keeps
+ * up with, and for how long it may be kept from that CPU before a ring is full. */
+static void more_of_time(const struct bench *b, struct sampler *s, struct bench_row *row)
 {
-	struct bench_row row = { .name = "rings.take",
-				 .what = "CPU time of the reader for a record, recording written",
-				 .from = BENCH_FROM_TWIN,
+	const double slots = sampler_memory_used(s)->ring_slots;
+
+	if (b->instructions)
+		return;
+	bench_more(row, "records_per_cpu_s", 1e9 / row->value);
+	bench_more(row, "ring_s_at_10000", slots / 10000);
+	bench_more(row, "ring_s_at_100000", slots / 100000);
+}
+
+static int take(struct bench *b, const struct way *way, int fd, struct err *err)
+{
+	struct bench_row row = { .from = BENCH_FROM_TWIN,
 				 .unit = b->unit,
 				 .rounds = bench_of(b, 15, ROUNDS_MAX) };
 	struct recording *r = NULL;
 	struct sampler *s;
 	double ns[ROUNDS_MAX];
-	int ret = open_twin(b, &s, err);
+	int ret = open_twin(b, way->output, &s, err);
 
 	if (ret)
 		return ret;
-	ret = bench_recording(b, fd, &r, err);
+	snprintf(row.name, sizeof(row.name), "%s", way->name);
+	snprintf(row.what, sizeof(row.what), "%s", way->what);
+	ret = bench_recording(b, fd, way->compress, &r, err);
 	ret = ret ?: take_rounds(s, r, ns, row.rounds, err);
 	if (!ret) {
 		row.value = loop_median(ns, row.rounds, &row.spread);
 		bench_more(&row, "bytes_per_record",
 			   (double)recording_bytes(r) / rings_taken(sampler_rings(s)));
+		more_of_time(b, s, &row);
 		bench_add(b, &row);
 	}
 	recording_close(r);
@@ -140,7 +167,7 @@ static int at_rate(const struct bench *b, double rate, double seconds, int fd, s
 	struct bench_reader *reader;
 	struct sampler *s;
 	struct err later;
-	int end, ret = open_twin(b, &s, err);
+	int end, ret = open_twin(b, SAMPLER_RECORDS, &s, err);
 
 	memset(out, 0, sizeof(*out));
 	if (ret)
@@ -203,11 +230,12 @@ static int rates(struct bench *b, int fd, struct err *err)
 
 int bench_rings(struct bench *b, struct err *err)
 {
-	int ret, fd = bench_tmpfile(err);
+	int ret = 0, fd = bench_tmpfile(err);
 
 	if (fd < 0)
 		return fd;
-	ret = take(b, fd, err);
+	for (size_t i = 0; !ret && i < sizeof(ways) / sizeof(ways[0]); i++)
+		ret = take(b, &ways[i], fd, err);
 	if (!ret && b->cpu == b->reader_cpu)
 		bench_missing(b, "rings.rate", "records a second without loss", BENCH_FROM_TWIN,
 			      "forwarding and reading at once needs two CPUs");
