@@ -6,12 +6,13 @@
 // soak_load share SECONDS PERIOD FILE: another user of ibs_op: samples all CPUs, and appends to FILE
 //	what registers each of its samples had, as the rig's log writes them, then a line "lost N".
 #define _GNU_SOURCE
+#include "busy.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/perf_event.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CPUS_MAX   64
@@ -29,40 +29,9 @@
 #define ALIVE	   8 /* cgroups at a time */
 #define BUSY_S	   0.12
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
-static void spin_until(double end)
-{
-	while (now() < end)
-		for (volatile int i = 0; i < 10000; i++)
-			;
-}
-
-static int join(const char *cgroup)
-{
-	char procs[4096];
-	FILE *f;
-
-	snprintf(procs, sizeof(procs), "%s/cgroup.procs", cgroup);
-	f = fopen(procs, "w");
-	if (!f || fprintf(f, "0") < 0 || fclose(f))
-		return perror(procs), -1;
-	return 0;
-}
-
 static int load_cpu(const char *dir, int cpu, int share)
 {
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (join(dir) || sched_setaffinity(0, sizeof(set), &set) || nice(10) < 0)
+	if (join(dir) || pin(cpu) || nice(10) < 0)
 		return perror("soak_load"), 1;
 	for (;;) {
 		spin_until(now() + share * 2e-4);

@@ -12,10 +12,11 @@
 //	and that of all tasks meanwhile, in ns, or 0 where the kernel does not tell.
 // work -u UID COMMAND...: run COMMAND as that user, without capabilities.
 #define _GNU_SOURCE
+#include "busy.h"
+
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,27 +26,11 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CHILDREN "/tmp/out/children"
 
 static const char *name = "work";
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
-static void spin_until(double end)
-{
-	while (now() < end)
-		for (volatile int i = 0; i < 10000; i++)
-			;
-}
 
 static void *spin(void *unused)
 {
@@ -103,15 +88,6 @@ static void *second_thread(void *run)
 	snprintf(second, sizeof(second), "%.12s.t", name);
 	prctl(PR_SET_NAME, second);
 	return ((void *(*)(void *))run)(NULL);
-}
-
-static int pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return sched_setaffinity(0, sizeof(set), &set);
 }
 
 static int hop(double seconds, unsigned int seed)
@@ -225,18 +201,6 @@ static int run_timed(char **argv)
 			u.ru_stime.tv_usec,
 		busy_ns() - before);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 126;
-}
-
-static int join(const char *cgroup)
-{
-	char procs[4096];
-	FILE *f;
-
-	snprintf(procs, sizeof(procs), "%s/cgroup.procs", cgroup);
-	f = fopen(procs, "w");
-	if (!f || fprintf(f, "0") < 0 || fclose(f))
-		return perror(procs), -1;
-	return 0;
 }
 
 static int become(uid_t uid)
