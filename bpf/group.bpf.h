@@ -9,10 +9,8 @@
 
 const volatile __u32 cfg_by = IBS_BY_CGROUP; /* enum ibs_by bits */
 const volatile __u32 cfg_max_slots = 1;	     /* per shard */
-const volatile bool cfg_tgid_select = false;
-const volatile bool cfg_tid_select = false;
+const volatile __u8 cfg_task_select = 0;       /* enum ibs_task_select bits */
 const volatile bool cfg_pid_follow = false;    /* children of what is selected are, too */
-const volatile __u8 cfg_cgroup_select = 0;     /* enum ibs_cgroup_select */
 const volatile bool cfg_cgroup_filter = false; /* the filter asks for cgroups */
 const volatile __u32 cfg_n_comms = 0;
 const volatile bool cfg_comm_but = false;
@@ -159,7 +157,7 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 	} else {
 		fresh.gen = gen;
 		fresh.selected = 1;
-		if (cfg_cgroup_select || cfg_cgroup_filter)
+		if ((cfg_task_select & IBS_TASK_CGROUP) || cfg_cgroup_filter)
 			cgroup_select(&fresh, who);
 		fresh.slot = cg ? slot_kept(cg->slot, id) : IBS_SLOT_OTHER;
 		if (cfg_by == IBS_BY_CGROUP && fresh.selected && fresh.slot == IBS_SLOT_OTHER) {

@@ -58,17 +58,19 @@ current_cgroup(struct ibs_cpu_state *st, const struct ibs_twin_who *who, bool v1
 static __always_inline __u32 select_task(struct ibs_cpu_state *st, const struct ibs_twin_who *who,
 					 __u32 *min_lat)
 {
-	const __u8 cgroup_select = cfg_cgroup_select;
+	const __u8 select = cfg_task_select;
 
-	if (cfg_tgid_select && pid_selected(&tgids, who_pid_tgid(who) >> 32) == control.pid_but)
+	if (!select)
+		return IBS_OUTCOME_AGGREGATED;
+	if ((select & IBS_TASK_TGID) &&
+	    pid_selected(&tgids, who_pid_tgid(who) >> 32) == control.pid_but)
 		return IBS_OUTCOME_FILTERED_PID;
-	if (cfg_tid_select && !pid_selected(&tids, who_pid_tgid(who)))
+	if ((select & IBS_TASK_TID) && !pid_selected(&tids, who_pid_tgid(who)))
 		return IBS_OUTCOME_FILTERED_TID;
-	if (cfg_n_comms && !comm_selected(who))
+	if ((select & IBS_TASK_COMM) && !comm_selected(who))
 		return IBS_OUTCOME_FILTERED_COMM;
-	if (cgroup_select) {
-		struct ibs_cgroup_cached *c =
-			current_cgroup(st, who, cgroup_select == IBS_CGROUP_SELECT_V1);
+	if (select & IBS_TASK_CGROUP) {
+		struct ibs_cgroup_cached *c = current_cgroup(st, who, select & IBS_TASK_CGROUP_V1);
 
 		if (!c->selected)
 			return IBS_OUTCOME_FILTERED_CGROUP;
@@ -123,13 +125,17 @@ static __noinline __u32 filter_outcome(const __u64 *regs, const struct ibs_twin_
 /* The entry in the layout, or, below IBS_LAYOUT_FIRST, what becomes of the sample. */
 static __always_inline __u32 op_place(const __u64 *regs, __u64 data3)
 {
-	__u32 pair;
+	__u32 pair, src = IBS_SRC_L1;
 
 	/* two calls, so that each is folded to the half that can apply */
 	if (data3 & IBS_OP_DATA3_MEM) {
-		const struct ibs_cpu cpu = { .caps = cfg_ibs.caps, .quirks = cfg_ibs.quirks };
+		if (!ibs_op_hit_l1(data3)) { /* only then is the processor read, and asked for */
+			const struct ibs_cpu cpu = { .caps = cfg_ibs.caps,
+						     .quirks = cfg_ibs.quirks };
 
-		pair = IBS_LAYOUT_IDX(ibs_op_kind(0, data3), ibs_op_src(cpu, regs));
+			src = ibs_op_src(cpu, regs);
+		}
+		pair = IBS_LAYOUT_IDX(ibs_op_kind(0, data3), src);
 	} else {
 		pair = IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3), IBS_SRC_NONE);
 	}
@@ -468,12 +474,12 @@ int ibs_fork(struct bpf_raw_tracepoint_args *ctx)
 	__u32 parent_tgid = BPF_CORE_READ(parent, tgid), parent_tid = BPF_CORE_READ(parent, pid);
 	__u8 *byte;
 
-	if (cfg_tgid_select && tgid == tid) {
+	if ((cfg_task_select & IBS_TASK_TGID) && tgid == tid) {
 		byte = pid_byte(&tgids, tgid);
 		if (byte)
 			*byte = cfg_pid_follow && pid_selected(&tgids, parent_tgid);
 	}
-	if (cfg_tid_select) {
+	if (cfg_task_select & IBS_TASK_TID) {
 		byte = pid_byte(&tids, tid);
 		if (byte)
 			*byte = cfg_pid_follow && pid_selected(&tids, parent_tid);

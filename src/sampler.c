@@ -70,10 +70,11 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_slot_words = s->layout.words;
 	for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
 		cfg->cfg_layout[i] = layout.entry[i];
-	cfg->cfg_tgid_select = selects_processes(sel);
-	cfg->cfg_tid_select = selects_threads(sel);
+	cfg->cfg_task_select = (selects_processes(sel) ? IBS_TASK_TGID : 0) |
+			       (selects_threads(sel) ? IBS_TASK_TID : 0) |
+			       (sel->n_comms ? IBS_TASK_COMM : 0) |
+			       (selects_cgroups(sel) ? IBS_TASK_CGROUP : 0);
 	cfg->cfg_pid_follow = sel->follow;
-	cfg->cfg_cgroup_select = selects_cgroups(sel) ? IBS_CGROUP_SELECT : IBS_CGROUP_ANY;
 	cfg->cfg_cgroup_filter = sel->filter && sel->filter->needs & IBS_FILTER_NEEDS_CGROUP;
 	cfg->cfg_kind_select = sel->op_mask || sel->src_mask;
 	cfg->cfg_lat_select = sel->live & SAMPLER_LIVE_LATENCY || sel->min_lat || sel->max_lat;
@@ -172,8 +173,8 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 		if (ret < 0)
 			return ret;
 		s->skel->rodata->cfg_cgroup_v1 = true;
-		if (s->skel->rodata->cfg_cgroup_select)
-			s->skel->rodata->cfg_cgroup_select = IBS_CGROUP_SELECT_V1;
+		if (s->skel->rodata->cfg_task_select & IBS_TASK_CGROUP)
+			s->skel->rodata->cfg_task_select |= IBS_TASK_CGROUP_V1;
 		s->skel->rodata->cfg_cgroup_subsys = ret;
 	}
 	bpf_object__for_each_program (p, s->skel->obj)

@@ -178,8 +178,17 @@ _Static_assert(sizeof(struct ibs_cpu_state) == 512, "index must be a shift");
 /* Each so many records a CPU looks whether the reader must be woken; a power of two. */
 #define IBS_RING_CHECK 32
 
-/* Are cgroups selected? One constant says it and of which hierarchy: each costs the NMI two loads. */
-enum ibs_cgroup_select { IBS_CGROUP_ANY, IBS_CGROUP_SELECT, IBS_CGROUP_SELECT_V1 };
+/*
+ * What is asked of the task, before any register is read: bits of one constant, as the NMI pays two
+ * instructions for each constant, whether anything hangs on it or not.
+ */
+enum ibs_task_select {
+	IBS_TASK_TGID = 1 << 0,
+	IBS_TASK_TID = 1 << 1,
+	IBS_TASK_COMM = 1 << 2,
+	IBS_TASK_CGROUP = 1 << 3,
+	IBS_TASK_CGROUP_V1 = 1 << 4, /* of a v1 hierarchy; with IBS_TASK_CGROUP */
+};
 
 #define IBS_COMMS_MAX 8 /* names of threads that a selection can hold */
 

@@ -73,10 +73,12 @@ static __always_inline enum ibs_op_kind ibs_op_kind(__u64 data, __u64 data3)
 {
 	if (!(data3 & IBS_OP_DATA3_MEM))
 		return data & IBS_OP_DATA_BRN_RET ? IBS_OP_KIND_BRANCH : IBS_OP_KIND_OTHER;
-	if ((data3 & IBS_OP_DATA3_SW_PF) && (data3 & IBS_OP_DATA3_LD_OP))
-		return IBS_OP_KIND_PREFETCH;
-	if (data3 & IBS_OP_DATA3_LOCKED_OP)
-		return IBS_OP_KIND_LOCKED;
+	if (data3 & (IBS_OP_DATA3_SW_PF | IBS_OP_DATA3_LOCKED_OP)) { /* few are: one test for most */
+		if ((data3 & IBS_OP_DATA3_SW_PF) && (data3 & IBS_OP_DATA3_LD_OP))
+			return IBS_OP_KIND_PREFETCH;
+		if (data3 & IBS_OP_DATA3_LOCKED_OP)
+			return IBS_OP_KIND_LOCKED;
+	}
 	return data3 & IBS_OP_DATA3_LD_OP ? IBS_OP_KIND_LOAD : IBS_OP_KIND_STORE;
 }
 
@@ -174,6 +176,12 @@ static __always_inline __u32 ibs_op_data2_src(__u32 caps, __u64 data2)
 	return src;
 }
 
+/* Of a memory access: its data were in L1, and no more is to be asked. */
+static __always_inline bool ibs_op_hit_l1(__u64 data3)
+{
+	return !(data3 & (IBS_OP_DATA3_UC_MEM_ACC | IBS_OP_DATA3_DC_MISS));
+}
+
 /**
  * ibs_op_src() - the source of a sample's data
  * @regs: of the sample; IBS_OP_DATA2 is read only where it is valid
@@ -190,14 +198,14 @@ static __always_inline __u32 ibs_op_src(struct ibs_cpu cpu, const __u64 *regs)
 
 	if (!(data3 & IBS_OP_DATA3_MEM))
 		return IBS_SRC_NONE;
+	if (ibs_op_hit_l1(data3))
+		return IBS_SRC_L1;
 	if (data3 & IBS_OP_DATA3_UC_MEM_ACC) {
 		if ((data3 & IBS_OP_DATA3_LD_OP) && !ibs_op_erratum_1293(cpu.quirks, data3) &&
 		    ibs_op_data_src(cpu.caps, regs[IBS_OP_DATA2]) == IBS_DATA_SRC_IO)
 			return IBS_SRC_IO;
 		return IBS_SRC_UNCACHED;
 	}
-	if (!(data3 & IBS_OP_DATA3_DC_MISS))
-		return IBS_SRC_L1;
 	if (!ibs_op_erratum_1293(cpu.quirks, data3)) {
 		if (!(data3 & IBS_OP_DATA3_L2_MISS))
 			return IBS_SRC_L2;

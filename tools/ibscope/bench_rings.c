@@ -60,7 +60,8 @@ static const struct way {
 	bool compress;
 } ways[] = {
 	{ "rings.take", "CPU time of the reader for a record, recording written", SAMPLER_RECORDS },
-	{ "rings.take-z", "the same with -z, samples that repeat", SAMPLER_RECORDS, .compress = true },
+	{ "rings.take-z", "the same with -z, samples that repeat", SAMPLER_RECORDS,
+	  .compress = true },
 	{ "rings.take-raw", "the same with --raw", SAMPLER_RECORDS_RAW },
 };
 
