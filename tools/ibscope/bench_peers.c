@@ -159,7 +159,7 @@ static const struct peer_kind kinds[] = {
 
 /*
  * @rate: samples a second that the event makes, of the first. Those of perf are not divided by the time
- * that it was on, as its answers take some of it.
+ * that it was on, as its answers take some of it; but by that alone where perf chooses the event.
  */
 static void report_peer(struct bench *b, struct peer *p, const struct loop_loss *loss, double *rate)
 {
@@ -185,7 +185,7 @@ static void report_peer(struct bench *b, struct peer *p, const struct loop_loss 
 		bench_missing(b, row.name, row.what, row.from, "it has no sample");
 		return;
 	}
-	per_sample = 1e9 / *rate;
+	per_sample = p->kind->perf.mem ? loss->on_s * 1e9 / made : 1e9 / *rate;
 	loop = loss->share * per_sample;
 	reader = read.cpu_ns / made;
 	row.value = loop + reader;
