@@ -334,7 +334,11 @@ class Ends(Case):
                 pass
         out, err = p.communicate(timeout=120)
         self.assertEqual(p.returncode, 0, err)
-        self.rows(json.loads(out))
+        rows = self.rows(json.loads(out))
+        self.assertIn('unavailable', rows['peer.perf-record-file'])
+        self.assertIn('perf record', rows['peer.perf-script']['unavailable'])
+        for n in 'aggregated', 'record':
+            self.assertIn('samples', rows['peer.' + n])
 
 
 if __name__ == '__main__':
