@@ -98,6 +98,7 @@ class Case(unittest.TestCase):
             self.assertEqual('spread' in r, 'rounds' in r, r)
             if 'rounds' in r:
                 self.assertGreaterEqual(r['spread'], 0, r)
+                self.assertGreater(r['value'], r['spread'], r)
                 self.assertGreaterEqual(r['rounds'], 5, r)
         rows = {r['name']: r for r in o['measurements']}
         self.assertEqual(len(rows), len(o['measurements']))

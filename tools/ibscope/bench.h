@@ -71,7 +71,10 @@ void bench_report_section(struct bench *b, const char *name, const char *help);
 /* Return: 0, or a negative errno with @err if it cannot be written. */
 int bench_report_end(struct bench *b, bool interrupted, struct err *err);
 
-/* Adds a line; what it points to lives as long as the program. */
+/*
+ * Adds a line; what it points to lives as long as the program. Of a value that is not above its spread
+ * only that: it cannot be told.
+ */
 void bench_add(struct bench *b, const struct bench_row *row);
 /* To be called before bench_add(): one more figure of the line. */
 void bench_more(struct bench_row *row, const char *name, double value);

@@ -169,13 +169,6 @@ static void report_whole(struct bench *b, const struct whole *w, double rate)
 			bench_missing(b, row.name, row.what, row.from, "%s", err.text);
 			continue;
 		}
-		if (!loss->sampled_rounds || !(loss->ns > loss->ns_spread)) {
-			bench_missing(b, row.name, row.what, row.from,
-				      "too disturbed to tell: %.0f +- %.0f %s a sample in %u "
-				      "rounds",
-				      loss->ns, loss->ns_spread, b->unit, loss->sampled_rounds);
-			continue;
-		}
 		row.value = loss->ns;
 		row.spread = loss->ns_spread;
 		row.rounds = loss->sampled_rounds;

@@ -192,12 +192,6 @@ static void report_peer(struct bench *b, struct peer *p, const struct loop_loss 
 	reader = read.cpu_ns / made;
 	row.value = loop + reader;
 	row.spread = loss->share_spread * per_sample;
-	if (!(row.value > row.spread)) {
-		bench_missing(b, row.name, row.what, row.from,
-			      "too disturbed to tell: %.0f +- %.0f %s a sample in %u rounds",
-			      row.value, row.spread, b->unit, loss->rounds);
-		return;
-	}
 	if (p->number) {
 		bench_more(&row, BEYOND, loss->share_beyond * per_sample + reader);
 		bench_more(&row, BEYOND_SPREAD, loss->share_beyond_spread * per_sample);

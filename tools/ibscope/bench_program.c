@@ -166,7 +166,7 @@ static int report(struct bench *b, struct twins *t, const char *kind, const char
 			return ret;
 		name_row(&row, kind, t->cases[i], how);
 		row.value = above_floor(t, i, &row.spread);
-		if (two_cpus && !sampler_rings(t->samplers[i]))
+		if (two_cpus && two_cpus[i])
 			bench_more(&row, "two_cpus", two_cpus[i]);
 		bench_add(b, &row);
 	}
@@ -222,7 +222,7 @@ static int run_two(const struct bench *b, const struct twins *t, size_t i, __u32
 	return ret;
 }
 
-/* Medians of samplers that nothing is forwarded by: rings have one reader. */
+/* Medians; 0 within the noise, and of samplers that forward: rings have one reader. */
 static int measure_two(const struct bench *b, struct twins *t, __u32 repeat, double *out,
 		       struct err *err)
 {
@@ -233,8 +233,13 @@ static int measure_two(const struct bench *b, struct twins *t, __u32 repeat, dou
 			if (!sampler_rings(t->samplers[i]))
 				ret = run_two(b, t, i, repeat, &t->v[i][r], err)
 					      ?: bench_check_stop(err);
-	for (size_t i = 1; !ret && i < t->n; i++)
-		out[i] = sampler_rings(t->samplers[i]) ? 0 : above_floor(t, i, NULL);
+	for (size_t i = 1; !ret && i < t->n; i++) {
+		double spread = 0, value = 0;
+
+		if (!sampler_rings(t->samplers[i]))
+			value = above_floor(t, i, &spread);
+		out[i] = value > spread ? value : 0;
+	}
 	return ret;
 }
 
