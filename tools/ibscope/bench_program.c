@@ -338,6 +338,8 @@ static int open_counter(struct err *err)
 	struct perf_event_attr attr = { .type = PERF_TYPE_HARDWARE,
 					.size = sizeof(attr),
 					.config = PERF_COUNT_HW_INSTRUCTIONS,
+					.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
+						       PERF_FORMAT_TOTAL_TIME_RUNNING,
 					.exclude_user = 1 };
 	int fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 
@@ -349,11 +351,38 @@ static int open_counter(struct err *err)
 	return fd;
 }
 
-static double counted(int fd)
-{
-	__u64 n = 0;
+struct counter {
+	__u64 n, enabled_ns, running_ns;
+};
 
-	return read(fd, &n, sizeof(n)) == sizeof(n) ? n : 0;
+static int read_counter(int fd, struct counter *out, struct err *err)
+{
+	ssize_t n = read(fd, out, sizeof(*out));
+
+	if (n == sizeof(*out))
+		return 0;
+	return err_set(err, n < 0 ? -errno : -EIO, "cannot read the counter of instructions: %s",
+		       n < 0 ? strerror(errno) : "the kernel does not count");
+}
+
+/* Instructions a sample. */
+static int run_counted(struct twins *t, size_t i, int fd, double *out, struct err *err)
+{
+	struct counter before, after;
+	double ns;
+	int ret = read_counter(fd, &before, err);
+
+	/* one call each, so that what a call takes is the floor's too */
+	ret = ret ?: run_hot(t, i, AT_ONCE, &ns, err) ?: read_counter(fd, &after, err);
+	if (ret)
+		return ret;
+	*out = (double)(after.n - before.n) / AT_ONCE;
+	if (after.running_ns - before.running_ns < after.enabled_ns - before.enabled_ns)
+		return err_set(err, -EBUSY,
+			       "others use the processor's counters, so that instructions are not "
+			       "all counted; end `perf stat`, or the NMI watchdog (sysctl "
+			       "kernel.nmi_watchdog=0)");
+	return 0;
 }
 
 int bench_instructions(struct bench *b, struct err *err)
@@ -373,15 +402,9 @@ int bench_instructions(struct bench *b, struct err *err)
 		return ret;
 	}
 	t->rounds = bench_of(b, 31, 101);
-	for (unsigned int r = 0; !ret && r < t->rounds; r++) {
-		for (size_t i = 0; !ret && i < t->n; i++) {
-			double ns, before = counted(fd);
-
-			/* one call each, so that what a call takes is the floor's too */
-			ret = run_hot(t, i, AT_ONCE, &ns, err) ?: bench_check_stop(err);
-			t->v[i][r] = (counted(fd) - before) / AT_ONCE;
-		}
-	}
+	for (unsigned int r = 0; !ret && r < t->rounds; r++)
+		for (size_t i = 0; !ret && i < t->n; i++)
+			ret = run_counted(t, i, fd, &t->v[i][r], err) ?: bench_check_stop(err);
 	b->unit = "instructions";
 	ret = ret ?: report(b, t, "instructions", "", NULL, err);
 	b->unit = unit;
