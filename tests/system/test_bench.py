@@ -308,7 +308,9 @@ class Ends(Case):
         return {'PATH': d + ':/usr/bin:/bin'}
 
     def test_perf_that_fails(self):
-        _, rows = self.report('--only', 'peer', env=self.fake_perf('echo "no such luck" >&2; exit 129\n'))
+        _, rows = self.report('--only', 'peer', env=self.fake_perf(
+            'head -c 100000 /dev/zero | tr "\\0" "-" | fold >&2; echo "no such luck" >&2; echo " Usage: perf" >&2; '
+            'exit 129\n'))
         for n in 'file', 'pipe', 'filter':
             self.assertIn('no such luck', rows['peer.perf-record-' + n]['unavailable'])
         self.assertIn('perf record', rows['peer.perf-script']['unavailable'])

@@ -117,7 +117,7 @@ struct bench_perf {
 	double ready_ns, switch_ns; /* CPU time: when it was ready, and of one command */
 	unsigned long switches;
 	pthread_t reader;
-	bool reading, ended;
+	bool reading;
 	double reader_ns;
 	struct bench_perf_read read;
 };
