@@ -6,6 +6,7 @@
 #include "cpu.h"
 #include "event.h"
 #include "loop_loss.h"
+#include "quiet.h"
 #include "sampler.h"
 
 #include <signal.h>
@@ -120,12 +121,6 @@ int bench_case_check(const struct bench_case *c, struct sampler *s, struct err *
 
 /* The period that makes about so many samples a second of the loop. */
 int bench_period(struct bench *b, double rate, __u64 *period, struct err *err);
-
-/* The calling thread runs there from now on. */
-int bench_bind(unsigned int cpu, struct err *err);
-
-/* What earlier measurements left to do, as freeing maps, must not run in the time of the next. */
-void bench_settle(void);
 
 /* A file without a name, in TMPDIR, /var/tmp or /tmp. */
 int bench_tmpfile(struct err *err);

@@ -30,7 +30,7 @@ run(const struct bench *b, char *const *argv, int out_fd, int said, pid_t parent
 	if (getppid() == parent && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
 	    dup2(out_fd < 0 ? null : out_fd, STDOUT_FILENO) >= 0 &&
 	    dup2(said, STDERR_FILENO) >= 0) {
-		bench_bind(b->reader_cpu, NULL);
+		quiet_bind(b->reader_cpu, NULL);
 		execvp(argv[0], argv);
 		dprintf(STDERR_FILENO, "%s: %s\n", argv[0], strerror(errno));
 	}

@@ -197,7 +197,7 @@ int bench_sample(struct bench *b, struct err *err)
 		ret = bench_period(b, rates[i], &period, err);
 		ret = ret ?: open_whole(b, period, &w, err);
 		if (!ret) {
-			bench_settle();
+			quiet_settle();
 			ret = loop_loss_measure(w.subjects, w.n, &opts, w.loss, err);
 			if (!ret)
 				report_whole(b, &w, rates[i]);

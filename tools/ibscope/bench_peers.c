@@ -365,7 +365,7 @@ int bench_peers(struct bench *b, struct err *err)
 		opts.slice_s = b->instructions ? 0.1 : 0.02;
 		opts.seconds = b->instructions ? LOOP_ROUNDS_MIN * opts.slice_s * (n + 1)
 					       : bench_of(b, 6, 40);
-		bench_settle();
+		quiet_settle();
 		ret = loop_loss_measure(subjects, n, &opts, loss, err);
 	}
 	if (!ret)

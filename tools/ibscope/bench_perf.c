@@ -182,7 +182,7 @@ static void *read_pipe(void *arg)
 	static __u8 buf[1 << 16];
 	ssize_t n;
 
-	bench_bind(p->bench->reader_cpu, NULL);
+	quiet_bind(p->bench->reader_cpu, NULL);
 	while ((n = read(p->pipe, buf, sizeof(buf))) > 0)
 		walk(&w, buf, n);
 	p->reader_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);

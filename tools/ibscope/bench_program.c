@@ -190,7 +190,7 @@ static void *run_other(void *arg)
 {
 	struct other_cpu *o = arg;
 
-	o->ret = bench_bind(o->cpu, &o->err);
+	o->ret = quiet_bind(o->cpu, &o->err);
 	pthread_barrier_wait(o->barrier);
 	o->ret = o->ret ?: run_hot(o->t, o->i, o->repeat, &o->ns, &o->err);
 	return NULL;
@@ -253,7 +253,7 @@ int bench_program(struct bench *b, struct err *err)
 
 	if (ret)
 		return ret;
-	bench_settle();
+	quiet_settle();
 	t->rounds = bench_of(b, 9, 31);
 	if (can_two)
 		ret = measure_two(b, t, repeat, two, err);
@@ -311,7 +311,7 @@ int bench_cold(struct bench *b, struct err *err)
 		free((void *)buf);
 		return ret;
 	}
-	bench_settle();
+	quiet_settle();
 	t->rounds = bench_of(b, 15, 101);
 	for (unsigned int r = 0; !ret && r < t->rounds; r++) {
 		for (size_t i = 0; !ret && i < t->n; i++) {

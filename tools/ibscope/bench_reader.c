@@ -47,7 +47,7 @@ int bench_to_recording(const struct record_batch *batch, void *recording, struct
 static int read_until_told(struct bench_reader *r)
 {
 	struct rings *rings = sampler_rings(r->sampler);
-	int ret = bench_bind(r->bench->reader_cpu, &r->err);
+	int ret = quiet_bind(r->bench->reader_cpu, &r->err);
 	bool last = false;
 
 	while (!ret && !last) {
