@@ -88,7 +88,7 @@ static int measure(struct bench *b, struct sample_event *empty, struct loop_loss
 	const struct loop_subject subjects[] = { sample_event_subject(empty),
 						 { .set = set, .arg = t } };
 	const struct loop_opts opts = { .cpu = b->cpu,
-					.slice_s = bench_of(b, 0.25, 1),
+					.slice_s = bench_of(b, 0.1, 1),
 					.seconds = bench_of(b, 4, 40),
 					.stop = &bench_stop };
 

@@ -188,7 +188,7 @@ int bench_sample(struct bench *b, struct err *err)
 	size_t n = b->quick || b->instructions ? 2 : RATES;
 	int ret = 0;
 
-	opts.seconds = b->instructions ? bench_of(b, 0.8, 2) : bench_of(b, 3, 20);
+	opts.seconds = b->instructions ? bench_of(b, 0.8, 2) : bench_of(b, 2, 20);
 	for (size_t i = 0; ret != -EINTR && i < n; i++) {
 		char name[64], what[64];
 		struct whole w = {};

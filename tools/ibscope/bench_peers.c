@@ -355,7 +355,7 @@ int bench_peers(struct bench *b, struct err *err)
 	struct loop_subject subjects[KINDS];
 	struct loop_loss loss[KINDS];
 	struct peer peers[KINDS] = {};
-	unsigned int n;
+	unsigned int n, rounds;
 	__u64 period;
 	int ret = bench_period(b, RATE, &period, err);
 
@@ -363,8 +363,8 @@ int bench_peers(struct bench *b, struct err *err)
 	if (!ret) {
 		/* long enough for what a switch costs perf to be little */
 		opts.slice_s = b->instructions ? 0.1 : 0.02;
-		opts.seconds = b->instructions ? LOOP_ROUNDS_MIN * opts.slice_s * (n + 1)
-					       : bench_of(b, 6, 40);
+		rounds = b->instructions ? LOOP_ROUNDS_MIN : bench_of(b, 25, 200);
+		opts.seconds = rounds * opts.slice_s * (n + 1);
 		quiet_settle();
 		ret = loop_loss_measure(subjects, n, &opts, loss, err);
 	}

@@ -312,7 +312,7 @@ int bench_cold(struct bench *b, struct err *err)
 		return ret;
 	}
 	quiet_settle();
-	t->rounds = bench_of(b, 15, 101);
+	t->rounds = bench_of(b, 9, 101);
 	for (unsigned int r = 0; !ret && r < t->rounds; r++) {
 		for (size_t i = 0; !ret && i < t->n; i++) {
 			ret = load(b, t->samplers[i], r, 1, err);
