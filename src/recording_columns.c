@@ -300,6 +300,8 @@ static void from_planes(__u64 *v, const struct recording_column_head *h, const u
 		v[i] = map[i / 8] >> i % 8 & 1 ? v[--kept] : 0;
 }
 
+static const char unknown[] = "a column is encoded in a way that this program does not know";
+
 static const char *restore(const struct recording_column_head *h, struct recording_columns *c)
 {
 	__u64 *v = c->v[h->id], last = h->base;
@@ -334,7 +336,7 @@ static const char *restore(const struct recording_column_head *h, struct recordi
 			v[i] = other[i] ^ unzigzag(v[i]);
 		break;
 	default:
-		return "a column is encoded in a way that this program does not know";
+		return unknown;
 	}
 	return NULL;
 }
@@ -362,6 +364,8 @@ const char *recording_columns_decode(struct recording_columns *c, unsigned int n
 		size_t takes;
 
 		memcpy(&h, in + i * sizeof(h), sizeof(h));
+		if (h.flags & ~RECORDING_SPARSE)
+			return unknown;
 		if (!measure(&h, n, in + at, bytes - at, &takes, &kept))
 			return "a column is longer than its block";
 		at += takes;

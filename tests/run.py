@@ -10,14 +10,19 @@ import concurrent.futures
 import glob
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 # They look at what each CPU does.
 ALONE = ('test_sim', 'test_hist_command')
+CMOCKA_S, MODULE_S = 600, 900   # that one may take
+
+running = set()     # sessions
 
 
 class Tally:
@@ -28,11 +33,46 @@ class Tally:
         return f'{self.passed} passed, {self.failed} failed, {self.skipped} skipped'
 
 
+def kill_session(sid):
+    """What a test started is in its session, but not always in its process group."""
+    for pid in map(int, filter(str.isdigit, os.listdir('/proc'))):
+        try:
+            if os.getsid(pid) == sid:
+                os.kill(pid, signal.SIGKILL)
+        except OSError:
+            continue
+
+
+def run_limited(command, seconds, env=None):
+    """As subprocess.run() with what was printed; after that time all is killed, and the output says so."""
+    # files, as a pipe ends only when nobody has it any more
+    with tempfile.TemporaryFile('w+', errors='replace') as out, tempfile.TemporaryFile('w+', errors='replace') as err:
+        p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env, start_new_session=True)
+        running.add(p.pid)
+        try:
+            p.wait(seconds)
+            late = ''
+        except subprocess.TimeoutExpired:
+            kill_session(p.pid)
+            p.wait()
+            late = f'\nnot done after {seconds} s\n'
+        running.discard(p.pid)
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(command, p.returncode, out.read(), err.read() + late)
+
+
+def stop(signum, _frame):
+    """^C does not reach sessions of their own."""
+    for sid in list(running):
+        kill_session(sid)
+    sys.exit(128 + signum)
+
+
 def start_cmocka(path):
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT='TAP',
                ASAN_OPTIONS='detect_leaks=1', UBSAN_OPTIONS='print_stacktrace=1')
-    return subprocess.run([path], capture_output=True, text=True, env=env, errors='replace',
-                          timeout=600, stdin=subprocess.DEVNULL)
+    return run_limited([path], CMOCKA_S, env)
 
 
 def judge_cmocka(path, p, tally):
@@ -62,6 +102,12 @@ def judge_cmocka(path, p, tally):
 
 
 class Result(unittest.TextTestResult):
+    succeeded = 0
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.succeeded += 1
+
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
         self.stream.writeln(f'skip {test.id()}: {reason}')
@@ -70,29 +116,31 @@ class Result(unittest.TextTestResult):
 def run_module(path):
     """What one process does: the tests of a module. Returns a Tally."""
     tally = Tally()
+    os.dup2(sys.stdout.fileno(), sys.stderr.fileno())   # in order
     sys.path.insert(0, os.path.dirname(path))
     suite = unittest.TestLoader().loadTestsFromName(os.path.basename(path)[:-3])
     r = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result).run(suite)
-    bad = len(r.failures) + len(r.errors)
-    tally.failed = bad
+    tally.passed = r.succeeded
+    tally.failed = len(r.failures) + len(r.errors) + len(r.unexpectedSuccesses)
     tally.skipped = len(r.skipped)
-    tally.passed = r.testsRun - bad - len(r.skipped)
     return tally
 
 
 def start_module(args, path):
-    return subprocess.run([sys.executable, os.path.join(HERE, 'run.py'), '--build', args.build, '--san', args.san,
-                           '--module', path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, errors='replace', timeout=900, stdin=subprocess.DEVNULL)
+    return run_limited([sys.executable, os.path.join(HERE, 'run.py'), '--build', args.build, '--san', args.san,
+                        '--module', path], MODULE_S)
 
 
 def judge_module(path, p, tally):
-    print(p.stdout, end='')
+    print(p.stdout + p.stderr, end='')
     m = re.search(r'^(\d+) passed, (\d+) failed, (\d+) skipped\n\Z', p.stdout, re.M)
     if not m:
         print(f'FAIL {path}: ended with {p.returncode}')
         tally.failed += 1
         return
+    if m.group() == f'{Tally()}\n':
+        print(f'FAIL {path}: it has no test')
+        tally.failed += 1
     tally.passed += int(m[1])
     tally.failed += int(m[2])
     tally.skipped += int(m[3])
@@ -121,6 +169,8 @@ def main():
         tally = run_module(args.module)
         print(tally)
         return 1 if tally.failed else 0
+    for signum in signal.SIGINT, signal.SIGTERM:
+        signal.signal(signum, stop)
     tally = Tally()
     for d in ('unit', 'bpf', 'system'):
         paths = [os.path.join(args.san, 'tests', d, os.path.basename(path)[:-2])

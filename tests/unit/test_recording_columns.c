@@ -162,6 +162,30 @@ static void test_room(void **unused)
 	assert_true(bytes_each(RECORDING_COLUMN_REG0, ANYTHING) == 8);
 }
 
+/* How long a column is follows from its flags, so that not even one of a newer writer is passed over. */
+static void test_flags(void **unused)
+{
+	struct recording_column_head h;
+	size_t bytes;
+
+	(void)unused;
+	in.n = 100;
+	in.present = 0;
+	fill(RECORDING_COLUMN_CGROUP, RARE, in.n);
+	bytes = recording_columns_encode(&in, data);
+	memcpy(&h, data, sizeof(h));
+	assert_int_equal(h.flags, RECORDING_SPARSE);
+	for (int newer = 0; newer < 2; newer++) {
+		h.id = newer ? RECORDING_COLUMN_N : RECORDING_COLUMN_CGROUP;
+		for (unsigned int bit = 0; bit < 8; bit++) {
+			h.flags = RECORDING_SPARSE | 1u << bit;
+			memcpy(data, &h, sizeof(h));
+			assert_true(!recording_columns_decode(&out, in.n, data, bytes) ==
+				    (h.flags == RECORDING_SPARSE));
+		}
+	}
+}
+
 static void test_crc(void **unused)
 {
 	(void)unused;
@@ -177,9 +201,8 @@ static void test_crc(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_all_at_once),
-		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_kinds), cmocka_unit_test(test_all_at_once),
+		cmocka_unit_test(test_room),  cmocka_unit_test(test_flags),
 		cmocka_unit_test(test_crc),
 	};
 

@@ -78,6 +78,8 @@ def figures(pair, tree, append):
             if name in (OURS, PERF):
                 wrong.append((name, 'it failed'))
             continue
+        if kept is None and name == OURS:
+            wrong.append((name, 'its recording cannot be read'))
         if kept is not None and (kept != samples or lost.get('samples')):
             wrong.append((name, 'it lost samples'))
         cost[name] -= alone + b.each('loop', samples)

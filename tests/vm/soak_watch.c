@@ -4,9 +4,9 @@
 //	stdout lines "back SERIES OLD NEW" of counters that went back, "unbalanced ..." of ledgers
 //	that do not add up, "failed TIME", and last "scrapes N series K".
 // soak_watch sizes FILE DIR: every two seconds, until FILE.stop is there, a line: time, of RSS in
-//	KiB all and what is anonymous, and open files of ibscope and of ibscope-exporter, files below DIR, entries of the maps
-//	cgroups, groups and slots there, and programs, maps and links of the whole kernel; -1 for
-//	what is not there.
+//	KiB all and what is anonymous, and open files of ibscope and of ibscope-exporter, files below
+//	DIR, entries of the maps cgroups, groups and slots there, and programs, maps and links of the
+//	whole kernel; -1 for what is not there.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -158,19 +158,41 @@ enum {
 	COLUMNS = sizeof(columns) / sizeof(columns[0])
 };
 
+/* What COMMAND printed, to be freed, and in *bytes how long it is; NULL: it failed. */
+static char *output_of(const char *command, size_t *bytes)
+{
+	FILE *f = popen(command, "r"), *whole;
+	char part[1 << 16], *text = NULL;
+	size_t n;
+
+	if (!f)
+		return NULL;
+	whole = open_memstream(&text, bytes);
+	while ((n = fread(part, 1, sizeof(part), f)) > 0)
+		fwrite(part, 1, n, whole);
+	fclose(whole);
+	if (!pclose(f))
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* What comes after a broken one is compared with what was before: only a whole one is looked at. */
 static void scrape(FILE *out, const char *command)
 {
 	double start = now(), value[COLUMNS] = {};
-	size_t bytes = 0, room = 0;
-	FILE *f = popen(command, "r");
-	char *line = NULL;
-	bool any = false;
+	size_t bytes = 0;
+	char *text = output_of(command, &bytes), *save = NULL;
 
+	if (!text || !strstr(text, "\nibscope_samples_seen_total")) {
+		printf("failed %.3f\n", start);
+		free(text);
+		return;
+	}
 	all.scrapes++;
-	while (f && getline(&line, &room, f) > 0) {
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		char *space = strrchr(line, ' ');
 
-		bytes += strlen(line);
 		if (*line == '#' || !space)
 			continue;
 		*space = 0;
@@ -182,14 +204,8 @@ static void scrape(FILE *out, const char *command)
 			if (!strncmp(line, columns[i], n) && (line[n] == '{' || !line[n]))
 				value[i] += atof(space + 1);
 		}
-		any |= !strncmp(line, "ibscope_samples_seen_total", 26);
 	}
-	free(line);
-	if (!f || pclose(f) || !any) {
-		all.scrapes--; /* what comes next is compared with what was before */
-		printf("failed %.3f\n", start);
-		return;
-	}
+	free(text);
 	forget_gone();
 	if (value[SEEN] != value[AGGREGATED] + value[FORWARDED] + value[FILTERED] + value[LOST] ||
 	    value[SAMPLES] != value[AGGREGATED])

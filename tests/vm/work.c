@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // work CGROUP CPU [NAME [UID [KIND]]]: two threads, NAME and NAME.t, busy on one CPU in a cgroup v2
 //	directory that exists, as that user. They go in circles (KIND spin), do so a twentieth of
-//	the time (pulse), call the kernel (kernel), or one of them starts a process after the other (fork), of which each gets a line
-//	"parent child" in /tmp/out/children.
+//	the time (pulse), call the kernel (kernel), or one of them starts a process after the other
+//	(fork), of which each gets a line "parent child" in /tmp/out/children.
 // work -hop SECONDS SEED: busy, on another CPU every 0.1 to 0.5 s; prints its pid.
 // work -bpf SECONDS: busy changing a BPF map on each CPU, when the kernel runs no BPF program.
 // work -duty CPU PERCENT SECONDS: busy for a part of each 20 ms.
@@ -79,6 +79,24 @@ static void *start_processes(void *unused)
 		usleep(20000);
 	}
 	return unused;
+}
+
+static const struct kind {
+	const char *name;
+	void *(*run)(void *), *(*second)(void *); /* of the two threads */
+} kinds[] = {
+	{ "spin", spin, spin },
+	{ "pulse", pulse, pulse },
+	{ "kernel", call_kernel, call_kernel },
+	{ "fork", start_processes, spin },
+};
+
+static const struct kind *find_kind(const char *of)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(kinds[i].name, of))
+			return &kinds[i];
+	return NULL;
 }
 
 static void *second_thread(void *run)
@@ -210,7 +228,7 @@ static int become(uid_t uid)
 
 int main(int argc, char **argv)
 {
-	void *(*run)(void *) = spin;
+	const struct kind *kind;
 	char ready[64];
 	pthread_t t;
 
@@ -236,18 +254,17 @@ int main(int argc, char **argv)
 		return fprintf(stderr, "work: see its source\n"), 125;
 	if (argc > 3)
 		name = argv[3];
-	if (argc > 5)
-		run = !strcmp(argv[5], "kernel")  ? call_kernel
-		      : !strcmp(argv[5], "pulse") ? pulse
-						  : start_processes;
+	kind = find_kind(argc > 5 ? argv[5] : "spin");
+	if (!kind)
+		return fprintf(stderr, "work: there is no KIND '%s'\n", argv[5]), 125;
 	/* what is tested should not wait for us */
 	if (join(argv[1]) || pin(atoi(argv[2])) || nice(19) < 0 || prctl(PR_SET_NAME, name) ||
-	    pthread_create(&t, NULL, second_thread, run == start_processes ? spin : run))
+	    pthread_create(&t, NULL, second_thread, kind->second))
 		return perror("work"), 1;
 	if (argc > 4 && become(atoi(argv[4])))
 		return 1;
 	snprintf(ready, sizeof(ready), "/tmp/ready.%d", getpid());
 	close(open(ready, O_WRONLY | O_CREAT, 0666));
-	run(NULL);
+	kind->run(NULL);
 	return 0;
 }

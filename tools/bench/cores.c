@@ -12,15 +12,16 @@
 #include "counts.h"
 #include "cpu.h"
 #include "cpulist.h"
+#include "loop_loss.h"
 #include "num.h"
 #include "pmu.h"
+#include "quiet.h"
 #include "sampler.h"
 #include "topology.h"
 
 #include <dirent.h>
 #include <getopt.h>
 #include <jansson.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,19 +73,6 @@ static void __attribute__((noreturn)) die(const char *text)
 	exit(1);
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *v, size_t n)
-{
-	qsort(v, n, sizeof(*v), by_value);
-	return v[n / 2];
-}
-
 static void put(json_t *row)
 {
 	if (!row || json_dumpf(row, stdout, JSON_COMPACT | JSON_REAL_PRECISION(10)))
@@ -102,20 +90,6 @@ static void turn(__u64 n)
 	__asm__ volatile("1: dec %0\n\tjnz 1b" : "+r"(n) : : "cc");
 }
 
-static void bind_to(unsigned int cpu)
-{
-	cpu_set_t *set = CPU_ALLOC(CPULIST_MAX);
-	size_t bytes = CPU_ALLOC_SIZE(CPULIST_MAX);
-
-	if (!set)
-		die("out of memory");
-	CPU_ZERO_S(bytes, set);
-	CPU_SET_S(cpu, bytes, set);
-	if (sched_setaffinity(0, bytes, set))
-		die("cannot bind to a CPU");
-	CPU_FREE(set);
-}
-
 /* ns */
 static double run_load(void)
 {
@@ -123,12 +97,6 @@ static double run_load(void)
 
 	turn(instructions / 2);
 	return clock_ns(CLOCK_MONOTONIC) - start;
-}
-
-/* What an earlier sampler left to do, as freeing its maps, must not run in the next one's time. */
-static void settle(void)
-{
-	usleep(300000);
 }
 
 /* --- a sample --- */
@@ -184,8 +152,10 @@ static void measure_on(struct sampler *s, unsigned int cpu, struct result *r)
 {
 	struct ledger before, after;
 	double plain, sampled;
+	struct err err = {};
 
-	bind_to(cpu);
+	if (quiet_bind(cpu, &err))
+		die(err.text);
 	run_load(); /* what a CPU does once */
 	plain = run_load();
 	start(s);
@@ -212,11 +182,11 @@ static void measure(const struct variant *v, double *floor)
 	struct result r = {};
 	double cost;
 
-	settle();
+	quiet_settle();
 	for (unsigned int i = 0; i < rounds * busy; i++)
 		measure_on(s, m.cpu[busy == 1 ? 0 : i % busy * (m.n - 1) / (busy - 1)], &r);
 	sampler_close(s);
-	cost = median(r.cost, r.n);
+	cost = loop_median(r.cost, r.n, NULL);
 	if (v == &variants[EMPTY])
 		*floor = cost;
 	put(json_pack("{s:s, s:i, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "kind", "sample",
@@ -292,7 +262,7 @@ static double reading(struct sampler *s, int what)
 		}
 		ns[i] = clock_ns(CLOCK_MONOTONIC) - begin;
 	}
-	return median(ns, READINGS);
+	return loop_median(ns, READINGS, NULL);
 }
 
 static void starting(size_t n_cpus, unsigned int complexes)
@@ -303,7 +273,7 @@ static void starting(size_t n_cpus, unsigned int complexes)
 	double snapshot, both, counts;
 	struct sampler *s;
 
-	settle();
+	quiet_settle();
 	t0 = clock_ns(CLOCK_MONOTONIC);
 	cpu0 = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	s = open_sampler(&variants[BY_CGROUP], n_cpus);

@@ -9,20 +9,21 @@
  *
  * --only: the variants whose names contain a TEXT, and those that begin with "event" or "empty".
  */
+#include "clock.h"
 #include "cpu.h"
 #include "filter.h"
+#include "loop_loss.h"
 #include "pmu.h"
+#include "quiet.h"
 #include "sampler.h"
 
 #include <getopt.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ROUNDS	 3
@@ -78,34 +79,11 @@ static volatile unsigned long sink;
 
 static double loop_ns(void)
 {
-	struct timespec a, b;
+	__u64 start = clock_ns(CLOCK_MONOTONIC);
 
-	clock_gettime(CLOCK_MONOTONIC, &a);
 	for (unsigned long i = 0; i < LOOPS; i++)
 		sink += 1;
-	clock_gettime(CLOCK_MONOTONIC, &b);
-	return (b.tv_sec - a.tv_sec) * 1e9 + (b.tv_nsec - a.tv_nsec);
-}
-
-/* What an earlier variant left to do, as freeing its maps, must not run in the next one's time. */
-static void settle(void)
-{
-	const struct timespec t = { .tv_nsec = 300000000 };
-
-	nanosleep(&t, NULL);
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *v, size_t n)
-{
-	qsort(v, n, sizeof(*v), compare);
-	return v[n / 2];
+	return clock_ns(CLOCK_MONOTONIC) - start;
 }
 
 struct result {
@@ -126,7 +104,7 @@ static int measure(const struct sampler_opts *opts, double base, int round, stru
 		log_error("%s", err.text);
 		return -1;
 	}
-	settle();
+	quiet_settle();
 	if (sampler_start(s, &err)) {
 		log_error("%s", err.text);
 		sampler_close(s);
@@ -179,7 +157,7 @@ static int measure_bare(const struct perf_event_attr *attr, enum buffer buffer, 
 	__u64 values[3]; /* count, times */
 	double t;
 
-	settle();
+	quiet_settle();
 	if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
 		goto fail;
 	t = loop_ns();
@@ -222,7 +200,6 @@ int main(int argc, char **argv)
 	struct err err = { "" };
 	double base[ROUNDS];
 	struct pmu *pmu;
-	cpu_set_t set;
 
 	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) >= 0;) {
 		if (c == '?')
@@ -232,17 +209,14 @@ int main(int argc, char **argv)
 	}
 	if (optind < argc)
 		period = argv[optind];
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
 	cpu_info_read(&info);
-	if (pmu_open("", "ibs_op", &info, &pmu, &err)) {
+	if (quiet_bind(cpu, &err) || pmu_open("", "ibs_op", &info, &pmu, &err)) {
 		log_error("%s", err.text);
 		return 1;
 	}
 	loop_ns();
 	for (int round = 0; round < ROUNDS; round++) {
-		settle();
+		quiet_settle();
 		base[round] = loop_ns();
 		for (size_t v = 0; v < VARIANTS; v++) {
 			struct sampler_opts o = variants[v].opts;
@@ -282,7 +256,8 @@ int main(int argc, char **argv)
 		printf("%-30s %10s %12s %12s\n", "variant", "samples", "per sample", "above empty");
 	for (size_t v = 0; v < VARIANTS; v++) {
 		struct result *r = &results[v];
-		double cost = median(r->cost, ROUNDS), floor = median(results[EMPTY].cost, ROUNDS);
+		double cost = loop_median(r->cost, ROUNDS, NULL);
+		double floor = loop_median(results[EMPTY].cost, ROUNDS, NULL);
 
 		if (!wanted(&variants[v], only))
 			continue;

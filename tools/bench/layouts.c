@@ -6,14 +6,12 @@
 #include <errno.h>
 #include <getopt.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -24,8 +22,11 @@
 
 #include "../../bpf/bench_layout.h"
 #include "bench_layout.skel.h"
+#include "clock.h"
 #include "layout.h"
+#include "loop_loss.h"
 #include "num.h"
+#include "quiet.h"
 #include "sampler.h"
 
 #define CAPS	    0x81bffU /* Zen 5 */
@@ -42,37 +43,6 @@ static void __attribute__((noreturn)) die(const char *text)
 {
 	log_error("%s", text);
 	exit(1);
-}
-
-static double now_s(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
-static void bind_to(unsigned int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		die("cannot bind a thread to a CPU");
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *v, size_t n)
-{
-	qsort(v, n, sizeof(*v), by_value);
-	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
 static void add_row(const char *section, json_t *row)
@@ -114,8 +84,10 @@ struct worker {
 static void *work(void *arg)
 {
 	struct worker *w = arg;
+	struct err err = {};
 
-	bind_to(w->thread);
+	if (quiet_bind(w->thread, &err))
+		die(err.text);
 	pthread_barrier_wait(w->barrier);
 	w->ns = w->fn(w->thread, w->arg);
 	return NULL;
@@ -257,7 +229,7 @@ static void bench_mix(const struct bench_mix *m, unsigned int threads, double re
 		}
 	}
 	for (size_t l = 0; l < N_LAYOUTS; l++)
-		result[l] = median(ns[l], runs);
+		result[l] = loop_median(ns[l], runs, NULL);
 }
 
 static void bench_layouts(void)
@@ -511,8 +483,7 @@ static void bench_reading(void)
 		      bpf_map__fd(skel->maps.series), 0);
 	if (mapped == MAP_FAILED)
 		die("cannot map the series");
-	bind_to(cpu);
-	if (sampler_open(&opts, &sim, &err) || sampler_start(sim, &err))
+	if (quiet_bind(cpu, &err) || sampler_open(&opts, &sim, &err) || sampler_start(sim, &err))
 		die(err.text);
 	say("Reading: %d samples a second on the CPU that reads %u series, over and over\n\n",
 	    SIM_HZ, count_series(bpf_map__fd(skel->maps.shared_hists)));

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "recording.h"
 
 #define CPUS	16
@@ -118,12 +118,9 @@ static void need(int ret, const struct err *err)
 	exit(1);
 }
 
-static double now(void)
+static double cpu_s(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9;
 }
 
 static void bench(const struct ibs_record *records, const struct ibs_record_raw *raws,
@@ -145,7 +142,7 @@ static void bench(const struct ibs_record *records, const struct ibs_record_raw 
 	char path[64];
 	__u64 bytes;
 
-	start = now();
+	start = cpu_s();
 	need(recording_create(&opts, &r, &err), &err);
 	for (i = 0; i < SAMPLES; i += n) {
 		n = SAMPLES - i < FLUSH ? SAMPLES - i : FLUSH;
@@ -158,14 +155,14 @@ static void bench(const struct ibs_record *records, const struct ibs_record_raw 
 	need(recording_finish(r, NULL, &err), &err);
 	bytes = recording_bytes(r);
 	recording_close(r);
-	written = now() - start;
+	written = cpu_s() - start;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", opts.fd);
-	start = now();
+	start = cpu_s();
 	need(trace_open(path, &t, &err), &err);
 	while (trace_next(t, &ev, &err) > 0)
 		got++;
-	read = now() - start;
+	read = cpu_s() - start;
 	if (got != SAMPLES)
 		need(err_set(&err, -1, "%zu samples came back of %u", got, SAMPLES), &err);
 	trace_close(t);

@@ -5,6 +5,7 @@
  *
  *   bench-report [--json] [SAMPLES [FILE]]     FILE is kept; without one it lies in /var/tmp
  */
+#include "clock.h"
 #include "recording.h"
 #include "report.h"
 
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CAPS	0xbffu /* Zen 4 */
@@ -22,14 +22,6 @@
 #define DEFAULT 10000000ull
 
 static const char *const by[] = { "src", "src,op,cpu", "pid,src", "comm,src", "symbol", "line" };
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
 
 static int fail(const struct err *err)
 {

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "counts.h"
 #include "layout.h"
+#include "loop_loss.h"
 #include "num.h"
 
 #include <getopt.h>
@@ -45,13 +46,6 @@ static void __attribute__((noreturn)) die(const char *text)
 {
 	log_error("%s", text);
 	exit(1);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 /* As bpf/ibs_op.bpf.c does it. */
@@ -149,8 +143,7 @@ static double time_of(const struct counts *c, int what)
 			die(err.text);
 		snapshot_free(&snap);
 	}
-	qsort(ms, runs, sizeof(*ms), by_value);
-	return ms[runs / 2];
+	return loop_median(ms, runs, NULL);
 }
 
 static void bench(const struct size *size, bool as_json)

@@ -6,6 +6,7 @@
 #include "cpu.h"
 #include "event.h"
 #include "loop_loss.h"
+#include "quiet.h"
 #include "sampler.h"
 
 #include <signal.h>
@@ -71,7 +72,10 @@ void bench_report_section(struct bench *b, const char *name, const char *help);
 /* Return: 0, or a negative errno with @err if it cannot be written. */
 int bench_report_end(struct bench *b, bool interrupted, struct err *err);
 
-/* Adds a line; what it points to lives as long as the program. */
+/*
+ * Adds a line; what it points to lives as long as the program. Of a value that is not above its spread
+ * only that: it cannot be told.
+ */
 void bench_add(struct bench *b, const struct bench_row *row);
 /* To be called before bench_add(): one more figure of the line. */
 void bench_more(struct bench_row *row, const char *name, double value);
@@ -117,12 +121,6 @@ int bench_case_check(const struct bench_case *c, struct sampler *s, struct err *
 
 /* The period that makes about so many samples a second of the loop. */
 int bench_period(struct bench *b, double rate, __u64 *period, struct err *err);
-
-/* The calling thread runs there from now on. */
-int bench_bind(unsigned int cpu, struct err *err);
-
-/* What earlier measurements left to do, as freeing maps, must not run in the time of the next. */
-void bench_settle(void);
 
 /* A file without a name, in TMPDIR, /var/tmp or /tmp. */
 int bench_tmpfile(struct err *err);

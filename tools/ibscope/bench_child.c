@@ -17,7 +17,7 @@
 
 #define RUN_S	  600
 #define END_S	  10
-#define SAID_MAX  4096
+#define SAID_MAX  512 /* of a line */
 #define NOT_FOUND 127
 
 static void __attribute__((noreturn))
@@ -30,7 +30,7 @@ run(const struct bench *b, char *const *argv, int out_fd, int said, pid_t parent
 	if (getppid() == parent && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
 	    dup2(out_fd < 0 ? null : out_fd, STDOUT_FILENO) >= 0 &&
 	    dup2(said, STDERR_FILENO) >= 0) {
-		bench_bind(b->reader_cpu, NULL);
+		quiet_bind(b->reader_cpu, NULL);
 		execvp(argv[0], argv);
 		dprintf(STDERR_FILENO, "%s: %s\n", argv[0], strerror(errno));
 	}
@@ -113,19 +113,25 @@ int bench_child_end(struct bench_child *child, int sig, double *cpu_ns)
 
 void bench_child_said(const struct bench_child *child, char *buf, size_t size)
 {
-	char text[SAID_MAX], *line, *save, *last = "";
-	ssize_t n = pread(child->said, text, sizeof(text) - 1, 0);
+	char path[48], line[SAID_MAX];
+	FILE *f;
 
-	text[n > 0 ? n : 0] = 0;
-	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+	*buf = 0;
+	/* opened anew: what reads the descriptor itself moves where the program writes */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", child->said);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = 0;
 		if (!strncmp(line, " Usage:", 7)) {
-			last = *last ? last : "it only shows its usage";
+			if (!*buf)
+				snprintf(buf, size, "it only shows its usage");
 			break;
 		}
 		if (strspn(line, " \t[]-.") < strlen(line))
-			last = line;
+			snprintf(buf, size, "%s", line);
 	}
-	snprintf(buf, size, "%s", last);
+	if (f)
+		fclose(f);
 }
 
 bool bench_in_path(const char *name)

@@ -3,22 +3,18 @@
 #include "bench.h"
 
 #include "clock.h"
-#include "cpulist.h"
 #include "sample_cost.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TRY_PERIOD 100000 /* to learn how fast the event counts */
 #define TRY_S	   0.1
-#define SETTLE_NS  300000000
 
 volatile sig_atomic_t bench_stop;
 
@@ -30,29 +26,6 @@ int bench_check_stop(struct err *err)
 double bench_of(const struct bench *b, double quick, double full)
 {
 	return b->quick ? quick : full;
-}
-
-int bench_bind(unsigned int cpu, struct err *err)
-{
-	size_t bytes = CPU_ALLOC_SIZE(CPULIST_MAX);
-	cpu_set_t *set = CPU_ALLOC(CPULIST_MAX);
-	int ret = 0;
-
-	if (!set)
-		return err_set(err, -ENOMEM, "out of memory");
-	CPU_ZERO_S(bytes, set);
-	CPU_SET_S(cpu, bytes, set);
-	if (sched_setaffinity(0, bytes, set))
-		ret = err_set(err, -errno, "cannot run on cpu %u: %s", cpu, strerror(errno));
-	CPU_FREE(set);
-	return ret;
-}
-
-void bench_settle(void)
-{
-	const struct timespec t = { .tv_nsec = SETTLE_NS };
-
-	nanosleep(&t, NULL);
 }
 
 int bench_tmpfile(struct err *err)

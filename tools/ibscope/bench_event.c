@@ -169,13 +169,6 @@ static void report_whole(struct bench *b, const struct whole *w, double rate)
 			bench_missing(b, row.name, row.what, row.from, "%s", err.text);
 			continue;
 		}
-		if (!loss->sampled_rounds || !(loss->ns > loss->ns_spread)) {
-			bench_missing(b, row.name, row.what, row.from,
-				      "too disturbed to tell: %.0f +- %.0f %s a sample in %u "
-				      "rounds",
-				      loss->ns, loss->ns_spread, b->unit, loss->sampled_rounds);
-			continue;
-		}
 		row.value = loss->ns;
 		row.spread = loss->ns_spread;
 		row.rounds = loss->sampled_rounds;
@@ -195,7 +188,7 @@ int bench_sample(struct bench *b, struct err *err)
 	size_t n = b->quick || b->instructions ? 2 : RATES;
 	int ret = 0;
 
-	opts.seconds = b->instructions ? bench_of(b, 0.8, 2) : bench_of(b, 3, 20);
+	opts.seconds = b->instructions ? bench_of(b, 0.8, 2) : bench_of(b, 2, 20);
 	for (size_t i = 0; ret != -EINTR && i < n; i++) {
 		char name[64], what[64];
 		struct whole w = {};
@@ -204,7 +197,7 @@ int bench_sample(struct bench *b, struct err *err)
 		ret = bench_period(b, rates[i], &period, err);
 		ret = ret ?: open_whole(b, period, &w, err);
 		if (!ret) {
-			bench_settle();
+			quiet_settle();
 			ret = loop_loss_measure(w.subjects, w.n, &opts, w.loss, err);
 			if (!ret)
 				report_whole(b, &w, rates[i]);

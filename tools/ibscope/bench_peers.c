@@ -31,14 +31,15 @@ struct peer_kind {
 
 struct peer {
 	const struct peer_kind *kind;
-	unsigned int number; /* of the subjects */
-	struct err why;	     /* it is not one of them */
+	unsigned int number;		     /* of the subjects */
+	struct err why;			     /* it is not one of them, or not any more */
+	const struct bench_case *bench_case; /* of ours */
 	struct sampler *sampler;
 	struct sample_event *event;
 	struct bench_reader *reader;
 	int file; /* 0: none */
 	struct bench_perf *perf;
-	struct loop_subject subject;
+	struct loop_subject subject; /* without regard to `why` */
 };
 
 static void close_peer(struct peer *p)
@@ -69,6 +70,7 @@ static int open_ours(struct bench *b, struct peer *p, __u64 period, struct err *
 			c = &bench_cases[i];
 	if (!c)
 		return err_set(err, -EINVAL, "there is no case '%s'", p->kind->case_name);
+	p->bench_case = c;
 	if (c->prog != SAMPLER_PROG_NONE)
 		ret = bench_case_open(b, c, period, &p->sampler, err);
 	if (!ret && c->output != SAMPLER_SERIES) {
@@ -94,8 +96,8 @@ static int end_ours(struct bench *b, struct peer *p, struct bench_perf_read *out
 
 	(void)b;
 	out->samples = p->subject.samples(p->subject.arg);
-	if (!reader)
-		return 0;
+	if (!reader) /* else what is lost is a figure of the row */
+		return p->sampler ? bench_case_check(p->bench_case, p->sampler, err) : 0;
 	p->reader = NULL;
 	ret = bench_reader_end(reader, &read, err);
 	ret = ret ?: sampler_ledger(p->sampler, &ledger, &pmu, err);
@@ -159,7 +161,7 @@ static const struct peer_kind kinds[] = {
 
 /*
  * @rate: samples a second that the event makes, of the first. Those of perf are not divided by the time
- * that it was on, as its answers take some of it.
+ * that it was on, as its answers take some of it; but by that alone where perf chooses the event.
  */
 static void report_peer(struct bench *b, struct peer *p, const struct loop_loss *loss, double *rate)
 {
@@ -185,17 +187,11 @@ static void report_peer(struct bench *b, struct peer *p, const struct loop_loss 
 		bench_missing(b, row.name, row.what, row.from, "it has no sample");
 		return;
 	}
-	per_sample = 1e9 / *rate;
+	per_sample = p->kind->perf.mem ? loss->on_s * 1e9 / made : 1e9 / *rate;
 	loop = loss->share * per_sample;
 	reader = read.cpu_ns / made;
 	row.value = loop + reader;
 	row.spread = loss->share_spread * per_sample;
-	if (!(row.value > row.spread)) {
-		bench_missing(b, row.name, row.what, row.from,
-			      "too disturbed to tell: %.0f +- %.0f %s a sample in %u rounds",
-			      row.value, row.spread, b->unit, loss->rounds);
-		return;
-	}
 	if (p->number) {
 		bench_more(&row, BEYOND, loss->share_beyond * per_sample + reader);
 		bench_more(&row, BEYOND_SPREAD, loss->share_beyond_spread * per_sample);
@@ -292,6 +288,21 @@ static void report_script(struct bench *b, struct peer *p, __u64 period)
 		bench_missing(b, name, what, BENCH_FROM_EVENT, "%s", err.text);
 }
 
+/* One that fails is left out from then on; with the first there would be nothing to compare with. */
+static int set_peer(void *arg, bool on, struct err *err)
+{
+	struct peer *p = arg;
+	int ret;
+
+	if (*p->why.text)
+		return 0;
+	ret = p->subject.set(p->subject.arg, on, err);
+	if (!ret || ret == -EINTR || !p->number)
+		return ret;
+	p->why = *err;
+	return 0;
+}
+
 /* Those that can be had; why not is in @peers. */
 static int open_peers(struct bench *b, struct peer *peers, struct loop_subject *subjects,
 		      __u64 period, unsigned int *n, struct err *err)
@@ -306,7 +317,8 @@ static int open_peers(struct bench *b, struct peer *peers, struct loop_subject *
 		peers[i].kind = &kinds[i];
 		peers[i].number = *n;
 		if (!kinds[i].open(b, &peers[i], period, &why)) {
-			subjects[(*n)++] = peers[i].subject;
+			subjects[(*n)++] =
+				(struct loop_subject){ .set = set_peer, .arg = &peers[i] };
 			continue;
 		}
 		close_peer(&peers[i]);
@@ -343,7 +355,7 @@ int bench_peers(struct bench *b, struct err *err)
 	struct loop_subject subjects[KINDS];
 	struct loop_loss loss[KINDS];
 	struct peer peers[KINDS] = {};
-	unsigned int n;
+	unsigned int n, rounds;
 	__u64 period;
 	int ret = bench_period(b, RATE, &period, err);
 
@@ -351,9 +363,9 @@ int bench_peers(struct bench *b, struct err *err)
 	if (!ret) {
 		/* long enough for what a switch costs perf to be little */
 		opts.slice_s = b->instructions ? 0.1 : 0.02;
-		opts.seconds = b->instructions ? LOOP_ROUNDS_MIN * opts.slice_s * (n + 1)
-					       : bench_of(b, 6, 40);
-		bench_settle();
+		rounds = b->instructions ? LOOP_ROUNDS_MIN : bench_of(b, 25, 200);
+		opts.seconds = rounds * opts.slice_s * (n + 1);
+		quiet_settle();
 		ret = loop_loss_measure(subjects, n, &opts, loss, err);
 	}
 	if (!ret)

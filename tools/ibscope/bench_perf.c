@@ -117,7 +117,7 @@ struct bench_perf {
 	double ready_ns, switch_ns; /* CPU time: when it was ready, and of one command */
 	unsigned long switches;
 	pthread_t reader;
-	bool reading, ended;
+	bool reading;
 	double reader_ns;
 	struct bench_perf_read read;
 };
@@ -182,7 +182,7 @@ static void *read_pipe(void *arg)
 	static __u8 buf[1 << 16];
 	ssize_t n;
 
-	bench_bind(p->bench->reader_cpu, NULL);
+	quiet_bind(p->bench->reader_cpu, NULL);
 	while ((n = read(p->pipe, buf, sizeof(buf))) > 0)
 		walk(&w, buf, n);
 	p->reader_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -16,7 +16,7 @@ struct bench_perf_opts {
 
 struct bench_perf_read {
 	__u64 samples, lost, bytes;
-	/* CPU time of perf since it was ready, without that of being switched; and of who reads the pipe */
+	/* CPU time: of perf since it was ready, without being switched; and of who reads the pipe */
 	double cpu_ns;
 };
 
@@ -33,7 +33,7 @@ struct loop_subject bench_perf_subject(struct bench_perf *p);
 /* End it, and read what it has written. It must not be switched on any more. */
 int bench_perf_end(struct bench_perf *p, struct bench_perf_read *out, struct err *err);
 
-/* Its file, after bench_perf_end(): /proc/self/fd/N */
+/* Its file, after bench_perf_end(), by a path that other processes can open, too: /proc/PID/fd/N */
 const char *bench_perf_file(const struct bench_perf *p);
 
 void bench_perf_close(struct bench_perf *p); /* accepts NULL, and any state */

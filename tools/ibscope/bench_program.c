@@ -166,7 +166,7 @@ static int report(struct bench *b, struct twins *t, const char *kind, const char
 			return ret;
 		name_row(&row, kind, t->cases[i], how);
 		row.value = above_floor(t, i, &row.spread);
-		if (two_cpus && !sampler_rings(t->samplers[i]))
+		if (two_cpus && two_cpus[i])
 			bench_more(&row, "two_cpus", two_cpus[i]);
 		bench_add(b, &row);
 	}
@@ -190,7 +190,7 @@ static void *run_other(void *arg)
 {
 	struct other_cpu *o = arg;
 
-	o->ret = bench_bind(o->cpu, &o->err);
+	o->ret = quiet_bind(o->cpu, &o->err);
 	pthread_barrier_wait(o->barrier);
 	o->ret = o->ret ?: run_hot(o->t, o->i, o->repeat, &o->ns, &o->err);
 	return NULL;
@@ -222,7 +222,7 @@ static int run_two(const struct bench *b, const struct twins *t, size_t i, __u32
 	return ret;
 }
 
-/* Medians of samplers that nothing is forwarded by: rings have one reader. */
+/* Medians; 0 within the noise, and of samplers that forward: rings have one reader. */
 static int measure_two(const struct bench *b, struct twins *t, __u32 repeat, double *out,
 		       struct err *err)
 {
@@ -233,8 +233,13 @@ static int measure_two(const struct bench *b, struct twins *t, __u32 repeat, dou
 			if (!sampler_rings(t->samplers[i]))
 				ret = run_two(b, t, i, repeat, &t->v[i][r], err)
 					      ?: bench_check_stop(err);
-	for (size_t i = 1; !ret && i < t->n; i++)
-		out[i] = sampler_rings(t->samplers[i]) ? 0 : above_floor(t, i, NULL);
+	for (size_t i = 1; !ret && i < t->n; i++) {
+		double spread = 0, value = 0;
+
+		if (!sampler_rings(t->samplers[i]))
+			value = above_floor(t, i, &spread);
+		out[i] = value > spread ? value : 0;
+	}
 	return ret;
 }
 
@@ -248,7 +253,7 @@ int bench_program(struct bench *b, struct err *err)
 
 	if (ret)
 		return ret;
-	bench_settle();
+	quiet_settle();
 	t->rounds = bench_of(b, 9, 31);
 	if (can_two)
 		ret = measure_two(b, t, repeat, two, err);
@@ -306,8 +311,8 @@ int bench_cold(struct bench *b, struct err *err)
 		free((void *)buf);
 		return ret;
 	}
-	bench_settle();
-	t->rounds = bench_of(b, 15, 101);
+	quiet_settle();
+	t->rounds = bench_of(b, 9, 101);
 	for (unsigned int r = 0; !ret && r < t->rounds; r++) {
 		for (size_t i = 0; !ret && i < t->n; i++) {
 			ret = load(b, t->samplers[i], r, 1, err);
@@ -333,6 +338,8 @@ static int open_counter(struct err *err)
 	struct perf_event_attr attr = { .type = PERF_TYPE_HARDWARE,
 					.size = sizeof(attr),
 					.config = PERF_COUNT_HW_INSTRUCTIONS,
+					.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
+						       PERF_FORMAT_TOTAL_TIME_RUNNING,
 					.exclude_user = 1 };
 	int fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 
@@ -344,11 +351,38 @@ static int open_counter(struct err *err)
 	return fd;
 }
 
-static double counted(int fd)
-{
-	__u64 n = 0;
+struct counter {
+	__u64 n, enabled_ns, running_ns;
+};
 
-	return read(fd, &n, sizeof(n)) == sizeof(n) ? n : 0;
+static int read_counter(int fd, struct counter *out, struct err *err)
+{
+	ssize_t n = read(fd, out, sizeof(*out));
+
+	if (n == sizeof(*out))
+		return 0;
+	return err_set(err, n < 0 ? -errno : -EIO, "cannot read the counter of instructions: %s",
+		       n < 0 ? strerror(errno) : "the kernel does not count");
+}
+
+/* Instructions a sample. */
+static int run_counted(struct twins *t, size_t i, int fd, double *out, struct err *err)
+{
+	struct counter before, after;
+	double ns;
+	int ret = read_counter(fd, &before, err);
+
+	/* one call each, so that what a call takes is the floor's too */
+	ret = ret ?: run_hot(t, i, AT_ONCE, &ns, err) ?: read_counter(fd, &after, err);
+	if (ret)
+		return ret;
+	*out = (double)(after.n - before.n) / AT_ONCE;
+	if (after.running_ns - before.running_ns < after.enabled_ns - before.enabled_ns)
+		return err_set(err, -EBUSY,
+			       "others use the processor's counters, so that instructions are not "
+			       "all counted; end `perf stat`, or the NMI watchdog (sysctl "
+			       "kernel.nmi_watchdog=0)");
+	return 0;
 }
 
 int bench_instructions(struct bench *b, struct err *err)
@@ -368,15 +402,9 @@ int bench_instructions(struct bench *b, struct err *err)
 		return ret;
 	}
 	t->rounds = bench_of(b, 31, 101);
-	for (unsigned int r = 0; !ret && r < t->rounds; r++) {
-		for (size_t i = 0; !ret && i < t->n; i++) {
-			double ns, before = counted(fd);
-
-			/* one call each, so that what a call takes is the floor's too */
-			ret = run_hot(t, i, AT_ONCE, &ns, err) ?: bench_check_stop(err);
-			t->v[i][r] = (counted(fd) - before) / AT_ONCE;
-		}
-	}
+	for (unsigned int r = 0; !ret && r < t->rounds; r++)
+		for (size_t i = 0; !ret && i < t->n; i++)
+			ret = run_counted(t, i, fd, &t->v[i][r], err) ?: bench_check_stop(err);
 	b->unit = "instructions";
 	ret = ret ?: report(b, t, "instructions", "", NULL, err);
 	b->unit = unit;

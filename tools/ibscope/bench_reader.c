@@ -38,18 +38,16 @@ int bench_recording(const struct bench *b, int fd, bool compress, struct recordi
 	return recording_create(&opts, out, err);
 }
 
-static int take(const struct record_batch *batch, void *arg, struct err *err)
+int bench_to_recording(const struct record_batch *batch, void *recording, struct err *err)
 {
-	struct bench_reader *r = arg;
-
-	return batch->raw ? recording_samples_raw(r->recording, batch->raw, NULL, batch->n, err)
-			  : recording_samples(r->recording, batch->records, NULL, batch->n, err);
+	return batch->raw ? recording_samples_raw(recording, batch->raw, NULL, batch->n, err)
+			  : recording_samples(recording, batch->records, NULL, batch->n, err);
 }
 
 static int read_until_told(struct bench_reader *r)
 {
 	struct rings *rings = sampler_rings(r->sampler);
-	int ret = bench_bind(r->bench->reader_cpu, &r->err);
+	int ret = quiet_bind(r->bench->reader_cpu, &r->err);
 	bool last = false;
 
 	while (!ret && !last) {
@@ -57,8 +55,8 @@ static int read_until_told(struct bench_reader *r)
 
 		poll(&p, 1, rings_delay_ms(rings));
 		last = r->stop;
-		ret = rings_drain(rings, last ? UINT64_MAX : clock_ns(CLOCK_MONOTONIC), take, r,
-				  &r->err);
+		ret = rings_drain(rings, last ? UINT64_MAX : clock_ns(CLOCK_MONOTONIC),
+				  bench_to_recording, r->recording, &r->err);
 		ret = ret ?: recording_flush(r->recording, NULL, &r->err);
 	}
 	return ret;

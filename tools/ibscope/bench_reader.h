@@ -29,4 +29,7 @@ struct recording;
 int bench_recording(const struct bench *b, int fd, bool compress, struct recording **out,
 		    struct err *err);
 
+/* For rings_drain(): adds what is taken to @recording, a struct recording. */
+int bench_to_recording(const struct record_batch *batch, void *recording, struct err *err);
+
 #endif

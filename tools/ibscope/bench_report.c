@@ -93,7 +93,7 @@ static void print(const struct bench *b, const struct bench_row *row)
 	printf(" [%s]\n", from_text(b, row->from));
 }
 
-void bench_add(struct bench *b, const struct bench_row *row)
+static void append(struct bench *b, const struct bench_row *row)
 {
 	struct bench_report *r = b->report;
 
@@ -144,7 +144,17 @@ void bench_missing(struct bench *b, const char *name, const char *what, enum ben
 	va_start(ap, fmt);
 	vsnprintf(row.why, sizeof(row.why), fmt, ap);
 	va_end(ap);
-	bench_add(b, &row);
+	append(b, &row);
+}
+
+void bench_add(struct bench *b, const struct bench_row *row)
+{
+	if (row->value > row->spread)
+		append(b, row);
+	else
+		bench_missing(b, row->name, row->what, row->from,
+			      "too disturbed to tell: %.1f +- %.1f %s in %u rounds", row->value,
+			      row->spread, row->unit, row->rounds);
 }
 
 const struct bench_row *bench_find(const struct bench *b, const char *name)

@@ -185,7 +185,7 @@ static int choose_cpus(struct bench *b, const struct options *o, unsigned int *o
 	cpulist_for_each (cpu, &ours)
 		if ((unsigned int)cpu != b->cpu)
 			b->reader_cpu = cpu;
-	return bench_bind(b->cpu, err);
+	return quiet_bind(b->cpu, err);
 }
 
 static int use_ibs(struct bench *b, struct err *err)
