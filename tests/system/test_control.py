@@ -138,6 +138,17 @@ class Setting(Case):
                 self.assertIn('--max-memory', self.ctl('set', 'max-memory=1', code=1))
                 self.assertEqual(self.reasons({'pid', 'aggregated'}) - {'comm'}, {'pid', 'aggregated'})
 
+    def test_what_cannot_go_on_ends_in_order(self):
+        c = Collector('--control', self.path)
+        self.addCleanup(c.stop, signal.SIGKILL)
+        self.set(ANEW, 'cgroup=/ibscope-nowhere')
+        self.assertIn('65535', self.ctl('set', 'cgroup=/ibscope-nowhere:99999', code=2))
+        # without its pins it can begin neither with other options nor with those it had
+        shutil.rmtree(DIR)
+        self.ctl('--control', self.path, 'set', 'op=load', code=1)
+        # a start is worth a try: what was refused long ago is not why it ends
+        self.assertEqual(c.p.wait(20), 1, c.said())
+
     def test_processes(self):
         self.collector()
         busy = Busy(min(os.sched_getaffinity(0)))

@@ -438,7 +438,8 @@ static int serve(struct serve *s, struct err *err)
 			   s->opts.sampling.event_text);
 		ret = run(s, sigfd, err);
 		sd_notify(0, "STOPPING=1");
-		if (!s->broken) {
+		s->opts.sampling.usage = false; /* options that ran are not why it ends */
+		if (s->opts.sampling.sampler) {
 			sampler_stop(s->opts.sampling.sampler);
 			serve_names_update(s); /* of what came since the last tick */
 		}

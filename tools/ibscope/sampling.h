@@ -139,7 +139,8 @@ enum sampling_change {
  * @what:  enum sampling_change bits
  *
  * Return: 0; 1 if sampling must be opened again for it, as the program does not test for that, or as
- * the period varies; or a negative errno with @err, s->usage telling whose fault it was. Then nothing is changed.
+ * the period varies; or a negative errno with @err, fresh->usage telling whose fault it was. Then
+ * nothing is changed.
  */
 int sampling_change(struct sampling *s, struct sampling *fresh, unsigned int what, struct err *err);
 

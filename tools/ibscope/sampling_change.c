@@ -90,5 +90,6 @@ int sampling_change(struct sampling *s, struct sampling *fresh, unsigned int wha
 		return ret; /* of what comes first: nothing was changed */
 	if (apply(s, what, &again))
 		log_error("the selection is not what it was before: %s", again.text);
-	return sampling_usage_error(s, ret);
+	s->usage = false;
+	return sampling_usage_error(fresh, ret);
 }

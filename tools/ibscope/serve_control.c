@@ -175,29 +175,39 @@ static enum control_result failed(bool usage)
 	return usage ? CONTROL_USAGE : CONTROL_FAILED;
 }
 
-/* @fresh: parsed and prepared; is taken over or closed. */
+/* @fresh: parsed and prepared; is taken over or closed. @how is set if it is done. */
+static enum control_result reopen(struct serve *s, struct serve_options *fresh,
+				  const struct plan *plan, const char **how, struct err *err)
+{
+	bool usage = false;
+
+	s->live_bits |= bits_of(plan->change);
+	if (serve_replace(s, fresh, &usage, err))
+		return failed(usage);
+	*how = sampler_adopted(s->opts.sampling.sampler) ? "reopened: sampling paused for a moment"
+							 : "reopened: the counters begin anew";
+	return CONTROL_OK;
+}
+
+/* As reopen(), but without it where that can be. */
 static enum control_result apply(struct serve *s, struct serve_options *fresh,
 				 const struct plan *plan, const char **how, struct err *err)
 {
 	struct sampling *now = &s->opts.sampling;
-	bool usage = false;
+	bool usage;
 	int ret = 1;
 
-	*how = "changed while sampling";
 	if (!plan->reopen)
 		ret = plan->change ? sampling_change(now, &fresh->sampling, plan->change, err) : 0;
-	if (ret <= 0) {
-		if (!ret) {
-			take_at_once(&s->opts, fresh);
-			ret = plan->governs ? serve_governor_renew(s, err) : 0;
-		}
-		sampling_close(&fresh->sampling);
-		return ret ? failed(now->usage) : CONTROL_OK;
+	if (ret > 0)
+		return reopen(s, fresh, plan, how, err);
+	if (!ret) {
+		take_at_once(&s->opts, fresh);
+		ret = plan->governs ? serve_governor_renew(s, err) : 0;
 	}
-	s->live_bits |= bits_of(plan->change);
-	ret = serve_replace(s, fresh, &usage, err);
-	*how = sampler_adopted(s->opts.sampling.sampler) ? "reopened: sampling paused for a moment"
-							 : "reopened: the counters begin anew";
+	usage = fresh->sampling.usage;
+	sampling_close(&fresh->sampling);
+	*how = "changed while sampling";
 	return ret ? failed(usage) : CONTROL_OK;
 }
 
