@@ -222,6 +222,7 @@ static int log_adopted(struct serve *s, struct err *err)
 		log_info("going on with the counters that are pinned in %s: %llu samples seen, "
 			 "%llu unseen",
 			 s->opts.pin_dir, (unsigned long long)l.seen, (unsigned long long)l.unseen);
+	s->stats_seen = l.seen;
 	return ret;
 }
 

@@ -69,8 +69,7 @@ struct serve {
 	int broken; /* sampling could not go on, even as it was before: */
 	struct err broken_err;
 	struct ibs_meta_status status;
-	/* what bpf_stats told of the program since it was loaded, while they were on */
-	__u64 stats_ns, stats_runs, stats_seen;
+	__u64 stats_seen; /* samples whose time in the program is in `status` */
 	__u64 cpu_before_ns; /* CPU time of earlier collectors; wraps, sums do not */
 	int stats_fd; /* -1: off */
 	double next_stats_s, next_fold_s;

@@ -67,8 +67,6 @@ static void add_bpf_time(struct serve *s, __u64 seen)
 		return;
 	st->bpf_runs += new_samples;
 	st->bpf_ns += (double)ns / runs * new_samples;
-	s->stats_ns = ns;
-	s->stats_runs = runs;
 }
 
 int serve_status_update(struct serve *s, double now_s, struct err *err)
