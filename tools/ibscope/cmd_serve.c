@@ -282,7 +282,7 @@ static int tick(struct serve *s, struct err *err)
 		s->next_fold_s = now + fmin(FOLD_EVERY_S, s->opts.grace_s);
 		ret = fold(s, err);
 	}
-	ret = ret ?: serve_status_update(s, now, err);
+	ret = ret ?: serve_status_tick(s, now, err);
 	sd_notify(0, "WATCHDOG=1");
 	return ret;
 }

@@ -75,15 +75,20 @@ struct serve {
 	double next_stats_s, next_fold_s;
 	struct serve_governor governor;
 	struct clock_watch clock;
-	__u64 off_pmu_ns; /* enabled, but not running, so far */
-	bool shared;	  /* and growing */
+	bool clock_watched; /* it was started */
+	__u64 off_pmu_ns;   /* enabled, but not running, so far */
+	bool shared;	    /* and growing */
 };
 
-/* Write `status` and what else readers are told; once a second. */
+/* Write `status` and what else readers are told. */
 int serve_status_update(struct serve *s, double now_s, struct err *err);
+/* The same once a second, with serve_machine_look(). */
+int serve_status_tick(struct serve *s, double now_s, struct err *err);
+
 /*
  * What happens to the machine: clocks, suspend, other users of the PMU. Changes are logged, and added
- * up in `status`, which starts as the pins had it. Start anew with each sampler.
+ * up in `status`, which starts as the pins had it. Start it with each sampler, and look once a second:
+ * that the PMU is shared is told by how much was missed since the last look.
  */
 void serve_machine_start(struct serve *s);
 void serve_machine_look(struct serve *s, const struct pmu_state *pmu);

@@ -69,7 +69,7 @@ static void add_bpf_time(struct serve *s, __u64 seen)
 	st->bpf_ns += (double)ns / runs * new_samples;
 }
 
-int serve_status_update(struct serve *s, double now_s, struct err *err)
+static int update(struct serve *s, double now_s, bool ticks, struct err *err)
 {
 	struct sampling *sampling = &s->opts.sampling;
 	struct ibs_meta *meta = pins_meta(s->pins);
@@ -80,7 +80,8 @@ int serve_status_update(struct serve *s, double now_s, struct err *err)
 
 	if (ret)
 		return ret;
-	serve_machine_look(s, &pmu);
+	if (ticks)
+		serve_machine_look(s, &pmu);
 	toggle_stats(s, now_s);
 	add_bpf_time(s, ledger.seen);
 	st->time_ns = clock_ns(CLOCK_BOOTTIME);
@@ -103,6 +104,16 @@ int serve_status_update(struct serve *s, double now_s, struct err *err)
 	meta->status = *st;
 	pins_write_end(&meta->seq);
 	return 0;
+}
+
+int serve_status_update(struct serve *s, double now_s, struct err *err)
+{
+	return update(s, now_s, false, err);
+}
+
+int serve_status_tick(struct serve *s, double now_s, struct err *err)
+{
+	return update(s, now_s, true, err);
 }
 
 void serve_status_texts(struct serve *s, const char *selection)
