@@ -318,20 +318,32 @@ int serve_replace(struct serve *s, struct serve_options *fresh, bool *usage, str
 	return ret;
 }
 
+/* What is wrong is told before sampling stops for it. @out is to be closed in any case. */
+static int parse_again(struct serve *s, struct serve_options *out, bool *usage, struct err *err)
+{
+	int ret = serve_parse(s, &s->live, out, err);
+
+	if (ret)
+		return ret;
+	if (strcmp(out->pin_dir, s->opts.pin_dir))
+		return err_set(err, -EINVAL, "--pin-dir cannot be changed without a restart");
+	ret = sampling_prepare(&out->sampling, err);
+	*usage = out->sampling.usage;
+	return ret;
+}
+
 int serve_reload(struct serve *s, bool *usage, struct err *err)
 {
 	const size_t old_size = s->config_size;
 	const unsigned int bits = s->live_bits;
+	const bool verbose = log_is_verbose();
 	char *old_text = s->config_text;
 	struct serve_options fresh;
 	int ret = read_config(s, err);
 
 	*usage = true;
 	if (!ret) {
-		ret = serve_parse(s, &s->live, &fresh, err);
-		if (!ret && strcmp(fresh.pin_dir, s->opts.pin_dir))
-			ret = err_set(err, -EINVAL,
-				      "--pin-dir cannot be changed without a restart");
+		ret = parse_again(s, &fresh, usage, err);
 		s->live_bits = 0;
 		if (ret)
 			sampling_close(&fresh.sampling);
@@ -339,6 +351,7 @@ int serve_reload(struct serve *s, bool *usage, struct err *err)
 			ret = serve_replace(s, &fresh, usage, err);
 	}
 	if (ret) {
+		log_set_verbose(verbose);
 		log_error("the options are left as they were: %s", err->text);
 		s->status.config_errors++;
 		s->live_bits = bits;
