@@ -216,6 +216,14 @@ class Governor(unittest.TestCase):
         self.assertEqual(change('max-overhead=50%')[1], ['backed_off'])
         time.sleep(1.5)
         self.assertGreater(test_serve.snapshot()['ledger']['seen'], before)
+        # what a sample costs is measured once, while nothing else is sampled
+        for words, how in ((['max-overhead=40%'], 'changed while sampling'),
+                           (['nmi-cost='], 'changed: sampling paused'),
+                           (['max-overhead=50%'], 'changed while sampling')):
+            self.assertTrue(test_serve.ctl('set', *words).stdout.startswith(how), words)
+        before = test_serve.snapshot()['ledger']['seen']
+        time.sleep(1.5)
+        self.assertGreater(test_serve.snapshot()['ledger']['seen'], before)
 
     def test_slow_program(self):
         keep_busy(self)

@@ -139,8 +139,12 @@ int serve_governor_check(struct serve_options *o, struct err *err);
  */
 int serve_governor_open(struct serve *s, struct err *err);
 
-/* The same while it samples, when options of it have changed; sampling goes on also if it was stopped. */
-int serve_governor_renew(struct serve *s, struct err *err);
+/*
+ * The same while it samples, when options of it have changed; sampling goes on also if it was stopped.
+ * @paused: set to whether it rested while it was measured what a sample costs. Return: 0; or a
+ * negative errno with @err: the collector is to end.
+ */
+int serve_governor_renew(struct serve *s, bool *paused, struct err *err);
 
 /* To be called at governor.next_s. Return: 0; or a negative errno with @err: the collector is to end. */
 int serve_governor_look(struct serve *s, struct err *err);

@@ -194,7 +194,7 @@ static enum control_result apply(struct serve *s, struct serve_options *fresh,
 				 const struct plan *plan, const char **how, struct err *err)
 {
 	struct sampling *now = &s->opts.sampling;
-	bool usage;
+	bool usage, paused = false;
 	int ret = 1;
 
 	if (!plan->reopen)
@@ -203,11 +203,14 @@ static enum control_result apply(struct serve *s, struct serve_options *fresh,
 		return reopen(s, fresh, plan, how, err);
 	if (!ret) {
 		take_at_once(&s->opts, fresh);
-		ret = plan->governs ? serve_governor_renew(s, err) : 0;
+		ret = plan->governs ? serve_governor_renew(s, &paused, err) : 0;
+		s->broken = ret;
+		s->broken_err = *err;
 	}
 	usage = fresh->sampling.usage;
 	sampling_close(&fresh->sampling);
-	*how = "changed while sampling";
+	*how = paused ? "changed: sampling paused while the cost of a sample was measured"
+		      : "changed while sampling";
 	return ret ? failed(usage) : CONTROL_OK;
 }
 

@@ -207,6 +207,12 @@ static void measure(struct serve *s)
 		 cost.spread_ns, cpu);
 }
 
+static bool must_measure(const struct serve *s)
+{
+	return !s->opts.nmi_ns && !s->governor.measured_ns &&
+	       s->status.nmi_source != IBS_NMI_MEASURED;
+}
+
 /* Once: when options are read again nothing is sampled meanwhile. */
 static void calibrate(struct serve *s)
 {
@@ -216,11 +222,10 @@ static void calibrate(struct serve *s)
 	g->nmi_source = IBS_NMI_GIVEN;
 	if (s->opts.nmi_ns)
 		return;
-	/* by a collector before: measuring delays sampling */
-	if (!g->measured_ns && s->status.nmi_source == IBS_NMI_MEASURED)
-		g->measured_ns = s->status.nmi_ns;
-	if (!g->measured_ns)
+	if (must_measure(s))
 		measure(s);
+	else if (!g->measured_ns) /* by a collector before: measuring delays sampling */
+		g->measured_ns = s->status.nmi_ns;
 	g->nmi_ns = g->measured_ns > 0 ? g->measured_ns : NMI_ASSUMED_NS;
 	g->nmi_source = g->measured_ns > 0 ? IBS_NMI_MEASURED : IBS_NMI_ASSUMED;
 }
@@ -300,6 +305,8 @@ int serve_governor_open(struct serve *s, struct err *err)
 		.rss_max = s->opts.max_rss_bytes,
 		.n_cpus = sampler_counts(sampling->sampler)->n_cpus,
 	};
+	struct governor *law;
+	__u64 *seen;
 
 	/* an earlier collector, or we with other options, found that out already */
 	if (st->period_asked == config.floor) {
@@ -308,14 +315,19 @@ int serve_governor_open(struct serve *s, struct err *err)
 					      ? st->governor_reason
 					      : GOVERNOR_REASON_NONE;
 	}
-	serve_governor_close(s);
 	if (!config.rss_max)
 		config.rss_max =
 			(sampling->opts.max_memory_bytes ?: SAMPLER_MAX_MEMORY) + RSS_BESIDES_MAPS;
-	g->law = governor_new(&config);
-	g->seen = calloc(config.n_cpus, sizeof(*g->seen));
-	if (!g->law || !g->seen)
+	law = governor_new(&config);
+	seen = calloc(config.n_cpus, sizeof(*seen));
+	if (!law || !seen) {
+		governor_free(law);
+		free(seen);
 		return err_set(err, -ENOMEM, "out of memory");
+	}
+	serve_governor_close(s);
+	g->law = law;
+	g->seen = seen;
 	g->max_rate = read_sysctl("perf_event_max_sample_rate");
 	g->windows = g->window_runs = 0;
 	g->timing = false;
@@ -340,13 +352,14 @@ int serve_governor_open(struct serve *s, struct err *err)
 	return serve_governor_look(s, err); /* the first one only notes what there is */
 }
 
-int serve_governor_renew(struct serve *s, struct err *err)
+int serve_governor_renew(struct serve *s, bool *paused, struct err *err)
 {
 	struct sampler *sampler = s->opts.sampling.sampler;
 	int ret;
 
 	/* what a sample costs is measured while nothing else samples */
-	if (!s->opts.nmi_ns && !s->governor.measured_ns)
+	*paused = must_measure(s);
+	if (*paused)
 		sampler_stop(sampler);
 	ret = serve_governor_open(s, err);
 	return ret ?: sampler_start(sampler, err);
