@@ -217,6 +217,13 @@ class Setting(Case):
         self.set(ANEW, 'freq=2000')
         self.assertEqual(self.status()['period'], 0)
         self.becomes('aggregated')
+        # nor has an event that has one of its own both
+        self.assertIn('leave one out', self.ctl('set', 'event=ibs_op/cnt_ctl=1,period=50000/', code=2))
+        self.set(ANEW, 'event=ibs_op/cnt_ctl=1,period=50000/', 'freq=', 'period=')
+        self.assertEqual(self.status()['period'], 50000)
+        self.assertIn('leave one out', self.ctl('set', 'period=60000', code=2))
+        self.set(ANEW, 'event', 'freq', 'period', verb='unset')
+        self.set(ANEW, 'freq=2000')
         self.set(ANEW, 'period=100000')
         self.assertNotIn('freq', self.status()['live'])
         self.set(LIVE, verb='reset')

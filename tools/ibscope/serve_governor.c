@@ -127,7 +127,7 @@ const size_t serve_governor_n_rows = sizeof(serve_governor_rows) / sizeof(serve_
 int serve_governor_check(struct serve_options *o, struct err *err)
 {
 	const struct sampling *s = &o->sampling;
-	bool by_freq = s->event.rate.has_freq || (s->rate.has_freq && !s->event.rate.has_period);
+	bool by_freq = s->event.rate.has_freq || s->rate.has_freq;
 
 	if (!by_freq)
 		return 0;
