@@ -22,7 +22,6 @@
  * accesses to MSRs, are 1 to 1.5 us at 3 to 4 GHz; and more is safer than less.
  */
 #define NMI_ASSUMED_NS 2000
-#define BPF_ASSUMED_NS 500 /* until runs were timed, and without the privilege to */
 
 #define NMI_MIN_NS    50 /* what a measurement can have come to */
 #define NMI_MAX_NS    100000
@@ -247,7 +246,7 @@ static double bpf_ns(const struct serve *s)
 
 	if (g->window_runs >= GOVERNOR_BPF_RUNS)
 		return g->window_ns;
-	return st->bpf_runs ? (double)st->bpf_ns / st->bpf_runs : BPF_ASSUMED_NS;
+	return st->bpf_runs ? (double)st->bpf_ns / st->bpf_runs : GOVERNOR_BPF_ASSUMED_NS;
 }
 
 /* If samples take longer than that on average, the kernel lowers its limit, for all and for good. */
