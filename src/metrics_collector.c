@@ -84,7 +84,6 @@ static void by_reason(FILE *f, enum metrics_format format, enum metric_id id,
 				outcome_name(i), l->outcome[i]);
 }
 
-/* Pids may not be ours to see, in a container; a tick that is fresh tells as well. */
 bool metrics_collector_alive(const struct ibs_meta *m, const struct ibs_meta_status *st)
 {
 	return m->pid && clock_ns(CLOCK_BOOTTIME) / 1e9 - st->time_ns / 1e9 < ALIVE_S;
