@@ -405,7 +405,8 @@ class Socket(Case):
         for mode in ('8', '07777', '-1', 'x', '', '0x1'):
             p = run('serve', '--config-check', '--control-mode', mode)
             self.assertEqual(p.returncode, 2, mode)
-        self.assertEqual(run('serve', '--config-check', '--control', 'run/x').returncode, 2)
+        for path, code in (('run/x', 2), ('/' + 'x' * 102, 0), ('/' + 'x' * 103, 2)):
+            self.assertEqual(run('serve', '--config-check', '--control', path).returncode, code)
 
     def test_default_mode(self):
         self.collector()

@@ -16,11 +16,11 @@ static int set_control(void *ctx, const char *arg, struct err *err)
 {
 	struct serve_options *o = ctx;
 
-	if ((*arg != '/' && strcmp(arg, "none")) || strlen(arg) >= sizeof(o->control))
+	if ((*arg != '/' && strcmp(arg, "none")) || strlen(arg) > CONTROL_PATH_MAX)
 		return err_set(err, -EINVAL,
 			       "--control: '%.200s' is neither 'none' nor an absolute path of at "
-			       "most %zu characters",
-			       arg, sizeof(o->control) - 1);
+			       "most %d characters",
+			       arg, CONTROL_PATH_MAX);
 	strcpy(o->control, arg);
 	o->control_given = true;
 	return 0;
