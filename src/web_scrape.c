@@ -289,6 +289,8 @@ static int look(struct web_scrapes *all, struct err *err)
 		return err_set(err, -ESRCH,
 			       "the collector does not run; its counters are kept, and grow no "
 			       "more");
+	if (all->failed) /* nobody else may ask for another reading */
+		web_scrape_put(all, web_scrape_get(all, err));
 	*err = all->err;
 	return all->failed;
 }
