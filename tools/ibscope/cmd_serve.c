@@ -327,6 +327,8 @@ static int parse_again(struct serve *s, struct serve_options *out, bool *usage, 
 		return ret;
 	if (strcmp(out->pin_dir, s->opts.pin_dir))
 		return err_set(err, -EINVAL, "--pin-dir cannot be changed without a restart");
+	if (out->sampling.explain)
+		return err_set(err, -EINVAL, "--explain is for starting only");
 	ret = sampling_prepare(&out->sampling, err);
 	*usage = out->sampling.usage;
 	return ret;
@@ -486,6 +488,9 @@ int cmd_serve(int argc, char **argv)
 		status = EXIT_USAGE;
 	} else if (!ret && s.opts.config_check) {
 		log_info("the options are right");
+	} else if (!ret && s.opts.sampling.explain) {
+		filter_explain(stdout, &s.opts.sampling.filter);
+		status = fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 	} else if (!ret) {
 		ret = serve(&s, &err);
 		if (ret) {

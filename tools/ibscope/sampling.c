@@ -31,6 +31,11 @@ int sampling_filter(struct sampling *s, struct err *err)
 
 	if (!ret && s->filter.n_parts)
 		s->opts.sel.filter = &s->filter.prog;
+	if (!ret && s->explain && !s->filter.text)
+		ret = err_set(err, -EINVAL,
+			      "--explain goes with --filter, or a selection like it: "
+			      "--user, --kernel, --tlb, --min-tlb-lat, --max-tlb-lat, "
+			      "--page-size, --remote-node, --addr, --ip");
 	return ret;
 }
 

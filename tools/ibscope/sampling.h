@@ -68,7 +68,10 @@ void sampling_init(struct sampling *s);
  */
 int sampling_cut_command(struct sampling *s, int argc, char **argv, struct err *err);
 
-/* Puts --filter and what is like it together. Return: 0, or a negative errno with @err. */
+/*
+ * Puts --filter and what is like it together; --explain needs some. Return: 0, or a negative errno
+ * with @err.
+ */
 int sampling_filter(struct sampling *s, struct err *err);
 
 /* After *s was copied to where it is now: what pointed into it does so again. */

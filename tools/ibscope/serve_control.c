@@ -78,7 +78,7 @@ static const struct live_row {
 	{ "verbose", .at_once = true },
 	{ "config", .refused = "edit the file, and let it be read with `ibscope ctl reload`" },
 	{ "config-check", .refused = "it is for starting only" },
-	{ "explain", .refused = "it is for `ibscope hist`" },
+	{ "explain", .refused = "it is for starting only" },
 	{ "source", .refused = BY_RESTART },
 	{ "seed", .refused = BY_RESTART },
 	{ "pin-dir", .refused = BY_RESTART },
