@@ -295,6 +295,14 @@ class Setting(Case):
             self.assertEqual([status[k] for k in ('cpus_went_offline', 'cpus_came_online', 'groups_displaced',
                                                   'pmu_shared', 'suspends')], [0] * 5)
 
+    def test_long_values(self):
+        self.collector()
+        self.set(ANEW, 'cgroup=/' + 'x' * 300)
+        self.assertRegex(self.status()['live'], r'^cgroup=/x{299} \.\. \(uid 0, [^()]* UTC\)$')
+        self.set(LIVE, *['cgroup=/' + 'x' * 200] * 5)
+        live = self.status()['live']
+        self.assertEqual((len(live), live[-3:]), (1023, ' ..'))
+
     def test_grace(self):
         self.collector()
         before = self.status()['starts']

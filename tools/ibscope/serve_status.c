@@ -5,6 +5,7 @@
 
 #include <bpf/bpf.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -16,6 +17,9 @@
  */
 #define STATS_EVERY_S 10
 #define STATS_S	      1
+
+#define LIVE_VALUE_MAX 300 /* characters of what one option is set to */
+#define CUT	       " .."
 
 static __u64 cpu_time_ns(void)
 {
@@ -133,26 +137,39 @@ void serve_status_texts(struct serve *s, const char *selection)
 	pins_write_end(&meta->seq);
 }
 
+static void live_one(FILE *f, const struct live_option *o)
+{
+	const char *value = o->value ?: "";
+	struct tm tm;
+	char date[32];
+
+	strftime(date, sizeof(date), "%F %T UTC", gmtime_r(&o->when, &tm));
+	fprintf(f, "%s%s%.*s%s (uid %u, %s)", o->name, o->value ? "=" : "", LIVE_VALUE_MAX, value,
+		strlen(value) > LIVE_VALUE_MAX ? CUT : "", o->uid, date);
+}
+
+/* @size bytes with the NUL; what does not fit is cut, and marked. */
 static void live_text(const struct live_options *l, char *out, size_t size)
 {
-	const double boot = clock_ns(CLOCK_REALTIME) / 1e9 - now_s();
-	FILE *f = fmemopen(out, size, "w");
+	char *all = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&all, &n);
 
-	*out = 0;
 	if (!f)
 		return;
 	for (size_t i = 0; i < l->n; i++) {
-		const struct live_option *o = &l->one[i];
-		const time_t when = boot + o->since_s;
-		struct tm tm;
-		char date[32];
-
-		strftime(date, sizeof(date), "%F %T UTC", gmtime_r(&when, &tm));
-		fprintf(f, "%s%s%s%.300s (uid %u, %s)", i ? ", " : "", o->name, o->value ? "=" : "",
-			o->value ? o->value : "", o->uid, date);
+		fputs(i ? ", " : "", f);
+		live_one(f, &l->one[i]);
 	}
-	fclose(f);
-	out[size - 1] = 0;
+	if (fclose(f)) {
+		free(all);
+		return;
+	}
+	if (n < size)
+		strcpy(out, all);
+	else
+		snprintf(out, size, "%.*s" CUT, (int)(size - sizeof(CUT)), all);
+	free(all);
 }
 
 void serve_status_live(struct serve *s)
