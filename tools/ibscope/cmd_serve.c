@@ -48,16 +48,8 @@ static int set_pin_dir(void *ctx, const char *arg, struct err *err)
 static int set_pin_mode(void *ctx, const char *arg, struct err *err)
 {
 	struct serve_options *o = ctx;
-	char *end;
-	unsigned long mode = strtoul(arg, &end, 8);
 
-	if (end == arg || *end || mode > 0777)
-		return err_set(err, -EINVAL,
-			       "--pin-mode: '%s' is no file mode; give an octal "
-			       "one, as 0644 or 0640",
-			       arg);
-	o->pin_mode = mode;
-	return 0;
+	return num_parse_mode("--pin-mode", arg, &o->pin_mode, err);
 }
 
 static int set_grace(void *ctx, const char *arg, struct err *err)
@@ -167,7 +159,7 @@ int serve_parse(const struct serve *s, const struct live_options *live, struct s
 		sets[i].skip = NULL;
 	ret = ret ?: live_options_apply(live, sets, SETS, err);
 	return ret	?: serve_web_check(o, err)
-			?: serve_governor_check(o, err)
+			?: serve_governor_settle(o, err)
 			?: sampling_filter(&o->sampling, err);
 }
 

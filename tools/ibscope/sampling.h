@@ -134,6 +134,9 @@ enum sampling_change {
 	SAMPLING_PERIOD = 1 << 3,    /* -c */
 };
 
+/* What selection.live must have for that: enum sampler_live bits. */
+unsigned int sampling_change_needs(unsigned int what);
+
 /**
  * sampling_change() - go on with other options, without losing a sample but those that entering
  *		       cgroups may cost, which are unseen

@@ -129,8 +129,11 @@ int serve_control_start(struct serve *s, struct err *err);
 extern const struct option_row serve_governor_rows[];
 extern const size_t serve_governor_n_rows;
 
-/* Are the options right together? Return: 0, or a negative errno with @err. */
-int serve_governor_check(struct serve_options *o, struct err *err);
+/*
+ * Are the options right together? With -F there is no budget: the kernel chooses the period. Return:
+ * 0, or a negative errno with @err.
+ */
+int serve_governor_settle(struct serve_options *o, struct err *err);
 
 /*
  * Between sampling_open() and sampler_start(), each time anew: measures what a sample costs, if it is

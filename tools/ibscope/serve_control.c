@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "collector_text.h"
 #include "hist.h"
+#include "num.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,16 +30,8 @@ static int set_control(void *ctx, const char *arg, struct err *err)
 static int set_control_mode(void *ctx, const char *arg, struct err *err)
 {
 	struct serve_options *o = ctx;
-	char *end;
-	unsigned long mode = strtoul(arg, &end, 8);
 
-	if (end == arg || *end || mode > 0777 || strspn(arg, "01234567") != strlen(arg))
-		return err_set(err, -EINVAL,
-			       "--control-mode: '%.200s' is no file mode; give an octal one, as "
-			       "0600 or 0660",
-			       arg);
-	o->control_mode = mode;
-	return 0;
+	return num_parse_mode("--control-mode", arg, &o->control_mode, err);
 }
 
 const struct option_row serve_control_rows[] = {
@@ -145,20 +138,6 @@ static void plan_names(struct plan *p, const struct live_options *names,
 	}
 }
 
-/* So that what is changed once can be changed again without a gap. */
-static unsigned int bits_of(unsigned int change)
-{
-	unsigned int bits = 0;
-
-	if (change & SAMPLING_LATENCY)
-		bits |= SAMPLER_LIVE_LATENCY;
-	if (change & SAMPLING_PROCESSES)
-		bits |= SAMPLER_LIVE_PROCESSES;
-	if (change & SAMPLING_CGROUPS)
-		bits |= SAMPLER_LIVE_CGROUPS;
-	return bits;
-}
-
 static void take_at_once(struct serve_options *o, const struct serve_options *fresh)
 {
 	o->grace_s = fresh->grace_s;
@@ -181,7 +160,8 @@ static enum control_result reopen(struct serve *s, struct serve_options *fresh,
 {
 	bool usage = false;
 
-	s->live_bits |= bits_of(plan->change);
+	/* so that what is changed once can be changed again without a gap */
+	s->live_bits |= sampling_change_needs(plan->change);
 	if (serve_replace(s, fresh, &usage, err))
 		return failed(usage);
 	*how = sampler_adopted(s->opts.sampling.sampler) ? "reopened: sampling paused for a moment"

@@ -123,7 +123,7 @@ const struct option_row serve_governor_rows[] = {
 /* clang-format on */
 const size_t serve_governor_n_rows = sizeof(serve_governor_rows) / sizeof(serve_governor_rows[0]);
 
-int serve_governor_check(struct serve_options *o, struct err *err)
+int serve_governor_settle(struct serve_options *o, struct err *err)
 {
 	const struct sampling *s = &o->sampling;
 	bool by_freq = s->event.rate.has_freq || s->rate.has_freq;
