@@ -126,6 +126,16 @@ extern const size_t serve_control_n_rows;
 /* Take requests, if that is asked for. Return: 0 or a negative errno with @err. */
 int serve_control_start(struct serve *s, struct err *err);
 
+/* What a sample without the program can be given as, or be measured to take. */
+#define SERVE_NMI_MIN_NS 50
+#define SERVE_NMI_MAX_NS 100000
+
+/* Is serve_calibrate() to measure? Nothing else is to be sampled then. */
+bool serve_must_calibrate(const struct serve *s);
+
+/* Between sampling_open() and sampler_start(): governor.nmi_ns, of which it is measured once. */
+void serve_calibrate(struct serve *s);
+
 extern const struct option_row serve_governor_rows[];
 extern const size_t serve_governor_n_rows;
 
