@@ -134,6 +134,8 @@ void serve_status_texts(struct serve *s, const char *selection)
 	snprintf(meta->event, sizeof(meta->event), "%.255s", sampling->event_text);
 	snprintf(meta->source, sizeof(meta->source), "%s", sampling->info.source);
 	snprintf(meta->selection, sizeof(meta->selection), "%s", selection);
+	/* it runs from now on, and what else it tells may take a second or two to be known */
+	meta->status.time_ns = clock_ns(CLOCK_BOOTTIME);
 	pins_write_end(&meta->seq);
 }
 
