@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "container_files.h"
 
 #define NS_PER_S     1000000000ULL
@@ -92,14 +92,6 @@ struct container_names {
 
 static const struct container_name nameless = { "", "", "" };
 
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
-
 /* --- lists --- */
 
 static bool same_time(struct timespec a, struct timespec b)
@@ -110,7 +102,7 @@ static bool same_time(struct timespec a, struct timespec b)
 /* Read it again if it is another than before. */
 static void list_update(struct list *l, const char *path, size_t max_bytes)
 {
-	uint64_t start = now_ns(CLOCK_MONOTONIC), changed, cost;
+	uint64_t start = clock_ns(CLOCK_MONOTONIC), changed, cost;
 	struct stat st;
 
 	if (start < l->next_ns)
@@ -127,11 +119,11 @@ static void list_update(struct list *l, const char *path, size_t max_bytes)
 	container_items_free(&l->items);
 	container_items_read(l->kind, path, max_bytes, &l->items);
 	changed = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
-	l->fresh = changed + NS_PER_S > now_ns(CLOCK_REALTIME);
+	l->fresh = changed + NS_PER_S > clock_ns(CLOCK_REALTIME);
 	l->ino = st.st_ino;
 	l->size = st.st_size;
 	l->mtime = st.st_mtim;
-	cost = now_ns(CLOCK_MONOTONIC) - start;
+	cost = clock_ns(CLOCK_MONOTONIC) - start;
 	if (cost * LIST_SHARE > LIST_MIN_NS)
 		l->next_ns = start + cost * LIST_SHARE;
 }
@@ -317,7 +309,7 @@ static void entry_resolve(struct container_names *n, struct entry *e, const char
 	e->wait_ns = e->wait_ns ? e->wait_ns * 2 : RETRY_MIN_NS;
 	if (e->wait_ns > RETRY_MAX_NS)
 		e->wait_ns = RETRY_MAX_NS;
-	e->retry_ns = now_ns(CLOCK_MONOTONIC) + e->wait_ns;
+	e->retry_ns = clock_ns(CLOCK_MONOTONIC) + e->wait_ns;
 }
 
 const struct container_name *container_names_find(struct container_names *n, const char *path,
@@ -333,7 +325,7 @@ const struct container_name *container_names_find(struct container_names *n, con
 	else
 		snprintf(key, sizeof(key), "%s", id);
 	e = *id ? entry_get(n, key) : NULL;
-	if (e && !e->known && now_ns(CLOCK_MONOTONIC) >= e->retry_ns)
+	if (e && !e->known && clock_ns(CLOCK_MONOTONIC) >= e->retry_ns)
 		entry_resolve(n, e, path, c);
 	if (!e || !e->container)
 		return &nameless;

@@ -27,6 +27,10 @@
 #define NEW	  ".new" /* of the file until it is put in its place */
 #define RETRY_S	  1	 /* after a failure to take a connection */
 
+/* Half a second in all. */
+#define LOCK_TRIES   50
+#define LOCK_WAIT_US 10000
+
 enum client_state {
 	CLIENT_NONE,
 	CLIENT_SENDS,	 /* its request */
@@ -47,6 +51,9 @@ struct client {
 	size_t n_out, sent;
 	struct ucred who;
 };
+
+_Static_assert(CONTROL_PATH_MAX + sizeof(NEW) == sizeof(((struct sockaddr_un *)0)->sun_path),
+	       "CONTROL_PATH_MAX is not what fits");
 
 struct control {
 	struct control_opts opts;
@@ -311,18 +318,47 @@ static void make_directory(const char *path)
 	umask(old);
 }
 
-/* Held while a socket is put into its directory; only against those that do so at this moment. */
-static int lock_directory(const char *path)
+/*
+ * Held while a socket is put into its directory, against those that do so at this moment: both would
+ * find the place free. Return: to be closed; or a negative errno with @err.
+ */
+static int lock_directory(const char *path, struct err *err)
 {
 	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	int fd;
+	int fd, ret = -EWOULDBLOCK;
 
 	strcpy(dir, path);
 	strrchr(dir, '/')[1] = 0;
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	for (int i = 0; i < 50 && fd >= 0 && flock(fd, LOCK_EX | LOCK_NB); i++)
-		usleep(10000);
-	return fd;
+	if (fd < 0)
+		return err_set(err, -errno, "cannot open the directory of %s: %s", path,
+			       strerror(errno));
+	for (int i = 0; i < LOCK_TRIES && ret == -EWOULDBLOCK; i++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return fd;
+		ret = -errno;
+		usleep(LOCK_WAIT_US);
+	}
+	close(fd);
+	if (ret == -EWOULDBLOCK)
+		return err_set(err, -EBUSY,
+			       "another process has locked %s: try again, or see fuser -v %s", dir,
+			       dir);
+	return err_set(err, ret, "cannot lock %s: %s", dir, strerror(-ret));
+}
+
+/* Of one that was killed before it could put its socket in its place. */
+static int remove_leftover(const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st))
+		return errno == ENOENT ? 0 : err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISSOCK(st.st_mode))
+		return err_set(err, -EEXIST, "%s is there, and no socket", path);
+	if (unlink(path))
+		return err_set(err, -errno, "cannot remove %s: %s", path, strerror(errno));
+	return 0;
 }
 
 /* Return: 0 if the place is free, or held by a socket nobody listens to; or -errno with @err. */
@@ -356,10 +392,9 @@ static int bind_at(struct control *s, struct err *err)
 	strcpy(addr.sun_path, s->path);
 	snprintf(fresh.sun_path, sizeof(fresh.sun_path), "%.*s" NEW,
 		 (int)(sizeof(fresh.sun_path) - sizeof(NEW)), s->path);
-	ret = check_place(s->path, &addr, err);
+	ret = check_place(s->path, &addr, err) ?: remove_leftover(fresh.sun_path, err);
 	if (ret)
 		return ret;
-	unlink(fresh.sun_path);
 	old = umask(~s->opts.mode & 0777);
 	ret = bind(s->listen_fd, (struct sockaddr *)&fresh, sizeof(fresh)) ? -errno : 0;
 	umask(old);
@@ -388,10 +423,9 @@ static int open_socket(struct control *s, struct err *err)
 	if (s->listen_fd < 0 || s->epoll_fd < 0)
 		return err_set(err, -errno, "cannot make a socket: %s", strerror(errno));
 	make_directory(s->path);
-	lock = lock_directory(s->path);
+	lock = lock_directory(s->path, err);
 	if (lock < 0)
-		return err_set(err, -errno, "cannot open the directory of %s: %s", s->path,
-			       strerror(errno));
+		return lock;
 	ret = bind_at(s, err);
 	close(lock);
 	if (!ret && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->listen_fd, &e))
@@ -401,14 +435,14 @@ static int open_socket(struct control *s, struct err *err)
 
 int control_open(const struct control_opts *opts, struct control **out, struct err *err)
 {
-	size_t max = sizeof(((struct control *)0)->path) - sizeof(NEW);
 	struct control *s;
 	int ret;
 
-	if (*opts->path != '/' || strlen(opts->path) > max || strpbrk(opts->path, "\r\n"))
+	if (*opts->path != '/' || strlen(opts->path) > CONTROL_PATH_MAX ||
+	    strpbrk(opts->path, "\r\n"))
 		return err_set(err, -EINVAL,
-			       "'%.200s' is no absolute path of at most %zu characters", opts->path,
-			       max);
+			       "'%.200s' is no absolute path of at most %d characters", opts->path,
+			       CONTROL_PATH_MAX);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");

@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #define CONTROL_PATH	"/run/ibscope/control.sock"
+#define CONTROL_PATH_MAX 103 /* characters of a socket's path: while it is made it has four more */
 #define CONTROL_REQUEST (64 << 10) /* bytes */
 #define CONTROL_LINES	256
 
@@ -76,7 +77,8 @@ struct control;
  *
  * Return: 0; or a negative errno with @err:
  * -EADDRINUSE somebody listens there
- * -EEXIST     it is no socket
+ * -EEXIST     it is no socket; nor is PATH.new, where it is until it listens
+ * -EBUSY      another process has locked the directory, and still had after half a second
  */
 int control_open(const struct control_opts *opts, struct control **out, struct err *err);
 

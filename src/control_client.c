@@ -24,7 +24,8 @@ static int explain(const char *path, int error, struct err *err)
 			       "place or none by --control",
 			       path);
 	case ECONNREFUSED:
-		return err_set(err, -error, "the collector of %s does not run any more", path);
+		return err_set(err, -error, "no collector runs: that of %s does not run any more",
+			       path);
 	case EACCES:
 	case EPERM:
 		if (!stat(path, &st))

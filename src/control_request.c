@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "control.h"
 
+#include "trim.h"
+
 #include <errno.h>
 #include <string.h>
-
-static char *trim(char *text)
-{
-	size_t n;
-
-	text += strspn(text, " \t\r");
-	n = strlen(text);
-	while (n && strchr(" \t\r", text[n - 1]))
-		text[--n] = 0;
-	return text;
-}
 
 /* What would end a line of a log, or speak to a terminal. @s ends with a NUL, which is no part of it. */
 static bool is_control(const char *s)

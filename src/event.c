@@ -419,19 +419,32 @@ static int check_freq(const struct pmu *pmu, uint64_t freq, struct err *e)
 	return 0;
 }
 
+int event_rate_choose(const struct event_spec *spec, const struct event_rate *cli,
+		      const struct event_rate **out, struct err *e)
+{
+	bool of_event = spec->rate.has_period || spec->rate.has_freq;
+	bool of_cli = cli && (cli->has_period || cli->has_freq);
+
+	if (of_cli && cli->has_period && cli->has_freq)
+		return err_set(e, -EINVAL, "-c and -F exclude each other: give one");
+	if (of_cli && of_event)
+		return err_set(e, -EINVAL,
+			       "%s is in the event and %s is given besides: leave one out",
+			       spec->rate.has_period ? "period=" : "freq=",
+			       cli->has_period ? "a period (-c)" : "a frequency (-F)");
+	*out = of_cli ? cli : &spec->rate;
+	return 0;
+}
+
 static int set_rate(const struct event_spec *spec, const struct pmu *pmu,
 		    const struct cpu_info *cpu, const struct event_rate *cli,
 		    struct perf_event_attr *attr, struct err *e)
 {
-	const struct event_rate *r = &spec->rate;
-	int err;
+	const struct event_rate *r;
+	int err = event_rate_choose(spec, cli, &r, e);
 
-	if (cli && cli->has_period && cli->has_freq)
-		return err_set(
-			e, -EINVAL,
-			"both a period (-c) and a frequency (-F) are given; give one of them");
-	if (cli && !r->has_period && !r->has_freq)
-		r = cli;
+	if (err)
+		return err;
 	if (r->has_freq) {
 		attr->freq = 1;
 		attr->sample_freq = r->freq;

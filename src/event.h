@@ -79,11 +79,22 @@ size_t event_print(const struct event_spec *spec, char *buf, size_t size);
 uint64_t event_term(const struct event_spec *spec, const char *name);
 
 /**
+ * event_rate_choose() - how often to sample, as the event or the command line says
+ * @cli: of the command line; NULL or empty if not given
+ * @out: points into @spec or @cli; empty if neither says anything, which is EVENT_DEFAULT_PERIOD
+ *
+ * perf ignores what the command line says if the event has a rate, in silence.
+ *
+ * Return: 0; or -EINVAL with @e: more than one is given.
+ */
+int event_rate_choose(const struct event_spec *spec, const struct event_rate *cli,
+		      const struct event_rate **out, struct err *e);
+
+/**
  * event_attr() - what to pass to perf_event_open
  * @pmu:  of spec->pmu
  * @cpu:  decides, with @pmu's format files, which terms work
- * @rate: of the command line; NULL or empty if not given. As in perf, a period or freq in the
- *        event itself wins. Without either: EVENT_DEFAULT_PERIOD.
+ * @rate: as of event_rate_choose()
  * @out:  filled whole: disabled, PERF_SAMPLE_RAW only (registers come from there, and the BPF
  *        program's context has the IP), times enabled and running for read(2). The caller adds
  *        what it samples besides.

@@ -32,6 +32,9 @@ struct governor_config {
 };
 
 /* What is so at a look. Counts only ever grow, else the look begins anew with them. */
+/* Of a run of the program, until runs were timed, and without the privilege to. */
+#define GOVERNOR_BPF_ASSUMED_NS 500
+
 struct governor_input {
 	__u64 time_ns;	   /* of a clock that does not jump; suspended time is in it or not */
 	const __u64 *seen; /* samples of each possible CPU */

@@ -41,7 +41,7 @@
 	X(COLLECTOR_SECONDS, "ibscope_collector_cpu_seconds", COUNTER, "seconds",                  \
 	  "CPU time of the collector's process.")                                                  \
 	X(OVERHEAD, "ibscope_overhead_ratio", GAUGE, "ratio",                                      \
-	  "Time in BPF and collector as a share of the CPUs' time since the collector began.")     \
+	  "Time in BPF and collector, without interrupts, as a share of the CPUs' sampled time.")  \
 	X(MAP_BYTES, "ibscope_map_memory_bytes", GAUGE, "bytes", "Memory of the maps.")            \
 	X(RSS_BYTES, "ibscope_collector_resident_memory_bytes", GAUGE, "bytes",                    \
 	  "Resident memory of the collector.")                                                     \
@@ -84,7 +84,6 @@ static void by_reason(FILE *f, enum metrics_format format, enum metric_id id,
 				outcome_name(i), l->outcome[i]);
 }
 
-/* Pids may not be ours to see, in a container; a tick that is fresh tells as well. */
 bool metrics_collector_alive(const struct ibs_meta *m, const struct ibs_meta_status *st)
 {
 	return m->pid && clock_ns(CLOCK_BOOTTIME) / 1e9 - st->time_ns / 1e9 < ALIVE_S;
@@ -210,8 +209,12 @@ void metrics_collector_json(FILE *f, const struct metrics_collector *c)
 		m->layout.simulated ? "true" : "false",
 		metrics_collector_alive(m, st) ? "true" : "false", m->pid,
 		clock_ns(CLOCK_BOOTTIME) / 1e9 - st->time_ns / 1e9, clock_ns(CLOCK_BOOTTIME) / 1e9);
-	fprintf(f, ",\"start_s\":%.3f,\"starts\":%llu,\"cpus\":%u,\"period\":%llu",
-		m->start_realtime_ns / 1e9, m->starts, st->cpus, st->period);
+	fprintf(f, ",\"start_s\":%.3f,\"starts\":%llu,\"cpus\":%u", m->start_realtime_ns / 1e9,
+		m->starts, st->cpus);
+	if (st->period)
+		fprintf(f, ",\"period\":%llu", st->period);
+	else
+		fprintf(f, ",\"period\":null");
 	fprintf(f, ",\"groups\":%zu,\"groups_limit\":%u,\"map_bytes\":%llu,\"rss_bytes\":%llu",
 		c->groups, m->layout.max_slots - 1, st->memory_bytes, st->rss_bytes);
 	fprintf(f, ",\"groups_folded\":%llu,\"groups_displaced\":%llu", st->folded, st->displaced);

@@ -12,6 +12,10 @@ struct metrics_collector {
 	size_t groups;
 };
 
+/*
+ * Does it run? Not if it ended in order, or has not ticked for ten seconds. Its pid does not tell: in
+ * a container it may be another namespace's, and that of one that was killed may be another process'.
+ */
 bool metrics_collector_alive(const struct ibs_meta *m, const struct ibs_meta_status *st);
 enum ibs_metric metrics_histogrammed(const struct ibs_meta *m);
 

@@ -19,6 +19,8 @@
 	  "CPU time that interrupts, BPF and the collector took, estimated.")                     \
 	X(NMI, "ibscope_sample_interrupt_cost_seconds", GAUGE, "seconds",                         \
 	  "CPU time of a sample without the BPF program, and how that is known.")                 \
+	X(BPF, "ibscope_sample_bpf_cost_seconds", GAUGE, "seconds",                               \
+	  "CPU time of a sample in the BPF program, and how that is known.")                      \
 	X(ASKED, "ibscope_sampling_period_asked", GAUGE, "",                                      \
 	  "The period asked for, below which the governor does not go; absent if it varies.")     \
 	X(RATE, "ibscope_kernel_max_sample_rate", GAUGE, "",                                      \
@@ -38,6 +40,25 @@ static const char *nmi_source(const struct ibs_meta_status *st)
 #undef NMI_SOURCE_NAME
 
 	return st->nmi_source < IBS_NMI_SOURCES ? names[st->nmi_source] : "unknown";
+}
+
+static const char *bpf_source(const struct ibs_meta_status *st)
+{
+	return st->bpf_runs ? "measured" : "assumed";
+}
+
+static double bpf_ns(const struct ibs_meta_status *st)
+{
+	return st->bpf_runs ? (double)st->bpf_ns / st->bpf_runs : GOVERNOR_BPF_ASSUMED_NS;
+}
+
+static void json_number(FILE *f, const char *name, __u64 value, bool known)
+{
+	fprintf(f, ",\"%s\":", name);
+	if (known)
+		fprintf(f, "%llu", value);
+	else
+		fprintf(f, "null");
 }
 
 static const char *state_name(const struct ibs_meta_status *st)
@@ -75,6 +96,9 @@ void metrics_governor_print(FILE *f, enum metrics_format format, const struct ib
 	metric_head(f, format, &metrics[M_NMI]);
 	fprintf(f, "%s{source=\"%s\"} %.15g\n", metrics[M_NMI].name, nmi_source(st),
 		st->nmi_ns / 1e9);
+	metric_head(f, format, &metrics[M_BPF]);
+	fprintf(f, "%s{source=\"%s\"} %.15g\n", metrics[M_BPF].name, bpf_source(st),
+		bpf_ns(st) / 1e9);
 	if (st->period_asked)
 		metric_one(f, format, &metrics[M_ASKED], st->period_asked);
 	if (st->kernel_rate)
@@ -102,10 +126,11 @@ void metrics_governor_json(FILE *f, const struct ibs_meta_status *st)
 		fprintf(f, "null");
 	fprintf(f, ",\"overhead\":%.9f,\"overhead_s\":%.6f", st->overhead_ppb / 1e9,
 		st->overhead_ns / 1e9);
-	fprintf(f, ",\"period_asked\":%llu,\"nmi_ns\":%llu,\"nmi_source\":\"%s\"", st->period_asked,
-		st->nmi_ns, nmi_source(st));
-	fprintf(f, ",\"kernel_max_sample_rate\":%llu,\"kernel_rate_lowered\":%llu", st->kernel_rate,
-		st->kernel_lowered);
+	json_number(f, "period_asked", st->period_asked, st->period_asked);
+	fprintf(f, ",\"nmi_ns\":%llu,\"nmi_source\":\"%s\"", st->nmi_ns, nmi_source(st));
+	fprintf(f, ",\"bpf_ns\":%.0f,\"bpf_source\":\"%s\"", bpf_ns(st), bpf_source(st));
+	json_number(f, "kernel_max_sample_rate", st->kernel_rate, st->kernel_rate);
+	fprintf(f, ",\"kernel_rate_lowered\":%llu", st->kernel_lowered);
 	if (is_stopped(st))
 		fprintf(f, ",\"retry_s\":%.1f", retry_s(st));
 	fprintf(f, ",\"changes\":{");
@@ -146,7 +171,8 @@ void metrics_governor_text(FILE *f, const struct ibs_meta_status *st)
 	fprintf(f, "overhead: %.3f%% of the CPUs now", st->overhead_ppb / 1e7);
 	if (st->budget_ppb)
 		fprintf(f, ", budget %.3g%%", st->budget_ppb / 1e7);
-	fprintf(f, "; %llu ns a sample without BPF, %s", st->nmi_ns, nmi_source(st));
+	fprintf(f, "; %llu ns a sample without BPF, %s, and %.0f in BPF, %s", st->nmi_ns,
+		nmi_source(st), bpf_ns(st), bpf_source(st));
 	if (st->kernel_lowered)
 		fprintf(f, "; the kernel lowered its limit %llu times, to %llu/s",
 			st->kernel_lowered, st->kernel_rate);

@@ -105,6 +105,20 @@ int num_parse_percent(const char *name, const char *text, double min, double max
 	return 0;
 }
 
+int num_parse_mode(const char *name, const char *text, mode_t *mode, struct err *e)
+{
+	unsigned long v = strtoul(text, NULL, 8);
+
+	if (!*text || text[strspn(text, "01234567")] || v > 0777)
+		return err_set(
+			e, -EINVAL,
+			"%s: '%.200s' is no file mode; give an octal one up to 0777, as 0600 "
+			"or 0644",
+			name, text);
+	*mode = v;
+	return 0;
+}
+
 int num_read_line(const char *root, const char *path, char *buf, size_t size, struct err *e)
 {
 	char full[PATH_MAX];

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct err;
 
@@ -39,6 +40,16 @@ int num_parse(const struct num_arg *arg, const char *text, uint64_t *out, struct
  */
 int num_parse_percent(const char *name, const char *text, double min, double max, double *ratio,
 		      struct err *e);
+
+/**
+ * num_parse_mode() - "0640", of a file
+ * @name: of the option, for messages
+ *
+ * Octal digits only, of what owner, group and others may.
+ *
+ * Return: 0, or -EINVAL with @e.
+ */
+int num_parse_mode(const char *name, const char *text, mode_t *mode, struct err *e);
 
 /**
  * num_read_line() - first line of a small file, without its newline

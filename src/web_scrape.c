@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "web_scrape.h"
 
+#include "clock.h"
 #include "metrics_collector.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <zlib.h>
 
 #define EVERY_S 1
@@ -51,23 +51,10 @@ int web_scrapes_open(const char *pin_dir, const struct metrics_opts *opts,
 	return 0;
 }
 
-static double clock_s(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
-static double now_s(void)
-{
-	return clock_s(CLOCK_MONOTONIC);
-}
-
 /* Waiting for a processor loses no samples. */
 static double thread_cpu_s(void)
 {
-	return clock_s(CLOCK_THREAD_CPUTIME_ID);
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1e9;
 }
 
 static int open_pinned(struct web_scrapes *all, struct err *err)
@@ -289,6 +276,8 @@ static int look(struct web_scrapes *all, struct err *err)
 		return err_set(err, -ESRCH,
 			       "the collector does not run; its counters are kept, and grow no "
 			       "more");
+	if (all->failed) /* nobody else may ask for another reading */
+		web_scrape_put(all, web_scrape_get(all, err));
 	*err = all->err;
 	return all->failed;
 }

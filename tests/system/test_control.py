@@ -138,6 +138,17 @@ class Setting(Case):
                 self.assertIn('--max-memory', self.ctl('set', 'max-memory=1', code=1))
                 self.assertEqual(self.reasons({'pid', 'aggregated'}) - {'comm'}, {'pid', 'aggregated'})
 
+    def test_what_cannot_go_on_ends_in_order(self):
+        c = Collector('--control', self.path)
+        self.addCleanup(c.stop, signal.SIGKILL)
+        self.set(ANEW, 'cgroup=/ibscope-nowhere')
+        self.assertIn('65535', self.ctl('set', 'cgroup=/ibscope-nowhere:99999', code=2))
+        # without its pins it can begin neither with other options nor with those it had
+        shutil.rmtree(DIR)
+        self.ctl('--control', self.path, 'set', 'op=load', code=1)
+        # a start is worth a try: what was refused long ago is not why it ends
+        self.assertEqual(c.p.wait(20), 1, c.said())
+
     def test_processes(self):
         self.collector()
         busy = Busy(min(os.sched_getaffinity(0)))
@@ -204,8 +215,15 @@ class Setting(Case):
         self.assertEqual(metric('ibscope_live_changes_total'), 1)
         # the frequency takes its place, and goes
         self.set(ANEW, 'freq=2000')
-        self.assertEqual(self.status()['period'], 0)
+        self.assertIsNone(self.status()['period'])
         self.becomes('aggregated')
+        # nor has an event that has one of its own both
+        self.assertIn('leave one out', self.ctl('set', 'event=ibs_op/cnt_ctl=1,period=50000/', code=2))
+        self.set(ANEW, 'event=ibs_op/cnt_ctl=1,period=50000/', 'freq=', 'period=')
+        self.assertEqual(self.status()['period'], 50000)
+        self.assertIn('leave one out', self.ctl('set', 'period=60000', code=2))
+        self.set(ANEW, 'event', 'freq', 'period', verb='unset')
+        self.set(ANEW, 'freq=2000')
         self.set(ANEW, 'period=100000')
         self.assertNotIn('freq', self.status()['live'])
         self.set(LIVE, verb='reset')
@@ -276,6 +294,14 @@ class Setting(Case):
             self.assertEqual(status['pid'], c.p.pid)
             self.assertEqual([status[k] for k in ('cpus_went_offline', 'cpus_came_online', 'groups_displaced',
                                                   'pmu_shared', 'suspends')], [0] * 5)
+
+    def test_long_values(self):
+        self.collector()
+        self.set(ANEW, 'cgroup=/' + 'x' * 300)
+        self.assertRegex(self.status()['live'], r'^cgroup=/x{299} \.\. \(uid 0, [^()]* UTC\)$')
+        self.set(LIVE, *['cgroup=/' + 'x' * 200] * 5)
+        live = self.status()['live']
+        self.assertEqual((len(live), live[-3:]), (1023, ' ..'))
 
     def test_grace(self):
         self.collector()
@@ -387,7 +413,8 @@ class Socket(Case):
         for mode in ('8', '07777', '-1', 'x', '', '0x1'):
             p = run('serve', '--config-check', '--control-mode', mode)
             self.assertEqual(p.returncode, 2, mode)
-        self.assertEqual(run('serve', '--config-check', '--control', 'run/x').returncode, 2)
+        for path, code in (('run/x', 2), ('/' + 'x' * 102, 0), ('/' + 'x' * 103, 2)):
+            self.assertEqual(run('serve', '--config-check', '--control', path).returncode, code)
 
     def test_default_mode(self):
         self.collector()

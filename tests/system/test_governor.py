@@ -216,6 +216,14 @@ class Governor(unittest.TestCase):
         self.assertEqual(change('max-overhead=50%')[1], ['backed_off'])
         time.sleep(1.5)
         self.assertGreater(test_serve.snapshot()['ledger']['seen'], before)
+        # what a sample costs is measured once, while nothing else is sampled
+        for words, how in ((['max-overhead=40%'], 'changed while sampling'),
+                           (['nmi-cost='], 'changed: sampling paused'),
+                           (['max-overhead=50%'], 'changed while sampling')):
+            self.assertTrue(test_serve.ctl('set', *words).stdout.startswith(how), words)
+        before = test_serve.snapshot()['ledger']['seen']
+        time.sleep(1.5)
+        self.assertGreater(test_serve.snapshot()['ledger']['seen'], before)
 
     def test_slow_program(self):
         keep_busy(self)
@@ -225,6 +233,27 @@ class Governor(unittest.TestCase):
         m = metrics()
         self.assertEqual(state(m), ['stopped'])
         self.assertEqual(m['ibscope_governor_changes_total']['reason="bpf_slow"'], 1)
+
+    def test_each_run_is_timed_once(self):
+        keep_busy(self)
+        path = '/proc/sys/kernel/bpf_stats_enabled'
+
+        def enable(value):
+            with open(path, 'w') as f:
+                f.write(value)
+        with open(path) as f:
+            self.addCleanup(enable, f.read())
+        enable('1')
+        self.collector('--max-overhead', 'off', '--nmi-cost', '1us', rate=('-c', '20000'))
+        for _ in range(5):
+            time.sleep(0.3)
+            self.assertEqual(test_serve.ctl('reload').returncode, 0)
+        mean = int(re.search(r'cost: (\d+) ns a sample in BPF', test_serve.ctl('status').stdout)[1])
+        m = metrics()
+        runs = one(m, 'ibscope_bpf_seconds_total') * 1e9 / mean
+        # the mean is rounded
+        self.assertLess(runs, one(m, 'ibscope_samples_seen_total') * (1 + 1 / mean))
+        self.assertGreater(runs, 1000)
 
     def test_memory(self):
         c = self.collector('--max-rss', '16')

@@ -294,6 +294,22 @@ class Record(unittest.TestCase):
         self.assertRegex(said, r'warning: [0-9.]+% of the last samples found their ring full')
         self.assertRegex(said, r'error: [0-9.]+% of the samples .*--max-loss allows \(1%\)')
 
+    def test_few_are_lost(self):
+        """A reader that stands still until the ring of 256 is full, and little more."""
+        for allowed, status in (('0%', 1), ('2%', 1), ('99%', 0)):
+            p = subprocess.Popen([ibscope.IBSCOPE, 'record', '--source', 'sim', '-C', '0', '-c', '5000000',
+                                  '--ring-size', '16K', '--duration', '3', '--max-loss', allowed],
+                                 cwd=self.dir, stderr=subprocess.PIPE, text=True)
+            time.sleep(1)
+            p.send_signal(signal.SIGSTOP)
+            time.sleep(1.6)
+            p.send_signal(signal.SIGCONT)
+            said = p.communicate(timeout=20)[1]
+            self.assertEqual(p.returncode, status, said)
+            lost = Recorded(self.path('ibscope.data')).end['ring_full']
+            self.assertGreater(lost, 0)
+            os.unlink(self.path('ibscope.data'))
+
     def test_nothing_lost_at_a_high_rate(self):
         """50,000 samples a second and CPU."""
         p = self.record('-c', '20000', '--duration', '2', '--ring-size', '4M')

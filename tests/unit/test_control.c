@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -390,7 +391,7 @@ static void test_file(void **state)
 {
 	struct err err = {};
 	struct control *first;
-	char parent[96];
+	char parent[96], fresh[128];
 	mode_t old = umask(077);
 	int fd;
 
@@ -438,6 +439,21 @@ static void test_file(void **state)
 	assert_int_equal(symlink("/etc/passwd", path), 0);
 	assert_int_equal(open_server(0600, &err), -EEXIST);
 	assert_int_equal(unlink(path), 0);
+	/* nor is what has the name that it has until it listens */
+	snprintf(fresh, sizeof(fresh), "%s.new", path);
+	fd = open(fresh, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(open_server(0600, &err), -EEXIST);
+	assert_non_null(strstr(err.text, fresh));
+	assert_int_equal(mode_of(fresh), S_IFREG | 0600);
+	assert_int_equal(unlink(fresh), 0);
+	/* two at a time would both find the place free */
+	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_int_equal(open_server(0600, &err), -EBUSY);
+	assert_int_equal(access(path, F_OK), -1);
+	close(fd);
 	assert_int_equal(rmdir(parent), 0);
 	/* one directory only is made */
 	snprintf(path, sizeof(path), "%s/a/b/c", dir);

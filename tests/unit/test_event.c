@@ -350,16 +350,15 @@ static void test_periods(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct event_rate r = { .has_period = true, .period = rows[i].period };
-		struct event_rate other = { .has_freq = true, .freq = 99 };
 
 		assert_int_equal(try_attr(rows[i].m, rows[i].pmu, &r, &a, &e), rows[i].err);
 		assert_non_null(strstr(e.text, rows[i].says));
 		if (!rows[i].err)
 			assert_true(a.sample_period == rows[i].period && !a.freq);
-		/* The same as a term, which wins over the command line. */
+		/* The same as a term. */
 		snprintf(text, sizeof(text), "%s/period=%llu/", rows[i].pmu,
 			 (unsigned long long)rows[i].period);
-		assert_int_equal(try_attr(rows[i].m, text, &other, &a, &e), rows[i].err);
+		assert_int_equal(try_attr(rows[i].m, text, NULL, &a, &e), rows[i].err);
 		assert_non_null(strstr(e.text, rows[i].says));
 		if (rows[i].err)
 			assert_non_null(strstr(e.text, "column"));
@@ -369,6 +368,7 @@ static void test_periods(void **state)
 static void test_freqs(void **state)
 {
 	struct event_rate both = { true, true, 100000, 99 }, f = { .has_freq = true }, none = { 0 };
+	struct event_rate p = { .has_period = true, .period = 100000 };
 	struct perf_event_attr a;
 	struct err e;
 
@@ -382,8 +382,14 @@ static void test_freqs(void **state)
 	f.freq = 100001;
 	assert_int_equal(try_attr(&zen4, "ibs_op", &f, &a, &e), -ERANGE);
 	assert_non_null(strstr(e.text, "perf_event_max_sample_rate"));
-	assert_int_equal(try_attr(&zen4, "ibs_op/freq=1000/", &f, &a, &e), 0);
+	assert_int_equal(try_attr(&zen4, "ibs_op/freq=1000/", &none, &a, &e), 0);
 	assert_true(a.freq && a.sample_freq == 1000);
+	/* One of two would be without effect. */
+	assert_int_equal(try_attr(&zen4, "ibs_op/freq=1000/", &f, &a, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "freq= is in the event and a frequency (-F) is given"));
+	assert_int_equal(try_attr(&zen4, "ibs_op/freq=1000/", &p, &a, &e), -EINVAL);
+	assert_int_equal(try_attr(&zen4, "ibs_op/period=160/", &p, &a, &e), -EINVAL);
+	assert_int_equal(try_attr(&zen4, "ibs_op/period=160/", &f, &a, &e), -EINVAL);
 	assert_int_equal(try_attr(&zen4, "ibs_op/freq=0/", NULL, &a, &e), -ERANGE);
 	assert_int_equal(try_attr(&zen4, "ibs_op", &none, &a, &e), 0);
 	assert_int_equal(a.sample_period, EVENT_DEFAULT_PERIOD);

@@ -196,9 +196,14 @@ static void test_governor(void **state)
 	has("ibscope_governor_overhead_ratio 0.00125");
 	has("ibscope_overhead_seconds_total 2.5");
 	has("ibscope_sample_interrupt_cost_seconds{source=\"measured\"} 1.5e-06");
+	has("ibscope_sample_bpf_cost_seconds{source=\"assumed\"} 5e-07");
 	has("ibscope_sampling_period_asked 1000016");
 	has("ibscope_kernel_max_sample_rate 50000");
 	has("ibscope_kernel_rate_lowered_total 2");
+	meta.status.bpf_runs = 4;
+	meta.status.bpf_ns = 1200;
+	print(METRICS_OPENMETRICS);
+	has("ibscope_sample_bpf_cost_seconds{source=\"measured\"} 3e-07");
 	j = json_loads(print(METRICS_JSON), 0, NULL);
 	assert_non_null(j);
 	g = json_object_get(j, "governor");
@@ -217,8 +222,13 @@ static void test_governor(void **state)
 	has_not("ibscope_overhead_budget_ratio");
 	has_not("ibscope_sampling_period_asked");
 	has_not("ibscope_kernel_max_sample_rate");
+	meta.status.period = 0;
 	j = json_loads(print(METRICS_JSON), 0, NULL);
 	assert_non_null(j);
+	g = json_object_get(j, "governor");
+	assert_true(json_is_null(json_object_get(j, "period")));
+	assert_true(json_is_null(json_object_get(g, "period_asked")));
+	assert_true(json_is_null(json_object_get(g, "kernel_max_sample_rate")));
 	json_decref(j);
 }
 

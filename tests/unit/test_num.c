@@ -100,6 +100,29 @@ static void test_range(void **state)
 	assert_int_equal(num_parse(&arg, "1", &v, NULL), -ERANGE);
 }
 
+static void test_mode(void **state)
+{
+	static const char *const bad[] = {
+		"",   "8",     "+644", " 644",	    "644 ",
+		"-1", "01000", "0x1",  "rw-r--r--", "7777777777777777777777777"
+	};
+	struct err e;
+	mode_t m = 1;
+
+	(void)state;
+	assert_int_equal(num_parse_mode("-m", "0640", &m, NULL), 0);
+	assert_int_equal(m, 0640);
+	assert_int_equal(num_parse_mode("-m", "777", &m, NULL), 0);
+	assert_int_equal(m, 0777);
+	assert_int_equal(num_parse_mode("-m", "0", &m, NULL), 0);
+	assert_int_equal(m, 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(num_parse_mode("-m", bad[i], &m, &e), -EINVAL);
+		assert_non_null(strstr(e.text, "-m: '"));
+	}
+	assert_int_equal(m, 0);
+}
+
 static void test_percent(void **state)
 {
 	static const struct {
@@ -282,11 +305,11 @@ static void test_list_outside(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good_numbers), cmocka_unit_test(test_bad_numbers),
-		cmocka_unit_test(test_range),	     cmocka_unit_test(test_percent),
-		cmocka_unit_test(test_files),	     cmocka_unit_test(test_good_lists),
-		cmocka_unit_test(test_bad_lists),    cmocka_unit_test(test_list_print_cut),
-		cmocka_unit_test(test_list_outside),
+		cmocka_unit_test(test_good_numbers),   cmocka_unit_test(test_bad_numbers),
+		cmocka_unit_test(test_range),	       cmocka_unit_test(test_percent),
+		cmocka_unit_test(test_mode),	       cmocka_unit_test(test_files),
+		cmocka_unit_test(test_good_lists),     cmocka_unit_test(test_bad_lists),
+		cmocka_unit_test(test_list_print_cut), cmocka_unit_test(test_list_outside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,7 +80,7 @@ static int status(const struct ctl *c, const struct pinned *p, struct err *err)
 		collector_print_json(stdout, &now);
 	else
 		collector_print(stdout, &now);
-	return collector_runs(now.meta)
+	return metrics_collector_alive(now.meta, &now.status)
 		       ? 0
 		       : err_set(err, -ESRCH,
 				 "no collector runs; `ibscope serve` goes on with what is pinned");
@@ -220,6 +220,7 @@ static const struct verb *find_verb(int argc, char **argv, struct err *err)
 /* Where it takes requests, as its pins tell it. */
 static int find_control(const struct ctl *c, char *out, size_t size, struct err *err)
 {
+	struct ibs_meta_status st;
 	const struct ibs_meta *m;
 	struct pinned *p = NULL;
 	int ret = c->control ? 0 : pinned_open(c->pin_dir ?: IBS_PIN_DIR, &p, err);
@@ -230,7 +231,9 @@ static int find_control(const struct ctl *c, char *out, size_t size, struct err 
 	if (ret) /* who may not read them may be allowed to ask */
 		return c->pin_dir ? ret : 0;
 	m = pinned_meta(p);
-	if (!collector_runs(m))
+	pinned_status(p, &st);
+	/* where there is a socket, it knows best */
+	if (!m->pid || (!*m->control && !metrics_collector_alive(m, &st)))
 		ret = err_set(err, -ESRCH, "no collector runs");
 	else if (!*m->control)
 		ret = err_set(err, -ENOTSUP,

@@ -249,11 +249,6 @@ int cmd_hist(int argc, char **argv)
 	}
 	ret = ret ?: parse_interval(&h, argc - optind, argv + optind, &err);
 	ret = ret ?: sampling_filter(&h.sampling, &err);
-	if (!ret && h.sampling.explain && !h.sampling.filter.text)
-		ret = err_set(&err, -EINVAL,
-			      "--explain goes with --filter, or a selection like it: "
-			      "--user, --kernel, --tlb, --min-tlb-lat, --max-tlb-lat, "
-			      "--page-size, --remote-node, --addr, --ip");
 	if (ret) {
 		log_error("%s", err.text);
 		sampling_close(&h.sampling);

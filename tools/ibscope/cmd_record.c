@@ -61,10 +61,6 @@ static int check_options(struct record *r, int argc, char **argv, struct err *er
 		return err_set(err, -EINVAL,
 			       "--rotate: standard output cannot be rotated; name a "
 			       "file with -o");
-	if (r->sampling.explain && !r->sampling.filter.text)
-		return err_set(err, -EINVAL,
-			       "--explain goes with --filter, or a selection like it, as --user or "
-			       "--tlb");
 	return 0;
 }
 

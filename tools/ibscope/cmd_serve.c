@@ -48,16 +48,8 @@ static int set_pin_dir(void *ctx, const char *arg, struct err *err)
 static int set_pin_mode(void *ctx, const char *arg, struct err *err)
 {
 	struct serve_options *o = ctx;
-	char *end;
-	unsigned long mode = strtoul(arg, &end, 8);
 
-	if (end == arg || *end || mode > 0777)
-		return err_set(err, -EINVAL,
-			       "--pin-mode: '%s' is no file mode; give an octal "
-			       "one, as 0644 or 0640",
-			       arg);
-	o->pin_mode = mode;
-	return 0;
+	return num_parse_mode("--pin-mode", arg, &o->pin_mode, err);
 }
 
 static int set_grace(void *ctx, const char *arg, struct err *err)
@@ -167,7 +159,7 @@ int serve_parse(const struct serve *s, const struct live_options *live, struct s
 		sets[i].skip = NULL;
 	ret = ret ?: live_options_apply(live, sets, SETS, err);
 	return ret	?: serve_web_check(o, err)
-			?: serve_governor_check(o, err)
+			?: serve_governor_settle(o, err)
 			?: sampling_filter(&o->sampling, err);
 }
 
@@ -222,6 +214,7 @@ static int log_adopted(struct serve *s, struct err *err)
 		log_info("going on with the counters that are pinned in %s: %llu samples seen, "
 			 "%llu unseen",
 			 s->opts.pin_dir, (unsigned long long)l.seen, (unsigned long long)l.unseen);
+	s->stats_seen = l.seen;
 	return ret;
 }
 
@@ -281,7 +274,7 @@ static int tick(struct serve *s, struct err *err)
 		s->next_fold_s = now + fmin(FOLD_EVERY_S, s->opts.grace_s);
 		ret = fold(s, err);
 	}
-	ret = ret ?: serve_status_update(s, now, err);
+	ret = ret ?: serve_status_tick(s, now, err);
 	sd_notify(0, "WATCHDOG=1");
 	return ret;
 }
@@ -317,20 +310,34 @@ int serve_replace(struct serve *s, struct serve_options *fresh, bool *usage, str
 	return ret;
 }
 
+/* What is wrong is told before sampling stops for it. @out is to be closed in any case. */
+static int parse_again(struct serve *s, struct serve_options *out, bool *usage, struct err *err)
+{
+	int ret = serve_parse(s, &s->live, out, err);
+
+	if (ret)
+		return ret;
+	if (strcmp(out->pin_dir, s->opts.pin_dir))
+		return err_set(err, -EINVAL, "--pin-dir cannot be changed without a restart");
+	if (out->sampling.explain)
+		return err_set(err, -EINVAL, "--explain is for starting only");
+	ret = sampling_prepare(&out->sampling, err);
+	*usage = out->sampling.usage;
+	return ret;
+}
+
 int serve_reload(struct serve *s, bool *usage, struct err *err)
 {
 	const size_t old_size = s->config_size;
 	const unsigned int bits = s->live_bits;
+	const bool verbose = log_is_verbose();
 	char *old_text = s->config_text;
 	struct serve_options fresh;
 	int ret = read_config(s, err);
 
 	*usage = true;
 	if (!ret) {
-		ret = serve_parse(s, &s->live, &fresh, err);
-		if (!ret && strcmp(fresh.pin_dir, s->opts.pin_dir))
-			ret = err_set(err, -EINVAL,
-				      "--pin-dir cannot be changed without a restart");
+		ret = parse_again(s, &fresh, usage, err);
 		s->live_bits = 0;
 		if (ret)
 			sampling_close(&fresh.sampling);
@@ -338,6 +345,7 @@ int serve_reload(struct serve *s, bool *usage, struct err *err)
 			ret = serve_replace(s, &fresh, usage, err);
 	}
 	if (ret) {
+		log_set_verbose(verbose);
 		log_error("the options are left as they were: %s", err->text);
 		s->status.config_errors++;
 		s->live_bits = bits;
@@ -438,7 +446,8 @@ static int serve(struct serve *s, struct err *err)
 			   s->opts.sampling.event_text);
 		ret = run(s, sigfd, err);
 		sd_notify(0, "STOPPING=1");
-		if (!s->broken) {
+		s->opts.sampling.usage = false; /* options that ran are not why it ends */
+		if (s->opts.sampling.sampler) {
 			sampler_stop(s->opts.sampling.sampler);
 			serve_names_update(s); /* of what came since the last tick */
 		}
@@ -471,6 +480,9 @@ int cmd_serve(int argc, char **argv)
 		status = EXIT_USAGE;
 	} else if (!ret && s.opts.config_check) {
 		log_info("the options are right");
+	} else if (!ret && s.opts.sampling.explain) {
+		filter_explain(stdout, &s.opts.sampling.filter);
+		status = fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 	} else if (!ret) {
 		ret = serve(&s, &err);
 		if (ret) {

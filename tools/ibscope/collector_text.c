@@ -6,20 +6,12 @@
 #include "metrics_governor.h"
 #include "utf8.h"
 
-#include <errno.h>
-#include <signal.h>
-
-bool collector_runs(const struct ibs_meta *m)
-{
-	return m->pid && (!kill(m->pid, 0) || errno == EPERM);
-}
-
 void collector_print(FILE *f, const struct metrics_collector *c)
 {
 	const struct ibs_meta_status *st = &c->status;
 	const struct ibs_meta *m = c->meta;
 	const double ago_s = (clock_ns(CLOCK_BOOTTIME) - st->time_ns) / 1e9;
-	const bool runs = collector_runs(m);
+	const bool runs = metrics_collector_alive(m, st);
 
 	if (m->layout.simulated)
 		fprintf(f, "SIMULATED samples, not measurements\n");
@@ -56,7 +48,7 @@ void collector_print(FILE *f, const struct metrics_collector *c)
 
 void collector_print_json(FILE *f, const struct metrics_collector *c)
 {
-	fprintf(f, "{\"runs\":%s", collector_runs(c->meta) ? "true" : "false");
+	fprintf(f, "{\"runs\":%s", metrics_collector_alive(c->meta, &c->status) ? "true" : "false");
 	metrics_collector_json(f, c);
 	fprintf(f, "}\n");
 }

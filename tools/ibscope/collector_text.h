@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-bool collector_runs(const struct ibs_meta *m);
-
 void collector_print(FILE *f, const struct metrics_collector *c);
 void collector_print_json(FILE *f, const struct metrics_collector *c);
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "live_options.h"
 
-#include "clock.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +83,7 @@ int live_options_set(struct live_options *l, const struct control_request *r)
 		ret = add(l, &(struct live_option){ .name = (char *)r->line[i].name,
 						    .value = (char *)r->line[i].value,
 						    .uid = r->uid,
-						    .since_s = now_s() });
+						    .when = time(NULL) });
 	return ret;
 }
 
@@ -97,7 +95,7 @@ static const struct live_option *next_of(const struct live_options *l, const cha
 	return NULL;
 }
 
-bool live_options_has(const struct live_options *l, const char *name)
+static bool has(const struct live_options *l, const char *name)
 {
 	size_t i = 0;
 
@@ -134,7 +132,7 @@ bool live_options_hide(void *arg, const char *name)
 	const struct live_options *l = arg;
 	const char *other = other_of(name);
 
-	return live_options_has(l, name) || (other && gives(l, other));
+	return has(l, name) || (other && gives(l, other));
 }
 
 int live_options_apply(const struct live_options *l, const struct option_set *sets, size_t n_sets,
@@ -146,16 +144,6 @@ int live_options_apply(const struct live_options *l, const struct option_set *se
 		if (!l->one[i].value || *l->one[i].value)
 			ret = options_one(l->one[i].name, l->one[i].value, sets, n_sets, err);
 	return ret;
-}
-
-void live_options_print(FILE *f, const struct live_options *l)
-{
-	for (size_t i = 0; i < l->n; i++) {
-		const struct live_option *o = &l->one[i];
-
-		fprintf(f, "%s%s%s%s", i ? " " : "", o->name, o->value ? "=" : "",
-			o->value ? o->value : "");
-	}
 }
 
 void live_options_free(struct live_options *l)

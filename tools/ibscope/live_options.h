@@ -9,11 +9,13 @@
 #include "control.h"
 #include "options.h"
 
+#include <time.h>
+
 struct live_option {
 	char *name;
 	char *value; /* NULL: takes none; "": as if it were not given */
-	uid_t uid;   /* who set it, and when */
-	double since_s;
+	uid_t uid;   /* who set it, */
+	time_t when; /* as the clock was then */
 };
 
 /* Several of one name are several times that option. The zero value is none at all. */
@@ -31,8 +33,6 @@ int live_options_set(struct live_options *l, const struct control_request *r);
 /* Return: was there one of that name? */
 bool live_options_unset(struct live_options *l, const char *name);
 
-bool live_options_has(const struct live_options *l, const char *name);
-
 /* Do both say the same of that name? */
 bool live_options_same(const struct live_options *a, const struct live_options *b,
 		       const char *name);
@@ -43,9 +43,6 @@ bool live_options_hide(void *arg, const char *name);
 /* Return: 0, or a negative errno with @err. */
 int live_options_apply(const struct live_options *l, const struct option_set *sets, size_t n_sets,
 		       struct err *err);
-
-/* As the arguments of `ibscope ctl set`. */
-void live_options_print(FILE *f, const struct live_options *l);
 
 void live_options_free(struct live_options *l);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "options.h"
 
+#include "trim.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
@@ -84,17 +86,6 @@ int options_parse(int argc, char **argv, const struct option_set *sets, size_t n
 		}
 	}
 	return 0;
-}
-
-static char *trim(char *text)
-{
-	size_t n;
-
-	text += strspn(text, " \t\r\n");
-	n = strlen(text);
-	while (n && strchr(" \t\r\n", text[n - 1]))
-		text[--n] = 0;
-	return text;
 }
 
 static const struct option_row *find(const char *name, const struct option_set *sets, size_t n_sets,

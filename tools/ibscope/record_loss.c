@@ -32,13 +32,15 @@ void record_loss_look(struct record *r, const struct ledger *all)
 int record_loss_end(const struct record *r, const struct ledger *all, struct err *err)
 {
 	__u64 lost = all->outcome[IBS_OUTCOME_LOST_RING_FULL];
-	double lost_share = share(lost, all->outcome[IBS_OUTCOME_FORWARDED]);
+	__u64 kept = all->outcome[IBS_OUTCOME_FORWARDED];
+	double lost_share = share(lost, kept);
 
-	if (lost < LOSS_MIN || lost_share <= r->max_loss)
+	/* none means none, however few there are */
+	if (lost_share <= r->max_loss || (r->max_loss && lost + kept < LOSS_MIN))
 		return 0;
 	return err_set(err, -ENOBUFS,
-		       "%.1f%% of the samples found their ring full and are lost, more than "
+		       "%.1f%% of the samples (%llu) found their ring full and are lost, more than "
 		       "--max-loss allows (%g%%); what was recorded is good. A larger --ring-size, "
 		       "a longer period (-c) or a narrower selection loses less",
-		       100 * lost_share, 100 * r->max_loss);
+		       100 * lost_share, (unsigned long long)lost, 100 * r->max_loss);
 }

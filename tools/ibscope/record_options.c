@@ -2,13 +2,39 @@
 /* The options of record, one function and one row each. */
 #include "num.h"
 #include "record_private.h"
-#include "record_text.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ROTATE_MAX     10000
 #define DURATION_MAX_S 1e9
+
+/* K, M and G multiply by 1024 and so on, as with perf. Return: 0, or with @err -EINVAL or -ERANGE. */
+static int parse_size(const char *option, const char *text, __u64 min, __u64 max, __u64 *out,
+		      struct err *err)
+{
+	static const char units[] = "KMG";
+	unsigned long long n;
+	const char *unit;
+	int shift = 0;
+	char *end;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || (*end && end[1]) ||
+	    (*end && !(unit = strchr(units, *end))))
+		return err_set(err, -EINVAL,
+			       "%s: '%s' is no size: give bytes, or a number with K, M or G",
+			       option, text);
+	if (*end)
+		shift = 10 * (1 + (unit - units));
+	if (errno || n > max >> shift || n << shift < min)
+		return err_set(err, -ERANGE, "%s: '%s' is out of range: from %lluK to %lluK",
+			       option, text, min >> 10, max >> 10);
+	*out = n << shift;
+	return 0;
+}
 
 static int set_output(void *ctx, const char *arg, struct err *err)
 {

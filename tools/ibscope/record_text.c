@@ -2,39 +2,12 @@
 #include "record_text.h"
 #include "clock.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
-
-int parse_size(const char *option, const char *text, __u64 min, __u64 max, __u64 *out,
-	       struct err *err)
-{
-	static const char units[] = "KMG";
-	unsigned long long n;
-	const char *unit;
-	int shift = 0;
-	char *end;
-
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || (*end && end[1]) ||
-	    (*end && !(unit = strchr(units, *end))))
-		return err_set(err, -EINVAL,
-			       "%s: '%s' is no size: give bytes, or a number with K, M or G",
-			       option, text);
-	if (*end)
-		shift = 10 * (1 + (unit - units));
-	if (errno || n > max >> shift || n << shift < min)
-		return err_set(err, -ERANGE, "%s: '%s' is out of range: from %lluK to %lluK",
-			       option, text, min >> 10, max >> 10);
-	*out = n << shift;
-	return 0;
-}
 
 /* Text behind text, as far as there is room. */
 struct text {

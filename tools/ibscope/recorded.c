@@ -52,9 +52,6 @@ int recorded_parse(struct sampling *s, int argc, char **argv, const struct optio
 	ret = sampling_filter(s, err);
 	if (ret)
 		return ret;
-	if (s->explain && !s->filter.text)
-		return err_set(err, -EINVAL,
-			       "--explain goes with --filter, or a selection like it");
 	if (sel->max_lat && sel->min_lat > sel->max_lat)
 		return err_set(err, -EINVAL, "--min-lat %u is above --max-lat %u", sel->min_lat,
 			       sel->max_lat);

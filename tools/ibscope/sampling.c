@@ -31,6 +31,11 @@ int sampling_filter(struct sampling *s, struct err *err)
 
 	if (!ret && s->filter.n_parts)
 		s->opts.sel.filter = &s->filter.prog;
+	if (!ret && s->explain && !s->filter.text)
+		ret = err_set(err, -EINVAL,
+			      "--explain goes with --filter, or a selection like it: "
+			      "--user, --kernel, --tlb, --min-tlb-lat, --max-tlb-lat, "
+			      "--page-size, --remote-node, --addr, --ip");
 	return ret;
 }
 
@@ -68,8 +73,7 @@ static int prepare_ibs(struct sampling *s, struct err *err)
 /* One op takes the model a nanosecond. */
 static int prepare_sim(struct sampling *s, struct err *err)
 {
-	const struct event_rate *rate =
-		s->event.rate.has_period || s->event.rate.has_freq ? &s->event.rate : &s->rate;
+	const struct event_rate *rate;
 	struct perf_event_attr *attr = &s->opts.attr;
 	const unsigned int min = s->sim_faults ? SIM_MIN_FAULTS : SIM_MIN_PERIOD_NS;
 
@@ -89,9 +93,8 @@ static int prepare_sim(struct sampling *s, struct err *err)
 	attr->type = PERF_TYPE_SOFTWARE;
 	attr->config = s->sim_faults ? PERF_COUNT_SW_PAGE_FAULTS : PERF_COUNT_SW_CPU_CLOCK;
 	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	if (rate->has_period && rate->has_freq)
-		return sampling_usage_error(
-			s, err_set(err, -EINVAL, "-c and -F exclude each other: give one"));
+	if (event_rate_choose(&s->event, &s->rate, &rate, err))
+		return sampling_usage_error(s, -EINVAL);
 	if (rate->has_freq) {
 		attr->freq = 1;
 		attr->sample_freq = rate->freq;

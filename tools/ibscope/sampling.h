@@ -68,7 +68,10 @@ void sampling_init(struct sampling *s);
  */
 int sampling_cut_command(struct sampling *s, int argc, char **argv, struct err *err);
 
-/* Puts --filter and what is like it together. Return: 0, or a negative errno with @err. */
+/*
+ * Puts --filter and what is like it together; --explain needs some. Return: 0, or a negative errno
+ * with @err.
+ */
 int sampling_filter(struct sampling *s, struct err *err);
 
 /* After *s was copied to where it is now: what pointed into it does so again. */
@@ -131,6 +134,9 @@ enum sampling_change {
 	SAMPLING_PERIOD = 1 << 3,    /* -c */
 };
 
+/* What selection.live must have for that: enum sampler_live bits. */
+unsigned int sampling_change_needs(unsigned int what);
+
 /**
  * sampling_change() - go on with other options, without losing a sample but those that entering
  *		       cgroups may cost, which are unseen
@@ -139,7 +145,8 @@ enum sampling_change {
  * @what:  enum sampling_change bits
  *
  * Return: 0; 1 if sampling must be opened again for it, as the program does not test for that, or as
- * the period varies; or a negative errno with @err, s->usage telling whose fault it was. Then nothing is changed.
+ * the period varies; or a negative errno with @err, fresh->usage telling whose fault it was. Then
+ * nothing is changed.
  */
 int sampling_change(struct sampling *s, struct sampling *fresh, unsigned int what, struct err *err);
 

@@ -59,19 +59,24 @@ static int apply(struct sampling *s, unsigned int what, struct err *err)
 	return ret;
 }
 
+unsigned int sampling_change_needs(unsigned int what)
+{
+	unsigned int live = 0;
+
+	if (what & SAMPLING_LATENCY)
+		live |= SAMPLER_LIVE_LATENCY;
+	if (what & SAMPLING_PROCESSES)
+		live |= SAMPLER_LIVE_PROCESSES;
+	if (what & SAMPLING_CGROUPS)
+		live |= SAMPLER_LIVE_CGROUPS;
+	return live;
+}
+
 static bool is_ready(const struct sampling *s, const struct sampling *fresh, unsigned int what)
 {
-	unsigned int needs = 0;
-
 	if (what & SAMPLING_PERIOD && (!s->info.period || !fresh->info.period))
 		return false;
-	if (what & SAMPLING_LATENCY)
-		needs |= SAMPLER_LIVE_LATENCY;
-	if (what & SAMPLING_PROCESSES)
-		needs |= SAMPLER_LIVE_PROCESSES;
-	if (what & SAMPLING_CGROUPS)
-		needs |= SAMPLER_LIVE_CGROUPS;
-	return !(needs & ~s->opts.sel.live);
+	return !(sampling_change_needs(what) & ~s->opts.sel.live);
 }
 
 int sampling_change(struct sampling *s, struct sampling *fresh, unsigned int what, struct err *err)
@@ -90,5 +95,6 @@ int sampling_change(struct sampling *s, struct sampling *fresh, unsigned int wha
 		return ret; /* of what comes first: nothing was changed */
 	if (apply(s, what, &again))
 		log_error("the selection is not what it was before: %s", again.text);
-	return sampling_usage_error(s, ret);
+	s->usage = false;
+	return sampling_usage_error(fresh, ret);
 }

@@ -69,22 +69,26 @@ struct serve {
 	int broken; /* sampling could not go on, even as it was before: */
 	struct err broken_err;
 	struct ibs_meta_status status;
-	/* what bpf_stats told of the program since it was loaded, while they were on */
-	__u64 stats_ns, stats_runs, stats_seen;
+	__u64 stats_seen; /* samples whose time in the program is in `status` */
 	__u64 cpu_before_ns; /* CPU time of earlier collectors; wraps, sums do not */
 	int stats_fd; /* -1: off */
 	double next_stats_s, next_fold_s;
 	struct serve_governor governor;
 	struct clock_watch clock;
-	__u64 off_pmu_ns; /* enabled, but not running, so far */
-	bool shared;	  /* and growing */
+	bool clock_watched; /* it was started */
+	__u64 off_pmu_ns;   /* enabled, but not running, so far */
+	bool shared;	    /* and growing */
 };
 
-/* Write `status` and what else readers are told; once a second. */
+/* Write `status` and what else readers are told. */
 int serve_status_update(struct serve *s, double now_s, struct err *err);
+/* The same once a second, with serve_machine_look(). */
+int serve_status_tick(struct serve *s, double now_s, struct err *err);
+
 /*
  * What happens to the machine: clocks, suspend, other users of the PMU. Changes are logged, and added
- * up in `status`, which starts as the pins had it. Start anew with each sampler.
+ * up in `status`, which starts as the pins had it. Start it with each sampler, and look once a second:
+ * that the PMU is shared is told by how much was missed since the last look.
  */
 void serve_machine_start(struct serve *s);
 void serve_machine_look(struct serve *s, const struct pmu_state *pmu);
@@ -122,11 +126,24 @@ extern const size_t serve_control_n_rows;
 /* Take requests, if that is asked for. Return: 0 or a negative errno with @err. */
 int serve_control_start(struct serve *s, struct err *err);
 
+/* What a sample without the program can be given as, or be measured to take. */
+#define SERVE_NMI_MIN_NS 50
+#define SERVE_NMI_MAX_NS 100000
+
+/* Is serve_calibrate() to measure? Nothing else is to be sampled then. */
+bool serve_must_calibrate(const struct serve *s);
+
+/* Between sampling_open() and sampler_start(): governor.nmi_ns, of which it is measured once. */
+void serve_calibrate(struct serve *s);
+
 extern const struct option_row serve_governor_rows[];
 extern const size_t serve_governor_n_rows;
 
-/* Are the options right together? Return: 0, or a negative errno with @err. */
-int serve_governor_check(struct serve_options *o, struct err *err);
+/*
+ * Are the options right together? With -F there is no budget: the kernel chooses the period. Return:
+ * 0, or a negative errno with @err.
+ */
+int serve_governor_settle(struct serve_options *o, struct err *err);
 
 /*
  * Between sampling_open() and sampler_start(), each time anew: measures what a sample costs, if it is
@@ -135,8 +152,12 @@ int serve_governor_check(struct serve_options *o, struct err *err);
  */
 int serve_governor_open(struct serve *s, struct err *err);
 
-/* The same while it samples, when options of it have changed; sampling goes on also if it was stopped. */
-int serve_governor_renew(struct serve *s, struct err *err);
+/*
+ * The same while it samples, when options of it have changed; sampling goes on also if it was stopped.
+ * @paused: set to whether it rested while it was measured what a sample costs. Return: 0; or a
+ * negative errno with @err: the collector is to end.
+ */
+int serve_governor_renew(struct serve *s, bool *paused, struct err *err);
 
 /* To be called at governor.next_s. Return: 0; or a negative errno with @err: the collector is to end. */
 int serve_governor_look(struct serve *s, struct err *err);

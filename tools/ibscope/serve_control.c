@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "collector_text.h"
 #include "hist.h"
+#include "num.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,11 +17,11 @@ static int set_control(void *ctx, const char *arg, struct err *err)
 {
 	struct serve_options *o = ctx;
 
-	if ((*arg != '/' && strcmp(arg, "none")) || strlen(arg) >= sizeof(o->control))
+	if ((*arg != '/' && strcmp(arg, "none")) || strlen(arg) > CONTROL_PATH_MAX)
 		return err_set(err, -EINVAL,
 			       "--control: '%.200s' is neither 'none' nor an absolute path of at "
-			       "most %zu characters",
-			       arg, sizeof(o->control) - 1);
+			       "most %d characters",
+			       arg, CONTROL_PATH_MAX);
 	strcpy(o->control, arg);
 	o->control_given = true;
 	return 0;
@@ -29,16 +30,8 @@ static int set_control(void *ctx, const char *arg, struct err *err)
 static int set_control_mode(void *ctx, const char *arg, struct err *err)
 {
 	struct serve_options *o = ctx;
-	char *end;
-	unsigned long mode = strtoul(arg, &end, 8);
 
-	if (end == arg || *end || mode > 0777 || strspn(arg, "01234567") != strlen(arg))
-		return err_set(err, -EINVAL,
-			       "--control-mode: '%.200s' is no file mode; give an octal one, as "
-			       "0600 or 0660",
-			       arg);
-	o->control_mode = mode;
-	return 0;
+	return num_parse_mode("--control-mode", arg, &o->control_mode, err);
 }
 
 const struct option_row serve_control_rows[] = {
@@ -78,7 +71,7 @@ static const struct live_row {
 	{ "verbose", .at_once = true },
 	{ "config", .refused = "edit the file, and let it be read with `ibscope ctl reload`" },
 	{ "config-check", .refused = "it is for starting only" },
-	{ "explain", .refused = "it is for `ibscope hist`" },
+	{ "explain", .refused = "it is for starting only" },
 	{ "source", .refused = BY_RESTART },
 	{ "seed", .refused = BY_RESTART },
 	{ "pin-dir", .refused = BY_RESTART },
@@ -145,20 +138,6 @@ static void plan_names(struct plan *p, const struct live_options *names,
 	}
 }
 
-/* So that what is changed once can be changed again without a gap. */
-static unsigned int bits_of(unsigned int change)
-{
-	unsigned int bits = 0;
-
-	if (change & SAMPLING_LATENCY)
-		bits |= SAMPLER_LIVE_LATENCY;
-	if (change & SAMPLING_PROCESSES)
-		bits |= SAMPLER_LIVE_PROCESSES;
-	if (change & SAMPLING_CGROUPS)
-		bits |= SAMPLER_LIVE_CGROUPS;
-	return bits;
-}
-
 static void take_at_once(struct serve_options *o, const struct serve_options *fresh)
 {
 	o->grace_s = fresh->grace_s;
@@ -175,29 +154,43 @@ static enum control_result failed(bool usage)
 	return usage ? CONTROL_USAGE : CONTROL_FAILED;
 }
 
-/* @fresh: parsed and prepared; is taken over or closed. */
+/* @fresh: parsed and prepared; is taken over or closed. @how is set if it is done. */
+static enum control_result reopen(struct serve *s, struct serve_options *fresh,
+				  const struct plan *plan, const char **how, struct err *err)
+{
+	bool usage = false;
+
+	/* so that what is changed once can be changed again without a gap */
+	s->live_bits |= sampling_change_needs(plan->change);
+	if (serve_replace(s, fresh, &usage, err))
+		return failed(usage);
+	*how = sampler_adopted(s->opts.sampling.sampler) ? "reopened: sampling paused for a moment"
+							 : "reopened: the counters begin anew";
+	return CONTROL_OK;
+}
+
+/* As reopen(), but without it where that can be. */
 static enum control_result apply(struct serve *s, struct serve_options *fresh,
 				 const struct plan *plan, const char **how, struct err *err)
 {
 	struct sampling *now = &s->opts.sampling;
-	bool usage = false;
+	bool usage, paused = false;
 	int ret = 1;
 
-	*how = "changed while sampling";
 	if (!plan->reopen)
 		ret = plan->change ? sampling_change(now, &fresh->sampling, plan->change, err) : 0;
-	if (ret <= 0) {
-		if (!ret) {
-			take_at_once(&s->opts, fresh);
-			ret = plan->governs ? serve_governor_renew(s, err) : 0;
-		}
-		sampling_close(&fresh->sampling);
-		return ret ? failed(now->usage) : CONTROL_OK;
+	if (ret > 0)
+		return reopen(s, fresh, plan, how, err);
+	if (!ret) {
+		take_at_once(&s->opts, fresh);
+		ret = plan->governs ? serve_governor_renew(s, &paused, err) : 0;
+		s->broken = ret;
+		s->broken_err = *err;
 	}
-	s->live_bits |= bits_of(plan->change);
-	ret = serve_replace(s, fresh, &usage, err);
-	*how = sampler_adopted(s->opts.sampling.sampler) ? "reopened: sampling paused for a moment"
-							 : "reopened: the counters begin anew";
+	usage = fresh->sampling.usage;
+	sampling_close(&fresh->sampling);
+	*how = paused ? "changed: sampling paused while the cost of a sample was measured"
+		      : "changed while sampling";
 	return ret ? failed(usage) : CONTROL_OK;
 }
 

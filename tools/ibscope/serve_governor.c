@@ -5,30 +5,12 @@
 #include "clock.h"
 #include "counts.h"
 #include "num.h"
-#include "sample_cost.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <malloc.h>
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/*
- * Of a sample without the program, where it cannot be measured. One figure for all processors, as
- * none was measured on hardware: some 1,600 instructions of interrupt and driver, a dozen of them
- * accesses to MSRs, are 1 to 1.5 us at 3 to 4 GHz; and more is safer than less.
- */
-#define NMI_ASSUMED_NS 2000
-#define BPF_ASSUMED_NS 500 /* until runs were timed, and without the privilege to */
-
-#define NMI_MIN_NS    50 /* what a measurement can have come to */
-#define NMI_MAX_NS    100000
-#define CALIBRATE_S   0.4
-#define CALIBRATE_OPS 100000 /* some 40,000 samples a second of a busy CPU */
-#define CALIBRATE_NS  50000
 
 #define RATE_EVERY_S	 10
 #define ALLOWANCE	 0.8 /* of what the kernel allows a sample to take */
@@ -66,11 +48,11 @@ static int parse_ns(const char *option, const char *word, const char *arg, doubl
 		ns *= 1000;
 	else if (ns > 0 && *end && strcmp(end, "ns"))
 		ns = 0;
-	if (ns < NMI_MIN_NS || ns > NMI_MAX_NS)
+	if (ns < SERVE_NMI_MIN_NS || ns > SERVE_NMI_MAX_NS)
 		return err_set(err, -EINVAL,
 			       "%s: '%s' is no time of %d ns to %d us: give one, as 1500ns or 2us, "
 			       "or %s",
-			       option, arg, NMI_MIN_NS, NMI_MAX_NS / 1000, word);
+			       option, arg, SERVE_NMI_MIN_NS, SERVE_NMI_MAX_NS / 1000, word);
 	*out = ns;
 	return 0;
 }
@@ -124,10 +106,10 @@ const struct option_row serve_governor_rows[] = {
 /* clang-format on */
 const size_t serve_governor_n_rows = sizeof(serve_governor_rows) / sizeof(serve_governor_rows[0]);
 
-int serve_governor_check(struct serve_options *o, struct err *err)
+int serve_governor_settle(struct serve_options *o, struct err *err)
 {
 	const struct sampling *s = &o->sampling;
-	bool by_freq = s->event.rate.has_freq || (s->rate.has_freq && !s->event.rate.has_period);
+	bool by_freq = s->event.rate.has_freq || s->rate.has_freq;
 
 	if (!by_freq)
 		return 0;
@@ -139,91 +121,7 @@ int serve_governor_check(struct serve_options *o, struct err *err)
 	return 0;
 }
 
-/* --- what a sample costs */
-
-/* The plain event: filters would let too few samples through, and what they cost is the same. */
-static void plain_attr(const struct sampling *s, struct perf_event_attr *attr)
-{
-	*attr = s->opts.attr;
-	attr->freq = 0;
-	attr->sample_period = CALIBRATE_OPS;
-	if (attr->type == PERF_TYPE_SOFTWARE) {
-		attr->config = PERF_COUNT_SW_CPU_CLOCK;
-		attr->sample_period = CALIBRATE_NS;
-		return;
-	}
-	attr->config &= 1ULL << 19; /* cnt_ctl */
-	attr->config1 = attr->config2 = 0;
-	attr->exclude_user = attr->exclude_kernel = 0;
-}
-
-static unsigned int some_cpu(const struct sampling *s)
-{
-	int here = sched_getcpu();
-
-	for (size_t i = 0; i < s->opts.n_cpus; i++)
-		if ((int)s->opts.cpus[i] == here)
-			return here;
-	return s->opts.cpus[0];
-}
-
-/* With a program the kernel does not make an event of the sample, as it does not for ours. */
-static int empty_program(void)
-{
-	static const struct bpf_insn insns[] = {
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
-		{ .code = BPF_JMP | BPF_EXIT },
-	};
-
-	return bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "ibs_nothing", "Dual BSD/GPL", insns,
-			     sizeof(insns) / sizeof(insns[0]), NULL);
-}
-
-static void measure(struct serve *s)
-{
-	struct serve_governor *g = &s->governor;
-	unsigned int cpu = some_cpu(&s->opts.sampling);
-	int prog_fd = empty_program();
-	struct perf_event_attr attr;
-	struct sample_cost cost;
-	struct err why = { "" };
-	int ret;
-
-	plain_attr(&s->opts.sampling, &attr);
-	ret = sample_cost_measure(&attr, prog_fd, cpu, CALIBRATE_S, &cost, &why);
-	if (prog_fd >= 0)
-		close(prog_fd);
-	if (!ret && (cost.ns < NMI_MIN_NS || cost.ns > NMI_MAX_NS))
-		ret = err_set(&why, -ERANGE, "%.0f ns were measured", cost.ns);
-	if (ret) {
-		g->measured_ns = -1;
-		log_info("a sample is assumed to take %d ns without BPF, as it cannot be "
-			 "measured: %s",
-			 NMI_ASSUMED_NS, why.text);
-		return;
-	}
-	g->measured_ns = cost.ns + cost.spread_ns; /* rather too much than too little */
-	log_info("a sample takes %.0f ns (+-%.0f) of cpu %u without BPF, measured", cost.ns,
-		 cost.spread_ns, cpu);
-}
-
-/* Once: when options are read again nothing is sampled meanwhile. */
-static void calibrate(struct serve *s)
-{
-	struct serve_governor *g = &s->governor;
-
-	g->nmi_ns = s->opts.nmi_ns;
-	g->nmi_source = IBS_NMI_GIVEN;
-	if (s->opts.nmi_ns)
-		return;
-	/* by a collector before: measuring delays sampling */
-	if (!g->measured_ns && s->status.nmi_source == IBS_NMI_MEASURED)
-		g->measured_ns = s->status.nmi_ns;
-	if (!g->measured_ns)
-		measure(s);
-	g->nmi_ns = g->measured_ns > 0 ? g->measured_ns : NMI_ASSUMED_NS;
-	g->nmi_source = g->measured_ns > 0 ? IBS_NMI_MEASURED : IBS_NMI_ASSUMED;
-}
+/* --- what it is told */
 
 static __u64 read_sysctl(const char *name)
 {
@@ -242,7 +140,7 @@ static double bpf_ns(const struct serve *s)
 
 	if (g->window_runs >= GOVERNOR_BPF_RUNS)
 		return g->window_ns;
-	return st->bpf_runs ? (double)st->bpf_ns / st->bpf_runs : BPF_ASSUMED_NS;
+	return st->bpf_runs ? (double)st->bpf_ns / st->bpf_runs : GOVERNOR_BPF_ASSUMED_NS;
 }
 
 /* If samples take longer than that on average, the kernel lowers its limit, for all and for good. */
@@ -300,6 +198,8 @@ int serve_governor_open(struct serve *s, struct err *err)
 		.rss_max = s->opts.max_rss_bytes,
 		.n_cpus = sampler_counts(sampling->sampler)->n_cpus,
 	};
+	struct governor *law;
+	__u64 *seen;
 
 	/* an earlier collector, or we with other options, found that out already */
 	if (st->period_asked == config.floor) {
@@ -308,14 +208,19 @@ int serve_governor_open(struct serve *s, struct err *err)
 					      ? st->governor_reason
 					      : GOVERNOR_REASON_NONE;
 	}
-	serve_governor_close(s);
 	if (!config.rss_max)
 		config.rss_max =
 			(sampling->opts.max_memory_bytes ?: SAMPLER_MAX_MEMORY) + RSS_BESIDES_MAPS;
-	g->law = governor_new(&config);
-	g->seen = calloc(config.n_cpus, sizeof(*g->seen));
-	if (!g->law || !g->seen)
+	law = governor_new(&config);
+	seen = calloc(config.n_cpus, sizeof(*seen));
+	if (!law || !seen) {
+		governor_free(law);
+		free(seen);
 		return err_set(err, -ENOMEM, "out of memory");
+	}
+	serve_governor_close(s);
+	g->law = law;
+	g->seen = seen;
 	g->max_rate = read_sysctl("perf_event_max_sample_rate");
 	g->windows = g->window_runs = 0;
 	g->timing = false;
@@ -330,7 +235,7 @@ int serve_governor_open(struct serve *s, struct err *err)
 	g->cost_before_ns = st->overhead_ns;
 	g->rss_max = config.rss_max;
 	g->told_ns = g->cost_ns = 0;
-	calibrate(s);
+	serve_calibrate(s);
 	check_allowance(s);
 	g->retry_s = 0;
 	g->told_s = now_s();
@@ -340,13 +245,14 @@ int serve_governor_open(struct serve *s, struct err *err)
 	return serve_governor_look(s, err); /* the first one only notes what there is */
 }
 
-int serve_governor_renew(struct serve *s, struct err *err)
+int serve_governor_renew(struct serve *s, bool *paused, struct err *err)
 {
 	struct sampler *sampler = s->opts.sampling.sampler;
 	int ret;
 
 	/* what a sample costs is measured while nothing else samples */
-	if (!s->opts.nmi_ns && !s->governor.measured_ns)
+	*paused = serve_must_calibrate(s);
+	if (*paused)
 		sampler_stop(sampler);
 	ret = serve_governor_open(s, err);
 	return ret ?: sampler_start(sampler, err);

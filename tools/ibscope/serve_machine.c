@@ -10,10 +10,13 @@ void serve_machine_start(struct serve *s)
 	const struct ibs_meta_status *st = &s->status;
 	struct clock_reading now;
 
-	clock_read(&now);
-	clock_watch_start(&s->clock, &now);
+	/* what happens while sampling is opened again is for the next look to tell */
+	if (!s->clock_watched) {
+		clock_read(&now);
+		clock_watch_start(&s->clock, &now);
+		s->clock_watched = true;
+	}
 	s->off_pmu_ns = st->enabled_ns - st->running_ns;
-	s->shared = false;
 }
 
 static void look_at_clocks(struct serve *s)

@@ -5,6 +5,7 @@
 
 #include <bpf/bpf.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -16,6 +17,9 @@
  */
 #define STATS_EVERY_S 10
 #define STATS_S	      1
+
+#define LIVE_VALUE_MAX 300 /* characters of what one option is set to */
+#define CUT	       " .."
 
 static __u64 cpu_time_ns(void)
 {
@@ -67,11 +71,9 @@ static void add_bpf_time(struct serve *s, __u64 seen)
 		return;
 	st->bpf_runs += new_samples;
 	st->bpf_ns += (double)ns / runs * new_samples;
-	s->stats_ns = ns;
-	s->stats_runs = runs;
 }
 
-int serve_status_update(struct serve *s, double now_s, struct err *err)
+static int update(struct serve *s, double now_s, bool ticks, struct err *err)
 {
 	struct sampling *sampling = &s->opts.sampling;
 	struct ibs_meta *meta = pins_meta(s->pins);
@@ -82,7 +84,8 @@ int serve_status_update(struct serve *s, double now_s, struct err *err)
 
 	if (ret)
 		return ret;
-	serve_machine_look(s, &pmu);
+	if (ticks)
+		serve_machine_look(s, &pmu);
 	toggle_stats(s, now_s);
 	add_bpf_time(s, ledger.seen);
 	st->time_ns = clock_ns(CLOCK_BOOTTIME);
@@ -107,6 +110,16 @@ int serve_status_update(struct serve *s, double now_s, struct err *err)
 	return 0;
 }
 
+int serve_status_update(struct serve *s, double now_s, struct err *err)
+{
+	return update(s, now_s, false, err);
+}
+
+int serve_status_tick(struct serve *s, double now_s, struct err *err)
+{
+	return update(s, now_s, true, err);
+}
+
 void serve_status_texts(struct serve *s, const char *selection)
 {
 	const struct sampling *sampling = &s->opts.sampling;
@@ -121,29 +134,44 @@ void serve_status_texts(struct serve *s, const char *selection)
 	snprintf(meta->event, sizeof(meta->event), "%.255s", sampling->event_text);
 	snprintf(meta->source, sizeof(meta->source), "%s", sampling->info.source);
 	snprintf(meta->selection, sizeof(meta->selection), "%s", selection);
+	/* it runs from now on, and what else it tells may take a second or two to be known */
+	meta->status.time_ns = clock_ns(CLOCK_BOOTTIME);
 	pins_write_end(&meta->seq);
 }
 
+static void live_one(FILE *f, const struct live_option *o)
+{
+	const char *value = o->value ?: "";
+	struct tm tm;
+	char date[32];
+
+	strftime(date, sizeof(date), "%F %T UTC", gmtime_r(&o->when, &tm));
+	fprintf(f, "%s%s%.*s%s (uid %u, %s)", o->name, o->value ? "=" : "", LIVE_VALUE_MAX, value,
+		strlen(value) > LIVE_VALUE_MAX ? CUT : "", o->uid, date);
+}
+
+/* @size bytes with the NUL; what does not fit is cut, and marked. */
 static void live_text(const struct live_options *l, char *out, size_t size)
 {
-	const double boot = clock_ns(CLOCK_REALTIME) / 1e9 - now_s();
-	FILE *f = fmemopen(out, size, "w");
+	char *all = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&all, &n);
 
-	*out = 0;
 	if (!f)
 		return;
 	for (size_t i = 0; i < l->n; i++) {
-		const struct live_option *o = &l->one[i];
-		const time_t when = boot + o->since_s;
-		struct tm tm;
-		char date[32];
-
-		strftime(date, sizeof(date), "%F %T UTC", gmtime_r(&when, &tm));
-		fprintf(f, "%s%s%s%.300s (uid %u, %s)", i ? ", " : "", o->name, o->value ? "=" : "",
-			o->value ? o->value : "", o->uid, date);
+		fputs(i ? ", " : "", f);
+		live_one(f, &l->one[i]);
 	}
-	fclose(f);
-	out[size - 1] = 0;
+	if (fclose(f)) {
+		free(all);
+		return;
+	}
+	if (n < size)
+		strcpy(out, all);
+	else
+		snprintf(out, size, "%.*s" CUT, (int)(size - sizeof(CUT)), all);
+	free(all);
 }
 
 void serve_status_live(struct serve *s)
