@@ -449,10 +449,11 @@ fail:
 
 int sampler_start(struct sampler *s, struct err *err)
 {
-	int ret = sampler_pins_start(s, err);
+	int ret = s->started ? 0 : sampler_pins_start(s, err);
 
 	if (!ret && s->events)
 		ret = perf_events_enable(s->events, err);
+	s->started |= !ret;
 	return ret;
 }
 

@@ -153,6 +153,7 @@ struct sampler;
  */
 int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err);
 
+/* Also after sampler_stop(): counts go on. Return: 0 or a negative errno with @err. */
 int sampler_start(struct sampler *s, struct err *err);
 
 /**
@@ -218,7 +219,7 @@ int sampler_pmu_alone(struct sampler *s, struct err *err);
 void sampler_stop(struct sampler *s);
 
 /**
- * sampler_snapshot() - everything counted since sampler_start()
+ * sampler_snapshot() - everything counted so far, in adopted counters by earlier collectors too
  *
  * Reads mapped memory only, so it costs no samples; one read(2) a CPU for the PMU's counts. While
  * sampling goes on each sample is either in the snapshot or not: the ledger balances, and what it

@@ -58,7 +58,7 @@ struct sampler {
 	struct slot_seen *slots_seen; /* max_slots of them; NULL: never looked */
 	bool counts_periods;	      /* what the PMU counts, divided by the period, is samples */
 	bool simulated, weigh;
-	bool adopted;
+	bool adopted, started;
 	bool direct;
 	bool warned_cpus;
 };
@@ -101,8 +101,8 @@ int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct 
 void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts);
 
 /*
- * Just before events are enabled: what the program has seen by now is none of theirs. A link that was
- * removed may have let some through until shortly before.
+ * Just before events are enabled for the first time: what the program has seen by now is none of
+ * theirs. A link that was removed may have let some through until shortly before.
  */
 int sampler_pins_start(struct sampler *s, struct err *err);
 

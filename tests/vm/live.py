@@ -4,6 +4,7 @@ CPU the old selection holds, from there on the new one, and none is lost between
 bpf(), which a change of cgroups takes, may cost one each, and those are told as unseen.
 """
 import collections
+import json
 
 import oracle
 from guest import Hist, need
@@ -28,6 +29,19 @@ live() {        # NAME OPTIONS -- VERB ARGUMENTS: change them when it has sample
     ibscope ctl --pin-dir $D "$@" > $O/$n.how 2>&1
     sleep 0.7; kill $S; wait $S; echo $? > $O/$n.rc
     ibscope ctl --pin-dir $D --json --by cpu,cgroup,src,op snapshot > $O/$n.out 2>> $O/$n.err
+    rm -r $D
+}
+again() {       # NAME PERIOD PERIOD: go on with pinned counters, and change the period
+    n=$1 opts="-e ibs_op// --pin-dir $D --control /tmp/control --nmi-cost 1us --max-bpf-time off"
+    ibscope serve $opts -c $2 --max-overhead off 2> $O/$n.first & S=$!
+    for i in $(seq 100); do grep -q 'ibscope: .* CPUs' $O/$n.first && break; sleep 0.1; done
+    sleep 0.5; kill $S; wait $S
+    ibscope serve $opts -c $2 --max-overhead off 2> $O/$n.err & S=$!
+    sampling $n; sleep 0.5
+    ibscope ctl --pin-dir $D set max-overhead=50% > $O/$n.how 2>&1; sleep 0.3
+    ibscope ctl --pin-dir $D set period=$3 >> $O/$n.how 2>&1; sleep 0.5
+    kill $S; wait $S; echo $? > $O/$n.rc
+    ibscope ctl --pin-dir $D --json ledger > $O/$n.out 2>> $O/$n.err
     rm -r $D
 }''')
 
@@ -58,6 +72,10 @@ live() {        # NAME OPTIONS -- VERB ARGUMENTS: change them when it has sample
          lat(20, cgroup=in_s), lat(200, cgroup=in_s), period=True)
     case('op', '--op load', 'op=store', ANEW,
          lambda: oracle.Filter(op={'load'}), lambda: oracle.Filter(op={'store'}))
+    periods = [guest.new_period(100000), guest.new_period(50000)]
+    guest.do('again live-again %d %d' % tuple(periods))
+    guest.check('live-again: counters of a collector before, sampling started anew', check_again, guest,
+                'live-again', periods)
     guest.check('live: the kernel did not complain', guest.check_console)
 
 
@@ -125,6 +143,21 @@ def check_weights(series, rows):
     for key, s in rows:
         want[key] += s.weight
     need(got == want, 'weights %s, expected %s' % (got, dict(want)))
+
+
+def check_again(guest, name, periods):
+    said = guest.read(name + '.how')
+    need(said.count(LIVE) == 2, said)
+    need('going on with the counters' in guest.read(name + '.err'), guest.read(name + '.err'))
+    ledger = json.loads(guest.stdout(name))
+    lines = [x for p in periods for x in guest.lines.get(p, ())]
+    for p in periods:
+        need(sum(x.maxcnt == p for x in lines) > 50, 'few samples of period %d' % p)
+    dropped = sum(x.dropped for x in lines)
+    need(ledger['seen'] == len(lines) - dropped, '%d seen, the log has %d and %d dropped' % (
+        ledger['seen'], len(lines) - dropped, dropped))
+    need(0 <= ledger['unseen'] <= dropped, '%s unseen, %d dropped' % (ledger['unseen'], dropped))
+    return '%d samples, unseen %d of %d dropped' % (len(lines) - dropped, ledger['unseen'], dropped)
 
 
 def check(guest, name, periods, how, steps):
