@@ -31,18 +31,33 @@ live() {        # NAME OPTIONS -- VERB ARGUMENTS: change them when it has sample
     ibscope ctl --pin-dir $D --json --by cpu,cgroup,src,op snapshot > $O/$n.out 2>> $O/$n.err
     rm -r $D
 }
+OPTS="-e ibs_op// --pin-dir $D --control /tmp/control --nmi-cost 1us --max-bpf-time off \
+    --max-overhead off"
+finish() {      # NAME: end the collector, tell its ledger
+    kill $S; wait $S; echo $? > $O/$1.rc
+    ibscope ctl --pin-dir $D --json ledger > $O/$1.out 2>> $O/$1.err
+    rm -r $D
+}
 again() {       # NAME PERIOD PERIOD: go on with pinned counters, and change the period
-    n=$1 opts="-e ibs_op// --pin-dir $D --control /tmp/control --nmi-cost 1us --max-bpf-time off"
-    ibscope serve $opts -c $2 --max-overhead off 2> $O/$n.first & S=$!
+    n=$1
+    ibscope serve $OPTS -c $2 2> $O/$n.first & S=$!
     for i in $(seq 100); do grep -q 'ibscope: .* CPUs' $O/$n.first && break; sleep 0.1; done
     sleep 0.5; kill $S; wait $S
-    ibscope serve $opts -c $2 --max-overhead off 2> $O/$n.err & S=$!
+    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
     sampling $n; sleep 0.5
     ibscope ctl --pin-dir $D set max-overhead=50% > $O/$n.how 2>&1; sleep 0.3
     ibscope ctl --pin-dir $D set period=$3 >> $O/$n.how 2>&1; sleep 0.5
-    kill $S; wait $S; echo $? > $O/$n.rc
-    ibscope ctl --pin-dir $D --json ledger > $O/$n.out 2>> $O/$n.err
-    rm -r $D
+    finish $n
+}
+away() {        # NAME PERIOD...: a CPU goes and comes, and another period follows at once
+    n=$1 c=/sys/devices/system/cpu/cpu1/online
+    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
+    sampling $n; shift 2
+    for p; do
+        sleep 1.3; echo 0 > $c; echo 1 > $c
+        ibscope ctl --pin-dir $D set period=$p >> $O/$n.how 2>&1
+    done
+    sleep 2.5; finish $n
 }''')
 
     def case(name, options, change, how, *steps, about=100000, period=False, verb='set'):
@@ -76,6 +91,10 @@ again() {       # NAME PERIOD PERIOD: go on with pinned counters, and change the
     guest.do('again live-again %d %d' % tuple(periods))
     guest.check('live-again: counters of a collector before, sampling started anew', check_again, guest,
                 'live-again', periods)
+    periods = [guest.new_period(100000) for _ in range(4)]
+    guest.do('away live-away %s' % ' '.join(map(str, periods)))
+    guest.check('live-away: CPUs that went and came for a moment', check_away, guest, 'live-away',
+                periods)
     guest.check('live: the kernel did not complain', guest.check_console)
 
 
@@ -158,6 +177,21 @@ def check_again(guest, name, periods):
         ledger['seen'], len(lines) - dropped, dropped))
     need(0 <= ledger['unseen'] <= dropped, '%s unseen, %d dropped' % (ledger['unseen'], dropped))
     return '%d samples, unseen %d of %d dropped' % (len(lines) - dropped, ledger['unseen'], dropped)
+
+
+def check_away(guest, name, periods):
+    said = guest.read(name + '.how')
+    need(said.count(LIVE) == len(periods) - 1, said)
+    err = guest.read(name + '.err')
+    need([err.count(x) for x in ('went offline', 'came online')] == [len(periods) - 1] * 2, err)
+    ledger = json.loads(guest.stdout(name))
+    lines = [x for p in periods for x in guest.lines.get(p, ())]
+    end = max(x.virtual_ns for x in lines)
+    for cpu in range(guest.smp):
+        late = [x for x in lines if x.sample(guest.cpu).vcpu == cpu and x.virtual_ns > end - 1e9]
+        need(len(late) > 50, 'CPU %d: %d samples in the last second' % (cpu, len(late)))
+    need(ledger['unseen'] is not None, 'what is unseen is not known')
+    return '%d seen, unseen %d, the log has %d' % (ledger['seen'], ledger['unseen'], len(lines))
 
 
 def check(guest, name, periods, how, steps):
