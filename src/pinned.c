@@ -155,7 +155,9 @@ static int check_meta(struct pinned *p, struct err *err)
 
 	if (m->magic != IBS_PIN_MAGIC || m->schema != IBS_PIN_SCHEMA ||
 	    m->layout.outcomes != IBS_OUTCOME_N || m->layout.sources != IBS_SRC_N ||
-	    m->layout.ops != IBS_OP_KIND_N || m->layout.buckets != IBS_LAT_BUCKETS)
+	    m->layout.ops != IBS_OP_KIND_N || m->layout.buckets != IBS_LAT_BUCKETS ||
+	    m->layout.meta_bytes != sizeof(*m) || m->layout.status_bytes != sizeof(m->status) ||
+	    m->layout.name_bytes != sizeof(struct ibs_slot_name))
 		return err_set(err, -EPROTO,
 			       "the collector (version %.31s, schema %u) keeps its counters "
 			       "otherwise than this program (%s, %u) reads them: install the same "

@@ -203,7 +203,9 @@ static const char *misfit(const struct ibs_meta *m, const struct ibs_meta_layout
 {
 	const struct ibs_meta_layout *l = &m->layout;
 
-	if (m->magic != IBS_PIN_MAGIC || m->schema != IBS_PIN_SCHEMA)
+	if (m->magic != IBS_PIN_MAGIC || m->schema != IBS_PIN_SCHEMA ||
+	    l->meta_bytes != want->meta_bytes || l->status_bytes != want->status_bytes ||
+	    l->name_bytes != want->name_bytes)
 		return "they are of another version";
 	if (!memcmp(l, want, sizeof(*l)))
 		return NULL;
@@ -211,6 +213,8 @@ static const char *misfit(const struct ibs_meta *m, const struct ibs_meta_layout
 		return "some are simulated, some are not";
 	if (l->by != want->by || l->metric != want->metric)
 		return "they are of other labels or of another metric";
+	if (strncmp(l->hierarchy, want->hierarchy, sizeof(l->hierarchy)))
+		return "they are of the cgroups of another hierarchy (--cgroup-hierarchy)";
 	if (l->max_slots != want->max_slots || l->shards != want->shards)
 		return "they are of another size (--max-groups, --max-memory)";
 	return "they are of another machine or build";

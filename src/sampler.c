@@ -273,6 +273,11 @@ void sampler_layout(struct sampler *s, const struct sampler_opts *opts, struct i
 	out->state_bytes = sizeof(*bss);
 	out->cpus_at = (char *)&bss->cpu_states - (char *)bss;
 	out->control_at = (char *)&bss->control - (char *)bss;
+	out->meta_bytes = sizeof(struct ibs_meta);
+	out->status_bytes = sizeof(struct ibs_meta_status);
+	out->name_bytes = sizeof(struct ibs_slot_name);
+	if (opts->by & IBS_BY_CGROUP && opts->cgroup_controller)
+		snprintf(out->hierarchy, sizeof(out->hierarchy), "%s", opts->cgroup_controller);
 	memcpy(out->entry, s->layout.entry, sizeof(out->entry));
 }
 

@@ -144,6 +144,9 @@ int main(int argc, char **argv)
 		.state_bytes = IBS_MAX_CPUS * sizeof(*cpus) + sizeof(struct ibs_control),
 		.cpus_at = 0,
 		.control_at = IBS_MAX_CPUS * sizeof(*cpus),
+		.meta_bytes = sizeof(struct ibs_meta),
+		.status_bytes = sizeof(struct ibs_meta_status),
+		.name_bytes = sizeof(struct ibs_slot_name),
 	};
 	memcpy(meta_layout.entry, layout.entry, sizeof(layout.entry));
 	if (pins_open(argv[1], 0644, &pins, &err) ||
