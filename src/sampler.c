@@ -412,7 +412,6 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	ret = ret ?: set_map_sizes(s, opts, err);
 	ret = ret ?: sampler_pins_adopt(s, opts, err);
 	ret = ret ?: load(s, opts, prog, err);
-	ret = ret ?: sampler_pins_put(s, opts, err);
 	s->prog_fd = bpf_program__fd(prog);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
@@ -441,6 +440,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 		ret = map_array(s->skel->maps.twin, &s->twin, err);
 	else if (opts->source != SAMPLER_LOAD)
 		ret = open_events(s, opts, prog, err);
+	ret = ret ?: sampler_pins_put(s, opts, err);
 	if (ret)
 		goto fail;
 	topology_close(topo);
