@@ -102,15 +102,6 @@ static int add_series(const struct layout *layout, unsigned int pair, const vola
 	return 0;
 }
 
-static void free_series(struct group *g)
-{
-	for (size_t i = 0; i < g->n_series; i++)
-		free(g->series[i].buckets);
-	free(g->series);
-	g->series = NULL;
-	g->n_series = 0;
-}
-
 static void add_tlb(const struct counts *c, const volatile __u64 *slot, struct tlb_counts *out)
 {
 	out->l2_hit += slot[IBS_TLB_L2_HIT];
@@ -195,7 +186,7 @@ static int each_group(const struct counts *c, counts_cb *cb, void *arg)
 		ret = read_group(c, &pairs, slot, all, &g);
 		if (!ret && (!g.other || g.n_series))
 			ret = cb(arg, &g);
-		free_series(&g);
+		group_free(&g);
 	}
 	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++)
 		free(all[pair].buckets);
