@@ -58,6 +58,15 @@ away() {        # NAME PERIOD...: a CPU goes and comes, and another period follo
         ibscope ctl --pin-dir $D set period=$p >> $O/$n.how 2>&1
     done
     sleep 2.5; finish $n
+}
+shared() {      # NAME PERIOD PERIOD: perf has the PMU, with the other period, and leaves it
+    n=$1
+    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
+    sampling $n; sleep 1.3
+    perf record -q -e ibs_op// -c $3 -a -o /tmp/shared.data -- sleep 1.5 > $O/$n.perf 2>&1
+    rm -f /tmp/shared.data; sleep 3.5
+    ibscope ctl --pin-dir $D --json ledger > $O/$n.alone
+    finish $n
 }''')
 
     def case(name, options, change, how, *steps, about=100000, period=False, verb='set'):
@@ -95,6 +104,10 @@ away() {        # NAME PERIOD...: a CPU goes and comes, and another period follo
     guest.do('away live-away %s' % ' '.join(map(str, periods)))
     guest.check('live-away: CPUs that went and came for a moment', check_away, guest, 'live-away',
                 periods)
+    periods = [guest.new_period(100000), guest.new_period(400000)]
+    guest.do('shared live-shared %d %d' % tuple(periods))
+    guest.check('live-shared: what is unseen is known again when perf has left the PMU', check_shared,
+                guest, 'live-shared', periods[0])
     guest.check('live: the kernel did not complain', guest.check_console)
 
 
@@ -179,6 +192,24 @@ def check_again(guest, name, periods):
     return '%d samples, unseen %d of %d dropped' % (len(lines) - dropped, ledger['unseen'], dropped)
 
 
+def check_sampled(lines, guest):
+    """All CPUs were sampled to the end."""
+    end = max(x.virtual_ns for x in lines)
+    for cpu in range(guest.smp):
+        late = [x for x in lines if x.sample(guest.cpu).vcpu == cpu and x.virtual_ns > end - 1e9]
+        need(len(late) > 50, 'CPU %d: %d samples in the last second' % (cpu, len(late)))
+
+
+def check_shared(guest, name, period):
+    err = guest.read(name + '.err')
+    need('shares the PMU: what' in err and 'no other user shares' in err, err)
+    before, after = json.loads(guest.read(name + '.alone')), json.loads(guest.stdout(name))
+    need(None not in (before['unseen'], after['unseen']), 'unseen: %s' % [before, after])
+    lines = [x for x in guest.lines.get(period, ()) if x.maxcnt == period]
+    check_sampled(lines, guest)
+    return 'unseen %d, then %d of %d' % (before['unseen'], after['unseen'], after['seen'])
+
+
 def check_away(guest, name, periods):
     said = guest.read(name + '.how')
     need(said.count(LIVE) == len(periods) - 1, said)
@@ -186,10 +217,7 @@ def check_away(guest, name, periods):
     need([err.count(x) for x in ('went offline', 'came online')] == [len(periods) - 1] * 2, err)
     ledger = json.loads(guest.stdout(name))
     lines = [x for p in periods for x in guest.lines.get(p, ())]
-    end = max(x.virtual_ns for x in lines)
-    for cpu in range(guest.smp):
-        late = [x for x in lines if x.sample(guest.cpu).vcpu == cpu and x.virtual_ns > end - 1e9]
-        need(len(late) > 50, 'CPU %d: %d samples in the last second' % (cpu, len(late)))
+    check_sampled(lines, guest)
     need(ledger['unseen'] is not None, 'what is unseen is not known')
     return '%d seen, unseen %d, the log has %d' % (ledger['seen'], ledger['unseen'], len(lines))
 
