@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "counts.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* How long a sample may take that a reader waits for. */
 #define BALANCE_S 5
@@ -13,7 +13,7 @@
 /* A CPU's counts at a moment when no sample was half way. */
 static int read_cpu(const struct counts *c, const struct ibs_cpu_state *st, struct ledger *l)
 {
-	time_t give_up = time(NULL) + BALANCE_S;
+	const double give_up = now_s() + BALANCE_S;
 
 	for (int tries = 1;; tries++) {
 		__u64 outcome[IBS_OUTCOME_N], sum = 0;
@@ -34,7 +34,7 @@ static int read_cpu(const struct counts *c, const struct ibs_cpu_state *st, stru
 		/* a virtual CPU can be descheduled in the middle of its NMI */
 		if (tries % 1000)
 			__builtin_ia32_pause();
-		else if (time(NULL) > give_up)
+		else if (now_s() > give_up)
 			return -EUCLEAN;
 		else
 			sched_yield();
@@ -100,15 +100,6 @@ static int add_series(const struct layout *layout, unsigned int pair, const vola
 	out->valid += valid;
 	out->samples += w[IBS_HIST_NO_LAT] + valid;
 	return 0;
-}
-
-static void free_series(struct group *g)
-{
-	for (size_t i = 0; i < g->n_series; i++)
-		free(g->series[i].buckets);
-	free(g->series);
-	g->series = NULL;
-	g->n_series = 0;
 }
 
 static void add_tlb(const struct counts *c, const volatile __u64 *slot, struct tlb_counts *out)
@@ -195,7 +186,7 @@ static int each_group(const struct counts *c, counts_cb *cb, void *arg)
 		ret = read_group(c, &pairs, slot, all, &g);
 		if (!ret && (!g.other || g.n_series))
 			ret = cb(arg, &g);
-		free_series(&g);
+		group_free(&g);
 	}
 	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++)
 		free(all[pair].buckets);
@@ -205,10 +196,10 @@ static int each_group(const struct counts *c, counts_cb *cb, void *arg)
 /* Folding takes microseconds a group; whoever folds and dies has it repaired by the next. */
 static int wait_unfolded(const struct counts *c, __u32 *fold, struct err *err)
 {
-	time_t give_up = time(NULL) + BALANCE_S;
+	const double give_up = now_s() + BALANCE_S;
 
 	while ((*fold = __atomic_load_n(&c->control->fold, __ATOMIC_ACQUIRE)) & 1) {
-		if (time(NULL) > give_up || (c->refresh && c->refresh(c->arg)))
+		if (now_s() > give_up || (c->refresh && c->refresh(c->arg)))
 			return err_set(err, -EUCLEAN,
 				       "the collector died while it added up groups; "
 				       "its next start mends that");

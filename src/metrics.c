@@ -166,12 +166,14 @@ static void name_pinned(const void *arg, const struct group *g, struct ibs_slot_
 int metrics_read_pinned(const struct pinned *p, const struct metrics_opts *opts,
 			const struct metrics_self *self, struct metrics **out, struct err *err)
 {
+	struct ibs_meta meta;
 	struct metrics_source src = {
-		.counts = pinned_counts(p), .meta = pinned_meta(p), .name = name_pinned, .arg = p
+		.counts = pinned_counts(p), .meta = &meta, .name = name_pinned, .arg = p
 	};
 
 	/* first: what arrives meanwhile is then seen rather than unseen */
-	pinned_status(p, &src.status);
+	pinned_meta(p, &meta);
+	src.status = meta.status;
 	return metrics_read(&src, opts, self, out, err);
 }
 

@@ -36,7 +36,7 @@ struct metrics;
 /* Where the counters are. */
 struct metrics_source {
 	const struct counts *counts;
-	const struct ibs_meta *meta;
+	const struct ibs_meta *meta;   /* as in struct metrics_collector */
 	struct ibs_meta_status status; /* read before the counters */
 	void (*name)(const void *arg, const struct group *g, struct ibs_slot_name *out);
 	const void *arg;

@@ -6,7 +6,7 @@
 #include "metrics.h"
 
 struct metrics_collector {
-	const struct ibs_meta *meta;
+	const struct ibs_meta *meta; /* a copy, or the reader's own: its texts do not change */
 	struct ibs_meta_status status;
 	struct ledger ledger;
 	size_t groups;

@@ -21,7 +21,7 @@ struct cpu_event {
 	__u64 samples_before, counted_before;
 	__u64 enabled_ns, followed_ns; /* time enabled, now and at the last look if it goes on */
 	bool fresh;		       /* enabled_ns was read since then */
-	__u64 off_pmu_ns;	       /* enabled, not running, before perf_events_realign() */
+	bool begun;		       /* was enabled once */
 };
 
 struct perf_events {
@@ -187,11 +187,14 @@ static void unpin_link(const struct perf_events *pe, const struct cpu_event *ev)
 	unlink(path);
 }
 
-static int enable(const struct cpu_event *ev, struct err *err)
+/* For the first time: see renew(). */
+static int enable(struct cpu_event *ev, struct err *err)
 {
 	if (ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0))
 		return err_set(err, -errno, "cpu %u: cannot enable the event: %s", ev->cpu,
 			       strerror(errno));
+	ev->fresh = false; /* of before it was enabled */
+	ev->begun = true;
 	return 0;
 }
 
@@ -229,7 +232,7 @@ static bool add_counts(const struct perf_events *pe, struct cpu_event *ev,
 		t->samples += ev->samples_before +
 			      (r.value - ev->counted_before) / pe->attr.sample_period;
 	/* each time the event is taken off the PMU a part of a period is lost to the count */
-	if (r.enabled - r.running > ev->off_pmu_ns)
+	if (r.enabled != r.running)
 		t->exact = false;
 	return true;
 }
@@ -303,19 +306,6 @@ void perf_events_pin_links(struct perf_events *pe, const char *dir)
 		pin_link(pe, &pe->ev[i]);
 }
 
-int perf_events_enable(struct perf_events *pe, struct err *err)
-{
-	int ret = 0;
-
-	pe->enabled = true;
-	for (size_t i = 0; i < pe->n && !ret; i++) {
-		pe->ev[i].fresh = false; /* of before it was enabled */
-		if (pe->ev[i].fd >= 0)
-			ret = enable(&pe->ev[i], err);
-	}
-	return ret;
-}
-
 void perf_events_disable(struct perf_events *pe)
 {
 	pe->enabled = false;
@@ -351,6 +341,42 @@ static int revive(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 		ret = enable(ev, err);
 	if (ret)
 		close_event(pe, ev);
+	return ret;
+}
+
+/*
+ * While an event is disabled nobody can tell whether its CPU went and came. If it did, the event is on
+ * no list of the kernel's any more: enabled again, it would look alive and never sample.
+ */
+static int renew(struct perf_events *pe, struct cpu_event *ev, struct err *err)
+{
+	retire(pe, ev);
+	return revive(pe, ev, err);
+}
+
+int perf_events_renew(struct perf_events *pe, struct err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < pe->n; i++)
+		if (pe->ev[i].fd >= 0)
+			ret = renew(pe, &pe->ev[i], err) ?: ret;
+	return ret;
+}
+
+int perf_events_enable(struct perf_events *pe, struct err *err)
+{
+	int ret = 0;
+
+	if (pe->enabled)
+		return 0;
+	pe->enabled = true;
+	for (size_t i = 0; i < pe->n; i++) {
+		struct cpu_event *ev = &pe->ev[i];
+
+		if (ev->fd >= 0)
+			ret = (ev->begun ? renew(pe, ev, err) : enable(ev, err)) ?: ret;
+	}
 	return ret;
 }
 
@@ -400,21 +426,33 @@ static int replace(struct perf_events *pe, struct cpu_event *ev, __u64 period, s
 	return 0;
 }
 
-/*
- * @ev is disabled: it samples after @period from here on, whatever is left of the one under way. What
- * it has counted so far goes to @t.
- */
-static int begin_period(struct perf_events *pe, struct cpu_event *ev, __u64 period,
-			struct perf_events_total *t, struct err *err)
+/* @ev is disabled: it samples after @period from here on, whatever is left of the one under way. */
+static int begin_period(struct perf_events *pe, struct cpu_event *ev, __u64 period, struct err *err)
 {
-	if (!add_counts(pe, ev, t))
+	struct perf_events_total t = {};
+
+	if (!add_counts(pe, ev, &t))
 		return err_set(err, -EIO, "cpu %u: the event's count cannot be read", ev->cpu);
 	if (ioctl(ev->fd, PERF_EVENT_IOC_PERIOD, &period))
 		return err_set(err, -errno, "cpu %u: the kernel refuses a period of %llu: %s",
 			       ev->cpu, period, strerror(errno));
-	ev->samples_before = t->samples;
-	ev->counted_before = t->counted;
+	ev->samples_before = t.samples;
+	ev->counted_before = t.counted;
 	return 0;
+}
+
+/* An event that stands still though it was enabled: its CPU went, and may be back. */
+static int return_online(struct perf_events *pe, struct cpu_event *ev, __u64 period,
+			 struct err *err)
+{
+	const __u64 before = pe->attr.sample_period;
+	int ret;
+
+	went_offline(pe, ev);
+	pe->attr.sample_period = period;
+	ret = came_online(pe, ev, err);
+	pe->attr.sample_period = before;
+	return ret;
 }
 
 /*
@@ -425,15 +463,21 @@ static int begin_period(struct perf_events *pe, struct cpu_event *ev, __u64 peri
 static int change_period(struct perf_events *pe, struct cpu_event *ev, __u64 period,
 			 struct err *err)
 {
-	struct perf_events_total t = {};
+	struct perf_events_total unused = {};
+	__u64 enabled_ns;
 	int ret;
 
 	if (pe->attr.type == PERF_TYPE_SOFTWARE)
 		return replace(pe, ev, period, err);
+	add_counts(pe, ev, &unused);
+	enabled_ns = ev->enabled_ns;
 	ioctl(ev->fd, PERF_EVENT_IOC_DISABLE, 0);
-	ret = begin_period(pe, ev, period, &t, err);
-	if (pe->enabled)
-		ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0);
+	ret = begin_period(pe, ev, period, err);
+	if (!pe->enabled)
+		return ret;
+	if (!ret && ev->enabled_ns == enabled_ns)
+		return return_online(pe, ev, period, err);
+	ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0);
 	return ret;
 }
 
@@ -460,19 +504,6 @@ int perf_events_set_period(struct perf_events *pe, __u64 period, struct err *err
 __u64 perf_events_period(const struct perf_events *pe)
 {
 	return pe->attr.freq ? 0 : pe->attr.sample_period;
-}
-
-int perf_events_renew(struct perf_events *pe, struct err *err)
-{
-	int ret = 0;
-
-	for (size_t i = 0; i < pe->n; i++) {
-		if (pe->ev[i].fd < 0)
-			continue;
-		retire(pe, &pe->ev[i]);
-		ret = revive(pe, &pe->ev[i], err) ?: ret;
-	}
-	return ret;
 }
 
 /* A CPU that went and came since the last look, as all but one do over a suspend. */
@@ -521,21 +552,15 @@ void perf_events_read(struct perf_events *pe, struct perf_events_total *out)
 			add_counts(pe, &pe->ev[i], out);
 }
 
-bool perf_events_realign(struct perf_events *pe)
+int perf_events_realign(struct perf_events *pe, bool *enabled, struct err *err)
 {
-	const bool enabled = pe->enabled;
-	struct err refused;
+	int ret;
 
+	*enabled = pe->enabled;
 	perf_events_disable(pe);
-	for (size_t i = 0; i < pe->n; i++) {
-		struct perf_events_total t = {};
-
-		if (pe->ev[i].fd >= 0 &&
-		    !begin_period(pe, &pe->ev[i], pe->attr.sample_period, &t, &refused))
-			pe->ev[i].off_pmu_ns = t.enabled_ns - t.running_ns;
-	}
+	ret = perf_events_renew(pe, err);
 	pe->closed.exact = true;
-	return enabled;
+	return ret;
 }
 
 __u64 perf_events_throttled(struct perf_events *pe)

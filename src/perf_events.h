@@ -46,6 +46,11 @@ int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struc
  */
 void perf_events_pin_links(struct perf_events *pe, const char *dir);
 
+/*
+ * Also after perf_events_disable(): events are opened anew then, as their CPUs may have gone and
+ * come. Return: 0, or a negative errno with @err; perf_events_follow() tries those again that could
+ * not be opened.
+ */
 int perf_events_enable(struct perf_events *pe, struct err *err);
 /* After it no program of ours runs, and counts include the last, unfinished period. */
 void perf_events_disable(struct perf_events *pe);
@@ -54,7 +59,7 @@ void perf_events_disable(struct perf_events *pe);
  * perf_events_set_period() - of all events, also of those that open later
  *
  * Not for events by frequency. Each is disabled, read, changed and enabled again, so that samples of
- * either period are counted exactly.
+ * either period are counted exactly. One whose CPU went and came is opened anew.
  *
  * Return: 0, or a negative errno with @err, and all have the old period.
  */
@@ -86,14 +91,15 @@ void perf_events_read(struct perf_events *pe, struct perf_events_total *out);
 
 /**
  * perf_events_realign() - count periods exactly again, once another user has left the PMU
+ * @enabled: is set to whether they were enabled, and are to be again
  *
  * Each time that it came and went an event's count got out of step with its samples, so that what is
- * counted at its end may be a period too much. All are disabled, and begin a period anew; `exact` is
+ * counted at its end may be a period too much. All are closed and opened anew, disabled; `exact` is
  * of what comes from here on. Not for events by frequency.
  *
- * Return: whether they were enabled, and are to be again.
+ * Return: as perf_events_follow(); the others are realigned.
  */
-bool perf_events_realign(struct perf_events *pe);
+int perf_events_realign(struct perf_events *pe, bool *enabled, struct err *err);
 
 /**
  * perf_events_throttled() - throttlings since open, over all CPUs

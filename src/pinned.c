@@ -19,8 +19,8 @@ static const enum ibs_pin wanted[] = { IBS_PIN_META, IBS_PIN_SERIES, IBS_PIN_OWN
 #define WANTED (sizeof(wanted) / sizeof(wanted[0]))
 
 /* A writer that died leaves an odd number behind: then what is there is taken as it is. */
-#define SEQ_TRIES  10000
-#define NAME_TRIES 10
+#define SEQ_TRIES     10000
+#define LOOK_UP_TRIES 10
 
 /*
  * The kernel maps a BPF map only for who may write it (a shared mapping of a file that is open for
@@ -34,7 +34,7 @@ struct pinned {
 	size_t value[IBS_PIN_N], entries[IBS_PIN_N];
 	bool copies;
 	struct stat meta_file;
-	const struct ibs_meta *meta;
+	const struct ibs_meta *meta; /* for its layout; of a copy the rest is old */
 	struct layout layout;
 	struct counts counts;
 };
@@ -155,7 +155,9 @@ static int check_meta(struct pinned *p, struct err *err)
 
 	if (m->magic != IBS_PIN_MAGIC || m->schema != IBS_PIN_SCHEMA ||
 	    m->layout.outcomes != IBS_OUTCOME_N || m->layout.sources != IBS_SRC_N ||
-	    m->layout.ops != IBS_OP_KIND_N || m->layout.buckets != IBS_LAT_BUCKETS)
+	    m->layout.ops != IBS_OP_KIND_N || m->layout.buckets != IBS_LAT_BUCKETS ||
+	    m->layout.meta_bytes != sizeof(*m) || m->layout.status_bytes != sizeof(m->status) ||
+	    m->layout.name_bytes != sizeof(struct ibs_slot_name))
 		return err_set(err, -EPROTO,
 			       "the collector (version %.31s, schema %u) keeps its counters "
 			       "otherwise than this program (%s, %u) reads them: install the same "
@@ -300,11 +302,6 @@ bool pinned_mapped(const struct pinned *p)
 	return !p->copies;
 }
 
-const struct ibs_meta *pinned_meta(const struct pinned *p)
-{
-	return p->meta;
-}
-
 /* Copy what is written under @seq. */
 static void copy_whole(void *to, const void *from, size_t n, const __u32 *seq)
 {
@@ -320,11 +317,40 @@ static void copy_whole(void *to, const void *from, size_t n, const __u32 *seq)
 	}
 }
 
-void pinned_status(const struct pinned *p, struct ibs_meta_status *out)
+/*
+ * The same by look-ups, of which one alone may be torn: two that are alike, and have an even number,
+ * are whole. @again: room for @n bytes; @seq lies in @out, which is left alone if nothing can be read.
+ */
+static void look_up_whole(const struct pinned *p, enum ibs_pin pin, __u32 key, void *out,
+			  void *again, size_t n, const __u32 *seq)
 {
-	if (p->copies)
-		copy_entries(p, IBS_PIN_META);
-	copy_whole(out, &p->meta->status, sizeof(*out), &p->meta->seq);
+	for (int tries = 0; tries < LOOK_UP_TRIES; tries++) {
+		if (look_up(p, pin, key, out) || look_up(p, pin, key, again))
+			return;
+		if (!(*seq & 1) && !memcmp(out, again, n))
+			return;
+	}
+}
+
+/* Whatever a writer does. */
+#define END_TEXT(text) ((text)[sizeof(text) - 1] = 0)
+
+void pinned_meta(const struct pinned *p, struct ibs_meta *out)
+{
+	struct ibs_meta again;
+
+	if (p->copies) {
+		*out = *p->meta;
+		look_up_whole(p, IBS_PIN_META, 0, out, &again, sizeof(again), &out->seq);
+	} else {
+		copy_whole(out, p->meta, sizeof(*out), &p->meta->seq);
+	}
+	END_TEXT(out->version);
+	END_TEXT(out->event);
+	END_TEXT(out->source);
+	END_TEXT(out->selection);
+	END_TEXT(out->live);
+	END_TEXT(out->control);
 }
 
 const struct counts *pinned_counts(const struct pinned *p)
@@ -334,58 +360,47 @@ const struct counts *pinned_counts(const struct pinned *p)
 
 int pinned_snapshot(const struct pinned *p, struct snapshot *out, struct err *err)
 {
-	struct ibs_meta_status st;
+	const struct ibs_meta_status *st;
+	struct ibs_meta meta;
 	int ret = -EUCLEAN;
 
-	pinned_status(p, &st);
+	pinned_meta(p, &meta);
+	st = &meta.status;
 	for (int tries = 0; ret == -EUCLEAN && tries < 3; tries++) {
 		memset(out, 0, sizeof(*out));
 		ret = counts_read(&p->counts, out, err);
 	}
 	if (ret)
 		return ret;
-	out->time_ns = st.time_ns;
-	out->ledger.pmu_samples = st.pmu_samples;
-	out->ledger.unseen = st.unseen;
-	out->ledger.pmu_exact = st.pmu_exact;
-	out->pmu = (struct pmu_state){ .cpus = st.cpus,
-				       .enabled_ns = st.enabled_ns,
-				       .running_ns = st.running_ns,
-				       .throttled = st.throttled,
-				       .went = st.cpus_went,
-				       .came = st.cpus_came };
+	out->time_ns = st->time_ns;
+	out->ledger.pmu_samples = st->pmu_samples;
+	out->ledger.unseen = st->unseen;
+	out->ledger.pmu_exact = st->pmu_exact;
+	out->pmu = (struct pmu_state){ .cpus = st->cpus,
+				       .enabled_ns = st->enabled_ns,
+				       .running_ns = st->running_ns,
+				       .throttled = st->throttled,
+				       .went = st->cpus_went,
+				       .came = st->cpus_came };
 	return 0;
-}
-
-/* What is copied under the number before and after is whole. */
-static void look_up_name(const struct pinned *p, __u32 slot, struct ibs_slot_name *out)
-{
-	for (int tries = 0; tries < NAME_TRIES; tries++) {
-		struct ibs_slot_name again;
-
-		memset(out, 0, sizeof(*out));
-		if (look_up(p, IBS_PIN_NAMES, slot, out) || look_up(p, IBS_PIN_NAMES, slot, &again))
-			return;
-		if (!(out->seq & 1) && !memcmp(out, &again, sizeof(again)))
-			return;
-	}
 }
 
 void pinned_name(const struct pinned *p, const struct group *g, struct ibs_slot_name *out)
 {
 	const struct ibs_slot_name *all = p->addr[IBS_PIN_NAMES];
+	struct ibs_slot_name again;
 
+	memset(out, 0, sizeof(*out));
 	if (p->copies)
-		look_up_name(p, g->slot, out);
+		look_up_whole(p, IBS_PIN_NAMES, g->slot, out, &again, sizeof(again), &out->seq);
 	else
 		copy_whole(out, &all[g->slot], sizeof(*out), &all[g->slot].seq);
 	if (out->cgroup_id != g->key.cgroup_id)
 		memset(out, 0, sizeof(*out));
-	/* whatever a writer does, texts end */
-	out->cgroup[sizeof(out->cgroup) - 1] = 0;
-	out->name_space[sizeof(out->name_space) - 1] = 0;
-	out->pod[sizeof(out->pod) - 1] = 0;
-	out->container[sizeof(out->container) - 1] = 0;
+	END_TEXT(out->cgroup);
+	END_TEXT(out->name_space);
+	END_TEXT(out->pod);
+	END_TEXT(out->container);
 }
 
 void pinned_close(struct pinned *p)

@@ -30,10 +30,8 @@ bool pinned_current(const struct pinned *p, const char *dir);
 /* Memory is mapped and reading costs no samples; else each look-up may cost one, on its CPU. */
 bool pinned_mapped(const struct pinned *p);
 
-const struct ibs_meta *pinned_meta(const struct pinned *p);
-
-/* A whole copy of what is written meanwhile. */
-void pinned_status(const struct pinned *p, struct ibs_meta_status *out);
+/* A whole copy, as status and texts are written meanwhile; its texts end. */
+void pinned_meta(const struct pinned *p, struct ibs_meta *out);
 
 const struct counts *pinned_counts(const struct pinned *p);
 

@@ -30,6 +30,7 @@ struct pins {
 	char dir[256], links[264];
 	int lock; /* the directory */
 	mode_t mode;
+	bool counted; /* as a start, by pins_finish() */
 	int fd[IBS_PIN_N];
 	struct ibs_meta *meta;
 	struct ibs_slot_name *names;
@@ -56,11 +57,10 @@ static void close_fds(struct pins *p)
 	}
 }
 
-static void unlink_all(struct pins *p)
+static void unlink_all(const struct pins *p)
 {
 	char path[512];
 
-	close_fds(p);
 	/* meta first: without it readers know that there is nothing */
 	for (int i = IBS_PIN_N - 1; i >= 0; i--) {
 		path_of(p, i, path, sizeof(path));
@@ -198,22 +198,37 @@ const char *pins_links_dir(const struct pins *p)
 	return p->links;
 }
 
+static const char other_version[] = "they are of another version";
+
 /* What keeps the counters from being gone on with; NULL: nothing. */
 static const char *misfit(const struct ibs_meta *m, const struct ibs_meta_layout *want)
 {
 	const struct ibs_meta_layout *l = &m->layout;
 
-	if (m->magic != IBS_PIN_MAGIC || m->schema != IBS_PIN_SCHEMA)
-		return "they are of another version";
+	if (m->magic != IBS_PIN_MAGIC || m->schema != IBS_PIN_SCHEMA ||
+	    l->meta_bytes != want->meta_bytes || l->status_bytes != want->status_bytes ||
+	    l->name_bytes != want->name_bytes)
+		return other_version;
 	if (!memcmp(l, want, sizeof(*l)))
 		return NULL;
 	if (l->simulated != want->simulated)
 		return "some are simulated, some are not";
 	if (l->by != want->by || l->metric != want->metric)
 		return "they are of other labels or of another metric";
+	if (strncmp(l->hierarchy, want->hierarchy, sizeof(l->hierarchy)))
+		return "they are of the cgroups of another hierarchy (--cgroup-hierarchy)";
 	if (l->max_slots != want->max_slots || l->shards != want->shards)
 		return "they are of another size (--max-groups, --max-memory)";
 	return "they are of another machine or build";
+}
+
+static bool is_meta(int fd)
+{
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+
+	return !bpf_obj_get_info_by_fd(fd, &info, &len) &&
+	       info.value_size == sizeof(struct ibs_meta);
 }
 
 int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char **why,
@@ -231,7 +246,12 @@ int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char 
 			return err_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
 	}
 	if (p->fd[IBS_PIN_META] < 0) {
-		unlink_all(p); /* whoever was before did not get far */
+		close_fds(p); /* whoever was before did not get far */
+		return 0;
+	}
+	if (!is_meta(p->fd[IBS_PIN_META])) {
+		*why = other_version;
+		close_fds(p);
 		return 0;
 	}
 	p->meta = map_fd(p->fd[IBS_PIN_META], sizeof(*p->meta), true);
@@ -244,7 +264,7 @@ int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char 
 	if (!bad)
 		return 1;
 	*why = bad;
-	unlink_all(p);
+	close_fds(p);
 	return 0;
 }
 
@@ -265,11 +285,6 @@ static int pin_fd(struct pins *p, enum ibs_pin pin, int fd, struct err *err)
 	return 0;
 }
 
-int pins_put(struct pins *p, enum ibs_pin pin, int fd, struct err *err)
-{
-	return pin_fd(p, pin, fd, err);
-}
-
 /* An array that only user space writes. */
 static int make_array(struct pins *p, enum ibs_pin pin, __u32 value, __u32 n, struct err *err)
 {
@@ -284,7 +299,21 @@ static int make_array(struct pins *p, enum ibs_pin pin, __u32 value, __u32 n, st
 	return 0;
 }
 
-int pins_finish(struct pins *p, const struct ibs_meta_layout *layout, struct err *err)
+/* In place of what is there. */
+static int pin_all(struct pins *p, const int *maps, struct err *err)
+{
+	int ret = 0;
+
+	unlink_all(p);
+	for (int pin = 0; !ret && pin < IBS_PIN_META; pin++)
+		if (maps[pin] >= 0)
+			ret = pin_fd(p, pin, maps[pin], err);
+	ret = ret ?: pin_fd(p, IBS_PIN_NAMES, p->fd[IBS_PIN_NAMES], err);
+	return ret ?: pin_fd(p, IBS_PIN_META, p->fd[IBS_PIN_META], err);
+}
+
+int pins_finish(struct pins *p, const struct ibs_meta_layout *layout, const int *maps,
+		struct err *err)
 {
 	bool fresh = !p->meta;
 	int ret = 0;
@@ -308,16 +337,18 @@ int pins_finish(struct pins *p, const struct ibs_meta_layout *layout, struct err
 		p->meta->start_realtime_ns = clock_ns(CLOCK_REALTIME);
 		p->meta->schema = IBS_PIN_SCHEMA;
 		p->meta->magic = IBS_PIN_MAGIC;
-		ret = pin_fd(p, IBS_PIN_NAMES, p->fd[IBS_PIN_NAMES], err);
-		ret = ret ?: pin_fd(p, IBS_PIN_META, p->fd[IBS_PIN_META], err);
+		ret = pin_all(p, maps, err);
+		if (ret)
+			return ret;
 	}
 	if (p->meta->seq & 1)
 		p->meta->seq++; /* whoever was before died while it wrote */
 	for (__u32 i = 0; i < layout->max_slots; i++)
 		p->names[i].seq += p->names[i].seq & 1;
 	p->meta->pid = getpid();
-	p->meta->starts++;
-	return ret;
+	p->meta->starts += fresh || !p->counted;
+	p->counted = true;
+	return 0;
 }
 
 struct ibs_meta *pins_meta(struct pins *p)
@@ -342,6 +373,7 @@ void pins_write_end(__u32 *seq)
 
 void pins_remove(struct pins *p)
 {
+	close_fds(p);
 	unlink_all(p);
 	remove_links(p);
 	rmdir(p->links);

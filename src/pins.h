@@ -24,11 +24,11 @@ struct pins;
 int pins_open(const char *dir, mode_t mode, struct pins **out, struct err *err);
 
 /**
- * pins_adopt() - go on with the counters that are there, or begin anew
+ * pins_adopt() - go on with the counters that are there, if they fit
  * @layout: what the counters are to mean
  *
- * If @layout is that of the counters, pins_fd() has them. Otherwise, or if one is missing, all pins
- * are removed.
+ * If @layout is that of the counters and none is missing, pins_fd() has them. Otherwise they stay
+ * until pins_finish() puts others in their place.
  *
  * Return: 1 adopted, 0 anew with *why telling what does not fit ("" where there was nothing); or a
  * negative errno with @err.
@@ -39,15 +39,18 @@ int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char 
 /* Of an adopted map of the program; -1 if there is none. @p keeps it. */
 int pins_fd(const struct pins *p, enum ibs_pin pin);
 
-/* Pin a map of the program. Return: 0 or a negative errno with @err. */
-int pins_put(struct pins *p, enum ibs_pin pin, int fd, struct err *err);
-
 /**
- * pins_finish() - make meta and names, unless they were adopted
+ * pins_finish() - be the collector of the counters that were adopted, or pin new ones
+ * @maps: of the program, by enum ibs_pin up to IBS_PIN_META, if they are new; below 0: there is none.
+ *        They stay the caller's.
  *
- * Called last: readers look for meta first.
+ * New ones take the place of whatever is pinned there, whose counters are lost. So it is called when
+ * nothing else can fail any more; meta and names are made before that, too.
+ *
+ * Return: 0 or a negative errno with @err.
  */
-int pins_finish(struct pins *p, const struct ibs_meta_layout *layout, struct err *err);
+int pins_finish(struct pins *p, const struct ibs_meta_layout *layout, const int *maps,
+		struct err *err);
 
 /* Mapped, to be written; between the two calls for whatever is not in `layout`. */
 struct ibs_meta *pins_meta(struct pins *p);

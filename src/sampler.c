@@ -273,6 +273,11 @@ void sampler_layout(struct sampler *s, const struct sampler_opts *opts, struct i
 	out->state_bytes = sizeof(*bss);
 	out->cpus_at = (char *)&bss->cpu_states - (char *)bss;
 	out->control_at = (char *)&bss->control - (char *)bss;
+	out->meta_bytes = sizeof(struct ibs_meta);
+	out->status_bytes = sizeof(struct ibs_meta_status);
+	out->name_bytes = sizeof(struct ibs_slot_name);
+	if (opts->by & IBS_BY_CGROUP && opts->cgroup_controller)
+		snprintf(out->hierarchy, sizeof(out->hierarchy), "%s", opts->cgroup_controller);
 	memcpy(out->entry, s->layout.entry, sizeof(out->entry));
 }
 
@@ -407,7 +412,6 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	ret = ret ?: set_map_sizes(s, opts, err);
 	ret = ret ?: sampler_pins_adopt(s, opts, err);
 	ret = ret ?: load(s, opts, prog, err);
-	ret = ret ?: sampler_pins_put(s, opts, err);
 	s->prog_fd = bpf_program__fd(prog);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
@@ -436,6 +440,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 		ret = map_array(s->skel->maps.twin, &s->twin, err);
 	else if (opts->source != SAMPLER_LOAD)
 		ret = open_events(s, opts, prog, err);
+	ret = ret ?: sampler_pins_put(s, opts, err);
 	if (ret)
 		goto fail;
 	topology_close(topo);
@@ -449,10 +454,11 @@ fail:
 
 int sampler_start(struct sampler *s, struct err *err)
 {
-	int ret = sampler_pins_start(s, err);
+	int ret = s->started ? 0 : sampler_pins_start(s, err);
 
 	if (!ret && s->events)
 		ret = perf_events_enable(s->events, err);
+	s->started |= !ret;
 	return ret;
 }
 

@@ -153,6 +153,8 @@ struct sampler;
  */
 int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err);
 
+/* Also after sampler_stop(): counts go on. Return: 0 or a negative errno with @err; sampler_tick()
+ * tries those CPUs again that cannot be sampled. */
 int sampler_start(struct sampler *s, struct err *err);
 
 /**
@@ -209,8 +211,8 @@ int sampler_restart(struct sampler *s, struct err *err);
 
 /*
  * Once another user has left the PMU: from here on it is known again what is unseen; what was not while
- * the PMU was shared is never told. Sampling rests for some microseconds a CPU. Return: 0 or a
- * negative errno with @err.
+ * the PMU was shared is never told. Sampling rests while events are opened anew, a tenth of a
+ * millisecond a CPU or so. Return: 0 or a negative errno with @err; sampler_tick() tries again.
  */
 int sampler_pmu_alone(struct sampler *s, struct err *err);
 
@@ -218,7 +220,7 @@ int sampler_pmu_alone(struct sampler *s, struct err *err);
 void sampler_stop(struct sampler *s);
 
 /**
- * sampler_snapshot() - everything counted since sampler_start()
+ * sampler_snapshot() - everything counted so far, in adopted counters by earlier collectors too
  *
  * Reads mapped memory only, so it costs no samples; one read(2) a CPU for the PMU's counts. While
  * sampling goes on each sample is either in the snapshot or not: the ledger balances, and what it

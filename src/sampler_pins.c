@@ -21,9 +21,7 @@ int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struc
 	ret = pins_adopt(opts->pins, &layout, &why, err);
 	if (ret < 0)
 		return ret;
-	if (*why)
-		log_warn("the counters that are pinned cannot be gone on with, and begin anew: %s",
-			 why);
+	s->misfit = why;
 	s->adopted = ret;
 	for (int pin = 0; ret && pin < IBS_PIN_META; pin++) {
 		int e = bpf_map__reuse_fd(sampler_map(s, pin), pins_fd(opts->pins, pin));
@@ -38,14 +36,19 @@ int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struc
 int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
 	struct ibs_meta_layout layout;
-	int ret = 0;
+	int maps[IBS_PIN_META], ret;
 
 	if (!opts->pins)
 		return 0;
-	for (int pin = 0; !ret && !s->adopted && pin < IBS_PIN_META; pin++)
-		ret = pins_put(opts->pins, pin, bpf_map__fd(sampler_map(s, pin)), err);
+	for (int pin = 0; pin < IBS_PIN_META; pin++)
+		maps[pin] = bpf_map__fd(sampler_map(s, pin));
 	sampler_layout(s, opts, &layout);
-	return ret ?: pins_finish(opts->pins, &layout, err);
+	ret = pins_finish(opts->pins, &layout, maps, err);
+	if (!ret && *s->misfit)
+		log_warn("the counters that were pinned could not be gone on with, and begin anew: "
+			 "%s",
+			 s->misfit);
+	return ret;
 }
 
 void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The insides of a sampler, for the files it is made of: sampler, sampler_read, select and twin. */
+/* The insides of a sampler, for the files it is made of: sampler*.c, select and twin. */
 #ifndef IBSCOPE_SAMPLER_PRIVATE_H
 #define IBSCOPE_SAMPLER_PRIVATE_H
 
@@ -58,7 +58,8 @@ struct sampler {
 	struct slot_seen *slots_seen; /* max_slots of them; NULL: never looked */
 	bool counts_periods;	      /* what the PMU counts, divided by the period, is samples */
 	bool simulated, weigh;
-	bool adopted;
+	bool adopted, started;
+	const char *misfit; /* why what is pinned was not adopted; "": nothing is */
 	bool direct;
 	bool warned_cpus;
 };
@@ -93,16 +94,16 @@ struct sampler_fold_maps {
 };
 
 /*
- * Before and after the object is loaded: give it the maps that are pinned, or pin its own; then the
- * rest. Nothing without opts->pins.
+ * Before the object is loaded give it the maps that are pinned; once it is, go on with their counts;
+ * last of all, pin its own if those did not fit. Nothing without opts->pins.
  */
 int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struct err *err);
-int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct err *err);
 void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts);
+int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct err *err);
 
 /*
- * Just before events are enabled: what the program has seen by now is none of theirs. A link that was
- * removed may have let some through until shortly before.
+ * Just before events are enabled for the first time: what the program has seen by now is none of
+ * theirs. A link that was removed may have let some through until shortly before.
  */
 int sampler_pins_start(struct sampler *s, struct err *err);
 

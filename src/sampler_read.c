@@ -79,18 +79,19 @@ int sampler_pmu_alone(struct sampler *s, struct err *err)
 	struct ledger now;
 	struct err later;
 	bool go_on;
-	int ret, end;
+	int ret, step;
 
 	if (!s->events || !s->counts_periods)
 		return 0;
-	go_on = perf_events_realign(s->events);
-	ret = counts_ledger(&s->counts, &now, err);
-	if (!ret) {
+	ret = perf_events_realign(s->events, &go_on, err);
+	step = counts_ledger(&s->counts, &now, ret ? &later : err);
+	if (!step) {
 		perf_events_read(s->events, &t);
 		s->pmu_samples_before = now.seen + s->unseen - t.samples;
 	}
-	end = go_on ? perf_events_enable(s->events, ret ? &later : err) : 0;
-	return ret ?: end;
+	ret = ret ?: step;
+	step = go_on ? perf_events_enable(s->events, ret ? &later : err) : 0;
+	return ret ?: step;
 }
 
 static int try_snapshot(struct sampler *s, struct snapshot *out, struct err *err)

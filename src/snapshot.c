@@ -102,11 +102,13 @@ long series_percentile(const struct series *s, double q)
 	return -1;
 }
 
-static void group_free(struct group *g)
+void group_free(struct group *g)
 {
 	for (size_t i = 0; i < g->n_series; i++)
 		free(g->series[i].buckets);
 	free(g->series);
+	g->series = NULL;
+	g->n_series = 0;
 }
 
 void snapshot_free(struct snapshot *s)

@@ -68,6 +68,9 @@ struct snapshot {
  */
 int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, struct snapshot *out);
 
+/* Frees its series, and leaves it without any. */
+void group_free(struct group *g);
+
 /* Frees what @s owns and zeroes it; @s may be zero already. */
 void snapshot_free(struct snapshot *s);
 

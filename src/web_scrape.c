@@ -266,13 +266,13 @@ const struct web_flat *web_scrape_flat(struct web_scrape *s, enum metrics_format
 
 static int look(struct web_scrapes *all, struct err *err)
 {
-	struct ibs_meta_status st;
+	struct ibs_meta meta;
 	int ret = open_pinned(all, err);
 
 	if (ret)
 		return ret;
-	pinned_status(all->pinned, &st);
-	if (!metrics_collector_alive(pinned_meta(all->pinned), &st))
+	pinned_meta(all->pinned, &meta);
+	if (!metrics_collector_alive(&meta, &meta.status))
 		return err_set(err, -ESRCH,
 			       "the collector does not run; its counters are kept, and grow no "
 			       "more");

@@ -149,6 +149,24 @@ class Setting(Case):
         # a start is worth a try: what was refused long ago is not why it ends
         self.assertEqual(c.p.wait(20), 1, c.said())
 
+    def test_what_fails_keeps_the_counters(self):
+        with open('/proc/sys/kernel/pid_max') as f:
+            pid = int(f.read()) * 2
+        if pid >= 2 ** 22:
+            self.skipTest('any pid that can be given can be')
+        self.collector()
+        self.becomes('aggregated')
+        before, starts = self.snapshot()['ledger'], self.status()['starts']
+        # other slots fit the counters no more, and such a process cannot be
+        self.assertIn(str(pid), self.ctl('set', 'max-groups=20', f'pid={pid}', code=1))
+        self.becomes('aggregated')
+        after = self.snapshot()['ledger']
+        self.assertGreater(after['seen'], before['seen'])
+        self.assertGreater(after['aggregated'], before['aggregated'])
+        self.assertEqual(self.status()['starts'], starts)
+        self.assertIn('begin anew', self.set(ANEW, 'max-groups=20'))
+        self.assertEqual(self.status()['starts'], 1)
+
     def test_processes(self):
         self.collector()
         busy = Busy(min(os.sched_getaffinity(0)))

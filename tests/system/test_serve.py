@@ -30,6 +30,17 @@ def snapshot(by='cgroup,src,op'):
     return o
 
 
+def hierarchies():
+    """As --cgroup-hierarchy has them, of those that are mounted alone."""
+    found = []
+    with open('/proc/self/mountinfo') as f:
+        for line in f:
+            kind, _, options = line.split(' - ')[1].split()[:3]
+            names = [x for x in options.split(',') if x in ('memory', 'pids', 'cpu', 'freezer')]
+            found += ['v2'] if kind == 'cgroup2' else names[:1] if kind == 'cgroup' else []
+    return sorted(set(found))
+
+
 class Collector(ibscope.Collector):
     def __init__(self, *args, rate=('-c', '200000')):
         super().__init__(DIR, *rate, '--control', CONTROL, *args)
@@ -94,6 +105,22 @@ class Serve(unittest.TestCase):
         c = self.collector('--max-groups', '20')
         c.wait('begin anew')
         self.grows()
+
+    def test_ids_of_another_hierarchy(self):
+        names = hierarchies()
+        if len(names) < 2:
+            self.skipTest('cgroups have one hierarchy')
+        self.collector('--cgroup-hierarchy', names[0]).stop()
+        c = self.collector('--cgroup-hierarchy', names[0])
+        c.wait('going on with the counters')
+        c.stop()
+        c = self.collector('--cgroup-hierarchy', names[1])
+        c.wait('of the cgroups of another hierarchy')
+        self.grows()
+        c.stop()
+        # where no cgroup is told none is confused
+        self.collector('--cgroup-hierarchy', names[0], '--by', 'cpu').stop()
+        self.collector('--cgroup-hierarchy', names[1], '--by', 'cpu').wait('going on with the counters')
 
     def test_reload(self):
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:

@@ -3,6 +3,7 @@
  * fill_pins DIR GROUPS [SLOTS]: pin what a collector would have of so many containers, all sources
  * and all buckets, and tick until SIGTERM. Nothing samples.
  */
+#include "clock.h"
 #include "layout.h"
 #include "pins.h"
 
@@ -29,32 +30,19 @@ static void die(const char *what)
 	exit(1);
 }
 
-static void *make(struct pins *pins, enum ibs_pin pin, __u32 value, __u32 entries)
+static void *make(int *fd, __u32 value, __u32 entries)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 	size_t bytes = ((size_t)value * entries + 4095) / 4096 * 4096;
-	struct err err;
 	void *p;
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fill", 4, value, entries, &opts);
 
-	if (fd < 0)
+	*fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fill", 4, value, entries, &opts);
+	if (*fd < 0)
 		die("map");
-	if (pins_put(pins, pin, fd, &err)) {
-		fprintf(stderr, "fill_pins: %s\n", err.text);
-		exit(1);
-	}
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
 	if (p == MAP_FAILED)
 		die("mmap");
 	return p;
-}
-
-static __u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
 /* Return: samples in the slot. */
@@ -112,6 +100,7 @@ int main(int argc, char **argv)
 	struct timespec second = { .tv_sec = 1 };
 	struct ibs_slot_owner *owners;
 	struct ibs_cpu_state *cpus;
+	int maps[IBS_PIN_META];
 	struct ibs_meta *meta;
 	struct pins *pins;
 	struct err err;
@@ -144,6 +133,9 @@ int main(int argc, char **argv)
 		.state_bytes = IBS_MAX_CPUS * sizeof(*cpus) + sizeof(struct ibs_control),
 		.cpus_at = 0,
 		.control_at = IBS_MAX_CPUS * sizeof(*cpus),
+		.meta_bytes = sizeof(struct ibs_meta),
+		.status_bytes = sizeof(struct ibs_meta_status),
+		.name_bytes = sizeof(struct ibs_slot_name),
 	};
 	memcpy(meta_layout.entry, layout.entry, sizeof(layout.entry));
 	if (pins_open(argv[1], 0644, &pins, &err) ||
@@ -151,10 +143,12 @@ int main(int argc, char **argv)
 		fprintf(stderr, "fill_pins: %s\n", err.text);
 		return 1;
 	}
-	series = make(pins, IBS_PIN_SERIES, layout.words * 8, slots);
-	owners = make(pins, IBS_PIN_OWNERS, sizeof(*owners), slots);
-	cpus = make(pins, IBS_PIN_STATE, meta_layout.state_bytes, 1);
-	if (pins_finish(pins, &meta_layout, &err)) {
+	for (int pin = 0; pin < IBS_PIN_META; pin++)
+		maps[pin] = -1;
+	series = make(&maps[IBS_PIN_SERIES], layout.words * 8, slots);
+	owners = make(&maps[IBS_PIN_OWNERS], sizeof(*owners), slots);
+	cpus = make(&maps[IBS_PIN_STATE], meta_layout.state_bytes, 1);
+	if (pins_finish(pins, &meta_layout, maps, &err)) {
 		fprintf(stderr, "fill_pins: %s\n", err.text);
 		return 1;
 	}
@@ -162,7 +156,7 @@ int main(int argc, char **argv)
 		samples += fill_slot(series + (size_t)slot * layout.words, slot);
 		name_slot(&pins_names(pins)[slot], slot);
 		owners[slot].key.cgroup_id = 1000 + slot;
-		owners[slot].used = 1;
+		owners[slot].used = IBS_SLOT_USED;
 	}
 	cpus[0].seen = cpus[0].outcome[IBS_OUTCOME_AGGREGATED] = samples;
 	meta = pins_meta(pins);
@@ -173,7 +167,7 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	do {
 		pins_write_begin(&meta->seq);
-		meta->status.time_ns = now_ns();
+		meta->status.time_ns = clock_ns(CLOCK_BOOTTIME);
 		meta->status.cpus = CPUS;
 		pins_write_end(&meta->seq);
 	} while (sigtimedwait(&set, NULL, &second) < 0);

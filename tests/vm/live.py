@@ -4,6 +4,7 @@ CPU the old selection holds, from there on the new one, and none is lost between
 bpf(), which a change of cgroups takes, may cost one each, and those are told as unseen.
 """
 import collections
+import json
 
 import oracle
 from guest import Hist, need
@@ -29,6 +30,43 @@ live() {        # NAME OPTIONS -- VERB ARGUMENTS: change them when it has sample
     sleep 0.7; kill $S; wait $S; echo $? > $O/$n.rc
     ibscope ctl --pin-dir $D --json --by cpu,cgroup,src,op snapshot > $O/$n.out 2>> $O/$n.err
     rm -r $D
+}
+OPTS="-e ibs_op// --pin-dir $D --control /tmp/control --nmi-cost 1us --max-bpf-time off \
+    --max-overhead off"
+finish() {      # NAME: end the collector, tell its ledger
+    kill $S; wait $S; echo $? > $O/$1.rc
+    ibscope ctl --pin-dir $D --json ledger > $O/$1.out 2>> $O/$1.err
+    rm -r $D
+}
+again() {       # NAME PERIOD PERIOD: go on with pinned counters, and change the period
+    n=$1
+    ibscope serve $OPTS -c $2 2> $O/$n.first & S=$!
+    for i in $(seq 100); do grep -q 'ibscope: .* CPUs' $O/$n.first && break; sleep 0.1; done
+    sleep 0.5; kill $S; wait $S
+    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
+    sampling $n; sleep 0.5
+    ibscope ctl --pin-dir $D set max-overhead=50% > $O/$n.how 2>&1; sleep 0.3
+    ibscope ctl --pin-dir $D set period=$3 >> $O/$n.how 2>&1; sleep 0.5
+    finish $n
+}
+away() {        # NAME PERIOD...: a CPU goes and comes, and another period follows at once
+    n=$1 c=/sys/devices/system/cpu/cpu1/online
+    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
+    sampling $n; shift 2
+    for p; do
+        sleep 1.3; echo 0 > $c; echo 1 > $c
+        ibscope ctl --pin-dir $D set period=$p >> $O/$n.how 2>&1
+    done
+    sleep 2.5; finish $n
+}
+shared() {      # NAME PERIOD PERIOD: perf has the PMU, with the other period, and leaves it
+    n=$1
+    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
+    sampling $n; sleep 1.3
+    perf record -q -e ibs_op// -c $3 -a -o /tmp/shared.data -- sleep 1.5 > $O/$n.perf 2>&1
+    rm -f /tmp/shared.data; sleep 3.5
+    ibscope ctl --pin-dir $D --json ledger > $O/$n.alone
+    finish $n
 }''')
 
     def case(name, options, change, how, *steps, about=100000, period=False, verb='set'):
@@ -58,6 +96,18 @@ live() {        # NAME OPTIONS -- VERB ARGUMENTS: change them when it has sample
          lat(20, cgroup=in_s), lat(200, cgroup=in_s), period=True)
     case('op', '--op load', 'op=store', ANEW,
          lambda: oracle.Filter(op={'load'}), lambda: oracle.Filter(op={'store'}))
+    periods = [guest.new_period(100000), guest.new_period(50000)]
+    guest.do('again live-again %d %d' % tuple(periods))
+    guest.check('live-again: counters of a collector before, sampling started anew', check_again, guest,
+                'live-again', periods)
+    periods = [guest.new_period(100000) for _ in range(4)]
+    guest.do('away live-away %s' % ' '.join(map(str, periods)))
+    guest.check('live-away: CPUs that went and came for a moment', check_away, guest, 'live-away',
+                periods)
+    periods = [guest.new_period(100000), guest.new_period(400000)]
+    guest.do('shared live-shared %d %d' % tuple(periods))
+    guest.check('live-shared: what is unseen is known again when perf has left the PMU', check_shared,
+                guest, 'live-shared', periods[0])
     guest.check('live: the kernel did not complain', guest.check_console)
 
 
@@ -125,6 +175,51 @@ def check_weights(series, rows):
     for key, s in rows:
         want[key] += s.weight
     need(got == want, 'weights %s, expected %s' % (got, dict(want)))
+
+
+def check_again(guest, name, periods):
+    said = guest.read(name + '.how')
+    need(said.count(LIVE) == 2, said)
+    need('going on with the counters' in guest.read(name + '.err'), guest.read(name + '.err'))
+    ledger = json.loads(guest.stdout(name))
+    lines = [x for p in periods for x in guest.lines.get(p, ())]
+    for p in periods:
+        need(sum(x.maxcnt == p for x in lines) > 50, 'few samples of period %d' % p)
+    dropped = sum(x.dropped for x in lines)
+    need(ledger['seen'] == len(lines) - dropped, '%d seen, the log has %d and %d dropped' % (
+        ledger['seen'], len(lines) - dropped, dropped))
+    need(0 <= ledger['unseen'] <= dropped, '%s unseen, %d dropped' % (ledger['unseen'], dropped))
+    return '%d samples, unseen %d of %d dropped' % (len(lines) - dropped, ledger['unseen'], dropped)
+
+
+def check_sampled(lines, guest):
+    """All CPUs were sampled to the end."""
+    end = max(x.virtual_ns for x in lines)
+    for cpu in range(guest.smp):
+        late = [x for x in lines if x.sample(guest.cpu).vcpu == cpu and x.virtual_ns > end - 1e9]
+        need(len(late) > 50, 'CPU %d: %d samples in the last second' % (cpu, len(late)))
+
+
+def check_shared(guest, name, period):
+    err = guest.read(name + '.err')
+    need('shares the PMU: what' in err and 'no other user shares' in err, err)
+    before, after = json.loads(guest.read(name + '.alone')), json.loads(guest.stdout(name))
+    need(None not in (before['unseen'], after['unseen']), 'unseen: %s' % [before, after])
+    lines = [x for x in guest.lines.get(period, ()) if x.maxcnt == period]
+    check_sampled(lines, guest)
+    return 'unseen %d, then %d of %d' % (before['unseen'], after['unseen'], after['seen'])
+
+
+def check_away(guest, name, periods):
+    said = guest.read(name + '.how')
+    need(said.count(LIVE) == len(periods) - 1, said)
+    err = guest.read(name + '.err')
+    need([err.count(x) for x in ('went offline', 'came online')] == [len(periods) - 1] * 2, err)
+    ledger = json.loads(guest.stdout(name))
+    lines = [x for p in periods for x in guest.lines.get(p, ())]
+    check_sampled(lines, guest)
+    need(ledger['unseen'] is not None, 'what is unseen is not known')
+    return '%d seen, unseen %d, the log has %d' % (ledger['seen'], ledger['unseen'], len(lines))
 
 
 def check(guest, name, periods, how, steps):

@@ -52,19 +52,22 @@ static const struct option_row ctl_rows[] = {
 	{ "by", 0, "LABEL,..", "of snapshot: labels; default cgroup,src,op", set_by },
 };
 
-static int read_collector(const struct pinned *p, struct metrics_collector *out, struct err *err)
+/* @meta is what @out points to. */
+static int read_collector(const struct pinned *p, struct ibs_meta *meta,
+			  struct metrics_collector *out, struct err *err)
 {
 	struct snapshot now;
 	int ret = pinned_snapshot(p, &now, err);
 
 	if (ret)
 		return ret;
+	pinned_meta(p, meta);
 	*out = (struct metrics_collector){
-		.meta = pinned_meta(p),
+		.meta = meta,
+		.status = meta->status,
 		.ledger = now.ledger,
 		.groups = now.n_groups,
 	};
-	pinned_status(p, &out->status);
 	snapshot_free(&now);
 	return 0;
 }
@@ -72,7 +75,8 @@ static int read_collector(const struct pinned *p, struct metrics_collector *out,
 static int status(const struct ctl *c, const struct pinned *p, struct err *err)
 {
 	struct metrics_collector now;
-	int ret = read_collector(p, &now, err);
+	struct ibs_meta meta;
+	int ret = read_collector(p, &meta, &now, err);
 
 	if (ret)
 		return ret;
@@ -89,7 +93,8 @@ static int status(const struct ctl *c, const struct pinned *p, struct err *err)
 static int ledger(const struct ctl *c, const struct pinned *p, struct err *err)
 {
 	struct metrics_collector now;
-	int ret = read_collector(p, &now, err);
+	struct ibs_meta meta;
+	int ret = read_collector(p, &meta, &now, err);
 
 	if (ret)
 		return ret;
@@ -125,22 +130,22 @@ static const char *name_of(void *arg, __u64 id, enum label l)
 
 static int print_snapshot(const struct ctl *c, const struct pinned *p, struct err *err)
 {
-	const struct ibs_meta *m = pinned_meta(p);
+	struct ibs_meta m;
 	struct snapshot now;
 	struct names names = { .p = p, .s = &now };
-	struct hist_info info = { .source = m->source,
-				  .event = m->event,
-				  .simulated = m->layout.simulated,
-				  .metric = m->layout.metric };
-	struct ibs_meta_status st;
+	struct hist_info info;
 	struct rows rows;
 	int ret = pinned_snapshot(p, &now, err);
 
 	if (ret)
 		return ret;
-	pinned_status(p, &st);
-	info.period = st.period;
-	now.time_ns = st.enabled_ns / (st.cpus ? st.cpus : 1);
+	pinned_meta(p, &m);
+	info = (struct hist_info){ .source = m.source,
+				   .event = m.event,
+				   .simulated = m.layout.simulated,
+				   .metric = m.layout.metric,
+				   .period = m.status.period };
+	now.time_ns = m.status.enabled_ns / (m.status.cpus ? m.status.cpus : 1);
 	if (rows_build(&now, c->labels, name_of, &names, &rows)) {
 		snapshot_free(&now);
 		return err_set(err, -ENOMEM, "out of memory for the output");
@@ -220,8 +225,7 @@ static const struct verb *find_verb(int argc, char **argv, struct err *err)
 /* Where it takes requests, as its pins tell it. */
 static int find_control(const struct ctl *c, char *out, size_t size, struct err *err)
 {
-	struct ibs_meta_status st;
-	const struct ibs_meta *m;
+	struct ibs_meta m;
 	struct pinned *p = NULL;
 	int ret = c->control ? 0 : pinned_open(c->pin_dir ?: IBS_PIN_DIR, &p, err);
 
@@ -230,18 +234,17 @@ static int find_control(const struct ctl *c, char *out, size_t size, struct err 
 		return 0;
 	if (ret) /* who may not read them may be allowed to ask */
 		return c->pin_dir ? ret : 0;
-	m = pinned_meta(p);
-	pinned_status(p, &st);
+	pinned_meta(p, &m);
 	/* where there is a socket, it knows best */
-	if (!m->pid || (!*m->control && !metrics_collector_alive(m, &st)))
+	if (!m.pid || (!*m.control && !metrics_collector_alive(&m, &m.status)))
 		ret = err_set(err, -ESRCH, "no collector runs");
-	else if (!*m->control)
+	else if (!*m.control)
 		ret = err_set(err, -ENOTSUP,
 			      "the collector, process %u, takes no requests: it was started with "
 			      "--control none, or told why",
-			      m->pid);
+			      m.pid);
 	else
-		snprintf(out, size, "%s", m->control);
+		snprintf(out, size, "%s", m.control);
 	pinned_close(p);
 	return ret;
 }
