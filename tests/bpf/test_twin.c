@@ -246,17 +246,23 @@ static void check_weights(const struct snapshot *snap, const struct ibs_twin_sam
 			  bool weigh)
 {
 	__u64 weight[IBS_OP_KIND_N][IBS_SRC_N] = {};
+	bool met[IBS_OP_KIND_N][IBS_SRC_N] = {};
 	struct tlb_counts tlb = {};
 	const struct group *g;
+	size_t n_met = 0;
 
 	for (size_t i = 0; i < WEIGHTS_N; i++) {
 		const __u64 *regs = sample[i].regs, data3 = regs[IBS_OP_DATA3];
 		const struct ibs_cpu cpu = { .caps = ZEN4_CAPS };
 		struct ibs_op_sample s = { .cpu = cpu };
+		enum ibs_op_kind kind = ibs_op_kind(regs[IBS_OP_DATA], data3);
+		enum ibs_src src = ibs_op_src(cpu, regs);
 		__u64 w = weigh ? sample[i].period : 0;
 
 		memcpy(s.reg, regs, sizeof(sample[i].regs));
-		weight[ibs_op_kind(regs[IBS_OP_DATA], data3)][ibs_op_src(cpu, regs)] += w;
+		n_met += !met[kind][src];
+		met[kind][src] = true;
+		weight[kind][src] += w;
 		if (!ibs_op_valid_l2tlb(&s))
 			continue;
 		*(data3 >> 3 & 1 ? &tlb.l2_miss : &tlb.l2_hit) += 1;
@@ -268,6 +274,7 @@ static void check_weights(const struct snapshot *snap, const struct ibs_twin_sam
 	}
 	assert_int_equal(snap->n_groups, 1);
 	g = &snap->groups[0];
+	assert_int_equal(g->n_series, n_met);
 	for (size_t i = 0; i < g->n_series; i++)
 		assert_int_equal(g->series[i].weight, weight[g->series[i].op][g->series[i].src]);
 	assert_true(tlb.l2_hit && tlb.l2_miss && tlb.refills);
