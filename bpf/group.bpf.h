@@ -139,9 +139,11 @@ static __always_inline void cgroup_select(struct ibs_cgroup *cg, const struct ib
 
 /*
  * First sample of a cgroup on this CPU, or first after a change of selection. An entry is changed in
- * place: replacing it would hand its memory to another cgroup while another CPU reads it. Without a
- * slot a cgroup is remembered as one of IBS_SLOT_OTHER until user space bumps control.gen; a map
- * that refuses, be it full or its lock held by another CPU, is asked again at the next sample.
+ * place: replacing it would hand its memory to another cgroup while another CPU reads it. A cgroup
+ * without a slot is remembered as one of IBS_SLOT_OTHER until user space bumps control.gen. It asks
+ * again at the next sample while not all slots were tried, or if the map refuses, be it full or its
+ * lock held by another CPU. Of two CPUs that meet a known cgroup at once the later one gives its slot
+ * back; what slips through has two of them until sampler_fold().
  */
 static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_cached *c, __u64 id,
 				    __u32 gen, const struct ibs_twin_who *who)
@@ -163,14 +165,22 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 		if (cfg_by == IBS_BY_CGROUP && fresh.selected && fresh.slot == IBS_SLOT_OTHER) {
 			fresh.slot = slot = slot_alloc();
 			slot_own(slot, &key);
+			if (slot == IBS_SLOT_OTHER && control.next_slot < cfg_max_slots) {
+				fresh.gen = gen - 1;
+				keep = false;
+			}
 		}
-		if (cg) {
+		barrier();
+		if (cg && (__s32)(cg->gen - gen) >= 0 && cg->slot != IBS_SLOT_OTHER) {
+			slot_free(slot); /* another CPU was first */
+			fresh = *cg;
+		} else if (cg) {
 			cg->slot = fresh.slot;
 			cg->selected = fresh.selected;
 			cg->min_lat = fresh.min_lat;
 			cg->filter = fresh.filter;
 			barrier();
-			cg->gen = gen;
+			cg->gen = fresh.gen;
 		} else if (bpf_map_update_elem(&cgroups, &id, &fresh, BPF_NOEXIST)) {
 			slot_free(slot);
 			fresh.slot = IBS_SLOT_OTHER;

@@ -267,9 +267,10 @@ typedef bool sampler_dead(void *arg, __u64 cgroup_id);
  * sampler_fold() - give back what cgroups hold that died
  *
  * Their counts are added to `other`, so that sums stay; their slots serve others. A reader sees all
- * of that or nothing. Costs each CPU one look-up for every cgroup it meets next.
+ * of that or nothing. Costs each CPU one look-up for every cgroup it meets next. Slots of the same
+ * cgroup, which CPUs take that meet it at once, become one.
  *
- * Return: how many groups were folded, or a negative errno with @err.
+ * Return: how many groups were folded into `other`, or a negative errno with @err.
  */
 int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err);
 

@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include <bpf/bpf.h>
 #include <ibscope/op_fields.h>
 #include <ibscope/sim.h>
 
@@ -367,19 +368,24 @@ static size_t groups_in(struct sampler *s, __u64 first, size_t n, __u64 total)
 	return found;
 }
 
+static struct sampler *open_rooms(__u32 slots)
+{
+	struct sampler_opts opts = zen4;
+
+	opts.by = IBS_BY_CGROUP;
+	opts.max_groups = slots;
+	opts.weigh = true;
+	return open_twin(&opts);
+}
+
 static void test_make_room(void **state)
 {
 	const __u64 quiet = 100, busy = 200;
-	struct sampler_opts opts = zen4;
+	struct sampler *s = open_rooms(ROOM_SLOTS);
 	__u64 total = 0, moved = 0;
 	struct err err = {};
-	struct sampler *s;
 
 	(void)state;
-	opts.by = IBS_BY_CGROUP;
-	opts.max_groups = ROOM_SLOTS;
-	opts.weigh = true;
-	s = open_twin(&opts);
 	run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
 	assert_int_equal(groups_in(s, quiet, ROOM_SLOTS, total), ROOM_SLOTS);
 	assert_int_equal(sampler_make_room(s, &err), 0); /* the first look */
@@ -406,6 +412,154 @@ static void test_make_room(void **state)
 	assert_int_equal(moved, 0);
 	assert_int_equal(groups_in(s, busy, ROOM_SLOTS, total), ROOM_SLOTS);
 	sampler_close(s);
+}
+
+static bool has_slot(struct sampler *s, __u64 cgroup_id)
+{
+	struct ibs_cgroup cg;
+
+	assert_int_equal(bpf_map_lookup_elem(sampler_fold_maps(s).cgroups, &cgroup_id, &cg), 0);
+	return cg.slot != IBS_SLOT_OTHER;
+}
+
+static __u32 slots_used(struct sampler *s)
+{
+	const struct ibs_slot_owner *owners = s->slot_owners.addr;
+	__u32 n = 0;
+
+	for (__u32 slot = 1; slot < s->max_slots; slot++)
+		n += owners[slot].used == IBS_SLOT_USED;
+	return n;
+}
+
+/* A cgroup that asked for a slot while those that leave were not free yet. */
+static void test_room_asked_early(void **state)
+{
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	int cgroups = sampler_fold_maps(s).cgroups;
+	const __u64 quiet = 100, busy = 200;
+	struct ibs_cgroup cg;
+	struct err err = {};
+	__u64 total = 0;
+
+	(void)state;
+	run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
+	assert_int_equal(sampler_make_room(s, &err), 0);
+	run_cgroups(s, busy, 1, 20, &total);
+	assert_false(has_slot(s, busy));
+	assert_int_equal(bpf_map_lookup_elem(cgroups, &busy, &cg), 0);
+	cg.gen++;
+	assert_int_equal(bpf_map_update_elem(cgroups, &busy, &cg, BPF_EXIST), 0);
+	assert_int_equal(sampler_make_room(s, &err), 1);
+	run_cgroups(s, busy, 1, 1, &total);
+	assert_true(has_slot(s, busy));
+	assert_int_equal(groups_in(s, busy, 1, total), 1);
+	close_twin(s);
+}
+
+static bool dead_in(void *arg, __u64 cgroup_id)
+{
+	for (const __u64 *id = arg; *id; id++)
+		if (*id == cgroup_id)
+			return true;
+	return false;
+}
+
+/* Slots that are far from each other are all found. */
+static void test_room_far(void **state)
+{
+	enum { SLOTS = 200 };
+	struct sampler *s = open_rooms(SLOTS);
+	__u64 dead[] = { 103, 150, 298, 0 };
+	struct err err = {};
+	__u64 total = 0;
+
+	(void)state;
+	run_cgroups(s, 100, SLOTS, 1, &total);
+	run_cgroups(s, 500, 3, 1, &total);
+	assert_int_equal(groups_in(s, 500, 3, total), 0);
+	assert_int_equal(sampler_fold(s, dead_in, dead, &err), 3);
+	run_cgroups(s, 500, 3, 20, &total);
+	for (__u64 id = 500; id < 503; id++)
+		assert_true(has_slot(s, id));
+	assert_int_equal(slots_used(s), SLOTS);
+	assert_int_equal(groups_in(s, 500, 3, total), 3);
+	close_twin(s);
+}
+
+/* What dead cgroups leave to `other` is no activity of those that wait. */
+static void test_room_after_fold(void **state)
+{
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	const __u64 quiet = 100, waiting = 200;
+	__u64 dead[] = { quiet, 0 };
+	struct err err = {};
+	__u64 total = 0;
+
+	(void)state;
+	run_cgroups(s, quiet, 1, 1000, &total);
+	run_cgroups(s, quiet + 1, ROOM_SLOTS - 1, 1, &total);
+	assert_int_equal(sampler_make_room(s, &err), 0);
+	run_cgroups(s, waiting, 2, 1, &total);
+	run_cgroups(s, quiet + 1, ROOM_SLOTS - 1, 5, &total);
+	assert_int_equal(sampler_fold(s, dead_in, dead, &err), 1);
+	run_cgroups(s, waiting, 2, 5, &total);
+	assert_int_equal(slots_used(s), ROOM_SLOTS);
+	assert_int_equal(sampler_make_room(s, &err), 0);
+	/* but what those did before that is */
+	run_cgroups(s, waiting + 1, 1, 100, &total);
+	dead[0] = quiet + 1;
+	assert_int_equal(sampler_fold(s, dead_in, dead, &err), 1);
+	run_cgroups(s, waiting, 2, 1, &total);
+	run_cgroups(s, waiting + 2, 1, 1, &total);
+	assert_int_equal(slots_used(s), ROOM_SLOTS);
+	assert_int_equal(sampler_make_room(s, &err), 1);
+	groups_in(s, quiet, ROOM_SLOTS, total);
+	close_twin(s);
+}
+
+/* Two slots of one cgroup, as two CPUs take that meet it at once: they become one, and none is lost. */
+static void test_fold_twins(void **state)
+{
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	int cgroups = sampler_fold_maps(s).cgroups;
+	struct ibs_cgroup cg, no_slot;
+	const __u64 id = 100;
+	__u64 none[] = { 0 };
+	struct snapshot snap;
+	struct err err = {};
+	__u64 total = 0;
+
+	(void)state;
+	for (int later = 0; later < 2; later++) {
+		__u64 total_before = total;
+
+		run_cgroups(s, id, 1, 5, &total);
+		assert_int_equal(bpf_map_lookup_elem(cgroups, &id, &cg), 0);
+		no_slot = cg;
+		no_slot.gen--;
+		no_slot.slot = IBS_SLOT_OTHER;
+		assert_int_equal(bpf_map_update_elem(cgroups, &id, &no_slot, BPF_EXIST), 0);
+		s->select.control->gen++;
+		run_cgroups(s, id, 1, 7, &total);
+		assert_int_equal(slots_used(s), 2);
+		if (later) { /* the other one is used */
+			assert_int_equal(bpf_map_lookup_elem(cgroups, &id, &no_slot), 0);
+			no_slot.slot = cg.slot;
+			assert_int_equal(bpf_map_update_elem(cgroups, &id, &no_slot, BPF_EXIST), 0);
+		}
+		assert_int_equal(sampler_fold(s, dead_in, none, &err), 0);
+		assert_int_equal(slots_used(s), 1);
+		assert_int_equal(total, total_before + 12);
+		run_cgroups(s, id, 1, 1, &total);
+		assert_int_equal(slots_used(s), 1);
+		snapshot(s, &snap);
+		assert_int_equal(snap.n_groups, 1);
+		assert_int_equal(snap.groups[0].key.cgroup_id, id);
+		assert_int_equal(snap.groups[0].series[0].samples, total);
+		snapshot_free(&snap);
+	}
+	close_twin(s);
 }
 
 /* --- children: other processes, names and cgroups --- */
@@ -1755,6 +1909,10 @@ int main(void)
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_weights),
 		cmocka_unit_test(test_make_room),
+		cmocka_unit_test(test_room_asked_early),
+		cmocka_unit_test(test_room_far),
+		cmocka_unit_test(test_room_after_fold),
+		cmocka_unit_test(test_fold_twins),
 		cmocka_unit_test(test_every_latency),
 		cmocka_unit_test(test_filter_pid),
 		cmocka_unit_test(test_filter_op_src),
