@@ -37,7 +37,8 @@ class Cores(guest.Guest):
         cpus, complexes = (size.split('x') + ['1'])[:2]
         self.cpus, self.complexes = int(cpus), int(complexes)
         super().__init__(kernel, gen, work, report, '-' + size, workers=False, smp=cpus, rig=[
-            '--icount', '--mem', '4096', '--timeout', '7200', '--append', APPEND])
+            '--icount', '--mem', '4096', '--append', APPEND])
+        self.timeout = 7200
         self.where += ' %s CPUs' % size
         self.busy = sorted({i * (self.cpus - 1) // (BUSY - 1) for i in range(BUSY)})
         self.rows = []

@@ -19,7 +19,8 @@ configure=(--target-list=x86_64-softmmu --without-default-features
     --enable-tcg --disable-kvm --disable-docs --disable-tools
     --enable-fdt=system --disable-werror)
 qemu=$cache/bin/qemu-system-x86_64
-want=$({ cat "$here/ibs.patch"; echo "${configure[*]}"; } | sha256sum | cut -c1-16)
+patches=("$here/ibs.patch" "$here/many-cpus.patch")
+want=$({ cat "${patches[@]}"; echo "${configure[*]}"; } | sha256sum | cut -c1-16)
 
 up_to_date() {
     [ -x "$qemu" ] && [ "$(cat "$cache/bin/.stamp" 2>/dev/null)" = "$want" ]
@@ -63,7 +64,10 @@ build() {
         fetch_source qemu '^1:7\.2' bookworm "$work"
         mv "$work"/qemu-7.2*/ "$work/src"
     fi
-    patch -s -d "$work/src" -p1 < "$here/ibs.patch" || die "ibs.patch does not apply"
+    local p
+    for p in "${patches[@]}"; do
+        patch -s -d "$work/src" -p1 < "$p" || die "${p##*/} does not apply"
+    done
     mkdir -p "$work/src/build" && cd "$work/src/build"
     nice ../configure "${configure[@]}" > configure.log 2>&1 ||
         { tail -20 configure.log >&2; die "configure failed (try build.sh --deps)"; }

@@ -95,7 +95,7 @@ get_file() {            # TARGET REGEX SUITE FIND-PATTERN
 [ -s "$bz" ] || locked "kernel-$kernel" get_file "$bz" "$re" "$suite" '*/vmlinuz*'
 [ -s "$bb" ] || locked busybox get_file "$bb" busybox-static bookworm '*bin/busybox'
 [ $fetch_only = 0 ] || exit 0
-"$here/build.sh" --check || die "QEMU is missing or not built from this ibs.patch; run build.sh"
+"$here/build.sh" --check || die "QEMU is missing or not built from these patches; run build.sh"
 
 # --- from here on there is something to clean up
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/ibsrig.XXXXXX")
