@@ -80,11 +80,31 @@ static __always_inline __u8 *pid_byte(void *set, __u32 pid)
 	return bytes ? &bytes[pid % IBS_PID_BLOCK] : NULL;
 }
 
-static __always_inline bool pid_selected(void *set, __u32 pid)
+static __always_inline bool tid_selected(__u32 tid)
 {
-	__u8 *byte = pid_byte(set, pid);
+	__u8 *byte = pid_byte(&tids, tid);
 
 	return byte && *byte;
+}
+
+static __always_inline bool tgid_left_out(__u32 tgid)
+{
+	__u8 *byte = pid_byte(&tgids, tgid);
+	__u32 test = control.pid_test;
+
+	return ((byte ? *byte : 0) & test) == test >> 8;
+}
+
+/*
+ * A new one takes after its parent if children are followed; else nobody has named it, also if its
+ * number was named before that process died.
+ */
+static __always_inline void pid_born(void *set, __u32 child, __u32 parent)
+{
+	__u8 *byte = pid_byte(set, child), *from = cfg_pid_follow ? pid_byte(set, parent) : NULL;
+
+	if (byte)
+		*byte = from ? *from : 0;
 }
 
 /* Names are compared as two words; cfg_comms beyond cfg_n_comms is not even looked at. */

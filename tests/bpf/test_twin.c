@@ -5,8 +5,10 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -1419,6 +1421,73 @@ static void test_live(void **state)
 	close_twin(s);
 }
 
+struct watched {
+	struct sampler *s;
+	_Atomic bool end;
+	_Atomic unsigned int runs, filtered;
+};
+
+/* No asserts here: they are of the test's own thread. */
+static void *watch(void *arg)
+{
+	static regs_t regs[IBS_TWIN_SAMPLES];
+	struct watched *w = arg;
+
+	for (size_t i = 0; i < IBS_TWIN_SAMPLES; i++)
+		load_miss(regs[i], DRAM, 300);
+	while (!w->end) {
+		__u8 out[IBS_TWIN_SAMPLES];
+
+		if (twin_run_regs(w->s, (const regs_t *)regs, IBS_TWIN_SAMPLES, out, NULL))
+			break;
+		for (size_t i = 0; i < IBS_TWIN_SAMPLES; i++)
+			w->filtered += out[i] == IBS_OUTCOME_FILTERED_PID;
+		w->runs++;
+	}
+	return NULL;
+}
+
+/* A process that the old selection has and the new one has too is never left out between. */
+static void test_live_processes(void **state)
+{
+	__u32 self = getpid(), other = 0;
+	const struct selected_pids sets[] = {
+		{ NULL, 0, false },
+		{ &self, 1, false },
+		{ &other, 1, true },
+		{ &self, 1, false },
+	};
+	struct sampler_opts opts = zen4;
+	struct watched w = {};
+	struct err err = {};
+	pthread_t thread;
+
+	(void)state;
+	opts.sel.live = SAMPLER_LIVE_PROCESSES;
+	opts.sel.follow = true; /* it takes longer */
+	other = fork();
+	if (!other) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	w.s = open_twin(&opts);
+	assert_int_equal(pthread_create(&thread, NULL, watch, &w), 0);
+	for (int i = 0; i < 100; i++) {
+		unsigned int before = w.runs;
+
+		assert_int_equal(sampler_set_processes(w.s, &sets[i % 4], &err), 0);
+		while (w.runs < before + 2)
+			usleep(10);
+	}
+	w.end = true;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+	assert_int_equal(w.filtered, 0);
+	close_twin(w.s);
+}
+
 /* What a cgroup asks for holds for it and below, and overrides what is asked of all. */
 static void test_cgroup_min_lat(void **state)
 {
@@ -1925,6 +1994,7 @@ int main(void)
 		cmocka_unit_test(test_cgroup_v1),
 		cmocka_unit_test(test_filter_cgroup_out),
 		cmocka_unit_test(test_live),
+		cmocka_unit_test(test_live_processes),
 		cmocka_unit_test(test_filter_lat),
 		cmocka_unit_test(test_filter_cgroup),
 		cmocka_unit_test(test_cgroup_min_lat),
