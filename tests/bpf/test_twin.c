@@ -370,6 +370,31 @@ static size_t groups_in(struct sampler *s, __u64 first, size_t n, __u64 total)
 	return found;
 }
 
+/* Registers alone weigh the same whatever was replayed before; what has no period is refused. */
+static void test_weights_of_regs(void **state)
+{
+	struct ibs_twin_sample sample = { .period = 1000 };
+	struct ibs_twin_who who = { .cgroup_id = 1 };
+	struct sampler_opts opts = zen4;
+	enum ibs_outcome out;
+	struct snapshot snap;
+	struct err err = {};
+	struct sampler *s;
+
+	(void)state;
+	opts.weigh = true;
+	s = open_twin(&opts);
+	load_miss(sample.regs, DRAM, 300);
+	assert_int_equal(twin_run_replay(s, &sample, &who, 1, &err), 0);
+	assert_int_equal(run_one(s, sample.regs), IBS_OUTCOME_AGGREGATED);
+	assert_int_equal(twin_run_raw(s, &(struct twin_raw){}, &out, &err), -EINVAL);
+	snapshot(s, &snap);
+	assert_int_equal(snap.groups[0].series[0].samples, 2);
+	assert_int_equal(snap.groups[0].series[0].weight, 1001);
+	snapshot_free(&snap);
+	sampler_close(s);
+}
+
 static struct sampler *open_rooms(__u32 slots)
 {
 	struct sampler_opts opts = zen4;
@@ -1875,6 +1900,8 @@ static void test_loop(void **state)
 	check_size(s, 60);
 	assert_int_equal(twin_loop(s, IBS_TWIN_RAW, N, REPEAT, &ns, &err), 0);
 	assert_int_equal(twin_loop(s, IBS_TWIN_FLOOR, N, REPEAT, &ns, &err), 0);
+	assert_int_equal(twin_loop(s, IBS_TWIN_FLOOR, N, TWIN_REPEAT_MAX, &ns, &err), 0);
+	assert_int_equal(twin_loop(s, IBS_TWIN_FLOOR, N, TWIN_REPEAT_MAX + 1, &ns, &err), -EINVAL);
 	snapshot(s, &snap);
 	assert_int_equal(snap.ledger.outcome[IBS_OUTCOME_AGGREGATED], 2 * REPEAT + 1);
 	snapshot_free(&snap);
@@ -1977,6 +2004,7 @@ int main(void)
 		cmocka_unit_test(test_raw_is_regs),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_weights_of_regs),
 		cmocka_unit_test(test_make_room),
 		cmocka_unit_test(test_room_asked_early),
 		cmocka_unit_test(test_room_far),
