@@ -162,8 +162,8 @@ static __always_inline void cgroup_select(struct ibs_cgroup *cg, const struct ib
  * place: replacing it would hand its memory to another cgroup while another CPU reads it. A cgroup
  * without a slot is remembered as one of IBS_SLOT_OTHER until user space bumps control.gen. It asks
  * again at the next sample while not all slots were tried, or if the map refuses, be it full or its
- * lock held by another CPU. Of two CPUs that meet a known cgroup at once the later one gives its slot
- * back; what slips through has two of them until sampler_fold().
+ * lock held by another CPU. Of two CPUs that meet a known cgroup at once the later one gives its
+ * slot back; what slips through has two of them until sampler_fold().
  */
 static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_cached *c, __u64 id,
 				    __u32 gen, const struct ibs_twin_who *who)

@@ -89,8 +89,8 @@ enum governor_reason governor_longer(const struct governor *g);
  * while of at least five seconds would stay below 70 %, and what was spent above the budget before
  * is made up for; the while becomes longer if that was followed by backing off again.
  *
- * If the longest period is still above the budget for a second, whatever else asks for a longer one,
- * sampling stops, and is tried again after a minute, two, and so on up to an hour.
+ * If the longest period is still above the budget for a second, whatever else asks for a longer
+ * one, sampling stops, and is tried again after a minute, two, and so on up to an hour.
  */
 void governor_step(struct governor *g, const struct governor_input *in,
 		   struct governor_decision *out);

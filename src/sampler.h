@@ -159,8 +159,8 @@ int sampler_start(struct sampler *s, struct err *err);
  * sampler_set_processes(), _set_cgroups(), _set_latency() - change the selection while sampling
  *
  * For samplers opened with that bit of sel.live. No sample is lost, and each is judged by the old
- * selection or by the new one: that of cgroups changes for all CPUs at one moment, that of processes
- * one by one, but for going over to or from all but some.
+ * selection or by the new one: that of cgroups changes for all CPUs at one moment, that of
+ * processes one by one, but for going over to or from all but some.
  *
  * Return: 0, or a negative errno with @err: -EINVAL if @s was not opened for it; -E2BIG for more
  * cgroups than SAMPLER_MAX_SELECTED and twice as many as it was opened with.

@@ -75,7 +75,7 @@ static void free_slot(const struct sampler_fold_maps *maps, struct ibs_control *
 
 /*
  * No program adds to a slot that is leaving once it has met its cgroup anew, which `gen` makes it do.
- * A cgroup that was met after that, but before slots were free, found none: `gen` lets it ask again.
+ * A cgroup met after that, but before slots were free, found none: `gen` lets it ask again.
  */
 void sampler_fold_slots(struct sampler *s, const struct sampler_leaving *leaving, size_t n)
 {
@@ -113,7 +113,7 @@ static int by_cgroup(const void *pa, const void *pb)
 }
 
 /*
- * Slots of one cgroup: two CPUs met it at once, and each took one. They become the one that is used.
+ * Slots of one cgroup: two CPUs met it at once, and each took one. They become the one in use.
  * @owned: by cgroup
  */
 static size_t find_twins(int cgroups_fd, const struct owned *owned, size_t n,

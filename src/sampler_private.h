@@ -121,8 +121,8 @@ struct sampler_leaving {
 };
 
 /*
- * Add slots that are in use to others, and give them free; every cgroup is met anew. Of other groups
- * than cgroups nothing may be found any more.
+ * Add slots that are in use to others, and give them free; every cgroup is met anew. Of other
+ * groups than cgroups nothing may be found any more.
  */
 void sampler_fold_slots(struct sampler *s, const struct sampler_leaving *leaving, size_t n);
 

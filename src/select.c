@@ -74,8 +74,8 @@ static int enter_descendants(const struct pid_set *ps, const struct selected_pid
 }
 
 /*
- * Make @ps what @set says. Those that a fork enters meanwhile stay: only what was in before is taken
- * out, and only after the new ones are in.
+ * Make @ps what @set says. Those that a fork enters meanwhile stay: only what was in before is
+ * taken out, and only after the new ones are in.
  */
 static int set_pids(const struct pid_set *ps, const struct selected_pids *set,
 		    descendants_fn *follow, const char *what, struct err *err)

@@ -106,8 +106,8 @@ enum ibs_by {
 
 /*
  * One byte for each pid there can be: a test costs the same for one pid as for all. Those that are
- * selected and those that are left out have a bit each, of which control.pid_test says one: going over
- * from the one to the other is a single store. Of threads there is only the first.
+ * selected and those that are left out have a bit each, of which control.pid_test says one: going
+ * over from the one to the other is a single store. Of threads there is only the first.
  */
 #define IBS_PID_IN    1
 #define IBS_PID_OUT   2
