@@ -80,11 +80,31 @@ static __always_inline __u8 *pid_byte(void *set, __u32 pid)
 	return bytes ? &bytes[pid % IBS_PID_BLOCK] : NULL;
 }
 
-static __always_inline bool pid_selected(void *set, __u32 pid)
+static __always_inline bool tid_selected(__u32 tid)
 {
-	__u8 *byte = pid_byte(set, pid);
+	__u8 *byte = pid_byte(&tids, tid);
 
 	return byte && *byte;
+}
+
+static __always_inline bool tgid_left_out(__u32 tgid)
+{
+	__u8 *byte = pid_byte(&tgids, tgid);
+	__u32 test = control.pid_test;
+
+	return ((byte ? *byte : 0) & test) == test >> 8;
+}
+
+/*
+ * A new one takes after its parent if children are followed; else nobody has named it, also if its
+ * number was named before that process died.
+ */
+static __always_inline void pid_born(void *set, __u32 child, __u32 parent)
+{
+	__u8 *byte = pid_byte(set, child), *from = cfg_pid_follow ? pid_byte(set, parent) : NULL;
+
+	if (byte)
+		*byte = from ? *from : 0;
 }
 
 /* Names are compared as two words; cfg_comms beyond cfg_n_comms is not even looked at. */
@@ -139,9 +159,11 @@ static __always_inline void cgroup_select(struct ibs_cgroup *cg, const struct ib
 
 /*
  * First sample of a cgroup on this CPU, or first after a change of selection. An entry is changed in
- * place: replacing it would hand its memory to another cgroup while another CPU reads it. Without a
- * slot a cgroup is remembered as one of IBS_SLOT_OTHER until user space bumps control.gen; a map
- * that refuses, be it full or its lock held by another CPU, is asked again at the next sample.
+ * place: replacing it would hand its memory to another cgroup while another CPU reads it. A cgroup
+ * without a slot is remembered as one of IBS_SLOT_OTHER until user space bumps control.gen. It asks
+ * again at the next sample while not all slots were tried, or if the map refuses, be it full or its
+ * lock held by another CPU. Of two CPUs that meet a known cgroup at once the later one gives its
+ * slot back; what slips through has two of them until sampler_fold().
  */
 static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_cached *c, __u64 id,
 				    __u32 gen, const struct ibs_twin_who *who)
@@ -163,14 +185,22 @@ static __noinline int cgroup_lookup(struct ibs_cpu_state *st, struct ibs_cgroup_
 		if (cfg_by == IBS_BY_CGROUP && fresh.selected && fresh.slot == IBS_SLOT_OTHER) {
 			fresh.slot = slot = slot_alloc();
 			slot_own(slot, &key);
+			if (slot == IBS_SLOT_OTHER && control.next_slot < cfg_max_slots) {
+				fresh.gen = gen - 1;
+				keep = false;
+			}
 		}
-		if (cg) {
+		barrier();
+		if (cg && (__s32)(cg->gen - gen) >= 0 && cg->slot != IBS_SLOT_OTHER) {
+			slot_free(slot); /* another CPU was first */
+			fresh = *cg;
+		} else if (cg) {
 			cg->slot = fresh.slot;
 			cg->selected = fresh.selected;
 			cg->min_lat = fresh.min_lat;
 			cg->filter = fresh.filter;
 			barrier();
-			cg->gen = gen;
+			cg->gen = fresh.gen;
 		} else if (bpf_map_update_elem(&cgroups, &id, &fresh, BPF_NOEXIST)) {
 			slot_free(slot);
 			fresh.slot = IBS_SLOT_OTHER;

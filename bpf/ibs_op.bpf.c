@@ -62,10 +62,9 @@ static __always_inline __u32 select_task(struct ibs_cpu_state *st, const struct 
 
 	if (!select)
 		return IBS_OUTCOME_AGGREGATED;
-	if ((select & IBS_TASK_TGID) &&
-	    pid_selected(&tgids, who_pid_tgid(who) >> 32) == control.pid_but)
+	if ((select & IBS_TASK_TGID) && tgid_left_out(who_pid_tgid(who) >> 32))
 		return IBS_OUTCOME_FILTERED_PID;
-	if ((select & IBS_TASK_TID) && !pid_selected(&tids, who_pid_tgid(who)))
+	if ((select & IBS_TASK_TID) && !tid_selected(who_pid_tgid(who)))
 		return IBS_OUTCOME_FILTERED_TID;
 	if ((select & IBS_TASK_COMM) && !comm_selected(who))
 		return IBS_OUTCOME_FILTERED_COMM;
@@ -462,28 +461,18 @@ int ibs_op_sim_forward(void *ctx)
 	return 0;
 }
 
-/*
- * A new process or thread: takes after its parent if children are followed; else it is not selected,
- * also when its number was, before that process died.
- */
+/* A new process or thread. */
 SEC("raw_tp/sched_process_fork")
 int ibs_fork(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
 	__u32 tgid = BPF_CORE_READ(child, tgid), tid = BPF_CORE_READ(child, pid);
 	__u32 parent_tgid = BPF_CORE_READ(parent, tgid), parent_tid = BPF_CORE_READ(parent, pid);
-	__u8 *byte;
 
-	if ((cfg_task_select & IBS_TASK_TGID) && tgid == tid) {
-		byte = pid_byte(&tgids, tgid);
-		if (byte)
-			*byte = cfg_pid_follow && pid_selected(&tgids, parent_tgid);
-	}
-	if (cfg_task_select & IBS_TASK_TID) {
-		byte = pid_byte(&tids, tid);
-		if (byte)
-			*byte = cfg_pid_follow && pid_selected(&tids, parent_tid);
-	}
+	if ((cfg_task_select & IBS_TASK_TGID) && tgid == tid)
+		pid_born(&tgids, tgid, parent_tgid);
+	if (cfg_task_select & IBS_TASK_TID)
+		pid_born(&tids, tid, parent_tid);
 	return 0;
 }
 

@@ -114,6 +114,7 @@ int ibs_op_twin(struct ibs_twin_ctx *c)
 	struct twin_run run = { .mask = c->mask, .tell = c->tell, .ctx_at = c->ctx_at };
 	__u32 repeat = c->repeat, zero = 0;
 	__u64 start;
+	long made;
 
 	run.area = bpf_map_lookup_elem(&twin, &zero);
 	if (!run.area)
@@ -122,15 +123,15 @@ int ibs_op_twin(struct ibs_twin_ctx *c)
 		twin_build(run.area, c);
 	start = bpf_ktime_get_ns();
 	if (c->mode == IBS_TWIN_REGS)
-		bpf_loop(repeat, twin_regs, &run, 0);
+		made = bpf_loop(repeat, twin_regs, &run, 0);
 	else if (c->mode == IBS_TWIN_REPLAY)
-		bpf_loop(repeat, twin_replay, &run, 0);
+		made = bpf_loop(repeat, twin_replay, &run, 0);
 	else if (c->mode == IBS_TWIN_RAW)
-		bpf_loop(repeat, twin_raw, &run, 0);
+		made = bpf_loop(repeat, twin_raw, &run, 0);
 	else
-		bpf_loop(repeat, twin_floor, &run, 0);
+		made = bpf_loop(repeat, twin_floor, &run, 0);
 	c->ns = bpf_ktime_get_ns() - start;
-	return 0;
+	return made != repeat;
 }
 
 #endif

@@ -46,6 +46,7 @@ struct governor {
 	struct governor_config c;
 	enum governor_state state;
 	enum governor_reason reason;
+	enum governor_reason longer; /* why the period is longer than asked for, stopped or not */
 	__u64 period;
 
 	/* as of the last look */
@@ -106,6 +107,13 @@ const char *governor_reason_help(enum governor_reason r)
 	return helps[r];
 }
 
+/* A period is longer for these; the others are of stops, and of changes. */
+static bool lengthens(enum governor_reason r)
+{
+	return r == GOVERNOR_REASON_BUDGET || r == GOVERNOR_REASON_THROTTLED ||
+	       r == GOVERNOR_REASON_KERNEL_LIMIT;
+}
+
 struct governor *governor_new(const struct governor_config *c)
 {
 	struct governor *g = NULL;
@@ -120,7 +128,8 @@ struct governor *governor_new(const struct governor_config *c)
 	if (c->budget && c->start > c->floor && c->start <= c->max) {
 		g->period = c->start;
 		g->state = GOVERNOR_STATE_BACKED_OFF;
-		g->reason = c->start_reason;
+		if (lengthens(c->start_reason))
+			g->reason = g->longer = c->start_reason;
 	}
 	g->hold_s = HOLD_S;
 	g->retry_s = RETRY_S;
@@ -142,6 +151,11 @@ void governor_free(struct governor *g)
 __u64 governor_period(const struct governor *g)
 {
 	return g->period;
+}
+
+enum governor_reason governor_longer(const struct governor *g)
+{
+	return g->longer;
 }
 
 /* What happened since the last look. */
@@ -267,15 +281,16 @@ static double left(const struct governor *g, double part)
 	return fmax(part * g->c.budget - g->own, g->c.budget / 1000);
 }
 
-/* The period that is needed now; not above g->period: none. */
+/* The period that is needed now; not above g->period: none. *@why: by what most is asked for. */
 static double needed(const struct governor *g, const struct span *sp,
-		     const struct governor_input *in, enum governor_reason *why)
+		     const struct governor_input *in, enum governor_reason *why, bool *exceeded)
 {
 	double hot = sp->hottest / sp->s, want = 0, over;
 
 	*why = GOVERNOR_REASON_NONE;
 	over = over_budget(g, sp, in);
-	if (over > 0) {
+	*exceeded = over > 0;
+	if (*exceeded) {
 		want = g->period * fmax(share(sp, in, over) / left(g, AIM), 1 / AIM);
 		*why = GOVERNOR_REASON_BUDGET;
 	}
@@ -316,7 +331,7 @@ static void back_off(struct governor *g, __u64 period, enum governor_reason why,
 	g->trust_s = 0;
 	set_period(g, period, why, out);
 	g->state = GOVERNOR_STATE_BACKED_OFF;
-	g->reason = why;
+	g->reason = g->longer = why;
 }
 
 static void stop(struct governor *g, enum governor_reason why, struct governor_decision *out)
@@ -368,18 +383,16 @@ static void regulate(struct governor *g, const struct span *sp, const struct gov
 		     struct governor_decision *out)
 {
 	enum governor_reason why;
-	double want = needed(g, sp, in, &why);
+	bool exceeded;
+	double want = needed(g, sp, in, &why, &exceeded);
 
-	if (want <= g->period) {
-		g->over_s = 0;
+	g->over_s = exceeded && g->period == g->c.max ? g->over_s + fmin(sp->s, JUMP_S) : 0;
+	if (want <= g->period)
 		come_back(g, sp, in, out);
-	} else if (g->period < g->c.max) {
+	else if (g->period < g->c.max)
 		back_off(g, bounded(g, want), why, out);
-	} else if (why == GOVERNOR_REASON_BUDGET) {
-		g->over_s += fmin(sp->s, JUMP_S);
-		if (g->over_s >= STOP_AFTER_S)
-			stop(g, why, out);
-	}
+	else if (g->over_s >= STOP_AFTER_S)
+		stop(g, GOVERNOR_REASON_BUDGET, out);
 }
 
 static void check_program(struct governor *g, const struct governor_input *in,
@@ -426,8 +439,7 @@ static void try_again(struct governor *g, double s, struct governor_decision *ou
 					  : GOVERNOR_STATE_OFF;
 	out->start = true;
 	out->why = GOVERNOR_REASON_CALM;
-	if (g->state != GOVERNOR_STATE_BACKED_OFF)
-		g->reason = GOVERNOR_REASON_NONE;
+	g->reason = g->state == GOVERNOR_STATE_BACKED_OFF ? g->longer : GOVERNOR_REASON_NONE;
 }
 
 static void account(struct governor *g, const struct span *sp, const struct governor_input *in,

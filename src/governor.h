@@ -25,7 +25,7 @@ struct governor_config {
 	__u64 floor;   /* period asked for, below which it never goes; 0: it varies, no budget */
 	__u64 max;     /* longest there is */
 	__u64 start; /* where to begin, if it was needed before; 0, or beyond the others: the floor */
-	enum governor_reason start_reason; /* why it was */
+	enum governor_reason start_reason; /* why it was; of a stop: not known */
 	double bpf_max_ns;		   /* mean run of the program; 0: no bound */
 	__u64 rss_max;			   /* bytes; 0: no bound */
 	unsigned int n_cpus;		   /* possible ones */
@@ -77,6 +77,9 @@ void governor_free(struct governor *g); /* accepts NULL */
 /* In force, by the governor's word. */
 __u64 governor_period(const struct governor *g);
 
+/* Why it is longer than asked for, if it is, whatever sampling was stopped for since. */
+enum governor_reason governor_longer(const struct governor *g);
+
 /**
  * governor_step() - one look
  *
@@ -89,8 +92,8 @@ __u64 governor_period(const struct governor *g);
  * while of at least five seconds would stay below 70 %, and what was spent above the budget before
  * is made up for; the while becomes longer if that was followed by backing off again.
  *
- * If the longest period is still above the budget for a second, sampling stops, and is tried again
- * after a minute, two, and so on up to an hour.
+ * If the longest period is still above the budget for a second, whatever else asks for a longer
+ * one, sampling stops, and is tried again after a minute, two, and so on up to an hour.
  */
 void governor_step(struct governor *g, const struct governor_input *in,
 		   struct governor_decision *out);

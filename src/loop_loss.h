@@ -43,9 +43,8 @@ struct loop_loss {
 
 struct loop_opts {
 	unsigned int cpu;
-	double seconds;	 /* of all rounds */
-	double slice_s;	 /* at a stretch without and with each subject; 0: 10 ms */
-	double settle_s; /* waited after each switch, and not counted */
+	double seconds; /* of all rounds */
+	double slice_s; /* at a stretch without and with each subject; 0: 10 ms */
 	const volatile sig_atomic_t *stop; /* -EINTR once it is not 0; may be NULL */
 };
 
@@ -62,14 +61,6 @@ struct loop_opts {
  */
 int loop_loss_measure(const struct loop_subject *subjects, size_t n, const struct loop_opts *opts,
 		      struct loop_loss *out, struct err *err);
-
-/**
- * loop_counts_instructions() - is a nanosecond of the clock one instruction?
- *
- * As in a virtual machine whose clock is the count of its instructions. Told from loops of equally many
- * instructions, of which one takes many times as long on any processor.
- */
-bool loop_counts_instructions(void);
 
 /* Keep the CPU busy for so long. */
 void loop_for(double seconds);

@@ -160,8 +160,9 @@ int sampler_start(struct sampler *s, struct err *err);
 /**
  * sampler_set_processes(), _set_cgroups(), _set_latency() - change the selection while sampling
  *
- * For samplers opened with that bit of sel.live. No sample is lost, and each is judged by the old selection or
- * by the new one: that of cgroups changes for all CPUs at one moment, that of processes one by one.
+ * For samplers opened with that bit of sel.live. No sample is lost, and each is judged by the old
+ * selection or by the new one: that of cgroups changes for all CPUs at one moment, that of
+ * processes one by one, but for going over to or from all but some.
  *
  * Return: 0, or a negative errno with @err: -EINVAL if @s was not opened for it; -E2BIG for more
  * cgroups than SAMPLER_MAX_SELECTED and twice as many as it was opened with.
@@ -269,9 +270,10 @@ typedef bool sampler_dead(void *arg, __u64 cgroup_id);
  * sampler_fold() - give back what cgroups hold that died
  *
  * Their counts are added to `other`, so that sums stay; their slots serve others. A reader sees all
- * of that or nothing. Costs each CPU one look-up for every cgroup it meets next.
+ * of that or nothing. Costs each CPU one look-up for every cgroup it meets next. Slots of the same
+ * cgroup, which CPUs take that meet it at once, become one.
  *
- * Return: how many groups were folded, or a negative errno with @err.
+ * Return: how many groups were folded into `other`, or a negative errno with @err.
  */
 int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err);
 

@@ -40,14 +40,13 @@ static int forget_cgroups(int fd, sampler_dead *dead, void *arg, struct err *err
 	return n;
 }
 
-static void move_words(struct sampler *s, __u32 slot)
+static void move_words(struct sampler *s, const struct sampler_leaving *l)
 {
 	__u64 *series = s->series.addr;
 
 	for (__u32 shard = 0; shard < s->memory.shards; shard++) {
-		__u64 *from = series + ((size_t)shard * s->max_slots + slot) * s->layout.words;
-		__u64 *to =
-			series + ((size_t)shard * s->max_slots + IBS_SLOT_OTHER) * s->layout.words;
+		__u64 *from = series + ((size_t)shard * s->max_slots + l->slot) * s->layout.words;
+		__u64 *to = series + ((size_t)shard * s->max_slots + l->into) * s->layout.words;
 
 		for (__u32 w = 0; w < s->layout.words; w++) {
 			__u64 n = from[w] ? __atomic_exchange_n(&from[w], 0, __ATOMIC_SEQ_CST) : 0;
@@ -58,8 +57,8 @@ static void move_words(struct sampler *s, __u32 slot)
 	}
 }
 
-/* No program that began before this is still running: each CPU has answered since. */
-static void wait_for_programs(struct sampler *s)
+/* Each CPU answers, which it does not while a program runs. */
+void sampler_wait_for_programs(struct sampler *s)
 {
 	struct perf_events_total t;
 
@@ -76,48 +75,108 @@ static void free_slot(const struct sampler_fold_maps *maps, struct ibs_control *
 
 /*
  * No program adds to a slot that is leaving once it has met its cgroup anew, which `gen` makes it do.
+ * A cgroup met after that, but before slots were free, found none: `gen` lets it ask again.
  */
-void sampler_fold_slots(struct sampler *s, const __u32 *slots, __u32 n)
+void sampler_fold_slots(struct sampler *s, const struct sampler_leaving *leaving, size_t n)
 {
 	const struct sampler_fold_maps maps = sampler_fold_maps(s);
 	struct ibs_control *control = s->select.control;
 	struct ibs_slot_owner *owners = s->slot_owners.addr;
 
-	for (__u32 i = 0; i < n; i++)
-		__atomic_store_n(&owners[slots[i]].used, IBS_SLOT_LEAVING, __ATOMIC_SEQ_CST);
+	for (size_t i = 0; i < n; i++)
+		__atomic_store_n(&owners[leaving[i].slot].used, IBS_SLOT_LEAVING, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&control->gen, 1, __ATOMIC_SEQ_CST);
-	wait_for_programs(s);
+	sampler_wait_for_programs(s);
 	__atomic_fetch_add(&control->fold, 1, __ATOMIC_SEQ_CST);
-	for (__u32 i = 0; i < n; i++) {
-		__atomic_store_n(&owners[slots[i]].used, IBS_SLOT_FREE, __ATOMIC_SEQ_CST);
-		move_words(s, slots[i]);
+	for (size_t i = 0; i < n; i++) {
+		__atomic_store_n(&owners[leaving[i].slot].used, IBS_SLOT_FREE, __ATOMIC_SEQ_CST);
+		sampler_room_moving(s, &leaving[i]);
+		move_words(s, &leaving[i]);
 	}
 	__atomic_fetch_add(&control->fold, 1, __ATOMIC_SEQ_CST);
-	for (__u32 i = 0; i < n; i++)
-		free_slot(&maps, control, slots[i]);
+	for (size_t i = 0; i < n; i++)
+		free_slot(&maps, control, leaving[i].slot);
+	if (n)
+		__atomic_fetch_add(&control->gen, 1, __ATOMIC_SEQ_CST);
+}
+
+struct owned {
+	__u64 cgroup_id;
+	__u32 slot;
+};
+
+static int by_cgroup(const void *pa, const void *pb)
+{
+	const struct owned *a = pa, *b = pb;
+
+	return a->cgroup_id < b->cgroup_id ? -1 : a->cgroup_id > b->cgroup_id;
+}
+
+/*
+ * Slots of one cgroup: two CPUs met it at once, and each took one. They become the one in use.
+ * @owned: by cgroup
+ */
+static size_t find_twins(int cgroups_fd, const struct owned *owned, size_t n,
+			 struct sampler_leaving *leaving)
+{
+	size_t found = 0;
+
+	for (size_t i = 0, end; i < n; i = end) {
+		__u32 into = owned[i].slot;
+		struct ibs_cgroup cg;
+
+		for (end = i + 1; end < n && owned[end].cgroup_id == owned[i].cgroup_id; end++)
+			;
+		if (end == i + 1)
+			continue;
+		if (!bpf_map_lookup_elem(cgroups_fd, &owned[i].cgroup_id, &cg))
+			for (size_t j = i; j < end; j++)
+				if (owned[j].slot == cg.slot)
+					into = cg.slot;
+		for (size_t j = i; j < end; j++)
+			if (owned[j].slot != into)
+				leaving[found++] = (struct sampler_leaving){ owned[j].slot, into };
+	}
+	return found;
 }
 
 int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err)
 {
 	const struct sampler_fold_maps maps = sampler_fold_maps(s);
 	struct ibs_slot_owner *owners = s->slot_owners.addr;
-	__u32 *slots = calloc(s->max_slots, sizeof(*slots));
-	__u32 n = 0;
+	struct sampler_leaving *leaving = calloc(s->max_slots, sizeof(*leaving));
+	struct owned *owned = calloc(s->max_slots, sizeof(*owned));
+	size_t n_dead = 0, n_owned = 0, n;
 	int ret;
 
-	if (!slots)
-		return err_set(err, -ENOMEM, "out of memory");
-	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < s->max_slots; slot++)
-		if (__atomic_load_n(&owners[slot].used, __ATOMIC_ACQUIRE) &&
-		    owners[slot].key.cgroup_id && dead(arg, owners[slot].key.cgroup_id))
-			slots[n++] = slot;
+	if (!leaving || !owned) {
+		ret = err_set(err, -ENOMEM, "out of memory");
+		goto out;
+	}
+	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < s->max_slots; slot++) {
+		if (!__atomic_load_n(&owners[slot].used, __ATOMIC_ACQUIRE) ||
+		    !owners[slot].key.cgroup_id)
+			continue;
+		if (dead(arg, owners[slot].key.cgroup_id))
+			leaving[n_dead++] = (struct sampler_leaving){ slot, IBS_SLOT_OTHER };
+		else
+			owned[n_owned++] = (struct owned){ owners[slot].key.cgroup_id, slot };
+	}
+	n = n_dead;
+	if (s->by == IBS_BY_CGROUP) {
+		qsort(owned, n_owned, sizeof(*owned), by_cgroup);
+		n += find_twins(maps.cgroups, owned, n_owned, leaving + n);
+	}
 	ret = forget_cgroups(maps.cgroups, dead, arg, err);
-	for (__u32 i = 0; i < n && maps.by_groups; i++)
-		bpf_map_delete_elem(maps.groups, &owners[slots[i]].key);
+	for (size_t i = 0; i < n_dead && maps.by_groups; i++)
+		bpf_map_delete_elem(maps.groups, &owners[leaving[i].slot].key);
 	if (ret > 0 || (!ret && n))
-		sampler_fold_slots(s, slots, n);
-	free(slots);
-	return ret < 0 ? ret : (int)n;
+		sampler_fold_slots(s, leaving, n);
+	ret = ret < 0 ? ret : (int)n_dead;
+out:
+	free(owned);
+	free(leaving);
+	return ret;
 }
 
 void sampler_fold_repair(struct sampler *s)
@@ -131,7 +190,7 @@ void sampler_fold_repair(struct sampler *s)
 		    (s->counts.one_group && slot == IBS_SLOT_OTHER + 1))
 			continue;
 		owners[slot].used = IBS_SLOT_FREE;
-		move_words(s, slot);
+		move_words(s, &(struct sampler_leaving){ slot, IBS_SLOT_OTHER });
 		free_slot(&maps, control, slot);
 	}
 	if (control->fold & 1)

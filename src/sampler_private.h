@@ -113,9 +113,22 @@ void sampler_layout(struct sampler *s, const struct sampler_opts *opts,
 
 struct sampler_fold_maps sampler_fold_maps(const struct sampler *s);
 
-/* Add slots that are in use to `other`, and give them free. Of other groups than cgroups nothing
- * may be found any more. */
-void sampler_fold_slots(struct sampler *s, const __u32 *slots, __u32 n);
+/* When it returns, no program that began before is still running. */
+void sampler_wait_for_programs(struct sampler *s);
+
+struct sampler_leaving {
+	__u32 slot;
+	__u32 into; /* where its counts go: IBS_SLOT_OTHER, or another slot of the same cgroup */
+};
+
+/*
+ * Add slots that are in use to others, and give them free; every cgroup is met anew. Of other
+ * groups than cgroups nothing may be found any more.
+ */
+void sampler_fold_slots(struct sampler *s, const struct sampler_leaving *leaving, size_t n);
+
+/* Before the counts of a slot go, so that sampler_make_room() takes them for nobody's activity. */
+void sampler_room_moving(struct sampler *s, const struct sampler_leaving *l);
 
 /* Add to `other` what lies in slots that nobody owns: a folding that was broken off. */
 void sampler_fold_repair(struct sampler *s);

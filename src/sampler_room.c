@@ -12,7 +12,7 @@
  * about as active as others would only change places with them.
  */
 #define TIMES_AS_ACTIVE 2
-/* At most this part of all slots at a time. */
+/* At most this part of all slots at a time, and one: of few slots too somebody can make way. */
 #define PART 16
 
 struct slot_activity {
@@ -81,39 +81,51 @@ static __u32 look(struct sampler *s, struct slot_activity *activity, __u64 *othe
 	return n;
 }
 
+/* What is added to a slot is no activity of its cgroup. */
+void sampler_room_moving(struct sampler *s, const struct sampler_leaving *l)
+{
+	const struct ibs_slot_owner *owners = s->slot_owners.addr;
+	struct slot_seen *into;
+
+	if (!s->slots_seen)
+		return;
+	into = &s->slots_seen[l->into];
+	if (into->cgroup_id == owners[l->into].key.cgroup_id)
+		into->weight += slot_weight(s, l->slot);
+	s->slots_seen[l->slot].weight = 0;
+}
+
 int sampler_make_room(struct sampler *s, struct err *err)
 {
 	const bool first = !s->slots_seen;
 	struct slot_activity *activity;
 	__u64 other = 0, waiting = 0;
-	__u32 n, leave = 0, *slots;
+	struct sampler_leaving *leaving;
+	__u32 n, leave = 0;
 
 	if (s->by != IBS_BY_CGROUP || !s->weigh)
 		return 0;
 	if (first)
 		s->slots_seen = calloc(s->max_slots, sizeof(*s->slots_seen));
 	activity = calloc(s->max_slots, sizeof(*activity));
-	slots = calloc(s->max_slots, sizeof(*slots));
-	if (!s->slots_seen || !activity || !slots) {
+	leaving = calloc(s->max_slots, sizeof(*leaving));
+	if (!s->slots_seen || !activity || !leaving) {
 		free(activity);
-		free(slots);
+		free(leaving);
 		return err_set(err, -ENOMEM, "out of memory");
 	}
 	n = look(s, activity, &other);
 	if (!first && other && n == s->max_slots - 1)
 		waiting = count_waiting(sampler_fold_maps(s).cgroups);
 	qsort(activity, n, sizeof(*activity), by_activity);
-	for (; leave < n && leave < waiting && leave <= s->max_slots / PART; leave++) {
+	for (; leave < n && leave < waiting && leave < 1 + s->max_slots / PART; leave++) {
 		if (activity[leave].weight > other / waiting / TIMES_AS_ACTIVE)
 			break;
-		slots[leave] = activity[leave].slot;
+		leaving[leave] = (struct sampler_leaving){ activity[leave].slot, IBS_SLOT_OTHER };
 	}
-	if (leave) {
-		sampler_fold_slots(s, slots, leave);
-		/* it has grown by what was added to it, which is no activity */
-		s->slots_seen[IBS_SLOT_OTHER].weight = slot_weight(s, IBS_SLOT_OTHER);
-	}
+	if (leave)
+		sampler_fold_slots(s, leaving, leave);
 	free(activity);
-	free(slots);
+	free(leaving);
 	return leave;
 }

@@ -29,11 +29,28 @@ static int want(void *arg, __u32 pid)
 typedef int descendants_fn(const char *root, const __u32 *pids, size_t n,
 			   int (*found)(void *arg, __u32 pid), void *arg, struct err *err);
 
-static void enter(__u8 *bytes, const struct wanted *w)
+/* Where a set of pids lies: one bit of each of their bytes, which programs read. */
+struct pid_set {
+	__u8 *bytes;
+	size_t n;
+	__u8 bit;
+};
+
+static bool has(const struct pid_set *ps, size_t pid)
+{
+	return ps->bytes[pid] & ps->bit;
+}
+
+static void take_out(const struct pid_set *ps, size_t pid)
+{
+	__atomic_fetch_and(&ps->bytes[pid], ~ps->bit, __ATOMIC_SEQ_CST);
+}
+
+static void enter(const struct pid_set *ps, const struct wanted *w)
 {
 	for (size_t pid = 0; pid < w->n; pid++)
-		if (w->byte[pid])
-			__atomic_store_n(&bytes[pid], 1, __ATOMIC_SEQ_CST);
+		if (w->byte[pid] && !has(ps, pid))
+			__atomic_fetch_or(&ps->bytes[pid], ps->bit, __ATOMIC_SEQ_CST);
 }
 
 /*
@@ -42,8 +59,8 @@ static void enter(__u8 *bytes, const struct wanted *w)
  */
 #define FOLLOW_ROUNDS 8
 
-static int enter_descendants(__u8 *bytes, const struct selected_pids *set, descendants_fn *follow,
-			     struct wanted *w, struct err *err)
+static int enter_descendants(const struct pid_set *ps, const struct selected_pids *set,
+			     descendants_fn *follow, struct wanted *w, struct err *err)
 {
 	size_t known;
 	int ret = 0, rounds = 0;
@@ -51,50 +68,78 @@ static int enter_descendants(__u8 *bytes, const struct selected_pids *set, desce
 	do {
 		known = w->found;
 		ret = follow("", set->pids, set->n, want, w, err);
-		enter(bytes, w);
+		enter(ps, w);
 	} while (!ret && w->found > known && ++rounds < FOLLOW_ROUNDS);
 	return ret;
 }
 
 /*
- * Make @bytes, which programs read, what @set says. Those that a fork enters meanwhile stay: only
- * what was in before is taken out, and only after the new ones are in.
+ * Make @ps what @set says. Those that a fork enters meanwhile stay: only what was in before is
+ * taken out, and only after the new ones are in.
  */
-static int set_pids(__u8 *bytes, size_t n_bytes, const struct selected_pids *set,
+static int set_pids(const struct pid_set *ps, const struct selected_pids *set,
 		    descendants_fn *follow, const char *what, struct err *err)
 {
-	struct wanted w = { .byte = calloc(n_bytes, 1), .n = n_bytes };
-	__u8 *before = malloc(n_bytes);
+	struct wanted w = { .byte = calloc(ps->n, 1), .n = ps->n };
+	__u8 *before = malloc(ps->n);
 	int ret = 0;
 
 	if (!w.byte || !before)
 		ret = err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; !ret && i < set->n; i++) {
-		if (set->pids[i] >= n_bytes)
+		if (set->pids[i] >= ps->n)
 			ret = err_set(err, -ERANGE, "%s %u: this kernel numbers them below %zu",
-				      what, set->pids[i], n_bytes);
+				      what, set->pids[i], ps->n);
 		else
 			want(&w, set->pids[i]);
 	}
 	if (!ret) {
-		memcpy(before, bytes, n_bytes);
-		enter(bytes, &w);
+		memcpy(before, ps->bytes, ps->n);
+		enter(ps, &w);
 		if (follow)
-			ret = enter_descendants(bytes, set, follow, &w, err);
+			ret = enter_descendants(ps, set, follow, &w, err);
 	}
-	for (size_t pid = 0; !ret && pid < n_bytes; pid++)
-		if (before[pid] && !w.byte[pid])
-			__atomic_store_n(&bytes[pid], 0, __ATOMIC_RELAXED);
+	for (size_t pid = 0; !ret && pid < ps->n; pid++)
+		if (before[pid] & ps->bit && !w.byte[pid])
+			take_out(ps, pid);
 	free(w.byte);
 	free(before);
 	return ret;
 }
 
+/* Nobody named and everybody wanted: all but nobody. */
+static bool names_those_left_out(const struct selected_pids *set)
+{
+	return set->but || !set->n;
+}
+
+static struct pid_set process_set(const struct sampler_select *ss, bool out)
+{
+	return (struct pid_set){ ss->processes, ss->pids_n, out ? IBS_PID_OUT : IBS_PID_IN };
+}
+
 static int set_processes(struct sampler_select *ss, const struct selected_pids *set,
 			 struct err *err)
 {
-	return set_pids(ss->processes, ss->pids_n, set, ss->follow ? descendants : NULL, "process",
-			err);
+	const bool out = names_those_left_out(set);
+	const struct pid_set now = process_set(ss, out), other = process_set(ss, !out);
+	int ret = set_pids(&now, set, ss->follow ? descendants : NULL, "process", err);
+
+	if (ret)
+		return ret;
+	__atomic_store_n(&ss->control->pid_test, out ? IBS_PID_TEST_OUT : IBS_PID_TEST_IN,
+			 __ATOMIC_SEQ_CST);
+	for (size_t pid = 0; pid < other.n; pid++)
+		if (has(&other, pid))
+			take_out(&other, pid);
+	return 0;
+}
+
+static int set_threads(struct sampler_select *ss, const struct selected_pids *set, struct err *err)
+{
+	const struct pid_set ps = { ss->threads, ss->pids_n, IBS_PID_IN };
+
+	return set_pids(&ps, set, ss->follow ? descendant_threads : NULL, "thread", err);
 }
 
 static __u8 cgroup_choice(const struct selected_cgroup *c)
@@ -166,13 +211,10 @@ int select_set(struct sampler_select *ss, const struct selection *sel, struct er
 
 	ss->control->min_lat = sel->min_lat;
 	ss->control->max_lat = sel->max_lat;
-	/* nobody named and everybody wanted: all but nobody */
-	ss->control->pid_but = sel->processes.but || !sel->processes.n;
 	if (ss->processes)
 		ret = set_processes(ss, &sel->processes, err);
 	if (!ret && ss->threads)
-		ret = set_pids(ss->threads, ss->pids_n, &sel->threads,
-			       ss->follow ? descendant_threads : NULL, "thread", err);
+		ret = set_threads(ss, &sel->threads, err);
 	ss->control->cgroup_default = 1;
 	if (!ret && ss->cgroups_fd)
 		ret = set_cgroups(ss, sel->cgroups, sel->n_cgroups, &ss->cgroups, err);
@@ -201,12 +243,7 @@ int sampler_set_processes(struct sampler *s, const struct selected_pids *set, st
 	struct sampler_select *ss = sampler_selection(s);
 	int ret = check_live(ss, SAMPLER_LIVE_PROCESSES, err);
 
-	if (ret)
-		return ret;
-	ret = set_processes(ss, set, err);
-	if (!ret)
-		__atomic_store_n(&ss->control->pid_but, set->but || !set->n, __ATOMIC_SEQ_CST);
-	return ret;
+	return ret ?: set_processes(ss, set, err);
 }
 
 /* After a failure: what was there needs no room, so this cannot fail for want of it. */
@@ -268,7 +305,18 @@ int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct 
 
 	if (ret)
 		return ret;
-	__atomic_store_n(&ss->control->min_lat, min_lat, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&ss->control->max_lat, max_lat, __ATOMIC_SEQ_CST);
+	/*
+	 * Programs read one after the other. Between the two stores the range must not reach over what
+	 * lies between the old one and the new one, not even for a program that began before.
+	 */
+	if (max_lat && max_lat < ss->control->min_lat) {
+		__atomic_store_n(&ss->control->max_lat, max_lat, __ATOMIC_SEQ_CST);
+		sampler_wait_for_programs(s);
+		__atomic_store_n(&ss->control->min_lat, min_lat, __ATOMIC_SEQ_CST);
+	} else {
+		__atomic_store_n(&ss->control->min_lat, min_lat, __ATOMIC_SEQ_CST);
+		sampler_wait_for_programs(s);
+		__atomic_store_n(&ss->control->max_lat, max_lat, __ATOMIC_SEQ_CST);
+	}
 	return 0;
 }

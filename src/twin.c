@@ -31,7 +31,7 @@ static int run(struct sampler *s, struct ibs_twin_ctx *ctx, struct err *err)
 	if (bpf_prog_test_run_opts(fd, &opts))
 		return err_set(err, -errno, "cannot run the BPF program: %s", strerror(errno));
 	if (opts.retval)
-		return err_set(err, -EIO, "the BPF program found no samples to run");
+		return err_set(err, -EIO, "the BPF program did not run the samples");
 	return 0;
 }
 
@@ -47,6 +47,8 @@ int twin_run_raw(struct sampler *s, const struct twin_raw *raw, enum ibs_outcome
 	struct ibs_twin_ctx ctx = still;
 	int ret;
 
+	if (s->weigh)
+		return err_set(err, -EINVAL, "a raw sample has no period that could be weighed");
 	if (raw->bytes > IBS_TWIN_RAW_MAX || !move_ok(raw->move_ctx) || !move_ok(raw->move_data) ||
 	    !move_ok(raw->move_raw) || !move_ok(raw->move_bytes))
 		return err_set(err, -EINVAL, "not a sample that can be built");
@@ -73,8 +75,10 @@ int twin_run_raw(struct sampler *s, const struct twin_raw *raw, enum ibs_outcome
 
 static void put_samples(struct ibs_twin_area *area, const __u64 (*regs)[IBS_OP_REG_FIXED], size_t n)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		memcpy(area->sample[i].regs, regs[i], sizeof(area->sample[i].regs));
+		area->sample[i].period = 1;
+	}
 }
 
 int twin_run_regs(struct sampler *s, const __u64 (*regs)[IBS_OP_REG_FIXED], size_t n,
@@ -142,6 +146,9 @@ int twin_loop(struct sampler *s, enum ibs_twin_mode mode, size_t n, __u32 repeat
 	struct ibs_twin_ctx ctx = still;
 	int ret;
 
+	if (repeat > TWIN_REPEAT_MAX)
+		return err_set(err, -EINVAL, "%u samples in a row; at most %u are possible", repeat,
+			       TWIN_REPEAT_MAX);
 	ctx.mode = mode;
 	ctx.fault = IBS_TWIN_AS_IS;
 	ctx.repeat = repeat;

@@ -31,14 +31,16 @@ struct twin_raw {
  * twin_run_raw() - one sample, by the way of every kernel: registers copied by probe reads
  * @out: what it came to
  *
- * Return: 0, or a negative errno with @err: -EINVAL if @raw is not as said above.
+ * It has no period, so the sampler must not have been opened to weigh.
+ *
+ * Return: 0, or a negative errno with @err: -EINVAL if @raw is not as said above, or @s weighs.
  */
 int twin_run_raw(struct sampler *s, const struct twin_raw *raw, enum ibs_outcome *out,
 		 struct err *err);
 
 /**
  * twin_run_regs() - samples that are registers already
- * @regs:     @n times IBS_OP_REG_FIXED
+ * @regs:     @n times IBS_OP_REG_FIXED; each weighs 1, also of twin_load()
  * @outcomes: @n of enum ibs_outcome; may be NULL
  */
 int twin_run_regs(struct sampler *s, const __u64 (*regs)[IBS_OP_REG_FIXED], size_t n,
@@ -65,9 +67,12 @@ int twin_load(struct sampler *s, const __u64 (*regs)[IBS_OP_REG_FIXED], size_t n
  * twin_loop() - the same samples many times over, within the kernel
  * @mode:   what is run; IBS_TWIN_FLOOR tells the cost of the loop
  * @n:	    as loaded
- * @repeat: samples to run in all, at most 1 << 23
+ * @repeat: samples to run in all, at most TWIN_REPEAT_MAX
  * @ns:	    time it took
+ *
+ * Return: 0, or a negative errno with @err: -EINVAL for too many.
  */
+#define TWIN_REPEAT_MAX (1U << 23) /* of bpf_loop(): Linux include/linux/bpf_verifier.h */
 int twin_loop(struct sampler *s, enum ibs_twin_mode mode, size_t n, __u32 repeat, __u64 *ns,
 	      struct err *err);
 

@@ -105,9 +105,12 @@ enum ibs_by {
 };
 
 /*
- * One byte for each pid there can be: is it selected? A byte is stored whole, so neither user space
- * nor a fork on another CPU can tear it; and a test costs the same for one pid as for all.
+ * One byte for each pid there can be: a test costs the same for one pid as for all. Those that are
+ * selected and those that are left out have a bit each, of which control.pid_test says one: going
+ * over from the one to the other is a single store. Of threads there is only the first.
  */
+#define IBS_PID_IN    1
+#define IBS_PID_OUT   2
 #define IBS_PID_BLOCK 4096
 #define IBS_PID_MAX   (1 << 22) /* Linux include/linux/threads.h, PID_MAX_LIMIT */
 
@@ -190,6 +193,10 @@ enum ibs_task_select {
 	IBS_TASK_CGROUP_V1 = 1 << 4, /* of a v1 hierarchy; with IBS_TASK_CGROUP */
 };
 
+/* Of control.pid_test: a mask of bits, and above it what those have under it that are left out. */
+#define IBS_PID_TEST_IN	 IBS_PID_IN
+#define IBS_PID_TEST_OUT (IBS_PID_OUT << 8 | IBS_PID_OUT)
+
 #define IBS_COMMS_MAX 8 /* names of threads that a selection can hold */
 
 /* Changed by user space while the program runs; in .bss, which the loader maps. */
@@ -199,7 +206,7 @@ struct ibs_control {
 	__u32 min_lat;	     /* cycles; of cgroups that have none of their own */
 	__u32 max_lat;	     /* 0: no limit */
 	__u32 fold;	     /* odd while user space moves counts from slot to slot: readers wait */
-	__u8 pid_but;	     /* the processes named are those left out */
+	__u16 pid_test;	     /* IBS_PID_TEST_IN or _OUT */
 	__u8 cgroup_default; /* what a cgroup without a named ancestor is */
 };
 

@@ -5,6 +5,7 @@
  * on one CPU after the other, and what has changed in the maps since tells the lines. Where all CPUs
  * share an L3, each is shown an id of its own in sysfs.
  */
+#include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,6 +24,7 @@
 #include <bpf/libbpf.h>
 #include <ibscope/sim.h>
 
+#include "bind_to.h"
 #include "cpulist.h"
 #include "pins.h"
 #include "sampler.h"
@@ -66,15 +68,6 @@ struct observed {
 
 static const enum ibs_pin hashes[] = { IBS_PIN_CGROUPS, IBS_PIN_GROUPS, IBS_PIN_SLOTS };
 #define HASHES (sizeof(hashes) / sizeof(hashes[0]))
-
-static void bind_to(unsigned int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
-}
 
 static void read_entries(const struct sampler *s, enum ibs_pin pin, struct entries *out)
 {
@@ -362,6 +355,12 @@ static void choose_cpus(const unsigned int *all, unsigned int n)
 			n <= MAX_CPUS ? all[i] : all[i / 2 * (n - 2) / (MAX_CPUS / 2 - 1) + i % 2];
 }
 
+static int fail_all(const char *why)
+{
+	printf("%s\n", why);
+	return 1;
+}
+
 static int skip_all(const char *why)
 {
 	printf("%s\n", why);
@@ -380,21 +379,33 @@ int main(void)
 	struct err err = {};
 	struct sampler *s;
 	unsigned int n = 0;
-	int cpu;
+	int cpu, ret;
 
 	if (geteuid())
 		return skip_all("root is needed to load BPF programs");
-	if (cpulist_read("", "online", &online, &err) || cpulist_count(&online) < 2)
+	if (cpulist_read("", "online", &online, &err))
+		return fail_all(err.text);
+	if (cpulist_count(&online) < 2)
 		return skip_all("two CPUs are needed");
 	cpulist_for_each (cpu, &online)
 		all[n++] = cpu;
 	choose_cpus(all, n);
 	if (count_complexes(&err))
+		return fail_all(err.text);
+	if (n_complexes == 1) {
+		if (!fake_complexes())
+			return skip_all("all CPUs share an L3, and sysfs cannot be made to say "
+					"otherwise");
+		if (count_complexes(&err))
+			return fail_all(err.text);
+		if (n_complexes == 1)
+			return fail_all("each CPU was shown an L3 of its own, and one was read");
+	}
+	ret = sampler_open(&twin, &s, &err);
+	if (ret == -EPERM || ret == -EOPNOTSUPP || ret == -ENOENT)
 		return skip_all(err.text);
-	if (n_complexes == 1 && (!fake_complexes() || count_complexes(&err) || n_complexes == 1))
-		return skip_all("all CPUs share an L3, and sysfs cannot be made to say otherwise");
-	if (sampler_open(&twin, &s, &err))
-		return skip_all(err.text);
+	if (ret)
+		return fail_all(err.text);
 	sampler_close(s);
 	for (unsigned int i = 0; i < IBS_TWIN_SAMPLES; i++)
 		ibs_sim_op(1, 0, i, CAPS, regs[i]);

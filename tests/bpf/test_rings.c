@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include <ibscope/sim.h>
 
+#include "bind_to.h"
+#include "clock.h"
 #include "sampler.h"
 #include "twin.h"
 
@@ -92,23 +92,6 @@ static void random_regs(__u64 seed, regs_t *regs, size_t n)
 			for (int r = 0; r < IBS_OP_REG_FIXED; r++)
 				regs[i][r] = ibs_sim_mix(seed + i * 8 + r);
 	}
-}
-
-static __u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
-static void bind_to(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
 }
 
 /* The cgroup that the caller is in, where only root's is known. */
@@ -197,7 +180,7 @@ static void test_packed_is_regs(void **state)
 {
 	static regs_t regs[N];
 	struct sampler *s = open_twin(&packed);
-	__u64 cgroup = own_cgroup(), start = now_ns();
+	__u64 cgroup = own_cgroup(), start = clock_ns(CLOCK_MONOTONIC);
 	static __u8 out[N];
 	struct got g = {};
 
@@ -219,7 +202,7 @@ static void test_packed_is_regs(void **state)
 		assert_true(r->time >= start);
 		start = r->time;
 	}
-	assert_true(start <= now_ns());
+	assert_true(start <= clock_ns(CLOCK_MONOTONIC));
 	assert_int_equal(ledger(s).outcome[IBS_OUTCOME_FORWARDED], N);
 	assert_int_equal(rings_taken(sampler_rings(s)), N);
 	got_free(&g);
@@ -454,7 +437,7 @@ static void test_order(void **state)
 	for (int i = 0; i < 2000; i += 50) {
 		bind_to(i / 50 & 1);
 		if (i == 1000)
-			middle = now_ns();
+			middle = clock_ns(CLOCK_MONOTONIC);
 		run_regs(s, (const regs_t *)regs + i, 50, NULL);
 	}
 	drain(s, middle, &g);

@@ -5,8 +5,10 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +23,7 @@
 
 #include <cmocka.h>
 
+#include <bpf/bpf.h>
 #include <ibscope/op_fields.h>
 #include <ibscope/sim.h>
 
@@ -246,17 +249,23 @@ static void check_weights(const struct snapshot *snap, const struct ibs_twin_sam
 			  bool weigh)
 {
 	__u64 weight[IBS_OP_KIND_N][IBS_SRC_N] = {};
+	bool met[IBS_OP_KIND_N][IBS_SRC_N] = {};
 	struct tlb_counts tlb = {};
 	const struct group *g;
+	size_t n_met = 0;
 
 	for (size_t i = 0; i < WEIGHTS_N; i++) {
 		const __u64 *regs = sample[i].regs, data3 = regs[IBS_OP_DATA3];
 		const struct ibs_cpu cpu = { .caps = ZEN4_CAPS };
 		struct ibs_op_sample s = { .cpu = cpu };
+		enum ibs_op_kind kind = ibs_op_kind(regs[IBS_OP_DATA], data3);
+		enum ibs_src src = ibs_op_src(cpu, regs);
 		__u64 w = weigh ? sample[i].period : 0;
 
 		memcpy(s.reg, regs, sizeof(sample[i].regs));
-		weight[ibs_op_kind(regs[IBS_OP_DATA], data3)][ibs_op_src(cpu, regs)] += w;
+		n_met += !met[kind][src];
+		met[kind][src] = true;
+		weight[kind][src] += w;
 		if (!ibs_op_valid_l2tlb(&s))
 			continue;
 		*(data3 >> 3 & 1 ? &tlb.l2_miss : &tlb.l2_hit) += 1;
@@ -268,6 +277,7 @@ static void check_weights(const struct snapshot *snap, const struct ibs_twin_sam
 	}
 	assert_int_equal(snap->n_groups, 1);
 	g = &snap->groups[0];
+	assert_int_equal(g->n_series, n_met);
 	for (size_t i = 0; i < g->n_series; i++)
 		assert_int_equal(g->series[i].weight, weight[g->series[i].op][g->series[i].src]);
 	assert_true(tlb.l2_hit && tlb.l2_miss && tlb.refills);
@@ -360,19 +370,49 @@ static size_t groups_in(struct sampler *s, __u64 first, size_t n, __u64 total)
 	return found;
 }
 
-static void test_make_room(void **state)
+/* Registers alone weigh the same whatever was replayed before; what has no period is refused. */
+static void test_weights_of_regs(void **state)
 {
-	const __u64 quiet = 100, busy = 200;
+	struct ibs_twin_sample sample = { .period = 1000 };
+	struct ibs_twin_who who = { .cgroup_id = 1 };
 	struct sampler_opts opts = zen4;
-	__u64 total = 0, moved = 0;
+	enum ibs_outcome out;
+	struct snapshot snap;
 	struct err err = {};
 	struct sampler *s;
 
 	(void)state;
-	opts.by = IBS_BY_CGROUP;
-	opts.max_groups = ROOM_SLOTS;
 	opts.weigh = true;
 	s = open_twin(&opts);
+	load_miss(sample.regs, DRAM, 300);
+	assert_int_equal(twin_run_replay(s, &sample, &who, 1, &err), 0);
+	assert_int_equal(run_one(s, sample.regs), IBS_OUTCOME_AGGREGATED);
+	assert_int_equal(twin_run_raw(s, &(struct twin_raw){}, &out, &err), -EINVAL);
+	snapshot(s, &snap);
+	assert_int_equal(snap.groups[0].series[0].samples, 2);
+	assert_int_equal(snap.groups[0].series[0].weight, 1001);
+	snapshot_free(&snap);
+	sampler_close(s);
+}
+
+static struct sampler *open_rooms(__u32 slots)
+{
+	struct sampler_opts opts = zen4;
+
+	opts.by = IBS_BY_CGROUP;
+	opts.max_groups = slots;
+	opts.weigh = true;
+	return open_twin(&opts);
+}
+
+static void test_make_room(void **state)
+{
+	const __u64 quiet = 100, busy = 200;
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	__u64 total = 0, moved = 0;
+	struct err err = {};
+
+	(void)state;
 	run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
 	assert_int_equal(groups_in(s, quiet, ROOM_SLOTS, total), ROOM_SLOTS);
 	assert_int_equal(sampler_make_room(s, &err), 0); /* the first look */
@@ -399,6 +439,154 @@ static void test_make_room(void **state)
 	assert_int_equal(moved, 0);
 	assert_int_equal(groups_in(s, busy, ROOM_SLOTS, total), ROOM_SLOTS);
 	sampler_close(s);
+}
+
+static bool has_slot(struct sampler *s, __u64 cgroup_id)
+{
+	struct ibs_cgroup cg;
+
+	assert_int_equal(bpf_map_lookup_elem(sampler_fold_maps(s).cgroups, &cgroup_id, &cg), 0);
+	return cg.slot != IBS_SLOT_OTHER;
+}
+
+static __u32 slots_used(struct sampler *s)
+{
+	const struct ibs_slot_owner *owners = s->slot_owners.addr;
+	__u32 n = 0;
+
+	for (__u32 slot = 1; slot < s->max_slots; slot++)
+		n += owners[slot].used == IBS_SLOT_USED;
+	return n;
+}
+
+/* A cgroup that asked for a slot while those that leave were not free yet. */
+static void test_room_asked_early(void **state)
+{
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	int cgroups = sampler_fold_maps(s).cgroups;
+	const __u64 quiet = 100, busy = 200;
+	struct ibs_cgroup cg;
+	struct err err = {};
+	__u64 total = 0;
+
+	(void)state;
+	run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
+	assert_int_equal(sampler_make_room(s, &err), 0);
+	run_cgroups(s, busy, 1, 20, &total);
+	assert_false(has_slot(s, busy));
+	assert_int_equal(bpf_map_lookup_elem(cgroups, &busy, &cg), 0);
+	cg.gen++;
+	assert_int_equal(bpf_map_update_elem(cgroups, &busy, &cg, BPF_EXIST), 0);
+	assert_int_equal(sampler_make_room(s, &err), 1);
+	run_cgroups(s, busy, 1, 1, &total);
+	assert_true(has_slot(s, busy));
+	assert_int_equal(groups_in(s, busy, 1, total), 1);
+	close_twin(s);
+}
+
+static bool dead_in(void *arg, __u64 cgroup_id)
+{
+	for (const __u64 *id = arg; *id; id++)
+		if (*id == cgroup_id)
+			return true;
+	return false;
+}
+
+/* Slots that are far from each other are all found. */
+static void test_room_far(void **state)
+{
+	enum { SLOTS = 200 };
+	struct sampler *s = open_rooms(SLOTS);
+	__u64 dead[] = { 103, 150, 298, 0 };
+	struct err err = {};
+	__u64 total = 0;
+
+	(void)state;
+	run_cgroups(s, 100, SLOTS, 1, &total);
+	run_cgroups(s, 500, 3, 1, &total);
+	assert_int_equal(groups_in(s, 500, 3, total), 0);
+	assert_int_equal(sampler_fold(s, dead_in, dead, &err), 3);
+	run_cgroups(s, 500, 3, 20, &total);
+	for (__u64 id = 500; id < 503; id++)
+		assert_true(has_slot(s, id));
+	assert_int_equal(slots_used(s), SLOTS);
+	assert_int_equal(groups_in(s, 500, 3, total), 3);
+	close_twin(s);
+}
+
+/* What dead cgroups leave to `other` is no activity of those that wait. */
+static void test_room_after_fold(void **state)
+{
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	const __u64 quiet = 100, waiting = 200;
+	__u64 dead[] = { quiet, 0 };
+	struct err err = {};
+	__u64 total = 0;
+
+	(void)state;
+	run_cgroups(s, quiet, 1, 1000, &total);
+	run_cgroups(s, quiet + 1, ROOM_SLOTS - 1, 1, &total);
+	assert_int_equal(sampler_make_room(s, &err), 0);
+	run_cgroups(s, waiting, 2, 1, &total);
+	run_cgroups(s, quiet + 1, ROOM_SLOTS - 1, 5, &total);
+	assert_int_equal(sampler_fold(s, dead_in, dead, &err), 1);
+	run_cgroups(s, waiting, 2, 5, &total);
+	assert_int_equal(slots_used(s), ROOM_SLOTS);
+	assert_int_equal(sampler_make_room(s, &err), 0);
+	/* but what those did before that is */
+	run_cgroups(s, waiting + 1, 1, 100, &total);
+	dead[0] = quiet + 1;
+	assert_int_equal(sampler_fold(s, dead_in, dead, &err), 1);
+	run_cgroups(s, waiting, 2, 1, &total);
+	run_cgroups(s, waiting + 2, 1, 1, &total);
+	assert_int_equal(slots_used(s), ROOM_SLOTS);
+	assert_int_equal(sampler_make_room(s, &err), 1);
+	groups_in(s, quiet, ROOM_SLOTS, total);
+	close_twin(s);
+}
+
+/* Two slots of one cgroup, as two CPUs take that meet it at once: they become one, and none is lost. */
+static void test_fold_twins(void **state)
+{
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	int cgroups = sampler_fold_maps(s).cgroups;
+	struct ibs_cgroup cg, no_slot;
+	const __u64 id = 100;
+	__u64 none[] = { 0 };
+	struct snapshot snap;
+	struct err err = {};
+	__u64 total = 0;
+
+	(void)state;
+	for (int later = 0; later < 2; later++) {
+		__u64 total_before = total;
+
+		run_cgroups(s, id, 1, 5, &total);
+		assert_int_equal(bpf_map_lookup_elem(cgroups, &id, &cg), 0);
+		no_slot = cg;
+		no_slot.gen--;
+		no_slot.slot = IBS_SLOT_OTHER;
+		assert_int_equal(bpf_map_update_elem(cgroups, &id, &no_slot, BPF_EXIST), 0);
+		s->select.control->gen++;
+		run_cgroups(s, id, 1, 7, &total);
+		assert_int_equal(slots_used(s), 2);
+		if (later) { /* the other one is used */
+			assert_int_equal(bpf_map_lookup_elem(cgroups, &id, &no_slot), 0);
+			no_slot.slot = cg.slot;
+			assert_int_equal(bpf_map_update_elem(cgroups, &id, &no_slot, BPF_EXIST), 0);
+		}
+		assert_int_equal(sampler_fold(s, dead_in, none, &err), 0);
+		assert_int_equal(slots_used(s), 1);
+		assert_int_equal(total, total_before + 12);
+		run_cgroups(s, id, 1, 1, &total);
+		assert_int_equal(slots_used(s), 1);
+		snapshot(s, &snap);
+		assert_int_equal(snap.n_groups, 1);
+		assert_int_equal(snap.groups[0].key.cgroup_id, id);
+		assert_int_equal(snap.groups[0].series[0].samples, total);
+		snapshot_free(&snap);
+	}
+	close_twin(s);
 }
 
 /* --- children: other processes, names and cgroups --- */
@@ -1258,6 +1446,73 @@ static void test_live(void **state)
 	close_twin(s);
 }
 
+struct watched {
+	struct sampler *s;
+	_Atomic bool end;
+	_Atomic unsigned int runs, filtered;
+};
+
+/* No asserts here: they are of the test's own thread. */
+static void *watch(void *arg)
+{
+	static regs_t regs[IBS_TWIN_SAMPLES];
+	struct watched *w = arg;
+
+	for (size_t i = 0; i < IBS_TWIN_SAMPLES; i++)
+		load_miss(regs[i], DRAM, 300);
+	while (!w->end) {
+		__u8 out[IBS_TWIN_SAMPLES];
+
+		if (twin_run_regs(w->s, (const regs_t *)regs, IBS_TWIN_SAMPLES, out, NULL))
+			break;
+		for (size_t i = 0; i < IBS_TWIN_SAMPLES; i++)
+			w->filtered += out[i] == IBS_OUTCOME_FILTERED_PID;
+		w->runs++;
+	}
+	return NULL;
+}
+
+/* A process that the old selection has and the new one has too is never left out between. */
+static void test_live_processes(void **state)
+{
+	__u32 self = getpid(), other = 0;
+	const struct selected_pids sets[] = {
+		{ NULL, 0, false },
+		{ &self, 1, false },
+		{ &other, 1, true },
+		{ &self, 1, false },
+	};
+	struct sampler_opts opts = zen4;
+	struct watched w = {};
+	struct err err = {};
+	pthread_t thread;
+
+	(void)state;
+	opts.sel.live = SAMPLER_LIVE_PROCESSES;
+	opts.sel.follow = true; /* it takes longer */
+	other = fork();
+	if (!other) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	w.s = open_twin(&opts);
+	assert_int_equal(pthread_create(&thread, NULL, watch, &w), 0);
+	for (int i = 0; i < 100; i++) {
+		unsigned int before = w.runs;
+
+		assert_int_equal(sampler_set_processes(w.s, &sets[i % 4], &err), 0);
+		while (w.runs < before + 2)
+			usleep(10);
+	}
+	w.end = true;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+	assert_int_equal(w.filtered, 0);
+	close_twin(w.s);
+}
+
 /* What a cgroup asks for holds for it and below, and overrides what is asked of all. */
 static void test_cgroup_min_lat(void **state)
 {
@@ -1645,6 +1900,8 @@ static void test_loop(void **state)
 	check_size(s, 60);
 	assert_int_equal(twin_loop(s, IBS_TWIN_RAW, N, REPEAT, &ns, &err), 0);
 	assert_int_equal(twin_loop(s, IBS_TWIN_FLOOR, N, REPEAT, &ns, &err), 0);
+	assert_int_equal(twin_loop(s, IBS_TWIN_FLOOR, N, TWIN_REPEAT_MAX, &ns, &err), 0);
+	assert_int_equal(twin_loop(s, IBS_TWIN_FLOOR, N, TWIN_REPEAT_MAX + 1, &ns, &err), -EINVAL);
 	snapshot(s, &snap);
 	assert_int_equal(snap.ledger.outcome[IBS_OUTCOME_AGGREGATED], 2 * REPEAT + 1);
 	snapshot_free(&snap);
@@ -1747,7 +2004,12 @@ int main(void)
 		cmocka_unit_test(test_raw_is_regs),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_weights_of_regs),
 		cmocka_unit_test(test_make_room),
+		cmocka_unit_test(test_room_asked_early),
+		cmocka_unit_test(test_room_far),
+		cmocka_unit_test(test_room_after_fold),
+		cmocka_unit_test(test_fold_twins),
 		cmocka_unit_test(test_every_latency),
 		cmocka_unit_test(test_filter_pid),
 		cmocka_unit_test(test_filter_op_src),
@@ -1760,6 +2022,7 @@ int main(void)
 		cmocka_unit_test(test_cgroup_v1),
 		cmocka_unit_test(test_filter_cgroup_out),
 		cmocka_unit_test(test_live),
+		cmocka_unit_test(test_live_processes),
 		cmocka_unit_test(test_filter_lat),
 		cmocka_unit_test(test_filter_cgroup),
 		cmocka_unit_test(test_cgroup_min_lat),

@@ -139,7 +139,6 @@ static void test_life(void **state)
 	cgroup_tree_close(t);
 }
 
-/* The watch says nothing, and alive looks for itself. */
 static void test_died(void **state)
 {
 	const uint64_t s = 1000000000;
@@ -160,6 +159,7 @@ static void test_died(void **state)
 	cgroup_tree_close(t);
 }
 
+/* The watch says nothing, and alive looks for itself. */
 static void test_not_updated(void **state)
 {
 	struct cgroup_tree *t = usual();

@@ -512,6 +512,70 @@ static void test_impossible(void **state)
 	governor_free(m.g);
 }
 
+/* Above the budget at the longest period, where something else asks for a longer one still. */
+static void test_impossible_and_more(void **state)
+{
+	(void)state;
+	for (int throttled = 0; throttled < 2; throttled++) {
+		struct machine m;
+
+		make(&m, BUDGET, FLOOR);
+		governor_free(m.g);
+		m.config.max = 2 * FLOOR;
+		m.g = governor_new(&m.config);
+		assert_non_null(m.g);
+		all_cpus(&m,
+			 10 * BUSY_OPS); /* 25000 samples a second and CPU at the longest period */
+		m.in.max_rate = throttled ? 100000 : 5000;
+		for (int n = 0; m.sampling && n < 500; n++) {
+			m.in.throttled += throttled;
+			run(&m, STEP_S);
+		}
+		assert_false(m.sampling);
+		assert_int_equal(m.period, 2 * FLOOR);
+		assert_int_equal(m.last.reason, GOVERNOR_REASON_BUDGET);
+		governor_free(m.g);
+		/* but without the budget it goes on */
+		m.config.budget = 0.5;
+		m.g = governor_new(&m.config);
+		assert_non_null(m.g);
+		m.sampling = true;
+		m.period = FLOOR;
+		for (int n = 0; n < 500; n++) {
+			m.in.throttled += throttled;
+			run(&m, STEP_S);
+		}
+		assert_true(m.sampling);
+		assert_int_equal(m.period, 2 * FLOOR);
+		governor_free(m.g);
+	}
+}
+
+/* A stop for something else does not take the place of why the period is longer. */
+static void test_reason_after_stop(void **state)
+{
+	struct machine m;
+
+	(void)state;
+	make(&m, BUDGET, FLOOR);
+	m.timed = true;
+	all_cpus(&m, 5 * BUSY_OPS);
+	run(&m, 30);
+	assert_int_equal(m.last.state, GOVERNOR_STATE_BACKED_OFF);
+	assert_int_equal(m.last.reason, GOVERNOR_REASON_BUDGET);
+	m.bpf_ns = 2600;
+	for (int n = 0; m.sampling && n < 10000; n++)
+		run(&m, STEP_S);
+	assert_int_equal(m.last.reason, GOVERNOR_REASON_BPF_SLOW);
+	assert_int_equal(governor_longer(m.g), GOVERNOR_REASON_BUDGET);
+	m.bpf_ns = 500;
+	for (int n = 0; !m.sampling && n < 10000; n++)
+		run(&m, STEP_S);
+	assert_int_equal(m.last.state, GOVERNOR_STATE_BACKED_OFF);
+	assert_int_equal(m.last.reason, GOVERNOR_REASON_BUDGET);
+	governor_free(m.g);
+}
+
 static void test_bpf_slow(void **state)
 {
 	struct machine m;
@@ -652,6 +716,14 @@ static void test_start(void **state)
 	run(&m, 60);
 	assert_int_equal(m.period, 100000);
 	governor_free(m.g);
+	/* an earlier one that had stopped for something else */
+	m.config.start_reason = GOVERNOR_REASON_BPF_SLOW;
+	m.period = 4000000;
+	m.g = governor_new(&m.config);
+	run(&m, 1);
+	assert_int_equal(m.last.state, GOVERNOR_STATE_BACKED_OFF);
+	assert_int_equal(m.last.reason, GOVERNOR_REASON_NONE);
+	governor_free(m.g);
 	m.config.start = MAX + 16;
 	m.g = governor_new(&m.config);
 	assert_true(governor_period(m.g) == 100000);
@@ -736,16 +808,28 @@ static void test_no_sense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_idle),	      cmocka_unit_test(test_jumps),
-		cmocka_unit_test(test_flapping),      cmocka_unit_test(test_steady_noise),
-		cmocka_unit_test(test_small_numbers), cmocka_unit_test(test_slow_rise),
-		cmocka_unit_test(test_bursts),	      cmocka_unit_test(test_uses_the_budget),
-		cmocka_unit_test(test_own_cost),      cmocka_unit_test(test_hidden),
-		cmocka_unit_test(test_hot_cpu),	      cmocka_unit_test(test_throttled),
-		cmocka_unit_test(test_impossible),    cmocka_unit_test(test_bpf_slow),
-		cmocka_unit_test(test_memory),	      cmocka_unit_test(test_off),
-		cmocka_unit_test(test_start),	      cmocka_unit_test(test_gaps),
-		cmocka_unit_test(test_hotplug),	      cmocka_unit_test(test_no_sense),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_jumps),
+		cmocka_unit_test(test_flapping),
+		cmocka_unit_test(test_steady_noise),
+		cmocka_unit_test(test_small_numbers),
+		cmocka_unit_test(test_slow_rise),
+		cmocka_unit_test(test_bursts),
+		cmocka_unit_test(test_uses_the_budget),
+		cmocka_unit_test(test_own_cost),
+		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_hot_cpu),
+		cmocka_unit_test(test_throttled),
+		cmocka_unit_test(test_impossible),
+		cmocka_unit_test(test_bpf_slow),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_off),
+		cmocka_unit_test(test_start),
+		cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_hotplug),
+		cmocka_unit_test(test_no_sense),
+		cmocka_unit_test(test_impossible_and_more),
+		cmocka_unit_test(test_reason_after_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,6 +91,10 @@ shared() {      # NAME PERIOD PERIOD: perf has the PMU, with the other period, a
          lambda: oracle.Filter(cgroup=below('/a/b')))
     case('pid', '-p $P_d', 'pid=$P_s', LIVE,
          lambda: oracle.Filter(pid=pids('d')), lambda: oracle.Filter(pid=pids('s')))
+    case('pid-but', '-p $P_d', 'pid=!$P_s', LIVE, lambda: oracle.Filter(pid=pids('d')),
+         lambda: oracle.Filter(pid=lambda s: s.tgid not in pids('s')))
+    case('latency-below', '--min-lat 300 --max-lat 600', 'min-lat=20 max-lat=150', LIVE,
+         lat(300, 600), lat(20, 150))
     case('period', '', '', LIVE, every, every, period=True)
     case('all', '--cgroup /a --min-lat 20', 'cgroup=/s min-lat=200', LIVE, lat(20, cgroup=in_a),
          lat(20, cgroup=in_s), lat(200, cgroup=in_s), period=True)

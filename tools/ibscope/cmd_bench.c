@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope bench: what samples and readings cost on this machine, in one report. */
 #include "bench.h"
+#include "bench_clock.h"
 #include "cmd.h"
 #include "options.h"
 
@@ -279,7 +280,7 @@ int cmd_bench(int argc, char **argv)
 		log_error("%s", err.text);
 		return EXIT_USAGE;
 	}
-	b.instructions = !ret && loop_counts_instructions();
+	b.instructions = !ret && bench_clock_counts_instructions();
 	if (b.instructions)
 		b.unit = "instructions";
 	if (!ret && o.instructions && !b.instructions)

@@ -204,9 +204,7 @@ int serve_governor_open(struct serve *s, struct err *err)
 	/* an earlier collector, or we with other options, found that out already */
 	if (st->period_asked == config.floor) {
 		config.start = g->law ? governor_period(g->law) : st->period;
-		config.start_reason = st->governor_reason < GOVERNOR_REASON_N
-					      ? st->governor_reason
-					      : GOVERNOR_REASON_NONE;
+		config.start_reason = g->law ? governor_longer(g->law) : st->governor_reason;
 	}
 	if (!config.rss_max)
 		config.rss_max =
