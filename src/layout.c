@@ -14,6 +14,7 @@ static const __u64 data3_bits[] = {
 	IBS_OP_DATA3_L2_MISS, IBS_OP_DATA3_SW_PF,
 };
 #define DATA3_BITS (sizeof(data3_bits) / sizeof(data3_bits[0]))
+#define DATA2_BITS (7 | IBS_OP_DATA2_RMT_NODE | 3 << 6) /* DataSrc is in two parts */
 
 static void mark(bool can[IBS_LAYOUT_ENTRIES], bool hist[IBS_LAYOUT_ENTRIES],
 		 enum ibs_metric metric, __u32 caps, __u64 data, __u64 data2, __u64 data3)
@@ -42,8 +43,9 @@ void layout_init(struct layout *l, enum ibs_metric metric, __u32 caps)
 		for (unsigned int b = 0; b < DATA3_BITS; b++)
 			if (m >> b & 1)
 				data3 |= data3_bits[b];
-		for (__u64 data2 = 0; data2 < 256; data2++)
-			mark(can, hist, metric, caps, 0, data2, data3);
+		for (__u64 data2 = 0; data2 <= DATA2_BITS; data2++)
+			if (!(data2 & ~DATA2_BITS))
+				mark(can, hist, metric, caps, 0, data2, data3);
 		mark(can, hist, metric, caps, IBS_OP_DATA_BRN_RET, 0, data3);
 	}
 	memset(l, 0, sizeof(*l));
