@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 struct cpu_event {
@@ -22,6 +23,8 @@ struct cpu_event {
 	__u64 enabled_ns, followed_ns; /* time enabled, now and at the last look if it goes on */
 	bool fresh;		       /* enabled_ns was read since then */
 	bool begun;		       /* was enabled once */
+	__u64 since_ns;		       /* time enabled that it seems to stand at, if it stands */
+	bool stands;
 };
 
 struct perf_events {
@@ -38,6 +41,9 @@ struct perf_events {
 };
 
 #define RING_PAGES 1
+
+#define STAND_TRIES 5
+#define STAND_MS    10
 
 static int perf_event_open(const struct perf_event_attr *attr, unsigned int cpu)
 {
@@ -235,6 +241,31 @@ static bool add_counts(const struct perf_events *pe, struct cpu_event *ev,
 	if (r.enabled != r.running)
 		t->exact = false;
 	return true;
+}
+
+/*
+ * Do events stand still that seem to? A guest's clock can stand for a tick, and for longer where the
+ * host is late, so time must pass in which others run.
+ */
+static void confirm_standing(struct perf_events *pe)
+{
+	const struct timespec wait = { .tv_nsec = STAND_MS * 1000000 };
+	struct perf_events_total unused = {};
+	size_t n = 1;
+
+	for (int i = 0; n && i < STAND_TRIES; i++) {
+		if (i)
+			nanosleep(&wait, NULL);
+		n = 0;
+		for (size_t k = 0; k < pe->n; k++) {
+			struct cpu_event *ev = &pe->ev[k];
+
+			if (ev->stands)
+				ev->stands = add_counts(pe, ev, &unused) &&
+					     ev->enabled_ns == ev->since_ns;
+			n += ev->stands;
+		}
+	}
 }
 
 static void close_event(struct perf_events *pe, struct cpu_event *ev)
@@ -463,22 +494,33 @@ static int return_online(struct perf_events *pe, struct cpu_event *ev, __u64 per
 static int change_period(struct perf_events *pe, struct cpu_event *ev, __u64 period,
 			 struct err *err)
 {
-	struct perf_events_total unused = {};
-	__u64 enabled_ns;
+	const bool stands = ev->stands;
 	int ret;
 
+	ev->stands = false;
 	if (pe->attr.type == PERF_TYPE_SOFTWARE)
 		return replace(pe, ev, period, err);
-	add_counts(pe, ev, &unused);
-	enabled_ns = ev->enabled_ns;
+	if (stands)
+		return return_online(pe, ev, period, err);
 	ioctl(ev->fd, PERF_EVENT_IOC_DISABLE, 0);
 	ret = begin_period(pe, ev, period, err);
-	if (!pe->enabled)
-		return ret;
-	if (!ret && ev->enabled_ns == enabled_ns)
-		return return_online(pe, ev, period, err);
-	ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0);
+	if (pe->enabled)
+		ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0);
 	return ret;
+}
+
+/* Marks events whose CPU was away since the last look: enabled anew they would look alive. */
+static void find_standing(struct perf_events *pe)
+{
+	struct perf_events_total unused = {};
+
+	for (size_t i = 0; i < pe->n; i++) {
+		struct cpu_event *ev = &pe->ev[i];
+
+		ev->stands = pe->enabled && ev->fd >= 0 && add_counts(pe, ev, &unused);
+		ev->since_ns = ev->enabled_ns;
+	}
+	confirm_standing(pe);
 }
 
 int perf_events_set_period(struct perf_events *pe, __u64 period, struct err *err)
@@ -488,6 +530,8 @@ int perf_events_set_period(struct perf_events *pe, __u64 period, struct err *err
 	size_t n = 0;
 	int ret = 0;
 
+	if (pe->attr.type != PERF_TYPE_SOFTWARE)
+		find_standing(pe);
 	for (; n < pe->n && !ret; n++)
 		if (pe->ev[n].fd >= 0)
 			ret = change_period(pe, &pe->ev[n], period, err);
@@ -506,31 +550,37 @@ __u64 perf_events_period(const struct perf_events *pe)
 	return pe->attr.freq ? 0 : pe->attr.sample_period;
 }
 
-/* A CPU that went and came since the last look, as all but one do over a suspend. */
-static bool was_away(const struct perf_events *pe, struct cpu_event *ev)
+/* Marks events whose CPU went and came since the last look, as all but one do over a suspend. */
+static void find_returned(struct perf_events *pe, const struct cpulist *online)
 {
 	struct perf_events_total unused = {};
-	bool stands;
 
-	if (!pe->enabled)
-		return false;
-	if (!ev->fresh)
-		add_counts(pe, ev, &unused);
-	stands = ev->fresh && ev->enabled_ns == ev->followed_ns;
-	ev->followed_ns = ev->enabled_ns;
-	ev->fresh = false;
-	return stands;
+	for (size_t i = 0; i < pe->n; i++) {
+		struct cpu_event *ev = &pe->ev[i];
+
+		ev->stands = false;
+		if (!pe->enabled || ev->fd < 0 || !cpulist_has(online, ev->cpu))
+			continue;
+		if (!ev->fresh)
+			add_counts(pe, ev, &unused);
+		ev->since_ns = ev->followed_ns;
+		ev->stands = ev->fresh && ev->enabled_ns == ev->followed_ns;
+	}
+	confirm_standing(pe);
 }
 
 int perf_events_follow(struct perf_events *pe, const struct cpulist *online, struct err *err)
 {
 	int ret = 0;
 
+	find_returned(pe, online);
 	for (size_t i = 0; i < pe->n; i++) {
 		struct cpu_event *ev = &pe->ev[i];
-		bool is = cpulist_has(online, ev->cpu);
+		bool is = cpulist_has(online, ev->cpu), stands = ev->stands;
 
-		if (ev->fd >= 0 && (!is || was_away(pe, ev)))
+		ev->stands = ev->fresh = false;
+		ev->followed_ns = ev->enabled_ns;
+		if (ev->fd >= 0 && (!is || stands))
 			went_offline(pe, ev);
 		if (is && ev->fd < 0)
 			ret = came_online(pe, ev, err) ?: ret;
