@@ -3,29 +3,25 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cgroup_dirs.h"
 #include "cgroup_table.h"
 #include "err.h"
 #include "clock.h"
 
-#define NS_PER_S	1000000000ULL
-#define RESCAN_MIN_NS	NS_PER_S
-#define RESCAN_SHARE	10 /* rescans take at most 1/10 of the time */
-#define DEAD_MAX	65536
-#define READS_MAX	64 /* of one update */
-#define EVENTS_BYTES	16384
-#define KERNFS_FID_TYPE 0xfe /* Linux include/linux/exportfs.h, FILEID_KERNFS (v5.5) */
+#define NS_PER_S      1000000000ULL
+#define RESCAN_MIN_NS NS_PER_S
+#define RESCAN_SHARE  10 /* rescans take at most 1/10 of the time */
+#define DEAD_MAX      65536
+#define READS_MAX     64 /* of one update */
+#define EVENTS_BYTES  16384
 
 /*
  * IN_DELETE: kernfs tells a watched directory nothing of its own end, and keeps the
@@ -36,11 +32,9 @@
 struct cgroup_tree {
 	struct cgroup_fs fs;
 	char *mount;  /* with the root prefix */
-	char *real;   /* what /proc says of it, as it does of its directories; NULL: not known */
-	int root_fd;  /* -1 without v2 */
 	int watch_fd; /* -1: nothing is watched */
-	dev_t dev;
-	bool kernfs;
+	/* its .fd is -1 without v2 */
+	struct cgroup_dirs dirs;
 	bool unwatched; /* a walk could not watch all it met */
 	bool warned;
 	bool stale; /* a walk is needed, since events were lost */
@@ -49,79 +43,6 @@ struct cgroup_tree {
 	struct cgroup_table table;
 	struct cgroup_node *queue, **queue_end; /* to be watched and read */
 };
-
-/* --- directories by path, however long --- */
-
-static int open_dir(int at, const char *name)
-{
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-/* The kernel takes PATH_MAX at a time, but a path may be longer: go there in pieces. */
-static int open_path(const struct cgroup_tree *t, const char *path)
-{
-	const char *rest = path + 1, *cut;
-	char piece[PATH_MAX];
-	int at = t->root_fd, fd;
-
-	while (strlen(rest) >= sizeof(piece)) {
-		cut = memrchr(rest, '/', sizeof(piece) - 1);
-		if (!cut) {
-			fd = -ENAMETOOLONG;
-			goto out;
-		}
-		memcpy(piece, rest, cut - rest);
-		piece[cut - rest] = 0;
-		fd = open_dir(at, piece);
-		if (fd < 0)
-			goto out;
-		if (at != t->root_fd)
-			close(at);
-		at = fd;
-		rest = cut + 1;
-	}
-	fd = open_dir(at, *rest ? rest : ".");
-out:
-	if (at != t->root_fd)
-		close(at);
-	return fd;
-}
-
-/* Return: 0 with the id of the directory, or a negative errno; -ENOENT also for other files. */
-static int id_at(const struct cgroup_tree *t, int at, const char *name, uint64_t *id)
-{
-	struct stat st;
-
-	if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW))
-		return errno == ENOTDIR ? -ENOENT : -errno;
-	if (!S_ISDIR(st.st_mode) || st.st_dev != t->dev)
-		return -ENOENT;
-	*id = st.st_ino;
-	return 0;
-}
-
-static int path_id(const struct cgroup_tree *t, const char *path, uint64_t *id)
-{
-	int fd, err;
-
-	if (strlen(path) < PATH_MAX)
-		return id_at(t, t->root_fd, path[1] ? path + 1 : ".", id);
-	fd = open_path(t, path);
-	if (fd < 0)
-		return fd == -ENOTDIR ? -ENOENT : fd;
-	err = id_at(t, fd, ".", id);
-	close(fd);
-	return err;
-}
-
-static char *join(const char *parent, const char *name)
-{
-	char *path;
-
-	return asprintf(&path, "%s/%s", parent[1] ? parent : "", name) < 0 ? NULL : path;
-}
 
 /* --- what is known --- */
 
@@ -165,6 +86,13 @@ static int found(struct cgroup_tree *t, char *path, uint64_t id)
 }
 
 /* --- reading directories --- */
+
+static char *join(const char *parent, const char *name)
+{
+	char *path;
+
+	return asprintf(&path, "%s/%s", parent[1] ? parent : "", name) < 0 ? NULL : path;
+}
 
 static void watch(struct cgroup_tree *t, struct cgroup_node *n, int fd)
 {
@@ -216,7 +144,7 @@ static int read_dir(struct cgroup_tree *t, const struct cgroup_node *n, int fd)
 			continue;
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
-		if (!id_at(t, fd, entry->d_name, &id))
+		if (!cgroup_dirs_id_at(&t->dirs, fd, entry->d_name, &id))
 			err = found(t, join(n->path, entry->d_name), id);
 	}
 	closedir(dir);
@@ -228,7 +156,7 @@ static int visit(struct cgroup_tree *t, struct cgroup_node *n)
 	struct stat st;
 	int fd;
 
-	fd = open_path(t, n->path);
+	fd = cgroup_dirs_open_path(&t->dirs, n->path);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ENODEV) {
 		die(t, n);
 		return 0;
@@ -281,7 +209,7 @@ static int walk(struct cgroup_tree *t)
 	size_t i;
 	int err;
 
-	err = id_at(t, t->root_fd, ".", &id);
+	err = cgroup_dirs_id_at(&t->dirs, t->dirs.fd, ".", &id);
 	if (err)
 		return err;
 	t->walk++;
@@ -335,7 +263,7 @@ static int handle_event(struct cgroup_tree *t, const struct inotify_event *ev)
 	path = join(parent->path, ev->name);
 	if (!path)
 		return -ENOMEM;
-	err = path_id(t, path, &id);
+	err = cgroup_dirs_id(&t->dirs, path, &id);
 	if (!err) /* after IN_DELETE too: made again meanwhile */
 		return found(t, path, id);
 	t->missed += err == -ENOENT && ev->mask & IN_CREATE &&
@@ -380,46 +308,17 @@ int cgroup_tree_update(struct cgroup_tree *t)
 
 /* --- questions --- */
 
-/*
- * Ask the kernel. Return: 0, with the id known if the kernel named it; -ESTALE if it is dead;
- * other errors if it cannot be asked.
- */
+/* Return: 0, with the id known; -ESTALE if it is dead; other errors if nobody can be asked. */
 static int by_handle(struct cgroup_tree *t, uint64_t id)
 {
-	static const char deleted[] = " (deleted)";
-	union {
-		struct file_handle h;
-		char bytes[sizeof(struct file_handle) + sizeof(id)];
-	} u = { .h = { .handle_bytes = sizeof(id), .handle_type = KERNFS_FID_TYPE } };
-	char link[32], text[PATH_MAX], *path = text;
-	size_t skip = t->real ? strlen(t->real) : 0;
-	uint64_t there;
-	ssize_t n;
-	int fd;
+	char *path;
+	int err;
 
-	if (!t->kernfs || !t->real)
-		return -EOPNOTSUPP;
-	memcpy(u.h.f_handle, &id, sizeof(id));
-	fd = open_by_handle_at(t->root_fd, &u.h, O_PATH | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, text, sizeof(text) - 1);
-	close(fd);
-	if (n < 0)
-		return -errno;
-	text[n] = 0;
-	if (strncmp(text, t->real, skip) || (text[skip] && text[skip] != '/'))
-		return -EXDEV; /* of a part of the hierarchy that this mount does not show */
-	path = text[skip] ? text + skip : "/";
-	if (path_id(t, path, &there) || there != id) {
-		n -= strlen(deleted);
-		if (n <= 0 || strcmp(text + n, deleted))
-			return -ESTALE;
-		text[n] = 0; /* it died while we looked at it */
-	}
-	n = found(t, strdup(path), id);
-	return run_queue(t) ?: n;
+	err = cgroup_dirs_path(&t->dirs, id, &path);
+	if (err)
+		return err;
+	err = found(t, path, id);
+	return run_queue(t) ?: err;
 }
 
 const char *cgroup_tree_path(struct cgroup_tree *t, uint64_t id)
@@ -427,7 +326,7 @@ const char *cgroup_tree_path(struct cgroup_tree *t, uint64_t id)
 	struct cgroup_node *n = cgroup_table_by_id(&t->table, id);
 	int err;
 
-	if (n || t->root_fd < 0)
+	if (n || t->dirs.fd < 0)
 		return n ? n->path : NULL;
 	err = by_handle(t, id);
 	if (err == -ESTALE)
@@ -450,12 +349,12 @@ bool cgroup_tree_alive(struct cgroup_tree *t, uint64_t id)
 
 	if (!cgroup_tree_path(t, id))
 		return false;
-	if (t->root_fd < 0)
+	if (t->dirs.fd < 0)
 		return true;
 	n = cgroup_table_by_id(&t->table, id);
 	if (n->died_ns)
 		return false;
-	err = path_id(t, n->path, &there);
+	err = cgroup_dirs_id(&t->dirs, n->path, &there);
 	if (err == -ENOENT || (!err && there != id))
 		die(t, n);
 	return !n->died_ns;
@@ -486,11 +385,11 @@ int cgroup_tree_lookup(struct cgroup_tree *t, const char *path, uint64_t *id)
 {
 	int err;
 
-	if (t->root_fd < 0) {
+	if (t->dirs.fd < 0) {
 		*id = 1;
 		return path[1] ? -ENOENT : 0;
 	}
-	err = path_id(t, path, id);
+	err = cgroup_dirs_id(&t->dirs, path, id);
 	if (!err)
 		err = found(t, strdup(path), *id);
 	return run_queue(t) ?: err;
@@ -528,31 +427,13 @@ static int only_root(struct cgroup_tree *t, struct err *e)
 	return 0;
 }
 
-static void read_real(struct cgroup_tree *t)
-{
-	char link[32], text[PATH_MAX];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", t->root_fd);
-	n = readlink(link, text, sizeof(text));
-	if (n > 0 && n < (ssize_t)sizeof(text))
-		t->real = strndup(text, n);
-}
-
 static int open_mount(struct cgroup_tree *t, struct err *e)
 {
-	struct statfs fs;
-	struct stat st;
-	int err;
+	int err = cgroup_dirs_open(&t->dirs, t->mount);
 
-	t->root_fd = open(t->mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (t->root_fd < 0 || fstat(t->root_fd, &st))
-		return err_set(e, -errno, "%s: cannot open the cgroup mount: %s", t->mount,
-			       strerror(errno));
-	t->dev = st.st_dev;
-	t->kernfs = !fstatfs(t->root_fd, &fs) &&
-		    (fs.f_type == CGROUP2_SUPER_MAGIC || fs.f_type == CGROUP_SUPER_MAGIC);
-	read_real(t);
+	if (err)
+		return err_set(e, err, "%s: cannot open the cgroup mount: %s", t->mount,
+			       strerror(-err));
 	t->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (t->watch_fd < 0) {
 		t->unwatched = true;
@@ -583,7 +464,7 @@ int cgroup_tree_open_at(const char *root, const struct cgroup_fs *fs, struct cgr
 	if (!t)
 		return err_set(e, -ENOMEM, "cgroup: out of memory");
 	t->opened_ns = clock_ns(CLOCK_MONOTONIC);
-	t->root_fd = t->watch_fd = -1;
+	t->dirs.fd = t->watch_fd = -1;
 	t->queue_end = &t->queue;
 	t->fs = *fs;
 	err = cgroup_table_init(&t->table);
@@ -607,11 +488,9 @@ void cgroup_tree_close(struct cgroup_tree *t)
 		return;
 	if (t->watch_fd >= 0)
 		close(t->watch_fd);
-	if (t->root_fd >= 0)
-		close(t->root_fd);
+	cgroup_dirs_close(&t->dirs);
 	cgroup_table_free(&t->table);
 	free(t->mount);
-	free(t->real);
 	free(t);
 }
 
@@ -627,7 +506,7 @@ const char *cgroup_tree_mount(const struct cgroup_tree *t)
 
 bool cgroup_tree_per_cgroup(const struct cgroup_tree *t)
 {
-	return t->root_fd >= 0;
+	return t->dirs.fd >= 0;
 }
 
 int cgroup_tree_fd(const struct cgroup_tree *t)

@@ -1,33 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "command.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cgroup_mode.h"
+#include "command_tree.h"
 #include "err.h"
-
-#define PREFIX	      "ibscope-" /* PREFIX PID - NUMBER */
-#define NAME_TRIES    16
-#define DEPTH_MAX     64   /* of what sweeping and removing descend into: one fd a level */
-#define REMOVE_MAX_MS 2000 /* for the last processes to be gone */
-#define NAP_MAX_MS    50
-#define KILL_ROUNDS   100
-#define MOVE_ROUNDS   100 /* what is moved may fork meanwhile */
-#define DIGITS	      "0123456789"
 
 enum command_state { COMMAND_WAITS, COMMAND_RUNS, COMMAND_ENDED };
 
@@ -40,7 +27,7 @@ struct command {
 	int status;
 	bool kill_descendants;
 
-	char name[48];
+	char name[COMMAND_TREE_NAME];
 	int dir, at; /* the cgroup, locked, and where it is; -1 without one */
 	int home;    /* the cgroup we were in; -1: not seen from the mount */
 	uint64_t id;
@@ -54,13 +41,6 @@ static void close_fd(int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
-}
-
-static void nap(unsigned int ms)
-{
-	struct timespec ts = { .tv_nsec = ms * 1000000L };
-
-	nanosleep(&ts, NULL);
 }
 
 /* --- the process --- */
@@ -228,220 +208,15 @@ int command_pidfd(const struct command *c)
 	return c->pidfd;
 }
 
-/* --- processes of a cgroup --- */
-
-static int write_at(int dir, const char *file, const char *text)
-{
-	int fd = openat(dir, file, O_WRONLY | O_CLOEXEC), err;
-
-	if (fd < 0)
-		return -errno;
-	err = write(fd, text, strlen(text)) < 0 ? -errno : 0;
-	close(fd);
-	return err;
-}
-
-typedef int pid_cb(pid_t pid, int arg);
-
-/* All get @cb. Return: how many took it; or the first errno it gave, -ESRCH being no error. */
-static int each_pid(int dir, pid_cb *cb, int arg)
-{
-	int fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC), n = 0, first = 0, err, pid;
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-
-	if (!f) {
-		err = -errno;
-		close_fd(&fd);
-		return err;
-	}
-	while (fscanf(f, "%d", &pid) == 1) {
-		if (!pid) /* of another pid namespace; to write it would move ourselves */
-			continue;
-		err = cb(pid, arg);
-		n += !err;
-		if (err && err != -ESRCH && !first)
-			first = err;
-	}
-	fclose(f);
-	return first ? first : n;
-}
-
-static int move_cb(pid_t pid, int to)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%d", pid);
-	return write_at(to, "cgroup.procs", text);
-}
-
-static int kill_cb(pid_t pid, int sig)
-{
-	return kill(pid, sig) ? -errno : 0;
-}
-
-/* --- trees of cgroups --- */
-
-struct walk {
-	int at;		  /* where the directory is */
-	const char *name; /* its name there */
-	int dir;
-	int depth;
-	int arg;
-};
-
-typedef int dir_cb(const struct walk *w);
-
-/* Call @cb for the directories in w->dir. Return: the sum of its results, or its first errno. */
-static int each_dir(const struct walk *w, dir_cb *cb)
-{
-	struct walk sub = { .at = w->dir, .depth = w->depth + 1, .arg = w->arg };
-	int fd, sum = 0, first = 0, ret;
-	struct dirent *ent;
-	DIR *d;
-
-	if (w->depth >= DEPTH_MAX)
-		return -ELOOP;
-	fd = openat(w->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d) {
-		ret = -errno;
-		close_fd(&fd);
-		return ret;
-	}
-	while ((ent = readdir(d))) {
-		sub.name = ent->d_name;
-		if (ent->d_type != DT_DIR || !strcmp(sub.name, ".") || !strcmp(sub.name, ".."))
-			continue;
-		sub.dir = openat(w->dir, sub.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (sub.dir < 0)
-			continue; /* gone, or not for us */
-		ret = cb(&sub);
-		close(sub.dir);
-		if (ret > 0)
-			sum += ret;
-		else if (!first)
-			first = ret;
-	}
-	closedir(d);
-	return first ? first : sum;
-}
-
-static bool is_ours(const char *name)
-{
-	const char *s = name + strlen(PREFIX);
-
-	if (strncmp(name, PREFIX, strlen(PREFIX)))
-		return false;
-	s += strspn(s, DIGITS);
-	return isdigit(s[-1]) && *s == '-' && s[1] && !s[1 + strspn(s + 1, DIGITS)];
-}
-
-/*
- * A living instance holds the lock. A pid in the name would not tell it apart: the instance may run
- * in another pid namespace, with the same cgroups mounted.
- */
-static int lock(int dir)
-{
-	return flock(dir, LOCK_EX | LOCK_NB) ? -errno : 0;
-}
-
-/* Move all processes to the cgroup w->arg, if it is one, and remove all below w->dir. */
-static int clear(const struct walk *w);
-
-static int clear_cb(const struct walk *w)
-{
-	int err;
-
-	if (is_ours(w->name) && lock(w->dir))
-		return -EBUSY;
-	err = clear(w);
-	if (unlinkat(w->at, w->name, AT_REMOVEDIR) && errno != EBUSY && errno != ENOENT && !err)
-		err = -errno;
-	return err;
-}
-
-static int clear(const struct walk *w)
-{
-	int n = 1, i;
-
-	for (i = 0; i < MOVE_ROUNDS && n > 0 && w->arg >= 0; i++)
-		n = each_pid(w->dir, move_cb, w->arg);
-	if (n < 0)
-		return n;
-	n = each_dir(w, clear_cb);
-	return n < 0 ? n : 0;
-}
-
-/* @to: the cgroup that gets processes which are still there, or -1. */
-static int remove_cgroup(int at, const char *name, int dir, int to)
-{
-	struct walk w = { .at = at, .name = name, .dir = dir, .arg = to };
-	unsigned int ms = 1, spent_ms = 0;
-	int err;
-
-	for (;;) {
-		err = clear(&w);
-		if (!unlinkat(at, name, AT_REMOVEDIR) || errno == ENOENT)
-			return 0;
-		if (errno != EBUSY)
-			return -errno;
-		/* with nothing to move, an error is a lock of what is about to die */
-		if ((err && to >= 0) || spent_ms >= REMOVE_MAX_MS)
-			return err ? err : -EBUSY;
-		nap(ms);
-		spent_ms += ms;
-		ms = ms * 2 > NAP_MAX_MS ? NAP_MAX_MS : ms * 2;
-	}
-}
-
-static int sweep_cb(const struct walk *w)
-{
-	int n;
-
-	if (is_ours(w->name) && !lock(w->dir))
-		return !remove_cgroup(w->at, w->name, w->dir, w->at);
-	n = each_dir(w, sweep_cb);
-	return n < 0 ? 0 : n;
-}
-
-int command_sweep(const char *mount)
-{
-	struct walk w = { .dir = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
-	int n;
-
-	if (w.dir < 0)
-		return -errno;
-	n = each_dir(&w, sweep_cb);
-	close(w.dir);
-	return n;
-}
-
-static int kill_tree(const struct walk *w)
-{
-	int n = each_pid(w->dir, kill_cb, SIGKILL), below = each_dir(w, kill_tree);
-
-	if (n < 0 || below < 0)
-		return n < 0 ? n : below;
-	return n + below;
-}
-
 int command_kill(struct command *c)
 {
-	struct walk w = { .dir = c->dir };
-	int err = 0, n = 1, i;
+	int err = 0;
 
 	if (c->state != COMMAND_ENDED && kill(c->pid, SIGKILL))
 		err = -errno;
-	if (c->dir < 0 || !write_at(c->dir, "cgroup.kill", "1")) /* v5.14 */
+	if (c->dir < 0 || !command_tree_kill_at_once(c->dir))
 		return err;
-	write_at(c->dir, "cgroup.freeze", "1"); /* else forks can outrun us; SIGKILL gets through */
-	for (i = 0; i < KILL_ROUNDS && n > 0; i++) {
-		n = kill_tree(&w);
-		if (n > 0)
-			nap(1);
-	}
-	write_at(c->dir, "cgroup.freeze", "0");
-	return n < 0 ? n : 0;
+	return command_tree_kill(c->dir);
 }
 
 /* --- the command's cgroup --- */
@@ -504,36 +279,6 @@ static int explain_cgroup(struct command *c, int err, const char *where)
 	}
 }
 
-/* Open and lock what we just made. Return: -ENOENT if a sweep of another instance took it. */
-static int hold(struct command *c)
-{
-	struct stat st, now;
-
-	c->dir = openat(c->at, c->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (c->dir < 0)
-		return -errno;
-	if (lock(c->dir) == -EWOULDBLOCK || fstat(c->dir, &st) ||
-	    fstatat(c->at, c->name, &now, 0) || st.st_ino != now.st_ino) {
-		close_fd(&c->dir);
-		return -ENOENT;
-	}
-	c->id = st.st_ino;
-	return 0;
-}
-
-static int make_cgroup(struct command *c)
-{
-	static unsigned int last;
-	int err = -EEXIST, i;
-
-	for (i = 0; i < NAME_TRIES && (err == -EEXIST || err == -ENOENT); i++) {
-		snprintf(c->name, sizeof(c->name), PREFIX "%d-%u", getpid(),
-			 __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED));
-		err = mkdirat(c->at, c->name, 0755) ? -errno : hold(c);
-	}
-	return err;
-}
-
 /* The way for kernels and seccomp filters without clone3() is a fork, and a move. */
 static int fill_cgroup(struct command *c, const struct command_opts *o)
 {
@@ -541,7 +286,7 @@ static int fill_cgroup(struct command *c, const struct command_opts *o)
 		return 0;
 	if (!c->pid)
 		c->fork_err = spawn(c, o, -1);
-	return c->fork_err ? c->fork_err : move_cb(c->pid, c->dir);
+	return c->fork_err ? c->fork_err : command_tree_move(c->pid, c->dir);
 }
 
 static int try_at(struct command *c, const struct command_opts *o, const char *path)
@@ -551,7 +296,7 @@ static int try_at(struct command *c, const struct command_opts *o, const char *p
 	c->at = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (c->at < 0)
 		return -errno;
-	err = make_cgroup(c);
+	err = command_tree_make(c->at, c->name, &c->dir, &c->id);
 	if (!err) {
 		err = fill_cgroup(c, o);
 		if (!err)
@@ -651,7 +396,7 @@ int command_cgroup_error(const struct command *c, struct err *e)
 static void leave_cgroup(struct command *c)
 {
 	int to = c->home >= 0 ? c->home : c->at;
-	int err = remove_cgroup(c->at, c->name, c->dir, c->kill_descendants ? -1 : to);
+	int err = command_tree_remove(c->at, c->name, c->dir, c->kill_descendants ? -1 : to);
 
 	if (err)
 		log_warn("cgroup %s stays with what still runs in it: %s; a later start removes it",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sampler.h"
 
-#include "pins.h"
 #include "sampler_private.h"
 #include "topology.h"
 
@@ -15,7 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A refusal is told to the user in our words, made of the errno; libbpf's are for -v. */
@@ -348,20 +346,6 @@ static int check_twin(const struct sampler *s, struct err *err)
 		       "this kernel cannot run BPF programs on request; Linux 5.17 and later can");
 }
 
-static int open_events(struct sampler *s, const struct sampler_opts *opts, struct bpf_program *prog,
-		       struct err *err)
-{
-	int ret = perf_events_open(&opts->attr, opts->cpus, opts->n_cpus, opts->event, &s->events,
-				   err);
-
-	if (ret || opts->prog == SAMPLER_PROG_NONE)
-		return ret;
-	ret = perf_events_attach(s->events, bpf_program__fd(prog), s->features.perf_link, err);
-	if (!ret && opts->pins)
-		perf_events_pin_links(s->events, pins_links_dir(opts->pins));
-	return ret;
-}
-
 int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err)
 {
 	struct sampler *s = calloc(1, sizeof(*s));
@@ -439,7 +423,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	if (opts->source == SAMPLER_TWIN)
 		ret = map_array(s->skel->maps.twin, &s->twin, err);
 	else if (opts->source != SAMPLER_LOAD)
-		ret = open_events(s, opts, prog, err);
+		ret = sampler_events_open(s, opts, err);
 	ret = ret ?: sampler_pins_put(s, opts, err);
 	if (ret)
 		goto fail;
@@ -450,54 +434,6 @@ fail:
 	topology_close(topo);
 	sampler_close(s);
 	return ret;
-}
-
-int sampler_start(struct sampler *s, struct err *err)
-{
-	int ret = s->started ? 0 : sampler_pins_start(s, err);
-
-	if (!ret && s->events)
-		ret = perf_events_enable(s->events, err);
-	s->started |= !ret;
-	return ret;
-}
-
-int sampler_restart(struct sampler *s, struct err *err)
-{
-	return s->events ? perf_events_renew(s->events, err) : 0;
-}
-
-void sampler_stop(struct sampler *s)
-{
-	if (s->events)
-		perf_events_disable(s->events);
-}
-
-#define SIM_PERIOD_MAX (1ULL << 40) /* ns: 18 minutes */
-
-int sampler_set_period(struct sampler *s, __u64 period, struct err *err)
-{
-	if (!s->events || !perf_events_period(s->events) || !s->weigh)
-		return err_set(err, -EINVAL,
-			       "this collection was not begun with a period that "
-			       "can be changed");
-	if (!s->simulated && (period % 16 || period < SAMPLER_PERIOD_MIN))
-		return err_set(err, -EINVAL,
-			       "IBS samples at multiples of 16, from %d on; not at %llu",
-			       SAMPLER_PERIOD_MIN, period);
-	if (s->simulated && (!period || period > SIM_PERIOD_MAX))
-		return err_set(err, -EINVAL,
-			       "the simulation samples at a period of 1 to 2^40 ns; "
-			       "not at %llu",
-			       period);
-	if (period == perf_events_period(s->events))
-		return 0;
-	return perf_events_set_period(s->events, period, err);
-}
-
-__u64 sampler_period(const struct sampler *s)
-{
-	return s->events ? perf_events_period(s->events) : 0;
 }
 
 struct rings *sampler_rings(struct sampler *s)
@@ -517,22 +453,6 @@ int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses)
 		if (addresses[i] < (__u64)PERF_CONTEXT_MAX)
 			addresses[n++] = addresses[i];
 	return n;
-}
-
-void sampler_tick(struct sampler *s)
-{
-	struct cpulist online;
-	struct err err;
-
-	if (!s->events)
-		return;
-	perf_events_throttled(s->events);
-	if (cpulist_read("", "online", &online, &err) ||
-	    perf_events_follow(s->events, &online, &err)) {
-		if (!s->warned_cpus)
-			log_warn("%s", err.text);
-		s->warned_cpus = true;
-	}
 }
 
 int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, struct err *err)
@@ -564,11 +484,6 @@ const struct sampler_memory *sampler_memory_used(const struct sampler *s)
 bool sampler_reads_direct(const struct sampler *s)
 {
 	return s->direct;
-}
-
-size_t sampler_n_cpus(const struct sampler *s)
-{
-	return s->events ? perf_events_n(s->events) : 0;
 }
 
 int sampler_twin_fd(const struct sampler *s)

@@ -101,6 +101,9 @@ int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struc
 void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts);
 int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct err *err);
 
+/* Disabled, and with the program attached if there is to be one. Not for SAMPLER_TWIN and _LOAD. */
+int sampler_events_open(struct sampler *s, const struct sampler_opts *opts, struct err *err);
+
 /*
  * Just before events are enabled for the first time: what the program has seen by now is none of
  * theirs. A link that was removed may have let some through until shortly before.

@@ -114,7 +114,7 @@ static bool move_self(const char *dir)
 	return write_file(fmt("%s/cgroup.procs", dir), "0");
 }
 
-/* Cgroups that command.c names, of us or of a child of ours. */
+/* Cgroups that command_tree.c names, of us or of a child of ours. */
 static int count_ours(const char *dir)
 {
 	DIR *d = opendir(dir);

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The program's own functions, run by the kernel on samples made here: the counts that come out
+ * against a plain model of them, with weights and TLB misses.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <ibscope/op_fields.h>
+#include <ibscope/sim.h>
+
+#include "offline.h"
+#include "sampler.h"
+#include "twin.h"
+#include "twin_model.h"
+
+#define ZEN3_CAPS 0x3ffU
+#define ZEN5_CAPS 0x81bffU
+
+static const struct ibs_cpu cpus[] = {
+	{ .caps = IBS_CAPS_DEFAULT },
+	{ .caps = ZEN3_CAPS, .quirks = IBS_QUIRK_OP_1293 },
+	{ .caps = ZEN4_CAPS },
+	{ .caps = ZEN5_CAPS },
+};
+
+static void test_random(void **state)
+{
+	enum { N = 12000 };
+	regs_t *regs = malloc(N * sizeof(*regs));
+	__u64 seed = 1;
+
+	(void)state;
+	assert_non_null(regs);
+	for (size_t c = 0; c < sizeof(cpus) / sizeof(cpus[0]); c++) {
+		for (int metric = 0; metric < IBS_METRIC_N; metric++) {
+			struct sampler_opts opts = zen4;
+
+			opts.ibs = cpus[c];
+			opts.metric = metric;
+			random_regs(seed++, cpus[c].caps, regs, N);
+			check_against_model(&opts, regs, N);
+		}
+	}
+	free(regs);
+}
+
+/* Each latency once: every bucket and both of its edges. */
+static void test_every_latency(void **state)
+{
+	regs_t *regs = malloc((IBS_LAT_MAX + 1) * sizeof(*regs));
+
+	(void)state;
+	assert_non_null(regs);
+	for (__u32 lat = 0; lat <= IBS_LAT_MAX; lat++)
+		load_miss(regs[lat], DRAM, lat);
+	check_against_model(&zen4, regs, IBS_LAT_MAX + 1);
+	free(regs);
+}
+
+/* Periods of every length: weights and TLB misses against sums made here, in the kernel and offline. */
+#define WEIGHTS_N 3000
+
+static void check_weights(const struct snapshot *snap, const struct ibs_twin_sample *sample,
+			  bool weigh)
+{
+	__u64 weight[IBS_OP_KIND_N][IBS_SRC_N] = {};
+	bool met[IBS_OP_KIND_N][IBS_SRC_N] = {};
+	struct tlb_counts tlb = {};
+	const struct group *g;
+	size_t n_met = 0;
+
+	for (size_t i = 0; i < WEIGHTS_N; i++) {
+		const __u64 *regs = sample[i].regs, data3 = regs[IBS_OP_DATA3];
+		const struct ibs_cpu cpu = { .caps = ZEN4_CAPS };
+		struct ibs_op_sample s = { .cpu = cpu };
+		enum ibs_op_kind kind = ibs_op_kind(regs[IBS_OP_DATA], data3);
+		enum ibs_src src = ibs_op_src(cpu, regs);
+		__u64 w = weigh ? sample[i].period : 0;
+
+		memcpy(s.reg, regs, sizeof(sample[i].regs));
+		n_met += !met[kind][src];
+		met[kind][src] = true;
+		weight[kind][src] += w;
+		if (!ibs_op_valid_l2tlb(&s))
+			continue;
+		*(data3 >> 3 & 1 ? &tlb.l2_miss : &tlb.l2_hit) += 1;
+		*(data3 >> 3 & 1 ? &tlb.l2_miss_weight : &tlb.l2_hit_weight) += w;
+		if (ibs_op_valid_tlb_refill_lat(&s)) {
+			tlb.refills++;
+			tlb.refill_cycles += data3 >> 48;
+		}
+	}
+	assert_int_equal(snap->n_groups, 1);
+	g = &snap->groups[0];
+	assert_int_equal(g->n_series, n_met);
+	for (size_t i = 0; i < g->n_series; i++)
+		assert_int_equal(g->series[i].weight, weight[g->series[i].op][g->series[i].src]);
+	assert_true(tlb.l2_hit && tlb.l2_miss && tlb.refills);
+	assert_memory_equal(&g->tlb, &tlb, sizeof(tlb));
+}
+
+static void test_weights(void **state)
+{
+	struct ibs_twin_sample *sample = calloc(WEIGHTS_N, sizeof(*sample));
+	struct ibs_twin_who *who = calloc(WEIGHTS_N, sizeof(*who));
+	regs_t *regs = calloc(WEIGHTS_N, sizeof(*regs));
+
+	(void)state;
+	assert_true(sample && who && regs);
+	random_regs(7, ZEN4_CAPS, regs, WEIGHTS_N);
+	for (size_t i = 0; i < WEIGHTS_N; i++) {
+		memcpy(sample[i].regs, regs[i], sizeof(regs[i]));
+		sample[i].period = ibs_sim_mix(i) >> (24 + i % 32);
+		who[i].cgroup_id = 1;
+	}
+	for (int weigh = 0; weigh < 2; weigh++) {
+		struct sampler_opts opts = zen4;
+		struct offline *o = NULL;
+		struct snapshot snap;
+		struct sampler *s;
+		struct err err = {};
+
+		opts.weigh = weigh;
+		opts.tlb = true;
+		s = open_twin(&opts);
+		assert_int_equal(twin_run_replay(s, sample, who, WEIGHTS_N, &err), 0);
+		snapshot(s, &snap);
+		check_weights(&snap, sample, weigh);
+		snapshot_free(&snap);
+		sampler_close(s);
+
+		assert_int_equal(offline_open(&opts, &o, &err), 0);
+		assert_int_equal(offline_run(o, sample, who, WEIGHTS_N, &err), 0);
+		assert_int_equal(offline_snapshot(o, &snap, &err), 0);
+		check_weights(&snap, sample, weigh);
+		snapshot_free(&snap);
+		offline_close(o);
+	}
+	free(sample);
+	free(who);
+	free(regs);
+}
+
+/* Registers alone weigh the same whatever was replayed before; what has no period is refused. */
+static void test_weights_of_regs(void **state)
+{
+	struct ibs_twin_sample sample = { .period = 1000 };
+	struct ibs_twin_who who = { .cgroup_id = 1 };
+	struct sampler_opts opts = zen4;
+	enum ibs_outcome out;
+	struct snapshot snap;
+	struct err err = {};
+	struct sampler *s;
+
+	(void)state;
+	opts.weigh = true;
+	s = open_twin(&opts);
+	load_miss(sample.regs, DRAM, 300);
+	assert_int_equal(twin_run_replay(s, &sample, &who, 1, &err), 0);
+	assert_int_equal(run_one(s, sample.regs), IBS_OUTCOME_AGGREGATED);
+	assert_int_equal(twin_run_raw(s, &(struct twin_raw){}, &out, &err), -EINVAL);
+	snapshot(s, &snap);
+	assert_int_equal(snap.groups[0].series[0].samples, 2);
+	assert_int_equal(snap.groups[0].series[0].weight, 1001);
+	snapshot_free(&snap);
+	sampler_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_weights_of_regs),
+		cmocka_unit_test(test_every_latency),
+	};
+
+	if (!can_run())
+		return 77;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The program that runs on samples made here, as a whole: what a selection adds to it, the loop of
+ * benchmarks, and what it leaves behind.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "filter.h"
+#include "sampler.h"
+#include "twin.h"
+#include "twin_model.h"
+
+static __u32 size_with(const struct selection *sel, __u32 by, const char *expr)
+{
+	struct sampler_opts opts = zen4;
+	struct sampler_prog_size size;
+	struct filter filter = {};
+	struct sampler *s;
+
+	opts.source = SAMPLER_LOAD;
+	opts.sel = *sel;
+	opts.by = by;
+	if (expr) {
+		assert_int_equal(filter_parse(expr, &filter, NULL), 0);
+		opts.sel.filter = &filter.prog;
+	}
+	s = open_twin(&opts);
+	assert_int_equal(sampler_prog_size(s, &size, NULL), 0);
+	sampler_close(s);
+	filter_free(&filter);
+	return size.insns;
+}
+
+/* What is not selected is not in the program; what is adds what it is alone. */
+static void test_cost_follows_use(void **state)
+{
+	const struct selection none = {}, src = { .src_mask = 1 << IBS_SRC_DRAM };
+	const struct selection pid = { .processes = { .pids = &(__u32){ 1 }, .n = 1 } };
+	const struct selection lat = { .min_lat = 300 };
+	const struct selection both = { .processes = pid.processes, .min_lat = 300 };
+	__u32 least = size_with(&none, 0, NULL), filter = size_with(&none, 0, "swpf");
+
+	(void)state;
+	assert_int_equal(size_with(&src, 0, NULL), least);
+	assert_in_range(size_with(&pid, 0, NULL), least + 1, least + 50);
+	assert_in_range(size_with(&lat, 0, NULL), least + 1, least + 50);
+	assert_int_equal(size_with(&both, 0, NULL) - least,
+			 size_with(&pid, 0, NULL) + size_with(&lat, 0, NULL) - 2 * least);
+	assert_in_range(filter, least + 1, least + 70);
+	assert_int_equal(size_with(&pid, 0, "swpf") - least,
+			 size_with(&pid, 0, NULL) + filter - 2 * least);
+	/* a term more */
+	assert_in_range(size_with(&none, 0, "swpf && locked"), filter + 1, filter + 30);
+	assert_true(size_with(&none, IBS_BY_CGROUP, NULL) > least);
+}
+
+static void test_loop(void **state)
+{
+	enum { N = 16, REPEAT = 1000 };
+	struct sampler *s = open_twin(&zen4);
+	struct snapshot snap;
+	struct err err = {};
+	regs_t regs[N];
+	__u64 ns = 0;
+
+	(void)state;
+	random_regs(41, ZEN4_CAPS, regs, N);
+	assert_int_equal(twin_load(s, regs, N, &err), 0);
+	assert_int_equal(twin_load(s, regs, N - 1, &err), -EINVAL);
+	assert_int_equal(twin_loop(s, IBS_TWIN_REGS, N, REPEAT, &ns, &err), 0);
+	assert_true(ns > 0);
+	check_size(s, 60);
+	assert_int_equal(twin_loop(s, IBS_TWIN_RAW, N, REPEAT, &ns, &err), 0);
+	assert_int_equal(twin_loop(s, IBS_TWIN_FLOOR, N, REPEAT, &ns, &err), 0);
+	assert_int_equal(twin_loop(s, IBS_TWIN_FLOOR, N, TWIN_REPEAT_MAX, &ns, &err), 0);
+	assert_int_equal(twin_loop(s, IBS_TWIN_FLOOR, N, TWIN_REPEAT_MAX + 1, &ns, &err), -EINVAL);
+	snapshot(s, &snap);
+	assert_int_equal(snap.ledger.outcome[IBS_OUTCOME_AGGREGATED], 2 * REPEAT + 1);
+	snapshot_free(&snap);
+	sampler_close(s);
+}
+
+static int count_fds(void)
+{
+	struct dirent *e;
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(d);
+	while ((e = readdir(d)))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static int count_bpf_mappings(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+	int n = 0;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, "bpf") && strstr(line, "anon_inode");
+	fclose(f);
+	return n;
+}
+
+static void test_no_leak(void **state)
+{
+	int fds = count_fds(), mappings = count_bpf_mappings();
+	struct sampler_opts opts = zen4;
+	struct sampler *s = open_twin(&opts);
+	enum ibs_outcome out;
+	struct err err = {};
+
+	(void)state;
+	assert_true(count_fds() > fds && count_bpf_mappings() > mappings);
+	close_twin(s);
+	assert_int_equal(count_fds(), fds);
+	assert_int_equal(count_bpf_mappings(), mappings);
+	opts.max_memory_bytes = 1;
+	assert_int_equal(sampler_open(&opts, &s, &err), -ENOSPC);
+	assert_int_equal(count_fds(), fds);
+	/* a sampler of events takes no samples from here */
+	opts = zen4;
+	opts.source = SAMPLER_SIM;
+	opts.attr.type = PERF_TYPE_SOFTWARE;
+	opts.attr.size = sizeof(opts.attr);
+	opts.attr.config = PERF_COUNT_SW_CPU_CLOCK;
+	opts.attr.sample_period = 1000000000;
+	opts.cpus = &(unsigned int){ 0 };
+	opts.n_cpus = 1;
+	s = open_twin(&opts);
+	assert_int_equal(twin_run_raw(s, &(struct twin_raw){}, &out, &err), -EINVAL);
+	sampler_close(s);
+	assert_int_equal(count_fds(), fds);
+	assert_int_equal(count_bpf_mappings(), mappings);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cost_follows_use),
+		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_no_leak),
+	};
+
+	if (!can_run())
+		return 77;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The program's own functions, run by the kernel on samples made here: slots of groups, who has one
+ * when there are fewer than cgroups, and what becomes of those whose cgroup is dead.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <bpf/bpf.h>
+
+#include "sampler.h"
+#include "sampler_private.h"
+#include "twin.h"
+#include "twin_model.h"
+
+/* More cgroups than slots: in the end those that do most have one, and no sample is lost. */
+#define ROOM_SLOTS 8
+
+static void run_cgroups(struct sampler *s, __u64 first, size_t n, size_t samples, __u64 *total)
+{
+	struct ibs_twin_sample sample[IBS_TWIN_SAMPLES] = {};
+	struct ibs_twin_who who[IBS_TWIN_SAMPLES] = {};
+	struct err err = {};
+	size_t k = 0;
+
+	/* one after the other, as if all of them ran at once */
+	for (size_t round = 0; round < samples; round++) {
+		for (size_t i = 0; i < n; i++, k++) {
+			assert_true(k < IBS_TWIN_SAMPLES);
+			load_miss(sample[k].regs, DRAM, 300);
+			sample[k].period = 1000;
+			who[k].cgroup_id = first + i;
+		}
+	}
+	assert_int_equal(twin_run_replay(s, sample, who, k, &err), 0);
+	*total += k;
+}
+
+static size_t groups_in(struct sampler *s, __u64 first, size_t n, __u64 total)
+{
+	size_t found = 0;
+	__u64 sum = 0;
+	struct snapshot snap;
+
+	snapshot(s, &snap);
+	for (size_t g = 0; g < snap.n_groups; g++) {
+		const struct group *gr = &snap.groups[g];
+
+		for (size_t i = 0; i < gr->n_series; i++) {
+			sum += gr->series[i].samples;
+			assert_int_equal(gr->series[i].weight, 1000 * gr->series[i].samples);
+		}
+		found += !gr->other && gr->key.cgroup_id >= first && gr->key.cgroup_id < first + n;
+	}
+	assert_int_equal(sum, total);
+	snapshot_free(&snap);
+	return found;
+}
+
+static struct sampler *open_rooms(__u32 slots)
+{
+	struct sampler_opts opts = zen4;
+
+	opts.by = IBS_BY_CGROUP;
+	opts.max_groups = slots;
+	opts.weigh = true;
+	return open_twin(&opts);
+}
+
+static void test_make_room(void **state)
+{
+	const __u64 quiet = 100, busy = 200;
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	__u64 total = 0, moved = 0;
+	struct err err = {};
+
+	(void)state;
+	run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
+	assert_int_equal(groups_in(s, quiet, ROOM_SLOTS, total), ROOM_SLOTS);
+	assert_int_equal(sampler_make_room(s, &err), 0); /* the first look */
+	for (int round = 0; round < 2 * ROOM_SLOTS; round++) {
+		int n;
+
+		run_cgroups(s, busy, ROOM_SLOTS, 20, &total);
+		run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
+		n = sampler_make_room(s, &err);
+		assert_true(n >= 0 && n <= 1);
+		moved += n;
+		groups_in(s, quiet, ROOM_SLOTS, total);
+	}
+	assert_int_equal(groups_in(s, busy, ROOM_SLOTS, total), ROOM_SLOTS);
+	assert_int_equal(groups_in(s, quiet, ROOM_SLOTS, total), 0);
+	/* each made way once, but for those that came back for a moment */
+	assert_in_range(moved, ROOM_SLOTS, 2 * ROOM_SLOTS);
+	/* as many that do as much find nobody who would make way */
+	moved = 0;
+	for (int round = 0; round < 4; round++) {
+		run_cgroups(s, busy, ROOM_SLOTS + 4, 20, &total);
+		moved += sampler_make_room(s, &err);
+	}
+	assert_int_equal(moved, 0);
+	assert_int_equal(groups_in(s, busy, ROOM_SLOTS, total), ROOM_SLOTS);
+	sampler_close(s);
+}
+
+static bool has_slot(struct sampler *s, __u64 cgroup_id)
+{
+	struct ibs_cgroup cg;
+
+	assert_int_equal(bpf_map_lookup_elem(sampler_fold_maps(s).cgroups, &cgroup_id, &cg), 0);
+	return cg.slot != IBS_SLOT_OTHER;
+}
+
+static __u32 slots_used(struct sampler *s)
+{
+	const struct ibs_slot_owner *owners = s->slot_owners.addr;
+	__u32 n = 0;
+
+	for (__u32 slot = 1; slot < s->max_slots; slot++)
+		n += owners[slot].used == IBS_SLOT_USED;
+	return n;
+}
+
+/* A cgroup that asked for a slot while those that leave were not free yet. */
+static void test_room_asked_early(void **state)
+{
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	int cgroups = sampler_fold_maps(s).cgroups;
+	const __u64 quiet = 100, busy = 200;
+	struct ibs_cgroup cg;
+	struct err err = {};
+	__u64 total = 0;
+
+	(void)state;
+	run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
+	assert_int_equal(sampler_make_room(s, &err), 0);
+	run_cgroups(s, busy, 1, 20, &total);
+	assert_false(has_slot(s, busy));
+	assert_int_equal(bpf_map_lookup_elem(cgroups, &busy, &cg), 0);
+	cg.gen++;
+	assert_int_equal(bpf_map_update_elem(cgroups, &busy, &cg, BPF_EXIST), 0);
+	assert_int_equal(sampler_make_room(s, &err), 1);
+	run_cgroups(s, busy, 1, 1, &total);
+	assert_true(has_slot(s, busy));
+	assert_int_equal(groups_in(s, busy, 1, total), 1);
+	close_twin(s);
+}
+
+static bool dead_in(void *arg, __u64 cgroup_id)
+{
+	for (const __u64 *id = arg; *id; id++)
+		if (*id == cgroup_id)
+			return true;
+	return false;
+}
+
+/* Slots that are far from each other are all found. */
+static void test_room_far(void **state)
+{
+	enum { SLOTS = 200 };
+	struct sampler *s = open_rooms(SLOTS);
+	__u64 dead[] = { 103, 150, 298, 0 };
+	struct err err = {};
+	__u64 total = 0;
+
+	(void)state;
+	run_cgroups(s, 100, SLOTS, 1, &total);
+	run_cgroups(s, 500, 3, 1, &total);
+	assert_int_equal(groups_in(s, 500, 3, total), 0);
+	assert_int_equal(sampler_fold(s, dead_in, dead, &err), 3);
+	run_cgroups(s, 500, 3, 20, &total);
+	for (__u64 id = 500; id < 503; id++)
+		assert_true(has_slot(s, id));
+	assert_int_equal(slots_used(s), SLOTS);
+	assert_int_equal(groups_in(s, 500, 3, total), 3);
+	close_twin(s);
+}
+
+/* What dead cgroups leave to `other` is no activity of those that wait. */
+static void test_room_after_fold(void **state)
+{
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	const __u64 quiet = 100, waiting = 200;
+	__u64 dead[] = { quiet, 0 };
+	struct err err = {};
+	__u64 total = 0;
+
+	(void)state;
+	run_cgroups(s, quiet, 1, 1000, &total);
+	run_cgroups(s, quiet + 1, ROOM_SLOTS - 1, 1, &total);
+	assert_int_equal(sampler_make_room(s, &err), 0);
+	run_cgroups(s, waiting, 2, 1, &total);
+	run_cgroups(s, quiet + 1, ROOM_SLOTS - 1, 5, &total);
+	assert_int_equal(sampler_fold(s, dead_in, dead, &err), 1);
+	run_cgroups(s, waiting, 2, 5, &total);
+	assert_int_equal(slots_used(s), ROOM_SLOTS);
+	assert_int_equal(sampler_make_room(s, &err), 0);
+	/* but what those did before that is */
+	run_cgroups(s, waiting + 1, 1, 100, &total);
+	dead[0] = quiet + 1;
+	assert_int_equal(sampler_fold(s, dead_in, dead, &err), 1);
+	run_cgroups(s, waiting, 2, 1, &total);
+	run_cgroups(s, waiting + 2, 1, 1, &total);
+	assert_int_equal(slots_used(s), ROOM_SLOTS);
+	assert_int_equal(sampler_make_room(s, &err), 1);
+	groups_in(s, quiet, ROOM_SLOTS, total);
+	close_twin(s);
+}
+
+/* Two slots of one cgroup, as two CPUs take that meet it at once: they become one, and none is lost. */
+static void test_fold_twins(void **state)
+{
+	struct sampler *s = open_rooms(ROOM_SLOTS);
+	int cgroups = sampler_fold_maps(s).cgroups;
+	struct ibs_cgroup cg, no_slot;
+	const __u64 id = 100;
+	__u64 none[] = { 0 };
+	struct snapshot snap;
+	struct err err = {};
+	__u64 total = 0;
+
+	(void)state;
+	for (int later = 0; later < 2; later++) {
+		__u64 total_before = total;
+
+		run_cgroups(s, id, 1, 5, &total);
+		assert_int_equal(bpf_map_lookup_elem(cgroups, &id, &cg), 0);
+		no_slot = cg;
+		no_slot.gen--;
+		no_slot.slot = IBS_SLOT_OTHER;
+		assert_int_equal(bpf_map_update_elem(cgroups, &id, &no_slot, BPF_EXIST), 0);
+		s->select.control->gen++;
+		run_cgroups(s, id, 1, 7, &total);
+		assert_int_equal(slots_used(s), 2);
+		if (later) { /* the other one is used */
+			assert_int_equal(bpf_map_lookup_elem(cgroups, &id, &no_slot), 0);
+			no_slot.slot = cg.slot;
+			assert_int_equal(bpf_map_update_elem(cgroups, &id, &no_slot, BPF_EXIST), 0);
+		}
+		assert_int_equal(sampler_fold(s, dead_in, none, &err), 0);
+		assert_int_equal(slots_used(s), 1);
+		assert_int_equal(total, total_before + 12);
+		run_cgroups(s, id, 1, 1, &total);
+		assert_int_equal(slots_used(s), 1);
+		snapshot(s, &snap);
+		assert_int_equal(snap.n_groups, 1);
+		assert_int_equal(snap.groups[0].key.cgroup_id, id);
+		assert_int_equal(snap.groups[0].series[0].samples, total);
+		snapshot_free(&snap);
+	}
+	close_twin(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_make_room),  cmocka_unit_test(test_room_asked_early),
+		cmocka_unit_test(test_room_far),   cmocka_unit_test(test_room_after_fold),
+		cmocka_unit_test(test_fold_twins),
+	};
+
+	if (!can_run())
+		return 77;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
