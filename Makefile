@@ -51,7 +51,8 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-# PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost.
+# PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost; LIVE=KERNEL,.. those of vmtest whose
+# options change while they sample.
 
 .PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench bench-rig cost cost-perf cores fuzz lint install deb clean
 
@@ -129,7 +130,7 @@ vmtest: deps
 	$(Q)tools/deps.sh test
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)tests/vm/rig/build.sh --deps
-	$(Q)tests/vm/vmtest.py --build $(O) --random $(or $(RANDOM_N),0) --seed $(SEED) $(PAIRS)
+	$(Q)tests/vm/vmtest.py --build $(O) --random $(or $(RANDOM_N),0) --seed $(SEED) $(if $(LIVE),--live $(LIVE)) $(PAIRS)
 
 SEED	?= 1
 vmtest-random: deps

@@ -269,7 +269,12 @@ class Guest(cases.Cases, guest.Guest):
 def main():
     ap = guest.options(__doc__.splitlines()[0])
     ap.add_argument('pairs', nargs='*', metavar='KERNEL:GEN', default=MATRIX)
+    ap.add_argument('--live', metavar='KERNELS', default=','.join(KERNELS),
+                    help='where options are changed while sampling (default %(default)s)')
     args = ap.parse_args()
+    for k in args.live.split(','):
+        if k not in KERNELS:
+            ap.error('no such kernel: %s' % k)
     pairs = [p.split(':') for p in args.pairs]
     for p in pairs:
         if len(p) != 2 or p[0] not in KERNELS or p[1] not in oracle.GENS:
@@ -283,9 +288,10 @@ def main():
             hopper = Guest(kernel, gen, work, report, '-hop', smp=8, workers=False)
             hopper.hops()
             guests.append(hopper)
-            lively = Guest(kernel, gen, work, report, '-live')
-            live.scenarios(lively)
-            guests.append(lively)
+            if kernel in args.live.split(','):
+                lively = Guest(kernel, gen, work, report, '-live')
+                live.scenarios(lively)
+                guests.append(lively)
         none = Guest(pairs[-1][0], 'none', work, report)
         none.no_ibs()
         return guests + [none]
