@@ -62,12 +62,14 @@ static __always_inline __u32 select_task(struct ibs_cpu_state *st, const struct 
 
 	if (!select)
 		return IBS_OUTCOME_AGGREGATED;
-	if ((select & IBS_TASK_TGID) && tgid_left_out(who_pid_tgid(who) >> 32))
-		return IBS_OUTCOME_FILTERED_PID;
-	if ((select & IBS_TASK_TID) && !tid_selected(who_pid_tgid(who)))
-		return IBS_OUTCOME_FILTERED_TID;
-	if ((select & IBS_TASK_COMM) && !comm_selected(who))
-		return IBS_OUTCOME_FILTERED_COMM;
+	if (select > IBS_TASK_CGROUPS) {
+		if ((select & IBS_TASK_TGID) && tgid_left_out(who_pid_tgid(who) >> 32))
+			return IBS_OUTCOME_FILTERED_PID;
+		if ((select & IBS_TASK_TID) && !tid_selected(who_pid_tgid(who)))
+			return IBS_OUTCOME_FILTERED_TID;
+		if ((select & IBS_TASK_COMM) && !comm_selected(who))
+			return IBS_OUTCOME_FILTERED_COMM;
+	}
 	if (select & IBS_TASK_CGROUP) {
 		struct ibs_cgroup_cached *c = current_cgroup(st, who, select & IBS_TASK_CGROUP_V1);
 

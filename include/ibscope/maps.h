@@ -186,11 +186,13 @@ _Static_assert(sizeof(struct ibs_cpu_state) == 512, "index must be a shift");
  * instructions for each constant, whether anything hangs on it or not.
  */
 enum ibs_task_select {
-	IBS_TASK_TGID = 1 << 0,
-	IBS_TASK_TID = 1 << 1,
-	IBS_TASK_COMM = 1 << 2,
-	IBS_TASK_CGROUP = 1 << 3,
-	IBS_TASK_CGROUP_V1 = 1 << 4, /* of a v1 hierarchy; with IBS_TASK_CGROUP */
+	IBS_TASK_CGROUP = 1 << 0,
+	IBS_TASK_CGROUP_V1 = 1 << 1, /* of a v1 hierarchy; with IBS_TASK_CGROUP */
+	IBS_TASK_CGROUPS = IBS_TASK_CGROUP | IBS_TASK_CGROUP_V1,
+	/* above them: a comparison with a constant costs nothing, a mask does */
+	IBS_TASK_TGID = 1 << 2,
+	IBS_TASK_TID = 1 << 3,
+	IBS_TASK_COMM = 1 << 4,
 };
 
 /* Of control.pid_test: a mask of bits, and above it what those have under it that are left out. */
