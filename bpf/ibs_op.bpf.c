@@ -158,10 +158,11 @@ static __always_inline __u32 op_select(const __u64 *regs, __u32 min_lat,
 	__u64 data3 = place ? regs[IBS_OP_DATA3] : 0;
 
 	if (cfg_lat_select) {
-		__u32 max_lat = control.max_lat;
+		__u64 range = *(volatile __u64 *)&control.lat;
+		__u32 max_lat = range >> IBS_LAT_MAX_SHIFT;
 
 		if (!min_lat)
-			min_lat = control.min_lat;
+			min_lat = range;
 		if (min_lat | max_lat) {
 			if (!place)
 				data3 = regs[IBS_OP_DATA3];

@@ -57,8 +57,8 @@ static void move_words(struct sampler *s, const struct sampler_leaving *l)
 	}
 }
 
-/* Each CPU answers, which it does not while a program runs. */
-void sampler_wait_for_programs(struct sampler *s)
+/* Until no program that began before is still running: a CPU does not answer while one is. */
+static void wait_for_programs(struct sampler *s)
 {
 	struct perf_events_total t;
 
@@ -86,7 +86,7 @@ void sampler_fold_slots(struct sampler *s, const struct sampler_leaving *leaving
 	for (size_t i = 0; i < n; i++)
 		__atomic_store_n(&owners[leaving[i].slot].used, IBS_SLOT_LEAVING, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&control->gen, 1, __ATOMIC_SEQ_CST);
-	sampler_wait_for_programs(s);
+	wait_for_programs(s);
 	__atomic_fetch_add(&control->fold, 1, __ATOMIC_SEQ_CST);
 	for (size_t i = 0; i < n; i++) {
 		__atomic_store_n(&owners[leaving[i].slot].used, IBS_SLOT_FREE, __ATOMIC_SEQ_CST);

@@ -116,9 +116,6 @@ void sampler_layout(struct sampler *s, const struct sampler_opts *opts,
 
 struct sampler_fold_maps sampler_fold_maps(const struct sampler *s);
 
-/* When it returns, no program that began before is still running. */
-void sampler_wait_for_programs(struct sampler *s);
-
 struct sampler_leaving {
 	__u32 slot;
 	__u32 into; /* where its counts go: IBS_SLOT_OTHER, or another slot of the same cgroup */

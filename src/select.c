@@ -205,12 +205,17 @@ static int set_cgroups(struct sampler_select *ss, const struct selected_cgroup *
 	return 0;
 }
 
+static void set_latency(struct sampler_select *ss, __u32 min_lat, __u32 max_lat)
+{
+	__atomic_store_n(&ss->control->lat, (__u64)max_lat << IBS_LAT_MAX_SHIFT | min_lat,
+			 __ATOMIC_SEQ_CST);
+}
+
 int select_set(struct sampler_select *ss, const struct selection *sel, struct err *err)
 {
 	int ret = 0;
 
-	ss->control->min_lat = sel->min_lat;
-	ss->control->max_lat = sel->max_lat;
+	set_latency(ss, sel->min_lat, sel->max_lat);
 	if (ss->processes)
 		ret = set_processes(ss, &sel->processes, err);
 	if (!ret && ss->threads)
@@ -305,18 +310,6 @@ int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct 
 
 	if (ret)
 		return ret;
-	/*
-	 * Programs read one after the other. Between the two stores the range must not reach over what
-	 * lies between the old one and the new one, not even for a program that began before.
-	 */
-	if (max_lat && max_lat < ss->control->min_lat) {
-		__atomic_store_n(&ss->control->max_lat, max_lat, __ATOMIC_SEQ_CST);
-		sampler_wait_for_programs(s);
-		__atomic_store_n(&ss->control->min_lat, min_lat, __ATOMIC_SEQ_CST);
-	} else {
-		__atomic_store_n(&ss->control->min_lat, min_lat, __ATOMIC_SEQ_CST);
-		sampler_wait_for_programs(s);
-		__atomic_store_n(&ss->control->max_lat, max_lat, __ATOMIC_SEQ_CST);
-	}
+	set_latency(ss, min_lat, max_lat);
 	return 0;
 }

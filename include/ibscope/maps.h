@@ -199,14 +199,17 @@ enum ibs_task_select {
 #define IBS_PID_TEST_IN	 IBS_PID_IN
 #define IBS_PID_TEST_OUT (IBS_PID_OUT << 8 | IBS_PID_OUT)
 
+#define IBS_LAT_MAX_SHIFT 32 /* of control.lat */
+
 #define IBS_COMMS_MAX 8 /* names of threads that a selection can hold */
 
 /* Changed by user space while the program runs; in .bss, which the loader maps. */
 struct ibs_control {
 	__u32 gen;	     /* bumped when the selection of cgroups changes */
 	__u32 next_slot;     /* hint: where to look for a free slot */
-	__u32 min_lat;	     /* cycles; of cgroups that have none of their own */
-	__u32 max_lat;	     /* 0: no limit */
+	/* Cycles: the least, of cgroups that have none of their own; above IBS_LAT_MAX_SHIFT the most, 0:
+	 * no limit. One word: no sample is judged by half a range. */
+	__u64 lat;
 	__u32 fold;	     /* odd while user space moves counts from slot to slot: readers wait */
 	__u16 pid_test;	     /* IBS_PID_TEST_IN or _OUT */
 	__u8 cgroup_default; /* what a cgroup without a named ancestor is */
