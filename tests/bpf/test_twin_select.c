@@ -36,8 +36,7 @@ static void test_filter_cgroup_out(void **state)
 
 	(void)state;
 	need_cgroups();
-	for (size_t i = 0; i < TREE_N; i++)
-		make_cgroup(tree[i], path);
+	make_tree();
 	sel[0].id = make_cgroup("a", path);
 	sel[1].id = make_cgroup("a/b", path);
 	sel[1].out = true;
@@ -80,8 +79,7 @@ static void test_cgroup_min_lat(void **state)
 
 	(void)state;
 	need_cgroups();
-	for (size_t i = 0; i < TREE_N; i++)
-		make_cgroup(tree[i], path);
+	make_tree();
 	sel[0].id = make_cgroup("a", path);
 	sel[1].id = make_cgroup("a/b", path);
 	sel[2].id = make_cgroup("a/b/c", path);

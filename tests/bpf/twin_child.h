@@ -147,6 +147,14 @@ static inline void need_cgroups(void)
 static const char *const tree[] = { "a", "a/b", "a/b/c", "a/b/c/d", "a/x", "ab", "z" };
 #define TREE_N (sizeof(tree) / sizeof(tree[0]))
 
+static inline void make_tree(void)
+{
+	char path[640];
+
+	for (size_t i = 0; i < TREE_N; i++)
+		make_cgroup(tree[i], path);
+}
+
 /* Of one sample that a child makes in that cgroup, which is made if need be. */
 static inline enum ibs_outcome outcome_in(struct sampler *s, const char *name, __u32 lat)
 {
@@ -169,8 +177,7 @@ static inline void check_filter_cgroup(struct sampler_opts opts)
 	struct selected_cgroup sel = {};
 	char path[640];
 
-	for (size_t i = 0; i < TREE_N; i++)
-		make_cgroup(tree[i], path);
+	make_tree();
 	sel.id = make_cgroup("a", path);
 	opts.sel.cgroups = &sel;
 	opts.sel.n_cgroups = 1;
