@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "perf_events.h"
 
+#include "perf_ring.h"
 #include "rlimit.h"
 
 #include <bpf/bpf.h>
@@ -9,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -92,12 +92,9 @@ static int explain_open(struct err *err, int error, unsigned int cpu, const char
 
 static void map_ring(struct perf_events *pe, struct cpu_event *ev)
 {
-	size_t len = (1 + RING_PAGES) * sysconf(_SC_PAGESIZE);
-
-	ev->ring = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, ev->fd, 0);
-	if (ev->ring != MAP_FAILED)
+	ev->ring = perf_ring_map(ev->fd, RING_PAGES);
+	if (ev->ring)
 		return;
-	ev->ring = NULL;
 	if (!pe->ring_warned)
 		log_warn("cpu %u: no ring buffer for throttle notices: %s; throttling will not be "
 			 "reported (raise kernel.perf_event_mlock_kb)",
@@ -105,45 +102,34 @@ static void map_ring(struct perf_events *pe, struct cpu_event *ev)
 	pe->ring_warned = true;
 }
 
-/* The bytes at @tail of the ring, which may wrap. */
-static void ring_copy(const struct perf_event_mmap_page *ring, __u64 tail, void *dst, size_t len)
+static __u64 throttled(struct perf_event_mmap_page *ring)
 {
-	const char *data = (const char *)ring + ring->data_offset;
+	__u64 head, tail, n = 0;
 
-	for (size_t i = 0; i < len; i++)
-		((char *)dst)[i] = data[(tail + i) % ring->data_size];
-}
-
-static __u64 drain_ring(struct perf_event_mmap_page *ring)
-{
-	__u64 head = __atomic_load_n(&ring->data_head, __ATOMIC_ACQUIRE);
-	__u64 tail = ring->data_tail, throttled = 0;
-
+	if (!ring)
+		return 0;
+	head = perf_ring_head(ring);
+	tail = ring->data_tail;
 	while (tail < head) {
 		struct {
 			struct perf_event_header h;
 			__u64 id, lost;
 		} rec;
 
-		ring_copy(ring, tail, &rec, sizeof(rec.h));
+		perf_ring_copy(ring, tail, &rec, sizeof(rec.h));
 		if (rec.h.size < sizeof(rec.h))
 			break;
 		if (rec.h.type == PERF_RECORD_THROTTLE) {
-			throttled++;
+			n++;
 		} else if (rec.h.type == PERF_RECORD_LOST && rec.h.size >= sizeof(rec)) {
 			/* notices come in pairs: throttled and unthrottled */
-			ring_copy(ring, tail, &rec, sizeof(rec));
-			throttled += (rec.lost + 1) / 2;
+			perf_ring_copy(ring, tail, &rec, sizeof(rec));
+			n += (rec.lost + 1) / 2;
 		}
 		tail += rec.h.size;
 	}
-	__atomic_store_n(&ring->data_tail, head, __ATOMIC_RELEASE);
-	return throttled;
-}
-
-static __u64 throttled(struct cpu_event *ev)
-{
-	return ev->ring ? drain_ring(ev->ring) : 0;
+	perf_ring_done(ring, head);
+	return n;
 }
 
 static int attach(const struct perf_events *pe, struct cpu_event *ev, struct err *err)
@@ -275,8 +261,7 @@ static void close_event(struct perf_events *pe, struct cpu_event *ev)
 	unpin_link(pe, ev);
 	if (ev->link_fd >= 0)
 		close(ev->link_fd);
-	if (ev->ring)
-		munmap(ev->ring, (1 + RING_PAGES) * sysconf(_SC_PAGESIZE));
+	perf_ring_unmap(ev->ring, RING_PAGES);
 	close(ev->fd);
 	*ev = (struct cpu_event){ .cpu = ev->cpu, .fd = -1, .link_fd = -1 };
 	pe->n_open--;
@@ -353,7 +338,7 @@ static void retire(struct perf_events *pe, struct cpu_event *ev)
 {
 	ioctl(ev->fd, PERF_EVENT_IOC_DISABLE, 0);
 	add_counts(pe, ev, &pe->closed);
-	pe->throttled += throttled(ev);
+	pe->throttled += throttled(ev->ring);
 	close_event(pe, ev);
 }
 
@@ -616,7 +601,7 @@ int perf_events_realign(struct perf_events *pe, bool *enabled, struct err *err)
 __u64 perf_events_throttled(struct perf_events *pe)
 {
 	for (size_t i = 0; i < pe->n; i++)
-		pe->throttled += throttled(&pe->ev[i]);
+		pe->throttled += throttled(pe->ev[i].ring);
 	return pe->throttled;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sideband.h"
 
+#include "perf_ring.h"
 #include "rlimit.h"
 
 #include <errno.h>
@@ -91,13 +92,9 @@ static int open_best(struct perf_event_attr *attr, unsigned int cpu)
 static int map_ring(struct sideband *sb, struct sb_ring *ring, struct err *err)
 {
 	for (; sb->ring_pages; sb->ring_pages /= 2) {
-		void *p = mmap(NULL, (1 + sb->ring_pages) * sb->page_size, PROT_READ | PROT_WRITE,
-			       MAP_SHARED, ring->fd, 0);
-
-		if (p != MAP_FAILED) {
-			ring->page = p;
+		ring->page = perf_ring_map(ring->fd, sb->ring_pages);
+		if (ring->page)
 			return 0;
-		}
 		if (errno != EPERM)
 			break;
 	}
@@ -175,8 +172,7 @@ void sideband_close(struct sideband *sb)
 	if (!sb)
 		return;
 	for (size_t i = 0; i < sb->n; i++) {
-		if (sb->ring[i].page)
-			munmap(sb->ring[i].page, (1 + sb->ring_pages) * sb->page_size);
+		perf_ring_unmap(sb->ring[i].page, sb->ring_pages);
 		close(sb->ring[i].fd);
 	}
 	if (sb->epoll_fd >= 0)
@@ -196,16 +192,6 @@ __u64 sideband_bytes(const struct sideband *sb)
 	return sb->n * (1 + sb->ring_pages) * sb->page_size;
 }
 
-static void ring_copy(const struct sb_ring *ring, __u64 at, void *dst, size_t len)
-{
-	const char *data = (const char *)ring->page + ring->page->data_offset;
-	__u64 size = ring->page->data_size, from = at % size;
-	size_t first = len < size - from ? len : size - from;
-
-	memcpy(dst, data + from, first);
-	memcpy((char *)dst + first, data, len - first);
-}
-
 /* Set ring->time to that of the record at the tail. */
 static void ring_look(struct sb_ring *ring)
 {
@@ -215,18 +201,13 @@ static void ring_look(struct sb_ring *ring)
 	ring->time = UINT64_MAX;
 	if (ring->head - ring->tail < sizeof(h))
 		return;
-	ring_copy(ring, ring->tail, &h, sizeof(h));
+	perf_ring_copy(ring->page, ring->tail, &h, sizeof(h));
 	if (h.size < sizeof(h) + sizeof(id)) {
 		ring->tail = ring->head; /* no record of ours: the kernel never does that */
 		return;
 	}
-	ring_copy(ring, ring->tail + h.size - sizeof(id), &id, sizeof(id));
+	perf_ring_copy(ring->page, ring->tail + h.size - sizeof(id), &id, sizeof(id));
 	ring->time = id.time;
-}
-
-static void ring_done(struct sb_ring *ring)
-{
-	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
 }
 
 void sideband_refresh(struct sideband *sb)
@@ -237,7 +218,7 @@ void sideband_refresh(struct sideband *sb)
 	for (size_t i = 0; i < sb->n; i++) {
 		struct sb_ring *ring = &sb->ring[i];
 
-		ring->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+		ring->head = perf_ring_head(ring->page);
 		ring_look(ring);
 	}
 	sb->next = NULL;
@@ -377,8 +358,8 @@ static bool parse(struct sideband *sb, const struct sb_ring *ring, struct trace_
 	struct perf_event_header h;
 	struct body b;
 
-	ring_copy(ring, ring->tail, &h, sizeof(h));
-	ring_copy(ring, ring->tail, sb->record, h.size);
+	perf_ring_copy(ring->page, ring->tail, &h, sizeof(h));
+	perf_ring_copy(ring->page, ring->tail, sb->record, h.size);
 	sb->record[h.size - sizeof(struct sb_id)] = 0; /* ends whatever string there is */
 	b.p = sb->record + sizeof(h);
 	b.left = h.size - sizeof(h) - sizeof(struct sb_id);
@@ -409,10 +390,10 @@ bool sideband_next(struct sideband *sb, struct trace_event *ev)
 		struct perf_event_header h;
 		bool told;
 
-		ring_copy(ring, ring->tail, &h, sizeof(h));
+		perf_ring_copy(ring->page, ring->tail, &h, sizeof(h));
 		told = parse(sb, ring, ev) && chosen(sb, ev);
 		ring->tail += h.size;
-		ring_done(ring);
+		perf_ring_done(ring->page, ring->tail);
 		ring_look(ring);
 		sb->next = NULL;
 		if (told)
