@@ -38,6 +38,10 @@ class Guest(cases.Cases, guest.Guest):
         # a: windows
         self.hist('intervals', window='1 3')
         self.hist('long', window='3 1')
+        self.hist('timed', about=40000, window='2 1',
+                  title='timed: counts are right while the timing of programs goes on and off',
+                  meanwhile='F=/proc/sys/kernel/bpf_stats_enabled\n'
+                            'while kill -0 $H 2> /dev/null; do echo 1 > $F; echo 0 > $F; done')
 
         # b: metrics, events
         self.hist('by-pid', by=('pid', 'src'), metric='tlb_refill_lat')

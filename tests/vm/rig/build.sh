@@ -19,7 +19,7 @@ configure=(--target-list=x86_64-softmmu --without-default-features
     --enable-tcg --disable-kvm --disable-docs --disable-tools
     --enable-fdt=system --disable-werror)
 qemu=$cache/bin/qemu-system-x86_64
-patches=("$here/ibs.patch" "$here/many-cpus.patch")
+patches=("$here"/{ibs,many-cpus,code-stores}.patch)
 want=$({ cat "${patches[@]}"; echo "${configure[*]}"; } | sha256sum | cut -c1-16)
 
 up_to_date() {
