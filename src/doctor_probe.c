@@ -14,19 +14,13 @@
 
 #include "cpulist.h"
 #include "event.h"
+#include "perf_open.h"
 
 #define OTHER_USER_MS 50
 
 static int sys_bpf(int cmd, union bpf_attr *attr)
 {
 	return syscall(SYS_bpf, cmd, attr, sizeof(*attr)) < 0 ? -errno : 0;
-}
-
-static int perf_open(struct perf_event_attr *attr, int cpu)
-{
-	int fd = syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
 }
 
 static int take_close(int fd)
@@ -129,7 +123,7 @@ static void probe_ibs(struct doctor_probes *p, const struct pmu *op, const struc
 	if (p->open)
 		return;
 	fd = perf_open(&attr, p->cpu);
-	p->open = fd < 0 ? fd : 0;
+	p->open = fd < 0 ? -errno : 0;
 	if (fd < 0)
 		return;
 	if (prog >= 0)
@@ -151,7 +145,7 @@ static void probe_sim(struct doctor_probes *p, int prog)
 	};
 	int fd = perf_open(&attr, p->cpu);
 
-	p->sim = fd < 0 ? fd : 0;
+	p->sim = fd < 0 ? -errno : 0;
 	if (fd >= 0 && prog >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_BPF, prog))
 		p->sim = -errno;
 	if (fd >= 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "perf_events.h"
 
+#include "perf_open.h"
 #include "perf_ring.h"
 #include "rlimit.h"
 
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,51 +44,6 @@ struct perf_events {
 
 #define STAND_TRIES 5
 #define STAND_MS    10
-
-static int perf_event_open(const struct perf_event_attr *attr, unsigned int cpu)
-{
-	return syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-}
-
-static int explain_open(struct err *err, int error, unsigned int cpu, const char *event)
-{
-	switch (error) {
-	case EACCES:
-	case EPERM:
-		return err_set(
-			err, -error,
-			"cpu %u: cannot open %s: %s; sampling a whole CPU needs CAP_PERFMON (or "
-			"root; with kernel.perf_event_paranoid above 2 CAP_SYS_ADMIN), or "
-			"kernel.perf_event_paranoid <= 0",
-			cpu, event, strerror(error));
-	case EMFILE:
-	case ENFILE:
-		return err_set(
-			err, -error,
-			"cpu %u: cannot open %s: %s; one file a CPU is needed: raise the open "
-			"files limit (ulimit -n)",
-			cpu, event, strerror(error));
-	case EINVAL:
-		return err_set(
-			err, -error,
-			"cpu %u: the kernel refuses %s: %s; try without filter terms, or see "
-			"`ibscope doctor` for what this kernel and CPU can do",
-			cpu, event, strerror(error));
-	case ENOENT:
-	case EOPNOTSUPP:
-	case ENODEV:
-		return err_set(err, -error,
-			       "cpu %u: the PMU does not take %s: %s; see `ibscope doctor`", cpu,
-			       event, strerror(error));
-	case EBUSY:
-		return err_set(err, -error,
-			       "cpu %u: %s is in exclusive use: %s; stop the other profiler", cpu,
-			       event, strerror(error));
-	default:
-		return err_set(err, -error, "cpu %u: cannot open %s: %s; see `ibscope doctor`", cpu,
-			       event, strerror(error));
-	}
-}
 
 static void map_ring(struct perf_events *pe, struct cpu_event *ev)
 {
@@ -193,11 +148,11 @@ static int enable(struct cpu_event *ev, struct err *err)
 /* 0 also for a CPU that is offline: it stays closed. */
 static int open_event(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 {
-	ev->fd = perf_event_open(&pe->attr, ev->cpu);
+	ev->fd = perf_open(&pe->attr, ev->cpu);
 	if (ev->fd < 0 && errno == ENODEV)
 		return 0;
 	if (ev->fd < 0)
-		return explain_open(err, errno, ev->cpu, pe->event);
+		return perf_open_explain(err, errno, ev->cpu, pe->event);
 	pe->n_open++;
 	map_ring(pe, ev);
 	return 0;

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sample_cost.h"
 
+#include "perf_open.h"
+#include "perf_ring.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 struct sample_event {
 	int fd;
 	__u64 period;
-	void *ring; /* MAP_FAILED: none */
+	struct perf_event_mmap_page *ring; /* NULL: none */
 };
 
 /* As events of a sampler have them, since the kernel keeps the first one up to date in each NMI. */
-#define RING_PAGES 2
+#define RING_PAGES 1
 
 static int set(void *arg, bool on, struct err *err)
 {
@@ -58,8 +59,7 @@ int sample_event_open(const struct perf_event_attr *attr, int prog_fd, unsigned 
 	a.disabled = 1;
 	a.inherit = 0;
 	ev->period = a.sample_period;
-	ev->ring = MAP_FAILED;
-	ev->fd = syscall(SYS_perf_event_open, &a, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	ev->fd = perf_open(&a, cpu);
 	if (ev->fd < 0) {
 		ret = err_set(err, -errno,
 			      "cpu %u: cannot open the event: %s; see `ibscope doctor`", cpu,
@@ -71,9 +71,8 @@ int sample_event_open(const struct perf_event_attr *attr, int prog_fd, unsigned 
 			      strerror(errno));
 		goto fail;
 	}
-	ev->ring = mmap(NULL, RING_PAGES * sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
-			MAP_SHARED, ev->fd, 0);
-	if (ev->ring == MAP_FAILED)
+	ev->ring = perf_ring_map(ev->fd, RING_PAGES);
+	if (!ev->ring)
 		log_debug("cpu %u: no ring buffer for the event: %s", cpu, strerror(errno));
 	*out = ev;
 	return 0;
@@ -86,8 +85,7 @@ void sample_event_close(struct sample_event *ev)
 {
 	if (!ev)
 		return;
-	if (ev->ring != MAP_FAILED)
-		munmap(ev->ring, RING_PAGES * sysconf(_SC_PAGESIZE));
+	perf_ring_unmap(ev->ring, RING_PAGES);
 	if (ev->fd >= 0)
 		close(ev->fd);
 	free(ev);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sideband.h"
 
+#include "perf_open.h"
 #include "perf_ring.h"
 #include "rlimit.h"
 
@@ -11,7 +12,6 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -67,23 +67,18 @@ static const struct perf_event_attr base = {
 	.watermark = 1,
 };
 
-static int open_event(const struct perf_event_attr *attr, unsigned int cpu)
-{
-	return syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-}
-
 /* The most that the kernel can tell: loss from v6.0 on, build ids from v5.12. */
 static int open_best(struct perf_event_attr *attr, unsigned int cpu)
 {
-	int fd = open_event(attr, cpu);
+	int fd = perf_open(attr, cpu);
 
 	if (fd < 0 && errno == EINVAL && attr->read_format) {
 		attr->read_format = 0;
-		fd = open_event(attr, cpu);
+		fd = perf_open(attr, cpu);
 	}
 	if (fd < 0 && errno == EINVAL && attr->build_id) {
 		attr->build_id = 0;
-		fd = open_event(attr, cpu);
+		fd = perf_open(attr, cpu);
 	}
 	return fd;
 }
