@@ -211,10 +211,7 @@ void metrics_collector_json(FILE *f, const struct metrics_collector *c)
 		clock_ns(CLOCK_BOOTTIME) / 1e9 - st->time_ns / 1e9, clock_ns(CLOCK_BOOTTIME) / 1e9);
 	fprintf(f, ",\"start_s\":%.3f,\"starts\":%llu,\"cpus\":%u", m->start_realtime_ns / 1e9,
 		m->starts, st->cpus);
-	if (st->period)
-		fprintf(f, ",\"period\":%llu", st->period);
-	else
-		fprintf(f, ",\"period\":null");
+	metric_json_number(f, "period", st->period, st->period);
 	fprintf(f, ",\"groups\":%zu,\"groups_limit\":%u,\"map_bytes\":%llu,\"rss_bytes\":%llu",
 		c->groups, m->layout.max_slots - 1, st->memory_bytes, st->rss_bytes);
 	fprintf(f, ",\"groups_folded\":%llu,\"groups_displaced\":%llu", st->folded, st->displaced);
@@ -238,10 +235,7 @@ void metrics_collector_json(FILE *f, const struct metrics_collector *c)
 		l->outcome[IBS_OUTCOME_AGGREGATED], l->outcome[IBS_OUTCOME_FORWARDED]);
 	json_reasons(f, "filtered", l, IBS_OUTCOME_KIND_FILTERED);
 	json_reasons(f, "lost", l, IBS_OUTCOME_KIND_LOST);
-	if (st->pmu_exact)
-		fprintf(f, ",\"unseen\":%llu", st->unseen);
-	else
-		fprintf(f, ",\"unseen\":null");
+	metric_json_number(f, "unseen", st->unseen, st->pmu_exact);
 	fputc('}', f);
 }
 

@@ -52,15 +52,6 @@ static double bpf_ns(const struct ibs_meta_status *st)
 	return st->bpf_runs ? (double)st->bpf_ns / st->bpf_runs : GOVERNOR_BPF_ASSUMED_NS;
 }
 
-static void json_number(FILE *f, const char *name, __u64 value, bool known)
-{
-	fprintf(f, ",\"%s\":", name);
-	if (known)
-		fprintf(f, "%llu", value);
-	else
-		fprintf(f, "null");
-}
-
 static const char *state_name(const struct ibs_meta_status *st)
 {
 	return st->governor_state < GOVERNOR_STATE_N ? governor_state_name(st->governor_state)
@@ -126,10 +117,10 @@ void metrics_governor_json(FILE *f, const struct ibs_meta_status *st)
 		fprintf(f, "null");
 	fprintf(f, ",\"overhead\":%.9f,\"overhead_s\":%.6f", st->overhead_ppb / 1e9,
 		st->overhead_ns / 1e9);
-	json_number(f, "period_asked", st->period_asked, st->period_asked);
+	metric_json_number(f, "period_asked", st->period_asked, st->period_asked);
 	fprintf(f, ",\"nmi_ns\":%llu,\"nmi_source\":\"%s\"", st->nmi_ns, nmi_source(st));
 	fprintf(f, ",\"bpf_ns\":%.0f,\"bpf_source\":\"%s\"", bpf_ns(st), bpf_source(st));
-	json_number(f, "kernel_max_sample_rate", st->kernel_rate, st->kernel_rate);
+	metric_json_number(f, "kernel_max_sample_rate", st->kernel_rate, st->kernel_rate);
 	fprintf(f, ",\"kernel_rate_lowered\":%llu", st->kernel_lowered);
 	if (is_stopped(st))
 		fprintf(f, ",\"retry_s\":%.1f", retry_s(st));

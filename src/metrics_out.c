@@ -65,6 +65,15 @@ void metric_label(FILE *f, const char *sep, const char *name, const char *value)
 	fputc('"', f);
 }
 
+void metric_json_number(FILE *f, const char *name, __u64 value, bool known)
+{
+	fprintf(f, ",\"%s\":", name);
+	if (known)
+		fprintf(f, "%llu", value);
+	else
+		fputs("null", f);
+}
+
 void metric_describe(FILE *f, const struct metric *m)
 {
 	fprintf(f, "%s%-*s %-9s %s\n", m->name, (int)(44 - strlen(m->name)), metric_suffix(m),

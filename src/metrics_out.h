@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* How a metric is written in the formats that Prometheus reads. */
+/* How a metric is written: in the formats that Prometheus reads, and as a member of a JSON object. */
 #ifndef IBSCOPE_METRICS_OUT_H
 #define IBSCOPE_METRICS_OUT_H
 
@@ -34,6 +34,9 @@ void metric_one(FILE *f, enum metrics_format format, const struct metric *m, dou
 
 /* NAME="VALUE", behind @sep. Any bytes may be in a cgroup's name; what is no UTF-8 is replaced. */
 void metric_label(FILE *f, const char *sep, const char *name, const char *value);
+
+/* ,"NAME":VALUE; null if it is not known. */
+void metric_json_number(FILE *f, const char *name, __u64 value, bool known);
 
 /* For the list of all metrics. */
 void metric_describe(FILE *f, const struct metric *m);
