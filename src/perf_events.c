@@ -325,16 +325,6 @@ static int renew(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 	return revive(pe, ev, err);
 }
 
-int perf_events_renew(struct perf_events *pe, struct err *err)
-{
-	int ret = 0;
-
-	for (size_t i = 0; i < pe->n; i++)
-		if (pe->ev[i].fd >= 0)
-			ret = renew(pe, &pe->ev[i], err) ?: ret;
-	return ret;
-}
-
 int perf_events_enable(struct perf_events *pe, struct err *err)
 {
 	int ret = 0;
@@ -463,6 +453,30 @@ static void find_standing(struct perf_events *pe)
 	confirm_standing(pe);
 }
 
+/* All. Those whose CPU went and came are told, which this would hide from the next look. */
+static int renew_all(struct perf_events *pe, struct err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < pe->n; i++) {
+		struct cpu_event *ev = &pe->ev[i];
+		const bool stands = ev->stands;
+
+		ev->stands = false;
+		if (ev->fd >= 0)
+			ret = (stands ? return_online(pe, ev, pe->attr.sample_period, err)
+				      : renew(pe, ev, err))
+				      ?: ret;
+	}
+	return ret;
+}
+
+int perf_events_renew(struct perf_events *pe, struct err *err)
+{
+	find_standing(pe);
+	return renew_all(pe, err);
+}
+
 int perf_events_set_period(struct perf_events *pe, __u64 period, struct err *err)
 {
 	const __u64 old = pe->attr.sample_period;
@@ -546,9 +560,10 @@ int perf_events_realign(struct perf_events *pe, bool *enabled, struct err *err)
 {
 	int ret;
 
+	find_standing(pe);
 	*enabled = pe->enabled;
 	perf_events_disable(pe);
-	ret = perf_events_renew(pe, err);
+	ret = renew_all(pe, err);
 	pe->closed.exact = true;
 	return ret;
 }

@@ -59,6 +59,15 @@ away() {        # NAME PERIOD...: a CPU goes and comes, and another period follo
     done
     sleep 2.5; finish $n
 }
+asleep() {      # NAME PERIOD: the machine is suspended, which takes all CPUs but the first offline
+    n=$1
+    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
+    sampling $n; sleep 1.3
+    echo core > /sys/power/pm_test; echo mem > /sys/power/state    # all but the sleep, of 5 s
+    sleep 2.5
+    ibscope ctl --pin-dir $D --json status > $O/$n.status
+    finish $n
+}
 shared() {      # NAME PERIOD PERIOD: perf has the PMU, with the other period, and leaves it
     n=$1
     ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
@@ -108,6 +117,10 @@ shared() {      # NAME PERIOD PERIOD: perf has the PMU, with the other period, a
     guest.do('away live-away %s' % ' '.join(map(str, periods)))
     guest.check('live-away: CPUs that went and came for a moment', check_away, guest, 'live-away',
                 periods)
+    periods = [guest.new_period(100000)]
+    guest.do('asleep live-asleep %d' % periods[0])
+    guest.check('live-asleep: CPUs that went and came while the machine was suspended', check_asleep,
+                guest, 'live-asleep', periods)
     periods = [guest.new_period(100000), guest.new_period(400000)]
     guest.do('shared live-shared %d %d' % tuple(periods))
     guest.check('live-shared: what is unseen is known again when perf has left the PMU', check_shared,
@@ -224,6 +237,16 @@ def check_away(guest, name, periods):
     check_sampled(lines, guest)
     need(ledger['unseen'] is not None, 'what is unseen is not known')
     return '%d seen, unseen %d, the log has %d' % (ledger['seen'], ledger['unseen'], len(lines))
+
+
+def check_asleep(guest, name, periods):
+    status, ledger = json.loads(guest.read(name + '.status')), json.loads(guest.stdout(name))
+    got = {k: status[k] for k in ('suspends', 'cpus_went_offline', 'cpus_came_online')}
+    need(list(got.values()) == [1, guest.smp - 1, guest.smp - 1], got)
+    lines = guest.lines.get(periods[0], ())
+    check_sampled(lines, guest)
+    need(ledger['unseen'] is not None, 'what is unseen is not known')
+    return '%s; %d seen, unseen %d, the log has %d' % (got, ledger['seen'], ledger['unseen'], len(lines))
 
 
 def check(guest, name, periods, how, steps):
