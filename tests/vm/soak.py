@@ -38,15 +38,13 @@ class Life:
 
     def __init__(self, call):
         self.call, self.period = call, call.period
-        self.delivered = self.dropped = self.late = 0
+        self.delivered = self.dropped = 0
         self.began = None       # seen and unseen when it began, if it came so far
         self.recent = collections.deque()       # time, key, latency of what may be of the window
 
     def add(self, late, ns, *more):
-        """late: another life has begun. Who saw it, this one, that one or none, is not known: the kernel
-        had an interrupt on its way, or still an event to close."""
+        """late: another life has begun; the kernel had an interrupt on its way, or still an event to close"""
         self.delivered += 1
-        self.late += late
         if self.call.end not in ('kill', 'early'):
             return
         self.recent.append((ns, *more))
@@ -60,14 +58,16 @@ class Stretch:
     """Lives of which is known what was counted in them: one, and those that were killed before they said
     what they went on with."""
 
-    def __init__(self, lives, end, late):
-        """end: seen and unseen then; late: samples of lives before that this one may have seen"""
-        self.lives, self.late = lives, late
+    def __init__(self, lives, end, before):
+        """end: seen and unseen then; before: the stretch before, or None"""
+        self.lives = lives
         self.name = '+'.join('%d%s' % (l.call.number, l.call.end[0]) for l in lives)
         self.seen, self.unseen = (b - a for a, b in zip(lives[0].began, end))
         self.delivered = sum(l.delivered for l in lives)
         self.dropped = sum(l.dropped for l in lives)
         self.rest = self.delivered - self.seen - self.unseen
+        # of one that was killed, which this one may have seen: on each CPU an interrupt can be on its way
+        self.late = min(CPUS, max(0, before.rest)) if before else 0
         self.recent = sorted((x for l in lives for x in l.recent), key=lambda x: x[0])
         # while the PMU is shared the collector cannot know what is unseen
         self.unknown = 3 * sum(l.call.activity == 'share' for l in lives)
@@ -175,9 +175,9 @@ class Soak(guest.Guest):
                 groups.append([])
             groups[-1].append(l)
         ends = [g[0].began for g in groups[1:]] + [(self.seen, self.unseen)]
-        # one interrupt a CPU can be on its way
-        late = [0] + [min(CPUS, sum(l.late for l in g)) for g in groups]
-        self.stretches = [Stretch(*x) for x in zip(groups, ends, late)]
+        self.stretches = []
+        for g, end in zip(groups, ends):
+            self.stretches.append(Stretch(g, end, self.stretches[-1] if self.stretches else None))
 
     # --- checks
 
