@@ -103,7 +103,8 @@ class Collector:
 
     def __init__(self, pin_dir, *args):
         self.err = tempfile.TemporaryFile('w+')
-        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '--pin-dir', pin_dir, *args],
+        # a machine that is not ours alone may take its time in the middle of a program
+        self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '--pin-dir', pin_dir, '--max-bpf-time', 'off', *args],
                                   stderr=self.err, stdin=subprocess.DEVNULL)
         self.wait('kernel memory')
 

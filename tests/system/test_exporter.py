@@ -102,7 +102,8 @@ def counters(s):
 
 
 def collector(*args):
-    return Program([IBSCOPE, 'serve', '--source', 'sim', '-c', '500000', '--max-overhead', 'off', '--pin-dir', DIR, *args], 'kernel memory')
+    return Program([IBSCOPE, 'serve', '--source', 'sim', '-c', '500000', '--max-overhead', 'off', '--max-bpf-time', 'off',
+                    '--pin-dir', DIR, *args], 'kernel memory')
 
 
 def free_port():

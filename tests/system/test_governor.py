@@ -129,7 +129,7 @@ class Governor(unittest.TestCase):
             self.assertLess(over, 1.3, points)
             self.assertLess(sum(late) / len(late), 1.1 * BUDGET, points)
             m = metrics()
-            self.assertIn(state(m), (['backed_off'], ['returning']))
+            self.assertIn(state(m), (['backed_off'], ['returning']), c.said())
             self.assertGreater(one(m, 'ibscope_sampling_period'), 16)
             self.assertEqual(one(m, 'ibscope_sampling_period_asked'), 16)
             load.set(False)
