@@ -150,7 +150,8 @@ def run_python(args, tally):
     """Those of system/ALONE have the machine to themselves, the others run beside each other."""
     paths = [p for d in ('cli', 'system') for p in sorted(glob.glob(os.path.join(HERE, d, 'test_*.py')))]
     alone = [p for p in paths if os.path.basename(p)[:-3] in ALONE]
-    for group, workers in ((alone, 1), ([p for p in paths if p not in alone], os.cpu_count())):
+    # the others wait more than they compute
+    for group, workers in ((alone, 1), ([p for p in paths if p not in alone], os.cpu_count() + 1)):
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             for path, p in zip(group, pool.map(lambda path: start_module(args, path), group)):
                 judge_module(path, p, tally)

@@ -22,7 +22,7 @@ D=/sys/fs/bpf/live
 live() {        # NAME OPTIONS -- VERB ARGUMENTS: change them when it has sampled for a while
     n=$1; shift; opts=
     while [ "$1" != -- ]; do opts="$opts $1"; shift; done; shift
-    ibscope serve -e ibs_op// --by cpu,cgroup,src,op --pin-dir $D --control /tmp/control $opts \
+    quiet 1; ibscope serve -e ibs_op// --by cpu,cgroup,src,op --pin-dir $D --control /tmp/control $opts \
         --max-overhead off --nmi-cost 1us --max-bpf-time off \
         2> $O/$n.err & S=$!
     sampling $n; sleep 0.7
@@ -40,10 +40,10 @@ finish() {      # NAME: end the collector, tell its ledger
 }
 again() {       # NAME PERIOD PERIOD: go on with pinned counters, and change the period
     n=$1
-    ibscope serve $OPTS -c $2 2> $O/$n.first & S=$!
+    quiet 1; ibscope serve $OPTS -c $2 2> $O/$n.first & S=$!
     for i in $(seq 100); do grep -q 'ibscope: .* CPUs' $O/$n.first && break; sleep 0.1; done
-    sleep 0.5; kill $S; wait $S
-    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
+    quiet 0; sleep 0.5; kill $S; wait $S
+    quiet 1; ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
     sampling $n; sleep 0.5
     ibscope ctl --pin-dir $D set max-overhead=50% > $O/$n.how 2>&1; sleep 0.3
     ibscope ctl --pin-dir $D set period=$3 >> $O/$n.how 2>&1; sleep 0.5
@@ -51,7 +51,7 @@ again() {       # NAME PERIOD PERIOD: go on with pinned counters, and change the
 }
 away() {        # NAME PERIOD...: a CPU goes and comes, and another period follows at once
     n=$1 c=/sys/devices/system/cpu/cpu1/online
-    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
+    quiet 1; ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
     sampling $n; shift 2
     for p; do
         sleep 1.3; echo 0 > $c; echo 1 > $c
@@ -61,7 +61,7 @@ away() {        # NAME PERIOD...: a CPU goes and comes, and another period follo
 }
 asleep() {      # NAME PERIOD: the machine is suspended, which takes all CPUs but the first offline
     n=$1
-    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
+    quiet 1; ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
     sampling $n; sleep 1.3
     echo core > /sys/power/pm_test; echo mem > /sys/power/state    # all but the sleep, of 5 s
     sleep 2.5
@@ -70,7 +70,7 @@ asleep() {      # NAME PERIOD: the machine is suspended, which takes all CPUs bu
 }
 shared() {      # NAME PERIOD PERIOD: perf has the PMU, with the other period, and leaves it
     n=$1
-    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
+    quiet 1; ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
     sampling $n; sleep 1.3
     perf record -q -e ibs_op// -c $3 -a -o /tmp/shared.data -- sleep 1.5 > $O/$n.perf 2>&1
     rm -f /tmp/shared.data; sleep 3.5

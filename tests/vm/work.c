@@ -8,6 +8,8 @@
 // work -duty CPU PERCENT SECONDS: busy for a part of each 20 ms.
 // work -l3 N: sysfs says from now on that there are N L3 caches, each of as many CPUs in a row.
 // work -loop N: go round N times.
+// work -quiet FILE COMMAND...: run it; what else this program keeps busy sleeps until FILE says that it
+//	samples. Not so where there is no /tmp/quiet.
 // work -time COMMAND...: run it; on stderr, last, the CPU time that it and its children took, in us,
 //	and that of all tasks meanwhile, in ns, or 0 where the kernel does not tell.
 // work -u UID COMMAND...: run COMMAND as that user, without capabilities.
@@ -17,10 +19,13 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -29,13 +34,33 @@
 #include <unistd.h>
 
 #define CHILDREN "/tmp/out/children"
+#define QUIET	 "/tmp/quiet" /* a byte, 1: be quiet */
 
 static const char *name = "work";
+static volatile char *quiet;
+
+static volatile char *map_quiet(void)
+{
+	static char none;
+	int fd = open(QUIET, O_RDWR);
+	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return p == MAP_FAILED ? &none : p;
+}
+
+static void be_quiet(void)
+{
+	while (*quiet)
+		usleep(10000);
+}
 
 static void *spin(void *unused)
 {
-	for (volatile int on = 1; on;)
-		;
+	for (;; be_quiet())
+		for (volatile int i = 0; i < 10000; i++)
+			;
 	return unused;
 }
 
@@ -46,6 +71,7 @@ static void *pulse(void *unused)
 		for (volatile int i = 0; i < 20000; i++)
 			;
 		usleep(2000);
+		be_quiet();
 	}
 	return unused;
 }
@@ -56,7 +82,7 @@ static void *call_kernel(void *unused)
 	int fd = open("/dev/zero", O_RDONLY);
 
 	while (read(fd, buf, sizeof(buf)) > 0)
-		;
+		be_quiet();
 	return unused;
 }
 
@@ -77,6 +103,7 @@ static void *start_processes(void *unused)
 			perror(CHILDREN), _exit(1);
 		waitpid(child, NULL, 0);
 		usleep(20000);
+		be_quiet();
 	}
 	return unused;
 }
@@ -202,6 +229,38 @@ static int show_l3(long n)
 	return 0;
 }
 
+static bool says_that_it_samples(const char *path)
+{
+	char text[4096];
+	FILE *f = fopen(path, "r");
+	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+
+	if (f)
+		fclose(f);
+	text[n] = 0;
+	return strstr(text, " CPUs, ") != NULL;
+}
+
+static int run_quietly(const char *file, char **argv)
+{
+	pid_t child;
+	int status;
+
+	*quiet = 1;
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execvp(argv[0], argv);
+		_exit(127);
+	}
+	while (!waitpid(child, &status, *quiet ? WNOHANG : 0)) {
+		usleep(5000);
+		*quiet = !says_that_it_samples(file);
+	}
+	*quiet = 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 static int run_timed(char **argv)
 {
 	unsigned long long before = busy_ns();
@@ -232,6 +291,9 @@ int main(int argc, char **argv)
 	char ready[64];
 	pthread_t t;
 
+	quiet = map_quiet();
+	if (argc > 3 && !strcmp(argv[1], "-quiet"))
+		return run_quietly(argv[2], argv + 3);
 	if (argc > 3 && !strcmp(argv[1], "-u")) {
 		if (become(atoi(argv[2])))
 			return 125;
