@@ -207,8 +207,10 @@ enum ibs_task_select {
 struct ibs_control {
 	__u32 gen;	     /* bumped when the selection of cgroups changes */
 	__u32 next_slot;     /* hint: where to look for a free slot */
-	/* Cycles: the least, of cgroups that have none of their own; above IBS_LAT_MAX_SHIFT the most, 0:
-	 * no limit. One word: no sample is judged by half a range. */
+	/*
+	 * Cycles: the least, of cgroups that have none of their own; above IBS_LAT_MAX_SHIFT the most,
+	 * 0: no limit. In one word, lest a sample is judged by half of an old range.
+	 */
 	__u64 lat;
 	__u32 fold;	     /* odd while user space moves counts from slot to slot: readers wait */
 	__u16 pid_test;	     /* IBS_PID_TEST_IN or _OUT */
