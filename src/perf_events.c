@@ -216,7 +216,7 @@ static void close_event(struct perf_events *pe, struct cpu_event *ev)
 	unpin_link(pe, ev);
 	if (ev->link_fd >= 0)
 		close(ev->link_fd);
-	perf_ring_unmap(ev->ring, RING_PAGES);
+	perf_ring_unmap(ev->ring);
 	close(ev->fd);
 	*ev = (struct cpu_event){ .cpu = ev->cpu, .fd = -1, .link_fd = -1 };
 	pe->n_open--;

@@ -5,22 +5,23 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static size_t bytes(size_t pages)
-{
-	return (1 + pages) * sysconf(_SC_PAGESIZE);
-}
-
 struct perf_event_mmap_page *perf_ring_map(int fd, size_t pages)
 {
-	void *p = mmap(NULL, bytes(pages), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *p = mmap(NULL, (1 + pages) * sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+		       MAP_SHARED, fd, 0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
 
-void perf_ring_unmap(struct perf_event_mmap_page *ring, size_t pages)
+void perf_ring_unmap(struct perf_event_mmap_page *ring)
 {
 	if (ring)
-		munmap(ring, bytes(pages));
+		munmap(ring, perf_ring_bytes(ring));
+}
+
+size_t perf_ring_bytes(const struct perf_event_mmap_page *ring)
+{
+	return ring->data_offset + ring->data_size;
 }
 
 __u64 perf_ring_head(const struct perf_event_mmap_page *ring)

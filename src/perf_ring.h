@@ -9,7 +9,9 @@
 /* @pages for records, a power of two. NULL with errno; EPERM: more than may be locked. */
 struct perf_event_mmap_page *perf_ring_map(int fd, size_t pages);
 /* Accepts NULL. */
-void perf_ring_unmap(struct perf_event_mmap_page *ring, size_t pages);
+void perf_ring_unmap(struct perf_event_mmap_page *ring);
+/* What it takes of memory, its first page included. */
+size_t perf_ring_bytes(const struct perf_event_mmap_page *ring);
 
 /* Whole records lie between the tail, which is the reader's (ring->data_tail), and this. */
 __u64 perf_ring_head(const struct perf_event_mmap_page *ring);

@@ -85,7 +85,7 @@ void sample_event_close(struct sample_event *ev)
 {
 	if (!ev)
 		return;
-	perf_ring_unmap(ev->ring, RING_PAGES);
+	perf_ring_unmap(ev->ring);
 	if (ev->fd >= 0)
 		close(ev->fd);
 	free(ev);

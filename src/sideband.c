@@ -34,7 +34,7 @@ struct sb_ring {
 struct sideband {
 	struct sb_ring *ring;
 	size_t n;
-	size_t page_size, ring_pages;
+	size_t ring_pages; /* of the next one: those before may have more */
 	int epoll_fd;
 	struct task_choice *choice;
 	bool tells_lost;
@@ -134,7 +134,6 @@ int sideband_open(const struct sideband_opts *opts, struct sideband **out, struc
 
 	if (!sb)
 		return err_set(err, -ENOMEM, "out of memory");
-	sb->page_size = sysconf(_SC_PAGESIZE);
 	sb->ring_pages = RING_PAGES;
 	sb->choice = opts->choice;
 	rlimit_files(opts->n_cpus);
@@ -148,7 +147,7 @@ int sideband_open(const struct sideband_opts *opts, struct sideband **out, struc
 	attr.cgroup = opts->cgroups;
 	attr.build_id = 1;
 	attr.read_format = PERF_FORMAT_LOST;
-	attr.wakeup_watermark = RING_PAGES * sb->page_size / 4;
+	attr.wakeup_watermark = RING_PAGES * sysconf(_SC_PAGESIZE) / 4;
 	for (size_t i = 0; i < opts->n_cpus; i++) {
 		ret = open_cpu(sb, &attr, opts->cpus[i], err);
 		if (ret)
@@ -167,7 +166,7 @@ void sideband_close(struct sideband *sb)
 	if (!sb)
 		return;
 	for (size_t i = 0; i < sb->n; i++) {
-		perf_ring_unmap(sb->ring[i].page, sb->ring_pages);
+		perf_ring_unmap(sb->ring[i].page);
 		close(sb->ring[i].fd);
 	}
 	if (sb->epoll_fd >= 0)
@@ -184,7 +183,11 @@ int sideband_fd(const struct sideband *sb)
 
 __u64 sideband_bytes(const struct sideband *sb)
 {
-	return sb->n * (1 + sb->ring_pages) * sb->page_size;
+	__u64 sum = 0;
+
+	for (size_t i = 0; i < sb->n; i++)
+		sum += perf_ring_bytes(sb->ring[i].page);
+	return sum;
 }
 
 /* Set ring->time to that of the record at the tail. */
