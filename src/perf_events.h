@@ -80,7 +80,10 @@ __u64 perf_events_period(const struct perf_events *pe); /* 0: by frequency */
  */
 int perf_events_follow(struct perf_events *pe, const struct cpulist *online, struct err *err);
 
-/* Close all events and open new ones. Counts are kept. Return: as perf_events_follow(). */
+/*
+ * Close all events and open new ones. Counts are kept, and CPUs that went and came since the last
+ * perf_events_follow() are told. Return: as there.
+ */
 int perf_events_renew(struct perf_events *pe, struct err *err);
 
 /* CPUs that are sampled now. */
