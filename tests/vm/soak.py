@@ -67,7 +67,7 @@ class Stretch:
         self.dropped = sum(l.dropped for l in lives)
         self.rest = self.delivered - self.seen - self.unseen
         # of one that was killed, which this one may have seen: on each CPU an interrupt can be on its way
-        self.late = min(CPUS, max(0, before.rest)) if before else 0
+        self.of_before = min(CPUS, max(0, before.rest)) if before else 0
         self.recent = sorted((x for l in lives for x in l.recent), key=lambda x: x[0])
         # while the PMU is shared the collector cannot know what is unseen
         self.unknown = 3 * sum(l.call.activity == 'share' for l in lives)
@@ -256,7 +256,7 @@ class Soak(guest.Guest):
         """delivered = seen + unseen, and of lives that were killed what came in the window."""
         bad = ['life %s: delivered %d, seen %d, unseen %d: %d are missing; dropped %d, in %d ms before the end %d' % (
             s.name, s.delivered, s.seen, s.unseen, s.rest, s.dropped, WINDOW_NS / 1e6, len(s.recent))
-            for s in self.stretches if not -s.dropped - s.late <= s.rest <= len(s.recent) + s.unknown]
+            for s in self.stretches if not -s.dropped - s.of_before <= s.rest <= len(s.recent) + s.unknown]
         print('#    life, delivered = seen + unseen + window: ' + ', '.join('%s %d=%d+%d%+d' % (
             s.name, s.delivered, s.seen, s.unseen, s.rest) for s in self.stretches), flush=True)
         need(not bad, '; '.join(bad))
