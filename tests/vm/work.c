@@ -92,15 +92,16 @@ static void *start_processes(void *unused)
 	int fd = open(CHILDREN, O_WRONLY | O_APPEND | O_CREAT, 0666);
 
 	for (;;) {
-		pid_t child = fork();
+		pid_t parent = getpid(), child = fork();
 
 		if (!child) {
+			/* not by the parent, which may be killed before it comes to it */
+			snprintf(line, sizeof(line), "%d %d\n", parent, getpid());
+			if (write(fd, line, strlen(line)) < 0)
+				perror(CHILDREN), _exit(1);
 			spin_until(now() + 0.004);
 			_exit(0);
 		}
-		snprintf(line, sizeof(line), "%d %d\n", getpid(), child);
-		if (write(fd, line, strlen(line)) < 0)
-			perror(CHILDREN), _exit(1);
 		waitpid(child, NULL, 0);
 		usleep(20000);
 		be_quiet();
@@ -292,6 +293,9 @@ int main(int argc, char **argv)
 	pthread_t t;
 
 	quiet = map_quiet();
+	/* "work" are those alone of which the test keeps account */
+	if (argc > 1 && argv[1][0] == '-')
+		prctl(PR_SET_NAME, argv[1]);
 	if (argc > 3 && !strcmp(argv[1], "-quiet"))
 		return run_quietly(argv[2], argv + 3);
 	if (argc > 3 && !strcmp(argv[1], "-u")) {
