@@ -20,6 +20,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 # They look at what each CPU does.
 ALONE = ('test_sim', 'test_hist_command')
+# They take longest, and begin before the others.
+LONG = ('test_governor', 'test_record')
 CMOCKA_S, MODULE_S = 600, 900   # that one may take
 
 running = set()     # sessions
@@ -149,9 +151,10 @@ def judge_module(path, p, tally):
 def run_python(args, tally):
     """Those of system/ALONE have the machine to themselves, the others run beside each other."""
     paths = [p for d in ('cli', 'system') for p in sorted(glob.glob(os.path.join(HERE, d, 'test_*.py')))]
-    alone = [p for p in paths if os.path.basename(p)[:-3] in ALONE]
+    alone, long = ([p for p in paths if os.path.basename(p)[:-3] in names] for names in (ALONE, LONG))
+    others = long + [p for p in paths if p not in alone + long]
     # the others wait more than they compute
-    for group, workers in ((alone, 1), ([p for p in paths if p not in alone], os.cpu_count() + 1)):
+    for group, workers in ((alone, 1), (others, os.cpu_count() + 1)):
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             for path, p in zip(group, pool.map(lambda path: start_module(args, path), group)):
                 judge_module(path, p, tally)
@@ -176,8 +179,7 @@ def main():
     for d in ('unit', 'bpf', 'system'):
         paths = [os.path.join(args.san, 'tests', d, os.path.basename(path)[:-2])
                  for path in sorted(glob.glob(os.path.join(HERE, d, 'test_*.c')))]
-        # what needs the kernel has it to itself
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count() if d == 'unit' else 1) as pool:
+        with concurrent.futures.ThreadPoolExecutor(1 if d == 'system' else os.cpu_count()) as pool:
             for path, p in zip(paths, pool.map(start_cmocka, paths)):
                 judge_cmocka(path, p, tally)
     sys.stdout.flush()

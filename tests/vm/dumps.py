@@ -213,8 +213,7 @@ LEAST = 2000    # samples a guest, on a busy machine; five times that on a free 
 
 
 def scenario(guest):
-    guest.do('run dumps perf record -q -e ibs_op/cnt_ctl=1/ -c %d -a -d --raw-samples -o $O/dumps.data -- '
-             'sleep 3' % guest.new_period(25000))
+    guest.do('run_perf dumps 1 -e ibs_op/cnt_ctl=1/ -c %d -d --raw-samples' % guest.new_period(25000))
     guest.check('dump: same as perf', check, guest)
 
 

@@ -46,6 +46,11 @@ run() {     # NAME COMMAND...
     echo $? > $O/$n.rc
 }
 quiet() { printf "\\$1" 1<> /tmp/quiet; }      # 1: workers sleep, 0: they work
+run_perf() {    # NAME SECONDS OPTION...: perf record, of workers that work only while it samples
+    n=$1 s=$2; shift 2; quiet 1
+    run $n perf record -q -a -o $O/$n.data "$@" -- work -loud sleep $s
+    quiet 0
+}
 sampling() {    # NAME: until the run in the background samples; then workers work
     for i in $(seq 100); do grep -q 'ibscope: .* CPUs' $O/$1.err && break; sleep 0.1; done
     quiet 0
@@ -332,11 +337,11 @@ class Guest:
         options += ['--by ' + ','.join(by)] if by else []
         options += ['--metric ' + metric] if metric else []
         command = ' '.join(['-e', event] + options + [window, '-- ' * bool(command) + command])
+        # few groups, as the emulator takes long to fill memory with zeros
+        run = 'run %s ibscope hist --json --max-groups 256 -c %d %s' % (name, period, command)
         if meanwhile:
-            self.do('run %s ibscope hist --json -c %d %s & H=$!; sampling %s\n%s\nwait $H' % (
-                name, period, command, name, meanwhile))
-        else:
-            self.do('run %s ibscope hist --json -c %d %s' % (name, period, command))
+            run += ' & H=$!; sampling %s\n%s\nwait $H' % (name, meanwhile)
+        self.do(run)
         self.check(title or '%s: %s' % (name, command), self.check_hist, name, period,
                    by or DEFAULT_BY, metric or 'dc_miss_lat', window, expected)
         return period

@@ -151,7 +151,7 @@ def scenarios(guest):
 
     def record(name, options='', **expected):
         period = periods[name] = guest.new_period(100000)
-        guest.do('run %s ibscope record -c %d --duration 1 -o $O/%s.data %s' % (
+        guest.do('run %s ibscope record -c %d --duration 0.7 -o $O/%s.data %s' % (
             name, period, name, options))
         guest.check('%s: record %s' % (name, options), check, guest, name, period,
                     expected.get('raw', False), expected.get('filters'), False,
@@ -173,8 +173,8 @@ def scenarios(guest):
     guest.check('record: names', check_names, guest, 'record')
     period = guest.new_period(100000)
     guest.do('(for i in $(seq 60); do [ -s $O/record-stopped.data ] && break; sleep 0.2\n'
-             ' done; sleep 2; kill -STOP $(pidof ibscope); sleep 1; kill -CONT $(pidof ibscope)) &\n'
-             'run record-stopped ibscope record -c %d --ring-size 16K --duration 6 --max-loss 90%% '
+             ' done; sleep 1; kill -STOP $(pidof ibscope); sleep 1; kill -CONT $(pidof ibscope)) &\n'
+             'run record-stopped ibscope record -c %d --ring-size 16K --duration 4 --max-loss 90%% '
              '-o $O/record-stopped.data; wait $!' % period)
     guest.check('record: a reader that stands still for a second', check, guest,
                 'record-stopped', period, False, None, True)

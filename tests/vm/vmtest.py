@@ -90,8 +90,7 @@ class Guest(cases.Cases, guest.Guest):
 
         # d: perf decodes
         period = self.new_period(100000)
-        self.do('run perf perf record -q -e ibs_op// -c %d -a --raw-samples -o $O/perf.data -- '
-                'sleep 1' % period)
+        self.do('run_perf perf 1 -e ibs_op// -c %d --raw-samples' % period)
         self.check('decode: same as perf', self.check_decode)
         dumps.scenario(self)
         self.check('a record takes four tenths of perf\'s bytes, or less', records.check_size, self,

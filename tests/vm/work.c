@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // work CGROUP CPU [NAME [UID [KIND]]]: two threads, NAME and NAME.t, busy on one CPU in a cgroup v2
-//	directory that exists, as that user. They go in circles (KIND spin), do so a twentieth of
-//	the time (pulse), call the kernel (kernel), or one of them starts a process after the other
+//	directory that exists, as that user. They go in circles half of the time (KIND spin), or a
+//	twentieth of it (pulse), call the kernel (kernel), or one of them starts a process after the other
 //	(fork), of which each gets a line "parent child" in /tmp/out/children.
 // work -hop SECONDS SEED: busy, on another CPU every 0.1 to 0.5 s; prints its pid.
 // work -bpf SECONDS: busy changing a BPF map on each CPU, when the kernel runs no BPF program.
 // work -duty CPU PERCENT SECONDS: busy for a part of each 20 ms.
 // work -l3 N: sysfs says from now on that there are N L3 caches, each of as many CPUs in a row.
 // work -loop N: go round N times.
+// work -loud COMMAND...: run it, and do not sleep meanwhile; see -quiet.
 // work -quiet FILE COMMAND...: run it; what else this program keeps busy sleeps until FILE says that it
 //	samples. Not so where there is no /tmp/quiet.
 // work -time COMMAND...: run it; on stderr, last, the CPU time that it and its children took, in us,
@@ -56,23 +57,26 @@ static void be_quiet(void)
 		usleep(10000);
 }
 
+/* Leaves its CPU, and that of the host, to others. */
+static void in_circles(int rounds, useconds_t pause)
+{
+	for (;;) {
+		for (volatile int i = 0; i < rounds; i++)
+			;
+		usleep(pause);
+		be_quiet();
+	}
+}
+
 static void *spin(void *unused)
 {
-	for (;; be_quiet())
-		for (volatile int i = 0; i < 10000; i++)
-			;
+	in_circles(200000, 4000);
 	return unused;
 }
 
-/* Leaves its CPU, or the emulator's one thread, to others. */
 static void *pulse(void *unused)
 {
-	for (;;) {
-		for (volatile int i = 0; i < 20000; i++)
-			;
-		usleep(2000);
-		be_quiet();
-	}
+	in_circles(20000, 2000);
 	return unused;
 }
 
@@ -262,6 +266,22 @@ static int run_quietly(const char *file, char **argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+static int run_loudly(char **argv)
+{
+	pid_t child;
+	int status;
+
+	*quiet = 0;
+	child = fork();
+	if (!child) {
+		execvp(argv[0], argv);
+		_exit(127);
+	}
+	waitpid(child, &status, 0);
+	*quiet = 1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 static int run_timed(char **argv)
 {
 	unsigned long long before = busy_ns();
@@ -298,6 +318,8 @@ int main(int argc, char **argv)
 		prctl(PR_SET_NAME, argv[1]);
 	if (argc > 3 && !strcmp(argv[1], "-quiet"))
 		return run_quietly(argv[2], argv + 3);
+	if (argc > 2 && !strcmp(argv[1], "-loud"))
+		return run_loudly(argv + 2);
 	if (argc > 3 && !strcmp(argv[1], "-u")) {
 		if (become(atoi(argv[2])))
 			return 125;
