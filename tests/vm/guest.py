@@ -449,7 +449,8 @@ def options(description):
     ap = argparse.ArgumentParser(description=description)
     ap.add_argument('--build', default='build', help='where make put the programs (default build)')
     ap.add_argument('--keep', metavar='DIR', help='keep what the guests wrote there')
-    ap.add_argument('-j', type=int, default=2, help='guests at a time (default 2)')
+    ap.add_argument('-j', type=int, default=min(os.cpu_count() + 1, 8),
+                    help='guests at a time (default %(default)s: they wait, too)')
     ap.add_argument('--random', type=int, default=0, metavar='N',
                     help='N random selections a kernel (default 0)')
     ap.add_argument('--seed', type=int, default=1, help='of those (default 1)')

@@ -171,24 +171,25 @@ def scenarios(guest):
            filters=lambda: oracle.Filter(cgroup=guest.facts.below('/a'), latency=(20, 65535),
                                          op={'load'}, src={'dram', 'l3', 'local-cache'}))
     guest.check('record: names', check_names, guest, 'record')
-    period = guest.new_period(100000)
-    guest.do('(for i in $(seq 60); do [ -s $O/record-stopped.data ] && break; sleep 0.2\n'
-             ' done; sleep 1; kill -STOP $(pidof ibscope); sleep 1; kill -CONT $(pidof ibscope)) &\n'
-             'run record-stopped ibscope record -c %d --ring-size 16K --duration 4 --max-loss 90%% '
-             '-o $O/record-stopped.data; wait $!' % period)
+    period = while_recording(guest, 'record-stopped', 50000, '--ring-size 16K --max-loss 90%',
+                             'sleep 0.3; kill -STOP $(pidof ibscope); sleep 1; kill -CONT $(pidof ibscope); sleep 0.5')
     guest.check('record: a reader that stands still for a second', check, guest,
                 'record-stopped', period, False, None, True)
-    hotplug(guest)
-
-
-def hotplug(guest):
-    period = guest.new_period(100000)
-    guest.do('run record-hotplug ibscope record -c %d --duration 7 -o $O/record-hotplug.data & H=$!\n'
-             'sampling record-hotplug\n'
-             'c=/sys/devices/system/cpu/cpu1/online; sleep 1; echo 0 > $c; sleep 1.5; echo 1 > $c\n'
-             'sleep 1.5; echo 0 > $c; echo 1 > $c; wait $H' % period)
+    c = '/sys/devices/system/cpu/cpu1/online'
+    period = while_recording(guest, 'record-hotplug', 100000, '',
+                             f'sleep 0.5; echo 0 > {c}; sleep 1; echo 1 > {c}; sleep 1.5\n'
+                             f'echo 0 > {c}; echo 1 > {c}; sleep 2')
     guest.check('record: a CPU goes and comes, for long and for a moment', check_hotplug, guest,
                 'record-hotplug', period)
+
+
+def while_recording(guest, name, about, options, script):
+    """The script begins when sampling has; the period."""
+    period = guest.new_period(about)
+    guest.do("cat > /tmp/%s <<'END'\n%s\nEND\n"
+             'run %s ibscope record -a -c %d -o $O/%s.data %s -- sh /tmp/%s' % (
+                 name, script, name, period, name, options, name))
+    return period
 
 
 def check_hotplug(guest, name, period):
