@@ -18,8 +18,8 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# They look at what each CPU does.
-ALONE = ('test_sim', 'test_hist_command')
+# They look at what each CPU does, or measure.
+ALONE = ('test_sim', 'test_hist_command', 'test_bench')
 # They take longest, and begin before the others.
 LONG = ('test_governor', 'test_record')
 CMOCKA_S, MODULE_S = 600, 900   # that one may take
