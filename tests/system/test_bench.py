@@ -112,17 +112,6 @@ class Case(unittest.TestCase):
         self.assertEqual(len(rows), len(o['measurements']))
         return rows
 
-    def assertMeasured(self, row):
-        """It has a figure, or was measured while the machine did so much else that it tells nothing."""
-        if 'value' not in row:
-            self.assertRegex(row['unavailable'], r'^too disturbed to tell: .* in \d+ rounds$')
-
-    def assertCheaper(self, rows, a, b):
-        for n in a, b:
-            self.assertMeasured(rows[n])
-        if 'value' in rows[a] and 'value' in rows[b]:
-            self.assertLess(rows[a]['value'], rows[b]['value'])
-
 
 @unittest.skipUnless(OK, f'no BPF here: {WHY}')
 class Whole(Case):
@@ -149,12 +138,11 @@ class Whole(Case):
                 self.assertEqual(r['from'], FROM_CLOCK)
         value = {n: r['value'] for n, r in rows.items() if 'value' in r}
         # in the kernel, all in one run, with room for a machine that does other things
-        self.assertCheaper(rows, 'program.rejected-latency', 'program.forwarded')
-        self.assertCheaper(rows, 'program.aggregated', 'program.aggregated-cgroup-comm')
-        self.assertCheaper(rows, 'program.aggregated', 'cold.aggregated')
-        self.assertCheaper(rows, 'situ.empty', 'situ.forwarded')
-        if 'value' in rows['situ.aggregated']:
-            self.assertGreater(rows['situ.aggregated']['runs'], 500)
+        self.assertLess(value['program.rejected-latency'], value['program.forwarded'])
+        self.assertLess(value['program.aggregated'], value['program.aggregated-cgroup-comm'])
+        self.assertLess(value['program.aggregated'], value['cold.aggregated'])
+        self.assertLess(value['situ.empty'], value['situ.forwarded'])
+        self.assertGreater(rows['situ.aggregated']['runs'], 500)
         self.assertGreater(value['rings.take'], 5)
         self.assertGreaterEqual(rows['snapshot']['series'], 10000)
         self.assertGreater(rows['scrape']['bytes'], 1e7)
@@ -360,8 +348,10 @@ class Ends(Case):
             self.assertIn('no such luck', rows['peer.' + n]['unavailable'])
         self.assertIn('perf record', rows['peer.perf-script']['unavailable'])
         self.assertIn('perf ended', rows['peer.perf-record-pipe']['unavailable'])
-        for n in 'aggregated', 'record':
-            self.assertMeasured(rows['peer.' + n])
+        for n in 'aggregated', 'record':    # measured, even if the machine was too busy for a figure
+            row = rows['peer.' + n]
+            if 'samples' not in row:
+                self.assertRegex(row['unavailable'], r'^too disturbed to tell: .* in \d+ rounds$')
 
 
 if __name__ == '__main__':
