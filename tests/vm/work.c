@@ -246,40 +246,45 @@ static bool says_that_it_samples(const char *path)
 	return strstr(text, " CPUs, ") != NULL;
 }
 
+static pid_t start(char **argv)
+{
+	pid_t child = fork();
+
+	if (child)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	execvp(argv[0], argv);
+	_exit(127);
+}
+
+static int exit_of(int status)
+{
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 static int run_quietly(const char *file, char **argv)
 {
 	pid_t child;
 	int status;
 
 	*quiet = 1;
-	child = fork();
-	if (!child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		execvp(argv[0], argv);
-		_exit(127);
-	}
+	child = start(argv);
 	while (!waitpid(child, &status, *quiet ? WNOHANG : 0)) {
 		usleep(5000);
 		*quiet = !says_that_it_samples(file);
 	}
 	*quiet = 0;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return exit_of(status);
 }
 
 static int run_loudly(char **argv)
 {
-	pid_t child;
 	int status;
 
 	*quiet = 0;
-	child = fork();
-	if (!child) {
-		execvp(argv[0], argv);
-		_exit(127);
-	}
-	waitpid(child, &status, 0);
+	waitpid(start(argv), &status, 0);
 	*quiet = 1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return exit_of(status);
 }
 
 static int run_timed(char **argv)
@@ -288,17 +293,13 @@ static int run_timed(char **argv)
 	struct rusage u;
 	int status;
 
-	if (!fork()) {
-		execvp(argv[0], argv);
-		_exit(127);
-	}
-	wait(&status);
+	waitpid(start(argv), &status, 0);
 	getrusage(RUSAGE_CHILDREN, &u);
 	fprintf(stderr, "%ld %llu\n",
 		(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
 			u.ru_stime.tv_usec,
 		busy_ns() - before);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 126;
+	return exit_of(status);
 }
 
 static int become(uid_t uid)
