@@ -8,7 +8,7 @@
 #   make governor     the collector's budget while the load jumps, here (SIMULATED) and on the rig
 #   make soak         the collector there for SOAK_S seconds (1800), while the machine changes
 #   make cost-perf    instructions a sample there, perf's and ours
-#   make bench        what samples and readings cost: here, and in instructions on the rig
+#   make bench        what samples, readings and recordings cost: here, and in instructions on the rig
 #   make cores        2 to 255 emulated CPUs: counts, contention, costs, and what the model says
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
 #   make lint         compilers and analysers at their strictest
@@ -33,19 +33,21 @@ S	:= $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-poi
 # where Debian keeps asm/types.h; compilers do not agree on the name of the triple
 asm	:= $(firstword $(wildcard /usr/include/$(shell uname -m)-linux-gnu))
 WARN	:= -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wno-missing-field-initializers
-override CPPFLAGS := -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -Iinclude -iquote src -iquote $(O) $(CPPFLAGS)
-override CFLAGS := -std=gnu11 -O2 -g $(WARN) $(S) $(CFLAGS)
-override LDFLAGS := $(S) $(LDFLAGS)
-WEBLIBS	:= -lmicrohttpd -lyaml -lcrypt
+# Sanitizers check more than fortified functions, and do not know them.
+FORTIFY	:= $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+override CPPFLAGS := $(FORTIFY) -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -Iinclude -iquote src -iquote $(O) $(CPPFLAGS)
+override CFLAGS := -std=gnu11 -O2 -g -fPIE -fstack-protector-strong -fstack-clash-protection -fcf-protection $(WARN) $(S) $(CFLAGS)
+override LDFLAGS := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(S) $(LDFLAGS)
+WEBLIBS	:= -lmicrohttpd -lgnutls -lyaml -lcrypt
 LDLIBS	:= -lbpf -ljansson -lzstd -lz -ldw -lelf -lm
 # v3: the newest instruction set that 5.10 runs
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Wall -Wextra \
 	-Iinclude -Ivmlinux $(if $(asm),-isystem $(asm))
 
 lib	:= $(O)/libibscope.a
-objs	:= $(patsubst %.c,$(O)/%.o,$(wildcard src/*.c))
-cmds	:= $(patsubst %.c,$(O)/%.o,$(wildcard tools/ibscope/*.c))
-exporter := $(patsubst %.c,$(O)/%.o,$(wildcard tools/exporter/*.c) tools/ibscope/options.c)
+objs	:= $(patsubst %.c,$(O)/%.o,$(wildcard src/*/*.c))
+cmds	:= $(patsubst %.c,$(O)/%.o,$(wildcard tools/ibscope/*.c tools/ibscope/*/*.c))
+exporter := $(patsubst %.c,$(O)/%.o,$(wildcard tools/exporter/*.c))
 units	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/unit/test_*.c tests/bpf/test_*.c tests/system/test_*.c))
 helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/test_*.c),$(wildcard tests/unit/*.c)))
 
@@ -54,7 +56,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost; LIVE=KERNEL,.. those of vmtest whose
 # options change while they sample.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench bench-rig cost cost-perf cores fuzz lint install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench cost cost-perf cores fuzz lint install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -91,22 +93,40 @@ $(O)/%.skel.h: $(O)/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
-$(O)/src/web_page.o: src/web_page.html
+$(O)/src/web/web_page.o: src/web/web_page.html
+
+# The script and style of `report --html`, and their hashes for its content security policy.
+html_parts := $(sort $(wildcard src/html/page/*.js))
+$(O)/html_report.js: $(html_parts)
+	$(Q)mkdir -p $(@D)
+	$(Q)cat $^ > $@
+$(O)/html_hashes.h: $(O)/html_report.js src/html/page/report.css
+	$(call say,HASH,$@)
+	$(Q)for x in "JS $(O)/html_report.js" "CSS src/html/page/report.css"; do \
+		set -- $$x; \
+		printf '#define HTML_%s_SHA256 "%s"\n' $$1 $$(openssl dgst -sha256 -binary $$2 | base64); done > $@
+	$(Q)printf '#define HTML_JS_FILE "%s"\n' $(O)/html_report.js >> $@
+$(O)/src/html/html_write.o: $(O)/html_hashes.h src/html/page/report.html
 
 # What goes over whole columns is worth vectors.
-$(O)/src/recording_columns.o: override CFLAGS += -O3
+$(O)/src/recording/recording_columns.o: override CFLAGS += -O3
 
 # A skeleton is a prerequisite of its one user.
-$(O)/src/sampler.o: $(O)/ibs_op.skel.h
-$(O)/tools/bench/layouts.o: $(O)/bench_layout.skel.h
+$(O)/src/sampler/sampler.o: $(O)/ibs_op.skel.h
 
-benches: $(patsubst tools/bench/%.c,$(O)/bench-%,$(wildcard tools/bench/*.c))
+benches: $(patsubst tests/bench/%.c,$(O)/bench-%,$(wildcard tests/bench/*.c))
 
-$(O)/bench-%: $(O)/tools/bench/%.o $(lib)
+$(O)/bench-%: $(O)/tests/bench/%.o $(lib)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-tests: $(units) $(helpers) $(patsubst tests/%.c,$(O)/tests/%.o,$(wildcard tests/bpf/*.bpf.c))
+# The fuzz targets as programs that run each input of a corpus once.
+corpora	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
+$(corpora): $(O)/tests/fuzz/fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay_corpus.o $(lib)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(WEBLIBS) $(LDLIBS)
+
+tests: $(units) $(helpers) $(corpora) $(patsubst tests/%.c,$(O)/tests/%.o,$(wildcard tests/bpf/*.bpf.c))
 
 $(O)/tests/%: $(O)/tests/%.o $(lib)
 	$(call say,LD,$@)
@@ -155,18 +175,13 @@ soak: deps
 
 bench: deps
 	$(Q)$(MAKE) --no-print-directory all benches
-	$(Q)$(O)/ibscope bench
-	$(Q)$(O)/bench-layouts
+	$(Q)$(O)/ibscope doctor --cost
+	$(Q)$(O)/bench-twin
 	$(Q)$(O)/bench-selections
 	$(Q)$(O)/bench-report
 	$(Q)$(O)/bench-recording
-	$(Q)$(MAKE) --no-print-directory cost bench-rig
-
-# The same report in instructions of a guest on the rig, perf beside it.
-bench-rig: deps
-	$(Q)$(MAKE) --no-print-directory all benches
-	$(Q)tests/vm/rig/build.sh --deps
-	$(Q)tests/vm/bench.py --build $(O) $(PAIRS)
+	$(Q)$(O)/bench-snapshot
+	$(Q)$(MAKE) --no-print-directory cost
 
 # Instructions a sample on the rig, against their limits.
 cost: deps
@@ -187,37 +202,42 @@ cores: deps
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/cores.py --check --build $(O) $(SIZES)
 
-# FUZZ_S seconds of each target; what it finds goes below $(O). A target is tests/fuzz/fuzz_NAME.c,
-# its corpus tests/fuzz/corpus/NAME, its dictionary NAME.dict if there is one, and a row here:
-# the sources that it needs, and libraries.
+# FUZZ_S seconds of each target; what it finds goes below $(O)/fuzz. A target is tests/fuzz/fuzz_NAME.c,
+# its corpus tests/fuzz/corpus/NAME, its dictionary NAME.dict if there is one.
 FUZZ_S	?= 60
-fuzz_filter := src/filter.c src/filter_build.c src/filter_options.c src/filter_print.c src/err.c src/num.c
-fuzz_container := src/container_names.c src/container_files.c src/container.c -ljansson
-fuzz_recording := src/crc.c src/recording_blocks.c src/recording_columns.c src/recording_events.c \
-	src/recording_meta.c src/recording_read.c src/snapshot.c src/cpu.c src/err.c -ljansson -lzstd -lz
-fuzz_perf_data := $(wildcard src/perf_data*.c) src/cpu.c src/err.c -lzstd
-fuzz_web := src/web_accept.c src/web_config.c src/metrics_edges.c src/err.c -lyaml
-fuzz_control := src/control_request.c src/err.c
-fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+fuzz_names := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_MAKE = $(MAKE) --no-print-directory -j$(J) O=$(O)-fuzz CC=$(CLANG) SAN=fuzzer-no-link,address,undefined
 
-.PHONY: $(fuzz_targets:%=fuzz-%)
-fuzz: $(fuzz_targets:%=fuzz-%)
+.PHONY: $(fuzz_names:%=fuzz-%) fuzz-programs
+fuzz: $(fuzz_names:%=fuzz-%)
 
-$(fuzz_targets:%=fuzz-%): fuzz-%: deps
+fuzz-programs: deps
 	$(Q)tools/deps.sh fuzz
+	$(Q)$(FUZZ_MAKE) $(fuzz_names:%=$(O)-fuzz/fuzz_%)
+
+$(O)/fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(lib)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(WEBLIBS) $(LDLIBS)
+
+$(fuzz_names:%=fuzz-%): fuzz-%: fuzz-programs
 	$(Q)mkdir -p $(O)/fuzz/$*
 	$(call say,FUZZ,$*)
-	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-		-D_GNU_SOURCE -Iinclude -iquote src tests/fuzz/fuzz_$*.c $(fuzz_$*) \
-		-o $(O)/fuzz/fuzz_$*
-	$(Q)$(O)/fuzz/fuzz_$* -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 \
+	$(Q)$(O)-fuzz/fuzz_$* -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 \
 		$(if $(wildcard tests/fuzz/$*.dict),-dict=tests/fuzz/$*.dict) \
 		-artifact_prefix=$(O)/fuzz/ $(O)/fuzz/$* tests/fuzz/corpus/$*
 
+# ANALYZE=deep takes six minutes of a CPU, and what it adds are paths that cannot be taken: it does
+# not know that errors of functions in other files are not 0.
+ANALYZE	?= shallow
 lint: deps
 	$(Q)tools/deps.sh lint
 	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)-clang CC=clang CFLAGS=-Werror all tests
-	$(Q)clang-format --dry-run -Werror $(wildcard src/*.c tools/*/*.c bpf/*.c tests/*/*.c)
+	$(Q)printf '%s\n' -std=gnu11 -D_GNU_SOURCE '-DIBSCOPE_VERSION="$(VERSION)"' \
+		$(foreach d,include,-I$(CURDIR)/$(d)) $(foreach d,src $(O)-clang,-iquote$(CURDIR)/$(d)) \
+		>$(O)-clang/compile_flags.txt
+	$(Q)git ls-files 'src/*.c' 'tools/*.c' | xargs -P $(J) -n 4 clang-tidy --quiet -p $(O)-clang \
+		$(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang mode=$(ANALYZE))
+	$(Q)clang-format --dry-run -Werror $(shell git ls-files '*.c' ':!tests/vm/rig')
 	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -Iinclude -Isrc \
 		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' \
 		'-Dbpf_object__for_each_program(p,o)=while(((p)=next(o)))' src tools
@@ -230,6 +250,6 @@ deb: deps
 	$(Q)tools/deb.sh $(O)/deb $(VERSION)
 
 clean:
-	rm -rf $(O) $(O)-clang $(O)-san
+	rm -rf $(O) $(O)-clang $(O)-fuzz $(O)-san
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What differs between kernels 5.10 and 7.2, in one place. The loader asks the running kernel for
- * each ability (src/kernel_features.c) and sets a constant before load; the verifier then drops the branch
+ * each ability (src/machine/kernel_features.c) and sets a constant before load; the verifier then drops the branch
  * that is not taken, so the one object may name helpers and kfuncs that an old kernel lacks.
  */
 #ifndef IBSCOPE_COMPAT_BPF_H

@@ -8,7 +8,7 @@
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 #include <ibscope/sim.h>
-#include <ibscope/filter.h>
+#include <ibscope/predicate.h>
 #include "forward.bpf.h"
 #include "who.bpf.h"
 #include "group.bpf.h"
@@ -200,7 +200,7 @@ static __always_inline void count_tlb(__u64 *slot, __u64 data3, __u64 weight)
 		return;
 	__sync_fetch_and_add(&slot[word], 1);
 	if (cfg_weigh)
-		__sync_fetch_and_add(&slot[word + IBS_TLB_L2_HIT_WEIGHT], weight);
+		__sync_fetch_and_add(&slot[word + IBS_TLB_L2_HIT_OPS], weight);
 	if (ibs_op_tlb_refill_lat_valid(caps, data3)) {
 		__sync_fetch_and_add(&slot[IBS_TLB_REFILL_N], 1);
 		__sync_fetch_and_add(&slot[IBS_TLB_REFILL_SUM],
@@ -228,7 +228,7 @@ static __always_inline __u32 op_aggregate(struct ibs_cpu_state *st, const __u64 
 		count_tlb(words, data3, cfg_weigh ? *weight : 0);
 	words += word;
 	if (cfg_weigh)
-		__sync_fetch_and_add(&words[IBS_PAIR_WEIGHT], *weight);
+		__sync_fetch_and_add(&words[IBS_PAIR_OPS], *weight);
 	metric = cfg_metric;
 	if (hist && ibs_op_metric_valid(metric, cfg_ibs.caps, data3)) {
 		lat = ibs_op_metric(metric, regs, data3);

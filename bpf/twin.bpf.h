@@ -7,7 +7,7 @@
 #ifndef IBSCOPE_TWIN_BPF_H
 #define IBSCOPE_TWIN_BPF_H
 
-#include <ibscope/twin.h>
+#include <ibscope/twin_area.h>
 
 const volatile bool cfg_twin_forward = false;
 

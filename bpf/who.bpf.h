@@ -6,7 +6,7 @@
 #ifndef IBSCOPE_WHO_BPF_H
 #define IBSCOPE_WHO_BPF_H
 
-#include <ibscope/twin.h>
+#include <ibscope/twin_area.h>
 #include "compat.bpf.h"
 
 static __always_inline __u64 who_pid_tgid(const struct ibs_twin_who *who)

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """run.py --build DIR --san DIR: all tests that this machine can run.
 
-C tests (cmocka) run instrumented, from the --san directory; the others run the programs of --build.
-A test program that exits with 77 is skipped, its last line says why.
+C tests (cmocka) and the corpora of the fuzz targets run instrumented, from the --san directory; the
+others run the programs of --build. A test program that exits with 77 is skipped, its last line says why.
+With CI=true in the environment a module or a layer of which everything is skipped has failed: there,
+whatever the tests need is installed.
 """
 import argparse
 import concurrent.futures
@@ -19,10 +21,11 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 # They look at what each CPU does, or measure.
-ALONE = ('test_sim', 'test_hist_command', 'test_bench')
+ALONE = ('test_sim', 'test_hist_command', 'test_doctor_cost')
 # They take longest, and begin before the others.
 LONG = ('test_governor', 'test_record')
-CMOCKA_S, MODULE_S = 600, 900   # that one may take
+CMOCKA_S, MODULE_S = 600, 900   # time limits of one program, one module
+STRICT = os.environ.get('CI') == 'true'
 
 running = set()     # sessions
 
@@ -30,6 +33,17 @@ running = set()     # sessions
 class Tally:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def must_not_skip(self, name):
+        """In CI, what skips as a whole proves nothing."""
+        if STRICT and self.skipped and not self.passed and not self.failed:
+            print(f'FAIL {name}: skipped as a whole')
+            self.failed += 1
 
     def __str__(self):
         return f'{self.passed} passed, {self.failed} failed, {self.skipped} skipped'
@@ -77,13 +91,18 @@ def start_cmocka(path):
     return run_limited([path], CMOCKA_S, env)
 
 
-def judge_cmocka(path, p, tally):
+def judge_cmocka(path, p):
     name = os.path.basename(path)
+    tally = Tally()
     if p.returncode == 77:
-        tally.skipped += 1
         reason = (p.stdout + p.stderr).strip().splitlines()
-        print(f'skip {name}: {reason[-1] if reason else "no reason given"}')
-        return
+        if reason:
+            tally.skipped += 1
+        else:
+            tally.failed += 1
+        print(f'skip {name}: {reason[-1]}' if reason else f'FAIL {name}: skipped without a reason')
+        tally.must_not_skip(name)
+        return tally
     # cmocka 1.1 says "not ok N # SKIP name" of a skipped test, and its reason before
     ok = len(re.findall(r'^ok \d+(?!.*# SKIP)', p.stdout, re.M))
     skipped = re.findall(r'^(?:not )?ok \d+ # SKIP (.*)', p.stdout, re.M)
@@ -93,14 +112,36 @@ def judge_cmocka(path, p, tally):
         bad = 1
     if not ok and not bad and not skipped:
         bad = 1
-    tally.passed += ok
-    tally.failed += bad
-    tally.skipped += len(skipped)
+    if skipped and not said:
+        print(f'FAIL {name}: skipped without a reason: {", ".join(skipped)}')
+        bad += 1
+    tally.passed, tally.failed, tally.skipped = ok, bad, len(skipped)
     for line in skipped:
-        print(f'skip {name}: {line}: {said[-1] if said else "no reason given"}')
+        print(f'skip {name}: {line}: {said[-1] if said else ""}')
     print(f'{"FAIL" if bad else "ok  "} {name}: {ok} passed' + (f', {bad} failed' if bad else ''))
     if bad:
         print(p.stdout + p.stderr)
+    tally.must_not_skip(name)
+    return tally
+
+
+def corpus(path):
+    """A fuzz target, and the inputs that `make check` runs it on."""
+    name = os.path.basename(path).removeprefix('fuzz_')
+    inputs = sorted(glob.glob(os.path.join(HERE, 'fuzz/corpus', name, '*')))
+    return path, inputs, run_limited([path, *inputs], CMOCKA_S)
+
+
+def judge_corpus(path, inputs, p):
+    tally = Tally()
+    if p.returncode or not inputs:
+        tally.failed = 1
+        print(f'FAIL {os.path.basename(path)}: exit {p.returncode} on {len(inputs)} inputs')
+        print(p.stdout[-2000:] + p.stderr)
+    else:
+        tally.passed = 1
+        print(f'ok   {os.path.basename(path)}: {p.stdout.splitlines()[-1]}')
+    return tally
 
 
 class Result(unittest.TextTestResult):
@@ -133,22 +174,25 @@ def start_module(args, path):
                         '--module', path], MODULE_S)
 
 
-def judge_module(path, p, tally):
+def judge_module(path, p):
+    tally = Tally()
     print(p.stdout + p.stderr, end='')
     m = re.search(r'^(\d+) passed, (\d+) failed, (\d+) skipped\n\Z', p.stdout, re.M)
     if not m:
-        print(f'FAIL {path}: ended with {p.returncode}')
+        print(f'FAIL {path}: exit {p.returncode}')
         tally.failed += 1
-        return
+        return tally
     if m.group() == f'{Tally()}\n':
         print(f'FAIL {path}: it has no test')
         tally.failed += 1
     tally.passed += int(m[1])
     tally.failed += int(m[2])
     tally.skipped += int(m[3])
+    tally.must_not_skip(os.path.basename(path))
+    return tally
 
 
-def run_python(args, tally):
+def run_python(args, layers):
     """Those of system/ALONE have the machine to themselves, the others run beside each other."""
     paths = [p for d in ('cli', 'system') for p in sorted(glob.glob(os.path.join(HERE, d, 'test_*.py')))]
     alone, long = ([p for p in paths if os.path.basename(p)[:-3] in names] for names in (ALONE, LONG))
@@ -157,7 +201,7 @@ def run_python(args, tally):
     for group, workers in ((alone, 1), (others, os.cpu_count() + 1)):
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             for path, p in zip(group, pool.map(lambda path: start_module(args, path), group)):
-                judge_module(path, p, tally)
+                layers[os.path.basename(os.path.dirname(path))].add(judge_module(path, p))
 
 
 def main():
@@ -175,17 +219,28 @@ def main():
         return 1 if tally.failed else 0
     for signum in signal.SIGINT, signal.SIGTERM:
         signal.signal(signum, stop)
-    tally = Tally()
+    layers = {name: Tally() for name in ('unit', 'bpf', 'fuzz', 'cli', 'system')}
     for d in ('unit', 'bpf', 'system'):
         paths = [os.path.join(args.san, 'tests', d, os.path.basename(path)[:-2])
                  for path in sorted(glob.glob(os.path.join(HERE, d, 'test_*.c')))]
         with concurrent.futures.ThreadPoolExecutor(1 if d == 'system' else os.cpu_count()) as pool:
             for path, p in zip(paths, pool.map(start_cmocka, paths)):
-                judge_cmocka(path, p, tally)
+                layers[d].add(judge_cmocka(path, p))
+    targets = [os.path.join(args.san, 'tests/fuzz', os.path.basename(path)[:-2])
+               for path in sorted(glob.glob(os.path.join(HERE, 'fuzz/fuzz_*.c')))]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for result in pool.map(corpus, targets):
+            layers['fuzz'].add(judge_corpus(*result))
     sys.stdout.flush()
-    run_python(args, tally)
+    run_python(args, layers)
+    tally = Tally()
+    for name, layer in layers.items():
+        layer.must_not_skip(f'layer {name}')
+        print(f'{name}: {layer}')
+        tally.add(layer)
     print(tally)
     return 1 if tally.failed or not tally.passed else 0
 
 
-sys.exit(main())
+if __name__ == '__main__':
+    sys.exit(main())

@@ -335,7 +335,7 @@ enum ibs_filter_when {
 /*
  * Every term. X(NAME, "name", "other names", values, greatest value, needs, when, value, "where").
  * Of the other names perf's come first, then those of asm/amd/ibs.h. `values` is a row of
- * src/filter.c's table of constants.
+ * src/filter/filter.c's table of constants.
  */
 #define IBS_FILTER_FIELD_TABLE(X)                                                                 \
 	X(DC_MISS_LAT, "dc_miss_lat", "weight,weight1", NUM, 0xffff, R3, DC_MISS_LAT, B3(32, 16), \

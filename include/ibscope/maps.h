@@ -8,17 +8,17 @@
 #include <ibscope/outcome.h>
 
 /*
- * A series is one (group, kind of op, source). A group is what --by names besides op and source: a
- * cgroup by default. Each group owns a slot: an array of 64-bit words in the mmap-able map
- * `series`, once per shard, where every CPU adds to the words of its own shard with atomics.
- * In a slot each pair (op, source) has either
- *   IBS_PLAIN_WORDS: samples, and the sum of their weights
- *   or IBS_HIST_WORDS: samples without a valid latency, weights, sum of latencies, one word a bucket
- * Which, and at which word, is told by the table cfg_layout, made by src/layout.c. The weight of a
- * sample is the period that it ended: the ops (or cycles) that it stands for.
+ * A series is one (group, kind of op, source). A group is one combination of the labels of --by except op
+ * and source: a cgroup by default. Each group owns a slot, an array of 64-bit words in the mmap-able map
+ * `series`. There is one copy of a slot per shard; a CPU adds to its own shard with atomics.
+ * In a slot, each pair (op, source) has either
+ *   IBS_PLAIN_WORDS: samples, estimated ops
+ *   IBS_HIST_WORDS: samples without a valid latency, estimated ops, sum of latencies, one word a bucket
+ * src/counts/layout.c decides which, and at which word. Estimated ops are the sum of the periods that
+ * the samples ended: the ops (or cycles) that they stand for.
  */
 #define IBS_PAIR_SAMPLES 0
-#define IBS_PAIR_WEIGHT	 1
+#define IBS_PAIR_OPS	 1
 #define IBS_PLAIN_WORDS	 2
 #define IBS_HIST_NO_LAT	 IBS_PAIR_SAMPLES
 #define IBS_HIST_SUM	 2
@@ -41,8 +41,8 @@ _Static_assert(IBS_LAT_BUCKETS <= IBS_HIST_BUCKET_MASK + 1, "mask cuts buckets")
 enum ibs_tlb_word {
 	IBS_TLB_L2_HIT,	 /* missed the L1 data TLB, hit the L2 */
 	IBS_TLB_L2_MISS, /* missed both: a page walk */
-	IBS_TLB_L2_HIT_WEIGHT,
-	IBS_TLB_L2_MISS_WEIGHT,
+	IBS_TLB_L2_HIT_OPS,
+	IBS_TLB_L2_MISS_OPS,
 	IBS_TLB_REFILL_N,   /* of them, those whose TlbRefillLat is valid, */
 	IBS_TLB_REFILL_SUM, /* and its sum, in cycles */
 	IBS_TLB_WORDS

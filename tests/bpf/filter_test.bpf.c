@@ -8,7 +8,7 @@
 
 /* before ours: linux/stddef.h made __always_inline a mere hint, this one makes it an order */
 #include <bpf/bpf_helpers.h>
-#include <ibscope/filter.h>
+#include <ibscope/predicate.h>
 
 #include "filter_test.h"
 

@@ -19,10 +19,10 @@
 
 #include <cmocka.h>
 
-#include "cgroup_mode.h"
-#include "filter.h"
-#include "sampler.h"
-#include "twin.h"
+#include "cgroup/cgroup_mode.h"
+#include "filter/filter.h"
+#include "sampler/sampler.h"
+#include "sampler/twin.h"
 
 #define CAPS 0xbff /* Zen 4 */
 

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "../unit/filter_gen.h"
-#include "err.h"
+#include "base/err.h"
 #include "filter_test.h"
 
 #define LOG_SIZE (1 << 20)

@@ -25,12 +25,12 @@
 #include <ibscope/sim.h>
 
 #include "bind_to.h"
-#include "cpulist.h"
-#include "pins.h"
-#include "sampler.h"
-#include "sampler_private.h"
-#include "topology.h"
-#include "twin.h"
+#include "base/cpulist.h"
+#include "counts/pins.h"
+#include "sampler/sampler.h"
+#include "sampler/sampler_private.h"
+#include "machine/topology.h"
+#include "sampler/twin.h"
 
 #define CAPS	 0xbffU /* Zen 4 */
 #define LINE	 64

@@ -20,9 +20,9 @@
 #include <ibscope/sim.h>
 
 #include "bind_to.h"
-#include "clock.h"
-#include "sampler.h"
-#include "twin.h"
+#include "base/clock.h"
+#include "sampler/sampler.h"
+#include "sampler/twin.h"
 
 #define ZEN4_CAPS 0xbffU
 #define N	  3000

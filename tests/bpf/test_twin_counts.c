@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The program's own functions, run by the kernel on samples made here: the counts that come out
- * against a plain model of them, with weights and TLB misses.
+ * against a plain model of them, with estimated ops and TLB misses.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -17,9 +17,9 @@
 #include <ibscope/op_fields.h>
 #include <ibscope/sim.h>
 
-#include "offline.h"
-#include "sampler.h"
-#include "twin.h"
+#include "replay/offline.h"
+#include "sampler/sampler.h"
+#include "sampler/twin.h"
 #include "twin_model.h"
 
 #define ZEN3_CAPS 0x3ffU
@@ -66,34 +66,34 @@ static void test_every_latency(void **state)
 	free(regs);
 }
 
-/* Periods of every length: weights and TLB misses against sums made here, in the kernel and offline. */
-#define WEIGHTS_N 3000
+/* Periods of every length: estimated ops and TLB misses against sums made here, in the kernel and offline. */
+#define OPS_N 3000
 
-static void check_weights(const struct snapshot *snap, const struct ibs_twin_sample *sample,
-			  bool weigh)
+static void check_ops(const struct snapshot *snap, const struct ibs_twin_sample *sample,
+		      bool count_ops)
 {
-	__u64 weight[IBS_OP_KIND_N][IBS_SRC_N] = {};
+	__u64 ops[IBS_OP_KIND_N][IBS_SRC_N] = {};
 	bool met[IBS_OP_KIND_N][IBS_SRC_N] = {};
 	struct tlb_counts tlb = {};
 	const struct group *g;
 	size_t n_met = 0;
 
-	for (size_t i = 0; i < WEIGHTS_N; i++) {
+	for (size_t i = 0; i < OPS_N; i++) {
 		const __u64 *regs = sample[i].regs, data3 = regs[IBS_OP_DATA3];
 		const struct ibs_cpu cpu = { .caps = ZEN4_CAPS };
 		struct ibs_op_sample s = { .cpu = cpu };
 		enum ibs_op_kind kind = ibs_op_kind(regs[IBS_OP_DATA], data3);
 		enum ibs_src src = ibs_op_src(cpu, regs);
-		__u64 w = weigh ? sample[i].period : 0;
+		__u64 w = count_ops ? sample[i].period : 0;
 
 		memcpy(s.reg, regs, sizeof(sample[i].regs));
 		n_met += !met[kind][src];
 		met[kind][src] = true;
-		weight[kind][src] += w;
+		ops[kind][src] += w;
 		if (!ibs_op_valid_l2tlb(&s))
 			continue;
 		*(data3 >> 3 & 1 ? &tlb.l2_miss : &tlb.l2_hit) += 1;
-		*(data3 >> 3 & 1 ? &tlb.l2_miss_weight : &tlb.l2_hit_weight) += w;
+		*(data3 >> 3 & 1 ? &tlb.l2_miss_ops : &tlb.l2_hit_ops) += w;
 		if (ibs_op_valid_tlb_refill_lat(&s)) {
 			tlb.refills++;
 			tlb.refill_cycles += data3 >> 48;
@@ -103,45 +103,45 @@ static void check_weights(const struct snapshot *snap, const struct ibs_twin_sam
 	g = &snap->groups[0];
 	assert_int_equal(g->n_series, n_met);
 	for (size_t i = 0; i < g->n_series; i++)
-		assert_int_equal(g->series[i].weight, weight[g->series[i].op][g->series[i].src]);
+		assert_int_equal(g->series[i].ops, ops[g->series[i].op][g->series[i].src]);
 	assert_true(tlb.l2_hit && tlb.l2_miss && tlb.refills);
 	assert_memory_equal(&g->tlb, &tlb, sizeof(tlb));
 }
 
-static void test_weights(void **state)
+static void test_ops(void **state)
 {
-	struct ibs_twin_sample *sample = calloc(WEIGHTS_N, sizeof(*sample));
-	struct ibs_twin_who *who = calloc(WEIGHTS_N, sizeof(*who));
-	regs_t *regs = calloc(WEIGHTS_N, sizeof(*regs));
+	struct ibs_twin_sample *sample = calloc(OPS_N, sizeof(*sample));
+	struct ibs_twin_who *who = calloc(OPS_N, sizeof(*who));
+	regs_t *regs = calloc(OPS_N, sizeof(*regs));
 
 	(void)state;
 	assert_true(sample && who && regs);
-	random_regs(7, ZEN4_CAPS, regs, WEIGHTS_N);
-	for (size_t i = 0; i < WEIGHTS_N; i++) {
+	random_regs(7, ZEN4_CAPS, regs, OPS_N);
+	for (size_t i = 0; i < OPS_N; i++) {
 		memcpy(sample[i].regs, regs[i], sizeof(regs[i]));
 		sample[i].period = ibs_sim_mix(i) >> (24 + i % 32);
 		who[i].cgroup_id = 1;
 	}
-	for (int weigh = 0; weigh < 2; weigh++) {
+	for (int count_ops = 0; count_ops < 2; count_ops++) {
 		struct sampler_opts opts = zen4;
 		struct offline *o = NULL;
 		struct snapshot snap;
 		struct sampler *s;
 		struct err err = {};
 
-		opts.weigh = weigh;
+		opts.count_ops = count_ops;
 		opts.tlb = true;
 		s = open_twin(&opts);
-		assert_int_equal(twin_run_replay(s, sample, who, WEIGHTS_N, &err), 0);
+		assert_int_equal(twin_run_replay(s, sample, who, OPS_N, &err), 0);
 		snapshot(s, &snap);
-		check_weights(&snap, sample, weigh);
+		check_ops(&snap, sample, count_ops);
 		snapshot_free(&snap);
 		sampler_close(s);
 
 		assert_int_equal(offline_open(&opts, &o, &err), 0);
-		assert_int_equal(offline_run(o, sample, who, WEIGHTS_N, &err), 0);
+		assert_int_equal(offline_run(o, sample, who, OPS_N, &err), 0);
 		assert_int_equal(offline_snapshot(o, &snap, &err), 0);
-		check_weights(&snap, sample, weigh);
+		check_ops(&snap, sample, count_ops);
 		snapshot_free(&snap);
 		offline_close(o);
 	}
@@ -150,8 +150,8 @@ static void test_weights(void **state)
 	free(regs);
 }
 
-/* Registers alone weigh the same whatever was replayed before; what has no period is refused. */
-static void test_weights_of_regs(void **state)
+/* Registers alone count_ops the same whatever was replayed before; what has no period is refused. */
+static void test_ops_of_regs(void **state)
 {
 	struct ibs_twin_sample sample = { .period = 1000 };
 	struct ibs_twin_who who = { .cgroup_id = 1 };
@@ -162,7 +162,7 @@ static void test_weights_of_regs(void **state)
 	struct sampler *s;
 
 	(void)state;
-	opts.weigh = true;
+	opts.count_ops = true;
 	s = open_twin(&opts);
 	load_miss(sample.regs, DRAM, 300);
 	assert_int_equal(twin_run_replay(s, &sample, &who, 1, &err), 0);
@@ -170,7 +170,7 @@ static void test_weights_of_regs(void **state)
 	assert_int_equal(twin_run_raw(s, &(struct twin_raw){}, &out, &err), -EINVAL);
 	snapshot(s, &snap);
 	assert_int_equal(snap.groups[0].series[0].samples, 2);
-	assert_int_equal(snap.groups[0].series[0].weight, 1001);
+	assert_int_equal(snap.groups[0].series[0].ops, 1001);
 	snapshot_free(&snap);
 	sampler_close(s);
 }
@@ -179,8 +179,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_weights),
-		cmocka_unit_test(test_weights_of_regs),
+		cmocka_unit_test(test_ops),
+		cmocka_unit_test(test_ops_of_regs),
 		cmocka_unit_test(test_every_latency),
 	};
 

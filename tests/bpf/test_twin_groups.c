@@ -14,9 +14,9 @@
 
 #include <ibscope/op_fields.h>
 
-#include "cgroup_mode.h"
-#include "sampler.h"
-#include "twin.h"
+#include "cgroup/cgroup_mode.h"
+#include "sampler/sampler.h"
+#include "sampler/twin.h"
 #include "twin_child.h"
 #include "twin_model.h"
 

@@ -15,10 +15,10 @@
 
 #include <ibscope/op_fields.h>
 
-#include "filter_options.h"
-#include "sampler.h"
-#include "sampler_private.h"
-#include "twin.h"
+#include "filter/filter_options.h"
+#include "sampler/sampler.h"
+#include "sampler/sampler_private.h"
+#include "sampler/twin.h"
 #include "twin_child.h"
 #include "twin_model.h"
 

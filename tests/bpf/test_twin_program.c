@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "filter.h"
-#include "sampler.h"
-#include "twin.h"
+#include "filter/filter.h"
+#include "sampler/sampler.h"
+#include "sampler/twin.h"
 #include "twin_model.h"
 
 static __u32 size_with(const struct selection *sel, __u32 by, const char *expr)

@@ -13,9 +13,9 @@
 
 #include <bpf/bpf.h>
 
-#include "sampler.h"
-#include "sampler_private.h"
-#include "twin.h"
+#include "sampler/sampler.h"
+#include "sampler/sampler_private.h"
+#include "sampler/twin.h"
 #include "twin_model.h"
 
 /* More cgroups than slots: in the end those that do most have one, and no sample is lost. */
@@ -53,7 +53,7 @@ static size_t groups_in(struct sampler *s, __u64 first, size_t n, __u64 total)
 
 		for (size_t i = 0; i < gr->n_series; i++) {
 			sum += gr->series[i].samples;
-			assert_int_equal(gr->series[i].weight, 1000 * gr->series[i].samples);
+			assert_int_equal(gr->series[i].ops, 1000 * gr->series[i].samples);
 		}
 		found += !gr->other && gr->key.cgroup_id >= first && gr->key.cgroup_id < first + n;
 	}
@@ -68,7 +68,7 @@ static struct sampler *open_rooms(__u32 slots)
 
 	opts.by = IBS_BY_CGROUP;
 	opts.max_groups = slots;
-	opts.weigh = true;
+	opts.count_ops = true;
 	return open_twin(&opts);
 }
 

@@ -20,8 +20,8 @@
 
 #include <ibscope/op_fields.h>
 
-#include "sampler.h"
-#include "twin.h"
+#include "sampler/sampler.h"
+#include "sampler/twin.h"
 #include "twin_child.h"
 #include "twin_model.h"
 

@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cgroup_mode.h"
-#include "sampler.h"
-#include "twin.h"
+#include "cgroup/cgroup_mode.h"
+#include "sampler/sampler.h"
+#include "sampler/twin.h"
 #include "twin_model.h"
 
 struct child {

@@ -15,8 +15,8 @@
 #include <ibscope/op_fields.h>
 #include <ibscope/sim.h>
 
-#include "sampler.h"
-#include "twin.h"
+#include "sampler/sampler.h"
+#include "sampler/twin.h"
 
 #define ZEN4_CAPS 0xbffU
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Bad input: one line that says what, why and what to do; the right exit status; no output."""
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -13,9 +14,24 @@ SIM = ('--source', 'sim')
 
 # arguments, exit status, what the message must name
 USAGE = [
-    (['frobnicate'], 'frobnicate'),
-    (['hist', '--nonsense'], '--nonsense'),
-    (['hist', '-Z'], '-Z'),
+    (['frobnicate'], "unknown command 'frobnicate'; see"),
+    (['hsit'], "unknown command 'hsit'; did you mean 'hist'?"),
+    (['--frobnicate'], "unknown option '--frobnicate'"),
+    (['help', 'recrod'], "did you mean 'record'?"),
+    (['hist', '--nonsense'], "unknown option '--nonsense'; see --help"),
+    (['hist', '--contaner', 'x'], "unknown option '--contaner'; did you mean '--container'?"),
+    (['hist', '--contaner=x'], "unknown option '--contaner'; did you mean '--container'?"),
+    (['hist', '--json=x'], "option '--json' takes no value"),
+    (['hist', '--help=x'], "option '--help' takes no value"),
+    (['hist', '--m', '3'], "ambiguous option '--m': could be --metric, --max-groups, --max-memory, --min-lat"),
+    (['hist', '-Z'], "unknown option '-Z'"),
+    (['hist', '--json', '-vZ'], "unknown option '-Z'"),
+    (['hist', '--min-lat'], "'--min-lat' needs a value"),
+    (['serve', '--grase', '3'], "did you mean '--grace'?"),
+    (['doctor', '--jsn'], "did you mean '--json'?"),
+    (['hist', *SIM, 'ls'], "unexpected argument 'ls'; to measure a command, put it after '--'"),
+    (['hist', *SIM, '1', 'sleep', '3'], "unexpected argument 'sleep'"),
+    (['record', *SIM, 'ls'], "ibscope record [OPTIONS] -- ls"),
     (['hist', '-c'], "'-c' needs a value"),
     (['hist', '-e', 'cycles'], 'ibs_op'),
     (['hist', '-e', 'ibs_op/cnt_ctl=1'], 'closing /'),
@@ -26,7 +42,7 @@ USAGE = [
     (['hist', *SIM, '-c', '99999999999999999999'], '-c'),
     (['hist', *SIM, '-c', 'ten'], "'ten'"),
     (['hist', *SIM, '-F', '0'], 'Hz'),
-    (['hist', *SIM, '-c', '100000', '-F', '100'], 'exclude'),
+    (['hist', *SIM, '-c', '100000', '-F', '100'], 'exclusive'),
     (['hist', *SIM, '-C', '9999'], '9999'),
     (['hist', *SIM, '-C', '3-1'], '3-1'),
     (['hist', *SIM, '-C', ''], '-C'),
@@ -34,22 +50,25 @@ USAGE = [
     (['hist', *SIM, '-p', 'x'], "'x'"),
     (['hist', *SIM, '-p', '1,x'], "'x'"),
     (['hist', *SIM, '-p', '1', '-p', '!2'], 'not both'),
-    (['hist', *SIM, '-t', '!2'], 'leave out'),
+    (['hist', *SIM, '-t', '!2'], 'cannot be excluded'),
     (['hist', *SIM, '--comm', 'sixteen-bytes-xx'], '15'),
     (['hist', *SIM, '--comm', 'a,,b'], '15'),
     (['hist', *SIM, '--comm', 'a,b,c,d,e,f,g,h,i'], '8'),
-    (['hist', *SIM, '--op', '!load,store,locked,prefetch,branch,other'], 'leaves nothing'),
-    (['hist', *SIM, '--src', 'dram,ramm'], "column 6: 'ramm'"),
+    (['hist', *SIM, '--op', '!load,store,locked,prefetch,branch,other'], 'excludes everything'),
+    (['hist', *SIM, '--src', 'l2,drm'], "--src: column 4: unknown source 'drm'; did you mean 'dram'?"),
     (['hist', *SIM, '--src', ''], 'dram'),
     (['hist', *SIM, '--op', 'lode'], 'load'),
     (['hist', *SIM, '--metric', 'x'], 'dc_miss_lat'),
-    (['hist', *SIM, '--metric', 'dc_miss_lat,tag_to_ret'], 'one metric'),
-    (['hist', *SIM, '--by', 'cgrp'], 'cgroup'),
+    (['hist', *SIM, '--metric', 'dc_miss_lat,tag_to_ret'], 'must be one of dc_miss_lat'),
+    (['hist', *SIM, '--by', 'cgrp'], "unknown key 'cgrp'; did you mean 'cgroup'?"),
+    (['hist', *SIM, '--by', 'pid,containers'], "column 5: unknown key 'containers'; did you mean 'container'?"),
+    (['report', '--by', 'sybmol', 'x'], "did you mean 'symbol'?"),
+    (['report', '--columns', 'samples,p98', 'x'], "unknown column 'p98'"),
     (['hist', *SIM, '--min-lat', '70000'], '65535'),
     (['hist', *SIM, '--min-lat', '300', '--max-lat', '200'], 'above'),
     (['hist', *SIM, '--cgroup', ','], 'no cgroup'),
     (['hist', *SIM, '--cgroup-hierarchy', 'v3'], "--cgroup-hierarchy: 'v3' is no controller"),
-    (['hist', *SIM, '--filter', 'mem_lvl == ramm'], "column 12: 'ramm'"),
+    (['hist', *SIM, '--filter', 'mem_lvl == ramm'], "column 12: invalid value 'ramm'"),
     (['hist', *SIM, '--filter', 'mem_lvl == ram &&'], 'column'),
     (['hist', *SIM, '--filter', ''], 'column'),
     (['hist', *SIM, '--container', ','], 'no container'),
@@ -57,8 +76,8 @@ USAGE = [
     (['hist', *SIM, '--container', 'a/b/c/d'], 'NAMESPACE/POD/CONTAINER'),
     (['hist', *SIM, '--container', 'web:70000'], '65535'),
     (['hist', '--explain'], '--filter'),
-    (['hist', *SIM, '--tlb', 'l1,hit'], "--tlb: column 4: 'hit' is none of l1, l2, walk"),
-    (['hist', *SIM, '--tlb', '!l1,l2,walk'], 'leaves nothing'),
+    (['hist', *SIM, '--tlb', 'l1,hit'], "--tlb: column 4: 'hit' must be one of l1, l2, walk"),
+    (['hist', *SIM, '--tlb', '!l1,l2,walk'], 'excludes everything'),
     (['hist', *SIM, '--page-size', '64k'], '4k, 2m, 1g'),
     (['hist', *SIM, '--page-size', '4k', '--page-size', '!2m'], 'not both'),
     (['hist', *SIM, '--remote-node', '1'], 'yes, no'),
@@ -69,14 +88,27 @@ USAGE = [
     (['hist', *SIM, '--ip', '1+ffffffffffffffff0'], '64 bits'),
     (['hist', *SIM, '--ip', ','.join(f'{i:x}-{i + 1:x}' for i in range(0x10, 0x24, 2)),
       '--addr', ','.join(f'{i:x}-{i + 1:x}' for i in range(0x10, 0x20, 2))],
-     '--addr, --ip: the filter comes to 36 tests; 24'),
+     '--addr, --ip: the filter needs 36 tests; the kernel'),
     (['hist', *SIM, '-e', 'ibs_fetch//'], 'only ibs_op'),
     (['hist', '--source', 'magic'], 'auto, ibs, sim'),
+    (['hist', *SIM, '5q'], "invalid duration '5q'"),
+    (['hist', *SIM, '--max-memory', '1T'], 'KiB, MiB, GiB'),
+    (['record', *SIM, '--duration', '1w'], 'ms, s, m, h or d'),
+    (['serve', *SIM, '--grace', '5 m'], "invalid duration '5 m'"),
     (['hist', *SIM, '0'], 'interval'),
-    (['hist', *SIM, 'nan'], 'interval'),
+    (['hist', *SIM, 'nan'], "unexpected argument 'nan'"),
     (['hist', *SIM, '1', '0'], 'count'),
     (['hist', *SIM, '1', '-5'], '-5'),
     (['hist', *SIM, '1', '2', '3'], "'3'"),
+    (['hist', *SIM, '--top', '0'], 'from 1 to'),
+    (['hist', *SIM, '--sort', 'cycle'], "unknown column 'cycle'; did you mean 'cycles'?"),
+    (['hist', *SIM, '--sort', 'histogram'], "unknown column 'histogram'"),
+    (['hist', *SIM, '--columns', 'p99,p98'], "column 5: unknown column 'p98'"),
+    (['hist', *SIM, '--csv', '--json'], 'exclude each other'),
+    (['hist', *SIM, '--json', '--top', '3'], '--json has all series'),
+    (['hist', *SIM, '--csv', '--histogram'], '--csv has all columns'),
+    (['hist', *SIM, '--json', '-T'], '-T: '),
+    (['ctl', 'status', '--top', '3'], 'apply to snapshot only'),
     (['doctor', 'now'], 'now'),
 ]
 FAILED = [
@@ -118,6 +150,38 @@ class BadInput(unittest.TestCase):
             p = run(*args)
             self.assertEqual((p.returncode, p.stderr), (0, ''))
             self.assertIn('usage:', p.stdout)
+
+    def test_help_and_version_of_all(self):
+        commands = re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M)
+        self.assertGreater(len(commands), 6)
+        version = run('--version')
+        self.assertRegex(version.stdout, r'^ibscope \S+\n$')
+        for c in commands:
+            with self.subTest(c):
+                for option in '-V', '--version':
+                    p = run(c, option)
+                    self.assertEqual((p.returncode, p.stdout, p.stderr), (0, version.stdout, ''))
+                p = run('help', c)
+                self.assertEqual((p.returncode, p.stdout, p.stderr), (0, run(c, '--help').stdout, ''))
+                self.assertTrue(p.stdout.startswith(f'usage: ibscope {c} '), p.stdout)
+                self.assertLessEqual(max(map(len, p.stdout.splitlines())), 100)
+        self.assertEqual(run('help').stdout, run('--help').stdout)
+        p = subprocess.run([ibscope.IBSCOPE + '-exporter', '-V'], capture_output=True, text=True)
+        self.assertEqual((p.returncode, p.stdout), (0, version.stdout.replace('ibscope', 'ibscope-exporter')))
+
+    def test_help_filter(self):
+        terms = run('help', 'filter')
+        self.assertEqual(terms.returncode, 0)
+        self.assertIn('dc_miss_lat (weight,weight1): ', terms.stdout)
+        for args in ('--help', 'filter'), ('hist', '--help', 'filter'), ('report', '-h', 'filter'):
+            self.assertEqual(run(*args).stdout, terms.stdout)
+        self.assertNotIn('dc_phy_addr', run('hist', '--help').stdout)
+
+    def test_units(self):
+        for args in (('--grace', '5m'), ('--grace', '90'), ('--grace', '1.5h'), ('--max-memory', '1G'),
+                     ('--max-memory', '64'), ('--max-rss', '512MiB'), ('--nmi-cost', '2us')):
+            p = run('serve', *SIM, '--config-check', *args)
+            self.assertEqual(p.returncode, 0, (args, p.stderr))
 
     def test_explain_round_trip(self):
         text = 'mem_lvl == ram && weight1 > 300 || swpf'

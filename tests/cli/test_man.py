@@ -8,7 +8,8 @@ import subprocess
 import unittest
 
 BUILD = os.environ.get('IBSCOPE_BUILD', os.path.abspath('build'))
-MAN = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), 'tools', 'man')
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MAN = os.path.join(TOP, 'tools', 'man')
 PAGES = sorted(glob.glob(os.path.join(MAN, '*.[157]')))
 
 
@@ -18,7 +19,8 @@ def read(page):
 
 
 def said(*words):
-    p = subprocess.run([os.path.join(BUILD, words[0]), *words[1:], '--help'], capture_output=True, text=True,
+    words = words if 'help' in words else (*words, '--help')
+    p = subprocess.run([os.path.join(BUILD, words[0]), *words[1:]], capture_output=True, text=True,
                        timeout=30, stdin=subprocess.DEVNULL)
     if p.returncode:
         raise AssertionError(p.stderr)
@@ -35,9 +37,15 @@ def help_options(text):
 
 
 def page_options(text):
+    """Those that a page describes, and those of ibscope-selection(7) that it names under SELECTION."""
     out = {}
     for m in re.finditer(r'^\.It (?:Fl (\w) , )?Fl -(\S+)(?: Ar (.*))?$', text, re.M):
         out[m[2]] = (m[1], bool(m[3]))
+    named = re.search(r'^\.Sh SELECTION\n(.*?)(?=^\.Sh |\Z)', text, re.M | re.S)
+    if named and '.Xr ibscope-selection 7 :' in named[1]:
+        shared = page_options(read('ibscope-selection.7'))
+        for name in re.findall(r'^\.Fl -(\S+)', named[1].split('.Xr ibscope-selection 7 :')[1], re.M):
+            out[name] = shared[name]
     return out
 
 
@@ -78,13 +86,12 @@ class Options(unittest.TestCase):
         self.assertEqual(sorted(re.findall(r'^\.It Va (\w+) Pq (\w+)$', read('ibscope-metrics.7'), re.M)), sorted(want))
 
     def test_overview_has_all_commands(self):
-        self.assertEqual(re.findall(r'^\.It Cm (\w+)$', read('ibscope.1'), re.M), sorted(commands(), key=[
-            'doctor', 'hist', 'record', 'dump', 'report', 'replay', 'serve', 'ctl', 'bench'].index))
+        self.assertEqual(re.findall(r'^\.It Cm (\w+)$', read('ibscope.1'), re.M), commands())
 
     def test_terms_of_filters(self):
-        terms = re.findall(r'^(\w+)(?: \(([\w,]+)\))?: ', said('ibscope', 'hist').split('Terms of --filter:')[1], re.M)
+        terms = re.findall(r'^(\w+)(?: \(([\w,]+)\))?: ', said('ibscope', 'help', 'filter'), re.M)
         self.assertGreater(len(terms), 40)
-        page = read('ibscope-hist.1')
+        page = read('ibscope-selection.7')
         self.assertEqual(re.findall(r'^\.It Va (.*)$', page, re.M),
                          [' , '.join([name] + (alias.split(',') if alias else [])) for name, alias in terms])
 
@@ -100,9 +107,50 @@ class Options(unittest.TestCase):
             text = read(path)
             known = set(page_options(text)) | {'raw-samples', 'help', 'version'}
             if path.endswith('ibscope.1'):
-                known.add('source')
+                known |= {'source', 'pin-mode', 'control-mode', 'max-overhead'}
             used = set(re.findall(r'^\.Fl -([a-z][-.a-z]*)', text, re.M))
             self.assertLessEqual(used, known, os.path.basename(path))
+
+
+class Readme(unittest.TestCase):
+    """What a newcomer needs in five minutes, and nothing that is not so."""
+    def setUp(self):
+        with open(os.path.join(TOP, 'README.md')) as f:
+            self.text = f.read()
+
+    def test_size(self):
+        lines = self.text.splitlines()
+        self.assertLessEqual(len(lines), 200)
+        self.assertEqual([line for line in lines if len(line) > 100], [])
+
+    def test_links(self):
+        links = re.findall(r'\]\(([^)#]+)\)', self.text)
+        self.assertGreater(len(links), 2)
+        for link in links + re.findall(r'man -l (\S+?)`', self.text):
+            self.assertTrue(os.path.exists(os.path.join(TOP, link)), link)
+        pages = {os.path.basename(p) for p in PAGES}
+        for section, name in re.findall(r'`man (?:(\d) )?(ibscope[-a-z]*)`', self.text):
+            self.assertIn(f'{name}.{section or 1}', pages)
+
+    def test_commands_and_options(self):
+        lines = re.findall(r'^(?:# )?ibscope (?! ).*', self.text, re.M)
+        lines = [line.removeprefix('# ') for line in lines]
+        used = {line.split()[1] for line in lines}
+        self.assertEqual(set(commands()) - used, set())
+        known = set()
+        for c in commands():
+            known |= set(help_options(said('ibscope', c)))
+        for line in lines:
+            for option in re.findall(r' --([a-z][-a-z]*)', line.split(' -- ')[0]):
+                self.assertIn(option, known, line)
+        for option in re.findall(r'`(?:[^`]*?[ ,])?--([a-z][-a-z]*)', self.text):
+            self.assertIn(option, known | {'raw-samples'})
+
+    def test_make_targets(self):
+        with open(os.path.join(TOP, 'Makefile')) as f:
+            targets = set(re.findall(r'^([a-z-]+):', f.read(), re.M))
+        for target in re.findall(r'(?:^|`)make ([a-z-]+)', self.text, re.M):
+            self.assertIn(target, targets)
 
 
 class Form(unittest.TestCase):

@@ -4,6 +4,7 @@ import collections
 import csv
 import io
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -16,26 +17,31 @@ from ibscope import run  # noqa: E402
 
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
 SAMPLES = 3000
-COMMS = ['plain', 'two words', 'esc\x1b[31m', 'new\nline', 'sémi;colon,"q"', 'bad??']
+COMMS = ['plain', 'two words', 'esc\x1b[31m', 'new\nline', 'sémi;colon,"q"', 'bad??',
+         '=1+1', '-bash', '\x9b2J\a\u202e']
 
-KEYS = ['src', 'op', 'cgroup', 'container', 'pod', 'pid', 'tid', 'comm', 'cpu', 'symbol', 'dso',
+KEYS = ['src', 'op', 'cgroup', 'container', 'pod', 'pid', 'tid', 'comm', 'cpu', 'ccx', 'node', 'mode', 'symbol', 'dso',
         'srcline', 'ip', 'page', 'line', 'space', 'event']
 
 USAGE = [
-    ([], 'which recording'),
     (['FILE', 'FILE'], 'one recording'),
-    (['FILE', '--by', 'source'], "'source' is no key; there are src, op"),
-    (['FILE', '--by', ''], 'column 1'),
+    (['FILE', '-i', 'FILE'], '-i names'),
+    (['-i', ''], 'empty'),
+    (['FILE', '--max-memory', '1'], '--max-memory'),
+    (['FILE', '--debug-dir', '/no/such/dir'], '/no/such/dir'),
+    (['FILE', '--debug-dir', '/etc/passwd'], 'not a directory'),
+    (['FILE', '--by', 'source'], "unknown key 'source': must be one of src, op"),
+    (['FILE', '--by', ''], "unknown key ''"),
     (['FILE', '--by', 'src,'], 'column 5'),
     (['FILE', '--sort', 'src'], 'p99'),
     (['FILE', '--sort', 'p50,p99'], 'one column'),
-    (['FILE', '--columns', 'mean,avg'], "column 6: 'avg'"),
+    (['FILE', '--columns', 'mean,avg'], "column 6: unknown column 'avg'"),
     (['FILE', '--top', '0'], '--top'),
     (['FILE', '--limit', 'ten'], "'ten'"),
     (['FILE', '--min-samples', '-1'], '--min-samples'),
-    (['FILE', '--csv', '--json'], 'only one'),
-    (['FILE', '--folded', 'cycles'], 'samples, total'),
-    (['FILE', '--folded', 'total', '--json'], 'only one'),
+    (['FILE', '--csv', '--json'], 'exclude each other'),
+    (['FILE', '--folded', 'cycles'], 'samples or total'),
+    (['FILE', '--folded', 'total', '--json'], 'exclude each other'),
     (['FILE', '--min-lat', '300', '--max-lat', '200'], 'above'),
     (['FILE', '--metric', 'x'], 'dc_miss_lat'),
     (['FILE', '--src', 'ram'], 'dram'),
@@ -49,6 +55,7 @@ FAILED = [
     (['FILE', '--folded', 'samples'], 'no call chains'),
     (['FILE', '--by', 'symbol', '--kallsyms', '/no/such/file'], '/no/such/file'),
     (['FILE', '--cgroup', '/not/there'], '/not/there'),
+    (['FILE', '--container', 'not-there'], 'not-there'),
     (['FILE', '--filter', 'uid == 0'], 'uid'),
 ]
 
@@ -65,7 +72,7 @@ def percentile(values, percent):
     n = len(values)
     if n * (100 - percent) < 100:
         return None
-    return upper_edge(sorted(values)[-(-n * percent // 100) - 1])
+    return min(upper_edge(sorted(values)[-(-n * percent // 100) - 1]), max(values))
 
 
 class Report(unittest.TestCase):
@@ -123,13 +130,13 @@ class Report(unittest.TestCase):
             with self.subTest(by=by, labels=labels):
                 self.assertEqual(row['samples'], n)
                 self.assertAlmostEqual(row['share'], n / len(samples), 6)
-                self.assertEqual(row['estimated'], n * 100000)
+                self.assertEqual(row['estimated_ops'], n * 100000)
                 self.assertEqual(row['valid'], len(lat))
                 self.assertEqual(row['total'], sum(lat) if lat else None)
                 self.assertEqual(row['max'], max(lat, default=None))
                 if lat:
                     self.assertAlmostEqual(row['mean'], sum(lat) / len(lat), delta=0.051)
-                    self.assertAlmostEqual(row['weight'], sum(lat) / total, 6)
+                    self.assertAlmostEqual(row['total_share'], sum(lat) / total, 6)
                 else:
                     self.assertIsNone(row['mean'])
                 for p in (50, 90, 99):
@@ -152,6 +159,24 @@ class Report(unittest.TestCase):
                            for s in self.samples]
             self.check_rows(by, of_dump, samples)
 
+    def test_order_of_keys(self):
+        for by in ('op,src', 'src,op', 'cpu,src,comm'):
+            self.assertEqual(self.report('--by', by)['by'], by.split(','))
+            head = run('report', self.file, '--csv', '--by', by).stdout.splitlines()[0]
+            self.assertTrue(head.startswith(by + ','), head)
+            text = run('report', self.file, '--by', by).stdout.split('\n\n')[1].splitlines()[0]
+            self.assertEqual(text.split()[-by.count(',') - 1:], by.split(','))
+
+    def test_percentiles_are_at_most_the_maximum(self):
+        r = self.report('--by', 'src,op')
+        at_max = 0
+        for row in [*r['rows'], r['total']]:
+            for p in ('p50', 'p90', 'p99'):
+                if row[p] is not None:
+                    self.assertLessEqual(row[p], row['max'])
+                    at_max += row[p] == row['max'] != upper_edge(row['max'])
+        self.assertGreater(at_max, 0)
+
     def test_metrics(self):
         self.check_rows('src', ['src'], self.samples, '--metric', 'tlb_refill_lat',
                         metric='tlb_refill_lat')
@@ -169,6 +194,7 @@ class Report(unittest.TestCase):
                 (['-p', '101'], lambda s: s['tgid'] == 101),
                 (['--comm', 'plain'], lambda s: s.get('comm') == 'plain'),
                 (['--cgroup', '/kubepods'], lambda s: s.get('cgroup', '').startswith('/kube')),
+                (['--container', '01234567'], lambda s: 'docker-0123' in s.get('cgroup', '')),
                 (['--filter', 'mem_lvl == ram && weight1 > 300'],
                  lambda s: s['src'] in ('dram', 'remote-dram') and lat(s) > 300)):
             with self.subTest(args=args):
@@ -176,12 +202,46 @@ class Report(unittest.TestCase):
                 self.assertTrue(samples)
                 self.check_rows('src', ['src'], samples, *args)
 
+    def test_kinds_are_anded_and_an_exclusion_wins(self):
+        for args in (['--cgroup', '/kubepods', '--container', '01234567'],
+                     ['--cgroup', '!/', '--cgroup', '/'],
+                     ['--cgroup', '!/kubepods', '--cgroup', '/kubepods/*'],
+                     ['--container', '01234567', '--comm', 'nobody']):
+            with self.subTest(args=args):
+                self.assertEqual(self.report(*args)['samples']['selected'], 0)
+                p = run('replay', self.file, '--offline', '--json', *args)
+                self.assertEqual(json.loads(p.stdout)['ledger']['aggregated'], 0, p.stderr)
+
     def test_nothing_selected(self):
         r = self.report('--min-lat', '65000')
         self.assertEqual((r['rows'], r['total']['samples'], r['total']['share']), ([], 0, None))
         p = run('report', self.file, '--min-lat', '65000')
         self.assertEqual(p.returncode, 0)
         self.assertIn('selected 0', p.stdout)
+        for command in (['report'], ['dump'], ['replay', '--offline']):
+            for option, part in ((['--min-lat', '65000'], 'latency'), (['-p', '4000'], 'pid'),
+                                 (['--comm', 'nobody'], 'comm'), (['-C', '77'], 'cpu')):
+                with self.subTest(command=command, option=option):
+                    p = run(*command, self.file, *option)
+                    self.assertEqual(p.returncode, 0, p.stderr)
+                    self.assertIn('no sample is selected', p.stderr)
+                    self.assertIn(f': {part} {SAMPLES}', p.stderr)
+
+    def test_default_file(self):
+        for command in ('report', 'dump', 'replay'):
+            options = ['--offline'] if command == 'replay' else []
+            with self.subTest(command=command), tempfile.TemporaryDirectory() as empty:
+                want = run(command, self.file, *options).stdout
+                self.assertEqual(run(command, '-i', self.file, *options).stdout, want)
+                p = subprocess.run([ibscope.IBSCOPE, command, *options], cwd=empty,
+                                   capture_output=True, text=True)
+                self.assertEqual(p.returncode, 1)
+                self.assertIn('cannot open ibscope.data', p.stderr)
+                os.symlink(self.file, os.path.join(empty, 'ibscope.data'))
+                p = subprocess.run([ibscope.IBSCOPE, command, *options], cwd=empty,
+                                   capture_output=True, text=True)
+                self.assertEqual(p.returncode, 0, p.stderr)
+                self.assertEqual(p.stdout.replace('ibscope.data', self.file), want)
 
     def test_lines(self):
         rows = collections.defaultdict(list)
@@ -206,10 +266,42 @@ class Report(unittest.TestCase):
                          {None, '0x100000000', '0x100001000'})
 
     def test_containers(self):
-        r = self.report('--by', 'container,pod')
-        self.assertEqual({tuple(row['labels'].values()) for row in r['rows']}, {
-            (None, None), ('0123456789abcdef' * 4, None),
-            ('fedcba9876543210' * 4, '01234567-89ab-cdef-0123-456789abcdef')})
+        """Names of the runtime; where an older file has none, ids, as hist shows containers without a name."""
+        bare = os.path.join(self.dir.name, 'bare.ibs')
+        subprocess.run([MAKE, bare, str(SAMPLES), 'bare'], check=True)
+        uid = '01234567-89ab-cdef-0123-456789abcdef'
+        unknown = max(s['cgroup_id'] for s in self.samples)
+        for path, want in ((self.file, {('web', ''), ('db', 'shop/db-0')}),
+                           (bare, {('0123456789ab', ''), ('fedcba987654', uid)})):
+            r = self.report('--by', 'container,pod', file=path)
+            rows = {tuple(row['labels'].values()): row['samples'] for row in r['rows']}
+            self.assertEqual(set(rows), want | {('', ''), (f'#{unknown}',) * 2})
+            p = run('replay', path, '--offline', '--json', '--by', 'container,pod')
+            hist = {(s['labels']['container'], s['labels']['pod']): s['samples']
+                    for s in json.loads(p.stdout)['series']}
+            self.assertEqual(hist, rows)
+        text = run('report', self.file, '--by', 'container').stdout
+        self.assertIn('[none]', text)
+        n = sum(s['samples'] for s in self.report('--by', 'container')['rows']
+                if s['labels']['container'] == 'db')
+        for name in ('db', 'shop/db-0', 'shop/db-0/db', 'fedcba98'):
+            self.assertEqual(self.report('--container', name)['samples']['selected'], n, name)
+        self.assertEqual(run('report', bare, '--container', 'db').returncode, 1)
+        events = [json.loads(line) for line in run('dump', self.file, '--json', '--events').stdout.splitlines()]
+        self.assertIn(('db', 'db-0', 'shop'), [(e.get('container'), e.get('pod'), e.get('namespace'))
+                                               for e in events if e['type'] == 'cgroup'])
+
+    def test_topology(self):
+        ccx, node = [0, 0, 1, 2], [0, 0, 0, 1]
+        samples = [dict(s, ccx=ccx[s['cpu']], node=node[s['cpu']],
+                        mode='kernel' if int(s['ip'], 16) >> 63 else 'user') for s in self.samples]
+        self.check_rows('ccx,node,mode', ['ccx', 'node', 'mode'], samples)
+        bare = os.path.join(self.dir.name, 'bare.ibs')
+        subprocess.run([MAKE, bare, str(SAMPLES), 'bare'], check=True)
+        r = self.report('--by', 'ccx,node', file=bare)
+        self.assertEqual([row['labels'] for row in r['rows']], [{'ccx': None, 'node': None}])
+        head = json.loads(run('dump', self.file, '--json', '--events').stdout.splitlines()[0])
+        self.assertEqual((head['ccx'], head['node']), (ccx, node))
 
     def test_top(self):
         whole = self.report('--by', 'ip', '--sort', 'samples')
@@ -233,7 +325,8 @@ class Report(unittest.TestCase):
         self.assertEqual(r['ledger']['seen'], SAMPLES + 7)
         self.assertEqual(r['options'], '--json --src dram')
         text = run('report', self.file, '--src', 'dram').stdout
-        for part in ('Zen 4', '4 CPUs', 'host host', 'Linux 6.1.0', 'period 100000', 'whole',
+        for part in ('Zen 4', '4 CPUs', 'host host', 'Linux 6.1.0', 'period 100000', 'complete',
+                     f'file      {self.file} (ibscope 1)',
                      f'samples   {SAMPLES}, selected ', 'SIMULATED', '7 of'):
             self.assertIn(part, text)
 
@@ -282,10 +375,50 @@ class Report(unittest.TestCase):
         subprocess.run([MAKE, cut, '5000', 'cut'], check=True)
         p = run('report', cut)
         self.assertEqual(p.returncode, 1)
-        self.assertIn('NOT WHOLE', p.stdout)
-        self.assertIn('not whole', p.stderr)
+        self.assertIn('INCOMPLETE', p.stdout)
+        self.assertIn('is incomplete', p.stderr)
         self.assertIn('5000, selected 5000', p.stdout)
         self.assertFalse(json.loads(run('report', cut, '--json').stdout)['whole'])
+
+    def limited(self, *args, seconds=60):
+        """Run with 64 MiB for reading; sanitizers need memory of their own. Return: (status, stderr, peak MiB)"""
+        plain = os.path.join(ibscope.BUILD, 'ibscope')
+        with tempfile.TemporaryFile() as err:
+            p = subprocess.Popen(['timeout', str(seconds), plain, *args, '--max-memory', '64'],
+                                 stdout=subprocess.DEVNULL, stderr=err)
+            _, status, used = os.wait4(p.pid, 0)
+            p.returncode = os.waitstatus_to_exitcode(status)
+            err.seek(0)
+            return p.returncode, err.read().decode(), used.ru_maxrss / 1024
+
+    def test_bomb(self):
+        """A small file that would become 300 MB of names ends with an error that says how far it came."""
+        bomb = os.path.join(self.dir.name, 'bomb.ibs')
+        subprocess.run([MAKE, bomb, '100', 'bomb'], check=True)
+        self.assertLess(os.path.getsize(bomb), 200000)
+        for args in (['report', '--by', 'comm'], ['report', '--by', 'symbol'], ['dump'],
+                     ['replay', '--offline', '--by', 'comm']):
+            with self.subTest(args=args):
+                status, err, peak = self.limited(*args, bomb)
+                self.assertEqual(status, 1, err)
+                self.assertRegex(err, r'needs more memory than --max-memory allows, 64 MiB; '
+                                      r'stopped at byte [1-9]\d* of \d+')
+                self.assertLess(peak, 64 + 40)
+
+    def test_bomb_in_an_object(self):
+        """.gnu_debugdata that unpacks to 400 MB: its names stay unknown, and memory stays bounded."""
+        program = os.path.join(self.dir.name, 'program')
+        packed = os.path.join(self.dir.name, 'packed')
+        path = os.path.join(self.dir.name, 'object.ibs')
+        with open(packed, 'wb') as f:
+            f.write(lzma.compress(bytes(400 << 20), preset=0))
+        subprocess.run(['strip', '-o', program, MAKE], check=True)
+        subprocess.run([program, path, '100', 'self'], check=True)
+        plain = self.limited('report', '--by', 'symbol', path)
+        subprocess.run(['objcopy', '--add-section', f'.gnu_debugdata={packed}', program], check=True)
+        status, err, peak = self.limited('report', '--by', 'symbol', path)
+        self.assertEqual((status, plain[0]), (0, 0), err)
+        self.assertLess(peak, 64 + 40)
 
     def test_folded(self):
         stacks = os.path.join(self.dir.name, 'stacks.ibs')
@@ -347,7 +480,7 @@ class Report(unittest.TestCase):
             self.assertEqual(row['samples'], s['samples'])
             self.assertEqual(row['total'] or 0, s['sum'])
             for p in ('p50', 'p90', 'p99'):
-                self.assertEqual(row[p], s[p])
+                self.assertEqual(row[p], None if s[p] is None else min(s[p], row['max']))
 
 
 if __name__ == '__main__':

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "container_names.h"
+#include "cgroup/container_names.h"
 
 #define ID	"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define ALLOWED "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
@@ -85,18 +85,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	f = fopen(path, "w");
 	need(f && fwrite(data + 1, 1, size - 1, f) == size - 1 && !fclose(f));
 	need(!container_names_open(root, &names));
-	need(container_of_path("/user.slice/user-1000.slice/docker-" ID ".scope", &c));
-	container_names_find(names, "/user.slice/user-1000.slice/docker-" ID ".scope", &c);
-	need(container_of_path("/docker/" ID, &c));
-	name = container_names_find(names, "/docker/" ID, &c);
+	need(container_of_path("/user.slice/user-1000.slice/docker-" ID ".scope", NULL, &c));
+	container_names_find(names, &c);
+	need(container_of_path("/docker/" ID, NULL, &c));
+	name = container_names_find(names, &c);
 	check(name->container);
 	check(name->pod);
 	check(name->ns);
 	text = strndup((const char *)data, size);
 	need(text != NULL);
-	container_names_label(names, text);
-	container_names_pod_label(names, text);
 	container_matches(text, &c, name);
+	container_of_path(text, NULL, &c);
+	container_names_label(names, &c);
+	container_names_pod_label(names, &c);
 	container_names_close(names);
 	free(text);
 	unlink(path);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control.h"
+#include "collector/control.h"
 
 static void need(int condition)
 {

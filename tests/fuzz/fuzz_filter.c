@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "err.h"
-#include "filter_options.h"
+#include "base/err.h"
+#include "filter/filter_options.h"
 
 static void need(int condition)
 {

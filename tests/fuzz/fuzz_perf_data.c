@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "trace_format.h"
+#include "trace/trace_format.h"
 
 static void need(int condition)
 {

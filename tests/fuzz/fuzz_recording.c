@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "recording_format.h"
-#include "trace.h"
-#include "trace_format.h"
+#include "recording/recording_format.h"
+#include "trace/trace.h"
+#include "trace/trace_format.h"
 
 /* The other format is fuzzed alone. */
 const struct trace_format perf_data_format;
@@ -56,7 +56,8 @@ static __u64 add_event(__u64 sum, const struct trace_info *info, const struct tr
 		need(ev->mmap.build_id_len <= sizeof(ev->mmap.build_id));
 		return add_text(sum, ev->mmap.path);
 	case TRACE_CGROUP:
-		return add_text(sum, ev->cgroup.path);
+		sum = add_text(add_text(sum, ev->cgroup.path), ev->cgroup.container);
+		return add_text(add_text(sum, ev->cgroup.pod), ev->cgroup.ns);
 	case TRACE_LOST:
 		return add(sum, ev->lost.n);
 	case TRACE_FORK:

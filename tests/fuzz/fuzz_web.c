@@ -3,12 +3,14 @@
  * Any text as a header, as edges of histograms and as the file of --web.config.file, by the first
  * byte: no crash, and what is accepted is within its bounds.
  */
+#include <ibscope/maps.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "web_accept.h"
-#include "web_config.h"
+#include "metrics/metrics_opts.h"
+#include "web/web_accept.h"
+#include "web/web_config.h"
 
 static void need(int condition)
 {

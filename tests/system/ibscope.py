@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What the tests of the program share: running it, cgroups, busy processes."""
+import ctypes
 import json
 import os
 import signal
@@ -8,8 +9,11 @@ import sys
 import tempfile
 import time
 
+from bpf_probe import can_bpf  # noqa: F401: for the modules that import it from here
+
 BUILD = os.environ.get('IBSCOPE_BUILD', os.path.abspath('build'))
 SAN = os.environ.get('IBSCOPE_SAN', BUILD)
+PR_SET_PDEATHSIG = 1     # linux/prctl.h
 # Sanitizers slow no kernel, so the instrumented program is the one to test.
 IBSCOPE = os.path.join(SAN, 'ibscope')
 
@@ -30,11 +34,6 @@ def hist(*args, **kw):
 def residual(ledger):
     return ledger['seen'] - ledger['aggregated'] - ledger['forwarded'] - \
         sum(ledger['filtered'].values()) - sum(ledger['lost'].values())
-
-
-def can_bpf():
-    p = run('hist', '--source', 'sim', '0.05', '1')
-    return p.returncode == 0, p.stderr.strip().splitlines()[-1:]
 
 
 def cgroup2_mount():
@@ -78,11 +77,16 @@ class Busy:
     """A process that keeps one CPU busy, in a cgroup."""
 
     def __init__(self, cpu, cgroup=None):
-        self.p = subprocess.Popen([sys.executable, '-c', 'while True: pass'],
-                                  preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
+        self.p = subprocess.Popen([sys.executable, '-c', 'while True: pass'], preexec_fn=lambda: self.start(cpu))
         if cgroup:
             cgroup.add(self.p.pid)
         self.pid = self.p.pid
+
+    @staticmethod
+    def start(cpu):
+        os.sched_setaffinity(0, {cpu})
+        # a test that is killed must not leave a CPU busy for the others
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
     def stop(self):
         self.p.kill()

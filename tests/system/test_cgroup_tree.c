@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <malloc.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,9 +21,14 @@
 
 #include <cmocka.h>
 
-#include "cgroup.h"
-#include "err.h"
+#include "cgroup/cgroup.h"
+#include "base/err.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#define RUNNING_ON_SANITIZER 1
+#else
+#define RUNNING_ON_SANITIZER 0
+#endif
 #define SHORT_LIVED 5000
 #define MANY	    10000
 
@@ -154,18 +160,27 @@ static size_t count_fds(void)
 	return n;
 }
 
-/* What the kernel holds, so that a watch which we only think is gone counts. */
+/* What the kernel holds, so that a watch which we only think is gone counts. @fd: that of the tree. */
 static size_t kernel_watches(int fd)
 {
-	char line[512];
+	char line[512], path[64];
 	size_t n = 0;
-	FILE *f;
+	int target;
+	FILE *f, *g;
 
-	snprintf(line, sizeof(line), "/proc/self/fdinfo/%d", fd);
-	f = fopen(line, "r");
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "r");
 	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
-		n += !strncmp(line, "inotify ", 8);
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "tfd: %d", &target) != 1)
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", target);
+		g = fopen(path, "r");
+		assert_non_null(g);
+		while (fgets(line, sizeof(line), g))
+			n += !strncmp(line, "inotify ", 8);
+		fclose(g);
+	}
 	fclose(f);
 	return n;
 }
@@ -315,6 +330,59 @@ static void test_many(void **state)
 	assert_int_equal(count_fds(), fds);
 }
 
+/* As a user with a cgroup of their own could: the collector's memory does not depend on it. */
+static void test_nested(void **state)
+{
+	enum { DEPTH = 1500, KNOWN = 64 };
+	struct cgroup_tree *live = open_tree(), *t;
+	struct cgroup_stats before, after;
+	int fd[DEPTH + 1];
+	struct stat last;
+	size_t heap;
+
+	(void)state;
+	cgroup_tree_stats(live, &before);
+	fd[0] = open(base, O_RDONLY | O_DIRECTORY);
+	for (int i = 1; i <= DEPTH; i++) {
+		assert_int_equal(mkdirat(fd[i - 1], "a-name-of-thirty-two-characters--", 0755), 0);
+		fd[i] = openat(fd[i - 1], "a-name-of-thirty-two-characters--",
+			       O_RDONLY | O_DIRECTORY);
+		assert_true(fd[i] >= 0);
+	}
+	assert_int_equal(fstat(fd[DEPTH], &last), 0);
+	heap = mallinfo2().uordblks;
+	t = open_tree();
+	heap = mallinfo2().uordblks - heap;
+	print_message("%d nested: %zu bytes of heap\n", DEPTH, heap);
+	if (!RUNNING_ON_SANITIZER)
+		assert_in_range(heap, 1, 256 * 1024);
+	cgroup_tree_stats(t, &after);
+	assert_true(after.refused > 0);
+	assert_in_range(after.alive, 1, before.alive + KNOWN + 20); /* others make some, too */
+	/* too deep for a path: neither dead nor unknown */
+	if (!geteuid() && prctl(PR_CAPBSET_READ, CAP_DAC_READ_SEARCH) == 1) {
+		assert_string_equal(cgroup_tree_path(t, last.st_ino), CGROUP_OTHER);
+		assert_true(cgroup_tree_alive(t, last.st_ino));
+		assert_false(cgroup_tree_died(t, last.st_ino, 0));
+	}
+	cgroup_tree_close(t);
+	cgroup_tree_update(live);
+	cgroup_tree_stats(live, &after);
+	assert_in_range(after.alive, 1, before.alive + KNOWN + 20);
+	for (int i = DEPTH; i > 0; i--) {
+		close(fd[i]);
+		assert_int_equal(
+			unlinkat(fd[i - 1], "a-name-of-thirty-two-characters--", AT_REMOVEDIR), 0);
+	}
+	close(fd[0]);
+	cgroup_tree_update(live);
+	cgroup_tree_forget_dead(live, 0);
+	cgroup_tree_stats(live, &after);
+	assert_in_range(after.alive, 1, before.alive + 20);
+	assert_true(cgroup_tree_died(live, last.st_ino, 0));
+	cgroup_tree_close(live);
+}
+
 static int skip_all(const char *why)
 {
 	printf("%s\n", why);
@@ -324,10 +392,9 @@ static int skip_all(const char *why)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_life),
-		cmocka_unit_test(test_handle),
-		cmocka_unit_test(test_short_lived),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_life),	    cmocka_unit_test(test_handle),
+		cmocka_unit_test(test_short_lived), cmocka_unit_test(test_many),
+		cmocka_unit_test(test_nested),
 	};
 	struct cgroup_fs fs;
 	struct err e;

@@ -27,9 +27,10 @@
 
 #include <cmocka.h>
 
-#include "cgroup_mode.h"
-#include "command.h"
-#include "err.h"
+#include "cgroup/cgroup_mode.h"
+#include "task/command.h"
+#include "task/command_tree.h"
+#include "base/err.h"
 #include "../unit/tree.h"
 
 #define QUICK	   200
@@ -136,7 +137,7 @@ static bool sweep_to(int n)
 {
 	double end = now_s() + TIMEOUT_MS / 1e3;
 
-	while (command_sweep(fs.path), count_ours(base) != n && now_s() < end)
+	while (command_tree_sweep(fs.path), count_ours(base) != n && now_s() < end)
 		nap_ms(1);
 	return count_ours(base) == n;
 }
@@ -440,7 +441,7 @@ static void test_sweep(void **state)
 	assert_int_equal(mkfifo(fmt("%s/fifo", root), 0600), 0);
 	assert_int_equal(command_start(live, NULL), 0);
 	assert_int_equal(count_ours(base), 3);
-	command_sweep(fs.path);
+	command_tree_sweep(fs.path);
 	assert_int_equal(count_ours(base), 3);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -460,7 +461,7 @@ static void test_sweep(void **state)
 	command_close(live);
 	waitpid(-1, NULL, 0);
 	assert_int_equal(count_ours(base), 0);
-	assert_int_equal(command_sweep("/no/such"), -ENOENT);
+	assert_int_equal(command_tree_sweep("/no/such"), -ENOENT);
 }
 
 /* Its pid is another there, or none; it shares the cgroups all the same. */
@@ -478,7 +479,7 @@ static void test_sweep_pidns(void **state)
 		skip();
 	read_pid("up");
 	assert_int_equal(count_ours(base), 2);
-	command_sweep(fs.path);
+	command_tree_sweep(fs.path);
 	assert_int_equal(count_ours(base), 2);
 	f = fopen(fmt("%s/cgroup.procs", base), "r");
 	while (fgets(line, sizeof(line), f))
@@ -560,7 +561,7 @@ static void test_instance_within(void **state)
 	assert_string_equal(cgroup_of(read_pid("a")), base + strlen(fs.path));
 	assert_string_equal(cgroup_of(inner), base + strlen(fs.path));
 	kill(read_pid("a"), SIGKILL);
-	command_sweep(fs.path);
+	command_tree_sweep(fs.path);
 	assert_int_equal(count_ours(dir), 2);
 	kill(inner, SIGKILL);
 	assert_int_equal(waitpid(inner, NULL, 0), inner);

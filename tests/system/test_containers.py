@@ -111,15 +111,43 @@ class Containers(unittest.TestCase):
                          ['', cid(3)[:12], 'web'])
         self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['aggregated'])
 
+    @unittest.skipIf(os.geteuid(), 'giving a cgroup away needs root')
+    def test_spoofed(self):
+        """A user's cgroup is named like a container of root's: it gets neither name nor selection."""
+        self.name(cid(1), 'web')
+        real = self.run_busy(f'{POD}/{cid(1)}')
+        self.run_busy(f'{TOP}/theirs', 1)  # made before, so that it is met with its owner
+        for theirs in (f'{TOP}/theirs/docker-{cid(1)}.scope',
+                       f'{TOP}/theirs/kubepods/burstable/pod{UID}/{cid(1)}'):
+            self.run_busy(theirs, 1)
+            path = theirs
+            while path != TOP:
+                os.chown(ibscope.cgroup2_mount() + path, 65534, 65534)
+                path = os.path.dirname(path)
+        rows = self.hist('--cgroup', TOP, '--by', 'cgroup,container,pod')['series']
+        got = {r['labels']['cgroup']: (r['labels']['container'], r['labels']['pod']) for r in rows}
+        self.assertEqual(got.pop(real.path), ('web', 'shop/pod-0'))
+        self.assertEqual(len(got), 3)
+        for path, labels in got.items():
+            self.assertIn('theirs', path)
+            self.assertNotIn('web', labels)
+            self.assertNotIn('shop/pod-0', labels)
+        for term in 'web', 'shop/pod-0', cid(1), cid(1)[:12]:
+            rows = self.hist('--container', term, '--by', 'cgroup')['series']
+            self.assertEqual({r['labels']['cgroup'] for r in rows}, {real.path}, term)
+
     def test_pod_without_name(self):
         self.run_busy(f'{POD}/{cid(1)}')
         got = self.labels(self.hist('--cgroup', TOP, '--by', 'pod'), 'pod')
         self.assertEqual(got, {(UID,)})
 
-    def test_text_shows_a_dash(self):
+    def test_text_says_none(self):
         self.run_busy(f'{TOP}/plain')
         p = ibscope.run('hist', *SIM, '--cgroup', TOP, '--by', 'container,src', '0.4', '1')
-        self.assertIn('container -, src', p.stdout)
+        self.assertRegex(p.stdout, r'(?m)^CONTAINER +SOURCE ')
+        self.assertRegex(p.stdout, r'(?m)^\(none\) +\S+ +\d')
+        p = ibscope.run('hist', *SIM, '--cgroup', TOP, '0.4', '1')
+        self.assertRegex(p.stdout, rf'(?m)^(?:…|/)\S*/plain ')
 
     def test_other_stays_other(self):
         for i in range(3):
@@ -164,9 +192,9 @@ class Containers(unittest.TestCase):
         err = self.refused('--container', 'web')
         self.assertIn("'web'", err)
         self.assertIn('shop/pod-0/web-ui', err)
-        self.assertRegex(err, r'\d+ are here, 1 of them with a known name')
+        self.assertRegex(err, r'1 of \d+ containers have a known name')
         err = self.refused('--container', 'abcd')
-        self.assertIn('2 containers', err)
+        self.assertIn('several containers', err)
         self.assertIn('abcd0001', err)
         self.assertIn('abcd0002', err)
         self.assertIn('--filter', self.refused('--filter', 'container == web'))

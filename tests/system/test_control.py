@@ -54,8 +54,8 @@ class Case(unittest.TestCase):
         self.assertEqual(p.returncode, code, (args, p.stdout, p.stderr))
         return p.stderr if code else p.stdout
 
-    def set(self, how, *args, verb='set'):
-        out = self.ctl(verb, *args)
+    def set(self, how, *args, verb='set', wait=False):
+        out = self.ctl(*['--wait'][:wait], verb, *args)
         self.assertTrue(out.startswith(how), (args, out))
         return out
 
@@ -105,7 +105,7 @@ class Setting(Case):
         self.becomes('aggregated')
         # the first opens the program that tests for one
         out = self.set(ANEW, 'min-lat=65535')
-        self.assertIn('going on with the counters', out)
+        self.assertIn('resuming counters', out)
         self.becomes('latency')
         self.set(LIVE, 'min-lat=')
         self.becomes('aggregated')
@@ -141,8 +141,8 @@ class Setting(Case):
     def test_what_cannot_go_on_ends_in_order(self):
         c = Collector('--control', self.path)
         self.addCleanup(c.stop, signal.SIGKILL)
-        self.set(ANEW, 'cgroup=/ibscope-nowhere')
-        self.assertIn('65535', self.ctl('set', 'cgroup=/ibscope-nowhere:99999', code=2))
+        self.set(ANEW, 'cgroup=/ibscope-nowhere', wait=True)
+        self.assertIn('65535', self.ctl('--wait', 'set', 'cgroup=/ibscope-nowhere:99999', code=2))
         # without its pins it can begin neither with other options nor with those it had
         shutil.rmtree(DIR)
         self.ctl('--control', self.path, 'set', 'op=load', code=1)
@@ -164,7 +164,7 @@ class Setting(Case):
         self.assertGreater(after['seen'], before['seen'])
         self.assertGreater(after['aggregated'], before['aggregated'])
         self.assertEqual(self.status()['starts'], starts)
-        self.assertIn('begin anew', self.set(ANEW, 'max-groups=20'))
+        self.assertIn('starting from zero', self.set(ANEW, 'max-groups=20'))
         self.assertEqual(self.status()['starts'], 1)
 
     def test_processes(self):
@@ -187,19 +187,32 @@ class Setting(Case):
         busy = Busy(max(os.sched_getaffinity(0)), cg)
         self.addCleanup(busy.stop)
         self.collector()
-        out = self.set(ANEW, 'cgroup=/ibscope-nowhere')
-        self.assertIn('waiting for it', out)
+        # a name that does not exist is an error, unless it is to be waited for
+        before = self.status()
+        said = self.ctl('set', 'cgroup=/ibscope-nowhere', code=2)
+        self.assertIn("'/ibscope-nowhere'", said)
+        self.assertIn('--wait', said)
+        self.ctl('set', f'cgroup={cg.path},/ibscope-nowhere', code=2)
+        self.ctl('set', 'container=ibscope-nowhere', code=2)
+        self.assertEqual(self.status()['live'], before['live'])
+        self.becomes('aggregated')
+        out = self.set(ANEW, 'cgroup=/ibscope-nowhere', wait=True)
+        self.assertIn('waiting for: --cgroup /ibscope-nowhere', out)
+        self.assertEqual(self.status()['unresolved'], 1)
+        # which is no reason to refuse anything else
+        self.set(LIVE, 'grace=50')
         self.becomes('cgroup')
         self.set(LIVE, f'cgroup={cg.path}')
         time.sleep(1.5)     # names come with the ticks
         before = {s['labels']['cgroup']: s['samples'] for s in self.snapshot('cgroup')['series']}
         self.becomes('cgroup', 'aggregated')
+        self.assertEqual(self.status()['unresolved'], 0)
         after = {s['labels']['cgroup']: s['samples'] for s in self.snapshot('cgroup')['series']}
         self.assertEqual({c for c in after if after[c] > before.get(c, 0)}, {cg.path})
         # one that comes later is met, as at the start
         later = Cgroup(f'/ibscope-control-{os.getpid()}-later')
         self.addCleanup(later.remove)
-        self.set(LIVE, f'cgroup={later.path}*')
+        self.set(LIVE, f'cgroup={later.path}*', wait=True)
         other = Busy(max(os.sched_getaffinity(0)), later)
         self.addCleanup(other.stop)
         self.becomes('cgroup', 'aggregated')
@@ -300,7 +313,7 @@ class Setting(Case):
         self.assertRegex(text, r'set live: min-lat=5 \(uid 0, 20.* UTC\), max-lat=50000 \(uid 0, ')
         self.assertIn(f'control: {self.path}, 1 changes', text)
         self.assertIn(f'process {c.p.pid}', text)
-        self.assertRegex(text, r'machine: CPUs went offline 0 times and came 0 times, clock set \d+ times, ')
+        self.assertRegex(text, r'machine: 0 CPUs went offline, 0 came online, clock set \d+ times, ')
         c.wait('set min-lat=5 max-lat=50000: reopened')
         # the collector itself says the same
         asked = self.ctl('--control', self.path, 'status')
@@ -315,9 +328,9 @@ class Setting(Case):
 
     def test_long_values(self):
         self.collector()
-        self.set(ANEW, 'cgroup=/' + 'x' * 300)
+        self.set(ANEW, 'cgroup=/' + 'x' * 300, wait=True)
         self.assertRegex(self.status()['live'], r'^cgroup=/x{299} \.\. \(uid 0, [^()]* UTC\)$')
-        self.set(LIVE, *['cgroup=/' + 'x' * 200] * 5)
+        self.set(LIVE, *['cgroup=/' + 'x' * 200] * 5, wait=True)
         live = self.status()['live']
         self.assertEqual((len(live), live[-3:]), (1023, ' ..'))
 
@@ -332,15 +345,15 @@ class Setting(Case):
         self.set(ANEW, 'min-lat=3')
         before = self.status()
         for args, said in (
-                (['min-lat=x'], "--min-lat: 'x' is not a number"),
-                (['min-lat=70000'], 'allowed are 1 to 65535'),
+                (['min-lat=x'], "--min-lat: invalid number 'x'"),
+                (['min-lat=70000'], 'must be from 1 to 65535'),
                 (['min-lat=5', 'max-lat=4'], '--min-lat 5 is above --max-lat 4'),
                 (['max-lat=2'], '--min-lat 3 is above --max-lat 2'),
                 (['min-lat'], "'min-lat' needs a value"),
                 (['user=1'], "'user' takes no value"),
-                (['no-such=1'], "'no-such' is no option"),
+                (['no-such=1'], "unknown option 'no-such'"),
                 (['period=1'], 'period of 10000'),
-                (['period=200000', 'freq=100'], 'exclude each other'),
+                (['period=200000', 'freq=100'], 'mutually exclusive'),
                 (['pid=0'], '-p'),
                 (['pid=1,!2'], '-p'),
                 (['pid=4194303', 'grace=0'], '--grace'),
@@ -354,16 +367,16 @@ class Setting(Case):
                 (['config=/x'], 'ctl reload'),
                 (['config-check'], 'cannot be set live'),
                 (['explain'], 'cannot be set live'),
-                (['source=sim'], 'restart it'),
-                (['pin-dir=/x'], 'restart it'),
-                (['control=/x'], 'restart it'),
-                (['control-mode=0666'], 'restart it'),
-                (['web.listen-address=:80'], 'restart it'),
+                (['source=sim'], 'restart the collector'),
+                (['pin-dir=/x'], 'restart the collector'),
+                (['control=/x'], 'restart the collector'),
+                (['control-mode=0666'], 'restart the collector'),
+                (['web.listen-address=:80'], 'restart the collector'),
                 (['min-lat=1\nmax-lat=2'], 'several lines'),
                 ([''], 'an argument is empty'),
-                (['=3'], 'a name is missing'),
-                (['min-lat=\x1b[1m'], 'is no text'),
-                (['x=' + 'y' * 70000], 'at most 65536 bytes'),
+                (['=3'], 'missing name'),
+                (['min-lat=\x1b[1m'], 'invalid character 0x1b'),
+                (['x=' + 'y' * 70000], 'exceeds 65536 bytes'),
                 ([], 'NAME=VALUE'),
         ):
             with self.subTest(args=[a[:40] for a in args]):
@@ -373,14 +386,15 @@ class Setting(Case):
                 self.assertEqual(self.status()['live'], before['live'])
         for args, said in ((['unset', 'max-lat'], 'not set live'), (['unset'], 'NAME'),
                            (['unset', 'min-lat=3'], 'without a value'), (['unset', 'min-lat', 'x'], 'not set live'),
-                           (['reset', 'x'], 'takes nothing'), (['set', '--json', 'min-lat=1'], 'no --json'),
-                           (['bogus'], 'expected one verb of status, ledger')):
+                           (['reset', 'x'], 'takes no arguments'), (['set', '--json', 'min-lat=1'], 'does not take --json'),
+                           (['unset', '--wait', 'min-lat'], 'does not take --wait'),
+                           (['bogus'], "unknown verb 'bogus': must be one of status, ledger"), ([], 'missing verb')):
             self.assertIn(said, self.ctl(*args, code=2), args)
         after = self.status()
         self.assertEqual((after['pid'], after['live']), (c.p.pid, before['live']))
         self.becomes('latency', 'aggregated')
         self.assertIn(', 1 changes', self.ctl('status'))
-        for request, said in ((b'', ''), (b'bogus\n', "error usage\n'bogus' is no verb"), (b'\n', 'error usage\n'),
+        for request, said in ((b'', ''), (b'bogus\n', "error usage\nunknown verb 'bogus'"), (b'\n', 'error usage\n'),
                               (b'help\nx\n', 'error usage\n'), (b'status\ntext\n', 'error usage\n'),
                               (b'unset\na=b\n', 'error usage\n')):
             self.assertTrue(self.ask(request).startswith(said), request)
@@ -396,7 +410,7 @@ class Setting(Case):
             pick = rng.choice([f'min-lat={rng.randint(1, 3000)}', f'max-lat={rng.randint(3000, 60000)}', 'min-lat=',
                                f'pid={rng.randint(1, 4000)}', 'pid=', 'cgroup=/', 'cgroup=/nowhere',
                                f'period={rng.randrange(20000, 300000, 16)}', rng.choice(['op=load', 'op=', 'src=!l1'])])
-            ways.add(self.ctl('set', pick).split(':')[0].split('\n')[0])
+            ways.add(self.ctl('--wait', 'set', pick).split(':')[0].split('\n')[0])
             now = self.snapshot()['ledger']
             self.assertGreaterEqual(now['seen'], seen)
             self.assertGreaterEqual(now['aggregated'], aggregated)
@@ -442,7 +456,7 @@ class Socket(Case):
     def test_none(self):
         c = Collector('--control', 'none', '--unpin')
         self.addCleanup(self.end, c)
-        self.assertIn('takes no requests', self.ctl('set', 'min-lat=1', code=1))
+        self.assertIn('has no control socket', self.ctl('set', 'min-lat=1', code=1))
         self.assertNotIn('control:', self.ctl('status'))
         c.stop()
         self.assertIn('no collector', self.ctl('--control', self.path, 'set', 'min-lat=1', code=1))
@@ -452,8 +466,8 @@ class Socket(Case):
         c = self.collector()
         c.stop(signal.SIGKILL)
         self.assertTrue(stat.S_ISSOCK(os.stat(self.path).st_mode))
-        self.assertIn('does not run any more', self.ctl('--control', self.path, 'set', 'grace=3', code=1))
-        self.assertIn('no collector runs', self.ctl('set', 'grace=3', code=1))
+        self.assertIn('nobody listens', self.ctl('--control', self.path, 'set', 'grace=3', code=1))
+        self.assertIn('no collector is running', self.ctl('set', 'grace=3', code=1))
         self.collector()
         self.assertEqual(self.status()['live'], '')
         self.set(LIVE, 'grace=3')
@@ -468,7 +482,7 @@ class Socket(Case):
         c = self.collector()
         self.set(ANEW, 'op=load')
         c.p.send_signal(signal.SIGHUP)
-        c.wait('read again')
+        c.wait('options reloaded')
         self.assertIn('op=load', self.status()['live'])
         self.becomes('op', 'aggregated')
         self.ctl('reload')

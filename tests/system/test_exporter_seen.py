@@ -20,7 +20,7 @@ from test_exporter import DIR, NOBODY, OK, WHY
 
 # of the software clock
 MAY_RECORD_NOTHING = {'instance:ibscope_unseen:share5m'}
-MAY_SHOW_NOTHING = {'Most page walks: share of accesses'}
+MAY_SHOW_NOTHING = {'Containers with most page walks: share of accesses'}
 
 
 @unittest.skipUnless(OK, f'no BPF here: {WHY}')
@@ -53,14 +53,8 @@ class Seen(test_exporter.Collected):
         self.assertEqual(len(shares), len(rows))
         self.assertAlmostEqual(sum(shares), 100, delta=.5)
 
-    @test_exporter.needs('chromium')
-    def test_page_of_a_governor(self):
-        """What the page says when less is sampled than asked for."""
-        e = self.start(test_exporter.Exporter)
-        self.until(lambda: e.get('/-/ready')[0] == 200)
-        d = {**json.loads(e.get('/api/snapshot.json')[2]), 'alive': True, 'period': 500000}
-        page = e.get('/')[2].encode()
-
+    def serve_page(self, page, d):
+        """A server of the page whose snapshot is @d, which may change."""
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 self.send_response(200)
@@ -75,18 +69,49 @@ class Seen(test_exporter.Collected):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
+        return f'http://127.0.0.1:{server.server_port}/'
+
+    @test_exporter.needs('chromium')
+    def test_page_of_labels_and_problems(self):
+        """Labels of --by, names that nothing has yet, and counters that cannot be read."""
+        e = self.start(test_exporter.Exporter)
+        self.until(lambda: e.get('/-/ready')[0] == 200)
+        d = {**json.loads(e.get('/api/snapshot.json')[2]), 'alive': True, 'waiting_for': '--container web, --cgroup /x'}
+        group = d['containers'][0]
+        d['containers'] = [{k: v for k, v in group.items() if k not in ('namespace', 'pod', 'container', 'cgroup')} |
+                           {'comm': comm, 'node': '1'} for comm in ('postgres', 'nginx')]
+        url = self.serve_page(e.get('/')[2].encode(), d)
+        dom = self.dom(url)
+        for comm in 'postgres', 'nginx':
+            self.assertIn(f'>comm {comm}, node 1</button>', dom)
+        self.assertIn('>Waiting for --container web, --cgroup /x: nothing matches yet.<', dom)
+        d.clear()
+        d.update(collector=None, why='cannot open /x', containers=[])
+        dom = self.dom(url)
+        self.assertIn('>the counters cannot be read<', dom)
+        self.assertIn('>cannot open /x<', dom)
+
+    @test_exporter.needs('chromium')
+    def test_page_of_a_governor(self):
+        """What the page says when less is sampled than asked for."""
+        e = self.start(test_exporter.Exporter)
+        self.until(lambda: e.get('/-/ready')[0] == 200)
+        d = {**json.loads(e.get('/api/snapshot.json')[2]), 'alive': True, 'period': 500000}
+        page = e.get('/')[2].encode()
+
+        url = self.serve_page(page, d)
         asked = {'budget': 0.005, 'overhead': 0.0011, 'period_asked': d['period'], 'changes': {}}
         for governor, said, hidden in (
                 ({'state': 'at_rate', 'reason': 'none'}, '>collecting (process ', True),
                 ({'state': 'off', 'reason': 'none', 'budget': None}, '>collecting (process ', True),
-                ({'state': 'backed_off', 'reason': 'throttled', 'period_asked': 1234}, 'throttles sampling): period 500,000 instead of 1,234', False),
-                ({'state': 'stopped', 'reason': 'budget', 'retry_s': 61.5}, 'above the budget); it is tried again in 61.5 s', False)):
+                ({'state': 'backed_off', 'reason': 'throttled', 'period_asked': 1234}, 'throttled sampling): 500,000 instead of 1,234', False),
+                ({'state': 'stopped', 'reason': 'budget', 'retry_s': 61.5}, 'exceeded the budget); next try in 61.5 s', False)):
             d['governor'] = {**asked, **governor}
-            dom = self.dom(f'http://127.0.0.1:{server.server_port}/')
+            dom = self.dom(url)
             self.assertTrue(said in dom, re.findall(r'<div id="governed"[^>]*>[^<]*', dom))
             self.assertEqual('id="governed" class="banner" role="status" hidden' in dom, hidden, governor)
             self.assertEqual('>sampling is stopped (process' in dom, governor['state'] == 'stopped')
-            self.assertEqual('0.11 % now of 0.50 % allowed' in dom, governor['state'] != 'off')
+            self.assertEqual('0.11 % now, budget 0.50 %' in dom, governor['state'] != 'off')
 
     @test_exporter.needs('prometheus')
     @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
@@ -169,7 +194,7 @@ class Seen(test_exporter.Collected):
                 for q, name in (.5, 'p50'), (.9, 'p90'), (.99, 'p99'):
                     if s[name] is None or s[name] > edges[-1]:
                         continue
-                    where = f'cgroup="{s["labels"]["cgroup"]}",data_src="{s["labels"]["src"]}"'
+                    where = f'cgroup="{s["labels"]["cgroup"]}",src="{s["labels"]["src"]}"'
                     got = query(f'histogram_quantile({q}, ibscope_load_miss_latency_cycles_bucket{{{where}}})')
                     value = float(got[0]['value'][1])
                     at = next(i for i, edge in enumerate(edges) if s[name] <= edge)

@@ -66,9 +66,17 @@ class HistCommand(unittest.TestCase):
     def test_intervals_end_with_the_command(self):
         p, lines = self.sim('0.2', '--', 'sleep', '0.5')
         self.assertEqual(len(lines), 3)
-        p, lines = self.sim('0.1', '2', '--', 'sleep', '30')
+
+    def test_command_outlives_the_last_interval(self):
+        start = time.monotonic()
+        p, lines = self.sim('0.1', '2', '--', 'sh', '-c', 'sleep 2; exit 7')
         self.assertEqual(len(lines), 2)
-        self.assertEqual(p.returncode, 128 + signal.SIGTERM)
+        self.assertEqual(p.returncode, 7, p.stderr)
+        self.assertGreater(time.monotonic() - start, 2)
+        with tempfile.TemporaryDirectory() as d:
+            p = run('record', '--source', 'sim', '--duration', '0.2', '-o', d + '/x', '--', 'sh',
+                    '-c', 'sleep 2; exit 7')
+            self.assertEqual(p.returncode, 7, p.stderr)
 
     def test_status(self):
         for command, status in ((['sh', '-c', 'exit 7'], 7), (['sh', '-c', 'kill -9 $$'], 137),
@@ -80,7 +88,7 @@ class HistCommand(unittest.TestCase):
     def test_bad(self):
         p = run('hist', '--')
         self.assertEqual(p.returncode, 2)
-        self.assertIn("behind '--'", p.stderr)
+        self.assertIn("after '--'", p.stderr)
         p = run('hist', '--source', 'sim', '--op', 'lod', '--', 'touch', '/tmp/ran')
         self.assertEqual(p.returncode, 2)
 
@@ -99,20 +107,39 @@ class HistCommand(unittest.TestCase):
         self.assertGreater(max(s['samples'] for s in o['series']), 30)
         self.assertFalse({str(b.pid) for b in self.others} & {s['labels']['pid'] for s in o['series']})
 
+    def interrupted(self, sig, command, *more):
+        """One signal ends sampling, not the command; @more are sent after the output."""
+        with tempfile.TemporaryFile('w+') as out:
+            p = subprocess.Popen([IBSCOPE, 'hist', '--json', '--source', 'sim', '--', *command],
+                                 stdout=out, stderr=subprocess.PIPE, text=True)
+            while not ours() or not os.path.exists(self.started):
+                self.assertIsNone(p.poll())
+                time.sleep(0.02)
+            p.send_signal(sig)
+            while not os.fstat(out.fileno()).st_size:
+                self.assertIsNone(p.poll())
+                time.sleep(0.02)
+            for s in more:
+                p.send_signal(s)
+            err = p.communicate(timeout=30)[1]
+            out.seek(0)
+            self.assertEqual(len(out.read().splitlines()), 1)
+        os.unlink(self.started)
+        return p.returncode, err
+
     def test_interrupted(self):
-        for sig in (signal.SIGINT, signal.SIGTERM):
-            with tempfile.TemporaryFile('w+') as out:
-                p = subprocess.Popen([IBSCOPE, 'hist', '--json', '--source', 'sim', '--', 'sleep', '30'],
-                                     stdout=out, stderr=subprocess.PIPE, text=True)
-                while not ours():
-                    self.assertIsNone(p.poll())
-                    time.sleep(0.02)
-                time.sleep(0.5)
-                p.send_signal(sig)
-                p.communicate(timeout=20)
-                out.seek(0)
-                self.assertEqual(len(out.read().splitlines()), 1)
-                self.assertEqual(p.returncode, 128 + signal.SIGTERM)
+        with tempfile.TemporaryDirectory() as d:
+            self.started = d + '/started'
+            for sig in signal.SIGINT, signal.SIGTERM:
+                script = f'touch {self.started}; sleep 2; exit 7'
+                self.assertEqual(self.interrupted(sig, ['sh', '-c', script])[0], 7)
+                script = f'touch {self.started}; exec sleep 60'
+                status, _ = self.interrupted(sig, ['sh', '-c', script], sig)
+                self.assertEqual(status, 128 + sig)
+            script = f'trap "" TERM; touch {self.started}; for i in 1 2 3 4 5 6; do sleep 1; done'
+            status, err = self.interrupted(signal.SIGTERM, ['sh', '-c', script], signal.SIGTERM)
+            self.assertEqual(status, 128 + signal.SIGTERM)
+            self.assertIn('does not exit on SIGTERM; it continues', err)
 
 
 if __name__ == '__main__':

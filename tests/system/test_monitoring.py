@@ -12,8 +12,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 RULES = os.path.join(ROOT, 'tools', 'prometheus', 'rules.yml')
 DASHBOARD = os.path.join(ROOT, 'tools', 'grafana', 'ibscope.json')
 PROMETHEUS_OWN = {'up', 'ALERTS'}
-LABELS = {'namespace', 'pod', 'container', 'cgroup', 'data_src', 'op', 'le', 'reason', 'job', 'instance',
-          'l2', 'state', 'event', 'source', 'metric', 'ibs_caps', 'version', 'exporter_version', 'alertname', 'severity'}
+LABELS = {'namespace', 'pod', 'container', 'cgroup', 'src', 'op', 'le', 'reason', 'job', 'instance',
+          'l2', 'state', 'work', 'event', 'source', 'metric', 'ibs_caps', 'version', 'exporter_version', 'alertname', 'severity'}
 SUFFIX = {'COUNTER': ('_total',), 'GAUGE': ('',), 'INFO': ('_info',), 'HISTOGRAM': ('_bucket', '_sum', '_count'),
           'SUMMARY': ('_sum', '_count')}
 
@@ -21,10 +21,10 @@ SUFFIX = {'COUNTER': ('_total',), 'GAUGE': ('',), 'INFO': ('_info',), 'HISTOGRAM
 def exported():
     """Every name that the exporter's tables make."""
     names = set()
-    for path in glob.glob(os.path.join(ROOT, 'src', 'metrics*.c')):
+    for path in glob.glob(os.path.join(ROOT, 'src', 'metrics', '*.c')):
         with open(path) as f:
             text = f.read()
-        for name, kind in re.findall(r'"(\w+)",\s*(?:METRIC_)?(COUNTER|GAUGE|INFO|HISTOGRAM|SUMMARY)\b', text):
+        for name, kind in re.findall(r'"(\w+)",[\s\\]*(?:METRIC_)?(COUNTER|GAUGE|INFO|HISTOGRAM|SUMMARY)\b', text):
             names.update(name + s for s in SUFFIX[kind])
     return names
 

@@ -88,7 +88,7 @@ class Units(unittest.TestCase):
 
     def test_collector_may_write_its_pins(self):
         s = settings(read('systemd', UNITS[0]))
-        self.assertEqual(s['ReadWritePaths'], ['-' + re.search(r'pinned; default (\S+)', run('serve', '--help').stdout)[1]])
+        self.assertEqual(s['ReadWritePaths'], ['-' + re.search(r'in DIR of a bpffs; default\s+(\S+)', run('serve', '--help').stdout)[1]])
         self.assertIn(s['ReadWritePaths'][0][1:], s['ExecStartPre'][0].split())
 
     def collector(self, caps):
@@ -113,7 +113,7 @@ class Units(unittest.TestCase):
 
     def test_memory(self):
         s = settings(read('systemd', UNITS[0]))
-        default = int(re.search(r'kernel memory; default (\d+)', run('serve', '--help').stdout)[1])
+        default = int(re.search(r'kernel memory limit,.*default (\d+)M', run('serve', '--help').stdout)[1])
         self.assertGreaterEqual(int(s['MemoryMax'][0].rstrip('M')), default + 32)
 
     def test_sample_of_the_options(self):
@@ -149,15 +149,29 @@ class Kubernetes(unittest.TestCase):
         used = {m['name'] for c in self.by_name.values() for m in c['volumeMounts']}
         self.assertEqual(used, set(volumes))
         self.assertEqual(volumes['config']['configMap']['name'], self.docs['ConfigMap']['metadata']['name'])
-        ports = {p['name']: p['containerPort'] for c in self.by_name.values() for p in c.get('ports', [])}
-        self.assertEqual(service['spec']['ports'][0]['targetPort'], 'metrics')
-        self.assertEqual(self.pod['metadata']['annotations']['prometheus.io/port'], str(ports['metrics']))
-        self.assertIn(f'--web.listen-address=:{ports["metrics"]}', self.by_name['exporter']['command'])
-        for probe in ('livenessProbe', 'readinessProbe'):
-            self.assertIn(self.by_name['exporter'][probe]['httpGet']['port'], ports)
+        port = service['spec']['ports'][0]['targetPort']
+        self.assertEqual(self.pod['metadata']['annotations']['prometheus.io/port'], str(port))
+        self.assertIn(f'web.listen-address = 127.0.0.1:{port}\n', self.docs['ConfigMap']['data']['exporter.conf'])
         for kind, api in (('DaemonSet', 'apps/v1'), ('Service', 'v1'), ('ConfigMap', 'v1'),
-                          ('ServiceAccount', 'v1'), ('Namespace', 'v1')):
+                          ('ServiceAccount', 'v1'), ('Namespace', 'v1'), ('NetworkPolicy', 'networking.k8s.io/v1')):
             self.assertEqual(self.docs[kind]['apiVersion'], api)
+
+    def test_no_port_is_open(self):
+        """As it is applied, nobody gets to the exporter; when it is opened, Prometheus alone does."""
+        for c in self.by_name.values():
+            self.assertNotIn('ports', c)
+            self.assertNotRegex(' '.join(c['command']), r'listen-address')
+        self.assertNotIn('hostNetwork', self.pod['spec'])
+        self.assertEqual(re.findall(r'web.listen-address = (\S+):', self.docs['ConfigMap']['data']['exporter.conf']), ['127.0.0.1'])
+        self.assertEqual(self.pod['metadata']['annotations']['prometheus.io/scrape'], 'false')
+        policy = self.docs['NetworkPolicy']['spec']
+        self.assertEqual((policy['podSelector'], policy['egress']), ({}, []))
+        self.assertEqual(set(policy['policyTypes']), {'Ingress', 'Egress'})
+        [rule] = policy['ingress']
+        for peer in rule['from']:
+            self.assertEqual(set(peer), {'namespaceSelector', 'podSelector'})
+            self.assertTrue(peer['namespaceSelector']['matchLabels'] and peer['podSelector']['matchLabels'])
+        self.assertEqual([p['port'] for p in rule['ports']], [self.docs['Service']['spec']['ports'][0]['targetPort']])
 
     def test_powers(self):
         self.assertTrue(self.pod['spec']['hostPID'])
@@ -169,6 +183,7 @@ class Kubernetes(unittest.TestCase):
             self.assertNotIn('privileged', s)
         added = self.by_name['collector']['securityContext']['capabilities']['add']
         self.assertEqual(['CAP_' + c for c in added], capabilities())
+        self.assertEqual(self.by_name['collector']['securityContext']['seccompProfile'], {'type': 'RuntimeDefault'})
         s = self.by_name['exporter']['securityContext']
         self.assertNotIn('add', s['capabilities'])
         self.assertTrue(s['runAsNonRoot'])
@@ -196,7 +211,14 @@ class Kubernetes(unittest.TestCase):
         pins = re.search(r'pin-dir = (\S+)', conf)[1]
         for c in self.by_name.values():
             self.assertIn(pins, [m['mountPath'] for m in c['volumeMounts'] if m['name'] == 'pins'])
-        self.assertIn(f'--pin-dir={pins}', self.by_name['exporter']['command'])
+        conf = self.docs['ConfigMap']['data']['exporter.conf']
+        self.assertIn(f'pin-dir = {pins}\n', conf)
+        self.assertEqual(self.by_name['exporter']['command'][1:], ['--config=/etc/ibscope/exporter.conf'])
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+            f.write(conf)
+            f.flush()
+            p = call(os.path.join(BUILD, 'ibscope-exporter'), '--config', f.name, '--config-check')
+        self.assertEqual(p.returncode, 0, p.stderr)
 
 
 class Image(unittest.TestCase):
@@ -304,9 +326,11 @@ class Completion(unittest.TestCase):
         return p.stdout.split()
 
     def test_commands(self):
-        self.assertEqual(set(self.complete('')) - {'--help', '--version'},
+        self.assertEqual(set(self.complete('')) - {'help', '--help', '--version'},
                          set(re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M)))
         self.assertEqual(self.complete('his'), ['hist'])
+        self.assertIn('replay', self.complete('help', ''))
+        self.assertEqual(self.complete('help', 'fi'), ['filter'])
         self.assertEqual(set(self.complete('ctl', '')),
                          {'status', 'ledger', 'snapshot', 'set', 'unset', 'reset', 'reload'})
         self.assertEqual(set(self.complete('ctl', 'set', 'max-l')), {'max-lat='})
@@ -339,8 +363,7 @@ class Completion(unittest.TestCase):
                 p = run('hist', option, value, '--explain')
                 self.assertNotIn(option, p.stderr, value)
         given = self.complete('report', '--by', '')
-        self.assertLessEqual({'symbol', 'dso', 'line'}, set(given))
-        self.assertNotIn('ccx', given)
+        self.assertLessEqual({'symbol', 'dso', 'line', 'ccx', 'node'}, set(given))
         with tempfile.NamedTemporaryFile(prefix='ibscope-x') as f:
             self.assertEqual(self.complete('serve', '--config', f.name[:-1]), [f.name])
         self.assertEqual(self.complete('hist', '--comm', ''), [])

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "perf_open.h"
-#include "perf_ring.h"
+#include "perf/perf_open.h"
+#include "perf/perf_ring.h"
 
 static size_t mapped_rings(void)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A period that changes while the software clock samples: what samples weigh. */
+/* A period that changes while the software clock samples: what samples count_ops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,12 +9,12 @@
 
 #include <cmocka.h>
 
-#include "clock.h"
-#include "sampler.h"
+#include "base/clock.h"
+#include "sampler/sampler.h"
 
 #define MS 1000000ULL
 
-static struct sampler *open_sim(bool weigh, bool freq)
+static struct sampler *open_sim(bool count_ops, bool freq)
 {
 	static const unsigned int cpu0;
 	struct sampler_opts opts = {
@@ -28,7 +28,7 @@ static struct sampler *open_sim(bool weigh, bool freq)
 		.n_cpus = 1,
 		.ibs.caps = 0xbff,
 		.max_groups = 8,
-		.weigh = weigh,
+		.count_ops = count_ops,
 	};
 	struct sampler *s = NULL;
 	struct err err = {};
@@ -40,19 +40,19 @@ static struct sampler *open_sim(bool weigh, bool freq)
 	return s;
 }
 
-/* Samples and weights of all series so far. */
-static void sums(struct sampler *s, __u64 *samples, __u64 *weight)
+/* Samples and estimated ops of all series so far. */
+static void sums(struct sampler *s, __u64 *samples, __u64 *ops)
 {
 	struct snapshot snap;
 	struct err err = {};
 
 	if (sampler_snapshot(s, &snap, &err))
 		fail_msg("%s", err.text);
-	*samples = *weight = 0;
+	*samples = *ops = 0;
 	for (size_t g = 0; g < snap.n_groups; g++) {
 		for (size_t i = 0; i < snap.groups[g].n_series; i++) {
 			*samples += snap.groups[g].series[i].samples;
-			*weight += snap.groups[g].series[i].weight;
+			*ops += snap.groups[g].series[i].ops;
 		}
 	}
 	snapshot_free(&snap);
@@ -66,11 +66,11 @@ static void run_for(double seconds)
 		;
 }
 
-static void test_weights(void **state)
+static void test_ops(void **state)
 {
 	static const __u64 periods[] = { MS, 4 * MS, MS / 2, 10 * MS };
 	struct sampler *s = open_sim(true, false);
-	__u64 samples = 0, weight = 0, at = 0;
+	__u64 samples = 0, ops = 0, at = 0;
 	struct err err = {};
 
 	(void)state;
@@ -82,12 +82,12 @@ static void test_weights(void **state)
 		assert_int_equal(sampler_period(s), periods[i]);
 		/* those of the old period that arrived before the change */
 		sums(s, &n, &w);
-		assert_int_equal(w - weight, (n - samples) * at);
+		assert_int_equal(w - ops, (n - samples) * at);
 		run_for(0.3);
 		sampler_stop(s);
-		sums(s, &samples, &weight);
+		sums(s, &samples, &ops);
 		assert_true(samples - n > 10);
-		assert_int_equal(weight - w, (samples - n) * periods[i]);
+		assert_int_equal(ops - w, (samples - n) * periods[i]);
 		assert_int_equal(sampler_start(s, &err), 0);
 		at = periods[i];
 	}
@@ -118,7 +118,7 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_ops),
 		cmocka_unit_test(test_refused),
 	};
 

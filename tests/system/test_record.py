@@ -291,7 +291,7 @@ class Record(unittest.TestCase):
 
     def test_too_much_is_lost(self):
         said = self.stopped_reader('--max-loss', '1%', status=1)
-        self.assertRegex(said, r'warning: [0-9.]+% of the last samples found their ring full')
+        self.assertRegex(said, r'warning: [0-9.]+% of the last samples were lost because a buffer was full')
         self.assertRegex(said, r'error: [0-9.]+% of the samples .*--max-loss allows \(1%\)')
 
     def test_few_are_lost(self):
@@ -405,9 +405,9 @@ class Record(unittest.TestCase):
                 (('--max-loss', '101%'), '100%'),
                 (('--ring-size', '1K'), '16K'),
                 (('--max-size', ''), 'K, M or G'),
-                (('--duration', '0'), 'seconds'),
+                (('--duration', '0'), '1ms'), (('--duration', '5x'), 'invalid duration'),
                 (('--by', 'pid'), '--by'),
-                (('sleep', '1'), "behind '--'")):
+                (('sleep', '1'), "after '--'")):
             with self.subTest(args):
                 p = self.record(*args, status=2)
                 self.assertIn(why, p.stderr)

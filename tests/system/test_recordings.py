@@ -24,14 +24,12 @@ SELECTIONS = [
 BY = ('--by', '--max-groups', '--metric')
 
 USAGE = [
-    (['dump'], 'which recording'),
     (['dump', 'a', 'b'], "'b'"),
     (['dump', '--csv', '--events', 'a'], '--events'),
     (['dump', '--fetch', 'a'], '--csv'),
     (['dump', '--limit', '0', 'a'], '--limit'),
     (['dump', '--by', 'comm', 'a'], '--by'),
     (['dump', '--explain', 'a'], '--filter'),
-    (['replay'], 'which recording'),
     (['replay', '--follow', 'a'], '--follow'),
     (['replay', '--by', 'node', 'a'], 'node'),
     (['replay', '-e', 'ibs_op//', 'a'], "'-e'"),

@@ -16,9 +16,9 @@
 
 #include <cmocka.h>
 
-#include "clock.h"
-#include "loop_loss.h"
-#include "sample_cost.h"
+#include "base/clock.h"
+#include "perf/loop_loss.h"
+#include "perf/sample_cost.h"
 
 #define TRIES 5 /* on a machine that does other things too */
 

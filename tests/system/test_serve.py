@@ -2,6 +2,7 @@
 """The collector: its counters outlive it, one collector at a time, options read again."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -13,7 +14,7 @@ from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, keep_busy, re
 
 OK, WHY = can_bpf()
 DIR = '/sys/fs/bpf/ibscope-test-%d' % os.getpid()
-CONTROL = f'/tmp/ibscope-test-{os.getpid()}.sock'
+CONTROL = f'/run/ibscope-test-{os.getpid()}/control.sock'
 
 
 def ctl(*args, **kw):
@@ -62,6 +63,7 @@ class Serve(unittest.TestCase):
         c = Collector('--unpin')
         self.assertEqual(c.stop(), 0)
         self.assertFalse(os.path.exists(DIR))
+        shutil.rmtree(os.path.dirname(CONTROL))
 
     def grows(self):
         before = snapshot()['ledger']['seen']
@@ -76,7 +78,7 @@ class Serve(unittest.TestCase):
         for sig in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
             c = self.collector()
             if seen:
-                c.wait('going on with the counters')
+                c.wait('resuming counters')
             self.grows()
             now = snapshot()['ledger']['seen']
             self.assertGreater(now, seen)
@@ -103,7 +105,7 @@ class Serve(unittest.TestCase):
         self.grows()
         c.stop()
         c = self.collector('--max-groups', '20')
-        c.wait('begin anew')
+        c.wait('starting from zero')
         self.grows()
 
     def test_ids_of_another_hierarchy(self):
@@ -112,15 +114,15 @@ class Serve(unittest.TestCase):
             self.skipTest('cgroups have one hierarchy')
         self.collector('--cgroup-hierarchy', names[0]).stop()
         c = self.collector('--cgroup-hierarchy', names[0])
-        c.wait('going on with the counters')
+        c.wait('resuming counters')
         c.stop()
         c = self.collector('--cgroup-hierarchy', names[1])
-        c.wait('of the cgroups of another hierarchy')
+        c.wait('their cgroups are those of another hierarchy')
         self.grows()
         c.stop()
         # where no cgroup is told none is confused
         self.collector('--cgroup-hierarchy', names[0], '--by', 'cpu').stop()
-        self.collector('--cgroup-hierarchy', names[1], '--by', 'cpu').wait('going on with the counters')
+        self.collector('--cgroup-hierarchy', names[1], '--by', 'cpu').wait('resuming counters')
 
     def test_reload(self):
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
@@ -149,12 +151,65 @@ class Serve(unittest.TestCase):
             f.write('src = l1\n')
             f.flush()
             c.p.send_signal(signal.SIGHUP)
-            c.wait('read again')
+            c.wait('options reloaded')
             self.grows()
             after = snapshot()['ledger']
             self.assertGreater(after['filtered']['src'], 0)
             self.assertGreaterEqual(after['aggregated'], before['aggregated'])
             self.assertEqual(c.stop(), 0)
+
+    def test_reader_of_the_log_goes_away(self):
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+            # as `serve 2>&1 | head -1`
+            p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '--pin-dir', DIR, '--control', CONTROL,
+                                  '-c', '200000', '--config', f.name], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.addCleanup(p.wait)
+            self.addCleanup(p.kill)
+            p.stdout.readline()
+            p.stdout.close()
+            end = time.monotonic() + 30
+            while ctl('status').returncode and time.monotonic() < end:
+                time.sleep(0.05)
+            f.write('bogus\n')
+            f.flush()
+            # writes to the log
+            self.assertEqual(ctl('reload').returncode, 2)
+            self.grows()
+            self.assertIsNone(p.poll())
+            p.terminate()
+            self.assertEqual(p.wait(20), 0)
+
+    def status(self):
+        return json.loads(ctl('--json', 'status').stdout)
+
+    def becomes(self, **want):
+        end = time.monotonic() + 20
+        while True:
+            now = {k: v for k, v in self.status().items() if k in want}
+            if now == want:
+                return
+            if time.monotonic() > end:
+                self.fail(f'{now}, not {want}')
+            time.sleep(0.1)
+
+    @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
+    def test_says_what_it_waits_for(self):
+        path = f'/ibscope-late-{os.getpid()}'
+        c = self.collector('--container', 'ibscope-typo', '--cgroup', path)
+        c.wait(f'waiting for 2 names of the selection: ')
+        self.becomes(unresolved=2)
+        for args in (), ('--control', CONTROL):
+            self.assertRegex(ctl('status', *args).stdout, f'waiting for: .*--cgroup {path}')
+            self.assertRegex(ctl('status', *args).stdout, 'waiting for: .*--container ibscope-typo')
+        cg = Cgroup(path)
+        self.addCleanup(cg.remove)
+        self.becomes(unresolved=1, waiting_for='--container ibscope-typo')
+        c.wait('waiting for 1 name of the selection: --container ibscope-typo')
+        self.assertEqual(ctl('set', 'container=').returncode, 0)
+        c.wait('all names of the selection exist now')
+        self.becomes(unresolved=0, waiting_for='')
+        self.assertNotIn('waiting', ctl('status').stdout)
 
     def test_config_check(self):
         for text, said in (('op = lod', 'lod'), ('verbose = 1', 'takes no value'), ('op', 'needs a value'),
@@ -223,7 +278,7 @@ class Serve(unittest.TestCase):
         c.stop(signal.SIGKILL)
         begin = time.time()
         c = self.collector('--grace', '8')
-        c.wait('going on with the counters')
+        c.wait('resuming counters')
         while time.time() < begin + 5:
             self.assertIn(cg.path, self.cgroups())
             time.sleep(0.5)

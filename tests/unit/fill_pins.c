@@ -3,9 +3,9 @@
  * fill_pins DIR GROUPS [SLOTS]: pin what a collector would have of so many containers, all sources
  * and all buckets, and tick until SIGTERM. Nothing samples.
  */
-#include "clock.h"
-#include "layout.h"
-#include "pins.h"
+#include "base/clock.h"
+#include "counts/layout.h"
+#include "counts/pins.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -57,24 +57,24 @@ static __u64 fill_slot(__u64 *words, __u32 slot)
 			continue;
 		if (!(layout.entry[pair] & IBS_LAYOUT_HIST)) {
 			samples += w[IBS_PAIR_SAMPLES] = slot + pair;
-			w[IBS_PAIR_WEIGHT] = w[IBS_PAIR_SAMPLES] * PERIOD;
+			w[IBS_PAIR_OPS] = w[IBS_PAIR_SAMPLES] * PERIOD;
 			continue;
 		}
-		w[IBS_PAIR_WEIGHT] = w[IBS_HIST_NO_LAT] = pair;
+		w[IBS_PAIR_OPS] = w[IBS_HIST_NO_LAT] = pair;
 		for (int b = 0; b < IBS_LAT_BUCKETS; b++) {
 			__u64 n = 1 + (slot * 7919 + pair * 104729 + b * 31) % 100000;
 
 			w[IBS_HIST_BUCKET + b] = n;
 			w[IBS_HIST_SUM] += n * ibs_lat_le(b);
-			w[IBS_PAIR_WEIGHT] += n;
+			w[IBS_PAIR_OPS] += n;
 		}
-		samples += w[IBS_PAIR_WEIGHT];
-		w[IBS_PAIR_WEIGHT] *= PERIOD;
+		samples += w[IBS_PAIR_OPS];
+		w[IBS_PAIR_OPS] *= PERIOD;
 	}
 	words[IBS_TLB_L2_HIT] = samples / 50;
 	words[IBS_TLB_L2_MISS] = samples / 500;
-	words[IBS_TLB_L2_HIT_WEIGHT] = words[IBS_TLB_L2_HIT] * PERIOD;
-	words[IBS_TLB_L2_MISS_WEIGHT] = words[IBS_TLB_L2_MISS] * PERIOD;
+	words[IBS_TLB_L2_HIT_OPS] = words[IBS_TLB_L2_HIT] * PERIOD;
+	words[IBS_TLB_L2_MISS_OPS] = words[IBS_TLB_L2_MISS] * PERIOD;
 	words[IBS_TLB_REFILL_N] = words[IBS_TLB_L2_HIT] + words[IBS_TLB_L2_MISS];
 	words[IBS_TLB_REFILL_SUM] = words[IBS_TLB_REFILL_N] * 40 + slot;
 	return samples;

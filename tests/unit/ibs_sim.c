@@ -4,7 +4,7 @@
  * of each CPU, worked out in user space. One line a count: src op bucket-edge|- samples, and
  * src op sum cycles.
  */
-#include "snapshot.h"
+#include "counts/snapshot.h"
 
 #include <ibscope/sim.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * make_recording FILE SAMPLES [stacks|cut|self|random]: a recording of simulated samples on four
+ * make_recording FILE SAMPLES [stacks|cut|self|random|bomb|bare]: a recording of simulated samples on four
  * CPUs, of processes and cgroups with names as nobody would like them. "stacks" adds call chains,
  * "cut" leaves the end out; "self" lets main() of this program be sampled, on this machine; "random"
- * has random values and events everywhere.
+ * has random values and events everywhere; "bomb" has three million forks in a small file; "bare" has neither
+ * names of containers nor a topology, as version 1.0 of the format.
  */
 #include "recording_gen.h"
 
@@ -18,16 +19,25 @@
 
 #define CAPS	  0xbffu /* Zen 4 */
 #define CPUS	  4
-#define PROCESSES 6
+#define PROCESSES 9
 #define BATCH	  1024
 #define TEXT_AT	  0x400000ull
 #define TEXT_LEN  0x10000ull
 
 static const char *const comms[PROCESSES] = {
-	"plain", "two words", "esc\033[31m", "new\nline", "s\xc3\xa9mi;colon,\"q\"", "bad\xff\xfe",
+	"plain",
+	"two words",
+	"esc\033[31m",
+	"new\nline",
+	"s\xc3\xa9mi;colon,\"q\"",
+	"bad\xff\xfe",
+	"=1+1",
+	"-bash",
+	("\xc2\x9b"
+	 "2J\a\xe2\x80\xae"),
 };
 
-/* Of cgroups 1 and up; one more id has no path. */
+/* Of cgroups 1 and up; one more id has no path. The last one forges a line of our log. */
 static const char *const cgroups[] = {
 	"/",
 	"/sys,tem.slice/a\"b\\c.service",
@@ -35,6 +45,8 @@ static const char *const cgroups[] = {
 	"docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
 	"/kubepods/burstable/pod01234567-89ab-cdef-0123-456789abcdef/"
 	"fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210",
+	"/user.slice/\033]0;owned\a\nibscope: error: forged\xc2\x9b"
+	"31m\xff",
 };
 #define CGROUPS (sizeof(cgroups) / sizeof(cgroups[0]))
 
@@ -46,7 +58,7 @@ static int failed(const struct err *err)
 	return 1;
 }
 
-static int write_names(struct recording *r, struct err *err)
+static int write_names(struct recording *r, bool bare, struct err *err)
 {
 	int ret = 0;
 
@@ -66,6 +78,13 @@ static int write_names(struct recording *r, struct err *err)
 	for (__u64 i = 0; !ret && i < CGROUPS; i++) {
 		struct trace_event ev = { .kind = TRACE_CGROUP, .cgroup = { i + 1, cgroups[i] } };
 
+		if (!bare && strstr(cgroups[i], "docker-"))
+			ev.cgroup.container = "web";
+		if (!bare && strstr(cgroups[i], "/pod")) {
+			ev.cgroup.container = "db";
+			ev.cgroup.pod = "db-0";
+			ev.cgroup.ns = "shop";
+		}
 		ret = recording_event(r, &ev, err);
 	}
 	return ret;
@@ -136,6 +155,17 @@ static int write_random(struct recording *r, __u64 n, struct err *err)
 	return ret;
 }
 
+/* Readers keep something of each fork, and equal ones compress to nearly nothing. */
+static int write_bomb(struct recording *r, struct err *err)
+{
+	const struct trace_event ev = { .kind = TRACE_FORK, .fork = { 101, 101, 100, 100 } };
+	int ret = 0;
+
+	for (int i = 0; !ret && i < 3000000; i++)
+		ret = recording_event(r, &ev, err);
+	return ret;
+}
+
 static void make(__u64 n, struct ibs_record *rec)
 {
 	__u64 regs[IBS_OP_REG_FIXED], r = ibs_sim_mix(n);
@@ -188,6 +218,9 @@ int main(int argc, char **argv)
 		{ TEXT_AT + 2, TEXT_AT + 0x100, TEXT_AT + 0x200 },
 		{ TEXT_AT + 3, TEXT_AT + 0x300, 0x1000 },
 	};
+	static const struct trace_topology topology = { .n = CPUS,
+							.ccx = { 0, 0, 1, 2 },
+							.node = { 0, 0, 0, 1 } };
 	struct trace_pmu pmus[1] = { pmu };
 	struct trace_info info = { .source = "sim",
 				   .simulated = true,
@@ -202,6 +235,7 @@ int main(int argc, char **argv)
 	struct trace_event lost = { .kind = TRACE_LOST,
 				    .lost = { .n = 7, .samples = true, .cpu = 1 } };
 	bool self = !strcmp(how, "self"), random = !strcmp(how, "random");
+	bool bare = !strcmp(how, "bare");
 	struct ledger ledger = { 0 };
 	struct recording *r;
 	struct utsname u;
@@ -212,6 +246,7 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		return 2;
 	n = strtoull(argv[2], NULL, 0);
+	info.topology = bare ? NULL : &topology;
 	pmus[0].stacks = !strcmp(how, "stacks") || random;
 	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, CAPS);
 	strcpy(info.cpu.name, "AMD EPYC 9654");
@@ -220,9 +255,11 @@ int main(int argc, char **argv)
 	opts.fd = open(argv[1], O_CREAT | O_TRUNC | O_WRONLY, 0600);
 	if (opts.fd < 0 || recording_create(&opts, &r, &err))
 		return failed(&err);
-	ret = write_names(r, &err);
+	ret = write_names(r, bare, &err);
 	if (!ret && self)
 		ret = write_self(r, &err);
+	if (!ret && !strcmp(how, "bomb"))
+		ret = write_bomb(r, &err);
 	for (int i = 0; !ret && pmus[0].stacks && i < 3; i++)
 		ret = recording_stack(r, i, chains[i], 3, &err);
 	if (!ret)

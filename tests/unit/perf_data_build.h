@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "perf_data_format.h"
+#include "perf_data/perf_data_format.h"
 
 enum {
 	OP_TYPE = 11,

@@ -7,9 +7,9 @@
 #include <fcntl.h>
 #include <time.h>
 
-#include "op_text.h"
+#include "trace/op_text.h"
 #include "perf_data_file.h"
-#include "trace_format.h"
+#include "trace/trace_format.h"
 
 static unsigned int perf = IBS_PERF_NEWEST;
 

@@ -7,7 +7,7 @@
 
 #include "perf_data_build.h"
 #include "perf_data_file.h"
-#include "trace_format.h"
+#include "trace/trace_format.h"
 
 static struct bytes b;
 static void *state;

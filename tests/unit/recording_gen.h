@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recording.h"
+#include "recording/recording.h"
 
 struct gen {
 	__u64 state;
@@ -97,6 +97,11 @@ static inline void gen_event(struct gen *g, struct trace_event *ev, char *buf, s
 	case TRACE_CGROUP:
 		ev->cgroup.id = gen_u64(g);
 		ev->cgroup.path = gen_string(g, buf, size);
+		if (gen_below(g, 2)) {
+			ev->cgroup.container = gen_below(g, 2) ? "web" : "";
+			ev->cgroup.pod = gen_below(g, 2) ? "web-0" : "";
+			ev->cgroup.ns = gen_below(g, 2) ? "shop" : "";
+		}
 		break;
 	case TRACE_LOST:
 		ev->lost.n = gen_u64(g);

@@ -2,6 +2,8 @@
 /* The cgroup tree on plain directories, whose inode numbers do as ids: names, watches, rescans. */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,16 +14,23 @@
 
 #include <cmocka.h>
 
-#include "cgroup.h"
-#include "err.h"
+#include "cgroup/cgroup.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "tree.h"
 
 #define FS "/sys/fs/cgroup"
 
+#ifdef __SANITIZE_ADDRESS__
+#define RUNNING_ON_SANITIZER 1
+#else
+#define RUNNING_ON_SANITIZER 0
+#endif
+
 /* Two at a time. */
 static const char *at(const char *path)
 {
-	static char full[2][256];
+	static char full[2][512];
 	static int i;
 
 	i = !i;
@@ -333,43 +342,187 @@ static void test_v1(void **state)
 	assert_non_null(strstr(e.text, "/gone"));
 }
 
-/* 40 names of 200 bytes: more than PATH_MAX. */
-static void test_long(void **state)
+/* Make @n directories, each in the one before. @in: the last of them. */
+static int nest(const char *top, const char *name, int n, struct stat *in)
 {
-	char name[201], command[300], *path = calloc(1, 40 * 201 + 1);
-	struct cgroup_tree *t = usual();
-	int at_fd = open(at("/"), O_RDONLY | O_DIRECTORY), fd, i;
-	struct err e;
-	struct stat st;
-	uint64_t id;
+	int at_fd = open(at(top), O_RDONLY | O_DIRECTORY), fd;
 
-	(void)state;
-	memset(name, 'n', 200);
-	name[200] = 0;
-	for (i = 0; i < 40; i++) {
+	while (n--) {
 		assert_int_equal(mkdirat(at_fd, name, 0755), 0);
 		fd = openat(at_fd, name, O_RDONLY | O_DIRECTORY);
 		assert_true(fd >= 0);
 		close(at_fd);
 		at_fd = fd;
-		strcat(strcat(path, "/"), name);
 	}
-	assert_int_equal(fstat(at_fd, &st), 0);
-	check_path(t, st.st_ino, path);
-	assert_true(cgroup_tree_alive(t, st.st_ino));
-	assert_int_equal(cgroup_id_of_path(t, path, &id, &e), 0);
-	assert_int_equal(id, st.st_ino);
-	assert_int_equal(mkdirat(at_fd, "last", 0755), 0);
+	assert_int_equal(fstat(at_fd, in), 0);
+	return at_fd;
+}
+
+static void remove_all(const char *path)
+{
+	char command[300];
+
+	snprintf(command, sizeof(command), "rm -rf %s", at(path));
+	assert_int_equal(system(command), 0);
+}
+
+/* Paths up to PATH_MAX and 64 names are known, those beyond are not, and are not walked. */
+static void check_nested(const char *name, int known, int more)
+{
+	char *path = calloc(1, known * (strlen(name) + 1) + 1);
+	struct cgroup_tree *t = usual();
+	struct cgroup_stats before, after;
+	struct stat last, beyond;
+	uint64_t id;
+	struct err e;
+
+	cgroup_tree_stats(t, &before);
+	close(nest("/", name, known, &last));
+	for (int i = 0; i < known; i++)
+		strcat(strcat(path, "/"), name);
 	cgroup_tree_update(t);
-	assert_int_equal(cgroup_glob(t, "/**/last", stop, NULL), -EINTR);
+	check_path(t, last.st_ino, path);
+	assert_int_equal(cgroup_id_of_path(t, path, &id, &e), 0);
+	assert_int_equal(id, last.st_ino);
+	cgroup_tree_stats(t, &after);
+	assert_int_equal(after.refused, 0);
 	cgroup_tree_close(t);
 	t = open_tree();
-	check_path(t, st.st_ino, path);
+	check_path(t, last.st_ino, path);
+	remove_all("/nn*");
+	cgroup_tree_update(t);
+	cgroup_tree_stats(t, &after);
+	assert_int_equal(after.alive, before.alive);
+
+	close(nest("/", name, known + more, &beyond));
+	for (int again = 0; again < 2; again++) {
+		cgroup_tree_update(t);
+		cgroup_tree_stats(t, &after);
+		assert_int_equal(after.alive, before.alive + known);
+		assert_int_equal(after.watched, before.watched + known);
+		assert_int_equal(after.refused, 1);
+		cgroup_tree_close(t);
+		t = open_tree();
+	}
+	remove_all("/nn*");
+	cgroup_tree_update(t);
+	cgroup_tree_forget_dead(t, 0);
+	cgroup_tree_stats(t, &after);
+	assert_int_equal(after.alive, before.alive);
+	assert_int_equal(after.dead, 0);
 	cgroup_tree_close(t);
-	close(at_fd);
 	free(path);
-	snprintf(command, sizeof(command), "rm -rf %s", at("/nn*"));
-	assert_int_equal(system(command), 0);
+}
+
+static void test_deep(void **state)
+{
+	char name[201];
+
+	(void)state;
+	check_nested("nn", 64, 1000);
+	memset(name, 'n', 200);
+	name[200] = 0;
+	check_nested(name, 20, 20); /* 4,020 bytes */
+}
+
+static size_t heap_bytes(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+/* What others own is bounded, what is root's beside it is not, and room comes back. */
+static void test_user(void **state)
+{
+	enum { USER_MAX = 4096, MANY = 10000, NAME = 200 };
+	struct cgroup_stats before, after;
+	size_t heap = heap_bytes();
+	struct cgroup_tree *t;
+	char path[NAME + 16];
+
+	(void)state;
+	if (geteuid())
+		skip();
+	t = usual();
+	cgroup_tree_stats(t, &before);
+	make("/u");
+	cgroup_tree_update(t);
+	/* given away only after it was met, as systemd does */
+	assert_int_equal(chown(at("/u"), 65534, 65534), 0);
+	for (int i = 0; i < MANY; i++) {
+		snprintf(path, sizeof(path), "/u/%0*d", NAME, i);
+		make(path);
+		assert_int_equal(chown(at(path), 65534, 65534), 0);
+		if (i % 1000 == 0)
+			cgroup_tree_update(t);
+	}
+	cgroup_tree_update(t);
+	cgroup_tree_stats(t, &after);
+	assert_int_equal(after.alive, before.alive + USER_MAX);
+	assert_int_equal(after.watched, before.watched + USER_MAX);
+	assert_true(after.refused >= MANY - USER_MAX);
+	if (!RUNNING_ON_SANITIZER)
+		assert_in_range(heap_bytes() - heap, 0, USER_MAX * 600);
+	make("/mine");
+	cgroup_tree_update(t);
+	check_path(t, ino("/mine"), "/mine");
+	cgroup_tree_close(t);
+	t = open_tree();
+	cgroup_tree_stats(t, &after);
+	assert_int_equal(after.alive, before.alive + 1 + USER_MAX);
+
+	/* those that were left out are found when there is room */
+	for (int i = 0; i < MANY - 100; i++) {
+		snprintf(path, sizeof(path), "/u/%0*d", NAME, i);
+		rmdir(at(path));
+	}
+	for (int i = 0; i < 100 && after.alive != before.alive + 2 + 100; i++) {
+		cgroup_tree_update(t);
+		cgroup_tree_stats(t, &after);
+		poll(NULL, 0, 50);
+	}
+	assert_int_equal(after.alive, before.alive + 2 + 100);
+	snprintf(path, sizeof(path), "/u/%0*d", NAME, MANY - 1);
+	check_path(t, ino(path), path);
+	cgroup_tree_close(t);
+	remove_all("/u");
+}
+
+/* Events are taken in for a bounded part of the time; what had to wait is seen in the end. */
+static void test_churn(void **state)
+{
+	struct cgroup_tree *t = usual();
+	struct cgroup_stats s, before;
+	struct pollfd fd = { .fd = cgroup_tree_fd(t), .events = POLLIN };
+	uint64_t cpu = 0, start, wall = clock_ns(CLOCK_MONOTONIC);
+	int waited = 0;
+
+	(void)state;
+	cgroup_tree_stats(t, &before);
+	while (clock_ns(CLOCK_MONOTONIC) - wall < 4000000000ULL) {
+		for (int i = 0; i < 100; i++) {
+			make("/churn");
+			rmdir(at("/churn"));
+		}
+		start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		if (poll(&fd, 1, 0) > 0)
+			cgroup_tree_update(t);
+		else
+			waited++;
+		cpu += clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+	}
+	assert_true(cpu < 1200000000ULL); /* a second at once, then 2 % */
+	if (cpu > 1000000000ULL)
+		assert_true(waited > 0);
+	make("/last");
+	do {
+		assert_true(poll(&fd, 1, 20000) > 0);
+		cgroup_tree_update(t);
+		cgroup_tree_stats(t, &s);
+	} while (s.alive < before.alive + 1);
+	check_path(t, ino("/last"), "/last");
+	cgroup_tree_close(t);
 }
 
 /* --- limits, in a child with a user namespace whose sysctls are its own --- */
@@ -491,8 +644,8 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_scan), T(test_life), T(test_not_updated), T(test_moved),
-		T(test_find), T(test_glob), T(test_v1),		 T(test_long),
+		T(test_scan), T(test_life), T(test_not_updated), T(test_moved),	     T(test_find),
+		T(test_glob), T(test_v1),   T(test_deep),	 T(test_user),	     T(test_churn),
 		T(test_many), T(test_died), T(test_few_watches), T(test_no_inotify),
 	};
 

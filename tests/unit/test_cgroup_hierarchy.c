@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "cgroup.h"
-#include "cgroup_hierarchy.h"
-#include "err.h"
+#include "cgroup/cgroup.h"
+#include "cgroup/cgroup_hierarchy.h"
+#include "base/err.h"
 #include "tree.h"
 
 #define CG "/sys/fs/cgroup"
@@ -149,9 +149,9 @@ static void test_tree(void **state)
 	assert_int_equal(cgroup_id_of_path(t, CG "/memory/a/b", &id, &e), 0);
 	assert_string_equal(cgroup_tree_path(t, id), "/a/b");
 	assert_int_equal(cgroup_id_of_path(t, CG "/unified/a", &id, &e), -EINVAL);
-	assert_string_equal(e.text, "cgroup '/sys/fs/cgroup/unified/a': that is in another "
-				    "hierarchy; cgroups are told by memory at "
-				    "/sys/fs/cgroup/memory (--cgroup-hierarchy)");
+	assert_string_equal(e.text, "cgroup '/sys/fs/cgroup/unified/a' is in another "
+				    "hierarchy than memory at /sys/fs/cgroup/memory; "
+				    "choose one with --cgroup-hierarchy");
 	cgroup_tree_close(t);
 }
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "clock_watch.h"
+#include "machine/clock_watch.h"
 
 #define S 1000000000LL
 
@@ -36,7 +36,7 @@ static void expect(int64_t step, int64_t slept)
 {
 	struct clock_change c;
 
-	assert_int_equal(clock_watch_look(&watch, &now, &c), step || slept);
+	assert_int_equal(clock_watch_check(&watch, &now, &c), step || slept);
 	assert_int_equal(c.step_ns, step);
 	assert_int_equal(c.slept_ns, slept);
 }
@@ -91,7 +91,7 @@ static void test_real_clocks(void **state)
 	for (int i = 0; i < 1000; i++) {
 		clock_read(&now);
 		assert_true(now.width >= 0);
-		assert_false(clock_watch_look(&watch, &now, &c));
+		assert_false(clock_watch_check(&watch, &now, &c));
 	}
 }
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "container.h"
+#include "cgroup/container.h"
 
 #define A    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define B    "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
@@ -74,13 +74,58 @@ static void test_rows(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		snprintf(path, sizeof(path), "%s%s", rows[i].path, rows[i].below);
-		if (!container_of_path(path, &c))
+		if (!container_of_path(path, NULL, &c))
 			fail_msg("nothing in %s", path);
 		if (strcmp(c.runtime, rows[i].runtime) || strcmp(c.id, rows[i].id) ||
 		    strcmp(c.pod_uid, rows[i].pod) || c.depth != rows[i].depth ||
 		    c.path_len != strlen(rows[i].path))
 			fail_msg("%s: '%s' '%s' '%s' %u %zu", path, c.runtime, c.id, c.pod_uid,
 				 c.depth, c.path_len);
+	}
+}
+
+/* Whose runtime made the cgroup: by the owners of those around it, else by the slice. */
+static void test_owner(void **state)
+{
+	static const struct {
+		const char *path;
+		struct container_owner owner;
+		unsigned int uid;
+		bool host_pod;
+	} rows[] = {
+		{ "/docker/" A, { 0, 0 }, 0, false },
+		{ "/system.slice/docker-" A ".scope", { 0, 0 }, 0, false },
+		/* what root made for somebody, with a user namespace, is root's; what is below is not */
+		{ "/system.slice/docker-" A ".scope", { 100000, 84 }, 0, false },
+		{ "/system.slice/docker-" A ".scope/sub", { 100000, 84 }, 0, false },
+		{ "/system.slice/docker-" A ".scope/docker/" B, { 100000, 84 }, 100000, false },
+		{ "/system.slice/u.service/docker-" A ".scope", { 33, 23 }, 33, false },
+		{ "/system.slice/k3s.service/kubepods-pod" POD_ ".slice:cri-containerd:" A,
+		  { 0, 0 },
+		  0,
+		  true },
+		{ "/user.slice/user-1000.slice/user@1000.service/docker-" A ".scope",
+		  { 0, 0 },
+		  1000,
+		  false },
+		{ "/user.slice/user-1000.slice/user@1000.service/docker-" A ".scope",
+		  { 1000, 45 },
+		  1000,
+		  false },
+		{ "/user.slice/user-1000.slice/kubepods/pod" POD "/" A, { 0, 0 }, 1000, false },
+		{ "/user.slice/user-1000.slicer/docker-" A ".scope", { 0, 0 }, 0, false },
+		{ BEST "/crio-" A ".scope", { 0, 0 }, 0, true },
+		{ BEST "/crio-" A ".scope/kubepods/pod" POD, { 0, 0 }, 0, false },
+		{ BEST, { 1000, 0 }, 1000, false },
+	};
+	struct container c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_true(container_of_path(rows[i].path, &rows[i].owner, &c));
+		if (c.uid != rows[i].uid || c.host_pod != rows[i].host_pod)
+			fail_msg("%s: uid %u, pod of the host: %d", rows[i].path, c.uid,
+				 c.host_pod);
 	}
 }
 
@@ -123,7 +168,7 @@ static void test_none(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		if (container_of_path(paths[i], &c))
+		if (container_of_path(paths[i], NULL, &c))
 			fail_msg("%s: '%s' '%s'", paths[i], c.id, c.pod_uid);
 		assert_string_equal(c.runtime, "");
 		assert_string_equal(c.id, "");
@@ -145,9 +190,9 @@ static void test_broken(void **state)
 		for (k = 0; k < n; k++) {
 			snprintf(path, sizeof(path), "%s", rows[i].path);
 			path[k] = "/:-_.g\377"[k % 7];
-			container_of_path(path, &c);
+			container_of_path(path, NULL, &c);
 			path[k] = 0;
-			container_of_path(path, &c);
+			container_of_path(path, NULL, &c);
 			assert_true(!*c.id || strlen(c.id) == CONTAINER_ID_LEN);
 			assert_true(!*c.pod_uid || strlen(c.pod_uid) == 36 ||
 				    strlen(c.pod_uid) == 32);
@@ -160,6 +205,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_owner),
 		cmocka_unit_test(test_none),
 		cmocka_unit_test(test_broken),
 	};

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "container_names.h"
+#include "cgroup/container_names.h"
 #include "tree.h"
 
 #define A    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -41,13 +41,27 @@ static void reopen(void)
 	assert_int_equal(container_names_open(root, &names), 0);
 }
 
+static const char *label(const char *path, const struct container_owner *owner)
+{
+	struct container c;
+
+	return container_of_path(path, owner, &c) ? container_names_label(names, &c) : "";
+}
+
+static const char *pod_label(const char *path, const struct container_owner *owner)
+{
+	struct container c;
+
+	return container_of_path(path, owner, &c) ? container_names_pod_label(names, &c) : "";
+}
+
 static void check(const char *path, const char *container, const char *pod, const char *ns)
 {
 	const struct container_name *n;
 	struct container c;
 
-	assert_true(container_of_path(path, &c));
-	n = container_names_find(names, path, &c);
+	assert_true(container_of_path(path, NULL, &c));
+	n = container_names_find(names, &c);
 	if (strcmp(n->container, container) || strcmp(n->pod, pod) || strcmp(n->ns, ns))
 		fail_msg("%s: '%s' '%s' '%s'", path, n->container, n->pod, n->ns);
 }
@@ -102,6 +116,50 @@ static void test_rootless(void **state)
 	      "");
 }
 
+/* Cgroups that others named like those of root's runtimes: no name of theirs. */
+static void test_spoofed(void **state)
+{
+	static const struct container_owner service = { 33, 23 }, user = { 1000, 45 },
+					    root_owner = { 0, 0 };
+	const char *in_service = "/system.slice/u.service/docker-" A ".scope";
+
+	(void)state;
+	put_file("/etc/passwd", "u:x:1000:1000::/home/u:/bin/sh\n");
+	put_file("/var/lib/docker/containers/" A "/config.v2.json", "{\"Name\":\"/payments\"}");
+	put_file("/run/containerd/io.containerd.runtime.v2.task/k8s.io/" C "/config.json",
+		 "{\"annotations\":{\"io.kubernetes.cri.container-name\":\"web\","
+		 "\"io.kubernetes.cri.sandbox-name\":\"payments-0\","
+		 "\"io.kubernetes.cri.sandbox-namespace\":\"prod\"}}");
+	put_file("/var/log/containers/payments-0_prod_web-" B ".log", "");
+	put_dir("/var/log/pods/prod_payments-0_" POD "/web/");
+	/* the real ones */
+	check("/system.slice/docker-" A ".scope", "payments", "", "");
+	check(KUBE "/" C, "web", "payments-0", "prod");
+	check(KUBE "/" B, "web", "payments-0", "prod");
+	assert_string_equal(label(in_service, &root_owner), "payments");
+	/* a user's, in their slice and in a service */
+	check("/user.slice/user-1000.slice/user@1000.service/docker-" A ".scope", "", "", "");
+	check("/user.slice/user-1000.slice/docker/" C, "", "", "");
+	check("/user.slice/user-1000.slice/kubepods/pod" POD "/" B, "", "", "");
+	check("/user.slice/user-1000.slice/kubepods/pod" POD, "", "", "");
+	assert_string_equal(label("/user.slice/user-1000.slice/docker/" A, &user), "");
+	assert_string_equal(label(in_service, &service), "");
+	assert_string_equal(pod_label("/user.slice/user-1000.slice/kubepods/pod" POD, NULL), POD);
+	/* inside another container */
+	check("/docker/" B "/docker/" A, "", "", "");
+	check("/docker/" B "/kubepods/pod" POD "/" C, "", "", "");
+	check("/docker/" B "/kubepods/pod" POD, "", "", "");
+	assert_string_equal(label("/docker/" B "/docker/" A, NULL), "0123456789ab");
+	/* what a user's own runtime says is never a pod */
+	put_file("/home/u/.local/share/docker/containers/" A "/config.v2.json",
+		 "{\"Name\":\"/mine\",\"Config\":{\"Labels\":{"
+		 "\"io.kubernetes.pod.name\":\"payments-0\","
+		 "\"io.kubernetes.pod.namespace\":\"prod\"}}}");
+	reopen();
+	check("/user.slice/user-1000.slice/user@1000.service/docker-" A ".scope", "mine", "", "");
+	check("/system.slice/docker-" A ".scope", "payments", "", "");
+}
+
 static void test_containerd(void **state)
 {
 	(void)state;
@@ -150,18 +208,16 @@ static void test_kubelet_logs(void **state)
 	check(KUBE, "", "web-0", "default");
 	check(KUBE "/" B, "", "web-0", "default");
 	check("/kubepods/burstable/pod" HASH, "", "etcd-n1", "kube-system");
-	assert_string_equal(container_names_label(names, KUBE "/" A "/x"), "web-ui");
-	assert_string_equal(container_names_label(names, KUBE "/" B), "fedcba987654");
-	assert_string_equal(container_names_label(names, KUBE), "");
-	assert_string_equal(container_names_label(names, "/system.slice"), "");
-	assert_string_equal(container_names_pod_label(names, KUBE "/" A), "default/web-0");
-	assert_string_equal(container_names_pod_label(names, "/kubepods/pod" HASH "/" C),
-			    "kube-system/etcd-n1");
-	assert_string_equal(container_names_pod_label(
-				    names, "/kubepods/pod00000000-9abc-def0-1234-56789abcdef0"),
+	assert_string_equal(label(KUBE "/" A "/x", NULL), "web-ui");
+	assert_string_equal(label(KUBE "/" B, NULL), "fedcba987654");
+	assert_string_equal(label(KUBE, NULL), "");
+	assert_string_equal(label("/system.slice", NULL), "");
+	assert_string_equal(pod_label(KUBE "/" A, NULL), "default/web-0");
+	assert_string_equal(pod_label("/kubepods/pod" HASH "/" C, NULL), "kube-system/etcd-n1");
+	assert_string_equal(pod_label("/kubepods/pod00000000-9abc-def0-1234-56789abcdef0", NULL),
 			    "00000000-9abc-def0-1234-56789abcdef0");
-	assert_string_equal(container_names_pod_label(names, "/docker/" A), "default/web-0");
-	assert_string_equal(container_names_pod_label(names, "/a"), "");
+	assert_string_equal(pod_label("/docker/" A, NULL), "default/web-0");
+	assert_string_equal(pod_label("/a", NULL), "");
 }
 
 /* No file of these is a name, and none stops us. */
@@ -293,8 +349,8 @@ static void test_many(void **state)
 	for (int i = 0; i < 70000; i++) {
 		snprintf(id, sizeof(id), "%064x", i);
 		snprintf(path, sizeof(path), "/docker/%s", id);
-		assert_true(container_of_path(path, &c));
-		container_names_find(names, path, &c);
+		assert_true(container_of_path(path, NULL, &c));
+		container_names_find(names, &c);
 	}
 	check("/docker/" A, "web", "", "");
 }
@@ -333,7 +389,7 @@ static void test_cost(void **state)
 		for (int i = 0; i < IDS; i++) {
 			snprintf(id, sizeof(id), "%064x", kind % 3 * IDS + i);
 			snprintf(path, sizeof(path), "/docker/%s", id);
-			container_names_label(names, path);
+			label(path, NULL);
 		}
 		print_message("%s: %.1f us a name\n", what[kind], us(start) / IDS);
 	}
@@ -371,9 +427,9 @@ static void test_patterns(void **state)
 	struct container c[3];
 
 	(void)state;
-	assert_true(container_of_path(KUBE "/" A, &c[0]));
-	assert_true(container_of_path(KUBE, &c[1]));
-	assert_true(container_of_path("/docker/" B, &c[2]));
+	assert_true(container_of_path(KUBE "/" A, NULL, &c[0]));
+	assert_true(container_of_path(KUBE, NULL, &c[1]));
+	assert_true(container_of_path("/docker/" B, NULL, &c[2]));
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const char *p = rows[i].pattern;
 
@@ -396,6 +452,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_docker, up, down),
 		cmocka_unit_test_setup_teardown(test_podman, up, down),
 		cmocka_unit_test_setup_teardown(test_rootless, up, down),
+		cmocka_unit_test_setup_teardown(test_spoofed, up, down),
 		cmocka_unit_test_setup_teardown(test_containerd, up, down),
 		cmocka_unit_test_setup_teardown(test_crio, up, down),
 		cmocka_unit_test_setup_teardown(test_kubelet_logs, up, down),

@@ -20,8 +20,8 @@
 
 #include <cmocka.h>
 
-#include "clock.h"
-#include "control.h"
+#include "base/clock.h"
+#include "collector/control.h"
 
 static char dir[64], path[96];
 static struct control *server;
@@ -170,16 +170,18 @@ static void test_requests(void **state)
 		{ "show\na=\n", "ok\n[a|]" },
 		{ "refuse\nx\n", "error usage\nbecause of x\n" },
 		{ "fail\n", "error failed\nit failed\nmore\n" },
-		{ "\n", "error usage\na request begins with a verb; `help` lists them\n" },
-		{ "show\n=3\n", "error usage\n'= 3': a name is missing before it\n" },
-		{ "show\na=\x1b[1m\n", "error usage\nbyte 8 of the request, 0x1b, is no text\n" },
+		{ "\n", "error usage\nmissing verb; `help` lists them\n" },
+		{ "show\n=3\n", "error usage\n'= 3': missing name before '='\n" },
+		{ "show\na=\x1b[1m\n",
+		  "error usage\ninvalid character 0x1b at byte 8 of the request\n" },
 	};
 
 	(void)state;
 	start();
 	for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++)
 		expect(ended[i].request, strlen(ended[i].request), true, ended[i].answer);
-	expect("show\n\0\n", 7, true, "error usage\nbyte 6 of the request, 0, is no text\n");
+	expect("show\n\0\n", 7, true,
+	       "error usage\ninvalid character 0 at byte 6 of the request\n");
 	/* an empty line is an end, too, and what follows is of no account */
 	expect("show\na=1\n\n", 10, false, "ok\n[a|1]");
 	expect("\n\nshow\na=1\n\nb=1\n", 17, false, "ok\n[a|1]");
@@ -221,7 +223,7 @@ static void test_limits(void **state)
 	expect(text, p - text, true, answer);
 	/* one line more */
 	p = stpcpy(p, "a\n");
-	expect(text, p - text, true, "error usage\na request has at most 256 lines\n");
+	expect(text, p - text, true, "error usage\nthe request has more than 256 lines\n");
 	/* as long as may be, and a byte longer */
 	memset(text, 'a', big + 1);
 	memcpy(text, "refuse\n", 7);
@@ -229,7 +231,7 @@ static void test_limits(void **state)
 	text[8] = '\n';
 	text[9] = '#';
 	expect(text, big, true, "error usage\nbecause of b\n");
-	expect(text, big + 1, true, "error usage\na request has at most 65536 bytes\n");
+	expect(text, big + 1, true, "error usage\nthe request exceeds 65536 bytes\n");
 	free(text);
 }
 
@@ -366,7 +368,7 @@ static void test_asking(void **state)
 	char *long_one;
 
 	(void)state;
-	ask("show\n", -ENOENT, 0, "no collector runs");
+	ask("show\n", -ENOENT, 0, "no collector is running");
 	start();
 	ask("show\na=1\n", 0, CONTROL_OK, "[a|1]");
 	ask("refuse\n", 0, CONTROL_USAGE, "because of nothing\n");
@@ -375,7 +377,7 @@ static void test_asking(void **state)
 	assert_non_null(long_one);
 	memset(long_one, 'a', 1 << 20);
 	long_one[(1 << 20) - 1] = 0;
-	ask(long_one, 0, CONTROL_USAGE, "a request has at most 65536 bytes\n");
+	ask(long_one, 0, CONTROL_USAGE, "the request exceeds 65536 bytes\n");
 	free(long_one);
 }
 
@@ -391,7 +393,7 @@ static void test_file(void **state)
 {
 	struct err err = {};
 	struct control *first;
-	char parent[96], fresh[128];
+	char parent[96], fresh[128], lock[128];
 	mode_t old = umask(077);
 	int fd;
 
@@ -420,7 +422,7 @@ static void test_file(void **state)
 		assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	}
 	close(fd);
-	ask("show\n", -ECONNREFUSED, 0, "does not run any more");
+	ask("show\n", -ECONNREFUSED, 0, "nobody listens");
 	assert_int_equal(open_server(0600, &err), 0);
 	assert_int_equal(mode_of(path), S_IFSOCK | 0600);
 	expect("show\n\n", 6, false, "ok\n");
@@ -449,15 +451,78 @@ static void test_file(void **state)
 	assert_int_equal(mode_of(fresh), S_IFREG | 0600);
 	assert_int_equal(unlink(fresh), 0);
 	/* two at a time would both find the place free */
-	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	assert_int_equal(mode_of(lock), S_IFREG | 0600);
+	fd = open(lock, O_RDWR | O_CLOEXEC);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	assert_int_equal(open_server(0600, &err), -EBUSY);
+	assert_non_null(strstr(err.text, lock));
 	assert_int_equal(access(path, F_OK), -1);
 	close(fd);
+	/* but any user can hold a lock of the directory */
+	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	start();
+	control_close(server);
+	server = NULL;
+	close(fd);
+	assert_int_equal(unlink(lock), 0);
+	/* a planted link is not followed */
+	assert_int_equal(symlink("/etc/passwd", lock), 0);
+	assert_int_equal(open_server(0600, &err), -ELOOP);
+	assert_int_equal(unlink(lock), 0);
 	assert_int_equal(rmdir(parent), 0);
 	/* one directory only is made */
 	snprintf(path, sizeof(path), "%s/a/b/c", dir);
 	assert_int_equal(open_server(0600, &err), -ENOENT);
+}
+
+static void refuses_dir(const char *named)
+{
+	struct err err = {};
+
+	assert_int_equal(open_server(0600, &err), -EPERM);
+	if (!strstr(err.text, named))
+		fail_msg("'%s' does not name %s", err.text, named);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void test_unsafe_directories(void **state)
+{
+	char parent[96], real[160];
+
+	(void)state;
+	snprintf(parent, sizeof(parent), "%s/run", dir);
+	assert_int_equal(mkdir(parent, 0700), 0);
+	assert_int_equal(chmod(parent, 0757), 0);
+	refuses_dir(parent);
+	/* the sticky bit does not keep others from being there first */
+	assert_int_equal(chmod(parent, 01777), 0);
+	refuses_dir(parent);
+	assert_int_equal(chmod(parent, 0700), 0);
+	/* nor is a directory above it to be writable */
+	assert_int_equal(chmod(dir, 0777), 0);
+	refuses_dir(dir);
+	assert_int_equal(chmod(dir, 01777), 0);
+	start();
+	control_close(server);
+	server = NULL;
+	/* the target of a link counts */
+	snprintf(real, sizeof(real), "%s/real", parent);
+	assert_int_equal(mkdir(real, 0700), 0);
+	assert_int_equal(chmod(real, 0777), 0);
+	snprintf(path, sizeof(path), "%s/link/s", dir);
+	snprintf(parent, sizeof(parent), "%s/link", dir);
+	assert_int_equal(symlink("run/real", parent), 0);
+	refuses_dir("/run/real");
+	assert_int_equal(chmod(real, 0700), 0);
+	start();
+	if (getuid())
+		return;
+	control_close(server);
+	server = NULL;
+	assert_int_equal(chown(real, 65534, 65534), 0);
+	refuses_dir("/run/real belongs to uid 65534");
 }
 
 static void test_paths(void **state)
@@ -514,9 +579,16 @@ int main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_requests),	     TEST(test_byte_by_byte), TEST(test_limits),
-		TEST(test_slow_clients),     TEST(test_time_limit),   TEST(test_garbage),
-		TEST(test_asking),	     TEST(test_file),	      TEST(test_paths),
+		TEST(test_requests),
+		TEST(test_byte_by_byte),
+		TEST(test_limits),
+		TEST(test_slow_clients),
+		TEST(test_time_limit),
+		TEST(test_garbage),
+		TEST(test_asking),
+		TEST(test_file),
+		TEST(test_paths),
+		TEST(test_unsafe_directories),
 		TEST(test_closed_to_others),
 	};
 

@@ -15,9 +15,9 @@
 
 #include <jansson.h>
 
-#include "cpu.h"
-#include "doctor.h"
-#include "err.h"
+#include "machine/cpu.h"
+#include "doctor/doctor.h"
+#include "base/err.h"
 #include "ibs_tree.h"
 
 #define ZEN2_CAPS 0x3ffu

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "err.h"
+#include "base/err.h"
 #include "filter_gen.h"
 
 static const __u32 gens[][2] = {
@@ -178,25 +178,24 @@ static void test_errors(void **state)
 	} rows[] = {
 		{ "", "column 1: expected a term", -EINVAL },
 		{ "  ", "column 3: expected a term", -EINVAL },
-		{ "mem_lvl == ramm", "column 12: 'ramm' is not a value of mem_lvl; values are l1",
+		{ "mem_lvl == ramm", "column 12: invalid value 'ramm': mem_lvl is one of l1",
 		  -EINVAL },
-		{ "pid == 1 && mem_lvl == 99", "column 24: mem_lvl is at most 15", -ERANGE },
-		{ "dc_mis_lat > 3", "column 1: 'dc_mis_lat' is not a term; near it are dc_miss_lat",
+		{ "pid == 1 && mem_lvl == 99", "column 24: mem_lvl must be at most 15", -ERANGE },
+		{ "dc_mis_lat > 3",
+		  "column 1: unknown term 'dc_mis_lat'; similar terms are dc_miss_lat", -EINVAL },
+		{ "pid == 1 && qqqqqq == 3", "column 13: unknown term 'qqqqqq'; terms are",
 		  -EINVAL },
-		{ "pid == 1 && qqqqqq == 3", "column 13: 'qqqqqq' is not a term; terms are",
+		{ "tlb == 3", "column 1: unknown term 'tlb'; similar terms are", -EINVAL },
+		{ "p_stage_cyc > 3", "column 1: 'p_stage_cyc' cannot be tested: the kernel",
 		  -EINVAL },
-		{ "tlb == 3", "column 1: 'tlb' is not a term; near it are", -EINVAL },
-		{ "p_stage_cyc > 3", "column 1: 'p_stage_cyc' means nothing here: the kernel",
-		  -EINVAL },
-		{ "weight3 > 3", "column 1: 'weight3' means nothing here", -EINVAL },
-		{ "code_pgsz == 4096", "column 1: 'code_pgsz' means nothing here", -EINVAL },
-		{ "period > 3", "column 1: 'period' means nothing here: all samples", -EINVAL },
-		{ "mem_blk == na", "column 1: 'mem_blk' means nothing here", -EINVAL },
+		{ "weight3 > 3", "column 1: 'weight3' cannot be tested", -EINVAL },
+		{ "code_pgsz == 4096", "column 1: 'code_pgsz' cannot be tested", -EINVAL },
+		{ "period > 3", "column 1: 'period' cannot be tested: all samples", -EINVAL },
+		{ "mem_blk == na", "column 1: 'mem_blk' cannot be tested", -EINVAL },
 		{ "pid", "column 4: expected ==", -EINVAL },
 		{ "pid = 3", "column 5: expected ==, !=, <, <=, >, >= or & before '= 3'", -EINVAL },
 		{ "pid ==", "column 7: expected a number", -EINVAL },
-		{ "pid == ram", "column 8: 'ram' is not a value of pid, which is a number",
-		  -EINVAL },
+		{ "pid == ram", "column 8: invalid value 'ram': pid is a number", -EINVAL },
 		{ "pid == 12z", "column 8: pid", -EINVAL },
 		{ "pid == 1 tid == 2", "column 10: expected &&, || or ',' before 'tid == 2'",
 		  -EINVAL },
@@ -206,18 +205,17 @@ static void test_errors(void **state)
 		{ "pid == 1 || || tid == 1", "column 13: expected a term", -EINVAL },
 		{ "pid == 1,", "column 10: expected a term", -EINVAL },
 		{ "pid & 0", "column 5: '& 0' tests no bit", -EINVAL },
-		{ "pid == 4294967296", "column 8: pid is at most 4294967295", -ERANGE },
+		{ "pid == 4294967296", "column 8: pid must be at most 4294967295", -ERANGE },
 		{ "ip == 18446744073709551616", "column 7: ip", -ERANGE },
-		{ "data_src == none", "column 13: 'none' is the lack of a source", -EINVAL },
-		{ "data_src == 3", "column 13: '3' is not a value of data_src; values are l1",
+		{ "data_src == none", "column 13: 'none' means that there is no source", -EINVAL },
+		{ "data_src == 3", "column 13: invalid value '3': data_src is one of l1", -EINVAL },
+		{ "op < load", "column 4: op can only be compared", -EINVAL },
+		{ "mem_snoop == hit", "column 14: invalid value 'hit': mem_snoop is one of hitm",
 		  -EINVAL },
-		{ "op < load", "column 4: op has no order", -EINVAL },
-		{ "mem_snoop == hit",
-		  "column 14: 'hit' is not a value of mem_snoop; values are hitm", -EINVAL },
 		{ "cgroup > /a", "column 8: expected ==, != or =~ before '> /a'", -EINVAL },
 		{ "cgroup == ", "column 11: expected a path or a name", -EINVAL },
-		{ "cgroup == \"/a", "column 11: the closing \" is missing", -EINVAL },
-		{ "cgroup == \"/a\n\"", "column 14: a control character", -EINVAL },
+		{ "cgroup == \"/a", "column 11: missing closing \"", -EINVAL },
+		{ "cgroup == \"/a\n\"", "column 14: control character", -EINVAL },
 		{ "pid == 1\x01", "column 9: expected &&, || or ',' before '?'", -EINVAL },
 	};
 
@@ -277,8 +275,8 @@ static void test_limits(void **state)
 	assert_int_equal(parse_many(IBS_FILTER_TERMS, "||", &e), 0);
 	assert_int_equal(parse_many(IBS_FILTER_TERMS, ",", &e), 0);
 	assert_int_equal(parse_many(IBS_FILTER_TERMS + 1, "||", &e), -E2BIG);
-	assert_string_equal(e.text, "column 1: the filter comes to 25 tests; "
-				    "24 are what runs in the kernel");
+	assert_string_equal(e.text, "column 1: the filter needs 25 tests; "
+				    "the kernel can run 24");
 	/* repeated ones are merged, up to a limit of the text */
 	n = FILTER_COMPARISONS;
 	assert_int_equal(parse_repeated("pid==1", "||pid==1", n - 1, "", &e), 0);
@@ -508,7 +506,7 @@ static void test_explain(void **state)
 	filter_free(&f);
 	out = open_memstream(&text, &size);
 	assert_non_null(out);
-	filter_terms(out);
+	filter_print_terms(out);
 	fclose(out);
 	for (int i = 0; i < IBS_FILTER_FIELD_N; i++)
 		assert_non_null(strstr(text, filter_fields[i].name));

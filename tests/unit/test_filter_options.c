@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "err.h"
+#include "base/err.h"
 #include "filter_gen.h"
-#include "filter_options.h"
+#include "filter/filter_options.h"
 
 static const __u32 gens[][2] = {
 	{ 0x3ff, 0 },	{ 0x3ff, IBS_QUIRK_OP_1293 | IBS_QUIRK_NO_CACHE_HIT_ST_A },
@@ -160,28 +160,28 @@ static void test_errors(void **state)
 		int code;
 	} bad[] = {
 		{ { { FILTER_OPTION_TLB, "" } },
-		  "--tlb: column 1: '' is none of l1, l2, walk",
+		  "--tlb: column 1: '' must be one of l1, l2, walk",
 		  -EINVAL },
 		{ { { FILTER_OPTION_TLB, "l1,hit" } },
-		  "--tlb: column 4: 'hit' is none of",
+		  "--tlb: column 4: 'hit' must be one of",
 		  -EINVAL },
 		{ { { FILTER_OPTION_TLB, "!l1,,walk" } },
-		  "--tlb: column 5: '' is none of",
+		  "--tlb: column 5: '' must be one of",
 		  -EINVAL },
 		{ { { FILTER_OPTION_TLB, "!l1,l2,walk" } },
-		  "--tlb: column 1: '!l1,l2,walk' leaves",
+		  "--tlb: column 1: '!l1,l2,walk' excludes",
 		  -EINVAL },
 		{ { { FILTER_OPTION_TLB, "!l1,l2" }, { FILTER_OPTION_TLB, "!walk" } },
-		  "--tlb: column 1: '!walk' leaves nothing",
+		  "--tlb: column 1: '!walk' excludes everything",
 		  -EINVAL },
 		{ { { FILTER_OPTION_TLB, "l1" }, { FILTER_OPTION_TLB, "!l2" } },
-		  "--tlb: name those to keep or, with '!',",
+		  "--tlb: either list what to keep or, with '!',",
 		  -EINVAL },
 		{ { { FILTER_OPTION_PAGE_SIZE, "4k,64k" } },
-		  "--page-size: column 4: '64k' is none of 4k, 2m, 1g",
+		  "--page-size: column 4: '64k' must be one of 4k, 2m, 1g",
 		  -EINVAL },
 		{ { { FILTER_OPTION_RMT_NODE, "maybe\n" } },
-		  "--remote-node: column 1: 'maybe?' is none of yes, no",
+		  "--remote-node: column 1: 'maybe?' must be one of yes, no",
 		  -EINVAL },
 		{ { { FILTER_OPTION_ADDR, "" } },
 		  "--addr: column 1: expected a hexadecimal number, but the list ends",
@@ -202,11 +202,11 @@ static void test_errors(void **state)
 		  "--ip: column 1: '10000000000000000' has more than 64 bits",
 		  -ERANGE },
 		{ { { FILTER_OPTION_IP, "2+ffffffffffffffff" } },
-		  "--ip: column 1: the range goes beyond 64 bits",
+		  "--ip: column 1: the range exceeds 64 bits",
 		  -ERANGE },
 		{ { { FILTER_OPTION_IP,
 		      "1-2,3-4,5-6,7-8,9-a,b-c,d-e,f-10,11-12,13-14,15-16,17-18,19" } },
-		  "--ip: column 58: the list comes to more than the 24 tests",
+		  "--ip: column 58: the list needs more than the 24 tests",
 		  -E2BIG },
 	};
 
@@ -246,8 +246,8 @@ static void test_together(void **state)
 	filter_options_add(&opts, FILTER_OPTION_ADDR,
 			   "1-2,3-4,5-6,7-8,9-a,b-c,d-e,f-10,11-12,13-14,15-16,17", &e);
 	assert_int_equal(filter_options_compile(&opts, &f, &e), -E2BIG);
-	assert_string_equal(e.text, "--min/max-tlb-lat, --addr, --filter: the filter comes to 25 "
-				    "tests; 24 are what runs in the kernel");
+	assert_string_equal(e.text, "--min/max-tlb-lat, --addr, --filter: the filter needs 25 "
+				    "tests; the kernel can run 24");
 	assert_int_equal(f.n_parts, 0);
 	filter_options_free(&opts);
 	assert_int_equal(filter_options_compile(&opts, &f, &e), 0);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "governor.h"
+#include "collector/governor.h"
 
 #define CPUS	 8
 #define STEP_S	 0.01
@@ -29,6 +29,7 @@ struct machine {
 	double rate[CPUS];  /* ops a second */
 	double noise;	    /* of the rates: share, uniform, in each step and of all CPUs at once */
 	double own;	    /* share of one CPU that the collector takes */
+	double other;	    /* the same for what others ask of it */
 	double hidden;	    /* interrupts a sample that no program sees */
 	double nmi_ns, bpf_ns; /* as they are; the governor is told the same */
 	double throttle; /* samples a second and CPU at which the kernel stops a CPU; 0: never */
@@ -36,7 +37,7 @@ struct machine {
 	bool random;	 /* samples come as drops of rain do */
 	unsigned int seed;
 
-	double t, next_look, next_window, own_ns;
+	double t, next_look, next_window, own_ns, other_ns;
 	bool sampling;
 	__u64 period;
 	double ops, weight; /* that there were, and that samples stand for, while sampling */
@@ -94,13 +95,14 @@ static void look(struct machine *m)
 	m->in.time_ns = m->t * 1e9;
 	m->in.seen = m->seen;
 	m->in.cpu_ns = m->own_ns;
+	m->in.other_ns = m->other_ns;
 	m->in.nmi_ns = m->nmi_ns;
 	m->in.bpf_ns = m->bpf_ns;
 	governor_step(m->g, &m->in, &d);
 	assert_true(d.period >= m->config.floor && d.period <= m->config.max);
 	assert_true(d.period == m->config.floor || d.period % GOVERNOR_ROUND == 0);
 	assert_true(d.changed == (d.period != m->period));
-	assert_true(d.look_s >= GOVERNOR_LOOK_S && d.look_s <= 1);
+	assert_true(d.next_s >= GOVERNOR_STEP_S && d.next_s <= 1);
 	if (d.changed) {
 		/* slow to return */
 		if (d.period < m->period) {
@@ -123,7 +125,7 @@ static void look(struct machine *m)
 	m->starts += d.start;
 	m->ends += d.end;
 	m->trims += d.trim;
-	m->next_look = m->t + d.look_s;
+	m->next_look = m->t + d.next_s;
 	m->last = d;
 }
 
@@ -159,6 +161,7 @@ static void run(struct machine *m, double seconds)
 		for (int cpu = 0; cpu < CPUS; cpu++)
 			step_cpu(m, cpu, wobble, &samples);
 		m->own_ns += m->own * STEP_S * 1e9;
+		m->other_ns += m->other * STEP_S * 1e9;
 		cost = samples * (m->nmi_ns * (1 + m->hidden) + m->bpf_ns) / 1e9 + m->own * STEP_S;
 		m->in.unseen_ops_s = samples * m->hidden * m->period / STEP_S;
 		m->cost_s += cost;
@@ -209,12 +212,12 @@ static void test_idle(void **state)
 	assert_int_equal(m.changes, 0);
 	assert_int_equal(m.last.state, GOVERNOR_STATE_AT_RATE);
 	assert_int_equal(m.last.reason, GOVERNOR_REASON_NONE);
-	assert_true(m.last.look_s == GOVERNOR_IDLE_LOOK_S);
+	assert_true(m.last.next_s == GOVERNOR_IDLE_STEP_S);
 	all_cpus(&m, 0.4 * BUSY_OPS); /* 2000 samples a second: 0.4 % */
 	run(&m, 100);
 	assert_int_equal(m.changes, 0);
 	assert_true(fabs(m.last.overhead - 0.004) < 0.0002);
-	assert_true(m.last.look_s == GOVERNOR_LOOK_S);
+	assert_true(m.last.next_s == GOVERNOR_STEP_S);
 	governor_free(m.g);
 }
 
@@ -395,9 +398,45 @@ static void test_own_cost(void **state)
 	assert_true(m.last.overhead < BUDGET && fabs(m.last.own - 0.5 * BUDGET) < 0.1 * BUDGET);
 	assert_true(m.period > 2 * FLOOR);
 	assert_int_equal(m.stops, 0);
-	m.own = 2 * BUDGET * CPUS; /* nothing is left: it cannot be held */
+	/* whatever the collector takes, the other half of the budget is for samples */
+	m.own = 20 * BUDGET * CPUS;
 	run(&m, 300);
-	assert_true(m.stops > 0);
+	assert_int_equal(m.stops, 0);
+	assert_true(m.period < 8 * FLOOR);
+	governor_free(m.g);
+}
+
+/* Work that others cause, by the thousand cgroups or requests, is reported but changes nothing. */
+static void test_work_of_others(void **state)
+{
+	struct machine m;
+
+	(void)state;
+	make(&m, BUDGET, FLOOR);
+	all_cpus(&m, 0.4 * BUSY_OPS);
+	run(&m, 60);
+	m.other = 20 * BUDGET * CPUS;
+	run(&m, 300);
+	assert_int_equal(m.changes, 0);
+	assert_int_equal(m.stops, 0);
+	assert_int_equal(m.last.state, GOVERNOR_STATE_AT_RATE);
+	assert_true(m.last.overhead > 19 * BUDGET && m.last.own > 19 * BUDGET);
+	assert_true(m.last.cost_ns > 290e9 * 20 * BUDGET * CPUS);
+	governor_free(m.g);
+}
+
+/* Samples alone are too dear at the longest period: nothing but a stop helps. */
+static void test_samples_stop_sampling(void **state)
+{
+	struct machine m;
+
+	(void)state;
+	make(&m, BUDGET, FLOOR);
+	m.nmi_ns = 1e8;
+	all_cpus(&m, BUSY_OPS);
+	run(&m, 60);
+	assert_int_equal(m.last.state, GOVERNOR_STATE_STOPPED);
+	assert_int_equal(m.last.reason, GOVERNOR_REASON_BUDGET);
 	governor_free(m.g);
 }
 
@@ -817,6 +856,8 @@ int main(void)
 		cmocka_unit_test(test_bursts),
 		cmocka_unit_test(test_uses_the_budget),
 		cmocka_unit_test(test_own_cost),
+		cmocka_unit_test(test_work_of_others),
+		cmocka_unit_test(test_samples_stop_sampling),
 		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_hot_cpu),
 		cmocka_unit_test(test_throttled),

@@ -12,8 +12,8 @@
 #include <ibscope/caps.h>
 #include <jansson.h>
 
-#include "metrics.h"
-#include "metrics_groups.h"
+#include "metrics/metrics.h"
+#include "metrics/metrics_groups.h"
 
 #define SLOTS 8
 
@@ -39,7 +39,8 @@ static int up(void **state)
 	memset(names, 0, sizeof(names));
 	memset(cpus, 0, sizeof(cpus));
 	memset(&opts, 0, sizeof(opts));
-	meta = (struct ibs_meta){ .layout = { .max_slots = SLOTS }, .version = "1.2.3" };
+	meta = (struct ibs_meta){ .layout = { .max_slots = SLOTS, .by = IBS_BY_CGROUP },
+				  .version = "1.2.3" };
 	counts = (struct counts){ .series = series,
 				  .owners = owners,
 				  .cpus = cpus,
@@ -47,7 +48,7 @@ static int up(void **state)
 				  .n_cpus = 1,
 				  .shards = 1,
 				  .max_slots = SLOTS,
-				  .weighed = true,
+				  .has_ops = true,
 				  .tlb = true,
 				  .layout = &layout };
 	return 0;
@@ -76,7 +77,7 @@ static void add(__u32 slot, enum ibs_op_kind op, enum ibs_src src, int cycles, _
 	__u64 *w = series + slot * layout.words + (entry & IBS_LAYOUT_WORD);
 
 	assert_true(layout_has(&layout, IBS_LAYOUT_IDX(op, src)));
-	w[IBS_PAIR_WEIGHT] += n * PERIOD;
+	w[IBS_PAIR_OPS] += n * PERIOD;
 	if (!(entry & IBS_LAYOUT_HIST)) {
 		w[0] += n;
 	} else if (cycles < 0) {
@@ -99,9 +100,7 @@ static void name(const void *arg, const struct group *g, struct ibs_slot_name *o
 
 static const char *print(enum metrics_format format)
 {
-	struct metrics_source src = {
-		.counts = &counts, .meta = &meta, .name = name, .status = meta.status
-	};
+	struct metrics_source src = { .counts = &counts, .meta = &meta, .name = name };
 	struct metrics_self self = {};
 	struct metrics *m;
 	struct err err = {};
@@ -139,14 +138,14 @@ static void add_tlb(__u32 slot, __u64 hits, __u64 misses, __u64 refills, __u64 c
 	__u64 *w = series + slot * layout.words;
 
 	w[IBS_TLB_L2_HIT] += hits;
-	w[IBS_TLB_L2_HIT_WEIGHT] += hits * PERIOD;
+	w[IBS_TLB_L2_HIT_OPS] += hits * PERIOD;
 	w[IBS_TLB_L2_MISS] += misses;
-	w[IBS_TLB_L2_MISS_WEIGHT] += misses * PERIOD;
+	w[IBS_TLB_L2_MISS_OPS] += misses * PERIOD;
 	w[IBS_TLB_REFILL_N] += refills;
 	w[IBS_TLB_REFILL_SUM] += cycles;
 }
 
-static void test_weights_and_tlb(void **state)
+static void test_ops_and_tlb(void **state)
 {
 	(void)state;
 	put_slot(1, 7, "/a");
@@ -155,8 +154,8 @@ static void test_weights_and_tlb(void **state)
 	add_tlb(1, 4, 2, 3, 90);
 	add(0, IBS_OP_KIND_STORE, IBS_SRC_L1, -1, 1);
 	print(METRICS_OPENMETRICS);
-	has("ibscope_estimated_ops_total{cgroup=\"/a\",op=\"load\",data_src=\"dram\"} 3000");
-	has("ibscope_estimated_ops_total{cgroup=\"/a\",op=\"load\",data_src=\"l1\"} 5000");
+	has("ibscope_estimated_ops_total{cgroup=\"/a\",op=\"load\",src=\"dram\"} 3000");
+	has("ibscope_estimated_ops_total{cgroup=\"/a\",op=\"load\",src=\"l1\"} 5000");
 	has("ibscope_dtlb_l1_miss_samples_total{cgroup=\"/a\",l2=\"hit\"} 4");
 	has("ibscope_dtlb_l1_miss_samples_total{cgroup=\"/a\",l2=\"miss\"} 2");
 	has("ibscope_dtlb_l1_miss_estimated_ops_total{cgroup=\"/a\",l2=\"miss\"} 2000");
@@ -242,21 +241,21 @@ static void test_histogram(void **state)
 	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, -1, 10);
 	assert_int_equal(metrics_edges_parse("128,144", &opts, NULL), 0);
 	print(METRICS_TEXT);
-	has(LAT "_bucket{cgroup=\"/a\",data_src=\"dram\",le=\"128\"} 2");
-	has(LAT "_bucket{cgroup=\"/a\",data_src=\"dram\",le=\"144\"} 5");
-	has(LAT "_bucket{cgroup=\"/a\",data_src=\"dram\",le=\"+Inf\"} 6");
-	has(LAT "_sum{cgroup=\"/a\",data_src=\"dram\"} 60643");
-	has(LAT "_count{cgroup=\"/a\",data_src=\"dram\"} 6");
-	has("ibscope_samples_total{cgroup=\"/a\",op=\"load\",data_src=\"dram\"} 15");
-	has("ibscope_samples_total{cgroup=\"/a\",op=\"locked\",data_src=\"dram\"} 1");
+	has(LAT "_bucket{cgroup=\"/a\",src=\"dram\",le=\"128\"} 2");
+	has(LAT "_bucket{cgroup=\"/a\",src=\"dram\",le=\"144\"} 5");
+	has(LAT "_bucket{cgroup=\"/a\",src=\"dram\",le=\"+Inf\"} 6");
+	has(LAT "_sum{cgroup=\"/a\",src=\"dram\"} 60643");
+	has(LAT "_count{cgroup=\"/a\",src=\"dram\"} 6");
+	has("ibscope_samples_total{cgroup=\"/a\",op=\"load\",src=\"dram\"} 15");
+	has("ibscope_samples_total{cgroup=\"/a\",op=\"locked\",src=\"dram\"} 1");
 	has("ibscope_samples_seen_total 16");
 	has("# TYPE " LAT " histogram");
 	has("# TYPE ibscope_build_info gauge");
 	has_not("# EOF");
 	has_not("\"other\"");
 	print(METRICS_OPENMETRICS);
-	has(LAT "_bucket{cgroup=\"/a\",data_src=\"dram\",le=\"128.0\"} 2");
-	has(LAT "_bucket{cgroup=\"/a\",data_src=\"dram\",le=\"+Inf\"} 6");
+	has(LAT "_bucket{cgroup=\"/a\",src=\"dram\",le=\"128.0\"} 2");
+	has(LAT "_bucket{cgroup=\"/a\",src=\"dram\",le=\"+Inf\"} 6");
 	has("# UNIT " LAT " cycles");
 	has("# TYPE ibscope_samples counter");
 	has("# TYPE ibscope_build info");
@@ -304,13 +303,29 @@ static void test_names(void **state)
 	for (int slot = 1; slot <= 4; slot++)
 		add(slot, IBS_OP_KIND_STORE, IBS_SRC_L1, -1, slot);
 	print(METRICS_TEXT);
-	has("ibscope_samples_total{cgroup=\"/q\\\"b\\\\n\\nx\",op=\"store\",data_src=\"l1\"} 1");
+	has("ibscope_samples_total{cgroup=\"/q\\\"b\\\\n\\\\x0ax\",op=\"store\",src=\"l1\"} "
+	    "1");
 	has("ibscope_samples_total{cgroup=\"/"
-	    "\xef\xbf\xbd\xc3\xa4\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\","
-	    "op=\"store\",data_src=\"l1\"} 2");
+	    "\\\\xff\xc3\xa4\\\\xed\\\\xa0\\\\x80\","
+	    "op=\"store\",src=\"l1\"} 2");
 	has("ibscope_samples_total{namespace=\"prod\",pod=\"web-1\",container=\"nginx\",cgroup=\"/"
-	    "pod\",op=\"store\",data_src=\"l1\"} 3");
-	has("ibscope_samples_total{cgroup=\"#4\",op=\"store\",data_src=\"l1\"} 4");
+	    "pod\",op=\"store\",src=\"l1\"} 3");
+	has("ibscope_samples_total{cgroup=\"#4\",op=\"store\",src=\"l1\"} 4");
+}
+
+/* Cgroups beyond the limits of the collector's tree share the series of the folded groups. */
+static void test_beyond(void **state)
+{
+	(void)state;
+	for (int slot = 1; slot <= 3; slot++) {
+		put_slot(slot, slot, slot == 2 ? "/a" : "other");
+		add(slot, IBS_OP_KIND_STORE, IBS_SRC_L1, -1, slot);
+	}
+	print(METRICS_TEXT);
+	has("ibscope_samples_total{container=\"other\",cgroup=\"other\",op=\"store\",src="
+	    "\"l1\"} 4");
+	has("ibscope_samples_total{cgroup=\"/a\",op=\"store\",src=\"l1\"} 2");
+	assert_null(strstr(text, "samples_total{cgroup=\"other\""));
 }
 
 /* A cgroup that was made again: its series is of the new one, and stays so when the old is folded. */
@@ -323,12 +338,11 @@ static void test_same_path(void **state)
 		add(1 + order, IBS_OP_KIND_LOAD, IBS_SRC_L3, 50, 7);
 		add(2 - order, IBS_OP_KIND_LOAD, IBS_SRC_L3, 60, 2);
 		print(METRICS_TEXT);
-		has(LAT "_sum{cgroup=\"/service\",data_src=\"l3\"} 120");
-		has("ibscope_samples_total{cgroup=\"/service\",op=\"load\",data_src=\"l3\"} 2");
-		has("ibscope_samples_total{container=\"other\",cgroup=\"other\",op=\"load\",data_"
-		    "src="
+		has(LAT "_sum{cgroup=\"/service\",src=\"l3\"} 120");
+		has("ibscope_samples_total{cgroup=\"/service\",op=\"load\",src=\"l3\"} 2");
+		has("ibscope_samples_total{container=\"other\",cgroup=\"other\",op=\"load\",src="
 		    "\"l3\"} 7");
-		has(LAT "_sum{container=\"other\",cgroup=\"other\",data_src=\"l3\"} 350");
+		has(LAT "_sum{container=\"other\",cgroup=\"other\",src=\"l3\"} 350");
 		down(NULL);
 		up(NULL);
 	}
@@ -346,12 +360,152 @@ static void test_other(void **state)
 		add(slot, IBS_OP_KIND_LOAD, IBS_SRC_L1, -1, slot);
 	opts.max_groups = 1;
 	print(METRICS_TEXT);
-	has("ibscope_samples_total{cgroup=\"/a\",op=\"load\",data_src=\"l1\"} 1");
-	has("ibscope_samples_total{container=\"other\",cgroup=\"other\",op=\"load\",data_src="
+	has("ibscope_samples_total{cgroup=\"/a\",op=\"load\",src=\"l1\"} 1");
+	has("ibscope_samples_total{container=\"other\",cgroup=\"other\",op=\"load\",src="
 	    "\"l1\"} "
 	    "10");
 	has_not("/b");
 	has("ibscope_groups 3");
+}
+
+#define KEY(slot_)                                                                  \
+	{                                                                           \
+		.cgroup_id = (slot_), .tgid = 100 + (slot_), .tid = 200 + (slot_),  \
+		.cpu = 10 + (slot_), .node = 20 + (slot_), .complex = 30 + (slot_), \
+		.mode = (slot_), .comm = {                                          \
+			'w',                                                        \
+			'0' + (slot_)                                               \
+		}                                                                   \
+	}
+
+/* Two labels that --by can ask for, and what they are for slot 1 and for `other`. */
+static const struct {
+	__u32 by;
+	const char *first, *other;
+} by_labels[] = {
+	{ IBS_BY_CGROUP, "cgroup=\"/1\",", "container=\"other\",cgroup=\"other\"," },
+	{ IBS_BY_PID, "pid=\"101\",", "pid=\"other\"," },
+	{ IBS_BY_TID, "tid=\"201\",", "tid=\"other\"," },
+	{ IBS_BY_COMM, "comm=\"w1\",", "comm=\"other\"," },
+	{ IBS_BY_CPU, "cpu=\"11\",", "cpu=\"other\"," },
+	{ IBS_BY_COMPLEX, "ccx=\"31\",", "ccx=\"other\"," },
+	{ IBS_BY_NODE, "node=\"21\",", "node=\"other\"," },
+	{ IBS_BY_MODE, "mode=\"user\",", "mode=\"other\"," },
+};
+#define BY_LABELS (sizeof(by_labels) / sizeof(by_labels[0]))
+
+static void check_by(size_t a, size_t b)
+{
+	char line[256], members[2][64];
+	json_t *j, *list;
+
+	meta.layout.by = by_labels[a].by | by_labels[b].by;
+	for (int slot = 1; slot <= 2; slot++) {
+		owners[slot].key = (struct ibs_group_key)KEY(slot);
+		if (!(meta.layout.by & IBS_BY_CGROUP))
+			owners[slot].key.cgroup_id = 0;
+	}
+	print(METRICS_TEXT);
+	snprintf(line, sizeof(line), "ibscope_samples_total{%s%sop=\"load\",src=\"l1\"} 1",
+		 by_labels[a].first, a == b ? "" : by_labels[b].first);
+	has(line);
+	snprintf(line, sizeof(line), "ibscope_samples_total{%s%sop=\"load\",src=\"l1\"} 5",
+		 by_labels[a].other, a == b ? "" : by_labels[b].other);
+	has(line);
+	j = json_loads(print(METRICS_JSON), JSON_REJECT_DUPLICATES, NULL);
+	list = json_object_get(j, "containers");
+	assert_int_equal(json_array_size(list), 3);
+	sscanf(by_labels[a].first, "%[a-z]", members[0]);
+	sscanf(by_labels[b].first, "%[a-z]", members[1]);
+	for (size_t i = 0; i < 3; i++)
+		for (int m = 0; m < 2; m++)
+			assert_non_null(json_object_get(json_array_get(list, i), members[m]));
+	json_decref(j);
+}
+
+/* Every label of --by is one of Prometheus, alone and with each other one. */
+static void test_by(void **state)
+{
+	(void)state;
+	put_slot(1, 1, "/1");
+	put_slot(2, 2, "/2");
+	for (int slot = 1; slot <= 2; slot++)
+		add(slot, IBS_OP_KIND_LOAD, IBS_SRC_L1, -1, slot);
+	add(IBS_SLOT_OTHER, IBS_OP_KIND_LOAD, IBS_SRC_L1, -1, 5);
+	for (size_t a = 0; a < BY_LABELS; a++)
+		for (size_t b = a; b < BY_LABELS; b++)
+			check_by(a, b);
+}
+
+/* --by src: one group without labels, in all metrics. */
+static void test_by_nothing(void **state)
+{
+	(void)state;
+	meta.layout.by = 0;
+	counts.one_group = true;
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 50, 3);
+	add_tlb(1, 1, 0, 2, 90);
+	print(METRICS_TEXT);
+	has("ibscope_samples_total{op=\"load\",src=\"dram\"} 3");
+	has("ibscope_dtlb_refill_latency_cycles_sum 90");
+	has("ibscope_dtlb_refill_latency_cycles_count 2");
+	json_decref(json_loads(print(METRICS_JSON), 0, NULL) ?: (fail(), NULL));
+}
+
+/* Without counters there is what the process says of itself, and no word on the collector. */
+static void test_nothing_read(void **state)
+{
+	const struct metrics_self self = { .failing = true, .read_errors = 7 };
+	struct metrics *m;
+	size_t n;
+	FILE *f;
+
+	(void)state;
+	for (int s = METRICS_NONE; s <= METRICS_FAILED; s++) {
+		json_t *j, *why;
+
+		for (int format = 0; format < METRICS_FORMATS; format++) {
+			assert_int_equal(metrics_read_nothing(s, "because\x1b", &self, &m), 0);
+			free(text);
+			f = open_memstream(&text, &n);
+			metrics_print(f, m, format);
+			fclose(f);
+			metrics_free(m);
+			if (format == METRICS_JSON)
+				continue;
+			has("ibscope_exporter_read_failing 1");
+			has("ibscope_exporter_read_errors_total 7");
+			has_not("ibscope_samples_seen");
+			if (s == METRICS_NONE)
+				has("ibscope_collector_up 0");
+			else
+				has_not("ibscope_collector_up");
+		}
+		j = json_loads(text, 0, NULL);
+		why = json_object_get(j, "why");
+		assert_string_equal(json_string_value(why), "because\\x1b");
+		assert_int_equal(json_is_null(json_object_get(j, "collector")),
+				 s == METRICS_FAILED);
+		json_decref(j);
+	}
+}
+
+static void test_work_and_waiting(void **state)
+{
+	json_t *j;
+
+	(void)state;
+	meta.status.work_ns[IBS_WORK_WEB] = 1500000000;
+	meta.status.work_delayed_ns[IBS_WORK_CGROUPS] = 250000000;
+	meta.status.unresolved = 2;
+	strcpy(meta.unresolved, "--container web, --cgroup /x");
+	print(METRICS_TEXT);
+	has("ibscope_collector_work_seconds_total{work=\"web\"} 1.5");
+	has("ibscope_collector_work_delayed_seconds_total{work=\"cgroups\"} 0.25");
+	has("ibscope_selection_unresolved 2");
+	j = json_loads(print(METRICS_JSON), 0, NULL);
+	assert_string_equal(json_string_value(json_object_get(j, "waiting_for")), meta.unresolved);
+	json_decref(j);
 }
 
 static void test_unknown_is_absent(void **state)
@@ -485,7 +639,7 @@ static void test_edges(void **state)
 	for (int b = 0; b <= METRICS_EDGES_MAX; b++)
 		sprintf(many + strlen(many), "%s%u", b ? "," : "", ibs_lat_le(b));
 	assert_int_equal(metrics_edges_parse(many, &o, &err), -22);
-	assert_non_null(strstr(err.text, "more than 32"));
+	assert_non_null(strstr(err.text, "at most 32"));
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, up, down)
@@ -493,11 +647,24 @@ static void test_edges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_histogram), T(test_default_edges),   T(test_names),
-		T(test_same_path), T(test_other),	    T(test_unknown_is_absent),
-		T(test_json),	   T(test_pieces),	    T(test_packed),
-		T(test_edges),	   T(test_weights_and_tlb), T(test_machine),
+		T(test_histogram),
+		T(test_default_edges),
+		T(test_names),
+		T(test_beyond),
+		T(test_same_path),
+		T(test_other),
+		T(test_unknown_is_absent),
+		T(test_json),
+		T(test_pieces),
+		T(test_packed),
+		T(test_edges),
+		T(test_ops_and_tlb),
+		T(test_machine),
 		T(test_governor),
+		T(test_by),
+		T(test_by_nothing),
+		T(test_nothing_read),
+		T(test_work_and_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -227,9 +227,13 @@ static void test_other_records(void **unused)
 	assert_int_equal(ev.fork.parent_tgid, 100);
 	assert_int_equal(ev.fork.parent_tid, 101);
 	next(TRACE_EXIT, 13);
+	memset(&ev, 0x5a, sizeof(ev)); /* a reader need not clear it */
 	next(TRACE_CGROUP, 14);
 	assert_int_equal(ev.cgroup.id, 4711);
 	assert_string_equal(ev.cgroup.path, "/a/b");
+	assert_null(ev.cgroup.container);
+	assert_null(ev.cgroup.pod);
+	assert_null(ev.cgroup.ns);
 	next(TRACE_LOST, 15);
 	assert_int_equal(ev.lost.n, 5);
 	assert_int_equal(ev.lost.cpu, 3);

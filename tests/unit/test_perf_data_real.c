@@ -13,7 +13,7 @@
 #include <glob.h>
 
 #include "perf_data_file.h"
-#include "trace_format.h"
+#include "trace/trace_format.h"
 
 #define DATA "tests/data/perf/"
 

@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "cgroup_mode.h"
-#include "cpu.h"
-#include "err.h"
-#include "pmu.h"
+#include "cgroup/cgroup_mode.h"
+#include "machine/cpu.h"
+#include "base/err.h"
+#include "machine/pmu.h"
 #include "ibs_tree.h"
 
 #define ZEN2_CAPS 0x3ffu
@@ -259,10 +259,10 @@ static void test_why_missing(void **state)
 	assert_non_null(strstr(e.text, "firmware bug"));
 	c = amd(0x19, 0x11, 0);
 	assert_int_equal(open_error(&c, "ibs_op", &e), -ENODEV);
-	assert_non_null(strstr(e.text, "switched off"));
+	assert_non_null(strstr(e.text, "disabled"));
 	c.hypervisor = true;
 	assert_int_equal(open_error(&c, "ibs_fetch", &e), -ENODEV);
-	assert_non_null(strstr(e.text, "virtual machine"));
+	assert_non_null(strstr(e.text, "hypervisor"));
 	cpu_info_set(&c, "GenuineIntel", 6, 0x8f, 0);
 	assert_int_equal(open_error(&c, "ibs_op", &e), -ENODEV);
 	assert_non_null(strstr(e.text, "only AMD"));

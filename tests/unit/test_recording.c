@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "recording.h"
-#include "recording_format.h"
+#include "recording/recording.h"
+#include "recording/recording_format.h"
 #include "recording_gen.h"
 
 #define EVENTS	60
@@ -140,6 +140,9 @@ static void same_event(const struct trace_event *a, const struct trace_event *b)
 	case TRACE_CGROUP:
 		assert_true(a->cgroup.id == b->cgroup.id);
 		assert_string_equal(a->cgroup.path, b->cgroup.path);
+		assert_string_equal(a->cgroup.container ?: "", b->cgroup.container ?: "");
+		assert_string_equal(a->cgroup.pod ?: "", b->cgroup.pod ?: "");
+		assert_string_equal(a->cgroup.ns ?: "", b->cgroup.ns ?: "");
 		break;
 	case TRACE_LOST:
 		assert_true(a->lost.n == b->lost.n);

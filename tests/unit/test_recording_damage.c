@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "recording.h"
-#include "recording_format.h"
+#include "recording/recording.h"
+#include "recording/recording_format.h"
 #include "recording_gen.h"
 
 #define FLUSHES	      4

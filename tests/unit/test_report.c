@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report_folded.h"
-#include "report_print.h"
+#include "report/report_folded.h"
+#include "report/report_print.h"
 
 #define CAPS	0xbffu /* Zen 4 */
 #define SAMPLES 20000
@@ -150,12 +150,16 @@ static int compare_u32(const void *a, const void *b)
 	return *(const __u32 *)a < *(const __u32 *)b ? -1 : *(const __u32 *)a > *(const __u32 *)b;
 }
 
-/* Percentiles by sorting: the upper edge of the bucket of the ranked latency. */
+/* Percentiles by sorting: the upper edge of the bucket of the ranked latency, at most the maximum. */
 static long plain_percentile(const __u32 *lat, __u64 n, int percent)
 {
 	__u64 rank = (n * percent + 99) / 100;
+	__u32 edge;
 
-	return n * (100 - percent) < 100 ? -1 : (long)ibs_lat_le(ibs_lat_bucket(lat[rank - 1]));
+	if (n * (100 - percent) < 100)
+		return -1;
+	edge = ibs_lat_le(ibs_lat_bucket(lat[rank - 1]));
+	return edge < lat[n - 1] ? edge : lat[n - 1];
 }
 
 /* A row against all samples that it should be of. Return: how many these are. */
@@ -417,10 +421,10 @@ static void test_folded(void **state)
 	out = open_memstream(&buf, &size);
 	folded_print(out, f);
 	fclose(out);
-	assert_string_equal(buf, "[unknown];[/a:b c?+0x104];[/a:b c?+0x5];"
+	assert_string_equal(buf, "[unknown];[/a:b c\\x0a+0x104];[/a:b c\\x0a+0x5];"
 				 "[kernel+0xffffffff81000000]_[k] 100\n"
 				 "[unknown];[unknown] 100\n"
-				 "[unknown];[unknown];[unknown];[/a:b c?+0x5] 200\n");
+				 "[unknown];[unknown];[unknown];[/a:b c\\x0a+0x5] 200\n");
 	free(buf);
 	folded_free(f);
 	symbols_free(symbols);

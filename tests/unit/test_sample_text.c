@@ -15,8 +15,9 @@
 
 #include <ibscope/sim.h>
 
-#include "op_text.h"
-#include "sample_text.h"
+#include "base/utf8.h"
+#include "trace/op_text.h"
+#include "trace/sample_text.h"
 
 #define ROUNDS	    20000
 #define COLUMNS_MAX 128
@@ -203,7 +204,7 @@ static void check_csv(bool fetch)
 		for (size_t j = 0; j < i; j++)
 			assert_string_not_equal(names[i], names[j]);
 	for (int round = 0; round < ROUNDS; round++) {
-		struct sample_names who = { .comm = round & 1 ? "a \"b\",c\n" : NULL,
+		struct sample_names who = { .comm = round & 1 ? "a \"b\",c" : NULL,
 					    .cgroup = round & 2 ? "/a,b" : NULL };
 
 		random_sample(&ev, fetch);
@@ -311,7 +312,7 @@ static void test_json_strings(void **state_)
 				bytes[i] = 1;
 		}
 		f = begin();
-		sample_put_quoted(f, bytes);
+		utf8_put_json(f, bytes);
 		fclose(f);
 		v = json_loads(printed, JSON_DECODE_ANY, NULL);
 		if (!v)

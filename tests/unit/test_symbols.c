@@ -8,17 +8,19 @@
 #include <cmocka.h>
 
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #define TIME 1000
 
@@ -351,6 +353,67 @@ static void test_separate_debug_file(void **state)
 	free((char *)opts.debug_dir);
 }
 
+/* Was what @watch looks at opened? An O_PATH descriptor does not count: it has no effect on a device. */
+static bool was_opened(int watch)
+{
+	char events[4096];
+
+	return read(watch, events, sizeof(events)) > 0;
+}
+
+/* A pipe stands for a device with effects: whatever leads to it, it is not opened. */
+static void test_never_opens_a_device(void **state)
+{
+	struct symbols_opts opts = { .info = &here };
+	struct trace_mmap map = self;
+	char fifo[128], copy[128], debug_dir[128], hex[41] = "";
+	struct symbols *s;
+	struct asked a;
+	struct err err;
+	int watch, fd;
+
+	(void)state;
+	for (unsigned int i = 0; i < self.build_id_len; i++)
+		sprintf(hex + 2 * i, "%02x", self.build_id[i]);
+	snprintf(fifo, sizeof(fifo), "%s/device", dir);
+	snprintf(copy, sizeof(copy), "%s/linked", dir);
+	snprintf(debug_dir, sizeof(debug_dir), "%s/fifos", dir);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	assert_true(watch >= 0 && inotify_add_watch(watch, fifo, IN_OPEN) >= 0);
+	fd = open(fifo, O_RDONLY | O_NONBLOCK);
+	assert_true(was_opened(watch));
+	close(fd);
+
+	map.path = fifo;
+	ask(&opts, &map, target, false, &a);
+	assert_unnamed(&a, &map, "not a regular file");
+	/* as a debug link, a shared debug file, an entry of a debug directory */
+	map.path = copy;
+	shell("cp %s %s && strip %s && echo x > %s/x && objcopy --add-gnu-debuglink=%s/x %s && "
+	      "ln -sf device %s/x",
+	      path, copy, copy, dir, dir, copy, dir);
+	ask(&opts, &map, target, false, &a);
+	assert_int_equal(a.name[0], '[');
+	shell("printf '%%s\\0%%s' %s aaaaaaaaaaaaaaaaaaaa > %s/alt && "
+	      "objcopy --add-section .gnu_debugaltlink=%s/alt %s %s 2>&1",
+	      fifo, dir, dir, path, copy);
+	ask(&opts, &map, target, false, &a);
+	assert_string_equal(a.name, "symbols_test_target");
+	shell("strip %s && mkdir -p %s/.build-id/%.2s && ln -s %s %s/.build-id/%.2s/%s.debug && "
+	      "ln -s %s %s/.build-id/%.2s/%s",
+	      copy, debug_dir, hex, fifo, debug_dir, hex, hex + 2, fifo, debug_dir, hex, hex + 2);
+	opts.debug_dir = debug_dir;
+	ask(&opts, &map, target, false, &a);
+	map.path = "/gone";
+	ask(&opts, &map, target, false, &a);
+	opts.kallsyms = fifo;
+	assert_int_equal(symbols_new(&opts, &s, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "not a regular file"));
+	assert_false(was_opened(watch));
+	close(watch);
+}
+
 /* Cut anywhere a file gives no symbols, or some, but no more. */
 static void test_damaged(void **state)
 {
@@ -549,11 +612,17 @@ static void test_vdso(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_self),	       cmocka_unit_test(test_other_machine),
-		cmocka_unit_test(test_wrong_build_id), cmocka_unit_test(test_replaced),
-		cmocka_unit_test(test_not_there),      cmocka_unit_test(test_separate_debug_file),
-		cmocka_unit_test(test_damaged),	       cmocka_unit_test(test_kallsyms_file),
-		cmocka_unit_test(test_running_kernel), cmocka_unit_test(test_module_map),
+		cmocka_unit_test(test_self),
+		cmocka_unit_test(test_other_machine),
+		cmocka_unit_test(test_wrong_build_id),
+		cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_not_there),
+		cmocka_unit_test(test_separate_debug_file),
+		cmocka_unit_test(test_never_opens_a_device),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_kallsyms_file),
+		cmocka_unit_test(test_running_kernel),
+		cmocka_unit_test(test_module_map),
 		cmocka_unit_test(test_vdso),
 	};
 

@@ -9,8 +9,8 @@
 
 #include <errno.h>
 
-#include "live_names.h"
-#include "task_events.h"
+#include "trace/live_names.h"
+#include "trace/task_events.h"
 #include "tree.h"
 
 #define TIME 12345

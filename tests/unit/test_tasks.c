@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks.h"
+#include "trace/tasks.h"
 
 static struct tasks *fresh(void)
 {
@@ -279,15 +279,23 @@ static void test_kernel(void **state)
 static void test_cgroups(void **state)
 {
 	struct tasks *t = fresh();
-	struct trace_event ev = { .kind = TRACE_CGROUP, .time = 5, .cgroup = { 7, "/new" } };
+	struct trace_event ev = { .kind = TRACE_CGROUP,
+				  .time = 5,
+				  .cgroup = { 7, "/new", "web", "web-0", "shop" } };
+	struct task_cgroup cgroup;
 
 	(void)state;
 	assert_int_equal(tasks_add(t, &ev), 0);
 	ev.time = 1;
 	ev.cgroup.path = "/old";
+	ev.cgroup.container = NULL;
 	assert_int_equal(tasks_add(t, &ev), 0);
-	assert_string_equal(tasks_cgroup(t, 7), "/new");
-	assert_null(tasks_cgroup(t, 8));
+	assert_true(tasks_cgroup(t, 7, &cgroup));
+	assert_string_equal(cgroup.path, "/new");
+	assert_string_equal(cgroup.container, "web");
+	assert_string_equal(cgroup.pod, "web-0");
+	assert_string_equal(cgroup.ns, "shop");
+	assert_false(tasks_cgroup(t, 8, &cgroup));
 	tasks_free(t);
 }
 

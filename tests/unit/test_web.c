@@ -4,16 +4,20 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "tree.h"
-#include "web_accept.h"
-#include "web_address.h"
-#include "web_auth.h"
+#include "web/web_accept.h"
+#include "web/web_address.h"
+#include "web/web_auth.h"
 
 #define HASH "$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW" /* of "secret" */
 
@@ -110,6 +114,14 @@ static void test_addresses(void **state)
 	close(fd);
 }
 
+static void set_mode(const char *file, mode_t mode)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s%s", root, file);
+	assert_int_equal(chmod(path, mode), 0);
+}
+
 static void good(const char *text, struct web_config *c)
 {
 	struct err err = {};
@@ -130,6 +142,8 @@ static void test_config(void **state)
 	good("http_server_config:\n  http2: false\n", &c);
 	put_file("/cert.pem", "CERT");
 	put_file("/key.pem", "KEY");
+	put_file("/ca.pem", "CA");
+	set_mode("/key.pem", 0600);
 	good("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n"
 	     "basic_auth_users:\n  a: " HASH "\n  'b c': \"" HASH "\"\n",
 	     &c);
@@ -138,6 +152,28 @@ static void test_config(void **state)
 	assert_int_equal(c.n_users, 2);
 	assert_string_equal(c.users[1].name, "b c");
 	web_config_free(&c);
+	good("tls_server_config:\n"
+	     "  cert_file: cert.pem\n"
+	     "  key_file: key.pem\n"
+	     "  client_ca_file: ca.pem\n"
+	     "  client_auth_type: RequireAndVerifyClientCert\n"
+	     "  client_allowed_sans: [prometheus, 10.0.0.1]\n"
+	     "  min_version: TLS12\n"
+	     "  max_version: TLS13\n"
+	     "  cipher_suites: [TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384]\n"
+	     "  curve_preferences:\n  - X25519\n  - CurveP256\n"
+	     "  prefer_server_cipher_suites: false\n",
+	     &c);
+	assert_string_equal(c.client_ca, "CA");
+	assert_int_equal(c.client_auth, WEB_CLIENT_VERIFY);
+	assert_int_equal(c.n_sans, 2);
+	assert_string_equal(c.sans[1], "10.0.0.1");
+	assert_int_equal(c.min_tls, 12);
+	assert_int_equal(c.ciphers.n, 1);
+	assert_int_equal(c.curves.n, 2);
+	assert_int_equal(c.curves.row[0], 3);
+	assert_true(c.client_order);
+	web_config_free(&c);
 }
 
 static void test_bad_config(void **state)
@@ -145,16 +181,31 @@ static void test_bad_config(void **state)
 	static const struct {
 		const char *text, *said;
 	} rows[] = {
-		{ "a", "line 1: the file must hold" },
+		{ "a", "line 1: the file: expected lines" },
 		{ "- a\n", "line 1" },
-		{ "\n\nnonsense: 1\n", "line 3: nonsense is not known" },
+		{ "\n\nnonsense: 1\n", "line 3: nonsense: unknown key" },
 		{ "tls_server_config:\n  cert_file: cert.pem\n", "needs both" },
 		{ "tls_server_config:\n  cert_file: none.pem\n", "line 2: cert_file: cannot open" },
-		{ "tls_server_config:\n  cert_file: .\n", "is no file" },
-		{ "tls_server_config:\n  client_ca_file: ca.pem\n",
-		  "line 2: client_ca_file is not" },
-		{ "tls_server_config: [1]\n", "tls_server_config must hold" },
-		{ "tls_server_config: text\n", "tls_server_config must hold" },
+		{ "tls_server_config:\n  cert_file: .\n", "not a regular file" },
+#define TLS "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\n  "
+		{ "tls_server_config:\n  cert: PEM\n", "line 2: cert: unsupported key" },
+		{ TLS "client_ca_file: cert.pem\n", "no effect" },
+		{ TLS "client_auth_type: RequireAndVerifyClientCert\n", "needs client_ca_file" },
+		{ TLS "client_auth_type: Please\n", "choose from NoClientCert, " },
+		{ TLS "client_allowed_sans: [a]\n", "needs client_auth_type" },
+		{ TLS "min_version: TLS10\n", "line 4: min_version: must be TLS12 or TLS13" },
+		{ TLS "min_version: TLS13\n  max_version: TLS12\n", "below" },
+		{ TLS "cipher_suites: [TLS_RSA_WITH_AES_128_CBC_SHA]\n", "insecure" },
+		{ TLS "cipher_suites: []\n", "expected a list" },
+		{ TLS "cipher_suites: [{}]\n", "list of strings" },
+		{ TLS "curve_preferences: X25519\n", "expected a list" },
+		{ TLS "prefer_server_cipher_suites: maybe\n", "true or false" },
+		{ "tls_server_config:\n  cert_file: cert.pem\n  key_file: open.pem\n",
+		  "mode 0644, so that other users can read the key" },
+		{ "tls_server_config:\n  cert_file: cert.pem\n  key_file: group.pem\n",
+		  "mode 0660, so that other users can replace the key" },
+		{ "tls_server_config: [1]\n", "tls_server_config: expected lines" },
+		{ "tls_server_config: text\n", "tls_server_config: expected lines" },
 		{ "basic_auth_users: {a: secret}\n", "bcrypt" },
 		{ "basic_auth_users: {a: [x]}\n", "bcrypt" },
 		{ "basic_auth_users: {a: $2y$04$tooshort}\n", "bcrypt" },
@@ -162,18 +213,24 @@ static void test_bad_config(void **state)
 		  "'$2y$31$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW'}\n",
 		  "cost" },
 		{ "basic_auth_users: {'a:b': " HASH "}\n", "':'" },
-		{ "basic_auth_users: {a: " HASH ", a: " HASH "}\n", "twice" },
-		{ "basic_auth_users: {[x]: " HASH "}\n", "no text" },
-		{ "http_server_config: {http2: true}\n", "not supported" },
+		{ "basic_auth_users: {a: " HASH ", a: " HASH "}\n", "duplicate key" },
+		{ "basic_auth_users: {[x]: " HASH "}\n", "must be a string" },
+		{ "http_server_config: {http2: true}\n", "unsupported" },
 		{ "a: &x {b: *x}\n", "aliases" },
-		{ "--- {}\n--- {}\n", "second document" },
-		{ "a: [\n", "no YAML" },
-		{ "\tx: y\n", "no YAML" },
-		{ "a: \"\\xZZ\"\n", "no YAML" },
+		{ "--- {}\n--- {}\n", "expected one document" },
+		{ "a: [\n", "invalid YAML" },
+		{ "\tx: y\n", "invalid YAML" },
+		{ "a: \"\\xZZ\"\n", "invalid YAML" },
 	};
 
 	(void)state;
 	put_file("/cert.pem", "CERT");
+	put_file("/key.pem", "KEY");
+	put_file("/open.pem", "KEY");
+	put_file("/group.pem", "KEY");
+	set_mode("/key.pem", 0640);
+	set_mode("/open.pem", 0644);
+	set_mode("/group.pem", 0660);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct web_config c;
 		struct err err = {};
@@ -185,24 +242,116 @@ static void test_bad_config(void **state)
 	}
 }
 
+static struct sockaddr_in address(const char *text)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+
+	assert_int_equal(inet_pton(AF_INET, text, &a.sin_addr), 1);
+	return a;
+}
+
+static enum web_auth_result ask(struct web_auth *a, const char *from, const char *password,
+				void *who)
+{
+	struct sockaddr_in addr = address(from);
+
+	return web_auth_check(a, (struct sockaddr *)&addr, "alice", password, who);
+}
+
+/* Let the time pass that hashes rest. */
+static void *step(struct web_auth *a, double *now, bool *right)
+{
+	double wait = web_auth_wait_s(a, *now);
+
+	assert_true(wait >= 0);
+	*now += wait;
+	return web_auth_step(a, *now, right);
+}
+
+static struct web_user alice[] = { { (char *)"alice", (char *)HASH } };
+static const struct web_config of_alice = { .users = alice, .n_users = 1 };
+
 static void test_passwords(void **state)
 {
-	struct web_user users[] = { { (char *)"alice", (char *)HASH } };
-	struct web_config c = { .users = users, .n_users = 1 };
+	struct sockaddr_in here = address("10.0.0.1");
 	struct web_auth *a;
+	double now = 1000;
+	int who[8];
+	bool right;
 
 	(void)state;
-	assert_int_equal(web_auth_open(&c, &a), 0);
-	assert_int_equal(web_auth_check(a, "alice", "secret"), WEB_AUTH_YES);
-	assert_int_equal(web_auth_check(a, "alice", ""), WEB_AUTH_NO);
-	assert_int_equal(web_auth_check(a, "alice", "Secret"), WEB_AUTH_NO);
-	/* right away: has to wait; but who was right before has not */
-	assert_int_equal(web_auth_check(a, "alice", "Secret"), WEB_AUTH_LATER);
-	assert_int_equal(web_auth_check(a, "bob", "secret"), WEB_AUTH_LATER);
-	assert_int_equal(web_auth_check(a, "alice", "secret"), WEB_AUTH_YES);
-	usleep(100000);
-	assert_int_equal(web_auth_check(a, "bob", "secret"), WEB_AUTH_NO);
+	assert_int_equal(web_auth_open(&of_alice, &a), 0);
+	assert_true(web_auth_wait_s(a, now) < 0);
+	assert_int_equal(ask(a, "10.0.0.1", "", &who[0]), WEB_AUTH_NO);
+	assert_int_equal(ask(a, "10.0.0.1", "secret", &who[0]), WEB_AUTH_WAIT);
+	assert_int_equal(ask(a, "10.0.0.1", "Secret", &who[1]), WEB_AUTH_WAIT);
+	assert_int_equal(web_auth_check(a, (struct sockaddr *)&here, "bob", "secret", &who[2]),
+			 WEB_AUTH_WAIT);
+	assert_ptr_equal(step(a, &now, &right), &who[0]);
+	assert_true(right);
+	/* one at a time: the next has to wait, but who is known has not */
+	assert_null(web_auth_step(a, now, &right));
+	assert_int_equal(ask(a, "10.0.0.9", "secret", &who[3]), WEB_AUTH_YES);
+	web_auth_cancel(a, &who[1]);
+	assert_ptr_equal(step(a, &now, &right), &who[2]);
+	assert_false(right);
+	assert_true(web_auth_wait_s(a, now) < 0);
 	web_auth_close(a);
+}
+
+/* However many guess elsewhere, an address has its turn next. */
+static void test_guessers(void **state)
+{
+	struct web_auth *a;
+	double now = 1000, first;
+	int guess[2 * WEB_AUTH_QUEUE], me;
+	bool right = false;
+
+	(void)state;
+	assert_int_equal(web_auth_open(&of_alice, &a), 0);
+	for (int i = 0; i < WEB_AUTH_QUEUE; i++)
+		assert_int_equal(ask(a, "10.0.0.1", "guess", &guess[i]), WEB_AUTH_WAIT);
+	assert_int_equal(ask(a, "10.0.0.1", "secret", &me), WEB_AUTH_BUSY);
+	assert_non_null(step(a, &now, &right));
+	assert_int_equal(ask(a, "10.0.0.2", "secret", &me), WEB_AUTH_WAIT);
+	assert_ptr_equal(step(a, &now, &right), &me);
+	assert_true(right);
+	/* one address alone gets a quarter of the time */
+	step(a, &now, &right);
+	first = web_auth_wait_s(a, now);
+	assert_true(first > 0);
+	web_auth_cancel(a, &guess[2]);
+	for (int i = 3; i < WEB_AUTH_QUEUE; i++)
+		web_auth_cancel(a, &guess[i]);
+	assert_true(web_auth_wait_s(a, now) < 0);
+	web_auth_close(a);
+}
+
+static void test_hosts(void **state)
+{
+	static const char *const local[] = { "localhost",  "LOCALHOST:9950", "127.0.0.1:9950",
+					     "[::1]:9950", "10.1.2.3",	     "a.localhost",
+					     "localhost.", "scrape.me:1" };
+	static const char *const foreign[] = { "",
+					       "evil.example",
+					       "localhost.evil.example",
+					       "127.0.0.1.evil.example:9950",
+					       "evillocalhost",
+					       "[evil.example]",
+					       "127.1.evil" };
+	static const char *const listen[] = { ":9950", "scrape.me:9950" };
+	char own[300];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
+		if (!web_host_is_local(local[i], listen, 2))
+			fail_msg("'%s'", local[i]);
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+		if (web_host_is_local(foreign[i], listen, 2))
+			fail_msg("'%s'", foreign[i]);
+	assert_int_equal(gethostname(own, 256), 0);
+	strcat(own, ":9950");
+	assert_true(web_host_is_local(own, NULL, 0));
 }
 
 #define R(f) cmocka_unit_test_setup_teardown(f, new_root, remove_root)
@@ -216,6 +365,8 @@ int main(void)
 		R(test_config),
 		R(test_bad_config),
 		cmocka_unit_test(test_passwords),
+		cmocka_unit_test(test_guessers),
+		cmocka_unit_test(test_hosts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* trace_cat FILE: every event of a recording as a JSON object a line, for the tests of record. */
-#include "trace.h"
+#include "trace/trace.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What an expression of --filter says of a sample of the log, and random expressions.
 
-Written from the grammar and the list of terms that `ibscope hist --help` prints and from AMD's
+Written from the grammar and the list of terms that `ibscope help filter` prints and from AMD's
 documents, not from ibscope's sources.
 """
 import re

@@ -133,8 +133,8 @@ class Hist:
                 t = total[tuple(str(s['labels'][k]) for k in by)]
                 t.samples += s['samples']
                 t.valid += s['valid']
-                need(o['period'] is None or s['weight'] == o['period'] * s['samples'],
-                     'weight of %s' % s)
+                need(o['period'] is None or s['estimated_ops'] == o['period'] * s['samples'],
+                     'estimated_ops of %s' % s)
                 t.sum += s['sum']
                 t.buckets.update(dict(s['buckets']))
         return dict(total)

@@ -22,7 +22,7 @@ D=/sys/fs/bpf/live
 live() {        # NAME OPTIONS -- VERB ARGUMENTS: change them when it has sampled for a while
     n=$1; shift; opts=
     while [ "$1" != -- ]; do opts="$opts $1"; shift; done; shift
-    quiet 1; ibscope serve -e ibs_op// --by cpu,cgroup,src,op --pin-dir $D --control /tmp/control $opts \
+    quiet 1; ibscope serve -e ibs_op// --by cpu,cgroup,src,op --pin-dir $D --control /run/ibscope/control $opts \
         --max-overhead off --nmi-cost 1us --max-bpf-time off \
         2> $O/$n.err & S=$!
     sampling $n; sleep 0.7
@@ -31,7 +31,7 @@ live() {        # NAME OPTIONS -- VERB ARGUMENTS: change them when it has sample
     ibscope ctl --pin-dir $D --json --by cpu,cgroup,src,op snapshot > $O/$n.out 2>> $O/$n.err
     rm -r $D
 }
-OPTS="-e ibs_op// --pin-dir $D --control /tmp/control --nmi-cost 1us --max-bpf-time off \
+OPTS="-e ibs_op// --pin-dir $D --control /run/ibscope/control --nmi-cost 1us --max-bpf-time off \
     --max-overhead off"
 finish() {      # NAME: end the collector, tell its ledger
     kill $S; wait $S; echo $? > $O/$1.rc
@@ -186,18 +186,18 @@ def cuts(guest, rows, told, steps, unseen=0):
     return found
 
 
-def check_weights(series, rows):
+def check_estimated_ops(series, rows):
     """Each sample stands for the period that it was taken with."""
-    want, got = collections.Counter(), {tuple(s['labels'][k] for k in BY): s['weight'] for s in series}
+    want, got = collections.Counter(), {tuple(s['labels'][k] for k in BY): s['estimated_ops'] for s in series}
     for key, s in rows:
         want[key] += s.weight
-    need(got == want, 'weights %s, expected %s' % (got, dict(want)))
+    need(got == want, 'estimated ops %s, expected %s' % (got, dict(want)))
 
 
 def check_again(guest, name, periods):
     said = guest.read(name + '.how')
     need(said.count(LIVE) == 2, said)
-    need('going on with the counters' in guest.read(name + '.err'), guest.read(name + '.err'))
+    need('resuming counters' in guest.read(name + '.err'), guest.read(name + '.err'))
     ledger = json.loads(guest.stdout(name))
     lines = [x for p in periods for x in guest.lines.get(p, ())]
     for p in periods:
@@ -219,7 +219,7 @@ def check_sampled(lines, guest):
 
 def check_shared(guest, name, period):
     err = guest.read(name + '.err')
-    need('shares the PMU: what' in err and 'no other user shares' in err, err)
+    need('shares the PMU; nothing' in err and 'the PMU is no longer shared' in err, err)
     before, after = json.loads(guest.read(name + '.alone')), json.loads(guest.stdout(name))
     need(None not in (before['unseen'], after['unseen']), 'unseen: %s' % [before, after])
     lines = [x for x in guest.lines.get(period, ()) if x.maxcnt == period]
@@ -273,9 +273,9 @@ def check(guest, name, periods, how, steps):
         need(sum(x.maxcnt == p for x in lines) > 50, 'few samples of period %d' % p)
     if len(periods) > 1:
         if len(steps) == 2:
-            check_weights(told['series'],
+            check_estimated_ops(told['series'],
                           [(tuple(guest.label(k, s.label(k)) for k in BY), s) for s in rows])
-        told['period'] = None   # one does not explain all weights
+        told['period'] = None   # one does not explain all estimated ops
     series, moments, text = got.series(BY), [], []
     for cpu in range(guest.smp):
         mine = [s for s in rows if s.vcpu == cpu]

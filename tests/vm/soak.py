@@ -93,7 +93,7 @@ class Soak(guest.Guest):
         self.check('ledger at each scrape', self.check_scrapes)
         self.check('sums are those of the log', self.check_sums)
         self.check('samples of each life', self.check_lives)
-        self.check('what samples stand for', self.check_weights)
+        self.check('what samples stand for', self.check_estimated_ops)
         self.check('nothing grows', self.check_growth)
         self.check('what happened was counted', self.check_counted)
 
@@ -224,7 +224,7 @@ class Soak(guest.Guest):
         left = sum(self.others.values())
         need(left == 0, '%d of %d samples of the other user are not in the log' % (left, self.others_n))
         for o in self.got.lines:
-            o['period'] = None      # each life has another one: check_weights()
+            o['period'] = None      # each life has another one: check_estimated_ops()
         series = self.got.series(('cgroup', 'src', 'op'))
         window = collections.defaultdict(oracle.Series)
         for st in self.stretches:
@@ -244,12 +244,12 @@ class Soak(guest.Guest):
                 delivered, self.seen, self.unseen, missing, beyond, len(self.total) + len(self.own), own,
                 sum(v.samples for v in self.own.values()), self.others_n, self.strangers)
 
-    def check_weights(self):
+    def check_estimated_ops(self):
         """Each sample stands for the period of its life."""
-        weight = sum(s['weight'] for o in self.got.lines for s in o['series'])
+        weight = sum(s['estimated_ops'] for o in self.got.lines for s in o['series'])
         periods = [[l.period for l in s.lives if l.delivered] or [0] for s in self.stretches]
         least, most = (sum(s.seen * of(p) for s, p in zip(self.stretches, periods)) for of in (min, max))
-        need(least <= weight <= most, 'a weight of %d; %d to %d expected' % (weight, least, most))
+        need(least <= weight <= most, '%d estimated ops; %d to %d expected' % (weight, least, most))
         return '%d, of [%d, %d]' % (weight, least, most)
 
     def check_lives(self):

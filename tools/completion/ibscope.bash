@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# bash completion of ibscope and ibscope-exporter, from what their --help says
+# bash completion of ibscope and ibscope-exporter, generated from --help
 
-# Options of a help text: a line each of "--name", "-n", or "ARGUMENT<tab>--name<tab>its description".
+# The options of a help text on standard input, one line each: "--name", "-n", or "ARGUMENT<tab>--name<tab>its description".
 _ibscope_options()
 {
 	awk '
@@ -24,15 +24,14 @@ _ibscope_options()
 	END { flush() }'
 }
 
-# What can be given for option $1, by the help text on standard input.
+# The values of option $1 that help text $2 lists.
 _ibscope_values()
 {
 	awk -v option="$1" '
 	function words(s) { gsub(/\([^)]*\)/, "", s); gsub(/[,|]/, " ", s); print s; exit }
 	option == "--src" && /^data_src .*: / || option == "--op" && /^op: / {
 		sub(/^[^:]*: /, ""); sub(/;.*/, ""); words($0) }
-	option == "--by" && /^Keys of --by:/ || option ~ /^--(columns|sort)$/ && /^Columns:/ ||
-		option == "--only" && /^Measurements:/ { list = 1; next }
+	option == "--by" && /^Keys of --by:/ || option ~ /^--(columns|sort)$/ && /^Columns:/ { list = 1; next }
 	list && !/^  [a-z]/ { print all; exit }
 	list { all = all " " $1 }
 	' "$2"
@@ -42,7 +41,8 @@ _ibscope_values_of()
 {
 	local option=$1 help=$2 row arg text values
 
-	values=$(_ibscope_values "$option" <(printf '%s\n' "$help"))
+	values=$(_ibscope_values "$option" <(printf '%s\n' "$help"; [[ $option != --src && $option != --op ]] ||
+		"$program" help filter 2>/dev/null))
 	if [[ -z $values ]]; then
 		row=$(_ibscope_options <<<"$help" | awk -F'\t' -v o="$option" '$2 == o' | head -n 1)
 		IFS=$'\t' read -r arg _ text <<<"${row/#$'\t'/-$'\t'}"
@@ -60,7 +60,7 @@ _ibscope_values_of()
 	printf '%s\n' "${values//,/ }"
 }
 
-# The last part of a list with commas; what is before it stays.
+# Complete the last part of a list with commas.
 _ibscope_list()
 {
 	local word=$1 values=$2 before=
@@ -83,17 +83,22 @@ _ibscope_cgroups()
 	compopt -o nospace 2>/dev/null
 }
 
-# Names of the options of serve, without dashes: with "=" behind those that take a value, for `set`.
+# The options of serve without dashes, followed by "=" if they take a value and $1 is "set".
 _ibscope_names()
 {
 	local names
 
 	names=$("$program" serve --help 2>/dev/null </dev/null | _ibscope_options |
 		awk -F'\t' -v eq="$([[ $1 == set ]] && printf '=')" \
-			'$2 ~ /^--/ && $2 != "--help" { print substr($2, 3) ($1 == "" ? "" : eq) }')
+			'$2 ~ /^--/ && $2 !~ /^--(help|version)$/ { print substr($2, 3) ($1 == "" ? "" : eq) }')
 	mapfile -t COMPREPLY < <(compgen -W "$names" -- "$cur")
 	compopt -o nospace 2>/dev/null
 	return 0
+}
+
+_ibscope_commands()
+{
+	"$program" --help 2>/dev/null | awk '/^  [a-z]/ { print $1 }'
 }
 
 _ibscope()
@@ -103,7 +108,7 @@ _ibscope()
 	cur=${COMP_WORDS[COMP_CWORD]}
 	prev=${COMP_WORDS[COMP_CWORD - 1]}
 	COMPREPLY=()
-	# bash takes --name=value for three words
+	# bash splits --name=value into three words
 	if [[ $cur == = ]]; then
 		cur=
 	elif [[ $prev == = ]]; then
@@ -111,11 +116,14 @@ _ibscope()
 	fi
 	if [[ ${program##*/} != ibscope-exporter ]]; then
 		if ((COMP_CWORD == 1)); then
-			options=$("$program" --help 2>/dev/null | awk '/^  [a-z]/ { print $1 }')
-			mapfile -t COMPREPLY < <(compgen -W "$options --help --version" -- "$cur")
+			mapfile -t COMPREPLY < <(compgen -W "$(_ibscope_commands) help --help --version" -- "$cur")
 			return
 		fi
 		command=${COMP_WORDS[1]}
+		if [[ $command == help || $command == --help ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "$(_ibscope_commands) filter" -- "$cur")
+			return
+		fi
 	fi
 	help=$("$program" ${command:+"$command"} --help 2>/dev/null </dev/null) || return
 	options=$(_ibscope_options <<<"$help")
@@ -160,11 +168,12 @@ _ibscope()
 		mapfile -t COMPREPLY < <(compgen -W "$option" -- "$cur")
 		;;
 	dump | report | replay)
+		# a recording
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		compopt -o filenames 2>/dev/null
 		;;
 	record | hist)
-		# behind "--" comes a command
+		# a command follows "--"
 		for option in "${COMP_WORDS[@]:2:COMP_CWORD-2}"; do
 			[[ $option == -- ]] && mapfile -t COMPREPLY < <(compgen -c -- "$cur") && return
 		done

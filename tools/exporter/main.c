@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope-exporter: what a collector has pinned, for Prometheus and for people. */
-#include "../ibscope/cmd.h"
-#include "../ibscope/options.h"
-#include "num.h"
+/* ibscope-exporter: serves what a collector has pinned to Prometheus, and as a page. */
+#include "base/exit_status.h"
+#include "base/options.h"
+#include "base/num.h"
 #include "privileges.h"
-#include "web.h"
+#include "metrics/metrics.h"
+#include "web/web.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -15,7 +16,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* A text of an option, kept to the end. */
+/* The argument of an option, kept until the end. */
 struct kept {
 	struct kept *next;
 	char text[];
@@ -25,7 +26,7 @@ struct exporter {
 	struct kept *kept;
 	struct web_opts web;
 	const char *user, *config;
-	bool once, check, version, list;
+	bool once, check, list;
 	enum metrics_format format;
 };
 
@@ -46,9 +47,11 @@ static int set_pin_dir(void *ctx, const char *arg, struct err *err)
 	struct exporter *e = ctx;
 
 	if (*arg != '/' || strlen(arg) > 255)
-		return err_set(err, -EINVAL,
-			       "--pin-dir: '%.300s' is no absolute path of at most 255 characters",
-			       arg);
+		return err_set(
+			err, -EINVAL,
+			"--pin-dir: invalid path '%.300s': must be absolute, with at most 255 "
+			"characters",
+			arg);
 	return keep(e, arg, &e->web.pin_dir, err);
 }
 
@@ -57,7 +60,7 @@ static int set_listen(void *ctx, const char *arg, struct err *err)
 	struct exporter *e = ctx;
 
 	if (e->web.n_listen == WEB_LISTEN_MAX)
-		return err_set(err, -EINVAL, "--web.listen-address: more than %d addresses",
+		return err_set(err, -EINVAL, "--web.listen-address: too many addresses: at most %d",
 			       WEB_LISTEN_MAX);
 	return keep(e, arg, &e->web.listen[e->web.n_listen++], err);
 }
@@ -121,7 +124,8 @@ static int set_format(void *ctx, const char *arg, struct err *err)
 			return 0;
 		}
 	}
-	return err_set(err, -EINVAL, "--format: '%.100s' is none of text, openmetrics, json", arg);
+	return err_set(err, -EINVAL, "--format: '%.100s' must be one of text, openmetrics, json",
+		       arg);
 }
 
 static int set_config(void *ctx, const char *arg, struct err *err)
@@ -129,41 +133,42 @@ static int set_config(void *ctx, const char *arg, struct err *err)
 	(void)ctx;
 	(void)arg;
 	(void)err;
-	return 0; /* was read before */
+	return 0; /* read before all others */
 }
 
 static const struct option_row rows[] = {
-	{ "pin-dir", 0, "DIR", "of the collector; default " IBS_PIN_DIR, set_pin_dir },
+	{ "pin-dir", 0, "DIR", "directory of the collector's pins; default " IBS_PIN_DIR,
+	  set_pin_dir },
 	{ "web.listen-address", 0, "ADDR",
-	  "HOST:PORT, [IPV6]:PORT or :PORT; can be given several times;\n"
-	  "                            default 127.0.0.1:9950",
+	  "listen on HOST:PORT, [IPV6]:PORT or :PORT; can be repeated; "
+	  "default 127.0.0.1:9950",
 	  set_listen },
-	{ "web.telemetry-path", 0, "PATH", "of the metrics; default /metrics", set_path },
-	{ "web.config.file", 0, "FILE", "TLS and passwords, as the exporters of Prometheus have it",
+	{ "web.telemetry-path", 0, "PATH", "path of the metrics; default /metrics", set_path },
+	{ "web.config.file", 0, "FILE", "TLS and passwords, in the format of exporter-toolkit",
 	  set_web_config },
-	{ "edges", 0, "CYCLES,..", "edges of the histograms, of those that ibscope counts by",
+	{ "edges", 0, "CYCLES,..", "bucket edges to export; default 13 from 32 to 4096",
 	  set_edges },
 	{ "max-groups", 0, "N",
-	  "groups that have series of their own, the first come; the\n"
-	  "                            others are added up as \"other\"",
+	  "maximum number of groups with series of their own; the rest "
+	  "is added up as \"other\"",
 	  set_max_groups },
-	{ "user", 0, "NAME", "whom root becomes; default nobody", set_user },
-	{ "once", 0, NULL, "print the metrics on stdout, and end",
+	{ "user", 0, "NAME", "user to switch to when started as root; default nobody", set_user },
+	{ "once", 0, NULL, "print the metrics to stdout and exit",
 	  OPTION_FLAG(struct exporter, once) },
-	{ "format", 0, "NAME", "of that: text (default), openmetrics, json", set_format },
-	{ "config", 0, "FILE", "more options, a line each: name = value", set_config },
-	{ "config-check", 0, NULL, "only say whether options and files are right",
+	{ "format", 0, "NAME", "format of --once: text (default), openmetrics or json",
+	  set_format },
+	{ "config", 0, "FILE", "read options from FILE, one `name = value` per line", set_config },
+	{ "config-check", 0, NULL, "check options and files, and exit",
 	  OPTION_FLAG(struct exporter, check) },
-	{ "list-metrics", 0, NULL, "print names, types and meanings of all metrics",
+	{ "list-metrics", 0, NULL, "list all metrics with type and help, and exit",
 	  OPTION_FLAG(struct exporter, list) },
-	{ "version", 'V', NULL, "print the version", OPTION_FLAG(struct exporter, version) },
 };
 
 static void usage(const struct option_set *set)
 {
 	printf("usage: ibscope-exporter [options]\n\n"
-	       "Serve the counters of `ibscope serve` to Prometheus at /metrics, and to people at "
-	       "/.\nNeeds no privilege, and gives up those it has.\n");
+	       "Serve the counters of `ibscope serve` to Prometheus at /metrics, and as a page at "
+	       "/.\nNeeds no privileges, and drops those it has.\n");
 	options_help(stdout, set, 1);
 	printf("\nExit status: 0 done, 1 failed, 2 wrong usage.\n");
 }
@@ -185,7 +190,7 @@ static int parse(int argc, char **argv, struct exporter *e, struct err *err)
 	if (ret == OPTIONS_HELP)
 		usage(&set);
 	if (!ret && optind < argc)
-		ret = err_set(err, -EINVAL, "'%.200s': there are only options; see --help",
+		ret = err_set(err, -EINVAL, "unexpected argument '%.200s': see --help",
 			      argv[optind]);
 	return ret;
 }
@@ -259,12 +264,10 @@ static int serve(const struct exporter *e, struct err *err)
 /* What an option names is looked at, but not opened for good. */
 static int check(const struct exporter *e, struct err *err)
 {
-	struct web_config c = {};
-	int ret = e->web.config_file ? web_config_read(e->web.config_file, &c, err) : 0;
+	int ret = e->web.config_file ? web_check_config(e->web.config_file, err) : 0;
 
-	web_config_free(&c);
 	if (!ret)
-		log_info("the options are right");
+		log_info("configuration OK");
 	return ret;
 }
 
@@ -286,13 +289,11 @@ int main(int argc, char **argv)
 	int status = EXIT_USAGE;
 
 	log_set_journal(getenv("JOURNAL_STREAM") != NULL);
-	if (ret == OPTIONS_HELP) {
+	if (ret > 0) {
 		free_options(&e);
 		return EXIT_DONE;
 	}
-	if (!ret && e.version) {
-		printf("ibscope-exporter %s\n", IBSCOPE_VERSION);
-	} else if (!ret && e.list) {
+	if (!ret && e.list) {
 		metrics_list(stdout);
 	} else if (!ret && e.check) {
 		ret = check(&e, &err);

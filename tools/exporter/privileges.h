@@ -2,13 +2,13 @@
 #ifndef IBSCOPE_EXPORTER_PRIVILEGES_H
 #define IBSCOPE_EXPORTER_PRIVILEGES_H
 
-#include "err.h"
+#include "base/err.h"
 
 /**
- * privileges_drop() - for good: user, groups, capabilities, and that a program could bring any back
- * @user: whom root becomes; others stay who they are
+ * privileges_drop() - drop user, groups, capabilities and dangerous system calls, for good
+ * @user: user to switch to when started as root; others keep theirs
  *
- * Files that are open stay open. Return: 0, or a negative errno with @err; then it must not go on.
+ * Open files stay open. Return: 0, or a negative errno with @err: then the program must exit.
  */
 int privileges_drop(const char *user, struct err *err);
 

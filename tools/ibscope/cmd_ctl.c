@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope ctl: ask a collector how it is, and tell it what to do. */
+/* ibscope ctl: show or change a running collector. */
 #include "cmd.h"
-#include "collector_text.h"
-#include "control.h"
-#include "hist.h"
-#include "options.h"
-#include "pinned.h"
-#include "rows.h"
+#include "metrics/collector_text.h"
+#include "collector/control.h"
+#include "view/hist.h"
+#include "base/options.h"
+#include "base/utf8.h"
+#include "counts/pinned.h"
+#include "counts/rows.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -15,8 +16,9 @@
 
 struct ctl {
 	const char *pin_dir, *control; /* NULL: not given */
-	bool json;
-	unsigned int labels;
+	bool json, wait;
+	unsigned int labels;   /* of --by; 0: not given */
+	struct hist_view view; /* of snapshot */
 };
 
 static int set_pin_dir(void *ctx, const char *arg, struct err *err)
@@ -45,56 +47,40 @@ static int set_by(void *ctx, const char *arg, struct err *err)
 }
 
 static const struct option_row ctl_rows[] = {
-	{ "pin-dir", 0, "DIR", "of the collector; default " IBS_PIN_DIR, set_pin_dir },
-	{ "control", 0, "PATH", "the collector's socket; default: what its pins say", set_control },
-	{ "json", 0, NULL, "of status, ledger and snapshot: as JSON",
+	{ "pin-dir", 0, "DIR", "directory of the collector's pins; default " IBS_PIN_DIR,
+	  set_pin_dir },
+	{ "control", 0, "PATH", "the collector's socket; by default the one named in the pins",
+	  set_control },
+	{ "json", 0, NULL, "print status, ledger or snapshot as JSON",
 	  OPTION_FLAG(struct ctl, json) },
-	{ "by", 0, "LABEL,..", "of snapshot: labels; default cgroup,src,op", set_by },
+	{ "by", 0, "KEY,..",
+	  "group snapshot by these keys; by default one row a container, in JSON cgroup,src,op",
+	  set_by },
+	{ "wait", 0, NULL, "let set accept cgroups and containers that do not exist yet",
+	  OPTION_FLAG(struct ctl, wait) },
 };
-
-/* @meta is what @out points to. */
-static int read_collector(const struct pinned *p, struct ibs_meta *meta,
-			  struct metrics_collector *out, struct err *err)
-{
-	struct snapshot now;
-	int ret = pinned_snapshot(p, &now, err);
-
-	if (ret)
-		return ret;
-	pinned_meta(p, meta);
-	*out = (struct metrics_collector){
-		.meta = meta,
-		.status = meta->status,
-		.ledger = now.ledger,
-		.groups = now.n_groups,
-	};
-	snapshot_free(&now);
-	return 0;
-}
 
 static int status(const struct ctl *c, const struct pinned *p, struct err *err)
 {
-	struct metrics_collector now;
-	struct ibs_meta meta;
-	int ret = read_collector(p, &meta, &now, err);
+	struct reading now;
+	int ret = reading_pinned(p, &now, err);
 
 	if (ret)
 		return ret;
 	if (c->json)
-		collector_print_json(stdout, &now);
+		ret = collector_print_json(stdout, &now, err);
 	else
 		collector_print(stdout, &now);
-	return metrics_collector_alive(now.meta, &now.status)
-		       ? 0
-		       : err_set(err, -ESRCH,
-				 "no collector runs; `ibscope serve` goes on with what is pinned");
+	if (ret || collector_alive(&now.meta))
+		return ret;
+	return err_set(err, -ESRCH,
+		       "the collector is not running; `ibscope serve` resumes its counters");
 }
 
 static int ledger(const struct ctl *c, const struct pinned *p, struct err *err)
 {
-	struct metrics_collector now;
-	struct ibs_meta meta;
-	int ret = read_collector(p, &meta, &now, err);
+	struct reading now;
+	int ret = reading_pinned(p, &now, err);
 
 	if (ret)
 		return ret;
@@ -133,8 +119,8 @@ static int print_snapshot(const struct ctl *c, const struct pinned *p, struct er
 	struct ibs_meta m;
 	struct snapshot now;
 	struct names names = { .p = p, .s = &now };
+	struct hist_view view = c->view;
 	struct hist_info info;
-	struct rows rows;
 	int ret = pinned_snapshot(p, &now, err);
 
 	if (ret)
@@ -146,15 +132,7 @@ static int print_snapshot(const struct ctl *c, const struct pinned *p, struct er
 				   .metric = m.layout.metric,
 				   .period = m.status.period };
 	now.time_ns = m.status.enabled_ns / (m.status.cpus ? m.status.cpus : 1);
-	if (rows_build(&now, c->labels, name_of, &names, &rows)) {
-		snapshot_free(&now);
-		return err_set(err, -ENOMEM, "out of memory for the output");
-	}
-	if (c->json)
-		ret = hist_print_json(stdout, &info, &now, &rows, err);
-	else
-		hist_print_text(stdout, &info, &now, &rows);
-	rows_free(&rows);
+	ret = hist_print(stdout, &view, &info, &now, c->labels, name_of, &names, err);
 	snapshot_free(&now);
 	return ret;
 }
@@ -163,24 +141,28 @@ typedef int pins_run(const struct ctl *c, const struct pinned *p, struct err *er
 
 static const struct verb {
 	const char *name, *args, *help;
-	pins_run *run; /* from the pins; NULL: only a running collector can do it */
-	bool asks;     /* a running collector can */
-	bool json;
+	pins_run *run; /* reads the pins; NULL: the collector has to be asked */
+	bool asks;     /* it can be asked */
+	bool json, wait;
 } verbs[] = {
-	{ "status", NULL, "how the collector is, and what is set live", status, true, true },
-	{ "ledger", NULL, "what became of the samples", ledger, true, true },
-	{ "snapshot", NULL, "all that was counted, as hist shows it", print_snapshot, false, true },
-	{ "set", "NAME=VALUE..", "change options of the running collector; NAME= for the default",
-	  NULL, true },
-	{ "unset", "NAME..", "what file and command line say of these again", NULL, true },
-	{ "reset", NULL, "the same of all that is set live", NULL, true },
-	{ "reload", NULL, "read file and command line again, as on SIGHUP", NULL, true },
+	{ "status", NULL, "show the state of the collector and what is set live", status, true,
+	  true },
+	{ "ledger", NULL, "show what became of the samples", ledger, true, true },
+	{ "snapshot", NULL, "show everything that was counted, as hist does", print_snapshot, false,
+	  true },
+	{ "set", "NAME=VALUE..", "change options until the collector exits; NAME= for the default",
+	  NULL, true, false, true },
+	{ "unset", "NAME..", "return these options to file and command line", NULL, true },
+	{ "reset", NULL, "return all options to file and command line", NULL, true },
+	{ "reload", NULL, "read file and command line again, as SIGHUP does", NULL, true },
 };
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
-static void usage(FILE *f, const struct option_set *set)
+#define SETS 2
+
+static void usage(FILE *f, const struct option_set *sets)
 {
-	fprintf(f, "usage: ibscope ctl [options] VERB [NAME=VALUE..]\n\n");
+	fprintf(f, "usage: ibscope ctl [OPTIONS] VERB [NAME=VALUE..]\n\n");
 	for (size_t i = 0; i < VERBS; i++) {
 		char left[32];
 
@@ -188,12 +170,17 @@ static void usage(FILE *f, const struct option_set *set)
 			 verbs[i].args ?: "");
 		fprintf(f, "  %-18s %s\n", left, verbs[i].help);
 	}
-	options_help(f, set, 1);
+	options_help(f, sets, SETS);
 	fprintf(f,
-		"\nWhat is set live takes the place of what file and command line say of the "
-		"same name,\nuntil the collector ends. Names are the long ones of `ibscope serve "
-		"--help`.\nExit status: 0 done, 1 failed or, of status, no collector runs, 2 wrong "
-		"usage.\n");
+		"\nOptions set live override those of the same name in file and command line "
+		"until the\ncollector exits. NAME is a long option of `ibscope serve`, without "
+		"dashes.\nExit status: 0 done, 1 failed, or status found no running collector, 2 "
+		"wrong usage.\n");
+}
+
+static bool view_given(const struct hist_view *v)
+{
+	return v->csv || v->histograms || v->top || v->has_sort || v->n_columns;
 }
 
 static const struct verb *find_verb(int argc, char **argv, struct err *err)
@@ -211,18 +198,21 @@ static const struct verb *find_verb(int argc, char **argv, struct err *err)
 		if (!v->args == (argc == 1))
 			return v;
 		if (v->args)
-			err_set(err, -EINVAL, "%s: %s is expected", v->name, v->args);
+			err_set(err, -EINVAL, "%s: missing %s", v->name, v->args);
 		else
-			err_set(err, -EINVAL, "%s takes nothing more", v->name);
+			err_set(err, -EINVAL, "%s takes no arguments", v->name);
 		return NULL;
 	}
-	err_set(err, -EINVAL, "expected one verb of %s", known);
+	if (argc < 1)
+		err_set(err, -EINVAL, "missing verb: one of %s", known);
+	else
+		err_set(err, -EINVAL, "unknown verb '%.40s': must be one of %s", argv[0], known);
 	return NULL;
 }
 
 /* --- a running collector --- */
 
-/* Where it takes requests, as its pins tell it. */
+/* The path of its socket, from --control or its pins. */
 static int find_control(const struct ctl *c, char *out, size_t size, struct err *err)
 {
 	struct ibs_meta m;
@@ -232,16 +222,16 @@ static int find_control(const struct ctl *c, char *out, size_t size, struct err 
 	snprintf(out, size, "%s", c->control ?: CONTROL_PATH);
 	if (c->control)
 		return 0;
-	if (ret) /* who may not read them may be allowed to ask */
+	if (ret) /* users who may not read the pins may be allowed to ask */
 		return c->pin_dir ? ret : 0;
 	pinned_meta(p, &m);
-	/* where there is a socket, it knows best */
-	if (!m.pid || (!*m.control && !metrics_collector_alive(&m, &m.status)))
-		ret = err_set(err, -ESRCH, "no collector runs");
+	/* connecting to a socket shows whether somebody listens */
+	if (!m.pid || (!*m.control && !collector_alive(&m)))
+		ret = err_set(err, -ESRCH, "no collector is running");
 	else if (!*m.control)
 		ret = err_set(err, -ENOTSUP,
-			      "the collector, process %u, takes no requests: it was started with "
-			      "--control none, or told why",
+			      "the collector, process %u, has no control socket: it was started "
+			      "with --control none, or its log says why",
 			      m.pid);
 	else
 		snprintf(out, size, "%s", m.control);
@@ -251,7 +241,7 @@ static int find_control(const struct ctl *c, char *out, size_t size, struct err 
 
 static int print_answer(struct control_answer *a, struct err *err)
 {
-	char *rest = a->text;
+	char *rest = a->text, *line;
 
 	if (a->result != CONTROL_OK) {
 		rest = strchr(a->text, '\n');
@@ -259,8 +249,12 @@ static int print_answer(struct control_answer *a, struct err *err)
 			*rest++ = 0;
 		err_set(err, -EIO, "%s", a->text);
 	}
-	if (rest)
-		fputs(rest, a->result == CONTROL_OK ? stdout : stderr);
+	while ((line = strsep(&rest, "\n"))) {
+		if (!rest && !*line)
+			break;
+		utf8_put(a->result == CONTROL_OK ? stdout : stderr, line);
+		fputc('\n', a->result == CONTROL_OK ? stdout : stderr);
+	}
 	free(a->text);
 	return a->result == CONTROL_OK	    ? EXIT_DONE
 	       : a->result == CONTROL_USAGE ? EXIT_USAGE
@@ -279,7 +273,7 @@ static int ask(const struct ctl *c, const struct verb *verb, int argc, char **ar
 	for (int i = 0; i < argc; i++) {
 		if (!argv[i][strcspn(argv[i], "\r\n")] && *argv[i])
 			continue;
-		err_set(err, -EINVAL, "%s: an argument is empty, or has several lines", verb->name);
+		err_set(err, -EINVAL, "%s: an argument is empty or has several lines", verb->name);
 		return EXIT_USAGE;
 	}
 	if (find_control(c, path, sizeof(path), err))
@@ -289,7 +283,7 @@ static int ask(const struct ctl *c, const struct verb *verb, int argc, char **ar
 		err_set(err, -ENOMEM, "out of memory");
 		return EXIT_FAILED;
 	}
-	fprintf(f, "%s\n%s", verb->name, c->json ? "json\n" : "");
+	fprintf(f, "%s\n%s%s", verb->name, c->json ? "json\n" : "", c->wait ? "wait\n" : "");
 	for (int i = 0; i < argc; i++)
 		fprintf(f, "%s\n", argv[i]);
 	fclose(f);
@@ -305,7 +299,7 @@ static int read_pins(const struct ctl *c, const struct verb *verb, struct err *e
 	struct pinned *p = NULL;
 	int ret = pinned_open(c->pin_dir ?: IBS_PIN_DIR, &p, err);
 
-	/* who may not read them may be allowed to ask */
+	/* users who may not read the pins may be allowed to ask */
 	if ((ret == -EACCES || ret == -EPERM) && verb->asks && !c->pin_dir &&
 	    ask(c, verb, 0, NULL, &why) == EXIT_DONE)
 		return EXIT_DONE;
@@ -316,22 +310,37 @@ static int read_pins(const struct ctl *c, const struct verb *verb, struct err *e
 
 int cmd_ctl(int argc, char **argv)
 {
-	struct ctl c = { .labels = LABELS_DEFAULT };
-	const struct option_set set = { "Options", ctl_rows, sizeof(ctl_rows) / sizeof(ctl_rows[0]),
-					&c };
+	struct ctl c = {};
+	const struct option_set sets[SETS] = {
+		{ "Options", ctl_rows, sizeof(ctl_rows) / sizeof(ctl_rows[0]), &c },
+		/* without its last row, --json, which other verbs have, too */
+		{ "Output of snapshot", hist_options, hist_n_options - 1, &c.view },
+	};
 	const struct verb *verb;
 	struct err err = { "" };
-	int ret = options_parse(argc, argv, &set, 1, &err);
+	int ret = options_parse(argc, argv, sets, SETS, &err);
 
-	if (ret == OPTIONS_HELP) {
-		usage(stdout, &set);
+	if (ret > 0) {
+		if (ret == OPTIONS_HELP)
+			usage(stdout, sets);
 		return EXIT_DONE;
 	}
 	verb = ret ? NULL : find_verb(argc - optind, argv + optind, &err);
 	if (verb && c.json && !verb->json) {
-		err_set(&err, -EINVAL, "%s has no --json", verb->name);
+		err_set(&err, -EINVAL, "%s does not take --json", verb->name);
 		verb = NULL;
 	}
+	if (verb && c.wait && !verb->wait) {
+		err_set(&err, -EINVAL, "%s does not take --wait", verb->name);
+		verb = NULL;
+	}
+	c.view.json = c.json;
+	if (verb && view_given(&c.view) && verb->run != print_snapshot) {
+		err_set(&err, -EINVAL, "%s: options for output apply to snapshot only", verb->name);
+		verb = NULL;
+	}
+	if (verb && hist_view_check(&c.view, &err))
+		verb = NULL;
 	if (!verb) {
 		log_error("%s", err.text);
 		return EXIT_USAGE;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope doctor: what this machine allows, and for each "no" why and the remedy. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,23 +9,26 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "doctor.h"
-#include "err.h"
+#include "doctor/doctor.h"
+#include "doctor_cost.h"
+#include "base/err.h"
+#include "base/options.h"
 
 #define WIDTH 100 /* when the output is no terminal */
 
-static void usage(FILE *f)
+struct doctor_options {
+	bool cost, json;
+};
+
+static void usage(const struct option_set *set)
 {
-	fprintf(f, "usage: ibscope doctor [--json]\n"
-		   "\n"
-		   "Check what this processor, kernel and privilege allow, by trying it. Samples "
-		   "with\n"
-		   "ibs_op on one CPU for 50 ms to see whether another profiler uses it.\n"
-		   "\n"
-		   "  --json      one JSON object\n"
-		   "  -h, --help  this text\n"
-		   "\n"
-		   "Exit status: 0 IBS sampling works, 1 it does not, 2 wrong usage.\n");
+	printf("usage: ibscope doctor [OPTIONS]\n\n"
+	       "Check what this CPU, kernel and user can sample, by trying it: ibs_op samples one "
+	       "CPU for\n50 ms, which also shows whether another profiler uses it.\n");
+	options_help(stdout, set, 1);
+	printf("\nExit status: 0 sampling with IBS works (--cost: the cost was measured), 1 it "
+	       "does "
+	       "not,\n2 wrong usage.\n");
 }
 
 static bool want_color(void)
@@ -43,53 +47,61 @@ static unsigned int terminal_width(void)
 	return ws.ws_col;
 }
 
+static int finish(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	log_error("doctor: cannot write the report: %m");
+	return EXIT_FAILED;
+}
+
+static const struct option_row rows[] = {
+	{ "cost", 0, NULL,
+	  "measure what a sample costs instead: takes 4 s on one CPU; uses the software clock "
+	  "(SIMULATED) if there is no IBS",
+	  OPTION_FLAG(struct doctor_options, cost) },
+	{ "json", 0, NULL, "print one JSON object", OPTION_FLAG(struct doctor_options, json) },
+};
+
 int cmd_doctor(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
+	struct doctor_options o = {};
+	const struct option_set set = { "Options", rows, sizeof(rows) / sizeof(rows[0]), &o };
 	struct err e = { "" };
 	struct doctor *d;
-	bool json = false;
-	int c, err = 0, status;
+	int err = options_parse(argc, argv, &set, 1, &e), status;
 
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		switch (c) {
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			usage(stdout);
-			return 0;
-		default:
-			usage(stderr);
-			return 2;
-		}
+	if (err > 0) {
+		if (err == OPTIONS_HELP)
+			usage(&set);
+		return EXIT_DONE;
 	}
-	if (optind < argc) {
-		log_error("doctor: '%s': no arguments are expected", argv[optind]);
-		usage(stderr);
-		return 2;
+	if (!err && optind < argc)
+		err = err_set(&e, -EINVAL, "unexpected argument '%s'; doctor takes options only",
+			      argv[optind]);
+	if (err) {
+		log_error("%s", e.text);
+		return EXIT_USAGE;
+	}
+	if (o.cost) {
+		if (!doctor_cost(stdout, o.json, &e))
+			return finish(EXIT_DONE);
+		log_error("%s", e.text);
+		return EXIT_FAILED;
 	}
 	if (doctor_run(NULL, &d, &e)) {
 		log_error("%s", e.text);
-		return 1;
+		return EXIT_FAILED;
 	}
-	status = doctor_can_sample(d) ? 0 : 1;
-	if (json)
+	status = doctor_can_sample(d) ? EXIT_DONE : EXIT_FAILED;
+	if (o.json)
 		err = doctor_print_json(d, stdout, &e);
 	else
 		doctor_print(d, stdout, terminal_width(), want_color());
 	doctor_free(d);
 	if (err) {
 		log_error("%s", e.text);
-		return 1;
+		return EXIT_FAILED;
 	}
-	if (fflush(stdout) || ferror(stdout)) {
-		log_error("doctor: cannot write the report: %m");
-		return 1;
-	}
-	return status;
+	return finish(status);
 }

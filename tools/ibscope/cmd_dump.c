@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope dump: every sample of a recording, every field that means something. */
+/* ibscope dump: every sample of a recording, with every valid field. */
 #include "cmd.h"
-#include "num.h"
+#include "base/num.h"
 #include "recorded.h"
-#include "sample_text.h"
-#include "trace_text.h"
+#include "trace/sample_text.h"
+#include "trace/trace_text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,10 +15,11 @@ struct cmd {
 	enum sample_format format;
 	bool events, fetch;
 	uint64_t limit; /* 0: none */
-	const char *file;
+	struct recorded_input input;
+	uint64_t shown;
 	struct trace *trace;
-	bool selects;	     /* not all samples are wanted */
-	uint64_t other_kind; /* samples that the table of a CSV has no columns for */
+	bool selects;	     /* some samples are dropped */
+	uint64_t other_kind; /* samples of the PMU that the CSV is not for */
 	bool usage;
 };
 
@@ -51,26 +52,24 @@ static int set_limit(void *ctx, const char *arg, struct err *err)
 }
 
 static const struct option_row dump_options[] = {
-	{ "csv", 0, NULL, "a table: a column a field, empty where it means nothing", set_csv },
-	{ "json", 0, NULL, "a JSON object a line, without fields that mean nothing", set_json },
-	{ "events", 0, NULL, "also names, maps, forks, exits, cgroups and losses",
+	{ "csv", 0, NULL, "a table with a column for each field; invalid fields are empty",
+	  set_csv },
+	{ "json", 0, NULL, "one JSON object a line; invalid fields are left out", set_json },
+	{ "events", 0, NULL, "print names, maps, forks, exits, cgroups and losses, too",
 	  OPTION_FLAG(struct cmd, events) },
-	{ "fetch", 0, NULL, "with --csv: samples of ibs_fetch instead of ibs_op",
+	{ "fetch", 0, NULL, "with --csv: print ibs_fetch samples instead of ibs_op",
 	  OPTION_FLAG(struct cmd, fetch) },
-	{ "limit", 0, "N", "end after that many samples", set_limit },
+	{ "limit", 0, "N", "stop after N samples", set_limit },
 };
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
-	fprintf(f, "usage: ibscope dump FILE [options]\n\n"
-		   "Show every sample of a recording, of `ibscope record` or of `perf record "
-		   "--raw-samples`, with its\nregisters as `perf report -D` prints them. '-' is "
-		   "standard input.\n");
+	fprintf(f, "usage: ibscope dump [options] [FILE]\n\n"
+		   "Print every sample of a recording by `ibscope record` or `perf record "
+		   "--raw-samples`, with its\nregisters as `perf report -D` prints them.\n");
 	options_help(f, sets, n);
-	fprintf(f, "\nTerms of --filter:\n");
-	filter_terms(f);
-	fprintf(f, "\nCgroups are those that the recording tells. Exit status: 0 done, 1 failed, "
-		   "or the recording is\nnot whole; 2 wrong usage.\n");
+	fprintf(f, "\nCgroups are those of the recording. Exit status: 0 done, 1 failed or the "
+		   "recording is incomplete,\n2 wrong usage.\n");
 }
 
 static bool has_column_for(const struct cmd *c, const struct trace_event *ev)
@@ -104,7 +103,6 @@ static int dump_sample(struct cmd *c, struct replay *r, const struct trace_event
 static int dump_all(struct cmd *c, struct replay *r, struct err *err)
 {
 	struct trace_event ev;
-	uint64_t n = 0;
 	int ret;
 
 	if (c->format == SAMPLE_TEXT || (c->format == SAMPLE_JSON && c->events))
@@ -115,13 +113,13 @@ static int dump_all(struct cmd *c, struct replay *r, struct err *err)
 			ret = dump_sample(c, r, &ev, err);
 			if (ret < 0)
 				break;
-			n += ret;
+			c->shown += ret;
 		} else if (c->events) {
 			trace_print_event(stdout, &ev, c->format == SAMPLE_JSON);
 		}
 		if (ferror(stdout))
 			break;
-		if (c->limit && n == c->limit)
+		if (c->limit && c->shown == c->limit)
 			return 1;
 	}
 	return ret < 0 ? ret : 0;
@@ -129,10 +127,9 @@ static int dump_all(struct cmd *c, struct replay *r, struct err *err)
 
 static int dump(struct cmd *c, bool *cut, struct err *err)
 {
-	const struct selection *sel = &c->sampling.opts.sel;
 	struct replay_opts opts;
 	struct replay *r = NULL;
-	int ret = trace_open(c->file, &c->trace, err);
+	int ret = recorded_open(&c->input, &c->trace, err);
 
 	if (ret)
 		return ret;
@@ -140,9 +137,7 @@ static int dump(struct cmd *c, bool *cut, struct err *err)
 	opts.offline = true;
 	opts.names = true;
 	opts.sampler.by = 0;
-	c->selects = sel->processes.n || sel->processes.but || sel->threads.n || sel->n_comms ||
-		     sel->op_mask || sel->src_mask || sel->min_lat || sel->max_lat || opts.filter ||
-		     opts.n_cgroups || opts.n_containers || opts.cpus;
+	c->selects = replay_selects(&opts);
 	ret = replay_open(c->trace, &opts, &r, err);
 	if (ret) {
 		c->usage = ret == -EINVAL || ret == -ERANGE;
@@ -150,24 +145,25 @@ static int dump(struct cmd *c, bool *cut, struct err *err)
 	}
 	ret = dump_all(c, r, err);
 	*cut = ret > 0;
+	if (!ret && !c->shown)
+		recorded_nothing(r);
 	replay_close(r);
 	if (fflush(stdout) || ferror(stdout))
 		return err_set(err, -EIO, "cannot write the output: %s", strerror(errno));
 	if (c->other_kind)
-		log_info("%llu samples of %s are left out: %s", (unsigned long long)c->other_kind,
+		log_info("%llu %s samples are not printed; %s", (unsigned long long)c->other_kind,
 			 c->fetch ? "ibs_op" : "ibs_fetch",
-			 c->fetch ? "--csv without --fetch has those" : "--fetch has those");
+			 c->fetch ? "leave out --fetch to print them" : "--fetch prints them");
 	return ret < 0 ? ret : 0;
 }
 
 static int check(const struct cmd *c, struct err *err)
 {
 	if (c->format == SAMPLE_CSV && c->events)
-		return err_set(err, -EINVAL,
-			       "--events: a CSV has only samples: leave one out, or take --json");
+		return err_set(err, -EINVAL, "--events: CSV has only samples; use --json or text");
 	if (c->format != SAMPLE_CSV && c->fetch)
 		return err_set(err, -EINVAL,
-			       "--fetch goes with --csv: other formats show samples of both kinds");
+			       "--fetch needs --csv; other formats print samples of both kinds");
 	return 0;
 }
 
@@ -181,14 +177,17 @@ int cmd_dump(int argc, char **argv)
 
 	recorded_options(&rows, false);
 	const struct option_set sets[] = {
-		{ "What is shown", rows.rows, rows.n, &c.sampling },
-		{ "How", dump_options, sizeof(dump_options) / sizeof(dump_options[0]), &c },
+		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
+		{ "Measurement", rows.other, rows.n_other, &c.sampling },
+		{ "Output", dump_options, sizeof(dump_options) / sizeof(dump_options[0]), &c },
+		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.input },
 	};
 
 	sampling_init(&c.sampling);
-	ret = recorded_parse(&c.sampling, argc, argv, sets, 2, &c.file, &err);
-	if (ret == OPTIONS_HELP) {
-		usage(stdout, sets, 2);
+	ret = recorded_parse(&c.sampling, argc, argv, sets, 4, &c.input, &err);
+	if (ret > 0) {
+		if (ret == OPTIONS_HELP)
+			usage(stdout, sets, 4);
 		sampling_close(&c.sampling);
 		return EXIT_DONE;
 	}
@@ -198,17 +197,17 @@ int cmd_dump(int argc, char **argv)
 		sampling_close(&c.sampling);
 		return EXIT_USAGE;
 	}
-	if (c.sampling.explain) {
-		filter_explain(stdout, &c.sampling.filter);
+	if (c.sampling.select.explain) {
+		filter_explain(stdout, &c.sampling.select.filter);
 		sampling_close(&c.sampling);
 		return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 	}
 	ret = dump(&c, &cut, &err);
 	if (ret)
-		log_error("%s", err.text);
+		recorded_fail(&c.input, c.trace, ret, &err);
 	status = !ret ? EXIT_DONE : c.usage ? EXIT_USAGE : EXIT_FAILED;
-	/* the end of a recording is told only when it was reached */
-	if (!ret && !cut && !recorded_whole(c.trace, c.file))
+	/* whether a recording is complete is known only at its end */
+	if (!ret && !cut && !recorded_complete(&c.input, c.trace))
 		status = EXIT_FAILED;
 	trace_close(c.trace);
 	sampling_close(&c.sampling);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope hist: latency histograms, once or at intervals. */
 #include "cmd.h"
-#include "sampling.h"
-#include "clock.h"
+#include "session/session.h"
+#include "base/clock.h"
+#include "base/num.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -15,63 +16,67 @@
 #include <time.h>
 #include <unistd.h>
 
-#define INTERVAL_MAX_S 1e6
+#define INTERVAL_MAX_S (10 * 86400.0)
 #define INTERVAL_MIN_S 0.01
 /* Notices of throttling wait in a small buffer. */
 #define TICK_S 0.5
 
 struct hist {
 	struct sampling sampling;
-	bool json, timestamp;
+	bool timestamp;
+	struct hist_view view;
 	double interval_s;   /* 0: until interrupted */
-	unsigned long count; /* 0: no limit */
+	uint64_t count;	     /* 0: no limit */
+	unsigned int labels; /* of --by; 0: not given */
 	struct snapshot last;
 };
 
-static const struct option_row hist_options[] = {
-	{ "json", 0, NULL, "one JSON object a line and interval", OPTION_FLAG(struct hist, json) },
-	{ "timestamp", 'T', NULL, "begin each interval with the time of day",
+static const struct option_row timestamp_option[] = {
+	{ "timestamp", 'T', NULL, "print the time of day before each interval",
 	  OPTION_FLAG(struct hist, timestamp) },
 };
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
-	fprintf(f, "usage: ibscope hist [options] [interval [count]] [-- COMMAND ...]\n\n"
-		   "Sample memory accesses with AMD IBS and show how many cycles they waited, by "
-		   "cgroup "
-		   "and\ndata source. Every `interval` seconds, `count` times; without an interval "
-		   "once, "
-		   "when\ninterrupted.\n");
+	fprintf(f, "usage: ibscope hist [OPTIONS] [INTERVAL [COUNT]] [-- COMMAND ...]\n\n"
+		   "Sample memory accesses with AMD IBS and print which containers spent how many "
+		   "cycles on\nmisses, and where: every INTERVAL, COUNT times; without INTERVAL "
+		   "once, when interrupted\nor when COMMAND exits.\n");
 	options_help(f, sets, n);
-	fprintf(f, "\nTerms of --filter:\n");
-	filter_terms(f);
-	fprintf(f, "\nPercentiles are upper edges of their buckets, at most 1/8 too high; '-' "
-		   "where the "
-		   "samples are\ntoo few. Exit status: 0 done, 1 failed, 2 wrong usage; with a "
-		   "command that of the\ncommand, if it and we succeeded in running it.\n");
+	fprintf(f,
+		"\nINTERVAL is in seconds or as in 500ms, 5m. `ibscope help filter` lists the "
+		"terms "
+		"of --filter.\nExit status: 0 done, 1 failed, 2 wrong usage; with COMMAND, that of "
+		"COMMAND.\n");
+}
+
+/* Something that is no number where the interval belongs is probably the command to measure. */
+static int unexpected(const char *arg, struct err *err)
+{
+	return err_set(err, -EINVAL,
+		       "unexpected argument '%s'; to measure a command, put it after '--': "
+		       "ibscope hist [OPTIONS] -- %s",
+		       arg, arg);
 }
 
 static int parse_interval(struct hist *h, int argc, char **argv, struct err *err)
 {
-	char *end;
-
-	if (argc > 2)
-		return err_set(err, -EINVAL, "'%s': only an interval and a count are expected",
-			       argv[2]);
+	for (int i = 0; i < argc; i++)
+		if (i > 1 || !strchr("0123456789.+-", *argv[i]))
+			return unexpected(argv[i], err);
 	if (argc > 0) {
-		h->interval_s = strtod(argv[0], &end);
-		if (end == argv[0] || *end || !(h->interval_s >= INTERVAL_MIN_S) ||
-		    h->interval_s > INTERVAL_MAX_S)
-			return err_set(err, -EINVAL,
-				       "'%s' is no interval: give seconds, from %g to %g", argv[0],
-				       INTERVAL_MIN_S, INTERVAL_MAX_S);
+		const struct duration_arg interval = { .name = "interval",
+						       .min_s = INTERVAL_MIN_S,
+						       .max_s = INTERVAL_MAX_S };
+		int ret = num_parse_duration(&interval, argv[0], &h->interval_s, err);
+
+		if (ret)
+			return ret;
 	}
 	if (argc > 1) {
-		errno = 0;
-		h->count = strtoul(argv[1], &end, 10);
-		if (argv[1][0] < '0' || argv[1][0] > '9' || *end || errno || !h->count)
-			return err_set(err, -EINVAL, "'%s' is no count: give a number from 1 on",
-				       argv[1]);
+		const struct num_arg count = { .name = "count", .min = 1, .max = UINT64_MAX };
+
+		return num_parse(&count, argv[1], &h->count, err);
 	}
 	return 0;
 }
@@ -101,24 +106,18 @@ static void allow_signals(bool on)
 static int print(struct hist *h, const struct snapshot *interval, struct err *err)
 {
 	struct sampling *s = &h->sampling;
-	struct rows rows;
-	int ret = 0;
+	int ret;
 
-	if (rows_build(interval, s->labels, sampling_cgroup_name, s, &rows))
-		return err_set(err, -ENOMEM, "out of memory for the output");
 	allow_signals(true);
-	if (h->timestamp && !h->json) {
+	if (h->timestamp) {
 		time_t now = time(NULL);
 		char text[64];
 
 		strftime(text, sizeof(text), "%F %T", localtime(&now));
 		printf("%s\n", text);
 	}
-	if (h->json)
-		ret = hist_print_json(stdout, &s->info, interval, &rows, err);
-	else
-		hist_print_text(stdout, &s->info, interval, &rows);
-	rows_free(&rows);
+	ret = hist_print(stdout, &h->view, &s->info, interval, h->labels, sampling_cgroup_name, s,
+			 err);
 	if (!ret && (fflush(stdout) || ferror(stdout)))
 		ret = err_set(err, -EIO, "cannot write the output: %s", strerror(errno));
 	allow_signals(false);
@@ -227,35 +226,46 @@ static int run(struct hist *h, int sigfd, struct err *err)
 	return ret;
 }
 
+#define SETS 4
+
 int cmd_hist(int argc, char **argv)
 {
 	struct hist h = {};
 	const struct option_set sets[] = {
-		{ "What is sampled", sampling_options, sampling_n_options, &h.sampling },
-		{ "How it is shown", hist_options, sizeof(hist_options) / sizeof(hist_options[0]),
-		  &h },
+		{ "Sampling", sampling_options, sampling_n_options, &h.sampling },
+		{ "Selection", select_option_rows, select_option_n_rows, &h.sampling.select },
+		{ "Output", hist_options, hist_n_options, &h.view },
+		{ "Intervals", timestamp_option, 1, &h },
 	};
 	struct err err = { "" };
 	int sigfd, ret;
 
 	sampling_init(&h.sampling);
+	h.sampling.labels = 0;
 	ret = argc = sampling_cut_command(&h.sampling, argc, argv, &err);
 	if (argc > 0)
-		ret = options_parse(argc, argv, sets, 2, &err);
-	if (ret == OPTIONS_HELP) {
-		usage(stdout, sets, 2);
+		ret = options_parse(argc, argv, sets, SETS, &err);
+	if (ret > 0) {
+		if (ret == OPTIONS_HELP)
+			usage(stdout, sets, SETS);
 		sampling_close(&h.sampling);
 		return EXIT_DONE;
 	}
 	ret = ret ?: parse_interval(&h, argc - optind, argv + optind, &err);
-	ret = ret ?: sampling_filter(&h.sampling, &err);
+	if (!ret && h.timestamp && (h.view.json || h.view.csv))
+		ret = err_set(&err, -EINVAL, "-T: --json and --csv have no line for it");
+	ret = ret ?: hist_view_check(&h.view, &err) ?: sampling_filter(&h.sampling, &err);
+	h.labels = h.sampling.labels;
+	/* what the kernel tells apart, and which names are needed */
+	if (!h.labels)
+		h.sampling.labels = h.view.json ? LABELS_DEFAULT : TABLE_LABELS & ~TABLE_JOINED;
 	if (ret) {
 		log_error("%s", err.text);
 		sampling_close(&h.sampling);
 		return EXIT_USAGE;
 	}
-	if (h.sampling.explain) {
-		filter_explain(stdout, &h.sampling.filter);
+	if (h.sampling.select.explain) {
+		filter_explain(stdout, &h.sampling.select.filter);
 		sampling_close(&h.sampling);
 		return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 	}
@@ -268,7 +278,7 @@ int cmd_hist(int argc, char **argv)
 		close(sigfd);
 	if (ret)
 		log_error("%s", err.text);
-	ret = sampling_end(&h.sampling, ret);
+	ret = sampling_end(&h.sampling, interrupted, ret);
 	sampling_close(&h.sampling);
 	return ret;
 }

@@ -2,7 +2,7 @@
 /* ibscope replay: the histograms that `hist` would have shown of what a recording holds. */
 #include "cmd.h"
 #include "recorded.h"
-#include "clock.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,32 +11,32 @@
 
 struct cmd {
 	struct sampling sampling;
-	bool json, offline;
-	const char *file;
+	bool offline;
+	struct hist_view view;
+	unsigned int labels; /* of --by; 0: not given */
+	struct recorded_input input;
 	struct trace *trace;
 	char event[1024];
 	struct hist_recorded recorded;
 	struct hist_info info;
+	__u64 selected;
 	bool usage;
 };
 
 static const struct option_row replay_options[] = {
 	{ "offline", 0, NULL, "in user space, without privilege; the same result",
 	  OPTION_FLAG(struct cmd, offline) },
-	{ "json", 0, NULL, "one JSON object", OPTION_FLAG(struct cmd, json) },
 };
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
-	fprintf(f, "usage: ibscope replay FILE [options]\n\n"
+	fprintf(f, "usage: ibscope replay [options] [FILE]\n\n"
 		   "Run the samples of a recording, of `ibscope record` or of `perf record "
 		   "--raw-samples`, through\nthe BPF program in the kernel, and show what `ibscope "
 		   "hist` would have shown. '-' is standard\ninput.\n");
 	options_help(f, sets, n);
-	fprintf(f, "\nTerms of --filter:\n");
-	filter_terms(f);
 	fprintf(f, "\nCgroups are those that the recording tells. Exit status: 0 done, 1 failed, "
-		   "or the recording is\nnot whole; 2 wrong usage.\n");
+		   "or the recording is\nincomplete; 2 wrong usage.\n");
 }
 
 /* What the recording was sampled with; of several events the period is told only if it is one. */
@@ -107,7 +107,6 @@ static void tell_rest(const struct cmd *c, const struct replay *r)
 static int print(struct cmd *c, struct replay *r, struct err *err)
 {
 	struct snapshot snap;
-	struct rows rows;
 	int ret = replay_snapshot(r, &snap, err);
 
 	if (ret)
@@ -117,14 +116,10 @@ static int print(struct cmd *c, struct replay *r, struct err *err)
 			      "the ledger does not balance by %lld samples; this is a bug of "
 			      "ibscope, please report it",
 			      ledger_residual(&snap.ledger));
-	} else if (rows_build(&snap, c->sampling.labels, replay_cgroup_name, r, &rows)) {
-		ret = err_set(err, -ENOMEM, "out of memory for the output");
 	} else {
-		if (c->json)
-			ret = hist_print_json(stdout, &c->info, &snap, &rows, err);
-		else
-			hist_print_text(stdout, &c->info, &snap, &rows);
-		rows_free(&rows);
+		ret = hist_print(stdout, &c->view, &c->info, &snap, c->labels, replay_cgroup_name,
+				 r, err);
+		c->selected = snap.ledger.outcome[IBS_OUTCOME_AGGREGATED];
 		sampling_warn(&c->sampling, &snap);
 	}
 	snapshot_free(&snap);
@@ -140,7 +135,7 @@ static int replay(struct cmd *c, struct err *err)
 	struct replay_opts opts;
 	struct replay *r = NULL;
 	double start;
-	int ret = trace_open(c->file, &c->trace, err);
+	int ret = recorded_open(&c->input, &c->trace, err);
 
 	if (ret)
 		return ret;
@@ -164,6 +159,8 @@ static int replay(struct cmd *c, struct err *err)
 						.lost = rest.lost,
 						.whole = end->whole };
 		ret = print(c, r, err);
+		if (!ret && !c->selected)
+			recorded_nothing(r);
 		tell_rest(c, r);
 	}
 	replay_close(r);
@@ -179,33 +176,42 @@ int cmd_replay(int argc, char **argv)
 
 	recorded_options(&rows, true);
 	const struct option_set sets[] = {
-		{ "What is replayed", rows.rows, rows.n, &c.sampling },
-		{ "How", replay_options, sizeof(replay_options) / sizeof(replay_options[0]), &c },
+		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
+		{ "Measurement", rows.other, rows.n_other, &c.sampling },
+		{ "Output", hist_options, hist_n_options, &c.view },
+		{ "Replay", replay_options, sizeof(replay_options) / sizeof(replay_options[0]),
+		  &c },
+		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.input },
 	};
 
 	sampling_init(&c.sampling);
-	ret = recorded_parse(&c.sampling, argc, argv, sets, 2, &c.file, &err);
-	if (ret == OPTIONS_HELP) {
-		usage(stdout, sets, 2);
+	c.sampling.labels = 0;
+	ret = recorded_parse(&c.sampling, argc, argv, sets, 5, &c.input, &err);
+	if (ret > 0) {
+		if (ret == OPTIONS_HELP)
+			usage(stdout, sets, 5);
 		sampling_close(&c.sampling);
 		return EXIT_DONE;
 	}
-	ret = ret ?: check_labels(&c, &err);
+	ret = ret ?: hist_view_check(&c.view, &err) ?: check_labels(&c, &err);
+	c.labels = c.sampling.labels;
+	if (!c.labels)
+		c.sampling.labels = c.view.json ? LABELS_DEFAULT : TABLE_LABELS & ~TABLE_JOINED;
 	if (ret) {
 		log_error("%s", err.text);
 		sampling_close(&c.sampling);
 		return EXIT_USAGE;
 	}
-	if (c.sampling.explain) {
-		filter_explain(stdout, &c.sampling.filter);
+	if (c.sampling.select.explain) {
+		filter_explain(stdout, &c.sampling.select.filter);
 		sampling_close(&c.sampling);
 		return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 	}
 	ret = replay(&c, &err);
 	if (ret)
-		log_error("%s", err.text);
+		recorded_fail(&c.input, c.trace, ret, &err);
 	status = !ret ? EXIT_DONE : c.usage ? EXIT_USAGE : EXIT_FAILED;
-	if (!ret && !recorded_whole(c.trace, c.file))
+	if (!ret && !recorded_complete(&c.input, c.trace))
 		status = EXIT_FAILED;
 	trace_close(c.trace);
 	sampling_close(&c.sampling);

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope report: a recording in summary. */
 #include "cmd.h"
-#include "num.h"
+#include "base/num.h"
+#include "base/output_file.h"
+#include "html/html_report.h"
 #include "recorded.h"
-#include "report_folded.h"
-#include "report_print.h"
+#include "report/report_folded.h"
+#include "report/report_print.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <sys/stat.h>
 
 #define PROBLEMS_SHOWN 10 /* files without symbols that are told of, unless -v */
 
@@ -25,13 +29,15 @@ struct cmd {
 	struct symbols_opts symbols_opts;
 	char *options; /* as given, for the head */
 
-	const char *file;
+	struct recorded_input input;
 	struct trace *trace;
 	struct replay *replay; /* NULL: all samples are wanted */
 	struct tasks *tasks;
 	struct symbols *symbols;
 	struct report *report;
 	struct folded *folded;
+	const char *html_path; /* NULL: no HTML */
+	struct html_report *html;
 	struct report_head head;
 	bool usage;
 	size_t problems;
@@ -93,7 +99,7 @@ static int set_format(struct cmd *c, enum report_format format, struct err *err)
 {
 	if (c->has_format)
 		return err_set(err, -EINVAL,
-			       "--csv, --json and --folded: only one of them is possible");
+			       "--csv, --json, --folded and --html exclude each other");
 	c->has_format = true;
 	c->format = format;
 	return 0;
@@ -120,9 +126,16 @@ static int set_folded(void *ctx, const char *arg, struct err *err)
 	else if (!strcmp(arg, "total"))
 		c->weight = FOLDED_TOTAL;
 	else
-		return err_set(err, -EINVAL,
-			       "--folded: '%s' is no weight; there are samples, total", arg);
+		return err_set(err, -EINVAL, "--folded: '%s' must be samples or total", arg);
 	c->folds = true;
+	return set_format(c, REPORT_TEXT, err);
+}
+
+static int set_html(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	c->html_path = arg;
 	return set_format(c, REPORT_TEXT, err);
 }
 
@@ -138,8 +151,12 @@ static int set_kallsyms(void *ctx, const char *arg, struct err *err)
 static int set_debug_dir(void *ctx, const char *arg, struct err *err)
 {
 	struct cmd *c = ctx;
+	struct stat st;
 
-	(void)err;
+	if (stat(arg, &st))
+		return err_set(err, -errno, "--debug-dir: cannot use %s: %s", arg, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return err_set(err, -ENOTDIR, "--debug-dir: %s is not a directory", arg);
 	c->symbols_opts.debug_dir = arg;
 	return 0;
 }
@@ -158,6 +175,7 @@ static const struct option_row report_options[] = {
 	{ "json", 0, NULL, "one JSON object; what is not known is null", set_json },
 	{ "folded", 0, "samples|total", "call chains for flame graphs, weighted by that",
 	  set_folded },
+	{ "html", 0, "FILE", "one self-contained HTML file with linked views", set_html },
 	{ "kallsyms", 0, "FILE", "the kernel's symbols, as of /proc/kallsyms", set_kallsyms },
 	{ "debug-dir", 0, "DIR", "debug files by build-id, beside /usr/lib/debug", set_debug_dir },
 	{ "debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS for debug files",
@@ -168,7 +186,7 @@ static const struct option_row report_options[] = {
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f,
-		"usage: ibscope report FILE [options]\n\n"
+		"usage: ibscope report [options] [FILE]\n\n"
 		"Add up the samples of a recording, of `ibscope record` or of `perf record "
 		"--raw-samples`, by what\nthey have in common, and show how long they waited. '-' "
 		"is standard input.\n\n"
@@ -179,12 +197,10 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		"share\n");
 	options_help(f, sets, n);
 	report_terms(f);
-	fprintf(f, "\nTerms of --filter:\n");
-	filter_terms(f);
 	fprintf(f,
 		"\nPercentiles are upper edges of their buckets, at most 1/8 too high; '-' where "
 		"the samples are\ntoo few, or a thing is not known. Exit status: 0 done, 1 "
-		"failed, or the recording is not whole;\n2 wrong usage.\n");
+		"failed or the recording is incomplete;\n2 wrong usage.\n");
 }
 
 static bool by(const struct cmd *c, enum report_key key)
@@ -202,7 +218,7 @@ static void default_columns(struct cmd *c)
 		REPORT_COLUMN_SAMPLES, REPORT_COLUMN_SHARE,   REPORT_COLUMN_LOADS,
 		REPORT_COLUMN_STORES,  REPORT_COLUMN_OFFSETS, REPORT_COLUMN_CPUS,
 		REPORT_COLUMN_THREADS, REPORT_COLUMN_VALID,   REPORT_COLUMN_MEAN,
-		REPORT_COLUMN_P90,     REPORT_COLUMN_TOTAL,   REPORT_COLUMN_WEIGHT,
+		REPORT_COLUMN_P90,     REPORT_COLUMN_TOTAL,   REPORT_COLUMN_TOTAL_SHARE,
 	};
 	bool data = by(c, REPORT_KEY_PAGE) || by(c, REPORT_KEY_LINE);
 
@@ -243,9 +259,20 @@ static void prepare(struct cmd *c)
 	count_what_is_shown(c);
 	c->opts.metric = c->sampling.opts.metric;
 	c->head.options = c->options;
+	c->head.file = recorded_name(&c->input);
 }
 
-/* All words but the file's name. */
+/* How many words name the input, from this one on: "-i FILE", "-iFILE", "--input=FILE" or "FILE". */
+static int input_words(const struct cmd *c, const char *word)
+{
+	if (!c->input.from_option)
+		return word == c->input.file;
+	if (!strcmp(word, "-i") || !strcmp(word, "--input"))
+		return 2;
+	return !strncmp(word, "-i", 2) || !strncmp(word, "--input=", 8);
+}
+
+/* All words but the input, which the head names. */
 static int keep_options(struct cmd *c, int argc, char **argv, struct err *err)
 {
 	size_t len = 1;
@@ -256,20 +283,14 @@ static int keep_options(struct cmd *c, int argc, char **argv, struct err *err)
 	if (!c->options)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (int i = 1; i < argc; i++) {
-		if (argv[i] == c->file)
-			continue;
-		strcat(strcat(c->options, *c->options ? " " : ""), argv[i]);
+		int skip = input_words(c, argv[i]);
+
+		if (skip)
+			i += skip - 1;
+		else
+			strcat(strcat(c->options, *c->options ? " " : ""), argv[i]);
 	}
 	return 0;
-}
-
-static bool selects(const struct replay_opts *o)
-{
-	const struct selection *sel = &o->sampler.sel;
-
-	return sel->processes.n || sel->processes.but || sel->threads.n || sel->n_comms ||
-	       sel->op_mask || sel->src_mask || sel->min_lat || sel->max_lat || o->filter ||
-	       o->n_cgroups || o->cpus;
 }
 
 static int open_selection(struct cmd *c, struct err *err)
@@ -280,7 +301,7 @@ static int open_selection(struct cmd *c, struct err *err)
 	recorded_selection(&c->sampling, &opts);
 	opts.offline = true;
 	opts.sampler.by = 0;
-	if (!selects(&opts))
+	if (!replay_selects(&opts))
 		return 0;
 	ret = replay_open(c->trace, &opts, &c->replay, err);
 	c->usage = ret == -EINVAL || ret == -ERANGE;
@@ -298,9 +319,9 @@ static bool has_chains(const struct trace_info *info)
 static int open_all(struct cmd *c, struct err *err)
 {
 	const struct trace_info *info;
-	bool symbols = c->folds || report_needs_symbols(c->opts.by, c->opts.n_by);
-	bool tasks = c->folds || report_needs_tasks(c->opts.by, c->opts.n_by);
-	int ret = trace_open(c->file, &c->trace, err);
+	bool symbols = c->folds || c->html_path || report_needs_symbols(c->opts.by, c->opts.n_by);
+	bool tasks = c->folds || c->html_path || report_needs_tasks(c->opts.by, c->opts.n_by);
+	int ret = recorded_open(&c->input, &c->trace, err);
 
 	if (ret)
 		return ret;
@@ -310,7 +331,7 @@ static int open_all(struct cmd *c, struct err *err)
 		return err_set(err, -ENODATA,
 			       "--folded: %s has no call chains; they are kept only if asked for "
 			       "while recording",
-			       c->file);
+			       recorded_name(&c->input));
 	ret = tasks_new(&c->tasks, err);
 	if (!ret && tasks)
 		ret = tasks_read(c->tasks, c->trace, err);
@@ -332,7 +353,32 @@ static int open_all(struct cmd *c, struct err *err)
 
 		return folded_new(&opts, &c->folded, err);
 	}
+	if (c->html_path) {
+		const struct html_report_opts opts = {
+			.info = info,
+			.tasks = c->tasks,
+			.symbols = c->symbols,
+			.file = recorded_name(&c->input),
+			.options = c->options,
+		};
+
+		return html_report_new(&opts, &c->html, err);
+	}
 	return report_new(&c->opts, &c->report, err);
+}
+
+static int add_html(struct cmd *c, const struct trace_event *ev, struct err *err)
+{
+	enum report_unit unit;
+	int ret = html_report_add(c->html, ev, report_period(c->head.info, ev, &unit));
+
+	if (ret == -E2BIG)
+		return err_set(
+			err, ret,
+			"--html: too many different samples for one page (more than %u rows); "
+			"select fewer",
+			HTML_ROWS_MAX);
+	return ret ? err_set(err, ret, "out of memory") : 0;
 }
 
 static int add_sample(struct cmd *c, const struct trace_event *ev, struct err *err)
@@ -349,6 +395,8 @@ static int add_sample(struct cmd *c, const struct trace_event *ev, struct err *e
 			return ret;
 	}
 	c->head.selected++;
+	if (c->html)
+		return add_html(c, ev, err);
 	ret = c->folds ? folded_add(c->folded, ev) : report_add(c->report, ev);
 	return ret ? err_set(err, ret, "out of memory: fewer keys in --by make fewer rows") : 0;
 }
@@ -372,10 +420,30 @@ static int read_all(struct cmd *c, struct err *err)
 	return ret;
 }
 
+static int write_html(struct cmd *c, struct err *err)
+{
+	int fd = output_file_open(c->html_path, NULL, err), ret;
+	FILE *f;
+
+	if (fd < 0)
+		return fd;
+	f = fdopen(fd, "w");
+	if (!f) {
+		close(fd);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	ret = html_report_write(c->html, c->head.end, f);
+	if (ferror(f) || fclose(f) || ret)
+		return err_set(err, -EIO, "cannot write %s: %s", c->html_path, strerror(errno));
+	return 0;
+}
+
 static int print(struct cmd *c, struct err *err)
 {
 	struct report_table table;
 
+	if (c->html)
+		return write_html(c, err);
 	if (c->folds) {
 		folded_print(stdout, c->folded);
 	} else {
@@ -431,18 +499,21 @@ static int run(struct cmd *c)
 	ret = ret ?: read_all(c, &err);
 	ret = ret ?: print(c, &err);
 	if (ret) {
-		log_error("%s", err.text);
+		recorded_fail(&c->input, c->trace, ret, &err);
 		return c->usage ? EXIT_USAGE : EXIT_FAILED;
 	}
+	if (!c->head.selected)
+		recorded_nothing(c->replay);
 	show_problems(c);
 	show_losses(c);
-	return recorded_whole(c->trace, c->file) ? EXIT_DONE : EXIT_FAILED;
+	return recorded_complete(&c->input, c->trace) ? EXIT_DONE : EXIT_FAILED;
 }
 
 static void close_all(struct cmd *c)
 {
 	report_free(c->report);
 	folded_free(c->folded);
+	html_report_free(c->html);
 	replay_close(c->replay);
 	symbols_free(c->symbols);
 	tasks_free(c->tasks);
@@ -460,20 +531,24 @@ int cmd_report(int argc, char **argv)
 
 	recorded_options(&rows, false);
 	const struct option_set sets[] = {
-		{ "How", report_options, sizeof(report_options) / sizeof(report_options[0]), &c },
-		{ "Which samples", rows.rows, rows.n, &c.sampling },
+		{ "Report", report_options, sizeof(report_options) / sizeof(report_options[0]),
+		  &c },
+		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
+		{ "Measurement", rows.other, rows.n_other, &c.sampling },
+		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.input },
 	};
 
 	sampling_init(&c.sampling);
-	ret = recorded_parse(&c.sampling, argc, argv, sets, 2, &c.file, &err);
-	if (ret == OPTIONS_HELP) {
-		usage(stdout, sets, 2);
+	ret = recorded_parse(&c.sampling, argc, argv, sets, 4, &c.input, &err);
+	if (ret > 0) {
+		if (ret == OPTIONS_HELP)
+			usage(stdout, sets, 4);
 		status = EXIT_DONE;
 	} else if (ret || keep_options(&c, argc, argv, &err)) {
 		log_error("%s", err.text);
 		status = EXIT_USAGE;
-	} else if (c.sampling.explain) {
-		filter_explain(stdout, &c.sampling.filter);
+	} else if (c.sampling.select.explain) {
+		filter_explain(stdout, &c.sampling.select.filter);
 		status = fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 	} else {
 		prepare(&c);

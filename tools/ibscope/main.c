@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cmd.h"
-#include "err.h"
+#include "base/choice.h"
+#include "base/err.h"
+#include "filter/filter.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,45 +11,115 @@ static const struct cmd {
 	const char *name, *synopsis, *help;
 	int (*run)(int argc, char **argv);
 } cmds[] = {
-	{ "doctor", "[--json]", "what this CPU, kernel and privilege allow", cmd_doctor },
-	{ "hist", "[options] [interval [count]]", "latency histograms and percentiles", cmd_hist },
-	{ "record", "[options] [-- COMMAND]", "single samples, to a file or as text", cmd_record },
-	{ "dump", "FILE [options]", "every sample of a recording", cmd_dump },
-	{ "report", "FILE [options]", "a recording in summary", cmd_report },
-	{ "replay", "FILE [options]", "what hist would have shown of a recording", cmd_replay },
-	{ "serve", "[options]", "collect always; counters are pinned for an exporter", cmd_serve },
-	{ "ctl", "[options] VERB", "ask a collector how it is, and tell it what to do", cmd_ctl },
-	{ "bench", "[options]", "what samples and readings cost here, perf beside it", cmd_bench },
+	{ "doctor", "[OPTIONS]", "check what this CPU, kernel and user can sample", cmd_doctor },
+	{ "hist", "[OPTIONS] [INTERVAL [COUNT]] [-- COMMAND]",
+	  "print which containers spend cycles on cache misses", cmd_hist },
+	{ "record", "[OPTIONS] [-- COMMAND]", "record single samples to a file or as text",
+	  cmd_record },
+	{ "report", "[OPTIONS] [FILE]", "summarize a recording", cmd_report },
+	{ "dump", "[OPTIONS] [FILE]", "print every sample of a recording", cmd_dump },
+	{ "replay", "[OPTIONS] [FILE]", "print what hist would have shown of a recording",
+	  cmd_replay },
+	{ "serve", "[OPTIONS]", "collect continuously; counters are pinned in bpffs", cmd_serve },
+	{ "ctl", "[OPTIONS] VERB", "show or change a running collector", cmd_ctl },
 };
 #define CMDS (sizeof(cmds) / sizeof(cmds[0]))
+
+static const struct topic {
+	const char *name, *help;
+	void (*print)(FILE *f);
+} topics[] = {
+	{ "filter", "terms of --filter", filter_print_terms },
+};
+#define TOPICS (sizeof(topics) / sizeof(topics[0]))
 
 static void usage(FILE *f)
 {
 	fprintf(f, "usage: ibscope COMMAND [ARGUMENTS]\n\n"
-		   "Memory latency from AMD Instruction-Based Sampling, per container, in the "
-		   "kernel.\n\n");
+		   "Memory latency per container, sampled in the kernel with AMD IBS.\n\n"
+		   "Commands:\n");
 	for (size_t i = 0; i < CMDS; i++)
-		fprintf(f, "  %-8s %-30s %s\n", cmds[i].name, cmds[i].synopsis, cmds[i].help);
-	fprintf(f, "\n`ibscope COMMAND --help` tells more.\n");
+		fprintf(f, "  %-8s %s\n", cmds[i].name, cmds[i].help);
+	fprintf(f, "\nUsage of each:\n");
+	for (size_t i = 0; i < CMDS; i++)
+		fprintf(f, "    ibscope %-8s %s\n", cmds[i].name, cmds[i].synopsis);
+	fprintf(f, "\nSee also: `ibscope help COMMAND`");
+	for (size_t i = 0; i < TOPICS; i++)
+		fprintf(f, ", `ibscope help %s` (%s)", topics[i].name, topics[i].help);
+	fprintf(f, ", `ibscope --version`.\n");
+}
+
+static const struct cmd *find_cmd(const char *name)
+{
+	for (size_t i = 0; i < CMDS; i++)
+		if (!strcmp(name, cmds[i].name))
+			return &cmds[i];
+	return NULL;
+}
+
+static const struct topic *find_topic(const char *name)
+{
+	for (size_t i = 0; i < TOPICS; i++)
+		if (!strcmp(name, topics[i].name))
+			return &topics[i];
+	return NULL;
+}
+
+static int unknown(const char *what, const char *name)
+{
+	struct suggestion near;
+
+	suggestion_start(&near, name, strlen(name));
+	for (size_t i = 0; i < CMDS; i++)
+		suggestion_offer(&near, cmds[i].name);
+	log_error("unknown %s '%s'%s", what, name,
+		  near.best ? suggestion_text(&near) : "; see `ibscope --help`");
+	return EXIT_USAGE;
+}
+
+static int help(char *name)
+{
+	char option[] = "--help", *argv[] = { name, option, NULL };
+	const struct topic *topic;
+	const struct cmd *cmd;
+
+	if (!name) {
+		usage(stdout);
+		return EXIT_DONE;
+	}
+	topic = find_topic(name);
+	if (topic) {
+		topic->print(stdout);
+		return EXIT_DONE;
+	}
+	cmd = find_cmd(name);
+	return cmd ? cmd->run(2, argv) : unknown("command or topic", name);
+}
+
+static int is_help(const char *arg)
+{
+	return !strcmp(arg, "-h") || !strcmp(arg, "--help");
 }
 
 int main(int argc, char **argv)
 {
+	const struct cmd *cmd;
+
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;
 	}
-	if (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
-		usage(stdout);
-		return EXIT_DONE;
-	}
+	if (is_help(argv[1]) || !strcmp(argv[1], "help"))
+		return help(argv[2]);
 	if (!strcmp(argv[1], "-V") || !strcmp(argv[1], "--version")) {
 		printf("ibscope %s\n", IBSCOPE_VERSION);
 		return EXIT_DONE;
 	}
-	for (size_t i = 0; i < CMDS; i++)
-		if (!strcmp(argv[1], cmds[i].name))
-			return cmds[i].run(argc - 1, argv + 1);
-	log_error("there is no command '%s'; see `ibscope --help`", argv[1]);
-	return EXIT_USAGE;
+	cmd = find_cmd(argv[1]);
+	if (!cmd)
+		return unknown(*argv[1] == '-' ? "option" : "command", argv[1]);
+	/* `ibscope hist --help filter` */
+	if (argc == 4 && is_help(argv[2]) && find_topic(argv[3]))
+		return help(argv[3]);
+	return cmd->run(argc - 1, argv + 1);
 }

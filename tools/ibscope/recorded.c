@@ -1,50 +1,83 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "recorded.h"
 
+#include "base/num.h"
+#include "base/rlimit.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
 
-static const char *const selecting[] = { "cpu",		"pid",	       "tid",	      "comm",
-					 "cgroup",	"container",   "src",	      "op",
-					 "min-lat",	"max-lat",     "user",	      "kernel",
-					 "tlb",		"min-tlb-lat", "max-tlb-lat", "page-size",
-					 "remote-node", "addr",	       "ip",	      "filter",
-					 "explain",	"metric",      "verbose" };
-static const char *const grouping[] = { "by", "max-groups", "max-memory" };
+#define DEFAULT_FILE   "ibscope.data" /* where `record` writes */
+#define DEFAULT_MEMORY (1ULL << 30)
 
 static int refuse_follow(void *ctx, const char *arg, struct err *err)
 {
 	(void)ctx;
 	(void)arg;
 	return err_set(err, -EINVAL,
-		       "--follow: of a recording all processes are known: name the children too, "
-		       "or select by --cgroup or --comm");
+		       "--follow works on live processes only: list the children too, or select "
+		       "with --cgroup or --comm");
 }
 
-static void add_rows(struct recorded_options *o, const char *const *names, size_t n)
+static void add_row(struct recorded_options *o, const char *name)
 {
-	for (size_t i = 0; i < n; i++)
-		for (size_t row = 0; row < sampling_n_options && o->n < RECORDED_ROWS; row++)
-			if (!strcmp(sampling_options[row].name, names[i]))
-				o->rows[o->n++] = sampling_options[row];
+	for (size_t i = 0; i < sampling_n_options; i++)
+		if (!strcmp(sampling_options[i].name, name))
+			o->other[o->n_other++] = sampling_options[i];
 }
 
 void recorded_options(struct recorded_options *o, bool groups)
 {
 	memset(o, 0, sizeof(*o));
-	add_rows(o, selecting, sizeof(selecting) / sizeof(selecting[0]));
-	if (groups)
-		add_rows(o, grouping, sizeof(grouping) / sizeof(grouping[0]));
-	o->rows[o->n++] =
-		(struct option_row){ "follow", 0, NULL,
-				     "refused: a recording's processes are known", refuse_follow };
+	for (size_t i = 0; i < select_option_n_rows; i++) {
+		struct option_row *row = &o->select[o->n_select++];
+
+		*row = select_option_rows[i];
+		if (!strcmp(row->name, "follow")) {
+			row->help = "not possible for recordings";
+			row->set = refuse_follow;
+		}
+	}
+	add_row(o, "cpu");
+	add_row(o, "metric");
+	if (groups) {
+		add_row(o, "by");
+		add_row(o, "max-groups");
+	}
+	add_row(o, "verbose");
 }
 
-int recorded_parse(struct sampling *s, int argc, char **argv, const struct option_set *sets,
-		   size_t n_sets, const char **file, struct err *err)
+static int set_input(void *ctx, const char *arg, struct err *err)
 {
-	const struct selection *sel = &s->opts.sel;
+	struct recorded_input *in = ctx;
+
+	if (!*arg)
+		return err_set(err, -EINVAL, "-i: the file name is empty");
+	in->file = arg;
+	in->from_option = true;
+	return 0;
+}
+
+static int set_max_memory(void *ctx, const char *arg, struct err *err)
+{
+	const struct size_arg size = {
+		.name = "--max-memory", .bare = 1 << 20, .min = 16 << 20, .max = 1ULL << 44
+	};
+	struct recorded_input *in = ctx;
+
+	return num_parse_size(&size, arg, &in->max_memory, err);
+}
+
+const struct option_row recorded_input_rows[RECORDED_INPUT_ROWS] = {
+	{ "input", 'i', "FILE", "recording to read; default " DEFAULT_FILE, set_input },
+	{ "max-memory", 0, "SIZE", "memory limit for reading, in MiB or as in 4G; default 1G",
+	  set_max_memory },
+};
+
+int recorded_parse(struct sampling *s, int argc, char **argv, const struct option_set *sets,
+		   size_t n_sets, struct recorded_input *in, struct err *err)
+{
 	int ret = options_parse(argc, argv, sets, n_sets, err);
 
 	if (ret)
@@ -52,39 +85,93 @@ int recorded_parse(struct sampling *s, int argc, char **argv, const struct optio
 	ret = sampling_filter(s, err);
 	if (ret)
 		return ret;
-	if (sel->max_lat && sel->min_lat > sel->max_lat)
-		return err_set(err, -EINVAL, "--min-lat %u is above --max-lat %u", sel->min_lat,
-			       sel->max_lat);
-	if (s->explain)
-		return 0;
-	if (optind == argc)
-		return err_set(err, -EINVAL,
-			       "which recording? Give a file, or '-' for standard input");
 	if (argc - optind > 1)
-		return err_set(err, -EINVAL, "'%s': one recording at a time", argv[optind + 1]);
-	*file = argv[optind];
+		return err_set(err, -EINVAL, "'%s': only one recording at a time",
+			       argv[optind + 1]);
+	if (in->from_option && optind < argc)
+		return err_set(err, -EINVAL, "'%s': -i names the recording already", argv[optind]);
+	if (!in->from_option)
+		in->file = optind < argc ? argv[optind] : DEFAULT_FILE;
 	return 0;
+}
+
+static uint64_t memory_limit(const struct recorded_input *in)
+{
+	return in->max_memory ?: DEFAULT_MEMORY;
+}
+
+int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err)
+{
+	rlimit_memory(memory_limit(in));
+	return trace_open(in->file, out, err);
+}
+
+const char *recorded_name(const struct recorded_input *in)
+{
+	return strcmp(in->file, "-") ? in->file : "standard input";
 }
 
 void recorded_selection(struct sampling *s, struct replay_opts *out)
 {
 	*out = (struct replay_opts){
 		.sampler = s->opts,
-		.filter = s->filter.text ? &s->filter : NULL,
-		.cgroups = s->cgroups,
-		.n_cgroups = s->n_cgroups,
-		.containers = s->containers,
-		.n_containers = s->n_containers,
+		.filter = s->select.filter.text ? &s->select.filter : NULL,
+		.cgroups = s->select.cgroups,
+		.n_cgroups = s->select.n_cgroups,
+		.containers = s->select.containers,
+		.n_containers = s->select.n_containers,
 		.cpus = s->has_cpus ? &s->cpus : NULL,
 	};
 }
 
-bool recorded_whole(const struct trace *t, const char *file)
+void recorded_fail(const struct recorded_input *in, const struct trace *trace, int ret,
+		   const struct err *err)
+{
+	unsigned long long mib = memory_limit(in) >> 20;
+	__u64 done = 0, total = 0;
+
+	if (ret != -ENOMEM) {
+		log_error("%s", err->text);
+		return;
+	}
+	if (trace)
+		trace_progress(trace, &done, &total);
+	log_error("%s: reading needs more memory than --max-memory allows, %llu MiB; stopped at "
+		  "byte %llu of %llu: %s",
+		  recorded_name(in), mib, (unsigned long long)done, (unsigned long long)total,
+		  err->text);
+}
+
+void recorded_nothing(struct replay *r)
+{
+	struct replay_rest rest = {};
+	struct snapshot snap = {};
+	char text[512] = "";
+	struct err err;
+	size_t n = 0;
+
+	if (r && !replay_snapshot(r, &snap, &err))
+		replay_rest(r, &rest);
+	if (rest.other_cpus)
+		n = snprintf(text, sizeof(text), "cpu %llu", (unsigned long long)rest.other_cpus);
+	for (int o = 0; o < IBS_OUTCOME_N && n < sizeof(text); o++)
+		if (outcome_kind(o) == IBS_OUTCOME_KIND_FILTERED && snap.ledger.outcome[o])
+			n += snprintf(text + n, sizeof(text) - n, "%s%s %llu", n ? ", " : "",
+				      outcome_name(o), (unsigned long long)snap.ledger.outcome[o]);
+	if (n)
+		log_warn("no sample is selected; samples dropped by each part of the selection: %s",
+			 text);
+	else
+		log_warn("no sample is selected: the recording has none");
+	snapshot_free(&snap);
+}
+
+bool recorded_complete(const struct recorded_input *in, const struct trace *t)
 {
 	const struct trace_end *end = trace_end(t);
 
 	if (end->whole)
 		return true;
-	log_error("%s is not whole: %s", file, end->missing);
+	log_error("%s is incomplete: %s", recorded_name(in), end->missing);
 	return false;
 }

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a collector leaves under its directory in bpffs, for readers without privilege and for the
+ * collector that comes after it: maps of the program, and two arrays that are written by user space
+ * alone, `meta` and `names`. All of them are mapped.
+ */
+#ifndef IBSCOPE_PINNED_H
+#define IBSCOPE_PINNED_H
+
+#include <ibscope/governor_state.h>
+#include <ibscope/maps.h>
+
+#define IBS_PIN_DIR "/sys/fs/bpf/ibscope"
+
+/* Bumped when a reader of the old layout would misread the new one. */
+#define IBS_PIN_SCHEMA 4
+#define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
+
+/*
+ * The pins. X(NAME, "name", "what readers need it for"). Those before META are maps of the
+ * program, without which no count goes on.
+ */
+#define IBS_PIN_TABLE(X)                                         \
+	X(SERIES, "series", "counters")                          \
+	X(OWNERS, "slot_owners", "whose counters they are")      \
+	X(STATE, "state", "counts of outcomes")                  \
+	X(CGROUPS, "cgroups", "")                                \
+	X(GROUPS, "groups", "")                                  \
+	X(SLOTS, "slots", "")                                    \
+	X(META, "meta", "what is sampled, and how it goes")      \
+	X(NAMES, "names", "names of cgroups and containers")
+
+enum ibs_pin {
+#define IBS_PIN_ENUM(NAME, ...) IBS_PIN_##NAME,
+	IBS_PIN_TABLE(IBS_PIN_ENUM)
+#undef IBS_PIN_ENUM
+	IBS_PIN_N
+};
+
+/* What counters mean. A collector that finds another one of these cannot go on with them. */
+struct ibs_meta_layout {
+	__u32 n_cpus; /* possible ones */
+	__u32 shards, max_slots, slot_words;
+	__u32 by;     /* enum ibs_by bits */
+	__u32 metric; /* enum ibs_metric */
+	__u32 caps;
+	__u32 simulated;
+	/* of structures and tables, so that a build with others is told */
+	__u32 outcomes, sources, ops, buckets, state_bytes, cpus_at, control_at;
+	__u32 meta_bytes, status_bytes, name_bytes;
+	__u16 entry[IBS_LAYOUT_ENTRIES];
+	/* that cgroup ids are of: a controller of v1; "": v2, or there are none */
+	char hierarchy[32];
+};
+
+/* How the cost of an interrupt came to be known. X(NAME, "name") */
+#define IBS_NMI_SOURCE_TABLE(X) X(ASSUMED, "assumed") X(MEASURED, "measured") X(GIVEN, "given")
+
+enum ibs_nmi_source {
+#define IBS_NMI_SOURCE_ENUM(NAME, name) IBS_NMI_##NAME,
+	IBS_NMI_SOURCE_TABLE(IBS_NMI_SOURCE_ENUM)
+#undef IBS_NMI_SOURCE_ENUM
+		IBS_NMI_SOURCES
+};
+
+#define IBS_GOVERNOR_REASONS 12 /* room for them: a new one changes no layout */
+_Static_assert((int)GOVERNOR_REASON_N <= IBS_GOVERNOR_REASONS, "no room for a reason");
+
+/*
+ * What the collector spends its own CPU time on. Only the first part is weighed against the budget
+ * of sampling; others can cause the rest. X(NAME, "name", "meaning")
+ */
+#define IBS_WORK_TABLE(X)                                                           \
+	X(COUNTERS, "counters", "reading counters and governing the period")        \
+	X(CGROUPS, "cgroups", "following cgroups as they come and go, naming them") \
+	X(WEB, "web", "HTTP requests")                                              \
+	X(CONTROL, "control", "requests of ibscope ctl")
+
+enum ibs_work {
+#define IBS_WORK_ENUM(NAME, ...) IBS_WORK_##NAME,
+	IBS_WORK_TABLE(IBS_WORK_ENUM)
+#undef IBS_WORK_ENUM
+	IBS_WORK_N
+};
+
+#define IBS_WORK_ROOM 8 /* a new kind of work changes no layout */
+_Static_assert((int)IBS_WORK_N <= IBS_WORK_ROOM, "no room for a kind of work");
+
+/* How it goes, written about once a second. Sums since `start`, over all collectors since. */
+struct ibs_meta_status {
+	__u64 time_ns;	       /* CLOCK_BOOTTIME, when this was written */
+	__u64 pmu_samples;     /* as the PMU counted them */
+	__u64 unseen;
+	__u64 enabled_ns, running_ns, throttled;
+	__u64 cpus_went, cpus_came;
+	__u64 bpf_ns, bpf_runs;	/* of the program, as far as bpf_stats were on */
+	__u64 cpu_ns;	       /* of the collector's process */
+	__u64 folded;	       /* groups that died and were added to `other` */
+	__u64 reloads, config_errors;
+	__u32 cpus;	       /* sampled now */
+	__u32 pmu_exact;       /* pmu_samples and unseen mean something */
+	__u64 period;	       /* in force; 0: it varies */
+	__u64 memory_bytes;    /* of maps */
+	__u64 rss_bytes;       /* of the collector */
+	__u64 counted;	       /* ops or cycles, as the PMU counted them */
+	__u64 period_changes;
+	__u64 displaced; /* groups added to `other` because busier ones found no room */
+	__u64 live_changes;    /* of options, by `ibscope ctl` */
+	/* of the governor */
+	__u32 governor_state;  /* enum governor_state */
+	__u32 governor_reason; /* enum governor_reason, of the state */
+	__u64 governor_changes[IBS_GOVERNOR_REASONS]; /* by enum governor_reason */
+	__u64 governor_retry_ns; /* CLOCK_BOOTTIME, when sampling is tried again; 0: it goes on */
+	__u64 period_asked;	 /* the shortest that is set; 0: it varies */
+	__u64 budget_ppb;	 /* of the CPUs' time, in parts of 10^9; 0: none */
+	__u64 overhead_ppb;	 /* of the last second or so, estimated */
+	__u64 overhead_ns;	 /* CPU time of samples and collector, estimated */
+	__u64 nmi_ns;		 /* cost of a sample without the program */
+	__u32 nmi_source;	 /* enum ibs_nmi_source */
+	__u32 unresolved; /* names of the selection that nothing has yet: see ibs_meta */
+	__u64 kernel_rate;    /* kernel.perf_event_max_sample_rate; 0: not known */
+	__u64 kernel_lowered; /* times that it became less */
+	__u64 rss_max;
+	__u64 clock_steps, suspends; /* noticed while a collector ran */
+	__u64 pmu_shared;	     /* times that another user began to share the PMU */
+	/* by enum ibs_work */
+	__u64 work_ns[IBS_WORK_ROOM]; /* CPU time */
+	__u64 work_delayed_ns[IBS_WORK_ROOM]; /* for which work waited because of its limit */
+};
+
+struct ibs_meta {
+	__u32 magic, schema;
+	struct ibs_meta_layout layout;
+	__u64 start_realtime_ns; /* of the first collector */
+	__u64 starts;		 /* collectors so far */
+	__u32 pid;		 /* of the collector; 0: it ended in order */
+	__u32 seq;		 /* odd while `status` and the texts are written */
+	struct ibs_meta_status status;
+	char version[32], event[256], source[16];
+	char selection[1024]; /* "" for all */
+	char live[1024];      /* what is set live, and by whom; "": nothing */
+	char control[108];    /* where the collector takes requests; "": nowhere */
+	char unresolved[512]; /* names that status.unresolved counts, as "--container web, .." */
+};
+
+/* Of the group in a slot. */
+struct ibs_slot_name {
+	__u32 seq; /* odd while it is written */
+	__u32 pad;
+	__u64 cgroup_id; /* of the group that the texts are of; 0: none yet */
+	char cgroup[496];
+	char name_space[64], pod[256], container[184]; /* "" where there is none */
+};
+_Static_assert(sizeof(struct ibs_slot_name) == 1016, "ibs_slot_name has implicit padding");
+
+#endif

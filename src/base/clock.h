@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Reading clocks. */
+#ifndef IBSCOPE_CLOCK_H
+#define IBSCOPE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t clock_ns(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+/* Time since boot without suspended time, for timeouts. */
+static inline double now_s(void)
+{
+	return clock_ns(CLOCK_MONOTONIC) / 1e9;
+}
+
+#endif

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "err.h"
+#include "utf8.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MESSAGE_MAX 4096 /* bytes; the rest is cut */
+
+static bool verbose, journal;
+static FILE *copy;
+
+/* Names in the text are made printable here: whoever gets the error may print it as it is. */
+static void set_text(struct err *e, const char *fmt, va_list ap)
+{
+	char raw[sizeof(e->text)];
+
+	vsnprintf(raw, sizeof(raw), fmt, ap);
+	utf8_escape(e->text, sizeof(e->text), raw);
+}
+
+#undef err_set /* of analyzers */
+int err_set(struct err *e, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!e)
+		return code;
+	va_start(ap, fmt);
+	set_text(e, fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+void err_prefix(struct err *e, const char *fmt, ...)
+{
+	char old[sizeof(e->text)];
+	va_list ap;
+	size_t n;
+
+	if (!e)
+		return;
+	memcpy(old, e->text, sizeof(old));
+	va_start(ap, fmt);
+	set_text(e, fmt, ap);
+	va_end(ap);
+	n = strlen(e->text);
+	snprintf(e->text + n, sizeof(e->text) - n, ": %s", old);
+}
+
+/* One write(): lines of several threads and processes do not mix. */
+static void say(const char *priority, const char *level, const char *fmt, va_list ap)
+{
+	char raw[MESSAGE_MAX], text[4 * MESSAGE_MAX];
+	int saved = errno;
+
+	vsnprintf(raw, sizeof(raw), fmt, ap);
+	utf8_escape(text, sizeof(text), raw);
+	if (copy && priority[1] >= '4' && priority[1] < '7')
+		fprintf(copy, "%s%s\n", level, text);
+	if (journal)
+		fprintf(stderr, "%s%s\n", priority, text);
+	else
+		fprintf(stderr, "ibscope: %s%s\n", level, text);
+	errno = saved;
+}
+
+#define SAY(priority, level)                   \
+	do {                                   \
+		va_list ap;                    \
+		va_start(ap, fmt);             \
+		say(priority, level, fmt, ap); \
+		va_end(ap);                    \
+	} while (0)
+
+void log_error(const char *fmt, ...)
+{
+	SAY("<3>", "error: ");
+}
+
+void log_warn(const char *fmt, ...)
+{
+	SAY("<4>", "warning: ");
+}
+
+void log_info(const char *fmt, ...)
+{
+	SAY("<6>", "");
+}
+
+void log_debug(const char *fmt, ...)
+{
+	if (verbose)
+		SAY("<7>", "debug: ");
+}
+
+void log_set_journal(_Bool on)
+{
+	journal = on;
+}
+
+void log_set_verbose(_Bool on)
+{
+	verbose = on;
+}
+
+void log_copy_to(FILE *f)
+{
+	copy = f;
+}
+
+_Bool log_is_verbose(void)
+{
+	return verbose;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A heap of items by a 64-bit key, the smallest first; for merging streams that are in order. */
+#ifndef IBSCOPE_HEAP_H
+#define IBSCOPE_HEAP_H
+
+#include "array.h"
+
+#include <errno.h>
+#include <linux/types.h>
+#include <stdlib.h>
+
+struct heap_item {
+	__u64 key, tie; /* of equal keys the smaller tie comes first */
+	void *item;
+};
+
+/* The zero value is empty. */
+struct heap {
+	struct heap_item *item; /* item[0] is the first; its children are item[1] and item[2] */
+	size_t n, room;
+};
+
+static inline bool heap_before(const struct heap_item *a, const struct heap_item *b)
+{
+	return a->key < b->key || (a->key == b->key && a->tie < b->tie);
+}
+
+/* Return: 0 or -ENOMEM. */
+static inline int heap_push(struct heap *h, struct heap_item item)
+{
+	size_t i = h->n;
+
+	if (array_reserve(h->item, h->room, h->n + 1))
+		return -ENOMEM;
+	for (h->n++; i && heap_before(&item, &h->item[(i - 1) / 2]); i = (i - 1) / 2)
+		h->item[i] = h->item[(i - 1) / 2];
+	h->item[i] = item;
+	return 0;
+}
+
+/* Put @item in the place of the first one. */
+static inline void heap_replace_first(struct heap *h, struct heap_item item)
+{
+	size_t i = 0, child;
+
+	for (; (child = 2 * i + 1) < h->n; i = child) {
+		child += child + 1 < h->n && heap_before(&h->item[child + 1], &h->item[child]);
+		if (!heap_before(&h->item[child], &item))
+			break;
+		h->item[i] = h->item[child];
+	}
+	h->item[i] = item;
+}
+
+static inline void heap_pop(struct heap *h)
+{
+	if (--h->n)
+		heap_replace_first(h, h->item[h->n]);
+}
+
+static inline void heap_free(struct heap *h)
+{
+	free(h->item);
+	*h = (struct heap){};
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Small numbers for strings. */
+#ifndef IBSCOPE_INTERN_H
+#define IBSCOPE_INTERN_H
+
+#include "u64_map.h"
+
+#define INTERN_NONE U64_MAP_NONE
+
+/* Zero is an empty set. */
+struct intern {
+	struct u64_map numbers; /* by hash */
+	char **text;
+	size_t n, room;
+};
+
+/* The number of a string, the same for the same bytes. Return: INTERN_NONE when out of memory. */
+__u32 intern_get(struct intern *in, const char *text);
+
+/* The same without adding it. Return: INTERN_NONE if it is not there. */
+__u32 intern_find(const struct intern *in, const char *text);
+
+/* Lives as long as @in; @id must be of intern_get(). */
+const char *intern_text(const struct intern *in, __u32 id);
+void intern_free(struct intern *in);
+
+#endif

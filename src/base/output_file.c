@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "output_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME_TRIES 16
+#define FIFO_MS	   50
+
+static const char *kind_of(mode_t mode)
+{
+	return S_ISLNK(mode)	? "a symbolic link"
+	       : S_ISDIR(mode)	? "a directory"
+	       : S_ISBLK(mode)	? "a block device"
+	       : S_ISSOCK(mode) ? "a socket"
+	       : S_ISFIFO(mode) ? "another user's FIFO"
+				: "another user's device";
+}
+
+static bool is_ours(const struct stat *st)
+{
+	return (S_ISFIFO(st->st_mode) || S_ISCHR(st->st_mode)) &&
+	       (!st->st_uid || st->st_uid == geteuid());
+}
+
+/* Without a reader a FIFO cannot be opened for writing (ENXIO), and waiting must be interruptible. */
+static int open_special(const char *path, const volatile sig_atomic_t *stop, struct err *err)
+{
+	struct stat st;
+	int fd;
+
+	while ((fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) < 0) {
+		if (stop && *stop)
+			return err_set(err, -EINTR, "%s: interrupted before anyone read from it",
+				       path);
+		if (errno != ENXIO && errno != EINTR)
+			return err_set(err, -errno, "cannot write %s: %s", path, strerror(errno));
+		poll(NULL, 0, FIFO_MS);
+	}
+	if (fstat(fd, &st) || !is_ours(&st) || fcntl(fd, F_SETFL, O_WRONLY) < 0) {
+		close(fd);
+		return err_set(err, -EPERM, "cannot write %s: it was replaced meanwhile", path);
+	}
+	return fd;
+}
+
+/* Return: an fd, with @name set, or a negative errno. */
+static int create_new(int dir, char *name, size_t size)
+{
+	for (int i = 0; i < NAME_TRIES; i++) {
+		uint64_t r;
+		int fd;
+
+		if (getrandom(&r, sizeof(r), 0) != sizeof(r))
+			return -errno;
+		snprintf(name, size, ".ibscope-%016llx", (unsigned long long)r);
+		fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd >= 0 || errno != EEXIST)
+			return fd < 0 ? -errno : fd;
+	}
+	return -EEXIST;
+}
+
+static int create_as(int dir, const char *base)
+{
+	char name[32];
+	int err, fd = create_new(dir, name, sizeof(name));
+
+	if (fd < 0 || !renameat(dir, name, dir, base))
+		return fd;
+	err = -errno;
+	unlinkat(dir, name, 0);
+	close(fd);
+	return err;
+}
+
+int output_file_open(const char *path, const volatile sig_atomic_t *stop, struct err *err)
+{
+	char dir_buf[PATH_MAX], base_buf[PATH_MAX];
+	int dir, fd;
+	struct stat st;
+
+	if (!*path || strlen(path) >= PATH_MAX)
+		return err_set(err, -ENAMETOOLONG, "cannot write '%s': %s", path,
+			       *path ? strerror(ENAMETOOLONG) : "the name is empty");
+	if (!lstat(path, &st) && !S_ISREG(st.st_mode)) {
+		if (is_ours(&st))
+			return open_special(path, stop, err);
+		return err_set(err, -EEXIST,
+			       "cannot write %s: it is %s; give the name of a file, or '-' for "
+			       "standard output",
+			       path, kind_of(st.st_mode));
+	}
+	strcpy(dir_buf, path);
+	strcpy(base_buf, path);
+	dir = open(dirname(dir_buf), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = dir < 0 ? -errno : create_as(dir, basename(base_buf));
+	if (dir >= 0)
+		close(dir);
+	if (fd < 0)
+		return err_set(err, fd, "cannot create %s: %s", path, strerror(-fd));
+	return fd;
+}

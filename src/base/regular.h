@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Opening files whose names come from others. */
+#ifndef IBSCOPE_REGULAR_H
+#define IBSCOPE_REGULAR_H
+
+/**
+ * regular_open() - open a regular file for reading
+ *
+ * To open a device or a pipe can have effects or wait for ever, so the kind of file is checked
+ * before it is opened (O_PATH).
+ *
+ * Return: an fd that the caller closes, or a negative errno; -EINVAL if it is not a regular file.
+ */
+int regular_open(const char *path);
+
+#endif

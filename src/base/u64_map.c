@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "u64_map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_SIZE 64
+
+__u64 bytes_hash(const void *data, size_t n)
+{
+	const unsigned char *p = data;
+	__u64 h = 0xcbf29ce484222325ull; /* FNV-1a */
+
+	while (n--)
+		h = (h ^ *p++) * 0x100000001b3ull;
+	return h;
+}
+
+__u64 text_hash(const char *text)
+{
+	return bytes_hash(text, strlen(text));
+}
+
+static void insert(struct u64_map *m, __u64 key, __u32 value)
+{
+	size_t i = u64_map_home(m, key);
+
+	while (m->values[i] != U64_MAP_NONE)
+		i = (i + 1) & (m->size - 1);
+	m->keys[i] = key;
+	m->values[i] = value;
+	m->n++;
+}
+
+static int grow(struct u64_map *m)
+{
+	struct u64_map more = { .size = m->size ? 2 * m->size : FIRST_SIZE };
+
+	more.keys = calloc(more.size, sizeof(*more.keys));
+	more.values = calloc(more.size, sizeof(*more.values));
+	if (!more.keys || !more.values) {
+		u64_map_free(&more);
+		return -ENOMEM;
+	}
+	memset(more.values, 0xff, more.size * sizeof(*more.values));
+	for (size_t i = 0; i < m->size; i++)
+		if (m->values[i] != U64_MAP_NONE)
+			insert(&more, m->keys[i], m->values[i]);
+	u64_map_free(m);
+	*m = more;
+	return 0;
+}
+
+__u32 u64_map_get(const struct u64_map *m, __u64 key)
+{
+	struct u64_map_walk w = u64_map_walk(m, key);
+
+	return u64_map_next(m, &w);
+}
+
+int u64_map_add(struct u64_map *m, __u64 key, __u32 value)
+{
+	if (2 * (m->n + 1) > m->size && grow(m))
+		return -ENOMEM;
+	insert(m, key, value);
+	return 0;
+}
+
+int u64_map_put(struct u64_map *m, __u64 key, __u32 value)
+{
+	for (size_t i = u64_map_home(m, key); m->size && m->values[i] != U64_MAP_NONE;
+	     i = (i + 1) & (m->size - 1)) {
+		if (m->keys[i] == key) {
+			m->values[i] = value;
+			return 0;
+		}
+	}
+	return u64_map_add(m, key, value);
+}
+
+void u64_map_remove(struct u64_map *m, __u64 key, __u32 value)
+{
+	size_t mask = m->size - 1, hole = u64_map_home(m, key), i;
+
+	while (m->size && m->values[hole] != U64_MAP_NONE &&
+	       (m->keys[hole] != key || m->values[hole] != value))
+		hole = (hole + 1) & mask;
+	if (!m->size || m->values[hole] == U64_MAP_NONE)
+		return;
+	/* close the hole with what could not be found beyond it */
+	for (i = (hole + 1) & mask; m->values[i] != U64_MAP_NONE; i = (i + 1) & mask) {
+		size_t home = u64_map_home(m, m->keys[i]);
+
+		if (((i - home) & mask) < ((i - hole) & mask))
+			continue;
+		m->keys[hole] = m->keys[i];
+		m->values[hole] = m->values[i];
+		hole = i;
+	}
+	m->values[hole] = U64_MAP_NONE;
+	m->n--;
+}
+
+void u64_map_free(struct u64_map *m)
+{
+	free(m->keys);
+	free(m->values);
+	memset(m, 0, sizeof(*m));
+}

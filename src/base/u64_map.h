@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The hash map: from 64-bit keys to 32-bit numbers, as a rule places in an array. What is found by a
+ * longer key goes by the key's hash: add() takes several values of one hash, and the caller compares
+ * what u64_map_for_each() finds.
+ */
+#ifndef IBSCOPE_U64_MAP_H
+#define IBSCOPE_U64_MAP_H
+
+#include <linux/types.h>
+#include <stddef.h>
+
+#define U64_MAP_NONE 0xffffffffu
+
+/* The zero value is empty. */
+struct u64_map {
+	__u64 *keys;
+	__u32 *values;	/* U64_MAP_NONE: a free place */
+	size_t size, n; /* size is 0 or a power of two */
+};
+
+/* Return: the value of @key, or U64_MAP_NONE. */
+__u32 u64_map_get(const struct u64_map *m, __u64 key);
+
+/* Set the value of @key. Return: 0 or -ENOMEM. */
+int u64_map_put(struct u64_map *m, __u64 key, __u32 value);
+
+/* Add a value to those of @key. Return: 0 or -ENOMEM. */
+int u64_map_add(struct u64_map *m, __u64 key, __u32 value);
+
+/* Remove one value of @key; nothing if it is not there. */
+void u64_map_remove(struct u64_map *m, __u64 key, __u32 value);
+
+void u64_map_free(struct u64_map *m);
+
+/* Spread a key over all bits. */
+static inline __u64 u64_hash(__u64 x)
+{
+	x ^= x >> 32;
+	x *= 0x9e3779b97f4a7c15ull;
+	x ^= x >> 29;
+	x *= 0xbf58476d1ce4e5b9ull;
+	return x ^ x >> 32;
+}
+
+static inline __u64 words_hash(const __u64 *words, size_t n)
+{
+	__u64 h = 0;
+
+	for (size_t i = 0; i < n; i++)
+		h = u64_hash(h ^ words[i]);
+	return h;
+}
+
+__u64 bytes_hash(const void *data, size_t n);
+__u64 text_hash(const char *text);
+
+/* A walk over the values of one key. */
+struct u64_map_walk {
+	__u64 key;
+	size_t at;
+};
+
+static inline size_t u64_map_home(const struct u64_map *m, __u64 key)
+{
+	return u64_hash(key) & (m->size - 1);
+}
+
+static inline struct u64_map_walk u64_map_walk(const struct u64_map *m, __u64 key)
+{
+	return (struct u64_map_walk){ key, u64_map_home(m, key) };
+}
+
+/* The next value, or U64_MAP_NONE. */
+static inline __u32 u64_map_next(const struct u64_map *m, struct u64_map_walk *w)
+{
+	while (m->size && m->values[w->at] != U64_MAP_NONE) {
+		size_t i = w->at;
+
+		w->at = (i + 1) & (m->size - 1);
+		if (m->keys[i] == w->key)
+			return m->values[i];
+	}
+	return U64_MAP_NONE;
+}
+
+/* Set @value to each value of @key in turn; it is U64_MAP_NONE after the last one. */
+#define u64_map_for_each(value, m, key)                           \
+	for (struct u64_map_walk walk_ = u64_map_walk(m, key);    \
+	     ((value) = u64_map_next(m, &walk_)) != U64_MAP_NONE;)
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Printing names that others chose: comms, cgroups, containers, files, symbols. They may hold any
+ * byte but NUL. Every text, CSV and JSON output and every log line prints them with these functions.
+ *
+ * Characters that control a terminal or the direction of text, invisible ones, and bytes that are
+ * not valid UTF-8 are printed as \xNN, byte by byte. A backslash is printed as it is, since systemd
+ * puts them into names of cgroups.
+ */
+#ifndef IBSCOPE_UTF8_H
+#define IBSCOPE_UTF8_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Bytes of the character at @s, 0 if it is not valid UTF-8. @s ends with a NUL. */
+size_t utf8_len(const char *s);
+
+/* Print @text on a line of text. Return: the characters written. */
+size_t utf8_put(FILE *f, const char *text);
+size_t utf8_count(const char *text); /* as many as utf8_put() writes */
+
+/**
+ * utf8_escape() - what utf8_put() prints, in a buffer
+ * @size: of @out; text that does not fit is cut after a whole character
+ *
+ * Escaping twice changes nothing more.
+ *
+ * Return: the bytes written, without the NUL.
+ */
+size_t utf8_escape(char *out, size_t size, const char *text);
+
+/*
+ * Print a cell of a CSV file, in quotes where it needs them. A spreadsheet would evaluate a cell that
+ * begins with =, +, - or @: such a cell gets a ' in front, unless it is a plain number.
+ */
+void utf8_put_csv(FILE *f, const char *text);
+
+/*
+ * Print a JSON string with its quotes. What utf8_put() escapes is written as \uNNNN, which readers
+ * turn back into the character; bytes that are not valid UTF-8 become '?'.
+ */
+void utf8_put_json(FILE *f, const char *text);
+
+#endif

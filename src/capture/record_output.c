@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "record_output.h"
+
+#include "base/output_file.h"
+#include "trace/live_names.h"
+#include "recording/recording.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct output {
+	struct output_opts opts;
+	const char *path; /* "-": standard output */
+	struct live_names *names;
+	int fd;
+	struct recording *recording; /* OUTPUT_RECORDING */
+	FILE *text;		     /* the others */
+	unsigned char *stacks;	     /* ids of call chains that the file has, a bit each */
+	__u64 records;
+	__u64 text_bytes;   /* of this file */
+	__u64 closed_bytes; /* of files before */
+	int failed;
+};
+
+bool output_to_stdout(const struct output_opts *opts)
+{
+	return opts->path ? !strcmp(opts->path, "-") : opts->format != OUTPUT_RECORDING;
+}
+
+bool output_on_terminal(const struct output_opts *opts)
+{
+	return output_to_stdout(opts) && isatty(STDOUT_FILENO);
+}
+
+static int keep_old(const char *path, struct err *err)
+{
+	char old[PATH_MAX];
+	struct stat st;
+
+	/* what is no file, as /dev/null or a fifo, is written to as it is */
+	if (lstat(path, &st) || !S_ISREG(st.st_mode) || !st.st_size)
+		return 0;
+	snprintf(old, sizeof(old), "%s.old", path);
+	if (rename(path, old))
+		return err_set(err, -errno, "cannot keep %s as %s: %s", path, old, strerror(errno));
+	log_info("%s was there already: it is now %s", path, old);
+	return 0;
+}
+
+static ssize_t count_write(void *cookie, const char *bytes, size_t n)
+{
+	struct output *o = cookie;
+	ssize_t done;
+
+	do
+		done = write(o->fd, bytes, n);
+	while (done < 0 && errno == EINTR);
+	if (done > 0)
+		o->text_bytes += done;
+	return done < 0 ? 0 : done; /* 0 is a failure, as fopencookie(3) has it */
+}
+
+static int begin(struct output *o, struct err *err)
+{
+	const struct recording_opts ro = { .info = o->opts.info, .compress = o->opts.compress };
+	struct recording_opts fd_opts = ro;
+	int ret;
+
+	o->fd = strcmp(o->path, "-") ? output_file_open(o->path, o->opts.stop, err)
+				     : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (o->fd < 0 && strcmp(o->path, "-"))
+		return o->fd;
+	if (o->fd < 0)
+		return err_set(err, -errno, "cannot write to standard output: %s", strerror(errno));
+	o->records = o->text_bytes = 0;
+	memset(o->stacks, 0, RECORDING_STACK_KEYS / 8);
+	if (o->opts.format == OUTPUT_RECORDING) {
+		fd_opts.fd = o->fd;
+		ret = recording_create(&fd_opts, &o->recording, err);
+		if (ret)
+			err_prefix(err, "%s", o->path);
+		return ret;
+	}
+	o->text = fopencookie(o, "w", (cookie_io_functions_t){ .write = count_write });
+	if (!o->text)
+		return err_set(err, -ENOMEM, "out of memory");
+	setvbuf(o->text, NULL, _IOFBF, 1 << 16);
+	if (o->opts.format == OUTPUT_CSV)
+		sample_print_head(o->text, SAMPLE_CSV, false);
+	return 0;
+}
+
+int output_open(const struct output_opts *opts, struct output **out, struct err *err)
+{
+	struct output *o;
+	int ret;
+
+	if (opts->format == OUTPUT_RECORDING && output_on_terminal(opts))
+		return err_set(err, -EINVAL,
+			       "-o -: a recording is not for a terminal: redirect it, or ask for "
+			       "--csv or --json");
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return err_set(err, -ENOMEM, "out of memory");
+	o->opts = *opts;
+	o->fd = -1;
+	o->path = output_to_stdout(opts) ? "-" : opts->path ?: OUTPUT_DEFAULT_PATH;
+	o->stacks = calloc(RECORDING_STACK_KEYS / 8, 1);
+	ret = o->stacks ? live_names_new(&o->names, err) : err_set(err, -ENOMEM, "out of memory");
+	if (!ret && !output_to_stdout(opts))
+		ret = keep_old(o->path, err);
+	ret = ret ?: begin(o, err);
+	if (ret) {
+		output_close(o);
+		return ret;
+	}
+	*out = o;
+	return 0;
+}
+
+const char *output_name(const struct output *o)
+{
+	return strcmp(o->path, "-") ? o->path : "standard output";
+}
+
+static int fail(struct output *o, int ret, struct err *err)
+{
+	err_prefix(err, "%s", output_name(o));
+	o->failed = ret;
+	return ret;
+}
+
+static int flush_text(struct output *o, struct err *err)
+{
+	errno = 0;
+	if (!fflush(o->text) && !ferror(o->text))
+		return 0;
+	return err_set(err, errno ? -errno : -EIO, "cannot write: %s",
+		       errno ? strerror(errno) : "what is there is not complete");
+}
+
+static int print_one(struct output *o, const struct record_batch *batch, size_t i,
+		     struct trace_event *ev)
+{
+	const struct trace_info *info = o->opts.info;
+	struct sample_names names;
+	int ret = 0;
+
+	memset(ev, 0, sizeof(*ev));
+	if (batch->raw)
+		ret = recording_sample_raw(&batch->raw[i], info->cpu.quirks, ev);
+	else
+		recording_sample(&batch->records[i],
+				 (struct ibs_cpu){ info->cpu.caps, info->cpu.quirks }, ev);
+	if (ret)
+		return ret;
+	ev->sample.has_time = true;
+	names.comm = live_names_comm(o->names, ev->sample.tid);
+	names.cgroup = live_names_cgroup(o->names, ev->sample.cgroup_id);
+	sample_print(o->text, o->opts.format == OUTPUT_CSV ? SAMPLE_CSV : SAMPLE_JSON, info, ev,
+		     &names);
+	return 0;
+}
+
+static int print_samples(struct output *o, const struct record_batch *batch, struct err *err)
+{
+	struct trace_event ev;
+
+	for (size_t i = 0; i < batch->n; i++)
+		if (print_one(o, batch, i, &ev))
+			return err_set(err, -EUCLEAN,
+				       "a record makes no sense; this is a bug of ibscope, please "
+				       "report it");
+	return ferror(o->text) ? flush_text(o, err) : 0;
+}
+
+int output_samples(struct output *o, const struct record_batch *batch, struct err *err)
+{
+	int ret;
+
+	if (o->text)
+		ret = print_samples(o, batch, err);
+	else if (batch->raw)
+		ret = recording_samples_raw(o->recording, batch->raw, batch->stacks, batch->n, err);
+	else
+		ret = recording_samples(o->recording, batch->records, batch->stacks, batch->n, err);
+	if (ret)
+		return fail(o, ret, err);
+	o->records += batch->n;
+	return 0;
+}
+
+bool output_has_stack(const struct output *o, __s32 id)
+{
+	return id < 0 || id >= RECORDING_STACK_KEYS || (o->stacks[id / 8] >> id % 8 & 1);
+}
+
+int output_stack(struct output *o, __s32 id, const __u64 *addresses, size_t n, struct err *err)
+{
+	int ret = 0;
+
+	o->stacks[id / 8] |= 1 << id % 8;
+	if (o->recording)
+		ret = recording_stack(o->recording, id, addresses, n, err);
+	return ret ? fail(o, ret, err) : 0;
+}
+
+int output_event(struct output *o, const struct trace_event *ev, struct err *err)
+{
+	int ret = 0;
+
+	if (live_names_add(o->names, ev))
+		return err_set(err, -ENOMEM, "out of memory for names");
+	if (ev->kind == TRACE_CGROUP && !*ev->cgroup.path)
+		return 0;
+	if (o->recording)
+		ret = recording_event(o->recording, ev, err);
+	return ret ? fail(o, ret, err) : 0;
+}
+
+bool output_has_cgroup(const struct output *o, __u64 id)
+{
+	return live_names_has_cgroup(o->names, id);
+}
+
+int output_flush(struct output *o, const struct ledger *ledger, struct err *err)
+{
+	int ret = o->text ? flush_text(o, err) : recording_flush(o->recording, ledger, err);
+
+	return ret ? fail(o, ret, err) : 0;
+}
+
+__u64 output_bytes(const struct output *o)
+{
+	return o->recording ? recording_bytes(o->recording) : o->text_bytes;
+}
+
+__u64 output_total_bytes(const struct output *o)
+{
+	return o->closed_bytes + output_bytes(o);
+}
+
+__u64 output_records(const struct output *o)
+{
+	return o->records;
+}
+
+static void close_file(struct output *o)
+{
+	recording_close(o->recording);
+	o->recording = NULL;
+	if (o->text)
+		fclose(o->text);
+	o->text = NULL;
+	if (o->fd >= 0)
+		close(o->fd);
+	o->fd = -1;
+}
+
+int output_finish(struct output *o, const struct ledger *ledger, struct err *err)
+{
+	int ret;
+
+	if (!o->text && !o->recording)
+		return o->failed;
+	ret = o->text ? flush_text(o, err) : recording_finish(o->recording, ledger, err);
+
+	return ret ? fail(o, ret, err) : 0;
+}
+
+/* NAME.2 to NAME.3, NAME.1 to NAME.2, NAME to NAME.1; the last one goes. */
+static int shift(const struct output *o, struct err *err)
+{
+	for (unsigned int i = o->opts.rotate - 1; i > 0; i--) {
+		char from[PATH_MAX], to[PATH_MAX];
+
+		snprintf(from, sizeof(from), i > 1 ? "%s.%u" : "%s", o->path, i - 1);
+		snprintf(to, sizeof(to), "%s.%u", o->path, i);
+		if (rename(from, to) && errno != ENOENT)
+			return err_set(err, -errno, "cannot rename %s to %s: %s", from, to,
+				       strerror(errno));
+	}
+	return 0;
+}
+
+int output_rotate(struct output *o, const struct ledger *ledger, struct err *err)
+{
+	__u64 bytes;
+	int ret = output_finish(o, ledger, err);
+
+	if (ret)
+		return ret;
+	bytes = output_bytes(o);
+	close_file(o);
+	o->closed_bytes += bytes;
+	live_names_forget_cgroups(o->names);
+	ret = shift(o, err);
+	ret = ret ?: begin(o, err);
+	if (ret)
+		o->failed = ret;
+	return ret;
+}
+
+void output_close(struct output *o)
+{
+	if (!o)
+		return;
+	close_file(o);
+	live_names_free(o->names);
+	free(o->stacks);
+	free(o);
+}

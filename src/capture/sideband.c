@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "sideband.h"
+
+#include "perf/perf_open.h"
+#include "perf/perf_ring.h"
+#include "base/rlimit.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RING_PAGES 16
+#define RECORD_MAX 65536 /* perf_event_header.size has 16 bits */
+
+#ifndef PERF_FORMAT_LOST
+#define PERF_FORMAT_LOST (1U << 4) /* v6.0 */
+#endif
+#define MISC_MMAP_BUILD_ID (1 << 14) /* v5.12: PERF_RECORD_MISC_MMAP_BUILD_ID */
+
+struct sb_ring {
+	unsigned int cpu;
+	int fd;
+	struct perf_event_mmap_page *page;
+	__u64 head, tail; /* of this pass */
+	__u64 time;	  /* of the record at `tail`; UINT64_MAX: none */
+};
+
+struct sideband {
+	struct sb_ring *ring;
+	size_t n;
+	size_t ring_pages; /* of the next one: those before may have more */
+	int epoll_fd;
+	struct task_choice *choice;
+	bool tells_lost;
+	__u64 lost;	      /* as records told */
+	struct sb_ring *next; /* the one with the earliest record; NULL: not known */
+	char *record;	      /* RECORD_MAX bytes and a terminator */
+};
+
+/* What sample_id_all puts behind each record, for the sample_type below. */
+struct sb_id {
+	__u32 pid, tid;
+	__u64 time;
+	__u32 cpu, pad;
+};
+
+static const struct perf_event_attr base = {
+	.size = sizeof(base),
+	.type = PERF_TYPE_SOFTWARE,
+	.config = PERF_COUNT_SW_DUMMY,
+	.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
+	.sample_id_all = 1,
+	.use_clockid = 1,
+	.clockid = CLOCK_MONOTONIC,
+	.mmap = 1,
+	.mmap2 = 1,
+	.comm = 1,
+	.comm_exec = 1,
+	.task = 1,
+	.exclude_kernel = 1,
+	.watermark = 1,
+};
+
+/* The most that the kernel can tell: loss from v6.0 on, build ids from v5.12. */
+static int open_best(struct perf_event_attr *attr, unsigned int cpu)
+{
+	int fd = perf_open(attr, cpu);
+
+	if (fd < 0 && errno == EINVAL && attr->read_format) {
+		attr->read_format = 0;
+		fd = perf_open(attr, cpu);
+	}
+	if (fd < 0 && errno == EINVAL && attr->build_id) {
+		attr->build_id = 0;
+		fd = perf_open(attr, cpu);
+	}
+	return fd;
+}
+
+/* Without privilege locked memory is bounded: smaller buffers are better than none. */
+static int map_ring(struct sideband *sb, struct sb_ring *ring, struct err *err)
+{
+	for (; sb->ring_pages; sb->ring_pages /= 2) {
+		ring->page = perf_ring_map(ring->fd, sb->ring_pages);
+		if (ring->page)
+			return 0;
+		if (errno != EPERM)
+			break;
+	}
+	return err_set(err, -errno,
+		       "cpu %u: no buffer for names and maps of processes: %s; raise "
+		       "kernel.perf_event_mlock_kb",
+		       ring->cpu, strerror(errno));
+}
+
+static int open_cpu(struct sideband *sb, struct perf_event_attr *attr, unsigned int cpu,
+		    struct err *err)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+	struct sb_ring *ring = &sb->ring[sb->n];
+	int ret;
+
+	ring->fd = open_best(attr, cpu);
+	if (ring->fd < 0 && errno == ENODEV)
+		return 0; /* went offline */
+	if (ring->fd < 0)
+		return err_set(err, -errno,
+			       "cpu %u: cannot watch processes: %s; it needs CAP_PERFMON, or "
+			       "kernel.perf_event_paranoid <= 0",
+			       cpu, strerror(errno));
+	ring->cpu = cpu;
+	ring->time = UINT64_MAX;
+	sb->n++;
+	ret = map_ring(sb, ring, err);
+	if (ret)
+		return ret;
+	if (epoll_ctl(sb->epoll_fd, EPOLL_CTL_ADD, ring->fd, &ev))
+		return err_set(err, -errno, "cpu %u: cannot wait for what processes do: %s", cpu,
+			       strerror(errno));
+	return 0;
+}
+
+int sideband_open(const struct sideband_opts *opts, struct sideband **out, struct err *err)
+{
+	struct perf_event_attr attr = base;
+	struct sideband *sb = calloc(1, sizeof(*sb));
+	int ret = -ENOMEM;
+
+	if (!sb)
+		return err_set(err, -ENOMEM, "out of memory");
+	sb->ring_pages = RING_PAGES;
+	sb->choice = opts->choice;
+	rlimit_files(opts->n_cpus);
+	sb->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	sb->ring = calloc(opts->n_cpus, sizeof(*sb->ring));
+	sb->record = malloc(RECORD_MAX + 1);
+	if (sb->epoll_fd < 0 || !sb->ring || !sb->record) {
+		err_set(err, -ENOMEM, "out of memory for watching processes");
+		goto fail;
+	}
+	attr.cgroup = opts->cgroups;
+	attr.build_id = 1;
+	attr.read_format = PERF_FORMAT_LOST;
+	attr.wakeup_watermark = RING_PAGES * sysconf(_SC_PAGESIZE) / 4;
+	for (size_t i = 0; i < opts->n_cpus; i++) {
+		ret = open_cpu(sb, &attr, opts->cpus[i], err);
+		if (ret)
+			goto fail;
+	}
+	sb->tells_lost = attr.read_format;
+	*out = sb;
+	return 0;
+fail:
+	sideband_close(sb);
+	return ret;
+}
+
+void sideband_close(struct sideband *sb)
+{
+	if (!sb)
+		return;
+	for (size_t i = 0; i < sb->n; i++) {
+		perf_ring_unmap(sb->ring[i].page);
+		close(sb->ring[i].fd);
+	}
+	if (sb->epoll_fd >= 0)
+		close(sb->epoll_fd);
+	free(sb->ring);
+	free(sb->record);
+	free(sb);
+}
+
+int sideband_fd(const struct sideband *sb)
+{
+	return sb->epoll_fd;
+}
+
+__u64 sideband_bytes(const struct sideband *sb)
+{
+	__u64 sum = 0;
+
+	for (size_t i = 0; i < sb->n; i++)
+		sum += perf_ring_bytes(sb->ring[i].page);
+	return sum;
+}
+
+/* Set ring->time to that of the record at the tail. */
+static void ring_look(struct sb_ring *ring)
+{
+	struct perf_event_header h;
+	struct sb_id id;
+
+	ring->time = UINT64_MAX;
+	if (ring->head - ring->tail < sizeof(h))
+		return;
+	perf_ring_copy(ring->page, ring->tail, &h, sizeof(h));
+	if (h.size < sizeof(h) + sizeof(id)) {
+		ring->tail = ring->head; /* no record of ours: the kernel never does that */
+		return;
+	}
+	perf_ring_copy(ring->page, ring->tail + h.size - sizeof(id), &id, sizeof(id));
+	ring->time = id.time;
+}
+
+void sideband_refresh(struct sideband *sb)
+{
+	struct epoll_event woken[64];
+
+	epoll_wait(sb->epoll_fd, woken, sizeof(woken) / sizeof(woken[0]), 0);
+	for (size_t i = 0; i < sb->n; i++) {
+		struct sb_ring *ring = &sb->ring[i];
+
+		ring->head = perf_ring_head(ring->page);
+		ring_look(ring);
+	}
+	sb->next = NULL;
+}
+
+__u64 sideband_peek(struct sideband *sb)
+{
+	if (!sb->next) {
+		sb->next = &sb->ring[0];
+		for (size_t i = 1; i < sb->n; i++)
+			if (sb->ring[i].time < sb->next->time)
+				sb->next = &sb->ring[i];
+	}
+	return sb->n ? sb->next->time : UINT64_MAX;
+}
+
+/* A record without its header, with a zero behind it. */
+struct body {
+	const char *p;
+	size_t left;
+};
+
+static bool take(struct body *b, void *out, size_t n)
+{
+	if (b->left < n)
+		return false;
+	memcpy(out, b->p, n);
+	b->p += n;
+	b->left -= n;
+	return true;
+}
+
+static bool parse_comm(struct body *b, __u16 misc, struct trace_event *ev)
+{
+	__u32 id[2];
+
+	if (!take(b, id, sizeof(id)))
+		return false;
+	ev->kind = TRACE_COMM;
+	ev->comm.tgid = id[0];
+	ev->comm.tid = id[1];
+	ev->comm.exec = misc & PERF_RECORD_MISC_COMM_EXEC;
+	ev->comm.name = b->p;
+	return true;
+}
+
+static bool parse_fork(struct body *b, enum trace_kind kind, struct trace_event *ev)
+{
+	__u32 id[4]; /* pid, ppid, tid, ptid */
+
+	if (!take(b, id, sizeof(id)))
+		return false;
+	ev->kind = kind;
+	ev->fork.tgid = id[0];
+	ev->fork.parent_tgid = id[1];
+	ev->fork.tid = id[2];
+	ev->fork.parent_tid = id[3];
+	return true;
+}
+
+static bool parse_mmap(struct body *b, __u16 misc, struct trace_event *ev)
+{
+	struct {
+		__u32 pid, tid;
+		__u64 addr, len, pgoff;
+		union {
+			struct {
+				__u8 size, pad[3], id[20];
+			} build;
+			__u64 inode[3];
+		};
+		__u32 prot, flags;
+	} m;
+
+	if (!take(b, &m, sizeof(m)))
+		return false;
+	ev->kind = TRACE_MMAP;
+	ev->mmap = (struct trace_mmap){ .tgid = m.pid,
+					.tid = m.tid,
+					.exec = m.prot & PROT_EXEC,
+					.start = m.addr,
+					.len = m.len,
+					.pgoff = m.pgoff,
+					.path = b->p };
+	if ((misc & MISC_MMAP_BUILD_ID) && m.build.size <= sizeof(ev->mmap.build_id)) {
+		memcpy(ev->mmap.build_id, m.build.id, m.build.size);
+		ev->mmap.build_id_len = m.build.size;
+	}
+	return true;
+}
+
+static bool parse_cgroup(struct body *b, struct trace_event *ev)
+{
+	if (!take(b, &ev->cgroup.id, sizeof(ev->cgroup.id)))
+		return false;
+	ev->kind = TRACE_CGROUP;
+	ev->cgroup.path = b->p;
+	return true;
+}
+
+static bool parse_lost(struct sideband *sb, struct body *b, unsigned int cpu,
+		       struct trace_event *ev)
+{
+	__u64 lost[2]; /* id, number */
+
+	if (!take(b, lost, sizeof(lost)))
+		return false;
+	sb->lost += lost[1];
+	ev->kind = TRACE_LOST;
+	ev->lost.n = lost[1];
+	ev->lost.samples = false;
+	ev->lost.cpu = cpu;
+	return true;
+}
+
+/* Does it tell of a process that matters? Children are let in. */
+static bool chosen(struct sideband *sb, const struct trace_event *ev)
+{
+	switch (ev->kind) {
+	case TRACE_COMM:
+		return task_choice_has(sb->choice, ev->comm.tgid);
+	case TRACE_MMAP:
+		return task_choice_has(sb->choice, ev->mmap.tgid);
+	case TRACE_FORK:
+		if (sb->choice->follow && task_choice_has(sb->choice, ev->fork.parent_tgid))
+			task_choice_add(sb->choice, ev->fork.tgid);
+		return task_choice_has(sb->choice, ev->fork.tgid);
+	case TRACE_EXIT:
+		return task_choice_has(sb->choice, ev->fork.tgid);
+	default:
+		return true;
+	}
+}
+
+static bool parse(struct sideband *sb, const struct sb_ring *ring, struct trace_event *ev)
+{
+	struct perf_event_header h;
+	struct body b;
+
+	perf_ring_copy(ring->page, ring->tail, &h, sizeof(h));
+	perf_ring_copy(ring->page, ring->tail, sb->record, h.size);
+	sb->record[h.size - sizeof(struct sb_id)] = 0; /* ends whatever string there is */
+	b.p = sb->record + sizeof(h);
+	b.left = h.size - sizeof(h) - sizeof(struct sb_id);
+	memset(ev, 0, sizeof(*ev));
+	ev->time = ring->time;
+	switch (h.type) {
+	case PERF_RECORD_COMM:
+		return parse_comm(&b, h.misc, ev);
+	case PERF_RECORD_FORK:
+		return parse_fork(&b, TRACE_FORK, ev);
+	case PERF_RECORD_EXIT:
+		return parse_fork(&b, TRACE_EXIT, ev);
+	case PERF_RECORD_MMAP2:
+		return parse_mmap(&b, h.misc, ev);
+	case PERF_RECORD_CGROUP:
+		return parse_cgroup(&b, ev);
+	case PERF_RECORD_LOST:
+		return parse_lost(sb, &b, ring->cpu, ev);
+	default:
+		return false;
+	}
+}
+
+bool sideband_next(struct sideband *sb, struct trace_event *ev)
+{
+	while (sideband_peek(sb) != UINT64_MAX) {
+		struct sb_ring *ring = sb->next;
+		struct perf_event_header h;
+		bool told;
+
+		perf_ring_copy(ring->page, ring->tail, &h, sizeof(h));
+		told = parse(sb, ring, ev) && chosen(sb, ev);
+		ring->tail += h.size;
+		perf_ring_done(ring->page, ring->tail);
+		ring_look(ring);
+		sb->next = NULL;
+		if (told)
+			return true;
+	}
+	return false;
+}
+
+__u64 sideband_lost(const struct sideband *sb)
+{
+	__u64 sum = 0;
+
+	if (!sb->tells_lost)
+		return sb->lost;
+	for (size_t i = 0; i < sb->n; i++) {
+		__u64 values[2]; /* count, lost */
+
+		if (read(sb->ring[i].fd, values, sizeof(values)) == sizeof(values))
+			sum += values[1];
+	}
+	return sum;
+}

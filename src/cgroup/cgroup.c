@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cgroup_dirs.h"
+#include "cgroup_table.h"
+#include "cgroup_watch.h"
+#include "container.h"
+#include "base/err.h"
+#include "base/clock.h"
+
+#define RESCAN_MIN_NS 1000000000ULL
+#define DEAD_MAX      65536
+#define EVENTS_BYTES  4096
+
+struct cgroup_tree {
+	struct cgroup_fs fs;
+	char *mount; /* with the root prefix */
+	/* its .fd is -1 without v2 */
+	struct cgroup_dirs dirs;
+	struct cgroup_watch watch;
+	bool unwatched;	    /* a walk could not watch all it met */
+	bool stale, warned; /* a walk is needed, since events were lost */
+	unsigned int walk;
+	uint64_t opened_ns, rescanned_ns, rescans, missed, changes, refused;
+	struct cgroup_table table;
+	struct cgroup_node *queue, **queue_end; /* to be watched and read */
+	char path[PATH_MAX];			/* what cgroup_tree_path() returned */
+};
+
+/* --- what is known --- */
+
+static void die(struct cgroup_tree *t, struct cgroup_node *n)
+{
+	struct cgroup_node *delegate = n->delegate;
+
+	if (n->wd >= 0)
+		cgroup_watch_remove(&t->watch, n->wd);
+	t->changes++;
+	cgroup_table_kill(&t->table, n, clock_ns(CLOCK_MONOTONIC));
+	/* there is room again for those that were left out: look for them */
+	if (delegate && delegate->refused && delegate->user_cgroups < CGROUP_USER_MAX / 2) {
+		delegate->refused = false;
+		t->stale = true;
+	}
+}
+
+static void enqueue(struct cgroup_tree *t, struct cgroup_node *n)
+{
+	if (n->queued)
+		return;
+	n->queued = true;
+	n->next_queued = NULL;
+	*t->queue_end = n;
+	t->queue_end = &n->next_queued;
+}
+
+/* A cgroup below @parent is left out; @why is of cgroup_table_room(). */
+static void refuse(struct cgroup_tree *t, struct cgroup_node *parent, int why)
+{
+	char path[PATH_MAX];
+
+	t->refused++;
+	if (why == -ENOSPC && parent->delegate)
+		parent->delegate->refused = true;
+	if (t->warned)
+		return;
+	t->warned = true;
+	log_warn("cgroups: %s %.256s%s; the others have no name and are shown as '%s'",
+		 why == -ENAMETOOLONG ? "nested too deeply below" : "too many below",
+		 cgroup_table_path(why != -ENAMETOOLONG && parent->delegate ? parent->delegate
+									    : parent,
+				   path),
+		 parent->delegate ? ", which is not root's" : "", CGROUP_OTHER);
+}
+
+/* Root may have given @n, and some above it, to somebody after they were met. */
+static void find_delegate(struct cgroup_tree *t, struct cgroup_node *n)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (n->delegate || !n->parent ||
+	    cgroup_dirs_stat(&t->dirs, cgroup_table_path(n, path), &st) || !st.st_uid)
+		return;
+	find_delegate(t, n->parent);
+	cgroup_table_delegate(n, st.st_uid);
+}
+
+/*
+ * @parent has a cgroup @name with the id and owner of @st. What is new, or not met by this walk, is
+ * to be read. Return: 0, also if it is left out; -ENOMEM.
+ */
+static int found(struct cgroup_tree *t, struct cgroup_node *parent, const char *name,
+		 const struct stat *st)
+{
+	struct cgroup_node *n = cgroup_table_child(&t->table, parent, name, strlen(name));
+	bool is_new;
+	int err;
+
+	if (n && n->id != st->st_ino)
+		die(t, n);
+	if (parent && st->st_uid && !parent->delegate)
+		find_delegate(t, parent);
+	err = cgroup_table_put(&t->table, st->st_ino, parent, name, st->st_uid, &n, &is_new);
+	if (err == -ENOSPC || err == -ENAMETOOLONG)
+		refuse(t, parent, err);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	t->changes += is_new;
+	if (is_new || n->walk != t->walk)
+		enqueue(t, n);
+	n->walk = t->walk;
+	return 0;
+}
+
+/*
+ * The same by path, with those above it that are not known. @id: it had this one a moment ago; 0: not
+ * known. Return: also -ENAMETOOLONG or -ENOSPC if it is left out, or errors of stat().
+ */
+static int found_path(struct cgroup_tree *t, const char *path, uint64_t id)
+{
+	struct cgroup_node *at = t->table.root;
+	char part[PATH_MAX];
+
+	if (strlen(path) >= sizeof(part))
+		return -ENAMETOOLONG;
+	for (const char *s = path, *end; at && s[0] && s[1]; s = end) {
+		struct cgroup_node *parent = at;
+		struct stat st;
+		int err;
+
+		end = strchrnul(s + 1, '/');
+		memcpy(part, path, end - path);
+		part[end - path] = 0;
+		at = cgroup_table_child(&t->table, parent, s + 1, end - s - 1);
+		if (at && *end)
+			continue;
+		err = cgroup_dirs_stat(&t->dirs, part, &st);
+		if (err == -ENOENT && id && !*end)
+			st = (struct stat){ .st_ino = id };
+		else if (err)
+			return err;
+		err = found(t, parent, part + (s + 1 - path), &st);
+		at = cgroup_table_child(&t->table, parent, s + 1, end - s - 1);
+		if (!at)
+			return err ?: cgroup_table_room(&t->table, parent, end - s - 1);
+	}
+	return at ? 0 : -ENOENT;
+}
+
+/* --- reading directories --- */
+
+static void watch(struct cgroup_tree *t, struct cgroup_node *n, int fd)
+{
+	int wd;
+
+	if (n->wd >= 0)
+		return;
+	wd = cgroup_watch_add(&t->watch, fd);
+	if (wd >= 0)
+		cgroup_table_watch(&t->table, n, wd);
+	else
+		t->unwatched = true;
+}
+
+/* Takes @fd. */
+static int read_dir(struct cgroup_tree *t, struct cgroup_node *n, int fd)
+{
+	struct dirent *entry;
+	struct stat st;
+	int err = 0;
+	DIR *dir;
+
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (!err && (entry = readdir(dir))) {
+		const char *name = entry->d_name;
+		int room;
+
+		if (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)
+			continue;
+		if (!strcmp(name, ".") || !strcmp(name, ".."))
+			continue;
+		/* there may be very many of which nothing is kept */
+		room = cgroup_table_room(&t->table, n, strlen(name));
+		if (room && !cgroup_table_child(&t->table, n, name, strlen(name)))
+			refuse(t, n, room);
+		else if (!cgroup_dirs_stat_at(&t->dirs, fd, name, &st))
+			err = found(t, n, name, &st);
+	}
+	closedir(dir);
+	return err;
+}
+
+static int visit(struct cgroup_tree *t, struct cgroup_node *n)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	fd = cgroup_dirs_open_path(&t->dirs, cgroup_table_path(n, path));
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ENODEV) {
+		die(t, n);
+		return 0;
+	}
+	if (fd < 0) {
+		t->stale |= fd == -EMFILE || fd == -ENFILE;
+		return fd == -ENOMEM ? fd : 0; /* EACCES: this subtree has no names */
+	}
+	/* Watched before it is looked into: what is created in between is found twice, not never. */
+	watch(t, n, fd);
+	if (fstat(fd, &st)) {
+		close(fd);
+		return 0;
+	}
+	if (st.st_ino != n->id) { /* made again since it was found; the watch is on the new one */
+		close(fd);
+		return found(t, n->parent, strrchr(path, '/') + 1, &st);
+	}
+	if (st.st_nlink == 2) { /* no directories in it: spares reading some 50 names */
+		close(fd);
+		return 0;
+	}
+	return read_dir(t, n, fd);
+}
+
+static int run_queue(struct cgroup_tree *t)
+{
+	struct cgroup_node *n;
+	int err = 0, one;
+
+	while ((n = t->queue)) {
+		t->queue = n->next_queued;
+		if (!t->queue)
+			t->queue_end = &t->queue;
+		n->queued = false;
+		if (n->died_ns)
+			continue;
+		one = visit(t, n);
+		err = err ?: one;
+	}
+	t->stale |= err != 0;
+	return err;
+}
+
+/* Read all of it; what is not met is dead. */
+static int walk(struct cgroup_tree *t)
+{
+	struct cgroup_node *n;
+	struct stat st;
+	size_t i;
+	int err;
+
+	err = cgroup_dirs_stat_at(&t->dirs, t->dirs.fd, ".", &st);
+	if (err)
+		return err;
+	t->walk++;
+	t->stale = t->unwatched = false;
+	err = found(t, NULL, "", &st);
+	err = run_queue(t) ?: err;
+	for (i = 0; !err && !t->stale && i < t->table.size; i++) {
+		for (n = t->table.heads[CGROUP_BY_ID][i]; n; n = n->chain[CGROUP_BY_ID]) {
+			if (!n->died_ns && n->walk != t->walk)
+				die(t, n);
+		}
+	}
+	return err;
+}
+
+static int rescan_if_due(struct cgroup_tree *t)
+{
+	uint64_t start = clock_ns(CLOCK_MONOTONIC);
+
+	if ((t->rescanned_ns && start - t->rescanned_ns < RESCAN_MIN_NS) ||
+	    cgroup_watch_spent(&t->watch))
+		return 0;
+	t->rescans++;
+	t->rescanned_ns = start;
+	return walk(t);
+}
+
+/* --- events --- */
+
+static int handle_event(struct cgroup_tree *t, const struct inotify_event *ev)
+{
+	struct cgroup_node *parent, *n;
+	char path[PATH_MAX];
+	struct stat st;
+	size_t len;
+	int err;
+
+	if (ev->mask & IN_Q_OVERFLOW)
+		t->stale = true;
+	parent = cgroup_table_by_wd(&t->table, ev->wd);
+	if (!parent)
+		return 0;
+	if (ev->mask & IN_IGNORED) {
+		cgroup_table_watch(&t->table, parent, -1);
+		return 0;
+	}
+	if (!(ev->mask & IN_ISDIR) || !ev->len)
+		return 0;
+	n = cgroup_table_child(&t->table, parent, ev->name, strlen(ev->name));
+	err = cgroup_table_room(&t->table, parent, strlen(ev->name));
+	if (err && !n) {
+		if (ev->mask & (IN_CREATE | IN_MOVED_TO))
+			refuse(t, parent, err);
+		return 0;
+	}
+	cgroup_table_path(parent, path);
+	len = path[1] ? strlen(path) : 0;
+	snprintf(path + len, sizeof(path) - len, "/%s", ev->name);
+	err = cgroup_dirs_stat(&t->dirs, path, &st);
+	if (!err) /* after IN_DELETE too: made again meanwhile */
+		return found(t, parent, ev->name, &st);
+	t->missed += err == -ENOENT && ev->mask & IN_CREATE && !n;
+	if (n && err == -ENOENT)
+		die(t, n);
+	if (ev->mask & IN_MOVED_FROM) /* not on cgroupfs: all below it has other paths now */
+		t->stale = true;
+	return 0;
+}
+
+static int take_events(struct cgroup_tree *t)
+{
+	char buf[EVENTS_BYTES] __attribute__((aligned(__alignof__(struct inotify_event))));
+	const struct inotify_event *ev;
+	int err = 0, one;
+	size_t n;
+
+	while (!cgroup_watch_spent(&t->watch) &&
+	       (n = cgroup_watch_read(&t->watch, buf, sizeof(buf)))) {
+		for (char *p = buf; p < buf + n; p += sizeof(*ev) + ev->len) {
+			ev = (const struct inotify_event *)p;
+			one = handle_event(t, ev);
+			t->stale |= one != 0;
+			err = err ?: one;
+		}
+		one = run_queue(t);
+		err = err ?: one;
+	}
+	if (t->stale) {
+		one = rescan_if_due(t);
+		err = err ?: one;
+	}
+	cgroup_table_trim(&t->table, DEAD_MAX);
+	return err;
+}
+
+int cgroup_tree_update(struct cgroup_tree *t)
+{
+	int err;
+
+	if (t->dirs.fd < 0 || !cgroup_watch_begin(&t->watch))
+		return 0;
+	err = take_events(t);
+	cgroup_watch_end(&t->watch);
+	return err;
+}
+
+/* --- questions --- */
+
+/* Return: 0, with the id known; -ESTALE if it is dead; other errors if nobody can be asked. */
+static int by_handle(struct cgroup_tree *t, uint64_t id)
+{
+	char *path;
+	int err, late;
+
+	err = cgroup_dirs_path(&t->dirs, id, &path);
+	if (err)
+		return err;
+	err = found_path(t, path, id);
+	free(path);
+	late = run_queue(t);
+	return err ?: late;
+}
+
+/* Return: 0; -ENOENT, -EAGAIN if it cannot be told now; -ENOSPC, -ENAMETOOLONG if it is left out. */
+static int look_for(struct cgroup_tree *t, uint64_t id)
+{
+	int err;
+
+	if (cgroup_table_by_id(&t->table, id))
+		return 0;
+	if (t->dirs.fd < 0 || !cgroup_watch_begin(&t->watch))
+		return t->dirs.fd < 0 ? -ENOENT : -EAGAIN;
+	err = by_handle(t, id);
+	if (err && err != -ESTALE && err != -ENOSPC && err != -ENAMETOOLONG) {
+		take_events(t);
+		if (!cgroup_table_by_id(&t->table, id))
+			rescan_if_due(t);
+	}
+	cgroup_watch_end(&t->watch);
+	if (cgroup_table_by_id(&t->table, id))
+		return 0;
+	return err == -ENOSPC || err == -ENAMETOOLONG ? err : -ENOENT;
+}
+
+const char *cgroup_tree_path(struct cgroup_tree *t, uint64_t id)
+{
+	int err = look_for(t, id);
+
+	if (err)
+		return err == -ENOSPC || err == -ENAMETOOLONG ? CGROUP_OTHER : NULL;
+	return cgroup_table_path(cgroup_table_by_id(&t->table, id), t->path);
+}
+
+void cgroup_tree_owner(const struct cgroup_tree *t, uint64_t id, struct container_owner *out)
+{
+	const struct cgroup_node *n = cgroup_table_by_id(&t->table, id);
+
+	*out = (struct container_owner){ 0, 0 };
+	if (n)
+		*out = (struct container_owner){ n->owner_uid, n->owner_len };
+}
+
+bool cgroup_tree_alive(struct cgroup_tree *t, uint64_t id)
+{
+	const char *path = cgroup_tree_path(t, id);
+	struct cgroup_node *n = cgroup_table_by_id(&t->table, id);
+	struct stat st;
+	int err;
+
+	if (!path || !n || t->dirs.fd < 0)
+		return path;
+	if (n->died_ns)
+		return false;
+	err = cgroup_dirs_stat(&t->dirs, path, &st);
+	if (err == -ENOENT || (!err && st.st_ino != id))
+		die(t, n);
+	return !n->died_ns;
+}
+
+bool cgroup_tree_died(struct cgroup_tree *t, uint64_t id, uint64_t older_than_ns)
+{
+	const struct cgroup_node *n;
+	uint64_t since;
+	int err = look_for(t, id);
+
+	if (err && err != -ENOENT)
+		return false; /* it lives, or nobody can tell */
+	n = cgroup_table_by_id(&t->table, id);
+	if (n && !n->died_ns)
+		return false;
+	since = n ? n->died_ns : t->opened_ns;
+	return clock_ns(CLOCK_MONOTONIC) - since >= older_than_ns;
+}
+
+size_t cgroup_tree_forget_dead(struct cgroup_tree *t, uint64_t older_than_ns)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	return older_than_ns > now ? 0 : cgroup_table_forget(&t->table, now - older_than_ns);
+}
+
+int cgroup_tree_lookup(struct cgroup_tree *t, const char *path, uint64_t *id)
+{
+	struct stat st;
+	int err, late;
+
+	if (t->dirs.fd < 0) {
+		*id = 1;
+		return path[1] ? -ENOENT : 0;
+	}
+	err = cgroup_dirs_stat(&t->dirs, path, &st) ?: found_path(t, path, 0);
+	late = run_queue(t);
+	if (!err)
+		*id = st.st_ino;
+	return err ?: late;
+}
+
+int cgroup_tree_each(struct cgroup_tree *t, cgroup_cb *cb, void *arg)
+{
+	char path[PATH_MAX];
+	struct cgroup_node *n;
+	size_t i;
+	int ret;
+
+	cgroup_tree_update(t);
+	if (t->unwatched && cgroup_watch_begin(&t->watch)) {
+		rescan_if_due(t);
+		cgroup_watch_end(&t->watch);
+	}
+	for (i = 0; i < t->table.size; i++) {
+		for (n = t->table.heads[CGROUP_BY_NAME][i]; n; n = n->chain[CGROUP_BY_NAME]) {
+			ret = cb(n->id, cgroup_table_path(n, path), arg);
+			if (ret)
+				return ret;
+		}
+	}
+	return 0;
+}
+
+/* --- opening --- */
+
+/* Where no v2 is mounted all tasks are in its root. */
+static int only_root(struct cgroup_tree *t, struct err *e)
+{
+	struct cgroup_node *n;
+	bool is_new;
+
+	if (cgroup_table_put(&t->table, 1, NULL, "", 0, &n, &is_new))
+		return err_set(e, -ENOMEM, "cgroup: out of memory");
+	return 0;
+}
+
+static int open_mount(struct cgroup_tree *t, struct err *e)
+{
+	int err = cgroup_dirs_open(&t->dirs, t->mount);
+
+	if (err)
+		return err_set(e, err, "%s: cannot open the cgroup mount: %s", t->mount,
+			       strerror(-err));
+	cgroup_watch_open(&t->watch);
+	err = walk(t);
+	return err ? err_set(e, err, "%s: cannot read cgroups: %s", t->mount, strerror(-err)) : 0;
+}
+
+int cgroup_tree_open(const char *root, struct cgroup_tree **out, struct err *e)
+{
+	struct cgroup_fs fs;
+
+	return cgroup_mode_detect(root, &fs, e) ?: cgroup_tree_open_at(root, &fs, out, e);
+}
+
+int cgroup_tree_open_at(const char *root, const struct cgroup_fs *fs, struct cgroup_tree **out,
+			struct err *e)
+{
+	struct cgroup_tree *t;
+	int err;
+
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return err_set(e, -ENOMEM, "cgroup: out of memory");
+	t->opened_ns = clock_ns(CLOCK_MONOTONIC);
+	t->dirs.fd = t->watch.inotify = t->watch.epoll = t->watch.timer = -1;
+	t->queue_end = &t->queue;
+	t->fs = *fs;
+	err = cgroup_table_init(&t->table);
+	if (err || asprintf(&t->mount, "%s%s", *t->fs.path ? root : "", t->fs.path) < 0) {
+		err = err_set(e, -ENOMEM, "cgroup: out of memory");
+		goto fail;
+	}
+	err = *t->fs.path ? open_mount(t, e) : only_root(t, e);
+	if (err)
+		goto fail;
+	*out = t;
+	return 0;
+fail:
+	cgroup_tree_close(t);
+	return err;
+}
+
+void cgroup_tree_close(struct cgroup_tree *t)
+{
+	if (!t)
+		return;
+	cgroup_watch_close(&t->watch);
+	cgroup_dirs_close(&t->dirs);
+	cgroup_table_free(&t->table);
+	free(t->mount);
+	free(t);
+}
+
+const struct cgroup_fs *cgroup_tree_fs(const struct cgroup_tree *t)
+{
+	return &t->fs;
+}
+
+const char *cgroup_tree_mount(const struct cgroup_tree *t)
+{
+	return t->mount;
+}
+
+bool cgroup_tree_per_cgroup(const struct cgroup_tree *t)
+{
+	return t->dirs.fd >= 0;
+}
+
+int cgroup_tree_fd(const struct cgroup_tree *t)
+{
+	return cgroup_watch_fd(&t->watch);
+}
+
+void cgroup_tree_stats(const struct cgroup_tree *t, struct cgroup_stats *out)
+{
+	*out = (struct cgroup_stats){
+		.alive = t->table.n - t->table.n_dead,
+		.dead = t->table.n_dead,
+		.watched = t->table.n_watched,
+		.rescans = t->rescans,
+		.missed = t->missed,
+		.changes = t->changes,
+		.refused = t->refused,
+		.unwatched = t->unwatched,
+	};
+}

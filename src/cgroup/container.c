@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "container.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define HEX	     "0123456789abcdef"
+#define UID_LEN	     36 /* 8-4-4-4-12 */
+#define HASH_UID_LEN 32 /* static pods: a hash of their file */
+
+struct text {
+	const char *s;
+	size_t len;
+};
+
+/* In a name: PREFIX-ID, or with the systemd driver PREFIX-ID.scope. */
+static const struct {
+	const char *prefix, *runtime;
+} prefixes[] = {
+	{ "docker", "docker" },	     { "cri-containerd", "containerd" },
+	{ "nerdctl", "containerd" }, { "crio", "cri-o" },
+	{ "libpod", "podman" },
+};
+
+#define N_PREFIXES (sizeof(prefixes) / sizeof(prefixes[0]))
+
+static bool is(struct text t, const char *s)
+{
+	return t.len == strlen(s) && !memcmp(t.s, s, t.len);
+}
+
+static bool is_id(struct text t)
+{
+	return t.len == CONTAINER_ID_LEN && strspn(t.s, HEX) >= t.len;
+}
+
+static bool cut_suffix(struct text *t, const char *suffix)
+{
+	size_t n = strlen(suffix);
+
+	if (t->len < n || memcmp(t->s + t->len - n, suffix, n))
+		return false;
+	t->len -= n;
+	return true;
+}
+
+static bool cut_prefix(struct text *t, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	if (t->len < n || memcmp(t->s, prefix, n))
+		return false;
+	t->s += n;
+	t->len -= n;
+	return true;
+}
+
+static const char *runtime_of(struct text prefix)
+{
+	size_t i;
+
+	for (i = 0; i < N_PREFIXES; i++) {
+		if (is(prefix, prefixes[i].prefix))
+			return prefixes[i].runtime;
+	}
+	return "";
+}
+
+/* "kubepods-burstable-pod0123_4567.slice" and "pod0123-4567", of any kubelet --cgroup-root. */
+static bool is_pod(struct text name, char uid[UID_LEN + 1])
+{
+	const char *mark = "pod";
+	char sep = '-';
+	size_t i;
+
+	if (cut_suffix(&name, ".slice")) {
+		mark = "-pod"; /* slices repeat the names of those around them */
+		sep = '_';
+	}
+	if (name.len > UID_LEN && memchr(name.s + name.len - UID_LEN, sep, UID_LEN))
+		i = name.len - UID_LEN;
+	else if (name.len > HASH_UID_LEN)
+		i = name.len - HASH_UID_LEN;
+	else
+		return false;
+	name.s += i;
+	name.len -= i;
+	if (i < strlen(mark) || memcmp(name.s - strlen(mark), mark, strlen(mark)) ||
+	    (sep == '-' && i != strlen(mark)))
+		return false;
+	for (i = 0; i < name.len; i++) {
+		bool dash = name.len == UID_LEN && (i == 8 || i == 13 || i == 18 || i == 23);
+
+		if (dash ? name.s[i] != sep : !strchr(HEX, name.s[i]))
+			return false;
+		uid[i] = dash ? '-' : name.s[i];
+	}
+	uid[i] = 0;
+	return true;
+}
+
+/* Is @name that of a container? Then @id is its last 64 digits. */
+static bool is_container(struct text name, struct text parent, struct text *id,
+			 const char **runtime)
+{
+	size_t i;
+
+	*id = name;
+	if (is_id(name)) {
+		*runtime = is(parent, "docker") ? "docker" : "";
+		return true;
+	}
+	cut_suffix(&name, ".scope");
+	for (i = 0; i < N_PREFIXES; i++) {
+		*id = name;
+		*runtime = prefixes[i].runtime;
+		if (cut_prefix(id, prefixes[i].prefix) && cut_prefix(id, "-") && is_id(*id))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * SLICE:PREFIX:ID, when kubelet has the systemd driver and the runtime has not: meant as a request
+ * to systemd, it becomes the name of a directory.
+ */
+static bool is_request(struct text name, struct text *slice, struct text *id, const char **runtime)
+{
+	const char *colon = memrchr(name.s, ':', name.len);
+	const char *first = colon ? memrchr(name.s, ':', colon - name.s) : NULL;
+
+	if (!first)
+		return false;
+	*id = (struct text){ colon + 1, name.s + name.len - colon - 1 };
+	*runtime = runtime_of((struct text){ first + 1, colon - first - 1 });
+	if (!is_id(*id))
+		return false;
+	*slice = (struct text){ name.s, first - name.s };
+	return true;
+}
+
+/* The user in whose slice a path is; systemd runs nothing of root's there. */
+static struct container_owner owner_by_path(const char *path)
+{
+	struct container_owner o = { 0, 0 };
+	int end = 0;
+
+	if (sscanf(path, "/user.slice/user-%u.slice%n", &o.uid, &end) != 1 || !end ||
+	    (path[end] && path[end] != '/'))
+		o.uid = 0;
+	o.path_len = end;
+	return o;
+}
+
+int container_each(const char *path, const struct container_owner *owner, struct container *out,
+		   container_cb *cb, void *arg)
+{
+	struct container_owner by_path = owner_by_path(path);
+	struct text name, id, slice, parent = { "", 0 };
+	const char *s, *end, *runtime;
+	char uid[UID_LEN + 1] = "";
+	unsigned int uid_here;
+	int ret = 0;
+
+	if (!owner || (by_path.uid && (!owner->uid || by_path.path_len < owner->path_len)))
+		owner = &by_path;
+	memset(out, 0, sizeof(*out));
+	out->runtime = "";
+	for (s = path; *s && !ret; s = end) {
+		s += *s == '/';
+		end = strchrnul(s, '/');
+		name = (struct text){ s, end - s };
+		slice = name;
+		uid_here = (size_t)(s - path) > owner->path_len ? owner->uid : 0;
+		if (is_container(name, parent, &id, &runtime) ||
+		    is_request(name, &slice, &id, &runtime)) {
+			memcpy(out->id, id.s, CONTAINER_ID_LEN);
+			out->runtime = runtime;
+			out->depth++;
+			out->path_len = end - path;
+			out->uid = uid_here;
+		}
+		parent = name;
+		if (is_pod(slice, uid)) {
+			memcpy(out->pod_uid, uid, sizeof(uid));
+			out->host_pod = !uid_here && out->depth == (slice.len != name.len);
+			if (slice.len == name.len) { /* a container around it is its node */
+				*out->id = 0;
+				out->runtime = "";
+				out->path_len = end - path;
+				out->uid = uid_here;
+			}
+		}
+		if (cb && out->path_len == (size_t)(end - path))
+			ret = cb(arg, out);
+	}
+	return ret;
+}
+
+bool container_of_path(const char *path, const struct container_owner *owner, struct container *out)
+{
+	container_each(path, owner, out, NULL, NULL);
+	return *out->id || *out->pod_uid;
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "collector.h"
+
+#include "collector_budget.h"
+#include "collector_names.h"
+#include "collector_reload.h"
+#include "collector_requests.h"
+#include "collector_status.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#define TICK_S	     1
+#define FOLD_EVERY_S 10
+#define EARLY_S	     0.02 /* what is due within that time is done now */
+
+enum { FD_CGROUPS, FD_CONTROL };
+
+int collector_new(const struct collector_opts *opts, struct collector **out, struct err *err)
+{
+	struct collector *c = calloc(1, sizeof(*c));
+
+	*out = c;
+	if (!c)
+		return err_set(err, -ENOMEM, "out of memory");
+	c->opts = *opts;
+	c->stats_fd = -1;
+	c->source = (struct settings_source){ .argc = opts->argc,
+					      .argv = opts->argv,
+					      .extra = opts->extra };
+	return settings_read_config(&c->source, err)
+		       ?: settings_parse(&c->source, &c->live, &c->set, err);
+}
+
+void collector_free(struct collector *c)
+{
+	if (!c)
+		return;
+	settings_close(&c->set);
+	live_options_free(&c->live);
+	free(c->source.config_text);
+	free(c);
+}
+
+const void *collector_extra(const struct collector *c)
+{
+	return c->set.extra;
+}
+
+const struct collector_settings *collector_settings(const struct collector *c)
+{
+	return &c->set;
+}
+
+void collector_help(const struct collector *c, FILE *f)
+{
+	settings_help(&c->source, f);
+}
+
+bool collector_usage_error(const struct collector *c)
+{
+	return !c->running && c->set.sampling.usage;
+}
+
+int collector_open(struct collector *c, struct err *err)
+{
+	int ret = pins_open(c->set.pin_dir, c->set.pin_mode, &c->pins, err);
+
+	ret = ret ?: requests_open(c, err);
+	ret = ret ?: collector_begin(c, err);
+	if (ret)
+		return ret;
+	c->next_tick_s = now_s();
+	c->running = true;
+	sd_notifyf(0, "READY=1\nSTATUS=%s%s", c->set.sampling.info.simulated ? "SIMULATED " : "",
+		   c->set.sampling.event_text);
+	return 0;
+}
+
+/* --- work of others --- */
+
+__u64 collector_work_begin(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void collector_work_end(struct collector *c, enum ibs_work kind, __u64 began)
+{
+	work_limit_charge(&c->work, kind, clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began, now_s());
+}
+
+double collector_work_wait(struct collector *c, enum ibs_work kind)
+{
+	return work_limit_wait(&c->work, kind, now_s());
+}
+
+/* Take in what became of cgroups, unless that has taken too much time already. */
+static void follow_cgroups(struct collector *c, bool changed, bool names)
+{
+	double wait_s = collector_work_wait(c, IBS_WORK_CGROUPS);
+	__u64 began;
+
+	if (wait_s > 0) {
+		c->next_follow_s = fmax(c->next_follow_s, now_s() + wait_s);
+		return;
+	}
+	began = collector_work_begin();
+	if (names)
+		collector_names_update(c);
+	if (changed)
+		cgroup_tree_update(c->set.sampling.tree);
+	c->next_follow_s = now_s() + sampling_follow(&c->set.sampling);
+	collector_work_end(c, IBS_WORK_CGROUPS, began);
+}
+
+/* --- ticks --- */
+
+static bool is_dead(void *arg, __u64 cgroup_id)
+{
+	struct collector *c = arg;
+
+	return cgroup_tree_died(c->set.sampling.tree, cgroup_id, c->set.grace_s * 1e9);
+}
+
+static int fold(struct collector *c, struct err *err)
+{
+	int n = sampler_fold(c->set.sampling.sampler, is_dead, c, err);
+
+	if (n < 0)
+		return n;
+	c->status.folded += n;
+	n = sampler_make_room(c->set.sampling.sampler, err);
+	if (n < 0)
+		return n;
+	c->status.displaced += n;
+	cgroup_tree_forget_dead(c->set.sampling.tree, 2 * c->set.grace_s * 1e9);
+	return 0;
+}
+
+/* At the start and whenever it changes. */
+static void log_unresolved(struct collector *c)
+{
+	const char *text = pins_meta(c->pins)->unresolved;
+
+	if (c->status.unresolved && c->status.unresolved != c->unresolved)
+		log_warn("waiting for %u name%s of the selection: %s", c->status.unresolved,
+			 c->status.unresolved > 1 ? "s" : "", text);
+	else if (c->unresolved && !c->status.unresolved)
+		log_info("all names of the selection exist now");
+	c->unresolved = c->status.unresolved;
+}
+
+static int tick(struct collector *c, struct err *err)
+{
+	double now = now_s();
+	int ret = 0;
+
+	sampler_tick(c->set.sampling.sampler);
+	follow_cgroups(c, false, true);
+	if (now >= c->next_fold_s) {
+		c->next_fold_s = now + fmin(FOLD_EVERY_S, c->set.grace_s);
+		ret = fold(c, err);
+	}
+	ret = ret ?: status_tick(c, now, err);
+	if (!ret)
+		log_unresolved(c);
+	sd_notify(0, "WATCHDOG=1");
+	return ret;
+}
+
+/* --- the loop --- */
+
+int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS])
+{
+	double wait_s = collector_work_wait(c, IBS_WORK_CGROUPS);
+	double due_s = fmin(c->next_tick_s, c->budget.next_s);
+	int ms, control_ms = c->control ? control_timeout_ms(c->control) : -1;
+
+	fds[FD_CGROUPS] = (struct pollfd){
+		.fd = wait_s > 0 ? -1 : cgroup_tree_fd(c->set.sampling.tree),
+		.events = POLLIN,
+	};
+	fds[FD_CONTROL] =
+		(struct pollfd){ .fd = c->control ? control_fd(c->control) : -1, .events = POLLIN };
+	due_s = fmin(due_s, wait_s > 0 ? now_s() + wait_s : c->next_follow_s);
+	ms = ceil(fmax(due_s - now_s(), 0) * 1000);
+	return control_ms >= 0 && control_ms < ms ? control_ms : ms;
+}
+
+int collector_run(struct collector *c, const struct pollfd fds[COLLECTOR_FDS], struct err *err)
+{
+	bool changed = fds[FD_CGROUPS].fd >= 0 && fds[FD_CGROUPS].revents;
+	int ret = 0;
+
+	if (c->control) {
+		__u64 began = collector_work_begin();
+
+		control_run(c->control);
+		collector_work_end(c, IBS_WORK_CONTROL, began);
+	}
+	if (c->broken) {
+		*err = c->broken_err;
+		return c->broken;
+	}
+	if (changed || now_s() >= c->next_follow_s)
+		follow_cgroups(c, changed, false);
+	if (now_s() >= c->budget.next_s - EARLY_S)
+		ret = budget_step(c, err);
+	if (!ret && now_s() >= c->next_tick_s - EARLY_S) {
+		ret = tick(c, err);
+		c->next_tick_s = fmax(c->next_tick_s + TICK_S, now_s());
+	}
+	return ret;
+}
+
+void collector_reload(struct collector *c)
+{
+	struct err err;
+	bool usage;
+
+	reload_options(c, &usage, &err);
+}
+
+int collector_finish(struct collector *c, int ret, struct err *err)
+{
+	struct sampler *sampler = c->set.sampling.sampler;
+	struct err last;
+
+	if (sampler && c->running) {
+		sd_notify(0, "STOPPING=1");
+		sampler_stop(sampler);
+		collector_names_update(c); /* groups since the last tick */
+		if (status_update(c, now_s(), ret ? &last : err))
+			ret = ret ?: -EUCLEAN;
+	}
+	control_close(c->control);
+	budget_close(c);
+	if (c->stats_fd >= 0)
+		close(c->stats_fd);
+	sampling_release(&c->set.sampling);
+	if (c->pins && c->set.unpin)
+		pins_remove(c->pins);
+	pins_close(c->pins);
+	return ret;
+}

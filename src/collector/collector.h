@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The daemon: samples within a budget, pins counters for readers, answers `ibscope ctl`, and resumes
+ * what an earlier one has counted. The main loop is that of the program:
+ *
+ *	collector_new(), collector_open()
+ *	loop: collector_prepare(), poll(), collector_run()
+ *	collector_finish(), collector_free()
+ */
+#ifndef IBSCOPE_COLLECTOR_H
+#define IBSCOPE_COLLECTOR_H
+
+#include "collector_settings.h"
+
+#include <ibscope/pin_layout.h>
+#include <poll.h>
+#include <stdbool.h>
+
+struct collector;
+
+/**
+ * collector_new() - read the options
+ *
+ * Return: 0, OPTIONS_HELP, or a negative errno with @err; collector_free() is due in any case.
+ */
+int collector_new(const struct collector_opts *opts, struct collector **out, struct err *err);
+void collector_free(struct collector *c); /* accepts NULL */
+
+/* As at the start: a reload does not change them. */
+const void *collector_extra(const struct collector *c);
+
+const struct collector_settings *collector_settings(const struct collector *c);
+void collector_help(const struct collector *c, FILE *f);
+
+/* Take the directory of pins, listen for requests, sample. Return: 0 or a negative errno with @err. */
+int collector_open(struct collector *c, struct err *err);
+
+#define COLLECTOR_FDS 2
+
+/* What to poll for. Return: the longest time in ms; -1: no limit. */
+int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS]);
+
+/* After poll(). Return: 0; or a negative errno with @err, and the collector has to end. */
+int collector_run(struct collector *c, const struct pollfd fds[COLLECTOR_FDS], struct err *err);
+
+/* Read the options again. If they are wrong, it logs that and the old ones stay. */
+void collector_reload(struct collector *c);
+
+/*
+ * Account for the CPU time between the two calls, as work of that kind: all other CPU time counts as
+ * IBS_WORK_COUNTERS.
+ */
+__u64 collector_work_begin(void);
+void collector_work_end(struct collector *c, enum ibs_work kind, __u64 began);
+
+/* Seconds until work of that kind may continue; 0: now. */
+double collector_work_wait(struct collector *c, enum ibs_work kind);
+
+/* The failure was the user's input. */
+bool collector_usage_error(const struct collector *c);
+
+/**
+ * collector_finish() - stop sampling, write the last status and remove the socket
+ * @ret: of collector_open() or collector_run()
+ *
+ * Return: @ret, or what failed if it was 0, with @err.
+ */
+int collector_finish(struct collector *c, int ret, struct err *err);
+
+#endif

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "collector_budget.h"
+
+#include "collector_calibrate.h"
+#include "base/clock.h"
+#include "base/num.h"
+#include "counts/counts.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RATE_EVERY_S	 10
+#define ALLOWANCE	 0.8 /* of the CPU time per sample that the kernel allows */
+#define SIM_MAX_PERIOD	 (1ULL << 30)
+#define RSS_BESIDES_MAPS (64ULL << 20)
+
+/* --- input --- */
+
+static __u64 read_sysctl(const char *name)
+{
+	char path[96];
+	int64_t v;
+
+	snprintf(path, sizeof(path), "/proc/sys/kernel/%s", name);
+	return num_read("", path, &v, NULL) || v < 0 ? 0 : v;
+}
+
+/* Mean of the last window of timed runs, else of all, else an assumption. */
+static double bpf_ns(const struct collector *c)
+{
+	const struct budget *b = &c->budget;
+	const struct ibs_meta_status *st = &c->status;
+
+	if (b->window_runs >= GOVERNOR_BPF_RUNS)
+		return b->window_ns;
+	return st->bpf_runs ? (double)st->bpf_ns / st->bpf_runs : GOVERNOR_BPF_ASSUMED_NS;
+}
+
+/* The kernel lowers its sample rate limit for everybody if samples take too long. */
+static void check_allowance(const struct collector *c)
+{
+	const struct budget *b = &c->budget;
+	__u64 percent = read_sysctl("perf_cpu_time_max_percent");
+	double allowed, takes = b->nmi_ns + bpf_ns(c);
+
+	/* it does so for interrupts of PMUs only */
+	if (!percent || percent >= 100 || !b->max_rate || b->nmi_source == IBS_NMI_ASSUMED ||
+	    c->set.sampling.info.simulated)
+		return;
+	allowed = percent / 100.0 * 1e9 / b->max_rate;
+	if (takes <= ALLOWANCE * allowed)
+		return;
+	log_warn("a sample takes %.0f ns; above %.0f ns the kernel lowers its limit for "
+		 "everybody: set kernel.perf_event_max_sample_rate to %.0f, or "
+		 "kernel.perf_cpu_time_max_percent to 0",
+		 takes, allowed, floor(percent / 100.0 * 1e9 / (2 * takes) / 1000) * 1000);
+}
+
+/* --- opening --- */
+
+void budget_close(struct collector *c)
+{
+	governor_free(c->budget.governor);
+	free(c->budget.seen);
+	c->budget.governor = NULL;
+	c->budget.seen = NULL;
+}
+
+static __u64 longest_period(const struct sampling *s)
+{
+	uint64_t min, max;
+
+	if (s->opts.attr.freq)
+		return 0;
+	if (s->info.simulated)
+		return s->info.period > SIM_MAX_PERIOD ? s->info.period : SIM_MAX_PERIOD;
+	event_period_bounds("ibs_op", &s->cpu, &min, &max);
+	return max;
+}
+
+int budget_open(struct collector *c, struct err *err)
+{
+	const struct sampling *sampling = &c->set.sampling;
+	struct budget *b = &c->budget;
+	struct ibs_meta_status *st = &c->status;
+	struct governor_config config = {
+		.budget = c->set.max_overhead,
+		.floor = sampling->info.period,
+		.max = longest_period(sampling),
+		.bpf_max_ns = c->set.max_bpf_ns,
+		.rss_max = c->set.max_rss_bytes,
+		.n_cpus = sampler_counts(sampling->sampler)->n_cpus,
+	};
+	struct governor *governor;
+	__u64 *seen;
+
+	/* an earlier collector, or this one before a reload, has needed a longer period */
+	if (st->period_asked == config.floor) {
+		config.start = b->governor ? governor_period(b->governor) : st->period;
+		config.start_reason =
+			b->governor ? governor_longer(b->governor) : st->governor_reason;
+	}
+	if (!config.rss_max)
+		config.rss_max =
+			(sampling->opts.max_memory_bytes ?: SAMPLER_MAX_MEMORY) + RSS_BESIDES_MAPS;
+	governor = governor_new(&config);
+	seen = calloc(config.n_cpus, sizeof(*seen));
+	if (!governor || !seen) {
+		governor_free(governor);
+		free(seen);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	budget_close(c);
+	b->governor = governor;
+	b->seen = seen;
+	b->max_rate = read_sysctl("perf_event_max_sample_rate");
+	b->windows = b->window_runs = 0;
+	b->timing = false;
+	b->unseen = st->unseen;
+	b->unseen_ops_s = 0;
+	if (governor_period(b->governor) != sampler_period(sampling->sampler)) {
+		int ret = sampler_set_period(sampling->sampler, governor_period(b->governor), err);
+
+		if (ret)
+			return ret;
+	}
+	b->cost_before_ns = st->overhead_ns;
+	b->rss_max = config.rss_max;
+	b->reported_ns = b->cost_ns = 0;
+	collector_calibrate(c);
+	check_allowance(c);
+	work_limit_set_budget(&c->work, config.budget, sampler_n_cpus(sampling->sampler));
+	b->retry_s = 0;
+	b->reported_s = now_s();
+	b->next_rate_s = b->reported_s + RATE_EVERY_S;
+	if (sampling->opts.attr.freq)
+		log_info("no budget: with -F the kernel chooses the period");
+	return budget_step(c, err); /* the first one only notes the counters */
+}
+
+int budget_reopen(struct collector *c, bool *paused, struct err *err)
+{
+	struct sampler *sampler = c->set.sampling.sampler;
+	int ret;
+
+	*paused = collector_must_calibrate(c);
+	if (*paused)
+		sampler_stop(sampler);
+	ret = budget_open(c, err);
+	return ret ?: sampler_start(sampler, err);
+}
+
+void budget_timed(struct collector *c, bool on)
+{
+	struct budget *b = &c->budget;
+	__u64 ns, runs;
+
+	if (sampler_run_time(c->set.sampling.sampler, &ns, &runs))
+		return;
+	if (!on && b->timing && ns >= b->timed_ns && runs > b->timed_runs) {
+		b->windows++;
+		b->window_runs = runs - b->timed_runs;
+		b->window_ns = (double)(ns - b->timed_ns) / b->window_runs;
+	}
+	b->timing = on;
+	b->timed_ns = ns;
+	b->timed_runs = runs;
+}
+
+/* --- steps --- */
+
+static void log_decision(struct collector *c, const struct governor_decision *d, __u64 old)
+{
+	const char *why = governor_reason_help(d->why);
+	struct budget *b = &c->budget;
+	double percent = 100 * d->overhead;
+
+	if (d->why == GOVERNOR_REASON_BPF_SLOW)
+		log_warn("sampling stopped: the BPF program takes %.0f ns on average, more than "
+			 "%.0f (--max-bpf-time); next try in %.0f s",
+			 b->window_ns, c->set.max_bpf_ns, d->retry_s);
+	else if (d->stop)
+		log_warn("sampling stopped: %s (overhead %.3f%%); next try in %.0f s", why, percent,
+			 d->retry_s);
+	else if (d->start)
+		log_info("sampling again");
+	else if (d->state != b->state)
+		log_info("period %llu instead of %llu: %s (overhead was %.3f%%)", d->period, old,
+			 why, percent);
+	else
+		log_debug("period %llu instead of %llu: %s (overhead was %.3f%%)", d->period, old,
+			  why, percent);
+}
+
+static int act(struct collector *c, const struct governor_decision *d, struct err *err)
+{
+	struct sampler *sampler = c->set.sampling.sampler;
+	struct budget *b = &c->budget;
+	__u64 old = sampler_period(sampler);
+	int ret = 0;
+
+	b->cost_ns = d->cost_ns;
+	if (d->changed) {
+		ret = sampler_set_period(sampler, d->period, err);
+		c->status.period_changes += !ret;
+	}
+	if (d->stop)
+		sampler_stop(sampler);
+	if (d->start)
+		ret = ret ?: sampler_start(sampler, err);
+	if (d->trim)
+		malloc_trim(0);
+	if (d->why) {
+		c->status.governor_changes[d->why]++;
+		log_decision(c, d, old);
+	}
+	b->retry_s = d->stop ? now_s() + d->retry_s : d->start ? 0 : b->retry_s;
+	b->state = d->state;
+	b->reason = d->reason;
+	b->next_s = now_s() + d->next_s;
+	if (fabs(b->next_s - c->next_tick_s) < d->next_s / 2)
+		b->next_s = c->next_tick_s; /* one wakeup serves both */
+	if (!ret && d->end)
+		ret = err_set(
+			err, -ENOMEM,
+			"resident memory is %.1f MiB, above --max-rss (%.0f MiB): exiting; the "
+			"next collector resumes the counters",
+			c->status.rss_bytes / 1048576.0, b->rss_max / 1048576.0);
+	return ret;
+}
+
+static __u64 work_of_others(const struct collector *c)
+{
+	__u64 ns = 0;
+
+	for (int i = 0; i < IBS_WORK_N; i++)
+		if (i != IBS_WORK_COUNTERS)
+			ns += c->work.part[i].ns;
+	return ns;
+}
+
+int budget_step(struct collector *c, struct err *err)
+{
+	struct budget *b = &c->budget;
+	struct sampler *sampler = c->set.sampling.sampler;
+	const struct counts *counts = sampler_counts(sampler);
+	__u64 other_ns = work_of_others(c);
+	struct governor_input in = {
+		.time_ns = clock_ns(CLOCK_MONOTONIC),
+		.seen = b->seen,
+		.throttled = sampler_throttled(sampler),
+		.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - other_ns,
+		.other_ns = other_ns,
+		.rss_bytes = c->status.rss_bytes,
+		.max_rate = b->max_rate,
+		.cpus = sampler_n_cpus(sampler),
+		.nmi_ns = b->nmi_ns,
+		.bpf_ns = bpf_ns(c),
+		.windows = b->windows,
+		.window_runs = b->window_runs,
+		.window_ns = b->window_ns,
+		.unseen_ops_s = b->unseen_ops_s,
+	};
+	struct governor_decision d;
+
+	for (unsigned int cpu = 0; cpu < counts->n_cpus; cpu++)
+		b->seen[cpu] = __atomic_load_n(&counts->cpus[cpu].seen, __ATOMIC_RELAXED);
+	governor_step(b->governor, &in, &d);
+	return act(c, &d, err);
+}
+
+static void watch_kernel(struct collector *c, double now_s)
+{
+	struct budget *b = &c->budget;
+	__u64 rate;
+
+	if (now_s < b->next_rate_s)
+		return;
+	b->next_rate_s = now_s + RATE_EVERY_S;
+	rate = read_sysctl("perf_event_max_sample_rate");
+	if (rate < b->max_rate && rate) {
+		c->status.kernel_lowered++;
+		log_warn("the kernel lowered kernel.perf_event_max_sample_rate to %llu from %llu, "
+			 "because interrupts take too long",
+			 rate, b->max_rate);
+	}
+	b->max_rate = rate;
+}
+
+void budget_status(struct collector *c, double now_s)
+{
+	struct budget *b = &c->budget;
+	struct ibs_meta_status *st = &c->status;
+	double left = b->retry_s - now_s, passed = now_s - b->reported_s;
+
+	if (!b->governor)
+		return;
+	watch_kernel(c, now_s);
+	if (passed > 0.1) {
+		/* samples that the driver drops after their interrupt cost as well */
+		b->unseen_ops_s = st->pmu_exact && st->unseen > b->unseen
+					  ? (double)(st->unseen - b->unseen) * st->period / passed
+					  : 0;
+		b->unseen = st->unseen;
+		st->overhead_ppb =
+			(b->cost_ns - b->reported_ns) / passed / (st->cpus ? st->cpus : 1);
+		b->reported_ns = b->cost_ns;
+		b->reported_s = now_s;
+	}
+	st->governor_state = b->state;
+	st->governor_reason = b->reason;
+	st->governor_retry_ns = b->retry_s && left > 0 ? clock_ns(CLOCK_BOOTTIME) + left * 1e9 : 0;
+	st->period_asked = c->set.sampling.info.period;
+	st->budget_ppb = c->set.max_overhead * 1e9;
+	st->overhead_ns = b->cost_before_ns + b->cost_ns;
+	st->nmi_ns = b->nmi_ns;
+	st->nmi_source = b->nmi_source;
+	st->kernel_rate = b->max_rate;
+	st->rss_max = b->rss_max;
+}

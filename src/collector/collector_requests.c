@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "collector_requests.h"
+
+#include "collector_budget.h"
+#include "collector_reload.h"
+#include "collector_status.h"
+#include "base/clock.h"
+#include "select/cgroup_select.h"
+#include "view/hist.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- which options can be set, and how --- */
+
+#define BY_RESTART "restart the collector to change it"
+
+/* All others take effect by opening the events again. */
+static const struct live_row {
+	const char *name;
+	unsigned int change; /* enum sampling_change: without stopping sampling */
+	bool at_once;	     /* does not concern sampling */
+	bool governs;	     /* restarts the governor */
+	const char *refused; /* cannot be set live: what to do instead */
+} live_rows[] = {
+	{ "min-lat", .change = SAMPLING_LATENCY },
+	{ "max-lat", .change = SAMPLING_LATENCY },
+	{ "pid", .change = SAMPLING_PROCESSES },
+	{ "cgroup", .change = SAMPLING_CGROUPS },
+	{ "container", .change = SAMPLING_CGROUPS },
+	{ "period", .change = SAMPLING_PERIOD, .governs = true },
+	{ "max-overhead", .governs = true },
+	{ "nmi-cost", .governs = true },
+	{ "max-bpf-time", .governs = true },
+	{ "max-rss", .governs = true },
+	{ "grace", .at_once = true },
+	{ "unpin", .at_once = true },
+	{ "verbose", .at_once = true },
+	{ "config", .refused = "edit the file and run `ibscope ctl reload`" },
+	{ "config-check", .refused = "it is an option for starting only" },
+	{ "explain", .refused = "it is an option for starting only" },
+	{ "source", .refused = BY_RESTART },
+	{ "seed", .refused = BY_RESTART },
+	{ "pin-dir", .refused = BY_RESTART },
+	{ "pin-mode", .refused = BY_RESTART },
+	{ "control", .refused = BY_RESTART },
+	{ "control-mode", .refused = BY_RESTART },
+	{ "web.listen-address", .refused = BY_RESTART },
+	{ "web.config.file", .refused = BY_RESTART },
+};
+
+static const struct live_row *find_row(const char *name)
+{
+	static const struct live_row reopens;
+
+	for (size_t i = 0; i < sizeof(live_rows) / sizeof(live_rows[0]); i++)
+		if (!strcmp(live_rows[i].name, name))
+			return &live_rows[i];
+	return &reopens;
+}
+
+static int check_name(struct collector *c, const struct control_line *l, struct err *err)
+{
+	const struct option_row *option = settings_find_option(&c->source, l->name);
+	const struct live_row *row = find_row(l->name);
+
+	if (!option)
+		return err_set(err, -EINVAL,
+			       "unknown option '%.200s'; `ibscope serve --help` lists them, here "
+			       "without dashes",
+			       l->name);
+	if (row->refused)
+		return err_set(err, -EINVAL, "'%s' cannot be set live: %s", l->name, row->refused);
+	if (option->arg && !l->value)
+		return err_set(err, -EINVAL, "'%s' needs a value: %s=%s", l->name, l->name,
+			       option->arg);
+	if (!option->arg && l->value && *l->value)
+		return err_set(err, -EINVAL,
+			       "'%s' takes no value: give '%s' to set it, or '%s=' to clear it",
+			       l->name, l->name, l->name);
+	return 0;
+}
+
+/* --- changing --- */
+
+/* What a change takes. */
+struct plan {
+	bool any, reopen, governs;
+	unsigned int change;
+};
+
+static void plan_names(struct plan *p, const struct live_options *names,
+		       const struct live_options *old, const struct live_options *next)
+{
+	for (size_t i = 0; i < names->n; i++) {
+		const char *name = names->one[i].name;
+		const struct live_row *row = find_row(name);
+
+		if (live_options_same(old, next, name))
+			continue;
+		p->any = true;
+		p->change |= row->change;
+		p->governs |= row->governs;
+		p->reopen |= !row->change && !row->at_once && !row->governs;
+	}
+}
+
+static void copy_at_once(struct collector_settings *s, const struct collector_settings *fresh)
+{
+	s->grace_s = fresh->grace_s;
+	s->unpin = fresh->unpin;
+	s->max_overhead = fresh->max_overhead;
+	s->overhead_given = fresh->overhead_given;
+	s->nmi_ns = fresh->nmi_ns;
+	s->max_bpf_ns = fresh->max_bpf_ns;
+	s->max_rss_bytes = fresh->max_rss_bytes;
+}
+
+static enum control_result failed(bool usage)
+{
+	return usage ? CONTROL_USAGE : CONTROL_FAILED;
+}
+
+/* @fresh: parsed and prepared; is taken over or closed. *@how: what was done. */
+static enum control_result reopen(struct collector *c, struct collector_settings *fresh,
+				  const struct plan *plan, const char **how, struct err *err)
+{
+	bool usage = false;
+
+	/* so that it can be changed again without a gap */
+	c->live_bits |= sampling_change_needs(plan->change);
+	if (collector_replace(c, fresh, &usage, err))
+		return failed(usage);
+	*how = sampler_adopted(c->set.sampling.sampler) ? "reopened: sampling paused for a moment"
+							: "reopened: counters start from zero";
+	return CONTROL_OK;
+}
+
+/* As reopen(), but without it where possible. */
+static enum control_result apply(struct collector *c, struct collector_settings *fresh,
+				 const struct plan *plan, const char **how, struct err *err)
+{
+	struct sampling *now = &c->set.sampling;
+	bool usage, paused = false;
+	int ret = 1;
+
+	if (!plan->reopen)
+		ret = plan->change ? sampling_change(now, &fresh->sampling, plan->change, err) : 0;
+	if (ret > 0)
+		return reopen(c, fresh, plan, how, err);
+	if (!ret) {
+		copy_at_once(&c->set, fresh);
+		ret = plan->governs ? budget_reopen(c, &paused, err) : 0;
+		c->broken = ret;
+		c->broken_err = *err;
+	}
+	usage = fresh->sampling.usage;
+	settings_close(fresh);
+	*how = paused ? "changed: sampling paused while the cost of a sample was measured"
+		      : "changed while sampling";
+	return ret ? failed(usage) : CONTROL_OK;
+}
+
+static void log_change(const struct control_request *r, const char *how)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+
+	if (!f)
+		return;
+	for (size_t i = 0; i < r->n; i++)
+		fprintf(f, " %s%s%s", r->line[i].name, r->line[i].value ? "=" : "",
+			r->line[i].value ?: "");
+	fclose(f);
+	log_info("uid %u, process %d: %s%.900s: %s", r->uid, r->pid, r->verb, text, how);
+	free(text);
+}
+
+/* Make @next what is set live; it is taken over or freed. */
+static enum control_result change(struct collector *c, struct live_options *next,
+				  const struct control_request *r, FILE *out, struct err *err)
+{
+	enum control_result result = CONTROL_USAGE;
+	bool verbose = log_is_verbose();
+	struct live_options old = c->live;
+	struct collector_settings fresh;
+	struct plan plan = {};
+	const char *how;
+
+	plan_names(&plan, &old, &old, next);
+	plan_names(&plan, next, &old, next);
+	if (!plan.any) {
+		fprintf(out, "nothing changed\n");
+		live_options_free(next);
+		return CONTROL_OK;
+	}
+	if (settings_parse(&c->source, next, &fresh, err)) {
+		settings_close(&fresh);
+	} else if (sampling_prepare(&fresh.sampling, err)) {
+		result = failed(fresh.sampling.usage);
+		settings_close(&fresh);
+	} else {
+		c->live = *next; /* status_live() of a reopened sampler shows it */
+		result = apply(c, &fresh, &plan, &how, err);
+		c->live = old;
+	}
+	if (result != CONTROL_OK) {
+		log_set_verbose(verbose);
+		if (!c->broken)
+			status_live(c);
+		live_options_free(next);
+		return result;
+	}
+	live_options_free(&old);
+	c->live = *next;
+	c->status.live_changes++;
+	status_live(c);
+	status_update(c, now_s(), err);
+	log_copy_to(NULL);
+	log_change(r, how);
+	fprintf(out, "%s\n", how);
+	if (c->status.unresolved)
+		fprintf(out, "waiting for: %s\n", pins_meta(c->pins)->unresolved);
+	return CONTROL_OK;
+}
+
+/* --- names that must exist --- */
+
+#define WAIT "wait" /* a line of `set`: names may be those of cgroups that do not exist yet */
+
+static bool is_wait(const struct control_line *l)
+{
+	return !strcmp(l->name, WAIT) && !l->value;
+}
+
+static bool may_wait(const struct control_request *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (is_wait(&r->line[i]))
+			return true;
+	return false;
+}
+
+/* The values that a request gives to an option. Return: how many. */
+static size_t values_of(const struct control_request *r, const char *name, char **out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		if (!strcmp(r->line[i].name, name) && r->line[i].value && *r->line[i].value)
+			out[n++] = (char *)r->line[i].value;
+	return n;
+}
+
+/* Only the names in the request: what the collector waits for already is no reason to refuse it. */
+static int check_names_exist(struct collector *c, const struct control_request *r, struct err *err)
+{
+	char *cgroups[CONTROL_LINES], *containers[CONTROL_LINES];
+	const struct cgroup_select_opts opts = {
+		.cgroups = cgroups,
+		.n_cgroups = values_of(r, "cgroup", cgroups),
+		.containers = containers,
+		.n_containers = values_of(r, "container", containers),
+	};
+	struct cgroup_select *select = NULL;
+	struct cgroup_source src;
+	int ret;
+
+	if (!opts.n_cgroups && !opts.n_containers)
+		return 0;
+	cgroup_source_of_tree(&src, c->set.sampling.tree, c->set.sampling.names);
+	ret = cgroup_select_open(&src, &opts, &select, err);
+	cgroup_select_close(select);
+	if (ret == -ENOENT) {
+		struct err why = *err;
+
+		err_set(err, ret, "%s; --wait selects it as soon as it exists", why.text);
+	}
+	return ret;
+}
+
+/* --- verbs --- */
+
+typedef enum control_result verb_run(struct collector *c, const struct control_request *r,
+				     FILE *out, struct err *err);
+
+static enum control_result set(struct collector *c, const struct control_request *r, FILE *out,
+			       struct err *err)
+{
+	struct live_options next;
+	size_t options = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		if (is_wait(&r->line[i]))
+			continue;
+		if (check_name(c, &r->line[i], err))
+			return CONTROL_USAGE;
+		options++;
+	}
+	if (!options) {
+		err_set(err, -EINVAL, "set: no option given: NAME=VALUE, or NAME= for its default");
+		return CONTROL_USAGE;
+	}
+	if (!may_wait(r) && check_names_exist(c, r, err))
+		return CONTROL_USAGE;
+	if (live_options_copy(&next, &c->live) || live_options_set(&next, r)) {
+		err_set(err, -ENOMEM, "out of memory");
+		return CONTROL_FAILED;
+	}
+	live_options_unset(&next, WAIT);
+	return change(c, &next, r, out, err);
+}
+
+static enum control_result unset(struct collector *c, const struct control_request *r, FILE *out,
+				 struct err *err)
+{
+	struct live_options next;
+
+	if (!r->n) {
+		err_set(err, -EINVAL, "unset: no option given");
+		return CONTROL_USAGE;
+	}
+	if (live_options_copy(&next, &c->live)) {
+		err_set(err, -ENOMEM, "out of memory");
+		return CONTROL_FAILED;
+	}
+	for (size_t i = 0; i < r->n; i++) {
+		if (!r->line[i].value && live_options_unset(&next, r->line[i].name))
+			continue;
+		live_options_free(&next);
+		err_set(err, -EINVAL,
+			r->line[i].value ? "unset: give '%.200s' without a value"
+					 : "'%.200s' is not set live; `ibscope ctl status` shows "
+					   "what is",
+			r->line[i].name);
+		return CONTROL_USAGE;
+	}
+	return change(c, &next, r, out, err);
+}
+
+static enum control_result no_lines(const struct control_request *r, struct err *err)
+{
+	if (!r->n)
+		return CONTROL_OK;
+	err_set(err, -EINVAL, "%s takes no arguments", r->verb);
+	return CONTROL_USAGE;
+}
+
+static enum control_result reset(struct collector *c, const struct control_request *r, FILE *out,
+				 struct err *err)
+{
+	struct live_options none = {};
+
+	return no_lines(r, err) ?: change(c, &none, r, out, err);
+}
+
+static enum control_result reload(struct collector *c, const struct control_request *r, FILE *out,
+				  struct err *err)
+{
+	bool usage;
+
+	if (no_lines(r, err))
+		return CONTROL_USAGE;
+	if (reload_options(c, &usage, err))
+		return failed(usage);
+	(void)out; /* the answer is what is logged */
+	return CONTROL_OK;
+}
+
+/* Return: CONTROL_OK if there is no line, or only "json". */
+static enum control_result want_json(const struct control_request *r, bool *json, struct err *err)
+{
+	*json = r->n == 1 && !strcmp(r->line[0].name, "json") && !r->line[0].value;
+	if (!r->n || *json)
+		return CONTROL_OK;
+	err_set(err, -EINVAL, "%s takes no arguments but 'json'", r->verb);
+	return CONTROL_USAGE;
+}
+
+static enum control_result ledger(struct collector *c, const struct control_request *r, FILE *out,
+				  struct err *err)
+{
+	struct pmu_state pmu;
+	struct ledger l;
+	bool json;
+
+	if (want_json(r, &json, err))
+		return CONTROL_USAGE;
+	if (sampler_ledger(c->set.sampling.sampler, &l, &pmu, err))
+		return CONTROL_FAILED;
+	if (json)
+		return ledger_print_json(out, &l, err) ? CONTROL_FAILED : CONTROL_OK;
+	ledger_print(out, &l);
+	fputc('\n', out);
+	return CONTROL_OK;
+}
+
+static enum control_result status(struct collector *c, const struct control_request *r, FILE *out,
+				  struct err *err)
+{
+	struct ibs_meta meta;
+	struct snapshot now;
+	bool json;
+	int ret;
+
+	if (want_json(r, &json, err))
+		return CONTROL_USAGE;
+	ret = status_update(c, now_s(), err);
+	meta = *pins_meta(c->pins);
+	ret = ret ?: sampler_snapshot(c->set.sampling.sampler, &now, err);
+	if (ret)
+		return CONTROL_FAILED;
+	ret = c->opts.print_status(out, json, &meta, &now, err);
+	snapshot_free(&now);
+	return ret ? CONTROL_FAILED : CONTROL_OK;
+}
+
+static verb_run help;
+
+static const struct verb {
+	const char *name, *help;
+	verb_run *run;
+	bool logs; /* what it logs is added to the answer */
+} verbs[] = {
+	{ "status", "show the state of the collector; with a line `json` as JSON", status },
+	{ "ledger", "show what became of the samples; with a line `json` as JSON", ledger },
+	{ "set", "set options until the collector exits, one a line: NAME = VALUE, or wait", set,
+	  true },
+	{ "unset", "return these options to file and command line, one a line: NAME", unset, true },
+	{ "reset", "return all options to file and command line", reset, true },
+	{ "reload", "read file and command line again, as SIGHUP does", reload, true },
+	{ "help", "show this list", help },
+};
+#define VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+static enum control_result help(struct collector *c, const struct control_request *r, FILE *out,
+				struct err *err)
+{
+	(void)c;
+	if (no_lines(r, err))
+		return CONTROL_USAGE;
+	for (size_t i = 0; i < VERBS; i++)
+		fprintf(out, "%-8s %s\n", verbs[i].name, verbs[i].help);
+	return CONTROL_OK;
+}
+
+static enum control_result handle(void *arg, const struct control_request *r, FILE *out,
+				  struct err *err)
+{
+	struct collector *c = arg;
+	enum control_result result;
+	char *logged = NULL;
+	size_t i = 0, n = 0;
+	FILE *f;
+
+	while (i < VERBS && strcmp(r->verb, verbs[i].name))
+		i++;
+	if (i == VERBS) {
+		err_set(err, -EINVAL, "unknown verb '%.200s'; `help` lists them", r->verb);
+		return CONTROL_USAGE;
+	}
+	f = verbs[i].logs ? open_memstream(&logged, &n) : NULL;
+	log_copy_to(f);
+	result = verbs[i].run(c, r, out, err);
+	log_copy_to(NULL);
+	if (f) {
+		fclose(f);
+		fwrite(logged, 1, n, out);
+		free(logged);
+	}
+	return result;
+}
+
+int requests_open(struct collector *c, struct err *err)
+{
+	const struct control_opts opts = {
+		.path = c->set.control,
+		.mode = c->set.control_mode,
+		.handle = handle,
+		.arg = c,
+	};
+	int ret;
+
+	if (!strcmp(c->set.control, "none"))
+		return 0;
+	ret = control_open(&opts, &c->control, err);
+	if (ret && c->set.control_given) {
+		err_prefix(err, "--control");
+		return ret;
+	}
+	if (ret)
+		log_warn("no control socket, so `ibscope ctl` cannot change options: %s; choose "
+			 "another path with --control, or none",
+			 err->text);
+	else
+		log_info("control socket: %s", c->set.control);
+	return 0;
+}

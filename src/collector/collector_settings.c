@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "collector_settings.h"
+
+#include "control.h"
+#include "base/num.h"
+#include "perf/sample_cost.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GRACE_S	     300
+#define MAX_OVERHEAD 0.005
+#define MAX_BPF_NS   2500
+
+/* --- rows --- */
+
+static int set_config(void *ctx, const char *arg, struct err *err)
+{
+	(void)ctx;
+	(void)arg;
+	(void)err;
+	return 0; /* find_config() has found it */
+}
+
+static int set_pin_dir(void *ctx, const char *arg, struct err *err)
+{
+	struct collector_settings *s = ctx;
+
+	if (*arg != '/' || strlen(arg) >= sizeof(s->pin_dir))
+		return err_set(err, -EINVAL,
+			       "--pin-dir: invalid directory '%.300s': must be an absolute path of "
+			       "at most %zu characters",
+			       arg, sizeof(s->pin_dir) - 1);
+	strcpy(s->pin_dir, arg);
+	return 0;
+}
+
+static int set_pin_mode(void *ctx, const char *arg, struct err *err)
+{
+	return num_parse_mode("--pin-mode", arg, &((struct collector_settings *)ctx)->pin_mode,
+			      err);
+}
+
+static int set_grace(void *ctx, const char *arg, struct err *err)
+{
+	const struct duration_arg time = { .name = "--grace", .min_s = 1, .max_s = 86400 };
+
+	return num_parse_duration(&time, arg, &((struct collector_settings *)ctx)->grace_s, err);
+}
+
+static int set_control(void *ctx, const char *arg, struct err *err)
+{
+	struct collector_settings *s = ctx;
+
+	if ((*arg != '/' && strcmp(arg, "none")) || strlen(arg) > CONTROL_PATH_MAX)
+		return err_set(err, -EINVAL,
+			       "--control: invalid path '%.200s': must be an absolute path of at "
+			       "most %d characters, or none",
+			       arg, CONTROL_PATH_MAX);
+	strcpy(s->control, arg);
+	s->control_given = true;
+	return 0;
+}
+
+static int set_control_mode(void *ctx, const char *arg, struct err *err)
+{
+	return num_parse_mode("--control-mode", arg,
+			      &((struct collector_settings *)ctx)->control_mode, err);
+}
+
+static int set_overhead(void *ctx, const char *arg, struct err *err)
+{
+	struct collector_settings *s = ctx;
+
+	s->overhead_given = true;
+	s->max_overhead = 0;
+	if (!strcmp(arg, "off"))
+		return 0;
+	if (num_parse_percent("--max-overhead", arg, 0.001, 50, &s->max_overhead, err))
+		return err_set(
+			err, -EINVAL,
+			"--max-overhead: invalid share '%.40s': must be from 0.001%% to 50%% "
+			"of the CPUs' time, such as 0.5%%, or off",
+			arg);
+	return 0;
+}
+
+/* @word stands for 0. */
+static int parse_ns(const char *option, const char *word, const char *arg, double *out,
+		    struct err *err)
+{
+	const struct duration_arg time = { .name = option,
+					   .bare_s = 1e-9,
+					   .min_s = SAMPLE_COST_MIN_NS * 1e-9,
+					   .max_s = SAMPLE_COST_MAX_NS * 1e-9 };
+	double seconds;
+
+	*out = 0;
+	if (!strcmp(arg, word))
+		return 0;
+	if (num_parse_duration(&time, arg, &seconds, err))
+		return err_set(err, -EINVAL,
+			       "%s: invalid duration '%.40s': must be from %dns to %dus, or %s",
+			       option, arg, SAMPLE_COST_MIN_NS, SAMPLE_COST_MAX_NS / 1000, word);
+	*out = seconds * 1e9;
+	return 0;
+}
+
+static int set_nmi_cost(void *ctx, const char *arg, struct err *err)
+{
+	return parse_ns("--nmi-cost", "auto", arg, &((struct collector_settings *)ctx)->nmi_ns,
+			err);
+}
+
+static int set_bpf_time(void *ctx, const char *arg, struct err *err)
+{
+	return parse_ns("--max-bpf-time", "off", arg,
+			&((struct collector_settings *)ctx)->max_bpf_ns, err);
+}
+
+static int set_rss(void *ctx, const char *arg, struct err *err)
+{
+	const struct size_arg size = {
+		.name = "--max-rss", .bare = 1 << 20, .min = 16 << 20, .max = 1ULL << 40
+	};
+	uint64_t bytes;
+	int ret = num_parse_size(&size, arg, &bytes, err);
+
+	if (!ret)
+		((struct collector_settings *)ctx)->max_rss_bytes = bytes;
+	return ret;
+}
+
+#define ROWS(rows) rows, sizeof(rows) / sizeof(rows[0])
+
+static const struct option_row operation_rows[] = {
+	{ "config", 0, "FILE",
+	  "read options from FILE, one a line: name = value; SIGHUP reads it again", set_config },
+	{ "config-check", 0, NULL, "check the options and exit",
+	  OPTION_FLAG(struct collector_settings, config_check) },
+	{ "pin-dir", 0, "DIR", "pin counters in DIR of a bpffs; default " IBS_PIN_DIR,
+	  set_pin_dir },
+	{ "pin-mode", 0, "MODE", "mode of the pins that readers open; default 0644", set_pin_mode },
+	{ "grace", 0, "TIME",
+	  "keep the series of a removed cgroup for TIME, such as 10m; default 5m", set_grace },
+	{ "unpin", 0, NULL, "remove the pins, and with them the counters, on exit",
+	  OPTION_FLAG(struct collector_settings, unpin) },
+};
+
+static const struct option_row control_rows[] = {
+	{ "control", 0, "PATH", "socket of `ibscope ctl`, or none; default " CONTROL_PATH,
+	  set_control },
+	{ "control-mode", 0, "MODE",
+	  "mode of that socket: whoever may write to it may change options; default 0600",
+	  set_control_mode },
+};
+
+static const struct option_row limit_rows[] = {
+	{ "max-overhead", 0, "N%|off",
+	  "share of the CPUs' time for sampling: above it the period is raised, or sampling stops; "
+	  "default 0.5%",
+	  set_overhead },
+	{ "nmi-cost", 0, "TIME|auto",
+	  "CPU time of a sample without BPF, such as 2us; auto (default): measured at the start, "
+	  "if possible",
+	  set_nmi_cost },
+	{ "max-bpf-time", 0, "TIME|off",
+	  "stop sampling if the BPF program takes longer on average; default 2.5us", set_bpf_time },
+	{ "max-rss", 0, "SIZE",
+	  "exit cleanly if resident memory exceeds SIZE, such as 128M; default: --max-memory and "
+	  "64M",
+	  set_rss },
+};
+#define SETS_MAX 6
+
+static size_t option_sets(const struct settings_source *src, struct collector_settings *s,
+			  struct option_set *out)
+{
+	const struct option_set own[] = {
+		{ "Sampling", sampling_options, sampling_n_options, &s->sampling },
+		{ "Selection", select_option_rows, select_option_n_rows, &s->sampling.select },
+		{ "Operation", ROWS(operation_rows), s },
+		{ "Control socket", ROWS(control_rows), s },
+		{ "Resource limits", ROWS(limit_rows), s },
+	};
+	size_t n = sizeof(own) / sizeof(own[0]);
+
+	memcpy(out, own, sizeof(own));
+	if (src->extra)
+		out[n++] = (struct option_set){ src->extra->title, src->extra->rows, src->extra->n,
+						s->extra };
+	return n;
+}
+
+/* --- parsing --- */
+
+/* Found first, so that the command line, which is parsed after the file, has the last word. */
+static const char *find_config(const struct settings_source *src)
+{
+	const char *found = NULL;
+
+	for (int i = 1; i < src->argc; i++) {
+		if (!strncmp(src->argv[i], "--config=", 9))
+			found = src->argv[i] + 9;
+		else if (!strcmp(src->argv[i], "--config") && i + 1 < src->argc)
+			found = src->argv[++i];
+	}
+	return found;
+}
+
+int settings_read_config(struct settings_source *src, struct err *err)
+{
+	const char *path = find_config(src);
+
+	src->config_text = NULL;
+	src->config_size = 0;
+	return path ? options_read(path, &src->config_text, &src->config_size, err) : 0;
+}
+
+/* With -F the kernel chooses the period, so there is nothing to govern. */
+static int check_budget(struct collector_settings *s, struct err *err)
+{
+	if (!s->sampling.event.rate.has_freq && !s->sampling.rate.has_freq)
+		return 0;
+	if (s->overhead_given && s->max_overhead)
+		return err_set(err, -EINVAL,
+			       "--max-overhead changes the period, but with -F the kernel chooses "
+			       "it: use -c, or --max-overhead off");
+	s->max_overhead = 0;
+	return 0;
+}
+
+static void set_defaults(struct collector_settings *s)
+{
+	memset(s, 0, sizeof(*s));
+	sampling_init(&s->sampling);
+	s->sampling.wait_for_names = true;
+	s->pin_mode = 0644;
+	s->grace_s = GRACE_S;
+	s->max_overhead = MAX_OVERHEAD;
+	s->max_bpf_ns = MAX_BPF_NS;
+	strcpy(s->pin_dir, IBS_PIN_DIR);
+	strcpy(s->control, CONTROL_PATH);
+	s->control_mode = 0600;
+	log_set_verbose(false);
+}
+
+static int check(const struct settings_source *src, struct collector_settings *s, struct err *err)
+{
+	int ret = src->extra && src->extra->check ? src->extra->check(s->extra, err) : 0;
+
+	return ret ?: check_budget(s, err) ?: sampling_filter(&s->sampling, err);
+}
+
+int settings_parse(const struct settings_source *src, const struct live_options *live,
+		   struct collector_settings *s, struct err *err)
+{
+	struct option_set sets[SETS_MAX];
+	size_t n;
+	int ret = 0;
+
+	set_defaults(s);
+	s->extra = src->extra ? calloc(1, src->extra->size) : NULL;
+	if (src->extra && !s->extra)
+		return err_set(err, -ENOMEM, "out of memory");
+	n = option_sets(src, s, sets);
+	for (size_t i = 0; i < n; i++) {
+		sets[i].skip = live_options_hide;
+		sets[i].skip_arg = (void *)live;
+	}
+	s->config = find_config(src);
+	if (s->config)
+		ret = options_text(s->config, src->config_text, src->config_size, sets, n, err);
+	ret = ret ?: options_parse(src->argc, src->argv, sets, n, err);
+	if (!ret && optind < src->argc)
+		ret = err_set(err, -EINVAL,
+			      "unexpected argument '%.200s': serve takes options only",
+			      src->argv[optind]);
+	for (size_t i = 0; i < n; i++)
+		sets[i].skip = NULL;
+	ret = ret ?: live_options_apply(live, sets, n, err);
+	return ret ?: check(src, s, err);
+}
+
+const struct option_row *settings_find_option(const struct settings_source *src, const char *name)
+{
+	struct collector_settings none = {};
+	struct option_set sets[SETS_MAX];
+
+	return options_find(name, sets, option_sets(src, &none, sets));
+}
+
+void settings_help(const struct settings_source *src, FILE *f)
+{
+	struct collector_settings none = {};
+	struct option_set sets[SETS_MAX];
+
+	options_help(f, sets, option_sets(src, &none, sets));
+}
+
+void settings_command_line(const struct settings_source *src, char *out, size_t size)
+{
+	size_t n = 0;
+
+	*out = 0;
+	for (int i = 1; i < src->argc && n < size; i++)
+		n += snprintf(out + n, size - n, "%s%s", i > 1 ? " " : "", src->argv[i]);
+}
+
+void settings_close(struct collector_settings *s)
+{
+	sampling_close(&s->sampling);
+	free(s->extra);
+	s->extra = NULL;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The options of a collector, from its command line, its file and what was set live. */
+#ifndef IBSCOPE_COLLECTOR_SETTINGS_H
+#define IBSCOPE_COLLECTOR_SETTINGS_H
+
+#include "live_options.h"
+#include "base/options.h"
+#include "session/session.h"
+
+#include <ibscope/pin_layout.h>
+
+/* Options of the program that runs a collector, beside the collector's own. */
+struct collector_extra {
+	const char *title;
+	const struct option_row *rows;
+	size_t n;
+	size_t size; /* of what the rows set, which is zeroed before each parse */
+	/* Return: 0, or a negative errno with @err. */
+	int (*check)(const void *extra, struct err *err);
+};
+
+struct snapshot;
+
+/* Answers `ibscope ctl status`; @meta was read before @now. Return: 0 or a negative errno with @err. */
+typedef int collector_print_status(FILE *f, bool json, const struct ibs_meta *meta,
+				   const struct snapshot *now, struct err *err);
+
+struct collector_opts {
+	int argc;
+	char **argv;			     /* kept */
+	const struct collector_extra *extra; /* NULL: no other options */
+	collector_print_status *print_status;
+};
+
+struct collector_settings {
+	struct sampling sampling;
+	const char *config; /* NULL: none */
+	bool config_check, unpin;
+	char pin_dir[256];
+	mode_t pin_mode;
+	double grace_s; /* for which the series of a removed cgroup stay */
+	char control[sizeof(((struct ibs_meta *)0)->control)]; /* or "none" */
+	bool control_given;
+	mode_t control_mode;
+	double max_overhead; /* share of the CPUs' time; 0: no budget */
+	bool overhead_given;
+	double nmi_ns;	     /* 0: to be measured */
+	double max_bpf_ns;   /* mean run of the program; 0: no limit */
+	__u64 max_rss_bytes; /* 0: the default */
+	void *extra;
+};
+
+/* Where options come from. */
+struct settings_source {
+	int argc;
+	char **argv;
+	char *config_text; /* of --config, as it was last read */
+	size_t config_size;
+	const struct collector_extra *extra; /* NULL: none */
+};
+
+/* Read the file of --config. What was read before stays the caller's to free. */
+int settings_read_config(struct settings_source *src, struct err *err);
+
+/**
+ * settings_parse() - file, command line and what is set live, in this order
+ *
+ * Return: 0, OPTIONS_HELP, or a negative errno with @err; settings_close() is due in any case.
+ */
+int settings_parse(const struct settings_source *src, const struct live_options *live,
+		   struct collector_settings *out, struct err *err);
+
+/* NULL: there is no option of that name. */
+const struct option_row *settings_find_option(const struct settings_source *src, const char *name);
+
+void settings_help(const struct settings_source *src, FILE *f);
+
+/* The command line as one text for readers. */
+void settings_command_line(const struct settings_source *src, char *out, size_t size);
+
+void settings_close(struct collector_settings *s);
+
+#endif

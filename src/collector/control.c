@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "control.h"
+
+#include "base/clock.h"
+#include "base/trusted_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/*
+ * Limits for clients. When all places are taken, the client that has been in its state for longest
+ * loses its place, but not within CROWDED_S; newcomers wait in the kernel.
+ */
+#define CLIENTS	  8
+#define WAITING	  64
+#define CROWDED_S 0.5
+#define REQUEST_S 5
+#define ANSWER_S  10
+#define NEW	  ".new" /* suffix of the socket until it listens */
+#define LOCK	  ".lock"
+#define RETRY_S	  1 /* after accept() has failed */
+
+/* Half a second in all. */
+#define LOCK_TRIES   50
+#define LOCK_WAIT_US 10000
+
+enum client_state {
+	CLIENT_NONE,
+	CLIENT_SENDS,	 /* the request */
+	CLIENT_WAITS,	 /* for its turn */
+	CLIENT_RECEIVES, /* the answer */
+};
+
+struct client {
+	enum client_state state;
+	int fd;
+	double since_s; /* in that state */
+	char *in;	/* CONTROL_REQUEST bytes and a NUL */
+	size_t n_in;
+	size_t line; /* of `in`: where the last line begins */
+	bool begun;  /* a line before it is not blank */
+	bool too_long;
+	char *out;
+	size_t n_out, sent;
+	struct ucred who;
+};
+
+_Static_assert(CONTROL_PATH_MAX + sizeof(NEW) == sizeof(((struct sockaddr_un *)0)->sun_path),
+	       "CONTROL_PATH_MAX does not fit");
+
+struct control {
+	struct control_opts opts;
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	int listen_fd, epoll_fd;
+	bool bound; /* the socket is this file: */
+	dev_t dev;
+	ino_t ino;
+	bool paused; /* accepts nobody until then: */
+	double paused_until_s;
+	bool crowded; /* or until there is a place */
+	struct client client[CLIENTS];
+};
+
+/* --- clients --- */
+
+static void drop(struct client *c)
+{
+	close(c->fd);
+	free(c->in);
+	free(c->out);
+	memset(c, 0, sizeof(*c));
+}
+
+static void watch(struct control *s, struct client *c, unsigned int events)
+{
+	struct epoll_event e = { .events = events, .data.ptr = c };
+
+	epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, c->fd, &e);
+}
+
+static void enter(struct control *s, struct client *c, enum client_state state)
+{
+	c->state = state;
+	c->since_s = now_s();
+	watch(s, c, state == CLIENT_SENDS ? EPOLLIN : state == CLIENT_RECEIVES ? EPOLLOUT : 0);
+}
+
+/* A blank line after another one ends a request. */
+static bool is_complete(struct client *c, size_t from)
+{
+	for (size_t i = from; i < c->n_in; i++) {
+		bool blank;
+
+		if (c->in[i] != '\n')
+			continue;
+		blank = i == c->line || (i == c->line + 1 && c->in[c->line] == '\r');
+		if (blank && c->begun) {
+			c->n_in = i;
+			return true;
+		}
+		c->begun |= !blank;
+		c->line = i + 1;
+	}
+	return false;
+}
+
+static void take_request(struct control *s, struct client *c)
+{
+	size_t room = CONTROL_REQUEST - c->n_in, before = c->n_in;
+	char beyond;
+	ssize_t n = recv(c->fd, room ? c->in + c->n_in : &beyond, room ?: 1, 0);
+
+	if (n < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			drop(c);
+		return;
+	}
+	if (!n && !c->n_in) {
+		drop(c); /* a test whether anybody listens */
+		return;
+	}
+	if (n && !room)
+		c->too_long = true;
+	else
+		c->n_in += n;
+	if (!n || c->too_long || is_complete(c, before))
+		enter(s, c, CLIENT_WAITS);
+}
+
+static void give_answer(struct client *c)
+{
+	ssize_t n = send(c->fd, c->out + c->sent, c->n_out - c->sent, MSG_NOSIGNAL);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	c->sent += n > 0 ? n : 0;
+	if (n < 0 || c->sent == c->n_out)
+		drop(c);
+}
+
+static struct client *free_place(struct control *s)
+{
+	struct client *oldest = NULL;
+
+	for (size_t i = 0; i < CLIENTS; i++) {
+		struct client *c = &s->client[i];
+
+		if (c->state == CLIENT_NONE)
+			return c;
+		if (c->state != CLIENT_WAITS && (!oldest || c->since_s < oldest->since_s))
+			oldest = c;
+	}
+	if (!oldest || now_s() - oldest->since_s < CROWDED_S)
+		return NULL;
+	drop(oldest);
+	return oldest;
+}
+
+static void watch_newcomers(struct control *s, bool on)
+{
+	struct epoll_event e = { .events = on ? EPOLLIN : 0, .data.ptr = s };
+
+	epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, s->listen_fd, &e);
+	s->paused = !on;
+}
+
+static void pause_accept(struct control *s, double seconds, bool crowded)
+{
+	watch_newcomers(s, false);
+	s->paused_until_s = now_s() + seconds;
+	s->crowded = crowded;
+}
+
+/* Seconds until connections are accepted again. */
+static double pause_left_s(const struct control *s)
+{
+	if (!s->paused)
+		return INFINITY;
+	for (size_t i = 0; s->crowded && i < CLIENTS; i++)
+		if (s->client[i].state == CLIENT_NONE)
+			return 0;
+	return fmax(s->paused_until_s - now_s(), 0);
+}
+
+/* Return: there may be another one to accept. */
+static bool take_client(struct control *s, struct client *c)
+{
+	struct epoll_event e = { .data.ptr = c };
+	socklen_t len = sizeof(c->who);
+	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0) {
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			pause_accept(s, RETRY_S, false);
+		return false;
+	}
+	c->fd = fd;
+	c->in = malloc(CONTROL_REQUEST + 1);
+	if (!c->in || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c->who, &len) ||
+	    epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e)) {
+		drop(c);
+		return true;
+	}
+	enter(s, c, CLIENT_SENDS);
+	take_request(s, c); /* most clients have sent it by now */
+	return true;
+}
+
+static void take_clients(struct control *s)
+{
+	for (size_t i = 0; i < CLIENTS; i++) {
+		struct client *c = free_place(s);
+
+		if (!c) {
+			pause_accept(s, CROWDED_S, true);
+			return;
+		}
+		if (!take_client(s, c))
+			return;
+	}
+}
+
+/* --- requests --- */
+
+static enum control_result handle(struct control *s, struct client *c, FILE *out, struct err *err)
+{
+	struct control_request *r = malloc(sizeof(*r));
+	enum control_result result = CONTROL_USAGE;
+
+	if (!r) {
+		err_set(err, -ENOMEM, "out of memory");
+		return CONTROL_FAILED;
+	}
+	c->in[c->n_in] = 0;
+	if (c->too_long) {
+		err_set(err, -EINVAL, "the request exceeds %d bytes", CONTROL_REQUEST);
+	} else if (!control_parse(c->in, c->n_in, r, err)) {
+		r->uid = c->who.uid;
+		r->pid = c->who.pid;
+		result = s->opts.handle(s->opts.arg, r, out, err);
+	}
+	free(r);
+	return result;
+}
+
+static void serve(struct control *s, struct client *c)
+{
+	static const char *const first[] = {
+		[CONTROL_OK] = "ok",
+		[CONTROL_USAGE] = "error usage",
+		[CONTROL_FAILED] = "error failed",
+	};
+	struct err err = { "" };
+	enum control_result result;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *body = open_memstream(&text, &n), *whole;
+
+	if (!body) {
+		drop(c);
+		return;
+	}
+	result = handle(s, c, body, &err);
+	fclose(body);
+	whole = open_memstream(&c->out, &c->n_out);
+	if (whole) {
+		fprintf(whole, "%s\n", first[result]);
+		if (result != CONTROL_OK)
+			fprintf(whole, "%s\n", err.text);
+		fwrite(text, 1, n, whole);
+		fclose(whole);
+	}
+	free(text);
+	if (!c->out) {
+		drop(c);
+		return;
+	}
+	free(c->in);
+	c->in = NULL;
+	enter(s, c, CLIENT_RECEIVES);
+	give_answer(c);
+}
+
+static struct client *next_to_serve(struct control *s)
+{
+	struct client *first = NULL;
+
+	for (size_t i = 0; i < CLIENTS; i++) {
+		struct client *c = &s->client[i];
+
+		if (c->state == CLIENT_WAITS && (!first || c->since_s < first->since_s))
+			first = c;
+	}
+	return first;
+}
+
+/* --- listening --- */
+
+/* The directory of the socket: created with mode 0755 if only that one is missing. */
+static int make_directory(const char *path, struct err *err)
+{
+	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	char *slash;
+
+	strcpy(dir, path);
+	slash = strrchr(dir, '/');
+	slash[slash == dir] = 0;
+	if (!mkdir(dir, 0755))
+		chmod(dir, 0755); /* whatever the umask is */
+	return trusted_dir_check(dir, true, err);
+}
+
+/*
+ * Two collectors that start at the same time would both find the place free. The lock is a file that
+ * only we may open: any user can hold one of a directory. Return: to be closed; or -errno with @err.
+ */
+static int lock_place(const char *path, struct err *err)
+{
+	char lock[sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(LOCK)];
+	int fd, ret = -EWOULDBLOCK;
+
+	snprintf(lock, sizeof(lock), "%s" LOCK, path);
+	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	if (fd < 0)
+		return err_set(err, -errno, "cannot open %s: %s", lock, strerror(errno));
+	for (int i = 0; i < LOCK_TRIES && ret == -EWOULDBLOCK; i++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return fd;
+		ret = -errno;
+		usleep(LOCK_WAIT_US);
+	}
+	close(fd);
+	if (ret == -EWOULDBLOCK)
+		return err_set(err, -EBUSY, "another process holds %s: find it with fuser -v %s",
+			       lock, lock);
+	return err_set(err, ret, "cannot lock %s: %s", lock, strerror(-ret));
+}
+
+/* Remove the socket of a collector that was killed before it could rename it. */
+static int remove_leftover(const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st))
+		return errno == ENOENT ? 0 : err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISSOCK(st.st_mode))
+		return err_set(err, -EEXIST, "%s exists and is not a socket", path);
+	if (unlink(path))
+		return err_set(err, -errno, "cannot remove %s: %s", path, strerror(errno));
+	return 0;
+}
+
+/* Return: 0 if the place is free, or taken by a socket that nobody listens on; or -errno with @err. */
+static int check_place(const char *path, const struct sockaddr_un *addr, struct err *err)
+{
+	struct stat st;
+	int fd, ret;
+
+	if (lstat(path, &st))
+		return errno == ENOENT ? 0 : err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISSOCK(st.st_mode))
+		return err_set(err, -EEXIST, "%s exists and is not a socket", path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return err_set(err, -errno, "cannot create a socket: %s", strerror(errno));
+	ret = connect(fd, (struct sockaddr *)addr, sizeof(*addr)) ? errno : 0;
+	close(fd);
+	if (ret == ECONNREFUSED || ret == ENOENT)
+		return 0;
+	return err_set(err, -EADDRINUSE, "another process listens at %s", path);
+}
+
+/* Clients never find it before it listens, or with another mode: it is renamed into place. */
+static int bind_at(struct control *s, struct err *err)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX }, fresh = addr;
+	struct stat st;
+	mode_t old;
+	int ret;
+
+	strcpy(addr.sun_path, s->path);
+	snprintf(fresh.sun_path, sizeof(fresh.sun_path), "%.*s" NEW,
+		 (int)(sizeof(fresh.sun_path) - sizeof(NEW)), s->path);
+	ret = check_place(s->path, &addr, err) ?: remove_leftover(fresh.sun_path, err);
+	if (ret)
+		return ret;
+	old = umask(~s->opts.mode & 0777);
+	ret = bind(s->listen_fd, (struct sockaddr *)&fresh, sizeof(fresh)) ? -errno : 0;
+	umask(old);
+	if (ret)
+		return err_set(err, ret, "cannot create the socket %s: %s", s->path,
+			       strerror(-ret));
+	if (listen(s->listen_fd, WAITING) || lstat(fresh.sun_path, &st) ||
+	    rename(fresh.sun_path, s->path)) {
+		ret = err_set(err, -errno, "cannot create the socket %s: %s", s->path,
+			      strerror(errno));
+		unlink(fresh.sun_path);
+		return ret;
+	}
+	s->bound = true;
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
+	return 0;
+}
+
+static int open_socket(struct control *s, struct err *err)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = s };
+	int ret, lock;
+
+	s->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->listen_fd < 0 || s->epoll_fd < 0)
+		return err_set(err, -errno, "cannot create a socket: %s", strerror(errno));
+	ret = make_directory(s->path, err);
+	if (ret)
+		return ret;
+	lock = lock_place(s->path, err);
+	if (lock < 0)
+		return lock;
+	ret = bind_at(s, err);
+	close(lock);
+	if (!ret && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->listen_fd, &e))
+		ret = err_set(err, -errno, "epoll: %s", strerror(errno));
+	return ret;
+}
+
+int control_open(const struct control_opts *opts, struct control **out, struct err *err)
+{
+	struct control *s;
+	int ret;
+
+	if (*opts->path != '/' || strlen(opts->path) > CONTROL_PATH_MAX ||
+	    strpbrk(opts->path, "\r\n"))
+		return err_set(err, -EINVAL,
+			       "invalid path '%.200s': must be absolute and have %d characters at "
+			       "most",
+			       opts->path, CONTROL_PATH_MAX);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->opts = *opts;
+	strcpy(s->path, opts->path);
+	s->opts.path = s->path;
+	s->listen_fd = s->epoll_fd = -1;
+	ret = open_socket(s, err);
+	if (ret) {
+		control_close(s);
+		return ret;
+	}
+	*out = s;
+	return 0;
+}
+
+/* --- running --- */
+
+int control_fd(const struct control *s)
+{
+	return s->epoll_fd;
+}
+
+static double limit_s(const struct client *c)
+{
+	return c->state == CLIENT_SENDS ? REQUEST_S : ANSWER_S;
+}
+
+int control_timeout_ms(const struct control *s)
+{
+	double now = now_s(), left = pause_left_s(s);
+
+	for (size_t i = 0; i < CLIENTS; i++) {
+		const struct client *c = &s->client[i];
+
+		if (c->state == CLIENT_WAITS)
+			return 0;
+		if (c->state != CLIENT_NONE)
+			left = fmin(left, c->since_s + limit_s(c) - now);
+	}
+	return isinf(left) ? -1 : ceil(fmax(left, 0) * 1000);
+}
+
+static void take_events(struct control *s)
+{
+	struct epoll_event e[CLIENTS + 1];
+	int n = epoll_wait(s->epoll_fd, e, CLIENTS + 1, 0);
+	bool new_clients = !pause_left_s(s);
+
+	if (new_clients)
+		watch_newcomers(s, true);
+	for (int i = 0; i < n; i++) {
+		struct client *c = e[i].data.ptr;
+
+		if (e[i].data.ptr == s)
+			new_clients = true;
+		else if (c->state == CLIENT_SENDS)
+			take_request(s, c);
+		else if (c->state == CLIENT_RECEIVES)
+			give_answer(c);
+	}
+	if (new_clients) /* last: it may give away places that have events */
+		take_clients(s);
+}
+
+void control_run(struct control *s)
+{
+	struct client *next;
+
+	take_events(s);
+	for (size_t i = 0; i < CLIENTS; i++) {
+		struct client *c = &s->client[i];
+
+		if ((c->state == CLIENT_SENDS || c->state == CLIENT_RECEIVES) &&
+		    now_s() - c->since_s >= limit_s(c))
+			drop(c);
+	}
+	next = next_to_serve(s);
+	if (next)
+		serve(s, next);
+}
+
+void control_close(struct control *s)
+{
+	struct stat st;
+
+	if (!s)
+		return;
+	for (size_t i = 0; i < CLIENTS; i++)
+		if (s->client[i].state != CLIENT_NONE)
+			drop(&s->client[i]);
+	if (s->bound && !lstat(s->path, &st) && st.st_dev == s->dev && st.st_ino == s->ino)
+		unlink(s->path);
+	if (s->listen_fd >= 0)
+		close(s->listen_fd);
+	if (s->epoll_fd >= 0)
+		close(s->epoll_fd);
+	free(s);
+}

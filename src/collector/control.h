@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Requests to a running process over a unix socket, one per connection. A request is a verb on a line
+ * and then lines of "name = value" or "name" alone, up to an empty line or the end of the stream:
+ *
+ *	set
+ *	min-lat = 200
+ *
+ * The answer is a line, "ok", "error usage" or "error failed", and then text, which begins with the
+ * reason of an error. The mode of the socket decides who may ask.
+ */
+#ifndef IBSCOPE_CONTROL_H
+#define IBSCOPE_CONTROL_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#define CONTROL_PATH	"/run/ibscope/control.sock"
+#define CONTROL_PATH_MAX 103 /* characters; it has four more until it listens */
+#define CONTROL_REQUEST (64 << 10) /* bytes */
+#define CONTROL_LINES	256
+
+struct control_line {
+	const char *name;  /* not empty */
+	const char *value; /* NULL: the line has no '=' */
+};
+
+struct control_request {
+	const char *verb;
+	struct control_line line[CONTROL_LINES];
+	size_t n;
+	/* of the client, when it connected */
+	uid_t uid;
+	pid_t pid;
+};
+
+enum control_result {
+	CONTROL_OK,
+	CONTROL_USAGE, /* wrong request */
+	CONTROL_FAILED,
+};
+
+/**
+ * control_parse() - parse a request
+ * @text: @n bytes and a NUL behind them; is changed, and @out points into it
+ *
+ * Names and values are trimmed; lines that begin with '#' are comments.
+ *
+ * Return: 0, or -EINVAL with @err.
+ */
+int control_parse(char *text, size_t n, struct control_request *out, struct err *err);
+
+/* Write the answer to @out; the text of @err is put in front of it. */
+typedef enum control_result control_handler(void *arg, const struct control_request *r, FILE *out,
+					    struct err *err);
+
+/* --- server --- */
+
+struct control_opts {
+	const char *path;
+	mode_t mode; /* of the socket */
+	control_handler *handle;
+	void *arg;
+};
+
+struct control;
+
+/**
+ * control_open() - listen
+ *
+ * The directory is created with mode 0755 if only that one is missing, and PATH.lock in it. A
+ * socket that nobody listens on any more is replaced; nothing else is.
+ *
+ * Return: 0; or a negative errno with @err:
+ * -EADDRINUSE somebody listens there
+ * -EEXIST     it is not a socket; or PATH.new is not, where it is until it listens
+ * -EPERM      other users could put another socket in its place
+ * -EBUSY      another collector has held PATH.lock for half a second
+ */
+int control_open(const struct control_opts *opts, struct control **out, struct err *err);
+
+/* To poll for reading; call control_run() then, and after control_timeout_ms(). */
+int control_fd(const struct control *c);
+int control_timeout_ms(const struct control *c); /* -1: never */
+
+/* Serve all connections without blocking, but handle one request at most. */
+void control_run(struct control *c);
+
+/* Removes the socket. Accepts NULL. */
+void control_close(struct control *c);
+
+/* --- client --- */
+
+struct control_answer {
+	enum control_result result;
+	char *text; /* @n bytes and a NUL; freed by the caller */
+	size_t n;
+};
+
+/**
+ * control_ask() - send a request and wait for the answer
+ *
+ * Return: 0 with *out; or a negative errno with @err: -ENOENT and -ECONNREFUSED nobody listens, -EACCES
+ * the mode of the socket forbids it, -ETIMEDOUT no answer within half a minute.
+ */
+int control_ask(const char *path, const char *request, size_t n, struct control_answer *out,
+		struct err *err);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The collector's side of a directory of pins, which belongs to one collector at a time. */
+#ifndef IBSCOPE_PINS_H
+#define IBSCOPE_PINS_H
+
+#include "base/err.h"
+
+#include <ibscope/pin_layout.h>
+#include <sys/types.h>
+
+struct pins;
+
+/**
+ * pins_open() - take over a directory in bpffs, and what an earlier collector left there
+ * @dir:  created if needed
+ * @mode: of the pins that readers open, such as 0644
+ *
+ * Stops what a killed collector has left sampling.
+ *
+ * Return: 0; or a negative errno with @err:
+ * -EBUSY   another collector has it; @err names its process
+ * -ENOTSUP @dir is not on a bpffs
+ * -EPERM   other users could replace pins, as on a bpffs with the kernel's own mode 1777
+ */
+int pins_open(const char *dir, mode_t mode, struct pins **out, struct err *err);
+
+/**
+ * pins_adopt() - resume the pinned counters, if they fit
+ * @layout: what the counters must mean
+ *
+ * If @layout is that of the counters and none is missing, pins_fd() has them. Otherwise they stay
+ * until pins_finish() replaces them.
+ *
+ * Return: 1 adopted; 0 start from zero, *why saying what does not fit ("" if nothing was pinned); or
+ * a negative errno with @err, which names the pin.
+ */
+int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char **why,
+	       struct err *err);
+
+/* The error for an adopted map of a wrong shape. Return: a negative errno. */
+int pins_wrong_map(const struct pins *p, enum ibs_pin pin, struct err *err);
+
+/* An adopted map of the program; -1: none. It stays open with @p. */
+int pins_fd(const struct pins *p, enum ibs_pin pin);
+
+/**
+ * pins_finish() - continue the adopted counters, or pin new ones
+ * @maps: new maps of the program, by enum ibs_pin up to IBS_PIN_META; below 0: none. The caller
+ *        keeps them.
+ *
+ * New maps replace the pinned ones, and their counters are lost: call it when nothing else can fail.
+ *
+ * Return: 0 or a negative errno with @err.
+ */
+int pins_finish(struct pins *p, const struct ibs_meta_layout *layout, const int *maps,
+		struct err *err);
+
+/* Mapped. Write everything but `layout` between the two calls, so that readers can tell. */
+struct ibs_meta *pins_meta(struct pins *p);
+void pins_write_begin(__u32 *seq);
+void pins_write_end(__u32 *seq);
+
+/* max_slots of them. */
+struct ibs_slot_name *pins_names(struct pins *p);
+
+/* Links pinned here keep sampling while no collector runs: perf_events_pin_links(). */
+const char *pins_links_dir(const struct pins *p);
+
+/* Remove all pins and the directory. The counters are freed with their last reader. */
+void pins_remove(struct pins *p);
+
+void pins_close(struct pins *p); /* accepts NULL; pins stay */
+
+#endif

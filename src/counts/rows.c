@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "rows.h"
+
+#include "base/choice.h"
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME(id, name, ...)   name,
+#define BY(id, name, by, ...) by,
+
+static const char *const label_names[] = { LABEL_TABLE(NAME) };
+static const __u32 label_by[] = { LABEL_TABLE(BY) };
+
+/* A row while it is being ordered. */
+struct draft {
+	struct row row;
+	__u64 group_samples;
+};
+
+const char *label_name(enum label l)
+{
+	return label_names[l];
+}
+
+static const char *label_name_at(unsigned int i)
+{
+	return label_names[i];
+}
+
+int labels_parse(const char *text, unsigned int *labels, struct err *err)
+{
+	const struct choices keys = { "--by", "key", label_name_at, LABEL_N };
+	unsigned int list[LABEL_N], n;
+	int ret = choice_list_parse(&keys, text, list, &n, err);
+
+	if (ret)
+		return ret;
+	*labels = 0;
+	for (unsigned int i = 0; i < n; i++)
+		*labels |= 1U << list[i];
+	return 0;
+}
+
+__u32 labels_by(unsigned int labels)
+{
+	__u32 by = 0;
+
+	for (int l = 0; l < LABEL_N; l++)
+		if (labels >> l & 1)
+			by |= label_by[l];
+	return by;
+}
+
+/* A recording may not tell it (replay.h). */
+static char *pid_label(__u32 pid)
+{
+	char buf[32];
+
+	snprintf(buf, sizeof(buf), "%u", pid);
+	return strdup(pid == ~0U ? "unknown" : buf);
+}
+
+static char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg)
+{
+	const char *known;
+	char buf[32];
+
+	if (g->other && label_by[l])
+		return strdup("other");
+	switch (l) {
+	case LABEL_CGROUP:
+	case LABEL_CONTAINER:
+	case LABEL_POD:
+		known = name ? name(arg, g->key.cgroup_id, l) : NULL;
+		if (known)
+			return strdup(known);
+		snprintf(buf, sizeof(buf), "#%llu", (unsigned long long)g->key.cgroup_id);
+		return strdup(buf);
+	case LABEL_PID:
+		return pid_label(g->key.tgid);
+	case LABEL_COMM:
+		return strndup(g->key.comm, sizeof(g->key.comm));
+	case LABEL_TID:
+		return pid_label(g->key.tid);
+	case LABEL_CCX:
+		snprintf(buf, sizeof(buf), "%u", g->key.complex);
+		return strdup(buf);
+	case LABEL_MODE:
+		return strdup(mode_name(g->key.mode));
+	case LABEL_NODE:
+		snprintf(buf, sizeof(buf), "%u", g->key.node);
+		return strdup(buf);
+	default:
+		snprintf(buf, sizeof(buf), "%u", g->key.cpu);
+		return strdup(buf);
+	}
+}
+
+static int label_row(struct row *r, const struct group *g, const struct series *s,
+		     unsigned int labels, cgroup_namer name, void *arg)
+{
+	for (int l = 0; l < LABEL_N; l++) {
+		if (!(labels >> l & 1))
+			continue;
+		if (l == LABEL_SRC)
+			r->label[l] = strdup(src_name(s->src));
+		else if (l == LABEL_OP)
+			r->label[l] = strdup(op_kind_name(s->op));
+		else
+			r->label[l] = group_label(g, l, name, arg);
+		if (!r->label[l])
+			return -ENOMEM;
+	}
+	r->series.op = s->op;
+	r->series.src = s->src;
+	return series_add(&r->series, s);
+}
+
+static void row_free(struct row *r)
+{
+	for (int l = 0; l < LABEL_N; l++)
+		free(r->label[l]);
+	free(r->series.buckets);
+}
+
+static int compare_labels(const struct row *a, const struct row *b, int from, int to)
+{
+	for (int l = from; l < to; l++) {
+		int c = a->label[l] ? strcmp(a->label[l], b->label[l]) : 0;
+
+		if (c)
+			return c;
+	}
+	return 0;
+}
+
+/* By group, and then in the order of the tables rather than of the alphabet. */
+static int compare_rows(const void *pa, const void *pb)
+{
+	const struct row *a = pa, *b = pb;
+	int c = compare_labels(a, b, 0, LABEL_SRC);
+
+	if (c)
+		return c;
+	if (a->label[LABEL_SRC] && a->series.src != b->series.src)
+		return a->series.src < b->series.src ? -1 : 1;
+	if (a->label[LABEL_OP] && a->series.op != b->series.op)
+		return a->series.op < b->series.op ? -1 : 1;
+	return 0;
+}
+
+static int compare_drafts(const void *pa, const void *pb)
+{
+	const struct draft *a = pa, *b = pb;
+
+	if (a->group_samples != b->group_samples)
+		return a->group_samples > b->group_samples ? -1 : 1;
+	return compare_rows(&a->row, &b->row);
+}
+
+/* Equal neighbours become one row. */
+static int merge_rows(struct rows *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		if (n && !compare_rows(&r->row[n - 1], &r->row[i])) {
+			int err = series_add(&r->row[n - 1].series, &r->row[i].series);
+
+			row_free(&r->row[i]);
+			memset(&r->row[i], 0, sizeof(r->row[i]));
+			if (err)
+				return err;
+			continue;
+		}
+		if (n != i) {
+			r->row[n] = r->row[i];
+			memset(&r->row[i], 0, sizeof(r->row[i]));
+		}
+		n++;
+	}
+	r->n = n;
+	return 0;
+}
+
+static int order_by_samples(struct rows *r)
+{
+	struct draft *d = calloc(r->n ? r->n : 1, sizeof(*d));
+	size_t first = 0;
+
+	if (!d)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->n; i++)
+		d[i].row = r->row[i];
+	for (size_t i = 0; i <= r->n; i++) {
+		__u64 sum = 0;
+
+		if (i < r->n && !compare_labels(&r->row[first], &r->row[i], 0, LABEL_SRC))
+			continue;
+		for (size_t j = first; j < i; j++)
+			sum += r->row[j].series.samples;
+		for (size_t j = first; j < i; j++)
+			d[j].group_samples = sum;
+		first = i;
+	}
+	qsort(d, r->n, sizeof(*d), compare_drafts);
+	for (size_t i = 0; i < r->n; i++)
+		r->row[i] = d[i].row;
+	free(d);
+	return 0;
+}
+
+int rows_build(const struct snapshot *s, unsigned int labels, cgroup_namer name, void *arg,
+	       struct rows *out)
+{
+	size_t max = 0;
+
+	memset(out, 0, sizeof(*out));
+	for (size_t i = 0; i < s->n_groups; i++)
+		max += s->groups[i].n_series;
+	out->row = calloc(max ? max : 1, sizeof(*out->row));
+	if (!out->row)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->n_groups; i++) {
+		const struct group *g = &s->groups[i];
+
+		for (size_t j = 0; j < g->n_series; j++)
+			if (label_row(&out->row[out->n++], g, &g->series[j], labels, name, arg))
+				goto fail;
+	}
+	qsort(out->row, out->n, sizeof(*out->row), compare_rows);
+	if (merge_rows(out) || order_by_samples(out))
+		goto fail;
+	return 0;
+fail:
+	rows_free(out);
+	return -ENOMEM;
+}
+
+void rows_free(struct rows *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		row_free(&r->row[i]);
+	free(r->row);
+	memset(r, 0, sizeof(*r));
+}

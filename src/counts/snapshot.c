@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "snapshot.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME(id, name, ...)		  name,
+#define OUTCOME_NAME(id, kind, name, ...) name,
+#define OUTCOME_KIND(id, kind, ...)	  IBS_OUTCOME_KIND_##kind,
+
+static const char *const op_kind_names[] = { IBS_OP_KIND_TABLE(NAME) };
+static const char *const src_names[] = { IBS_SRC_TABLE(NAME) };
+static const char *const metric_names[] = { IBS_METRIC_TABLE(NAME) };
+static const char *const outcome_names[] = { IBS_OUTCOME_TABLE(OUTCOME_NAME) };
+static const enum ibs_outcome_kind outcome_kinds[] = { IBS_OUTCOME_TABLE(OUTCOME_KIND) };
+
+const char *outcome_name(enum ibs_outcome o)
+{
+	return outcome_names[o];
+}
+
+enum ibs_outcome_kind outcome_kind(enum ibs_outcome o)
+{
+	return outcome_kinds[o];
+}
+
+const char *op_kind_name(enum ibs_op_kind op)
+{
+	return op_kind_names[op];
+}
+
+const char *src_name(enum ibs_src src)
+{
+	return src_names[src];
+}
+
+const char *mode_name(unsigned int mode)
+{
+	static const char *const modes[IBS_MODE_N] = { "unknown", "user", "kernel" };
+
+	return modes[mode < IBS_MODE_N ? mode : IBS_MODE_UNKNOWN];
+}
+
+const char *metric_name(enum ibs_metric m)
+{
+	return metric_names[m];
+}
+
+__u64 ledger_sum(const struct ledger *l, enum ibs_outcome_kind kind)
+{
+	__u64 sum = 0;
+
+	for (int o = 0; o < IBS_OUTCOME_N; o++)
+		if (outcome_kinds[o] == kind)
+			sum += l->outcome[o];
+	return sum;
+}
+
+long long ledger_residual(const struct ledger *l)
+{
+	__u64 sum = 0;
+
+	for (int k = 0; k < IBS_OUTCOME_KIND_N; k++)
+		sum += ledger_sum(l, k);
+	return l->seen - sum;
+}
+
+void tlb_add(struct tlb_counts *a, const struct tlb_counts *b)
+{
+	a->l2_hit += b->l2_hit;
+	a->l2_miss += b->l2_miss;
+	a->l2_hit_ops += b->l2_hit_ops;
+	a->l2_miss_ops += b->l2_miss_ops;
+	a->refills += b->refills;
+	a->refill_cycles += b->refill_cycles;
+}
+
+int series_add(struct series *a, const struct series *b)
+{
+	if (b->buckets && !a->buckets) {
+		a->buckets = calloc(IBS_LAT_BUCKETS, sizeof(*a->buckets));
+		if (!a->buckets)
+			return -ENOMEM;
+	}
+	a->samples += b->samples;
+	a->valid += b->valid;
+	a->sum += b->sum;
+	a->ops += b->ops;
+	for (int i = 0; b->buckets && i < IBS_LAT_BUCKETS; i++)
+		a->buckets[i] += b->buckets[i];
+	return 0;
+}
+
+long series_percentile(const struct series *s, double q)
+{
+	__u64 rank, upto = 0;
+
+	/* the slack is for 1 - 0.9, which is not quite 0.1 */
+	if (!s->buckets || s->valid < 1 / (1 - q) - 1e-6)
+		return -1;
+	rank = ceil(q * s->valid - 1e-6);
+	for (int i = 0; i < IBS_LAT_BUCKETS; i++) {
+		upto += s->buckets[i];
+		if (upto >= rank)
+			return ibs_lat_le(i);
+	}
+	return -1;
+}
+
+void group_free(struct group *g)
+{
+	for (size_t i = 0; i < g->n_series; i++)
+		free(g->series[i].buckets);
+	free(g->series);
+	g->series = NULL;
+	g->n_series = 0;
+}
+
+void snapshot_free(struct snapshot *s)
+{
+	for (size_t i = 0; i < s->n_groups; i++)
+		group_free(&s->groups[i]);
+	free(s->groups);
+	memset(s, 0, sizeof(*s));
+}
+
+static const struct series *find_series(const struct group *g, const struct series *like)
+{
+	for (size_t i = 0; g && i < g->n_series; i++)
+		if (g->series[i].op == like->op && g->series[i].src == like->src)
+			return &g->series[i];
+	return NULL;
+}
+
+static int series_diff(const struct series *newer, const struct series *older, struct series *out)
+{
+	static const struct series nothing;
+
+	if (!older)
+		older = &nothing;
+	*out = *newer;
+	out->samples -= older->samples;
+	out->valid -= older->valid;
+	out->sum -= older->sum;
+	out->ops -= older->ops;
+	if (!newer->buckets)
+		return 0;
+	out->buckets = malloc(IBS_LAT_BUCKETS * sizeof(*out->buckets));
+	if (!out->buckets)
+		return -ENOMEM;
+	for (int i = 0; i < IBS_LAT_BUCKETS; i++)
+		out->buckets[i] = newer->buckets[i] - (older->buckets ? older->buckets[i] : 0);
+	return 0;
+}
+
+static void tlb_diff(struct tlb_counts *t, const struct tlb_counts *older)
+{
+	t->l2_hit -= older->l2_hit;
+	t->l2_miss -= older->l2_miss;
+	t->l2_hit_ops -= older->l2_hit_ops;
+	t->l2_miss_ops -= older->l2_miss_ops;
+	t->refills -= older->refills;
+	t->refill_cycles -= older->refill_cycles;
+}
+
+static int group_diff(const struct group *newer, const struct group *older, struct group *out)
+{
+	*out = *newer;
+	if (older)
+		tlb_diff(&out->tlb, &older->tlb);
+	out->n_series = 0;
+	out->series = calloc(newer->n_series ? newer->n_series : 1, sizeof(*out->series));
+	if (!out->series)
+		return -ENOMEM;
+	for (size_t i = 0; i < newer->n_series; i++) {
+		const struct series *n = &newer->series[i], *o = find_series(older, n);
+
+		if (o && o->samples == n->samples)
+			continue;
+		if (series_diff(n, o, &out->series[out->n_series]))
+			return -ENOMEM;
+		out->n_series++;
+	}
+	return 0;
+}
+
+static void ledger_diff(struct ledger *l, const struct ledger *older)
+{
+	l->seen -= older->seen;
+	l->pmu_samples -= older->pmu_samples;
+	l->unseen -= older->unseen;
+	for (int o = 0; o < IBS_OUTCOME_N; o++)
+		l->outcome[o] -= older->outcome[o];
+}
+
+int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, struct snapshot *out)
+{
+	size_t o = 0;
+
+	*out = *newer;
+	out->n_groups = 0;
+	out->groups = calloc(newer->n_groups ? newer->n_groups : 1, sizeof(*out->groups));
+	if (!out->groups)
+		return -ENOMEM;
+	if (older) {
+		out->time_ns -= older->time_ns;
+		ledger_diff(&out->ledger, &older->ledger);
+		out->pmu.counted -= older->pmu.counted;
+		out->pmu.enabled_ns -= older->pmu.enabled_ns;
+		out->pmu.running_ns -= older->pmu.running_ns;
+		out->pmu.throttled -= older->pmu.throttled;
+		out->pmu.went -= older->pmu.went;
+		out->pmu.came -= older->pmu.came;
+	}
+	for (size_t i = 0; i < newer->n_groups; i++) {
+		const struct group *was = NULL;
+
+		while (older && o < older->n_groups &&
+		       older->groups[o].slot < newer->groups[i].slot)
+			o++;
+		/* a slot that was folded may be another group's by now */
+		if (older && o < older->n_groups &&
+		    older->groups[o].slot == newer->groups[i].slot &&
+		    !memcmp(&older->groups[o].key, &newer->groups[i].key,
+			    sizeof(newer->groups[i].key)))
+			was = &older->groups[o];
+		out->n_groups++; /* before, so that a failure frees it */
+		if (group_diff(&newer->groups[i], was, &out->groups[i])) {
+			snapshot_free(out);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}

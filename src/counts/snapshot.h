@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * All that was counted up to a moment, as plain data. Every formatter takes one; an interval is the
+ * difference of two.
+ */
+#ifndef IBSCOPE_SNAPSHOT_H
+#define IBSCOPE_SNAPSHOT_H
+
+#include <ibscope/maps.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct series {
+	enum ibs_op_kind op;
+	enum ibs_src src;
+	__u64 samples; /* all, also those without a valid latency */
+	__u64 valid;   /* of them, those with one: the sum of the buckets */
+	__u64 sum;     /* cycles, of the valid ones */
+	__u64 ops;     /* estimated: ops (or cycles) that the samples stand for; 0: not known */
+	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL where no sample can have a latency */
+};
+
+/* Of samples that missed the L1 data TLB, as far as they tell. */
+struct tlb_counts {
+	__u64 l2_hit, l2_miss;
+	__u64 l2_hit_ops, l2_miss_ops; /* ops that they stand for; 0: not known */
+	__u64 refills, refill_cycles;	     /* of those with a valid latency */
+};
+
+struct group {
+	__u32 slot;
+	bool other; /* what found no slot of its own */
+	struct ibs_group_key key;
+	struct tlb_counts tlb; /* zero if they are not counted */
+	size_t n_series;
+	struct series *series; /* those with samples, ordered by source, then op */
+};
+
+struct ledger {
+	__u64 seen;
+	__u64 outcome[IBS_OUTCOME_N];
+	__u64 pmu_samples; /* count / period, as the kernel had it */
+	__u64 unseen;	   /* of them, those that the program never saw */
+	bool pmu_exact;	   /* the two before can be told */
+};
+
+struct pmu_state {
+	unsigned int cpus;
+	__u64 counted; /* ops or cycles */
+	__u64 enabled_ns, running_ns; /* over all CPUs */
+	__u64 throttled;
+	__u64 went, came; /* CPUs that went offline and came online meanwhile */
+};
+
+struct snapshot {
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	struct ledger ledger;
+	struct pmu_state pmu;
+	size_t n_groups;
+	struct group *groups; /* ordered by slot */
+};
+
+/**
+ * snapshot_diff() - what happened between two snapshots of one sampler
+ * @older: may be NULL for all since the start
+ *
+ * Return: 0 and *out, whose time_ns is the length of the interval; the caller frees it. Or -ENOMEM.
+ */
+int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, struct snapshot *out);
+
+/* Frees its series, and leaves it without any. */
+void group_free(struct group *g);
+
+/* Frees what @s owns and zeroes it; @s may be zero already. */
+void snapshot_free(struct snapshot *s);
+
+/* Sum over an outcome kind. */
+__u64 ledger_sum(const struct ledger *l, enum ibs_outcome_kind kind);
+
+/* seen - (aggregated + forwarded + filtered + lost): 0, or something is wrong. */
+long long ledger_residual(const struct ledger *l);
+
+/* The names of the tables in ibscope/. */
+const char *outcome_name(enum ibs_outcome o);
+enum ibs_outcome_kind outcome_kind(enum ibs_outcome o);
+const char *op_kind_name(enum ibs_op_kind op);
+const char *src_name(enum ibs_src src);
+const char *metric_name(enum ibs_metric m);
+const char *mode_name(unsigned int mode); /* enum ibs_mode */
+
+/**
+ * series_percentile() - the latency that a share of a series' samples does not exceed
+ * @q: 0 < q < 1
+ *
+ * Needs so many valid samples that at least one lies beyond: 1 / (1 - q), 100 for p99.
+ *
+ * Return: the upper edge of the bucket that holds it, at most 1/8 too high; or -1 if the count
+ * does not support it.
+ */
+long series_percentile(const struct series *s, double q);
+
+void tlb_add(struct tlb_counts *a, const struct tlb_counts *b);
+
+/* Add @b to @a; the buckets too. -ENOMEM if @a needs buckets and there is no memory. */
+int series_add(struct series *a, const struct series *b);
+
+#endif

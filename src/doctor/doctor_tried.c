@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "doctor_check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cgroup/cgroup_hierarchy.h"
+
+/* --- checks: environment --- */
+
+static void check_cgroup(struct doctor *d, struct doctor_result *r)
+{
+	struct cgroup_fs fs;
+	struct err e;
+
+	if (cgroup_hierarchy_choose(d->root, "auto", &fs, &e)) {
+		doctor_value(r, DOCTOR_WARN, "unknown");
+		doctor_why(r, "%s", e.text);
+		doctor_remedy(r, "mount proc");
+		return;
+	}
+	switch (fs.mode) {
+	case CGROUP_MODE_V2:
+		doctor_value(r, DOCTOR_OK, "v2 at %s", fs.path);
+		break;
+	case CGROUP_MODE_HYBRID:
+	case CGROUP_MODE_V1:
+		doctor_value(r, DOCTOR_WARN, "%s, using %s at %s", cgroup_mode_name(fs.mode),
+			     *fs.controller ? fs.controller : "v2", fs.path);
+		doctor_why(r, "only one hierarchy is used; tasks whose cgroups are in another one "
+			      "appear in its root; chosen by where containers (or else cgroups) "
+			      "are now");
+		doctor_remedy(r, "if containers are in another hierarchy, select it with "
+				 "--cgroup-hierarchy");
+		if (*fs.path)
+			break;
+		doctor_value(r, DOCTOR_WARN, "%s", cgroup_mode_name(fs.mode));
+		doctor_why(r, "no hierarchy with a controller is mounted: all samples belong to "
+			      "the root");
+		doctor_remedy(r, "mount -t cgroup2 cgroup2 DIRECTORY");
+		break;
+	case CGROUP_MODE_NONE:
+		doctor_value(r, DOCTOR_WARN, "none");
+		doctor_why(r, "no cgroup file system is mounted: cgroups have ids but no names");
+		doctor_remedy(r,
+			      "mount -t cgroup2 cgroup2 /sys/fs/cgroup (in a container: mount the "
+			      "host's)");
+		break;
+	}
+	if (*fs.path && strcmp(fs.inner, "/")) {
+		r->status = DOCTOR_WARN;
+		doctor_why(r, "the mount at %s contains only the cgroup %s: others have no names",
+			   fs.path, fs.inner);
+		doctor_remedy(
+			r, "give the container the host's /sys/fs/cgroup and its cgroup namespace");
+	}
+}
+
+static void check_bpffs(struct doctor *d, struct doctor_result *r)
+{
+	char path[PATH_MAX], line[1024], where[256] = "", found[256] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/proc/self/mountinfo", d->root);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strstr(line, " - bpf ") && sscanf(line, "%*s %*s %*s %*s %255s", where) == 1 &&
+		    (!*found || !strcmp(where, "/sys/fs/bpf")))
+			memcpy(found, where, sizeof(found));
+	}
+	if (f)
+		fclose(f);
+	if (!*found) {
+		doctor_value(r, DOCTOR_WARN, "no");
+		doctor_why(r, "'serve' cannot pin its maps for the exporter");
+	} else if (d->probed && access(found, W_OK | X_OK)) {
+		doctor_value(r, DOCTOR_WARN, "%s", found);
+		doctor_why(r, "this user cannot create files there: %s", strerror(errno));
+		doctor_remedy(r, "chown a directory in it to this user, or run as root");
+	} else {
+		doctor_value(r, DOCTOR_OK, "%s", found);
+	}
+}
+
+/* --- checks: tried --- */
+
+/* Why perf_event_open failed, for IBS or the software clock. */
+static void explain_open(const struct doctor *d, struct doctor_result *r, int err)
+{
+	switch (-err) {
+	case EACCES:
+		doctor_why(r, "no privilege: perf_event_open on a whole CPU needs %s",
+			   doctor_patched_paranoid(d)
+				   ? "CAP_SYS_ADMIN while perf_event_paranoid is above 2"
+				   : "CAP_PERFMON");
+		doctor_remedy(r, "%s",
+			      doctor_patched_paranoid(d)
+				      ? "run as root, or: sysctl kernel.perf_event_paranoid=2 and "
+					"CAP_PERFMON"
+				      : "run as root or with CAP_PERFMON (systemd: "
+					"AmbientCapabilities=)");
+		break;
+	case EPERM:
+		doctor_why(r, "refused by a seccomp filter or a security module, common in "
+			      "containers");
+		doctor_remedy(
+			r, "allow perf_event_open: give the container CAP_PERFMON (some runtimes: "
+			   "CAP_SYS_ADMIN) or an unconfined seccomp profile");
+		break;
+	case EINVAL:
+	case EOPNOTSUPP:
+		doctor_why(r, "the kernel's driver rejects a plain event (%s)", strerror(-err));
+		doctor_remedy(r, "report this with the output of 'ibscope doctor --json'");
+		break;
+	default:
+		doctor_why(r, "perf_event_open on cpu%d: %s", d->p.cpu, strerror(-err));
+	}
+}
+
+static void check_bpf_load(struct doctor *d, struct doctor_result *r)
+{
+	if (doctor_not_tried(d, r))
+		return;
+	if (!d->p.prog) {
+		doctor_value(r, DOCTOR_OK, "yes");
+		return;
+	}
+	doctor_value(r, DOCTOR_NO, "no");
+	doctor_why(r, "loading a program of two instructions: %s", strerror(-d->p.prog));
+	if (d->p.prog != -EPERM || !doctor_may_load(d))
+		return;
+	if (doctor_can_raise_memlock(d))
+		doctor_remedy(r, "a seccomp filter or security module forbids bpf(): allow it for "
+				 "this container");
+	else
+		doctor_remedy(r, "a seccomp filter or security module forbids bpf(): allow it for "
+				 "this container; before Linux 5.11 also: ulimit -l unlimited, "
+				 "systemd: LimitMEMLOCK=infinity");
+}
+
+static void check_perf_open(struct doctor *d, struct doctor_result *r)
+{
+	if (doctor_not_tried(d, r))
+		return;
+	if (!d->op) {
+		doctor_value(r, DOCTOR_NO, "no");
+		doctor_why(r, "no usable ibs_op PMU");
+	} else if (!d->p.open) {
+		doctor_value(r, DOCTOR_OK, "yes, on cpu%d", d->p.cpu);
+	} else {
+		doctor_value(r, DOCTOR_NO, "no");
+		explain_open(d, r, d->p.open);
+	}
+}
+
+static void check_attach(struct doctor *d, struct doctor_result *r)
+{
+	if (doctor_not_tried(d, r))
+		return;
+	if (!d->p.attach) {
+		doctor_value(r, DOCTOR_OK, "yes");
+		return;
+	}
+	doctor_value(r, DOCTOR_NO, "no");
+	if (d->p.open || d->p.prog)
+		doctor_why(r, "%s", d->p.open ? "no event to attach to" : "no program to attach");
+	else
+		doctor_why(r, "PERF_EVENT_IOC_SET_BPF: %s", strerror(-d->p.attach));
+}
+
+static void check_other_user(struct doctor *d, struct doctor_result *r)
+{
+	uint64_t percent;
+
+	if (doctor_not_tried(d, r))
+		return;
+	if (d->p.open) {
+		doctor_value(r, DOCTOR_INFO, "unknown: no event can be opened");
+		return;
+	}
+	if (d->p.shared || !d->p.enabled_ns) {
+		doctor_value(r, DOCTOR_WARN, "unknown");
+		doctor_why(r, "the event did not run on cpu%d: %s", d->p.cpu,
+			   d->p.shared ? strerror(-d->p.shared) : "it was never enabled");
+		doctor_remedy(r, "try again; report this if it persists");
+		return;
+	}
+	percent = d->p.running_ns * 100 / d->p.enabled_ns;
+	if (percent >= 98) {
+		doctor_value(r, DOCTOR_OK, "none on cpu%d", d->p.cpu);
+		return;
+	}
+	doctor_value(r, DOCTOR_WARN, "yes, on cpu%d", d->p.cpu);
+	doctor_why(r,
+		   "a test event ran only %" PRIu64
+		   " %% of the time: another ibs_op user is active, and a CPU has one IBS",
+		   percent);
+}
+
+static void check_sim(struct doctor *d, struct doctor_result *r)
+{
+	if (doctor_not_tried(d, r))
+		return;
+	if (!d->p.sim && !d->p.prog) {
+		doctor_value(r, DOCTOR_OK, "yes");
+		return;
+	}
+	doctor_value(r, DOCTOR_NO, "no");
+	if (d->p.sim)
+		explain_open(d, r, d->p.sim);
+	else
+		doctor_why(r, "no BPF program can be loaded");
+}
+
+/* clang-format off */
+const struct doctor_check doctor_tried_checks[] = {
+	{ "cgroup", "Environment", "cgroups", check_cgroup,
+	  "boot with systemd.unified_cgroup_hierarchy=1, or use a container runtime on v2" },
+	{ "bpffs", "Environment", "bpffs", check_bpffs, "mount -t bpf bpf /sys/fs/bpf" },
+
+	{ "bpf_load", "Tried", "load a BPF program", check_bpf_load,
+	  "run as root or with CAP_BPF and CAP_PERFMON" },
+	{ "perf_open", "Tried", "open ibs_op", check_perf_open, "see ibs_op above" },
+	{ "attach", "Tried", "attach the program", check_attach, "see the two rows above" },
+	{ "other_user", "Tried", "another IBS user", check_other_user,
+	  "stop the other profiler (perf, uProf, another ibscope), or expect fewer samples" },
+	{ "sim", "Tried", "open the software clock", check_sim,
+	  "run as root or with CAP_BPF and CAP_PERFMON" },
+	{ 0 },
+};
+/* clang-format on */

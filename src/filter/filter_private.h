@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Names, shared by parsing and printing of filters. */
+#ifndef IBSCOPE_FILTER_PRIVATE_H
+#define IBSCOPE_FILTER_PRIVATE_H
+
+#include <stdbool.h>
+
+#include <stddef.h>
+
+#include <ibscope/predicate.h>
+
+struct filter;
+
+enum filter_values {
+	FILTER_NUM,
+	FILTER_HEX, /* a number that is shown in hexadecimal */
+	FILTER_FLAG,
+	FILTER_MEM_OP,
+	FILTER_MEM_LVL,
+	FILTER_MEM_REMOTE,
+	FILTER_MEM_HOPS,
+	FILTER_MEM_SNOOP,
+	FILTER_MEM_LOCK,
+	FILTER_MEM_DTLB,
+	FILTER_PAGE_SIZE,
+	FILTER_OP,	 /* of these there are names only, */
+	FILTER_DATA_SRC, /* without an order */
+	FILTER_CGROUP,
+	FILTER_VALUES_N
+};
+
+struct filter_const {
+	const char *name;
+	__u64 value;
+};
+
+struct filter_field {
+	const char *name;
+	const char *others; /* with commas between them */
+	const char *where;
+	enum filter_values values;
+	enum ibs_filter_when when;
+	__u32 needs;
+	__u64 max;
+};
+
+extern const struct filter_field filter_fields[IBS_FILTER_FIELD_N];
+extern const struct filter_const *const filter_consts[FILTER_VALUES_N]; /* NULL: numbers only */
+
+enum filter_node_kind { FILTER_NODE_OR, FILTER_NODE_AND, FILTER_NODE_TEST };
+
+/* Of an expression, as a tree in an array. */
+struct filter_node {
+	enum filter_node_kind kind;
+	unsigned int a, b; /* of OR and AND */
+	unsigned int field, cmp;
+	__u64 value;
+};
+
+struct filter_root {
+	unsigned int node;
+	enum ibs_outcome outcome; /* of what it rejects */
+};
+
+/*
+ * All roots, one after the other, as one decision list; they have at most FILTER_COMPARISONS tests.
+ * Return: how many tests it takes; if that is above IBS_FILTER_TERMS @prog is as it was.
+ */
+unsigned int filter_build(const struct filter_node *nodes, const struct filter_root *roots,
+			  size_t n_roots, struct ibs_filter *prog);
+
+/* An expression in its canonical form; of @f only the texts of cgroups are used. NULL: no memory. */
+char *filter_text(const struct filter *f, const struct filter_node *nodes, unsigned int root);
+
+static inline bool filter_names_only(enum filter_values v)
+{
+	return v == FILTER_OP || v == FILTER_DATA_SRC;
+}
+
+#endif

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "html_facts.h"
+
+#include "base/utf8.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#define LINES_WRITTEN 200 /* a container that is chosen has its own first ones among them */
+
+/* Near to far: the order of legends and of stacked bars. */
+static const enum ibs_src near_to_far[] = {
+	IBS_SRC_L1,	    IBS_SRC_L2,		  IBS_SRC_L3,	    IBS_SRC_LOCAL_CACHE,
+	IBS_SRC_NEAR_CACHE, IBS_SRC_REMOTE_CACHE, IBS_SRC_DRAM,	    IBS_SRC_REMOTE_DRAM,
+	IBS_SRC_PMEM,	    IBS_SRC_REMOTE_PMEM,  IBS_SRC_CXL,	    IBS_SRC_REMOTE_CXL,
+	IBS_SRC_IO,	    IBS_SRC_PEER,	  IBS_SRC_UNCACHED, IBS_SRC_MAB,
+	IBS_SRC_UNKNOWN,    IBS_SRC_NONE,
+};
+_Static_assert(sizeof(near_to_far) / sizeof(near_to_far[0]) == IBS_SRC_N, "a source is missing");
+
+void html_facts_sources(const struct html_report *r, __u8 numbers[IBS_SRC_N])
+{
+	__u8 n = 0;
+
+	memset(numbers, 0, IBS_SRC_N);
+	for (unsigned int i = 0; i < IBS_SRC_N; i++)
+		if (r->sources >> near_to_far[i] & 1)
+			numbers[near_to_far[i]] = n++;
+}
+
+static __attribute__((format(printf, 3, 4))) void append(char *buf, size_t size, const char *fmt,
+							 ...)
+{
+	size_t n = strlen(buf);
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (n < size)
+		vsnprintf(buf + n, size - n, fmt, ap);
+	va_end(ap);
+}
+
+void html_facts_band(const struct html_report *r, const struct trace_end *end, char *buf,
+		     size_t size)
+{
+	__u64 lost = end->has_ledger ? ledger_sum(&end->ledger, IBS_OUTCOME_KIND_LOST) : 0;
+
+	*buf = 0;
+	if (r->opts.info->simulated)
+		append(buf, size, "SIMULATED samples, not measurements. ");
+	if (!end->whole)
+		append(buf, size, "INCOMPLETE recording: %s. ", end->missing);
+	if (lost)
+		append(buf, size, "%llu of %llu samples were lost while recording. ",
+		       (unsigned long long)lost, (unsigned long long)end->ledger.seen);
+	if (r->without_registers)
+		append(buf, size, "%llu samples lack the registers and are not shown. ",
+		       (unsigned long long)r->without_registers);
+	if (!r->same_period && !r->period)
+		append(buf, size, "The sampling period was not recorded: costs are not known. ");
+}
+
+static void text(FILE *f, const char *name, const char *value)
+{
+	fprintf(f, ",\"%s\":", name);
+	utf8_put_json(f, value);
+}
+
+/* A time of day in UTC, "" if the recording does not have it. */
+static void format_time(const struct html_report *r, __u64 ns, const char *format, char *buf,
+			size_t size)
+{
+	const struct trace_info *info = r->opts.info;
+	struct tm tm;
+	time_t t;
+
+	*buf = 0;
+	if (!info->realtime_ns || !r->rows.has_time)
+		return;
+	t = (info->realtime_ns + (ns - info->monotonic_ns)) / 1000000000;
+	if (gmtime_r(&t, &tm))
+		strftime(buf, size, format, &tm);
+}
+
+static void write_time(const struct html_report *r, FILE *f)
+{
+	const struct html_rows *rows = &r->rows;
+	double bin_s = rows->has_time ? (double)(1ull << rows->bin_shift) / 1e9 : 1;
+	double length_s = (rows->end_ns - rows->start_ns) / 1e9;
+	char from[64], to[64], hms[16];
+	unsigned int h = 0, m = 0, s = 0;
+
+	fprintf(f, ",\"bins\":%u,\"bin_s\":%.9g,\"duration_s\":%.9g", html_rows_bins(rows), bin_s,
+		length_s > 0 ? length_s : bin_s);
+	format_time(r, rows->start_ns, "%H:%M:%S", hms, sizeof(hms));
+	if (sscanf(hms, "%u:%u:%u", &h, &m, &s) == 3)
+		fprintf(f, ",\"start_s\":%u", h * 3600 + m * 60 + s);
+	else
+		fputs(",\"start_s\":null", f);
+	format_time(r, rows->start_ns, "%e %b %Y, %H:%M:%S", from, sizeof(from));
+	format_time(r, rows->end_ns, " to %H:%M:%S UTC", to, sizeof(to));
+	append(from, sizeof(from), "%s", to);
+	text(f, "when", from);
+}
+
+/* "1,234": as the page writes counts. */
+static void grouped(char *buf, size_t size, __u64 v)
+{
+	char digits[32];
+	size_t n = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)v), at = 0;
+
+	for (size_t i = 0; i < n && at + 2 < size; i++) {
+		if (i && (n - i) % 3 == 0)
+			buf[at++] = ',';
+		buf[at++] = digits[i];
+	}
+	buf[at] = 0;
+}
+
+static void write_line_of_facts(const struct html_report *r, FILE *f)
+{
+	const struct trace_info *info = r->opts.info;
+	char buf[256], n[32];
+
+	fputs(",\"facts\":[", f);
+	snprintf(buf, sizeof(buf), "%s%s%s", info->has_cpu ? info->cpu.name : "processor unknown",
+		 info->has_cpu && info->cpu.name[0] ? ", " : "",
+		 info->has_cpu ? cpu_generation(&info->cpu) : "");
+	utf8_put_json(f, buf);
+	if (info->n_cpus) {
+		snprintf(buf, sizeof(buf), "%u CPUs", info->n_cpus);
+		fputc(',', f);
+		utf8_put_json(f, buf);
+	}
+	if (info->release[0]) {
+		snprintf(buf, sizeof(buf), "Linux %s", info->release);
+		fputc(',', f);
+		utf8_put_json(f, buf);
+	}
+	for (unsigned int i = 0; i < info->n_pmus; i++) {
+		grouped(n, sizeof(n), info->pmu[i].period);
+		snprintf(buf, sizeof(buf), "%s, %s %s%s", info->pmu[i].name,
+			 !info->pmu[i].period ? "period"
+			 : info->pmu[i].freq  ? ""
+					      : "1 sample per",
+			 info->pmu[i].period ? n : "unknown",
+			 info->pmu[i].freq && info->pmu[i].period ? " samples/s" : "");
+		fputc(',', f);
+		utf8_put_json(f, buf);
+	}
+	fputc(']', f);
+}
+
+static void write_ledger(const struct trace_end *end, FILE *f)
+{
+	const struct ledger *l = &end->ledger;
+	const char *comma = "";
+
+	if (!end->has_ledger) {
+		fputs(",\"ledger\":null", f);
+		return;
+	}
+	fprintf(f, ",\"ledger\":{\"seen\":%llu,\"rows\":[", (unsigned long long)l->seen);
+	for (unsigned int i = 0; i < IBS_OUTCOME_N; i++) {
+		static const char *const kinds[] = { [IBS_OUTCOME_KIND_FILTERED] = "filtered: ",
+						     [IBS_OUTCOME_KIND_LOST] = "lost: ",
+						     [IBS_OUTCOME_KIND_N] = "" };
+		const char *kind = kinds[outcome_kind(i)];
+
+		if (!l->outcome[i])
+			continue;
+		fprintf(f, "%s[\"%s%s\",%llu]", comma, kind ? kind : "", outcome_name(i),
+			(unsigned long long)l->outcome[i]);
+		comma = ",";
+	}
+	if (l->pmu_exact)
+		fprintf(f, "],\"unseen\":%llu}", (unsigned long long)l->unseen);
+	else
+		fputs("],\"unseen\":null}", f);
+}
+
+static void record_row(FILE *f, const char **comma, const char *name, const char *value)
+{
+	if (!*value)
+		return;
+	fprintf(f, "%s[\"%s\",", *comma, name);
+	utf8_put_json(f, value);
+	fputc(']', f);
+	*comma = ",";
+}
+
+static void write_record(const struct html_report *r, const struct trace_end *end, FILE *f)
+{
+	const struct trace_info *info = r->opts.info;
+	const char *comma = "";
+	char buf[512];
+
+	fputs(",\"record\":[", f);
+	record_row(f, &comma, "command", info->command);
+	record_row(f, &comma, "selection", info->filter[0] ? info->filter : "everything");
+	snprintf(buf, sizeof(buf), "%.255s, %s", r->opts.file,
+		 end->whole ? "complete" : "INCOMPLETE");
+	record_row(f, &comma, "file", buf);
+	record_row(f, &comma, "format", info->format);
+	if (info->has_cpu) {
+		snprintf(buf, sizeof(buf), "%s, family 0x%x model 0x%x", info->cpu.name,
+			 info->cpu.family, info->cpu.model);
+		record_row(f, &comma, "processor", buf);
+	}
+	record_row(f, &comma, "kernel", info->release);
+	record_row(f, &comma, "report", r->opts.options);
+	record_row(f, &comma, "written by", "ibscope " IBSCOPE_VERSION);
+	fputc(']', f);
+}
+
+static void write_groups(const struct html_report *r, FILE *f)
+{
+	fputs(",\"group_title\":\"Container\",\"groups\":[", f);
+	for (size_t i = 0; i < r->groups.n; i++) {
+		const char *name = intern_text(&r->groups, i);
+
+		fprintf(f, "%s{\"name\":", i ? "," : "");
+		utf8_put_json(f, name);
+		if (*name == '/') {
+			fputs(",\"option\":\"--cgroup\",\"value\":", f);
+			utf8_put_json(f, name);
+		}
+		fputc('}', f);
+	}
+	fputc(']', f);
+}
+
+static void write_code(const struct html_report *r, FILE *f)
+{
+	bool chains = false;
+
+	for (unsigned int i = 0; i < r->opts.info->n_pmus; i++)
+		chains |= r->opts.info->pmu[i].stacks;
+	fprintf(f, ",\"chains\":%s,\"frames\":[", chains ? "true" : "false");
+	for (size_t i = 0; i < r->frames.n; i++) {
+		if (i)
+			fputc(',', f);
+		utf8_put_json(f, intern_text(&r->frames, i));
+	}
+	fputs("],\"stacks\":[0,0", f);
+	for (size_t i = 1; i < r->n_nodes; i++)
+		fprintf(f, ",%u,%u", r->nodes[i].parent, r->nodes[i].frame);
+	fputc(']', f);
+}
+
+static void write_cpus(const struct html_report *r, FILE *f)
+{
+	const char *comma = "";
+
+	fputs(",\"cpus\":[", f);
+	for (unsigned int cpu = 0; cpu < HTML_CPUS; cpu++) {
+		if (!(r->cpus[cpu / 64] >> cpu % 64 & 1))
+			continue;
+		fprintf(f, "%s{\"cpu\":%u,\"l3\":null,\"node\":null}", comma, cpu);
+		comma = ",";
+	}
+	fputc(']', f);
+}
+
+static void write_lines(struct html_report *r, FILE *f)
+{
+	html_lines_sort(&r->lines);
+	fputs(",\"lines\":[", f);
+	for (size_t i = 0; i < r->lines.n && i < LINES_WRITTEN; i++) {
+		const struct html_line *l = &r->lines.line[i];
+
+		fprintf(f,
+			"%s{\"line\":\"0x%llx\",\"group\":%u,\"shared\":%s,\"samples\":%llu,"
+			"\"loads\":%llu,\"stores\":%llu,\"threads\":\"%u%s\",\"cycles\":%.17g}",
+			i ? "," : "", (unsigned long long)l->line, l->group,
+			l->shared ? "true" : "false", (unsigned long long)l->samples,
+			(unsigned long long)l->loads, (unsigned long long)l->stores, l->n_threads,
+			l->more_threads ? "+" : "", l->cycles);
+	}
+	fputc(']', f);
+}
+
+int html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f)
+{
+	const char *comma = "";
+
+	fprintf(f, "{\"schema\":1,\"rows\":%zu,\"period\":%llu,\"max_latency\":%u,\"hitm\":%s",
+		r->rows.n, (unsigned long long)(r->same_period ? r->period : 0), r->max_latency,
+		r->hitm_known ? "true" : "false");
+	text(f, "host", r->opts.info->host);
+	text(f, "file", r->opts.file);
+	fputs(",\"sources\":[", f);
+	for (unsigned int i = 0; i < IBS_SRC_N; i++)
+		if (r->sources >> near_to_far[i] & 1) {
+			fprintf(f, "%s\"%s\"", comma, src_name(near_to_far[i]));
+			comma = ",";
+		}
+	fputs("],\"edges\":[", f);
+	for (__u32 b = 0; b < IBS_LAT_BUCKETS; b++)
+		fprintf(f, "%s%u", b ? "," : "", ibs_lat_le(b));
+	fputc(']', f);
+	write_time(r, f);
+	write_line_of_facts(r, f);
+	write_ledger(end, f);
+	write_record(r, end, f);
+	write_groups(r, f);
+	write_code(r, f);
+	write_cpus(r, f);
+	write_lines(r, f);
+	fputs("}\n", f);
+	return ferror(f) ? -1 : 0;
+}

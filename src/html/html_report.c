@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "html_report.h"
+
+#include "html_facts.h"
+#include "html_write.h"
+
+#include "base/array.h"
+#include "symbols/chain.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODES_MAX	 (1u << 22) /* of call chains */
+#define GROUPS_MAX	 65535u
+#define REGISTERS_OF_SRC (1u << IBS_OP_DATA | 1u << IBS_OP_DATA2 | 1u << IBS_OP_DATA3)
+
+int html_report_new(const struct html_report_opts *opts, struct html_report **out, struct err *err)
+{
+	struct html_report *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return err_set(err, -ENOMEM, "out of memory");
+	r->opts = *opts;
+	r->n_nodes = 1; /* 0 is the root: no frame at all */
+	r->same_period = true;
+	*out = r;
+	return 0;
+}
+
+void html_report_free(struct html_report *r)
+{
+	if (!r)
+		return;
+	html_rows_free(&r->rows);
+	html_lines_free(&r->lines);
+	intern_free(&r->frames);
+	intern_free(&r->groups);
+	u64_map_free(&r->group_of);
+	u64_map_free(&r->node_of);
+	free(r->nodes);
+	free(r);
+}
+
+/* The number of a call chain's node below @parent. Return: INTERN_NONE when out of memory. */
+static __u32 node_of(struct html_report *r, __u32 parent, const char *name)
+{
+	__u32 frame = intern_get(&r->frames, name), node;
+	__u64 key = (__u64)parent << 32 | frame;
+
+	if (frame == INTERN_NONE)
+		return INTERN_NONE;
+	node = u64_map_get(&r->node_of, key);
+	if (node != U64_MAP_NONE)
+		return node;
+	if (r->n_nodes >= NODES_MAX)
+		return parent; /* deeper frames count for this one */
+	if (array_reserve(r->nodes, r->room_nodes, r->n_nodes + 1))
+		return INTERN_NONE;
+	node = r->n_nodes++;
+	r->nodes[node] = (struct html_node){ parent, frame };
+	return u64_map_put(&r->node_of, key, node) ? INTERN_NONE : node;
+}
+
+static __u32 stack_of(struct html_report *r, const struct trace_event *ev)
+{
+	const struct trace_sample *s = &ev->sample;
+	struct chain_frame frames[TRACE_STACK_MAX];
+	unsigned int n = chain_frames(s, frames);
+	const char *comm = NULL;
+	__u32 node;
+
+	if (s->has_task)
+		comm = tasks_comm(r->opts.tasks, s->tgid, s->tid, ev->time);
+	node = node_of(r, 0, comm ? comm : "[unknown thread]");
+	if (!n && node != INTERN_NONE)
+		node = node_of(r, node, "[unresolved]");
+	while (n-- && node != INTERN_NONE) {
+		struct symbol symbol;
+
+		if (symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, frames[n].addr, ev->time,
+				 frames[n].kernel, false, &symbol))
+			return INTERN_NONE;
+		node = node_of(r, node, symbol.name);
+	}
+	return node;
+}
+
+/* The number of a sample's container, or cgroup. */
+static __u32 group_of(struct html_report *r, __u64 cgroup_id)
+{
+	__u32 group = u64_map_get(&r->group_of, cgroup_id);
+	struct task_cgroup cgroup;
+	const char *path = NULL;
+	char unnamed[32];
+
+	if (group != U64_MAP_NONE)
+		return group;
+	if (cgroup_id) {
+		path = tasks_cgroup(r->opts.tasks, cgroup_id, &cgroup) ? cgroup.path : NULL;
+		snprintf(unnamed, sizeof(unnamed), "#%llu", (unsigned long long)cgroup_id);
+		path = path ? path : unnamed;
+	}
+	group = intern_get(&r->groups, path ? path : "[cgroup unknown]");
+	if (group == INTERN_NONE || u64_map_put(&r->group_of, cgroup_id, group))
+		return INTERN_NONE;
+	return group;
+}
+
+static __u8 flags_of(struct html_report *r, const struct ibs_op_sample *op)
+{
+	const __u64 data3 = op->reg[IBS_OP_DATA3];
+	__u8 flags = ibs_op_kind(op->reg[IBS_OP_DATA], data3);
+	__u64 owned;
+
+	/* CacheHitSt: 0 is M state (AMD PPR, IBS Op Data 2) */
+	if (ibs_op_field(op, IBS_OP_FIELD_CACHE_HIT_ST, &owned)) {
+		r->hitm_known = true;
+		if (!owned)
+			flags |= HTML_HITM;
+	}
+	if (ibs_op_tlb_valid(op->cpu.caps, data3)) {
+		flags |= HTML_TLB_VALID;
+		if ((data3 & IBS_OP_DATA3_L1TLB_MISS) && (data3 & IBS_OP_DATA3_L2TLB_MISS))
+			flags |= HTML_WALK;
+	}
+	return flags;
+}
+
+static int add_line(struct html_report *r, const struct trace_sample *s, __u32 group, __u32 latency,
+		    __u64 period)
+{
+	const __u64 data3 = s->op.reg[IBS_OP_DATA3];
+	__u64 addr;
+
+	if (!ibs_op_field(&s->op, IBS_OP_FIELD_DC_PHYS_AD, &addr) &&
+	    !ibs_op_field(&s->op, IBS_OP_FIELD_DC_LIN_AD, &addr))
+		return 0;
+	return html_lines_add(&r->lines, &(struct html_access){
+						 .line = addr & ~63ull,
+						 .group = group,
+						 .tid = s->has_task ? s->tid : 0,
+						 .load = data3 & IBS_OP_DATA3_LD_OP,
+						 .store = data3 & IBS_OP_DATA3_ST_OP,
+						 .cycles = (double)latency * period,
+					 });
+}
+
+int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 period)
+{
+	const struct trace_sample *s = &ev->sample;
+	struct html_key key = { .bucket = HTML_NO_LATENCY };
+	__u32 group, latency = 0;
+	__u64 data3;
+
+	if (ev->kind != TRACE_SAMPLE_OP)
+		return 0;
+	if ((s->op.present & REGISTERS_OF_SRC) != REGISTERS_OF_SRC) {
+		r->without_registers++;
+		return 0;
+	}
+	data3 = s->op.reg[IBS_OP_DATA3];
+	key.stack = stack_of(r, ev);
+	group = group_of(r, s->cgroup_id);
+	if (key.stack == INTERN_NONE || group == INTERN_NONE)
+		return -ENOMEM;
+	if (group > GROUPS_MAX)
+		return -E2BIG;
+	key.group = group;
+	key.cpu = s->has_cpu ? s->cpu : HTML_NO_CPU;
+	key.source = ibs_op_src(s->op.cpu, s->op.reg);
+	key.flags = flags_of(r, &s->op);
+	if (ibs_op_dc_miss_lat_valid(data3)) {
+		latency = ibs_op_metric(IBS_METRIC_DC_MISS_LAT, s->op.reg, data3);
+		key.bucket = ibs_lat_bucket(latency);
+		if (latency > r->max_latency)
+			r->max_latency = latency;
+	}
+	if (!r->samples++)
+		r->period = period;
+	r->same_period &= period && period == r->period;
+	r->sources |= 1u << key.source;
+	if (key.cpu != HTML_NO_CPU && key.cpu < HTML_CPUS)
+		r->cpus[key.cpu / 64] |= 1ull << key.cpu % 64;
+	if (add_line(r, s, group, latency, period))
+		return -ENOMEM;
+	return html_rows_add(&r->rows, &key, s->has_time ? ev->time : 0, latency, period);
+}
+
+int html_report_write(struct html_report *r, const struct trace_end *end, FILE *f)
+{
+	__u8 sources[IBS_SRC_N];
+	char band[512], *json = NULL;
+	size_t size = 0;
+	FILE *facts = open_memstream(&json, &size);
+	int ret;
+
+	if (!facts)
+		return -ENOMEM;
+	html_rows_sort(&r->rows);
+	html_facts_sources(r, sources);
+	html_facts_band(r, end, band, sizeof(band));
+	ret = html_facts_write(r, end, facts);
+	if (fclose(facts) || ret) {
+		free(json);
+		return -ENOMEM;
+	}
+	html_write_head(f, r->opts.info->host[0] ? r->opts.info->host : "ibscope report", band);
+	html_write_facts(f, json, size);
+	free(json);
+	ret = html_write_rows(f, &r->rows, sources, r->same_period ? r->period : 0);
+	html_write_tail(f);
+	return ret;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+'use strict';
+const THIN = '\u202f', UNKNOWN = '\u2013', MINUS = '\u2212';
+const id = name => document.getElementById(name);
+
+/* ---- elements ---- */
+function element(make, attributes, children) {
+	for (const [name, value] of Object.entries(attributes || {})) {
+		if (value === null || value === undefined || value === false && !name.startsWith('aria-'))
+			continue;
+		if (name === 'on')
+			for (const [event, handler] of Object.entries(value))
+				make.addEventListener(event, handler);
+		else
+			make.setAttribute(name, value === true && !name.startsWith('aria-') ? '' : value);
+	}
+	make.append(...children.filter(child => child !== null && child !== undefined));
+	return make;
+}
+const html = (tag, attributes, ...children) => element(document.createElement(tag), attributes, children);
+const svg = (tag, attributes, ...children) =>
+	element(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
+const picture = (width, height, attributes) =>
+	svg('svg', { width, height, viewBox: `0 0 ${width} ${height}`, ...attributes });
+const box = (x, y, width, height) => `M${x} ${y}h${width}v${height}h${-width}z`;
+const px = v => +v.toFixed(1);
+
+/* ---- numbers ---- */
+const count = n => Math.round(n).toLocaleString('en-US').replace('-', MINUS);
+function percent(part, whole, digits = 1) {
+	if (!(whole > 0) || part === null)
+		return UNKNOWN;
+	const v = 100 * part / whole;
+	if (v > 0 && v < .5 * 10 ** -digits)
+		return '< ' + (10 ** -digits).toFixed(digits);
+	return v.toFixed(digits);
+}
+/* One unit for a whole column, by its largest value: two decimals below 10, one below 100. */
+function scaleOf(max) {
+	const units = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k'], [1, '']];
+	const [by, prefix] = units.find(u => max >= u[0]) || units[4];
+	const digits = by === 1 ? 0 : max / by < 10 ? 2 : max / by < 100 ? 1 : 0;
+	return { prefix, text(v) {
+		if (!v)
+			return '0';
+		const least = .5 * 10 ** -digits;
+		return v / by < least ? '< ' + (10 ** -digits).toFixed(digits) : (v / by).toFixed(digits);
+	} };
+}
+/* Three figures, for a number that stands alone. */
+function figure(v) {
+	if (!(v > 0))
+		return '0';
+	const s = scaleOf(v), scaled = v / 10 ** { T: 12, G: 9, M: 6, k: 3, '': 0 }[s.prefix];
+	const text = s.prefix === '' ? Math.round(v).toString() : scaled < 10 ? scaled.toFixed(2) :
+		scaled < 100 ? scaled.toFixed(1) : scaled.toFixed(0);
+	return text + (s.prefix ? THIN + s.prefix : '');
+}
+const two = v => String(Math.floor(v)).padStart(2, '0');
+function clock(seconds) {
+	return [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60].map(two).join(':');
+}
+
+/* ---- small pictures ---- */
+function sparkline(values, width, height) {
+	const max = Math.max(...values, 1e-9), n = values.length;
+	if (n < 2)
+		return null;
+	const x = i => px(1 + i * (width - 2) / (n - 1)), y = v => px(height - 1.5 - (height - 3) * v / max);
+	const line = Array.from(values, (v, i) => `${x(i)} ${y(v)}`).join('L');
+	const s = picture(width, height, { preserveAspectRatio: 'none', 'aria-hidden': 'true' });
+	s.append(svg('path', { class: 'spark-area', d: `M1 ${height}L${line}L${width - 1} ${height}z` }),
+		svg('path', { class: 'spark', d: 'M' + line }));
+	return s;
+}
+/* @values by source. @ghost: a pale bar behind it, of the whole recording. */
+function shareBar(values, max, width, ghost) {
+	const height = 12, s = picture(width, height, { 'aria-hidden': 'true' });
+	let x = 0;
+	if (ghost)
+		s.append(svg('path', { class: 'ghost', d: box(0, 0, px(width * ghost / max), height) }));
+	values.forEach((v, k) => {
+		const w = width * v / max;
+		if (w > .2)
+			s.append(svg('path', { class: 'src-' + D.sources[k],
+				d: box(px(x), ghost ? 2 : 0, px(w), ghost ? height - 4 : height) }));
+		x += w;
+	});
+	return s;
+}
+/* Miss cycles by latency bucket, stacked by source; @at(bucket, source). */
+function stackedHistogram(at, first, last, width, height) {
+	const n = last - first + 1, s = picture(width, height, { 'aria-hidden': 'true' });
+	const totals = new Float64Array(n), base = new Float64Array(n);
+	for (let i = 0; i < n; i++)
+		for (let k = 0; k < D.sources.length; k++)
+			totals[i] += at(first + i, k);
+	const max = Math.max(...totals, 1e-9), bar = width / n, y = v => height - 1 - (height - 2) * v / max;
+	D.sources.forEach((source, k) => {
+		let d = '';
+		for (let i = 0; i < n; i++) {
+			const v = at(first + i, k);
+			if (v && (height - 2) * v / max > .1)
+				d += box(px(i * bar), px(y(base[i] + v)), px(bar), px(y(base[i]) - y(base[i] + v)));
+			base[i] += v;
+		}
+		if (d)
+			s.append(svg('path', { class: 'src-' + source, d }));
+	});
+	s.append(svg('path', { class: 'grid', d: `M0 ${height - .5}h${width}` }));
+	return s;
+}
+/* Steps of colour that double: the top one holds the largest value. */
+function ramp(max, n = 8) {
+	const top = Math.ceil(Math.log2(Math.max(max, 1e-9)));
+	return {
+		of: v => v > 0 ? Math.max(1, Math.min(n, n - (top - 1 - Math.floor(Math.log2(v))))) : 0,
+		low: 2 ** (top - n), high: max,
+	};
+}
+const onRamp = step => step <= 3 ? 'on-low' : step === 4 ? 'on-mid' : 'on-high';
+function rampKey(r, text) {
+	const steps = html('span', { 'aria-hidden': 'true' });
+	for (let i = 1; i <= 8; i++)
+		steps.append(html('i', { class: 'key a' + i }));
+	return html('span', { class: 'ramp' }, text(r.low), steps, text(r.high));
+}
+/* Names lose their middle, never their last part. */
+function nameOf(name, tag, attributes) {
+	const cut = name.lastIndexOf('/', name.length - 2) + 1;
+	return html(tag, { class: 'name', title: name, ...attributes },
+		cut ? html('span', {}, name.slice(0, cut)) : null, html('b', {}, name.slice(cut)));
+}
+/* Move labels apart; they keep their order. */
+function spread(labels, distance, low, high) {
+	labels.sort((a, b) => a.y - b.y);
+	for (let round = 0; round < 50; round++) {
+		for (let i = 1; i < labels.length; i++) {
+			const d = distance - (labels[i].y - labels[i - 1].y);
+			if (d > 0) {
+				labels[i].y += d / 2;
+				labels[i - 1].y -= d / 2;
+			}
+		}
+		for (const l of labels)
+			l.y = Math.max(low, Math.min(high, l.y));
+	}
+	return labels;
+}

@@ -1,0 +1,170 @@
+/* ---- the recording ---- */
+const D = JSON.parse(id('facts-data').textContent);
+const NO_LATENCY = 255, OP_MASK = 7, HITM = 8, WALK = 16, TLB_VALID = 32;
+
+/* Columns of rows; a row is samples that agree in all that is shown of them. */
+async function readColumns() {
+	const text = atob(id('cells-data').textContent.trim()), packed = new Uint8Array(text.length);
+	for (let i = 0; i < text.length; i++)
+		packed[i] = text.charCodeAt(i);
+	const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
+	const bytes = await new Response(stream).arrayBuffer(), n = D.rows, c = {};
+	let at = 0;
+	for (const [name, type] of [['latencies', Float64Array], ['operations', Float64Array], ['cycles', Float64Array],
+		['samples', Uint32Array], ['stack', Uint32Array], ['time', Uint16Array], ['group', Uint16Array],
+		['cpu', Uint16Array], ['source', Uint8Array], ['flags', Uint8Array], ['bucket', Uint8Array]]) {
+		if (D.period && (name === 'operations' || name === 'cycles')) {
+			c[name] = new Float64Array(n); /* follow from the others */
+			continue;
+		}
+		c[name] = new type(bytes, at, n);
+		at += n * type.BYTES_PER_ELEMENT;
+		at += -at & 7;
+	}
+	for (let i = 0; D.period && i < n; i++) {
+		c.operations[i] = c.samples[i] * D.period;
+		c.cycles[i] = c.bucket[i] === NO_LATENCY ? 0 : c.latencies[i] * D.period;
+	}
+	D.columns = c;
+}
+
+const N = D.groups.length, S = D.sources.length, T = D.bins, L = D.edges.length;
+const REMOTE = D.sources.map(s => s.startsWith('remote-'));
+const MEMORY = D.sources.map(s => /dram|cxl|pmem/.test(s));
+const seconds = () => selected.time ? (selected.time[1] - selected.time[0] + 1) * D.bin_s : D.duration_s;
+const at = bin => D.start_s === null ? clock(bin * D.bin_s) : clock(D.start_s + bin * D.bin_s);
+
+/* What is selected; null: all. A range includes both ends. */
+const selected = { group: null, source: null, time: null, bucket: null };
+let byCycles = true, sortColumn = 'cycles', sortDown = true, zoom = [];
+
+/* ---- sums ---- */
+function sums() {
+	return { samples: 0, cycles: 0, valid: 0, remote: 0, memory: 0, hitm: 0, walks: 0, translated: 0,
+		source: new Float64Array(S), buckets: new Float64Array(L), cost: new Float64Array(L * S),
+		far: 0, farN: 0, near: 0, nearN: 0 };
+}
+/* Percentiles mean something of one class of source: that selected, else memory. */
+const inClass = k => selected.source !== null || MEMORY[k];
+const className = () => selected.source !== null ? D.sources[selected.source] : 'memory';
+
+function addRow(sum, c, i, k) {
+	const n = c.samples[i], cycles = c.cycles[i], bucket = c.bucket[i], flags = c.flags[i];
+	sum.samples += n;
+	sum.cycles += cycles;
+	sum.source[k] += cycles;
+	if (flags & TLB_VALID) {
+		sum.translated += n;
+		if (flags & WALK)
+			sum.walks += n;
+	}
+	if (bucket === NO_LATENCY)
+		return;
+	sum.valid += n;
+	if (REMOTE[k])
+		sum.remote += cycles;
+	if (MEMORY[k])
+		sum.memory += cycles;
+	if (flags & HITM)
+		sum.hitm += cycles;
+	if (inClass(k))
+		sum.buckets[bucket] += n;
+	sum.cost[bucket * S + k] += cycles;
+}
+
+/*
+ * One pass over the rows for all views. A view obeys every filter except that of the dimension it
+ * shows: the table keeps all groups, the time views the whole range.
+ */
+function scan() {
+	const c = D.columns, { group, source, time, bucket } = selected;
+	const r = { groups: Array.from({ length: N }, sums), total: sums(), heat: new Float64Array(T * L),
+		mix: new Float64Array(T * S), margin: new Float64Array(L * S), marginN: new Float64Array(L * S),
+		cpu: new Map(), cpuRemote: new Map(), stack: new Map(),
+		trend: { cycles: new Float64Array(T), memory: new Float64Array(T), remote: new Float64Array(T),
+			hitm: new Float64Array(T), walks: new Float64Array(T), translated: new Float64Array(T),
+			buckets: new Float64Array(T * L) } };
+	for (let i = 0; i < D.rows; i++) {
+		const g = c.group[i], k = c.source[i], t = c.time[i], b = c.bucket[i], cycles = c.cycles[i];
+		const okGroup = group === null || g === group, okSource = source === null || k === source;
+		const okTime = !time || t >= time[0] && t <= time[1];
+		const okBucket = !bucket || b >= bucket[0] && b <= bucket[1];
+		if (okSource && okTime && okBucket)
+			addRow(r.groups[g], c, i, k);
+		if (okGroup && okBucket)
+			r.mix[t * S + k] += cycles;
+		if (!okGroup || !okSource)
+			continue;
+		if (b !== NO_LATENCY)
+			r.heat[t * L + b] += byCycles ? cycles : c.samples[i];
+		if (okBucket) {
+			const f = c.flags[i], trend = r.trend;
+			trend.cycles[t] += cycles;
+			if (MEMORY[k])
+				trend.memory[t] += cycles;
+			if (REMOTE[k])
+				trend.remote[t] += cycles;
+			if (f & HITM)
+				trend.hitm[t] += cycles;
+			if (f & TLB_VALID) {
+				trend.translated[t] += c.samples[i];
+				if (f & WALK)
+					trend.walks[t] += c.samples[i];
+			}
+			if (b !== NO_LATENCY && inClass(k))
+				trend.buckets[t * L + b] += c.samples[i];
+		}
+		if (okTime && b !== NO_LATENCY) {
+			r.margin[b * S + k] += cycles;
+			r.marginN[b * S + k] += c.samples[i];
+		}
+		if (!okTime || !okBucket)
+			continue;
+		addRow(r.total, c, i, k);
+		r.cpu.set(c.cpu[i], (r.cpu.get(c.cpu[i]) || 0) + cycles);
+		if (REMOTE[k])
+			r.cpuRemote.set(c.cpu[i], (r.cpuRemote.get(c.cpu[i]) || 0) + cycles);
+		let s = r.stack.get(c.stack[i]);
+		if (!s)
+			r.stack.set(c.stack[i], s = new Float64Array(S));
+		s[k] += cycles;
+	}
+	return r;
+}
+
+/* The upper edge of the bucket that holds the share @p, clamped as report does; null: too few samples. */
+function percentile(buckets, p) {
+	let all = 0, below = 0;
+	for (const n of buckets)
+		all += n;
+	if (all * (1 - p) < 1 - 1e-9 || !all)
+		return null;
+	for (let b = 0; b < L; b++)
+		if ((below += buckets[b]) >= p * all - 1e-9)
+			return Math.min(D.edges[b], D.max_latency);
+	return null;
+}
+const cyclesText = v => v === null ? UNKNOWN : count(v);
+
+/* Cycles above what the same group's accesses to local memory cost: a lower bound is no estimate, so
+ * null where either side has fewer than ten samples. */
+function remotePrice(groups) {
+	const c = D.columns, near = new Float64Array(N), nearN = new Float64Array(N);
+	const { group, source, time, bucket } = selected;
+	let price = 0, known = false;
+	for (let i = 0; i < D.rows; i++)
+		if (MEMORY[c.source[i]] && !REMOTE[c.source[i]] && c.bucket[i] !== NO_LATENCY) {
+			near[c.group[i]] += c.cycles[i];
+			nearN[c.group[i]] += c.samples[i];
+		}
+	for (let i = 0; i < D.rows; i++) {
+		const k = c.source[i], g = c.group[i], t = c.time[i], b = c.bucket[i];
+		if (!MEMORY[k] || !REMOTE[k] || b === NO_LATENCY || nearN[g] < 10 || groups && !groups.includes(g) ||
+			group !== null && g !== group || source !== null && k !== source ||
+			time && (t < time[0] || t > time[1]) || bucket && (b < bucket[0] || b > bucket[1]))
+			continue;
+		price += c.cycles[i] - c.samples[i] * near[g] / nearN[g];
+		known = true;
+	}
+	return known ? Math.max(0, price) : null;
+}

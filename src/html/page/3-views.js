@@ -1,0 +1,375 @@
+/* ---- selection ---- */
+let R = null, whole = null;
+const toggle = (dimension, value) => choose({ [dimension]: selected[dimension] === value ? null : value });
+function choose(change) {
+	Object.assign(selected, change);
+	draw();
+}
+function clear() {
+	zoom = [];
+	choose({ group: null, source: null, time: null, bucket: null });
+}
+const timeText = t => at(t[0]) + UNKNOWN + at(t[1] + 1);
+const lowEdge = b => b ? D.edges[b - 1] + 1 : 0;
+const latencyText = b => `${count(lowEdge(b[0]))}${UNKNOWN}${count(D.edges[b[1]])}${THIN}cycles`;
+const quote = text => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
+
+function drawLegend() {
+	id('legend').replaceChildren(html('span', { class: 'note' }, 'near'),
+		...D.sources.map((name, k) => html('button', { 'aria-pressed': selected.source === k, title: 'Show only ' + name,
+			on: { click: () => toggle('source', k) } }, html('i', { class: 'key src-' + name }), name)),
+		html('span', { class: 'note' }, 'far'));
+	const chips = [];
+	const chip = (dimension, text) => chips.push(html('button', { class: 'control', 'aria-label': 'Remove filter ' + text,
+		on: { click: () => choose({ [dimension]: null }) } }, text + ' ×'));
+	if (selected.group !== null)
+		chip('group', D.groups[selected.group].name);
+	if (selected.source !== null)
+		chip('source', D.sources[selected.source]);
+	if (selected.time)
+		chip('time', timeText(selected.time));
+	if (selected.bucket)
+		chip('bucket', latencyText(selected.bucket));
+	if (chips.length)
+		chips.push(html('button', { class: 'link', on: { click: clear } }, 'Clear'), html('span', { class: 'hint note' }, 'Esc'));
+	else
+		chips.push(html('span', { class: 'hint' }, 'Click a source, a row or a function, or drag in a chart: every view follows.'));
+	id('chips').replaceChildren(...chips);
+	id('command').textContent = commandLine();
+}
+/* What prints the same selection; a range of time has no option. */
+function commandLine() {
+	const words = ['ibscope report'];
+	if (selected.group !== null)
+		words.push(D.groups[selected.group].option ? `${D.groups[selected.group].option} ${quote(D.groups[selected.group].value)}` : '');
+	if (selected.source !== null)
+		words.push('--src ' + D.sources[selected.source]);
+	if (selected.bucket)
+		words.push(`--min-lat ${Math.max(1, lowEdge(selected.bucket[0]))} --max-lat ${D.edges[selected.bucket[1]]}`);
+	words.push('--by container,src', quote(D.file));
+	if (selected.time)
+		words.push(`  # ${timeText(selected.time)} only here`);
+	return words.filter(w => w).join(' ');
+}
+
+/* ---- key figures ---- */
+function drawFigures() {
+	const t = R.total, w = whole.total, s = seconds(), narrowed = Object.values(selected).some(v => v !== null);
+	const ratio = (a, b) => Array.from(a, (v, i) => b[i] ? v / b[i] : 0);
+	const all = (part, of) => narrowed ? `all: ${percent(part, of)}${THIN}%` : null;
+	const trend = R.trend, price = remotePrice(), p99 = [];
+	const p = v => percentile(v, .99) || 0;
+	for (let i = 0; i < T; i++)
+		p99.push(p(trend.buckets.subarray(i * L, i * L + L)));
+	const n = t.buckets.reduce((a, b) => a + b, 0);
+	const rows = [
+		['Miss cycles', figure(t.cycles / s), '/s', narrowed ? `of ${figure(w.cycles / D.duration_s)}/s in all` :
+			`${count(t.valid)} samples with a latency`, trend.cycles],
+		['From memory', percent(t.memory, t.cycles), '%', all(w.memory, w.cycles) || 'of miss cycles', ratio(trend.memory, trend.cycles)],
+		['From another node', percent(t.remote, t.cycles), '%', all(w.remote, w.cycles) ||
+			(price === null ? 'price: not known' : `price ${figure(price / s)}/s above local`), ratio(trend.remote, trend.cycles)],
+		['Modified lines (HITM)', D.hitm ? percent(t.hitm, t.cycles) : UNKNOWN, D.hitm ? '%' : '',
+			D.hitm ? all(w.hitm, w.cycles) || 'of miss cycles' : 'not reported by this processor', ratio(trend.hitm, trend.cycles)],
+		[`Latency of ${className()}, p50 and p99`, cyclesText(percentile(t.buckets, .5)) + THIN + '/' + THIN + cyclesText(percentile(t.buckets, .99)),
+			'', `cycles, of ${count(n)} samples`, p99],
+		['Page walks', percent(t.walks, t.translated), t.translated ? '%' : '', all(w.walks, w.translated) || 'of accesses', ratio(trend.walks, trend.translated)],
+	];
+	id('figures').replaceChildren(...rows.map(([name, value, unit, sub, values]) => html('div', {}, html('dt', {}, name),
+		html('dd', { class: 'main' }, html('span', {}, html('span', { class: 'value' }, value), html('span', { class: 'unit' }, unit)),
+			sparkline(coarse(values), 72, 20)), html('dd', { class: 'sub', title: sub }, sub))));
+}
+/* At most 60 points. */
+function coarse(values) {
+	const step = Math.max(1, Math.ceil(values.length / 60)), out = [];
+	for (let i = 0; i + step <= values.length; i += step) {
+		let sum = 0;
+		for (let k = 0; k < step; k++)
+			sum += values[i + k];
+		out.push(sum / step);
+	}
+	return out;
+}
+
+/* What the counts support, and no more. */
+function drawFindings() {
+	const list = [], total = whole.total, order = whole.groups.map((s, g) => ({ s, g })).filter(x => x.s.valid >= 100)
+		.sort((a, b) => b.s.cycles - a.s.cycles);
+	const add = (g, text, change) => list.push(html('li', {}, html('span', { class: 'unknown' }, `${list.length + 1}.`),
+		html('p', {}, html('b', {}, D.groups[g].name), text),
+		html('button', { class: 'link no-print', on: { click: () => choose({ group: g, source: null, time: null, bucket: null, ...change }) } }, 'Select')));
+	if (order.length) {
+		const { s, g } = order[0];
+		let k = 0;
+		s.source.forEach((v, i) => k = v > s.source[k] ? i : k);
+		add(g, ` has ${percent(s.cycles, total.cycles)} % of all miss cycles; ${percent(s.source[k], s.cycles)} % of its own come from ${D.sources[k]}.`, {});
+	}
+	for (const { s, g } of order) {
+		const price = remotePrice([g]);
+		if (list.length < 3 && price !== null && price > .1 * s.cycles)
+			add(g, ` pays ${figure(price / D.duration_s)} cycles/s for memory of other nodes above what its local memory costs: ${percent(price, s.cycles)} % of its miss cycles.`, {});
+	}
+	for (const { s, g } of order)
+		if (list.length < 3 && D.hitm && s.hitm > .1 * s.cycles)
+			add(g, ` takes ${percent(s.hitm, s.cycles)} % of its miss cycles from lines that another cache had modified: shared data that is written.`, {});
+	id('findings').replaceChildren(...list);
+}
+
+/* ---- groups ---- */
+const TABLE_ROWS = 20;
+const columns = () => [
+	{ key: 'name', title: D.group_title, css: '' },
+	{ key: 'samples', title: 'Samples', css: 'wide', width: 60 },
+	{ key: 'cycles', title: '', css: '', width: 84 },
+	{ key: 'share', title: 'Share, by source', css: '', width: 132 },
+	{ key: 'memory', title: 'Memory, %', css: 'mid', width: 56 },
+	{ key: 'remote', title: 'Remote, %', css: 'mid', width: 54 },
+	{ key: 'hitm', title: 'HITM, %', css: 'wide', width: 48 },
+	{ key: 'p50', title: className() + ' p50', css: 'mid', width: 54 },
+	{ key: 'p99', title: className() + ' p99', css: '', width: 54 },
+	{ key: null, title: 'Miss cycles by latency', css: 'wide left', width: 116 },
+];
+/* Buckets from the first to the last that anything fell into. */
+function usedBuckets() {
+	let first = L - 1, last = 0;
+	for (let b = 0; b < L; b++)
+		for (let k = 0; k < S; k++)
+			if (whole.total.cost[b * S + k]) {
+				first = Math.min(first, b);
+				last = Math.max(last, b);
+			}
+	return first > last ? [0, L - 1] : [first, last];
+}
+function mergeSums(list) {
+	const m = sums();
+	for (const s of list)
+		for (const key of Object.keys(m))
+			if (typeof m[key] === 'number')
+				m[key] += s[key];
+			else
+				s[key].forEach((v, i) => m[key][i] += v);
+	return m;
+}
+function drawTable() {
+	const cols = columns(), table = id('rows'), [first, last] = usedBuckets(), s = seconds();
+	const rows = R.groups.map((sum, g) => ({ sum, g, whole: whole.groups[g], p50: percentile(sum.buckets, .5), p99: percentile(sum.buckets, .99) }));
+	const scale = scaleOf(Math.max(...rows.map(r => r.sum.cycles)) / s), max = Math.max(...whole.groups.map(x => x.cycles), 1e-9);
+	cols[2].title = `Miss cycles, ${scale.prefix}/s`;
+	table.querySelector('colgroup').replaceChildren(...cols.map(c => html('col', { width: c.width, class: c.css })));
+	table.querySelector('thead tr').replaceChildren(...cols.map(c => html('th', { scope: 'col', class: c.css,
+		'aria-sort': c.key === sortColumn ? sortDown ? 'descending' : 'ascending' : null },
+		c.key ? html('button', { on: { click: () => sortBy(c.key) } }, html('span', {}, c.title)) : c.title)));
+	const value = r => sortColumn === 'name' ? D.groups[r.g].name : sortColumn === 'p50' || sortColumn === 'p99' ? r[sortColumn] ?? -1 :
+		sortColumn === 'share' ? r.sum.cycles : sortColumn === 'samples' || sortColumn === 'cycles' ? r.sum[sortColumn] :
+			r.sum.cycles ? r.sum[sortColumn] / r.sum.cycles : -1;
+	rows.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : a.g - b.g) * (sortDown ? -1 : 1));
+	/* the one selected stays in sight */
+	const shown = rows.filter((r, i) => i < TABLE_ROWS || r.g === selected.group), rest = rows.filter(r => !shown.includes(r));
+	const body = shown.map(r => row(r, nameOf(D.groups[r.g].name, 'button', { 'aria-pressed': selected.group === r.g, 'data-group': r.g }),
+		{ class: 'pick', 'aria-current': selected.group === r.g ? 'true' : null, on: { click: () => toggle('group', r.g) } }));
+	const sum = (list, name, attributes) => row({ sum: mergeSums(list.map(r => r.sum)), whole: mergeSums(list.map(r => r.whole)) }, name, attributes);
+	if (rest.length)
+		body.push(sum(rest, `other (${rest.length})`, {}));
+	body.push(sum(rows, 'Total', { class: 'total' }));
+	table.querySelector('tbody').replaceChildren(...body);
+
+	function row(r, name, attributes) {
+		const x = r.sum, p50 = percentile(x.buckets, .5), p99 = percentile(x.buckets, .99), total = attributes.class === 'total';
+		const cell = (c, ...v) => html('td', { class: cols[c].css + (v[0] === UNKNOWN ? ' unknown' : '') }, ...v);
+		return html('tr', { 'data-samples': x.samples, 'data-cycles': x.cycles, 'data-p50': p50, 'data-p99': p99, ...attributes }, html('td', {}, name), cell(1, count(x.samples)), cell(2, scale.text(x.cycles / s)),
+			cell(3, html('span', { class: 'share' }, total ? '' : shareBar(x.source, max, 78, selected.source !== null || selected.time || selected.bucket ? r.whole.cycles : 0),
+				html('span', {}, percent(x.cycles, R.groups.reduce((a, b) => a + b.cycles, 0))))),
+			cell(4, percent(x.memory, x.cycles)), cell(5, percent(x.remote, x.cycles)),
+			cell(6, D.hitm ? percent(x.hitm, x.cycles) : UNKNOWN), cell(7, cyclesText(p50)), cell(8, cyclesText(p99)),
+			cell(9, stackedHistogram((b, k) => x.cost[b * S + k], first, last, 108, 18)));
+	}
+}
+function sortBy(key) {
+	sortDown = sortColumn === key ? !sortDown : key !== 'name';
+	sortColumn = key;
+	draw();
+}
+
+/* ---- machine ---- */
+function drawTopology() {
+	const list = D.cpus, figureBox = id('machine');
+	id('topology').hidden = !list.length;
+	if (!list.length)
+		return;
+	const width = Math.max(280, figureBox.clientWidth), s = seconds(), known = list.every(c => c.l3 !== null);
+	const levels = known ? [['node', c => c.node], ['L3', c => c.l3]] : [];
+	const perRow = Math.min(list.length, Math.max(16, Math.floor(width / 10))), cell = width / perRow, height = 18;
+	const lines = Math.ceil(list.length / perRow), bandHeight = 22 * levels.length + height + 6;
+	const picture1 = picture(width, lines * bandHeight, { role: 'img', 'aria-label': `${list.length} CPUs, coloured by miss cycles` });
+	const cost = c => (R.cpu.get(c.cpu) || 0) / s, remote = c => (R.cpuRemote.get(c.cpu) || 0) / s;
+	const r = ramp(Math.max(...list.map(cost), 1e-9));
+	for (let line = 0; line < lines; line++) {
+		const part = list.slice(line * perRow, (line + 1) * perRow), y0 = line * bandHeight;
+		levels.forEach(([title, of], level) => {
+			for (let a = 0; a < part.length;) {
+				let b = a, sum = 0, far = 0;
+				while (b < part.length && of(part[b]) === of(part[a])) {
+					sum += cost(part[b]);
+					far += remote(part[b]);
+					b++;
+				}
+				const step = r.of(sum / (b - a)), x = a * cell, w = (b - a) * cell - 2;
+				const text = `${title} ${of(part[a])}`, g = svg('g', {}, svg('title', {}, `${text}: ${figure(sum)}/s, ${percent(far, sum)} % from another node`),
+					svg('path', { class: 'a' + step, d: box(px(x), y0 + level * 22, px(w), 20) }));
+				if (w > 50)
+					g.append(svg('text', { x: px(x + 5), y: y0 + level * 22 + 14, class: step ? onRamp(step) : 'ink' }, text));
+				if (w > 110)
+					g.append(svg('text', { x: px(x + w - 5), y: y0 + level * 22 + 14, 'text-anchor': 'end', class: step ? onRamp(step) : 'ink' }, figure(sum) + '/s'));
+				g.addEventListener('pointerenter', () => id('topology-read').textContent = g.firstChild.textContent);
+				picture1.append(g);
+				a = b;
+			}
+		});
+		part.forEach((c, i) => {
+			const g = svg('path', { class: 'a' + r.of(cost(c)), d: box(px(i * cell), y0 + levels.length * 22, px(cell - 1), height) },
+				svg('title', {}, `CPU ${c.cpu}: ${figure(cost(c))}/s, ${percent(remote(c), cost(c))} % from another node`));
+			g.addEventListener('pointerenter', () => id('topology-read').textContent = g.firstChild.textContent);
+			picture1.append(g);
+		});
+	}
+	figureBox.replaceChildren(picture1);
+	id('topology-ramp').replaceChildren(rampKey(r, v => figure(v) + '/s'));
+	id('topology-read').textContent = known ? '' : 'Nodes and L3 complexes were not recorded.';
+}
+
+/* ---- code ---- */
+function drawCode() {
+	const root = { name: 'all', cost: new Float64Array(S), kids: new Map(), path: [] }, own = new Map();
+	for (const [leaf, cost] of R.stack) {
+		const path = [];
+		for (let s = leaf; s; s = D.stacks[s * 2])
+			path.push(D.frames[D.stacks[s * 2 + 1]]);
+		path.reverse();
+		let node = root;
+		cost.forEach((v, k) => root.cost[k] += v);
+		for (const name of path) {
+			let kid = node.kids.get(name);
+			if (!kid)
+				node.kids.set(name, kid = { name, cost: new Float64Array(S), kids: new Map(), path: [...node.path, name] });
+			cost.forEach((v, k) => kid.cost[k] += v);
+			node = kid;
+		}
+		const name = path.length ? path[path.length - 1] : '[unresolved]';
+		if (!own.has(name))
+			own.set(name, new Float64Array(S));
+		cost.forEach((v, k) => own.get(name)[k] += v);
+	}
+	drawFlame(root);
+	const s = seconds(), total = a => a.reduce((x, y) => x + y, 0), all = total(root.cost);
+	const list = [...own].map(([name, cost]) => ({ name, cost, sum: total(cost) })).sort((a, b) => b.sum - a.sum);
+	const top = list.slice(0, 12), rest = list.slice(12), scale = scaleOf(Math.max(top.length ? top[0].sum : 0, all / 10) / s), max = Math.max(top.length ? top[0].sum : 0, 1e-9);
+	if (rest.length) {
+		const cost = new Float64Array(S);
+		rest.forEach(r => r.cost.forEach((v, k) => cost[k] += v));
+		top.push({ name: `other (${rest.length})`, cost, sum: total(cost) });
+	}
+	id('functions-unit').textContent = `Miss cycles, ${scale.prefix}/s`;
+	id('functions').querySelector('tbody').replaceChildren(...top.map(f => html('tr', {}, html('td', {}, html('span', { class: 'name', title: f.name }, html('span', { class: 'mono' }, f.name))),
+		html('td', {}, scale.text(f.sum / s)), html('td', {}, html('span', { class: 'share' }, shareBar(f.cost, Math.max(max, f.sum), 92), html('span', {}, percent(f.sum, all)))))));
+}
+function drawFlame(root) {
+	const total = n => n.cost.reduce((a, b) => a + b, 0), width = Math.max(280, id('flame').clientWidth), height = 20, letter = 6.62;
+	let top = root;
+	zoom = zoom.filter((name, i) => i === zoom.length || (top = top.kids.get(name) || top).path.length === i + 1);
+	id('unzoom').hidden = !zoom.length;
+	id('code-note').textContent = D.chains ? 'Width is miss cycles; the line under a frame is its source mix. Click a frame to zoom.' :
+		'No call chains in this recording (record -g): functions alone.';
+	const frames = [];
+	let depth = 0, node = root;
+	const place = (n, x, w, level) => {
+		if (w < 1.5)
+			return;
+		depth = Math.max(depth, level);
+		frames.push({ n, x, w, level });
+		let a = x;
+		for (const kid of [...n.kids.values()].sort((p, q) => total(q) - total(p))) {
+			const part = w * total(kid) / total(n);
+			place(kid, a, part, level + 1);
+			a += part;
+		}
+	};
+	for (let i = 0; i < zoom.length; i++) {
+		frames.push({ n: node, x: 0, w: width, level: i });
+		node = node.kids.get(zoom[i]);
+	}
+	if (total(top) > 0)
+		place(top, 0, width, zoom.length);
+	const h = (depth + 1) * height, all = total(root);
+	const s = picture(width, h, { role: 'application', tabindex: 0, 'aria-label': 'Flame graph of miss cycles, roots at the bottom. Arrow keys move, Enter zooms, Escape clears.' });
+	let current = null;
+	const read = f => id('flame-read').replaceChildren(html('b', { class: 'mono' }, f.n.name),
+		` ${figure(total(f.n) / seconds())}/s, ${percent(total(f.n), all)}${THIN}% of what is selected`);
+	for (const f of frames) {
+		const y = h - (f.level + 1) * height, w = Math.max(.8, f.w - 1);
+		f.g = svg('g', { class: 'frame', on: { click: () => { zoom = f.n.path; drawCode(); }, pointerenter: () => read(f) } },
+			svg('rect', { x: px(f.x), y, width: px(w), height: height - 1 }));
+		let x = f.x;
+		if (w >= 6)
+			f.n.cost.forEach((v, k) => {
+				const part = w * v / total(f.n);
+				if (part > .3)
+					f.g.append(svg('path', { class: 'src-' + D.sources[k], d: box(px(x), y + height - 5, px(part), 4) }));
+				x += part;
+			});
+		const room = Math.floor((w - 7) / letter);
+		if (room >= 3)
+			f.g.append(svg('text', { x: px(f.x + 4), y: y + 11 }, f.n.name.length > room ? f.n.name.slice(0, room - 1) + '…' : f.n.name));
+		s.append(f.g);
+	}
+	s.addEventListener('keydown', e => {
+		const nearest = test => frames.filter(test).sort((a, b) => Math.abs(a.x - current.x) - Math.abs(b.x - current.x))[0];
+		if (e.key === 'Enter' && current) {
+			zoom = current.n.path;
+			drawCode();
+			id('flame').firstChild.focus();
+			return;
+		}
+		const moves = { ArrowUp: f => f.level === current.level + 1 && f.x >= current.x - .1 && f.x < current.x + current.w,
+			ArrowDown: f => f.level === current.level - 1 && f.x <= current.x + .1 && f.x + f.w > current.x,
+			ArrowLeft: f => f.level === current.level && f.x < current.x, ArrowRight: f => f.level === current.level && f.x > current.x };
+		if (!moves[e.key])
+			return;
+		e.preventDefault();
+		const to = current ? nearest(moves[e.key]) : frames[frames.length - 1];
+		if (to) {
+			current?.g.classList.remove('on');
+			current = to;
+			to.g.classList.add('on');
+			read(to);
+		}
+	});
+	id('flame').replaceChildren(s);
+	id('flame-read').textContent = '';
+}
+
+/* ---- lines, ledger, record ---- */
+function drawLines() {
+	const list = D.lines.filter(l => selected.group === null || l.group === selected.group), scale = scaleOf(Math.max(...list.map(l => l.cycles), 0) / D.duration_s);
+	id('lines').hidden = !D.lines.length;
+	id('lines-unit').textContent = `Miss cycles, ${scale.prefix}/s`;
+	id('line-rows').querySelector('tbody').replaceChildren(...list.slice(0, 12).map(l => html('tr', {}, html('td', { class: 'mono' }, l.line), html('td', { class: 'left' }, D.groups[l.group].name),
+		html('td', { class: 'mid' }, count(l.samples)), html('td', { class: 'mid' }, count(l.loads)), html('td', { class: 'mid' }, count(l.stores)),
+		html('td', { class: 'mid' }, count(l.threads)), html('td', {}, scale.text(l.cycles / D.duration_s)))));
+}
+function drawFacts() {
+	id('host').textContent = D.host || 'unknown host';
+	id('when').textContent = D.when;
+	id('facts').replaceChildren(...D.facts.map(f => html('span', {}, f)));
+	id('containers-h').textContent = `${D.group_title}s by miss cycles`;
+	const ledger = id('ledger'), seen = D.ledger && D.ledger.seen;
+	ledger.hidden = !D.ledger;
+	if (D.ledger) {
+		const sum = D.ledger.rows.map(([name, n]) => `${count(n)} ${name}`).join(' + ');
+		id('ledger-line').replaceChildren('ledger: ', html('b', {}, count(seen)), ` seen = ${sum || 0}; ${D.ledger.unseen === null ? 'unseen: not known' : count(D.ledger.unseen) + ' unseen'}`);
+		id('ledger-note').textContent = 'balances to the unit';
+		const line = (name, n, css) => html('tr', { class: css }, html('td', {}, name), html('td', {}, n === null ? UNKNOWN : count(n)), html('td', {}, n === null ? UNKNOWN : percent(n, seen, 3)));
+		id('ledger-rows').querySelector('tbody').replaceChildren(...D.ledger.rows.map(([name, n]) => line(name, n, '')), line('seen', seen, 'total'), line('unseen', D.ledger.unseen, ''));
+	} else {
+		id('ledger-line').textContent = 'ledger: not in this recording';
+	}
+	id('record').replaceChildren(...D.record.map(([name, value]) => html('div', {}, html('dt', {}, name), html('dd', {}, value))));
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * perf's event syntax for IBS, "ibs_op/cnt_ctl=1,ldlat=256/u", and the perf_event_attr that it
+ * means on this machine. Whatever the kernel would silently ignore, round or emulate is rejected.
+ */
+#ifndef IBSCOPE_EVENT_H
+#define IBSCOPE_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cpu_info;
+struct err;
+struct perf_event_attr;
+struct pmu;
+
+/* Counts ops rather than cycles: the kernel randomises only that mode. */
+#define EVENT_DEFAULT "ibs_op/cnt_ctl=1/"
+
+/*
+ * When neither a period nor a frequency is given: 16 times the prime 62501. At 4 to 8 G ops/s a
+ * busy core gives 4,000 to 8,000 samples a second, far from the kernel's limit of 100,000. A
+ * multiple of 16 because the hardware drops the low 4 bits; a prime behind it because a loop whose
+ * length divides the period would be sampled at the same op each time. Below 0xffff0, so every
+ * IBS, even without IBS_CAPS_OPCNTEXT, counts it without software help.
+ */
+#define EVENT_DEFAULT_PERIOD 1000016u
+
+#define EVENT_TERMS_MAX 16
+#define EVENT_TEXT_MAX	1024 /* event_print() of any spec fits, NUL included */
+
+/* How often to sample: as terms of an event, or as options of the command line. */
+struct event_rate {
+	bool has_period, has_freq;
+	uint64_t period; /* ops, cycles or fetches between samples */
+	uint64_t freq;	 /* Hz, each CPU */
+};
+
+struct event_term {
+	char name[32];
+	uint64_t value;
+	unsigned int column; /* of its name in the text, from 1 */
+};
+
+/* A plain value; owns nothing. */
+struct event_spec {
+	char text[104]; /* as given, may be cut: columns in messages refer to it */
+	char pmu[16];
+	unsigned int n_terms;
+	struct event_term terms[EVENT_TERMS_MAX]; /* except period and freq */
+	struct event_rate rate;
+	unsigned int rate_column; /* of period= or freq= */
+	bool user, kernel;	  /* modifiers; none or both: everything */
+};
+
+/**
+ * event_parse() - read one event
+ * @text: PMU[/TERM[=VALUE],.../][[:]MODIFIERS] with PMU ibs_op or ibs_fetch; a term without value
+ *        is 1; values as in num_parse(); MODIFIERS is u, k or both
+ *
+ * The terms depend on the machine: event_attr() checks them.
+ *
+ * Return: 0, or with @e set: -EINVAL syntax, -ERANGE a value of more than 64 bits, -E2BIG more
+ * than EVENT_TERMS_MAX terms, -ENODEV a PMU that is not IBS.
+ */
+int event_parse(const char *text, struct event_spec *out, struct err *e);
+
+/**
+ * event_print() - print the canonical text, which event_parse() reads as the same spec
+ *
+ * Terms in the order given, values in decimal, period or freq last.
+ *
+ * Return: length without the NUL; @size or more if the text was cut.
+ */
+size_t event_print(const struct event_spec *spec, char *buf, size_t size);
+
+/* Value of a term, 0 if it is absent. */
+uint64_t event_term(const struct event_spec *spec, const char *name);
+
+/**
+ * event_rate_choose() - find how often to sample, from the event or the command line
+ * @cli: of the command line; NULL or empty if not given
+ * @out: points into @spec or @cli; empty if neither has a rate: EVENT_DEFAULT_PERIOD
+ *
+ * perf silently ignores the command line if the event has a rate.
+ *
+ * Return: 0; or -EINVAL with @e: more than one is given.
+ */
+int event_rate_choose(const struct event_spec *spec, const struct event_rate *cli,
+		      const struct event_rate **out, struct err *e);
+
+/**
+ * event_attr() - what to pass to perf_event_open
+ * @pmu:  of spec->pmu
+ * @cpu:  decides, with @pmu's format files, which terms work
+ * @rate: as of event_rate_choose()
+ * @out:  filled whole: disabled, PERF_SAMPLE_RAW only (registers come from there, and the BPF
+ *        program's context has the IP), times enabled and running for read(2). The caller adds
+ *        other sample types.
+ *
+ * Stricter than perf, because kernels differ in what they accept (Linux ibs.c, 5.10 to 7.2):
+ * a fixed period is a multiple of 16, at least 0x90 (ibs_op) or 0x10 (ibs_fetch), and at most
+ * 0x7fffff0 (ibs_op with IBS_CAPS_OPCNTEXT) or 0xffff0.
+ *
+ * Return: 0, or with @e set: -EINVAL unknown term or a combination that is rejected, -ERANGE a
+ * value, -EOPNOTSUPP a term or modifier that this processor or this kernel does not have.
+ */
+int event_attr(const struct event_spec *spec, const struct pmu *pmu, const struct cpu_info *cpu,
+	       const struct event_rate *rate, struct perf_event_attr *out, struct err *e);
+
+/**
+ * event_notice() - a caveat of an event that event_attr() accepts
+ *
+ * Return: one line, or NULL.
+ */
+const char *event_notice(const struct event_spec *spec, const struct cpu_info *cpu);
+
+/**
+ * event_period_bounds() - the fixed periods that the hardware supports
+ *
+ * @min and @max are inclusive multiples of 16.
+ */
+void event_period_bounds(const char *pmu, const struct cpu_info *cpu, uint64_t *min, uint64_t *max);
+
+/* A filter, with the processors and kernels that introduced it. */
+struct event_rule {
+	const char *pmu, *term;
+	uint32_t caps;		/* IBS_CAPS_* bit it needs; 0: none */
+	uint64_t min, max;	/* 0 is off; max 0: as wide as the field */
+	const char *unit;
+	const char *since;	/* first kernel */
+	const char *generation; /* first processor */
+	const char *instead;	/* alternative; NULL: none */
+};
+
+/**
+ * event_rule_at() - the rules, for listings
+ *
+ * Return: NULL after the last one.
+ */
+const struct event_rule *event_rule_at(size_t i);
+
+#endif

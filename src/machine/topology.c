@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "topology.h"
+
+#include "base/cpulist.h"
+#include "base/num.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct topology {
+	unsigned int cpus, n_complexes;
+	struct {
+		unsigned int complex, node;
+	} cpu[];
+};
+
+/* The number that the kernel gave the L3 of @cpu, or -1. */
+static long l3_id(const char *root, unsigned int cpu)
+{
+	char path[512];
+	long id;
+	FILE *f;
+	int n;
+
+	snprintf(path, sizeof(path), "%s/sys/devices/system/cpu/cpu%u/cache/index3/id", root, cpu);
+	f = fopen(path, "re");
+	if (!f)
+		return -1;
+	n = fscanf(f, "%ld", &id);
+	fclose(f);
+	return n == 1 ? id : -1;
+}
+
+/* A kernel without NUMA has no such directory: then all are of node 0. */
+static void read_nodes(const char *root, struct topology *t)
+{
+	struct cpulist nodes, cpus;
+	char text[4096], path[64];
+	int node, cpu;
+
+	if (num_read_line(root, "/sys/devices/system/node/online", text, sizeof(text), NULL) ||
+	    cpulist_parse("nodes", text, &nodes, NULL))
+		return;
+	cpulist_for_each (node, &nodes) {
+		snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpulist", node);
+		if (num_read_line(root, path, text, sizeof(text), NULL) ||
+		    cpulist_parse("cpus", text, &cpus, NULL))
+			continue;
+		cpulist_for_each (cpu, &cpus)
+			if ((unsigned int)cpu < t->cpus)
+				t->cpu[cpu].node = node;
+	}
+}
+
+int topology_open(const char *root, unsigned int cpus, struct topology **out, struct err *err)
+{
+	struct topology *t = calloc(1, sizeof(*t) + cpus * sizeof(t->cpu[0]));
+	long *ids = calloc(cpus ? cpus : 1, sizeof(*ids));
+
+	if (!t || !ids) {
+		free(t);
+		free(ids);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	t->cpus = cpus;
+	for (unsigned int cpu = 0; cpu < cpus; cpu++) {
+		long id = l3_id(root, cpu);
+		unsigned int i = 0;
+
+		if (id < 0)
+			continue;
+		while (i < t->n_complexes && ids[i] != id)
+			i++;
+		if (i == t->n_complexes)
+			ids[t->n_complexes++] = id;
+		t->cpu[cpu].complex = i;
+	}
+	if (!t->n_complexes)
+		t->n_complexes = 1;
+	read_nodes(root, t);
+	free(ids);
+	*out = t;
+	return 0;
+}
+
+unsigned int topology_n_complexes(const struct topology *t)
+{
+	return t->n_complexes;
+}
+
+unsigned int topology_complex(const struct topology *t, unsigned int cpu)
+{
+	return cpu < t->cpus ? t->cpu[cpu].complex : 0;
+}
+
+unsigned int topology_node(const struct topology *t, unsigned int cpu)
+{
+	return cpu < t->cpus ? t->cpu[cpu].node : 0;
+}
+
+void topology_close(struct topology *t)
+{
+	free(t);
+}

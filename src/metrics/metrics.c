@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "metrics.h"
+
+#include "base/clock.h"
+#include "collector_text.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define READ_TRIES 3
+
+static const unsigned int default_edges[] = { 32,  64,	128,  192,  256,  384, 512,
+					      640, 768, 1024, 1536, 2048, 4096 };
+#define DEFAULT_EDGES (sizeof(default_edges) / sizeof(default_edges[0]))
+
+/* One pass over the counters. */
+struct pass {
+	const struct metrics_source *src;
+	const struct metrics_opts *opts;
+	struct metrics_groups *groups;
+	size_t n; /* groups with counters of their own */
+};
+
+static int take_group(void *arg, struct group *g)
+{
+	struct pass *p = arg;
+	bool other = g->other || (p->opts->max_groups && g->slot > p->opts->max_groups);
+	struct ibs_slot_name name;
+
+	p->n += !g->other;
+	memset(&name, 0, sizeof(name));
+	if (!other && p->groups->by & IBS_BY_CGROUP) {
+		p->src->name(p->src->arg, g, &name);
+		if (!*name.cgroup && g->key.cgroup_id)
+			snprintf(name.cgroup, sizeof(name.cgroup), "#%llu", g->key.cgroup_id);
+		/* beyond the limits of the collector's tree */
+		other = !strcmp(name.cgroup, "other");
+	}
+	return metrics_groups_add(p->groups, g, &name, other);
+}
+
+static int compare_samples(const void *pa, const void *pb)
+{
+	const struct metrics_group *a = *(struct metrics_group **)pa, *b = *(void **)pb;
+
+	return a->samples > b->samples ? -1 : a->samples < b->samples;
+}
+
+/* The JSON object up to its list of groups. */
+static int write_json(struct metrics *m, const char *why)
+{
+	const bool read = m->facts.state == METRICS_READ;
+	json_t *o = read ? collector_json(&m->facts.reading) : json_object();
+	char *text;
+	FILE *f;
+
+	json_object_set_new(o, "collector",
+			    m->facts.state == METRICS_FAILED ? json_null() : json_boolean(read));
+	if (why)
+		json_object_set_new(o, "why", collector_json_text(why));
+	text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	json_decref(o);
+	f = text ? open_memstream(&m->json, &m->json_len) : NULL;
+	if (f)
+		fprintf(f, "%.*s,\"containers\":[", (int)strlen(text) - 1, text);
+	free(text);
+	return f && !fclose(f) ? 0 : -ENOMEM;
+}
+
+static int read_counts(struct metrics *m, const struct metrics_source *src,
+		       const struct metrics_opts *opts, struct err *err)
+{
+	struct pass p = { .src = src, .opts = opts, .groups = &m->groups };
+	struct ledger counted = {};
+	int ret = -EUCLEAN;
+
+	reading_begin(&m->facts.reading, src->meta);
+	m->groups.by = src->meta->layout.by;
+	/* a group that is made or folded meanwhile may spoil one reading */
+	for (int tries = 0; ret == -EUCLEAN && tries < READ_TRIES; tries++) {
+		metrics_groups_free(&m->groups);
+		p.n = 0;
+		ret = counts_each(src->counts, take_group, &p, &counted, err);
+	}
+	reading_finish(&m->facts.reading, &counted, p.n);
+	if (!ret && m->groups.n)
+		qsort(m->groups.group, m->groups.n, sizeof(struct metrics_group *),
+		      compare_samples);
+	return ret;
+}
+
+int metrics_read(const struct metrics_source *src, const struct metrics_opts *opts,
+		 const struct metrics_self *self, struct metrics **out, struct err *err)
+{
+	struct metrics *m = calloc(1, sizeof(*m));
+	double begin = now_s();
+	int ret;
+
+	if (!m)
+		return err_set(err, -ENOMEM, "out of memory");
+	m->n_edges = opts->n_edges ? opts->n_edges : DEFAULT_EDGES;
+	memcpy(m->edges, opts->n_edges ? opts->edges : default_edges,
+	       m->n_edges * sizeof(m->edges[0]));
+	m->groups.edges = (struct metrics_edges){ .le = m->edges, .n = m->n_edges };
+	m->facts.self = *self;
+	ret = read_counts(m, src, opts, err);
+	m->facts.self.read_s = now_s() - begin;
+	process_stats_read(&m->facts.process);
+	ret = ret ?: write_json(m, NULL);
+	if (ret) {
+		metrics_free(m);
+		return ret == -ENOMEM ? err_set(err, ret, "out of memory") : ret;
+	}
+	*out = m;
+	return 0;
+}
+
+static void name_pinned(const void *arg, const struct group *g, struct ibs_slot_name *out)
+{
+	pinned_name(arg, g, out);
+}
+
+int metrics_read_pinned(const struct pinned *p, const struct metrics_opts *opts,
+			const struct metrics_self *self, struct metrics **out, struct err *err)
+{
+	struct ibs_meta meta;
+	struct metrics_source src = {
+		.counts = pinned_counts(p), .meta = &meta, .name = name_pinned, .arg = p
+	};
+
+	pinned_meta(p, &meta);
+	return metrics_read(&src, opts, self, out, err);
+}
+
+int metrics_read_nothing(enum metrics_state state, const char *why, const struct metrics_self *self,
+			 struct metrics **out)
+{
+	struct metrics *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	m->facts.state = state;
+	m->facts.self = *self;
+	process_stats_read(&m->facts.process);
+	if (write_json(m, why)) {
+		metrics_free(m);
+		return -ENOMEM;
+	}
+	*out = m;
+	return 0;
+}
+
+void metrics_free(struct metrics *m)
+{
+	if (!m)
+		return;
+	metrics_groups_free(&m->groups);
+	free(m->json);
+	free(m);
+}
+
+size_t metrics_bytes(const struct metrics *m)
+{
+	return sizeof(*m) + m->groups.bytes + m->json_len;
+}

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "metrics_table.h"
+
+#include "collector/governor.h"
+
+#include <math.h>
+
+/*
+ * X(NAME, "name", TYPE, "unit", "help", value): value is VALUE(expression), NAN for unknown, or
+ * LINES(function) for a metric with labels. r is the reading, m its meta and st the status.
+ */
+#define COLLECTOR_TABLE(X)                                                                         \
+	X(SEEN, "ibscope_samples_seen", COUNTER, "",                                               \
+	  "Samples that reached the BPF program: aggregated + forwarded + filtered + lost.",       \
+	  VALUE(r->ledger.seen))                                                                   \
+	X(AGGREGATED, "ibscope_samples_aggregated", COUNTER, "", "Samples added to histograms.",   \
+	  VALUE(r->ledger.outcome[IBS_OUTCOME_AGGREGATED]))                                        \
+	X(FORWARDED, "ibscope_samples_forwarded", COUNTER, "", "Samples forwarded as records.",    \
+	  VALUE(r->ledger.outcome[IBS_OUTCOME_FORWARDED]))                                         \
+	X(FILTERED, "ibscope_samples_filtered", COUNTER, "",                                       \
+	  "Samples dropped by the selection, by reason.", LINES(filtered))                         \
+	X(LOST, "ibscope_samples_lost", COUNTER, "", "Samples lost, by reason.", LINES(lost))      \
+	X(UNSEEN, "ibscope_samples_unseen", COUNTER, "",                                           \
+	  "Samples counted by the PMU that never reached the BPF program.",                        \
+	  VALUE(st->pmu_exact ? st->unseen : NAN))                                                 \
+	X(PMU_ENABLED, "ibscope_pmu_enabled_seconds", COUNTER, "seconds",                          \
+	  "Time that the event was enabled, summed over all CPUs.", VALUE(st->enabled_ns / 1e9))   \
+	X(PMU_RUNNING, "ibscope_pmu_running_seconds", COUNTER, "seconds",                          \
+	  "Time that the event was on the PMU; less than enabled if the PMU is shared.",           \
+	  VALUE(st->running_ns / 1e9))                                                             \
+	X(THROTTLED, "ibscope_throttled", COUNTER, "",                                             \
+	  "Number of times the kernel throttled sampling on a CPU until its next tick.",           \
+	  VALUE(st->throttled))                                                                    \
+	X(PMU_OPS, "ibscope_pmu_ops", COUNTER, "",                                                 \
+	  "Ops (or cycles, if the event counts cycles) counted by the PMU, summed over all CPUs.", \
+	  VALUE(st->counted))                                                                      \
+	X(CPUS, "ibscope_cpus", GAUGE, "", "CPUs being sampled.", VALUE(st->cpus))                 \
+	X(WENT, "ibscope_cpus_went_offline", COUNTER, "", "Number of CPUs that went offline.",     \
+	  VALUE(st->cpus_went))                                                                    \
+	X(CAME, "ibscope_cpus_came_online", COUNTER, "",                                           \
+	  "Number of CPUs that came online and are sampled.", VALUE(st->cpus_came))                \
+	X(SHARED, "ibscope_pmu_shared", COUNTER, "",                                               \
+	  "Number of times another profiler began to share the PMU.", VALUE(st->pmu_shared))       \
+	X(CLOCK_STEPS, "ibscope_clock_steps", COUNTER, "", "Number of times the clock was set.",   \
+	  VALUE(st->clock_steps))                                                                  \
+	X(SUSPENDS, "ibscope_suspends", COUNTER, "", "Number of times the machine was suspended.", \
+	  VALUE(st->suspends))                                                                     \
+	X(PERIOD, "ibscope_sampling_period", GAUGE, "",                                            \
+	  "Ops or cycles between two samples of a CPU; absent if it varies.",                      \
+	  VALUE(st->period ? st->period : NAN))                                                    \
+	X(PERIOD_ASKED, "ibscope_sampling_period_asked", GAUGE, "",                                \
+	  "Configured period, which the governor never goes below; absent if it varies.",          \
+	  VALUE(st->period_asked ? st->period_asked : NAN))                                        \
+	X(BPF_SECONDS, "ibscope_bpf_seconds", COUNTER, "seconds",                                  \
+	  "CPU time of the BPF program, estimated from the runs that were timed.",                 \
+	  VALUE(st->bpf_runs ? st->bpf_ns / 1e9 : NAN))                                            \
+	X(COLLECTOR_SECONDS, "ibscope_collector_cpu_seconds", COUNTER, "seconds",                  \
+	  "CPU time of the collector process.", VALUE(st->cpu_ns / 1e9))                           \
+	X(WORK, "ibscope_collector_work_seconds", COUNTER, "seconds",                              \
+	  "CPU time of the collector process, by kind of work.", LINES(work))                      \
+	X(WORK_DELAYED, "ibscope_collector_work_delayed_seconds", COUNTER, "seconds",              \
+	  "Time that work was delayed by its CPU limit, by kind of work.", LINES(work_delayed))    \
+	X(OVERHEAD, "ibscope_overhead_ratio", GAUGE, "ratio",                                      \
+	  "CPU time of BPF program and collector, without interrupts, as a share of all CPU "      \
+	  "time.",                                                                                 \
+	  VALUE(st->enabled_ns && st->bpf_runs                                                     \
+			? (double)(st->bpf_ns + st->cpu_ns) / st->enabled_ns                       \
+			: NAN))                                                                    \
+	X(GOVERNOR_STATE, "ibscope_governor_state", GAUGE, "",                                     \
+	  "1 for the current state of the governor, 0 for the others.", LINES(governor_states))    \
+	X(GOVERNOR_CHANGES, "ibscope_governor_changes", COUNTER, "",                               \
+	  "Number of times the governor changed the period or stopped or resumed sampling, by "    \
+	  "reason.",                                                                               \
+	  LINES(governor_changes))                                                                 \
+	X(STOPPED, "ibscope_sampling_stopped", GAUGE, "",                                          \
+	  "1 while sampling is stopped by the governor.", VALUE(status_stopped(st)))               \
+	X(BUDGET, "ibscope_overhead_budget_ratio", GAUGE, "ratio",                                 \
+	  "Share of CPU time that sampling may cost; absent without a budget.",                    \
+	  VALUE(st->budget_ppb ? st->budget_ppb / 1e9 : NAN))                                      \
+	X(OVERHEAD_NOW, "ibscope_governor_overhead_ratio", GAUGE, "ratio",                         \
+	  "Share of CPU time that samples and collector cost during the last second, estimated.",  \
+	  VALUE(st->overhead_ppb / 1e9))                                                           \
+	X(OVERHEAD_TIME, "ibscope_overhead_seconds", COUNTER, "seconds",                           \
+	  "CPU time of interrupts, BPF program and collector, estimated.",                         \
+	  VALUE(st->overhead_ns / 1e9))                                                            \
+	X(NMI_COST, "ibscope_sample_interrupt_cost_seconds", GAUGE, "seconds",                     \
+	  "CPU time of one sample without the BPF program, by source of the value.",               \
+	  LINES(nmi_cost))                                                                         \
+	X(BPF_COST, "ibscope_sample_bpf_cost_seconds", GAUGE, "seconds",                           \
+	  "CPU time of one sample in the BPF program, by source of the value.", LINES(bpf_cost))   \
+	X(KERNEL_RATE, "ibscope_kernel_max_sample_rate", GAUGE, "",                                \
+	  "Sysctl kernel.perf_event_max_sample_rate: maximum samples per second and CPU.",         \
+	  VALUE(st->kernel_rate ? st->kernel_rate : NAN))                                          \
+	X(KERNEL_LOWERED, "ibscope_kernel_rate_lowered", COUNTER, "",                              \
+	  "Number of times the kernel lowered that limit because interrupts took too long.",       \
+	  VALUE(st->kernel_lowered))                                                               \
+	X(MAP_BYTES, "ibscope_map_memory_bytes", GAUGE, "bytes", "Memory of the BPF maps.",        \
+	  VALUE(st->memory_bytes))                                                                 \
+	X(RSS_BYTES, "ibscope_collector_resident_memory_bytes", GAUGE, "bytes",                    \
+	  "Resident memory of the collector.", VALUE(st->rss_bytes))                               \
+	X(RSS_MAX, "ibscope_collector_resident_memory_limit_bytes", GAUGE, "bytes",                \
+	  "Resident memory above which the collector exits; absent without a limit.",              \
+	  VALUE(st->rss_max ? st->rss_max : NAN))                                                  \
+	X(GROUPS, "ibscope_groups", GAUGE, "", "Groups with counters of their own.",               \
+	  VALUE(r->groups))                                                                        \
+	X(GROUPS_MAX, "ibscope_groups_limit", GAUGE, "",                                           \
+	  "Maximum number of groups with counters of their own.",                                  \
+	  VALUE(m->layout.max_slots - 1.0))                                                        \
+	X(FOLDED, "ibscope_groups_folded", COUNTER, "",                                            \
+	  "Number of groups that ended and were added to 'other'.", VALUE(st->folded))             \
+	X(DISPLACED, "ibscope_groups_displaced", COUNTER, "",                                      \
+	  "Number of groups added to 'other' to make room for busier ones.", VALUE(st->displaced)) \
+	X(UNRESOLVED, "ibscope_selection_unresolved", GAUGE, "",                                   \
+	  "Names in the selection that match nothing yet; 'ibscope ctl status' lists them.",       \
+	  VALUE(st->unresolved))                                                                   \
+	X(STARTS, "ibscope_collector_starts", COUNTER, "",                                         \
+	  "Number of collectors started since the counters began, including this one.",            \
+	  VALUE(m->starts))                                                                        \
+	X(RELOADS, "ibscope_config_reloads", COUNTER, "",                                          \
+	  "Number of times the options were reloaded.", VALUE(st->reloads))                        \
+	X(CONFIG_ERRORS, "ibscope_config_reload_errors", COUNTER, "",                              \
+	  "Number of failed reloads, after which the old options stayed in force.",                \
+	  VALUE(st->config_errors))                                                                \
+	X(LIVE_CHANGES, "ibscope_live_changes", COUNTER, "",                                       \
+	  "Number of times 'ibscope ctl' changed options.", VALUE(st->live_changes))               \
+	X(AGE, "ibscope_collector_age_seconds", GAUGE, "seconds",                                  \
+	  "Time since the collector last updated its status, which it does every second.",         \
+	  VALUE(((double)r->time_ns - st->time_ns) / 1e9))                                         \
+	X(START_TIME, "ibscope_counters_start_time_seconds", GAUGE, "seconds",                     \
+	  "Unix time when the counters began.", VALUE(m->start_realtime_ns / 1e9))                 \
+	X(SIMULATED, "ibscope_simulated", GAUGE, "", "1 if samples are SIMULATED, not measured.",  \
+	  VALUE(m->layout.simulated))                                                              \
+	X(BUILD_INFO, "ibscope_build", INFO, "", "Versions of collector and exporter.",            \
+	  LINES(build_info))                                                                       \
+	X(COLLECTOR_INFO, "ibscope_collector", INFO, "",                                           \
+	  "Event, source of samples, histogram metric and IBS capabilities.",                      \
+	  LINES(collector_info))
+
+/* The same, of the process that serves the metrics. */
+#define SELF_TABLE(X)                                                                              \
+	X(UP, "ibscope_collector_up", GAUGE, "",                                                   \
+	  "1 if the collector is running; absent if its counters cannot be read.", VALUE(up(f)))   \
+	X(READ_FAILING, "ibscope_exporter_read_failing", GAUGE, "",                                \
+	  "1 if the counters cannot be read; /-/ready and the log give the reason.",               \
+	  VALUE(self->failing))                                                                    \
+	X(DURATION, "ibscope_scrape_duration_seconds", GAUGE, "seconds",                           \
+	  "Time taken to read the counters for this response.", VALUE(self->read_s))               \
+	X(SCRAPES, "ibscope_exporter_scrapes", COUNTER, "", "Number of scrapes served.",           \
+	  VALUE(self->scrapes))                                                                    \
+	X(READS, "ibscope_exporter_reads", COUNTER, "",                                            \
+	  "Number of counter reads; scrapes within the same second share one.",                    \
+	  VALUE(self->reads))                                                                      \
+	X(READ_ERRORS, "ibscope_exporter_read_errors", COUNTER, "",                                \
+	  "Number of failed counter reads.", VALUE(self->read_errors))                             \
+	X(CONNECTIONS, "ibscope_exporter_connections", GAUGE, "", "Open connections.",             \
+	  VALUE(self->connections))                                                                \
+	X(CROWDED_OUT, "ibscope_exporter_connections_crowded_out", COUNTER, "",                    \
+	  "Number of connections closed because they were too slow or to make room for others.",   \
+	  VALUE(self->crowded_out))                                                                \
+	X(PASSWORDS, "ibscope_exporter_passwords_checked", COUNTER, "",                            \
+	  "Number of passwords hashed; a password that was right before is not hashed again.",     \
+	  VALUE(self->passwords_checked))                                                          \
+	X(PASSWORDS_WRONG, "ibscope_exporter_passwords_wrong", COUNTER, "",                        \
+	  "Number of wrong passwords.", VALUE(self->passwords_wrong))                              \
+	X(WEB_ERRORS, "ibscope_exporter_config_reload_errors", COUNTER, "",                        \
+	  "Number of failed reloads of --web.config.file or its certificates.",                    \
+	  VALUE(self->config_errors))                                                              \
+	X(MAPPED, "ibscope_exporter_maps_mapped", GAUGE, "",                                       \
+	  "1 if counters are read from mapped memory, which costs no samples.",                    \
+	  VALUE(self->mapped))                                                                     \
+	X(CPU, "process_cpu_seconds", COUNTER, "seconds", "Total user and system CPU time spent.", \
+	  VALUE(f->process.cpu_s))                                                                 \
+	X(RSS, "process_resident_memory_bytes", GAUGE, "bytes", "Resident memory size.",           \
+	  VALUE(f->process.rss_bytes))                                                             \
+	X(VSZ, "process_virtual_memory_bytes", GAUGE, "bytes", "Virtual memory size.",             \
+	  VALUE(f->process.virtual_bytes))                                                         \
+	X(FDS, "process_open_fds", GAUGE, "", "Number of open file descriptors.",                  \
+	  VALUE(f->process.open_fds))                                                              \
+	X(MAX_FDS, "process_max_fds", GAUGE, "", "Maximum number of open file descriptors.",       \
+	  VALUE(f->process.max_fds))                                                               \
+	X(START, "process_start_time_seconds", GAUGE, "seconds",                                   \
+	  "Start time of the process as Unix time.", VALUE(f->process.start_s))
+
+static void set_label(struct metric_line *out, const char *name, const char *value)
+{
+	int i = 0;
+
+	while (out->label[i].name)
+		i++;
+	out->label[i].name = name;
+	out->label[i].value = value;
+}
+
+/* One line, with one label. */
+static bool only_line(unsigned int i, struct metric_line *out, const char *name, const char *label,
+		      double value)
+{
+	set_label(out, name, label);
+	out->value = value;
+	return !i;
+}
+
+static bool reason_line(const struct reading *r, enum ibs_outcome_kind kind, unsigned int i,
+			struct metric_line *out)
+{
+	for (int o = 0; o < IBS_OUTCOME_N; o++) {
+		if (outcome_kind(o) != kind || i--)
+			continue;
+		set_label(out, "reason", outcome_name(o));
+		out->value = r->ledger.outcome[o];
+		return true;
+	}
+	return false;
+}
+
+static bool filtered(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	return reason_line(r, IBS_OUTCOME_KIND_FILTERED, i, out);
+}
+
+static bool lost(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	return reason_line(r, IBS_OUTCOME_KIND_LOST, i, out);
+}
+
+static bool work_line(const __u64 *ns, unsigned int i, struct metric_line *out)
+{
+#define WORK_NAME(NAME, name, help) name,
+	static const char *const names[] = { IBS_WORK_TABLE(WORK_NAME) };
+#undef WORK_NAME
+
+	if (i >= IBS_WORK_N)
+		return false;
+	set_label(out, "work", names[i]);
+	out->value = ns[i] / 1e9;
+	return true;
+}
+
+static bool work(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	return work_line(r->meta.status.work_ns, i, out);
+}
+
+static bool work_delayed(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	return work_line(r->meta.status.work_delayed_ns, i, out);
+}
+
+static bool governor_states(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	if (i >= GOVERNOR_STATE_N)
+		return false;
+	set_label(out, "state", governor_state_name(i));
+	out->value = i == r->meta.status.governor_state;
+	return true;
+}
+
+static bool governor_changes(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	const unsigned int reason = GOVERNOR_REASON_NONE + 1 + i;
+
+	if (reason >= GOVERNOR_REASON_N)
+		return false;
+	set_label(out, "reason", governor_reason_name(reason));
+	out->value = r->meta.status.governor_changes[reason];
+	return true;
+}
+
+static bool nmi_cost(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	const struct ibs_meta_status *st = &r->meta.status;
+
+	return only_line(i, out, "source", status_nmi_source(st), st->nmi_ns / 1e9);
+}
+
+static bool bpf_cost(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	const struct ibs_meta_status *st = &r->meta.status;
+
+	return only_line(i, out, "source", status_bpf_source(st), status_bpf_ns(st) / 1e9);
+}
+
+static bool build_info(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	set_label(out, "version", r->meta.version);
+	return only_line(i, out, "exporter_version", IBSCOPE_VERSION, 1);
+}
+
+static bool collector_info(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	snprintf(out->text, sizeof(out->text), "%#x", r->meta.layout.caps);
+	set_label(out, "event", r->meta.event);
+	set_label(out, "source", r->meta.source);
+	set_label(out, "metric", metric_name(reading_metric(&r->meta)));
+	return only_line(i, out, "ibs_caps", out->text, 1);
+}
+
+static double up(const struct metrics_facts *f)
+{
+	if (f->state == METRICS_FAILED)
+		return NAN;
+	return f->state == METRICS_READ && collector_alive(&f->reading.meta);
+}
+
+#define VALUE(expression)                  \
+	{                                  \
+		out->value = (expression); \
+		return !i;                 \
+	}
+#define LINES(function) return function(r, i, out);
+#define FUNCTION(NAME, name, type, unit, help, value)                          \
+	static bool line_##NAME(const struct metrics_facts *f, unsigned int i, \
+				struct metric_line *out)                       \
+	{                                                                      \
+		const struct reading *r = &f->reading;                         \
+		const struct ibs_meta *m = &r->meta;                           \
+		const struct ibs_meta_status *st = &m->status;                 \
+		const struct metrics_self *self = &f->self;                    \
+                                                                               \
+		(void)m, (void)st, (void)self;                                 \
+		value                                                          \
+	}
+COLLECTOR_TABLE(FUNCTION)
+SELF_TABLE(FUNCTION)
+
+#define COLLECTOR_ROW(NAME, name, type, unit, help, value) \
+	{ { name, METRIC_##type, unit, help }, false, line_##NAME },
+#define SELF_ROW(NAME, name, type, unit, help, value) \
+	{ { name, METRIC_##type, unit, help }, true, line_##NAME },
+
+const struct metric metrics_table[] = { COLLECTOR_TABLE(COLLECTOR_ROW) SELF_TABLE(SELF_ROW) };
+const unsigned int metrics_table_n = sizeof(metrics_table) / sizeof(metrics_table[0]);
+
+static void write_line(FILE *f, const struct metric_head *h, const struct metric_line *l)
+{
+	fprintf(f, "%s%s", h->name, metric_suffix(h));
+	for (int i = 0; i < METRIC_LABELS_MAX && l->label[i].name; i++)
+		metric_write_label(f, i ? "," : "{", l->label[i].name, l->label[i].value);
+	/* whole numbers with all their digits: ledgers are compared to the unit */
+	fprintf(f, l->value == floor(l->value) ? "%s %.0f\n" : "%s %.15g\n",
+		l->label[0].name ? "}" : "", l->value);
+}
+
+void metric_write(FILE *f, enum metrics_format format, const struct metric *m,
+		  const struct metrics_facts *facts)
+{
+	struct metric_line l = {};
+	bool any = false;
+
+	if (!m->always && facts->state != METRICS_READ)
+		return;
+	for (unsigned int i = 0; m->line(facts, i, &l); i++) {
+		if (!isnan(l.value) && !any)
+			metric_write_head(f, format, &m->head);
+		if (!isnan(l.value)) {
+			write_line(f, &m->head, &l);
+			any = true;
+		}
+		l = (struct metric_line){};
+	}
+}

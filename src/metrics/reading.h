@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* One reading of a collector: what it says of itself, and the ledger of its counters. */
+#ifndef IBSCOPE_READING_H
+#define IBSCOPE_READING_H
+
+#include "counts/pinned.h"
+#include "counts/snapshot.h"
+
+struct reading {
+	struct ibs_meta meta; /* its texts are terminated */
+	__u64 time_ns;	      /* CLOCK_BOOTTIME */
+	struct ledger ledger; /* PMU counts are those of meta.status */
+	size_t groups;	      /* with counters of their own */
+};
+
+/*
+ * Whether the collector is running: it did not exit cleanly, and updated its status within the last
+ * ten seconds. Its pid is no proof: it may be one of another namespace, or reused.
+ */
+bool collector_alive(const struct ibs_meta *m);
+
+/* What the histograms count. */
+enum ibs_metric reading_metric(const struct ibs_meta *m);
+
+/* Names of what the status holds as numbers, which a later collector may have more of: "unknown". */
+const char *status_governor_state(const struct ibs_meta_status *st);
+const char *status_governor_reason(const struct ibs_meta_status *st);
+const char *status_nmi_source(const struct ibs_meta_status *st);
+
+bool status_stopped(const struct ibs_meta_status *st);
+
+/* CPU time of a sample in the BPF program; "measured", or "assumed" until runs were timed. */
+double status_bpf_ns(const struct ibs_meta_status *st);
+const char *status_bpf_source(const struct ibs_meta_status *st);
+
+/* Begin a reading: @m must have been read before the counters, so that no sample seems unseen. */
+void reading_begin(struct reading *r, const struct ibs_meta *m);
+
+/* Complete it with counters. */
+void reading_finish(struct reading *r, const struct ledger *counted, size_t groups);
+
+/* A reading of what is pinned. Return: 0 or a negative errno with @err. */
+int reading_pinned(const struct pinned *p, struct reading *out, struct err *err);
+
+#endif

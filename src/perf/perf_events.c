@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "perf_events.h"
+
+#include "perf_open.h"
+#include "perf_ring.h"
+#include "base/rlimit.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+struct cpu_event {
+	unsigned int cpu;
+	int fd, link_fd;		   /* -1: not open */
+	struct perf_event_mmap_page *ring; /* NULL: throttling is unknown */
+	/* before the current period: samples, and the count that they and the remainder make */
+	__u64 samples_before, counted_before;
+	__u64 enabled_ns, followed_ns; /* time enabled, now and at the last check */
+	bool fresh;		       /* enabled_ns was read since then */
+	bool begun;		       /* was enabled once */
+	__u64 since_ns;		       /* time enabled at which it seems to have stopped */
+	bool stands;
+};
+
+struct perf_events {
+	struct perf_event_attr attr;
+	char *event; /* for messages */
+	struct cpu_event *ev;
+	size_t n, n_open;
+	int prog_fd; /* -1: none attached */
+	bool use_link, enabled;
+	const char *pin_dir;		 /* NULL: links are not pinned */
+	struct perf_events_total closed; /* counts of closed events */
+	__u64 throttled;
+	bool ring_warned;
+};
+
+#define RING_PAGES 1
+
+#define STAND_TRIES 5
+#define STAND_MS    10
+
+static void map_ring(struct perf_events *pe, struct cpu_event *ev)
+{
+	ev->ring = perf_ring_map(ev->fd, RING_PAGES);
+	if (ev->ring)
+		return;
+	if (!pe->ring_warned)
+		log_warn("cpu %u: no ring buffer for throttle records: %s; throttling will not be "
+			 "reported (raise kernel.perf_event_mlock_kb)",
+			 ev->cpu, strerror(errno));
+	pe->ring_warned = true;
+}
+
+static __u64 throttled(struct perf_event_mmap_page *ring)
+{
+	__u64 head, tail, n = 0;
+
+	if (!ring)
+		return 0;
+	head = perf_ring_head(ring);
+	tail = ring->data_tail;
+	while (tail < head) {
+		struct {
+			struct perf_event_header h;
+			__u64 id, lost;
+		} rec;
+
+		perf_ring_copy(ring, tail, &rec, sizeof(rec.h));
+		if (rec.h.size < sizeof(rec.h))
+			break;
+		if (rec.h.type == PERF_RECORD_THROTTLE) {
+			n++;
+		} else if (rec.h.type == PERF_RECORD_LOST && rec.h.size >= sizeof(rec)) {
+			/* records come in pairs: throttled and unthrottled */
+			perf_ring_copy(ring, tail, &rec, sizeof(rec));
+			n += (rec.lost + 1) / 2;
+		}
+		tail += rec.h.size;
+	}
+	perf_ring_done(ring, head);
+	return n;
+}
+
+static int attach(const struct perf_events *pe, struct cpu_event *ev, struct err *err)
+{
+	int ret;
+
+	if (pe->use_link) {
+		ret = bpf_link_create(pe->prog_fd, ev->fd, BPF_PERF_EVENT, NULL);
+		if (ret >= 0)
+			ev->link_fd = ret;
+	} else {
+		ret = ioctl(ev->fd, PERF_EVENT_IOC_SET_BPF, pe->prog_fd);
+	}
+	if (ret < 0)
+		return err_set(err, -errno, "cpu %u: cannot attach the BPF program: %s; %s",
+			       ev->cpu, strerror(errno),
+			       errno == EMFILE ? "raise the open files limit (ulimit -n)"
+					       : "it requires CAP_BPF and CAP_PERFMON");
+	return 0;
+}
+
+static void pin_path(const struct perf_events *pe, const struct cpu_event *ev, char *out,
+		     size_t size)
+{
+	snprintf(out, size, "%s/cpu%u", pe->pin_dir, ev->cpu);
+}
+
+static void pin_link(const struct perf_events *pe, const struct cpu_event *ev)
+{
+	char path[512];
+
+	if (!pe->pin_dir || ev->link_fd < 0)
+		return;
+	pin_path(pe, ev, path, sizeof(path));
+	if (bpf_obj_pin(ev->link_fd, path))
+		log_warn("cannot pin %s: %s; sampling of that CPU will end if the collector is "
+			 "killed",
+			 path, strerror(errno));
+}
+
+static void unpin_link(const struct perf_events *pe, const struct cpu_event *ev)
+{
+	char path[512];
+
+	if (!pe->pin_dir || ev->link_fd < 0)
+		return;
+	pin_path(pe, ev, path, sizeof(path));
+	unlink(path);
+}
+
+/* For the first time; see renew(). */
+static int enable(struct cpu_event *ev, struct err *err)
+{
+	if (ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0))
+		return err_set(err, -errno, "cpu %u: cannot enable the event: %s", ev->cpu,
+			       strerror(errno));
+	ev->fresh = false; /* read before it was enabled */
+	ev->begun = true;
+	return 0;
+}
+
+/* 0 also for a CPU that is offline: it stays closed. */
+static int open_event(struct perf_events *pe, struct cpu_event *ev, struct err *err)
+{
+	ev->fd = perf_open(&pe->attr, ev->cpu);
+	if (ev->fd < 0 && errno == ENODEV)
+		return 0;
+	if (ev->fd < 0)
+		return perf_open_explain(err, errno, ev->cpu, pe->event);
+	pe->n_open++;
+	map_ring(pe, ev);
+	return 0;
+}
+
+/* Add the counts of an event to @t. Return: false if it cannot be read. */
+static bool add_counts(const struct perf_events *pe, struct cpu_event *ev,
+		       struct perf_events_total *t)
+{
+	struct {
+		__u64 value, enabled, running;
+	} r;
+
+	if (read(ev->fd, &r, sizeof(r)) != sizeof(r)) {
+		t->exact = false;
+		return false;
+	}
+	ev->enabled_ns = r.enabled;
+	ev->fresh = true;
+	t->enabled_ns += r.enabled;
+	t->running_ns += r.running;
+	t->counted += r.value;
+	if (!pe->attr.freq && pe->attr.sample_period)
+		t->samples += ev->samples_before +
+			      (r.value - ev->counted_before) / pe->attr.sample_period;
+	/* the count misses part of a period each time the event leaves the PMU */
+	if (r.enabled != r.running)
+		t->exact = false;
+	return true;
+}
+
+/*
+ * Check whether events that look stalled really are. A guest's clock can stall for a tick, and longer
+ * if the host is late, so wait until other events advance.
+ */
+static void confirm_stalled(struct perf_events *pe)
+{
+	const struct timespec wait = { .tv_nsec = STAND_MS * 1000000 };
+	struct perf_events_total unused = {};
+	size_t n = 1;
+
+	for (int i = 0; n && i < STAND_TRIES; i++) {
+		if (i)
+			nanosleep(&wait, NULL);
+		n = 0;
+		for (size_t k = 0; k < pe->n; k++) {
+			struct cpu_event *ev = &pe->ev[k];
+
+			if (ev->stands)
+				ev->stands = add_counts(pe, ev, &unused) &&
+					     ev->enabled_ns == ev->since_ns;
+			n += ev->stands;
+		}
+	}
+}
+
+static void close_event(struct perf_events *pe, struct cpu_event *ev)
+{
+	if (ev->fd < 0)
+		return;
+	unpin_link(pe, ev);
+	if (ev->link_fd >= 0)
+		close(ev->link_fd);
+	perf_ring_unmap(ev->ring);
+	close(ev->fd);
+	*ev = (struct cpu_event){ .cpu = ev->cpu, .fd = -1, .link_fd = -1 };
+	pe->n_open--;
+}
+
+int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpus, size_t n_cpus,
+		     const char *event, struct perf_events **out, struct err *err)
+{
+	struct perf_events *pe = calloc(1, sizeof(*pe));
+	int ret = 0;
+
+	if (pe) {
+		pe->ev = calloc(n_cpus ? n_cpus : 1, sizeof(*pe->ev));
+		pe->event = strdup(event ? event : "the event");
+	}
+	if (!pe || !pe->ev || !pe->event) {
+		ret = err_set(err, -ENOMEM, "out of memory");
+		goto fail;
+	}
+	pe->attr = *attr;
+	/* enabled after a program is attached: nobody would see earlier samples */
+	pe->attr.disabled = 1;
+	pe->prog_fd = -1;
+	pe->closed.exact = true;
+	/* a file and a link per CPU: 768 CPUs exceed the usual limit of 1024 */
+	rlimit_files(2 * n_cpus);
+	for (; pe->n < n_cpus && !ret; pe->n++) {
+		pe->ev[pe->n] = (struct cpu_event){ .cpu = cpus[pe->n], .fd = -1, .link_fd = -1 };
+		ret = open_event(pe, &pe->ev[pe->n], err);
+	}
+	if (!ret && !pe->n_open)
+		ret = err_set(err, -ENODEV, "none of the %zu selected CPUs is online", n_cpus);
+	if (ret)
+		goto fail;
+	*out = pe;
+	return 0;
+fail:
+	perf_events_close(pe);
+	return ret;
+}
+
+int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struct err *err)
+{
+	int ret = 0;
+
+	pe->prog_fd = prog_fd;
+	pe->use_link = use_link;
+	for (size_t i = 0; i < pe->n && !ret; i++)
+		if (pe->ev[i].fd >= 0)
+			ret = attach(pe, &pe->ev[i], err);
+	return ret;
+}
+
+void perf_events_pin_links(struct perf_events *pe, const char *dir)
+{
+	pe->pin_dir = dir;
+	for (size_t i = 0; i < pe->n; i++)
+		pin_link(pe, &pe->ev[i]);
+}
+
+void perf_events_disable(struct perf_events *pe)
+{
+	pe->enabled = false;
+	for (size_t i = 0; i < pe->n; i++)
+		if (pe->ev[i].fd >= 0)
+			ioctl(pe->ev[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/*
+ * Disable first: the kernel detaches the program some milliseconds before it closes the event, and
+ * samples in between would be neither seen nor counted.
+ */
+static void retire(struct perf_events *pe, struct cpu_event *ev)
+{
+	ioctl(ev->fd, PERF_EVENT_IOC_DISABLE, 0);
+	add_counts(pe, ev, &pe->closed);
+	pe->throttled += throttled(ev->ring);
+	close_event(pe, ev);
+}
+
+/* 0 also if the CPU is offline. */
+static int revive(struct perf_events *pe, struct cpu_event *ev, struct err *err)
+{
+	int ret = open_event(pe, ev, err);
+
+	if (ret || ev->fd < 0)
+		return ret;
+	if (pe->prog_fd >= 0)
+		ret = attach(pe, ev, err);
+	if (!ret)
+		pin_link(pe, ev);
+	if (!ret && pe->enabled)
+		ret = enable(ev, err);
+	if (ret)
+		close_event(pe, ev);
+	return ret;
+}
+
+/*
+ * While an event is disabled there is no sign that its CPU was offline. If it was, the event is on none
+ * of the kernel's lists any more: enabled again, it would look alive and never sample.
+ */
+static int renew(struct perf_events *pe, struct cpu_event *ev, struct err *err)
+{
+	retire(pe, ev);
+	return revive(pe, ev, err);
+}
+
+int perf_events_enable(struct perf_events *pe, struct err *err)
+{
+	int ret = 0;
+
+	if (pe->enabled)
+		return 0;
+	pe->enabled = true;
+	for (size_t i = 0; i < pe->n; i++) {
+		struct cpu_event *ev = &pe->ev[i];
+
+		if (ev->fd >= 0)
+			ret = (ev->begun ? renew(pe, ev, err) : enable(ev, err)) ?: ret;
+	}
+	return ret;
+}
+
+static void went_offline(struct perf_events *pe, struct cpu_event *ev)
+{
+	retire(pe, ev);
+	pe->closed.went++;
+	log_info("cpu %u went offline", ev->cpu);
+}
+
+static int came_online(struct perf_events *pe, struct cpu_event *ev, struct err *err)
+{
+	int ret = revive(pe, ev, err);
+
+	if (ret || ev->fd < 0)
+		return ret;
+	pe->closed.came++;
+	log_info("cpu %u came online and is being sampled", ev->cpu);
+	return 0;
+}
+
+/* Replace it by an event with another period; on failure it stays. */
+static int replace(struct perf_events *pe, struct cpu_event *ev, __u64 period, struct err *err)
+{
+	const __u64 before = pe->attr.sample_period;
+	struct cpu_event old = *ev;
+	int ret;
+
+	ioctl(old.fd, PERF_EVENT_IOC_DISABLE, 0);
+	unpin_link(pe, &old);
+	*ev = (struct cpu_event){ .cpu = old.cpu, .fd = -1, .link_fd = -1 };
+	pe->attr.sample_period = period;
+	ret = revive(pe, ev, err);
+	pe->attr.sample_period = before;
+	if (ret) {
+		*ev = old;
+		pin_link(pe, ev);
+		if (pe->enabled)
+			ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0);
+		return ret;
+	}
+	/* the pin belongs to the new one */
+	if (old.link_fd >= 0)
+		close(old.link_fd);
+	old.link_fd = -1;
+	retire(pe, &old);
+	return 0;
+}
+
+/* @ev is disabled: its next sample is after @period, whatever is left of the current one. */
+static int begin_period(struct perf_events *pe, struct cpu_event *ev, __u64 period, struct err *err)
+{
+	struct perf_events_total t = {};
+
+	if (!add_counts(pe, ev, &t))
+		return err_set(err, -EIO, "cpu %u: the event's count cannot be read", ev->cpu);
+	if (ioctl(ev->fd, PERF_EVENT_IOC_PERIOD, &period))
+		return err_set(err, -errno, "cpu %u: the kernel rejects a period of %llu: %s",
+			       ev->cpu, period, strerror(errno));
+	ev->samples_before = t.samples;
+	ev->counted_before = t.counted;
+	return 0;
+}
+
+/* An enabled event that has stalled: its CPU went offline, and may be back. */
+static int return_online(struct perf_events *pe, struct cpu_event *ev, __u64 period,
+			 struct err *err)
+{
+	const __u64 before = pe->attr.sample_period;
+	int ret;
+
+	went_offline(pe, ev);
+	pe->attr.sample_period = period;
+	ret = came_online(pe, ev, err);
+	pe->attr.sample_period = before;
+	return ret;
+}
+
+/*
+ * pe->attr has the current period. An event of the software clock reports the period that it was
+ * opened with for ever (Linux kernel/events/core.c, perf_swevent_init_hrtimer()), so it is replaced;
+ * others are disabled while they are changed.
+ */
+static int change_period(struct perf_events *pe, struct cpu_event *ev, __u64 period,
+			 struct err *err)
+{
+	const bool stands = ev->stands;
+	int ret;
+
+	ev->stands = false;
+	if (pe->attr.type == PERF_TYPE_SOFTWARE)
+		return replace(pe, ev, period, err);
+	if (stands)
+		return return_online(pe, ev, period, err);
+	ioctl(ev->fd, PERF_EVENT_IOC_DISABLE, 0);
+	ret = begin_period(pe, ev, period, err);
+	if (pe->enabled)
+		ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0);
+	return ret;
+}
+
+/* Mark events whose CPU was offline since the last check: enabled again they would look alive. */
+static void find_standing(struct perf_events *pe)
+{
+	struct perf_events_total unused = {};
+
+	for (size_t i = 0; i < pe->n; i++) {
+		struct cpu_event *ev = &pe->ev[i];
+
+		ev->stands = pe->enabled && ev->fd >= 0 && add_counts(pe, ev, &unused);
+		ev->since_ns = ev->enabled_ns;
+	}
+	confirm_stalled(pe);
+}
+
+/* Renew all. Report CPUs that were offline meanwhile: the next check could not see it. */
+static int renew_all(struct perf_events *pe, struct err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < pe->n; i++) {
+		struct cpu_event *ev = &pe->ev[i];
+		const bool stands = ev->stands;
+
+		ev->stands = false;
+		if (ev->fd >= 0)
+			ret = (stands ? return_online(pe, ev, pe->attr.sample_period, err)
+				      : renew(pe, ev, err))
+				      ?: ret;
+	}
+	return ret;
+}
+
+int perf_events_renew(struct perf_events *pe, struct err *err)
+{
+	find_standing(pe);
+	return renew_all(pe, err);
+}
+
+int perf_events_set_period(struct perf_events *pe, __u64 period, struct err *err)
+{
+	const __u64 old = pe->attr.sample_period;
+	struct err ignored;
+	size_t n = 0;
+	int ret = 0;
+
+	if (pe->attr.type != PERF_TYPE_SOFTWARE)
+		find_standing(pe);
+	for (; n < pe->n && !ret; n++)
+		if (pe->ev[n].fd >= 0)
+			ret = change_period(pe, &pe->ev[n], period, err);
+	pe->attr.sample_period = period;
+	if (!ret)
+		return 0;
+	for (size_t i = 0; i + 1 < n; i++)
+		if (pe->ev[i].fd >= 0)
+			change_period(pe, &pe->ev[i], old, &ignored);
+	pe->attr.sample_period = old;
+	return ret;
+}
+
+__u64 perf_events_period(const struct perf_events *pe)
+{
+	return pe->attr.freq ? 0 : pe->attr.sample_period;
+}
+
+/* Mark events whose CPU was offline since the last check, as all but one are over a suspend. */
+static void find_returned(struct perf_events *pe, const struct cpulist *online)
+{
+	struct perf_events_total unused = {};
+
+	for (size_t i = 0; i < pe->n; i++) {
+		struct cpu_event *ev = &pe->ev[i];
+
+		ev->stands = false;
+		if (!pe->enabled || ev->fd < 0 || !cpulist_has(online, ev->cpu))
+			continue;
+		if (!ev->fresh)
+			add_counts(pe, ev, &unused);
+		ev->since_ns = ev->followed_ns;
+		ev->stands = ev->fresh && ev->enabled_ns == ev->followed_ns;
+	}
+	confirm_stalled(pe);
+}
+
+int perf_events_follow(struct perf_events *pe, const struct cpulist *online, struct err *err)
+{
+	int ret = 0;
+
+	find_returned(pe, online);
+	for (size_t i = 0; i < pe->n; i++) {
+		struct cpu_event *ev = &pe->ev[i];
+		bool is = cpulist_has(online, ev->cpu), stands = ev->stands;
+
+		ev->stands = ev->fresh = false;
+		ev->followed_ns = ev->enabled_ns;
+		if (ev->fd >= 0 && (!is || stands))
+			went_offline(pe, ev);
+		if (is && ev->fd < 0)
+			ret = came_online(pe, ev, err) ?: ret;
+	}
+	return ret;
+}
+
+size_t perf_events_n(const struct perf_events *pe)
+{
+	return pe->n_open;
+}
+
+void perf_events_read(struct perf_events *pe, struct perf_events_total *out)
+{
+	*out = pe->closed;
+	out->cpus = pe->n_open;
+	for (size_t i = 0; i < pe->n; i++)
+		if (pe->ev[i].fd >= 0)
+			add_counts(pe, &pe->ev[i], out);
+}
+
+int perf_events_realign(struct perf_events *pe, bool *enabled, struct err *err)
+{
+	int ret;
+
+	find_standing(pe);
+	*enabled = pe->enabled;
+	perf_events_disable(pe);
+	ret = renew_all(pe, err);
+	pe->closed.exact = true;
+	return ret;
+}
+
+__u64 perf_events_throttled(struct perf_events *pe)
+{
+	for (size_t i = 0; i < pe->n; i++)
+		pe->throttled += throttled(pe->ev[i].ring);
+	return pe->throttled;
+}
+
+void perf_events_close(struct perf_events *pe)
+{
+	if (!pe)
+		return;
+	for (size_t i = 0; i < pe->n; i++)
+		close_event(pe, &pe->ev[i]);
+	free(pe->event);
+	free(pe->ev);
+	free(pe);
+}

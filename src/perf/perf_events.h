@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Perf events, one on each of a list of CPUs, with a BPF program attached. */
+#ifndef IBSCOPE_PERF_EVENTS_H
+#define IBSCOPE_PERF_EVENTS_H
+
+#include "base/cpulist.h"
+#include "base/err.h"
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct perf_events;
+
+/* Totals over all CPUs, including those that went offline. */
+struct perf_events_total {
+	unsigned int cpus;  /* sampled now */
+	__u64 samples;	    /* whole periods counted; 0 if the period varies */
+	__u64 counted;	    /* what the event counts: ops, cycles, ns */
+	__u64 enabled_ns;   /* since the events were enabled */
+	__u64 running_ns;   /* of that, on the PMU; less if another user shares it */
+	bool exact;	    /* the count of samples is complete */
+	__u64 went, came;   /* times a CPU went offline, and came (back) online */
+};
+
+/**
+ * perf_events_open() - open one disabled event a CPU
+ * @attr:  used as is, except `disabled`
+ * @cpus:  logical CPUs; those that are offline wait for perf_events_follow()
+ * @event: as the user wrote it, for messages
+ *
+ * Return: 0, or a negative errno with @err saying which CPU, why, and what to do:
+ * -ENODEV  none of @cpus is online
+ */
+int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpus, size_t n_cpus,
+		     const char *event, struct perf_events **out, struct err *err);
+
+/* Attach @prog_fd to every event, by bpf_link if @use_link, else by ioctl. */
+int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struct err *err);
+
+/**
+ * perf_events_pin_links() - keep sampling if we are killed
+ * @dir: in bpffs, for one file per CPU until the event is closed; not copied
+ *
+ * Only for events attached by links.
+ */
+void perf_events_pin_links(struct perf_events *pe, const char *dir);
+
+/*
+ * Enable all. After perf_events_disable() events are reopened, as their CPUs may have been offline
+ * meanwhile. Return: 0, or a negative errno with @err; perf_events_follow() retries events that could
+ * not be opened.
+ */
+int perf_events_enable(struct perf_events *pe, struct err *err);
+/* Afterwards the program does not run, and counts include the last, incomplete period. */
+void perf_events_disable(struct perf_events *pe);
+
+/**
+ * perf_events_set_period() - change the period of all events, also of those opened later
+ *
+ * Not for events by frequency. Each is disabled, read, changed and enabled again, so that samples of
+ * both periods are counted exactly. An event whose CPU was offline meanwhile is reopened.
+ *
+ * Return: 0, or a negative errno with @err, and the period is unchanged.
+ */
+int perf_events_set_period(struct perf_events *pe, __u64 period, struct err *err);
+
+__u64 perf_events_period(const struct perf_events *pe); /* 0: by frequency */
+
+/**
+ * perf_events_follow() - close and open events as CPUs go offline and come online
+ * @online: CPUs online now
+ *
+ * The kernel removes an event from a CPU that goes offline and does not put it back: it must be closed
+ * and a new one opened. Its counts are kept. If a CPU was offline between two calls, its event has
+ * stopped counting.
+ *
+ * Return: 0, or what opening an event failed with, @err saying why; the next call retries
+ * that CPU.
+ */
+int perf_events_follow(struct perf_events *pe, const struct cpulist *online, struct err *err);
+
+/*
+ * Close all events and open new ones. Counts are kept, and CPUs that were offline since the last
+ * perf_events_follow() are reported. Return: as there.
+ */
+int perf_events_renew(struct perf_events *pe, struct err *err);
+
+/* Number of CPUs sampled now. */
+size_t perf_events_n(const struct perf_events *pe);
+
+/* Read all counts: one read(2) per CPU, answered by that CPU. */
+void perf_events_read(struct perf_events *pe, struct perf_events_total *out);
+
+/**
+ * perf_events_realign() - count periods exactly again after another user has left the PMU
+ * @enabled: set to true if they were enabled, and must be enabled again
+ *
+ * Each time an event leaves the PMU its count gets out of step with its samples, so that its final
+ * count may be one period too high. All are closed and reopened, disabled; `exact` then covers what
+ * follows. Not for events by frequency.
+ *
+ * Return: as perf_events_follow(); the others are realigned.
+ */
+int perf_events_realign(struct perf_events *pe, bool *enabled, struct err *err);
+
+/**
+ * perf_events_throttled() - number of throttlings since open, over all CPUs
+ *
+ * The kernel reports them only in an event's ring buffer, so each event has one of a page. Call
+ * at least once a second; throttlings that did not fit are in the kernel's count of lost records.
+ */
+__u64 perf_events_throttled(struct perf_events *pe);
+
+/* Accepts NULL. Close all events, links and mappings. */
+void perf_events_close(struct perf_events *pe);
+
+#endif

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "perf_open.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SEE_DOCTOR "see `ibscope doctor`"
+#define PRIVILEGES                                                  \
+	"sampling a whole CPU requires CAP_PERFMON (or root; with " \
+	"kernel.perf_event_paranoid above 2 CAP_SYS_ADMIN), or "    \
+	"kernel.perf_event_paranoid <= 0"
+#define FILES "each CPU needs a file: raise the open files limit (ulimit -n)"
+
+static const struct {
+	int error;
+	const char *verb; /* NULL: cannot open */
+	const char *remedy;
+} reasons[] = {
+	{ EACCES, NULL, PRIVILEGES },
+	{ EPERM, NULL, PRIVILEGES },
+	{ EMFILE, NULL, FILES },
+	{ ENFILE, NULL, FILES },
+	{ EINVAL, "the kernel rejects",
+	  "try without filter terms, or see `ibscope doctor` for what this kernel and CPU "
+	  "support" },
+	{ ENOENT, "the PMU does not support", SEE_DOCTOR },
+	{ EOPNOTSUPP, "the PMU does not support", SEE_DOCTOR },
+	{ ENODEV, "the PMU does not support", SEE_DOCTOR },
+	{ EBUSY, "cannot share", "stop the other profiler" },
+};
+
+int perf_open(const struct perf_event_attr *attr, unsigned int cpu)
+{
+	return syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+int perf_open_explain(struct err *err, int error, unsigned int cpu, const char *event)
+{
+	const char *verb = NULL, *remedy = SEE_DOCTOR;
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		if (reasons[i].error != error)
+			continue;
+		verb = reasons[i].verb;
+		remedy = reasons[i].remedy;
+	}
+	return err_set(err, -error, "cpu %u: %s %s: %s; %s", cpu, verb ? verb : "cannot open",
+		       event, strerror(error), remedy);
+}

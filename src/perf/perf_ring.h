@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Ring buffer of a perf event (perf_event_open(2)). */
+#ifndef IBSCOPE_PERF_RING_H
+#define IBSCOPE_PERF_RING_H
+
+#include <linux/perf_event.h>
+#include <stddef.h>
+
+/* Map @pages for records, a power of two. Return: NULL with errno; EPERM: above the mlock limit. */
+struct perf_event_mmap_page *perf_ring_map(int fd, size_t pages);
+/* Accepts NULL. */
+void perf_ring_unmap(struct perf_event_mmap_page *ring);
+/* Bytes of memory, with its first page. */
+size_t perf_ring_bytes(const struct perf_event_mmap_page *ring);
+
+/* Complete records lie between the reader's ring->data_tail and this position. */
+__u64 perf_ring_head(const struct perf_event_mmap_page *ring);
+/* Copy from a position; it may wrap. */
+void perf_ring_copy(const struct perf_event_mmap_page *ring, __u64 at, void *dst, size_t len);
+/* Let the kernel overwrite everything before @tail. */
+void perf_ring_done(struct perf_event_mmap_page *ring, __u64 tail);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What lies in a recording; ibscope-recording(5) says it in words. Numbers are little endian, as
+ * on the only processors that have IBS. Private to recording_*.c and their tests.
+ */
+#ifndef IBSCOPE_RECORDING_FORMAT_H
+#define IBSCOPE_RECORDING_FORMAT_H
+
+#include <ibscope/op.h>
+#include <stddef.h>
+#include "base/crc.h"
+
+/* A reader refuses a greater major, and steps over the blocks and columns it does not know. */
+#define RECORDING_MAJOR 1
+#define RECORDING_MINOR 1 /* 1: names of containers, topology */
+
+#define RECORDING_FILE_MAGIC  "IBSCOPE\n"
+#define RECORDING_BYTE_ORDER  0x01020304u
+#define RECORDING_BLOCK_MAGIC 0x4b4c4289u /* "\x89BLK" */
+
+/* Limits of a block, for bounded memory on whatever input. */
+#define RECORDING_BLOCK_MAX  (1u << 20) /* bytes, decompressed */
+#define RECORDING_JSON_MAX   (1u << 16)
+#define RECORDING_BATCH	     8192 /* samples */
+#define RECORDING_STRING_MAX 8192 /* with its final 0 */
+
+struct recording_file_head {
+	char magic[8];
+	__u32 byte_order;
+	__u16 major, minor;
+	__u32 block_head_bytes; /* sizeof(struct recording_block) */
+	__u32 file;		/* chosen at random, repeated in each block */
+	__u32 crc;		/* of what is before it */
+};
+_Static_assert(sizeof(struct recording_file_head) == 28, "recording_file_head has padding");
+
+enum recording_block_type {
+	RECORDING_META = 1,    /* JSON; first, and again at times in case that one is damaged */
+	RECORDING_SAMPLES = 2, /* columns */
+	RECORDING_EVENTS = 3,  /* struct recording_event; of the time of the samples that follow */
+	RECORDING_STACKS = 4,  /* struct recording_stack; before the samples that name them */
+	RECORDING_LEDGER = 5,  /* JSON */
+	RECORDING_END = 6,     /* JSON: the ledger, and that the writer ended in order */
+};
+
+#define RECORDING_ZSTD 1 /* flag: the data is a zstd frame */
+
+struct recording_block {
+	__u32 magic;
+	__u32 file; /* as in the head of the file: blocks of another one do not count */
+	__u64 seq;  /* of the block in its file, from 0: gaps show */
+	__u16 type, flags;
+	__u32 bytes;	 /* that follow */
+	__u32 raw_bytes; /* that they are once decompressed */
+	__u32 entries;	 /* samples, events or stacks */
+	__u32 data_crc;	 /* of the bytes that follow */
+	__u32 head_crc;	 /* of what is before it */
+};
+_Static_assert(sizeof(struct recording_block) == 40, "recording_block has padding");
+
+/*
+ * Columns of samples: X(NAME, id, transform, column it refers to, widest value in bytes). The
+ * transform is the one that makes the column small; the file says it for each column. REPLACED is
+ * that of struct recording_stack when the sample was given.
+ */
+#define RECORDING_COLUMN_TABLE(X)       \
+	X(TIME, 0, DELTA, 0, 8)         \
+	X(CGROUP, 1, PLAIN, 0, 8)       \
+	X(TGID, 2, PLAIN, 0, 4)         \
+	X(TID, 3, DISTANCE, 2, 4)       \
+	X(CPU, 4, PLAIN, 0, 4)          \
+	X(RAW_BYTES, 5, PLAIN, 0, 4)    \
+	X(RAW_CAPS, 6, PLAIN, 0, 4)     \
+	X(KERNEL_STACK, 7, PLAIN, 0, 4) \
+	X(USER_STACK, 8, PLAIN, 0, 4)   \
+	X(REPLACED, 9, PLAIN, 0, 8)     \
+	X(REG0, 16, PLAIN, 0, 8)        \
+	X(REG1, 17, SIGNED, 0, 8)       \
+	X(REG2, 18, PLAIN, 0, 8)        \
+	X(REG3, 19, PLAIN, 0, 8)        \
+	X(REG4, 20, PLAIN, 0, 8)        \
+	X(REG5, 21, SIGNED, 0, 8)       \
+	X(REG6, 22, XOR_SIGNED, 21, 8)  \
+	X(REG7, 23, SIGNED, 0, 8)       \
+	X(REG8, 24, PLAIN, 0, 8)
+
+enum recording_column {
+#define RECORDING_COLUMN_ENUM(NAME, id, ...) RECORDING_COLUMN_##NAME = (id),
+	RECORDING_COLUMN_TABLE(RECORDING_COLUMN_ENUM)
+#undef RECORDING_COLUMN_ENUM
+		RECORDING_COLUMN_N = 32
+};
+
+enum recording_transform {
+	RECORDING_PLAIN, /* the value */
+	RECORDING_DELTA, /* zigzag of the difference to the value before; to base for the first */
+	RECORDING_XOR,	 /* xor with the same sample's value in another column */
+	RECORDING_DISTANCE, /* zigzag of the difference to it */
+	RECORDING_SIGNED,   /* zigzag of the value: addresses of user space and of the kernel */
+	RECORDING_XOR_SIGNED, /* zigzag of the xor with the other column */
+	RECORDING_TRANSFORM_N
+};
+
+/*
+ * Data of a block of samples: one of these for each column, RECORDING_COLUMNS_END as id behind
+ * the last, and then for each column the numbers that the transform gives, less `base` but with
+ * DELTA: as `width` planes of a byte a sample, from the least significant byte on. Planes of
+ * `absent` are not there: all their bytes are 0. With RECORDING_SPARSE the planes hold only the
+ * samples whose number is not 0 (and is not less base); before them is a bit for each sample, from
+ * the lowest of the first byte on, that says which these are.
+ */
+struct recording_column_head {
+	__u8 id, transform, other, width;
+	__u8 flags, absent, zero[2];
+	__u64 base;
+};
+#define RECORDING_SPARSE 1
+_Static_assert(sizeof(struct recording_column_head) == 16, "recording_column_head has padding");
+#define RECORDING_COLUMNS_END 0xff
+
+enum recording_event_kind {
+	RECORDING_COMM = 1,
+	RECORDING_MMAP = 2,
+	RECORDING_FORK = 3,
+	RECORDING_EXIT = 4,
+	RECORDING_CGROUP = 5,
+	RECORDING_LOST = 6,
+};
+
+#define RECORDING_EXEC	     1 /* flag of COMM and MMAP */
+#define RECORDING_KERNEL     2 /* flag of MMAP */
+#define RECORDING_IN_SAMPLES 4 /* flag of LOST: they were samples */
+
+struct recording_event {
+	__u32 bytes; /* with this head and the strings behind the fixed part, which end in 0 */
+	__u16 kind, flags;
+	__u64 time;
+	union {
+		struct {
+			__u32 tgid, tid;
+		} comm;
+		struct {
+			__u32 tgid, tid;
+			__u64 start, len, pgoff;
+			__u8 build_id_len, build_id[20], zero[3];
+		} mmap;
+		struct {
+			__u32 tgid, tid, parent_tgid, parent_tid;
+		} fork;
+		struct {
+			__u64 id;
+		} cgroup; /* path, and since minor version 1 container, pod and its namespace */
+		struct {
+			__u64 n;
+			__u32 cpu, zero;
+		} lost;
+	};
+};
+#define RECORDING_EVENT_BYTES(member) \
+	(offsetof(struct recording_event, member) + sizeof(((struct recording_event *)0)->member))
+_Static_assert(RECORDING_EVENT_BYTES(mmap) == 72, "recording_event has padding");
+
+/*
+ * `n` addresses follow, innermost first. Each key given again counts as a replacement: a reader
+ * that missed one must not take older chains for what samples mean.
+ */
+struct recording_stack {
+	__s32 key;
+	__u16 n, flags;
+	__u64 replaced; /* in the file so far, this one included */
+};
+_Static_assert(sizeof(struct recording_stack) == 16, "recording_stack has padding");
+#define RECORDING_REPLACES 1 /* flag */
+
+static inline __u32 recording_crc(const void *data, size_t bytes)
+{
+	return crc_of(data, bytes);
+}
+
+#endif

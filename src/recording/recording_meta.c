@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "recording_meta.h"
+
+#include "recording_format.h"
+
+#include <errno.h>
+#include <ibscope/outcome.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* jansson refuses text that is not UTF-8, and command lines may hold anything. */
+static json_t *text(const char *s)
+{
+	json_t *j = json_string(s);
+	char *copy;
+
+	if (j)
+		return j;
+	copy = strdup(s);
+	if (!copy)
+		return NULL;
+	for (char *p = copy; *p; p++)
+		if (*p & 0x80)
+			*p = '?';
+	j = json_string(copy);
+	free(copy);
+	return j;
+}
+
+static json_t *number(__u64 v)
+{
+	return json_integer(v);
+}
+
+static json_t *cpu_object(const struct cpu_info *c)
+{
+	return json_pack("{so so si si si sb so sb so}", "vendor", text(c->vendor), "name",
+			 text(c->name), "family", c->family, "model", c->model, "stepping",
+			 c->stepping, "ibs", c->ibs, "ibs_caps", number(c->caps), "hypervisor",
+			 c->hypervisor, "hypervisor_name", text(c->hypervisor_name));
+}
+
+static json_t *event_object(const struct trace_pmu *p)
+{
+	return json_pack("{so ss so sb sb}", "name", text(p->name), "pmu",
+			 p->op ? "ibs_op" : "ibs_fetch", p->freq ? "freq" : "period",
+			 number(p->period), "physical", p->physical, "stacks", p->stacks);
+}
+
+static json_t *numbers(const __u16 *v, unsigned int n)
+{
+	json_t *j = json_array();
+
+	for (unsigned int i = 0; i < n; i++)
+		if (json_array_append_new(j, number(v[i])))
+			break;
+	return j;
+}
+
+static json_t *topology_object(const struct trace_topology *t)
+{
+	return json_pack("{so so}", "ccx", numbers(t->ccx, t->n), "node", numbers(t->node, t->n));
+}
+
+char *recording_meta_encode(const struct trace_info *info)
+{
+	json_t *j = json_pack(
+		"{so sb so so so si so sb so s[o]}", "source", text(info->source ?: ""),
+		"simulated", info->simulated, "host", text(info->host), "kernel",
+		text(info->release), "command", text(info->command), "cpus", info->n_cpus, "filter",
+		text(info->filter), "full_registers", info->full_registers, "clock",
+		json_pack("{ss so so}", "name", "CLOCK_MONOTONIC", "monotonic_ns",
+			  number(info->monotonic_ns), "realtime_ns", number(info->realtime_ns)),
+		"events", info->n_pmus ? event_object(&info->pmu[0]) : json_object());
+	char *out = NULL;
+
+	if (!j)
+		return NULL;
+	if ((!info->has_cpu || !json_object_set_new(j, "cpu", cpu_object(&info->cpu))) &&
+	    (!info->topology ||
+	     !json_object_set_new(j, "topology", topology_object(info->topology))))
+		out = json_dumps(j, JSON_COMPACT);
+	json_decref(j);
+	return out;
+}
+
+static __u64 get_number(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+static bool get_bool(const json_t *object, const char *key)
+{
+	return json_is_true(json_object_get(object, key));
+}
+
+static void get_text(const json_t *object, const char *key, char *out, size_t size)
+{
+	const char *s = json_string_value(json_object_get(object, key));
+
+	out[0] = 0;
+	if (s)
+		strncat(out, s, size - 1);
+}
+
+static void decode_cpu(const json_t *j, struct cpu_info *c)
+{
+	char vendor[sizeof(c->vendor)];
+
+	get_text(j, "vendor", vendor, sizeof(vendor));
+	/* Quirks follow from family and model: a newer program may know more of them. */
+	cpu_info_set(c, vendor, get_number(j, "family"), get_number(j, "model"), 0);
+	get_text(j, "name", c->name, sizeof(c->name));
+	c->stepping = get_number(j, "stepping");
+	c->ibs = get_bool(j, "ibs");
+	c->caps = get_number(j, "ibs_caps");
+	c->hypervisor = get_bool(j, "hypervisor");
+	get_text(j, "hypervisor_name", c->hypervisor_name, sizeof(c->hypervisor_name));
+}
+
+static void decode_event(const json_t *j, struct trace_pmu *p)
+{
+	char pmu[16];
+
+	get_text(j, "name", p->name, sizeof(p->name));
+	get_text(j, "pmu", pmu, sizeof(pmu));
+	p->op = !strcmp(pmu, "ibs_op");
+	p->freq = json_object_get(j, "freq") != NULL;
+	p->period = get_number(j, p->freq ? "freq" : "period");
+	p->physical = get_bool(j, "physical");
+	p->stacks = get_bool(j, "stacks");
+}
+
+/* Half a topology is none. */
+static bool decode_topology(const json_t *j, struct trace_topology *t)
+{
+	const json_t *ccx = json_object_get(j, "ccx"), *node = json_object_get(j, "node");
+
+	t->n = json_array_size(ccx);
+	if (!t->n || t->n > TRACE_CPUS || json_array_size(node) != t->n)
+		return false;
+	for (unsigned int i = 0; i < t->n; i++) {
+		t->ccx[i] = json_integer_value(json_array_get(ccx, i));
+		t->node[i] = json_integer_value(json_array_get(node, i));
+	}
+	return true;
+}
+
+/* trace_info.source points to constants. */
+static const char *known_source(const json_t *j)
+{
+	static const char *const known[] = { "ibs", "sim", "replay" };
+	const char *s = json_string_value(json_object_get(j, "source"));
+
+	for (size_t i = 0; s && i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcmp(s, known[i]))
+			return known[i];
+	return "";
+}
+
+const char *recording_meta_decode(const char *in, size_t bytes, struct trace_info *info,
+				  struct trace_pmu *pmu, struct trace_topology *topology)
+{
+	json_t *j = json_loadb(in, bytes, 0, NULL), *clock;
+	const json_t *cpu, *event;
+
+	if (!json_is_object(j)) {
+		json_decref(j);
+		return "the description of the recording is no JSON object";
+	}
+	*info = (struct trace_info){ .format = "ibscope 1", .source = known_source(j) };
+	*pmu = (struct trace_pmu){};
+	info->simulated = get_bool(j, "simulated");
+	get_text(j, "host", info->host, sizeof(info->host));
+	get_text(j, "kernel", info->release, sizeof(info->release));
+	get_text(j, "command", info->command, sizeof(info->command));
+	get_text(j, "filter", info->filter, sizeof(info->filter));
+	info->n_cpus = get_number(j, "cpus");
+	info->full_registers = get_bool(j, "full_registers");
+	clock = json_object_get(j, "clock");
+	info->monotonic_ns = get_number(clock, "monotonic_ns");
+	info->realtime_ns = get_number(clock, "realtime_ns");
+	cpu = json_object_get(j, "cpu");
+	info->has_cpu = json_is_object(cpu);
+	if (info->has_cpu)
+		decode_cpu(cpu, &info->cpu);
+	if (decode_topology(json_object_get(j, "topology"), topology))
+		info->topology = topology;
+	event = json_array_get(json_object_get(j, "events"), 0);
+	decode_event(event, pmu);
+	info->pmu = pmu;
+	info->n_pmus = 1;
+	json_decref(j);
+	return NULL;
+}
+
+static const char *const kinds[IBS_OUTCOME_KIND_N] = {
+	[IBS_OUTCOME_KIND_AGGREGATED] = "aggregated",
+	[IBS_OUTCOME_KIND_FORWARDED] = "forwarded",
+	[IBS_OUTCOME_KIND_FILTERED] = "filtered",
+	[IBS_OUTCOME_KIND_LOST] = "lost",
+};
+
+char *recording_ledger_encode(const struct ledger *l, __u64 unwritten)
+{
+	json_t *j = json_pack("{so}", "unwritten_blocks", number(unwritten)), *kind;
+	char *out = NULL;
+	bool ok = j;
+
+	if (l && ok) {
+		ok = !json_object_set_new(j, "seen", number(l->seen));
+		for (int k = 0; k < IBS_OUTCOME_KIND_N; k++)
+			ok &= !json_object_set_new(j, kinds[k], json_object());
+		for (int i = 0; i < IBS_OUTCOME_N && ok; i++) {
+			kind = json_object_get(j, kinds[outcome_kind(i)]);
+			ok = !json_object_set_new(kind, outcome_name(i), number(l->outcome[i]));
+		}
+		ok = ok && !json_object_set_new(j, "pmu_samples", number(l->pmu_samples)) &&
+		     !json_object_set_new(j, "unseen", number(l->unseen)) &&
+		     !json_object_set_new(j, "unseen_exact", json_boolean(l->pmu_exact));
+	}
+	if (ok)
+		out = json_dumps(j, JSON_COMPACT);
+	json_decref(j);
+	return out;
+}
+
+static bool decode_outcomes(const json_t *of, int kind, struct ledger *l)
+{
+	const char *name;
+	json_t *value;
+	int i;
+
+	json_object_foreach((json_t *)of, name, value)
+	{
+		for (i = 0; i < IBS_OUTCOME_N; i++)
+			if ((int)outcome_kind(i) == kind && !strcmp(outcome_name(i), name))
+				break;
+		if (i < IBS_OUTCOME_N)
+			l->outcome[i] = json_integer_value(value);
+		else if (json_integer_value(value))
+			return false;
+	}
+	return true;
+}
+
+int recording_ledger_decode(const char *in, size_t bytes, struct ledger *l, __u64 *unwritten)
+{
+	json_t *j = json_loadb(in, bytes, 0, NULL);
+	bool has = json_is_integer(json_object_get(j, "seen"));
+	struct ledger out = { .seen = get_number(j, "seen") };
+	int k;
+
+	if (!json_is_object(j)) {
+		json_decref(j);
+		return -EINVAL;
+	}
+	*unwritten = get_number(j, "unwritten_blocks");
+	for (k = 0; k < IBS_OUTCOME_KIND_N && has; k++)
+		has = decode_outcomes(json_object_get(j, kinds[k]), k, &out);
+	out.pmu_samples = get_number(j, "pmu_samples");
+	out.unseen = get_number(j, "unseen");
+	out.pmu_exact = get_bool(j, "unseen_exact");
+	if (has)
+		*l = out;
+	json_decref(j);
+	return has;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The parts of a recording that are JSON: what it is of, and the ledger. */
+#ifndef IBSCOPE_RECORDING_META_H
+#define IBSCOPE_RECORDING_META_H
+
+#include "trace/trace.h"
+
+#include <stddef.h>
+
+/**
+ * recording_meta_encode() - the description of a recording
+ *
+ * Bytes that are not UTF-8 become question marks.
+ *
+ * Return: malloc()ed text, or NULL without memory.
+ */
+char *recording_meta_encode(const struct trace_info *info);
+
+/**
+ * recording_meta_decode() - the same back
+ * @pmu:	becomes info->pmu
+ * @topology:	becomes info->topology, if there is one
+ *
+ * What is not told, or has another type than expected, is left empty.
+ *
+ * Return: NULL, or what is wrong with it.
+ */
+const char *recording_meta_decode(const char *text, size_t bytes, struct trace_info *info,
+				  struct trace_pmu *pmu, struct trace_topology *topology);
+
+/* @ledger may be NULL; @unwritten: blocks that could not be. malloc()ed text, or NULL. */
+char *recording_ledger_encode(const struct ledger *ledger, __u64 unwritten);
+
+/**
+ * recording_ledger_decode() - the same back
+ *
+ * Return: 1; 0 without a ledger, or with one that has outcomes this program does not know, and so
+ * would not balance; -EINVAL if the text is no such thing.
+ */
+int recording_ledger_decode(const char *text, size_t bytes, struct ledger *ledger,
+			    __u64 *unwritten);
+
+#endif

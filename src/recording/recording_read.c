@@ -1,0 +1,552 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "recording.h"
+
+#include "base/array.h"
+
+#include "recording_blocks.h"
+#include "recording_columns.h"
+#include "recording_events.h"
+#include "recording_meta.h"
+#include "trace/trace_format.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct stack {
+	__u64 *addresses; /* malloc()ed */
+	__u64 generation; /* the reader's when it was taken */
+	unsigned int n;
+};
+
+struct reader {
+	int fd;
+	struct recording_blocks *blocks;
+	struct trace_info info;
+	struct trace_pmu pmu;
+	struct trace_topology topology;
+	struct trace_end end;
+	bool ended;	 /* the writer did, in order */
+	__u64 unwritten; /* blocks that it could not write */
+	struct ibs_cpu cpu;
+
+	/* the samples of a block, of which `next_sample` comes next */
+	struct recording_columns columns;
+	unsigned int next_sample;
+	__u64 samples_offset;
+
+	/* the events of a block that wait for samples of their time */
+	unsigned char *events;		 /* malloc()ed */
+	size_t events_bytes, next_event; /* offset behind `event` */
+	bool has_event;
+	struct trace_event event;
+	__u64 events_offset;
+
+	struct stack *stacks; /* by key */
+	size_t n_stacks;
+	__u64 replaced;	  /* of them, as far as we saw */
+	__u64 generation; /* those of an earlier one are forgotten */
+	__u64 stack[2 * (TRACE_STACK_MAX + 1)];
+};
+
+static bool recording_magic(const unsigned char *bytes, size_t n)
+{
+	static const __u32 block = RECORDING_BLOCK_MAGIC;
+	const size_t magic = sizeof(RECORDING_FILE_MAGIC) - 1;
+
+	if (n >= 4 && !memcmp(bytes, RECORDING_FILE_MAGIC, n < magic ? n : magic))
+		return true;
+	/* the head of the file may be what is damaged */
+	return n >= sizeof(struct recording_file_head) + sizeof(block) &&
+	       !memcmp(bytes + sizeof(struct recording_file_head), &block, sizeof(block));
+}
+
+static void free_stacks(struct reader *r)
+{
+	for (size_t i = 0; i < r->n_stacks; i++)
+		free(r->stacks[i].addresses);
+	free(r->stacks);
+	r->stacks = NULL;
+	r->n_stacks = 0;
+}
+
+static void recording_close_reader(void *state)
+{
+	struct reader *r = state;
+
+	recording_blocks_close(r->blocks);
+	free_stacks(r);
+	free(r->events);
+	close(r->fd);
+	free(r);
+}
+
+/* A block that makes no sense although its checksum is right. */
+static int reject(struct reader *r, const char *reason)
+{
+	recording_blocks_reject(r->blocks, reason);
+	return 0;
+}
+
+static int take_meta(struct reader *r, const unsigned char *data, size_t bytes)
+{
+	const char *wrong;
+
+	if (bytes > RECORDING_JSON_MAX)
+		return reject(r, "the description of the recording is too long");
+	wrong = recording_meta_decode((const char *)data, bytes, &r->info, &r->pmu, &r->topology);
+	if (wrong)
+		return reject(r, wrong);
+	r->cpu = (struct ibs_cpu){ .caps = r->info.cpu.caps, .quirks = r->info.cpu.quirks };
+	return 1;
+}
+
+/* All blocks before are of no use without the description, and it is there more than once. */
+static int find_meta(struct reader *r, struct err *err)
+{
+	const struct recording_damage *d;
+	const unsigned char *data;
+	struct recording_block h;
+	__u64 offset;
+	int ret;
+
+	while ((ret = recording_blocks_peek(r->blocks, &h, &offset, err)) > 0) {
+		ret = recording_blocks_take(r->blocks, &data, err);
+		if (ret < 0)
+			return ret;
+		if (ret && h.type == RECORDING_META && take_meta(r, data, h.raw_bytes)) {
+			recording_blocks_rewind(r->blocks);
+			return 0;
+		}
+	}
+	if (ret < 0)
+		return ret;
+	d = recording_blocks_damage(r->blocks);
+	if (!d->reason[0])
+		return err_set(err, -EINVAL,
+			       "it ends at offset %llu, before the description of the recording",
+			       recording_blocks_size(r->blocks));
+	return err_set(err, -EINVAL,
+		       "offset %llu: %s; no description of the recording is left, without which "
+		       "nothing can be read",
+		       d->offset, d->reason);
+}
+
+static int recording_open_reader(int fd, void **state, struct err *err)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+	int ret;
+
+	if (!r) {
+		close(fd);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	r->fd = fd;
+	ret = recording_blocks_open(fd, &r->blocks, err);
+	if (!ret)
+		ret = find_meta(r, err);
+	if (ret)
+		recording_close_reader(r);
+	else
+		*state = r;
+	return ret;
+}
+
+static const struct trace_info *recording_info(const void *state)
+{
+	return &((const struct reader *)state)->info;
+}
+
+/* Goes on to the next event of the block; the rest of a block that is damaged is dropped. */
+static void advance_event(struct reader *r)
+{
+	size_t bytes;
+	int ret;
+
+	do {
+		r->has_event = false;
+		if (r->next_event >= r->events_bytes)
+			return;
+		ret = recording_event_decode(r->events + r->next_event,
+					     r->events_bytes - r->next_event, &r->event, &bytes);
+		r->next_event = ret < 0 ? r->events_bytes : r->next_event + bytes;
+	} while (!ret);
+	r->has_event = ret > 0;
+	r->event.offset = r->events_offset;
+}
+
+/* Are these all events? What is not must not be met with half way. */
+static bool events_ok(const unsigned char *data, size_t bytes)
+{
+	struct trace_event ev;
+	size_t n;
+
+	for (; bytes; data += n, bytes -= n)
+		if (recording_event_decode(data, bytes, &ev, &n) < 0)
+			return false;
+	return true;
+}
+
+static int take_events(struct reader *r, const unsigned char *data, size_t bytes, struct err *err)
+{
+	unsigned char *events;
+
+	if (!bytes || !events_ok(data, bytes))
+		return reject(r, "the block holds no events");
+	events = realloc(r->events, bytes);
+	if (!events)
+		return err_set(err, -ENOMEM, "out of memory");
+	r->events = events;
+	memcpy(r->events, data, bytes);
+	r->events_bytes = bytes;
+	r->next_event = 0;
+	advance_event(r);
+	return 0;
+}
+
+/* Where a replacement was lost, nobody knows which of the older chains are still true. */
+static void count_replaced(struct reader *r, __u64 replaced, __u64 expected)
+{
+	r->generation += replaced != expected;
+	r->replaced = replaced;
+}
+
+/* Room for a key, which is below RECORDING_STACK_KEYS. */
+static bool have_key(struct reader *r, size_t key)
+{
+	return !array_reserve_zero(r->stacks, r->n_stacks, key + 1);
+}
+
+static int take_stack(struct reader *r, const struct recording_stack *s, const void *addresses,
+		      struct err *err)
+{
+	__u64 *copy = malloc(s->n * sizeof(*copy) + !s->n);
+	struct stack *to;
+
+	if (!copy || !have_key(r, s->key)) {
+		free(copy);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	to = &r->stacks[s->key];
+	count_replaced(r, s->replaced, r->replaced + !!(s->flags & RECORDING_REPLACES));
+	memcpy(copy, addresses, s->n * sizeof(*copy));
+	free(to->addresses);
+	to->addresses = copy;
+	to->n = s->n;
+	to->generation = r->generation;
+	return 0;
+}
+
+static int take_stacks(struct reader *r, const unsigned char *data, size_t bytes, struct err *err)
+{
+	struct recording_stack s;
+	int ret;
+
+	while (bytes) {
+		if (bytes < sizeof(s))
+			return reject(r, "the block ends inside a call chain");
+		memcpy(&s, data, sizeof(s));
+		data += sizeof(s);
+		bytes -= sizeof(s);
+		if (s.key < 0 || s.key >= RECORDING_STACK_KEYS || s.n > TRACE_STACK_MAX ||
+		    s.n * sizeof(__u64) > bytes)
+			return reject(r, "the block holds no call chains");
+		ret = take_stack(r, &s, data, err);
+		if (ret)
+			return ret;
+		data += s.n * sizeof(__u64);
+		bytes -= s.n * sizeof(__u64);
+	}
+	return 0;
+}
+
+static int take_samples(struct reader *r, const struct recording_block *h,
+			const unsigned char *data)
+{
+	const __u32 raw = 1u << RECORDING_COLUMN_RAW_BYTES | 1u << RECORDING_COLUMN_RAW_CAPS;
+	const char *wrong;
+
+	wrong = recording_columns_decode(&r->columns, h->entries, data, h->raw_bytes);
+	if (!wrong && (r->columns.present & raw) && (r->columns.present & raw) != raw)
+		wrong = "it lacks a column";
+	r->next_sample = 0;
+	if (!wrong) {
+		if (r->columns.present & 1u << RECORDING_COLUMN_REPLACED)
+			count_replaced(r, r->columns.v[RECORDING_COLUMN_REPLACED][0], r->replaced);
+		return 0;
+	}
+	r->columns.n = 0;
+	return reject(r, wrong);
+}
+
+static int take_ledger(struct reader *r, const unsigned char *data, size_t bytes, bool end)
+{
+	int has = -EINVAL;
+
+	if (bytes <= RECORDING_JSON_MAX)
+		has = recording_ledger_decode((const char *)data, bytes, &r->end.ledger,
+					      &r->unwritten);
+	if (has < 0)
+		return reject(r, "the block holds no ledger");
+	r->end.has_ledger |= has;
+	r->ended |= end;
+	return 0;
+}
+
+static int take_block(struct reader *r, const struct recording_block *h, __u64 offset,
+		      struct err *err)
+{
+	const unsigned char *data;
+	int ret = recording_blocks_take(r->blocks, &data, err);
+
+	if (ret <= 0)
+		return ret;
+	switch (h->type) {
+	case RECORDING_SAMPLES:
+		r->samples_offset = offset;
+		return take_samples(r, h, data);
+	case RECORDING_EVENTS:
+		r->events_offset = offset;
+		return take_events(r, data, h->raw_bytes, err);
+	case RECORDING_STACKS:
+		return take_stacks(r, data, h->raw_bytes, err);
+	case RECORDING_LEDGER:
+	case RECORDING_END:
+		return take_ledger(r, data, h->raw_bytes, h->type == RECORDING_END);
+	default:
+		return 0;
+	}
+}
+
+void recording_sample(const struct ibs_record *rec, struct ibs_cpu cpu, struct trace_event *out)
+{
+	struct trace_sample *s = &out->sample;
+
+	*out = (struct trace_event){ .kind = TRACE_SAMPLE_OP, .time = rec->time };
+	s->tgid = rec->tgid;
+	s->tid = rec->tid;
+	s->cpu = ibs_record_cpu(rec);
+	s->has_task = s->has_cpu = true;
+	s->cgroup_id = rec->cgroup_id;
+	s->op.cpu = cpu;
+	s->op.nregs = IBS_OP_REG_FIXED;
+	s->op.present = ((1u << IBS_OP_REG_FIXED) - 1) & ~(1u << IBS_OP_CTL);
+	ibs_record_regs(rec, s->op.reg);
+	s->ip = rec->ip;
+	s->has_ip = ibs_op_valid_rip(&s->op);
+	s->kernel = s->has_ip && (__s64)s->ip < 0;
+}
+
+int recording_sample_raw(const struct ibs_record_raw *rec, __u32 quirks, struct trace_event *out)
+{
+	struct trace_sample *s = &out->sample;
+	int ret;
+
+	*out = (struct trace_event){ .kind = TRACE_SAMPLE_OP, .time = rec->time };
+	s->tgid = rec->tgid;
+	s->tid = rec->tid;
+	s->cpu = rec->cpu;
+	s->has_task = s->has_cpu = true;
+	s->cgroup_id = rec->cgroup_id;
+	ret = ibs_op_parse_raw(&rec->caps, rec->bytes, quirks, &s->op);
+	if (ret)
+		return ret;
+	s->ip = s->op.reg[IBS_OP_RIP];
+	s->has_ip = ibs_op_valid_rip(&s->op);
+	s->kernel = s->has_ip && (__s64)s->ip < 0;
+	return 0;
+}
+
+/* A column's value, 0 where there is none. */
+static __u64 value(const struct recording_columns *c, unsigned int column, unsigned int i)
+{
+	return c->present & 1u << column ? c->v[column][i] : 0;
+}
+#define VALUE(c, NAME, i) value(c, RECORDING_COLUMN_##NAME, i)
+
+static void emit_record(const struct reader *r, unsigned int i, struct trace_event *ev)
+{
+	const struct recording_columns *c = &r->columns;
+	const struct ibs_record rec = {
+		.time = VALUE(c, TIME, i),
+		.cgroup_id = VALUE(c, CGROUP, i),
+		.tgid = VALUE(c, TGID, i),
+		.tid = VALUE(c, TID, i),
+		.ip = VALUE(c, REG1, i),
+		.data3 = VALUE(c, REG4, i),
+		.addr = VALUE(c, REG5, i),
+		.phys = VALUE(c, REG6, i),
+		.packed = ibs_record_pack(VALUE(c, REG2, i), VALUE(c, REG3, i), VALUE(c, CPU, i)),
+	};
+
+	recording_sample(&rec, r->cpu, ev);
+	ev->sample.op.present &= c->present >> RECORDING_COLUMN_REG0;
+	ev->sample.has_ip &= !!(c->present & 1u << RECORDING_COLUMN_REG1);
+}
+
+static void emit_raw(const struct reader *r, unsigned int i, struct trace_event *ev)
+{
+	const struct recording_columns *c = &r->columns;
+	struct ibs_record_raw rec = {
+		.time = VALUE(c, TIME, i),
+		.cgroup_id = VALUE(c, CGROUP, i),
+		.tgid = VALUE(c, TGID, i),
+		.tid = VALUE(c, TID, i),
+		.cpu = VALUE(c, CPU, i),
+		.bytes = VALUE(c, RAW_BYTES, i),
+		.caps = VALUE(c, RAW_CAPS, i),
+	};
+
+	for (unsigned int k = 0; k < IBS_OP_REG_N; k++)
+		rec.regs[k] = value(c, RECORDING_COLUMN_REG0 + k, i);
+	/* of a record that is no whole one no register is known; that it was there is */
+	recording_sample_raw(&rec, r->cpu.quirks, ev);
+}
+
+static void add_stack(struct reader *r, unsigned int column, __u64 mark, unsigned int i,
+		      struct trace_sample *s)
+{
+	__s32 key = r->columns.present & 1u << column ? (__s32)r->columns.v[column][i] : -1;
+	const struct stack *from;
+
+	if (key < 0 || (size_t)key >= r->n_stacks)
+		return;
+	from = &r->stacks[key];
+	if (!from->n || from->generation != r->generation)
+		return;
+	r->stack[s->n_stack++] = mark;
+	memcpy(r->stack + s->n_stack, from->addresses, from->n * sizeof(*r->stack));
+	s->n_stack += from->n;
+	s->stack = r->stack;
+}
+
+static void emit_sample(struct reader *r, struct trace_event *ev)
+{
+	const __u32 task = 1u << RECORDING_COLUMN_TGID | 1u << RECORDING_COLUMN_TID;
+	const __u32 present = r->columns.present;
+	unsigned int i = r->next_sample++;
+
+	if (present & 1u << RECORDING_COLUMN_RAW_BYTES)
+		emit_raw(r, i, ev);
+	else
+		emit_record(r, i, ev);
+	ev->offset = r->samples_offset;
+	ev->sample.has_time = present & 1u << RECORDING_COLUMN_TIME;
+	ev->sample.has_task = (present & task) == task;
+	ev->sample.has_cpu = present & 1u << RECORDING_COLUMN_CPU;
+	add_stack(r, RECORDING_COLUMN_KERNEL_STACK, PERF_CONTEXT_KERNEL, i, &ev->sample);
+	add_stack(r, RECORDING_COLUMN_USER_STACK, PERF_CONTEXT_USER, i, &ev->sample);
+}
+
+/* The string in *ev stays until the block is replaced, which is not before it was consumed. */
+static int emit_event(struct reader *r, struct trace_event *ev)
+{
+	*ev = r->event;
+	advance_event(r);
+	return 1;
+}
+
+typedef unsigned long long ull;
+
+static void tell_end(struct reader *r)
+{
+	const struct recording_damage *d = recording_blocks_damage(r->blocks);
+	struct trace_end *e = &r->end;
+	char *to = e->missing;
+	size_t room = sizeof(e->missing);
+	int n = 0;
+
+	e->skipped_blocks = d->blocks;
+	e->skipped_bytes = d->bytes;
+	e->whole = r->ended && !d->blocks;
+	e->missing[0] = 0;
+	if (e->whole)
+		return;
+	if (!r->ended)
+		n = snprintf(to, room,
+			     "the file ends at offset %llu without the mark of an orderly end: the "
+			     "writer was stopped, or the file was cut",
+			     (ull)recording_blocks_size(r->blocks));
+	else if (r->unwritten)
+		n = snprintf(to, room, "the writer could not write all");
+	if (d->reason[0])
+		snprintf(to + n, room - n, "%s%llu bytes unreadable%s, from offset %llu on: %s",
+			 n ? "; " : "", (ull)d->bytes, d->samples ? " (with samples)" : "",
+			 (ull)d->offset, d->reason);
+}
+
+static int recording_next(void *state, struct trace_event *ev, struct err *err)
+{
+	struct reader *r = state;
+	struct recording_block h;
+	bool samples;
+	__u64 offset;
+	int ret;
+
+	for (;;) {
+		samples = r->next_sample < r->columns.n;
+		if (samples && r->has_event &&
+		    r->event.time <= VALUE(&r->columns, TIME, r->next_sample))
+			return emit_event(r, ev);
+		if (samples) {
+			emit_sample(r, ev);
+			return 1;
+		}
+		ret = recording_blocks_peek(r->blocks, &h, &offset, err);
+		if (ret < 0)
+			return ret;
+		/* what is left is later than the samples that it came with */
+		if (r->has_event && (!ret || h.type == RECORDING_EVENTS))
+			return emit_event(r, ev);
+		if (!ret) {
+			tell_end(r);
+			return 0;
+		}
+		ret = take_block(r, &h, offset, err);
+		if (ret < 0)
+			return ret;
+	}
+}
+
+static int recording_rewind(void *state, struct err *err)
+{
+	struct reader *r = state;
+
+	(void)err;
+	recording_blocks_rewind(r->blocks);
+	free_stacks(r);
+	r->end = (struct trace_end){};
+	r->ended = r->has_event = false;
+	r->unwritten = r->replaced = 0;
+	r->columns.n = r->next_sample = 0;
+	r->events_bytes = r->next_event = 0;
+	return 0;
+}
+
+static const struct trace_end *recording_end(const void *state)
+{
+	return &((const struct reader *)state)->end;
+}
+
+static void recording_progress(const void *state, __u64 *done, __u64 *total)
+{
+	const struct reader *r = state;
+
+	*done = recording_blocks_offset(r->blocks);
+	*total = recording_blocks_size(r->blocks);
+}
+
+const struct trace_format recording_format = {
+	.name = "ibscope",
+	.magic = recording_magic,
+	.open = recording_open_reader,
+	.info = recording_info,
+	.next = recording_next,
+	.rewind = recording_rewind,
+	.end = recording_end,
+	.progress = recording_progress,
+	.close = recording_close_reader,
+};

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "replay.h"
+
+#include "offline.h"
+#include "replay_cgroups.h"
+#include "trace/tasks.h"
+#include "sampler/twin.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH IBS_TWIN_SAMPLES
+
+/* In place of an id that is not told; no cgroup has it. */
+#define CGROUP_NOT_TOLD (~0ULL)
+
+/*
+ * A program is made for one processor: samples of others, as after files were joined, go to a
+ * program of their own.
+ */
+#define ENGINES_MAX 16
+
+struct engine {
+	struct sampler_opts opts;
+	struct sampler *sampler; /* or: */
+	struct offline *offline;
+	size_t n; /* samples that wait */
+	struct ibs_twin_sample sample[BATCH];
+	struct ibs_twin_who who[BATCH];
+};
+
+/* What a selection, a label or a filter asks of each sample. */
+struct needs {
+	bool task, cpu, cgroup, comm;
+};
+
+struct replay {
+	struct trace *trace;
+	struct replay_opts opts;
+	struct tasks *tasks; /* NULL: nobody asks for names */
+	struct replay_cgroups cgroups;
+	struct cgroup_select *select;
+	struct needs needs;
+	struct replay_rest rest;
+	struct cpulist cpus; /* that have samples */
+	__u64 first, last;   /* time of samples */
+	bool has_time;
+	__u64 n; /* samples replayed */
+	struct engine *engines[ENGINES_MAX];
+	size_t n_engines;
+	char name[CONTAINER_LABEL]; /* that was asked for last */
+};
+
+static int no_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM, "out of memory");
+}
+
+bool replay_selects(const struct replay_opts *o)
+{
+	const struct selection *sel = &o->sampler.sel;
+
+	return sel->processes.n || sel->threads.n || sel->n_comms || sel->op_mask ||
+	       sel->src_mask || sel->min_lat || sel->max_lat || o->filter || o->n_cgroups ||
+	       o->n_containers || o->cpus;
+}
+
+static void find_needs(struct replay *r)
+{
+	const struct selection *sel = &r->opts.sampler.sel;
+	__u32 by = r->opts.sampler.by;
+	__u32 filter = r->opts.filter ? r->opts.filter->prog.needs : 0;
+
+	r->needs.task = sel->processes.n || sel->processes.but || sel->threads.n ||
+			by & (IBS_BY_PID | IBS_BY_TID) || filter & IBS_FILTER_NEEDS_TASK;
+	r->needs.cpu = r->opts.cpus || by & IBS_BY_CPU || filter & IBS_FILTER_NEEDS_CPU;
+	r->needs.cgroup = filter & IBS_FILTER_NEEDS_CGROUP;
+	r->needs.comm = sel->n_comms || by & IBS_BY_COMM;
+}
+
+/* All but the samples, of which only the cgroups are looked at. */
+static int survey(struct replay *r, struct err *err)
+{
+	struct trace_event ev;
+	int ret;
+
+	while ((ret = trace_next(r->trace, &ev, err)) > 0) {
+		int failed = 0;
+
+		if (ev.kind == TRACE_SAMPLE_OP) {
+			if (ev.sample.cgroup_id)
+				failed = replay_cgroups_add(&r->cgroups, ev.sample.cgroup_id, NULL);
+		} else if (ev.kind == TRACE_CGROUP) {
+			failed = replay_cgroups_add(&r->cgroups, ev.cgroup.id, ev.cgroup.path);
+			if (!failed && ev.cgroup.container && *ev.cgroup.container)
+				failed = replay_cgroups_name(&r->cgroups, ev.cgroup.path,
+							     ev.cgroup.container, ev.cgroup.pod,
+							     ev.cgroup.ns);
+		} else if (ev.kind == TRACE_LOST) {
+			r->rest.lost += ev.lost.n;
+		} else if (ev.kind != TRACE_SAMPLE_FETCH && r->tasks) {
+			failed = tasks_add(r->tasks, &ev);
+		}
+		if (failed)
+			return no_memory(err);
+	}
+	return ret ?: trace_rewind(r->trace, err);
+}
+
+static int select_cgroups(struct replay *r, struct err *err)
+{
+	const struct cgroup_select_opts opts = {
+		.cgroups = r->opts.cgroups,
+		.n_cgroups = r->opts.n_cgroups,
+		.containers = r->opts.containers,
+		.n_containers = r->opts.n_containers,
+		.filter = r->opts.filter,
+		.other = CGROUP_NOT_TOLD,
+	};
+	struct cgroup_source src;
+
+	replay_cgroups_source(&r->cgroups, &src);
+	return cgroup_select_open(&src, &opts, &r->select, err);
+}
+
+int replay_open(struct trace *trace, const struct replay_opts *opts, struct replay **out,
+		struct err *err)
+{
+	struct replay *r = calloc(1, sizeof(*r));
+	int ret = 0;
+
+	if (!r)
+		return no_memory(err);
+	r->trace = trace;
+	r->opts = *opts;
+	if (opts->filter && opts->filter->prog.needs & IBS_FILTER_NEEDS_UID)
+		ret = err_set(err, -ENODATA,
+			      "--filter: recordings do not tell users and groups: leave out 'uid' "
+			      "and 'gid'");
+	find_needs(r);
+	if (!ret && (r->needs.comm || opts->names))
+		ret = tasks_new(&r->tasks, err);
+	ret = ret ?: survey(r, err);
+	ret = ret ?: select_cgroups(r, err);
+	if (ret)
+		replay_close(r);
+	else
+		*out = r;
+	return ret;
+}
+
+void replay_close(struct replay *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->n_engines; i++) {
+		sampler_close(r->engines[i]->sampler);
+		offline_close(r->engines[i]->offline);
+		free(r->engines[i]);
+	}
+	tasks_free(r->tasks);
+	replay_cgroups_free(&r->cgroups);
+	cgroup_select_close(r->select);
+	free(r);
+}
+
+static int open_sampler(struct engine *e, struct err *err)
+{
+	int ret = sampler_open(&e->opts, &e->sampler, err);
+	size_t n;
+
+	if (!ret || ret == -ENOMEM || ret == -ENOSPC || ret == -ERANGE)
+		return ret;
+	n = strlen(err->text);
+	snprintf(err->text + n, sizeof(err->text) - n,
+		 "; --offline gives the same without the kernel");
+	return ret;
+}
+
+static int find_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out, struct err *err)
+{
+	struct engine *e;
+
+	for (size_t i = 0; i < r->n_engines; i++) {
+		e = r->engines[i];
+		if (e->opts.ibs.caps == ibs.caps && e->opts.ibs.quirks == ibs.quirks) {
+			*out = e;
+			return 0;
+		}
+	}
+	if (r->n_engines == ENGINES_MAX)
+		return err_set(err, -E2BIG,
+			       "the samples are of more than %d kinds of processor (caps words)",
+			       ENGINES_MAX);
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return no_memory(err);
+	r->engines[r->n_engines++] = e;
+	e->opts = r->opts.sampler;
+	e->opts.source = SAMPLER_TWIN;
+	e->opts.replay = true;
+	e->opts.ibs = ibs;
+	e->opts.sel.follow = false;
+	e->opts.sel.live = 0;
+	e->opts.sel.cgroups = cgroup_select_result(r->select, &e->opts.sel.n_cgroups);
+	e->opts.sel.filter = r->opts.filter ? &r->opts.filter->prog : NULL;
+	*out = e;
+	return r->opts.offline ? offline_open(&e->opts, &e->offline, err) : open_sampler(e, err);
+}
+
+static int flush(struct engine *e, struct err *err)
+{
+	size_t n = e->n;
+
+	e->n = 0;
+	if (e->offline)
+		return offline_run(e->offline, e->sample, e->who, n, err);
+	return twin_run_replay(e->sampler, e->sample, e->who, n, err);
+}
+
+static int not_told(const struct trace_event *ev, const char *what, struct err *err)
+{
+	return err_set(err, -ENODATA,
+		       "offset %llu: the recording does not tell the %s of its samples: select and "
+		       "label by something else",
+		       (unsigned long long)ev->offset, what);
+}
+
+const char *replay_comm(const struct replay *r, const struct trace_event *ev)
+{
+	const struct trace_sample *s = &ev->sample;
+
+	return s->has_task ? tasks_comm(r->tasks, s->tgid, s->tid, ev->time) : NULL;
+}
+
+/* The words that the program compares; an unknown name is none of those to keep. */
+static void set_comm(const struct replay *r, const struct trace_event *ev, __u64 words[2])
+{
+	const struct selection *sel = &r->opts.sampler.sel;
+	const char *comm = replay_comm(r, ev);
+
+	if (!comm && sel->n_comms && sel->comms_but)
+		comm = sel->comms[0]; /* of those to leave out, so it is left out */
+	if (comm)
+		memcpy(words, comm, strnlen(comm, 15));
+}
+
+/* Return: 0, 1 if the sample is not of the CPUs asked for, or -ENODATA. */
+static int check_told(struct replay *r, const struct trace_event *ev, struct err *err)
+{
+	const struct trace_sample *s = &ev->sample;
+
+	if (r->needs.cpu && !s->has_cpu)
+		return not_told(ev, "CPU", err);
+	if (r->opts.cpus && !cpulist_has(r->opts.cpus, s->cpu))
+		return 1;
+	if (r->needs.cgroup && !s->cgroup_id)
+		return not_told(ev, "cgroup", err);
+	return 0;
+}
+
+/* perf tells none for a task that is about to be gone. Such a one is none of those to keep. */
+static __u64 task_not_told(const struct selection *sel)
+{
+	__u32 tgid = REPLAY_NO_TASK;
+
+	if (sel->processes.but && sel->processes.n)
+		tgid = sel->processes.pids[0]; /* of those to leave out */
+	return (__u64)tgid << 32 | REPLAY_NO_TASK;
+}
+
+static void set_who(const struct replay *r, const struct trace_event *ev, struct ibs_twin_who *who)
+{
+	const struct trace_sample *s = &ev->sample;
+
+	memset(who, 0, sizeof(*who));
+	who->pid_tgid = (__u64)s->tgid << 32 | s->tid;
+	if (!s->has_task)
+		who->pid_tgid = task_not_told(&r->opts.sampler.sel);
+	who->cpu = s->cpu;
+	who->cgroup_id = s->cgroup_id ? s->cgroup_id : CGROUP_NOT_TOLD;
+	if (r->needs.comm)
+		set_comm(r, ev, who->comm);
+}
+
+static bool asks_for_ops(const struct replay *r)
+{
+	const struct selection *sel = &r->opts.sampler.sel;
+
+	return sel->op_mask || sel->src_mask || sel->min_lat || sel->max_lat || r->opts.filter;
+}
+
+int replay_judge(struct replay *r, const struct trace_event *ev, struct err *err)
+{
+	bool op = ev->kind == TRACE_SAMPLE_OP;
+	struct ibs_twin_sample sample = {};
+	struct ibs_twin_who who;
+	enum ibs_outcome out;
+	struct engine *e;
+	int ret;
+
+	if (!op && asks_for_ops(r))
+		return 0;
+	ret = check_told(r, ev, err);
+	r->rest.other_cpus += ret > 0;
+	if (ret)
+		return ret < 0 ? ret : 0;
+	ret = find_engine(r, op ? ev->sample.op.cpu : ev->sample.fetch.cpu, &e, err);
+	if (ret)
+		return ret;
+	set_who(r, ev, &who);
+	if (op)
+		memcpy(sample.regs, ev->sample.op.reg, sizeof(sample.regs));
+	ret = offline_judge(e->offline, op ? &sample : NULL, &who, &out, err);
+	return ret ?: out == IBS_OUTCOME_AGGREGATED;
+}
+
+static int add_sample(struct replay *r, const struct trace_event *ev, struct err *err)
+{
+	const struct trace_sample *s = &ev->sample;
+	struct engine *e;
+	int ret = check_told(r, ev, err);
+
+	if (ret) {
+		r->rest.other_cpus += ret > 0;
+		return ret < 0 ? ret : 0;
+	}
+	if (s->has_time && ev->time) {
+		r->first = r->has_time && r->first < ev->time ? r->first : ev->time;
+		r->last = r->last > ev->time ? r->last : ev->time;
+		r->has_time = true;
+	}
+	if (s->has_cpu && s->cpu < CPULIST_MAX)
+		cpulist_add(&r->cpus, s->cpu);
+	r->rest.no_cgroup += !s->cgroup_id;
+	r->rest.no_task += !s->has_task;
+	r->n++;
+	ret = find_engine(r, s->op.cpu, &e, err);
+	if (ret)
+		return ret;
+	memcpy(e->sample[e->n].regs, s->op.reg, sizeof(e->sample[e->n].regs));
+	set_who(r, ev, &e->who[e->n]);
+	return ++e->n < BATCH ? 0 : flush(e, err);
+}
+
+int replay_run(struct replay *r, struct err *err)
+{
+	struct trace_event ev;
+	struct engine *e;
+	int ret;
+
+	while ((ret = trace_next(r->trace, &ev, err)) > 0) {
+		if (ev.kind == TRACE_SAMPLE_FETCH)
+			r->rest.fetch++;
+		if (ev.kind != TRACE_SAMPLE_OP)
+			continue;
+		ret = add_sample(r, &ev, err);
+		if (ret)
+			return ret;
+	}
+	if (!ret && r->needs.task && r->n && r->rest.no_task == r->n)
+		ret = err_set(err, -ENODATA,
+			      "the recording tells the process of no sample: select and label by "
+			      "something else");
+	/* a recording without samples has a result too */
+	if (!ret && !r->n_engines)
+		ret = find_engine(r, (struct ibs_cpu){ .caps = trace_info(r->trace)->cpu.caps }, &e,
+				  err);
+	for (size_t i = 0; !ret && i < r->n_engines; i++)
+		ret = flush(r->engines[i], err);
+	return ret;
+}
+
+/* The groups of @more behind those of @to; rows_build() joins those of one name. */
+static int join(struct snapshot *to, struct snapshot *more)
+{
+	struct group *groups =
+		reallocarray(to->groups, to->n_groups + more->n_groups + 1, sizeof(*groups));
+
+	if (!groups)
+		return -ENOMEM;
+	to->groups = groups;
+	if (more->n_groups)
+		memcpy(groups + to->n_groups, more->groups, more->n_groups * sizeof(*groups));
+	to->n_groups += more->n_groups;
+	more->n_groups = 0;
+	to->ledger.seen += more->ledger.seen;
+	for (int o = 0; o < IBS_OUTCOME_N; o++)
+		to->ledger.outcome[o] += more->ledger.outcome[o];
+	return 0;
+}
+
+static int compare_slots(const void *pa, const void *pb)
+{
+	const struct group *a = pa, *b = pb;
+
+	return a->slot < b->slot ? -1 : a->slot > b->slot;
+}
+
+int replay_snapshot(struct replay *r, struct snapshot *out, struct err *err)
+{
+	const struct trace_info *info = trace_info(r->trace);
+
+	memset(out, 0, sizeof(*out));
+	for (size_t i = 0; i < r->n_engines; i++) {
+		struct engine *e = r->engines[i];
+		struct snapshot one;
+		int ret = e->offline ? offline_snapshot(e->offline, &one, err)
+				     : sampler_snapshot(e->sampler, &one, err);
+
+		if (!ret) {
+			ret = join(out, &one) ? no_memory(err) : 0;
+			snapshot_free(&one);
+		}
+		if (ret) {
+			snapshot_free(out);
+			return ret;
+		}
+	}
+	if (r->n_engines > 1 && out->n_groups)
+		qsort(out->groups, out->n_groups, sizeof(*out->groups), compare_slots);
+	out->time_ns = r->last - r->first;
+	out->pmu.cpus = r->opts.cpus || !info->n_cpus ? cpulist_count(&r->cpus) : info->n_cpus;
+	return 0;
+}
+
+void replay_rest(const struct replay *r, struct replay_rest *out)
+{
+	*out = r->rest;
+}
+
+const char *replay_cgroup_name(void *arg, __u64 id, enum label label)
+{
+	struct replay *r = arg;
+	const char *path = replay_cgroups_path(&r->cgroups, id);
+
+	if (id == CGROUP_NOT_TOLD)
+		return "unknown";
+	if (label == LABEL_CGROUP)
+		return path;
+	return path ? replay_cgroups_label(&r->cgroups, path, label == LABEL_POD, r->name) : NULL;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The samples of a recording, run through the BPF program by the kernel, or through the same
+ * decisions in user space: what a histogram would have been, had it been asked for at the time.
+ */
+#ifndef IBSCOPE_REPLAY_H
+#define IBSCOPE_REPLAY_H
+
+#include "base/cpulist.h"
+#include "filter/filter.h"
+#include "sampler/sampler.h"
+#include "counts/rows.h"
+#include "trace/trace.h"
+
+/* In place of a pid that is not told. */
+#define REPLAY_NO_TASK (~0U)
+
+struct replay_opts {
+	/* metric, by, sel without cgroups and filter, max_groups, max_memory_bytes */
+	struct sampler_opts sampler;
+	const struct filter *filter; /* NULL: none */
+	char *const *cgroups;	     /* of --cgroup, see replay_cgroups.h */
+	size_t n_cgroups;
+	char *const *containers; /* of --container */
+	size_t n_containers;
+	const struct cpulist *cpus; /* NULL: all */
+	bool offline;		    /* in user space, without privilege */
+	bool names;		    /* replay_comm() will be called */
+};
+
+struct replay;
+
+/* Does @opts select some of the samples, rather than all of them? */
+bool replay_selects(const struct replay_opts *opts);
+
+/**
+ * replay_open() - read what a recording says beside its samples
+ * @opts: what it points to, and @trace, must live as long as *out
+ *
+ * Return: 0; or a negative errno with @err: -ENOENT for a cgroup that the recording does not have,
+ * -ENODATA for a selection by something that it never tells, what trace_next() returned.
+ */
+int replay_open(struct trace *trace, const struct replay_opts *opts, struct replay **out,
+		struct err *err);
+
+/**
+ * replay_run() - all samples of ibs_op, in the order of the file
+ *
+ * The kernel is asked for nothing before the first of them.
+ *
+ * Return: 0; or a negative errno with @err. Where the kernel refuses, @err names --offline.
+ */
+int replay_run(struct replay *r, struct err *err);
+
+/**
+ * replay_snapshot() - what came out
+ *
+ * time_ns is the time from the first sample to the last, pmu.cpus the CPUs that the recording is
+ * of, or else those that have samples. ledger.seen counts samples of ibs_op on the CPUs asked for.
+ *
+ * Return: 0, the caller frees *out; or a negative errno with @err.
+ */
+int replay_snapshot(struct replay *r, struct snapshot *out, struct err *err);
+
+/* What is in the recording, but not in the ledger of the replay. */
+struct replay_rest {
+	__u64 fetch;	  /* samples of ibs_fetch */
+	__u64 other_cpus; /* of CPUs that were not asked for */
+	__u64 no_cgroup;  /* of those replayed: samples whose cgroup is not told */
+	__u64 no_task;	  /* the same with the task */
+	__u64 lost;	  /* records that never came, by the recording's own notices */
+};
+
+void replay_rest(const struct replay *r, struct replay_rest *out);
+
+/**
+ * replay_judge() - is a sample selected?
+ *
+ * For a replay with `offline`, in place of replay_run(). Samples of ibs_fetch are not selected where
+ * anything of an op is asked for.
+ *
+ * Return: 0 or 1; or a negative errno with @err.
+ */
+int replay_judge(struct replay *r, const struct trace_event *sample, struct err *err);
+
+/* The name of the thread that a sample is of. NULL if not known. */
+const char *replay_comm(const struct replay *r, const struct trace_event *sample);
+
+/* For rows_build(): arg is the replay. Containers have ids only: their names were not recorded. */
+const char *replay_cgroup_name(void *arg, __u64 id, enum label label);
+
+void replay_close(struct replay *r); /* accepts NULL; leaves the trace open */
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The cgroups that a recording knows, for selections and names. */
+#ifndef IBSCOPE_REPLAY_CGROUPS_H
+#define IBSCOPE_REPLAY_CGROUPS_H
+
+#include "base/err.h"
+#include "base/intern.h"
+#include "base/key_map.h"
+#include "cgroup/container_names.h"
+#include "select/cgroup_select.h"
+
+/* The zero value knows none. */
+struct replay_cgroups {
+	struct key_map ids;
+	char **paths; /* by number in `ids`; NULL: not known */
+	size_t room;
+
+	struct intern named; /* paths of containers' own cgroups that have names */
+	struct replay_container {
+		__u32 container, pod, ns; /* numbers in `texts` */
+	} *names; /* by number in `named` */
+	size_t names_room;
+	struct intern texts;
+	struct container_name found; /* last */
+};
+
+/* A cgroup of a recording; @path may be NULL if it is not known yet. Return: 0 or -ENOMEM. */
+int replay_cgroups_add(struct replay_cgroups *c, __u64 id, const char *path);
+
+/* What the runtime calls the container that a path belongs to; NULL or "" is unknown. Return: 0 or -ENOMEM. */
+int replay_cgroups_name(struct replay_cgroups *c, const char *path, const char *container,
+			const char *pod, const char *ns);
+
+/* The label of a container or, with @pod, of a pod, as hist shows it; "" if it is in none. */
+const char *replay_cgroups_label(struct replay_cgroups *c, const char *path, bool pod,
+				 char buf[CONTAINER_LABEL]);
+
+/* NULL if not known. */
+const char *replay_cgroups_path(const struct replay_cgroups *c, __u64 id);
+
+/* Of @c, which must live as long. */
+void replay_cgroups_source(struct replay_cgroups *c, struct cgroup_source *out);
+
+void replay_cgroups_free(struct replay_cgroups *c);
+
+#endif

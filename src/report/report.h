@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Samples added up by keys: a row for each combination of what --by asks for. A key that a sample
+ * does not have is absent, which is a value of its own: rows always add up to all samples.
+ */
+#ifndef IBSCOPE_REPORT_H
+#define IBSCOPE_REPORT_H
+
+#include "symbols/symbols.h"
+#include "trace/tasks.h"
+
+#include <stdio.h>
+
+/* X(NAME, "name", "meaning") */
+#define REPORT_KEY_TABLE(X)                                                     \
+	X(SRC, "src", "where the data came from")                               \
+	X(OP, "op", "kind of op")                                               \
+	X(CGROUP, "cgroup", "path of the cgroup")                               \
+	X(CONTAINER, "container", "name or id of the container")                \
+	X(POD, "pod", "namespace and name of the pod, or its uid")              \
+	X(PID, "pid", "process")                                                \
+	X(TID, "tid", "thread")                                                 \
+	X(COMM, "comm", "name of the thread")                                   \
+	X(CPU, "cpu", "logical CPU")                                            \
+	X(CCX, "ccx", "cores that share an L3")                                 \
+	X(NODE, "node", "NUMA node of the CPU")                                 \
+	X(MODE, "mode", "user or kernel")                                       \
+	X(SYMBOL, "symbol", "function of the op's address")                     \
+	X(DSO, "dso", "file of the op's address")                               \
+	X(SRCLINE, "srcline", "source file and line of the op's address")       \
+	X(IP, "ip", "address of the op")                                        \
+	X(PAGE, "page", "4 KiB page of the data's address")                          \
+	X(LINE, "line", "cache line (64 bytes) of the data's address")         \
+	X(SPACE, "space", "address space of page and line: a pid or kernel") \
+	X(EVENT, "event", "event that took the sample")
+
+enum report_key {
+#define REPORT_KEY_ENUM(name, ...) REPORT_KEY_##name,
+	REPORT_KEY_TABLE(REPORT_KEY_ENUM)
+#undef REPORT_KEY_ENUM
+		REPORT_KEY_N
+};
+
+/* X(NAME, "name", width, "meaning") */
+#define REPORT_COLUMN_TABLE(X)                                                    \
+	X(SAMPLES, "samples", 9, "samples")                                       \
+	X(SHARE, "share", 7, "share of all selected samples")                     \
+	X(ESTIMATED, "estimated_ops", 13, "samples x period: ops, cycles or fetches") \
+	X(VALID, "valid", 9, "samples with a valid latency")                     \
+	X(MEAN, "mean", 7, "mean latency, cycles")                                \
+	X(P50, "p50", 5, "median, cycles")                                        \
+	X(P90, "p90", 5, "90th percentile, cycles")              \
+	X(P99, "p99", 5, "99th percentile, cycles")              \
+	X(MAX, "max", 5, "largest latency, cycles; 65535 means that or more")       \
+	X(TOTAL, "total", 12, "sum of the latencies, cycles")                     \
+	X(TOTAL_SHARE, "total_share", 11, "share of the sum of all latencies")               \
+	X(LOADS, "loads", 9, "samples that load, including prefetches")                 \
+	X(STORES, "stores", 9, "samples that store, including locked accesses")         \
+	X(OFFSETS, "offsets", 7, "different bytes of a cache line accessed")      \
+	X(CPUS, "cpus", 5, "different CPUs")                                      \
+	X(THREADS, "threads", 7, "different threads")
+
+enum report_column {
+#define REPORT_COLUMN_ENUM(name, ...) REPORT_COLUMN_##name,
+	REPORT_COLUMN_TABLE(REPORT_COLUMN_ENUM)
+#undef REPORT_COLUMN_ENUM
+		REPORT_COLUMN_N
+};
+
+const char *report_key_name(enum report_key k);
+const char *report_column_name(enum report_column c);
+
+/* "src,op" to keys in that order. Return: 0, or -EINVAL with @err naming what there is. */
+int report_keys_parse(const char *text, enum report_key *keys, unsigned int *n, struct err *err);
+int report_columns_parse(const char *option, const char *text, enum report_column *columns,
+			 unsigned int *n, struct err *err);
+
+/* What the meaning of a key or column is, for --help. */
+void report_terms(FILE *f);
+
+/* Do keys ask for functions or files; or for anything that tasks know? */
+bool report_needs_symbols(const enum report_key *keys, unsigned int n);
+bool report_needs_tasks(const enum report_key *keys, unsigned int n);
+
+struct report_opts {
+	enum report_key by[REPORT_KEY_N];
+	unsigned int n_by;
+	enum ibs_metric metric;
+	bool phys;	    /* pages and lines are those of physical addresses */
+	bool cpus, threads; /* count those of REPORT_COLUMN_CPUS and _THREADS */
+
+	/* all outlive the report */
+	const struct trace_info *info;
+	const struct tasks *tasks;
+	struct symbols *symbols; /* needed if report_needs_symbols() */
+};
+
+struct report;
+
+/* Return: 0 or -ENOMEM. */
+int report_new(const struct report_opts *opts, struct report **out, struct err *err);
+void report_free(struct report *r); /* accepts NULL */
+
+/* Add a sample; events of another kind change nothing. Return: 0 or -ENOMEM. */
+int report_add(struct report *r, const struct trace_event *ev);
+
+/* What a counter counts from one sample to the next. */
+enum report_unit { REPORT_OPS = 1, REPORT_CYCLES = 2, REPORT_FETCHES = 4 };
+
+/* How many of them a sample stands for. Return: 0 if the recording does not say. */
+__u64 report_period(const struct trace_info *info, const struct trace_event *ev,
+		    enum report_unit *unit);
+
+/* Latencies are cycles of samples that have one: `valid` of them. */
+struct report_row {
+	const char *const *label; /* one a key; NULL: absent */
+	__u64 samples, valid, sum;
+	__u64 estimated;
+	unsigned int units; /* enum report_unit bits */
+	bool has_estimated; /* the period of all is known, and of one unit */
+	__u32 max;
+	long p50, p90, p99; /* as series_percentile() has them: -1 for too few */
+	__u64 loads, stores;
+	unsigned int offsets, cpus, threads;
+};
+
+struct report_table {
+	const struct report_opts *opts;
+	struct report_row *rows;
+	size_t n;
+	const char **labels;	/* that rows point to */
+	struct report_row rest; /* of those left out, without percentiles */
+	size_t n_rest;
+	struct report_row total;
+	const char *estimated_unit; /* "ops", "cycles", "fetches"; NULL: not the same for all */
+};
+
+struct report_order {
+	enum report_column sort; /* descending; rows that have it first */
+	size_t top;		 /* rows, 0: all */
+	__u64 min_samples;
+};
+
+/**
+ * report_table() - the rows, ordered, with what is left out added up in `rest`
+ *
+ * Percentiles are those of `hist`, upper edges of buckets and at most 1/8 too high, but never above
+ * the maximum.
+ *
+ * Return: 0, the caller frees with report_table_free(), before @r; or -ENOMEM.
+ */
+int report_table(struct report *r, const struct report_order *order, struct report_table *out);
+void report_table_free(struct report_table *t);
+
+#endif

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Rows are found by hashing the words of their key. What a row counts apart, buckets of latencies,
+ * CPUs and threads, are cells of one table for all rows: most rows have few of them.
+ */
+#include "report_private.h"
+
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int report_new(const struct report_opts *opts, struct report **out, struct err *err)
+{
+	struct report *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return err_set(err, -ENOMEM, "out of memory");
+	r->opts = *opts;
+	r->words = opts->n_by + 1;
+	*out = r;
+	return 0;
+}
+
+void report_free(struct report *r)
+{
+	if (!r)
+		return;
+	free(r->keys);
+	free(r->sums);
+	u64_map_free(&r->row_of);
+	u64_map_free(&r->cell_of);
+	free(r->cells);
+	intern_free(&r->texts);
+	for (size_t i = 0; i < sizeof(r->cgroups) / sizeof(r->cgroups[0]); i++)
+		u64_map_free(&r->cgroups[i]);
+	free(r);
+}
+
+/* Return: the row, or -ENOMEM. */
+static long row_of(struct report *r, const __u64 *words)
+{
+	__u64 hash = words_hash(words, r->words);
+	__u32 row;
+
+	u64_map_for_each(row, &r->row_of, hash) if (!memcmp(&r->keys[(size_t)row * r->words], words,
+							    r->words * sizeof(*words))) return row;
+	if (r->n == REPORT_MAX_ROWS ||
+	    array_reserve(r->keys, r->keys_room, (r->n + 1) * r->words) ||
+	    array_reserve(r->sums, r->room, r->n + 1) || u64_map_add(&r->row_of, hash, r->n))
+		return -ENOMEM;
+	memcpy(&r->keys[r->n * r->words], words, r->words * sizeof(*words));
+	memset(&r->sums[r->n], 0, sizeof(*r->sums));
+	return r->n++;
+}
+
+/* Return: 1 if it is the first of its kind, 0, or -ENOMEM. */
+static int count_cell(struct report *r, size_t row, enum cell_kind kind, __u32 value)
+{
+	__u64 key = cell_key(row, kind, value);
+	__u32 i = u64_map_get(&r->cell_of, key);
+
+	if (i == U64_MAP_NONE) {
+		i = r->n_cells;
+		if (i == U64_MAP_NONE - 1 ||
+		    array_reserve(r->cells, r->cell_room, r->n_cells + 1) ||
+		    u64_map_add(&r->cell_of, key, i))
+			return -ENOMEM;
+		r->cells[r->n_cells++] = (struct cell){ .key = key };
+	}
+	return r->cells[i].count++ == 0;
+}
+
+static int add_latency(struct report *r, size_t row, const struct ibs_op_sample *op)
+{
+	__u64 data3 = op->reg[IBS_OP_DATA3];
+	struct sums *s = &r->sums[row];
+	__u32 lat;
+
+	if (!(op->present & 1u << IBS_OP_DATA) || !(op->present & 1u << IBS_OP_DATA3) ||
+	    !ibs_op_metric_valid(r->opts.metric, op->cpu.caps, data3))
+		return 0;
+	lat = ibs_op_metric(r->opts.metric, op->reg, data3);
+	s->valid++;
+	s->sum += lat;
+	if (lat > s->max)
+		s->max = lat;
+	return count_cell(r, row, CELL_BUCKET, ibs_lat_bucket(lat)) < 0 ? -ENOMEM : 0;
+}
+
+static void add_access(struct report *r, struct sums *s, const struct ibs_op_sample *op)
+{
+	__u64 addr;
+
+	if (!(op->present & 1u << IBS_OP_DATA3))
+		return;
+	s->loads += !!(op->reg[IBS_OP_DATA3] & IBS_OP_DATA3_LD_OP);
+	s->stores += !!(op->reg[IBS_OP_DATA3] & IBS_OP_DATA3_ST_OP);
+	if (ibs_op_field(op, r->opts.phys ? IBS_OP_FIELD_DC_PHYS_AD : IBS_OP_FIELD_DC_LIN_AD,
+			 &addr))
+		s->offsets |= 1ull << (addr & 63);
+}
+
+/*
+ * The registers tell what a sample stood for, where they are whole; else the event does, unless it
+ * has a frequency, which says nothing of one sample.
+ */
+__u64 report_period(const struct trace_info *info, const struct trace_event *ev,
+		    enum report_unit *unit)
+{
+	const struct trace_sample *s = &ev->sample;
+	const struct trace_pmu *pmu = s->pmu < info->n_pmus ? &info->pmu[s->pmu] : NULL;
+	bool fixed = pmu && !pmu->freq && pmu->period;
+	__u64 ctl;
+
+	if (ev->kind == TRACE_SAMPLE_FETCH) {
+		*unit = REPORT_FETCHES;
+		ctl = s->fetch.reg[IBS_FETCH_CTL];
+		return fixed ? pmu->period
+			     : ibs_field_bits(&ibs_fetch_fields[IBS_FETCH_FIELD_MAXCNT], &ctl) << 4;
+	}
+	if (info->full_registers && s->op.present >> IBS_OP_CTL & 1) {
+		ctl = ibs_field_bits(&ibs_op_fields[IBS_OP_FIELD_CNT_CTL], s->op.reg);
+		*unit = ctl ? REPORT_OPS : REPORT_CYCLES;
+		return fixed ? pmu->period : ibs_op_period(&s->op);
+	}
+	*unit = pmu && strstr(pmu->name, "cnt_ctl=1") ? REPORT_OPS : REPORT_CYCLES;
+	return fixed ? pmu->period : 0;
+}
+
+int report_add(struct report *r, const struct trace_event *ev)
+{
+	const struct trace_sample *t = &ev->sample;
+	__u64 words[REPORT_WORDS], period;
+	struct sums *s;
+	enum report_unit unit;
+	long row;
+	int ret;
+
+	if (ev->kind != TRACE_SAMPLE_OP && ev->kind != TRACE_SAMPLE_FETCH)
+		return 0;
+	if (report_key_of(r, ev, words))
+		return -ENOMEM;
+	row = row_of(r, words);
+	if (row < 0)
+		return row;
+	s = &r->sums[row];
+	s->samples++;
+	period = report_period(r->opts.info, ev, &unit);
+	s->estimated += period;
+	s->units |= unit;
+	s->no_estimate |= !period;
+	if (ev->kind == TRACE_SAMPLE_OP) {
+		add_access(r, s, &t->op);
+		if (add_latency(r, row, &t->op))
+			return -ENOMEM;
+	}
+	if (r->opts.cpus && t->has_cpu) {
+		ret = count_cell(r, row, CELL_CPU, t->cpu);
+		if (ret < 0)
+			return ret;
+		s->cpus += ret;
+	}
+	if (r->opts.threads && t->has_task) {
+		ret = count_cell(r, row, CELL_THREAD, t->tid);
+		if (ret < 0)
+			return ret;
+		s->threads += ret;
+	}
+	return 0;
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "report_private.h"
+
+#include "base/choice.h"
+#include "cgroup/container_names.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PAGE_BYTES	4096ull
+#define SPACE_KERNEL	(1ull << 32)
+#define REGS_FOR_SRC	(1u << IBS_OP_DATA | 1u << IBS_OP_DATA2 | 1u << IBS_OP_DATA3)
+#define NO_TASK		(~0u) /* perf's for one that is gone */
+#define IS_KERNEL(addr) ((addr) >> 63)
+
+#define NAME(id, name, ...) name,
+static const char *const key_names[] = { REPORT_KEY_TABLE(NAME) };
+static const char *const column_names[] = { REPORT_COLUMN_TABLE(NAME) };
+
+const char *report_key_name(enum report_key k)
+{
+	return key_names[k];
+}
+
+const char *report_column_name(enum report_column c)
+{
+	return column_names[c];
+}
+
+static const char *key_name_at(unsigned int i)
+{
+	return key_names[i];
+}
+
+static const char *column_name_at(unsigned int i)
+{
+	return column_names[i];
+}
+
+int report_keys_parse(const char *text, enum report_key *keys, unsigned int *n, struct err *err)
+{
+	const struct choices c = { "--by", "key", key_name_at, REPORT_KEY_N };
+	unsigned int list[REPORT_KEY_N];
+	int ret = choice_list_parse(&c, text, list, n, err);
+
+	for (unsigned int i = 0; !ret && i < *n; i++)
+		keys[i] = list[i];
+	return ret;
+}
+
+int report_columns_parse(const char *option, const char *text, enum report_column *columns,
+			 unsigned int *n, struct err *err)
+{
+	const struct choices c = { option, "column", column_name_at, REPORT_COLUMN_N };
+	unsigned int list[REPORT_COLUMN_N];
+	int ret = choice_list_parse(&c, text, list, n, err);
+
+	for (unsigned int i = 0; !ret && i < *n; i++)
+		columns[i] = list[i];
+	return ret;
+}
+
+void report_terms(FILE *f)
+{
+#define KEY_LINE(id, name, meaning)	      { name, meaning },
+#define COLUMN_LINE(id, name, width, meaning) { name, meaning },
+	static const char *const keys[][2] = { REPORT_KEY_TABLE(KEY_LINE) };
+	static const char *const columns[][2] = { REPORT_COLUMN_TABLE(COLUMN_LINE) };
+
+	fprintf(f, "\nKeys of --by:\n");
+	for (size_t i = 0; i < REPORT_KEY_N; i++)
+		fprintf(f, "  %-10s %s\n", keys[i][0], keys[i][1]);
+	fprintf(f, "\nColumns:\n");
+	for (size_t i = 0; i < REPORT_COLUMN_N; i++)
+		fprintf(f, "  %-10s %s\n", columns[i][0], columns[i][1]);
+}
+
+bool report_needs_symbols(const enum report_key *keys, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (keys[i] == REPORT_KEY_SYMBOL || keys[i] == REPORT_KEY_DSO ||
+		    keys[i] == REPORT_KEY_SRCLINE)
+			return true;
+	return false;
+}
+
+bool report_needs_tasks(const enum report_key *keys, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (keys[i] == REPORT_KEY_COMM || keys[i] == REPORT_KEY_CGROUP ||
+		    keys[i] == REPORT_KEY_CONTAINER || keys[i] == REPORT_KEY_POD)
+			return true;
+	return report_needs_symbols(keys, n);
+}
+
+/* What is asked of a sample: 1 and the value, 0 for absent, or -ENOMEM. */
+
+static int text_word(struct report *r, const char *text, __u64 *word)
+{
+	if (!text)
+		return 0;
+	*word = intern_get(&r->texts, text);
+	return *word == INTERN_NONE ? -ENOMEM : 1;
+}
+
+/* Of one that owns equal texts once, and longer than the report lives. */
+static int owned_word(const char *text, __u64 *word)
+{
+	*word = (uintptr_t)text;
+	return text != NULL;
+}
+
+/* As hist shows them: a cgroup without a path is its number, a container without a name its id. */
+static int cgroup_text(struct report *r, enum report_key key, __u64 id, __u64 *word)
+{
+	char unnamed[32], label[CONTAINER_LABEL];
+	struct container_name name;
+	struct task_cgroup cgroup;
+	struct container c;
+
+	if (!tasks_cgroup(r->opts.tasks, id, &cgroup)) {
+		snprintf(unnamed, sizeof(unnamed), "#%llu", (unsigned long long)id);
+		return text_word(r, unnamed, word);
+	}
+	if (key == REPORT_KEY_CGROUP)
+		return text_word(r, cgroup.path, word);
+	if (!container_of_path(cgroup.path, NULL, &c))
+		return text_word(r, "", word);
+	name = (struct container_name){ cgroup.container, cgroup.pod, cgroup.ns };
+	if (key == REPORT_KEY_CONTAINER)
+		return text_word(r, container_label(&c, &name, label), word);
+	return text_word(r, container_pod_label(&c, &name, label), word);
+}
+
+static int cgroup_word(struct report *r, enum report_key key, const struct trace_sample *s,
+		       __u64 *word)
+{
+	struct u64_map *known = &r->cgroups[key - REPORT_KEY_CGROUP];
+	__u32 text;
+	int ret;
+
+	_Static_assert(REPORT_KEY_POD == REPORT_KEY_CGROUP + 2 &&
+			       REPORT_KEY_CONTAINER == REPORT_KEY_CGROUP + 1,
+		       "keys of cgroups must be neighbours");
+
+	if (!s->cgroup_id)
+		return 0;
+	text = u64_map_get(known, s->cgroup_id);
+	if (text == INTERN_NONE) {
+		ret = cgroup_text(r, key, s->cgroup_id, word);
+		if (ret < 0)
+			return ret;
+		text = ret ? *word : INTERN_NONE - 1;
+		if (u64_map_put(known, s->cgroup_id, text))
+			return -ENOMEM;
+	}
+	*word = text;
+	return text != INTERN_NONE - 1;
+}
+
+static int symbol_word(struct report *r, enum report_key key, const struct trace_event *ev,
+		       __u64 *word)
+{
+	const struct trace_sample *s = &ev->sample;
+	struct symbol sym;
+
+	if (!s->has_ip)
+		return 0;
+	if (symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, s->ip, ev->time, s->kernel,
+			 key == REPORT_KEY_SRCLINE, &sym))
+		return -ENOMEM;
+	if (key == REPORT_KEY_SYMBOL)
+		return owned_word(sym.name, word);
+	return owned_word(key == REPORT_KEY_DSO ? sym.dso : sym.srcline, word);
+}
+
+static bool data_address(const struct report *r, const struct ibs_op_sample *op, __u64 *addr)
+{
+	return ibs_op_field(op, r->opts.phys ? IBS_OP_FIELD_DC_PHYS_AD : IBS_OP_FIELD_DC_LIN_AD,
+			    addr);
+}
+
+static int space_word(const struct report *r, const struct trace_sample *s, bool op, __u64 *word)
+{
+	__u64 addr;
+
+	if (!op || !data_address(r, &s->op, &addr))
+		return 0;
+	*word = IS_KERNEL(addr) ? SPACE_KERNEL : s->tgid;
+	return IS_KERNEL(addr) || s->has_task;
+}
+
+static int topology_word(const struct report *r, enum report_key key, const struct trace_sample *s,
+			 __u64 *word)
+{
+	const struct trace_topology *t = r->opts.info->topology;
+
+	if (!t || !s->has_cpu || s->cpu >= t->n)
+		return 0;
+	*word = key == REPORT_KEY_CCX ? t->ccx[s->cpu] : t->node[s->cpu];
+	return 1;
+}
+
+static int mode_word(const struct trace_event *ev, __u64 *word)
+{
+	const struct trace_sample *s = &ev->sample;
+
+	if (ev->kind == TRACE_SAMPLE_OP)
+		*word = ibs_op_mode(s->op.cpu.caps, s->op.reg);
+	else
+		*word = s->kernel ? IBS_MODE_KERNEL : IBS_MODE_USER;
+	return s->has_ip && *word != IBS_MODE_UNKNOWN;
+}
+
+static int key_word(struct report *r, enum report_key key, const struct trace_event *ev,
+		    __u64 *word)
+{
+	const struct trace_sample *s = &ev->sample;
+	bool op = ev->kind == TRACE_SAMPLE_OP;
+
+	*word = 0;
+	switch (key) {
+	case REPORT_KEY_SRC:
+		if (!op || (s->op.present & REGS_FOR_SRC) != REGS_FOR_SRC)
+			return 0;
+		*word = ibs_op_src(s->op.cpu, s->op.reg);
+		return 1;
+	case REPORT_KEY_OP:
+		if (!op || (s->op.present & REGS_FOR_SRC) != REGS_FOR_SRC)
+			return 0;
+		*word = ibs_op_kind(s->op.reg[IBS_OP_DATA], s->op.reg[IBS_OP_DATA3]);
+		return 1;
+	case REPORT_KEY_CGROUP:
+	case REPORT_KEY_CONTAINER:
+	case REPORT_KEY_POD:
+		return cgroup_word(r, key, s, word);
+	case REPORT_KEY_PID:
+		*word = s->tgid;
+		return s->has_task && s->tgid != NO_TASK;
+	case REPORT_KEY_TID:
+		*word = s->tid;
+		return s->has_task && s->tid != NO_TASK;
+	case REPORT_KEY_COMM:
+		if (!s->has_task)
+			return 0;
+		return owned_word(tasks_comm(r->opts.tasks, s->tgid, s->tid, ev->time), word);
+	case REPORT_KEY_CPU:
+		*word = s->cpu;
+		return s->has_cpu;
+	case REPORT_KEY_CCX:
+	case REPORT_KEY_NODE:
+		return topology_word(r, key, s, word);
+	case REPORT_KEY_MODE:
+		return mode_word(ev, word);
+	case REPORT_KEY_SYMBOL:
+	case REPORT_KEY_DSO:
+	case REPORT_KEY_SRCLINE:
+		return symbol_word(r, key, ev, word);
+	case REPORT_KEY_IP:
+		*word = s->ip;
+		return s->has_ip;
+	case REPORT_KEY_PAGE:
+	case REPORT_KEY_LINE:
+		if (!op || !data_address(r, &s->op, word))
+			return 0;
+		*word &= key == REPORT_KEY_PAGE ? ~(PAGE_BYTES - 1) : ~63ull;
+		return 1;
+	case REPORT_KEY_SPACE:
+		return space_word(r, s, op, word);
+	default:
+		*word = s->pmu;
+		return s->pmu < r->opts.info->n_pmus;
+	}
+}
+
+int report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
+{
+	__u64 absent = 0;
+
+	for (unsigned int k = 0; k < r->opts.n_by; k++) {
+		int ret = key_word(r, r->opts.by[k], ev, &words[k]);
+
+		if (ret < 0)
+			return ret;
+		if (!ret) {
+			words[k] = 0;
+			absent |= 1ull << k;
+		}
+	}
+	words[r->opts.n_by] = absent;
+	return 0;
+}
+
+const char *report_label(const struct report *r, const __u64 *words, unsigned int k, char *buf,
+			 size_t size)
+{
+	unsigned long long w = words[k];
+
+	if (words[r->opts.n_by] >> k & 1)
+		return NULL;
+	switch (r->opts.by[k]) {
+	case REPORT_KEY_SRC:
+		return src_name(w);
+	case REPORT_KEY_OP:
+		return op_kind_name(w);
+	case REPORT_KEY_SPACE:
+		if (w == SPACE_KERNEL)
+			return "kernel";
+		snprintf(buf, size, "%llu", w);
+		return buf;
+	case REPORT_KEY_MODE:
+		return w == IBS_MODE_KERNEL ? "kernel" : "user";
+	case REPORT_KEY_PID:
+	case REPORT_KEY_TID:
+	case REPORT_KEY_CPU:
+	case REPORT_KEY_CCX:
+	case REPORT_KEY_NODE:
+		snprintf(buf, size, "%llu", w);
+		return buf;
+	case REPORT_KEY_IP:
+	case REPORT_KEY_PAGE:
+	case REPORT_KEY_LINE:
+		snprintf(buf, size, "0x%llx", w);
+		return buf;
+	case REPORT_KEY_EVENT:
+		return r->opts.info->pmu[w].name;
+	case REPORT_KEY_COMM:
+	case REPORT_KEY_SYMBOL:
+	case REPORT_KEY_DSO:
+	case REPORT_KEY_SRCLINE:
+		return (const char *)(uintptr_t)w;
+	default:
+		return intern_text(&r->texts, w);
+	}
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A report as text, CSV or JSON, and what stands above it. */
+#ifndef IBSCOPE_REPORT_PRINT_H
+#define IBSCOPE_REPORT_PRINT_H
+
+#include "report.h"
+
+#include <stdio.h>
+
+enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };
+
+/* What was read, and what of it was meant. */
+struct report_head {
+	const char *file;		 /* the name of the recording */
+	const struct trace_info *info;
+	const struct trace_end *end;
+	const char *options;		 /* of the command line, as given */
+	__u64 op_samples, fetch_samples; /* in the file */
+	__u64 selected;
+	__u64 lost_samples, lost_records; /* said to be missing; of records it is not known what */
+};
+
+/* On lines of their own: what a reader must know of the numbers that follow. */
+void report_print_head(FILE *f, const struct report_head *head, enum ibs_metric metric);
+
+/**
+ * report_print() - all of it
+ *
+ * JSON is one object; null is what is not known. Of the file: file, format, source, simulated, host,
+ * release, command, cpus, cpu {vendor, name, generation, family, model}, events [{name, period,
+ * freq, pmu}], filter, samples {op, fetch, selected}, lost {samples, records}, ledger {seen,
+ * forwarded, filtered, unseen, lost}, whole, missing, skipped_blocks, skipped_bytes. Of the report:
+ * options, metric, estimated_unit, by [key], rows [{labels {key}, column}], rest {rows, column},
+ * total {column}. Keys and columns are those of the tables in report.h; shares are fractions,
+ * latencies cycles. CSV has a column a key, those, and `source`; its row "[rest]" is `rest`.
+ *
+ * Text and JSON begin with the head; CSV is a table and nothing else. Writes on @f;
+ * the caller checks ferror().
+ */
+void report_print(FILE *f, enum report_format format, const struct report_head *head,
+		  const struct report_table *t, const enum report_column *columns,
+		  unsigned int n_columns);
+
+#endif

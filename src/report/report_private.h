@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files share that a report is made of. */
+#ifndef IBSCOPE_REPORT_PRIVATE_H
+#define IBSCOPE_REPORT_PRIVATE_H
+
+#include "base/intern.h"
+#include "report.h"
+
+/*
+ * The value of a key: a number, an address, an enumerator, or a text by its number or address. The last word of
+ * a row's key has bit k set where by[k] is absent.
+ */
+#define REPORT_WORDS (REPORT_KEY_N + 1)
+
+struct sums {
+	__u64 samples, valid, sum, estimated;
+	__u64 loads, stores;
+	__u64 offsets; /* bit n: byte n of the cache line */
+	__u32 cpus, threads;
+	__u16 max;
+	__u8 units; /* enum report_unit bits */
+	bool no_estimate;
+};
+
+/* One count of a row: of a bucket, a CPU or a thread. */
+enum cell_kind { CELL_BUCKET, CELL_CPU, CELL_THREAD };
+
+struct cell {
+	__u64 key; /* cell_key() */
+	__u64 count;
+};
+
+static inline __u64 cell_key(size_t row, enum cell_kind kind, __u32 value)
+{
+	return (__u64)row << 34 | (__u64)kind << 32 | value;
+}
+
+#define REPORT_MAX_ROWS (1u << 30)
+
+struct report {
+	struct report_opts opts;
+	unsigned int words; /* of a key */
+
+	__u64 *keys; /* @words a row */
+	struct sums *sums;
+	size_t n, room, keys_room;
+	struct u64_map row_of; /* by the hash of a row's key */
+
+	struct cell *cells;
+	size_t n_cells, cell_room;
+	struct u64_map cell_of;
+
+	struct intern texts;
+	struct u64_map cgroups[3]; /* id to text, for REPORT_KEY_CGROUP and the two behind it */
+};
+
+/* Of one sample, the words of its row. Return: 0 or -ENOMEM. */
+int report_key_of(struct report *r, const struct trace_event *ev, __u64 *words);
+
+/* The text of a word; @buf is for those that are numbers. NULL: absent. */
+const char *report_label(const struct report *r, const __u64 *words, unsigned int k, char *buf,
+			 size_t size);
+
+#endif

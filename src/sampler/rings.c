@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "rings.h"
+
+#include "base/clock.h"
+#include "base/heap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define BATCH 1024 /* records: what they are copied to and from stays in the cache */
+
+/* Of a ring buffer that the kernel has beside its data (Linux kernel/bpf/ringbuf.c). */
+#define BELL_META_PAGES 3
+
+struct ring {
+	struct ibs_ring *shared;
+	const char *first; /* of its slots */
+	__u32 at;	   /* our slot */
+	__u32 taken, end;  /* of all records; shared->taken follows when a batch was handed over */
+};
+
+/* The next record of each ring that has one, the earliest on top. */
+struct rings {
+	struct ring *ring;
+	size_t n;
+	__u32 slots;
+	struct heap heads;	     /* by time of a ring's next record and number of the ring */
+	size_t record_bytes, stride; /* without and with what is behind a record in its slot */
+	bool raw;
+	int bell_fd;
+	unsigned long *bell_taken; /* positions in the bell's ring buffer */
+	const unsigned long *bell_rung;
+	char *batch;
+	struct ibs_record_stacks *stacks; /* of the batch; NULL: not asked for */
+	__u64 taken;
+	__u64 last_ns;
+	unsigned int delay_ms;
+};
+
+size_t rings_record_bytes(bool raw, bool stacks)
+{
+	return (raw ? sizeof(struct ibs_record_raw) : sizeof(struct ibs_record)) +
+	       (stacks ? sizeof(struct ibs_record_stacks) : 0);
+}
+
+__u64 rings_bytes(__u64 n, __u32 slots, size_t record_bytes)
+{
+	__u64 page = sysconf(_SC_PAGESIZE);
+
+	return (n * slots * record_bytes + page - 1) / page * page + IBS_BELL_BYTES +
+	       BELL_META_PAGES * page;
+}
+
+static int map_bell(struct rings *r, struct err *err)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	void *taken = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, r->bell_fd, 0), *rung;
+
+	if (taken != MAP_FAILED) {
+		r->bell_taken = taken;
+		rung = mmap(NULL, page, PROT_READ, MAP_SHARED, r->bell_fd, page);
+		if (rung != MAP_FAILED) {
+			r->bell_rung = rung;
+			return 0;
+		}
+	}
+	return err_set(err, -errno, "cannot map the ring buffer that wakes the reader: %s",
+		       strerror(errno));
+}
+
+int rings_open(const struct rings_opts *opts, struct rings **out, struct err *err)
+{
+	struct rings *r = calloc(1, sizeof(*r));
+	int ret = -ENOMEM;
+
+	if (!r)
+		return err_set(err, -ENOMEM, "out of memory");
+	r->n = opts->n_cpus;
+	r->slots = opts->slots;
+	r->raw = opts->raw;
+	r->record_bytes = rings_record_bytes(opts->raw, false);
+	r->stride = rings_record_bytes(opts->raw, opts->stacks);
+	r->delay_ms = 1;
+	r->last_ns = clock_ns(CLOCK_MONOTONIC);
+	r->bell_fd = opts->bell_fd;
+	r->ring = calloc(r->n, sizeof(*r->ring));
+	r->batch = malloc(BATCH * r->record_bytes);
+	if (opts->stacks)
+		r->stacks = calloc(BATCH, sizeof(*r->stacks));
+	if (!r->ring || array_reserve(r->heads.item, r->heads.room, r->n) || !r->batch ||
+	    (opts->stacks && !r->stacks))
+		err_set(err, -ENOMEM, "out of memory for reading records");
+	else
+		ret = map_bell(r, err);
+	if (ret) {
+		rings_close(r);
+		return ret;
+	}
+	for (size_t i = 0; i < r->n; i++) {
+		struct ring *ring = &r->ring[i];
+
+		ring->shared = &opts->states[opts->cpus[i]].ring;
+		ring->first = (const char *)opts->records + i * r->slots * r->stride;
+		*ring->shared = (struct ibs_ring){ .cpu = opts->cpus[i],
+						   .first = i * r->slots,
+						   .slots = r->slots };
+	}
+	*out = r;
+	return 0;
+}
+
+void rings_close(struct rings *r)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	if (!r)
+		return;
+	if (r->bell_taken)
+		munmap(r->bell_taken, page);
+	if (r->bell_rung)
+		munmap((void *)r->bell_rung, page);
+	free(r->ring);
+	heap_free(&r->heads);
+	free(r->batch);
+	free(r->stacks);
+	free(r);
+}
+
+/* The record at our position; NULL if there is none. */
+static const void *ring_peek(const struct rings *r, const struct ring *ring)
+{
+	return ring->taken == ring->end ? NULL : ring->first + (size_t)ring->at * r->stride;
+}
+
+static __u64 record_time(const void *record)
+{
+	__u64 time;
+
+	_Static_assert(!__builtin_offsetof(struct ibs_record, time), "time is not first");
+	_Static_assert(!__builtin_offsetof(struct ibs_record_raw, time), "time is not first");
+	memcpy(&time, record, sizeof(time));
+	return time;
+}
+
+/* Start a pass: find the rings that have records. *fullest: records in the fullest ring. */
+static void find_heads(struct rings *r, __u64 until, __u32 *fullest)
+{
+	*fullest = 0;
+	r->heads.n = 0;
+	for (size_t i = 0; i < r->n; i++) {
+		struct ring *ring = &r->ring[i];
+		const void *record;
+
+		ring->end = __atomic_load_n(&ring->shared->written, __ATOMIC_ACQUIRE);
+		if (ring->end - ring->taken > *fullest)
+			*fullest = ring->end - ring->taken;
+		record = ring_peek(r, ring);
+		if (record && record_time(record) <= until)
+			heap_push(&r->heads, (struct heap_item){ record_time(record), i });
+	}
+}
+
+/* So much time as an eighth of a ring takes, if it goes on like that. */
+static void plan(struct rings *r, __u32 fullest)
+{
+	__u64 now = clock_ns(CLOCK_MONOTONIC), took_ms = (now - r->last_ns) / 1000000;
+	__u64 delay = r->delay_ms * 2;
+
+	r->last_ns = now;
+	if (fullest)
+		delay = took_ms * r->slots / 8 / fullest;
+	/* a burst is met at once, its end believed step by step */
+	if (delay > r->delay_ms * 2)
+		delay = r->delay_ms * 2;
+	r->delay_ms = delay < 1 ? 1 : delay > RINGS_DELAY_MAX_MS ? RINGS_DELAY_MAX_MS : delay;
+}
+
+/* The programs may write again where the records of the batch were. */
+static void release(struct rings *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->ring[i].shared->taken != r->ring[i].taken)
+			__atomic_store_n(&r->ring[i].shared->taken, r->ring[i].taken,
+					 __ATOMIC_RELEASE);
+}
+
+static int hand_over(struct rings *r, size_t n, record_cb *cb, void *arg, struct err *err)
+{
+	struct record_batch batch = { .stacks = r->stacks, .n = n };
+
+	release(r);
+	if (!n)
+		return 0;
+	r->taken += n;
+	if (r->raw)
+		batch.raw = (const struct ibs_record_raw *)r->batch;
+	else
+		batch.records = (const struct ibs_record *)r->batch;
+	return cb(&batch, arg, err);
+}
+
+/* Up to when the ring on top is the one to take from. */
+static __u64 turn_ends(const struct rings *r, __u64 until)
+{
+	for (size_t c = 1; c <= 2 && c < r->heads.n; c++)
+		if (r->heads.item[c].key < until)
+			until = r->heads.item[c].key;
+	return until;
+}
+
+/*
+ * Copy the first of at most @most records side by side in slots of @stride bytes, and those behind it
+ * that are not later than @ends. Return: how many.
+ */
+static inline __attribute__((always_inline)) __u32 copy_run(char *to, const char *from, __u32 most,
+							    size_t bytes, size_t stride, __u64 ends)
+{
+	__u32 n = 0;
+
+	/* sizes that the compiler knows: it copies without a call */
+	do {
+		memcpy(to, from, bytes);
+		to += bytes;
+		from += stride;
+		n++;
+	} while (n < most && record_time(from) <= ends);
+	return n;
+}
+
+static __u32 copy_records(struct rings *r, size_t at, const char *from, __u32 most, __u64 ends)
+{
+	char *to = r->batch + at * r->record_bytes;
+	__u32 n;
+
+	if (!r->stacks)
+		return r->raw ? copy_run(to, from, most, sizeof(struct ibs_record_raw),
+					 sizeof(struct ibs_record_raw), ends)
+			      : copy_run(to, from, most, sizeof(struct ibs_record),
+					 sizeof(struct ibs_record), ends);
+	n = copy_run(to, from, most, r->record_bytes, r->stride, ends);
+	for (__u32 i = 0; i < n; i++)
+		memcpy(&r->stacks[at + i], from + i * r->stride + r->record_bytes,
+		       sizeof(*r->stacks));
+	return n;
+}
+
+/* From the ring on top, as long as it is its turn, to the batch from its @n th record on. */
+static size_t take_turn(struct rings *r, __u64 until, size_t n)
+{
+	struct heap_item head = r->heads.item[0];
+	struct ring *ring = &r->ring[head.tie];
+	const void *record = ring_peek(r, ring);
+	__u64 ends = turn_ends(r, until);
+	__u32 most, run;
+
+	do {
+		most = ring->end - ring->taken;
+		if (most > r->slots - ring->at)
+			most = r->slots - ring->at;
+		if (most > BATCH - n)
+			most = BATCH - n;
+		run = copy_records(r, n, record, most, ends);
+		n += run;
+		ring->taken += run;
+		ring->at = ring->at + run == r->slots ? 0 : ring->at + run;
+		record = ring_peek(r, ring);
+	} while (n < BATCH && record && record_time(record) <= ends);
+	if (record && record_time(record) <= until) {
+		head.key = record_time(record);
+		heap_replace_first(&r->heads, head);
+	} else {
+		heap_pop(&r->heads);
+	}
+	return n;
+}
+
+int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct err *err)
+{
+	__u32 fullest;
+	size_t n = 0;
+	int ret = 0;
+
+	/* before the look at the rings: what comes after that rings again */
+	__atomic_store_n(r->bell_taken, __atomic_load_n(r->bell_rung, __ATOMIC_ACQUIRE),
+			 __ATOMIC_SEQ_CST);
+	find_heads(r, until, &fullest);
+	while (r->heads.n) {
+		n = take_turn(r, until, n);
+		if (n == BATCH) {
+			ret = hand_over(r, n, cb, arg, err);
+			n = 0;
+			if (ret)
+				return ret;
+		}
+	}
+	ret = hand_over(r, n, cb, arg, err);
+	plan(r, fullest);
+	return ret;
+}
+
+__u64 rings_taken(const struct rings *r)
+{
+	return r->taken;
+}
+
+int rings_fd(const struct rings *r)
+{
+	return r->bell_fd;
+}
+
+unsigned int rings_delay_ms(const struct rings *r)
+{
+	return r->delay_ms;
+}

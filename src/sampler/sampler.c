@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "sampler.h"
+
+#include "sampler_private.h"
+#include "machine/topology.h"
+
+#include "ibs_op.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A refusal is told to the user in our words, made of the errno; libbpf's are for -v. */
+static int libbpf_log(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char *text, *rest, *line;
+
+	if (level == LIBBPF_DEBUG || !log_is_verbose())
+		return 0;
+	if (vasprintf(&text, fmt, ap) < 0) /* a verifier log has megabytes */
+		return 0;
+	rest = text;
+	while ((line = strsep(&rest, "\n")))
+		if (*line)
+			log_debug("%s", line);
+	free(text);
+	return 0;
+}
+
+static void set_config(struct sampler *s, const struct sampler_opts *opts)
+{
+	typeof(s->skel->rodata) cfg = s->skel->rodata;
+	const struct selection *sel = &opts->sel;
+	struct layout layout = s->layout; /* readers read all, also what an earlier run counted */
+
+	layout_filter(&layout, sel->op_mask ? sel->op_mask : ~0U,
+		      sel->src_mask ? sel->src_mask : ~0U);
+	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
+	cfg->cfg_task_btf = s->features.task_btf && !opts->probe_read;
+	cfg->cfg_by = sampler_group_by(opts);
+	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
+	cfg->cfg_stacks = opts->stacks;
+	cfg->cfg_twin_forward = opts->output != SAMPLER_SERIES;
+	cfg->cfg_max_slots = s->max_slots;
+	cfg->cfg_ibs = opts->ibs;
+	if (sel->filter)
+		cfg->cfg_filter = *sel->filter;
+	if (opts->by & IBS_BY_MODE)
+		cfg->cfg_filter.needs |= IBS_FILTER_NEEDS_REG(IBS_OP_RIP);
+	cfg->cfg_metric = opts->metric;
+	cfg->cfg_slot_words = s->layout.words;
+	for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
+		cfg->cfg_layout[i] = layout.entry[i];
+	cfg->cfg_task_select = (selects_processes(sel) ? IBS_TASK_TGID : 0) |
+			       (selects_threads(sel) ? IBS_TASK_TID : 0) |
+			       (sel->n_comms ? IBS_TASK_COMM : 0) |
+			       (selects_cgroups(sel) ? IBS_TASK_CGROUP : 0);
+	cfg->cfg_pid_follow = sel->follow;
+	cfg->cfg_cgroup_filter = sel->filter && sel->filter->needs & IBS_FILTER_NEEDS_CGROUP;
+	cfg->cfg_kind_select = sel->op_mask || sel->src_mask;
+	cfg->cfg_lat_select = sel->live & SAMPLER_LIVE_LATENCY || sel->min_lat || sel->max_lat;
+	for (size_t i = 0; i < sel->n_cgroups; i++)
+		if (sel->cgroups[i].min_lat)
+			cfg->cfg_lat_select = true;
+	cfg->cfg_n_comms = sel->n_comms;
+	cfg->cfg_comm_but = sel->comms_but;
+	for (size_t i = 0; i < sel->n_comms && i < IBS_COMMS_MAX; i++) {
+		char comm[16] = "";
+
+		strncpy(comm, sel->comms[i], sizeof(comm) - 1);
+		for (int word = 0; word < 2; word++) {
+			__u64 w;
+
+			memcpy(&w, comm + word * sizeof(w), sizeof(w));
+			cfg->cfg_comms[i][word] = w;
+		}
+	}
+	cfg->cfg_sim_seed = opts->sim_seed;
+	cfg->cfg_weigh = opts->count_ops;
+	cfg->cfg_tlb = opts->tlb;
+}
+
+static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, struct err *e)
+{
+	typeof(s->skel->maps) *m = &s->skel->maps;
+	bool by_groups = sampler_group_by(opts) && opts->by != IBS_BY_CGROUP;
+	size_t n_sel = sampler_max_selected_entries(&opts->sel);
+	int err;
+
+	err = bpf_map__set_value_size(m->series, s->layout.words * sizeof(__u64));
+	err = err ?: bpf_map__set_max_entries(m->series, s->memory.shards * s->max_slots);
+	err = err ?: bpf_map__set_max_entries(m->cgroups, sampler_max_cgroups(opts));
+	err = err ?: bpf_map__set_max_entries(m->groups, by_groups ? s->max_slots : 1);
+	err = err ?: bpf_map__set_max_entries(m->slots, s->max_slots);
+	err = err ?: bpf_map__set_max_entries(m->slot_owners, s->max_slots);
+	err = err ?: bpf_map__set_max_entries(m->selected_cgroups, n_sel ? n_sel : 1);
+	err = err
+		      ?: bpf_map__set_max_entries(m->records,
+						  sampler_ring_cpus(opts) * s->memory.ring_slots);
+	err = err ?: bpf_map__set_value_size(m->records, sampler_record_bytes(opts));
+	err = err ?: bpf_map__set_autocreate(m->records, opts->output != SAMPLER_SERIES);
+	err = err ?: bpf_map__set_autocreate(m->bell, opts->output != SAMPLER_SERIES);
+	err = err ?: bpf_map__set_max_entries(m->stacks, SAMPLER_STACKS);
+	err = err ?: bpf_map__set_value_size(m->stacks, sampler_stack_depth() * sizeof(__u64));
+	err = err ?: bpf_map__set_autocreate(m->stacks, opts->stacks);
+	if (selects_processes(&opts->sel))
+		err = err ?: bpf_map__set_max_entries(m->tgids, sampler_pid_blocks(opts->replay));
+	if (selects_threads(&opts->sel))
+		err = err ?: bpf_map__set_max_entries(m->tids, sampler_pid_blocks(opts->replay));
+	return err ? err_set(e, err, "cannot size the BPF maps: %s", strerror(-err)) : 0;
+}
+
+static struct bpf_program *choose_prog(struct sampler *s, const struct sampler_opts *opts)
+{
+	if (opts->source == SAMPLER_TWIN)
+		return s->skel->progs.ibs_op_twin;
+	if (opts->prog == SAMPLER_PROG_EMPTY)
+		return s->skel->progs.ibs_op_empty;
+	if (opts->output != SAMPLER_SERIES) {
+		if (opts->source == SAMPLER_SIM)
+			return s->skel->progs.ibs_op_sim_forward;
+		return s->direct ? s->skel->progs.ibs_op_nmi_forward
+				 : s->skel->progs.ibs_op_nmi_copy_forward;
+	}
+	if (opts->source == SAMPLER_SIM)
+		return s->skel->progs.ibs_op_sim;
+	return s->direct ? s->skel->progs.ibs_op_nmi : s->skel->progs.ibs_op_nmi_copy;
+}
+
+static int map_array(struct bpf_map *map, struct mapping *out, struct err *err)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	out->bytes = (size_t)(bpf_map__value_size(map) + 7) / 8 * 8 * bpf_map__max_entries(map);
+	out->bytes = (out->bytes + page - 1) / page * page;
+	out->addr = mmap(NULL, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+	if (out->addr == MAP_FAILED) {
+		out->addr = NULL;
+		return err_set(err, -errno, "cannot map the BPF map %s: %s", bpf_map__name(map),
+			       strerror(errno));
+	}
+	return 0;
+}
+
+static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_program *prog,
+		struct err *err)
+{
+	struct bpf_program *p;
+	int ret;
+
+	set_config(s, opts);
+	if (opts->cgroup_controller && *opts->cgroup_controller) {
+		ret = kernel_cgroup_subsys(opts->cgroup_controller, err);
+		if (ret < 0)
+			return ret;
+		s->skel->rodata->cfg_cgroup_v1 = true;
+		if (s->skel->rodata->cfg_task_select & IBS_TASK_CGROUP)
+			s->skel->rodata->cfg_task_select |= IBS_TASK_CGROUP_V1;
+		s->skel->rodata->cfg_cgroup_subsys = ret;
+	}
+	bpf_object__for_each_program (p, s->skel->obj)
+		bpf_program__set_autoload(
+			p, p == prog || (p == s->skel->progs.ibs_fork && watches_forks(opts)));
+	bpf_map__set_autocreate(s->skel->maps.twin, opts->source == SAMPLER_TWIN);
+	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !sampler_group_by(opts);
+	ret = ibs_op_bpf__load(s->skel);
+	if (ret)
+		return err_set(err, ret,
+			       "the kernel refuses the BPF program: %s; run again with -v for the "
+			       "verifier's words, see `ibscope doctor` for privileges and lockdown",
+			       strerror(-ret));
+	return 0;
+}
+
+/* Before the first pid is entered, so that no child is missed. */
+static int watch_forks(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	if (!watches_forks(opts))
+		return 0;
+	s->fork_link =
+		bpf_program__attach_raw_tracepoint(s->skel->progs.ibs_fork, "sched_process_fork");
+	if (!s->fork_link)
+		return err_set(err, -errno, "cannot watch processes being made: %s",
+			       strerror(errno));
+	return 0;
+}
+
+/* What select.c works on. */
+static int select_open(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	typeof(s->skel->maps) *m = &s->skel->maps;
+	int ret = 0;
+
+	s->select.control = &s->skel->bss->control;
+	s->select.live = opts->sel.live;
+	if (sampler_max_selected(&opts->sel))
+		s->select.cgroups_fd = bpf_map__fd(m->selected_cgroups);
+	s->select.cgroups_max = sampler_max_selected(&opts->sel);
+	if (selects_processes(&opts->sel))
+		ret = map_array(m->tgids, &s->tgids, err);
+	if (selects_threads(&opts->sel))
+		ret = ret ?: map_array(m->tids, &s->tids, err);
+	s->select.processes = s->tgids.addr;
+	s->select.threads = s->tids.addr;
+	s->select.pids_n = sampler_pid_blocks(opts->replay) * IBS_PID_BLOCK;
+	s->select.follow = opts->sel.follow;
+	return ret;
+}
+
+struct sampler_select *sampler_selection(struct sampler *s)
+{
+	return &s->select;
+}
+
+struct bpf_map *sampler_map(struct sampler *s, enum ibs_pin pin)
+{
+	typeof(s->skel->maps) *m = &s->skel->maps;
+
+	switch (pin) {
+	case IBS_PIN_SERIES:
+		return m->series;
+	case IBS_PIN_OWNERS:
+		return m->slot_owners;
+	case IBS_PIN_STATE:
+		return m->bss;
+	case IBS_PIN_CGROUPS:
+		return m->cgroups;
+	case IBS_PIN_GROUPS:
+		return m->groups;
+	case IBS_PIN_SLOTS:
+		return m->slots;
+	default:
+		return NULL; /* user space's own */
+	}
+}
+
+void sampler_layout(struct sampler *s, const struct sampler_opts *opts, struct ibs_meta_layout *out)
+{
+	typeof(*s->skel->bss) *bss = NULL;
+
+	memset(out, 0, sizeof(*out));
+	out->n_cpus = s->possible_cpus;
+	out->shards = s->memory.shards;
+	out->max_slots = s->max_slots;
+	out->slot_words = s->layout.words;
+	out->by = opts->by;
+	out->metric = opts->metric;
+	out->caps = opts->ibs.caps;
+	out->simulated = opts->source != SAMPLER_IBS;
+	out->outcomes = IBS_OUTCOME_N;
+	out->sources = IBS_SRC_N;
+	out->ops = IBS_OP_KIND_N;
+	out->buckets = IBS_LAT_BUCKETS;
+	out->state_bytes = sizeof(*bss);
+	out->cpus_at = (char *)&bss->cpu_states - (char *)bss;
+	out->control_at = (char *)&bss->control - (char *)bss;
+	out->meta_bytes = sizeof(struct ibs_meta);
+	out->status_bytes = sizeof(struct ibs_meta_status);
+	out->name_bytes = sizeof(struct ibs_slot_name);
+	if (opts->by & IBS_BY_CGROUP && opts->cgroup_controller)
+		snprintf(out->hierarchy, sizeof(out->hierarchy), "%s", opts->cgroup_controller);
+	memcpy(out->entry, s->layout.entry, sizeof(out->entry));
+}
+
+struct sampler_fold_maps sampler_fold_maps(const struct sampler *s)
+{
+	typeof(s->skel->maps) *m = &s->skel->maps;
+
+	return (struct sampler_fold_maps){ .cgroups = bpf_map__fd(m->cgroups),
+					   .groups = bpf_map__fd(m->groups),
+					   .slots = bpf_map__fd(m->slots),
+					   .by_groups = bpf_map__max_entries(m->groups) > 1 };
+}
+
+/* Complexes that are neighbours share a shard when there are fewer shards. */
+static void place_cpus(struct sampler *s, const struct topology *topo)
+{
+	struct ibs_cpu_state *st = s->cpus;
+
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++) {
+		unsigned int complex = topology_complex(topo, cpu);
+
+		st[cpu].shard = (__u64)complex * s->memory.shards / topology_n_complexes(topo);
+		st[cpu].complex = complex;
+		st[cpu].node = topology_node(topo, cpu);
+	}
+}
+
+static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	struct rings_opts ro = {
+		.states = s->cpus,
+		.cpus = opts->cpus,
+		.n_cpus = sampler_ring_cpus(opts),
+		.slots = s->memory.ring_slots,
+		.raw = opts->output == SAMPLER_RECORDS_RAW,
+		.stacks = opts->stacks,
+	};
+	unsigned int *all;
+	int ret;
+
+	if (opts->output == SAMPLER_SERIES)
+		return 0;
+	ret = map_array(s->skel->maps.records, &s->records, err);
+	if (ret)
+		return ret;
+	ro.records = s->records.addr;
+	ro.bell_fd = bpf_map__fd(s->skel->maps.bell);
+	if (opts->source != SAMPLER_TWIN)
+		return rings_open(&ro, &s->rings, err);
+	/* the caller may run on any */
+	all = calloc(s->possible_cpus, sizeof(*all));
+	if (!all)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
+		all[cpu] = cpu;
+	ro.cpus = all;
+	ret = rings_open(&ro, &s->rings, err);
+	free(all);
+	return ret;
+}
+
+static int check_twin(const struct sampler *s, struct err *err)
+{
+	if (s->features.syscall_prog &&
+	    libbpf_probe_bpf_helper(BPF_PROG_TYPE_SYSCALL, BPF_FUNC_loop, NULL) > 0)
+		return 0;
+	return err_set(err, -EOPNOTSUPP,
+		       "this kernel cannot run BPF programs on request; Linux 5.17 and later can");
+}
+
+int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err)
+{
+	struct sampler *s = calloc(1, sizeof(*s));
+	struct topology *topo = NULL;
+	struct bpf_program *prog;
+	int ret, n;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	libbpf_set_print(libbpf_log);
+	n = libbpf_num_possible_cpus();
+	if (n < 0) {
+		ret = err_set(err, n, "cannot tell the possible CPUs: %s", strerror(-n));
+		goto fail;
+	}
+	if (n > IBS_MAX_CPUS) {
+		ret = err_set(err, -E2BIG, "%d possible CPUs; this build allows %d (IBS_MAX_CPUS)",
+			      n, IBS_MAX_CPUS);
+		goto fail;
+	}
+	s->possible_cpus = n;
+	s->max_slots = sampler_max_slots(opts);
+	s->counts_periods = opts->source == SAMPLER_IBS && !opts->attr.freq;
+	s->simulated = opts->source != SAMPLER_IBS;
+	s->count_ops = opts->count_ops;
+	s->by = sampler_group_by(opts);
+	layout_init(&s->layout, opts->metric, opts->ibs.caps);
+	ret = topology_open("", s->possible_cpus, &topo, err);
+	if (ret)
+		goto fail;
+	ret = sampler_memory(opts, topology_n_complexes(topo), &s->memory, err);
+	if (ret)
+		goto fail;
+	ret = kernel_features_probe(&s->features, err);
+	if (ret)
+		goto fail;
+	s->direct = s->features.direct_read && !opts->probe_read;
+	s->skel = ibs_op_bpf__open();
+	if (!s->skel) {
+		ret = err_set(err, -errno, "cannot open the BPF object: %s", strerror(errno));
+		goto fail;
+	}
+	prog = choose_prog(s, opts);
+	ret = opts->source == SAMPLER_TWIN ? check_twin(s, err) : 0;
+	ret = ret ?: set_map_sizes(s, opts, err);
+	ret = ret ?: sampler_pins_adopt(s, opts, err);
+	ret = ret ?: load(s, opts, prog, err);
+	s->prog_fd = bpf_program__fd(prog);
+	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
+	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
+	s->cpus = ret ? NULL : s->skel->bss->cpu_states;
+	ret = ret ?: open_rings(s, opts, err);
+	ret = ret ?: select_open(s, opts, err);
+	ret = ret ?: watch_forks(s, opts, err);
+	ret = ret ?: select_set(&s->select, &opts->sel, err);
+	if (ret)
+		goto fail;
+	s->counts = (struct counts){ .series = s->series.addr,
+				     .owners = s->slot_owners.addr,
+				     .cpus = s->cpus,
+				     .control = &s->skel->bss->control,
+				     .n_cpus = s->possible_cpus,
+				     .shards = s->memory.shards,
+				     .max_slots = s->max_slots,
+				     .one_group = !sampler_group_by(opts),
+				     .has_ops = opts->count_ops,
+				     .period = opts->attr.freq ? 0 : opts->attr.sample_period,
+				     .tlb = opts->tlb,
+				     .layout = &s->layout };
+	place_cpus(s, topo);
+	sampler_pins_resume(s, opts);
+	if (opts->source == SAMPLER_TWIN)
+		ret = map_array(s->skel->maps.twin, &s->twin, err);
+	else if (opts->source != SAMPLER_LOAD)
+		ret = sampler_events_open(s, opts, err);
+	ret = ret ?: sampler_pins_put(s, opts, err);
+	if (ret)
+		goto fail;
+	topology_close(topo);
+	*out = s;
+	return 0;
+fail:
+	topology_close(topo);
+	sampler_close(s);
+	return ret;
+}
+
+struct rings *sampler_rings(struct sampler *s)
+{
+	return s->rings;
+}
+
+int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses)
+{
+	int depth = sampler_stack_depth(), n = 0;
+
+	memset(addresses, 0, depth * sizeof(*addresses));
+	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.stacks), &id, addresses))
+		return -errno;
+	/* chains that the IBS driver unwound begin with perf's mark of user or kernel */
+	for (int i = 0; i < depth && addresses[i]; i++)
+		if (addresses[i] < (__u64)PERF_CONTEXT_MAX)
+			addresses[n++] = addresses[i];
+	return n;
+}
+
+int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, struct err *err)
+{
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(s->prog_fd, &info, &len))
+		return err_set(err, -errno, "cannot ask for the program's size: %s",
+			       strerror(errno));
+	*out = (struct sampler_prog_size){
+		.insns = info.xlated_prog_len / 8,
+		.bytes = info.jited_prog_len,
+		.verified = info.verified_insns,
+	};
+	return 0;
+}
+
+int sampler_prog_fd(const struct sampler *s)
+{
+	return s->prog_fd;
+}
+
+const struct sampler_memory *sampler_memory_used(const struct sampler *s)
+{
+	return &s->memory;
+}
+
+bool sampler_reads_direct(const struct sampler *s)
+{
+	return s->direct;
+}
+
+int sampler_twin_fd(const struct sampler *s)
+{
+	return s->twin.addr ? bpf_program__fd(s->skel->progs.ibs_op_twin) : -EINVAL;
+}
+
+struct ibs_twin_area *sampler_twin_area(const struct sampler *s)
+{
+	return s->twin.addr;
+}
+
+static void unmap(struct mapping *m)
+{
+	if (m->addr)
+		munmap(m->addr, m->bytes);
+}
+
+void sampler_close(struct sampler *s)
+{
+	if (!s)
+		return;
+	perf_events_close(s->events);
+	rings_close(s->rings);
+	bpf_link__destroy(s->fork_link);
+	select_close(&s->select);
+	unmap(&s->series);
+	unmap(&s->slot_owners);
+	unmap(&s->records);
+	unmap(&s->tgids);
+	unmap(&s->tids);
+	unmap(&s->twin);
+	free(s->slots_seen);
+	ibs_op_bpf__destroy(s->skel);
+	free(s);
+}

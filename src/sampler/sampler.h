@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A running collection: the BPF object, its maps and the events that drive it. The only module that
+ * knows the skeleton.
+ */
+#ifndef IBSCOPE_SAMPLER_H
+#define IBSCOPE_SAMPLER_H
+
+#include "base/err.h"
+#include "rings.h"
+#include "select/selection.h"
+#include "counts/snapshot.h"
+
+#include <ibscope/predicate.h>
+
+#include <linux/perf_event.h>
+
+enum sampler_source {
+	SAMPLER_IBS,  /* the kernel's IBS driver */
+	SAMPLER_SIM,  /* software clock, modelled registers */
+	SAMPLER_TWIN, /* no event: samples are handed over by twin.h */
+	SAMPLER_LOAD, /* no event: the program for IBS, loaded only to be looked at */
+};
+
+enum sampler_prog {
+	SAMPLER_PROG_FULL,
+	SAMPLER_PROG_EMPTY, /* for measuring: the floor of any program */
+	SAMPLER_PROG_NONE,  /* for measuring: the event alone */
+};
+
+/* What becomes of a sample that is selected. */
+enum sampler_output {
+	SAMPLER_SERIES,	     /* it is added up, see sampler_snapshot() */
+	SAMPLER_RECORDS,     /* it is forwarded as a struct ibs_record, see sampler_rings() */
+	SAMPLER_RECORDS_RAW, /* the same as a struct ibs_record_raw */
+};
+
+struct pins;
+
+struct sampler_opts {
+	enum sampler_source source;
+	enum sampler_prog prog;
+	enum sampler_output output; /* with records `by` and `max_groups` have no meaning */
+	/*
+	 * Of the ring of each CPU, rounded up to a power of two; 0: what the bound of memory allows,
+	 * up to SAMPLER_RING_MAX_DEFAULT
+	 */
+	__u32 ring_bytes;
+	/* Records bear call chains. The kernel unwinds at each sample, selected or not. */
+	bool stacks;
+	struct perf_event_attr attr; /* of the event; for the sim of the software clock */
+	const char *event;	     /* for messages and output */
+	const unsigned int *cpus;    /* one event on each that is online */
+	size_t n_cpus;
+	struct ibs_cpu ibs; /* caps and quirks of the machine (or of the model) */
+	enum ibs_metric metric;
+	__u32 by; /* enum ibs_by bits; 0: one group */
+	const char *cgroup_controller; /* whose v1 hierarchy cgroups are of; NULL or "": v2 */
+	struct selection sel;
+	__u32 max_groups;	/* 0: SAMPLER_MAX_GROUPS */
+	__u64 max_memory_bytes; /* 0: SAMPLER_MAX_MEMORY */
+	__u64 sim_seed;
+	/*
+	 * Of pins.h: counters are pinned there, or gone on with if they fit; NULL: they end with
+	 * the sampler. sampler_close() leaves the pins, but nothing samples any more.
+	 */
+	struct pins *pins;
+	bool count_ops;	/* the period may change: add up the ops that each sample stands for */
+	bool tlb;   /* count TLB misses of groups */
+	bool probe_read; /* do not use direct reads even where the kernel has them */
+	bool replay;	 /* SAMPLER_TWIN for twin_run_replay(): any pid, whatever forks here */
+};
+
+#define SAMPLER_MAX_GROUPS 1024
+#define SAMPLER_MAX_SELECTED 4096 /* cgroups that a live selection can name, if not twice the first */
+#define SAMPLER_MAX_MEMORY (64ULL << 20)
+#define SAMPLER_STACKS 16384 /* different call chains that a sampler can tell */
+#define SAMPLER_RING_MIN	 (16U << 10)
+#define SAMPLER_RING_MAX_DEFAULT (1U << 20)
+#define SAMPLER_RING_MAX	 (64U << 20)
+
+/* Bytes of kernel memory by map, from the options and the cache topology alone. */
+struct sampler_memory {
+	__u32 shards, complexes; /* fewer shards: neighbouring complexes write the same counters */
+	__u32 ring_bytes;	 /* of one ring at the most */
+	__u32 ring_slots;	 /* records that it holds */
+	__u64 series, cgroups, groups, slots, pids, rings, stacks, cpu_states, total;
+};
+
+/**
+ * sampler_memory() - what a sampler with these options will take
+ * @complexes: groups of CPUs that share an L3; there are at most as many shards
+ *
+ * Counters are sharded by cache complex as far as @opts->max_memory_bytes allows. Rings of a size
+ * that was asked for count against a bound that was asked for, too, but not against the default one.
+ *
+ * Return: 0, or -ENOSPC with @err if not even one shard fits, or not the smallest rings.
+ */
+int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
+		   struct sampler_memory *out, struct err *err);
+
+struct sampler;
+
+/**
+ * sampler_open() - load, open and attach, but do not start
+ *
+ * Return: 0, or a negative errno with @err saying what was refused, why and what to do; nothing is
+ * left behind then. SAMPLER_TWIN needs v5.17, else -EOPNOTSUPP.
+ */
+int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err);
+
+/* Also after sampler_stop(): counts go on. Return: 0 or a negative errno with @err; sampler_tick()
+ * tries those CPUs again that cannot be sampled. */
+int sampler_start(struct sampler *s, struct err *err);
+
+/**
+ * sampler_set_processes(), _set_cgroups(), _set_latency() - change the selection while sampling
+ *
+ * For samplers opened with that bit of sel.live. No sample is lost, and each is judged by the old
+ * selection or by the new one: that of cgroups changes for all CPUs at one moment, that of
+ * processes one by one, but for going over to or from all but some.
+ *
+ * Return: 0, or a negative errno with @err: -EINVAL if @s was not opened for it; -E2BIG for more
+ * cgroups than SAMPLER_MAX_SELECTED and twice as many as it was opened with.
+ */
+int sampler_set_processes(struct sampler *s, const struct selected_pids *processes,
+			  struct err *err);
+int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups, size_t n,
+			struct err *err);
+int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct err *err);
+
+/**
+ * sampler_run_time() - what the program's runs took, as far as the kernel took the time
+ *
+ * It does while somebody holds bpf_enable_stats(), at two readings of the clock a run.
+ *
+ * Return: 0 or a negative errno.
+ */
+int sampler_run_time(const struct sampler *s, __u64 *ns, __u64 *runs);
+
+/* Counters of an earlier collector were gone on with. */
+bool sampler_adopted(const struct sampler *s);
+
+/**
+ * sampler_set_period() - change the period of all CPUs, also of those that come online later
+ * @period: ops, cycles, or ns with SAMPLER_SIM; of IBS a multiple of 16, at least SAMPLER_PERIOD_MIN
+ *
+ * Each event rests while it is changed, some microseconds, and begins a period anew: what it had
+ * counted of the old one is in pmu_state.counted, but in no estimate.
+ *
+ * Return: 0, or a negative errno with @err, and the old period is in force: -EINVAL for a period
+ * that cannot be, or if @s was not opened with `count_ops`, or samples by frequency.
+ */
+#define SAMPLER_PERIOD_MIN 0x90 /* Linux arch/x86/events/amd/ibs.c, from v6.15 on */
+int sampler_set_period(struct sampler *s, __u64 period, struct err *err);
+
+/* In force; 0: it varies, or there are no events. */
+__u64 sampler_period(const struct sampler *s);
+
+/* Notices of throttling since sampler_open(); reads mapped memory only. */
+__u64 sampler_throttled(struct sampler *s);
+
+/*
+ * Once the machine was suspended: the PMU may have lost what it was told. Counts go on. Return: 0 or a
+ * negative errno with @err; sampler_tick() tries again then.
+ */
+int sampler_restart(struct sampler *s, struct err *err);
+
+/*
+ * Once another user has left the PMU: from here on it is known again what is unseen; what was not while
+ * the PMU was shared is never told. Sampling rests while events are opened anew, a tenth of a
+ * millisecond a CPU or so. Return: 0 or a negative errno with @err; sampler_tick() tries again.
+ */
+int sampler_pmu_alone(struct sampler *s, struct err *err);
+
+/* Ends sampling; a snapshot taken afterwards is final and exact. */
+void sampler_stop(struct sampler *s);
+
+/**
+ * sampler_snapshot() - everything counted so far, in adopted counters by earlier collectors too
+ *
+ * Reads mapped memory only, so it costs no samples; one read(2) a CPU for the PMU's counts. While
+ * sampling goes on each sample is either in the snapshot or not: the ledger balances, and what it
+ * calls aggregated is the sum of the series. Latency sums may lag or lead by samples in flight.
+ *
+ * Return: 0, the caller frees *out; or a negative errno with @err:
+ * -EUCLEAN  the ledger does not balance, which is a bug
+ */
+int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err);
+
+/* The same without the groups: cheap. */
+int sampler_ledger(struct sampler *s, struct ledger *ledger, struct pmu_state *pmu,
+		   struct err *err);
+
+/**
+ * sampler_rings() - where the records are
+ *
+ * The sum of what rings_drain() hands over, also after sampler_stop(), is what the ledger calls
+ * forwarded. What finds its ring full is lost, as ring_full; no CPU ever waits.
+ *
+ * Return: the rings, which are the sampler's; NULL with SAMPLER_SERIES.
+ */
+struct rings *sampler_rings(struct sampler *s);
+
+/**
+ * sampler_stack() - the call chain that a record's id stands for
+ * @id: of struct ibs_record_stacks, not negative; it stands for the same as long as the sampler lives
+ * @addresses: TRACE_STACK_MAX of them, from the innermost on
+ *
+ * A bpf() call, so it may cost a sample: ask once for each id.
+ *
+ * Return: how many addresses, or a negative errno.
+ */
+int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses);
+
+/*
+ * To be called every half second or so: collects the kernel's notices of throttling, and samples CPUs
+ * of sampler_opts.cpus that came online.
+ */
+void sampler_tick(struct sampler *s);
+
+/* Has the cgroup been dead for so long that nothing of it can come any more? */
+typedef bool sampler_dead(void *arg, __u64 cgroup_id);
+
+/**
+ * sampler_fold() - give back what cgroups hold that died
+ *
+ * Their counts are added to `other`, so that sums stay; their slots serve others. A reader sees all
+ * of that or nothing. Costs each CPU one look-up for every cgroup it meets next. Slots of the same
+ * cgroup, which CPUs take that meet it at once, become one.
+ *
+ * Return: how many groups were folded into `other`, or a negative errno with @err.
+ */
+int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err);
+
+/**
+ * sampler_make_room() - let cgroups that are busier than others have counters of their own
+ *
+ * When all slots are taken and cgroups that found none do more than some that have one, the least
+ * active are added to `other`. To be called each ten seconds or so: activity is what came since the
+ * last call. Of samplers by cgroup with `count_ops`; else it does nothing.
+ *
+ * Return: how many groups were added to `other`, or a negative errno with @err.
+ */
+int sampler_make_room(struct sampler *s, struct err *err);
+
+struct counts;
+
+/* Where the counters lie, mapped; lives as long as @s. */
+const struct counts *sampler_counts(const struct sampler *s);
+
+/* Of the program as the kernel runs it, with what the selection does not need left out. */
+struct sampler_prog_size {
+	__u32 insns;	/* of BPF */
+	__u32 bytes;	/* of machine code; 0: it is interpreted, or the kernel does not tell */
+	__u32 verified; /* instructions that the verifier went through; 0: not told (before v5.16) */
+};
+
+int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, struct err *err);
+
+/* The program that was chosen, to be attached to an event of the caller's too. */
+int sampler_prog_fd(const struct sampler *s);
+
+const struct sampler_memory *sampler_memory_used(const struct sampler *s);
+/* Registers are read in place (v6.2), not copied. */
+bool sampler_reads_direct(const struct sampler *s);
+size_t sampler_n_cpus(const struct sampler *s);
+
+/* Accepts NULL and any stage of construction. */
+void sampler_close(struct sampler *s);
+
+#endif

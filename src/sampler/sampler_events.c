@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* When a sampler samples: its events, their period, and the CPUs that come and go. */
+#include "sampler.h"
+
+#include "base/cpulist.h"
+#include "counts/pins.h"
+#include "sampler_private.h"
+
+#include <errno.h>
+
+int sampler_events_open(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	int ret = perf_events_open(&opts->attr, opts->cpus, opts->n_cpus, opts->event, &s->events,
+				   err);
+
+	if (ret || opts->prog == SAMPLER_PROG_NONE)
+		return ret;
+	ret = perf_events_attach(s->events, s->prog_fd, s->features.perf_link, err);
+	if (!ret && opts->pins)
+		perf_events_pin_links(s->events, pins_links_dir(opts->pins));
+	return ret;
+}
+
+int sampler_start(struct sampler *s, struct err *err)
+{
+	int ret = s->started ? 0 : sampler_pins_start(s, err);
+
+	if (!ret && s->events)
+		ret = perf_events_enable(s->events, err);
+	s->started |= !ret;
+	return ret;
+}
+
+int sampler_restart(struct sampler *s, struct err *err)
+{
+	return s->events ? perf_events_renew(s->events, err) : 0;
+}
+
+void sampler_stop(struct sampler *s)
+{
+	if (s->events)
+		perf_events_disable(s->events);
+}
+
+#define SIM_PERIOD_MAX (1ULL << 40) /* ns: 18 minutes */
+
+int sampler_set_period(struct sampler *s, __u64 period, struct err *err)
+{
+	if (!s->events || !perf_events_period(s->events) || !s->count_ops)
+		return err_set(err, -EINVAL,
+			       "this collection was not begun with a period that "
+			       "can be changed");
+	if (!s->simulated && (period % 16 || period < SAMPLER_PERIOD_MIN))
+		return err_set(err, -EINVAL,
+			       "IBS samples at multiples of 16, from %d on; not at %llu",
+			       SAMPLER_PERIOD_MIN, period);
+	if (s->simulated && (!period || period > SIM_PERIOD_MAX))
+		return err_set(err, -EINVAL,
+			       "the simulation samples at a period of 1 to 2^40 ns; "
+			       "not at %llu",
+			       period);
+	if (period == perf_events_period(s->events))
+		return 0;
+	return perf_events_set_period(s->events, period, err);
+}
+
+__u64 sampler_period(const struct sampler *s)
+{
+	return s->events ? perf_events_period(s->events) : 0;
+}
+
+void sampler_tick(struct sampler *s)
+{
+	struct cpulist online;
+	struct err err;
+
+	if (!s->events)
+		return;
+	perf_events_throttled(s->events);
+	if (cpulist_read("", "online", &online, &err) ||
+	    perf_events_follow(s->events, &online, &err)) {
+		if (!s->warned_cpus)
+			log_warn("%s", err.text);
+		s->warned_cpus = true;
+	}
+}
+
+size_t sampler_n_cpus(const struct sampler *s)
+{
+	return s->events ? perf_events_n(s->events) : 0;
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Counters that outlive the sampler. */
+#include "sampler_private.h"
+
+#include "counts/pins.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The layout in meta is checked already. A hash may have another size, an array may not. */
+static bool is_same_map(const struct bpf_map *map, int fd)
+{
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+
+	return !bpf_obj_get_info_by_fd(fd, &info, &len) && info.type == bpf_map__type(map) &&
+	       info.key_size == bpf_map__key_size(map) &&
+	       info.value_size == bpf_map__value_size(map) &&
+	       (info.type != BPF_MAP_TYPE_ARRAY || info.max_entries == bpf_map__max_entries(map));
+}
+
+int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	struct ibs_meta_layout layout;
+	const char *why;
+	int ret;
+
+	if (!opts->pins)
+		return 0;
+	sampler_layout(s, opts, &layout);
+	ret = pins_adopt(opts->pins, &layout, &why, err);
+	if (ret < 0)
+		return ret;
+	s->misfit = why;
+	s->adopted = ret;
+	for (int pin = 0; ret && pin < IBS_PIN_META; pin++) {
+		int e;
+
+		if (!is_same_map(sampler_map(s, pin), pins_fd(opts->pins, pin)))
+			return pins_wrong_map(opts->pins, pin, err);
+		e = bpf_map__reuse_fd(sampler_map(s, pin), pins_fd(opts->pins, pin));
+
+		if (e)
+			return err_set(err, e, "cannot resume the pinned map %s: %s",
+				       bpf_map__name(sampler_map(s, pin)), strerror(-e));
+	}
+	return 0;
+}
+
+int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	struct ibs_meta_layout layout;
+	int maps[IBS_PIN_META], ret;
+
+	if (!opts->pins)
+		return 0;
+	for (int pin = 0; pin < IBS_PIN_META; pin++)
+		maps[pin] = bpf_map__fd(sampler_map(s, pin));
+	sampler_layout(s, opts, &layout);
+	ret = pins_finish(opts->pins, &layout, maps, err);
+	if (!ret && *s->misfit)
+		log_warn("the pinned counters cannot be resumed; starting from zero: %s",
+			 s->misfit);
+	return ret;
+}
+
+void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts)
+{
+	const struct ibs_meta_status *st;
+
+	if (!s->adopted)
+		return;
+	sampler_fold_repair(s);
+	/* what was decided for another selection is void */
+	__atomic_fetch_add(&s->select.control->gen, 1, __ATOMIC_SEQ_CST);
+	st = &pins_meta(opts->pins)->status;
+	s->unseen = st->unseen;
+	s->pmu_before = (struct pmu_state){ .enabled_ns = st->enabled_ns,
+					    .running_ns = st->running_ns,
+					    .counted = st->counted,
+					    .throttled = st->throttled,
+					    .went = st->cpus_went,
+					    .came = st->cpus_came };
+}
+
+int sampler_pins_start(struct sampler *s, struct err *err)
+{
+	struct ledger now;
+	int ret = s->adopted ? counts_ledger(&s->counts, &now, err) : 0;
+
+	/* samples after the last collector's last look at the PMU were seen, or are unknown */
+	if (!ret && s->adopted)
+		s->pmu_samples_before = now.seen + s->unseen;
+	return ret;
+}
+
+bool sampler_adopted(const struct sampler *s)
+{
+	return s->adopted;
+}

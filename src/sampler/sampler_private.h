@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The insides of a sampler, for the files it is made of: sampler*.c, select and twin. */
+#ifndef IBSCOPE_SAMPLER_PRIVATE_H
+#define IBSCOPE_SAMPLER_PRIVATE_H
+
+#include "counts/counts.h"
+#include "machine/kernel_features.h"
+#include "counts/layout.h"
+#include "perf/perf_events.h"
+#include "sampler.h"
+
+#include <ibscope/pin_layout.h>
+#include <ibscope/twin_area.h>
+
+/* The selection as it is in force: places in the maps, and what is in them. */
+struct sampler_select {
+	struct ibs_control *control;
+	unsigned int live; /* enum sampler_live */
+	bool follow;
+	int cgroups_fd; /* map of the selected; 0: cgroups are not tested */
+	size_t cgroups_max;
+	__u8 *processes, *threads; /* a byte a pid; NULL: not tested */
+	size_t pids_n;
+	struct selected_cgroup *cgroups; /* in the map, ordered by id */
+	size_t n_cgroups;
+};
+
+struct mapping {
+	void *addr;
+	size_t bytes;
+};
+
+/* What a slot had when sampler_make_room() last looked. */
+struct slot_seen {
+	__u64 cgroup_id, ops;
+};
+
+struct sampler {
+	struct ibs_op_bpf *skel;    /* for sampler.c alone */
+	struct perf_events *events; /* NULL with SAMPLER_TWIN */
+	struct rings *rings;	    /* NULL with SAMPLER_SERIES */
+	struct layout layout;
+	struct sampler_memory memory;
+	struct kernel_features features;
+	struct mapping series, slot_owners, records, twin, tgids, tids;
+	struct sampler_select select;
+	struct bpf_link *fork_link;
+	int prog_fd;		    /* the skeleton's */
+	struct counts counts;	    /* of the maps above */
+	struct ibs_cpu_state *cpus; /* possible_cpus of them, shared with the programs */
+	unsigned int possible_cpus;
+	__u32 max_slots;
+	__u64 unseen; /* so far; only ever grows */
+	/* what the PMU did for collectors before, whose counters were adopted */
+	struct pmu_state pmu_before;
+	__u64 pmu_samples_before;
+	__u32 by;		      /* enum ibs_by bits */
+	struct slot_seen *slots_seen; /* max_slots of them; NULL: never looked */
+	bool counts_periods;	      /* what the PMU counts, divided by the period, is samples */
+	bool simulated, count_ops;
+	bool adopted, started;
+	const char *misfit; /* why what is pinned was not adopted; "": nothing is */
+	bool direct;
+	bool warned_cpus;
+};
+
+/* What options come to: what is tested for, and how many of everything. Of sampler_size.c. */
+__u32 sampler_pid_blocks(bool replay);
+bool selects_processes(const struct selection *sel);
+bool selects_threads(const struct selection *sel);
+bool watches_forks(const struct sampler_opts *opts);
+size_t sampler_max_selected(const struct selection *sel);
+size_t sampler_max_selected_entries(const struct selection *sel);
+bool selects_cgroups(const struct selection *sel);
+__u32 sampler_group_by(const struct sampler_opts *opts);
+__u32 sampler_max_slots(const struct sampler_opts *opts);
+__u32 sampler_stack_depth(void);
+size_t sampler_ring_cpus(const struct sampler_opts *opts); /* one ring each */
+size_t sampler_record_bytes(const struct sampler_opts *opts);
+
+struct sampler_select *sampler_selection(struct sampler *s);
+
+/* Cgroups that are remembered, selected or not; those beyond have no group of their own. */
+__u32 sampler_max_cgroups(const struct sampler_opts *opts);
+
+/* Enter a whole selection, before sampling starts. */
+int select_set(struct sampler_select *ss, const struct selection *sel, struct err *err);
+void select_close(struct sampler_select *ss);
+
+/* Maps that sampler_fold() deletes from. */
+struct sampler_fold_maps {
+	int cgroups, groups, slots;
+	bool by_groups;
+};
+
+/*
+ * Before the object is loaded give it the maps that are pinned; once it is, go on with their counts;
+ * last of all, pin its own if those did not fit. Nothing without opts->pins.
+ */
+int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struct err *err);
+void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts);
+int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct err *err);
+
+/* Disabled, and with the program attached if there is to be one. Not for SAMPLER_TWIN and _LOAD. */
+int sampler_events_open(struct sampler *s, const struct sampler_opts *opts, struct err *err);
+
+/*
+ * Just before events are enabled for the first time: what the program has seen by now is none of
+ * theirs. A link that was removed may have let some through until shortly before.
+ */
+int sampler_pins_start(struct sampler *s, struct err *err);
+
+struct bpf_map *sampler_map(struct sampler *s, enum ibs_pin pin);
+void sampler_layout(struct sampler *s, const struct sampler_opts *opts,
+		    struct ibs_meta_layout *out);
+
+struct sampler_fold_maps sampler_fold_maps(const struct sampler *s);
+
+struct sampler_leaving {
+	__u32 slot;
+	__u32 into; /* where its counts go: IBS_SLOT_OTHER, or another slot of the same cgroup */
+};
+
+/*
+ * Add slots that are in use to others, and give them free; every cgroup is met anew. Of other
+ * groups than cgroups nothing may be found any more.
+ */
+void sampler_fold_slots(struct sampler *s, const struct sampler_leaving *leaving, size_t n);
+
+/* Before the counts of a slot go, so that sampler_make_room() takes them for nobody's activity. */
+void sampler_room_moving(struct sampler *s, const struct sampler_leaving *l);
+
+/* Add to `other` what lies in slots that nobody owns: a folding that was broken off. */
+void sampler_fold_repair(struct sampler *s);
+
+/* Of the program ibs_op_twin, or -EINVAL if the sampler is not of SAMPLER_TWIN. */
+int sampler_twin_fd(const struct sampler *s);
+
+/* Mapped, and shared with the program; NULL if the sampler is not of SAMPLER_TWIN. */
+struct ibs_twin_area *sampler_twin_area(const struct sampler *s);
+
+#endif

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Snapshots: what the programs counted, and what the PMU did. */
+#include "sampler_private.h"
+#include "base/clock.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#define SNAPSHOT_TRIES 3
+
+static void read_pmu(struct sampler *s, struct snapshot *out)
+{
+	struct perf_events_total t;
+
+	out->ledger.pmu_exact = s->counts_periods;
+	if (!s->events)
+		return;
+	perf_events_read(s->events, &t);
+	out->ledger.pmu_exact &= t.exact;
+	out->ledger.pmu_samples = s->pmu_samples_before + (s->counts_periods ? t.samples : 0);
+	out->pmu = (struct pmu_state){
+		.cpus = t.cpus,
+		.counted = s->pmu_before.counted + t.counted,
+		.went = s->pmu_before.went + t.went,
+		.came = s->pmu_before.came + t.came,
+		.enabled_ns = s->pmu_before.enabled_ns + t.enabled_ns,
+		.running_ns = s->pmu_before.running_ns + t.running_ns,
+		.throttled = s->pmu_before.throttled + perf_events_throttled(s->events),
+	};
+}
+
+/*
+ * The driver counts a sample at the start of its NMI, the program at the end: one that is on its way
+ * while the counts are read looks unseen. So what is missing must be missing still when each CPU
+ * has answered a second read, which it cannot do within an NMI.
+ */
+static int read_unseen(struct sampler *s, struct snapshot *out, struct err *err)
+{
+	struct perf_events_total t;
+	struct ledger later;
+	int ret;
+
+	/* a count that another user of the PMU has put out of step may be too much */
+	if (out->ledger.pmu_exact && out->ledger.pmu_samples > out->ledger.seen + s->unseen) {
+		perf_events_read(s->events, &t);
+		ret = counts_ledger(&s->counts, &later, err);
+		if (ret)
+			return ret;
+		if (out->ledger.pmu_samples > later.seen + s->unseen)
+			s->unseen = out->ledger.pmu_samples - later.seen;
+	}
+	out->ledger.unseen = s->unseen;
+	return 0;
+}
+
+int sampler_ledger(struct sampler *s, struct ledger *ledger, struct pmu_state *pmu, struct err *err)
+{
+	struct snapshot all = {};
+	struct ledger counted;
+	int ret;
+
+	read_pmu(s, &all);
+	ret = counts_ledger(&s->counts, &counted, err);
+	if (ret)
+		return ret;
+	all.ledger.seen = counted.seen;
+	memcpy(all.ledger.outcome, counted.outcome, sizeof(counted.outcome));
+	ret = read_unseen(s, &all, err);
+	*ledger = all.ledger;
+	*pmu = all.pmu;
+	return ret;
+}
+
+int sampler_pmu_alone(struct sampler *s, struct err *err)
+{
+	struct perf_events_total t;
+	struct ledger now;
+	struct err later;
+	bool go_on;
+	int ret, step;
+
+	if (!s->events || !s->counts_periods)
+		return 0;
+	ret = perf_events_realign(s->events, &go_on, err);
+	step = counts_ledger(&s->counts, &now, ret ? &later : err);
+	if (!step) {
+		perf_events_read(s->events, &t);
+		s->pmu_samples_before = now.seen + s->unseen - t.samples;
+	}
+	ret = ret ?: step;
+	step = go_on ? perf_events_enable(s->events, ret ? &later : err) : 0;
+	return ret ?: step;
+}
+
+static int try_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
+{
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	out->time_ns = clock_ns(CLOCK_MONOTONIC);
+	/* first: what arrives meanwhile is then seen rather than unseen */
+	read_pmu(s, out);
+	ret = counts_read(&s->counts, out, err);
+	if (ret)
+		return ret;
+	ret = read_unseen(s, out, err);
+	if (ret)
+		snapshot_free(out);
+	return ret;
+}
+
+int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
+{
+	int ret = -EUCLEAN;
+
+	/* a group that is being made while it is read may be missed once */
+	for (int tries = 0; ret == -EUCLEAN && tries < SNAPSHOT_TRIES; tries++)
+		ret = try_snapshot(s, out, err);
+	return ret;
+}
+
+int sampler_run_time(const struct sampler *s, __u64 *ns, __u64 *runs)
+{
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(s->prog_fd, &info, &len))
+		return -errno;
+	*ns = info.run_time_ns;
+	*runs = info.run_cnt;
+	return 0;
+}
+
+__u64 sampler_throttled(struct sampler *s)
+{
+	return s->events ? perf_events_throttled(s->events) : 0;
+}
+
+const struct counts *sampler_counts(const struct sampler *s)
+{
+	return &s->counts;
+}

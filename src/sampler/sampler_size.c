@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* How large everything is to be, from the options alone. */
+#include "base/num.h"
+#include "sampler_private.h"
+#include "trace/trace.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+/* An element of a preallocated hash and its bucket (Linux kernel/bpf/hashtab.c, 64 bit). */
+#define HASH_ELEM_OVERHEAD 48
+#define HASH_BUCKET	   16
+
+static __u64 hash_bytes(__u64 entries, __u64 key, __u64 value)
+{
+	__u64 buckets = 1;
+
+	while (buckets < entries)
+		buckets *= 2;
+	return entries * (HASH_ELEM_OVERHEAD + (key + 7) / 8 * 8 + (value + 7) / 8 * 8) +
+	       buckets * HASH_BUCKET;
+}
+
+/*
+ * Blocks of a pid set: as many pids as the kernel gives out, which it may be told to change; those
+ * of a recording may be of another machine.
+ */
+__u32 sampler_pid_blocks(bool replay)
+{
+	int64_t pid_max;
+
+	if (replay || num_read("", "/proc/sys/kernel/pid_max", &pid_max, NULL) || pid_max < 1 ||
+	    pid_max > IBS_PID_MAX)
+		pid_max = IBS_PID_MAX;
+	return (pid_max + IBS_PID_BLOCK - 1) / IBS_PID_BLOCK;
+}
+
+bool selects_processes(const struct selection *sel)
+{
+	return sel->live & SAMPLER_LIVE_PROCESSES || sel->processes.n || sel->processes.but;
+}
+
+bool selects_threads(const struct selection *sel)
+{
+	return sel->threads.n;
+}
+
+bool watches_forks(const struct sampler_opts *opts)
+{
+	return !opts->replay && (selects_processes(&opts->sel) || selects_threads(&opts->sel));
+}
+
+/* Cgroups that a selection can name; 0: cgroups are not tested. */
+size_t sampler_max_selected(const struct selection *sel)
+{
+	if (!(sel->live & (SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER)))
+		return sel->n_cgroups;
+	return sel->n_cgroups > SAMPLER_MAX_SELECTED / 2 ? 2 * sel->n_cgroups
+							 : SAMPLER_MAX_SELECTED;
+}
+
+/* While one is replaced the map holds the old and the new. */
+size_t sampler_max_selected_entries(const struct selection *sel)
+{
+	bool live = sel->live & (SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER);
+
+	return sampler_max_selected(sel) << live;
+}
+
+bool selects_cgroups(const struct selection *sel)
+{
+	bool any = sel->live & SAMPLER_LIVE_CGROUPS;
+
+	for (size_t i = 0; i < sel->n_cgroups; i++)
+		any |= !sel->cgroups[i].filter_only;
+	return any;
+}
+
+__u32 sampler_group_by(const struct sampler_opts *opts)
+{
+	return opts->output == SAMPLER_SERIES ? opts->by : 0;
+}
+
+__u32 sampler_max_slots(const struct sampler_opts *opts)
+{
+	if (opts->output != SAMPLER_SERIES)
+		return IBS_SLOT_OTHER + 1 + 1;
+	return (opts->max_groups ? opts->max_groups : SAMPLER_MAX_GROUPS) + 1;
+}
+
+/*
+ * A cgroup that is not selected, or is not a group of its own, is remembered all the same; those that
+ * died are not forgotten.
+ */
+#define MIN_CGROUPS 16384
+
+__u32 sampler_max_cgroups(const struct sampler_opts *opts)
+{
+	__u32 n = 4 * sampler_max_slots(opts);
+
+	return n > MIN_CGROUPS ? n : MIN_CGROUPS;
+}
+
+size_t sampler_ring_cpus(const struct sampler_opts *opts)
+{
+	if (opts->output == SAMPLER_SERIES)
+		return 0;
+	return opts->source == SAMPLER_TWIN ? (size_t)libbpf_num_possible_cpus() : opts->n_cpus;
+}
+
+size_t sampler_record_bytes(const struct sampler_opts *opts)
+{
+	return rings_record_bytes(opts->output == SAMPLER_RECORDS_RAW, opts->stacks);
+}
+
+/* Addresses of a chain: as many as the kernel unwinds, but no more than recordings hold. */
+__u32 sampler_stack_depth(void)
+{
+	int64_t max;
+
+	if (num_read("", "/proc/sys/kernel/perf_event_max_stack", &max, NULL) || max < 1 ||
+	    max > TRACE_STACK_MAX)
+		max = TRACE_STACK_MAX;
+	return max;
+}
+
+/* A pointer a bucket, and preallocated elements (Linux kernel/bpf/stackmap.c). */
+static __u64 stacks_bytes(void)
+{
+	return SAMPLER_STACKS * (8 + 24 + (__u64)sampler_stack_depth() * sizeof(__u64));
+}
+
+/* They are one map, whose size has 32 bits before v5.11. */
+#define RINGS_MAX (UINT32_MAX - (1U << 16))
+
+/* Rings in @room bytes of memory, or of the size that was asked for. */
+static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sampler_memory *out,
+		      struct err *err)
+{
+	size_t bytes = sampler_record_bytes(opts);
+	__u64 n = sampler_ring_cpus(opts);
+
+	if (!n)
+		return 0;
+	out->ring_bytes = SAMPLER_RING_MIN;
+	while (opts->ring_bytes
+		       ? out->ring_bytes < opts->ring_bytes && out->ring_bytes < SAMPLER_RING_MAX
+		       : out->ring_bytes < SAMPLER_RING_MAX_DEFAULT &&
+				 rings_bytes(n, 2 * out->ring_bytes / bytes, bytes) <= room)
+		out->ring_bytes *= 2;
+	out->ring_slots = out->ring_bytes / bytes;
+	out->rings = rings_bytes(n, out->ring_slots, bytes);
+	if (out->rings > RINGS_MAX)
+		return err_set(
+			err, -E2BIG,
+			"%llu ring buffers of %u KiB are %.1f GiB, and all together can have "
+			"4: ask for smaller ones with --ring-size, or sample fewer CPUs (-C)",
+			n, out->ring_bytes >> 10, out->rings / 1073741824.0);
+	if (out->rings <= room || (opts->ring_bytes && !opts->max_memory_bytes))
+		return 0;
+	return err_set(err, -ENOSPC,
+		       "%llu ring buffers of %u KiB need %.1f MiB of kernel memory, %.1f MiB are "
+		       "left of the limit: allow more with --max-memory, or sample fewer CPUs (-C)",
+		       n, out->ring_bytes >> 10, out->rings / 1048576.0, room / 1048576.0);
+}
+
+int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
+		   struct sampler_memory *out, struct err *err)
+{
+	__u64 limit = opts->max_memory_bytes ? opts->max_memory_bytes : SAMPLER_MAX_MEMORY;
+	__u64 slots_n = sampler_max_slots(opts), shard, rest;
+	struct layout layout;
+	int ret;
+
+	if (opts->output != SAMPLER_SERIES)
+		complexes = 1;
+	layout_init(&layout, opts->metric, opts->ibs.caps);
+	memset(out, 0, sizeof(*out));
+	shard = slots_n * layout.words * sizeof(__u64);
+	out->cpu_states = IBS_MAX_CPUS * sizeof(struct ibs_cpu_state);
+	out->cgroups =
+		hash_bytes(sampler_max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
+		hash_bytes(sampler_max_selected_entries(&opts->sel), sizeof(__u64),
+			   sizeof(struct ibs_selected_cgroup));
+	out->pids = (__u64)IBS_PID_BLOCK *
+		    (selects_processes(&opts->sel) + selects_threads(&opts->sel)) *
+		    sampler_pid_blocks(opts->replay);
+	if (sampler_group_by(opts) && opts->by != IBS_BY_CGROUP)
+		out->groups = hash_bytes(slots_n, sizeof(struct ibs_group_key), sizeof(__u32));
+	out->slots = hash_bytes(slots_n, sizeof(__u32), sizeof(__u8)) +
+		     slots_n * sizeof(struct ibs_slot_owner);
+	rest = out->cpu_states + out->cgroups + out->groups + out->slots + out->pids;
+	if (rest + shard > limit)
+		return err_set(
+			err, -ENOSPC,
+			"%llu groups need %.1f MiB of kernel memory, the limit is %.1f MiB: allow "
+			"more with --max-memory, or fewer groups with --max-groups",
+			slots_n - 1, (rest + shard) / 1048576.0, limit / 1048576.0);
+	out->complexes = complexes;
+	out->shards = (limit - rest) / shard;
+	if (out->shards > complexes)
+		out->shards = complexes;
+	out->series = out->shards * shard;
+	if (opts->stacks)
+		out->stacks = stacks_bytes();
+	if (rest + out->series + out->stacks > limit)
+		return err_set(err, -ENOSPC,
+			       "call chains need %.1f MiB of kernel memory, the limit is %.1f MiB: "
+			       "allow more with --max-memory",
+			       out->stacks / 1048576.0, limit / 1048576.0);
+	ret = plan_rings(opts, limit - rest - out->series - out->stacks, out, err);
+	out->total = rest + out->series + out->stacks + out->rings;
+	return ret;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * From --cgroup, --container and the cgroups in --filter to the ids that the sampler tests, of the
+ * running system or of a recording. A cgroup is selected if each of the options that list some lists
+ * it or one above it, and none excludes it or one above it with '!'.
+ */
+#ifndef IBSCOPE_CGROUP_SELECT_H
+#define IBSCOPE_CGROUP_SELECT_H
+
+#include "cgroup_source.h"
+#include "selection.h"
+
+struct cgroup_select;
+
+/**
+ * cgroup_select_open() - parse and resolve
+ * @src: is copied
+ *
+ * Return: 0, *out to be closed; or with @err -EINVAL or -ERANGE for wrong usage, -ENOENT for a name
+ * that does not exist, -ENOTUNIQ for digits that begin several ids, -ENOMEM.
+ */
+int cgroup_select_open(const struct cgroup_source *src, const struct cgroup_select_opts *opts,
+		       struct cgroup_select **out, struct err *err);
+
+/**
+ * cgroup_select_update() - resolve again, as cgroups come and go
+ *
+ * Return: whether the result differs; or -ENOMEM.
+ */
+int cgroup_select_update(struct cgroup_select *s);
+
+/* For struct selection; valid until the next update. */
+const struct selected_cgroup *cgroup_select_result(const struct cgroup_select *s, size_t *n);
+
+/* Does any option name cgroups? */
+bool cgroup_select_any(const struct cgroup_select *s);
+
+/* What the sampler must be able to change for later updates: enum sampler_live bits. */
+unsigned int cgroup_select_live(const struct cgroup_select *s);
+
+/* Containers whose names were not known at the last update. */
+size_t cgroup_select_nameless(const struct cgroup_select *s);
+
+/* A name that matches no cgroup yet; @option is "--cgroup", "--container" or "--filter". */
+typedef void missing_cb(void *arg, const char *option, const char *name);
+
+/**
+ * cgroup_select_missing() - the names that matched nothing at the last update
+ * @cb: may be NULL
+ *
+ * Return: how many.
+ */
+size_t cgroup_select_missing(const struct cgroup_select *s, missing_cb *cb, void *arg);
+
+void cgroup_select_close(struct cgroup_select *s); /* accepts NULL */
+
+#endif

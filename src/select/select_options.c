@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "select_options.h"
+
+#include "base/choice.h"
+#include "base/num.h"
+#include "counts/snapshot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ibscope/maps.h>
+
+static int no_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM, "out of memory");
+}
+
+static int keep_or_exclude(const char *option, struct err *err)
+{
+	return err_set(err, -EINVAL,
+		       "%s: either list what to keep or, with '!', what to exclude, not both",
+		       option);
+}
+
+/* "1,2,3", added to what earlier options listed; "!1,2" means all but those. */
+static int add_pids(const char *option, const char *arg, __u32 **pids, struct selected_pids *set,
+		    struct err *err)
+{
+	const struct num_arg num = { .name = option, .min = 1, .max = IBS_PID_MAX };
+	bool but = *arg == '!';
+	char one[32];
+
+	if (set->n && but != set->but)
+		return keep_or_exclude(option, err);
+	if (!*pids)
+		*pids = calloc(SELECT_PIDS_MAX, sizeof(**pids));
+	if (!*pids)
+		return no_memory(err);
+	set->but = but;
+	set->pids = *pids;
+	for (const char *p = arg + but;; p++) {
+		size_t len = strcspn(p, ",");
+		uint64_t pid;
+		int ret;
+
+		snprintf(one, sizeof(one), "%.*s", (int)len, p);
+		ret = num_parse(&num, one, &pid, err);
+		if (ret)
+			return ret;
+		if (set->n == SELECT_PIDS_MAX)
+			return err_set(err, -E2BIG, "%s: at most %d are possible", option,
+				       SELECT_PIDS_MAX);
+		(*pids)[set->n++] = pid;
+		p += len;
+		if (!*p)
+			return 0;
+	}
+}
+
+static int set_pid(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return add_pids("-p", arg, &o->pids, &o->sel.processes, err);
+}
+
+static int set_tid(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	if (*arg == '!')
+		return err_set(err, -EINVAL,
+			       "-t: threads cannot be excluded: list those to keep, or exclude "
+			       "with --filter 'tid != ..'");
+	return add_pids("-t", arg, &o->tids, &o->sel.threads, err);
+}
+
+static int set_comm(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+	struct selection *sel = &o->sel;
+	bool but = *arg == '!';
+
+	if (sel->n_comms && but != sel->comms_but)
+		return keep_or_exclude("--comm", err);
+	if (!o->comms)
+		o->comms = calloc(IBS_COMMS_MAX, sizeof(*o->comms));
+	if (!o->comms)
+		return no_memory(err);
+	sel->comms_but = but;
+	sel->comms = (const char *const *)o->comms;
+	for (const char *p = arg + but;; p++) {
+		size_t len = strcspn(p, ",");
+
+		if (!len || len > 15)
+			return err_set(err, -EINVAL,
+				       "--comm: invalid name '%.*s': a name has 1 to 15 bytes, as "
+				       "the kernel cuts longer ones",
+				       (int)len, p);
+		if (sel->n_comms == IBS_COMMS_MAX)
+			return err_set(err, -E2BIG, "--comm: at most %d names are possible",
+				       IBS_COMMS_MAX);
+		o->comms[sel->n_comms] = strndup(p, len);
+		if (!o->comms[sel->n_comms])
+			return no_memory(err);
+		sel->n_comms++;
+		p += len;
+		if (!*p)
+			return 0;
+	}
+}
+
+static int add_text(char ***list, size_t *n, const char *arg, struct err *err)
+{
+	char **more = realloc(*list, (*n + 1) * sizeof(*more));
+
+	if (!more)
+		return no_memory(err);
+	*list = more;
+	more[*n] = strdup(arg);
+	if (!more[*n])
+		return no_memory(err);
+	++*n;
+	return 0;
+}
+
+static int set_cgroup(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return add_text(&o->cgroups, &o->n_cgroups, arg, err);
+}
+
+static int set_container(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return add_text(&o->containers, &o->n_containers, arg, err);
+}
+
+/* "a,b" against a table of names, to bits. */
+static int parse_names(const char *option, const char *what, const char *text,
+		       const char *(*name)(unsigned int), unsigned int n, __u32 *bits,
+		       struct err *err)
+{
+	const struct choices c = { option, what, name, n };
+	bool but = *text == '!'; /* all but those */
+	unsigned int list[32], n_list;
+	int ret = choice_list_parse(&c, text + but, list, &n_list, err);
+
+	if (ret)
+		return ret;
+	*bits = 0;
+	for (unsigned int i = 0; i < n_list; i++)
+		*bits |= 1U << list[i];
+	if (but)
+		*bits = ~*bits & ((1U << n) - 1);
+	if (!*bits)
+		return err_set(err, -EINVAL, "%s: '%s' excludes everything", option, text);
+	return 0;
+}
+
+static const char *src_name_at(unsigned int i)
+{
+	return src_name(i);
+}
+
+static const char *op_name_at(unsigned int i)
+{
+	return op_kind_name(i);
+}
+
+static int set_src(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return parse_names("--src", "source", arg, src_name_at, IBS_SRC_N, &o->sel.src_mask, err);
+}
+
+static int set_op(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return parse_names("--op", "op", arg, op_name_at, IBS_OP_KIND_N, &o->sel.op_mask, err);
+}
+
+static int set_filter(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return filter_options_add(&o->filter_options, FILTER_OPTION_EXPR, arg, err);
+}
+
+static int set_tlb(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return filter_options_add(&o->filter_options, FILTER_OPTION_TLB, arg, err);
+}
+
+static int set_page_size(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return filter_options_add(&o->filter_options, FILTER_OPTION_PAGE_SIZE, arg, err);
+}
+
+static int set_remote_node(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return filter_options_add(&o->filter_options, FILTER_OPTION_RMT_NODE, arg, err);
+}
+
+static int set_addr(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return filter_options_add(&o->filter_options, FILTER_OPTION_ADDR, arg, err);
+}
+
+static int set_ip(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return filter_options_add(&o->filter_options, FILTER_OPTION_IP, arg, err);
+}
+
+static int parse_latency(const char *option, const char *arg, __u32 *out, struct err *err)
+{
+	const struct num_arg num = {
+		.name = option, .unit = "cycles", .min = 1, .max = IBS_LAT_MAX
+	};
+	uint64_t v;
+	int ret = num_parse(&num, arg, &v, err);
+
+	*out = v;
+	return ret;
+}
+
+static int set_min_lat(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return parse_latency("--min-lat", arg, &o->sel.min_lat, err);
+}
+
+static int set_max_lat(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return parse_latency("--max-lat", arg, &o->sel.max_lat, err);
+}
+
+static int set_min_tlb_lat(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return parse_latency("--min-tlb-lat", arg, &o->filter_options.min_tlb_lat, err);
+}
+
+static int set_max_tlb_lat(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	return parse_latency("--max-tlb-lat", arg, &o->filter_options.max_tlb_lat, err);
+}
+
+/* clang-format off: a row is a row */
+const struct option_row select_option_rows[] = {
+	{ "pid", 'p', "PID,..", "only these processes", set_pid },
+	{ "tid", 't', "TID,..", "only these threads", set_tid },
+	{ "follow", 0, NULL, "with -p and -t: also processes and threads that they start",
+	  OPTION_FLAG(struct select_options, sel.follow) },
+	{ "comm", 0, "NAME,..", "only threads of these names", set_comm },
+	{ "cgroup", 0, "PATH[:MIN],..",
+	  "only these cgroups (paths or patterns) and all below them;\n"
+	  "                            MIN: minimum latency of their own",
+	  set_cgroup },
+	{ "container", 0, "NAME[:MIN],..",
+	  "only these containers: name, pattern, first digits of the id,\n"
+	  "                            NAMESPACE/POD or NAMESPACE/POD/CONTAINER",
+	  set_container },
+	{ "src", 0, "NAME,..", "only data from these sources", set_src },
+	{ "op", 0, "NAME,..", "only these kinds of op", set_op },
+	{ "min-lat", 0, "CYCLES", "minimum latency", set_min_lat },
+	{ "max-lat", 0, "CYCLES", "maximum latency", set_max_lat },
+	{ "user", 0, NULL, "only ops in user space",
+	  OPTION_FLAG(struct select_options, filter_options.user) },
+	{ "kernel", 0, NULL, "only ops in the kernel",
+	  OPTION_FLAG(struct select_options, filter_options.kernel) },
+	{ "tlb", 0, "LEVEL,..", "only translations by these: l1, l2 (data TLB), walk", set_tlb },
+	{ "min-tlb-lat", 0, "CYCLES", "minimum latency of the data TLB refill", set_min_tlb_lat },
+	{ "max-tlb-lat", 0, "CYCLES", "maximum latency of the data TLB refill", set_max_tlb_lat },
+	{ "page-size", 0, "SIZE,..", "only data in pages of these sizes: 4k, 2m, 1g",
+	  set_page_size },
+	{ "remote-node", 0, "yes|no", "only loads from the memory of another node, or of their own",
+	  set_remote_node },
+	{ "addr", 0, "LO-HI,..",
+	  "only data at these addresses: hexadecimal, HI excluded as in\n"
+	  "                            /proc/PID/maps; also LO+LENGTH, or a single address",
+	  set_addr },
+	{ "ip", 0, "LO-HI,..", "only ops at these addresses", set_ip },
+	{ "filter", 0, "EXPR",
+	  "only samples where EXPR is true, such as\n"
+	  "                            'mem_lvl == ram && weight1 > 300'; see --help filter",
+	  set_filter },
+	{ "explain", 0, NULL, "print what --filter and similar options test, and exit",
+	  OPTION_FLAG(struct select_options, explain) },
+};
+/* clang-format on */
+const size_t select_option_n_rows = sizeof(select_option_rows) / sizeof(select_option_rows[0]);
+
+int select_options_check(struct select_options *o, struct err *err)
+{
+	const struct selection *sel = &o->sel;
+	int ret = filter_options_compile(&o->filter_options, &o->filter, err);
+
+	if (ret)
+		return ret;
+	if (o->explain && !o->filter.text)
+		return err_set(err, -EINVAL,
+			       "--explain needs --filter or a similar option: --user, --kernel, "
+			       "--tlb, --min-tlb-lat, --max-tlb-lat, --page-size, --remote-node, "
+			       "--addr, --ip");
+	if (sel->max_lat && sel->min_lat > sel->max_lat)
+		return err_set(err, -EINVAL, "--min-lat %u is above --max-lat %u", sel->min_lat,
+			       sel->max_lat);
+	return 0;
+}
+
+bool select_options_any(const struct select_options *o)
+{
+	const struct selection *sel = &o->sel;
+
+	return sel->processes.n || sel->threads.n || sel->n_comms || sel->op_mask ||
+	       sel->src_mask || sel->min_lat || sel->max_lat || o->filter.text || o->n_cgroups ||
+	       o->n_containers;
+}
+
+static void free_texts(char **texts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(texts[i]);
+	free(texts);
+}
+
+void select_options_free(struct select_options *o)
+{
+	free(o->pids);
+	free(o->tids);
+	free_texts(o->comms, o->sel.n_comms);
+	free_texts(o->cgroups, o->n_cgroups);
+	free_texts(o->containers, o->n_containers);
+	filter_free(&o->filter);
+	filter_options_free(&o->filter_options);
+	memset(o, 0, sizeof(*o));
+}

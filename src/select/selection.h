@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which samples are wanted, as the sampler and the replay of recordings test it. */
+#ifndef IBSCOPE_SELECTION_H
+#define IBSCOPE_SELECTION_H
+
+#include <ibscope/predicate.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * A cgroup that a selection names. It also stands for all cgroups below it that have no entry of
+ * their own. Id 0 is no cgroup: alone, it selects none, as when those wanted do not exist yet.
+ */
+struct selected_cgroup {
+	__u64 id;
+	__u16 min_lat;	  /* cycles; 0: the selection's own */
+	bool out;	  /* excluded rather than selected */
+	bool filter_only; /* neither: it is here for `filter` */
+	__u8 filter;	  /* bit k: predicate k of the filter holds for it and all below it */
+};
+
+struct selected_pids {
+	const __u32 *pids; /* in the initial pid namespace */
+	size_t n;
+	bool but; /* all but those */
+};
+
+/* What sampler_set_*() can change. Tests for anything else are left out of the program. */
+enum sampler_live {
+	SAMPLER_LIVE_PROCESSES = 1 << 0,
+	SAMPLER_LIVE_CGROUPS = 1 << 1,
+	SAMPLER_LIVE_FILTER = 1 << 2,  /* cgroups, but only those that are `filter_only` */
+	SAMPLER_LIVE_LATENCY = 1 << 3, /* of cgroups too */
+	SAMPLER_LIVE_ALL = (1 << 4) - 1,
+};
+
+/* The zero value selects everything. */
+struct selection {
+	struct selected_pids processes; /* none: any */
+	struct selected_pids threads;	/* the same; `but` is not possible */
+	bool follow;			/* children of those too */
+	const char *const *comms;	/* at most IBS_COMMS_MAX, of at most 15 bytes; none: any */
+	size_t n_comms;
+	bool comms_but;
+	__u32 op_mask;		/* 1 << enum ibs_op_kind; 0: any */
+	__u32 src_mask;		/* 1 << enum ibs_src; 0: any */
+	__u32 min_lat, max_lat; /* cycles; max 0: no limit. Samples without a latency never match */
+	/* if none is to be selected: any but those that are `out`; else only those selected */
+	const struct selected_cgroup *cgroups;
+	size_t n_cgroups;
+	const struct ibs_filter *filter; /* of filter_parse(); NULL: none */
+	unsigned int live;		 /* enum sampler_live bits: what will change */
+};
+
+#endif

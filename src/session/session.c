@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "session.h"
+#include "session_private.h"
+
+#include "cgroup/container_names.h"
+#include "machine/pmu.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The processor that the simulation models: Zen 4, no errata. */
+#define SIM_CAPS 0xbffu
+
+/* Shortest period of the software clock that is worth a timer interrupt. */
+#define SIM_MIN_PERIOD_NS 10000
+#define SIM_MIN_FAULTS	  16
+
+void sampling_init(struct sampling *s)
+{
+	memset(s, 0, sizeof(*s));
+	event_parse(EVENT_DEFAULT, &s->event, NULL);
+	command_signals_get(&s->signals);
+	s->labels = LABELS_DEFAULT;
+	s->opts.sim_seed = 1;
+}
+
+void sampling_use_options(struct sampling *s)
+{
+	const struct selection old = s->opts.sel;
+	struct selection *sel = &s->opts.sel;
+
+	*sel = s->select.sel;
+	sel->cgroups = old.cgroups;
+	sel->n_cgroups = old.n_cgroups;
+	sel->live = old.live;
+	sel->filter = s->select.filter.n_parts ? &s->select.filter.prog : NULL;
+	if (!s->command_pid)
+		return;
+	sel->processes = (struct selected_pids){ .pids = &s->command_pid, .n = 1 };
+	sel->follow = true;
+}
+
+int sampling_filter(struct sampling *s, struct err *err)
+{
+	int ret = select_options_check(&s->select, err);
+
+	if (!ret)
+		sampling_use_options(s);
+	return ret;
+}
+
+int sampling_usage_error(struct sampling *s, int ret)
+{
+	s->usage = ret == -EINVAL || ret == -ERANGE || ret == -E2BIG;
+	return ret;
+}
+
+/* The event as the IBS driver is to get it. */
+static int prepare_ibs(struct sampling *s, struct err *err)
+{
+	struct pmu *pmu;
+	int ret = pmu_open("", s->event.pmu, &s->cpu, &pmu, err);
+
+	if (ret) {
+		size_t n = strlen(err->text);
+
+		snprintf(err->text + n, sizeof(err->text) - n,
+			 "; `ibscope doctor` tells more; --source sim shows SIMULATED samples");
+		return ret;
+	}
+	ret = event_attr(&s->event, pmu, &s->cpu, &s->rate, &s->opts.attr, err);
+	pmu_close(pmu);
+	if (ret)
+		return sampling_usage_error(s, ret);
+	if (s->opts.stacks)
+		s->opts.attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+	s->opts.source = SAMPLER_IBS;
+	s->opts.ibs = (struct ibs_cpu){ .caps = s->cpu.caps, .quirks = s->cpu.quirks };
+	s->info.source = "ibs";
+	return 0;
+}
+
+/* One op takes the model a nanosecond. */
+static int prepare_sim(struct sampling *s, struct err *err)
+{
+	const struct event_rate *rate;
+	struct perf_event_attr *attr = &s->opts.attr;
+	const unsigned int min = s->sim_faults ? SIM_MIN_FAULTS : SIM_MIN_PERIOD_NS;
+
+	for (unsigned int i = 0; i < s->event.n_terms; i++)
+		if (strcmp(s->event.terms[i].name, "cnt_ctl"))
+			return sampling_usage_error(
+				s, err_set(err, -EINVAL,
+					   "the simulation has no '%s': leave the term out, "
+					   "or sample with --source ibs",
+					   s->event.terms[i].name));
+	if (s->event.user || s->event.kernel)
+		return sampling_usage_error(s, err_set(err, -EINVAL,
+						       "the simulation has no modifiers: leave "
+						       "them out, or sample with --source ibs"));
+	memset(attr, 0, sizeof(*attr));
+	attr->size = sizeof(*attr);
+	attr->type = PERF_TYPE_SOFTWARE;
+	attr->config = s->sim_faults ? PERF_COUNT_SW_PAGE_FAULTS : PERF_COUNT_SW_CPU_CLOCK;
+	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	if (event_rate_choose(&s->event, &s->rate, &rate, err))
+		return sampling_usage_error(s, -EINVAL);
+	if (rate->has_freq) {
+		attr->freq = 1;
+		attr->sample_freq = rate->freq;
+	} else {
+		attr->sample_period = rate->has_period ? rate->period : EVENT_DEFAULT_PERIOD;
+	}
+	if (attr->freq
+		    ? attr->sample_freq == 0 || attr->sample_freq > 1000000000 / SIM_MIN_PERIOD_NS
+		    : attr->sample_period < min || attr->sample_period > 1ULL << 40)
+		return sampling_usage_error(
+			s, err_set(err, -ERANGE,
+				   "the simulation samples at a period of %u to 2^40 (%s), or "
+				   "at 1 to %d Hz",
+				   min, s->sim_faults ? "page faults" : "ns",
+				   1000000000 / SIM_MIN_PERIOD_NS));
+	s->opts.source = SAMPLER_SIM;
+	s->opts.ibs = (struct ibs_cpu){ .caps = SIM_CAPS };
+	s->info.source = "sim";
+	s->info.simulated = true;
+	return 0;
+}
+
+static int choose_cpus(struct sampling *s, struct err *err)
+{
+	struct cpulist online;
+	size_t n = 0;
+	int cpu, ret = cpulist_read("", "online", &online, err);
+
+	/* those that are offline are sampled when they come online */
+	if (!ret && !s->has_cpus)
+		ret = cpulist_read("", "possible", &s->cpus, err);
+	if (ret)
+		return ret;
+	cpu = s->has_cpus ? cpulist_outside(&s->cpus, &online) : -1;
+	if (cpu >= 0) {
+		char list[256];
+
+		cpulist_print(&online, list, sizeof(list));
+		return sampling_usage_error(s, err_set(err, -EINVAL,
+						       "-C: cpu %d is not online; online are %s",
+						       cpu, list));
+	}
+	free(s->cpu_array);
+	s->cpu_array = calloc(cpulist_count(&s->cpus), sizeof(*s->cpu_array));
+	if (!s->cpu_array)
+		return err_set(err, -ENOMEM, "out of memory");
+	cpulist_for_each (cpu, &s->cpus)
+		s->cpu_array[n++] = cpu;
+	s->opts.cpus = s->cpu_array;
+	s->opts.n_cpus = n;
+	return 0;
+}
+
+static void announce(const struct sampling *s)
+{
+	const struct sampler_memory *m = sampler_memory_used(s->sampler);
+	char of[64] = "";
+
+	if (s->opts.output != SAMPLER_SERIES) {
+		log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory with a ring of %u KiB for "
+			 "each CPU, %s",
+			 s->info.simulated ? "SIMULATED " : "", s->event_text,
+			 sampler_n_cpus(s->sampler), m->total / 1048576.0, m->ring_bytes >> 10,
+			 sampler_reads_direct(s->sampler) ? "registers read in place"
+							  : "registers read by copy");
+		return;
+	}
+	if (m->shards < m->complexes)
+		snprintf(of, sizeof(of), " (of %u core complexes)", m->complexes);
+	log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory for %u groups in %u shard%s%s, %s",
+		 s->info.simulated ? "SIMULATED " : "", s->event_text, sampler_n_cpus(s->sampler),
+		 m->total / 1048576.0, s->opts.max_groups ?: SAMPLER_MAX_GROUPS, m->shards,
+		 m->shards == 1 ? "" : "s", of,
+		 sampler_reads_direct(s->sampler) ? "registers read in place"
+						  : "registers read by copy");
+}
+
+int sampling_prepare(struct sampling *s, struct err *err)
+{
+	int ret;
+
+	if (strcmp(s->event.pmu, "ibs_op"))
+		return sampling_usage_error(
+			s,
+			err_set(err, -EINVAL, "-e %s: only ibs_op is sampled here", s->event.pmu));
+	cpu_info_read(&s->cpu);
+	ret = s->source == SOURCE_SIM ? prepare_sim(s, err) : prepare_ibs(s, err);
+	if (ret)
+		return ret;
+	event_print(&s->event, s->event_text, sizeof(s->event_text));
+	s->opts.event = s->event_text;
+	s->opts.by = labels_by(s->labels);
+	s->info.event = s->event_text;
+	s->info.period = s->opts.attr.freq ? 0 : s->opts.attr.sample_period;
+	s->opts.count_ops |= s->opts.attr.freq;
+	s->info.metric = s->opts.metric;
+	return choose_cpus(s, err);
+}
+
+int sampling_open(struct sampling *s, struct err *err)
+{
+	const char *notice;
+	int ret = sampling_prepare(s, err);
+
+	if (ret)
+		return ret;
+	notice = s->info.simulated ? NULL : event_notice(&s->event, &s->cpu);
+	if (notice)
+		log_info("%s", notice);
+	ret = sampling_prepare_command(s, err);
+	ret = ret ?: sampling_open_tree(s, err);
+	if (!ret)
+		sampling_select_command(s);
+	ret = ret ?: sampling_select_cgroups(s, err);
+	ret = ret ?: sampler_open(&s->opts, &s->sampler, err);
+	if (!ret)
+		announce(s);
+	return ret;
+}
+
+void sampling_warn(struct sampling *s, const struct snapshot *interval)
+{
+	if (interval->pmu.throttled && !s->warned_throttled) {
+		s->warned_throttled = true;
+		log_warn("the kernel throttled sampling: a longer period (-c), or a higher "
+			 "kernel.perf_event_max_sample_rate, loses less");
+	}
+	if (interval->pmu.running_ns < interval->pmu.enabled_ns && !s->warned_shared) {
+		s->warned_shared = true;
+		log_warn("the event was on the PMU %.1f%% of the time: another user of ibs_op "
+			 "shares "
+			 "it (perf, another ibscope); what it missed is not known",
+			 100.0 * interval->pmu.running_ns / interval->pmu.enabled_ns);
+	}
+	if (interval->n_groups && interval->groups[0].other && !s->warned_other) {
+		s->warned_other = true;
+		log_warn("not every group has room of its own (--max-groups): the rest is added up "
+			 "as "
+			 "'other'");
+	}
+}
+
+void sampling_moved(struct sampling *s)
+{
+	sampling_use_options(s);
+	s->opts.event = s->event_text;
+	s->info.event = s->event_text;
+}
+
+void sampling_release(struct sampling *s)
+{
+	sampler_close(s->sampler);
+	command_close(s->command);
+	cgroup_tree_close(s->tree);
+	cgroup_select_close(s->cgroups);
+	container_names_close(s->names);
+	free(s->cpu_array);
+	s->sampler = NULL;
+	s->command = NULL;
+	s->tree = NULL;
+	s->cgroups = NULL;
+	s->names = NULL;
+	s->opts.sel.cgroups = NULL;
+	s->opts.sel.n_cgroups = 0;
+	s->cpu_array = NULL;
+}
+
+void sampling_close(struct sampling *s)
+{
+	sampling_release(s);
+	select_options_free(&s->select);
+	free(s->hierarchy);
+	memset(s, 0, sizeof(*s));
+}

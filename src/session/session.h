@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What every command that samples shares: the options that select, and a sampler made from them. */
+#ifndef IBSCOPE_SAMPLING_H
+#define IBSCOPE_SAMPLING_H
+
+#include "cgroup/cgroup.h"
+#include "task/command.h"
+#include "machine/cpu.h"
+#include "base/cpulist.h"
+#include "machine/event.h"
+#include "view/hist.h"
+#include "base/options.h"
+#include "sampler/sampler.h"
+#include "select/cgroup_select.h"
+#include "select/select_options.h"
+
+enum source_option { SOURCE_AUTO, SOURCE_IBS, SOURCE_SIM };
+
+/* Options as given; the zero value, but for what sampling_init() sets, is the default. */
+struct sampling {
+	struct event_spec event;
+	struct event_rate rate;
+	struct cpulist cpus;
+	bool has_cpus;
+	bool all; /* -a was given, which matters with a command */
+	enum source_option source;
+	bool sim_faults; /* the simulation is driven by page faults, not by the clock */
+	struct sampler_opts opts;
+	unsigned int labels; /* of --by */
+	struct select_options select;
+	char **argv; /* the command behind "--"; NULL: none */
+	struct command_signals signals;
+	char *hierarchy; /* of --cgroup-hierarchy; NULL: auto */
+	bool wait_for_names; /* cgroups and containers that do not exist are no error: they may appear */
+
+	/* made by sampling_open() */
+	struct cpu_info cpu;
+	struct cgroup_tree *tree;
+	struct container_names *names;
+	struct cgroup_select *cgroups;
+	uint64_t seen_changes;	      /* of the tree, when `cgroups` was last updated */
+	double looked_s, look_cost_s; /* when that was, and what it took */
+	bool select_failed;	      /* the sampler did not take it */
+	struct sampler *sampler;
+	unsigned int *cpu_array;
+	char event_text[EVENT_TEXT_MAX];
+	struct hist_info info;
+	struct command *command;
+	bool command_runs;
+	__u64 command_cgroup; /* 0: none, or not what is measured */
+	__u32 command_pid;    /* the same, where no cgroup could be made for it */
+	int status; /* of the command, or why it could not be started: as a shell has it */
+	bool usage; /* a failure was the user's input, not the machine */
+	bool warned_throttled, warned_shared, warned_other;
+};
+
+extern const struct option_row sampling_options[];
+extern const size_t sampling_n_options;
+
+void sampling_init(struct sampling *s);
+
+/**
+ * sampling_cut_command() - find "-- COMMAND" before options are parsed
+ *
+ * Return: how many words come before it, all if there is none; or -EINVAL with @err.
+ */
+int sampling_cut_command(struct sampling *s, int argc, char **argv, struct err *err);
+
+/* select_options_check(), and what follows from it. Return: 0, or a negative errno with @err. */
+int sampling_filter(struct sampling *s, struct err *err);
+
+/* After *s was copied to where it is now: what pointed into it does so again. */
+void sampling_moved(struct sampling *s);
+
+/**
+ * sampling_prepare() - check the options against the machine, and make the event's attributes of them
+ *
+ * Opens nothing: what it made is sampling_open()'s, which begins with it.
+ *
+ * Return: as sampling_open().
+ */
+int sampling_prepare(struct sampling *s, struct err *err);
+
+/**
+ * sampling_open() - from options to a sampler that is ready to start
+ *
+ * Says on stderr what will be sampled and how much memory that takes.
+ *
+ * Return: 0, or a negative errno with @err; s->usage tells whose fault it was. sampling_close() is
+ * due in either case.
+ */
+int sampling_open(struct sampling *s, struct err *err);
+
+/**
+ * sampling_start() - start sampling, then the command
+ *
+ * Return: 0, or a negative errno with @err; s->status is set where the command is the reason.
+ */
+int sampling_start(struct sampling *s, struct err *err);
+
+/* For poll(): readable when the command has ended; -1 without one, or where it cannot be had. */
+int sampling_command_fd(const struct sampling *s);
+bool sampling_command_ended(const struct sampling *s);
+
+/**
+ * sampling_end() - wait for the command's own end
+ * @interrupted: a SIGINT or SIGTERM has ended sampling, and is not pending
+ * @ret:	 the result of sampling; a negative errno is reported already
+ *
+ * The command is the user's: it runs to its end also when sampling has ended before. A second SIGINT
+ * or SIGTERM is passed on to it, and it has two seconds to exit.
+ *
+ * Return: an exit status: ours if we failed, else the command's.
+ */
+int sampling_end(struct sampling *s, bool interrupted, int ret);
+
+/**
+ * sampling_follow() - select the cgroups and containers that came, if they are to be
+ *
+ * Call it after each cgroup_tree_update(), and when the time has come that it last said.
+ *
+ * Return: seconds until it is due although the tree does not change; INFINITY if never.
+ */
+double sampling_follow(struct sampling *s);
+
+/**
+ * sampling_unresolved() - what --cgroup, --container and --filter name that does not exist yet
+ * @text: gets "--container web, --cgroup /a", as far as it fits
+ *
+ * Return: how many names.
+ */
+size_t sampling_unresolved(const struct sampling *s, char *text, size_t size);
+
+/* What can be changed while sampling goes on; each is the options that say it. */
+enum sampling_change {
+	SAMPLING_LATENCY = 1 << 0,   /* --min-lat, --max-lat */
+	SAMPLING_PROCESSES = 1 << 1, /* -p */
+	SAMPLING_CGROUPS = 1 << 2,   /* --cgroup, --container */
+	SAMPLING_PERIOD = 1 << 3,    /* -c */
+};
+
+/* What selection.live must have for that: enum sampler_live bits. */
+unsigned int sampling_change_needs(unsigned int what);
+
+/**
+ * sampling_change() - go on with other options, without losing a sample but those that entering
+ *		       cgroups may cost, which are unseen
+ * @s:	   open
+ * @fresh: prepared; differs from @s in no option but those that @what says, which are exchanged
+ * @what:  enum sampling_change bits
+ *
+ * Return: 0; 1 if sampling must be opened again for it, as the program does not test for that, or as
+ * the period varies; or a negative errno with @err, fresh->usage telling whose fault it was. Then
+ * nothing is changed.
+ */
+int sampling_change(struct sampling *s, struct sampling *fresh, unsigned int what, struct err *err);
+
+/* Names for rows_build(); @arg is the struct sampling. */
+const char *sampling_cgroup_name(void *arg, __u64 id, enum label l);
+
+/* Warn, once each, of what makes an interval less than it seems. */
+void sampling_warn(struct sampling *s, const struct snapshot *interval);
+
+/* Undo sampling_open(); the options stay, so that it can be called again. */
+void sampling_release(struct sampling *s);
+
+void sampling_close(struct sampling *s);
+
+#endif

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* `-- COMMAND`: what is measured, or how long. */
+#include "session.h"
+#include "session_private.h"
+
+#include "base/exit_status.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define END_MAX_MS 2000 /* for a command to exit after a signal */
+#define TICK_MS	   100
+
+int sampling_cut_command(struct sampling *s, int argc, char **argv, struct err *err)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--"))
+			continue;
+		if (i + 1 == argc)
+			return err_set(err, -EINVAL, "a command is expected after '--'");
+		s->argv = argv + i + 1;
+		argv[i] = NULL;
+		return i;
+	}
+	return argc;
+}
+
+/* Something else says what is measured; the command says only how long. */
+static bool measures_others(const struct sampling *s)
+{
+	const struct selection *sel = &s->select.sel;
+
+	return s->all || sel->processes.n || sel->threads.n || s->select.n_cgroups ||
+	       s->select.n_containers;
+}
+
+int sampling_prepare_command(struct sampling *s, struct err *err)
+{
+	const struct command_opts opts = {
+		.argv = s->argv,
+		.cgroup = measures_others(s) ? COMMAND_CGROUP_NONE : COMMAND_CGROUP_TRY,
+		.signals = &s->signals,
+	};
+
+	return s->argv ? command_prepare(&opts, &s->command, err) : 0;
+}
+
+void sampling_select_command(struct sampling *s)
+{
+	const char *v1 = s->opts.cgroup_controller;
+	struct err why = { "cgroups are told apart by a v1 hierarchy" };
+
+	if (!s->command || measures_others(s))
+		return;
+	if (command_cgroup_id(s->command) && !(v1 && *v1)) {
+		s->command_cgroup = command_cgroup_id(s->command);
+		return;
+	}
+	command_cgroup_error(s->command, &why);
+	log_info("no cgroup for the command (%s): its forks are followed instead", why.text);
+	s->command_pid = command_pid(s->command);
+	sampling_use_options(s);
+}
+
+int sampling_start(struct sampling *s, struct err *err)
+{
+	int ret = sampler_start(s->sampler, err);
+
+	if (ret || !s->command)
+		return ret;
+	ret = command_start(s->command, err);
+	if (ret) {
+		s->status = ret == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+		sampler_stop(s->sampler);
+	}
+	s->command_runs = !ret;
+	return ret;
+}
+
+int sampling_command_fd(const struct sampling *s)
+{
+	return s->command ? command_pidfd(s->command) : -1;
+}
+
+bool sampling_command_ended(const struct sampling *s)
+{
+	return s->command && command_ended(s->command);
+}
+
+/*
+ * Wait for the command's own end. The first signal has ended sampling only, or is ignored now that it
+ * has ended; the second one is for the command, too, which gets that of a terminal without us.
+ * Return: 0, or the signal that the command does not take notice of.
+ */
+static int wait_for_command(struct sampling *s, bool interrupted)
+{
+	struct pollfd fds[] = { { .fd = sampling_command_fd(s), .events = POLLIN },
+				{ .fd = -1, .events = POLLIN } };
+	int left_ms = -1, last = 0;
+	struct signalfd_siginfo info;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fds[1].fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	while (!command_ended(s->command) && left_ms) {
+		poll(fds, 2, TICK_MS);
+		left_ms -= left_ms > 0 ? TICK_MS : 0;
+		if (read(fds[1].fd, &info, sizeof(info)) != sizeof(info))
+			continue;
+		if (!interrupted) {
+			interrupted = true;
+			continue;
+		}
+		last = info.ssi_signo;
+		left_ms = END_MAX_MS;
+		if (info.ssi_code <= 0)
+			kill(command_pid(s->command), last);
+	}
+	if (fds[1].fd >= 0)
+		close(fds[1].fd);
+	return command_ended(s->command) ? 0 : last;
+}
+
+int sampling_end(struct sampling *s, bool interrupted, int ret)
+{
+	int status, sig;
+
+	if (s->status)
+		return s->status;
+	if (s->command && s->command_runs) {
+		sig = wait_for_command(s, interrupted);
+		if (sig)
+			log_warn("the command does not exit on %s; it continues",
+				 sig == SIGINT ? "SIGINT" : "SIGTERM");
+		if (sig)
+			s->status = 128 + sig;
+		else if (!command_wait(s->command, &status))
+			s->status =
+				WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	}
+	if (ret)
+		return s->usage ? EXIT_USAGE : EXIT_FAILED;
+	return s->status;
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "symbols.h"
+
+#include "base/array.h"
+#include "base/intern.h"
+#include "symbols_kernel.h"
+#include "symbols_object.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KALLSYMS      "/proc/kallsyms"
+#define NOTES	      "/sys/kernel/notes"
+#define SAME_BOOT_NS  10000000000ll /* that the clock may have been set meanwhile */
+#define KERNEL_PREFIX "[kernel"
+#define OUR_FORMAT    "ibscope"
+
+/* A file that maps were of; several of one path if it was replaced. */
+struct dso {
+	const char *path; /* of tasks, where equal paths have one address */
+	unsigned char build_id[20];
+	unsigned int build_id_len;
+	bool opened;
+	struct object *object;
+	char why[160];		     /* there is none */
+	struct u64_map names, lines; /* by offset in the file */
+	__u32 next;		     /* with the same path */
+};
+
+struct symbols {
+	struct symbols_opts opts;
+	bool trusted; /* recorded on this machine */
+	bool this_boot;
+	struct intern texts;
+
+	struct dso *dsos;
+	size_t n_dsos, room;
+	struct u64_map dso_of; /* by address of the path */
+
+	bool kernel_tried;
+	struct kernel_symbols *kernel;
+	char kernel_why[256];
+	struct u64_map kernel_names, kernel_dsos; /* by address */
+};
+
+static __s64 now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* When the clock that counts from boot on was 0, as far as the recording tells: once a boot. */
+static bool is_this_boot(const struct trace_info *info, const struct utsname *u)
+{
+	__s64 now = now_ns(CLOCK_REALTIME) - now_ns(CLOCK_MONOTONIC);
+	__s64 then = info->realtime_ns - info->monotonic_ns;
+
+	return info->realtime_ns && info->monotonic_ns && !strcmp(info->release, u->release) &&
+	       llabs(now - then) < SAME_BOOT_NS;
+}
+
+int symbols_new(const struct symbols_opts *opts, struct symbols **out, struct err *err)
+{
+	struct symbols *s = calloc(1, sizeof(*s));
+	struct utsname u;
+	int ret = 0;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->opts = *opts;
+	if (!uname(&u)) {
+		s->trusted = !strcmp(u.nodename, opts->info->host);
+		s->this_boot = s->trusted && is_this_boot(opts->info, &u);
+	}
+	/* libdwfl asks servers when this is set, and waits for them */
+	if (!opts->debuginfod)
+		unsetenv("DEBUGINFOD_URLS");
+	if (opts->kallsyms) {
+		s->kernel_tried = true;
+		ret = kernel_symbols_open(opts->kallsyms, 0, false, &s->kernel, err);
+	}
+	if (ret) {
+		symbols_free(s);
+		return ret;
+	}
+	*out = s;
+	return 0;
+}
+
+void symbols_free(struct symbols *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->n_dsos; i++) {
+		object_close(s->dsos[i].object);
+		u64_map_free(&s->dsos[i].names);
+		u64_map_free(&s->dsos[i].lines);
+	}
+	free(s->dsos);
+	u64_map_free(&s->dso_of);
+	u64_map_free(&s->kernel_names);
+	u64_map_free(&s->kernel_dsos);
+	kernel_symbols_close(s->kernel);
+	intern_free(&s->texts);
+	free(s);
+}
+
+/* The build-id among the notes of the running kernel. */
+static bool kernel_has_build_id(const unsigned char *build_id, unsigned int len)
+{
+	unsigned char notes[4096];
+	FILE *f = fopen(NOTES, "re");
+	size_t n, at = 0;
+
+	if (!f)
+		return false;
+	n = fread(notes, 1, sizeof(notes), f);
+	fclose(f);
+	while (at + sizeof(Elf64_Nhdr) <= n) {
+		Elf64_Nhdr h;
+		size_t name = at + sizeof(h), desc;
+
+		memcpy(&h, notes + at, sizeof(h));
+		desc = name + (h.n_namesz + 3ul) / 4 * 4;
+		at = desc + (h.n_descsz + 3ul) / 4 * 4;
+		if (at > n)
+			return false;
+		if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 &&
+		    !memcmp(notes + name, "GNU", 4))
+			return h.n_descsz == len && !memcmp(notes + desc, build_id, len);
+	}
+	return false;
+}
+
+/* The map of the kernel itself, of which modules have their own. */
+static bool is_core(const struct task_map *map)
+{
+	return map && !strncmp(map->path, KERNEL_PREFIX, strlen(KERNEL_PREFIX));
+}
+
+/*
+ * Where a symbol was in the recorded kernel. perf tells it behind the name of the map, and where
+ * the offset would be: "[kernel.kallsyms]_text". Our own maps begin at _text.
+ */
+static const char *known_symbol(const struct symbols *s, const struct task_map *map, __u64 *addr)
+{
+	const char *format = s->opts.info->format, *name = strchr(map->path, ']');
+
+	if (name && name[1] && map->pgoff) {
+		*addr = map->pgoff;
+		return name + 1;
+	}
+	*addr = map->start;
+	return format && !strncmp(format, OUR_FORMAT, strlen(OUR_FORMAT)) ? "_text" : NULL;
+}
+
+/* Of another boot the kernel may have been elsewhere, and modules were. */
+static void open_moved_kernel(struct symbols *s, const struct task_map *map)
+{
+	struct kernel_symbols *here;
+	const char *name;
+	__u64 was, is;
+	struct err err;
+
+	name = known_symbol(s, map, &was);
+	if (!name) {
+		snprintf(s->kernel_why, sizeof(s->kernel_why),
+			 "recorded before this boot, and not told where the kernel was");
+		return;
+	}
+	if (kernel_symbols_open(KALLSYMS, 0, true, &here, &err)) {
+		snprintf(s->kernel_why, sizeof(s->kernel_why), "%.200s", err.text);
+		return;
+	}
+	if (!kernel_symbols_address(here, name, &is))
+		snprintf(s->kernel_why, sizeof(s->kernel_why), "no symbol '%.64s' here", name);
+	else if (kernel_symbols_open(KALLSYMS, was - is, true, &s->kernel, &err))
+		snprintf(s->kernel_why, sizeof(s->kernel_why), "%.200s", err.text);
+	kernel_symbols_close(here);
+}
+
+/* Which kernel it was is known by its own map, or since it still runs. */
+static void open_kernel(struct symbols *s, const struct task_map *map)
+{
+	bool told = is_core(map) && map->build_id;
+	struct err err;
+
+	s->kernel_why[0] = 0;
+	s->kernel_tried = told || s->this_boot;
+	if (told && !kernel_has_build_id(map->build_id, map->build_id_len)) {
+		snprintf(s->kernel_why, sizeof(s->kernel_why),
+			 "recorded with another kernel than the one that runs");
+	} else if (s->this_boot) {
+		if (kernel_symbols_open(KALLSYMS, 0, false, &s->kernel, &err))
+			snprintf(s->kernel_why, sizeof(s->kernel_why), "%.200s", err.text);
+	} else if (told) {
+		open_moved_kernel(s, map);
+	} else {
+		snprintf(s->kernel_why, sizeof(s->kernel_why),
+			 "not known to be recorded since this machine booted; --kallsyms FILE "
+			 "gives the list of the kernel that was");
+	}
+}
+
+/* Keep a text under a key. Return: it, or NULL when out of memory. */
+static const char *keep(struct symbols *s, struct u64_map *m, __u64 key, const char *text)
+{
+	__u32 id = intern_get(&s->texts, text);
+
+	if (id == INTERN_NONE || u64_map_put(m, key, id))
+		return NULL;
+	return intern_text(&s->texts, id);
+}
+
+static const char *kept(const struct symbols *s, const struct u64_map *m, __u64 key)
+{
+	__u32 id = u64_map_get(m, key);
+
+	return id == INTERN_NONE ? NULL : intern_text(&s->texts, id);
+}
+
+static int find_kernel(struct symbols *s, const struct task_map *map, __u64 addr,
+		       struct symbol *out)
+{
+	const char *name, *module = NULL, *dso = "[kernel]";
+	char unnamed[4096 + 64];
+
+	out->name = kept(s, &s->kernel_names, addr);
+	out->dso = kept(s, &s->kernel_dsos, addr);
+	if (out->name && out->dso)
+		return 0;
+	if (!s->kernel_tried)
+		open_kernel(s, map);
+	/* perf tells the modules, as "[kvm]" or by file */
+	if (map && !is_core(map))
+		dso = map->path;
+	name = s->kernel ? kernel_symbols_find(s->kernel, addr, &module) : NULL;
+	if (module)
+		dso = module;
+	if (!name) {
+		int bracket = *dso == '[';
+
+		snprintf(unnamed, sizeof(unnamed), "[%.*s+0x%llx]",
+			 bracket ? (int)strcspn(dso + 1, "]") : 4000, dso + bracket,
+			 (unsigned long long)addr);
+		name = unnamed;
+	}
+	out->name = keep(s, &s->kernel_names, addr, name);
+	out->dso = keep(s, &s->kernel_dsos, addr, dso);
+	return out->name && out->dso ? 0 : -ENOMEM;
+}
+
+static bool same_build_id(const struct dso *d, const struct task_map *map)
+{
+	return d->build_id_len == map->build_id_len &&
+	       !memcmp(d->build_id, map->build_id ?: d->build_id, d->build_id_len);
+}
+
+static struct dso *dso_at(struct symbols *s, const struct task_map *map)
+{
+	__u32 first = u64_map_get(&s->dso_of, (uintptr_t)map->path), i;
+	struct dso *d;
+
+	for (i = first; i != INTERN_NONE; i = s->dsos[i].next)
+		if (same_build_id(&s->dsos[i], map))
+			return &s->dsos[i];
+	if (array_reserve(s->dsos, s->room, s->n_dsos + 1))
+		return NULL;
+	d = &s->dsos[s->n_dsos];
+	memset(d, 0, sizeof(*d));
+	d->path = map->path;
+	if (map->build_id && map->build_id_len <= sizeof(d->build_id)) {
+		memcpy(d->build_id, map->build_id, map->build_id_len);
+		d->build_id_len = map->build_id_len;
+	}
+	d->next = first;
+	if (u64_map_put(&s->dso_of, (uintptr_t)map->path, s->n_dsos))
+		return NULL;
+	s->n_dsos++;
+	return d;
+}
+
+static void open_dso(struct symbols *s, struct dso *d)
+{
+	const struct object_opts opts = {
+		.debug_dir = s->opts.debug_dir,
+		.debuginfod = s->opts.debuginfod,
+		/* that of the kernel is another after each update */
+		.trusted = strcmp(d->path, "[vdso]") ? s->trusted : s->this_boot,
+	};
+
+	d->opened = true;
+	d->object = object_open(d->path, d->build_id_len ? d->build_id : NULL, d->build_id_len,
+				&opts, d->why, sizeof(d->why));
+}
+
+int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
+		 bool kernel, bool srcline, struct symbol *out)
+{
+	struct task_map map;
+	bool mapped = tasks_map(tasks, tgid, addr, time, kernel, &map);
+	char text[4096 + 64];
+	const char *name;
+	struct dso *d;
+	__u64 offset;
+
+	*out = (struct symbol){ .name = "[unknown]" };
+	if (kernel)
+		return find_kernel(s, mapped ? &map : NULL, addr, out);
+	if (!mapped)
+		return 0;
+	offset = addr - map.start + map.pgoff;
+	out->dso = map.path;
+	d = dso_at(s, &map);
+	if (!d)
+		return -ENOMEM;
+	if (!d->opened)
+		open_dso(s, d);
+	out->name = kept(s, &d->names, offset);
+	if (!out->name) {
+		name = d->object ? object_symbol(d->object, offset) : NULL;
+		snprintf(text, sizeof(text), "[%.4000s+0x%llx]", d->path,
+			 (unsigned long long)offset);
+		out->name = keep(s, &d->names, offset, name ?: text);
+		if (!out->name)
+			return -ENOMEM;
+	}
+	if (!srcline || !d->object)
+		return 0;
+	out->srcline = kept(s, &d->lines, offset);
+	if (!out->srcline) {
+		if (!object_srcline(d->object, offset, text, sizeof(text)))
+			text[0] = 0;
+		out->srcline = keep(s, &d->lines, offset, text);
+		if (!out->srcline)
+			return -ENOMEM;
+	}
+	if (!*out->srcline)
+		out->srcline = NULL;
+	return 0;
+}
+
+size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, void *arg), void *arg)
+{
+	char text[512];
+	size_t n = 0;
+
+	if (s->kernel_why[0]) {
+		snprintf(text, sizeof(text), "the kernel: %s", s->kernel_why);
+		cb(text, arg);
+		n++;
+	}
+	for (size_t i = 0; i < s->n_dsos; i++) {
+		const struct dso *d = &s->dsos[i];
+
+		/* that memory of no file has no symbols is no news */
+		if (!d->opened || d->object || (d->path[0] != '/' || d->path[1] == '/'))
+			continue;
+		snprintf(text, sizeof(text), "%.300s: %s", d->path, d->why);
+		cb(text, arg);
+		n++;
+	}
+	return n;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Symbols of the kernel and its modules, from a list in the format of /proc/kallsyms. */
+#ifndef IBSCOPE_SYMBOLS_KERNEL_H
+#define IBSCOPE_SYMBOLS_KERNEL_H
+
+#include "base/err.h"
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+struct kernel_symbols;
+
+/**
+ * kernel_symbols_open() - a list as of /proc/kallsyms
+ * @shift: how much higher the recorded kernel was than the one of the list
+ * @core:  the kernel itself only: modules were elsewhere
+ *
+ * Return: 0, or a negative errno with @err. -EPERM: all addresses are hidden.
+ */
+int kernel_symbols_open(const char *path, __u64 shift, bool core, struct kernel_symbols **out,
+			struct err *err);
+void kernel_symbols_close(struct kernel_symbols *k); /* accepts NULL */
+
+/* The name at an address, and its module or NULL; they live as long as @k. NULL: none. */
+const char *kernel_symbols_find(const struct kernel_symbols *k, __u64 addr, const char **module);
+
+/* The address of a symbol. Return: false if there is none of that name. */
+bool kernel_symbols_address(const struct kernel_symbols *k, const char *name, __u64 *addr);
+
+#endif

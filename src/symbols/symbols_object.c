@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Functions are taken from libdwfl once and searched here: its own search goes through all of
+ * them for every address.
+ */
+#include "symbols_object.h"
+
+#include "base/regular.h"
+
+#include <elfutils/libdwelf.h>
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <gelf.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define DEBUG_DIR "/usr/lib/debug"
+#define NO_FILE	  "/nonexistent/file"
+
+struct function {
+	__u64 addr, size;
+	const char *name;
+	unsigned char rank; /* of several at an address the lowest is shown */
+};
+
+struct object {
+	Dwfl *dwfl;
+	Dwfl_Module *module;
+	GElf_Addr bias;
+	Elf *elf;
+	struct function *functions;
+	size_t n;
+	bool listed, no_lines;
+	Dwfl_Callbacks callbacks;
+	struct object_opts opts;
+	char *debug_path;
+};
+
+static int find_no_elf(Dwfl_Module *m, void **user, const char *name, Dwarf_Addr base, char **file,
+		       Elf **elf)
+{
+	(void)m;
+	(void)user;
+	(void)name;
+	(void)base;
+	(void)file;
+	(void)elf;
+	return -1;
+}
+
+/* Paths of a recording, and links in files that they name, may name anything. */
+static int open_regular(const char *path, char *why, size_t size)
+{
+	int fd = regular_open(path);
+
+	if (fd < 0)
+		snprintf(why, size, "%s", fd == -EINVAL ? "not a regular file" : strerror(-fd));
+	return fd;
+}
+
+static bool has_build_id(int fd, const unsigned char *build_id, int len)
+{
+	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	const void *has;
+	bool same;
+
+	same = elf && dwelf_elf_gnu_build_id(elf, &has) == len && !memcmp(has, build_id, len);
+	elf_end(elf);
+	return same;
+}
+
+/* A debug file that fits the module. @build_id NULL: any does. Return: an fd, or -1. */
+static int open_debug(const char *path, const unsigned char *build_id, int len, char **found)
+{
+	int fd = regular_open(path);
+
+	if (fd < 0)
+		return -1;
+	if (!build_id || has_build_id(fd, build_id, len)) {
+		*found = strdup(path);
+		if (*found)
+			return fd;
+	}
+	close(fd);
+	return -1;
+}
+
+/* The name of a file in a debug directory. Return: false if it is too long. */
+static bool build_id_path(char *path, size_t size, const char *dir, const unsigned char *build_id,
+			  int len, const char *suffix)
+{
+	size_t n = snprintf(path, size, "%s/.build-id/%02x/", dir, build_id[0]);
+
+	for (int i = 1; i < len && n < size; i++)
+		n += snprintf(path + n, size - n, "%02x", build_id[i]);
+	if (n < size)
+		n += snprintf(path + n, size - n, "%s", suffix);
+	return n < size;
+}
+
+/* As gdb looks for a debug link: beside the file, in its .debug, and below the debug directory. */
+static int find_link(const char *file, const char *link, const unsigned char *build_id, int len,
+		     char **found)
+{
+	static const char *const forms[] = { "%.*s/%s", "%.*s/.debug/%s", DEBUG_DIR "%.*s/%s" };
+	const char *slash = strrchr(file, '/');
+	char path[PATH_MAX];
+	int fd = -1;
+
+	for (size_t i = 0; slash && fd < 0 && i < sizeof(forms) / sizeof(forms[0]); i++)
+		if ((size_t)snprintf(path, sizeof(path), forms[i], (int)(slash - file), file,
+				     link) < sizeof(path))
+			fd = open_debug(path, build_id, len, found);
+	return fd;
+}
+
+/* A file that debug files share (dwz). */
+static int find_shared(struct object *o, const char *file, const char *name, char **found)
+{
+	const char *slash = file ? strrchr(file, '/') : NULL;
+	char path[PATH_MAX];
+	int fd = -1;
+
+	if (*name == '/')
+		fd = open_debug(name, NULL, 0, found);
+	else if (slash && (size_t)snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - file), file,
+					   name) < sizeof(path))
+		fd = open_debug(path, NULL, 0, found);
+	/* libdw would look for it itself, and open whatever has that name */
+	o->no_lines = fd < 0;
+	return fd;
+}
+
+/*
+ * dwfl_standard_find_debuginfo() opens what it finds before it looks at the kind of file. A checksum
+ * of 0 is how libdwfl asks for a shared file.
+ */
+static int find_debug(Dwfl_Module *m, void **user, const char *name, Dwarf_Addr base,
+		      const char *file, const char *link, GElf_Word crc, char **found)
+{
+	struct object *o = *user;
+	const char *const dirs[] = { DEBUG_DIR, o->opts.debug_dir };
+	const unsigned char *build_id = NULL;
+	char path[PATH_MAX];
+	GElf_Addr at;
+	int fd = -1, len = dwfl_module_build_id(m, &build_id, &at);
+
+	if (link && !crc)
+		return find_shared(o, file, link, found);
+	if (len <= 0)
+		build_id = NULL;
+	for (int i = 0; build_id && i < 2 && fd < 0; i++)
+		if (dirs[i] && build_id_path(path, sizeof(path), dirs[i], build_id, len, ".debug"))
+			fd = open_debug(path, build_id, len, found);
+	if (fd < 0 && link && file)
+		fd = find_link(file, link, build_id, len, found);
+	/* by build-id only: in a directory that does not exist, and of servers */
+	if (fd < 0 && build_id && o->opts.debuginfod)
+		fd = dwfl_standard_find_debuginfo(m, user, name, base, NO_FILE, NULL, 0, found);
+	return fd;
+}
+
+/* This process has the same as all others of this kernel. */
+static int open_vdso(char *why, size_t size)
+{
+	const ElfW(Ehdr) *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
+	size_t len;
+	int fd;
+
+	if (!vdso) {
+		snprintf(why, size, "there is none here");
+		return -1;
+	}
+	len = vdso->e_shoff + (size_t)vdso->e_shnum * vdso->e_shentsize;
+	fd = memfd_create("vdso", MFD_CLOEXEC);
+	if (fd >= 0 && write(fd, vdso, len) == (ssize_t)len)
+		return fd;
+	snprintf(why, size, "%s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+void object_close(struct object *o)
+{
+	if (!o)
+		return;
+	if (o->dwfl)
+		dwfl_end(o->dwfl);
+	free(o->functions);
+	free(o);
+}
+
+static struct object *load(int fd, const char *path, const struct object_opts *opts, char *why,
+			   size_t size)
+{
+	static char no_dir[] = "/nonexistent";
+	struct object *o = calloc(1, sizeof(*o));
+	void **user;
+
+	if (!o) {
+		snprintf(why, size, "out of memory");
+		close(fd);
+		return NULL;
+	}
+	o->opts = *opts;
+	o->debug_path = no_dir;
+	o->callbacks = (Dwfl_Callbacks){
+		.find_elf = find_no_elf,
+		.find_debuginfo = find_debug,
+		.section_address = dwfl_offline_section_address,
+		.debuginfo_path = &o->debug_path,
+	};
+	o->dwfl = dwfl_begin(&o->callbacks);
+	if (o->dwfl)
+		o->module = dwfl_report_elf(o->dwfl, path, path, fd, 0, true);
+	if (!o->module) {
+		snprintf(why, size, "not a readable ELF file: %s", dwfl_errmsg(-1));
+		close(fd);
+		object_close(o);
+		return NULL;
+	}
+	dwfl_module_info(o->module, &user, NULL, NULL, NULL, NULL, NULL, NULL);
+	*user = o;
+	dwfl_report_end(o->dwfl, NULL, NULL);
+	o->elf = dwfl_module_getelf(o->module, &o->bias);
+	if (o->elf)
+		return o;
+	snprintf(why, size, "not a readable ELF file: %s", dwfl_errmsg(-1));
+	object_close(o);
+	return NULL;
+}
+
+static bool is_recorded(struct object *o, const unsigned char *build_id, unsigned int len,
+			const struct object_opts *opts, char *why, size_t size)
+{
+	const unsigned char *has;
+	GElf_Addr at;
+	int n = dwfl_module_build_id(o->module, &has, &at);
+
+	if (!build_id && opts->trusted)
+		return true;
+	if (!build_id)
+		snprintf(why, size, "no build-id was recorded, and the machine was another");
+	else if (n <= 0)
+		snprintf(why, size, "it has no build-id, the recorded file had one");
+	else if ((unsigned int)n == len && !memcmp(has, build_id, len))
+		return true;
+	else
+		snprintf(why, size,
+			 "its build-id %02x%02x%02x%02x.. is not the recorded "
+			 "%02x%02x%02x%02x..",
+			 has[0], n > 1 ? has[1] : 0, n > 2 ? has[2] : 0, n > 3 ? has[3] : 0,
+			 build_id[0], len > 1 ? build_id[1] : 0, len > 2 ? build_id[2] : 0,
+			 len > 3 ? build_id[3] : 0);
+	return false;
+}
+
+static struct object *try_file(const char *path, const unsigned char *build_id, unsigned int len,
+			       const struct object_opts *opts, char *why, size_t size)
+{
+	bool vdso = !strcmp(path, "[vdso]");
+	struct object *o;
+	int fd;
+
+	fd = vdso ? open_vdso(why, size) : open_regular(path, why, size);
+	if (fd < 0)
+		return NULL;
+	o = load(fd, path, opts, why, size);
+	if (o && !is_recorded(o, build_id, len, opts, why, size)) {
+		object_close(o);
+		o = NULL;
+	}
+	return o;
+}
+
+/* Debug directories may hold the file itself, by its build-id. */
+static struct object *try_build_id(const char *dir, const unsigned char *build_id, unsigned int len,
+				   const struct object_opts *opts)
+{
+	char path[PATH_MAX], unused[128];
+
+	if (!build_id_path(path, sizeof(path), dir, build_id, len, ""))
+		return NULL;
+	return try_file(path, build_id, len, opts, unused, sizeof(unused));
+}
+
+struct object *object_open(const char *path, const unsigned char *build_id,
+			   unsigned int build_id_len, const struct object_opts *opts, char *why,
+			   size_t size)
+{
+	static const char deleted[] = " (deleted)";
+	size_t len = strlen(path);
+	struct object *o = NULL;
+
+	if (len >= strlen(deleted) && !strcmp(path + len - strlen(deleted), deleted))
+		snprintf(why, size, "deleted before it was recorded");
+	else if (strcmp(path, "[vdso]") && (path[0] != '/' || path[1] == '/'))
+		snprintf(why, size, "not a file");
+	else
+		o = try_file(path, build_id, build_id_len, opts, why, size);
+	if (!o && build_id)
+		o = try_build_id(DEBUG_DIR, build_id, build_id_len, opts);
+	if (!o && build_id && opts->debug_dir)
+		o = try_build_id(opts->debug_dir, build_id, build_id_len, opts);
+	return o;
+}
+
+static int compare(const void *pa, const void *pb)
+{
+	const struct function *a = pa, *b = pb;
+
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	if (a->rank != b->rank)
+		return a->rank - b->rank;
+	return strcmp(a->name, b->name);
+}
+
+static unsigned char rank_of(const GElf_Sym *sym)
+{
+	switch (GELF_ST_BIND(sym->st_info)) {
+	case STB_GLOBAL:
+		return 0;
+	case STB_WEAK:
+		return 1;
+	default:
+		return 2;
+	}
+}
+
+/* Without memory for it there are no functions: addresses are shown. */
+static void list_functions(struct object *o)
+{
+	int n = dwfl_module_getsymtab(o->module);
+	size_t kept = 0;
+
+	o->listed = true;
+	if (n <= 0)
+		return;
+	o->functions = calloc(n, sizeof(*o->functions));
+	if (!o->functions)
+		return;
+	for (int i = 0; i < n; i++) {
+		struct function *f = &o->functions[o->n];
+		GElf_Word section;
+		GElf_Addr addr;
+		GElf_Sym sym;
+		const char *name =
+			dwfl_module_getsym_info(o->module, i, &sym, &addr, &section, NULL, NULL);
+		int type = GELF_ST_TYPE(sym.st_info);
+
+		if (!name || !*name || section == SHN_UNDEF ||
+		    (type != STT_FUNC && type != STT_GNU_IFUNC))
+			continue;
+		*f = (struct function){ addr - o->bias, sym.st_size, name, rank_of(&sym) };
+		o->n++;
+	}
+	if (!o->n)
+		return;
+	qsort(o->functions, o->n, sizeof(*o->functions), compare);
+	for (size_t i = 0; i < o->n; i++)
+		if (!kept || o->functions[kept - 1].addr != o->functions[i].addr)
+			o->functions[kept++] = o->functions[i];
+	o->n = kept;
+}
+
+/* Where the linker put what is at an offset in the file. */
+static bool address_of(const struct object *o, __u64 offset, __u64 *addr)
+{
+	size_t n;
+
+	if (elf_getphdrnum(o->elf, &n))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		GElf_Phdr ph;
+
+		if (!gelf_getphdr(o->elf, i, &ph) || ph.p_type != PT_LOAD || offset < ph.p_offset ||
+		    offset - ph.p_offset >= ph.p_filesz)
+			continue;
+		*addr = offset - ph.p_offset + ph.p_vaddr;
+		return true;
+	}
+	return false;
+}
+
+const char *object_symbol(struct object *o, __u64 offset)
+{
+	const struct function *f;
+	size_t lo = 0, hi;
+	__u64 addr;
+
+	if (!o->listed)
+		list_functions(o);
+	if (!address_of(o, offset, &addr))
+		return NULL;
+	for (hi = o->n; lo < hi;) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (o->functions[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return NULL;
+	f = &o->functions[lo - 1];
+	/* of assembly some have no size: then up to the next */
+	return !f->size || addr - f->addr < f->size ? f->name : NULL;
+}
+
+bool object_srcline(struct object *o, __u64 offset, char *buf, size_t size)
+{
+	Dwarf_Addr unused;
+	const char *file;
+	Dwfl_Line *line;
+	__u64 addr;
+	int n;
+
+	if (!address_of(o, offset, &addr) || !dwfl_module_getdwarf(o->module, &unused) ||
+	    o->no_lines)
+		return false;
+	line = dwfl_module_getsrc(o->module, addr + o->bias);
+	file = line ? dwfl_lineinfo(line, NULL, &n, NULL, NULL, NULL) : NULL;
+	if (!file)
+		return false;
+	snprintf(buf, size, "%s:%d", file, n);
+	return true;
+}

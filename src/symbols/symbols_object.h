@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Symbols and source lines of one ELF file. */
+#ifndef IBSCOPE_SYMBOLS_OBJECT_H
+#define IBSCOPE_SYMBOLS_OBJECT_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct object;
+
+struct object_opts {
+	const char *debug_dir;
+	bool trusted;	 /* the path is of this machine: a file without a build-id is believed */
+	bool debuginfod; /* servers may be asked */
+};
+
+/**
+ * object_open() - open what a map was of
+ * @build_id: NULL: not told
+ * @why:      on failure, the reason for people, at most @size bytes
+ *
+ * Return: NULL if there is no such file, or it is another one.
+ */
+struct object *object_open(const char *path, const unsigned char *build_id,
+			   unsigned int build_id_len, const struct object_opts *opts, char *why,
+			   size_t size);
+void object_close(struct object *o); /* accepts NULL */
+
+/* The name at an offset in the file, or NULL; it lives as long as @o. */
+const char *object_symbol(struct object *o, __u64 offset);
+
+/* "file:line" in @buf. Return: false if not known. */
+bool object_srcline(struct object *o, __u64 offset, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "command_tree.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PREFIX	      "ibscope-" /* PREFIX PID - NUMBER */
+#define NAME_TRIES    16
+#define DEPTH_MAX     64   /* of what sweeping and removing descend into: one fd a level */
+#define REMOVE_MAX_MS 2000 /* for the last processes to be gone */
+#define NAP_MAX_MS    50
+#define KILL_ROUNDS   100
+#define MOVE_ROUNDS   100 /* what is moved may fork meanwhile */
+#define DIGITS	      "0123456789"
+
+static void nap(unsigned int ms)
+{
+	struct timespec ts = { .tv_nsec = ms * 1000000L };
+
+	nanosleep(&ts, NULL);
+}
+
+/* --- processes of a cgroup --- */
+
+static int write_at(int dir, const char *file, const char *text)
+{
+	int fd = openat(dir, file, O_WRONLY | O_CLOEXEC), err;
+
+	if (fd < 0)
+		return -errno;
+	err = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+typedef int pid_cb(pid_t pid, int arg);
+
+/* All get @cb. Return: how many took it; or the first errno it gave, -ESRCH being no error. */
+static int each_pid(int dir, pid_cb *cb, int arg)
+{
+	int fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC), n = 0, first = 0, err, pid;
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+
+	if (!f) {
+		err = -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	while (fscanf(f, "%d", &pid) == 1) {
+		if (!pid) /* of another pid namespace; to write it would move ourselves */
+			continue;
+		err = cb(pid, arg);
+		n += !err;
+		if (err && err != -ESRCH && !first)
+			first = err;
+	}
+	fclose(f);
+	return first ? first : n;
+}
+
+int command_tree_move(pid_t pid, int to)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", pid);
+	return write_at(to, "cgroup.procs", text);
+}
+
+static int kill_cb(pid_t pid, int sig)
+{
+	return kill(pid, sig) ? -errno : 0;
+}
+
+/* --- trees of cgroups --- */
+
+struct walk {
+	int at;		  /* where the directory is */
+	const char *name; /* its name there */
+	int dir;
+	int depth;
+	int arg;
+};
+
+typedef int dir_cb(const struct walk *w);
+
+/* Call @cb for the directories in w->dir. Return: the sum of its results, or its first errno. */
+static int each_dir(const struct walk *w, dir_cb *cb)
+{
+	struct walk sub = { .at = w->dir, .depth = w->depth + 1, .arg = w->arg };
+	int fd, sum = 0, first = 0, ret;
+	struct dirent *ent;
+	DIR *d;
+
+	if (w->depth >= DEPTH_MAX)
+		return -ELOOP;
+	fd = openat(w->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		ret = -errno;
+		if (fd >= 0)
+			close(fd);
+		return ret;
+	}
+	while ((ent = readdir(d))) {
+		sub.name = ent->d_name;
+		if (ent->d_type != DT_DIR || !strcmp(sub.name, ".") || !strcmp(sub.name, ".."))
+			continue;
+		sub.dir = openat(w->dir, sub.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (sub.dir < 0)
+			continue; /* gone, or not for us */
+		ret = cb(&sub);
+		close(sub.dir);
+		if (ret > 0)
+			sum += ret;
+		else if (!first)
+			first = ret;
+	}
+	closedir(d);
+	return first ? first : sum;
+}
+
+static bool is_ours(const char *name)
+{
+	const char *s = name + strlen(PREFIX);
+
+	if (strncmp(name, PREFIX, strlen(PREFIX)))
+		return false;
+	s += strspn(s, DIGITS);
+	return isdigit(s[-1]) && *s == '-' && s[1] && !s[1 + strspn(s + 1, DIGITS)];
+}
+
+/*
+ * A living instance holds the lock. A pid in the name would not tell it apart: the instance may run
+ * in another pid namespace, with the same cgroups mounted.
+ */
+static int lock(int dir)
+{
+	return flock(dir, LOCK_EX | LOCK_NB) ? -errno : 0;
+}
+
+/* Open and lock what we just made. Return: -ENOENT if a sweep of another instance took it. */
+static int hold(int at, const char *name, int *dir, uint64_t *id)
+{
+	struct stat st, now;
+
+	*dir = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*dir < 0)
+		return -errno;
+	if (lock(*dir) == -EWOULDBLOCK || fstat(*dir, &st) || fstatat(at, name, &now, 0) ||
+	    st.st_ino != now.st_ino) {
+		close(*dir);
+		*dir = -1;
+		return -ENOENT;
+	}
+	*id = st.st_ino;
+	return 0;
+}
+
+int command_tree_make(int at, char name[COMMAND_TREE_NAME], int *dir, uint64_t *id)
+{
+	static unsigned int last;
+	int err = -EEXIST, i;
+
+	for (i = 0; i < NAME_TRIES && (err == -EEXIST || err == -ENOENT); i++) {
+		snprintf(name, COMMAND_TREE_NAME, PREFIX "%d-%u", getpid(),
+			 __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED));
+		err = mkdirat(at, name, 0755) ? -errno : hold(at, name, dir, id);
+	}
+	return err;
+}
+
+/* Move all processes to the cgroup w->arg, if it is one, and remove all below w->dir. */
+static int clear(const struct walk *w);
+
+static int clear_cb(const struct walk *w)
+{
+	int err;
+
+	if (is_ours(w->name) && lock(w->dir))
+		return -EBUSY;
+	err = clear(w);
+	if (unlinkat(w->at, w->name, AT_REMOVEDIR) && errno != EBUSY && errno != ENOENT && !err)
+		err = -errno;
+	return err;
+}
+
+static int clear(const struct walk *w)
+{
+	int n = 1, i;
+
+	for (i = 0; i < MOVE_ROUNDS && n > 0 && w->arg >= 0; i++)
+		n = each_pid(w->dir, command_tree_move, w->arg);
+	if (n < 0)
+		return n;
+	n = each_dir(w, clear_cb);
+	return n < 0 ? n : 0;
+}
+
+int command_tree_remove(int at, const char *name, int dir, int to)
+{
+	struct walk w = { .at = at, .name = name, .dir = dir, .arg = to };
+	unsigned int ms = 1, spent_ms = 0;
+	int err;
+
+	for (;;) {
+		err = clear(&w);
+		if (!unlinkat(at, name, AT_REMOVEDIR) || errno == ENOENT)
+			return 0;
+		if (errno != EBUSY)
+			return -errno;
+		/* with nothing to move, an error is a lock of what is about to die */
+		if ((err && to >= 0) || spent_ms >= REMOVE_MAX_MS)
+			return err ? err : -EBUSY;
+		nap(ms);
+		spent_ms += ms;
+		ms = ms * 2 > NAP_MAX_MS ? NAP_MAX_MS : ms * 2;
+	}
+}
+
+static int sweep_cb(const struct walk *w)
+{
+	int n;
+
+	if (is_ours(w->name) && !lock(w->dir))
+		return !command_tree_remove(w->at, w->name, w->dir, w->at);
+	n = each_dir(w, sweep_cb);
+	return n < 0 ? 0 : n;
+}
+
+int command_tree_sweep(const char *mount)
+{
+	struct walk w = { .dir = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
+	int n;
+
+	if (w.dir < 0)
+		return -errno;
+	n = each_dir(&w, sweep_cb);
+	close(w.dir);
+	return n;
+}
+
+static int kill_tree(const struct walk *w)
+{
+	int n = each_pid(w->dir, kill_cb, SIGKILL), below = each_dir(w, kill_tree);
+
+	if (n < 0 || below < 0)
+		return n < 0 ? n : below;
+	return n + below;
+}
+
+int command_tree_kill_at_once(int dir)
+{
+	return write_at(dir, "cgroup.kill", "1"); /* v5.14 */
+}
+
+int command_tree_kill(int dir)
+{
+	struct walk w = { .dir = dir };
+	int n = 1, i;
+
+	write_at(dir, "cgroup.freeze", "1"); /* else forks can outrun us; SIGKILL gets through */
+	for (i = 0; i < KILL_ROUNDS && n > 0; i++) {
+		n = kill_tree(&w);
+		if (n > 0)
+			nap(1);
+	}
+	write_at(dir, "cgroup.freeze", "0");
+	return n < 0 ? n : 0;
+}

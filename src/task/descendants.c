@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "descendants.h"
+
+#include "base/array.h"
+#include "base/num.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct process {
+	__u32 pid, ppid;
+	bool in;
+};
+
+struct table {
+	struct process *p;
+	size_t n, room;
+};
+
+/* The parent in a line of /proc/PID/stat: "pid (comm) state ppid ...", where comm can hold ")". */
+static int parse_ppid(const char *stat, __u32 *ppid)
+{
+	const char *p = strrchr(stat, ')');
+
+	return p && sscanf(p, ") %*c %u", ppid) == 1 ? 0 : -EINVAL;
+}
+
+static int add(struct table *t, __u32 pid, __u32 ppid)
+{
+	if (array_reserve(t->p, t->room, t->n + 1))
+		return -ENOMEM;
+	t->p[t->n++] = (struct process){ .pid = pid, .ppid = ppid };
+	return 0;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct process *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static int read_table(const char *root, struct table *t, struct err *err)
+{
+	char path[4096], line[1024];
+	struct dirent *d;
+	DIR *dir;
+	int ret = 0;
+
+	snprintf(path, sizeof(path), "%s/proc", root);
+	dir = opendir(path);
+	if (!dir)
+		return err_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
+	while (!ret && (d = readdir(dir))) {
+		__u32 pid = strtoul(d->d_name, NULL, 10), ppid;
+
+		if (!pid)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+		/* gone already, or no process of ours to see */
+		if (num_read_line(root, path, line, sizeof(line), NULL) || parse_ppid(line, &ppid))
+			continue;
+		ret = add(t, pid, ppid);
+	}
+	closedir(dir);
+	if (ret)
+		return err_set(err, ret, "out of memory");
+	if (t->n)
+		qsort(t->p, t->n, sizeof(*t->p), by_pid);
+	return 0;
+}
+
+static struct process *find(const struct table *t, __u32 pid)
+{
+	const struct process key = { .pid = pid };
+
+	return t->n ? bsearch(&key, t->p, t->n, sizeof(*t->p), by_pid) : NULL;
+}
+
+int descendants(const char *root, const __u32 *pids, size_t n, int (*found)(void *arg, __u32 pid),
+		void *arg, struct err *err)
+{
+	struct table t = {};
+	bool more = true;
+	int ret = read_table(root, &t, err);
+
+	for (size_t i = 0; i < n; i++) {
+		struct process *p = find(&t, pids[i]);
+
+		if (p)
+			p->in = true;
+	}
+	/* a pass finds at least one generation; pids mostly grow, so that it mostly finds all */
+	while (!ret && more) {
+		more = false;
+		for (size_t i = 0; i < t.n && !ret; i++) {
+			struct process *parent;
+
+			if (t.p[i].in)
+				continue;
+			parent = find(&t, t.p[i].ppid);
+			if (!parent || !parent->in)
+				continue;
+			t.p[i].in = more = true;
+			ret = found(arg, t.p[i].pid);
+		}
+	}
+	free(t.p);
+	return ret;
+}
+
+/* For each thread of a process. */
+struct thread_visitor {
+	const char *root;
+	int (*found)(void *arg, __u32 tid);
+	void *arg;
+};
+
+static int visit_threads(void *arg, __u32 pid)
+{
+	const struct thread_visitor *v = arg;
+	char path[4096];
+	struct dirent *d;
+	DIR *dir;
+	int ret = 0;
+
+	snprintf(path, sizeof(path), "%s/proc/%u/task", v->root, pid);
+	dir = opendir(path);
+	while (dir && !ret && (d = readdir(dir))) {
+		__u32 tid = strtoul(d->d_name, NULL, 10);
+
+		if (tid)
+			ret = v->found(v->arg, tid);
+	}
+	if (dir)
+		closedir(dir);
+	return ret;
+}
+
+/* The processes that a thread has made and that live, to @t. */
+static int read_children(const char *root, __u32 tid, struct table *t)
+{
+	char path[4096];
+	__u32 pid;
+	FILE *f;
+	int ret = 0;
+
+	snprintf(path, sizeof(path), "%s/proc/%u/task/%u/children", root, tid, tid);
+	f = fopen(path, "re");
+	while (f && !ret && fscanf(f, "%u", &pid) == 1)
+		ret = add(t, pid, 0);
+	if (f)
+		fclose(f);
+	return ret;
+}
+
+int descendant_threads(const char *root, const __u32 *tids, size_t n,
+		       int (*found)(void *arg, __u32 tid), void *arg, struct err *err)
+{
+	struct thread_visitor v = { .root = root, .found = found, .arg = arg };
+	struct table made = {};
+	__u32 *pids = NULL;
+	int ret = 0;
+
+	for (size_t i = 0; i < n && !ret; i++)
+		ret = read_children(root, tids[i], &made);
+	if (!ret && made.n) {
+		pids = calloc(made.n, sizeof(*pids));
+		ret = pids ? 0 : -ENOMEM;
+	}
+	if (ret)
+		err_set(err, ret, "out of memory");
+	for (size_t i = 0; i < made.n && !ret; i++) {
+		pids[i] = made.p[i].pid;
+		ret = visit_threads(&v, pids[i]);
+	}
+	if (!ret && made.n)
+		ret = descendants(root, pids, made.n, visit_threads, &v, err);
+	free(pids);
+	free(made.p);
+	return ret;
+}

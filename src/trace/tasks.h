@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Names of threads and maps of processes over time, from the events of a recording. Events may be
+ * added in any order; all are to be added before the first question, so a reader goes through a
+ * recording twice.
+ */
+#ifndef IBSCOPE_TASKS_H
+#define IBSCOPE_TASKS_H
+
+#include "trace.h"
+
+struct tasks;
+
+int tasks_new(struct tasks **out, struct err *err);
+void tasks_free(struct tasks *t); /* accepts NULL */
+
+/* Take in an event that is none of the samples. Return: 0 or -ENOMEM. */
+int tasks_add(struct tasks *t, const struct trace_event *ev);
+
+/**
+ * tasks_read() - all such events of a recording, which is rewound before and after
+ *
+ * Return: 0 or what trace_next() returned.
+ */
+int tasks_read(struct tasks *t, struct trace *trace, struct err *err);
+
+/**
+ * tasks_comm() - the name of a thread at a time
+ * @time: 0 asks for the last one
+ *
+ * A thread without a name of its own has that of the thread that made it, at that time.
+ *
+ * Return: NULL if not known; lives as long as @t.
+ */
+const char *tasks_comm(const struct tasks *t, __u32 tgid, __u32 tid, __u64 time);
+
+struct task_map {
+	__u64 start, end, pgoff;
+	const char *path;
+	const unsigned char *build_id; /* NULL: not told */
+	unsigned int build_id_len;
+	bool kernel;
+};
+
+/**
+ * tasks_map() - which file an address belonged to
+ *
+ * A process has the maps of its parent from the time of its fork on, until it execs.
+ *
+ * Return: false if nothing was mapped there.
+ */
+bool tasks_map(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool kernel,
+	       struct task_map *out);
+
+struct task_cgroup {
+	const char *path;
+	const char *container, *pod, *ns; /* "": unknown */
+};
+
+/* A cgroup by its last name. Return: false if it is not known. */
+bool tasks_cgroup(const struct tasks *t, __u64 id, struct task_cgroup *out);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What a recording holds: facts about the machine, samples, events, and how it ended. */
+#ifndef IBSCOPE_TRACE_EVENT_H
+#define IBSCOPE_TRACE_EVENT_H
+
+#include "machine/cpu.h"
+#include "counts/snapshot.h"
+
+#include <ibscope/fetch_fields.h>
+#include <ibscope/op_fields.h>
+
+#define TRACE_STACK_MAX 127 /* kernel.perf_event_max_stack by default */
+
+/* One event (as of -e) that samples were taken with. */
+struct trace_pmu {
+	char name[128]; /* as the user wrote it: "ibs_op/cnt_ctl=1/" */
+	bool op;	/* samples are of ibs_op; else of ibs_fetch */
+	bool freq;	/* `period` is a frequency in Hz */
+	bool physical;	/* physical addresses were recorded */
+	bool stacks;	/* call chains were */
+	__u64 period;	/* 0: not known */
+};
+
+#define TRACE_CPUS 8192
+
+/* Of each CPU, the cores that share its L3, and its NUMA node. */
+struct trace_topology {
+	unsigned int n; /* CPUs */
+	__u16 ccx[TRACE_CPUS], node[TRACE_CPUS];
+};
+
+/* What is known before the first event. Empty strings and zeros: not told. */
+struct trace_info {
+	const char *format;	/* "ibscope 1" or "perf.data" */
+	const char *source;	/* "ibs", "sim" or "replay", as in hist --json */
+	bool simulated;
+	char host[65], release[65], command[1024];
+	struct cpu_info cpu;	/* of the machine that recorded */
+	bool has_cpu;		/* else samples' own caps are all there is */
+	unsigned int n_cpus;
+	const struct trace_topology *topology; /* NULL: unknown */
+	const struct trace_pmu *pmu;
+	unsigned int n_pmus;
+	char filter[1024];	/* selection in force while recording, "" for all */
+	bool full_registers;	/* samples have all registers: --raw, perf */
+	__u64 realtime_ns;	/* time of day at `monotonic_ns`, 0 if not told */
+	__u64 monotonic_ns;
+};
+
+enum trace_kind {
+	TRACE_SAMPLE_OP,
+	TRACE_SAMPLE_FETCH,
+	TRACE_COMM,
+	TRACE_MMAP,
+	TRACE_FORK,
+	TRACE_EXIT,
+	TRACE_CGROUP,
+	TRACE_LOST,
+};
+
+struct trace_sample {
+	unsigned int pmu; /* index in trace_info.pmu */
+	__u32 tgid, tid, cpu;
+	bool has_task, has_cpu, has_time; /* perf may leave them out */
+	__u64 cgroup_id; /* 0: not told */
+	__u64 ip;	 /* perf's, or the one of the registers */
+	bool has_ip;	 /* false where RipInvalid and nobody knows better */
+	bool kernel;	 /* taken in kernel mode, as far as `ip` tells */
+	union {
+		struct ibs_op_sample op;
+		struct ibs_fetch_sample fetch;
+	};
+	const __u64 *stack; /* from the innermost on, perf's PERF_CONTEXT_* marks included */
+	unsigned int n_stack;
+};
+
+struct trace_mmap {
+	__u32 tgid, tid;
+	bool kernel; /* of the kernel or a module: in every process */
+	bool exec;
+	__u64 start, len, pgoff;
+	const char *path;
+	unsigned char build_id[20];
+	unsigned int build_id_len; /* 0: not told */
+};
+
+/* All pointers live until the next call. */
+struct trace_event {
+	enum trace_kind kind;
+	__u64 time;   /* ns, CLOCK_MONOTONIC or perf's own; 0 if not told */
+	__u64 offset; /* in the file, for messages */
+	union {
+		struct trace_sample sample;
+		struct {
+			__u32 tgid, tid;
+			bool exec;
+			const char *name;
+		} comm;
+		struct trace_mmap mmap;
+		struct {
+			__u32 tgid, tid, parent_tgid, parent_tid;
+		} fork; /* also of TRACE_EXIT */
+		struct {
+			__u64 id;
+			const char *path;
+			const char *container, *pod, *ns; /* runtime's names; NULL or "": unknown */
+		} cgroup;
+		struct {
+			__u64 n; /* samples or other records that never came */
+			bool samples; /* `n` is known to count samples */
+			__u32 cpu; /* ~0: not told */
+		} lost;
+	};
+};
+
+/* What the end of the file tells. */
+struct trace_end {
+	bool whole;	    /* the writer ended in order, and all blocks were read */
+	char missing[256];  /* else what is not there, and why: for people */
+	__u64 skipped_blocks, skipped_bytes; /* damaged, stepped over */
+	__u64 other_samples; /* of events that are not IBS, or without registers */
+	bool has_ledger;
+	struct ledger ledger;
+};
+
+#endif

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "trace_text.h"
+
+#include "base/utf8.h"
+
+#include <string.h>
+#include <time.h>
+
+typedef unsigned long long ull; /* what %llu takes */
+
+/* Members of a JSON object, or words of a line. */
+struct out {
+	FILE *f;
+	bool json;
+};
+
+static void begin(const struct out *o, const char *type)
+{
+	fprintf(o->f, o->json ? "{\"type\":\"%s\"" : "%s", type);
+}
+
+static void end(const struct out *o)
+{
+	fputs(o->json ? "}\n" : "\n", o->f);
+}
+
+static void name(const struct out *o, const char *key)
+{
+	fprintf(o->f, o->json ? ",\"%s\":" : " %s ", key);
+}
+
+static void put_number(const struct out *o, const char *key, __u64 v)
+{
+	name(o, key);
+	fprintf(o->f, "%llu", (ull)v);
+}
+
+static void put_hex(const struct out *o, const char *key, __u64 v)
+{
+	name(o, key);
+	fprintf(o->f, o->json ? "\"0x%llx\"" : "0x%llx", (ull)v);
+}
+
+static void put_text(const struct out *o, const char *key, const char *v)
+{
+	name(o, key);
+	utf8_put_json(o->f, v ?: "");
+}
+
+static void put_known(const struct out *o, const char *key, const char *text)
+{
+	if (text && *text)
+		put_text(o, key, text);
+}
+
+static void put_flag(const struct out *o, const char *key, bool v)
+{
+	if (o->json)
+		fprintf(o->f, ",\"%s\":%s", key, v ? "true" : "false");
+	else if (v)
+		fprintf(o->f, " %s", key);
+}
+
+static void put_time(const struct out *o, __u64 time)
+{
+	if (!time)
+		return;
+	if (o->json)
+		put_number(o, "time_ns", time);
+	else
+		fprintf(o->f, " time %llu.%09llu", (ull)time / 1000000000, (ull)time % 1000000000);
+}
+
+static void put_task(const struct out *o, __u32 tgid, __u32 tid)
+{
+	if (o->json)
+		fprintf(o->f, ",\"tgid\":%u,\"tid\":%u", tgid, tid);
+	else
+		fprintf(o->f, " pid %u/%u", tgid, tid);
+}
+
+static void put_mmap(const struct out *o, const struct trace_mmap *m)
+{
+	put_task(o, m->tgid, m->tid);
+	put_flag(o, "kernel", m->kernel);
+	put_flag(o, "exec", m->exec);
+	put_hex(o, "start", m->start);
+	put_hex(o, "len", m->len);
+	put_hex(o, "pgoff", m->pgoff);
+	put_text(o, "path", m->path);
+	if (!m->build_id_len)
+		return;
+	name(o, "build_id");
+	fputs(o->json ? "\"" : "", o->f);
+	for (unsigned int i = 0; i < m->build_id_len && i < sizeof(m->build_id); i++)
+		fprintf(o->f, "%02x", m->build_id[i]);
+	fputs(o->json ? "\"" : "", o->f);
+}
+
+void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
+{
+	static const char *const kinds[] = {
+		[TRACE_COMM] = "comm", [TRACE_MMAP] = "mmap",	  [TRACE_FORK] = "fork",
+		[TRACE_EXIT] = "exit", [TRACE_CGROUP] = "cgroup", [TRACE_LOST] = "lost",
+	};
+	const struct out o = { f, json };
+
+	if (ev->kind == TRACE_SAMPLE_OP || ev->kind == TRACE_SAMPLE_FETCH)
+		return;
+	begin(&o, kinds[ev->kind]);
+	put_time(&o, ev->time);
+	switch (ev->kind) {
+	case TRACE_COMM:
+		put_task(&o, ev->comm.tgid, ev->comm.tid);
+		put_flag(&o, "exec", ev->comm.exec);
+		put_text(&o, "comm", ev->comm.name);
+		break;
+	case TRACE_MMAP:
+		put_mmap(&o, &ev->mmap);
+		break;
+	case TRACE_FORK:
+	case TRACE_EXIT:
+		put_task(&o, ev->fork.tgid, ev->fork.tid);
+		put_number(&o, "parent_tgid", ev->fork.parent_tgid);
+		put_number(&o, "parent_tid", ev->fork.parent_tid);
+		break;
+	case TRACE_CGROUP:
+		put_number(&o, "id", ev->cgroup.id);
+		put_text(&o, "path", ev->cgroup.path);
+		put_known(&o, "container", ev->cgroup.container);
+		put_known(&o, "pod", ev->cgroup.pod);
+		put_known(&o, "namespace", ev->cgroup.ns);
+		break;
+	default:
+		put_number(&o, "n", ev->lost.n);
+		put_flag(&o, "samples", ev->lost.samples);
+		put_number(&o, "cpu", ev->lost.cpu);
+	}
+	end(&o);
+}
+
+static void print_events(FILE *f, const struct trace_info *info)
+{
+	for (unsigned int i = 0; i < info->n_pmus; i++) {
+		const struct trace_pmu *p = &info->pmu[i];
+
+		fprintf(f, "# event: ");
+		utf8_put_json(f, p->name);
+		if (p->period)
+			fprintf(f, ", %s %llu", p->freq ? "Hz" : "period", (ull)p->period);
+		fprintf(f, "%s%s\n", p->physical ? ", physical addresses" : "",
+			p->stacks ? ", call chains" : "");
+	}
+}
+
+static void print_line(FILE *f, const char *key, const char *text)
+{
+	if (!text || !*text)
+		return;
+	fprintf(f, "# %s: ", key);
+	utf8_put_json(f, text);
+	fputc('\n', f);
+}
+
+/* How many there are, numbered from 0 on. */
+static unsigned int distinct(const __u16 *v, unsigned int n)
+{
+	unsigned int max = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		max = v[i] > max ? v[i] : max;
+	return n ? max + 1 : 0;
+}
+
+static void print_info_text(FILE *f, const struct trace_info *info)
+{
+	if (info->simulated)
+		fprintf(f, "# SIMULATED samples, not measurements\n");
+	print_line(f, "format", info->format);
+	print_line(f, "source", info->source);
+	print_line(f, "host", info->host);
+	print_line(f, "kernel", info->release);
+	print_line(f, "command", info->command);
+	if (info->has_cpu)
+		fprintf(f, "# processor: family 0x%x, model 0x%x (%s), IBS capabilities 0x%x\n",
+			info->cpu.family, info->cpu.model, cpu_generation(&info->cpu),
+			info->cpu.caps);
+	if (info->n_cpus)
+		fprintf(f, "# cpus: %u\n", info->n_cpus);
+	if (info->topology)
+		fprintf(f, "# topology: %u L3 complexes, %u NUMA nodes\n",
+			distinct(info->topology->ccx, info->topology->n),
+			distinct(info->topology->node, info->topology->n));
+	print_events(f, info);
+	print_line(f, "selection", info->filter);
+	fprintf(f, "# registers: %s\n", info->full_registers ? "all" : "all but IBS_OP_CTL");
+	if (info->realtime_ns) {
+		time_t s = info->realtime_ns / 1000000000;
+		struct tm tm;
+		char text[64];
+
+		if (gmtime_r(&s, &tm) && strftime(text, sizeof(text), "%FT%T", &tm))
+			fprintf(f, "# clock: time %llu.%09llu is %s.%09lluZ\n",
+				(ull)info->monotonic_ns / 1000000000,
+				(ull)info->monotonic_ns % 1000000000, text,
+				(ull)info->realtime_ns % 1000000000);
+	}
+}
+
+static void put_cpus(const struct out *o, const char *key, const __u16 *v, unsigned int n)
+{
+	name(o, key);
+	for (unsigned int i = 0; i < n; i++)
+		fprintf(o->f, "%c%u", i ? ',' : '[', v[i]);
+	fputc(']', o->f);
+}
+
+static void print_info_json(FILE *f, const struct trace_info *info)
+{
+	const struct out o = { f, true };
+
+	begin(&o, "recording");
+	put_known(&o, "format", info->format);
+	put_known(&o, "source", info->source);
+	put_flag(&o, "simulated", info->simulated);
+	put_known(&o, "host", info->host);
+	put_known(&o, "kernel", info->release);
+	put_known(&o, "command", info->command);
+	if (info->has_cpu)
+		fprintf(f, ",\"family\":%u,\"model\":%u,\"caps\":%u", info->cpu.family,
+			info->cpu.model, info->cpu.caps);
+	if (info->n_cpus)
+		put_number(&o, "cpus", info->n_cpus);
+	if (info->topology) {
+		put_cpus(&o, "ccx", info->topology->ccx, info->topology->n);
+		put_cpus(&o, "node", info->topology->node, info->topology->n);
+	}
+	put_known(&o, "selection", info->filter);
+	put_flag(&o, "full_registers", info->full_registers);
+	if (info->realtime_ns) {
+		put_number(&o, "realtime_ns", info->realtime_ns);
+		put_number(&o, "monotonic_ns", info->monotonic_ns);
+	}
+	fputs(",\"events\":[", f);
+	for (unsigned int i = 0; i < info->n_pmus; i++) {
+		fputs(i ? ",{\"name\":" : "{\"name\":", f);
+		utf8_put_json(f, info->pmu[i].name);
+		if (info->pmu[i].period)
+			put_number(&o, info->pmu[i].freq ? "freq" : "period", info->pmu[i].period);
+		fputc('}', f);
+	}
+	fputc(']', f);
+	end(&o);
+}
+
+void trace_print_info(FILE *f, const struct trace_info *info, bool json)
+{
+	if (json)
+		print_info_json(f, info);
+	else
+		print_info_text(f, info);
+}

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "hist.h"
+
+#include "base/err.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <math.h>
+#include <jansson.h>
+#include <string.h>
+
+#define BAR_WIDTH 40
+#define MAX_LINES 20
+#define MIN_LINES 4
+
+#define PIPE_ROWS   20
+#define MIN_ROWS    5
+#define OTHER_LINES 9
+
+static const struct {
+	const char *name;
+	double q;
+} percentiles[] = { { "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 } };
+#define PERCENTILES (sizeof(percentiles) / sizeof(percentiles[0]))
+
+typedef unsigned long long ull; /* what %llu takes */
+
+static void print_kind(FILE *f, const struct ledger *l, enum ibs_outcome_kind kind,
+		       const char *name)
+{
+	const char *sep = " (";
+
+	fprintf(f, " + %s %llu", name, (ull)ledger_sum(l, kind));
+	for (int o = 0; o < IBS_OUTCOME_N; o++) {
+		if (outcome_kind(o) != kind || !l->outcome[o])
+			continue;
+		fprintf(f, "%s%s %llu", sep, outcome_name(o), (ull)l->outcome[o]);
+		sep = ", ";
+	}
+	if (*sep == ',')
+		fputc(')', f);
+}
+
+void ledger_print(FILE *f, const struct ledger *l)
+{
+	fprintf(f, "seen %llu = aggregated %llu", (ull)l->seen,
+		(ull)ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED));
+	if (ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED))
+		fprintf(f, " + forwarded %llu", (ull)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED));
+	print_kind(f, l, IBS_OUTCOME_KIND_FILTERED, "filtered");
+	print_kind(f, l, IBS_OUTCOME_KIND_LOST, "lost");
+	if (l->pmu_exact)
+		fprintf(f, "; unseen %llu", (ull)l->unseen);
+	else
+		fprintf(f, "; unseen unknown");
+}
+
+static void print_percentiles(FILE *f, const struct series *s)
+{
+	fprintf(f, "  mean %.0f", (double)s->sum / s->valid);
+	for (size_t i = 0; i < PERCENTILES; i++) {
+		long p = series_percentile(s, percentiles[i].q);
+
+		if (p < 0)
+			fprintf(f, "  %s -", percentiles[i].name);
+		else
+			fprintf(f, "  %s %ld", percentiles[i].name, p);
+	}
+	fprintf(f, "  of %llu\n", (ull)s->valid);
+}
+
+static void print_bar(FILE *f, __u64 n, __u64 most)
+{
+	int width = (n * BAR_WIDTH + most - 1) / most;
+
+	for (int i = 0; i < BAR_WIDTH; i++)
+		fputc(i < width ? '*' : ' ', f);
+}
+
+/* Buckets are joined, 1, 2, 4 or more to a line, until the lines are few. */
+static void print_bars(FILE *f, const struct series *s)
+{
+	int first = 0, last = IBS_LAT_BUCKETS - 1, join = 1, lines = MAX_LINES;
+	__u64 most = 0;
+
+	/* few samples make no shape: do not spread them out */
+	if (s->valid < MAX_LINES)
+		lines = s->valid < MIN_LINES ? MIN_LINES : s->valid;
+
+	while (!s->buckets[first])
+		first++;
+	while (!s->buckets[last])
+		last--;
+	/* bucket 0 stands alone, so that lines end at multiples of the step: 8, 16, 32, ... */
+	while ((last + join - 1) / join - (first + join - 1) / join >= lines)
+		join *= 2;
+	for (int pass = 0; pass < 2; pass++) {
+		if (pass)
+			fprintf(f, "  %16s : %-10s |%-*s|\n", "cycles", "samples", BAR_WIDTH,
+				"distribution");
+		for (int line = (first + join - 1) / join; line <= (last + join - 1) / join;
+		     line++) {
+			int from = line ? (line - 1) * join + 1 : 0, to = line * join;
+			__u64 n = 0;
+
+			for (int i = from; i <= to && i < IBS_LAT_BUCKETS; i++)
+				n += s->buckets[i];
+			if (!pass) {
+				most = n > most ? n : most;
+				continue;
+			}
+			if (to >= IBS_LAT_BUCKETS)
+				to = IBS_LAT_BUCKETS - 1;
+			fprintf(f, "  %6u .. %-6u : %-10llu |", from ? ibs_lat_le(from - 1) + 1 : 0,
+				ibs_lat_le(to), (ull)n);
+			print_bar(f, n, most);
+			fprintf(f, "|\n");
+		}
+	}
+}
+
+static void print_pmu(FILE *f, const struct pmu_state *pmu)
+{
+	if (pmu->throttled)
+		fprintf(f, "throttled by the kernel: %llu time%s\n", (ull)pmu->throttled,
+			pmu->throttled == 1 ? "" : "s");
+	if (pmu->went || pmu->came)
+		fprintf(f, "CPUs: %llu went offline, %llu came online\n", (ull)pmu->went,
+			(ull)pmu->came);
+	if (pmu->running_ns < pmu->enabled_ns)
+		fprintf(f, "PMU share: %.1f %% of the time; another user has the rest\n",
+			100.0 * pmu->running_ns / pmu->enabled_ns);
+}
+
+static void print_recorded(FILE *f, const struct hist_recorded *r)
+{
+	if (r->ledger) {
+		fprintf(f, "while recording: ");
+		ledger_print(f, r->ledger);
+		fputc('\n', f);
+	}
+	if (r->lost)
+		fprintf(f, "%llu records were lost while recording\n", (ull)r->lost);
+	if (!r->whole)
+		fprintf(f, "the recording is incomplete\n");
+}
+
+static void print_histogram(FILE *f, const struct hist_info *info, const struct table_row *r)
+{
+	const struct series *s = &r->all;
+	const char *sep = "";
+
+	fputc('\n', f);
+	for (int l = 0; l < TABLE_NAMES; l++) {
+		if (!r->name[l])
+			continue;
+		fprintf(f, "%s%s", sep, r->name[l]);
+		sep = ", ";
+	}
+	fprintf(f, ": %llu samples", (ull)s->samples);
+	if (s->valid < s->samples)
+		fprintf(f, ", %llu without %s", (ull)(s->samples - s->valid),
+			metric_name(info->metric));
+	fputc('\n', f);
+	if (!s->valid)
+		return;
+	print_percentiles(f, s);
+	print_bars(f, s);
+}
+
+static void print_header(FILE *f, const struct screen *screen, const struct hist_info *info,
+			 const struct snapshot *interval)
+{
+	char period[32];
+
+	if (info->simulated)
+		fprintf(f, "SIMULATED samples, not measurements\n");
+	fprintf(f, "%.1f s on %u CPU%s, %s", interval->time_ns / 1e9, interval->pmu.cpus,
+		interval->pmu.cpus == 1 ? "" : "s", info->event);
+	if (info->period) {
+		screen_count(screen, info->period, period, sizeof(period));
+		fprintf(f, ", period %s", period);
+	}
+	if (info->metric != IBS_METRIC_DC_MISS_LAT)
+		fprintf(f, ", latency is %s", metric_name(info->metric));
+	fputs("\n\n", f);
+}
+
+/* Rows that leave room for header, rest, total, ledger and the prompt. */
+static size_t rows_that_fit(const struct screen *screen)
+{
+	if (!screen->height)
+		return PIPE_ROWS;
+	return screen->height > OTHER_LINES + MIN_ROWS ? screen->height - OTHER_LINES : MIN_ROWS;
+}
+
+int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view *v,
+		    const struct hist_info *info, const struct snapshot *interval,
+		    unsigned int labels, cgroup_namer name, void *arg, struct err *err)
+{
+	struct table t;
+	int ret = table_build(interval, info->metric, labels ?: TABLE_LABELS,
+			      v->has_sort ? v->sort : TABLE_CYCLES, v->top ?: rows_that_fit(screen),
+			      name, arg, &t);
+
+	if (ret)
+		return err_set(err, ret, "out of memory for the output");
+	print_header(f, screen, info, interval);
+	if (t.n)
+		ret = table_print(f, screen, &t, v->n_columns ? v->columns : NULL, v->n_columns,
+				  err);
+	else
+		fputs("no samples\n", f);
+	for (size_t i = 0; !ret && v->histograms && i < t.n; i++)
+		print_histogram(f, info, &t.row[i]);
+	table_free(&t);
+	if (ret)
+		return ret;
+	fputc('\n', f);
+	ledger_print(f, &interval->ledger);
+	fputc('\n', f);
+	print_pmu(f, &interval->pmu);
+	if (info->recorded)
+		print_recorded(f, info->recorded);
+	if (info->simulated)
+		fprintf(f, "SIMULATED samples, not measurements\n");
+	return 0;
+}
+
+static int print_csv(FILE *f, struct hist_view *v, const struct hist_info *info,
+		     const struct snapshot *interval, unsigned int labels, cgroup_namer name,
+		     void *arg, struct err *err)
+{
+	struct table t;
+	int ret = table_build(interval, info->metric, labels ?: TABLE_LABELS,
+			      v->has_sort ? v->sort : TABLE_CYCLES, v->top, name, arg, &t);
+
+	if (ret)
+		return err_set(err, ret, "out of memory for the output");
+	table_print_csv(f, &t, info->simulated, !v->header_printed);
+	v->header_printed = true;
+	table_free(&t);
+	return 0;
+}
+
+/* Reasons of one kind; those with none counted are left out. */
+static json_t *json_reasons(const struct ledger *l, enum ibs_outcome_kind kind)
+{
+	json_t *o = json_object();
+
+	for (int i = 0; i < IBS_OUTCOME_N; i++)
+		if (outcome_kind(i) == kind && l->outcome[i])
+			json_object_set_new(o, outcome_name(i), json_integer(l->outcome[i]));
+	return o;
+}
+
+json_t *ledger_json(const struct ledger *l)
+{
+	return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "seen", (json_int_t)l->seen,
+			 "aggregated", (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED),
+			 "forwarded", (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED),
+			 "filtered", json_reasons(l, IBS_OUTCOME_KIND_FILTERED), "lost",
+			 json_reasons(l, IBS_OUTCOME_KIND_LOST), "unseen",
+			 l->pmu_exact ? json_integer(l->unseen) : json_null());
+}
+
+int ledger_print_json(FILE *f, const struct ledger *l, struct err *err)
+{
+	json_t *o = ledger_json(l);
+	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+
+	json_decref(o);
+	if (!text)
+		return err_set(err, -ENOMEM, "out of memory for the output");
+	fprintf(f, "%s\n", text);
+	free(text);
+	return 0;
+}
+
+/* A name that is no UTF-8, as a path or a comm may be, is shown with '?' for each bad byte. */
+static json_t *json_text(const char *text)
+{
+	json_t *s = json_string(text);
+	char *copy;
+
+	if (s)
+		return s;
+	copy = strdup(text);
+	if (!copy)
+		return NULL;
+	for (char *p = copy; *p; p++)
+		if (*p & 0x80)
+			*p = '?';
+	s = json_string(copy);
+	free(copy);
+	return s;
+}
+
+static json_t *json_labels(const struct row *r)
+{
+	json_t *o = json_object();
+
+	for (int l = 0; l < LABEL_N; l++)
+		if (r->label[l])
+			json_object_set_new(o, label_name(l), json_text(r->label[l]));
+	return o;
+}
+
+static json_t *json_row(const struct row *r)
+{
+	const struct series *s = &r->series;
+	json_t *buckets = json_array();
+	double cycles;
+	json_t *o = json_pack("{s:o, s:I, s:I, s:I}", "labels", json_labels(r), "samples",
+			      (json_int_t)s->samples, "valid", (json_int_t)s->valid, "sum",
+			      (json_int_t)s->sum);
+
+	json_object_set_new(o, "estimated_ops", s->ops ? json_integer(s->ops) : json_null());
+	cycles = series_miss_cycles(s);
+	json_object_set_new(o, "miss_cycles", isnan(cycles) ? json_null() : json_real(cycles));
+	for (size_t i = 0; i < PERCENTILES; i++) {
+		long p = series_percentile(s, percentiles[i].q);
+
+		json_object_set_new(o, percentiles[i].name, p < 0 ? json_null() : json_integer(p));
+	}
+	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++)
+		if (s->buckets[i])
+			json_array_append_new(buckets, json_pack("[i, I]", (int)ibs_lat_le(i),
+								 (json_int_t)s->buckets[i]));
+	json_object_set_new(o, "buckets", buckets);
+	return o;
+}
+
+static json_t *json_recorded(const struct hist_recorded *r)
+{
+	return json_pack("{s:b, s:I, s:o}", "whole", r->whole, "lost", (json_int_t)r->lost,
+			 "ledger", r->ledger ? ledger_json(r->ledger) : json_null());
+}
+
+static int print_json(FILE *f, const struct hist_info *info, const struct snapshot *interval,
+		      const struct rows *rows, struct err *err)
+{
+	json_t *series = json_array();
+	json_t *o;
+	char *text;
+
+	for (size_t i = 0; i < rows->n; i++)
+		json_array_append_new(series, json_row(&rows->row[i]));
+	o = json_pack(
+		"{s:s, s:b, s:s, s:o, s:f, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "source",
+		info->source, "simulated", info->simulated, "event", info->event, "period",
+		info->period ? json_integer(info->period) : json_null(), "interval_s",
+		interval->time_ns / 1e9, "metric", metric_name(info->metric), "cpus",
+		(json_int_t)interval->pmu.cpus, "cpus_went_offline", (json_int_t)interval->pmu.went,
+		"cpus_came_online", (json_int_t)interval->pmu.came, "throttled",
+		(json_int_t)interval->pmu.throttled, "running",
+		interval->pmu.enabled_ns
+			? json_real((double)interval->pmu.running_ns / interval->pmu.enabled_ns)
+			: json_null(),
+		"ledger", ledger_json(&interval->ledger), "series", series);
+	if (o && info->recorded)
+		json_object_set_new(o, "recorded", json_recorded(info->recorded));
+	text = o ? json_dumps(o, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9)) : NULL;
+	json_decref(o);
+	if (!text)
+		return err_set(err, -ENOMEM, "out of memory for the output");
+	fprintf(f, "%s\n", text);
+	free(text);
+	return 0;
+}
+
+int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
+	       const struct snapshot *interval, unsigned int labels, cgroup_namer name, void *arg,
+	       struct err *err)
+{
+	struct screen screen;
+	struct rows rows;
+	int ret;
+
+	if (v->csv)
+		return print_csv(f, v, info, interval, labels, name, arg, err);
+	if (!v->json) {
+		screen_of(f, &screen);
+		return hist_print_text(f, &screen, v, info, interval, labels, name, arg, err);
+	}
+	if (rows_build(interval, labels ?: LABELS_DEFAULT, name, arg, &rows))
+		return err_set(err, -ENOMEM, "out of memory for the output");
+	ret = print_json(f, info, interval, &rows, err);
+	rows_free(&rows);
+	return ret;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* One interval: a table for people, rows or one object a line for programs. */
+#ifndef IBSCOPE_HIST_H
+#define IBSCOPE_HIST_H
+
+#include "base/options.h"
+#include "table.h"
+
+#include <jansson.h>
+
+struct err;
+
+/* What a recording says about how it was made, apart from what is computed from it now. */
+struct hist_recorded {
+	const struct ledger *ledger; /* NULL: not recorded */
+	__u64 lost;		     /* records that were lost while recording */
+	bool whole;		     /* complete */
+};
+
+/* What an interval was measured with. */
+struct hist_info {
+	const char *source; /* "ibs", "sim", "replay" */
+	const char *event;
+	__u64 period; /* 0: it varied */
+	enum ibs_metric metric;
+	bool simulated;
+	const struct hist_recorded *recorded; /* NULL: not a replay */
+};
+
+/* How to print; zero is the default. Rows for option_set are in hist_options. */
+struct hist_view {
+	bool json, csv, histograms;
+	size_t top;			/* rows; 0: as many as fit, 20 in a pipe */
+	enum table_column sort;		/* only if has_sort; else miss cycles */
+	bool has_sort;
+	enum table_column columns[TABLE_COLUMNS];
+	unsigned int n_columns;		/* 0: as many as fit */
+	bool header_printed;		/* of CSV */
+};
+
+/* --json, --csv, --top, --sort, --columns, --histogram; the context is a struct hist_view. */
+extern const struct option_row hist_options[];
+extern const size_t hist_n_options;
+
+/* -EINVAL with @err if options exclude each other. */
+int hist_view_check(const struct hist_view *v, struct err *err);
+
+/**
+ * hist_print() - one interval as text, CSV or JSON
+ * @labels: 1 << enum label bits; 0: the default, which for text is one row a container
+ * @name:   as for rows_build()
+ *
+ * The caller checks ferror().
+ *
+ * Return: 0, or -ENOMEM with @err.
+ */
+int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
+	       const struct snapshot *interval, unsigned int labels, cgroup_namer name, void *arg,
+	       struct err *err);
+
+/* The same as text on a screen other than the one of @f. */
+int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view *v,
+		    const struct hist_info *info, const struct snapshot *interval,
+		    unsigned int labels, cgroup_namer name, void *arg, struct err *err);
+
+/* The ledger in words: "seen N = aggregated N + filtered N (pid N) + lost N; unseen N". */
+void ledger_print(FILE *f, const struct ledger *l);
+
+/* The same as an object; the caller owns it. */
+json_t *ledger_json(const struct ledger *l);
+
+/* The same object on a line of its own. Return: 0, or -ENOMEM with @err. */
+int ledger_print_json(FILE *f, const struct ledger *l, struct err *err);
+
+#endif

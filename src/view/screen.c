@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "screen.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define PIPE_WIDTH 100
+#define CONTEXT	   2 /* characters kept before the one that tells two names apart */
+#define MIN_HEAD   4 /* columns before the last part of a path, with the gap */
+
+static bool locale_is_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *v = getenv(names[i]);
+
+		if (v && *v)
+			return strcasestr(v, "utf-8") || strcasestr(v, "utf8");
+	}
+	return true; /* as in most containers, whose terminals are UTF-8 */
+}
+
+void screen_of(FILE *f, struct screen *out)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM"), *columns = getenv("COLUMNS");
+	bool tty = isatty(fileno(f));
+	unsigned long width = PIPE_WIDTH;
+	struct winsize ws = {};
+
+	if (tty && !ioctl(fileno(f), TIOCGWINSZ, &ws) && ws.ws_col)
+		width = ws.ws_col;
+	else if (columns && *columns)
+		width = strtoul(columns, NULL, 10);
+	out->width = width < SCREEN_MIN_WIDTH	? SCREEN_MIN_WIDTH
+		     : width > SCREEN_MAX_WIDTH ? SCREEN_MAX_WIDTH
+						: width;
+	out->height = tty ? ws.ws_row ?: 24 : 0;
+	out->color = tty && !(no && *no) && term && strcmp(term, "dumb");
+	out->utf8 = locale_is_utf8();
+}
+
+static void unknown(const struct screen *s, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s", s->utf8 ? "–" : "-");
+}
+
+void screen_count(const struct screen *s, double v, char *buf, size_t size)
+{
+	char digits[32];
+	size_t n, k = 0;
+
+	if (isnan(v)) {
+		unknown(s, buf, size);
+		return;
+	}
+	n = snprintf(digits, sizeof(digits), "%.0f", v);
+	for (size_t i = 0; i < n && k + 2 < size; i++) {
+		if (i && (n - i) % 3 == 0)
+			buf[k++] = ',';
+		buf[k++] = digits[i];
+	}
+	buf[k] = 0;
+}
+
+void screen_percent(const struct screen *s, double ratio, char *buf, size_t size)
+{
+	if (isnan(ratio))
+		unknown(s, buf, size);
+	else if (ratio <= 0)
+		snprintf(buf, size, "0%%");
+	else if (ratio < 0.0005)
+		snprintf(buf, size, "<0.1%%");
+	else
+		snprintf(buf, size, "%.1f%%", 100 * ratio);
+}
+
+static double scale(char unit)
+{
+	return unit == 'T' ? 1e12 : unit == 'G' ? 1e9 : unit == 'M' ? 1e6 : unit == 'k' ? 1e3 : 1;
+}
+
+char screen_unit(double largest)
+{
+	for (const char *u = "TGMk"; *u; u++)
+		if (largest >= scale(*u))
+			return *u;
+	return ' ';
+}
+
+void screen_scaled(const struct screen *s, double v, char unit, char *buf, size_t size)
+{
+	const char suffix[] = { unit == ' ' ? 0 : ' ', unit, 0 };
+
+	if (isnan(v)) {
+		unknown(s, buf, size);
+		return;
+	}
+	if (unit == ' ') {
+		screen_count(s, v, buf, size);
+		return;
+	}
+	v /= scale(unit);
+	if (v <= 0)
+		snprintf(buf, size, "0%s", suffix);
+	else if (v < 0.005)
+		snprintf(buf, size, "<0.01%s", suffix);
+	else
+		snprintf(buf, size,
+			 v < 9.995   ? "%.2f%s"
+			 : v < 99.95 ? "%.1f%s"
+				     : "%.0f%s",
+			 v, suffix);
+}
+
+static bool starts_character(char c)
+{
+	return (c & 0xc0) != 0x80;
+}
+
+size_t screen_columns(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += starts_character(*text);
+	return n;
+}
+
+/* The byte at which character @n begins. */
+static size_t byte_of(const char *text, size_t n)
+{
+	size_t i = 0;
+
+	for (; text[i]; i++)
+		if (starts_character(text[i]) && !n--)
+			break;
+	return i;
+}
+
+/* The first character in which two different names differ; 0 for equal ones, which need no help. */
+static size_t first_difference(const char *a, const char *b)
+{
+	size_t i = 0, n = 0;
+
+	if (!strcmp(a, b))
+		return 0;
+	for (; a[i] && a[i] == b[i]; i++)
+		n += starts_character(a[i]);
+	return n && !starts_character(a[i]) ? n - 1 : n;
+}
+
+struct cut {
+	const char *from;
+	size_t chars;
+};
+
+static char *join(const struct screen *s, const struct cut *cuts, size_t n)
+{
+	const char *gap = s->utf8 ? "…" : "~";
+	size_t size = 1 + n * strlen(gap), k = 0;
+	char *out;
+
+	for (size_t i = 0; i < n; i++)
+		size += byte_of(cuts[i].from, cuts[i].chars);
+	out = malloc(size);
+	for (size_t i = 0; out && i < n; i++)
+		k += sprintf(out + k, "%s%.*s", i ? gap : "",
+			     (int)byte_of(cuts[i].from, cuts[i].chars), cuts[i].from);
+	return out;
+}
+
+/* @telling: the character that tells the name from those most like it. */
+static char *shorten(const struct screen *s, const char *name, size_t width, size_t telling)
+{
+	size_t len = screen_columns(name), last, head, tail, from;
+	const char *slash = strrchr(name, '/');
+	struct cut cuts[3];
+
+	if (len <= width)
+		return strdup(name);
+	last = slash ? screen_columns(slash) : 0;
+	tail = last && last + MIN_HEAD < width ? last : (width - 1) / 2;
+	head = width - 1 - tail;
+	if (telling < head || telling >= len - tail) {
+		cuts[0] = (struct cut){ name, head };
+		cuts[1] = (struct cut){ name + byte_of(name, len - tail), tail };
+		return join(s, cuts, 2);
+	}
+	from = telling > CONTEXT ? telling - CONTEXT : 0;
+	if (len - from <= width - 1) { /* all from there on fits */
+		cuts[0] = (struct cut){ name, 0 };
+		cuts[1] = (struct cut){ name + byte_of(name, len - width + 1), width - 1 };
+		return join(s, cuts, 2);
+	}
+	tail = tail < (width - 2) / 2 ? tail : (width - 2) / 2;
+	cuts[0] = (struct cut){ name, 0 };
+	cuts[1] = (struct cut){ name + byte_of(name, from), width - 2 - tail };
+	cuts[2] = (struct cut){ name + byte_of(name, len - tail), tail };
+	return join(s, cuts, 3);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(**(const char *const *const *)a, **(const char *const *const *)b);
+}
+
+void screen_shorten(const struct screen *s, const char *const *names, size_t n, unsigned int width,
+		    char **out)
+{
+	const char *const **sorted = malloc((n ?: 1) * sizeof(*sorted));
+
+	memset(out, 0, n * sizeof(*out));
+	if (!sorted)
+		return;
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = &names[i];
+	/* the names that share most with one are its neighbours in the alphabet */
+	qsort(sorted, n, sizeof(*sorted), compare_names);
+	for (size_t i = 0, next; i < n; i = next) {
+		size_t before = i ? first_difference(*sorted[i], *sorted[i - 1]) : 0, after;
+
+		for (next = i + 1; next < n && !strcmp(*sorted[i], *sorted[next]);)
+			next++;
+		after = next < n ? first_difference(*sorted[i], *sorted[next]) : 0;
+		for (size_t k = i; k < next; k++)
+			out[sorted[k] - names] =
+				shorten(s, *sorted[k], width, before > after ? before : after);
+	}
+	free(sorted);
+}

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "table.h"
+
+#include "base/err.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GAP	   2 /* columns between columns */
+#define NAME_MIN   8
+#define NAME_SHARE 4 /* numbers are left out rather than names cut to less than 1/4 of the width */
+#define CELL	   80
+#define EDGE_FIRST 16
+#define EDGE_LAST  4096
+#define BINS	   18 /* two an octave from EDGE_FIRST to EDGE_LAST, one below, one above */
+
+#define NAME(id, name, ...)		       name,
+#define HEADING(id, name, heading, ...)	       heading,
+#define RANK(id, name, heading, rank, ...)     rank,
+#define MEANING(id, name, heading, rank, text) text,
+
+static const char *const names[] = { TABLE_COLUMN_TABLE(NAME) };
+static const char *const headings[] = { TABLE_COLUMN_TABLE(HEADING) };
+static const unsigned int ranks[] = { TABLE_COLUMN_TABLE(RANK) };
+static const char *const meanings[] = { TABLE_COLUMN_TABLE(MEANING) };
+
+/* What is printed, as text: the heading, the rows, then rest and total if there are any. */
+struct grid {
+	const struct screen *screen;
+	const struct table *t;
+	size_t lines;	/* heading included */
+	size_t n_names; /* columns of names, then those of numbers */
+	size_t n_columns;
+	enum table_column column[TABLE_COLUMNS];
+	char **cell; /* lines x (n_names + n_columns) */
+	size_t width[TABLE_NAMES + TABLE_COLUMNS];
+	char unit;
+};
+
+const char *table_column_name(unsigned int c)
+{
+	return names[c];
+}
+
+const char *table_column_meaning(unsigned int c)
+{
+	return meanings[c];
+}
+
+static unsigned int bin_of(unsigned int bucket)
+{
+	__u32 le = ibs_lat_le(bucket), edge = EDGE_FIRST, bin = 0;
+
+	for (; le > edge && edge < EDGE_LAST; bin++)
+		edge = bin % 2 ? edge / 3 * 4 : edge / 2 * 3;
+	return le > EDGE_LAST ? BINS - 1 : bin;
+}
+
+/* Empty bins stay blank; each row is scaled to its own largest bin. */
+static void spark(const struct screen *s, const struct series *series, char *out, size_t size)
+{
+	static const char *const steps[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	static const char *const ascii[] = { " ", ".", ":", "-", "=", "+", "*", "#", "@" };
+	__u64 bin[BINS] = {}, most = 0;
+	size_t k = 0;
+
+	for (unsigned int b = 0; series->buckets && b < IBS_LAT_BUCKETS; b++)
+		bin[bin_of(b)] += series->buckets[b];
+	for (int i = 0; i < BINS; i++)
+		most = bin[i] > most ? bin[i] : most;
+	for (int i = 0; i < BINS && k < size; i++) {
+		unsigned int step = bin[i] ? 1 + 7 * (bin[i] - 1) / (most > 1 ? most - 1 : 1) : 0;
+
+		k += snprintf(out + k, size - k, "%s", (s->utf8 ? steps : ascii)[step]);
+	}
+}
+
+static void percentile(const struct screen *s, const struct series *series, double q, char *out)
+{
+	long p = series_percentile(series, q);
+
+	screen_count(s, p < 0 ? NAN : p, out, CELL);
+}
+
+static void number(const struct grid *g, const struct table_row *r, enum table_column c, char *out)
+{
+	const struct screen *s = g->screen;
+	double total = g->t->total.cycles;
+
+	switch (c) {
+	case TABLE_SAMPLES:
+		screen_count(s, r->all.samples, out, CELL);
+		break;
+	case TABLE_VALID:
+		screen_count(s, r->all.valid, out, CELL);
+		break;
+	case TABLE_OPS:
+		screen_count(s, r->all.ops ? (double)r->all.ops : NAN, out, CELL);
+		break;
+	case TABLE_CYCLES:
+		screen_scaled(s, g->t->seconds > 0 ? r->cycles / g->t->seconds : NAN, g->unit, out,
+			      CELL);
+		break;
+	case TABLE_SHARE:
+		screen_percent(s, total > 0 ? r->cycles / total : NAN, out, CELL);
+		break;
+	case TABLE_DRAM:
+		screen_percent(s, r->dram, out, CELL);
+		break;
+	case TABLE_REMOTE:
+		screen_percent(s, r->remote, out, CELL);
+		break;
+	case TABLE_MEAN:
+		screen_count(s, r->all.valid ? (double)r->all.sum / r->all.valid : NAN, out, CELL);
+		break;
+	case TABLE_P50:
+		percentile(s, &r->all, 0.5, out);
+		break;
+	case TABLE_P90:
+		percentile(s, &r->all, 0.9, out);
+		break;
+	case TABLE_P99:
+		percentile(s, &r->all, 0.99, out);
+		break;
+	default:
+		spark(s, &r->all, out, CELL);
+	}
+}
+
+static const char *heading(const struct grid *g, enum table_column c)
+{
+	if (c == TABLE_HISTOGRAM)
+		return g->screen->utf8 ? "16 ··· 256 ·· 4096" : "16 ... 256 .. 4096";
+	if (c == TABLE_CYCLES && g->t->metric != IBS_METRIC_DC_MISS_LAT)
+		return "CYCLES/s";
+	return headings[c];
+}
+
+static bool is_name_column(const struct table *t, int l)
+{
+	return t->joined ? !l : t->labels >> l & 1;
+}
+
+static void name_heading(const struct table *t, int l, char *out)
+{
+	size_t i = 0;
+	const char *text = t->joined ? "container" : l == LABEL_SRC ? "source" : label_name(l);
+
+	for (; text[i] && i + 1 < CELL; i++)
+		out[i] = text[i] - (text[i] >= 'a' && text[i] <= 'z' ? 'a' - 'A' : 0);
+	out[i] = 0;
+}
+
+static char **cell(struct grid *g, size_t line, size_t column)
+{
+	return &g->cell[line * (g->n_names + g->n_columns) + column];
+}
+
+static int put(struct grid *g, size_t line, size_t column, const char *text)
+{
+	size_t n = screen_columns(text);
+	char **c = cell(g, line, column);
+
+	free(*c);
+	*c = strdup(text);
+	if (n > g->width[column])
+		g->width[column] = n;
+	return *c ? 0 : -ENOMEM;
+}
+
+static const struct table_row *row_of(const struct table *t, size_t line)
+{
+	if (line <= t->n)
+		return &t->row[line - 1];
+	return line == t->n + 1 && t->n_rest ? &t->rest : &t->total;
+}
+
+static int fill_line(struct grid *g, size_t line)
+{
+	const struct table_row *r = line ? row_of(g->t, line) : NULL;
+	size_t column = 0;
+	char text[CELL];
+	int ret = 0;
+
+	for (int l = 0; l < TABLE_NAMES; l++) {
+		if (!is_name_column(g->t, l))
+			continue;
+		if (!line)
+			name_heading(g->t, l, text);
+		else if (r == &g->t->rest && !column)
+			snprintf(text, sizeof(text), "other (%zu)", g->t->n_rest);
+		else
+			strcpy(text, r == &g->t->total && !column ? "total" : "");
+		ret = ret ?: put(g, line, column, line && r->name[l] ? r->name[l] : text);
+		column++;
+	}
+	for (size_t i = 0; !ret && i < g->n_columns; i++) {
+		if (!line)
+			strcpy(text, heading(g, g->column[i]));
+		else
+			number(g, r, g->column[i], text);
+		ret = put(g, line, column++, text);
+	}
+	return ret;
+}
+
+static size_t total_width(const struct grid *g)
+{
+	size_t sum = 0;
+
+	for (size_t c = 0; c < g->n_names + g->n_columns; c++)
+		sum += g->width[c] + (c ? GAP : 0);
+	return sum;
+}
+
+/* What names take at least before numbers give way. */
+static size_t names_wanted(const struct grid *g)
+{
+	size_t wanted = g->screen->width / NAME_SHARE, sum = 0;
+
+	for (size_t c = 0; c < g->n_names; c++)
+		sum += (g->width[c] < wanted ? g->width[c] : wanted) + GAP;
+	return sum;
+}
+
+static void drop(struct grid *g, size_t i)
+{
+	size_t all = g->n_names + g->n_columns, at = g->n_names + i, k = 0;
+
+	for (size_t line = 0; line < g->lines; line++) {
+		for (size_t c = 0; c < all; c++) {
+			if (c == at)
+				free(g->cell[line * all + c]);
+			else
+				g->cell[k++] = g->cell[line * all + c];
+		}
+	}
+	memmove(&g->width[at], &g->width[at + 1], (all - at - 1) * sizeof(g->width[0]));
+	memmove(&g->column[i], &g->column[i + 1], (g->n_columns - i - 1) * sizeof(g->column[0]));
+	g->n_columns--;
+}
+
+static void drop_columns(struct grid *g)
+{
+	while (g->n_columns > 1) {
+		size_t least = 0, numbers = 0;
+
+		for (size_t i = 0; i < g->n_columns; i++) {
+			numbers += g->width[g->n_names + i] + (i ? GAP : 0);
+			if (ranks[g->column[i]] < ranks[g->column[least]])
+				least = i;
+		}
+		if (numbers + names_wanted(g) <= g->screen->width)
+			return;
+		drop(g, least);
+	}
+}
+
+static int shorten_column(struct grid *g, size_t column)
+{
+	const char **from = calloc(g->lines, sizeof(*from));
+	char **to = calloc(g->lines, sizeof(*to));
+	int ret = from && to ? 0 : -ENOMEM;
+
+	/* neither the heading nor "other" and "total" are names */
+	for (size_t i = 0; !ret && i < g->t->n; i++)
+		from[i] = *cell(g, i + 1, column);
+	if (!ret)
+		screen_shorten(g->screen, from, g->t->n, g->width[column], to);
+	for (size_t i = 0; !ret && i < g->t->n; i++) {
+		if (!to[i])
+			ret = -ENOMEM;
+		free(*cell(g, i + 1, column));
+		*cell(g, i + 1, column) = to[i];
+	}
+	free(from);
+	free(to);
+	return ret;
+}
+
+/* The widest names give way until the line fits. */
+static int fit_names(struct grid *g)
+{
+	size_t wide[TABLE_NAMES], width = g->screen->width;
+	int ret = 0;
+
+	memcpy(wide, g->width, g->n_names * sizeof(wide[0]));
+	while (total_width(g) > width) {
+		size_t most = 0;
+
+		for (size_t c = 1; c < g->n_names; c++)
+			if (g->width[c] > g->width[most])
+				most = c;
+		if (g->width[most] <= NAME_MIN)
+			break;
+		g->width[most]--;
+	}
+	for (size_t c = 0; !ret && c < g->n_names; c++)
+		if (g->width[c] < wide[c])
+			ret = shorten_column(g, c);
+	return ret;
+}
+
+static void pad(FILE *f, size_t n)
+{
+	fprintf(f, "%*s", (int)n, "");
+}
+
+static void print_line(FILE *f, struct grid *g, size_t line)
+{
+	bool bold = g->screen->color && (!line || line > g->t->n + !!g->t->n_rest);
+	size_t all = g->n_names + g->n_columns, blank = 0;
+
+	if (bold)
+		fputs("\033[1m", f);
+	for (size_t c = 0; c < all; c++) {
+		const char *text = *cell(g, line, c);
+		size_t n = strlen(text), columns = screen_columns(text), gap;
+		bool left = c < g->n_names || g->column[c - g->n_names] == TABLE_HISTOGRAM;
+
+		gap = g->width[c] > columns ? g->width[c] - columns : 0;
+		blank += left ? 0 : gap;
+		/* blanks are printed when something follows them: no line ends in one */
+		while (n && text[n - 1] == ' ')
+			n--;
+		if (n) {
+			pad(f, blank);
+			fwrite(text, 1, n, f);
+			blank = strlen(text) - n;
+		} else {
+			blank += columns;
+		}
+		blank += (left ? gap : 0) + GAP;
+	}
+	fputs(bold ? "\033[0m\n" : "\n", f);
+}
+
+static size_t default_columns(const struct table *t, enum table_column *out)
+{
+	size_t n = 0;
+
+	for (int c = 0; c < TABLE_COLUMNS; c++) {
+		/* of one source these are all or nothing */
+		bool useless = t->labels >> LABEL_SRC & 1 && (c == TABLE_DRAM || c == TABLE_REMOTE);
+
+		if (ranks[c] && !useless)
+			out[n++] = c;
+	}
+	return n;
+}
+
+int table_print(FILE *f, const struct screen *screen, const struct table *t,
+		const enum table_column *columns, size_t n, struct err *err)
+{
+	struct grid g = { .screen = screen, .t = t, .lines = 1 + t->n + !!t->n_rest + (t->n > 1) };
+	double largest = 0;
+	int ret = 0;
+
+	for (int l = 0; l < TABLE_NAMES; l++)
+		g.n_names += is_name_column(t, l);
+	g.n_columns = columns ? n : default_columns(t, g.column);
+	if (columns)
+		memcpy(g.column, columns, n * sizeof(*columns));
+	for (size_t i = 0; i < t->n; i++)
+		largest = fmax(largest, t->row[i].cycles);
+	g.unit = screen_unit(t->seconds > 0 ? fmax(largest, t->total.cycles) / t->seconds : 0);
+	g.cell = calloc(g.lines * (g.n_names + g.n_columns), sizeof(*g.cell));
+	ret = g.cell ? 0 : -ENOMEM;
+	for (size_t line = 0; !ret && line < g.lines; line++)
+		ret = fill_line(&g, line);
+	if (!ret && !columns)
+		drop_columns(&g);
+	ret = ret ?: fit_names(&g);
+	for (size_t line = 0; !ret && line < g.lines; line++)
+		print_line(f, &g, line);
+	for (size_t i = 0; g.cell && i < g.lines * (g.n_names + g.n_columns); i++)
+		free(g.cell[i]);
+	free(g.cell);
+	return ret ? err_set(err, ret, "out of memory for the output") : 0;
+}
+
+static void csv_number(FILE *f, double v, const char *format)
+{
+	fputc(',', f);
+	if (!isnan(v))
+		fprintf(f, format, v);
+}
+
+static void csv_row(FILE *f, const struct table *t, const struct table_row *r)
+{
+	static const double q[] = { 0.5, 0.9, 0.99 };
+	const struct series *s = &r->all;
+	bool first = true;
+
+	for (int l = 0; l < TABLE_NAMES; l++) {
+		if (!is_name_column(t, l))
+			continue;
+		if (!first)
+			fputc(',', f);
+		utf8_put_csv(f, r->name[l] ?: first ? "other" : "");
+		first = false;
+	}
+	fprintf(f, ",%llu,%llu", (unsigned long long)s->samples, (unsigned long long)s->valid);
+	csv_number(f, s->ops ? (double)s->ops : NAN, "%.0f");
+	csv_number(f, r->cycles, "%.0f");
+	csv_number(f, t->total.cycles > 0 ? r->cycles / t->total.cycles : NAN, "%.6f");
+	csv_number(f, r->dram, "%.6f");
+	csv_number(f, r->remote, "%.6f");
+	csv_number(f, s->valid ? (double)s->sum / s->valid : NAN, "%.3f");
+	for (int i = 0; i < 3; i++) {
+		long p = series_percentile(s, q[i]);
+
+		csv_number(f, p < 0 ? NAN : p, "%.0f");
+	}
+}
+
+void table_print_csv(FILE *f, const struct table *t, bool simulated, bool header)
+{
+	if (header) {
+		fputs("simulated,interval_s", f);
+		for (int l = 0; l < TABLE_NAMES; l++)
+			if (is_name_column(t, l))
+				fprintf(f, ",%s", t->joined ? "container" : label_name(l));
+		fputs(",samples,valid,estimated_ops,miss_cycles,share,dram,remote,mean,p50,p90,"
+		      "p99\n",
+		      f);
+	}
+	for (size_t i = 0; i < t->n + !!t->n_rest; i++) {
+		fprintf(f, "%d,%.3f,", simulated, t->seconds);
+		csv_row(f, t, i < t->n ? &t->row[i] : &t->rest);
+		fputc('\n', f);
+	}
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The HTTP server of /metrics and of the page. It has no thread: the caller polls web_fd() and calls
+ * web_run().
+ */
+#ifndef IBSCOPE_WEB_H
+#define IBSCOPE_WEB_H
+
+#include "web_opts.h"
+
+#include "base/err.h"
+
+struct web;
+
+/**
+ * web_listen_all() - read the configuration, listen, and open what is pinned, if anything is
+ *
+ * All that may need privileges. Each address is logged.
+ *
+ * Return: 0, or a negative errno with @err; -EINVAL if an option or the file is wrong.
+ */
+int web_listen_all(const struct web_opts *opts, struct web **out, struct err *err);
+
+/* Begin to answer, after privileges were dropped. Return: 0 or a negative errno with @err. */
+int web_start(struct web *w, struct err *err);
+
+/* A file that is readable when web_run() has something to do. */
+int web_fd(const struct web *w);
+
+/* Milliseconds until it has something to do in any case; -1: never. */
+int web_timeout_ms(const struct web *w);
+
+/*
+ * Handle what is due, but not much more than 50 ms of CPU time (or one password): however many
+ * requests clients send at once, the caller gets its turn.
+ */
+void web_run(struct web *w);
+
+void web_close(struct web *w); /* accepts NULL */
+
+/* Check options without using them. Return: 0 or a negative errno with @err. */
+int web_check_telemetry_path(const char *path, struct err *err);
+int web_check_config(const char *path, struct err *err);
+
+#endif

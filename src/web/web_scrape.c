@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "web_scrape.h"
+
+#include "base/array.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define EVERY_S 1
+/*
+ * After a reading, none is made for this multiple of the time that it took. Look-ups lose samples for
+ * about a tenth of their time, on one CPU: this keeps the loss below 0.1 % of all.
+ */
+#define RESTS_MAPPED   3
+#define RESTS_LOOK_UPS 50
+#define RESTS_MAX_S    15
+#define FLAT_MAX       (1 << 20)
+#define SURPLUS_MAX    (8 << 20)
+#define GZIP_LEVEL     1
+#define GZIP_HISTORY   (15 + 16) /* the largest window, with a gzip header */
+
+struct web_scrapes {
+	const char *pin_dir;
+	int dir_fd; /* of it, so that it stays reachable without privileges; -1: not there */
+	const struct metrics_opts *opts;
+	struct metrics_self *self;
+	struct pinned *pinned;
+	struct web_scrape *latest; /* and older ones that are in use */
+	double until_s;		   /* no other reading before; CLOCK_MONOTONIC */
+	int failed;		   /* result of the latest reading */
+	struct err err;
+	double ready_until_s; /* no other check before */
+	int ready;
+	struct err ready_err;
+};
+
+int web_scrapes_open(const char *pin_dir, const struct metrics_opts *opts,
+		     struct metrics_self *self, struct web_scrapes **out)
+{
+	struct web_scrapes *all = calloc(1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	all->pin_dir = pin_dir;
+	all->dir_fd = -1;
+	all->opts = opts;
+	all->self = self;
+	*out = all;
+	return 0;
+}
+
+/* CPU time rather than time: waiting for a CPU loses no samples. */
+static double thread_cpu_s(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1e9;
+}
+
+static void set_dir(struct web_scrapes *all, int fd)
+{
+	if (all->dir_fd >= 0)
+		close(all->dir_fd);
+	all->dir_fd = fd;
+}
+
+/*
+ * Open the directory of the pins, which may have been removed and made again. If privileges were
+ * dropped and a directory above it is closed to others, the one that is open already is used.
+ */
+static int find_dir(struct web_scrapes *all, struct err *err)
+{
+	int fd = open(all->pin_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd >= 0 || errno == ENOENT) {
+		set_dir(all, fd);
+		return 0;
+	}
+	if (all->dir_fd < 0)
+		return err_set(
+			err, -errno,
+			"cannot open %s: %s; let user %u search the directories above it, or "
+			"start `ibscope serve` first and the exporter as root after it",
+			all->pin_dir, strerror(errno), getuid());
+	if (!fstat(all->dir_fd, &st) && !st.st_nlink)
+		return err_set(err, -ESTALE,
+			       "%s was removed, and user %u cannot open a new one: restart the "
+			       "exporter",
+			       all->pin_dir, getuid());
+	return 0;
+}
+
+static int open_pinned(struct web_scrapes *all, struct err *err)
+{
+	int ret = find_dir(all, err);
+
+	if (!ret && all->pinned && pinned_current(all->pinned, all->dir_fd, all->pin_dir))
+		return 0;
+	pinned_close(all->pinned);
+	all->pinned = NULL;
+	return ret ?: pinned_open_at(all->dir_fd, all->pin_dir, &all->pinned, err);
+}
+
+static void drop(struct web_scrapes *all, struct web_scrape *s)
+{
+	struct web_scrape **p = &all->latest;
+
+	while (*p != s)
+		p = &(*p)->older;
+	*p = s->older;
+	for (int f = 0; f < METRICS_FORMATS; f++) {
+		free(s->flat[f][0].text);
+		free(s->flat[f][1].text);
+	}
+	metrics_free(s->metrics);
+	free(s);
+}
+
+/* Log a failure when it begins or changes, and its end. */
+static void log_failure(struct web_scrapes *all, int ret, const struct err *err)
+{
+	const bool failed = ret && ret != -ENOENT;
+
+	if (failed && (!all->failed || strcmp(all->err.text, err->text)))
+		log_error("%s", err->text);
+	else if (!failed && all->failed)
+		log_info("the counters can be read again");
+	all->failed = failed ? ret : 0;
+	all->err = *err;
+}
+
+/* That nothing is pinned is no failure: a collector may start later. */
+static int read_now(struct web_scrapes *all, struct metrics **out, struct err *err)
+{
+	int ret = open_pinned(all, err);
+
+	all->self->mapped = !ret && pinned_mapped(all->pinned);
+	all->self->failing = false;
+	if (!ret)
+		ret = metrics_read_pinned(all->pinned, all->opts, all->self, out, err);
+	log_failure(all, ret, err);
+	if (!ret)
+		return 0;
+	pinned_close(all->pinned); /* they may have been removed */
+	all->pinned = NULL;
+	all->self->failing = all->failed;
+	all->self->read_errors += all->self->failing;
+	return metrics_read_nothing(all->failed ? METRICS_FAILED : METRICS_NONE, err->text,
+				    all->self, out);
+}
+
+static struct web_scrape *read_new(struct web_scrapes *all, struct err *err)
+{
+	struct web_scrape *s = calloc(1, sizeof(*s));
+	double begin = now_s(), cpu_s = thread_cpu_s();
+	int ret;
+
+	if (!s) {
+		err_set(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	/* first, so that only one is in memory */
+	if (all->latest && !all->latest->users)
+		drop(all, all->latest);
+	all->self->reads++;
+	ret = read_now(all, &s->metrics, err);
+	cpu_s = (thread_cpu_s() - cpu_s) * (all->self->mapped ? RESTS_MAPPED : RESTS_LOOK_UPS);
+	all->until_s = fmax(begin + EVERY_S, now_s() + fmin(cpu_s, RESTS_MAX_S));
+	if (ret) {
+		err_set(err, ret, "out of memory");
+		free(s);
+		return NULL;
+	}
+	s->bytes = sizeof(*s) + metrics_bytes(s->metrics);
+	s->older = all->latest;
+	all->latest = s;
+	return s;
+}
+
+struct web_scrape *web_scrape_get(struct web_scrapes *all, struct err *err)
+{
+	struct web_scrape *s = all->latest;
+
+	if (!s || now_s() >= all->until_s)
+		s = read_new(all, err);
+	if (s)
+		s->users++;
+	return s;
+}
+
+void web_scrape_put(struct web_scrapes *all, struct web_scrape *s)
+{
+	if (s && !--s->users && s != all->latest)
+		drop(all, s);
+}
+
+struct web_scrape *web_scrapes_surplus(struct web_scrapes *all)
+{
+	struct web_scrape *s = all->latest ? all->latest->older : NULL, *last = NULL;
+	size_t bytes = 0;
+
+	for (; s; s = s->older) {
+		bytes += s->bytes;
+		last = s;
+	}
+	return bytes > SURPLUS_MAX ? last : NULL;
+}
+
+/* The text so far. */
+struct buffer {
+	char *s;
+	size_t n, room;
+};
+
+static char *want(struct buffer *b, size_t more)
+{
+	return array_reserve(b->s, b->room, b->n + more) ? NULL : b->s + b->n;
+}
+
+/* If the text is too long to be kept, only its bytes are counted. */
+static int write_plain(const struct metrics *m, enum metrics_format format, struct buffer *b,
+		       size_t *total)
+{
+	struct metrics_cursor c = {};
+	char counted[METRICS_ROOM];
+	bool fits = true;
+	size_t n;
+
+	*total = 0;
+	do {
+		char *to = fits ? want(b, METRICS_ROOM) : NULL;
+
+		fits = to && b->n <= FLAT_MAX;
+		/* cppcheck-suppress legacyUninitvar */
+		n = metrics_text(m, format, &c, fits ? to : counted, METRICS_ROOM);
+		b->n += fits ? n : 0;
+		*total += n;
+	} while (n);
+	return fits ? 0 : -E2BIG;
+}
+
+static int deflate_some(z_stream *z, struct buffer *b, int flush)
+{
+	int ret;
+
+	do {
+		char *to = want(b, METRICS_ROOM);
+
+		if (!to)
+			return -ENOMEM;
+		z->next_out = (Bytef *)to;
+		z->avail_out = METRICS_ROOM;
+		ret = deflate(z, flush);
+		b->n += METRICS_ROOM - z->avail_out;
+	} while (ret == Z_OK && (z->avail_in || !z->avail_out || flush == Z_FINISH));
+	return ret == Z_OK || ret == Z_STREAM_END || ret == Z_BUF_ERROR ? 0 : -EIO;
+}
+
+static int write_gzip(const struct metrics *m, enum metrics_format format, struct buffer *b,
+		      size_t *total)
+{
+	char text[2 * METRICS_ROOM];
+	struct metrics_cursor c = {};
+	z_stream z = {};
+	int ret = 0;
+	size_t n;
+
+	if (deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, GZIP_HISTORY, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	do {
+		n = metrics_text(m, format, &c, text, sizeof(text));
+		z.next_in = (Bytef *)text;
+		z.avail_in = n;
+		ret = deflate_some(&z, b, n ? Z_NO_FLUSH : Z_FINISH);
+	} while (n && !ret);
+	deflateEnd(&z);
+	*total = b->n;
+	return ret;
+}
+
+const struct web_flat *web_scrape_flat(struct web_scrape *s, enum metrics_format format, bool gzip)
+{
+	struct web_flat *flat = &s->flat[format][gzip];
+	struct buffer b = {};
+
+	if (flat->text || flat->big)
+		return flat;
+	if ((gzip ? write_gzip : write_plain)(s->metrics, format, &b, &flat->n)) {
+		free(b.s);
+		flat->big = true;
+		return flat;
+	}
+	flat->text = realloc(b.s, b.n) ?: b.s;
+	s->bytes += b.n;
+	return flat;
+}
+
+static int check_ready(struct web_scrapes *all, struct err *err)
+{
+	struct ibs_meta meta;
+	int ret = open_pinned(all, err);
+
+	if (ret)
+		return ret;
+	pinned_meta(all->pinned, &meta);
+	if (!collector_alive(&meta))
+		return err_set(err, -ESRCH,
+			       "the collector is not running; its counters are kept and do not "
+			       "change");
+	if (all->failed) /* nobody else may ask for another reading */
+		web_scrape_put(all, web_scrape_get(all, err));
+	*err = all->err;
+	return all->failed;
+}
+
+int web_scrapes_ready(struct web_scrapes *all, struct err *err)
+{
+	double now = now_s();
+
+	if (now >= all->ready_until_s) {
+		all->ready = check_ready(all, &all->ready_err);
+		all->ready_until_s = now + EVERY_S;
+	}
+	*err = all->ready_err;
+	return all->ready;
+}
+
+void web_scrapes_close(struct web_scrapes *all)
+{
+	if (!all)
+		return;
+	while (all->latest)
+		drop(all, all->latest);
+	pinned_close(all->pinned);
+	set_dir(all, -1);
+	free(all);
+}

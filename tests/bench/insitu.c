@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What a sample costs where it is taken: a calibrated loop is timed without sampling and with each
+ * variant of the program on ibs_op, on one CPU; the time that sampling adds, divided by the samples,
+ * is the cost of one. On the rig with --icount a nanosecond is an instruction, so the figures are
+ * instructions and repeat.
+ *
+ *   bench-insitu [--json] [--only TEXT,..] [PERIOD]
+ *
+ * --only: the variants whose names contain a TEXT, and those that begin with "event" or "empty".
+ */
+#include "base/clock.h"
+#include "machine/cpu.h"
+#include "filter/filter.h"
+#include "perf/loop_loss.h"
+#include "machine/pmu.h"
+#include "perf/quiet.h"
+#include "sampler/sampler.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ROUNDS	 3
+#define LOOPS	 30000000UL
+#define NOBODY	 0x3fffff /* a cgroup id that nobody has */
+#define HIGH_LAT 65000
+
+static const struct selected_cgroup nobody_cgroup = { .id = NOBODY };
+static const __u32 nobody_pid = 32000; /* small enough for any kernel.pid_max */
+
+/* Of an event without a program: its ring buffer. */
+enum buffer {
+	SAMPLERS, /* what the sampler has for notices of the kernel; it gets full */
+	NONE,
+	OVERWRITTEN, /* for ever, as with `perf record --overwrite`; what perf asks for of a sample */
+};
+
+static const struct variant {
+	const char *name;
+	struct sampler_opts opts;
+	const char *filter; /* NULL: none */
+	enum buffer buffer;
+} variants[] = {
+	{ "event, no program", { .prog = SAMPLER_PROG_NONE } },
+	{ "empty program", { .prog = SAMPLER_PROG_EMPTY } },
+	{ "event, no program, no buffer", .buffer = NONE },
+	{ "event, no program, overwritten", .buffer = OVERWRITTEN },
+	{ "rejected: pid",
+	  { .by = IBS_BY_CGROUP, .sel.processes = { .pids = &nobody_pid, .n = 1 } } },
+	{ "rejected: cgroup",
+	  { .by = IBS_BY_CGROUP, .sel.cgroups = &nobody_cgroup, .sel.n_cgroups = 1 } },
+	{ "rejected: latency", { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT } },
+	{ "rejected: op", { .by = IBS_BY_CGROUP, .sel.op_mask = 1u << 31 } },
+	{ "rejected: src", { .by = IBS_BY_CGROUP, .sel.src_mask = 1u << 31 } },
+	{ "rejected: user or kernel", { .by = IBS_BY_CGROUP }, "kernel, user" },
+	{ "rejected: tlb latency", { .by = IBS_BY_CGROUP }, "tlb_refill_lat > 65000" },
+	{ "rejected: addr", { .by = IBS_BY_CGROUP }, "addr >= 0x1 && addr < 0x2" },
+	{ "aggregated: by cgroup", { .by = IBS_BY_CGROUP } },
+	{ "aggregated: in one", { .by = 0 } },
+	{ "aggregated: by pid", { .by = IBS_BY_PID } },
+	/* no ring gets full: nobody reads them */
+	{ "forwarded", { .output = SAMPLER_RECORDS } },
+	{ "forwarded: raw", { .output = SAMPLER_RECORDS_RAW } },
+	{ "copy: rejected: latency",
+	  { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT, .probe_read = true } },
+	{ "copy: aggregated: by cgroup", { .by = IBS_BY_CGROUP, .probe_read = true } },
+	{ "copy: forwarded", { .output = SAMPLER_RECORDS, .probe_read = true } },
+};
+#define VARIANTS (sizeof(variants) / sizeof(variants[0]))
+#define EMPTY	 1 /* the floor */
+
+static volatile unsigned long sink;
+
+static double loop_ns(void)
+{
+	__u64 start = clock_ns(CLOCK_MONOTONIC);
+
+	for (unsigned long i = 0; i < LOOPS; i++)
+		sink += 1;
+	return clock_ns(CLOCK_MONOTONIC) - start;
+}
+
+struct result {
+	double cost[ROUNDS];
+	unsigned long long samples, aggregated;
+	bool direct;
+};
+
+/* One variant once: cost of a sample over the bare loop. */
+static int measure(const struct sampler_opts *opts, double base, int round, struct result *r)
+{
+	struct err err = { "" };
+	struct snapshot snap;
+	struct sampler *s;
+	double t;
+
+	if (sampler_open(opts, &s, &err)) {
+		log_error("%s", err.text);
+		return -1;
+	}
+	quiet_settle();
+	if (sampler_start(s, &err)) {
+		log_error("%s", err.text);
+		sampler_close(s);
+		return -1;
+	}
+	t = loop_ns();
+	sampler_stop(s);
+	r->direct = sampler_reads_direct(s);
+	if (sampler_snapshot(s, &snap, &err)) {
+		log_error("%s", err.text);
+		sampler_close(s);
+		return -1;
+	}
+	r->cost[round] = (t - base) / (snap.ledger.pmu_samples ? snap.ledger.pmu_samples : 1);
+	r->samples += snap.ledger.pmu_samples;
+	r->aggregated += snap.ledger.outcome[IBS_OUTCOME_AGGREGATED];
+	if (snap.ledger.outcome[IBS_OUTCOME_LOST_RING_FULL])
+		log_warn("%llu records found no room: the figure is of less than it says",
+			 snap.ledger.outcome[IBS_OUTCOME_LOST_RING_FULL]);
+	snapshot_free(&snap);
+	sampler_close(s);
+	return 0;
+}
+
+#define BUFFER_PAGES 128
+
+static int open_bare(struct perf_event_attr attr, enum buffer buffer)
+{
+	size_t bytes = (1 + BUFFER_PAGES) * sysconf(_SC_PAGESIZE);
+	int fd;
+
+	attr.disabled = 1;
+	if (buffer == OVERWRITTEN)
+		attr.sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+				    PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_IDENTIFIER;
+	fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	/* one that is not writable is overwritten; the mapping ends with the program */
+	if (fd >= 0 && buffer == OVERWRITTEN &&
+	    mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int measure_bare(const struct perf_event_attr *attr, enum buffer buffer, double base,
+			int round, struct result *r)
+{
+	int fd = open_bare(*attr, buffer);
+	__u64 values[3]; /* count, times */
+	double t;
+
+	quiet_settle();
+	if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+		goto fail;
+	t = loop_ns();
+	if (ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) || read(fd, values, sizeof(values)) < 8)
+		goto fail;
+	close(fd);
+	values[0] /= attr->sample_period;
+	r->cost[round] = (t - base) / (values[0] ? values[0] : 1);
+	r->samples += values[0];
+	return 0;
+fail:
+	perror("bench-insitu: the event");
+	return -1;
+}
+
+static bool wanted(const struct variant *v, const char *only)
+{
+	char text[64];
+	int n;
+
+	if (!only || v->name[0] == 'e')
+		return true;
+	for (; sscanf(only, "%63[^,]%n", text, &n) == 1; only += n + (only[n] == ',')) {
+		if (strstr(v->name, text))
+			return true;
+	}
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
+						 { "only", required_argument, NULL, 'o' },
+						 {} };
+	const char *period = "100000", *only = NULL;
+	bool json = false;
+	static struct result results[VARIANTS];
+	unsigned int cpu = 0;
+	struct cpu_info info;
+	struct err err = { "" };
+	double base[ROUNDS];
+	struct pmu *pmu;
+
+	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) >= 0;) {
+		if (c == '?')
+			return 2;
+		json |= c == 'j';
+		only = c == 'o' ? optarg : only;
+	}
+	if (optind < argc)
+		period = argv[optind];
+	cpu_info_read(&info);
+	if (quiet_bind(cpu, &err) || pmu_open("", "ibs_op", &info, &pmu, &err)) {
+		log_error("%s", err.text);
+		return 1;
+	}
+	loop_ns();
+	for (int round = 0; round < ROUNDS; round++) {
+		quiet_settle();
+		base[round] = loop_ns();
+		for (size_t v = 0; v < VARIANTS; v++) {
+			struct sampler_opts o = variants[v].opts;
+			struct filter filter = {};
+			int ret;
+
+			if (!wanted(&variants[v], only))
+				continue;
+			if (variants[v].filter && filter_parse(variants[v].filter, &filter, &err)) {
+				log_error("%s", err.text);
+				return 1;
+			}
+			if (filter.text)
+				o.sel.filter = &filter.prog;
+			o.attr.size = sizeof(o.attr);
+			o.attr.type = pmu_type(pmu);
+			o.attr.sample_period = strtoull(period, NULL, 0);
+			o.attr.sample_type = PERF_SAMPLE_RAW;
+			o.attr.read_format =
+				PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+			o.event = "ibs_op//";
+			o.cpus = &cpu;
+			o.n_cpus = 1;
+			o.ibs = (struct ibs_cpu){ .caps = info.caps, .quirks = info.quirks };
+			if (variants[v].buffer)
+				ret = measure_bare(&o.attr, variants[v].buffer, base[round], round,
+						   &results[v]);
+			else
+				ret = measure(&o, base[round], round, &results[v]);
+			if (ret)
+				return 1;
+			filter_free(&filter);
+		}
+	}
+	pmu_close(pmu);
+	if (!json)
+		printf("%-30s %10s %12s %12s\n", "variant", "samples", "per sample", "above empty");
+	for (size_t v = 0; v < VARIANTS; v++) {
+		struct result *r = &results[v];
+		double cost = loop_median(r->cost, ROUNDS, NULL);
+		double floor = loop_median(results[EMPTY].cost, ROUNDS, NULL);
+
+		if (!wanted(&variants[v], only))
+			continue;
+		if (json)
+			printf("{\"variant\":\"%s\",\"samples\":%llu,\"aggregated\":%llu,"
+			       "\"direct\":%s,"
+			       "\"per_sample\":%.1f,\"above_empty\":%.1f}\n",
+			       variants[v].name, r->samples, r->aggregated,
+			       r->direct ? "true" : "false", cost, cost - floor);
+		else
+			printf("%-30s %10llu %12.1f %12.1f\n", variants[v].name, r->samples, cost,
+			       cost - floor);
+	}
+	return 0;
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * How long reading the counters takes, for machines that are not here: tables as the programs fill
+ * them, of so many CPUs, shards and groups, in ordinary memory. What asking the PMU of each CPU
+ * costs is not in it (bench-cores has that).
+ *
+ *   bench-snapshot [--json] [--runs N] [CPUS SHARDS GROUPS]
+ */
+#include "base/clock.h"
+#include "counts/counts.h"
+#include "counts/layout.h"
+#include "perf/loop_loss.h"
+#include "base/num.h"
+
+#include <getopt.h>
+#include <ibscope/sim.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define CAPS	 0x81bffU /* Zen 5 */
+#define PATTERNS 16
+#define SAMPLES	 1000 /* of a group in a shard */
+#define MAX_RUNS 99
+
+static const struct size {
+	unsigned int cpus, shards, groups;
+} sizes[] = {
+	{ 2, 1, 1024 },	  { 16, 1, 1024 },  { 64, 4, 1024 },   { 255, 4, 1024 },  { 768, 2, 2000 },
+	{ 768, 4, 2000 }, { 768, 8, 2000 }, { 768, 24, 2000 }, { 768, 48, 2000 },
+};
+
+/* Groups have samples in all shards, in one, in none. */
+enum spread { EVERYWHERE, ONE_SHARD, NOWHERE, SPREADS };
+
+static const char *const spread_names[] = { "every shard", "one shard", "no sample" };
+
+static struct layout layout;
+static __u64 *patterns[PATTERNS];
+static unsigned int runs = 9;
+static json_t *rows;
+
+static void __attribute__((noreturn)) die(const char *text)
+{
+	log_error("%s", text);
+	exit(1);
+}
+
+/* As bpf/ibs_op.bpf.c does it. */
+static void add_sample(__u64 *slot, const __u64 *regs)
+{
+	const struct ibs_cpu cpu = { .caps = CAPS };
+	__u64 data3 = regs[IBS_OP_DATA3];
+	__u16 entry = layout.entry[IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3),
+						  ibs_op_src(cpu, regs))];
+	__u64 *words = slot + (entry & IBS_LAYOUT_WORD);
+
+	if (entry & IBS_LAYOUT_HIST && ibs_op_dc_miss_lat_valid(data3)) {
+		__u32 lat = data3 >> 32 & 0xffff;
+
+		words[IBS_HIST_BUCKET + ibs_lat_bucket(lat)]++;
+		words[IBS_HIST_SUM] += lat;
+	} else {
+		words[0]++;
+	}
+}
+
+static void make_patterns(void)
+{
+	for (int p = 0; p < PATTERNS; p++) {
+		patterns[p] = calloc(layout.words, sizeof(__u64));
+		if (!patterns[p])
+			die("out of memory");
+		for (int i = 0; i < SAMPLES; i++) {
+			__u64 regs[IBS_OP_REG_FIXED];
+
+			ibs_sim_op(1, p, i, CAPS, regs);
+			add_sample(patterns[p], regs);
+		}
+	}
+}
+
+static void *pages(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("out of memory for the table");
+	madvise(p, bytes, MADV_NOHUGEPAGE); /* nor has a BPF map any */
+	memset(p, 0, bytes);
+	return p;
+}
+
+static void fill(const struct counts *c, __u64 *series, enum spread spread,
+		 struct ibs_cpu_state *cpus, struct ibs_slot_owner *owners)
+{
+	__u64 n = 0;
+
+	memset(series, 0, (size_t)c->shards * c->max_slots * layout.words * sizeof(*series));
+	for (__u32 slot = 1; slot < c->max_slots; slot++) {
+		owners[slot].key.cgroup_id = 1000 + slot;
+		owners[slot].used = 1;
+		for (__u32 shard = 0; shard < c->shards && spread != NOWHERE; shard++) {
+			if (spread == ONE_SHARD && shard != slot % c->shards)
+				continue;
+			memcpy(series + ((size_t)shard * c->max_slots + slot) * layout.words,
+			       patterns[(slot + shard) % PATTERNS], layout.words * sizeof(*series));
+			n += SAMPLES;
+		}
+	}
+	cpus[0].seen = cpus[0].outcome[IBS_OUTCOME_AGGREGATED] = n;
+}
+
+static int ignore(void *arg, struct group *g)
+{
+	(void)arg;
+	(void)g;
+	return 0;
+}
+
+/* ms of CPU, the median; 0: whole snapshots, 1: group by group, 2: the ledger alone. */
+static double time_of(const struct counts *c, int what)
+{
+	double ms[MAX_RUNS] = {};
+
+	for (unsigned int i = 0; i < runs; i++) {
+		__u64 start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		struct snapshot snap = {};
+		struct err err = {};
+		struct ledger l;
+		int ret;
+
+		if (what == 0)
+			ret = counts_read(c, &snap, &err);
+		else if (what == 1)
+			ret = counts_each(c, ignore, NULL, &l, &err);
+		else
+			ret = counts_ledger(c, &l, &err);
+		ms[i] = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) / 1e6;
+		if (ret)
+			die(err.text);
+		snapshot_free(&snap);
+	}
+	return loop_median(ms, runs, NULL);
+}
+
+static void bench(const struct size *size, bool as_json)
+{
+	size_t bytes = (size_t)size->shards * (size->groups + 1) * layout.words * sizeof(__u64);
+	size_t cpus_bytes = size->cpus * sizeof(struct ibs_cpu_state);
+	size_t owners_bytes = (size->groups + 1) * sizeof(struct ibs_slot_owner);
+	struct ibs_cpu_state *cpus = pages(cpus_bytes);
+	struct ibs_slot_owner *owners = pages(owners_bytes);
+	static const struct ibs_control control;
+	__u64 *series = pages(bytes);
+	const struct counts c = {
+		.series = series,
+		.owners = owners,
+		.cpus = cpus,
+		.control = &control,
+		.n_cpus = size->cpus,
+		.shards = size->shards,
+		.max_slots = size->groups + 1,
+		.layout = &layout,
+	};
+
+	for (int s = 0; s < SPREADS; s++) {
+		double whole, each, ledger;
+
+		fill(&c, series, s, cpus, owners);
+		whole = time_of(&c, 0);
+		each = time_of(&c, 1);
+		ledger = time_of(&c, 2);
+		if (!as_json)
+			printf("%6u %7u %7u %8.0f  %-12s %10.2f %10.2f %10.3f\n", size->cpus,
+			       size->shards, size->groups, bytes / 1048576.0, spread_names[s],
+			       whole, each, ledger);
+		json_array_append_new(rows, json_pack("{s:i, s:i, s:i, s:f, s:s, s:f, s:f, s:f}",
+						      "cpus", (int)size->cpus, "shards",
+						      (int)size->shards, "groups",
+						      (int)size->groups, "mib", bytes / 1048576.0,
+						      "samples_in", spread_names[s], "snapshot_ms",
+						      whole, "each_ms", each, "ledger_ms", ledger));
+		fflush(stdout);
+	}
+	munmap(series, bytes);
+	munmap(owners, owners_bytes);
+	munmap(cpus, cpus_bytes);
+}
+
+static unsigned int number(const char *name, const char *text, unsigned int max)
+{
+	const struct num_arg arg = { .name = name, .min = 1, .max = max };
+	struct err err = {};
+	uint64_t v;
+
+	if (num_parse(&arg, text, &v, &err)) {
+		log_error("%s", err.text);
+		exit(2);
+	}
+	return v;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option opts[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "runs", required_argument, NULL, 'n' },
+		{},
+	};
+	bool as_json = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", opts, NULL)) != -1) {
+		if (c == '?')
+			return 2;
+		if (c == 'j')
+			as_json = true;
+		else
+			runs = number("--runs", optarg, MAX_RUNS);
+	}
+	if (optind != argc && optind + 3 != argc) {
+		fprintf(stderr, "usage: bench-snapshot [--json] [--runs N] [CPUS SHARDS GROUPS]\n");
+		return 2;
+	}
+	layout_init(&layout, IBS_METRIC_DC_MISS_LAT, CAPS);
+	make_patterns();
+	rows = json_array();
+	if (!as_json)
+		printf("Reading the counters, ms of CPU (median of %u)\n\n%6s %7s %7s %8s  %-12s "
+		       "%10s "
+		       "%10s "
+		       "%10s\n",
+		       runs, "CPUs", "shards", "groups", "MiB", "samples in", "snapshot",
+		       "by group", "ledger");
+	if (optind < argc) {
+		const struct size one = { number("CPUS", argv[optind], IBS_MAX_CPUS),
+					  number("SHARDS", argv[optind + 1], IBS_MAX_CPUS),
+					  number("GROUPS", argv[optind + 2], 1000000) };
+
+		bench(&one, as_json);
+	} else {
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+			bench(&sizes[i], as_json);
+	}
+	if (as_json && json_dumpf(rows, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6)))
+		die("out of memory");
+	json_decref(rows);
+	return 0;
+}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The test runner's own verdicts: what skips, fails, or proves nothing."""
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import unittest
+import unittest.mock
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import run  # noqa: E402
+
+
+def process(rc, stdout='', stderr=''):
+    return subprocess.CompletedProcess(['x'], rc, stdout, stderr)
+
+
+class Verdicts(unittest.TestCase):
+    def verdict(self, judge, *args, strict=False):
+        with unittest.mock.patch.object(run, 'STRICT', strict), contextlib.redirect_stdout(io.StringIO()):
+            t = judge(*args)
+        return t.passed, t.failed, t.skipped
+
+    def cmocka(self, *args, **kw):
+        return self.verdict(run.judge_cmocka, 'test_x', process(*args), **kw)
+
+    def test_cmocka_counts(self):
+        self.assertEqual((2, 0, 0), self.cmocka(0, '1..2\nok 1 - a\nok 2 - b\n'))
+        self.assertEqual((1, 1, 0), self.cmocka(1, '1..2\nok 1 - a\nnot ok 2 - b\n'))
+
+    def test_a_crash_without_a_verdict_fails(self):
+        self.assertEqual((1, 1, 0), self.cmocka(-11, 'ok 1 - a\n'))
+        self.assertEqual((0, 1, 0), self.cmocka(0, ''))
+
+    def test_a_skip_needs_a_reason(self):
+        self.assertEqual((0, 0, 1), self.cmocka(77, 'root is needed\n'))
+        self.assertEqual((0, 1, 0), self.cmocka(77, ''))
+        self.assertEqual((1, 0, 1), self.cmocka(0, 'no cgroup v2\nok 1 - a\nnot ok 2 # SKIP b\n'))
+        self.assertEqual((1, 1, 1), self.cmocka(0, 'ok 1 - a\nnot ok 2 # SKIP b\n'))
+
+    def test_in_ci_a_module_must_not_skip_as_a_whole(self):
+        self.assertEqual((0, 1, 1), self.cmocka(77, 'root is needed\n', strict=True))
+        module = '0 passed, 0 failed, 3 skipped\n'
+        self.assertEqual((0, 0, 3), self.verdict(run.judge_module, 'm', process(0, module)))
+        self.assertEqual((0, 1, 3), self.verdict(run.judge_module, 'm', process(0, module), strict=True))
+
+    def test_a_module_without_tests_fails(self):
+        self.assertEqual((0, 1, 0), self.verdict(run.judge_module, 'm', process(0, '0 passed, 0 failed, 0 skipped\n')))
+        self.assertEqual((0, 1, 0), self.verdict(run.judge_module, 'm', process(1, 'Traceback')))
+
+    def test_a_corpus_must_have_inputs(self):
+        self.assertEqual((1, 0, 0), self.verdict(run.judge_corpus, 'fuzz_x', ['a'], process(0, 'a\n1 inputs, 2 MiB\n')))
+        self.assertEqual((0, 1, 0), self.verdict(run.judge_corpus, 'fuzz_x', [], process(0, '0 inputs\n')))
+        self.assertEqual((0, 1, 0), self.verdict(run.judge_corpus, 'fuzz_x', ['a'], process(-6, 'a\n')))
+
+
+if __name__ == '__main__':
+    unittest.main()

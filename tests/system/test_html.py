@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""`report --html` in a browser: what it shows equals `report --json` of the same file."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+import urllib.parse
+
+import ibscope
+from ibscope import run
+
+MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
+SAMPLES = 20000
+MEMORY = 'dram,remote-dram,pmem,remote-pmem,cxl,remote-cxl'
+ROW = re.compile(r'<tr data-samples="(\d+)" data-cycles="([\d.e+]+)"(?: data-p50="(\d+)")?(?: data-p99="(\d+)")?[^>]*>'
+                 r'<td>(?:<button[^>]* title="([^"]*)")?(.*?)</td>', re.S)
+
+
+def unescape(text):
+    for code, char in (('&lt;', '<'), ('&gt;', '>'), ('&quot;', '"'), ('&nbsp;', '\u00a0'), ('&amp;', '&')):
+        text = text.replace(code, char)
+    return text
+
+
+@unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
+class Html(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.dir.cleanup)
+        cls.file = os.path.join(cls.dir.name, 'a.ibscope')
+        subprocess.run([MAKE, cls.file, str(SAMPLES), 'stacks'], check=True)
+        cls.html = os.path.join(cls.dir.name, 'a.html')
+        p = run('report', cls.file, '--html', cls.html)
+        assert p.returncode == 0, p.stderr
+        with open(cls.html, encoding='utf-8') as f:
+            cls.text = f.read()
+
+    def dom(self, link=''):
+        """The page as a browser has it, and what the browser complained about."""
+        with tempfile.TemporaryDirectory() as home:
+            p = subprocess.run(['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking',
+                                '--virtual-time-budget=8000', '--enable-logging=stderr', f'--user-data-dir={home}', '--dump-dom',
+                                f'file://{self.html}{link}'], capture_output=True, text=True, timeout=120)
+        self.assertIn('data-ready="yes"', p.stdout, p.stderr[-2000:])
+        self.assertNotIn('CONSOLE', p.stderr)
+        return p.stdout
+
+    def rows(self, dom):
+        table = re.search(r'<table class="rows" id="rows">.*?</table>', dom, re.S).group()
+        return {unescape(m[5]) if m[5] else m[6]: m for m in ROW.finditer(table)}
+
+    def report(self, *args):
+        return json.loads(run('report', self.file, '--json', *args).stdout)
+
+    def check(self, dom, *selection):
+        """Every row of the page against `report`: samples, miss cycles, percentiles of memory."""
+        rows = self.rows(dom)
+        all_rows, period = self.report('--by', 'cgroup', *selection), self.report()['events'][0]['period']
+        memory = {r['labels']['cgroup']: r for r in self.report('--by', 'cgroup', *(selection or ('--src', MEMORY)))['rows']}
+        self.assertEqual(all_rows['samples']['selected'], int(rows['Total'][1]))
+        shown = 0
+        for r in all_rows['rows']:
+            name = r['labels']['cgroup'] or '[cgroup unknown]'
+            m = rows.get(name)
+            if not m:
+                continue
+            shown += 1
+            self.assertEqual(r['samples'], int(m[1]), name)
+            self.assertAlmostEqual((r['total'] or 0) * period, float(m[2]), msg=name, delta=1)
+            if r['labels']['cgroup'] in memory:
+                of_memory = memory[r['labels']['cgroup']]
+                for key, text in (('p50', m[3]), ('p99', m[4])):
+                    self.assertEqual(of_memory[key], int(text) if text else None, f'{name} {key}')
+        self.assertGreaterEqual(shown, 3)
+
+    def test_numbers_equal_those_of_report(self):
+        self.check(self.dom())
+
+    def test_a_selection_filters_every_view(self):
+        dom = self.dom('#select&source=dram')
+        self.check(dom, '--src', 'dram')
+        self.assertIn('--src dram', dom)
+        functions = re.search(r'<table class="rows" id="functions">.*?</table>', dom, re.S).group()
+        self.assertNotIn('src-l3', functions)
+
+    def test_one_group(self):
+        name = max((r for r in self.report('--by', 'cgroup')['rows'] if (r['labels']['cgroup'] or '').isascii()
+                    and (r['labels']['cgroup'] or '').isprintable() and r['labels']['cgroup']), key=lambda r: r['samples'])['labels']['cgroup']
+        dom = self.dom('#select&group=' + urllib.parse.quote(name))
+        self.assertRegex(dom, r'<tr data-samples="\d+"[^>]*aria-current="true"')
+        self.check(dom)     # the table keeps its rows
+
+    def test_it_is_one_small_file_that_asks_for_nothing(self):
+        data = sum(len(m) for m in re.findall(r'id="(?:cells|facts)-data">(.*?)</script>', self.text, re.S))
+        self.assertLess(len(self.text) - data, 400 * 1024)
+        self.assertNotRegex(self.text, r'(src|href)="(?!#)')
+        self.assertIn("default-src 'none'", self.text)
+        self.assertNotIn(' style="', self.text)
+
+    def test_simulated_is_said_first(self):
+        self.assertRegex(self.dom(), r'<p class="band" role="status">SIMULATED')
+
+    def test_names_cannot_break_out(self):
+        """make_recording has hostile names; none may end a script element or make markup."""
+        facts = re.search(r'id="facts-data">(.*?)</script>', self.text, re.S).group(1)
+        self.assertNotIn('<', facts)
+        names = [g['name'] for g in json.loads(facts)['groups']]
+        self.assertTrue(any('\n' in n or '\x1b' in n or '"' in n for n in names + json.loads(facts)['frames']))
+
+
+class Errors(unittest.TestCase):
+    def test_formats_exclude_each_other(self):
+        p = run('report', '/dev/null', '--html', 'x', '--json')
+        self.assertEqual(2, p.returncode)
+        self.assertIn('exclude each other', p.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main()

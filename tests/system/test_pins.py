@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Directories of pins that other users could write to, and pins that are not ours."""
+import fcntl
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import ibscope
+from ibscope import can_bpf, run
+
+OK, WHY = can_bpf()
+BPFTOOL = shutil.which('bpftool') or '/usr/sbin/bpftool'
+NOBODY = 65534
+
+
+@unittest.skipUnless(OK, f'no BPF here: {WHY}')
+class Pins(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix='ibscope-pins-', dir='/run')
+        self.addCleanup(os.rmdir, self.dir)
+        os.chmod(self.dir, 0o755)
+        self.bpffs = os.path.join(self.dir, 'bpf')
+        os.mkdir(self.bpffs)
+        self.addCleanup(os.rmdir, self.bpffs)
+        self.pins = os.path.join(self.bpffs, 'ibscope')
+
+    def mount(self, mode):
+        subprocess.run(['mount', '-t', 'bpf', '-o', f'mode={mode}', 'bpf', self.bpffs], check=True)
+        self.addCleanup(subprocess.run, ['umount', self.bpffs], check=True)
+
+    def collector(self, *args):
+        c = ibscope.Collector(self.pins, '--control', 'none', *args)
+        self.addCleanup(c.stop, signal.SIGKILL)
+        return c
+
+    def refused(self, *texts):
+        p = run('serve', '--source', 'sim', '--pin-dir', self.pins, '--control', 'none')
+        self.assertEqual(p.returncode, 1, p.stderr)
+        for text in texts:
+            self.assertIn(text, p.stderr)
+
+    def test_bpffs_that_everybody_may_write_to(self):
+        self.mount('1777')
+        self.refused(f'{self.bpffs} has mode 1777', 'mounted with -o mode=0700')
+        self.assertFalse(os.path.exists(self.pins))
+        # as somebody who was there first
+        os.mkdir(self.pins)
+        os.chown(self.pins, NOBODY, NOBODY)
+        self.refused(f'{self.bpffs} has mode 1777')
+        os.chmod(self.bpffs, 0o700)
+        self.refused(f'{self.pins} belongs to uid {NOBODY}')
+        os.chown(self.pins, 0, 0)
+        os.chmod(self.pins, 0o777)
+        self.refused(f'{self.pins} has mode 0777')
+        os.chmod(self.pins, 0o755)
+        os.mkdir(os.path.join(self.pins, 'links'))
+        os.chown(os.path.join(self.pins, 'links'), NOBODY, NOBODY)
+        self.refused(f'{self.pins}/links belongs to uid {NOBODY}')
+        os.rmdir(os.path.join(self.pins, 'links'))
+        self.collector()
+
+    def test_no_bpffs(self):
+        self.refused('mount -t bpf -o mode=0700')
+        # what was there stays
+        os.mkdir(self.pins)
+        self.refused('is not on a bpffs')
+        os.rmdir(self.pins)
+
+    def test_modes_do_not_depend_on_the_umask(self):
+        self.mount('0700')
+        self.addCleanup(os.umask, os.umask(0o077))
+        self.collector()
+        self.assertEqual(os.stat(self.pins).st_mode & 0o777, 0o755)
+        self.assertEqual(os.stat(os.path.join(self.pins, 'links')).st_mode & 0o777, 0o700)
+        self.assertEqual(os.stat(os.path.join(self.pins, 'meta')).st_mode & 0o777, 0o644)
+
+    def test_lock_of_another_user(self):
+        """The directory of pins is readable, so anybody can hold a lock of it."""
+        self.mount('0755')
+        self.collector().stop()
+        holder = subprocess.Popen(['setpriv', '--reuid', str(NOBODY), '--regid', str(NOBODY), '--clear-groups',
+                                   'flock', '-n', self.pins, 'sh', '-c', 'echo locked; read x'],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(holder.wait)
+        self.addCleanup(holder.stdout.close)
+        self.addCleanup(holder.stdin.close)
+        self.assertEqual(holder.stdout.readline(), b'locked\n')
+        fd = os.open(self.pins, os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        with self.assertRaises(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        c = self.collector()
+        # but there is one collector at a time
+        self.refused(f'already running as process {c.p.pid}')
+
+    def test_wrong_pins(self):
+        self.mount('0700')
+        self.collector().stop()
+        for pin in 'series', 'state', 'names':
+            path = os.path.join(self.pins, pin)
+            right = path + '-right'
+            os.rename(path, right)
+            subprocess.run([BPFTOOL, 'map', 'create', path, 'type', 'array', 'key', '4', 'value', '8', 'entries', '2',
+                            'name', 'wrong'], check=True)
+            self.refused(f'{path} is not the map that', 'remove')
+            os.unlink(path)
+            os.mkdir(path)
+            self.refused(path)
+            os.rmdir(path)
+            os.rename(right, path)
+        path = pathlib.Path(self.pins, 'meta')
+        path.rename(f'{path}-right')
+        link = self.link()
+        os.rename(link, path)
+        self.refused(f'{path} is not a map')
+        path.unlink()
+        pathlib.Path(f'{path}-right').rename(path)
+        self.collector().wait('resuming counters')
+
+    def link(self):
+        """A pin of something that is no map: what a killed collector leaves sampling."""
+        c = self.collector()
+        c.stop(signal.SIGKILL)
+        links = os.path.join(self.pins, 'links')
+        return os.path.join(links, sorted(os.listdir(links))[0])
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The map, the numbers of strings, growing arrays and the heap, each against a plain model. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "base/intern.h"
+#include "base/key_map.h"
+#include "base/u64_map.h"
+
+#include <errno.h>
+
+static __u64 state = 1;
+
+static unsigned int draw(unsigned int below)
+{
+	state = u64_hash(state + 0x9e3779b97f4a7c15ull);
+	return state % below;
+}
+
+#define KEYS   300
+#define VALUES 8
+
+/* Keys are few, and so removed and added again; KEYS * VALUES bits are the model. */
+static void test_map(void **unused)
+{
+	static bool there[KEYS][VALUES];
+	struct u64_map m = {};
+	size_t n = 0;
+
+	(void)unused;
+	assert_int_equal(u64_map_get(&m, 0), U64_MAP_NONE);
+	u64_map_remove(&m, 0, 0);
+	for (int turn = 0; turn < 200000; turn++) {
+		unsigned int k = draw(KEYS), v = draw(VALUES), seen = 0, want = 0;
+		/* some of them share a home */
+		__u64 key = k % 3 ? k : (__u64)k << 40;
+		__u32 value;
+
+		if (!there[k][v] && draw(2)) {
+			assert_int_equal(u64_map_add(&m, key, v), 0);
+			there[k][v] = true;
+			n++;
+		} else {
+			u64_map_remove(&m, key, v);
+			n -= there[k][v];
+			there[k][v] = false;
+		}
+		assert_int_equal(m.n, n);
+		k = draw(KEYS);
+		key = k % 3 ? k : (__u64)k << 40;
+		u64_map_for_each(value, &m, key)
+		{
+			assert_in_range(value, 0, VALUES - 1);
+			assert_false(seen & 1u << value);
+			seen |= 1u << value;
+		}
+		for (v = 0; v < VALUES; v++)
+			want |= (unsigned int)there[k][v] << v;
+		assert_int_equal(seen, want);
+		assert_int_equal(u64_map_get(&m, key) == U64_MAP_NONE, !want);
+	}
+	u64_map_free(&m);
+}
+
+static void test_map_put(void **unused)
+{
+	struct u64_map m = {};
+
+	(void)unused;
+	for (__u32 i = 0; i < 1000; i++)
+		assert_int_equal(u64_map_put(&m, i * 8, i), 0);
+	for (__u32 i = 0; i < 1000; i++)
+		assert_int_equal(u64_map_put(&m, i * 8, i + 1), 0);
+	assert_int_equal(m.n, 1000);
+	for (__u32 i = 0; i < 1000; i++)
+		assert_int_equal(u64_map_get(&m, i * 8), i + 1);
+	assert_int_equal(u64_map_get(&m, 1), U64_MAP_NONE);
+	u64_map_free(&m);
+}
+
+static void test_intern(void **unused)
+{
+	struct intern in = {};
+	char text[32];
+
+	(void)unused;
+	for (int turn = 0; turn < 2; turn++) {
+		for (__u32 i = 0; i < 5000; i++) {
+			snprintf(text, sizeof(text), "%x", i);
+			assert_int_equal(intern_get(&in, text), i);
+		}
+	}
+	assert_string_equal(intern_text(&in, 4095), "fff");
+	assert_int_equal(intern_get(&in, ""), 5000);
+	assert_int_equal(intern_get(&in, ""), 5000);
+	intern_free(&in);
+	assert_int_equal(intern_get(&in, "again"), 0);
+	intern_free(&in);
+}
+
+static void test_key_map(void **unused)
+{
+	struct ibs_group_key key = { .comm = "a" };
+	struct key_map m = {};
+
+	(void)unused;
+	assert_int_equal(key_map_find_id(&m, 7), -1);
+	for (__u64 id = 0; id < 3000; id++)
+		assert_int_equal(key_map_add_id(&m, id), id);
+	for (__u64 id = 0; id < 3000; id++)
+		assert_int_equal(key_map_find_id(&m, id), id);
+	assert_int_equal(key_map_find(&m, &key), -1);
+	key_map_free(&m);
+}
+
+static void test_array(void **unused)
+{
+	uint16_t *v = NULL, *before;
+	size_t room = 0;
+
+	(void)unused;
+	assert_int_equal(array_reserve(v, room, 0), 0);
+	assert_null(v);
+	for (size_t n = 0; n < 10000; n++) {
+		assert_int_equal(array_reserve(v, room, n + 1), 0);
+		assert_true(room > n);
+		v[n] = n;
+	}
+	for (size_t n = 0; n < 10000; n++)
+		assert_int_equal(v[n], n);
+	before = v;
+	assert_int_equal(array_reserve(v, room, room), 0);
+	assert_ptr_equal(v, before);
+	/* what cannot be had changes nothing */
+	assert_int_equal(array_reserve(v, room, SIZE_MAX), -ENOMEM);
+	assert_int_equal(array_reserve(v, room, SIZE_MAX / 3), -ENOMEM);
+	assert_ptr_equal(v, before);
+	assert_int_equal(v[9999], 9999);
+	free(v);
+}
+
+static void test_array_zero(void **unused)
+{
+	uint64_t *v = NULL;
+	size_t room = 0, old = 0;
+
+	(void)unused;
+	for (size_t n = 1; n < 5000; n = 3 * n + 1) {
+		assert_int_equal(array_reserve_zero(v, room, n), 0);
+		for (size_t i = 0; i < room; i++)
+			assert_int_equal(v[i], i < old ? 77 : 0);
+		for (; old < room; old++)
+			v[old] = 77;
+	}
+	free(v);
+}
+
+static void test_heap(void **unused)
+{
+	struct heap h = {};
+	__u64 last = 0, tie = 0;
+
+	(void)unused;
+	for (int round = 0; round < 200; round++) {
+		size_t n = 1 + draw(50);
+
+		for (size_t i = 0; i < n; i++)
+			assert_int_equal(heap_push(&h, (struct heap_item){ draw(20), i, &h }), 0);
+		/* some move on, as a stream with more to come does */
+		for (int i = 0; i < 20; i++) {
+			struct heap_item first = h.item[0];
+
+			first.key += draw(5);
+			heap_replace_first(&h, first);
+		}
+		for (last = tie = 0; h.n; heap_pop(&h), n--) {
+			assert_true(h.item[0].key > last ||
+				    (h.item[0].key == last && h.item[0].tie >= tie));
+			last = h.item[0].key;
+			tie = h.item[0].tie;
+			assert_ptr_equal(h.item[0].item, &h);
+		}
+		assert_int_equal(n, 0);
+	}
+	heap_free(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_map),    cmocka_unit_test(test_map_put),
+		cmocka_unit_test(test_intern), cmocka_unit_test(test_key_map),
+		cmocka_unit_test(test_array),  cmocka_unit_test(test_array_zero),
+		cmocka_unit_test(test_heap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The table that hist prints, against golden files for several widths and numbers of groups, and its
+ * arithmetic. After an intended change: UPDATE_GOLDEN=1 build/tests/unit/test_table, and read the diff.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "view/hist.h"
+
+#define GOLDEN "tests/data/table"
+
+/* --- snapshots */
+
+struct made {
+	struct snapshot s;
+	char (*name)[128];
+	char (*container)[64], (*pod)[64];
+};
+
+static void add_series(struct group *g, enum ibs_src src, unsigned int n, unsigned int latency,
+		       __u64 period)
+{
+	struct series *s;
+
+	g->series = realloc(g->series, (g->n_series + 1) * sizeof(*s));
+	assert_non_null(g->series);
+	s = &g->series[g->n_series++];
+	*s = (struct series){ .op = IBS_OP_KIND_LOAD, .src = src, .samples = n, .ops = n * period };
+	if (!latency)
+		return;
+	s->valid = n;
+	s->buckets = calloc(IBS_LAT_BUCKETS, sizeof(*s->buckets));
+	assert_non_null(s->buckets);
+	for (unsigned int i = 0; i < n; i++) {
+		/* spread over half to one and a half */
+		unsigned int l = latency / 2 + latency * (i % 11) / 10;
+
+		s->sum += l;
+		s->buckets[ibs_lat_bucket(l)]++;
+	}
+}
+
+static void make(struct made *m, size_t n, __u64 period)
+{
+	memset(m, 0, sizeof(*m));
+	m->s.n_groups = n;
+	m->s.time_ns = 10000000000;
+	m->s.pmu.cpus = 96;
+	m->s.groups = calloc(n ?: 1, sizeof(*m->s.groups));
+	m->name = calloc(n ?: 1, sizeof(*m->name));
+	m->container = calloc(n ?: 1, sizeof(*m->container));
+	m->pod = calloc(n ?: 1, sizeof(*m->pod));
+	assert_non_null(m->s.groups);
+	for (size_t i = 0; i < n; i++) {
+		struct group *g = &m->s.groups[i];
+		unsigned int scale = 4000 / (i + 1) + 3;
+
+		g->slot = i + 1;
+		g->key.cgroup_id = i + 1;
+		add_series(g, IBS_SRC_NONE, 5 * scale, 0, period);
+		add_series(g, IBS_SRC_L2, scale, 18, period);
+		add_series(g, IBS_SRC_L3, scale / 3, 60 + i % 7, period);
+		if (i % 3 != 2)
+			add_series(g, IBS_SRC_DRAM, scale / (5 + i % 4), 400 + 3 * (i % 50),
+				   period);
+		if (i % 2)
+			add_series(g, IBS_SRC_REMOTE_DRAM, scale / 9, 700, period);
+		snprintf(m->name[i], sizeof(m->name[i]),
+			 "/kubepods.slice/kubepods-pod%04zu.slice/cri-containerd-%08zx.scope", i,
+			 i * 2654435761 % 0xffffffff);
+		if (i % 4 == 3)
+			continue; /* not of a container */
+		snprintf(m->container[i], sizeof(m->container[i]), "worker-%zu", i);
+		if (i % 4)
+			snprintf(m->pod[i], sizeof(m->pod[i]), "shop-production/web-7f9c5d-%04zx",
+				 i * 40503 % 65536);
+	}
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < m->s.groups[i].n_series; k++)
+			m->s.ledger.seen += m->s.groups[i].series[k].samples;
+	m->s.ledger.outcome[IBS_OUTCOME_AGGREGATED] = m->s.ledger.seen;
+	m->s.ledger.pmu_exact = true;
+}
+
+static void destroy(struct made *m)
+{
+	snapshot_free(&m->s);
+	free(m->name);
+	free(m->container);
+	free(m->pod);
+}
+
+static const char *namer(void *arg, __u64 id, enum label l)
+{
+	const struct made *m = arg;
+
+	return l == LABEL_CGROUP ? m->name[id - 1]
+	       : l == LABEL_POD	 ? m->pod[id - 1]
+				 : m->container[id - 1];
+}
+
+/* --- printing */
+
+static char *print(struct made *m, const struct screen *screen, const struct hist_view *v,
+		   unsigned int labels)
+{
+	const struct hist_info info = { .source = "ibs",
+					.event = "ibs_op/cnt_ctl=1/",
+					.period = 1000000,
+					.metric = IBS_METRIC_DC_MISS_LAT };
+	struct err err = { "" };
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_non_null(f);
+	assert_int_equal(hist_print_text(f, screen, v, &info, &m->s, labels, namer, m, &err), 0);
+	fclose(f);
+	return text;
+}
+
+static char *read_file(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	char *text = calloc(1, 1 << 17);
+
+	assert_non_null(text);
+	if (f) {
+		size_t n = fread(text, 1, (1 << 17) - 1, f);
+
+		text[n] = 0;
+		fclose(f);
+	}
+	return text;
+}
+
+static void check_golden(const char *name, const char *text)
+{
+	char path[256], *want;
+
+	snprintf(path, sizeof(path), "%s/%s", GOLDEN, name);
+	if (getenv("UPDATE_GOLDEN")) {
+		FILE *f = fopen(path, "we");
+
+		assert_non_null(f);
+		fputs(text, f);
+		fclose(f);
+	}
+	want = read_file(path);
+	assert_string_equal(text, want);
+	free(want);
+}
+
+static size_t widest_line(const char *text)
+{
+	size_t most = 0;
+
+	for (const char *p = text; *p;) {
+		size_t n = strcspn(p, "\n");
+		char *line = strndup(p, n);
+
+		assert_non_null(line);
+		assert_true(!n || line[n - 1] != ' ');
+		/* the ledger is not cut: every reason counts */
+		if (strncmp(line, "seen ", 5) && screen_columns(line) > most)
+			most = screen_columns(line);
+		free(line);
+		p += n + (p[n] == '\n');
+	}
+	return most;
+}
+
+static size_t count(const char *text, const char *what)
+{
+	size_t n = 0;
+
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+static void test_golden(void **state)
+{
+	static const unsigned int widths[] = { 60, 80, 120, 300 };
+	static const size_t groups[] = { 0, 1, 10, 200 };
+
+	(void)state;
+	for (size_t w = 0; w < 4; w++) {
+		for (size_t g = 0; g < 4; g++) {
+			const struct screen screen = { .width = widths[w], .utf8 = true };
+			const struct hist_view view = {};
+			char name[64], *text;
+			struct made m;
+
+			make(&m, groups[g], 1000000);
+			text = print(&m, &screen, &view, 0);
+			assert_in_range(widest_line(text), 1, widths[w]);
+			snprintf(name, sizeof(name), "%u-%zu.txt", widths[w], groups[g]);
+			check_golden(name, text);
+			free(text);
+			destroy(&m);
+		}
+	}
+}
+
+static void test_golden_of_options(void **state)
+{
+	const struct screen plain = { .width = 100 },
+			    color = { .width = 100, .color = true, .utf8 = true },
+			    low = { .width = 100, .height = 24, .utf8 = true };
+	const struct hist_view none = {}, full = { .histograms = true, .top = 2 },
+			       chosen = { .columns = { TABLE_P99, TABLE_OPS, TABLE_MEAN,
+						       TABLE_VALID },
+					  .n_columns = 4,
+					  .sort = TABLE_DRAM,
+					  .has_sort = true,
+					  .top = 6 };
+	struct made m;
+	char *text;
+
+	(void)state;
+	make(&m, 40, 1000000);
+	text = print(&m, &plain, &none, 0);
+	for (const char *p = text; *p; p++)
+		assert_true(*p > 0);
+	check_golden("ascii.txt", text);
+	free(text);
+	text = print(&m, &color, &none, 0);
+	assert_int_equal(count(text, "\033[1m"), 2);
+	assert_int_equal(count(text, "\033[0m"), 2);
+	free(text);
+	text = print(&m, &low, &none, 0);
+	assert_in_range(count(text, "\n"), 20, 23);
+	free(text);
+	text = print(&m, &plain, &full, 1U << LABEL_POD | 1U << LABEL_CONTAINER);
+	check_golden("histogram.txt", text);
+	free(text);
+	text = print(&m, &low, &chosen, 1U << LABEL_CGROUP | 1U << LABEL_SRC);
+	check_golden("columns.txt", text);
+	free(text);
+	destroy(&m);
+}
+
+/* --- arithmetic */
+
+static void build(struct made *m, unsigned int labels, enum table_column sort, size_t top,
+		  struct table *t)
+{
+	assert_int_equal(table_build(&m->s, IBS_METRIC_DC_MISS_LAT, labels, sort, top, namer, m, t),
+			 0);
+}
+
+static void test_sums(void **state)
+{
+	static const size_t tops[] = { 0, 1, 7, 38, 39, 40, 100 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tops) / sizeof(tops[0]); i++) {
+		double cycles = 0, want = 0;
+		__u64 samples = 0, all = 0;
+		struct made m;
+		struct table t;
+
+		make(&m, 40, 1000);
+		build(&m, TABLE_LABELS, TABLE_CYCLES, tops[i], &t);
+		/* a single row is never folded: it would take the same line */
+		assert_int_equal(t.n, !tops[i] || tops[i] >= 39 ? 40 : tops[i]);
+		assert_int_equal(t.n + t.n_rest, 40);
+		for (size_t r = 0; r < t.n; r++) {
+			cycles += t.row[r].cycles;
+			samples += t.row[r].all.samples;
+			assert_true(!r || t.row[r].cycles <= t.row[r - 1].cycles);
+		}
+		for (size_t g = 0; g < m.s.n_groups; g++) {
+			for (size_t k = 0; k < m.s.groups[g].n_series; k++) {
+				all += m.s.groups[g].series[k].samples;
+				want += m.s.groups[g].series[k].sum * 1000.0;
+			}
+		}
+		assert_true(fabs(cycles + t.rest.cycles - t.total.cycles) < 1);
+		assert_true(fabs(want - t.total.cycles) < 1);
+		assert_int_equal(samples + t.rest.all.samples, all);
+		assert_int_equal(t.total.all.samples, all);
+		table_free(&t);
+		destroy(&m);
+	}
+}
+
+/* Sources are told apart in every group, whether or not --by names them. */
+static void test_shares_of_sources(void **state)
+{
+	struct table t;
+	struct made m;
+
+	(void)state;
+	make(&m, 0, 0);
+	m.s.n_groups = 1;
+	m.s.groups[0].key.cgroup_id = 1;
+	add_series(&m.s.groups[0], IBS_SRC_UNKNOWN, 1000, 400, 16); /* in no share */
+	add_series(&m.s.groups[0], IBS_SRC_L3, 11, 100, 16);
+	add_series(&m.s.groups[0], IBS_SRC_DRAM, 22, 100, 16);
+	add_series(&m.s.groups[0], IBS_SRC_REMOTE_DRAM, 11, 100, 16);
+	build(&m, 1U << LABEL_CGROUP, TABLE_CYCLES, 0, &t);
+	assert_int_equal(t.n, 1);
+	assert_true(fabs(t.row[0].dram - 0.75) < 1e-9);
+	assert_true(fabs(t.row[0].remote - 0.25) < 1e-9);
+	table_free(&t);
+	/* periods that vary: a sample stands for the mean of its series */
+	m.s.groups[0].series[1].ops = 11 * 32;
+	assert_true(fabs(series_miss_cycles(&m.s.groups[0].series[1]) - 11 * 100 * 32) < 1e-6);
+	/* an unknown period is not zero */
+	m.s.groups[0].series[2].ops = 0;
+	build(&m, 1U << LABEL_CGROUP, TABLE_CYCLES, 0, &t);
+	assert_true(isnan(t.row[0].cycles) && isnan(t.total.cycles));
+	table_free(&t);
+	destroy(&m);
+}
+
+static void test_unknown_is_printed(void **state)
+{
+	const struct screen screen = { .width = 120, .utf8 = true };
+	const struct hist_view view = {};
+	struct made m;
+	char *text;
+
+	(void)state;
+	make(&m, 0, 0);
+	m.s.n_groups = 1;
+	m.s.groups[0].key.cgroup_id = 1;
+	add_series(&m.s.groups[0], IBS_SRC_UNKNOWN, 5, 400, 0);
+	text = print(&m, &screen, &view, 1U << LABEL_CGROUP);
+	/* miss cycles, share, DRAM, REMOTE; p90 and p99 of five samples */
+	assert_int_equal(count(text, " –"), 6);
+	assert_null(strstr(text, "0%"));
+	free(text);
+	destroy(&m);
+}
+
+/* --- names */
+
+static void test_hostile_names(void **state)
+{
+	static const char *const names[] = { "/a\033[31mred",
+					     "/b\nforged: line",
+					     "/c\302\233m",
+					     "/d\377\376",
+					     "/e\342\200\256gnp.exe",
+					     "=cmd|' /C calc'!A0",
+					     "" };
+	struct screen screen = { .width = 100, .utf8 = true };
+	const struct hist_view view = {};
+	char *text, *csv = NULL;
+	struct made m;
+	struct table t;
+	size_t size;
+	FILE *f;
+
+	(void)state;
+	make(&m, 7, 1000);
+	for (int i = 0; i < 7; i++) {
+		strcpy(m.name[i], names[i]);
+		m.container[i][0] = 0;
+	}
+	for (screen.width = 60; screen.width <= 300; screen.width += 8) {
+		text = print(&m, &screen, &view, 0);
+		for (const char *p = text; *p; p++)
+			assert_true((unsigned char)*p >= ' ' || *p == '\n');
+		assert_null(strstr(text, "\302\233"));
+		assert_null(strstr(text, "\342\200\256"));
+		assert_null(strstr(text, "\nforged"));
+		assert_in_range(widest_line(text), 1, screen.width);
+		free(text);
+	}
+	f = open_memstream(&csv, &size);
+	assert_non_null(f);
+	build(&m, 1U << LABEL_CGROUP, TABLE_CYCLES, 0, &t);
+	table_print_csv(f, &t, false, true);
+	table_free(&t);
+	fclose(f);
+	assert_int_equal(count(csv, "\n"), 8);
+	assert_null(strstr(csv, ",=cmd"));
+	assert_non_null(strstr(csv, "'=cmd"));
+	free(csv);
+	destroy(&m);
+}
+
+static void shorten(const char *const *names, size_t n, unsigned int width, char **out)
+{
+	const struct screen s = { .width = 100, .utf8 = true };
+
+	screen_shorten(&s, names, n, width, out);
+	for (size_t i = 0; i < n; i++) {
+		assert_non_null(out[i]);
+		assert_in_range(screen_columns(out[i]), 0, width);
+	}
+}
+
+static void test_shortened_names(void **state)
+{
+	static const char *const names[] = {
+		"/kubepods.slice/kubepods-pod1111.slice/cri-aaaaaaaa.scope",
+		"/kubepods.slice/kubepods-pod2222.slice/cri-aaaaaaaa.scope",
+		"/kubepods.slice/kubepods-pod2222.slice/cri-bbbbbbbb.scope",
+		"/system.slice/postgresql@15-main.service",
+		"short",
+		"größe/äöü/äöüäöüäöüäöüäöüäöüäöüäöüäöüäöü",
+	};
+	char *out[6];
+
+	(void)state;
+	shorten(names, 6, 28, out);
+	assert_string_equal(out[3], "/system.slice/…-main.service");
+	assert_string_equal(out[4], "short");
+	/* what tells names apart is kept: at any width all are different */
+	for (unsigned int width = 12; width < 60; width++) {
+		for (int i = 0; i < 6; i++)
+			free(out[i]);
+		shorten(names, 6, width, out);
+		for (int i = 0; i < 6; i++)
+			for (int k = 0; k < i; k++)
+				assert_string_not_equal(out[i], out[k]);
+	}
+	for (int i = 0; i < 6; i++) {
+		assert_string_equal(out[i], names[i]); /* 59 columns are enough for all */
+		free(out[i]);
+	}
+	shorten(names + 3, 1, 32, out);
+	assert_string_equal(out[0], "/sys…/postgresql@15-main.service");
+	free(out[0]);
+}
+
+static void test_numbers(void **state)
+{
+	const struct screen s = { .utf8 = true };
+	char b[32];
+
+	(void)state;
+#define SAYS(call, text)                      \
+	do {                                  \
+		call;                         \
+		assert_string_equal(b, text); \
+	} while (0)
+	SAYS(screen_count(&s, 0, b, sizeof(b)), "0");
+	SAYS(screen_count(&s, 999, b, sizeof(b)), "999");
+	SAYS(screen_count(&s, 1000, b, sizeof(b)), "1,000");
+	SAYS(screen_count(&s, 12345678, b, sizeof(b)), "12,345,678");
+	SAYS(screen_count(&s, NAN, b, sizeof(b)), "–");
+	SAYS(screen_percent(&s, 0, b, sizeof(b)), "0%");
+	SAYS(screen_percent(&s, 0.0004, b, sizeof(b)), "<0.1%");
+	SAYS(screen_percent(&s, 0.0005, b, sizeof(b)), "0.1%");
+	SAYS(screen_percent(&s, 1, b, sizeof(b)), "100.0%");
+	SAYS(screen_percent(&s, NAN, b, sizeof(b)), "–");
+	SAYS(screen_scaled(&s, 1.92e9, 'G', b, sizeof(b)), "1.92 G");
+	SAYS(screen_scaled(&s, 9.996e9, 'G', b, sizeof(b)), "10.0 G");
+	SAYS(screen_scaled(&s, 123.4e9, 'G', b, sizeof(b)), "123 G");
+	SAYS(screen_scaled(&s, 1e6, 'G', b, sizeof(b)), "<0.01 G");
+	SAYS(screen_scaled(&s, 0, 'G', b, sizeof(b)), "0 G");
+	SAYS(screen_scaled(&s, 812, ' ', b, sizeof(b)), "812");
+#undef SAYS
+	assert_int_equal(screen_unit(999), ' ');
+	assert_int_equal(screen_unit(1000), 'k');
+	assert_int_equal(screen_unit(5e12), 'T');
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_golden_of_options),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_shares_of_sources),
+		cmocka_unit_test(test_unknown_is_printed),
+		cmocka_unit_test(test_hostile_names),
+		cmocka_unit_test(test_shortened_names),
+		cmocka_unit_test(test_numbers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

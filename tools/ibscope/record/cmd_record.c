@@ -1,0 +1,620 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* ibscope record: the samples that are selected, one by one, to a file or as lines of text. */
+#include "base/clock.h"
+#include "../cmd.h"
+#include "record_private.h"
+#include "record_text.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TICK_S		   0.5 /* notices of throttling wait in a small buffer */
+#define PRIORITY	   -10
+#define STALL_S		   10 /* that output may take once we were told to end */
+#define RECORD_OPTIONS_MAX 64
+
+/* Records are not grouped, so what groups is not an option. */
+static size_t sampling_rows(struct option_row *rows)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < sampling_n_options && n < RECORD_OPTIONS_MAX; i++)
+		if (strcmp(sampling_options[i].name, "by") &&
+		    strcmp(sampling_options[i].name, "max-groups"))
+			rows[n++] = sampling_options[i];
+	return n;
+}
+
+static void usage(FILE *f, const struct option_set *sets, size_t n)
+{
+	fprintf(f, "usage: ibscope record [OPTIONS] [-- COMMAND ...]\n\n"
+		   "Sample memory accesses with AMD IBS and record every selected sample, until "
+		   "interrupted\nor until COMMAND exits.\n");
+	options_help(f, sets, n);
+	fprintf(f,
+		"\nExit status: 0 done, 1 failed, 2 wrong usage; with COMMAND, that of COMMAND.\n");
+}
+
+static int check_options(struct record *r, int argc, char **argv, struct err *err)
+{
+	if (argc > optind)
+		return err_set(err, -EINVAL,
+			       "unexpected argument '%s'; to measure a command, put it after '--': "
+			       "ibscope record [OPTIONS] -- %s",
+			       argv[optind], argv[optind]);
+	if (r->csv && r->json)
+		return err_set(err, -EINVAL, "--csv and --json exclude each other: give one");
+	r->out.format = r->csv ? OUTPUT_CSV : r->json ? OUTPUT_JSON : OUTPUT_RECORDING;
+	if (r->sampling.opts.stacks && r->out.format != OUTPUT_RECORDING)
+		return err_set(err, -EINVAL,
+			       "-g: text output has no call chains; record to a file");
+	if (r->out.rotate && !r->max_bytes)
+		return err_set(err, -EINVAL, "--rotate requires --max-size");
+	if (r->out.rotate && output_to_stdout(&r->out))
+		return err_set(err, -EINVAL,
+			       "--rotate: standard output cannot be rotated; name a "
+			       "file with -o");
+	return 0;
+}
+
+/* --- signals: the first ends in order, the second at once */
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int sig)
+{
+	if (interrupted) {
+		signal(sig, SIG_DFL);
+		raise(sig);
+	}
+	interrupted = 1;
+	alarm(STALL_S);
+}
+
+static void stalled(int sig)
+{
+	static const char text[] = "ibscope: error: nobody takes the output: what is not written "
+				   "yet is lost\n";
+
+	(void)sig;
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(EXIT_FAILED);
+	_exit(EXIT_FAILED);
+}
+
+static void catch_signals(void)
+{
+	const struct sigaction end = { .sa_handler = interrupt, .sa_flags = SA_RESTART };
+	const struct sigaction stall = { .sa_handler = stalled };
+
+	sigaction(SIGINT, &end, NULL);
+	sigaction(SIGTERM, &end, NULL);
+	sigaction(SIGALRM, &stall, NULL);
+}
+
+/* Blocked but while we wait or write, so that none comes between a test and a wait. */
+static void block_signals(bool on, sigset_t *old)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(on ? SIG_BLOCK : SIG_UNBLOCK, &set, old);
+}
+
+/* --- what is written */
+
+static int put_event(const struct trace_event *ev, void *arg, struct err *err)
+{
+	struct record *r = arg;
+
+	return output_event(r->output, ev, err);
+}
+
+static int put_events(struct record *r, __u64 until, struct err *err)
+{
+	struct trace_event ev;
+
+	while (sideband_peek(r->sideband) <= until && sideband_next(r->sideband, &ev)) {
+		int ret = output_event(r->output, &ev, err);
+
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* The path and names of a cgroup. Return: false if it is in a container that has no name yet. */
+static bool name_cgroup(struct record *r, __u64 id, struct trace_event *ev)
+{
+	const struct container_name *name;
+	struct container_owner owner;
+	struct container c;
+
+	ev->cgroup.id = id;
+	ev->cgroup.path = cgroup_tree_path(r->sampling.tree, id) ?: "";
+	cgroup_tree_owner(r->sampling.tree, id, &owner);
+	if (!container_of_path(ev->cgroup.path, &owner, &c))
+		return true;
+	name = container_names_find(r->sampling.names, &c);
+	ev->cgroup.container = name->container;
+	ev->cgroup.pod = name->pod;
+	ev->cgroup.ns = name->ns;
+	return *name->container || !*c.id;
+}
+
+static int put_cgroup(struct record *r, __u64 id, __u64 time, struct err *err)
+{
+	struct trace_event ev = { .kind = TRACE_CGROUP, .time = time };
+
+	r->last_cgroup = id;
+	if (!id || output_has_cgroup(r->output, id))
+		return 0;
+	if (!name_cgroup(r, id, &ev) && r->n_unnamed < RECORD_UNNAMED)
+		r->unnamed[r->n_unnamed++] = id;
+	return output_event(r->output, &ev, err);
+}
+
+/* Runtimes write some names after the container has started. */
+static int put_late_names(struct record *r, struct err *err)
+{
+	size_t n = r->n_unnamed;
+	int ret = 0;
+
+	r->n_unnamed = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct trace_event ev = { .kind = TRACE_CGROUP, .time = r->until };
+
+		if (ret || !name_cgroup(r, r->unnamed[i], &ev))
+			r->unnamed[r->n_unnamed++] = r->unnamed[i];
+		else
+			ret = output_event(r->output, &ev, err);
+	}
+	return ret;
+}
+
+struct stamp {
+	__u64 time, cgroup_id;
+};
+
+static struct stamp stamp_of(const struct record_batch *b, size_t i)
+{
+	if (b->raw)
+		return (struct stamp){ b->raw[i].time, b->raw[i].cgroup_id };
+	return (struct stamp){ b->records[i].time, b->records[i].cgroup_id };
+}
+
+/* From @i on the first sample of this time or later, or of another cgroup; b->n if there is none. */
+static size_t next_change(const struct record_batch *b, size_t i, __u64 time, __u64 cgroup_id)
+{
+	if (b->raw)
+		for (; i < b->n; i++) {
+			if (b->raw[i].time >= time || b->raw[i].cgroup_id != cgroup_id)
+				break;
+		}
+	else
+		for (; i < b->n; i++) {
+			if (b->records[i].time >= time || b->records[i].cgroup_id != cgroup_id)
+				break;
+		}
+	return i;
+}
+
+static int put_stack(struct record *r, __s32 id, struct err *err)
+{
+	__u64 addresses[TRACE_STACK_MAX];
+	int n;
+
+	if (output_has_stack(r->output, id))
+		return 0;
+	n = sampler_stack(r->sampling.sampler, id, addresses);
+	return output_stack(r->output, id, addresses, n < 0 ? 0 : n, err);
+}
+
+static int put_stacks(struct record *r, const struct record_batch *b, struct err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; b->stacks && i < b->n && !ret; i++) {
+		ret = put_stack(r, b->stacks[i].kernel, err);
+		ret = ret ?: put_stack(r, b->stacks[i].user, err);
+	}
+	return ret;
+}
+
+static int put_part(struct record *r, const struct record_batch *b, size_t from, size_t to,
+		    struct err *err)
+{
+	const struct record_batch part = {
+		.records = b->records ? b->records + from : NULL,
+		.raw = b->raw ? b->raw + from : NULL,
+		.stacks = b->stacks ? b->stacks + from : NULL,
+		.n = to - from,
+	};
+
+	return part.n ? output_samples(r->output, &part, err) : 0;
+}
+
+/* Samples, and before each what is to be known of it. */
+static int put_batch(const struct record_batch *b, void *arg, struct err *err)
+{
+	struct record *r = arg;
+	int ret = put_stacks(r, b, err);
+	size_t from = 0, i = 0;
+
+	while (!ret) {
+		struct stamp s;
+
+		i = next_change(b, i, sideband_peek(r->sideband), r->last_cgroup);
+		if (i == b->n)
+			break;
+		s = stamp_of(b, i);
+		ret = put_part(r, b, from, i, err);
+		from = i;
+		ret = ret ?: put_events(r, s.time, err);
+		ret = ret ?: put_cgroup(r, s.cgroup_id, s.time, err);
+	}
+	return ret ?: put_part(r, b, from, b->n, err);
+}
+
+/* All that came until now; @last: also what came while we looked. */
+static int put_all(struct record *r, bool last, struct err *err)
+{
+	__u64 until = last ? UINT64_MAX - 1 : clock_ns(CLOCK_MONOTONIC);
+	int ret;
+
+	cgroup_tree_update(r->sampling.tree);
+	r->follow_at = now_s() + sampling_follow(&r->sampling);
+	sideband_refresh(r->sideband);
+	block_signals(false, NULL);
+	ret = rings_drain(sampler_rings(r->sampling.sampler), until, put_batch, r, err);
+	ret = ret ?: put_events(r, until, err);
+	block_signals(true, NULL);
+	r->until = until;
+	return ret;
+}
+
+/*
+ * What there is already. It bears the time of the last event that was told; what changed since then
+ * is told twice, which does no harm.
+ */
+static int put_state(struct record *r, struct err *err)
+{
+	r->last_cgroup = 0;
+	r->n_unnamed = 0;
+	return task_events_now("", &r->choice, r->until, put_event, r, err);
+}
+
+/* --- the ledger of a file: what is forwarded, but not yet written, belongs to the next one */
+
+static void ledger_add(struct ledger *to, const struct ledger *l, int sign)
+{
+	to->seen += sign * l->seen;
+	to->pmu_samples += sign * l->pmu_samples;
+	to->unseen += sign * l->unseen;
+	for (int o = 0; o < IBS_OUTCOME_N; o++)
+		to->outcome[o] += sign * l->outcome[o];
+}
+
+static int file_ledger(struct record *r, struct ledger *out, struct err *err)
+{
+	struct snapshot snap = {}; /* records have no groups */
+	int ret = sampler_ledger(r->sampling.sampler, &snap.ledger, &snap.pmu, err);
+
+	if (ret)
+		return ret;
+	*out = snap.ledger;
+	sampling_warn(&r->sampling, &snap);
+	ledger_add(out, &r->filed, -1);
+	out->seen -= out->outcome[IBS_OUTCOME_FORWARDED] - output_records(r->output);
+	out->outcome[IBS_OUTCOME_FORWARDED] = output_records(r->output);
+	return 0;
+}
+
+static int rotate(struct record *r, struct err *err)
+{
+	struct ledger l;
+	int ret = file_ledger(r, &l, err);
+
+	ret = ret ?: output_rotate(r->output, &l, err);
+	if (ret)
+		return ret;
+	ledger_add(&r->filed, &l, 1);
+	return put_state(r, err);
+}
+
+/* --- progress and summary */
+
+static void show_progress(struct record *r, const struct ledger *l)
+{
+	double now = now_s();
+	__u64 records = r->filed.outcome[IBS_OUTCOME_FORWARDED] + output_records(r->output);
+	struct ledger all = *l;
+
+	if (!r->progress)
+		return;
+	ledger_add(&all, &r->filed, 1);
+	fprintf(stderr, "\r%s%.1f s  %.0f/s  kept %llu  rejected %llu  lost %llu  %.1f MiB\033[K",
+		r->info.simulated ? "SIMULATED  " : "", now - r->started,
+		(records - r->shown_records) / fmax(now - r->shown, 1e-3), records,
+		ledger_sum(&all, IBS_OUTCOME_KIND_FILTERED),
+		ledger_sum(&all, IBS_OUTCOME_KIND_LOST), output_total_bytes(r->output) / 1048576.0);
+	fflush(stderr);
+	r->shown = now;
+	r->shown_records = records;
+}
+
+/* The whole ledger, over all files. */
+static void summary(struct record *r, const struct ledger *l)
+{
+	struct ledger all = *l;
+	__u64 lost = sideband_lost(r->sideband);
+
+	ledger_add(&all, &r->filed, 1);
+	all.pmu_exact = l->pmu_exact;
+	if (r->progress)
+		fprintf(stderr, "\r\033[K");
+	log_info("%s%llu records in %.1f s, %.1f MiB to %s%s",
+		 r->info.simulated ? "SIMULATED: " : "", all.outcome[IBS_OUTCOME_FORWARDED],
+		 now_s() - r->started, output_total_bytes(r->output) / 1048576.0,
+		 output_name(r->output),
+		 r->out.rotate && r->filed.seen ? " and the files before it" : "");
+	fprintf(stderr, "ibscope: ");
+	ledger_print(stderr, &all);
+	fputc('\n', stderr);
+	if (lost)
+		log_warn("%llu records of process names and mappings were lost; some samples lack "
+			 "them",
+			 lost);
+}
+
+/* --- the run */
+
+static int open_sideband(struct record *r, struct err *err)
+{
+	const struct selection *sel = &r->sampling.opts.sel;
+	struct sideband_opts opts = {
+		.choice = &r->choice,
+		.cgroups = cgroup_tree_fs(r->sampling.tree)->mode == CGROUP_MODE_V2,
+	};
+	bool some = sel->processes.n && !sel->processes.but;
+	struct cpulist online;
+	int cpu, ret;
+
+	if (task_choice_init(&r->choice, sel->processes.pids, some ? sel->processes.n : 0,
+			     sel->follow))
+		return err_set(err, -ENOMEM, "out of memory");
+	ret = cpulist_read("", "online", &online, err);
+	if (ret)
+		return ret;
+	r->online = calloc(cpulist_count(&online), sizeof(*r->online));
+	if (!r->online)
+		return err_set(err, -ENOMEM, "out of memory");
+	cpulist_for_each (cpu, &online)
+		r->online[opts.n_cpus++] = cpu;
+	opts.cpus = r->online;
+	return sideband_open(&opts, &r->sideband, err);
+}
+
+static int flush(struct record *r, struct err *err)
+{
+	struct ledger l;
+	int ret = put_late_names(r, err);
+
+	ret = ret ?: file_ledger(r, &l, err);
+	if (ret)
+		return ret;
+	block_signals(false, NULL);
+	ret = output_flush(r->output, &l, err);
+	block_signals(true, NULL);
+	show_progress(r, &l);
+	ledger_add(&l, &r->filed, 1);
+	record_loss_look(r, &l);
+	return ret;
+}
+
+/*
+ * Is the file as large as it may be? What is buffered will be compressed when it is written, so it
+ * is looked at again then; the last twentieth is not worth ever smaller blocks.
+ */
+static int full(struct record *r, bool *is_full, struct err *err)
+{
+	int ret;
+
+	*is_full = false;
+	if (!r->max_bytes || output_bytes(r->output) < r->max_bytes)
+		return 0;
+	ret = flush(r, err);
+	*is_full = output_bytes(r->output) >= r->max_bytes - r->max_bytes / 20;
+	return ret;
+}
+
+/* Until something is to be written, or @deadline. */
+static void wait_for_records(struct record *r, double deadline, const sigset_t *open)
+{
+	struct rings *rings = sampler_rings(r->sampling.sampler);
+	struct pollfd fds[] = {
+		{ .fd = rings_fd(rings), .events = POLLIN },
+		{ .fd = sideband_fd(r->sideband), .events = POLLIN },
+		{ .fd = cgroup_tree_fd(r->sampling.tree), .events = POLLIN },
+		{ .fd = sampling_command_fd(&r->sampling), .events = POLLIN },
+	};
+	double wait = fmin(rings_delay_ms(rings) / 1e3, fmax(deadline - now_s(), 0));
+	const struct timespec t = { .tv_sec = wait, .tv_nsec = (wait - floor(wait)) * 1e9 };
+
+	ppoll(fds, sizeof(fds) / sizeof(fds[0]), &t, open);
+}
+
+static int collect(struct record *r, const sigset_t *open, struct err *err)
+{
+	double end = r->duration_s ? r->started + r->duration_s : INFINITY;
+	double next_tick = r->started + TICK_S;
+	bool is_full = false;
+	int ret = 0;
+
+	while (!ret && !interrupted && now_s() < end && !sampling_command_ended(&r->sampling)) {
+		wait_for_records(r, fmin(end, fmin(next_tick, r->follow_at)), open);
+		ret = put_all(r, false, err);
+		if (!ret && now_s() >= next_tick) {
+			sampler_tick(r->sampling.sampler);
+			ret = flush(r, err);
+			next_tick = now_s() + TICK_S;
+		}
+		ret = ret ?: full(r, &is_full, err);
+		if (ret || !is_full)
+			continue;
+		if (!r->out.rotate)
+			break;
+		ret = rotate(r, err);
+	}
+	return ret;
+}
+
+/* Everything that was forwarded is written, to the unit, or it is told what is not. */
+static int end(struct record *r, int ret, struct err *err)
+{
+	struct err second = { "" };
+	struct ledger l;
+	int ret2;
+
+	sampler_stop(r->sampling.sampler);
+	if (!ret)
+		ret = put_all(r, true, err);
+	if (!ret)
+		ret = put_late_names(r, err);
+	ret2 = file_ledger(r, &l, &second);
+	if (!ret2) {
+		block_signals(false, NULL);
+		ret2 = output_finish(r->output, &l, &second);
+		block_signals(true, NULL);
+		summary(r, &l);
+		ledger_add(&l, &r->filed, 1);
+		ret2 = ret2 ?: record_loss_end(r, &l, &second);
+	}
+	alarm(0);
+	if (!ret && ret2) {
+		ret = ret2;
+		*err = second;
+	}
+	return ret;
+}
+
+static int check_complete(struct record *r, struct err *err)
+{
+	struct snapshot snap;
+	__u64 written = r->filed.outcome[IBS_OUTCOME_FORWARDED] + output_records(r->output);
+	int ret = sampler_snapshot(r->sampling.sampler, &snap, err);
+
+	if (ret)
+		return ret;
+	if (snap.ledger.outcome[IBS_OUTCOME_FORWARDED] != written)
+		ret = err_set(err, -EUCLEAN,
+			      "%llu samples were forwarded, %llu written; this is a bug of "
+			      "ibscope, please report it",
+			      snap.ledger.outcome[IBS_OUTCOME_FORWARDED], written);
+	snapshot_free(&snap);
+	return ret;
+}
+
+static int run(struct record *r, const sigset_t *open, struct err *err)
+{
+	static const struct ledger nothing;
+	struct sampling *s = &r->sampling;
+	int ret;
+
+	/* where all CPUs are busy rings are full before our turn comes; it is little that we do */
+	setpriority(PRIO_PROCESS, 0, PRIORITY);
+	record_info(&r->info, &r->pmu, s);
+	ret = record_topology(&r->info, &r->topology, err);
+	if (ret)
+		return ret;
+	r->out.info = &r->info;
+	r->until = clock_ns(CLOCK_MONOTONIC);
+	ret = open_sideband(r, err);
+	if (ret)
+		return ret;
+	r->out.stop = &interrupted;
+	block_signals(false, NULL);
+	ret = output_open(&r->out, &r->output, err);
+	block_signals(true, NULL);
+	if (ret)
+		return ret;
+	ret = put_state(r, err);
+	ret = ret ?: sampling_start(s, err);
+	if (ret) {
+		output_finish(r->output, &nothing, NULL);
+		return ret;
+	}
+	r->started = r->shown = now_s();
+	r->progress = isatty(STDERR_FILENO) && !output_on_terminal(&r->out);
+	ret = collect(r, open, err);
+	ret = end(r, ret, err);
+	return ret ?: check_complete(r, err);
+}
+
+static void close_record(struct record *r)
+{
+	output_close(r->output);
+	sideband_close(r->sideband);
+	task_choice_free(&r->choice);
+	free(r->online);
+	sampling_close(&r->sampling);
+}
+
+int cmd_record(int argc, char **argv)
+{
+	struct option_row rows[RECORD_OPTIONS_MAX];
+	struct record r = { .max_loss = 0.1 };
+	const struct option_set sets[] = {
+		{ "Sampling", rows, sampling_rows(rows), &r.sampling },
+		{ "Selection", select_option_rows, select_option_n_rows, &r.sampling.select },
+		{ "Output", record_options, record_n_options, &r },
+	};
+	struct err err = { "" };
+	sigset_t open;
+	int ret, words;
+
+	sampling_init(&r.sampling);
+	r.sampling.labels = 0;
+	r.sampling.opts.output = SAMPLER_RECORDS;
+	record_command(&r.info, argc, argv);
+	ret = words = sampling_cut_command(&r.sampling, argc, argv, &err);
+	if (words > 0)
+		ret = options_parse(words, argv, sets, 3, &err);
+	if (ret > 0) {
+		if (ret == OPTIONS_HELP)
+			usage(stdout, sets, 3);
+		close_record(&r);
+		return EXIT_DONE;
+	}
+	ret = ret ?: sampling_filter(&r.sampling, &err);
+	ret = ret ?: check_options(&r, words, argv, &err);
+	if (ret) {
+		log_error("%s", err.text);
+		close_record(&r);
+		return EXIT_USAGE;
+	}
+	if (r.sampling.select.explain) {
+		filter_explain(stdout, &r.sampling.select.filter);
+		close_record(&r);
+		return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+	}
+	catch_signals();
+	block_signals(true, &open);
+	ret = sampling_open(&r.sampling, &err);
+	ret = ret ?: run(&r, &open, &err);
+	if (ret)
+		log_error("%s", err.text);
+	ret = sampling_end(&r.sampling, interrupted, ret);
+	close_record(&r);
+	return ret;
+}

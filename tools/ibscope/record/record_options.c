@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The options of record, one function and one row each. */
+#include "base/num.h"
+#include "record_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROTATE_MAX     10000
+#define DURATION_MAX_S (10000.0 * 86400)
+
+static int set_output(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+
+	if (!*arg)
+		return err_set(err, -EINVAL, "-o: the file name is empty");
+	r->out.path = arg;
+	return 0;
+}
+
+static int set_raw(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+
+	(void)arg;
+	(void)err;
+	r->sampling.opts.output = SAMPLER_RECORDS_RAW;
+	return 0;
+}
+
+static int set_ring_size(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+	const struct size_arg size = { .name = "--ring-size",
+				       .min = SAMPLER_RING_MIN,
+				       .max = SAMPLER_RING_MAX };
+	uint64_t bytes;
+	int ret = num_parse_size(&size, arg, &bytes, err);
+
+	if (!ret)
+		r->sampling.opts.ring_bytes = bytes;
+	return ret;
+}
+
+static int set_max_size(void *ctx, const char *arg, struct err *err)
+{
+	const struct size_arg size = { .name = "--max-size", .min = 4096, .max = 1ULL << 60 };
+	struct record *r = ctx;
+
+	return num_parse_size(&size, arg, (uint64_t *)&r->max_bytes, err);
+}
+
+static int set_rotate(void *ctx, const char *arg, struct err *err)
+{
+	const struct num_arg num = {
+		.name = "--rotate", .unit = "files", .min = 2, .max = ROTATE_MAX
+	};
+	struct record *r = ctx;
+	uint64_t n;
+	int ret = num_parse(&num, arg, &n, err);
+
+	r->out.rotate = n;
+	return ret;
+}
+
+static int set_duration(void *ctx, const char *arg, struct err *err)
+{
+	const struct duration_arg time = { .name = "--duration",
+					   .min_s = 1e-3,
+					   .max_s = DURATION_MAX_S };
+	struct record *r = ctx;
+
+	return num_parse_duration(&time, arg, &r->duration_s, err);
+}
+
+static int set_max_loss(void *ctx, const char *arg, struct err *err)
+{
+	struct record *r = ctx;
+
+	return num_parse_percent("--max-loss", arg, 0, 100, &r->max_loss, err);
+}
+
+/* clang-format off: a row is a row */
+const struct option_row record_options[] = {
+	{ "output", 'o', "FILE",
+	  "output file; default " OUTPUT_DEFAULT_PATH
+	  ", for text '-' (stdout); an existing file is "
+	  "renamed to FILE.old",
+	  set_output },
+	{ "csv", 0, NULL, "print one line per sample, after a header",
+	  OPTION_FLAG(struct record, csv) },
+	{ "json", 0, NULL, "print one JSON object per sample", OPTION_FLAG(struct record, json) },
+	{ "raw", 0, NULL, "record all registers unchanged", set_raw },
+	{ "stacks", 'g', NULL,
+	  "record call chains; the kernel unwinds at every sample, even if it is dropped",
+	  OPTION_FLAG(struct record, sampling.opts.stacks) },
+	{ "duration", 0, "TIME", "stop after TIME, in seconds or as in 5m", set_duration },
+	{ "max-size", 0, "SIZE", "stop when the file reaches SIZE, as in 500M", set_max_size },
+	{ "rotate", 0, "N", "start a new file instead, keeping N: FILE, FILE.1, ..", set_rotate },
+	{ "ring-size", 0, "SIZE",
+	  "kernel buffer of each CPU, a power of two, as in 256K; by default what --max-memory "
+	  "allows, up to 1M",
+	  set_ring_size },
+	{ "compress", 'z', NULL, "compress with zstd: half the size at three times the CPU cost",
+	  OPTION_FLAG(struct record, out.compress) },
+	{ "max-loss", 0, "N%",
+	  "exit with status 1 if more samples were lost to a full buffer; default 10%",
+	  set_max_loss },
+};
+/* clang-format on */
+const size_t record_n_options = sizeof(record_options) / sizeof(record_options[0]);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What record tells of itself in the head of a recording. */
+#ifndef IBSCOPE_RECORD_TEXT_H
+#define IBSCOPE_RECORD_TEXT_H
+
+#include "session/session.h"
+#include "trace/trace.h"
+
+/* The command line as one can paste it, cut to what there is room for. */
+void record_command(struct trace_info *info, int argc, char **argv);
+
+/* All else, from a sampling that is open. @pmu lives as long as @info. */
+void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sampling *s);
+
+/* The topology of this machine. Return: 0, with info->topology set, or -ENOMEM. */
+int record_topology(struct trace_info *info, struct trace_topology *topology, struct err *err);
+
+#endif
