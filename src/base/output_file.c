@@ -111,3 +111,19 @@ int output_file_open(const char *path, const volatile sig_atomic_t *stop, struct
 		return err_set(err, fd, "cannot create %s: %s", path, strerror(-fd));
 	return fd;
 }
+
+int output_file_open_binary(const char *option, const char *path, struct err *err)
+{
+	int fd;
+
+	if (strcmp(path, "-"))
+		return output_file_open(path, NULL, err);
+	if (isatty(STDOUT_FILENO))
+		return err_set(err, -EINVAL,
+			       "%s -: the output is binary and standard output is a terminal; "
+			       "redirect it, or give the name of a file",
+			       option);
+	fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	return fd < 0 ? err_set(err, -errno, "cannot write to standard output: %s", strerror(errno))
+		      : fd;
+}

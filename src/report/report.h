@@ -32,6 +32,7 @@
 	X(PAGE, "page", "4 KiB page of the data's address")                          \
 	X(LINE, "line", "cache line (64 bytes) of the data's address")         \
 	X(SPACE, "space", "address space of page and line: a pid or kernel") \
+	X(PAGE_SIZE, "page_size", "size of the data's page, bytes")             \
 	X(EVENT, "event", "event that took the sample")
 
 enum report_key {

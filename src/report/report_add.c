@@ -72,16 +72,24 @@ static int count_cell(struct report *r, size_t row, enum cell_kind kind, __u32 v
 	return r->cells[i].count++ == 0;
 }
 
+bool report_latency(enum ibs_metric metric, const struct ibs_op_sample *op, __u32 *lat)
+{
+	const __u32 need = 1u << IBS_OP_DATA | 1u << IBS_OP_DATA3;
+	__u64 data3 = op->reg[IBS_OP_DATA3];
+
+	if ((op->present & need) != need || !ibs_op_metric_valid(metric, op->cpu.caps, data3))
+		return false;
+	*lat = ibs_op_metric(metric, op->reg, data3);
+	return true;
+}
+
 static int add_latency(struct report *r, size_t row, const struct ibs_op_sample *op)
 {
-	__u64 data3 = op->reg[IBS_OP_DATA3];
 	struct sums *s = &r->sums[row];
 	__u32 lat;
 
-	if (!(op->present & 1u << IBS_OP_DATA) || !(op->present & 1u << IBS_OP_DATA3) ||
-	    !ibs_op_metric_valid(r->opts.metric, op->cpu.caps, data3))
+	if (!report_latency(r->opts.metric, op, &lat))
 		return 0;
-	lat = ibs_op_metric(r->opts.metric, op->reg, data3);
 	s->valid++;
 	s->sum += lat;
 	if (lat > s->max)

@@ -2,6 +2,8 @@
 /* A chain is interned as the line it becomes: there are far fewer chains than samples. */
 #include "report_folded.h"
 
+#include "report_private.h"
+
 #include "base/intern.h"
 #include "base/utf8.h"
 #include "symbols/chain.h"
@@ -61,15 +63,13 @@ static char *put_frame(char *p, const char *text, const char *suffix)
 
 static __u64 weight_of(const struct folded *f, const struct trace_event *ev)
 {
-	const struct ibs_op_sample *op = &ev->sample.op;
-	const __u32 need = 1u << IBS_OP_DATA | 1u << IBS_OP_DATA3;
+	__u32 lat;
 
 	if (f->opts.weight == FOLDED_SAMPLES)
 		return 1;
-	if (ev->kind != TRACE_SAMPLE_OP || (op->present & need) != need ||
-	    !ibs_op_metric_valid(f->opts.metric, op->cpu.caps, op->reg[IBS_OP_DATA3]))
-		return 0;
-	return ibs_op_metric(f->opts.metric, op->reg, op->reg[IBS_OP_DATA3]);
+	return ev->kind == TRACE_SAMPLE_OP && report_latency(f->opts.metric, &ev->sample.op, &lat)
+		       ? lat
+		       : 0;
 }
 
 static int add_line(struct folded *f, const char *line, __u64 weight)

@@ -5,6 +5,7 @@
 #include "cgroup/container_names.h"
 
 #include <errno.h>
+#include <ibscope/filter_fields.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -192,6 +193,15 @@ static int space_word(const struct report *r, const struct trace_sample *s, bool
 	return IS_KERNEL(addr) || s->has_task;
 }
 
+static int page_size_word(const struct ibs_op_sample *op, __u64 *word)
+{
+	const struct ibs_filter_sample s = { .regs = op->reg, .ibs = &op->cpu };
+	__u32 code = op->present >> IBS_OP_DATA3 & 1 ? ibs_filter_page_code(&s) : 3;
+
+	*word = 4096ull << 9 * code;
+	return code < 3;
+}
+
 static int topology_word(const struct report *r, enum report_key key, const struct trace_sample *s,
 			 __u64 *word)
 {
@@ -269,6 +279,8 @@ static int key_word(struct report *r, enum report_key key, const struct trace_ev
 		return 1;
 	case REPORT_KEY_SPACE:
 		return space_word(r, s, op, word);
+	case REPORT_KEY_PAGE_SIZE:
+		return op ? page_size_word(&s->op, word) : 0;
 	default:
 		*word = s->pmu;
 		return s->pmu < r->opts.info->n_pmus;
@@ -317,6 +329,7 @@ const char *report_label(const struct report *r, const __u64 *words, unsigned in
 	case REPORT_KEY_CPU:
 	case REPORT_KEY_CCX:
 	case REPORT_KEY_NODE:
+	case REPORT_KEY_PAGE_SIZE:
 		snprintf(buf, size, "%llu", w);
 		return buf;
 	case REPORT_KEY_IP:

@@ -54,6 +54,12 @@ struct report {
 	struct u64_map cgroups[3]; /* id to text, for REPORT_KEY_CGROUP and the two behind it */
 };
 
+/* The latency of a sample. Return: false if it has none. */
+bool report_latency(enum ibs_metric metric, const struct ibs_op_sample *op, __u32 *lat);
+
+/* What enum report_unit bits stand for, or NULL if it is not one thing. */
+const char *report_unit_name(unsigned int units);
+
 /* Of one sample, the words of its row. Return: 0 or -ENOMEM. */
 int report_key_of(struct report *r, const struct trace_event *ev, __u64 *words);
 

@@ -178,7 +178,7 @@ static void cut(struct report_table *t, const struct report_order *order)
 	t->n = kept;
 }
 
-static const char *unit_name(unsigned int units)
+const char *report_unit_name(unsigned int units)
 {
 	switch (units) {
 	case REPORT_OPS:
@@ -226,7 +226,7 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 	}
 	free(cells);
 	set_percentiles(&out->total, all);
-	out->estimated_unit = unit_name(out->total.units);
+	out->estimated_unit = report_unit_name(out->total.units);
 	out->rest.p50 = out->rest.p90 = out->rest.p99 = -1;
 	out->n = r->n;
 	qsort_r(out->rows, out->n, sizeof(*out->rows), compare_rows, &o);

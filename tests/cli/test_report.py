@@ -21,7 +21,8 @@ COMMS = ['plain', 'two words', 'esc\x1b[31m', 'new\nline', 'sémi;colon,"q"', 'b
          '=1+1', '-bash', '\x9b2J\a\u202e']
 
 KEYS = ['src', 'op', 'cgroup', 'container', 'pod', 'pid', 'tid', 'comm', 'cpu', 'ccx', 'node', 'mode', 'symbol', 'dso',
-        'srcline', 'ip', 'page', 'line', 'space', 'event']
+        'srcline', 'ip', 'page', 'line', 'space', 'page_size',
+        'event']
 
 USAGE = [
     (['FILE', 'FILE'], 'one recording'),

@@ -6,6 +6,7 @@
 #include "html/html_report.h"
 #include "recorded.h"
 #include "report/report_folded.h"
+#include "report/report_pprof.h"
 #include "report/report_print.h"
 
 #include <errno.h>
@@ -38,6 +39,8 @@ struct cmd {
 	struct folded *folded;
 	const char *html_path; /* NULL: no HTML */
 	struct html_report *html;
+	const char *pprof_path; /* NULL: no profile */
+	struct pprof *pprof;
 	struct report_head head;
 	bool usage;
 	size_t problems;
@@ -99,7 +102,7 @@ static int set_format(struct cmd *c, enum report_format format, struct err *err)
 {
 	if (c->has_format)
 		return err_set(err, -EINVAL,
-			       "--csv, --json, --folded and --html exclude each other");
+			       "--csv, --json, --folded, --html and --pprof exclude each other");
 	c->has_format = true;
 	c->format = format;
 	return 0;
@@ -136,6 +139,14 @@ static int set_html(void *ctx, const char *arg, struct err *err)
 	struct cmd *c = ctx;
 
 	c->html_path = arg;
+	return set_format(c, REPORT_TEXT, err);
+}
+
+static int set_pprof(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	c->pprof_path = arg;
 	return set_format(c, REPORT_TEXT, err);
 }
 
@@ -176,6 +187,7 @@ static const struct option_row report_options[] = {
 	{ "folded", 0, "samples|total", "call chains for flame graphs, weighted by that",
 	  set_folded },
 	{ "html", 0, "FILE", "one self-contained HTML file with linked views", set_html },
+	{ "pprof", 0, "FILE", "a profile for pprof, with the keys of --by as labels", set_pprof },
 	{ "kallsyms", 0, "FILE", "the kernel's symbols, as of /proc/kallsyms", set_kallsyms },
 	{ "debug-dir", 0, "DIR", "debug files by build-id, beside /usr/lib/debug", set_debug_dir },
 	{ "debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS for debug files",
@@ -249,7 +261,11 @@ static void count_what_is_shown(struct cmd *c)
 
 static void prepare(struct cmd *c)
 {
-	if (!c->opts.n_by)
+	struct err err;
+
+	if (!c->opts.n_by && c->pprof_path)
+		report_keys_parse(PPROF_LABELS, c->opts.by, &c->opts.n_by, &err);
+	else if (!c->opts.n_by)
 		c->opts.by[c->opts.n_by++] = REPORT_KEY_SRC;
 	/* an address means something in its address space only */
 	if (!c->opts.phys && (by(c, REPORT_KEY_PAGE) || by(c, REPORT_KEY_LINE)) &&
@@ -319,8 +335,9 @@ static bool has_chains(const struct trace_info *info)
 static int open_all(struct cmd *c, struct err *err)
 {
 	const struct trace_info *info;
-	bool symbols = c->folds || c->html_path || report_needs_symbols(c->opts.by, c->opts.n_by);
-	bool tasks = c->folds || c->html_path || report_needs_tasks(c->opts.by, c->opts.n_by);
+	bool chains = c->folds || c->html_path || c->pprof_path;
+	bool symbols = chains || report_needs_symbols(c->opts.by, c->opts.n_by);
+	bool tasks = chains || report_needs_tasks(c->opts.by, c->opts.n_by);
 	int ret = recorded_open(&c->input, &c->trace, err);
 
 	if (ret)
@@ -364,7 +381,8 @@ static int open_all(struct cmd *c, struct err *err)
 
 		return html_report_new(&opts, &c->html, err);
 	}
-	return report_new(&c->opts, &c->report, err);
+	return c->pprof_path ? pprof_new(&c->opts, &c->pprof, err)
+			     : report_new(&c->opts, &c->report, err);
 }
 
 static int add_html(struct cmd *c, const struct trace_event *ev, struct err *err)
@@ -397,7 +415,9 @@ static int add_sample(struct cmd *c, const struct trace_event *ev, struct err *e
 	c->head.selected++;
 	if (c->html)
 		return add_html(c, ev, err);
-	ret = c->folds ? folded_add(c->folded, ev) : report_add(c->report, ev);
+	ret = c->folds	 ? folded_add(c->folded, ev)
+	      : c->pprof ? pprof_add(c->pprof, ev)
+			 : report_add(c->report, ev);
 	return ret ? err_set(err, ret, "out of memory: fewer keys in --by make fewer rows") : 0;
 }
 
@@ -438,10 +458,24 @@ static int write_html(struct cmd *c, struct err *err)
 	return 0;
 }
 
+static int write_pprof(struct cmd *c, struct err *err)
+{
+	int fd = output_file_open_binary("--pprof", c->pprof_path, err), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = pprof_write(c->pprof, &c->head, fd, err);
+	if (close(fd) && !ret)
+		ret = err_set(err, -errno, "cannot write %s: %s", c->pprof_path, strerror(errno));
+	return ret;
+}
+
 static int print(struct cmd *c, struct err *err)
 {
 	struct report_table table;
 
+	if (c->pprof)
+		return write_pprof(c, err);
 	if (c->html)
 		return write_html(c, err);
 	if (c->folds) {
@@ -480,7 +514,7 @@ static void show_losses(const struct cmd *c)
 	const struct report_head *h = &c->head;
 	__u64 lost = h->lost_samples;
 
-	if (!c->folds && c->format != REPORT_CSV)
+	if (!c->folds && !c->pprof && c->format != REPORT_CSV)
 		return;
 	if (h->end->has_ledger && ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST) > lost)
 		lost = ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST);
@@ -514,6 +548,7 @@ static void close_all(struct cmd *c)
 	report_free(c->report);
 	folded_free(c->folded);
 	html_report_free(c->html);
+	pprof_free(c->pprof);
 	replay_close(c->replay);
 	symbols_free(c->symbols);
 	tasks_free(c->tasks);

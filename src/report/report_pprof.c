@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "report_pprof.h"
+
+#include "report_private.h"
+
+#include "base/array.h"
+#include "base/utf8.h"
+#include "symbols/chain.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ibscope/filter_fields.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define FRAMES	  (TRACE_STACK_MAX + 1) /* with the mark of a simulation */
+#define TEXT	  1024			/* of a name */
+#define SIMULATED "SIMULATED"
+
+/* Of words alone: equal ones have equal bytes. */
+struct mapping {
+	__u64 start, end, pgoff;
+	const char *path;
+	__u32 build_id_len;
+	unsigned char build_id[20];
+};
+struct location {
+	__u64 mapping, addr; /* 0: none; else index + 1 */
+	__u64 function;	     /* a string */
+};
+_Static_assert(sizeof(struct mapping) % 8 == 0, "mappings are compared word by word");
+
+struct costs {
+	__u64 stack; /* where it begins in pprof.stacks */
+	__u64 samples, latency, remote_latency, cycles, remote_cycles, estimated;
+};
+
+/* Things by their words; the numbers of equal ones are the same. */
+struct table {
+	__u64 *words;
+	size_t n, room;
+	struct u64_map of;
+};
+
+struct pprof {
+	struct report *labels;
+	struct intern texts;
+	struct u64_map function_of;			/* texts by address of the name */
+	struct table mappings, locations, stacks, rows; /* a row: words of its labels and stack */
+	struct costs *costs;				/* of each row */
+	size_t room;
+	__u64 first, last; /* time; 0: unknown */
+	unsigned int units;
+	bool no_estimate;
+	__u32 simulated; /* location of the mark, 0: none */
+};
+
+/* The index of some words in @t, in units of a word. Return: INTERN_NONE when out of memory. */
+static __u32 at(struct table *t, const void *words, size_t n)
+{
+	__u64 hash = words_hash(words, n);
+	__u32 i;
+
+	u64_map_for_each(i, &t->of,
+			 hash) if (i + n <= t->n && !memcmp(&t->words[i], words, 8 * n)) return i;
+	if (t->n + n >= INTERN_NONE || array_reserve(t->words, t->room, t->n + n) ||
+	    u64_map_add(&t->of, hash, t->n))
+		return INTERN_NONE;
+	memcpy(&t->words[t->n], words, 8 * n);
+	t->n += n;
+	return t->n - n;
+}
+
+#define WORDS(type) (sizeof(type) / 8)
+
+/*
+ * The text that names a symbol. Unresolved addresses of a file are one function, as pprof itself
+ * shows them.
+ */
+static __u32 function_of(struct pprof *p, const struct symbol *symbol)
+{
+	__u32 id = u64_map_get(&p->function_of, (uintptr_t)symbol->name);
+	char name[TEXT], printable[TEXT];
+	const char *base;
+
+	if (id != U64_MAP_NONE)
+		return id;
+	snprintf(name, sizeof(name), "%s", symbol->name);
+	if (*symbol->name == '[' && symbol->dso) {
+		base = strrchr(symbol->dso, '/');
+		snprintf(name, sizeof(name), *symbol->dso == '[' ? "%s" : "[%s]",
+			 base ? base + 1 : symbol->dso);
+	}
+	utf8_escape(printable, sizeof(printable), name);
+	id = intern_get(&p->texts, printable);
+	return u64_map_put(&p->function_of, (uintptr_t)symbol->name, id) ? INTERN_NONE : id;
+}
+
+/* The location of a frame, from 1 on. Return: INTERN_NONE when out of memory. */
+static __u32 location_of(struct pprof *p, const struct trace_event *ev,
+			 const struct chain_frame *frame)
+{
+	const struct report_opts *o = &p->labels->opts;
+	__u32 tgid = ev->sample.tgid, i;
+	struct location l = { .addr = frame->kernel ? frame->addr : 0 };
+	struct task_map map;
+	struct symbol symbol;
+
+	if (tasks_map(o->tasks, tgid, frame->addr, ev->time, frame->kernel, &map)) {
+		struct mapping m = { map.start, map.end, map.pgoff, map.path, map.build_id_len };
+
+		if (map.build_id)
+			memcpy(m.build_id, map.build_id, map.build_id_len);
+		l.addr = frame->addr;
+		if (!frame->kernel) {
+			m.start = map.pgoff;
+			m.end = map.end - map.start + map.pgoff;
+			l.addr += map.pgoff - map.start;
+		}
+		l.mapping = at(&p->mappings, &m, WORDS(m)) + 1ull;
+		if (l.mapping > INTERN_NONE)
+			return INTERN_NONE;
+	}
+	if (symbols_find(o->symbols, o->tasks, tgid, frame->addr, ev->time, frame->kernel, false,
+			 &symbol))
+		return INTERN_NONE;
+	l.function = function_of(p, &symbol);
+	i = l.function == INTERN_NONE ? INTERN_NONE : at(&p->locations, &l, WORDS(l));
+	return i == INTERN_NONE ? i : i / WORDS(l) + 1;
+}
+
+/* The words of a stack are their number and the locations from the innermost on. */
+static __u32 stack_of(struct pprof *p, const struct trace_event *ev)
+{
+	struct chain_frame frames[TRACE_STACK_MAX];
+	unsigned int n = chain_frames(&ev->sample, frames);
+	__u64 words[FRAMES + 2];
+
+	if (!n) /* an address that nothing is known of */
+		frames[n++] = (struct chain_frame){ 0 };
+	words[0] = n + !!p->simulated;
+	for (unsigned int i = 0; i < n; i++) {
+		words[i + 1] = location_of(p, ev, &frames[i]);
+		if (words[i + 1] == INTERN_NONE)
+			return INTERN_NONE;
+	}
+	words[n + 1] = p->simulated;
+	return at(&p->stacks, words, words[0] + 1);
+}
+
+int pprof_new(const struct report_opts *opts, struct pprof **out, struct err *err)
+{
+	struct pprof *p = calloc(1, sizeof(*p));
+	struct location mark = { 0 };
+	int ret = p ? report_new(opts, &p->labels, err) : err_set(err, -ENOMEM, "out of memory");
+
+	if (!ret && intern_get(&p->texts, "") == INTERN_NONE)
+		ret = err_set(err, -ENOMEM, "out of memory");
+	if (!ret && opts->info->simulated) {
+		mark.function = intern_get(&p->texts, SIMULATED);
+		if (mark.function == INTERN_NONE ||
+		    at(&p->locations, &mark, WORDS(mark)) == INTERN_NONE)
+			ret = err_set(err, -ENOMEM, "out of memory");
+		p->simulated = 1;
+	}
+	if (ret)
+		pprof_free(p);
+	else
+		*out = p;
+	return ret;
+}
+
+void pprof_free(struct pprof *p)
+{
+	struct table *tables[] = { &p->mappings, &p->locations, &p->stacks, &p->rows };
+
+	if (!p)
+		return;
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		free(tables[i]->words);
+		u64_map_free(&tables[i]->of);
+	}
+	report_free(p->labels);
+	u64_map_free(&p->function_of);
+	intern_free(&p->texts);
+	free(p->costs);
+	free(p);
+}
+
+static bool is_remote(const struct ibs_op_sample *op)
+{
+	const __u32 need = 1u << IBS_OP_DATA | 1u << IBS_OP_DATA2 | 1u << IBS_OP_DATA3;
+
+	return (op->present & need) == need &&
+	       1u << ibs_op_src(op->cpu, op->reg) & IBS_FILTER_HOPS_1;
+}
+
+static void add_costs(struct pprof *p, struct costs *c, const struct trace_event *ev)
+{
+	const struct report_opts *o = &p->labels->opts;
+	const struct ibs_op_sample *op = &ev->sample.op;
+	enum report_unit unit;
+	__u64 period = report_period(o->info, ev, &unit);
+	__u32 lat;
+
+	p->units |= unit;
+	p->no_estimate |= !period;
+	c->samples++;
+	c->estimated += period;
+	if (ev->kind != TRACE_SAMPLE_OP || !report_latency(o->metric, op, &lat))
+		return;
+	c->latency += lat;
+	c->cycles += lat * period;
+	if (is_remote(op)) {
+		c->remote_latency += lat;
+		c->remote_cycles += lat * period;
+	}
+}
+
+int pprof_add(struct pprof *p, const struct trace_event *ev)
+{
+	__u64 words[REPORT_WORDS + 1];
+	unsigned int n = p->labels->words;
+	size_t had = p->rows.n;
+	__u32 row;
+
+	if (ev->kind != TRACE_SAMPLE_OP && ev->kind != TRACE_SAMPLE_FETCH)
+		return 0;
+	words[n] = stack_of(p, ev);
+	if (words[n] == INTERN_NONE || report_key_of(p->labels, ev, words))
+		return -ENOMEM;
+	row = at(&p->rows, words, n + 1);
+	if (row == INTERN_NONE)
+		return -ENOMEM;
+	row /= n + 1;
+	if (array_reserve_zero(p->costs, p->room, row + 1))
+		return -ENOMEM;
+	if (p->rows.n != had)
+		p->costs[row] = (struct costs){ .stack = words[n] };
+	add_costs(p, &p->costs[row], ev);
+	if (ev->time && (!p->first || ev->time < p->first))
+		p->first = ev->time;
+	p->last = ev->time > p->last ? ev->time : p->last;
+	return 0;
+}
+
+/* A message of protocol buffers that is being made. */
+struct message {
+	unsigned char *data;
+	size_t n, room;
+	bool failed;
+};
+
+static void put_varint(struct message *m, __u64 v)
+{
+	m->failed = m->failed || array_reserve(m->data, m->room, m->n + 10);
+	if (m->failed)
+		return;
+	for (; v >= 0x80; v >>= 7)
+		m->data[m->n++] = v | 0x80;
+	m->data[m->n++] = v;
+}
+
+static void put_number(struct message *m, unsigned int field, __u64 v)
+{
+	put_varint(m, field << 3);
+	put_varint(m, v);
+}
+
+static void put_bytes(struct message *m, unsigned int field, const void *data, size_t n)
+{
+	put_varint(m, field << 3 | 2);
+	put_varint(m, n);
+	m->failed = m->failed || array_reserve(m->data, m->room, m->n + n);
+	if (m->failed)
+		return;
+	memcpy(m->data + m->n, data, n);
+	m->n += n;
+}
+
+/* Field numbers of profile.proto. */
+enum {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE,
+	PROFILE_MAPPING,
+	PROFILE_LOCATION,
+	PROFILE_FUNCTION,
+	PROFILE_STRING,
+	PROFILE_TIME = 9,
+	PROFILE_DURATION,
+	PROFILE_PERIOD_TYPE,
+	PROFILE_PERIOD,
+	PROFILE_COMMENT,
+	PROFILE_DEFAULT_TYPE,
+};
+
+/* The output, and the strings that are only met while it is written. */
+struct writer {
+	const struct pprof *p;
+	struct intern texts; /* numbered behind those of @p */
+	struct message body, part;
+	gzFile gz;
+	bool failed;
+};
+
+static __u32 string_of(struct writer *w, const char *text)
+{
+	char printable[TEXT];
+	__u32 id;
+
+	utf8_escape(printable, sizeof(printable), text);
+	id = intern_get(&w->texts, printable);
+	w->failed |= id == INTERN_NONE;
+	return w->p->texts.n + id;
+}
+
+/* Write the body as a field of the profile, and begin another one. */
+static void flush(struct writer *w, unsigned int field)
+{
+	struct message head = { 0 };
+
+	put_varint(&head, field << 3 | 2);
+	put_varint(&head, w->body.n);
+	w->failed |= head.failed || w->body.failed ||
+		     gzwrite(w->gz, head.data, head.n) != (int)head.n ||
+		     (w->body.n && gzwrite(w->gz, w->body.data, w->body.n) != (int)w->body.n);
+	free(head.data);
+	w->body.n = 0;
+}
+
+static void write_number(struct writer *w, unsigned int field, __u64 v)
+{
+	put_number(&w->part, field, v);
+	w->failed |= w->part.failed || gzwrite(w->gz, w->part.data, w->part.n) != (int)w->part.n;
+	w->part.n = 0;
+}
+
+static void write_type(struct writer *w, unsigned int field, const char *type, const char *unit)
+{
+	put_number(&w->body, 1, string_of(w, type));
+	put_number(&w->body, 2, string_of(w, unit));
+	flush(w, field);
+}
+
+static void put_values(struct writer *w, const struct costs *c)
+{
+	const __u64 all[] = { c->samples, c->cycles, c->remote_cycles, c->estimated };
+	const __u64 bare[] = { c->samples, c->latency, c->remote_latency };
+	const __u64 *v = w->p->no_estimate ? bare : all;
+
+	for (int i = 0; i < (w->p->no_estimate ? 3 : 4); i++)
+		put_varint(&w->part, v[i]);
+	put_bytes(&w->body, 2, w->part.data, w->part.n);
+	w->part.n = 0;
+}
+
+static void put_label(struct writer *w, const __u64 *words, unsigned int k)
+{
+	const struct report *labels = w->p->labels;
+	enum report_key key = labels->opts.by[k];
+	char buf[64];
+	const char *text = report_label(labels, words, k, buf, sizeof(buf));
+
+	if (!text || !*text)
+		return;
+	put_number(&w->part, 1,
+		   string_of(w, key == REPORT_KEY_SRC	 ? "source"
+				: key == REPORT_KEY_COMM ? "thread"
+							 : report_key_name(key)));
+	if (key == REPORT_KEY_PAGE_SIZE) {
+		put_number(&w->part, 3, words[k]);
+		put_number(&w->part, 4, string_of(w, "bytes"));
+	} else {
+		put_number(&w->part, 2, string_of(w, text));
+	}
+	put_bytes(&w->body, 3, w->part.data, w->part.n);
+	w->part.n = 0;
+}
+
+static void write_samples(struct writer *w)
+{
+	const struct pprof *p = w->p;
+	unsigned int n = p->labels->words;
+
+	for (size_t row = 0; row < p->rows.n / (n + 1); row++) {
+		const __u64 *words = &p->rows.words[row * (n + 1)];
+		const __u64 *stack = &p->stacks.words[p->costs[row].stack];
+
+		for (__u64 i = 1; i <= stack[0]; i++)
+			put_varint(&w->part, stack[i]);
+		put_bytes(&w->body, 1, w->part.data, w->part.n);
+		w->part.n = 0;
+		put_values(w, &p->costs[row]);
+		for (unsigned int k = 0; k < p->labels->opts.n_by; k++)
+			put_label(w, words, k);
+		flush(w, PROFILE_SAMPLE);
+	}
+}
+
+static void write_mappings(struct writer *w)
+{
+	const struct mapping *m = (const void *)w->p->mappings.words;
+
+	for (size_t i = 0; i < w->p->mappings.n / WORDS(*m); i++, m++) {
+		char hex[2 * sizeof(m->build_id) + 1] = "";
+
+		for (unsigned int b = 0; b < m->build_id_len; b++)
+			sprintf(hex + 2 * b, "%02x", m->build_id[b]);
+		put_number(&w->body, 1, i + 1);
+		put_number(&w->body, 2, m->start);
+		put_number(&w->body, 3, m->end);
+		put_number(&w->body, 4, m->pgoff);
+		put_number(&w->body, 5, string_of(w, m->path));
+		put_number(&w->body, 6, string_of(w, hex));
+		put_number(&w->body, 7, 1);
+		flush(w, PROFILE_MAPPING);
+	}
+}
+
+/* A function's number is that of its name. */
+static void write_locations(struct writer *w)
+{
+	const struct location *l = (const void *)w->p->locations.words;
+	unsigned char *written = calloc(1, w->p->texts.n);
+
+	w->failed |= !written;
+	for (size_t i = 0; written && i < w->p->locations.n / WORDS(*l); i++, l++) {
+		put_number(&w->body, 1, i + 1);
+		put_number(&w->body, 2,
+			   l->mapping ? (l->mapping - 1) / WORDS(struct mapping) + 1 : 0);
+		put_number(&w->body, 3, l->addr);
+		put_number(&w->part, 1, l->function);
+		put_bytes(&w->body, 4, w->part.data, w->part.n);
+		w->part.n = 0;
+		flush(w, PROFILE_LOCATION);
+		if (written[l->function])
+			continue;
+		put_number(&w->body, 1, l->function);
+		put_number(&w->body, 2, l->function);
+		put_number(&w->body, 3, l->function);
+		flush(w, PROFILE_FUNCTION);
+		written[l->function] = 1;
+	}
+	free(written);
+}
+
+static void write_comments(struct writer *w, const struct report_head *h)
+{
+	const struct trace_info *info = h->info;
+	char text[TEXT];
+
+	if (info->simulated)
+		write_number(w, PROFILE_COMMENT, string_of(w, "SIMULATED samples"));
+	snprintf(text, sizeof(text), "ibscope report %s: %llu of %llu samples of %s, host %s",
+		 h->options, (unsigned long long)h->selected,
+		 (unsigned long long)(h->op_samples + h->fetch_samples), h->file, info->host);
+	write_number(w, PROFILE_COMMENT, string_of(w, text));
+	if (h->lost_samples || h->lost_records || !h->end->whole) {
+		snprintf(text, sizeof(text), "lost while recording: %llu samples, %llu records%s%s",
+			 (unsigned long long)h->lost_samples, (unsigned long long)h->lost_records,
+			 h->end->whole ? "" : "; INCOMPLETE: ", h->end->missing);
+		write_number(w, PROFILE_COMMENT, string_of(w, text));
+	}
+}
+
+static void write_time(struct writer *w, const struct trace_info *info)
+{
+	const struct pprof *p = w->p;
+
+	if (p->first && info->realtime_ns)
+		write_number(w, PROFILE_TIME, info->realtime_ns + p->first - info->monotonic_ns);
+	if (p->first)
+		write_number(w, PROFILE_DURATION, p->last - p->first);
+}
+
+static void write_strings(struct writer *w)
+{
+	for (size_t i = 0; i < w->p->texts.n + w->texts.n; i++) {
+		const char *text = i < w->p->texts.n ? intern_text(&w->p->texts, i)
+						     : intern_text(&w->texts, i - w->p->texts.n);
+
+		w->body.failed |= array_reserve(w->body.data, w->body.room, TEXT) < 0;
+		if (!w->body.failed)
+			w->body.n = stpcpy((char *)w->body.data, text) - (char *)w->body.data;
+		flush(w, PROFILE_STRING);
+	}
+}
+
+static void write_all(struct writer *w, const struct report_head *head)
+{
+	const struct pprof *p = w->p;
+	const char *unit = report_unit_name(p->units) ?: "count";
+
+	write_type(w, PROFILE_SAMPLE_TYPE, "samples", "count");
+	write_type(w, PROFILE_SAMPLE_TYPE, p->no_estimate ? "latency" : "miss_cycles", "cycles");
+	write_type(w, PROFILE_SAMPLE_TYPE, p->no_estimate ? "remote_latency" : "remote_miss_cycles",
+		   "cycles");
+	if (!p->no_estimate)
+		write_type(w, PROFILE_SAMPLE_TYPE, "estimated_ops", unit);
+	write_number(w, PROFILE_DEFAULT_TYPE,
+		     string_of(w, p->no_estimate ? "latency" : "miss_cycles"));
+	if (head->info->n_pmus && !head->info->pmu->freq) {
+		write_type(w, PROFILE_PERIOD_TYPE, "ibs", unit);
+		write_number(w, PROFILE_PERIOD, head->info->pmu->period);
+	}
+	write_time(w, head->info);
+	write_comments(w, head);
+	write_samples(w);
+	write_mappings(w);
+	write_locations(w);
+	write_strings(w); /* last: all are known now */
+}
+
+int pprof_write(const struct pprof *p, const struct report_head *head, int fd, struct err *err)
+{
+	struct writer w = { .p = p };
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3), ret = 0;
+
+	w.gz = copy < 0 ? NULL : gzdopen(copy, "wb");
+	if (!w.gz) {
+		close(copy);
+		return err_set(err, -ENOMEM, "out of memory for the output");
+	}
+	errno = 0;
+	write_all(&w, head);
+	if (gzclose(w.gz) != Z_OK || w.failed)
+		ret = err_set(err, errno ? -errno : -ENOMEM, "cannot write the profile: %s",
+			      strerror(errno ?: ENOMEM));
+	intern_free(&w.texts);
+	free(w.body.data);
+	free(w.part.data);
+	return ret;
+}
