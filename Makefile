@@ -120,11 +120,15 @@ $(O)/bench-%: $(O)/tests/bench/%.o $(lib)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# A fuzz target of whole commands.
+$(O)/tests/fuzz/fuzz_commands $(O)/fuzz_commands: $(filter-out %/main.o,$(cmds))
+$(O)/tests/fuzz/fuzz_commands $(O)/fuzz_commands: LDLIBS += -lsystemd
+
 # The fuzz targets as programs that run each input of a corpus once.
 corpora	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 $(corpora): $(O)/tests/fuzz/fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay_corpus.o $(lib)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(WEBLIBS) $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(lib) $(WEBLIBS) $(LDLIBS)
 
 tests: $(units) $(helpers) $(corpora) $(patsubst tests/%.c,$(O)/tests/%.o,$(wildcard tests/bpf/*.bpf.c))
 
@@ -217,12 +221,13 @@ fuzz-programs: deps
 
 $(O)/fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(lib)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(WEBLIBS) $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(lib) $(WEBLIBS) $(LDLIBS)
 
 $(fuzz_names:%=fuzz-%): fuzz-%: fuzz-programs
 	$(Q)mkdir -p $(O)/fuzz/$*
 	$(call say,FUZZ,$*)
-	$(Q)$(O)-fuzz/fuzz_$* -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 \
+	$(Q)$(O)-fuzz/fuzz_$* -max_total_time=$(FUZZ_S) -timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=512 \
+		-print_final_stats=1 \
 		$(if $(wildcard tests/fuzz/$*.dict),-dict=tests/fuzz/$*.dict) \
 		-artifact_prefix=$(O)/fuzz/ $(O)/fuzz/$* tests/fuzz/corpus/$*
 

@@ -67,6 +67,7 @@ static void set_ip(struct trace_sample *s, const struct perf_attr *a, const stru
 {
 	unsigned int mode = cpu_mode(rec);
 
+	s->ip = 0;
 	if (a->ip) {
 		s->ip = perf_get64(rec->data + a->ip);
 		s->has_ip = true;

@@ -135,25 +135,33 @@ void kernel_symbols_close(struct kernel_symbols *k)
 	free(k);
 }
 
-const char *kernel_symbols_find(const struct kernel_symbols *k, __u64 addr, const char **module)
+/* How many symbols are below @addr, or with @at up to it. */
+static size_t count(const struct kernel_symbols *k, __u64 addr, bool at)
 {
 	size_t lo = 0, hi = k->n;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (k->list[mid].addr <= addr)
+		if (k->list[mid].addr < addr || (at && k->list[mid].addr == addr))
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	if (!lo || addr - k->list[lo - 1].addr >= MAX_SIZE)
+	return lo;
+}
+
+const char *kernel_symbols_find(const struct kernel_symbols *k, __u64 addr, const char **module)
+{
+	const size_t n = count(k, addr, true);
+	const struct kernel_symbol *s;
+
+	if (!n || addr - k->list[n - 1].addr >= MAX_SIZE)
 		return NULL;
 	/* of several names for an address the first of the list, always the same */
-	while (lo > 1 && k->list[lo - 2].addr == k->list[lo - 1].addr)
-		lo--;
-	*module = k->list[lo - 1].module ? k->text + k->list[lo - 1].module : NULL;
-	return k->text + k->list[lo - 1].name;
+	s = &k->list[count(k, k->list[n - 1].addr, false)];
+	*module = s->module ? k->text + s->module : NULL;
+	return k->text + s->name;
 }
 
 bool kernel_symbols_address(const struct kernel_symbols *k, const char *name, __u64 *addr)

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Any bytes as what symbols are read from: an object file and, where its debug link and its build-id
+ * name it, a debug file; or a list of the kernel's symbols. No crash, and every address has an answer.
+ *
+ * The first byte says which: 0 an object alone, 1 a list, else the length of the object in 32 bytes.
+ */
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "symbols/symbols_kernel.h"
+#include "symbols/symbols_object.h"
+
+#define OFFSETS_MAX 4096
+#define KERNEL	    0xffffffff81000000ull
+
+/* Those of the corpus. */
+#define LINK	 "/.debug/d"
+#define BY_ID	 "/.build-id/01/02030405060708.debug"
+#define N_IDS	 8
+#define OBJECT	 "/o"
+#define KALLSYMS "/k"
+
+static char dir[] = "/tmp/ibscope-fuzz-XXXXXX";
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void need(int condition)
+{
+	if (!condition)
+		abort();
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st, (void)flag, (void)ftw;
+	return remove(path);
+}
+
+static void remove_tree(void)
+{
+	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static const char *path_of(const char *name)
+{
+	static char path[2][128];
+	static int i;
+
+	i = !i;
+	snprintf(path[i], sizeof(path[i]), "%s%s", dir, name);
+	return path[i];
+}
+
+static void make_tree(void)
+{
+	need(mkdtemp(dir) != NULL);
+	atexit(remove_tree);
+	need(!mkdir(path_of("/.debug"), 0700) && !mkdir(path_of("/.build-id"), 0700) &&
+	     !mkdir(path_of("/.build-id/01"), 0700));
+}
+
+static void put(const char *name, const uint8_t *data, size_t size)
+{
+	int fd = open(path_of(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	need(fd >= 0 && write(fd, data, size) == (ssize_t)size && !close(fd));
+}
+
+static void read_kallsyms(void)
+{
+	struct kernel_symbols *k;
+	struct err e = { "" };
+	const char *module = NULL;
+	__u64 addr;
+
+	if (kernel_symbols_open(path_of(KALLSYMS), 0, false, &k, &e)) {
+		need(*e.text);
+		return;
+	}
+	for (__u64 i = 0; i < OFFSETS_MAX; i += 16) {
+		const char *name = kernel_symbols_find(k, KERNEL + i, &module);
+
+		need(!name || (*name && kernel_symbols_address(k, name, &addr)));
+		need(!module || *module == '[');
+	}
+	kernel_symbols_close(k);
+}
+
+static void read_object(size_t size, const char *debug_dir, const unsigned char *build_id)
+{
+	const struct object_opts opts = { .debug_dir = debug_dir, .trusted = true };
+	char why[160] = "", line[4200];
+	struct object *o;
+
+	o = object_open(path_of(OBJECT), build_id, build_id ? N_IDS : 0, &opts, why, sizeof(why));
+	if (!o) {
+		need(*why);
+		return;
+	}
+	for (size_t i = 0; i < size && i < OFFSETS_MAX; i += 8) {
+		const char *name = object_symbol(o, i);
+
+		need(!name || *name);
+		if (object_srcline(o, i, line, sizeof(line)))
+			need(strchr(line, ':') != NULL);
+	}
+	object_close(o);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const unsigned char build_id[N_IDS] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	size_t first;
+
+	if (!size)
+		return 0;
+	if (strstr(dir, "XXXXXX"))
+		make_tree();
+	if (*data == 1) {
+		put(KALLSYMS, data + 1, size - 1);
+		read_kallsyms();
+		return 0;
+	}
+	first = *data * 32 < size - 1 && *data ? *data * 32 : size - 1;
+	put(OBJECT, data + 1, first);
+	put(LINK, data + 1 + first, size - 1 - first);
+	put(BY_ID, data + 1 + first, size - 1 - first);
+	read_object(size, NULL, NULL);
+	read_object(size, dir, build_id);
+	return 0;
+}
