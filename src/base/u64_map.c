@@ -26,10 +26,9 @@ static void insert(struct u64_map *m, __u64 key, __u32 value)
 {
 	size_t i = u64_map_home(m, key);
 
-	while (m->values[i] != U64_MAP_NONE)
+	while (m->slots[i].value != U64_MAP_NONE)
 		i = (i + 1) & (m->size - 1);
-	m->keys[i] = key;
-	m->values[i] = value;
+	m->slots[i] = (struct u64_map_slot){ key, value };
 	m->n++;
 }
 
@@ -37,16 +36,13 @@ static int grow(struct u64_map *m)
 {
 	struct u64_map more = { .size = m->size ? 2 * m->size : FIRST_SIZE };
 
-	more.keys = calloc(more.size, sizeof(*more.keys));
-	more.values = calloc(more.size, sizeof(*more.values));
-	if (!more.keys || !more.values) {
-		u64_map_free(&more);
+	more.slots = malloc(more.size * sizeof(*more.slots));
+	if (!more.slots)
 		return -ENOMEM;
-	}
-	memset(more.values, 0xff, more.size * sizeof(*more.values));
+	memset(more.slots, 0xff, more.size * sizeof(*more.slots));
 	for (size_t i = 0; i < m->size; i++)
-		if (m->values[i] != U64_MAP_NONE)
-			insert(&more, m->keys[i], m->values[i]);
+		if (m->slots[i].value != U64_MAP_NONE)
+			insert(&more, m->slots[i].key, m->slots[i].value);
 	u64_map_free(m);
 	*m = more;
 	return 0;
@@ -69,10 +65,10 @@ int u64_map_add(struct u64_map *m, __u64 key, __u32 value)
 
 int u64_map_put(struct u64_map *m, __u64 key, __u32 value)
 {
-	for (size_t i = u64_map_home(m, key); m->size && m->values[i] != U64_MAP_NONE;
+	for (size_t i = u64_map_home(m, key); m->size && m->slots[i].value != U64_MAP_NONE;
 	     i = (i + 1) & (m->size - 1)) {
-		if (m->keys[i] == key) {
-			m->values[i] = value;
+		if (m->slots[i].key == key) {
+			m->slots[i].value = value;
 			return 0;
 		}
 	}
@@ -83,28 +79,26 @@ void u64_map_remove(struct u64_map *m, __u64 key, __u32 value)
 {
 	size_t mask = m->size - 1, hole = u64_map_home(m, key), i;
 
-	while (m->size && m->values[hole] != U64_MAP_NONE &&
-	       (m->keys[hole] != key || m->values[hole] != value))
+	while (m->size && m->slots[hole].value != U64_MAP_NONE &&
+	       (m->slots[hole].key != key || m->slots[hole].value != value))
 		hole = (hole + 1) & mask;
-	if (!m->size || m->values[hole] == U64_MAP_NONE)
+	if (!m->size || m->slots[hole].value == U64_MAP_NONE)
 		return;
 	/* close the hole with what could not be found beyond it */
-	for (i = (hole + 1) & mask; m->values[i] != U64_MAP_NONE; i = (i + 1) & mask) {
-		size_t home = u64_map_home(m, m->keys[i]);
+	for (i = (hole + 1) & mask; m->slots[i].value != U64_MAP_NONE; i = (i + 1) & mask) {
+		size_t home = u64_map_home(m, m->slots[i].key);
 
 		if (((i - home) & mask) < ((i - hole) & mask))
 			continue;
-		m->keys[hole] = m->keys[i];
-		m->values[hole] = m->values[i];
+		m->slots[hole] = m->slots[i];
 		hole = i;
 	}
-	m->values[hole] = U64_MAP_NONE;
+	m->slots[hole].value = U64_MAP_NONE;
 	m->n--;
 }
 
 void u64_map_free(struct u64_map *m)
 {
-	free(m->keys);
-	free(m->values);
+	free(m->slots);
 	memset(m, 0, sizeof(*m));
 }

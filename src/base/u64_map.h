@@ -12,10 +12,15 @@
 
 #define U64_MAP_NONE 0xffffffffu
 
+/* Side by side, so that a look-up costs one cache line. */
+struct u64_map_slot {
+	__u64 key;
+	__u32 value; /* U64_MAP_NONE: a free place */
+} __attribute__((packed, aligned(4)));
+
 /* The zero value is empty. */
 struct u64_map {
-	__u64 *keys;
-	__u32 *values;	/* U64_MAP_NONE: a free place */
+	struct u64_map_slot *slots;
 	size_t size, n; /* size is 0 or a power of two */
 };
 
@@ -74,12 +79,12 @@ static inline struct u64_map_walk u64_map_walk(const struct u64_map *m, __u64 ke
 /* The next value, or U64_MAP_NONE. */
 static inline __u32 u64_map_next(const struct u64_map *m, struct u64_map_walk *w)
 {
-	while (m->size && m->values[w->at] != U64_MAP_NONE) {
-		size_t i = w->at;
+	while (m->size && m->slots[w->at].value != U64_MAP_NONE) {
+		const struct u64_map_slot *slot = &m->slots[w->at];
 
-		w->at = (i + 1) & (m->size - 1);
-		if (m->keys[i] == w->key)
-			return m->values[i];
+		w->at = (w->at + 1) & (m->size - 1);
+		if (slot->key == w->key)
+			return slot->value;
 	}
 	return U64_MAP_NONE;
 }

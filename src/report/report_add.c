@@ -38,14 +38,22 @@ void report_free(struct report *r)
 	free(r);
 }
 
+/* They are few: a call would cost more than the comparison. */
+static bool same_words(const __u64 *a, const __u64 *b, unsigned int n)
+{
+	while (n && a[n - 1] == b[n - 1])
+		n--;
+	return !n;
+}
+
 /* Return: the row, or -ENOMEM. */
 static long row_of(struct report *r, const __u64 *words)
 {
 	__u64 hash = words_hash(words, r->words);
 	__u32 row;
 
-	u64_map_for_each(row, &r->row_of, hash) if (!memcmp(&r->keys[(size_t)row * r->words], words,
-							    r->words * sizeof(*words))) return row;
+	u64_map_for_each(row, &r->row_of, hash) if (same_words(&r->keys[(size_t)row * r->words],
+							       words, r->words)) return row;
 	if (r->n == REPORT_MAX_ROWS ||
 	    array_reserve(r->keys, r->keys_room, (r->n + 1) * r->words) ||
 	    array_reserve(r->sums, r->room, r->n + 1) || u64_map_add(&r->row_of, hash, r->n))

@@ -9,8 +9,10 @@
 #include "recording/recording.h"
 #include "report/report.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <ibscope/sim.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +31,35 @@ static int fail(const struct err *err)
 	return 1;
 }
 
+/* The executable map of this program, whose functions are sampled. */
+static struct trace_mmap text;
+static char program[1024];
+
+static int find_text(struct err *err)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[2048];
+	int ret = -ENOENT;
+
+	while (ret && f && fgets(line, sizeof(line), f)) {
+		unsigned long long start, end, pgoff;
+
+		if (sscanf(line, "%llx-%llx %*s %llx %*s %*s %1023s", &start, &end, &pgoff,
+			   program) < 4 ||
+		    (uintptr_t)find_text < start || (uintptr_t)find_text >= end)
+			continue;
+		text = (struct trace_mmap){ .exec = true,
+					    .start = start,
+					    .len = end - start,
+					    .pgoff = pgoff,
+					    .path = program };
+		ret = 0;
+	}
+	if (f)
+		fclose(f);
+	return ret ? err_set(err, ret, "cannot find the program's own map") : 0;
+}
+
 static void make(__u64 n, struct ibs_record *rec)
 {
 	__u64 regs[IBS_OP_REG_FIXED], r = ibs_sim_mix(n);
@@ -40,7 +71,7 @@ static void make(__u64 n, struct ibs_record *rec)
 		.cgroup_id = 1 + (r & 63),
 		.tgid = 1000 + (r >> 8 & 255),
 		.tid = 1000 + (r >> 8 & 255),
-		.ip = 0x400000 + (r >> 16 & 0xffff),
+		.ip = text.start + (r >> 16 & 0xffffff) % text.len,
 		.addr = regs[IBS_DC_LINADDR],
 		.phys = regs[IBS_DC_PHYSADDR],
 		.data3 = regs[IBS_OP_DATA3],
@@ -54,13 +85,9 @@ static int write_tasks(struct recording *r, struct err *err)
 
 	for (__u32 p = 1000; !ret && p < 1256; p++) {
 		struct trace_event comm = { .kind = TRACE_COMM, .comm = { p, p, true, "program" } };
-		struct trace_event map = { .kind = TRACE_MMAP,
-					   .mmap = { .tgid = p,
-						     .tid = p,
-						     .start = 0x400000,
-						     .len = 0x10000,
-						     .path = "/no/such/program" } };
+		struct trace_event map = { .kind = TRACE_MMAP, .mmap = text };
 
+		map.mmap.tgid = map.mmap.tid = p;
 		ret = recording_event(r, &comm, err) ?: recording_event(r, &map, err);
 	}
 	return ret;
@@ -83,6 +110,7 @@ static int write_file(int fd, __u64 n, struct err *err)
 	struct recording *r;
 	int ret;
 
+	gethostname(info.host, sizeof(info.host) - 1); /* symbols are those of this machine */
 	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, CAPS);
 	ret = recording_create(&opts, &r, err);
 	if (ret)
@@ -139,6 +167,11 @@ static int run(const char *file, const char *keys, __u64 *n, struct err *err)
 	return ret;
 }
 
+static double cpu_s(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9;
+}
+
 int main(int argc, char **argv)
 {
 	bool json = argc > 1 && !strcmp(argv[1], "--json");
@@ -154,25 +187,28 @@ int main(int argc, char **argv)
 		perror("bench-report");
 		return 1;
 	}
-	ret = write_file(fd, n, &err);
+	ret = find_text(&err) ?: write_file(fd, n, &err);
 	if (!ret && !json)
-		printf("%llu samples, %.1f bytes each\n%-12s %12s %12s\n", (unsigned long long)n,
-		       (double)lseek(fd, 0, SEEK_END) / n, "--by", "seconds", "samples/s");
+		printf("%llu samples, %.1f bytes each\n%-12s %12s %12s %14s\n",
+		       (unsigned long long)n, (double)lseek(fd, 0, SEEK_END) / n, "--by", "seconds",
+		       "CPU seconds", "samples/s/CPU");
 	for (int i = -1; !ret && i < (int)(sizeof(by) / sizeof(by[0])); i++) {
 		const char *keys = i < 0 ? NULL : by[i];
-		double start = now_s(), s;
+		double start = now_s(), cpu_start = cpu_s(), s, cpu;
 
 		ret = run(file, keys, &got, &err);
 		s = now_s() - start;
+		cpu = cpu_s() - cpu_start;
 		if (!ret && got != n)
 			ret = err_set(&err, -1, "%llu samples were written and %llu read",
 				      (unsigned long long)n, (unsigned long long)got);
 		if (json)
-			printf("{\"by\":\"%s\",\"samples\":%llu,\"seconds\":%.3f,\"per_second\":%."
-			       "0f}\n",
-			       keys ? keys : "", (unsigned long long)got, s, got / s);
+			printf("{\"by\":\"%s\",\"samples\":%llu,\"seconds\":%.3f,\"cpu_seconds\":%."
+			       "3f,\"per_second\":%.0f}\n",
+			       keys ? keys : "", (unsigned long long)got, s, cpu, got / cpu);
 		else
-			printf("%-12s %12.3f %12.0f\n", keys ? keys : "(reading)", s, got / s);
+			printf("%-12s %12.3f %12.3f %14.0f\n", keys ? keys : "(reading)", s, cpu,
+			       got / cpu);
 	}
 	if (file == name)
 		unlink(name);
