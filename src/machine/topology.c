@@ -11,19 +11,19 @@
 struct topology {
 	unsigned int cpus, n_complexes;
 	struct {
-		unsigned int complex, node;
+		unsigned int complex, node, socket;
 	} cpu[];
 };
 
-/* The number that the kernel gave the L3 of @cpu, or -1. */
-static long l3_id(const char *root, unsigned int cpu)
+/* A number that the kernel gives in the directory of @cpu, or -1. */
+static long read_id(const char *root, unsigned int cpu, const char *file)
 {
 	char path[512];
 	long id;
 	FILE *f;
 	int n;
 
-	snprintf(path, sizeof(path), "%s/sys/devices/system/cpu/cpu%u/cache/index3/id", root, cpu);
+	snprintf(path, sizeof(path), "%s/sys/devices/system/cpu/cpu%u/%s", root, cpu, file);
 	f = fopen(path, "re");
 	if (!f)
 		return -1;
@@ -65,9 +65,11 @@ int topology_open(const char *root, unsigned int cpus, struct topology **out, st
 	}
 	t->cpus = cpus;
 	for (unsigned int cpu = 0; cpu < cpus; cpu++) {
-		long id = l3_id(root, cpu);
+		long id = read_id(root, cpu, "cache/index3/id");
+		long socket = read_id(root, cpu, "topology/physical_package_id");
 		unsigned int i = 0;
 
+		t->cpu[cpu].socket = socket > 0 ? socket : 0;
 		if (id < 0)
 			continue;
 		while (i < t->n_complexes && ids[i] != id)
@@ -97,6 +99,11 @@ unsigned int topology_complex(const struct topology *t, unsigned int cpu)
 unsigned int topology_node(const struct topology *t, unsigned int cpu)
 {
 	return cpu < t->cpus ? t->cpu[cpu].node : 0;
+}
+
+unsigned int topology_socket(const struct topology *t, unsigned int cpu)
+{
+	return cpu < t->cpus ? t->cpu[cpu].socket : 0;
 }
 
 void topology_close(struct topology *t)

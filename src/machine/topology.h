@@ -20,6 +20,8 @@ unsigned int topology_n_complexes(const struct topology *t);
 unsigned int topology_complex(const struct topology *t, unsigned int cpu);
 /* Number of the NUMA node; 0 where there are none. */
 unsigned int topology_node(const struct topology *t, unsigned int cpu);
+/* Number of the socket; 0 where the kernel does not say. */
+unsigned int topology_socket(const struct topology *t, unsigned int cpu);
 void topology_close(struct topology *t);
 
 #endif

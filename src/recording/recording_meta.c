@@ -60,7 +60,9 @@ static json_t *numbers(const __u16 *v, unsigned int n)
 
 static json_t *topology_object(const struct trace_topology *t)
 {
-	return json_pack("{so so}", "ccx", numbers(t->ccx, t->n), "node", numbers(t->node, t->n));
+	return json_pack("{so so so*}", "ccx", numbers(t->ccx, t->n), "node",
+			 numbers(t->node, t->n), "socket",
+			 t->has_sockets ? numbers(t->socket, t->n) : NULL);
 }
 
 char *recording_meta_encode(const struct trace_info *info)
@@ -136,13 +138,16 @@ static void decode_event(const json_t *j, struct trace_pmu *p)
 static bool decode_topology(const json_t *j, struct trace_topology *t)
 {
 	const json_t *ccx = json_object_get(j, "ccx"), *node = json_object_get(j, "node");
+	const json_t *socket = json_object_get(j, "socket");
 
 	t->n = json_array_size(ccx);
 	if (!t->n || t->n > TRACE_CPUS || json_array_size(node) != t->n)
 		return false;
+	t->has_sockets = json_array_size(socket) == t->n;
 	for (unsigned int i = 0; i < t->n; i++) {
 		t->ccx[i] = json_integer_value(json_array_get(ccx, i));
 		t->node[i] = json_integer_value(json_array_get(node, i));
+		t->socket[i] = json_integer_value(json_array_get(socket, i));
 	}
 	return true;
 }

@@ -23,10 +23,11 @@ struct trace_pmu {
 
 #define TRACE_CPUS 8192
 
-/* Of each CPU, the cores that share its L3, and its NUMA node. */
+/* Of each CPU, the cores that share its L3, its NUMA node, and its socket. */
 struct trace_topology {
 	unsigned int n; /* CPUs */
-	__u16 ccx[TRACE_CPUS], node[TRACE_CPUS];
+	bool has_sockets;
+	__u16 ccx[TRACE_CPUS], node[TRACE_CPUS], socket[TRACE_CPUS];
 };
 
 /* What is known before the first event. Empty strings and zeros: not told. */

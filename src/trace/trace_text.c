@@ -234,6 +234,8 @@ static void print_info_json(FILE *f, const struct trace_info *info)
 	if (info->topology) {
 		put_cpus(&o, "ccx", info->topology->ccx, info->topology->n);
 		put_cpus(&o, "node", info->topology->node, info->topology->n);
+		if (info->topology->has_sockets)
+			put_cpus(&o, "socket", info->topology->socket, info->topology->n);
 	}
 	put_known(&o, "selection", info->filter);
 	put_flag(&o, "full_registers", info->full_registers);

@@ -302,7 +302,7 @@ class Report(unittest.TestCase):
         r = self.report('--by', 'ccx,node', file=bare)
         self.assertEqual([row['labels'] for row in r['rows']], [{'ccx': None, 'node': None}])
         head = json.loads(run('dump', self.file, '--json', '--events').stdout.splitlines()[0])
-        self.assertEqual((head['ccx'], head['node']), (ccx, node))
+        self.assertEqual((head['ccx'], head['node'], head['socket']), (ccx, node, node))
 
     def test_top(self):
         whole = self.report('--by', 'ip', '--sort', 'samples')

@@ -219,8 +219,10 @@ int main(int argc, char **argv)
 		{ TEXT_AT + 3, TEXT_AT + 0x300, 0x1000 },
 	};
 	static const struct trace_topology topology = { .n = CPUS,
+							.has_sockets = true,
 							.ccx = { 0, 0, 1, 2 },
-							.node = { 0, 0, 0, 1 } };
+							.node = { 0, 0, 0, 1 },
+							.socket = { 0, 0, 0, 1 } };
 	struct trace_pmu pmus[1] = { pmu };
 	struct trace_info info = { .source = "sim",
 				   .simulated = true,

@@ -184,7 +184,9 @@ int record_topology(struct trace_info *info, struct trace_topology *topology, st
 	for (unsigned int cpu = 0; cpu < topology->n; cpu++) {
 		topology->ccx[cpu] = topology_complex(t, cpu);
 		topology->node[cpu] = topology_node(t, cpu);
+		topology->socket[cpu] = topology_socket(t, cpu);
 	}
+	topology->has_sockets = true;
 	topology_close(t);
 	info->topology = topology;
 	return 0;
