@@ -222,10 +222,8 @@ static void write_groups(const struct html_report *r, FILE *f)
 
 		fprintf(f, "%s{\"name\":", i ? "," : "");
 		utf8_put_json(f, name);
-		if (*name == '/') {
-			fputs(",\"option\":\"--cgroup\",\"value\":", f);
-			utf8_put_json(f, name);
-		}
+		if (r->group[i].option)
+			text(f, "option", r->group[i].option);
 		fputc('}', f);
 	}
 	fputc(']', f);
@@ -249,15 +247,24 @@ static void write_code(const struct html_report *r, FILE *f)
 	fputc(']', f);
 }
 
+/* Where the machine is known all of its CPUs, else those with samples. */
 static void write_cpus(const struct html_report *r, FILE *f)
 {
+	const struct trace_topology *t = r->opts.info->topology;
 	const char *comma = "";
 
 	fputs(",\"cpus\":[", f);
 	for (unsigned int cpu = 0; cpu < HTML_CPUS; cpu++) {
-		if (!(r->cpus[cpu / 64] >> cpu % 64 & 1))
+		bool known = t && cpu < t->n;
+
+		if (!known && !(r->cpus[cpu / 64] >> cpu % 64 & 1))
 			continue;
-		fprintf(f, "%s{\"cpu\":%u,\"l3\":null,\"node\":null}", comma, cpu);
+		fprintf(f, "%s{\"cpu\":%u", comma, cpu);
+		if (known && t->has_sockets)
+			fprintf(f, ",\"socket\":%u", t->socket[cpu]);
+		if (known)
+			fprintf(f, ",\"node\":%u,\"l3\":%u", t->node[cpu], t->ccx[cpu]);
+		fputc('}', f);
 		comma = ",";
 	}
 	fputc(']', f);
@@ -285,8 +292,8 @@ int html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f
 {
 	const char *comma = "";
 
-	fprintf(f, "{\"schema\":1,\"rows\":%zu,\"period\":%llu,\"max_latency\":%u,\"hitm\":%s",
-		r->rows.n, (unsigned long long)(r->same_period ? r->period : 0), r->max_latency,
+	fprintf(f, "{\"schema\":1,\"rows\":%zu,\"period\":%llu,\"hitm\":%s", r->rows.n,
+		(unsigned long long)(r->same_period ? r->period : 0),
 		r->hitm_known ? "true" : "false");
 	text(f, "host", r->opts.info->host);
 	text(f, "file", r->opts.file);

@@ -19,11 +19,18 @@ struct html_node {
 	__u32 parent, frame;
 };
 
+/* A container, or the cgroup of what is in none. */
+struct html_group {
+	const char *option; /* that selects it by its name; NULL: none does */
+};
+
 struct html_report {
 	struct html_report_opts opts;
 	struct html_rows rows;
 	struct html_lines lines;
 	struct intern frames, groups;
+	struct html_group *group; /* by number in `groups` */
+	size_t room_groups;
 	struct u64_map group_of; /* cgroup id to number */
 	struct u64_map node_of;	 /* parent << 32 | frame to node */
 	struct html_node *nodes;
@@ -32,7 +39,6 @@ struct html_report {
 	__u64 samples, without_registers, period;
 	bool same_period, hitm_known;
 	__u32 sources; /* 1 << enum ibs_src that occur */
-	__u32 max_latency;
 };
 
 /* Numbers of the sources that occur, near to far. */

@@ -5,6 +5,7 @@
 #include "html_write.h"
 
 #include "base/array.h"
+#include "cgroup/container_names.h"
 #include "symbols/chain.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 
 #define NODES_MAX	 (1u << 22) /* of call chains */
 #define GROUPS_MAX	 65535u
+#define GROUP_NAME	 8192
 #define REGISTERS_OF_SRC (1u << IBS_OP_DATA | 1u << IBS_OP_DATA2 | 1u << IBS_OP_DATA3)
 
 int html_report_new(const struct html_report_opts *opts, struct html_report **out, struct err *err)
@@ -37,6 +39,7 @@ void html_report_free(struct html_report *r)
 	intern_free(&r->frames);
 	intern_free(&r->groups);
 	u64_map_free(&r->group_of);
+	free(r->group);
 	u64_map_free(&r->node_of);
 	free(r->nodes);
 	free(r);
@@ -86,24 +89,47 @@ static __u32 stack_of(struct html_report *r, const struct trace_event *ev)
 	return node;
 }
 
-/* The number of a sample's container, or cgroup. */
+/* As hist calls it: POD/CONTAINER, or CONTAINER, or the cgroup. Return: what selects it, or NULL. */
+static const char *name_group(const struct html_report *r, __u64 cgroup_id, char *buf, size_t size)
+{
+	char label[CONTAINER_LABEL], pod_label[CONTAINER_LABEL];
+	struct task_cgroup cgroup;
+	struct container_name name;
+	struct container c;
+	const char *container, *pod;
+
+	if (!cgroup_id || !tasks_cgroup(r->opts.tasks, cgroup_id, &cgroup)) {
+		snprintf(buf, size, cgroup_id ? "#%llu" : "[cgroup unknown]",
+			 (unsigned long long)cgroup_id);
+		return NULL;
+	}
+	name = (struct container_name){ cgroup.container, cgroup.pod, cgroup.ns };
+	if (container_of_path(cgroup.path, NULL, &c) &&
+	    *(container = container_label(&c, &name, label))) {
+		pod = container_pod_label(&c, &name, pod_label);
+		snprintf(buf, size, "%s%s%s", pod, *pod ? "/" : "", container);
+		/* a pod without a name is not part of what --container takes */
+		return !*pod || *name.pod ? "--container" : NULL;
+	}
+	snprintf(buf, size, "%s", cgroup.path);
+	return "--cgroup";
+}
+
+/* The number of a sample's group. */
 static __u32 group_of(struct html_report *r, __u64 cgroup_id)
 {
 	__u32 group = u64_map_get(&r->group_of, cgroup_id);
-	struct task_cgroup cgroup;
-	const char *path = NULL;
-	char unnamed[32];
+	char name[GROUP_NAME];
+	const char *option;
 
 	if (group != U64_MAP_NONE)
 		return group;
-	if (cgroup_id) {
-		path = tasks_cgroup(r->opts.tasks, cgroup_id, &cgroup) ? cgroup.path : NULL;
-		snprintf(unnamed, sizeof(unnamed), "#%llu", (unsigned long long)cgroup_id);
-		path = path ? path : unnamed;
-	}
-	group = intern_get(&r->groups, path ? path : "[cgroup unknown]");
-	if (group == INTERN_NONE || u64_map_put(&r->group_of, cgroup_id, group))
+	option = name_group(r, cgroup_id, name, sizeof(name));
+	group = intern_get(&r->groups, name);
+	if (group == INTERN_NONE || u64_map_put(&r->group_of, cgroup_id, group) ||
+	    array_reserve(r->group, r->room_groups, r->groups.n))
 		return INTERN_NONE;
+	r->group[group].option = option;
 	return group;
 }
 
@@ -173,8 +199,6 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 	if (ibs_op_dc_miss_lat_valid(data3)) {
 		latency = ibs_op_metric(IBS_METRIC_DC_MISS_LAT, s->op.reg, data3);
 		key.bucket = ibs_lat_bucket(latency);
-		if (latency > r->max_latency)
-			r->max_latency = latency;
 	}
 	if (!r->samples++)
 		r->period = period;

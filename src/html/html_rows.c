@@ -52,6 +52,7 @@ static int double_bins(struct html_rows *r)
 		to->latencies += old.latencies;
 		to->operations += old.operations;
 		to->cycles += old.cycles;
+		to->max = old.max > to->max ? old.max : to->max;
 	}
 	return 0;
 }
@@ -86,6 +87,7 @@ int html_rows_add(struct html_rows *r, const struct html_key *key, __u64 time_ns
 	if (k.bucket != HTML_NO_LATENCY) {
 		row->latencies += latency;
 		row->cycles += (double)latency * period;
+		row->max = latency > row->max ? latency : row->max;
 	}
 	return 0;
 }

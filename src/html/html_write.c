@@ -108,11 +108,24 @@ static void pack(struct packer *p, const void *data, size_t size, int flush)
 	} while (p->z.avail_in || !p->z.avail_out);
 }
 
-enum { LATENCIES, OPERATIONS, CYCLES, SAMPLES, STACK, TIME, GROUP, CPU, SOURCE, FLAGS, BUCKET };
+enum {
+	LATENCIES,
+	OPERATIONS,
+	CYCLES,
+	SAMPLES,
+	STACK,
+	MAX,
+	TIME,
+	GROUP,
+	CPU,
+	SOURCE,
+	FLAGS,
+	BUCKET
+};
 
 static const size_t widths[] = {
-	[LATENCIES] = 8, [OPERATIONS] = 8, [CYCLES] = 8, [SAMPLES] = 4, [STACK] = 4, [TIME] = 2,
-	[GROUP] = 2,	 [CPU] = 2,	   [SOURCE] = 1, [FLAGS] = 1,	[BUCKET] = 1
+	[LATENCIES] = 8, [OPERATIONS] = 8, [CYCLES] = 8, [SAMPLES] = 4, [STACK] = 4, [MAX] = 2,
+	[TIME] = 2,	 [GROUP] = 2,	   [CPU] = 2,	 [SOURCE] = 1,	[FLAGS] = 1, [BUCKET] = 1
 };
 
 /* Little endian, as a browser's typed arrays are on every machine that has one. */
@@ -122,6 +135,7 @@ static void put_cell(unsigned char *to, unsigned int column, const struct html_r
 	const struct html_key *k = &row->key;
 	__u32 word = column == SAMPLES	? row->samples
 		     : column == STACK	? k->stack
+		     : column == MAX	? row->max
 		     : column == TIME	? k->time
 		     : column == GROUP	? k->group
 		     : column == CPU	? k->cpu

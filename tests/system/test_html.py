@@ -13,6 +13,7 @@ import ibscope
 from ibscope import run
 
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
+SHOP = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_shop')
 SAMPLES = 20000
 MEMORY = 'dram,remote-dram,pmem,remote-pmem,cxl,remote-cxl'
 ROW = re.compile(r'<tr data-samples="(\d+)" data-cycles="([\d.e+]+)"(?: data-p50="(\d+)")?(?: data-p99="(\d+)")?[^>]*>'
@@ -25,14 +26,20 @@ def unescape(text):
     return text
 
 
-@unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
-class Html(unittest.TestCase):
+def name_of(labels):
+    """As hist calls a group."""
+    container = '/'.join(part for part in (labels['pod'], labels['container']) if part)
+    return container if labels['container'] else labels['cgroup'] or '[cgroup unknown]'
+
+
+class Page(unittest.TestCase):
+    """A recording and its page."""
     @classmethod
-    def setUpClass(cls):
+    def make(cls, *command):
         cls.dir = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.dir.cleanup)
         cls.file = os.path.join(cls.dir.name, 'a.ibscope')
-        subprocess.run([MAKE, cls.file, str(SAMPLES), 'stacks'], check=True)
+        subprocess.run([command[0], cls.file, str(SAMPLES), *command[1:]], check=True)
         cls.html = os.path.join(cls.dir.name, 'a.html')
         p = run('report', cls.file, '--html', cls.html)
         assert p.returncode == 0, p.stderr
@@ -58,24 +65,32 @@ class Html(unittest.TestCase):
 
     def check(self, dom, *selection):
         """Every row of the page against `report`: samples, miss cycles, percentiles of memory."""
-        rows = self.rows(dom)
-        all_rows, period = self.report('--by', 'cgroup', *selection), self.report()['events'][0]['period']
-        memory = {r['labels']['cgroup']: r for r in self.report('--by', 'cgroup', *(selection or ('--src', MEMORY)))['rows']}
+        rows, by = self.rows(dom), ('--by', 'pod,container,cgroup')
+        all_rows, period = self.report(*by, *selection), self.report()['events'][0]['period']
+        memory = {name_of(r['labels']): r
+                  for r in self.report(*by, *selection, *(() if '--src' in selection else ('--src', MEMORY)))['rows']}
         self.assertEqual(all_rows['samples']['selected'], int(rows['Total'][1]))
         shown = 0
         for r in all_rows['rows']:
-            name = r['labels']['cgroup'] or '[cgroup unknown]'
+            name = name_of(r['labels'])
             m = rows.get(name)
             if not m:
                 continue
             shown += 1
             self.assertEqual(r['samples'], int(m[1]), name)
             self.assertAlmostEqual((r['total'] or 0) * period, float(m[2]), msg=name, delta=1)
-            if r['labels']['cgroup'] in memory:
-                of_memory = memory[r['labels']['cgroup']]
+            if name in memory:
+                of_memory = memory[name]
                 for key, text in (('p50', m[3]), ('p99', m[4])):
                     self.assertEqual(of_memory[key], int(text) if text else None, f'{name} {key}')
         self.assertGreaterEqual(shown, 3)
+
+
+@unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
+class Html(Page):
+    @classmethod
+    def setUpClass(cls):
+        cls.make(MAKE, 'stacks')
 
     def test_numbers_equal_those_of_report(self):
         self.check(self.dom())
@@ -88,10 +103,10 @@ class Html(unittest.TestCase):
         self.assertNotIn('src-l3', functions)
 
     def test_one_group(self):
-        name = max((r for r in self.report('--by', 'cgroup')['rows'] if (r['labels']['cgroup'] or '').isascii()
-                    and (r['labels']['cgroup'] or '').isprintable() and r['labels']['cgroup']), key=lambda r: r['samples'])['labels']['cgroup']
+        name = next(n for n in (name_of(r['labels']) for r in self.report('--by', 'pod,container,cgroup')['rows'])
+                    if n.isascii() and n.isprintable())
         dom = self.dom('#select&group=' + urllib.parse.quote(name))
-        self.assertRegex(dom, r'<tr data-samples="\d+"[^>]*aria-current="true"')
+        self.assertTrue(re.search(r'<tr data-samples="\d+"[^>]*aria-current="true"', dom))
         self.check(dom)     # the table keeps its rows
 
     def test_it_is_one_small_file_that_asks_for_nothing(self):
@@ -102,7 +117,7 @@ class Html(unittest.TestCase):
         self.assertNotIn(' style="', self.text)
 
     def test_simulated_is_said_first(self):
-        self.assertRegex(self.dom(), r'<p class="band" role="status">SIMULATED')
+        self.assertIn('<p class="band" role="status">SIMULATED', self.text)
 
     def test_names_cannot_break_out(self):
         """make_recording has hostile names; none may end a script element or make markup."""
@@ -110,6 +125,34 @@ class Html(unittest.TestCase):
         self.assertNotIn('<', facts)
         names = [g['name'] for g in json.loads(facts)['groups']]
         self.assertTrue(any('\n' in n or '\x1b' in n or '"' in n for n in names + json.loads(facts)['frames']))
+
+
+@unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
+class Shop(Page):
+    """Of a machine with a topology, containers with names, and functions."""
+    @classmethod
+    def setUpClass(cls):
+        cls.make(SHOP)
+
+    def test_containers_have_their_names(self):
+        dom = self.dom('#select&group=' + urllib.parse.quote('shop/db-0/postgres'))
+        self.check(dom)
+        self.assertIn('ibscope report --container shop/db-0/postgres', dom)
+
+    def test_a_part_of_the_machine(self):
+        """A node of the topology filters like its CPUs, and every level is there."""
+        dom = self.dom('#select&place=node,2')
+        self.check(dom, '-C', '48-71')
+        self.assertIn('-C 48-71', dom)
+        for name in ('socket 1', 'node 3', 'L3 7'):
+            self.assertIn(f'>{name}</text>', dom)
+
+    def test_a_function(self):
+        frames = json.loads(re.search(r'id="facts-data">(.*?)</script>', self.text, re.S).group(1))['frames']
+        row = next(r for r in self.report('--by', 'symbol')['rows'] if r['labels']['symbol'] == 'scan_bucket')
+        rows = self.rows(self.dom(f'#select&code={-1 - frames.index("scan_bucket")}'))
+        self.assertEqual(row['samples'], int(rows['Total'][1]))
+        self.assertEqual(row['samples'], int(rows['shop/db-0/postgres'][1]))
 
 
 class Errors(unittest.TestCase):

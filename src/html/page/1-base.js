@@ -31,6 +31,8 @@ function percent(part, whole, digits = 1) {
 	if (!(whole > 0) || part === null)
 		return UNKNOWN;
 	const v = 100 * part / whole;
+	if (!v)
+		return '0';
 	if (v > 0 && v < .5 * 10 ** -digits)
 		return '< ' + (10 ** -digits).toFixed(digits);
 	return v.toFixed(digits);

@@ -11,7 +11,7 @@ async function readColumns() {
 	const bytes = await new Response(stream).arrayBuffer(), n = D.rows, c = {};
 	let at = 0;
 	for (const [name, type] of [['latencies', Float64Array], ['operations', Float64Array], ['cycles', Float64Array],
-		['samples', Uint32Array], ['stack', Uint32Array], ['time', Uint16Array], ['group', Uint16Array],
+		['samples', Uint32Array], ['stack', Uint32Array], ['max', Uint16Array], ['time', Uint16Array], ['group', Uint16Array],
 		['cpu', Uint16Array], ['source', Uint8Array], ['flags', Uint8Array], ['bucket', Uint8Array]]) {
 		if (D.period && (name === 'operations' || name === 'cycles')) {
 			c[name] = new Float64Array(n); /* follow from the others */
@@ -34,13 +34,32 @@ const MEMORY = D.sources.map(s => /dram|cxl|pmem/.test(s));
 const seconds = () => selected.time ? (selected.time[1] - selected.time[0] + 1) * D.bin_s : D.duration_s;
 const at = bin => D.start_s === null ? clock(bin * D.bin_s) : clock(D.start_s + bin * D.bin_s);
 
-/* What is selected; null: all. A range includes both ends. */
-const selected = { group: null, source: null, time: null, bucket: null };
-let byCycles = true, sortColumn = 'cycles', sortDown = true, zoom = [];
+/*
+ * What is selected; null: all. A range includes both ends. `place` is [level, number] of the topology,
+ * `code` a node of the call chains and all below it, or, below 0, the function of that frame.
+ */
+const DIMENSIONS = ['group', 'source', 'time', 'bucket', 'place', 'code'];
+const [GROUP, SOURCE, TIME, BUCKET, PLACE, CODE] = DIMENSIONS.map((_, i) => 1 << i);
+const selected = Object.fromEntries(DIMENSIONS.map(d => [d, null]));
+let byCycles = true, sortColumn = 'cycles', sortDown = true;
+
+/* Which filters row i does not pass, as bits. */
+function filters() {
+	const c = D.columns, { group, source, time, bucket, place, code } = selected;
+	const here = place && new Uint8Array(65536), inCode = code === null ? null : new Uint8Array(D.stacks.length / 2);
+	for (const cpu of here ? D.cpus : [])
+		here[cpu.cpu] = cpu[place[0]] === place[1];
+	for (let s = 1; inCode && s < inCode.length; s++) /* callers come before what they call */
+		inCode[s] = code < 0 ? D.stacks[2 * s + 1] === -1 - code : s === code || inCode[D.stacks[2 * s]];
+	return i => (group !== null && c.group[i] !== group ? GROUP : 0) | (source !== null && c.source[i] !== source ? SOURCE : 0) |
+		(time && (c.time[i] < time[0] || c.time[i] > time[1]) ? TIME : 0) |
+		(bucket && (c.bucket[i] < bucket[0] || c.bucket[i] > bucket[1]) ? BUCKET : 0) |
+		(here && !here[c.cpu[i]] ? PLACE : 0) | (inCode && !inCode[c.stack[i]] ? CODE : 0);
+}
 
 /* ---- sums ---- */
 function sums() {
-	return { samples: 0, cycles: 0, valid: 0, remote: 0, memory: 0, hitm: 0, walks: 0, translated: 0,
+	return { samples: 0, cycles: 0, max: 0, valid: 0, remote: 0, memory: 0, hitm: 0, walks: 0, translated: 0,
 		source: new Float64Array(S), buckets: new Float64Array(L), cost: new Float64Array(L * S),
 		far: 0, farN: 0, near: 0, nearN: 0 };
 }
@@ -67,8 +86,10 @@ function addRow(sum, c, i, k) {
 		sum.memory += cycles;
 	if (flags & HITM)
 		sum.hitm += cycles;
-	if (inClass(k))
+	if (inClass(k)) {
 		sum.buckets[bucket] += n;
+		sum.max = Math.max(sum.max, c.max[i]);
+	}
 	sum.cost[bucket * S + k] += cycles;
 }
 
@@ -77,7 +98,7 @@ function addRow(sum, c, i, k) {
  * shows: the table keeps all groups, the time views the whole range.
  */
 function scan() {
-	const c = D.columns, { group, source, time, bucket } = selected;
+	const c = D.columns, failed = filters();
 	const r = { groups: Array.from({ length: N }, sums), total: sums(), heat: new Float64Array(T * L),
 		mix: new Float64Array(T * S), margin: new Float64Array(L * S), marginN: new Float64Array(L * S),
 		cpu: new Map(), cpuRemote: new Map(), stack: new Map(),
@@ -85,19 +106,14 @@ function scan() {
 			hitm: new Float64Array(T), walks: new Float64Array(T), translated: new Float64Array(T),
 			buckets: new Float64Array(T * L) } };
 	for (let i = 0; i < D.rows; i++) {
-		const g = c.group[i], k = c.source[i], t = c.time[i], b = c.bucket[i], cycles = c.cycles[i];
-		const okGroup = group === null || g === group, okSource = source === null || k === source;
-		const okTime = !time || t >= time[0] && t <= time[1];
-		const okBucket = !bucket || b >= bucket[0] && b <= bucket[1];
-		if (okSource && okTime && okBucket)
+		const g = c.group[i], k = c.source[i], t = c.time[i], b = c.bucket[i], cycles = c.cycles[i], fails = failed(i);
+		if (!(fails & ~GROUP))
 			addRow(r.groups[g], c, i, k);
-		if (okGroup && okBucket)
+		if (!(fails & ~(SOURCE | TIME)))
 			r.mix[t * S + k] += cycles;
-		if (!okGroup || !okSource)
-			continue;
-		if (b !== NO_LATENCY)
+		if (!(fails & ~(TIME | BUCKET)) && b !== NO_LATENCY)
 			r.heat[t * L + b] += byCycles ? cycles : c.samples[i];
-		if (okBucket) {
+		if (!(fails & ~TIME)) {
 			const f = c.flags[i], trend = r.trend;
 			trend.cycles[t] += cycles;
 			if (MEMORY[k])
@@ -114,16 +130,19 @@ function scan() {
 			if (b !== NO_LATENCY && inClass(k))
 				trend.buckets[t * L + b] += c.samples[i];
 		}
-		if (okTime && b !== NO_LATENCY) {
+		if (!(fails & ~BUCKET) && b !== NO_LATENCY) {
 			r.margin[b * S + k] += cycles;
 			r.marginN[b * S + k] += c.samples[i];
 		}
-		if (!okTime || !okBucket)
+		if (!fails)
+			addRow(r.total, c, i, k);
+		if (!(fails & ~PLACE)) {
+			r.cpu.set(c.cpu[i], (r.cpu.get(c.cpu[i]) || 0) + cycles);
+			if (REMOTE[k])
+				r.cpuRemote.set(c.cpu[i], (r.cpuRemote.get(c.cpu[i]) || 0) + cycles);
+		}
+		if (fails & ~CODE)
 			continue;
-		addRow(r.total, c, i, k);
-		r.cpu.set(c.cpu[i], (r.cpu.get(c.cpu[i]) || 0) + cycles);
-		if (REMOTE[k])
-			r.cpuRemote.set(c.cpu[i], (r.cpuRemote.get(c.cpu[i]) || 0) + cycles);
 		let s = r.stack.get(c.stack[i]);
 		if (!s)
 			r.stack.set(c.stack[i], s = new Float64Array(S));
@@ -132,8 +151,8 @@ function scan() {
 	return r;
 }
 
-/* The upper edge of the bucket that holds the share @p, clamped as report does; null: too few samples. */
-function percentile(buckets, p) {
+/* The upper edge of the bucket that holds the share @p, but no more than the maximum; null: too few samples. */
+function percentile(buckets, p, max = Infinity) {
 	let all = 0, below = 0;
 	for (const n of buckets)
 		all += n;
@@ -141,7 +160,7 @@ function percentile(buckets, p) {
 		return null;
 	for (let b = 0; b < L; b++)
 		if ((below += buckets[b]) >= p * all - 1e-9)
-			return Math.min(D.edges[b], D.max_latency);
+			return Math.min(D.edges[b], max);
 	return null;
 }
 const cyclesText = v => v === null ? UNKNOWN : count(v);
@@ -150,7 +169,7 @@ const cyclesText = v => v === null ? UNKNOWN : count(v);
  * null where either side has fewer than ten samples. */
 function remotePrice(groups) {
 	const c = D.columns, near = new Float64Array(N), nearN = new Float64Array(N);
-	const { group, source, time, bucket } = selected;
+	const failed = filters();
 	let price = 0, known = false;
 	for (let i = 0; i < D.rows; i++)
 		if (MEMORY[c.source[i]] && !REMOTE[c.source[i]] && c.bucket[i] !== NO_LATENCY) {
@@ -158,10 +177,8 @@ function remotePrice(groups) {
 			nearN[c.group[i]] += c.samples[i];
 		}
 	for (let i = 0; i < D.rows; i++) {
-		const k = c.source[i], g = c.group[i], t = c.time[i], b = c.bucket[i];
-		if (!MEMORY[k] || !REMOTE[k] || b === NO_LATENCY || nearN[g] < 10 || groups && !groups.includes(g) ||
-			group !== null && g !== group || source !== null && k !== source ||
-			time && (t < time[0] || t > time[1]) || bucket && (b < bucket[0] || b > bucket[1]))
+		const k = c.source[i], g = c.group[i];
+		if (!MEMORY[k] || !REMOTE[k] || c.bucket[i] === NO_LATENCY || nearN[g] < 10 || groups && !groups.includes(g) || failed(i))
 			continue;
 		price += c.cycles[i] - c.samples[i] * near[g] / nearN[g];
 		known = true;

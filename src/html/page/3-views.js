@@ -1,24 +1,24 @@
 /* ---- selection ---- */
 let R = null, whole = null;
-const toggle = (dimension, value) => choose({ [dimension]: selected[dimension] === value ? null : value });
+const toggle = (dimension, value) => choose({ [dimension]: `${selected[dimension]}` === `${value}` ? null : value });
 function choose(change) {
 	Object.assign(selected, change);
 	draw();
 }
-function clear() {
-	zoom = [];
-	choose({ group: null, source: null, time: null, bucket: null });
-}
+const nothing = () => Object.fromEntries(DIMENSIONS.map(d => [d, null]));
+const clear = () => choose(nothing());
+const frameOf = code => D.frames[code < 0 ? -1 - code : D.stacks[2 * code + 1]];
 const timeText = t => at(t[0]) + UNKNOWN + at(t[1] + 1);
 const lowEdge = b => b ? D.edges[b - 1] + 1 : 0;
 const latencyText = b => `${count(lowEdge(b[0]))}${UNKNOWN}${count(D.edges[b[1]])}${THIN}cycles`;
 const quote = text => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
 
 function drawLegend() {
-	id('legend').replaceChildren(html('span', { class: 'note' }, 'near'),
-		...D.sources.map((name, k) => html('button', { 'aria-pressed': selected.source === k, title: 'Show only ' + name,
-			on: { click: () => toggle('source', k) } }, html('i', { class: 'key src-' + name }), name)),
-		html('span', { class: 'note' }, 'far'));
+	const keys = D.sources.map((name, k) => html('button', { 'aria-pressed': selected.source === k, title: 'Show only ' + name,
+		'data-focus': 'source' + k, on: { click: () => toggle('source', k) } }, html('i', { class: 'key src-' + name }), name));
+	const placeless = D.sources.findIndex(name => /^(io|peer|uncached|mab|unknown|none)$/.test(name));
+	keys.splice(placeless < 0 ? keys.length : placeless, 0, html('span', { class: 'note' }, 'far'));
+	id('legend').replaceChildren(html('span', { class: 'note' }, 'near'), ...keys);
 	const chips = [];
 	const chip = (dimension, text) => chips.push(html('button', { class: 'control', 'aria-label': 'Remove filter ' + text,
 		on: { click: () => choose({ [dimension]: null }) } }, text + ' ×'));
@@ -30,6 +30,10 @@ function drawLegend() {
 		chip('time', timeText(selected.time));
 	if (selected.bucket)
 		chip('bucket', latencyText(selected.bucket));
+	if (selected.place)
+		chip('place', placeName(selected.place));
+	if (selected.code !== null)
+		chip('code', (selected.code < 0 ? '' : 'in ') + frameOf(selected.code));
 	if (chips.length)
 		chips.push(html('button', { class: 'link', on: { click: clear } }, 'Clear'), html('span', { class: 'hint note' }, 'Esc'));
 	else
@@ -37,19 +41,34 @@ function drawLegend() {
 	id('chips').replaceChildren(...chips);
 	id('command').textContent = commandLine();
 }
-/* What prints the same selection; a range of time has no option. */
+/* What prints the same selection, as far as there are options. */
 function commandLine() {
 	const words = ['ibscope report'];
 	if (selected.group !== null)
-		words.push(D.groups[selected.group].option ? `${D.groups[selected.group].option} ${quote(D.groups[selected.group].value)}` : '');
+		words.push(D.groups[selected.group].option ? `${D.groups[selected.group].option} ${quote(D.groups[selected.group].name)}` : '');
 	if (selected.source !== null)
 		words.push('--src ' + D.sources[selected.source]);
 	if (selected.bucket)
 		words.push(`--min-lat ${Math.max(1, lowEdge(selected.bucket[0]))} --max-lat ${D.edges[selected.bucket[1]]}`);
-	words.push('--by container,src', quote(D.file));
-	if (selected.time)
-		words.push(`  # ${timeText(selected.time)} only here`);
+	if (selected.place)
+		words.push('-C ' + cpuList(D.cpus.filter(c => c[selected.place[0]] === selected.place[1]).map(c => c.cpu)));
+	words.push(selected.code === null ? '--by container,src' : '--by symbol', quote(D.file));
+	const only = [selected.group !== null && !D.groups[selected.group].option && 'this group', selected.time && timeText(selected.time),
+		selected.code !== null && frameOf(selected.code)].filter(w => w);
+	if (only.length)
+		words.push(`  # ${only.join(', ')}: only here`);
 	return words.filter(w => w).join(' ');
+}
+
+/* "0-3,8" */
+function cpuList(cpus) {
+	const out = [];
+	for (let a = 0, b; a < cpus.length; a = b) {
+		for (b = a + 1; b < cpus.length && cpus[b] === cpus[b - 1] + 1;)
+			b++;
+		out.push(b - a > 1 ? `${cpus[a]}-${cpus[b - 1]}` : cpus[a]);
+	}
+	return out.join();
 }
 
 /* ---- key figures ---- */
@@ -70,7 +89,7 @@ function drawFigures() {
 			(price === null ? 'price: not known' : `price ${figure(price / s)}/s above local`), ratio(trend.remote, trend.cycles)],
 		['Modified lines (HITM)', D.hitm ? percent(t.hitm, t.cycles) : UNKNOWN, D.hitm ? '%' : '',
 			D.hitm ? all(w.hitm, w.cycles) || 'of miss cycles' : 'not reported by this processor', ratio(trend.hitm, trend.cycles)],
-		[`Latency of ${className()}, p50 and p99`, cyclesText(percentile(t.buckets, .5)) + THIN + '/' + THIN + cyclesText(percentile(t.buckets, .99)),
+		[`Latency of ${className()}, p50 and p99`, cyclesText(percentile(t.buckets, .5, t.max)) + THIN + '/' + THIN + cyclesText(percentile(t.buckets, .99, t.max)),
 			'', `cycles, of ${count(n)} samples`, p99],
 		['Page walks', percent(t.walks, t.translated), t.translated ? '%' : '', all(w.walks, w.translated) || 'of accesses', ratio(trend.walks, trend.translated)],
 	];
@@ -96,7 +115,7 @@ function drawFindings() {
 		.sort((a, b) => b.s.cycles - a.s.cycles);
 	const add = (g, text, change) => list.push(html('li', {}, html('span', { class: 'unknown' }, `${list.length + 1}.`),
 		html('p', {}, html('b', {}, D.groups[g].name), text),
-		html('button', { class: 'link no-print', on: { click: () => choose({ group: g, source: null, time: null, bucket: null, ...change }) } }, 'Select')));
+		html('button', { class: 'link no-print', on: { click: () => choose({ ...nothing(), group: g, ...change }) } }, 'Select')));
 	if (order.length) {
 		const { s, g } = order[0];
 		let k = 0;
@@ -118,15 +137,15 @@ function drawFindings() {
 const TABLE_ROWS = 20;
 const columns = () => [
 	{ key: 'name', title: D.group_title, css: '' },
-	{ key: 'samples', title: 'Samples', css: 'wide', width: 60 },
-	{ key: 'cycles', title: '', css: '', width: 84 },
-	{ key: 'share', title: 'Share, by source', css: '', width: 132 },
+	{ key: 'samples', title: 'Samples', css: 'wide', width: 58 },
+	{ key: 'cycles', title: '', css: '', width: 76 },
+	{ key: 'share', title: 'Share, by source', css: '', width: 122 },
 	{ key: 'memory', title: 'Memory, %', css: 'mid', width: 56 },
 	{ key: 'remote', title: 'Remote, %', css: 'mid', width: 54 },
 	{ key: 'hitm', title: 'HITM, %', css: 'wide', width: 48 },
 	{ key: 'p50', title: className() + ' p50', css: 'mid', width: 54 },
 	{ key: 'p99', title: className() + ' p99', css: '', width: 54 },
-	{ key: null, title: 'Miss cycles by latency', css: 'wide left', width: 116 },
+	{ key: null, title: 'Miss cycles by latency', css: 'wide left', width: 104 },
 ];
 /* Buckets from the first to the last that anything fell into. */
 function usedBuckets() {
@@ -143,7 +162,9 @@ function mergeSums(list) {
 	const m = sums();
 	for (const s of list)
 		for (const key of Object.keys(m))
-			if (typeof m[key] === 'number')
+			if (key === 'max')
+				m.max = Math.max(m.max, s.max);
+			else if (typeof m[key] === 'number')
 				m[key] += s[key];
 			else
 				s[key].forEach((v, i) => m[key][i] += v);
@@ -151,7 +172,7 @@ function mergeSums(list) {
 }
 function drawTable() {
 	const cols = columns(), table = id('rows'), [first, last] = usedBuckets(), s = seconds();
-	const rows = R.groups.map((sum, g) => ({ sum, g, whole: whole.groups[g], p50: percentile(sum.buckets, .5), p99: percentile(sum.buckets, .99) }));
+	const rows = R.groups.map((sum, g) => ({ sum, g, whole: whole.groups[g], p50: percentile(sum.buckets, .5, sum.max), p99: percentile(sum.buckets, .99, sum.max) }));
 	const scale = scaleOf(Math.max(...rows.map(r => r.sum.cycles)) / s), max = Math.max(...whole.groups.map(x => x.cycles), 1e-9);
 	cols[2].title = `Miss cycles, ${scale.prefix}/s`;
 	table.querySelector('colgroup').replaceChildren(...cols.map(c => html('col', { width: c.width, class: c.css })));
@@ -164,7 +185,7 @@ function drawTable() {
 	rows.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : a.g - b.g) * (sortDown ? -1 : 1));
 	/* the one selected stays in sight */
 	const shown = rows.filter((r, i) => i < TABLE_ROWS || r.g === selected.group), rest = rows.filter(r => !shown.includes(r));
-	const body = shown.map(r => row(r, nameOf(D.groups[r.g].name, 'button', { 'aria-pressed': selected.group === r.g, 'data-group': r.g }),
+	const body = shown.map(r => row(r, nameOf(D.groups[r.g].name, 'button', { 'aria-pressed': selected.group === r.g, 'data-focus': 'group' + r.g }),
 		{ class: 'pick', 'aria-current': selected.group === r.g ? 'true' : null, on: { click: () => toggle('group', r.g) } }));
 	const sum = (list, name, attributes) => row({ sum: mergeSums(list.map(r => r.sum)), whole: mergeSums(list.map(r => r.whole)) }, name, attributes);
 	if (rest.length)
@@ -173,14 +194,14 @@ function drawTable() {
 	table.querySelector('tbody').replaceChildren(...body);
 
 	function row(r, name, attributes) {
-		const x = r.sum, p50 = percentile(x.buckets, .5), p99 = percentile(x.buckets, .99), total = attributes.class === 'total';
+		const x = r.sum, p50 = percentile(x.buckets, .5, x.max), p99 = percentile(x.buckets, .99, x.max), total = attributes.class === 'total';
 		const cell = (c, ...v) => html('td', { class: cols[c].css + (v[0] === UNKNOWN ? ' unknown' : '') }, ...v);
 		return html('tr', { 'data-samples': x.samples, 'data-cycles': x.cycles, 'data-p50': p50, 'data-p99': p99, ...attributes }, html('td', {}, name), cell(1, count(x.samples)), cell(2, scale.text(x.cycles / s)),
-			cell(3, html('span', { class: 'share' }, total ? '' : shareBar(x.source, max, 78, selected.source !== null || selected.time || selected.bucket ? r.whole.cycles : 0),
+			cell(3, html('span', { class: 'share' }, total ? '' : shareBar(x.source, max, 70, DIMENSIONS.some(d => d !== 'group' && selected[d] !== null) ? r.whole.cycles : 0),
 				html('span', {}, percent(x.cycles, R.groups.reduce((a, b) => a + b.cycles, 0))))),
 			cell(4, percent(x.memory, x.cycles)), cell(5, percent(x.remote, x.cycles)),
 			cell(6, D.hitm ? percent(x.hitm, x.cycles) : UNKNOWN), cell(7, cyclesText(p50)), cell(8, cyclesText(p99)),
-			cell(9, stackedHistogram((b, k) => x.cost[b * S + k], first, last, 108, 18)));
+			cell(9, stackedHistogram((b, k) => x.cost[b * S + k], first, last, 92, 18)));
 	}
 }
 function sortBy(key) {
@@ -190,114 +211,153 @@ function sortBy(key) {
 }
 
 /* ---- machine ---- */
-function drawTopology() {
-	const list = D.cpus, figureBox = id('machine');
-	id('topology').hidden = !list.length;
-	if (!list.length)
-		return;
-	const width = Math.max(280, figureBox.clientWidth), s = seconds(), known = list.every(c => c.l3 !== null);
-	const levels = known ? [['node', c => c.node], ['L3', c => c.l3]] : [];
-	const perRow = Math.min(list.length, Math.max(16, Math.floor(width / 10))), cell = width / perRow, height = 18;
-	const lines = Math.ceil(list.length / perRow), bandHeight = 22 * levels.length + height + 6;
-	const picture1 = picture(width, lines * bandHeight, { role: 'img', 'aria-label': `${list.length} CPUs, coloured by miss cycles` });
-	const cost = c => (R.cpu.get(c.cpu) || 0) / s, remote = c => (R.cpuRemote.get(c.cpu) || 0) / s;
-	const r = ramp(Math.max(...list.map(cost), 1e-9));
-	for (let line = 0; line < lines; line++) {
-		const part = list.slice(line * perRow, (line + 1) * perRow), y0 = line * bandHeight;
-		levels.forEach(([title, of], level) => {
-			for (let a = 0; a < part.length;) {
-				let b = a, sum = 0, far = 0;
-				while (b < part.length && of(part[b]) === of(part[a])) {
-					sum += cost(part[b]);
-					far += remote(part[b]);
+const LEVELS = [['socket', 'socket'], ['node', 'node'], ['l3', 'L3'], ['cpu', 'CPU']];
+const placeName = ([level, n]) => `${LEVELS.find(l => l[0] === level)[1]} ${n}`;
+/* Boxes of all levels: lines of as many CPUs as the width has room for, broken between L3 complexes. */
+function placeBoxes(width) {
+	const levels = LEVELS.filter(([key]) => key === 'cpu' || D.cpus.every(c => c[key] !== undefined));
+	const list = [...D.cpus].sort((a, b) => levels.reduce((d, [key]) => d || a[key] - b[key], 0));
+	const size = list.length && Math.max(1, list.filter(c => c.l3 === list[0].l3 && c.node === list[0].node).length);
+	const room = Math.max(1, Math.floor(width / 10)), perLine = Math.min(list.length, size > room ? room : room - room % size);
+	const cell = width / perLine, height = 21 * (levels.length - 1) + 20, boxes = [];
+	for (let from = 0, y = 0; from < list.length; from += perLine, y += height + 6) {
+		const part = list.slice(from, from + perLine);
+		levels.forEach(([key], level) => {
+			for (let a = 0, b; a < part.length; a = b) {
+				for (b = a + 1; b < part.length && part[b][key] === part[a][key];)
 					b++;
-				}
-				const step = r.of(sum / (b - a)), x = a * cell, w = (b - a) * cell - 2;
-				const text = `${title} ${of(part[a])}`, g = svg('g', {}, svg('title', {}, `${text}: ${figure(sum)}/s, ${percent(far, sum)} % from another node`),
-					svg('path', { class: 'a' + step, d: box(px(x), y0 + level * 22, px(w), 20) }));
-				if (w > 50)
-					g.append(svg('text', { x: px(x + 5), y: y0 + level * 22 + 14, class: step ? onRamp(step) : 'ink' }, text));
-				if (w > 110)
-					g.append(svg('text', { x: px(x + w - 5), y: y0 + level * 22 + 14, 'text-anchor': 'end', class: step ? onRamp(step) : 'ink' }, figure(sum) + '/s'));
-				g.addEventListener('pointerenter', () => id('topology-read').textContent = g.firstChild.textContent);
-				picture1.append(g);
-				a = b;
+				boxes.push({ place: [key, part[a][key]], level, cpus: list.filter(c => c[key] === part[a][key]), x: a * cell,
+					y: y + 21 * level, w: (b - a) * cell - (b - a > 1 || cell > 4 ? 1 : 0) });
 			}
 		});
-		part.forEach((c, i) => {
-			const g = svg('path', { class: 'a' + r.of(cost(c)), d: box(px(i * cell), y0 + levels.length * 22, px(cell - 1), height) },
-				svg('title', {}, `CPU ${c.cpu}: ${figure(cost(c))}/s, ${percent(remote(c), cost(c))} % from another node`));
-			g.addEventListener('pointerenter', () => id('topology-read').textContent = g.firstChild.textContent);
-			picture1.append(g);
-		});
 	}
-	figureBox.replaceChildren(picture1);
-	id('topology-ramp').replaceChildren(rampKey(r, v => figure(v) + '/s'));
-	id('topology-read').textContent = known ? '' : 'Nodes and L3 complexes were not recorded.';
+	return { boxes, height: Math.ceil(list.length / perLine) * (height + 6), known: levels.length > 1 };
+}
+let placed = null; /* where the keyboard is */
+function drawTopology() {
+	const holder = id('machine');
+	id('topology').hidden = !D.cpus.length;
+	if (!D.cpus.length)
+		return;
+	const { boxes, height, known } = placeBoxes(Math.max(280, holder.clientWidth)), s = seconds();
+	const sum = (list, of) => list.reduce((a, c) => a + (of.get(c.cpu) || 0), 0) / s;
+	for (const b of boxes)
+		b.cost = sum(b.cpus, R.cpu);
+	/* colours are cycles of a CPU, so that levels compare */
+	const r = ramp(Math.max(...boxes.map(b => b.cost / b.cpus.length), 1e-9)), scale = scaleOf(Math.max(...boxes.map(b => b.cost)));
+	const drawing = picture(Math.max(280, holder.clientWidth), height, { role: 'application', tabindex: 0,
+		'aria-label': `${D.cpus.length} CPUs, coloured by miss cycles. Arrow keys move, Enter selects, Escape clears.` });
+	const pick = b => toggle('place', b.place);
+	const read = b => id('topology-read').replaceChildren(html('b', {}, placeName(b.place)),
+		`: ${figure(b.cost)}/s on ${count(b.cpus.length)} CPU${b.cpus.length === 1 ? '' : 's'}, ${percent(sum(b.cpus, R.cpuRemote), b.cost)}${THIN}% from another node`);
+	for (const b of boxes) {
+		const step = r.of(b.cost / b.cpus.length), css = step ? onRamp(step) : 'ink';
+		b.g = svg('g', { class: 'place' + (selected.place && `${selected.place}` === `${b.place}` ? ' on' : ''), on: { click: () => pick(b), pointerenter: () => read(b) } },
+			svg('rect', { class: 'a' + step, x: px(b.x), y: b.y, width: px(b.w), height: 20 }));
+		const name = b.place[0] === 'cpu' ? String(b.place[1]) : placeName(b.place), value = scale.text(b.cost) + (scale.prefix ? THIN + scale.prefix : '') + '/s';
+		if (b.w > 7 * name.length + 8)
+			b.g.append(svg('text', { x: px(b.x + 4), y: b.y + 14, class: css }, name));
+		if (b.w > 7 * (name.length + value.length) + 16)
+			b.g.append(svg('text', { x: px(b.x + b.w - 4), y: b.y + 14, 'text-anchor': 'end', class: css }, value));
+		drawing.append(b.g);
+	}
+	const move = to => {
+		placed?.g.classList.remove('at');
+		placed = to;
+		to.g.classList.add('at');
+		to.g.parentNode.append(to.g);
+		read(to);
+	};
+	if (placed)
+		placed = boxes.find(b => b.x === placed.x && b.y === placed.y) || null;
+	if (placed)
+		move(placed);
+	drawing.addEventListener('keydown', e => {
+		const at = placed || boxes[0], mid = b => Math.abs(b.x - at.x);
+		const next = { ArrowLeft: b => b.level === at.level && boxes.indexOf(b) < boxes.indexOf(at), ArrowRight: b => b.level === at.level && boxes.indexOf(b) > boxes.indexOf(at),
+			ArrowUp: b => b.y < at.y && b.x <= at.x + .1 && b.x + b.w > at.x, ArrowDown: b => b.y > at.y && b.x >= at.x - .1 && b.x < at.x + at.w }[e.key];
+		if ((e.key === 'Enter' || e.key === ' ') && placed) {
+			e.preventDefault();
+			pick(placed);
+		}
+		if (!next)
+			return;
+		e.preventDefault();
+		const all = boxes.filter(next).sort((a, b) => Math.abs(a.y - at.y) - Math.abs(b.y - at.y) || mid(a) - mid(b));
+		if (!placed || all.length)
+			move(placed ? all[0] : at);
+	});
+	holder.replaceChildren(drawing);
+	id('topology-ramp').replaceChildren(rampKey(r, v => figure(v) + '/s'), ' per CPU');
+	id('topology-read').textContent = known ? 'Point at a part to read it; click it to see what it waited for.' : 'Sockets, nodes and L3 complexes were not recorded.';
 }
 
 /* ---- code ---- */
 function drawCode() {
-	const root = { name: 'all', cost: new Float64Array(S), kids: new Map(), path: [] }, own = new Map();
-	for (const [leaf, cost] of R.stack) {
-		const path = [];
-		for (let s = leaf; s; s = D.stacks[s * 2])
-			path.push(D.frames[D.stacks[s * 2 + 1]]);
-		path.reverse();
-		let node = root;
-		cost.forEach((v, k) => root.cost[k] += v);
-		for (const name of path) {
-			let kid = node.kids.get(name);
-			if (!kid)
-				node.kids.set(name, kid = { name, cost: new Float64Array(S), kids: new Map(), path: [...node.path, name] });
-			cost.forEach((v, k) => kid.cost[k] += v);
-			node = kid;
+	const nodes = new Map(), root = { id: 0, name: 'all', cost: new Float64Array(S), kids: [], up: null }, own = new Map();
+	const node = n => {
+		let x = n ? nodes.get(n) : root;
+		if (!x) {
+			const up = node(D.stacks[2 * n]);
+			nodes.set(n, x = { id: n, name: D.frames[D.stacks[2 * n + 1]], cost: new Float64Array(S), kids: [], up });
+			up.kids.push(x);
 		}
-		const name = path.length ? path[path.length - 1] : '[unresolved]';
-		if (!own.has(name))
-			own.set(name, new Float64Array(S));
-		cost.forEach((v, k) => own.get(name)[k] += v);
+		return x;
+	};
+	const total = a => a.reduce((x, y) => x + y, 0), s = seconds();
+	for (const [leaf, cost] of R.stack) {
+		const frame = leaf ? D.stacks[2 * leaf + 1] : -1;
+		for (let n = node(leaf); n; n = n.up)
+			cost.forEach((v, k) => n.cost[k] += v);
+		if (!own.has(frame))
+			own.set(frame, new Float64Array(S));
+		cost.forEach((v, k) => own.get(frame)[k] += v);
 	}
-	drawFlame(root);
-	const s = seconds(), total = a => a.reduce((x, y) => x + y, 0), all = total(root.cost);
-	const list = [...own].map(([name, cost]) => ({ name, cost, sum: total(cost) })).sort((a, b) => b.sum - a.sum);
-	const top = list.slice(0, 12), rest = list.slice(12), scale = scaleOf(Math.max(top.length ? top[0].sum : 0, all / 10) / s), max = Math.max(top.length ? top[0].sum : 0, 1e-9);
+	drawFlame(root, selected.code > 0 && nodes.get(selected.code) || root);
+	const all = total(root.cost);
+	const list = [...own].map(([frame, cost]) => ({ frame, name: D.frames[frame] || '[unresolved]', cost, sum: total(cost) })).sort((a, b) => b.sum - a.sum);
+	const top = list.filter((f, i) => i < 12 || selected.code === -1 - f.frame), rest = list.filter(f => !top.includes(f));
+	const max = Math.max(...list.map(f => f.sum), 1e-9), scale = scaleOf(Math.max(max, all / 10) / s);
 	if (rest.length) {
 		const cost = new Float64Array(S);
 		rest.forEach(r => r.cost.forEach((v, k) => cost[k] += v));
-		top.push({ name: `other (${rest.length})`, cost, sum: total(cost) });
+		top.push({ frame: -1, name: `other (${rest.length})`, cost, sum: total(cost) });
 	}
 	id('functions-unit').textContent = `Miss cycles, ${scale.prefix}/s`;
-	id('functions').querySelector('tbody').replaceChildren(...top.map(f => html('tr', {}, html('td', {}, html('span', { class: 'name', title: f.name }, html('span', { class: 'mono' }, f.name))),
-		html('td', {}, scale.text(f.sum / s)), html('td', {}, html('span', { class: 'share' }, shareBar(f.cost, Math.max(max, f.sum), 92), html('span', {}, percent(f.sum, all)))))));
+	id('functions').querySelector('tbody').replaceChildren(...top.map(f => {
+		const code = -1 - f.frame, name = html('span', { class: 'mono' }, f.name);
+		return html('tr', f.frame < 0 ? {} : { class: 'pick', 'aria-current': selected.code === code ? 'true' : null, on: { click: () => toggle('code', code) } },
+			html('td', {}, f.frame < 0 ? html('span', { class: 'name' }, name) :
+				html('button', { class: 'name', title: f.name, 'aria-pressed': selected.code === code, 'data-focus': 'code' + f.frame }, name)),
+			html('td', {}, scale.text(f.sum / s)),
+			html('td', {}, html('span', { class: 'share' }, shareBar(f.cost, Math.max(max, f.sum), 92), html('span', {}, percent(f.sum, all)))));
+	}));
 }
-function drawFlame(root) {
+function drawFlame(root, top) {
 	const total = n => n.cost.reduce((a, b) => a + b, 0), width = Math.max(280, id('flame').clientWidth), height = 20, letter = 6.62;
-	let top = root;
-	zoom = zoom.filter((name, i) => i === zoom.length || (top = top.kids.get(name) || top).path.length === i + 1);
-	id('unzoom').hidden = !zoom.length;
-	id('code-note').textContent = D.chains ? 'Width is miss cycles; the line under a frame is its source mix. Click a frame to zoom.' :
+	const path = [];
+	for (let n = top.up; n; n = n.up)
+		path.unshift(n);
+	const zoomTo = n => choose({ code: n.id || null });
+	id('unzoom').hidden = top === root;
+	id('code-note').textContent = D.chains ? 'Width is miss cycles; the line under a frame is its source mix. Click a frame to see it alone.' :
 		'No call chains in this recording (record -g): functions alone.';
-	const frames = [];
-	let depth = 0, node = root;
+	const frames = path.map((n, level) => ({ n, x: 0, w: width, level }));
+	let depth = 0;
 	const place = (n, x, w, level) => {
 		if (w < 1.5)
 			return;
 		depth = Math.max(depth, level);
 		frames.push({ n, x, w, level });
 		let a = x;
-		for (const kid of [...n.kids.values()].sort((p, q) => total(q) - total(p))) {
+		for (const kid of n.kids.sort((p, q) => total(q) - total(p))) {
 			const part = w * total(kid) / total(n);
 			place(kid, a, part, level + 1);
 			a += part;
 		}
 	};
-	for (let i = 0; i < zoom.length; i++) {
-		frames.push({ n: node, x: 0, w: width, level: i });
-		node = node.kids.get(zoom[i]);
-	}
 	if (total(top) > 0)
-		place(top, 0, width, zoom.length);
+		place(top, 0, width, path.length);
 	const h = (depth + 1) * height, all = total(root);
 	const s = picture(width, h, { role: 'application', tabindex: 0, 'aria-label': 'Flame graph of miss cycles, roots at the bottom. Arrow keys move, Enter zooms, Escape clears.' });
 	let current = null;
@@ -305,7 +365,7 @@ function drawFlame(root) {
 		` ${figure(total(f.n) / seconds())}/s, ${percent(total(f.n), all)}${THIN}% of what is selected`);
 	for (const f of frames) {
 		const y = h - (f.level + 1) * height, w = Math.max(.8, f.w - 1);
-		f.g = svg('g', { class: 'frame', on: { click: () => { zoom = f.n.path; drawCode(); }, pointerenter: () => read(f) } },
+		f.g = svg('g', { class: 'frame', on: { click: () => zoomTo(f.n), pointerenter: () => read(f) } },
 			svg('rect', { x: px(f.x), y, width: px(w), height: height - 1 }));
 		let x = f.x;
 		if (w >= 6)
@@ -323,9 +383,7 @@ function drawFlame(root) {
 	s.addEventListener('keydown', e => {
 		const nearest = test => frames.filter(test).sort((a, b) => Math.abs(a.x - current.x) - Math.abs(b.x - current.x))[0];
 		if (e.key === 'Enter' && current) {
-			zoom = current.n.path;
-			drawCode();
-			id('flame').firstChild.focus();
+			zoomTo(current.n);
 			return;
 		}
 		const moves = { ArrowUp: f => f.level === current.level + 1 && f.x >= current.x - .1 && f.x < current.x + current.w,
@@ -351,9 +409,9 @@ function drawLines() {
 	const list = D.lines.filter(l => selected.group === null || l.group === selected.group), scale = scaleOf(Math.max(...list.map(l => l.cycles), 0) / D.duration_s);
 	id('lines').hidden = !D.lines.length;
 	id('lines-unit').textContent = `Miss cycles, ${scale.prefix}/s`;
-	id('line-rows').querySelector('tbody').replaceChildren(...list.slice(0, 12).map(l => html('tr', {}, html('td', { class: 'mono' }, l.line), html('td', { class: 'left' }, D.groups[l.group].name),
+	id('line-rows').querySelector('tbody').replaceChildren(...list.slice(0, 12).map(l => html('tr', {}, html('td', { class: 'mono' }, l.line), html('td', { class: 'left' }, l.shared ? 'several' : nameOf(D.groups[l.group].name, 'span')),
 		html('td', { class: 'mid' }, count(l.samples)), html('td', { class: 'mid' }, count(l.loads)), html('td', { class: 'mid' }, count(l.stores)),
-		html('td', { class: 'mid' }, count(l.threads)), html('td', {}, scale.text(l.cycles / D.duration_s)))));
+		html('td', { class: 'mid' }, l.threads), html('td', {}, scale.text(l.cycles / D.duration_s)))));
 }
 function drawFacts() {
 	id('host').textContent = D.host || 'unknown host';

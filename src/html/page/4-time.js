@@ -226,12 +226,12 @@ function drawAllButTime() {
 	drawLines();
 }
 function draw() {
-	const active = document.activeElement, group = active?.dataset?.group, holder = active?.closest?.('#heat, #flame')?.id;
+	const active = document.activeElement, focus = active?.dataset?.focus, holder = active?.closest?.('#heat, #flame, #machine')?.id;
 	drawAllButTime();
 	drawTime();
 	writeLink();
-	if (group !== undefined)
-		document.querySelector(`[data-group="${group}"]`)?.focus();
+	if (focus)
+		document.querySelector(`[data-focus="${focus}"]`)?.focus();
 	if (holder)
 		id(holder).firstChild.focus();
 }
@@ -242,9 +242,9 @@ function writeLink() {
 		words.push('group=' + encodeURIComponent(D.groups[selected.group].name));
 	if (selected.source !== null)
 		words.push('source=' + D.sources[selected.source]);
-	for (const range of ['time', 'bucket'])
-		if (selected[range])
-			words.push(`${range}=${selected[range]}`);
+	for (const name of ['time', 'bucket', 'place', 'code'])
+		if (selected[name] !== null)
+			words.push(`${name}=${selected[name]}`);
 	if (words.length > 1 || location.hash.startsWith('#select'))
 		history.replaceState(null, '', words.length > 1 ? '#' + words.join('&') : location.pathname);
 }
@@ -257,7 +257,9 @@ function readLink() {
 		const [a, b] = (text || '').split(',').map(Number);
 		return a >= 0 && b >= a && b < end ? [a, b] : null;
 	};
-	Object.assign(selected, { group: index(D.groups.map(g => g.name), words.get('group')), source: index(D.sources, words.get('source')),
+	const code = +words.get('code'), [level, n] = (words.get('place') || '').split(',');
+	Object.assign(selected, { place: D.cpus.some(c => c[level] === +n) ? [level, +n] : null,
+		code: code && Number.isInteger(code) && frameOf(code) !== undefined ? code : null, group: index(D.groups.map(g => g.name), words.get('group')), source: index(D.sources, words.get('source')),
 		time: range(words.get('time'), T), bucket: range(words.get('bucket'), L) });
 }
 async function start() {
@@ -275,10 +277,7 @@ async function start() {
 		draw();
 	};
 	id('copy').onclick = () => navigator.clipboard?.writeText(id('command').textContent);
-	id('unzoom').onclick = () => {
-		zoom = [];
-		drawCode();
-	};
+	id('unzoom').onclick = () => choose({ code: null });
 	addEventListener('keydown', e => {
 		if (e.key === 'Escape') {
 			cursor = anchor = null;
