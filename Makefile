@@ -39,6 +39,8 @@ override CPPFLAGS := $(FORTIFY) -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -
 override CFLAGS := -std=gnu11 -O2 -g -fPIE -fstack-protector-strong -fstack-clash-protection -fcf-protection $(WARN) $(S) $(CFLAGS)
 override LDFLAGS := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(S) $(LDFLAGS)
 WEBLIBS	:= -lmicrohttpd -lgnutls -lyaml -lcrypt
+# of commands
+CMDLIBS	:= -lncursesw -ltinfo -lsystemd
 LDLIBS	:= -lbpf -ljansson -lzstd -lz -ldw -lelf -lm
 # v3: the newest instruction set that 5.10 runs
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Wall -Wextra \
@@ -62,7 +64,7 @@ all: $(O)/ibscope $(O)/ibscope-exporter
 
 $(O)/ibscope: $(cmds) $(lib)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(WEBLIBS) $(LDLIBS) -lsystemd
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(WEBLIBS) $(LDLIBS) $(CMDLIBS)
 
 $(O)/ibscope-exporter: $(exporter) $(lib)
 	$(call say,LD,$@)
@@ -122,7 +124,7 @@ $(O)/bench-%: $(O)/tests/bench/%.o $(lib)
 
 # A fuzz target of whole commands.
 $(O)/tests/fuzz/fuzz_commands $(O)/fuzz_commands: $(filter-out %/main.o,$(cmds))
-$(O)/tests/fuzz/fuzz_commands $(O)/fuzz_commands: LDLIBS += -lsystemd
+$(O)/tests/fuzz/fuzz_commands $(O)/fuzz_commands: LDLIBS += $(CMDLIBS)
 
 # The fuzz targets as programs that run each input of a corpus once.
 corpora	:= $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))

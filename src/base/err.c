@@ -11,7 +11,7 @@
 #define MESSAGE_MAX 4096 /* bytes; the rest is cut */
 
 static bool verbose, journal;
-static FILE *copy;
+static FILE *copy, *instead;
 
 /* Names in the text are made printable here: whoever gets the error may print it as it is. */
 static void set_text(struct err *e, const char *fmt, va_list ap)
@@ -61,7 +61,9 @@ static void say(const char *priority, const char *level, const char *fmt, va_lis
 	utf8_escape(text, sizeof(text), raw);
 	if (copy && priority[1] >= '4' && priority[1] < '7')
 		fprintf(copy, "%s%s\n", level, text);
-	if (journal)
+	if (instead)
+		fprintf(instead, "%s%s\n", level, text);
+	else if (journal)
 		fprintf(stderr, "%s%s\n", priority, text);
 	else
 		fprintf(stderr, "ibscope: %s%s\n", level, text);
@@ -110,6 +112,11 @@ void log_set_verbose(_Bool on)
 void log_copy_to(FILE *f)
 {
 	copy = f;
+}
+
+void log_to(FILE *f)
+{
+	instead = f;
 }
 
 _Bool log_is_verbose(void)

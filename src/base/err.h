@@ -47,5 +47,7 @@ void log_set_journal(_Bool on);
 _Bool log_is_verbose(void);
 /* Warnings and infos are written to @f, too, a line each; NULL: no more. */
 void log_copy_to(FILE *f);
+/* All messages are written to @f instead of stderr; NULL: to stderr again. */
+void log_to(FILE *f);
 
 #endif

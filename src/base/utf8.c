@@ -2,9 +2,11 @@
 #include "utf8.h"
 
 #include <ctype.h>
+#include <locale.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <wchar.h>
 
 typedef unsigned char byte;
 
@@ -81,6 +83,25 @@ static size_t plain_len(const char *s)
 		return 1;
 	n = utf8_len(s);
 	return n && !is_hidden(code_point(s, n)) ? n : 0;
+}
+
+unsigned int utf8_width(const char *s)
+{
+	static locale_t unicode;
+	size_t n = utf8_len(s);
+	locale_t before;
+	int width;
+
+	if ((byte)*s < 0x80 || !n)
+		return 1;
+	/* the user's locale decides what is printed, not how wide it is */
+	if (!unicode)
+		unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", NULL);
+	before = unicode ? uselocale(unicode) : NULL;
+	width = wcwidth(code_point(s, n));
+	if (before)
+		uselocale(before);
+	return width < 0 ? 1 : width;
 }
 
 #define ONE_MAX (4 * 4) /* bytes that escape_one() writes at most: \xNN for each of four */

@@ -16,6 +16,9 @@
 /* Bytes of the character at @s, 0 if it is not valid UTF-8. @s ends with a NUL. */
 size_t utf8_len(const char *s);
 
+/* Columns that the character at @s takes on a terminal: 0 to 2. */
+unsigned int utf8_width(const char *s);
+
 /* Print @text on a line of text. Return: the characters written. */
 size_t utf8_put(FILE *f, const char *text);
 size_t utf8_count(const char *text); /* as many as utf8_put() writes */

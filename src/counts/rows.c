@@ -63,7 +63,7 @@ static char *pid_label(__u32 pid)
 	return strdup(pid == ~0U ? "unknown" : buf);
 }
 
-static char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg)
+char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg)
 {
 	const char *known;
 	char buf[32];

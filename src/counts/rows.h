@@ -65,6 +65,9 @@ struct rows {
  */
 typedef const char *(*cgroup_namer)(void *arg, __u64 id, enum label l);
 
+/* A label of a group, but LABEL_SRC and LABEL_OP; the caller frees it. NULL: out of memory. */
+char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg);
+
 /**
  * rows_build() - name, add up and order what a snapshot holds
  * @labels: 1 << enum label bits

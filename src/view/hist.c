@@ -8,6 +8,7 @@
 #include <math.h>
 #include <jansson.h>
 #include <string.h>
+#include <time.h>
 
 #define BAR_WIDTH 40
 #define MAX_LINES 20
@@ -145,12 +146,11 @@ static void print_recorded(FILE *f, const struct hist_recorded *r)
 		fprintf(f, "the recording is incomplete\n");
 }
 
-static void print_histogram(FILE *f, const struct hist_info *info, const struct table_row *r)
+void hist_print_row(FILE *f, const struct hist_info *info, const struct table_row *r)
 {
 	const struct series *s = &r->all;
 	const char *sep = "";
 
-	fputc('\n', f);
 	for (int l = 0; l < TABLE_NAMES; l++) {
 		if (!r->name[l])
 			continue;
@@ -211,8 +211,10 @@ int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view
 				  err);
 	else
 		fputs("no samples\n", f);
-	for (size_t i = 0; !ret && v->histograms && i < t.n; i++)
-		print_histogram(f, info, &t.row[i]);
+	for (size_t i = 0; !ret && v->histograms && i < t.n; i++) {
+		fputc('\n', f);
+		hist_print_row(f, info, &t.row[i]);
+	}
 	table_free(&t);
 	if (ret)
 		return ret;
@@ -337,6 +339,16 @@ static json_t *json_recorded(const struct hist_recorded *r)
 			 "ledger", r->ledger ? ledger_json(r->ledger) : json_null());
 }
 
+static json_t *json_time(__u64 ns)
+{
+	time_t s = ns / 1000000000;
+	char text[64];
+	size_t n = strftime(text, sizeof(text), "%FT%T", gmtime(&s));
+
+	snprintf(text + n, sizeof(text) - n, ".%03uZ", (unsigned int)(ns / 1000000 % 1000));
+	return json_string(text);
+}
+
 static int print_json(FILE *f, const struct hist_info *info, const struct snapshot *interval,
 		      const struct rows *rows, struct err *err)
 {
@@ -358,6 +370,8 @@ static int print_json(FILE *f, const struct hist_info *info, const struct snapsh
 			? json_real((double)interval->pmu.running_ns / interval->pmu.enabled_ns)
 			: json_null(),
 		"ledger", ledger_json(&interval->ledger), "series", series);
+	if (o && info->end_ns)
+		json_object_set_new(o, "end", json_time(info->end_ns));
 	if (o && info->recorded)
 		json_object_set_new(o, "recorded", json_recorded(info->recorded));
 	text = o ? json_dumps(o, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9)) : NULL;

@@ -24,6 +24,7 @@ struct hist_info {
 	__u64 period; /* 0: it varied */
 	enum ibs_metric metric;
 	bool simulated;
+	__u64 end_ns; /* CLOCK_REALTIME of the end of the interval; 0: not printed */
 	const struct hist_recorded *recorded; /* NULL: not a replay */
 };
 
@@ -62,6 +63,9 @@ int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
 int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view *v,
 		    const struct hist_info *info, const struct snapshot *interval,
 		    unsigned int labels, cgroup_namer name, void *arg, struct err *err);
+
+/* The full histogram of a row. */
+void hist_print_row(FILE *f, const struct hist_info *info, const struct table_row *r);
 
 /* The ledger in words: "seen N = aggregated N + filtered N (pid N) + lost N; unseen N". */
 void ledger_print(FILE *f, const struct ledger *l);

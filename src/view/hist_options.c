@@ -37,7 +37,7 @@ static int set_sort(void *ctx, const char *arg, struct err *err)
 
 static int set_columns(void *ctx, const char *arg, struct err *err)
 {
-	const struct choices c = { "--columns", "column", table_column_name, TABLE_COLUMNS };
+	const struct choices c = { "--columns", "column", table_column_name, TABLE_TREND };
 	unsigned int list[TABLE_COLUMNS];
 	struct hist_view *v = ctx;
 	int ret = choice_list_parse(&c, arg, list, &v->n_columns, err);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "screen.h"
 
+#include "base/utf8.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,31 +129,37 @@ size_t screen_columns(const char *text)
 	size_t n = 0;
 
 	for (; *text; text++)
-		n += starts_character(*text);
+		n += starts_character(*text) ? utf8_width(text) : 0;
 	return n;
 }
 
-/* The byte at which character @n begins. */
+/* The bytes that fit @n columns. */
 static size_t byte_of(const char *text, size_t n)
 {
 	size_t i = 0;
 
-	for (; text[i]; i++)
-		if (starts_character(text[i]) && !n--)
+	for (; text[i]; i++) {
+		unsigned int width = starts_character(text[i]) ? utf8_width(text + i) : 0;
+
+		if (width > n)
 			break;
+		n -= width;
+	}
 	return i;
 }
 
-/* The first character in which two different names differ; 0 for equal ones, which need no help. */
+/* The column at which two different names differ; 0 for equal ones, which need no help. */
 static size_t first_difference(const char *a, const char *b)
 {
-	size_t i = 0, n = 0;
+	size_t i = 0, n = 0, last = 0;
 
 	if (!strcmp(a, b))
 		return 0;
-	for (; a[i] && a[i] == b[i]; i++)
-		n += starts_character(a[i]);
-	return n && !starts_character(a[i]) ? n - 1 : n;
+	for (; a[i] && a[i] == b[i]; i++) {
+		last = starts_character(a[i]) ? utf8_width(a + i) : last;
+		n += starts_character(a[i]) ? last : 0;
+	}
+	return n && !starts_character(a[i]) ? n - last : n;
 }
 
 struct cut {

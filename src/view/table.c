@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "table.h"
 
+#include "base/u64_map.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -9,11 +10,6 @@
 #include <string.h>
 
 #define NAME_BYTES 8192 /* of an escaped name; longer ones are cut */
-
-/* A row while its group is being added up. */
-struct sums {
-	double known, dram, remote;
-};
 
 double series_miss_cycles(const struct series *s)
 {
@@ -33,7 +29,7 @@ static bool is_remote(enum ibs_src src)
 	       src == IBS_SRC_REMOTE_PMEM || src == IBS_SRC_REMOTE_CXL;
 }
 
-static int add(struct table_row *to, struct sums *sums, const struct series *s)
+static int add(struct table_row *to, const struct series *s)
 {
 	double cycles = series_miss_cycles(s);
 
@@ -42,17 +38,33 @@ static int add(struct table_row *to, struct sums *sums, const struct series *s)
 
 	to->cycles += cycles;
 	if (s->src > IBS_SRC_NONE) {
-		sums->known += part;
-		sums->dram += is_dram(s->src) ? part : 0;
-		sums->remote += is_remote(s->src) ? part : 0;
+		to->known += part;
+		to->dram += is_dram(s->src) ? part : 0;
+		to->remote += is_remote(s->src) ? part : 0;
 	}
 	return series_add(&to->all, s);
 }
 
-static void finish(struct table_row *r, const struct sums *sums)
+/* While series are added up, dram and remote are sums. */
+static void finish(struct table_row *r)
 {
-	r->dram = sums->known > 0 ? sums->dram / sums->known : NAN;
-	r->remote = sums->known > 0 ? sums->remote / sums->known : NAN;
+	r->dram = r->known > 0 ? r->dram / r->known : NAN;
+	r->remote = r->known > 0 ? r->remote / r->known : NAN;
+}
+
+static int add_row(struct table_row *to, const struct table_row *r)
+{
+	double known = to->known + r->known;
+	double dram = (to->known > 0 ? to->dram * to->known : 0) +
+		      (r->known > 0 ? r->dram * r->known : 0);
+	double remote = (to->known > 0 ? to->remote * to->known : 0) +
+			(r->known > 0 ? r->remote * r->known : 0);
+
+	to->cycles += r->cycles;
+	to->known = known;
+	to->dram = known > 0 ? dram / known : NAN;
+	to->remote = known > 0 ? remote / known : NAN;
+	return series_add(&to->all, &r->all);
 }
 
 static char *printable(const char *text, const char *empty)
@@ -66,37 +78,54 @@ static char *printable(const char *text, const char *empty)
 }
 
 /* POD/CONTAINER, or CONTAINER, or the cgroup. */
-static char *joined_name(const struct row *r)
+static char *joined_name(const struct group *g, cgroup_namer name, void *arg)
 {
-	const char *container = r->label[LABEL_CONTAINER], *pod = r->label[LABEL_POD];
-	char *both = NULL, *out;
+	char *cgroup = group_label(g, LABEL_CGROUP, name, arg);
+	char *container = group_label(g, LABEL_CONTAINER, name, arg);
+	char *pod = group_label(g, LABEL_POD, name, arg), *both = NULL, *out = NULL;
 
+	if (!cgroup || !container || !pod)
+		goto out;
 	/* an unknown cgroup is "#ID" under every label */
 	if (!*container || *container == '#')
-		return printable(r->label[LABEL_CGROUP], "/");
-	if (!*pod || !strcmp(pod, container)) /* "other" is both */
-		return printable(container, "");
-	if (asprintf(&both, "%s/%s", pod, container) < 0)
-		return NULL;
-	out = printable(both, "");
+		out = printable(cgroup, "/");
+	else if (!*pod || !strcmp(pod, container)) /* "other" is both */
+		out = printable(container, "");
+	else if (asprintf(&both, "%s/%s", pod, container) >= 0)
+		out = printable(both, "");
+out:
+	free(cgroup);
+	free(container);
+	free(pod);
 	free(both);
 	return out;
 }
 
-static bool name_row(const struct table *t, const struct row *r, struct table_row *to)
+static int name_row(unsigned int labels, const struct group *g, const struct series *s,
+		    cgroup_namer name, void *arg, struct table_row *to)
 {
-	if (t->joined) {
-		to->name[0] = joined_name(r);
-		return to->name[0];
+	if (labels & TABLE_JOINED) {
+		to->name[0] = joined_name(g, name, arg);
+		return to->name[0] ? 0 : -ENOMEM;
 	}
 	for (int l = 0; l < LABEL_N; l++) {
-		if (!(t->labels >> l & 1))
+		char *label;
+
+		if (!(labels >> l & 1))
 			continue;
-		to->name[l] = printable(r->label[l], l == LABEL_CGROUP ? "/" : "(none)");
+		if (l == LABEL_SRC || l == LABEL_OP) {
+			to->name[l] =
+				strdup(l == LABEL_SRC ? src_name(s->src) : op_kind_name(s->op));
+		} else {
+			label = group_label(g, l, name, arg);
+			to->name[l] =
+				label ? printable(label, l == LABEL_CGROUP ? "/" : "(none)") : NULL;
+			free(label);
+		}
 		if (!to->name[l])
-			return false;
+			return -ENOMEM;
 	}
-	return true;
+	return 0;
 }
 
 static int compare_names(const struct table_row *a, const struct table_row *b)
@@ -138,7 +167,6 @@ static double sort_key(const struct table_row *r, enum table_column c)
 
 struct ranked {
 	struct table_row row;
-	struct sums sums;
 	double key;
 };
 
@@ -167,7 +195,7 @@ static void row_free(struct table_row *r)
 	free(r->all.buckets);
 }
 
-/* Entries of one group are neighbours: add each run up in its first entry. */
+/* Entries of one name are neighbours: add each run up in its first entry. */
 static int fold_equal(struct ranked *d, size_t *n)
 {
 	size_t k = 0;
@@ -175,11 +203,7 @@ static int fold_equal(struct ranked *d, size_t *n)
 
 	for (size_t i = 0; i < *n; i++) {
 		if (k && !compare_names(&d[k - 1].row, &d[i].row)) {
-			d[k - 1].row.cycles += d[i].row.cycles;
-			d[k - 1].sums.known += d[i].sums.known;
-			d[k - 1].sums.dram += d[i].sums.dram;
-			d[k - 1].sums.remote += d[i].sums.remote;
-			ret = ret ?: series_add(&d[k - 1].row.all, &d[i].row.all);
+			ret = ret ?: add_row(&d[k - 1].row, &d[i].row);
 			row_free(&d[i].row);
 			continue;
 		}
@@ -193,15 +217,12 @@ static int fold_equal(struct ranked *d, size_t *n)
 
 static int fill(struct table *t, struct ranked *d, size_t *n, size_t top)
 {
-	struct sums rest = {}, total = {};
-	int ret = 0;
+	int ret;
 
 	qsort(d, *n, sizeof(*d), compare_ranked_names);
 	ret = fold_equal(d, n);
-	for (size_t i = 0; i < *n; i++) {
-		finish(&d[i].row, &d[i].sums);
+	for (size_t i = 0; i < *n; i++)
 		d[i].key = sort_key(&d[i].row, t->sort);
-	}
 	qsort(d, *n, sizeof(*d), compare_ranked);
 	t->n = top && top < *n ? top : *n;
 	/* "other (1)" would take the line of the group itself */
@@ -211,35 +232,24 @@ static int fill(struct table *t, struct ranked *d, size_t *n, size_t top)
 	if (!t->row)
 		return -ENOMEM;
 	for (size_t i = 0; i < *n; i++) {
-		struct table_row *sums[] = { &t->total, i < t->n ? NULL : &t->rest };
-		struct sums *parts[] = { &total, &rest };
-
-		for (int k = 0; k < 2; k++) {
-			if (!sums[k])
-				continue;
-			sums[k]->cycles += d[i].row.cycles;
-			parts[k]->known += d[i].sums.known;
-			parts[k]->dram += d[i].sums.dram;
-			parts[k]->remote += d[i].sums.remote;
-			ret = ret ?: series_add(&sums[k]->all, &d[i].row.all);
-		}
+		ret = ret ?: add_row(&t->total, &d[i].row);
+		if (i >= t->n)
+			ret = ret ?: add_row(&t->rest, &d[i].row);
 		if (i < t->n) {
 			t->row[i] = d[i].row;
 			memset(&d[i].row, 0, sizeof(d[i].row));
 		}
 	}
 	t->n_rest = *n - t->n;
-	finish(&t->rest, &rest);
-	finish(&t->total, &total);
 	return ret;
 }
 
 int table_build(const struct snapshot *s, enum ibs_metric metric, unsigned int labels,
 		enum table_column sort, size_t top, cgroup_namer name, void *arg, struct table *out)
 {
+	bool each_series = labels & (1U << LABEL_SRC | 1U << LABEL_OP);
+	size_t n = 0, max = 0;
 	struct ranked *d;
-	struct rows rows;
-	size_t n = 0;
 	int ret;
 
 	*out = (struct table){ .labels = labels & ~TABLE_JOINED,
@@ -247,16 +257,21 @@ int table_build(const struct snapshot *s, enum ibs_metric metric, unsigned int l
 			       .metric = metric,
 			       .seconds = s->time_ns / 1e9,
 			       .sort = sort };
-	ret = rows_build(s, out->labels | 1U << LABEL_SRC | 1U << LABEL_OP, name, arg, &rows);
-	if (ret)
-		return ret;
-	d = calloc(rows.n ?: 1, sizeof(*d));
+	for (size_t i = 0; i < s->n_groups; i++)
+		max += each_series ? s->groups[i].n_series : 1;
+	d = calloc(max ?: 1, sizeof(*d));
 	ret = d ? 0 : -ENOMEM;
-	for (; !ret && n < rows.n; n++) {
-		ret = name_row(out, &rows.row[n], &d[n].row) ? 0 : -ENOMEM;
-		ret = ret ?: add(&d[n].row, &d[n].sums, &rows.row[n].series);
+	for (size_t i = 0; !ret && i < s->n_groups; i++) {
+		const struct group *g = &s->groups[i];
+
+		for (size_t k = 0; !ret && k < g->n_series; k++) {
+			if (!k || each_series)
+				ret = name_row(labels, g, &g->series[k], name, arg, &d[n++].row);
+			ret = ret ?: add(&d[n - 1].row, &g->series[k]);
+		}
 	}
-	rows_free(&rows);
+	for (size_t i = 0; i < n; i++)
+		finish(&d[i].row);
 	ret = ret ?: fill(out, d, &n, top);
 	for (size_t i = 0; d && i < n; i++)
 		row_free(&d[i].row);
@@ -274,4 +289,46 @@ void table_free(struct table *t)
 	row_free(&t->rest);
 	row_free(&t->total);
 	memset(t, 0, sizeof(*t));
+}
+
+__u64 table_row_hash(const struct table_row *r)
+{
+	__u64 h = 0;
+
+	for (int l = 0; l < TABLE_NAMES; l++)
+		if (r->name[l] && l != LABEL_SRC && l != LABEL_OP)
+			h = u64_hash(h ^ text_hash(r->name[l]));
+	return h;
+}
+
+__u64 table_group_hash(const struct group *g, unsigned int labels, cgroup_namer name, void *arg)
+{
+	struct table_row r = {};
+	__u64 h = 0;
+
+	labels &= ~(1U << LABEL_SRC | 1U << LABEL_OP);
+	if (!name_row(labels, g, NULL, name, arg, &r))
+		h = table_row_hash(&r);
+	row_free(&r);
+	return h;
+}
+
+int table_window(const struct table *t, size_t first, size_t n, struct table *out)
+{
+	int ret = 0;
+
+	*out = *t;
+	out->row = t->row + first;
+	out->n = first + n < t->n ? n : t->n - first;
+	out->n_rest = t->n - out->n;
+	memset(&out->rest, 0, sizeof(out->rest));
+	for (size_t i = 0; i < t->n; i++)
+		if (i < first || i >= first + out->n)
+			ret = ret ?: add_row(&out->rest, &t->row[i]);
+	return ret;
+}
+
+void table_window_free(struct table *t)
+{
+	row_free(&t->rest);
 }

@@ -29,7 +29,8 @@ struct err;
 	X(P50, "p50", "p50", 2, "median latency, cycles")                                         \
 	X(P90, "p90", "p90", 4, "90th percentile, cycles")                                        \
 	X(P99, "p99", "p99", 8, "99th percentile, cycles; needs 100 samples")                     \
-	X(HISTOGRAM, "histogram", "", 7, "distribution of latencies, 16 to 4096 cycles, log scale")
+	X(HISTOGRAM, "histogram", "", 7, "distribution of latencies, 16 to 4096 cycles, log scale") \
+	X(TREND, "trend", "TREND", 8, "miss cycles of the last intervals; in top only")
 
 enum table_column {
 #define TABLE_COLUMN_ENUM(id, ...) TABLE_##id,
@@ -37,6 +38,8 @@ enum table_column {
 #undef TABLE_COLUMN_ENUM
 		TABLE_COLUMNS
 };
+
+#define TABLE_TREND_MAX 60
 
 /* How many names of group keys a row has at most. */
 #define TABLE_NAMES LABEL_N
@@ -46,6 +49,8 @@ struct table_row {
 	struct series all;	 /* every source and op; src and op mean nothing */
 	double cycles;		 /* miss cycles; NAN: unknown */
 	double dram, remote;	 /* of those whose source is known, 0 to 1; NAN: none is known */
+	double known;		 /* miss cycles (or latencies) of those */
+	const float *trend;	 /* table.n_trend of them, NAN: unknown; NULL: none */
 };
 
 struct table {
@@ -54,6 +59,7 @@ struct table {
 	enum ibs_metric metric;
 	double seconds;
 	size_t n, n_rest; /* rows, and how many groups are in rest */
+	unsigned int n_trend;
 	struct table_row *row, rest, total;
 	enum table_column sort;
 };
@@ -83,6 +89,18 @@ int table_build(const struct snapshot *s, enum ibs_metric metric, unsigned int l
 
 void table_free(struct table *t);
 
+/* A number for the name of a group's row; labels of sources and ops do not enter. */
+__u64 table_group_hash(const struct group *g, unsigned int labels, cgroup_namer name, void *arg);
+__u64 table_row_hash(const struct table_row *r);
+
+/**
+ * table_window() - the rows from @first on, @n at most; all others are in rest
+ *
+ * *out borrows the rows of @t. Release it with table_window_free().
+ */
+int table_window(const struct table *t, size_t first, size_t n, struct table *out);
+void table_window_free(struct table *t);
+
 /* Miss cycles of one series; NAN if the ops are unknown. */
 double series_miss_cycles(const struct series *s);
 
@@ -92,6 +110,36 @@ double series_miss_cycles(const struct series *s);
  */
 int table_print(FILE *f, const struct screen *screen, const struct table *t,
 		const enum table_column *columns, size_t n, struct err *err);
+
+/* The same as cells: the heading, the rows, then rest and total if there are any. */
+struct table_text {
+	const struct screen *screen;
+	const struct table *t;
+	size_t lines;	/* heading included */
+	size_t n_names; /* columns of names, then those of numbers */
+	size_t n_columns;
+	enum table_column column[TABLE_COLUMNS];
+	char **cell; /* lines x (n_names + n_columns) */
+	size_t width[TABLE_NAMES + TABLE_COLUMNS];
+	char unit;
+};
+
+#define TABLE_GAP 2 /* columns of the screen between those of the table */
+
+/* As table_print(). Return: 0, the caller frees *out; or -ENOMEM. */
+int table_text_build(const struct screen *screen, const struct table *t,
+		     const enum table_column *columns, size_t n, struct table_text *out);
+void table_text_free(struct table_text *x);
+const char *table_text_cell(const struct table_text *x, size_t line, size_t column);
+/* Cells of names and histograms begin at the left. */
+bool table_text_left(const struct table_text *x, size_t column);
+
+/* Values as a row of bars, scaled to the largest; NAN is blank, and so is 0 unless @zero. */
+void table_spark(const struct screen *s, const double *v, size_t n, bool zero, char *out,
+		 size_t size);
+/* The distribution of a series' latencies over TABLE_BINS bins of a fixed scale. */
+#define TABLE_BINS 18
+void table_bins(const struct series *s, double bin[TABLE_BINS]);
 
 /* The same rows and all columns for programs; "other" is the rest, and there is no total. */
 void table_print_csv(FILE *f, const struct table *t, bool simulated, bool header);

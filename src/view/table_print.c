@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GAP	   2 /* columns between columns */
+#define GAP	   TABLE_GAP
 #define NAME_MIN   8
 #define NAME_SHARE 4 /* numbers are left out rather than names cut to less than 1/4 of the width */
-#define CELL	   80
+#define CELL	   (3 * TABLE_TREND_MAX + 1)
+#define NARROW	   100
 #define EDGE_FIRST 16
 #define EDGE_LAST  4096
-#define BINS	   18 /* two an octave from EDGE_FIRST to EDGE_LAST, one below, one above */
+#define BINS	   TABLE_BINS /* two an octave from EDGE_FIRST to EDGE_LAST, one below, one above */
 
 #define NAME(id, name, ...)		       name,
 #define HEADING(id, name, heading, ...)	       heading,
@@ -26,19 +27,6 @@ static const char *const names[] = { TABLE_COLUMN_TABLE(NAME) };
 static const char *const headings[] = { TABLE_COLUMN_TABLE(HEADING) };
 static const unsigned int ranks[] = { TABLE_COLUMN_TABLE(RANK) };
 static const char *const meanings[] = { TABLE_COLUMN_TABLE(MEANING) };
-
-/* What is printed, as text: the heading, the rows, then rest and total if there are any. */
-struct grid {
-	const struct screen *screen;
-	const struct table *t;
-	size_t lines;	/* heading included */
-	size_t n_names; /* columns of names, then those of numbers */
-	size_t n_columns;
-	enum table_column column[TABLE_COLUMNS];
-	char **cell; /* lines x (n_names + n_columns) */
-	size_t width[TABLE_NAMES + TABLE_COLUMNS];
-	char unit;
-};
 
 const char *table_column_name(unsigned int c)
 {
@@ -59,23 +47,49 @@ static unsigned int bin_of(unsigned int bucket)
 	return le > EDGE_LAST ? BINS - 1 : bin;
 }
 
-/* Empty bins stay blank; each row is scaled to its own largest bin. */
-static void spark(const struct screen *s, const struct series *series, char *out, size_t size)
+void table_bins(const struct series *series, double bin[TABLE_BINS])
+{
+	memset(bin, 0, TABLE_BINS * sizeof(*bin));
+	for (unsigned int b = 0; series->buckets && b < IBS_LAT_BUCKETS; b++)
+		bin[bin_of(b)] += series->buckets[b];
+}
+
+void table_spark(const struct screen *s, const double *v, size_t n, bool zero, char *out,
+		 size_t size)
 {
 	static const char *const steps[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 	static const char *const ascii[] = { " ", ".", ":", "-", "=", "+", "*", "#", "@" };
-	__u64 bin[BINS] = {}, most = 0;
+	double most = 0;
 	size_t k = 0;
 
-	for (unsigned int b = 0; series->buckets && b < IBS_LAT_BUCKETS; b++)
-		bin[bin_of(b)] += series->buckets[b];
-	for (int i = 0; i < BINS; i++)
-		most = bin[i] > most ? bin[i] : most;
-	for (int i = 0; i < BINS && k < size; i++) {
-		unsigned int step = bin[i] ? 1 + 7 * (bin[i] - 1) / (most > 1 ? most - 1 : 1) : 0;
+	*out = 0;
+	for (size_t i = 0; i < n; i++)
+		most = v[i] > most ? v[i] : most;
+	for (size_t i = 0; i < n && k < size; i++) {
+		unsigned int step = v[i] > 0	? 1 + (most > 1 ? 7 * (v[i] - 1) / (most - 1) : 0)
+				    : v[i] == 0 ? zero
+						: 0;
 
 		k += snprintf(out + k, size - k, "%s", (s->utf8 ? steps : ascii)[step]);
 	}
+}
+
+static void histogram(const struct screen *s, const struct series *series, char *out)
+{
+	double bin[BINS];
+
+	table_bins(series, bin);
+	table_spark(s, bin, BINS, false, out, CELL);
+}
+
+static void trend(const struct table_text *g, const struct table_row *r, char *out)
+{
+	double v[TABLE_TREND_MAX];
+	unsigned int n = r->trend ? g->t->n_trend : 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		v[i] = r->trend[i];
+	table_spark(g->screen, v, n, true, out, CELL);
 }
 
 static void percentile(const struct screen *s, const struct series *series, double q, char *out)
@@ -85,7 +99,8 @@ static void percentile(const struct screen *s, const struct series *series, doub
 	screen_count(s, p < 0 ? NAN : p, out, CELL);
 }
 
-static void number(const struct grid *g, const struct table_row *r, enum table_column c, char *out)
+static void number(const struct table_text *g, const struct table_row *r, enum table_column c,
+		   char *out)
 {
 	const struct screen *s = g->screen;
 	double total = g->t->total.cycles;
@@ -125,15 +140,20 @@ static void number(const struct grid *g, const struct table_row *r, enum table_c
 	case TABLE_P99:
 		percentile(s, &r->all, 0.99, out);
 		break;
+	case TABLE_TREND:
+		trend(g, r, out);
+		break;
 	default:
-		spark(s, &r->all, out, CELL);
+		histogram(s, &r->all, out);
 	}
 }
 
-static const char *heading(const struct grid *g, enum table_column c)
+static const char *heading(const struct table_text *g, enum table_column c)
 {
 	if (c == TABLE_HISTOGRAM)
 		return g->screen->utf8 ? "16 ··· 256 ·· 4096" : "16 ... 256 .. 4096";
+	if (c == TABLE_CYCLES && g->t->n_trend && g->screen->width < NARROW)
+		return "MISS CYC/s";
 	if (c == TABLE_CYCLES && g->t->metric != IBS_METRIC_DC_MISS_LAT)
 		return "CYCLES/s";
 	return headings[c];
@@ -154,12 +174,12 @@ static void name_heading(const struct table *t, int l, char *out)
 	out[i] = 0;
 }
 
-static char **cell(struct grid *g, size_t line, size_t column)
+static char **cell(struct table_text *g, size_t line, size_t column)
 {
 	return &g->cell[line * (g->n_names + g->n_columns) + column];
 }
 
-static int put(struct grid *g, size_t line, size_t column, const char *text)
+static int put(struct table_text *g, size_t line, size_t column, const char *text)
 {
 	size_t n = screen_columns(text);
 	char **c = cell(g, line, column);
@@ -178,7 +198,7 @@ static const struct table_row *row_of(const struct table *t, size_t line)
 	return line == t->n + 1 && t->n_rest ? &t->rest : &t->total;
 }
 
-static int fill_line(struct grid *g, size_t line)
+static int fill_line(struct table_text *g, size_t line)
 {
 	const struct table_row *r = line ? row_of(g->t, line) : NULL;
 	size_t column = 0;
@@ -207,7 +227,7 @@ static int fill_line(struct grid *g, size_t line)
 	return ret;
 }
 
-static size_t total_width(const struct grid *g)
+static size_t total_width(const struct table_text *g)
 {
 	size_t sum = 0;
 
@@ -217,7 +237,7 @@ static size_t total_width(const struct grid *g)
 }
 
 /* What names take at least before numbers give way. */
-static size_t names_wanted(const struct grid *g)
+static size_t names_wanted(const struct table_text *g)
 {
 	size_t wanted = g->screen->width / NAME_SHARE, sum = 0;
 
@@ -226,7 +246,7 @@ static size_t names_wanted(const struct grid *g)
 	return sum;
 }
 
-static void drop(struct grid *g, size_t i)
+static void drop(struct table_text *g, size_t i)
 {
 	size_t all = g->n_names + g->n_columns, at = g->n_names + i, k = 0;
 
@@ -243,7 +263,7 @@ static void drop(struct grid *g, size_t i)
 	g->n_columns--;
 }
 
-static void drop_columns(struct grid *g)
+static void drop_columns(struct table_text *g)
 {
 	while (g->n_columns > 1) {
 		size_t least = 0, numbers = 0;
@@ -259,7 +279,7 @@ static void drop_columns(struct grid *g)
 	}
 }
 
-static int shorten_column(struct grid *g, size_t column)
+static int shorten_column(struct table_text *g, size_t column)
 {
 	const char **from = calloc(g->lines, sizeof(*from));
 	char **to = calloc(g->lines, sizeof(*to));
@@ -282,7 +302,7 @@ static int shorten_column(struct grid *g, size_t column)
 }
 
 /* The widest names give way until the line fits. */
-static int fit_names(struct grid *g)
+static int fit_names(struct table_text *g)
 {
 	size_t wide[TABLE_NAMES], width = g->screen->width;
 	int ret = 0;
@@ -309,7 +329,17 @@ static void pad(FILE *f, size_t n)
 	fprintf(f, "%*s", (int)n, "");
 }
 
-static void print_line(FILE *f, struct grid *g, size_t line)
+bool table_text_left(const struct table_text *x, size_t c)
+{
+	return c < x->n_names || x->column[c - x->n_names] >= TABLE_HISTOGRAM;
+}
+
+const char *table_text_cell(const struct table_text *x, size_t line, size_t c)
+{
+	return x->cell[line * (x->n_names + x->n_columns) + c];
+}
+
+static void print_line(FILE *f, struct table_text *g, size_t line)
 {
 	bool bold = g->screen->color && (!line || line > g->t->n + !!g->t->n_rest);
 	size_t all = g->n_names + g->n_columns, blank = 0;
@@ -319,7 +349,7 @@ static void print_line(FILE *f, struct grid *g, size_t line)
 	for (size_t c = 0; c < all; c++) {
 		const char *text = *cell(g, line, c);
 		size_t n = strlen(text), columns = screen_columns(text), gap;
-		bool left = c < g->n_names || g->column[c - g->n_names] == TABLE_HISTOGRAM;
+		bool left = table_text_left(g, c);
 
 		gap = g->width[c] > columns ? g->width[c] - columns : 0;
 		blank += left ? 0 : gap;
@@ -338,7 +368,7 @@ static void print_line(FILE *f, struct grid *g, size_t line)
 	fputs(bold ? "\033[0m\n" : "\n", f);
 }
 
-static size_t default_columns(const struct table *t, enum table_column *out)
+static size_t default_columns(const struct table *t, unsigned int width, enum table_column *out)
 {
 	size_t n = 0;
 
@@ -346,40 +376,66 @@ static size_t default_columns(const struct table *t, enum table_column *out)
 		/* of one source these are all or nothing */
 		bool useless = t->labels >> LABEL_SRC & 1 && (c == TABLE_DRAM || c == TABLE_REMOTE);
 
+		if (c == TABLE_TREND)
+			useless = !t->n_trend;
+		if (c == TABLE_HISTOGRAM && t->n_trend)
+			useless = width < NARROW; /* the trend needs the room */
 		if (ranks[c] && !useless)
 			out[n++] = c;
 	}
 	return n;
 }
 
+int table_text_build(const struct screen *screen, const struct table *t,
+		     const enum table_column *columns, size_t n, struct table_text *out)
+{
+	struct table_text *g = out;
+	double largest = 0;
+	int ret;
+
+	*out = (struct table_text){ .screen = screen,
+				    .t = t,
+				    .lines = 1 + t->n + !!t->n_rest + (t->n > 1) };
+	for (int l = 0; l < TABLE_NAMES; l++)
+		g->n_names += is_name_column(t, l);
+	g->n_columns = columns ? n : default_columns(t, screen->width, g->column);
+	if (columns)
+		memcpy(g->column, columns, n * sizeof(*columns));
+	for (size_t i = 0; i < t->n; i++)
+		largest = fmax(largest, t->row[i].cycles);
+	g->unit = screen_unit(t->seconds > 0 ? fmax(largest, t->total.cycles) / t->seconds : 0);
+	g->cell = calloc(g->lines * (g->n_names + g->n_columns), sizeof(*g->cell));
+	ret = g->cell ? 0 : -ENOMEM;
+	for (size_t line = 0; !ret && line < g->lines; line++)
+		ret = fill_line(g, line);
+	if (!ret && !columns)
+		drop_columns(g);
+	ret = ret ?: fit_names(g);
+	if (ret)
+		table_text_free(g);
+	return ret;
+}
+
+void table_text_free(struct table_text *x)
+{
+	for (size_t i = 0; x->cell && i < x->lines * (x->n_names + x->n_columns); i++)
+		free(x->cell[i]);
+	free(x->cell);
+	x->cell = NULL;
+}
+
 int table_print(FILE *f, const struct screen *screen, const struct table *t,
 		const enum table_column *columns, size_t n, struct err *err)
 {
-	struct grid g = { .screen = screen, .t = t, .lines = 1 + t->n + !!t->n_rest + (t->n > 1) };
-	double largest = 0;
-	int ret = 0;
+	struct table_text text;
+	int ret = table_text_build(screen, t, columns, n, &text);
 
-	for (int l = 0; l < TABLE_NAMES; l++)
-		g.n_names += is_name_column(t, l);
-	g.n_columns = columns ? n : default_columns(t, g.column);
-	if (columns)
-		memcpy(g.column, columns, n * sizeof(*columns));
-	for (size_t i = 0; i < t->n; i++)
-		largest = fmax(largest, t->row[i].cycles);
-	g.unit = screen_unit(t->seconds > 0 ? fmax(largest, t->total.cycles) / t->seconds : 0);
-	g.cell = calloc(g.lines * (g.n_names + g.n_columns), sizeof(*g.cell));
-	ret = g.cell ? 0 : -ENOMEM;
-	for (size_t line = 0; !ret && line < g.lines; line++)
-		ret = fill_line(&g, line);
-	if (!ret && !columns)
-		drop_columns(&g);
-	ret = ret ?: fit_names(&g);
-	for (size_t line = 0; !ret && line < g.lines; line++)
-		print_line(f, &g, line);
-	for (size_t i = 0; g.cell && i < g.lines * (g.n_names + g.n_columns); i++)
-		free(g.cell[i]);
-	free(g.cell);
-	return ret ? err_set(err, ret, "out of memory for the output") : 0;
+	if (ret)
+		return err_set(err, ret, "out of memory for the output");
+	for (size_t line = 0; line < text.lines; line++)
+		print_line(f, &text, line);
+	table_text_free(&text);
+	return 0;
 }
 
 static void csv_number(FILE *f, double v, const char *format)

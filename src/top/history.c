@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "history.h"
+
+#include "base/array.h"
+#include "view/table.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAMES	   3  /* LABEL_CGROUP, LABEL_CONTAINER, LABEL_POD */
+#define NAME_EVERY 10 /* intervals after which a name is asked for again: runtimes can be slow */
+
+/* What is kept of each group of an interval outside of `data`. */
+struct frame_group {
+	__u32 known;
+	float cycles;
+};
+
+/* A group that some interval has. */
+struct known {
+	struct ibs_group_key key;
+	bool other, used;
+	char *name[NAMES];
+	__u64 named, seen; /* numbers of intervals */
+	__u64 row;	   /* table_group_hash() for history.labels */
+	unsigned int labels;
+};
+
+struct history {
+	struct frame *frame; /* oldest first */
+	size_t n, room, bytes;
+	struct known *known;
+	size_t n_known, known_room, sweep_at;
+	struct u64_map by_key, by_cgroup;
+	__u64 number;
+};
+
+/* --- packing --- */
+
+struct bytes {
+	unsigned char *data;
+	size_t n, room;
+	bool failed;
+};
+
+static void put(struct bytes *b, __u64 v)
+{
+	if (b->failed || array_reserve(b->data, b->room, b->n + 10)) {
+		b->failed = true;
+		return;
+	}
+	for (; v >= 0x80; v >>= 7)
+		b->data[b->n++] = v | 0x80;
+	b->data[b->n++] = v;
+}
+
+static __u64 get(const unsigned char **p)
+{
+	__u64 v = 0;
+
+	for (int shift = 0;; shift += 7) {
+		unsigned char c = *(*p)++;
+
+		v |= (__u64)(c & 0x7f) << shift;
+		if (!(c & 0x80))
+			return v;
+	}
+}
+
+static void put_series(struct bytes *b, const struct series *s)
+{
+	unsigned int n = 0, last = 0;
+
+	put(b, s->op);
+	put(b, s->src);
+	put(b, s->samples);
+	put(b, s->valid);
+	put(b, s->sum);
+	put(b, s->ops);
+	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++)
+		n += s->buckets[i] > 0;
+	put(b, n);
+	for (int i = 0; n && i < IBS_LAT_BUCKETS; i++) {
+		if (!s->buckets[i])
+			continue;
+		put(b, i - last);
+		put(b, s->buckets[i]);
+		last = i;
+	}
+}
+
+static int get_series(const unsigned char **p, struct series *s)
+{
+	unsigned int n, at = 0;
+
+	*s = (struct series){ .op = get(p), .src = get(p) };
+	s->samples = get(p);
+	s->valid = get(p);
+	s->sum = get(p);
+	s->ops = get(p);
+	n = get(p);
+	if (n)
+		s->buckets = calloc(IBS_LAT_BUCKETS, sizeof(*s->buckets));
+	for (unsigned int i = 0; i < n; i++) {
+		__u64 count;
+
+		at += get(p);
+		count = get(p);
+		if (s->buckets)
+			s->buckets[at] = count;
+	}
+	return n && !s->buckets ? -ENOMEM : 0;
+}
+
+/* --- groups --- */
+
+static __u64 key_hash(const struct group *g)
+{
+	return bytes_hash(&g->key, sizeof(g->key)) ^ g->other;
+}
+
+static __u32 find(const struct history *h, const struct group *g)
+{
+	__u32 i;
+
+	u64_map_for_each(i, &h->by_key, key_hash(g))
+	{
+		if (h->known[i].other == g->other &&
+		    !memcmp(&h->known[i].key, &g->key, sizeof(g->key)))
+			break;
+	}
+	return i;
+}
+
+static void forget(struct history *h, __u32 i)
+{
+	struct known *k = &h->known[i];
+	struct group g = { .key = k->key, .other = k->other };
+
+	u64_map_remove(&h->by_key, key_hash(&g), i);
+	u64_map_remove(&h->by_cgroup, k->key.cgroup_id, i);
+	for (int l = 0; l < NAMES; l++)
+		free(k->name[l]);
+	memset(k, 0, sizeof(*k));
+}
+
+/* Places of groups that no interval has any more serve others. */
+static void sweep(struct history *h)
+{
+	__u64 oldest = h->n ? h->frame[0].first : h->number;
+
+	while (h->sweep_at < h->n_known) {
+		struct known *k = &h->known[h->sweep_at++];
+
+		if (k->used && k->seen < oldest)
+			forget(h, k - h->known);
+		if (!k->used)
+			return;
+	}
+}
+
+static int add_known(struct history *h, const struct group *g, __u32 *out)
+{
+	size_t i;
+
+	sweep(h);
+	i = h->sweep_at && !h->known[h->sweep_at - 1].used ? h->sweep_at - 1 : h->n_known;
+	if (i == h->n_known && array_reserve_zero(h->known, h->known_room, i + 1))
+		return -ENOMEM;
+	if (u64_map_add(&h->by_key, key_hash(g), i))
+		return -ENOMEM;
+	if (u64_map_add(&h->by_cgroup, g->key.cgroup_id, i)) {
+		u64_map_remove(&h->by_key, key_hash(g), i);
+		return -ENOMEM;
+	}
+	h->n_known += i == h->n_known;
+	h->known[i] = (struct known){ .key = g->key, .other = g->other, .used = true };
+	*out = i;
+	return 0;
+}
+
+static void update_names(struct history *h, struct known *k, cgroup_namer name, void *arg)
+{
+	for (int l = 0; l < NAMES && !k->other; l++) {
+		const char *now = name(arg, k->key.cgroup_id, l);
+
+		if (!now || (k->name[l] && !strcmp(now, k->name[l])))
+			continue;
+		free(k->name[l]);
+		k->name[l] = strdup(now);
+		k->labels = 0;
+	}
+	k->named = h->number;
+}
+
+const char *history_name(void *arg, __u64 id, enum label l)
+{
+	const struct history *h = arg;
+	__u32 i, best = U64_MAP_NONE;
+
+	u64_map_for_each(i, &h->by_cgroup,
+			 id) if (best == U64_MAP_NONE || h->known[i].named > h->known[best].named)
+		best = i;
+	return best == U64_MAP_NONE || l >= NAMES ? NULL : h->known[best].name[l];
+}
+
+/* --- intervals --- */
+
+static void frame_free(struct history *h, struct frame *f)
+{
+	h->bytes -= f->bytes;
+	free(f->groups);
+	free(f->data);
+}
+
+/* Pack the groups; they are in h->known. */
+static int pack(struct history *h, const struct snapshot *s, struct frame *f)
+{
+	struct bytes b = {};
+
+	f->n = 0;
+	f->groups = calloc(s->n_groups ?: 1, sizeof(*f->groups));
+	for (size_t i = 0; f->groups && i < s->n_groups; i++) {
+		const struct group *g = &s->groups[i];
+		struct frame_group *to = &f->groups[f->n];
+
+		if (!g->n_series)
+			continue;
+		f->n++;
+		to->known = find(h, g);
+		put(&b, g->n_series);
+		for (size_t k = 0; k < g->n_series; k++) {
+			to->cycles += series_miss_cycles(&g->series[k]);
+			put_series(&b, &g->series[k]);
+		}
+	}
+	f->data = b.n ? realloc(b.data, b.n) : b.data;
+	f->bytes = sizeof(*f) + b.n + f->n * sizeof(*f->groups);
+	h->bytes += f->bytes;
+	if (f->groups && !b.failed) {
+		f->groups = realloc(f->groups, (f->n ?: 1) * sizeof(*f->groups)) ?: f->groups;
+		return 0;
+	}
+	frame_free(h, f);
+	return -ENOMEM;
+}
+
+static int unpack(const struct history *h, const struct frame *f, struct snapshot *out)
+{
+	const unsigned char *p = f->data;
+	int ret = 0;
+
+	*out = (struct snapshot){ .time_ns = f->time_ns, .ledger = f->ledger, .pmu = f->pmu };
+	out->groups = calloc(f->n ?: 1, sizeof(*out->groups));
+	for (__u32 i = 0; out->groups && !ret && i < f->n; i++) {
+		const struct known *k = &h->known[f->groups[i].known];
+		struct group *g = &out->groups[out->n_groups++];
+		size_t n = get(&p);
+
+		g->slot = f->groups[i].known;
+		g->key = k->key;
+		g->other = k->other;
+		g->series = calloc(n, sizeof(*g->series));
+		ret = g->series ? 0 : -ENOMEM;
+		while (!ret && g->n_series < n)
+			ret = get_series(&p, &g->series[g->n_series++]);
+	}
+	if (!out->groups || ret) {
+		snapshot_free(out);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int add_group(struct group *to, struct group *from)
+{
+	for (size_t i = 0; i < from->n_series; i++) {
+		struct series *s = &from->series[i], *same = NULL;
+
+		for (size_t k = 0; k < to->n_series; k++)
+			if (to->series[k].op == s->op && to->series[k].src == s->src)
+				same = &to->series[k];
+		if (!same) {
+			void *more = reallocarray(to->series, to->n_series + 1, sizeof(*s));
+
+			if (!more)
+				return -ENOMEM;
+			to->series = more;
+			same = &to->series[to->n_series++];
+			*same = (struct series){ .op = s->op, .src = s->src };
+		}
+		if (series_add(same, s))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Groups of @b go to @a. */
+static int add_snapshot(struct history *h, struct snapshot *a, struct snapshot *b)
+{
+	struct group *groups =
+		reallocarray(a->groups, a->n_groups + b->n_groups + 1, sizeof(*groups));
+	__u32 *at = calloc(h->n_known, sizeof(*at));
+	int ret = groups && at ? 0 : -ENOMEM;
+
+	a->groups = groups ?: a->groups;
+	for (size_t i = 0; !ret && i < a->n_groups; i++)
+		at[groups[i].slot] = i + 1;
+	for (size_t i = 0; !ret && i < b->n_groups; i++) {
+		struct group *g = &b->groups[i];
+
+		if (at[g->slot]) {
+			ret = add_group(&groups[at[g->slot] - 1], g);
+		} else {
+			groups[a->n_groups++] = *g;
+			memset(g, 0, sizeof(*g));
+		}
+	}
+	free(at);
+	return ret;
+}
+
+static void add_info(struct frame *a, const struct frame *b)
+{
+	double time = a->time_ns + b->time_ns;
+
+	a->cost = a->cost < 0 || b->cost < 0 ? HISTORY_NO_COST
+					     : (a->cost * a->time_ns + b->cost * b->time_ns) / time;
+	a->number = b->number;
+	a->end_ns = b->end_ns;
+	a->time_ns = time;
+	a->period = a->period == b->period ? a->period : 0;
+	a->ledger.seen += b->ledger.seen;
+	a->ledger.pmu_samples += b->ledger.pmu_samples;
+	a->ledger.unseen += b->ledger.unseen;
+	a->ledger.pmu_exact &= b->ledger.pmu_exact;
+	for (int o = 0; o < IBS_OUTCOME_N; o++)
+		a->ledger.outcome[o] += b->ledger.outcome[o];
+	a->pmu.counted += b->pmu.counted;
+	a->pmu.enabled_ns += b->pmu.enabled_ns;
+	a->pmu.running_ns += b->pmu.running_ns;
+	a->pmu.throttled += b->pmu.throttled;
+	a->pmu.went += b->pmu.went;
+	a->pmu.came += b->pmu.came;
+}
+
+/* Add the interval after @i to it. */
+static int join(struct history *h, size_t i)
+{
+	struct frame *a = &h->frame[i], *b = a + 1, both = *a;
+	struct snapshot sa, sb = {};
+	int ret = unpack(h, a, &sa);
+
+	if (ret)
+		return ret;
+	ret = unpack(h, b, &sb) ?: add_snapshot(h, &sa, &sb);
+	add_info(&both, b);
+	ret = ret ?: pack(h, &sa, &both);
+	snapshot_free(&sa);
+	snapshot_free(&sb);
+	if (ret)
+		return ret;
+	frame_free(h, a);
+	frame_free(h, b);
+	*a = both;
+	memmove(b, b + 1, (--h->n - i - 1) * sizeof(*b));
+	return 0;
+}
+
+static void drop_oldest(struct history *h)
+{
+	frame_free(h, &h->frame[0]);
+	memmove(h->frame, h->frame + 1, --h->n * sizeof(*h->frame));
+	h->sweep_at = 0;
+}
+
+/* The longer ago, the longer may an interval be. */
+static void shrink(struct history *h)
+{
+	while (h->n > 1 && h->bytes > HISTORY_BYTES) {
+		__u64 now = h->frame[h->n - 1].end_ns;
+		double least = INFINITY;
+		size_t best = h->n;
+
+		for (size_t i = 0; i + 2 < h->n; i++) {
+			const struct frame *a = &h->frame[i], *b = a + 1;
+			double length = a->time_ns + b->time_ns;
+			double rank = length / (now - b->end_ns + length);
+
+			if (a->by != b->by || rank >= least)
+				continue;
+			least = rank;
+			best = i;
+		}
+		if (best == h->n || join(h, best))
+			drop_oldest(h);
+	}
+}
+
+int history_add(struct history *h, const struct snapshot *s, const struct frame *info,
+		cgroup_namer name, void *arg)
+{
+	struct frame f = *info;
+
+	if (array_reserve(h->frame, h->room, h->n + 1))
+		return -ENOMEM;
+	f.first = f.number = ++h->number;
+	f.time_ns = s->time_ns;
+	f.ledger = s->ledger;
+	f.pmu = s->pmu;
+	for (size_t i = 0; i < s->n_groups; i++) {
+		struct known *k;
+		__u32 at;
+
+		if (!s->groups[i].n_series)
+			continue;
+		at = find(h, &s->groups[i]);
+		if (at == U64_MAP_NONE && add_known(h, &s->groups[i], &at))
+			return -ENOMEM;
+		k = &h->known[at];
+		k->seen = h->number;
+		if (!k->named || !k->name[0] || h->number - k->named >= NAME_EVERY)
+			update_names(h, k, name, arg);
+	}
+	if (pack(h, s, &f))
+		return -ENOMEM;
+	h->frame[h->n++] = f;
+	while (h->n > 1 && f.end_ns - h->frame[0].end_ns > HISTORY_S * 1000000000ULL)
+		drop_oldest(h);
+	shrink(h);
+	return 0;
+}
+
+int history_new(struct history **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+void history_free(struct history *h)
+{
+	if (!h)
+		return;
+	while (h->n)
+		drop_oldest(h);
+	for (size_t i = 0; i < h->n_known; i++)
+		forget(h, i);
+	u64_map_free(&h->by_key);
+	u64_map_free(&h->by_cgroup);
+	free(h->known);
+	free(h->frame);
+	free(h);
+}
+
+size_t history_n(const struct history *h)
+{
+	return h->n;
+}
+
+const struct frame *history_frame(const struct history *h, size_t i)
+{
+	return &h->frame[h->n - 1 - i];
+}
+
+int history_snapshot(const struct history *h, size_t i, struct snapshot *out)
+{
+	return unpack(h, history_frame(h, i), out);
+}
+
+static __u64 row_of(struct history *h, struct known *k, unsigned int labels)
+{
+	struct group g = { .key = k->key, .other = k->other };
+
+	if (k->labels != labels)
+		k->row = table_group_hash(&g, labels, history_name, h);
+	k->labels = labels;
+	return k->row;
+}
+
+void history_trend(struct history *h, size_t i, unsigned int labels, const struct u64_map *rows,
+		   size_t n_rows, float *out, size_t n)
+{
+	for (size_t k = 0; k < n_rows * n; k++)
+		out[k] = NAN;
+	for (size_t k = 0; k < n && i + k < h->n; k++) {
+		const struct frame *f = history_frame(h, i + k);
+		size_t column = n - 1 - k;
+
+		for (size_t r = 0; r < n_rows; r++)
+			out[r * n + column] = 0;
+		for (__u32 g = 0; g < f->n; g++) {
+			struct known *known = &h->known[f->groups[g].known];
+			__u32 row = u64_map_get(rows, row_of(h, known, labels));
+
+			if (row < n_rows)
+				out[row * n + column] += f->groups[g].cycles / (f->time_ns / 1e9);
+		}
+	}
+}

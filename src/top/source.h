@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Where intervals come from: our own sampler, the pins of a running collector, or a recording. */
+#ifndef IBSCOPE_SOURCE_H
+#define IBSCOPE_SOURCE_H
+
+#include "top.h"
+
+#include <poll.h>
+
+struct err;
+struct replay_opts;
+struct sampling;
+struct trace;
+
+#define SOURCE_FDS 2
+
+struct top_source {
+	struct top_source_info info;
+	cgroup_namer name; /* its argument is the source */
+
+	/*
+	 * Begin, or begin anew with groups of these labels: what was counted is not in the next
+	 * interval. Return: 0 or a negative errno with @err.
+	 */
+	int (*open)(struct top_source *s, unsigned int labels, struct err *err);
+	/*
+	 * What came since the last call; @seconds should have passed. Return: 0, the caller frees
+	 * *out; 1 if there is nothing, now; or a negative errno with @err.
+	 */
+	int (*read)(struct top_source *s, double seconds, struct snapshot *out, struct frame *frame,
+		    struct err *err);
+	/* What to poll for. Return: how many. */
+	unsigned int (*fds)(struct top_source *s, struct pollfd *fds);
+	/* After poll(). Return: seconds until it is due again. */
+	double (*tick)(struct top_source *s);
+	void (*close)(struct top_source *s);
+	__u64 cpu_ns; /* of this process, at the last read */
+};
+
+/* @s: options are parsed and checked; it is opened and closed by the source. */
+int source_live(struct sampling *s, struct top_source **out, struct err *err);
+
+/* What a collector pins in @dir. Return: also -ESRCH if none is running. */
+int source_pinned(const char *dir, struct top_source **out, struct err *err);
+
+/* @speed: 10 for ten seconds of the recording in one; @opts as for replay_open(). */
+int source_recording(struct trace *t, const struct replay_opts *opts, const char *name,
+		     double speed, struct top_source **out, struct err *err);
+
+void source_close(struct top_source *s); /* accepts NULL */
+
+/* Assumed cost of a sample with interrupt, driver and program, where nobody has measured it. */
+#define SOURCE_SAMPLE_NS 2500
+double source_cost(struct top_source *s, const struct snapshot *interval);
+
+#endif

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Our own sampler. */
+#include "source.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "session/session.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+struct live {
+	struct top_source source;
+	struct sampling *s;
+	struct snapshot last;
+	bool open;
+};
+
+double source_cost(struct top_source *s, const struct snapshot *interval)
+{
+	__u64 cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), own = cpu - s->cpu_ns;
+	double time = (double)interval->time_ns * interval->pmu.cpus;
+
+	s->cpu_ns = cpu;
+	return time > 0 ? (own + (double)interval->ledger.seen * SOURCE_SAMPLE_NS) / time
+			: HISTORY_NO_COST;
+}
+
+void source_close(struct top_source *s)
+{
+	if (s)
+		s->close(s);
+}
+
+static int live_open(struct top_source *source, unsigned int labels, struct err *err)
+{
+	struct live *l = (struct live *)source;
+	struct sampling *s = l->s;
+	int ret;
+
+	if (l->open)
+		sampling_release(s);
+	l->open = true;
+	snapshot_free(&l->last);
+	s->labels = labels;
+	ret = sampling_open(s, err) ?: sampler_snapshot(s->sampler, &l->last, err);
+	ret = ret ?: sampling_start(s, err);
+	source->info.hist = s->info;
+	source->info.by = s->opts.by;
+	source->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	return ret;
+}
+
+static int live_read(struct top_source *source, double seconds, struct snapshot *out,
+		     struct frame *frame, struct err *err)
+{
+	struct live *l = (struct live *)source;
+	struct snapshot now;
+	int ret = sampler_snapshot(l->s->sampler, &now, err);
+
+	(void)seconds;
+	if (ret)
+		return ret;
+	if (snapshot_diff(&now, &l->last, out)) {
+		snapshot_free(&now);
+		return err_set(err, -ENOMEM, "out of memory for an interval");
+	}
+	snapshot_free(&l->last);
+	l->last = now;
+	*frame = (struct frame){ .end_ns = clock_ns(CLOCK_REALTIME),
+				 .by = l->s->opts.by,
+				 .period = sampler_period(l->s->sampler),
+				 .metric = l->s->opts.metric,
+				 .cost = source_cost(source, out) };
+	return 0;
+}
+
+static unsigned int live_fds(struct top_source *source, struct pollfd *fds)
+{
+	struct live *l = (struct live *)source;
+
+	fds[0] = (struct pollfd){ .fd = cgroup_tree_fd(l->s->tree), .events = POLLIN };
+	return 1;
+}
+
+static double live_tick(struct top_source *source)
+{
+	struct live *l = (struct live *)source;
+
+	cgroup_tree_update(l->s->tree);
+	sampler_tick(l->s->sampler);
+	return fmin(sampling_follow(l->s), 0.5);
+}
+
+static const char *live_name(void *arg, __u64 id, enum label l)
+{
+	return sampling_cgroup_name(((struct live *)arg)->s, id, l);
+}
+
+static void live_close(struct top_source *source)
+{
+	struct live *l = (struct live *)source;
+
+	snapshot_free(&l->last);
+	sampling_release(l->s);
+	free(l);
+}
+
+int source_live(struct sampling *s, struct top_source **out, struct err *err)
+{
+	struct live *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return err_set(err, -ENOMEM, "out of memory");
+	*l = (struct live){ .source = { .name = live_name,
+					.open = live_open,
+					.read = live_read,
+					.fds = live_fds,
+					.tick = live_tick,
+					.close = live_close,
+					.info = { .cost_assumed = true } },
+			    .s = s };
+	*out = &l->source;
+	return 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The live screen: what it shows, what keys do, and how it is painted. It knows no terminal, so that
+ * tests can look at every frame:
+ *
+ *	top_new()
+ *	loop: top_add() for each interval, top_key() for each key, top_paint()
+ */
+#ifndef IBSCOPE_TOP_H
+#define IBSCOPE_TOP_H
+
+#include "history.h"
+#include "view/grid.h"
+#include "view/hist.h"
+#include "view/table.h"
+
+/* Beside characters. */
+enum top_special {
+	TOP_UP = 0x110000,
+	TOP_DOWN,
+	TOP_LEFT,
+	TOP_RIGHT,
+	TOP_PAGE_UP,
+	TOP_PAGE_DOWN,
+	TOP_HOME,
+	TOP_END,
+	TOP_ENTER,
+	TOP_ESCAPE,
+	TOP_BACKSPACE,
+};
+
+/* What the caller has to do after top_key(). */
+enum top_action {
+	TOP_NOTHING,
+	TOP_QUIT,
+	TOP_WRITE_FRAME,   /* top_write() to a file of the caller's choice */
+	TOP_WRITE_HISTORY, /* the same */
+};
+
+#define TOP_MIN_INTERVAL_S 0.1
+#define TOP_MAX_INTERVAL_S 60.0
+#define TOP_TEXT	   128
+
+/* What is sampled and how, for the first lines. The texts live as long as the source. */
+struct top_source_info {
+	struct hist_info hist;
+	char origin[TOP_TEXT]; /* "" or what is read: "collector 1234", "recording FILE, 10x" */
+	__u32 by;	       /* groups that are told apart: enum ibs_by bits */
+	bool fixed_by;	       /* by whoever collects: others cannot be had */
+	bool ended;	       /* nothing more will come */
+	bool cost_assumed;
+	char trouble[256]; /* why nothing new can be read; "": all is well */
+};
+
+struct top_opts {
+	unsigned int labels; /* 0: containers */
+	enum table_column sort;
+	bool reverse;
+	char match[TOP_TEXT]; /* rows with this in their name; "": all */
+	double interval_s;
+	enum table_column columns[TABLE_COLUMNS];
+	unsigned int n_columns; /* 0: as many as fit */
+	const char *host;
+	const char *command; /* "ibscope top" with the options that no key changes */
+};
+
+struct top;
+
+int top_new(const struct top_opts *opts, struct top **out);
+void top_free(struct top *t); /* accepts NULL */
+
+/* An interval has passed. Return: 0 or -ENOMEM. */
+int top_add(struct top *t, const struct snapshot *interval, const struct frame *info,
+	    cgroup_namer name, void *arg);
+
+/* @key: a Unicode character or an enum top_special */
+enum top_action top_key(struct top *t, unsigned int key);
+void top_click(struct top *t, int y, int x);
+
+/* Read by the caller before each interval. */
+double top_interval(const struct top *t);
+unsigned int top_labels(const struct top *t); /* that groups must have */
+
+/* A line that is shown until the next key. */
+void top_say(struct top *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Return: 0 or -ENOMEM. */
+int top_paint(struct top *t, const struct top_source_info *info, const struct screen *screen,
+	      struct grid *g);
+
+/* One object a line, as `hist --json`: the interval that is shown, or @all of them. */
+int top_write(struct top *t, const struct top_source_info *info, bool all, FILE *f,
+	      struct err *err);
+
+/* The equivalent command line of what is shown. */
+void top_command(const struct top *t, char *out, size_t size);
+
+/* What keys do, for --help. */
+void top_keys_help(FILE *f);
+
+#endif

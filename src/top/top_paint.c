@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* From what is shown to cells. The frame grows with the screen: rows, then the detail pane, then more. */
+#include "top_private.h"
+
+#include "base/err.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define PLAIN_HEIGHT 10 /* below it there is only the table */
+#define PANE_HEIGHT  20 /* from it on there is a pane of details below */
+#define PANE_LINES   8
+#define SIDE_WIDTH   130 /* from it on the pane is at the right */
+#define SIDE_COLUMNS 62
+#define FEW_WIDTH    60 /* below it there are few columns */
+#define MIN_WIDTH    24
+#define SHARE_BAR    12
+#define AGO	     60 /* columns for the last ten minutes */
+#define LINE	     1024
+
+struct paint {
+	struct top *t;
+	const struct top_source_info *info;
+	const struct screen *screen;
+	struct grid *g;
+	const struct frame *frame; /* NULL: nothing yet */
+};
+
+/* A text that goes to the right as far as there is room; @x is moved. */
+static void add(struct paint *p, int y, int *x, enum grid_style style, const char *text)
+{
+	*x = grid_put(p->g, y, *x, style, text);
+}
+
+static void host_line(struct paint *p, int y)
+{
+	const struct frame *f = p->frame;
+	char number[64], text[LINE];
+	int x = 0, at;
+
+	add(p, y, &x, GRID_STRONG, "ibscope top");
+	if (p->info->hist.simulated)
+		grid_style(p->g, y, 0, x, GRID_WARN);
+	if (f) {
+		time_t s = f->end_ns / 1000000000;
+
+		strftime(number, sizeof(number), "%H:%M:%S", localtime(&s));
+		at = p->g->width - (int)strlen(number);
+		if (f->cost >= 0) {
+			snprintf(text, sizeof(text), "cost %s%.2f %%",
+				 p->info->cost_assumed && p->screen->utf8 ? "≈" : "",
+				 100 * f->cost);
+			at -= screen_columns(text) + 3;
+		} else {
+			snprintf(text, sizeof(text), "cost %s", p->screen->utf8 ? "–" : "-");
+			at -= screen_columns(text) + 3;
+		}
+		grid_printf(p->g, y, at > x ? at : x + 1, GRID_PLAIN, "%s   %s", text, number);
+	} else {
+		at = p->g->width;
+	}
+	snprintf(text, sizeof(text), "   %s", p->t->opts.host ?: "");
+	if (x + (int)screen_columns(text) < at)
+		add(p, y, &x, GRID_STRONG, text);
+	if (f && f->pmu.cpus) {
+		snprintf(text, sizeof(text), "   %u CPU%s", f->pmu.cpus,
+			 f->pmu.cpus == 1 ? "" : "s");
+		if (x + (int)screen_columns(text) < at)
+			add(p, y, &x, GRID_PLAIN, text);
+	}
+	if (f && f->period) {
+		screen_count(p->screen, f->period, number, sizeof(number));
+		snprintf(text, sizeof(text), "   1/%s", number);
+	} else {
+		*text = 0;
+	}
+	if (x + (int)(screen_columns(p->info->hist.event ?: "") + 3 + screen_columns(text)) < at) {
+		x += 3;
+		add(p, y, &x, GRID_PLAIN, p->info->hist.event ?: "");
+		add(p, y, &x, GRID_PLAIN, *text ? text + 2 : text);
+	} else if (x + (int)screen_columns(text) < at) {
+		add(p, y, &x, GRID_PLAIN, text);
+	}
+}
+
+static void mode_text(const struct paint *p, char *out, size_t size)
+{
+	const struct top *t = p->t;
+
+	if (t->frozen && p->frame) {
+		__u64 newest = history_frame(t->history, 0)->end_ns;
+		unsigned int s = (newest - p->frame->end_ns + 500000000) / 1000000000;
+
+		snprintf(out, size, "FROZEN -%02u:%02u", s / 60, s % 60);
+	} else {
+		snprintf(out, size, "%s", p->info->ended ? "END" : "LIVE");
+	}
+}
+
+static void view_line(struct paint *p, int y)
+{
+	const struct top *t = p->t;
+	char text[LINE], mode[64];
+	int x, end;
+
+	mode_text(p, mode, sizeof(mode));
+	end = p->g->width - (int)screen_columns(mode) - 2;
+	snprintf(text, sizeof(text), "by %s   sort %s%s   every %g s", top_level_name(t),
+		 t->sort == SORT_NAME ? "name" : table_column_name(t->sort),
+		 t->opts.reverse ? p->screen->utf8 ? " ▲" : " ^" : "", t->opts.interval_s);
+	x = grid_put(p->g, y, 0, GRID_PLAIN, text);
+	for (unsigned int i = 0; i < t->n_zooms; i++)
+		x = grid_printf(p->g, y, x, GRID_STRONG, "%s%s", i ? " > " : "   in ",
+				t->zoom[i].name ?: "");
+	if (t->mode == TOP_EDIT)
+		x = grid_printf(p->g, y, x, GRID_SELECTED, "   filter: %s_", t->opts.match);
+	else if (*t->opts.match)
+		x = grid_printf(p->g, y, x, GRID_STRONG, "   filter: %s", t->opts.match);
+	if (*p->info->origin)
+		x = grid_printf(p->g, y, x, GRID_PLAIN, "   %s", p->info->origin);
+	grid_printf(p->g, y, end > 0 ? end : 0, t->frozen ? GRID_WARN : GRID_STRONG, "[%s]", mode);
+}
+
+/* What makes the figures less than they seem; it is always on the screen. */
+static bool warning(const struct paint *p, char *out, size_t size)
+{
+	const struct frame *f = p->frame;
+	size_t n = 0;
+
+	*out = 0;
+#define ADD(...) (n += n < size ? snprintf(out + n, size - n, __VA_ARGS__) : 0)
+	if (p->info->hist.simulated)
+		ADD("SIMULATED samples, not measurements");
+	if (f && f->pmu.throttled)
+		ADD("%sthrottled by the kernel %llu time%s", n ? "; " : "",
+		    (unsigned long long)f->pmu.throttled, f->pmu.throttled == 1 ? "" : "s");
+	if (f && f->pmu.running_ns < f->pmu.enabled_ns)
+		ADD("%sanother profiler shares the PMU: ours %.0f %% of the time", n ? "; " : "",
+		    100.0 * f->pmu.running_ns / f->pmu.enabled_ns);
+	if (*p->info->trouble)
+		ADD("%s%s", n ? "; " : "", p->info->trouble);
+#undef ADD
+	return n;
+}
+
+static void ledger_line(struct paint *p, int y)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = p->frame ? open_memstream(&text, &n) : NULL;
+
+	if (!f)
+		return;
+	ledger_print(f, &p->frame->ledger);
+	fclose(f);
+	grid_put(p->g, y, 0, ledger_residual(&p->frame->ledger) ? GRID_WARN : GRID_DIM, text);
+	free(text);
+}
+
+static void key_line(struct paint *p, int y)
+{
+	static const char *const lines[] = {
+		[TOP_TABLE] = "? help  c rows  s sort  / filter  Enter zoom  h histogram  "
+			      "Space freeze  q quit",
+		[TOP_HELP] = "? back  q quit",
+		[TOP_HISTOGRAM] = "h back  up/down other rows  Space freeze  q quit",
+		[TOP_EDIT] = "Enter done  Esc as before  ^U clear",
+		[TOP_WRITE] = "write as JSON: f this interval  h the whole history  Esc nothing",
+	};
+
+	if (*p->t->said)
+		grid_put(p->g, y, 0, GRID_STRONG, p->t->said);
+	else
+		grid_put(p->g, y, 0, p->t->mode == TOP_WRITE ? GRID_STRONG : GRID_DIM,
+			 lines[p->t->mode]);
+}
+
+/* --- tables --- */
+
+/* Into lines from @y on. Return: 0 or -ENOMEM. */
+static int put_table(struct paint *p, int y, int x, int lines, const struct table *t,
+		     const struct screen *screen, const enum table_column *columns, size_t n,
+		     struct top_hits *hits)
+{
+	struct table_text text;
+	int ret = table_text_build(screen, t, columns, n, &text), from;
+
+	if (ret)
+		return ret;
+	for (size_t line = 0; line < text.lines && (int)line < lines; line++) {
+		from = x;
+		for (size_t c = 0; c < text.n_names + text.n_columns; c++) {
+			const char *cell = table_text_cell(&text, line, c);
+			int pad = text.width[c] - screen_columns(cell);
+			bool bar = c >= text.n_names &&
+				   text.column[c - text.n_names] >= TABLE_HISTOGRAM;
+
+			if (pad < 0 || table_text_left(&text, c))
+				pad = 0;
+			grid_put(p->g, y + line, from + pad,
+				 !line ? GRID_STRONG
+				 : bar ? GRID_AMOUNT
+				       : GRID_PLAIN,
+				 cell);
+			if (!line && hits) {
+				unsigned int sort = c < text.n_names
+							    ? SORT_NAME
+							    : text.column[c - text.n_names];
+
+				if (sort == p->t->sort)
+					grid_style(p->g, y, from + pad, screen_columns(cell),
+						   GRID_SELECTED);
+				if (sort < TABLE_HISTOGRAM || sort == SORT_NAME) {
+					hits->column[hits->n].from = from;
+					hits->column[hits->n].to = from + text.width[c];
+					hits->column[hits->n++].sort = sort;
+				}
+			}
+			from += text.width[c] + TABLE_GAP;
+		}
+	}
+	table_text_free(&text);
+	return 0;
+}
+
+static int main_table(struct paint *p, int y, int lines, int width)
+{
+	static const enum table_column few[] = { TABLE_CYCLES, TABLE_P99 };
+	struct top *t = p->t;
+	struct screen screen = *p->screen;
+	size_t n = t->table.n - t->table.n_rest, fit, columns = t->opts.n_columns;
+	struct top_hits *hits = &t->hits;
+	const enum table_column *list = columns ? t->opts.columns : NULL;
+	struct table window;
+	int ret;
+
+	*hits = (struct top_hits){ .heading = y, .first_row = y + 1, .right = width };
+	screen.width = width > MIN_WIDTH ? width : MIN_WIDTH;
+	if (!columns && width < FEW_WIDTH) {
+		list = few;
+		columns = width < FEW_WIDTH / 2 ? 1 : 2;
+	}
+	/* heading, rows, rest, total */
+	fit = lines > 2 ? lines - 2 : 1;
+	if (fit < t->table.n && fit > 1)
+		fit--;
+	if (t->cursor < t->first)
+		t->first = t->cursor;
+	if (t->cursor >= t->first + fit)
+		t->first = t->cursor - fit + 1;
+	if (t->first && t->first + fit > n)
+		t->first = n > fit ? n - fit : 0;
+	hits->rows = n - t->first < fit ? n - t->first : fit;
+	ret = table_window(&t->table, t->first, hits->rows, &window);
+	ret = ret ?: put_table(p, y, 0, lines, &window, &screen, list, columns, hits);
+	table_window_free(&window);
+	if (!ret && hits->rows)
+		grid_style(p->g, y + 1 + t->cursor - t->first, 0, width, GRID_SELECTED);
+	if (!ret && !t->table.n)
+		grid_put(p->g, y + 1, 0, GRID_DIM,
+			 t->missing ? "the samples of this interval were not told apart so"
+			 : p->frame ? "no samples in this interval"
+				    : "waiting for the first interval");
+	return ret;
+}
+
+/* --- the selected row --- */
+
+static const struct table_row *selected(const struct top *t)
+{
+	return t->cursor < t->table.n - t->table.n_rest ? &t->table.row[t->cursor] : NULL;
+}
+
+static void row_name(const struct table_row *r, char *out, size_t size)
+{
+	size_t n = 0;
+
+	*out = 0;
+	for (int l = 0; l < TABLE_NAMES; l++)
+		if (r->name[l] && n < size)
+			n += snprintf(out + n, size - n, "%s%s", n ? " " : "", r->name[l]);
+}
+
+/* The groups of the selected row by source. */
+static int by_source(struct top *t, struct table *out)
+{
+	struct snapshot part = t->shown;
+	int ret;
+
+	part.n_groups = 0;
+	part.groups = calloc(t->shown.n_groups ?: 1, sizeof(*part.groups));
+	if (!part.groups)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->shown.n_groups; i++)
+		if (table_group_hash(&t->shown.groups[i], top_row_labels(t), history_name,
+				     t->history) == t->hash[t->cursor])
+			part.groups[part.n_groups++] = t->shown.groups[i];
+	ret = table_build(&part, t->table.metric, 1U << LABEL_SRC, TABLE_CYCLES, 0, history_name,
+			  t->history, out);
+	free(part.groups);
+	return ret;
+}
+
+static enum grid_style style_of_source(const char *name)
+{
+	if (strstr(name, "remote"))
+		return GRID_REMOTE;
+	return strstr(name, "dram") ? GRID_DRAM : GRID_CACHE;
+}
+
+static void bar(struct paint *p, int y, int x, int width, double share, enum grid_style style)
+{
+	static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
+	int n = isnan(share) ? 0 : round(share * width * 8);
+
+	for (int i = 0; i < n / 8; i++)
+		x = grid_put(p->g, y, x, style, p->screen->utf8 ? "█" : "#");
+	if (p->screen->utf8)
+		grid_put(p->g, y, x, style, eighths[n % 8]);
+}
+
+/* Shares of ten minutes, oldest first; the row has one of AGO columns for ten seconds. */
+static void ago_line(struct paint *p, int y, int x, int width)
+{
+	struct top *t = p->t;
+	struct u64_map rows = {};
+	size_t n = history_n(t->history), start = top_shown(t);
+	double columns[AGO];
+	unsigned int count[AGO] = {};
+	float *all = calloc(n ?: 1, sizeof(*all));
+	char text[3 * AGO + 1];
+
+	if (!all || u64_map_put(&rows, t->hash[t->cursor], 0))
+		goto out;
+	history_trend(t->history, start, top_row_labels(t), &rows, 1, all, n);
+	for (int c = 0; c < AGO; c++)
+		columns[c] = NAN;
+	for (size_t k = start; k < n; k++) {
+		__u64 ago = p->frame->end_ns - history_frame(t->history, k)->end_ns;
+		int c = AGO - 1 - (int)(ago / (HISTORY_S / AGO * 1000000000ULL));
+		double v = all[n - 1 - (k - start)];
+
+		if (c < 0 || isnan(v))
+			continue;
+		columns[c] = count[c]++ ? columns[c] + (v - columns[c]) / count[c] : v;
+	}
+	table_spark(p->screen, columns, AGO, true, text, sizeof(text));
+	x = grid_put(p->g, y, x, GRID_DIM, width >= AGO + 13 ? "last 10 min  " : "");
+	grid_put(p->g, y, x, GRID_AMOUNT, text);
+out:
+	u64_map_free(&rows);
+	free(all);
+}
+
+static int pane(struct paint *p, int y, int x, int lines, int width)
+{
+	static const enum table_column columns[] = { TABLE_SHARE, TABLE_P50, TABLE_P99,
+						     TABLE_HISTOGRAM };
+	static const enum table_column narrow[] = { TABLE_SHARE, TABLE_P50, TABLE_P99 };
+	const struct table_row *r = selected(p->t);
+	struct screen screen = *p->screen;
+	char name[LINE];
+	struct table t;
+	int ret, at;
+
+	if (!r || lines < 3)
+		return 0;
+	ret = by_source(p->t, &t);
+	if (ret)
+		return ret;
+	row_name(r, name, sizeof(name));
+	at = grid_put(p->g, y, x, GRID_STRONG, name);
+	if (at + 24 < x + width)
+		grid_put(p->g, y, at, GRID_DIM, "   by source of miss cycles");
+	screen.width = SIDE_COLUMNS;
+	/* a total says nothing beside shares */
+	ret = put_table(p, y + 1, x, lines - 2 < (int)t.n + 1 ? lines - 2 : (int)t.n + 1, &t,
+			&screen, width < FEW_WIDTH ? narrow : columns, width < FEW_WIDTH ? 3 : 4,
+			NULL);
+	for (size_t i = 0; !ret && i < t.n && (int)i < lines - 3; i++) {
+		enum grid_style style = style_of_source(t.row[i].name[LABEL_SRC]);
+		double share = t.total.cycles > 0 ? t.row[i].cycles / t.total.cycles : NAN;
+
+		grid_style(p->g, y + 2 + i, x, screen_columns(t.row[i].name[LABEL_SRC]), style);
+		if (width >= FEW_WIDTH)
+			bar(p, y + 2 + i, x + width - SHARE_BAR - 1, SHARE_BAR, share, style);
+	}
+	ago_line(p, y + lines - 1, x, width);
+	table_free(&t);
+	return ret;
+}
+
+static int histogram(struct paint *p, int y, int lines)
+{
+	const struct table_row *r = selected(p->t);
+	char *text = NULL, *line, *rest;
+	size_t n;
+	FILE *f = r ? open_memstream(&text, &n) : NULL;
+
+	if (!f)
+		return r ? -ENOMEM : 0;
+	hist_print_row(f, &p->info->hist, r);
+	if (fclose(f)) {
+		free(text);
+		return -ENOMEM;
+	}
+	rest = text;
+	for (int i = 0; i < lines && (line = strsep(&rest, "\n")); i++)
+		grid_put(p->g, y + i, 0, i ? GRID_PLAIN : GRID_STRONG, line);
+	free(text);
+	return 0;
+}
+
+static void help(struct paint *p, int y, int lines)
+{
+	const char *names, *text;
+	/* in two columns where one is too long */
+	int total = 0, columns;
+
+	while (top_help_line(total, &names, &text))
+		total++;
+	columns = total > lines && p->g->width >= 120 ? 2 : 1;
+	for (int i = 0; top_help_line(i, &names, &text); i++) {
+		int rows = (total + columns - 1) / columns, x = i / rows * (p->g->width / 2);
+
+		if (i % rows >= lines)
+			continue;
+		grid_put(p->g, y + i % rows, x, GRID_STRONG, names);
+		grid_put(p->g, y + i % rows, x + 10, GRID_PLAIN, text);
+	}
+}
+
+/* Everything between the first and the last lines. */
+static int body(struct paint *p, int y, int lines)
+{
+	int width = p->g->width, rows = p->t->table.n, ret, table = lines;
+
+	if (p->t->mode == TOP_HELP) {
+		help(p, y, lines);
+		return 0;
+	}
+	if (p->t->mode == TOP_HISTOGRAM)
+		return histogram(p, y, lines);
+	if (width >= SIDE_WIDTH && p->g->height >= PLAIN_HEIGHT) {
+		ret = pane(p, y, width - SIDE_COLUMNS - SHARE_BAR, lines < 16 ? lines : 16,
+			   SIDE_COLUMNS + SHARE_BAR);
+		return ret ?: main_table(p, y, lines, width - SIDE_COLUMNS - SHARE_BAR - 3);
+	}
+	if (p->g->height >= PANE_HEIGHT && p->t->table.n) {
+		/* heading and total beside the rows; what they leave is the pane's */
+		table = rows + 2 + 1 < lines - PANE_LINES ? rows + 2 + 1 : lines - PANE_LINES;
+		ret = pane(p, y + table, 0, lines - table, width);
+		if (ret)
+			return ret;
+		table--;
+	}
+	return main_table(p, y, table, width);
+}
+
+int top_paint(struct top *t, const struct top_source_info *info, const struct screen *screen,
+	      struct grid *g)
+{
+	struct paint p = { .t = t, .info = info, .screen = screen, .g = g };
+	char text[LINE];
+	int y = 0, end = g->height, ret = top_update(t);
+
+	if (ret)
+		return ret;
+	if (history_n(t->history))
+		p.frame = history_frame(t->history, top_shown(t));
+	if (g->width < 4 || (g->height < 2 && g->width < MIN_WIDTH)) {
+		grid_put(g, 0, 0, GRID_PLAIN, ".");
+		return 0;
+	}
+	if (g->height >= PLAIN_HEIGHT) {
+		host_line(&p, y++);
+		view_line(&p, y++);
+	}
+	if (warning(&p, text, sizeof(text)) && g->height > 2)
+		grid_put(g, y++, 0, GRID_WARN, text);
+	if (g->height >= PLAIN_HEIGHT) {
+		ledger_line(&p, --end - 1);
+		key_line(&p, end--);
+		y += g->height >= PANE_HEIGHT;
+		end -= g->height >= PANE_HEIGHT;
+	} else if (*t->said || t->mode != TOP_TABLE) {
+		key_line(&p, --end);
+	}
+	return end > y ? body(&p, y, end - y) : 0;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef IBSCOPE_TOP_PRIVATE_H
+#define IBSCOPE_TOP_PRIVATE_H
+
+#include "top.h"
+
+#define TOP_ZOOMS 3
+#define TOP_TREND 10 /* intervals */
+#define SORT_NAME TABLE_COLUMNS
+
+/* What rows can be. */
+struct top_level {
+	const char *name;
+	unsigned int labels;
+	int inside; /* the level that Enter goes to; -1: none */
+};
+extern const struct top_level top_levels[];
+extern const unsigned int top_n_levels;
+
+/* One row of a level, into which the view has gone. */
+struct top_zoom {
+	unsigned int labels;
+	__u64 hash;
+	char *name, *option; /* for people, and for a command line */
+};
+
+/* Of the last paint: what the mouse hits. */
+struct top_hits {
+	int heading, first_row, rows, right;
+	size_t n;
+	struct {
+		int from, to;
+		unsigned int sort;
+	} column[TABLE_COLUMNS + TABLE_NAMES];
+};
+
+enum top_mode { TOP_TABLE, TOP_HELP, TOP_HISTOGRAM, TOP_EDIT, TOP_WRITE };
+
+struct top {
+	struct top_opts opts;
+	struct history *history;
+	enum top_mode mode;
+	int level; /* -1: what --by says */
+	unsigned int sort;
+	struct top_zoom zoom[TOP_ZOOMS];
+	unsigned int n_zooms;
+	bool frozen;
+	__u64 number; /* of the interval that is shown while frozen */
+	char said[1024];
+	char match_before[TOP_TEXT];
+
+	/* of the interval that is shown; built when something has changed */
+	bool fresh;
+	struct snapshot shown;
+	struct table table;
+	__u64 *hash; /* of the rows */
+	float *trend;
+	bool missing; /* the interval lacks groups for these rows */
+	__u64 selected;
+	bool has_selected;
+	size_t cursor, first; /* rows */
+	struct top_hits hits;
+};
+
+/* Which interval is shown, as history_frame() counts. */
+size_t top_shown(const struct top *t);
+unsigned int top_row_labels(const struct top *t);
+const char *top_level_name(const struct top *t);
+/* Is the group in what the view has gone into? */
+bool top_in_zoom(struct top *t, const struct group *g);
+/* Make `table` current. Return: 0 or -ENOMEM. */
+int top_update(struct top *t);
+/* The lines of help; 0 after the last. */
+bool top_help_line(size_t i, const char **keys, const char **text);
+
+#endif

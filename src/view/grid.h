@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A screen as cells of characters and styles. The same frame goes to a terminal, to a pipe, to a test
+ * and into HTML.
+ */
+#ifndef IBSCOPE_GRID_H
+#define IBSCOPE_GRID_H
+
+#include "screen.h"
+
+/* X(ID, foreground of 256 or -1, foreground of 8 or -1, "SGR attributes", "css") */
+#define GRID_STYLE_TABLE(X)                                       \
+	X(PLAIN, -1, -1, "", "")                                  \
+	X(STRONG, -1, -1, "1", "font-weight:600")                 \
+	X(DIM, 245, -1, "2", "color:#616973")                     \
+	X(SELECTED, -1, -1, "7", "background:#e8edf3")            \
+	X(WARN, 208, 3, "1", "color:#8a3d00;background:#fdf0dc")  \
+	X(CACHE, 68, 4, "", "color:#336eaf")                      \
+	X(DRAM, 172, 3, "", "color:#ca7a19")                      \
+	X(REMOTE, 209, 1, "", "color:#af3312")                    \
+	X(AMOUNT, 37, 6, "", "color:#007ba6")
+
+enum grid_style {
+#define GRID_STYLE_ENUM(id, ...) GRID_##id,
+	GRID_STYLE_TABLE(GRID_STYLE_ENUM)
+#undef GRID_STYLE_ENUM
+		GRID_STYLES
+};
+
+struct grid_look {
+	int color256, color8;
+	const char *sgr, *css;
+};
+extern const struct grid_look grid_looks[GRID_STYLES];
+
+#define GRID_CELL 14 /* bytes of a character and what combines with it */
+
+struct grid_cell {
+	char text[GRID_CELL]; /* "": the right half of a wide character */
+	unsigned char style, width;
+};
+
+struct grid {
+	int width, height;
+	struct grid_cell *cell;
+};
+
+/* Blank cells. Return: 0, the caller frees; or -ENOMEM. */
+int grid_open(struct grid *g, int width, int height);
+void grid_free(struct grid *g);
+
+/**
+ * grid_put() - write a text into a line, as far as it is on the grid
+ * @text: of any origin: what would control a terminal is escaped
+ *
+ * Return: the column after it.
+ */
+int grid_put(struct grid *g, int y, int x, enum grid_style style, const char *text);
+int grid_printf(struct grid *g, int y, int x, enum grid_style style, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
+/* Give cells from @x on another style; @n of them. */
+void grid_style(struct grid *g, int y, int x, int n, enum grid_style style);
+
+/* As text: no line ends in a blank, and none follows the last one that is not empty. */
+void grid_print(FILE *f, const struct grid *g, bool color);
+/* One line of it; the caller frees it. NULL: out of memory. */
+char *grid_line(const struct grid *g, int y);
+
+/* A page of its own, without scripts. */
+void grid_print_html(FILE *f, const struct grid *g, const char *title);
+
+#endif

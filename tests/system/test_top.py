@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The live screen on a pseudo-terminal: keys, resizes, signals, and the shell's screen afterwards."""
+import fcntl
+import json
+import os
+import random
+import re
+import select
+import signal
+import struct
+import subprocess
+import tempfile
+import termios
+import time
+import unittest
+
+import ibscope
+from ibscope import run
+
+OK, WHY = ibscope.can_bpf()
+SECONDS = 30    # for what a loaded host does late
+CSI = re.compile(r'\x1b\[([?>=]?)([\d;]*)([@-~])')
+
+
+class Terminal:
+    """What an xterm would show: as much of it as curses uses."""
+
+    def __init__(self, argv, width=80, height=24, **env):
+        self.width, self.height = width, height
+        self.clear()
+        self.rest, self.all = '', ''
+        self.fd, tty = os.openpty()
+        self.size(width, height)
+        env = {**os.environ, 'TERM': 'xterm-256color', 'LC_ALL': 'C.UTF-8', **env}
+        self.p = subprocess.Popen(argv, stdin=tty, stdout=tty, stderr=tty, env=env, start_new_session=True,
+                                  preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.tty = tty    # kept, for its modes
+
+    def clear(self):
+        self.row = self.column = 0
+        self.cell = [[' '] * self.width for _ in range(self.height)]
+
+    def size(self, width, height):
+        self.width, self.height = width, height
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack('HHHH', height, width, 0, 0))
+        self.clear()
+
+    def put(self, c):
+        if c == '\r':
+            self.column = 0
+        elif c == '\n':
+            if self.row == self.height - 1:
+                self.cell = self.cell[1:] + [[' '] * self.width]
+            self.row = min(self.row + 1, self.height - 1)
+        elif c == '\b':
+            self.column = max(self.column - 1, 0)
+        elif c >= ' ' and self.row < self.height and self.column < self.width:
+            self.cell[self.row][self.column] = c
+            self.column += 1
+
+    def control(self, private, text, final):
+        n = [int(x or 0) for x in text.split(';')]
+        one = n[0] or 1
+        # after a resize, what is on its way is for the old size
+        self.row, self.column = min(self.row, self.height - 1), min(self.column, self.width - 1)
+        if final in 'Hf':
+            self.row, self.column = one - 1, (n + [1])[1] - 1 if len(n) > 1 else 0
+        elif final == 'd':
+            self.row = one - 1
+        elif final == 'G':
+            self.column = one - 1
+        elif final in 'ABCD':
+            self.row += {'A': -one, 'B': one}.get(final, 0)
+            self.column += {'C': one, 'D': -one}.get(final, 0)
+        elif final == 'J':
+            first = 0 if n[0] == 2 else self.row + 1
+            for y in range(first, self.height):
+                self.cell[y] = [' '] * self.width
+            if n[0] == 0:
+                self.cell[self.row][self.column:] = [' '] * (self.width - self.column)
+        elif final == 'K':
+            a, b = (0, self.column + 1) if n[0] == 1 else (self.column, self.width)
+            self.cell[self.row][a:b] = [' '] * (b - a)
+        elif final == 'X':
+            b = min(self.column + one, self.width)
+            self.cell[self.row][self.column:b] = [' '] * (b - self.column)
+        elif final == 'b':
+            for _ in range(one):
+                self.put(self.cell[self.row][self.column - 1])
+        elif final == 'P':
+            line = self.cell[self.row]
+            self.cell[self.row] = line[:self.column] + line[self.column + one:] + [' '] * one
+        elif final == '@':
+            line = self.cell[self.row]
+            self.cell[self.row] = (line[:self.column] + [' '] * one + line[self.column:])[:self.width]
+        elif final in 'LM':
+            lines = [[' '] * self.width for _ in range(one)]
+            below = self.cell[self.row:]
+            below = lines + below if final == 'L' else below[one:] + lines
+            self.cell = self.cell[:self.row] + below[:self.height - self.row]
+
+    def feed(self, seconds):
+        end = time.time() + seconds
+        while True:
+            if not select.select([self.fd], [], [], max(0, end - time.time()))[0]:
+                return
+            try:
+                data = os.read(self.fd, 65536).decode(errors='replace')
+            except OSError:
+                return
+            if not data:
+                return
+            self.all += data
+            data = self.rest + data
+            i = 0
+            while i < len(data):
+                m = CSI.match(data, i)
+                if m:
+                    self.control(*m.groups())
+                    i = m.end()
+                elif data[i] == '\x1b':
+                    if len(data) < i + 3 or (data[i + 1] == '[' and len(data) - i < 20):
+                        break
+                    i += 3 if data[i + 1] in '()' else 2
+                else:
+                    self.put(data[i])
+                    i += 1
+            self.rest = data[i:]
+            if time.time() > end:
+                return
+
+    def text(self):
+        return '\n'.join(''.join(line).rstrip() for line in self.cell)
+
+    def until(self, what):
+        """Wait for a text, or for what a function says of the screen."""
+        end = time.time() + SECONDS
+        while not (what(self.text()) if callable(what) else what in self.text()):
+            if time.time() > end:
+                raise AssertionError(f'{what!r} is not on the screen:\n{self.text()}')
+            self.feed(0.1)
+        return self.text()
+
+    def keys(self, text):
+        os.write(self.fd, text.encode())
+
+    def echoes(self):
+        flags = termios.tcgetattr(self.tty)[3]
+        return bool(flags & termios.ECHO and flags & termios.ICANON)
+
+    def wait(self):
+        end = time.time() + SECONDS
+        while self.p.poll() is None and time.time() < end:
+            self.feed(0.1)
+        self.feed(0.1)
+        return self.p.wait(1)
+
+    def close(self):
+        if self.p.poll() is None:
+            os.killpg(self.p.pid, signal.SIGKILL)
+            self.p.wait()
+        os.close(self.fd)
+        os.close(self.tty)
+
+
+def children(pid):
+    with open(f'/proc/{pid}/task/{pid}/children') as f:
+        return [int(x) for x in f.read().split()]
+
+
+@unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
+class Top(unittest.TestCase):
+    def start(self, *args, width=80, height=24, **kw):
+        t = Terminal([ibscope.IBSCOPE, 'top', '--source', 'sim', '-d', '0.2', *args], width, height, **kw)
+        self.addCleanup(t.close)
+        return t
+
+    def test_keys(self):
+        ibscope.keep_busy(self)
+        with tempfile.TemporaryDirectory() as d:
+            t = Terminal([ibscope.IBSCOPE, 'top', '--source', 'sim', '-d', '0.2', '-c', '100000'])
+            self.addCleanup(t.close)
+            os.makedirs(d, exist_ok=True)
+            t.until('MISS CYC/s')
+            screen = t.until('aggregated')
+            for always in ('SIMULATED', 'cost', 'seen', '[LIVE]', 'by container'):
+                self.assertIn(always, screen)
+            t.keys('ccc')
+            t.until(lambda s: 'by process' in s and re.search(r'^\d+ +python3', s, re.M))
+            # zoom in and out
+            t.keys('/python3\n')
+            t.until(lambda s: 'filter: python3' in s and re.search(r'^\d+ +python3.*\n\d+ ', s, re.M) is not None
+                    or 'other (' in s)
+            t.keys('\n')
+            t.until(lambda s: 'by thread' in s and ' in ' in s)
+            t.keys('\x1b')
+            t.until('by process')
+            t.keys('\x1b')
+            t.until(lambda s: 'filter' not in s.splitlines()[1])
+            # time
+            t.keys(' ')
+            t.until('[FROZEN -00:')
+            t.keys('\x1bOD' * 8)
+            t.until(lambda s: re.search(r'FROZEN -00:0[1-9]', s))
+            frozen = t.until('aggregated').splitlines()[-2]
+            t.feed(0.5)
+            self.assertEqual(t.text().splitlines()[-2], frozen)
+            t.keys('s')
+            t.until(lambda s: 'sort cycles' not in s)
+            self.assertEqual(t.text().splitlines()[-2], frozen)
+            t.keys(' ')
+            t.until('[LIVE]')
+            # what it says
+            t.keys('y')
+            t.until('ibscope top --source sim')
+            t.keys('?')
+            t.until('select the row above')
+            t.keys('?h')
+            t.until('distribution')
+            t.keys('hq')
+            self.assertEqual(t.wait(), 0)
+            self.assertTrue(t.echoes())
+            self.assertIn('\x1b[?1049l', t.all)
+            self.assertIn('--by pid,comm', t.all.splitlines()[-1])
+
+    def test_click_sorts(self):
+        t = self.start('--by', 'comm')
+        t.until(lambda s: re.search('^COMM .*SHARE.*TREND', s, re.M) and 'aggregated' in s)
+        line, = [s for s in t.text().splitlines() if 'COMM ' in s]
+        y, x = t.text().splitlines().index(line), line.index('SHARE')
+        t.keys(f'\x1b[<0;{x + 1};{y + 1}M\x1b[<0;{x + 1};{y + 1}m')
+        t.until('sort share')
+        t.keys(f'\x1b[<0;{x + 1};{y + 1}M\x1b[<0;{x + 1};{y + 1}m')
+        t.until('sort share ▲')
+
+    def test_writes_json(self):
+        with tempfile.TemporaryDirectory() as d:
+            t = Terminal(['sh', '-c', f'cd {d} && exec {ibscope.IBSCOPE} top --source sim -d 0.2'])
+            self.addCleanup(t.close)
+            t.until('aggregated')
+            t.feed(0.6)
+            t.keys('wh')
+            t.until('wrote ibscope-top-')
+            name, = os.listdir(d)
+            with open(os.path.join(d, name)) as f:
+                objects = [json.loads(line) for line in f]
+        self.assertGreater(len(objects), 1)
+        for o in objects:
+            self.assertTrue(o['simulated'])
+            self.assertEqual(ibscope.residual(o['ledger']), 0)
+            self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['aggregated'])
+        self.assertEqual([o['end'] for o in objects], sorted(o['end'] for o in objects))
+
+    def test_storm_of_resizes(self):
+        t = self.start()
+        t.until('aggregated')
+        sizes = random.Random(1)
+        for _ in range(150):
+            t.size(sizes.randint(1, 200), sizes.randint(1, 60))
+            t.feed(0.01)
+        t.size(1, 1)
+        t.feed(0.5)
+        t.size(100, 30)
+        t.until(lambda s: 'SIMULATED' in s and 'aggregated' in s.splitlines()[-2])
+        t.keys('q')
+        self.assertEqual(t.wait(), 0)
+        self.assertTrue(t.echoes())
+
+    def test_signals_restore_the_terminal(self):
+        for sig, of, status in ((signal.SIGTERM, 'parent', 0), (signal.SIGHUP, 'parent', 0),
+                                (signal.SIGKILL, 'child', 128 + 9), (signal.SIGSEGV, 'child', 128 + 11)):
+            with self.subTest(sig=sig):
+                t = self.start()
+                t.until('aggregated')
+                self.assertFalse(t.echoes())
+                child, = children(t.p.pid)
+                os.kill(t.p.pid if of == 'parent' else child, sig)
+                self.assertEqual(t.wait(), status)
+                self.assertTrue(t.echoes())
+                self.assertIn('\x1b[?1049l', t.all)
+                self.assertFalse(os.path.exists(f'/proc/{child}'))
+
+    def test_parent_is_killed(self):
+        t = self.start()
+        t.until('aggregated')
+        child, = children(t.p.pid)
+        os.kill(t.p.pid, signal.SIGKILL)
+        end = time.time() + SECONDS
+        while os.path.exists(f'/proc/{child}') and time.time() < end:
+            t.feed(0.1)
+        self.assertFalse(os.path.exists(f'/proc/{child}'))
+        self.assertTrue(t.echoes())
+
+    def test_stop_and_continue(self):
+        t = Terminal(['bash', '--norc', '-i'], PS1='shell> ')
+        self.addCleanup(t.close)
+        t.until('shell>')
+        t.keys(f'{ibscope.IBSCOPE} top --source sim -d 0.2\n')
+        t.until('aggregated')
+        t.keys('\x1a')
+        t.until('Stopped')
+        t.keys('echo still$((40 + 2))\n')
+        t.until('still42')
+        t.clear()
+        t.keys('fg\n')
+        t.until(lambda s: '[LIVE]' in s and 'aggregated' in s)
+        t.keys('q')
+        t.until('shell>')
+
+    def test_once(self):
+        p = run('top', '--source', 'sim', '--once', '-d', '0.5', '--size', '90x22')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        lines = p.stdout.splitlines()
+        self.assertLessEqual(max(len(line) for line in lines), 90)
+        self.assertLessEqual(len(lines), 22)
+        self.assertIn('SIMULATED', p.stdout)
+        self.assertNotIn('\x1b', p.stdout)
+        html = run('top', '--source', 'sim', '--once', '-d', '0.3', '--html').stdout
+        self.assertTrue(html.startswith('<!DOCTYPE html>'))
+        self.assertNotIn('<script', html)
+
+    def test_wrong_usage(self):
+        for args, word in ((['--size', '80x'], '80x24'), (['--html'], '--once'), (['sleep', '1'], 'hist'),
+                           (['-d', '0'], '100ms'), (['--sort', 'none'], 'p99')):
+            p = run('top', '--source', 'sim', *args)
+            self.assertEqual(p.returncode, 2, args)
+            self.assertIn(word, p.stderr)
+        self.assertIn('--once', run('top', '--source', 'sim').stderr)    # no terminal
+
+
+if __name__ == '__main__':
+    unittest.main()
