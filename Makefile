@@ -95,7 +95,7 @@ $(O)/%.skel.h: $(O)/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
-$(O)/src/web/web_page.o: src/web/web_page.html
+$(O)/src/web/web_request.o: src/web/web_page.html
 
 # The script and style of `report --html`, and their hashes for its content security policy.
 html_parts := $(sort $(wildcard src/html/page/*.js))

@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include "choice.h"
+#include "num.h"
 #include "trim.h"
 
 #include <errno.h>
@@ -31,15 +32,66 @@ static const struct option_row *row_at(const struct option_set *sets, size_t n_s
 	return NULL;
 }
 
+static int store_integer(const struct option_row *row, void *to, uint64_t v)
+{
+	if (row->bytes == sizeof(uint64_t))
+		*(uint64_t *)to = v;
+	else
+		*(uint32_t *)to = v;
+	return 0;
+}
+
+static int store(const struct option_row *row, void *to, const char *arg, struct err *err)
+{
+	char name[64];
+	const struct num_arg num = { name, row->what, row->min, row->max };
+	const struct size_arg size = { name, row->bare, row->min, row->max };
+	const struct duration_arg time = { name, 0, row->min / 1e9, row->max / 1e9 };
+	const struct choices choices = { name, row->what, row->choice, row->max };
+	uint64_t v = 0;
+
+	if (row->letter)
+		snprintf(name, sizeof(name), "-%c", row->letter);
+	else
+		snprintf(name, sizeof(name), "--%s", row->name);
+	switch (row->kind) {
+	case OPTION_KIND_NUMBER:
+		return num_parse(&num, arg, &v, err) ?: store_integer(row, to, v);
+	case OPTION_KIND_SIZE:
+		return num_parse_size(&size, arg, &v, err) ?: store_integer(row, to, v);
+	case OPTION_KIND_DURATION:
+		return num_parse_duration(&time, arg, to, err);
+	case OPTION_KIND_MODE:
+		return num_parse_mode(name, arg, to, err);
+	case OPTION_KIND_CHOICE:
+		return choice_parse(&choices, arg, to, err);
+	case OPTION_KIND_PATH:
+		if (*arg != '/')
+			return err_set(err, -EINVAL, "%s: invalid path '%.200s': must be absolute",
+				       name, arg);
+		/* fall through */
+	case OPTION_KIND_TEXT:
+		if (strlen(arg) >= row->bytes)
+			return err_set(err, -EINVAL, "%s: '%.100s' has more than %zu characters",
+				       name, arg, row->bytes - 1);
+		strcpy(to, arg);
+		return 0;
+	case OPTION_KIND_WORD:
+		*(const char **)to = arg;
+		return 0;
+	case OPTION_KIND_FLAG:
+		*(bool *)to = true;
+	}
+	return 0;
+}
+
 static int set(const struct option_row *row, const struct option_set *of, const char *arg,
 	       struct err *err)
 {
 	if (of->skip && of->skip(of->skip_arg, row->name))
 		return 0;
-	if (row->set)
-		return row->set(of->ctx, arg, err);
-	*(bool *)((char *)of->ctx + row->flag) = true;
-	return 0;
+	return row->set ? row->set(of->ctx, arg, err)
+			: store(row, (char *)of->ctx + row->at, arg, err);
 }
 
 /* Why getopt_long() refused @what, "--name" or "--name=value". */
@@ -233,6 +285,19 @@ int options_read(const char *path, char **text, size_t *size, struct err *err)
 		*text = NULL;
 	}
 	return ret;
+}
+
+const char *options_config(int argc, char **argv)
+{
+	const char *found = NULL;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strncmp(argv[i], "--config=", 9))
+			found = argv[i] + 9;
+		else if (!strcmp(argv[i], "--config") && i + 1 < argc)
+			found = argv[++i];
+	}
+	return found;
 }
 
 int options_file(const char *path, const struct option_set *sets, size_t n_sets, struct err *err)

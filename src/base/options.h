@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 struct option_row {
@@ -16,13 +17,45 @@ struct option_row {
 	const char *help; /* one paragraph; options_help() breaks the lines */
 	/* Return: 0, or a negative errno with @err. @arg is NULL for options without one. */
 	int (*set)(void *ctx, const char *arg, struct err *err);
-	size_t flag; /* with set NULL: offset in ctx of the bool that becomes true */
+	/* With set NULL: what is stored in ctx, and where. */
+	enum option_kind {
+		OPTION_KIND_FLAG,     /* bool */
+		OPTION_KIND_NUMBER,   /* integer of 32 or 64 bits */
+		OPTION_KIND_SIZE,     /* the same, in bytes */
+		OPTION_KIND_DURATION, /* double, in seconds; min and max in ns */
+		OPTION_KIND_MODE,     /* mode_t, of a file */
+		OPTION_KIND_CHOICE,   /* enum, or unsigned int */
+		OPTION_KIND_TEXT,     /* char[] */
+		OPTION_KIND_PATH,     /* the same, an absolute path */
+		OPTION_KIND_WORD,     /* const char *, which points into argv */
+	} kind;
+	size_t at, bytes;
+	uint64_t min, max; /* inclusive; of choices, max is their number */
+	uint64_t bare;	   /* of sizes: what a number without a unit counts; 0: bytes */
+	const char *what;  /* of numbers: the unit or NULL; of choices: one of them, as "metric" */
+	const char *(*choice)(unsigned int i);
 };
 
-/* The last two members of a row that takes no value and sets a flag. */
+/* The last members of a row that stores its value in @member of the context, of type @type. */
+#define OPTION_AT(type, member, kind_)                                 \
+	NULL, .kind = OPTION_KIND_##kind_, .at = offsetof(type, member), \
+		      .bytes = sizeof(((type *)0)->member)
 #define OPTION_FLAG(type, member)                                                       \
-	NULL, offsetof(type, member) +                                                  \
-		      0 * sizeof(char[_Generic(((type *)0)->member, _Bool: 1, default: -1)])
+	NULL, .at = offsetof(type, member) +                                            \
+		    0 * sizeof(char[_Generic(((type *)0)->member, _Bool: 1, default: -1)])
+#define OPTION_NUMBER(type, member, min_, max_) \
+	OPTION_AT(type, member, NUMBER), .min = (min_), .max = (max_)
+#define OPTION_SIZE(type, member, bare_, min_, max_) \
+	OPTION_AT(type, member, SIZE), .bare = (bare_), .min = (min_), .max = (max_)
+#define OPTION_DURATION(type, member, min_s, max_s)                        \
+	OPTION_AT(type, member, DURATION), .min = (uint64_t)((min_s) * 1e9), \
+					   .max = (uint64_t)((max_s) * 1e9)
+#define OPTION_MODE(type, member) OPTION_AT(type, member, MODE)
+#define OPTION_CHOICE(type, member, what_, choice_, n) \
+	OPTION_AT(type, member, CHOICE), .what = (what_), .choice = (choice_), .max = (n)
+#define OPTION_TEXT(type, member) OPTION_AT(type, member, TEXT)
+#define OPTION_PATH(type, member) OPTION_AT(type, member, PATH)
+#define OPTION_WORD(type, member) OPTION_AT(type, member, WORD)
 
 struct option_set {
 	const char *title; /* of the section in the help */
@@ -56,6 +89,9 @@ int options_parse(int argc, char **argv, const struct option_set *sets, size_t n
  * Return: 0, or a negative errno with @err naming file and line.
  */
 int options_file(const char *path, const struct option_set *sets, size_t n_sets, struct err *err);
+
+/* The argument of --config, which is to be read before the others are parsed; NULL: none. */
+const char *options_config(int argc, char **argv);
 
 /**
  * options_read() - read such a file, of at most 1 MiB, without parsing it

@@ -2,7 +2,6 @@
 #include "sideband.h"
 
 #include "perf/perf_open.h"
-#include "perf/perf_ring.h"
 #include "base/rlimit.h"
 
 #include <errno.h>

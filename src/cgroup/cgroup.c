@@ -11,9 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cgroup_dirs.h"
-#include "cgroup_table.h"
-#include "cgroup_watch.h"
+#include "cgroup_private.h"
 #include "container.h"
 #include "base/err.h"
 #include "base/clock.h"

@@ -7,7 +7,7 @@
 #ifndef IBSCOPE_CGROUP_H
 #define IBSCOPE_CGROUP_H
 
-#include "cgroup_mode.h"
+#include "cgroup_hierarchy.h"
 
 #include <stdbool.h>
 #include <stddef.h>

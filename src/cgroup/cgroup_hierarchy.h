@@ -1,12 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which hierarchy tells cgroups apart: v2, or where containers are in v1 only that of a controller.
- * A task is in one cgroup of each; a run looks at one hierarchy alone.
+ * Which cgroup hierarchies are mounted, and the one to group by: v2, or where containers are in v1
+ * only that of a controller. A task is in one cgroup of each; a run looks at one hierarchy alone.
  */
 #ifndef IBSCOPE_CGROUP_HIERARCHY_H
 #define IBSCOPE_CGROUP_HIERARCHY_H
 
-#include "cgroup_mode.h"
+struct err;
+
+enum cgroup_mode {
+	CGROUP_MODE_NONE,   /* no cgroup file system is mounted */
+	CGROUP_MODE_V1,	    /* v1 hierarchies only: every task is in the v2 root */
+	CGROUP_MODE_HYBRID, /* v1 hierarchies, and v2 with its own tree */
+	CGROUP_MODE_V2,
+};
+
+struct cgroup_fs {
+	enum cgroup_mode mode;
+	char path[256];	 /* where it is mounted, without the root prefix; "" if it is not */
+	char inner[256]; /* which cgroup is the root of that mount; "/" unless in a container */
+	char controller[32]; /* of a v1 hierarchy; "": v2 */
+};
+
+/**
+ * cgroup_mode_detect() - look at /proc/self/mountinfo, and without it at the usual places
+ * @root: prefix of the file system, "" for the real one
+ *
+ * Of several v2 mounts the one that shows the most wins: the whole hierarchy before a subtree, then
+ * /sys/fs/cgroup before others.
+ *
+ * Return: 0, also when nothing is mounted; or with @e set what reading mountinfo failed with.
+ */
+int cgroup_mode_detect(const char *root, struct cgroup_fs *out, struct err *e);
+
+/*
+ * The same of the v1 hierarchy of a controller, as mount options have it; named hierarchies, which have
+ * none, are not found.
+ */
+int cgroup_mode_v1(const char *root, const char *controller, struct cgroup_fs *out, struct err *e);
+
+/* "none", "v1", "hybrid", "v2" */
+const char *cgroup_mode_name(enum cgroup_mode mode);
 
 /**
  * cgroup_hierarchy_choose() - from a name to a mount

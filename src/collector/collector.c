@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "collector.h"
 
-#include "collector_budget.h"
-#include "collector_names.h"
-#include "collector_reload.h"
-#include "collector_requests.h"
-#include "collector_status.h"
+#include "collector_private.h"
 #include "base/clock.h"
 
 #include <errno.h>

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "collector_requests.h"
+#include "collector_private.h"
 
-#include "collector_budget.h"
-#include "collector_reload.h"
-#include "collector_status.h"
 #include "base/clock.h"
 #include "select/cgroup_select.h"
 #include "view/hist.h"

@@ -16,40 +16,6 @@
 
 /* --- rows --- */
 
-static int set_config(void *ctx, const char *arg, struct err *err)
-{
-	(void)ctx;
-	(void)arg;
-	(void)err;
-	return 0; /* find_config() has found it */
-}
-
-static int set_pin_dir(void *ctx, const char *arg, struct err *err)
-{
-	struct collector_settings *s = ctx;
-
-	if (*arg != '/' || strlen(arg) >= sizeof(s->pin_dir))
-		return err_set(err, -EINVAL,
-			       "--pin-dir: invalid directory '%.300s': must be an absolute path of "
-			       "at most %zu characters",
-			       arg, sizeof(s->pin_dir) - 1);
-	strcpy(s->pin_dir, arg);
-	return 0;
-}
-
-static int set_pin_mode(void *ctx, const char *arg, struct err *err)
-{
-	return num_parse_mode("--pin-mode", arg, &((struct collector_settings *)ctx)->pin_mode,
-			      err);
-}
-
-static int set_grace(void *ctx, const char *arg, struct err *err)
-{
-	const struct duration_arg time = { .name = "--grace", .min_s = 1, .max_s = 86400 };
-
-	return num_parse_duration(&time, arg, &((struct collector_settings *)ctx)->grace_s, err);
-}
-
 static int set_control(void *ctx, const char *arg, struct err *err)
 {
 	struct collector_settings *s = ctx;
@@ -62,12 +28,6 @@ static int set_control(void *ctx, const char *arg, struct err *err)
 	strcpy(s->control, arg);
 	s->control_given = true;
 	return 0;
-}
-
-static int set_control_mode(void *ctx, const char *arg, struct err *err)
-{
-	return num_parse_mode("--control-mode", arg,
-			      &((struct collector_settings *)ctx)->control_mode, err);
 }
 
 static int set_overhead(void *ctx, const char *arg, struct err *err)
@@ -120,31 +80,21 @@ static int set_bpf_time(void *ctx, const char *arg, struct err *err)
 			&((struct collector_settings *)ctx)->max_bpf_ns, err);
 }
 
-static int set_rss(void *ctx, const char *arg, struct err *err)
-{
-	const struct size_arg size = {
-		.name = "--max-rss", .bare = 1 << 20, .min = 16 << 20, .max = 1ULL << 40
-	};
-	uint64_t bytes;
-	int ret = num_parse_size(&size, arg, &bytes, err);
-
-	if (!ret)
-		((struct collector_settings *)ctx)->max_rss_bytes = bytes;
-	return ret;
-}
-
 #define ROWS(rows) rows, sizeof(rows) / sizeof(rows[0])
 
 static const struct option_row operation_rows[] = {
 	{ "config", 0, "FILE",
-	  "read options from FILE, one a line: name = value; SIGHUP reads it again", set_config },
+	  "read options from FILE, one a line: name = value; SIGHUP reads it again",
+	  OPTION_WORD(struct collector_settings, config) },
 	{ "config-check", 0, NULL, "check the options and exit",
 	  OPTION_FLAG(struct collector_settings, config_check) },
 	{ "pin-dir", 0, "DIR", "pin counters in DIR of a bpffs; default " IBS_PIN_DIR,
-	  set_pin_dir },
-	{ "pin-mode", 0, "MODE", "mode of the pins that readers open; default 0644", set_pin_mode },
+	  OPTION_PATH(struct collector_settings, pin_dir) },
+	{ "pin-mode", 0, "MODE", "mode of the pins that readers open; default 0644",
+	  OPTION_MODE(struct collector_settings, pin_mode) },
 	{ "grace", 0, "TIME",
-	  "keep the series of a removed cgroup for TIME, such as 10m; default 5m", set_grace },
+	  "keep the series of a removed cgroup for TIME, such as 10m; default 5m",
+	  OPTION_DURATION(struct collector_settings, grace_s, 1, 86400) },
 	{ "unpin", 0, NULL, "remove the pins, and with them the counters, on exit",
 	  OPTION_FLAG(struct collector_settings, unpin) },
 };
@@ -154,7 +104,7 @@ static const struct option_row control_rows[] = {
 	  set_control },
 	{ "control-mode", 0, "MODE",
 	  "mode of that socket: whoever may write to it may change options; default 0600",
-	  set_control_mode },
+	  OPTION_MODE(struct collector_settings, control_mode) },
 };
 
 static const struct option_row limit_rows[] = {
@@ -171,7 +121,7 @@ static const struct option_row limit_rows[] = {
 	{ "max-rss", 0, "SIZE",
 	  "exit cleanly if resident memory exceeds SIZE, such as 128M; default: --max-memory and "
 	  "64M",
-	  set_rss },
+	  OPTION_SIZE(struct collector_settings, max_rss_bytes, 1 << 20, 16 << 20, 1ULL << 40) },
 };
 #define SETS_MAX 6
 
@@ -196,23 +146,9 @@ static size_t option_sets(const struct settings_source *src, struct collector_se
 
 /* --- parsing --- */
 
-/* Found first, so that the command line, which is parsed after the file, has the last word. */
-static const char *find_config(const struct settings_source *src)
-{
-	const char *found = NULL;
-
-	for (int i = 1; i < src->argc; i++) {
-		if (!strncmp(src->argv[i], "--config=", 9))
-			found = src->argv[i] + 9;
-		else if (!strcmp(src->argv[i], "--config") && i + 1 < src->argc)
-			found = src->argv[++i];
-	}
-	return found;
-}
-
 int settings_read_config(struct settings_source *src, struct err *err)
 {
-	const char *path = find_config(src);
+	const char *path = options_config(src->argc, src->argv);
 
 	src->config_text = NULL;
 	src->config_size = 0;
@@ -270,7 +206,7 @@ int settings_parse(const struct settings_source *src, const struct live_options 
 		sets[i].skip = live_options_hide;
 		sets[i].skip_arg = (void *)live;
 	}
-	s->config = find_config(src);
+	s->config = options_config(src->argc, src->argv);
 	if (s->config)
 		ret = options_text(s->config, src->config_text, src->config_size, sets, n, err);
 	ret = ret ?: options_parse(src->argc, src->argv, sets, n, err);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "collector_status.h"
-
-#include "collector_budget.h"
-#include "collector_machine.h"
+#include "collector_private.h"
 #include "base/clock.h"
+#include "cgroup/container.h"
+#include "counts/counts.h"
 
 #include <bpf/bpf.h>
 #include <stdio.h>
@@ -239,4 +238,128 @@ void status_live(struct collector *c)
 	memcpy(meta->live, text, sizeof(text));
 	snprintf(meta->control, sizeof(meta->control), "%s", c->control ? c->set.control : "");
 	pins_write_end(&meta->seq);
+}
+
+/* Of all CPUs between two ticks. Another user of the PMU takes a CPU for some milliseconds at least. */
+#define SHARED_MIN_NS 1000000
+
+void machine_watch_start(struct collector *c)
+{
+	const struct ibs_meta_status *st = &c->status;
+	struct clock_reading now;
+
+	/* not again on a reload, so that changes during it are noticed */
+	if (!c->clock_watched) {
+		clock_read(&now);
+		clock_watch_start(&c->clock, &now);
+		c->clock_watched = true;
+	}
+	c->off_pmu_ns = st->enabled_ns - st->running_ns;
+}
+
+static void watch_clocks(struct collector *c)
+{
+	struct err err;
+	struct clock_reading now;
+	struct clock_change change;
+
+	clock_read(&now);
+	if (!clock_watch_check(&c->clock, &now, &change))
+		return;
+	if (change.step_ns) {
+		c->status.clock_steps++;
+		log_info("the clock was set by %+.3f s; counters are not affected",
+			 change.step_ns / 1e9);
+	}
+	if (!change.slept_ns)
+		return;
+	c->status.suspends++;
+	log_info("the machine was suspended for %.3f s; restarting the events",
+		 change.slept_ns / 1e9);
+	if (sampler_restart(c->set.sampling.sampler, &err))
+		log_warn("%s; trying again in a second", err.text);
+}
+
+static void watch_pmu(struct collector *c, const struct pmu_state *pmu)
+{
+	struct err err;
+	__u64 off = pmu->enabled_ns - pmu->running_ns;
+	bool shared = off > c->off_pmu_ns + SHARED_MIN_NS;
+
+	if (shared && !c->shared) {
+		c->status.pmu_shared++;
+		log_warn(
+			"another user of ibs_op (perf, another ibscope) shares the PMU; nothing is "
+			"sampled while it has its turn");
+	} else if (!shared && c->shared) {
+		log_info("the PMU is no longer shared");
+		if (sampler_pmu_alone(c->set.sampling.sampler, &err))
+			log_warn("%s", err.text);
+	}
+	c->shared = shared;
+	c->off_pmu_ns = off;
+}
+
+void machine_watch(struct collector *c, const struct pmu_state *pmu)
+{
+	watch_pmu(c, pmu);
+	watch_clocks(c);
+}
+
+/* A container without a known name is called by its id. Return: false if the cgroup is unknown. */
+static bool find_texts(struct collector *c, __u64 id, struct ibs_slot_name *out)
+{
+	const char *path = cgroup_tree_path(c->set.sampling.tree, id);
+	const struct container_name *name;
+	struct container_owner owner;
+	struct container container;
+
+	memset(out, 0, sizeof(*out));
+	if (!path)
+		return false;
+	out->cgroup_id = id;
+	snprintf(out->cgroup, sizeof(out->cgroup), "%s", path);
+	cgroup_tree_owner(c->set.sampling.tree, id, &owner);
+	if (!container_of_path(path, &owner, &container))
+		return true;
+	name = container_names_find(c->set.sampling.names, &container);
+	snprintf(out->name_space, sizeof(out->name_space), "%s", name->ns);
+	snprintf(out->pod, sizeof(out->pod), "%s", *name->pod ? name->pod : container.pod_uid);
+	snprintf(out->container, sizeof(out->container), "%s",
+		 container_names_label(c->set.sampling.names, &container));
+	return true;
+}
+
+static bool same_texts(const struct ibs_slot_name *a, const struct ibs_slot_name *b)
+{
+	return a->cgroup_id == b->cgroup_id && !strcmp(a->cgroup, b->cgroup) &&
+	       !strcmp(a->name_space, b->name_space) && !strcmp(a->pod, b->pod) &&
+	       !strcmp(a->container, b->container);
+}
+
+static void name_slot(struct collector *c, __u64 id, struct ibs_slot_name *n)
+{
+	struct ibs_slot_name now;
+
+	if (!find_texts(c, id, &now) || same_texts(n, &now))
+		return;
+	now.seq = n->seq;
+	pins_write_begin(&n->seq);
+	memcpy((char *)n + sizeof(n->seq), (char *)&now + sizeof(n->seq),
+	       sizeof(*n) - sizeof(n->seq));
+	pins_write_end(&n->seq);
+}
+
+void collector_names_update(struct collector *c)
+{
+	const struct counts *counts = sampler_counts(c->set.sampling.sampler);
+	struct ibs_slot_name *names = pins_names(c->pins);
+
+	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < counts->max_slots; slot++) {
+		__u64 id = counts->owners[slot].key.cgroup_id;
+
+		/* those with names, too: a runtime may write its files late, or rename */
+		if (__atomic_load_n(&counts->owners[slot].used, __ATOMIC_ACQUIRE) && id)
+			name_slot(c, id, &names[slot]);
+	}
 }

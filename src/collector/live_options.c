@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "live_options.h"
+#include "collector_settings.h"
 
 #include "base/array.h"
 

@@ -7,15 +7,37 @@
 #ifndef IBSCOPE_DOCTOR_H
 #define IBSCOPE_DOCTOR_H
 
-#include "doctor_result.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
 struct cpu_info;
-struct doctor;
 struct err;
+
+enum doctor_status {
+	DOCTOR_OK,
+	DOCTOR_INFO, /* neither good nor bad */
+	DOCTOR_WARN, /* works, with a loss that is named */
+	DOCTOR_NO,   /* something does not work */
+};
+
+struct doctor_result {
+	const char *id;	   /* stable, for scripts */
+	const char *group; /* heading */
+	const char *title;
+	enum doctor_status status;
+	char value[1024]; /* printable ASCII, as are the next two */
+	char why[512];	  /* one line; never empty with DOCTOR_WARN and DOCTOR_NO */
+	char remedy[384]; /* the same */
+};
+
+struct doctor_report {
+	/* A program could be attached to an ibs_op event, and the kernel has what the real one needs. */
+	bool can_sample;
+	bool can_simulate; /* the same for the software clock, which --source sim uses */
+	size_t n;
+	struct doctor_result result[];
+};
 
 struct doctor_opts {
 	const char *root;	    /* prefix of the file system; NULL or "": the real one */
@@ -26,7 +48,7 @@ struct doctor_opts {
 /**
  * doctor_run() - run all checks
  * @opts: NULL for the defaults
- * @out:  freed with doctor_free()
+ * @out:  freed with free()
  *
  * Takes 50 ms and more: it samples with ibs_op on one CPU for that long, which costs another user
  * of ibs_op there half of its samples meanwhile. Forks two children that exit at once. Failed
@@ -34,30 +56,18 @@ struct doctor_opts {
  *
  * Return: 0, or with @e set -ENOMEM.
  */
-int doctor_run(const struct doctor_opts *opts, struct doctor **out, struct err *e);
-void doctor_free(struct doctor *d); /* accepts NULL */
-
-size_t doctor_n(const struct doctor *d);
-const struct doctor_result *doctor_at(const struct doctor *d, size_t i);
+int doctor_run(const struct doctor_opts *opts, struct doctor_report **out, struct err *e);
+extern const char *const doctor_status_names[]; /* "ok", "info", "warn", "no" */
 
 /* By id; NULL if there is no such check. */
-const struct doctor_result *doctor_find(const struct doctor *d, const char *id);
-
-/* "ok", "info", "warn", "no" */
-const char *doctor_status_name(enum doctor_status status);
-
-/* A program could be attached to an ibs_op event, and the kernel has what the real one needs. */
-bool doctor_can_sample(const struct doctor *d);
-
-/* The same for the software clock, which --source sim uses. */
-bool doctor_can_simulate(const struct doctor *d);
+const struct doctor_result *doctor_find(const struct doctor_report *d, const char *id);
 
 /**
  * doctor_print() - the report for people
  * @width: columns to wrap at; below 60 counts as 60
  * @color: use terminal escapes
  */
-void doctor_print(const struct doctor *d, FILE *f, unsigned int width, bool color);
+void doctor_print(const struct doctor_report *d, FILE *f, unsigned int width, bool color);
 
 /**
  * doctor_print_json() - the report as one JSON object
@@ -67,6 +77,6 @@ void doctor_print(const struct doctor *d, FILE *f, unsigned int width, bool colo
  *
  * Return: 0, or with @e set -ENOMEM, -EIO.
  */
-int doctor_print_json(const struct doctor *d, FILE *f, struct err *e);
+int doctor_print_json(const struct doctor_report *d, FILE *f, struct err *e);
 
 #endif

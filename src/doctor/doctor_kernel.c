@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "doctor_check.h"
+#include "doctor_private.h"
 
 #include <errno.h>
 #include <inttypes.h>

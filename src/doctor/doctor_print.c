@@ -7,6 +7,8 @@
 
 #include "base/err.h"
 
+const char *const doctor_status_names[] = { "ok", "info", "warn", "no" };
+
 #define INDENT 32 /* where values begin */
 
 /* Break @s at blanks; the first line continues what is written, the others are indented. */
@@ -59,7 +61,7 @@ static void print_result(const struct doctor_result *r, FILE *f, unsigned int wi
 	}
 }
 
-void doctor_print(const struct doctor *d, FILE *f, unsigned int width, bool color)
+void doctor_print(const struct doctor_report *d, FILE *f, unsigned int width, bool color)
 {
 	const struct doctor_result *first = NULL;
 	const char *group = "";
@@ -67,8 +69,8 @@ void doctor_print(const struct doctor *d, FILE *f, unsigned int width, bool colo
 
 	if (width < 60)
 		width = 60;
-	for (i = 0; i < doctor_n(d); i++) {
-		const struct doctor_result *r = doctor_at(d, i);
+	for (i = 0; i < d->n; i++) {
+		const struct doctor_result *r = &d->result[i];
 
 		if (strcmp(group, r->group))
 			fprintf(f, "%s%s\n", *group ? "\n" : "", r->group);
@@ -79,17 +81,17 @@ void doctor_print(const struct doctor *d, FILE *f, unsigned int width, bool colo
 			first = r;
 	}
 	fprintf(f, "\n");
-	if (doctor_can_sample(d))
+	if (d->can_sample)
 		fprintf(f, "IBS sampling works here");
 	else
 		fprintf(f, "IBS sampling does not work here");
 	if (warns)
 		fprintf(f, " (%zu warning%s above)", warns, warns > 1 ? "s" : "");
 	fprintf(f, ".\n");
-	if (!doctor_can_sample(d) && first)
+	if (!d->can_sample && first)
 		fprintf(f, "First obstacle: %s: %s.\nDo: %s.\n", first->title, first->why,
 			first->remedy);
-	if (!doctor_can_sample(d) && doctor_can_simulate(d))
+	if (!d->can_sample && d->can_simulate)
 		fprintf(f, "--source sim works: it runs the same program on simulated samples.\n");
 }
 
@@ -98,26 +100,25 @@ static json_t *text_or_null(const char *s)
 	return *s ? json_string(s) : json_null();
 }
 
-static json_t *to_json(const struct doctor *d)
+static json_t *to_json(const struct doctor_report *d)
 {
 	json_t *list = json_array();
 	size_t i;
 
-	for (i = 0; i < doctor_n(d); i++) {
-		const struct doctor_result *r = doctor_at(d, i);
+	for (i = 0; i < d->n; i++) {
+		const struct doctor_result *r = &d->result[i];
 
 		json_array_append_new(
 			list, json_pack("{s:s,s:s,s:s,s:s,s:s,s:o,s:o}", "id", r->id, "group",
 					r->group, "title", r->title, "status",
-					doctor_status_name(r->status), "value", r->value, "why",
+					doctor_status_names[r->status], "value", r->value, "why",
 					text_or_null(r->why), "remedy", text_or_null(r->remedy)));
 	}
-	return json_pack("{s:o,s:b,s:{s:b,s:b}}", "checks", list, "can_sample",
-			 doctor_can_sample(d), "source_available", "ibs", doctor_can_sample(d),
-			 "sim", doctor_can_simulate(d));
+	return json_pack("{s:o,s:b,s:{s:b,s:b}}", "checks", list, "can_sample", d->can_sample,
+			 "source_available", "ibs", d->can_sample, "sim", d->can_simulate);
 }
 
-int doctor_print_json(const struct doctor *d, FILE *f, struct err *e)
+int doctor_print_json(const struct doctor_report *d, FILE *f, struct err *e)
 {
 	json_t *o = to_json(d);
 	int err;

@@ -3,7 +3,51 @@
 #ifndef IBSCOPE_METRICS_H
 #define IBSCOPE_METRICS_H
 
-#include "metrics_text.h"
+#include "base/err.h"
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+struct counts;
+struct group;
+struct ibs_meta;
+struct ibs_slot_name;
+struct metrics;
+struct pinned;
+
+enum metrics_format {
+	METRICS_TEXT,	     /* text/plain; version=0.0.4 */
+	METRICS_OPENMETRICS, /* application/openmetrics-text; version=1.0.0 */
+	METRICS_JSON,	     /* for the page: histograms with all their buckets */
+	METRICS_FORMATS
+};
+
+#define METRICS_EDGES_MAX 32
+
+struct metrics_opts {
+	unsigned int edges[METRICS_EDGES_MAX]; /* ascending, each an edge of ibs_lat_le() */
+	size_t n_edges;			       /* 0: the default ones */
+	__u32 max_groups; /* groups in later slots are added to `other`; 0: no limit */
+};
+
+/**
+ * metrics_edges_parse() - "128,256,512" to edges
+ *
+ * Return: 0, or -EINVAL with @err naming the nearest valid edges.
+ */
+int metrics_edges_parse(const char *text, struct metrics_opts *opts, struct err *err);
+
+/* What the process that serves metrics measures of itself. */
+struct metrics_self {
+	double read_s; /* duration of the reading; set by metrics_read() */
+	__u64 scrapes, reads, read_errors;
+	__u64 connections, crowded_out;
+	__u64 passwords_checked, passwords_wrong;
+	__u64 config_errors; /* failed reloads of certificates and passwords */
+	bool mapped;
+	bool failing; /* the last attempt to read counters failed */
+};
 
 /* Where the counters are. */
 struct metrics_source {
@@ -26,6 +70,12 @@ int metrics_read(const struct metrics_source *src, const struct metrics_opts *op
 int metrics_read_pinned(const struct pinned *p, const struct metrics_opts *opts,
 			const struct metrics_self *self, struct metrics **out, struct err *err);
 
+enum metrics_state {
+	METRICS_READ,	/* the counters of a collector were read */
+	METRICS_NONE,	/* nothing is pinned */
+	METRICS_FAILED, /* they could not be read: nothing is known of the collector */
+};
+
 /**
  * metrics_read_nothing() - the metrics of the reading process alone
  * @state: NONE or FAILED
@@ -40,5 +90,34 @@ void metrics_free(struct metrics *m); /* accepts NULL */
 
 /* Bytes of memory that it occupies. */
 size_t metrics_bytes(const struct metrics *m);
+
+/* How far the text is written; zero is its beginning. */
+struct metrics_cursor {
+	unsigned int metric;
+	size_t group;
+};
+
+/* Text being written; the caller frees @s. */
+struct metrics_buf {
+	char *s;
+	size_t n, room;
+	bool failed; /* out of memory */
+};
+
+/**
+ * metrics_text() - append the next pieces of the text, some tens of KiB
+ *
+ * A thousand containers make tens of megabytes, so the text is never in memory as a whole.
+ *
+ * Return: false at the end, or if @b->failed.
+ */
+bool metrics_text(const struct metrics *m, enum metrics_format format, struct metrics_cursor *c,
+		  struct metrics_buf *b);
+
+/* All of it. */
+void metrics_print(FILE *f, const struct metrics *m, enum metrics_format format);
+
+/* Name, type and help of every metric. */
+void metrics_list(FILE *f);
 
 #endif

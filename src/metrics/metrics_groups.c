@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "metrics_groups.h"
+#include "metrics_private.h"
 
-#include "metrics_out.h"
 #include "base/array.h"
 #include "base/utf8.h"
 
@@ -9,78 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A bucket is stored as its number and its count, seven bits per byte, lowest first. */
-#define COUNT_BYTES 10
-
-static size_t put_count(__u8 *to, __u64 v)
-{
-	size_t n = 0;
-
-	for (; v >= 128; v >>= 7)
-		to[n++] = v | 128;
-	to[n++] = v;
-	return n;
-}
-
-void packed_get(const struct packed_hist *h, __u64 *buckets)
-{
-	unsigned int bucket;
-	size_t at = 0;
-	__u64 n;
-
-	while (packed_next(h, &at, &bucket, &n))
-		buckets[bucket] += n;
-}
-
-static void fold(const struct metrics_edges *edges, const __u64 *buckets, __u64 *below)
-{
-	__u64 sum = 0;
-	size_t edge = 0;
-
-	for (int b = 0; b < IBS_LAT_BUCKETS && edge < edges->n; b++) {
-		sum += buckets[b];
-		while (edge < edges->n && ibs_lat_le(b) >= edges->le[edge])
-			below[edge++] = sum;
-	}
-}
-
-int packed_add(struct packed_hist *h, const struct metrics_edges *edges, const __u64 *buckets,
-	       __u64 sum)
-{
-	__u8 packed[IBS_LAT_BUCKETS * (1 + COUNT_BYTES)];
-	const size_t below_bytes = edges->n * sizeof(*h->below);
-	__u64 all[IBS_LAT_BUCKETS], *below;
-	size_t n = 0;
-
-	memcpy(all, buckets, sizeof(all));
-	packed_get(h, all);
-	h->valid = 0;
-	for (int b = 0; b < IBS_LAT_BUCKETS; b++) {
-		if (!all[b])
-			continue;
-		h->valid += all[b];
-		packed[n++] = b;
-		n += put_count(packed + n, all[b]);
-	}
-	h->sum += sum;
-	if (!n)
-		return 0;
-	below = realloc(h->below, below_bytes + n);
-	if (!below)
-		return -ENOMEM;
-	h->below = below;
-	h->bytes = (__u8 *)below + below_bytes;
-	h->n = n;
-	memcpy(h->bytes, packed, n);
-	fold(edges, all, below);
-	return 0;
-}
-
 static void free_counts(struct metrics_group *g)
 {
 	for (int s = 0; s < IBS_SRC_N; s++)
-		free(g->hist[s].below);
-	memset(g->hist, 0, sizeof(g->hist));
+		free(g->src[s].buckets);
+	memset(g->src, 0, sizeof(g->src));
 	memset(g->count, 0, sizeof(g->count));
 	memset(g->ops, 0, sizeof(g->ops));
 	memset(&g->tlb, 0, sizeof(g->tlb));
@@ -155,8 +87,8 @@ static void put_labels(struct label_writer *w, __u32 by, const struct ibs_group_
 static int set_labels(struct metrics_group *g, __u32 by, const struct ibs_group_key *key,
 		      const struct ibs_slot_name *name, bool other)
 {
-	size_t json_len;
-	struct label_writer w = { .text = open_memstream(&g->labels, &g->labels_len),
+	size_t text_len, json_len;
+	struct label_writer w = { .text = open_memstream(&g->labels, &text_len),
 				  .json = open_memstream(&g->json, &json_len) };
 	bool failed = !w.text || !w.json;
 
@@ -193,7 +125,7 @@ static struct metrics_group *get_group(struct metrics_groups *all, const struct 
 		goto fail;
 	g->cgroup_id = key->cgroup_id;
 	all->group[all->n++] = g;
-	all->bytes += sizeof(*g) + 3 * g->labels_len;
+	all->bytes += sizeof(*g) + 3 * strlen(g->labels);
 	return g;
 fail:
 	free_group(g);
@@ -208,18 +140,14 @@ static struct metrics_group *get_other(struct metrics_groups *all)
 	return get_group(all, &key, &name, true);
 }
 
-static int move_counts(const struct metrics_edges *edges, struct metrics_group *to,
-		       struct metrics_group *from)
+static int move_counts(struct metrics_group *to, struct metrics_group *from)
 {
 	for (int s = 0; s < IBS_SRC_N; s++) {
-		__u64 buckets[IBS_LAT_BUCKETS] = {};
-
 		for (int op = 0; op < IBS_OP_KIND_N; op++) {
 			to->count[op][s] += from->count[op][s];
 			to->ops[op][s] += from->ops[op][s];
 		}
-		packed_get(&from->hist[s], buckets);
-		if (packed_add(&to->hist[s], edges, buckets, from->hist[s].sum))
+		if (series_add(&to->src[s], &from->src[s]))
 			return -ENOMEM;
 	}
 	to->samples += from->samples;
@@ -230,28 +158,19 @@ static int move_counts(const struct metrics_edges *edges, struct metrics_group *
 
 static int add_counts(struct metrics_groups *all, struct metrics_group *to, const struct group *g)
 {
-	__u64 buckets[IBS_SRC_N][IBS_LAT_BUCKETS] = {}, sum[IBS_SRC_N] = {};
-
 	for (size_t i = 0; i < g->n_series; i++) {
 		const struct series *s = &g->series[i];
+		const bool had = to->src[s->src].buckets;
 
 		to->count[s->op][s->src] += s->samples;
 		to->ops[s->op][s->src] += s->ops;
 		to->samples += s->samples;
-		sum[s->src] += s->sum;
-		for (int b = 0; s->buckets && b < IBS_LAT_BUCKETS; b++)
-			buckets[s->src][b] += s->buckets[b];
+		if (series_add(&to->src[s->src], s))
+			return -ENOMEM;
+		if (!had && s->buckets)
+			all->bytes += IBS_LAT_BUCKETS * sizeof(*s->buckets);
 	}
 	tlb_add(&to->tlb, &g->tlb);
-	for (int s = 0; s < IBS_SRC_N; s++) {
-		size_t before = to->hist[s].n;
-
-		if (packed_add(&to->hist[s], &all->edges, buckets[s], sum[s]))
-			return -ENOMEM;
-		all->bytes += to->hist[s].n - before;
-		if (!before && to->hist[s].n)
-			all->bytes += all->edges.n * sizeof(*to->hist[s].below);
-	}
 	return 0;
 }
 
@@ -272,7 +191,7 @@ int metrics_groups_add(struct metrics_groups *all, const struct group *g,
 		if (!rest)
 			return -ENOMEM;
 	}
-	if (newer && move_counts(&all->edges, rest, to))
+	if (newer && move_counts(rest, to))
 		return -ENOMEM;
 	if (newer)
 		to->cgroup_id = g->key.cgroup_id;
@@ -285,5 +204,5 @@ void metrics_groups_free(struct metrics_groups *all)
 		free_group(all->group[i]);
 	free(all->group);
 	u64_map_free(&all->by_labels);
-	*all = (struct metrics_groups){ .edges = all->edges, .by = all->by };
+	*all = (struct metrics_groups){ .by = all->by };
 }

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "metrics_table.h"
-
+#include "metrics_private.h"
+#include "metrics.h"
 #include "collector/governor.h"
+#include "base/utf8.h"
+#include "base/clock.h"
 
+#include <dirent.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /*
  * X(NAME, "name", TYPE, "unit", "help", value): value is VALUE(expression), NAN for unknown, or
@@ -181,6 +189,17 @@
 	X(START, "process_start_time_seconds", GAUGE, "seconds",                                   \
 	  "Start time of the process as Unix time.", VALUE(f->process.start_s))
 
+#define METRIC_LABELS_MAX 4
+
+/* One line of a metric. */
+struct metric_line {
+	struct {
+		const char *name, *value;
+	} label[METRIC_LABELS_MAX]; /* ends with a NULL name */
+	char text[16];		    /* room for a label's value */
+	double value;		    /* NAN: unknown, there is no such line */
+};
+
 static void set_label(struct metric_line *out, const char *name, const char *value)
 {
 	int i = 0;
@@ -328,8 +347,14 @@ SELF_TABLE(FUNCTION)
 #define SELF_ROW(NAME, name, type, unit, help, value) \
 	{ { name, METRIC_##type, unit, help }, true, line_##NAME },
 
-const struct metric metrics_table[] = { COLLECTOR_TABLE(COLLECTOR_ROW) SELF_TABLE(SELF_ROW) };
-const unsigned int metrics_table_n = sizeof(metrics_table) / sizeof(metrics_table[0]);
+static const struct metric {
+	struct metric_head head;
+	bool always; /* also if no counters were read */
+	/* Set line @i, which is zero before. Return: false after the last line. */
+	bool (*line)(const struct metrics_facts *f, unsigned int i, struct metric_line *out);
+} table[] = { COLLECTOR_TABLE(COLLECTOR_ROW) SELF_TABLE(SELF_ROW) };
+
+#define METRICS (sizeof(table) / sizeof(table[0]))
 
 static void write_line(FILE *f, const struct metric_head *h, const struct metric_line *l)
 {
@@ -341,21 +366,132 @@ static void write_line(FILE *f, const struct metric_head *h, const struct metric
 		l->label[0].name ? "}" : "", l->value);
 }
 
-void metric_write(FILE *f, enum metrics_format format, const struct metric *m,
-		  const struct metrics_facts *facts)
+void metrics_table_write(FILE *f, enum metrics_format format, const struct metrics_facts *facts)
 {
-	struct metric_line l = {};
-	bool any = false;
+	for (const struct metric *m = table; m < table + METRICS; m++) {
+		struct metric_line l = {};
+		bool any = false;
 
-	if (!m->always && facts->state != METRICS_READ)
-		return;
-	for (unsigned int i = 0; m->line(facts, i, &l); i++) {
-		if (!isnan(l.value) && !any)
-			metric_write_head(f, format, &m->head);
-		if (!isnan(l.value)) {
-			write_line(f, &m->head, &l);
-			any = true;
+		if (!m->always && facts->state != METRICS_READ)
+			continue;
+		for (unsigned int i = 0; m->line(facts, i, &l); i++) {
+			if (!isnan(l.value) && !any)
+				metric_write_head(f, format, &m->head);
+			if (!isnan(l.value))
+				write_line(f, &m->head, &l);
+			any |= !isnan(l.value);
+			l = (struct metric_line){};
 		}
-		l = (struct metric_line){};
 	}
+}
+
+void metrics_table_describe(FILE *f)
+{
+	for (size_t i = 0; i < METRICS; i++)
+		metric_describe(f, &table[i].head);
+}
+
+#define LABEL_MAX (4 * 4096) /* bytes of the longest cgroup path, escaped */
+
+static const char *const types[] = { "counter", "gauge", "histogram", "summary", "info" };
+
+const char *metric_suffix(const struct metric_head *m)
+{
+	return m->type == METRIC_COUNTER ? "_total" : m->type == METRIC_INFO ? "_info" : "";
+}
+
+void metric_write_head(FILE *f, enum metrics_format format, const struct metric_head *m)
+{
+	bool om = format == METRICS_OPENMETRICS;
+	/* in the text format a counter has the name of its samples, and there is no info */
+	const char *suffix = om ? "" : metric_suffix(m);
+	const char *type = types[!om && m->type == METRIC_INFO ? METRIC_GAUGE : m->type];
+
+	fprintf(f, "# HELP %s%s %s\n# TYPE %s%s %s\n", m->name, suffix, m->help, m->name, suffix,
+		type);
+	if (om && *m->unit)
+		fprintf(f, "# UNIT %s %s\n", m->name, m->unit);
+}
+
+/* Escaped as in other outputs, and then as the format requires. */
+void metric_write_label(FILE *f, const char *sep, const char *name, const char *value)
+{
+	char text[LABEL_MAX];
+
+	utf8_escape(text, sizeof(text), value);
+	fprintf(f, "%s%s=\"", sep, name);
+	for (const char *p = text; *p; p++) {
+		if (*p == '\\' || *p == '"')
+			fputc('\\', f);
+		fputc(*p, f);
+	}
+	fputc('"', f);
+}
+
+void metric_describe(FILE *f, const struct metric_head *m)
+{
+	fprintf(f, "%s%-*s %-9s %s\n", m->name, (int)(44 - strlen(m->name)), metric_suffix(m),
+		types[m->type], m->help);
+}
+
+static void read_memory(struct process_stats *out)
+{
+	unsigned long long size, rss;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f && fscanf(f, "%llu %llu", &size, &rss) == 2) {
+		out->virtual_bytes = (double)size * sysconf(_SC_PAGESIZE);
+		out->rss_bytes = (double)rss * sysconf(_SC_PAGESIZE);
+	}
+	if (f)
+		fclose(f);
+}
+
+static void read_fds(struct process_stats *out)
+{
+	DIR *d = opendir("/proc/self/fd");
+	struct rlimit limit;
+
+	if (d) {
+		out->open_fds = -1; /* the directory's own */
+		for (struct dirent *e; (e = readdir(d));)
+			out->open_fds += *e->d_name != '.';
+		closedir(d);
+	}
+	if (!getrlimit(RLIMIT_NOFILE, &limit))
+		out->max_fds = limit.rlim_cur;
+}
+
+/* Field 22 of /proc/self/stat, in ticks since boot. */
+static double start_time_s(void)
+{
+	char text[1024] = "", *p;
+	unsigned long long ticks;
+	FILE *f = fopen("/proc/self/stat", "re");
+
+	if (!f)
+		return NAN;
+	if (!fgets(text, sizeof(text), f))
+		*text = 0;
+	fclose(f);
+	p = strrchr(text, ')'); /* ends the name, which may contain spaces */
+	for (int field = 2; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	if (!p || sscanf(p, " %llu", &ticks) != 1)
+		return NAN;
+	return (clock_ns(CLOCK_REALTIME) / 1e9 - clock_ns(CLOCK_BOOTTIME) / 1e9) +
+	       (double)ticks / sysconf(_SC_CLK_TCK);
+}
+
+void process_stats_read(struct process_stats *out)
+{
+	static double started; /* read once: setting the clock must not move it */
+
+	*out = (struct process_stats){ NAN, NAN, NAN, NAN, NAN, NAN };
+	out->cpu_s = clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9;
+	read_memory(out);
+	read_fds(out);
+	if (!started)
+		started = start_time_s();
+	out->start_s = started;
 }

@@ -1,41 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "metrics_text.h"
+#include "metrics_private.h"
+#include "base/array.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* Where the text goes. A step has room for METRICS_STEP bytes, and may use what there is beyond. */
-struct out {
-	char *to, *end;
-};
+#include <ibscope/histogram.h>
 
-#define METRICS_STEP (METRICS_ROOM / 2)
-#define LINE_TAIL    128 /* at most, after the labels of the group: other labels and the value */
+#define PIECE 32768 /* bytes to write at once, at least */
 
-/*
- * A metric of every group: the histogram of what the collector histograms, a summary, or counters,
- * which have a line for each number from 0 to @lines whose value is not 0.
- */
-struct group_metric {
-	struct metric_head head;
-	unsigned int lines;
-	__u64 (*value)(const struct metrics_group *g, unsigned int line);
-	char *(*put_labels)(char *to, unsigned int line);
-	bool (*step)(const struct metrics *m, const struct group_metric *row,
-		     enum metrics_format format, struct metrics_cursor *c, struct out *out);
-};
-
-static char *put(char *to, const char *s, size_t n)
+/* Stdio would take several times as long for tens of megabytes. */
+static void put(struct metrics_buf *b, const char *s, size_t n)
 {
-	memcpy(to, s, n);
-	return to + n;
+	b->failed = b->failed || array_reserve(b->s, b->room, b->n + n);
+	if (b->failed)
+		return;
+	memcpy(b->s + b->n, s, n);
+	b->n += n;
 }
 
-static char *put_text(char *to, const char *s)
+static void put_text(struct metrics_buf *b, const char *s)
 {
-	return put(to, s, strlen(s));
+	put(b, s, strlen(s));
 }
 
-static char *put_number(char *to, __u64 v)
+static void put_number(struct metrics_buf *b, const char *before, __u64 v, const char *after)
 {
 	char digits[20];
 	int n = sizeof(digits);
@@ -43,23 +32,31 @@ static char *put_number(char *to, __u64 v)
 	do
 		digits[--n] = '0' + v % 10;
 	while (v /= 10);
-	return put(to, digits + n, sizeof(digits) - n);
-}
-
-/* Is there room for one more line that begins like the last one, with @same bytes? */
-static bool room_for(const struct out *out, size_t same)
-{
-	return (size_t)(out->end - out->to) >= same + LINE_TAIL;
+	put_text(b, before);
+	put(b, digits + n, sizeof(digits) - n);
+	put_text(b, after);
 }
 
 /* The beginning of a line: name and the labels of the group. */
-static char *put_series(char *to, const char *name, const char *suffix,
-			const struct metrics_group *g)
+static void put_series(struct metrics_buf *b, const char *name, const char *suffix,
+		       const struct metrics_group *g)
 {
-	to = put_text(put_text(to, name), suffix);
-	*to++ = '{';
-	return put(to, g->labels, g->labels_len);
+	put_text(b, name);
+	put_text(b, suffix);
+	put_text(b, "{");
+	put_text(b, g->labels);
 }
+
+/* A metric of every group. */
+struct group_metric {
+	struct metric_head head;
+	void (*put)(struct metrics_buf *b, const struct metrics *m, const struct group_metric *row,
+		    enum metrics_format format, const struct metrics_group *g);
+	/* of counters: a line for each number below @lines whose value is not 0 */
+	unsigned int lines;
+	__u64 (*value)(const struct metrics_group *g, unsigned int line);
+	void (*put_labels)(struct metrics_buf *b, unsigned int line);
+};
 
 /* --- counters --- */
 
@@ -73,10 +70,13 @@ static __u64 estimated_ops(const struct metrics_group *g, unsigned int line)
 	return g->ops[line / IBS_SRC_N][line % IBS_SRC_N];
 }
 
-static char *put_op_src(char *to, unsigned int line)
+static void put_op_src(struct metrics_buf *b, unsigned int line)
 {
-	to = put_text(put_text(to, "op=\""), op_kind_name(line / IBS_SRC_N));
-	return put_text(put_text(put_text(to, "\",src=\""), src_name(line % IBS_SRC_N)), "\"");
+	put_text(b, "op=\"");
+	put_text(b, op_kind_name(line / IBS_SRC_N));
+	put_text(b, "\",src=\"");
+	put_text(b, src_name(line % IBS_SRC_N));
+	put_text(b, "\"");
 }
 
 static __u64 tlb_samples(const struct metrics_group *g, unsigned int line)
@@ -89,140 +89,83 @@ static __u64 tlb_ops(const struct metrics_group *g, unsigned int line)
 	return line ? g->tlb.l2_miss_ops : g->tlb.l2_hit_ops;
 }
 
-static char *put_l2(char *to, unsigned int line)
+static void put_l2(struct metrics_buf *b, unsigned int line)
 {
-	return put_text(to, line ? "l2=\"miss\"" : "l2=\"hit\"");
+	put_text(b, line ? "l2=\"miss\"" : "l2=\"hit\"");
 }
 
-static bool counter_step(const struct metrics *m, const struct group_metric *row,
-			 enum metrics_format format, struct metrics_cursor *c, struct out *out)
+static void put_counters(struct metrics_buf *b, const struct metrics *m,
+			 const struct group_metric *row, enum metrics_format format,
+			 const struct metrics_group *g)
 {
-	const struct metrics_group *g;
-	const char *begin = out->to;
-	size_t same = 0;
-
+	(void)m;
 	(void)format;
-	if (c->group == m->groups.n)
-		return false;
-	g = m->groups.group[c->group];
-	for (; c->line < row->lines; c->line++) {
-		__u64 value = row->value(g, c->line);
-		char *to;
+	for (unsigned int line = 0; line < row->lines; line++) {
+		__u64 value = row->value(g, line);
 
 		if (!value)
 			continue;
-		if (same && !room_for(out, same))
-			return true;
-		to = same ? put(out->to, begin, same)
-			  : put_series(out->to, row->head.name, metric_suffix(&row->head), g);
-		same = same ?: (size_t)(to - begin);
-		to = put_text(row->put_labels(to, c->line), "} ");
-		to = put_number(to, value);
-		*to++ = '\n';
-		out->to = to;
+		put_series(b, row->head.name, metric_suffix(&row->head), g);
+		row->put_labels(b, line);
+		put_number(b, "} ", value, "\n");
 	}
-	c->group++;
-	c->line = 0;
-	return true;
 }
 
 /* --- summary --- */
 
-static bool refill_step(const struct metrics *m, const struct group_metric *row,
-			enum metrics_format format, struct metrics_cursor *c, struct out *out)
+static void put_refills(struct metrics_buf *b, const struct metrics *m,
+			const struct group_metric *row, enum metrics_format format,
+			const struct metrics_group *g)
 {
-	const struct metrics_group *g;
-
+	(void)m;
 	(void)format;
-	if (c->group == m->groups.n)
-		return false;
-	g = m->groups.group[c->group++];
 	for (int count = 0; count < 2 && g->tlb.refills; count++) {
-		char *to = put_series(out->to, row->head.name, count ? "_count" : "_sum", g);
-
-		/* no label follows: the comma after the last one goes, and braces with none */
-		to = g->labels_len ? put_text(to - 1, "} ") : put_text(to - 1, " ");
-		to = put_number(to, count ? g->tlb.refills : g->tlb.refill_cycles);
-		*to++ = '\n';
-		out->to = to;
+		put_series(b, row->head.name, count ? "_count" : "_sum", g);
+		/* no label follows: the last comma goes, or the brace if there are none */
+		b->n -= !b->failed;
+		put_number(b, *g->labels ? "} " : " ",
+			   count ? g->tlb.refills : g->tlb.refill_cycles, "\n");
 	}
-	return true;
 }
 
 /* --- histogram --- */
 
-/* The histogram's lines from c->line on: its edges and +Inf. */
-static void put_buckets(struct out *out, const struct metrics *m, const char *name,
-			enum metrics_format format, struct metrics_cursor *c)
+static void put_histogram(struct metrics_buf *b, const struct metrics *m, const char *name,
+			  enum metrics_format format, const struct metrics_group *g, int src)
 {
-	const struct metrics_group *g = m->groups.group[c->group];
-	const struct packed_hist *h = &g->hist[c->src];
-	const char *begin = out->to;
-	char *to = put_series(out->to, name, "_bucket", g);
-	size_t same;
+	const char *after = format == METRICS_OPENMETRICS ? ".0" : ""; /* le is a float there */
+	const struct series *s = &g->src[src];
+	__u64 below = 0;
+	int bucket = 0;
 
-	to = put_text(put_text(put_text(to, "src=\""), src_name(c->src)), "\",le=\"");
-	same = to - begin;
-	for (;;) {
-		bool last = c->line == m->n_edges;
-
-		if (last)
-			to = put_text(to, "+Inf");
-		else
-			to = put_number(to, m->edges[c->line]);
-		if (!last && format == METRICS_OPENMETRICS) /* le is a float there */
-			to = put_text(to, ".0");
-		to = put_text(to, "\"} ");
-		to = put_number(to, last ? h->valid : h->below[c->line]);
-		*to++ = '\n';
-		out->to = to;
-		c->line++;
-		if (last || !room_for(out, same))
-			return;
-		to = put(to, begin, same);
+	for (size_t i = 0; i <= m->opts.n_edges; i++) {
+		put_series(b, name, "_bucket", g);
+		put_text(b, "src=\"");
+		put_text(b, src_name(src));
+		if (i == m->opts.n_edges) {
+			put_number(b, "\",le=\"+Inf\"} ", s->valid, "\n");
+			break;
+		}
+		while (bucket < IBS_LAT_BUCKETS && ibs_lat_le(bucket) <= m->opts.edges[i])
+			below += s->buckets[bucket++];
+		put_number(b, "\",le=\"", m->opts.edges[i], after);
+		put_number(b, "\"} ", below, "\n");
 	}
-}
-
-/* The histogram's sum and count. */
-static void put_sums(struct out *out, const struct metrics *m, const char *name,
-		     const struct metrics_cursor *c)
-{
-	const struct metrics_group *g = m->groups.group[c->group];
-	const struct packed_hist *h = &g->hist[c->src];
-
 	for (int count = 0; count < 2; count++) {
-		char *to = put_series(out->to, name, count ? "_count" : "_sum", g);
-
-		to = put_text(put_text(to, "src=\""), src_name(c->src));
-		to = put_number(put_text(to, "\"} "), count ? h->valid : h->sum);
-		*to++ = '\n';
-		out->to = to;
+		put_series(b, name, count ? "_count" : "_sum", g);
+		put_text(b, "src=\"");
+		put_text(b, src_name(src));
+		put_number(b, "\"} ", count ? s->valid : s->sum, "\n");
 	}
 }
 
-/* Move @c to the next histogram. Return: false if there is none. */
-static bool next_latency(const struct metrics *m, struct metrics_cursor *c)
+static void put_latencies(struct metrics_buf *b, const struct metrics *m,
+			  const struct group_metric *row, enum metrics_format format,
+			  const struct metrics_group *g)
 {
-	for (; c->group < m->groups.n; c->group++, c->src = 0)
-		for (; c->src < IBS_SRC_N; c->src++)
-			if (m->groups.group[c->group]->hist[c->src].valid)
-				return true;
-	return false;
-}
-
-static bool latency_step(const struct metrics *m, const struct group_metric *row,
-			 enum metrics_format format, struct metrics_cursor *c, struct out *out)
-{
-	if (!next_latency(m, c))
-		return false;
-	if (c->line > m->n_edges) {
-		put_sums(out, m, row->head.name, c);
-		c->line = 0;
-		c->src++;
-		return true;
-	}
-	put_buckets(out, m, row->head.name, format, c);
-	return true;
+	for (int src = 0; src < IBS_SRC_N; src++)
+		if (g->src[src].valid)
+			put_histogram(b, m, row->head.name, format, g, src);
 }
 
 /* --- the table --- */
@@ -233,279 +176,243 @@ static const struct group_metric latency[IBS_METRIC_N] = {
 				       "cycles",
 				       "Core cycles from a load's L1 data cache miss to its data "
 				       "(DcMissLat), by data source." },
-				     .step = latency_step },
+				     put_latencies },
 	[IBS_METRIC_TLB_REFILL_LAT] = { { "ibscope_tlb_refill_latency_cycles", METRIC_HISTOGRAM,
 					  "cycles",
 					  "Core cycles to refill the L1 data TLB (TlbRefillLat), "
-					  "by "
-					  "data source." },
-					.step = latency_step },
+					  "by data source." },
+					put_latencies },
 	[IBS_METRIC_TAG_TO_RET] = { { "ibscope_tag_to_retire_cycles", METRIC_HISTOGRAM, "cycles",
 				      "Core cycles from the tagging of an op to its retirement." },
-				    .step = latency_step },
+				    put_latencies },
 	[IBS_METRIC_COMP_TO_RET] = { { "ibscope_completion_to_retire_cycles", METRIC_HISTOGRAM,
 				       "cycles",
 				       "Core cycles from the completion of an op to its "
 				       "retirement." },
-				     .step = latency_step },
+				     put_latencies },
 };
 
 static const struct group_metric group_table[] = {
 	{ { "ibscope_samples", METRIC_COUNTER, "",
 	    "Samples added to histograms, by kind of op and data source." },
+	  put_counters,
 	  IBS_OP_KIND_N *IBS_SRC_N,
 	  sample_count,
-	  put_op_src,
-	  counter_step },
+	  put_op_src },
 	{ { "ibscope_estimated_ops", METRIC_COUNTER, "",
 	    "Estimated ops (or cycles, if the event counts cycles): each sample counts as the "
-	    "period "
-	    "that it ended." },
+	    "period that it ended." },
+	  put_counters,
 	  IBS_OP_KIND_N *IBS_SRC_N,
 	  estimated_ops,
-	  put_op_src,
-	  counter_step },
+	  put_op_src },
 	{ { "ibscope_dtlb_l1_miss_samples", METRIC_COUNTER, "",
 	    "Samples that missed the L1 data TLB, by result in the L2 data TLB; a miss there is a "
-	    "page "
-	    "walk." },
+	    "page walk." },
+	  put_counters,
 	  2,
 	  tlb_samples,
-	  put_l2,
-	  counter_step },
+	  put_l2 },
 	{ { "ibscope_dtlb_l1_miss_estimated_ops", METRIC_COUNTER, "",
 	    "Estimated ops that missed the L1 data TLB, by result in the L2 data TLB." },
+	  put_counters,
 	  2,
 	  tlb_ops,
-	  put_l2,
-	  counter_step },
+	  put_l2 },
 	{ { "ibscope_dtlb_refill_latency_cycles", METRIC_SUMMARY, "cycles",
 	    "Core cycles to refill the L1 data TLB (TlbRefillLat), of samples that report it." },
-	  .step = refill_step },
+	  put_refills },
 };
 
-#define GROUP_METRICS (sizeof(group_table) / sizeof(group_table[0]))
+#define GROUP_METRICS (1 + sizeof(group_table) / sizeof(group_table[0]))
 
-/* --- JSON --- */
-
-static char *put_json_percentile(char *to, const char *name, const struct series *s, double q)
+static FILE *open_stream(char **text, size_t *n)
 {
-	long p = series_percentile(s, q);
-
-	to = put_text(to, name);
-	return p < 0 ? put_text(to, "null") : put_number(to, p);
+	*text = NULL;
+	*n = 0;
+	return open_memstream(text, n);
 }
 
-static char *put_json_source(char *to, const struct metrics_group *g, unsigned int src, bool first)
+static void put_stream(struct metrics_buf *b, FILE *f, char **text, const size_t *n)
 {
-	__u64 buckets[IBS_LAT_BUCKETS] = {}, samples = 0, ops = 0;
-	const struct packed_hist *h = &g->hist[src];
-	struct series s = { .valid = h->valid, .buckets = buckets };
-	const char *sep = "";
-
-	packed_get(h, buckets);
-	to = put_text(put_text(to, first ? "\"" : ",\n\""), src_name(src));
-	to = put_text(to, "\":{\"ops\":{");
-	for (int op = 0; op < IBS_OP_KIND_N; op++) {
-		if (!g->count[op][src])
-			continue;
-		samples += g->count[op][src];
-		ops += g->ops[op][src];
-		to = put_text(put_text(put_text(to, sep), "\""), op_kind_name(op));
-		to = put_number(put_text(to, "\":"), g->count[op][src]);
-		sep = ",";
-	}
-	to = put_number(put_text(to, "},\"samples\":"), samples);
-	to = put_number(put_text(to, ",\"estimated_ops\":"), ops);
-	to = put_number(put_text(to, ",\"valid\":"), h->valid);
-	to = put_number(put_text(to, ",\"sum\":"), h->sum);
-	to = put_json_percentile(to, ",\"p50\":", &s, 0.5);
-	to = put_json_percentile(to, ",\"p90\":", &s, 0.9);
-	to = put_json_percentile(to, ",\"p99\":", &s, 0.99);
-	to = put_text(to, ",\"buckets\":[");
-	sep = "[";
-	for (int b = 0; b < IBS_LAT_BUCKETS; b++) {
-		if (!buckets[b])
-			continue;
-		to = put_number(put_text(to, sep), ibs_lat_le(b));
-		to = put_number(put_text(to, ","), buckets[b]);
-		*to++ = ']';
-		sep = ",[";
-	}
-	return put_text(to, "]}");
+	if (f && !fclose(f))
+		put(b, *text, *n);
+	else
+		b->failed = true;
+	free(*text);
 }
 
-static bool has_source(const struct metrics_group *g, unsigned int src)
+static void put_head(struct metrics_buf *b, enum metrics_format format,
+		     const struct metric_head *head)
 {
-	for (int op = 0; op < IBS_OP_KIND_N; op++)
-		if (g->count[op][src])
-			return true;
-	return false;
+	char *text;
+	size_t n;
+	FILE *f = open_stream(&text, &n);
+
+	if (f)
+		metric_write_head(f, format, head);
+	put_stream(b, f, &text, &n);
 }
 
-static char *put_json_tlb(char *to, const struct tlb_counts *t)
+static void put_table(struct metrics_buf *b, enum metrics_format format,
+		      const struct metrics_facts *facts)
 {
-	const struct {
-		const char *name;
-		__u64 value;
-	} members[] = {
-		{ "\"tlb\":{\"l2_hit\":", t->l2_hit }, { ",\"l2_miss\":", t->l2_miss },
-		{ ",\"l2_hit_ops\":", t->l2_hit_ops }, { ",\"l2_miss_ops\":", t->l2_miss_ops },
-		{ ",\"refills\":", t->refills },       { ",\"refill_cycles\":", t->refill_cycles },
-	};
+	char *text;
+	size_t n;
+	FILE *f = open_stream(&text, &n);
 
-	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
-		to = put_number(put_text(to, members[i].name), members[i].value);
-	*to++ = '}';
-	return to;
+	if (f)
+		metrics_table_write(f, format, facts);
+	put_stream(b, f, &text, &n);
+	if (format == METRICS_OPENMETRICS)
+		put_text(b, "# EOF\n");
 }
 
-static bool json_group_step(const struct metrics *m, struct metrics_cursor *c, struct out *out)
+/* Write what comes next. Return: false at the end. */
+static bool text_piece(const struct metrics *m, enum metrics_format format,
+		       struct metrics_cursor *c, struct metrics_buf *b)
 {
-	const struct metrics_group *g;
+	const bool read = m->facts.state == METRICS_READ;
+	const struct group_metric *row;
 
-	if (c->group == m->groups.n)
-		return false;
-	g = m->groups.group[c->group];
-	if (!c->line) {
-		out->to = put_text(put_text(out->to, c->group ? ",\n{" : "\n{"), g->json);
-		out->to = put_json_tlb(put_text(out->to, *g->json ? "," : ""), &g->tlb);
-		out->to = put_text(out->to, ",\"sources\":{");
-		c->line = 1;
-		return true;
+	if (c->metric >= GROUP_METRICS) {
+		if (c->metric == GROUP_METRICS)
+			put_table(b, format, &m->facts);
+		return c->metric++ == GROUP_METRICS;
 	}
-	for (; c->src < IBS_SRC_N; c->src++) {
-		if (!has_source(g, c->src))
-			continue;
-		out->to = put_json_source(out->to, g, c->src++, c->line == 1);
-		c->line = 2;
-		return true;
-	}
-	out->to = put_text(out->to, "}}");
-	c->group++;
-	c->src = c->line = 0;
+	row = c->metric ? &group_table[c->metric - 1]
+			: &latency[read ? reading_metric(&m->facts.reading.meta) : 0];
+	if (read && !c->group)
+		put_head(b, format, &row->head);
+	if (read && c->group < m->groups.n)
+		row->put(b, m, row, format, m->groups.group[c->group++]);
+	else
+		*c = (struct metrics_cursor){ .metric = c->metric + 1 };
 	return true;
 }
 
-/* The collector, its groups, and the end: each is a "metric" of the cursor. */
-static bool json_step(const struct metrics *m, struct metrics_cursor *c, struct out *out)
-{
-	size_t n = m->json_len - c->at;
+/* --- JSON --- */
 
-	switch (c->metric) {
-	case 0:
-		n = n < METRICS_STEP ? n : METRICS_STEP;
-		out->to = put(out->to, m->json + c->at, n);
-		c->at += n;
-		return n;
-	case 1:
-		return json_group_step(m, c, out);
-	default:
-		if (!c->begun)
-			out->to = put_text(out->to, "\n]}\n");
-		return !c->begun && (c->begun = true);
+static void put_percentile(struct metrics_buf *b, const char *name, const struct series *s,
+			   double q)
+{
+	long p = series_percentile(s, q);
+
+	if (p >= 0) {
+		put_number(b, name, p, "");
+		return;
 	}
+	put_text(b, name);
+	put_text(b, "null");
+}
+
+static void put_source(struct metrics_buf *b, const struct metrics_group *g, int src)
+{
+	const struct series *s = &g->src[src];
+	const char *sep = "";
+
+	put_text(b, src_name(src));
+	put_text(b, "\":{\"ops\":{");
+	for (int op = 0; op < IBS_OP_KIND_N; op++) {
+		if (!g->count[op][src])
+			continue;
+		put_text(b, sep);
+		put_text(b, "\"");
+		put_text(b, op_kind_name(op));
+		put_number(b, "\":", g->count[op][src], "");
+		sep = ",";
+	}
+	put_number(b, "},\"samples\":", s->samples, "");
+	put_number(b, ",\"estimated_ops\":", s->ops, "");
+	put_number(b, ",\"valid\":", s->valid, "");
+	put_number(b, ",\"sum\":", s->sum, "");
+	put_percentile(b, ",\"p50\":", s, 0.5);
+	put_percentile(b, ",\"p90\":", s, 0.9);
+	put_percentile(b, ",\"p99\":", s, 0.99);
+	put_text(b, ",\"buckets\":[");
+	sep = "[";
+	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++) {
+		if (!s->buckets[i])
+			continue;
+		put_number(b, sep, ibs_lat_le(i), ",");
+		put_number(b, "", s->buckets[i], "]");
+		sep = ",[";
+	}
+	put_text(b, "]}");
+}
+
+static void put_group(struct metrics_buf *b, const struct metrics_group *g)
+{
+	const struct tlb_counts *t = &g->tlb;
+	const char *sep = "\"";
+
+	put_text(b, g->json);
+	put_number(b, *g->json ? ",\"tlb\":{\"l2_hit\":" : "\"tlb\":{\"l2_hit\":", t->l2_hit, "");
+	put_number(b, ",\"l2_miss\":", t->l2_miss, "");
+	put_number(b, ",\"l2_hit_ops\":", t->l2_hit_ops, "");
+	put_number(b, ",\"l2_miss_ops\":", t->l2_miss_ops, "");
+	put_number(b, ",\"refills\":", t->refills, "");
+	put_number(b, ",\"refill_cycles\":", t->refill_cycles, "},\"sources\":{");
+	for (int src = 0; src < IBS_SRC_N; src++) {
+		if (!g->src[src].samples)
+			continue;
+		put_text(b, sep);
+		put_source(b, g, src);
+		sep = ",\n\"";
+	}
+	put_text(b, "}}");
+}
+
+/* The collector, its groups, and the end: each is a "metric" of the cursor. */
+static bool json_piece(const struct metrics *m, struct metrics_cursor *c, struct metrics_buf *b)
+{
+	if (!c->metric) {
+		put(b, m->json, m->json_len);
+		c->metric++;
+	} else if (c->metric == 1 && c->group < m->groups.n) {
+		put_text(b, c->group ? ",\n{" : "\n{");
+		put_group(b, m->groups.group[c->group++]);
+	} else if (c->metric == 1) {
+		put_text(b, "\n]}\n");
+		c->metric++;
+	} else {
+		return false;
+	}
+	return true;
 }
 
 /* --- all together --- */
 
-/* What does not grow with groups goes through a stream, which must not fill the room. */
-static FILE *open_step(struct out *out)
+bool metrics_text(const struct metrics *m, enum metrics_format format, struct metrics_cursor *c,
+		  struct metrics_buf *b)
 {
-	return fmemopen(out->to, METRICS_STEP, "w");
-}
+	const size_t enough = b->n + PIECE;
+	bool more = true;
 
-static bool close_step(FILE *f, struct out *out)
-{
-	long n = ftell(f);
-
-	fclose(f);
-	out->to += n > 0 ? n : 0;
-	return true;
-}
-
-static bool group_metric_step(const struct metrics *m, const struct group_metric *row,
-			      enum metrics_format format, struct metrics_cursor *c, struct out *out)
-{
-	FILE *f;
-
-	if (c->begun)
-		return row->step(m, row, format, c, out);
-	f = open_step(out);
-	if (!f)
-		return false;
-	c->begun = true;
-	metric_write_head(f, format, &row->head);
-	return close_step(f, out);
-}
-
-static bool table_step(const struct metrics *m, unsigned int row, enum metrics_format format,
-		       struct metrics_cursor *c, struct out *out)
-{
-	FILE *f = c->begun ? NULL : open_step(out);
-
-	if (!f)
-		return false;
-	c->begun = true;
-	metric_write(f, format, &metrics_table[row], &m->facts);
-	return close_step(f, out);
-}
-
-/* Write what comes next. Return: false if this metric is complete. */
-static bool text_step(const struct metrics *m, enum metrics_format format, struct metrics_cursor *c,
-		      struct out *out)
-{
-	const bool groups = m->facts.state == METRICS_READ;
-	const unsigned int row = c->metric - 1 - GROUP_METRICS;
-
-	if (!c->metric)
-		return groups &&
-		       group_metric_step(m, &latency[reading_metric(&m->facts.reading.meta)],
-					 format, c, out);
-	if (c->metric <= GROUP_METRICS)
-		return groups && group_metric_step(m, &group_table[c->metric - 1], format, c, out);
-	if (row < metrics_table_n)
-		return table_step(m, row, format, c, out);
-	if (format == METRICS_OPENMETRICS && !c->begun) {
-		out->to = put_text(out->to, "# EOF\n");
-		return c->begun = true;
-	}
-	return false;
-}
-
-size_t metrics_text(const struct metrics *m, enum metrics_format format, struct metrics_cursor *c,
-		    char *buf, size_t size)
-{
-	const unsigned int end =
-		format == METRICS_JSON ? 3 : 1 + GROUP_METRICS + metrics_table_n + 1;
-	struct out out = { .to = buf, .end = buf + size };
-
-	while (c->metric < end && (size_t)(out.end - out.to) >= METRICS_STEP) {
-		bool more = format == METRICS_JSON ? json_step(m, c, &out)
-						   : text_step(m, format, c, &out);
-
-		if (!more)
-			*c = (struct metrics_cursor){ .metric = c->metric + 1 };
-	}
-	return out.to - buf;
+	while (more && b->n < enough && !b->failed)
+		more = format == METRICS_JSON ? json_piece(m, c, b) : text_piece(m, format, c, b);
+	return more && !b->failed;
 }
 
 void metrics_print(FILE *f, const struct metrics *m, enum metrics_format format)
 {
 	struct metrics_cursor c = {};
-	char buf[2 * METRICS_ROOM];
-	size_t n;
+	struct metrics_buf b = {};
+	bool more;
 
-	while ((n = metrics_text(m, format, &c, buf, sizeof(buf))))
-		fwrite(buf, 1, n, f);
+	do {
+		b.n = 0;
+		more = metrics_text(m, format, &c, &b);
+		fwrite(b.s, 1, b.n, f);
+	} while (more);
+	free(b.s);
 }
 
 void metrics_list(FILE *f)
 {
 	for (int i = 0; i < IBS_METRIC_N; i++)
 		metric_describe(f, &latency[i].head);
-	for (size_t i = 0; i < GROUP_METRICS; i++)
+	for (size_t i = 0; i + 1 < GROUP_METRICS; i++)
 		metric_describe(f, &group_table[i].head);
-	for (unsigned int i = 0; i < metrics_table_n; i++)
-		metric_describe(f, &metrics_table[i].head);
+	metrics_table_describe(f);
 }

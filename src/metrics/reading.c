@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "reading.h"
-
 #include "base/clock.h"
 #include "collector/governor.h"
+#include "base/utf8.h"
+#include "view/hist.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ALIVE_NS 10000000000ULL
@@ -88,5 +91,259 @@ int reading_pinned(const struct pinned *p, struct reading *out, struct err *err)
 		groups += !s.groups[i].other;
 	reading_finish(out, &s.ledger, groups);
 	snapshot_free(&s);
+	return 0;
+}
+
+static double age_s(const struct reading *r)
+{
+	return ((double)r->time_ns - r->meta.status.time_ns) / 1e9;
+}
+
+static double retry_s(const struct reading *r)
+{
+	double s = ((double)r->meta.status.governor_retry_ns - r->time_ns) / 1e9;
+
+	return s > 0 ? s : 0;
+}
+
+/* --- for people --- */
+
+static void print_line(FILE *f, const char *name, const char *text)
+{
+	fprintf(f, "%s: ", name);
+	utf8_put(f, text);
+	fputc('\n', f);
+}
+
+static void print_governor(FILE *f, const struct reading *r)
+{
+	const struct ibs_meta_status *st = &r->meta.status;
+	const char *sep = "; changes: ";
+
+	fprintf(f, "governor: %s", status_governor_state(st));
+	if (st->governor_reason)
+		fprintf(f, " (%s)", status_governor_reason(st));
+	if (status_stopped(st))
+		fprintf(f, ", next try in %.0f s", retry_s(r));
+	else if (st->period && st->period != st->period_asked)
+		fprintf(f, ", period %llu instead of %llu", st->period, st->period_asked);
+	else if (st->period)
+		fprintf(f, ", period %llu", st->period);
+	for (int i = GOVERNOR_REASON_NONE + 1; i < GOVERNOR_REASON_N; i++) {
+		if (!st->governor_changes[i])
+			continue;
+		fprintf(f, "%s%s %llu", sep, governor_reason_name(i), st->governor_changes[i]);
+		sep = ", ";
+	}
+	fprintf(f, "\noverhead: %.3f%% of CPU time", st->overhead_ppb / 1e7);
+	if (st->budget_ppb)
+		fprintf(f, ", budget %.3g%%", st->budget_ppb / 1e7);
+	fprintf(f, "; per sample %llu ns without BPF (%s) and %.0f ns in BPF (%s)", st->nmi_ns,
+		status_nmi_source(st), status_bpf_ns(st), status_bpf_source(st));
+	if (st->kernel_lowered)
+		fprintf(f, "; sample rate limit lowered by the kernel %llu times, now %llu/s",
+			st->kernel_lowered, st->kernel_rate);
+	fputc('\n', f);
+}
+
+static const char *const works[] = {
+#define NAME(id, name, help) name,
+	IBS_WORK_TABLE(NAME)
+#undef NAME
+};
+
+/* The collector's own CPU time, and what was put off because others cause too much of it. */
+static void print_work(FILE *f, const struct ibs_meta_status *st)
+{
+	fprintf(f, "work: ");
+	for (int i = 0; i < IBS_WORK_N; i++) {
+		fprintf(f, "%s%s %.1f s", i ? ", " : "", works[i], st->work_ns[i] / 1e9);
+		if (st->work_delayed_ns[i])
+			fprintf(f, " (delayed for %.1f s)", st->work_delayed_ns[i] / 1e9);
+	}
+	fputc('\n', f);
+}
+
+void collector_print(FILE *f, const struct reading *r)
+{
+	const struct ibs_meta *m = &r->meta;
+	const struct ibs_meta_status *st = &m->status;
+	const bool alive = collector_alive(m);
+
+	if (m->layout.simulated)
+		fprintf(f, "SIMULATED samples, not measurements\n");
+	if (alive)
+		fprintf(f, "collector: process %u, version %s, last update %.1f s ago\n", m->pid,
+			m->version, age_s(r));
+	else
+		fprintf(f, "collector: not running for %.0f s; its counters are kept\n", age_s(r));
+	fprintf(f, "sampling: ");
+	utf8_put(f, m->event);
+	fprintf(f, " on %u CPUs\n", st->cpus);
+	print_line(f, "options", *m->selection ? m->selection : "none");
+	if (alive && *m->live)
+		print_line(f, "set live", m->live);
+	if (alive && st->unresolved)
+		print_line(f, "waiting for", m->unresolved);
+	if (alive && *m->control) {
+		fprintf(f, "control: ");
+		utf8_put(f, m->control);
+		fprintf(f, ", %llu changes\n", st->live_changes);
+	}
+	fprintf(f, "groups: %zu of %u, %llu folded, %llu displaced by busier ones\n", r->groups,
+		m->layout.max_slots - 1, st->folded, st->displaced);
+	fprintf(f,
+		"machine: %llu CPUs went offline, %llu came online, clock set %llu times, "
+		"suspended %llu times, PMU shared %llu times\n",
+		st->cpus_went, st->cpus_came, st->clock_steps, st->suspends, st->pmu_shared);
+	fprintf(f, "memory: %.1f MiB of maps, %.1f MiB of the collector\n",
+		st->memory_bytes / 1048576.0, st->rss_bytes / 1048576.0);
+	if (st->bpf_runs)
+		fprintf(f, "cost: %.0f ns per sample in BPF, %.1f s in total; collector %.1f s\n",
+			status_bpf_ns(st), st->bpf_ns / 1e9, st->cpu_ns / 1e9);
+	print_work(f, st);
+	print_governor(f, r);
+	fprintf(f, "ledger: ");
+	ledger_print(f, &r->ledger);
+	fputc('\n', f);
+}
+
+/* --- JSON --- */
+
+json_t *collector_json_text(const char *text)
+{
+	char *escaped = NULL;
+	size_t n;
+	FILE *f = open_memstream(&escaped, &n);
+	json_t *s;
+
+	if (!f)
+		return NULL;
+	utf8_put(f, text);
+	if (fclose(f))
+		return NULL;
+	s = json_string(escaped);
+	free(escaped);
+	return s;
+}
+
+/* Unknown is null. */
+static json_t *known(__u64 value, bool is_known)
+{
+	return is_known ? json_integer(value) : json_null();
+}
+
+static json_t *known_real(double value, bool is_known)
+{
+	return is_known ? json_real(value) : json_null();
+}
+
+static json_t *governor_json(const struct reading *r)
+{
+	const struct ibs_meta_status *st = &r->meta.status;
+	json_t *changes = json_object(), *o;
+
+	for (int i = GOVERNOR_REASON_NONE + 1; i < GOVERNOR_REASON_N; i++)
+		if (st->governor_changes[i])
+			json_object_set_new(changes, governor_reason_name(i),
+					    json_integer(st->governor_changes[i]));
+	o = json_pack("{s:s, s:s, s:o, s:f, s:f, s:o, s:I, s:s, s:f, s:s, s:o, s:I, s:o}", "state",
+		      status_governor_state(st), "reason", status_governor_reason(st), "budget",
+		      known_real(st->budget_ppb / 1e9, st->budget_ppb), "overhead",
+		      st->overhead_ppb / 1e9, "overhead_s", st->overhead_ns / 1e9, "period_asked",
+		      known(st->period_asked, st->period_asked), "nmi_ns", (json_int_t)st->nmi_ns,
+		      "nmi_source", status_nmi_source(st), "bpf_ns", status_bpf_ns(st),
+		      "bpf_source", status_bpf_source(st), "kernel_max_sample_rate",
+		      known(st->kernel_rate, st->kernel_rate), "kernel_rate_lowered",
+		      (json_int_t)st->kernel_lowered, "changes", changes);
+	if (status_stopped(st))
+		json_object_set_new(o, "retry_s", json_real(retry_s(r)));
+	return o;
+}
+
+static json_t *work_json(const struct ibs_meta_status *st)
+{
+	json_t *o = json_object();
+
+	for (int i = 0; i < IBS_WORK_N; i++)
+		json_object_set_new(o, works[i],
+				    json_pack("{s:f, s:f}", "cpu_s", st->work_ns[i] / 1e9,
+					      "delayed_s", st->work_delayed_ns[i] / 1e9));
+	return o;
+}
+
+/* What the collector counts of itself. */
+static void add_counts(json_t *o, const struct reading *r)
+{
+	const struct ibs_meta *m = &r->meta;
+	const struct ibs_meta_status *st = &m->status;
+	const struct {
+		const char *name;
+		__u64 value;
+	} rows[] = {
+		{ "pid", m->pid },
+		{ "starts", m->starts },
+		{ "cpus", st->cpus },
+		{ "groups", r->groups },
+		{ "groups_limit", m->layout.max_slots - 1 },
+		{ "groups_folded", st->folded },
+		{ "groups_displaced", st->displaced },
+		{ "map_bytes", st->memory_bytes },
+		{ "rss_bytes", st->rss_bytes },
+		{ "cpus_went_offline", st->cpus_went },
+		{ "cpus_came_online", st->cpus_came },
+		{ "clock_steps", st->clock_steps },
+		{ "suspends", st->suspends },
+		{ "pmu_shared", st->pmu_shared },
+		{ "throttled", st->throttled },
+		{ "unresolved", st->unresolved },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		json_object_set_new(o, rows[i].name, json_integer(rows[i].value));
+}
+
+json_t *collector_json(const struct reading *r)
+{
+	const struct ibs_meta *m = &r->meta;
+	const struct ibs_meta_status *st = &m->status;
+	const struct {
+		const char *name, *text;
+	} texts[] = {
+		{ "version", m->version },
+		{ "event", m->event },
+		{ "source", m->source },
+		{ "selection", m->selection },
+		{ "live", m->live },
+		{ "waiting_for", st->unresolved ? m->unresolved : "" },
+		{ "metric", metric_name(reading_metric(m)) },
+	};
+	json_t *o = json_pack("{s:b, s:b, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "simulated",
+			      m->layout.simulated, "alive", collector_alive(m), "age_s", age_s(r),
+			      "time_s", r->time_ns / 1e9, "start_s", m->start_realtime_ns / 1e9,
+			      "enabled_s", st->enabled_ns / 1e9, "running_s", st->running_ns / 1e9,
+			      "period", known(st->period, st->period), "overhead",
+			      known_real((double)(st->bpf_ns + st->cpu_ns) / (st->enabled_ns ?: 1),
+					 st->enabled_ns && st->bpf_runs));
+
+	add_counts(o, r);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		json_object_set_new(o, texts[i].name, collector_json_text(texts[i].text));
+	json_object_set_new(o, "work", work_json(st));
+	json_object_set_new(o, "governor", governor_json(r));
+	json_object_set_new(o, "ledger", ledger_json(&r->ledger));
+	return o;
+}
+
+int collector_print_json(FILE *f, const struct reading *r, struct err *err)
+{
+	json_t *o = collector_json(r);
+	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+
+	json_decref(o);
+	if (!text)
+		return err_set(err, -ENOMEM, "out of memory");
+	fprintf(f, "%s\n", text);
+	free(text);
 	return 0;
 }

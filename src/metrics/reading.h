@@ -6,6 +6,9 @@
 #include "counts/pinned.h"
 #include "counts/snapshot.h"
 
+#include <jansson.h>
+#include <stdio.h>
+
 struct reading {
 	struct ibs_meta meta; /* its texts are terminated */
 	__u64 time_ns;	      /* CLOCK_BOOTTIME */
@@ -41,5 +44,18 @@ void reading_finish(struct reading *r, const struct ledger *counted, size_t grou
 
 /* A reading of what is pinned. Return: 0 or a negative errno with @err. */
 int reading_pinned(const struct pinned *p, struct reading *out, struct err *err);
+
+/* A reading for people and as JSON: the same whether the collector is asked or its pins are read. */
+
+void collector_print(FILE *f, const struct reading *r);
+
+/* One line. Return: 0 or -ENOMEM with @err. */
+int collector_print_json(FILE *f, const struct reading *r, struct err *err);
+
+/* An object; NULL: out of memory. The caller owns it. */
+json_t *collector_json(const struct reading *r);
+
+/* A string of any bytes, unprintable ones escaped. */
+json_t *collector_json_text(const char *text);
 
 #endif

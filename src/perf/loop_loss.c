@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "loop_loss.h"
+#include "sample_cost.h"
 
 #include "base/clock.h"
 #include "base/cpulist.h"

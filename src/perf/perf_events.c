@@ -2,7 +2,6 @@
 #include "perf_events.h"
 
 #include "perf_open.h"
-#include "perf_ring.h"
 #include "base/rlimit.h"
 
 #include <bpf/bpf.h>

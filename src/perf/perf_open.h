@@ -6,6 +6,7 @@
 #include "base/err.h"
 
 #include <linux/perf_event.h>
+#include <stddef.h>
 
 /* Open it for all tasks of @cpu. Return: a file, closed on exec, or -1 with errno. */
 int perf_open(const struct perf_event_attr *attr, unsigned int cpu);
@@ -18,5 +19,21 @@ int perf_open(const struct perf_event_attr *attr, unsigned int cpu);
  * Return: -@error, with @err.
  */
 int perf_open_explain(struct err *err, int error, unsigned int cpu, const char *event);
+
+/* Ring buffer of a perf event (perf_event_open(2)). */
+
+/* Map @pages for records, a power of two. Return: NULL with errno; EPERM: above the mlock limit. */
+struct perf_event_mmap_page *perf_ring_map(int fd, size_t pages);
+/* Accepts NULL. */
+void perf_ring_unmap(struct perf_event_mmap_page *ring);
+/* Bytes of memory, with its first page. */
+size_t perf_ring_bytes(const struct perf_event_mmap_page *ring);
+
+/* Complete records lie between the reader's ring->data_tail and this position. */
+__u64 perf_ring_head(const struct perf_event_mmap_page *ring);
+/* Copy from a position; it may wrap. */
+void perf_ring_copy(const struct perf_event_mmap_page *ring, __u64 at, void *dst, size_t len);
+/* Let the kernel overwrite everything before @tail. */
+void perf_ring_done(struct perf_event_mmap_page *ring, __u64 tail);
 
 #endif

@@ -2,7 +2,6 @@
 #include "sample_cost.h"
 
 #include "perf_open.h"
-#include "perf_ring.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

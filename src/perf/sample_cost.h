@@ -6,9 +6,13 @@
 #ifndef IBSCOPE_SAMPLE_COST_H
 #define IBSCOPE_SAMPLE_COST_H
 
-#include "loop_loss.h"
+#include "base/err.h"
 
 #include <linux/perf_event.h>
+#include <linux/types.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 struct sample_cost {
 	double ns;	  /* median of rounds */
@@ -62,5 +66,65 @@ int sample_event_open(const struct perf_event_attr *attr, int prog_fd, unsigned 
 		      struct sample_event **out, struct err *err);
 struct loop_subject sample_event_subject(struct sample_event *ev);
 void sample_event_close(struct sample_event *ev); /* accepts NULL */
+
+/*
+ * The CPU time that something takes, measured by switching it off and on. The calling thread runs a
+ * loop on one CPU that only reads the clock: an iteration that took too long was interrupted, by NMI,
+ * driver or program. The speed of the loop does not matter, so neither the clock frequency nor a
+ * sibling thread changes the result.
+ */
+
+struct loop_subject {
+	/* Switch it on or off. Return: 0, or a negative errno with @err, which ends the measurement. */
+	int (*set)(void *arg, bool on, struct err *err);
+	/*
+	 * Samples so far, not always a whole number; only differences while it is on are used.
+	 * NULL: unknown while it is on.
+	 */
+	double (*samples)(void *arg);
+	void *arg;
+};
+
+struct loop_loss {
+	double share; /* of the loop's time while on: median of rounds */
+	double share_spread;
+	/* Per sample, in ns; valid if sampled_rounds is not 0. */
+	double ns, ns_spread;
+	/* The same above subject 0, as differences within a round; 0 for subject 0. */
+	double share_beyond, share_beyond_spread, ns_beyond, ns_beyond_spread;
+	__u64 samples; /* measured */
+	double on_s;   /* total time it was on, including other processes' time */
+	unsigned int rounds, sampled_rounds;
+};
+
+/* Fewer rounds give no median. */
+#define LOOP_ROUNDS_MIN 5
+
+struct loop_opts {
+	unsigned int cpu;
+	double seconds; /* of all rounds */
+	double slice_s; /* without, then with each subject; 0: 10 ms */
+	const volatile sig_atomic_t *stop; /* nonzero ends the measurement with -EINTR; may be NULL */
+};
+
+/**
+ * loop_loss_measure() - measure each of @n subjects in turn, with one or none on at a time
+ * @out: @n of them
+ *
+ * Time in which other processes had the CPU does not count; if that is most of the time, the
+ * measurement takes up to four times as long. Spreads are the standard error of the median, from the
+ * quartiles of the rounds. On return all subjects are off, and the caller's affinity is restored.
+ *
+ * Return: 0; what set() failed with; or a negative errno with @err: -EAGAIN if fewer than
+ * LOOP_ROUNDS_MIN rounds were undisturbed, -EINVAL if @opts->cpu is offline or outside our cpuset.
+ */
+int loop_loss_measure(const struct loop_subject *subjects, size_t n, const struct loop_opts *opts,
+		      struct loop_loss *out, struct err *err);
+
+/* Keep the CPU busy. */
+void loop_for(double seconds);
+
+/* Sort @v and return its median; *spread: its standard error, from the quartiles. @n > 0. */
+double loop_median(double *v, size_t n, double *spread);
 
 #endif

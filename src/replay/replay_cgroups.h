@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/intern.h"
 #include "base/key_map.h"
-#include "cgroup/container_names.h"
+#include "cgroup/container.h"
 #include "select/cgroup_select.h"
 
 /* The zero value knows none. */

@@ -2,7 +2,7 @@
 #include "report_private.h"
 
 #include "base/choice.h"
-#include "cgroup/container_names.h"
+#include "cgroup/container.h"
 
 #include <errno.h>
 #include <ibscope/filter_fields.h>

@@ -4,7 +4,7 @@
 #define IBSCOPE_CGROUP_SOURCE_H
 
 #include "cgroup/cgroup.h"
-#include "cgroup/container_names.h"
+#include "cgroup/container.h"
 #include "filter/filter.h"
 
 /* Where cgroups are looked up. */

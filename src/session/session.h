@@ -24,13 +24,13 @@ struct sampling {
 	bool has_cpus;
 	bool all; /* -a was given, which matters with a command */
 	enum source_option source;
-	bool sim_faults; /* the simulation is driven by page faults, not by the clock */
+	unsigned int sim_faults; /* 1: the simulation is driven by page faults, 0: by the clock */
 	struct sampler_opts opts;
 	unsigned int labels; /* of --by */
 	struct select_options select;
 	char **argv; /* the command behind "--"; NULL: none */
 	struct command_signals signals;
-	char *hierarchy; /* of --cgroup-hierarchy; NULL: auto */
+	char hierarchy[32]; /* of --cgroup-hierarchy; "": auto */
 	bool wait_for_names; /* cgroups and containers that do not exist are no error: they may appear */
 
 	/* made by sampling_open() */

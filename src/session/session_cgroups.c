@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "cgroup/cgroup_hierarchy.h"
-#include "cgroup/container_names.h"
+#include "cgroup/container.h"
 
 #include <errno.h>
 #include <math.h>
@@ -20,7 +20,7 @@
 int sampling_open_tree(struct sampling *s, struct err *err)
 {
 	struct cgroup_fs fs;
-	int ret = cgroup_hierarchy_choose("", s->hierarchy ? s->hierarchy : "auto", &fs, err);
+	int ret = cgroup_hierarchy_choose("", *s->hierarchy ? s->hierarchy : "auto", &fs, err);
 
 	if (ret) {
 		err_prefix(err, "--cgroup-hierarchy");

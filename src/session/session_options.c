@@ -57,32 +57,6 @@ static int set_all(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
-static int set_hierarchy(void *ctx, const char *arg, struct err *err)
-{
-	struct sampling *s = ctx;
-
-	free(s->hierarchy);
-	s->hierarchy = strdup(arg);
-	return s->hierarchy ? 0 : err_set(err, -ENOMEM, "out of memory");
-}
-
-static const char *metric_name_at(unsigned int i)
-{
-	return metric_name(i);
-}
-
-static int set_metric(void *ctx, const char *arg, struct err *err)
-{
-	struct sampling *s = ctx;
-	const struct choices metrics = { "--metric", "metric", metric_name_at, IBS_METRIC_N };
-	unsigned int metric;
-	int ret = choice_parse(&metrics, arg, &metric, err);
-
-	if (!ret)
-		s->opts.metric = metric;
-	return ret;
-}
-
 static int set_by(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
@@ -97,45 +71,9 @@ static const char *source_name_at(unsigned int i)
 	return names[i];
 }
 
-static int set_source(void *ctx, const char *arg, struct err *err)
+static const char *sim_event_name_at(unsigned int i)
 {
-	const struct choices sources = { "--source", "source of samples", source_name_at, 3 };
-	struct sampling *s = ctx;
-	unsigned int source;
-	int ret = choice_parse(&sources, arg, &source, err);
-
-	if (!ret)
-		s->source = source;
-	return ret;
-}
-
-static int set_seed(void *ctx, const char *arg, struct err *err)
-{
-	struct sampling *s = ctx;
-	const struct num_arg num = { .name = "--seed", .max = UINT64_MAX };
-
-	return num_parse(&num, arg, (uint64_t *)&s->opts.sim_seed, err);
-}
-
-static int set_max_groups(void *ctx, const char *arg, struct err *err)
-{
-	struct sampling *s = ctx;
-	const struct num_arg num = { .name = "--max-groups", .min = 1, .max = 1 << 20 };
-	uint64_t v;
-	int ret = num_parse(&num, arg, &v, err);
-
-	s->opts.max_groups = v;
-	return ret;
-}
-
-static int set_max_memory(void *ctx, const char *arg, struct err *err)
-{
-	struct sampling *s = ctx;
-	const struct size_arg size = {
-		.name = "--max-memory", .bare = 1 << 20, .min = 1 << 20, .max = 1ULL << 40
-	};
-
-	return num_parse_size(&size, arg, (uint64_t *)&s->opts.max_memory_bytes, err);
+	return i ? "faults" : "clock";
 }
 
 static int set_verbose(void *ctx, const char *arg, struct err *err)
@@ -144,16 +82,6 @@ static int set_verbose(void *ctx, const char *arg, struct err *err)
 	(void)arg;
 	(void)err;
 	log_set_verbose(true);
-	return 0;
-}
-
-static int set_sim_event(void *ctx, const char *arg, struct err *err)
-{
-	struct sampling *s = ctx;
-
-	s->sim_faults = !strcmp(arg, "faults");
-	if (!s->sim_faults && strcmp(arg, "clock"))
-		return err_set(err, -EINVAL, "--sim-event: '%s' must be clock or faults", arg);
 	return 0;
 }
 
@@ -167,27 +95,26 @@ const struct option_row sampling_options[] = {
 	{ "all-cpus", 'a', NULL, "all online CPUs (default); with a command, sample more than it",
 	  set_all },
 	{ "cgroup-hierarchy", 0, "NAME",
-	  "cgroup hierarchy: v2, a v1 controller such as memory, or auto\n"
-	  "                            (default)",
-	  set_hierarchy },
+	  "cgroup hierarchy: v2, a v1 controller such as memory, or auto (default)",
+	  OPTION_TEXT(struct sampling, hierarchy) },
 	{ "metric", 0, "NAME",
-	  "latency to measure: dc_miss_lat (default), tlb_refill_lat,\n"
-	  "                            tag_to_ret, comp_to_ret",
-	  set_metric },
+	  "latency to measure: dc_miss_lat (default), tlb_refill_lat, tag_to_ret, comp_to_ret",
+	  OPTION_CHOICE(struct sampling, opts.metric, "metric", metric_name, IBS_METRIC_N) },
 	{ "by", 0, "KEY,..",
 	  "group by cgroup, container, pod, pid, tid, comm, cpu, ccx, node, mode (user, kernel), "
 	  "src, op; default cgroup,src,op, in tables the container",
 	  set_by },
 	{ "source", 0, "auto|ibs|sim", "sim: SIMULATED samples, for machines without IBS",
-	  set_source },
-	{ "seed", 0, "N", "seed of the simulation; default 1", set_seed },
+	  OPTION_CHOICE(struct sampling, source, "source of samples", source_name_at, 3) },
+	{ "seed", 0, "N", "seed of the simulation; default 1",
+	  OPTION_NUMBER(struct sampling, opts.sim_seed, 0, UINT64_MAX) },
 	{ "sim-event", 0, "clock|faults",
-	  "what the simulation counts: ns (default), or page faults,\n"
-	  "                            which depend on what runs",
-	  set_sim_event },
-	{ "max-groups", 0, "N", "groups with counters of their own; default 1024", set_max_groups },
+	  "what the simulation counts: ns (default), or page faults, which depend on what runs",
+	  OPTION_CHOICE(struct sampling, sim_faults, "event", sim_event_name_at, 2) },
+	{ "max-groups", 0, "N", "groups with counters of their own; default 1024",
+	  OPTION_NUMBER(struct sampling, opts.max_groups, 1, 1 << 20) },
 	{ "max-memory", 0, "SIZE", "kernel memory limit, in MiB or as in 1G; default 64M",
-	  set_max_memory },
+	  OPTION_SIZE(struct sampling, opts.max_memory_bytes, 1 << 20, 1 << 20, 1ULL << 40) },
 	{ "verbose", 'v', NULL, "verbose output, including the verifier log", set_verbose },
 };
 /* clang-format on */

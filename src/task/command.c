@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cgroup/cgroup_mode.h"
+#include "cgroup/cgroup_hierarchy.h"
 #include "command_tree.h"
 #include "base/err.h"
 

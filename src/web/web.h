@@ -6,11 +6,27 @@
 #ifndef IBSCOPE_WEB_H
 #define IBSCOPE_WEB_H
 
-#include "web_opts.h"
-
 #include "base/err.h"
+#include "metrics/metrics.h"
+#include "metrics/metrics.h"
 
 struct web;
+
+#define WEB_LISTEN_DEFAULT "127.0.0.1:9950" /* a port not in Prometheus' list of exporters */
+#define WEB_LISTEN_MAX	   8
+
+/* An empty text is the default. */
+struct web_opts {
+	char pin_dir[256];
+	char listen[WEB_LISTEN_MAX][128]; /* HOST:PORT, [IPV6]:PORT or :PORT */
+	size_t n_listen;
+	char telemetry_path[128];
+	char config_file[256]; /* none: neither TLS nor passwords */
+	struct metrics_opts metrics;
+};
+
+/* For an option row: add an address. @opts: a struct web_opts. Return: 0 or -EINVAL with @err. */
+int web_add_listen(void *opts, const char *arg, struct err *err);
 
 /**
  * web_listen_all() - read the configuration, listen, and open what is pinned, if anything is

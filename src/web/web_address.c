@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "web_address.h"
+#include "web_server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -127,7 +127,7 @@ static void host_part(const char *text, char *out, size_t size)
 	snprintf(out, size, "%.*s", (int)(end ? (size_t)(end - text) : strlen(text)), text);
 }
 
-bool web_host_is_local(const char *text, const char *const *listen, size_t n_listen)
+bool web_host_is_local(const char *text, const struct web_opts *opts)
 {
 	char host[256], own[256] = "", other[256];
 	struct in6_addr addr;
@@ -142,8 +142,8 @@ bool web_host_is_local(const char *text, const char *const *listen, size_t n_lis
 		return true;
 	if (!gethostname(own, sizeof(own) - 1) && *own && !strcasecmp(host, own))
 		return true;
-	for (size_t i = 0; i < n_listen; i++) {
-		host_part(listen[i], other, sizeof(other));
+	for (size_t i = 0; i < opts->n_listen; i++) {
+		host_part(opts->listen[i], other, sizeof(other));
 		if (*other && !strcasecmp(host, other))
 			return true;
 	}

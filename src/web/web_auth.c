@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "web_auth.h"
+#include "web_server.h"
 #include "base/clock.h"
 
 #include <crypt.h>

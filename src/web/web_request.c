@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "base/clock.h"
-#include "web_accept.h"
-#include "web_address.h"
 #include "web_server.h"
-#include "web_strict.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define PIECE (2 * METRICS_ROOM) /* of a text that is written while it is sent */
+#define PIECE 65536 /* of a text that is written while it is sent */
 #define TEXT  "text/plain; charset=utf-8"
 /* The page loads nothing, and may connect only to us. */
 #define PAGE_POLICY                                                                   \
@@ -60,13 +57,13 @@ static enum MHD_Result answer_refusal(const struct request *r, unsigned int stat
 
 /* --- texts of counters --- */
 
-/* A text that is written while it is sent. */
+/* A text that is written while it is sent, from @at on. */
 struct stream {
 	const struct metrics *metrics;
 	enum metrics_format format;
 	struct metrics_cursor cursor;
-	size_t at, n;
-	char buf[METRICS_ROOM]; /* a piece that did not fit at once */
+	struct metrics_buf buf;
+	size_t at;
 };
 
 static ssize_t read_stream(void *arg, uint64_t pos, char *to, size_t max)
@@ -75,35 +72,39 @@ static ssize_t read_stream(void *arg, uint64_t pos, char *to, size_t max)
 	size_t n;
 
 	(void)pos;
-	if (s->at == s->n && max >= METRICS_ROOM) {
-		n = metrics_text(s->metrics, s->format, &s->cursor, to, max);
-		return n ? (ssize_t)n : MHD_CONTENT_READER_END_OF_STREAM;
+	if (s->at == s->buf.n) {
+		s->at = s->buf.n = 0;
+		metrics_text(s->metrics, s->format, &s->cursor, &s->buf);
 	}
-	if (s->at == s->n) {
-		s->at = 0;
-		s->n = metrics_text(s->metrics, s->format, &s->cursor, s->buf, sizeof(s->buf));
-	}
-	n = s->n - s->at < max ? s->n - s->at : max;
-	if (!s->n)
+	if (s->buf.failed)
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	if (!s->buf.n)
 		return MHD_CONTENT_READER_END_OF_STREAM;
-	memcpy(to, s->buf + s->at, n);
+	n = s->buf.n - s->at < max ? s->buf.n - s->at : max;
+	memcpy(to, s->buf.s + s->at, n);
 	s->at += n;
 	return n;
+}
+
+static void free_stream(void *arg)
+{
+	struct stream *s = arg;
+
+	free(s->buf.s);
+	free(s);
 }
 
 /* With its size: without chunks it is sent in larger pieces. */
 static struct MHD_Response *stream_response(const struct web_scrape *scrape,
 					    enum metrics_format format, size_t size)
 {
-	struct stream *s = malloc(sizeof(*s));
+	struct stream *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
 	s->metrics = scrape->metrics;
 	s->format = format;
-	s->cursor = (struct metrics_cursor){};
-	s->at = s->n = 0;
-	return MHD_create_response_from_callback(size, PIECE, read_stream, s, free);
+	return MHD_create_response_from_callback(size, PIECE, read_stream, s, free_stream);
 }
 
 static const char *header(const struct request *r, const char *name)
@@ -179,6 +180,16 @@ static enum MHD_Result ready(const struct request *r)
 		return answer_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, err.text);
 	return answer_text(r, MHD_HTTP_OK, "ready: the collector is running");
 }
+
+/* The page, which embeds all that it needs. */
+extern const char web_page[];
+extern const __u64 web_page_size;
+__asm__(".section .rodata\n"
+	".global web_page, web_page_size\n"
+	"web_page: .incbin \"src/web/web_page.html\"\n"
+	"web_page_end: .balign 8\n"
+	"web_page_size: .quad web_page_end - web_page\n"
+	".previous\n");
 
 static enum MHD_Result page(const struct request *r)
 {
@@ -270,8 +281,7 @@ static bool is_foreign(const struct request *r)
 {
 	const char *host = header(r, MHD_HTTP_HEADER_HOST);
 
-	return r->conn->local_loopback && host &&
-	       !web_host_is_local(host, r->web->opts.listen, r->web->opts.n_listen);
+	return r->conn->local_loopback && host && !web_host_is_local(host, &r->web->opts);
 }
 
 /* Refuse a request, if necessary. @why: result of web_strict_check() */

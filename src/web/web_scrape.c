@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "web_scrape.h"
+#include "web_server.h"
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "metrics/reading.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,7 @@
 #define FLAT_MAX       (1 << 20)
 #define SURPLUS_MAX    (8 << 20)
 #define GZIP_LEVEL     1
+#define GZIP_PIECE     32768
 #define GZIP_HISTORY   (15 + 16) /* the largest window, with a gzip header */
 
 struct web_scrapes {
@@ -212,74 +214,60 @@ struct web_scrape *web_scrapes_surplus(struct web_scrapes *all)
 	return bytes > SURPLUS_MAX ? last : NULL;
 }
 
-/* The text so far. */
-struct buffer {
-	char *s;
-	size_t n, room;
-};
-
-static char *want(struct buffer *b, size_t more)
-{
-	return array_reserve(b->s, b->room, b->n + more) ? NULL : b->s + b->n;
-}
-
 /* If the text is too long to be kept, only its bytes are counted. */
-static int write_plain(const struct metrics *m, enum metrics_format format, struct buffer *b,
+static int write_plain(const struct metrics *m, enum metrics_format format, struct metrics_buf *b,
 		       size_t *total)
 {
 	struct metrics_cursor c = {};
-	char counted[METRICS_ROOM];
-	bool fits = true;
-	size_t n;
+	bool more, fits = true;
 
 	*total = 0;
 	do {
-		char *to = fits ? want(b, METRICS_ROOM) : NULL;
+		size_t before = b->n;
 
-		fits = to && b->n <= FLAT_MAX;
-		/* cppcheck-suppress legacyUninitvar */
-		n = metrics_text(m, format, &c, fits ? to : counted, METRICS_ROOM);
-		b->n += fits ? n : 0;
-		*total += n;
-	} while (n);
-	return fits ? 0 : -E2BIG;
+		more = metrics_text(m, format, &c, b);
+		*total += b->n - before;
+		fits = fits && b->n <= FLAT_MAX;
+		b->n = fits ? b->n : 0;
+	} while (more);
+	return fits && !b->failed ? 0 : -E2BIG;
 }
 
-static int deflate_some(z_stream *z, struct buffer *b, int flush)
+static int deflate_some(z_stream *z, struct metrics_buf *b, int flush)
 {
 	int ret;
 
 	do {
-		char *to = want(b, METRICS_ROOM);
-
-		if (!to)
+		if (array_reserve(b->s, b->room, b->n + GZIP_PIECE))
 			return -ENOMEM;
-		z->next_out = (Bytef *)to;
-		z->avail_out = METRICS_ROOM;
+		z->next_out = (Bytef *)b->s + b->n;
+		z->avail_out = GZIP_PIECE;
 		ret = deflate(z, flush);
-		b->n += METRICS_ROOM - z->avail_out;
+		b->n += GZIP_PIECE - z->avail_out;
 	} while (ret == Z_OK && (z->avail_in || !z->avail_out || flush == Z_FINISH));
 	return ret == Z_OK || ret == Z_STREAM_END || ret == Z_BUF_ERROR ? 0 : -EIO;
 }
 
-static int write_gzip(const struct metrics *m, enum metrics_format format, struct buffer *b,
+static int write_gzip(const struct metrics *m, enum metrics_format format, struct metrics_buf *b,
 		      size_t *total)
 {
-	char text[2 * METRICS_ROOM];
+	struct metrics_buf text = {};
 	struct metrics_cursor c = {};
 	z_stream z = {};
 	int ret = 0;
-	size_t n;
+	bool more;
 
 	if (deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, GZIP_HISTORY, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		return -ENOMEM;
 	do {
-		n = metrics_text(m, format, &c, text, sizeof(text));
-		z.next_in = (Bytef *)text;
-		z.avail_in = n;
-		ret = deflate_some(&z, b, n ? Z_NO_FLUSH : Z_FINISH);
-	} while (n && !ret);
+		text.n = 0;
+		more = metrics_text(m, format, &c, &text);
+		z.next_in = (Bytef *)text.s;
+		z.avail_in = text.n;
+		ret = text.failed ? -ENOMEM : deflate_some(&z, b, more ? Z_NO_FLUSH : Z_FINISH);
+	} while (more && !ret);
 	deflateEnd(&z);
+	free(text.s);
 	*total = b->n;
 	return ret;
 }
@@ -287,7 +275,7 @@ static int write_gzip(const struct metrics *m, enum metrics_format format, struc
 const struct web_flat *web_scrape_flat(struct web_scrape *s, enum metrics_format format, bool gzip)
 {
 	struct web_flat *flat = &s->flat[format][gzip];
-	struct buffer b = {};
+	struct metrics_buf b = {};
 
 	if (flat->text || flat->big)
 		return flat;

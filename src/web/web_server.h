@@ -3,12 +3,16 @@
 #ifndef IBSCOPE_WEB_SERVER_H
 #define IBSCOPE_WEB_SERVER_H
 
-#include "web_auth.h"
-#include "web_opts.h"
-#include "web_scrape.h"
-#include "web_tls.h"
+#include "web.h"
+#include "web_config.h"
+#include "base/err.h"
+#include "metrics/metrics.h"
 
+#include <gnutls/abstract.h>
+#include <gnutls/gnutls.h>
 #include <microhttpd.h>
+#include <stdbool.h>
+#include <sys/socket.h>
 
 /* Why a connection is suspended. */
 enum web_wait {
@@ -66,8 +70,173 @@ enum MHD_Result web_request(void *arg, struct MHD_Connection *c, const char *url
 			    const char *method, const char *version, const char *upload,
 			    size_t *upload_size, void **request);
 
-/* The page, which embeds all that it needs. */
-extern const char web_page[];
-extern const __u64 web_page_size;
+/* --- addresses (web_address.c) --- */
+
+/**
+ * web_listen() - open a listening socket
+ * @text: HOST:PORT, [IPV6]:PORT or :PORT, for all addresses of both families; port 0 is any
+ *
+ * Return: the socket, non-blocking; or a negative errno with @err.
+ */
+int web_listen(const char *text, struct err *err);
+
+/* The address of a socket, as web_listen() reads it. */
+void web_address_text(int fd, char *out, size_t size);
+
+bool web_address_loopback(const struct sockaddr *addr);
+
+/*
+ * Is the value of a Host header a name of this machine that nobody else can have resolved to it:
+ * localhost, an IP address, its own name, or one of @listen?
+ */
+bool web_host_is_local(const char *host, const struct web_opts *listen);
+
+/* --- headers (web_headers.c) --- */
+
+/**
+ * web_accept() - choose the format for a client
+ * @accept: the header Accept, or NULL
+ *
+ * OpenMetrics if the client asks for version 1.0.0 (or 0.0.1, or none) and prefers it to text, or has
+ * no preference; otherwise text.
+ */
+enum metrics_format web_accept(const char *accept);
+
+/* Whether Accept-Encoding allows gzip; it may be NULL. */
+bool web_accept_gzip(const char *accept_encoding);
+
+/**
+ * web_strict_check() - check a request whose header is complete
+ * @method, @url, @version: as libmicrohttpd hands them over
+ *
+ * Refuses what HTTP/1.1 forbids and libmicrohttpd accepts: a proxy before us may read it otherwise.
+ *
+ * Return: NULL, or why the request is refused.
+ */
+const char *web_strict_check(struct MHD_Connection *c, const char *method, const char *url,
+			     const char *version);
+
+/*
+ * Readings, shared by all clients: however many ask, the counters are read at most once a second, and
+ * for a small part of the time only if there are many groups.
+ */
+
+struct web_scrape {
+	struct metrics *metrics;
+	unsigned int users;
+	size_t bytes; /* of memory */
+	struct web_flat {
+		char *text;	    /* NULL: not written yet */
+		size_t n;	    /* bytes; known for plain text even if it is not kept */
+		bool big;	    /* too long to be kept */
+	} flat[METRICS_FORMATS][2]; /* plain, gzip */
+	struct web_scrape *older;
+};
+
+struct web_scrapes;
+
+/* Counts of readings are kept in @self. */
+int web_scrapes_open(const char *pin_dir, const struct metrics_opts *opts,
+		     struct metrics_self *self, struct web_scrapes **out);
+
+/**
+ * web_scrape_get() - the latest reading; a new one if that is too old
+ *
+ * Without a collector, or if its counters cannot be read, it has the metrics of this process alone.
+ *
+ * Return: NULL with @err if there is no memory; release it with web_scrape_put().
+ */
+struct web_scrape *web_scrape_get(struct web_scrapes *all, struct err *err);
+void web_scrape_put(struct web_scrapes *all, struct web_scrape *s); /* accepts NULL */
+
+/**
+ * web_scrape_flat() - the whole text
+ *
+ * Return: it belongs to @s. If its text is NULL, it is too long to be kept, or there is no memory:
+ * write it as it is sent.
+ */
+const struct web_flat *web_scrape_flat(struct web_scrape *s, enum metrics_format format, bool gzip);
+
+/* The oldest reading before the latest, if these use too much memory; else NULL. */
+struct web_scrape *web_scrapes_surplus(struct web_scrapes *all);
+
+/**
+ * web_scrapes_ready() - check that a collector is running and its counters can be read
+ *
+ * Return: 0, or a negative errno with @err.
+ */
+int web_scrapes_ready(struct web_scrapes *all, struct err *err);
+
+void web_scrapes_close(struct web_scrapes *all); /* accepts NULL; no reading is in use */
+
+/*
+ * Passwords. Checking one takes a bcrypt hash, on purpose expensive, so those who guess must neither
+ * keep the CPU busy nor others out: requests wait in line, one hash at a time, addresses in turn. A
+ * password that was right is remembered as a keyed hash and not checked by bcrypt again.
+ */
+
+struct web_auth;
+
+/* @config must outlive it. Return: 0 or a negative errno. */
+int web_auth_open(const struct web_config *config, struct web_auth **out);
+
+enum web_auth_result {
+	WEB_AUTH_YES,
+	WEB_AUTH_NO,
+	WEB_AUTH_WAIT, /* web_auth_step() will tell */
+	WEB_AUTH_BUSY, /* too many of this address wait already */
+};
+
+/* So many requests of an address may wait. */
+#define WEB_AUTH_QUEUE 64
+
+/*
+ * Hashing takes at most half of the time, and at most a quarter for each address; of IPv6, a /64
+ * counts as one address.
+ */
+#define WEB_AUTH_REST	      1
+#define WEB_AUTH_ADDRESS_REST 3
+
+/**
+ * web_auth_check() - check a password, or put the request in line
+ * @addr: of the client
+ * @who:  the request, for web_auth_step() and web_auth_cancel()
+ */
+enum web_auth_result web_auth_check(struct web_auth *a, const struct sockaddr *addr,
+				    const char *user, const char *password, void *who);
+
+/**
+ * web_auth_step() - hash the password of the request whose turn it is
+ *
+ * Return: the request, with *right; NULL if none is due.
+ */
+void *web_auth_step(struct web_auth *a, double now, bool *right);
+
+/* Seconds until web_auth_step() has something to do; below 0: nobody waits. */
+double web_auth_wait_s(const struct web_auth *a, double now);
+
+/* The request does not wait any more. */
+void web_auth_cancel(struct web_auth *a, const void *who);
+
+void web_auth_close(struct web_auth *a); /* accepts NULL; nobody may wait */
+
+/* Certificates and how TLS is negotiated, which may be replaced while connections use the old ones. */
+
+struct web_tls;
+
+/* @c has a certificate. Return: 0, or -EINVAL with @err. */
+int web_tls_open(const struct web_config *c, struct web_tls **out, struct err *err);
+
+/* Freed with its last user. @t may be NULL. */
+struct web_tls *web_tls_get(struct web_tls *t);
+void web_tls_put(struct web_tls *t);
+
+/* Before the handshake of a session that uses @t, which gnutls_db_get_ptr() of it must return. */
+void web_tls_begin(struct web_tls *t, gnutls_session_t session);
+
+/* Of type gnutls_certificate_retrieve_function3. */
+int web_tls_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+			gnutls_pcert_st **certs, unsigned int *n_certs, gnutls_ocsp_data_st **ocsp,
+			unsigned int *n_ocsp, gnutls_privkey_t *key, unsigned int *flags);
 
 #endif

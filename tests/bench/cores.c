@@ -12,7 +12,7 @@
 #include "counts/counts.h"
 #include "machine/cpu.h"
 #include "base/cpulist.h"
-#include "perf/loop_loss.h"
+#include "perf/sample_cost.h"
 #include "base/num.h"
 #include "machine/pmu.h"
 #include "perf/quiet.h"

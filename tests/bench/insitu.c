@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "machine/cpu.h"
 #include "filter/filter.h"
-#include "perf/loop_loss.h"
+#include "perf/sample_cost.h"
 #include "machine/pmu.h"
 #include "perf/quiet.h"
 #include "sampler/sampler.h"

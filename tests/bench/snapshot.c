@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "counts/counts.h"
 #include "counts/layout.h"
-#include "perf/loop_loss.h"
+#include "perf/sample_cost.h"
 #include "base/num.h"
 
 #include <getopt.h>

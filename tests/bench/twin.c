@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/rlimit.h"
-#include "perf/loop_loss.h"
+#include "perf/sample_cost.h"
 #include "perf/quiet.h"
 #include "sampler/sampler.h"
 #include "sampler/twin.h"

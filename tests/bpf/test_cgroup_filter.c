@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "cgroup/cgroup_mode.h"
+#include "cgroup/cgroup_hierarchy.h"
 #include "filter/filter.h"
 #include "sampler/sampler.h"
 #include "sampler/twin.h"

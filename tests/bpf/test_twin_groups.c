@@ -14,7 +14,7 @@
 
 #include <ibscope/op_fields.h>
 
-#include "cgroup/cgroup_mode.h"
+#include "cgroup/cgroup_hierarchy.h"
 #include "sampler/sampler.h"
 #include "sampler/twin.h"
 #include "twin_child.h"

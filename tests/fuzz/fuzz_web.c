@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "metrics/metrics_opts.h"
-#include "web/web_accept.h"
+#include "metrics/metrics.h"
+#include "web/web_server.h"
 #include "web/web_config.h"
 
 static void need(int condition)

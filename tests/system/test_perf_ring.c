@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "perf/perf_open.h"
-#include "perf/perf_ring.h"
 
 static size_t mapped_rings(void)
 {

@@ -17,7 +17,6 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "perf/loop_loss.h"
 #include "perf/sample_cost.h"
 
 #define TRIES 5 /* on a machine that does other things too */

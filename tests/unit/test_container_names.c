@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cgroup/container_names.h"
+#include "cgroup/container.h"
 #include "tree.h"
 
 #define A    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

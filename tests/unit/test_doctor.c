@@ -26,11 +26,12 @@
 /* With every bit that Linux 7.2 knows. */
 #define ZEN6_CAPS (0x9fbffu & ~IBS_CAPS_OPDATA4)
 
-static struct doctor *run(const char *vendor, __u32 family, __u32 model, __u32 caps, bool probes)
+static struct doctor_report *run(const char *vendor, __u32 family, __u32 model, __u32 caps,
+				 bool probes)
 {
 	struct cpu_info c;
 	struct doctor_opts o = { .root = root, .cpu = &c, .no_probes = !probes };
-	struct doctor *d = NULL;
+	struct doctor_report *d = NULL;
 	struct err e;
 
 	cpu_info_set(&c, vendor, family, model, caps);
@@ -41,7 +42,7 @@ static struct doctor *run(const char *vendor, __u32 family, __u32 model, __u32 c
 /* What printing gives; a static buffer, since gcc 12 thinks that open_memstream()'s dangles. */
 static char out[65536];
 
-static json_t *as_json(const struct doctor *d)
+static json_t *as_json(const struct doctor_report *d)
 {
 	FILE *f = fmemopen(out, sizeof(out), "w");
 	json_error_t je;
@@ -56,7 +57,7 @@ static json_t *as_json(const struct doctor *d)
 	return j;
 }
 
-static char *as_text(const struct doctor *d, unsigned int width, bool color)
+static char *as_text(const struct doctor_report *d, unsigned int width, bool color)
 {
 	FILE *f = fmemopen(out, sizeof(out), "w");
 
@@ -65,38 +66,37 @@ static char *as_text(const struct doctor *d, unsigned int width, bool color)
 	return out;
 }
 
-static void check_json(const struct doctor *d)
+static void check_json(const struct doctor_report *d)
 {
 	json_t *j = as_json(d), *list, *o;
 	size_t i;
 
 	list = json_object_get(j, "checks");
-	assert_int_equal(json_array_size(list), doctor_n(d));
+	assert_int_equal(json_array_size(list), d->n);
 	json_array_foreach(list, i, o)
 	{
-		const struct doctor_result *r = doctor_at(d, i);
+		const struct doctor_result *r = &d->result[i];
 
 		assert_string_equal(json_string_value(json_object_get(o, "id")), r->id);
 		assert_string_equal(json_string_value(json_object_get(o, "status")),
-				    doctor_status_name(r->status));
+				    doctor_status_names[r->status]);
 		assert_string_equal(json_string_value(json_object_get(o, "value")), r->value);
 		assert_true(json_is_null(json_object_get(o, "remedy")) == !*r->remedy);
 		assert_true(json_is_null(json_object_get(o, "why")) == !*r->why);
 	}
-	assert_true(json_is_true(json_object_get(j, "can_sample")) == doctor_can_sample(d));
+	assert_true(json_is_true(json_object_get(j, "can_sample")) == d->can_sample);
 	o = json_object_get(j, "source_available");
-	assert_true(json_is_true(json_object_get(o, "ibs")) == doctor_can_sample(d));
-	assert_true(json_is_true(json_object_get(o, "sim")) == doctor_can_simulate(d));
+	assert_true(json_is_true(json_object_get(o, "ibs")) == d->can_sample);
+	assert_true(json_is_true(json_object_get(o, "sim")) == d->can_simulate);
 	json_decref(j);
 }
 
-static void check_text(const struct doctor *d)
+static void check_text(const struct doctor_report *d)
 {
 	char *text = as_text(d, 80, false), *line, *save;
 
 	assert_null(strchr(text, '\033'));
-	assert_non_null(
-		strstr(text, doctor_can_sample(d) ? "IBS sampling works" : "does not work"));
+	assert_non_null(strstr(text, d->can_sample ? "IBS sampling works" : "does not work"));
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		if (*line == ' ' && strlen(line) > 80 && strchr(line + 32, ' ')) /* not one word */
 			fail_msg("wider than 80: %s", line);
@@ -107,36 +107,36 @@ static void check_text(const struct doctor *d)
 }
 
 /* Rules of the table; then both outputs. */
-static void check_all(struct doctor *d)
+static void check_all(struct doctor_report *d)
 {
 	size_t i, k;
 
-	assert_true(doctor_n(d) >= 25);
-	for (i = 0; i < doctor_n(d); i++) {
-		const struct doctor_result *r = doctor_at(d, i);
+	assert_true(d->n >= 25);
+	for (i = 0; i < d->n; i++) {
+		const struct doctor_result *r = &d->result[i];
 		bool bad = r->status >= DOCTOR_WARN;
 
 		if (!*r->value || !*r->title || !*r->group)
 			fail_msg("%s: incomplete", r->id);
 		if (bad && (!*r->why || !*r->remedy))
 			fail_msg("%s: %s without cause or remedy", r->id,
-				 doctor_status_name(r->status));
+				 doctor_status_names[r->status]);
 		if (!bad && *r->remedy)
 			fail_msg("%s: a remedy for nothing", r->id);
 		if (strpbrk(r->value, "\n\033") || strpbrk(r->why, "\n\033") ||
 		    strpbrk(r->remedy, "\n\033"))
 			fail_msg("%s: not one line", r->id);
 		for (k = 0; k < i; k++)
-			assert_string_not_equal(doctor_at(d, k)->id, r->id);
+			assert_string_not_equal(d->result[k].id, r->id);
 		assert_ptr_equal(doctor_find(d, r->id), r);
 	}
 	assert_null(doctor_find(d, "no such check"));
 	check_json(d);
 	check_text(d);
-	doctor_free(d);
+	free(d);
 }
 
-static enum doctor_status status(const struct doctor *d, const char *id)
+static enum doctor_status status(const struct doctor_report *d, const char *id)
 {
 	assert_non_null(doctor_find(d, id));
 	return doctor_find(d, id)->status;
@@ -156,7 +156,7 @@ static void put_machine(void)
 
 static void test_good(void **state)
 {
-	struct doctor *d;
+	struct doctor_report *d;
 
 	(void)state;
 	put_pmus(V6_1, ZEN4_CAPS);
@@ -173,8 +173,8 @@ static void test_good(void **state)
 	assert_int_equal(status(d, "bpffs"), DOCTOR_OK);
 	assert_int_equal(status(d, "btf"), DOCTOR_NO);
 	assert_string_equal(doctor_find(d, "perf_open")->value, "not tried");
-	assert_false(doctor_can_sample(d)); /* what was not tried is not promised */
-	assert_false(doctor_can_simulate(d));
+	assert_false(d->can_sample); /* what was not tried is not promised */
+	assert_false(d->can_simulate);
 	check_all(d);
 }
 
@@ -197,7 +197,7 @@ static void test_all_caps(void **state)
 
 static void test_kernel_behind_processor(void **state)
 {
-	struct doctor *d;
+	struct doctor_report *d;
 
 	(void)state;
 	put_machine();
@@ -210,7 +210,7 @@ static void test_kernel_behind_processor(void **state)
 
 static void test_nothing(void **state)
 {
-	struct doctor *d;
+	struct doctor_report *d;
 
 	(void)state;
 	d = run("AuthenticAMD", 0x19, 0x11, ZEN4_CAPS, false); /* an empty file system */
@@ -266,7 +266,7 @@ static void test_garbage(void **state)
 
 static void test_limits(void **state)
 {
-	struct doctor *d;
+	struct doctor_report *d;
 
 	(void)state;
 	put_machine();
@@ -300,16 +300,15 @@ static void test_limits(void **state)
 /* On whatever runs this test, with whatever rights. */
 static void test_this_machine(void **state)
 {
-	struct doctor *d = NULL;
+	struct doctor_report *d = NULL;
 	struct err e;
 
 	(void)state;
 	assert_int_equal(doctor_run(NULL, &d, &e), 0);
-	if (doctor_can_sample(d))
+	if (d->can_sample)
 		assert_int_equal(status(d, "perf_open"), DOCTOR_OK);
 	check_all(d);
 	check_all(run("AuthenticAMD", 0x19, 0x11, ZEN4_CAPS, true));
-	doctor_free(NULL);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, new_root, remove_root)

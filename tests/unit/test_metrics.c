@@ -13,7 +13,7 @@
 #include <jansson.h>
 
 #include "metrics/metrics.h"
-#include "metrics/metrics_groups.h"
+#include "metrics/metrics_private.h"
 
 #define SLOTS 8
 
@@ -549,17 +549,15 @@ static void test_json(void **state)
 	json_decref(o);
 }
 
-/* Whatever room there is, the text is the same. */
+/* Written in one buffer or piece by piece, the text is the same. */
 static void test_pieces(void **state)
 {
 	struct metrics_source src = { .counts = &counts, .meta = &meta, .name = name };
 	struct metrics_self self = {};
 	struct metrics_cursor c = {};
-	static char buf[METRICS_ROOM];
+	struct metrics_buf b = {};
 	struct metrics *m;
 	struct err err;
-	char *pieces = NULL;
-	size_t n, len = 0;
 
 	(void)state;
 	for (int slot = 1; slot < SLOTS; slot++) {
@@ -583,36 +581,16 @@ static void test_pieces(void **state)
 		metrics_print(file, m, f);
 		fclose(file);
 		c = (struct metrics_cursor){};
-		for (len = 0; (n = metrics_text(m, f, &c, buf, sizeof(buf))); len += n) {
-			pieces = realloc(pieces, len + n);
-			memcpy(pieces + len, buf, n);
-		}
-		assert_int_equal(len, size);
-		assert_memory_equal(pieces, whole, size);
+		b.n = 0;
+		while (metrics_text(m, f, &c, &b))
+			;
+		assert_false(b.failed);
+		assert_int_equal(b.n, size);
+		assert_memory_equal(b.s, whole, size);
 		free(whole);
 	}
-	free(pieces);
+	free(b.s);
 	metrics_free(m);
-}
-
-static void test_packed(void **state)
-{
-	static const unsigned int le[] = { 8, 65535 };
-	const struct metrics_edges edges = { .le = le, .n = 2 };
-	struct packed_hist h = {};
-	__u64 a[IBS_LAT_BUCKETS], got[IBS_LAT_BUCKETS] = {};
-
-	(void)state;
-	for (int b = 0; b < IBS_LAT_BUCKETS; b++)
-		a[b] = b % 3 ? 1ull << b % 63 : 0;
-	assert_int_equal(packed_add(&h, &edges, a, 5), 0);
-	assert_int_equal(packed_add(&h, &edges, a, 6), 0);
-	packed_get(&h, got);
-	for (int b = 0; b < IBS_LAT_BUCKETS; b++)
-		assert_int_equal(got[b], 2 * a[b]);
-	assert_int_equal(h.sum, 11);
-	assert_int_equal(h.below[1], h.valid);
-	free(h.below);
 }
 
 static void test_edges(void **state)
@@ -656,7 +634,6 @@ int main(void)
 		T(test_unknown_is_absent),
 		T(test_json),
 		T(test_pieces),
-		T(test_packed),
 		T(test_edges),
 		T(test_ops_and_tlb),
 		T(test_machine),

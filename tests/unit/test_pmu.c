@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "cgroup/cgroup_mode.h"
+#include "cgroup/cgroup_hierarchy.h"
 #include "machine/cpu.h"
 #include "base/err.h"
 #include "machine/pmu.h"

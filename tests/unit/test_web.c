@@ -15,9 +15,7 @@
 #include <cmocka.h>
 
 #include "tree.h"
-#include "web/web_accept.h"
-#include "web/web_address.h"
-#include "web/web_auth.h"
+#include "web/web_server.h"
 
 #define HASH "$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW" /* of "secret" */
 
@@ -339,19 +337,21 @@ static void test_hosts(void **state)
 					       "evillocalhost",
 					       "[evil.example]",
 					       "127.1.evil" };
-	static const char *const listen[] = { ":9950", "scrape.me:9950" };
+	static const struct web_opts opts = { .listen = { ":9950", "scrape.me:9950" },
+					      .n_listen = 2 };
+	static const struct web_opts none;
 	char own[300];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
-		if (!web_host_is_local(local[i], listen, 2))
+		if (!web_host_is_local(local[i], &opts))
 			fail_msg("'%s'", local[i]);
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
-		if (web_host_is_local(foreign[i], listen, 2))
+		if (web_host_is_local(foreign[i], &opts))
 			fail_msg("'%s'", foreign[i]);
 	assert_int_equal(gethostname(own, 256), 0);
 	strcat(own, ":9950");
-	assert_true(web_host_is_local(own, NULL, 0));
+	assert_true(web_host_is_local(own, &none));
 }
 
 #define R(f) cmocka_unit_test_setup_teardown(f, new_root, remove_root)

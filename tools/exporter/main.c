@@ -4,7 +4,7 @@
 #include "base/options.h"
 #include "base/num.h"
 #include "privileges.h"
-#include "metrics/metrics.h"
+#include "metrics/reading.h"
 #include "web/web.h"
 
 #include <errno.h>
@@ -16,72 +16,23 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* The argument of an option, kept until the end. */
-struct kept {
-	struct kept *next;
-	char text[];
-};
-
 struct exporter {
-	struct kept *kept;
-	struct web_opts web;
-	const char *user, *config;
+	struct web_opts web; /* first: web_add_listen() gets it */
+	char user[64], config[256];
 	bool once, check, list;
 	enum metrics_format format;
 };
-
-static int keep(struct exporter *e, const char *text, const char **to, struct err *err)
-{
-	struct kept *k = malloc(sizeof(*k) + strlen(text) + 1);
-
-	if (!k)
-		return err_set(err, -ENOMEM, "out of memory");
-	*to = strcpy(k->text, text);
-	k->next = e->kept;
-	e->kept = k;
-	return 0;
-}
-
-static int set_pin_dir(void *ctx, const char *arg, struct err *err)
-{
-	struct exporter *e = ctx;
-
-	if (*arg != '/' || strlen(arg) > 255)
-		return err_set(
-			err, -EINVAL,
-			"--pin-dir: invalid path '%.300s': must be absolute, with at most 255 "
-			"characters",
-			arg);
-	return keep(e, arg, &e->web.pin_dir, err);
-}
-
-static int set_listen(void *ctx, const char *arg, struct err *err)
-{
-	struct exporter *e = ctx;
-
-	if (e->web.n_listen == WEB_LISTEN_MAX)
-		return err_set(err, -EINVAL, "--web.listen-address: too many addresses: at most %d",
-			       WEB_LISTEN_MAX);
-	return keep(e, arg, &e->web.listen[e->web.n_listen++], err);
-}
 
 static int set_path(void *ctx, const char *arg, struct err *err)
 {
 	struct exporter *e = ctx;
 	int ret = web_check_telemetry_path(arg, err);
 
-	if (ret) {
+	if (ret)
 		err_prefix(err, "--web.telemetry-path");
-		return ret;
-	}
-	return keep(e, arg, &e->web.telemetry_path, err);
-}
-
-static int set_web_config(void *ctx, const char *arg, struct err *err)
-{
-	struct exporter *e = ctx;
-
-	return keep(e, arg, &e->web.config_file, err);
+	else
+		snprintf(e->web.telemetry_path, sizeof(e->web.telemetry_path), "%s", arg);
+	return ret;
 }
 
 static int set_edges(void *ctx, const char *arg, struct err *err)
@@ -94,70 +45,35 @@ static int set_edges(void *ctx, const char *arg, struct err *err)
 	return ret;
 }
 
-static int set_max_groups(void *ctx, const char *arg, struct err *err)
-{
-	const struct num_arg num = { .name = "--max-groups", .min = 1, .max = 1 << 20 };
-	struct exporter *e = ctx;
-	uint64_t v;
-	int ret = num_parse(&num, arg, &v, err);
-
-	if (!ret)
-		e->web.metrics.max_groups = v;
-	return ret;
-}
-
-static int set_user(void *ctx, const char *arg, struct err *err)
-{
-	struct exporter *e = ctx;
-
-	return keep(e, arg, &e->user, err);
-}
-
-static int set_format(void *ctx, const char *arg, struct err *err)
+static const char *format_name(unsigned int i)
 {
 	static const char *const names[] = { "text", "openmetrics", "json" };
-	struct exporter *e = ctx;
 
-	for (int f = 0; f < METRICS_FORMATS; f++) {
-		if (!strcmp(arg, names[f])) {
-			e->format = f;
-			return 0;
-		}
-	}
-	return err_set(err, -EINVAL, "--format: '%.100s' must be one of text, openmetrics, json",
-		       arg);
-}
-
-static int set_config(void *ctx, const char *arg, struct err *err)
-{
-	(void)ctx;
-	(void)arg;
-	(void)err;
-	return 0; /* read before all others */
+	return names[i];
 }
 
 static const struct option_row rows[] = {
 	{ "pin-dir", 0, "DIR", "directory of the collector's pins; default " IBS_PIN_DIR,
-	  set_pin_dir },
+	  OPTION_PATH(struct exporter, web.pin_dir) },
 	{ "web.listen-address", 0, "ADDR",
-	  "listen on HOST:PORT, [IPV6]:PORT or :PORT; can be repeated; "
-	  "default 127.0.0.1:9950",
-	  set_listen },
+	  "listen on HOST:PORT, [IPV6]:PORT or :PORT; can be repeated; default 127.0.0.1:9950",
+	  web_add_listen },
 	{ "web.telemetry-path", 0, "PATH", "path of the metrics; default /metrics", set_path },
 	{ "web.config.file", 0, "FILE", "TLS and passwords, in the format of exporter-toolkit",
-	  set_web_config },
+	  OPTION_TEXT(struct exporter, web.config_file) },
 	{ "edges", 0, "CYCLES,..", "bucket edges to export; default 13 from 32 to 4096",
 	  set_edges },
 	{ "max-groups", 0, "N",
-	  "maximum number of groups with series of their own; the rest "
-	  "is added up as \"other\"",
-	  set_max_groups },
-	{ "user", 0, "NAME", "user to switch to when started as root; default nobody", set_user },
+	  "maximum number of groups with series of their own; the rest is added up as \"other\"",
+	  OPTION_NUMBER(struct exporter, web.metrics.max_groups, 1, 1 << 20) },
+	{ "user", 0, "NAME", "user to switch to when started as root; default nobody",
+	  OPTION_TEXT(struct exporter, user) },
 	{ "once", 0, NULL, "print the metrics to stdout and exit",
 	  OPTION_FLAG(struct exporter, once) },
 	{ "format", 0, "NAME", "format of --once: text (default), openmetrics or json",
-	  set_format },
-	{ "config", 0, "FILE", "read options from FILE, one `name = value` per line", set_config },
+	  OPTION_CHOICE(struct exporter, format, "format", format_name, METRICS_FORMATS) },
+	{ "config", 0, "FILE", "read options from FILE, one `name = value` per line",
+	  OPTION_TEXT(struct exporter, config) },
 	{ "config-check", 0, NULL, "check options and files, and exit",
 	  OPTION_FLAG(struct exporter, check) },
 	{ "list-metrics", 0, NULL, "list all metrics with type and help, and exit",
@@ -176,16 +92,9 @@ static void usage(const struct option_set *set)
 static int parse(int argc, char **argv, struct exporter *e, struct err *err)
 {
 	const struct option_set set = { "Options", rows, sizeof(rows) / sizeof(rows[0]), e };
-	int ret = 0;
+	const char *config = options_config(argc, argv);
+	int ret = config ? options_file(config, &set, 1, err) : 0;
 
-	for (int i = 1; i < argc; i++) {
-		if (!strncmp(argv[i], "--config=", 9))
-			e->config = argv[i] + 9;
-		else if (!strcmp(argv[i], "--config") && i + 1 < argc)
-			e->config = argv[++i];
-	}
-	if (e->config)
-		ret = options_file(e->config, &set, 1, err);
 	ret = ret ?: options_parse(argc, argv, &set, 1, err);
 	if (ret == OPTIONS_HELP)
 		usage(&set);
@@ -264,35 +173,23 @@ static int serve(const struct exporter *e, struct err *err)
 /* What an option names is looked at, but not opened for good. */
 static int check(const struct exporter *e, struct err *err)
 {
-	int ret = e->web.config_file ? web_check_config(e->web.config_file, err) : 0;
+	int ret = *e->web.config_file ? web_check_config(e->web.config_file, err) : 0;
 
 	if (!ret)
 		log_info("configuration OK");
 	return ret;
 }
 
-static void free_options(struct exporter *e)
-{
-	while (e->kept) {
-		struct kept *k = e->kept;
-
-		e->kept = k->next;
-		free(k);
-	}
-}
-
 int main(int argc, char **argv)
 {
-	struct exporter e = { .web = { .pin_dir = IBS_PIN_DIR }, .user = "nobody" };
+	struct exporter e = { .web.pin_dir = IBS_PIN_DIR, .user = "nobody" };
 	struct err err = { "" };
 	int ret = parse(argc, argv, &e, &err);
 	int status = EXIT_USAGE;
 
 	log_set_journal(getenv("JOURNAL_STREAM") != NULL);
-	if (ret > 0) {
-		free_options(&e);
+	if (ret > 0)
 		return EXIT_DONE;
-	}
 	if (!ret && e.list) {
 		metrics_list(stdout);
 	} else if (!ret && e.check) {
@@ -303,6 +200,5 @@ int main(int argc, char **argv)
 	}
 	if (ret)
 		log_error("%s", err.text);
-	free_options(&e);
 	return !ret ? EXIT_DONE : ret == -EINVAL ? EXIT_USAGE : status;
 }

@@ -68,7 +68,7 @@ int cmd_doctor(int argc, char **argv)
 	struct doctor_options o = {};
 	const struct option_set set = { "Options", rows, sizeof(rows) / sizeof(rows[0]), &o };
 	struct err e = { "" };
-	struct doctor *d;
+	struct doctor_report *d;
 	int err = options_parse(argc, argv, &set, 1, &e), status;
 
 	if (err > 0) {
@@ -93,12 +93,12 @@ int cmd_doctor(int argc, char **argv)
 		log_error("%s", e.text);
 		return EXIT_FAILED;
 	}
-	status = doctor_can_sample(d) ? EXIT_DONE : EXIT_FAILED;
+	status = d->can_sample ? EXIT_DONE : EXIT_FAILED;
 	if (o.json)
 		err = doctor_print_json(d, stdout, &e);
 	else
 		doctor_print(d, stdout, terminal_width(), want_color());
-	doctor_free(d);
+	free(d);
 	if (err) {
 		log_error("%s", e.text);
 		return EXIT_FAILED;

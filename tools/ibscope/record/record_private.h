@@ -4,7 +4,7 @@
 #define IBSCOPE_RECORD_PRIVATE_H
 
 #include "capture/record_output.h"
-#include "cgroup/container_names.h"
+#include "cgroup/container.h"
 #include "session/session.h"
 #include "capture/sideband.h"
 

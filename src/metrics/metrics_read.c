@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "metrics.h"
-
+#include "metrics_private.h"
 #include "base/clock.h"
-#include "collector_text.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <ibscope/maps.h>
+
 #define READ_TRIES 3
 
-static const unsigned int default_edges[] = { 32,  64,	128,  192,  256,  384, 512,
-					      640, 768, 1024, 1536, 2048, 4096 };
-#define DEFAULT_EDGES (sizeof(default_edges) / sizeof(default_edges[0]))
+static const struct metrics_opts default_opts = {
+	.edges = { 32, 64, 128, 192, 256, 384, 512, 640, 768, 1024, 1536, 2048, 4096 },
+	.n_edges = 13,
+};
 
 /* One pass over the counters. */
 struct pass {
@@ -100,10 +101,7 @@ int metrics_read(const struct metrics_source *src, const struct metrics_opts *op
 
 	if (!m)
 		return err_set(err, -ENOMEM, "out of memory");
-	m->n_edges = opts->n_edges ? opts->n_edges : DEFAULT_EDGES;
-	memcpy(m->edges, opts->n_edges ? opts->edges : default_edges,
-	       m->n_edges * sizeof(m->edges[0]));
-	m->groups.edges = (struct metrics_edges){ .le = m->edges, .n = m->n_edges };
+	m->opts = opts->n_edges ? *opts : default_opts;
 	m->facts.self = *self;
 	ret = read_counts(m, src, opts, err);
 	m->facts.self.read_s = now_s() - begin;
@@ -164,4 +162,39 @@ void metrics_free(struct metrics *m)
 size_t metrics_bytes(const struct metrics *m)
 {
 	return sizeof(*m) + m->groups.bytes + m->json_len;
+}
+
+int metrics_edges_parse(const char *text, struct metrics_opts *opts, struct err *err)
+{
+	size_t n = 0;
+
+	for (const char *p = text;; p++) {
+		char *end;
+		unsigned long edge = strtoul(p, &end, 10);
+		int b = 0;
+
+		if (end == p || *p < '0' || *p > '9' || (*end && *end != ','))
+			return err_set(err, -EINVAL, "column %td: expected a number of cycles",
+				       p - text + 1);
+		while (b < IBS_LAT_BUCKETS - 1 && ibs_lat_le(b) < edge)
+			b++;
+		if (ibs_lat_le(b) != edge)
+			return err_set(err, -EINVAL,
+				       "column %td: invalid edge %lu: the nearest edges are %u and "
+				       "%u",
+				       p - text + 1, edge, b ? ibs_lat_le(b - 1) : 0,
+				       ibs_lat_le(b));
+		if (n && edge <= opts->edges[n - 1])
+			return err_set(err, -EINVAL, "column %td: edges must be in ascending order",
+				       p - text + 1);
+		if (n == METRICS_EDGES_MAX)
+			return err_set(err, -EINVAL, "too many edges: at most %d",
+				       METRICS_EDGES_MAX);
+		opts->edges[n++] = edge;
+		p = end;
+		if (!*p)
+			break;
+	}
+	opts->n_edges = n;
+	return 0;
 }

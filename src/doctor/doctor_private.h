@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What a check knows of the machine, and how it fills its result. */
-#ifndef IBSCOPE_DOCTOR_CHECK_H
-#define IBSCOPE_DOCTOR_CHECK_H
+#ifndef IBSCOPE_DOCTOR_PRIVATE_H
+#define IBSCOPE_DOCTOR_PRIVATE_H
 
+#include "doctor.h"
 #include "base/err.h"
-#include "doctor_probe.h"
-#include "doctor_result.h"
 #include "machine/cpu.h"
 #include "machine/pmu.h"
+#include "machine/kernel_features.h"
 
 #include <linux/capability.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/resource.h>
 
 /* Debian 12's linux/capability.h has them, older ones do not. */
 #ifndef CAP_PERFMON
@@ -20,6 +24,22 @@
 #endif
 
 #define PARANOID "/proc/sys/kernel/perf_event_paranoid"
+
+/* What the kernel answered; an errno is negative, 0 is success. */
+struct doctor_probes {
+	struct kernel_features features;
+	bool features_known; /* all of them: programs can be loaded */
+	struct rlimit memlock;
+	int prog;    /* loading a program of two instructions */
+	int reader;  /* bpf() on a map without any capability; -255: could not try */
+	int cpu;     /* where the events below were opened */
+	int open, attach, sim;
+	int shared; /* measuring the time that the event was on the hardware */
+	uint64_t enabled_ns, running_ns;
+};
+
+/* @op: NULL if there is none */
+void doctor_probe(struct doctor_probes *p, const struct pmu *op, const struct cpu_info *cpu);
 
 struct doctor {
 	const char *root;
@@ -32,8 +52,6 @@ struct doctor {
 	bool btf, btf_direct; /* present; with all that direct register reads need */
 	struct err btf_err;
 	struct doctor_probes p; /* zero unless probed */
-	size_t n;
-	struct doctor_result *results;
 };
 
 struct doctor_check {
@@ -46,15 +64,14 @@ struct doctor_check {
 extern const struct doctor_check doctor_hw_checks[], doctor_kernel_checks[], doctor_tried_checks[];
 
 /* Checks fill a result with these; unprintable bytes become "?". */
-void doctor_value(struct doctor_result *r, enum doctor_status status, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-void doctor_more(struct doctor_result *r, const char *fmt, ...) /* append to the value */
-	__attribute__((format(printf, 2, 3)));
-void doctor_why(struct doctor_result *r, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-/* Replace the remedy of the table. */
-void doctor_remedy(struct doctor_result *r, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+void doctor_put(char *buf, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+#define doctor_value(r, status_, ...) \
+	((r)->status = (status_), doctor_put((r)->value, sizeof((r)->value), __VA_ARGS__))
+#define doctor_more(r, ...)                            \
+	doctor_put((r)->value + strlen((r)->value),    \
+		   sizeof((r)->value) - strlen((r)->value), __VA_ARGS__)
+#define doctor_why(r, ...)    doctor_put((r)->why, sizeof((r)->why), __VA_ARGS__)
+#define doctor_remedy(r, ...) doctor_put((r)->remedy, sizeof((r)->remedy), __VA_ARGS__)
 
 /* True, with the result filled, if the running kernel was not probed. */
 bool doctor_not_tried(const struct doctor *d, struct doctor_result *r);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope serve: the collector, and the metrics endpoint if it is to have one. */
-#include "../cmd.h"
-#include "serve_web.h"
+#include "cmd.h"
 #include "collector/collector.h"
 #include "counts/snapshot.h"
-#include "metrics/collector_text.h"
+#include "metrics/reading.h"
+#include "web/web.h"
 
 #include <errno.h>
 #include <math.h>
@@ -40,6 +40,45 @@ static int print_status(FILE *f, bool json, const struct ibs_meta *meta, const s
 		return collector_print_json(f, &r, err);
 	collector_print(f, &r);
 	return 0;
+}
+
+static const struct option_row web_rows[] = {
+	{ "web.listen-address", 0, "ADDR",
+	  "serve /metrics on HOST:PORT, [IPV6]:PORT or :PORT, as ibscope-exporter does without "
+	  "privileges",
+	  web_add_listen },
+	{ "web.config.file", 0, "FILE", "TLS and passwords of that endpoint",
+	  OPTION_TEXT(struct web_opts, config_file) },
+};
+
+static int check_web(const void *extra, struct err *err)
+{
+	const struct web_opts *o = extra;
+
+	if (!*o->config_file)
+		return 0;
+	if (!o->n_listen)
+		return err_set(err, -EINVAL, "--web.config.file needs --web.listen-address");
+	return web_check_config(o->config_file, err);
+}
+
+static const struct collector_extra web_extra = {
+	.title = "Metrics endpoint",
+	.rows = web_rows,
+	.n = sizeof(web_rows) / sizeof(web_rows[0]),
+	.size = sizeof(struct web_opts),
+	.check = check_web,
+};
+
+/* *out is NULL if no address was given. */
+static int open_web(const struct collector_settings *set, struct web **out, struct err *err)
+{
+	struct web_opts opts = *(const struct web_opts *)set->extra;
+
+	if (!opts.n_listen)
+		return 0;
+	strcpy(opts.pin_dir, set->pin_dir);
+	return web_listen_all(&opts, out, err) ?: web_start(*out, err);
 }
 
 static int open_signals(struct err *err)
@@ -115,7 +154,7 @@ static int serve(struct collector *c, struct err *err)
 	if (sigfd < 0)
 		return sigfd;
 	ret = collector_open(c, err);
-	ret = ret ?: serve_web_open(collector_settings(c), &web, err);
+	ret = ret ?: open_web(collector_settings(c), &web, err);
 	ret = ret ?: loop(c, web, sigfd, err);
 	web_close(web);
 	ret = collector_finish(c, ret, err);
@@ -134,7 +173,7 @@ int cmd_serve(int argc, char **argv)
 	const struct collector_opts opts = {
 		.argc = argc,
 		.argv = argv,
-		.extra = &serve_web_extra,
+		.extra = &web_extra,
 		.print_status = print_status,
 	};
 	struct collector *c;

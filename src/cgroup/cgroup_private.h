@@ -4,13 +4,15 @@
  * watch. Whoever owns a delegated cgroup can make as many below it as they like, so that depth,
  * number and bytes are limited.
  */
-#ifndef IBSCOPE_CGROUP_TABLE_H
-#define IBSCOPE_CGROUP_TABLE_H
+#ifndef IBSCOPE_CGROUP_PRIVATE_H
+#define IBSCOPE_CGROUP_PRIVATE_H
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
 
 #define CGROUP_DEPTH_MAX 64	     /* of names in a path, which is shorter than PATH_MAX, too */
 #define CGROUP_USER_MAX	 4096	     /* living cgroups below one that root gave to somebody */
@@ -88,5 +90,73 @@ void cgroup_table_kill(struct cgroup_table *t, struct cgroup_node *n, uint64_t n
 size_t cgroup_table_forget(struct cgroup_table *t, uint64_t until_ns);
 /* Drop the longest dead until there are only @max, and all take at most half of the bytes. */
 void cgroup_table_trim(struct cgroup_table *t, size_t max);
+
+/*
+ * The directories of a cgroup hierarchy as the kernel names them: by paths below the
+ * mount, which is "/" here, and by ids. A path has at most PATH_MAX - 1 bytes.
+ */
+
+struct cgroup_dirs {
+	int fd; /* of the mount; -1: not open */
+	dev_t dev;
+	char *real;  /* what /proc says of it, as it does of its directories; NULL: not known */
+	bool kernfs; /* so file handles are ids */
+};
+
+/* @mount: its directory. Return: 0 or a negative errno; cgroup_dirs_close() in both cases. */
+int cgroup_dirs_open(struct cgroup_dirs *d, const char *mount);
+void cgroup_dirs_close(struct cgroup_dirs *d);
+
+/* Return: an fd, the caller's to close, or a negative errno. */
+int cgroup_dirs_open_path(const struct cgroup_dirs *d, const char *path);
+
+/* Return: 0 with the inode of the directory, whose number is the id, or a negative errno; -ENOENT
+ * also for other files. */
+int cgroup_dirs_stat(const struct cgroup_dirs *d, const char *path, struct stat *st);
+
+/* The same of @name in the directory @at, an fd. */
+int cgroup_dirs_stat_at(const struct cgroup_dirs *d, int at, const char *name, struct stat *st);
+
+/**
+ * cgroup_dirs_path() - ask the kernel for the path of an id (CAP_DAC_READ_SEARCH)
+ * @out: the caller's to free
+ *
+ * Return: 0, also for one that died while it was looked at; -ESTALE if it is dead; -EXDEV if the
+ * mount does not show it; -ENAMETOOLONG; other errors if the kernel cannot be asked; -ENOMEM.
+ */
+int cgroup_dirs_path(const struct cgroup_dirs *d, uint64_t id, char **out);
+
+/*
+ * What the kernel reports of watched directories, and a budget of CPU time for acting on it. Anyone
+ * who may make cgroups decides how much there is to do. When the budget is used up, events wait in
+ * the kernel; if they are too many for its queue, the tree has to be read again, once.
+ */
+
+struct cgroup_watch {
+	int inotify, epoll, timer; /* -1: nothing is watched */
+	int64_t budget_ns;
+	uint64_t refilled_ns, started_ns;
+	bool paused, warned;
+};
+
+/* Where nothing can be watched it warns, and only keeps the budget. */
+void cgroup_watch_open(struct cgroup_watch *w);
+void cgroup_watch_close(struct cgroup_watch *w);
+
+/* Readable when there are events and budget; -1 if nothing is watched. */
+int cgroup_watch_fd(const struct cgroup_watch *w);
+
+/* Watch the directory that @fd has open. Return: a watch or a negative errno. */
+int cgroup_watch_add(struct cgroup_watch *w, int fd);
+void cgroup_watch_remove(struct cgroup_watch *w, int wd);
+
+/* Events of inotify(7). Return: bytes; 0 if there are none. */
+size_t cgroup_watch_read(struct cgroup_watch *w, char *buf, size_t size);
+
+/* Return: whether there is budget. Then its use is counted until cgroup_watch_end(). */
+bool cgroup_watch_begin(struct cgroup_watch *w);
+void cgroup_watch_end(struct cgroup_watch *w);
+/* Between the two: is the budget used up? */
+bool cgroup_watch_spent(const struct cgroup_watch *w);
 
 #endif

@@ -2,7 +2,6 @@
 #include "web.h"
 
 #include "base/clock.h"
-#include "web_address.h"
 #include "web_server.h"
 
 #include <errno.h>
@@ -139,7 +138,7 @@ static void reload(struct web *w)
 	double now = now_s();
 	int ret;
 
-	if (!w->opts.config_file || now < w->next_config_s)
+	if (!*w->opts.config_file || now < w->next_config_s)
 		return;
 	w->next_config_s = now + CHECK_S;
 	if (!w->config || !web_config_changed(w->config))
@@ -249,6 +248,20 @@ static void check_connections(struct web *w, double now)
 
 /* --- starting --- */
 
+int web_add_listen(void *ctx, const char *arg, struct err *err)
+{
+	struct web_opts *o = ctx;
+
+	if (o->n_listen == WEB_LISTEN_MAX)
+		return err_set(err, -EINVAL, "--web.listen-address: more than %d addresses",
+			       WEB_LISTEN_MAX);
+	if (strlen(arg) >= sizeof(o->listen[0]))
+		return err_set(err, -EINVAL, "--web.listen-address: longer than %zu characters",
+			       sizeof(o->listen[0]) - 1);
+	strcpy(o->listen[o->n_listen++], arg);
+	return 0;
+}
+
 int web_check_telemetry_path(const char *path, struct err *err)
 {
 	if (*path != '/' || !strcmp(path, "/") || !strncmp(path, "/-/", 3) ||
@@ -302,11 +315,11 @@ int web_listen_all(const struct web_opts *opts, struct web **out, struct err *er
 	w->epoll_fd = -1;
 	w->conns.next = w->conns.prev = &w->conns;
 	w->opts = *opts;
-	w->opts.telemetry_path = opts->telemetry_path ?: "/metrics";
-	if (!opts->n_listen)
-		w->opts.listen[w->opts.n_listen++] = WEB_LISTEN_DEFAULT;
-	ret = web_check_telemetry_path(w->opts.telemetry_path, err);
-	if (!ret && opts->config_file)
+	if (!*opts->telemetry_path)
+		strcpy(w->opts.telemetry_path, "/metrics");
+	ret = opts->n_listen ? 0 : web_add_listen(&w->opts, WEB_LISTEN_DEFAULT, err);
+	ret = ret ?: web_check_telemetry_path(w->opts.telemetry_path, err);
+	if (!ret && *opts->config_file)
 		ret = read_config(w, err);
 	if (!ret && web_scrapes_open(w->opts.pin_dir, &w->opts.metrics, &w->self, &w->scrapes))
 		ret = err_set(err, -ENOMEM, "out of memory");

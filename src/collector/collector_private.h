@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A running collector, as the files of this room share it. */
+#ifndef IBSCOPE_COLLECTOR_PRIVATE_H
+#define IBSCOPE_COLLECTOR_PRIVATE_H
+
+#include "collector_settings.h"
+#include "control.h"
+#include "governor.h"
+#include "work_limit.h"
+#include "counts/pins.h"
+#include "machine/clock_watch.h"
+#include "sampler/sampler.h"
+
+/* The governor, its input and its last decision. */
+struct budget {
+	struct governor *governor; /* NULL: not yet */
+	__u64 *seen;		   /* of each CPU */
+	double nmi_ns;
+	enum ibs_nmi_source nmi_source;
+	double measured_ns; /* of it; 0: not tried yet, below 0: cannot be measured */
+	__u64 max_rate, rss_max;
+	/* windows in which runs of the program were timed */
+	bool timing;
+	__u64 timed_ns, timed_runs, windows, window_runs;
+	double window_ns;
+	__u64 unseen;
+	double unseen_ops_s;
+	enum governor_state state;
+	enum governor_reason reason;
+	__u64 cost_ns, cost_before_ns; /* since it was opened, and before */
+	__u64 reported_ns;	       /* of it, when the status was last written */
+	double reported_s, next_rate_s, retry_s;
+	double next_s; /* the next step */
+};
+
+struct collector {
+	struct collector_opts opts;
+	struct settings_source source;
+	struct collector_settings set;
+	struct live_options live;
+	unsigned int live_bits; /* enum sampler_live: set live since options were read */
+	struct pins *pins;
+	struct control *control; /* NULL: there is no socket */
+	bool running;		 /* was opened: options are no reason to end any more */
+	int broken; /* a negative errno: sampling cannot even resume with the old options */
+	struct err broken_err;
+	struct ibs_meta_status status;
+	__u64 stats_seen;    /* samples for which `status` has the time in the program */
+	__u64 cpu_before_ns; /* CPU time of earlier collectors; wraps, sums do not */
+	int stats_fd;	     /* -1: off */
+	double next_tick_s, next_stats_s, next_fold_s, next_follow_s;
+	struct budget budget;
+	struct work_limit work;
+	__u64 work_before_ns[IBS_WORK_N], delayed_before_ns[IBS_WORK_N]; /* of earlier collectors */
+	__u64 warned_delayed_ns[IBS_WORK_N];
+	double warned_s[IBS_WORK_N];
+	struct clock_watch clock;
+	bool clock_watched;
+	__u64 off_pmu_ns;  /* for which the event was enabled but not on the PMU */
+	bool shared;	   /* and that time grows */
+	size_t unresolved; /* names of the selection that nothing has yet, as last logged */
+};
+
+/* Sampling within a budget: feeds the governor and does what it decides. */
+
+/*
+ * Between sampling_open() and sampler_start(): measures the cost of a sample, if it is not known, and
+ * starts with the period asked for, or with a longer one that was needed before. Return: 0 or a
+ * negative errno with @err.
+ */
+int budget_open(struct collector *c, struct err *err);
+
+/*
+ * The same while sampling, after options have changed. Sampling resumes even if it was stopped.
+ * @paused: set to whether sampling stopped to measure the cost of a sample. Return: 0; or a negative
+ * errno with @err, and the collector has to end.
+ */
+int budget_reopen(struct collector *c, bool *paused, struct err *err);
+
+/* To be called at budget.next_s. Return: 0; or a negative errno with @err: the collector has to end. */
+int budget_step(struct collector *c, struct err *err);
+
+/* Call it after runs of the program begin to be timed, and before that ends. */
+void budget_timed(struct collector *c, bool on);
+
+/* Fill in its part of c->status; the rest is up to date. */
+void budget_status(struct collector *c, double now_s);
+
+void budget_close(struct collector *c);
+
+/* The cost of a sample without the program: given, measured or assumed. */
+
+/* Is collector_calibrate() going to measure? Nothing else may sample meanwhile. */
+bool collector_must_calibrate(const struct collector *c);
+
+/* Set budget.nmi_ns, between sampling_open() and sampler_start(). It is measured once. */
+void collector_calibrate(struct collector *c);
+
+/* Notices clock changes, suspends and other users of the PMU; logs them and counts them in c->status. */
+
+/* To be called after each sampling_open(). */
+void machine_watch_start(struct collector *c);
+
+/* To be called once a second: a shared PMU shows in what was missed since the last call. */
+void machine_watch(struct collector *c, const struct pmu_state *pmu);
+
+/* Names of groups, for readers that cannot find them out themselves. */
+
+/* Bring the pinned names up to date. */
+void collector_names_update(struct collector *c);
+
+/* Sampling with other options, without losing counters. */
+
+/* Open and start sampling with c->set. Return: 0 or a negative errno with @err. */
+int collector_begin(struct collector *c, struct err *err);
+
+/**
+ * collector_replace() - sample with other options and resume the counters
+ * @fresh: parsed; is taken over or closed
+ *
+ * Return: 0; or a negative errno with @err, *usage set if the user is to blame. Then the old options
+ * are in force again, or c->broken is set.
+ */
+int collector_replace(struct collector *c, struct collector_settings *fresh, bool *usage,
+		      struct err *err);
+
+/* Read the options again. Return: as collector_replace(). */
+int reload_options(struct collector *c, bool *usage, struct err *err);
+
+/* What a collector does on request of `ibscope ctl`. */
+
+/*
+ * Listen for requests, unless --control is none. A default socket that cannot be used is no failure.
+ * Return: 0 or a negative errno with @err.
+ */
+int requests_open(struct collector *c, struct err *err);
+
+/* The pinned status: what readers learn of the collector itself. */
+
+/* Write what changes all the time. */
+int status_update(struct collector *c, double now_s, struct err *err);
+/* The same once a second; watches the machine, too. */
+int status_tick(struct collector *c, double now_s, struct err *err);
+
+/* Write the texts that change only when sampling begins, after sampling_open(). */
+void status_begin(struct collector *c);
+/* Write what is set live. */
+void status_live(struct collector *c);
+
+#endif
