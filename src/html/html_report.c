@@ -5,7 +5,7 @@
 #include "html_write.h"
 
 #include "base/array.h"
-#include "cgroup/container_names.h"
+#include "cgroup/container.h"
 #include "symbols/chain.h"
 
 #include <errno.h>
