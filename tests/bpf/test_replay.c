@@ -466,6 +466,11 @@ static const char *mode_of(const struct sample *s)
 	return v >> 63 ? "kernel" : "user";
 }
 
+static bool cgroup_label(int l)
+{
+	return l == LABEL_CGROUP || l == LABEL_CONTAINER || l == LABEL_POD;
+}
+
 static void label_text(const struct choice *c, const struct sample *s, char *out, size_t size)
 {
 	const char *comm = comm_of(s), *path = cgroups[s->cgroup].path;
@@ -477,16 +482,14 @@ static void label_text(const struct choice *c, const struct sample *s, char *out
 
 		if (!(c->labels >> l & 1))
 			continue;
-		if (l == LABEL_CGROUP && path)
-			snprintf(text, sizeof(text), "%s", path);
-		else if (l == LABEL_CGROUP)
+		if (cgroup_label(l) && !path)
 			snprintf(text, sizeof(text), cgroups[s->cgroup].id ? "#%llu" : "unknown",
 				 (unsigned long long)cgroups[s->cgroup].id);
-		else if (l == LABEL_CONTAINER && path && strstr(path, BOX))
-			snprintf(text, sizeof(text), "%.12s", BOX);
-		else if (l == LABEL_CONTAINER || l == LABEL_POD)
-			snprintf(text, sizeof(text), "%s",
-				 path || cgroups[s->cgroup].id ? "" : "unknown");
+		else if (l == LABEL_CGROUP)
+			snprintf(text, sizeof(text), "%s", path);
+		else if (cgroup_label(l))
+			snprintf(text, sizeof(text), "%.12s",
+				 l == LABEL_CONTAINER && strstr(path, BOX) ? BOX : "");
 		else if (l == LABEL_PID)
 			snprintf(text, sizeof(text), "%u", threads[s->thread].tgid);
 		else if (l == LABEL_TID)
