@@ -184,7 +184,7 @@ static enum control_result change(struct collector *c, struct live_options *next
 	struct live_options old = c->live;
 	struct collector_settings fresh;
 	struct plan plan = {};
-	const char *how;
+	const char *how = "";
 
 	plan_names(&plan, &old, &old, next);
 	plan_names(&plan, next, &old, next);
