@@ -12,10 +12,12 @@ import concurrent.futures
 import glob
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -158,7 +160,7 @@ class Result(unittest.TextTestResult):
 
 def run_module(path):
     """What one process does: the tests of a module. Returns a Tally."""
-    tally = Tally()
+    tally, began = Tally(), time.monotonic()
     os.dup2(sys.stdout.fileno(), sys.stderr.fileno())   # in order
     sys.path.insert(0, os.path.dirname(path))
     suite = unittest.TestLoader().loadTestsFromName(os.path.basename(path)[:-3])
@@ -166,6 +168,8 @@ def run_module(path):
     tally.passed = r.succeeded
     tally.failed = len(r.failures) + len(r.errors) + len(r.unexpectedSuccesses)
     tally.skipped = len(r.skipped)
+    cpu = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(f'{os.path.basename(path)}: {time.monotonic() - began:.0f} s, {cpu:.0f} s of CPU time')
     return tally
 
 
