@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What the tests of the program share: running it, cgroups, busy processes."""
 import ctypes
+import fcntl
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 from bpf_probe import can_bpf  # noqa: F401: for the modules that import it from here
@@ -14,6 +17,8 @@ from bpf_probe import can_bpf  # noqa: F401: for the modules that import it from
 BUILD = os.environ.get('IBSCOPE_BUILD', os.path.abspath('build'))
 SAN = os.environ.get('IBSCOPE_SAN', BUILD)
 PR_SET_PDEATHSIG = 1     # linux/prctl.h
+# Memory that was freed, and that the sanitizer keeps, counts for --max-rss.
+os.environ.setdefault('ASAN_OPTIONS', 'quarantine_size_mb=8')
 # Sanitizers slow no kernel, so the instrumented program is the one to test.
 IBSCOPE = os.path.join(SAN, 'ibscope')
 
@@ -34,6 +39,23 @@ def hist(*args, **kw):
 def residual(ledger):
     return ledger['seen'] - ledger['aggregated'] - ledger['forwarded'] - \
         sum(ledger['filtered'].values()) - sum(ledger['lost'].values())
+
+
+def until(what, seconds=60):
+    """What @what returns, as soon as that is true."""
+    end = time.monotonic() + seconds
+    while not (found := what()):
+        if time.monotonic() > end:
+            raise AssertionError(f'after {seconds} s still {found!r}')
+        time.sleep(0.05)
+    return found
+
+
+def cpu_seconds(pid):
+    """The CPU time that a process has used."""
+    with open(f'/proc/{pid}/stat') as f:
+        fields = f.read().rsplit(')', 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
 
 def cgroup2_mount():
@@ -88,9 +110,33 @@ class Busy:
         # a test that is killed must not leave a CPU busy for the others
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
+    def runs(self, seconds=0.2):
+        """Until it has used so much more CPU time."""
+        end = cpu_seconds(self.pid) + seconds
+        until(lambda: cpu_seconds(self.pid) >= end)
+
     def stop(self):
         self.p.kill()
         self.p.wait()
+
+
+def wait_sampling(p):
+    """Until a program with --source sim says that it samples; what it said."""
+    said = ''
+    while 'SIMULATED' not in said:
+        line = p.stderr.readline()
+        assert line, said
+        said += line
+    return said
+
+
+def stalled(pipe):
+    """Something is in it, and no more is written."""
+    def unread():
+        return struct.unpack('i', fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
+    before = unread()
+    time.sleep(0.5)
+    return before and unread() == before
 
 
 def keep_busy(test):
@@ -117,10 +163,10 @@ class Collector:
         return self.err.read()
 
     def wait(self, text, seconds=30):
-        end = time.time() + seconds
+        end = time.monotonic() + seconds
         while text not in self.said():
-            if self.p.poll() is not None or time.time() > end:
-                raise AssertionError(f'{text!r} was not said: {self.said()}')
+            if self.p.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f'missing {text!r}: {self.said()}')
             time.sleep(0.05)
 
     def stop(self, sig=signal.SIGTERM):

@@ -9,16 +9,15 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import ibscope
-from ibscope import Busy, Cgroup, residual
+from ibscope import Busy, Cgroup, residual, until
 
 OK, WHY = ibscope.can_bpf()
 CPUS = sorted(os.sched_getaffinity(0))
 SIM = ('--source', 'sim', '-c', '100000')
-TOP = '/ibscope-test-containers'
+TOP = f'/ibscope-test-containers-{os.getpid()}'
 UID = '12345678-9abc-def0-1234-56789abcdef0'
 POD = f'{TOP}/kubepods/burstable/pod{UID}'
 
@@ -67,20 +66,22 @@ class Containers(unittest.TestCase):
         return self.program
 
     def wait_begun(self):
-        said = ''
-        while 'SIMULATED' not in said:
-            line = self.program.stderr.readline()
-            self.assertTrue(line, said)
-            said += line
-        return said
+        return ibscope.wait_sampling(self.program)
 
     def finish(self):
         out, self.err = self.program.communicate(timeout=60)
         self.assertEqual(self.program.returncode, 0, self.err)
-        objects = [json.loads(line) for line in out.splitlines()]
-        for o in objects:
-            self.assertEqual(residual(o['ledger']), 0)
-        return objects
+        return [self.interval(line) for line in out.splitlines()]
+
+    def interval(self, line=None):
+        """The next one that is printed."""
+        o = json.loads(line or self.program.stdout.readline())
+        self.assertEqual(residual(o['ledger']), 0)
+        return o
+
+    def interrupt(self):
+        self.program.send_signal(signal.SIGINT)
+        return self.finish()
 
     def hist(self, *args):
         self.start(*args, '0.8', '1')
@@ -202,13 +203,13 @@ class Containers(unittest.TestCase):
     def follow(self, args, make, path):
         """Started before @path is there, the program counts its samples."""
         Cgroup(TOP)
-        self.start(*args, '--by', 'cgroup', '1', '4')
+        self.start(*args, '--by', 'cgroup', '0.5')
         self.said = self.wait_begun()
-        time.sleep(1.1)
+        objects = [self.interval()]
         make()
-        objects = self.finish()
+        until(lambda: objects.append(self.interval()) or (path,) in self.labels(objects[-1], 'cgroup'))
+        objects += self.interrupt()
         self.assertNotIn((path,), self.labels(objects[0], 'cgroup'))
-        self.assertIn((path,), self.labels(objects[3], 'cgroup'))
         for o in objects:
             self.assertLessEqual(self.labels(o, 'cgroup'), {(path,)})
         return objects
@@ -219,13 +220,13 @@ class Containers(unittest.TestCase):
         def make():
             self.run_busy(path)
             self.run_busy(f'{POD}/{cid(8)}', 1)
-            time.sleep(0.3)
+            self.busy[-1].runs()
             self.name(cid(7), 'late')  # only then, as runtimes do
 
         o = self.follow(['--container', 'l[a]te'], make, path)
         self.assertIn('waiting', self.said)
         self.assertEqual(o[0]['ledger']['aggregated'], 0)
-        self.assertGreater(o[3]['ledger']['filtered']['cgroup'], 0)
+        self.assertGreater(sum(x['ledger']['filtered'].get('cgroup', 0) for x in o), 0)
 
     def test_follows_patterns(self):
         path = f'{TOP}/svc-1/x'
@@ -241,13 +242,13 @@ class Containers(unittest.TestCase):
         path = f'{TOP}/service'
         first = Cgroup(path)
         old = first.id()
-        self.start('--cgroup', path, '--by', 'cgroup', '1', '3')
+        self.start('--cgroup', path, '--by', 'cgroup', '0.5')
         self.wait_begun()
-        time.sleep(0.5)
+        self.assertFalse(self.labels(self.interval(), 'cgroup'))
         first.remove()
         self.assertNotEqual(self.run_busy(path).id(), old)
-        o = self.finish()
-        self.assertEqual(self.labels(o[2], 'cgroup'), {(path,)})
+        until(lambda: self.labels(self.interval(), 'cgroup') == {(path,)})
+        self.interrupt()
 
     def test_filter_terms(self):
         self.name(cid(1), 'web')
@@ -271,13 +272,16 @@ class Containers(unittest.TestCase):
     def test_name_outlives_the_container(self):
         self.name(cid(1), 'web')
         cgroup = self.run_busy(f'{TOP}/docker/{cid(1)}')
-        self.start('--by', 'container', '2', '1')
+        self.start('--by', 'container', '1')
         self.wait_begun()
-        time.sleep(1)
+        until(lambda: ('web',) in self.labels(self.interval(), 'container'))
+        self.busy[-1].runs()
         self.busy.pop().stop()
         os.unlink(f'{self.log}/containers/pod-0_shop_web-{cid(1)}.log')
         cgroup.remove()
-        self.assertIn(('web',), self.labels(self.finish()[0], 'container'))
+        labels = set().union(*(self.labels(o, 'container') for o in self.interrupt()))
+        self.assertIn(('web',), labels)
+        self.assertNotIn((cid(1)[:12],), labels)
 
     def test_many_come_and_go(self):
         """A thousand containers in a row: it goes on, and is interrupted in order."""
@@ -287,8 +291,7 @@ class Containers(unittest.TestCase):
             Cgroup(f'{TOP}/docker/{cid(i)}')
             if i >= 20:
                 os.rmdir(ibscope.cgroup2_mount() + f'{TOP}/docker/{cid(i - 20)}')
-        self.program.send_signal(signal.SIGINT)
-        o = self.finish()
+        o = self.interrupt()
         self.assertEqual(o[0]['ledger']['aggregated'], 0)
 
 

@@ -16,7 +16,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, run
+from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, run, until
 
 EXPORTER = os.path.join(SAN, 'ibscope-exporter')
 FILL = os.path.join(BUILD, 'tests/unit/fill_pins')
@@ -82,8 +82,10 @@ class Exporter(Program):
 
     def fresh(self):
         """Metrics that were read after now."""
-        time.sleep(1.05)
-        return samples(self.get()[2])
+        def scrape():
+            return samples(self.get()[2])
+        before = scrape()['ibscope_exporter_reads_total']
+        return until(lambda: (s := scrape())['ibscope_exporter_reads_total'] > before and s)
 
 
 def samples(text):
@@ -118,15 +120,9 @@ class Case(unittest.TestCase):
         self.addCleanup(p.stop, signal.SIGKILL)
         return p
 
-    def until(self, what, seconds=30):
-        end = time.time() + seconds
-        while True:
-            v = what()
-            if v:
-                return v
-            if time.time() > end:
-                self.fail(f'still {v}')
-            time.sleep(0.2)
+    @staticmethod
+    def until(what, seconds=60):
+        return until(what, seconds)
 
     def grown(self, old, new, cgroup='/'):
         """Counters only go up; of others' cgroups, which may end or be made again, nothing is said."""
@@ -335,10 +331,12 @@ class Served(Collected):
 
     def test_reads_are_shared(self):
         e = self.start(Exporter)
+        began = time.monotonic()
         texts = {e.get()[2] for _ in range(50)}
-        self.assertLessEqual(len(texts), 3)
+        most = 3 + time.monotonic() - began     # one a second
+        self.assertLess(len(texts), most)
         s = e.fresh()
-        self.assertLessEqual(s['ibscope_exporter_reads_total'], 5)
+        self.assertLess(s['ibscope_exporter_reads_total'], most + 2)
         self.assertGreaterEqual(s['ibscope_exporter_scrapes_total'], 51)
 
     @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
@@ -661,23 +659,11 @@ class Thousand(Case):
         self.assertEqual(sum(v for k, v in s.items() if k.startswith('ibscope_samples_total{')), total)
         self.assertEqual(s['ibscope_samples_seen_total'], total)
         self.assertEqual(sum(int(v) for k, v in s.items() if k.startswith('ibscope_estimated_ops_total{')), total * 100003)
-        times = []
-        for _ in range(3):
-            time.sleep(3)   # until what was read is too old
-            begin = time.time()
-            c = http.client.HTTPConnection('127.0.0.1', e.port)
-            c.request('GET', '/metrics')
-            r = c.getresponse()
-            while r.read(1 << 20):
-                pass
-            times.append(time.time() - begin)
-            c.close()
         with open(f'/proc/{e.p.pid}/status') as f:
             peak = int(re.search(r'VmHWM:\s+(\d+)', f.read()).group(1)) / 1024
-        print(f'{len(text)} bytes in {min(times) * 1e3:.0f} ms, at most {peak:.1f} MiB resident')
+        print(f'{len(text)} bytes, at most {peak:.1f} MiB resident')
         if SAN == BUILD:
             self.assertLess(peak, 32)
-            self.assertLess(min(times), 1)      # a tenth of it on a machine that does nothing else
         # what does not have series of its own is in `other`
         e = self.start(Exporter, '--max-groups', '10', prefix=NOBODY, pin_dir=d)
         s = samples(e.get()[2])

@@ -8,7 +8,6 @@ import re
 import tempfile
 import subprocess
 import threading
-import time
 import unittest
 import urllib.parse
 import urllib.request
@@ -124,7 +123,7 @@ class Seen(test_exporter.Collected):
         edges = [64, 80, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1536, 2048]
         e = self.start(test_exporter.Exporter, '--edges', ','.join(map(str, edges)), prefix=NOBODY)
         self.until(lambda: cg.path in e.get()[2])
-        time.sleep(8)
+        self.until(lambda: len(self.percentiles(edges)) > 20)
         type(self).collector.stop()     # what is counted stays, for both to read
         busy.stop()
         try:
@@ -163,45 +162,44 @@ class Seen(test_exporter.Collected):
                  '${latency}': 'ibscope_load_miss_latency_cycles', '$__rate_interval': '8s', '$__range': '10s'}
         e = self.start(test_exporter.Exporter)
         with self.prometheus(e, rules) as query:
-            time.sleep(12)
             for name in set(re.findall(r'record: (\S+)', rules)) - MAY_RECORD_NOTHING:
-                self.until(lambda: query(name))
-                if not re.search(r':p\d+_', name):      # NaN where there were no samples
-                    self.assertNotIn('NaN', {v['value'][1] for v in query(name)}, name)
-            share = query('sum(container_src:ibscope_estimated_ops:rate5m) / 500000')
-            self.assertGreater(float(share[0]['value'][1]), 10)     # samples a second
+                nan = 'NaN' if not re.search(r':p\d+_', name) else ''      # where there were no samples
+                self.until(lambda: (got := query(name)) and nan not in {v['value'][1] for v in got})
+            # samples a second
+            self.until(lambda: query('sum(container_src:ibscope_estimated_ops:rate5m) / 500000 > 10'))
             seen = 0
             for panel in board['panels']:
                 if panel['type'] == 'row':
                     continue
-                found = []
-                for t in panel['targets']:
-                    q = t['expr']
-                    for name, value in fills.items():
-                        q = q.replace(name, value)
-                    found += query(q)
-                if panel['title'] not in MAY_SHOW_NOTHING:
-                    self.assertTrue(found, panel['title'])
-                seen += bool(found)
+                queries = [t['expr'] for t in panel['targets']]
+                for name, value in fills.items():
+                    queries = [q.replace(name, value) for q in queries]
+
+                def shown():
+                    return any(map(query, queries))
+                seen += shown() if panel['title'] in MAY_SHOW_NOTHING else self.until(shown)
             self.assertGreater(seen, 25)
+
+    @staticmethod
+    def percentiles(edges):
+        """[(labels, share, value)] of what ctl knows, as far as the edges tell more than +Inf."""
+        p = run('ctl', '--pin-dir', DIR, '--json', '--by', 'cgroup,src', 'snapshot')
+        return [(s['labels'], q, s[name]) for s in json.loads(p.stdout)['series']
+                for q, name in ((.5, 'p50'), (.9, 'p90'), (.99, 'p99'))
+                if s[name] is not None and s[name] <= edges[-1]]
 
     def compare(self, e, edges):
         with self.prometheus(e) as query:
             self.until(lambda: query('ibscope_load_miss_latency_cycles_count'))
-            p = run('ctl', '--pin-dir', DIR, '--json', '--by', 'cgroup,src', 'snapshot')
-            compared = 0
-            for s in json.loads(p.stdout)['series']:
-                for q, name in (.5, 'p50'), (.9, 'p90'), (.99, 'p99'):
-                    if s[name] is None or s[name] > edges[-1]:
-                        continue
-                    where = f'cgroup="{s["labels"]["cgroup"]}",src="{s["labels"]["src"]}"'
-                    got = query(f'histogram_quantile({q}, ibscope_load_miss_latency_cycles_bucket{{{where}}})')
-                    value = float(got[0]['value'][1])
-                    at = next(i for i, edge in enumerate(edges) if s[name] <= edge)
-                    self.assertLessEqual(value, edges[at] + 1e-6, (where, name))
-                    self.assertGreaterEqual(value, (edges[at - 1] if at else 0) - 1e-6, (where, name))
-                    compared += 1
-            self.assertGreater(compared, 20)
+            found = self.percentiles(edges)
+            self.assertGreater(len(found), 20)
+            for labels, q, percentile in found:
+                where = f'cgroup="{labels["cgroup"]}",src="{labels["src"]}"'
+                got = query(f'histogram_quantile({q}, ibscope_load_miss_latency_cycles_bucket{{{where}}})')
+                value = float(got[0]['value'][1])
+                at = next(i for i, edge in enumerate(edges) if percentile <= edge)
+                self.assertLessEqual(value, edges[at] + 1e-6, (where, q))
+                self.assertGreaterEqual(value, (edges[at - 1] if at else 0) - 1e-6, (where, q))
 
 
 if __name__ == '__main__':

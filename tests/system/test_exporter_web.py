@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -94,9 +95,13 @@ class Strict(Web):
         e = self.exporter()
         many = b'GET /metrics HTTP/1.1\r\n' + HOST + b'\r\n'
 
+        begun = threading.Barrier(21)
+
         def flood():
             with socket.create_connection(('127.0.0.1', e.port), timeout=20) as s:
+                s.sendall(many * 300)
                 s.setblocking(False)
+                begun.wait(60)
                 end = time.time() + 3
                 while time.time() < end:
                     for f in lambda: s.send(many * 300), lambda: s.recv(1 << 20):
@@ -108,7 +113,7 @@ class Strict(Web):
                             return
         with concurrent.futures.ThreadPoolExecutor(20) as pool:
             floods = [pool.submit(flood) for _ in range(20)]
-            time.sleep(.5)
+            begun.wait(60)
             waits = []
             while not all(f.done() for f in floods):
                 begin = time.time()

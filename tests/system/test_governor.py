@@ -13,7 +13,7 @@ import time
 import unittest
 
 import test_serve
-from ibscope import SAN, can_bpf, keep_busy, run
+from ibscope import SAN, can_bpf, keep_busy, run, until
 
 OK, WHY = can_bpf()
 EXPORTER = os.path.join(SAN, 'ibscope-exporter')
@@ -112,7 +112,8 @@ class Governor(unittest.TestCase):
         load, before = Faults(self), faults()
         c = self.collector('--sim-event', 'faults', '-c', '16', '--nmi-cost', '50us',
                            '--max-overhead', '2%', '--verbose')
-        time.sleep(3)
+        # measuring what a sample costs is done
+        until(lambda: test_serve.snapshot('src')['ledger']['seen'] > 1000)
         for _ in range(2):
             rate = faults()
             self.watch(2)
@@ -157,10 +158,8 @@ class Governor(unittest.TestCase):
         c = self.collector('-c', '10000', '--nmi-cost', '100us', '--max-overhead', '0.001%')
         c.wait('sampling stopped')
         c.wait('next try in 60 s')
-        time.sleep(1.2)
-        m = metrics()
+        m = until(lambda: one(m := metrics(), 'ibscope_sampling_stopped') and m)
         self.assertEqual(state(m), ['stopped'])
-        self.assertEqual(one(m, 'ibscope_sampling_stopped'), 1)
         before = test_serve.snapshot()['ledger']['seen']
         time.sleep(1)
         self.assertEqual(test_serve.snapshot()['ledger']['seen'], before)
@@ -172,17 +171,17 @@ class Governor(unittest.TestCase):
         args = '--nmi-cost', '20us', '--max-overhead', '1%', '--verbose'
         c = self.collector(*args)
         c.wait('instead of 200000')
-        time.sleep(2)
+        until(lambda: one(metrics(), 'ibscope_sampling_period') > 400000)
         self.assertEqual(c.stop(), 0)
         period = one(metrics(), 'ibscope_sampling_period')
         self.assertGreater(period, 400000)
         c = self.collector(*args)
         c.wait('resuming counters')
         for _ in range(2):
-            time.sleep(1.5)
-            m = metrics()
+            before = test_serve.snapshot()['ledger']['seen']
+            m = until(lambda: state(m := metrics()) == ['backed_off'] and m)
             self.assertEqual(one(m, 'ibscope_sampling_period'), period)
-            self.assertEqual(state(m), ['backed_off'])
+            until(lambda: test_serve.snapshot()['ledger']['seen'] > before)
             c.p.send_signal(signal.SIGHUP)
             c.wait('options reloaded')
         self.assertNotIn('instead', c.said())
@@ -191,47 +190,39 @@ class Governor(unittest.TestCase):
         keep_busy(self)
         c = self.collector('--nmi-cost', '20us', '--max-overhead', '1%', '--verbose')
         c.wait('instead of 200000')
-        time.sleep(1.5)
-        m = metrics()
-        period = one(m, 'ibscope_sampling_period')
-        self.assertGreater(period, 400000)
+        until(lambda: one(metrics(), 'ibscope_sampling_period') > 400000)
+        period = one(metrics(), 'ibscope_sampling_period')
 
-        def change(*words):
-            p = test_serve.ctl('set', *words)
+        def change(word, states, of=lambda now: True):
+            """Until it is in one of @states, with a period of which @of holds."""
+            p = test_serve.ctl('set', word)
             self.assertEqual(p.returncode, 0, p.stderr)
-            time.sleep(1.5)
-            m = metrics()
-            return one(m, 'ibscope_sampling_period'), state(m), m
+            return until(lambda: state(m := metrics())[0] in states.split() and
+                         of(one(m, 'ibscope_sampling_period')) and m)
 
-        now, at, m = change('max-overhead=0.5%')
-        self.assertGreater(now, 1.5 * period)
-        self.assertEqual(at, ['backed_off'])
+        m = change('max-overhead=0.5%', 'backed_off', lambda now: now > 1.5 * period)
         self.assertEqual(one(m, 'ibscope_overhead_budget_ratio'), 0.005)
-        self.assertEqual(change('max-overhead=off')[:2], (200000, ['off']))
-        self.assertEqual(change('max-overhead=50%')[:2], (200000, ['at_rate']))
-        self.assertEqual(change('period=400000')[:2], (400000, ['at_rate']))
-        self.assertEqual(change('max-overhead=0.001%')[1], ['backed_off'])
+        change('max-overhead=off', 'off', lambda now: now == 200000)
+        change('max-overhead=50%', 'at_rate', lambda now: now == 200000)
+        change('period=400000', 'at_rate', lambda now: now == 400000)
+        change('max-overhead=0.001%', 'backed_off stopped')
         c.wait('sampling stopped')
         before = test_serve.snapshot()['ledger']['seen']
-        self.assertEqual(change('max-overhead=50%')[1], ['backed_off'])
-        time.sleep(1.5)
-        self.assertGreater(test_serve.snapshot()['ledger']['seen'], before)
+        change('max-overhead=50%', 'backed_off returning at_rate')
+        until(lambda: test_serve.snapshot()['ledger']['seen'] > before)
         # what a sample costs is measured once, while nothing else is sampled
         for words, how in ((['max-overhead=40%'], 'changed while sampling'),
                            (['nmi-cost='], 'changed: sampling paused'),
                            (['max-overhead=50%'], 'changed while sampling')):
             self.assertTrue(test_serve.ctl('set', *words).stdout.startswith(how), words)
         before = test_serve.snapshot()['ledger']['seen']
-        time.sleep(1.5)
-        self.assertGreater(test_serve.snapshot()['ledger']['seen'], before)
+        until(lambda: test_serve.snapshot()['ledger']['seen'] > before)
 
     def test_slow_program(self):
         keep_busy(self)
         c = self.collector('--max-bpf-time', '50ns', '--max-overhead', '50%')
         c.wait('--max-bpf-time')
-        time.sleep(1.2)
-        m = metrics()
-        self.assertEqual(state(m), ['stopped'])
+        m = until(lambda: state(m := metrics()) == ['stopped'] and m)
         self.assertEqual(m['ibscope_governor_changes_total']['reason="bpf_slow"'], 1)
 
     def test_each_run_is_timed_once(self):
@@ -245,8 +236,8 @@ class Governor(unittest.TestCase):
             self.addCleanup(enable, f.read())
         enable('1')
         self.collector('--max-overhead', 'off', '--nmi-cost', '1us', rate=('-c', '20000'))
-        for _ in range(5):
-            time.sleep(0.3)
+        for n in range(5):
+            until(lambda: test_serve.snapshot()['ledger']['seen'] > 1000 * n)
             self.assertEqual(test_serve.ctl('reload').returncode, 0)
         mean = int(re.search(r'cost: (\d+) ns per sample in BPF', test_serve.ctl('status').stdout)[1])
         m = metrics()
@@ -267,8 +258,7 @@ class Governor(unittest.TestCase):
     def test_off(self):
         for rate in ('-c', '100000', '--max-overhead', 'off'), ('-F', '2000'):
             c = self.collector(rate=rate)
-            time.sleep(3)
-            m = metrics()
+            m = until(lambda: one(m := metrics(), 'ibscope_samples_seen_total') and m)
             self.assertEqual(state(m), ['off'])
             self.assertNotIn('ibscope_overhead_budget_ratio', m)
             self.assertEqual('ibscope_sampling_period_asked' in m, rate[0] == '-c')

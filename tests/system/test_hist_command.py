@@ -2,6 +2,7 @@
 """`hist -- COMMAND`: what is measured, how long, and how it ends."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from ibscope import IBSCOPE, Busy, can_bpf, cgroup2_mount, residual, run
+from ibscope import IBSCOPE, Busy, can_bpf, cgroup2_mount, residual, run, until
 
 SPIN = 'import os,time\nt=time.time()+%s\nwhile time.time()<t: pass\n'
 OK, WHY = can_bpf()
@@ -21,7 +22,7 @@ def spin(seconds):
 
 def ours():
     """The cgroups of commands that are there now."""
-    return [d for d, _, _ in os.walk(cgroup2_mount()) if os.path.basename(d).startswith('ibscope-')]
+    return [d for d, _, _ in os.walk(cgroup2_mount()) if re.fullmatch(r'ibscope-\d+-\d+', os.path.basename(d))]
 
 
 @unittest.skipUnless(OK, f'no BPF here: {WHY}')
@@ -112,13 +113,10 @@ class HistCommand(unittest.TestCase):
         with tempfile.TemporaryFile('w+') as out:
             p = subprocess.Popen([IBSCOPE, 'hist', '--json', '--source', 'sim', '--', *command],
                                  stdout=out, stderr=subprocess.PIPE, text=True)
-            while not ours() or not os.path.exists(self.started):
-                self.assertIsNone(p.poll())
-                time.sleep(0.02)
+            until(lambda: p.poll() is not None or ours() and os.path.exists(self.started))
             p.send_signal(sig)
-            while not os.fstat(out.fileno()).st_size:
-                self.assertIsNone(p.poll())
-                time.sleep(0.02)
+            until(lambda: p.poll() is not None or os.fstat(out.fileno()).st_size)
+            self.assertIsNone(p.poll())
             for s in more:
                 p.send_signal(s)
             err = p.communicate(timeout=30)[1]

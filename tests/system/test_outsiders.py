@@ -9,7 +9,7 @@ import time
 import unittest
 
 import ibscope
-from ibscope import Cgroup, can_bpf, cgroup2_mount, keep_busy, run
+from ibscope import Cgroup, can_bpf, cgroup2_mount, cpu_seconds, keep_busy, run, until
 
 OK, WHY = can_bpf()
 PIN_DIR = '/sys/fs/bpf/ibscope-outsiders-%d' % os.getpid()
@@ -46,17 +46,6 @@ class Outsiders(unittest.TestCase):
         p = run('ctl', '--pin-dir', PIN_DIR, '--json', 'status')
         self.assertEqual(p.returncode, 0, p.stderr)
         return json.loads(p.stdout)
-
-    def cpu_s(self, c):
-        with open(f'/proc/{c.p.pid}/stat') as f:
-            fields = f.read().rsplit(')', 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
-
-    def until(self, what, seconds=40):
-        end = time.monotonic() + seconds
-        while not what():
-            self.assertLess(time.monotonic(), end, self.status())
-            time.sleep(0.1)
 
     def test_sampling_goes_on(self):
         keep_busy(self)
@@ -97,16 +86,16 @@ class Outsiders(unittest.TestCase):
         outsiders = [Outsider(self, stop, lambda k=k: churn(k)) for k in range(2)]
         outsiders += [Outsider(self, stop, flood) for _ in range(8)]
         # what they get at once is used up
-        self.until(lambda: self.status()['work']['web']['delayed_s'] > 0.5)
-        before, cpu, began = self.status(), self.cpu_s(c), time.monotonic()
+        until(lambda: self.status()['work']['web']['delayed_s'] > 0.5)
+        before, cpu, began = self.status(), cpu_seconds(c.p.pid), time.monotonic()
         while time.monotonic() < began + SECONDS:
             now = self.status()
             self.assertEqual(now['governor']['state'], 'at_rate', now)
             self.assertEqual(now['period'], 10000000)
-            time.sleep(0.5)
+            time.sleep(0.5)     # a look now and then, for SECONDS
         now = self.status()
         took = time.monotonic() - began
-        cpu = (self.cpu_s(c) - cpu) / took
+        cpu = (cpu_seconds(c.p.pid) - cpu) / took
         made = sum(o.n for o in outsiders[:2])
         delayed = now['work']['web']['delayed_s'] - before['work']['web']['delayed_s']
         samples = now['ledger']['seen'] - before['ledger']['seen']

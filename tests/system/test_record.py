@@ -16,7 +16,7 @@ import time
 import unittest
 
 import ibscope
-from ibscope import Busy, Cgroup
+from ibscope import Busy, Cgroup, stalled, until
 
 OK, WHY = ibscope.can_bpf()
 CPUS = sorted(os.sched_getaffinity(0))
@@ -57,6 +57,34 @@ class Record(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.dir, name)
 
+    def written(self):
+        """The ledger that was written last to the file of a program that runs: flushed now and then."""
+        p = subprocess.run([CAT, self.path('ibscope.data')], capture_output=True, text=True)
+        return {} if p.returncode else json.loads(p.stdout.splitlines()[-1])
+
+    def start(self, *args):
+        p = subprocess.Popen([ibscope.IBSCOPE, 'record', '--source', 'sim', *args], cwd=self.dir,
+                             stderr=subprocess.PIPE, text=True)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        return p
+
+    def until_written(self, p, done):
+        until(lambda: p.poll() is not None or done(self.written()))
+
+    def finish(self, p, status=0, sig=signal.SIGINT):
+        if p.poll() is None:
+            p.send_signal(sig)
+        p.stderr = p.communicate(timeout=60)[1]
+        self.assertEqual(p.returncode, status, p.stderr)
+        return p
+
+    def record_until(self, n, *args):
+        """With so many samples in the file, or more."""
+        p = self.start('--max-loss', '100%', *args)
+        self.until_written(p, lambda l: l.get('forwarded', 0) >= n)
+        return self.finish(p)
+
     def record(self, *args, status=0, **kw):
         """The instrumented program on a busy machine may lose a lot, which is a failure by default."""
         p = ibscope.run('record', '--source', 'sim', '--max-loss', '100%', *args, cwd=self.dir, **kw)
@@ -74,7 +102,7 @@ class Record(unittest.TestCase):
 
     def test_equals_the_model(self):
         """Each CPU's n-th sample is known: every record is, register by register."""
-        p = self.record('-c', '100000', '--seed', '5', '--raw', '--duration', '1')
+        p = self.record_until(2000, '-c', '100000', '--seed', '5', '--raw')
         got = Recorded(self.path('ibscope.data'))
         self.check_whole(got, p)
         self.assertEqual((got.info['simulated'], got.info['source'], got.info['period']),
@@ -110,11 +138,11 @@ class Record(unittest.TestCase):
 
     def test_task_and_cgroup(self):
         """Samples of a busy process bear its ids, and the file tells its name and cgroup."""
-        cgroup = Cgroup('ibscope-test/record')
+        cgroup = Cgroup(f'ibscope-test-{os.getpid()}/record')
         busy = Busy(CPUS[0], cgroup)
         try:
-            time.sleep(0.3)
-            p = self.record('-c', '200000', '--duration', '1', '--cgroup', cgroup.path)
+            busy.runs()
+            p = self.record_until(200, '-c', '200000', '--cgroup', cgroup.path)
         finally:
             busy.stop()
             cgroup.remove()
@@ -151,8 +179,8 @@ class Record(unittest.TestCase):
     def test_only_what_concerns_the_process(self):
         busy = Busy(CPUS[0])
         try:
-            time.sleep(0.2)
-            self.record('-p', str(busy.pid), '--duration', '0.5')
+            busy.runs()
+            self.record_until(20, '-p', str(busy.pid))
         finally:
             busy.stop()
         got = Recorded(self.path('ibscope.data'))
@@ -163,8 +191,8 @@ class Record(unittest.TestCase):
         """Call chains lead into what the process has mapped."""
         busy = Busy(CPUS[0])
         try:
-            time.sleep(0.3)
-            p = self.record('-g', '-c', '100000', '-p', str(busy.pid), '--duration', '1')
+            busy.runs()
+            p = self.record_until(100, '-g', '-c', '100000', '-p', str(busy.pid))
         finally:
             busy.stop()
         got = Recorded(self.path('ibscope.data'))
@@ -239,22 +267,16 @@ class Record(unittest.TestCase):
 
     def test_signals_end_in_order(self):
         for sig in signal.SIGINT, signal.SIGTERM:
-            p = subprocess.Popen([ibscope.IBSCOPE, 'record', '--source', 'sim', '-c', '50000'],
-                                 cwd=self.dir, stderr=subprocess.PIPE, text=True)
-            time.sleep(1.5)
-            p.send_signal(sig)
-            p.stderr_text = p.communicate(timeout=10)[1]
-            self.assertEqual(p.returncode, 0, p.stderr_text)
-            p.stderr = p.stderr_text
+            p = self.start('-c', '50000', '--max-loss', '100%')
+            self.until_written(p, lambda l: l.get('forwarded'))
+            self.finish(p, sig=sig)
             self.check_whole(Recorded(self.path('ibscope.data')), p)
 
     def test_killed(self):
         """What was flushed is there, and the file says that the end is missing."""
-        p = subprocess.Popen([ibscope.IBSCOPE, 'record', '--source', 'sim', '-c', '50000'],
-                             cwd=self.dir, stderr=subprocess.DEVNULL)
-        time.sleep(2.5)
-        p.kill()
-        p.wait()
+        p = self.start('-c', '50000')
+        self.until_written(p, lambda l: l.get('forwarded', 0) > 1000)
+        self.finish(p, -signal.SIGKILL, signal.SIGKILL)
         got = Recorded(self.path('ibscope.data'))
         self.assertGreater(got.kinds['sample'], 1000)
         self.assertEqual((got.end['whole'], got.end['residual']), (0, 0))
@@ -262,57 +284,49 @@ class Record(unittest.TestCase):
         self.assertGreater(got.end['forwarded'], 1000)
         self.assertLessEqual(got.end['forwarded'], got.kinds['sample'])
 
-    def stopped_reader(self, *args, status):
-        """A reader that stands still for a second: what did not fit is counted, to the unit."""
-        p = subprocess.Popen([ibscope.IBSCOPE, 'record', '--source', 'sim', '-c', '100000',
-                              '--ring-size', '64K', '--duration', '4', *args], cwd=self.dir,
-                             stderr=subprocess.PIPE, text=True)
-        for _ in range(300):
-            if os.path.exists(self.path('ibscope.data')):
-                break
-            time.sleep(0.05)
-        time.sleep(1)
-        p.send_signal(signal.SIGSTOP)
-        time.sleep(1)
-        p.send_signal(signal.SIGCONT)
-        p.stderr = p.communicate(timeout=20)[1]
-        self.assertEqual(p.returncode, status, p.stderr)
+    def stopped_reader(self, enough, *args, status, seconds):
+        """A reader that stands still now and then, until `enough` of its ledger holds: what did not
+        fit is counted, to the unit."""
+        p = self.start(*args)
+        self.until_written(p, lambda l: l.get('forwarded'))
+        while p.poll() is None and not enough(now := self.written()):
+            p.send_signal(signal.SIGSTOP)
+            time.sleep(seconds)     # a ring cannot be looked at
+            p.send_signal(signal.SIGCONT)
+            self.until_written(p, lambda l: l.get('seen', 0) > now['seen'])
+            seconds *= 1.5
+        self.finish(p, status)
         got = Recorded(self.path('ibscope.data'))
         self.check_whole(got, p)
-        self.assertGreater(got.end['ring_full'], 1000)
+        self.assertTrue(enough(got.end))
         self.assertEqual(got.end['seen'], got.kinds['sample'] + got.end['ring_full'])
         times = [s['time'] for s in got.of('sample')]
         self.assertEqual(times, sorted(times))
+        os.unlink(self.path('ibscope.data'))
         return p.stderr
 
+    def stopped_with_much_lost(self, *args, status):
+        return self.stopped_reader(lambda l: l['ring_full'] > 1000, '-c', '100000', '--ring-size', '64K', *args,
+                                   status=status, seconds=1)
+
     def test_stopped_reader(self):
-        said = self.stopped_reader('--max-loss', '90%', status=0)
+        said = self.stopped_with_much_lost('--max-loss', '99.9%', status=0)
         self.assertNotIn('--max-loss', said)
 
     def test_too_much_is_lost(self):
-        said = self.stopped_reader('--max-loss', '1%', status=1)
+        said = self.stopped_with_much_lost('--max-loss', '0.1%', status=1)
         self.assertRegex(said, r'warning: [0-9.]+% of the last samples were lost because a buffer was full')
-        self.assertRegex(said, r'error: [0-9.]+% of the samples .*--max-loss allows \(1%\)')
+        self.assertRegex(said, r'error: [0-9.]+% of the samples .*--max-loss allows \(0.1%\)')
 
     def test_few_are_lost(self):
         """A reader that stands still until the ring of 256 is full, and little more."""
         for allowed, status in (('0%', 1), ('2%', 1), ('99%', 0)):
-            p = subprocess.Popen([ibscope.IBSCOPE, 'record', '--source', 'sim', '-C', '0', '-c', '5000000',
-                                  '--ring-size', '16K', '--duration', '3', '--max-loss', allowed],
-                                 cwd=self.dir, stderr=subprocess.PIPE, text=True)
-            time.sleep(1)
-            p.send_signal(signal.SIGSTOP)
-            time.sleep(1.6)
-            p.send_signal(signal.SIGCONT)
-            said = p.communicate(timeout=20)[1]
-            self.assertEqual(p.returncode, status, said)
-            lost = Recorded(self.path('ibscope.data')).end['ring_full']
-            self.assertGreater(lost, 0)
-            os.unlink(self.path('ibscope.data'))
+            self.stopped_reader(lambda l: l['ring_full'] > 0.03 * l['seen'] > 10, '-C', '0', '-c', '5000000',
+                                '--ring-size', '16K', '--max-loss', allowed, status=status, seconds=1.6)
 
     def test_nothing_lost_at_a_high_rate(self):
-        """50,000 samples a second and CPU."""
-        p = self.record('-c', '20000', '--duration', '2', '--ring-size', '4M')
+        """50,000 samples a second and CPU, in rings that hold more than all of them."""
+        p = self.record('-c', '20000', '--duration', '2', '--ring-size', '16M')
         got = Recorded(self.path('ibscope.data'))
         self.check_whole(got, p)
         self.assertEqual(got.end['ring_full'], 0)
@@ -328,16 +342,17 @@ class Record(unittest.TestCase):
 
     def test_max_size(self):
         for kind in (), ('--json',):
-            self.record('-c', '20000', '--max-size', '300K', '-o', 'x', '--duration', '30', *kind)
+            self.record('-c', '20000', '--max-size', '300K', '-o', 'x', '--ring-size', '64K', *kind)
             size = os.stat(self.path('x')).st_size
             self.assertGreater(size, 280 << 10)
-            # it is looked at after all that came was written
-            self.assertLess(size, 16 << 20 if kind else 1 << 20)
+            # it is looked at after all that came was written, which is what rings hold
+            self.assertLess(size, 4 << 20 if kind else 1 << 20)
 
     def test_rotate(self):
         """Ledgers of the files add up; each is whole and knows names of its own."""
-        p = self.record('-c', '20000', '--max-size', '200K', '--rotate', '50', '--duration', '4',
-                        timeout=90)
+        p = self.start('-c', '20000', '--max-size', '200K', '--rotate', '50', '--max-loss', '100%', '--ring-size', '256K')
+        until(lambda: p.poll() is not None or os.path.exists(self.path('ibscope.data.2')))
+        self.finish(p)
         names = sorted(os.listdir(self.dir))
         self.assertGreater(len(names), 2, names)
         files = [Recorded(self.path(n)) for n in names]
@@ -357,7 +372,12 @@ class Record(unittest.TestCase):
         self.assertEqual(times, sorted(times))
 
     def test_rotate_keeps_n(self):
-        self.record('-c', '20000', '--max-size', '100K', '--rotate', '2', '--duration', '3')
+        def inode(name):
+            return os.path.exists(self.path(name)) and os.stat(self.path(name)).st_ino
+        p = self.start('-c', '20000', '--max-size', '100K', '--rotate', '2', '--max-loss', '100%')
+        first = until(lambda: p.poll() is not None or inode('ibscope.data.1'))
+        until(lambda: p.poll() is not None or inode('ibscope.data.1') != first)
+        self.finish(p)
         self.assertEqual(sorted(os.listdir(self.dir)), ['ibscope.data', 'ibscope.data.1'])
 
     def test_full_device(self):
@@ -387,7 +407,7 @@ class Record(unittest.TestCase):
         p = subprocess.Popen([ibscope.IBSCOPE, 'record', '--source', 'sim', '-c', '20000', '--json'],
                              stdout=theirs, stderr=subprocess.PIPE, text=True)
         os.close(theirs)
-        time.sleep(2)
+        until(lambda: stalled(ours))
         p.terminate()
         said = p.communicate(timeout=30)[1]
         os.close(ours)

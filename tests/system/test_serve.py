@@ -10,7 +10,7 @@ import time
 import unittest
 
 import ibscope
-from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, keep_busy, residual, run
+from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, cpu_seconds, keep_busy, residual, run, until
 
 OK, WHY = can_bpf()
 DIR = '/sys/fs/bpf/ibscope-test-%d' % os.getpid()
@@ -67,11 +67,7 @@ class Serve(unittest.TestCase):
 
     def grows(self):
         before = snapshot()['ledger']['seen']
-        for _ in range(100):
-            if snapshot()['ledger']['seen'] > before:
-                return
-            time.sleep(0.05)
-        self.fail('nothing is counted any more')
+        until(lambda: snapshot()['ledger']['seen'] > before)
 
     def test_counters_outlive_it(self):
         seen = 0
@@ -94,7 +90,6 @@ class Serve(unittest.TestCase):
 
     def test_one_at_a_time(self):
         c = self.collector()
-        time.sleep(0.3)
         p = run('serve', '--source', 'sim', '--pin-dir', DIR)
         self.assertEqual(p.returncode, 1)
         self.assertIn(f'process {c.p.pid}', p.stderr)
@@ -168,9 +163,7 @@ class Serve(unittest.TestCase):
             self.addCleanup(p.kill)
             p.stdout.readline()
             p.stdout.close()
-            end = time.monotonic() + 30
-            while ctl('status').returncode and time.monotonic() < end:
-                time.sleep(0.05)
+            until(lambda: ctl('status').returncode == 0)
             f.write('bogus\n')
             f.flush()
             # writes to the log
@@ -184,14 +177,7 @@ class Serve(unittest.TestCase):
         return json.loads(ctl('--json', 'status').stdout)
 
     def becomes(self, **want):
-        end = time.monotonic() + 20
-        while True:
-            now = {k: v for k, v in self.status().items() if k in want}
-            if now == want:
-                return
-            if time.monotonic() > end:
-                self.fail(f'{now}, not {want}')
-            time.sleep(0.1)
+        until(lambda: want.items() <= self.status().items())
 
     @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
     def test_says_what_it_waits_for(self):
@@ -239,31 +225,21 @@ class Serve(unittest.TestCase):
             cg = Cgroup(f'/ibscope-fold-{os.getpid()}-{i}')
             try:
                 busy = Busy(1, cg)
-                time.sleep(0.4)
+                # it has a slot of its own, unless those of its predecessors are still taken
+                until(lambda: cg.path in self.cgroups() or cpu_seconds(busy.pid) > 0.3)
                 busy.stop()
-                names |= {s['labels']['cgroup'] for s in snapshot('cgroup')['series']}
+                names |= self.cgroups()
             finally:
                 cg.remove()
-        for _ in range(100):
-            now = snapshot('cgroup')
-            left = {s['labels']['cgroup'] for s in now['series']}
-            if not any('ibscope-fold' in n for n in left):
-                break
-            time.sleep(0.1)
-        else:
-            self.fail(left)
-        self.assertIn('other', left)
+        until(lambda: not any('ibscope-fold' in n for n in self.cgroups()))
+        self.assertIn('other', self.cgroups())
         self.assertGreater(len([n for n in names if 'ibscope-fold' in n]), 6, names)
         # the slots serve again
         cg = Cgroup(f'/ibscope-fold-{os.getpid()}-x')
         self.addCleanup(cg.remove)
         busy = Busy(1, cg)
         self.addCleanup(busy.stop)
-        for _ in range(100):
-            if cg.path in {s['labels']['cgroup'] for s in snapshot('cgroup')['series']}:
-                return
-            time.sleep(0.1)
-        self.fail('no slot for a new cgroup')
+        self.sees(cg.path)
 
     @unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
     def test_dead_cgroups_stay_across_restarts(self):
@@ -282,22 +258,14 @@ class Serve(unittest.TestCase):
         while time.time() < begin + 5:
             self.assertIn(cg.path, self.cgroups())
             time.sleep(0.5)
-        for _ in range(200):
-            if cg.path not in self.cgroups():
-                return
-            time.sleep(0.1)
-        self.fail('never folded')
+        until(lambda: cg.path not in self.cgroups())
 
     @staticmethod
     def cgroups():
         return {s['labels']['cgroup'] for s in snapshot('cgroup')['series']}
 
     def sees(self, path):
-        for _ in range(100):
-            if path in self.cgroups():
-                return
-            time.sleep(0.1)
-        self.fail(f'{path} is not seen')
+        until(lambda: path in self.cgroups())
 
     def test_readers(self):
         self.collector()

@@ -7,15 +7,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
+import tempfile
 import unittest
 
 import ibscope
-from ibscope import Busy, Cgroup, hist, residual, run
+from ibscope import Busy, Cgroup, cpu_seconds, hist, residual, run, stalled, until, wait_sampling
 
 OK, WHY = ibscope.can_bpf()
 BPFTOOL = shutil.which('bpftool', path=os.environ['PATH'] + ':/usr/sbin')
 CPUS = sorted(os.sched_getaffinity(0))
+TOP = f'/ibscope-test-{os.getpid()}'
 
 
 def by_labels(objects, *labels):
@@ -80,7 +81,7 @@ class Sim(unittest.TestCase):
 
     def test_two_cgroups(self):
         """Each CPU belongs to a busy process of a cgroup; its samples are nobody else's."""
-        a, b = Cgroup('ibscope-test/a'), Cgroup('ibscope-test/b')
+        a, b = Cgroup(TOP + '/a'), Cgroup(TOP + '/b')
         cpus = [CPUS[0], CPUS[-1]]
         busy = [Busy(cpus[0], a), Busy(cpus[1], b)]
         try:
@@ -88,7 +89,7 @@ class Sim(unittest.TestCase):
         finally:
             for x in busy:
                 x.stop()
-            a.remove(), b.remove(), Cgroup('ibscope-test').remove()
+            a.remove(), b.remove(), Cgroup(TOP).remove()
         n = by_labels([o], 'cgroup', 'cpu')
         self.assertGreater(n[a.path, str(cpus[0])], 100)
         self.assertGreater(n[b.path, str(cpus[1])], 100)
@@ -101,14 +102,15 @@ class Sim(unittest.TestCase):
 
     def test_cgroup_that_died_keeps_its_path(self):
         p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim', '-c', '100000', '--json',
-                              '--by', 'cgroup', '--cgroup-hierarchy', 'v2', '2.5', '1'],
-                             stdout=subprocess.PIPE, text=True)
-        time.sleep(0.8)
-        c = Cgroup('ibscope-test-dying/child')
+                              '--by', 'cgroup', '--cgroup-hierarchy', 'v2'],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_sampling(p)
+        c = Cgroup(TOP + '/child')
         busy = Busy(CPUS[0], c)
-        time.sleep(0.5)
+        busy.runs()
         busy.stop()
-        c.remove(), Cgroup('ibscope-test-dying').remove()
+        c.remove(), Cgroup(TOP).remove()
+        p.send_signal(signal.SIGINT)
         out, _ = p.communicate(timeout=30)
         n = by_labels([json.loads(out)], 'cgroup')
         self.assertGreater(n[(c.path,)], 0, n)
@@ -126,8 +128,8 @@ class Sim(unittest.TestCase):
         self.assertGreater(o['ledger']['filtered']['pid'], 5)
 
     def test_selects_cgroup_with_descendants(self):
-        top, deep = Cgroup('ibscope-test-sel'), Cgroup('ibscope-test-sel/1/2/3')
-        sibling = Cgroup('ibscope-test-sel2')
+        top, deep = Cgroup(TOP), Cgroup(TOP + '/1/2/3')
+        sibling = Cgroup(TOP + '2')
         busy = [Busy(CPUS[0], deep), Busy(CPUS[-1], sibling)]
         try:
             o, = hist('--source', 'sim', '-c', '100000', '--cgroup', top.path, '1', '1')
@@ -142,15 +144,25 @@ class Sim(unittest.TestCase):
 
     def test_follows_children(self):
         """A shell and what it starts, now and later, in one selection; a new pid of another is not."""
-        p = subprocess.Popen(['sh', '-c', 'sleep 0.6; for i in 1 2 3; do '
-                              f'{sys.executable} -c "while True: pass" & sleep 0.1; done; sleep 1.2; '
-                              'kill 0'], start_new_session=True, stderr=subprocess.DEVNULL)
+        p = subprocess.Popen(['sh', '-c', f'read x; for i in 1 2 3; do {sys.executable} -c "while True: pass" & done; '
+                              'wait'], start_new_session=True, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        sampler = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--json', '--source', 'sim', '-c', '100000', '-p', str(p.pid),
+                                    '--follow', '--by', 'pid,comm'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_sampling(sampler)
         other = Busy(CPUS[0])
         try:
-            o, = hist('--source', 'sim', '-c', '100000', '-p', str(p.pid), '--follow', '--by',
-                      'pid,comm', '1.5', '1')
+            p.stdin.close()
+
+            def children():
+                with open(f'/proc/{p.pid}/task/{p.pid}/children') as f:
+                    return f.read().split()
+            until(lambda: len(children()) == 3 and min(map(cpu_seconds, children())) > 0.2)
+            other.runs()
+            sampler.send_signal(signal.SIGINT)
+            o = json.loads(sampler.communicate(timeout=30)[0])
         finally:
             other.stop()
+            os.killpg(p.pid, signal.SIGKILL)
             p.wait()
         pids = {s['labels']['pid'] for s in o['series']}
         self.assertGreaterEqual(len(pids), 3, o['series'])
@@ -169,17 +181,17 @@ class Sim(unittest.TestCase):
         self.assertGreater(o['ledger']['filtered']['pid'], 5)
 
     def test_cgroup_patterns(self):
-        a, b = Cgroup('ibscope-test-glob/a1'), Cgroup('ibscope-test-glob/b1')
+        a, b = Cgroup(TOP + '/a1'), Cgroup(TOP + '/b1')
         busy = [Busy(CPUS[0], a), Busy(CPUS[-1], b)]
         try:
-            o, = hist('--source', 'sim', '-c', '100000', '--cgroup', '/ibscope-test-glob/a*',
+            o, = hist('--source', 'sim', '-c', '100000', '--cgroup', TOP + '/a*',
                       '0.7', '1')
-            n, = hist('--source', 'sim', '-c', '100000', '--cgroup', '!/ibscope-test-glob/a1',
+            n, = hist('--source', 'sim', '-c', '100000', '--cgroup', f'!{TOP}/a1',
                       '0.7', '1')
         finally:
             for x in busy:
                 x.stop()
-            a.remove(), b.remove(), Cgroup('ibscope-test-glob').remove()
+            a.remove(), b.remove(), Cgroup(TOP).remove()
         self.assertEqual({s['labels']['cgroup'] for s in o['series']}, {a.path})
         self.assertIn(b.path, {s['labels']['cgroup'] for s in n['series']})
         self.assertNotIn(a.path, {s['labels']['cgroup'] for s in n['series']})
@@ -199,8 +211,10 @@ class Sim(unittest.TestCase):
         for sig in (signal.SIGINT, signal.SIGTERM):
             p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim', '--json'],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            p.stderr.readline()  # announces that it has begun
-            time.sleep(0.7)
+            wait_sampling(p)
+            busy = Busy(CPUS[0])
+            busy.runs()
+            busy.stop()
             p.send_signal(sig)
             out, err = p.communicate(timeout=30)
             self.assertEqual(p.returncode, 0, err)
@@ -219,19 +233,21 @@ class Sim(unittest.TestCase):
                          'the memory controller is not mounted as cgroup v1')
     def test_cgroup_v1(self):
         """A process is in the cgroup that the v1 hierarchy says, whatever v2 says."""
-        top = f'/ibscope-test-{os.getpid()}'
-        path = '/sys/fs/cgroup/memory' + top
+        path = '/sys/fs/cgroup/memory' + TOP
         os.makedirs(path + '/a/b')
         spin = subprocess.Popen(['sh', '-c', f'echo $$ > {path}/a/b/cgroup.procs; '
                                              'while :; do :; done'])
         try:
-            time.sleep(0.2)
+            def ready():
+                with open(f'{path}/a/b/cgroup.procs') as f:
+                    return f.read()
+            until(ready)
             v1 = ('--source', 'sim', '--cgroup-hierarchy', 'memory', '--by', 'cgroup')
             o, = hist(*v1, '0.5', '1')
             labels = [s['labels']['cgroup'] for s in o['series']]
-            self.assertIn(top + '/a/b', labels)
+            self.assertIn(TOP + '/a/b', labels)
             o, = hist(*v1, '--cgroup', path, '0.5', '1')
-            self.assertEqual([s['labels'] for s in o['series']], [{'cgroup': top + '/a/b'}])
+            self.assertEqual([s['labels'] for s in o['series']], [{'cgroup': TOP + '/a/b'}])
             self.assertGreater(o['ledger']['filtered']['cgroup'], 0)
         finally:
             spin.kill()
@@ -241,20 +257,18 @@ class Sim(unittest.TestCase):
 
     def test_interrupt_when_late(self):
         """Intervals that cannot be kept, and a reader that has stalled, do not keep it from ending."""
+        with tempfile.TemporaryFile() as out:
+            p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim', '--json', '0.01'],
+                                 stdout=out, stderr=subprocess.DEVNULL)
+            until(lambda: os.fstat(out.fileno()).st_size)
+            p.terminate()
+            self.assertEqual(p.wait(timeout=20), 0)
         p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim', '--json', '0.01'],
-                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        p.stderr.readline()
-        time.sleep(0.5)
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, pipesize=4096)
+        until(lambda: stalled(p.stdout))  # nobody reads: the pipe is full
         p.terminate()
-        self.assertEqual(p.wait(timeout=10), 0)
-        p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim', '--json', '0.01'],
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        p.stderr.readline()
-        time.sleep(3)  # nobody reads: the pipe is full
-        p.terminate()
-        self.assertIn(p.wait(timeout=10), (0, 1))
+        self.assertIn(p.wait(timeout=20), (0, 1))
         p.stdout.close()
-        p.stderr.close()
 
     def test_reader_that_goes_away(self):
         p = subprocess.run(f'{ibscope.IBSCOPE} hist --source sim --json 0.1 50 | head -n 1',
@@ -276,28 +290,22 @@ class Sim(unittest.TestCase):
         before = programs()
         p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim'], text=True,
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        for line in p.stderr:  # a notice about the hierarchy of cgroups may come first
-            if 'SIMULATED' in line:
-                break
+        wait_sampling(p)  # a notice about the hierarchy of cgroups may come first
         self.assertTrue(programs() - before, 'a program that samples is not seen')
         p.kill()
         p.communicate()
         run('hist', '--source', 'sim', '--max-memory', '1')
-        for _ in range(50):  # the kernel frees them a moment later
-            if programs() <= before:
-                return
-            time.sleep(0.1)
-        self.fail(f'left: {programs() - before}')
+        until(lambda: programs() <= before)  # the kernel frees them a moment later
 
     def test_groups_beyond_the_limit_are_other(self):
-        cgroups = [Cgroup(f'ibscope-test-many/{i}') for i in range(4)]
+        cgroups = [Cgroup(f'{TOP}/{i}') for i in range(4)]
         busy = [Busy(CPUS[i % len(CPUS)], c) for i, c in enumerate(cgroups)]
         try:
             o, = hist('--source', 'sim', '-c', '50000', '--max-groups', '2', '1', '1')
         finally:
             for x in busy:
                 x.stop()
-            Cgroup('ibscope-test-many').remove()
+            Cgroup(TOP).remove()
         names = {s['labels']['cgroup'] for s in o['series']}
         self.assertIn('other', names)
         self.assertEqual(len(names), 3)
