@@ -95,20 +95,27 @@ $(O)/%.skel.h: $(O)/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
-$(O)/src/web/web_request.o: src/web/web_page.html
-
-# The script and style of `report --html`, and their hashes for its content security policy.
-html_parts := $(sort $(wildcard src/html/page/*.js))
-$(O)/html_report.js: $(html_parts)
+# Script and style of `report --html` and of the exporter's page, and their hashes for the content
+# security policies.
+page := src/view/page
+$(O)/html_report.js: $(page)/base.js $(sort $(wildcard src/html/page/*.js))
+$(O)/web_page.js: $(page)/base.js src/web/page/page.js
+$(O)/web_page.css: $(page)/style.css src/web/page/page.css
+$(O)/html_report.js $(O)/web_page.js $(O)/web_page.css:
 	$(Q)mkdir -p $(@D)
 	$(Q)cat $^ > $@
-$(O)/html_hashes.h: $(O)/html_report.js src/html/page/report.css
+$(O)/web_page.html: src/web/page/head.html $(O)/web_page.css src/web/page/body.html $(O)/web_page.js
+	$(Q)(cat src/web/page/head.html; printf '<style>'; cat $(O)/web_page.css; printf '</style>\n'; \
+		cat src/web/page/body.html; printf '<script>'; cat $(O)/web_page.js; printf '</script>\n') > $@
+$(O)/page_hashes.h: $(O)/html_report.js $(page)/style.css $(O)/web_page.js $(O)/web_page.css
 	$(call say,HASH,$@)
-	$(Q)for x in "JS $(O)/html_report.js" "CSS src/html/page/report.css"; do \
-		set -- $$x; \
-		printf '#define HTML_%s_SHA256 "%s"\n' $$1 $$(openssl dgst -sha256 -binary $$2 | base64); done > $@
-	$(Q)printf '#define HTML_JS_FILE "%s"\n' $(O)/html_report.js >> $@
-$(O)/src/html/html_write.o: $(O)/html_hashes.h src/html/page/report.html
+	$(Q)for x in "HTML_JS $(O)/html_report.js" "HTML_CSS $(page)/style.css" "WEB_JS $(O)/web_page.js" \
+		"WEB_CSS $(O)/web_page.css"; do set -- $$x; \
+		printf '#define %s_SHA256 "%s"\n' $$1 $$(openssl dgst -sha256 -binary $$2 | base64); done > $@
+	$(Q)printf '#define HTML_JS_FILE "%s"\n#define WEB_PAGE_FILE "%s"\n' $(O)/html_report.js \
+		$(O)/web_page.html >> $@
+$(O)/src/html/html_write.o: $(O)/page_hashes.h src/html/page/report.html
+$(O)/src/web/web_request.o: $(O)/page_hashes.h $(O)/web_page.html
 
 # What goes over whole columns is worth vectors.
 $(O)/src/recording/recording_columns.o: override CFLAGS += -O3

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "html_write.h"
 
-#include "html_hashes.h"
+#include "page_hashes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 	extern const char name[] __attribute__((visibility("hidden")));                     \
 	extern const __u64 name##_size __attribute__((visibility("hidden")))
 
-ASSET(html_asset_css, "src/html/page/report.css");
+ASSET(html_asset_css, "src/view/page/style.css");
 ASSET(html_asset_body, "src/html/page/report.html");
 ASSET(html_asset_js, HTML_JS_FILE);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "metrics_private.h"
 #include "base/array.h"
+#include "view/table.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -326,6 +328,10 @@ static void put_source(struct metrics_buf *b, const struct metrics_group *g, int
 	put_number(b, ",\"estimated_ops\":", s->ops, "");
 	put_number(b, ",\"valid\":", s->valid, "");
 	put_number(b, ",\"sum\":", s->sum, "");
+	if (isnan(series_miss_cycles(s)))
+		put_text(b, ",\"miss_cycles\":null");
+	else
+		put_number(b, ",\"miss_cycles\":", series_miss_cycles(s), "");
 	put_percentile(b, ",\"p50\":", s, 0.5);
 	put_percentile(b, ",\"p90\":", s, 0.9);
 	put_percentile(b, ",\"p99\":", s, 0.99);

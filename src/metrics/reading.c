@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #define ALIVE_NS 10000000000ULL
 
@@ -307,9 +308,11 @@ json_t *collector_json(const struct reading *r)
 {
 	const struct ibs_meta *m = &r->meta;
 	const struct ibs_meta_status *st = &m->status;
+	struct utsname machine;
 	const struct {
 		const char *name, *text;
 	} texts[] = {
+		{ "host", uname(&machine) ? "" : machine.nodename },
 		{ "version", m->version },
 		{ "event", m->event },
 		{ "source", m->source },

@@ -2,6 +2,8 @@
 #include "base/clock.h"
 #include "web_server.h"
 
+#include "page_hashes.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,8 +11,9 @@
 #define PIECE 65536 /* of a text that is written while it is sent */
 #define TEXT  "text/plain; charset=utf-8"
 /* The page loads nothing, and may connect only to us. */
-#define PAGE_POLICY                                                                   \
-	"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; " \
+#define PAGE_POLICY                                                   \
+	"default-src 'none'; style-src 'sha256-" WEB_CSS_SHA256 "'; " \
+	"script-src 'sha256-" WEB_JS_SHA256 "'; "                     \
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 struct request {
@@ -186,7 +189,7 @@ extern const char web_page[];
 extern const __u64 web_page_size;
 __asm__(".section .rodata\n"
 	".global web_page, web_page_size\n"
-	"web_page: .incbin \"src/web/web_page.html\"\n"
+	"web_page: .incbin \"" WEB_PAGE_FILE "\"\n"
 	"web_page_end: .balign 8\n"
 	"web_page_size: .quad web_page_end - web_page\n"
 	".previous\n");

@@ -7,7 +7,7 @@ import re
 import unittest
 
 # Headers that the Makefile writes.
-GENERATED = {'html_hashes.h'}
+GENERATED = {'page_hashes.h'}
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # Rooms whose files include each other in a circle.

@@ -27,7 +27,7 @@ class Seen(test_exporter.Collected):
     def dom(self, url):
         """Of a page, as a browser has it after a while."""
         with tempfile.TemporaryDirectory() as home:
-            p = subprocess.run(['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=5000',
+            p = subprocess.run(['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=25000',
                                 f'--user-data-dir={home}', '--dump-dom', url], capture_output=True, text=True, timeout=120)
         self.assertIn('</html>', p.stdout, p.stderr[-500:])
         return p.stdout
@@ -37,29 +37,39 @@ class Seen(test_exporter.Collected):
         e = self.start(test_exporter.Exporter)
         self.until(lambda: e.get('/-/ready')[0] == 200)
         dom = self.dom(e.url + '/')
-        self.assertRegex(dom, r'>collecting \(process \d')
-        self.assertRegex(dom, r'<div id="simulated" class="banner">')
-        self.assertGreater(dom.count('<rect'), 10)
+        self.assertRegex(dom, r'>collecting</span>')
+        self.assertRegex(dom, rf'<h1 id="host">{re.escape(os.uname().nodename)}<')
+        self.assertRegex(dom, r'<div id="band" class="band" role="alert"><p>SIMULATED')
         self.assertIn('aggregated', dom)
-        self.assertRegex(dom, r'Histogram of [\d,]+ latencies in cycles; p50 \d')
-        self.assertNotRegex(e.get('/')[2], r'(src|href)="(https?:)?//')
-        # of each container: samples, ops, sources, memory, remote, p50, p90, p99, dTLB, page walks, refill
-        rows = re.findall(r'<tr aria-selected[^>]*>(.*?)</tr>', dom, re.S)
-        self.assertTrue(rows)
-        cells = re.findall(r'<td>([^<]*)</td>', rows[0])
-        self.assertRegex(' '.join(cells), r'^[\d,]+ ([\d.]+ % ){3}[\d,]+ [\d,]+ [\d,]+ [\d.]+ % [\d.<]+ ?[\d.]* % \d+$')
-        shares = [float(x) for x in re.findall(r'</td><td>([\d.]+) %</td><td><div class="mix"', dom)]
-        self.assertEqual(len(shares), len(rows))
-        self.assertAlmostEqual(sum(shares), 100, delta=.5)
+        self.assertNotRegex(e.get('/')[2], r'(src|href)="(https?:)?//|style="')
+        rows = re.findall(r'<tr data-samples="(\d+)"([^>]*)>(.*?)</tr>', dom, re.S)
+        # of each container: name, samples, miss cycles, share, trend, memory, remote, TLB walks, p50, p99
+        cells = re.findall(r'<td[^>]*>(.*?)</td>', rows[0][2])
+        self.assertEqual(len(cells), 10)
+        self.assertRegex(' '.join(cells[i] for i in (1, 2, 5, 6, 7)), r'^[\d,]+ [\d.]+ [\d.]+ [\d.]+ [\d.<\xa0 ]+$')
+        self.assertIn('total', rows[-1][1])
+        self.assertEqual(sum(int(n) for n, _, _ in rows[:-1]), int(rows[-1][0]))
+
+    @test_exporter.needs('chromium')
+    def test_page_shows_the_miss_cycles_of_hist(self):
+        """Miss cycles of the page are those that the code of hist worked out for the snapshot."""
+        e = self.start(test_exporter.Exporter)
+        self.until(lambda: e.get('/-/ready')[0] == 200)
+        d = json.loads(e.get('/api/snapshot.json')[2])
+        rows = re.findall(r'<tr data-samples="(\d+)" data-cycles="([\d.e+]+)"[^>]*>', self.dom(self.serve_page(e.get('/')[2].encode(), d)))
+        miss = [sum(s['miss_cycles'] or 0 for s in c['sources'].values()) for c in d['containers'] if c['sources']]
+        self.assertEqual(len(miss), len(rows) - 1)
+        for shown, known in zip(sorted((float(c) for _, c in rows[:-1])), sorted(miss)):
+            self.assertAlmostEqual(shown, known, delta=len(d['containers']) * 20)    # whole numbers of each source
 
     def serve_page(self, page, d):
-        """A server of the page whose snapshot is @d, which may change."""
+        """A server of the page whose snapshot is @d, which may change or be a function."""
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 self.send_response(200)
                 self.end_headers()
                 with contextlib.suppress(OSError):      # a browser may go away
-                    self.wfile.write(json.dumps(d).encode() if 'json' in self.path else page)
+                    self.wfile.write(json.dumps(d() if callable(d) else d).encode() if 'json' in self.path else page)
 
             def log_message(self, *args):
                 pass
@@ -82,13 +92,32 @@ class Seen(test_exporter.Collected):
         url = self.serve_page(e.get('/')[2].encode(), d)
         dom = self.dom(url)
         for comm in 'postgres', 'nginx':
-            self.assertIn(f'>comm {comm}, node 1</button>', dom)
+            self.assertIn(f'>comm {comm}, node 1</b></button>', dom)
         self.assertIn('>Waiting for --container web, --cgroup /x: nothing matches yet.<', dom)
         d.clear()
         d.update(collector=None, why='cannot open /x', containers=[])
         dom = self.dom(url)
         self.assertIn('>the counters cannot be read<', dom)
         self.assertIn('>cannot open /x<', dom)
+
+    @test_exporter.needs('chromium')
+    def test_page_of_time(self):
+        """Ten minutes of readings: the page has trends, and where in time the latencies were."""
+        tlb = dict.fromkeys(('l2_hit', 'l2_miss', 'l2_hit_ops', 'l2_miss_ops', 'refills', 'refill_cycles'), 0)
+        e = self.start(test_exporter.Exporter)
+        self.until(lambda: e.get('/-/ready')[0] == 200)
+        d = {**json.loads(e.get('/api/snapshot.json')[2]), 'alive': True}
+
+        def reading():
+            d['time_s'] += 5
+            n = int(d['time_s'] / 5) * 500
+            dram = {'samples': n, 'valid': n, 'sum': n * 400, 'estimated_ops': n * 1000, 'buckets': [[416, n]]}
+            return {**d, 'containers': [{'cgroup': '/a', 'tlb': tlb, 'sources': {'dram': dram}}]}
+        dom = self.dom(self.serve_page(e.get('/')[2].encode(), reading))
+        self.assertRegex(dom, r'aria-label="Latency of /a over the last')
+        self.assertIn('<path class="spark"', dom)
+        # 500 samples of 1,000 ops in 5 s, of 400 cycles each: 40 million cycles/s
+        self.assertRegex(dom, r'<tr data-samples="\d+"[^>]*>.*?<td class="">40.0</td>')
 
     @test_exporter.needs('chromium')
     def test_page_of_a_governor(self):
@@ -101,15 +130,16 @@ class Seen(test_exporter.Collected):
         url = self.serve_page(page, d)
         asked = {'budget': 0.005, 'overhead': 0.0011, 'period_asked': d['period'], 'changes': {}}
         for governor, said, hidden in (
-                ({'state': 'at_rate', 'reason': 'none'}, '>collecting (process ', True),
-                ({'state': 'off', 'reason': 'none', 'budget': None}, '>collecting (process ', True),
+                ({'state': 'at_rate', 'reason': 'none'}, '>collecting</span>', True),
+                ({'state': 'off', 'reason': 'none', 'budget': None}, '>collecting</span>', True),
                 ({'state': 'backed_off', 'reason': 'throttled', 'period_asked': 1234}, 'throttled sampling): 500,000 instead of 1,234', False),
                 ({'state': 'stopped', 'reason': 'budget', 'retry_s': 61.5}, 'exceeded the budget); next try in 61.5 s', False)):
             d['governor'] = {**asked, **governor}
             dom = self.dom(url)
-            self.assertTrue(said in dom, re.findall(r'<div id="governed"[^>]*>[^<]*', dom))
-            self.assertEqual('id="governed" class="banner" role="status" hidden' in dom, hidden, governor)
-            self.assertEqual('>sampling is stopped (process' in dom, governor['state'] == 'stopped')
+            band = re.search(r'<div id="band".*?</div>', dom, re.S).group()
+            self.assertTrue(said in dom, band)
+            self.assertEqual('Longer period' not in band and 'stopped' not in band, hidden, governor)
+            self.assertEqual('>sampling is stopped<' in dom, governor['state'] == 'stopped')
             self.assertEqual('0.11 % now, budget 0.50 %' in dom, governor['state'] != 'off')
 
     @test_exporter.needs('prometheus')

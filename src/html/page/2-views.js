@@ -9,7 +9,6 @@ const nothing = () => Object.fromEntries(DIMENSIONS.map(d => [d, null]));
 const clear = () => choose(nothing());
 const frameOf = code => D.frames[code < 0 ? -1 - code : D.stacks[2 * code + 1]];
 const timeText = t => at(t[0]) + UNKNOWN + at(t[1] + 1);
-const lowEdge = b => b ? D.edges[b - 1] + 1 : 0;
 const latencyText = b => `${count(lowEdge(b[0]))}${UNKNOWN}${count(D.edges[b[1]])}${THIN}cycles`;
 const quote = text => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
 
@@ -139,7 +138,7 @@ const columns = () => [
 	{ key: 'name', title: D.group_title, css: '' },
 	{ key: 'samples', title: 'Samples', css: 'wide', width: 58 },
 	{ key: 'cycles', title: '', css: '', width: 76 },
-	{ key: 'share', title: 'Share, by source', css: '', width: 122 },
+	{ key: 'share', title: 'Share, by source', css: 'mix', width: 122 },
 	{ key: 'memory', title: 'Memory, %', css: 'mid', width: 56 },
 	{ key: 'remote', title: 'Remote, %', css: 'mid', width: 54 },
 	{ key: 'hitm', title: 'HITM, %', css: 'wide', width: 48 },

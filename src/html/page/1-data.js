@@ -29,8 +29,8 @@ async function readColumns() {
 }
 
 const N = D.groups.length, S = D.sources.length, T = D.bins, L = D.edges.length;
-const REMOTE = D.sources.map(s => s.startsWith('remote-'));
-const MEMORY = D.sources.map(s => /dram|cxl|pmem/.test(s));
+const REMOTE = D.sources.map(isRemote);
+const MEMORY = D.sources.map(isMemory);
 const seconds = () => selected.time ? (selected.time[1] - selected.time[0] + 1) * D.bin_s : D.duration_s;
 const at = bin => D.start_s === null ? clock(bin * D.bin_s) : clock(D.start_s + bin * D.bin_s);
 
@@ -150,20 +150,6 @@ function scan() {
 	}
 	return r;
 }
-
-/* The upper edge of the bucket that holds the share @p, but no more than the maximum; null: too few samples. */
-function percentile(buckets, p, max = Infinity) {
-	let all = 0, below = 0;
-	for (const n of buckets)
-		all += n;
-	if (all * (1 - p) < 1 - 1e-9 || !all)
-		return null;
-	for (let b = 0; b < L; b++)
-		if ((below += buckets[b]) >= p * all - 1e-9)
-			return Math.min(D.edges[b], max);
-	return null;
-}
-const cyclesText = v => v === null ? UNKNOWN : count(v);
 
 /* Cycles above what the same group's accesses to local memory cost: a lower bound is no estimate, so
  * null where either side has fewer than ten samples. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 'use strict';
+/* What pages share. They have in D: sources, near to far, and edges of buckets. */
 const THIN = '\u202f', UNKNOWN = '\u2013', MINUS = '\u2212';
 const id = name => document.getElementById(name);
 
@@ -62,6 +63,24 @@ const two = v => String(Math.floor(v)).padStart(2, '0');
 function clock(seconds) {
 	return [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60].map(two).join(':');
 }
+
+/* ---- latencies ---- */
+const isRemote = source => source.startsWith('remote-');
+const isMemory = source => /dram|cxl|pmem/.test(source);
+const lowEdge = b => b ? D.edges[b - 1] + 1 : 0;
+/* The upper edge of the bucket that holds the share @p, but no more than the maximum; null: too few samples. */
+function percentile(buckets, p, max = Infinity) {
+	let all = 0, below = 0;
+	for (const n of buckets)
+		all += n;
+	if (all * (1 - p) < 1 - 1e-9 || !all)
+		return null;
+	for (let b = 0; b < D.edges.length; b++)
+		if ((below += buckets[b]) >= p * all - 1e-9)
+			return Math.min(D.edges[b], max);
+	return null;
+}
+const cyclesText = v => v === null ? UNKNOWN : count(v);
 
 /* ---- small pictures ---- */
 function sparkline(values, width, height) {

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+const EVERY_MS = 5000, FIRST_MS = 1500, KEEP_S = 600, ROWS = 30;
+const NEAR_TO_FAR = ['l1', 'l2', 'l3', 'local-cache', 'near-cache', 'remote-cache', 'dram', 'remote-dram', 'pmem', 'remote-pmem', 'cxl',
+	'remote-cxl', 'io', 'peer', 'uncached', 'mab', 'unknown', 'none'];
+/* The buckets of ibscope: exact up to 8, then eight an octave. */
+const D = { sources: NEAR_TO_FAR, edges: Array.from({ length: 113 }, (_, b) => b < 9 ? b : Math.min(65535, (9 + (b - 9) % 8) * 2 ** Math.floor((b - 9) / 8))) };
+const S = D.sources.length, L = D.edges.length, BUCKET = new Map(D.edges.map((le, b) => [le, b]));
+const bytes = n => (n / 1048576).toFixed(1) + ' MiB';
+const time = s => s < 120 ? s.toFixed(1) + ' s' : s < 7200 ? (s / 60).toFixed(0) + ' min' : s < 172800 ? (s / 3600).toFixed(1) + ' h' : (s / 86400).toFixed(1) + ' d';
+const share = x => !isFinite(x) ? UNKNOWN : percent(x, 1, x && x < .1 ? 2 : 1) + ' %';
+
+/* Labels that --by can add to those of the workload. */
+const OTHERS = ['pid', 'tid', 'comm', 'cpu', 'ccx', 'node', 'mode'];
+const keyOf = c => JSON.stringify(['namespace', 'pod', 'container', 'cgroup', ...OTHERS].map(k => c[k]));
+const workload = c => [c.namespace, c.pod, c.container].filter(p => p).join('/') || c.cgroup;
+const title = c => [workload(c), ...OTHERS.filter(k => c[k] !== undefined).map(k => `${k} ${c[k]}`)].filter(p => p).join(', ') || 'all';
+
+let latest = null, frozen = null, chosen = null, source = null, sortColumn = 'cycles', sortDown = true;
+const intervals = []; /* { begin, end, containers }: what was counted between two readings */
+
+/* The difference to an older reading. Counters that went back have restarted from zero. */
+function since(now, old) {
+	const before = new Map(old.containers.map(c => [keyOf(c), c]));
+	return now.containers.map(c => {
+		const was = before.get(keyOf(c)), sources = {};
+		if (!was || was.tlb.l2_hit + was.tlb.l2_miss > c.tlb.l2_hit + c.tlb.l2_miss)
+			return c;
+		for (const [name, s] of Object.entries(c.sources)) {
+			const o = was.sources[name];
+			if (!o || o.samples > s.samples) {
+				sources[name] = s;
+			} else if (o.samples < s.samples) {
+				const gone = new Map(o.buckets);
+				sources[name] = { samples: s.samples - o.samples, estimated_ops: s.estimated_ops - o.estimated_ops, valid: s.valid - o.valid,
+					sum: s.sum - o.sum, buckets: s.buckets.map(([le, n]) => [le, n - (gone.get(le) || 0)]).filter(b => b[1] > 0) };
+			}
+		}
+		return { ...c, sources, tlb: Object.fromEntries(Object.entries(c.tlb).map(([k, n]) => [k, n - was.tlb[k]])) };
+	}).filter(c => Object.keys(c.sources).length);
+}
+/* Miss cycles as hist has them: latencies, each times the ops that a sample stands for. */
+const missCycles = s => s.samples ? s.sum * s.estimated_ops / s.samples : 0;
+const sums = () => ({ samples: 0, valid: 0, cycles: 0, memory: 0, remote: 0, walks: 0, accesses: 0, source: new Float64Array(S),
+	buckets: new Float64Array(L), of: D.sources.map(() => null) });
+function addTo(sum, c) {
+	D.sources.forEach((name, k) => {
+		const s = c.sources[name];
+		if (!s || source !== null && source !== k)
+			return;
+		const cycles = missCycles(s), of = sum.of[k] ||= { samples: 0, valid: 0, sum: 0, cycles: 0, buckets: new Float64Array(L) };
+		sum.samples += s.samples;
+		sum.valid += s.valid;
+		sum.cycles += cycles;
+		sum.source[k] += cycles;
+		sum.memory += isMemory(name) ? cycles : 0;
+		sum.remote += isRemote(name) ? cycles : 0;
+		sum.accesses += name === 'none' ? 0 : s.estimated_ops;
+		for (const key of ['samples', 'valid', 'sum'])
+			of[key] += s[key];
+		of.cycles += cycles;
+		for (const [le, n] of s.buckets) {
+			of.buckets[BUCKET.get(le)] += n;
+			if (source !== null || isMemory(name))
+				sum.buckets[BUCKET.get(le)] += n;
+		}
+	});
+	sum.walks += c.tlb.l2_miss_ops;
+}
+/* What the table shows: the intervals of the window, or all since the counters began. */
+function windowOf() {
+	const want = +id('window').value, d = frozen || latest, list = intervals.filter(i => i.end > d.time_s - want && i.end <= d.time_s);
+	if (!want || !list.length)
+		return { parts: [d.containers], seconds: Math.max(Date.now() / 1000 - d.start_s, 1e-9), text: want ? 'Since the counters began, until there are two readings.' : 'Since the counters began.' };
+	const length = list.reduce((n, i) => n + i.end - i.begin, 0);
+	return { parts: list.map(i => i.containers), seconds: length, text: `The last ${time(length)}.` };
+}
+function groups(w) {
+	const all = new Map();
+	for (const part of w.parts)
+		for (const c of part) {
+			let g = all.get(keyOf(c));
+			if (!g)
+				all.set(keyOf(c), g = { c, key: keyOf(c), name: title(c), sum: sums() });
+			addTo(g.sum, c);
+		}
+	return [...all.values()].filter(g => g.sum.samples);
+}
+/* Miss cycles a second of each interval, oldest first; of all groups without a key. */
+function trend(keys) {
+	const d = frozen || latest;
+	return intervals.filter(i => i.end <= d.time_s).map(i => {
+		const sum = sums();
+		for (const c of i.containers)
+			if (!keys || keys.has(keyOf(c)))
+				addTo(sum, c);
+		return sum.cycles / (i.end - i.begin);
+	});
+}
+
+const className = () => source === null ? 'Memory' : D.sources[source];
+const columns = () => [
+	{ key: 'name', title: 'Container', css: '' },
+	{ key: 'samples', title: 'Samples', css: 'wide', width: 64 },
+	{ key: 'cycles', title: '', css: '', width: 76 },
+	{ key: null, title: 'Share, by source', css: 'mix', width: 122 },
+	{ key: null, title: 'Trend, 10 min', css: 'mid left', width: 100 },
+	{ key: 'memory', title: 'Memory, %', css: 'mid', width: 54 },
+	{ key: 'remote', title: 'Remote, %', css: 'mid', width: 54 },
+	{ key: 'walks', title: 'TLB walk, %', css: 'wide', width: 52 },
+	{ key: 'p50', title: className() + ' p50', css: 'wide', width: 60 },
+	{ key: 'p99', title: className() + ' p99', css: '', width: 60 },
+];
+function drawTable(w) {
+	const want = id('filter').value.toLowerCase(), list = groups(w), cols = columns(), table = id('rows');
+	const all = list.reduce((n, g) => n + g.sum.cycles, 0), max = Math.max(...list.map(g => g.sum.cycles), 1e-9), scale = scaleOf(max / w.seconds);
+	const focus = document.activeElement?.dataset?.key;
+	cols[2].title = `Miss cycles, ${scale.prefix}/s`;
+	table.querySelector('colgroup').replaceChildren(...cols.map(c => html('col', { width: c.width, class: c.css })));
+	table.querySelector('thead tr').replaceChildren(...cols.map(c => html('th', { scope: 'col', class: c.css,
+		'aria-sort': c.key === sortColumn ? sortDown ? 'descending' : 'ascending' : null },
+	c.key ? html('button', { 'data-key': 'sort' + c.key, on: { click: () => sortBy(c.key) } }, html('span', {}, c.title)) : c.title)));
+	const value = g => ({ name: g.name, samples: g.sum.samples, cycles: g.sum.cycles, walks: g.sum.walks / g.sum.accesses,
+		p50: percentile(g.sum.buckets, .5) ?? -1, p99: percentile(g.sum.buckets, .99) ?? -1 })[sortColumn] ?? g.sum[sortColumn] / g.sum.cycles;
+	list.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : a.name < b.name ? 1 : -1) * (sortDown ? -1 : 1));
+	const shown = list.filter(g => !want || (g.name + ' ' + (g.c.cgroup || '')).toLowerCase().includes(want)).slice(0, ROWS), rest = list.filter(g => !shown.includes(g));
+	if (!shown.some(g => g.key === chosen))
+		chosen = shown.length ? shown[0].key : null;
+	const add = (name, sum, keys, attributes) => {
+		const cell = (c, ...v) => html('td', { class: cols[c].css + (v[0] === UNKNOWN ? ' unknown' : '') }, ...v), total = attributes.class === 'total';
+		return html('tr', { 'data-samples': sum.samples, 'data-cycles': sum.cycles, ...attributes }, html('td', {}, name), cell(1, count(sum.samples)), cell(2, scale.text(sum.cycles / w.seconds)),
+			cell(3, html('span', { class: 'share' }, total ? '' : shareBar(sum.source, max, 70), html('span', {}, percent(sum.cycles, all)))),
+			cell(4, sparkline(trend(keys), 92, 18) || ''), cell(5, percent(sum.memory, sum.cycles)), cell(6, percent(sum.remote, sum.cycles)),
+			cell(7, percent(sum.walks, sum.accesses)), cell(8, cyclesText(percentile(sum.buckets, .5))), cell(9, cyclesText(percentile(sum.buckets, .99))));
+	};
+	const merged = parts => {
+		const sum = sums();
+		for (const g of parts)
+			for (const key of Object.keys(sum))
+				if (typeof sum[key] === 'number')
+					sum[key] += g.sum[key];
+				else if (key !== 'of')
+					g.sum[key].forEach((v, i) => sum[key][i] += v);
+		return sum;
+	};
+	const body = shown.map(g => add(nameOf(g.name, 'button', { 'aria-pressed': g.key === chosen, 'data-key': g.key }), g.sum, new Set([g.key]),
+		{ class: 'pick', 'aria-current': g.key === chosen ? 'true' : null, on: { click: () => { chosen = g.key; draw(); } } }));
+	if (rest.length)
+		body.push(add(`other (${rest.length})`, merged(rest), new Set(rest.map(g => g.key)), {}));
+	if (list.length)
+		body.push(add('Total', merged(list), null, { class: 'total' }));
+	table.querySelector('tbody').replaceChildren(...body);
+	[...table.querySelectorAll('[data-key]')].find(e => e.dataset.key === focus)?.focus();
+	id('span').textContent = (list.length ? '' : 'No samples. ') + w.text + ` Percentages are shares of the row’s miss cycles; TLB walks of its accesses. p50 and p99 are of ${className().toLowerCase()}, ` +
+		'in core cycles, upper edges of buckets, at most 1/8 too high. Trends have scales of their own, and begin when this page was opened.';
+	return list.find(g => g.key === chosen);
+}
+function sortBy(key) {
+	sortDown = sortColumn === key ? !sortDown : key !== 'name';
+	sortColumn = key;
+	draw();
+}
+
+/* Latency over the last ten minutes, log scale, coloured by miss cycles. */
+function drawHeat(g) {
+	const holder = id('heat'), width = Math.max(280, holder.clientWidth), left = 42, top = 6, height = 216, w = width - left - 8, d = frozen || latest;
+	const list = intervals.filter(i => i.end <= d.time_s).map(i => ({ ...i, c: i.containers.find(c => keyOf(c) === g.key) }));
+	const heat = list.map(i => {
+		const column = new Float64Array(L);
+		for (const [name, s] of Object.entries(i.c?.sources || {})) {
+			if (source !== null && name !== D.sources[source])
+				continue;
+			/* a sample's latency is that of its bucket, so that buckets add up to what is known of all */
+			const guess = s.buckets.reduce((n, [le, x]) => n + le * x, 0), each = guess ? missCycles(s) / guess / (i.end - i.begin) : 0;
+			for (const [le, n] of s.buckets)
+				column[BUCKET.get(le)] += le * n * each;
+		}
+		return column;
+	});
+	const used = D.edges.map((_, b) => b).filter(b => heat.some(column => column[b]));
+	id('read').textContent = heat.length ? '' : 'The picture begins with the second reading.';
+	if (!used.length) {
+		holder.replaceChildren();
+		id('heat-ramp').replaceChildren();
+		return;
+	}
+	const first = used[0], last = used[used.length - 1], log = v => Math.log2(Math.max(v, 1)), low = log(lowEdge(first)), high = Math.max(log(D.edges[last]), low + 1);
+	const length = Math.min(KEEP_S, Math.max(60, d.time_s - list[0].begin)), x = t => left + w * Math.max(0, 1 - (d.time_s - t) / length);
+	const y = v => top + Math.round((high - log(v)) / (high - low) * height), r = ramp(Math.max(...heat.map(column => Math.max(...column)))), paths = Array(9).fill('');
+	heat.forEach((column, i) => {
+		const x0 = Math.round(x(list[i].begin)), x1 = Math.max(x0 + 1, Math.round(x(list[i].end)));
+		for (const b of used)
+			if (column[b])
+				paths[r.of(column[b])] += box(x0, y(D.edges[b]), x1 - x0, Math.max(1, (b === first ? top + height : y(lowEdge(b) - 1)) - y(D.edges[b])));
+	});
+	const s = picture(width, height + top + 22, { role: 'img', 'aria-label': `Latency of ${g.name} over the last ${time(length)}` });
+	s.append(svg('path', { class: 'plot', d: box(left, top, w, height) }), ...paths.map((p, i) => svg('path', { class: 'a' + i, d: p, 'shape-rendering': 'crispEdges' })));
+	for (let v = 2 ** Math.ceil(low); v <= D.edges[last]; v *= 2)
+		s.append(svg('path', { class: 'axis', d: `M${left - 4} ${y(v) + .5}h4` }), svg('text', { x: left - 6, y: y(v) + 4, 'text-anchor': 'end' }, count(v)));
+	for (let i = 0; i <= 4; i++)
+		s.append(svg('text', { x: left + w * i / 4, y: top + height + 16, 'text-anchor': i === 0 ? 'start' : i === 4 ? 'end' : 'middle' }, i === 4 ? 'now' : MINUS + time(length * (1 - i / 4))));
+	holder.replaceChildren(s);
+	id('heat-ramp').replaceChildren(rampKey(r, v => figure(v) + '/s'));
+}
+function drawChosen(g, w) {
+	id('chosen').hidden = !g;
+	if (!g)
+		return;
+	id('chosen-h').replaceChildren(nameOf(g.name, 'span'));
+	id('path').textContent = g.c.cgroup && g.c.cgroup !== workload(g.c) ? g.c.cgroup : '';
+	drawHeat(g);
+	const scale = scaleOf(Math.max(...g.sum.source, 0) / w.seconds), max = Math.max(...g.sum.source, 1e-9);
+	id('sources-unit').textContent = `Miss cycles, ${scale.prefix}/s`;
+	id('sources').querySelector('tbody').replaceChildren(...D.sources.map((name, k) => [name, g.sum.of[k], k]).filter(([, of]) => of).map(([name, of, k]) => {
+		const one = new Float64Array(S), p = q => html('td', { class: q === .9 ? 'mid' : '' }, cyclesText(percentile(of.buckets, q)));
+		one[k] = of.cycles;
+		return html('tr', {}, html('td', {}, html('i', { class: 'key src-' + name }), name), html('td', {}, scale.text(of.cycles / w.seconds)),
+			html('td', {}, html('span', { class: 'share' }, shareBar(one, max, 34), html('span', {}, percent(of.cycles, g.sum.cycles)))),
+			html('td', { class: 'mid' }, count(of.samples)), html('td', { class: 'mid' }, of.valid ? count(of.sum / of.valid) : UNKNOWN), p(.5), p(.9), p(.99));
+	}));
+}
+function drawLegend() {
+	const d = frozen || latest, there = D.sources.map(name => d.containers.some(c => c.sources[name])), focus = document.activeElement?.dataset?.source;
+	const keys = D.sources.map((name, k) => there[k] && html('button', { 'aria-pressed': source === k, title: 'Show only ' + name, 'data-source': k,
+		on: { click: () => { source = source === k ? null : k; draw(); } } }, html('i', { class: 'key src-' + name }), name));
+	keys.splice(NEAR_TO_FAR.indexOf('io'), 0, html('span', { class: 'note' }, 'far'));
+	id('legend').replaceChildren(html('span', { class: 'note' }, 'near'), ...keys.filter(k => k));
+	id('legend').querySelector(`[data-source="${focus}"]`)?.focus();
+}
+
+/* ---- the collector ---- */
+const stopped = g => g && g.state === 'stopped';
+function period(d) {
+	const g = d.governor;
+	if (!d.period || stopped(g))
+		return stopped(g) ? 'stopped' : 'varies';
+	return count(d.period) + (g && g.period_asked && g.period_asked !== d.period ? `, configured ${count(g.period_asked)}` : '');
+}
+function cost(d) {
+	const g = d.governor;
+	if (!g)
+		return 'not measured';
+	const assumed = [g.nmi_source === 'assumed' && 'interrupts', g.bpf_source === 'assumed' && 'BPF'].filter(p => p).join(' and ');
+	return `${share(g.overhead)} now` + (g.budget ? `, budget ${share(g.budget)}` : '') + (assumed && `, ${assumed} assumed`);
+}
+function drawFacts(d) {
+	const facts = [
+		['Event', d.event], ['Period', period(d)], ['CPUs', d.cpus], ['Histogram metric', d.metric],
+		['Options', [d.selection, d.live && `live: ${d.live}`].filter(p => p).join('; ') || 'none'], ['Counters since', new Date(d.start_s * 1000).toLocaleString()],
+		['Collector', `process ${d.pid}, started ${count(d.starts)} time${d.starts === 1 ? '' : 's'}`], ['Groups', `${count(d.groups)} of ${count(d.groups_limit)}`],
+		['Memory', `${bytes(d.map_bytes)} maps, ${bytes(d.rss_bytes)} collector`], ['PMU share', share(d.running_s / d.enabled_s)],
+		['Throttled', count(d.throttled) + ' times'], ['Cost (CPU time)', cost(d)],
+	];
+	id('facts').replaceChildren(...facts.map(([name, value]) => html('div', {}, html('dt', {}, name), html('dd', {}, String(value)))));
+	const g = d.governor;
+	id('short').textContent = [`${count(d.cpus)} CPU${d.cpus === 1 ? '' : 's'}`, d.period && `1 sample per ${count(d.period)}`, g && `cost ${share(g.overhead)}` + (g.budget ? ` of ${share(g.budget)} allowed` : '')]
+		.filter(p => p).join(' · ');
+}
+function drawLedger(l) {
+	const all = l.seen + (l.unseen || 0), rows = [], parts = [];
+	let sum = 0;
+	const add = (name, n, css) => rows.push(html('tr', { class: css }, html('td', {}, name), html('td', {}, n === null ? 'unknown' : count(n)), html('td', {}, n === null ? UNKNOWN : percent(n, all, 2))));
+	const outcome = (name, n, css) => {
+		add(name, n, css);
+		parts.push(`${count(n)} ${name}`);
+		sum += n;
+	};
+	outcome('aggregated', l.aggregated);
+	if (l.forwarded)
+		outcome('forwarded', l.forwarded);
+	for (const [why, n] of Object.entries(l.filtered))
+		outcome('filtered: ' + why, n);
+	for (const [why, n] of Object.entries(l.lost))
+		outcome('lost: ' + why, n, 'bad');
+	add('seen', l.seen, 'total');
+	add('unseen: counted by the PMU, never reached the program', l.unseen, l.unseen > .01 * all ? 'bad' : '');
+	if (sum !== l.seen)
+		add('difference: a bug', l.seen - sum, 'bad');
+	id('ledger').querySelector('tbody').replaceChildren(...rows);
+	id('ledger-line').textContent = `${count(l.seen)} seen = ${parts.join(' + ')}; unseen: ${l.unseen === null ? 'unknown' : count(l.unseen)}`;
+}
+const WHY = { budget: 'the cost exceeded the budget', throttled: 'the kernel throttled sampling', kernel_limit: 'near the kernel’s limit of samples',
+	bpf_slow: 'the BPF program took too long', memory: 'the collector used too much memory', calm: 'returning to the configured period' };
+/* What must be known before any number is read. */
+function warnings(d) {
+	const list = [], g = d.alive ? d.governor : null, why = g && (WHY[g.reason] || g.reason);
+	if (d.simulated)
+		list.push('SIMULATED samples, not measurements.');
+	if (!d.collector)
+		list.push(d.why || '');
+	else if (!d.alive)
+		list.push(`The collector stopped updating ${time(d.age_s)} ago. The values were counted before.`);
+	if (stopped(g))
+		list.push(`Sampling is stopped (${why}); next try in ${time(g.retry_s || 0)}. The values were counted before.`);
+	else if (g && (g.state === 'backed_off' || g.state === 'returning'))
+		list.push(`Longer period than configured (${why}): ${count(d.period)} instead of ${count(g.period_asked)}. Shares are not affected.`);
+	if (d.alive && d.waiting_for)
+		list.push(`Waiting for ${d.waiting_for}: nothing matches yet.`);
+	if (d.collector && d.running_s < .999 * d.enabled_s)
+		list.push(`Another profiler shares the PMU: sampling ran ${share(d.running_s / d.enabled_s)} of the time.`);
+	return list;
+}
+function drawState(d) {
+	const good = d.alive && !stopped(d.governor), band = warnings(d).filter(text => text);
+	id('band').hidden = !band.length;
+	id('band').replaceChildren(...band.map(text => html('p', {}, text)));
+	id('state').className = good ? '' : 'bad';
+	id('state').textContent = good ? 'collecting' : d.alive ? 'sampling is stopped' : d.collector ? 'the collector is not running' :
+		d.collector === null ? 'the counters cannot be read' : 'no collector';
+	id('main').hidden = !d.collector;
+	id('host').textContent = d.host || 'ibscope';
+	document.title = d.host ? `${d.host}: ibscope` : 'ibscope';
+	id('version').textContent = d.version ? `ibscope ${d.version}` : '';
+	id('when').textContent = frozen ? `frozen at ${new Date(frozen.read_ms).toLocaleTimeString()}` : `read at ${new Date().toLocaleTimeString()}, every ${EVERY_MS / 1000} s`;
+}
+function draw() {
+	const d = frozen || latest;
+	if (!d)
+		return;
+	drawState(d);
+	if (!d.collector)
+		return;
+	const w = windowOf();
+	drawLegend();
+	drawChosen(drawTable(w), w);
+	drawLedger(d.ledger);
+	drawFacts(d);
+}
+async function poll() {
+	try {
+		const r = await fetch('api/snapshot.json', { cache: 'no-store' });
+		if (!r.ok)
+			throw new Error((await r.text()).trim() || `HTTP status ${r.status}`);
+		const d = await r.json();
+		d.read_ms = Date.now();
+		if (latest && latest.collector && d.collector && d.time_s > latest.time_s)
+			intervals.push({ begin: latest.time_s, end: d.time_s, containers: since(d, latest) });
+		while (intervals.length && !frozen && d.time_s - intervals[0].end > KEEP_S)
+			intervals.shift();
+		latest = d;
+		draw();
+	} catch (e) {
+		id('state').className = 'bad';
+		id('state').textContent = 'no response from the exporter';
+		id('band').hidden = false;
+		id('band').textContent = String(e.message || e);
+	}
+	setTimeout(poll, !intervals.length ? FIRST_MS : document.hidden ? 4 * EVERY_MS : EVERY_MS);
+}
+id('window').onchange = id('filter').oninput = draw;
+id('freeze').onclick = () => {
+	frozen = frozen ? null : latest;
+	id('freeze').setAttribute('aria-pressed', frozen !== null);
+	draw();
+};
+addEventListener('resize', draw);
+poll();
