@@ -76,8 +76,10 @@ static bool learn(struct perf_data *d, const struct perf_record *rec)
 
 		if (a->kind == PERF_ATTR_UNKNOWN)
 			a->kind = guess;
-		if (guess == a->kind && guess != PERF_ATTR_OTHER && !d->info.cpu.caps)
-			d->info.cpu.caps = perf_get32(body.raw);
+		if (guess == a->kind && guess != PERF_ATTR_OTHER && !d->info.cpu.caps) {
+			d->info.cpu.caps = perf_get32(body.raw) & ~PERF_RAW_NO_CTL;
+			d->info.full_registers = !(perf_get32(body.raw) & PERF_RAW_NO_CTL);
+		}
 	}
 	if (!d->info.cpu.caps)
 		return false;
@@ -232,8 +234,8 @@ static int prepare(struct perf_data *d, struct err *err)
 	if (ret)
 		return ret;
 	d->info.format = "perf.data";
-	d->info.source = "ibs";
-	d->info.full_registers = true;
+	d->info.source = d->info.simulated ? "sim" : "ibs";
+	d->info.full_registers |= !d->info.cpu.caps; /* of no samples */
 	set_cpu(d);
 	return set_pmus(d, err);
 }

@@ -70,7 +70,7 @@ static void set_ip(struct trace_sample *s, const struct perf_attr *a, const stru
 	s->ip = 0;
 	if (a->ip) {
 		s->ip = perf_get64(rec->data + a->ip);
-		s->has_ip = true;
+		s->has_ip = s->ip || mode != PERF_RECORD_MISC_CPUMODE_UNKNOWN;
 	} else if (op) {
 		s->has_ip = ibs_op_field(&s->op, IBS_OP_FIELD_RIP, &s->ip);
 	} else {
@@ -104,6 +104,11 @@ static enum perf_converted sample(struct perf_convert *c, const struct perf_attr
 	if (op ? ibs_op_parse_raw(body.raw, body.raw_bytes, c->quirks, &s->op)
 	       : ibs_fetch_parse_raw(body.raw, body.raw_bytes, c->quirks, &s->fetch))
 		return PERF_DAMAGED;
+	if (op && s->op.cpu.caps & PERF_RAW_NO_CTL) {
+		s->op.cpu.caps &= ~PERF_RAW_NO_CTL;
+		s->op.present &= ~(1u << IBS_OP_CTL);
+		s->op.reg[IBS_OP_CTL] = 0;
+	}
 	ev->kind = op ? TRACE_SAMPLE_OP : TRACE_SAMPLE_FETCH;
 	s->pmu = a->pmu;
 	s->tgid = a->task ? perf_get32(rec->data + a->task) : 0;

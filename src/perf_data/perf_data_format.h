@@ -16,6 +16,15 @@
 #define PERF_MAGIC_1	     "PERFFILE" /* before Linux 3.2 */
 #define PERF_MAGIC_1_FOREIGN "ELIFFREP"
 
+/* What the command line begins with in our files of simulated samples: perf has no place for it. */
+#define PERF_SIMULATED "SIMULATED:"
+
+/*
+ * In the capabilities of a raw sample that we wrote: its IBS_OP_CTL is made up of the event, as the
+ * recording did not keep it. No processor has the bit, and perf does not read it.
+ */
+#define PERF_RAW_NO_CTL (1U << 31)
+
 struct perf_section {
 	__u64 offset, size;
 };
@@ -34,6 +43,7 @@ enum perf_feature {
 	PERF_FEATURE_BUILD_ID = 2,
 	PERF_FEATURE_HOSTNAME = 3,
 	PERF_FEATURE_OSRELEASE = 4,
+	PERF_FEATURE_ARCH = 6,
 	PERF_FEATURE_NRCPUS = 7,
 	PERF_FEATURE_CPUDESC = 8,
 	PERF_FEATURE_CPUID = 9,
@@ -42,6 +52,7 @@ enum perf_feature {
 	PERF_FEATURE_PMU_MAPPINGS = 16,
 	PERF_FEATURE_DIR_FORMAT = 24,
 	PERF_FEATURE_CLOCK_DATA = 29,
+	PERF_FEATURE_PMU_CAPS = 31,
 };
 
 /* Records that perf itself adds. */

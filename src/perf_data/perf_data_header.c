@@ -51,6 +51,10 @@ static bool read_command(struct perf_bytes *b, struct trace_info *info)
 	while (n--) {
 		if (!take_string(b, word, sizeof(word)))
 			return false;
+		if (!at && !strcmp(word, PERF_SIMULATED)) {
+			info->simulated = true;
+			continue;
+		}
 		if (at < sizeof(info->command))
 			at += snprintf(info->command + at, sizeof(info->command) - at, "%s%s",
 				       at ? " " : "", word);

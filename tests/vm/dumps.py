@@ -20,7 +20,7 @@ PERF_HEAD = re.compile(r'(?:(-?\d+) )?(?:(\d+) )?0x[0-9a-f]+ \[0x[0-9a-f]+\]: PE
                        r'(-?\d+)/(-?\d+): (0x[0-9a-f]+|0) ')
 PERF_COMM = re.compile(r'(?:\d+ )?(\d+) 0x[0-9a-f]+ \[0x[0-9a-f]+\]: PERF_RECORD_COMM(?: exec)?: (.*):\d+/(\d+)$')
 PERF_THREAD = re.compile(r' \.\.\. thread: (.*):(-?\d+)$')
-OUR_HEAD = re.compile(r'ibs_(?:op|fetch) sample(?: time (\d+)\.(\d{9}))?(?: cpu (\d+))?'
+OUR_HEAD = re.compile(r'ibs_(?:op|fetch) sample(?: SIMULATED)?(?: time (\d+)\.(\d{9}))?(?: cpu (\d+))?'
                       r'(?: pid (\d+)/(\d+))?(?: comm ("(?:[^"\\]|\\.)*"))?')
 IP = re.compile(r' ip ([0-9a-f]+)$')
 

@@ -167,7 +167,7 @@ _ibscope()
 		option=$(awk '/^Options:/ { exit } /^  [a-z]/ { print $1 }' <<<"$help")
 		mapfile -t COMPREPLY < <(compgen -W "$option" -- "$cur")
 		;;
-	dump | report | replay)
+	dump | report | replay | export)
 		# a recording
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		compopt -o filenames 2>/dev/null

@@ -21,6 +21,7 @@ static const struct cmd {
 	{ "dump", "[OPTIONS] [FILE]", "print every sample of a recording", cmd_dump },
 	{ "replay", "[OPTIONS] [FILE]", "print what hist would have shown of a recording",
 	  cmd_replay },
+	{ "export", "[OPTIONS] [FILE]", "write a recording as perf.data", cmd_export },
 	{ "serve", "[OPTIONS]", "collect continuously; counters are pinned in bpffs", cmd_serve },
 	{ "ctl", "[OPTIONS] VERB", "show or change a running collector", cmd_ctl },
 };

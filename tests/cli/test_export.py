@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""`export` against `dump` of what it was made of, and what stock perf says of it."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, '..', 'system'), os.path.join(HERE, '..', 'vm')]
+import dumps  # noqa: E402
+import ibscope  # noqa: E402
+from ibscope import run  # noqa: E402
+
+MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
+SAMPLES = 2000
+# What perf.data has no place for; what depends on registers that a recording does not have.
+NO_PLACE = ('container', 'pod', 'namespace', 'ccx', 'node', 'socket', 'caps', 'format', 'selection')
+LOOP = 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'
+
+
+class Export(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.dir.cleanup()
+
+    def make(self, *args):
+        path = os.path.join(self.dir.name, '-'.join(('make', *args)) + '.ibs')
+        subprocess.run([MAKE, path, str(SAMPLES), *args], check=True)
+        return path
+
+    def export(self, file, *args):
+        p = run('export', '--perf-data', file + '.data', file, *args)
+        self.assertEqual((p.returncode, p.stdout), (0, ''), p.stderr)
+        return file + '.data'
+
+    def dump(self, file, *args):
+        p = run('dump', '--json', '--events', file, *args)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        out = []
+        for line in p.stdout.splitlines():
+            event = json.loads(line)
+            # -1 is perf's number of a task that is gone
+            task = ('tgid', 'tid', 'comm') if event.get('tid', 0xffffffff) == 0xffffffff else ()
+            out.append({k: v for k, v in event.items() if k not in (*NO_PLACE, *task)})
+        return out
+
+    def same(self, file, other):
+        for a, b in zip(self.dump(file), self.dump(other), strict=True):
+            self.assertEqual(a, b)
+
+    def test_round_trip(self):
+        for kind in ([], ['stacks'], ['self'], ['random']):
+            with self.subTest(kind=kind):
+                file = self.make(*kind)
+                self.same(file, self.export(file))
+
+    def test_selection(self):
+        file = self.make()
+        p = run('dump', '--json', file, '--src', 'dram')
+        q = run('dump', '--json', self.export(file, '--src', 'dram'))
+        self.assertEqual(len(p.stdout.splitlines()), len(q.stdout.splitlines()))
+        self.assertNotIn('"src":"l3"', q.stdout)
+
+    def test_pipe(self):
+        file = self.make('stacks')
+        p = subprocess.run(f'{ibscope.IBSCOPE} export -o - {file} | {ibscope.IBSCOPE} dump --json --events - > '
+                           f'{file}.json', shell=True, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        q = run('dump', '--json', '--events', self.export(file))
+        with open(file + '.json', encoding='utf-8', errors='surrogateescape') as f:
+            self.assertEqual(f.read(), q.stdout)
+        p = subprocess.run(f'{ibscope.IBSCOPE} export -o - {file} > {file}.out', shell=True)
+        with open(file + '.out', 'rb') as a, open(self.export(file), 'rb') as b:
+            self.assertEqual(a.read(), b.read())
+
+    def test_refusals(self):
+        file = self.make()
+        data = self.export(file)
+        for args, status, says in (([file], 2, '--perf-data'), (['-o', 'x', '--perf-data', 'x', file], 2, 'give one'),
+                                   (['-o', data + '2', data], 1, 'perf.data already'),
+                                   (['-o', '/dev/full', file], 1, 'No space left'),
+                                   (['-o', '/no/dir/x', file], 1, '/no/dir/x'),
+                                   (['-o', data + '2', '/dev/null'], 1, 'empty')):
+            with self.subTest(args=args):
+                p = run('export', *args)
+                self.assertEqual((p.returncode, p.stdout), (status, ''), p.stderr)
+                self.assertIn(says, p.stderr)
+        p = subprocess.run(['script', '-qec', f'{ibscope.IBSCOPE} export -o - {file}', '/dev/null'],
+                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        self.assertEqual(p.returncode, 1, p.stdout)
+        self.assertIn('is a terminal', p.stdout)
+
+    def test_cut(self):
+        path = os.path.join(self.dir.name, 'cut.ibs')
+        subprocess.run([MAKE, path, '2000', 'cut'], check=True)
+        p = run('export', '-o', path + '.data', path)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn('incomplete', p.stderr)
+        self.assertIn('selected 2000', run('report', path + '.data').stdout)
+
+    @unittest.skipUnless(shutil.which(dumps.best_perf()[0]), 'no perf')
+    def test_perf(self):
+        file = self.make('stacks')
+        data = self.export(file)
+        perf = dumps.best_perf()
+        samples = [s for s in self.dump(file) if s['type'] == 'ibs_op']
+        p = subprocess.run([*perf, 'script', '-i', data, '-F', 'tid,cpu,time,addr,weight,phys_addr', '--ns'],
+                           capture_output=True, text=True, errors='replace')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        got = []
+        for line in p.stdout.splitlines():
+            words = line.split()
+            if words:
+                got.append((int(words[0]), int(words[1][1:4]), words[2], int(words[3], 16), int(words[4])))
+        want = [(s['tid'], s['cpu'], f'{s["time_ns"] // 10**9}.{s["time_ns"] % 10**9:09d}:',
+                 int(s.get('dc_lin_ad', '0'), 16), s.get('dc_miss_lat', 0)) for s in samples]
+        self.assertEqual(len(got), len(want))
+        self.assertEqual(sorted(got), sorted(want))
+        p = subprocess.run([*perf, 'report', '-D', '-i', data], capture_output=True, text=True, errors='replace')
+        self.assertEqual(p.stdout.count('IbsOpRip:'), SAMPLES)
+        p = subprocess.run([*perf, 'mem', 'report', '--stdio', '-s', 'mem', '-i', data], capture_output=True, text=True)
+        dram = sum(s['src'] == 'dram' for s in samples)
+        self.assertRegex(p.stdout, rf' {dram} +(Local )?RAM')
+        self.assertIn('SIMULATED:', subprocess.run([*perf, 'report', '--header-only', '-i', data],
+                                                   capture_output=True, text=True).stdout)
+
+    @unittest.skipUnless(shutil.which(dumps.best_perf()[0]) and ibscope.can_bpf(), 'no perf, or no BPF here')
+    def test_all_registers(self):
+        """Nothing is missing of `record --raw`, and perf decodes every register as we do."""
+        file = os.path.join(self.dir.name, 'raw.ibs')
+        p = run('record', '--source', 'sim', '--raw', '-c', '50000', '-o', file, '--', 'sh', '-c', LOOP)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        data = self.export(file)
+        self.assertEqual(run('dump', file).stdout.split('ibs_op sample')[1:],
+                         run('dump', data).stdout.split('ibs_op sample')[1:])
+        self.assertGreater(dumps.compare(ibscope.IBSCOPE, data, dumps.best_perf())[0], 100)
+
+
+if __name__ == '__main__':
+    unittest.main()
