@@ -44,7 +44,7 @@ class Case(unittest.TestCase):
 
     def end(self, c):
         """In order, so that what leaked is told; but for one that a test killed."""
-        said = c.said()
+        said = '' if c.err.closed else c.said()
         if c.stop() != 0:
             self.assertEqual(c.p.returncode, -signal.SIGKILL, said)
             # the next one begins anew
