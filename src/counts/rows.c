@@ -30,7 +30,7 @@ static const char *label_name_at(unsigned int i)
 	return label_names[i];
 }
 
-int labels_parse(const char *text, unsigned int *labels, struct err *err)
+int labels_parse(const char *text, unsigned int *labels, struct label_order *order, struct err *err)
 {
 	const struct choices keys = { "--by", "key", label_name_at, LABEL_N };
 	unsigned int list[LABEL_N], n;
@@ -39,8 +39,13 @@ int labels_parse(const char *text, unsigned int *labels, struct err *err)
 	if (ret)
 		return ret;
 	*labels = 0;
-	for (unsigned int i = 0; i < n; i++)
+	for (unsigned int i = 0; i < n; i++) {
+		order->at[i] = list[i];
 		*labels |= 1U << list[i];
+	}
+	for (unsigned int l = 0; l < LABEL_N; l++)
+		if (!(*labels >> l & 1))
+			order->at[n++] = l;
 	return 0;
 }
 

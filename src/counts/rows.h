@@ -39,12 +39,24 @@ const char *label_name(enum label l);
 
 struct err;
 
+/* In which order labels are shown; zeros: that of the table. */
+struct label_order {
+	unsigned char at[LABEL_N];
+};
+
+/* The @i-th of all labels. */
+static inline enum label label_at(const struct label_order *o, int i)
+{
+	return o->at[0] == o->at[1] ? (enum label)i : (enum label)o->at[i];
+}
+
 /**
- * labels_parse() - "cgroup,src" to 1 << enum label bits
+ * labels_parse() - "cgroup,src" to 1 << enum label bits, and their order
  *
  * Return: 0, or -EINVAL with @err naming the labels there are.
  */
-int labels_parse(const char *text, unsigned int *labels, struct err *err);
+int labels_parse(const char *text, unsigned int *labels, struct label_order *order,
+		 struct err *err);
 
 /* The enum ibs_by bits that the labels need. */
 __u32 labels_by(unsigned int labels);

@@ -27,6 +27,7 @@ struct sampling {
 	unsigned int sim_faults; /* 1: the simulation is driven by page faults, 0: by the clock */
 	struct sampler_opts opts;
 	unsigned int labels; /* of --by */
+	struct label_order order;
 	struct select_options select;
 	char **argv; /* the command behind "--"; NULL: none */
 	struct command_signals signals;

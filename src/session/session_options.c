@@ -61,7 +61,7 @@ static int set_by(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
 
-	return labels_parse(arg, &s->labels, err);
+	return labels_parse(arg, &s->labels, &s->order, err);
 }
 
 static const char *source_name_at(unsigned int i)

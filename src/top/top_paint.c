@@ -402,7 +402,7 @@ static int histogram(struct paint *p, int y, int lines)
 
 	if (!f)
 		return r ? -ENOMEM : 0;
-	hist_print_row(f, &p->info->hist, r);
+	hist_print_row(f, &p->info->hist, &(struct label_order){}, r);
 	if (fclose(f)) {
 		free(text);
 		return -ENOMEM;

@@ -146,12 +146,15 @@ static void print_recorded(FILE *f, const struct hist_recorded *r)
 		fprintf(f, "the recording is incomplete\n");
 }
 
-void hist_print_row(FILE *f, const struct hist_info *info, const struct table_row *r)
+void hist_print_row(FILE *f, const struct hist_info *info, const struct label_order *order,
+		    const struct table_row *r)
 {
 	const struct series *s = &r->all;
 	const char *sep = "";
 
-	for (int l = 0; l < TABLE_NAMES; l++) {
+	for (int i = 0; i < TABLE_NAMES; i++) {
+		int l = label_at(order, i);
+
 		if (!r->name[l])
 			continue;
 		fprintf(f, "%s%s", sep, r->name[l]);
@@ -205,6 +208,7 @@ int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view
 
 	if (ret)
 		return err_set(err, ret, "out of memory for the output");
+	t.order = v->order;
 	print_header(f, screen, info, interval);
 	if (t.n)
 		ret = table_print(f, screen, &t, v->n_columns ? v->columns : NULL, v->n_columns,
@@ -213,7 +217,7 @@ int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view
 		fputs("no samples\n", f);
 	for (size_t i = 0; !ret && v->histograms && i < t.n; i++) {
 		fputc('\n', f);
-		hist_print_row(f, info, &t.row[i]);
+		hist_print_row(f, info, &t.order, &t.row[i]);
 	}
 	table_free(&t);
 	if (ret)
@@ -239,6 +243,7 @@ static int print_csv(FILE *f, struct hist_view *v, const struct hist_info *info,
 
 	if (ret)
 		return err_set(err, ret, "out of memory for the output");
+	t.order = v->order;
 	table_print_csv(f, &t, info->simulated, !v->header_printed);
 	v->header_printed = true;
 	table_free(&t);
@@ -298,22 +303,25 @@ static json_t *json_text(const char *text)
 	return s;
 }
 
-static json_t *json_labels(const struct row *r)
+static json_t *json_labels(const struct row *r, const struct label_order *order)
 {
 	json_t *o = json_object();
 
-	for (int l = 0; l < LABEL_N; l++)
+	for (int i = 0; i < LABEL_N; i++) {
+		enum label l = label_at(order, i);
+
 		if (r->label[l])
 			json_object_set_new(o, label_name(l), json_text(r->label[l]));
+	}
 	return o;
 }
 
-static json_t *json_row(const struct row *r)
+static json_t *json_row(const struct row *r, const struct label_order *order)
 {
 	const struct series *s = &r->series;
 	json_t *buckets = json_array();
 	double cycles;
-	json_t *o = json_pack("{s:o, s:I, s:I, s:I}", "labels", json_labels(r), "samples",
+	json_t *o = json_pack("{s:o, s:I, s:I, s:I}", "labels", json_labels(r, order), "samples",
 			      (json_int_t)s->samples, "valid", (json_int_t)s->valid, "sum",
 			      (json_int_t)s->sum);
 
@@ -350,14 +358,14 @@ static json_t *json_time(__u64 ns)
 }
 
 static int print_json(FILE *f, const struct hist_info *info, const struct snapshot *interval,
-		      const struct rows *rows, struct err *err)
+		      const struct rows *rows, const struct label_order *order, struct err *err)
 {
 	json_t *series = json_array();
 	json_t *o;
 	char *text;
 
 	for (size_t i = 0; i < rows->n; i++)
-		json_array_append_new(series, json_row(&rows->row[i]));
+		json_array_append_new(series, json_row(&rows->row[i], order));
 	o = json_pack(
 		"{s:s, s:b, s:s, s:o, s:f, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "source",
 		info->source, "simulated", info->simulated, "event", info->event, "period",
@@ -399,7 +407,7 @@ int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
 	}
 	if (rows_build(interval, labels ?: LABELS_DEFAULT, name, arg, &rows))
 		return err_set(err, -ENOMEM, "out of memory for the output");
-	ret = print_json(f, info, interval, &rows, err);
+	ret = print_json(f, info, interval, &rows, &v->order, err);
 	rows_free(&rows);
 	return ret;
 }

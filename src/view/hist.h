@@ -37,6 +37,7 @@ struct hist_view {
 	enum table_column columns[TABLE_COLUMNS];
 	unsigned int n_columns;		/* 0: as many as fit */
 	bool header_printed;		/* of CSV */
+	struct label_order order;
 };
 
 /* --json, --csv, --top, --sort, --columns, --histogram; the context is a struct hist_view. */
@@ -65,7 +66,8 @@ int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view
 		    unsigned int labels, cgroup_namer name, void *arg, struct err *err);
 
 /* The full histogram of a row. */
-void hist_print_row(FILE *f, const struct hist_info *info, const struct table_row *r);
+void hist_print_row(FILE *f, const struct hist_info *info, const struct label_order *order,
+		    const struct table_row *r);
 
 /* The ledger in words: "seen N = aggregated N + filtered N (pid N) + lost N; unseen N". */
 void ledger_print(FILE *f, const struct ledger *l);

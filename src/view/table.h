@@ -55,6 +55,7 @@ struct table_row {
 
 struct table {
 	unsigned int labels; /* 1 << enum label bits */
+	struct label_order order;
 	bool joined;	     /* name[0] is the container, else the cgroup; it is the only name */
 	enum ibs_metric metric;
 	double seconds;

@@ -205,7 +205,9 @@ static int fill_line(struct table_text *g, size_t line)
 	char text[CELL];
 	int ret = 0;
 
-	for (int l = 0; l < TABLE_NAMES; l++) {
+	for (int i = 0; i < TABLE_NAMES; i++) {
+		int l = label_at(&g->t->order, i);
+
 		if (!is_name_column(g->t, l))
 			continue;
 		if (!line)
@@ -451,7 +453,9 @@ static void csv_row(FILE *f, const struct table *t, const struct table_row *r)
 	const struct series *s = &r->all;
 	bool first = true;
 
-	for (int l = 0; l < TABLE_NAMES; l++) {
+	for (int i = 0; i < TABLE_NAMES; i++) {
+		int l = label_at(&t->order, i);
+
 		if (!is_name_column(t, l))
 			continue;
 		if (!first)
@@ -477,9 +481,12 @@ void table_print_csv(FILE *f, const struct table *t, bool simulated, bool header
 {
 	if (header) {
 		fputs("simulated,interval_s", f);
-		for (int l = 0; l < TABLE_NAMES; l++)
+		for (int i = 0; i < TABLE_NAMES; i++) {
+			enum label l = label_at(&t->order, i);
+
 			if (is_name_column(t, l))
 				fprintf(f, ",%s", t->joined ? "container" : label_name(l));
+		}
 		fputs(",samples,valid,estimated_ops,miss_cycles,share,dram,remote,mean,p50,p90,"
 		      "p99\n",
 		      f);

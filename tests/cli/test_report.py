@@ -167,6 +167,12 @@ class Report(unittest.TestCase):
             self.assertTrue(head.startswith(by + ','), head)
             text = run('report', self.file, '--by', by).stdout.split('\n\n')[1].splitlines()[0]
             self.assertEqual(text.split()[-by.count(',') - 1:], by.split(','))
+            keys = by.upper().replace('SRC', 'SOURCE').split(',')
+            text = run('replay', '--offline', self.file, '--by', by).stdout.split('\n\n')[1]
+            self.assertEqual(text.split()[:len(keys)], keys)
+            self.assertIn(f',{by},samples', run('replay', '--offline', self.file, '--csv', '--by', by).stdout)
+            o = json.loads(run('replay', '--offline', self.file, '--json', '--by', by).stdout)
+            self.assertEqual(list(o['series'][0]['labels']), by.split(','))
 
     def test_percentiles_are_at_most_the_maximum(self):
         r = self.report('--by', 'src,op')

@@ -43,7 +43,7 @@ static int set_by(void *ctx, const char *arg, struct err *err)
 {
 	struct ctl *c = ctx;
 
-	return labels_parse(arg, &c->labels, err);
+	return labels_parse(arg, &c->labels, &c->view.order, err);
 }
 
 static const struct option_row ctl_rows[] = {

@@ -195,6 +195,7 @@ int cmd_replay(int argc, char **argv)
 	}
 	ret = ret ?: hist_view_check(&c.view, &err) ?: check_labels(&c, &err);
 	c.labels = c.sampling.labels;
+	c.view.order = c.sampling.order;
 	if (!c.labels)
 		c.sampling.labels = c.view.json ? LABELS_DEFAULT : TABLE_LABELS & ~TABLE_JOINED;
 	if (ret) {
