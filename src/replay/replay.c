@@ -46,7 +46,9 @@ struct replay {
 	struct cpulist cpus; /* that have samples */
 	__u64 first, last;   /* time of samples */
 	bool has_time;
-	__u64 n; /* samples replayed */
+	__u64 n;		    /* samples replayed */
+	struct trace_event waiting; /* read, but of a later time */
+	bool waits;
 	struct engine *engines[ENGINES_MAX];
 	size_t n_engines;
 	char name[CONTAINER_LABEL]; /* that was asked for last */
@@ -344,13 +346,36 @@ static int add_sample(struct replay *r, const struct trace_event *ev, struct err
 	return ++e->n < BATCH ? 0 : flush(e, err);
 }
 
+static int next_event(struct replay *r, struct trace_event *ev, struct err *err)
+{
+	if (!r->waits)
+		return trace_next(r->trace, ev, err);
+	*ev = r->waiting;
+	r->waits = false;
+	return 1;
+}
+
 int replay_run(struct replay *r, struct err *err)
+{
+	__u64 next;
+
+	return replay_until(r, ~0ULL, &next, err);
+}
+
+int replay_until(struct replay *r, __u64 time, __u64 *next, struct err *err)
 {
 	struct trace_event ev;
 	struct engine *e;
 	int ret;
 
-	while ((ret = trace_next(r->trace, &ev, err)) > 0) {
+	while ((ret = next_event(r, &ev, err)) > 0) {
+		if (ev.kind == TRACE_SAMPLE_OP && ev.sample.has_time && ev.time > time) {
+			/* it lives until the next trace_next() */
+			r->waiting = ev;
+			r->waits = true;
+			*next = ev.time;
+			break;
+		}
 		if (ev.kind == TRACE_SAMPLE_FETCH)
 			r->rest.fetch++;
 		if (ev.kind != TRACE_SAMPLE_OP)
@@ -359,6 +384,12 @@ int replay_run(struct replay *r, struct err *err)
 		if (ret)
 			return ret;
 	}
+	if (ret > 0) {
+		for (size_t i = 0; ret > 0 && i < r->n_engines; i++)
+			ret = flush(r->engines[i], err) ?: 1;
+		return ret;
+	}
+	*next = r->last;
 	if (!ret && r->needs.task && r->n && r->rest.no_task == r->n)
 		ret = err_set(err, -ENODATA,
 			      "the recording tells the process of no sample: select and label by "

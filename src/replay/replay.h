@@ -53,6 +53,16 @@ int replay_open(struct trace *trace, const struct replay_opts *opts, struct repl
 int replay_run(struct replay *r, struct err *err);
 
 /**
+ * replay_until() - the samples up to a time, that of the file's clock
+ * @next: set to the time of the sample after them; at the end, to that of the last sample
+ *
+ * Samples without a time belong to the one before.
+ *
+ * Return: 1 if there are more, 0 at the end; or a negative errno with @err.
+ */
+int replay_until(struct replay *r, __u64 time, __u64 *next, struct err *err);
+
+/**
  * replay_snapshot() - what came out
  *
  * time_ns is the time from the first sample to the last, pmu.cpus the CPUs that the recording is

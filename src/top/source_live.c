@@ -68,6 +68,7 @@ static int live_read(struct top_source *source, double seconds, struct snapshot 
 	}
 	snapshot_free(&l->last);
 	l->last = now;
+	*source->info.trouble = 0;
 	*frame = (struct frame){ .end_ns = clock_ns(CLOCK_REALTIME),
 				 .by = l->s->opts.by,
 				 .period = sampler_period(l->s->sampler),
@@ -119,7 +120,7 @@ int source_live(struct sampling *s, struct top_source **out, struct err *err)
 					.fds = live_fds,
 					.tick = live_tick,
 					.close = live_close,
-					.info = { .cost_assumed = true } },
+					.info = { .cost_assumed = true, .by_possible = ~0U } },
 			    .s = s };
 	*out = &l->source;
 	return 0;

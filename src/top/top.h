@@ -46,7 +46,7 @@ struct top_source_info {
 	struct hist_info hist;
 	char origin[TOP_TEXT]; /* "" or what is read: "collector 1234", "recording FILE, 10x" */
 	__u32 by;	       /* groups that are told apart: enum ibs_by bits */
-	bool fixed_by;	       /* by whoever collects: others cannot be had */
+	__u32 by_possible;     /* those that could be */
 	bool ended;	       /* nothing more will come */
 	bool cost_assumed;
 	char trouble[256]; /* why nothing new can be read; "": all is well */
@@ -60,6 +60,7 @@ struct top_opts {
 	double interval_s;
 	enum table_column columns[TABLE_COLUMNS];
 	unsigned int n_columns; /* 0: as many as fit */
+	const struct top_source_info *info;
 	const char *host;
 	const char *command; /* "ibscope top" with the options that no key changes */
 };
@@ -85,12 +86,10 @@ unsigned int top_labels(const struct top *t); /* that groups must have */
 void top_say(struct top *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Return: 0 or -ENOMEM. */
-int top_paint(struct top *t, const struct top_source_info *info, const struct screen *screen,
-	      struct grid *g);
+int top_paint(struct top *t, const struct screen *screen, struct grid *g);
 
 /* One object a line, as `hist --json`: the interval that is shown, or @all of them. */
-int top_write(struct top *t, const struct top_source_info *info, bool all, FILE *f,
-	      struct err *err);
+int top_write(struct top *t, bool all, FILE *f, struct err *err);
 
 /* The equivalent command line of what is shown. */
 void top_command(const struct top *t, char *out, size_t size);

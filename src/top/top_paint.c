@@ -16,9 +16,10 @@
 #define SIDE_WIDTH   130 /* from it on the pane is at the right */
 #define SIDE_COLUMNS 62
 #define FEW_WIDTH    60 /* below it there are few columns */
-#define MIN_WIDTH    24
+#define MIN_WIDTH    12
 #define SHARE_BAR    12
-#define AGO	     60 /* columns for the last ten minutes */
+#define AGO	     60	 /* columns for the last ten minutes */
+#define ODD	     0.2 /* lengths of intervals that differ by so much are printed */
 #define LINE	     1024
 
 struct paint {
@@ -112,6 +113,8 @@ static void view_line(struct paint *p, int y)
 		 t->sort == SORT_NAME ? "name" : table_column_name(t->sort),
 		 t->opts.reverse ? p->screen->utf8 ? " ▲" : " ^" : "", t->opts.interval_s);
 	x = grid_put(p->g, y, 0, GRID_PLAIN, text);
+	if (p->frame && fabs(p->frame->time_ns / 1e9 / t->opts.interval_s - 1) > ODD)
+		x = grid_printf(p->g, y, x, GRID_PLAIN, " (%.1f s)", p->frame->time_ns / 1e9);
 	for (unsigned int i = 0; i < t->n_zooms; i++)
 		x = grid_printf(p->g, y, x, GRID_STRONG, "%s%s", i ? " > " : "   in ",
 				t->zoom[i].name ?: "");
@@ -364,23 +367,25 @@ static int pane(struct paint *p, int y, int x, int lines, int width)
 	struct screen screen = *p->screen;
 	char name[LINE];
 	struct table t;
-	int ret, at;
+	int ret, at, shown;
 
-	if (!r || lines < 3)
+	if (!r || lines < 4)
 		return 0;
 	ret = by_source(p->t, &t);
 	if (ret)
 		return ret;
+	for (shown = t.n; shown && !t.row[shown - 1].all.sum;) /* they cost nothing */
+		shown--;
+	shown = shown < lines - 3 ? shown : lines - 3;
 	row_name(r, name, sizeof(name));
 	at = grid_put(p->g, y, x, GRID_STRONG, name);
 	if (at + 24 < x + width)
 		grid_put(p->g, y, at, GRID_DIM, "   by source of miss cycles");
 	screen.width = SIDE_COLUMNS;
 	/* a total says nothing beside shares */
-	ret = put_table(p, y + 1, x, lines - 2 < (int)t.n + 1 ? lines - 2 : (int)t.n + 1, &t,
-			&screen, width < FEW_WIDTH ? narrow : columns, width < FEW_WIDTH ? 3 : 4,
-			NULL);
-	for (size_t i = 0; !ret && i < t.n && (int)i < lines - 3; i++) {
+	ret = put_table(p, y + 1, x, shown + 1, &t, &screen, width < FEW_WIDTH ? narrow : columns,
+			width < FEW_WIDTH ? 3 : 4, NULL);
+	for (int i = 0; !ret && i < shown; i++) {
 		enum grid_style style = style_of_source(t.row[i].name[LABEL_SRC]);
 		double share = t.total.cycles > 0 ? t.row[i].cycles / t.total.cycles : NAN;
 
@@ -393,7 +398,7 @@ static int pane(struct paint *p, int y, int x, int lines, int width)
 	return ret;
 }
 
-static int histogram(struct paint *p, int y, int lines)
+static int histogram(struct paint *p, int y, int x, int lines)
 {
 	const struct table_row *r = selected(p->t);
 	char *text = NULL, *line, *rest;
@@ -409,7 +414,7 @@ static int histogram(struct paint *p, int y, int lines)
 	}
 	rest = text;
 	for (int i = 0; i < lines && (line = strsep(&rest, "\n")); i++)
-		grid_put(p->g, y + i, 0, i ? GRID_PLAIN : GRID_STRONG, line);
+		grid_put(p->g, y + i, x, i ? GRID_PLAIN : GRID_STRONG, line);
 	free(text);
 	return 0;
 }
@@ -443,10 +448,12 @@ static int body(struct paint *p, int y, int lines)
 		return 0;
 	}
 	if (p->t->mode == TOP_HISTOGRAM)
-		return histogram(p, y, lines);
+		return histogram(p, y, 0, lines);
 	if (width >= SIDE_WIDTH && p->g->height >= PLAIN_HEIGHT) {
-		ret = pane(p, y, width - SIDE_COLUMNS - SHARE_BAR, lines < 16 ? lines : 16,
-			   SIDE_COLUMNS + SHARE_BAR);
+		int x = width - SIDE_COLUMNS - SHARE_BAR, few = lines < 16 ? lines : 16;
+
+		ret = pane(p, y, x, few, SIDE_COLUMNS + SHARE_BAR);
+		ret = ret ?: histogram(p, y + few + 1, x, lines - few - 1);
 		return ret ?: main_table(p, y, lines, width - SIDE_COLUMNS - SHARE_BAR - 3);
 	}
 	if (p->g->height >= PANE_HEIGHT && p->t->table.n) {
@@ -460,10 +467,9 @@ static int body(struct paint *p, int y, int lines)
 	return main_table(p, y, table, width);
 }
 
-int top_paint(struct top *t, const struct top_source_info *info, const struct screen *screen,
-	      struct grid *g)
+int top_paint(struct top *t, const struct screen *screen, struct grid *g)
 {
-	struct paint p = { .t = t, .info = info, .screen = screen, .g = g };
+	struct paint p = { .t = t, .info = t->opts.info, .screen = screen, .g = g };
 	char text[LINE];
 	int y = 0, end = g->height, ret = top_update(t);
 

@@ -358,9 +358,22 @@ static void go_to(struct top *t, int level)
 	t->fresh = false;
 }
 
+/* Can the source tell them apart? */
+static bool possible(const struct top *t, int level)
+{
+	return !(labels_by(top_levels[level].labels & ~TABLE_JOINED) & ~t->opts.info->by_possible);
+}
+
 static void cycle(struct top *t)
 {
-	go_to(t, (t->level + 1) % (int)top_n_levels);
+	for (unsigned int i = 1; i <= top_n_levels; i++) {
+		int level = (t->level + (int)i) % (int)top_n_levels;
+
+		if (!possible(t, level))
+			continue;
+		go_to(t, level);
+		return;
+	}
 }
 
 static char *quote(const char *option, const char *value)
@@ -419,6 +432,10 @@ static void enter(struct top *t)
 		return;
 	if (inside < 0 || t->n_zooms == TOP_ZOOMS) {
 		top_say(t, "there is nothing inside a %s", top_level_name(t));
+		return;
+	}
+	if (!possible(t, inside)) {
+		top_say(t, "%s tells no %s apart", t->opts.info->origin, top_levels[inside].name);
 		return;
 	}
 	r = &t->table.row[t->cursor];
@@ -713,13 +730,12 @@ void top_command(const struct top *t, char *out, size_t size)
 #undef ADD
 }
 
-static int write_frame(struct top *t, const struct top_source_info *info, size_t i, FILE *f,
-		       struct err *err)
+static int write_frame(struct top *t, size_t i, FILE *f, struct err *err)
 {
 	const struct frame *frame = history_frame(t->history, i);
 	unsigned int labels = top_labels(t) & ~TABLE_JOINED;
 	struct hist_view view = { .json = true };
-	struct hist_info hist = info->hist;
+	struct hist_info hist = t->opts.info->hist;
 	struct snapshot s;
 	int ret = history_snapshot(t->history, i, &s);
 
@@ -738,14 +754,14 @@ static int write_frame(struct top *t, const struct top_source_info *info, size_t
 	return ret;
 }
 
-int top_write(struct top *t, const struct top_source_info *info, bool all, FILE *f, struct err *err)
+int top_write(struct top *t, bool all, FILE *f, struct err *err)
 {
 	size_t n = history_n(t->history);
 	int ret = 0;
 
 	for (size_t i = n; !ret && i-- > 0;)
 		if (all || i == top_shown(t))
-			ret = write_frame(t, info, i, f, err);
+			ret = write_frame(t, i, f, err);
 	return ret;
 }
 
@@ -760,6 +776,8 @@ int top_new(const struct top_opts *opts, struct top **out)
 	t->opts = *opts;
 	t->sort = opts->sort;
 	t->level = opts->labels ? level_of(opts->labels) : CONTAINERS;
+	if (t->level >= 0 && !possible(t, t->level))
+		cycle(t);
 	*out = t;
 	return 0;
 }

@@ -108,30 +108,21 @@ void grid_style(struct grid *g, int y, int x, int n, enum grid_style style)
 }
 
 /* Cells of a line up to the last that shows. */
-static int used(const struct grid *g, int y)
+static int used(const struct grid *g, int y, bool styles)
 {
 	int n = g->width;
 
-	while (n && !strcmp(at(g, y, n - 1)->text, " ") && at(g, y, n - 1)->style != GRID_SELECTED)
+	while (n && !strcmp(at(g, y, n - 1)->text, " ") &&
+	       !(styles && at(g, y, n - 1)->style == GRID_SELECTED))
 		n--;
 	return n;
-}
-
-char *grid_line(const struct grid *g, int y)
-{
-	int n = used(g, y);
-	char *out = calloc(1, (size_t)n * GRID_CELL + 1), *to = out;
-
-	for (int x = 0; out && x < n; x++)
-		to = stpcpy(to, at(g, y, x)->text);
-	return out;
 }
 
 static int lines(const struct grid *g)
 {
 	int n = g->height;
 
-	while (n && !used(g, n - 1))
+	while (n && !used(g, n - 1, false))
 		n--;
 	return n;
 }
@@ -149,7 +140,7 @@ void grid_print(FILE *f, const struct grid *g, bool color)
 	for (int y = 0; y < lines(g); y++) {
 		int style = GRID_PLAIN;
 
-		for (int x = 0; x < used(g, y); x++) {
+		for (int x = 0; x < used(g, y, color); x++) {
 			const struct grid_cell *c = at(g, y, x);
 
 			if (color && c->style != style)
@@ -184,7 +175,7 @@ void grid_print_html(FILE *f, const struct grid *g, const char *title)
 	for (int y = 0; y < lines(g); y++) {
 		int style = GRID_PLAIN;
 
-		for (int x = 0; x < used(g, y); x++) {
+		for (int x = 0; x < used(g, y, true); x++) {
 			const struct grid_cell *c = at(g, y, x);
 
 			if (c->style != style && style)

@@ -64,8 +64,6 @@ void grid_style(struct grid *g, int y, int x, int n, enum grid_style style);
 
 /* As text: no line ends in a blank, and none follows the last one that is not empty. */
 void grid_print(FILE *f, const struct grid *g, bool color);
-/* One line of it; the caller frees it. NULL: out of memory. */
-char *grid_line(const struct grid *g, int y);
 
 /* A page of its own, without scripts. */
 void grid_print_html(FILE *f, const struct grid *g, const char *title);

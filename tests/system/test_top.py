@@ -319,9 +319,55 @@ class Top(unittest.TestCase):
         self.assertTrue(html.startswith('<!DOCTYPE html>'))
         self.assertNotIn('<script', html)
 
+    def test_reads_a_collector(self):
+        """The same counters, no second set of events; rows are what the collector tells apart."""
+        pins = f'/sys/fs/bpf/ibscope-test-top-{os.getpid()}'
+        c = ibscope.Collector(pins, '--control', 'none', '--by', 'comm', '-c', '200000', '--max-overhead', 'off')
+        self.addCleanup(subprocess.run, ['rm', '-rf', pins])
+        self.addCleanup(c.stop)
+        t = Terminal([ibscope.IBSCOPE, 'top', '-d', '0.3', '--pin-dir', pins])
+        self.addCleanup(t.close)
+        screen = t.until(lambda s: 'aggregated' in s and re.search('^total', s, re.M))
+        self.assertIn('by comm', screen)
+        self.assertIn(f'collector {c.p.pid}', screen)
+        self.assertIn('SIMULATED', screen)
+        child, = children(t.p.pid)
+        fds = [os.readlink(f'/proc/{child}/fd/{fd}') for fd in os.listdir(f'/proc/{child}/fd')]
+        self.assertFalse([fd for fd in fds if 'perf_event' in fd or 'bpf-prog' in fd])
+        c.stop()
+        t.until('the collector is not running')
+        t.keys('q')
+        self.assertEqual(t.wait(), 0)
+
+    def test_replays_a_recording(self):
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, 'data')
+            p = run('record', '-a', '--source', 'sim', '-c', '500000', '-o', path, '--', 'sleep', '2')
+            self.assertEqual(p.returncode, 0, p.stderr)
+            seen = int(re.search(r'forwarded (\d+)', p.stderr)[1])
+            once = run('top', '-i', path, '--once')
+            self.assertEqual(once.returncode, 0, once.stderr)
+            self.assertIn(f'seen {seen} = aggregated {seen} ', once.stdout)
+            self.assertIn('[END]', once.stdout)
+            t = Terminal(['sh', '-c', f'cd {d} && exec {ibscope.IBSCOPE} top -i {path} --speed 4 -d 0.1'])
+            self.addCleanup(t.close)
+            t.until('4x')
+            t.until('[END]')
+            t.keys('ccc')
+            t.until('by process')
+            t.keys('wh')
+            t.until('wrote ')
+            name, = (n for n in os.listdir(d) if n.endswith('.json'))
+            with open(os.path.join(d, name)) as f:
+                objects = [json.loads(line) for line in f]
+        self.assertGreater(len(objects), 2)
+        self.assertEqual(sum(o['ledger']['seen'] for o in objects), seen)
+
     def test_wrong_usage(self):
         for args, word in ((['--size', '80x'], '80x24'), (['--html'], '--once'), (['sleep', '1'], 'hist'),
-                           (['-d', '0'], '100ms'), (['--sort', 'none'], 'p99')):
+                           (['-d', '0'], '100ms'), (['--sort', 'none'], 'p99'),
+                           (['--speed', '2'], '-i'), (['-i', 'x'], 'sampled'), (['--pin-dir', '/x'], 'collector'),
+                           (['-i', 'x', '--own'], 'exclude')):
             p = run('top', '--source', 'sim', *args)
             self.assertEqual(p.returncode, 2, args)
             self.assertIn(word, p.stderr)

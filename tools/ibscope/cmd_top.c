@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope top: a live screen of what waits for memory. */
 #include "cmd.h"
+#include "recorded.h"
 #include "base/clock.h"
 #include "base/choice.h"
 #include "base/num.h"
@@ -8,6 +9,8 @@
 #include "session/session.h"
 #include "top/source.h"
 #include "view/terminal.h"
+
+#include <ibscope/pin_layout.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +33,12 @@ _Static_assert((int)TERMINAL_KEYS == (int)TOP_UP, "keys have one number");
 struct cmd {
 	struct sampling sampling;
 	struct top_opts top;
-	bool once, html;
+	bool once, html, own;
+	const char *pin_dir; /* NULL: not given */
+	struct recorded_input input;
+	struct trace *trace;
+	struct replay_opts replay;
+	double speed;
 	int width, height; /* of --size; 0: that of the terminal */
 	struct top_source *source;
 	struct top *view;
@@ -108,6 +116,39 @@ static int set_size(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
+static int set_pin_dir(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	(void)err;
+	c->pin_dir = arg;
+	return 0;
+}
+
+static int set_input(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	if (!*arg)
+		return err_set(err, -EINVAL, "-i: the file name is empty");
+	c->input.file = arg;
+	return 0;
+}
+
+static int set_speed(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+	char *end;
+
+	c->speed = strtod(arg, &end);
+	if (*end || end == arg || !(c->speed >= 0.01 && c->speed <= 1e6))
+		return err_set(err, -EINVAL,
+			       "invalid speed '%s': must be a number from 0.01 to 1000000, such "
+			       "as 10 for ten times as fast",
+			       arg);
+	return 0;
+}
+
 /* clang-format off: a row is a row */
 static const struct option_row top_options[] = {
 	{ "interval", 'd', "SECONDS", "time between frames, 0.1 to 60, also as in 500ms; default 2",
@@ -119,6 +160,13 @@ static const struct option_row top_options[] = {
 	  "trend",
 	  set_columns },
 	{ "match", 0, "TEXT", "show only rows with TEXT in their name", set_match },
+	{ "input", 'i', "FILE", "show a recording as if it were live", set_input },
+	{ "speed", 0, "N", "with -i: N times as fast; default 1", set_speed },
+	{ "pin-dir", 0, "DIR",
+	  "read the collector whose pins are in DIR; by default the one in " IBS_PIN_DIR
+	  ", if it runs and nothing is selected",
+	  set_pin_dir },
+	{ "own", 0, NULL, "sample, even if a collector is running", OPTION_FLAG(struct cmd, own) },
 	{ "once", 0, NULL, "print one frame as text and exit", OPTION_FLAG(struct cmd, once) },
 	{ "html", 0, NULL, "with --once: print it as an HTML page", OPTION_FLAG(struct cmd, html) },
 	{ "size", 0, "COLUMNSxLINES", "with --once: size of the frame", set_size },
@@ -165,7 +213,7 @@ static int paint(struct cmd *c, const struct screen *screen, int width, int heig
 {
 	int ret = grid_open(g, width, height);
 
-	ret = ret ?: top_paint(c->view, &c->source->info, screen, g);
+	ret = ret ?: top_paint(c->view, screen, g);
 	if (ret)
 		grid_free(g);
 	return ret;
@@ -228,7 +276,7 @@ static void write_json(struct cmd *c, bool all)
 		top_say(c->view, "cannot write %s: %s", name, strerror(errno));
 		return;
 	}
-	if (top_write(c->view, &c->source->info, all, f, &err))
+	if (top_write(c->view, all, f, &err))
 		top_say(c->view, "cannot write %s: %s", name, err.text);
 	else if (fflush(f) || ferror(f))
 		top_say(c->view, "cannot write %s: %s", name, strerror(errno));
@@ -282,8 +330,9 @@ static int show(struct cmd *c, struct screen *screen)
 /* The source failed while the screen is up: say so, and try again. */
 static void note_trouble(struct cmd *c, int ret, const struct err *err)
 {
-	snprintf(c->source->info.trouble, sizeof(c->source->info.trouble), "%s",
-		 ret ? err->text : "");
+	if (ret)
+		snprintf(c->source->info.trouble, sizeof(c->source->info.trouble), "%.255s",
+			 err->text);
 }
 
 static int run(struct cmd *c, struct err *err)
@@ -316,8 +365,8 @@ static int run(struct cmd *c, struct err *err)
 			return 0;
 		if (top_labels(c->view) != c->labels) {
 			/* groups that are not told apart yet */
-			if (labels_by(top_labels(c->view)) & ~c->source->info.by &&
-			    !c->source->info.fixed_by) {
+			if (labels_by(top_labels(c->view) & ~TABLE_JOINED) & ~c->source->info.by &
+			    c->source->info.by_possible) {
 				note_trouble(c, open_source(c, err), err);
 				due = now_s() + top_interval(c->view);
 			}
@@ -364,10 +413,32 @@ static void keep_command(struct cmd *c, int argc, char **argv)
 	}
 }
 
+/* Options that have no effect on what is shown are errors. */
+static int check_source(const struct cmd *c, bool selects, struct err *err)
+{
+	const struct sampling *s = &c->sampling;
+
+	if (!!c->input.file + !!c->pin_dir + c->own > 1)
+		return err_set(err, -EINVAL, "-i, --pin-dir and --own exclude each other");
+	if (c->speed && !c->input.file)
+		return err_set(err, -EINVAL, "--speed works with -i only");
+	if (c->pin_dir && selects)
+		return err_set(err, -EINVAL,
+			       "--pin-dir: the collector has chosen what is sampled: leave out "
+			       "options for sampling and selection");
+	if (c->input.file && (s->source || s->rate.has_period || s->rate.has_freq || s->all ||
+			      *s->hierarchy || s->sim_faults || s->opts.max_memory_bytes))
+		return err_set(err, -EINVAL,
+			       "-i: a recording has been sampled: leave out options for sampling");
+	return 0;
+}
+
 static int wait_once(struct cmd *c, struct err *err)
 {
-	double due = c->began + c->top.interval_s;
+	double due = c->trace ? 0 : c->began + c->top.interval_s;
 
+	if (c->trace) /* all of it */
+		c->began = -INFINITY;
 	while (now_s() < due) {
 		struct pollfd fds[1 + SOURCE_FDS] = { { .fd = c->sigfd, .events = POLLIN } };
 		unsigned int n = 1 + c->source->fds(c->source, fds + 1);
@@ -394,7 +465,26 @@ static int with_screen(struct cmd *c, struct err *err)
 	return ret;
 }
 
-static int top(struct cmd *c, struct err *err)
+/* A collector is read if it is asked for, or if it runs and nothing says what to sample. */
+static int choose_source(struct cmd *c, bool selects, struct err *err)
+{
+	if (c->input.file) {
+		recorded_selection(&c->sampling, &c->replay);
+		c->replay.offline = true;
+		return recorded_open(&c->input, &c->trace, err)
+			       ?: source_recording(c->trace, &c->replay, c->input.file,
+						   c->speed ?: 1, &c->source, err);
+	}
+	if (c->pin_dir || (!selects && !c->own)) {
+		int ret = source_pinned(c->pin_dir ?: IBS_PIN_DIR, &c->source, err);
+
+		if (!ret || c->pin_dir)
+			return ret;
+	}
+	return source_live(&c->sampling, &c->source, err);
+}
+
+static int top(struct cmd *c, bool selects, struct err *err)
 {
 	int ret;
 
@@ -410,9 +500,13 @@ static int top(struct cmd *c, struct err *err)
 	c->top.host = c->host;
 	c->top.command = c->command;
 	c->top.labels = c->sampling.labels;
+	ret = choose_source(c, selects, err);
+	if (ret)
+		return ret;
+	c->top.info = &c->source->info;
 	if (top_new(&c->top, &c->view))
 		return err_set(err, -ENOMEM, "out of memory");
-	ret = source_live(&c->sampling, &c->source, err) ?: open_source(c, err);
+	ret = open_source(c, err);
 	if (ret)
 		return ret;
 	if (c->once)
@@ -434,11 +528,14 @@ int cmd_top(int argc, char **argv)
 		{ "Sampling", sampling_options, sampling_n_options, &c.sampling },
 		{ "Selection", select_option_rows, select_option_n_rows, &c.sampling.select },
 	};
+	struct sampling none;
 	struct err err = { "" };
+	bool selects = false;
 	int ret;
 
 	sampling_init(&c.sampling);
 	c.sampling.labels = 0;
+	memcpy(&none, &c.sampling, sizeof(none));
 	keep_command(&c, argc, argv);
 	ret = options_parse(argc, argv, sets, 3, &err);
 	if (ret > 0) {
@@ -451,6 +548,11 @@ int cmd_top(int argc, char **argv)
 		ret = err_set(&err, -EINVAL,
 			      "unexpected argument '%s'; to measure a command, use ibscope hist",
 			      argv[optind]);
+	if (!ret) {
+		none.labels = c.sampling.labels;
+		selects = memcmp(&none, &c.sampling, sizeof(none));
+		ret = check_source(&c, selects, &err);
+	}
 	if (!ret && !c.once && (c.html || c.width))
 		ret = err_set(&err, -EINVAL, "--%s works with --once only",
 			      c.html ? "html" : "size");
@@ -465,11 +567,12 @@ int cmd_top(int argc, char **argv)
 		sampling_close(&c.sampling);
 		return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 	}
-	ret = top(&c, &err);
+	ret = top(&c, selects, &err);
 	if (ret)
 		log_error("%s", err.text);
 	ret = !ret ? EXIT_DONE : c.sampling.usage ? EXIT_USAGE : EXIT_FAILED;
 	source_close(c.source);
+	trace_close(c.trace);
 	top_free(c.view);
 	if (c.log)
 		fclose(c.log);

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The counters of a running collector: no second set of events. */
+#include "source.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "counts/pinned.h"
+#include "metrics/reading.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TICK_S 3600 /* nothing to do between two intervals */
+
+struct pins_source {
+	struct top_source source;
+	char *dir;
+	struct pinned *p;
+	struct snapshot last;
+	struct ibs_meta meta;
+	struct u64_map cgroups; /* to groups of `last` */
+	struct ibs_slot_name name;
+	char event[sizeof(((struct ibs_meta *)0)->event)], kind[16];
+};
+
+static void describe(struct pins_source *s)
+{
+	struct top_source_info *i = &s->source.info;
+	const struct ibs_meta *m = &s->meta;
+
+	pinned_meta(s->p, &s->meta);
+	snprintf(s->event, sizeof(s->event), "%s", m->event);
+	snprintf(s->kind, sizeof(s->kind), "%s", m->source);
+	i->hist = (struct hist_info){ .source = s->kind,
+				      .event = s->event,
+				      .simulated = m->layout.simulated,
+				      .metric = reading_metric(m),
+				      .period = m->status.period };
+	i->by = m->layout.by;
+	i->by_possible = i->by;
+	if (m->pid)
+		snprintf(i->origin, sizeof(i->origin), "collector %u", m->pid);
+	snprintf(i->trouble, sizeof(i->trouble), "%s",
+		 collector_alive(m) ? "" : "the collector is not running");
+}
+
+static int read_now(struct pins_source *s, struct snapshot *now, struct err *err)
+{
+	int ret;
+
+	/* a collector that began anew may have other pins */
+	if (s->p && !pinned_current(s->p, -1, s->dir)) {
+		pinned_close(s->p);
+		s->p = NULL;
+		snapshot_free(&s->last);
+	}
+	ret = s->p ? 0 : pinned_open(s->dir, &s->p, err);
+	if (ret)
+		return ret;
+	describe(s);
+	ret = pinned_snapshot(s->p, now, err);
+	now->time_ns = clock_ns(CLOCK_BOOTTIME);
+	return ret;
+}
+
+/* @now is kept. */
+static int keep(struct pins_source *s, struct snapshot *now)
+{
+	snapshot_free(&s->last);
+	s->last = *now;
+	u64_map_free(&s->cgroups);
+	memset(&s->cgroups, 0, sizeof(s->cgroups));
+	for (size_t i = 0; i < now->n_groups; i++)
+		if (u64_map_put(&s->cgroups, now->groups[i].key.cgroup_id, i))
+			return -ENOMEM;
+	return 0;
+}
+
+static int pins_open_source(struct top_source *source, unsigned int labels, struct err *err)
+{
+	struct pins_source *s = (struct pins_source *)source;
+	struct snapshot now;
+	int ret = read_now(s, &now, err);
+
+	(void)labels;
+	return ret ?: keep(s, &now) ? err_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+static int pins_read(struct top_source *source, double seconds, struct snapshot *out,
+		     struct frame *frame, struct err *err)
+{
+	struct pins_source *s = (struct pins_source *)source;
+	const struct ibs_meta_status *st = &s->meta.status;
+	struct snapshot now;
+	int ret = read_now(s, &now, err);
+
+	(void)seconds;
+	if (ret)
+		return ret;
+	if (!s->last.groups || now.ledger.seen < s->last.ledger.seen) /* counted from zero */
+		return keep(s, &now) ? err_set(err, -ENOMEM, "out of memory") : 1;
+	ret = snapshot_diff(&now, &s->last, out);
+	if (ret)
+		snapshot_free(&now);
+	else
+		ret = keep(s, &now);
+	if (ret)
+		return err_set(err, ret, "out of memory for an interval");
+	*frame = (struct frame){ .end_ns = clock_ns(CLOCK_REALTIME),
+				 .by = s->meta.layout.by,
+				 .period = st->period,
+				 .metric = reading_metric(&s->meta),
+				 .cost = st->overhead_ppb / 1e9 };
+	return 0;
+}
+
+static unsigned int pins_fds(struct top_source *source, struct pollfd *fds)
+{
+	(void)source;
+	(void)fds;
+	return 0;
+}
+
+static double pins_tick(struct top_source *source)
+{
+	(void)source;
+	return TICK_S;
+}
+
+static const char *pins_name(void *arg, __u64 id, enum label l)
+{
+	struct pins_source *s = arg;
+	__u32 i = u64_map_get(&s->cgroups, id);
+
+	if (i == U64_MAP_NONE)
+		return NULL;
+	pinned_name(s->p, &s->last.groups[i], &s->name);
+	if (l == LABEL_CONTAINER)
+		return s->name.container;
+	if (l == LABEL_POD)
+		return s->name.pod;
+	return *s->name.cgroup ? s->name.cgroup : NULL;
+}
+
+static void pins_close_source(struct top_source *source)
+{
+	struct pins_source *s = (struct pins_source *)source;
+
+	snapshot_free(&s->last);
+	u64_map_free(&s->cgroups);
+	pinned_close(s->p);
+	free(s->dir);
+	free(s);
+}
+
+int source_pinned(const char *dir, struct top_source **out, struct err *err)
+{
+	struct pins_source *s = calloc(1, sizeof(*s));
+	int ret;
+
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->source = (struct top_source){ .name = pins_name,
+					 .open = pins_open_source,
+					 .read = pins_read,
+					 .fds = pins_fds,
+					 .tick = pins_tick,
+					 .close = pins_close_source };
+	s->dir = strdup(dir);
+	ret = s->dir ? pinned_open(dir, &s->p, err) : err_set(err, -ENOMEM, "out of memory");
+	if (!ret) {
+		describe(s);
+		if (!collector_alive(&s->meta))
+			ret = err_set(err, -ESRCH,
+				      "%s: the collector is not running; `ibscope serve` resumes "
+				      "its counters",
+				      dir);
+	}
+	if (ret)
+		s->source.close(&s->source);
+	else
+		*out = &s->source;
+	return ret;
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A recording, as fast as asked for. Its own clock is that of its samples. */
+#include "source.h"
+
+#include "base/err.h"
+#include "replay/replay.h"
+#include "trace/trace.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define TICK_S 3600 /* nothing to do between two intervals */
+
+struct recording {
+	struct top_source source;
+	struct trace *trace;
+	struct replay_opts opts;
+	struct replay *r;
+	double speed;
+	__u64 at; /* how far it is, in time of samples */
+	struct snapshot last;
+	char event[TOP_TEXT];
+};
+
+static void describe(struct recording *s, const char *name)
+{
+	const struct trace_info *info = trace_info(s->trace);
+	struct top_source_info *i = &s->source.info;
+
+	snprintf(i->origin, sizeof(i->origin), "%.80s, %gx", name, s->speed);
+	i->hist = (struct hist_info){ .source = "replay",
+				      .event = s->event,
+				      .metric = s->opts.sampler.metric,
+				      .simulated = info->simulated };
+	for (unsigned int p = 0; p < info->n_pmus; p++) {
+		if (!info->pmu[p].op || *s->event)
+			continue;
+		snprintf(s->event, sizeof(s->event), "%s", info->pmu[p].name);
+		i->hist.period = info->pmu[p].freq ? 0 : info->pmu[p].period;
+		s->opts.sampler.attr.sample_period = i->hist.period;
+	}
+}
+
+/* Go on from where it was, with other groups: they begin anew, but the time does not. */
+static int recording_open(struct top_source *source, unsigned int labels, struct err *err)
+{
+	struct recording *s = (struct recording *)source;
+	int ret = s->r ? trace_rewind(s->trace, err) : 0;
+	__u64 next = 0;
+
+	replay_close(s->r);
+	s->r = NULL;
+	snapshot_free(&s->last);
+	s->opts.sampler.by = labels_by(labels & ~TABLE_JOINED);
+	source->info.by = s->opts.sampler.by;
+	ret = ret ?: replay_open(s->trace, &s->opts, &s->r, err);
+	ret = ret ?: replay_until(s->r, s->at, &next, err);
+	if (ret < 0)
+		return ret;
+	source->info.ended = !ret;
+	s->at = s->at ?: next; /* the first sample */
+	return replay_snapshot(s->r, &s->last, err);
+}
+
+/* Of a time of samples. */
+static __u64 time_of_day(const struct recording *s, __u64 time)
+{
+	const struct trace_info *info = trace_info(s->trace);
+
+	return info->realtime_ns ? info->realtime_ns + (time - info->monotonic_ns) : time;
+}
+
+static int recording_read(struct top_source *source, double seconds, struct snapshot *out,
+			  struct frame *frame, struct err *err)
+{
+	struct recording *s = (struct recording *)source;
+	double length = seconds * s->speed * 1e9;
+	__u64 to = isinf(length) ? ~0ULL : s->at + (__u64)length, last;
+	struct snapshot now;
+	int ret;
+
+	if (source->info.ended)
+		return 1;
+	ret = replay_until(s->r, to, &last, err);
+	if (ret < 0)
+		return ret;
+	source->info.ended = !ret;
+	if (!ret) /* the last interval ends with the last sample */
+		to = last > s->at ? last : s->at + 1;
+	ret = replay_snapshot(s->r, &now, err);
+	if (ret)
+		return ret;
+	ret = snapshot_diff(&now, &s->last, out);
+	snapshot_free(&s->last);
+	s->last = now;
+	if (ret)
+		return err_set(err, ret, "out of memory for an interval");
+	out->time_ns = to - s->at;
+	s->at = to;
+	*frame = (struct frame){ .end_ns = time_of_day(s, to),
+				 .by = source->info.by,
+				 .period = source->info.hist.period,
+				 .metric = s->opts.sampler.metric,
+				 .cost = HISTORY_NO_COST };
+	return 0;
+}
+
+static unsigned int recording_fds(struct top_source *source, struct pollfd *fds)
+{
+	(void)source;
+	(void)fds;
+	return 0;
+}
+
+static double recording_tick(struct top_source *source)
+{
+	(void)source;
+	return TICK_S;
+}
+
+static const char *recording_name(void *arg, __u64 id, enum label l)
+{
+	return replay_cgroup_name(((struct recording *)arg)->r, id, l);
+}
+
+static void recording_close(struct top_source *source)
+{
+	struct recording *s = (struct recording *)source;
+
+	replay_close(s->r);
+	snapshot_free(&s->last);
+	free(s);
+}
+
+int source_recording(struct trace *t, const struct replay_opts *opts, const char *name,
+		     double speed, struct top_source **out, struct err *err)
+{
+	struct recording *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	*s = (struct recording){
+		.source = { .name = recording_name,
+			    .open = recording_open,
+			    .read = recording_read,
+			    .fds = recording_fds,
+			    .tick = recording_tick,
+			    .close = recording_close,
+			    .info = { .by_possible = ~(__u32)(IBS_BY_COMPLEX | IBS_BY_NODE) } },
+		.trace = t,
+		.opts = *opts,
+		.speed = speed
+	};
+	describe(s, name);
+	*out = &s->source;
+	return 0;
+}

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The live screen without a terminal: frames of several sizes against golden files, keys, and the
+ * history. After an intended change: UPDATE_GOLDEN=1 build/tests/unit/test_top, and read the diff.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "top/top.h"
+
+#define GOLDEN "tests/data/top"
+#define BY     (IBS_BY_CGROUP | IBS_BY_PID | IBS_BY_COMM)
+
+static const char *const containers[] = {
+	"shop/db-0/postgres",
+	"shop/web-7f9c/web",
+	"",
+	"ml/train-0/trainer\033[31m",
+	"kube/漢字-コンテナ",
+	"a/e\xcc\x81t\xc3\xa9",
+	"\xff\xfe/bad",
+};
+#define CONTAINERS (sizeof(containers) / sizeof(containers[0]))
+
+/* "POD/CONTAINER", as text behind the last and before it. */
+static const char *name_of(void *arg, __u64 id, enum label l)
+{
+	static char text[256];
+	const char *name = containers[id % CONTAINERS], *slash = strrchr(name, '/');
+
+	(void)arg;
+	if (l == LABEL_CGROUP)
+		snprintf(text, sizeof(text), "/kubepods.slice/%llu", (unsigned long long)id);
+	else if (!slash)
+		*text = 0;
+	else if (l == LABEL_CONTAINER)
+		snprintf(text, sizeof(text), "%s-%llu", slash + 1, (unsigned long long)id);
+	else
+		snprintf(text, sizeof(text), "%.*s", (int)(slash - name), name);
+	return text;
+}
+
+static void add_series(struct group *g, enum ibs_src src, unsigned int n, unsigned int latency)
+{
+	struct series *s;
+
+	g->series = realloc(g->series, (g->n_series + 1) * sizeof(*s));
+	assert_non_null(g->series);
+	s = &g->series[g->n_series++];
+	*s = (struct series){
+		.op = IBS_OP_KIND_LOAD, .src = src, .samples = n, .ops = n * 1000000
+	};
+	if (!latency)
+		return;
+	s->buckets = calloc(IBS_LAT_BUCKETS, sizeof(*s->buckets));
+	assert_non_null(s->buckets);
+	for (unsigned int i = 0; i < n; i++) {
+		unsigned int l = latency / 2 + latency * (i % 11) / 10;
+
+		s->sum += l;
+		s->valid++;
+		s->buckets[ibs_lat_bucket(l)]++;
+	}
+}
+
+/* Interval @t of @n groups: the costs of each go up and down. */
+static void make(struct snapshot *s, unsigned int n, unsigned int t)
+{
+	*s = (struct snapshot){ .n_groups = n, .time_ns = 2000000000 };
+	s->groups = calloc(n ?: 1, sizeof(*s->groups));
+	assert_non_null(s->groups);
+	for (unsigned int i = 0; i < n; i++) {
+		struct group *g = &s->groups[i];
+		unsigned int scale = 3000 / (i + 1) + 3 + 40 * ((t + i) % 7);
+
+		g->slot = i + 1;
+		g->key = (struct ibs_group_key){ .cgroup_id = i / 2, .tgid = 100 + i };
+		snprintf(g->key.comm, sizeof(g->key.comm), "task%u", i);
+		add_series(g, IBS_SRC_NONE, scale, 0);
+		add_series(g, IBS_SRC_L2, scale, 18);
+		add_series(g, IBS_SRC_DRAM, scale / 4, 400);
+		if (i % 2)
+			add_series(g, IBS_SRC_REMOTE_DRAM, scale / 9, 700);
+		for (size_t k = 0; k < g->n_series; k++)
+			s->ledger.seen += g->series[k].samples;
+	}
+	s->ledger.outcome[IBS_OUTCOME_AGGREGATED] = s->ledger.seen;
+	s->ledger.pmu_exact = true;
+	s->pmu = (struct pmu_state){ .cpus = 96, .enabled_ns = 100, .running_ns = 100 };
+}
+
+static struct top_source_info info;
+
+static struct top *start(unsigned int groups, unsigned int intervals)
+{
+	struct top_opts opts = { .sort = TABLE_CYCLES,
+				 .interval_s = 2,
+				 .info = &info,
+				 .host = "db-host-07",
+				 .command = "ibscope top" };
+	struct top *t;
+
+	info = (struct top_source_info){ .hist = { .source = "ibs", .event = "ibs_op" },
+					 .by = BY,
+					 .by_possible = BY | IBS_BY_TID };
+	setenv("TZ", "UTC", 1);
+	assert_int_equal(top_new(&opts, &t), 0);
+	for (unsigned int i = 0; i < intervals; i++) {
+		struct frame f = { .end_ns = (1795356221ULL + 2 * i) * 1000000000,
+				   .by = BY,
+				   .period = 1000000,
+				   .cost = 0.0021 };
+		struct snapshot s;
+
+		make(&s, groups, i);
+		if (i == 3)
+			s.pmu.throttled = 3;
+		assert_int_equal(top_add(t, &s, &f, name_of, NULL), 0);
+		snapshot_free(&s);
+	}
+	return t;
+}
+
+static char *painted(struct top *t, int width, int height)
+{
+	const struct screen screen = { .width = width, .height = height, .utf8 = true };
+	char *text;
+	struct grid g;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	assert_int_equal(grid_open(&g, width, height), 0);
+	assert_int_equal(top_paint(t, &screen, &g), 0);
+	grid_print(f, &g, false);
+	fclose(f);
+	grid_free(&g);
+	return text;
+}
+
+static void has(struct top *t, const char *what)
+{
+	char *text = painted(t, 100, 30);
+
+	if (!strstr(text, what))
+		fail_msg("no '%s' in:\n%s", what, text);
+	free(text);
+}
+
+static void has_not(struct top *t, const char *what)
+{
+	char *text = painted(t, 100, 30);
+
+	if (strstr(text, what))
+		fail_msg("'%s' in:\n%s", what, text);
+	free(text);
+}
+
+static void keys(struct top *t, const char *text)
+{
+	for (; *text; text++)
+		assert_int_equal(top_key(t, *text), TOP_NOTHING);
+}
+
+static void golden(const char *name, char *text)
+{
+	char path[256], want[65536];
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), GOLDEN "/%s.txt", name);
+	f = fopen(path, getenv("UPDATE_GOLDEN") ? "w" : "r");
+	assert_non_null(f);
+	if (getenv("UPDATE_GOLDEN")) {
+		fputs(text, f);
+	} else {
+		n = fread(want, 1, sizeof(want) - 1, f);
+		want[n] = 0;
+		assert_string_equal(text, want);
+	}
+	fclose(f);
+	free(text);
+}
+
+static void test_golden(void **state)
+{
+	static const int sizes[][2] = { { 80, 24 }, { 160, 45 }, { 100, 30 },
+					{ 50, 12 }, { 80, 8 },	 { 20, 5 } };
+	struct top *t = start(40, 12);
+	char name[32];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		snprintf(name, sizeof(name), "%dx%d", sizes[i][0], sizes[i][1]);
+		golden(name, painted(t, sizes[i][0], sizes[i][1]));
+	}
+	keys(t, "h");
+	golden("histogram", painted(t, 80, 24));
+	keys(t, "?");
+	keys(t, "?");
+	top_free(t);
+}
+
+/* Columns that a text takes: of these characters only the ideographs and the mark are not one. */
+static int columns(const char *s)
+{
+	int n = 0;
+
+	for (; *s; s++)
+		if ((*s & 0xc0) != 0x80)
+			n += (unsigned char)*s >= 0xe3 && (unsigned char)*s <= 0xe9 ? 2
+			     : (unsigned char)*s == 0xcc			    ? 0
+										    : 1;
+	return n;
+}
+
+static void test_any_size(void **state)
+{
+	struct top *t = start(40, 12);
+
+	(void)state;
+	for (int width = 1; width < 200; width += width < 30 ? 1 : 7) {
+		for (int height = 1; height < 60; height += height < 25 ? 1 : 5) {
+			char *text = painted(t, width, height), *rest = text, *line;
+			int lines = 0;
+
+			while ((line = strsep(&rest, "\n")) && rest) {
+				assert_true(columns(line) <= width);
+				assert_null(strchr(line, '\033'));
+				lines++;
+			}
+			assert_true(lines <= height);
+			free(text);
+		}
+	}
+	golden("1x1", painted(t, 1, 1));
+	top_free(t);
+}
+
+static void test_always_visible(void **state)
+{
+	struct top *t = start(6, 4);
+
+	(void)state;
+	has(t, "throttled by the kernel 3 times");
+	has(t, "cost 0.21 %");
+	has(t, "seen ");
+	has_not(t, "SIMULATED");
+	info.hist.simulated = true;
+	for (int height = 3; height < 40; height++) {
+		char *text = painted(t, 80, height);
+
+		assert_non_null(strstr(text, "SIMULATED"));
+		free(text);
+	}
+	top_free(t);
+	t = start(0, 0);
+	has(t, "waiting for the first interval");
+	top_free(t);
+}
+
+static void test_keys(void **state)
+{
+	struct top *t = start(8, 12);
+	char command[512];
+
+	(void)state;
+	has(t, "by container");
+	has(t, "shop/db-0/postgres-0");
+	/* filter: the others are in the sum of the rest */
+	keys(t, "/POSTGRES\n");
+	has(t, "filter: POSTGRES");
+	has(t, "other (3)");
+	has_not(t, "web-1");
+	top_key(t, TOP_ESCAPE);
+	has(t, "web-1");
+	/* zoom */
+	top_key(t, TOP_HOME);
+	top_key(t, TOP_ENTER);
+	has(t, "by process");
+	has(t, "in shop/db-0/postgres-0");
+	has(t, "100    task0");
+	has_not(t, "task2");
+	top_command(t, command, sizeof(command));
+	assert_string_equal(command, "ibscope top --container postgres-0 --by pid,comm -d 2");
+	top_key(t, TOP_ENTER); /* no interval has threads */
+	has(t, "were not told apart");
+	assert_true(top_labels(t) & 1U << LABEL_TID);
+	top_key(t, TOP_ESCAPE);
+	top_key(t, TOP_ESCAPE);
+	has(t, "by container");
+	/* order */
+	has(t, "sort cycles");
+	keys(t, "r");
+	has(t, "sort cycles ▲");
+	keys(t, "r");
+	keys(t, "<");
+	has(t, "sort name");
+	/* rows: only what can be told apart */
+	for (int i = 0; i < 12; i++) {
+		keys(t, "c");
+		has_not(t, "by CPU");
+		has_not(t, "by node");
+	}
+	assert_int_equal(top_key(t, 'w'), TOP_NOTHING);
+	assert_int_equal(top_key(t, 'h'), TOP_WRITE_HISTORY);
+	assert_int_equal(top_key(t, 'q'), TOP_QUIT);
+	top_free(t);
+}
+
+static void test_time(void **state)
+{
+	struct top *t = start(8, 12);
+	struct frame f = { .end_ns = 1795356300ULL * 1000000000, .by = BY, .cost = 0 };
+	struct snapshot s;
+
+	(void)state;
+	has(t, "[LIVE]");
+	has(t, "14:04:03");
+	keys(t, " ");
+	has(t, "[FROZEN -00:00]");
+	make(&s, 1, 0);
+	assert_int_equal(top_add(t, &s, &f, name_of, NULL), 0);
+	snapshot_free(&s);
+	has(t, "14:04:03");
+	has(t, "[FROZEN -00:57]");
+	top_key(t, TOP_LEFT);
+	has(t, "14:04:01");
+	keys(t, "[");
+	has(t, "14:03:41"); /* the oldest */
+	top_key(t, TOP_RIGHT);
+	has(t, "14:03:43");
+	keys(t, " ");
+	has(t, "[LIVE]");
+	has(t, "14:05:00");
+	top_free(t);
+}
+
+static void test_mouse(void **state)
+{
+	struct top *t = start(8, 12);
+	char *text = painted(t, 100, 30), *at = strstr(text, "SHARE"), *line = at;
+	int y = 0;
+
+	(void)state;
+	while (line > text && line[-1] != '\n')
+		line--;
+	for (char *p = text; p < line; p++)
+		y += *p == '\n';
+	top_click(t, y, at - line);
+	has(t, "sort share");
+	top_click(t, y, 0);
+	has(t, "sort name");
+	free(text);
+	top_free(t);
+}
+
+static void test_json(void **state)
+{
+	struct top *t = start(8, 3);
+	struct err err;
+	char *text;
+	size_t n, lines = 0;
+	FILE *f = open_memstream(&text, &n);
+
+	(void)state;
+	assert_int_equal(top_write(t, true, f, &err), 0);
+	fclose(f);
+	for (char *p = text; *p; p++)
+		lines += *p == '\n';
+	assert_int_equal(lines, 3);
+	assert_non_null(strstr(text, "\"end\":\"2026-11-22T14:03:41.000Z\""));
+	free(text);
+	top_free(t);
+}
+
+/* --- history --- */
+
+static void add_all(const struct history *h, struct series *sum, __u64 *seen, __u64 *time)
+{
+	for (size_t i = 0; i < history_n(h); i++) {
+		struct snapshot s;
+
+		assert_int_equal(history_snapshot(h, i, &s), 0);
+		*time += s.time_ns;
+		*seen += s.ledger.seen;
+		assert_int_equal(ledger_residual(&s.ledger), 0);
+		for (size_t g = 0; g < s.n_groups; g++)
+			for (size_t k = 0; k < s.groups[g].n_series; k++)
+				series_add(sum, &s.groups[g].series[k]);
+		snapshot_free(&s);
+	}
+}
+
+/* More than fits is added up in pairs: longer intervals, and not a sample less. */
+static void test_history_is_exact(void **state)
+{
+	const unsigned int n = 290, groups = 400;
+	struct series want = {}, got = {};
+	__u64 seen = 0, got_seen = 0, time = 0;
+	struct history *h;
+
+	(void)state;
+	assert_int_equal(history_new(&h), 0);
+	for (unsigned int i = 0; i < n; i++) {
+		struct frame f = { .end_ns = (1000ULL + 2 * i) * 1000000000, .by = BY };
+		struct snapshot s;
+
+		make(&s, groups, i);
+		for (unsigned int g = 0; g < groups; g++)
+			for (size_t k = 0; k < s.groups[g].n_series; k++)
+				series_add(&want, &s.groups[g].series[k]);
+		seen += s.ledger.seen;
+		assert_int_equal(history_add(h, &s, &f, name_of, NULL), 0);
+		snapshot_free(&s);
+	}
+	assert_true(history_n(h) < n);
+	assert_true(history_n(h) > 20);
+	add_all(h, &got, &got_seen, &time);
+	assert_int_equal(time, 2000000000ULL * n);
+	assert_int_equal(got_seen, seen);
+	assert_int_equal(got.samples, want.samples);
+	assert_int_equal(got.sum, want.sum);
+	assert_int_equal(got.ops, want.ops);
+	assert_memory_equal(got.buckets, want.buckets, IBS_LAT_BUCKETS * sizeof(*got.buckets));
+	/* the newest are as they came */
+	assert_int_equal(history_frame(h, 0)->time_ns, 2000000000);
+	free(got.buckets);
+	free(want.buckets);
+	history_free(h);
+}
+
+/* Groups come and go: old intervals and groups are forgotten, names are not mixed up. */
+static void test_history_forgets(void **state)
+{
+	struct history *h;
+
+	(void)state;
+	assert_int_equal(history_new(&h), 0);
+	for (unsigned int i = 0; i < 2000; i++) {
+		struct frame f = { .end_ns = (1000ULL + i) * 1000000000, .by = BY };
+		struct snapshot s;
+
+		make(&s, 2, i);
+		s.groups[0].key.cgroup_id = 1000 + i;
+		assert_int_equal(history_add(h, &s, &f, name_of, NULL), 0);
+		snapshot_free(&s);
+	}
+	assert_in_range(history_n(h), HISTORY_S, HISTORY_S + 1);
+	assert_null(history_name(h, 1000, LABEL_CGROUP));
+	assert_string_equal(history_name(h, 2999, LABEL_CGROUP), "/kubepods.slice/2999");
+	assert_string_equal(history_name(h, 2500, LABEL_CGROUP), "/kubepods.slice/2500");
+	history_free(h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_any_size),
+		cmocka_unit_test(test_always_visible),
+		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_time),
+		cmocka_unit_test(test_mouse),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_history_is_exact),
+		cmocka_unit_test(test_history_forgets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
