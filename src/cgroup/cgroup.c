@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -270,10 +269,9 @@ static int walk(struct cgroup_tree *t)
 	err = found(t, NULL, "", &st);
 	err = run_queue(t) ?: err;
 	for (i = 0; !err && !t->stale && i < t->table.size; i++) {
-		for (n = t->table.heads[CGROUP_BY_ID][i]; n; n = n->chain[CGROUP_BY_ID]) {
-			if (!n->died_ns && n->walk != t->walk)
-				die(t, n);
-		}
+		n = t->table.node[i];
+		if (n && !n->died_ns && n->walk != t->walk)
+			die(t, n);
 	}
 	return err;
 }
@@ -485,21 +483,19 @@ int cgroup_tree_each(struct cgroup_tree *t, cgroup_cb *cb, void *arg)
 	char path[PATH_MAX];
 	struct cgroup_node *n;
 	size_t i;
-	int ret;
+	int ret = 0;
 
 	cgroup_tree_update(t);
 	if (t->unwatched && cgroup_watch_begin(&t->watch)) {
 		rescan_if_due(t);
 		cgroup_watch_end(&t->watch);
 	}
-	for (i = 0; i < t->table.size; i++) {
-		for (n = t->table.heads[CGROUP_BY_NAME][i]; n; n = n->chain[CGROUP_BY_NAME]) {
+	for (i = 0; !ret && i < t->table.size; i++) {
+		n = t->table.node[i];
+		if (n && !n->died_ns)
 			ret = cb(n->id, cgroup_table_path(n, path), arg);
-			if (ret)
-				return ret;
-		}
 	}
-	return 0;
+	return ret;
 }
 
 /* --- opening --- */
@@ -547,8 +543,7 @@ int cgroup_tree_open_at(const char *root, const struct cgroup_fs *fs, struct cgr
 	t->dirs.fd = t->watch.inotify = t->watch.epoll = t->watch.timer = -1;
 	t->queue_end = &t->queue;
 	t->fs = *fs;
-	err = cgroup_table_init(&t->table);
-	if (err || asprintf(&t->mount, "%s%s", *t->fs.path ? root : "", t->fs.path) < 0) {
+	if (asprintf(&t->mount, "%s%s", *t->fs.path ? root : "", t->fs.path) < 0) {
 		err = err_set(e, -ENOMEM, "cgroup: out of memory");
 		goto fail;
 	}

@@ -4,8 +4,6 @@
 #include "cgroup_pattern.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

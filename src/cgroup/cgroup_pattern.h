@@ -27,7 +27,8 @@ int cgroup_pattern_new(const char *text, struct cgroup_pattern **out);
  * cgroup_pattern_deepest() - the deepest of a path and its ancestors that matches
  * @path: as cgroup_tree_path() returns it
  *
- * Takes time linear in the length of @path, whatever the pattern is.
+ * Takes time linear in the length of @path, whatever the pattern is. A name of PATH_MAX or more
+ * matches nothing.
  *
  * Return: the length of the part of @path that matches, 0 for the root; -1 if nothing does.
  */

@@ -7,6 +7,8 @@
 #ifndef IBSCOPE_CGROUP_PRIVATE_H
 #define IBSCOPE_CGROUP_PRIVATE_H
 
+#include "base/u64_map.h"
+
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,8 +19,6 @@
 #define CGROUP_DEPTH_MAX 64	     /* of names in a path, which is shorter than PATH_MAX, too */
 #define CGROUP_USER_MAX	 4096	     /* living cgroups below one that root gave to somebody */
 #define CGROUP_BYTES_MAX (32u << 20) /* of all, the dead ones included */
-
-enum cgroup_index { CGROUP_BY_ID, CGROUP_BY_NAME, CGROUP_BY_WD, CGROUP_N_INDEXES };
 
 struct cgroup_node {
 	uint64_t id;
@@ -37,19 +37,19 @@ struct cgroup_node {
 	bool forgotten; /* kept for the paths of its children only */
 	bool refused;	/* as a delegate: cgroups were left out */
 	struct cgroup_node *next_queued;
-	struct cgroup_node *chain[CGROUP_N_INDEXES];
+	unsigned int at; /* in the table */
 	struct cgroup_node *older, *newer; /* the dead, by time of death */
 };
 
 struct cgroup_table {
-	struct cgroup_node **heads[CGROUP_N_INDEXES];
-	size_t size; /* of each; a power of two */
+	struct cgroup_node **node; /* NULL: a free place; the forgotten are among them */
+	size_t size, room, free;   /* free: all places below it are taken */
+	struct u64_map by_id, by_name, by_wd; /* places; of names by hash */
 	size_t n, n_dead, n_watched, bytes;
 	struct cgroup_node *root, *oldest, *newest;
 };
 
-/* Return: 0 or -ENOMEM. */
-int cgroup_table_init(struct cgroup_table *t);
+/* The zero value is empty. */
 void cgroup_table_free(struct cgroup_table *t);
 
 /* Dead or alive. */

@@ -1,92 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cgroup_private.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define INITIAL_SIZE 256
-
-/* FNV-1a */
-static uint64_t hash_text(const char *s, size_t len)
+static __u64 name_key(const struct cgroup_node *parent, const char *name, size_t len)
 {
-	uint64_t h = 0xcbf29ce484222325;
-
-	while (len--)
-		h = (h ^ (unsigned char)*s++) * 0x100000001b3;
-	return h;
-}
-
-static struct cgroup_node **head(const struct cgroup_table *t, enum cgroup_index index,
-				 uint64_t key)
-{
-	/* Multiplying spreads ids and watches, which count up, into the high bits (Fibonacci). */
-	key *= 0x9e3779b97f4a7c15;
-	return &t->heads[index][key >> 32 & (t->size - 1)];
-}
-
-static uint64_t name_key(const struct cgroup_node *parent, const char *name, size_t len)
-{
-	return hash_text(name, len) + (parent ? parent->id : 0);
-}
-
-static uint64_t key_of(const struct cgroup_node *n, enum cgroup_index index)
-{
-	if (index == CGROUP_BY_NAME)
-		return name_key(n->parent, n->name, strlen(n->name));
-	return index == CGROUP_BY_ID ? n->id : (uint64_t)n->wd;
-}
-
-static void insert(struct cgroup_table *t, enum cgroup_index index, struct cgroup_node *n)
-{
-	struct cgroup_node **h = head(t, index, key_of(n, index));
-
-	n->chain[index] = *h;
-	*h = n;
-}
-
-static void erase(struct cgroup_table *t, enum cgroup_index index, struct cgroup_node *n)
-{
-	struct cgroup_node **p = head(t, index, key_of(n, index));
-
-	while (*p != n)
-		p = &(*p)->chain[index];
-	*p = n->chain[index];
-}
-
-static int resize(struct cgroup_table *t, size_t size)
-{
-	struct cgroup_table new = *t;
-	struct cgroup_node *n, *next;
-	size_t i;
-	int index;
-
-	new.size = size;
-	for (index = 0; index < CGROUP_N_INDEXES; index++) {
-		new.heads[index] = calloc(size, sizeof(*new.heads[index]));
-		if (!new.heads[index]) {
-			while (index--)
-				free(new.heads[index]);
-			return -ENOMEM;
-		}
-	}
-	for (index = 0; index < CGROUP_N_INDEXES; index++) {
-		for (i = 0; i < t->size; i++) {
-			for (n = t->heads[index][i]; n; n = next) {
-				next = n->chain[index];
-				insert(&new, index, n);
-			}
-		}
-		free(t->heads[index]);
-	}
-	*t = new;
-	return 0;
-}
-
-int cgroup_table_init(struct cgroup_table *t)
-{
-	memset(t, 0, sizeof(*t));
-	return resize(t, INITIAL_SIZE);
+	return bytes_hash(name, len) + (parent ? parent->id : 0);
 }
 
 /* What malloc() takes for them, about. */
@@ -98,6 +21,8 @@ static size_t bytes_of(const char *name)
 static void free_node(struct cgroup_table *t, struct cgroup_node *n)
 {
 	t->bytes -= bytes_of(n->name);
+	t->node[n->at] = NULL;
+	t->free = n->at < t->free ? n->at : t->free;
 	free(n->name);
 	free(n);
 }
@@ -115,53 +40,45 @@ static void release(struct cgroup_table *t, struct cgroup_node *n)
 
 void cgroup_table_free(struct cgroup_table *t)
 {
-	struct cgroup_node *n, *next;
-	size_t i;
-	int index;
-
-	for (i = 0; i < t->size; i++) {
-		for (n = t->heads[CGROUP_BY_ID][i]; n; n = n->chain[CGROUP_BY_ID])
-			if (n->parent && n->parent->forgotten)
-				release(t, n->parent);
-	}
-	for (i = 0; i < t->size; i++) {
-		for (n = t->heads[CGROUP_BY_ID][i]; n; n = next) {
-			next = n->chain[CGROUP_BY_ID];
-			free_node(t, n);
-		}
-	}
-	for (index = 0; index < CGROUP_N_INDEXES; index++)
-		free(t->heads[index]);
+	for (size_t i = 0; i < t->size; i++)
+		if (t->node[i])
+			free_node(t, t->node[i]);
+	free(t->node);
+	u64_map_free(&t->by_id);
+	u64_map_free(&t->by_name);
+	u64_map_free(&t->by_wd);
 	memset(t, 0, sizeof(*t));
+}
+
+static struct cgroup_node *node_at(const struct cgroup_table *t, __u32 at)
+{
+	return at == U64_MAP_NONE ? NULL : t->node[at];
 }
 
 struct cgroup_node *cgroup_table_by_id(const struct cgroup_table *t, uint64_t id)
 {
-	struct cgroup_node *n = *head(t, CGROUP_BY_ID, id);
-
-	while (n && n->id != id)
-		n = n->chain[CGROUP_BY_ID];
-	return n;
+	return node_at(t, u64_map_get(&t->by_id, id));
 }
 
 struct cgroup_node *cgroup_table_child(const struct cgroup_table *t,
 				       const struct cgroup_node *parent, const char *name,
 				       size_t len)
 {
-	struct cgroup_node *n = *head(t, CGROUP_BY_NAME, name_key(parent, name, len));
+	__u32 at;
 
-	while (n && (n->parent != parent || strncmp(n->name, name, len) || n->name[len]))
-		n = n->chain[CGROUP_BY_NAME];
-	return n;
+	u64_map_for_each(at, &t->by_name, name_key(parent, name, len))
+	{
+		struct cgroup_node *n = t->node[at];
+
+		if (n->parent == parent && !strncmp(n->name, name, len) && !n->name[len])
+			return n;
+	}
+	return NULL;
 }
 
 struct cgroup_node *cgroup_table_by_wd(const struct cgroup_table *t, int wd)
 {
-	struct cgroup_node *n = *head(t, CGROUP_BY_WD, wd);
-
-	while (n && n->wd != wd)
-		n = n->chain[CGROUP_BY_WD];
-	return n;
+	return node_at(t, u64_map_get(&t->by_wd, wd));
 }
 
 static void bury(struct cgroup_table *t, struct cgroup_node *n)
@@ -250,26 +167,35 @@ void cgroup_table_delegate(struct cgroup_node *n, unsigned int uid)
 
 static struct cgroup_node *new_node(struct cgroup_table *t, uint64_t id)
 {
-	struct cgroup_node *n;
+	struct cgroup_node *n = calloc(1, sizeof(*n));
 
-	if (t->n >= t->size)
-		resize(t, t->size * 2); /* failing, the chains get longer */
-	n = calloc(1, sizeof(*n));
-	if (!n)
-		return NULL;
+	while (t->free < t->size && t->node[t->free])
+		t->free++;
+	if (!n || array_reserve(t->node, t->room, t->free + 1))
+		goto fail;
 	n->name = strdup("");
-	if (!n->name) {
-		free(n);
-		return NULL;
-	}
+	if (!n->name || u64_map_put(&t->by_id, id, t->free))
+		goto fail;
 	n->id = id;
 	n->wd = -1;
 	n->died_ns = 1;
+	n->at = t->free++;
+	t->node[n->at] = n;
+	t->size = t->free > t->size ? t->free : t->size;
 	t->bytes += bytes_of(n->name);
-	insert(t, CGROUP_BY_ID, n);
 	bury(t, n);
 	t->n++;
 	return n;
+fail:
+	if (n)
+		free(n->name);
+	free(n);
+	return NULL;
+}
+
+static void unname(struct cgroup_table *t, struct cgroup_node *n)
+{
+	u64_map_remove(&t->by_name, name_key(n->parent, n->name, strlen(n->name)), n->at);
 }
 
 /* Give @n its place. */
@@ -279,12 +205,14 @@ static int place(struct cgroup_table *t, struct cgroup_node *n, struct cgroup_no
 	struct cgroup_node *old_parent = n->parent;
 	char *copy = strdup(name);
 
-	if (!copy)
+	if (!copy || u64_map_add(&t->by_name, name_key(parent, name, strlen(name)), n->at)) {
+		free(copy);
 		return -ENOMEM;
+	}
 	if (n->died_ns)
 		unbury(t, n);
 	else
-		erase(t, CGROUP_BY_NAME, n);
+		unname(t, n);
 	n->died_ns = 0;
 	t->bytes += strlen(copy) - strlen(n->name);
 	free(n->name);
@@ -295,21 +223,17 @@ static int place(struct cgroup_table *t, struct cgroup_node *n, struct cgroup_no
 	else
 		t->root = n;
 	release(t, old_parent);
-	insert(t, CGROUP_BY_NAME, n);
 	return 0;
 }
 
 void cgroup_table_watch(struct cgroup_table *t, struct cgroup_node *n, int wd)
 {
 	if (n->wd >= 0) {
-		erase(t, CGROUP_BY_WD, n);
+		u64_map_remove(&t->by_wd, n->wd, n->at);
 		t->n_watched--;
 	}
-	n->wd = wd;
-	if (wd >= 0) {
-		insert(t, CGROUP_BY_WD, n);
-		t->n_watched++;
-	}
+	n->wd = wd >= 0 && !u64_map_add(&t->by_wd, wd, n->at) ? wd : -1;
+	t->n_watched += n->wd >= 0;
 }
 
 void cgroup_table_kill(struct cgroup_table *t, struct cgroup_node *n, uint64_t now_ns)
@@ -317,7 +241,7 @@ void cgroup_table_kill(struct cgroup_table *t, struct cgroup_node *n, uint64_t n
 	if (n->died_ns)
 		return;
 	cgroup_table_watch(t, n, -1);
-	erase(t, CGROUP_BY_NAME, n);
+	unname(t, n);
 	set_delegate(n, NULL);
 	n->died_ns = now_ns;
 	bury(t, n);
@@ -329,7 +253,7 @@ static void drop(struct cgroup_table *t, struct cgroup_node *n)
 	struct cgroup_node *parent = n->parent;
 
 	unbury(t, n);
-	erase(t, CGROUP_BY_ID, n);
+	u64_map_remove(&t->by_id, n->id, n->at);
 	t->n--;
 	n->forgotten = true;
 	if (n->children)

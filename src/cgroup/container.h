@@ -85,7 +85,7 @@ void container_names_close(struct container_names *n); /* accepts NULL */
  * container_names_find() - what a container or pod is called
  * @c: what container_of_path() or container_each() said
  *
- * Answers are remembered, the 65,536 used last, also after the container is gone. What is not
+ * Answers are remembered, some 65,536, those used last, also after the container is gone. What is not
  * known is looked for again, after 0.1 s at first and at most every 30 s later, since runtimes
  * write some files after they made the cgroup. Root's runtimes name the containers whose cgroups root
  * made, a user's those that this user made, and neither names what is inside another container, where

@@ -5,19 +5,19 @@
  * nerdctl and CRI-O), kubelet (names of logs).
  */
 #include "container_files.h"
-
 #include "base/array.h"
 #include "base/regular.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <glob.h>
 #include <jansson.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CONFIG_MAX     (1 << 20)
@@ -25,28 +25,16 @@
 #define HEX	       "0123456789abcdef"
 #define NAME	       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
-static const char *const docker_dirs[] = { "/var/lib/docker",
-					   "/var/snap/docker/common/var-lib-docker" };
-static const char *const containerd_dirs[] = { "/run/containerd", "/run/k3s/containerd",
-					       "/run/k0s/containerd",
-					       "/var/snap/microk8s/common/run/containerd" };
-static const char *const storage_dirs[] = { "/run/containers/storage",
-					    "/var/lib/containers/storage" };
-
-#define N(a) (sizeof(a) / sizeof((a)[0]))
-
 /* Names go to terminals, labels and patterns: what could be anything else there is none. */
 static bool is_name(const char *s, size_t len)
 {
 	return len && len < CONTAINER_NAME_MAX && strspn(s, NAME) >= len;
 }
 
-static void set(char out[CONTAINER_NAME_MAX], const char *s, size_t len)
+static void set(char out[CONTAINER_NAME_MAX], const char *s)
 {
-	if (*out || !is_name(s, len))
-		return;
-	memcpy(out, s, len);
-	out[len] = 0;
+	if (!*out && is_name(s, strlen(s)))
+		strcpy(out, s);
 }
 
 /* "" of what is no string, or is not there. */
@@ -55,118 +43,119 @@ static const char *text_of(const json_t *object, const char *key)
 	return json_string_value(json_object_get(object, key)) ?: "";
 }
 
-static void set_text(char out[CONTAINER_NAME_MAX], const json_t *object, const char *key)
-{
-	const char *s = text_of(object, key);
-
-	set(out, s, strlen(s));
-}
-
-/* Some of the directories are in the hands of users. */
-static int open_regular(const char *path, size_t max, int *err)
+/* Some of the directories are in the hands of users. Return: NULL with *@err set. */
+static FILE *open_file(const char *path, size_t max, size_t *size, int *err)
 {
 	int fd = regular_open(path);
-	struct stat st;
+	struct stat st = {};
+	FILE *f;
 
 	*err = fd < 0 ? fd : fstat(fd, &st) ? -errno : (size_t)st.st_size > max ? -EFBIG : 0;
-	if (*err && fd >= 0)
+	f = *err ? NULL : fdopen(fd, "r");
+	*size = st.st_size;
+	if (!f && fd >= 0)
 		close(fd);
-	return *err ? -1 : fd;
+	if (!f && !*err)
+		*err = -ENOMEM;
+	return f;
 }
 
-/* Return: NULL with *@err set if there is no such file, or no JSON in it. */
+/* Return: NULL with *@err set if there is no such file, or no JSON in it. It may grow meanwhile. */
 static json_t *read_json(const char *path, size_t max, int *err)
 {
-	int fd = open_regular(path, max, err);
-	size_t n = 0, room = 16384;
+	size_t size;
+	FILE *f = open_file(path, max, &size, err);
+	char *text = f ? malloc(size + 1) : NULL;
 	json_t *json = NULL;
-	char *buf;
 
-	if (fd < 0)
-		return NULL;
-	buf = malloc(room);
-	*err = buf ? 0 : -ENOMEM;
-	while (!*err) {
-		ssize_t got = read(fd, buf + n, room - n);
+	if (text) {
+		size_t n = fread(text, 1, size + 1, f);
 
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			*err = -errno;
-		if (got <= 0)
-			break;
-		n += got;
-		if (n < room)
-			continue;
-		if (n > max) { /* it grew */
-			*err = -EFBIG;
-			break;
-		}
-		*err = array_reserve(buf, room, 2 * room);
-	}
-	close(fd);
-	if (!*err) {
-		json = json_loadb(buf, n, 0, NULL);
+		json = n > size || ferror(f) ? NULL : json_loadb(text, n, 0, NULL);
 		*err = json ? 0 : -EINVAL;
+		free(text);
+	} else if (f) {
+		*err = -ENOMEM;
 	}
-	free(buf);
+	if (f)
+		fclose(f);
 	return json;
 }
 
 /* --- files of one container --- */
 
-static bool complete(const struct container_text *t)
+/* Of labels and annotations: the first that is there counts. */
+static const struct {
+	const char *key;
+	size_t at; /* in struct container_text */
+} name_keys[] = {
+	{ "io.kubernetes.cri.container-name", offsetof(struct container_text, container) },
+	{ "io.kubernetes.container.name", offsetof(struct container_text, container) },
+	{ "nerdctl/name", offsetof(struct container_text, container) },
+	{ "io.kubernetes.cri.sandbox-name", offsetof(struct container_text, pod) },
+	{ "io.kubernetes.pod.name", offsetof(struct container_text, pod) },
+	{ "io.kubernetes.cri.sandbox-namespace", offsetof(struct container_text, ns) },
+	{ "io.kubernetes.pod.namespace", offsetof(struct container_text, ns) },
+};
+
+static void set_names(const json_t *labels, struct container_text *out)
 {
-	return *t->container && *t->pod && *t->ns;
+	for (size_t i = 0; i < sizeof(name_keys) / sizeof(name_keys[0]); i++)
+		set((char *)out + name_keys[i].at, text_of(labels, name_keys[i].key));
 }
 
-static void read_docker(const char *path, struct container_text *out)
+static void read_docker(const json_t *o, struct container_text *out)
 {
-	const char *name;
-	json_t *o, *labels;
-	int err;
+	const char *name = text_of(o, "Name");
 
-	o = read_json(path, CONFIG_MAX, &err);
-	labels = json_object_get(json_object_get(o, "Config"), "Labels");
-	set_text(out->container, labels, "io.kubernetes.container.name");
-	set_text(out->pod, labels, "io.kubernetes.pod.name");
-	set_text(out->ns, labels, "io.kubernetes.pod.namespace");
-	name = text_of(o, "Name");
-	name += *name == '/';
-	set(out->container, name, strlen(name));
-	json_decref(o);
+	set_names(json_object_get(json_object_get(o, "Config"), "Labels"), out);
+	set(out->container, name + (*name == '/'));
 }
 
-static void read_oci(const char *path, struct container_text *out)
+static void read_oci(const json_t *o, struct container_text *out)
 {
-	json_t *o, *notes;
-	int err;
+	const json_t *notes = json_object_get(o, "annotations");
 
-	o = read_json(path, CONFIG_MAX, &err);
-	notes = json_object_get(o, "annotations");
-	set_text(out->container, notes, "io.kubernetes.cri.container-name");
-	set_text(out->container, notes, "io.kubernetes.container.name");
-	set_text(out->container, notes, "nerdctl/name");
-	set_text(out->pod, notes, "io.kubernetes.cri.sandbox-name");
-	set_text(out->pod, notes, "io.kubernetes.pod.name");
-	set_text(out->ns, notes, "io.kubernetes.cri.sandbox-namespace");
-	set_text(out->ns, notes, "io.kubernetes.pod.namespace");
+	set_names(notes, out);
 	/* containerd's has no name; CRI-O and docker call it so */
 	if (!strcmp(text_of(notes, "io.kubernetes.cri.container-type"), "sandbox"))
-		set(out->container, "POD", 3);
-	json_decref(o);
+		set(out->container, "POD");
 }
+
+#define DOCKER_FILE "/containers/%s/config.v2.json"
+#define TASK_FILE   "/io.containerd.runtime.v2.task/*/%s/config.json"
+#define CRIO_FILE   "/overlay-containers/%s/userdata/config.json"
+
+/* Patterns, behind the root; %s is the id. */
+static const struct {
+	const char *pattern;
+	void (*read)(const json_t *o, struct container_text *out);
+} files[] = {
+	{ "/var/lib/docker" DOCKER_FILE, read_docker },
+	{ "/var/snap/docker/common/var-lib-docker" DOCKER_FILE, read_docker },
+	{ "/run/containerd" TASK_FILE, read_oci },
+	{ "/run/k3s/containerd" TASK_FILE, read_oci },
+	{ "/run/k0s/containerd" TASK_FILE, read_oci },
+	{ "/var/snap/microk8s/common/run/containerd" TASK_FILE, read_oci },
+	{ "/run/containers/storage" CRIO_FILE, read_oci },
+	{ "/var/lib/containers/storage" CRIO_FILE, read_oci },
+};
 
 static void read_docker_in(const char *root, const char *dir, const char *id,
 			   struct container_text *out)
 {
 	char path[PATH_MAX];
+	json_t *o;
+	int err;
 
-	if (snprintf(path, sizeof(path), "%s%s/containers/%s/config.v2.json", root, dir, id) <
-	    (int)sizeof(path))
-		read_docker(path, out);
+	if (snprintf(path, sizeof(path), "%s%s" DOCKER_FILE, root, dir, id) >= (int)sizeof(path))
+		return;
+	o = read_json(path, CONFIG_MAX, &err);
+	read_docker(o, out);
+	json_decref(o);
 }
 
+/* Where --data-root of dockerd is. */
 static void read_docker_moved(const char *root, const char *id, struct container_text *out)
 {
 	char path[PATH_MAX];
@@ -182,38 +171,25 @@ static void read_docker_moved(const char *root, const char *id, struct container
 	json_decref(o);
 }
 
-static void read_containerd_in(const char *root, const char *dir, const char *id,
-			       struct container_text *out)
-{
-	char path[PATH_MAX];
-	struct dirent *e;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "%s%s/io.containerd.runtime.v2.task", root, dir);
-	d = opendir(path);
-	for (int i = 0; d && i < NAMESPACES_MAX && !*out->container && (e = readdir(d)); i++) {
-		if (*e->d_name == '.')
-			continue;
-		snprintf(path, sizeof(path), "%s%s/io.containerd.runtime.v2.task/%s/%s/config.json",
-			 root, dir, e->d_name, id);
-		read_oci(path, out);
-	}
-	if (d)
-		closedir(d);
-}
-
 void container_files_by_id(const char *root, const char *id, struct container_text *out)
 {
-	char path[PATH_MAX];
+	char below[PATH_MAX / 2], path[PATH_MAX];
 
-	for (size_t i = 0; i < N(docker_dirs) && !*out->container; i++)
-		read_docker_in(root, docker_dirs[i], id, out);
-	for (size_t i = 0; i < N(containerd_dirs) && !*out->container; i++)
-		read_containerd_in(root, containerd_dirs[i], id, out);
-	for (size_t i = 0; i < N(storage_dirs) && !*out->container; i++) {
-		snprintf(path, sizeof(path), "%s%s/overlay-containers/%s/userdata/config.json",
-			 root, storage_dirs[i], id);
-		read_oci(path, out);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && !*out->container; i++) {
+		glob_t g;
+
+		snprintf(below, sizeof(below), files[i].pattern, id);
+		snprintf(path, sizeof(path), "%s%s", root, below);
+		if (glob(path, GLOB_NOSORT, NULL, &g))
+			continue;
+		for (size_t k = 0; k < g.gl_pathc && k < NAMESPACES_MAX && !*out->container; k++) {
+			int err;
+			json_t *o = read_json(g.gl_pathv[k], CONFIG_MAX, &err);
+
+			files[i].read(o, out);
+			json_decref(o);
+		}
+		globfree(&g);
 	}
 	if (!*out->container)
 		read_docker_moved(root, id, out);
@@ -224,8 +200,7 @@ void container_files_by_user(const char *root, const char *home, const char *id,
 {
 	char dir[PATH_MAX];
 
-	if (!complete(out) &&
-	    snprintf(dir, sizeof(dir), "%s/.local/share/docker", home) < (int)sizeof(dir))
+	if (snprintf(dir, sizeof(dir), "%s/.local/share/docker", home) < (int)sizeof(dir))
 		read_docker_in(root, dir, id, out);
 }
 
@@ -234,14 +209,12 @@ bool container_home(const char *root, unsigned int uid, char *home, size_t size)
 	char path[PATH_MAX];
 	struct passwd *pw;
 	bool found = false;
+	size_t bytes;
 	FILE *f;
-	int fd, err;
+	int err;
 
 	snprintf(path, sizeof(path), "%s/etc/passwd", root);
-	fd = open_regular(path, CONFIG_MAX, &err);
-	f = fd < 0 ? NULL : fdopen(fd, "r");
-	if (!f && fd >= 0)
-		close(fd);
+	f = open_file(path, CONFIG_MAX, &bytes, &err);
 	while (f && !found && (pw = fgetpwent(f)))
 		found = pw->pw_uid == uid && pw->pw_dir[0] == '/' &&
 			snprintf(home, size, "%s", pw->pw_dir) < (int)size;
@@ -252,26 +225,21 @@ bool container_home(const char *root, unsigned int uid, char *home, size_t size)
 
 /* --- lists --- */
 
-static struct container_item *add_item(struct container_items *l, const char *key, size_t len)
-{
-	struct container_item *item;
-
-	if (len >= sizeof(item->key))
-		return NULL;
-	if (array_reserve(l->item, l->room, l->n + 1))
-		return NULL;
-	item = &l->item[l->n++];
-	memset(item, 0, sizeof(*item));
-	memcpy(item->key, key, len);
-	return item;
-}
-
 static char *name_dup(const char *s, size_t len)
 {
 	return is_name(s, len) ? strndup(s, len) : NULL;
 }
 
-static int read_podman(const char *path, size_t max, struct container_items *out)
+/* Return: NULL without memory. */
+static struct container_item *add_item(struct container_items *l, const char *key, size_t len)
+{
+	if (array_reserve_zero(l->item, l->room, l->n + 1))
+		return NULL;
+	memcpy(l->item[l->n].key, key, len);
+	return &l->item[l->n++];
+}
+
+int container_read_podman(const char *path, size_t max, struct container_items *out)
 {
 	json_t *list, *one;
 	size_t i;
@@ -299,10 +267,9 @@ static int read_podman(const char *path, size_t max, struct container_items *out
 }
 
 /* POD_NAMESPACE_CONTAINER-ID.log; none of the first two has a "_", nor has an id a "-". */
-static int add_log(const char *name, struct container_items *out)
+static int add_log(const char *pod, struct container_items *out)
 {
-	const char *pod = name, *ns = strchr(name, '_');
-	const char *container = ns ? strchr(ns + 1, '_') : NULL;
+	const char *ns = strchr(pod, '_'), *container = ns ? strchr(ns + 1, '_') : NULL;
 	const char *id = container ? strrchr(container, '-') : NULL;
 	struct container_item *item;
 
@@ -319,10 +286,9 @@ static int add_log(const char *name, struct container_items *out)
 }
 
 /* NAMESPACE_POD_UID */
-static int add_pod_log(const char *name, struct container_items *out)
+static int add_pod_log(const char *ns, struct container_items *out)
 {
-	const char *pod = strchr(name, '_');
-	const char *uid = pod ? strchr(pod + 1, '_') : NULL;
+	const char *pod = strchr(ns, '_'), *uid = pod ? strchr(pod + 1, '_') : NULL;
 	struct container_item *item;
 
 	if (!uid || !uid[1] || strspn(uid + 1, HEX "-") != strlen(uid + 1) ||
@@ -331,12 +297,13 @@ static int add_pod_log(const char *name, struct container_items *out)
 	item = add_item(out, uid + 1, strlen(uid + 1));
 	if (!item)
 		return -ENOMEM;
-	item->ns = name_dup(name, pod - name);
+	item->ns = name_dup(ns, pod - ns);
 	item->pod = name_dup(pod + 1, uid - pod - 1);
 	return 0;
 }
 
-static int read_logs(const char *path, bool pods, struct container_items *out)
+static int read_names(const char *path, int (*add)(const char *name, struct container_items *out),
+		      struct container_items *out)
 {
 	DIR *d = opendir(path);
 	struct dirent *e;
@@ -345,9 +312,21 @@ static int read_logs(const char *path, bool pods, struct container_items *out)
 	if (!d)
 		return -errno;
 	while (!err && (e = readdir(d)))
-		err = pods ? add_pod_log(e->d_name, out) : add_log(e->d_name, out);
+		err = add(e->d_name, out);
 	closedir(d);
 	return err;
+}
+
+int container_read_logs(const char *path, size_t max, struct container_items *out)
+{
+	(void)max;
+	return read_names(path, add_log, out);
+}
+
+int container_read_pod_logs(const char *path, size_t max, struct container_items *out)
+{
+	(void)max;
+	return read_names(path, add_pod_log, out);
 }
 
 static int by_key(const void *a, const void *b)
@@ -356,21 +335,10 @@ static int by_key(const void *a, const void *b)
 		      ((const struct container_item *)b)->key);
 }
 
-int container_items_read(enum container_list_kind kind, const char *path, size_t max_bytes,
-			 struct container_items *out)
+void container_items_sort(struct container_items *l)
 {
-	int err;
-
-	memset(out, 0, sizeof(*out));
-	if (kind == CONTAINER_LIST_PODMAN)
-		err = read_podman(path, max_bytes, out);
-	else
-		err = read_logs(path, kind == CONTAINER_LIST_POD_LOGS, out);
-	if (err)
-		container_items_free(out);
-	else if (out->n)
-		qsort(out->item, out->n, sizeof(*out->item), by_key);
-	return err;
+	if (l->n)
+		qsort(l->item, l->n, sizeof(*l->item), by_key);
 }
 
 void container_items_free(struct container_items *l)
@@ -381,24 +349,21 @@ void container_items_free(struct container_items *l)
 		free(l->item[i].ns);
 	}
 	free(l->item);
-	memset(l, 0, sizeof(*l));
+	*l = (struct container_items){};
 }
 
-const struct container_item *container_items_find(const struct container_items *l, const char *key)
+void container_items_find(const struct container_items *l, const char *key,
+			  struct container_text *out)
 {
-	struct container_item want = { "" };
+	struct container_item want = { "" }, *item;
 
 	if (!l->n || strlen(key) >= sizeof(want.key))
-		return NULL;
+		return;
 	strcpy(want.key, key);
-	return bsearch(&want, l->item, l->n, sizeof(want), by_key);
-}
-
-void container_text_add(struct container_text *out, const struct container_item *item)
-{
+	item = bsearch(&want, l->item, l->n, sizeof(want), by_key);
 	if (!item)
 		return;
-	set(out->container, item->container ?: "", strlen(item->container ?: ""));
-	set(out->pod, item->pod ?: "", strlen(item->pod ?: ""));
-	set(out->ns, item->ns ?: "", strlen(item->ns ?: ""));
+	set(out->container, item->container ?: "");
+	set(out->pod, item->pod ?: "");
+	set(out->ns, item->ns ?: "");
 }

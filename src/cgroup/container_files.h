@@ -3,10 +3,6 @@
 #ifndef IBSCOPE_CONTAINER_FILES_H
 #define IBSCOPE_CONTAINER_FILES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/stat.h>
-
 #include "container.h"
 
 #define CONTAINER_NAME_MAX 254 /* with the zero; pods and containers have at most 253 characters */
@@ -17,39 +13,34 @@ struct container_text {
 
 /* Fill those members of @out that are empty and that the container's own files tell. */
 void container_files_by_id(const char *root, const char *id, struct container_text *out);
+
 /* The same from those of the user with the home directory @home. */
 void container_files_by_user(const char *root, const char *home, const char *id,
 			     struct container_text *out);
-
-enum container_list_kind {
-	CONTAINER_LIST_PODMAN,	 /* a containers.json: names by id */
-	CONTAINER_LIST_LOGS,	 /* /var/log/containers: all three by id */
-	CONTAINER_LIST_POD_LOGS, /* /var/log/pods: pod and namespace by uid */
-};
 
 struct container_item {
 	char key[CONTAINER_ID_LEN + 1]; /* id or uid */
 	char *container, *pod, *ns;	/* may be NULL */
 };
 
+/* A whole list, what is not understood in it left out. */
 struct container_items {
 	struct container_item *item; /* sorted by key */
 	size_t n, room;
 };
 
-/**
- * container_items_read() - a whole list, what is not understood in it left out
- * @max_bytes: of the file
- *
- * Return: 0; -ENOMEM; else an errno of reading it, with nothing in @out.
- */
-int container_items_read(enum container_list_kind kind, const char *path, size_t max_bytes,
-			 struct container_items *out);
-void container_items_free(struct container_items *l);
-const struct container_item *container_items_find(const struct container_items *l, const char *key);
+/* Read a list of that format. Return: 0; -ENOMEM; else an errno of reading it. */
+typedef int container_items_read(const char *path, size_t max_bytes, struct container_items *out);
+container_items_read container_read_podman;   /* a containers.json: names by id */
+container_items_read container_read_logs;     /* /var/log/containers: all three by id */
+container_items_read container_read_pod_logs; /* /var/log/pods: pod and namespace by uid */
 
-/* Fill what is empty in @out. */
-void container_text_add(struct container_text *out, const struct container_item *item);
+void container_items_sort(struct container_items *l);
+void container_items_free(struct container_items *l);
+
+/* Fill what is empty in @out with what is listed for @key. */
+void container_items_find(const struct container_items *l, const char *key,
+			  struct container_text *out);
 
 /* Home directory of @uid in /etc/passwd below @root. Return: whether there is one. */
 bool container_home(const char *root, unsigned int uid, char *home, size_t size);

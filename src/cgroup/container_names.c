@@ -8,8 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/clock.h"
+#include "base/u64_map.h"
 #include "container_files.h"
 
 #define NS_PER_S     1000000000ULL
@@ -21,7 +24,6 @@
 #define LIST_MAX    (4 << 20) /* bytes */
 #define USER_MAX    (1 << 20)
 #define ENTRIES_MAX 65536
-#define BUCKETS	    8192
 #define USERS_MAX   64 /* whose lists are kept */
 #define ID_SHORT    12
 #define ID_PREFIX   4 /* digits, at least */
@@ -35,36 +37,33 @@
 struct entry {
 	char key[KEY_SIZE];
 	bool known;
+	bool used;		    /* since the last search for one to replace */
 	char *container, *pod, *ns; /* in one block, of `container` */
 	uint64_t retry_ns, wait_ns;
-	struct entry *chain, *older, *newer;
 };
 
 struct list {
-	enum container_list_kind kind;
+	container_items_read *read;
 	const char *path; /* behind the root and the home directory */
 	struct container_items items;
 	uint64_t next_ns; /* not looked at before */
-	struct timespec mtime;
-	ino_t ino;
-	off_t size;
+	struct stat st;	  /* as of the last reading */
 	bool fresh; /* it had changed so lately when read that its time may not show the next change */
 };
 
-#define PODMAN(dir, driver)                                                                  \
-	{ .kind = CONTAINER_LIST_PODMAN, .path = dir driver "-containers/containers.json" }, \
-	{                                                                                    \
-		.kind = CONTAINER_LIST_PODMAN,                                               \
-		.path = dir driver "-containers/volatile-containers.json"                    \
+#define PODMAN(dir)                                                               \
+	{ container_read_podman, dir "-containers/containers.json" },             \
+	{                                                                         \
+		container_read_podman, dir "-containers/volatile-containers.json" \
 	}
-#define PODMAN_LISTS(dir) PODMAN(dir, "overlay"), PODMAN(dir, "vfs"), PODMAN(dir, "btrfs")
+#define PODMAN_LISTS(dir) PODMAN(dir "overlay"), PODMAN(dir "vfs"), PODMAN(dir "btrfs")
 
 static const struct list root_lists[] = {
-	{ .kind = CONTAINER_LIST_LOGS, .path = "/var/log/containers" },
-	{ .kind = CONTAINER_LIST_POD_LOGS, .path = "/var/log/pods" },
+	{ container_read_logs, "/var/log/containers" },
+	{ container_read_pod_logs, "/var/log/pods" },
 	PODMAN_LISTS("/var/lib/containers/storage/"),
-	{ .kind = CONTAINER_LIST_PODMAN,
-	  .path = "/run/containers/storage/overlay-containers/volatile-containers.json" },
+	{ container_read_podman,
+	  "/run/containers/storage/overlay-containers/volatile-containers.json" },
 };
 static const struct list user_lists[] = { PODMAN_LISTS("/.local/share/containers/storage/") };
 
@@ -75,17 +74,16 @@ struct user {
 	unsigned int uid;
 	char *home;
 	struct list list[N_USER_LISTS];
-	struct user *next;
 };
 
 struct container_names {
 	char *root;
-	struct entry *bucket[BUCKETS];
-	struct entry *oldest, *newest; /* by last use */
-	size_t n;
+	struct u64_map by_key; /* by hash of the key */
+	struct entry *entry;
+	size_t n, room, hand; /* hand: where to search next for an entry to replace */
 	struct list list[N_ROOT_LISTS];
-	struct user *users;
-	size_t n_users;
+	struct user user[USERS_MAX];
+	size_t n_users; /* so far; the oldest are replaced */
 	struct container_name answer;
 	char label[CONTAINER_LABEL];
 };
@@ -93,11 +91,6 @@ struct container_names {
 static const struct container_name nameless = { "", "", "" };
 
 /* --- lists --- */
-
-static bool same_time(struct timespec a, struct timespec b)
-{
-	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
 
 /* Can a runtime on this machine know it? One inside another container is made by a runtime in there. */
 static bool has_runtime(const struct container *c)
@@ -119,21 +112,20 @@ static void list_update(struct list *l, const char *path, size_t max_bytes)
 	if (start < l->next_ns)
 		return;
 	l->next_ns = start + LIST_MIN_NS;
-	if (stat(path, &st)) {
-		container_items_free(&l->items);
-		l->ino = 0;
-		return;
-	}
-	if (!l->fresh && l->ino == st.st_ino && l->size == st.st_size &&
-	    same_time(l->mtime, st.st_mtim))
+	if (stat(path, &st))
+		st = (struct stat){};
+	else if (!l->fresh && l->st.st_ino == st.st_ino && l->st.st_size == st.st_size &&
+		 !memcmp(&l->st.st_mtim, &st.st_mtim, sizeof(st.st_mtim)))
 		return;
 	container_items_free(&l->items);
-	container_items_read(l->kind, path, max_bytes, &l->items);
+	l->st = st;
+	if (!st.st_ino)
+		return;
+	if (l->read(path, max_bytes, &l->items))
+		container_items_free(&l->items);
+	container_items_sort(&l->items);
 	changed = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
 	l->fresh = changed + NS_PER_S > clock_ns(CLOCK_REALTIME);
-	l->ino = st.st_ino;
-	l->size = st.st_size;
-	l->mtime = st.st_mtim;
 	cost = clock_ns(CLOCK_MONOTONIC) - start;
 	if (cost * LIST_SHARE > LIST_MIN_NS)
 		l->next_ns = start + cost * LIST_SHARE;
@@ -142,7 +134,7 @@ static void list_update(struct list *l, const char *path, size_t max_bytes)
 static void list_add(struct list *l, const char *prefix, const char *home, size_t max_bytes,
 		     const struct container *c, struct container_text *out)
 {
-	const char *key = l->kind == CONTAINER_LIST_POD_LOGS ? host_pod(c) : c->id;
+	const char *key = l->read == container_read_pod_logs ? host_pod(c) : c->id;
 	char path[PATH_MAX];
 
 	if (!*key)
@@ -150,7 +142,7 @@ static void list_add(struct list *l, const char *prefix, const char *home, size_
 	if (snprintf(path, sizeof(path), "%s%s%s", prefix, home, l->path) >= (int)sizeof(path))
 		return;
 	list_update(l, path, max_bytes);
-	container_text_add(out, container_items_find(&l->items, key));
+	container_items_find(&l->items, key, out);
 }
 
 /* --- users --- */
@@ -160,38 +152,26 @@ static void user_free(struct user *u)
 	for (size_t i = 0; i < N_USER_LISTS; i++)
 		container_items_free(&u->list[i].items);
 	free(u->home);
-	free(u);
+	*u = (struct user){};
 }
 
 static struct user *find_user(struct container_names *n, unsigned int uid)
 {
 	char home[PATH_MAX];
-	struct user **at, *u;
+	struct user *u;
 
-	for (at = &n->users; (u = *at); at = &u->next)
-		if (u->uid == uid)
+	for (u = n->user; u < n->user + USERS_MAX; u++)
+		if (u->home && u->uid == uid)
 			return u;
 	if (!container_home(n->root, uid, home, sizeof(home)))
 		return NULL;
-	if (n->users && n->n_users == USERS_MAX) {
-		u = n->users;
-		n->users = u->next;
-		user_free(u);
-		n->n_users--;
-		for (at = &n->users; *at; at = &(*at)->next)
-			;
-	}
-	u = calloc(1, sizeof(*u));
-	if (!u)
-		return NULL;
+	u = &n->user[n->n_users % USERS_MAX];
+	user_free(u);
 	u->uid = uid;
 	u->home = strdup(home);
-	if (!u->home) {
-		free(u);
+	if (!u->home)
 		return NULL;
-	}
 	memcpy(u->list, user_lists, sizeof(user_lists));
-	*at = u;
 	n->n_users++;
 	return u;
 }
@@ -211,59 +191,50 @@ static void add_user(struct container_names *n, const struct container *c,
 
 /* --- entries --- */
 
-static void unlink_age(struct container_names *n, struct entry *e)
+/* One that was not used lately; there are ENTRIES_MAX. */
+static struct entry *replace_entry(struct container_names *n, __u32 *at)
 {
-	*(e->older ? &e->older->newer : &n->oldest) = e->newer;
-	*(e->newer ? &e->newer->older : &n->newest) = e->older;
-}
+	struct entry *e;
 
-static void link_newest(struct container_names *n, struct entry *e)
-{
-	e->newer = NULL;
-	e->older = n->newest;
-	*(n->newest ? &n->newest->newer : &n->oldest) = e;
-	n->newest = e;
-}
-
-static struct entry **slot_of(struct container_names *n, const char *key)
-{
-	uint64_t hash = 14695981039346656037ULL; /* FNV-1a */
-	struct entry **at;
-
-	for (const char *s = key; *s; s++)
-		hash = (hash ^ (unsigned char)*s) * 1099511628211ULL;
-	for (at = &n->bucket[hash % BUCKETS]; *at && strcmp((*at)->key, key); at = &(*at)->chain)
-		;
-	return at;
-}
-
-static void entry_remove(struct container_names *n, struct entry *e)
-{
-	*slot_of(n, e->key) = e->chain;
-	unlink_age(n, e);
+	for (;; n->hand = (n->hand + 1) % n->n) {
+		e = &n->entry[n->hand];
+		if (!e->used)
+			break;
+		e->used = false;
+	}
+	*at = n->hand;
+	u64_map_remove(&n->by_key, text_hash(e->key), *at);
 	free(e->container);
-	free(e);
-	n->n--;
+	*e = (struct entry){};
+	return e;
 }
 
 static struct entry *entry_get(struct container_names *n, const char *key)
 {
-	struct entry **at = slot_of(n, key), *e = *at;
+	const __u64 hash = text_hash(key);
+	struct entry *e;
+	__u32 at;
 
-	if (e) {
-		unlink_age(n, e);
-	} else {
-		if (n->n == ENTRIES_MAX)
-			entry_remove(n, n->oldest);
-		e = calloc(1, sizeof(*e));
-		if (!e)
-			return NULL;
-		strcpy(e->key, key);
-		at = slot_of(n, key);
-		*at = e;
-		n->n++;
+	u64_map_for_each(at, &n->by_key, hash)
+	{
+		e = &n->entry[at];
+		if (!strcmp(e->key, key)) {
+			e->used = true;
+			return e;
+		}
 	}
-	link_newest(n, e);
+	if (n->n == ENTRIES_MAX) {
+		e = replace_entry(n, &at);
+	} else {
+		if (array_reserve_zero(n->entry, n->room, n->n + 1))
+			return NULL;
+		at = n->n++;
+		e = &n->entry[at];
+	}
+	strcpy(e->key, key);
+	e->used = true;
+	/* without memory it is not found again, and replaced some time */
+	u64_map_add(&n->by_key, hash, at);
 	return e;
 }
 
@@ -296,7 +267,7 @@ static void entry_resolve(struct container_names *n, struct entry *e, const stru
 	else if (named && !*t.container)
 		container_files_by_id(n->root, c->id, &t);
 	for (size_t i = 0; i < N_ROOT_LISTS; i++) {
-		bool of_pods = n->list[i].kind == CONTAINER_LIST_POD_LOGS;
+		bool of_pods = n->list[i].read == container_read_pod_logs;
 
 		if ((!named || c->uid || *t.container) && (!pod || (*t.pod && *t.ns)))
 			break;
@@ -418,16 +389,14 @@ int container_names_open(const char *root, struct container_names **out)
 
 void container_names_close(struct container_names *n)
 {
-	struct user *u;
-
 	if (!n)
 		return;
-	while (n->oldest)
-		entry_remove(n, n->oldest);
-	while ((u = n->users)) {
-		n->users = u->next;
-		user_free(u);
-	}
+	for (size_t i = 0; i < n->n; i++)
+		free(n->entry[i].container);
+	free(n->entry);
+	u64_map_free(&n->by_key);
+	for (size_t i = 0; i < USERS_MAX; i++)
+		user_free(&n->user[i]);
 	for (size_t i = 0; i < N_ROOT_LISTS; i++)
 		container_items_free(&n->list[i].items);
 	free(n->root);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 

@@ -12,9 +12,7 @@
 
 #include "collector_settings.h"
 
-#include <ibscope/pin_layout.h>
 #include <poll.h>
-#include <stdbool.h>
 
 struct collector;
 

@@ -10,7 +10,6 @@
 #include <math.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define RATE_EVERY_S	 10
 #define ALLOWANCE	 0.8 /* of the CPU time per sample that the kernel allows */

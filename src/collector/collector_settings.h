@@ -7,8 +7,6 @@
 #include "base/options.h"
 #include "session/session.h"
 
-#include <time.h>
-
 #include <ibscope/pin_layout.h>
 
 /* --- options that are set while a collector runs; they override those of file and command line --- */

@@ -5,11 +5,9 @@
 #include "counts/counts.h"
 
 #include <bpf/bpf.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Timing costs two readings of the clock per run of the program: a tenth of the time has to do. */

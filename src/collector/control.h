@@ -14,7 +14,6 @@
 
 #include "base/err.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/types.h>

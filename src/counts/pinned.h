@@ -4,7 +4,6 @@
 #define IBSCOPE_PINNED_READER_H
 
 #include "counts.h"
-#include "base/err.h"
 
 #include <ibscope/pin_layout.h>
 

@@ -8,7 +8,6 @@
 
 #include <ibscope/maps.h>
 #include <stddef.h>
-#include <stdio.h>
 
 struct series {
 	enum ibs_op_kind op;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "doctor_private.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "machine/event.h"
 
 /* --- checks: hardware --- */

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/capability.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/num.h"

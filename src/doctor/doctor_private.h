@@ -10,7 +10,6 @@
 #include "machine/kernel_features.h"
 
 #include <linux/capability.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>

@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <linux/bpf.h>
-#include <linux/capability.h>
 #include <linux/perf_event.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

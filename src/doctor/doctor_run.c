@@ -8,9 +8,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void read_cap_eff(struct doctor *d)
 {

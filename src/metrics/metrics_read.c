@@ -3,7 +3,6 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,8 +7,6 @@
 
 #include <dirent.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>

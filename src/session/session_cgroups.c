@@ -9,9 +9,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 /* Cgroups are looked through for a tenth of the time at most, and for names twice a second. */
 #define LOOK_SHARE 10

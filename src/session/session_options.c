@@ -7,8 +7,6 @@
 #include "base/num.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int set_event(void *ctx, const char *arg, struct err *err)
 {

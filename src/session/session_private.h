@@ -3,8 +3,6 @@
 #ifndef IBSCOPE_SAMPLING_PRIVATE_H
 #define IBSCOPE_SAMPLING_PRIVATE_H
 
-#include <linux/types.h>
-
 struct err;
 struct sampling;
 

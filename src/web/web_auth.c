@@ -5,7 +5,6 @@
 #include <crypt.h>
 #include <errno.h>
 #include <gnutls/crypto.h>
-#include <gnutls/gnutls.h>
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "web_server.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define PIECE 65536 /* of a text that is written while it is sent */
 #define TEXT  "text/plain; charset=utf-8"

@@ -5,13 +5,10 @@
 
 #include "web.h"
 #include "web_config.h"
-#include "base/err.h"
-#include "metrics/metrics.h"
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
-#include <stdbool.h>
 #include <sys/socket.h>
 
 /* Why a connection is suspended. */

@@ -2,7 +2,6 @@
 /* ibscope doctor: what this machine allows, and for each "no" why and the remedy. */
 #include <errno.h>
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -11,7 +10,6 @@
 #include "cmd.h"
 #include "doctor/doctor.h"
 #include "doctor_cost.h"
-#include "base/err.h"
 #include "base/options.h"
 
 #define WIDTH 100 /* when the output is no terminal */

@@ -7,7 +7,6 @@
 #include "trace/trace_text.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct cmd {

@@ -5,9 +5,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct cmd {
 	struct sampling sampling;
