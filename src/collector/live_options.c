@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Options that exclude each other: setting one overrides the other one, too. */
 static const char *const pairs[][2] = { { "period", "freq" } };
