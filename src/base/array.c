@@ -1,29 +1,68 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "array.h"
 
-#include <errno.h>
+#include "err.h"
+#include "exit_status.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FIRST_ROOM 4
 
-int array_grow(void *array, size_t *room, size_t n, size_t size, bool zero)
+void (*out_of_memory_message)(void);
+
+void out_of_memory(void)
+{
+	if (out_of_memory_message)
+		out_of_memory_message();
+	else
+		log_error("out of memory");
+	exit(EXIT_FAILED);
+}
+
+static void *checked(void *p)
+{
+	if (!p)
+		out_of_memory();
+	return p;
+}
+
+void *xcalloc(size_t n, size_t size)
+{
+	return checked(calloc(n ?: 1, size ?: 1));
+}
+
+void *xrealloc(void *p, size_t bytes)
+{
+	return checked(realloc(p, bytes ?: 1));
+}
+
+char *xstrdup(const char *text)
+{
+	return checked(strdup(text));
+}
+
+void *xmemdup(const void *data, size_t bytes)
+{
+	void *copy = xrealloc(NULL, bytes);
+
+	return bytes ? memcpy(copy, data, bytes) : copy;
+}
+
+void array_grow(void *array, size_t *room, size_t n, size_t size, bool zero)
 {
 	size_t more = *room ? *room : FIRST_ROOM;
-	char *p, *grown;
+	char *p;
 
 	while (more < n && more <= PTRDIFF_MAX / size)
 		more *= 2;
 	if (more > PTRDIFF_MAX / size)
-		return -ENOMEM;
+		out_of_memory();
 	memcpy(&p, array, sizeof(p));
-	grown = realloc(p, more * size);
-	if (!grown)
-		return -ENOMEM;
+	p = xrealloc(p, more * size);
 	if (zero)
-		memset(grown + *room * size, 0, (more - *room) * size);
-	memcpy(array, &grown, sizeof(grown));
+		memset(p + *room * size, 0, (more - *room) * size);
+	memcpy(array, &p, sizeof(p));
 	*room = more;
-	return 0;
 }

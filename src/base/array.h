@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Growing arrays: a pointer, the number of elements that it has room for, and how many are used. */
+/*
+ * Memory, and growing arrays: a pointer, the number of elements that it has room for, and how many
+ * are used. A program that gets no memory cannot go on usefully, so it says so and exits with
+ * status 1: nothing here fails, and zero sizes give a pointer to free, too.
+ */
 #ifndef IBSCOPE_ARRAY_H
 #define IBSCOPE_ARRAY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+void *xcalloc(size_t n, size_t size);
+void *xrealloc(void *p, size_t bytes);
+char *xstrdup(const char *text);
+void *xmemdup(const void *data, size_t bytes);
+
+/* Print why there is no memory, and exit. */
+_Noreturn void out_of_memory(void);
+
+/* What out_of_memory() calls to print a message that knows more; NULL: "out of memory". */
+extern void (*out_of_memory_message)(void);
+
 /* What the macros call; @array points to the pointer. */
-int array_grow(void *array, size_t *room, size_t n, size_t size, bool zero);
+void array_grow(void *array, size_t *room, size_t n, size_t size, bool zero);
 
 /**
  * array_reserve() - make room for @n elements
@@ -16,19 +31,20 @@ int array_grow(void *array, size_t *room, size_t n, size_t size, bool zero);
  *
  * The room doubles, so that adding elements one by one costs constant time each.
  *
- * Return: 0; or -ENOMEM, and all is as before.
+ * Return: 0
  */
 #define array_reserve(array, room, n) array_reserve_(array, room, n, false)
 
 /* The same, with new elements zeroed. */
 #define array_reserve_zero(array, room, n) array_reserve_(array, room, n, true)
 
-#define array_reserve_(array, room, n, zero)                                        \
-	({                                                                          \
-		size_t n_ = (n);                                                    \
-                                                                                    \
-		n_ <= (room) ? 0                                                    \
-			     : array_grow(&(array), &(room), n_, sizeof(*(array)), zero); \
+#define array_reserve_(array, room, n, zero)                                           \
+	({                                                                             \
+		size_t n_ = (n);                                                       \
+                                                                                       \
+		if (n_ > (room))                                                       \
+			array_grow(&(array), &(room), n_, sizeof(*(array)), zero);     \
+		0;                                                                     \
 	})
 
 #endif

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "choice.h"
 
-#include "err.h"
-
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
+#include "std.h"
 
 #define WORD_MAX 32 /* longer words are no typing errors */
 

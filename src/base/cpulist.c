@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cpulist.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "err.h"
 #include "num.h"
 
 bool cpulist_has(const struct cpulist *l, unsigned int cpu)

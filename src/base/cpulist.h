@@ -3,9 +3,7 @@
 #ifndef IBSCOPE_CPULIST_H
 #define IBSCOPE_CPULIST_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "std.h"
 
 struct err;
 

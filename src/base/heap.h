@@ -3,11 +3,7 @@
 #ifndef IBSCOPE_HEAP_H
 #define IBSCOPE_HEAP_H
 
-#include "array.h"
-
-#include <errno.h>
-#include <linux/types.h>
-#include <stdlib.h>
+#include "std.h"
 
 struct heap_item {
 	__u64 key, tie; /* of equal keys the smaller tie comes first */
@@ -25,17 +21,14 @@ static inline bool heap_before(const struct heap_item *a, const struct heap_item
 	return a->key < b->key || (a->key == b->key && a->tie < b->tie);
 }
 
-/* Return: 0 or -ENOMEM. */
-static inline int heap_push(struct heap *h, struct heap_item item)
+static inline void heap_push(struct heap *h, struct heap_item item)
 {
 	size_t i = h->n;
 
-	if (array_reserve(h->item, h->room, h->n + 1))
-		return -ENOMEM;
+	array_reserve(h->item, h->room, h->n + 1);
 	for (h->n++; i && heap_before(&item, &h->item[(i - 1) / 2]); i = (i - 1) / 2)
 		h->item[i] = h->item[(i - 1) / 2];
 	h->item[i] = item;
-	return 0;
 }
 
 /* Put @item in the place of the first one. */

@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "intern.h"
 
-#include "array.h"
-
-#include <stdlib.h>
-#include <string.h>
-
 __u32 intern_get(struct intern *in, const char *text)
 {
 	__u64 hash = text_hash(text);
 	__u32 id;
 
 	u64_map_for_each(id, &in->numbers, hash) if (!strcmp(in->text[id], text)) return id;
-	if (array_reserve(in->text, in->room, in->n + 1))
-		return INTERN_NONE;
-	in->text[in->n] = strdup(text);
-	if (!in->text[in->n])
-		return INTERN_NONE;
-	if (u64_map_add(&in->numbers, hash, in->n)) {
-		free(in->text[in->n]);
-		return INTERN_NONE;
-	}
+	if (in->n == INTERN_NONE)
+		out_of_memory();
+	array_reserve(in->text, in->room, in->n + 1);
+	in->text[in->n] = xstrdup(text);
+	u64_map_add(&in->numbers, hash, in->n);
 	return in->n++;
 }
 

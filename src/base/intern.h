@@ -14,7 +14,7 @@ struct intern {
 	size_t n, room;
 };
 
-/* The number of a string, the same for the same bytes. Return: INTERN_NONE when out of memory. */
+/* The number of a string, the same for the same bytes. */
 __u32 intern_get(struct intern *in, const char *text);
 
 /* The same without adding it. Return: INTERN_NONE if it is not there. */

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "key_map.h"
 
-#include "array.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define KEY_WORDS (sizeof(struct ibs_group_key) / sizeof(__u64))
 _Static_assert(sizeof(struct ibs_group_key) % sizeof(__u64) == 0, "keys must be whole words");
 
@@ -29,8 +23,8 @@ long key_map_find(const struct key_map *m, const struct ibs_group_key *key)
 
 long key_map_add(struct key_map *m, const struct ibs_group_key *key)
 {
-	if (array_reserve(m->keys, m->room, m->n + 1) || u64_map_add(&m->numbers, hash(key), m->n))
-		return -ENOMEM;
+	array_reserve(m->keys, m->room, m->n + 1);
+	u64_map_add(&m->numbers, hash(key), m->n);
 	m->keys[m->n] = *key;
 	return m->n++;
 }

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "num.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include "err.h"
 
 static int digit(char c)
 {
@@ -121,7 +114,7 @@ void num_format_duration(double seconds, char *buf, size_t size)
 	size_t i = 0;
 
 	/* the largest unit that leaves a whole number, or else one that leaves at least 1 */
-	for (; i + 1 < sizeof(durations) / sizeof(durations[0]); i++) {
+	for (; i + 1 < ARRAY_SIZE(durations); i++) {
 		double n = seconds / durations[i].value;
 
 		if (n >= 0.9999999 && (fabs(n - round(n)) < 1e-6 * n || durations[i].value <= 1))
@@ -140,7 +133,7 @@ int num_parse_duration(const struct duration_arg *arg, const char *text, double 
 
 	if (!ret && *unit) {
 		ret = -EINVAL;
-		for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++) {
+		for (size_t i = 0; i < ARRAY_SIZE(durations); i++) {
 			if (!strcmp(unit, durations[i].name)) {
 				scale = durations[i].value;
 				ret = 0;

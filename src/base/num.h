@@ -3,8 +3,7 @@
 #ifndef IBSCOPE_NUM_H
 #define IBSCOPE_NUM_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "std.h"
 #include <sys/types.h>
 
 struct err;

@@ -5,11 +5,7 @@
 #include "num.h"
 #include "trim.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MAX_OPTIONS 64
 #define FILE_MAX    (1 << 20)

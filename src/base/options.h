@@ -3,12 +3,7 @@
 #ifndef IBSCOPE_OPTIONS_H
 #define IBSCOPE_OPTIONS_H
 
-#include "err.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "std.h"
 
 struct option_row {
 	const char *name;

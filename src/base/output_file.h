@@ -3,7 +3,7 @@
 #ifndef IBSCOPE_OUTPUT_FILE_H
 #define IBSCOPE_OUTPUT_FILE_H
 
-#include "err.h"
+#include "std.h"
 
 #include <signal.h>
 

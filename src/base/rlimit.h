@@ -3,8 +3,7 @@
 #ifndef IBSCOPE_RLIMIT_H
 #define IBSCOPE_RLIMIT_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "std.h"
 
 /* Allow @more open files than are open now, as far as the hard limit and privileges go. */
 void rlimit_files(size_t more);

@@ -3,9 +3,7 @@
 #ifndef IBSCOPE_TRUSTED_DIR_H
 #define IBSCOPE_TRUSTED_DIR_H
 
-#include "err.h"
-
-#include <stdbool.h>
+#include "std.h"
 
 /**
  * trusted_dir_check() - refuse a directory whose entries other users can add or replace

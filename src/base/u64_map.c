@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "u64_map.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define FIRST_SIZE 64
 
 __u64 bytes_hash(const void *data, size_t n)
@@ -32,20 +28,17 @@ static void insert(struct u64_map *m, __u64 key, __u32 value)
 	m->n++;
 }
 
-static int grow(struct u64_map *m)
+static void grow(struct u64_map *m)
 {
 	struct u64_map more = { .size = m->size ? 2 * m->size : FIRST_SIZE };
 
-	more.slots = malloc(more.size * sizeof(*more.slots));
-	if (!more.slots)
-		return -ENOMEM;
+	more.slots = xrealloc(NULL, more.size * sizeof(*more.slots));
 	memset(more.slots, 0xff, more.size * sizeof(*more.slots));
 	for (size_t i = 0; i < m->size; i++)
 		if (m->slots[i].value != U64_MAP_NONE)
 			insert(&more, m->slots[i].key, m->slots[i].value);
 	u64_map_free(m);
 	*m = more;
-	return 0;
 }
 
 __u32 u64_map_get(const struct u64_map *m, __u64 key)
@@ -57,8 +50,8 @@ __u32 u64_map_get(const struct u64_map *m, __u64 key)
 
 int u64_map_add(struct u64_map *m, __u64 key, __u32 value)
 {
-	if (2 * (m->n + 1) > m->size && grow(m))
-		return -ENOMEM;
+	if (2 * (m->n + 1) > m->size)
+		grow(m);
 	insert(m, key, value);
 	return 0;
 }

@@ -7,8 +7,7 @@
 #ifndef IBSCOPE_U64_MAP_H
 #define IBSCOPE_U64_MAP_H
 
-#include <linux/types.h>
-#include <stddef.h>
+#include "std.h"
 
 #define U64_MAP_NONE 0xffffffffu
 
@@ -27,10 +26,10 @@ struct u64_map {
 /* Return: the value of @key, or U64_MAP_NONE. */
 __u32 u64_map_get(const struct u64_map *m, __u64 key);
 
-/* Set the value of @key. Return: 0 or -ENOMEM. */
+/* Set the value of @key. Return: 0. */
 int u64_map_put(struct u64_map *m, __u64 key, __u32 value);
 
-/* Add a value to those of @key. Return: 0 or -ENOMEM. */
+/* Add a value to those of @key. Return: 0. */
 int u64_map_add(struct u64_map *m, __u64 key, __u32 value);
 
 /* Remove one value of @key; nothing if it is not there. */

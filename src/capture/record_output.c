@@ -5,11 +5,8 @@
 #include "trace/live_names.h"
 #include "recording/recording.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,8 +64,7 @@ static ssize_t count_write(void *cookie, const char *bytes, size_t n)
 
 static int begin(struct output *o, struct err *err)
 {
-	const struct recording_opts ro = { .info = o->opts.info, .compress = o->opts.compress };
-	struct recording_opts fd_opts = ro;
+	struct recording_opts ro = { .info = o->opts.info, .compress = o->opts.compress };
 	int ret;
 
 	o->fd = strcmp(o->path, "-") ? output_file_open(o->path, o->opts.stop, err)
@@ -80,15 +76,15 @@ static int begin(struct output *o, struct err *err)
 	o->records = o->text_bytes = 0;
 	memset(o->stacks, 0, RECORDING_STACK_KEYS / 8);
 	if (o->opts.format == OUTPUT_RECORDING) {
-		fd_opts.fd = o->fd;
-		ret = recording_create(&fd_opts, &o->recording, err);
+		ro.fd = o->fd;
+		ret = recording_create(&ro, &o->recording, err);
 		if (ret)
 			err_prefix(err, "%s", o->path);
 		return ret;
 	}
 	o->text = fopencookie(o, "w", (cookie_io_functions_t){ .write = count_write });
 	if (!o->text)
-		return err_set(err, -ENOMEM, "out of memory");
+		out_of_memory();
 	setvbuf(o->text, NULL, _IOFBF, 1 << 16);
 	if (o->opts.format == OUTPUT_CSV)
 		sample_print_head(o->text, SAMPLE_CSV, false);
@@ -104,16 +100,13 @@ int output_open(const struct output_opts *opts, struct output **out, struct err 
 		return err_set(err, -EINVAL,
 			       "-o -: a recording is not for a terminal: redirect it, or ask for "
 			       "--csv or --json");
-	o = calloc(1, sizeof(*o));
-	if (!o)
-		return err_set(err, -ENOMEM, "out of memory");
+	o = xcalloc(1, sizeof(*o));
 	o->opts = *opts;
 	o->fd = -1;
 	o->path = output_to_stdout(opts) ? "-" : opts->path ?: OUTPUT_DEFAULT_PATH;
-	o->stacks = calloc(RECORDING_STACK_KEYS / 8, 1);
-	ret = o->stacks ? live_names_new(&o->names, err) : err_set(err, -ENOMEM, "out of memory");
-	if (!ret && !output_to_stdout(opts))
-		ret = keep_old(o->path, err);
+	o->stacks = xcalloc(RECORDING_STACK_KEYS / 8, 1);
+	o->names = live_names_new();
+	ret = output_to_stdout(opts) ? 0 : keep_old(o->path, err);
 	ret = ret ?: begin(o, err);
 	if (ret) {
 		output_close(o);
@@ -144,38 +137,27 @@ static int flush_text(struct output *o, struct err *err)
 		       errno ? strerror(errno) : "what is there is not complete");
 }
 
-static int print_one(struct output *o, const struct record_batch *batch, size_t i,
-		     struct trace_event *ev)
-{
-	const struct trace_info *info = o->opts.info;
-	struct sample_names names;
-	int ret = 0;
-
-	memset(ev, 0, sizeof(*ev));
-	if (batch->raw)
-		ret = recording_sample_raw(&batch->raw[i], info->cpu.quirks, ev);
-	else
-		recording_sample(&batch->records[i],
-				 (struct ibs_cpu){ info->cpu.caps, info->cpu.quirks }, ev);
-	if (ret)
-		return ret;
-	ev->sample.has_time = true;
-	names.comm = live_names_comm(o->names, ev->sample.tid);
-	names.cgroup = live_names_cgroup(o->names, ev->sample.cgroup_id);
-	sample_print(o->text, o->opts.format == OUTPUT_CSV ? SAMPLE_CSV : SAMPLE_JSON, info, ev,
-		     &names);
-	return 0;
-}
-
 static int print_samples(struct output *o, const struct record_batch *batch, struct err *err)
 {
-	struct trace_event ev;
+	const struct trace_info *info = o->opts.info;
+	const struct ibs_cpu cpu = { info->cpu.caps, info->cpu.quirks };
+	enum sample_format format = o->opts.format == OUTPUT_CSV ? SAMPLE_CSV : SAMPLE_JSON;
 
-	for (size_t i = 0; i < batch->n; i++)
-		if (print_one(o, batch, i, &ev))
-			return err_set(err, -EUCLEAN,
-				       "a record makes no sense; this is a bug of ibscope, please "
-				       "report it");
+	for (size_t i = 0; i < batch->n; i++) {
+		struct trace_event ev;
+		struct sample_names names;
+
+		if (!batch->raw)
+			recording_sample(&batch->records[i], cpu, &ev);
+		else if (recording_sample_raw(&batch->raw[i], info->cpu.quirks, &ev))
+			return err_set(
+				err, -EUCLEAN,
+				"invalid record; this is a bug of ibscope, please report it");
+		ev.sample.has_time = true;
+		names.comm = live_names_comm(o->names, ev.sample.tid);
+		names.cgroup = live_names_cgroup(o->names, ev.sample.cgroup_id);
+		sample_print(o->text, format, info, &ev, &names);
+	}
 	return ferror(o->text) ? flush_text(o, err) : 0;
 }
 
@@ -214,8 +196,7 @@ int output_event(struct output *o, const struct trace_event *ev, struct err *err
 {
 	int ret = 0;
 
-	if (live_names_add(o->names, ev))
-		return err_set(err, -ENOMEM, "out of memory for names");
+	live_names_add(o->names, ev);
 	if (ev->kind == TRACE_CGROUP && !*ev->cgroup.path)
 		return 0;
 	if (o->recording)

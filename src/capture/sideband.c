@@ -4,10 +4,7 @@
 #include "perf/perf_open.h"
 #include "base/rlimit.h"
 
-#include <errno.h>
 #include <linux/perf_event.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -128,35 +125,28 @@ static int open_cpu(struct sideband *sb, struct perf_event_attr *attr, unsigned 
 int sideband_open(const struct sideband_opts *opts, struct sideband **out, struct err *err)
 {
 	struct perf_event_attr attr = base;
-	struct sideband *sb = calloc(1, sizeof(*sb));
-	int ret = -ENOMEM;
+	struct sideband *sb = xcalloc(1, sizeof(*sb));
+	int ret = 0;
 
-	if (!sb)
-		return err_set(err, -ENOMEM, "out of memory");
 	sb->ring_pages = RING_PAGES;
 	sb->choice = opts->choice;
 	rlimit_files(opts->n_cpus);
 	sb->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	sb->ring = calloc(opts->n_cpus, sizeof(*sb->ring));
-	sb->record = malloc(RECORD_MAX + 1);
-	if (sb->epoll_fd < 0 || !sb->ring || !sb->record) {
-		err_set(err, -ENOMEM, "out of memory for watching processes");
-		goto fail;
-	}
+	sb->ring = xcalloc(opts->n_cpus, sizeof(*sb->ring));
+	sb->record = xrealloc(NULL, RECORD_MAX + 1);
+	if (sb->epoll_fd < 0)
+		ret = err_set(err, -errno, "cannot watch processes: %s", strerror(errno));
 	attr.cgroup = opts->cgroups;
 	attr.build_id = 1;
 	attr.read_format = PERF_FORMAT_LOST;
 	attr.wakeup_watermark = RING_PAGES * sysconf(_SC_PAGESIZE) / 4;
-	for (size_t i = 0; i < opts->n_cpus; i++) {
+	for (size_t i = 0; !ret && i < opts->n_cpus; i++)
 		ret = open_cpu(sb, &attr, opts->cpus[i], err);
-		if (ret)
-			goto fail;
-	}
 	sb->tells_lost = attr.read_format;
-	*out = sb;
-	return 0;
-fail:
-	sideband_close(sb);
+	if (ret)
+		sideband_close(sb);
+	else
+		*out = sb;
 	return ret;
 }
 
@@ -178,15 +168,6 @@ void sideband_close(struct sideband *sb)
 int sideband_fd(const struct sideband *sb)
 {
 	return sb->epoll_fd;
-}
-
-__u64 sideband_bytes(const struct sideband *sb)
-{
-	__u64 sum = 0;
-
-	for (size_t i = 0; i < sb->n; i++)
-		sum += perf_ring_bytes(sb->ring[i].page);
-	return sum;
 }
 
 /* Set ring->time to that of the record at the tail. */
@@ -211,7 +192,7 @@ void sideband_refresh(struct sideband *sb)
 {
 	struct epoll_event woken[64];
 
-	epoll_wait(sb->epoll_fd, woken, sizeof(woken) / sizeof(woken[0]), 0);
+	epoll_wait(sb->epoll_fd, woken, ARRAY_SIZE(woken), 0);
 	for (size_t i = 0; i < sb->n; i++) {
 		struct sb_ring *ring = &sb->ring[i];
 

@@ -54,7 +54,4 @@ bool sideband_next(struct sideband *sb, struct trace_event *ev);
 /* Events that found no room, as far as the kernel tells before Linux 6.0: not the last ones. */
 __u64 sideband_lost(const struct sideband *sb);
 
-/* Kernel memory. */
-__u64 sideband_bytes(const struct sideband *sb);
-
 #endif

@@ -2,13 +2,9 @@
 #include "filter.h"
 #include "filter_private.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/err.h"
 #include "base/num.h"
 
 #define WORD_MAX 64
@@ -182,7 +178,7 @@ static int unknown_term(struct parser *p, const char *at, const char *word)
 	struct list near = {};
 	unsigned int best = 3;
 
-	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
 		if (in_list(word, refused[i].names))
 			return fail(p, -EINVAL, at, "'%s' cannot be tested: %s", word,
 				    refused[i].why);
@@ -384,7 +380,7 @@ static int parse_cmp(struct parser *p)
 	skip_blanks(p);
 	if (!strncmp(p->s, "&&", 2))
 		return -1;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (take(p, rows[i].text))
 			return rows[i].cmp;
 	return -1;

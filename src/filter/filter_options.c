@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "filter_options.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/err.h"
+#include "base/std.h"
 
 static const char *const option_names[] = {
 #define OPTION_NAME(NAME, option, outcome) option,

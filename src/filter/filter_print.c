@@ -3,8 +3,6 @@
 #include "filter_private.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Short for the table. */
 enum needs {

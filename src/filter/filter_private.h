@@ -3,9 +3,7 @@
 #ifndef IBSCOPE_FILTER_PRIVATE_H
 #define IBSCOPE_FILTER_PRIVATE_H
 
-#include <stdbool.h>
-
-#include <stddef.h>
+#include "base/std.h"
 
 #include <ibscope/predicate.h>
 

@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "perf_data_event.h"
 #include "perf_data_header.h"
 #include "perf_data_order.h"
 #include "perf_data_source.h"
-#include "trace/trace_format.h"
+#include "trace/trace.h"
 
 /* So far a file is searched for its first samples, where their kind or processor is not told. */
 #define SCAN_BYTES (64ULL << 20)
 
 struct perf_data {
-	int fd;
+	struct trace trace; /* first: it is what users see */
 	struct perf_header header;
 	struct perf_attrs attrs;
-	struct perf_source *source;
-	struct perf_order *order;
+	struct perf_source source;
+	struct perf_order order;
 	struct perf_convert convert;
-	struct trace_info info;
 	struct trace_pmu *pmu;
-	struct trace_end end;
 
 	char note[PERF_NOTE_BYTES]; /* the first record that was stepped over */
 	__u64 note_offset;
@@ -41,23 +36,23 @@ static bool is_perf_data(const unsigned char *bytes, size_t n)
 				       !memcmp(bytes, PERF_MAGIC_1_FOREIGN, sizeof(native)));
 }
 
-static void perf_data_close(void *state)
+static void perf_data_close(struct trace *t)
 {
-	struct perf_data *d = state;
+	struct perf_data *d = (struct perf_data *)t;
 
-	perf_source_free(d->source);
-	perf_order_free(d->order);
+	perf_source_free(&d->source);
+	perf_order_clear(&d->order);
 	perf_attrs_free(&d->attrs);
 	perf_header_free(&d->header);
 	free(d->pmu);
-	close(d->fd);
+	close(d->source.fd);
 	free(d);
 }
 
 static void damaged(struct perf_data *d, const struct perf_record *rec, const char *what)
 {
-	d->end.skipped_blocks++;
-	d->end.skipped_bytes += rec->size;
+	d->trace.end.skipped_blocks++;
+	d->trace.end.skipped_bytes += rec->size;
 	if (*d->note && d->note_offset <= rec->offset)
 		return;
 	d->note_offset = rec->offset;
@@ -76,26 +71,24 @@ static bool learn(struct perf_data *d, const struct perf_record *rec)
 
 		if (a->kind == PERF_ATTR_UNKNOWN)
 			a->kind = guess;
-		if (guess == a->kind && guess != PERF_ATTR_OTHER && !d->info.cpu.caps) {
-			d->info.cpu.caps = perf_get32(body.raw) & ~PERF_RAW_NO_CTL;
-			d->info.full_registers = !(perf_get32(body.raw) & PERF_RAW_NO_CTL);
+		if (guess == a->kind && guess != PERF_ATTR_OTHER && !d->trace.info.cpu.caps) {
+			d->trace.info.cpu.caps = perf_get32(body.raw) & ~PERF_RAW_NO_CTL;
+			d->trace.info.full_registers = !(perf_get32(body.raw) & PERF_RAW_NO_CTL);
 		}
 	}
-	if (!d->info.cpu.caps)
+	if (!d->trace.info.cpu.caps)
 		return false;
-	for (size_t i = 0; i < d->attrs.n; i++) {
+	for (size_t i = 0; i < d->attrs.n; i++)
 		if (d->attrs.attr[i].kind == PERF_ATTR_UNKNOWN)
 			return false;
-	}
 	return true;
 }
 
 static bool has_ibs(const struct perf_data *d)
 {
-	for (size_t i = 0; i < d->attrs.n; i++) {
+	for (size_t i = 0; i < d->attrs.n; i++)
 		if (d->attrs.attr[i].kind != PERF_ATTR_OTHER)
 			return true;
-	}
 	return false;
 }
 
@@ -122,12 +115,12 @@ static int scan(struct perf_data *d, struct err *err)
 
 	if (ret)
 		return ret;
-	while ((!known || has_ibs(d)) && perf_source_done(d->source) < limit) {
-		got = perf_source_next(d->source, &rec, &why);
+	while ((!known || has_ibs(d)) && d->source.at < limit) {
+		got = perf_source_next(&d->source, &rec, &why);
 		if (got <= 0)
 			break;
 		if (rec.type == PERF_RECORD_HEADER_BUILD_ID)
-			perf_build_ids_add(d->header.build_ids, &rec);
+			perf_build_ids_add(&d->header.build_ids, &rec);
 		if (!known && rec.type == PERF_RECORD_SAMPLE) {
 			ret = finish_events(d, err);
 			if (ret)
@@ -135,14 +128,14 @@ static int scan(struct perf_data *d, struct err *err)
 			known = true;
 		}
 		if (!known) {
-			ret = perf_header_record(&d->header, &rec, &d->attrs, &d->info, err);
+			ret = perf_header_record(&d->header, &rec, &d->attrs, &d->trace.info, err);
 			if (ret)
 				return ret;
 		} else if (rec.type == PERF_RECORD_SAMPLE && learn(d, &rec)) {
 			break;
 		}
 	}
-	perf_source_rewind(d->source);
+	perf_source_rewind(&d->source);
 	if (known)
 		return 0;
 	if (!d->attrs.n && *why.text)
@@ -169,13 +162,11 @@ static int no_pmus(const struct perf_data *d, struct err *err)
 {
 	const struct perf_attr *a = d->attrs.attr;
 
-	for (size_t i = 0; i < d->attrs.n; i++) {
+	for (size_t i = 0; i < d->attrs.n; i++)
 		if (a[i].kind == PERF_ATTR_UNKNOWN)
-			return err_set(
-				err, -EINVAL,
-				"it was not completed, and has no IBS sample that would tell "
-				"which of its events are IBS");
-	}
+			return err_set(err, -EINVAL,
+				       "it was not completed, and has no IBS sample that would "
+				       "tell which of its events are IBS");
 	return err_set(err, -EINVAL,
 		       "it has no raw IBS samples, its first event is %s; record with "
 		       "`perf record -e ibs_op// --raw-samples`",
@@ -185,9 +176,7 @@ static int no_pmus(const struct perf_data *d, struct err *err)
 /* Events of a PMU that had no sample in what was scanned, and whose name is not told, are left. */
 static int set_pmus(struct perf_data *d, struct err *err)
 {
-	d->pmu = calloc(d->attrs.n, sizeof(*d->pmu));
-	if (!d->pmu)
-		return err_set(err, -ENOMEM, "out of memory");
+	d->pmu = xcalloc(d->attrs.n, sizeof(*d->pmu));
 	/* Not if perf did not live to write them. */
 	d->convert.lost_by_event = d->header.pipe || !d->header.cut;
 	for (size_t i = 0; i < d->attrs.n; i++) {
@@ -197,71 +186,61 @@ static int set_pmus(struct perf_data *d, struct err *err)
 			continue;
 		if (!(a->attr.read_format & PERF_FORMAT_LOST))
 			d->convert.lost_by_event = false;
-		a->pmu = d->info.n_pmus;
-		set_pmu(&d->pmu[d->info.n_pmus++], a);
+		a->pmu = d->trace.info.n_pmus;
+		set_pmu(&d->pmu[d->trace.info.n_pmus++], a);
 	}
-	d->info.pmu = d->pmu;
-	return d->info.n_pmus ? 0 : no_pmus(d, err);
+	d->trace.info.pmu = d->pmu;
+	return d->trace.info.n_pmus ? 0 : no_pmus(d, err);
 }
 
 static void set_cpu(struct perf_data *d)
 {
 	const struct perf_header *h = &d->header;
-	__u32 caps = d->info.cpu.caps;
+	__u32 caps = d->trace.info.cpu.caps;
 
-	d->info.has_cpu = h->has_cpu;
-	cpu_info_set(&d->info.cpu, h->vendor, h->family, h->model, caps);
-	d->info.cpu.stepping = h->stepping;
-	memcpy(d->info.cpu.name, h->cpu_name, sizeof(d->info.cpu.name));
-	d->convert.quirks = d->info.cpu.quirks;
-	d->convert.build_ids = h->build_ids;
+	d->trace.info.has_cpu = h->has_cpu;
+	cpu_info_set(&d->trace.info.cpu, h->vendor, h->family, h->model, caps);
+	d->trace.info.cpu.stepping = h->stepping;
+	memcpy(d->trace.info.cpu.name, h->cpu_name, sizeof(d->trace.info.cpu.name));
+	d->convert.quirks = d->trace.info.cpu.quirks;
+	d->convert.build_ids = &h->build_ids;
 }
 
 static int prepare(struct perf_data *d, struct err *err)
 {
-	int ret = perf_header_read(d->fd, &d->header, &d->attrs, &d->info, err);
+	struct perf_source *s = &d->source;
+	struct trace_info *info = &d->trace.info;
+	int ret = perf_header_read(s->fd, &d->header, &d->attrs, info, err);
 
 	if (ret)
 		return ret;
-	d->order = perf_order_new();
-	if (!d->order)
-		return err_set(err, -ENOMEM, "out of memory");
-	ret = perf_source_new(d->fd, d->header.begin, d->header.end, d->header.cut, &d->source,
-			      err);
-	if (ret)
-		return ret;
+	s->begin = d->header.begin;
+	s->end = d->trace.total = d->header.end;
+	s->cut = d->header.cut;
+	perf_source_rewind(s);
 	ret = scan(d, err);
 	if (ret)
 		return ret;
-	d->info.format = "perf.data";
-	d->info.source = d->info.simulated ? "sim" : "ibs";
-	d->info.full_registers |= !d->info.cpu.caps; /* of no samples */
+	d->trace.info.format = "perf.data";
+	d->trace.info.source = d->trace.info.simulated ? "sim" : "ibs";
+	d->trace.info.full_registers |= !d->trace.info.cpu.caps; /* of no samples */
 	set_cpu(d);
 	return set_pmus(d, err);
 }
 
-static int perf_data_open(int fd, void **state, struct err *err)
+static int perf_data_open(int fd, struct trace **out, struct err *err)
 {
-	struct perf_data *d = calloc(1, sizeof(*d));
+	struct perf_data *d = xcalloc(1, sizeof(*d));
 	int ret;
 
-	if (!d) {
-		close(fd);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
-	d->fd = fd;
+	d->source.fd = fd;
 	ret = prepare(d, err);
 	if (ret) {
-		perf_data_close(d);
+		perf_data_close(&d->trace);
 		return ret == -EBADMSG || ret == -ENOENT ? -EINVAL : ret;
 	}
-	*state = d;
+	*out = &d->trace;
 	return 0;
-}
-
-static const struct trace_info *perf_data_info(const void *state)
-{
-	return &((const struct perf_data *)state)->info;
 }
 
 /* Return: 1 if @ev is one. */
@@ -296,25 +275,24 @@ static struct perf_attr *attr_of(struct perf_data *d, const struct perf_record *
 		return NULL;
 	}
 	if (a->pmu < 0) {
-		d->end.other_samples++;
+		d->trace.end.other_samples++;
 		return NULL;
 	}
 	return a;
 }
 
-/* A record as the file has it. Return: 1 if it is an event now, 0, or a negative errno. */
-static int take(struct perf_data *d, const struct perf_record *rec, struct trace_event *ev,
-		struct err *err)
+/* A record as the file has it. Return: 1 if it is an event now, else 0. */
+static int take(struct perf_data *d, const struct perf_record *rec, struct trace_event *ev)
 {
 	struct perf_attr *a;
 	__u64 time;
 
 	if (rec->type == PERF_RECORD_FINISHED_ROUND) {
-		perf_order_round(d->order);
+		perf_order_round(&d->order);
 		return 0;
 	}
 	if (rec->type == PERF_RECORD_HEADER_BUILD_ID) {
-		if (!perf_build_ids_add(d->header.build_ids, rec))
+		if (!perf_build_ids_add(&d->header.build_ids, rec))
 			damaged(d, rec, "no build id with a path");
 		return 0;
 	}
@@ -330,8 +308,7 @@ static int take(struct perf_data *d, const struct perf_record *rec, struct trace
 	/* What perf made up of /proc has no time, and is true from the start. */
 	if (!time || time == ~0ULL)
 		return convert(d, a - d->attrs.attr, rec, 0, ev);
-	if (perf_order_add(d->order, time, a - d->attrs.attr, rec))
-		return err_set(err, -ENOMEM, "out of memory");
+	perf_order_add(&d->order, time, a - d->attrs.attr, rec);
 	return 0;
 }
 
@@ -340,59 +317,55 @@ static void end_reading(struct perf_data *d, int ret)
 {
 	d->ended = true;
 	d->failed = ret;
-	perf_order_finish(d->order);
+	perf_order_finish(&d->order);
 }
 
 static void conclude(struct perf_data *d)
 {
 	const char *notes[] = { d->header.note, d->note, d->failed ? d->why.text : "", NULL };
 	char torn[PERF_NOTE_BYTES];
-	__u64 left = perf_source_unread(d->source);
+	__u64 left = perf_source_unread(&d->source);
 	size_t at = 0;
 
 	if (d->concluded)
 		return;
 	d->concluded = true;
-	d->end.skipped_bytes += left;
+	d->trace.end.skipped_bytes += left;
 	if (left && !d->failed) {
 		snprintf(torn, sizeof(torn), "the last record, at offset %llu, is cut off",
-			 perf_source_done(d->source));
+			 d->source.at);
 		notes[2] = torn;
 	}
 	for (size_t i = 0; notes[i]; i++) {
-		if (*notes[i] && at < sizeof(d->end.missing))
-			at += snprintf(d->end.missing + at, sizeof(d->end.missing) - at, "%s%s",
-				       at ? "; " : "", notes[i]);
+		if (*notes[i] && at < sizeof(d->trace.end.missing))
+			at += snprintf(d->trace.end.missing + at, sizeof(d->trace.end.missing) - at,
+				       "%s%s", at ? "; " : "", notes[i]);
 	}
-	d->end.whole = !at;
+	d->trace.end.whole = !at;
 }
 
-static int perf_data_next(void *state, struct trace_event *ev, struct err *err)
+static int perf_data_next(struct trace *t, struct trace_event *ev, struct err *err)
 {
-	struct perf_data *d = state;
+	struct perf_data *d = (struct perf_data *)t;
 	struct perf_record rec;
 	__u64 time;
 	size_t attr;
 	int ret;
 
 	for (;;) {
-		if (perf_order_take(d->order, perf_order_full(d->order), &rec, &time, &attr)) {
+		if (perf_order_take(&d->order, &rec, &time, &attr)) {
 			if (convert(d, attr, &rec, time, ev))
 				return 1;
 			continue;
 		}
 		if (d->ended)
 			break;
-		ret = perf_source_next(d->source, &rec, &d->why);
-		if (ret <= 0) {
+		ret = perf_source_next(&d->source, &rec, &d->why);
+		t->done = d->source.at;
+		if (ret <= 0)
 			end_reading(d, ret);
-			continue;
-		}
-		ret = take(d, &rec, ev, &d->why);
-		if (ret > 0)
+		else if (take(d, &rec, ev))
 			return 1;
-		if (ret < 0)
-			end_reading(d, ret);
 	}
 	conclude(d);
 	if (d->failed && err)
@@ -400,41 +373,22 @@ static int perf_data_next(void *state, struct trace_event *ev, struct err *err)
 	return d->failed;
 }
 
-static int perf_data_rewind(void *state, struct err *err)
+static void perf_data_rewind(struct trace *t)
 {
-	struct perf_data *d = state;
+	struct perf_data *d = (struct perf_data *)t;
 
-	(void)err;
-	perf_source_rewind(d->source);
-	perf_order_clear(d->order);
-	d->end = (struct trace_end){ 0 };
+	perf_source_rewind(&d->source);
+	perf_order_clear(&d->order);
+	t->end = (struct trace_end){};
 	*d->note = 0;
 	d->ended = d->concluded = false;
 	d->failed = 0;
-	return 0;
-}
-
-static const struct trace_end *perf_data_end(const void *state)
-{
-	return &((const struct perf_data *)state)->end;
-}
-
-static void perf_data_progress(const void *state, __u64 *done, __u64 *total)
-{
-	const struct perf_data *d = state;
-
-	*done = perf_source_done(d->source);
-	*total = d->header.end;
 }
 
 const struct trace_format perf_data_format = {
-	.name = "perf.data",
 	.magic = is_perf_data,
 	.open = perf_data_open,
-	.info = perf_data_info,
 	.next = perf_data_next,
 	.rewind = perf_data_rewind,
-	.end = perf_data_end,
-	.progress = perf_data_progress,
 	.close = perf_data_close,
 };

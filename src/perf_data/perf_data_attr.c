@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "perf_data_attr.h"
 
-#include "base/array.h"
-
-#include <errno.h>
-#include <stdlib.h>
-
 /* Fields at the start of a sample, each of 8 bytes, in this order. */
 static void lay_out_sample(struct perf_attr *a)
 {
@@ -21,7 +16,7 @@ static void lay_out_sample(struct perf_attr *a)
 	};
 	__u16 at = sizeof(struct perf_event_header);
 
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		if (!(a->attr.sample_type & fields[i].bit))
 			continue;
 		if (fields[i].at && !*fields[i].at)
@@ -46,7 +41,7 @@ static void lay_out_trailer(struct perf_attr *a)
 
 	if (!a->attr.sample_id_all)
 		return;
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		if (!(a->attr.sample_type & fields[i].bit))
 			continue;
 		at += sizeof(__u64);
@@ -60,8 +55,7 @@ static int add_ids(struct perf_attrs *a, const unsigned char *ids, size_t n, str
 {
 	if (n > PERF_IDS_MAX - a->n_ids)
 		return err_set(err, -EBADMSG, "more than %d ids of events", PERF_IDS_MAX);
-	if (array_reserve(a->id, a->ids_room, a->n_ids + n))
-		return err_set(err, -ENOMEM, "out of memory");
+	array_reserve(a->id, a->ids_room, a->n_ids + n);
 	for (size_t i = 0; i < n; i++)
 		a->id[a->n_ids++] = (struct perf_id){ perf_get64(ids + i * 8), a->n };
 	return 0;
@@ -78,8 +72,7 @@ int perf_attrs_add(struct perf_attrs *a, const void *attr, size_t bytes, const v
 	if (bytes < PERF_ATTR_SIZE_VER0)
 		return err_set(err, -EBADMSG, "an event of %zu bytes, at least %d were ever used",
 			       bytes, PERF_ATTR_SIZE_VER0);
-	if (array_reserve(a->attr, a->room, a->n + 1))
-		return err_set(err, -ENOMEM, "out of memory");
+	array_reserve(a->attr, a->room, a->n + 1);
 	ret = add_ids(a, ids, n_ids, err);
 	if (ret)
 		return ret;
@@ -121,17 +114,16 @@ int perf_attrs_finish(struct perf_attrs *a, struct err *err)
 
 struct perf_attr *perf_attrs_by_id(struct perf_attrs *a, __u64 id)
 {
-	for (size_t i = 0; i < a->n_ids; i++) {
+	for (size_t i = 0; i < a->n_ids; i++)
 		if (a->id[i].id == id)
 			return &a->attr[a->id[i].attr];
-	}
 	return NULL;
 }
 
 /* Ids are given out in sequence: those of a machine's CPUs seldom share a place in the cache. */
 static struct perf_attr *find(struct perf_attrs *a, __u64 id)
 {
-	const struct perf_id **cached = &a->cache[id % (sizeof(a->cache) / sizeof(a->cache[0]))];
+	const struct perf_id **cached = &a->cache[id % (ARRAY_SIZE(a->cache))];
 	const struct perf_id key = { .id = id };
 
 	if (!*cached || (*cached)->id != id) {
@@ -228,22 +220,15 @@ static bool skip_user_stack(struct perf_bytes *b)
 static bool skip_to_cgroup(struct perf_bytes *b, const struct perf_event_attr *attr)
 {
 	const __u64 type = attr->sample_type;
+	const unsigned int words = !!(type & PERF_SAMPLE_WEIGHT_TYPE) +
+				   !!(type & PERF_SAMPLE_DATA_SRC) +
+				   !!(type & PERF_SAMPLE_TRANSACTION);
 
-	if ((type & PERF_SAMPLE_BRANCH_STACK) && !skip_branches(b, attr->branch_sample_type))
-		return false;
-	if ((type & PERF_SAMPLE_REGS_USER) && !skip_regs(b, attr->sample_regs_user))
-		return false;
-	if ((type & PERF_SAMPLE_STACK_USER) && !skip_user_stack(b))
-		return false;
-	if ((type & PERF_SAMPLE_WEIGHT_TYPE) && !skip_words(b, 1))
-		return false;
-	if ((type & PERF_SAMPLE_DATA_SRC) && !skip_words(b, 1))
-		return false;
-	if ((type & PERF_SAMPLE_TRANSACTION) && !skip_words(b, 1))
-		return false;
-	if ((type & PERF_SAMPLE_REGS_INTR) && !skip_regs(b, attr->sample_regs_intr))
-		return false;
-	return !(type & PERF_SAMPLE_PHYS_ADDR) || skip_words(b, 1);
+	return (!(type & PERF_SAMPLE_BRANCH_STACK) || skip_branches(b, attr->branch_sample_type)) &&
+	       (!(type & PERF_SAMPLE_REGS_USER) || skip_regs(b, attr->sample_regs_user)) &&
+	       (!(type & PERF_SAMPLE_STACK_USER) || skip_user_stack(b)) && skip_words(b, words) &&
+	       (!(type & PERF_SAMPLE_REGS_INTR) || skip_regs(b, attr->sample_regs_intr)) &&
+	       skip_words(b, !!(type & PERF_SAMPLE_PHYS_ADDR));
 }
 
 bool perf_sample_body(const struct perf_attr *a, const struct perf_record *rec,
@@ -254,9 +239,8 @@ bool perf_sample_body(const struct perf_attr *a, const struct perf_record *rec,
 	__u64 n;
 
 	*out = (struct perf_sample_body){ 0 };
-	if (!perf_take(&b, a->fixed))
-		return false;
-	if ((attr->sample_type & PERF_SAMPLE_READ) && !skip_read(&b, attr->read_format))
+	if (!perf_take(&b, a->fixed) ||
+	    ((attr->sample_type & PERF_SAMPLE_READ) && !skip_read(&b, attr->read_format)))
 		return false;
 	if (attr->sample_type & PERF_SAMPLE_CALLCHAIN) {
 		if (!perf_take64(&b, &n))

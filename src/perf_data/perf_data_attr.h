@@ -3,7 +3,7 @@
 #ifndef IBSCOPE_PERF_DATA_ATTR_H
 #define IBSCOPE_PERF_DATA_ATTR_H
 
-#include "base/err.h"
+#include "base/std.h"
 #include "perf_data_format.h"
 
 #define PERF_ATTRS_MAX 4096
@@ -49,7 +49,7 @@ struct perf_attrs {
  * @attr:  as in the file, @bytes of it; what we do not know of it is ignored
  * @ids:   of its samples, @n_ids words without alignment
  *
- * Return: its index, or a negative errno with @err: -EBADMSG, -ENOMEM.
+ * Return: its index, or a negative errno with @err: -EBADMSG.
  */
 int perf_attrs_add(struct perf_attrs *a, const void *attr, size_t bytes, const void *ids,
 		   size_t n_ids, struct err *err);

@@ -1,99 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "perf_data_build_id.h"
 
-#include <search.h>
-#include <stdlib.h>
-
 #define BYTES_MAX (16 << 20)
-
-struct build_id {
-	unsigned char id[PERF_BUILD_ID_MAX];
-	unsigned char n;
-	char path[];
-};
-
-struct perf_build_ids {
-	void *tree; /* of struct build_id, by path */
-	size_t bytes;
-};
 
 /* pid, the id in 20 of 24 bytes, its length in the next if the record says so, path */
 #define ID_AT	(sizeof(struct perf_event_header) + sizeof(__u32))
 #define SIZE_AT (ID_AT + PERF_BUILD_ID_MAX)
 #define PATH_AT (ID_AT + 24)
 
-static int by_path(const void *a, const void *b)
-{
-	return strcmp(((const struct build_id *)a)->path, ((const struct build_id *)b)->path);
-}
-
-struct perf_build_ids *perf_build_ids_new(void)
-{
-	return calloc(1, sizeof(struct perf_build_ids));
-}
-
-static void insert(struct perf_build_ids *b, struct build_id *id, size_t bytes)
-{
-	struct build_id **found = tsearch(id, &b->tree, by_path);
-
-	if (found && *found == id) {
-		b->bytes += bytes;
-		return;
-	}
-	if (found) {
-		memcpy((*found)->id, id->id, sizeof(id->id));
-		(*found)->n = id->n;
-	}
-	free(id);
-}
-
 bool perf_build_ids_add(struct perf_build_ids *b, const struct perf_record *rec)
 {
-	size_t n, bytes;
-	struct build_id *id;
-	unsigned int length = PERF_BUILD_ID_MAX;
+	struct perf_build_id id = { .n = PERF_BUILD_ID_MAX };
+	const char *path = (const char *)rec->data + PATH_AT;
+	size_t bytes, known = b->paths.n;
+	__u32 i;
 
-	if (rec->size <= PATH_AT)
-		return false;
-	n = strnlen((const char *)rec->data + PATH_AT, rec->size - PATH_AT);
-	if (n == (size_t)rec->size - PATH_AT)
+	if (rec->size <= PATH_AT || !memchr(path, 0, rec->size - PATH_AT))
 		return false;
 	if (rec->misc & PERF_MISC_BUILD_ID_SIZE)
-		length = rec->data[SIZE_AT];
-	if (length > PERF_BUILD_ID_MAX)
+		id.n = rec->data[SIZE_AT];
+	if (id.n > PERF_BUILD_ID_MAX)
 		return false;
-	bytes = sizeof(*id) + n + 1;
+	bytes = sizeof(id) + strlen(path) + 1;
 	if (bytes > BYTES_MAX - b->bytes)
 		return true;
-	id = calloc(1, bytes);
-	if (!id)
-		return true;
-	memcpy(id->id, rec->data + ID_AT, length);
-	memcpy(id->path, rec->data + PATH_AT, n);
-	id->n = length;
-	insert(b, id, bytes);
+	memcpy(id.id, rec->data + ID_AT, id.n);
+	i = intern_get(&b->paths, path);
+	b->bytes += b->paths.n > known ? bytes : 0;
+	array_reserve(b->ids, b->room, i + 1);
+	b->ids[i] = id;
 	return true;
-}
-
-static size_t find(const struct perf_build_ids *b, const char *path,
-		   unsigned char id[PERF_BUILD_ID_MAX])
-{
-	size_t n = strlen(path) + 1;
-	struct build_id *key, *const *found;
-	union {
-		struct build_id id;
-		char bytes[sizeof(struct build_id) + 4096];
-	} u;
-
-	if (n > 4096)
-		return 0;
-	key = &u.id;
-	memcpy(key->path, path, n);
-	found = tfind(key, &b->tree, by_path);
-	if (!found)
-		return 0;
-	memcpy(id, (*found)->id, (*found)->n);
-	return (*found)->n;
 }
 
 /* The map of the kernel is called "[kernel.kallsyms]_text". */
@@ -101,14 +37,16 @@ size_t perf_build_ids_find(const struct perf_build_ids *b, const char *path,
 			   unsigned char id[PERF_BUILD_ID_MAX])
 {
 	static const char kernel[] = "[kernel.kallsyms]";
+	__u32 i = intern_find(&b->paths, strncmp(path, kernel, strlen(kernel)) ? path : kernel);
 
-	return find(b, strncmp(path, kernel, strlen(kernel)) ? path : kernel, id);
+	if (i == INTERN_NONE)
+		return 0;
+	memcpy(id, b->ids[i].id, b->ids[i].n);
+	return b->ids[i].n;
 }
 
 void perf_build_ids_free(struct perf_build_ids *b)
 {
-	if (!b)
-		return;
-	tdestroy(b->tree, free);
-	free(b);
+	intern_free(&b->paths);
+	free(b->ids);
 }

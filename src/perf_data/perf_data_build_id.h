@@ -3,13 +3,21 @@
 #ifndef IBSCOPE_PERF_DATA_BUILD_ID_H
 #define IBSCOPE_PERF_DATA_BUILD_ID_H
 
+#include "base/intern.h"
 #include "perf_data_format.h"
 
 #define PERF_BUILD_ID_MAX 20
 
-struct perf_build_ids;
+struct perf_build_id {
+	unsigned char n, id[PERF_BUILD_ID_MAX];
+};
 
-struct perf_build_ids *perf_build_ids_new(void); /* NULL: out of memory */
+/* Zero is an empty set. */
+struct perf_build_ids {
+	struct intern paths;
+	struct perf_build_id *ids; /* of each path */
+	size_t room, bytes;
+};
 
 /**
  * perf_build_ids_add() - what one record of the header tells
@@ -23,6 +31,6 @@ bool perf_build_ids_add(struct perf_build_ids *b, const struct perf_record *rec)
 size_t perf_build_ids_find(const struct perf_build_ids *b, const char *path,
 			   unsigned char id[PERF_BUILD_ID_MAX]);
 
-void perf_build_ids_free(struct perf_build_ids *b); /* accepts NULL */
+void perf_build_ids_free(struct perf_build_ids *b);
 
 #endif

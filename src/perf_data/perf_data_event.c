@@ -17,7 +17,7 @@ static const __u16 fixed_bytes[] = {
 
 bool perf_is_event(const struct perf_record *rec)
 {
-	return rec->type < sizeof(fixed_bytes) / sizeof(fixed_bytes[0]) && fixed_bytes[rec->type];
+	return rec->type < ARRAY_SIZE(fixed_bytes) && fixed_bytes[rec->type];
 }
 
 static unsigned int cpu_mode(const struct perf_record *rec)

@@ -7,9 +7,7 @@
 #define IBSCOPE_PERF_DATA_FORMAT_H
 
 #include <linux/perf_event.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
+#include "base/std.h"
 
 #define PERF_MAGIC	     0x32454c4946524550ULL /* "PERFILE2", in the writer's byte order */
 #define PERF_MAGIC_FOREIGN   0x50455246494c4532ULL
@@ -112,6 +110,16 @@ static inline __u64 perf_get64(const void *p)
 	return v;
 }
 
+/* A record in memory as its header describes it. */
+static inline void perf_record_set(struct perf_record *rec, const unsigned char *p, __u64 offset)
+{
+	*rec = (struct perf_record){ .data = p,
+				     .type = perf_get32(p),
+				     .misc = perf_get16(p + 4),
+				     .size = perf_get16(p + 6),
+				     .offset = offset };
+}
+
 /* Bytes yet to be read; nothing is taken that is not there. */
 struct perf_bytes {
 	const unsigned char *p;
@@ -127,6 +135,14 @@ static inline const unsigned char *perf_take(struct perf_bytes *b, size_t n)
 	b->p += n;
 	b->n -= n;
 	return p;
+}
+
+/* What follows the header of a record. */
+static inline struct perf_bytes perf_record_body(const struct perf_record *rec)
+{
+	const size_t head = sizeof(struct perf_event_header);
+
+	return (struct perf_bytes){ rec->data + head, rec->size - head };
 }
 
 static inline bool perf_take32(struct perf_bytes *b, __u32 *v)

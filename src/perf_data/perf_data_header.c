@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "perf_data_header.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #define FEATURE_BYTES_MAX (64 << 20)
@@ -39,12 +36,13 @@ static bool take_string(struct perf_bytes *b, char *out, size_t size)
 	return true;
 }
 
-static bool read_command(struct perf_bytes *b, struct trace_info *info)
+static bool read_command(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
 {
 	char word[sizeof(info->command)];
 	size_t at = 0;
 	__u32 n;
 
+	(void)h;
 	info->command[0] = 0;
 	if (!perf_take32(b, &n))
 		return false;
@@ -63,10 +61,11 @@ static bool read_command(struct perf_bytes *b, struct trace_info *info)
 }
 
 /* "AuthenticAMD,25,17,1" */
-static bool read_cpuid(struct perf_bytes *b, struct perf_header *h)
+static bool read_cpuid(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
 {
 	char text[128];
 
+	(void)info;
 	if (!take_string(b, text, sizeof(text)))
 		return false;
 	h->has_cpu = sscanf(text, "%12[^,],%9u,%9u,%9u", h->vendor, &h->family, &h->model,
@@ -74,11 +73,12 @@ static bool read_cpuid(struct perf_bytes *b, struct perf_header *h)
 	return true;
 }
 
-static bool read_pmus(struct perf_bytes *b, struct perf_header *h)
+static bool read_pmus(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
 {
 	char name[64];
 	__u32 n, type;
 
+	(void)info;
 	h->op_type = h->fetch_type = 0;
 	if (!perf_take32(b, &n))
 		return false;
@@ -94,17 +94,18 @@ static bool read_pmus(struct perf_bytes *b, struct perf_header *h)
 	return true;
 }
 
-static bool read_names(struct perf_bytes *b, struct perf_header *h)
+static bool read_names(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
 {
 	__u32 n, bytes, ids;
 
+	(void)info;
 	if (!perf_take32(b, &n) || !perf_take32(b, &bytes) || n > PERF_ATTRS_MAX ||
 	    bytes < PERF_ATTR_SIZE_VER0 || n > b->n / bytes)
 		return false;
 	free(h->names);
 	h->n_names = 0;
-	h->names = calloc(n ? n : 1, sizeof(*h->names));
-	while (h->names && n--) {
+	h->names = xcalloc(n, sizeof(*h->names));
+	while (n--) {
 		struct perf_event_name *p = &h->names[h->n_names];
 		const unsigned char *attr = perf_take(b, bytes);
 
@@ -115,30 +116,29 @@ static bool read_names(struct perf_bytes *b, struct perf_header *h)
 		p->config = perf_get64(attr + offsetof(struct perf_event_attr, config));
 		h->n_names++;
 	}
-	return h->names;
+	return true;
 }
 
-static bool read_build_ids(struct perf_bytes *b, struct perf_header *h)
+static bool read_build_ids(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
 {
+	(void)info;
 	while (b->n >= sizeof(struct perf_event_header)) {
-		struct perf_record rec = {
-			.data = b->p,
-			.misc = perf_get16(b->p + 4),
-			.size = perf_get16(b->p + 6),
-		};
+		struct perf_record rec;
 
+		perf_record_set(&rec, b->p, 0);
 		if (rec.size < sizeof(struct perf_event_header) || !perf_take(b, rec.size) ||
-		    !perf_build_ids_add(h->build_ids, &rec))
+		    !perf_build_ids_add(&h->build_ids, &rec))
 			return false;
 	}
 	return !b->n;
 }
 
-static bool read_clock(struct perf_bytes *b, struct trace_info *info)
+static bool read_clock(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
 {
 	__u32 version, clock;
 	__u64 wall, time;
 
+	(void)h;
 	if (!perf_take32(b, &version) || !perf_take32(b, &clock) || !perf_take64(b, &wall) ||
 	    !perf_take64(b, &time))
 		return false;
@@ -150,20 +150,22 @@ static bool read_clock(struct perf_bytes *b, struct trace_info *info)
 }
 
 /* perf writes those that can be first, whatever its documentation says. */
-static bool read_cpus(struct perf_bytes *b, struct trace_info *info)
+static bool read_cpus(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
 {
 	__u32 available, online;
 
+	(void)h;
 	if (!perf_take32(b, &available) || !perf_take32(b, &online))
 		return false;
 	info->n_cpus = online;
 	return true;
 }
 
-static bool read_directory(struct perf_bytes *b, struct perf_header *h)
+static bool read_directory(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
 {
 	__u64 version;
 
+	(void)info;
 	if (!perf_take64(b, &version))
 		return false;
 	if (version)
@@ -171,63 +173,49 @@ static bool read_directory(struct perf_bytes *b, struct perf_header *h)
 	return true;
 }
 
+static bool read_host(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
+{
+	(void)h;
+	return take_string(b, info->host, sizeof(info->host));
+}
+
+static bool read_release(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
+{
+	(void)h;
+	return take_string(b, info->release, sizeof(info->release));
+}
+
+static bool read_cpu_name(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
+{
+	(void)info;
+	return take_string(b, h->cpu_name, sizeof(h->cpu_name));
+}
+
+/* The features that are of use here, by number. */
+static bool (*const features[])(struct perf_bytes *b, struct perf_header *h,
+				struct trace_info *info) = {
+	[PERF_FEATURE_BUILD_ID] = read_build_ids, [PERF_FEATURE_HOSTNAME] = read_host,
+	[PERF_FEATURE_OSRELEASE] = read_release,  [PERF_FEATURE_NRCPUS] = read_cpus,
+	[PERF_FEATURE_CPUDESC] = read_cpu_name,	  [PERF_FEATURE_CPUID] = read_cpuid,
+	[PERF_FEATURE_CMDLINE] = read_command,	  [PERF_FEATURE_EVENT_DESC] = read_names,
+	[PERF_FEATURE_PMU_MAPPINGS] = read_pmus,  [PERF_FEATURE_DIR_FORMAT] = read_directory,
+	[PERF_FEATURE_CLOCK_DATA] = read_clock,
+};
+
+static bool wanted(__u64 nr)
+{
+	return nr < ARRAY_SIZE(features) && features[nr];
+}
+
 static void read_feature(struct perf_header *h, unsigned int nr, struct perf_bytes b,
 			 struct trace_info *info)
 {
 	char text[80];
-	bool ok = true;
 
-	switch (nr) {
-	case PERF_FEATURE_BUILD_ID:
-		ok = read_build_ids(&b, h);
-		break;
-	case PERF_FEATURE_HOSTNAME:
-		ok = take_string(&b, info->host, sizeof(info->host));
-		break;
-	case PERF_FEATURE_OSRELEASE:
-		ok = take_string(&b, info->release, sizeof(info->release));
-		break;
-	case PERF_FEATURE_NRCPUS:
-		ok = read_cpus(&b, info);
-		break;
-	case PERF_FEATURE_CPUDESC:
-		ok = take_string(&b, h->cpu_name, sizeof(h->cpu_name));
-		break;
-	case PERF_FEATURE_CPUID:
-		ok = read_cpuid(&b, h);
-		break;
-	case PERF_FEATURE_CMDLINE:
-		ok = read_command(&b, info);
-		break;
-	case PERF_FEATURE_EVENT_DESC:
-		ok = read_names(&b, h);
-		break;
-	case PERF_FEATURE_PMU_MAPPINGS:
-		ok = read_pmus(&b, h);
-		break;
-	case PERF_FEATURE_DIR_FORMAT:
-		ok = read_directory(&b, h);
-		break;
-	case PERF_FEATURE_CLOCK_DATA:
-		ok = read_clock(&b, info);
-		break;
-	}
-	if (ok)
+	if (features[nr](&b, h, info))
 		return;
 	snprintf(text, sizeof(text), "feature %u of the header is damaged", nr);
 	note(h, text);
-}
-
-static bool wanted(unsigned int nr)
-{
-	const __u32 bits = 1U << PERF_FEATURE_BUILD_ID | 1U << PERF_FEATURE_HOSTNAME |
-			   1U << PERF_FEATURE_OSRELEASE | 1U << PERF_FEATURE_NRCPUS |
-			   1U << PERF_FEATURE_CPUDESC | 1U << PERF_FEATURE_CPUID |
-			   1U << PERF_FEATURE_CMDLINE | 1U << PERF_FEATURE_EVENT_DESC |
-			   1U << PERF_FEATURE_PMU_MAPPINGS | 1U << PERF_FEATURE_DIR_FORMAT |
-			   1U << PERF_FEATURE_CLOCK_DATA;
-
-	return nr < 32 && (bits & 1U << nr);
 }
 
 /* All bytes, or it fails. Return: 0, -EBADMSG if the file ends before, or another errno. */
@@ -282,9 +270,7 @@ static int read_features(int fd, const struct perf_file_header *head, __u64 file
 		}
 		if (!wanted(nr) || !s.size || s.size > FEATURE_BYTES_MAX)
 			continue;
-		p = malloc(s.size);
-		if (!p)
-			return err_set(err, -ENOMEM, "out of memory");
+		p = xrealloc(NULL, s.size);
 		ret = read_at(fd, p, s.size, s.offset, err);
 		if (!ret)
 			read_feature(h, nr, (struct perf_bytes){ p, s.size }, info);
@@ -313,9 +299,7 @@ static int read_attr(int fd, const struct perf_file_header *head, __u64 at, __u6
 			       "damaged at offset %llu: an event with %llu bytes of ids at %llu",
 			       at, ids.size, ids.offset);
 	if (ids.size) {
-		p = malloc(ids.size);
-		if (!p)
-			return err_set(err, -ENOMEM, "out of memory");
+		p = xrealloc(NULL, ids.size);
 		ret = read_at(fd, p, ids.size, ids.offset, err);
 	}
 	if (!ret)
@@ -400,9 +384,6 @@ int perf_header_read(int fd, struct perf_header *h, struct perf_attrs *a, struct
 
 	if (file < 0)
 		return err_set(err, -errno, "cannot tell its size: %s", strerror(errno));
-	h->build_ids = perf_build_ids_new();
-	if (!h->build_ids)
-		return err_set(err, -ENOMEM, "out of memory");
 	ret = read_at(fd, &head, PERF_PIPE_HEADER_SIZE, 0, err);
 	if (!ret)
 		ret = check_magic(head.magic, err);
@@ -446,8 +427,7 @@ static int attr_record(const struct perf_record *rec, struct perf_attrs *a, stru
 static void update_record(struct perf_header *h, const struct perf_record *rec,
 			  struct perf_attrs *a)
 {
-	struct perf_bytes b = { rec->data + sizeof(struct perf_event_header),
-				rec->size - sizeof(struct perf_event_header) };
+	struct perf_bytes b = perf_record_body(rec);
 	struct perf_attr *p;
 	__u64 type, id;
 
@@ -463,8 +443,7 @@ static void update_record(struct perf_header *h, const struct perf_record *rec,
 int perf_header_record(struct perf_header *h, const struct perf_record *rec, struct perf_attrs *a,
 		       struct trace_info *info, struct err *err)
 {
-	struct perf_bytes b = { rec->data + sizeof(struct perf_event_header),
-				rec->size - sizeof(struct perf_event_header) };
+	struct perf_bytes b = perf_record_body(rec);
 	__u64 nr;
 
 	switch (rec->type) {
@@ -474,7 +453,7 @@ int perf_header_record(struct perf_header *h, const struct perf_record *rec, str
 		update_record(h, rec, a);
 		return 0;
 	case PERF_RECORD_HEADER_FEATURE:
-		if (perf_take64(&b, &nr) && nr < 32 && wanted(nr))
+		if (perf_take64(&b, &nr) && wanted(nr))
 			read_feature(h, nr, b, info);
 		return 0;
 	default:
@@ -507,6 +486,6 @@ void perf_header_name_events(const struct perf_header *h, struct perf_attrs *a)
 
 void perf_header_free(struct perf_header *h)
 {
-	perf_build_ids_free(h->build_ids);
+	perf_build_ids_free(&h->build_ids);
 	free(h->names);
 }

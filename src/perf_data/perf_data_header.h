@@ -33,7 +33,7 @@ struct perf_header {
 	char vendor[13], cpu_name[49];
 	__u32 family, model, stepping;
 	bool has_cpu;
-	struct perf_build_ids *build_ids;
+	struct perf_build_ids build_ids;
 };
 
 /**

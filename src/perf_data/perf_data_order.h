@@ -7,38 +7,40 @@
 #ifndef IBSCOPE_PERF_DATA_ORDER_H
 #define IBSCOPE_PERF_DATA_ORDER_H
 
+#include "base/heap.h"
 #include "perf_data_format.h"
 
-struct perf_order;
+/* The zero value is empty. */
+struct perf_order {
+	/*
+	 * Runs of records that were added one after the other with times that do not decrease, as the
+	 * buffer of a CPU has them: by time and number of the first record. They are few.
+	 */
+	struct heap runs;
+	__u64 seq, bytes;
+	struct perf_held *last; /* of the newest run, NULL when that is empty */
+	struct perf_held *taken;
+	__u64 due, newest, newest_of_round;
+	bool has_due, has_newest;
+};
 
-struct perf_order *perf_order_new(void); /* NULL: out of memory */
-
-/**
- * perf_order_add() - hold back a copy of a record
- * @attr: comes back with it
- *
- * Return: 0 or -ENOMEM.
- */
-int perf_order_add(struct perf_order *o, __u64 time, size_t attr, const struct perf_record *rec);
+/* Hold back a copy of a record; @attr comes back with it. */
+void perf_order_add(struct perf_order *o, __u64 time, size_t attr, const struct perf_record *rec);
 
 /* A round ended; or everything did. */
 void perf_order_round(struct perf_order *o);
 void perf_order_finish(struct perf_order *o);
 
-/* So much is held back (256 MiB) that the oldest record must go, due or not. */
-bool perf_order_full(const struct perf_order *o);
-
 /**
  * perf_order_take() - the oldest record that is due, in the order of adding where times are equal
- * @force: due or not
- * @rec:   valid until the next call of any function here
+ * @rec: valid until the next call of any function here
+ *
+ * Above 256 MiB the oldest one goes, due or not.
  *
  * Return: false if none is.
  */
-bool perf_order_take(struct perf_order *o, bool force, struct perf_record *rec, __u64 *time,
-		     size_t *attr);
+bool perf_order_take(struct perf_order *o, struct perf_record *rec, __u64 *time, size_t *attr);
 
 void perf_order_clear(struct perf_order *o);
-void perf_order_free(struct perf_order *o); /* accepts NULL */
 
 #endif

@@ -1,58 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "perf_data_source.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #define WINDOW_BYTES (1 << 18)
 #define OUT_BYTES    (1 << 18)
 
 _Static_assert(OUT_BYTES > 2 * PERF_RECORD_MAX_SIZE, "a record fits, and more can be added");
 
-struct perf_source {
-	int fd;
-	bool cut;
-	__u64 begin, end;
-
-	/* Bytes head..fill of the window are those from offset `at` of the file on. */
-	unsigned char *window;
-	size_t head, fill;
-	__u64 at;
-	bool short_file; /* it became shorter than it was when it was opened */
-
-	/* Records from a compressed stream, and what is left of the record that is being expanded. */
-	ZSTD_DStream *zstd;
-	unsigned char *out;
-	size_t out_head, out_fill;
-	struct perf_bytes in;
-	__u64 in_offset;
-	bool expanding;
-};
-
-int perf_source_new(int fd, __u64 begin, __u64 end, bool cut, struct perf_source **out,
-		    struct err *err)
-{
-	struct perf_source *s = calloc(1, sizeof(*s));
-
-	if (s)
-		s->window = malloc(WINDOW_BYTES);
-	if (!s || !s->window) {
-		free(s);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
-	s->fd = fd;
-	s->begin = begin;
-	s->end = end;
-	s->cut = cut;
-	perf_source_rewind(s);
-	*out = s;
-	return 0;
-}
-
 void perf_source_rewind(struct perf_source *s)
 {
+	if (!s->window)
+		s->window = xrealloc(NULL, WINDOW_BYTES);
 	s->at = s->begin;
 	s->head = s->fill = 0;
 	s->out_head = s->out_fill = 0;
@@ -64,22 +23,14 @@ void perf_source_rewind(struct perf_source *s)
 
 void perf_source_free(struct perf_source *s)
 {
-	if (!s)
-		return;
 	ZSTD_freeDStream(s->zstd);
 	free(s->out);
 	free(s->window);
-	free(s);
 }
 
 __u64 perf_source_unread(const struct perf_source *s)
 {
 	return s->end - s->at + s->out_fill - s->out_head;
-}
-
-__u64 perf_source_done(const struct perf_source *s)
-{
-	return s->at;
 }
 
 /* Have @n bytes in the window if the file has them. Return: those there are, or negative. */
@@ -120,15 +71,6 @@ static void advance(struct perf_source *s, size_t n)
 	s->at += n;
 }
 
-static void set_record(struct perf_record *rec, const unsigned char *p, __u64 offset)
-{
-	rec->data = p;
-	rec->type = perf_get32(p);
-	rec->misc = perf_get16(p + 4);
-	rec->size = perf_get16(p + 6);
-	rec->offset = offset;
-}
-
 static int too_small(const struct perf_record *rec, const char *where, struct err *err)
 {
 	return err_set(
@@ -139,8 +81,7 @@ static int too_small(const struct perf_record *rec, const char *where, struct er
 
 static int start_expanding(struct perf_source *s, const struct perf_record *rec, struct err *err)
 {
-	struct perf_bytes b = { rec->data + sizeof(struct perf_event_header),
-				rec->size - sizeof(struct perf_event_header) };
+	struct perf_bytes b = perf_record_body(rec);
 	__u64 length = b.n;
 
 	if (rec->type == PERF_RECORD_COMPRESSED2 && (!perf_take64(&b, &length) || length > b.n))
@@ -150,9 +91,9 @@ static int start_expanding(struct perf_source *s, const struct perf_record *rec,
 			       rec->offset, rec->size, length);
 	if (!s->zstd) {
 		s->zstd = ZSTD_createDStream();
-		s->out = malloc(OUT_BYTES);
-		if (!s->zstd || !s->out)
-			return err_set(err, -ENOMEM, "out of memory");
+		s->out = xrealloc(NULL, OUT_BYTES);
+		if (!s->zstd)
+			out_of_memory();
 		ZSTD_initDStream(s->zstd);
 	}
 	s->in = (struct perf_bytes){ b.p, length };
@@ -192,7 +133,7 @@ static int from_expanded(struct perf_source *s, struct perf_record *rec, struct 
 
 	if (left < sizeof(struct perf_event_header))
 		return 0;
-	set_record(rec, s->out + s->out_head, s->in_offset);
+	perf_record_set(rec, s->out + s->out_head, s->in_offset);
 	if (rec->size < sizeof(struct perf_event_header))
 		return too_small(rec, "compressed, ", err);
 	if (rec->size > left)
@@ -204,8 +145,7 @@ static int from_expanded(struct perf_source *s, struct perf_record *rec, struct 
 /* Bulk data that follow a record and do not count in its size. */
 static __u64 bulk(const struct perf_record *rec)
 {
-	struct perf_bytes b = { rec->data + sizeof(struct perf_event_header),
-				rec->size - sizeof(struct perf_event_header) };
+	struct perf_bytes b = perf_record_body(rec);
 	__u64 n = 0;
 	__u32 n32;
 
@@ -256,7 +196,7 @@ static int from_file(struct perf_source *s, struct perf_record *rec, struct err 
 		return n;
 	if (n < (ssize_t)sizeof(struct perf_event_header))
 		return torn(s, sizeof(struct perf_event_header), err);
-	set_record(rec, s->window + s->head, s->at);
+	perf_record_set(rec, s->window + s->head, s->at);
 	if (rec->size < sizeof(struct perf_event_header))
 		return too_small(rec, "", err);
 	n = fill(s, rec->size, err);

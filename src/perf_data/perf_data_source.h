@@ -3,22 +3,34 @@
 #ifndef IBSCOPE_PERF_DATA_SOURCE_H
 #define IBSCOPE_PERF_DATA_SOURCE_H
 
-#include "base/err.h"
+#include "base/std.h"
 #include "perf_data_format.h"
 
-struct perf_source;
+#include <zstd.h>
 
-/**
- * perf_source_new() - read records of a part of a file
- * @fd:	   can be read with pread(); stays the caller's
- * @begin: offset of the first record
- * @end:   offset behind the last
- * @cut:   more bytes were to follow, so a record that is not whole at the end is no damage
- *
- * Return: 0 or -ENOMEM with @err.
- */
-int perf_source_new(int fd, __u64 begin, __u64 end, bool cut, struct perf_source **out,
-		    struct err *err);
+struct perf_source {
+	/* set by the caller */
+	int fd;		  /* can be read with pread() */
+	__u64 begin, end; /* of the records in the file */
+	bool cut;	  /* more were to follow, so a record that is cut off at the end is no damage */
+
+	/* Bytes head..fill of the window are those from offset `at` of the file on. */
+	unsigned char *window;
+	size_t head, fill;
+	__u64 at;
+	bool short_file; /* it became shorter than it was when it was opened */
+
+	/* Records from a compressed stream, and what is left of the record that is being expanded. */
+	ZSTD_DStream *zstd;
+	unsigned char *out;
+	size_t out_head, out_fill;
+	struct perf_bytes in;
+	__u64 in_offset;
+	bool expanding;
+};
+
+/* Go to the first record; due before the first perf_source_next(), too. */
+void perf_source_rewind(struct perf_source *s);
 
 /**
  * perf_source_next() - the next record
@@ -34,10 +46,6 @@ int perf_source_next(struct perf_source *s, struct perf_record *rec, struct err 
 /* Return: bytes at the end, or behind damage, that no record was made of. */
 __u64 perf_source_unread(const struct perf_source *s);
 
-/* Bytes from the start of the file on that were gone through. */
-__u64 perf_source_done(const struct perf_source *s);
-
-void perf_source_rewind(struct perf_source *s);
-void perf_source_free(struct perf_source *s); /* accepts NULL */
+void perf_source_free(struct perf_source *s); /* accepts a zero one */
 
 #endif

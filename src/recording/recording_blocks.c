@@ -1,39 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "recording_blocks.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zstd.h>
-
-#define WINDOW (1u << 16)
-
-struct recording_blocks {
-	int fd;
-	__u64 size, start; /* of the file, of its first block */
-	__u32 file;
-	bool knows_file, head_damaged;
-	__u64 at;	/* here the next block should begin */
-	__u64 good_end; /* of the last whole block */
-	__u64 next_seq;
-	__u64 wasted; /* bytes that damaged blocks made us read */
-	bool peeked;
-	struct recording_block head;
-	struct recording_damage damage;
-	ZSTD_DCtx *zstd;
-	__u64 window_at; /* where `window` was read */
-	size_t window_bytes;
-	unsigned char window[WINDOW];
-	struct buffer {
-		unsigned char *p;
-		size_t size;
-	} stored, raw;
-};
 
 /* Bytes read, fewer only at the end of the file; or a negative errno. */
 static ssize_t read_at(int fd, void *to, size_t bytes, __u64 at)
@@ -106,30 +76,20 @@ static int read_file_head(struct recording_blocks *b, struct err *err)
 	return 0;
 }
 
-int recording_blocks_open(int fd, struct recording_blocks **out, struct err *err)
+int recording_blocks_open(int fd, struct recording_blocks *b, struct err *err)
 {
-	struct recording_blocks *b = calloc(1, sizeof(*b));
 	struct stat st;
-	int ret = 0;
+	int ret;
 
-	if (b) {
-		b->fd = fd;
-		b->zstd = ZSTD_createDCtx();
-	}
-	if (!b || !b->zstd)
-		ret = err_set(err, -ENOMEM, "out of memory");
-	else if (fstat(fd, &st))
-		ret = err_set(err, -errno, "fstat: %s", strerror(errno));
-	else
-		ret = read_file_head(b, err);
-	if (ret) {
-		recording_blocks_close(b);
-		return ret;
-	}
+	*b = (struct recording_blocks){ .fd = fd, .zstd = ZSTD_createDCtx() };
+	if (!b->zstd)
+		out_of_memory();
+	if (fstat(fd, &st))
+		return err_set(err, -errno, "fstat: %s", strerror(errno));
+	ret = read_file_head(b, err);
 	b->size = st.st_size;
 	recording_blocks_rewind(b);
-	*out = b;
-	return 0;
+	return ret;
 }
 
 void recording_blocks_rewind(struct recording_blocks *b)
@@ -161,7 +121,7 @@ static int find_magic(struct recording_blocks *b, __u64 *at, struct err *err)
 	while (*at + sizeof(struct recording_block) <= b->size) {
 		if (*at < b->window_at ||
 		    *at + sizeof(struct recording_block) > b->window_at + b->window_bytes) {
-			n = read_at(b->fd, b->window, WINDOW, *at);
+			n = read_at(b->fd, b->window, sizeof(b->window), *at);
 			if (n < 0)
 				return cannot_read(err, n, *at);
 			b->window_at = *at;
@@ -237,35 +197,21 @@ int recording_blocks_peek(struct recording_blocks *b, struct recording_block *he
 	return 1;
 }
 
-static bool grow(struct buffer *b, size_t bytes)
-{
-	unsigned char *more;
-
-	if (bytes <= b->size && b->p)
-		return true;
-	more = realloc(b->p, bytes + !bytes);
-	if (!more)
-		return false;
-	b->p = more;
-	b->size = bytes;
-	return true;
-}
-
 /* Out of the file. Returns NULL, or what is wrong; *ret is a negative errno where that is it. */
 static const char *load(struct recording_blocks *b, const unsigned char **data, ssize_t *ret)
 {
 	const struct recording_block *h = &b->head;
 
-	*ret = read_at(b->fd, b->stored.p, h->bytes, b->at + sizeof(*h));
+	*ret = read_at(b->fd, b->stored, h->bytes, b->at + sizeof(*h));
 	if (*ret < 0)
 		return "cannot be read";
 	b->wasted += *ret;
 	if (*ret < (ssize_t)h->bytes)
 		return "the file ends inside the block";
-	if (h->data_crc != recording_crc(b->stored.p, h->bytes))
+	if (h->data_crc != recording_crc(b->stored, h->bytes))
 		return "the block has a wrong checksum";
 	b->wasted -= *ret;
-	*data = b->stored.p;
+	*data = b->stored;
 	return NULL;
 }
 
@@ -277,9 +223,8 @@ static const char *unpack(struct recording_blocks *b, const unsigned char **data
 		return "the block is encoded in a way that this program does not know";
 	if (!(h->flags & RECORDING_ZSTD))
 		return h->raw_bytes == h->bytes ? NULL : "the block has two lengths";
-	*data = b->raw.p;
-	if (ZSTD_decompressDCtx(b->zstd, b->raw.p, h->raw_bytes, b->stored.p, h->bytes) !=
-	    h->raw_bytes)
+	*data = b->raw;
+	if (ZSTD_decompressDCtx(b->zstd, b->raw, h->raw_bytes, b->stored, h->bytes) != h->raw_bytes)
 		return "the block cannot be decompressed";
 	return NULL;
 }
@@ -298,8 +243,8 @@ int recording_blocks_take(struct recording_blocks *b, const unsigned char **data
 	const char *wrong;
 	ssize_t ret;
 
-	if (!grow(&b->stored, b->head.bytes) || !grow(&b->raw, b->head.raw_bytes))
-		return err_set(err, -ENOMEM, "out of memory");
+	array_reserve(b->stored, b->stored_room, b->head.bytes + 1);
+	array_reserve(b->raw, b->raw_room, b->head.raw_bytes + 1);
 	b->peeked = false;
 	wrong = load(b, data, &ret);
 	if (ret < 0)
@@ -319,10 +264,8 @@ int recording_blocks_take(struct recording_blocks *b, const unsigned char **data
 	b->at = end;
 	if (wrong)
 		return 0;
-	if (!b->knows_file) {
-		b->file = b->head.file;
-		b->knows_file = true;
-	}
+	b->file = b->head.file;
+	b->knows_file = true;
 	b->damage.bytes += begin - b->good_end;
 	b->good_end = end;
 	return 1;
@@ -338,27 +281,9 @@ void recording_blocks_reject(struct recording_blocks *b, const char *reason)
 	b->at = next;
 }
 
-const struct recording_damage *recording_blocks_damage(const struct recording_blocks *b)
-{
-	return &b->damage;
-}
-
-__u64 recording_blocks_offset(const struct recording_blocks *b)
-{
-	return b->at < b->size ? b->at : b->size;
-}
-
-__u64 recording_blocks_size(const struct recording_blocks *b)
-{
-	return b->size;
-}
-
 void recording_blocks_close(struct recording_blocks *b)
 {
-	if (!b)
-		return;
 	ZSTD_freeDCtx(b->zstd);
-	free(b->stored.p);
-	free(b->raw.p);
-	free(b);
+	free(b->stored);
+	free(b->raw);
 }

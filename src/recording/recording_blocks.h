@@ -6,10 +6,10 @@
 #ifndef IBSCOPE_RECORDING_BLOCKS_H
 #define IBSCOPE_RECORDING_BLOCKS_H
 
-#include "base/err.h"
+#include "base/std.h"
 #include "recording_format.h"
 
-struct recording_blocks;
+#include <zstd.h>
 
 struct recording_damage {
 	__u64 blocks;	 /* known to have been there, and not readable */
@@ -19,13 +19,37 @@ struct recording_damage {
 	char reason[96]; /* "" if there is none */
 };
 
+struct recording_blocks {
+	int fd;
+	__u64 size;		 /* of the file */
+	struct recording_damage damage; /* complete once recording_blocks_peek() returned 0 */
+
+	/* private */
+	__u64 start; /* of the first block */
+	__u32 file;
+	bool knows_file, head_damaged;
+	__u64 at;	/* here the next block should begin */
+	__u64 good_end; /* of the last whole block */
+	__u64 next_seq;
+	__u64 wasted; /* bytes that damaged blocks made us read */
+	bool peeked;
+	struct recording_block head;
+	ZSTD_DCtx *zstd;
+	__u64 window_at; /* where `window` was read */
+	size_t window_bytes;
+	unsigned char window[1 << 16];
+	unsigned char *stored, *raw;
+	size_t stored_room, raw_room;
+};
+
 /**
  * recording_blocks_open() - go to the first block
  * @fd: seekable; stays the caller's
  *
  * Return: 0, or a negative errno with @err: -EINVAL for a version that this program cannot read.
+ * recording_blocks_close() is due in either case.
  */
-int recording_blocks_open(int fd, struct recording_blocks **out, struct err *err);
+int recording_blocks_open(int fd, struct recording_blocks *b, struct err *err);
 
 /**
  * recording_blocks_peek() - the head of the next block
@@ -50,11 +74,6 @@ void recording_blocks_reject(struct recording_blocks *b, const char *reason);
 
 void recording_blocks_rewind(struct recording_blocks *b);
 
-/* Complete once recording_blocks_peek() returned 0. */
-const struct recording_damage *recording_blocks_damage(const struct recording_blocks *b);
-
-__u64 recording_blocks_offset(const struct recording_blocks *b);
-__u64 recording_blocks_size(const struct recording_blocks *b);
-void recording_blocks_close(struct recording_blocks *b); /* accepts NULL */
+void recording_blocks_close(struct recording_blocks *b);
 
 #endif

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "recording_columns.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 static const struct {
 	__u8 id, transform, other;
 } columns[] = {
@@ -11,7 +8,7 @@ static const struct {
 	RECORDING_COLUMN_TABLE(ROW)
 #undef ROW
 };
-#define COLUMNS (sizeof(columns) / sizeof(columns[0]))
+#define COLUMNS (ARRAY_SIZE(columns))
 
 static __u64 zigzag(__u64 v)
 {
@@ -23,41 +20,40 @@ static __u64 unzigzag(__u64 v)
 	return v >> 1 ^ -(v & 1);
 }
 
-/*
- * The loops over samples are such that the compiler makes vectors of them. Return: the numbers, in
- * @room or where the values are.
- */
+/* What each transform does: x = value - other, or value ^ other; and zigzag of that, or not. */
+static const struct shape {
+	bool known, refers, differs, zigzags;
+} shapes[RECORDING_TRANSFORM_N] = {
+	[RECORDING_PLAIN] = { .known = true },
+	[RECORDING_DELTA] = { .known = true, .differs = true, .zigzags = true },
+	[RECORDING_XOR] = { .known = true, .refers = true },
+	[RECORDING_DISTANCE] = { true, .refers = true, .differs = true, .zigzags = true },
+	[RECORDING_SIGNED] = { .known = true, .zigzags = true },
+	[RECORDING_XOR_SIGNED] = { .known = true, .refers = true, .zigzags = true },
+};
+
+static const __u64 zeros[RECORDING_BATCH];
+
+/* The loop is such that the compiler makes vectors of it. Return: @room, or where the values are. */
 static const __u64 *transform(const struct recording_column_head *h,
 			      const struct recording_columns *c, __u64 *room)
 {
-	const __u64 *v = c->v[h->id], *other = c->v[h->other];
-	unsigned int n = c->n, i;
+	const struct shape s = shapes[h->transform];
+	const __u64 *v = c->v[h->id], *other = s.refers ? c->v[h->other] : zeros;
+	unsigned int i = 0;
 
-	switch (h->transform) {
-	case RECORDING_DELTA:
-		room[0] = 0;
-		for (i = 1; i < n; i++)
-			room[i] = zigzag(v[i] - v[i - 1]);
-		return room;
-	case RECORDING_XOR:
-		for (i = 0; i < n; i++)
-			room[i] = v[i] ^ other[i];
-		return room;
-	case RECORDING_DISTANCE:
-		for (i = 0; i < n; i++)
-			room[i] = zigzag(v[i] - other[i]);
-		return room;
-	case RECORDING_SIGNED:
-		for (i = 0; i < n; i++)
-			room[i] = zigzag(v[i]);
-		return room;
-	case RECORDING_XOR_SIGNED:
-		for (i = 0; i < n; i++)
-			room[i] = zigzag(v[i] ^ other[i]);
-		return room;
-	default:
+	if (h->transform == RECORDING_PLAIN)
 		return v;
+	if (h->transform == RECORDING_DELTA) {
+		room[i++] = 0;
+		other = v - 1;
 	}
+	for (; i < c->n; i++) {
+		__u64 x = s.differs ? v[i] - other[i] : v[i] ^ other[i];
+
+		room[i] = s.zigzags ? zigzag(x) : x;
+	}
+	return room;
 }
 
 /* The bits that some have, and those that all have. */
@@ -105,97 +101,30 @@ static bool looks_sparse(const __u64 *v, unsigned int n)
  */
 static unsigned int squeeze(__u64 *to, const __u64 *v, unsigned int n, unsigned char *map)
 {
-	unsigned int kept = 0, i, b;
+	unsigned int kept = 0;
 
-	for (i = 0; i + 8 <= n; i += 8) {
-		unsigned int byte = 0;
-
-		for (b = 0; b < 8; b++) {
-			__u64 value = v[i + b];
-
-			to[kept] = value;
-			kept += value != 0;
-			byte |= (value != 0) << b;
-		}
-		*map++ = byte;
-	}
-	if (i < n)
-		*map = 0;
-	for (b = 0; i < n; i++, b++) {
+	memset(map, 0, (n + 7) / 8);
+	for (unsigned int i = 0; i < n; i++) {
 		__u64 value = v[i];
 
 		to[kept] = value;
 		kept += value != 0;
-		*map |= (value != 0) << b;
+		map[i / 8] |= (value != 0) << i % 8;
 	}
 	return kept;
-}
-
-typedef unsigned char bytes16 __attribute__((vector_size(16)));
-typedef __u32 words4 __attribute__((vector_size(16)));
-typedef __u64 pair __attribute__((vector_size(16)));
-
-#define LOW_BYTES(a, b)                                                                           \
-	__builtin_shufflevector((bytes16)(a), (bytes16)(b), 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, \
-				21, 6, 22, 7, 23)
-#define HIGH_BYTES(a, b)                                                                          \
-	__builtin_shufflevector((bytes16)(a), (bytes16)(b), 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, \
-				13, 29, 14, 30, 15, 31)
-#define LOW_WORDS(a, b)	 ((pair)__builtin_shufflevector((words4)(a), (words4)(b), 0, 4, 1, 5))
-#define HIGH_WORDS(a, b) ((pair)__builtin_shufflevector((words4)(a), (words4)(b), 2, 6, 3, 7))
-#define LOWS(a, b)	 __builtin_shufflevector(a, b, 0, 2)
-#define HIGHS(a, b)	 __builtin_shufflevector(a, b, 1, 3)
-
-#define ROWS 16
-
-/* Byte k of sixteen values less @base to to[k] + @i, side by side; for k to 3, or if @wide to 7. */
-static inline __attribute__((always_inline)) void
-rows_to_planes(unsigned char *const *to, const __u64 *v, unsigned int i, __u64 base, bool wide)
-{
-	bytes16 even, odd, low[4], high[4];
-	pair plane[8], words[2], at[8];
-
-	memcpy(at, v + i, sizeof(at));
-	for (int k = 0; k < 4; k++) {
-		even = LOW_BYTES(at[2 * k] - base, at[2 * k + 1] - base);
-		odd = HIGH_BYTES(at[2 * k] - base, at[2 * k + 1] - base);
-		low[k] = LOW_BYTES(even, odd);
-		high[k] = HIGH_BYTES(even, odd);
-	}
-	for (int k = 0; k < (wide ? 8 : 4); k += 2) {
-		const bytes16 *half = k < 4 ? low : high;
-
-		for (int j = 0; j < 2; j++)
-			words[j] = k % 4 ? HIGH_WORDS(half[2 * j], half[2 * j + 1])
-					 : LOW_WORDS(half[2 * j], half[2 * j + 1]);
-		plane[k] = LOWS(words[0], words[1]);
-		plane[k + 1] = HIGHS(words[0], words[1]);
-	}
-	for (int k = 0; k < (wide ? 8 : 4); k++)
-		memcpy(to[k] + i, &plane[k], ROWS);
 }
 
 /* Those of @absent are left out. Return: where they end. */
 static unsigned char *to_planes(unsigned char *out, const __u64 *v, unsigned int n, __u64 base,
 				unsigned int absent)
 {
-	unsigned char nowhere[RECORDING_BATCH], *to[8];
-	unsigned int i = 0, k;
-
-	for (k = 0; k < 8; k++) {
-		/* cppcheck-suppress legacyUninitvar; it is only written to */
-		to[k] = absent >> k & 1 ? nowhere : out;
-		out += absent >> k & 1 ? 0 : n;
+	for (unsigned int k = 0; k < 8; k++) {
+		if (absent >> k & 1)
+			continue;
+		for (unsigned int i = 0; i < n; i++)
+			out[i] = (v[i] - base) >> 8 * k;
+		out += n;
 	}
-	if ((absent & 0xf0) == 0xf0)
-		for (; i + ROWS <= n; i += ROWS)
-			rows_to_planes(to, v, i, base, false);
-	else
-		for (; i + ROWS <= n; i += ROWS)
-			rows_to_planes(to, v, i, base, true);
-	for (; i < n; i++)
-		for (k = 0; k < 8; k++)
-			to[k][i] = (v[i] - base) >> 8 * k;
 	return out;
 }
 
@@ -304,39 +233,27 @@ static const char unknown[] = "a column is encoded in a way that this program do
 
 static const char *restore(const struct recording_column_head *h, struct recording_columns *c)
 {
+	const __u64 *other = zeros;
 	__u64 *v = c->v[h->id], last = h->base;
-	const __u64 *other = c->v[h->other % RECORDING_COLUMN_N];
-	unsigned int i;
+	struct shape s = {};
 
-	if (h->transform == RECORDING_XOR || h->transform == RECORDING_DISTANCE ||
-	    h->transform == RECORDING_XOR_SIGNED)
-		if (h->other >= RECORDING_COLUMN_N || !(c->present & 1u << h->other))
-			return "a column refers to one that is not before it";
-	switch (h->transform) {
-	case RECORDING_PLAIN:
-		break;
-	case RECORDING_DELTA:
-		for (i = 0; i < c->n; i++)
-			v[i] = last += unzigzag(v[i]);
-		break;
-	case RECORDING_XOR:
-		for (i = 0; i < c->n; i++)
-			v[i] ^= other[i];
-		break;
-	case RECORDING_DISTANCE:
-		for (i = 0; i < c->n; i++)
-			v[i] = other[i] + unzigzag(v[i]);
-		break;
-	case RECORDING_SIGNED:
-		for (i = 0; i < c->n; i++)
-			v[i] = unzigzag(v[i]);
-		break;
-	case RECORDING_XOR_SIGNED:
-		for (i = 0; i < c->n; i++)
-			v[i] = other[i] ^ unzigzag(v[i]);
-		break;
-	default:
+	if (h->transform < RECORDING_TRANSFORM_N)
+		s = shapes[h->transform];
+	if (!s.known)
 		return unknown;
+	if (s.refers && (h->other >= RECORDING_COLUMN_N || !(c->present & 1u << h->other)))
+		return "a column refers to one that is not before it";
+	if (s.refers)
+		other = c->v[h->other];
+	if (h->transform == RECORDING_DELTA)
+		for (unsigned int i = 0; i < c->n; i++)
+			v[i] = last += unzigzag(v[i]);
+	if (h->transform == RECORDING_DELTA || h->transform == RECORDING_PLAIN)
+		return NULL;
+	for (unsigned int i = 0; i < c->n; i++) {
+		__u64 x = s.zigzags ? unzigzag(v[i]) : v[i];
+
+		v[i] = s.differs ? x + other[i] : x ^ other[i];
 	}
 	return NULL;
 }

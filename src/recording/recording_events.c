@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "recording_events.h"
 
-#include <errno.h>
-#include <string.h>
-
 static const struct {
 	enum trace_kind trace;
 	__u16 kind;
@@ -17,7 +14,7 @@ static const struct {
 	{ TRACE_CGROUP, RECORDING_CGROUP, RECORDING_EVENT_BYTES(cgroup), true },
 	{ TRACE_LOST, RECORDING_LOST, RECORDING_EVENT_BYTES(lost), false },
 };
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+#define KINDS (ARRAY_SIZE(kinds))
 
 static void encode_mmap(const struct trace_mmap *m, struct recording_event *out)
 {

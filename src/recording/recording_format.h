@@ -7,8 +7,10 @@
 #define IBSCOPE_RECORDING_FORMAT_H
 
 #include <ibscope/op.h>
-#include <stddef.h>
-#include "base/crc.h"
+
+#include "base/std.h"
+
+#include <zlib.h>
 
 /* A reader refuses a greater major, and steps over the blocks and columns it does not know. */
 #define RECORDING_MAJOR 1
@@ -172,9 +174,10 @@ struct recording_stack {
 _Static_assert(sizeof(struct recording_stack) == 16, "recording_stack has padding");
 #define RECORDING_REPLACES 1 /* flag */
 
+/* CRC-32 of IEEE 802.3 */
 static inline __u32 recording_crc(const void *data, size_t bytes)
 {
-	return crc_of(data, bytes);
+	return crc32_z(0, data, bytes);
 }
 
 #endif

@@ -3,11 +3,8 @@
 
 #include "recording_format.h"
 
-#include <errno.h>
 #include <ibscope/outcome.h>
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* jansson refuses text that is not UTF-8, and command lines may hold anything. */
 static json_t *text(const char *s)
@@ -158,7 +155,7 @@ static const char *known_source(const json_t *j)
 	static const char *const known[] = { "ibs", "sim", "replay" };
 	const char *s = json_string_value(json_object_get(j, "source"));
 
-	for (size_t i = 0; s && i < sizeof(known) / sizeof(known[0]); i++)
+	for (size_t i = 0; s && i < ARRAY_SIZE(known); i++)
 		if (!strcmp(s, known[i]))
 			return known[i];
 	return "";

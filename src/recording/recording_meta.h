@@ -5,8 +5,6 @@
 
 #include "trace/trace.h"
 
-#include <stddef.h>
-
 /**
  * recording_meta_encode() - the description of a recording
  *

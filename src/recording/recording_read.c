@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "recording.h"
 
-#include "base/array.h"
-
 #include "recording_blocks.h"
 #include "recording_columns.h"
 #include "recording_events.h"
 #include "recording_meta.h"
-#include "trace/trace_format.h"
+#include "trace/trace.h"
 
-#include <errno.h>
 #include <linux/perf_event.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 struct stack {
@@ -23,12 +17,10 @@ struct stack {
 };
 
 struct reader {
-	int fd;
-	struct recording_blocks *blocks;
-	struct trace_info info;
+	struct trace trace; /* first: it is what users see */
+	struct recording_blocks blocks;
 	struct trace_pmu pmu;
 	struct trace_topology topology;
-	struct trace_end end;
 	bool ended;	 /* the writer did, in order */
 	__u64 unwritten; /* blocks that it could not write */
 	struct ibs_cpu cpu;
@@ -73,21 +65,21 @@ static void free_stacks(struct reader *r)
 	r->n_stacks = 0;
 }
 
-static void recording_close_reader(void *state)
+static void recording_close_reader(struct trace *t)
 {
-	struct reader *r = state;
+	struct reader *r = (struct reader *)t;
 
-	recording_blocks_close(r->blocks);
+	recording_blocks_close(&r->blocks);
 	free_stacks(r);
 	free(r->events);
-	close(r->fd);
+	close(r->blocks.fd);
 	free(r);
 }
 
 /* A block that makes no sense although its checksum is right. */
 static int reject(struct reader *r, const char *reason)
 {
-	recording_blocks_reject(r->blocks, reason);
+	recording_blocks_reject(&r->blocks, reason);
 	return 0;
 }
 
@@ -97,67 +89,57 @@ static int take_meta(struct reader *r, const unsigned char *data, size_t bytes)
 
 	if (bytes > RECORDING_JSON_MAX)
 		return reject(r, "the description of the recording is too long");
-	wrong = recording_meta_decode((const char *)data, bytes, &r->info, &r->pmu, &r->topology);
+	wrong = recording_meta_decode((const char *)data, bytes, &r->trace.info, &r->pmu,
+				      &r->topology);
 	if (wrong)
 		return reject(r, wrong);
-	r->cpu = (struct ibs_cpu){ .caps = r->info.cpu.caps, .quirks = r->info.cpu.quirks };
+	r->cpu = (struct ibs_cpu){ .caps = r->trace.info.cpu.caps,
+				   .quirks = r->trace.info.cpu.quirks };
 	return 1;
 }
 
 /* All blocks before are of no use without the description, and it is there more than once. */
 static int find_meta(struct reader *r, struct err *err)
 {
-	const struct recording_damage *d;
+	const struct recording_damage *d = &r->blocks.damage;
 	const unsigned char *data;
 	struct recording_block h;
 	__u64 offset;
 	int ret;
 
-	while ((ret = recording_blocks_peek(r->blocks, &h, &offset, err)) > 0) {
-		ret = recording_blocks_take(r->blocks, &data, err);
+	while ((ret = recording_blocks_peek(&r->blocks, &h, &offset, err)) > 0) {
+		ret = recording_blocks_take(&r->blocks, &data, err);
 		if (ret < 0)
 			return ret;
 		if (ret && h.type == RECORDING_META && take_meta(r, data, h.raw_bytes)) {
-			recording_blocks_rewind(r->blocks);
+			recording_blocks_rewind(&r->blocks);
 			return 0;
 		}
 	}
 	if (ret < 0)
 		return ret;
-	d = recording_blocks_damage(r->blocks);
 	if (!d->reason[0])
 		return err_set(err, -EINVAL,
 			       "it ends at offset %llu, before the description of the recording",
-			       recording_blocks_size(r->blocks));
+			       r->blocks.size);
 	return err_set(err, -EINVAL,
 		       "offset %llu: %s; no description of the recording is left, without which "
 		       "nothing can be read",
 		       d->offset, d->reason);
 }
 
-static int recording_open_reader(int fd, void **state, struct err *err)
+static int recording_open_reader(int fd, struct trace **out, struct err *err)
 {
-	struct reader *r = calloc(1, sizeof(*r));
-	int ret;
+	struct reader *r = xcalloc(1, sizeof(*r));
+	int ret = recording_blocks_open(fd, &r->blocks, err);
 
-	if (!r) {
-		close(fd);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
-	r->fd = fd;
-	ret = recording_blocks_open(fd, &r->blocks, err);
-	if (!ret)
-		ret = find_meta(r, err);
+	ret = ret ?: find_meta(r, err);
+	r->trace.total = r->blocks.size;
 	if (ret)
-		recording_close_reader(r);
+		recording_close_reader(&r->trace);
 	else
-		*state = r;
+		*out = &r->trace;
 	return ret;
-}
-
-static const struct trace_info *recording_info(const void *state)
-{
-	return &((const struct reader *)state)->info;
 }
 
 /* Goes on to the next event of the block; the rest of a block that is damaged is dropped. */
@@ -190,16 +172,11 @@ static bool events_ok(const unsigned char *data, size_t bytes)
 	return true;
 }
 
-static int take_events(struct reader *r, const unsigned char *data, size_t bytes, struct err *err)
+static int take_events(struct reader *r, const unsigned char *data, size_t bytes)
 {
-	unsigned char *events;
-
 	if (!bytes || !events_ok(data, bytes))
 		return reject(r, "the block holds no events");
-	events = realloc(r->events, bytes);
-	if (!events)
-		return err_set(err, -ENOMEM, "out of memory");
-	r->events = events;
+	r->events = xrealloc(r->events, bytes);
 	memcpy(r->events, data, bytes);
 	r->events_bytes = bytes;
 	r->next_event = 0;
@@ -214,36 +191,20 @@ static void count_replaced(struct reader *r, __u64 replaced, __u64 expected)
 	r->replaced = replaced;
 }
 
-/* Room for a key, which is below RECORDING_STACK_KEYS. */
-static bool have_key(struct reader *r, size_t key)
+static void take_stack(struct reader *r, const struct recording_stack *s, const void *addresses)
 {
-	return !array_reserve_zero(r->stacks, r->n_stacks, key + 1);
-}
-
-static int take_stack(struct reader *r, const struct recording_stack *s, const void *addresses,
-		      struct err *err)
-{
-	__u64 *copy = malloc(s->n * sizeof(*copy) + !s->n);
 	struct stack *to;
 
-	if (!copy || !have_key(r, s->key)) {
-		free(copy);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
+	array_reserve_zero(r->stacks, r->n_stacks, (size_t)s->key + 1);
 	to = &r->stacks[s->key];
 	count_replaced(r, s->replaced, r->replaced + !!(s->flags & RECORDING_REPLACES));
-	memcpy(copy, addresses, s->n * sizeof(*copy));
 	free(to->addresses);
-	to->addresses = copy;
-	to->n = s->n;
-	to->generation = r->generation;
-	return 0;
+	*to = (struct stack){ xmemdup(addresses, s->n * sizeof(__u64)), r->generation, s->n };
 }
 
-static int take_stacks(struct reader *r, const unsigned char *data, size_t bytes, struct err *err)
+static int take_stacks(struct reader *r, const unsigned char *data, size_t bytes)
 {
 	struct recording_stack s;
-	int ret;
 
 	while (bytes) {
 		if (bytes < sizeof(s))
@@ -254,9 +215,7 @@ static int take_stacks(struct reader *r, const unsigned char *data, size_t bytes
 		if (s.key < 0 || s.key >= RECORDING_STACK_KEYS || s.n > TRACE_STACK_MAX ||
 		    s.n * sizeof(__u64) > bytes)
 			return reject(r, "the block holds no call chains");
-		ret = take_stack(r, &s, data, err);
-		if (ret)
-			return ret;
+		take_stack(r, &s, data);
 		data += s.n * sizeof(__u64);
 		bytes -= s.n * sizeof(__u64);
 	}
@@ -287,11 +246,11 @@ static int take_ledger(struct reader *r, const unsigned char *data, size_t bytes
 	int has = -EINVAL;
 
 	if (bytes <= RECORDING_JSON_MAX)
-		has = recording_ledger_decode((const char *)data, bytes, &r->end.ledger,
+		has = recording_ledger_decode((const char *)data, bytes, &r->trace.end.ledger,
 					      &r->unwritten);
 	if (has < 0)
 		return reject(r, "the block holds no ledger");
-	r->end.has_ledger |= has;
+	r->trace.end.has_ledger |= has;
 	r->ended |= end;
 	return 0;
 }
@@ -300,7 +259,7 @@ static int take_block(struct reader *r, const struct recording_block *h, __u64 o
 		      struct err *err)
 {
 	const unsigned char *data;
-	int ret = recording_blocks_take(r->blocks, &data, err);
+	int ret = recording_blocks_take(&r->blocks, &data, err);
 
 	if (ret <= 0)
 		return ret;
@@ -310,9 +269,9 @@ static int take_block(struct reader *r, const struct recording_block *h, __u64 o
 		return take_samples(r, h, data);
 	case RECORDING_EVENTS:
 		r->events_offset = offset;
-		return take_events(r, data, h->raw_bytes, err);
+		return take_events(r, data, h->raw_bytes);
 	case RECORDING_STACKS:
-		return take_stacks(r, data, h->raw_bytes, err);
+		return take_stacks(r, data, h->raw_bytes);
 	case RECORDING_LEDGER:
 	case RECORDING_END:
 		return take_ledger(r, data, h->raw_bytes, h->type == RECORDING_END);
@@ -321,23 +280,29 @@ static int take_block(struct reader *r, const struct recording_block *h, __u64 o
 	}
 }
 
+/* What both kinds of record have; the registers are there. */
+static void set_common(struct trace_sample *s, __u32 tgid, __u32 tid, __u32 cpu, __u64 cgroup_id)
+{
+	s->tgid = tgid;
+	s->tid = tid;
+	s->cpu = cpu;
+	s->has_task = s->has_cpu = true;
+	s->cgroup_id = cgroup_id;
+	s->ip = s->op.reg[IBS_OP_RIP];
+	s->has_ip = ibs_op_valid_rip(&s->op);
+	s->kernel = s->has_ip && (__s64)s->ip < 0;
+}
+
 void recording_sample(const struct ibs_record *rec, struct ibs_cpu cpu, struct trace_event *out)
 {
 	struct trace_sample *s = &out->sample;
 
 	*out = (struct trace_event){ .kind = TRACE_SAMPLE_OP, .time = rec->time };
-	s->tgid = rec->tgid;
-	s->tid = rec->tid;
-	s->cpu = ibs_record_cpu(rec);
-	s->has_task = s->has_cpu = true;
-	s->cgroup_id = rec->cgroup_id;
 	s->op.cpu = cpu;
 	s->op.nregs = IBS_OP_REG_FIXED;
 	s->op.present = ((1u << IBS_OP_REG_FIXED) - 1) & ~(1u << IBS_OP_CTL);
 	ibs_record_regs(rec, s->op.reg);
-	s->ip = rec->ip;
-	s->has_ip = ibs_op_valid_rip(&s->op);
-	s->kernel = s->has_ip && (__s64)s->ip < 0;
+	set_common(s, rec->tgid, rec->tid, ibs_record_cpu(rec), rec->cgroup_id);
 }
 
 int recording_sample_raw(const struct ibs_record_raw *rec, __u32 quirks, struct trace_event *out)
@@ -346,18 +311,11 @@ int recording_sample_raw(const struct ibs_record_raw *rec, __u32 quirks, struct 
 	int ret;
 
 	*out = (struct trace_event){ .kind = TRACE_SAMPLE_OP, .time = rec->time };
-	s->tgid = rec->tgid;
-	s->tid = rec->tid;
-	s->cpu = rec->cpu;
-	s->has_task = s->has_cpu = true;
-	s->cgroup_id = rec->cgroup_id;
 	ret = ibs_op_parse_raw(&rec->caps, rec->bytes, quirks, &s->op);
+	set_common(s, rec->tgid, rec->tid, rec->cpu, rec->cgroup_id);
 	if (ret)
-		return ret;
-	s->ip = s->op.reg[IBS_OP_RIP];
-	s->has_ip = ibs_op_valid_rip(&s->op);
-	s->kernel = s->has_ip && (__s64)s->ip < 0;
-	return 0;
+		s->ip = s->has_ip = s->kernel = 0;
+	return ret;
 }
 
 /* A column's value, 0 where there is none. */
@@ -453,8 +411,8 @@ typedef unsigned long long ull;
 
 static void tell_end(struct reader *r)
 {
-	const struct recording_damage *d = recording_blocks_damage(r->blocks);
-	struct trace_end *e = &r->end;
+	const struct recording_damage *d = &r->blocks.damage;
+	struct trace_end *e = &r->trace.end;
 	char *to = e->missing;
 	size_t room = sizeof(e->missing);
 	int n = 0;
@@ -469,7 +427,7 @@ static void tell_end(struct reader *r)
 		n = snprintf(to, room,
 			     "the file ends at offset %llu without the mark of an orderly end: the "
 			     "writer was stopped, or the file was cut",
-			     (ull)recording_blocks_size(r->blocks));
+			     (ull)r->blocks.size);
 	else if (r->unwritten)
 		n = snprintf(to, room, "the writer could not write all");
 	if (d->reason[0])
@@ -478,9 +436,9 @@ static void tell_end(struct reader *r)
 			 (ull)d->offset, d->reason);
 }
 
-static int recording_next(void *state, struct trace_event *ev, struct err *err)
+static int recording_next(struct trace *t, struct trace_event *ev, struct err *err)
 {
-	struct reader *r = state;
+	struct reader *r = (struct reader *)t;
 	struct recording_block h;
 	bool samples;
 	__u64 offset;
@@ -495,7 +453,8 @@ static int recording_next(void *state, struct trace_event *ev, struct err *err)
 			emit_sample(r, ev);
 			return 1;
 		}
-		ret = recording_blocks_peek(r->blocks, &h, &offset, err);
+		ret = recording_blocks_peek(&r->blocks, &h, &offset, err);
+		t->done = r->blocks.at < t->total ? r->blocks.at : t->total;
 		if (ret < 0)
 			return ret;
 		/* what is left is later than the samples that it came with */
@@ -511,42 +470,23 @@ static int recording_next(void *state, struct trace_event *ev, struct err *err)
 	}
 }
 
-static int recording_rewind(void *state, struct err *err)
+static void recording_rewind(struct trace *t)
 {
-	struct reader *r = state;
+	struct reader *r = (struct reader *)t;
 
-	(void)err;
-	recording_blocks_rewind(r->blocks);
+	recording_blocks_rewind(&r->blocks);
 	free_stacks(r);
-	r->end = (struct trace_end){};
+	t->end = (struct trace_end){};
 	r->ended = r->has_event = false;
 	r->unwritten = r->replaced = 0;
 	r->columns.n = r->next_sample = 0;
 	r->events_bytes = r->next_event = 0;
-	return 0;
-}
-
-static const struct trace_end *recording_end(const void *state)
-{
-	return &((const struct reader *)state)->end;
-}
-
-static void recording_progress(const void *state, __u64 *done, __u64 *total)
-{
-	const struct reader *r = state;
-
-	*done = recording_blocks_offset(r->blocks);
-	*total = recording_blocks_size(r->blocks);
 }
 
 const struct trace_format recording_format = {
-	.name = "ibscope",
 	.magic = recording_magic,
 	.open = recording_open_reader,
-	.info = recording_info,
 	.next = recording_next,
 	.rewind = recording_rewind,
-	.end = recording_end,
-	.progress = recording_progress,
 	.close = recording_close_reader,
 };

@@ -6,11 +6,8 @@
 #include "recording_meta.h"
 #include "base/clock.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -50,11 +47,6 @@ struct recording {
 	__u8 stack_known[RECORDING_STACK_KEYS / 8];
 	unsigned char body[RECORDING_BLOCK_MAX], packed[RECORDING_BLOCK_MAX];
 };
-
-static int out_of_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
 
 static int write_parts(struct recording *r, struct iovec *v, int n)
 {
@@ -168,22 +160,17 @@ int recording_create(const struct recording_opts *opts, struct recording **out, 
 					    .minor = RECORDING_MINOR,
 					    .block_head_bytes = sizeof(struct recording_block) };
 	struct iovec part = { &head, sizeof(head) };
-	struct recording *r = calloc(1, sizeof(*r));
+	struct recording *r = xcalloc(1, sizeof(*r));
 	int ret;
 
-	if (!r)
-		return out_of_memory(err);
 	r->fd = opts->fd;
-	if (getrandom(&r->file, sizeof(r->file), GRND_NONBLOCK) != sizeof(r->file)) {
+	if (getrandom(&r->file, sizeof(r->file), GRND_NONBLOCK) != sizeof(r->file))
 		r->file = clock_ns(CLOCK_REALTIME) ^ getpid();
-	}
 	r->meta = recording_meta_encode(opts->info);
 	if (opts->compress)
 		r->zstd = ZSTD_createCCtx();
-	if (!r->meta || (opts->compress && !r->zstd)) {
-		recording_close(r);
-		return out_of_memory(err);
-	}
+	if (!r->meta || (opts->compress && !r->zstd))
+		out_of_memory();
 	head.file = r->file;
 	head.crc = recording_crc(&head, offsetof(struct recording_file_head, crc));
 	ret = write_parts(r, &part, 1);
@@ -219,7 +206,7 @@ static int next_rows(struct recording *r, __u32 columns, unsigned int *row, unsi
 }
 
 #define COLUMN(NAME)	       (1u << RECORDING_COLUMN_##NAME)
-#define SET(r, NAME, i, value) ((r)->columns.v[RECORDING_COLUMN_##NAME][i] = (value))
+#define SET(c, NAME, i, value) ((c)->v[RECORDING_COLUMN_##NAME][i] = (value))
 
 #define COMMON_COLUMNS (COLUMN(TIME) | COLUMN(CGROUP) | COLUMN(TGID) | COLUMN(TID) | COLUMN(CPU))
 #define RECORD_COLUMNS                                                                \
@@ -230,91 +217,74 @@ static int next_rows(struct recording *r, __u32 columns, unsigned int *row, unsi
 	 ((1u << IBS_OP_REG_N) - 1) << RECORDING_COLUMN_REG0)
 #define STACK_COLUMNS (COLUMN(KERNEL_STACK) | COLUMN(USER_STACK) | COLUMN(REPLACED))
 
-static void set_stacks(struct recording *r, unsigned int i, const struct ibs_record_stacks *s)
+static void set_row(struct recording_columns *c, unsigned int i, const struct ibs_record *r)
 {
-	SET(r, KERNEL_STACK, i, (__u32)s->kernel);
-	SET(r, USER_STACK, i, (__u32)s->user);
-	SET(r, REPLACED, i, r->replaced);
+	SET(c, TIME, i, r->time);
+	SET(c, CGROUP, i, r->cgroup_id);
+	SET(c, TGID, i, r->tgid);
+	SET(c, TID, i, r->tid);
+	SET(c, CPU, i, ibs_record_cpu(r));
+	SET(c, REG1, i, r->ip);
+	SET(c, REG2, i, ibs_record_data(r));
+	SET(c, REG3, i, ibs_record_data2(r));
+	SET(c, REG4, i, r->data3);
+	SET(c, REG5, i, r->addr);
+	SET(c, REG6, i, r->phys);
 }
 
-static void set_rows(struct recording *r, unsigned int row, const struct ibs_record *records,
-		     unsigned int n)
+static void set_raw_row(struct recording_columns *c, unsigned int i, const struct ibs_record_raw *r)
 {
-	__u64(*v)[RECORDING_BATCH] = r->columns.v;
+	SET(c, TIME, i, r->time);
+	SET(c, CGROUP, i, r->cgroup_id);
+	SET(c, TGID, i, r->tgid);
+	SET(c, TID, i, r->tid);
+	SET(c, CPU, i, r->cpu);
+	SET(c, RAW_BYTES, i, r->bytes);
+	SET(c, RAW_CAPS, i, r->caps);
+	for (unsigned int k = 0; k < IBS_OP_REG_N; k++)
+		c->v[RECORDING_COLUMN_REG0 + k][i] = r->regs[k];
+}
 
-	for (unsigned int i = row; i < row + n; i++, records++) {
-		v[RECORDING_COLUMN_TIME][i] = records->time;
-		v[RECORDING_COLUMN_CGROUP][i] = records->cgroup_id;
-		v[RECORDING_COLUMN_TGID][i] = records->tgid;
-		v[RECORDING_COLUMN_TID][i] = records->tid;
-		v[RECORDING_COLUMN_CPU][i] = ibs_record_cpu(records);
-		v[RECORDING_COLUMN_REG0 + IBS_OP_RIP][i] = records->ip;
-		v[RECORDING_COLUMN_REG0 + IBS_OP_DATA][i] = ibs_record_data(records);
-		v[RECORDING_COLUMN_REG0 + IBS_OP_DATA2][i] = ibs_record_data2(records);
-		v[RECORDING_COLUMN_REG0 + IBS_OP_DATA3][i] = records->data3;
-		v[RECORDING_COLUMN_REG0 + IBS_DC_LINADDR][i] = records->addr;
-		v[RECORDING_COLUMN_REG0 + IBS_DC_PHYSADDR][i] = records->phys;
+/* One of @records and @raw. */
+static int add_samples(struct recording *r, const struct ibs_record *records,
+		       const struct ibs_record_raw *raw, const struct ibs_record_stacks *stacks,
+		       size_t n, struct err *err)
+{
+	__u32 columns = (raw ? RAW_COLUMNS : RECORD_COLUMNS) | (stacks ? STACK_COLUMNS : 0);
+	struct recording_columns *c = &r->columns;
+	unsigned int row, rows, i;
+	int ret;
+
+	if (r->failed)
+		return refused(err);
+	for (; n; n -= rows) {
+		rows = n < WRITE_BATCH ? n : WRITE_BATCH;
+		ret = next_rows(r, columns, &row, &rows, err);
+		if (ret)
+			return ret;
+		for (i = row; raw && i < row + rows; i++)
+			set_raw_row(c, i, raw++);
+		for (i = row; records && i < row + rows; i++)
+			set_row(c, i, records++);
+		for (i = row; stacks && i < row + rows; i++, stacks++) {
+			SET(c, KERNEL_STACK, i, (__u32)stacks->kernel);
+			SET(c, USER_STACK, i, (__u32)stacks->user);
+			SET(c, REPLACED, i, r->replaced);
+		}
 	}
+	return 0;
 }
 
 int recording_samples(struct recording *r, const struct ibs_record *records,
 		      const struct ibs_record_stacks *stacks, size_t n, struct err *err)
 {
-	__u32 columns = RECORD_COLUMNS | (stacks ? STACK_COLUMNS : 0);
-	unsigned int row, rows, i;
-	int ret;
-
-	if (r->failed)
-		return refused(err);
-	for (; n; n -= rows, records += rows) {
-		rows = n < WRITE_BATCH ? n : WRITE_BATCH;
-		ret = next_rows(r, columns, &row, &rows, err);
-		if (ret)
-			return ret;
-		set_rows(r, row, records, rows);
-		for (i = row; stacks && i < row + rows; i++)
-			set_stacks(r, i, stacks++);
-	}
-	return 0;
-}
-
-static void set_raw_rows(struct recording *r, unsigned int row,
-			 const struct ibs_record_raw *records, unsigned int n)
-{
-	__u64(*v)[RECORDING_BATCH] = r->columns.v;
-
-	for (unsigned int i = row; i < row + n; i++, records++) {
-		v[RECORDING_COLUMN_TIME][i] = records->time;
-		v[RECORDING_COLUMN_CGROUP][i] = records->cgroup_id;
-		v[RECORDING_COLUMN_TGID][i] = records->tgid;
-		v[RECORDING_COLUMN_TID][i] = records->tid;
-		v[RECORDING_COLUMN_CPU][i] = records->cpu;
-		v[RECORDING_COLUMN_RAW_BYTES][i] = records->bytes;
-		v[RECORDING_COLUMN_RAW_CAPS][i] = records->caps;
-		for (unsigned int k = 0; k < IBS_OP_REG_N; k++)
-			v[RECORDING_COLUMN_REG0 + k][i] = records->regs[k];
-	}
+	return add_samples(r, records, NULL, stacks, n, err);
 }
 
 int recording_samples_raw(struct recording *r, const struct ibs_record_raw *records,
 			  const struct ibs_record_stacks *stacks, size_t n, struct err *err)
 {
-	__u32 columns = RAW_COLUMNS | (stacks ? STACK_COLUMNS : 0);
-	unsigned int row, rows, i;
-	int ret;
-
-	if (r->failed)
-		return refused(err);
-	for (; n; n -= rows, records += rows) {
-		rows = n < WRITE_BATCH ? n : WRITE_BATCH;
-		ret = next_rows(r, columns, &row, &rows, err);
-		if (ret)
-			return ret;
-		set_raw_rows(r, row, records, rows);
-		for (i = row; stacks && i < row + rows; i++)
-			set_stacks(r, i, stacks++);
-	}
-	return 0;
+	return add_samples(r, NULL, records, stacks, n, err);
 }
 
 /* Room for @bytes, which is less than a block. */
@@ -398,7 +368,7 @@ static int write_ledger(struct recording *r, __u16 type, const struct ledger *le
 	int ret;
 
 	if (!text)
-		return out_of_memory(err);
+		out_of_memory();
 	ret = write_block(r, type, text, strlen(text), 0, err);
 	free(text);
 	return ret;

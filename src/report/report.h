@@ -9,8 +9,6 @@
 #include "symbols/symbols.h"
 #include "trace/tasks.h"
 
-#include <stdio.h>
-
 /* X(NAME, "name", "meaning") */
 #define REPORT_KEY_TABLE(X)                                                     \
 	X(SRC, "src", "where the data came from")                               \
@@ -98,11 +96,11 @@ struct report_opts {
 
 struct report;
 
-/* Return: 0 or -ENOMEM. */
+/* Return: 0 */
 int report_new(const struct report_opts *opts, struct report **out, struct err *err);
 void report_free(struct report *r); /* accepts NULL */
 
-/* Add a sample; events of another kind change nothing. Return: 0 or -ENOMEM. */
+/* Add a sample; events of another kind change nothing. Return: 0 */
 int report_add(struct report *r, const struct trace_event *ev);
 
 /* What a counter counts from one sample to the next. */
@@ -148,9 +146,13 @@ struct report_order {
  * Percentiles are those of `hist`, upper edges of buckets and at most 1/8 too high, but never above
  * the maximum.
  *
- * Return: 0, the caller frees with report_table_free(), before @r; or -ENOMEM.
+ * Return: 0; the caller frees with report_table_free(), before @r.
  */
 int report_table(struct report *r, const struct report_order *order, struct report_table *out);
 void report_table_free(struct report_table *t);
+
+/* What a column says of a row, shares as fractions; NAN: nothing. */
+double report_value(const struct report_table *t, const struct report_row *row,
+		    enum report_column column);
 
 #endif

@@ -5,18 +5,11 @@
  */
 #include "report_private.h"
 
-#include "base/array.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 int report_new(const struct report_opts *opts, struct report **out, struct err *err)
 {
-	struct report *r = calloc(1, sizeof(*r));
+	struct report *r = xcalloc(1, sizeof(*r));
 
-	if (!r)
-		return err_set(err, -ENOMEM, "out of memory");
+	(void)err;
 	r->opts = *opts;
 	r->words = opts->n_by + 1;
 	*out = r;
@@ -33,7 +26,7 @@ void report_free(struct report *r)
 	u64_map_free(&r->cell_of);
 	free(r->cells);
 	intern_free(&r->texts);
-	for (size_t i = 0; i < sizeof(r->cgroups) / sizeof(r->cgroups[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(r->cgroups); i++)
 		u64_map_free(&r->cgroups[i]);
 	free(r);
 }
@@ -46,35 +39,35 @@ static bool same_words(const __u64 *a, const __u64 *b, unsigned int n)
 	return !n;
 }
 
-/* Return: the row, or -ENOMEM. */
-static long row_of(struct report *r, const __u64 *words)
+static size_t row_of(struct report *r, const __u64 *words)
 {
 	__u64 hash = words_hash(words, r->words);
 	__u32 row;
 
 	u64_map_for_each(row, &r->row_of, hash) if (same_words(&r->keys[(size_t)row * r->words],
 							       words, r->words)) return row;
-	if (r->n == REPORT_MAX_ROWS ||
-	    array_reserve(r->keys, r->keys_room, (r->n + 1) * r->words) ||
-	    array_reserve(r->sums, r->room, r->n + 1) || u64_map_add(&r->row_of, hash, r->n))
-		return -ENOMEM;
+	if (r->n == REPORT_MAX_ROWS)
+		out_of_memory();
+	array_reserve(r->keys, r->keys_room, (r->n + 1) * r->words);
+	array_reserve(r->sums, r->room, r->n + 1);
+	u64_map_add(&r->row_of, hash, r->n);
 	memcpy(&r->keys[r->n * r->words], words, r->words * sizeof(*words));
 	memset(&r->sums[r->n], 0, sizeof(*r->sums));
 	return r->n++;
 }
 
-/* Return: 1 if it is the first of its kind, 0, or -ENOMEM. */
-static int count_cell(struct report *r, size_t row, enum cell_kind kind, __u32 value)
+/* Return: whether it is the first of its kind. */
+static bool count_cell(struct report *r, size_t row, enum cell_kind kind, __u32 value)
 {
 	__u64 key = cell_key(row, kind, value);
 	__u32 i = u64_map_get(&r->cell_of, key);
 
 	if (i == U64_MAP_NONE) {
 		i = r->n_cells;
-		if (i == U64_MAP_NONE - 1 ||
-		    array_reserve(r->cells, r->cell_room, r->n_cells + 1) ||
-		    u64_map_add(&r->cell_of, key, i))
-			return -ENOMEM;
+		if (i == U64_MAP_NONE - 1)
+			out_of_memory();
+		array_reserve(r->cells, r->cell_room, r->n_cells + 1);
+		u64_map_add(&r->cell_of, key, i);
 		r->cells[r->n_cells++] = (struct cell){ .key = key };
 	}
 	return r->cells[i].count++ == 0;
@@ -91,18 +84,18 @@ bool report_latency(enum ibs_metric metric, const struct ibs_op_sample *op, __u3
 	return true;
 }
 
-static int add_latency(struct report *r, size_t row, const struct ibs_op_sample *op)
+static void add_latency(struct report *r, size_t row, const struct ibs_op_sample *op)
 {
 	struct sums *s = &r->sums[row];
 	__u32 lat;
 
 	if (!report_latency(r->opts.metric, op, &lat))
-		return 0;
+		return;
 	s->valid++;
 	s->sum += lat;
 	if (lat > s->max)
 		s->max = lat;
-	return count_cell(r, row, CELL_BUCKET, ibs_lat_bucket(lat)) < 0 ? -ENOMEM : 0;
+	count_cell(r, row, CELL_BUCKET, ibs_lat_bucket(lat));
 }
 
 static void add_access(struct report *r, struct sums *s, const struct ibs_op_sample *op)
@@ -151,16 +144,12 @@ int report_add(struct report *r, const struct trace_event *ev)
 	__u64 words[REPORT_WORDS], period;
 	struct sums *s;
 	enum report_unit unit;
-	long row;
-	int ret;
+	size_t row;
 
 	if (ev->kind != TRACE_SAMPLE_OP && ev->kind != TRACE_SAMPLE_FETCH)
 		return 0;
-	if (report_key_of(r, ev, words))
-		return -ENOMEM;
+	report_key_of(r, ev, words);
 	row = row_of(r, words);
-	if (row < 0)
-		return row;
 	s = &r->sums[row];
 	s->samples++;
 	period = report_period(r->opts.info, ev, &unit);
@@ -169,20 +158,11 @@ int report_add(struct report *r, const struct trace_event *ev)
 	s->no_estimate |= !period;
 	if (ev->kind == TRACE_SAMPLE_OP) {
 		add_access(r, s, &t->op);
-		if (add_latency(r, row, &t->op))
-			return -ENOMEM;
+		add_latency(r, row, &t->op);
 	}
-	if (r->opts.cpus && t->has_cpu) {
-		ret = count_cell(r, row, CELL_CPU, t->cpu);
-		if (ret < 0)
-			return ret;
-		s->cpus += ret;
-	}
-	if (r->opts.threads && t->has_task) {
-		ret = count_cell(r, row, CELL_THREAD, t->tid);
-		if (ret < 0)
-			return ret;
-		s->threads += ret;
-	}
+	if (r->opts.cpus && t->has_cpu)
+		s->cpus += count_cell(r, row, CELL_CPU, t->cpu);
+	if (r->opts.threads && t->has_task)
+		s->threads += count_cell(r, row, CELL_THREAD, t->tid);
 	return 0;
 }

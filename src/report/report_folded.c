@@ -8,10 +8,6 @@
 #include "base/utf8.h"
 #include "symbols/chain.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define FRAMES (TRACE_STACK_MAX + 8) /* with perf's marks and the comm */
 #define TEXT   512		     /* of a frame */
 
@@ -23,19 +19,13 @@ struct folded {
 	char *buf; /* of the line that is made */
 };
 
-int folded_new(const struct folded_opts *opts, struct folded **out, struct err *err)
+struct folded *folded_new(const struct folded_opts *opts)
 {
-	struct folded *f = calloc(1, sizeof(*f));
+	struct folded *f = xcalloc(1, sizeof(*f));
 
-	if (f)
-		f->buf = malloc(FRAMES * TEXT);
-	if (!f || !f->buf) {
-		free(f);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
+	f->buf = xrealloc(NULL, FRAMES * TEXT);
 	f->opts = *opts;
-	*out = f;
-	return 0;
+	return f;
 }
 
 void folded_free(struct folded *f)
@@ -72,36 +62,17 @@ static __u64 weight_of(const struct folded *f, const struct trace_event *ev)
 		       : 0;
 }
 
-static int add_line(struct folded *f, const char *line, __u64 weight)
-{
-	__u32 id = intern_get(&f->lines, line);
-
-	if (id == INTERN_NONE)
-		return -ENOMEM;
-	if (id >= f->room) {
-		size_t room = f->room ? 2 * f->room : 1024;
-		__u64 *more = realloc(f->weight, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		memset(more + f->room, 0, (room - f->room) * sizeof(*more));
-		f->weight = more;
-		f->room = room;
-	}
-	f->weight[id] += weight;
-	return 0;
-}
-
-int folded_add(struct folded *f, const struct trace_event *ev)
+void folded_add(struct folded *f, const struct trace_event *ev)
 {
 	const struct trace_sample *s = &ev->sample;
 	struct chain_frame frames[TRACE_STACK_MAX];
 	const char *comm = NULL;
 	unsigned int n;
+	__u32 line;
 	char *p;
 
 	if (ev->kind != TRACE_SAMPLE_OP && ev->kind != TRACE_SAMPLE_FETCH)
-		return 0;
+		return;
 	if (s->has_task)
 		comm = tasks_comm(f->opts.tasks, s->tgid, s->tid, ev->time);
 	p = f->buf;
@@ -114,13 +85,14 @@ int folded_add(struct folded *f, const struct trace_event *ev)
 	while (n--) {
 		struct symbol sym;
 
-		if (symbols_find(f->opts.symbols, f->opts.tasks, s->tgid, frames[n].addr, ev->time,
-				 frames[n].kernel, false, &sym))
-			return -ENOMEM;
+		symbols_find(f->opts.symbols, f->opts.tasks, s->tgid, frames[n].addr, ev->time,
+			     frames[n].kernel, false, &sym);
 		p = put_frame(p, sym.name, frames[n].kernel ? "_[k]" : "");
 	}
 	p[-1] = 0;
-	return add_line(f, f->buf, weight_of(f, ev));
+	line = intern_get(&f->lines, f->buf);
+	array_reserve_zero(f->weight, f->room, line + 1);
+	f->weight[line] += weight_of(f, ev);
 }
 
 static int compare(const void *pa, const void *pb, void *arg)
@@ -133,18 +105,14 @@ static int compare(const void *pa, const void *pb, void *arg)
 
 void folded_print(FILE *out, struct folded *f)
 {
-	__u32 *order = malloc((f->lines.n + 1) * sizeof(*order));
+	__u32 *order = xcalloc(f->lines.n, sizeof(*order));
 
-	for (size_t i = 0; order && i < f->lines.n; i++)
+	for (size_t i = 0; i < f->lines.n; i++)
 		order[i] = i;
-	if (order)
-		qsort_r(order, f->lines.n, sizeof(*order), compare, f);
-	for (size_t i = 0; i < f->lines.n; i++) {
-		__u32 id = order ? order[i] : i;
-
-		if (f->weight[id])
-			fprintf(out, "%s %llu\n", intern_text(&f->lines, id),
-				(unsigned long long)f->weight[id]);
-	}
+	qsort_r(order, f->lines.n, sizeof(*order), compare, f);
+	for (size_t i = 0; i < f->lines.n; i++)
+		if (f->weight[order[i]])
+			fprintf(out, "%s %llu\n", intern_text(&f->lines, order[i]),
+				(unsigned long long)f->weight[order[i]]);
 	free(order);
 }

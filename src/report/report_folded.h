@@ -5,8 +5,6 @@
 
 #include "symbols/symbols.h"
 
-#include <stdio.h>
-
 enum folded_weight {
 	FOLDED_SAMPLES,
 	FOLDED_TOTAL, /* latency in cycles; samples without one weigh nothing */
@@ -22,7 +20,7 @@ struct folded_opts {
 
 struct folded;
 
-int folded_new(const struct folded_opts *opts, struct folded **out, struct err *err);
+struct folded *folded_new(const struct folded_opts *opts);
 void folded_free(struct folded *f); /* accepts NULL */
 
 /**
@@ -30,10 +28,8 @@ void folded_free(struct folded *f); /* accepts NULL */
  *
  * A sample without a chain counts by its address alone. Kernel frames end with "_[k]", as flame
  * graphs colour them.
- *
- * Return: 0 or -ENOMEM.
  */
-int folded_add(struct folded *f, const struct trace_event *ev);
+void folded_add(struct folded *f, const struct trace_event *ev);
 
 /* Lines in the order of the alphabet; those of weight 0 are left out. */
 void folded_print(FILE *out, struct folded *f);

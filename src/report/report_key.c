@@ -4,11 +4,7 @@
 #include "base/choice.h"
 #include "cgroup/container.h"
 
-#include <errno.h>
 #include <ibscope/filter_fields.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 #define PAGE_BYTES	4096ull
 #define SPACE_KERNEL	(1ull << 32)
@@ -43,24 +39,16 @@ static const char *column_name_at(unsigned int i)
 int report_keys_parse(const char *text, enum report_key *keys, unsigned int *n, struct err *err)
 {
 	const struct choices c = { "--by", "key", key_name_at, REPORT_KEY_N };
-	unsigned int list[REPORT_KEY_N];
-	int ret = choice_list_parse(&c, text, list, n, err);
 
-	for (unsigned int i = 0; !ret && i < *n; i++)
-		keys[i] = list[i];
-	return ret;
+	return choice_list_parse(&c, text, (unsigned int *)keys, n, err);
 }
 
 int report_columns_parse(const char *option, const char *text, enum report_column *columns,
 			 unsigned int *n, struct err *err)
 {
 	const struct choices c = { option, "column", column_name_at, REPORT_COLUMN_N };
-	unsigned int list[REPORT_COLUMN_N];
-	int ret = choice_list_parse(&c, text, list, n, err);
 
-	for (unsigned int i = 0; !ret && i < *n; i++)
-		columns[i] = list[i];
-	return ret;
+	return choice_list_parse(&c, text, (unsigned int *)columns, n, err);
 }
 
 void report_terms(FILE *f)
@@ -96,85 +84,74 @@ bool report_needs_tasks(const enum report_key *keys, unsigned int n)
 	return report_needs_symbols(keys, n);
 }
 
-/* What is asked of a sample: 1 and the value, 0 for absent, or -ENOMEM. */
-
-static int text_word(struct report *r, const char *text, __u64 *word)
-{
-	if (!text)
-		return 0;
-	*word = intern_get(&r->texts, text);
-	return *word == INTERN_NONE ? -ENOMEM : 1;
-}
+/* The value of a key. Return: whether the sample has it. */
 
 /* Of one that owns equal texts once, and longer than the report lives. */
-static int owned_word(const char *text, __u64 *word)
+static bool owned_word(const char *text, __u64 *word)
 {
 	*word = (uintptr_t)text;
 	return text != NULL;
 }
 
-/* As hist shows them: a cgroup without a path is its number, a container without a name its id. */
-static int cgroup_text(struct report *r, enum report_key key, __u64 id, __u64 *word)
+/*
+ * As hist shows them: a cgroup without a path is its number, a container without a name its id.
+ * @buf: of CONTAINER_LABEL bytes. Return: NULL for absent.
+ */
+static const char *cgroup_text(const struct report *r, enum report_key key, __u64 id, char *buf)
 {
-	char unnamed[32], label[CONTAINER_LABEL];
 	struct container_name name;
 	struct task_cgroup cgroup;
 	struct container c;
 
 	if (!tasks_cgroup(r->opts.tasks, id, &cgroup)) {
-		snprintf(unnamed, sizeof(unnamed), "#%llu", (unsigned long long)id);
-		return text_word(r, unnamed, word);
+		snprintf(buf, CONTAINER_LABEL, "#%llu", (unsigned long long)id);
+		return buf;
 	}
 	if (key == REPORT_KEY_CGROUP)
-		return text_word(r, cgroup.path, word);
+		return cgroup.path;
 	if (!container_of_path(cgroup.path, NULL, &c))
-		return text_word(r, "", word);
+		return "";
 	name = (struct container_name){ cgroup.container, cgroup.pod, cgroup.ns };
-	if (key == REPORT_KEY_CONTAINER)
-		return text_word(r, container_label(&c, &name, label), word);
-	return text_word(r, container_pod_label(&c, &name, label), word);
+	return key == REPORT_KEY_CONTAINER ? container_label(&c, &name, buf)
+					   : container_pod_label(&c, &name, buf);
 }
 
-static int cgroup_word(struct report *r, enum report_key key, const struct trace_sample *s,
-		       __u64 *word)
+static bool cgroup_word(struct report *r, enum report_key key, const struct trace_sample *s,
+			__u64 *word)
 {
 	struct u64_map *known = &r->cgroups[key - REPORT_KEY_CGROUP];
-	__u32 text;
-	int ret;
+	char buf[CONTAINER_LABEL];
+	const char *text;
 
 	_Static_assert(REPORT_KEY_POD == REPORT_KEY_CGROUP + 2 &&
 			       REPORT_KEY_CONTAINER == REPORT_KEY_CGROUP + 1,
 		       "keys of cgroups must be neighbours");
 
 	if (!s->cgroup_id)
-		return 0;
-	text = u64_map_get(known, s->cgroup_id);
-	if (text == INTERN_NONE) {
-		ret = cgroup_text(r, key, s->cgroup_id, word);
-		if (ret < 0)
-			return ret;
-		text = ret ? *word : INTERN_NONE - 1;
-		if (u64_map_put(known, s->cgroup_id, text))
-			return -ENOMEM;
+		return false;
+	*word = u64_map_get(known, s->cgroup_id);
+	if (*word == U64_MAP_NONE) {
+		text = cgroup_text(r, key, s->cgroup_id, buf);
+		*word = text ? intern_get(&r->texts, text) : INTERN_NONE - 1;
+		u64_map_put(known, s->cgroup_id, *word);
 	}
-	*word = text;
-	return text != INTERN_NONE - 1;
+	return *word != INTERN_NONE - 1;
 }
 
-static int symbol_word(struct report *r, enum report_key key, const struct trace_event *ev,
-		       __u64 *word)
+static bool symbol_word(struct report *r, enum report_key key, const struct trace_event *ev,
+			__u64 *word)
 {
 	const struct trace_sample *s = &ev->sample;
 	struct symbol sym;
 
 	if (!s->has_ip)
-		return 0;
-	if (symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, s->ip, ev->time, s->kernel,
-			 key == REPORT_KEY_SRCLINE, &sym))
-		return -ENOMEM;
-	if (key == REPORT_KEY_SYMBOL)
-		return owned_word(sym.name, word);
-	return owned_word(key == REPORT_KEY_DSO ? sym.dso : sym.srcline, word);
+		return false;
+	symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, s->ip, ev->time, s->kernel,
+		     key == REPORT_KEY_SRCLINE, &sym);
+	return owned_word(key == REPORT_KEY_SYMBOL ? sym.name
+			  : key == REPORT_KEY_DSO  ? sym.dso
+						   : sym.srcline,
+			  word);
 }
 
 static bool data_address(const struct report *r, const struct ibs_op_sample *op, __u64 *addr)
@@ -183,17 +160,17 @@ static bool data_address(const struct report *r, const struct ibs_op_sample *op,
 			    addr);
 }
 
-static int space_word(const struct report *r, const struct trace_sample *s, bool op, __u64 *word)
+static bool space_word(const struct report *r, const struct trace_sample *s, bool op, __u64 *word)
 {
 	__u64 addr;
 
 	if (!op || !data_address(r, &s->op, &addr))
-		return 0;
+		return false;
 	*word = IS_KERNEL(addr) ? SPACE_KERNEL : s->tgid;
 	return IS_KERNEL(addr) || s->has_task;
 }
 
-static int page_size_word(const struct ibs_op_sample *op, __u64 *word)
+static bool page_size_word(const struct ibs_op_sample *op, __u64 *word)
 {
 	const struct ibs_filter_sample s = { .regs = op->reg, .ibs = &op->cpu };
 	__u32 code = op->present >> IBS_OP_DATA3 & 1 ? ibs_filter_page_code(&s) : 3;
@@ -202,18 +179,18 @@ static int page_size_word(const struct ibs_op_sample *op, __u64 *word)
 	return code < 3;
 }
 
-static int topology_word(const struct report *r, enum report_key key, const struct trace_sample *s,
-			 __u64 *word)
+static bool topology_word(const struct report *r, enum report_key key, const struct trace_sample *s,
+			  __u64 *word)
 {
 	const struct trace_topology *t = r->opts.info->topology;
 
 	if (!t || !s->has_cpu || s->cpu >= t->n)
-		return 0;
+		return false;
 	*word = key == REPORT_KEY_CCX ? t->ccx[s->cpu] : t->node[s->cpu];
-	return 1;
+	return true;
 }
 
-static int mode_word(const struct trace_event *ev, __u64 *word)
+static bool mode_word(const struct trace_event *ev, __u64 *word)
 {
 	const struct trace_sample *s = &ev->sample;
 
@@ -224,8 +201,8 @@ static int mode_word(const struct trace_event *ev, __u64 *word)
 	return s->has_ip && *word != IBS_MODE_UNKNOWN;
 }
 
-static int key_word(struct report *r, enum report_key key, const struct trace_event *ev,
-		    __u64 *word)
+static bool key_word(struct report *r, enum report_key key, const struct trace_event *ev,
+		     __u64 *word)
 {
 	const struct trace_sample *s = &ev->sample;
 	bool op = ev->kind == TRACE_SAMPLE_OP;
@@ -233,15 +210,11 @@ static int key_word(struct report *r, enum report_key key, const struct trace_ev
 	*word = 0;
 	switch (key) {
 	case REPORT_KEY_SRC:
-		if (!op || (s->op.present & REGS_FOR_SRC) != REGS_FOR_SRC)
-			return 0;
-		*word = ibs_op_src(s->op.cpu, s->op.reg);
-		return 1;
+		*word = op ? ibs_op_src(s->op.cpu, s->op.reg) : 0;
+		return op && (s->op.present & REGS_FOR_SRC) == REGS_FOR_SRC;
 	case REPORT_KEY_OP:
-		if (!op || (s->op.present & REGS_FOR_SRC) != REGS_FOR_SRC)
-			return 0;
-		*word = ibs_op_kind(s->op.reg[IBS_OP_DATA], s->op.reg[IBS_OP_DATA3]);
-		return 1;
+		*word = op ? ibs_op_kind(s->op.reg[IBS_OP_DATA], s->op.reg[IBS_OP_DATA3]) : 0;
+		return op && (s->op.present & REGS_FOR_SRC) == REGS_FOR_SRC;
 	case REPORT_KEY_CGROUP:
 	case REPORT_KEY_CONTAINER:
 	case REPORT_KEY_POD:
@@ -253,9 +226,8 @@ static int key_word(struct report *r, enum report_key key, const struct trace_ev
 		*word = s->tid;
 		return s->has_task && s->tid != NO_TASK;
 	case REPORT_KEY_COMM:
-		if (!s->has_task)
-			return 0;
-		return owned_word(tasks_comm(r->opts.tasks, s->tgid, s->tid, ev->time), word);
+		return s->has_task &&
+		       owned_word(tasks_comm(r->opts.tasks, s->tgid, s->tid, ev->time), word);
 	case REPORT_KEY_CPU:
 		*word = s->cpu;
 		return s->has_cpu;
@@ -274,9 +246,9 @@ static int key_word(struct report *r, enum report_key key, const struct trace_ev
 	case REPORT_KEY_PAGE:
 	case REPORT_KEY_LINE:
 		if (!op || !data_address(r, &s->op, word))
-			return 0;
+			return false;
 		*word &= key == REPORT_KEY_PAGE ? ~(PAGE_BYTES - 1) : ~63ull;
-		return 1;
+		return true;
 	case REPORT_KEY_SPACE:
 		return space_word(r, s, op, word);
 	case REPORT_KEY_PAGE_SIZE:
@@ -287,22 +259,17 @@ static int key_word(struct report *r, enum report_key key, const struct trace_ev
 	}
 }
 
-int report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
+void report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
 {
 	__u64 absent = 0;
 
 	for (unsigned int k = 0; k < r->opts.n_by; k++) {
-		int ret = key_word(r, r->opts.by[k], ev, &words[k]);
-
-		if (ret < 0)
-			return ret;
-		if (!ret) {
-			words[k] = 0;
-			absent |= 1ull << k;
-		}
+		if (key_word(r, r->opts.by[k], ev, &words[k]))
+			continue;
+		words[k] = 0;
+		absent |= 1ull << k;
 	}
 	words[r->opts.n_by] = absent;
-	return 0;
 }
 
 const char *report_label(const struct report *r, const __u64 *words, unsigned int k, char *buf,
@@ -317,13 +284,12 @@ const char *report_label(const struct report *r, const __u64 *words, unsigned in
 		return src_name(w);
 	case REPORT_KEY_OP:
 		return op_kind_name(w);
+	case REPORT_KEY_MODE:
+		return w == IBS_MODE_KERNEL ? "kernel" : "user";
 	case REPORT_KEY_SPACE:
 		if (w == SPACE_KERNEL)
 			return "kernel";
-		snprintf(buf, size, "%llu", w);
-		return buf;
-	case REPORT_KEY_MODE:
-		return w == IBS_MODE_KERNEL ? "kernel" : "user";
+		/* fall through */
 	case REPORT_KEY_PID:
 	case REPORT_KEY_TID:
 	case REPORT_KEY_CPU:

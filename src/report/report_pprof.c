@@ -3,16 +3,11 @@
 
 #include "report_private.h"
 
-#include "base/array.h"
 #include "base/utf8.h"
 #include "symbols/chain.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <ibscope/filter_fields.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -58,7 +53,7 @@ struct pprof {
 	__u32 simulated; /* location of the mark, 0: none */
 };
 
-/* The index of some words in @t, in units of a word. Return: INTERN_NONE when out of memory. */
+/* The index of some words in @t, in units of a word. */
 static __u32 at(struct table *t, const void *words, size_t n)
 {
 	__u64 hash = words_hash(words, n);
@@ -66,9 +61,10 @@ static __u32 at(struct table *t, const void *words, size_t n)
 
 	u64_map_for_each(i, &t->of,
 			 hash) if (i + n <= t->n && !memcmp(&t->words[i], words, 8 * n)) return i;
-	if (t->n + n >= INTERN_NONE || array_reserve(t->words, t->room, t->n + n) ||
-	    u64_map_add(&t->of, hash, t->n))
-		return INTERN_NONE;
+	if (t->n + n >= INTERN_NONE)
+		out_of_memory();
+	array_reserve(t->words, t->room, t->n + n);
+	u64_map_add(&t->of, hash, t->n);
 	memcpy(&t->words[t->n], words, 8 * n);
 	t->n += n;
 	return t->n - n;
@@ -96,15 +92,16 @@ static __u32 function_of(struct pprof *p, const struct symbol *symbol)
 	}
 	utf8_escape(printable, sizeof(printable), name);
 	id = intern_get(&p->texts, printable);
-	return u64_map_put(&p->function_of, (uintptr_t)symbol->name, id) ? INTERN_NONE : id;
+	u64_map_put(&p->function_of, (uintptr_t)symbol->name, id);
+	return id;
 }
 
-/* The location of a frame, from 1 on. Return: INTERN_NONE when out of memory. */
+/* The location of a frame, from 1 on. */
 static __u32 location_of(struct pprof *p, const struct trace_event *ev,
 			 const struct chain_frame *frame)
 {
 	const struct report_opts *o = &p->labels->opts;
-	__u32 tgid = ev->sample.tgid, i;
+	__u32 tgid = ev->sample.tgid;
 	struct location l = { .addr = frame->kernel ? frame->addr : 0 };
 	struct task_map map;
 	struct symbol symbol;
@@ -121,15 +118,11 @@ static __u32 location_of(struct pprof *p, const struct trace_event *ev,
 			l.addr += map.pgoff - map.start;
 		}
 		l.mapping = at(&p->mappings, &m, WORDS(m)) + 1ull;
-		if (l.mapping > INTERN_NONE)
-			return INTERN_NONE;
 	}
-	if (symbols_find(o->symbols, o->tasks, tgid, frame->addr, ev->time, frame->kernel, false,
-			 &symbol))
-		return INTERN_NONE;
+	symbols_find(o->symbols, o->tasks, tgid, frame->addr, ev->time, frame->kernel, false,
+		     &symbol);
 	l.function = function_of(p, &symbol);
-	i = l.function == INTERN_NONE ? INTERN_NONE : at(&p->locations, &l, WORDS(l));
-	return i == INTERN_NONE ? i : i / WORDS(l) + 1;
+	return at(&p->locations, &l, WORDS(l)) / WORDS(l) + 1;
 }
 
 /* The words of a stack are their number and the locations from the innermost on. */
@@ -142,35 +135,25 @@ static __u32 stack_of(struct pprof *p, const struct trace_event *ev)
 	if (!n) /* an address that nothing is known of */
 		frames[n++] = (struct chain_frame){ 0 };
 	words[0] = n + !!p->simulated;
-	for (unsigned int i = 0; i < n; i++) {
+	for (unsigned int i = 0; i < n; i++)
 		words[i + 1] = location_of(p, ev, &frames[i]);
-		if (words[i + 1] == INTERN_NONE)
-			return INTERN_NONE;
-	}
 	words[n + 1] = p->simulated;
 	return at(&p->stacks, words, words[0] + 1);
 }
 
-int pprof_new(const struct report_opts *opts, struct pprof **out, struct err *err)
+struct pprof *pprof_new(const struct report_opts *opts)
 {
-	struct pprof *p = calloc(1, sizeof(*p));
+	struct pprof *p = xcalloc(1, sizeof(*p));
 	struct location mark = { 0 };
-	int ret = p ? report_new(opts, &p->labels, err) : err_set(err, -ENOMEM, "out of memory");
 
-	if (!ret && intern_get(&p->texts, "") == INTERN_NONE)
-		ret = err_set(err, -ENOMEM, "out of memory");
-	if (!ret && opts->info->simulated) {
+	report_new(opts, &p->labels, NULL);
+	intern_get(&p->texts, "");
+	if (opts->info->simulated) {
 		mark.function = intern_get(&p->texts, SIMULATED);
-		if (mark.function == INTERN_NONE ||
-		    at(&p->locations, &mark, WORDS(mark)) == INTERN_NONE)
-			ret = err_set(err, -ENOMEM, "out of memory");
+		at(&p->locations, &mark, WORDS(mark));
 		p->simulated = 1;
 	}
-	if (ret)
-		pprof_free(p);
-	else
-		*out = p;
-	return ret;
+	return p;
 }
 
 void pprof_free(struct pprof *p)
@@ -179,7 +162,7 @@ void pprof_free(struct pprof *p)
 
 	if (!p)
 		return;
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		free(tables[i]->words);
 		u64_map_free(&tables[i]->of);
 	}
@@ -220,7 +203,7 @@ static void add_costs(struct pprof *p, struct costs *c, const struct trace_event
 	}
 }
 
-int pprof_add(struct pprof *p, const struct trace_event *ev)
+void pprof_add(struct pprof *p, const struct trace_event *ev)
 {
 	__u64 words[REPORT_WORDS + 1];
 	unsigned int n = p->labels->words;
@@ -228,37 +211,28 @@ int pprof_add(struct pprof *p, const struct trace_event *ev)
 	__u32 row;
 
 	if (ev->kind != TRACE_SAMPLE_OP && ev->kind != TRACE_SAMPLE_FETCH)
-		return 0;
+		return;
+	report_key_of(p->labels, ev, words);
 	words[n] = stack_of(p, ev);
-	if (words[n] == INTERN_NONE || report_key_of(p->labels, ev, words))
-		return -ENOMEM;
-	row = at(&p->rows, words, n + 1);
-	if (row == INTERN_NONE)
-		return -ENOMEM;
-	row /= n + 1;
-	if (array_reserve_zero(p->costs, p->room, row + 1))
-		return -ENOMEM;
+	row = at(&p->rows, words, n + 1) / (n + 1);
+	array_reserve_zero(p->costs, p->room, row + 1);
 	if (p->rows.n != had)
 		p->costs[row] = (struct costs){ .stack = words[n] };
 	add_costs(p, &p->costs[row], ev);
 	if (ev->time && (!p->first || ev->time < p->first))
 		p->first = ev->time;
 	p->last = ev->time > p->last ? ev->time : p->last;
-	return 0;
 }
 
 /* A message of protocol buffers that is being made. */
 struct message {
 	unsigned char *data;
 	size_t n, room;
-	bool failed;
 };
 
 static void put_varint(struct message *m, __u64 v)
 {
-	m->failed = m->failed || array_reserve(m->data, m->room, m->n + 10);
-	if (m->failed)
-		return;
+	array_reserve(m->data, m->room, m->n + 10);
 	for (; v >= 0x80; v >>= 7)
 		m->data[m->n++] = v | 0x80;
 	m->data[m->n++] = v;
@@ -274,9 +248,7 @@ static void put_bytes(struct message *m, unsigned int field, const void *data, s
 {
 	put_varint(m, field << 3 | 2);
 	put_varint(m, n);
-	m->failed = m->failed || array_reserve(m->data, m->room, m->n + n);
-	if (m->failed)
-		return;
+	array_reserve(m->data, m->room, m->n + n);
 	memcpy(m->data + m->n, data, n);
 	m->n += n;
 }
@@ -309,12 +281,9 @@ struct writer {
 static __u32 string_of(struct writer *w, const char *text)
 {
 	char printable[TEXT];
-	__u32 id;
 
 	utf8_escape(printable, sizeof(printable), text);
-	id = intern_get(&w->texts, printable);
-	w->failed |= id == INTERN_NONE;
-	return w->p->texts.n + id;
+	return w->p->texts.n + intern_get(&w->texts, printable);
 }
 
 /* Write the body as a field of the profile, and begin another one. */
@@ -324,8 +293,7 @@ static void flush(struct writer *w, unsigned int field)
 
 	put_varint(&head, field << 3 | 2);
 	put_varint(&head, w->body.n);
-	w->failed |= head.failed || w->body.failed ||
-		     gzwrite(w->gz, head.data, head.n) != (int)head.n ||
+	w->failed |= gzwrite(w->gz, head.data, head.n) != (int)head.n ||
 		     (w->body.n && gzwrite(w->gz, w->body.data, w->body.n) != (int)w->body.n);
 	free(head.data);
 	w->body.n = 0;
@@ -334,7 +302,7 @@ static void flush(struct writer *w, unsigned int field)
 static void write_number(struct writer *w, unsigned int field, __u64 v)
 {
 	put_number(&w->part, field, v);
-	w->failed |= w->part.failed || gzwrite(w->gz, w->part.data, w->part.n) != (int)w->part.n;
+	w->failed |= gzwrite(w->gz, w->part.data, w->part.n) != (int)w->part.n;
 	w->part.n = 0;
 }
 
@@ -424,10 +392,9 @@ static void write_mappings(struct writer *w)
 static void write_locations(struct writer *w)
 {
 	const struct location *l = (const void *)w->p->locations.words;
-	unsigned char *written = calloc(1, w->p->texts.n);
+	unsigned char *written = xcalloc(1, w->p->texts.n);
 
-	w->failed |= !written;
-	for (size_t i = 0; written && i < w->p->locations.n / WORDS(*l); i++, l++) {
+	for (size_t i = 0; i < w->p->locations.n / WORDS(*l); i++, l++) {
 		put_number(&w->body, 1, i + 1);
 		put_number(&w->body, 2,
 			   l->mapping ? (l->mapping - 1) / WORDS(struct mapping) + 1 : 0);
@@ -482,9 +449,8 @@ static void write_strings(struct writer *w)
 		const char *text = i < w->p->texts.n ? intern_text(&w->p->texts, i)
 						     : intern_text(&w->texts, i - w->p->texts.n);
 
-		w->body.failed |= array_reserve(w->body.data, w->body.room, TEXT) < 0;
-		if (!w->body.failed)
-			w->body.n = stpcpy((char *)w->body.data, text) - (char *)w->body.data;
+		array_reserve(w->body.data, w->body.room, TEXT);
+		w->body.n = stpcpy((char *)w->body.data, text) - (char *)w->body.data;
 		flush(w, PROFILE_STRING);
 	}
 }

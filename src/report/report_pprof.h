@@ -13,12 +13,12 @@
 
 struct pprof;
 
-/* @opts->by are the labels; tasks and symbols are needed. Return: 0 or a negative errno with @err. */
-int pprof_new(const struct report_opts *opts, struct pprof **out, struct err *err);
+/* @opts->by are the labels; tasks and symbols are needed. */
+struct pprof *pprof_new(const struct report_opts *opts);
 void pprof_free(struct pprof *p); /* accepts NULL */
 
-/* Add a sample; a sample without a chain counts by its address alone. Return: 0 or -ENOMEM. */
-int pprof_add(struct pprof *p, const struct trace_event *ev);
+/* Add a sample; a sample without a chain counts by its address alone. */
+void pprof_add(struct pprof *p, const struct trace_event *ev);
 
 /**
  * pprof_write() - the profile, compressed with gzip

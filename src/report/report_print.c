@@ -3,7 +3,8 @@
 
 #include "base/utf8.h"
 
-#include <string.h>
+#include <math.h>
+#include <stdarg.h>
 
 #define MAX_PAD 48 /* a longer label moves what follows it on its line only */
 #define ABSENT	"[unknown]"
@@ -14,14 +15,6 @@ typedef unsigned long long ull;
 #define WIDTH(id, name, width, ...) width,
 static const int widths[] = { REPORT_COLUMN_TABLE(WIDTH) };
 
-static bool has_key(const struct report_table *t, enum report_key key)
-{
-	for (unsigned int k = 0; k < t->opts->n_by; k++)
-		if (t->opts->by[k] == key)
-			return true;
-	return false;
-}
-
 static bool number(char *buf, size_t size, bool known, ull v)
 {
 	if (known)
@@ -29,68 +22,21 @@ static bool number(char *buf, size_t size, bool known, ull v)
 	return known;
 }
 
-static bool percentile(char *buf, size_t size, long p)
-{
-	return number(buf, size, p >= 0, p);
-}
-
-/* In text a share is in percent, for programs it is a fraction. */
-static bool share(char *buf, size_t size, __u64 part, __u64 all, bool percent)
-{
-	if (!all)
-		return false;
-	if (percent)
-		snprintf(buf, size, "%.2f%%", 100.0 * part / all);
-	else
-		snprintf(buf, size, "%.9g", (double)part / all);
-	return true;
-}
-
-/* What a column says of a row. Return: false if it says nothing. */
+/* What a column says of a row. In text a share is in percent. Return: false if it says nothing. */
 static bool value(const struct report_table *t, const struct report_row *row,
 		  enum report_column column, bool text, char *buf, size_t size)
 {
-	bool one = row->label; /* else of several, whose sets were not joined */
+	double v = report_value(t, row, column);
 
-	switch (column) {
-	case REPORT_COLUMN_SAMPLES:
-		return number(buf, size, true, row->samples);
-	case REPORT_COLUMN_SHARE:
-		return share(buf, size, row->samples, t->total.samples, text);
-	case REPORT_COLUMN_ESTIMATED:
-		return number(buf, size, row->has_estimated, row->estimated);
-	case REPORT_COLUMN_VALID:
-		return number(buf, size, true, row->valid);
-	case REPORT_COLUMN_MEAN:
-		if (row->valid)
-			snprintf(buf, size, "%.1f", (double)row->sum / row->valid);
-		return row->valid;
-	case REPORT_COLUMN_P50:
-		return percentile(buf, size, row->p50);
-	case REPORT_COLUMN_P90:
-		return percentile(buf, size, row->p90);
-	case REPORT_COLUMN_P99:
-		return percentile(buf, size, row->p99);
-	case REPORT_COLUMN_MAX:
-		return number(buf, size, row->valid, row->max);
-	case REPORT_COLUMN_TOTAL:
-		return number(buf, size, row->valid, row->sum);
-	case REPORT_COLUMN_TOTAL_SHARE:
-		return row->valid && share(buf, size, row->sum, t->total.sum, text);
-	case REPORT_COLUMN_LOADS:
-		return number(buf, size, true, row->loads);
-	case REPORT_COLUMN_STORES:
-		return number(buf, size, true, row->stores);
-	case REPORT_COLUMN_OFFSETS:
-		return number(buf, size, one && row->offsets && has_key(t, REPORT_KEY_LINE),
-			      row->offsets);
-	case REPORT_COLUMN_CPUS:
-		return number(buf, size, one && row->cpus, row->cpus);
-	case REPORT_COLUMN_THREADS:
-		return number(buf, size, one && row->threads, row->threads);
-	default:
+	if (isnan(v))
 		return false;
-	}
+	if (column == REPORT_COLUMN_MEAN)
+		snprintf(buf, size, "%.1f", v);
+	else if (column != REPORT_COLUMN_SHARE && column != REPORT_COLUMN_TOTAL_SHARE)
+		snprintf(buf, size, "%.0f", v);
+	else
+		snprintf(buf, size, text ? "%.2f%%" : "%.9g", text ? 100 * v : v);
+	return true;
 }
 
 /* --- text --- */
@@ -100,39 +46,45 @@ static const char *or_unknown(const char *text)
 	return *text ? text : "not told";
 }
 
+/* A line with names that others chose. */
+__attribute__((format(printf, 2, 3))) static void line(FILE *f, const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		out_of_memory();
+	va_end(ap);
+	utf8_put(f, text);
+	fputc('\n', f);
+	free(text);
+}
+
 static void print_machine(FILE *f, const struct trace_info *info)
 {
-	fputs("machine   ", f);
-	if (info->has_cpu) {
-		utf8_put(f, or_unknown(info->cpu.name));
-		fprintf(f, " (%s, family 0x%x model 0x%x)", cpu_generation(&info->cpu),
-			info->cpu.family, info->cpu.model);
-	} else {
-		fputs("processor not told", f);
-	}
+	char cpu[128] = "processor not told", cpus[32] = "";
+
+	if (info->has_cpu)
+		snprintf(cpu, sizeof(cpu), "%s (%s, family 0x%x model 0x%x)",
+			 or_unknown(info->cpu.name), cpu_generation(&info->cpu), info->cpu.family,
+			 info->cpu.model);
 	if (info->n_cpus)
-		fprintf(f, ", %u CPUs", info->n_cpus);
-	fputs(", host ", f);
-	utf8_put(f, or_unknown(info->host));
-	fputs(", Linux ", f);
-	utf8_put(f, or_unknown(info->release));
-	fputc('\n', f);
+		snprintf(cpus, sizeof(cpus), ", %u CPUs", info->n_cpus);
+	line(f, "machine   %s%s, host %s, Linux %s", cpu, cpus, or_unknown(info->host),
+	     or_unknown(info->release));
 }
 
 static void print_events(FILE *f, const struct trace_info *info)
 {
 	for (unsigned int i = 0; i < info->n_pmus; i++) {
 		const struct trace_pmu *p = &info->pmu[i];
+		char period[64] = "period not told";
 
-		fputs("event     ", f);
-		utf8_put(f, p->name);
-		if (!p->period)
-			fputs(", period not told", f);
-		else if (p->freq)
-			fprintf(f, ", %llu samples a second", (ull)p->period);
-		else
-			fprintf(f, ", period %llu", (ull)p->period);
-		fputc('\n', f);
+		if (p->period)
+			snprintf(period, sizeof(period),
+				 p->freq ? "%llu samples a second" : "period %llu", (ull)p->period);
+		line(f, "event     %s, %s", p->name, period);
 	}
 }
 
@@ -159,42 +111,37 @@ static void print_lost(FILE *f, const struct report_head *h)
 	fputc('\n', f);
 }
 
-void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric metric)
+static void print_file(FILE *f, const struct report_head *h)
 {
 	const struct trace_end *end = h->end;
+	char skipped[96] = "";
 
+	if (end->skipped_blocks)
+		snprintf(skipped, sizeof(skipped), " (%llu blocks, %llu bytes skipped)",
+			 (ull)end->skipped_blocks, (ull)end->skipped_bytes);
+	if (end->whole && !end->skipped_blocks)
+		line(f, "file      %s (%s), complete", h->file, or_unknown(h->info->format ?: ""));
+	else
+		line(f, "file      %s (%s), INCOMPLETE: %s%s", h->file,
+		     or_unknown(h->info->format ?: ""),
+		     end->missing[0] ? end->missing : "parts are damaged", skipped);
+}
+
+void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric metric)
+{
 	print_machine(f, h->info);
 	print_events(f, h->info);
-	if (h->info->filter[0]) {
-		fputs("recorded  ", f);
-		utf8_put(f, h->info->filter);
-		fputc('\n', f);
-	}
-	if (*h->options) {
-		fputs("options   ", f);
-		utf8_put(f, h->options);
-		fputc('\n', f);
-	}
+	if (h->info->filter[0])
+		line(f, "recorded  %s", h->info->filter);
+	if (*h->options)
+		line(f, "options   %s", h->options);
 	fprintf(f, "samples   %llu", (ull)(h->op_samples + h->fetch_samples));
 	if (h->fetch_samples)
 		fprintf(f, " (%llu of ops, %llu of fetches)", (ull)h->op_samples,
 			(ull)h->fetch_samples);
-	fprintf(f, ", selected %llu", (ull)h->selected);
-	fputc('\n', f);
+	fprintf(f, ", selected %llu\n", (ull)h->selected);
 	print_lost(f, h);
-	fputs("file      ", f);
-	utf8_put(f, h->file);
-	fprintf(f, " (%s), ", or_unknown(h->info->format ?: ""));
-	if (end->whole && !end->skipped_blocks) {
-		fputs("complete\n", f);
-	} else {
-		fputs("INCOMPLETE: ", f);
-		utf8_put(f, end->missing[0] ? end->missing : "parts are damaged");
-		if (end->skipped_blocks)
-			fprintf(f, " (%llu blocks, %llu bytes skipped)", (ull)end->skipped_blocks,
-				(ull)end->skipped_bytes);
-		fputc('\n', f);
-	}
+	print_file(f, h);
 	fprintf(f,
 		"latency   %s, core cycles; percentiles are upper edges of buckets, at most 1/8 "
 		"too high\n",

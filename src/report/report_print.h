@@ -5,8 +5,6 @@
 
 #include "report.h"
 
-#include <stdio.h>
-
 enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };
 
 /* What was read, and what of it was meant. */

@@ -60,8 +60,8 @@ bool report_latency(enum ibs_metric metric, const struct ibs_op_sample *op, __u3
 /* What enum report_unit bits stand for, or NULL if it is not one thing. */
 const char *report_unit_name(unsigned int units);
 
-/* Of one sample, the words of its row. Return: 0 or -ENOMEM. */
-int report_key_of(struct report *r, const struct trace_event *ev, __u64 *words);
+/* Of one sample, the words of its row. */
+void report_key_of(struct report *r, const struct trace_event *ev, __u64 *words);
 
 /* The text of a word; @buf is for those that are numbers. NULL: absent. */
 const char *report_label(const struct report *r, const __u64 *words, unsigned int k, char *buf,

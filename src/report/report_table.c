@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "report_private.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+#include <math.h>
 
 /* What the comparison of rows needs; qsort_r() hands it on. */
 struct ordering {
+	const struct report_table *table;
 	enum report_column sort;
-	unsigned int n_by;
 };
 
 static int compare_cells(const void *pa, const void *pb)
@@ -18,14 +16,12 @@ static int compare_cells(const void *pa, const void *pb)
 	return a->key < b->key ? -1 : a->key > b->key;
 }
 
-/* Cells of buckets, ordered by row. Return: how many, or -ENOMEM. */
-static ssize_t buckets_by_row(const struct report *r, struct cell **out)
+/* Cells of buckets, ordered by row. Return: how many. */
+static size_t buckets_by_row(const struct report *r, struct cell **out)
 {
-	struct cell *list = malloc((r->n_cells ? r->n_cells : 1) * sizeof(*list));
+	struct cell *list = xcalloc(r->n_cells, sizeof(*list));
 	size_t n = 0;
 
-	if (!list)
-		return -ENOMEM;
 	for (size_t i = 0; i < r->n_cells; i++)
 		if ((r->cells[i].key >> 32 & 3) == CELL_BUCKET)
 			list[n++] = r->cells[i];
@@ -58,18 +54,21 @@ static bool one_unit(unsigned int units)
 
 static void set_sums(const struct sums *s, struct report_row *row)
 {
-	row->samples = s->samples;
-	row->valid = s->valid;
-	row->sum = s->sum;
-	row->estimated = s->estimated;
-	row->units = s->units;
-	row->has_estimated = !s->no_estimate && one_unit(s->units);
-	row->max = s->max;
-	row->loads = s->loads;
-	row->stores = s->stores;
-	row->offsets = __builtin_popcountll(s->offsets);
-	row->cpus = s->cpus;
-	row->threads = s->threads;
+	*row = (struct report_row){
+		.label = row->label,
+		.samples = s->samples,
+		.valid = s->valid,
+		.sum = s->sum,
+		.estimated = s->estimated,
+		.units = s->units,
+		.has_estimated = !s->no_estimate && one_unit(s->units),
+		.max = s->max,
+		.loads = s->loads,
+		.stores = s->stores,
+		.offsets = __builtin_popcountll(s->offsets),
+		.cpus = s->cpus,
+		.threads = s->threads,
+	};
 }
 
 static void add_row(struct report_row *to, const struct report_row *row)
@@ -85,72 +84,88 @@ static void add_row(struct report_row *to, const struct report_row *row)
 	to->stores += row->stores;
 }
 
-static int set_labels(struct report *r, size_t row, const char **label)
+static void set_labels(struct report *r, size_t row, const char **label)
 {
 	char buf[32];
 
 	for (unsigned int k = 0; k < r->opts.n_by; k++) {
-		const char *text = report_label(r, &r->keys[row * r->words], k, buf, sizeof(buf));
-
-		label[k] = text;
-		if (text == buf) {
-			__u32 id = intern_get(&r->texts, buf);
-
-			if (id == INTERN_NONE)
-				return -ENOMEM;
-			label[k] = intern_text(&r->texts, id);
-		}
+		label[k] = report_label(r, &r->keys[row * r->words], k, buf, sizeof(buf));
+		if (label[k] == buf)
+			label[k] = intern_text(&r->texts, intern_get(&r->texts, buf));
 	}
-	return 0;
 }
 
-/* By what a column holds; a row in which it is absent comes behind all that have it. */
-static double sort_value(const struct report_row *row, enum report_column c)
+static double share(double part, double all)
 {
-	switch (c) {
+	return all ? part / all : NAN;
+}
+
+static bool by_line(const struct report_opts *opts)
+{
+	for (unsigned int k = 0; k < opts->n_by; k++)
+		if (opts->by[k] == REPORT_KEY_LINE)
+			return true;
+	return false;
+}
+
+double report_value(const struct report_table *t, const struct report_row *row,
+		    enum report_column column)
+{
+	bool one = row->label; /* else of several, whose sets were not joined */
+	long percentile = column == REPORT_COLUMN_P50	? row->p50
+			  : column == REPORT_COLUMN_P90 ? row->p90
+							: row->p99;
+
+	switch (column) {
 	case REPORT_COLUMN_SAMPLES:
-	case REPORT_COLUMN_SHARE:
 		return row->samples;
+	case REPORT_COLUMN_SHARE:
+		return share(row->samples, t->total.samples);
 	case REPORT_COLUMN_ESTIMATED:
-		return row->has_estimated ? row->estimated : -1.0;
+		return row->has_estimated ? row->estimated : NAN;
 	case REPORT_COLUMN_VALID:
 		return row->valid;
 	case REPORT_COLUMN_MEAN:
-		return row->valid ? (double)row->sum / row->valid : -1;
+		return share(row->sum, row->valid);
 	case REPORT_COLUMN_P50:
-		return row->p50;
 	case REPORT_COLUMN_P90:
-		return row->p90;
 	case REPORT_COLUMN_P99:
-		return row->p99;
+		return percentile >= 0 ? percentile : NAN;
 	case REPORT_COLUMN_MAX:
-		return row->valid ? row->max : -1.0;
+		return row->valid ? row->max : NAN;
+	case REPORT_COLUMN_TOTAL:
+		return row->valid ? row->sum : NAN;
+	case REPORT_COLUMN_TOTAL_SHARE:
+		return row->valid ? share(row->sum, t->total.sum) : NAN;
 	case REPORT_COLUMN_LOADS:
 		return row->loads;
 	case REPORT_COLUMN_STORES:
 		return row->stores;
 	case REPORT_COLUMN_OFFSETS:
-		return row->offsets;
+		return one && row->offsets && by_line(t->opts) ? row->offsets : NAN;
 	case REPORT_COLUMN_CPUS:
-		return row->cpus;
+		return one && row->cpus ? row->cpus : NAN;
 	case REPORT_COLUMN_THREADS:
-		return row->threads;
+		return one && row->threads ? row->threads : NAN;
 	default:
-		return row->valid ? row->sum : -1.0;
+		return NAN;
 	}
 }
 
+/* A row in which the column is absent comes behind all that have it. */
 static int compare_rows(const void *pa, const void *pb, void *arg)
 {
 	const struct report_row *a = pa, *b = pb;
 	const struct ordering *o = arg;
-	double x = sort_value(a, o->sort), y = sort_value(b, o->sort);
+	double x = report_value(o->table, a, o->sort), y = report_value(o->table, b, o->sort);
 
+	x = isnan(x) ? -1 : x;
+	y = isnan(y) ? -1 : y;
 	if (x != y)
 		return x > y ? -1 : 1;
 	if (a->samples != b->samples)
 		return a->samples > b->samples ? -1 : 1;
-	for (unsigned int k = 0; k < o->n_by; k++) {
+	for (unsigned int k = 0; k < o->table->opts->n_by; k++) {
 		int c = !a->label[k] - !b->label[k];
 
 		if (!c && a->label[k])
@@ -194,28 +209,25 @@ const char *report_unit_name(unsigned int units)
 
 int report_table(struct report *r, const struct report_order *order, struct report_table *out)
 {
-	struct ordering o = { order->sort, r->opts.n_by };
+	struct ordering o = { out, order->sort };
 	__u64 all[IBS_LAT_BUCKETS] = { 0 };
-	const char **labels = NULL;
-	struct cell *cells = NULL;
-	ssize_t n_cells, c = 0;
+	struct cell *cells;
+	size_t n_cells = buckets_by_row(r, &cells), c = 0;
 
-	memset(out, 0, sizeof(*out));
-	out->opts = &r->opts;
-	out->rows = calloc(r->n + 1, sizeof(*out->rows));
-	labels = calloc(r->n * r->opts.n_by + 1, sizeof(*labels));
-	out->labels = labels;
-	n_cells = buckets_by_row(r, &cells);
-	if (!out->rows || !labels || n_cells < 0)
-		goto fail;
-	out->total.has_estimated = true;
+	*out = (struct report_table){
+		.opts = &r->opts,
+		.rows = xcalloc(r->n, sizeof(*out->rows)),
+		.n = r->n,
+		.labels = xcalloc(r->n * r->opts.n_by, sizeof(*out->labels)),
+		.total.has_estimated = true,
+		.rest = { .p50 = -1, .p90 = -1, .p99 = -1 },
+	};
 	for (size_t i = 0; i < r->n; i++) {
 		struct report_row *row = &out->rows[i];
 		__u64 buckets[IBS_LAT_BUCKETS] = { 0 };
 
-		row->label = &labels[i * r->opts.n_by];
-		if (set_labels(r, i, &labels[i * r->opts.n_by]))
-			goto fail;
+		row->label = &out->labels[i * r->opts.n_by];
+		set_labels(r, i, &out->labels[i * r->opts.n_by]);
 		set_sums(&r->sums[i], row);
 		for (; c < n_cells && cells[c].key >> 34 == i; c++) {
 			buckets[(__u32)cells[c].key] += cells[c].count;
@@ -227,15 +239,9 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 	free(cells);
 	set_percentiles(&out->total, all);
 	out->estimated_unit = report_unit_name(out->total.units);
-	out->rest.p50 = out->rest.p90 = out->rest.p99 = -1;
-	out->n = r->n;
 	qsort_r(out->rows, out->n, sizeof(*out->rows), compare_rows, &o);
 	cut(out, order);
 	return 0;
-fail:
-	free(cells);
-	report_table_free(out);
-	return -ENOMEM;
 }
 
 void report_table_free(struct report_table *t)

@@ -2,12 +2,6 @@
 #include "cgroup_select.h"
 #include "cgroup_terms.h"
 
-#include "base/err.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define SUGGESTED 5 /* names in a message */
 
 struct cgroup_select {

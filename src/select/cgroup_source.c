@@ -2,10 +2,7 @@
 /* Cgroups of the running system. */
 #include "cgroup_source.h"
 
-#include "base/err.h"
-
-#include <errno.h>
-#include <string.h>
+#include "base/std.h"
 
 static int tree_find(void *arg, const char *text, __u64 *id, char **path, struct err *err)
 {

@@ -5,10 +5,6 @@
 #include "base/num.h"
 #include "counts/snapshot.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <ibscope/maps.h>
 
 static int no_memory(struct err *err)
@@ -310,7 +306,7 @@ const struct option_row select_option_rows[] = {
 	  OPTION_FLAG(struct select_options, explain) },
 };
 /* clang-format on */
-const size_t select_option_n_rows = sizeof(select_option_rows) / sizeof(select_option_rows[0]);
+const size_t select_option_n_rows = ARRAY_SIZE(select_option_rows);
 
 int select_options_check(struct select_options *o, struct err *err)
 {

@@ -5,8 +5,7 @@
 
 #include <ibscope/predicate.h>
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/std.h"
 
 /*
  * A cgroup that a selection names. It also stands for all cgroups below it that have no entry of

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "symbols.h"
 
-#include "base/array.h"
+#include "base/clock.h"
 #include "base/intern.h"
 #include "symbols_kernel.h"
 #include "symbols_object.h"
+#include "trace/task_events.h"
 
-#include <elf.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #define KALLSYMS      "/proc/kallsyms"
@@ -49,18 +44,10 @@ struct symbols {
 	struct u64_map kernel_names, kernel_dsos; /* by address */
 };
 
-static __s64 now_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
 /* When the clock that counts from boot on was 0, as far as the recording tells: once a boot. */
 static bool is_this_boot(const struct trace_info *info, const struct utsname *u)
 {
-	__s64 now = now_ns(CLOCK_REALTIME) - now_ns(CLOCK_MONOTONIC);
+	__s64 now = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 	__s64 then = info->realtime_ns - info->monotonic_ns;
 
 	return info->realtime_ns && info->monotonic_ns && !strcmp(info->release, u->release) &&
@@ -69,12 +56,10 @@ static bool is_this_boot(const struct trace_info *info, const struct utsname *u)
 
 int symbols_new(const struct symbols_opts *opts, struct symbols **out, struct err *err)
 {
-	struct symbols *s = calloc(1, sizeof(*s));
+	struct symbols *s = xcalloc(1, sizeof(*s));
 	struct utsname u;
 	int ret = 0;
 
-	if (!s)
-		return err_set(err, -ENOMEM, "out of memory");
 	s->opts = *opts;
 	if (!uname(&u)) {
 		s->trusted = !strcmp(u.nodename, opts->info->host);
@@ -113,31 +98,11 @@ void symbols_free(struct symbols *s)
 	free(s);
 }
 
-/* The build-id among the notes of the running kernel. */
 static bool kernel_has_build_id(const unsigned char *build_id, unsigned int len)
 {
-	unsigned char notes[4096];
-	FILE *f = fopen(NOTES, "re");
-	size_t n, at = 0;
+	unsigned char id[20];
 
-	if (!f)
-		return false;
-	n = fread(notes, 1, sizeof(notes), f);
-	fclose(f);
-	while (at + sizeof(Elf64_Nhdr) <= n) {
-		Elf64_Nhdr h;
-		size_t name = at + sizeof(h), desc;
-
-		memcpy(&h, notes + at, sizeof(h));
-		desc = name + (h.n_namesz + 3ul) / 4 * 4;
-		at = desc + (h.n_descsz + 3ul) / 4 * 4;
-		if (at > n)
-			return false;
-		if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 &&
-		    !memcmp(notes + name, "GNU", 4))
-			return h.n_descsz == len && !memcmp(notes + desc, build_id, len);
-	}
-	return false;
+	return notes_build_id(NOTES, id) == len && !memcmp(id, build_id, len);
 }
 
 /* The map of the kernel itself, of which modules have their own. */
@@ -210,13 +175,12 @@ static void open_kernel(struct symbols *s, const struct task_map *map)
 	}
 }
 
-/* Keep a text under a key. Return: it, or NULL when out of memory. */
+/* Keep a text under a key. Return: it. */
 static const char *keep(struct symbols *s, struct u64_map *m, __u64 key, const char *text)
 {
 	__u32 id = intern_get(&s->texts, text);
 
-	if (id == INTERN_NONE || u64_map_put(m, key, id))
-		return NULL;
+	u64_map_put(m, key, id);
 	return intern_text(&s->texts, id);
 }
 
@@ -227,8 +191,8 @@ static const char *kept(const struct symbols *s, const struct u64_map *m, __u64 
 	return id == INTERN_NONE ? NULL : intern_text(&s->texts, id);
 }
 
-static int find_kernel(struct symbols *s, const struct task_map *map, __u64 addr,
-		       struct symbol *out)
+static void find_kernel(struct symbols *s, const struct task_map *map, __u64 addr,
+			struct symbol *out)
 {
 	const char *name, *module = NULL, *dso = "[kernel]";
 	char unnamed[4096 + 64];
@@ -236,7 +200,7 @@ static int find_kernel(struct symbols *s, const struct task_map *map, __u64 addr
 	out->name = kept(s, &s->kernel_names, addr);
 	out->dso = kept(s, &s->kernel_dsos, addr);
 	if (out->name && out->dso)
-		return 0;
+		return;
 	if (!s->kernel_tried)
 		open_kernel(s, map);
 	/* perf tells the modules, as "[kvm]" or by file */
@@ -255,7 +219,6 @@ static int find_kernel(struct symbols *s, const struct task_map *map, __u64 addr
 	}
 	out->name = keep(s, &s->kernel_names, addr, name);
 	out->dso = keep(s, &s->kernel_dsos, addr, dso);
-	return out->name && out->dso ? 0 : -ENOMEM;
 }
 
 static bool same_build_id(const struct dso *d, const struct task_map *map)
@@ -272,19 +235,14 @@ static struct dso *dso_at(struct symbols *s, const struct task_map *map)
 	for (i = first; i != INTERN_NONE; i = s->dsos[i].next)
 		if (same_build_id(&s->dsos[i], map))
 			return &s->dsos[i];
-	if (array_reserve(s->dsos, s->room, s->n_dsos + 1))
-		return NULL;
-	d = &s->dsos[s->n_dsos];
-	memset(d, 0, sizeof(*d));
-	d->path = map->path;
+	array_reserve(s->dsos, s->room, s->n_dsos + 1);
+	u64_map_put(&s->dso_of, (uintptr_t)map->path, s->n_dsos);
+	d = &s->dsos[s->n_dsos++];
+	*d = (struct dso){ .path = map->path, .next = first };
 	if (map->build_id && map->build_id_len <= sizeof(d->build_id)) {
 		memcpy(d->build_id, map->build_id, map->build_id_len);
 		d->build_id_len = map->build_id_len;
 	}
-	d->next = first;
-	if (u64_map_put(&s->dso_of, (uintptr_t)map->path, s->n_dsos))
-		return NULL;
-	s->n_dsos++;
 	return d;
 }
 
@@ -314,14 +272,12 @@ int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64
 
 	*out = (struct symbol){ .name = "[unknown]" };
 	if (kernel)
-		return find_kernel(s, mapped ? &map : NULL, addr, out);
-	if (!mapped)
+		find_kernel(s, mapped ? &map : NULL, addr, out);
+	if (kernel || !mapped)
 		return 0;
 	offset = addr - map.start + map.pgoff;
 	out->dso = map.path;
 	d = dso_at(s, &map);
-	if (!d)
-		return -ENOMEM;
 	if (!d->opened)
 		open_dso(s, d);
 	out->name = kept(s, &d->names, offset);
@@ -330,8 +286,6 @@ int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64
 		snprintf(text, sizeof(text), "[%.4000s+0x%llx]", d->path,
 			 (unsigned long long)offset);
 		out->name = keep(s, &d->names, offset, name ?: text);
-		if (!out->name)
-			return -ENOMEM;
 	}
 	if (!srcline || !d->object)
 		return 0;
@@ -340,8 +294,6 @@ int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64
 		if (!object_srcline(d->object, offset, text, sizeof(text)))
 			text[0] = 0;
 		out->srcline = keep(s, &d->lines, offset, text);
-		if (!out->srcline)
-			return -ENOMEM;
 	}
 	if (!*out->srcline)
 		out->srcline = NULL;

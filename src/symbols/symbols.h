@@ -19,7 +19,7 @@ struct symbols_opts {
 };
 
 /*
- * Takes DEBUGINFOD_URLS out of the environment unless opts->debuginfod. Return: 0; -ENOMEM; or with
+ * Takes DEBUGINFOD_URLS out of the environment unless opts->debuginfod. Return: 0; or with
  * @err what reading opts->kallsyms failed with.
  */
 int symbols_new(const struct symbols_opts *opts, struct symbols **out, struct err *err);
@@ -36,7 +36,7 @@ struct symbol {
  * symbols_find() - the symbol of an address at a time
  * @srcline: find the source line too, which is slow
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0
  */
 int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
 		 bool kernel, bool srcline, struct symbol *out);

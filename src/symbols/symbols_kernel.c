@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "symbols_kernel.h"
 
-#include "base/array.h"
 #include "base/regular.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define HIGH	 0x8000000000000000ull /* where the kernel begins */
@@ -15,54 +10,33 @@
 
 struct kernel_symbol {
 	__u64 addr;
-	size_t name, module; /* in `text`; module 0: of the kernel itself */
+	const char *name, *module; /* in `text`; NULL: of the kernel itself */
 };
 
 struct kernel_symbols {
 	struct kernel_symbol *list;
 	size_t n, room;
-	char *text; /* names, each with its NUL; begins with one */
-	size_t len, text_room;
+	char *text; /* the whole file */
 };
 
-static int add_text(struct kernel_symbols *k, const char *text, size_t n, size_t *at)
+/* "ffffffff81000000 T _stext\t[module]", of which only symbols of code are kept. */
+static void add_line(struct kernel_symbols *k, char *line, __u64 shift, bool core)
 {
-	if (array_reserve(k->text, k->text_room, k->len + n + 1))
-		return -ENOMEM;
-	*at = k->len;
-	memcpy(k->text + k->len, text, n);
-	k->text[k->len + n] = 0;
-	k->len += n + 1;
-	return 0;
-}
-
-/* "ffffffff81000000 T _stext\t[module]\n". Return: 1 for a symbol of code, 0, or -ENOMEM. */
-static int add_line(struct kernel_symbols *k, char *line, __u64 shift, bool core)
-{
-	struct kernel_symbol *s;
-	char *end, *name, *module = NULL;
-	unsigned long long addr;
+	char *end, *name, *module;
+	unsigned long long addr = strtoull(line, &end, 16);
 	size_t len;
 
-	addr = strtoull(line, &end, 16);
-	if (end == line || end[0] != ' ' || !strchr("tTwW", end[1]) || !end[1] || end[2] != ' ')
-		return 0;
+	if (end == line || end[0] != ' ' || !end[1] || !strchr("tTwW", end[1]) || end[2] != ' ')
+		return;
 	name = end + 3;
-	len = strcspn(name, " \t\n");
-	module = name + len;
-	module += strspn(module, " \t");
+	len = strcspn(name, " \t");
+	module = name + len + strspn(name + len, " \t");
 	if (!len || (*module == '[' && core) || addr < HIGH)
-		return 0;
-	if (array_reserve(k->list, k->room, k->n + 1))
-		return -ENOMEM;
-	s = &k->list[k->n];
-	s->addr = addr + shift;
-	s->module = 0;
-	if (add_text(k, name, len, &s->name) ||
-	    (*module == '[' && add_text(k, module, strcspn(module, "\n"), &s->module)))
-		return -ENOMEM;
-	k->n++;
-	return 1;
+		return;
+	name[len] = 0;
+	array_reserve(k->list, k->room, k->n + 1);
+	k->list[k->n++] =
+		(struct kernel_symbol){ addr + shift, name, *module == '[' ? module : NULL };
 }
 
 static int compare(const void *pa, const void *pb)
@@ -74,17 +48,21 @@ static int compare(const void *pa, const void *pb)
 	return a->name < b->name ? -1 : a->name > b->name;
 }
 
-static int read_list(struct kernel_symbols *k, FILE *f, __u64 shift, bool core)
+static int read_list(struct kernel_symbols *k, int fd, __u64 shift, bool core)
 {
-	size_t size = 0, none;
-	char *line = NULL;
-	int ret = add_text(k, "", 0, &none);
+	size_t room = 0, n = 0;
+	char *save;
+	ssize_t got;
 
-	errno = 0;
-	while (ret >= 0 && getline(&line, &size, f) > 0)
-		ret = add_line(k, line, shift, core);
-	free(line);
-	return ret < 0 ? ret : errno == ENOMEM ? -ENOMEM : 0;
+	do {
+		array_reserve(k->text, room, n + (1 << 16) + 1);
+		got = read(fd, k->text + n, 1 << 16);
+		n += got > 0 ? got : 0;
+	} while (got > 0 || (got < 0 && errno == EINTR));
+	k->text[n] = 0;
+	for (char *line = strtok_r(k->text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		add_line(k, line, shift, core);
+	return got < 0 ? -errno : 0;
 }
 
 int kernel_symbols_open(const char *path, __u64 shift, bool core, struct kernel_symbols **out,
@@ -92,31 +70,20 @@ int kernel_symbols_open(const char *path, __u64 shift, bool core, struct kernel_
 {
 	struct kernel_symbols *k;
 	int ret, fd = regular_open(path);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 
 	if (fd < 0)
 		return err_set(err, fd, "cannot open %s: %s", path,
 			       fd == -EINVAL ? "not a regular file" : strerror(-fd));
-	if (!f) {
-		close(fd);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
-	k = calloc(1, sizeof(*k));
-	if (!k) {
-		fclose(f);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
-	ret = read_list(k, f, shift, core);
-	if (!ret && ferror(f))
-		ret = err_set(err, -EIO, "cannot read %s", path);
-	else if (ret)
-		err_set(err, ret, "%s: out of memory", path);
+	k = xcalloc(1, sizeof(*k));
+	ret = read_list(k, fd, shift, core);
+	close(fd);
+	if (ret)
+		err_set(err, ret, "cannot read %s: %s", path, strerror(-ret));
 	else if (!k->n)
 		ret = err_set(err, -EPERM,
 			      "%s: no addresses of the kernel in it; without privilege they are "
 			      "hidden (kernel.kptr_restrict)",
 			      path);
-	fclose(f);
 	if (ret) {
 		kernel_symbols_close(k);
 		return ret;
@@ -160,14 +127,14 @@ const char *kernel_symbols_find(const struct kernel_symbols *k, __u64 addr, cons
 		return NULL;
 	/* of several names for an address the first of the list, always the same */
 	s = &k->list[count(k, k->list[n - 1].addr, false)];
-	*module = s->module ? k->text + s->module : NULL;
-	return k->text + s->name;
+	*module = s->module;
+	return s->name;
 }
 
 bool kernel_symbols_address(const struct kernel_symbols *k, const char *name, __u64 *addr)
 {
 	for (size_t i = 0; i < k->n; i++) {
-		if (strcmp(k->text + k->list[i].name, name))
+		if (strcmp(k->list[i].name, name))
 			continue;
 		*addr = k->list[i].addr;
 		return true;

@@ -3,10 +3,7 @@
 #ifndef IBSCOPE_SYMBOLS_KERNEL_H
 #define IBSCOPE_SYMBOLS_KERNEL_H
 
-#include "base/err.h"
-
-#include <linux/types.h>
-#include <stdbool.h>
+#include "base/std.h"
 
 struct kernel_symbols;
 

@@ -9,13 +9,9 @@
 
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
-#include <errno.h>
 #include <gelf.h>
 #include <limits.h>
 #include <link.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -113,7 +109,7 @@ static int find_link(const char *file, const char *link, const unsigned char *bu
 	char path[PATH_MAX];
 	int fd = -1;
 
-	for (size_t i = 0; slash && fd < 0 && i < sizeof(forms) / sizeof(forms[0]); i++)
+	for (size_t i = 0; slash && fd < 0 && i < ARRAY_SIZE(forms); i++)
 		if ((size_t)snprintf(path, sizeof(path), forms[i], (int)(slash - file), file,
 				     link) < sizeof(path))
 			fd = open_debug(path, build_id, len, found);
@@ -201,14 +197,9 @@ static struct object *load(int fd, const char *path, const struct object_opts *o
 			   size_t size)
 {
 	static char no_dir[] = "/nonexistent";
-	struct object *o = calloc(1, sizeof(*o));
+	struct object *o = xcalloc(1, sizeof(*o));
 	void **user;
 
-	if (!o) {
-		snprintf(why, size, "out of memory");
-		close(fd);
-		return NULL;
-	}
 	o->opts = *opts;
 	o->debug_path = no_dir;
 	o->callbacks = (Dwfl_Callbacks){
@@ -335,7 +326,6 @@ static unsigned char rank_of(const GElf_Sym *sym)
 	}
 }
 
-/* Without memory for it there are no functions: addresses are shown. */
 static void list_functions(struct object *o)
 {
 	int n = dwfl_module_getsymtab(o->module);
@@ -344,9 +334,7 @@ static void list_functions(struct object *o)
 	o->listed = true;
 	if (n <= 0)
 		return;
-	o->functions = calloc(n, sizeof(*o->functions));
-	if (!o->functions)
-		return;
+	o->functions = xcalloc(n, sizeof(*o->functions));
 	for (int i = 0; i < n; i++) {
 		struct function *f = &o->functions[o->n];
 		GElf_Word section;

@@ -3,9 +3,7 @@
 #ifndef IBSCOPE_SYMBOLS_OBJECT_H
 #define IBSCOPE_SYMBOLS_OBJECT_H
 
-#include <linux/types.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/std.h"
 
 struct object;
 

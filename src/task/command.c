@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "command.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,7 +10,6 @@
 
 #include "cgroup/cgroup_hierarchy.h"
 #include "command_tree.h"
-#include "base/err.h"
 
 enum command_state { COMMAND_WAITS, COMMAND_RUNS, COMMAND_ENDED };
 

@@ -7,8 +7,7 @@
 #define IBSCOPE_COMMAND_H
 
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/std.h"
 #include <sys/types.h>
 
 struct command;

@@ -3,10 +3,9 @@
 #ifndef IBSCOPE_DESCENDANTS_H
 #define IBSCOPE_DESCENDANTS_H
 
-#include "base/err.h"
+#include "base/std.h"
 
 #include <ibscope/types.h>
-#include <stddef.h>
 
 /**
  * descendants() - call @found for each process below @pids, those themselves left out

@@ -11,11 +11,11 @@
 struct live_names;
 
 /* Address space for every thread there can be, of which only what is used becomes memory. */
-int live_names_new(struct live_names **out, struct err *err);
+struct live_names *live_names_new(void);
 void live_names_free(struct live_names *n); /* accepts NULL */
 
-/* Take in an event; those without names are ignored. Return: 0 or -ENOMEM. */
-int live_names_add(struct live_names *n, const struct trace_event *ev);
+/* Take in an event; those without names are ignored. */
+void live_names_add(struct live_names *n, const struct trace_event *ev);
 
 /* Lives until the next event. NULL: not known. */
 const char *live_names_comm(const struct live_names *n, __u32 tid);

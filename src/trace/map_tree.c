@@ -1,31 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "map_tree.h"
 
-#include "base/array.h"
 #include "base/intern.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 __u32 map_pool_stamp(struct map_pool *p)
 {
 	return ++p->last_stamp;
 }
 
-/* Node 0 stands for none: when memory runs out it takes what is written, and is never followed. */
+/* Node 0 stands for none. */
 static __u32 new_node(struct map_pool *p, const struct map_node *like, __u32 stamp)
 {
-	if (p->n == U64_MAP_NONE || array_reserve_zero(p->nodes, p->room, p->n + 2)) {
-		p->failed = true;
-		return 0;
-	}
+	if (p->n == U64_MAP_NONE)
+		out_of_memory();
+	array_reserve_zero(p->nodes, p->room, p->n + 2);
 	p->n += !p->n;
 	p->nodes[p->n] = *like;
 	p->nodes[p->n].stamp = stamp;
 	return p->n++;
 }
 
-/* Not to be foreseen by who writes a file: the depth hangs on it. */
+/* Unpredictable to whoever crafts the input: it decides the depth. */
 static __u32 random_priority(struct map_pool *p)
 {
 	if (!p->random)
@@ -46,7 +41,7 @@ static __u32 join(struct map_pool *p, __u32 a, __u32 b, __u32 stamp)
 {
 	__u32 n, part;
 
-	if (!a || !b || p->failed)
+	if (!a || !b)
 		return a ? a : b;
 	if (p->nodes[a].priority > p->nodes[b].priority) {
 		n = own(p, a, stamp);
@@ -67,7 +62,7 @@ static void split(struct map_pool *p, __u32 n, __u32 stamp, __u64 at, __u32 *bel
 	__u32 part;
 
 	*below = *above = 0;
-	if (!n || p->failed)
+	if (!n)
 		return;
 	n = own(p, n, stamp);
 	node = &p->nodes[n];
@@ -96,19 +91,16 @@ __u32 map_tree_set(struct map_pool *p, __u32 root, __u32 stamp, __u64 start, __u
 	struct map_node node = { .start = start, .end = end, .value = value };
 	__u32 below, inside, above, n;
 
-	if (p->failed)
-		return 0;
 	node.priority = random_priority(p);
 	n = new_node(p, &node, stamp);
 	split(p, root, stamp, start, &below, &above);
 	split(p, above, stamp, end, &inside, &above);
-	n = join(p, join(p, below, n, stamp), above, stamp);
-	return p->failed ? 0 : n;
+	return join(p, join(p, below, n, stamp), above, stamp);
 }
 
 const struct map_node *map_tree_find(const struct map_pool *p, __u32 root, __u64 addr)
 {
-	while (root && !p->failed) {
+	while (root) {
 		const struct map_node *n = &p->nodes[root];
 
 		if (addr < n->start)

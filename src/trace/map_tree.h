@@ -6,9 +6,7 @@
 #ifndef IBSCOPE_MAP_TREE_H
 #define IBSCOPE_MAP_TREE_H
 
-#include <linux/types.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/std.h"
 
 struct map_node {
 	__u64 start, end; /* @end is the first address behind */
@@ -24,7 +22,6 @@ struct map_pool {
 	size_t n, room;
 	__u64 random;
 	__u32 last_stamp;
-	bool failed; /* out of memory: nothing in it is to be believed */
 };
 
 /* A stamp for a version that is to be made. */
@@ -35,7 +32,7 @@ __u32 map_pool_stamp(struct map_pool *p);
  * @root:  the version to begin with, 0 for the empty one; unchanged but for what @stamp made
  * @stamp: one of map_pool_stamp(); with the same again, the same version is changed in place
  *
- * Return: the root of the new version; p->failed tells that memory ran out.
+ * Return: the root of the new version.
  */
 __u32 map_tree_set(struct map_pool *p, __u32 root, __u32 stamp, __u64 start, __u64 end,
 		   __u32 value);

@@ -4,9 +4,6 @@
 #include "base/utf8.h"
 #include "op_text.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /*
  * What CSV and JSON have beside the fields of the registers: X(NAME, "name"). Each is empty or not
  * there where the sample does not tell.

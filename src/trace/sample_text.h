@@ -5,8 +5,6 @@
 
 #include "trace.h"
 
-#include <stdio.h>
-
 enum sample_format {
 	SAMPLE_TEXT, /* perf's words for every field */
 	SAMPLE_CSV,  /* a column a field; absent fields are empty */

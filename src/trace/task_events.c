@@ -8,11 +8,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <elf.h>
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 int task_choice_init(struct task_choice *c, const __u32 *tgids, size_t n, bool follow)
 {
@@ -20,9 +16,7 @@ int task_choice_init(struct task_choice *c, const __u32 *tgids, size_t n, bool f
 	c->follow = follow;
 	if (!n)
 		return 0;
-	c->pids = calloc(IBS_PID_MAX / 8, 1);
-	if (!c->pids)
-		return -ENOMEM;
+	c->pids = xcalloc(IBS_PID_MAX / 8, 1);
 	for (size_t i = 0; i < n; i++)
 		task_choice_add(c, tgids[i]);
 	return 0;
@@ -153,40 +147,37 @@ static int process(const struct scan *s, __u32 tgid)
 	return ret ?: process_maps(s, tgid);
 }
 
-/* The build id among the ELF notes that a file consists of. */
-static void read_build_id(const struct scan *s, const char *path, struct trace_mmap *m)
+unsigned int notes_build_id(const char *path, unsigned char id[20])
 {
 	_Alignas(Elf64_Nhdr) char notes[4096];
-	FILE *f = open_text(s, path);
+	FILE *f = fopen(path, "re");
 	size_t n, at = 0;
 
 	if (!f)
-		return;
+		return 0;
 	n = fread(notes, 1, sizeof(notes), f);
 	fclose(f);
-	while (n - at >= sizeof(Elf64_Nhdr)) {
+	while (at <= n && n - at >= sizeof(Elf64_Nhdr)) {
 		const Elf64_Nhdr *h = (const Elf64_Nhdr *)(notes + at);
 		size_t name = at + sizeof(*h), desc = name + (h->n_namesz + 3ULL) / 4 * 4;
 
 		if (h->n_namesz > n || h->n_descsz > n || desc + h->n_descsz > n)
-			return;
+			return 0;
 		if (h->n_type == NT_GNU_BUILD_ID && h->n_namesz == 4 &&
-		    !memcmp(notes + name, "GNU", 4) && h->n_descsz <= sizeof(m->build_id)) {
-			memcpy(m->build_id, notes + desc, h->n_descsz);
-			m->build_id_len = h->n_descsz;
-			return;
+		    !memcmp(notes + name, "GNU", 4) && h->n_descsz <= 20) {
+			memcpy(id, notes + desc, h->n_descsz);
+			return h->n_descsz;
 		}
 		at = desc + (h->n_descsz + 3ULL) / 4 * 4;
-		if (at > n)
-			return;
 	}
+	return 0;
 }
 
 static int kernel_text(const struct scan *s)
 {
 	struct trace_event ev = { .kind = TRACE_MMAP, .time = s->time };
 	unsigned long long address, start = 0, end = 0;
-	char line[512], name[128];
+	char line[512], name[128], path[PATH_MAX];
 	FILE *f = open_text(s, "/proc/kallsyms");
 
 	if (!f)
@@ -206,7 +197,8 @@ static int kernel_text(const struct scan *s)
 	ev.mmap.start = start;
 	ev.mmap.len = end - start;
 	ev.mmap.path = "[kernel.kallsyms]";
-	read_build_id(s, "/sys/kernel/notes", &ev.mmap);
+	snprintf(path, sizeof(path), "%s/sys/kernel/notes", s->root);
+	ev.mmap.build_id_len = notes_build_id(path, ev.mmap.build_id);
 	return s->cb(&ev, s->arg, s->err);
 }
 
@@ -225,12 +217,13 @@ static int modules(const struct scan *s)
 		if (sscanf(line, "%127s %llu %*s %*s %*s %llx", name, &size, &start) != 3 || !start)
 			continue;
 		snprintf(shown, sizeof(shown), "[%s]", name);
-		snprintf(path, sizeof(path), "/sys/module/%s/notes/.note.gnu.build-id", name);
+		snprintf(path, sizeof(path), "%s/sys/module/%s/notes/.note.gnu.build-id", s->root,
+			 name);
 		ev.mmap.kernel = ev.mmap.exec = true;
 		ev.mmap.start = start;
 		ev.mmap.len = size;
 		ev.mmap.path = shown;
-		read_build_id(s, path, &ev.mmap);
+		ev.mmap.build_id_len = notes_build_id(path, ev.mmap.build_id);
 		ret = s->cb(&ev, s->arg, s->err);
 	}
 	fclose(f);

@@ -11,7 +11,7 @@ struct task_choice {
 	bool follow;	     /* the children of those, too */
 };
 
-/* Return: 0 or -ENOMEM. @n 0 chooses all. */
+/* @n 0 chooses all. Return: 0. */
 int task_choice_init(struct task_choice *c, const __u32 *tgids, size_t n, bool follow);
 bool task_choice_has(const struct task_choice *c, __u32 tgid);
 void task_choice_add(struct task_choice *c, __u32 tgid);
@@ -33,5 +33,8 @@ typedef int trace_event_cb(const struct trace_event *ev, void *arg, struct err *
  */
 int task_events_now(const char *root, const struct task_choice *choice, __u64 time,
 		    trace_event_cb *cb, void *arg, struct err *err);
+
+/* The build id in a file of ELF notes, as /sys/kernel/notes. Return: its length; 0: none. */
+unsigned int notes_build_id(const char *path, unsigned char id[20]);
 
 #endif

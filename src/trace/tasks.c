@@ -5,15 +5,8 @@
  */
 #include "tasks.h"
 
-#include "base/array.h"
 #include "base/intern.h"
 #include "map_tree.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define KERNEL (1ull << 32) /* its key among those of processes, which have 32 bits */
 
 struct event {
 	__u64 time;
@@ -21,175 +14,138 @@ struct event {
 	enum trace_kind kind;
 	__u32 tgid, tid, parent_tgid, parent_tid;
 	bool exec;
-	__u32 text; /* name or path */
-	__u32 map;
-	__u32 cgroup;
+	__u32 what; /* the text of a name, or the number of a map or cgroup */
 	__u64 cgroup_id;
 };
 
-/* Texts. */
-struct cgroup {
-	__u32 path, container, pod, ns;
-};
-
-struct name {
+/* What was true from a time on. */
+struct version {
 	__u64 time;
-	__u32 tgid;
-	__u32 text;
-	bool born; /* nothing is known of the time before */
+	bool born;	  /* nothing is known of the time before */
+	__u32 tgid, name; /* of a thread; INTERN_NONE: not known */
+	__u32 root;	  /* of a process: its maps */
+	__u32 stamp;	  /* 0: they are shared with another process, so not to be changed */
 };
 
-struct thread {
-	struct name *names;
-	size_t n, room;
-};
-
-struct layout {
-	__u64 time;
-	__u32 root;
-	__u32 stamp; /* 0: shared with another process, so not to be changed */
-	bool born;
-};
-
-struct process {
-	struct layout *layouts;
+/* The names of a thread, or the maps of a process. */
+struct history {
+	struct version *version; /* by time */
 	size_t n, room;
 	bool exited;
 };
 
+/* Keys of histories beside the tids of threads. */
+#define PROCESS(tgid) (1ull << 33 | (tgid))
+#define KERNEL	      (1ull << 32)
+
 struct map {
-	__u64 start, end, pgoff;
-	__u32 path;
+	struct task_map map; /* without its build id */
 	unsigned char build_id[20];
-	unsigned char build_id_len;
-	bool kernel;
 };
 
-struct store {
-	struct event *events;
+struct tasks {
+	struct event *events; /* that no question was asked since */
 	size_t n_events, events_room;
 	size_t seq;
-	bool has_times, failed;
+	bool has_times;
 
 	struct intern texts;
 	struct map *maps;
 	size_t n_maps, maps_room;
 	struct map_pool pool;
-	struct thread *threads;
-	size_t n_threads, threads_room;
-	struct u64_map thread_of;
-	struct process *processes;
-	size_t n_processes, processes_room;
-	struct u64_map process_of;
-	struct cgroup *cgroups;
+	struct history *histories;
+	size_t n_histories, histories_room;
+	struct u64_map history_of;
+	struct task_cgroup *cgroups;
 	size_t n_cgroups, cgroups_room;
 	struct u64_map cgroup_of; /* by id */
 };
 
-/* The store is put in order by questions, which change nothing that one could see. */
-struct tasks {
-	struct store *s;
-};
-
 int tasks_new(struct tasks **out, struct err *err)
 {
-	struct tasks *t = calloc(1, sizeof(*t));
-
-	if (t)
-		t->s = calloc(1, sizeof(*t->s));
-	if (!t || !t->s) {
-		free(t);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
-	*out = t;
+	(void)err;
+	*out = xcalloc(1, sizeof(**out));
 	return 0;
 }
 
 void tasks_free(struct tasks *t)
 {
-	struct store *s;
-
 	if (!t)
 		return;
-	s = t->s;
-	for (size_t i = 0; i < s->n_threads; i++)
-		free(s->threads[i].names);
-	for (size_t i = 0; i < s->n_processes; i++)
-		free(s->processes[i].layouts);
-	free(s->events);
-	free(s->maps);
-	free(s->threads);
-	free(s->processes);
-	intern_free(&s->texts);
-	map_pool_free(&s->pool);
-	u64_map_free(&s->thread_of);
-	u64_map_free(&s->process_of);
-	free(s->cgroups);
-	u64_map_free(&s->cgroup_of);
-	free(s);
+	for (size_t i = 0; i < t->n_histories; i++)
+		free(t->histories[i].version);
+	free(t->histories);
+	free(t->events);
+	free(t->maps);
+	intern_free(&t->texts);
+	map_pool_free(&t->pool);
+	u64_map_free(&t->history_of);
+	free(t->cgroups);
+	u64_map_free(&t->cgroup_of);
 	free(t);
 }
 
-static int add_map(struct store *s, const struct trace_mmap *m, struct event *e)
+static const char *keep(struct tasks *t, const char *text)
 {
-	struct map *map;
-
-	if (s->n_maps == INTERN_NONE || array_reserve(s->maps, s->maps_room, s->n_maps + 1))
-		return -ENOMEM;
-	map = &s->maps[s->n_maps];
-	memset(map, 0, sizeof(*map));
-	map->start = m->start;
-	map->end = m->start + m->len < m->start ? ~0ull : m->start + m->len;
-	map->pgoff = m->pgoff;
-	map->path = e->text;
-	map->kernel = m->kernel;
-	map->build_id_len =
-		m->build_id_len < sizeof(map->build_id) ? m->build_id_len : sizeof(map->build_id);
-	memcpy(map->build_id, m->build_id, map->build_id_len);
-	e->map = s->n_maps++;
-	e->tgid = m->tgid;
-	e->tid = m->tid;
-	return 0;
+	return intern_text(&t->texts, intern_get(&t->texts, text ?: ""));
 }
 
-static int add_cgroup(struct store *s, const struct trace_event *ev, struct event *e)
+static void add_map(struct tasks *t, const struct trace_mmap *m, struct event *e)
 {
-	struct cgroup c = {
-		.path = intern_get(&s->texts, ev->cgroup.path),
-		.container = intern_get(&s->texts, ev->cgroup.container ?: ""),
-		.pod = intern_get(&s->texts, ev->cgroup.pod ?: ""),
-		.ns = intern_get(&s->texts, ev->cgroup.ns ?: ""),
+	struct map map = {
+		.map = {
+			.start = m->start,
+			.end = m->start + m->len < m->start ? ~0ull : m->start + m->len,
+			.pgoff = m->pgoff,
+			.path = keep(t, m->path),
+			.kernel = m->kernel,
+			.build_id_len = m->build_id_len < sizeof(map.build_id)
+						? m->build_id_len
+						: sizeof(map.build_id),
+		},
 	};
 
-	if (c.path == INTERN_NONE || c.container == INTERN_NONE || c.pod == INTERN_NONE ||
-	    c.ns == INTERN_NONE || s->n_cgroups == INTERN_NONE ||
-	    array_reserve(s->cgroups, s->cgroups_room, s->n_cgroups + 1))
-		return -ENOMEM;
+	if (t->n_maps == U64_MAP_NONE)
+		out_of_memory();
+	memcpy(map.build_id, m->build_id, map.map.build_id_len);
+	e->tgid = m->tgid;
+	e->tid = m->tid;
+	e->what = t->n_maps;
+	array_reserve(t->maps, t->maps_room, t->n_maps + 1);
+	t->maps[t->n_maps++] = map;
+}
+
+static void add_cgroup(struct tasks *t, const struct trace_event *ev, struct event *e)
+{
+	if (t->n_cgroups == U64_MAP_NONE)
+		out_of_memory();
 	e->cgroup_id = ev->cgroup.id;
-	e->cgroup = s->n_cgroups;
-	s->cgroups[s->n_cgroups++] = c;
-	return 0;
+	e->what = t->n_cgroups;
+	array_reserve(t->cgroups, t->cgroups_room, t->n_cgroups + 1);
+	t->cgroups[t->n_cgroups++] = (struct task_cgroup){
+		.path = keep(t, ev->cgroup.path),
+		.container = keep(t, ev->cgroup.container),
+		.pod = keep(t, ev->cgroup.pod),
+		.ns = keep(t, ev->cgroup.ns),
+	};
 }
 
 int tasks_add(struct tasks *t, const struct trace_event *ev)
 {
-	struct store *s = t->s;
-	struct event e = { .time = ev->time, .seq = s->seq, .kind = ev->kind };
-	const char *text = NULL;
+	struct event e = { .time = ev->time, .seq = t->seq, .kind = ev->kind };
 
 	switch (ev->kind) {
 	case TRACE_COMM:
-		text = ev->comm.name;
+		e.what = intern_get(&t->texts, ev->comm.name);
 		e.tgid = ev->comm.tgid;
 		e.tid = ev->comm.tid;
 		e.exec = ev->comm.exec;
 		break;
 	case TRACE_MMAP:
-		text = ev->mmap.path;
+		add_map(t, &ev->mmap, &e);
 		break;
 	case TRACE_CGROUP:
-		if (add_cgroup(s, ev, &e))
-			return -ENOMEM;
+		add_cgroup(t, ev, &e);
 		break;
 	case TRACE_FORK:
 	case TRACE_EXIT:
@@ -201,153 +157,123 @@ int tasks_add(struct tasks *t, const struct trace_event *ev)
 	default:
 		return 0;
 	}
-	if (text) {
-		e.text = intern_get(&s->texts, text);
-		if (e.text == INTERN_NONE)
-			return -ENOMEM;
-	}
-	if (ev->kind == TRACE_MMAP && add_map(s, &ev->mmap, &e))
-		return -ENOMEM;
-	if (array_reserve(s->events, s->events_room, s->n_events + 1))
-		return -ENOMEM;
-	s->events[s->n_events++] = e;
-	s->seq++;
-	s->has_times |= ev->time != 0;
+	array_reserve(t->events, t->events_room, t->n_events + 1);
+	t->events[t->n_events++] = e;
+	t->seq++;
+	t->has_times |= ev->time != 0;
 	return 0;
 }
 
-static struct thread *thread_at(struct store *s, __u32 tid, bool make)
+/* NULL: there is none. */
+static struct history *history_at(const struct tasks *t, __u64 key)
 {
-	__u32 i = u64_map_get(&s->thread_of, tid);
+	__u32 i = u64_map_get(&t->history_of, key);
 
-	if (i != INTERN_NONE)
-		return &s->threads[i];
-	if (!make || array_reserve(s->threads, s->threads_room, s->n_threads + 1) ||
-	    u64_map_put(&s->thread_of, tid, s->n_threads))
-		return NULL;
-	memset(&s->threads[s->n_threads], 0, sizeof(*s->threads));
-	return &s->threads[s->n_threads++];
+	return i == U64_MAP_NONE ? NULL : &t->histories[i];
 }
 
-static struct process *process_at(struct store *s, __u64 key, bool make)
+static struct history *history_of(struct tasks *t, __u64 key)
 {
-	__u32 i = u64_map_get(&s->process_of, key);
+	struct history *h = history_at(t, key);
 
-	if (i != INTERN_NONE)
-		return &s->processes[i];
-	if (!make || array_reserve(s->processes, s->processes_room, s->n_processes + 1) ||
-	    u64_map_put(&s->process_of, key, s->n_processes))
-		return NULL;
-	memset(&s->processes[s->n_processes], 0, sizeof(*s->processes));
-	return &s->processes[s->n_processes++];
+	if (h)
+		return h;
+	array_reserve(t->histories, t->histories_room, t->n_histories + 1);
+	u64_map_put(&t->history_of, key, t->n_histories);
+	h = &t->histories[t->n_histories++];
+	*h = (struct history){};
+	return h;
 }
 
-static int add_name(struct store *s, __u32 tid, struct name name)
+static void add_version(struct history *h, struct version v)
 {
-	struct thread *t = thread_at(s, tid, true);
-
-	if (!t || array_reserve(t->names, t->room, t->n + 1))
-		return -ENOMEM;
-	t->names[t->n++] = name;
-	return 0;
+	array_reserve(h->version, h->room, h->n + 1);
+	h->version[h->n++] = v;
+	h->exited = false;
 }
 
-static int add_layout(struct process *p, struct layout l)
+static struct version *last_of(const struct history *h)
 {
-	if (!p || array_reserve(p->layouts, p->room, p->n + 1))
-		return -ENOMEM;
-	p->layouts[p->n++] = l;
-	p->exited = false;
-	return 0;
+	return h && h->n ? &h->version[h->n - 1] : NULL;
 }
 
-static int take_comm(struct store *s, const struct event *e)
+static void take_comm(struct tasks *t, const struct event *e)
 {
-	int ret = add_name(s, e->tid, (struct name){ e->time, e->tgid, e->text, .born = e->exec });
-
-	if (!ret && e->exec)
-		ret = add_layout(process_at(s, e->tgid, true),
-				 (struct layout){ .time = e->time, .born = true });
-	return ret;
+	add_version(history_of(t, e->tid),
+		    (struct version){ e->time, e->exec, .tgid = e->tgid, .name = e->what });
+	if (e->exec)
+		add_version(history_of(t, PROCESS(e->tgid)), (struct version){ e->time, true });
 }
 
-static int take_mmap(struct store *s, const struct event *e)
+static void take_mmap(struct tasks *t, const struct event *e)
 {
-	const struct map *m = &s->maps[e->map];
-	struct process *p = process_at(s, m->kernel ? KERNEL : e->tgid, true);
-	struct layout *last, l = { .time = e->time };
+	const struct task_map *m = &t->maps[e->what].map;
+	struct history *p = history_of(t, m->kernel ? KERNEL : PROCESS(e->tgid));
+	struct version *last = last_of(p), v = { .time = e->time };
 
-	if (!p)
-		return -ENOMEM;
 	if (m->start == m->end)
-		return 0;
+		return;
 	/* the number is in use again, and the fork was not recorded */
 	if (p->exited && e->tid == e->tgid)
-		l.born = true;
-	else if (p->n)
-		l.root = p->layouts[p->n - 1].root;
-	last = p->n ? &p->layouts[p->n - 1] : NULL;
-	if (last && last->time == e->time && last->stamp && !l.born) {
+		v.born = true;
+	else if (last)
+		v.root = last->root;
+	if (last && last->time == e->time && last->stamp && !v.born) {
 		last->root =
-			map_tree_set(&s->pool, last->root, last->stamp, m->start, m->end, e->map);
-		return s->pool.failed ? -ENOMEM : 0;
+			map_tree_set(&t->pool, last->root, last->stamp, m->start, m->end, e->what);
+		return;
 	}
-	l.stamp = map_pool_stamp(&s->pool);
-	l.root = map_tree_set(&s->pool, l.root, l.stamp, m->start, m->end, e->map);
-	return s->pool.failed ? -ENOMEM : add_layout(p, l);
+	v.stamp = map_pool_stamp(&t->pool);
+	v.root = map_tree_set(&t->pool, v.root, v.stamp, m->start, m->end, e->what);
+	add_version(p, v);
 }
 
 /*
  * A fork without a time, in a recording with times, tells of a process that was there before the
  * recording: all its maps follow.
  */
-static int take_fork(struct store *s, const struct event *e)
+static void take_fork(struct tasks *t, const struct event *e)
 {
-	struct layout l = { .time = e->time, .born = true };
-	struct thread *from = thread_at(s, e->parent_tid, false);
-	struct process *parent;
-	int ret = 0;
+	struct version name = { e->time, true, .tgid = e->tgid, .name = INTERN_NONE };
+	struct version maps = { e->time, true };
+	struct version *from = last_of(history_at(t, e->parent_tid));
+	struct version *parent = last_of(history_at(t, PROCESS(e->parent_tgid)));
 
-	if (from && from->n) {
-		struct name name = from->names[from->n - 1];
-
-		name.time = e->time;
-		name.tgid = e->tgid;
-		name.born = true;
-		ret = add_name(s, e->tid, name);
-	} else if (thread_at(s, e->tid, false)) {
-		/* the name of whoever had the number before is not its name */
-		ret = add_name(s, e->tid,
-			       (struct name){ e->time, e->tgid, INTERN_NONE, .born = true });
+	if (from)
+		name.name = from->name;
+	/* without it, the name of whoever had the number before is not its name */
+	if (from || history_at(t, e->tid))
+		add_version(history_of(t, e->tid), name);
+	if (e->tgid == e->parent_tgid || e->tid != e->tgid)
+		return;
+	if (parent && (e->time || !t->has_times)) {
+		parent->stamp = 0;
+		maps.root = parent->root;
 	}
-	if (ret || e->tgid == e->parent_tgid || e->tid != e->tgid)
-		return ret;
-	parent = process_at(s, e->parent_tgid, false);
-	if (parent && parent->n && (e->time || !s->has_times)) {
-		parent->layouts[parent->n - 1].stamp = 0;
-		l.root = parent->layouts[parent->n - 1].root;
-	}
-	return add_layout(process_at(s, e->tgid, true), l);
+	add_version(history_of(t, PROCESS(e->tgid)), maps);
 }
 
-static int take(struct store *s, const struct event *e)
+static void take(struct tasks *t, const struct event *e)
 {
-	struct process *p;
+	struct history *h;
 
 	switch (e->kind) {
 	case TRACE_COMM:
-		return take_comm(s, e);
+		take_comm(t, e);
+		break;
 	case TRACE_MMAP:
-		return take_mmap(s, e);
+		take_mmap(t, e);
+		break;
 	case TRACE_FORK:
-		return take_fork(s, e);
+		take_fork(t, e);
+		break;
 	case TRACE_EXIT:
-		p = e->tid == e->tgid ? process_at(s, e->tgid, false) : NULL;
-		if (p)
-			p->exited = true;
-		return 0;
+		h = e->tid == e->tgid ? history_at(t, PROCESS(e->tgid)) : NULL;
+		if (h)
+			h->exited = true;
+		break;
 	default:
-		return u64_map_put(&s->cgroup_of, e->cgroup_id, e->cgroup);
+		u64_map_put(&t->cgroup_of, e->cgroup_id, e->what);
 	}
 }
 
@@ -360,125 +286,91 @@ static int compare_events(const void *pa, const void *pb)
 	return a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
-/* After a failure nothing is known: half of the events would give wrong answers. */
-static bool ready(struct store *s)
+/* Questions put the events in order first, which changes nothing that one could see. */
+static void sort_events(const struct tasks *asked)
 {
-	if (s->n_events) {
-		qsort(s->events, s->n_events, sizeof(*s->events), compare_events);
-		for (size_t i = 0; i < s->n_events && !s->failed; i++)
-			s->failed = take(s, &s->events[i]);
-		free(s->events);
-		s->events = NULL;
-		s->n_events = 0;
-	}
-	return !s->failed;
+	struct tasks *t = (struct tasks *)asked;
+
+	if (!t->n_events)
+		return;
+	qsort(t->events, t->n_events, sizeof(*t->events), compare_events);
+	for (size_t i = 0; i < t->n_events; i++)
+		take(t, &t->events[i]);
+	free(t->events);
+	t->events = NULL;
+	t->n_events = t->events_room = 0;
 }
 
 int tasks_read(struct tasks *t, struct trace *trace, struct err *err)
 {
 	struct trace_event ev;
-	int ret = trace_rewind(trace, err);
+	int ret;
 
-	while (!ret) {
-		ret = trace_next(trace, &ev, err);
-		if (ret <= 0)
-			break;
-		ret = tasks_add(t, &ev);
-		if (ret)
-			return err_set(err, ret, "out of memory for names and maps");
-	}
-	if (!ret && !ready(t->s))
-		ret = err_set(err, -ENOMEM, "out of memory for names and maps");
+	trace_rewind(trace, err);
+	while ((ret = trace_next(trace, &ev, err)) > 0)
+		tasks_add(t, &ev);
+	sort_events(t);
 	return ret ?: trace_rewind(trace, err);
 }
 
-/* How many of them, ordered by time, are not later than @time. */
-#define UPTO(array, n, t)                                \
-	({                                               \
-		size_t lo = 0, hi = (n);                 \
-                                                         \
-		while (lo < hi) {                        \
-			size_t mid = lo + (hi - lo) / 2; \
-                                                         \
-			if ((array)[mid].time <= (t))    \
-				lo = mid + 1;            \
-			else                             \
-				hi = mid;                \
-		}                                        \
-		lo;                                      \
-	})
-
-/* A name told later is that of before too, unless a fork or an exec gave it. */
-static const struct name *name_at(const struct thread *t, __u64 time)
+/* The last version up to a time, 0 for the last one; a later one is true before, too, unless born. */
+static const struct version *version_at(const struct history *h, __u64 time)
 {
-	size_t n = UPTO(t->names, t->n, time ? time : ~0ull);
+	size_t lo = 0, hi = h ? h->n : 0;
 
-	if (n)
-		return &t->names[n - 1];
-	return t->n && !t->names[0].born ? &t->names[0] : NULL;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (!time || h->version[mid].time <= time)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo)
+		return &h->version[lo - 1];
+	return h && h->n && !h->version[0].born ? &h->version[0] : NULL;
 }
 
 const char *tasks_comm(const struct tasks *t, __u32 tgid, __u32 tid, __u64 time)
 {
-	const struct thread *thread = ready(t->s) ? thread_at(t->s, tid, false) : NULL;
-	const struct name *name = thread ? name_at(thread, time) : NULL;
+	const struct version *v;
 
-	if (!tid && !tgid && !name)
+	sort_events(t);
+	v = version_at(history_at(t, tid), time);
+	if (!tid && !tgid && !v)
 		return "swapper"; /* the idle tasks, of which no events tell */
-	if (!name || name->text == INTERN_NONE)
+	if (!v || v->name == INTERN_NONE)
 		return NULL;
 	/* of a process that had the number at another time, which events were lost of */
-	if (tgid && name->tgid && tgid != name->tgid)
+	if (tgid && v->tgid && tgid != v->tgid)
 		return NULL;
-	return intern_text(&t->s->texts, name->text);
-}
-
-static __u32 root_at(const struct process *p, __u64 time)
-{
-	size_t n = UPTO(p->layouts, p->n, time ? time : ~0ull);
-
-	if (n)
-		return p->layouts[n - 1].root;
-	return p->n && !p->layouts[0].born ? p->layouts[0].root : 0;
+	return intern_text(&t->texts, v->name);
 }
 
 bool tasks_map(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool kernel,
 	       struct task_map *out)
 {
-	const struct process *p = NULL;
-	const struct map_node *n;
-	const struct map *m;
+	const struct map_node *n = NULL;
+	const struct version *v;
 
-	if (ready(t->s))
-		p = process_at(t->s, kernel ? KERNEL : tgid, false);
-	n = p ? map_tree_find(&t->s->pool, root_at(p, time), addr) : NULL;
+	sort_events(t);
+	v = version_at(history_at(t, kernel ? KERNEL : PROCESS(tgid)), time);
+	if (v)
+		n = map_tree_find(&t->pool, v->root, addr);
 	if (!n)
 		return false;
-	m = &t->s->maps[n->value];
-	*out = (struct task_map){
-		.start = m->start,
-		.end = m->end,
-		.pgoff = m->pgoff,
-		.path = intern_text(&t->s->texts, m->path),
-		.build_id = m->build_id_len ? m->build_id : NULL,
-		.build_id_len = m->build_id_len,
-		.kernel = m->kernel,
-	};
+	*out = t->maps[n->value].map;
+	out->build_id = out->build_id_len ? t->maps[n->value].build_id : NULL;
 	return true;
 }
 
 bool tasks_cgroup(const struct tasks *t, __u64 id, struct task_cgroup *out)
 {
-	const struct store *s = t->s;
-	__u32 i = ready(t->s) ? u64_map_get(&s->cgroup_of, id) : U64_MAP_NONE;
+	__u32 i;
 
-	if (i == U64_MAP_NONE)
-		return false;
-	*out = (struct task_cgroup){
-		.path = intern_text(&s->texts, s->cgroups[i].path),
-		.container = intern_text(&s->texts, s->cgroups[i].container),
-		.pod = intern_text(&s->texts, s->cgroups[i].pod),
-		.ns = intern_text(&s->texts, s->cgroups[i].ns),
-	};
-	return true;
+	sort_events(t);
+	i = u64_map_get(&t->cgroup_of, id);
+	if (i != U64_MAP_NONE)
+		*out = t->cgroups[i];
+	return i != U64_MAP_NONE;
 }

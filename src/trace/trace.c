@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "trace.h"
 
-#include "trace_format.h"
-
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 static const struct trace_format *const formats[] = { &recording_format, &perf_data_format };
-#define FORMATS (sizeof(formats) / sizeof(formats[0]))
-
-struct trace {
-	const struct trace_format *format;
-	void *state;
-};
 
 static ssize_t write_all(int fd, const char *p, size_t n)
 {
@@ -79,11 +68,9 @@ static int open_file(const char *path, struct err *err)
 int trace_open(const char *path, struct trace **out, struct err *err)
 {
 	unsigned char magic[TRACE_MAGIC_BYTES];
-	struct trace *t;
 	ssize_t n;
-	int fd, ret;
+	int fd = open_file(path, err), ret;
 
-	fd = open_file(path, err);
 	if (fd < 0)
 		return fd;
 	n = pread(fd, magic, sizeof(magic), 0);
@@ -92,61 +79,37 @@ int trace_open(const char *path, struct trace **out, struct err *err)
 		close(fd);
 		return ret;
 	}
-	t = calloc(1, sizeof(*t));
-	if (!t) {
-		close(fd);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
-	for (size_t i = 0; i < FORMATS; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
 		if (!formats[i]->magic(magic, n))
 			continue;
-		t->format = formats[i];
-		ret = t->format->open(fd, &t->state, err);
-		if (ret) {
+		ret = formats[i]->open(fd, out, err);
+		if (ret)
 			err_prefix(err, "%s", path);
-			free(t);
-			return ret;
-		}
-		*out = t;
-		return 0;
+		else
+			(*out)->format = formats[i];
+		return ret;
 	}
 	close(fd);
-	free(t);
 	return err_set(err, -EINVAL,
 		       "%s: %s; it must be a recording of `ibscope record` or of "
 		       "`perf record`",
 		       path, n ? "its first bytes are of no known format" : "the file is empty");
 }
 
-const struct trace_info *trace_info(const struct trace *t)
-{
-	return t->format->info(t->state);
-}
-
 int trace_next(struct trace *t, struct trace_event *ev, struct err *err)
 {
-	return t->format->next(t->state, ev, err);
+	return t->format->next(t, ev, err);
 }
 
 int trace_rewind(struct trace *t, struct err *err)
 {
-	return t->format->rewind(t->state, err);
-}
-
-const struct trace_end *trace_end(const struct trace *t)
-{
-	return t->format->end(t->state);
-}
-
-void trace_progress(const struct trace *t, __u64 *done, __u64 *total)
-{
-	t->format->progress(t->state, done, total);
+	(void)err;
+	t->format->rewind(t);
+	return 0;
 }
 
 void trace_close(struct trace *t)
 {
-	if (!t)
-		return;
-	t->format->close(t->state);
-	free(t);
+	if (t)
+		t->format->close(t);
 }

@@ -6,10 +6,16 @@
 #ifndef IBSCOPE_TRACE_H
 #define IBSCOPE_TRACE_H
 
-#include "base/err.h"
+#include "base/std.h"
 #include "trace_event.h"
 
-struct trace;
+/* Formats fill it in; everybody else reads it through the functions below. */
+struct trace {
+	const struct trace_format *format;
+	struct trace_info info;
+	struct trace_end end;
+	__u64 done, total; /* bytes read so far, and of the whole file */
+};
 
 /**
  * trace_open() - open a recording of whatever known format
@@ -20,7 +26,10 @@ struct trace;
  */
 int trace_open(const char *path, struct trace **out, struct err *err);
 
-const struct trace_info *trace_info(const struct trace *t);
+static inline const struct trace_info *trace_info(const struct trace *t)
+{
+	return &t->info;
+}
 
 /**
  * trace_next() - the next event
@@ -33,15 +42,35 @@ const struct trace_info *trace_info(const struct trace *t);
  */
 int trace_next(struct trace *t, struct trace_event *ev, struct err *err);
 
-/* Begin again. Return: 0 or a negative errno with @err. */
+/* Begin again. Return: 0 */
 int trace_rewind(struct trace *t, struct err *err);
 
 /* Meaningful after trace_next() returned 0. */
-const struct trace_end *trace_end(const struct trace *t);
-
-/* Bytes read so far and of the whole file, 0 if not known: for progress. */
-void trace_progress(const struct trace *t, __u64 *done, __u64 *total);
+static inline const struct trace_end *trace_end(const struct trace *t)
+{
+	return &t->end;
+}
 
 void trace_close(struct trace *t); /* accepts NULL */
+
+/* --- what a file format provides; a new one is a row in trace.c --- */
+
+#define TRACE_MAGIC_BYTES 32
+
+struct trace_format {
+	/* Do the first bytes of a file look like it? */
+	bool (*magic)(const unsigned char *bytes, size_t n);
+	/*
+	 * @fd is seekable and at its start; it is the format's from then on, also on failure. *t is
+	 * the first member of what the format allocates.
+	 */
+	int (*open)(int fd, struct trace **t, struct err *err);
+	int (*next)(struct trace *t, struct trace_event *ev, struct err *err);
+	void (*rewind)(struct trace *t);
+	void (*close)(struct trace *t);
+};
+
+extern const struct trace_format recording_format; /* recording_read.c */
+extern const struct trace_format perf_data_format; /* perf_data.c */
 
 #endif

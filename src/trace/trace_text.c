@@ -3,7 +3,6 @@
 
 #include "base/utf8.h"
 
-#include <string.h>
 #include <time.h>
 
 typedef unsigned long long ull; /* what %llu takes */

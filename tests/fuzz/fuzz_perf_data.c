@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "trace/trace_format.h"
+#include "trace/trace.h"
 
 static void need(int condition)
 {
@@ -66,7 +66,7 @@ static uint64_t mix_event(uint64_t sum, const struct trace_event *ev, const stru
 	abort();
 }
 
-static uint64_t read_all(void *state)
+static uint64_t read_all(struct trace *state)
 {
 	struct trace_event ev;
 	struct err e = { 0 };
@@ -74,12 +74,12 @@ static uint64_t read_all(void *state)
 	int ret;
 
 	while ((ret = perf_data_format.next(state, &ev, &e)) > 0)
-		sum = mix_event(sum, &ev, perf_data_format.info(state));
+		sum = mix_event(sum, &ev, trace_info(state));
 	need(!ret == !*e.text);
-	need(!perf_data_format.end(state)->whole == !!*perf_data_format.end(state)->missing);
-	need(ret == 0 || !perf_data_format.end(state)->whole);
+	need(!trace_end(state)->whole == !!*trace_end(state)->missing);
+	need(ret == 0 || !trace_end(state)->whole);
 	need(perf_data_format.next(state, &ev, NULL) == ret);
-	return mix(sum, perf_data_format.end(state)->skipped_bytes);
+	return mix(sum, trace_end(state)->skipped_bytes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -88,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 	struct err e = { 0 };
-	void *state;
+	struct trace *state;
 	uint64_t sum;
 
 	need(fd >= 0 && write(fd, data, size) == (ssize_t)size);
@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	sum = read_all(state);
-	need(!perf_data_format.rewind(state, &e));
+	perf_data_format.rewind(state);
 	need(read_all(state) == sum);
 	perf_data_format.close(state);
 	need(fcntl(fd, F_GETFD) < 0);

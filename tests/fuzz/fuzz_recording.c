@@ -11,7 +11,6 @@
 
 #include "recording_mutator.h"
 #include "trace/trace.h"
-#include "trace/trace_format.h"
 
 /* The other format is fuzzed alone. */
 const struct trace_format perf_data_format;
@@ -67,9 +66,9 @@ static __u64 add_event(__u64 sum, const struct trace_info *info, const struct tr
 	}
 }
 
-static __u64 read_all(void *state)
+static __u64 read_all(struct trace *state)
 {
-	const struct trace_info *info = recording_format.info(state);
+	const struct trace_info *info = trace_info(state);
 	const struct trace_end *end;
 	struct trace_event ev;
 	struct err err = {};
@@ -79,9 +78,9 @@ static __u64 read_all(void *state)
 	while ((ret = recording_format.next(state, &ev, &err)) > 0)
 		sum = add_event(sum, info, &ev);
 	need(!ret);
-	recording_format.progress(state, &done, &total);
+	done = state->done, total = state->total;
 	need(done == total);
-	end = recording_format.end(state);
+	end = trace_end(state);
 	need(end->whole == !end->missing[0]);
 	need(end->skipped_bytes <= total);
 	return add(add(sum, end->skipped_bytes), end->skipped_blocks);
@@ -93,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int fd = memfd_create("fuzz", 0);
 	struct err err = {};
-	void *state;
+	struct trace *state;
 	__u64 sum;
 
 	need(fd >= 0 && write(fd, data, size) == (ssize_t)size);
@@ -103,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	sum = read_all(state);
-	need(!recording_format.rewind(state, &err));
+	recording_format.rewind(state);
 	need(read_all(state) == sum);
 	recording_format.close(state);
 	return 0;

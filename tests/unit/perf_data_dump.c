@@ -9,7 +9,7 @@
 
 #include "trace/op_text.h"
 #include "perf_data_file.h"
-#include "trace/trace_format.h"
+#include "trace/trace.h"
 
 static unsigned int perf = IBS_PERF_NEWEST;
 
@@ -103,15 +103,15 @@ static double seconds(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-static int run(void *state, bool quiet, struct err *e)
+static int run(struct trace *t, bool quiet, struct err *e)
 {
-	const struct trace_end *end = perf_data_format.end(state);
+	const struct trace_end *end = trace_end(t);
 	unsigned long long events = 0, samples = 0;
 	struct trace_event ev;
 	double start = seconds();
 	int ret;
 
-	while ((ret = perf_data_format.next(state, &ev, e)) > 0) {
+	while ((ret = perf_data_format.next(t, &ev, e)) > 0) {
 		events++;
 		samples += ev.kind == TRACE_SAMPLE_OP || ev.kind == TRACE_SAMPLE_FETCH;
 		if (!quiet)
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
 {
 	bool quiet = false;
 	struct err e = { 0 };
-	void *state;
+	struct trace *t;
 	int fd, ret, i;
 
 	for (i = 1; i < argc && argv[i][0] == '-'; i++) {
@@ -147,11 +147,11 @@ int main(int argc, char **argv)
 		fprintf(stderr, "perf_data_dump: cannot open %s\n", argv[i]);
 		return 1;
 	}
-	ret = perf_data_format.open(fd, &state, &e);
+	ret = perf_data_format.open(fd, &t, &e);
 	if (!ret) {
-		print_info(perf_data_format.info(state));
-		ret = run(state, quiet, &e);
-		perf_data_format.close(state);
+		print_info(trace_info(t));
+		ret = run(t, quiet, &e);
+		perf_data_format.close(t);
 	}
 	if (ret)
 		fprintf(stderr, "perf_data_dump: %s: %s\n", argv[i], e.text);

@@ -7,10 +7,10 @@
 
 #include "perf_data_build.h"
 #include "perf_data_file.h"
-#include "trace/trace_format.h"
+#include "trace/trace.h"
 
 static struct bytes b;
-static void *state;
+static struct trace *state;
 static struct trace_event ev;
 static struct err e;
 
@@ -71,7 +71,7 @@ static inline void next(enum trace_kind kind, __u64 time)
 static inline const struct trace_end *at_end(void)
 {
 	assert_int_equal(perf_data_format.next(state, &ev, &e), 0);
-	return perf_data_format.end(state);
+	return trace_end(state);
 }
 
 static inline void whole(void)
@@ -98,8 +98,8 @@ static inline void damage(const char *why)
 	assert_true(perf_data_format.next(state, &ev, &e) < 0);
 	if (!strstr(e.text, why))
 		fail_msg("\"%s\" lacks \"%s\"", e.text, why);
-	assert_false(perf_data_format.end(state)->whole);
-	assert_non_null(strstr(perf_data_format.end(state)->missing, why));
+	assert_false(trace_end(state)->whole);
+	assert_non_null(strstr(trace_end(state)->missing, why));
 	assert_true(perf_data_format.next(state, &ev, NULL) < 0);
 }
 

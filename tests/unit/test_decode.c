@@ -15,7 +15,9 @@
 
 #include "trace/op_text.h"
 
+#ifndef ARRAY_SIZE
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#endif
 
 #ifndef SEED
 #define SEED "tests/data/seed.jsonl"

@@ -24,13 +24,13 @@ static void test_killed(void **unused)
 	b.n -= 8;
 	build_end(&b, &o);
 	must_open();
-	assert_int_equal(perf_data_format.info(state)->n_pmus, 2);
-	assert_false(perf_data_format.info(state)->has_cpu);
+	assert_int_equal(trace_info(state)->n_pmus, 2);
+	assert_false(trace_info(state)->has_cpu);
 	next(TRACE_SAMPLE_FETCH, 10);
 	next(TRACE_SAMPLE_OP, 20);
 	not_whole("killed");
-	assert_non_null(strstr(perf_data_format.end(state)->missing, "cut off"));
-	assert_int_equal(perf_data_format.end(state)->other_samples, 1);
+	assert_non_null(strstr(trace_end(state)->missing, "cut off"));
+	assert_int_equal(trace_end(state)->other_samples, 1);
 }
 
 static void test_compressed_damage(void **unused)
@@ -71,7 +71,7 @@ static void test_compressed_cut(void **unused)
 			not_whole("cut off");
 		else
 			damage("end within a record");
-		assert_int_equal(perf_data_format.end(state)->skipped_bytes, 120);
+		assert_int_equal(trace_end(state)->skipped_bytes, 120);
 		perf_data_format.close(state);
 		state = NULL;
 	}
@@ -93,7 +93,7 @@ static void test_damaged_record(void **unused)
 	must_open();
 	next(TRACE_SAMPLE_OP, 10);
 	damage(why);
-	assert_true(perf_data_format.end(state)->skipped_bytes > 0);
+	assert_true(trace_end(state)->skipped_bytes > 0);
 }
 
 /* What is wrong inside a record spoils only that record. */
@@ -125,7 +125,7 @@ static void test_stepped_over(void **unused)
 	must_open();
 	next(TRACE_SAMPLE_OP, 20);
 	not_whole(why);
-	assert_int_equal(perf_data_format.end(state)->skipped_blocks, 6);
+	assert_int_equal(trace_end(state)->skipped_blocks, 6);
 }
 
 static void test_long_stack(void **unused)

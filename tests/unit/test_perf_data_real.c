@@ -13,7 +13,7 @@
 #include <glob.h>
 
 #include "perf_data_file.h"
-#include "trace/trace_format.h"
+#include "trace/trace.h"
 
 #define DATA "tests/data/perf/"
 
@@ -27,7 +27,7 @@ static struct outcome read_all(const void *p, size_t n)
 	struct outcome o = { 0 };
 	struct trace_event ev;
 	struct err e = { 0 };
-	void *state;
+	struct trace *state;
 	int fd = memory_file(p, n), ret;
 
 	assert_true(fd >= 0);
@@ -42,8 +42,8 @@ static struct outcome read_all(const void *p, size_t n)
 		o.events++;
 		o.samples += ev.kind == TRACE_SAMPLE_OP || ev.kind == TRACE_SAMPLE_FETCH;
 	}
-	o.whole = perf_data_format.end(state)->whole;
-	assert_int_equal(o.whole, !*perf_data_format.end(state)->missing);
+	o.whole = trace_end(state)->whole;
+	assert_int_equal(o.whole, !*trace_end(state)->missing);
 	if (ret)
 		assert_true(*e.text && !o.whole);
 	perf_data_format.close(state);

@@ -188,7 +188,7 @@ static void test_flags(void **unused)
 static void test_crc(void **unused)
 {
 	(void)unused;
-	assert_int_equal(crc_of("123456789", 9), 0xcbf43926);
+	assert_int_equal(recording_crc("123456789", 9), 0xcbf43926);
 }
 
 int main(void)

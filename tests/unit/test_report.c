@@ -402,22 +402,22 @@ static void test_folded(void **state)
 	opts.tasks = own;
 	assert_int_equal(symbols_new(&symbols_opts, &symbols, NULL), 0);
 	opts.symbols = symbols;
-	assert_int_equal(folded_new(&opts, &f, NULL), 0);
+	f = folded_new(&opts);
 	ev.sample.has_task = true;
 	ev.sample.tgid = ev.sample.tid = 10;
 	ev.sample.op.present = 0x7f;
 	ev.sample.op.reg[IBS_OP_DATA3] = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_DC_MISS | 100ull << 32;
 	ev.sample.stack = user;
 	ev.sample.n_stack = 3;
-	assert_int_equal(folded_add(f, &ev), 0);
-	assert_int_equal(folded_add(f, &ev), 0);
+	folded_add(f, &ev);
+	folded_add(f, &ev);
 	ev.sample.stack = both;
 	ev.sample.n_stack = 5;
-	assert_int_equal(folded_add(f, &ev), 0);
+	folded_add(f, &ev);
 	ev.sample.n_stack = 0;
-	assert_int_equal(folded_add(f, &ev), 0);
+	folded_add(f, &ev);
 	ev.sample.op.reg[IBS_OP_DATA3] = IBS_OP_DATA3_LD_OP; /* weighs nothing */
-	assert_int_equal(folded_add(f, &ev), 0);
+	folded_add(f, &ev);
 	out = open_memstream(&buf, &size);
 	folded_print(out, f);
 	fclose(out);

@@ -6,9 +6,6 @@
 #include "trace/sample_text.h"
 #include "trace/trace_text.h"
 
-#include <errno.h>
-#include <string.h>
-
 struct cmd {
 	struct sampling sampling;
 	enum sample_format format;
@@ -178,7 +175,7 @@ int cmd_dump(int argc, char **argv)
 	const struct option_set sets[] = {
 		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
 		{ "Measurement", rows.other, rows.n_other, &c.sampling },
-		{ "Output", dump_options, sizeof(dump_options) / sizeof(dump_options[0]), &c },
+		{ "Output", dump_options, ARRAY_SIZE(dump_options), &c },
 		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.input },
 	};
 
@@ -203,7 +200,7 @@ int cmd_dump(int argc, char **argv)
 	}
 	ret = dump(&c, &cut, &err);
 	if (ret)
-		recorded_fail(&c.input, c.trace, ret, &err);
+		recorded_fail(ret, &err);
 	status = !ret ? EXIT_DONE : c.usage ? EXIT_USAGE : EXIT_FAILED;
 	/* whether a recording is complete is known only at its end */
 	if (!ret && !cut && !recorded_complete(&c.input, c.trace))

@@ -4,8 +4,7 @@
 #include "recorded.h"
 #include "base/clock.h"
 
-#include <errno.h>
-#include <string.h>
+#include <time.h>
 
 struct cmd {
 	struct sampling sampling;
@@ -177,8 +176,7 @@ int cmd_replay(int argc, char **argv)
 		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
 		{ "Measurement", rows.other, rows.n_other, &c.sampling },
 		{ "Output", hist_options, hist_n_options, &c.view },
-		{ "Replay", replay_options, sizeof(replay_options) / sizeof(replay_options[0]),
-		  &c },
+		{ "Replay", replay_options, ARRAY_SIZE(replay_options), &c },
 		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.input },
 	};
 
@@ -208,7 +206,7 @@ int cmd_replay(int argc, char **argv)
 	}
 	ret = replay(&c, &err);
 	if (ret)
-		recorded_fail(&c.input, c.trace, ret, &err);
+		recorded_fail(ret, &err);
 	status = !ret ? EXIT_DONE : c.usage ? EXIT_USAGE : EXIT_FAILED;
 	if (!ret && !recorded_complete(&c.input, c.trace))
 		status = EXIT_FAILED;

@@ -9,10 +9,7 @@
 #include "report/report_pprof.h"
 #include "report/report_print.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <sys/stat.h>
 
@@ -238,7 +235,7 @@ static void default_columns(struct cmd *c)
 		return;
 	if (data && c->format == REPORT_TEXT) {
 		memcpy(c->columns, of_data, sizeof(of_data));
-		c->n_columns = sizeof(of_data) / sizeof(of_data[0]);
+		c->n_columns = ARRAY_SIZE(of_data);
 		return;
 	}
 	/* programs get all; the last ones are costly, and of data */
@@ -289,15 +286,13 @@ static int input_words(const struct cmd *c, const char *word)
 }
 
 /* All words but the input, which the head names. */
-static int keep_options(struct cmd *c, int argc, char **argv, struct err *err)
+static void keep_options(struct cmd *c, int argc, char **argv)
 {
 	size_t len = 1;
 
 	for (int i = 1; i < argc; i++)
 		len += strlen(argv[i]) + 1;
-	c->options = calloc(1, len);
-	if (!c->options)
-		return err_set(err, -ENOMEM, "out of memory");
+	c->options = xcalloc(1, len);
 	for (int i = 1; i < argc; i++) {
 		int skip = input_words(c, argv[i]);
 
@@ -306,7 +301,6 @@ static int keep_options(struct cmd *c, int argc, char **argv, struct err *err)
 		else
 			strcat(strcat(c->options, *c->options ? " " : ""), argv[i]);
 	}
-	return 0;
 }
 
 static int open_selection(struct cmd *c, struct err *err)
@@ -368,7 +362,8 @@ static int open_all(struct cmd *c, struct err *err)
 			.symbols = c->symbols,
 		};
 
-		return folded_new(&opts, &c->folded, err);
+		c->folded = folded_new(&opts);
+		return 0;
 	}
 	if (c->html_path) {
 		const struct html_report_opts opts = {
@@ -381,8 +376,9 @@ static int open_all(struct cmd *c, struct err *err)
 
 		return html_report_new(&opts, &c->html, err);
 	}
-	return c->pprof_path ? pprof_new(&c->opts, &c->pprof, err)
-			     : report_new(&c->opts, &c->report, err);
+	if (c->pprof_path)
+		c->pprof = pprof_new(&c->opts);
+	return c->pprof_path ? 0 : report_new(&c->opts, &c->report, err);
 }
 
 static int add_html(struct cmd *c, const struct trace_event *ev, struct err *err)
@@ -415,10 +411,13 @@ static int add_sample(struct cmd *c, const struct trace_event *ev, struct err *e
 	c->head.selected++;
 	if (c->html)
 		return add_html(c, ev, err);
-	ret = c->folds	 ? folded_add(c->folded, ev)
-	      : c->pprof ? pprof_add(c->pprof, ev)
-			 : report_add(c->report, ev);
-	return ret ? err_set(err, ret, "out of memory: fewer keys in --by make fewer rows") : 0;
+	if (c->pprof)
+		pprof_add(c->pprof, ev);
+	else if (c->folds)
+		folded_add(c->folded, ev);
+	else
+		report_add(c->report, ev);
+	return 0;
 }
 
 static int read_all(struct cmd *c, struct err *err)
@@ -448,10 +447,8 @@ static int write_html(struct cmd *c, struct err *err)
 	if (fd < 0)
 		return fd;
 	f = fdopen(fd, "w");
-	if (!f) {
-		close(fd);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
+	if (!f)
+		out_of_memory();
 	ret = html_report_write(c->html, c->head.end, f);
 	if (ferror(f) || fclose(f) || ret)
 		return err_set(err, -EIO, "cannot write %s: %s", c->html_path, strerror(errno));
@@ -481,8 +478,7 @@ static int print(struct cmd *c, struct err *err)
 	if (c->folds) {
 		folded_print(stdout, c->folded);
 	} else {
-		if (report_table(c->report, &c->order, &table))
-			return err_set(err, -ENOMEM, "out of memory for the output");
+		report_table(c->report, &c->order, &table);
 		report_print(stdout, c->format, &c->head, &table, c->columns, c->n_columns);
 		report_table_free(&table);
 	}
@@ -533,7 +529,7 @@ static int run(struct cmd *c)
 	ret = ret ?: read_all(c, &err);
 	ret = ret ?: print(c, &err);
 	if (ret) {
-		recorded_fail(&c->input, c->trace, ret, &err);
+		recorded_fail(ret, &err);
 		return c->usage ? EXIT_USAGE : EXIT_FAILED;
 	}
 	if (!c->head.selected)
@@ -566,8 +562,7 @@ int cmd_report(int argc, char **argv)
 
 	recorded_options(&rows, false);
 	const struct option_set sets[] = {
-		{ "Report", report_options, sizeof(report_options) / sizeof(report_options[0]),
-		  &c },
+		{ "Report", report_options, ARRAY_SIZE(report_options), &c },
 		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
 		{ "Measurement", rows.other, rows.n_other, &c.sampling },
 		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.input },
@@ -579,13 +574,14 @@ int cmd_report(int argc, char **argv)
 		if (ret == OPTIONS_HELP)
 			usage(stdout, sets, 4);
 		status = EXIT_DONE;
-	} else if (ret || keep_options(&c, argc, argv, &err)) {
+	} else if (ret) {
 		log_error("%s", err.text);
 		status = EXIT_USAGE;
 	} else if (c.sampling.select.explain) {
 		filter_explain(stdout, &c.sampling.select.filter);
 		status = fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 	} else {
+		keep_options(&c, argc, argv);
 		prepare(&c);
 		status = run(&c);
 	}

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cmd.h"
 #include "base/choice.h"
-#include "base/err.h"
+#include "base/std.h"
 #include "filter/filter.h"
-
-#include <stdio.h>
-#include <string.h>
 
 static const struct cmd {
 	const char *name, *synopsis, *help;

@@ -4,9 +4,7 @@
 #include "base/num.h"
 #include "base/rlimit.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <string.h>
 
 #define DEFAULT_FILE   "ibscope.data" /* where `record` writes */
 #define DEFAULT_MEMORY (1ULL << 30)
@@ -100,8 +98,25 @@ static uint64_t memory_limit(const struct recorded_input *in)
 	return in->max_memory ?: DEFAULT_MEMORY;
 }
 
+/* What is read, for the message when memory runs out. */
+static const struct recorded_input *reading;
+static struct trace *const *read_from;
+
+static void need_more_memory(void)
+{
+	const struct trace *t = *read_from;
+
+	log_error("%s: reading needs more memory than --max-memory allows, %llu MiB; stopped at "
+		  "byte %llu of %llu",
+		  recorded_name(reading), (unsigned long long)memory_limit(reading) >> 20,
+		  t ? t->done : 0, t ? t->total : 0);
+}
+
 int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err)
 {
+	reading = in;
+	read_from = out;
+	out_of_memory_message = need_more_memory;
 	rlimit_memory(memory_limit(in));
 	return trace_open(in->file, out, err);
 }
@@ -124,22 +139,12 @@ void recorded_selection(struct sampling *s, struct replay_opts *out)
 	};
 }
 
-void recorded_fail(const struct recorded_input *in, const struct trace *trace, int ret,
-		   const struct err *err)
+void recorded_fail(int ret, const struct err *err)
 {
-	unsigned long long mib = memory_limit(in) >> 20;
-	__u64 done = 0, total = 0;
-
-	if (ret != -ENOMEM) {
+	if (ret == -ENOMEM)
+		need_more_memory();
+	else
 		log_error("%s", err->text);
-		return;
-	}
-	if (trace)
-		trace_progress(trace, &done, &total);
-	log_error("%s: reading needs more memory than --max-memory allows, %llu MiB; stopped at "
-		  "byte %llu of %llu: %s",
-		  recorded_name(in), mib, (unsigned long long)done, (unsigned long long)total,
-		  err->text);
 }
 
 void recorded_nothing(struct replay *r)

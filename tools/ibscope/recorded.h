@@ -40,7 +40,10 @@ extern const struct option_row recorded_input_rows[RECORDED_INPUT_ROWS];
 int recorded_parse(struct sampling *s, int argc, char **argv, const struct option_set *sets,
 		   size_t n_sets, struct recorded_input *in, struct err *err);
 
-/* Open the recording. From here on this process may take no more memory than @in allows. */
+/*
+ * Open the recording. From here on this process may take no more memory than @in allows, and *out,
+ * which must be NULL before, tells how far it came when it needs more.
+ */
 int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err);
 
 /* The name of the input for people. */
@@ -49,12 +52,8 @@ const char *recorded_name(const struct recorded_input *in);
 /* What was selected, for replay_open(); of @s, which must live as long. */
 void recorded_selection(struct sampling *s, struct replay_opts *out);
 
-/**
- * recorded_fail() - report an error of reading
- * @trace: how far it came, if memory is what was missing; may be NULL
- */
-void recorded_fail(const struct recorded_input *in, const struct trace *trace, int ret,
-		   const struct err *err);
+/* Report an error of reading. */
+void recorded_fail(int ret, const struct err *err);
 
 /* Warn that no sample is selected, and which parts of the selection dropped how many. */
 void recorded_nothing(struct replay *r);

@@ -5,13 +5,10 @@
 #include "record_private.h"
 #include "record_text.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -451,7 +448,7 @@ static void wait_for_records(struct record *r, double deadline, const sigset_t *
 	double wait = fmin(rings_delay_ms(rings) / 1e3, fmax(deadline - now_s(), 0));
 	const struct timespec t = { .tv_sec = wait, .tv_nsec = (wait - floor(wait)) * 1e9 };
 
-	ppoll(fds, sizeof(fds) / sizeof(fds[0]), &t, open);
+	ppoll(fds, ARRAY_SIZE(fds), &t, open);
 }
 
 static int collect(struct record *r, const sigset_t *open, struct err *err)

@@ -2,8 +2,6 @@
 /* When too many samples find their ring full: told at once, and at the end an error. */
 #include "record_private.h"
 
-#include <errno.h>
-
 #define LOSS_MIN 100 /* samples that a share means something of */
 
 static double share(__u64 lost, __u64 kept)

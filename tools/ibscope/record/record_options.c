@@ -3,10 +3,6 @@
 #include "base/num.h"
 #include "record_private.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define ROTATE_MAX     10000
 #define DURATION_MAX_S (10000.0 * 86400)
 
@@ -110,4 +106,4 @@ const struct option_row record_options[] = {
 	  set_max_loss },
 };
 /* clang-format on */
-const size_t record_n_options = sizeof(record_options) / sizeof(record_options[0]);
+const size_t record_n_options = ARRAY_SIZE(record_options);

@@ -5,8 +5,6 @@
 #include "machine/topology.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
