@@ -284,46 +284,13 @@ int ledger_print_json(FILE *f, const struct ledger *l, struct err *err)
 	return 0;
 }
 
-/* A name that is no UTF-8, as a path or a comm may be, is shown with '?' for each bad byte. */
-static json_t *json_text(const char *text)
-{
-	json_t *s = json_string(text);
-	char *copy;
-
-	if (s)
-		return s;
-	copy = strdup(text);
-	if (!copy)
-		return NULL;
-	for (char *p = copy; *p; p++)
-		if (*p & 0x80)
-			*p = '?';
-	s = json_string(copy);
-	free(copy);
-	return s;
-}
-
-static json_t *json_labels(const struct row *r, const struct label_order *order)
-{
-	json_t *o = json_object();
-
-	for (int i = 0; i < LABEL_N; i++) {
-		enum label l = label_at(order, i);
-
-		if (r->label[l])
-			json_object_set_new(o, label_name(l), json_text(r->label[l]));
-	}
-	return o;
-}
-
-static json_t *json_row(const struct row *r, const struct label_order *order)
+static json_t *json_row(const struct row *r)
 {
 	const struct series *s = &r->series;
 	json_t *buckets = json_array();
 	double cycles;
-	json_t *o = json_pack("{s:o, s:I, s:I, s:I}", "labels", json_labels(r, order), "samples",
-			      (json_int_t)s->samples, "valid", (json_int_t)s->valid, "sum",
-			      (json_int_t)s->sum);
+	json_t *o = json_pack("{s:I, s:I, s:I}", "samples", (json_int_t)s->samples, "valid",
+			      (json_int_t)s->valid, "sum", (json_int_t)s->sum);
 
 	json_object_set_new(o, "estimated_ops", s->ops ? json_integer(s->ops) : json_null());
 	cycles = series_miss_cycles(s);
@@ -357,18 +324,46 @@ static json_t *json_time(__u64 ns)
 	return json_string(text);
 }
 
+/* The members of @o, which is freed, behind others of an object. Return: 0 or -ENOMEM. */
+static int print_members(FILE *f, json_t *o)
+{
+	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+
+	json_decref(o);
+	if (!text)
+		return -ENOMEM;
+	fprintf(f, ",%.*s", (int)strlen(text) - 2, text + 1);
+	free(text);
+	return 0;
+}
+
+static int print_row_json(FILE *f, const struct row *r, const struct label_order *order)
+{
+	const char *sep = "";
+	int ret;
+
+	fputs("{\"labels\":{", f);
+	for (int i = 0; i < LABEL_N; i++) {
+		enum label l = label_at(order, i);
+
+		if (!r->label[l])
+			continue;
+		fprintf(f, "%s\"%s\":", sep, label_name(l));
+		utf8_put_json(f, r->label[l]);
+		sep = ",";
+	}
+	fputc('}', f);
+	ret = print_members(f, json_row(r));
+	fputc('}', f);
+	return ret;
+}
+
 static int print_json(FILE *f, const struct hist_info *info, const struct snapshot *interval,
 		      const struct rows *rows, const struct label_order *order, struct err *err)
 {
-	json_t *series = json_array();
-	json_t *o;
-	char *text;
-
-	for (size_t i = 0; i < rows->n; i++)
-		json_array_append_new(series, json_row(&rows->row[i], order));
-	o = json_pack(
-		"{s:s, s:b, s:s, s:o, s:f, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "source",
-		info->source, "simulated", info->simulated, "event", info->event, "period",
+	json_t *o = json_pack(
+		"{s:s, s:b, s:o, s:f, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "source", info->source,
+		"simulated", info->simulated, "period",
 		info->period ? json_integer(info->period) : json_null(), "interval_s",
 		interval->time_ns / 1e9, "metric", metric_name(info->metric), "cpus",
 		(json_int_t)interval->pmu.cpus, "cpus_went_offline", (json_int_t)interval->pmu.went,
@@ -377,18 +372,24 @@ static int print_json(FILE *f, const struct hist_info *info, const struct snapsh
 		interval->pmu.enabled_ns
 			? json_real((double)interval->pmu.running_ns / interval->pmu.enabled_ns)
 			: json_null(),
-		"ledger", ledger_json(&interval->ledger), "series", series);
+		"ledger", ledger_json(&interval->ledger));
+	int ret;
+
 	if (o && info->end_ns)
 		json_object_set_new(o, "end", json_time(info->end_ns));
 	if (o && info->recorded)
 		json_object_set_new(o, "recorded", json_recorded(info->recorded));
-	text = o ? json_dumps(o, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9)) : NULL;
-	json_decref(o);
-	if (!text)
-		return err_set(err, -ENOMEM, "out of memory for the output");
-	fprintf(f, "%s\n", text);
-	free(text);
-	return 0;
+	fputs("{\"event\":", f);
+	utf8_put_json(f, info->event);
+	ret = print_members(f, o);
+	fputs(",\"series\":[", f);
+	for (size_t i = 0; !ret && i < rows->n; i++) {
+		if (i)
+			fputc(',', f);
+		ret = print_row_json(f, &rows->row[i], order);
+	}
+	fputs("]}\n", f);
+	return ret ? err_set(err, ret, "out of memory for the output") : 0;
 }
 
 int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,

@@ -30,6 +30,13 @@
 static char dir[] = "/tmp/ibscope-fuzz-XXXXXX";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+const char *__lsan_default_suppressions(void);
+
+/* libdwfl forgets the name of a debug file that is no ELF file. */
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libdw";
+}
 
 static void need(int condition)
 {

@@ -16,7 +16,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, run, until
+from ibscope import BUILD, IBSCOPE, SAN, Busy, Cgroup, can_bpf, cgroup2_mount, free_port, run, until
 
 EXPORTER = os.path.join(SAN, 'ibscope-exporter')
 FILL = os.path.join(BUILD, 'tests/unit/fill_pins')
@@ -106,12 +106,6 @@ def counters(s):
 def collector(*args, pin_dir=DIR):
     return Program([IBSCOPE, 'serve', '--source', 'sim', '-c', '500000', '--max-overhead', 'off', '--max-bpf-time', 'off',
                     '--pin-dir', pin_dir, *args], 'kernel memory')
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
 
 
 class Case(unittest.TestCase):

@@ -14,7 +14,7 @@ import urllib.request
 
 import test_exporter
 import test_monitoring
-from ibscope import Busy, Cgroup, cgroup2_mount, run
+from ibscope import Busy, Cgroup, cgroup2_mount, free_port, run
 from test_exporter import DIR, NOBODY, OK, WHY
 
 # of the software clock
@@ -171,7 +171,7 @@ class Seen(test_exporter.Collected):
                 f.write('global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [rules.yml]\n'
                         'scrape_configs:\n- job_name: ibscope\n  honor_labels: true\n  static_configs:\n'
                         f'  - targets: ["127.0.0.1:{e.port}"]\n')
-            port = test_exporter.free_port()
+            port = free_port()
             p = self.start(test_exporter.Program, ['prometheus', f'--config.file={d}/p.yml', f'--storage.tsdb.path={d}/data',
                                      f'--web.listen-address=127.0.0.1:{port}'], 'ready to receive')
 

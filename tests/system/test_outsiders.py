@@ -9,19 +9,13 @@ import time
 import unittest
 
 import ibscope
-from ibscope import Cgroup, can_bpf, cgroup2_mount, cpu_seconds, keep_busy, run, until
+from ibscope import Cgroup, can_bpf, cgroup2_mount, cpu_seconds, free_port, keep_busy, run, until
 
 OK, WHY = can_bpf()
 PIN_DIR = '/sys/fs/bpf/ibscope-outsiders-%d' % os.getpid()
 SECONDS = 12
 # of one CPU: 2 % for each kind of work that others cause, and the collector's own
 CPU_LIMIT = 0.12
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
 
 
 class Outsider(threading.Thread):

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Every command and output while files, threads, cgroups and symbols have names that control terminals,
+forge lines of a log, or are formulas of spreadsheets."""
+import csv
+import ctypes
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.request
+
+import ibscope
+from ibscope import Cgroup, IBSCOPE, can_bpf, cgroup2_mount
+
+OK, WHY = can_bpf()
+MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
+SIM = ('--source', 'sim')
+# ESC, BEL, a new line, C1's CSI and what turns text around, in 15 bytes as the name of a thread has
+COMMS = (b'\x1b[31m\nibscope:', b'\xc2\x9b31m\a\xe2\x80\xae\xff', b'=1+1', b'@a,b;"c\t\x7f')
+# a cgroup cannot have a new line in its name
+CGROUPS = tuple(name.replace(b'\n', b'\r') for name in COMMS)
+ERROR = b'\n\x1b]0;owned\aibscope: error: forged\xc2\x9b31m'
+TEXT, CSV, JSON, METRICS, BINARY = 'text', 'csv', 'json', 'metrics', 'binary'
+# Options that change what is printed, as --help has them: each has to be walked through below.
+OUTPUTS = ('csv', 'json', 'html', 'pprof', 'folded', 'histogram', 'events', 'fetch', 'raw', 'explain', 'format', 'once',
+           'cost', 'list-metrics')
+
+
+def forbidden(data):
+    """Bytes and characters of output that no name may bring there."""
+    text = data.decode('utf-8', 'surrogateescape')
+    return re.findall('[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]',
+                      text)
+
+
+def busy(path, cgroup):
+    """A program and thread of a name that keeps a CPU busy in a cgroup, until the end of this process."""
+    def start():
+        ctypes.CDLL(None).prctl(ibscope.PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.nice(10)
+    p = subprocess.Popen([path, '-c', 'while :; do :; done'], preexec_fn=start, stdout=subprocess.DEVNULL)
+    with open(os.path.join(cgroup, b'cgroup.procs'), 'w') as f:
+        f.write(str(p.pid))
+    return p
+
+
+@unittest.skipUnless(OK, f'no BPF here: {WHY}')
+@unittest.skipUnless(cgroup2_mount(), 'no cgroup v2 is mounted')
+class HostileNames(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.walked = set()
+        d = tempfile.TemporaryDirectory(prefix='ibscope-names-')
+        cls.addClassCleanup(d.cleanup)
+        cls.dir = d.name
+        cls.top = Cgroup(f'/ibscope-names-{os.getpid()}')
+        cls.addClassCleanup(cls.top.remove)
+        with open('/bin/sh', 'rb') as f:
+            shell = f.read()
+        for comm, name in zip(COMMS, CGROUPS):
+            path = os.path.join(cls.dir.encode(), comm.replace(b'/', b''))
+            with open(path, 'wb') as f:
+                f.write(shell)
+            os.chmod(path, 0o755)
+            cgroup = os.path.join(cls.top.dir.encode(), name)
+            os.mkdir(cgroup)
+            p = busy(path, cgroup)
+            cls.addClassCleanup(p.wait)
+            cls.addClassCleanup(p.kill)
+        cls.made = os.path.join(cls.dir, '=made\x1b[31m')
+        subprocess.run([MAKE, cls.made, '3000', 'stacks'], check=True)
+        cls.live = os.path.join(cls.dir, 'live')
+
+    def start(self, *words, **kw):
+        """What a command prints: (exit status, stdout, stderr), of which the latter is checked here."""
+        self.walked.add(('exporter' if 'exporter' in words[0] else words[1], frozenset(
+            w.lstrip('-').split('=')[0] for w in words[1:] if isinstance(w, str) and w.startswith('--'))))
+        p = subprocess.run(words, capture_output=True, stdin=subprocess.DEVNULL, timeout=120, cwd=self.dir, **kw)
+        self.check_log(p.stderr, words)
+        return p.returncode, p.stdout
+
+    def check_log(self, data, where):
+        self.assertEqual(forbidden(data), [], (where, data))
+        for line in data.splitlines():
+            self.assertRegex(line, rb'^ibscope(-exporter)?: (?!error: forged)', where)
+
+    def check(self, data, kind, where):
+        if kind == BINARY:
+            return
+        self.assertEqual(forbidden(data), [], where)
+        self.assertNotRegex(data, rb'(?m)^ibscope: ', where)
+        if kind == JSON:
+            text, at = data.decode(), 0
+            while at < len(text):
+                _, at = json.JSONDecoder().raw_decode(text, at)
+                at += len(text) - at - len(text[at:].lstrip())
+        if kind == CSV:
+            rows = list(csv.reader(io.StringIO(data.decode())))
+            self.assertEqual(len({len(row) for row in rows}), 1, where)
+            for cell in sum(rows, []):
+                self.assertNotRegex(cell, r'^ *[=+@-](?!\d+(\.\d+)?$)', where)
+
+    def run_it(self, kind, *args, status=0, hostile=True):
+        got, out = self.start(IBSCOPE, *args)
+        self.assertEqual(got, status, (args, out))
+        self.check(out, kind, args)
+        if hostile and kind not in (BINARY, CSV):
+            self.assertRegex(out, rb'\\x[0-9a-f]{2}|\\u00[0-9a-f]{2}', args)
+        return out
+
+    def test_live(self):
+        under = ('--cgroup', self.top.path + '/*')
+        for by in ('cgroup,comm', 'container,pod,comm,src'):
+            for kind, option in (TEXT, ()), (TEXT, ('--histogram',)), (CSV, ('--csv',)), (JSON, ('--json',)):
+                self.run_it(kind, 'hist', *SIM, '-c', '1000000', *under, '--by', by, *option, '1', '1')
+        self.run_it(TEXT, 'hist', *SIM, '-v', *under, '-T', '0.5', '1', hostile=False)
+        for kind, *option in (BINARY, '-o', '-'), (CSV, '--csv'), (JSON, '--json'), (CSV, '--csv', '--raw', '-o', '-'):
+            out = self.run_it(kind, 'record', *SIM, '-c', '1000000', *under, '--duration', '0.5', *option)
+            self.assertTrue(out)
+        self.run_it(BINARY, 'record', *SIM, '-c', '1000000', *under, '--duration', '0.5', '-o', self.live)
+        for raw in (), ('--raw',):
+            self.run_it(TEXT, 'record', *SIM, '-c', '1000000', *under, '--duration', '0.2', *raw,
+                        '-o', self.live + '\x1b[31m', hostile=False)
+        self.recorded(self.live)
+
+    def recorded(self, file):
+        keys = 'comm,cgroup,container,symbol,dso,srcline'
+        for kind, *args in ((TEXT, 'report', '--by', keys, '--top', '1000'),
+                            (TEXT, 'report', '--by', 'symbol,comm', '-v'),
+                            (CSV, 'report', '--by', keys, '--csv'),
+                            (JSON, 'report', '--by', keys, '--json'),
+                            (BINARY, 'report', '--pprof', os.path.join(self.dir, 'pb')),
+                            (BINARY, 'report', '--html', os.path.join(self.dir, 'html')),
+                            (TEXT, 'dump', '--events'), (JSON, 'dump', '--json', '--events'),
+                            (TEXT, 'dump'), (JSON, 'dump', '--json'), (CSV, 'dump', '--csv'),
+                            (TEXT, 'replay', '--by', 'comm,cgroup'), (TEXT, 'replay', '--by', 'comm', '--histogram'),
+                            (CSV, 'replay', '--by', 'comm,cgroup', '--csv'),
+                            (JSON, 'replay', '--by', 'comm,cgroup', '--json')):
+            self.run_it(kind, *args, '-i', file)
+        self.run_it(CSV, 'dump', '--csv', '--fetch', '-i', file)
+        with open(os.path.join(self.dir, 'html'), 'rb') as f:
+            page = f.read()
+        self.assertEqual(forbidden(page), [])
+        self.assertEqual(page.count(b'<script'), page.count(b'</script>'))
+
+    def test_recorded(self):
+        self.recorded(self.made)
+        self.run_it(TEXT, 'report', '--folded', 'samples', '-i', self.made)
+
+    def test_daemon(self):
+        pins = f'/sys/fs/bpf/ibscope-names-{os.getpid()}'
+        socket = os.path.join(self.dir, 'socket')
+        port = ibscope.free_port()
+        c = ibscope.Collector(pins, '-v', '-c', '1000000', '--control', socket, '--unpin', '--by', 'cgroup,comm,src',
+                              '--grace', '1', '--cgroup', self.top.path + '/**', '--web.listen-address', f'127.0.0.1:{port}')
+        self.addCleanup(c.stop, signal.SIGKILL)
+        c.wait('listening on')
+        # names come and go, with series and without
+        for name in CGROUPS:
+            path = os.path.join(self.top.dir.encode(), name + b'2')
+            os.mkdir(path)
+            subprocess.run(['sh', '-c', f'echo $$ >"$0/cgroup.procs"; head -c 20000000 /dev/zero | md5sum'.encode(), path],
+                           check=True, stdout=subprocess.DEVNULL)
+            for _ in range(100):
+                try:
+                    os.rmdir(path)
+                    break
+                except OSError:
+                    time.sleep(0.05)
+        ctl = ('ctl', '--pin-dir', pins, '--control', socket)
+        end = time.monotonic() + 30
+        while self.start(IBSCOPE, *ctl, '--csv', '--by', 'comm', 'snapshot')[1].count(b'x1b') < 1:
+            self.assertLess(time.monotonic(), end)
+        for kind, *args in ((TEXT, 'status'), (JSON, '--json', 'status'), (TEXT, 'ledger'), (JSON, '--json', 'ledger')):
+            self.run_it(kind, *ctl, *args, hostile=False)
+        for kind, *args in ((TEXT, '--by', 'cgroup,comm'), (TEXT, '--by', 'comm', '--histogram'),
+                            (CSV, '--by', 'cgroup,comm', '--csv'), (JSON, '--by', 'cgroup,comm', '--json')):
+            self.run_it(kind, *ctl, *args, 'snapshot')
+        # what was set live is shown, and refused, with the names in it
+        for setting in (f'cgroup={self.top.path}/' + CGROUPS[0].decode(), 'comm=\x1b[31m', 'container=\x1b', '\x1b=3'):
+            self.start(IBSCOPE, *ctl, 'set', '--wait', setting)
+            self.start(IBSCOPE, *ctl, 'unset', setting)
+            self.run_it(TEXT, *ctl, 'status', hostile=False)
+        exporter = IBSCOPE + '-exporter'
+        for kind, *args in ((METRICS, '--once'), (METRICS, '--once', '--format', 'openmetrics'),
+                            (JSON, '--once', '--format', 'json'), (TEXT, '--list-metrics')):
+            status, out = self.start(exporter, '--pin-dir', pins, *args)
+            self.assertEqual(status, 0)
+            self.check(out, kind, args)
+        for path in '/', '/metrics', '/api/snapshot.json', '/-/healthy', '/-/ready':
+            with urllib.request.urlopen(f'http://127.0.0.1:{port}{path}', timeout=30) as r:
+                self.check(r.read(), TEXT, path)
+        self.assertEqual(c.p.poll(), None)
+        c.p.send_signal(signal.SIGHUP)
+        c.p.send_signal(signal.SIGTERM)
+        c.p.wait(30)
+        c.err.seek(0)
+        self.check_log(os.pread(c.err.fileno(), 1 << 20, 0), 'serve')
+
+    def test_errors(self):
+        """Arguments are names, too: those of scripts, or of files that a shell found."""
+        bad = ERROR.decode('utf-8', 'surrogateescape')
+        no_bpf = tempfile.mkdtemp(prefix='\x1b[31m=', dir=self.dir)
+        for args in ((bad,), ('help', bad), ('hist', '--' + bad), ('hist', *SIM, bad), ('hist', *SIM, '--comm', bad),
+                     ('hist', *SIM, '--cgroup', bad), ('hist', *SIM, '--cgroup', '/' + bad), ('hist', *SIM, '--filter', bad),
+                     ('hist', *SIM, '--container', bad), ('hist', *SIM, '--by', bad), ('hist', *SIM, '--sort', bad),
+                     ('hist', *SIM, '--src', bad), ('hist', *SIM, '-c', bad), ('hist', '-e', bad), ('hist', *SIM, '--', bad),
+                     ('hist', *SIM, '--explain', '--filter', bad), ('record', *SIM, '--explain', '--filter', 'x ' + bad),
+                     ('report', '--explain', '--filter', bad), ('dump', '--explain', '--filter', bad),
+                     ('replay', '--explain', '--filter', bad), ('serve', '--explain', '--filter', bad),
+                     ('record', *SIM, '-o', f'/no/{bad}'), ('record', *SIM, '-o', no_bpf), ('report', bad), ('dump', bad),
+                     ('replay', bad), ('report', '/bin/sh', '--kallsyms', bad), ('report', self.made, '--kallsyms', bad),
+                     ('report', self.made, '--debug-dir', bad), ('report', self.made, '--html', f'/no/{bad}'),
+                     ('report', self.made, '--pprof', f'/no/{bad}'), ('report', self.made, '--folded', bad),
+                     ('dump', self.made, '--limit', bad), ('serve', *SIM, '--config', bad), ('serve', *SIM, '--pin-dir', bad),
+                     ('serve', *SIM, '--pin-dir', no_bpf), ('serve', *SIM, '--control', f'/no/{bad}', '--config-check'),
+                     ('serve', *SIM, '--web.listen-address', bad, '--config-check'),
+                     ('serve', *SIM, '--web.config.file', bad, '--config-check'),
+                     ('ctl', bad), ('ctl', '--control', bad, 'status'), ('ctl', '--pin-dir', f'/no/{bad}', 'snapshot'),
+                     ('doctor', bad), ('doctor', '--json', bad)):
+            with self.subTest(args=args):
+                status, out = self.start(IBSCOPE, *args)
+                self.assertIn(status, (0, 1, 2, 127))
+                self.check(out, TEXT, args)
+        config = os.path.join(self.dir, 'config')
+        for text in (ERROR, b'by = ' + ERROR, b'\x1b[31m = 3', b'tls_server_config:\n  \x1b: \x07'):
+            with open(config, 'wb') as f:
+                f.write(text)
+            self.start(IBSCOPE, 'serve', *SIM, '--config', config, '--config-check')
+            for option in '--config', '--web.config.file', '--edges', '--pin-dir', '--web.telemetry-path', '--format', '--user':
+                value = config if 'config' in option else bad
+                status, out = self.start(IBSCOPE + '-exporter', option, value, '--config-check')
+                self.check(out, TEXT, option)
+        self.run_it(TEXT, 'doctor', status=self.start(IBSCOPE, 'doctor')[0], hostile=False)
+        self.run_it(JSON, 'doctor', '--json', status=self.start(IBSCOPE, 'doctor', '--json')[0], hostile=False)
+        self.run_it(TEXT, 'doctor', '--cost', hostile=False)
+
+    @classmethod
+    def tearDownClass(cls):
+        """An output that a command got since is not forgotten here."""
+        commands = re.findall(r'^  ([a-z]+) ', ibscope.run('--help').stdout, re.M)
+        for command in [*commands, 'exporter']:
+            words = [IBSCOPE + '-exporter', '--help'] if command == 'exporter' else [IBSCOPE, command, '--help']
+            text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+            walked = [options for name, options in cls.walked if name == command]
+            assert walked, f'{command} is not walked through'
+            for option in re.findall(r'^ +(?:-., )?--([a-z.-]+)', text, re.M):
+                assert option not in OUTPUTS or any(option in options for options in walked), f'{command} --{option}'
+
+
+if __name__ == '__main__':
+    unittest.main()
