@@ -11,6 +11,7 @@
 #   make bench        what samples, readings and recordings cost: here, and in instructions on the rig
 #   make cores        2 to 255 emulated CPUs: counts, contention, costs, and what the model says
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
+#   make valgrind     unit and system tests under valgrind's memcheck: an hour
 #   make lint         compilers and analysers at their strictest
 #   make install      DESTDIR= prefix=
 #   make deb          a Debian package, below $(O)/deb
@@ -58,7 +59,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost; LIVE=KERNEL,.. those of vmtest whose
 # options change while they sample.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench cost cost-perf cores fuzz lint install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench cost cost-perf cores fuzz valgrind lint install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -240,6 +241,20 @@ $(fuzz_names:%=fuzz-%): fuzz-%: fuzz-programs
 		$(if $(wildcard tests/fuzz/$*.dict),-dict=tests/fuzz/$*.dict) \
 		-artifact_prefix=$(O)/fuzz/ $(O)/fuzz/$* tests/fuzz/corpus/$*
 
+# The programs and tests of check, each behind a script that runs it under memcheck. What is slow there
+# may fail; what counts is what memcheck writes.
+valgrind: O_V = $(abspath $(O))-valgrind
+valgrind: deps
+	$(Q)tools/deps.sh test && tools/deps.sh valgrind
+	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
+	$(Q)rm -rf $(O_V) && mkdir -p $(O_V)/log
+	$(Q)for p in ibscope ibscope-exporter $(patsubst $(O)/%,%,$(units) $(corpora)); do \
+		mkdir -p $$(dirname $(O_V)/$$p) && printf '#!/bin/sh\nexec valgrind -q --leak-check=full \
+		--errors-for-leak-kinds=definite --suppressions=$(CURDIR)/tests/valgrind.supp \
+		--log-file=$(O_V)/log/%%p %s "$$@"\n' $(abspath $(O))/$$p >$(O_V)/$$p && chmod +x $(O_V)/$$p; done
+	-$(Q)tests/run.py --build $(O) --san $(O_V)
+	$(Q)! grep -r . $(O_V)/log
+
 # ANALYZE=deep takes six minutes of a CPU, and what it adds are paths that cannot be taken: it does
 # not know that errors of functions in other files are not 0.
 ANALYZE	?= shallow
@@ -264,6 +279,6 @@ deb: deps
 	$(Q)tools/deb.sh $(O)/deb $(VERSION)
 
 clean:
-	rm -rf $(O) $(O)-clang $(O)-fuzz $(O)-san
+	rm -rf $(O) $(O)-clang $(O)-fuzz $(O)-san $(O)-valgrind
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

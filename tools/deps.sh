@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# deps.sh build|test|lint|fuzz|deb: install the Debian packages that are missing to build, test or lint.
+# deps.sh build|test|lint|fuzz|valgrind|deb: install the Debian packages that are missing to build, test or lint.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 
@@ -18,8 +18,9 @@ build) want=$build ;;
 test) want=$test; try=$optional ;;
 lint) want=$lint ;;
 fuzz) want=$fuzz ;;
+valgrind) want=valgrind ;;
 deb) want=$deb ;;
-*) echo 'usage: deps.sh build|test|lint|fuzz|deb' >&2; exit 2 ;;
+*) echo 'usage: deps.sh build|test|lint|fuzz|valgrind|deb' >&2; exit 2 ;;
 esac
 
 missing() {

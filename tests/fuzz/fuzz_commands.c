@@ -98,7 +98,7 @@ static void check_objects(const char *text)
 	json_t *j;
 
 	while (*text) {
-		j = json_loads(text, JSON_DISABLE_EOF_CHECK, &e);
+		j = json_loads(text, JSON_DISABLE_EOF_CHECK | JSON_DECODE_INT_AS_REAL, &e);
 		need(j != NULL);
 		json_decref(j);
 		text += e.position;
