@@ -104,7 +104,7 @@ static int run(struct cmd *c)
 	if (ret && opened && err.text[0])
 		err_prefix(&err, "%s", strcmp(c->path, "-") ? c->path : "standard output");
 	if (ret) {
-		recorded_fail(&c->input, c->trace, ret, &err);
+		recorded_fail(ret, &err);
 		return c->usage ? EXIT_USAGE : EXIT_FAILED;
 	}
 	if (!c->written)
