@@ -12,6 +12,7 @@
 #   make cores        2 to 255 emulated CPUs: counts, contention, costs, and what the model says
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
 #   make valgrind     unit and system tests under valgrind's memcheck: an hour
+#   make screenshots  the pictures of the README, of a simulated machine; needs chromium
 #   make lint         compilers and analysers at their strictest
 #   make install      DESTDIR= prefix=
 #   make deb          a Debian package, below $(O)/deb
@@ -59,7 +60,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost; LIVE=KERNEL,.. those of vmtest whose
 # options change while they sample.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench cost cost-perf cores fuzz valgrind lint install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench cost cost-perf cores fuzz valgrind lint screenshots install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -270,6 +271,10 @@ lint: deps
 	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -Iinclude -Isrc \
 		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' \
 		'-Dbpf_object__for_each_program(p,o)=while(((p)=next(o)))' src tools
+
+screenshots:
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)tools/pictures/make.py $(O)
 
 install: all
 	$(Q)tools/install.sh $(O) '$(DESTDIR)' $(prefix)
