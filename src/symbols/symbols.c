@@ -212,9 +212,8 @@ static void find_kernel(struct symbols *s, const struct task_map *map, __u64 add
 	if (!name) {
 		int bracket = *dso == '[';
 
-		snprintf(unnamed, sizeof(unnamed), "[%.*s+0x%llx]",
-			 bracket ? (int)strcspn(dso + 1, "]") : 4000, dso + bracket,
-			 (unsigned long long)addr);
+		snprintf(unnamed, sizeof(unnamed), "[%.*s]",
+			 bracket ? (int)strcspn(dso + 1, "]") : 4000, dso + bracket);
 		name = unnamed;
 	}
 	out->name = keep(s, &s->kernel_names, addr, name);
@@ -283,8 +282,7 @@ int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64
 	out->name = kept(s, &d->names, offset);
 	if (!out->name) {
 		name = d->object ? object_symbol(d->object, offset) : NULL;
-		snprintf(text, sizeof(text), "[%.4000s+0x%llx]", d->path,
-			 (unsigned long long)offset);
+		snprintf(text, sizeof(text), "[%.4000s]", d->path);
 		out->name = keep(s, &d->names, offset, name ?: text);
 	}
 	if (!srcline || !d->object)

@@ -27,7 +27,7 @@ void symbols_free(struct symbols *s); /* accepts NULL */
 
 /* Where an op was, as far as it is known. All strings live as long as the symbols. */
 struct symbol {
-	const char *name;    /* "[path+0x12]" without a name, "[unknown]" without a file */
+	const char *name;    /* "[path]" without a name, "[unknown]" without a file */
 	const char *dso;     /* "[kernel]", "[module]"; NULL: not known */
 	const char *srcline; /* "file:12"; NULL: not known, or not asked for */
 };

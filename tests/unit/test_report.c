@@ -421,10 +421,9 @@ static void test_folded(void **state)
 	out = open_memstream(&buf, &size);
 	folded_print(out, f);
 	fclose(out);
-	assert_string_equal(buf, "[unknown];[/a:b c\\x0a+0x104];[/a:b c\\x0a+0x5];"
-				 "[kernel+0xffffffff81000000]_[k] 100\n"
+	assert_string_equal(buf, "[unknown];[/a:b c\\x0a];[/a:b c\\x0a];[kernel]_[k] 100\n"
 				 "[unknown];[unknown] 100\n"
-				 "[unknown];[unknown];[unknown];[/a:b c\\x0a+0x5] 200\n");
+				 "[unknown];[unknown];[unknown];[/a:b c\\x0a] 200\n");
 	free(buf);
 	folded_free(f);
 	symbols_free(symbols);

@@ -8,11 +8,15 @@
 #include "report/report_folded.h"
 #include "report/report_pprof.h"
 #include "report/report_print.h"
+#include "view/screen.h"
 
 #include <getopt.h>
 #include <unistd.h>
 #include <sys/stat.h>
 
+#define PIPE_ROWS      20
+#define MIN_ROWS       5
+#define HEAD_LINES     14 /* of the text, with the prompt after it */
 #define PROBLEMS_SHOWN 10 /* files without symbols that are told of, unless -v */
 
 struct cmd {
@@ -174,7 +178,10 @@ static const struct option_row report_options[] = {
 	{ "by", 0, "KEY,..", "a row for each combination of these; default src", set_by },
 	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default total", set_sort },
 	{ "columns", 0, "COLUMN,..", "what is shown, in this order", set_columns },
-	{ "top", 0, "N", "only the first N rows; the others are added up", set_top },
+	{ "top", 0, "N",
+	  "only the first N rows, and the sum of the others; by default as many as fit the "
+	  "terminal, 20 in a pipe; --csv and --json: all",
+	  set_top },
 	{ "limit", 0, "N", "the same", set_top },
 	{ "min-samples", 0, "N", "only rows of at least so many samples", set_min_samples },
 	{ "phys", 0, NULL, "pages and lines of physical addresses",
@@ -256,8 +263,20 @@ static void count_what_is_shown(struct cmd *c)
 	}
 }
 
+static size_t rows_that_fit(void)
+{
+	struct screen screen;
+
+	screen_of(stdout, &screen);
+	if (!screen.height)
+		return PIPE_ROWS;
+	return screen.height > HEAD_LINES + MIN_ROWS ? screen.height - HEAD_LINES : MIN_ROWS;
+}
+
 static void prepare(struct cmd *c)
 {
+	if (c->format == REPORT_TEXT && !c->order.top)
+		c->order.top = rows_that_fit();
 	struct err err;
 
 	if (!c->opts.n_by && c->pprof_path)
