@@ -2,12 +2,12 @@
 #include "sideband.h"
 
 #include "perf/perf_open.h"
+#include "perf_data/perf_data_event.h"
 #include "base/rlimit.h"
 
 #include <linux/perf_event.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,7 +17,6 @@
 #ifndef PERF_FORMAT_LOST
 #define PERF_FORMAT_LOST (1U << 4) /* v6.0 */
 #endif
-#define MISC_MMAP_BUILD_ID (1 << 14) /* v5.12: PERF_RECORD_MISC_MMAP_BUILD_ID */
 
 struct sb_ring {
 	unsigned int cpu;
@@ -34,9 +33,12 @@ struct sideband {
 	int epoll_fd;
 	struct task_choice *choice;
 	bool tells_lost;
-	__u64 lost;	      /* as records told */
-	struct sb_ring *next; /* the one with the earliest record; NULL: not known */
-	char *record;	      /* RECORD_MAX bytes and a terminator */
+	__u64 lost; /* as records told */
+	struct perf_attrs attrs;
+	struct perf_build_ids build_ids; /* none: records have their own */
+	struct perf_convert convert;
+	struct sb_ring *next;  /* the one with the earliest record; NULL: not known */
+	unsigned char *record; /* RECORD_MAX bytes */
 };
 
 /* What sample_id_all puts behind each record, for the sample_type below. */
@@ -133,7 +135,7 @@ int sideband_open(const struct sideband_opts *opts, struct sideband **out, struc
 	rlimit_files(opts->n_cpus);
 	sb->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	sb->ring = xcalloc(opts->n_cpus, sizeof(*sb->ring));
-	sb->record = xrealloc(NULL, RECORD_MAX + 1);
+	sb->record = xrealloc(NULL, RECORD_MAX);
 	if (sb->epoll_fd < 0)
 		ret = err_set(err, -errno, "cannot watch processes: %s", strerror(errno));
 	attr.cgroup = opts->cgroups;
@@ -143,6 +145,8 @@ int sideband_open(const struct sideband_opts *opts, struct sideband **out, struc
 	for (size_t i = 0; !ret && i < opts->n_cpus; i++)
 		ret = open_cpu(sb, &attr, opts->cpus[i], err);
 	sb->tells_lost = attr.read_format;
+	sb->convert.build_ids = &sb->build_ids;
+	perf_attrs_add(&sb->attrs, &attr, sizeof(attr), NULL, 0, NULL);
 	if (ret)
 		sideband_close(sb);
 	else
@@ -160,6 +164,7 @@ void sideband_close(struct sideband *sb)
 	}
 	if (sb->epoll_fd >= 0)
 		close(sb->epoll_fd);
+	perf_attrs_free(&sb->attrs);
 	free(sb->ring);
 	free(sb->record);
 	free(sb);
@@ -213,105 +218,6 @@ __u64 sideband_peek(struct sideband *sb)
 	return sb->n ? sb->next->time : UINT64_MAX;
 }
 
-/* A record without its header, with a zero behind it. */
-struct body {
-	const char *p;
-	size_t left;
-};
-
-static bool take(struct body *b, void *out, size_t n)
-{
-	if (b->left < n)
-		return false;
-	memcpy(out, b->p, n);
-	b->p += n;
-	b->left -= n;
-	return true;
-}
-
-static bool parse_comm(struct body *b, __u16 misc, struct trace_event *ev)
-{
-	__u32 id[2];
-
-	if (!take(b, id, sizeof(id)))
-		return false;
-	ev->kind = TRACE_COMM;
-	ev->comm.tgid = id[0];
-	ev->comm.tid = id[1];
-	ev->comm.exec = misc & PERF_RECORD_MISC_COMM_EXEC;
-	ev->comm.name = b->p;
-	return true;
-}
-
-static bool parse_fork(struct body *b, enum trace_kind kind, struct trace_event *ev)
-{
-	__u32 id[4]; /* pid, ppid, tid, ptid */
-
-	if (!take(b, id, sizeof(id)))
-		return false;
-	ev->kind = kind;
-	ev->fork.tgid = id[0];
-	ev->fork.parent_tgid = id[1];
-	ev->fork.tid = id[2];
-	ev->fork.parent_tid = id[3];
-	return true;
-}
-
-static bool parse_mmap(struct body *b, __u16 misc, struct trace_event *ev)
-{
-	struct {
-		__u32 pid, tid;
-		__u64 addr, len, pgoff;
-		union {
-			struct {
-				__u8 size, pad[3], id[20];
-			} build;
-			__u64 inode[3];
-		};
-		__u32 prot, flags;
-	} m;
-
-	if (!take(b, &m, sizeof(m)))
-		return false;
-	ev->kind = TRACE_MMAP;
-	ev->mmap = (struct trace_mmap){ .tgid = m.pid,
-					.tid = m.tid,
-					.exec = m.prot & PROT_EXEC,
-					.start = m.addr,
-					.len = m.len,
-					.pgoff = m.pgoff,
-					.path = b->p };
-	if ((misc & MISC_MMAP_BUILD_ID) && m.build.size <= sizeof(ev->mmap.build_id)) {
-		memcpy(ev->mmap.build_id, m.build.id, m.build.size);
-		ev->mmap.build_id_len = m.build.size;
-	}
-	return true;
-}
-
-static bool parse_cgroup(struct body *b, struct trace_event *ev)
-{
-	if (!take(b, &ev->cgroup.id, sizeof(ev->cgroup.id)))
-		return false;
-	ev->kind = TRACE_CGROUP;
-	ev->cgroup.path = b->p;
-	return true;
-}
-
-static bool parse_lost(struct sideband *sb, struct body *b, unsigned int cpu,
-		       struct trace_event *ev)
-{
-	__u64 lost[2]; /* id, number */
-
-	if (!take(b, lost, sizeof(lost)))
-		return false;
-	sb->lost += lost[1];
-	ev->kind = TRACE_LOST;
-	ev->lost.n = lost[1];
-	ev->lost.samples = false;
-	ev->lost.cpu = cpu;
-	return true;
-}
-
 /* Does it tell of a process that matters? Children are let in. */
 static bool chosen(struct sideband *sb, const struct trace_event *ev)
 {
@@ -331,34 +237,19 @@ static bool chosen(struct sideband *sb, const struct trace_event *ev)
 	}
 }
 
-static bool parse(struct sideband *sb, const struct sb_ring *ring, struct trace_event *ev)
+static bool parse(struct sideband *sb, const struct sb_ring *ring, __u16 size,
+		  struct trace_event *ev)
 {
-	struct perf_event_header h;
-	struct body b;
+	struct perf_record rec;
 
-	perf_ring_copy(ring->page, ring->tail, &h, sizeof(h));
-	perf_ring_copy(ring->page, ring->tail, sb->record, h.size);
-	sb->record[h.size - sizeof(struct sb_id)] = 0; /* ends whatever string there is */
-	b.p = sb->record + sizeof(h);
-	b.left = h.size - sizeof(h) - sizeof(struct sb_id);
-	memset(ev, 0, sizeof(*ev));
-	ev->time = ring->time;
-	switch (h.type) {
-	case PERF_RECORD_COMM:
-		return parse_comm(&b, h.misc, ev);
-	case PERF_RECORD_FORK:
-		return parse_fork(&b, TRACE_FORK, ev);
-	case PERF_RECORD_EXIT:
-		return parse_fork(&b, TRACE_EXIT, ev);
-	case PERF_RECORD_MMAP2:
-		return parse_mmap(&b, h.misc, ev);
-	case PERF_RECORD_CGROUP:
-		return parse_cgroup(&b, ev);
-	case PERF_RECORD_LOST:
-		return parse_lost(sb, &b, ring->cpu, ev);
-	default:
+	perf_ring_copy(ring->page, ring->tail, sb->record, size);
+	perf_record_set(&rec, sb->record, 0);
+	if (!perf_is_event(&rec) ||
+	    perf_convert(&sb->convert, sb->attrs.attr, &rec, ring->time, ev) != PERF_CONVERTED)
 		return false;
-	}
+	if (ev->kind == TRACE_LOST)
+		sb->lost += ev->lost.n;
+	return true;
 }
 
 bool sideband_next(struct sideband *sb, struct trace_event *ev)
@@ -369,7 +260,7 @@ bool sideband_next(struct sideband *sb, struct trace_event *ev)
 		bool told;
 
 		perf_ring_copy(ring->page, ring->tail, &h, sizeof(h));
-		told = parse(sb, ring, ev) && chosen(sb, ev);
+		told = parse(sb, ring, h.size, ev) && chosen(sb, ev);
 		ring->tail += h.size;
 		perf_ring_done(ring->page, ring->tail);
 		ring_look(ring);

@@ -30,9 +30,6 @@ static int fail(struct parser *p, int code, const char *at, const char *fmt, ...
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	for (char *c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 127)
-			*c = '?';
 	return err_set(p->e, code, "column %td: %s", at - p->text + 1, text);
 }
 
@@ -299,12 +296,11 @@ static int parse_text(struct parser *p, char text[FILTER_CGROUP_TEXT])
 
 /* --- from text to nodes --- */
 
-static int add_node(struct parser *p, const struct filter_node *n, unsigned int *out)
+/* Return: its place. The array cannot overflow: two less one a test, and tests are counted. */
+static unsigned int add_node(struct parser *p, const struct filter_node *n)
 {
-	/* cannot overflow: two less one a test, and tests are counted */
-	*out = p->n_nodes;
-	p->nodes[p->n_nodes++] = *n;
-	return 0;
+	p->nodes[p->n_nodes] = *n;
+	return p->n_nodes++;
 }
 
 static int add_test(struct parser *p, const char *at, const struct filter_node *n,
@@ -312,7 +308,8 @@ static int add_test(struct parser *p, const char *at, const struct filter_node *
 {
 	if (p->n_tests++ == FILTER_COMPARISONS)
 		return fail(p, -E2BIG, at, "more than %d comparisons", FILTER_COMPARISONS);
-	return add_node(p, n, out);
+	*out = add_node(p, n);
+	return 0;
 }
 
 /* The comparison that holds, of a field that is there, where @cmp does not. */
@@ -470,7 +467,7 @@ static int parse_chain(struct parser *p, bool negate, unsigned int *out, const c
 		n.a = *out;
 		ret = sub(p, negate, &n.b);
 		if (!ret)
-			ret = add_node(p, &n, out);
+			*out = add_node(p, &n);
 	}
 	return ret;
 }
@@ -506,9 +503,7 @@ static int parse_part(struct parser *p, const struct filter_part *part, struct f
 		ret = fail_expected(p, "&&, || or ','");
 	if (!ret) {
 		f->parts[f->n_parts].outcome = part->outcome;
-		f->parts[f->n_parts].text = filter_text(f, p->nodes, root->node);
-		if (!f->parts[f->n_parts++].text)
-			ret = err_set(p->e, -ENOMEM, "out of memory");
+		f->parts[f->n_parts++].text = filter_text(f, p->nodes, root->node);
 	}
 	if (ret && part->option)
 		err_prefix(p->e, "%s", part->option);
@@ -530,14 +525,12 @@ static int too_long(struct parser *p, const struct filter_part *parts, size_t n_
 int filter_compile(const struct filter_part *parts, size_t n_parts, struct filter *out,
 		   struct err *e)
 {
-	struct parser *p = calloc(1, sizeof(*p));
+	struct parser *p = xcalloc(1, sizeof(*p));
 	struct filter_root roots[FILTER_PARTS];
 	unsigned int all = 0, n;
 	int ret = 0;
 
 	memset(out, 0, sizeof(*out));
-	if (!p)
-		return err_set(e, -ENOMEM, "out of memory");
 	p->f = out;
 	p->e = e;
 	if (n_parts > FILTER_PARTS)
@@ -545,20 +538,15 @@ int filter_compile(const struct filter_part *parts, size_t n_parts, struct filte
 			      FILTER_PARTS);
 	for (size_t i = 0; !ret && i < n_parts; i++) {
 		ret = parse_part(p, &parts[i], &roots[i]);
-		if (!ret && i)
-			add_node(p,
-				 &(struct filter_node){
-					 .kind = FILTER_NODE_AND, .a = all, .b = roots[i].node },
-				 &all);
-		else
-			all = roots[i].node;
+		if (ret)
+			break;
+		all = !i ? roots[i].node
+			 : add_node(p, &(struct filter_node){ .kind = FILTER_NODE_AND,
+							      .a = all,
+							      .b = roots[i].node });
 	}
 	if (!ret && n_parts) {
 		out->text = filter_text(out, p->nodes, all);
-		if (!out->text)
-			ret = err_set(e, -ENOMEM, "out of memory");
-	}
-	if (!ret && n_parts) {
 		n = filter_build(p->nodes, roots, n_parts, &out->prog);
 		if (n > IBS_FILTER_TERMS)
 			ret = too_long(p, parts, n_parts, n);

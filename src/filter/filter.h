@@ -78,7 +78,7 @@ int filter_compile(const struct filter_part *parts, size_t n_parts, struct filte
  * Return: 0, or with @e set, beginning with "column N: ": -EINVAL for a syntax error, an
  * unknown term or value, a term that IBS does not have, or a comparison that cannot be true; -ERANGE
  * for a number above the maximum of the term; -E2BIG for too many tests or cgroups, or too deep
- * nesting; -ENOMEM.
+ * nesting.
  */
 int filter_parse(const char *text, struct filter *out, struct err *e);
 void filter_free(struct filter *f); /* accepts a zero one */

@@ -37,9 +37,6 @@ static int fail(const struct arg *a, int code, const char *at, const char *fmt, 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	for (char *c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 127)
-			*c = '?';
 	return err_set(a->e, code, "%s: column %td: %s", option_names[a->option], at - a->text + 1,
 		       text);
 }
@@ -216,7 +213,7 @@ static int add_ranges(struct filter_options *opts, struct arg *a, bool but, cons
 	int ret;
 
 	if (!out)
-		return err_set(a->e, -ENOMEM, "out of memory");
+		out_of_memory();
 	if (*old)
 		fprintf(out, "%s %s ", *old, but ? "&&" : "||");
 	if (but)
@@ -224,8 +221,8 @@ static int add_ranges(struct filter_options *opts, struct arg *a, bool but, cons
 	ret = ranges(a, out, term);
 	if (but)
 		fputc(')', out);
-	if (fclose(out) && !ret)
-		ret = err_set(a->e, -ENOMEM, "out of memory");
+	if (fclose(out))
+		out_of_memory();
 	if (ret) {
 		free(text);
 		return ret;
@@ -237,15 +234,6 @@ static int add_ranges(struct filter_options *opts, struct arg *a, bool but, cons
 
 /* --- what was given --- */
 
-static int set_expression(struct filter_options *opts, const char *expr, struct err *e)
-{
-	char **text = &opts->text[FILTER_OPTION_EXPR];
-
-	free(*text);
-	*text = strdup(expr);
-	return *text ? 0 : err_set(e, -ENOMEM, "out of memory");
-}
-
 int filter_options_add(struct filter_options *opts, enum filter_option o, const char *arg,
 		       struct err *e)
 {
@@ -253,8 +241,11 @@ int filter_options_add(struct filter_options *opts, enum filter_option o, const 
 	struct arg a = { .option = o, .text = arg, .s = arg + but, .e = e };
 	int ret;
 
-	if (o == FILTER_OPTION_EXPR)
-		return set_expression(opts, arg, e);
+	if (o == FILTER_OPTION_EXPR) {
+		free(opts->text[o]);
+		opts->text[o] = xstrdup(arg);
+		return 0;
+	}
 	if ((opts->text[o] || opts->names[o]) && but != opts->but[o])
 		return err_set(
 			e, -EINVAL,

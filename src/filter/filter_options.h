@@ -47,7 +47,7 @@ struct filter_options {
  *       FILTER_OPTION_EXPR       an expression, which replaces an earlier one
  *
  * Return: 0, or with option and column in @e: -EINVAL, -ERANGE, -E2BIG for more than the kernel can
- * test, -ENOMEM.
+ * test.
  */
 int filter_options_add(struct filter_options *opts, enum filter_option o, const char *arg,
 		       struct err *e);

@@ -195,12 +195,11 @@ char *filter_text(const struct filter *f, const struct filter_node *nodes, unsig
 	FILE *out = open_memstream(&text, &size);
 
 	if (!out)
-		return NULL;
+		out_of_memory();
 	print_node(out, f, nodes, root, false);
-	if (!fclose(out))
-		return text;
-	free(text);
-	return NULL;
+	if (fclose(out))
+		out_of_memory();
+	return text;
 }
 
 static void print_target(FILE *out, unsigned int to)

@@ -67,7 +67,7 @@ struct filter_root {
 unsigned int filter_build(const struct filter_node *nodes, const struct filter_root *roots,
 			  size_t n_roots, struct ibs_filter *prog);
 
-/* An expression in its canonical form; of @f only the texts of cgroups are used. NULL: no memory. */
+/* An expression in its canonical form; of @f only the texts of cgroups are used. */
 char *filter_text(const struct filter *f, const struct filter_node *nodes, unsigned int root);
 
 static inline bool filter_names_only(enum filter_values v)

@@ -14,9 +14,7 @@ static json_t *text(const char *s)
 
 	if (j)
 		return j;
-	copy = strdup(s);
-	if (!copy)
-		return NULL;
+	copy = xstrdup(s);
 	for (char *p = copy; *p; p++)
 		if (*p & 0x80)
 			*p = '?';
@@ -25,24 +23,30 @@ static json_t *text(const char *s)
 	return j;
 }
 
-static json_t *number(__u64 v)
+/* The text of @j, which is given up. */
+static char *dump(json_t *j)
 {
-	return json_integer(v);
+	char *out = json_dumps(j, JSON_COMPACT);
+
+	if (!out)
+		out_of_memory();
+	json_decref(j);
+	return out;
 }
 
 static json_t *cpu_object(const struct cpu_info *c)
 {
-	return json_pack("{so so si si si sb so sb so}", "vendor", text(c->vendor), "name",
+	return json_pack("{so so si si si sb sI sb so}", "vendor", text(c->vendor), "name",
 			 text(c->name), "family", c->family, "model", c->model, "stepping",
-			 c->stepping, "ibs", c->ibs, "ibs_caps", number(c->caps), "hypervisor",
+			 c->stepping, "ibs", c->ibs, "ibs_caps", (json_int_t)c->caps, "hypervisor",
 			 c->hypervisor, "hypervisor_name", text(c->hypervisor_name));
 }
 
 static json_t *event_object(const struct trace_pmu *p)
 {
-	return json_pack("{so ss so sb sb}", "name", text(p->name), "pmu",
+	return json_pack("{so ss sI sb sb}", "name", text(p->name), "pmu",
 			 p->op ? "ibs_op" : "ibs_fetch", p->freq ? "freq" : "period",
-			 number(p->period), "physical", p->physical, "stacks", p->stacks);
+			 (json_int_t)p->period, "physical", p->physical, "stacks", p->stacks);
 }
 
 static json_t *numbers(const __u16 *v, unsigned int n)
@@ -50,8 +54,7 @@ static json_t *numbers(const __u16 *v, unsigned int n)
 	json_t *j = json_array();
 
 	for (unsigned int i = 0; i < n; i++)
-		if (json_array_append_new(j, number(v[i])))
-			break;
+		json_array_append_new(j, json_integer(v[i]));
 	return j;
 }
 
@@ -64,24 +67,21 @@ static json_t *topology_object(const struct trace_topology *t)
 
 char *recording_meta_encode(const struct trace_info *info)
 {
-	json_t *j = json_pack(
-		"{so sb so so so si so sb so s[o]}", "source", text(info->source ?: ""),
-		"simulated", info->simulated, "host", text(info->host), "kernel",
-		text(info->release), "command", text(info->command), "cpus", info->n_cpus, "filter",
-		text(info->filter), "full_registers", info->full_registers, "clock",
-		json_pack("{ss so so}", "name", "CLOCK_MONOTONIC", "monotonic_ns",
-			  number(info->monotonic_ns), "realtime_ns", number(info->realtime_ns)),
-		"events", info->n_pmus ? event_object(&info->pmu[0]) : json_object());
-	char *out = NULL;
+	json_t *j = json_pack("{so sb so so so si so sb so s[o]}", "source",
+			      text(info->source ?: ""), "simulated", info->simulated, "host",
+			      text(info->host), "kernel", text(info->release), "command",
+			      text(info->command), "cpus", info->n_cpus, "filter",
+			      text(info->filter), "full_registers", info->full_registers, "clock",
+			      json_pack("{ss sI sI}", "name", "CLOCK_MONOTONIC", "monotonic_ns",
+					(json_int_t)info->monotonic_ns, "realtime_ns",
+					(json_int_t)info->realtime_ns),
+			      "events", info->n_pmus ? event_object(&info->pmu[0]) : json_object());
 
-	if (!j)
-		return NULL;
-	if ((!info->has_cpu || !json_object_set_new(j, "cpu", cpu_object(&info->cpu))) &&
-	    (!info->topology ||
-	     !json_object_set_new(j, "topology", topology_object(info->topology))))
-		out = json_dumps(j, JSON_COMPACT);
-	json_decref(j);
-	return out;
+	if (info->has_cpu)
+		json_object_set_new(j, "cpu", cpu_object(&info->cpu));
+	if (info->topology)
+		json_object_set_new(j, "topology", topology_object(info->topology));
+	return dump(j);
 }
 
 static __u64 get_number(const json_t *object, const char *key)
@@ -206,26 +206,20 @@ static const char *const kinds[IBS_OUTCOME_KIND_N] = {
 
 char *recording_ledger_encode(const struct ledger *l, __u64 unwritten)
 {
-	json_t *j = json_pack("{so}", "unwritten_blocks", number(unwritten)), *kind;
-	char *out = NULL;
-	bool ok = j;
+	json_t *j = json_pack("{sI}", "unwritten_blocks", (json_int_t)unwritten);
 
-	if (l && ok) {
-		ok = !json_object_set_new(j, "seen", number(l->seen));
-		for (int k = 0; k < IBS_OUTCOME_KIND_N; k++)
-			ok &= !json_object_set_new(j, kinds[k], json_object());
-		for (int i = 0; i < IBS_OUTCOME_N && ok; i++) {
-			kind = json_object_get(j, kinds[outcome_kind(i)]);
-			ok = !json_object_set_new(kind, outcome_name(i), number(l->outcome[i]));
-		}
-		ok = ok && !json_object_set_new(j, "pmu_samples", number(l->pmu_samples)) &&
-		     !json_object_set_new(j, "unseen", number(l->unseen)) &&
-		     !json_object_set_new(j, "unseen_exact", json_boolean(l->pmu_exact));
-	}
-	if (ok)
-		out = json_dumps(j, JSON_COMPACT);
-	json_decref(j);
-	return out;
+	if (!l)
+		return dump(j);
+	json_object_set_new(j, "seen", json_integer(l->seen));
+	for (int k = 0; k < IBS_OUTCOME_KIND_N; k++)
+		json_object_set_new(j, kinds[k], json_object());
+	for (int i = 0; i < IBS_OUTCOME_N; i++)
+		json_object_set_new(json_object_get(j, kinds[outcome_kind(i)]), outcome_name(i),
+				    json_integer(l->outcome[i]));
+	json_object_set_new(j, "pmu_samples", json_integer(l->pmu_samples));
+	json_object_set_new(j, "unseen", json_integer(l->unseen));
+	json_object_set_new(j, "unseen_exact", json_boolean(l->pmu_exact));
+	return dump(j);
 }
 
 static bool decode_outcomes(const json_t *of, int kind, struct ledger *l)

@@ -10,7 +10,7 @@
  *
  * Bytes that are not UTF-8 become question marks.
  *
- * Return: malloc()ed text, or NULL without memory.
+ * Return: malloc()ed text.
  */
 char *recording_meta_encode(const struct trace_info *info);
 
@@ -26,7 +26,7 @@ char *recording_meta_encode(const struct trace_info *info);
 const char *recording_meta_decode(const char *text, size_t bytes, struct trace_info *info,
 				  struct trace_pmu *pmu, struct trace_topology *topology);
 
-/* @ledger may be NULL; @unwritten: blocks that could not be. malloc()ed text, or NULL. */
+/* @ledger may be NULL; @unwritten: blocks that could not be. Return: malloc()ed text. */
 char *recording_ledger_encode(const struct ledger *ledger, __u64 unwritten);
 
 /**

@@ -169,7 +169,7 @@ int recording_create(const struct recording_opts *opts, struct recording **out, 
 	r->meta = recording_meta_encode(opts->info);
 	if (opts->compress)
 		r->zstd = ZSTD_createCCtx();
-	if (!r->meta || (opts->compress && !r->zstd))
+	if (opts->compress && !r->zstd)
 		out_of_memory();
 	head.file = r->file;
 	head.crc = recording_crc(&head, offsetof(struct recording_file_head, crc));
@@ -367,8 +367,6 @@ static int write_ledger(struct recording *r, __u16 type, const struct ledger *le
 	char *text = recording_ledger_encode(ledger, r->unwritten);
 	int ret;
 
-	if (!text)
-		out_of_memory();
 	ret = write_block(r, type, text, strlen(text), 0, err);
 	free(text);
 	return ret;

@@ -15,11 +15,6 @@ struct cgroup_select {
 	size_t nameless;
 };
 
-static int no_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 /* --- what terms name --- */
 
 /* A path on which containers are looked for. */
@@ -228,22 +223,11 @@ static void judge(const struct cgroup_select *s, struct selected_cgroup *sel)
 
 /* --- the result --- */
 
-static int add_entry(struct cgroup_select *s, __u64 id, bool judged)
+static struct selected_cgroup *add_entry(struct cgroup_select *s, __u64 id)
 {
-	if (s->n == s->room) {
-		struct selected_cgroup *more =
-			reallocarray(s->result, 2 * s->n + 16, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		s->result = more;
-		s->room = 2 * s->n + 16;
-	}
+	array_reserve(s->result, s->room, s->n + 1);
 	s->result[s->n] = (struct selected_cgroup){ .id = id };
-	if (judged)
-		judge(s, &s->result[s->n]);
-	s->n++;
-	return 0;
+	return &s->result[s->n++];
 }
 
 /* The sampler goes up from a cgroup to the next one that has an entry; the replay does not. */
@@ -255,7 +239,9 @@ static int add_cgroup(uint64_t id, const char *path, void *arg)
 	if (s->src.recorded)
 		for (size_t i = 0; i < s->terms.n; i++)
 			whole |= s->depth[i] >= 0;
-	return whole ? add_entry(s, id, true) : 0;
+	if (whole)
+		judge(s, add_entry(s, id));
+	return 0;
 }
 
 static int by_id(const void *pa, const void *pb)
@@ -291,21 +277,16 @@ static int add_all(struct cgroup_select *s)
 }
 
 /* What is selected beside the cgroups themselves. */
-static int add_defaults(struct cgroup_select *s)
+static void add_defaults(struct cgroup_select *s)
 {
 	bool wanted = s->terms.wanted[TERM_CGROUP] || s->terms.wanted[TERM_CONTAINER];
-	int ret = 0;
 
 	for (size_t i = 0; i < s->n; i++)
 		wanted &= s->result[i].out || s->result[i].filter_only;
 	if (wanted) /* something is, but there is nothing of it */
-		ret = add_entry(s, 0, false);
-	if (!ret && s->other && s->terms.selects) {
-		ret = add_entry(s, s->other, false);
-		if (!ret)
-			s->result[s->n - 1].out = true;
-	}
-	return ret;
+		add_entry(s, 0);
+	if (s->other && s->terms.selects)
+		add_entry(s, s->other)->out = true;
 }
 
 static int resolve(struct cgroup_select *s)
@@ -316,7 +297,9 @@ static int resolve(struct cgroup_select *s)
 	if (!ret && s->terms.n)
 		ret = add_all(s);
 	make_unique(s);
-	return ret ?: s->terms.n ? add_defaults(s) : 0;
+	if (!ret && s->terms.n)
+		add_defaults(s);
+	return ret;
 }
 
 /* --- names that nothing has --- */
@@ -438,20 +421,15 @@ size_t cgroup_select_missing(const struct cgroup_select *s, missing_cb *cb, void
 int cgroup_select_open(const struct cgroup_source *src, const struct cgroup_select_opts *o,
 		       struct cgroup_select **out, struct err *err)
 {
-	struct cgroup_select *s = calloc(1, sizeof(*s));
+	struct cgroup_select *s = xcalloc(1, sizeof(*s));
 	int ret;
 
-	if (!s)
-		return no_memory(err);
 	s->src = *src;
 	s->other = o->other;
 	s->names = o->names;
 	ret = terms_parse(&s->terms, src, o, err);
 	if (!ret) {
-		s->depth = calloc(s->terms.n + 1, sizeof(*s->depth));
-		ret = s->depth ? 0 : no_memory(err);
-	}
-	if (!ret) {
+		s->depth = xcalloc(s->terms.n, sizeof(*s->depth));
 		ret = resolve(s);
 		if (ret)
 			err_set(err, ret, "cannot read cgroups: %s", strerror(-ret));

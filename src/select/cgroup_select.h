@@ -17,7 +17,7 @@ struct cgroup_select;
  * @src: is copied
  *
  * Return: 0, *out to be closed; or with @err -EINVAL or -ERANGE for wrong usage, -ENOENT for a name
- * that does not exist, -ENOTUNIQ for digits that begin several ids, -ENOMEM.
+ * that does not exist, -ENOTUNIQ for digits that begin several ids.
  */
 int cgroup_select_open(const struct cgroup_source *src, const struct cgroup_select_opts *opts,
 		       struct cgroup_select **out, struct err *err);

@@ -14,8 +14,8 @@ static int tree_find(void *arg, const char *text, __u64 *id, char **path, struct
 		return ret;
 	*id = v;
 	known = cgroup_tree_path(arg, v);
-	*path = known ? strdup(known) : NULL;
-	return !known || *path ? 0 : err_set(err, -ENOMEM, "out of memory");
+	*path = known ? xstrdup(known) : NULL;
+	return 0;
 }
 
 static int tree_path_of(void *arg, const char *text, char **path, struct err *err)

@@ -14,11 +14,6 @@
 
 #define CONTAINER_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS "_.-*?[]!^/"
 
-static int no_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 static int check_container(const struct term *t, struct err *err)
 {
 	const char *slash = strchr(t->text, '/');
@@ -51,7 +46,9 @@ static int add_pattern(struct term *t, const struct cgroup_source *src, struct e
 	if (ret == -E2BIG)
 		return err_set(err, -EINVAL, "%s: pattern longer than %d bytes", t->option,
 			       CGROUP_PATTERN_MAX);
-	return ret ? no_memory(err) : 0;
+	if (ret)
+		out_of_memory();
+	return 0;
 }
 
 /* @t->text is copied. */
@@ -60,20 +57,10 @@ static int add_term(struct terms *ts, const struct cgroup_source *src, const str
 {
 	struct term *one;
 
-	if (ts->n == ts->room) {
-		struct term *more = reallocarray(ts->term, 2 * ts->n + 8, sizeof(*more));
-
-		if (!more)
-			return no_memory(err);
-		ts->term = more;
-		ts->room = 2 * ts->n + 8;
-	}
-	one = &ts->term[ts->n];
+	array_reserve(ts->term, ts->room, ts->n + 1);
+	one = &ts->term[ts->n++];
 	*one = *t;
-	one->text = strdup(t->text);
-	if (!one->text)
-		return no_memory(err);
-	ts->n++;
+	one->text = xstrdup(t->text);
 	ts->containers |= t->container;
 	ts->patterns |= t->glob && !t->container;
 	if (t->kind < TERM_FILTER) {
@@ -127,11 +114,11 @@ static int add_list(struct terms *ts, const struct cgroup_source *src, enum term
 			  .option = kind == TERM_CONTAINER ? "--container" : "--cgroup",
 			  .container = kind == TERM_CONTAINER,
 			  .out = *list == '!' };
-	char *copy = strdup(list), *save;
+	char *copy = xstrdup(list), *save;
 	size_t before = ts->n;
-	int ret = copy ? 0 : no_memory(err);
+	int ret = 0;
 
-	for (char *p = copy ? strtok_r(copy + t.out, ",", &save) : NULL; !ret && p;
+	for (char *p = strtok_r(copy + t.out, ",", &save); !ret && p;
 	     p = strtok_r(NULL, ",", &save)) {
 		t.text = p;
 		ret = add_name(ts, src, &t, err);

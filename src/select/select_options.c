@@ -7,11 +7,6 @@
 
 #include <ibscope/maps.h>
 
-static int no_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 static int keep_or_exclude(const char *option, struct err *err)
 {
 	return err_set(err, -EINVAL,
@@ -30,9 +25,7 @@ static int add_pids(const char *option, const char *arg, __u32 **pids, struct se
 	if (set->n && but != set->but)
 		return keep_or_exclude(option, err);
 	if (!*pids)
-		*pids = calloc(SELECT_PIDS_MAX, sizeof(**pids));
-	if (!*pids)
-		return no_memory(err);
+		*pids = xcalloc(SELECT_PIDS_MAX, sizeof(**pids));
 	set->but = but;
 	set->pids = *pids;
 	for (const char *p = arg + but;; p++) {
@@ -81,9 +74,7 @@ static int set_comm(void *ctx, const char *arg, struct err *err)
 	if (sel->n_comms && but != sel->comms_but)
 		return keep_or_exclude("--comm", err);
 	if (!o->comms)
-		o->comms = calloc(IBS_COMMS_MAX, sizeof(*o->comms));
-	if (!o->comms)
-		return no_memory(err);
+		o->comms = xcalloc(IBS_COMMS_MAX, sizeof(*o->comms));
 	sel->comms_but = but;
 	sel->comms = (const char *const *)o->comms;
 	for (const char *p = arg + but;; p++) {
@@ -97,27 +88,18 @@ static int set_comm(void *ctx, const char *arg, struct err *err)
 		if (sel->n_comms == IBS_COMMS_MAX)
 			return err_set(err, -E2BIG, "--comm: at most %d names are possible",
 				       IBS_COMMS_MAX);
-		o->comms[sel->n_comms] = strndup(p, len);
-		if (!o->comms[sel->n_comms])
-			return no_memory(err);
-		sel->n_comms++;
+		o->comms[sel->n_comms] = xmemdup(p, len + 1);
+		o->comms[sel->n_comms++][len] = 0;
 		p += len;
 		if (!*p)
 			return 0;
 	}
 }
 
-static int add_text(char ***list, size_t *n, const char *arg, struct err *err)
+static int add_text(char ***list, size_t *n, const char *arg)
 {
-	char **more = realloc(*list, (*n + 1) * sizeof(*more));
-
-	if (!more)
-		return no_memory(err);
-	*list = more;
-	more[*n] = strdup(arg);
-	if (!more[*n])
-		return no_memory(err);
-	++*n;
+	*list = xrealloc(*list, (*n + 1) * sizeof(**list));
+	(*list)[(*n)++] = xstrdup(arg);
 	return 0;
 }
 
@@ -125,14 +107,16 @@ static int set_cgroup(void *ctx, const char *arg, struct err *err)
 {
 	struct select_options *o = ctx;
 
-	return add_text(&o->cgroups, &o->n_cgroups, arg, err);
+	(void)err;
+	return add_text(&o->cgroups, &o->n_cgroups, arg);
 }
 
 static int set_container(void *ctx, const char *arg, struct err *err)
 {
 	struct select_options *o = ctx;
 
-	return add_text(&o->containers, &o->n_containers, arg, err);
+	(void)err;
+	return add_text(&o->containers, &o->n_containers, arg);
 }
 
 /* "a,b" against a table of names, to bits. */

@@ -322,12 +322,10 @@ static int find_place(struct command *c, const struct command_opts *o)
 		log_debug("removed %d cgroups of instances that crashed", swept);
 	own = own_path(&fs);
 	if (asprintf(&path, "%s%s", fs.path, own ? own : "") < 0)
-		path = NULL;
-	if (path && own)
+		out_of_memory();
+	if (own)
 		c->home = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	free(own);
-	if (!path)
-		return err_set(&c->why_text, -ENOMEM, "out of memory");
 	for (;;) {
 		err = try_at(c, o, path);
 		if (err && (!first || first == -ENOENT)) /* we may be in a removed one */
@@ -348,16 +346,10 @@ int command_prepare(const struct command_opts *opts, struct command **out, struc
 
 	if (!opts->argv || !opts->argv[0] || !*opts->argv[0])
 		return err_set(e, -EINVAL, "no command given");
-	c = calloc(1, sizeof(*c));
-	if (!c)
-		return err_set(e, -ENOMEM, "out of memory");
+	c = xcalloc(1, sizeof(*c));
 	c->pidfd = c->sock = c->dir = c->at = c->home = -1;
 	c->kill_descendants = opts->kill_descendants;
-	c->file = strdup(opts->argv[0]);
-	if (!c->file) {
-		err = err_set(e, -ENOMEM, "out of memory");
-		goto err_out;
-	}
+	c->file = xstrdup(opts->argv[0]);
 	if (opts->cgroup != COMMAND_CGROUP_NONE)
 		c->why = find_place(c, opts);
 	err = c->fork_err;

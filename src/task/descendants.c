@@ -23,12 +23,10 @@ static int parse_ppid(const char *stat, __u32 *ppid)
 	return p && sscanf(p, ") %*c %u", ppid) == 1 ? 0 : -EINVAL;
 }
 
-static int add(struct table *t, __u32 pid, __u32 ppid)
+static void add(struct table *t, __u32 pid, __u32 ppid)
 {
-	if (array_reserve(t->p, t->room, t->n + 1))
-		return -ENOMEM;
+	array_reserve(t->p, t->room, t->n + 1);
 	t->p[t->n++] = (struct process){ .pid = pid, .ppid = ppid };
-	return 0;
 }
 
 static int by_pid(const void *a, const void *b)
@@ -43,13 +41,12 @@ static int read_table(const char *root, struct table *t, struct err *err)
 	char path[4096], line[1024];
 	struct dirent *d;
 	DIR *dir;
-	int ret = 0;
 
 	snprintf(path, sizeof(path), "%s/proc", root);
 	dir = opendir(path);
 	if (!dir)
 		return err_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
-	while (!ret && (d = readdir(dir))) {
+	while ((d = readdir(dir))) {
 		__u32 pid = strtoul(d->d_name, NULL, 10), ppid;
 
 		if (!pid)
@@ -58,11 +55,9 @@ static int read_table(const char *root, struct table *t, struct err *err)
 		/* gone already, or no process of ours to see */
 		if (num_read_line(root, path, line, sizeof(line), NULL) || parse_ppid(line, &ppid))
 			continue;
-		ret = add(t, pid, ppid);
+		add(t, pid, ppid);
 	}
 	closedir(dir);
-	if (ret)
-		return err_set(err, ret, "out of memory");
 	if (t->n)
 		qsort(t->p, t->n, sizeof(*t->p), by_pid);
 	return 0;
@@ -136,20 +131,18 @@ static int visit_threads(void *arg, __u32 pid)
 }
 
 /* The processes that a thread has made and that live, to @t. */
-static int read_children(const char *root, __u32 tid, struct table *t)
+static void read_children(const char *root, __u32 tid, struct table *t)
 {
 	char path[4096];
 	__u32 pid;
 	FILE *f;
-	int ret = 0;
 
 	snprintf(path, sizeof(path), "%s/proc/%u/task/%u/children", root, tid, tid);
 	f = fopen(path, "re");
-	while (f && !ret && fscanf(f, "%u", &pid) == 1)
-		ret = add(t, pid, 0);
+	while (f && fscanf(f, "%u", &pid) == 1)
+		add(t, pid, 0);
 	if (f)
 		fclose(f);
-	return ret;
 }
 
 int descendant_threads(const char *root, const __u32 *tids, size_t n,
@@ -157,17 +150,12 @@ int descendant_threads(const char *root, const __u32 *tids, size_t n,
 {
 	struct thread_visitor v = { .root = root, .found = found, .arg = arg };
 	struct table made = {};
-	__u32 *pids = NULL;
+	__u32 *pids;
 	int ret = 0;
 
-	for (size_t i = 0; i < n && !ret; i++)
-		ret = read_children(root, tids[i], &made);
-	if (!ret && made.n) {
-		pids = calloc(made.n, sizeof(*pids));
-		ret = pids ? 0 : -ENOMEM;
-	}
-	if (ret)
-		err_set(err, ret, "out of memory");
+	for (size_t i = 0; i < n; i++)
+		read_children(root, tids[i], &made);
+	pids = xcalloc(made.n, sizeof(*pids));
 	for (size_t i = 0; i < made.n && !ret; i++) {
 		pids[i] = made.p[i].pid;
 		ret = visit_threads(&v, pids[i]);

@@ -4,53 +4,14 @@
 #include "base/utf8.h"
 #include "op_text.h"
 
-/*
- * What CSV and JSON have beside the fields of the registers: X(NAME, "name"). Each is empty or not
- * there where the sample does not tell.
- */
-#define COLUMN_TABLE(X)           \
-	X(TYPE, "type")           \
-	X(SOURCE, "source")       \
-	X(TIME, "time_ns")        \
-	X(CPU, "cpu")             \
-	X(TGID, "tgid")           \
-	X(TID, "tid")             \
-	X(COMM, "comm")           \
-	X(CGROUP, "cgroup")       \
-	X(CGROUP_ID, "cgroup_id") \
-	X(EVENT, "event")         \
-	X(IP, "ip")               \
-	X(SRC, "src")             \
-	X(OP, "op")               \
-	X(PAGE_SIZE, "page_size")
-
-enum column {
-#define COLUMN_ENUM(id, name) COLUMN_##id,
-	COLUMN_TABLE(COLUMN_ENUM)
-#undef COLUMN_ENUM
-		COLUMN_N
-};
-
-static const char *const columns[COLUMN_N] = {
-#define COLUMN_NAME(id, name) name,
-	COLUMN_TABLE(COLUMN_NAME)
-#undef COLUMN_NAME
-};
-
-/* Those that samples of the other PMU have. */
-static bool has_column(enum column c, bool fetch)
-{
-	if (c == COLUMN_PAGE_SIZE)
-		return fetch;
-	return !(fetch && (c == COLUMN_SRC || c == COLUMN_OP));
-}
-
-/* A value, if there is one: text, or else a number. */
+/* A value with its name, if there is one: text, or else a number. */
 struct value {
-	const char *text;
+	const char *name, *text;
 	__u64 number;
 	bool has_number, hex;
 };
+
+#define VALUES_MAX (16 + (int)IBS_OP_FIELD_N + (int)IBS_FETCH_FIELD_N)
 
 static void put_number(FILE *f, __u64 v, unsigned int base)
 {
@@ -68,19 +29,19 @@ static void put_hex(FILE *f, __u64 v)
 	put_number(f, v, 16);
 }
 
-static struct value number(bool has, __u64 v)
+static struct value number(const char *name, bool has, __u64 v)
 {
-	return (struct value){ .number = v, .has_number = has };
+	return (struct value){ .name = name, .number = v, .has_number = has };
 }
 
-static struct value hex(bool has, __u64 v)
+static struct value hex(const char *name, bool has, __u64 v)
 {
-	return (struct value){ .number = v, .has_number = has, .hex = true };
+	return (struct value){ .name = name, .number = v, .has_number = has, .hex = true };
 }
 
-static struct value text(const char *s)
+static struct value text(const char *name, const char *s)
 {
-	return (struct value){ .text = s };
+	return (struct value){ .name = name, .text = s };
 }
 
 static const char *event_name(const struct trace_info *info, const struct trace_sample *s)
@@ -88,66 +49,43 @@ static const char *event_name(const struct trace_info *info, const struct trace_
 	return s->pmu < info->n_pmus && *info->pmu[s->pmu].name ? info->pmu[s->pmu].name : NULL;
 }
 
-static struct value column_value(enum column c, const struct trace_info *info,
-				 const struct trace_event *ev, const struct sample_names *names)
+/* All columns of a sample, with those absent that it does not have. Return: how many. */
+static size_t values_of(const struct trace_info *info, const struct trace_event *ev,
+			const struct sample_names *names, struct value *v)
 {
 	const struct trace_sample *s = &ev->sample;
-	bool op = ev->kind == TRACE_SAMPLE_OP;
-	__u64 bytes = 0;
-	bool has;
+	bool op = ev->kind == TRACE_SAMPLE_OP, has;
+	const struct ibs_field *fields = op ? ibs_op_fields : ibs_fetch_fields;
+	__u64 bits = 0;
+	size_t n = 0;
 
-	switch (c) {
-	case COLUMN_TYPE:
-		return text(op ? "ibs_op" : "ibs_fetch");
-	case COLUMN_SOURCE:
-		return text(info->source);
-	case COLUMN_TIME:
-		return number(s->has_time, ev->time);
-	case COLUMN_CPU:
-		return number(s->has_cpu, s->cpu);
-	case COLUMN_TGID:
-		return number(s->has_task, s->tgid);
-	case COLUMN_TID:
-		return number(s->has_task, s->tid);
-	case COLUMN_COMM:
-		return text(names->comm);
-	case COLUMN_CGROUP:
-		return text(names->cgroup);
-	case COLUMN_CGROUP_ID:
-		return number(s->cgroup_id, s->cgroup_id);
-	case COLUMN_EVENT:
-		return text(event_name(info, s));
-	case COLUMN_IP:
-		return hex(s->has_ip, s->ip);
-	case COLUMN_SRC:
-		return text(src_name(ibs_op_src(s->op.cpu, s->op.reg)));
-	case COLUMN_OP:
-		return text(
-			op_kind_name(ibs_op_kind(s->op.reg[IBS_OP_DATA], s->op.reg[IBS_OP_DATA3])));
-	default:
-		has = ibs_fetch_page_size(&s->fetch, &bytes);
-		return number(has, bytes);
+	v[n++] = text("type", op ? "ibs_op" : "ibs_fetch");
+	v[n++] = text("source", info->source);
+	v[n++] = number("time_ns", s->has_time, ev->time);
+	v[n++] = number("cpu", s->has_cpu, s->cpu);
+	v[n++] = number("tgid", s->has_task, s->tgid);
+	v[n++] = number("tid", s->has_task, s->tid);
+	v[n++] = text("comm", names->comm);
+	v[n++] = text("cgroup", names->cgroup);
+	v[n++] = number("cgroup_id", s->cgroup_id, s->cgroup_id);
+	v[n++] = text("event", event_name(info, s));
+	v[n++] = hex("ip", s->has_ip, s->ip);
+	if (op) {
+		const __u64 *regs = s->op.reg;
+
+		v[n++] = text("src", src_name(ibs_op_src(s->op.cpu, regs)));
+		v[n++] = text("op",
+			      op_kind_name(ibs_op_kind(regs[IBS_OP_DATA], regs[IBS_OP_DATA3])));
+	} else {
+		has = ibs_fetch_page_size(&s->fetch, &bits);
+		v[n++] = number("page_size", has, bits);
 	}
-}
-
-static unsigned int n_fields(bool fetch)
-{
-	return fetch ? IBS_FETCH_FIELD_N : IBS_OP_FIELD_N;
-}
-
-static const struct ibs_field *field_at(bool fetch, unsigned int i)
-{
-	return fetch ? &ibs_fetch_fields[i] : &ibs_op_fields[i];
-}
-
-static struct value field_value(const struct trace_event *ev, unsigned int i)
-{
-	bool fetch = ev->kind == TRACE_SAMPLE_FETCH;
-	__u64 v = 0;
-	bool has = fetch ? ibs_fetch_field(&ev->sample.fetch, i, &v)
-			 : ibs_op_field(&ev->sample.op, i, &v);
-
-	return field_at(fetch, i)->width == 64 ? hex(has, v) : number(has, v);
+	for (int i = 0; i < (op ? (int)IBS_OP_FIELD_N : (int)IBS_FETCH_FIELD_N); i++) {
+		has = op ? ibs_op_field(&s->op, i, &bits) : ibs_fetch_field(&s->fetch, i, &bits);
+		v[n++] = fields[i].width == 64 ? hex(fields[i].name, has, bits)
+					       : number(fields[i].name, has, bits);
+	}
+	return n;
 }
 
 static void put_csv_value(FILE *f, const struct value *v)
@@ -163,33 +101,25 @@ static void put_csv_value(FILE *f, const struct value *v)
 static void print_csv(FILE *f, const struct trace_info *info, const struct trace_event *ev,
 		      const struct sample_names *names)
 {
-	bool fetch = ev->kind == TRACE_SAMPLE_FETCH;
-	struct value v;
+	struct value v[VALUES_MAX];
+	size_t n = values_of(info, ev, names, v);
 
-	for (int c = 0; c < COLUMN_N; c++) {
-		if (!has_column(c, fetch))
-			continue;
-		v = column_value(c, info, ev, names);
-		if (c)
+	for (size_t i = 0; i < n; i++) {
+		if (i)
 			putc_unlocked(',', f);
-		put_csv_value(f, &v);
-	}
-	for (unsigned int i = 0; i < n_fields(fetch); i++) {
-		v = field_value(ev, i);
-		putc_unlocked(',', f);
-		put_csv_value(f, &v);
+		put_csv_value(f, &v[i]);
 	}
 	putc_unlocked('\n', f);
 }
 
 /* Addresses are strings: numbers above 2^53 do not come through every JSON reader. */
-static void put_json_value(FILE *f, const char *name, const struct value *v, bool *first)
+static void put_json_value(FILE *f, const struct value *v, bool *first)
 {
 	if (!v->text && !v->has_number)
 		return;
 	fputs_unlocked(*first ? "{\"" : ",\"", f);
 	*first = false;
-	fputs_unlocked(name, f);
+	fputs_unlocked(v->name, f);
 	fputs_unlocked("\":", f);
 	if (v->text) {
 		utf8_put_json(f, v->text);
@@ -205,19 +135,12 @@ static void put_json_value(FILE *f, const char *name, const struct value *v, boo
 static void print_json(FILE *f, const struct trace_info *info, const struct trace_event *ev,
 		       const struct sample_names *names)
 {
-	bool fetch = ev->kind == TRACE_SAMPLE_FETCH, first = true;
-	struct value v;
+	struct value v[VALUES_MAX];
+	size_t n = values_of(info, ev, names, v);
+	bool first = true;
 
-	for (int c = 0; c < COLUMN_N; c++) {
-		if (!has_column(c, fetch))
-			continue;
-		v = column_value(c, info, ev, names);
-		put_json_value(f, columns[c], &v, &first);
-	}
-	for (unsigned int i = 0; i < n_fields(fetch); i++) {
-		v = field_value(ev, i);
-		put_json_value(f, field_at(fetch, i)->name, &v, &first);
-	}
+	for (size_t i = 0; i < n; i++)
+		put_json_value(f, &v[i], &first);
 	fputs_unlocked("}\n", f);
 }
 
@@ -262,13 +185,16 @@ static void print_text(FILE *f, const struct trace_info *info, const struct trac
 
 void sample_print_head(FILE *f, enum sample_format format, bool fetch)
 {
+	const struct trace_event ev = { .kind = fetch ? TRACE_SAMPLE_FETCH : TRACE_SAMPLE_OP };
+	const struct trace_info info = {};
+	const struct sample_names names = {};
+	struct value v[VALUES_MAX];
+	size_t n = values_of(&info, &ev, &names, v);
+
 	if (format != SAMPLE_CSV)
 		return;
-	for (int c = 0; c < COLUMN_N; c++)
-		if (has_column(c, fetch))
-			fprintf(f, "%s%s", c ? "," : "", columns[c]);
-	for (unsigned int i = 0; i < n_fields(fetch); i++)
-		fprintf(f, ",%s", field_at(fetch, i)->name);
+	for (size_t i = 0; i < n; i++)
+		fprintf(f, "%s%s", i ? "," : "", v[i].name);
 	fputc('\n', f);
 }
 

@@ -387,15 +387,11 @@ static int open_sideband(struct record *r, struct err *err)
 	struct cpulist online;
 	int cpu, ret;
 
-	if (task_choice_init(&r->choice, sel->processes.pids, some ? sel->processes.n : 0,
-			     sel->follow))
-		return err_set(err, -ENOMEM, "out of memory");
+	task_choice_init(&r->choice, sel->processes.pids, some ? sel->processes.n : 0, sel->follow);
 	ret = cpulist_read("", "online", &online, err);
 	if (ret)
 		return ret;
-	r->online = calloc(cpulist_count(&online), sizeof(*r->online));
-	if (!r->online)
-		return err_set(err, -ENOMEM, "out of memory");
+	r->online = xcalloc(cpulist_count(&online), sizeof(*r->online));
 	cpulist_for_each (cpu, &online)
 		r->online[opts.n_cpus++] = cpu;
 	opts.cpus = r->online;
