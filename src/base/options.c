@@ -86,6 +86,8 @@ static int set(const struct option_row *row, const struct option_set *of, const 
 {
 	if (of->skip && of->skip(of->skip_arg, row->name))
 		return 0;
+	if (row->set_which)
+		return row->set_which(of->ctx, row->min, arg, err);
 	return row->set ? row->set(of->ctx, arg, err)
 			: store(row, (char *)of->ctx + row->at, arg, err);
 }

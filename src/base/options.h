@@ -29,6 +29,8 @@ struct option_row {
 	uint64_t bare;	   /* of sizes: what a number without a unit counts; 0: bytes */
 	const char *what;  /* of numbers: the unit or NULL; of choices: one of them, as "metric" */
 	const char *(*choice)(unsigned int i);
+	/* As `set`, for several rows: @which is their `min`. */
+	int (*set_which)(void *ctx, unsigned int which, const char *arg, struct err *err);
 };
 
 /* The last members of a row that stores its value in @member of the context, of type @type. */
@@ -38,6 +40,7 @@ struct option_row {
 #define OPTION_FLAG(type, member)                                                       \
 	NULL, .at = offsetof(type, member) +                                            \
 		    0 * sizeof(char[_Generic(((type *)0)->member, _Bool: 1, default: -1)])
+#define OPTION_WHICH(fn, which) NULL, .set_which = (fn), .min = (which)
 #define OPTION_NUMBER(type, member, min_, max_) \
 	OPTION_AT(type, member, NUMBER), .min = (min_), .max = (max_)
 #define OPTION_SIZE(type, member, bare_, min_, max_) \

@@ -165,87 +165,15 @@ static int set_op(void *ctx, const char *arg, struct err *err)
 	return parse_names("--op", "op", arg, op_name_at, IBS_OP_KIND_N, &o->sel.op_mask, err);
 }
 
-static int set_filter(void *ctx, const char *arg, struct err *err)
+static int set_part(void *ctx, unsigned int which, const char *arg, struct err *err)
 {
 	struct select_options *o = ctx;
 
-	return filter_options_add(&o->filter_options, FILTER_OPTION_EXPR, arg, err);
+	return filter_options_add(&o->filter_options, which, arg, err);
 }
 
-static int set_tlb(void *ctx, const char *arg, struct err *err)
-{
-	struct select_options *o = ctx;
-
-	return filter_options_add(&o->filter_options, FILTER_OPTION_TLB, arg, err);
-}
-
-static int set_page_size(void *ctx, const char *arg, struct err *err)
-{
-	struct select_options *o = ctx;
-
-	return filter_options_add(&o->filter_options, FILTER_OPTION_PAGE_SIZE, arg, err);
-}
-
-static int set_remote_node(void *ctx, const char *arg, struct err *err)
-{
-	struct select_options *o = ctx;
-
-	return filter_options_add(&o->filter_options, FILTER_OPTION_RMT_NODE, arg, err);
-}
-
-static int set_addr(void *ctx, const char *arg, struct err *err)
-{
-	struct select_options *o = ctx;
-
-	return filter_options_add(&o->filter_options, FILTER_OPTION_ADDR, arg, err);
-}
-
-static int set_ip(void *ctx, const char *arg, struct err *err)
-{
-	struct select_options *o = ctx;
-
-	return filter_options_add(&o->filter_options, FILTER_OPTION_IP, arg, err);
-}
-
-static int parse_latency(const char *option, const char *arg, __u32 *out, struct err *err)
-{
-	const struct num_arg num = {
-		.name = option, .unit = "cycles", .min = 1, .max = IBS_LAT_MAX
-	};
-	uint64_t v;
-	int ret = num_parse(&num, arg, &v, err);
-
-	*out = v;
-	return ret;
-}
-
-static int set_min_lat(void *ctx, const char *arg, struct err *err)
-{
-	struct select_options *o = ctx;
-
-	return parse_latency("--min-lat", arg, &o->sel.min_lat, err);
-}
-
-static int set_max_lat(void *ctx, const char *arg, struct err *err)
-{
-	struct select_options *o = ctx;
-
-	return parse_latency("--max-lat", arg, &o->sel.max_lat, err);
-}
-
-static int set_min_tlb_lat(void *ctx, const char *arg, struct err *err)
-{
-	struct select_options *o = ctx;
-
-	return parse_latency("--min-tlb-lat", arg, &o->filter_options.min_tlb_lat, err);
-}
-
-static int set_max_tlb_lat(void *ctx, const char *arg, struct err *err)
-{
-	struct select_options *o = ctx;
-
-	return parse_latency("--max-tlb-lat", arg, &o->filter_options.max_tlb_lat, err);
-}
+#define OPTION_LATENCY(member) \
+	OPTION_NUMBER(struct select_options, member, 1, IBS_LAT_MAX), .what = "cycles"
 
 /* clang-format off: a row is a row */
 const struct option_row select_option_rows[] = {
@@ -264,28 +192,32 @@ const struct option_row select_option_rows[] = {
 	  set_container },
 	{ "src", 0, "NAME,..", "only data from these sources", set_src },
 	{ "op", 0, "NAME,..", "only these kinds of op", set_op },
-	{ "min-lat", 0, "CYCLES", "minimum latency", set_min_lat },
-	{ "max-lat", 0, "CYCLES", "maximum latency", set_max_lat },
+	{ "min-lat", 0, "CYCLES", "minimum latency", OPTION_LATENCY(sel.min_lat) },
+	{ "max-lat", 0, "CYCLES", "maximum latency", OPTION_LATENCY(sel.max_lat) },
 	{ "user", 0, NULL, "only ops in user space",
 	  OPTION_FLAG(struct select_options, filter_options.user) },
 	{ "kernel", 0, NULL, "only ops in the kernel",
 	  OPTION_FLAG(struct select_options, filter_options.kernel) },
-	{ "tlb", 0, "LEVEL,..", "only translations by these: l1, l2 (data TLB), walk", set_tlb },
-	{ "min-tlb-lat", 0, "CYCLES", "minimum latency of the data TLB refill", set_min_tlb_lat },
-	{ "max-tlb-lat", 0, "CYCLES", "maximum latency of the data TLB refill", set_max_tlb_lat },
+	{ "tlb", 0, "LEVEL,..", "only translations by these: l1, l2 (data TLB), walk",
+	  OPTION_WHICH(set_part, FILTER_OPTION_TLB) },
+	{ "min-tlb-lat", 0, "CYCLES", "minimum latency of the data TLB refill",
+	  OPTION_LATENCY(filter_options.min_tlb_lat) },
+	{ "max-tlb-lat", 0, "CYCLES", "maximum latency of the data TLB refill",
+	  OPTION_LATENCY(filter_options.max_tlb_lat) },
 	{ "page-size", 0, "SIZE,..", "only data in pages of these sizes: 4k, 2m, 1g",
-	  set_page_size },
+	  OPTION_WHICH(set_part, FILTER_OPTION_PAGE_SIZE) },
 	{ "remote-node", 0, "yes|no", "only loads from the memory of another node, or of their own",
-	  set_remote_node },
+	  OPTION_WHICH(set_part, FILTER_OPTION_RMT_NODE) },
 	{ "addr", 0, "LO-HI,..",
 	  "only data at these addresses: hexadecimal, HI excluded as in\n"
 	  "                            /proc/PID/maps; also LO+LENGTH, or a single address",
-	  set_addr },
-	{ "ip", 0, "LO-HI,..", "only ops at these addresses", set_ip },
+	  OPTION_WHICH(set_part, FILTER_OPTION_ADDR) },
+	{ "ip", 0, "LO-HI,..", "only ops at these addresses",
+	  OPTION_WHICH(set_part, FILTER_OPTION_IP) },
 	{ "filter", 0, "EXPR",
 	  "only samples where EXPR is true, such as\n"
 	  "                            'mem_lvl == ram && weight1 > 300'; see --help filter",
-	  set_filter },
+	  OPTION_WHICH(set_part, FILTER_OPTION_EXPR) },
 	{ "explain", 0, NULL, "print what --filter and similar options test, and exit",
 	  OPTION_FLAG(struct select_options, explain) },
 };

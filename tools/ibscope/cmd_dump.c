@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope dump: every sample of a recording, with every valid field. */
 #include "cmd.h"
-#include "base/num.h"
 #include "recorded.h"
 #include "trace/sample_text.h"
 #include "trace/trace_text.h"
@@ -39,14 +38,6 @@ static int set_json(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
-static int set_limit(void *ctx, const char *arg, struct err *err)
-{
-	const struct num_arg num = { .name = "--limit", .min = 1, .max = UINT64_MAX };
-	struct cmd *c = ctx;
-
-	return num_parse(&num, arg, &c->limit, err);
-}
-
 static const struct option_row dump_options[] = {
 	{ "csv", 0, NULL, "a table with a column for each field; invalid fields are empty",
 	  set_csv },
@@ -55,7 +46,8 @@ static const struct option_row dump_options[] = {
 	  OPTION_FLAG(struct cmd, events) },
 	{ "fetch", 0, NULL, "with --csv: print ibs_fetch samples instead of ibs_op",
 	  OPTION_FLAG(struct cmd, fetch) },
-	{ "limit", 0, "N", "stop after N samples", set_limit },
+	{ "limit", 0, "N", "stop after N samples",
+	  OPTION_NUMBER(struct cmd, limit, 1, UINT64_MAX) },
 };
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope report: a recording in summary. */
 #include "cmd.h"
-#include "base/num.h"
 #include "base/output_file.h"
 #include "html/html_report.h"
 #include "recorded.h"
@@ -75,30 +74,6 @@ static int set_columns(void *ctx, const char *arg, struct err *err)
 	return report_columns_parse("--columns", arg, c->columns, &c->n_columns, err);
 }
 
-static int set_top(void *ctx, const char *arg, struct err *err)
-{
-	const struct num_arg num = { .name = "--top", .unit = "rows", .min = 1, .max = SIZE_MAX };
-	struct cmd *c = ctx;
-	uint64_t v;
-	int ret = num_parse(&num, arg, &v, err);
-
-	if (!ret)
-		c->order.top = v;
-	return ret;
-}
-
-static int set_min_samples(void *ctx, const char *arg, struct err *err)
-{
-	const struct num_arg num = { .name = "--min-samples", .max = UINT64_MAX };
-	struct cmd *c = ctx;
-	uint64_t v;
-	int ret = num_parse(&num, arg, &v, err);
-
-	if (!ret)
-		c->order.min_samples = v;
-	return ret;
-}
-
 static int set_format(struct cmd *c, enum report_format format, struct err *err)
 {
 	if (c->has_format)
@@ -151,15 +126,6 @@ static int set_pprof(void *ctx, const char *arg, struct err *err)
 	return set_format(c, REPORT_TEXT, err);
 }
 
-static int set_kallsyms(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-
-	(void)err;
-	c->symbols_opts.kallsyms = arg;
-	return 0;
-}
-
 static int set_debug_dir(void *ctx, const char *arg, struct err *err)
 {
 	struct cmd *c = ctx;
@@ -181,9 +147,11 @@ static const struct option_row report_options[] = {
 	{ "top", 0, "N",
 	  "only the first N rows, and the sum of the others; by default as many as fit the "
 	  "terminal, 20 in a pipe; --csv and --json: all",
-	  set_top },
-	{ "limit", 0, "N", "the same", set_top },
-	{ "min-samples", 0, "N", "only rows of at least so many samples", set_min_samples },
+	  OPTION_NUMBER(struct cmd, order.top, 1, SIZE_MAX), .what = "rows" },
+	{ "limit", 0, "N", "the same", OPTION_NUMBER(struct cmd, order.top, 1, SIZE_MAX),
+	  .what = "rows" },
+	{ "min-samples", 0, "N", "only rows of at least so many samples",
+	  OPTION_NUMBER(struct cmd, order.min_samples, 0, UINT64_MAX) },
 	{ "phys", 0, NULL, "pages and lines of physical addresses",
 	  OPTION_FLAG(struct cmd, opts.phys) },
 	{ "csv", 0, NULL, "a table for programs; what is not known is empty", set_csv },
@@ -192,7 +160,8 @@ static const struct option_row report_options[] = {
 	  set_folded },
 	{ "html", 0, "FILE", "one self-contained HTML file with linked views", set_html },
 	{ "pprof", 0, "FILE", "a profile for pprof, with the keys of --by as labels", set_pprof },
-	{ "kallsyms", 0, "FILE", "the kernel's symbols, as of /proc/kallsyms", set_kallsyms },
+	{ "kallsyms", 0, "FILE", "the kernel's symbols, as of /proc/kallsyms",
+	  OPTION_WORD(struct cmd, symbols_opts.kallsyms) },
 	{ "debug-dir", 0, "DIR", "debug files by build-id, beside /usr/lib/debug", set_debug_dir },
 	{ "debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS for debug files",
 	  OPTION_FLAG(struct cmd, symbols_opts.debuginfod) },

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "recorded.h"
 
-#include "base/num.h"
 #include "base/rlimit.h"
 
 #include <getopt.h>
@@ -57,20 +56,10 @@ static int set_input(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
-static int set_max_memory(void *ctx, const char *arg, struct err *err)
-{
-	const struct size_arg size = {
-		.name = "--max-memory", .bare = 1 << 20, .min = 16 << 20, .max = 1ULL << 44
-	};
-	struct recorded_input *in = ctx;
-
-	return num_parse_size(&size, arg, &in->max_memory, err);
-}
-
 const struct option_row recorded_input_rows[RECORDED_INPUT_ROWS] = {
 	{ "input", 'i', "FILE", "recording to read; default " DEFAULT_FILE, set_input },
 	{ "max-memory", 0, "SIZE", "memory limit for reading, in MiB or as in 4G; default 1G",
-	  set_max_memory },
+	  OPTION_SIZE(struct recorded_input, max_memory, 1 << 20, 16 << 20, 1ULL << 44) },
 };
 
 int recorded_parse(struct sampling *s, int argc, char **argv, const struct option_set *sets,

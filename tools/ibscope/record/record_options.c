@@ -26,51 +26,6 @@ static int set_raw(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
-static int set_ring_size(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-	const struct size_arg size = { .name = "--ring-size",
-				       .min = SAMPLER_RING_MIN,
-				       .max = SAMPLER_RING_MAX };
-	uint64_t bytes;
-	int ret = num_parse_size(&size, arg, &bytes, err);
-
-	if (!ret)
-		r->sampling.opts.ring_bytes = bytes;
-	return ret;
-}
-
-static int set_max_size(void *ctx, const char *arg, struct err *err)
-{
-	const struct size_arg size = { .name = "--max-size", .min = 4096, .max = 1ULL << 60 };
-	struct record *r = ctx;
-
-	return num_parse_size(&size, arg, (uint64_t *)&r->max_bytes, err);
-}
-
-static int set_rotate(void *ctx, const char *arg, struct err *err)
-{
-	const struct num_arg num = {
-		.name = "--rotate", .unit = "files", .min = 2, .max = ROTATE_MAX
-	};
-	struct record *r = ctx;
-	uint64_t n;
-	int ret = num_parse(&num, arg, &n, err);
-
-	r->out.rotate = n;
-	return ret;
-}
-
-static int set_duration(void *ctx, const char *arg, struct err *err)
-{
-	const struct duration_arg time = { .name = "--duration",
-					   .min_s = 1e-3,
-					   .max_s = DURATION_MAX_S };
-	struct record *r = ctx;
-
-	return num_parse_duration(&time, arg, &r->duration_s, err);
-}
-
 static int set_max_loss(void *ctx, const char *arg, struct err *err)
 {
 	struct record *r = ctx;
@@ -92,13 +47,17 @@ const struct option_row record_options[] = {
 	{ "stacks", 'g', NULL,
 	  "record call chains; the kernel unwinds at every sample, even if it is dropped",
 	  OPTION_FLAG(struct record, sampling.opts.stacks) },
-	{ "duration", 0, "TIME", "stop after TIME, in seconds or as in 5m", set_duration },
-	{ "max-size", 0, "SIZE", "stop when the file reaches SIZE, as in 500M", set_max_size },
-	{ "rotate", 0, "N", "start a new file instead, keeping N: FILE, FILE.1, ..", set_rotate },
+	{ "duration", 0, "TIME", "stop after TIME, in seconds or as in 5m",
+	  OPTION_DURATION(struct record, duration_s, 1e-3, DURATION_MAX_S) },
+	{ "max-size", 0, "SIZE", "stop when the file reaches SIZE, as in 500M",
+	  OPTION_SIZE(struct record, max_bytes, 0, 4096, 1ULL << 60) },
+	{ "rotate", 0, "N", "start a new file instead, keeping N: FILE, FILE.1, ..",
+	  OPTION_NUMBER(struct record, out.rotate, 2, ROTATE_MAX), .what = "files" },
 	{ "ring-size", 0, "SIZE",
 	  "kernel buffer of each CPU, a power of two, as in 256K; by default what --max-memory "
 	  "allows, up to 1M",
-	  set_ring_size },
+	  OPTION_SIZE(struct record, sampling.opts.ring_bytes, 0, SAMPLER_RING_MIN,
+		      SAMPLER_RING_MAX) },
 	{ "compress", 'z', NULL, "compress with zstd: half the size at three times the CPU cost",
 	  OPTION_FLAG(struct record, out.compress) },
 	{ "max-loss", 0, "N%",
