@@ -20,7 +20,6 @@ struct command {
 	int pidfd;
 	int sock; /* to the process until it has exec'd */
 	int status;
-	bool kill_descendants;
 
 	char name[COMMAND_TREE_NAME];
 	int dir, at; /* the cgroup, locked, and where it is; -1 without one */
@@ -203,17 +202,6 @@ int command_pidfd(const struct command *c)
 	return c->pidfd;
 }
 
-int command_kill(struct command *c)
-{
-	int err = 0;
-
-	if (c->state != COMMAND_ENDED && kill(c->pid, SIGKILL))
-		err = -errno;
-	if (c->dir < 0 || !command_tree_kill_at_once(c->dir))
-		return err;
-	return command_tree_kill(c->dir);
-}
-
 /* --- the command's cgroup --- */
 
 /* Our cgroup as a path below the mount, "" being its top; NULL if it is outside or not known. */
@@ -348,7 +336,6 @@ int command_prepare(const struct command_opts *opts, struct command **out, struc
 		return err_set(e, -EINVAL, "no command given");
 	c = xcalloc(1, sizeof(*c));
 	c->pidfd = c->sock = c->dir = c->at = c->home = -1;
-	c->kill_descendants = opts->kill_descendants;
 	c->file = xstrdup(opts->argv[0]);
 	if (opts->cgroup != COMMAND_CGROUP_NONE)
 		c->why = find_place(c, opts);
@@ -383,7 +370,7 @@ int command_cgroup_error(const struct command *c, struct err *e)
 static void leave_cgroup(struct command *c)
 {
 	int to = c->home >= 0 ? c->home : c->at;
-	int err = command_tree_remove(c->at, c->name, c->dir, c->kill_descendants ? -1 : to);
+	int err = command_tree_remove(c->at, c->name, c->dir, to);
 
 	if (err)
 		log_warn("cgroup %s stays with what still runs in it: %s; a later start removes it",
@@ -394,11 +381,8 @@ void command_close(struct command *c)
 {
 	if (!c)
 		return;
-	if (c->pid && c->state == COMMAND_WAITS)
+	if (c->pid && c->state == COMMAND_WAITS) {
 		kill(c->pid, SIGKILL);
-	if (c->pid && c->kill_descendants)
-		command_kill(c);
-	if (c->pid && (c->state == COMMAND_WAITS || c->kill_descendants)) {
 		while (command_wait(c, NULL) == -EINTR)
 			;
 	}

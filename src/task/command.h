@@ -30,7 +30,6 @@ struct command_opts {
 	enum command_cgroup cgroup;
 	/* NULL: nothing blocked, SIGPIPE not ignored, the others ignored if we ignore them */
 	const struct command_signals *signals;
-	bool kill_descendants; /* at close; else they live on */
 };
 
 /* Fill @s; main() calls it before it blocks or ignores any signal. */
@@ -91,17 +90,10 @@ int command_start(struct command *c, struct err *e);
 int command_wait(struct command *c, int *status);
 
 /**
- * command_kill() - SIGKILL to the command and all in its cgroup; without one to the command only
- *
- * Return: 0, or a negative errno. They may take a moment to be gone.
- */
-int command_kill(struct command *c);
-
-/**
  * command_close() - remove the cgroup and free @c, which may be NULL
  *
- * A command that was not started is ended. What still runs is killed if the options say so, else
- * moved to the cgroup we were in at command_prepare(), and not waited for. If processes cannot be
+ * A command that was not started is ended. What still runs is moved to the cgroup we were in at
+ * command_prepare(), and not waited for. If processes cannot be
  * moved the cgroup stays, with a warning; command_tree_sweep() removes it when they have ended.
  */
 void command_close(struct command *c);

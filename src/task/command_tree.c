@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -16,7 +15,6 @@
 #define DEPTH_MAX     64   /* of what sweeping and removing descend into: one fd a level */
 #define REMOVE_MAX_MS 2000 /* for the last processes to be gone */
 #define NAP_MAX_MS    50
-#define KILL_ROUNDS   100
 #define MOVE_ROUNDS   100 /* what is moved may fork meanwhile */
 #define DIGITS	      "0123456789"
 
@@ -72,11 +70,6 @@ int command_tree_move(pid_t pid, int to)
 
 	snprintf(text, sizeof(text), "%d", pid);
 	return write_at(to, "cgroup.procs", text);
-}
-
-static int kill_cb(pid_t pid, int sig)
-{
-	return kill(pid, sig) ? -errno : 0;
 }
 
 /* --- trees of cgroups --- */
@@ -177,7 +170,7 @@ int command_tree_make(int at, char name[COMMAND_TREE_NAME], int *dir, uint64_t *
 	return err;
 }
 
-/* Move all processes to the cgroup w->arg, if it is one, and remove all below w->dir. */
+/* Move all processes to the cgroup w->arg, and remove all below w->dir. */
 static int clear(const struct walk *w);
 
 static int clear_cb(const struct walk *w)
@@ -196,7 +189,7 @@ static int clear(const struct walk *w)
 {
 	int n = 1, i;
 
-	for (i = 0; i < MOVE_ROUNDS && n > 0 && w->arg >= 0; i++)
+	for (i = 0; i < MOVE_ROUNDS && n > 0; i++)
 		n = each_pid(w->dir, command_tree_move, w->arg);
 	if (n < 0)
 		return n;
@@ -216,8 +209,7 @@ int command_tree_remove(int at, const char *name, int dir, int to)
 			return 0;
 		if (errno != EBUSY)
 			return -errno;
-		/* with nothing to move, an error is a lock of what is about to die */
-		if ((err && to >= 0) || spent_ms >= REMOVE_MAX_MS)
+		if (err || spent_ms >= REMOVE_MAX_MS)
 			return err ? err : -EBUSY;
 		nap(ms);
 		spent_ms += ms;
@@ -245,33 +237,4 @@ int command_tree_sweep(const char *mount)
 	n = each_dir(&w, sweep_cb);
 	close(w.dir);
 	return n;
-}
-
-static int kill_tree(const struct walk *w)
-{
-	int n = each_pid(w->dir, kill_cb, SIGKILL), below = each_dir(w, kill_tree);
-
-	if (n < 0 || below < 0)
-		return n < 0 ? n : below;
-	return n + below;
-}
-
-int command_tree_kill_at_once(int dir)
-{
-	return write_at(dir, "cgroup.kill", "1"); /* v5.14 */
-}
-
-int command_tree_kill(int dir)
-{
-	struct walk w = { .dir = dir };
-	int n = 1, i;
-
-	write_at(dir, "cgroup.freeze", "1"); /* else forks can outrun us; SIGKILL gets through */
-	for (i = 0; i < KILL_ROUNDS && n > 0; i++) {
-		n = kill_tree(&w);
-		if (n > 0)
-			nap(1);
-	}
-	write_at(dir, "cgroup.freeze", "0");
-	return n < 0 ? n : 0;
 }

@@ -28,20 +28,14 @@ int command_tree_move(pid_t pid, int to);
  * command_tree_remove() - remove a cgroup with all below it
  * @at: the directory that has it, as @name
  * @dir: the cgroup
- * @to: the cgroup that gets processes which are still there; or -1: they are about to die, and are
- *      waited for, two seconds at most
+ * @to: the cgroup that gets processes which are still there; those that are about to die are waited
+ *      for, two seconds at most
  *
  * What another instance has locked below it stays, and so does the cgroup.
  *
  * Return: 0 when it is gone, or a negative errno.
  */
 int command_tree_remove(int at, const char *name, int dir, int to);
-
-/* SIGKILL to all in and below, by the kernel. Return: 0; -ENOENT before v5.14; other errors. */
-int command_tree_kill_at_once(int dir);
-
-/* The same from here, with forks frozen meanwhile. Return: 0 or a negative errno. */
-int command_tree_kill(int dir);
 
 /**
  * command_tree_sweep() - remove cgroups of instances that crashed or were killed

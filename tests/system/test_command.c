@@ -336,7 +336,6 @@ static void test_status(void **state)
 	assert_int_equal(command_wait(c, &status), 0);
 	assert_int_equal(status, 4 << 8);
 	assert_true(command_ended(c));
-	assert_int_equal(command_kill(c), 0);
 	command_close(c);
 	command_close(NULL);
 	/* killed while it waits */
@@ -506,13 +505,7 @@ static void test_survive(void **state)
 	assert_int_equal(count_ours(base), 0);
 	kill(pid, SIGKILL);
 
-	o.kill_descendants = true;
-	assert_int_equal(run("setsid sleep 100 & echo $! >$0/b", o), 0);
-	assert_true(dies(read_pid("b")));
-	assert_int_equal(count_ours(base), 0);
-
 	/* it forks while it is moved */
-	o.kill_descendants = false;
 	assert_int_equal(run("(while :; do /bin/true; done) & echo $! >$0/c", o), 0);
 	pid = read_pid("c");
 	assert_string_equal(cgroup_of(pid), base + strlen(fs.path));
@@ -567,73 +560,6 @@ static void test_instance_within(void **state)
 	assert_int_equal(waitpid(inner, NULL, 0), inner);
 	assert_true(dies(read_pid("waits")));
 	assert_true(sweep_to(0));
-}
-
-#define FAMILY                                                                        \
-	"setsid sh -c 'sleep 100 & echo $! >'$0/a & (while :; do /bin/true; done) & " \
-	"echo $! >$0/b; wait"
-
-static void check_kill(struct command *c)
-{
-	int status = 0;
-
-	unlink(fmt("%s/a", root)); /* of the one before */
-	unlink(fmt("%s/b", root));
-	CHECK(!command_start(c, NULL));
-	read_pid("a");
-	read_pid("b");
-	CHECK(!command_kill(c));
-	CHECK(!command_wait(c, &status));
-	CHECK(status == SIGKILL);
-	CHECK(dies(read_pid("a")));
-	CHECK(dies(read_pid("b")));
-}
-
-static void kill_all(void)
-{
-	struct command *c = prepare(FAMILY, required);
-
-	check_kill(c);
-	command_close(c);
-	/* without a cgroup: only the command */
-	c = prepare("exec sleep 100", (struct command_opts){ .cgroup = COMMAND_CGROUP_NONE });
-	CHECK(!command_cgroup_id(c) && !command_cgroup_error(c, NULL));
-	CHECK(!command_start(c, NULL));
-	CHECK(!command_kill(c));
-	CHECK(!command_wait(c, NULL));
-	command_close(c);
-	/* before it starts */
-	c = prepare("true", required);
-	CHECK(!command_kill(c));
-	CHECK(finish(c) == SIGKILL);
-	command_close(c);
-}
-
-/* v5.13 and older have no cgroup.kill. */
-static void kill_one_by_one(void)
-{
-	char dir[1024], file[1100];
-	struct command *c;
-
-	own_mounts();
-	c = prepare(FAMILY, required);
-	snprintf(dir, sizeof(dir), "%s%s", fs.path, cgroup_of(command_pid(c)));
-	snprintf(file, sizeof(file), "%s/cgroup.kill", dir);
-	if (!access(file, F_OK)) {
-		CHECK(!mount(file, file, NULL, MS_BIND, NULL));
-		CHECK(!mount(NULL, file, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL));
-		CHECK(open(file, O_WRONLY) == -1);
-	}
-	check_kill(c);
-	umount(file);
-	command_close(c);
-}
-
-static void test_kill(void **state)
-{
-	(void)state;
-	in_child(kill_all);
-	in_child(kill_one_by_one);
 }
 
 /* --- what a command gets --- */
@@ -734,13 +660,15 @@ static void check_without(int want)
 	CHECK(!c);
 	printf("%s\n", e.text);
 	CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
-	c = prepare("exec sleep 100", (struct command_opts){ .kill_descendants = true });
+	c = prepare("exec sleep 100", (struct command_opts){ 0 });
 	CHECK(c);
 	CHECK(!command_cgroup_id(c));
 	CHECK(command_cgroup_error(c, &same) == want);
 	CHECK(!strcmp(e.text, same.text));
 	CHECK(!command_start(c, NULL));
 	CHECK(!command_ended(c));
+	CHECK(!kill(command_pid(c), SIGKILL));
+	CHECK(!command_wait(c, NULL));
 	command_close(c);
 	CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 	CHECK(run("exit 5", (struct command_opts){ 0 }) == 5 << 8);
@@ -889,12 +817,11 @@ static int open_root(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_inside),	TEST(test_exec_failure),    TEST(test_status),
-		TEST(test_leaks),	TEST(test_no_start),	    TEST(test_sweep),
-		TEST(test_sweep_pidns), TEST(test_survive),	    TEST(test_nested),
-		TEST(test_kill),	TEST(test_instance_within), TEST(test_environment),
-		TEST(test_signals),	TEST(test_without_cgroup),  TEST(test_places),
-		TEST(test_old_kernel),
+		TEST(test_inside),	    TEST(test_exec_failure), TEST(test_status),
+		TEST(test_leaks),	    TEST(test_no_start),     TEST(test_sweep),
+		TEST(test_sweep_pidns),	    TEST(test_survive),	     TEST(test_nested),
+		TEST(test_instance_within), TEST(test_environment),  TEST(test_signals),
+		TEST(test_without_cgroup),  TEST(test_places),	     TEST(test_old_kernel),
 	};
 	const char *before;
 	int ret;
