@@ -96,15 +96,15 @@ static void show_pmu(const struct pmu *pmu, struct doctor_result *r)
 {
 	size_t i;
 
-	doctor_value(r, DOCTOR_OK, "type %u; terms", pmu_type(pmu));
-	for (i = 0; i < pmu_n_formats(pmu); i++)
-		doctor_more(r, " %s", pmu_format_at(pmu, i)->name);
-	if (!pmu_n_formats(pmu))
+	doctor_value(r, DOCTOR_OK, "type %u; terms", pmu->type);
+	for (i = 0; i < pmu->n_formats; i++)
+		doctor_more(r, " %s", pmu->formats[i].name);
+	if (!pmu->n_formats)
 		doctor_more(r, " none");
 	doctor_more(r, "; caps");
-	for (i = 0; i < pmu_n_caps(pmu); i++)
-		doctor_more(r, " %s", pmu_cap_at(pmu, i));
-	if (!pmu_n_caps(pmu))
+	for (i = 0; i < pmu->n_caps; i++)
+		doctor_more(r, " %s", pmu->caps[i]);
+	if (!pmu->n_caps)
 		doctor_more(r, " none");
 }
 
@@ -144,22 +144,20 @@ static void check_pmu_fetch(struct doctor *d, struct doctor_result *r)
 static void check_filters(struct doctor *d, struct doctor_result *r)
 {
 	const char *sep = "", *unused_sep = "", *last = "";
-	const struct event_rule *rule;
 	char unused[256] = "";
-	size_t i;
 
 	if (!d->op && !d->fetch) {
 		doctor_value(r, DOCTOR_INFO, "none");
 		return;
 	}
 	doctor_value(r, DOCTOR_OK, "%s", "");
-	for (i = 0; (rule = event_rule_at(i)); i++) {
+	for (const struct event_rule *rule = event_rules; rule->pmu; rule++) {
 		const struct pmu *pmu = !strcmp(rule->pmu, "ibs_op") ? d->op : d->fetch;
 		size_t n = strlen(unused);
 
 		if (!pmu || (rule->caps && !(d->cpu.caps & rule->caps)))
 			continue;
-		if (pmu_format(pmu, rule->term, NULL)) {
+		if (pmu_format(pmu, rule->term)) {
 			if (strcmp(last, rule->pmu))
 				doctor_more(r, "%s%s:", sep, rule->pmu);
 			doctor_more(r, " %s", rule->term);

@@ -17,7 +17,7 @@
  * Linux arch/x86/events/amd/ibs.c: the *_attrs and their is_visible functions, perf_ibs_init
  * (ranges). The hardware takes ldlat and fetchlat in steps of 128.
  */
-static const struct event_rule rules[] = {
+const struct event_rule event_rules[] = {
 	{ "ibs_op", "cnt_ctl", IBS_CAPS_OPCNT, 0, 0, NULL, "3.2", "10h", "cnt_ctl=0 (cycles)" },
 	{ "ibs_op", "l3missonly", IBS_CAPS_ZEN4, 0, 0, NULL, "5.19", "Zen 4",
 	  "--src dram,remote-dram,near-cache,remote-cache, which filters in BPF" },
@@ -31,41 +31,24 @@ static const struct event_rule rules[] = {
 	{ "ibs_fetch", "fetchlat", IBS_CAPS_FETCHLAT, 128, 1920, "cycles", "7.1", "Zen 6", NULL },
 	{ "ibs_fetch", "swfilt", 0, 0, 0, NULL, "6.14", NULL,
 	  "--user or --kernel, which filter in BPF" },
+	{},
 };
-
-#define N_RULES (sizeof(rules) / sizeof(rules[0]))
-
-const struct event_rule *event_rule_at(size_t i)
-{
-	return i < N_RULES ? &rules[i] : NULL;
-}
 
 static const struct event_rule *find_rule(const char *pmu, const char *term)
 {
-	size_t i;
-
-	for (i = 0; i < N_RULES; i++) {
-		if (!strcmp(rules[i].pmu, pmu) && !strcmp(rules[i].term, term))
-			return &rules[i];
-	}
+	for (const struct event_rule *r = event_rules; r->pmu; r++)
+		if (!strcmp(r->pmu, pmu) && !strcmp(r->term, term))
+			return r;
 	return NULL;
 }
 
 /* --- text to spec --- */
 
-static bool word_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_' || c == '-' || c == '.';
-}
+#define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 
 static size_t word_len(const char *s)
 {
-	size_t n = 0;
-
-	while (word_char(s[n]))
-		n++;
-	return n;
+	return strspn(s, WORD);
 }
 
 static int add_term(struct event_spec *spec, const struct event_term *t, struct err *e)
@@ -244,12 +227,9 @@ size_t event_print(const struct event_spec *spec, char *buf, size_t size)
 
 uint64_t event_term(const struct event_spec *spec, const char *name)
 {
-	unsigned int i;
-
-	for (i = 0; i < spec->n_terms; i++) {
+	for (unsigned int i = 0; i < spec->n_terms; i++)
 		if (!strcmp(spec->terms[i].name, name))
 			return spec->terms[i].value;
-	}
 	return 0;
 }
 
@@ -259,15 +239,15 @@ uint64_t event_term(const struct event_spec *spec, const char *name)
 static void list_terms(const struct pmu *pmu, char *buf, size_t size)
 {
 	const char *sep = " (not here: ", *end = "";
-	size_t i, n = 0;
+	size_t n = 0;
 
-	for (i = 0; i < pmu_n_formats(pmu); i++)
-		n = append(buf, size, n, "%s, ", pmu_format_at(pmu, i)->name);
+	for (size_t i = 0; i < pmu->n_formats; i++)
+		n = append(buf, size, n, "%s, ", pmu->formats[i].name);
 	n = append(buf, size, n, "period, freq");
-	for (i = 0; i < N_RULES; i++) {
-		if (strcmp(rules[i].pmu, pmu_name(pmu)) || pmu_format(pmu, rules[i].term, NULL))
+	for (const struct event_rule *r = event_rules; r->pmu; r++) {
+		if (strcmp(r->pmu, pmu->name) || pmu_format(pmu, r->term))
 			continue;
-		n = append(buf, size, n, "%s%s", sep, rules[i].term);
+		n = append(buf, size, n, "%s%s", sep, r->term);
 		sep = ", ";
 		end = ")";
 	}
@@ -288,7 +268,7 @@ static int check_rule(const struct event_rule *rule, const struct pmu *pmu,
 			"Fn8000_001B EAX[%d] is 0; requires %s%s%s",
 			rule->term, cpu->family, cpu->model, cpu_generation(cpu),
 			__builtin_ctz(rule->caps), rule->generation, remedy, instead);
-	if (!pmu_format(pmu, rule->term, NULL))
+	if (!pmu_format(pmu, rule->term))
 		return err_set(
 			e, -EOPNOTSUPP,
 			"%s: %snot supported by this kernel: its %s PMU has no such term; requires "
@@ -301,7 +281,7 @@ static int check_rule(const struct event_rule *rule, const struct pmu *pmu,
 static int put_term(const struct event_term *t, const struct pmu *pmu, const struct cpu_info *cpu,
 		    uint64_t *words, struct err *e)
 {
-	const struct event_rule *rule = find_rule(pmu_name(pmu), t->name);
+	const struct event_rule *rule = find_rule(pmu->name, t->name);
 	const struct pmu_format *fmt;
 	char known[400];
 	uint64_t max;
@@ -312,10 +292,11 @@ static int put_term(const struct event_term *t, const struct pmu *pmu, const str
 		if (err)
 			return err;
 	}
-	if (!pmu_format(pmu, t->name, &fmt)) {
+	fmt = pmu_format(pmu, t->name);
+	if (!fmt) {
 		list_terms(pmu, known, sizeof(known));
 		return err_set(e, -EINVAL, "unknown term '%s' of %s: must be one of %s", t->name,
-			       pmu_name(pmu), known);
+			       pmu->name, known);
 	}
 	if (fmt->word >= PMU_WORD_N)
 		return err_set(
@@ -350,7 +331,7 @@ static int check_modifier(const struct event_spec *spec, const struct pmu *pmu,
 	    (pmu_has_cap(pmu, "strmst") || pmu_has_cap(pmu, "rmtsocket") ||
 	     pmu_has_cap(pmu, "fetchlat")))
 		return 0;
-	if (pmu_format(pmu, "swfilt", NULL))
+	if (pmu_format(pmu, "swfilt"))
 		return err_set(
 			e, -EOPNOTSUPP,
 			"modifier '%s': not supported in hardware by this processor or kernel; "
@@ -404,7 +385,7 @@ static int check_period(const char *pmu, const struct cpu_info *cpu, uint64_t pe
 
 static int check_freq(const struct pmu *pmu, uint64_t freq, struct err *e)
 {
-	uint64_t limit = pmu_max_sample_rate(pmu);
+	uint64_t limit = pmu->max_sample_rate;
 
 	if (!freq)
 		return err_set(e, -ERANGE, "invalid frequency 0: must be 1 Hz or more");
@@ -448,7 +429,7 @@ static int set_rate(const struct event_spec *spec, const struct pmu *pmu,
 		err = check_freq(pmu, r->freq, e);
 	} else {
 		attr->sample_period = r->has_period ? r->period : EVENT_DEFAULT_PERIOD;
-		err = check_period(pmu_name(pmu), cpu, attr->sample_period, e);
+		err = check_period(pmu->name, cpu, attr->sample_period, e);
 	}
 	if (err && r == &spec->rate && spec->rate_column)
 		err_prefix(e, "column %u", spec->rate_column);
@@ -462,8 +443,8 @@ static int fill(const struct event_spec *spec, const struct pmu *pmu, const stru
 	unsigned int i;
 	int err;
 
-	if (strcmp(spec->pmu, pmu_name(pmu)))
-		return err_set(e, -EINVAL, "requires PMU %s, not %s", spec->pmu, pmu_name(pmu));
+	if (strcmp(spec->pmu, pmu->name))
+		return err_set(e, -EINVAL, "requires PMU %s, not %s", spec->pmu, pmu->name);
 	for (i = 0; i < spec->n_terms; i++) {
 		err = put_term(&spec->terms[i], pmu, cpu, words, e);
 		if (err) {
@@ -489,7 +470,7 @@ int event_attr(const struct event_spec *spec, const struct pmu *pmu, const struc
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
-		.type = pmu_type(pmu),
+		.type = pmu->type,
 		.sample_type = PERF_SAMPLE_RAW,
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 		.disabled = 1, /* no samples before a program is attached */

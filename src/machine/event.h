@@ -134,11 +134,6 @@ struct event_rule {
 	const char *instead;	/* alternative; NULL: none */
 };
 
-/**
- * event_rule_at() - the rules, for listings
- *
- * Return: NULL after the last one.
- */
-const struct event_rule *event_rule_at(size_t i);
+extern const struct event_rule event_rules[]; /* ends with a row without pmu */
 
 #endif

@@ -15,19 +15,6 @@
 
 #define BUS "/sys/bus/event_source/devices"
 
-/* Far more than any driver has (6 on Linux 7.2). */
-#define FORMATS_MAX 64
-#define CAPS_MAX    32
-
-struct pmu {
-	char name[32];
-	uint32_t type;
-	uint64_t max_sample_rate;
-	size_t n_formats, n_caps;
-	struct pmu_format formats[FORMATS_MAX];
-	char caps[CAPS_MAX][32];
-};
-
 void pmu_why_missing(const struct cpu_info *cpu, const char **why, const char **remedy)
 {
 	if (!cpu->amd) {
@@ -97,8 +84,8 @@ static int read_format(struct pmu *p, const char *root, const char *dir, const c
 	char path[PATH_MAX], text[256];
 	int err;
 
-	if (p->n_formats == FORMATS_MAX)
-		return err_set(e, -EINVAL, "%s%s: more than %d terms", root, dir, FORMATS_MAX);
+	if (p->n_formats == PMU_FORMATS_MAX)
+		return err_set(e, -EINVAL, "%s%s: more than %d terms", root, dir, PMU_FORMATS_MAX);
 	if (strlen(name) >= sizeof(f->name))
 		return err_set(e, -EINVAL, "%s%s/%s: name longer than %zu characters", root, dir,
 			       name, sizeof(f->name) - 1);
@@ -121,7 +108,7 @@ static int read_cap(struct pmu *p, const char *root, const char *dir, const char
 	char path[PATH_MAX], text[64];
 	int err;
 
-	if (p->n_caps == CAPS_MAX || strlen(name) >= sizeof(p->caps[0]))
+	if (p->n_caps == PMU_CAPS_MAX || strlen(name) >= sizeof(p->caps[0]))
 		return err_set(e, -EINVAL, "%s%s: too many or too long names (%.40s)", root, dir,
 			       name);
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
@@ -236,63 +223,19 @@ void pmu_close(struct pmu *p)
 	free(p);
 }
 
-const char *pmu_name(const struct pmu *p)
+const struct pmu_format *pmu_format(const struct pmu *p, const char *name)
 {
-	return p->name;
-}
-
-uint32_t pmu_type(const struct pmu *p)
-{
-	return p->type;
-}
-
-uint64_t pmu_max_sample_rate(const struct pmu *p)
-{
-	return p->max_sample_rate;
-}
-
-size_t pmu_n_formats(const struct pmu *p)
-{
-	return p->n_formats;
-}
-
-const struct pmu_format *pmu_format_at(const struct pmu *p, size_t i)
-{
-	return &p->formats[i];
-}
-
-bool pmu_format(const struct pmu *p, const char *name, const struct pmu_format **fmt)
-{
-	size_t i;
-
-	for (i = 0; i < p->n_formats; i++) {
-		if (strcmp(p->formats[i].name, name))
-			continue;
-		if (fmt)
-			*fmt = &p->formats[i];
-		return true;
-	}
-	return false;
-}
-
-size_t pmu_n_caps(const struct pmu *p)
-{
-	return p->n_caps;
-}
-
-const char *pmu_cap_at(const struct pmu *p, size_t i)
-{
-	return p->caps[i];
+	for (size_t i = 0; i < p->n_formats; i++)
+		if (!strcmp(p->formats[i].name, name))
+			return &p->formats[i];
+	return NULL;
 }
 
 bool pmu_has_cap(const struct pmu *p, const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < p->n_caps; i++) {
+	for (size_t i = 0; i < p->n_caps; i++)
 		if (!strcmp(p->caps[i], name))
 			return true;
-	}
 	return false;
 }
 

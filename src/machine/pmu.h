@@ -9,7 +9,6 @@
 
 struct cpu_info;
 struct err;
-struct pmu;
 
 /* Words of perf_event_attr that terms are stored in; later kernels may have more. */
 enum pmu_word { PMU_CONFIG, PMU_CONFIG1, PMU_CONFIG2, PMU_WORD_N };
@@ -19,6 +18,19 @@ struct pmu_format {
 	char name[32];
 	unsigned int word; /* enum pmu_word, or higher: a word unknown to this program */
 	uint64_t mask; /* never 0; the term's bits fill it from the lowest up */
+};
+
+/* Far more than any driver has (6 on Linux 7.2). */
+#define PMU_FORMATS_MAX 64
+#define PMU_CAPS_MAX	32
+
+struct pmu {
+	char name[32];
+	uint32_t type; /* perf_event_attr.type; dynamic, differs between boots */
+	uint64_t max_sample_rate; /* kernel.perf_event_max_sample_rate in Hz when opened; 0: unknown */
+	size_t n_formats, n_caps;
+	struct pmu_format formats[PMU_FORMATS_MAX]; /* terms of this kernel, sorted by name */
+	char caps[PMU_CAPS_MAX][32]; /* files of caps/, sorted by name; none before 5.19 */
 };
 
 /**
@@ -39,30 +51,12 @@ void pmu_close(struct pmu *p); /* accepts NULL */
 /* Why there is no IBS PMU, and the remedy: constants, half a sentence each. */
 void pmu_why_missing(const struct cpu_info *cpu, const char **why, const char **remedy);
 
-const char *pmu_name(const struct pmu *p);
-
-/* perf_event_attr.type; dynamic, differs between boots. */
-uint32_t pmu_type(const struct pmu *p);
-
-/* kernel.perf_event_max_sample_rate in Hz when the PMU was opened; 0 if it could not be read. */
-uint64_t pmu_max_sample_rate(const struct pmu *p);
-
-/* Terms of this kernel, sorted by name; @i below pmu_n_formats(). Valid until pmu_close(). */
-size_t pmu_n_formats(const struct pmu *p);
-const struct pmu_format *pmu_format_at(const struct pmu *p, size_t i);
-
-/**
- * pmu_format() - find a term
- * @fmt: may be NULL; valid until pmu_close()
- *
- * Return: false if this kernel has no such term. Setting its bits anyway would be ignored
- * silently (config1, config2) or rejected (config).
+/*
+ * A term; NULL if this kernel does not have it. Setting its bits anyway would be ignored silently
+ * (config1, config2) or rejected (config).
  */
-bool pmu_format(const struct pmu *p, const char *name, const struct pmu_format **fmt);
+const struct pmu_format *pmu_format(const struct pmu *p, const char *name);
 
-/* Files of caps/, sorted by name. A kernel before 5.19 has no such directory and no file. */
-size_t pmu_n_caps(const struct pmu *p);
-const char *pmu_cap_at(const struct pmu *p, size_t i);
 bool pmu_has_cap(const struct pmu *p, const char *name);
 
 /**

@@ -54,9 +54,9 @@ static unsigned long switches(void)
 	return u.ru_nivcsw + u.ru_nvcsw;
 }
 
-static int by_time(const void *a, const void *b)
+static int by_value(const void *a, const void *b)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
@@ -64,7 +64,7 @@ static int by_time(const void *a, const void *b)
 /* The usual time of an iteration in ns. */
 static uint64_t calibrate(void)
 {
-	static _Thread_local uint32_t took[USUAL_N];
+	static _Thread_local double took[USUAL_N];
 	uint64_t last = clock_ns(CLOCK_MONOTONIC);
 
 	for (int i = 0; i < USUAL_N; i++) {
@@ -73,8 +73,8 @@ static uint64_t calibrate(void)
 		took[i] = now - last;
 		last = now;
 	}
-	qsort(took, USUAL_N, sizeof(took[0]), by_time);
-	return took[USUAL_N / 2] ?: 1;
+	qsort(took, USUAL_N, sizeof(took[0]), by_value);
+	return fmax(took[USUAL_N / 2], 1);
 }
 
 struct slice {
@@ -101,13 +101,6 @@ static void run_slice(const struct loop_subject *subject, uint64_t usual, double
 		out->lost_ns += c.lost_ns;
 		out->samples += samples;
 	} while (clock_ns(CLOCK_MONOTONIC) < end);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 double loop_median(double *v, size_t n, double *spread)
@@ -200,32 +193,27 @@ static int run_round(struct work *w, bool backwards, struct err *err)
 	return ret;
 }
 
-/* Median of @v, or of @v - @from, without NANs. */
-static double median_of(struct work *w, const double *v, const double *from, double *spread)
+/* Median of @v, without NANs. */
+static double median_of(struct work *w, const double *v, double *spread)
 {
 	size_t n = 0;
 
-	for (unsigned int i = 0; i < w->n_rounds; i++) {
-		w->sorted[n] = from ? v[i] - from[i] : v[i];
-		n += !isnan(w->sorted[n]);
-	}
+	for (unsigned int i = 0; i < w->n_rounds; i++)
+		if (!isnan(v[i]))
+			w->sorted[n++] = v[i];
 	*spread = 0;
 	return n ? loop_median(w->sorted, n, spread) : 0;
 }
 
 static void summarise(struct work *w, size_t i)
 {
-	const struct rounds *r = &w->rounds[i], *first = &w->rounds[0];
 	struct loop_loss *out = &w->out[i];
 
-	out->share = median_of(w, r->share, NULL, &out->share_spread);
-	out->share_beyond = median_of(w, r->share, first->share, &out->share_beyond_spread);
-	if (out->sampled_rounds < LOOP_ROUNDS_MIN) {
+	out->share = median_of(w, w->rounds[i].share, &out->share_spread);
+	if (out->sampled_rounds < LOOP_ROUNDS_MIN)
 		out->sampled_rounds = 0;
-		return;
-	}
-	out->ns = median_of(w, r->ns, NULL, &out->ns_spread);
-	out->ns_beyond = median_of(w, r->ns, first->ns, &out->ns_beyond_spread);
+	else
+		out->ns = median_of(w, w->rounds[i].ns, &out->ns_spread);
 }
 
 static unsigned int rounds_so_far(const struct work *w)

@@ -66,9 +66,7 @@ int sample_event_open(const struct perf_event_attr *attr, int prog_fd, unsigned 
 	ev->period = a.sample_period;
 	ev->fd = perf_open(&a, cpu);
 	if (ev->fd < 0) {
-		ret = err_set(err, -errno,
-			      "cpu %u: cannot open the event: %s; see `ibscope doctor`", cpu,
-			      strerror(errno));
+		ret = perf_open_explain(err, errno, cpu, "the event");
 		goto fail;
 	}
 	if (prog_fd >= 0 && ioctl(ev->fd, PERF_EVENT_IOC_SET_BPF, prog_fd)) {

@@ -90,8 +90,6 @@ struct loop_loss {
 	double share_spread;
 	/* Per sample, in ns; valid if sampled_rounds is not 0. */
 	double ns, ns_spread;
-	/* The same above subject 0, as differences within a round; 0 for subject 0. */
-	double share_beyond, share_beyond_spread, ns_beyond, ns_beyond_spread;
 	__u64 samples; /* measured */
 	double on_s;   /* total time it was on, including other processes' time */
 	unsigned int rounds, sampled_rounds;

@@ -15,7 +15,7 @@
 #include "perf/sample_cost.h"
 #include "base/num.h"
 #include "machine/pmu.h"
-#include "perf/quiet.h"
+#include "quiet.h"
 #include "sampler/sampler.h"
 #include "machine/topology.h"
 
@@ -109,7 +109,7 @@ static struct sampler *open_sampler(const struct variant *v, size_t n_cpus)
 
 	o.attr = (struct perf_event_attr){
 		.size = sizeof(o.attr),
-		.type = pmu_type(m.pmu),
+		.type = m.pmu->type,
 		.sample_period = PERIOD,
 		.sample_type = PERF_SAMPLE_RAW,
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,

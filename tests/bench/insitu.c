@@ -14,7 +14,7 @@
 #include "filter/filter.h"
 #include "perf/sample_cost.h"
 #include "machine/pmu.h"
-#include "perf/quiet.h"
+#include "quiet.h"
 #include "sampler/sampler.h"
 
 #include <getopt.h>
@@ -232,7 +232,7 @@ int main(int argc, char **argv)
 			if (filter.text)
 				o.sel.filter = &filter.prog;
 			o.attr.size = sizeof(o.attr);
-			o.attr.type = pmu_type(pmu);
+			o.attr.type = pmu->type;
 			o.attr.sample_period = strtoull(period, NULL, 0);
 			o.attr.sample_type = PERF_SAMPLE_RAW;
 			o.attr.read_format =

@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "base/rlimit.h"
 #include "perf/sample_cost.h"
-#include "perf/quiet.h"
+#include "quiet.h"
 #include "sampler/sampler.h"
 #include "sampler/twin.h"
 

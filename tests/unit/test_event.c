@@ -422,8 +422,8 @@ static void test_rules(void **state)
 	size_t i;
 
 	(void)state;
-	for (i = 0; event_rule_at(i); i++) {
-		const struct event_rule *r = event_rule_at(i);
+	for (i = 0; event_rules[i].pmu; i++) {
+		const struct event_rule *r = &event_rules[i];
 
 		assert_true(!strcmp(r->pmu, "ibs_op") || !strcmp(r->pmu, "ibs_fetch"));
 		assert_true(__builtin_popcount(r->caps) <= 1);

@@ -68,16 +68,16 @@ static void test_5_10(void **state)
 	(void)state;
 	put_pmus(V5_10, ZEN4_CAPS);
 	p = must_open("ibs_op");
-	assert_string_equal(pmu_name(p), "ibs_op");
-	assert_int_equal(pmu_type(p), 11);
-	assert_int_equal(pmu_n_formats(p), 1);
-	assert_int_equal(pmu_n_caps(p), 0);
-	assert_true(pmu_format(p, "cnt_ctl", &f));
+	assert_string_equal(p->name, "ibs_op");
+	assert_int_equal(p->type, 11);
+	assert_int_equal(p->n_formats, 1);
+	assert_int_equal(p->n_caps, 0);
+	assert_non_null(f = pmu_format(p, "cnt_ctl"));
 	assert_int_equal(f->word, PMU_CONFIG);
 	assert_true(f->mask == 1 << 19);
-	assert_false(pmu_format(p, "l3missonly", NULL));
-	assert_false(pmu_format(p, "", NULL));
-	assert_int_equal(pmu_max_sample_rate(p), 100000);
+	assert_null(pmu_format(p, "l3missonly"));
+	assert_null(pmu_format(p, ""));
+	assert_int_equal(p->max_sample_rate, 100000);
 	pmu_close(p);
 	pmu_close(NULL);
 }
@@ -92,21 +92,21 @@ static void test_7_2(void **state)
 	(void)state;
 	put_pmus(V7_2, ZEN6_CAPS);
 	p = must_open("ibs_op");
-	assert_int_equal(pmu_n_formats(p), 5);
+	assert_int_equal(p->n_formats, 5);
 	for (i = 0; i < 5; i++)
-		assert_string_equal(pmu_format_at(p, i)->name, names[i]);
-	assert_true(pmu_format(p, "ldlat", &f));
+		assert_string_equal(p->formats[i].name, names[i]);
+	assert_non_null(f = pmu_format(p, "ldlat"));
 	assert_int_equal(f->word, PMU_CONFIG1);
 	assert_true(f->mask == 0xfff);
 	assert_true(pmu_format_max(f) == 0xfff);
-	assert_int_equal(pmu_n_caps(p), 4);
-	assert_string_equal(pmu_cap_at(p, 0), "ldlat");
+	assert_int_equal(p->n_caps, 4);
+	assert_string_equal(p->caps[0], "ldlat");
 	assert_true(pmu_has_cap(p, "rmtsocket"));
 	assert_false(pmu_has_cap(p, "fetchlat"));
 	pmu_close(p);
 	p = must_open("ibs_fetch");
-	assert_int_equal(pmu_type(p), 10);
-	assert_true(pmu_format(p, "rand_en", &f));
+	assert_int_equal(p->type, 10);
+	assert_non_null(f = pmu_format(p, "rand_en"));
 	assert_true(f->mask == UINT64_C(1) << 57);
 	assert_true(pmu_has_cap(p, "fetchlat"));
 	pmu_close(p);
@@ -155,7 +155,7 @@ static void test_formats(void **state)
 		put_file(DEV "ibs_op/format/test", rows[i].text);
 		if (rows[i].mask) {
 			p = must_open("ibs_op");
-			assert_true(pmu_format(p, "test", &f));
+			assert_non_null(f = pmu_format(p, "test"));
 			assert_int_equal(f->word, rows[i].word);
 			assert_true(f->mask == rows[i].mask);
 			pmu_close(p);

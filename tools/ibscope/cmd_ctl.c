@@ -21,24 +21,6 @@ struct ctl {
 	struct hist_view view; /* of snapshot */
 };
 
-static int set_pin_dir(void *ctx, const char *arg, struct err *err)
-{
-	struct ctl *c = ctx;
-
-	(void)err;
-	c->pin_dir = arg;
-	return 0;
-}
-
-static int set_control(void *ctx, const char *arg, struct err *err)
-{
-	struct ctl *c = ctx;
-
-	(void)err;
-	c->control = arg;
-	return 0;
-}
-
 static int set_by(void *ctx, const char *arg, struct err *err)
 {
 	struct ctl *c = ctx;
@@ -48,9 +30,9 @@ static int set_by(void *ctx, const char *arg, struct err *err)
 
 static const struct option_row ctl_rows[] = {
 	{ "pin-dir", 0, "DIR", "directory of the collector's pins; default " IBS_PIN_DIR,
-	  set_pin_dir },
+	  OPTION_WORD(struct ctl, pin_dir) },
 	{ "control", 0, "PATH", "the collector's socket; by default the one named in the pins",
-	  set_control },
+	  OPTION_WORD(struct ctl, control) },
 	{ "json", 0, NULL, "print status, ledger or snapshot as JSON",
 	  OPTION_FLAG(struct ctl, json) },
 	{ "by", 0, "KEY,..",
@@ -210,6 +192,20 @@ static const struct verb *find_verb(int argc, char **argv, struct err *err)
 	return NULL;
 }
 
+/* Do the options fit the verb? */
+static int check(struct ctl *c, const struct verb *verb, struct err *err)
+{
+	if (c->json && !verb->json)
+		return err_set(err, -EINVAL, "%s does not take --json", verb->name);
+	if (c->wait && !verb->wait)
+		return err_set(err, -EINVAL, "%s does not take --wait", verb->name);
+	c->view.json = c->json;
+	if (view_given(&c->view) && verb->run != print_snapshot)
+		return err_set(err, -EINVAL, "%s: options for output apply to snapshot only",
+			       verb->name);
+	return hist_view_check(&c->view, err);
+}
+
 /* --- a running collector --- */
 
 /* The path of its socket, from --control or its pins. */
@@ -326,22 +322,7 @@ int cmd_ctl(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	verb = ret ? NULL : find_verb(argc - optind, argv + optind, &err);
-	if (verb && c.json && !verb->json) {
-		err_set(&err, -EINVAL, "%s does not take --json", verb->name);
-		verb = NULL;
-	}
-	if (verb && c.wait && !verb->wait) {
-		err_set(&err, -EINVAL, "%s does not take --wait", verb->name);
-		verb = NULL;
-	}
-	c.view.json = c.json;
-	if (verb && view_given(&c.view) && verb->run != print_snapshot) {
-		err_set(&err, -EINVAL, "%s: options for output apply to snapshot only", verb->name);
-		verb = NULL;
-	}
-	if (verb && hist_view_check(&c.view, &err))
-		verb = NULL;
-	if (!verb) {
+	if (!verb || check(&c, verb, &err)) {
 		log_error("%s", err.text);
 		return EXIT_USAGE;
 	}

@@ -1,22 +1,210 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope doctor: what this machine allows, and for each "no" why and the remedy. */
+#include "cmd.h"
+#include "doctor/doctor.h"
+#include "base/options.h"
+#include "machine/cpu.h"
+#include "machine/event.h"
+#include "machine/pmu.h"
+#include "perf/sample_cost.h"
+#include "sampler/sampler.h"
+
 #include <errno.h>
 #include <getopt.h>
+#include <jansson.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-#include "cmd.h"
-#include "doctor/doctor.h"
-#include "doctor_cost.h"
-#include "base/options.h"
 
 #define WIDTH 100 /* when the output is no terminal */
 
 struct doctor_options {
 	bool cost, json;
 };
+
+/* --- the cost of a sample --- */
+
+#define SECONDS	   4 /* of the busy loop, all rows together */
+#define SIM_CAPS   0xbffu
+#define RING_BYTES (16u << 20) /* room for all that is forwarded meanwhile */
+
+static const __u32 init_pid = 1;
+
+static const struct cost_row {
+	const char *name, *what;
+	struct sampler_opts opts;
+} costs[] = {
+	{ "floor", "interrupt and driver alone" },
+	{ "rejected",
+	  "rejected: another process",
+	  { .by = IBS_BY_CGROUP, .sel.processes = { .pids = &init_pid, .n = 1 } } },
+	{ "aggregated", "aggregated by cgroup", { .by = IBS_BY_CGROUP } },
+	{ "forwarded",
+	  "forwarded to the ring",
+	  { .output = SAMPLER_RECORDS, .ring_bytes = RING_BYTES } },
+};
+#define ROWS (sizeof(costs) / sizeof(costs[0]))
+
+struct cost {
+	unsigned int cpu;
+	bool simulated;
+	struct ibs_cpu ibs;
+	struct perf_event_attr attr;
+	int empty_fd;
+	struct sampler *samplers[ROWS]; /* of the floor none */
+	struct sample_event *events[ROWS];
+	struct loop_loss loss[ROWS];
+};
+
+static int choose_event(struct cost *c, struct err *err)
+{
+	struct event_spec spec;
+	struct cpu_info info;
+	struct pmu *pmu;
+	int ret;
+
+	cpu_info_read(&info);
+	ret = pmu_open("", "ibs_op", &info, &pmu, err);
+	if (ret == -ENODEV || ret == -ENOENT) {
+		c->simulated = true;
+		c->ibs.caps = SIM_CAPS;
+		c->attr = (struct perf_event_attr){ .size = sizeof(c->attr),
+						    .type = PERF_TYPE_SOFTWARE,
+						    .sample_type = PERF_SAMPLE_RAW };
+		c->attr = sample_cost_event(&c->attr);
+		return 0;
+	}
+	if (ret)
+		return ret;
+	event_parse(EVENT_DEFAULT, &spec, NULL);
+	ret = event_attr(&spec, pmu, &info, NULL, &c->attr, err);
+	pmu_close(pmu);
+	c->ibs = (struct ibs_cpu){ .caps = info.caps, .quirks = info.quirks };
+	c->attr = sample_cost_event(&c->attr);
+	return ret;
+}
+
+/* An event of our own with the sampler's program: it can be switched quickly, and counted. */
+static int open_row(struct cost *c, size_t i, struct err *err)
+{
+	struct sampler_opts opts = costs[i].opts;
+	int ret, fd = c->empty_fd;
+
+	if (i) {
+		opts.source = c->simulated ? SAMPLER_SIM : SAMPLER_IBS;
+		opts.ibs = c->ibs;
+		opts.attr = c->attr;
+		opts.event = c->simulated ? "cpu-clock" : "ibs_op//";
+		opts.cpus = &c->cpu;
+		opts.n_cpus = 1;
+		opts.sim_seed = 1;
+		ret = sampler_open(&opts, &c->samplers[i], err);
+		if (ret)
+			return ret;
+		fd = sampler_prog_fd(c->samplers[i]);
+	}
+	return sample_event_open(&c->attr, fd, c->cpu, &c->events[i], err);
+}
+
+static int measure(struct cost *c, struct err *err)
+{
+	const struct loop_opts opts = { .cpu = c->cpu, .seconds = SECONDS };
+	struct loop_subject subjects[ROWS];
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < ROWS; i++) {
+		ret = open_row(c, i, err);
+		if (!ret)
+			subjects[i] = sample_event_subject(c->events[i]);
+	}
+	ret = ret ?: loop_loss_measure(subjects, ROWS, &opts, c->loss, err);
+	for (size_t i = 0; i < ROWS; i++) {
+		sample_event_close(c->events[i]);
+		sampler_close(c->samplers[i]);
+	}
+	return ret;
+}
+
+static bool is_known(const struct loop_loss *l)
+{
+	return l->sampled_rounds && l->ns > l->ns_spread;
+}
+
+static json_t *json_number(bool known, double v)
+{
+	return known ? json_real(v) : json_null();
+}
+
+static int print_json(const struct cost *c, FILE *f, struct err *err)
+{
+	json_t *o = json_pack("{s:s, s:b, s:i}", "event", c->simulated ? "cpu-clock" : "ibs_op",
+			      "simulated", c->simulated, "cpu", (int)c->cpu);
+	json_t *list = json_array();
+	bool bad = !o || json_object_set_new(o, "samples", list);
+
+	for (size_t i = 0; !bad && i < ROWS; i++) {
+		const struct loop_loss *l = &c->loss[i];
+
+		bad = json_array_append_new(
+			list, json_pack("{s:s, s:o, s:o, s:I}", "outcome", costs[i].name, "ns",
+					json_number(is_known(l), l->ns), "spread_ns",
+					json_number(is_known(l), l->ns_spread), "measured",
+					(json_int_t)l->samples));
+	}
+	bad = bad || json_dumpf(o, f, JSON_COMPACT | JSON_REAL_PRECISION(6));
+	json_decref(o);
+	fputc('\n', f);
+	return bad ? err_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+static void print_cost(const struct cost *c, FILE *f)
+{
+	fprintf(f, "%s on cpu %u, caches hot\n\n%-28s %10s %8s %9s\n",
+		c->simulated ? "SIMULATED: software clock (an interrupt, not an NMI)" : "ibs_op",
+		c->cpu, "A SAMPLE", "ns", "+-", "SAMPLES");
+	for (size_t i = 0; i < ROWS; i++) {
+		const struct loop_loss *l = &c->loss[i];
+
+		if (is_known(l))
+			fprintf(f, "%-28s %10.0f %8.0f %9llu\n", costs[i].what, l->ns, l->ns_spread,
+				l->samples);
+		else
+			fprintf(f, "%-28s %10s %8s %9llu\n", costs[i].what, "unknown", "",
+				l->samples);
+	}
+	if (is_known(&c->loss[2]))
+		fprintf(f,
+			"\n1,000 aggregated samples a second take %.2f %% of a CPU while caches "
+			"stay hot.\n",
+			c->loss[2].ns * 1000 / 1e9 * 100);
+}
+
+/* What a sample takes from the CPU it interrupts, for each outcome. */
+static int show_cost(FILE *f, bool json, struct err *err)
+{
+	struct cost c = { .cpu = sched_getcpu(), .empty_fd = -1 };
+	int ret = choose_event(&c, err);
+
+	if (ret)
+		return ret;
+	c.empty_fd = sample_cost_empty_program();
+	if (c.empty_fd < 0)
+		return err_set(err, c.empty_fd,
+			       "cannot load a BPF program: %s; see `ibscope doctor`",
+			       strerror(-c.empty_fd));
+	ret = measure(&c, err);
+	close(c.empty_fd);
+	if (ret)
+		return ret;
+	if (json)
+		return print_json(&c, f, err);
+	print_cost(&c, f);
+	return 0;
+}
+
+/* --- the command --- */
 
 static void usage(const struct option_set *set)
 {
@@ -82,7 +270,7 @@ int cmd_doctor(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (o.cost) {
-		if (!doctor_cost(stdout, o.json, &e))
+		if (!show_cost(stdout, o.json, &e))
 			return finish(EXIT_DONE);
 		log_error("%s", e.text);
 		return EXIT_FAILED;

@@ -1,7 +1,10 @@
-// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "quiet.h"
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Preparing a measurement. */
+#ifndef IBSCOPE_QUIET_H
+#define IBSCOPE_QUIET_H
 
 #include "base/cpulist.h"
+#include "base/err.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -10,7 +13,8 @@
 
 #define SETTLE_NS 300000000
 
-int quiet_bind(unsigned int cpu, struct err *err)
+/* Bind the calling thread to @cpu. Return: 0, or a negative errno with @err. */
+static int quiet_bind(unsigned int cpu, struct err *err)
 {
 	size_t bytes = CPU_ALLOC_SIZE(CPULIST_MAX);
 	cpu_set_t *set = CPU_ALLOC(CPULIST_MAX);
@@ -26,9 +30,12 @@ int quiet_bind(unsigned int cpu, struct err *err)
 	return ret;
 }
 
-void quiet_settle(void)
+/* Wait until the kernel has freed what was closed before, which would disturb the measurement. */
+static void quiet_settle(void)
 {
 	const struct timespec t = { .tv_nsec = SETTLE_NS };
 
 	nanosleep(&t, NULL);
 }
+
+#endif
