@@ -216,7 +216,7 @@ static void test_errors(void **state)
 		{ "cgroup == ", "column 11: expected a path or a name", -EINVAL },
 		{ "cgroup == \"/a", "column 11: missing closing \"", -EINVAL },
 		{ "cgroup == \"/a\n\"", "column 14: control character", -EINVAL },
-		{ "pid == 1\x01", "column 9: expected &&, || or ',' before '?'", -EINVAL },
+		{ "pid == 1\x01", "column 9: expected &&, || or ',' before '\\x01'", -EINVAL },
 	};
 
 	(void)state;

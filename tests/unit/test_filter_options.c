@@ -181,7 +181,7 @@ static void test_errors(void **state)
 		  "--page-size: column 4: '64k' must be one of 4k, 2m, 1g",
 		  -EINVAL },
 		{ { { FILTER_OPTION_RMT_NODE, "maybe\n" } },
-		  "--remote-node: column 1: 'maybe?' must be one of yes, no",
+		  "--remote-node: column 1: 'maybe\\x0a' must be one of yes, no",
 		  -EINVAL },
 		{ { { FILTER_OPTION_ADDR, "" } },
 		  "--addr: column 1: expected a hexadecimal number, but the list ends",
