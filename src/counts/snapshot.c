@@ -165,7 +165,7 @@ static void tlb_diff(struct tlb_counts *t, const struct tlb_counts *older)
 	t->refill_cycles -= older->refill_cycles;
 }
 
-static int group_diff(const struct group *newer, const struct group *older, struct group *out)
+int group_diff(const struct group *newer, const struct group *older, struct group *out)
 {
 	*out = *newer;
 	if (older)

@@ -67,6 +67,12 @@ struct snapshot {
  */
 int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, struct snapshot *out);
 
+/*
+ * What a group counted since @older, which may be NULL; only series with new samples. Return: 0 or
+ * -ENOMEM; the caller frees @out in both cases.
+ */
+int group_diff(const struct group *newer, const struct group *older, struct group *out);
+
 /* Frees its series, and leaves it without any. */
 void group_free(struct group *g);
 

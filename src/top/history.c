@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "history.h"
+#include "packed.h"
 
 #include "base/array.h"
 #include "view/table.h"
@@ -36,83 +37,6 @@ struct history {
 	struct u64_map by_key, by_cgroup;
 	__u64 number;
 };
-
-/* --- packing --- */
-
-struct bytes {
-	unsigned char *data;
-	size_t n, room;
-	bool failed;
-};
-
-static void put(struct bytes *b, __u64 v)
-{
-	if (b->failed || array_reserve(b->data, b->room, b->n + 10)) {
-		b->failed = true;
-		return;
-	}
-	for (; v >= 0x80; v >>= 7)
-		b->data[b->n++] = v | 0x80;
-	b->data[b->n++] = v;
-}
-
-static __u64 get(const unsigned char **p)
-{
-	__u64 v = 0;
-
-	for (int shift = 0;; shift += 7) {
-		unsigned char c = *(*p)++;
-
-		v |= (__u64)(c & 0x7f) << shift;
-		if (!(c & 0x80))
-			return v;
-	}
-}
-
-static void put_series(struct bytes *b, const struct series *s)
-{
-	unsigned int n = 0, last = 0;
-
-	put(b, s->op);
-	put(b, s->src);
-	put(b, s->samples);
-	put(b, s->valid);
-	put(b, s->sum);
-	put(b, s->ops);
-	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++)
-		n += s->buckets[i] > 0;
-	put(b, n);
-	for (int i = 0; n && i < IBS_LAT_BUCKETS; i++) {
-		if (!s->buckets[i])
-			continue;
-		put(b, i - last);
-		put(b, s->buckets[i]);
-		last = i;
-	}
-}
-
-static int get_series(const unsigned char **p, struct series *s)
-{
-	unsigned int n, at = 0;
-
-	*s = (struct series){ .op = get(p), .src = get(p) };
-	s->samples = get(p);
-	s->valid = get(p);
-	s->sum = get(p);
-	s->ops = get(p);
-	n = get(p);
-	if (n)
-		s->buckets = calloc(IBS_LAT_BUCKETS, sizeof(*s->buckets));
-	for (unsigned int i = 0; i < n; i++) {
-		__u64 count;
-
-		at += get(p);
-		count = get(p);
-		if (s->buckets)
-			s->buckets[at] = count;
-	}
-	return n && !s->buckets ? -ENOMEM : 0;
-}
 
 /* --- groups --- */
 
@@ -218,7 +142,7 @@ static void frame_free(struct history *h, struct frame *f)
 /* Pack the groups; they are in h->known. */
 static int pack(struct history *h, const struct snapshot *s, struct frame *f)
 {
-	struct bytes b = {};
+	struct packed b = {};
 
 	f->n = 0;
 	f->groups = calloc(s->n_groups ?: 1, sizeof(*f->groups));
@@ -230,10 +154,10 @@ static int pack(struct history *h, const struct snapshot *s, struct frame *f)
 			continue;
 		f->n++;
 		to->known = find(h, g);
-		put(&b, g->n_series);
+		pack_put(&b, g->n_series);
 		for (size_t k = 0; k < g->n_series; k++) {
 			to->cycles += series_miss_cycles(&g->series[k]);
-			put_series(&b, &g->series[k]);
+			pack_put_series(&b, &g->series[k]);
 		}
 	}
 	f->data = b.n ? realloc(b.data, b.n) : b.data;
@@ -257,7 +181,7 @@ static int unpack(const struct history *h, const struct frame *f, struct snapsho
 	for (__u32 i = 0; out->groups && !ret && i < f->n; i++) {
 		const struct known *k = &h->known[f->groups[i].known];
 		struct group *g = &out->groups[out->n_groups++];
-		size_t n = get(&p);
+		size_t n = pack_get(&p);
 
 		g->slot = f->groups[i].known;
 		g->key = k->key;
@@ -265,7 +189,7 @@ static int unpack(const struct history *h, const struct frame *f, struct snapsho
 		g->series = calloc(n, sizeof(*g->series));
 		ret = g->series ? 0 : -ENOMEM;
 		while (!ret && g->n_series < n)
-			ret = get_series(&p, &g->series[g->n_series++]);
+			ret = pack_get_series(&p, &g->series[g->n_series++]);
 	}
 	if (!out->groups || ret) {
 		snapshot_free(out);

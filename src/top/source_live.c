@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "interval.h"
+#include "sampler/sampler.h"
 #include "session/session.h"
 
 #include <errno.h>
@@ -13,7 +15,7 @@
 struct live {
 	struct top_source source;
 	struct sampling *s;
-	struct snapshot last;
+	struct baseline last;
 	bool open;
 };
 
@@ -33,19 +35,29 @@ void source_close(struct top_source *s)
 		s->close(s);
 }
 
+static int read_counts(struct live *l, struct snapshot *out, struct err *err)
+{
+	struct snapshot now = { .time_ns = clock_ns(CLOCK_MONOTONIC) };
+	/* the PMU first: what arrives meanwhile is then seen rather than unseen */
+	int ret = sampler_ledger(l->s->sampler, &now.ledger, &now.pmu, err);
+
+	return ret ?: interval_read(&l->last, sampler_counts(l->s->sampler), &now, out, err);
+}
+
 static int live_open(struct top_source *source, unsigned int labels, struct err *err)
 {
 	struct live *l = (struct live *)source;
 	struct sampling *s = l->s;
+	struct snapshot none;
 	int ret;
 
 	if (l->open)
 		sampling_release(s);
 	l->open = true;
-	snapshot_free(&l->last);
+	baseline_free(&l->last);
 	s->labels = labels;
-	ret = sampling_open(s, err) ?: sampler_snapshot(s->sampler, &l->last, err);
-	ret = ret ?: sampling_start(s, err);
+	ret = sampling_open(s, err) ?: read_counts(l, &none, err);
+	ret = ret < 0 ? ret : sampling_start(s, err);
 	source->info.hist = s->info;
 	source->info.by = s->opts.by;
 	source->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -56,18 +68,11 @@ static int live_read(struct top_source *source, double seconds, struct snapshot 
 		     struct frame *frame, struct err *err)
 {
 	struct live *l = (struct live *)source;
-	struct snapshot now;
-	int ret = sampler_snapshot(l->s->sampler, &now, err);
+	int ret = read_counts(l, out, err);
 
 	(void)seconds;
 	if (ret)
 		return ret;
-	if (snapshot_diff(&now, &l->last, out)) {
-		snapshot_free(&now);
-		return err_set(err, -ENOMEM, "out of memory for an interval");
-	}
-	snapshot_free(&l->last);
-	l->last = now;
 	*source->info.trouble = 0;
 	*frame = (struct frame){ .end_ns = clock_ns(CLOCK_REALTIME),
 				 .by = l->s->opts.by,
@@ -103,7 +108,7 @@ static void live_close(struct top_source *source)
 {
 	struct live *l = (struct live *)source;
 
-	snapshot_free(&l->last);
+	baseline_free(&l->last);
 	sampling_release(l->s);
 	free(l);
 }

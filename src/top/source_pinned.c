@@ -4,7 +4,9 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/u64_map.h"
 #include "counts/pinned.h"
+#include "interval.h"
 #include "metrics/reading.h"
 
 #include <errno.h>
@@ -18,9 +20,9 @@ struct pins_source {
 	struct top_source source;
 	char *dir;
 	struct pinned *p;
-	struct snapshot last;
+	struct baseline last;
 	struct ibs_meta meta;
-	struct u64_map cgroups; /* to groups of `last` */
+	struct u64_map slots; /* of cgroups with samples */
 	struct ibs_slot_name name;
 	char event[sizeof(((struct ibs_meta *)0)->event)], kind[16];
 };
@@ -46,46 +48,49 @@ static void describe(struct pins_source *s)
 		 collector_alive(m) ? "" : "the collector is not running");
 }
 
-static int read_now(struct pins_source *s, struct snapshot *now, struct err *err)
+/* Return: as interval_read(). */
+static int read_counts(struct pins_source *s, struct snapshot *out, struct err *err)
 {
+	const struct ibs_meta_status *st = &s->meta.status;
+	struct snapshot now = { .time_ns = clock_ns(CLOCK_BOOTTIME) };
 	int ret;
 
 	/* a collector that began anew may have other pins */
 	if (s->p && !pinned_current(s->p, -1, s->dir)) {
 		pinned_close(s->p);
 		s->p = NULL;
-		snapshot_free(&s->last);
+		baseline_free(&s->last);
 	}
 	ret = s->p ? 0 : pinned_open(s->dir, &s->p, err);
 	if (ret)
 		return ret;
 	describe(s);
-	ret = pinned_snapshot(s->p, now, err);
-	now->time_ns = clock_ns(CLOCK_BOOTTIME);
-	return ret;
-}
-
-/* @now is kept. */
-static int keep(struct pins_source *s, struct snapshot *now)
-{
-	snapshot_free(&s->last);
-	s->last = *now;
-	u64_map_free(&s->cgroups);
-	memset(&s->cgroups, 0, sizeof(s->cgroups));
-	for (size_t i = 0; i < now->n_groups; i++)
-		if (u64_map_put(&s->cgroups, now->groups[i].key.cgroup_id, i))
-			return -ENOMEM;
+	now.ledger = (struct ledger){ .pmu_samples = st->pmu_samples,
+				      .unseen = st->unseen,
+				      .pmu_exact = st->pmu_exact };
+	now.pmu = (struct pmu_state){ .cpus = st->cpus,
+				      .enabled_ns = st->enabled_ns,
+				      .running_ns = st->running_ns,
+				      .throttled = st->throttled,
+				      .went = st->cpus_went,
+				      .came = st->cpus_came };
+	ret = interval_read(&s->last, pinned_counts(s->p), &now, out, err);
+	if (ret)
+		return ret;
+	u64_map_free(&s->slots);
+	for (size_t i = 0; i < out->n_groups; i++)
+		u64_map_put(&s->slots, out->groups[i].key.cgroup_id, out->groups[i].slot);
 	return 0;
 }
 
 static int pins_open_source(struct top_source *source, unsigned int labels, struct err *err)
 {
-	struct pins_source *s = (struct pins_source *)source;
-	struct snapshot now;
-	int ret = read_now(s, &now, err);
+	struct snapshot none = {};
+	int ret = read_counts((struct pins_source *)source, &none, err);
 
 	(void)labels;
-	return ret ?: keep(s, &now) ? err_set(err, -ENOMEM, "out of memory") : 0;
+	snapshot_free(&none);
+	return ret < 0 ? ret : 0;
 }
 
 static int pins_read(struct top_source *source, double seconds, struct snapshot *out,
@@ -93,21 +98,11 @@ static int pins_read(struct top_source *source, double seconds, struct snapshot 
 {
 	struct pins_source *s = (struct pins_source *)source;
 	const struct ibs_meta_status *st = &s->meta.status;
-	struct snapshot now;
-	int ret = read_now(s, &now, err);
+	int ret = read_counts(s, out, err);
 
 	(void)seconds;
 	if (ret)
 		return ret;
-	if (!s->last.groups || now.ledger.seen < s->last.ledger.seen) /* counted from zero */
-		return keep(s, &now) ? err_set(err, -ENOMEM, "out of memory") : 1;
-	ret = snapshot_diff(&now, &s->last, out);
-	if (ret)
-		snapshot_free(&now);
-	else
-		ret = keep(s, &now);
-	if (ret)
-		return err_set(err, ret, "out of memory for an interval");
 	*frame = (struct frame){ .end_ns = clock_ns(CLOCK_REALTIME),
 				 .by = s->meta.layout.by,
 				 .period = st->period,
@@ -132,11 +127,11 @@ static double pins_tick(struct top_source *source)
 static const char *pins_name(void *arg, __u64 id, enum label l)
 {
 	struct pins_source *s = arg;
-	__u32 i = u64_map_get(&s->cgroups, id);
+	struct group g = { .slot = u64_map_get(&s->slots, id), .key.cgroup_id = id };
 
-	if (i == U64_MAP_NONE)
+	if (g.slot == U64_MAP_NONE)
 		return NULL;
-	pinned_name(s->p, &s->last.groups[i], &s->name);
+	pinned_name(s->p, &g, &s->name);
 	if (l == LABEL_CONTAINER)
 		return s->name.container;
 	if (l == LABEL_POD)
@@ -148,8 +143,8 @@ static void pins_close_source(struct top_source *source)
 {
 	struct pins_source *s = (struct pins_source *)source;
 
-	snapshot_free(&s->last);
-	u64_map_free(&s->cgroups);
+	baseline_free(&s->last);
+	u64_map_free(&s->slots);
 	pinned_close(s->p);
 	free(s->dir);
 	free(s);

@@ -14,11 +14,11 @@
 #define PANE_HEIGHT  20 /* from it on there is a pane of details below */
 #define PANE_LINES   8
 #define SIDE_WIDTH   130 /* from it on the pane is at the right */
-#define SIDE_COLUMNS 62
+#define SIDE_COLUMNS 54
 #define FEW_WIDTH    60 /* below it there are few columns */
 #define MIN_WIDTH    12
-#define SHARE_BAR    12
-#define AGO	     60	 /* columns for the last ten minutes */
+#define SHARE_BAR    10
+#define AGO	     50	 /* columns for the last ten minutes */
 #define ODD	     0.2 /* lengths of intervals that differ by so much are printed */
 #define LINE	     1024
 
@@ -325,7 +325,7 @@ static void bar(struct paint *p, int y, int x, int width, double share, enum gri
 		grid_put(p->g, y, x, style, eighths[n % 8]);
 }
 
-/* Shares of ten minutes, oldest first; the row has one of AGO columns for ten seconds. */
+/* Ten minutes of the row in AGO columns. */
 static void ago_line(struct paint *p, int y, int x, int width)
 {
 	struct top *t = p->t;
@@ -398,7 +398,7 @@ static int pane(struct paint *p, int y, int x, int lines, int width)
 	return ret;
 }
 
-static int histogram(struct paint *p, int y, int x, int lines)
+static int histogram(struct paint *p, int y, int lines)
 {
 	const struct table_row *r = selected(p->t);
 	char *text = NULL, *line, *rest;
@@ -414,7 +414,7 @@ static int histogram(struct paint *p, int y, int x, int lines)
 	}
 	rest = text;
 	for (int i = 0; i < lines && (line = strsep(&rest, "\n")); i++)
-		grid_put(p->g, y + i, x, i ? GRID_PLAIN : GRID_STRONG, line);
+		grid_put(p->g, y + i, 0, i ? GRID_PLAIN : GRID_STRONG, line);
 	free(text);
 	return 0;
 }
@@ -448,12 +448,11 @@ static int body(struct paint *p, int y, int lines)
 		return 0;
 	}
 	if (p->t->mode == TOP_HISTOGRAM)
-		return histogram(p, y, 0, lines);
+		return histogram(p, y, lines);
 	if (width >= SIDE_WIDTH && p->g->height >= PLAIN_HEIGHT) {
 		int x = width - SIDE_COLUMNS - SHARE_BAR, few = lines < 16 ? lines : 16;
 
 		ret = pane(p, y, x, few, SIDE_COLUMNS + SHARE_BAR);
-		ret = ret ?: histogram(p, y + few + 1, x, lines - few - 1);
 		return ret ?: main_table(p, y, lines, width - SIDE_COLUMNS - SHARE_BAR - 3);
 	}
 	if (p->g->height >= PANE_HEIGHT && p->t->table.n) {

@@ -22,7 +22,7 @@
 #define ESC_DELAY_MS 25 /* after which Esc is a key of its own */
 
 static SCREEN *screen;
-static bool colors;
+static bool colors, utf8;
 
 /* --- the guard --- */
 
@@ -124,6 +124,7 @@ int terminal_open(struct err *err)
 	screen_of(stdout, &look);
 	if (look.utf8 && strcmp(nl_langinfo(CODESET), "UTF-8"))
 		setlocale(LC_CTYPE, "C.UTF-8");
+	utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
 	set_escdelay(ESC_DELAY_MS);
 	screen = newterm(NULL, stdout, stdin);
 	if (!screen)
@@ -180,7 +181,7 @@ void terminal_show(const struct grid *g)
 						    : A_REVERSE;
 
 			attr_set(attr, colors ? c->style + 1 : 0, NULL);
-			addstr(c->text);
+			addstr(utf8 || *c->text >= 0 ? c->text : "?");
 		}
 	}
 	attr_set(A_NORMAL, 0, NULL);

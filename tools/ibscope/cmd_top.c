@@ -156,8 +156,8 @@ static const struct option_row top_options[] = {
 	{ "sort", 0, "COLUMN", "largest first; a column, or name; default cycles", set_sort },
 	{ "reverse", 0, NULL, "smallest first", NULL, offsetof(struct cmd, top.reverse) },
 	{ "columns", 0, "COLUMN,..",
-	  "columns after the names, in this order; by default as many as fit: those of hist, and "
-	  "trend",
+	  "columns after the names, in this order; by default as many as fit: samples, cycles, "
+	  "share, dram, remote, p50, p90, p99, histogram, trend; also valid, estimated_ops, mean",
 	  set_columns },
 	{ "match", 0, "TEXT", "show only rows with TEXT in their name", set_match },
 	{ "input", 'i', "FILE", "show a recording as if it were live", set_input },
@@ -189,9 +189,12 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 
 static int open_source(struct cmd *c, struct err *err)
 {
+	int ret;
+
 	c->labels = top_labels(c->view);
+	ret = c->source->open(c->source, c->labels, err);
 	c->began = now_s();
-	return c->source->open(c->source, c->labels, err);
+	return ret;
 }
 
 static int add_interval(struct cmd *c, struct err *err)

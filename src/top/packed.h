@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Counts as few bytes: most are small, and most buckets of a histogram are empty. */
+#ifndef IBSCOPE_PACKED_H
+#define IBSCOPE_PACKED_H
+
+#include "counts/snapshot.h"
+
+#include <stdbool.h>
+
+/* The zero value is empty. */
+struct packed {
+	unsigned char *data;
+	size_t n, room;
+	bool failed; /* out of memory: what is in it is not complete */
+};
+
+void pack_put(struct packed *b, __u64 v);
+void pack_put_bytes(struct packed *b, const void *data, size_t n);
+void pack_put_series(struct packed *b, const struct series *s);
+
+/* What was put, in the same order; *@p is moved. */
+__u64 pack_get(const unsigned char **p);
+/* Return: 0, and s->buckets is the caller's; or -ENOMEM. */
+int pack_get_series(const unsigned char **p, struct series *s);
+
+#endif
