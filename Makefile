@@ -11,6 +11,7 @@
 #   make bench        what samples, readings and recordings cost: here, and in instructions on the rig
 #   make cores        2 to 255 emulated CPUs: counts, contention, costs, and what the model says
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
+#   make hostile      a user with a cgroup of his own against the collector, HOSTILE_S seconds (120)
 #   make valgrind     unit and system tests under valgrind's memcheck: an hour
 #   make screenshots  the pictures of the README, of a simulated machine; needs chromium
 #   make lint         compilers and analysers at their strictest
@@ -60,7 +61,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost; LIVE=KERNEL,.. those of vmtest whose
 # options change while they sample.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench cost cost-perf cores fuzz valgrind lint screenshots install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench cost cost-perf cores fuzz hostile valgrind lint screenshots install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -242,6 +243,12 @@ $(fuzz_names:%=fuzz-%): fuzz-%: fuzz-programs
 		$(if $(wildcard tests/fuzz/$*.dict),-dict=tests/fuzz/$*.dict) \
 		-artifact_prefix=$(O)/fuzz/ $(O)/fuzz/$* tests/fuzz/corpus/$*
 
+hostile: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory -j$(J) all
+	$(Q)cd tests/system && IBSCOPE_BUILD=$(abspath $(O)) HOSTILE_S=$(or $(HOSTILE_S),120) \
+		python3 -m unittest -v test_hostile_user
+
 # The programs and tests of check, each behind a script that runs it under memcheck. What is slow there
 # may fail; what counts is what memcheck writes.
 valgrind: O_V = $(abspath $(O))-valgrind
@@ -254,7 +261,7 @@ valgrind: deps
 		--errors-for-leak-kinds=definite --suppressions=$(CURDIR)/tests/valgrind.supp \
 		--log-file=$(O_V)/log/%%p %s "$$@"\n' $(abspath $(O))/$$p >$(O_V)/$$p && chmod +x $(O_V)/$$p; done
 	-$(Q)tests/run.py --build $(O) --san $(O_V)
-	$(Q)! grep -r . $(O_V)/log
+	$(Q)! grep -r '^==' $(O_V)/log
 
 # ANALYZE=deep takes six minutes of a CPU, and what it adds are paths that cannot be taken: it does
 # not know that errors of functions in other files are not 0.

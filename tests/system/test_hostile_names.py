@@ -119,6 +119,11 @@ class HostileNames(unittest.TestCase):
             for kind, option in (TEXT, ()), (TEXT, ('--histogram',)), (CSV, ('--csv',)), (JSON, ('--json',)):
                 self.run_it(kind, 'hist', *SIM, '-c', '1000000', *under, '--by', by, *option, '1', '1')
         self.run_it(TEXT, 'hist', *SIM, '-v', *under, '-T', '0.5', '1', hostile=False)
+        for by in 'cgroup', 'comm':
+            top = ('top', *SIM, '-c', '1000000', *under, '--by', by, '--once', '-d', '1', '--size', '160x30')
+            for html in (), ('--html',):
+                out = ibscope.until(lambda: (o := self.run_it(TEXT, *top, *html, hostile=False)) and b'\\x' in o and o)
+                self.assertNotIn(b'<script', out)
         for kind, *option in (BINARY, '-o', '-'), (CSV, '--csv'), (JSON, '--json'), (CSV, '--csv', '--raw', '-o', '-'):
             out = self.run_it(kind, 'record', *SIM, '-c', '1000000', *under, '--duration', '0.5', *option)
             self.assertTrue(out)
@@ -136,6 +141,7 @@ class HostileNames(unittest.TestCase):
                             (JSON, 'report', '--by', keys, '--json'),
                             (BINARY, 'report', '--pprof', os.path.join(self.dir, 'pb')),
                             (BINARY, 'report', '--html', os.path.join(self.dir, 'html')),
+                            (BINARY, 'export', '--perf-data', os.path.join(self.dir, 'perf.data')),
                             (TEXT, 'dump', '--events'), (JSON, 'dump', '--json', '--events'),
                             (TEXT, 'dump'), (JSON, 'dump', '--json'), (CSV, 'dump', '--csv'),
                             (TEXT, 'replay', '--by', 'comm,cgroup'), (TEXT, 'replay', '--by', 'comm', '--histogram'),
@@ -143,6 +149,10 @@ class HostileNames(unittest.TestCase):
                             (JSON, 'replay', '--by', 'comm,cgroup', '--json')):
             self.run_it(kind, *args, '-i', file)
         self.run_it(CSV, 'dump', '--csv', '--fetch', '-i', file)
+        # the same names behind a second format
+        perf = os.path.join(self.dir, 'perf.data')
+        for kind, *args in ((TEXT, 'dump', '--events'), (CSV, 'report', '--csv', '--by', 'comm,dso'), (TEXT, 'report', '--by', 'comm')):
+            self.run_it(kind, *args, '-i', perf)
         with open(os.path.join(self.dir, 'html'), 'rb') as f:
             page = f.read()
         self.assertEqual(forbidden(page), [])
@@ -211,7 +221,9 @@ class HostileNames(unittest.TestCase):
                      ('hist', *SIM, '--container', bad), ('hist', *SIM, '--by', bad), ('hist', *SIM, '--sort', bad),
                      ('hist', *SIM, '--src', bad), ('hist', *SIM, '-c', bad), ('hist', '-e', bad), ('hist', *SIM, '--', bad),
                      ('hist', *SIM, '--explain', '--filter', bad), ('record', *SIM, '--explain', '--filter', 'x ' + bad),
-                     ('report', '--explain', '--filter', bad), ('dump', '--explain', '--filter', bad),
+                     ('report', '--explain', '--filter', bad), ('top', '--explain', '--filter', bad),
+                     ('export', '--explain', '--filter', bad), ('export', '--perf-data', f'/no/{bad}', self.made),
+                     ('export', bad), ('dump', '--explain', '--filter', bad),
                      ('replay', '--explain', '--filter', bad), ('serve', '--explain', '--filter', bad),
                      ('record', *SIM, '-o', f'/no/{bad}'), ('record', *SIM, '-o', no_bpf), ('report', bad), ('dump', bad),
                      ('replay', bad), ('report', '/bin/sh', '--kallsyms', bad), ('report', self.made, '--kallsyms', bad),
