@@ -2,26 +2,9 @@
 #include "recording_meta.h"
 
 #include "recording_format.h"
+#include "base/json.h"
 
 #include <ibscope/outcome.h>
-#include <jansson.h>
-
-/* jansson refuses text that is not UTF-8, and command lines may hold anything. */
-static json_t *text(const char *s)
-{
-	json_t *j = json_string(s);
-	char *copy;
-
-	if (j)
-		return j;
-	copy = xstrdup(s);
-	for (char *p = copy; *p; p++)
-		if (*p & 0x80)
-			*p = '?';
-	j = json_string(copy);
-	free(copy);
-	return j;
-}
 
 /* The text of @j, which is given up. */
 static char *dump(json_t *j)
@@ -36,15 +19,15 @@ static char *dump(json_t *j)
 
 static json_t *cpu_object(const struct cpu_info *c)
 {
-	return json_pack("{so so si si si sb sI sb so}", "vendor", text(c->vendor), "name",
-			 text(c->name), "family", c->family, "model", c->model, "stepping",
+	return json_pack("{so so si si si sb sI sb so}", "vendor", json_text(c->vendor), "name",
+			 json_text(c->name), "family", c->family, "model", c->model, "stepping",
 			 c->stepping, "ibs", c->ibs, "ibs_caps", (json_int_t)c->caps, "hypervisor",
-			 c->hypervisor, "hypervisor_name", text(c->hypervisor_name));
+			 c->hypervisor, "hypervisor_name", json_text(c->hypervisor_name));
 }
 
 static json_t *event_object(const struct trace_pmu *p)
 {
-	return json_pack("{so ss sI sb sb}", "name", text(p->name), "pmu",
+	return json_pack("{so ss sI sb sb}", "name", json_text(p->name), "pmu",
 			 p->op ? "ibs_op" : "ibs_fetch", p->freq ? "freq" : "period",
 			 (json_int_t)p->period, "physical", p->physical, "stacks", p->stacks);
 }
@@ -67,15 +50,15 @@ static json_t *topology_object(const struct trace_topology *t)
 
 char *recording_meta_encode(const struct trace_info *info)
 {
-	json_t *j = json_pack("{so sb so so so si so sb so s[o]}", "source",
-			      text(info->source ?: ""), "simulated", info->simulated, "host",
-			      text(info->host), "kernel", text(info->release), "command",
-			      text(info->command), "cpus", info->n_cpus, "filter",
-			      text(info->filter), "full_registers", info->full_registers, "clock",
-			      json_pack("{ss sI sI}", "name", "CLOCK_MONOTONIC", "monotonic_ns",
-					(json_int_t)info->monotonic_ns, "realtime_ns",
-					(json_int_t)info->realtime_ns),
-			      "events", info->n_pmus ? event_object(&info->pmu[0]) : json_object());
+	json_t *j = json_pack(
+		"{so sb so so so si so sb so s[o]}", "source", json_text(info->source ?: ""),
+		"simulated", info->simulated, "host", json_text(info->host), "kernel",
+		json_text(info->release), "command", json_text(info->command), "cpus", info->n_cpus,
+		"filter", json_text(info->filter), "full_registers", info->full_registers, "clock",
+		json_pack("{ss sI sI}", "name", "CLOCK_MONOTONIC", "monotonic_ns",
+			  (json_int_t)info->monotonic_ns, "realtime_ns",
+			  (json_int_t)info->realtime_ns),
+		"events", info->n_pmus ? event_object(&info->pmu[0]) : json_object());
 
 	if (info->has_cpu)
 		json_object_set_new(j, "cpu", cpu_object(&info->cpu));

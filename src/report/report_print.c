@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "report_print.h"
 
+#include "base/json.h"
 #include "base/utf8.h"
 
 #include <math.h>
@@ -14,13 +15,6 @@ typedef unsigned long long ull;
 
 #define WIDTH(id, name, width, ...) width,
 static const int widths[] = { REPORT_COLUMN_TABLE(WIDTH) };
-
-static bool number(char *buf, size_t size, bool known, ull v)
-{
-	if (known)
-		snprintf(buf, size, "%llu", v);
-	return known;
-}
 
 /* What a column says of a row. In text a share is in percent. Return: false if it says nothing. */
 static bool value(const struct report_table *t, const struct report_row *row,
@@ -267,88 +261,80 @@ static void print_csv(FILE *f, const struct report_table *t, const enum report_c
 
 /* --- JSON --- */
 
-static void json_text(FILE *f, const char *name, const char *text)
+static json_t *known_text(const char *text)
 {
-	fprintf(f, "\"%s\":", name);
-	if (text && *text)
-		utf8_put_json(f, text);
-	else
-		fputs("null", f);
-	fputc(',', f);
+	return text && *text ? json_text(text) : json_null();
 }
 
-static void json_number(FILE *f, const char *name, bool known, ull v)
+static json_t *known(bool is_known, __u64 v)
 {
-	char buf[32];
-
-	fprintf(f, "\"%s\":%s,", name, number(buf, sizeof(buf), known, v) ? buf : "null");
+	return is_known ? json_integer(v) : json_null();
 }
 
-static void json_bool(FILE *f, const char *name, bool v)
+static json_t *json_cpu(const struct trace_info *info)
 {
-	fprintf(f, "\"%s\":%s,", name, v ? "true" : "false");
+	const struct cpu_info *c = &info->cpu;
+
+	return info->has_cpu
+		       ? json_pack("{so so so si si}", "vendor", known_text(c->vendor), "name",
+				   known_text(c->name), "generation", known_text(cpu_generation(c)),
+				   "family", c->family, "model", c->model)
+		       : json_null();
 }
 
-static void json_machine(FILE *f, const struct trace_info *info)
+static json_t *json_events(const struct trace_info *info)
 {
-	json_text(f, "host", info->host);
-	json_text(f, "release", info->release);
-	json_text(f, "command", info->command);
-	json_number(f, "cpus", info->n_cpus, info->n_cpus);
-	fputs("\"cpu\":", f);
-	if (info->has_cpu) {
-		fputc('{', f);
-		json_text(f, "vendor", info->cpu.vendor);
-		json_text(f, "name", info->cpu.name);
-		json_text(f, "generation", cpu_generation(&info->cpu));
-		json_number(f, "family", true, info->cpu.family);
-		fprintf(f, "\"model\":%u},", info->cpu.model);
-	} else {
-		fputs("null,", f);
-	}
-	fputs("\"events\":[", f);
+	json_t *events = json_array();
+
 	for (unsigned int i = 0; i < info->n_pmus; i++) {
 		const struct trace_pmu *p = &info->pmu[i];
 
-		fputs(i ? ",{" : "{", f);
-		json_text(f, "name", p->name);
-		json_number(f, "period", p->period && !p->freq, p->period);
-		json_number(f, "freq", p->period && p->freq, p->period);
-		fprintf(f, "\"pmu\":\"%s\"}", p->op ? "ibs_op" : "ibs_fetch");
+		json_array_append_new(events,
+				      json_pack("{so so so ss}", "name", known_text(p->name),
+						"period", known(p->period && !p->freq, p->period),
+						"freq", known(p->period && p->freq, p->period),
+						"pmu", p->op ? "ibs_op" : "ibs_fetch"));
 	}
-	fputs("],", f);
+	return events;
 }
 
-static void json_head(FILE *f, const struct report_head *h)
+static json_t *json_ledger(const struct trace_end *end)
+{
+	const struct ledger *l = &end->ledger;
+
+	return !end->has_ledger
+		       ? json_null()
+		       : json_pack("{sI sI sI so sI}", "seen", (json_int_t)l->seen, "forwarded",
+				   (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED),
+				   "filtered", (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FILTERED),
+				   "unseen", known(l->pmu_exact, l->unseen), "lost",
+				   (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_LOST));
+}
+
+static json_t *json_head(const struct report_head *h, const struct report_table *t)
 {
 	const struct trace_info *info = h->info;
 	const struct trace_end *end = h->end;
-	const struct ledger *l = &end->ledger;
+	json_t *by = json_array();
 
-	json_text(f, "file", h->file);
-	json_text(f, "format", info->format);
-	json_text(f, "source", info->source);
-	json_bool(f, "simulated", info->simulated);
-	json_machine(f, info);
-	json_text(f, "filter", info->filter);
-	json_text(f, "options", h->options);
-	fprintf(f, "\"samples\":{\"op\":%llu,\"fetch\":%llu,\"selected\":%llu},",
-		(ull)h->op_samples, (ull)h->fetch_samples, (ull)h->selected);
-	fprintf(f, "\"lost\":{\"samples\":%llu,\"records\":%llu},", (ull)h->lost_samples,
-		(ull)h->lost_records);
-	if (end->has_ledger) {
-		fprintf(f, "\"ledger\":{\"seen\":%llu,\"forwarded\":%llu,\"filtered\":%llu,",
-			(ull)l->seen, (ull)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED),
-			(ull)ledger_sum(l, IBS_OUTCOME_KIND_FILTERED));
-		json_number(f, "unseen", l->pmu_exact, l->unseen);
-		fprintf(f, "\"lost\":%llu},", (ull)ledger_sum(l, IBS_OUTCOME_KIND_LOST));
-	} else {
-		fputs("\"ledger\":null,", f);
-	}
-	json_bool(f, "whole", end->whole && !end->skipped_blocks);
-	json_text(f, "missing", end->missing);
-	json_number(f, "skipped_blocks", true, end->skipped_blocks);
-	json_number(f, "skipped_bytes", true, end->skipped_bytes);
+	for (unsigned int k = 0; k < t->opts->n_by; k++)
+		json_array_append_new(by, json_string(report_key_name(t->opts->by[k])));
+	return json_pack(
+		"{so so so sb so so so so so so so so s{sI sI sI} s{sI sI} so sb so sI sI so so "
+		"so}",
+		"file", known_text(h->file), "format", known_text(info->format), "source",
+		known_text(info->source), "simulated", info->simulated, "host",
+		known_text(info->host), "release", known_text(info->release), "command",
+		known_text(info->command), "cpus", known(info->n_cpus, info->n_cpus), "cpu",
+		json_cpu(info), "events", json_events(info), "filter", known_text(info->filter),
+		"options", known_text(h->options), "samples", "op", (json_int_t)h->op_samples,
+		"fetch", (json_int_t)h->fetch_samples, "selected", (json_int_t)h->selected, "lost",
+		"samples", (json_int_t)h->lost_samples, "records", (json_int_t)h->lost_records,
+		"ledger", json_ledger(end), "whole", end->whole && !end->skipped_blocks, "missing",
+		known_text(end->missing), "skipped_blocks", (json_int_t)end->skipped_blocks,
+		"skipped_bytes", (json_int_t)end->skipped_bytes, "metric",
+		known_text(metric_name(t->opts->metric)), "estimated_unit",
+		known_text(t->estimated_unit), "by", by);
 }
 
 static void json_values(FILE *f, const struct report_table *t, const struct report_row *row,
@@ -380,14 +366,12 @@ static void json_row(FILE *f, const struct report_table *t, const struct report_
 static void print_json(FILE *f, const struct report_head *head, const struct report_table *t,
 		       const enum report_column *columns, unsigned int n)
 {
+	json_t *j = json_head(head, t);
+
 	fputc('{', f);
-	json_head(f, head);
-	json_text(f, "metric", metric_name(t->opts->metric));
-	json_text(f, "estimated_unit", t->estimated_unit);
-	fputs("\"by\":[", f);
-	for (unsigned int k = 0; k < t->opts->n_by; k++)
-		fprintf(f, "%s\"%s\"", k ? "," : "", report_key_name(t->opts->by[k]));
-	fputs("],\"rows\":[", f);
+	json_dumpf(j, f, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_EMBED);
+	json_decref(j);
+	fputs(",\"rows\":[", f);
 	for (size_t i = 0; i < t->n; i++) {
 		fputs(i ? ",\n" : "\n", f);
 		json_row(f, t, &t->rows[i], columns, n);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Text for jansson, which refuses what is not UTF-8; command lines and paths may hold anything. */
+#ifndef IBSCOPE_JSON_H
+#define IBSCOPE_JSON_H
+
+#include "std.h"
+
+#include <jansson.h>
+
+/* A JSON string; in one that is not valid, each byte above 127 becomes '?'. */
+static inline json_t *json_text(const char *text)
+{
+	json_t *j = json_string(text);
+	char *copy;
+
+	if (j)
+		return j;
+	copy = xstrdup(text);
+	for (char *p = copy; *p; p++)
+		if (*p & 0x80)
+			*p = '?';
+	j = json_string(copy);
+	free(copy);
+	return j;
+}
+
+#endif
