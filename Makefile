@@ -21,6 +21,8 @@
 # V=1 shows commands, O=dir builds elsewhere, SAN=address,undefined instruments user space.
 
 O	?= build$(if $(SAN),-san)
+# BPF programs are the same with sanitizers: builds with some take those of another build.
+BPF_O	?= $(O)
 prefix	?= /usr/local
 CC	?= cc
 CLANG	?= clang
@@ -38,7 +40,7 @@ asm	:= $(firstword $(wildcard /usr/include/$(shell uname -m)-linux-gnu))
 WARN	:= -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wno-missing-field-initializers
 # Sanitizers check more than fortified functions, and do not know them.
 FORTIFY	:= $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
-override CPPFLAGS := $(FORTIFY) -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -Iinclude -iquote src -iquote $(O) $(CPPFLAGS)
+override CPPFLAGS := $(FORTIFY) -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -Iinclude -iquote src -iquote $(O) -iquote $(BPF_O) $(CPPFLAGS)
 override CFLAGS := -std=gnu11 -O2 -g -fPIE -fstack-protector-strong -fstack-clash-protection -fcf-protection $(WARN) $(S) $(CFLAGS)
 override LDFLAGS := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(S) $(LDFLAGS)
 WEBLIBS	:= -lmicrohttpd -lgnutls -lyaml -lcrypt
@@ -83,7 +85,7 @@ $(O)/%.o: %.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 # `gen object` keeps BTF and drops DWARF.
-$(O)/%.bpf.o: bpf/%.bpf.c
+$(BPF_O)/%.bpf.o: bpf/%.bpf.c
 	$(call say,BPF,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $@.d -MT $@ -c $< -o $@.tmp
@@ -94,7 +96,7 @@ $(O)/tests/%.bpf.o: tests/%.bpf.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $@.d -MT $@ -c $< -o $@
 
-$(O)/%.skel.h: $(O)/%.bpf.o
+$(BPF_O)/%.skel.h: $(BPF_O)/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
@@ -124,7 +126,7 @@ $(O)/src/web/web_request.o: $(O)/page_hashes.h $(O)/web_page.html
 $(O)/src/recording/recording_columns.o: override CFLAGS += -O3
 
 # A skeleton is a prerequisite of its one user.
-$(O)/src/sampler/sampler.o: $(O)/ibs_op.skel.h
+$(O)/src/sampler/sampler.o: $(BPF_O)/ibs_op.skel.h
 
 benches: $(patsubst tests/bench/%.c,$(O)/bench-%,$(wildcard tests/bench/*.c))
 
@@ -159,7 +161,7 @@ demo: deps
 check: deps
 	$(Q)tools/deps.sh test
 	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
-	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)-san SAN=address,undefined all tests
+	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)-san BPF_O=$(O) SAN=address,undefined all tests
 	$(Q)tests/run.py --build $(O) --san $(O)-san
 
 vmtest: deps
@@ -222,7 +224,7 @@ cores: deps
 # its corpus tests/fuzz/corpus/NAME, its dictionary NAME.dict if there is one.
 FUZZ_S	?= 60
 fuzz_names := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_MAKE = $(MAKE) --no-print-directory -j$(J) O=$(O)-fuzz CC=$(CLANG) SAN=fuzzer-no-link,address,undefined
+FUZZ_MAKE = $(MAKE) --no-print-directory -j$(J) O=$(O)-fuzz BPF_O=$(O) CC=$(CLANG) SAN=fuzzer-no-link,address,undefined
 
 .PHONY: $(fuzz_names:%=fuzz-%) fuzz-programs
 fuzz: $(fuzz_names:%=fuzz-%)
@@ -266,16 +268,19 @@ valgrind: deps
 # ANALYZE=deep takes six minutes of a CPU, and what it adds are paths that cannot be taken: it does
 # not know that errors of functions in other files are not 0.
 ANALYZE	?= shallow
+# clang-tidy reports the warnings of the compiler, too.
+lint_flags = -std=gnu11 -O2 $(WARN) -D_GNU_SOURCE '-DIBSCOPE_VERSION="$(VERSION)"' -I$(CURDIR)/include \
+	-iquote$(CURDIR)/src -iquote$(abspath $(O))
 lint: deps
 	$(Q)tools/deps.sh lint
-	$(Q)$(MAKE) --no-print-directory -j$(J) O=$(O)-clang CC=clang CFLAGS=-Werror all tests
-	$(Q)printf '%s\n' -std=gnu11 -D_GNU_SOURCE '-DIBSCOPE_VERSION="$(VERSION)"' \
-		$(foreach d,include,-I$(CURDIR)/$(d)) $(foreach d,src $(O)-clang,-iquote$(CURDIR)/$(d)) \
-		>$(O)-clang/compile_flags.txt
-	$(Q)git ls-files 'src/*.c' 'tools/*.c' | xargs -P $(J) -n 4 clang-tidy --quiet -p $(O)-clang \
+	$(Q)$(MAKE) --no-print-directory -j$(J) all
+	$(Q)mkdir -p $(O)/lint && printf '%s\n' $(lint_flags) >$(O)/lint/compile_flags.txt
+	$(Q)git ls-files 'src/*.c' 'tools/*.c' | xargs -P $(J) -n 4 clang-tidy --quiet -p $(O)/lint \
 		$(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang mode=$(ANALYZE))
+	$(Q)git ls-files 'tests/*.c' ':!tests/vm' ':!tests/bpf/*.bpf.c' | xargs -P $(J) -n 8 \
+		$(CLANG) -fsyntax-only -Werror $(lint_flags)
 	$(Q)clang-format --dry-run -Werror $(shell git ls-files '*.c' ':!tests/vm/rig')
-	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -Iinclude -Isrc \
+	$(Q)cppcheck -j $(J) --quiet --error-exitcode=1 --inline-suppr --std=c11 -Iinclude -Isrc \
 		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' \
 		'-Dbpf_object__for_each_program(p,o)=while(((p)=next(o)))' src tools
 
@@ -291,6 +296,6 @@ deb: deps
 	$(Q)tools/deb.sh $(O)/deb $(VERSION)
 
 clean:
-	rm -rf $(O) $(O)-clang $(O)-fuzz $(O)-san $(O)-valgrind
+	rm -rf $(O) $(O)-fuzz $(O)-san $(O)-valgrind
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(sort $(O) $(BPF_O)) -name '*.d' 2>/dev/null)
