@@ -115,7 +115,7 @@ int output_file_open_binary(const char *option, const char *path, struct err *er
 		return output_file_open(path, NULL, err);
 	if (isatty(STDOUT_FILENO))
 		return err_set(err, -EINVAL,
-			       "%s -: the output is binary and standard output is a terminal; "
+			       "%s -: standard output is a terminal, which the output is not for; "
 			       "redirect it, or give the name of a file",
 			       option);
 	fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);

@@ -23,7 +23,7 @@
  */
 int output_file_open(const char *path, const volatile sig_atomic_t *stop, struct err *err);
 
-/* The same for bytes that are not text; "-" is standard output, unless that is a terminal. */
+/* The same for what is not for terminals; "-" is standard output, unless that is one. */
 int output_file_open_binary(const char *option, const char *path, struct err *err);
 
 #endif

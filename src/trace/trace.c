@@ -58,6 +58,12 @@ static int open_file(const char *path, struct err *err)
 
 	if (fd < 0)
 		return err_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
+	if (from_stdin && isatty(fd)) {
+		close(fd);
+		return err_set(err, -EINVAL,
+			       "standard input is a terminal: give the name of a recording, or "
+			       "pipe one into this command");
+	}
 	if (lseek(fd, 0, SEEK_SET) == 0)
 		return fd;
 	spooled = spool(fd, err);
@@ -67,6 +73,7 @@ static int open_file(const char *path, struct err *err)
 
 int trace_open(const char *path, struct trace **out, struct err *err)
 {
+	const char *name = strcmp(path, "-") ? path : "standard input";
 	unsigned char magic[TRACE_MAGIC_BYTES];
 	ssize_t n;
 	int fd = open_file(path, err), ret;
@@ -75,7 +82,7 @@ int trace_open(const char *path, struct trace **out, struct err *err)
 		return fd;
 	n = pread(fd, magic, sizeof(magic), 0);
 	if (n < 0) {
-		ret = err_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
+		ret = err_set(err, -errno, "cannot read %s: %s", name, strerror(errno));
 		close(fd);
 		return ret;
 	}
@@ -84,7 +91,7 @@ int trace_open(const char *path, struct trace **out, struct err *err)
 			continue;
 		ret = formats[i]->open(fd, out, err);
 		if (ret)
-			err_prefix(err, "%s", path);
+			err_prefix(err, "%s", name);
 		else
 			(*out)->format = formats[i];
 		return ret;
@@ -93,7 +100,7 @@ int trace_open(const char *path, struct trace **out, struct err *err)
 	return err_set(err, -EINVAL,
 		       "%s: %s; it must be a recording of `ibscope record` or of "
 		       "`perf record`",
-		       path, n ? "its first bytes are of no known format" : "the file is empty");
+		       name, n ? "its first bytes are of no known format" : "it is empty");
 }
 
 int trace_next(struct trace *t, struct trace_event *ev, struct err *err)

@@ -429,7 +429,7 @@ static int read_all(struct cmd *c, struct err *err)
 
 static int write_html(struct cmd *c, struct err *err)
 {
-	int fd = output_file_open(c->html_path, NULL, err), ret;
+	int fd = output_file_open_binary("--html", c->html_path, err), ret;
 	FILE *f;
 
 	if (fd < 0)

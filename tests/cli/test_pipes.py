@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Recordings through pipes: every command that reads or writes them, and no terminal at an end."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'system'))
+import ibscope  # noqa: E402
+
+MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
+READERS = [['report'], ['report', '--csv', '--by', 'comm,cgroup'], ['report', '--folded', 'samples'],
+           ['dump', '--json', '--events'], ['replay', '--offline', '--csv'], ['export', '-o', '-'],
+           ['report', '--pprof', '-', '--by', 'src'], ['report', '--html', '-']]
+WRITERS = [['export', '-o', '-'], ['export', '--perf-data', '-'], ['report', '--pprof', '-'], ['report', '--html', '-']]
+
+
+class Pipes(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+        cls.file = os.path.join(cls.dir.name, 'a.ibs')
+        subprocess.run([MAKE, cls.file, '3000', 'stacks'], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.dir.cleanup()
+
+    def out(self, args, **kw):
+        p = subprocess.run([ibscope.IBSCOPE, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return p.stdout
+
+    def test_input(self):
+        with open(self.file, 'rb') as f:
+            bytes_ = f.read()
+        for args in READERS:
+            with self.subTest(args=args):
+                want = self.out([*args, '-i', self.file], stdin=subprocess.DEVNULL)
+                for name in (['-'], ['-i', '-']):
+                    got = self.out([*args, *name], input=bytes_)
+                    if '--pprof' in args:   # compressed, with the name of the file in it
+                        self.assertEqual(got[:2], want[:2])
+                    else:
+                        self.assertEqual(got.replace(b'standard input', self.file.encode()), want)
+
+    @unittest.skipUnless(ibscope.can_bpf(), 'no BPF here')
+    def test_record(self):
+        p = subprocess.run(f'{ibscope.IBSCOPE} record --source sim -c 1000000 -o - -- sleep 0.2 | '
+                           f'{ibscope.IBSCOPE} report -i -', shell=True, capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn('standard input (ibscope 1), complete', p.stdout)
+
+    def test_reader_that_ends(self):
+        for args in WRITERS:
+            with self.subTest(args=args):
+                p = subprocess.run(f'set -o pipefail; {ibscope.IBSCOPE} {" ".join(args)} {self.file} 2>/dev/null | true',
+                                   shell=True, executable='/bin/bash', capture_output=True, text=True)
+                self.assertEqual(p.stdout + p.stderr, '')
+                self.assertIn(p.returncode, (0, 141))
+
+    def on_terminal(self, *args):
+        p = subprocess.run(['script', '-qec', ' '.join([ibscope.IBSCOPE, *args]), '/dev/null'],
+                           capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+        self.assertNotEqual(p.returncode, 0)
+        self.assertIn('terminal', p.stdout)
+        self.assertEqual(p.stdout.count('\n'), 1)
+
+    def test_terminal(self):
+        for args in WRITERS:
+            with self.subTest(args=args):
+                self.on_terminal(*args, self.file)
+        for args in (['report'], ['dump'], ['replay', '--offline'], ['export', '-o', '/dev/null']):
+            with self.subTest(args=args):
+                self.on_terminal(*args, '-i', '-')
+
+    def test_empty(self):
+        p = subprocess.run([ibscope.IBSCOPE, 'report', '-'], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn('standard input: it is empty', p.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main()
