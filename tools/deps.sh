@@ -6,8 +6,8 @@ export DEBIAN_FRONTEND=noninteractive
 
 build='gcc libc6-dev make clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libzstd-dev libjansson-dev libsystemd-dev libmicrohttpd-dev libgnutls28-dev libyaml-dev libcrypt-dev libncurses-dev pkg-config openssl'
 test='libcmocka-dev python3 linux-perf procps util-linux zstd xz-utils python3-yaml systemd prometheus groff curl openssl'
-# big, and one test alone needs each, which is skipped without
-optional='chromium golang-go'
+# one test alone needs each, which is skipped without; some are big
+optional='chromium golang-go zsh fish'
 fuzz='libclang-rt-14-dev'
 deb='debhelper dpkg-dev lintian'
 lint='clang-format clang-tidy cppcheck libcmocka-dev'

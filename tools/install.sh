@@ -22,6 +22,9 @@ done
 ln -sf ibscope-serve.1 "$to/share/man/man1/ibscope-ctl.1"
 install -D -m 644 tools/completion/ibscope.bash "$to/share/bash-completion/completions/ibscope"
 ln -sf ibscope "$to/share/bash-completion/completions/ibscope-exporter"
+install -D -m 644 tools/completion/_ibscope "$to/share/zsh/vendor-completions/_ibscope"
+install -D -m 644 tools/completion/ibscope.fish "$to/share/fish/vendor_completions.d/ibscope.fish"
+ln -sf ibscope.fish "$to/share/fish/vendor_completions.d/ibscope-exporter.fish"
 
 # those of an administrator stay as they are
 install -d "$dest/etc/ibscope" "$dest/etc/default"

@@ -135,6 +135,10 @@ int options_parse(int argc, char **argv, const struct option_set *sets, size_t n
 	size_t n = 0;
 	int c;
 
+	if (complete_mode()) {
+		complete_options(argc, argv, sets, n_sets);
+		return OPTIONS_VERSION;
+	}
 	for (; n < MAX_OPTIONS && (row = row_at(sets, n_sets, n, &of)); n++) {
 		longs[n] = (struct option){ row->name, row->arg ? required_argument : no_argument,
 					    NULL, NO_LETTER + n };
@@ -289,7 +293,7 @@ const char *options_config(int argc, char **argv)
 {
 	const char *found = NULL;
 
-	for (int i = 1; i < argc; i++) {
+	for (int i = 1; i < argc && !complete_mode(); i++) {
 		if (!strncmp(argv[i], "--config=", 9))
 			found = argv[i] + 9;
 		else if (!strcmp(argv[i], "--config") && i + 1 < argc)

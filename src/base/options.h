@@ -113,6 +113,15 @@ const struct option_row *options_find(const char *name, const struct option_set 
 int options_one(const char *name, const char *value, const struct option_set *sets, size_t n_sets,
 		struct err *err);
 
+/* What a shell wants completed: "1", or "set" or "unset" for options of `ctl`; NULL: nothing. */
+const char *complete_mode(void);
+
+/* Offer @name if it begins with @word; of @help the first clause. */
+void complete_offer(const char *word, const char *name, const char *help);
+
+/* What the last argument could become; options_parse() does it. */
+void complete_options(int argc, char **argv, const struct option_set *sets, size_t n_sets);
+
 /* Print the rows of all sets, one section a set. */
 void options_help(FILE *f, const struct option_set *sets, size_t n_sets);
 

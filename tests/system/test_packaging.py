@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What is installed: units, manifest, image, sample of the options, completion, package."""
+"""What is installed: units, manifest, image, sample of the options, package."""
 import glob
 import os
 import re
@@ -273,7 +273,8 @@ class Install(unittest.TestCase):
                 self.assertIn(f'opt/x/share/man/man1/ibscope-{c}.1', there)
             for f in ('lib/systemd/system/ibscope.service', 'share/man/man5/ibscope-recording.5', 'share/man/man7/ibscope-metrics.7',
                       'share/man/man1/ibscope.1',
-                      'share/bash-completion/completions/ibscope', 'share/ibscope/prometheus/rules.yml',
+                      'share/bash-completion/completions/ibscope', 'share/zsh/vendor-completions/_ibscope',
+                      'share/fish/vendor_completions.d/ibscope.fish', 'share/ibscope/prometheus/rules.yml',
                       'share/ibscope/grafana/ibscope.json', 'share/ibscope/kubernetes/ibscope.yaml'):
                 self.assertIn('opt/x/' + f, there)
             with open(f'{d}/opt/x/lib/systemd/system/ibscope.service') as f:
@@ -314,59 +315,6 @@ class Install(unittest.TestCase):
             self.assertEqual(call(f'{d}/usr/bin/ibscope', '--version').returncode, 0)
             with open(f'{d}/DEBIAN/postinst') as f:
                 self.assertIn('ibscope.service', f.read())
-
-
-@unittest.skipUnless(shutil.which('bash'), 'bash is not here')
-class Completion(unittest.TestCase):
-    def complete(self, *words, program=IBSCOPE):
-        script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ibscope; ' \
-                 'printf "%s\\n" "${COMPREPLY[@]}"'
-        p = call('bash', '-c', script, 'bash', os.path.join(TOOLS, 'completion', 'ibscope.bash'), program, *words)
-        self.assertEqual(p.stderr, '')
-        return p.stdout.split()
-
-    def test_commands(self):
-        self.assertEqual(set(self.complete('')) - {'help', '--help', '--version'},
-                         set(re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M)))
-        self.assertEqual(self.complete('his'), ['hist'])
-        self.assertIn('replay', self.complete('help', ''))
-        self.assertEqual(self.complete('help', 'fi'), ['filter'])
-        self.assertEqual(set(self.complete('ctl', '')),
-                         {'status', 'ledger', 'snapshot', 'set', 'unset', 'reset', 'reload'})
-        self.assertEqual(set(self.complete('ctl', 'set', 'max-l')), {'max-lat='})
-        self.assertEqual(set(self.complete('ctl', 'set', 'grace=1', 'max-gr')), {'max-groups='})
-        self.assertIn('kernel', self.complete('ctl', 'unset', 'k'))
-
-    def test_options(self):
-        for c in re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M):
-            want = set(re.findall(r'^ +(?:-\w, )?(--[a-z][-.a-z]*)', run(c, '--help').stdout, re.M))
-            self.assertTrue(want)
-            self.assertEqual({x for x in self.complete(c, '-') if x.startswith('--')}, want, c)
-
-    def test_exporter(self):
-        exporter = os.path.join(BUILD, 'ibscope-exporter')
-        if not os.path.exists(exporter):
-            self.skipTest('ibscope-exporter is not built')
-        self.assertEqual(self.complete('--web.l', program=exporter), ['--web.listen-address'])
-        self.assertEqual(self.complete('--pin-dir', '/sys/fs/cg', program=exporter), ['/sys/fs/cgroup'])
-
-    def test_values(self):
-        self.assertEqual(set(self.complete('hist', '--metric', '')),
-                         {'dc_miss_lat', 'tlb_refill_lat', 'tag_to_ret', 'comp_to_ret'})
-        self.assertEqual(self.complete('hist', '--op', 'load,st'), ['load,store'])
-        self.assertEqual(self.complete('hist', '--source', ''), ['auto', 'ibs', 'sim'])
-        for option, least in (('--src', {'dram', 'remote-cxl', 'mab'}), ('--by', {'cgroup', 'ccx', 'mode', 'op'}),
-                              ('--op', {'load', 'other'})):
-            given = self.complete('hist', option, '')
-            self.assertLessEqual(least, set(given))
-            for value in given:     # all can be given
-                p = run('hist', option, value, '--explain')
-                self.assertNotIn(option, p.stderr, value)
-        given = self.complete('report', '--by', '')
-        self.assertLessEqual({'symbol', 'dso', 'line', 'ccx', 'node'}, set(given))
-        with tempfile.NamedTemporaryFile(prefix='ibscope-x') as f:
-            self.assertEqual(self.complete('serve', '--config', f.name[:-1]), [f.name])
-        self.assertEqual(self.complete('hist', '--comm', ''), [])
 
 
 if __name__ == '__main__':

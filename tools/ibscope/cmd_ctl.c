@@ -304,6 +304,22 @@ static int read_pins(const struct ctl *c, const struct verb *verb, struct err *e
 	return ret ? EXIT_FAILED : EXIT_DONE;
 }
 
+/* Verbs; or behind set and unset, options of serve. */
+static void complete(int argc, char **argv)
+{
+	char *serve[] = { "serve", argv[argc - 1], NULL };
+
+	for (int i = 1; i < argc - 1; i++) {
+		if (!strcmp(argv[i], "set") || !strcmp(argv[i], "unset")) {
+			setenv("IBSCOPE_COMPLETE", argv[i], true);
+			cmd_serve(2, serve);
+			return;
+		}
+	}
+	for (size_t i = 0; i < VERBS; i++)
+		complete_offer(argv[argc - 1], verbs[i].name, verbs[i].help);
+}
+
 int cmd_ctl(int argc, char **argv)
 {
 	struct ctl c = {};
@@ -314,8 +330,13 @@ int cmd_ctl(int argc, char **argv)
 	};
 	const struct verb *verb;
 	struct err err = { "" };
-	int ret = options_parse(argc, argv, sets, SETS, &err);
+	int ret;
 
+	if (complete_mode() && argv[argc - 1][0] != '-' && argv[argc - 2][0] != '-') {
+		complete(argc, argv);
+		return EXIT_DONE;
+	}
+	ret = options_parse(argc, argv, sets, SETS, &err);
 	if (ret > 0) {
 		if (ret == OPTIONS_HELP)
 			usage(stdout, sets);

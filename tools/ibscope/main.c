@@ -2,6 +2,7 @@
 #include "cmd.h"
 #include "base/choice.h"
 #include "base/std.h"
+#include "base/options.h"
 #include "filter/filter.h"
 
 static const struct cmd {
@@ -100,10 +101,43 @@ static int is_help(const char *arg)
 	return !strcmp(arg, "-h") || !strcmp(arg, "--help");
 }
 
+/* What a shell asks for; commands complete their own options. */
+static int complete(int argc, char **argv)
+{
+	static char dash[] = "-";
+	const char *word = argc > 1 ? argv[argc - 1] : "";
+	const struct cmd *cmd = argc > 2 ? find_cmd(argv[1]) : NULL;
+	bool of_help = argc == 3 && !strcmp(argv[1], "help");
+
+	for (int i = 1; i < argc - 1; i++) {
+		if (!strcmp(argv[i], "--")) {
+			puts(":commands");
+			return EXIT_DONE;
+		}
+	}
+	/* not yet the end of options */
+	if (!strcmp(word, "--"))
+		argv[argc - 1] = dash;
+	if (cmd)
+		return cmd->run(argc - 1, argv + 1);
+	for (size_t i = 0; i < CMDS && (argc <= 2 || of_help); i++)
+		complete_offer(word, cmds[i].name, cmds[i].help);
+	for (size_t i = 0; i < TOPICS && of_help; i++)
+		complete_offer(word, topics[i].name, topics[i].help);
+	if (argc <= 2) {
+		complete_offer(word, "help", "print the help of a command or topic");
+		complete_offer(word, "--help", "print the commands");
+		complete_offer(word, "--version", "print the version");
+	}
+	return EXIT_DONE;
+}
+
 int main(int argc, char **argv)
 {
 	const struct cmd *cmd;
 
+	if (complete_mode())
+		return complete(argc, argv);
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;
