@@ -86,8 +86,9 @@ static void format_time(const struct html_report *r, __u64 ns, const char *forma
 static void write_time(const struct html_report *r, FILE *f)
 {
 	const struct html_rows *rows = &r->rows;
-	double bin_s = rows->has_time ? (double)(1ull << rows->bin_shift) / 1e9 : 1;
-	double length_s = (rows->end_ns - rows->start_ns) / 1e9;
+	double bin_s = rows->has_time ? rows->bin_ns / 1e9 : 1;
+	__u64 length_ns = r->length_ns ?: rows->end_ns - rows->start_ns;
+	double length_s = length_ns / 1e9;
 	char from[64], to[64], hms[16];
 	unsigned int h = 0, m = 0, s = 0;
 
@@ -99,7 +100,7 @@ static void write_time(const struct html_report *r, FILE *f)
 	else
 		fputs(",\"start_s\":null", f);
 	format_time(r, rows->start_ns, "%e %b %Y, %H:%M:%S", from, sizeof(from));
-	format_time(r, rows->end_ns, " to %H:%M:%S UTC", to, sizeof(to));
+	format_time(r, rows->start_ns + length_ns, " to %H:%M:%S UTC", to, sizeof(to));
 	append(from, sizeof(from), "%s", to);
 	text(f, "when", from);
 }
@@ -201,7 +202,7 @@ static void write_record(const struct html_report *r, const struct trace_end *en
 	record_row(f, &comma, "selection", info->filter[0] ? info->filter : "everything");
 	snprintf(buf, sizeof(buf), "%.255s, %s", r->opts.file,
 		 end->whole ? "complete" : "INCOMPLETE");
-	record_row(f, &comma, "file", buf);
+	record_row(f, &comma, "file", *r->opts.file ? buf : "");
 	record_row(f, &comma, "format", info->format);
 	if (info->has_cpu) {
 		snprintf(buf, sizeof(buf), "%s, family 0x%x model 0x%x", info->cpu.name,
@@ -297,6 +298,7 @@ int html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f
 		r->hitm_known ? "true" : "false");
 	text(f, "host", r->opts.info->host);
 	text(f, "file", r->opts.file);
+	text(f, "command", r->opts.tasks ? "ibscope report" : "ibscope hist");
 	fputs(",\"sources\":[", f);
 	for (unsigned int i = 0; i < IBS_SRC_N; i++)
 		if (r->sources >> near_to_far[i] & 1) {

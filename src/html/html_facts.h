@@ -38,7 +38,9 @@ struct html_report {
 	__u64 cpus[HTML_CPUS / 64]; /* that have samples */
 	__u64 samples, without_registers, period;
 	bool same_period, hitm_known;
-	__u32 sources; /* 1 << enum ibs_src that occur */
+	__u64 first_ns, step_ns, intervals; /* where, and how many there are */
+	__u64 length_ns; /* of the intervals; 0: from the first sample to the last */
+	__u32 sources;	 /* 1 << enum ibs_src that occur */
 };
 
 /* Numbers of the sources that occur, near to far. */

@@ -11,7 +11,7 @@
 /* All that is pointed to outlives the report. */
 struct html_report_opts {
 	const struct trace_info *info;
-	const struct tasks *tasks;
+	const struct tasks *tasks; /* NULL: of intervals, not of samples */
 	struct symbols *symbols;
 	const char *file;    /* for the commands that the page shows */
 	const char *options; /* of the command line, as given */

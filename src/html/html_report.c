@@ -211,6 +211,85 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 	return html_rows_add(&r->rows, &key, s->has_time ? ev->time : 0, latency, period);
 }
 
+/* The group of a row, as name_group() calls it. */
+static __u32 group_of_row(struct html_report *r, const struct row *row)
+{
+	const char *container = row->label[LABEL_CONTAINER], *pod = row->label[LABEL_POD];
+	bool contained = *container && *container != '#', in_pod = contained && *pod;
+	char name[GROUP_NAME];
+	__u32 group;
+
+	/* "other" is every label of what found no slot */
+	in_pod &= strcmp(pod, container) != 0;
+	snprintf(name, sizeof(name), "%s%s%s", in_pod ? pod : "", in_pod ? "/" : "",
+		 contained		     ? container
+		 : *row->label[LABEL_CGROUP] ? row->label[LABEL_CGROUP]
+					     : "/");
+	group = intern_get(&r->groups, name);
+	if (group == INTERN_NONE || array_reserve(r->group, r->room_groups, r->groups.n))
+		return INTERN_NONE;
+	r->group[group].option = *name == '/'				      ? "--cgroup"
+				 : contained && (!in_pod || strchr(pod, '/')) ? "--container"
+									      : NULL;
+	return group;
+}
+
+static int add_series(struct html_report *r, struct html_key key, const struct series *s,
+		      __u64 time_ns)
+{
+	double edges = 0, ops = s->samples ? (double)s->ops / s->samples : 0;
+	struct html_row sums;
+	int ret = 0;
+
+	for (__u32 b = 0; s->buckets && b < IBS_LAT_BUCKETS; b++)
+		edges += (double)s->buckets[b] * ibs_lat_le(b);
+	for (__u32 b = 0; !ret && s->buckets && b < IBS_LAT_BUCKETS; b++) {
+		double part = edges > 0 ? s->buckets[b] * (ibs_lat_le(b) / edges) : 0;
+
+		if (!s->buckets[b])
+			continue;
+		sums = (struct html_row){ .samples = s->buckets[b],
+					  .latencies = part * s->sum,
+					  .operations = s->buckets[b] * ops,
+					  .cycles = part * s->sum * ops,
+					  .max = ibs_lat_le(b) };
+		key.bucket = b;
+		ret = html_rows_add_sums(&r->rows, &key, time_ns, &sums);
+	}
+	sums = (struct html_row){ .samples = s->samples - s->valid,
+				  .operations = (s->samples - s->valid) * ops };
+	key.bucket = HTML_NO_LATENCY;
+	return ret || !sums.samples ? ret : html_rows_add_sums(&r->rows, &key, time_ns, &sums);
+}
+
+int html_report_interval(struct html_report *r, const struct rows *rows, __u64 end_ns,
+			 __u64 length_ns)
+{
+	int ret = 0;
+
+	if (!r->rows.bin_ns) {
+		r->rows.bin_ns = r->step_ns = length_ns ?: 1;
+		r->first_ns = end_ns - length_ns;
+	}
+	r->length_ns += length_ns;
+	for (size_t i = 0; !ret && i < rows->n; i++) {
+		const struct series *s = &rows->row[i].series;
+		struct html_key key = { .cpu = HTML_NO_CPU, .source = s->src, .flags = s->op };
+		__u32 group = group_of_row(r, &rows->row[i]);
+
+		if (group > GROUPS_MAX)
+			return group == INTERN_NONE ? -ENOMEM : -E2BIG;
+		key.group = group;
+		r->samples += s->samples;
+		r->sources |= 1u << s->src;
+		r->period = r->period ?: !!s->ops;
+		ret = add_series(r, key, s, r->first_ns + r->intervals * r->step_ns);
+	}
+	r->intervals++;
+	r->same_period = false;
+	return ret;
+}
+
 int html_report_write(struct html_report *r, const struct trace_end *end, FILE *f)
 {
 	__u8 sources[IBS_SRC_N];

@@ -9,6 +9,7 @@
 #include "html_opts.h"
 
 #include "base/err.h"
+#include "counts/rows.h"
 
 #include <stdio.h>
 
@@ -28,6 +29,24 @@ void html_report_free(struct html_report *r); /* accepts NULL */
  * Return: 0; -ENOMEM; or -E2BIG with more than HTML_ROWS_MAX rows, containers or functions.
  */
 int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 period);
+
+/* The labels that html_report_interval() needs. */
+#define HTML_LABELS                                                                       \
+	(1U << LABEL_CGROUP | 1U << LABEL_CONTAINER | 1U << LABEL_POD | 1U << LABEL_SRC | \
+	 1U << LABEL_OP)
+
+/**
+ * html_report_interval() - add the counters of an interval, instead of samples
+ * @rows:   as rows_build() makes them of HTML_LABELS
+ * @end_ns: CLOCK_MONOTONIC
+ * @length_ns: nearly the same for all
+ *
+ * Miss cycles of a series are exact; how they are shared among its buckets follows their edges.
+ *
+ * Return: as html_report_add().
+ */
+int html_report_interval(struct html_report *r, const struct rows *rows, __u64 end_ns,
+			 __u64 length_ns);
 
 /**
  * html_report_write() - the file

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SHIFT 20 /* a bin of a millisecond to begin with */
+#define FIRST_BIN_NS (1ull << 20)
 
 static __u64 hash_key(const struct html_key *k)
 {
@@ -33,12 +33,21 @@ static struct html_row *row_of(struct html_rows *r, const struct html_key *key)
 	return &r->row[r->n++];
 }
 
+static void add_sums(struct html_row *to, const struct html_row *from)
+{
+	to->samples += from->samples;
+	to->latencies += from->latencies;
+	to->operations += from->operations;
+	to->cycles += from->cycles;
+	to->max = from->max > to->max ? from->max : to->max;
+}
+
 /* Two bins become one, and so do rows that now have the same key. Return: 0 or -ENOMEM. */
 static int double_bins(struct html_rows *r)
 {
 	size_t n = r->n;
 
-	r->bin_shift++;
+	r->bin_ns *= 2;
 	u64_map_free(&r->of_key);
 	r->n = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -48,17 +57,26 @@ static int double_bins(struct html_rows *r)
 		to = row_of(r, &old.key);
 		if (!to)
 			return -ENOMEM;
-		to->samples += old.samples;
-		to->latencies += old.latencies;
-		to->operations += old.operations;
-		to->cycles += old.cycles;
-		to->max = old.max > to->max ? old.max : to->max;
+		add_sums(to, &old);
 	}
 	return 0;
 }
 
 int html_rows_add(struct html_rows *r, const struct html_key *key, __u64 time_ns, __u32 latency,
 		  __u64 period)
+{
+	bool valid = key->bucket != HTML_NO_LATENCY;
+	const struct html_row one = { .samples = 1,
+				      .latencies = valid ? latency : 0,
+				      .operations = period,
+				      .cycles = valid ? (double)latency * period : 0,
+				      .max = valid ? latency : 0 };
+
+	return html_rows_add_sums(r, key, time_ns, &one);
+}
+
+int html_rows_add_sums(struct html_rows *r, const struct html_key *key, __u64 time_ns,
+		       const struct html_row *what)
 {
 	struct html_key k = *key;
 	struct html_row *row;
@@ -67,7 +85,7 @@ int html_rows_add(struct html_rows *r, const struct html_key *key, __u64 time_ns
 		return -E2BIG;
 	if (time_ns && !r->has_time) {
 		r->start_ns = r->end_ns = time_ns;
-		r->bin_shift = FIRST_SHIFT;
+		r->bin_ns = r->bin_ns ?: FIRST_BIN_NS;
 		r->has_time = true;
 	}
 	/* CPUs are in order only nearly: what comes from before the first counts as the first */
@@ -75,26 +93,20 @@ int html_rows_add(struct html_rows *r, const struct html_key *key, __u64 time_ns
 		time_ns = r->start_ns;
 	if (time_ns > r->end_ns)
 		r->end_ns = time_ns;
-	while (((time_ns - r->start_ns) >> r->bin_shift) >= HTML_BINS_MAX)
+	while (r->has_time && (time_ns - r->start_ns) / r->bin_ns >= HTML_BINS_MAX)
 		if (double_bins(r))
 			return -ENOMEM;
-	k.time = (time_ns - r->start_ns) >> r->bin_shift;
+	k.time = r->has_time ? (time_ns - r->start_ns) / r->bin_ns : 0;
 	row = row_of(r, &k);
 	if (!row)
 		return -ENOMEM;
-	row->samples++;
-	row->operations += period;
-	if (k.bucket != HTML_NO_LATENCY) {
-		row->latencies += latency;
-		row->cycles += (double)latency * period;
-		row->max = latency > row->max ? latency : row->max;
-	}
+	add_sums(row, what);
 	return 0;
 }
 
 unsigned int html_rows_bins(const struct html_rows *r)
 {
-	return r->has_time ? ((r->end_ns - r->start_ns) >> r->bin_shift) + 1 : 1;
+	return r->has_time ? (r->end_ns - r->start_ns) / r->bin_ns + 1 : 1;
 }
 
 static int compare(const void *a, const void *b)

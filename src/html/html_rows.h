@@ -28,7 +28,7 @@ _Static_assert(sizeof(struct html_key) == 16, "html_key has implicit padding");
 
 struct html_row {
 	struct html_key key;
-	__u64 samples, latencies; /* number, and the sum of their latencies in cycles */
+	__u64 samples, latencies;  /* number, and the sum of their latencies in cycles */
 	double operations, cycles; /* sums of period, and of period times latency */
 	__u32 max;		   /* latency */
 };
@@ -37,9 +37,9 @@ struct html_row {
 struct html_rows {
 	struct html_row *row;
 	size_t n, room;
-	struct u64_map of_key; /* numbers of rows by the hash of the key */
+	struct u64_map of_key;	/* numbers of rows by the hash of the key */
 	__u64 start_ns, end_ns; /* of the samples */
-	unsigned int bin_shift; /* a bin is 2^bin_shift ns */
+	__u64 bin_ns;
 	bool has_time;
 };
 
@@ -54,6 +54,10 @@ struct html_rows {
  */
 int html_rows_add(struct html_rows *r, const struct html_key *key, __u64 time_ns, __u32 latency,
 		  __u64 period);
+
+/* What many samples add up to; @what has no key. Else as html_rows_add(). */
+int html_rows_add_sums(struct html_rows *r, const struct html_key *key, __u64 time_ns,
+		       const struct html_row *what);
 
 /* Bins from the first sample to the last. */
 unsigned int html_rows_bins(const struct html_rows *r);

@@ -155,6 +155,33 @@ class Shop(Page):
         self.assertEqual(row['samples'], int(rows['shop/db-0/postgres'][1]))
 
 
+@unittest.skipUnless(shutil.which('chromium') and os.geteuid() == 0, 'needs chromium and root')
+class Intervals(Page):
+    """hist --html: a column an interval, and no views of what counters do not have."""
+    def test_intervals(self):
+        with tempfile.TemporaryDirectory() as d:
+            self.html = os.path.join(d, 'a.html')
+            p = run('hist', '--source', 'sim', '-c', '100000', '--html', self.html, '.3', '4')
+            if p.returncode and 'BPF' in p.stderr:
+                self.skipTest(p.stderr)
+            self.assertEqual((p.returncode, p.stdout), (0, ''), p.stderr)
+            with open(self.html, encoding='utf-8') as f:
+                facts = json.loads(re.search(r'id="facts-data">(.*?)</script>', f.read(), re.S).group(1))
+            dom = self.dom()
+        self.assertEqual(facts['bins'], 4)
+        self.assertAlmostEqual(facts['duration_s'], 1.2, delta=1)
+        aggregated = dict(facts['ledger']['rows'])['aggregated']
+        self.assertEqual(facts['ledger']['seen'], aggregated)
+        self.assertEqual(int(self.rows(dom)['Total'][1]), aggregated)
+        self.assertIn('<section id="topology" aria-labelledby="topology-h" hidden="">', dom)
+        self.assertIn('SIMULATED', dom)
+
+    def test_refusals(self):
+        p = run('hist', '--html', 'x', '--json', '1', '1')
+        self.assertEqual(p.returncode, 2)
+        self.assertIn('--html', p.stderr)
+
+
 class Errors(unittest.TestCase):
     def test_formats_exclude_each_other(self):
         p = run('report', '/dev/null', '--html', 'x', '--json')

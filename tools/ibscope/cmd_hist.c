@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope hist: latency histograms, once or at intervals. */
 #include "cmd.h"
+#include "base/output_file.h"
+#include "html/html_report.h"
+#include "record/record_text.h"
 #include "session/session.h"
 #include "base/clock.h"
 #include "base/num.h"
@@ -28,9 +31,25 @@ struct hist {
 	uint64_t count;	     /* 0: no limit */
 	unsigned int labels; /* of --by; 0: not given */
 	struct snapshot last;
+	const char *html_path; /* NULL: no HTML */
+	struct html_report *html;
+	struct trace_info info;
+	struct trace_pmu pmu;
+	struct ledger ledger; /* of all intervals */
 };
 
-static const struct option_row timestamp_option[] = {
+static int set_html(void *ctx, const char *arg, struct err *err)
+{
+	struct hist *h = ctx;
+
+	(void)err;
+	h->html_path = arg;
+	return 0;
+}
+
+static const struct option_row own_options[] = {
+	{ "html", 0, "FILE", "instead of tables, one HTML file with a view over the intervals",
+	  set_html },
 	{ "timestamp", 'T', NULL, "print the time of day before each interval",
 	  OPTION_FLAG(struct hist, timestamp) },
 };
@@ -123,6 +142,43 @@ static int print(struct hist *h, const struct snapshot *interval, struct err *er
 	return ret;
 }
 
+static int open_html(struct hist *h, struct err *err)
+{
+	const struct html_report_opts opts = { .info = &h->info, .file = "", .options = "" };
+
+	if (!h->html_path)
+		return 0;
+	record_info(&h->info, &h->pmu, &h->sampling);
+	h->info.format = "";
+	return html_report_new(&opts, &h->html, err);
+}
+
+static int add_html(struct hist *h, const struct snapshot *interval, __u64 end_ns, struct err *err)
+{
+	struct rows rows;
+	int ret = rows_build(interval, HTML_LABELS, sampling_cgroup_name, &h->sampling, &rows);
+
+	if (ret)
+		return err_set(err, ret, "out of memory");
+	ret = html_report_interval(h->html, &rows, end_ns, interval->time_ns);
+	rows_free(&rows);
+	return ret ? err_set(err, ret, "--html: too much for one page; make fewer intervals") : 0;
+}
+
+static int write_html(struct hist *h, struct err *err)
+{
+	const struct trace_end end = { .whole = true, .has_ledger = true, .ledger = h->ledger };
+	int fd = output_file_open(h->html_path, NULL, err), ret;
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!f)
+		return fd < 0 ? fd : err_set(err, -ENOMEM, "out of memory");
+	ret = html_report_write(h->html, &end, f);
+	if (ferror(f) || fclose(f) || ret)
+		return err_set(err, -EIO, "cannot write %s: %s", h->html_path, strerror(errno));
+	return 0;
+}
+
 /* Show what came since the last time. */
 static int end_interval(struct hist *h, struct err *err)
 {
@@ -140,7 +196,8 @@ static int end_interval(struct hist *h, struct err *err)
 			      "the ledger does not balance by %lld samples; this is a "
 			      "bug of ibscope, please report it",
 			      ledger_residual(&interval.ledger));
-	ret = ret ?: print(h, &interval, err);
+	h->ledger = now.ledger;
+	ret = ret ?: h->html ? add_html(h, &interval, now.time_ns, err) : print(h, &interval, err);
 	sampling_warn(&h->sampling, &interval);
 	snapshot_free(&interval);
 	snapshot_free(&h->last);
@@ -203,7 +260,7 @@ static int run(struct hist *h, int sigfd, struct err *err)
 	double next;
 	int ret;
 
-	ret = sampler_snapshot(s->sampler, &h->last, err);
+	ret = open_html(h, err) ?: sampler_snapshot(s->sampler, &h->last, err);
 	ret = ret ?: sampling_start(s, err);
 	next = now_s();
 	for (unsigned long i = 0; !ret; i++) {
@@ -222,6 +279,8 @@ static int run(struct hist *h, int sigfd, struct err *err)
 			break;
 	}
 	snapshot_free(&h->last);
+	ret = ret || !h->html ? ret : write_html(h, err);
+	html_report_free(h->html);
 	return ret;
 }
 
@@ -234,7 +293,7 @@ int cmd_hist(int argc, char **argv)
 		{ "Sampling", sampling_options, sampling_n_options, &h.sampling },
 		{ "Selection", select_option_rows, select_option_n_rows, &h.sampling.select },
 		{ "Output", hist_options, hist_n_options, &h.view },
-		{ "Intervals", timestamp_option, 1, &h },
+		{ "Intervals", own_options, sizeof(own_options) / sizeof(own_options[0]), &h },
 	};
 	struct err err = { "" };
 	int sigfd, ret;
@@ -253,6 +312,9 @@ int cmd_hist(int argc, char **argv)
 	ret = ret ?: parse_interval(&h, argc - optind, argv + optind, &err);
 	if (!ret && h.timestamp && (h.view.json || h.view.csv))
 		ret = err_set(&err, -EINVAL, "-T: --json and --csv have no line for it");
+	if (!ret && h.html_path && (h.view.json || h.view.csv || h.sampling.labels || h.timestamp))
+		ret = err_set(&err, -EINVAL,
+			      "--html: --json, --csv, --by and -T are for the other outputs");
 	ret = ret ?: hist_view_check(&h.view, &err) ?: sampling_filter(&h.sampling, &err);
 	h.labels = h.sampling.labels;
 	h.view.order = h.sampling.order;

@@ -42,7 +42,7 @@ function drawLegend() {
 }
 /* What prints the same selection, as far as there are options. */
 function commandLine() {
-	const words = ['ibscope report'];
+	const words = [D.command];
 	if (selected.group !== null)
 		words.push(D.groups[selected.group].option ? `${D.groups[selected.group].option} ${quote(D.groups[selected.group].name)}` : '');
 	if (selected.source !== null)
@@ -51,7 +51,7 @@ function commandLine() {
 		words.push(`--min-lat ${Math.max(1, lowEdge(selected.bucket[0]))} --max-lat ${D.edges[selected.bucket[1]]}`);
 	if (selected.place)
 		words.push('-C ' + cpuList(D.cpus.filter(c => c[selected.place[0]] === selected.place[1]).map(c => c.cpu)));
-	words.push(selected.code === null ? '--by container,src' : '--by symbol', quote(D.file));
+	words.push(selected.code === null ? '--by container,src' : '--by symbol', D.file && quote(D.file));
 	const only = [selected.group !== null && !D.groups[selected.group].option && 'this group', selected.time && timeText(selected.time),
 		selected.code !== null && frameOf(selected.code)].filter(w => w);
 	if (only.length)
@@ -87,7 +87,7 @@ function drawFigures() {
 		['From another node', percent(t.remote, t.cycles), '%', all(w.remote, w.cycles) ||
 			(price === null ? 'price: not known' : `price ${figure(price / s)}/s above local`), ratio(trend.remote, trend.cycles)],
 		['Modified lines (HITM)', D.hitm ? percent(t.hitm, t.cycles) : UNKNOWN, D.hitm ? '%' : '',
-			D.hitm ? all(w.hitm, w.cycles) || 'of miss cycles' : 'not reported by this processor', ratio(trend.hitm, trend.cycles)],
+			D.hitm ? all(w.hitm, w.cycles) || 'of miss cycles' : 'not known', ratio(trend.hitm, trend.cycles)],
 		[`Latency of ${className()}, p50 and p99`, cyclesText(percentile(t.buckets, .5, t.max)) + THIN + '/' + THIN + cyclesText(percentile(t.buckets, .99, t.max)),
 			'', `cycles, of ${count(n)} samples`, p99],
 		['Page walks', percent(t.walks, t.translated), t.translated ? '%' : '', all(w.walks, w.translated) || 'of accesses', ratio(trend.walks, trend.translated)],
@@ -293,6 +293,9 @@ function drawTopology() {
 
 /* ---- code ---- */
 function drawCode() {
+	id('code').parentElement.hidden = D.stacks.length <= 2;
+	if (D.stacks.length <= 2)
+		return;
 	const nodes = new Map(), root = { id: 0, name: 'all', cost: new Float64Array(S), kids: [], up: null }, own = new Map();
 	const node = n => {
 		let x = n ? nodes.get(n) : root;
@@ -415,6 +418,7 @@ function drawLines() {
 function drawFacts() {
 	id('host').textContent = D.host || 'unknown host';
 	id('when').textContent = D.when;
+	id('same').textContent = D.command + ' --json';
 	id('facts').replaceChildren(...D.facts.map(f => html('span', {}, f)));
 	id('containers-h').textContent = `${D.group_title}s by miss cycles`;
 	const ledger = id('ledger'), seen = D.ledger && D.ledger.seen;

@@ -299,6 +299,8 @@ async function start() {
 		document.documentElement.classList.remove('printing');
 		draw();
 	});
+	for (const link of document.querySelectorAll('nav a'))
+		link.hidden = !id(link.hash.slice(1)).offsetParent;
 	document.body.dataset.ready = 'yes';
 }
 start();
