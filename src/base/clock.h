@@ -14,6 +14,12 @@ static inline uint64_t clock_ns(clockid_t id)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
+/* CPU time of this thread: waiting for a CPU does not count. */
+static inline double thread_cpu_s(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1e9;
+}
+
 /* Time since boot without suspended time, for timeouts. */
 static inline double now_s(void)
 {

@@ -384,7 +384,7 @@ static int by_handle(struct cgroup_tree *t, uint64_t id)
 	return err ?: late;
 }
 
-/* Return: 0; -ENOENT, -EAGAIN if it cannot be told now; -ENOSPC, -ENAMETOOLONG if it is left out. */
+/* Return: 0; -ENOENT, -EAGAIN if nobody can be asked now; -ENOSPC, -ENAMETOOLONG if it is left out. */
 static int look_for(struct cgroup_tree *t, uint64_t id)
 {
 	int err;
@@ -447,7 +447,7 @@ bool cgroup_tree_died(struct cgroup_tree *t, uint64_t id, uint64_t older_than_ns
 	int err = look_for(t, id);
 
 	if (err && err != -ENOENT)
-		return false; /* it lives, or nobody can tell */
+		return false; /* it lives, or nobody knows */
 	n = cgroup_table_by_id(&t->table, id);
 	if (n && !n->died_ns)
 		return false;

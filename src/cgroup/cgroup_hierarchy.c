@@ -88,8 +88,8 @@ static int choose_v1(const char *root, const char *name, struct cgroup_fs *out, 
 		if (!cgroup_mode_v1(root, controllers[i], &fs, e) && *fs.path)
 			strcat(strcat(known, ", "), controllers[i]);
 	return err_set(e, -ENOENT,
-		       "'%.40s' is no controller that is mounted as cgroup v1; there %s%s", name,
-		       *known ? "are auto, v2" : "are auto and v2", known);
+		       "unknown or unmounted hierarchy '%.40s': must be one of auto, v2%s", name,
+		       known);
 }
 
 static int choose_auto(const char *root, struct cgroup_fs *out, struct err *e)

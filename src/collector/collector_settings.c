@@ -47,7 +47,7 @@ static int set_overhead(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
-/* @word stands for 0. */
+/* @word: instead of 0. */
 static int parse_ns(const char *option, const char *word, const char *arg, double *out,
 		    struct err *err)
 {

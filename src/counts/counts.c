@@ -202,7 +202,7 @@ static int wait_unfolded(const struct counts *c, __u32 *fold, struct err *err)
 		if (now_s() > give_up || (c->refresh && c->refresh(c->arg)))
 			return err_set(err, -EUCLEAN,
 				       "the collector died while it added up groups; "
-				       "its next start mends that");
+				       "its next start repairs that");
 		sched_yield();
 	}
 	return 0;

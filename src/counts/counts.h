@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the programs have counted, read while they go on. From mapped memory that needs no bpf() and
+ * What the programs have counted, read while they run. From mapped memory that needs no bpf() and
  * so costs no samples; who may not map it gets it by look-ups. Neither needs the loader.
  */
 #ifndef IBSCOPE_COUNTS_H
@@ -24,7 +24,7 @@ struct counts {
 	unsigned int n_cpus; /* possible ones */
 	__u32 shards, max_slots;
 	bool one_group; /* slot 1 is used though no owner says so: --by names nothing */
-	bool has_ops;	/* the ops of each sample are counted; else each stands for `period` */
+	bool has_ops;	/* the ops of each sample are counted; else each counts as `period` */
 	bool tlb;	/* TLB misses are counted */
 	__u64 period;	/* 0: not known */
 	const struct layout *layout;
@@ -37,7 +37,7 @@ struct counts {
  */
 int counts_ledger(const struct counts *c, struct ledger *out, struct err *err);
 
-/* What it leaves in @g is freed when it returns. Return: 0 to go on. */
+/* What it leaves in @g is freed when it returns. Return: 0 to continue. */
 typedef int counts_cb(void *arg, struct group *g);
 
 /**

@@ -158,9 +158,9 @@ static int check_meta(struct pinned *p, struct err *err)
 	    m->layout.meta_bytes != sizeof(*m) || m->layout.status_bytes != sizeof(m->status) ||
 	    m->layout.name_bytes != sizeof(struct ibs_slot_name))
 		return err_set(err, -EPROTO,
-			       "the collector (version %.31s, schema %u) keeps its counters "
-			       "otherwise than this program (%s, %u) reads them: install the same "
-			       "of both, and restart the collector",
+			       "the collector (version %.31s, schema %u) and this program (%s, %u) "
+			       "do not fit: install the same version of both, and restart the "
+			       "collector",
 			       m->magic == IBS_PIN_MAGIC ? m->version : "unknown",
 			       m->magic == IBS_PIN_MAGIC ? m->schema : 0, IBSCOPE_VERSION,
 			       IBS_PIN_SCHEMA);

@@ -13,11 +13,11 @@ struct pinned;
  * pinned_open() - read what a collector has pinned
  *
  * Who may write the files maps them, and gives up the right to write; others read by bpf(). Cheap
- * enough for every scrape; a collector that began anew is met by opening again.
+ * enough for every scrape; open again to find a collector that has started from zero.
  *
  * Return: 0; or a negative errno with @err:
  * -ENOENT  there is no collector, nor was one
- * -EACCES  file modes forbid it, @err tells which
+ * -EACCES  file modes forbid it; @err names the file
  * -EPERM   the kernel lets nobody without CAP_BPF read maps (before v5.19)
  * -EPROTO  of a schema that this build does not read
  */

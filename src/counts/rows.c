@@ -25,14 +25,9 @@ const char *label_name(enum label l)
 	return label_names[l];
 }
 
-static const char *label_name_at(unsigned int i)
-{
-	return label_names[i];
-}
-
 int labels_parse(const char *text, unsigned int *labels, struct label_order *order, struct err *err)
 {
-	const struct choices keys = { "--by", "key", label_name_at, LABEL_N };
+	const struct choices keys = { "--by", "key", label_name, LABEL_N };
 	unsigned int list[LABEL_N], n;
 	int ret = choice_list_parse(&keys, text, list, &n, err);
 
@@ -59,13 +54,13 @@ __u32 labels_by(unsigned int labels)
 	return by;
 }
 
-/* A recording may not tell it (replay.h). */
-static char *pid_label(__u32 pid)
+/* A recording may lack it (replay.h). */
+static char *number_label(__u32 number)
 {
 	char buf[32];
 
-	snprintf(buf, sizeof(buf), "%u", pid);
-	return strdup(pid == ~0U ? "unknown" : buf);
+	snprintf(buf, sizeof(buf), "%u", number);
+	return strdup(number == ~0U ? "unknown" : buf);
 }
 
 char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg)
@@ -85,22 +80,19 @@ char *group_label(const struct group *g, enum label l, cgroup_namer name, void *
 		snprintf(buf, sizeof(buf), "#%llu", (unsigned long long)g->key.cgroup_id);
 		return strdup(buf);
 	case LABEL_PID:
-		return pid_label(g->key.tgid);
+		return number_label(g->key.tgid);
 	case LABEL_COMM:
 		return strndup(g->key.comm, sizeof(g->key.comm));
 	case LABEL_TID:
-		return pid_label(g->key.tid);
+		return number_label(g->key.tid);
 	case LABEL_CCX:
-		snprintf(buf, sizeof(buf), "%u", g->key.complex);
-		return strdup(buf);
+		return number_label(g->key.complex);
 	case LABEL_MODE:
 		return strdup(mode_name(g->key.mode));
 	case LABEL_NODE:
-		snprintf(buf, sizeof(buf), "%u", g->key.node);
-		return strdup(buf);
+		return number_label(g->key.node);
 	default:
-		snprintf(buf, sizeof(buf), "%u", g->key.cpu);
-		return strdup(buf);
+		return number_label(g->key.cpu);
 	}
 }
 

@@ -67,14 +67,19 @@ long long ledger_residual(const struct ledger *l)
 	return l->seen - sum;
 }
 
+static void tlb_sum(struct tlb_counts *a, const struct tlb_counts *b, __u64 sign)
+{
+	a->l2_hit += sign * b->l2_hit;
+	a->l2_miss += sign * b->l2_miss;
+	a->l2_hit_ops += sign * b->l2_hit_ops;
+	a->l2_miss_ops += sign * b->l2_miss_ops;
+	a->refills += sign * b->refills;
+	a->refill_cycles += sign * b->refill_cycles;
+}
+
 void tlb_add(struct tlb_counts *a, const struct tlb_counts *b)
 {
-	a->l2_hit += b->l2_hit;
-	a->l2_miss += b->l2_miss;
-	a->l2_hit_ops += b->l2_hit_ops;
-	a->l2_miss_ops += b->l2_miss_ops;
-	a->refills += b->refills;
-	a->refill_cycles += b->refill_cycles;
+	tlb_sum(a, b, 1);
 }
 
 int series_add(struct series *a, const struct series *b)
@@ -155,21 +160,11 @@ static int series_diff(const struct series *newer, const struct series *older, s
 	return 0;
 }
 
-static void tlb_diff(struct tlb_counts *t, const struct tlb_counts *older)
-{
-	t->l2_hit -= older->l2_hit;
-	t->l2_miss -= older->l2_miss;
-	t->l2_hit_ops -= older->l2_hit_ops;
-	t->l2_miss_ops -= older->l2_miss_ops;
-	t->refills -= older->refills;
-	t->refill_cycles -= older->refill_cycles;
-}
-
 int group_diff(const struct group *newer, const struct group *older, struct group *out)
 {
 	*out = *newer;
 	if (older)
-		tlb_diff(&out->tlb, &older->tlb);
+		tlb_sum(&out->tlb, &older->tlb, -1);
 	out->n_series = 0;
 	out->series = calloc(newer->n_series ? newer->n_series : 1, sizeof(*out->series));
 	if (!out->series)

@@ -15,14 +15,14 @@ struct series {
 	__u64 samples; /* all, also those without a valid latency */
 	__u64 valid;   /* of them, those with one: the sum of the buckets */
 	__u64 sum;     /* cycles, of the valid ones */
-	__u64 ops;     /* estimated: ops (or cycles) that the samples stand for; 0: not known */
+	__u64 ops;     /* estimated ops (or cycles); 0: unknown */
 	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL where no sample can have a latency */
 };
 
 /* Of samples that missed the L1 data TLB, as far as they tell. */
 struct tlb_counts {
 	__u64 l2_hit, l2_miss;
-	__u64 l2_hit_ops, l2_miss_ops; /* ops that they stand for; 0: not known */
+	__u64 l2_hit_ops, l2_miss_ops; /* estimated; 0: unknown */
 	__u64 refills, refill_cycles;	     /* of those with a valid latency */
 };
 
@@ -40,7 +40,7 @@ struct ledger {
 	__u64 outcome[IBS_OUTCOME_N];
 	__u64 pmu_samples; /* count / period, as the kernel had it */
 	__u64 unseen;	   /* of them, those that the program never saw */
-	bool pmu_exact;	   /* the two before can be told */
+	bool pmu_exact;	   /* the two before are exact */
 };
 
 struct pmu_state {

@@ -242,13 +242,10 @@ static bool lost(const struct reading *r, unsigned int i, struct metric_line *ou
 
 static bool work_line(const __u64 *ns, unsigned int i, struct metric_line *out)
 {
-#define WORK_NAME(NAME, name, help) name,
-	static const char *const names[] = { IBS_WORK_TABLE(WORK_NAME) };
-#undef WORK_NAME
 
 	if (i >= IBS_WORK_N)
 		return false;
-	set_label(out, "work", names[i]);
+	set_label(out, "work", work_names[i]);
 	out->value = ns[i] / 1e9;
 	return true;
 }

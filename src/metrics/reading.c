@@ -147,7 +147,7 @@ static void print_governor(FILE *f, const struct reading *r)
 	fputc('\n', f);
 }
 
-static const char *const works[] = {
+const char *const work_names[] = {
 #define NAME(id, name, help) name,
 	IBS_WORK_TABLE(NAME)
 #undef NAME
@@ -158,7 +158,7 @@ static void print_work(FILE *f, const struct ibs_meta_status *st)
 {
 	fprintf(f, "work: ");
 	for (int i = 0; i < IBS_WORK_N; i++) {
-		fprintf(f, "%s%s %.1f s", i ? ", " : "", works[i], st->work_ns[i] / 1e9);
+		fprintf(f, "%s%s %.1f s", i ? ", " : "", work_names[i], st->work_ns[i] / 1e9);
 		if (st->work_delayed_ns[i])
 			fprintf(f, " (delayed for %.1f s)", st->work_delayed_ns[i] / 1e9);
 	}
@@ -267,7 +267,7 @@ static json_t *work_json(const struct ibs_meta_status *st)
 	json_t *o = json_object();
 
 	for (int i = 0; i < IBS_WORK_N; i++)
-		json_object_set_new(o, works[i],
+		json_object_set_new(o, work_names[i],
 				    json_pack("{s:f, s:f}", "cpu_s", st->work_ns[i] / 1e9,
 					      "delayed_s", st->work_delayed_ns[i] / 1e9));
 	return o;

@@ -30,6 +30,8 @@ const char *status_governor_state(const struct ibs_meta_status *st);
 const char *status_governor_reason(const struct ibs_meta_status *st);
 const char *status_nmi_source(const struct ibs_meta_status *st);
 
+extern const char *const work_names[]; /* by enum ibs_work */
+
 bool status_stopped(const struct ibs_meta_status *st);
 
 /* CPU time of a sample in the BPF program; "measured", or "assumed" until runs were timed. */

@@ -66,7 +66,7 @@ static int prepare_ibs(struct sampling *s, struct err *err)
 		size_t n = strlen(err->text);
 
 		snprintf(err->text + n, sizeof(err->text) - n,
-			 "; `ibscope doctor` tells more; --source sim shows SIMULATED samples");
+			 "; see `ibscope doctor`; --source sim shows SIMULATED samples");
 		return ret;
 	}
 	ret = event_attr(&s->event, pmu, &s->cpu, &s->rate, &s->opts.attr, err);
@@ -280,7 +280,6 @@ void sampling_close(struct sampling *s)
 	memset(s, 0, sizeof(*s));
 }
 
-/* Other options while sampling goes on. */
 #define SWAP(a, b)                     \
 	do {                           \
 		typeof(a) swap_ = (a); \

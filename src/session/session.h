@@ -87,7 +87,7 @@ int sampling_prepare(struct sampling *s, struct err *err);
  *
  * Says on stderr what will be sampled and how much memory that takes.
  *
- * Return: 0, or a negative errno with @err; s->usage tells whose fault it was. sampling_close() is
+ * Return: 0, or a negative errno with @err; s->usage is set if it was the user's input. sampling_close() is
  * due in either case.
  */
 int sampling_open(struct sampling *s, struct err *err);
@@ -132,7 +132,7 @@ double sampling_follow(struct sampling *s);
  */
 size_t sampling_unresolved(const struct sampling *s, char *text, size_t size);
 
-/* What can be changed while sampling goes on; each is the options that say it. */
+/* What can be changed while sampling continues, by its options. */
 enum sampling_change {
 	SAMPLING_LATENCY = 1 << 0,   /* --min-lat, --max-lat */
 	SAMPLING_PROCESSES = 1 << 1, /* -p */
@@ -144,7 +144,7 @@ enum sampling_change {
 unsigned int sampling_change_needs(unsigned int what);
 
 /**
- * sampling_change() - go on with other options, without losing a sample but those that entering
+ * sampling_change() - continue with other options, without losing a sample but those that entering
  *		       cgroups may cost, which are unseen
  * @s:	   open
  * @fresh: prepared; differs from @s in no option but those that @what says, which are exchanged

@@ -54,7 +54,7 @@ int sampling_prepare_command(struct sampling *s, struct err *err)
 void sampling_select_command(struct sampling *s)
 {
 	const char *v1 = s->opts.cgroup_controller;
-	struct err why = { "cgroups are told apart by a v1 hierarchy" };
+	struct err why = { "cgroups are those of a v1 hierarchy" };
 
 	if (!s->command || measures_others(s))
 		return;

@@ -59,17 +59,6 @@ int web_auth_open(const struct web_config *config, struct web_auth **out)
 	return 0;
 }
 
-/* Takes the same time wherever they differ. */
-static bool same(const void *pa, const void *pb, size_t n)
-{
-	const unsigned char *a = pa, *b = pb;
-	unsigned char differ = 0;
-
-	for (size_t i = 0; i < n; i++)
-		differ |= a[i] ^ b[i];
-	return !differ;
-}
-
 static bool digest(const struct web_auth *a, const char *password, uint8_t *out)
 {
 	return !gnutls_hmac_fast(GNUTLS_MAC_SHA256, a->secret, sizeof(a->secret), password,
@@ -82,7 +71,7 @@ static bool is_known(const struct web_auth *a, size_t user, const char *password
 	uint8_t given[DIGEST_BYTES];
 
 	return user < a->config->n_users && a->known[user] && digest(a, password, given) &&
-	       same(a->right[user], given, sizeof(given));
+	       !gnutls_memcmp(a->right[user], given, sizeof(given));
 }
 
 static void address_key(const struct sockaddr *addr, uint8_t *key)
@@ -208,7 +197,7 @@ static bool check(struct web_auth *a, const struct waiter *w)
 	const char *want = c->users[w->user < c->n_users ? w->user : 0].hash;
 	const char *hash = crypt_r(w->password, want, &a->data);
 	bool right = hash && w->user < c->n_users && strlen(hash) == strlen(want) &&
-		     same(hash, want, strlen(hash));
+		     !gnutls_memcmp(hash, want, strlen(hash));
 
 	if (right)
 		a->known[w->user] = digest(a, w->password, a->right[w->user]);

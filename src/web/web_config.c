@@ -2,6 +2,7 @@
 #include "web_config.h"
 
 #include "base/array.h"
+#include "base/regular.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,28 +96,21 @@ static int each_item(struct reader *r, yaml_node_t *list, const char *name, item
 
 static int read_file(const char *path, char **out, size_t *size, struct stat *st, struct err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = regular_open(path);
 	ssize_t n = -1;
 
-	if (fd < 0 || fstat(fd, st)) {
-		int e = errno;
-
-		if (fd >= 0)
-			close(fd);
-		return err_set(err, -e, "cannot open %s: %s", path, strerror(e));
-	}
-	if (!S_ISREG(st->st_mode) || st->st_size > FILE_MAX) {
-		close(fd);
-		return err_set(err, -EINVAL, "%s: not a regular file of at most 1 MiB", path);
-	}
-	*out = malloc(st->st_size + 1);
+	if (fd == -EINVAL)
+		return err_set(err, fd, "%s is not a regular file", path);
+	if (fd < 0)
+		return err_set(err, fd, "cannot open %s: %s", path, strerror(-fd));
+	*out = fstat(fd, st) || st->st_size > FILE_MAX ? NULL : malloc(st->st_size + 1);
 	if (*out)
 		n = read(fd, *out, st->st_size);
 	close(fd);
 	if (n < 0) {
 		free(*out);
 		*out = NULL;
-		return err_set(err, -EIO, "cannot read %s", path);
+		return err_set(err, -EIO, "cannot read %s, or it is larger than 1 MiB", path);
 	}
 	(*out)[n] = 0;
 	*size = n;

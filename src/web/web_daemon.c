@@ -412,11 +412,6 @@ int web_timeout_ms(const struct web *w)
 	return ceil(ms);
 }
 
-static double thread_cpu_s(void)
-{
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1e9;
-}
-
 bool web_turn_is_over(const struct web *w)
 {
 	return thread_cpu_s() > w->turn_ends_s;

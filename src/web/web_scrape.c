@@ -57,12 +57,6 @@ int web_scrapes_open(const char *pin_dir, const struct metrics_opts *opts,
 	return 0;
 }
 
-/* CPU time rather than time: waiting for a CPU loses no samples. */
-static double thread_cpu_s(void)
-{
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1e9;
-}
-
 static void set_dir(struct web_scrapes *all, int fd)
 {
 	if (all->dir_fd >= 0)

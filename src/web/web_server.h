@@ -180,7 +180,7 @@ int web_auth_open(const struct web_config *config, struct web_auth **out);
 enum web_auth_result {
 	WEB_AUTH_YES,
 	WEB_AUTH_NO,
-	WEB_AUTH_WAIT, /* web_auth_step() will tell */
+	WEB_AUTH_WAIT, /* for web_auth_step() */
 	WEB_AUTH_BUSY, /* too many of this address wait already */
 };
 

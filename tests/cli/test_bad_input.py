@@ -67,7 +67,7 @@ USAGE = [
     (['hist', *SIM, '--min-lat', '70000'], '65535'),
     (['hist', *SIM, '--min-lat', '300', '--max-lat', '200'], 'above'),
     (['hist', *SIM, '--cgroup', ','], 'no cgroup'),
-    (['hist', *SIM, '--cgroup-hierarchy', 'v3'], "--cgroup-hierarchy: 'v3' is no controller"),
+    (['hist', *SIM, '--cgroup-hierarchy', 'v3'], "--cgroup-hierarchy: unknown or unmounted hierarchy 'v3'"),
     (['hist', *SIM, '--filter', 'mem_lvl == ramm'], "column 12: invalid value 'ramm'"),
     (['hist', *SIM, '--filter', 'mem_lvl == ram &&'], 'column'),
     (['hist', *SIM, '--filter', ''], 'column'),

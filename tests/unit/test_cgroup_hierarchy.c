@@ -53,16 +53,16 @@ static void test_named(void **state)
 	check("cpu", "cpu", CG "/cpu,cpuacct");
 	check("cpuset", "cpuset", CG "/cpuset");
 	assert_int_equal(cgroup_hierarchy_choose(root, "cpus", &fs, &e), -ENOENT);
-	assert_string_equal(e.text, "'cpus' is no controller that is mounted as cgroup v1; there "
-				    "are auto, v2, memory, cpu, cpuacct, cpuset");
+	assert_string_equal(e.text, "unknown or unmounted hierarchy 'cpus': must be one of "
+				    "auto, v2, memory, cpu, cpuacct, cpuset");
 	assert_int_equal(cgroup_hierarchy_choose(root, "systemd", &fs, &e), -ENOENT);
 	assert_int_equal(cgroup_hierarchy_choose(root, "", &fs, &e), -ENOENT);
 	mounts(MEMORY);
 	assert_int_equal(cgroup_hierarchy_choose(root, "v2", &fs, &e), -ENOENT);
 	mounts(FULL);
 	assert_int_equal(cgroup_hierarchy_choose(root, "memory", &fs, &e), -ENOENT);
-	assert_string_equal(e.text, "'memory' is no controller that is mounted as cgroup v1; there "
-				    "are auto and v2");
+	assert_string_equal(e.text, "unknown or unmounted hierarchy 'memory': must be one of "
+				    "auto, v2");
 }
 
 static void test_auto(void **state)

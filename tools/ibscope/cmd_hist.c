@@ -318,7 +318,7 @@ int cmd_hist(int argc, char **argv)
 	ret = ret ?: hist_view_check(&h.view, &err) ?: sampling_filter(&h.sampling, &err);
 	h.labels = h.sampling.labels;
 	h.view.order = h.sampling.order;
-	/* what the kernel tells apart, and which names are needed */
+	/* what the kernel groups by, and which names are needed */
 	if (!h.labels)
 		h.sampling.labels = h.view.json ? LABELS_DEFAULT : TABLE_LABELS & ~TABLE_JOINED;
 	if (ret) {
