@@ -78,7 +78,7 @@ struct ibs_op_sample {
 	X(DC_L2_TLB_HIT_1G, "DcL2TlbHit1G", dc_l2_tlb_hit_1g, IBS_OP_DATA3, 19, 1, l2tlb_hit) \
 	X(L2_MISS, "L2Miss", l2_miss, IBS_OP_DATA3, 20, 1, l2_miss)                           \
 	X(SW_PF, "SwPf", sw_pf, IBS_OP_DATA3, 21, 1, mem)                                     \
-	X(OP_MEM_WIDTH, "OpMemWidth", op_mem_width, IBS_OP_DATA3, 22, 4, mem_width)           \
+	X(OP_MEM_WIDTH, "OpMemWidth", mem_width, IBS_OP_DATA3, 22, 4, mem_width)              \
 	X(OP_DC_MISS_OPEN_MEM_REQS, "OpDcMissOpenMemReqs", op_dc_miss_open_mem_reqs,          \
 	  IBS_OP_DATA3, 26, 6, open_mem_reqs)                                                 \
 	X(DC_MISS_LAT, "DcMissLat", dc_miss_lat, IBS_OP_DATA3, 32, 16, dc_miss_lat)           \

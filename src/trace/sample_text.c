@@ -63,7 +63,7 @@ static size_t values_of(const struct trace_info *info, const struct trace_event 
 	v[n++] = text("source", info->source);
 	v[n++] = number("time_ns", s->has_time, ev->time);
 	v[n++] = number("cpu", s->has_cpu, s->cpu);
-	v[n++] = number("tgid", s->has_task, s->tgid);
+	v[n++] = number("pid", s->has_task, s->tgid);
 	v[n++] = number("tid", s->has_task, s->tid);
 	v[n++] = text("comm", names->comm);
 	v[n++] = text("cgroup", names->cgroup);
@@ -82,6 +82,8 @@ static size_t values_of(const struct trace_info *info, const struct trace_event 
 	}
 	for (int i = 0; i < (op ? (int)IBS_OP_FIELD_N : (int)IBS_FETCH_FIELD_N); i++) {
 		has = op ? ibs_op_field(&s->op, i, &bits) : ibs_fetch_field(&s->fetch, i, &bits);
+		if (op && i == IBS_OP_FIELD_OP_MEM_WIDTH && has)
+			bits = 1ULL << (bits - 1); /* bytes, as in --filter */
 		v[n++] = fields[i].width == 64 ? hex(fields[i].name, has, bits)
 					       : number(fields[i].name, has, bits);
 	}

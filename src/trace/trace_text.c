@@ -73,7 +73,7 @@ static void put_time(const struct out *o, __u64 time)
 static void put_task(const struct out *o, __u32 tgid, __u32 tid)
 {
 	if (o->json)
-		fprintf(o->f, ",\"tgid\":%u,\"tid\":%u", tgid, tid);
+		fprintf(o->f, ",\"pid\":%u,\"tid\":%u", tgid, tid);
 	else
 		fprintf(o->f, " pid %u/%u", tgid, tid);
 }
@@ -120,7 +120,7 @@ void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
 	case TRACE_FORK:
 	case TRACE_EXIT:
 		put_task(&o, ev->fork.tgid, ev->fork.tid);
-		put_number(&o, "parent_tgid", ev->fork.parent_tgid);
+		put_number(&o, "parent_pid", ev->fork.parent_tgid);
 		put_number(&o, "parent_tid", ev->fork.parent_tid);
 		break;
 	case TRACE_CGROUP:

@@ -47,7 +47,7 @@ class Export(unittest.TestCase):
         for line in p.stdout.splitlines():
             event = json.loads(line)
             # -1 is perf's number of a task that is gone
-            task = ('tgid', 'tid', 'comm') if event.get('tid', 0xffffffff) == 0xffffffff else ()
+            task = ('pid', 'tid', 'comm') if event.get('tid', 0xffffffff) == 0xffffffff else ()
             out.append({k: v for k, v in event.items() if k not in (*NO_PLACE, *task)})
         return out
 

@@ -151,7 +151,7 @@ class Report(unittest.TestCase):
         return r
 
     def test_keys(self):
-        for by, of_dump in (('src', ['src']), ('op,src', ['op', 'src']), ('pid', ['tgid']),
+        for by, of_dump in (('src', ['src']), ('op,src', ['op', 'src']), ('pid', ['pid']),
                             ('tid,cpu', ['tid', 'cpu']), ('comm', ['comm']),
                             ('cgroup', ['cgroup'])):
             samples = self.samples
@@ -198,7 +198,7 @@ class Report(unittest.TestCase):
                 (['--op', 'store'], lambda s: s['op'] == 'store'),
                 (['--min-lat', '100', '--max-lat', '400'], lambda s: 100 <= lat(s) <= 400),
                 (['-C', '1-2'], lambda s: s['cpu'] in (1, 2)),
-                (['-p', '101'], lambda s: s['tgid'] == 101),
+                (['-p', '101'], lambda s: s['pid'] == 101),
                 (['--comm', 'plain'], lambda s: s.get('comm') == 'plain'),
                 (['--cgroup', '/kubepods'], lambda s: s.get('cgroup', '').startswith('/kube')),
                 (['--container', '01234567'], lambda s: 'docker-0123' in s.get('cgroup', '')),
@@ -255,7 +255,7 @@ class Report(unittest.TestCase):
         for s in self.samples:
             addr = s.get('dc_lin_ad')
             addr = int(addr, 16) if isinstance(addr, str) else addr
-            space = None if addr is None else 'kernel' if addr >> 63 else str(s['tgid'])
+            space = None if addr is None else 'kernel' if addr >> 63 else str(s['pid'])
             rows[None if addr is None else hex(addr & ~63), space].append((s, addr))
         r = self.report('--by', 'line')
         self.assertEqual(r['by'], ['line', 'space'])

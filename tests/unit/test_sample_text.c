@@ -115,6 +115,8 @@ static const char *expect(const struct trace_event *ev, const struct sample_name
 			continue;
 		if (!(fetch ? ibs_fetch_field(&s->fetch, i, &v) : ibs_op_field(&s->op, i, &v)))
 			return NULL;
+		if (!strcmp(name, "mem_width"))
+			v = 1ULL << (v - 1);
 		return f->width == 64 ? NUMBER(true, "0x%llx", v) : NUMBER(true, "%llu", v);
 	}
 	if (!strcmp(name, "type"))
@@ -125,7 +127,7 @@ static const char *expect(const struct trace_event *ev, const struct sample_name
 		return NUMBER(s->has_time, "%llu", ev->time);
 	if (!strcmp(name, "cpu"))
 		return NUMBER(s->has_cpu, "%llu", s->cpu);
-	if (!strcmp(name, "tgid"))
+	if (!strcmp(name, "pid"))
 		return NUMBER(s->has_task, "%llu", s->tgid);
 	if (!strcmp(name, "tid"))
 		return NUMBER(s->has_task, "%llu", s->tid);
