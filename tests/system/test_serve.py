@@ -14,6 +14,7 @@ from ibscope import IBSCOPE, Busy, Cgroup, can_bpf, cgroup2_mount, cpu_seconds, 
 
 OK, WHY = can_bpf()
 DIR = '/sys/fs/bpf/ibscope-test-%d' % os.getpid()
+EXPORTER = os.path.join(ibscope.SAN, 'ibscope-exporter')
 CONTROL = f'/run/ibscope-test-{os.getpid()}/control.sock'
 
 
@@ -188,6 +189,8 @@ class Serve(unittest.TestCase):
         for args in (), ('--control', CONTROL):
             self.assertRegex(ctl('status', *args).stdout, f'waiting for: .*--cgroup {path}')
             self.assertRegex(ctl('status', *args).stdout, 'waiting for: .*--container ibscope-typo')
+        p = subprocess.run([EXPORTER, '--once', '--pin-dir', DIR], capture_output=True, text=True)
+        self.assertIn('\nibscope_selection_unresolved 2\n', p.stdout, p.stderr)
         cg = Cgroup(path)
         self.addCleanup(cg.remove)
         self.becomes(unresolved=1, waiting_for='--container ibscope-typo')
