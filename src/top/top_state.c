@@ -457,16 +457,15 @@ static void enter(struct top *t)
 
 static void escape(struct top *t)
 {
-	struct top_zoom *z = &t->zoom[t->n_zooms - 1];
-
 	if (t->mode != TOP_TABLE) {
 		t->mode = TOP_TABLE;
 	} else if (t->n_zooms) {
+		struct top_zoom *z = &t->zoom[--t->n_zooms];
+
 		go_to(t, level_of(z->labels));
 		t->selected = z->hash;
 		t->has_selected = true;
 		clear_zoom(z);
-		t->n_zooms--;
 	} else if (*t->opts.match) {
 		*t->opts.match = 0;
 		t->fresh = false;

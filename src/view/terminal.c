@@ -64,8 +64,15 @@ static void guard(pid_t child, const struct termios *before, const sigset_t *set
 				kill(child, SIGCONT);
 				continue;
 			}
-			if (WIFEXITED(status))
+			if (WIFEXITED(status)) {
+				struct termios now;
+
+				/* it may have had no chance to, as when memory ran out */
+				if (!tcgetattr(STDIN_FILENO, &now) &&
+				    now.c_lflag != before->c_lflag)
+					restore(before);
 				_exit(WEXITSTATUS(status));
+			}
 			restore(before);
 			log_error("top was killed by signal %d (%s)", WTERMSIG(status),
 				  strsignal(WTERMSIG(status)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Any bytes as the recording that report, dump and replay read; the last byte chooses how. No crash,
+ * Any bytes as the recording that report, dump, replay and top read; the last byte chooses how. No crash,
  * and whatever the names in it are: each line printed is text, each object JSON, no cell a formula.
  */
 #include <jansson.h>
@@ -44,6 +44,7 @@ static const struct command {
 	{ cmd_replay, TEXT, { "replay", "--offline", "--by", "comm,cgroup,container,src" } },
 	{ cmd_replay, CSV, { "replay", "--offline", "--csv", "--by", "comm,cgroup,container" } },
 	{ cmd_replay, JSON, { "replay", "--offline", "--json", "--by", "cgroup,comm,src,op" } },
+	{ cmd_top, TEXT, { "top", "--once", "--by", "comm,cgroup", "--size", "160x45", "-i" } },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

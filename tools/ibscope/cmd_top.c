@@ -525,7 +525,8 @@ static int top(struct cmd *c, bool selects, struct err *err)
 
 int cmd_top(int argc, char **argv)
 {
-	struct cmd c = { .top = { .sort = TABLE_CYCLES, .interval_s = DEFAULT_INTERVAL_S } };
+	struct cmd c = { .top = { .sort = TABLE_CYCLES, .interval_s = DEFAULT_INTERVAL_S },
+			 .sigfd = -1 };
 	const struct option_set sets[] = {
 		{ "Screen", top_options, TOP_OPTIONS, &c },
 		{ "Sampling", sampling_options, sampling_n_options, &c.sampling },
@@ -574,6 +575,8 @@ int cmd_top(int argc, char **argv)
 	if (ret)
 		log_error("%s", err.text);
 	ret = !ret ? EXIT_DONE : c.sampling.usage ? EXIT_USAGE : EXIT_FAILED;
+	if (c.sigfd >= 0)
+		close(c.sigfd);
 	source_close(c.source);
 	trace_close(c.trace);
 	top_free(c.view);
