@@ -217,7 +217,8 @@ function later() {
 	});
 }
 function drawAllButTime() {
-	R = scan();
+	/* `whole` is that of the start, by miss cycles */
+	R = byCycles && DIMENSIONS.every(d => selected[d] === null) ? whole : scan();
 	drawLegend();
 	drawFigures();
 	drawTable();
@@ -264,7 +265,8 @@ function readLink() {
 }
 async function start() {
 	await readColumns();
-	whole = R = scan();
+	whole = scan();
+	R = whole;
 	drawFacts();
 	drawFindings();
 	readLink();
