@@ -28,7 +28,7 @@
 	X(LOST, "ibscope_samples_lost", COUNTER, "", "Samples lost, by reason.", LINES(lost))      \
 	X(UNSEEN, "ibscope_samples_unseen", COUNTER, "",                                           \
 	  "Samples counted by the PMU that never reached the BPF program.",                        \
-	  VALUE(st->pmu_exact ? st->unseen : NAN))                                                 \
+	  VALUE(st->pmu_exact ? st->unseen : (double)NAN))                                         \
 	X(PMU_ENABLED, "ibscope_pmu_enabled_seconds", COUNTER, "seconds",                          \
 	  "Time that the event was enabled, summed over all CPUs.", VALUE(st->enabled_ns / 1e9))   \
 	X(PMU_RUNNING, "ibscope_pmu_running_seconds", COUNTER, "seconds",                          \
@@ -53,13 +53,13 @@
 	  VALUE(st->suspends))                                                                     \
 	X(PERIOD, "ibscope_sampling_period", GAUGE, "",                                            \
 	  "Ops or cycles between two samples of a CPU; absent if it varies.",                      \
-	  VALUE(st->period ? st->period : NAN))                                                    \
+	  VALUE(st->period ? st->period : (double)NAN))                                            \
 	X(PERIOD_ASKED, "ibscope_sampling_period_asked", GAUGE, "",                                \
 	  "Configured period, which the governor never goes below; absent if it varies.",          \
-	  VALUE(st->period_asked ? st->period_asked : NAN))                                        \
+	  VALUE(st->period_asked ? st->period_asked : (double)NAN))                                \
 	X(BPF_SECONDS, "ibscope_bpf_seconds", COUNTER, "seconds",                                  \
 	  "CPU time of the BPF program, estimated from the runs that were timed.",                 \
-	  VALUE(st->bpf_runs ? st->bpf_ns / 1e9 : NAN))                                            \
+	  VALUE(st->bpf_runs ? st->bpf_ns / 1e9 : (double)NAN))                                    \
 	X(COLLECTOR_SECONDS, "ibscope_collector_cpu_seconds", COUNTER, "seconds",                  \
 	  "CPU time of the collector process.", VALUE(st->cpu_ns / 1e9))                           \
 	X(WORK, "ibscope_collector_work_seconds", COUNTER, "seconds",                              \
@@ -71,7 +71,7 @@
 	  "time.",                                                                                 \
 	  VALUE(st->enabled_ns && st->bpf_runs                                                     \
 			? (double)(st->bpf_ns + st->cpu_ns) / st->enabled_ns                       \
-			: NAN))                                                                    \
+			: (double)NAN))                                                            \
 	X(GOVERNOR_STATE, "ibscope_governor_state", GAUGE, "",                                     \
 	  "1 for the current state of the governor, 0 for the others.", LINES(governor_states))    \
 	X(GOVERNOR_CHANGES, "ibscope_governor_changes", COUNTER, "",                               \
@@ -82,7 +82,7 @@
 	  "1 while sampling is stopped by the governor.", VALUE(status_stopped(st)))               \
 	X(BUDGET, "ibscope_overhead_budget_ratio", GAUGE, "ratio",                                 \
 	  "Share of CPU time that sampling may cost; absent without a budget.",                    \
-	  VALUE(st->budget_ppb ? st->budget_ppb / 1e9 : NAN))                                      \
+	  VALUE(st->budget_ppb ? st->budget_ppb / 1e9 : (double)NAN))                              \
 	X(OVERHEAD_NOW, "ibscope_governor_overhead_ratio", GAUGE, "ratio",                         \
 	  "Share of CPU time that samples and collector cost during the last second, estimated.",  \
 	  VALUE(st->overhead_ppb / 1e9))                                                           \
@@ -96,7 +96,7 @@
 	  "CPU time of one sample in the BPF program, by source of the value.", LINES(bpf_cost))   \
 	X(KERNEL_RATE, "ibscope_kernel_max_sample_rate", GAUGE, "",                                \
 	  "Sysctl kernel.perf_event_max_sample_rate: maximum samples per second and CPU.",         \
-	  VALUE(st->kernel_rate ? st->kernel_rate : NAN))                                          \
+	  VALUE(st->kernel_rate ? st->kernel_rate : (double)NAN))                                  \
 	X(KERNEL_LOWERED, "ibscope_kernel_rate_lowered", COUNTER, "",                              \
 	  "Number of times the kernel lowered that limit because interrupts took too long.",       \
 	  VALUE(st->kernel_lowered))                                                               \
@@ -106,7 +106,7 @@
 	  "Resident memory of the collector.", VALUE(st->rss_bytes))                               \
 	X(RSS_MAX, "ibscope_collector_resident_memory_limit_bytes", GAUGE, "bytes",                \
 	  "Resident memory above which the collector exits; absent without a limit.",              \
-	  VALUE(st->rss_max ? st->rss_max : NAN))                                                  \
+	  VALUE(st->rss_max ? st->rss_max : (double)NAN))                                          \
 	X(GROUPS, "ibscope_groups", GAUGE, "", "Groups with counters of their own.",               \
 	  VALUE(r->groups))                                                                        \
 	X(GROUPS_MAX, "ibscope_groups_limit", GAUGE, "",                                           \

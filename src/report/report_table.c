@@ -97,7 +97,7 @@ static void set_labels(struct report *r, size_t row, const char **label)
 
 static double share(double part, double all)
 {
-	return all ? part / all : NAN;
+	return all ? part / all : (double)NAN;
 }
 
 static bool by_line(const struct report_opts *opts)
@@ -108,6 +108,7 @@ static bool by_line(const struct report_opts *opts)
 	return false;
 }
 
+/* NAN is a float, and a float that may be an integer as well has 24 bits for it. */
 double report_value(const struct report_table *t, const struct report_row *row,
 		    enum report_column column)
 {
@@ -122,7 +123,7 @@ double report_value(const struct report_table *t, const struct report_row *row,
 	case REPORT_COLUMN_SHARE:
 		return share(row->samples, t->total.samples);
 	case REPORT_COLUMN_ESTIMATED:
-		return row->has_estimated ? row->estimated : NAN;
+		return row->has_estimated ? row->estimated : (double)NAN;
 	case REPORT_COLUMN_VALID:
 		return row->valid;
 	case REPORT_COLUMN_MEAN:
@@ -130,23 +131,23 @@ double report_value(const struct report_table *t, const struct report_row *row,
 	case REPORT_COLUMN_P50:
 	case REPORT_COLUMN_P90:
 	case REPORT_COLUMN_P99:
-		return percentile >= 0 ? percentile : NAN;
+		return percentile >= 0 ? percentile : (double)NAN;
 	case REPORT_COLUMN_MAX:
-		return row->valid ? row->max : NAN;
+		return row->valid ? row->max : (double)NAN;
 	case REPORT_COLUMN_TOTAL:
-		return row->valid ? row->sum : NAN;
+		return row->valid ? row->sum : (double)NAN;
 	case REPORT_COLUMN_TOTAL_SHARE:
-		return row->valid ? share(row->sum, t->total.sum) : NAN;
+		return row->valid ? share(row->sum, t->total.sum) : (double)NAN;
 	case REPORT_COLUMN_LOADS:
 		return row->loads;
 	case REPORT_COLUMN_STORES:
 		return row->stores;
 	case REPORT_COLUMN_OFFSETS:
-		return one && row->offsets && by_line(t->opts) ? row->offsets : NAN;
+		return one && row->offsets && by_line(t->opts) ? row->offsets : (double)NAN;
 	case REPORT_COLUMN_CPUS:
-		return one && row->cpus ? row->cpus : NAN;
+		return one && row->cpus ? row->cpus : (double)NAN;
 	case REPORT_COLUMN_THREADS:
-		return one && row->threads ? row->threads : NAN;
+		return one && row->threads ? row->threads : (double)NAN;
 	default:
 		return NAN;
 	}

@@ -14,9 +14,10 @@
 #define MAX_LINES 20
 #define MIN_LINES 4
 
-#define PIPE_ROWS   20
-#define MIN_ROWS    5
-#define OTHER_LINES 9
+#define PIPE_ROWS      20
+#define MIN_ROWS       5
+#define OTHER_LINES    10 /* with the prompt */
+#define RECORDED_LINES 2
 
 static const struct {
 	const char *name;
@@ -190,11 +191,13 @@ static void print_header(FILE *f, const struct screen *screen, const struct hist
 }
 
 /* Rows that leave room for header, rest, total, ledger and the prompt. */
-static size_t rows_that_fit(const struct screen *screen)
+static size_t rows_that_fit(const struct screen *screen, const struct hist_info *info)
 {
+	unsigned int other = OTHER_LINES + (info->recorded ? RECORDED_LINES : 0);
+
 	if (!screen->height)
 		return PIPE_ROWS;
-	return screen->height > OTHER_LINES + MIN_ROWS ? screen->height - OTHER_LINES : MIN_ROWS;
+	return screen->height > other + MIN_ROWS ? screen->height - other : MIN_ROWS;
 }
 
 int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view *v,
@@ -203,8 +206,8 @@ int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view
 {
 	struct table t;
 	int ret = table_build(interval, info->metric, labels ?: TABLE_LABELS,
-			      v->has_sort ? v->sort : TABLE_CYCLES, v->top ?: rows_that_fit(screen),
-			      name, arg, &t);
+			      v->has_sort ? v->sort : TABLE_CYCLES,
+			      v->top ?: rows_that_fit(screen, info), name, arg, &t);
 
 	if (ret)
 		return err_set(err, ret, "out of memory for the output");

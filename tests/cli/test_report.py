@@ -310,6 +310,12 @@ class Report(unittest.TestCase):
         head = json.loads(run('dump', self.file, '--json', '--events').stdout.splitlines()[0])
         self.assertEqual((head['ccx'], head['node'], head['socket']), (ccx, node, node))
 
+    def test_estimates_are_exact(self):
+        """Also above 2^24, which a float cannot hold."""
+        r = self.report('--by', 'src')
+        for row in r['rows'] + [r['total']]:
+            self.assertEqual(row['estimated_ops'], row['samples'] * r['events'][0]['period'])
+
     def test_text_fits_one_screen(self):
         """Without --top a pipe gets 20 rows and the sum of the others; addresses without a name are one row a file."""
         lines = run('report', '--by', 'ip', self.file).stdout.split('\n\n')[1].splitlines()
