@@ -33,7 +33,7 @@ struct sideband {
 	int epoll_fd;
 	struct task_choice *choice;
 	bool tells_lost;
-	__u64 lost; /* as records told */
+	__u64 lost; /* according to records */
 	struct perf_attrs attrs;
 	struct perf_build_ids build_ids; /* none: records have their own */
 	struct perf_convert convert;
@@ -65,7 +65,7 @@ static const struct perf_event_attr base = {
 	.watermark = 1,
 };
 
-/* The most that the kernel can tell: loss from v6.0 on, build ids from v5.12. */
+/* The most that the kernel can record: loss from v6.0 on, build ids from v5.12. */
 static int open_best(struct perf_event_attr *attr, unsigned int cpu)
 {
 	int fd = perf_open(attr, cpu);
@@ -218,7 +218,7 @@ __u64 sideband_peek(struct sideband *sb)
 	return sb->n ? sb->next->time : UINT64_MAX;
 }
 
-/* Does it tell of a process that matters? Children are let in. */
+/* Is it of a process that is wanted? Children are added. */
 static bool chosen(struct sideband *sb, const struct trace_event *ev)
 {
 	switch (ev->kind) {
@@ -257,15 +257,15 @@ bool sideband_next(struct sideband *sb, struct trace_event *ev)
 	while (sideband_peek(sb) != UINT64_MAX) {
 		struct sb_ring *ring = sb->next;
 		struct perf_event_header h;
-		bool told;
+		bool wanted;
 
 		perf_ring_copy(ring->page, ring->tail, &h, sizeof(h));
-		told = parse(sb, ring, h.size, ev) && chosen(sb, ev);
+		wanted = parse(sb, ring, h.size, ev) && chosen(sb, ev);
 		ring->tail += h.size;
 		perf_ring_done(ring->page, ring->tail);
 		ring_look(ring);
 		sb->next = NULL;
-		if (told)
+		if (wanted)
 			return true;
 	}
 	return false;

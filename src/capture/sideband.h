@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What happens beside the samples and gives them names: threads that are made, renamed and end,
- * files that are mapped to be executed. The kernel tells it in the buffers of one event a CPU that
+ * files that are mapped for execution. The kernel writes it to buffers of one event per CPU that
  * counts nothing. It costs what those system calls cost anyway and about a microsecond more, and
  * 68 KiB of kernel memory a CPU.
  */
@@ -51,7 +51,7 @@ __u64 sideband_peek(struct sideband *sb);
  */
 bool sideband_next(struct sideband *sb, struct trace_event *ev);
 
-/* Events that found no room, as far as the kernel tells before Linux 6.0: not the last ones. */
+/* Events that found no room, before Linux 6.0 without the last ones. */
 __u64 sideband_lost(const struct sideband *sb);
 
 #endif

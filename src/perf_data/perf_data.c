@@ -7,7 +7,7 @@
 #include "perf_data_source.h"
 #include "trace/trace.h"
 
-/* So far a file is searched for its first samples, where their kind or processor is not told. */
+/* So far a file is searched for its first samples, where their kind or processor is unknown. */
 #define SCAN_BYTES (64ULL << 20)
 
 struct perf_data {
@@ -60,7 +60,7 @@ static void damaged(struct perf_data *d, const struct perf_record *rec, const ch
 		 rec->offset, what);
 }
 
-/* What the first samples tell. Return: whether all is known that they can. */
+/* Learn from one of the first samples. Return: whether nothing is missing. */
 static bool learn(struct perf_data *d, const struct perf_record *rec)
 {
 	struct perf_attr *a = perf_attrs_of_sample(&d->attrs, rec);
@@ -102,8 +102,8 @@ static int finish_events(struct perf_data *d, struct err *err)
 }
 
 /*
- * Read until everything is known that trace_info tells: what a pipe has in records, and what only
- * samples tell. Damage ends it, and is told when reading comes there again.
+ * Read until trace_info is complete: a pipe has parts in records, and some are only in samples.
+ * Damage ends it, and is reported when reading comes there again.
  */
 static int scan(struct perf_data *d, struct err *err)
 {
@@ -173,7 +173,7 @@ static int no_pmus(const struct perf_data *d, struct err *err)
 		       *a->name ? a->name : "not named");
 }
 
-/* Events of a PMU that had no sample in what was scanned, and whose name is not told, are left. */
+/* Events without a name whose PMU had no sample in what was scanned are left out. */
 static int set_pmus(struct perf_data *d, struct err *err)
 {
 	d->pmu = xcalloc(d->attrs.n, sizeof(*d->pmu));

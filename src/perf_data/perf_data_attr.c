@@ -104,7 +104,7 @@ int perf_attrs_finish(struct perf_attrs *a, struct err *err)
 		    (!p->id || p->id != a->attr[0].id || p->end_id != a->attr[0].end_id))
 			return err_set(err, -EBADMSG,
 				       "its %zu events have samples without an id at the same "
-				       "place, so nothing tells which sample is whose",
+				       "place, so samples cannot be assigned to events",
 				       a->n);
 	}
 	if (a->n_ids)

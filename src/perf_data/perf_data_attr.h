@@ -13,7 +13,7 @@ enum perf_attr_kind {
 	PERF_ATTR_OTHER,
 	PERF_ATTR_OP,
 	PERF_ATTR_FETCH,
-	PERF_ATTR_UNKNOWN, /* IBS or not: the first sample tells */
+	PERF_ATTR_UNKNOWN, /* IBS or not: the first sample shows it */
 };
 
 struct perf_attr {
@@ -41,7 +41,7 @@ struct perf_attrs {
 	struct perf_id *id; /* sorted by perf_attrs_finish() */
 	size_t n_ids, ids_room;
 	const struct perf_id *cache[256];
-	bool timed; /* some records tell their time */
+	bool timed; /* some records have a time */
 };
 
 /**
@@ -57,7 +57,7 @@ int perf_attrs_add(struct perf_attrs *a, const void *attr, size_t bytes, const v
 /**
  * perf_attrs_finish() - all events are known
  *
- * Return: 0, or -EBADMSG with @err if samples of several events cannot be told apart, -ENOENT if
+ * Return: 0, or -EBADMSG with @err if samples of several events cannot be distinguished, -ENOENT if
  * there is no event.
  */
 int perf_attrs_finish(struct perf_attrs *a, struct err *err);
@@ -77,7 +77,7 @@ struct perf_sample_body {
 	size_t n_stack;
 	const unsigned char *raw; /* NULL if there is none */
 	__u32 raw_bytes;
-	__u64 cgroup; /* 0 if not told */
+	__u64 cgroup; /* 0 if unknown */
 };
 
 /* Return: whether the record holds all that its event says. */

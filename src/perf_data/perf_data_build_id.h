@@ -20,14 +20,14 @@ struct perf_build_ids {
 };
 
 /**
- * perf_build_ids_add() - what one record of the header tells
- * @rec: HEADER_BUILD_ID, whole; the same path again replaces what was told before
+ * perf_build_ids_add() - take in one record of the header
+ * @rec: HEADER_BUILD_ID, whole; the same path again replaces the id
  *
  * What goes beyond 16 MiB is forgotten. Return: false if the record is damaged.
  */
 bool perf_build_ids_add(struct perf_build_ids *b, const struct perf_record *rec);
 
-/* Return: its length, 0 if it is not told. */
+/* Return: its length, 0 if unknown. */
 size_t perf_build_ids_find(const struct perf_build_ids *b, const char *path,
 			   unsigned char id[PERF_BUILD_ID_MAX]);
 

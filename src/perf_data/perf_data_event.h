@@ -11,7 +11,7 @@
 struct perf_convert {
 	__u32 quirks; /* of the processor that took the samples */
 	const struct perf_build_ids *build_ids;
-	bool lost_by_event; /* LOST_SAMPLES tell at the end all that LOST does, and more */
+	bool lost_by_event; /* LOST_SAMPLES at the end include all of LOST */
 	__u64 stack[TRACE_STACK_MAX];
 };
 
@@ -27,7 +27,7 @@ bool perf_is_event(const struct perf_record *rec);
 /**
  * perf_record_time() - when it was taken
  *
- * Return: false if the record ends before; *time is 0 where nothing tells.
+ * Return: false if the record ends before; *time is 0 if unknown.
  */
 bool perf_record_time(const struct perf_attr *a, const struct perf_record *rec, __u64 *time);
 
@@ -40,7 +40,7 @@ bool perf_record_time(const struct perf_attr *a, const struct perf_record *rec, 
 enum perf_converted perf_convert(struct perf_convert *c, const struct perf_attr *a,
 				 const struct perf_record *rec, __u64 time, struct trace_event *ev);
 
-/* By the size of its raw record, what took a sample: for files that do not tell. */
+/* By the size of its raw record, what took a sample: for files that do not say. */
 enum perf_attr_kind perf_guess_kind(const struct perf_sample_body *body);
 
 #endif

@@ -383,7 +383,7 @@ int perf_header_read(int fd, struct perf_header *h, struct perf_attrs *a, struct
 	int ret;
 
 	if (file < 0)
-		return err_set(err, -errno, "cannot tell its size: %s", strerror(errno));
+		return err_set(err, -errno, "cannot get its size: %s", strerror(errno));
 	ret = read_at(fd, &head, PERF_PIPE_HEADER_SIZE, 0, err);
 	if (!ret)
 		ret = check_magic(head.magic, err);
@@ -393,7 +393,7 @@ int perf_header_read(int fd, struct perf_header *h, struct perf_attrs *a, struct
 		h->pipe = true;
 		h->begin = PERF_PIPE_HEADER_SIZE;
 		h->end = file;
-		h->cut = true; /* nothing tells where it was to end */
+		h->cut = true; /* its length is not recorded */
 		return 0;
 	}
 	if (head.size < sizeof(head))

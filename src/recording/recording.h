@@ -66,7 +66,7 @@ int recording_stack(struct recording *r, __s32 key, const __u64 *addresses, size
  */
 int recording_flush(struct recording *r, const struct ledger *ledger, struct err *err);
 
-/* Bytes written, and those that are buffered as far as they can be told. */
+/* Bytes written, and an estimate of those that are buffered. */
 __u64 recording_bytes(const struct recording *r);
 
 /**

@@ -19,7 +19,7 @@ char *recording_meta_encode(const struct trace_info *info);
  * @pmu:	becomes info->pmu
  * @topology:	becomes info->topology, if there is one
  *
- * What is not told, or has another type than expected, is left empty.
+ * What is missing, or has another type than expected, is left empty.
  *
  * Return: NULL, or what is wrong with it.
  */

@@ -112,7 +112,7 @@ static void add_access(struct report *r, struct sums *s, const struct ibs_op_sam
 }
 
 /*
- * The registers tell what a sample stood for, where they are whole; else the event does, unless it
+ * The registers say what a sample stands for if they are complete; else the event does, unless it
  * has a frequency, which says nothing of one sample.
  */
 __u64 report_period(const struct trace_info *info, const struct trace_event *ev,

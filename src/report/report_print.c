@@ -37,7 +37,7 @@ static bool value(const struct report_table *t, const struct report_row *row,
 
 static const char *or_unknown(const char *text)
 {
-	return *text ? text : "not told";
+	return *text ? text : "unknown";
 }
 
 /* A line with names that others chose. */
@@ -57,7 +57,7 @@ __attribute__((format(printf, 2, 3))) static void line(FILE *f, const char *fmt,
 
 static void print_machine(FILE *f, const struct trace_info *info)
 {
-	char cpu[128] = "processor not told", cpus[32] = "";
+	char cpu[128] = "processor unknown", cpus[32] = "";
 
 	if (info->has_cpu)
 		snprintf(cpu, sizeof(cpu), "%s (%s, family 0x%x model 0x%x)",
@@ -73,7 +73,7 @@ static void print_events(FILE *f, const struct trace_info *info)
 {
 	for (unsigned int i = 0; i < info->n_pmus; i++) {
 		const struct trace_pmu *p = &info->pmu[i];
-		char period[64] = "period not told";
+		char period[64] = "period unknown";
 
 		if (p->period)
 			snprintf(period, sizeof(period),
@@ -95,7 +95,7 @@ static void print_lost(FILE *f, const struct report_head *h)
 		if (h->lost_samples || h->lost_records)
 			fputs("; by notices in between ", f);
 	} else if (!h->lost_samples && !h->lost_records) {
-		fputs("none told", f);
+		fputs("not recorded", f);
 	}
 	if (h->lost_samples)
 		fprintf(f, "%llu samples", (ull)h->lost_samples);

@@ -15,7 +15,7 @@ struct report_head {
 	const char *options;		 /* of the command line, as given */
 	__u64 op_samples, fetch_samples; /* in the file */
 	__u64 selected;
-	__u64 lost_samples, lost_records; /* said to be missing; of records it is not known what */
+	__u64 lost_samples, lost_records; /* reported missing; records are of unknown kind */
 };
 
 /* On lines of their own: what a reader must know of the numbers that follow. */

@@ -242,15 +242,6 @@ int select_options_check(struct select_options *o, struct err *err)
 	return 0;
 }
 
-bool select_options_any(const struct select_options *o)
-{
-	const struct selection *sel = &o->sel;
-
-	return sel->processes.n || sel->threads.n || sel->n_comms || sel->op_mask ||
-	       sel->src_mask || sel->min_lat || sel->max_lat || o->filter.text || o->n_cgroups ||
-	       o->n_containers;
-}
-
 static void free_texts(char **texts, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

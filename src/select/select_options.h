@@ -34,9 +34,6 @@ extern const size_t select_option_n_rows;
  */
 int select_options_check(struct select_options *o, struct err *err);
 
-/* Do they select some of the samples, rather than all? */
-bool select_options_any(const struct select_options *o);
-
 void select_options_free(struct select_options *o);
 
 #endif

@@ -44,7 +44,7 @@ struct symbols {
 	struct u64_map kernel_names, kernel_dsos; /* by address */
 };
 
-/* When the clock that counts from boot on was 0, as far as the recording tells: once a boot. */
+/* The time of boot according to both clocks differs between boots. */
 static bool is_this_boot(const struct trace_info *info, const struct utsname *u)
 {
 	__s64 now = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
@@ -112,7 +112,7 @@ static bool is_core(const struct task_map *map)
 }
 
 /*
- * Where a symbol was in the recorded kernel. perf tells it behind the name of the map, and where
+ * Where a symbol was in the recorded kernel. perf puts it behind the name of the map, and where
  * the offset would be: "[kernel.kallsyms]_text". Our own maps begin at _text.
  */
 static const char *known_symbol(const struct symbols *s, const struct task_map *map, __u64 *addr)
@@ -138,7 +138,7 @@ static void open_moved_kernel(struct symbols *s, const struct task_map *map)
 	name = known_symbol(s, map, &was);
 	if (!name) {
 		snprintf(s->kernel_why, sizeof(s->kernel_why),
-			 "recorded before this boot, and not told where the kernel was");
+			 "recorded before this boot, and the address of the kernel is unknown");
 		return;
 	}
 	if (kernel_symbols_open(KALLSYMS, 0, true, &here, &err)) {
@@ -155,18 +155,18 @@ static void open_moved_kernel(struct symbols *s, const struct task_map *map)
 /* Which kernel it was is known by its own map, or since it still runs. */
 static void open_kernel(struct symbols *s, const struct task_map *map)
 {
-	bool told = is_core(map) && map->build_id;
+	bool known = is_core(map) && map->build_id;
 	struct err err;
 
 	s->kernel_why[0] = 0;
-	s->kernel_tried = told || s->this_boot;
-	if (told && !kernel_has_build_id(map->build_id, map->build_id_len)) {
+	s->kernel_tried = known || s->this_boot;
+	if (known && !kernel_has_build_id(map->build_id, map->build_id_len)) {
 		snprintf(s->kernel_why, sizeof(s->kernel_why),
 			 "recorded with another kernel than the one that runs");
 	} else if (s->this_boot) {
 		if (kernel_symbols_open(KALLSYMS, 0, false, &s->kernel, &err))
 			snprintf(s->kernel_why, sizeof(s->kernel_why), "%.200s", err.text);
-	} else if (told) {
+	} else if (known) {
 		open_moved_kernel(s, map);
 	} else {
 		snprintf(s->kernel_why, sizeof(s->kernel_why),
@@ -203,7 +203,7 @@ static void find_kernel(struct symbols *s, const struct task_map *map, __u64 add
 		return;
 	if (!s->kernel_tried)
 		open_kernel(s, map);
-	/* perf tells the modules, as "[kvm]" or by file */
+	/* perf names the modules, as "[kvm]" or by file */
 	if (map && !is_core(map))
 		dso = map->path;
 	name = s->kernel ? kernel_symbols_find(s->kernel, addr, &module) : NULL;

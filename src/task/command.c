@@ -159,7 +159,7 @@ int command_start(struct command *c, struct err *e)
 	if (c->state != COMMAND_WAITS)
 		return err_set(e, -EALREADY, "%s: already started", c->file);
 	c->state = COMMAND_RUNS;
-	/* fails if a signal killed it: command_wait() tells */
+	/* fails if a signal killed it: see command_wait() */
 	send(c->sock, "", 1, MSG_NOSIGNAL);
 	do
 		n = recv(c->sock, &error, sizeof(error), 0);

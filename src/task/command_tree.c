@@ -131,7 +131,7 @@ static bool is_ours(const char *name)
 }
 
 /*
- * A living instance holds the lock. A pid in the name would not tell it apart: the instance may run
+ * A living instance holds the lock. A pid in the name would not identify it: the instance may run
  * in another pid namespace, with the same cgroups mounted.
  */
 static int lock(int dir)

@@ -23,7 +23,7 @@ int descendants(const char *root, const __u32 *pids, size_t n, int (*found)(void
  * descendant_threads() - the same for threads: call @found for each thread of the processes that the
  * threads @tids made, and of those below
  *
- * Which threads of its own process a thread has made /proc does not tell; nor, without
+ * Which threads of its own process a thread has made is not in /proc; nor, without
  * CONFIG_PROC_CHILDREN, which processes.
  */
 int descendant_threads(const char *root, const __u32 *tids, size_t n,

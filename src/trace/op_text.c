@@ -142,7 +142,7 @@ static void put_op_tlb(FILE *f, const struct ibs_op_sample *s, bool page_size)
 	}
 }
 
-static void put_op_data3(FILE *f, const struct ibs_op_sample *s, unsigned int perf, bool spoilt)
+static void put_op_data3(FILE *f, const struct ibs_op_sample *s, unsigned int perf, bool erratum)
 {
 	bool page_size = (s->cpu.caps & IBS_CAPS_OPDTLBPGSIZE) && at_least(perf, IBS_PERF(6, 16));
 
@@ -160,12 +160,12 @@ static void put_op_data3(FILE *f, const struct ibs_op_sample *s, unsigned int pe
 	OP(DC_PHY_ADDR_VALID);
 	if (!page_size)
 		OP(DC_L2_TLB_HIT_1G);
-	if (!spoilt)
+	if (!erratum)
 		OP(L2_MISS);
 	OP(SW_PF);
 	if (OP_BITS(OP_MEM_WIDTH))
 		fprintf(f, " OpMemWidth %2u bytes", 1u << (OP_BITS(OP_MEM_WIDTH) - 1));
-	if (!spoilt)
+	if (!erratum)
 		OP_WIDE(OP_DC_MISS_OPEN_MEM_REQS, 2);
 	OP_WIDE(DC_MISS_LAT, 5);
 	if (!(s->cpu.caps & IBS_CAPS_ZEN4) || OP_BITS(DC_PHY_ADDR_VALID) ||
@@ -187,7 +187,7 @@ static bool shows_phys(const struct ibs_op_sample *s, unsigned int perf)
 
 void ibs_op_print(FILE *f, const struct ibs_op_sample *s, unsigned int perf)
 {
-	bool spoilt = ibs_op_erratum_1293(s->cpu.quirks, s->reg[IBS_OP_DATA3]);
+	bool erratum = ibs_op_erratum_1293(s->cpu.quirks, s->reg[IBS_OP_DATA3]);
 
 	if (s->present >> IBS_OP_CTL & 1) {
 		if (!OP_BITS(OP_EN) || !OP_BITS(OP_VAL))
@@ -197,9 +197,9 @@ void ibs_op_print(FILE *f, const struct ibs_op_sample *s, unsigned int perf)
 	if (!OP_BITS(OP_RIP_INVALID))
 		put_reg_line(f, "IbsOpRip", s->reg[IBS_OP_RIP]);
 	put_op_data(f, s);
-	if (!spoilt)
+	if (!erratum)
 		put_op_data2(f, s, perf);
-	put_op_data3(f, s, perf, spoilt);
+	put_op_data3(f, s, perf, erratum);
 	if (OP_BITS(DC_LIN_ADDR_VALID))
 		put_reg_line(f, "IbsDCLinAd", s->reg[IBS_DC_LINADDR]);
 	if (shows_phys(s, perf))

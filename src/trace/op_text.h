@@ -18,7 +18,7 @@
  * @s:	  parsed sample
  * @perf: IBS_PERF() of the release to imitate, or IBS_PERF_NEWEST
  *
- * perf shows most bits whether they mean something or not: what does, ibs_op_field() tells. Like
+ * perf shows most bits whether they mean something or not: see ibs_op_field(). Like
  * perf, prints nothing unless the control register's En and Val are set. Unlike perf, it never
  * shows a register that the record lacks.
  */

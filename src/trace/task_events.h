@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which processes a recording tells of, and what there was of them when it began. */
+/* Which processes a recording describes, and their state when it began. */
 #ifndef IBSCOPE_TASK_EVENTS_H
 #define IBSCOPE_TASK_EVENTS_H
 

@@ -229,7 +229,7 @@ static void take_mmap(struct tasks *t, const struct event *e)
 }
 
 /*
- * A fork without a time, in a recording with times, tells of a process that was there before the
+ * A fork without a time, in a recording with times, is of a process that was there before the
  * recording: all its maps follow.
  */
 static void take_fork(struct tasks *t, const struct event *e)
@@ -338,7 +338,7 @@ const char *tasks_comm(const struct tasks *t, __u32 tgid, __u32 tid, __u64 time)
 	sort_events(t);
 	v = version_at(history_at(t, tid), time);
 	if (!tid && !tgid && !v)
-		return "swapper"; /* the idle tasks, of which no events tell */
+		return "swapper"; /* the idle tasks, which have no events */
 	if (!v || v->name == INTERN_NONE)
 		return NULL;
 	/* of a process that had the number at another time, which events were lost of */

@@ -37,7 +37,7 @@ const char *tasks_comm(const struct tasks *t, __u32 tgid, __u32 tid, __u64 time)
 struct task_map {
 	__u64 start, end, pgoff;
 	const char *path;
-	const unsigned char *build_id; /* NULL: not told */
+	const unsigned char *build_id; /* NULL: unknown */
 	unsigned int build_id_len;
 	bool kernel;
 };

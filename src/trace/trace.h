@@ -35,7 +35,7 @@ static inline const struct trace_info *trace_info(const struct trace *t)
  * trace_next() - the next event
  *
  * Events of a CPU come in the order of their time; those of several CPUs nearly so, as far as the
- * writer sorted them. What is damaged is stepped over where the format allows, and told by
+ * writer sorted them. What is damaged is stepped over where the format allows, and reported by
  * trace_end().
  *
  * Return: 1 and *ev; 0 at the end; or a negative errno with @err where nothing more can be read.

@@ -30,7 +30,7 @@ struct trace_topology {
 	__u16 ccx[TRACE_CPUS], node[TRACE_CPUS], socket[TRACE_CPUS];
 };
 
-/* What is known before the first event. Empty strings and zeros: not told. */
+/* What is known before the first event. Empty strings and zeros: unknown. */
 struct trace_info {
 	const char *format;	/* "ibscope 1" or "perf.data" */
 	const char *source;	/* "ibs", "sim" or "replay", as in hist --json */
@@ -44,7 +44,7 @@ struct trace_info {
 	unsigned int n_pmus;
 	char filter[1024];	/* selection in force while recording, "" for all */
 	bool full_registers;	/* samples have all registers: --raw, perf */
-	__u64 realtime_ns;	/* time of day at `monotonic_ns`, 0 if not told */
+	__u64 realtime_ns;	/* time of day at `monotonic_ns`, 0 if unknown */
 	__u64 monotonic_ns;
 };
 
@@ -63,10 +63,10 @@ struct trace_sample {
 	unsigned int pmu; /* index in trace_info.pmu */
 	__u32 tgid, tid, cpu;
 	bool has_task, has_cpu, has_time; /* perf may leave them out */
-	__u64 cgroup_id; /* 0: not told */
+	__u64 cgroup_id; /* 0: unknown */
 	__u64 ip;	 /* perf's, or the one of the registers */
 	bool has_ip;	 /* false where RipInvalid and nobody knows better */
-	bool kernel;	 /* taken in kernel mode, as far as `ip` tells */
+	bool kernel;	 /* taken in kernel mode, by `ip` */
 	union {
 		struct ibs_op_sample op;
 		struct ibs_fetch_sample fetch;
@@ -82,13 +82,13 @@ struct trace_mmap {
 	__u64 start, len, pgoff;
 	const char *path;
 	unsigned char build_id[20];
-	unsigned int build_id_len; /* 0: not told */
+	unsigned int build_id_len; /* 0: unknown */
 };
 
 /* All pointers live until the next call. */
 struct trace_event {
 	enum trace_kind kind;
-	__u64 time;   /* ns, CLOCK_MONOTONIC or perf's own; 0 if not told */
+	__u64 time;   /* ns, CLOCK_MONOTONIC or perf's own; 0 if unknown */
 	__u64 offset; /* in the file, for messages */
 	union {
 		struct trace_sample sample;
@@ -109,12 +109,12 @@ struct trace_event {
 		struct {
 			__u64 n; /* samples or other records that never came */
 			bool samples; /* `n` is known to count samples */
-			__u32 cpu; /* ~0: not told */
+			__u32 cpu; /* ~0: unknown */
 		} lost;
 	};
 };
 
-/* What the end of the file tells. */
+/* What is known at the end of the file. */
 struct trace_end {
 	bool whole;	    /* the writer ended in order, and all blocks were read */
 	char missing[256];  /* else what is not there, and why: for people */

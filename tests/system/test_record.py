@@ -412,7 +412,7 @@ class Record(unittest.TestCase):
         said = p.communicate(timeout=30)[1]
         os.close(ours)
         self.assertEqual(p.returncode, 1, said)
-        self.assertIn('nobody takes the output', said)
+        self.assertIn('the reader of the output is blocked', said)
 
     def test_usage(self):
         for args, why in (

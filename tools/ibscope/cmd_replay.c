@@ -32,11 +32,11 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		   "--raw-samples`, through\nthe BPF program in the kernel, and show what `ibscope "
 		   "hist` would have shown. '-' is standard\ninput.\n");
 	options_help(f, sets, n);
-	fprintf(f, "\nCgroups are those that the recording tells. Exit status: 0 done, 1 failed, "
+	fprintf(f, "\nCgroups are those of the recording. Exit status: 0 done, 1 failed, "
 		   "or the recording is\nincomplete; 2 wrong usage.\n");
 }
 
-/* What the recording was sampled with; of several events the period is told only if it is one. */
+/* What the recording was sampled with; of several events the period is shown only if it is one. */
 static void describe(struct cmd *c)
 {
 	const struct trace_info *info = trace_info(c->trace);
@@ -65,7 +65,7 @@ static void describe(struct cmd *c)
 	c->info.recorded = &c->recorded;
 }
 
-/* Caches and nodes are those of the machine that recorded, which files do not tell. */
+/* Caches and nodes are those of the machine that recorded, which files do not have. */
 static int check_labels(struct cmd *c, struct err *err)
 {
 	const unsigned int unknown = 1U << LABEL_CCX | 1U << LABEL_NODE;
@@ -74,9 +74,9 @@ static int check_labels(struct cmd *c, struct err *err)
 		return 0;
 	if (!(c->sampling.labels & ~unknown))
 		return err_set(err, -EINVAL,
-			       "--by: a recording does not tell 'ccx' or 'node' of its CPUs: "
+			       "--by: the recording lacks 'ccx' or 'node' of its CPUs: "
 			       "take 'cpu'");
-	log_warn("a recording does not tell 'ccx' or 'node' of its CPUs: those labels are left "
+	log_warn("the recording lacks 'ccx' or 'node' of its CPUs: those labels are left "
 		 "out");
 	c->sampling.labels &= ~unknown;
 	return 0;
@@ -94,10 +94,9 @@ static void tell_rest(const struct cmd *c, const struct replay *r)
 		log_info("%llu samples of other CPUs than those of -C are left out",
 			 (unsigned long long)rest.other_cpus);
 	if (rest.no_task && c->sampling.opts.by & (IBS_BY_PID | IBS_BY_TID))
-		log_info("the task of %llu samples is not told: 'unknown'",
-			 (unsigned long long)rest.no_task);
+		log_info("the task of %llu samples is unknown", (unsigned long long)rest.no_task);
 	if (rest.no_cgroup && c->sampling.opts.by & IBS_BY_CGROUP)
-		log_info("the cgroup of %llu samples is not told: 'unknown'",
+		log_info("the cgroup of %llu samples is unknown",
 			 (unsigned long long)rest.no_cgroup);
 }
 

@@ -16,7 +16,7 @@
 #define PIPE_ROWS      20
 #define MIN_ROWS       5
 #define HEAD_LINES     14 /* of the text, with the prompt after it */
-#define PROBLEMS_SHOWN 10 /* files without symbols that are told of, unless -v */
+#define PROBLEMS_SHOWN 10 /* files without symbols that are named, unless -v */
 
 struct cmd {
 	struct sampling sampling;

@@ -15,7 +15,7 @@
 
 #define TICK_S		   0.5 /* notices of throttling wait in a small buffer */
 #define PRIORITY	   -10
-#define STALL_S		   10 /* that output may take once we were told to end */
+#define STALL_S		   10 /* that output may take after the first signal */
 #define RECORD_OPTIONS_MAX 64
 
 /* Records are not grouped, so what groups is not an option. */
@@ -78,8 +78,9 @@ static void interrupt(int sig)
 
 static void stalled(int sig)
 {
-	static const char text[] = "ibscope: error: nobody takes the output: what is not written "
-				   "yet is lost\n";
+	static const char text[] =
+		"ibscope: error: the reader of the output is blocked: what is not written "
+		"yet is lost\n";
 
 	(void)sig;
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
@@ -281,8 +282,8 @@ static int put_all(struct record *r, bool last, struct err *err)
 }
 
 /*
- * What there is already. It bears the time of the last event that was told; what changed since then
- * is told twice, which does no harm.
+ * What exists already, with the time of the last event that was written; what changed since then
+ * is written twice, which does no harm.
  */
 static int put_state(struct record *r, struct err *err)
 {
@@ -472,7 +473,7 @@ static int collect(struct record *r, const sigset_t *open, struct err *err)
 	return ret;
 }
 
-/* Everything that was forwarded is written, to the unit, or it is told what is not. */
+/* Everything that was forwarded is written, to the unit, or reported as missing. */
 static int end(struct record *r, int ret, struct err *err)
 {
 	struct err second = { "" };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* When too many samples find their ring full: told at once, and at the end an error. */
+/* When too many samples find their ring full: a warning at once, and an error at the end. */
 #include "record_private.h"
 
 #define LOSS_MIN 100 /* samples that a share means something of */

@@ -26,7 +26,7 @@ struct record {
 	struct task_choice choice;
 	struct sideband *sideband;
 	unsigned int *online;
-	struct ledger filed; /* what the ledgers of earlier files tell */
+	struct ledger filed; /* sum of the ledgers of earlier files */
 	__u64 last_cgroup;   /* whose name the file has */
 	__u64 until;	     /* up to which time all is written */
 	double started, shown;

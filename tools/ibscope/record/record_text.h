@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What record tells of itself in the head of a recording. */
+/* What record writes about itself into the head of a recording. */
 #ifndef IBSCOPE_RECORD_TEXT_H
 #define IBSCOPE_RECORD_TEXT_H
 
