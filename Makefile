@@ -126,7 +126,7 @@ $(O)/src/web/web_request.o: $(O)/page_hashes.h $(O)/web_page.html
 $(O)/src/recording/recording_columns.o: override CFLAGS += -O3
 
 # A skeleton is a prerequisite of its one user.
-$(O)/src/sampler/sampler.o: $(BPF_O)/ibs_op.skel.h
+$(O)/src/sampler/sampler_open.o: $(BPF_O)/ibs_op.skel.h
 
 benches: $(patsubst tests/bench/%.c,$(O)/bench-%,$(wildcard tests/bench/*.c))
 
