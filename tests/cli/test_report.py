@@ -311,8 +311,10 @@ class Report(unittest.TestCase):
         self.assertEqual((head['ccx'], head['node'], head['socket']), (ccx, node, node))
 
     def test_estimates_are_exact(self):
-        """Also above 2^24, which a float cannot hold."""
-        r = self.report('--by', 'src')
+        """Also those that 24 bits do not hold: 8,283 times 100,000."""
+        path = os.path.join(self.dir.name, 'more.ibs')
+        subprocess.run([MAKE, path, '20000'], check=True)
+        r = self.report('--by', 'src', file=path)
         for row in r['rows'] + [r['total']]:
             self.assertEqual(row['estimated_ops'], row['samples'] * r['events'][0]['period'])
 
