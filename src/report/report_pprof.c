@@ -158,10 +158,11 @@ struct pprof *pprof_new(const struct report_opts *opts)
 
 void pprof_free(struct pprof *p)
 {
-	struct table *tables[] = { &p->mappings, &p->locations, &p->stacks, &p->rows };
-
 	if (!p)
 		return;
+
+	struct table *tables[] = { &p->mappings, &p->locations, &p->stacks, &p->rows };
+
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		free(tables[i]->words);
 		u64_map_free(&tables[i]->of);
