@@ -273,7 +273,7 @@ static void write_json(struct cmd *c, bool all)
 
 	strftime(name, sizeof(name), "ibscope-top-%Y%m%d-%H%M%S.json", localtime(&now));
 	/* neither a file that is there, nor what a link leads to */
-	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	f = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!f) {
 		top_say(c->view, "cannot write %s: %s", name, strerror(errno));
