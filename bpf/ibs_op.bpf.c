@@ -234,6 +234,8 @@ static __always_inline __u32 op_aggregate(struct ibs_cpu_state *st, const __u64 
 		lat = ibs_op_metric(metric, regs, data3);
 		/* the mask is for the verifier, which cannot follow the bucket's arithmetic */
 		lat_bucket = ibs_lat_bucket(lat) & IBS_HIST_BUCKET_MASK;
+		if (cfg_weigh)
+			__sync_fetch_and_add(&words[IBS_HIST_CYCLES], lat * *weight);
 		__sync_fetch_and_add(&words[IBS_HIST_BUCKET + lat_bucket], 1);
 		__sync_fetch_and_add(&words[IBS_HIST_SUM], lat);
 	} else {

@@ -13,16 +13,19 @@
  * `series`. There is one copy of a slot per shard; a CPU adds to its own shard with atomics.
  * In a slot, each pair (op, source) has either
  *   IBS_PLAIN_WORDS: samples, estimated ops
- *   IBS_HIST_WORDS: samples without a valid latency, estimated ops, sum of latencies, one word a bucket
+ *   IBS_HIST_WORDS: samples without a valid latency, estimated ops, sum of latencies, miss cycles, one
+ *		     word a bucket
  * src/counts/layout.c decides which, and at which word. Estimated ops are the sum of the periods that
- * the samples ended: the ops (or cycles) that they stand for.
+ * the samples ended: the ops (or cycles) that they stand for. Miss cycles are the sum of the latencies,
+ * each times the period of its sample. Both are 0 where the period does not vary.
  */
 #define IBS_PAIR_SAMPLES 0
 #define IBS_PAIR_OPS	 1
 #define IBS_PLAIN_WORDS	 2
 #define IBS_HIST_NO_LAT	 IBS_PAIR_SAMPLES
 #define IBS_HIST_SUM	 2
-#define IBS_HIST_BUCKET	 3
+#define IBS_HIST_CYCLES	 3
+#define IBS_HIST_BUCKET	 4
 #define IBS_HIST_WORDS	 (IBS_HIST_BUCKET + IBS_LAT_BUCKETS)
 /* What the verifier believes a histogram to reach: every slot has room for that behind each pair. */
 #define IBS_HIST_BUCKET_MASK 127

@@ -79,6 +79,7 @@ static int add_series(const struct layout *layout, unsigned int pair, const vola
 	}
 	sum = w[IBS_HIST_SUM];
 	out->sum += sum;
+	out->cycles += w[IBS_HIST_CYCLES];
 	/*
 	 * Most histograms are empty, and a large machine has gigabytes of them: while the sum is 0 there
 	 * are no latencies but of 0 cycles. Programs add to the sum last, so that a sample that
@@ -159,8 +160,10 @@ static int read_group(const struct counts *c, const struct pairs *p, __u32 slot,
 
 		if (!all[pair].samples)
 			continue;
-		if (!c->has_ops)
+		if (!c->has_ops) {
 			all[pair].ops = c->period * all[pair].samples;
+			all[pair].cycles = c->period * all[pair].sum;
+		}
 		all[pair].op = pair & 7;
 		all[pair].src = pair >> 3;
 		g->series[g->n_series++] = all[pair];

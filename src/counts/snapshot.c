@@ -93,6 +93,7 @@ int series_add(struct series *a, const struct series *b)
 	a->valid += b->valid;
 	a->sum += b->sum;
 	a->ops += b->ops;
+	a->cycles += b->cycles;
 	for (int i = 0; b->buckets && i < IBS_LAT_BUCKETS; i++)
 		a->buckets[i] += b->buckets[i];
 	return 0;
@@ -150,6 +151,7 @@ static int series_diff(const struct series *newer, const struct series *older, s
 	out->valid -= older->valid;
 	out->sum -= older->sum;
 	out->ops -= older->ops;
+	out->cycles -= older->cycles;
 	if (!newer->buckets)
 		return 0;
 	out->buckets = malloc(IBS_LAT_BUCKETS * sizeof(*out->buckets));

@@ -16,6 +16,7 @@ struct series {
 	__u64 valid;   /* of them, those with one: the sum of the buckets */
 	__u64 sum;     /* cycles, of the valid ones */
 	__u64 ops;     /* estimated ops (or cycles); 0: unknown */
+	__u64 cycles;  /* miss cycles: latencies, each times the ops of its sample; 0 with a sum: unknown */
 	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL where no sample can have a latency */
 };
 

@@ -72,6 +72,18 @@ static __u64 estimated_ops(const struct metrics_group *g, unsigned int line)
 	return g->ops[line / IBS_SRC_N][line % IBS_SRC_N];
 }
 
+static __u64 miss_cycles(const struct metrics_group *g, unsigned int line)
+{
+	return g->src[line].cycles;
+}
+
+static void put_src(struct metrics_buf *b, unsigned int line)
+{
+	put_text(b, "src=\"");
+	put_text(b, src_name(line));
+	put_text(b, "\"");
+}
+
 static void put_op_src(struct metrics_buf *b, unsigned int line)
 {
 	put_text(b, "op=\"");
@@ -111,6 +123,15 @@ static void put_counters(struct metrics_buf *b, const struct metrics *m,
 		row->put_labels(b, line);
 		put_number(b, "} ", value, "\n");
 	}
+}
+
+/* Of a collector that histograms something else there are none. */
+static void put_load_misses(struct metrics_buf *b, const struct metrics *m,
+			    const struct group_metric *row, enum metrics_format format,
+			    const struct metrics_group *g)
+{
+	if (reading_metric(&m->facts.reading.meta) == IBS_METRIC_DC_MISS_LAT)
+		put_counters(b, m, row, format, g);
 }
 
 /* --- summary --- */
@@ -208,6 +229,13 @@ static const struct group_metric group_table[] = {
 	  IBS_OP_KIND_N *IBS_SRC_N,
 	  estimated_ops,
 	  put_op_src },
+	{ { "ibscope_load_miss_cycles", METRIC_COUNTER, "cycles",
+	    "Core cycles of load misses, each sample's latency (DcMissLat) times the ops that it "
+	    "stands for, by data source; misses overlap." },
+	  put_load_misses,
+	  IBS_SRC_N,
+	  miss_cycles,
+	  put_src },
 	{ { "ibscope_dtlb_l1_miss_samples", METRIC_COUNTER, "",
 	    "Samples that missed the L1 data TLB, by result in the L2 data TLB; a miss there is a "
 	    "page walk." },

@@ -328,7 +328,8 @@ static bool latency_selected(const struct offline *o, const __u64 *regs, __u32 m
 	       lat >= min_lat && (!max_lat || lat <= max_lat);
 }
 
-static void count_latency(const struct offline *o, __u64 *words, bool hist, const __u64 *regs)
+static void count_latency(const struct offline *o, __u64 *words, bool hist, const __u64 *regs,
+			  __u64 period)
 {
 	const struct sampler_opts *opts = o->opts;
 	__u32 lat;
@@ -340,6 +341,8 @@ static void count_latency(const struct offline *o, __u64 *words, bool hist, cons
 	lat = ibs_op_metric(opts->metric, regs, regs[IBS_OP_DATA3]);
 	words[IBS_HIST_BUCKET + ibs_lat_bucket(lat)]++;
 	words[IBS_HIST_SUM] += lat;
+	if (opts->count_ops)
+		words[IBS_HIST_CYCLES] += lat * period;
 }
 
 static void count_tlb(const struct offline *o, __u64 *slot, __u64 data3, __u64 weight)
@@ -387,7 +390,7 @@ static int op_sample(struct offline *o, const struct ibs_twin_sample *sample, __
 	words += entry & IBS_LAYOUT_WORD;
 	if (o->opts->count_ops)
 		words[IBS_PAIR_OPS] += sample->period;
-	count_latency(o, words, entry & IBS_LAYOUT_HIST, regs);
+	count_latency(o, words, entry & IBS_LAYOUT_HIST, regs, sample->period);
 	return IBS_OUTCOME_AGGREGATED;
 }
 

@@ -51,6 +51,7 @@ void pack_put_series(struct packed *b, const struct series *s)
 	pack_put(b, s->valid);
 	pack_put(b, s->sum);
 	pack_put(b, s->ops);
+	pack_put(b, s->cycles);
 	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++)
 		n += s->buckets[i] > 0;
 	pack_put(b, n);
@@ -72,6 +73,7 @@ int pack_get_series(const unsigned char **p, struct series *s)
 	s->valid = pack_get(p);
 	s->sum = pack_get(p);
 	s->ops = pack_get(p);
+	s->cycles = pack_get(p);
 	n = pack_get(p);
 	if (n)
 		s->buckets = calloc(IBS_LAT_BUCKETS, sizeof(*s->buckets));

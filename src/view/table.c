@@ -15,7 +15,7 @@ double series_miss_cycles(const struct series *s)
 {
 	if (!s->sum)
 		return 0;
-	return s->ops && s->samples ? (double)s->sum * s->ops / s->samples : NAN;
+	return s->cycles ? (double)s->cycles : NAN;
 }
 
 static bool is_dram(enum ibs_src src)

@@ -80,8 +80,6 @@ struct table {
  *
  * Sources are known whether or not @labels has LABEL_SRC: a snapshot has a series for each.
  *
- * Where the period varied, a sample stands for the mean of its series: miss cycles are then estimates.
- *
  * Return: 0 or -ENOMEM.
  */
 int table_build(const struct snapshot *s, enum ibs_metric metric, unsigned int labels,

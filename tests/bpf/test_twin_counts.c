@@ -72,7 +72,7 @@ static void test_every_latency(void **state)
 static void check_ops(const struct snapshot *snap, const struct ibs_twin_sample *sample,
 		      bool count_ops)
 {
-	__u64 ops[IBS_OP_KIND_N][IBS_SRC_N] = {};
+	__u64 ops[IBS_OP_KIND_N][IBS_SRC_N] = {}, cycles[IBS_OP_KIND_N][IBS_SRC_N] = {};
 	bool met[IBS_OP_KIND_N][IBS_SRC_N] = {};
 	struct tlb_counts tlb = {};
 	const struct group *g;
@@ -90,6 +90,8 @@ static void check_ops(const struct snapshot *snap, const struct ibs_twin_sample 
 		n_met += !met[kind][src];
 		met[kind][src] = true;
 		ops[kind][src] += w;
+		if (ibs_op_dc_miss_lat_valid(data3))
+			cycles[kind][src] += w * (data3 >> 32 & 0xffff);
 		if (!ibs_op_valid_l2tlb(&s))
 			continue;
 		*(data3 >> 3 & 1 ? &tlb.l2_miss : &tlb.l2_hit) += 1;
@@ -102,8 +104,10 @@ static void check_ops(const struct snapshot *snap, const struct ibs_twin_sample 
 	assert_int_equal(snap->n_groups, 1);
 	g = &snap->groups[0];
 	assert_int_equal(g->n_series, n_met);
-	for (size_t i = 0; i < g->n_series; i++)
+	for (size_t i = 0; i < g->n_series; i++) {
 		assert_int_equal(g->series[i].ops, ops[g->series[i].op][g->series[i].src]);
+		assert_int_equal(g->series[i].cycles, cycles[g->series[i].op][g->series[i].src]);
+	}
 	assert_true(tlb.l2_hit && tlb.l2_miss && tlb.refills);
 	assert_memory_equal(&g->tlb, &tlb, sizeof(tlb));
 }
@@ -171,6 +175,7 @@ static void test_ops_of_regs(void **state)
 	snapshot(s, &snap);
 	assert_int_equal(snap.groups[0].series[0].samples, 2);
 	assert_int_equal(snap.groups[0].series[0].ops, 1001);
+	assert_int_equal(snap.groups[0].series[0].cycles, 300 * 1001);
 	snapshot_free(&snap);
 	sampler_close(s);
 }

@@ -66,6 +66,7 @@ static __u64 fill_slot(__u64 *words, __u32 slot)
 
 			w[IBS_HIST_BUCKET + b] = n;
 			w[IBS_HIST_SUM] += n * ibs_lat_le(b);
+			w[IBS_HIST_CYCLES] += n * ibs_lat_le(b) * PERIOD;
 			w[IBS_PAIR_OPS] += n;
 		}
 		samples += w[IBS_PAIR_OPS];

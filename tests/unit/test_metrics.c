@@ -85,6 +85,7 @@ static void add(__u32 slot, enum ibs_op_kind op, enum ibs_src src, int cycles, _
 	} else {
 		w[IBS_HIST_BUCKET + ibs_lat_bucket(cycles)] += n;
 		w[IBS_HIST_SUM] += n * cycles;
+		w[IBS_HIST_CYCLES] += n * cycles * PERIOD;
 	}
 	cpus[0].seen += n;
 	cpus[0].outcome[IBS_OUTCOME_AGGREGATED] += n;
@@ -156,6 +157,7 @@ static void test_ops_and_tlb(void **state)
 	print(METRICS_OPENMETRICS);
 	has("ibscope_estimated_ops_total{cgroup=\"/a\",op=\"load\",src=\"dram\"} 3000");
 	has("ibscope_estimated_ops_total{cgroup=\"/a\",op=\"load\",src=\"l1\"} 5000");
+	has("ibscope_load_miss_cycles_total{cgroup=\"/a\",src=\"dram\"} 900000");
 	has("ibscope_dtlb_l1_miss_samples_total{cgroup=\"/a\",l2=\"hit\"} 4");
 	has("ibscope_dtlb_l1_miss_samples_total{cgroup=\"/a\",l2=\"miss\"} 2");
 	has("ibscope_dtlb_l1_miss_estimated_ops_total{cgroup=\"/a\",l2=\"miss\"} 2000");

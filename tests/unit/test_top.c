@@ -66,6 +66,7 @@ static void add_series(struct group *g, enum ibs_src src, unsigned int n, unsign
 		unsigned int l = latency / 2 + latency * (i % 11) / 10;
 
 		s->sum += l;
+		s->cycles += l * 1000000ull;
 		s->valid++;
 		s->buckets[ibs_lat_bucket(l)]++;
 	}
@@ -429,6 +430,7 @@ static void test_history_is_exact(void **state)
 	assert_int_equal(got.samples, want.samples);
 	assert_int_equal(got.sum, want.sum);
 	assert_int_equal(got.ops, want.ops);
+	assert_int_equal(got.cycles, want.cycles);
 	assert_memory_equal(got.buckets, want.buckets, IBS_LAT_BUCKETS * sizeof(*got.buckets));
 	/* the newest are as they came */
 	assert_int_equal(history_frame(h, 0)->time_ns, 2000000000);
