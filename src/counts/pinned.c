@@ -34,6 +34,7 @@ struct pinned {
 	bool copies;
 	struct stat meta_file;
 	const struct ibs_meta *meta; /* for its layout; of a copy the rest is old */
+	struct ibs_meta_layout meta_layout;
 	struct layout layout;
 	struct counts counts;
 };
@@ -148,6 +149,52 @@ static const __u64 *read_slot(void *arg, __u32 shard, __u32 slot)
 									: p->addr[IBS_PIN_SERIES];
 }
 
+/* A pair's words lie within a slot, and its kind and source have names. */
+static bool entry_ok(const struct ibs_meta_layout *l, unsigned int pair)
+{
+	__u32 entry = l->entry[pair], word = entry & IBS_LAYOUT_WORD;
+
+	return word < IBS_LAYOUT_FIRST ||
+	       (word + (entry & IBS_LAYOUT_HIST ? IBS_HIST_WORDS : IBS_PLAIN_WORDS) <=
+			l->slot_words &&
+		(pair & 7) < IBS_OP_KIND_N && pair >> 3 < IBS_SRC_N);
+}
+
+bool pinned_layout_ok(const struct ibs_meta_layout *l)
+{
+	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++)
+		if (!entry_ok(l, pair))
+			return false;
+	return l->n_cpus && l->n_cpus <= IBS_MAX_CPUS && l->shards && l->max_slots > 1 &&
+	       (__u64)l->shards * l->max_slots <= UINT32_MAX && l->slot_words >= IBS_TLB_WORDS &&
+	       l->slot_words <= IBS_LAYOUT_WORD + IBS_HIST_REACH && l->metric < IBS_METRIC_N &&
+	       !(l->cpus_at % _Alignof(struct ibs_cpu_state)) && !(l->control_at % 8) &&
+	       l->cpus_at + (__u64)l->n_cpus * sizeof(struct ibs_cpu_state) <= l->state_bytes &&
+	       l->control_at + (__u64)sizeof(struct ibs_control) <= l->state_bytes;
+}
+
+void pinned_place(const struct ibs_meta_layout *l, void *const addr[IBS_PIN_N],
+		  struct layout *layout, struct counts *out)
+{
+	const char *state = addr[IBS_PIN_STATE];
+
+	memcpy(layout->entry, l->entry, sizeof(layout->entry));
+	layout->words = l->slot_words;
+	*out = (struct counts){
+		.series = addr[IBS_PIN_SERIES],
+		.owners = addr[IBS_PIN_OWNERS],
+		.cpus = (const void *)(state + l->cpus_at),
+		.control = (const void *)(state + l->control_at),
+		.n_cpus = l->n_cpus,
+		.shards = l->shards,
+		.max_slots = l->max_slots,
+		.one_group = !l->by,
+		.has_ops = true,
+		.tlb = true,
+		.layout = layout,
+	};
+}
+
 static int check_meta(struct pinned *p, struct err *err)
 {
 	const struct ibs_meta *m = p->addr[IBS_PIN_META];
@@ -165,6 +212,12 @@ static int check_meta(struct pinned *p, struct err *err)
 			       m->magic == IBS_PIN_MAGIC ? m->schema : 0, IBSCOPE_VERSION,
 			       IBS_PIN_SCHEMA);
 	p->meta = m;
+	p->meta_layout = m->layout; /* others may write the map: what was checked stays */
+	if (!pinned_layout_ok(&p->meta_layout))
+		return err_set(
+			err, -EPROTO,
+			"the pinned map meta is damaged: stop the collector, remove the map, "
+			"and start the collector again");
 	return 0;
 }
 
@@ -175,7 +228,7 @@ static int map_all(struct pinned *p, struct err *err)
 
 	if (ret)
 		return ret;
-	l = &p->meta->layout;
+	l = &p->meta_layout;
 	ret = map_pin(p, IBS_PIN_SERIES, l->slot_words * sizeof(__u64),
 		      (size_t)l->shards * l->max_slots, err);
 	ret = ret ?: map_pin(p, IBS_PIN_OWNERS, sizeof(struct ibs_slot_owner), l->max_slots, err);
@@ -183,24 +236,13 @@ static int map_all(struct pinned *p, struct err *err)
 	ret = ret ?: map_pin(p, IBS_PIN_NAMES, sizeof(struct ibs_slot_name), l->max_slots, err);
 	if (ret)
 		return ret;
-	memcpy(p->layout.entry, l->entry, sizeof(p->layout.entry));
-	p->layout.words = l->slot_words;
-	p->counts = (struct counts){
-		.series = p->copies ? NULL : p->addr[IBS_PIN_SERIES],
-		.read_slot = read_slot,
-		.refresh = p->copies ? refresh : NULL,
-		.arg = p,
-		.owners = p->addr[IBS_PIN_OWNERS],
-		.cpus = (void *)((char *)p->addr[IBS_PIN_STATE] + l->cpus_at),
-		.control = (void *)((char *)p->addr[IBS_PIN_STATE] + l->control_at),
-		.n_cpus = l->n_cpus,
-		.shards = l->shards,
-		.max_slots = l->max_slots,
-		.one_group = !l->by,
-		.has_ops = true,
-		.tlb = true,
-		.layout = &p->layout,
-	};
+	pinned_place(l, p->addr, &p->layout, &p->counts);
+	p->counts.arg = p;
+	if (p->copies) {
+		p->counts.series = NULL;
+		p->counts.read_slot = read_slot;
+		p->counts.refresh = refresh;
+	}
 	return 0;
 }
 
@@ -372,6 +414,8 @@ void pinned_meta(const struct pinned *p, struct ibs_meta *out)
 	END_TEXT(out->selection);
 	END_TEXT(out->live);
 	END_TEXT(out->control);
+	END_TEXT(out->unresolved);
+	END_TEXT(out->layout.hierarchy);
 }
 
 const struct counts *pinned_counts(const struct pinned *p)

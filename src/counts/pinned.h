@@ -51,6 +51,13 @@ int pinned_snapshot(const struct pinned *p, struct snapshot *out, struct err *er
 /* The names of a group that counts_read() found; all "" where there are none yet. */
 void pinned_name(const struct pinned *p, const struct group *g, struct ibs_slot_name *out);
 
+/* Nothing that a layout says leads outside the maps that it says there are. */
+bool pinned_layout_ok(const struct ibs_meta_layout *l);
+
+/* Where the counts are in maps of such a layout, by enum ibs_pin. */
+void pinned_place(const struct ibs_meta_layout *l, void *const addr[IBS_PIN_N],
+		  struct layout *layout, struct counts *out);
+
 void pinned_close(struct pinned *p); /* accepts NULL */
 
 #endif
