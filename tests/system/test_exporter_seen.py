@@ -54,8 +54,12 @@ class Seen(test_exporter.Collected):
     def test_page_shows_the_miss_cycles_of_hist(self):
         """Miss cycles of the page are those that the code of hist worked out for the snapshot."""
         e = self.start(test_exporter.Exporter)
-        self.until(lambda: e.get('/-/ready')[0] == 200)
-        d = json.loads(e.get('/api/snapshot.json')[2])
+        d = {}
+
+        def counted():
+            d.update(json.loads(e.get('/api/snapshot.json')[2]))
+            return sum(s['valid'] for c in d['containers'] for s in c['sources'].values()) > 10
+        self.until(counted)
         d['containers'] = [c for c in d['containers'] if c['sources']][:10]     # all of them are shown
         rows = re.findall(r'<tr data-samples="(\d+)" data-cycles="([\d.e+]+)"[^>]*>', self.dom(self.serve_page(e.get('/')[2].encode(), d)))
         miss = [sum(s['miss_cycles'] or 0 for s in c['sources'].values()) for c in d['containers']]
