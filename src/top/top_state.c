@@ -460,8 +460,9 @@ static void escape(struct top *t)
 	if (t->mode != TOP_TABLE) {
 		t->mode = TOP_TABLE;
 	} else if (t->n_zooms) {
-		struct top_zoom *z = &t->zoom[--t->n_zooms];
+		struct top_zoom *z = &t->zoom[t->n_zooms - 1];
 
+		t->n_zooms--;
 		go_to(t, level_of(z->labels));
 		t->selected = z->hash;
 		t->has_selected = true;
