@@ -95,13 +95,13 @@ static bool owned_word(const char *text, __u64 *word)
 
 /*
  * As hist shows them: a cgroup without a path is its number, a container without a name its id.
- * @buf: of CONTAINER_LABEL bytes. Return: NULL for absent.
+ * @buf: of CONTAINER_LABEL bytes. Return: NULL for absent; may be in @c or @buf.
  */
-static const char *cgroup_text(const struct report *r, enum report_key key, __u64 id, char *buf)
+static const char *cgroup_text(const struct report *r, enum report_key key, __u64 id,
+			       struct container *c, char *buf)
 {
 	struct container_name name;
 	struct task_cgroup cgroup;
-	struct container c;
 
 	if (!tasks_cgroup(r->opts.tasks, id, &cgroup)) {
 		snprintf(buf, CONTAINER_LABEL, "#%llu", (unsigned long long)id);
@@ -109,11 +109,11 @@ static const char *cgroup_text(const struct report *r, enum report_key key, __u6
 	}
 	if (key == REPORT_KEY_CGROUP)
 		return cgroup.path;
-	if (!container_of_path(cgroup.path, NULL, &c))
+	if (!container_of_path(cgroup.path, NULL, c))
 		return "";
 	name = (struct container_name){ cgroup.container, cgroup.pod, cgroup.ns };
-	return key == REPORT_KEY_CONTAINER ? container_label(&c, &name, buf)
-					   : container_pod_label(&c, &name, buf);
+	return key == REPORT_KEY_CONTAINER ? container_label(c, &name, buf)
+					   : container_pod_label(c, &name, buf);
 }
 
 static bool cgroup_word(struct report *r, enum report_key key, const struct trace_sample *s,
@@ -121,6 +121,7 @@ static bool cgroup_word(struct report *r, enum report_key key, const struct trac
 {
 	struct u64_map *known = &r->cgroups[key - REPORT_KEY_CGROUP];
 	char buf[CONTAINER_LABEL];
+	struct container c;
 	const char *text;
 
 	_Static_assert(REPORT_KEY_POD == REPORT_KEY_CGROUP + 2 &&
@@ -131,7 +132,7 @@ static bool cgroup_word(struct report *r, enum report_key key, const struct trac
 		return false;
 	*word = u64_map_get(known, s->cgroup_id);
 	if (*word == U64_MAP_NONE) {
-		text = cgroup_text(r, key, s->cgroup_id, buf);
+		text = cgroup_text(r, key, s->cgroup_id, &c, buf);
 		*word = text ? intern_get(&r->texts, text) : INTERN_NONE - 1;
 		u64_map_put(known, s->cgroup_id, *word);
 	}
