@@ -197,7 +197,7 @@ static void test_refused(void **unused)
 	o = build_default();
 	o.attr[1].sample_type &= ~PERF_SAMPLE_IDENTIFIER;
 	build_one(&o);
-	refused("which sample is whose");
+	refused("samples cannot be assigned");
 	o = build_default();
 	o.killed = true;
 	build_begin(&b, &o);
