@@ -318,10 +318,13 @@ static void put_values(struct writer *w, const struct costs *c)
 {
 	const __u64 all[] = { c->samples, c->cycles, c->remote_cycles, c->estimated };
 	const __u64 bare[] = { c->samples, c->latency, c->remote_latency };
-	const __u64 *v = w->p->no_estimate ? bare : all;
 
-	for (int i = 0; i < (w->p->no_estimate ? 3 : 4); i++)
-		put_varint(&w->part, v[i]);
+	if (w->p->no_estimate)
+		for (int i = 0; i < 3; i++)
+			put_varint(&w->part, bare[i]);
+	else
+		for (int i = 0; i < 4; i++)
+			put_varint(&w->part, all[i]);
 	put_bytes(&w->body, 2, w->part.data, w->part.n);
 	w->part.n = 0;
 }

@@ -123,7 +123,7 @@ static void view_line(struct paint *p, int y)
 	else if (*t->opts.match)
 		x = grid_printf(p->g, y, x, GRID_STRONG, "   filter: %s", t->opts.match);
 	if (*p->info->origin)
-		x = grid_printf(p->g, y, x, GRID_PLAIN, "   %s", p->info->origin);
+		grid_printf(p->g, y, x, GRID_PLAIN, "   %s", p->info->origin);
 	grid_printf(p->g, y, end > 0 ? end : 0, t->frozen ? GRID_WARN : GRID_STRONG, "[%s]", mode);
 }
 
@@ -166,8 +166,8 @@ static void ledger_line(struct paint *p, int y)
 static void key_line(struct paint *p, int y)
 {
 	static const char *const lines[] = {
-		[TOP_TABLE] = "? help  c rows  s sort  / filter  Enter zoom  h histogram  "
-			      "Space freeze  q quit",
+		[TOP_TABLE] = ("? help  c rows  s sort  / filter  Enter zoom  h histogram  "
+			       "Space freeze  q quit"),
 		[TOP_HELP] = "? back  q quit",
 		[TOP_HISTOGRAM] = "h back  up/down other rows  Space freeze  q quit",
 		[TOP_EDIT] = "Enter done  Esc as before  ^U clear",
@@ -423,13 +423,14 @@ static void help(struct paint *p, int y, int lines)
 {
 	const char *names, *text;
 	/* in two columns where one is too long */
-	int total = 0, columns;
+	int total = 0, columns, rows;
 
 	while (top_help_line(total, &names, &text))
 		total++;
 	columns = total > lines && p->g->width >= 120 ? 2 : 1;
+	rows = (total + columns - 1) / columns ?: 1;
 	for (int i = 0; top_help_line(i, &names, &text); i++) {
-		int rows = (total + columns - 1) / columns, x = i / rows * (p->g->width / 2);
+		int x = i / rows * (p->g->width / 2);
 
 		if (i % rows >= lines)
 			continue;

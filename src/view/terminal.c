@@ -3,8 +3,8 @@
 
 #include "base/err.h"
 
-#define _XOPEN_SOURCE_EXTENDED 1
-#define NCURSES_WIDECHAR       1
+/* what curses.h asks of those who want wide characters */
+#define NCURSES_WIDECHAR 1
 #include <curses.h>
 #include <errno.h>
 #include <langinfo.h>

@@ -159,7 +159,7 @@ class Collector:
     """A `serve` with pins of its own, which is told to end by stop()."""
 
     def __init__(self, pin_dir, *args):
-        self.err = tempfile.TemporaryFile('w+')
+        self.err = tempfile.TemporaryFile('a+')  # its writes go to the end, wherever this reads
         # a machine that is not ours alone may take its time in the middle of a program
         self.p = subprocess.Popen([IBSCOPE, 'serve', '--source', 'sim', '--pin-dir', pin_dir, '--max-bpf-time', 'off', *args],
                                   stderr=self.err, stdin=subprocess.DEVNULL)

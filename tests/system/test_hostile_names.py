@@ -119,6 +119,10 @@ class HostileNames(unittest.TestCase):
             for kind, option in (TEXT, ()), (TEXT, ('--histogram',)), (CSV, ('--csv',)), (JSON, ('--json',)):
                 self.run_it(kind, 'hist', *SIM, '-c', '1000000', *under, '--by', by, *option, '1', '1')
         self.run_it(TEXT, 'hist', *SIM, '-v', *under, '-T', '0.5', '1', hostile=False)
+        page = os.path.join(self.dir, 'hist.html')
+        self.run_it(BINARY, 'hist', *SIM, '-c', '1000000', *under, '--by', 'cgroup,comm', '--html', page, '1', '1')
+        with open(page, 'rb') as f:
+            self.assertEqual(forbidden(f.read()), [])
         for by in 'cgroup', 'comm':
             top = ('top', *SIM, '-c', '1000000', *under, '--by', by, '--once', '-d', '1', '--size', '160x30')
             for html in (), ('--html',):

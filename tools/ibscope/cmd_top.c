@@ -554,6 +554,8 @@ int cmd_top(int argc, char **argv)
 			      argv[optind]);
 	if (!ret) {
 		none.labels = c.sampling.labels;
+		/* a copy, padding included */
+		/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-exp42-c,cert-flp37-c) */
 		selects = memcmp(&none, &c.sampling, sizeof(none));
 		ret = check_source(&c, selects, &err);
 	}
