@@ -93,8 +93,9 @@ class Guest(cases.Cases, guest.Guest):
         self.do('run_perf perf 1 -e ibs_op// -c %d --raw-samples' % period)
         self.check('decode: same as perf', self.check_decode)
         dumps.scenario(self)
-        self.check('a record takes four tenths of perf\'s bytes, or less', records.check_size, self,
-                   'record', 'perf.data', 0.4)
+        # a file of few samples pays for names and topology
+        self.check('a record takes less than half of perf\'s bytes', records.check_size, self,
+                   'record', 'perf.data', 0.5)
         self.check('with -z a quarter', records.check_size, self, 'record-compressed', 'perf.data', 0.25)
 
         # e: refusals
