@@ -15,7 +15,7 @@ void *xrealloc(void *p, size_t bytes);
 char *xstrdup(const char *text);
 void *xmemdup(const void *data, size_t bytes);
 
-/* Print why there is no memory, and exit. */
+/* Report that memory ran out, and exit with status 1. */
 _Noreturn void out_of_memory(void);
 
 /* What out_of_memory() calls to print a message that knows more; NULL: "out of memory". */

@@ -60,8 +60,8 @@ int container_each(const char *path, const struct container_owner *owner, struct
 
 /*
  * Names of containers and pods, from the state files of docker, podman, containerd, nerdctl, CRI-O
- * and kubelet on this machine; no daemon is asked. Such files are formats of their makers, who may
- * change them: what is not understood is no name, never an error.
+ * and kubelet on this machine; no daemon is asked. The runtimes own these
+ * formats and may change them, so a file that is not understood gives no name, never an error.
  */
 
 /* Letters, digits, "_", "." and "-" only; "" is not known. */

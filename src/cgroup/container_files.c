@@ -37,7 +37,7 @@ static void set(char out[CONTAINER_NAME_MAX], const char *s)
 		strcpy(out, s);
 }
 
-/* "" of what is no string, or is not there. */
+/* The value of a key; "" if it is missing or not a string. */
 static const char *text_of(const json_t *object, const char *key)
 {
 	return json_string_value(json_object_get(object, key)) ?: "";

@@ -366,7 +366,7 @@ static enum control_result reload(struct collector *c, const struct control_requ
 	return CONTROL_OK;
 }
 
-/* Return: CONTROL_OK if there is no line, or only "json". */
+/* Return: CONTROL_OK if the request has no further line, or only "json". */
 static enum control_result want_json(const struct control_request *r, bool *json, struct err *err)
 {
 	*json = r->n == 1 && !strcmp(r->line[0].name, "json") && !r->line[0].value;

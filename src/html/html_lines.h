@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#define HTML_LINE_THREADS 6 /* that are told from each other; a line with more says "6+" */
+#define HTML_LINE_THREADS 6 /* counted exactly; more are shown as "6+" */
 
 struct html_access {
 	__u64 line; /* address of its first byte */

@@ -18,7 +18,8 @@ struct reading {
 
 /*
  * Whether the collector is running: it did not exit cleanly, and updated its status within the last
- * ten seconds. Its pid is no proof: it may be one of another namespace, or reused.
+ * ten seconds. Its pid proves nothing: it may belong to another
+ * namespace, or have been reused.
  */
 bool collector_alive(const struct ibs_meta *m);
 

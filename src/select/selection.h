@@ -9,7 +9,8 @@
 
 /*
  * A cgroup that a selection names. It also stands for all cgroups below it that have no entry of
- * their own. Id 0 is no cgroup: alone, it selects none, as when those wanted do not exist yet.
+ * their own. Id 0 matches no cgroup: a selection of it alone selects nothing, as when the
+ * cgroups asked for do not exist yet.
  */
 struct selected_cgroup {
 	__u64 id;

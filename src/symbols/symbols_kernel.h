@@ -21,7 +21,7 @@ void kernel_symbols_close(struct kernel_symbols *k); /* accepts NULL */
 /* The name at an address, and its module or NULL; they live as long as @k. NULL: none. */
 const char *kernel_symbols_find(const struct kernel_symbols *k, __u64 addr, const char **module);
 
-/* The address of a symbol. Return: false if there is none of that name. */
+/* The address of a symbol. Return: false if no symbol has that name. */
 bool kernel_symbols_address(const struct kernel_symbols *k, const char *name, __u64 *addr);
 
 #endif

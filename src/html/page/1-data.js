@@ -151,8 +151,8 @@ function scan() {
 	return r;
 }
 
-/* Cycles above what the same group's accesses to local memory cost: a lower bound is no estimate, so
- * null where either side has fewer than ten samples. */
+/* Cycles above what the same group's accesses to local memory cost. Null where either side has fewer
+ * than ten samples: their mean would say little. */
 function remotePrice(groups) {
 	const c = D.columns, near = new Float64Array(N), nearN = new Float64Array(N);
 	const failed = filters();
