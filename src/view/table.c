@@ -318,7 +318,7 @@ int table_window(const struct table *t, size_t first, size_t n, struct table *ou
 	int ret = 0;
 
 	*out = *t;
-	out->row = t->row + first;
+	out->row = t->n ? t->row + first : NULL;
 	out->n = first + n < t->n ? n : t->n - first;
 	out->n_rest = t->n - out->n;
 	memset(&out->rest, 0, sizeof(out->rest));
