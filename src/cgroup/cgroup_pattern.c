@@ -78,7 +78,7 @@ ssize_t cgroup_pattern_deepest(const struct cgroup_pattern *p, const char *path)
 		take_name(p, name, now);
 		if (now[p->n])
 			deepest = end - path;
-		else if (!memchr(now, true, p->n + 1))
+		else if (!memchr(now, 1, p->n + 1))
 			break;
 	}
 	return deepest;

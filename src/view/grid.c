@@ -69,7 +69,8 @@ int grid_put(struct grid *g, int y, int x, enum grid_style style, const char *te
 			struct grid_cell *c = x ? at(g, y, x - 1) : NULL;
 			size_t len;
 
-			c -= c && !c->width;
+			if (c && !c->width)
+				c--;
 			len = c ? strlen(c->text) : 0;
 			if (c && len + n < GRID_CELL) {
 				memcpy(c->text + len, s, n);
