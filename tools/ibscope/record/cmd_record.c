@@ -264,10 +264,16 @@ static int put_batch(const struct record_batch *b, void *arg, struct err *err)
 	return ret ?: put_part(r, b, from, b->n, err);
 }
 
+/*
+ * A record shows in its ring a little after the time that it bears, and more than a little where a
+ * hypervisor takes the CPU away in between. What is younger waits, so that the file is in order.
+ */
+#define SETTLE_NS 1000000
+
 /* All that came until now; @last: also what came while we looked. */
 static int put_all(struct record *r, bool last, struct err *err)
 {
-	__u64 until = last ? UINT64_MAX - 1 : clock_ns(CLOCK_MONOTONIC);
+	__u64 until = last ? UINT64_MAX - 1 : clock_ns(CLOCK_MONOTONIC) - SETTLE_NS;
 	int ret;
 
 	cgroup_tree_update(r->sampling.tree);
@@ -277,7 +283,8 @@ static int put_all(struct record *r, bool last, struct err *err)
 	ret = rings_drain(sampler_rings(r->sampling.sampler), until, put_batch, r, err);
 	ret = ret ?: put_events(r, until, err);
 	block_signals(true, NULL);
-	r->until = until;
+	if (until > r->until)
+		r->until = until;
 	return ret;
 }
 
