@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Any bytes as the recording that report, dump, replay and top read; the last byte chooses how. No crash,
- * and whatever the names in it are: each line printed is text, each object JSON, no cell a formula.
+ * Any bytes as the recording that report, dump, replay, top and export read; the last byte chooses how.
+ * No crash, and whatever the names in it are: each line printed is text, each object JSON, no cell a
+ * formula. dump reads what export writes.
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -16,9 +17,9 @@
 
 #define WORDS 8
 
-enum format { TEXT, CSV, JSON, HTML };
+enum format { TEXT, CSV, JSON, PERF };
 
-static char html[] = "/tmp/ibscope-fuzz-XXXXXX";
+static char output[] = "/tmp/ibscope-fuzz-XXXXXX";
 
 static const struct command {
 	int (*run)(int argc, char **argv);
@@ -34,7 +35,7 @@ static const struct command {
 	  TEXT,
 	  { "report", "--comm", "plain,sh", "--cgroup", "/**", "--min-lat", "9" } },
 	{ cmd_report, TEXT, { "report", "--folded", "total" } },
-	{ cmd_report, HTML, { "report", "--html", html } },
+	{ cmd_report, TEXT, { "report", "--html", output } },
 	{ cmd_dump, TEXT, { "dump", "--events" } },
 	{ cmd_dump, CSV, { "dump", "--csv" } },
 	{ cmd_dump, CSV, { "dump", "--csv", "--fetch" } },
@@ -45,8 +46,11 @@ static const struct command {
 	{ cmd_replay, CSV, { "replay", "--offline", "--csv", "--by", "comm,cgroup,container" } },
 	{ cmd_replay, JSON, { "replay", "--offline", "--json", "--by", "cgroup,comm,src,op" } },
 	{ cmd_top, TEXT, { "top", "--once", "--by", "comm,cgroup", "--size", "160x45", "-i" } },
+	{ cmd_report, TEXT, { "report", "--pprof", output, "--by", "comm,container,src,symbol" } },
+	{ cmd_export, PERF, { "export", "--perf-data", output } },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+static const struct command reread = { cmd_dump, JSON, { "dump", "--json", "--events" } };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -56,9 +60,9 @@ static void need(int condition)
 		abort();
 }
 
-static void remove_html(void)
+static void remove_output(void)
 {
-	unlink(html);
+	unlink(output);
 }
 
 /* Printing it again would change nothing, so nothing in it was to be escaped. */
@@ -107,12 +111,12 @@ static void check_objects(const char *text)
 	}
 }
 
-static void run(const struct command *c, const char *file)
+static int run(const struct command *c, const char *file)
 {
 	FILE *const out = stdout, *const err = stderr;
 	char *argv[WORDS + 2], *printed = NULL, *said = NULL;
 	size_t n, n_said;
-	int argc = 0;
+	int argc = 0, status;
 
 	while (argc < WORDS && c->word[argc]) {
 		argv[argc] = (char *)c->word[argc];
@@ -123,7 +127,7 @@ static void run(const struct command *c, const char *file)
 	stdout = open_memstream(&printed, &n);
 	stderr = open_memstream(&said, &n_said);
 	need(stdout && stderr);
-	c->run(argc, argv);
+	status = c->run(argc, argv);
 	fclose(stdout);
 	fclose(stderr);
 	stdout = out;
@@ -137,25 +141,29 @@ static void run(const struct command *c, const char *file)
 		check_objects(printed);
 	free(printed);
 	free(said);
+	return status;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	const struct command *c;
 	char file[32];
 	int fd;
 
 	if (!size)
 		return 0;
-	if (strstr(html, "XXXXXX")) {
-		fd = mkstemp(html);
+	if (strstr(output, "XXXXXX")) {
+		fd = mkstemp(output);
 		need(fd >= 0);
 		close(fd);
-		atexit(remove_html);
+		atexit(remove_output);
 	}
 	fd = memfd_create("fuzz", MFD_CLOEXEC);
 	need(fd >= 0 && write(fd, data, size - 1) == (ssize_t)size - 1);
 	snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
-	run(&commands[data[size - 1] % COMMANDS], file);
+	c = &commands[data[size - 1] % COMMANDS];
+	if (!run(c, file) && c->format == PERF)
+		need(!run(&reread, output));
 	close(fd);
 	return 0;
 }
