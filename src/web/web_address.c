@@ -41,6 +41,14 @@ static int split(const char *text, char *host, size_t size, const char **port, s
 	return 0;
 }
 
+int web_check_address(const char *text, struct err *err)
+{
+	char host[256];
+	const char *port;
+
+	return split(text, host, sizeof(host), &port, err);
+}
+
 static int open_socket(const struct addrinfo *a, bool both)
 {
 	int one = 1, zero = 0;

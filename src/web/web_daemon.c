@@ -258,7 +258,7 @@ int web_add_listen(void *ctx, const char *arg, struct err *err)
 		return err_set(err, -EINVAL, "--web.listen-address: longer than %zu characters",
 			       sizeof(o->listen[0]) - 1);
 	strcpy(o->listen[o->n_listen++], arg);
-	return 0;
+	return web_check_address(arg, err);
 }
 
 int web_check_telemetry_path(const char *path, struct err *err)

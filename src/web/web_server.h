@@ -77,6 +77,9 @@ enum MHD_Result web_request(void *arg, struct MHD_Connection *c, const char *url
  */
 int web_listen(const char *text, struct err *err);
 
+/* Can it be an address? No name is resolved. Return: 0, or -EINVAL with @err. */
+int web_check_address(const char *text, struct err *err);
+
 /* The address of a socket, as web_listen() reads it. */
 void web_address_text(int fd, char *out, size_t size);
 

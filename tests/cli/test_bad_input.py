@@ -177,6 +177,17 @@ class BadInput(unittest.TestCase):
             self.assertEqual(run(*args).stdout, terms.stdout)
         self.assertNotIn('dc_phy_addr', run('hist', '--help').stdout)
 
+    def test_listen_address(self):
+        for program in ((ibscope.IBSCOPE, 'serve', *SIM), (ibscope.IBSCOPE + '-exporter',)):
+            for bad in 'garbage', '', '1.2.3.4', '::1:80', ':70000', '[::1]', 'localhost:', 'a:-1', 'x' * 300:
+                p = subprocess.run([*program, '--web.listen-address', bad, '--config-check'],
+                                   capture_output=True, text=True, timeout=30)
+                self.assertEqual(p.returncode, 2, (program, bad))
+                self.assertRegex(p.stderr, 'HOST:PORT|longer than')
+            p = subprocess.run([*program, '--web.listen-address', '[::1]:9950', '--config-check'],
+                               capture_output=True, text=True, timeout=30)
+            self.assertEqual(p.returncode, 0, p.stderr)
+
     def test_units(self):
         for args in (('--grace', '5m'), ('--grace', '90'), ('--grace', '1.5h'), ('--max-memory', '1G'),
                      ('--max-memory', '64'), ('--max-rss', '512MiB'), ('--nmi-cost', '2us')):
