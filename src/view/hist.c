@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/utf8.h"
+#include "pager.h"
 
 #include <errno.h>
 #include <math.h>
@@ -399,19 +400,24 @@ int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
 	       const struct snapshot *interval, unsigned int labels, cgroup_namer name, void *arg,
 	       struct err *err)
 {
+	struct pager pager = { .f = f, .to = f };
+	struct err more = { "" };
 	struct screen screen;
 	struct rows rows;
-	int ret;
+	int ret, closed;
 
-	if (v->csv)
-		return print_csv(f, v, info, interval, labels, name, arg, err);
-	if (!v->json) {
+	if (v->csv) {
+		ret = print_csv(f, v, info, interval, labels, name, arg, err);
+	} else if (!v->json) {
 		screen_of(f, &screen);
-		return hist_print_text(f, &screen, v, info, interval, labels, name, arg, err);
+		ret = hist_print_text(v->goes_on ? f : pager_open(&pager, f), &screen, v, info,
+				      interval, labels, name, arg, err);
+	} else if (rows_build(interval, labels ?: LABELS_DEFAULT, name, arg, &rows)) {
+		ret = err_set(err, -ENOMEM, "out of memory for the output");
+	} else {
+		ret = print_json(f, info, interval, &rows, &v->order, err);
+		rows_free(&rows);
 	}
-	if (rows_build(interval, labels ?: LABELS_DEFAULT, name, arg, &rows))
-		return err_set(err, -ENOMEM, "out of memory for the output");
-	ret = print_json(f, info, interval, &rows, &v->order, err);
-	rows_free(&rows);
-	return ret;
+	closed = pager_close(&pager, ret ? &more : err);
+	return ret ?: closed;
 }

@@ -31,6 +31,7 @@ struct hist_info {
 /* How to print; zero is the default. Rows for option_set are in hist_options. */
 struct hist_view {
 	bool json, csv, histograms;
+	bool goes_on;			/* more intervals follow: no pager */
 	size_t top;			/* rows; 0: as many as fit, 20 in a pipe */
 	enum table_column sort;		/* only if has_sort; else miss cycles */
 	bool has_sort;
@@ -52,9 +53,9 @@ int hist_view_check(const struct hist_view *v, struct err *err);
  * @labels: 1 << enum label bits; 0: the default, which for text is one row a container
  * @name:   as for rows_build()
  *
- * The caller checks ferror().
+ * Text that is too long for a terminal goes through the pager.
  *
- * Return: 0, or -ENOMEM with @err.
+ * Return: 0, or -ENOMEM or -EIO with @err.
  */
 int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
 	       const struct snapshot *interval, unsigned int labels, cgroup_namer name, void *arg,

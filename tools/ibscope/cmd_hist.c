@@ -136,8 +136,6 @@ static int print(struct hist *h, const struct snapshot *interval, struct err *er
 	}
 	ret = hist_print(stdout, &h->view, &s->info, interval, h->labels, sampling_cgroup_name, s,
 			 err);
-	if (!ret && (fflush(stdout) || ferror(stdout)))
-		ret = err_set(err, -EIO, "cannot write the output: %s", strerror(errno));
 	allow_signals(false);
 	return ret;
 }
@@ -318,6 +316,7 @@ int cmd_hist(int argc, char **argv)
 	ret = ret ?: hist_view_check(&h.view, &err) ?: sampling_filter(&h.sampling, &err);
 	h.labels = h.sampling.labels;
 	h.view.order = h.sampling.order;
+	h.view.goes_on = h.interval_s && h.count != 1;
 	/* what the kernel groups by, and which names are needed */
 	if (!h.labels)
 		h.sampling.labels = h.view.json ? LABELS_DEFAULT : TABLE_LABELS & ~TABLE_JOINED;

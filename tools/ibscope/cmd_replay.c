@@ -119,8 +119,6 @@ static int print(struct cmd *c, struct replay *r, struct err *err)
 		sampling_warn(&c->sampling, &snap);
 	}
 	snapshot_free(&snap);
-	if (!ret && (fflush(stdout) || ferror(stdout)))
-		ret = err_set(err, -EIO, "cannot write the output: %s", strerror(errno));
 	return ret;
 }
 

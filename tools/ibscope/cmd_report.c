@@ -7,6 +7,7 @@
 #include "report/report_folded.h"
 #include "report/report_pprof.h"
 #include "report/report_print.h"
+#include "view/pager.h"
 #include "view/screen.h"
 
 #include <getopt.h>
@@ -458,6 +459,7 @@ static int write_pprof(struct cmd *c, struct err *err)
 static int print(struct cmd *c, struct err *err)
 {
 	struct report_table table;
+	struct pager pager = { .f = stdout, .to = stdout };
 
 	if (c->pprof)
 		return write_pprof(c, err);
@@ -467,12 +469,12 @@ static int print(struct cmd *c, struct err *err)
 		folded_print(stdout, c->folded);
 	} else {
 		report_table(c->report, &c->order, &table);
-		report_print(stdout, c->format, &c->head, &table, c->columns, c->n_columns);
+		if (c->format == REPORT_TEXT)
+			pager_open(&pager, stdout);
+		report_print(pager.f, c->format, &c->head, &table, c->columns, c->n_columns);
 		report_table_free(&table);
 	}
-	if (fflush(stdout) || ferror(stdout))
-		return err_set(err, -EIO, "cannot write the output: %s", strerror(errno));
-	return 0;
+	return pager_close(&pager, err);
 }
 
 static void show_problem(const char *text, void *arg)
