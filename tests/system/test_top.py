@@ -9,6 +9,7 @@ import select
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import termios
 import time
@@ -321,6 +322,22 @@ class Top(unittest.TestCase):
         html = run('top', '--source', 'sim', '--once', '-d', '0.3', '--html').stdout
         self.assertTrue(html.startswith('<!DOCTYPE html>'))
         self.assertNotIn('<script', html)
+
+    def test_once_waits_for_samples(self):
+        """One frame of nothing answers nothing: here the first samples come after many intervals."""
+        cpu = max(os.sched_getaffinity(0))
+        p = subprocess.Popen([ibscope.IBSCOPE, 'top', '--once', '-d', '0.1', '--source', 'sim', '--sim-event', 'faults',
+                              '-c', '16000', '-C', str(cpu), '--size', '100x20'], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+        self.addCleanup(p.kill)
+        ibscope.wait_sampling(p)
+        time.sleep(0.5)
+        fault = 'import mmap\nwhile True: m = mmap.mmap(-1, 1 << 24); m.write(bytes(1 << 24)); m.close()'
+        faults = subprocess.Popen(['taskset', '-c', str(cpu), sys.executable, '-c', fault])
+        self.addCleanup(lambda: (faults.kill(), faults.wait()))
+        out, err = p.communicate(timeout=60)
+        self.assertEqual(p.returncode, 0, err)
+        self.assertRegex(out, r'seen [1-9]')
 
     def test_reads_a_collector(self):
         """The same counters, no second set of events; rows are what the collector tells apart."""

@@ -28,7 +28,7 @@ _Static_assert((int)TERMINAL_KEYS == (int)TOP_UP, "keys have one number");
 
 #define DEFAULT_INTERVAL_S 2
 #define ONCE_HEIGHT	   24
-#define RETRY_S		   2 /* after a source failed */
+#define ONCE_PATIENCE_S	   10 /* for the first sample */
 
 struct cmd {
 	struct sampling sampling;
@@ -48,6 +48,7 @@ struct cmd {
 	size_t log_size;
 	unsigned int labels; /* that the source is open with */
 	double began;	     /* the interval that runs */
+	__u64 seen;	     /* samples of all intervals */
 	char command[1024], host[256];
 };
 
@@ -207,6 +208,7 @@ static int add_interval(struct cmd *c, struct err *err)
 	c->began = now;
 	if (ret)
 		return ret < 0 ? ret : 0;
+	c->seen += interval.ledger.seen;
 	ret = top_add(c->view, &interval, &frame, c->source->name, c->source);
 	snapshot_free(&interval);
 	return ret ? err_set(err, ret, "out of memory for an interval") : 0;
@@ -436,21 +438,40 @@ static int check_source(const struct cmd *c, bool selects, struct err *err)
 	return 0;
 }
 
-static int wait_once(struct cmd *c, struct err *err)
+/* Return: false if a signal came before. */
+static bool wait_interval(struct cmd *c)
 {
-	double due = c->trace ? 0 : c->began + c->top.interval_s;
+	double due = c->began + c->top.interval_s;
 
-	if (c->trace) /* all of it */
-		c->began = -INFINITY;
 	while (now_s() < due) {
 		struct pollfd fds[1 + SOURCE_FDS] = { { .fd = c->sigfd, .events = POLLIN } };
 		unsigned int n = 1 + c->source->fds(c->source, fds + 1);
 		double wait = fmin(fmax(due - now_s(), 0), c->source->tick(c->source));
 
 		if (poll(fds, n, ceil(wait * 1000)) > 0 && fds[0].revents)
-			break;
+			return false;
 	}
-	return add_interval(c, err) ?: print_once(c, err);
+	return true;
+}
+
+static int once(struct cmd *c, struct err *err)
+{
+	double end = c->began + c->top.interval_s + ONCE_PATIENCE_S;
+	int ret;
+
+	if (c->trace) { /* all of it */
+		c->began = -INFINITY;
+		return add_interval(c, err) ?: print_once(c, err);
+	}
+	/* an interval without any sample shows nothing: a busy or idle machine may begin late */
+	for (bool more = true; more;) {
+		more = wait_interval(c) && now_s() < end;
+		ret = add_interval(c, err);
+		if (ret)
+			return ret;
+		more = more && !c->seen;
+	}
+	return print_once(c, err);
 }
 
 static int with_screen(struct cmd *c, struct err *err)
@@ -513,7 +534,7 @@ static int top(struct cmd *c, bool selects, struct err *err)
 	if (ret)
 		return ret;
 	if (c->once)
-		return wait_once(c, err);
+		return once(c, err);
 	c->log = open_memstream(&c->log_text, &c->log_size);
 	if (!c->log)
 		return err_set(err, -ENOMEM, "out of memory");
