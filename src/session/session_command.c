@@ -95,7 +95,7 @@ bool sampling_command_ended(const struct sampling *s)
 
 /*
  * Wait for the command's own end. The first signal has ended sampling only, or is ignored now that it
- * has ended; the second one is for the command, too, which gets that of a terminal without us.
+ * has ended; the second one is for the command, too.
  * Return: 0, or the signal that the command does not take notice of.
  */
 static int wait_for_command(struct sampling *s, bool interrupted)
@@ -122,8 +122,7 @@ static int wait_for_command(struct sampling *s, bool interrupted)
 		}
 		last = info.ssi_signo;
 		left_ms = END_MAX_MS;
-		if (info.ssi_code <= 0)
-			kill(command_pid(s->command), last);
+		command_pass_on(s->command, last, info.ssi_code > 0);
 	}
 	if (fds[1].fd >= 0)
 		close(fds[1].fd);

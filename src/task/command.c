@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cgroup/cgroup_hierarchy.h"
+#include "command_terminal.h"
 #include "command_tree.h"
 
 enum command_state { COMMAND_WAITS, COMMAND_RUNS, COMMAND_ENDED };
@@ -20,6 +21,7 @@ struct command {
 	int pidfd;
 	int sock; /* to the process until it has exec'd */
 	int status;
+	struct command_terminal *terminal; /* NULL: none, or not running */
 
 	char name[COMMAND_TREE_NAME];
 	int dir, at; /* the cgroup, locked, and where it is; -1 without one */
@@ -159,6 +161,7 @@ int command_start(struct command *c, struct err *e)
 	if (c->state != COMMAND_WAITS)
 		return err_set(e, -EALREADY, "%s: already started", c->file);
 	c->state = COMMAND_RUNS;
+	c->terminal = command_terminal_open(c->pid);
 	/* fails if a signal killed it: see command_wait() */
 	send(c->sock, "", 1, MSG_NOSIGNAL);
 	do
@@ -172,9 +175,21 @@ int command_start(struct command *c, struct err *e)
 	return explain_exec(c, error, e);
 }
 
+static void release_terminal(struct command *c)
+{
+	command_terminal_close(c->terminal);
+	c->terminal = NULL;
+}
+
 int command_wait(struct command *c, int *status)
 {
+	siginfo_t info;
+
 	if (c->state != COMMAND_ENDED) {
+		/* its process group is not named any more once its id is free */
+		if (waitid(P_PID, c->pid, &info, WEXITED | WNOWAIT))
+			return -errno;
+		release_terminal(c);
 		if (waitpid(c->pid, &c->status, 0) < 0)
 			return -errno;
 		c->state = COMMAND_ENDED;
@@ -200,6 +215,14 @@ pid_t command_pid(const struct command *c)
 int command_pidfd(const struct command *c)
 {
 	return c->pidfd;
+}
+
+void command_pass_on(const struct command *c, int sig, bool by_terminal)
+{
+	if (c->terminal)
+		kill(-c->pid, sig);
+	else if (c->state == COMMAND_RUNS && !by_terminal)
+		kill(c->pid, sig);
 }
 
 /* --- the command's cgroup --- */
@@ -386,6 +409,7 @@ void command_close(struct command *c)
 		while (command_wait(c, NULL) == -EINTR)
 			;
 	}
+	release_terminal(c);
 	if (c->dir >= 0)
 		leave_cgroup(c);
 	if (c->pid && c->state == COMMAND_RUNS)

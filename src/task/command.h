@@ -41,9 +41,7 @@ void command_signals_get(struct command_signals *s);
  *
  * The cgroup is made in our own one, else in the nearest ancestor that takes it, else at the top of
  * the mount. What crashed instances left is removed first, see command_tree_sweep(). The process has our
- * process group, terminal and files; so a terminal's SIGINT reaches it as well as us, and a caller
- * that reports at the end keeps going until command_wait(). No signal disposition of ours changes.
- * It ends if we die before command_start().
+ * terminal and files. It ends if we die before command_start().
  *
  * Return: 0; with @e set
  * -EINVAL  no command given
@@ -70,11 +68,21 @@ pid_t command_pid(const struct command *c);
 /* Readable once the command has ended. -1 where a seccomp filter hides pidfds: command_ended() */
 int command_pidfd(const struct command *c);
 
+/*
+ * Send a signal that we got to the command as well, and to its process group if it has one of its own;
+ * async-signal-safe.
+ * @by_terminal: the terminal sent it to our process group
+ */
+void command_pass_on(const struct command *c, int sig, bool by_terminal);
+
 /* Has the command ended? Does not wait. */
 bool command_ended(const struct command *c);
 
 /**
  * command_start() - let the command exec, and wait until it has
+ *
+ * On a terminal it has a process group of its own, see command_terminal.h: ^C is for us, until the
+ * command reads from the terminal.
  *
  * Return: 0, also if a signal killed it first; or with @e set what exec failed with. A shell then
  * exits with 127 for -ENOENT and 126 for the others.

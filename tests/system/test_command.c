@@ -579,7 +579,7 @@ static void test_environment(void **state)
 	assert_int_equal(run("echo \"$IBSCOPE_A,$IBSCOPE_B,$PATH\" >$0/b", o), 0);
 	assert_string_equal(line_of(fmt("%s/b", root), ""), "1 2,,/nowhere");
 	unsetenv("IBSCOPE_B");
-	/* the same files and process group */
+	/* the same files */
 	assert_int_equal(run("for i in 0 1 2; do [ /proc/self/fd/$i -ef /proc/$PPID/fd/$i ] || "
 			     "exit 1; done; ls /proc/self/fd >$0/fds",
 			     required),
@@ -591,8 +591,33 @@ static void test_environment(void **state)
 		assert_true((flags >= 0 && !(flags & FD_CLOEXEC)) || fscanf(f, "%d", &fd) == EOF);
 	}
 	fclose(f);
-	assert_int_equal(run("cut -d ' ' -f 5 /proc/self/stat >$0/pgrp", required), 0);
-	assert_int_equal(read_pid("pgrp"), getpgrp());
+}
+
+/* A process group of its own on a terminal, and with it the terminal once it sets modes. */
+static void process_groups(void)
+{
+	int master = posix_openpt(O_RDWR | O_NOCTTY), tty;
+	struct command *c;
+
+	CHECK(setsid() > 0);
+	CHECK(!run("cut -d ' ' -f 5 /proc/self/stat >$0/pgrp", required));
+	CHECK(read_pid("pgrp") == getpgrp());
+	CHECK(!unlink(fmt("%s/pgrp", root)));
+	CHECK(!grantpt(master) && !unlockpt(master));
+	tty = open(ptsname(master), O_RDWR); /* becomes our terminal */
+	CHECK(tty >= 0 && tcgetpgrp(tty) == getpgrp());
+	c = prepare("stty -echo </dev/tty && cut -d ' ' -f 5 /proc/self/stat >$0/pgrp", required);
+	CHECK(c);
+	CHECK(!finish(c));
+	CHECK(read_pid("pgrp") == command_pid(c));
+	CHECK(tcgetpgrp(tty) == getpgrp());
+	command_close(c);
+}
+
+static void test_process_groups(void **state)
+{
+	(void)state;
+	in_child(process_groups);
 }
 
 static void on_signal(int sig)
@@ -817,11 +842,12 @@ static int open_root(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_inside),	    TEST(test_exec_failure), TEST(test_status),
-		TEST(test_leaks),	    TEST(test_no_start),     TEST(test_sweep),
-		TEST(test_sweep_pidns),	    TEST(test_survive),	     TEST(test_nested),
-		TEST(test_instance_within), TEST(test_environment),  TEST(test_signals),
-		TEST(test_without_cgroup),  TEST(test_places),	     TEST(test_old_kernel),
+		TEST(test_inside),	    TEST(test_exec_failure),   TEST(test_status),
+		TEST(test_leaks),	    TEST(test_no_start),       TEST(test_sweep),
+		TEST(test_sweep_pidns),	    TEST(test_survive),	       TEST(test_nested),
+		TEST(test_instance_within), TEST(test_environment),    TEST(test_process_groups),
+		TEST(test_signals),	    TEST(test_without_cgroup), TEST(test_places),
+		TEST(test_old_kernel),
 	};
 	const char *before;
 	int ret;

@@ -65,10 +65,14 @@ static int check_options(struct record *r, int argc, char **argv, struct err *er
 /* --- signals: the first ends in order, the second at once */
 
 static volatile sig_atomic_t interrupted;
+static struct command *measured; /* NULL: none, or not started yet */
 
-static void interrupt(int sig)
+static void interrupt(int sig, siginfo_t *info, void *context)
 {
+	(void)context;
 	if (interrupted) {
+		if (measured)
+			command_pass_on(measured, sig, info->si_code > 0);
 		signal(sig, SIG_DFL);
 		raise(sig);
 	}
@@ -90,7 +94,8 @@ static void stalled(int sig)
 
 static void catch_signals(void)
 {
-	const struct sigaction end = { .sa_handler = interrupt, .sa_flags = SA_RESTART };
+	const struct sigaction end = { .sa_sigaction = interrupt,
+				       .sa_flags = SA_RESTART | SA_SIGINFO };
 	const struct sigaction stall = { .sa_handler = stalled };
 
 	sigaction(SIGINT, &end, NULL);
@@ -555,6 +560,7 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 		output_finish(r->output, &nothing, NULL);
 		return ret;
 	}
+	measured = s->command;
 	r->started = r->shown = now_s();
 	r->progress = isatty(STDERR_FILENO) && !output_on_terminal(&r->out);
 	ret = collect(r, open, err);
