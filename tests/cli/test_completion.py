@@ -94,6 +94,22 @@ class Bash(Shell, unittest.TestCase):
                 self.assertNotIn(option, run('hist', option, value, '--explain').stderr, value)
 
 
+    def test_cgroups_of_others(self):
+        """Each is one word for the shell, whatever its name; what comes before it runs nothing."""
+        names = {'plain', 'a;touch owned', 'x$(touch owned)', '`touch owned`', "it's", '-n', '\x1b[31m'}
+        with tempfile.TemporaryDirectory() as d:
+            for name in names:
+                os.makedirs(f'{d}/mount/{name}')
+            for before in '', '/plain,', 'x|;e touch owned;s|a,':
+                got = self.call(['bash', '-c', f'awk() {{ echo {d}/mount; }}; {BASH}', 'bash',
+                                 os.path.abspath(os.path.join(SCRIPTS, 'ibscope.bash')), ibscope.IBSCOPE, 'hist',
+                                 '--cgroup', before + '/'], cwd=d)
+                words = ' '.join(word.removeprefix(before) for word in got)
+                self.assertEqual({'/' + name for name in names},
+                                 set(self.call(['bash', '-c', "printf '%s\\n' " + words], cwd=d)))
+            self.assertEqual(os.listdir(d), ['mount'])
+
+
 class Zsh(Shell, unittest.TestCase):
     shell = 'zsh'
 

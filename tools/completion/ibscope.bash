@@ -3,13 +3,17 @@
 
 _ibscope_cgroups()
 {
-	local mount word=${1##*,} before=
+	local mount word=${1##*,} before= i
 
 	mount=$(awk '{ for (i = 1; i < NF; i++) if ($i == "-" && $(i + 1) == "cgroup2") { print $5; exit } }' \
 		/proc/self/mountinfo 2>/dev/null)
 	[[ -n $mount ]] || return
 	[[ $1 == *,* ]] && before=${1%,*},
-	mapfile -t COMPREPLY < <(compgen -d -- "$mount/${word#/}" | sed "s|^$mount|$before|")
+	mapfile -t COMPREPLY < <(compgen -d -- "$mount/${word#/}")
+	# users name cgroups as they like, and bash inserts these words as they are
+	for i in "${!COMPREPLY[@]}"; do
+		printf -v "COMPREPLY[i]" '%s%q' "$before" "${COMPREPLY[i]#"$mount"}"
+	done
 	compopt -o nospace 2>/dev/null
 }
 
