@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "html_write.h"
 
+#include "base/utf8.h"
 #include "page_hashes.h"
 
 #include <errno.h>
@@ -21,7 +22,10 @@ ASSET(html_asset_js, HTML_JS_FILE);
 
 static void put_text(FILE *f, const char *text)
 {
-	for (const char *p = text; *p; p++)
+	char plain[1024];
+
+	utf8_escape(plain, sizeof(plain), text);
+	for (const char *p = plain; *p; p++)
 		switch (*p) {
 		case '<':
 			fputs("&lt;", f);

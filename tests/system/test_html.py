@@ -128,6 +128,34 @@ class Html(Page):
 
 
 @unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
+class Markup(Page):
+    """Every name of the recording is markup, or what ends a script or a line of one."""
+    @classmethod
+    def setUpClass(cls):
+        cls.make(MAKE, 'markup')
+
+    def test_nothing_breaks_out(self):
+        for link in '', '#select&source=dram', '#select&group=' + urllib.parse.quote("/<img src=x onerror=alert(1)>"):
+            dom = self.dom(link)    # no policy is violated, no script fails
+            page = re.sub(r'<script.*?</script>', '', dom, flags=re.S)
+            self.assertNotRegex(page, r'<(script|img|s)\b')
+            self.assertNotRegex(dom, '<title>owned')
+            self.assertIn('&lt;img src=x onerror=', page)
+        self.assertEqual(re.findall('[\x00-\x08\x0b-\x1f\u2028-\u202e\ud800-\udfff]', self.text), [])
+
+    def test_what_is_copied_into_a_shell(self):
+        """A group or function of the page stays one word of one line."""
+        facts = json.loads(re.search(r'id="facts-data">(.*?)</script>', self.text, re.S).group(1))
+        code = next(n for n in range(1, len(facts['stacks']) // 2) if 'reboot' in facts['frames'][facts['stacks'][2 * n + 1]])
+        for link in f'#select&code={code}', '#select&group=' + urllib.parse.quote('/<!--<script>\x1b[201~\nreboot'):
+            command = unescape(re.search(r'<code id="command">(.*?)</code>', self.dom(link), re.S).group(1))
+            self.assertIn('reboot', command)
+            self.assertEqual(re.findall('[\x00-\x1f\x7f-\x9f]', command), [], command)
+        words = subprocess.run(['bash', '-c', 'printf "%s\\0" ' + command], capture_output=True, text=True).stdout.split('\0')
+        self.assertNotIn('reboot', words)
+
+
+@unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
 class Shop(Page):
     """Of a machine with a topology, containers with names, and functions."""
     @classmethod

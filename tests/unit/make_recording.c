@@ -50,6 +50,18 @@ static const char *const cgroups[] = {
 };
 #define CGROUPS (sizeof(cgroups) / sizeof(cgroups[0]))
 
+/* "markup": what would break out of a page. */
+#define BREAK	"</script></title><script>document.title='owned'</script>"
+#define ON_LOAD "<img src=x onerror=\"document.title='owned'\">"
+static const char *const markup[] = {
+	"/",
+	"/" BREAK,
+	"/" ON_LOAD,
+	"/<!--<script>\033[201~\nreboot",
+	"/\u2028');document.title='owned'//\u2029",
+};
+_Static_assert(sizeof(markup) == sizeof(cgroups), "as many");
+
 int main(int argc, char **argv);
 
 static int failed(const struct err *err)
@@ -58,25 +70,28 @@ static int failed(const struct err *err)
 	return 1;
 }
 
-static int write_names(struct recording *r, bool bare, struct err *err)
+static int write_names(struct recording *r, bool bare, bool bad, struct err *err)
 {
 	int ret = 0;
 
 	for (__u32 p = 0; !ret && p < PROCESSES; p++) {
 		struct trace_event comm = { .kind = TRACE_COMM,
-					    .comm = { 100 + p, 100 + p, true, comms[p] } };
+					    .comm = { 100 + p, 100 + p, true,
+						      bad ? "</script><s>" : comms[p] } };
 		struct trace_event map = { .kind = TRACE_MMAP,
 					   .mmap = { .tgid = 100 + p,
 						     .tid = 100 + p,
 						     .exec = true,
 						     .start = TEXT_AT,
 						     .len = TEXT_LEN,
-						     .path = "/no/such/program" } };
+						     .path = bad ? "/" ON_LOAD "\nreboot\033[201~"
+								 : "/no/such/program" } };
 
 		ret = recording_event(r, &comm, err) ?: recording_event(r, &map, err);
 	}
 	for (__u64 i = 0; !ret && i < CGROUPS; i++) {
-		struct trace_event ev = { .kind = TRACE_CGROUP, .cgroup = { i + 1, cgroups[i] } };
+		struct trace_event ev = { .kind = TRACE_CGROUP,
+					  .cgroup = { i + 1, bad ? markup[i] : cgroups[i] } };
 
 		if (!bare && strstr(cgroups[i], "docker-"))
 			ev.cgroup.container = "web";
@@ -85,6 +100,8 @@ static int write_names(struct recording *r, bool bare, struct err *err)
 			ev.cgroup.pod = "db-0";
 			ev.cgroup.ns = "shop";
 		}
+		if (bad && i == 2)
+			ev.cgroup.container = ev.cgroup.pod = ev.cgroup.ns = BREAK ON_LOAD;
 		ret = recording_event(r, &ev, err);
 	}
 	return ret;
@@ -237,7 +254,7 @@ int main(int argc, char **argv)
 	struct trace_event lost = { .kind = TRACE_LOST,
 				    .lost = { .n = 7, .samples = true, .cpu = 1 } };
 	bool self = !strcmp(how, "self"), random = !strcmp(how, "random");
-	bool bare = !strcmp(how, "bare");
+	bool bare = !strcmp(how, "bare"), bad = !strcmp(how, "markup");
 	struct ledger ledger = { 0 };
 	struct recording *r;
 	struct utsname u;
@@ -249,15 +266,19 @@ int main(int argc, char **argv)
 		return 2;
 	n = strtoull(argv[2], NULL, 0);
 	info.topology = bare ? NULL : &topology;
-	pmus[0].stacks = !strcmp(how, "stacks") || random;
+	pmus[0].stacks = !strcmp(how, "stacks") || random || bad;
 	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, CAPS);
 	strcpy(info.cpu.name, "AMD EPYC 9654");
 	if (self && !uname(&u))
 		strcpy(info.host, u.nodename);
+	if (bad) {
+		strcpy(info.host, "\033]0;owned\a</title><script>'\u2028\u202e\xff");
+		strcpy(info.command, BREAK ON_LOAD);
+	}
 	opts.fd = open(argv[1], O_CREAT | O_TRUNC | O_WRONLY, 0600);
 	if (opts.fd < 0 || recording_create(&opts, &r, &err))
 		return failed(&err);
-	ret = write_names(r, bare, &err);
+	ret = write_names(r, bare, bad, &err);
 	if (!ret && self)
 		ret = write_self(r, &err);
 	if (!ret && !strcmp(how, "bomb"))

@@ -10,7 +10,11 @@ const clear = () => choose(nothing());
 const frameOf = code => D.frames[code < 0 ? -1 - code : D.stacks[2 * code + 1]];
 const timeText = t => at(t[0]) + UNKNOWN + at(t[1] + 1);
 const latencyText = b => `${count(lowEdge(b[0]))}${UNKNOWN}${count(D.edges[b[1]])}${THIN}cycles`;
-const quote = text => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
+/* What is pasted into a shell is one word, and has no characters that control a terminal. */
+const controls = /\p{C}|[\u2028\u2029]/gu;
+const bytes = c => [...new TextEncoder().encode(c)].map(b => '\\x' + b.toString(16).padStart(2, '0')).join('');
+const quote = text => /^[\w@%+=:,./-]+$/.test(text) ? text : text.search(controls) < 0 ? `'${text.replace(/'/g, "'\\''")}'` :
+	`$'${text.replace(/[\\']/g, '\\$&').replace(controls, bytes)}'`;
 
 function drawLegend() {
 	const keys = D.sources.map((name, k) => html('button', { 'aria-pressed': selected.source === k, title: 'Show only ' + name,
@@ -55,7 +59,7 @@ function commandLine() {
 	const only = [selected.group !== null && !D.groups[selected.group].option && 'this group', selected.time && timeText(selected.time),
 		selected.code !== null && frameOf(selected.code)].filter(w => w);
 	if (only.length)
-		words.push(`  # ${only.join(', ')}: only here`);
+		words.push(`  # ${only.join(', ').replace(controls, bytes)}: only here`);
 	return words.filter(w => w).join(' ');
 }
 
