@@ -18,8 +18,7 @@ const volatile bool cfg_ancestor_helper = false;
 /* v5.11: bpf_get_current_task_btf(), from which kernel structures are read by plain loads. */
 const volatile bool cfg_task_btf = false;
 
-/* Cgroups are those of the v1 hierarchy of this controller, enum cgroup_subsys_id. */
-const volatile bool cfg_cgroup_v1 = false;
+/* With ibs_config.cgroup_v1: cgroups are those of this controller's hierarchy, enum cgroup_subsys_id. */
 const volatile __u32 cfg_cgroup_subsys = 0;
 
 /* v6.2: a sample's registers are read by plain loads, without bpf_probe_read_kernel(). */
@@ -113,19 +112,14 @@ static __always_inline __u64 cgroup_id_of(struct ibs_cpu_state *st, bool v1)
 	return v1 ? current_cgroup_id_v1(st) : bpf_get_current_cgroup_id();
 }
 
-static __always_inline __u64 current_cgroup_id(struct ibs_cpu_state *st)
-{
-	return cgroup_id_of(st, cfg_cgroup_v1);
-}
-
 /* Id of that cgroup's ancestor at @level (0 is the root), or 0. */
-static __always_inline __u64 current_ancestor_cgroup_id(int level)
+static __always_inline __u64 current_ancestor_cgroup_id(int level, bool v1)
 {
 	struct task_struct *task;
 	struct cgroup *cgrp;
 	__u64 id = 0;
 
-	if (cfg_cgroup_v1) {
+	if (v1) {
 		cgrp = current_cgroup_v1();
 	} else {
 		if (cfg_ancestor_helper)

@@ -6,30 +6,18 @@
 #ifndef IBSCOPE_FORWARD_BPF_H
 #define IBSCOPE_FORWARD_BPF_H
 
-#include "compat.bpf.h"
-#include "maps.bpf.h"
+#include "access.bpf.h"
 #include <ibscope/record.h>
 
 const volatile bool cfg_record_raw = false; /* struct ibs_record_raw, not struct ibs_record */
 const volatile bool cfg_stacks = false;	    /* with struct ibs_record_stacks behind it */
-
-/* A sample that is to be forwarded. */
-struct whole_sample {
-	const __u64 *regs; /* IBS_OP_REG_FIXED of them, without `copy` all that `bytes` says */
-	bool copy;	   /* a constant: the raw record is to be read by bpf_probe_read_kernel() */
-	__u64 copy_from;   /* where it is */
-	/* where they are: what is read in place costs ten instructions, and only raw records need these */
-	const __u32 *bytes; /* of the raw record, checked */
-	const __u32 *caps;  /* without `copy` */
-	void *ctx;	   /* of the program, for cfg_stacks */
-};
 
 /* What registers read in place can be: the kernel's own array has no more. */
 #define IN_PLACE_REGS 8
 
 static __always_inline __u32 ring_unread(const struct ibs_ring *ring)
 {
-	return ring->written - *(volatile const __u32 *)&ring->taken;
+	return ring->written - READ_ONCE(ring->taken);
 }
 
 /* The record that was filled is one now. */
@@ -40,7 +28,7 @@ static __always_inline void ring_publish(struct ibs_ring *ring)
 
 	ring->next = next == ring->slots ? 0 : next;
 	barrier();
-	*(volatile __u32 *)&ring->written = written;
+	WRITE_ONCE(ring->written, written);
 	/* a bell that another CPU is at refuses in an NMI (before v6.15), but then it rings */
 	if (!(written & (IBS_RING_CHECK - 1)) && ring_unread(ring) > ring->slots / 2)
 		bpf_ringbuf_output(&bell, &any, sizeof(any), BPF_RB_FORCE_WAKEUP);
@@ -79,13 +67,13 @@ static __always_inline void put_who(struct ibs_cpu_state *st, struct ibs_record 
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 
 	rec->time = bpf_ktime_get_ns();
-	rec->cgroup_id = current_cgroup_id(st);
+	rec->cgroup_id = cgroup_id_of(st, config.cgroup_v1);
 	rec->tgid = pid_tgid >> 32;
 	rec->tid = pid_tgid;
 }
 
 static __always_inline __u32 forward_packed(struct ibs_cpu_state *st, struct ibs_record *rec,
-					    const struct whole_sample *s)
+					    const struct sample *s)
 {
 	const __u64 *regs = s->regs;
 
@@ -102,7 +90,7 @@ static __always_inline __u32 forward_packed(struct ibs_cpu_state *st, struct ibs
 }
 
 /* Sizes that the verifier knows; what is longer is cut to the registers that have a name. */
-static __always_inline long copy_raw(struct ibs_record_raw *rec, const struct whole_sample *s)
+static __always_inline long copy_raw(struct ibs_record_raw *rec, const struct sample *s)
 {
 	const void *from = (const void *)s->copy_from;
 	__u32 bytes = *s->bytes;
@@ -118,7 +106,7 @@ static __always_inline long copy_raw(struct ibs_record_raw *rec, const struct wh
 }
 
 static __always_inline __u32 forward_raw(struct ibs_cpu_state *st, struct ibs_record_raw *rec,
-					 const struct whole_sample *s)
+					 const struct sample *s)
 {
 	put_who(st, (struct ibs_record *)rec);
 	rec->cpu = st->ring.cpu;
@@ -146,7 +134,7 @@ static __always_inline __u32 forward_raw(struct ibs_cpu_state *st, struct ibs_re
 	return IBS_OUTCOME_FORWARDED;
 }
 
-static __always_inline __u32 forward(struct ibs_cpu_state *st, const struct whole_sample *s)
+static __always_inline __u32 forward(struct ibs_cpu_state *st, const struct sample *s)
 {
 	__u32 slot = st->ring.first + st->ring.next;
 	void *rec;

@@ -63,7 +63,7 @@ struct pid_set {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* loader */
-	__type(key, __u32);
+	__uint(key_size, sizeof(__u32));
 	__uint(value_size, IBS_PID_BLOCK);
 };
 struct pid_set tgids SEC(".maps"), tids SEC(".maps");
@@ -94,7 +94,26 @@ struct {
 	__uint(value_size, sizeof(__u64)); /* loader: that times kernel.perf_event_max_stack */
 } stacks SEC(".maps");
 
-struct ibs_cpu_state cpu_states[IBS_MAX_CPUS];
-struct ibs_control control;
+/*
+ * One element each, as long as there are CPUs: struct ibs_state, which is pinned for readers, and
+ * a struct ibs_cpu_state a CPU. Programs use the address of the value itself, without a look-up.
+ */
+struct by_cpu {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u64)); /* loader */
+};
+struct by_cpu state SEC(".maps"), cpu_states SEC(".maps");
+
+/* The loader turns the address of such a map into that of its value (sampler_open.c). */
+#define MAP_VALUE(map)                \
+	({                            \
+		void *p_ = &(map);    \
+                                      \
+		asm("" : "+r"(p_));   \
+		p_;                   \
+	})
 
 #endif

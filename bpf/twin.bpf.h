@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The program that user space can run at will, for tests, benchmarks and replay. It goes through
- * the functions of ibs_op.bpf.c, with the caller as the current task but for replay. Needs
- * bpf_loop() (v5.17); neither program nor map is there unless the loader asks for them.
+ * The program that user space can run at will, for tests and benchmarks. It goes through the
+ * functions of ibs_op.bpf.c, with the caller as the current task. Needs bpf_loop() (v5.17); neither
+ * program nor map is there unless the loader asks for them.
  */
 #ifndef IBSCOPE_TWIN_BPF_H
 #define IBSCOPE_TWIN_BPF_H
@@ -41,19 +41,8 @@ static long twin_regs(__u32 i, struct twin_run *run)
 
 	twin_tell(run, i,
 		  cfg_twin_forward
-			  ? run_regs(NULL, cpu_state(), s->regs, NULL, &s->period, true)
-			  : run_regs(NULL, cpu_state(), s->regs, NULL, &s->period, false));
-	return 0;
-}
-
-static long twin_replay(__u32 i, struct twin_run *run)
-{
-	__u32 n = i & run->mask & (IBS_TWIN_SAMPLES - 1);
-
-	const struct ibs_twin_sample *s = &run->area->sample[n];
-
-	twin_tell(run, i,
-		  run_regs(NULL, cpu_state(), s->regs, &run->area->who[n], &s->period, false));
+			  ? run_regs(this_core(core_config(0)), NULL, s->regs, &s->period, true)
+			  : run_regs(this_core(core_config(0)), NULL, s->regs, &s->period, false));
 	return 0;
 }
 
@@ -62,8 +51,8 @@ static long twin_raw(__u32 i, struct twin_run *run)
 	void *ctx = &run->area->stage[run->ctx_at & (IBS_TWIN_STAGE - 8)];
 
 	twin_tell(run, i,
-		  cfg_twin_forward ? run_event(ctx, cpu_state(), false, true)
-				   : run_event(ctx, cpu_state(), false, false));
+		  cfg_twin_forward ? run_event(ctx, false, true)
+				   : run_event(ctx, false, false));
 	return 0;
 }
 
@@ -124,8 +113,6 @@ int ibs_op_twin(struct ibs_twin_ctx *c)
 	start = bpf_ktime_get_ns();
 	if (c->mode == IBS_TWIN_REGS)
 		made = bpf_loop(repeat, twin_regs, &run, 0);
-	else if (c->mode == IBS_TWIN_REPLAY)
-		made = bpf_loop(repeat, twin_replay, &run, 0);
 	else if (c->mode == IBS_TWIN_RAW)
 		made = bpf_loop(repeat, twin_raw, &run, 0);
 	else

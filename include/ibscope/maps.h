@@ -141,9 +141,6 @@ struct ibs_cgroup_cached {
 };
 _Static_assert(sizeof(struct ibs_cgroup_cached) == 32, "index must be a shift");
 
-/* In .bss, where the program finds its CPU's entry without a look-up. */
-#define IBS_MAX_CPUS 2048
-
 /*
  * Where a CPU's records wait for the reader: a ring of its own, so that no NMI meets another one. A
  * BPF ring buffer would do the same at twice the instructions, and two calls.
@@ -161,25 +158,31 @@ struct ibs_ring {
 /* The ring buffer that wakes the reader: a page is the least that there is. */
 #define IBS_BELL_BYTES 4096
 
-/*
- * One per possible CPU. Written by that CPU's program only (which never nests: bpf_prog_active),
- * except from `shard` to `complex`, which the loader sets before the first sample, and but for what
- * struct ibs_ring says.
- */
-struct ibs_cpu_state {
+/* What a CPU counts, for all who may read. Only that CPU's program writes it, which never nests. */
+struct ibs_cpu_counts {
 	__u64 seen;
 	__u64 outcome[IBS_OUTCOME_N];
+} __attribute__((aligned(512)));
+_Static_assert(sizeof(struct ibs_cpu_counts) == 512, "index must be a shift");
+
+/*
+ * What a CPU remembers, for itself. Written by that CPU's program only, except from `shard` to
+ * `complex`, which the loader sets before the first sample, and but for what struct ibs_ring says.
+ */
+struct ibs_cpu_state {
+	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE]; /* first: no offset to add */
 	/* where the raw record and its bytes lie, seen from the program's context; 0: not known */
 	__u64 ctx;
 	__u64 raw_delta, data_delta;
 	/* of the last cgroup, where cgroups are those of a v1 hierarchy */
 	__u64 css_serial, css_cgroup_id;
+	__u32 min_lat; /* of the cgroup of the sample that is being looked at */
 	__u32 shard;
 	__u16 node, complex;
 	struct ibs_ring ring;
-	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));
 } __attribute__((aligned(512)));
-_Static_assert(sizeof(struct ibs_cpu_state) == 512, "index must be a shift");
+_Static_assert(sizeof(struct ibs_cpu_state) == sizeof(struct ibs_cpu_counts),
+	       "one offset must do for both");
 
 /* Each so many records a CPU looks whether the reader must be woken; a power of two. */
 #define IBS_RING_CHECK 32
@@ -206,7 +209,7 @@ enum ibs_task_select {
 
 #define IBS_COMMS_MAX 8 /* names of threads that a selection can hold */
 
-/* Changed by user space while the program runs; in .bss, which the loader maps. */
+/* Changed by user space while the program runs: shared words, for READ_ONCE() and WRITE_ONCE(). */
 struct ibs_control {
 	__u32 gen;	     /* bumped when the selection of cgroups changes */
 	__u32 next_slot;     /* hint: where to look for a free slot */
@@ -219,5 +222,12 @@ struct ibs_control {
 	__u16 pid_test;	     /* IBS_PID_TEST_IN or _OUT */
 	__u8 cgroup_default; /* what a cgroup without a named ancestor is */
 };
+
+/* The map that is pinned for readers. */
+struct ibs_state {
+	struct ibs_control control;
+	struct ibs_cpu_counts cpu[]; /* as many as the machine can have, rounded up to a power of two */
+};
+_Static_assert(sizeof(struct ibs_state) == sizeof(struct ibs_cpu_counts), "counts begin behind one");
 
 #endif

@@ -13,7 +13,7 @@
 #define IBS_PIN_DIR "/sys/fs/bpf/ibscope"
 
 /* Bumped when a reader of the old layout would misread the new one. */
-#define IBS_PIN_SCHEMA 5
+#define IBS_PIN_SCHEMA 6
 #define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
 
 /*
@@ -46,7 +46,7 @@ struct ibs_meta_layout {
 	__u32 caps;
 	__u32 simulated;
 	/* of structures and tables, so that a build with others is told */
-	__u32 outcomes, sources, ops, buckets, state_bytes, cpus_at, control_at;
+	__u32 outcomes, sources, ops, buckets, state_bytes;
 	__u32 meta_bytes, status_bytes, name_bytes;
 	__u16 entry[IBS_LAYOUT_ENTRIES];
 	/* that cgroup ids are of: a controller of v1; "": v2, or there are none */

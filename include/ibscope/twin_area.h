@@ -16,7 +16,6 @@ enum ibs_twin_mode {
 	IBS_TWIN_REGS,	 /* registers, as ibs_op_sim has them */
 	IBS_TWIN_RAW,	 /* a perf sample with a raw record, as ibs_op_nmi has it on 5.10 */
 	IBS_TWIN_FLOOR,	 /* nothing: what the loop costs */
-	IBS_TWIN_REPLAY, /* registers, and whose they are: of a recording */
 };
 
 /* What is wrong with the perf sample that the program is shown. */
@@ -50,19 +49,8 @@ struct ibs_twin_sample {
 };
 _Static_assert(sizeof(struct ibs_twin_sample) == 64, "index must be a shift");
 
-/* With IBS_TWIN_REPLAY, in place of the current task, cgroup and CPU. */
-struct ibs_twin_who {
-	__u64 pid_tgid;	 /* tgid << 32 | tid */
-	__u64 cgroup_id; /* not 0 */
-	__u64 comm[2];	 /* 16 bytes, padded with zeros */
-	__u32 cpu;
-	__u32 pad[7];
-};
-_Static_assert(sizeof(struct ibs_twin_who) == 64, "index must be a shift");
-
 struct ibs_twin_area {
 	struct ibs_twin_sample sample[IBS_TWIN_SAMPLES];
-	struct ibs_twin_who who[IBS_TWIN_SAMPLES];
 	__u8 outcome[IBS_TWIN_SAMPLES];
 	/* where context, sample, raw record and its bytes are built, and room behind the last */
 	__u8 stage[IBS_TWIN_STAGE + 4096];

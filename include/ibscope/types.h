@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Fixed-width types and the two macros that code shared by kernel and user space needs. */
+/* Fixed-width types and the few macros that code shared by kernel and user space needs. */
 #ifndef IBSCOPE_TYPES_H
 #define IBSCOPE_TYPES_H
 
@@ -9,6 +9,18 @@
 /* <linux/stddef.h> has it as a mere hint. */
 #undef __always_inline
 #define __always_inline inline __attribute__((always_inline))
+
+/* Of words that another CPU or user space writes meanwhile: exactly one access. */
+#undef READ_ONCE
+#undef WRITE_ONCE
+#define READ_ONCE(x)	 (*(const volatile __typeof__(x) *)&(x))
+#define WRITE_ONCE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
+
+#ifdef __clang__
+#define IBS_UNROLL _Pragma("unroll")
+#else
+#define IBS_UNROLL
+#endif
 
 #define IBS_BIT(n) (1ULL << (n))
 

@@ -266,7 +266,7 @@ int budget_step(struct collector *c, struct err *err)
 	struct governor_decision d;
 
 	for (unsigned int cpu = 0; cpu < counts->n_cpus; cpu++)
-		b->seen[cpu] = __atomic_load_n(&counts->cpus[cpu].seen, __ATOMIC_RELAXED);
+		b->seen[cpu] = __atomic_load_n(&counts->state->cpu[cpu].seen, __ATOMIC_RELAXED);
 	governor_step(b->governor, &in, &d);
 	return act(c, &d, err);
 }

@@ -11,7 +11,7 @@
 #define BALANCE_S 5
 
 /* A CPU's counts at a moment when no sample was half way. */
-static int read_cpu(const struct counts *c, const struct ibs_cpu_state *st, struct ledger *l)
+static int read_cpu(const struct counts *c, const struct ibs_cpu_counts *st, struct ledger *l)
 {
 	const double give_up = now_s() + BALANCE_S;
 
@@ -47,7 +47,7 @@ int counts_ledger(const struct counts *c, struct ledger *l, struct err *err)
 		return err_set(err, -EIO, "the counters cannot be read any more");
 	memset(l, 0, sizeof(*l));
 	for (unsigned int cpu = 0; cpu < c->n_cpus; cpu++)
-		if (read_cpu(c, &c->cpus[cpu], l))
+		if (read_cpu(c, &c->state->cpu[cpu], l))
 			return err_set(
 				err, -EUCLEAN,
 				"cpu %u: samples seen and outcomes do not balance; this is a "
@@ -201,7 +201,7 @@ static int wait_unfolded(const struct counts *c, __u32 *fold, struct err *err)
 {
 	const double give_up = now_s() + BALANCE_S;
 
-	while ((*fold = __atomic_load_n(&c->control->fold, __ATOMIC_ACQUIRE)) & 1) {
+	while ((*fold = __atomic_load_n(&c->state->control.fold, __ATOMIC_ACQUIRE)) & 1) {
 		if (now_s() > give_up || (c->refresh && c->refresh(c->arg)))
 			return err_set(err, -EUCLEAN,
 				       "the collector died while it added up groups; "
@@ -245,7 +245,7 @@ int counts_each(const struct counts *c, counts_cb *cb, void *arg, struct ledger 
 	ret = ret ?: counts_ledger(c, &after, err);
 	if (ret)
 		return ret;
-	if (fold != __atomic_load_n(&c->control->fold, __ATOMIC_ACQUIRE))
+	if (fold != __atomic_load_n(&c->state->control.fold, __ATOMIC_ACQUIRE))
 		return err_set(err, -EUCLEAN, "groups were folded while they were read");
 	if (sum.aggregated < before.outcome[IBS_OUTCOME_AGGREGATED] ||
 	    sum.aggregated > after.outcome[IBS_OUTCOME_AGGREGATED])

@@ -15,12 +15,11 @@ struct counts {
 	const __u64 *series; /* NULL: read_slot() has them */
 	/* The words of a slot, until the next call; NULL if they cannot be read. */
 	const __u64 *(*read_slot)(void *arg, __u32 shard, __u32 slot);
-	/* Read `owners`, `cpus` and `control` again; NULL: they are mapped. 0 or a negative errno */
+	/* Read `owners` and `state` again; NULL: they are mapped. 0 or a negative errno */
 	int (*refresh)(void *arg);
 	void *arg;
 	const struct ibs_slot_owner *owners;
-	const struct ibs_cpu_state *cpus;
-	const struct ibs_control *control;
+	const struct ibs_state *state;
 	unsigned int n_cpus; /* possible ones */
 	__u32 shards, max_slots;
 	bool one_group; /* slot 1 is used though no owner says so: --by names nothing */

@@ -165,26 +165,22 @@ bool pinned_layout_ok(const struct ibs_meta_layout *l)
 	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++)
 		if (!entry_ok(l, pair))
 			return false;
-	return l->n_cpus && l->n_cpus <= IBS_MAX_CPUS && l->shards && l->max_slots > 1 &&
+	return l->n_cpus && l->shards && l->max_slots > 1 &&
 	       (__u64)l->shards * l->max_slots <= UINT32_MAX && l->slot_words >= IBS_TLB_WORDS &&
 	       l->slot_words <= IBS_LAYOUT_WORD + IBS_HIST_REACH && l->metric < IBS_METRIC_N &&
-	       !(l->cpus_at % _Alignof(struct ibs_cpu_state)) && !(l->control_at % 8) &&
-	       l->cpus_at + (__u64)l->n_cpus * sizeof(struct ibs_cpu_state) <= l->state_bytes &&
-	       l->control_at + (__u64)sizeof(struct ibs_control) <= l->state_bytes;
+	       sizeof(struct ibs_state) + (__u64)l->n_cpus * sizeof(struct ibs_cpu_counts) <=
+		       l->state_bytes;
 }
 
 void pinned_place(const struct ibs_meta_layout *l, void *const addr[IBS_PIN_N],
 		  struct layout *layout, struct counts *out)
 {
-	const char *state = addr[IBS_PIN_STATE];
-
 	memcpy(layout->entry, l->entry, sizeof(layout->entry));
 	layout->words = l->slot_words;
 	*out = (struct counts){
 		.series = addr[IBS_PIN_SERIES],
 		.owners = addr[IBS_PIN_OWNERS],
-		.cpus = (const void *)(state + l->cpus_at),
-		.control = (const void *)(state + l->control_at),
+		.state = addr[IBS_PIN_STATE],
 		.n_cpus = l->n_cpus,
 		.shards = l->shards,
 		.max_slots = l->max_slots,

@@ -1,34 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "replay.h"
 
-#include "offline.h"
+#include "engine.h"
 #include "replay_cgroups.h"
 #include "trace/tasks.h"
-#include "sampler/twin.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH IBS_TWIN_SAMPLES
-
-/* In place of an id that is not told; no cgroup has it. */
-#define CGROUP_NOT_TOLD (~0ULL)
-
 /*
- * A program is made for one processor: samples of others, as after files were joined, go to a
- * program of their own.
+ * An engine is made for one processor: samples of others, as after files were joined, go to one of
+ * their own.
  */
 #define ENGINES_MAX 16
-
-struct engine {
-	struct sampler_opts opts;
-	struct sampler *sampler; /* or: */
-	struct offline *offline;
-	size_t n; /* samples that wait */
-	struct ibs_twin_sample sample[BATCH];
-	struct ibs_twin_who who[BATCH];
-};
 
 /* What a selection, a label or a filter asks of each sample. */
 struct needs {
@@ -49,6 +34,7 @@ struct replay {
 	__u64 n;		    /* samples replayed */
 	struct trace_event waiting; /* read, but of a later time */
 	bool waits;
+	struct ibs_cpu cpu_of[ENGINES_MAX]; /* of engines */
 	struct engine *engines[ENGINES_MAX];
 	size_t n_engines;
 	char name[CONTAINER_LABEL]; /* that was asked for last */
@@ -61,7 +47,7 @@ static int no_memory(struct err *err)
 
 bool replay_selects(const struct replay_opts *o)
 {
-	const struct selection *sel = &o->sampler.sel;
+	const struct selection *sel = &o->sel;
 
 	return sel->processes.n || sel->threads.n || sel->n_comms || sel->op_mask ||
 	       sel->src_mask || sel->min_lat || sel->max_lat || o->filter || o->n_cgroups ||
@@ -70,8 +56,8 @@ bool replay_selects(const struct replay_opts *o)
 
 static void find_needs(struct replay *r)
 {
-	const struct selection *sel = &r->opts.sampler.sel;
-	__u32 by = r->opts.sampler.by;
+	const struct selection *sel = &r->opts.sel;
+	__u32 by = r->opts.by;
 	__u32 filter = r->opts.filter ? r->opts.filter->prog.needs : 0;
 
 	r->needs.task = sel->processes.n || sel->processes.but || sel->threads.n ||
@@ -156,38 +142,28 @@ void replay_close(struct replay *r)
 {
 	if (!r)
 		return;
-	for (size_t i = 0; i < r->n_engines; i++) {
-		sampler_close(r->engines[i]->sampler);
-		offline_close(r->engines[i]->offline);
-		free(r->engines[i]);
-	}
+	for (size_t i = 0; i < r->n_engines; i++)
+		engine_close(r->engines[i]);
 	tasks_free(r->tasks);
 	replay_cgroups_free(&r->cgroups);
 	cgroup_select_close(r->select);
 	free(r);
 }
 
-static int open_sampler(struct engine *e, struct err *err)
-{
-	int ret = sampler_open(&e->opts, &e->sampler, err);
-	size_t n;
-
-	if (!ret || ret == -ENOMEM || ret == -ENOSPC || ret == -ERANGE)
-		return ret;
-	n = strlen(err->text);
-	snprintf(err->text + n, sizeof(err->text) - n,
-		 "; --offline gives the same without the kernel");
-	return ret;
-}
-
 static int find_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out, struct err *err)
 {
-	struct engine *e;
+	struct selection sel = r->opts.sel;
+	struct engine_opts opts = { .ibs = ibs,
+				    .metric = r->opts.metric,
+				    .by = r->opts.by,
+				    .max_groups = r->opts.max_groups,
+				    .sel = &sel,
+				    .period = r->opts.period };
+	int ret;
 
 	for (size_t i = 0; i < r->n_engines; i++) {
-		e = r->engines[i];
-		if (e->opts.ibs.caps == ibs.caps && e->opts.ibs.quirks == ibs.quirks) {
-			*out = e;
+		if (r->cpu_of[i].caps == ibs.caps && r->cpu_of[i].quirks == ibs.quirks) {
+			*out = r->engines[i];
 			return 0;
 		}
 	}
@@ -195,30 +171,15 @@ static int find_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out
 		return err_set(err, -E2BIG,
 			       "the samples are of more than %d kinds of processor (caps words)",
 			       ENGINES_MAX);
-	e = calloc(1, sizeof(*e));
-	if (!e)
-		return no_memory(err);
-	r->engines[r->n_engines++] = e;
-	e->opts = r->opts.sampler;
-	e->opts.source = SAMPLER_TWIN;
-	e->opts.replay = true;
-	e->opts.ibs = ibs;
-	e->opts.sel.follow = false;
-	e->opts.sel.live = 0;
-	e->opts.sel.cgroups = cgroup_select_result(r->select, &e->opts.sel.n_cgroups);
-	e->opts.sel.filter = r->opts.filter ? &r->opts.filter->prog : NULL;
-	*out = e;
-	return r->opts.offline ? offline_open(&e->opts, &e->offline, err) : open_sampler(e, err);
-}
-
-static int flush(struct engine *e, struct err *err)
-{
-	size_t n = e->n;
-
-	e->n = 0;
-	if (e->offline)
-		return offline_run(e->offline, e->sample, e->who, n, err);
-	return twin_run_replay(e->sampler, e->sample, e->who, n, err);
+	sel.live = 0;
+	sel.cgroups = cgroup_select_result(r->select, &sel.n_cgroups);
+	sel.filter = r->opts.filter ? &r->opts.filter->prog : NULL;
+	ret = engine_open(&opts, out, err);
+	if (ret)
+		return ret;
+	r->cpu_of[r->n_engines] = ibs;
+	r->engines[r->n_engines++] = *out;
+	return 0;
 }
 
 static int not_told(const struct trace_event *ev, const char *what, struct err *err)
@@ -239,7 +200,7 @@ const char *replay_comm(const struct replay *r, const struct trace_event *ev)
 /* The words that the program compares; an unknown name is none of those to keep. */
 static void set_comm(const struct replay *r, const struct trace_event *ev, __u64 words[2])
 {
-	const struct selection *sel = &r->opts.sampler.sel;
+	const struct selection *sel = &r->opts.sel;
 	const char *comm = replay_comm(r, ev);
 
 	if (!comm && sel->n_comms && sel->comms_but)
@@ -272,14 +233,14 @@ static __u64 task_not_told(const struct selection *sel)
 	return (__u64)tgid << 32 | REPLAY_NO_TASK;
 }
 
-static void set_who(const struct replay *r, const struct trace_event *ev, struct ibs_twin_who *who)
+static void set_who(const struct replay *r, const struct trace_event *ev, struct task *who)
 {
 	const struct trace_sample *s = &ev->sample;
 
 	memset(who, 0, sizeof(*who));
 	who->pid_tgid = (__u64)s->tgid << 32 | s->tid;
 	if (!s->has_task)
-		who->pid_tgid = task_not_told(&r->opts.sampler.sel);
+		who->pid_tgid = task_not_told(&r->opts.sel);
 	who->cpu = s->cpu;
 	who->cgroup_id = s->cgroup_id ? s->cgroup_id : CGROUP_NOT_TOLD;
 	if (r->needs.comm)
@@ -288,7 +249,7 @@ static void set_who(const struct replay *r, const struct trace_event *ev, struct
 
 static bool asks_for_ops(const struct replay *r)
 {
-	const struct selection *sel = &r->opts.sampler.sel;
+	const struct selection *sel = &r->opts.sel;
 
 	return sel->op_mask || sel->src_mask || sel->min_lat || sel->max_lat || r->opts.filter;
 }
@@ -296,8 +257,7 @@ static bool asks_for_ops(const struct replay *r)
 int replay_judge(struct replay *r, const struct trace_event *ev, struct err *err)
 {
 	bool op = ev->kind == TRACE_SAMPLE_OP;
-	struct ibs_twin_sample sample = {};
-	struct ibs_twin_who who;
+	struct task who;
 	enum ibs_outcome out;
 	struct engine *e;
 	int ret;
@@ -312,9 +272,7 @@ int replay_judge(struct replay *r, const struct trace_event *ev, struct err *err
 	if (ret)
 		return ret;
 	set_who(r, ev, &who);
-	if (op)
-		memcpy(sample.regs, ev->sample.op.reg, sizeof(sample.regs));
-	ret = offline_judge(e->offline, op ? &sample : NULL, &who, &out, err);
+	ret = engine_run(e, op ? ev->sample.op.reg : NULL, 0, &who, &out, err);
 	return ret ?: out == IBS_OUTCOME_AGGREGATED;
 }
 
@@ -322,6 +280,7 @@ static int add_sample(struct replay *r, const struct trace_event *ev, struct err
 {
 	const struct trace_sample *s = &ev->sample;
 	struct engine *e;
+	struct task who;
 	int ret = check_told(r, ev, err);
 
 	if (ret) {
@@ -341,9 +300,8 @@ static int add_sample(struct replay *r, const struct trace_event *ev, struct err
 	ret = find_engine(r, s->op.cpu, &e, err);
 	if (ret)
 		return ret;
-	memcpy(e->sample[e->n].regs, s->op.reg, sizeof(e->sample[e->n].regs));
-	set_who(r, ev, &e->who[e->n]);
-	return ++e->n < BATCH ? 0 : flush(e, err);
+	set_who(r, ev, &who);
+	return engine_run(e, s->op.reg, 0, &who, NULL, err);
 }
 
 static int next_event(struct replay *r, struct trace_event *ev, struct err *err)
@@ -384,11 +342,8 @@ int replay_until(struct replay *r, __u64 time, __u64 *next, struct err *err)
 		if (ret)
 			return ret;
 	}
-	if (ret > 0) {
-		for (size_t i = 0; ret > 0 && i < r->n_engines; i++)
-			ret = flush(r->engines[i], err) ?: 1;
+	if (ret > 0)
 		return ret;
-	}
 	*next = r->last;
 	if (!ret && r->needs.task && r->n && r->rest.no_task == r->n)
 		ret = err_set(err, -ENODATA,
@@ -398,8 +353,6 @@ int replay_until(struct replay *r, __u64 time, __u64 *next, struct err *err)
 	if (!ret && !r->n_engines)
 		ret = find_engine(r, (struct ibs_cpu){ .caps = trace_info(r->trace)->cpu.caps }, &e,
 				  err);
-	for (size_t i = 0; !ret && i < r->n_engines; i++)
-		ret = flush(r->engines[i], err);
 	return ret;
 }
 
@@ -435,10 +388,8 @@ int replay_snapshot(struct replay *r, struct snapshot *out, struct err *err)
 
 	memset(out, 0, sizeof(*out));
 	for (size_t i = 0; i < r->n_engines; i++) {
-		struct engine *e = r->engines[i];
 		struct snapshot one;
-		int ret = e->offline ? offline_snapshot(e->offline, &one, err)
-				     : sampler_snapshot(e->sampler, &one, err);
+		int ret = engine_snapshot(r->engines[i], &one, err);
 
 		if (!ret) {
 			ret = join(out, &one) ? no_memory(err) : 0;

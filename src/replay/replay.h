@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The samples of a recording, run through the BPF program by the kernel, or through the same
- * decisions in user space: what a histogram would have been, had it been asked for at the time.
+ * The samples of a recording, run through the decisions of the BPF program in user space: what a
+ * histogram would have been, had it been asked for at the time.
  */
 #ifndef IBSCOPE_REPLAY_H
 #define IBSCOPE_REPLAY_H
 
 #include "base/cpulist.h"
 #include "filter/filter.h"
-#include "sampler/sampler.h"
+#include "select/selection.h"
 #include "counts/rows.h"
 #include "trace/trace.h"
 
@@ -16,15 +16,17 @@
 #define REPLAY_NO_TASK (~0U)
 
 struct replay_opts {
-	/* metric, by, sel without cgroups and filter, max_groups, max_memory_bytes */
-	struct sampler_opts sampler;
+	enum ibs_metric metric;
+	__u32 by;	      /* enum ibs_by bits */
+	__u32 max_groups;     /* 0: MAX_GROUPS */
+	__u64 period;	      /* of all samples; 0: not known */
+	struct selection sel; /* without cgroups and filter */
 	const struct filter *filter; /* NULL: none */
 	char *const *cgroups;	     /* of --cgroup, see replay_cgroups.h */
 	size_t n_cgroups;
 	char *const *containers; /* of --container */
 	size_t n_containers;
 	const struct cpulist *cpus; /* NULL: all */
-	bool offline;		    /* in user space, without privilege */
 	bool names;		    /* replay_comm() will be called */
 };
 
@@ -46,9 +48,7 @@ int replay_open(struct trace *trace, const struct replay_opts *opts, struct repl
 /**
  * replay_run() - all samples of ibs_op, in the order of the file
  *
- * The kernel is asked for nothing before the first of them.
- *
- * Return: 0; or a negative errno with @err. Where the kernel refuses, @err names --offline.
+ * Return: 0; or a negative errno with @err.
  */
 int replay_run(struct replay *r, struct err *err);
 
@@ -86,7 +86,7 @@ void replay_rest(const struct replay *r, struct replay_rest *out);
 /**
  * replay_judge() - is a sample selected?
  *
- * For a replay with `offline`, in place of replay_run(). Samples of ibs_fetch are not selected where
+ * In place of replay_run(). Samples of ibs_fetch are not selected where
  * anything of an op is asked for.
  *
  * Return: 0 or 1; or a negative errno with @err.

@@ -57,7 +57,7 @@ struct sampler_opts {
 	__u32 by; /* enum ibs_by bits; 0: one group */
 	const char *cgroup_controller; /* whose v1 hierarchy cgroups are of; NULL or "": v2 */
 	struct selection sel;
-	__u32 max_groups;	/* 0: SAMPLER_MAX_GROUPS */
+	__u32 max_groups;	/* 0: MAX_GROUPS */
 	__u64 max_memory_bytes; /* 0: SAMPLER_MAX_MEMORY */
 	__u64 sim_seed;
 	/*
@@ -68,10 +68,8 @@ struct sampler_opts {
 	bool count_ops;	/* the period may change: add up the ops that each sample stands for */
 	bool tlb;   /* count TLB misses of groups */
 	bool probe_read; /* do not use direct reads even where the kernel has them */
-	bool replay;	 /* SAMPLER_TWIN for twin_run_replay(): any pid, whatever forks here */
 };
 
-#define SAMPLER_MAX_GROUPS 1024
 #define SAMPLER_MAX_SELECTED 4096 /* cgroups that a live selection can name, if not twice the first */
 #define SAMPLER_MAX_MEMORY (64ULL << 20)
 #define SAMPLER_STACKS 16384 /* different call chains that a sampler can tell */

@@ -35,54 +35,25 @@ static int libbpf_log(enum libbpf_print_level level, const char *fmt, va_list ap
 static void set_config(struct sampler *s, const struct sampler_opts *opts)
 {
 	typeof(s->skel->rodata) cfg = s->skel->rodata;
-	const struct selection *sel = &opts->sel;
-	struct layout layout = s->layout; /* readers read all, also what an earlier run counted */
+	struct ibs_config c = { .ibs = opts->ibs,
+				.cpu_mask = sampler_cpu_entries(s->possible_cpus) - 1,
+				.by = sampler_group_by(opts),
+				.max_slots = s->max_slots,
+				.metric = opts->metric,
+				.weigh = opts->count_ops,
+				.tlb = opts->tlb };
 
-	layout_filter(&layout, sel->op_mask ? sel->op_mask : ~0U,
-		      sel->src_mask ? sel->src_mask : ~0U);
+	config_select(&c, &opts->sel);
+	if (opts->by & IBS_BY_MODE)
+		c.filter.needs |= IBS_FILTER_NEEDS_REG(IBS_OP_RIP);
+	memcpy((void *)&cfg->config, &c, sizeof(c));
 	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
 	cfg->cfg_task_btf = s->features.task_btf && !opts->probe_read;
-	cfg->cfg_by = sampler_group_by(opts);
 	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
 	cfg->cfg_stacks = opts->stacks;
 	cfg->cfg_twin_forward = opts->output != SAMPLER_SERIES;
-	cfg->cfg_max_slots = s->max_slots;
-	cfg->cfg_ibs = opts->ibs;
-	if (sel->filter)
-		cfg->cfg_filter = *sel->filter;
-	if (opts->by & IBS_BY_MODE)
-		cfg->cfg_filter.needs |= IBS_FILTER_NEEDS_REG(IBS_OP_RIP);
-	cfg->cfg_metric = opts->metric;
-	cfg->cfg_slot_words = s->layout.words;
-	for (int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
-		cfg->cfg_layout[i] = layout.entry[i];
-	cfg->cfg_task_select = (selects_processes(sel) ? IBS_TASK_TGID : 0) |
-			       (selects_threads(sel) ? IBS_TASK_TID : 0) |
-			       (sel->n_comms ? IBS_TASK_COMM : 0) |
-			       (selects_cgroups(sel) ? IBS_TASK_CGROUP : 0);
-	cfg->cfg_pid_follow = sel->follow;
-	cfg->cfg_cgroup_filter = sel->filter && sel->filter->needs & IBS_FILTER_NEEDS_CGROUP;
-	cfg->cfg_kind_select = sel->op_mask || sel->src_mask;
-	cfg->cfg_lat_select = sel->live & SAMPLER_LIVE_LATENCY || sel->min_lat || sel->max_lat;
-	for (size_t i = 0; i < sel->n_cgroups; i++)
-		if (sel->cgroups[i].min_lat)
-			cfg->cfg_lat_select = true;
-	cfg->cfg_n_comms = sel->n_comms;
-	cfg->cfg_comm_but = sel->comms_but;
-	for (size_t i = 0; i < sel->n_comms && i < IBS_COMMS_MAX; i++) {
-		char comm[16] = "";
-
-		strncpy(comm, sel->comms[i], sizeof(comm) - 1);
-		for (int word = 0; word < 2; word++) {
-			__u64 w;
-
-			memcpy(&w, comm + word * sizeof(w), sizeof(w));
-			cfg->cfg_comms[i][word] = w;
-		}
-	}
+	cfg->cfg_pid_follow = opts->sel.follow;
 	cfg->cfg_sim_seed = opts->sim_seed;
-	cfg->cfg_weigh = opts->count_ops;
-	cfg->cfg_tlb = opts->tlb;
 }
 
 static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, struct err *e)
@@ -90,11 +61,17 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 	typeof(s->skel->maps) *m = &s->skel->maps;
 	bool by_groups = sampler_group_by(opts) && opts->by != IBS_BY_CGROUP;
 	size_t n_sel = sampler_max_selected_entries(&opts->sel);
+	__u32 cpus = sampler_cpu_entries(s->possible_cpus);
 	int err;
 
 	err = bpf_map__set_value_size(m->series, s->layout.words * sizeof(__u64));
 	err = err ?: bpf_map__set_max_entries(m->series, s->memory.shards * s->max_slots);
-	err = err ?: bpf_map__set_max_entries(m->cgroups, sampler_max_cgroups(opts));
+	err = err
+		      ?: bpf_map__set_value_size(m->state,
+						 sizeof(struct ibs_state) +
+							 cpus * sizeof(struct ibs_cpu_counts));
+	err = err ?: bpf_map__set_value_size(m->cpu_states, cpus * sizeof(struct ibs_cpu_state));
+	err = err ?: bpf_map__set_max_entries(m->cgroups, config_max_cgroups(s->max_slots));
 	err = err ?: bpf_map__set_max_entries(m->groups, by_groups ? s->max_slots : 1);
 	err = err ?: bpf_map__set_max_entries(m->slots, s->max_slots);
 	err = err ?: bpf_map__set_max_entries(m->slot_owners, s->max_slots);
@@ -109,9 +86,9 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 	err = err ?: bpf_map__set_value_size(m->stacks, sampler_stack_depth() * sizeof(__u64));
 	err = err ?: bpf_map__set_autocreate(m->stacks, opts->stacks);
 	if (selects_processes(&opts->sel))
-		err = err ?: bpf_map__set_max_entries(m->tgids, sampler_pid_blocks(opts->replay));
+		err = err ?: bpf_map__set_max_entries(m->tgids, sampler_pid_blocks());
 	if (selects_threads(&opts->sel))
-		err = err ?: bpf_map__set_max_entries(m->tids, sampler_pid_blocks(opts->replay));
+		err = err ?: bpf_map__set_max_entries(m->tids, sampler_pid_blocks());
 	return err ? err_set(e, err, "cannot size the BPF maps: %s", strerror(-err)) : 0;
 }
 
@@ -147,6 +124,52 @@ static int map_array(struct bpf_map *map, struct mapping *out, struct err *err)
 	return 0;
 }
 
+static struct ibs_op_bpf *loading;
+
+/*
+ * Before the program is given to the kernel: the address of a map by CPU becomes that of its value,
+ * as libbpf makes it for global variables, whose size it fixes when the object is compiled.
+ */
+static int use_values(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
+{
+	const int fds[] = { bpf_map__fd(loading->maps.state),
+			    bpf_map__fd(loading->maps.cpu_states) };
+	size_t n = bpf_program__insn_cnt(prog);
+	struct bpf_insn *insns = malloc(n * sizeof(*insns));
+	int ret;
+
+	(void)cookie;
+	if (!insns)
+		return -ENOMEM;
+	memcpy(insns, bpf_program__insns(prog), n * sizeof(*insns));
+	for (size_t i = 0; i < n; i++)
+		if (insns[i].code == (BPF_LD | BPF_IMM | BPF_DW) &&
+		    insns[i].src_reg == BPF_PSEUDO_MAP_FD &&
+		    (insns[i].imm == fds[0] || insns[i].imm == fds[1]))
+			insns[i].src_reg = BPF_PSEUDO_MAP_VALUE;
+	ret = bpf_program__set_insns(prog, insns, n);
+	free(insns);
+	if (bpf_program__type(prog) == BPF_PROG_TYPE_SYSCALL)
+		opts->prog_flags |= BPF_F_SLEEPABLE; /* what libbpf's own handler does */
+	return ret;
+}
+
+/* Before the object is opened. Handlers stay: removing the last one corrupts the heap in libbpf 1.1. */
+static int register_handlers(void)
+{
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = use_values);
+	static bool registered;
+	int ret = 0;
+
+	if (!registered)
+		ret = libbpf_register_prog_handler("perf_event", BPF_PROG_TYPE_PERF_EVENT, 0,
+						   &opts);
+	if (!registered && ret >= 0)
+		ret = libbpf_register_prog_handler("syscall", BPF_PROG_TYPE_SYSCALL, 0, &opts);
+	registered |= ret >= 0;
+	return ret < 0 ? ret : 0;
+}
+
 static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_program *prog,
 		struct err *err)
 {
@@ -155,25 +178,35 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 
 	set_config(s, opts);
 	if (opts->cgroup_controller && *opts->cgroup_controller) {
+		struct ibs_config *c = (struct ibs_config *)&s->skel->rodata->config;
+
 		ret = kernel_cgroup_subsys(opts->cgroup_controller, err);
 		if (ret < 0)
 			return ret;
-		s->skel->rodata->cfg_cgroup_v1 = true;
-		if (s->skel->rodata->cfg_task_select & IBS_TASK_CGROUP)
-			s->skel->rodata->cfg_task_select |= IBS_TASK_CGROUP_V1;
+		c->cgroup_v1 = true;
+		if (c->task_select & IBS_TASK_CGROUP)
+			c->task_select |= IBS_TASK_CGROUP_V1;
 		s->skel->rodata->cfg_cgroup_subsys = ret;
 	}
 	bpf_object__for_each_program (p, s->skel->obj)
 		bpf_program__set_autoload(
 			p, p == prog || (p == s->skel->progs.ibs_fork && watches_forks(opts)));
 	bpf_map__set_autocreate(s->skel->maps.twin, opts->source == SAMPLER_TWIN);
-	s->skel->bss->control.next_slot = IBS_SLOT_OTHER + 1 + !sampler_group_by(opts);
+	loading = s->skel;
 	ret = ibs_op_bpf__load(s->skel);
 	if (ret)
 		return err_set(err, ret,
 			       "the kernel refuses the BPF program: %s; run again with -v for the "
 			       "verifier's words, see `ibscope doctor` for privileges and lockdown",
 			       strerror(-ret));
+	ret = map_array(s->skel->maps.state, &s->state_map, err);
+	ret = ret ?: map_array(s->skel->maps.cpu_states, &s->states, err);
+	if (ret)
+		return ret;
+	s->state = s->state_map.addr;
+	s->cpus = s->states.addr;
+	if (!s->adopted)
+		s->state->control.next_slot = IBS_SLOT_OTHER + 1 + !sampler_group_by(opts);
 	return 0;
 }
 
@@ -196,7 +229,7 @@ static int select_open(struct sampler *s, const struct sampler_opts *opts, struc
 	typeof(s->skel->maps) *m = &s->skel->maps;
 	int ret = 0;
 
-	s->select.control = &s->skel->bss->control;
+	s->select.control = &s->state->control;
 	s->select.live = opts->sel.live;
 	if (sampler_max_selected(&opts->sel))
 		s->select.cgroups_fd = bpf_map__fd(m->selected_cgroups);
@@ -207,7 +240,7 @@ static int select_open(struct sampler *s, const struct sampler_opts *opts, struc
 		ret = ret ?: map_array(m->tids, &s->tids, err);
 	s->select.processes = s->tgids.addr;
 	s->select.threads = s->tids.addr;
-	s->select.pids_n = sampler_pid_blocks(opts->replay) * IBS_PID_BLOCK;
+	s->select.pids_n = sampler_pid_blocks() * IBS_PID_BLOCK;
 	s->select.follow = opts->sel.follow;
 	return ret;
 }
@@ -227,7 +260,7 @@ struct bpf_map *sampler_map(struct sampler *s, enum ibs_pin pin)
 	case IBS_PIN_OWNERS:
 		return m->slot_owners;
 	case IBS_PIN_STATE:
-		return m->bss;
+		return m->state;
 	case IBS_PIN_CGROUPS:
 		return m->cgroups;
 	case IBS_PIN_GROUPS:
@@ -241,8 +274,6 @@ struct bpf_map *sampler_map(struct sampler *s, enum ibs_pin pin)
 
 void sampler_layout(struct sampler *s, const struct sampler_opts *opts, struct ibs_meta_layout *out)
 {
-	typeof(*s->skel->bss) *bss = NULL;
-
 	memset(out, 0, sizeof(*out));
 	out->n_cpus = s->possible_cpus;
 	out->shards = s->memory.shards;
@@ -256,9 +287,7 @@ void sampler_layout(struct sampler *s, const struct sampler_opts *opts, struct i
 	out->sources = IBS_SRC_N;
 	out->ops = IBS_OP_KIND_N;
 	out->buckets = IBS_LAT_BUCKETS;
-	out->state_bytes = sizeof(*bss);
-	out->cpus_at = (char *)&bss->cpu_states - (char *)bss;
-	out->control_at = (char *)&bss->control - (char *)bss;
+	out->state_bytes = bpf_map__value_size(s->skel->maps.state);
 	out->meta_bytes = sizeof(struct ibs_meta);
 	out->status_bytes = sizeof(struct ibs_meta_status);
 	out->name_bytes = sizeof(struct ibs_slot_name);
@@ -349,11 +378,6 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 		ret = err_set(err, n, "cannot tell the possible CPUs: %s", strerror(-n));
 		goto fail;
 	}
-	if (n > IBS_MAX_CPUS) {
-		ret = err_set(err, -E2BIG, "%d possible CPUs; this build allows %d (IBS_MAX_CPUS)",
-			      n, IBS_MAX_CPUS);
-		goto fail;
-	}
 	s->possible_cpus = n;
 	s->max_slots = sampler_max_slots(opts);
 	s->counts_periods = opts->source == SAMPLER_IBS && !opts->attr.freq;
@@ -371,7 +395,8 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	if (ret)
 		goto fail;
 	s->direct = s->features.direct_read && !opts->probe_read;
-	s->skel = ibs_op_bpf__open();
+	errno = -register_handlers();
+	s->skel = errno ? NULL : ibs_op_bpf__open();
 	if (!s->skel) {
 		ret = err_set(err, -errno, "cannot open the BPF object: %s", strerror(errno));
 		goto fail;
@@ -384,7 +409,6 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	s->prog_fd = bpf_program__fd(prog);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
-	s->cpus = ret ? NULL : s->skel->bss->cpu_states;
 	ret = ret ?: open_rings(s, opts, err);
 	ret = ret ?: select_open(s, opts, err);
 	ret = ret ?: watch_forks(s, opts, err);
@@ -393,8 +417,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 		goto fail;
 	s->counts = (struct counts){ .series = s->series.addr,
 				     .owners = s->slot_owners.addr,
-				     .cpus = s->cpus,
-				     .control = &s->skel->bss->control,
+				     .state = s->state,
 				     .n_cpus = s->possible_cpus,
 				     .shards = s->memory.shards,
 				     .max_slots = s->max_slots,
@@ -495,6 +518,8 @@ void sampler_close(struct sampler *s)
 	rings_close(s->rings);
 	bpf_link__destroy(s->fork_link);
 	select_close(&s->select);
+	unmap(&s->state_map);
+	unmap(&s->states);
 	unmap(&s->series);
 	unmap(&s->slot_owners);
 	unmap(&s->records);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The insides of a sampler, for the files it is made of: sampler*.c, select and twin. */
+/* The insides of a sampler, for the files it is made of. */
 #ifndef IBSCOPE_SAMPLER_PRIVATE_H
 #define IBSCOPE_SAMPLER_PRIVATE_H
 
@@ -8,6 +8,7 @@
 #include "counts/layout.h"
 #include "perf/perf_events.h"
 #include "sampler.h"
+#include "select/select_config.h"
 
 #include <ibscope/pin_layout.h>
 #include <ibscope/twin_area.h>
@@ -42,11 +43,12 @@ struct sampler {
 	struct layout layout;
 	struct sampler_memory memory;
 	struct kernel_features features;
-	struct mapping series, slot_owners, records, twin, tgids, tids;
+	struct mapping state_map, states, series, slot_owners, records, twin, tgids, tids;
 	struct sampler_select select;
 	struct bpf_link *fork_link;
 	int prog_fd;		    /* the skeleton's */
 	struct counts counts;	    /* of the maps above */
+	struct ibs_state *state;
 	struct ibs_cpu_state *cpus; /* possible_cpus of them, shared with the programs */
 	unsigned int possible_cpus;
 	__u32 max_slots;
@@ -65,23 +67,18 @@ struct sampler {
 };
 
 /* What options come to: what is tested for, and how many of everything. Of sampler_size.c. */
-__u32 sampler_pid_blocks(bool replay);
-bool selects_processes(const struct selection *sel);
-bool selects_threads(const struct selection *sel);
+__u32 sampler_pid_blocks(void);
 bool watches_forks(const struct sampler_opts *opts);
 size_t sampler_max_selected(const struct selection *sel);
 size_t sampler_max_selected_entries(const struct selection *sel);
-bool selects_cgroups(const struct selection *sel);
 __u32 sampler_group_by(const struct sampler_opts *opts);
 __u32 sampler_max_slots(const struct sampler_opts *opts);
 __u32 sampler_stack_depth(void);
 size_t sampler_ring_cpus(const struct sampler_opts *opts); /* one ring each */
 size_t sampler_record_bytes(const struct sampler_opts *opts);
+__u32 sampler_cpu_entries(unsigned int possible_cpus); /* of the maps by CPU */
 
 struct sampler_select *sampler_selection(struct sampler *s);
-
-/* Cgroups that are remembered, selected or not; those beyond have no group of their own. */
-__u32 sampler_max_cgroups(const struct sampler_opts *opts);
 
 /* Enter a whole selection, before sampling starts. */
 int select_set(struct sampler_select *ss, const struct selection *sel, struct err *err);

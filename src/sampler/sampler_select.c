@@ -107,12 +107,6 @@ static int set_pids(const struct pid_set *ps, const struct selected_pids *set,
 	return ret;
 }
 
-/* Nobody named and everybody wanted: all but nobody. */
-static bool names_those_left_out(const struct selected_pids *set)
-{
-	return set->but || !set->n;
-}
-
 static struct pid_set process_set(const struct sampler_select *ss, bool out)
 {
 	return (struct pid_set){ ss->processes, ss->pids_n, out ? IBS_PID_OUT : IBS_PID_IN };
@@ -121,7 +115,7 @@ static struct pid_set process_set(const struct sampler_select *ss, bool out)
 static int set_processes(struct sampler_select *ss, const struct selected_pids *set,
 			 struct err *err)
 {
-	const bool out = names_those_left_out(set);
+	const bool out = selected_pids_left_out(set);
 	const struct pid_set now = process_set(ss, out), other = process_set(ss, !out);
 	int ret = set_pids(&now, set, ss->follow ? descendants : NULL, "process", err);
 
@@ -140,20 +134,6 @@ static int set_threads(struct sampler_select *ss, const struct selected_pids *se
 	const struct pid_set ps = { ss->threads, ss->pids_n, IBS_PID_IN };
 
 	return set_pids(&ps, set, ss->follow ? descendant_threads : NULL, "thread", err);
-}
-
-static __u8 cgroup_choice(const struct selected_cgroup *c)
-{
-	if (c->filter_only)
-		return IBS_CGROUP_AS_ABOVE;
-	return c->out ? IBS_CGROUP_OUT : IBS_CGROUP_IN;
-}
-
-static struct ibs_selected_cgroup map_value(const struct selected_cgroup *c)
-{
-	return (struct ibs_selected_cgroup){ .min_lat = c->min_lat,
-					     .selected = cgroup_choice(c),
-					     .filter = c->filter };
 }
 
 static int by_id(const void *pa, const void *pb)
@@ -189,11 +169,11 @@ static int set_cgroups(struct sampler_select *ss, const struct selected_cgroup *
 	for (size_t i = 0; i < n; i++) {
 		const struct selected_cgroup *c = &(*sorted)[i];
 		const struct selected_cgroup *old = find_cgroup(ss->cgroups, ss->n_cgroups, c->id);
-		struct ibs_selected_cgroup value = map_value(c), before;
+		struct ibs_selected_cgroup value = selected_cgroup_value(c), before;
 
 		any_in |= value.selected == IBS_CGROUP_IN;
 		if (old) {
-			before = map_value(old);
+			before = selected_cgroup_value(old);
 			if (!memcmp(&before, &value, sizeof(value)))
 				continue;
 		}
@@ -259,7 +239,7 @@ static void restore_cgroups(struct sampler_select *ss, const struct selected_cgr
 		if (!find_cgroup(ss->cgroups, ss->n_cgroups, sorted[i].id))
 			bpf_map_delete_elem(ss->cgroups_fd, &sorted[i].id);
 	for (size_t i = 0; i < ss->n_cgroups; i++) {
-		struct ibs_selected_cgroup value = map_value(&ss->cgroups[i]);
+		struct ibs_selected_cgroup value = selected_cgroup_value(&ss->cgroups[i]);
 
 		bpf_map_update_elem(ss->cgroups_fd, &ss->cgroups[i].id, &value, BPF_ANY);
 	}

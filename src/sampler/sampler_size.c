@@ -22,33 +22,30 @@ static __u64 hash_bytes(__u64 entries, __u64 key, __u64 value)
 	       buckets * HASH_BUCKET;
 }
 
-/*
- * Blocks of a pid set: as many pids as the kernel gives out, which it may be told to change; those
- * of a recording may be of another machine.
- */
-__u32 sampler_pid_blocks(bool replay)
+/* Blocks of a pid set: as many pids as the kernel gives out, which it may be told to change. */
+__u32 sampler_pid_blocks(void)
 {
 	int64_t pid_max;
 
-	if (replay || num_read("", "/proc/sys/kernel/pid_max", &pid_max, NULL) || pid_max < 1 ||
+	if (num_read("", "/proc/sys/kernel/pid_max", &pid_max, NULL) || pid_max < 1 ||
 	    pid_max > IBS_PID_MAX)
 		pid_max = IBS_PID_MAX;
 	return (pid_max + IBS_PID_BLOCK - 1) / IBS_PID_BLOCK;
 }
 
-bool selects_processes(const struct selection *sel)
+/* A power of two: a mask keeps indices below it. */
+__u32 sampler_cpu_entries(unsigned int possible_cpus)
 {
-	return sel->live & SAMPLER_LIVE_PROCESSES || sel->processes.n || sel->processes.but;
-}
+	__u32 n = 1;
 
-bool selects_threads(const struct selection *sel)
-{
-	return sel->threads.n;
+	while (n < possible_cpus)
+		n *= 2;
+	return n;
 }
 
 bool watches_forks(const struct sampler_opts *opts)
 {
-	return !opts->replay && (selects_processes(&opts->sel) || selects_threads(&opts->sel));
+	return selects_processes(&opts->sel) || selects_threads(&opts->sel);
 }
 
 /* Cgroups that a selection can name; 0: cgroups are not tested. */
@@ -68,15 +65,6 @@ size_t sampler_max_selected_entries(const struct selection *sel)
 	return sampler_max_selected(sel) << live;
 }
 
-bool selects_cgroups(const struct selection *sel)
-{
-	bool any = sel->live & SAMPLER_LIVE_CGROUPS;
-
-	for (size_t i = 0; i < sel->n_cgroups; i++)
-		any |= !sel->cgroups[i].filter_only;
-	return any;
-}
-
 __u32 sampler_group_by(const struct sampler_opts *opts)
 {
 	return opts->output == SAMPLER_SERIES ? opts->by : 0;
@@ -86,20 +74,7 @@ __u32 sampler_max_slots(const struct sampler_opts *opts)
 {
 	if (opts->output != SAMPLER_SERIES)
 		return IBS_SLOT_OTHER + 1 + 1;
-	return (opts->max_groups ? opts->max_groups : SAMPLER_MAX_GROUPS) + 1;
-}
-
-/*
- * A cgroup that is not selected, or is not a group of its own, is remembered all the same; those that
- * died are not forgotten.
- */
-#define MIN_CGROUPS 16384
-
-__u32 sampler_max_cgroups(const struct sampler_opts *opts)
-{
-	__u32 n = 4 * sampler_max_slots(opts);
-
-	return n > MIN_CGROUPS ? n : MIN_CGROUPS;
+	return config_max_slots(opts->max_groups);
 }
 
 size_t sampler_ring_cpus(const struct sampler_opts *opts)
@@ -178,14 +153,16 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	layout_init(&layout, opts->metric, opts->ibs.caps);
 	memset(out, 0, sizeof(*out));
 	shard = slots_n * layout.words * sizeof(__u64);
-	out->cpu_states = IBS_MAX_CPUS * sizeof(struct ibs_cpu_state);
+	out->cpu_states = sizeof(struct ibs_state) +
+			  sampler_cpu_entries(libbpf_num_possible_cpus()) *
+				  (sizeof(struct ibs_cpu_counts) + sizeof(struct ibs_cpu_state));
 	out->cgroups =
-		hash_bytes(sampler_max_cgroups(opts), sizeof(__u64), sizeof(struct ibs_cgroup)) +
+		hash_bytes(config_max_cgroups(slots_n), sizeof(__u64), sizeof(struct ibs_cgroup)) +
 		hash_bytes(sampler_max_selected_entries(&opts->sel), sizeof(__u64),
 			   sizeof(struct ibs_selected_cgroup));
 	out->pids = (__u64)IBS_PID_BLOCK *
 		    (selects_processes(&opts->sel) + selects_threads(&opts->sel)) *
-		    sampler_pid_blocks(opts->replay);
+		    sampler_pid_blocks();
 	if (sampler_group_by(opts) && opts->by != IBS_BY_CGROUP)
 		out->groups = hash_bytes(slots_n, sizeof(struct ibs_group_key), sizeof(__u32));
 	out->slots = hash_bytes(slots_n, sizeof(__u32), sizeof(__u8)) +

@@ -73,22 +73,14 @@ int twin_run_raw(struct sampler *s, const struct twin_raw *raw, enum ibs_outcome
 	return ret;
 }
 
-static void put_samples(struct ibs_twin_area *area, const __u64 (*regs)[IBS_OP_REG_FIXED], size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		memcpy(area->sample[i].regs, regs[i], sizeof(area->sample[i].regs));
-		area->sample[i].period = 1;
-	}
-}
-
-int twin_run_regs(struct sampler *s, const __u64 (*regs)[IBS_OP_REG_FIXED], size_t n,
-		  __u8 *outcomes, struct err *err)
+int twin_run(struct sampler *s, const struct ibs_twin_sample *samples, size_t n, __u8 *outcomes,
+	     struct err *err)
 {
 	struct ibs_twin_area *area = sampler_twin_area(s);
+	int ret = 0;
 
-	for (size_t done = 0, chunk; done < n; done += chunk) {
+	for (size_t done = 0, chunk; !ret && done < n; done += chunk) {
 		struct ibs_twin_ctx ctx = still;
-		int ret;
 
 		chunk = n - done < IBS_TWIN_SAMPLES ? n - done : IBS_TWIN_SAMPLES;
 		ctx.mode = IBS_TWIN_REGS;
@@ -96,38 +88,34 @@ int twin_run_regs(struct sampler *s, const __u64 (*regs)[IBS_OP_REG_FIXED], size
 		ctx.mask = IBS_TWIN_SAMPLES - 1;
 		ctx.tell = 1;
 		if (area)
-			put_samples(area, regs + done, chunk);
+			memcpy(area->sample, samples + done, chunk * sizeof(*samples));
 		ret = run(s, &ctx, err);
-		if (ret)
-			return ret;
-		if (outcomes && area)
+		if (!ret && outcomes && area)
 			memcpy(outcomes + done, area->outcome, chunk);
 	}
-	return 0;
+	return ret;
 }
 
-int twin_run_replay(struct sampler *s, const struct ibs_twin_sample *samples,
-		    const struct ibs_twin_who *who, size_t n, struct err *err)
+static void put_samples(struct ibs_twin_sample *to, const __u64 (*regs)[IBS_OP_REG_FIXED], size_t n)
 {
-	struct ibs_twin_area *area = sampler_twin_area(s);
-
-	for (size_t done = 0, chunk; done < n; done += chunk) {
-		struct ibs_twin_ctx ctx = still;
-		int ret;
-
-		chunk = n - done < IBS_TWIN_SAMPLES ? n - done : IBS_TWIN_SAMPLES;
-		ctx.mode = IBS_TWIN_REPLAY;
-		ctx.repeat = chunk;
-		ctx.mask = IBS_TWIN_SAMPLES - 1;
-		if (area) {
-			memcpy(area->sample, samples + done, chunk * sizeof(*samples));
-			memcpy(area->who, who + done, chunk * sizeof(*who));
-		}
-		ret = run(s, &ctx, err);
-		if (ret)
-			return ret;
+	for (size_t i = 0; i < n; i++) {
+		memcpy(to[i].regs, regs[i], sizeof(to[i].regs));
+		to[i].period = 1;
 	}
-	return 0;
+}
+
+int twin_run_regs(struct sampler *s, const __u64 (*regs)[IBS_OP_REG_FIXED], size_t n,
+		  __u8 *outcomes, struct err *err)
+{
+	struct ibs_twin_sample samples[64];
+	int ret = 0;
+
+	for (size_t done = 0, chunk; !ret && done < n; done += chunk) {
+		chunk = n - done < 64 ? n - done : 64;
+		put_samples(samples, regs + done, chunk);
+		ret = twin_run(s, samples, chunk, outcomes ? outcomes + done : NULL, err);
+	}
+	return ret;
 }
 
 int twin_load(struct sampler *s, const __u64 (*regs)[IBS_OP_REG_FIXED], size_t n, struct err *err)
@@ -136,7 +124,7 @@ int twin_load(struct sampler *s, const __u64 (*regs)[IBS_OP_REG_FIXED], size_t n
 
 	if (!area || !n || n > IBS_TWIN_SAMPLES || (n & (n - 1)))
 		return err_set(err, -EINVAL, "%zu samples cannot be looped over", n);
-	put_samples(area, regs, n);
+	put_samples(area->sample, regs, n);
 	return 0;
 }
 

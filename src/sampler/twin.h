@@ -39,21 +39,15 @@ int twin_run_raw(struct sampler *s, const struct twin_raw *raw, enum ibs_outcome
 		 struct err *err);
 
 /**
- * twin_run_regs() - samples that are registers already
- * @regs:     @n times IBS_OP_REG_FIXED; each stands for one op, also of twin_load()
+ * twin_run() - samples that are registers already
  * @outcomes: @n of enum ibs_outcome; may be NULL
  */
+int twin_run(struct sampler *s, const struct ibs_twin_sample *samples, size_t n, __u8 *outcomes,
+	     struct err *err);
+
+/* The same of @n times IBS_OP_REG_FIXED registers; each stands for one op, also of twin_load(). */
 int twin_run_regs(struct sampler *s, const __u64 (*regs)[IBS_OP_REG_FIXED], size_t n,
 		  __u8 *outcomes, struct err *err);
-
-/**
- * twin_run_replay() - samples of a recording: not the caller's, but of whom @who says
- * @who: one a sample
- *
- * For samplers opened with `replay`.
- */
-int twin_run_replay(struct sampler *s, const struct ibs_twin_sample *samples,
-		    const struct ibs_twin_who *who, size_t n, struct err *err);
 
 /**
  * twin_load() - what twin_loop() goes through again and again

@@ -3,6 +3,7 @@
 #include "session_private.h"
 #include "cgroup/container.h"
 #include "machine/pmu.h"
+#include "select/select_config.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -177,7 +178,7 @@ static void announce(const struct sampling *s)
 		snprintf(of, sizeof(of), " (of %u core complexes)", m->complexes);
 	log_info("%s%s on %zu CPUs, %.1f MiB of kernel memory for %u groups in %u shard%s%s, %s",
 		 s->info.simulated ? "SIMULATED " : "", s->event_text, sampler_n_cpus(s->sampler),
-		 m->total / 1048576.0, s->opts.max_groups ?: SAMPLER_MAX_GROUPS, m->shards,
+		 m->total / 1048576.0, config_max_slots(s->opts.max_groups) - 1, m->shards,
 		 m->shards == 1 ? "" : "s", of,
 		 sampler_reads_direct(s->sampler) ? "registers read in place"
 						  : "registers read by copy");

@@ -31,14 +31,14 @@ static void describe(struct recording *s, const char *name)
 	snprintf(i->origin, sizeof(i->origin), "%.80s, %gx", name, s->speed);
 	i->hist = (struct hist_info){ .source = "replay",
 				      .event = s->event,
-				      .metric = s->opts.sampler.metric,
+				      .metric = s->opts.metric,
 				      .simulated = info->simulated };
 	for (unsigned int p = 0; p < info->n_pmus; p++) {
 		if (!info->pmu[p].op || *s->event)
 			continue;
 		snprintf(s->event, sizeof(s->event), "%s", info->pmu[p].name);
 		i->hist.period = info->pmu[p].freq ? 0 : info->pmu[p].period;
-		s->opts.sampler.attr.sample_period = i->hist.period;
+		s->opts.period = i->hist.period;
 	}
 }
 
@@ -52,8 +52,8 @@ static int recording_open(struct top_source *source, unsigned int labels, struct
 	replay_close(s->r);
 	s->r = NULL;
 	snapshot_free(&s->last);
-	s->opts.sampler.by = labels_by(labels & ~TABLE_JOINED);
-	source->info.by = s->opts.sampler.by;
+	s->opts.by = labels_by(labels & ~TABLE_JOINED);
+	source->info.by = s->opts.by;
 	ret = ret ?: replay_open(s->trace, &s->opts, &s->r, err);
 	ret = ret ?: replay_until(s->r, s->at, &next, err);
 	if (ret < 0)
@@ -101,7 +101,7 @@ static int recording_read(struct top_source *source, double seconds, struct snap
 	*frame = (struct frame){ .end_ns = time_of_day(s, to),
 				 .by = source->info.by,
 				 .period = source->info.hist.period,
-				 .metric = s->opts.sampler.metric,
+				 .metric = s->opts.metric,
 				 .cost = HISTORY_NO_COST };
 	return 0;
 }

@@ -24,6 +24,7 @@
 #define PATTERNS 16
 #define SAMPLES	 1000 /* of a group in a shard */
 #define MAX_RUNS 99
+#define MAX_CPUS 8192
 
 static const struct size {
 	unsigned int cpus, shards, groups;
@@ -94,7 +95,7 @@ static void *pages(size_t bytes)
 }
 
 static void fill(const struct counts *c, __u64 *series, enum spread spread,
-		 struct ibs_cpu_state *cpus, struct ibs_slot_owner *owners)
+		 struct ibs_cpu_counts *cpus, struct ibs_slot_owner *owners)
 {
 	__u64 n = 0;
 
@@ -149,17 +150,15 @@ static double time_of(const struct counts *c, int what)
 static void bench(const struct size *size, bool as_json)
 {
 	size_t bytes = (size_t)size->shards * (size->groups + 1) * layout.words * sizeof(__u64);
-	size_t cpus_bytes = size->cpus * sizeof(struct ibs_cpu_state);
+	size_t state_bytes = sizeof(struct ibs_state) + size->cpus * sizeof(struct ibs_cpu_counts);
 	size_t owners_bytes = (size->groups + 1) * sizeof(struct ibs_slot_owner);
-	struct ibs_cpu_state *cpus = pages(cpus_bytes);
+	struct ibs_state *state = pages(state_bytes);
 	struct ibs_slot_owner *owners = pages(owners_bytes);
-	static const struct ibs_control control;
 	__u64 *series = pages(bytes);
 	const struct counts c = {
 		.series = series,
 		.owners = owners,
-		.cpus = cpus,
-		.control = &control,
+		.state = state,
 		.n_cpus = size->cpus,
 		.shards = size->shards,
 		.max_slots = size->groups + 1,
@@ -169,7 +168,7 @@ static void bench(const struct size *size, bool as_json)
 	for (int s = 0; s < SPREADS; s++) {
 		double whole, each, ledger;
 
-		fill(&c, series, s, cpus, owners);
+		fill(&c, series, s, state->cpu, owners);
 		whole = time_of(&c, 0);
 		each = time_of(&c, 1);
 		ledger = time_of(&c, 2);
@@ -187,7 +186,7 @@ static void bench(const struct size *size, bool as_json)
 	}
 	munmap(series, bytes);
 	munmap(owners, owners_bytes);
-	munmap(cpus, cpus_bytes);
+	munmap(state, state_bytes);
 }
 
 static unsigned int number(const char *name, const char *text, unsigned int max)
@@ -236,8 +235,8 @@ int main(int argc, char **argv)
 		       runs, "CPUs", "shards", "groups", "MiB", "samples in", "snapshot",
 		       "by group", "ledger");
 	if (optind < argc) {
-		const struct size one = { number("CPUS", argv[optind], IBS_MAX_CPUS),
-					  number("SHARDS", argv[optind + 1], IBS_MAX_CPUS),
+		const struct size one = { number("CPUS", argv[optind], MAX_CPUS),
+					  number("SHARDS", argv[optind + 1], MAX_CPUS),
 					  number("GROUPS", argv[optind + 2], 1000000) };
 
 		bench(&one, as_json);

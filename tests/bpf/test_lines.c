@@ -51,7 +51,7 @@ struct region {
 	char *was;
 };
 
-enum { SERIES, OWNERS, STATE, REGIONS };
+enum { SERIES, OWNERS, COUNTS, STATE, REGIONS };
 
 /* Entries of the hash maps, in the order that the kernel has them. */
 struct entries {
@@ -89,7 +89,6 @@ static void read_entries(const struct sampler *s, enum ibs_pin pin, struct entri
 static void open_observed(const struct sampler_opts *opts, struct observed *o)
 {
 	struct err err = {};
-	size_t bytes;
 
 	memset(o, 0, sizeof(*o));
 	if (sampler_open(opts, &o->s, &err))
@@ -99,9 +98,10 @@ static void open_observed(const struct sampler_opts *opts, struct observed *o)
 						     o->s->layout.words * sizeof(__u64) };
 	o->region[OWNERS] = (struct region){ "slot_owners", o->s->slot_owners.addr,
 					     o->s->max_slots * sizeof(struct ibs_slot_owner) };
-	o->region[STATE].name = "state of the CPUs, control";
-	o->region[STATE].addr = bpf_map__initial_value(sampler_map(o->s, IBS_PIN_STATE), &bytes);
-	o->region[STATE].bytes = bytes;
+	o->region[COUNTS] = (struct region){ "control, counts of the CPUs", o->s->state_map.addr,
+					     o->s->state_map.bytes };
+	o->region[STATE] =
+		(struct region){ "state of the CPUs", o->s->states.addr, o->s->states.bytes };
 	for (int r = 0; r < REGIONS; r++) {
 		/* of a page, and so of a line */
 		assert_int_equal((uintptr_t)o->region[r].addr % LINE, 0);
@@ -184,22 +184,25 @@ static unsigned int written(const struct observed *o, int r, unsigned int i)
 	return shared(o, r, i, i);
 }
 
+/* Lines that a CPU wrote are of its own entry of @bytes, the first of which is at @at. */
+static void check_own(const struct observed *o, int r, unsigned int i, size_t at, size_t bytes)
+{
+	size_t first = (at + cpus[i] * bytes) / LINE, end = first + bytes / LINE;
+
+	assert_true(written(o, r, i) > 0);
+	for (size_t line = 0; line <= o->region[r].bytes / LINE; line++)
+		if (o->written[i][r][line])
+			assert_true(line >= first && line < end);
+}
+
 /* True of all output: a CPU's state is its own, who owns what is not written again. */
 static void check_state(const struct observed *o)
 {
-	const char *states = (const char *)o->s->cpus;
-	size_t at = states - o->region[STATE].addr;
-
-	assert_int_equal(at % sizeof(struct ibs_cpu_state), 0);
 	for (unsigned int i = 0; i < n_cpus; i++) {
-		size_t first = (at + cpus[i] * sizeof(struct ibs_cpu_state)) / LINE;
-		size_t end = first + sizeof(struct ibs_cpu_state) / LINE;
-
 		assert_int_equal(written(o, OWNERS, i), 0);
-		assert_true(written(o, STATE, i) > 0);
-		for (size_t line = 0; line <= o->region[STATE].bytes / LINE; line++)
-			if (o->written[i][STATE][line])
-				assert_true(line >= first && line < end);
+		check_own(o, COUNTS, i, sizeof(struct ibs_state), sizeof(struct ibs_cpu_counts));
+		if (written(o, STATE, i))
+			check_own(o, STATE, i, 0, sizeof(struct ibs_cpu_state));
 	}
 }
 
@@ -244,8 +247,9 @@ static void check_aggregated(__u32 by)
 		assert_true(each_pair(&o, true) > 20);
 	print_message(
 		"by %#x: %u CPUs, %u complexes; lines a CPU writes: %u of counters, %u of its "
-		"state; lines two complexes share: 0\n",
-		by, n_cpus, n_complexes, written(&o, SERIES, 0), written(&o, STATE, 0));
+		"own; lines two complexes share: 0\n",
+		by, n_cpus, n_complexes, written(&o, SERIES, 0),
+		written(&o, COUNTS, 0) + written(&o, STATE, 0));
 	close_observed(&o);
 }
 

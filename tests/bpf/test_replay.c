@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Replay of random recordings with random selections: by the kernel, in user space, and by a count
- * that knows neither. The first two must print the same bytes, the third must find the same numbers.
- * IBSCOPE_SEED chooses other ones.
+ * Replay of random recordings with random selections, against a count that knows nothing of the
+ * decision core; and the core in the kernel, with samples of real tasks, against the same core in
+ * user space, to the unit and slot by slot. IBSCOPE_SEED chooses other ones.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,8 +26,10 @@
 
 #include "view/hist.h"
 #include "recording/recording.h"
+#include "replay/engine.h"
 #include "replay/replay.h"
 #include "counts/rows.h"
+#include "twin_child.h"
 
 #define RECORDINGS 20
 #define SELECTIONS 10
@@ -328,12 +332,12 @@ static void choose(struct choice *c, const struct world *w)
 {
 	static const char *const comms[] = { "web", "db", "web worker", "nobody",
 					     "fifteen bytes !" };
-	struct selection *sel = &c->opts.sampler.sel;
+	struct selection *sel = &c->opts.sel;
 	struct err err = {};
 
 	memset(c, 0, sizeof(*c));
 	c->filter_nr = c->cgroup_nr = -1;
-	c->opts.sampler.metric = below(2) ? IBS_METRIC_DC_MISS_LAT : below(IBS_METRIC_N);
+	c->opts.metric = below(2) ? IBS_METRIC_DC_MISS_LAT : below(IBS_METRIC_N);
 	if (!below(3)) {
 		c->pids[0] = threads[below(COUNT(threads) - 1)].tgid;
 		c->pids[1] = threads[below(COUNT(threads) - 1)].tgid;
@@ -356,9 +360,9 @@ static void choose(struct choice *c, const struct world *w)
 	if (!below(3))
 		sel->src_mask = 1 + below((1 << IBS_SRC_N) - 1);
 	if (!below(4))
-		sel->min_lat = a_latency(w, c->opts.sampler.metric, 1 + below(500));
+		sel->min_lat = a_latency(w, c->opts.metric, 1 + below(500));
 	if (!below(4))
-		sel->max_lat = a_latency(w, c->opts.sampler.metric, 500 + below(1000));
+		sel->max_lat = a_latency(w, c->opts.metric, 500 + below(1000));
 	if (sel->max_lat && sel->max_lat < sel->min_lat)
 		sel->max_lat = sel->min_lat;
 	if (!below(3)) {
@@ -378,8 +382,8 @@ static void choose(struct choice *c, const struct world *w)
 	}
 	c->labels = below(2) ? LABELS_DEFAULT : draw() & ((1 << LABEL_N) - 1);
 	c->labels &= ~(1U << LABEL_CCX | 1U << LABEL_NODE);
-	c->opts.sampler.by = labels_by(c->labels);
-	c->opts.sampler.max_groups = below(4) ? 512 : 1 + below(8);
+	c->opts.by = labels_by(c->labels);
+	c->opts.max_groups = below(4) ? 512 : 1 + below(8);
 }
 
 /* --- the count that knows neither --- */
@@ -423,9 +427,9 @@ static bool comm_in(const struct selection *sel, const char *comm)
 
 static enum ibs_outcome judge(const struct choice *c, const struct sample *s)
 {
-	const struct selection *sel = &c->opts.sampler.sel;
+	const struct selection *sel = &c->opts.sel;
 	__u32 tgid = threads[s->thread].tgid, tid = threads[s->thread].tid, min = sel->min_lat;
-	enum ibs_metric metric = c->opts.sampler.metric;
+	enum ibs_metric metric = c->opts.metric;
 	__u64 data3 = s->regs[IBS_OP_DATA3];
 
 	if (sel->processes.n &&
@@ -525,7 +529,7 @@ static struct counted *find_row(struct tally *t, const char *labels, bool make)
 
 static void count_all(const struct choice *c, const struct world *w, struct tally *t)
 {
-	enum ibs_metric metric = c->opts.sampler.metric;
+	enum ibs_metric metric = c->opts.metric;
 	struct counted *row;
 	char labels[256];
 
@@ -558,14 +562,11 @@ static void count_all(const struct choice *c, const struct world *w, struct tall
 /* --- the comparison --- */
 
 /* A replay as it is printed; and, if @rows is not NULL, as it is. */
-static char *replayed(const struct world *w, const struct choice *c, bool offline,
-		      struct rows *rows, struct snapshot *snap)
+static char *replayed(const struct world *w, const struct choice *c, struct rows *rows,
+		      struct snapshot *snap)
 {
 	struct hist_view view = { .json = true };
-	struct hist_info info = { .source = "replay",
-				  .event = "e",
-				  .metric = c->opts.sampler.metric };
-	struct replay_opts opts = c->opts;
+	struct hist_info info = { .source = "replay", .event = "e", .metric = c->opts.metric };
 	struct trace *t = NULL;
 	struct replay *r = NULL;
 	struct err err = {};
@@ -573,9 +574,8 @@ static char *replayed(const struct world *w, const struct choice *c, bool offlin
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 
-	opts.offline = offline;
 	check(trace_open(w->path, &t, &err), &err);
-	check(replay_open(t, &opts, &r, &err), &err);
+	check(replay_open(t, &c->opts, &r, &err), &err);
 	check(replay_run(r, &err), &err);
 	check(replay_snapshot(r, snap, &err), &err);
 	assert_int_equal(ledger_residual(&snap->ledger), 0);
@@ -629,42 +629,33 @@ static void test_random(void **state_)
 		struct world *w = make_world(i & 1);
 
 		for (int j = 0; j < SELECTIONS; j++) {
-			struct snapshot kernel, user;
-			struct rows kernel_rows, user_rows;
+			struct snapshot snap;
+			struct rows rows;
 			struct choice c;
-			char *by_kernel, *by_user;
-			bool overflow;
 
 			choose(&c, w);
-			by_kernel = replayed(w, &c, false, &kernel_rows, &kernel);
-			by_user = replayed(w, &c, true, &user_rows, &user);
-			assert_string_equal(by_kernel, by_user);
+			free(replayed(w, &c, &rows, &snap));
 			count_all(&c, w, &tally);
-			assert_int_equal(kernel.ledger.seen, tally.seen);
-			assert_memory_equal(kernel.ledger.outcome, tally.outcome,
+			assert_int_equal(snap.ledger.seen, tally.seen);
+			assert_memory_equal(snap.ledger.outcome, tally.outcome,
 					    sizeof(tally.outcome));
-			overflow = kernel.n_groups && kernel.groups[0].other;
-			if (!overflow) {
-				compare_rows(&kernel_rows, &tally);
-				nonempty += kernel_rows.n > 0;
+			if (!snap.n_groups || !snap.groups[0].other) {
+				compare_rows(&rows, &tally);
+				nonempty += rows.n > 0;
 			}
 			compared++;
-			free(by_kernel);
-			free(by_user);
-			rows_free(&kernel_rows);
-			rows_free(&user_rows);
-			snapshot_free(&kernel);
-			snapshot_free(&user);
+			rows_free(&rows);
+			snapshot_free(&snap);
 			filter_free(&c.filter);
 		}
 		free_world(w);
 	}
-	print_message("%u pairs compared, %u with rows\n", compared, nonempty);
+	print_message("%u replays compared, %u with rows\n", compared, nonempty);
 	assert_true(compared >= 200);
 	assert_true(nonempty >= compared / 3);
 }
 
-/* More cgroups than are remembered: both forget the same ones. */
+/* More cgroups than are remembered: what finds no room is other, and nothing is lost. */
 static void test_many_cgroups(void **state_)
 {
 	enum { MANY = 17000 };
@@ -674,7 +665,6 @@ static void test_many_cgroups(void **state_)
 	struct world w = {};
 	struct recording *r;
 	struct err err = {};
-	char *text[2];
 
 	(void)state_;
 	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, 0xbff);
@@ -693,22 +683,18 @@ static void test_many_cgroups(void **state_)
 	check(recording_finish(r, &(struct ledger){ .seen = 5, .outcome[0] = 5 }, &err), &err);
 	recording_close(r);
 	for (__u32 groups = 20; groups <= 1000; groups += 980) {
-		struct choice c = { .labels = LABELS_DEFAULT, .opts.sampler.by = IBS_BY_CGROUP };
+		struct choice c = { .labels = LABELS_DEFAULT,
+				    .opts.by = IBS_BY_CGROUP,
+				    .opts.max_groups = groups };
 
-		c.opts.sampler.max_groups = groups;
-		for (int offline = 0; offline < 2; offline++) {
-			struct snapshot snap;
-			struct rows rows;
+		struct snapshot snap;
+		struct rows rows;
 
-			text[offline] = replayed(&w, &c, offline, &rows, &snap);
-			assert_int_equal(snap.ledger.outcome[IBS_OUTCOME_AGGREGATED], 2 * MANY);
-			assert_int_equal(snap.n_groups, groups + 1);
-			rows_free(&rows);
-			snapshot_free(&snap);
-		}
-		assert_string_equal(text[0], text[1]);
-		free(text[0]);
-		free(text[1]);
+		free(replayed(&w, &c, &rows, &snap));
+		assert_int_equal(snap.ledger.outcome[IBS_OUTCOME_AGGREGATED], 2 * MANY);
+		assert_int_equal(snap.n_groups, groups + 1);
+		rows_free(&rows);
+		snapshot_free(&snap);
 	}
 	close(w.fd);
 }
@@ -731,7 +717,7 @@ static int refused(const struct world *w, const struct replay_opts *opts, struct
 static void test_refusals(void **state_)
 {
 	struct world *w = make_world(false);
-	struct replay_opts opts = { .offline = true };
+	struct replay_opts opts = {};
 	struct filter filter;
 	struct err err = {};
 	char *args[1];
@@ -761,6 +747,249 @@ static void test_refusals(void **state_)
 	free_world(w);
 }
 
+/* --- the same core in the kernel --- */
+
+#define WORKERS	   3
+#define BATCHES	   24
+#define BATCH	   64
+#define TWIN_RUNS  60
+#define CGROUPS	   5
+#define STACK_SIZE (256 << 10)
+
+/* A process of ours that shares our memory, and runs samples when it is asked to. */
+struct worker {
+	pid_t pid;
+	int ask[2], done[2];
+	/* what it is asked for */
+	struct sampler *s;
+	char cgroup[640];
+	char comm[16];
+	unsigned int cpu;
+	const struct ibs_twin_sample *samples;
+	struct err err;
+	int ret;
+	char stack[STACK_SIZE] __attribute__((aligned(64)));
+};
+
+static struct worker *workers;
+static cpu_set_t cpus;
+
+static int work(void *arg)
+{
+	struct worker *w = arg;
+	cpu_set_t one;
+	char c;
+
+	while (read(w->ask[0], &c, 1) == 1) {
+		CPU_ZERO(&one);
+		CPU_SET(w->cpu, &one);
+		w->ret = sched_setaffinity(0, sizeof(one), &one) || !enter_cgroup(w->cgroup) ||
+			 prctl(PR_SET_NAME, w->comm) ||
+			 twin_run(w->s, w->samples, BATCH, NULL, &w->err);
+		if (write(w->done[1], &c, 1) != 1)
+			break;
+	}
+	_exit(0);
+}
+
+static int workers_up(void **state_)
+{
+	if (children_up(state_) || sched_getaffinity(0, sizeof(cpus), &cpus))
+		return -1;
+	workers = calloc(WORKERS, sizeof(*workers));
+	for (int i = 0; i < WORKERS; i++) {
+		struct worker *w = &workers[i];
+
+		if (pipe(w->ask) || pipe(w->done))
+			return -1;
+		w->pid = clone(work, w->stack + STACK_SIZE, CLONE_VM | CLONE_FILES | SIGCHLD, w);
+		if (w->pid < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int workers_down(void **state_)
+{
+	for (int i = 0; i < WORKERS; i++) {
+		kill(workers[i].pid, SIGKILL);
+		waitpid(workers[i].pid, NULL, 0);
+	}
+	free(workers);
+	return children_down(state_);
+}
+
+static unsigned int a_cpu(void)
+{
+	unsigned int cpu;
+
+	do
+		cpu = below(64);
+	while (!CPU_ISSET(cpu, &cpus));
+	return cpu;
+}
+
+struct twin_choice {
+	struct sampler_opts opts;
+	__u32 pids[2], tids[2];
+	const char *comms[2];
+	struct selected_cgroup cgroups[2];
+	struct filter filter;
+};
+
+static const char *const twin_comms[] = { "web", "db", "fifteen bytes !" };
+
+static void choose_twin(struct twin_choice *c, const __u64 *ids)
+{
+	static const __u32 labels[] = { IBS_BY_CGROUP, IBS_BY_PID,  IBS_BY_TID,
+					IBS_BY_CPU,    IBS_BY_MODE, IBS_BY_COMM };
+	struct selection *sel = &c->opts.sel;
+	struct err err = {};
+
+	memset(c, 0, sizeof(*c));
+	c->opts.source = SAMPLER_TWIN;
+	c->opts.ibs.caps = caps_of[below(COUNT(caps_of))];
+	c->opts.metric = below(2) ? IBS_METRIC_DC_MISS_LAT : below(IBS_METRIC_N);
+	c->opts.max_groups = below(2) ? 64 : 1 + below(4);
+	c->opts.count_ops = below(2);
+	c->opts.tlb = below(2);
+	for (unsigned int i = 0; i < COUNT(labels); i++)
+		c->opts.by |= below(3) ? 0 : labels[i];
+	if (!below(3))
+		c->opts.by = IBS_BY_CGROUP;
+	for (int i = 0; i < 2; i++) {
+		c->pids[i] = c->tids[i] = workers[below(WORKERS)].pid;
+		c->comms[i] = twin_comms[below(COUNT(twin_comms))];
+		c->cgroups[i].id = ids[below(CGROUPS / 2) + i * (CGROUPS / 2)];
+		c->cgroups[i].out = below(2);
+		c->cgroups[i].min_lat = below(3) || c->cgroups[i].out ? 0 : 1 + below(500);
+	}
+	if (!below(4))
+		sel->processes = (struct selected_pids){ c->pids, 1 + below(2), below(2) };
+	if (!below(4))
+		sel->threads = (struct selected_pids){ c->tids, 1 + below(2), false };
+	if (!below(3)) {
+		sel->comms = c->comms;
+		sel->n_comms = 1 + below(2);
+		sel->comms_but = below(2);
+	}
+	if (!below(3)) {
+		sel->cgroups = c->cgroups;
+		sel->n_cgroups = 1 + below(2);
+	}
+	if (!below(4))
+		sel->op_mask = 1 + below((1 << IBS_OP_KIND_N) - 1);
+	if (!below(4))
+		sel->src_mask = 1 + below((1 << IBS_SRC_N) - 1);
+	if (!below(4))
+		sel->min_lat = 1 + below(300);
+	if (!below(4))
+		sel->max_lat = 300 + below(1000);
+	if (!below(3)) {
+		check(filter_parse(filters[below(COUNT(filters))].text, &c->filter, &err), &err);
+		sel->filter = &c->filter.prog;
+	}
+}
+
+static void same_group(const struct group *a, const struct group *b)
+{
+	assert_int_equal(a->slot, b->slot);
+	assert_memory_equal(&a->key, &b->key, sizeof(a->key));
+	assert_memory_equal(&a->tlb, &b->tlb, sizeof(a->tlb));
+	assert_int_equal(a->n_series, b->n_series);
+	for (size_t i = 0; i < a->n_series; i++) {
+		struct series x = a->series[i], y = b->series[i];
+
+		assert_int_equal(!x.buckets, !y.buckets);
+		if (x.buckets)
+			assert_memory_equal(x.buckets, y.buckets,
+					    IBS_LAT_BUCKETS * sizeof(*x.buckets));
+		x.buckets = y.buckets = NULL;
+		assert_memory_equal(&x, &y, sizeof(x));
+	}
+}
+
+static void run_batch(struct worker *w, struct engine *e, __u32 caps, __u64 cgroup_id)
+{
+	static struct ibs_twin_sample samples[BATCH];
+	struct task task = { .pid_tgid = (__u64)w->pid << 32 | w->pid, .cgroup_id = cgroup_id };
+	char c = 0;
+
+	for (size_t i = 0; i < BATCH; i++) {
+		struct sample one;
+
+		make_sample(&one, draw() & 0xff, (struct ibs_cpu){ .caps = caps });
+		memcpy(samples[i].regs, one.regs, sizeof(one.regs));
+		samples[i].period = 1 + below(100000);
+	}
+	w->samples = samples;
+	w->cpu = task.cpu = a_cpu();
+	strcpy(w->comm, twin_comms[below(COUNT(twin_comms))]);
+	memcpy(task.comm, w->comm, strlen(w->comm));
+	assert_int_equal(write(w->ask[1], &c, 1), 1);
+	assert_int_equal(read(w->done[0], &c, 1), 1);
+	check(w->ret, &w->err);
+	for (size_t i = 0; i < BATCH; i++)
+		check(engine_run(e, samples[i].regs, samples[i].period, &task, NULL, &w->err),
+		      &w->err);
+}
+
+static void test_twin(void **state_)
+{
+	__u64 ids[CGROUPS], selected = 0;
+	char dirs[CGROUPS][640];
+
+	(void)state_;
+	if (!can_run())
+		skip();
+	need_cgroups();
+	for (int i = 0; i < CGROUPS; i++)
+		ids[i] = make_cgroup((const char *[]){ "a", "b", "c", "d", "e" }[i], dirs[i]);
+	for (int run = 0; run < TWIN_RUNS; run++) {
+		struct snapshot kernel, user;
+		struct twin_choice c;
+		struct engine_opts eo;
+		struct engine *e;
+		struct sampler *s;
+		struct err err = {};
+
+		choose_twin(&c, ids);
+		eo = (struct engine_opts){ .ibs = c.opts.ibs,
+					   .metric = c.opts.metric,
+					   .by = c.opts.by,
+					   .max_groups = c.opts.max_groups,
+					   .sel = &c.opts.sel,
+					   .count_ops = c.opts.count_ops,
+					   .tlb = c.opts.tlb };
+		s = open_twin(&c.opts);
+		check(engine_open(&eo, &e, &err), &err);
+		for (int b = 0; b < BATCHES; b++) {
+			struct worker *w = &workers[below(WORKERS)];
+			unsigned int in = below(CGROUPS);
+
+			w->s = s;
+			strcpy(w->cgroup, dirs[in]);
+			run_batch(w, e, c.opts.ibs.caps, ids[in]);
+		}
+		check(sampler_snapshot(s, &kernel, &err), &err);
+		check(engine_snapshot(e, &user, &err), &err);
+		assert_memory_equal(kernel.ledger.outcome, user.ledger.outcome,
+				    sizeof(user.ledger.outcome));
+		assert_int_equal(kernel.ledger.seen, BATCHES * BATCH);
+		assert_int_equal(kernel.n_groups, user.n_groups);
+		for (size_t i = 0; i < user.n_groups; i++)
+			same_group(&kernel.groups[i], &user.groups[i]);
+		selected += user.ledger.outcome[IBS_OUTCOME_AGGREGATED];
+		snapshot_free(&kernel);
+		snapshot_free(&user);
+		filter_free(&c.filter);
+		engine_close(e);
+		sampler_close(s);
+	}
+	print_message("%d selections, %llu samples selected\n", TWIN_RUNS, selected);
+	assert_true(selected > TWIN_RUNS * BATCH);
+}
+
 static int setup(void **state_)
 {
 	const char *seed = getenv("IBSCOPE_SEED");
@@ -770,28 +999,14 @@ static int setup(void **state_)
 	return 0;
 }
 
-static bool can_twin(struct err *err)
-{
-	const struct sampler_opts opts = { .source = SAMPLER_TWIN, .replay = true };
-	struct sampler *s = NULL;
-	int ret = sampler_open(&opts, &s, err);
-
-	sampler_close(s);
-	return !ret;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_many_cgroups),
 		cmocka_unit_test(test_random),
+		cmocka_unit_test_setup_teardown(test_twin, workers_up, workers_down),
 	};
-	struct err err = {};
 
-	if (!can_twin(&err)) {
-		printf("%s\n", err.text);
-		return 77;
-	}
 	return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -476,13 +476,13 @@ static int select_recorded(struct draw *d, const char *path, bool selected[WORKE
 {
 	struct sampling *s = &d->sampling;
 	const struct replay_opts opts = {
-		.sampler = s->opts,
+		.metric = s->opts.metric,
+		.sel = s->opts.sel,
 		.filter = s->select.filter.text ? &s->select.filter : NULL,
 		.cgroups = s->select.cgroups,
 		.n_cgroups = s->select.n_cgroups,
 		.containers = s->select.containers,
 		.n_containers = s->select.n_containers,
-		.offline = true,
 	};
 	struct trace_event ev;
 	struct trace *trace = NULL;

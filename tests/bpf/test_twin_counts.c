@@ -17,7 +17,7 @@
 #include <ibscope/op_fields.h>
 #include <ibscope/sim.h>
 
-#include "replay/offline.h"
+#include "replay/engine.h"
 #include "sampler/sampler.h"
 #include "sampler/twin.h"
 #include "twin_model.h"
@@ -115,20 +115,24 @@ static void check_ops(const struct snapshot *snap, const struct ibs_twin_sample 
 static void test_ops(void **state)
 {
 	struct ibs_twin_sample *sample = calloc(OPS_N, sizeof(*sample));
-	struct ibs_twin_who *who = calloc(OPS_N, sizeof(*who));
+	const struct task task = { .cgroup_id = 1 };
 	regs_t *regs = calloc(OPS_N, sizeof(*regs));
 
 	(void)state;
-	assert_true(sample && who && regs);
+	assert_true(sample && regs);
 	random_regs(7, ZEN4_CAPS, regs, OPS_N);
 	for (size_t i = 0; i < OPS_N; i++) {
 		memcpy(sample[i].regs, regs[i], sizeof(regs[i]));
 		sample[i].period = ibs_sim_mix(i) >> (24 + i % 32);
-		who[i].cgroup_id = 1;
 	}
 	for (int count_ops = 0; count_ops < 2; count_ops++) {
 		struct sampler_opts opts = zen4;
-		struct offline *o = NULL;
+		const struct engine_opts eo = { .ibs = opts.ibs,
+						.max_groups = opts.max_groups,
+						.sel = &opts.sel,
+						.count_ops = count_ops,
+						.tlb = true };
+		struct engine *e = NULL;
 		struct snapshot snap;
 		struct sampler *s;
 		struct err err = {};
@@ -136,21 +140,23 @@ static void test_ops(void **state)
 		opts.count_ops = count_ops;
 		opts.tlb = true;
 		s = open_twin(&opts);
-		assert_int_equal(twin_run_replay(s, sample, who, OPS_N, &err), 0);
+		assert_int_equal(twin_run(s, sample, OPS_N, NULL, &err), 0);
 		snapshot(s, &snap);
 		check_ops(&snap, sample, count_ops);
 		snapshot_free(&snap);
 		sampler_close(s);
 
-		assert_int_equal(offline_open(&opts, &o, &err), 0);
-		assert_int_equal(offline_run(o, sample, who, OPS_N, &err), 0);
-		assert_int_equal(offline_snapshot(o, &snap, &err), 0);
+		assert_int_equal(engine_open(&eo, &e, &err), 0);
+		for (size_t i = 0; i < OPS_N; i++)
+			assert_int_equal(
+				engine_run(e, sample[i].regs, sample[i].period, &task, NULL, &err),
+				0);
+		assert_int_equal(engine_snapshot(e, &snap, &err), 0);
 		check_ops(&snap, sample, count_ops);
 		snapshot_free(&snap);
-		offline_close(o);
+		engine_close(e);
 	}
 	free(sample);
-	free(who);
 	free(regs);
 }
 
@@ -158,7 +164,6 @@ static void test_ops(void **state)
 static void test_ops_of_regs(void **state)
 {
 	struct ibs_twin_sample sample = { .period = 1000 };
-	struct ibs_twin_who who = { .cgroup_id = 1 };
 	struct sampler_opts opts = zen4;
 	enum ibs_outcome out;
 	struct snapshot snap;
@@ -169,7 +174,7 @@ static void test_ops_of_regs(void **state)
 	opts.count_ops = true;
 	s = open_twin(&opts);
 	load_miss(sample.regs, DRAM, 300);
-	assert_int_equal(twin_run_replay(s, &sample, &who, 1, &err), 0);
+	assert_int_equal(twin_run(s, &sample, 1, NULL, &err), 0);
 	assert_int_equal(run_one(s, sample.regs), IBS_OUTCOME_AGGREGATED);
 	assert_int_equal(twin_run_raw(s, &(struct twin_raw){}, &out, &err), -EINVAL);
 	snapshot(s, &snap);

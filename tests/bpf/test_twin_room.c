@@ -16,32 +16,44 @@
 #include "sampler/sampler.h"
 #include "sampler/sampler_private.h"
 #include "sampler/twin.h"
+#include "twin_child.h"
 #include "twin_model.h"
 
 /* More cgroups than slots: in the end those that do most have one, and no sample is lost. */
 #define ROOM_SLOTS 8
 
-static void run_cgroups(struct sampler *s, __u64 first, size_t n, size_t samples, __u64 *total)
+/* The id of the cgroup of a number. */
+static __u64 cg(unsigned int n)
 {
-	struct ibs_twin_sample sample[IBS_TWIN_SAMPLES] = {};
-	struct ibs_twin_who who[IBS_TWIN_SAMPLES] = {};
-	struct err err = {};
-	size_t k = 0;
+	static __u64 ids[1024];
+	char name[16], path[640];
 
-	/* one after the other, as if all of them ran at once */
-	for (size_t round = 0; round < samples; round++) {
-		for (size_t i = 0; i < n; i++, k++) {
-			assert_true(k < IBS_TWIN_SAMPLES);
-			load_miss(sample[k].regs, DRAM, 300);
-			sample[k].period = 1000;
-			who[k].cgroup_id = first + i;
-		}
+	assert_true(n < 1024);
+	if (!ids[n]) {
+		snprintf(name, sizeof(name), "%u", n);
+		ids[n] = make_cgroup(name, path);
 	}
-	assert_int_equal(twin_run_replay(s, sample, who, k, &err), 0);
-	*total += k;
+	return ids[n];
 }
 
-static size_t groups_in(struct sampler *s, __u64 first, size_t n, __u64 total)
+static void run_cgroups(struct sampler *s, unsigned int first, size_t n, size_t samples,
+			__u64 *total)
+{
+	static regs_t regs[1024];
+	char path[640], name[16];
+
+	assert_true(samples <= 1024);
+	for (size_t i = 0; i < samples; i++)
+		load_miss(regs[i], DRAM, 300);
+	for (size_t i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "%zu", first + i);
+		make_cgroup(name, path);
+		run_child(s, &(struct child){ .cgroup = path, .regs = regs, .n = samples });
+	}
+	*total += n * samples;
+}
+
+static size_t groups_in(struct sampler *s, unsigned int first, size_t n, __u64 total)
 {
 	size_t found = 0;
 	__u64 sum = 0;
@@ -53,9 +65,10 @@ static size_t groups_in(struct sampler *s, __u64 first, size_t n, __u64 total)
 
 		for (size_t i = 0; i < gr->n_series; i++) {
 			sum += gr->series[i].samples;
-			assert_int_equal(gr->series[i].ops, 1000 * gr->series[i].samples);
+			assert_int_equal(gr->series[i].ops, gr->series[i].samples);
 		}
-		found += !gr->other && gr->key.cgroup_id >= first && gr->key.cgroup_id < first + n;
+		for (size_t i = 0; i < n; i++)
+			found += !gr->other && gr->key.cgroup_id == cg(first + i);
 	}
 	assert_int_equal(sum, total);
 	snapshot_free(&snap);
@@ -74,7 +87,7 @@ static struct sampler *open_rooms(__u32 slots)
 
 static void test_make_room(void **state)
 {
-	const __u64 quiet = 100, busy = 200;
+	const unsigned int quiet = 100, busy = 200;
 	struct sampler *s = open_rooms(ROOM_SLOTS);
 	__u64 total = 0, moved = 0;
 	struct err err = {};
@@ -110,10 +123,10 @@ static void test_make_room(void **state)
 
 static bool has_slot(struct sampler *s, __u64 cgroup_id)
 {
-	struct ibs_cgroup cg;
+	struct ibs_cgroup known;
 
-	assert_int_equal(bpf_map_lookup_elem(sampler_fold_maps(s).cgroups, &cgroup_id, &cg), 0);
-	return cg.slot != IBS_SLOT_OTHER;
+	assert_int_equal(bpf_map_lookup_elem(sampler_fold_maps(s).cgroups, &cgroup_id, &known), 0);
+	return known.slot != IBS_SLOT_OTHER;
 }
 
 static __u32 slots_used(struct sampler *s)
@@ -131,22 +144,22 @@ static void test_room_asked_early(void **state)
 {
 	struct sampler *s = open_rooms(ROOM_SLOTS);
 	int cgroups = sampler_fold_maps(s).cgroups;
-	const __u64 quiet = 100, busy = 200;
-	struct ibs_cgroup cg;
+	const unsigned int quiet = 100, busy = 200;
+	struct ibs_cgroup known;
 	struct err err = {};
-	__u64 total = 0;
+	__u64 total = 0, id = cg(busy);
 
 	(void)state;
 	run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
 	assert_int_equal(sampler_make_room(s, &err), 0);
 	run_cgroups(s, busy, 1, 20, &total);
-	assert_false(has_slot(s, busy));
-	assert_int_equal(bpf_map_lookup_elem(cgroups, &busy, &cg), 0);
-	cg.gen++;
-	assert_int_equal(bpf_map_update_elem(cgroups, &busy, &cg, BPF_EXIST), 0);
+	assert_false(has_slot(s, cg(busy)));
+	assert_int_equal(bpf_map_lookup_elem(cgroups, &id, &known), 0);
+	known.gen++;
+	assert_int_equal(bpf_map_update_elem(cgroups, &id, &known, BPF_EXIST), 0);
 	assert_int_equal(sampler_make_room(s, &err), 1);
 	run_cgroups(s, busy, 1, 1, &total);
-	assert_true(has_slot(s, busy));
+	assert_true(has_slot(s, cg(busy)));
 	assert_int_equal(groups_in(s, busy, 1, total), 1);
 	close_twin(s);
 }
@@ -164,7 +177,7 @@ static void test_room_far(void **state)
 {
 	enum { SLOTS = 200 };
 	struct sampler *s = open_rooms(SLOTS);
-	__u64 dead[] = { 103, 150, 298, 0 };
+	__u64 dead[] = { cg(103), cg(150), cg(298), 0 };
 	struct err err = {};
 	__u64 total = 0;
 
@@ -174,8 +187,8 @@ static void test_room_far(void **state)
 	assert_int_equal(groups_in(s, 500, 3, total), 0);
 	assert_int_equal(sampler_fold(s, dead_in, dead, &err), 3);
 	run_cgroups(s, 500, 3, 20, &total);
-	for (__u64 id = 500; id < 503; id++)
-		assert_true(has_slot(s, id));
+	for (unsigned int id = 500; id < 503; id++)
+		assert_true(has_slot(s, cg(id)));
 	assert_int_equal(slots_used(s), SLOTS);
 	assert_int_equal(groups_in(s, 500, 3, total), 3);
 	close_twin(s);
@@ -185,8 +198,8 @@ static void test_room_far(void **state)
 static void test_room_after_fold(void **state)
 {
 	struct sampler *s = open_rooms(ROOM_SLOTS);
-	const __u64 quiet = 100, waiting = 200;
-	__u64 dead[] = { quiet, 0 };
+	const unsigned int quiet = 100, waiting = 200;
+	__u64 dead[] = { cg(quiet), 0 };
 	struct err err = {};
 	__u64 total = 0;
 
@@ -202,7 +215,7 @@ static void test_room_after_fold(void **state)
 	assert_int_equal(sampler_make_room(s, &err), 0);
 	/* but what those did before that is */
 	run_cgroups(s, waiting + 1, 1, 100, &total);
-	dead[0] = quiet + 1;
+	dead[0] = cg(quiet + 1);
 	assert_int_equal(sampler_fold(s, dead_in, dead, &err), 1);
 	run_cgroups(s, waiting, 2, 1, &total);
 	run_cgroups(s, waiting + 2, 1, 1, &total);
@@ -217,8 +230,8 @@ static void test_fold_twins(void **state)
 {
 	struct sampler *s = open_rooms(ROOM_SLOTS);
 	int cgroups = sampler_fold_maps(s).cgroups;
-	struct ibs_cgroup cg, no_slot;
-	const __u64 id = 100;
+	struct ibs_cgroup known, no_slot;
+	const __u64 id = cg(100);
 	__u64 none[] = { 0 };
 	struct snapshot snap;
 	struct err err = {};
@@ -228,24 +241,24 @@ static void test_fold_twins(void **state)
 	for (int later = 0; later < 2; later++) {
 		__u64 total_before = total;
 
-		run_cgroups(s, id, 1, 5, &total);
-		assert_int_equal(bpf_map_lookup_elem(cgroups, &id, &cg), 0);
-		no_slot = cg;
+		run_cgroups(s, 100, 1, 5, &total);
+		assert_int_equal(bpf_map_lookup_elem(cgroups, &id, &known), 0);
+		no_slot = known;
 		no_slot.gen--;
 		no_slot.slot = IBS_SLOT_OTHER;
 		assert_int_equal(bpf_map_update_elem(cgroups, &id, &no_slot, BPF_EXIST), 0);
 		s->select.control->gen++;
-		run_cgroups(s, id, 1, 7, &total);
+		run_cgroups(s, 100, 1, 7, &total);
 		assert_int_equal(slots_used(s), 2);
 		if (later) { /* the other one is used */
 			assert_int_equal(bpf_map_lookup_elem(cgroups, &id, &no_slot), 0);
-			no_slot.slot = cg.slot;
+			no_slot.slot = known.slot;
 			assert_int_equal(bpf_map_update_elem(cgroups, &id, &no_slot, BPF_EXIST), 0);
 		}
 		assert_int_equal(sampler_fold(s, dead_in, none, &err), 0);
 		assert_int_equal(slots_used(s), 1);
 		assert_int_equal(total, total_before + 12);
-		run_cgroups(s, id, 1, 1, &total);
+		run_cgroups(s, 100, 1, 1, &total);
 		assert_int_equal(slots_used(s), 1);
 		snapshot(s, &snap);
 		assert_int_equal(snap.n_groups, 1);
@@ -254,6 +267,15 @@ static void test_fold_twins(void **state)
 		snapshot_free(&snap);
 	}
 	close_twin(s);
+}
+
+static int rooms_up(void **state)
+{
+	if (children_up(state))
+		return -1;
+	if (!cgroup_root[0])
+		print_message("no cgroup v2 hierarchy in which cgroups can be made\n");
+	return cgroup_root[0] ? 0 : -1;
 }
 
 int main(void)
@@ -266,5 +288,5 @@ int main(void)
 
 	if (!can_run())
 		return 77;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, rooms_up, children_down);
 }

@@ -11,7 +11,7 @@ import ibscope  # noqa: E402
 
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
 READERS = [['report'], ['report', '--csv', '--by', 'comm,cgroup'], ['report', '--folded', 'samples'],
-           ['dump', '--json', '--events'], ['replay', '--offline', '--csv'], ['export', '-o', '-'],
+           ['dump', '--json', '--events'], ['replay', '--csv'], ['export', '-o', '-'],
            ['report', '--pprof', '-', '--by', 'src'], ['report', '--html', '-']]
 WRITERS = [['export', '-o', '-'], ['export', '--perf-data', '-'], ['report', '--pprof', '-'], ['report', '--html', '-']]
 
@@ -71,7 +71,7 @@ class Pipes(unittest.TestCase):
         for args in WRITERS:
             with self.subTest(args=args):
                 self.on_terminal(*args, self.file)
-        for args in (['report'], ['dump'], ['replay', '--offline'], ['export', '-o', '/dev/null']):
+        for args in (['report'], ['dump'], ['replay'], ['export', '-o', '/dev/null']):
             with self.subTest(args=args):
                 self.on_terminal(*args, '-i', '-')
 

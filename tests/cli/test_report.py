@@ -168,10 +168,10 @@ class Report(unittest.TestCase):
             text = run('report', self.file, '--by', by).stdout.split('\n\n')[1].splitlines()[0]
             self.assertEqual(text.split()[-by.count(',') - 1:], by.split(','))
             keys = by.upper().replace('SRC', 'SOURCE').split(',')
-            text = run('replay', '--offline', self.file, '--by', by).stdout.split('\n\n')[1]
+            text = run('replay', self.file, '--by', by).stdout.split('\n\n')[1]
             self.assertEqual(text.split()[:len(keys)], keys)
-            self.assertIn(f',{by},samples', run('replay', '--offline', self.file, '--csv', '--by', by).stdout)
-            o = json.loads(run('replay', '--offline', self.file, '--json', '--by', by).stdout)
+            self.assertIn(f',{by},samples', run('replay', self.file, '--csv', '--by', by).stdout)
+            o = json.loads(run('replay', self.file, '--json', '--by', by).stdout)
             self.assertEqual(list(o['series'][0]['labels']), by.split(','))
 
     def test_percentiles_are_at_most_the_maximum(self):
@@ -216,7 +216,7 @@ class Report(unittest.TestCase):
                      ['--container', '01234567', '--comm', 'nobody']):
             with self.subTest(args=args):
                 self.assertEqual(self.report(*args)['samples']['selected'], 0)
-                p = run('replay', self.file, '--offline', '--json', *args)
+                p = run('replay', self.file, '--json', *args)
                 self.assertEqual(json.loads(p.stdout)['ledger']['aggregated'], 0, p.stderr)
 
     def test_nothing_selected(self):
@@ -225,7 +225,7 @@ class Report(unittest.TestCase):
         p = run('report', self.file, '--min-lat', '65000')
         self.assertEqual(p.returncode, 0)
         self.assertIn('selected 0', p.stdout)
-        for command in (['report'], ['dump'], ['replay', '--offline']):
+        for command in (['report'], ['dump'], ['replay']):
             for option, part in ((['--min-lat', '65000'], 'latency'), (['-p', '4000'], 'pid'),
                                  (['--comm', 'nobody'], 'comm'), (['-C', '77'], 'cpu')):
                 with self.subTest(command=command, option=option):
@@ -236,16 +236,15 @@ class Report(unittest.TestCase):
 
     def test_default_file(self):
         for command in ('report', 'dump', 'replay'):
-            options = ['--offline'] if command == 'replay' else []
             with self.subTest(command=command), tempfile.TemporaryDirectory() as empty:
-                want = run(command, self.file, *options).stdout
-                self.assertEqual(run(command, '-i', self.file, *options).stdout, want)
-                p = subprocess.run([ibscope.IBSCOPE, command, *options], cwd=empty,
+                want = run(command, self.file).stdout
+                self.assertEqual(run(command, '-i', self.file).stdout, want)
+                p = subprocess.run([ibscope.IBSCOPE, command], cwd=empty,
                                    capture_output=True, text=True)
                 self.assertEqual(p.returncode, 1)
                 self.assertIn('cannot open ibscope.data', p.stderr)
                 os.symlink(self.file, os.path.join(empty, 'ibscope.data'))
-                p = subprocess.run([ibscope.IBSCOPE, command, *options], cwd=empty,
+                p = subprocess.run([ibscope.IBSCOPE, command], cwd=empty,
                                    capture_output=True, text=True)
                 self.assertEqual(p.returncode, 0, p.stderr)
                 self.assertEqual(p.stdout.replace('ibscope.data', self.file), want)
@@ -283,7 +282,7 @@ class Report(unittest.TestCase):
             r = self.report('--by', 'container,pod', file=path)
             rows = {tuple(row['labels'].values()): row['samples'] for row in r['rows']}
             self.assertEqual(set(rows), want | {('', ''), (f'#{unknown}',) * 2})
-            p = run('replay', path, '--offline', '--json', '--by', 'container,pod')
+            p = run('replay', path, '--json', '--by', 'container,pod')
             hist = {(s['labels']['container'], s['labels']['pod']): s['samples']
                     for s in json.loads(p.stdout)['series']}
             self.assertEqual(hist, rows)
@@ -420,7 +419,7 @@ class Report(unittest.TestCase):
         subprocess.run([MAKE, bomb, '100', 'bomb'], check=True)
         self.assertLess(os.path.getsize(bomb), 200000)
         for args in (['report', '--by', 'comm'], ['report', '--by', 'symbol'], ['dump'],
-                     ['replay', '--offline', '--by', 'comm']):
+                     ['replay', '--by', 'comm']):
             with self.subTest(args=args):
                 status, err, peak = self.limited(*args, bomb)
                 self.assertEqual(status, 1, err)
@@ -492,7 +491,7 @@ class Report(unittest.TestCase):
 
     def test_replay_agrees(self):
         """The same percentiles and sums as a histogram of the same samples."""
-        hist = json.loads(run('replay', self.file, '--offline', '--json', '--by', 'src').stdout)
+        hist = json.loads(run('replay', self.file, '--json', '--by', 'src').stdout)
         rows = {row['labels']['src']: row for row in self.report()['rows']}
         self.assertEqual({s['labels']['src'] for s in hist['series']}, set(rows))
         for s in hist['series']:

@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 	__u32 slots = argc > 3 ? (__u32)atoi(argv[3]) : groups + 1;
 	struct timespec second = { .tv_sec = 1 };
 	struct ibs_slot_owner *owners;
-	struct ibs_cpu_state *cpus;
+	struct ibs_state *state;
 	int maps[IBS_PIN_META];
 	struct ibs_meta *meta;
 	struct pins *pins;
@@ -131,9 +131,7 @@ int main(int argc, char **argv)
 		.sources = IBS_SRC_N,
 		.ops = IBS_OP_KIND_N,
 		.buckets = IBS_LAT_BUCKETS,
-		.state_bytes = IBS_MAX_CPUS * sizeof(*cpus) + sizeof(struct ibs_control),
-		.cpus_at = 0,
-		.control_at = IBS_MAX_CPUS * sizeof(*cpus),
+		.state_bytes = sizeof(*state) + CPUS * sizeof(*state->cpu),
 		.meta_bytes = sizeof(struct ibs_meta),
 		.status_bytes = sizeof(struct ibs_meta_status),
 		.name_bytes = sizeof(struct ibs_slot_name),
@@ -148,7 +146,7 @@ int main(int argc, char **argv)
 		maps[pin] = -1;
 	series = make(&maps[IBS_PIN_SERIES], layout.words * 8, slots);
 	owners = make(&maps[IBS_PIN_OWNERS], sizeof(*owners), slots);
-	cpus = make(&maps[IBS_PIN_STATE], meta_layout.state_bytes, 1);
+	state = make(&maps[IBS_PIN_STATE], meta_layout.state_bytes, 1);
 	if (pins_finish(pins, &meta_layout, maps, &err)) {
 		fprintf(stderr, "fill_pins: %s\n", err.text);
 		return 1;
@@ -159,7 +157,7 @@ int main(int argc, char **argv)
 		owners[slot].key.cgroup_id = 1000 + slot;
 		owners[slot].used = IBS_SLOT_USED;
 	}
-	cpus[0].seen = cpus[0].outcome[IBS_OUTCOME_AGGREGATED] = samples;
+	state->cpu[0].seen = state->cpu[0].outcome[IBS_OUTCOME_AGGREGATED] = samples;
 	meta = pins_meta(pins);
 	strcpy(meta->version, IBSCOPE_VERSION);
 	strcpy(meta->event, "filled");

@@ -23,8 +23,10 @@ static struct layout layout;
 static __u64 *series;
 static struct ibs_slot_owner owners[SLOTS];
 static struct ibs_slot_name names[SLOTS];
-static struct ibs_cpu_state cpus[1];
-static struct ibs_control control;
+static union {
+	struct ibs_state state;
+	struct ibs_cpu_counts room[2];
+} counted;
 static struct ibs_meta meta;
 static struct counts counts;
 static struct metrics_opts opts;
@@ -37,14 +39,13 @@ static int up(void **state)
 	series = calloc((size_t)SLOTS * layout.words, sizeof(*series));
 	memset(owners, 0, sizeof(owners));
 	memset(names, 0, sizeof(names));
-	memset(cpus, 0, sizeof(cpus));
+	memset(&counted, 0, sizeof(counted));
 	memset(&opts, 0, sizeof(opts));
 	meta = (struct ibs_meta){ .layout = { .max_slots = SLOTS, .by = IBS_BY_CGROUP },
 				  .version = "1.2.3" };
 	counts = (struct counts){ .series = series,
 				  .owners = owners,
-				  .cpus = cpus,
-				  .control = &control,
+				  .state = &counted.state,
 				  .n_cpus = 1,
 				  .shards = 1,
 				  .max_slots = SLOTS,
@@ -87,8 +88,8 @@ static void add(__u32 slot, enum ibs_op_kind op, enum ibs_src src, int cycles, _
 		w[IBS_HIST_SUM] += n * cycles;
 		w[IBS_HIST_CYCLES] += n * cycles * PERIOD;
 	}
-	cpus[0].seen += n;
-	cpus[0].outcome[IBS_OUTCOME_AGGREGATED] += n;
+	counted.state.cpu[0].seen += n;
+	counted.state.cpu[0].outcome[IBS_OUTCOME_AGGREGATED] += n;
 }
 
 static void name(const void *arg, const struct group *g, struct ibs_slot_name *out)

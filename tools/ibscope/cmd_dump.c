@@ -122,9 +122,8 @@ static int dump(struct cmd *c, bool *cut, struct err *err)
 	if (ret)
 		return ret;
 	recorded_selection(&c->sampling, &opts);
-	opts.offline = true;
 	opts.names = true;
-	opts.sampler.by = 0;
+	opts.by = 0;
 	c->selects = replay_selects(&opts);
 	ret = replay_open(c->trace, &opts, &r, err);
 	if (ret) {

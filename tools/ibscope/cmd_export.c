@@ -58,8 +58,7 @@ static int open_all(struct cmd *c, struct err *err)
 	if (!strcmp(trace_info(c->trace)->format, "perf.data"))
 		return err_set(err, -EINVAL, "%s is perf.data already", recorded_name(&c->input));
 	recorded_selection(&c->sampling, &opts);
-	opts.offline = true;
-	opts.sampler.by = 0;
+	opts.by = 0;
 	if (replay_selects(&opts)) {
 		ret = replay_open(c->trace, &opts, &c->replay, err);
 		c->usage = ret == -EINVAL || ret == -ERANGE;

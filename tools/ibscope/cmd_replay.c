@@ -2,13 +2,9 @@
 /* ibscope replay: the histograms that `hist` would have shown of what a recording holds. */
 #include "cmd.h"
 #include "recorded.h"
-#include "base/clock.h"
-
-#include <time.h>
 
 struct cmd {
 	struct sampling sampling;
-	bool offline;
 	struct hist_view view;
 	unsigned int labels; /* of --by; 0: not given */
 	struct recorded_input input;
@@ -20,17 +16,12 @@ struct cmd {
 	bool usage;
 };
 
-static const struct option_row replay_options[] = {
-	{ "offline", 0, NULL, "in user space, without privilege; the same result",
-	  OPTION_FLAG(struct cmd, offline) },
-};
-
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f, "usage: ibscope replay [options] [FILE]\n\n"
-		   "Run the samples of a recording, of `ibscope record` or of `perf record "
-		   "--raw-samples`, through\nthe BPF program in the kernel, and show what `ibscope "
-		   "hist` would have shown. '-' is standard\ninput.\n");
+		   "Show of a recording, of `ibscope record` or of `perf record --raw-samples`, "
+		   "what `ibscope hist`\nwould have shown. No privilege is needed. '-' is standard "
+		   "input.\n");
 	options_help(f, sets, n);
 	fprintf(f, "\nCgroups are those of the recording. Exit status: 0 done, 1 failed, "
 		   "or the recording is\nincomplete; 2 wrong usage.\n");
@@ -128,7 +119,6 @@ static int replay(struct cmd *c, struct err *err)
 	struct replay_rest rest;
 	struct replay_opts opts;
 	struct replay *r = NULL;
-	double start;
 	int ret = recorded_open(&c->input, &c->trace, err);
 
 	if (ret)
@@ -136,15 +126,12 @@ static int replay(struct cmd *c, struct err *err)
 	c->sampling.opts.by = labels_by(c->sampling.labels);
 	describe(c);
 	recorded_selection(&c->sampling, &opts);
-	opts.offline = c->offline;
 	ret = replay_open(c->trace, &opts, &r, err);
 	if (ret) {
 		c->usage = ret == -EINVAL || ret == -ERANGE;
 		return ret;
 	}
-	start = now_s();
 	ret = replay_run(r, err);
-	log_debug("%s: %.3f s", c->offline ? "user space" : "kernel", now_s() - start);
 	if (!ret) {
 		end = trace_end(c->trace);
 		replay_rest(r, &rest);
@@ -173,16 +160,15 @@ int cmd_replay(int argc, char **argv)
 		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
 		{ "Measurement", rows.other, rows.n_other, &c.sampling },
 		{ "Output", hist_options, hist_n_options, &c.view },
-		{ "Replay", replay_options, ARRAY_SIZE(replay_options), &c },
 		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.input },
 	};
 
 	sampling_init(&c.sampling);
 	c.sampling.labels = 0;
-	ret = recorded_parse(&c.sampling, argc, argv, sets, 5, &c.input, &err);
+	ret = recorded_parse(&c.sampling, argc, argv, sets, 4, &c.input, &err);
 	if (ret > 0) {
 		if (ret == OPTIONS_HELP)
-			usage(stdout, sets, 5);
+			usage(stdout, sets, 4);
 		sampling_close(&c.sampling);
 		return EXIT_DONE;
 	}

@@ -298,8 +298,7 @@ static int open_selection(struct cmd *c, struct err *err)
 	int ret;
 
 	recorded_selection(&c->sampling, &opts);
-	opts.offline = true;
-	opts.sampler.by = 0;
+	opts.by = 0;
 	if (!replay_selects(&opts))
 		return 0;
 	ret = replay_open(c->trace, &opts, &c->replay, err);

@@ -494,7 +494,6 @@ static int choose_source(struct cmd *c, bool selects, struct err *err)
 {
 	if (c->input.file) {
 		recorded_selection(&c->sampling, &c->replay);
-		c->replay.offline = true;
 		return recorded_open(&c->input, &c->trace, err)
 			       ?: source_recording(c->trace, &c->replay, c->input.file,
 						   c->speed ?: 1, &c->source, err);

@@ -118,7 +118,11 @@ const char *recorded_name(const struct recorded_input *in)
 void recorded_selection(struct sampling *s, struct replay_opts *out)
 {
 	*out = (struct replay_opts){
-		.sampler = s->opts,
+		.metric = s->opts.metric,
+		.by = s->opts.by,
+		.max_groups = s->opts.max_groups,
+		.period = s->opts.attr.sample_period,
+		.sel = s->opts.sel,
 		.filter = s->select.filter.text ? &s->select.filter : NULL,
 		.cgroups = s->select.cgroups,
 		.n_cgroups = s->select.n_cgroups,

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The decision core in the kernel: the current task, constants and maps. */
+#ifndef IBSCOPE_ACCESS_BPF_H
+#define IBSCOPE_ACCESS_BPF_H
+
+#include "compat.bpf.h"
+#include "maps.bpf.h"
+#include <ibscope/config.h>
+
+const volatile struct ibs_config config;
+
+/* A sample on its way. */
+struct sample {
+	const __u64 *regs;   /* IBS_OP_REG_FIXED of them, without `copy` all that `bytes` says */
+	void *ctx;	     /* of the program */
+	const __u64 *period; /* NULL: the context has it */
+	/* for records: what is read in place costs ten instructions, and only raw ones need these */
+	bool copy;	    /* a constant: the raw record is to be read by bpf_probe_read_kernel() */
+	__u64 copy_from;    /* where it is */
+	const __u32 *bytes; /* of the raw record, checked */
+	const __u32 *caps;  /* without `copy` */
+};
+
+static __always_inline __u64 sample_period(const struct sample *s)
+{
+	return s->period ? *s->period : ((struct bpf_perf_event_data *)s->ctx)->sample_period;
+}
+
+/* Where the entries of this CPU are in the maps by CPU, in bytes. */
+typedef __u64 core_t;
+
+static __always_inline core_t this_core(const volatile struct ibs_config *cfg)
+{
+	__u64 cpu = bpf_get_smp_processor_id() & cfg->cpu_mask;
+
+	return cpu * sizeof(struct ibs_cpu_state);
+}
+
+static __always_inline struct ibs_cpu_state *core_state(core_t core)
+{
+	return MAP_VALUE(cpu_states) + core;
+}
+
+static __always_inline struct ibs_control *core_control(core_t core)
+{
+	(void)core;
+	return &((struct ibs_state *)MAP_VALUE(state))->control;
+}
+
+static __always_inline struct ibs_cpu_counts *core_counts(core_t core)
+{
+	return (struct ibs_cpu_counts *)(MAP_VALUE(state) + core) + 1; /* behind the control words */
+}
+
+/* The parameter is for user space. */
+#define core_config(core)	       ((void)(core), &config)
+#define task_pid_tgid(core)	       ((void)(core), bpf_get_current_pid_tgid())
+#define task_uid_gid(core)	       ((void)(core), bpf_get_current_uid_gid())
+#define task_cpu(core)		       ((void)(core), bpf_get_smp_processor_id())
+#define task_comm(core, words)	       ((void)(core), bpf_get_current_comm(words, 16))
+#define task_cgroup_id(core, v1)       cgroup_id_of(core_state(core), v1)
+#define task_ancestor_id(core, level)  current_ancestor_cgroup_id(level, core_config(core)->cgroup_v1)
+#define map_find(core, map, key)       ((void)(core), bpf_map_lookup_elem(&map, key))
+#define map_add(core, map, key, value) \
+	((void)(core), bpf_map_update_elem(&map, key, value, BPF_NOEXIST))
+#define map_delete(core, map, key)     ((void)(core), bpf_map_delete_elem(&map, key))
+#define count_add(word, n)	       __sync_fetch_and_add(word, n)
+
+#endif

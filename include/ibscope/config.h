@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a collection decides by: constants of the BPF program, of which the verifier leaves what one
+ * selection needs, and plain memory in user space (src/select/select_config.c fills it for both).
+ */
+#ifndef IBSCOPE_CONFIG_H
+#define IBSCOPE_CONFIG_H
+
+#include <ibscope/maps.h>
+#include <ibscope/predicate.h>
+
+struct ibs_config {
+	struct ibs_cpu ibs;  /* that the samples are of */
+	__u32 cpu_mask;	     /* of an index of CPUs */
+	__u32 by;	     /* enum ibs_by bits */
+	__u32 max_slots;     /* per shard */
+	__u32 slot_words;
+	__u32 metric;	     /* enum ibs_metric */
+	__u32 n_comms;
+	__u8 task_select;    /* enum ibs_task_select bits */
+	__u8 cgroup_v1;	     /* cgroups are those of a v1 hierarchy */
+	__u8 cgroup_filter;  /* the filter asks for cgroups */
+	__u8 comm_but;	     /* all but those names */
+	__u8 lat_select;
+	__u8 kind_select;    /* `layout` refuses some */
+	__u8 weigh;	     /* periods vary: each sample's is added up */
+	__u8 tlb;	     /* TLB misses are counted */
+	__u64 comms[IBS_COMMS_MAX][2]; /* 16 bytes each, padded with zeros */
+	__u16 layout[IBS_LAYOUT_ENTRIES];
+	struct ibs_filter filter;
+};
+
+#endif

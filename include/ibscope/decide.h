@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The decision core: whether a sample is selected, which group it belongs to, where it is counted.
+ * The same lines run in the NMI and, for recordings, in user space. Who includes this header defines
+ * before what differs:
+ *
+ *   core_t core		the CPU that samples, in a word
+ *   core_config(core)		constants; each call is an instruction, each read another one
+ *   core_control(core), core_state(core)
+ *   task_pid_tgid(core), task_uid_gid(core), task_cpu(core)
+ *   task_comm(core, words)	16 bytes padded with zeros; not 0: there is no name
+ *   task_cgroup_id(core, v1)	not 0
+ *   task_ancestor_id(core, level)	0 below the task's cgroup
+ *   struct sample, sample_period(s)	registers, and the ops that the sample stands for
+ *   map_find(core, map, key)	a pointer to the value, or NULL
+ *   map_add(core, map, key, value)	0, -EEXIST, or why it cannot
+ *   map_delete(core, map, key)
+ *   count_add(word, n)
+ *
+ * Maps are those of bpf/maps.bpf.h.
+ */
+#ifndef IBSCOPE_DECIDE_H
+#define IBSCOPE_DECIDE_H
+
+#include <ibscope/config.h>
+#include <linux/errno.h>
+
+typedef const volatile struct ibs_config core_cfg;
+
+#define CGROUP_MAX_DEPTH 32
+
+/*
+ * Other CPUs take slots at the same time, so the hint is only a hint; but it must not fall back. A map
+ * whose lock is taken refuses in an NMI, which says nothing of the slot: it is tried again.
+ */
+static __noinline __u32 slot_alloc(core_t core)
+{
+	struct ibs_control *control = core_control(core);
+	const __u32 max_slots = core_config(core)->max_slots;
+	__u32 slot = READ_ONCE(control->next_slot);
+	__u8 used = 1;
+	int i;
+
+	for (i = 0; i < 16 && slot < max_slots; i++) {
+		long ret = map_add(core, slots, &slot, &used);
+
+		if (!ret) {
+			if (READ_ONCE(control->next_slot) <= slot)
+				WRITE_ONCE(control->next_slot, slot + 1);
+			return slot;
+		}
+		if (ret == -EEXIST)
+			slot++;
+	}
+	if (READ_ONCE(control->next_slot) < slot)
+		WRITE_ONCE(control->next_slot, slot); /* those before are taken */
+	return IBS_SLOT_OTHER;
+}
+
+/* Before the slot is to be found in a map, so that no reader misses what is counted in it. */
+static __always_inline void slot_own(core_t core, __u32 slot, const struct ibs_group_key *key)
+{
+	struct ibs_slot_owner *owner = map_find(core, slot_owners, &slot);
+
+	if (!owner || slot == IBS_SLOT_OTHER)
+		return;
+	owner->key = *key;
+	barrier();
+	WRITE_ONCE(owner->used, IBS_SLOT_USED);
+}
+
+static __always_inline void slot_free(core_t core, __u32 slot)
+{
+	struct ibs_slot_owner *owner = map_find(core, slot_owners, &slot);
+	struct ibs_control *control = core_control(core);
+
+	if (!owner || slot == IBS_SLOT_OTHER)
+		return;
+	WRITE_ONCE(owner->used, IBS_SLOT_FREE);
+	map_delete(core, slots, &slot);
+	if (slot < READ_ONCE(control->next_slot))
+		WRITE_ONCE(control->next_slot, slot);
+}
+
+/* The slot that a cgroup had, if user space has not taken it away since. */
+static __always_inline __u32 slot_kept(core_t core, __u32 slot, __u64 cgroup_id)
+{
+	struct ibs_slot_owner *owner = map_find(core, slot_owners, &slot);
+
+	if (owner && READ_ONCE(owner->used) == IBS_SLOT_USED &&
+	    READ_ONCE(owner->key.cgroup_id) == cgroup_id)
+		return slot;
+	return IBS_SLOT_OTHER;
+}
+
+/* The byte of a pid in a map, NULL if it is beyond what the machine can number. */
+#define PID_BYTE(core, map, pid)                                \
+	({                                                      \
+		__u32 block_ = (pid) / IBS_PID_BLOCK;           \
+		__u8 *bytes_ = map_find(core, map, &block_);    \
+                                                                \
+		bytes_ ? &bytes_[(pid) % IBS_PID_BLOCK] : NULL; \
+	})
+
+static __always_inline bool tid_selected(core_t core, __u32 tid)
+{
+	__u8 *byte = PID_BYTE(core, tids, tid);
+
+	return byte && READ_ONCE(*byte);
+}
+
+static __always_inline bool tgid_left_out(core_t core, __u32 tgid)
+{
+	__u8 *byte = PID_BYTE(core, tgids, tgid);
+	__u32 test = READ_ONCE(core_control(core)->pid_test);
+
+	return ((byte ? READ_ONCE(*byte) : 0) & test) == test >> 8;
+}
+
+/* Names are compared as two words; those beyond n_comms are not even looked at. */
+static __always_inline bool comm_selected(core_t core)
+{
+	core_cfg *cfg = core_config(core);
+	__u64 comm[2] = {}; /* v6.1 writes nothing behind the end of the name */
+	__u32 i;
+
+	if (task_comm(core, comm))
+		return false;
+	IBS_UNROLL
+	for (i = 0; i < IBS_COMMS_MAX; i++) {
+		if (i >= cfg->n_comms)
+			break;
+		if (comm[0] == cfg->comms[i][0] && comm[1] == cfg->comms[i][1])
+			return !cfg->comm_but;
+	}
+	return cfg->comm_but;
+}
+
+/* The deepest ancestor that the selection names rules; what a filter asks holds of any of them. */
+static __always_inline void cgroup_select(core_t core, struct ibs_cgroup *cg)
+{
+	int level;
+
+	cg->selected = READ_ONCE(core_control(core)->cgroup_default);
+	cg->min_lat = 0;
+	cg->filter = 0;
+	for (level = 0; level < CGROUP_MAX_DEPTH; level++) {
+		__u64 id = task_ancestor_id(core, level);
+		struct ibs_selected_cgroup *sel;
+
+		if (!id)
+			break;
+		sel = map_find(core, selected_cgroups, &id);
+		if (!sel)
+			continue;
+		cg->filter |= sel->filter;
+		if (sel->selected == IBS_CGROUP_AS_ABOVE)
+			continue;
+		cg->selected = sel->selected;
+		cg->min_lat = sel->min_lat;
+	}
+}
+
+/* Another CPU may be changing it: `gen` is written last, and read first. */
+static __always_inline void cgroup_read(const struct ibs_cgroup *cg, struct ibs_cgroup *out)
+{
+	out->gen = READ_ONCE(cg->gen);
+	barrier();
+	out->slot = READ_ONCE(cg->slot);
+	out->min_lat = READ_ONCE(cg->min_lat);
+	out->selected = READ_ONCE(cg->selected);
+	out->filter = READ_ONCE(cg->filter);
+}
+
+static __always_inline void cgroup_write(struct ibs_cgroup *cg, const struct ibs_cgroup *from)
+{
+	WRITE_ONCE(cg->slot, from->slot);
+	WRITE_ONCE(cg->selected, from->selected);
+	WRITE_ONCE(cg->min_lat, from->min_lat);
+	WRITE_ONCE(cg->filter, from->filter);
+	barrier();
+	WRITE_ONCE(cg->gen, from->gen);
+}
+
+/*
+ * First sample of a cgroup on this CPU, or first after a change of selection. An entry is changed in
+ * place: replacing it would hand its memory to another cgroup while another CPU reads it. A cgroup
+ * without a slot is remembered as one of IBS_SLOT_OTHER until user space bumps control.gen. It asks
+ * again at the next sample while not all slots were tried, or if the map refuses, be it full or its
+ * lock held by another CPU. Of two CPUs that meet a known cgroup at once the later one gives its
+ * slot back; what slips through has two of them until sampler_fold().
+ */
+static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __u64 id, __u32 gen)
+{
+	core_cfg *cfg = core_config(core);
+	struct ibs_group_key key = { .cgroup_id = id };
+	struct ibs_cgroup fresh = {}, *cg;
+	__u32 slot = IBS_SLOT_OTHER;
+	bool keep = true;
+
+	cg = map_find(core, cgroups, &id);
+	if (cg)
+		cgroup_read(cg, &fresh);
+	if (!cg || fresh.gen != gen) {
+		fresh.slot = cg ? slot_kept(core, fresh.slot, id) : IBS_SLOT_OTHER;
+		fresh.gen = gen;
+		fresh.selected = 1;
+		fresh.min_lat = 0;
+		fresh.filter = 0;
+		if ((cfg->task_select & IBS_TASK_CGROUP) || cfg->cgroup_filter)
+			cgroup_select(core, &fresh);
+		if (cfg->by == IBS_BY_CGROUP && fresh.selected && fresh.slot == IBS_SLOT_OTHER) {
+			fresh.slot = slot = slot_alloc(core);
+			slot_own(core, slot, &key);
+			if (slot == IBS_SLOT_OTHER &&
+			    READ_ONCE(core_control(core)->next_slot) < cfg->max_slots) {
+				fresh.gen = gen - 1;
+				keep = false;
+			}
+		}
+		barrier();
+		if (cg && (__s32)(READ_ONCE(cg->gen) - gen) >= 0 &&
+		    READ_ONCE(cg->slot) != IBS_SLOT_OTHER) {
+			slot_free(core, slot); /* another CPU was first */
+			cgroup_read(cg, &fresh);
+		} else if (cg) {
+			cgroup_write(cg, &fresh);
+		} else if (map_add(core, cgroups, &id, &fresh)) {
+			slot_free(core, slot);
+			fresh.slot = IBS_SLOT_OTHER;
+			cg = map_find(core, cgroups, &id); /* another CPU was first */
+			if (cg)
+				cgroup_read(cg, &fresh);
+			else
+				keep = false;
+		}
+	}
+	c->cgroup_id = keep ? id : 0;
+	c->gen = gen;
+	c->selected = fresh.selected;
+	c->min_lat = fresh.min_lat;
+	c->filter = fresh.filter;
+	c->index = core_state(core)->shard * cfg->max_slots + fresh.slot;
+	return 0;
+}
+
+static __always_inline struct ibs_cgroup_cached *current_cgroup(core_t core, bool v1)
+{
+	__u64 id = task_cgroup_id(core, v1);
+	struct ibs_cgroup_cached *c = &core_state(core)->cache[id & (IBS_CGROUP_CACHE - 1)];
+	__u32 gen = READ_ONCE(core_control(core)->gen);
+
+	barrier_var(c);
+	if (c->cgroup_id != id || c->gen != gen)
+		cgroup_lookup(core, c, id, gen);
+	return c;
+}
+
+/* The slot index of a group other than a plain cgroup; @mode only if it is asked for. */
+static __noinline __u32 group_lookup(core_t core, __u32 mode)
+{
+	core_cfg *cfg = core_config(core);
+	struct ibs_group_key key = {};
+	__u32 slot, *known, by = cfg->by;
+
+	if (by & IBS_BY_CGROUP)
+		key.cgroup_id = task_cgroup_id(core, cfg->cgroup_v1);
+	if (by & IBS_BY_PID)
+		key.tgid = task_pid_tgid(core) >> 32;
+	if (by & IBS_BY_TID)
+		key.tid = task_pid_tgid(core);
+	if (by & IBS_BY_NODE)
+		key.node = core_state(core)->node;
+	if (by & IBS_BY_COMPLEX)
+		key.complex = core_state(core)->complex;
+	if (by & IBS_BY_CPU)
+		key.cpu = task_cpu(core);
+	if (by & IBS_BY_MODE)
+		key.mode = mode;
+	if (by & IBS_BY_COMM)
+		task_comm(core, (__u64 *)key.comm);
+	known = map_find(core, groups, &key);
+	if (known) {
+		slot = *known;
+	} else {
+		slot = slot_alloc(core);
+		slot_own(core, slot, &key);
+		if (slot != IBS_SLOT_OTHER && map_add(core, groups, &key, &slot)) {
+			slot_free(core, slot);
+			known = map_find(core, groups, &key);
+			slot = known ? *known : IBS_SLOT_OTHER;
+		}
+	}
+	return core_state(core)->shard * cfg->max_slots + slot;
+}
+
+/*
+ * What needs no registers, before any is read: IBS_OUTCOME_AGGREGATED if the sample may go on.
+ * @select: of the configuration
+ */
+static __always_inline __u64 select_task(core_t core, __u8 select)
+{
+	if (!select)
+		return IBS_OUTCOME_AGGREGATED;
+	if (select > IBS_TASK_CGROUPS) {
+		if ((select & IBS_TASK_TGID) && tgid_left_out(core, task_pid_tgid(core) >> 32))
+			return IBS_OUTCOME_FILTERED_PID;
+		if ((select & IBS_TASK_TID) && !tid_selected(core, task_pid_tgid(core)))
+			return IBS_OUTCOME_FILTERED_TID;
+		if ((select & IBS_TASK_COMM) && !comm_selected(core))
+			return IBS_OUTCOME_FILTERED_COMM;
+	}
+	if (select & IBS_TASK_CGROUP) {
+		struct ibs_cgroup_cached *c = current_cgroup(core, select & IBS_TASK_CGROUP_V1);
+
+		if (!c->selected)
+			return IBS_OUTCOME_FILTERED_CGROUP;
+		core_state(core)->min_lat = c->min_lat; /* for op_select() */
+	}
+	return IBS_OUTCOME_AGGREGATED;
+}
+
+static __always_inline __u32 slot_index(core_t core, const __u64 *regs)
+{
+	const __u32 by = core_config(core)->by;
+
+	if (by == IBS_BY_CGROUP)
+		return current_cgroup(core, core_config(core)->cgroup_v1)->index;
+	if (by)
+		return group_lookup(core, by & IBS_BY_MODE
+						  ? ibs_op_mode(core_config(core)->ibs.caps, regs)
+						  : 0);
+	return core_state(core)->shard * core_config(core)->max_slots + 1;
+}
+
+/* Apart, so that filters that do not ask need no registers for it. */
+static __noinline __u32 filter_cgroups(core_t core)
+{
+	return current_cgroup(core, core_config(core)->cgroup_v1)->filter;
+}
+
+/* One copy for all callers: the evaluator is long until the verifier has cut it to the filter. */
+static __noinline __u32 filter_outcome(core_t core, const __u64 *regs)
+{
+	core_cfg *cfg = core_config(core);
+	struct ibs_filter_sample s = { .regs = regs, .ibs = &cfg->ibs };
+	const __u32 needs = cfg->filter.needs;
+
+	if (needs & IBS_FILTER_NEEDS_MORE) {
+		if (needs & IBS_FILTER_NEEDS_SRC)
+			s.src = ibs_filter_src(&s);
+		if (needs & IBS_FILTER_NEEDS_CONTEXT) {
+			if (needs & IBS_FILTER_NEEDS_TASK)
+				s.pid_tgid = task_pid_tgid(core);
+			if (needs & IBS_FILTER_NEEDS_UID)
+				s.uid_gid = task_uid_gid(core);
+			if (needs & IBS_FILTER_NEEDS_CPU)
+				s.cpu = task_cpu(core);
+			if (needs & IBS_FILTER_NEEDS_CGROUP)
+				s.cgroups = filter_cgroups(core);
+		}
+	}
+	return ibs_filter_outcome(&cfg->filter, &s);
+}
+
+/* The entry in the layout, or, below IBS_LAYOUT_FIRST, what becomes of the sample. */
+static __always_inline __u32 op_place(core_t core, const __u64 *regs, __u64 data3)
+{
+	core_cfg *cfg = core_config(core);
+	__u32 pair, src = IBS_SRC_L1;
+
+	/* two calls, so that each is folded to the half that can apply */
+	if (data3 & IBS_OP_DATA3_MEM) {
+		if (!ibs_op_hit_l1(data3)) { /* only then is the processor read, and asked for */
+			const struct ibs_cpu cpu = { .caps = cfg->ibs.caps,
+						     .quirks = cfg->ibs.quirks };
+
+			src = ibs_op_src(cpu, regs);
+		}
+		pair = IBS_LAYOUT_IDX(ibs_op_kind(0, data3), src);
+	} else {
+		pair = IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3), IBS_SRC_NONE);
+	}
+	return cfg->layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
+}
+
+static __always_inline bool latency_selected(core_t core, const __u64 *regs, __u64 data3,
+					     __u32 min_lat, __u32 max_lat)
+{
+	core_cfg *cfg = core_config(core);
+	const __u32 metric = cfg->metric, lat = ibs_op_metric(metric, regs, data3);
+
+	return ibs_op_metric_valid(metric, cfg->ibs.caps, data3) && lat >= min_lat &&
+	       (!max_lat || lat <= max_lat);
+}
+
+/*
+ * Everything that needs registers; @regs has at least IBS_OP_REG_FIXED. IBS_OUTCOME_AGGREGATED if
+ * the sample is to be kept, and then *@place, unless it is NULL, is its entry in the layout.
+ */
+static __always_inline __u32 op_select(core_t core, const __u64 *regs, __u32 *place)
+{
+	core_cfg *cfg = core_config(core);
+	__u64 data3 = place ? regs[IBS_OP_DATA3] : 0;
+	__u32 word;
+
+	if (cfg->lat_select) {
+		__u64 range = READ_ONCE(core_control(core)->lat);
+		__u32 max_lat = range >> IBS_LAT_MAX_SHIFT, min_lat = 0;
+
+		if (cfg->task_select & IBS_TASK_CGROUP)
+			min_lat = core_state(core)->min_lat;
+		if (!min_lat)
+			min_lat = range;
+		if ((min_lat | max_lat) &&
+		    !latency_selected(core, regs, place ? data3 : regs[IBS_OP_DATA3], min_lat,
+				      max_lat))
+			return IBS_OUTCOME_FILTERED_LAT;
+	}
+	if (place || cfg->kind_select) {
+		word = op_place(core, regs, place ? data3 : regs[IBS_OP_DATA3]);
+		if (word < IBS_LAYOUT_FIRST)
+			return word;
+		if (place)
+			*place = word;
+	}
+	/* n first: without a filter not even the call is left */
+	return core_config(core)->filter.n ? filter_outcome(core, regs) : IBS_OUTCOME_AGGREGATED;
+}
+
+/* @slot: its first words; every kind of sample comes by here, most have nothing to count. */
+static __always_inline void count_tlb(core_cfg *cfg, __u64 *slot, __u64 data3,
+				      const struct sample *s)
+{
+	const __u32 caps = cfg->ibs.caps;
+	__u32 word = data3 & IBS_OP_DATA3_L2TLB_MISS ? IBS_TLB_L2_MISS : IBS_TLB_L2_HIT;
+
+	if (!ibs_op_tlb_valid(caps, data3) || !(data3 & IBS_OP_DATA3_L1TLB_MISS))
+		return;
+	count_add(&slot[word], 1);
+	if (cfg->weigh)
+		count_add(&slot[word + IBS_TLB_L2_HIT_OPS], sample_period(s));
+	if (ibs_op_tlb_refill_lat_valid(caps, data3)) {
+		count_add(&slot[IBS_TLB_REFILL_N], 1);
+		count_add(&slot[IBS_TLB_REFILL_SUM],
+			  ibs_op_metric(IBS_METRIC_TLB_REFILL_LAT, NULL, data3));
+	}
+}
+
+/* @word is of op_select(). */
+static __always_inline __u32 op_aggregate(core_t core, __u32 word, const struct sample *s)
+{
+	__u32 hist = word & IBS_LAYOUT_HIST, index = slot_index(core, s->regs), metric;
+	__u64 data3 = s->regs[IBS_OP_DATA3], *words = map_find(core, series, &index);
+	core_cfg *cfg = core_config(core);
+
+	word &= IBS_LAYOUT_WORD;
+	if (!words || word > cfg->slot_words - IBS_HIST_REACH)
+		return IBS_OUTCOME_LOST_INTERNAL;
+	if (cfg->tlb)
+		count_tlb(cfg, words, data3, s);
+	words += word;
+	if (cfg->weigh)
+		count_add(&words[IBS_PAIR_OPS], sample_period(s));
+	metric = cfg->metric;
+	if (hist && ibs_op_metric_valid(metric, cfg->ibs.caps, data3)) {
+		__u32 lat = ibs_op_metric(metric, s->regs, data3);
+		/* the mask is for the verifier, which cannot follow the bucket's arithmetic */
+		__u32 bucket = ibs_lat_bucket(lat) & IBS_HIST_BUCKET_MASK;
+
+		if (cfg->weigh)
+			count_add(&words[IBS_HIST_CYCLES], lat * sample_period(s));
+		count_add(&words[IBS_HIST_BUCKET + bucket], 1);
+		count_add(&words[IBS_HIST_SUM], lat);
+	} else {
+		count_add(&words[IBS_PAIR_SAMPLES], 1);
+	}
+	return IBS_OUTCOME_AGGREGATED;
+}
+
+#endif

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "engine.h"
+
+#include "base/array.h"
+#include "base/key_map.h"
+#include "counts/counts.h"
+#include "counts/layout.h"
+#include "select/select_config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* The maps of the program in plain memory, by the same names. */
+struct engine {
+	struct ibs_config config;
+	struct ibs_cpu_state cpu;
+	struct ibs_state *state;
+	const struct task *task; /* of the sample that is being looked at */
+
+	__u8 *tgids, *tids;	 /* IBS_PID_MAX bytes each; NULL: not tested */
+	struct key_map selected; /* by number: `selected_cgroups` */
+	struct ibs_selected_cgroup *selected_cgroups;
+	struct key_map cgroup_ids, group_keys;
+	struct ibs_cgroup *cgroups; /* by number in `cgroup_ids` */
+	__u32 *groups;		    /* slots, by number in `group_keys` */
+	size_t room_cgroups, room_groups;
+	__u8 *slots;
+	struct ibs_slot_owner *slot_owners;
+	__u64 *series;
+	size_t series_bytes;
+	bool no_memory;
+
+	struct layout layout;
+	struct counts counts;
+};
+
+/* --- what the core reaches for --- */
+
+typedef struct engine *core_t;
+
+struct sample {
+	const __u64 *regs;
+	__u64 period;
+};
+
+#define barrier()
+#define barrier_var(v) ((void)(v))
+#define __noinline
+
+#define core_config(e)		    (&(e)->config)
+#define core_control(e)		    (&(e)->state->control)
+#define core_state(e)		    (&(e)->cpu)
+#define task_pid_tgid(e)	    ((e)->task->pid_tgid)
+#define task_uid_gid(e)		    ((void)(e), 0) /* recordings have none: such filters are refused */
+#define task_cpu(e)		    ((e)->task->cpu)
+#define task_cgroup_id(e, v1)	    ((void)(v1), (e)->task->cgroup_id)
+#define task_ancestor_id(e, level)  ((level) ? 0 : (e)->task->cgroup_id) /* resolved before */
+#define sample_period(s)	    ((s)->period)
+#define count_add(word, n)	    (*(word) += (n))
+#define map_find(e, map, key)	    find_##map(e, key)
+#define map_add(e, map, key, value) add_##map(e, key, value)
+#define map_delete(e, map, key)	    ((e)->map[*(key)] = 0)
+
+static int task_comm(struct engine *e, __u64 *words)
+{
+	memcpy(words, e->task->comm, sizeof(e->task->comm));
+	return 0;
+}
+
+static __u8 *find_tgids(struct engine *e, const __u32 *block)
+{
+	return *block < IBS_PID_MAX / IBS_PID_BLOCK ? e->tgids + *block * IBS_PID_BLOCK : NULL;
+}
+
+static __u8 *find_tids(struct engine *e, const __u32 *block)
+{
+	return *block < IBS_PID_MAX / IBS_PID_BLOCK ? e->tids + *block * IBS_PID_BLOCK : NULL;
+}
+
+static struct ibs_selected_cgroup *find_selected_cgroups(struct engine *e, const __u64 *id)
+{
+	long n = key_map_find_id(&e->selected, *id);
+
+	return n < 0 ? NULL : &e->selected_cgroups[n];
+}
+
+static struct ibs_cgroup *find_cgroups(struct engine *e, const __u64 *id)
+{
+	long n = key_map_find_id(&e->cgroup_ids, *id);
+
+	return n < 0 ? NULL : &e->cgroups[n];
+}
+
+static int add_cgroups(struct engine *e, const __u64 *id, const struct ibs_cgroup *value)
+{
+	size_t n = e->cgroup_ids.n;
+
+	if (n >= config_max_cgroups(e->config.max_slots))
+		return -E2BIG;
+	if (array_reserve(e->cgroups, e->room_cgroups, n + 1) ||
+	    key_map_add_id(&e->cgroup_ids, *id) < 0) {
+		e->no_memory = true;
+		return -ENOMEM;
+	}
+	e->cgroups[n] = *value;
+	return 0;
+}
+
+static __u32 *find_groups(struct engine *e, const struct ibs_group_key *key)
+{
+	long n = key_map_find(&e->group_keys, key);
+
+	return n < 0 ? NULL : &e->groups[n];
+}
+
+static int add_groups(struct engine *e, const struct ibs_group_key *key, const __u32 *slot)
+{
+	size_t n = e->group_keys.n;
+
+	if (array_reserve(e->groups, e->room_groups, n + 1) ||
+	    key_map_add(&e->group_keys, key) < 0) {
+		e->no_memory = true;
+		return -ENOMEM;
+	}
+	e->groups[n] = *slot;
+	return 0;
+}
+
+static int add_slots(struct engine *e, const __u32 *slot, const __u8 *used)
+{
+	if (e->slots[*slot])
+		return -EEXIST;
+	e->slots[*slot] = *used;
+	return 0;
+}
+
+static struct ibs_slot_owner *find_slot_owners(struct engine *e, const __u32 *slot)
+{
+	return &e->slot_owners[*slot];
+}
+
+static __u64 *find_series(struct engine *e, const __u32 *index)
+{
+	return e->series + (size_t)*index * e->config.slot_words;
+}
+
+#include <ibscope/decide.h>
+
+/* --- the engine --- */
+
+static int no_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM, "out of memory");
+}
+
+static int set_pids(__u8 **bytes, const struct selected_pids *set, __u8 bit, const char *what,
+		    struct err *err)
+{
+	*bytes = calloc(IBS_PID_MAX, 1);
+	if (!*bytes)
+		return no_memory(err);
+	for (size_t i = 0; i < set->n; i++) {
+		if (set->pids[i] >= IBS_PID_MAX)
+			return err_set(err, -ERANGE, "%s %u: this kernel numbers them below %d",
+				       what, set->pids[i], IBS_PID_MAX);
+		(*bytes)[set->pids[i]] = bit;
+	}
+	return 0;
+}
+
+static int set_cgroups(struct engine *e, const struct selection *sel, struct err *err)
+{
+	struct ibs_control *control = core_control(e);
+
+	control->cgroup_default = 1;
+	e->selected_cgroups = calloc(sel->n_cgroups + 1, sizeof(*e->selected_cgroups));
+	if (!e->selected_cgroups)
+		return no_memory(err);
+	for (size_t i = 0; i < sel->n_cgroups; i++) {
+		e->selected_cgroups[i] = selected_cgroup_value(&sel->cgroups[i]);
+		if (e->selected_cgroups[i].selected == IBS_CGROUP_IN)
+			control->cgroup_default = 0;
+		if (key_map_add_id(&e->selected, sel->cgroups[i].id) < 0)
+			return no_memory(err);
+	}
+	return 0;
+}
+
+static int set_selection(struct engine *e, const struct selection *sel, struct err *err)
+{
+	bool out = selected_pids_left_out(&sel->processes);
+	int ret = 0;
+
+	config_select(&e->config, sel);
+	core_control(e)->lat = (__u64)sel->max_lat << IBS_LAT_MAX_SHIFT | sel->min_lat;
+	core_control(e)->pid_test = out ? IBS_PID_TEST_OUT : IBS_PID_TEST_IN;
+	if (selects_processes(sel))
+		ret = set_pids(&e->tgids, &sel->processes, out ? IBS_PID_OUT : IBS_PID_IN,
+			       "process", err);
+	if (selects_threads(sel))
+		ret = ret ?: set_pids(&e->tids, &sel->threads, IBS_PID_IN, "thread", err);
+	return ret ?: set_cgroups(e, sel, err);
+}
+
+int engine_open(const struct engine_opts *opts, struct engine **out, struct err *err)
+{
+	const __u32 max_slots = config_max_slots(opts->max_groups);
+	struct engine *e = aligned_alloc(_Alignof(struct engine), sizeof(*e));
+	int ret;
+
+	if (!e)
+		return no_memory(err);
+	memset(e, 0, sizeof(*e));
+	e->config = (struct ibs_config){ .ibs = opts->ibs,
+					 .by = opts->by,
+					 .max_slots = max_slots,
+					 .metric = opts->metric,
+					 .weigh = opts->count_ops,
+					 .tlb = opts->tlb };
+	layout_init(&e->layout, opts->metric, opts->ibs.caps);
+	e->series_bytes = (size_t)max_slots * e->layout.words * sizeof(__u64);
+	/* most of it is never touched, and so never there */
+	e->series = mmap(NULL, e->series_bytes, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (e->series == MAP_FAILED)
+		e->series = NULL;
+	e->slots = calloc(max_slots, 1);
+	e->slot_owners = calloc(max_slots, sizeof(*e->slot_owners));
+	e->state = aligned_alloc(_Alignof(struct ibs_state),
+				 sizeof(*e->state) + sizeof(*e->state->cpu));
+	if (e->state)
+		memset(e->state, 0, sizeof(*e->state) + sizeof(*e->state->cpu));
+	if (!e->series || !e->slots || !e->slot_owners || !e->state)
+		ret = no_memory(err);
+	else
+		ret = set_selection(e, opts->sel, err);
+	if (ret) {
+		engine_close(e);
+		return ret;
+	}
+	core_control(e)->next_slot = IBS_SLOT_OTHER + 1 + !opts->by;
+	e->counts = (struct counts){ .series = e->series,
+				     .owners = e->slot_owners,
+				     .state = e->state,
+				     .n_cpus = 1,
+				     .shards = 1,
+				     .max_slots = max_slots,
+				     .one_group = !opts->by,
+				     .has_ops = opts->count_ops,
+				     .period = opts->period,
+				     .tlb = opts->tlb,
+				     .layout = &e->layout };
+	*out = e;
+	return 0;
+}
+
+void engine_close(struct engine *e)
+{
+	if (!e)
+		return;
+	if (e->series)
+		munmap(e->series, e->series_bytes);
+	key_map_free(&e->selected);
+	key_map_free(&e->cgroup_ids);
+	key_map_free(&e->group_keys);
+	free(e->selected_cgroups);
+	free(e->cgroups);
+	free(e->groups);
+	free(e->slots);
+	free(e->slot_owners);
+	free(e->state);
+	free(e->tgids);
+	free(e->tids);
+	free(e);
+}
+
+int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct task *task,
+	       enum ibs_outcome *outcome, struct err *err)
+{
+	const struct sample s = { regs, period };
+	__u32 out, word = 0;
+
+	e->task = task;
+	out = select_task(e, e->config.task_select);
+	if (out == IBS_OUTCOME_AGGREGATED && regs) {
+		out = op_select(e, regs, &word);
+		if (out == IBS_OUTCOME_AGGREGATED)
+			out = op_aggregate(e, word, &s);
+	}
+	if (e->no_memory)
+		return no_memory(err);
+	if (regs) {
+		e->state->cpu[0].seen++;
+		e->state->cpu[0].outcome[out]++;
+	}
+	if (outcome)
+		*outcome = out;
+	return 0;
+}
+
+int engine_snapshot(struct engine *e, struct snapshot *out, struct err *err)
+{
+	memset(out, 0, sizeof(*out));
+	return counts_read(&e->counts, out, err);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The decision core (ibscope/decide.h) in user space, over the samples of a recording. */
+#ifndef IBSCOPE_ENGINE_H
+#define IBSCOPE_ENGINE_H
+
+#include "base/err.h"
+#include "counts/snapshot.h"
+#include "select/selection.h"
+
+/* In place of an id that is not known; no cgroup has it. */
+#define CGROUP_NOT_TOLD (~0ULL)
+
+/* Whose a sample is. */
+struct task {
+	__u64 pid_tgid;	 /* tgid << 32 | tid */
+	__u64 cgroup_id; /* not 0 */
+	__u64 comm[2];	 /* 16 bytes, padded with zeros */
+	__u32 cpu;
+};
+
+struct engine_opts {
+	struct ibs_cpu ibs; /* that the samples are of */
+	enum ibs_metric metric;
+	__u32 by;		     /* enum ibs_by bits */
+	__u32 max_groups;	     /* 0: MAX_GROUPS */
+	const struct selection *sel; /* `follow` and `live` mean nothing here */
+	__u64 period;		     /* of all samples; 0: not known */
+	bool count_ops;		     /* add up the period of each sample */
+	bool tlb;
+};
+
+struct engine;
+
+/* Return: 0, or with @err -ENOMEM, or -ERANGE for a pid that no kernel gives out. */
+int engine_open(const struct engine_opts *opts, struct engine **out, struct err *err);
+
+/**
+ * engine_run() - one sample
+ * @regs:   IBS_OP_REG_FIXED; NULL if it is not of ibs_op: only its task is looked at, nothing counted
+ * @period: with `count_ops`: ops that it stands for
+ * @out:    what it comes to, of selected ones IBS_OUTCOME_AGGREGATED; may be NULL
+ *
+ * Return: 0, or -ENOMEM with @err.
+ */
+int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct task *task,
+	       enum ibs_outcome *out, struct err *err);
+
+/* What was counted; the caller frees it. Return: 0 or a negative errno with @err. */
+int engine_snapshot(struct engine *e, struct snapshot *out, struct err *err);
+
+void engine_close(struct engine *e); /* accepts NULL */
+
+#endif
