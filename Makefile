@@ -34,6 +34,8 @@ J	?= $(shell nproc)
 Q	:= $(if $(V),,@)
 say	= $(if $(V),@:,@printf '  %-5s %s\n' $(1) $(2))
 S	:= $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+# Tests run for seconds what takes minutes to compile; a fuzz target runs for longer.
+S	+= $(if $(SAN),$(if $(findstring fuzzer,$(SAN)),,-O1 -g1))
 
 # where Debian keeps asm/types.h; compilers do not agree on the name of the triple
 asm	:= $(firstword $(wildcard /usr/include/$(shell uname -m)-linux-gnu))
