@@ -99,7 +99,7 @@ sleep 0.5; kill -9 $P_second
         pid = int(self.read('hopper'))
         samples = [s for lines in self.lines.values() for s in map(self.sample, lines)
                    if s.tgid == pid]
-        need(len(samples) > 1000, 'only %d samples of the command' % len(samples))
+        need(len(samples) > 200, 'only %d samples of the command' % len(samples))
         return samples
 
     def own_cgroup(self):

@@ -209,11 +209,11 @@ def compare(ibscope, data, perf):
 
 # --- in vmtest.py
 
-LEAST = 2000    # samples a guest; on a busy machine five times that
+LEAST = 1000    # samples a guest; on a busy machine five times that
 
 
 def scenario(guest):
-    guest.do('run_perf dumps 2 -e ibs_op/cnt_ctl=1/ -c %d -d --raw-samples' % guest.new_period(25000))
+    guest.do('run_perf dumps 1 -e ibs_op/cnt_ctl=1/ -c %d -d --raw-samples' % guest.new_period(25000))
     guest.check('dump: same as perf', check, guest)
 
 

@@ -24,10 +24,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 QUANTILES = {'p50': 2, 'p90': 10, 'p99': 100}   # name -> samples that it needs
 DEFAULT_BY = ('cgroup', 'src', 'op')
 
+# Workers sleep but while a profiler samples: when it starts, and loads its programs, they would only take
+# the host's time.
 SETUP = r'''
 O=/tmp/out cg=/sys/fs/cgroup
 mkdir -p $O
-printf '\0' > /tmp/quiet; chmod 666 /tmp/quiet
+printf '\1' > /tmp/quiet; chmod 666 /tmp/quiet
 exec 3>&1 > $O/script.log 2>&1
 start() {   # NAME CGROUP CPU [COMM [UID [KIND]]]: $P_NAME, $T_NAME, $C_NAME are its pid, tid, cgroup
     [ -d $cg$2 ] || mkdir -p $cg$2
@@ -40,16 +42,14 @@ start() {   # NAME CGROUP CPU [COMM [UID [KIND]]]: $P_NAME, $T_NAME, $C_NAME are
 }
 run() {     # NAME COMMAND...
     n=$1; shift
-    # while a profiler starts, and loads its programs, workers would only take the host's time
     [ $1 != ibscope ] || [ ! -x /usr/bin/work ] || set -- work -quiet $O/$n.err "$@"
     timeout -s KILL 60 "$@" > $O/$n.out 2> $O/$n.err
     echo $? > $O/$n.rc
 }
 quiet() { printf "\\$1" 1<> /tmp/quiet; }      # 1: workers sleep, 0: they work
 run_perf() {    # NAME SECONDS OPTION...: perf record, of workers that work only while it samples
-    n=$1 s=$2; shift 2; quiet 1
-    run $n perf record -q -a -o $O/$n.data "$@" -- work -loud sleep $s
-    quiet 0
+    n=$1 s=$2; shift 2
+    run $n perf record -q -N -a -o $O/$n.data "$@" -- work -loud sleep $s
 }
 sampling() {    # NAME: until the run in the background samples; then workers work
     for i in $(seq 100); do grep -q 'ibscope: .* CPUs' $O/$1.err && break; sleep 0.1; done
@@ -217,14 +217,14 @@ def merged(series):
 class Guest:
     def __init__(self, kernel, gen, work, report, name='', smp=2, workers=True, rig=()):
         self.kernel, self.gen, self.work, self.report = kernel, gen, work, report
-        self.where = '%s:%s' % (kernel, gen)
+        self.where, self.name = '%s:%s' % (kernel, gen), name
         self.cpu = oracle.GENS.get(gen)
         self.dir = os.path.join(work, self.where.replace(':', '-') + name)
         self.out = os.path.join(self.dir, 'out')
         self.smp, self.rig = smp, list(rig)     # rig: more options of run.sh
         self.script, self.checks, self.period = [SETUP] + [WORKERS] * workers, [], 0
         self.runs = collections.Counter()
-        self.timeout = 900
+        self.timeout = 1800
 
     def do(self, script):
         self.script.append(script)
@@ -263,12 +263,16 @@ class Guest:
                '--console', os.path.join(self.dir, 'console'), '--timeout', str(self.timeout),
                '--log', os.path.join(self.dir, 'log'), '--', 'sh', '/vmtest.sh']
         for _ in range(2):
-            with open(tar, 'wb') as f:
-                r = subprocess.run(cmd, stdout=f, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
-            if r.returncode != 125:
+            with open(tar, 'wb') as f, open(os.path.join(self.dir, 'rig'), 'w+', errors='replace') as err:
+                p = subprocess.Popen(cmd, stdout=f, stderr=err, stdin=subprocess.DEVNULL)
+                _, status, usage = os.wait4(p.pid, 0)
+                p.returncode = os.waitstatus_to_exitcode(status)
+                err.seek(0)
+                said = err.read()
+            self.cpu_s = usage.ru_utime + usage.ru_stime
+            if p.returncode != 125:
                 break
-        said = r.stderr.decode(errors='replace')
-        need(r.returncode == 0, 'run.sh: exit %d: %s' % (r.returncode, said))
+        need(p.returncode == 0, 'run.sh: exit %d: %s' % (p.returncode, said))
         with tarfile.open(tar) as t:
             t.extractall(self.out)
 
@@ -312,7 +316,7 @@ class Guest:
         except AssertionError as e:
             self.report.line('FAIL', self.where, 'boot', str(e))
             return
-        booted = time.monotonic()
+        booted, before = time.monotonic(), time.thread_time()
         for what, function, args in self.checks:
             try:
                 self.report.line('ok', self.where, what, function(*args) or '')
@@ -322,8 +326,9 @@ class Guest:
                 self.report.line('FAIL', self.where, what, str(e))
             except Exception as e:      # a wrong output is a failed check, not the end of the test
                 self.report.line('FAIL', self.where, what, repr(e))
-        print('#    %s boot %.0f s, checks %.0f s' % (
-            self.where, booted - start, time.monotonic() - booted), flush=True)
+        print('#    %s%s: %.0f s, %.0f s of CPU time; its checks: %.0f s, %.0f s' % (
+            self.where, self.name, booted - start, self.cpu_s, time.monotonic() - booted,
+            time.thread_time() - before), flush=True)
         self.lines = None
 
     # --- a run of ibscope hist that is compared with the log

@@ -22,28 +22,28 @@ D=/sys/fs/bpf/live
 live() {        # NAME OPTIONS -- VERB ARGUMENTS: change them when it has sampled for a while
     n=$1; shift; opts=
     while [ "$1" != -- ]; do opts="$opts $1"; shift; done; shift
-    quiet 1; ibscope serve -e ibs_op// --by cpu,cgroup,src,op --pin-dir $D --control /run/ibscope/control $opts \
+    ibscope serve -e ibs_op// --by cpu,cgroup,src,op --pin-dir $D --control /run/ibscope/control $opts \
         --max-overhead off --nmi-cost 1us --max-bpf-time off \
         2> $O/$n.err & S=$!
     sampling $n; sleep 0.7
     ibscope ctl --pin-dir $D "$@" > $O/$n.how 2>&1
-    sleep 0.7; kill $S; wait $S; echo $? > $O/$n.rc
+    sleep 0.7; kill $S; quiet 1; wait $S; echo $? > $O/$n.rc
     ibscope ctl --pin-dir $D --json --by cpu,cgroup,src,op snapshot > $O/$n.out 2>> $O/$n.err
     rm -r $D
 }
 OPTS="-e ibs_op// --pin-dir $D --control /run/ibscope/control --nmi-cost 1us --max-bpf-time off \
     --max-overhead off"
 finish() {      # NAME: end the collector, tell its ledger
-    kill $S; wait $S; echo $? > $O/$1.rc
+    kill $S; quiet 1; wait $S; echo $? > $O/$1.rc
     ibscope ctl --pin-dir $D --json ledger > $O/$1.out 2>> $O/$1.err
     rm -r $D
 }
 again() {       # NAME PERIOD PERIOD: go on with pinned counters, and change the period
     n=$1
-    quiet 1; ibscope serve $OPTS -c $2 2> $O/$n.first & S=$!
+    ibscope serve $OPTS -c $2 2> $O/$n.first & S=$!
     for i in $(seq 100); do grep -q 'ibscope: .* CPUs' $O/$n.first && break; sleep 0.1; done
-    quiet 0; sleep 0.5; kill $S; wait $S
-    quiet 1; ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
+    quiet 0; sleep 0.5; kill $S; quiet 1; wait $S
+    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
     sampling $n; sleep 0.5
     ibscope ctl --pin-dir $D set max-overhead=50% > $O/$n.how 2>&1; sleep 0.3
     ibscope ctl --pin-dir $D set period=$3 >> $O/$n.how 2>&1; sleep 0.5
@@ -51,7 +51,7 @@ again() {       # NAME PERIOD PERIOD: go on with pinned counters, and change the
 }
 away() {        # NAME PERIOD...: a CPU goes and comes, and another period follows at once
     n=$1 c=/sys/devices/system/cpu/cpu1/online
-    quiet 1; ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
+    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
     sampling $n; shift 2
     for p; do
         sleep 1.3; echo 0 > $c; echo 1 > $c
@@ -61,7 +61,7 @@ away() {        # NAME PERIOD...: a CPU goes and comes, and another period follo
 }
 asleep() {      # NAME PERIOD: the machine is suspended, which takes all CPUs but the first offline
     n=$1
-    quiet 1; ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
+    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
     sampling $n; sleep 1.3
     echo core > /sys/power/pm_test; echo mem > /sys/power/state    # all but the sleep, of 5 s
     sleep 2.5
@@ -70,10 +70,12 @@ asleep() {      # NAME PERIOD: the machine is suspended, which takes all CPUs bu
 }
 shared() {      # NAME PERIOD PERIOD: perf has the PMU, with the other period, and leaves it
     n=$1
-    quiet 1; ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
+    ibscope serve $OPTS -c $2 2> $O/$n.err & S=$!
     sampling $n; sleep 1.3
-    perf record -q -e ibs_op// -c $3 -a -o /tmp/shared.data -- sleep 1.5 > $O/$n.perf 2>&1
-    rm -f /tmp/shared.data; sleep 3.5
+    perf record -q -N -e ibs_op// -c $3 -a -o /tmp/shared.data -- sleep 1.5 > $O/$n.perf 2>&1
+    rm -f /tmp/shared.data
+    for i in $(seq 100); do grep -q 'no longer shared' $O/$n.err && break; sleep 0.1; done
+    sleep 1.2
     ibscope ctl --pin-dir $D --json ledger > $O/$n.alone
     finish $n
 }''')

@@ -376,10 +376,10 @@ def telling(selection, facts, samples):
     return 0.015 * len(mine) < accepted < 0.985 * len(mine) or not passes.selected
 
 
-def generate(gen, n, seed, options):
+def generate(kernel, gen, n, seed, options):
     facts, samples = model(gen)
     for i in range(n):
-        rng = random.Random('%s %d %d' % (gen, seed, i))
+        rng = random.Random('%s %s %d %d' % (kernel, gen, seed, i))
         for _ in range(200):
             selection = draw(rng, options)
             if telling(selection, facts, samples):
@@ -393,7 +393,7 @@ def add(g, n, seed, options, first=0, last=None):
         return
     for name, (cgroup, cpu, comm, uid, kind) in WORKERS.items():
         g.do('start %s %s %d %s %d %s' % (name, cgroup, cpu, comm, uid, kind))
-    for i, sel in generate(g.gen, n, seed, options):
+    for i, sel in generate(g.kernel, g.gen, n, seed, options):
         if not first <= i < (n if last is None else last):
             continue
         g.hist('random-%d' % i, sel.options, by=sel.by, metric=sel.metric, window='0.25 1',

@@ -36,8 +36,8 @@ class Guest(cases.Cases, guest.Guest):
         self.do('run before bpftool prog show -j')
 
         # a: windows
-        self.hist('intervals', window='1 3')
-        self.hist('long', window='3 1')
+        self.hist('intervals', window='0.5 3')
+        self.hist('long', window='1.5 1')
         self.hist('timed', about=40000, window='2 1',
                   title='timed: counts are right while the timing of programs goes on and off',
                   meanwhile='F=/proc/sys/kernel/bpf_stats_enabled\n'
@@ -94,8 +94,9 @@ class Guest(cases.Cases, guest.Guest):
         self.check('decode: same as perf', self.check_decode)
         dumps.scenario(self)
         # a file of few samples pays for names and topology
-        self.check('a record takes less than half of perf\'s bytes', records.check_size, self,
-                   'record', 'perf.data', 0.5)
+        for name, share in ('record', 0.5), ('record-hotplug', 0.4):
+            self.check('%s: at most %.1f of perf\'s bytes' % (name, share), records.check_size, self,
+                       name, 'perf.data', share)
         self.check('with -z a quarter', records.check_size, self, 'record-compressed', 'perf.data', 0.25)
 
         # e: refusals
@@ -147,7 +148,7 @@ class Guest(cases.Cases, guest.Guest):
         self.check('closed pipe: ends quietly', self.check_closed)
 
         # the log says little of these: MaxCnt varies
-        self.do('perf record -q -e ibs_op// -c %d -a -o /tmp/x -- '
+        self.do('perf record -q -N -e ibs_op// -c %d -a -o /tmp/x -- '
                 'sh -c "touch /tmp/sampling; exec sleep 60" > /dev/null 2>&1 & BG=$!\n'
                 'for i in $(seq 100); do [ -e /tmp/sampling ] && break; sleep 0.2; done'
                 % self.new_period(400000))

@@ -273,7 +273,7 @@ static int run_quietly(const char *file, char **argv)
 		usleep(5000);
 		*quiet = !says_that_it_samples(file);
 	}
-	*quiet = 0;
+	*quiet = 1;
 	return exit_of(status);
 }
 

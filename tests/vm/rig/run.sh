@@ -67,7 +67,8 @@ case $kernel in
 7.2)  re='linux-binary-7\.2\.[0-9]+\+deb[0-9]+-amd64' suite=sid;;
 *) die "unknown kernel $kernel";;
 esac
-cpu=max,la57=off,monitor=off,vendor=AuthenticAMD
+# with erms, kernels clear and copy pages byte by byte, which is what the emulator does worst
+cpu=max,la57=off,monitor=off,erms=off,fsrm=off,vendor=AuthenticAMD
 case $gen in
 zen2) cpu+=,family=23,model=49,stepping=0,ibs-gen=zen2;;
 zen3) cpu+=,family=25,model=1,stepping=1,ibs-gen=zen3;;
@@ -169,7 +170,7 @@ setpriv --pdeathsig TERM timeout -k 5 "$limit" "$cache/bin/qemu-system-x86_64" \
     -nodefaults -no-user-config -display none -vga none -no-reboot \
     -serial "file:$con" -chardev stdio,id=out,signal=off -serial chardev:out \
     -kernel "$bz" -initrd "$tmp/initrd" \
-    -append "console=ttyS0 nokaslr mitigations=off panic=-1 $append" \
+    -append "console=ttyS0 nokaslr mitigations=off tsc=reliable panic=-1 $append" \
     < /dev/null > "$tmp/out" & vm=$!
 rc=0
 wait $vm || rc=$?
