@@ -99,6 +99,16 @@ class Rooms(unittest.TestCase):
                 bad[room] = found
         self.assertEqual({}, bad)
 
+    def test_files_are_created_in_one_place(self):
+        """Which no planted link or file leads astray; but for a lock and the file of a key of top."""
+        makes = re.compile(r'O_CREAT|O_TRUNC|\bcreat\(|mkstemp|freopen|fopen\([^;]*"[wa][^"]*"\)')
+        found = set()
+        for path in (*sources('src'), *sources('tools')):
+            with open(os.path.join(TOP, path), encoding='utf-8') as f:
+                if makes.search(f.read()):
+                    found.add(path)
+        self.assertEqual(found, {'src/base/output_file.c', 'src/collector/control.c', 'tools/ibscope/cmd_top.c'})
+
     def test_header_names_are_unique(self):
         seen = collections.defaultdict(list)
         for folder in ('include', 'bpf', 'src', 'tools', 'tests'):

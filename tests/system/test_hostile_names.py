@@ -26,9 +26,13 @@ COMMS = (b'\x1b[31m\nibscope:', b'\xc2\x9b31m\a\xe2\x80\xae\xff', b'=1+1', b'@a,
 CGROUPS = tuple(name.replace(b'\n', b'\r') for name in COMMS)
 ERROR = b'\n\x1b]0;owned\aibscope: error: forged\xc2\x9b31m'
 TEXT, CSV, JSON, METRICS, BINARY = 'text', 'csv', 'json', 'metrics', 'binary'
-# Options that change what is printed, as --help has them: each has to be walked through below.
-OUTPUTS = ('csv', 'json', 'html', 'pprof', 'folded', 'histogram', 'events', 'fetch', 'raw', 'explain', 'format', 'once',
-           'cost', 'list-metrics')
+# Options that change neither which names are printed nor how. Each other one that --help has, besides what
+# samples and selects, has to be walked through below, with success.
+QUIET = set('help version top sort reverse interval input output speed own size duration max-size rotate ring-size compress '
+            'max-loss limit min-samples max-memory kallsyms debug-dir debuginfod config config-check pin-mode grace unpin '
+            'control control-mode max-overhead nmi-cost max-bpf-time max-rss wait user edges max-groups web.telemetry-path '
+            'web.config.file web.listen-address'.split())
+SHARED = ('Sampling', 'Selection', 'Measurement')
 
 
 def forbidden(data):
@@ -78,10 +82,11 @@ class HostileNames(unittest.TestCase):
 
     def start(self, *words, **kw):
         """What a command prints: (exit status, stdout, stderr), of which the latter is checked here."""
-        self.walked.add(('exporter' if 'exporter' in words[0] else words[1], frozenset(
-            w.lstrip('-').split('=')[0] for w in words[1:] if isinstance(w, str) and w.startswith('--'))))
         p = subprocess.run(words, capture_output=True, stdin=subprocess.DEVNULL, timeout=120, cwd=self.dir, **kw)
         self.check_log(p.stderr, words)
+        if not p.returncode or words[1] == 'doctor':    # which finds no IBS here
+            name = 'exporter' if 'exporter' in words[0] else words[1]
+            self.walked.update((name, word.removeprefix('--')) for word in ('', *words[1:]) if isinstance(word, str))
         return p.returncode, p.stdout
 
     def check_log(self, data, where):
@@ -118,7 +123,8 @@ class HostileNames(unittest.TestCase):
         for by in ('cgroup,comm', 'container,pod,comm,src'):
             for kind, option in (TEXT, ()), (TEXT, ('--histogram',)), (CSV, ('--csv',)), (JSON, ('--json',)):
                 self.run_it(kind, 'hist', *SIM, '-c', '1000000', *under, '--by', by, *option, '1', '1')
-        self.run_it(TEXT, 'hist', *SIM, '-v', *under, '-T', '0.5', '1', hostile=False)
+        self.run_it(TEXT, 'hist', *SIM, '-v', *under, '--timestamp', '0.5', '1', hostile=False)
+        self.run_it(TEXT, 'hist', *SIM, *under, '--columns', 'samples,histogram', '0.5', '1', hostile=False)
         page = os.path.join(self.dir, 'hist.html')
         self.run_it(BINARY, 'hist', *SIM, '-c', '1000000', *under, '--html', page, '1', '1')
         with open(page, 'rb') as f:
@@ -128,6 +134,8 @@ class HostileNames(unittest.TestCase):
             for html in (), ('--html',):
                 out = ibscope.until(lambda: (o := self.run_it(TEXT, *top, *html, hostile=False)) and b'\\x' in o and o)
                 self.assertNotIn(b'<script', out)
+        self.run_it(TEXT, *top, '--match', COMMS[0].decode(), '--columns', 'samples', hostile=False)
+        self.run_it(BINARY, 'record', *SIM, *under, '--duration', '0.2', '--stacks', '-o', self.live)
         for kind, *option in (BINARY, '-o', '-'), (CSV, '--csv'), (JSON, '--json'), (CSV, '--csv', '--raw', '-o', '-'):
             out = self.run_it(kind, 'record', *SIM, '-c', '1000000', *under, '--duration', '0.5', *option)
             self.assertTrue(out)
@@ -143,6 +151,7 @@ class HostileNames(unittest.TestCase):
                             (TEXT, 'report', '--by', 'symbol,comm', '-v'),
                             (CSV, 'report', '--by', keys, '--csv'),
                             (JSON, 'report', '--by', keys, '--json'),
+                            (TEXT, 'report', '--by', 'comm,page', '--phys', '--columns', 'samples'),
                             (BINARY, 'report', '--pprof', os.path.join(self.dir, 'pb')),
                             (BINARY, 'report', '--html', os.path.join(self.dir, 'html')),
                             (BINARY, 'export', '--perf-data', os.path.join(self.dir, 'perf.data')),
@@ -150,6 +159,7 @@ class HostileNames(unittest.TestCase):
                             (TEXT, 'dump'), (JSON, 'dump', '--json'), (CSV, 'dump', '--csv'),
                             (TEXT, 'replay', '--by', 'comm,cgroup'), (TEXT, 'replay', '--by', 'comm', '--histogram'),
                             (CSV, 'replay', '--by', 'comm,cgroup', '--csv'),
+                            (TEXT, 'replay', '--by', 'comm,cgroup', '--offline', '--columns', 'samples'),
                             (JSON, 'replay', '--by', 'comm,cgroup', '--json')):
             self.run_it(kind, *args, '-i', file)
         self.run_it(CSV, 'dump', '--csv', '--fetch', '-i', file)
@@ -174,6 +184,7 @@ class HostileNames(unittest.TestCase):
                               '--grace', '1', '--cgroup', self.top.path + '/**', '--web.listen-address', f'127.0.0.1:{port}')
         self.addCleanup(c.stop, signal.SIGKILL)
         c.wait('listening on')
+        self.walked.update(('serve', word.removeprefix('--')) for word in c.p.args)
         # names come and go, with series and without
         for name in CGROUPS:
             path = os.path.join(self.top.dir.encode(), name + b'2')
@@ -195,11 +206,16 @@ class HostileNames(unittest.TestCase):
         for kind, *args in ((TEXT, '--by', 'cgroup,comm'), (TEXT, '--by', 'comm', '--histogram'),
                             (CSV, '--by', 'cgroup,comm', '--csv'), (JSON, '--by', 'cgroup,comm', '--json')):
             self.run_it(kind, *ctl, *args, 'snapshot')
+        self.run_it(TEXT, *ctl, '--by', 'cgroup,comm', '--columns', 'samples', 'snapshot')
+        ibscope.until(lambda: b'\\x' in self.run_it(TEXT, 'top', '--pin-dir', pins, '--once', '-d', '1', '--size', '160x30',
+                                                   hostile=False))
         # what was set live is shown, and refused, with the names in it
         for setting in (f'cgroup={self.top.path}/' + CGROUPS[0].decode(), 'comm=\x1b[31m', 'container=\x1b', '\x1b=3'):
             self.start(IBSCOPE, *ctl, 'set', '--wait', setting)
             self.start(IBSCOPE, *ctl, 'unset', setting)
             self.run_it(TEXT, *ctl, 'status', hostile=False)
+        for verb in ('set', 'grace=1'), ('unset', 'grace'), ('reload',), ('reset',):
+            self.run_it(TEXT, *ctl, *verb, hostile=False)
         exporter = IBSCOPE + '-exporter'
         for kind, *args in ((METRICS, '--once'), (METRICS, '--once', '--format', 'openmetrics'),
                             (JSON, '--once', '--format', 'json'), (TEXT, '--list-metrics')):
@@ -256,17 +272,46 @@ class HostileNames(unittest.TestCase):
         self.run_it(JSON, 'doctor', '--json', status=self.start(IBSCOPE, 'doctor', '--json')[0], hostile=False)
         self.run_it(TEXT, 'doctor', '--cost', hostile=False)
 
+    def test_planted(self):
+        """What others put in the place of a file that is written: links are refused, files replaced."""
+        d = os.path.join(self.dir, 'theirs')
+        os.mkdir(d)
+        os.chown(d, 65534, 65534)
+        victim = os.path.join(d, 'victim')
+        for args in (('record', *SIM, '--duration', '0.1', '-o'), ('record', *SIM, '--duration', '0.1', '--csv', '-o'),
+                     ('hist', *SIM, '0.1', '1', '--html'), ('report', self.made, '--html'), ('report', self.made, '--pprof'),
+                     ('export', self.made, '--perf-data'), ('export', self.made, '-o')):
+            with self.subTest(args=args):
+                planted = os.path.join(d, 'planted')
+                with open(victim, 'w') as f:
+                    f.write('old')
+                os.symlink(victim, planted)
+                self.assertEqual(self.start(IBSCOPE, *args, planted)[0], 1)
+                os.unlink(planted)
+                os.link(victim, planted)
+                os.chown(victim, 65534, 65534)
+                os.chmod(victim, 0o666)
+                self.run_it(BINARY, *args, planted)
+                st = os.stat(planted)
+                self.assertEqual((st.st_uid, st.st_mode & 0o777, st.st_nlink), (os.geteuid(), 0o600, 1))
+                with open(victim) as f:
+                    self.assertEqual(f.read(), 'old')
+                self.assertEqual(set(os.listdir(d)) - {'planted.old'}, {'planted', 'victim'})
+                os.unlink(planted)
+
     @classmethod
     def tearDownClass(cls):
-        """An output that a command got since is not forgotten here."""
-        commands = re.findall(r'^  ([a-z]+) ', ibscope.run('--help').stdout, re.M)
-        for command in [*commands, 'exporter']:
+        """A command, an option or a verb that came since is not forgotten here."""
+        missing = [('ctl', verb) for verb in re.findall(r'^  ([a-z]+) ', ibscope.run('ctl', '--help').stdout, re.M)]
+        for command in [*re.findall(r'^  ([a-z]+) ', ibscope.run('--help').stdout, re.M), 'exporter']:
             words = [IBSCOPE + '-exporter', '--help'] if command == 'exporter' else [IBSCOPE, command, '--help']
             text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-            walked = [options for name, options in cls.walked if name == command]
-            assert walked, f'{command} is not walked through'
-            for option in re.findall(r'^ +(?:-., )?--([a-z.-]+)', text, re.M):
-                assert option not in OUTPUTS or any(option in options for options in walked), f'{command} --{option}'
+            missing.append((command, ''))
+            for section, part in re.findall(r'(?ms)^(\S[^\n]*):\n(.*?)(?=^\S|\Z)', 'Options:\n' + text):
+                missing += [(command, option) for option in re.findall(r'^ +(?:-., )?--([a-z.-]+)', part, re.M)
+                            if section not in SHARED and option not in QUIET]
+        missing = set(missing) - cls.walked
+        assert not missing, f'not walked through: {sorted(missing)}'
 
 
 if __name__ == '__main__':
