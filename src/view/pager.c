@@ -46,7 +46,7 @@ static bool fits(const struct pager *p)
 			columns += utf8_width(c);
 		}
 	}
-	return lines <= (ws.ws_row ?: 24);
+	return lines <= (ws.ws_row ?: 24u);
 }
 
 /* Return: false if the pager has not shown it. */
@@ -59,7 +59,10 @@ static bool show(const struct pager *p)
 	FILE *f;
 
 	setenv("LESS", "FRX", false);
-	f = popen(command(), "we");
+	/* whom sudo lets run this program gets no shell of root */
+	if (getenv("SUDO_UID"))
+		setenv("LESSSECURE", "1", true);
+	f = popen(command(), "we"); /* NOLINT(cert-env33-c): the user's own choice */
 	/* ^C is a key of the pager now, and it may leave before it has read everything */
 	for (int i = 0; i < 3; i++)
 		sigaction(signals[i], &ignore, &before[i]);

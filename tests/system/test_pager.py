@@ -90,6 +90,12 @@ class Pager(unittest.TestCase):
         self.assertEqual(self.report('--top', '60', PAGER=self.pager, unset=['IBSCOPE_PAGER']), '')
         self.assertIn('(total)', self.paged())
 
+    def test_of_sudo(self):
+        """less offers a shell, which is more than a user was allowed who may run this program as root."""
+        for env, want in ({}, '-'), ({'SUDO_UID': '1000'}, '1'):
+            out = self.report('--top', '60', IBSCOPE_PAGER='echo "<${LESSSECURE--}>"', unset=['SUDO_UID'][len(env):], **env)
+            self.assertIn(f'<{want}>', out)
+
     def test_nothing_is_lost(self):
         """Of more than a pipe holds, too."""
         for top in '60', '2000':
