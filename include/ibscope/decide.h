@@ -447,6 +447,25 @@ static __always_inline void count_tlb(core_cfg *cfg, __u64 *slot, __u64 data3,
 	}
 }
 
+/* @miss: of the pair; @cycles: those of this load, which missed L1 and has a valid DcMissLat. */
+static __always_inline void count_miss(core_cfg *cfg, __u64 *miss, const __u64 *regs, __u64 cycles)
+{
+	const struct ibs_cpu cpu = { .caps = cfg->ibs.caps, .quirks = cfg->ibs.quirks };
+	__u64 data3 = regs[IBS_OP_DATA3], open = IBS_OP_DATA3_OPEN_REQS(data3);
+
+	if (ibs_op_erratum_1293(cpu.quirks, data3))
+		return;
+	if (open) {
+		count_add(&miss[IBS_MISS_OPEN_N], 1);
+		count_add(&miss[IBS_MISS_OPEN], open);
+	}
+	if ((data3 & IBS_OP_DATA3_L2_MISS) && ibs_op_tells_state(cpu, regs[IBS_OP_DATA2])) {
+		count_add(&miss[IBS_MISS_STATE_N], 1);
+		if (!(regs[IBS_OP_DATA2] & IBS_OP_DATA2_OWNED))
+			count_add(&miss[IBS_MISS_HITM], cycles);
+	}
+}
+
 /* @word is of op_select(). */
 static __always_inline __u32 op_aggregate(core_t core, __u32 word, const struct sample *s)
 {
@@ -468,8 +487,12 @@ static __always_inline __u32 op_aggregate(core_t core, __u32 word, const struct 
 		/* the mask is for the verifier, which cannot follow the bucket's arithmetic */
 		__u32 bucket = ibs_lat_bucket(lat) & IBS_HIST_BUCKET_MASK;
 
+		__u64 cycles = cfg->weigh ? lat * sample_period(s) : lat;
+
 		if (cfg->weigh)
-			count_add(&words[IBS_HIST_CYCLES], lat * sample_period(s));
+			count_add(&words[IBS_HIST_CYCLES], cycles);
+		if (metric == IBS_METRIC_DC_MISS_LAT)
+			count_miss(cfg, words + IBS_HIST_MISS, s->regs, cycles);
 		count_add(&words[IBS_HIST_BUCKET + bucket], 1);
 		count_add(&words[IBS_HIST_SUM], lat);
 	} else {

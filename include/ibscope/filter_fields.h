@@ -104,7 +104,7 @@ static __always_inline bool ibs_filter_valid_l2_miss(const struct ibs_filter_sam
 
 static __always_inline bool ibs_filter_valid_open_reqs(const struct ibs_filter_sample *s)
 {
-	return ibs_filter_valid_l2_miss(s) && (ibs_filter_data3(s) & 0x3fULL << 26);
+	return ibs_filter_valid_l2_miss(s) && IBS_OP_DATA3_OPEN_REQS(ibs_filter_data3(s));
 }
 
 static __always_inline bool ibs_filter_valid_data2(const struct ibs_filter_sample *s)
@@ -136,10 +136,7 @@ static __always_inline bool ibs_filter_valid_rmt_socket(const struct ibs_filter_
 
 static __always_inline bool ibs_filter_valid_cache_hit_st(const struct ibs_filter_sample *s)
 {
-	__u32 cache = s->ibs->caps & IBS_CAPS_ZEN4 ? 1 << 1 | 1 << 2 | 1 << 5 : 1 << 2;
-
-	return !(s->ibs->quirks & IBS_QUIRK_NO_CACHE_HIT_ST) && ibs_filter_valid_data2(s) &&
-	       (cache >> ibs_filter_data_src(s) & 1);
+	return ibs_filter_valid_data2(s) && ibs_op_tells_state(*s->ibs, s->regs[IBS_OP_DATA2]);
 }
 
 static __always_inline bool ibs_filter_valid_strm_st(const struct ibs_filter_sample *s)
@@ -250,7 +247,7 @@ _Static_assert(IBS_PERF_HOPS_1 == IBS_PERF_HOPS_0 + 1, "hops must be consecutive
 /* The line was modified in the cache it came from (CacheHitSt 0). */
 static __always_inline bool ibs_filter_valid_mem_snoop(const struct ibs_filter_sample *s)
 {
-	return ibs_filter_valid_cache_hit_st(s) && !(s->regs[IBS_OP_DATA2] & IBS_BIT(5));
+	return ibs_filter_valid_cache_hit_st(s) && !(s->regs[IBS_OP_DATA2] & IBS_OP_DATA2_OWNED);
 }
 
 static __always_inline __u64 ibs_filter_mem_lock(const struct ibs_filter_sample *s)

@@ -13,8 +13,8 @@
  * `series`. There is one copy of a slot per shard; a CPU adds to its own shard with atomics.
  * In a slot, each pair (op, source) has either
  *   IBS_PLAIN_WORDS: samples, estimated ops
- *   IBS_HIST_WORDS: samples without a valid latency, estimated ops, sum of latencies, miss cycles, one
- *		     word a bucket
+ *   IBS_HIST_WORDS: samples without a valid latency, estimated ops, sum of latencies, miss cycles,
+ *		     what loads that missed tell besides (enum ibs_miss_word), one word a bucket
  * src/counts/layout.c decides which, and at which word. Estimated ops are the sum of the periods that
  * the samples ended: the ops (or cycles) that they stand for. Miss cycles are the sum of the latencies,
  * each times the period of its sample. Both are 0 where the period does not vary.
@@ -25,8 +25,18 @@
 #define IBS_HIST_NO_LAT	 IBS_PAIR_SAMPLES
 #define IBS_HIST_SUM	 2
 #define IBS_HIST_CYCLES	 3
-#define IBS_HIST_BUCKET	 4
-#define IBS_HIST_WORDS	 (IBS_HIST_BUCKET + IBS_LAT_BUCKETS)
+#define IBS_HIST_MISS	 4
+/* Only where the latency is that of misses; each of the samples for which its field is valid. */
+enum ibs_miss_word {
+	IBS_MISS_OPEN_N,  /* with OpDcMissOpenMemReqs, */
+	IBS_MISS_OPEN,	  /* and its sum */
+	IBS_MISS_STATE_N, /* with CacheHitSt, */
+	/* and the miss cycles (latencies where periods do not vary) of lines that were modified */
+	IBS_MISS_HITM,
+	IBS_MISS_WORDS
+};
+#define IBS_HIST_BUCKET (IBS_HIST_MISS + IBS_MISS_WORDS)
+#define IBS_HIST_WORDS	(IBS_HIST_BUCKET + IBS_LAT_BUCKETS)
 /* What the verifier believes a histogram to reach: every slot has room for that behind each pair. */
 #define IBS_HIST_BUCKET_MASK 127
 #define IBS_HIST_REACH	     (IBS_HIST_BUCKET + IBS_HIST_BUCKET_MASK + 1)
@@ -150,9 +160,9 @@ struct ibs_ring {
 	__u32 cpu;
 	__u32 first, slots; /* in the array of records; no slots: no ring */
 
-	__u32 next;	    /* of the slots: where the next record goes */
-	__u32 written;	    /* records so far, modulo 2^32 */
-	__u32 taken;	    /* the same of the reader, which alone writes it */
+	__u32 next;    /* of the slots: where the next record goes */
+	__u32 written; /* records so far, modulo 2^32 */
+	__u32 taken;   /* the same of the reader, which alone writes it */
 };
 
 /* The ring buffer that wakes the reader: a page is the least that there is. */
@@ -211,8 +221,8 @@ enum ibs_task_select {
 
 /* Changed by user space while the program runs: shared words, for READ_ONCE() and WRITE_ONCE(). */
 struct ibs_control {
-	__u32 gen;	     /* bumped when the selection of cgroups changes */
-	__u32 next_slot;     /* hint: where to look for a free slot */
+	__u32 gen;	 /* bumped when the selection of cgroups changes */
+	__u32 next_slot; /* hint: where to look for a free slot */
 	/*
 	 * Cycles: the least, of cgroups that have none of their own; above IBS_LAT_MAX_SHIFT the most,
 	 * 0: no limit. In one word, lest a sample is judged by half of an old range.
@@ -226,8 +236,10 @@ struct ibs_control {
 /* The map that is pinned for readers. */
 struct ibs_state {
 	struct ibs_control control;
-	struct ibs_cpu_counts cpu[]; /* as many as the machine can have, rounded up to a power of two */
+	struct ibs_cpu_counts
+		cpu[]; /* as many as the machine can have, rounded up to a power of two */
 };
-_Static_assert(sizeof(struct ibs_state) == sizeof(struct ibs_cpu_counts), "counts begin behind one");
+_Static_assert(sizeof(struct ibs_state) == sizeof(struct ibs_cpu_counts),
+	       "counts begin behind one");
 
 #endif

@@ -36,6 +36,7 @@ static __always_inline bool ibs_op_raw_size_ok(__u32 bytes)
 #define IBS_OP_DATA_BRN_RET	 IBS_BIT(37)
 #define IBS_OP_DATA_RIP_INVALID	 IBS_BIT(38)
 #define IBS_OP_DATA2_RMT_NODE	 IBS_BIT(4)
+#define IBS_OP_DATA2_OWNED	 IBS_BIT(5) /* CacheHitSt: the line was in state O; else in M */
 #define IBS_OP_DATA3_LD_OP	 IBS_BIT(0)
 #define IBS_OP_DATA3_ST_OP	 IBS_BIT(1)
 #define IBS_OP_DATA3_L1TLB_MISS	 IBS_BIT(2)
@@ -48,6 +49,7 @@ static __always_inline bool ibs_op_raw_size_ok(__u32 bytes)
 #define IBS_OP_DATA3_PHY_VALID	 IBS_BIT(18)
 #define IBS_OP_DATA3_L2_MISS	 IBS_BIT(20)
 #define IBS_OP_DATA3_SW_PF	 IBS_BIT(21)
+#define IBS_OP_DATA3_OPEN_REQS(v) ((v) >> 26 & 0x3f) /* OpDcMissOpenMemReqs */
 #define IBS_OP_DATA3_MEM	 (IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_ST_OP)
 
 /*
@@ -158,6 +160,21 @@ _Static_assert(IBS_SRC_REMOTE_DRAM == IBS_SRC_DRAM + 1 && IBS_SRC_PMEM == IBS_SR
 static __always_inline bool ibs_op_erratum_1293(__u32 quirks, __u64 data3)
 {
 	return (quirks & IBS_QUIRK_OP_1293) && (data3 & (IBS_OP_DATA3_SW_PF | IBS_OP_DATA3_NO_MAB));
+}
+
+/* DataSrc names a cache. */
+static __always_inline bool ibs_op_data_src_is_cache(__u32 caps, __u64 data2)
+{
+	__u32 caches = caps & IBS_CAPS_ZEN4 ? 1 << 1 | 1 << 2 | 1 << 5 : 1 << 2;
+
+	return caches >> ibs_op_data_src(caps, data2) & 1;
+}
+
+/* It does, and tells the state of the line (CacheHitSt). */
+static __always_inline bool ibs_op_tells_state(struct ibs_cpu cpu, __u64 data2)
+{
+	return !(cpu.quirks & IBS_QUIRK_NO_CACHE_HIT_ST) &&
+	       ibs_op_data_src_is_cache(cpu.caps, data2);
 }
 
 /*

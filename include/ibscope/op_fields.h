@@ -116,14 +116,6 @@ static inline bool ibs_op_src_is_memory(const struct ibs_op_sample *s)
 	return code == 3 || ((s->cpu.caps & IBS_CAPS_ZEN4) && (code == 6 || code == 8));
 }
 
-/* The sample's DataSrc names a cache that reports the state of its line (CacheHitSt). */
-static inline bool ibs_op_src_is_cache(const struct ibs_op_sample *s)
-{
-	__u32 code = ibs_op_data_src(s->cpu.caps, s->reg[IBS_OP_DATA2]);
-
-	return code == 2 || ((s->cpu.caps & IBS_CAPS_ZEN4) && (code == 1 || code == 5));
-}
-
 static inline bool ibs_op_has(const struct ibs_op_sample *s, __u64 data3_bits)
 {
 	return (s->reg[IBS_OP_DATA3] & data3_bits) == data3_bits;
@@ -185,7 +177,7 @@ static inline bool ibs_op_valid_l2_miss(const struct ibs_op_sample *s)
 /* Outstanding misses when this one was filled, itself included; 0 is "no information" (AMD PPR). */
 static inline bool ibs_op_valid_open_mem_reqs(const struct ibs_op_sample *s)
 {
-	return ibs_op_valid_l2_miss(s) && ibs_bits(s->reg[IBS_OP_DATA3], 26, 6);
+	return ibs_op_valid_l2_miss(s) && IBS_OP_DATA3_OPEN_REQS(s->reg[IBS_OP_DATA3]);
 }
 
 static inline bool ibs_op_valid_data2(const struct ibs_op_sample *s)
@@ -205,8 +197,7 @@ static inline bool ibs_op_valid_rmt_node(const struct ibs_op_sample *s)
 
 static inline bool ibs_op_valid_cache_hit_st(const struct ibs_op_sample *s)
 {
-	return ibs_op_valid_data2(s) && ibs_op_src_is_cache(s) &&
-	       !(s->cpu.quirks & IBS_QUIRK_NO_CACHE_HIT_ST);
+	return ibs_op_valid_data2(s) && ibs_op_tells_state(s->cpu, s->reg[IBS_OP_DATA2]);
 }
 
 /* The one field of DATA2 that is about stores. */

@@ -49,7 +49,6 @@ int collector_begin(struct collector *c, struct err *err)
 
 	sampling->opts.pins = c->pins;
 	sampling->opts.count_ops = true;
-	sampling->opts.tlb = true;
 	sampling->opts.sel.live = live_bits(c);
 	ret = sampling_open(sampling, err);
 	if (ret)

@@ -80,6 +80,10 @@ static int add_series(const struct layout *layout, unsigned int pair, const vola
 	sum = w[IBS_HIST_SUM];
 	out->sum += sum;
 	out->cycles += w[IBS_HIST_CYCLES];
+	out->open_n += w[IBS_HIST_MISS + IBS_MISS_OPEN_N];
+	out->open += w[IBS_HIST_MISS + IBS_MISS_OPEN];
+	out->state_n += w[IBS_HIST_MISS + IBS_MISS_STATE_N];
+	out->hitm += w[IBS_HIST_MISS + IBS_MISS_HITM];
 	/*
 	 * Most histograms are empty, and a large machine has gigabytes of them: while the sum is 0 there
 	 * are no latencies but of 0 cycles. Programs add to the sum last, so that a sample that
@@ -144,6 +148,7 @@ static int read_group(const struct counts *c, const struct pairs *p, __u32 slot,
 
 		if (!words)
 			return -EIO;
+		g->has_tlb = c->tlb;
 		if (c->tlb)
 			add_tlb(c, words, &g->tlb);
 		for (unsigned int i = 0; i < p->n; i++)
@@ -163,6 +168,7 @@ static int read_group(const struct counts *c, const struct pairs *p, __u32 slot,
 		if (!c->has_ops) {
 			all[pair].ops = c->period * all[pair].samples;
 			all[pair].cycles = c->period * all[pair].sum;
+			all[pair].hitm *= c->period ?: 1;
 		}
 		all[pair].op = pair & 7;
 		all[pair].src = pair >> 3;

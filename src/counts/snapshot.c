@@ -94,6 +94,10 @@ int series_add(struct series *a, const struct series *b)
 	a->sum += b->sum;
 	a->ops += b->ops;
 	a->cycles += b->cycles;
+	a->open_n += b->open_n;
+	a->open += b->open;
+	a->state_n += b->state_n;
+	a->hitm += b->hitm;
 	for (int i = 0; b->buckets && i < IBS_LAT_BUCKETS; i++)
 		a->buckets[i] += b->buckets[i];
 	return 0;
@@ -152,6 +156,10 @@ static int series_diff(const struct series *newer, const struct series *older, s
 	out->sum -= older->sum;
 	out->ops -= older->ops;
 	out->cycles -= older->cycles;
+	out->open_n -= older->open_n;
+	out->open -= older->open;
+	out->state_n -= older->state_n;
+	out->hitm -= older->hitm;
 	if (!newer->buckets)
 		return 0;
 	out->buckets = malloc(IBS_LAT_BUCKETS * sizeof(*out->buckets));

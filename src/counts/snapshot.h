@@ -17,6 +17,10 @@ struct series {
 	__u64 sum;     /* cycles, of the valid ones */
 	__u64 ops;     /* estimated ops (or cycles); 0: unknown */
 	__u64 cycles;  /* miss cycles: latencies, each times the ops of its sample; 0 with a sum: unknown */
+	/* Of loads that missed L1, where the latency is theirs: */
+	__u64 open_n, open; /* those that tell how many requests were open, and the sum of that */
+	__u64 state_n; /* those that tell the state of the line in the cache that it came from */
+	__u64 hitm;    /* miss cycles (latencies if those are unknown) of modified lines */
 	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL where no sample can have a latency */
 };
 
@@ -31,7 +35,8 @@ struct group {
 	__u32 slot;
 	bool other; /* what found no slot of its own */
 	struct ibs_group_key key;
-	struct tlb_counts tlb; /* zero if they are not counted */
+	bool has_tlb; /* they are counted */
+	struct tlb_counts tlb;
 	size_t n_series;
 	struct series *series; /* those with samples, ordered by source, then op */
 };

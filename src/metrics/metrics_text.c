@@ -77,6 +77,21 @@ static __u64 miss_cycles(const struct metrics_group *g, unsigned int line)
 	return g->src[line].cycles;
 }
 
+static __u64 hitm_cycles(const struct metrics_group *g, unsigned int line)
+{
+	return g->src[line].hitm;
+}
+
+static __u64 open_samples(const struct metrics_group *g, unsigned int line)
+{
+	return g->src[line].open_n;
+}
+
+static __u64 open_requests(const struct metrics_group *g, unsigned int line)
+{
+	return g->src[line].open;
+}
+
 static void put_src(struct metrics_buf *b, unsigned int line)
 {
 	put_text(b, "src=\"");
@@ -235,6 +250,26 @@ static const struct group_metric group_table[] = {
 	  put_load_misses,
 	  IBS_SRC_N,
 	  miss_cycles,
+	  put_src },
+	{ { "ibscope_load_hitm_cycles", METRIC_COUNTER, "cycles",
+	    "Of those, the cycles of loads that found the line modified in another cache." },
+	  put_load_misses,
+	  IBS_SRC_N,
+	  hitm_cycles,
+	  put_src },
+	{ { "ibscope_load_open_requests_samples", METRIC_COUNTER, "",
+	    "Sampled load misses that tell how many requests to memory their core had open when "
+	    "they were filled, by data source." },
+	  put_load_misses,
+	  IBS_SRC_N,
+	  open_samples,
+	  put_src },
+	{ { "ibscope_load_open_requests", METRIC_COUNTER, "",
+	    "Requests open when those were filled, themselves included: the sum over the "
+	    "samples." },
+	  put_load_misses,
+	  IBS_SRC_N,
+	  open_requests,
 	  put_src },
 	{ { "ibscope_dtlb_l1_miss_samples", METRIC_COUNTER, "",
 	    "Samples that missed the L1 data TLB, by result in the L2 data TLB; a miss there is a "

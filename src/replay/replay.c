@@ -158,7 +158,8 @@ static int find_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out
 				    .by = r->opts.by,
 				    .max_groups = r->opts.max_groups,
 				    .sel = &sel,
-				    .period = r->opts.period };
+				    .period = r->opts.period,
+				    .tlb = true };
 	int ret;
 
 	for (size_t i = 0; i < r->n_engines; i++) {

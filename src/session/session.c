@@ -24,6 +24,7 @@ void sampling_init(struct sampling *s)
 	command_signals_get(&s->signals);
 	s->labels = LABELS_DEFAULT;
 	s->opts.sim_seed = 1;
+	s->opts.tlb = true;
 }
 
 void sampling_use_options(struct sampling *s)

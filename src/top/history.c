@@ -155,6 +155,8 @@ static int pack(struct history *h, const struct snapshot *s, struct frame *f)
 		f->n++;
 		to->known = find(h, g);
 		pack_put(&b, g->n_series);
+		pack_put(&b, g->has_tlb);
+		pack_put(&b, g->tlb.l2_miss);
 		for (size_t k = 0; k < g->n_series; k++) {
 			to->cycles += series_miss_cycles(&g->series[k]);
 			pack_put_series(&b, &g->series[k]);
@@ -186,6 +188,8 @@ static int unpack(const struct history *h, const struct frame *f, struct snapsho
 		g->slot = f->groups[i].known;
 		g->key = k->key;
 		g->other = k->other;
+		g->has_tlb = pack_get(&p);
+		g->tlb.l2_miss = pack_get(&p);
 		g->series = calloc(n, sizeof(*g->series));
 		ret = g->series ? 0 : -ENOMEM;
 		while (!ret && g->n_series < n)

@@ -52,6 +52,10 @@ void pack_put_series(struct packed *b, const struct series *s)
 	pack_put(b, s->sum);
 	pack_put(b, s->ops);
 	pack_put(b, s->cycles);
+	pack_put(b, s->open_n);
+	pack_put(b, s->open);
+	pack_put(b, s->state_n);
+	pack_put(b, s->hitm);
 	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++)
 		n += s->buckets[i] > 0;
 	pack_put(b, n);
@@ -74,6 +78,10 @@ int pack_get_series(const unsigned char **p, struct series *s)
 	s->sum = pack_get(p);
 	s->ops = pack_get(p);
 	s->cycles = pack_get(p);
+	s->open_n = pack_get(p);
+	s->open = pack_get(p);
+	s->state_n = pack_get(p);
+	s->hitm = pack_get(p);
 	n = pack_get(p);
 	if (n)
 		s->buckets = calloc(IBS_LAT_BUCKETS, sizeof(*s->buckets));

@@ -115,7 +115,7 @@ static void put_op_data2(FILE *f, const struct ibs_op_sample *s, unsigned int pe
 		OP(RMT_SOCKET);
 		OP(STRM_ST);
 	}
-	if (ibs_op_src_is_cache(s)) {
+	if (ibs_op_data_src_is_cache(s->cpu.caps, s->reg[IBS_OP_DATA2])) {
 		OP(CACHE_HIT_ST);
 		fputs(OP_BITS(CACHE_HIT_ST) ? "=O-State" : "=M-state", f);
 	}

@@ -299,6 +299,12 @@ static json_t *json_row(const struct row *r)
 	json_object_set_new(o, "estimated_ops", s->ops ? json_integer(s->ops) : json_null());
 	cycles = series_miss_cycles(s);
 	json_object_set_new(o, "miss_cycles", isnan(cycles) ? json_null() : json_real(cycles));
+	json_object_set_new(o, "open_requests",
+			    s->open_n ? json_pack("{s:I, s:I}", "samples", (json_int_t)s->open_n,
+						  "sum", (json_int_t)s->open)
+				      : json_null());
+	json_object_set_new(o, "hitm_cycles",
+			    s->state_n && !isnan(cycles) ? json_integer(s->hitm) : json_null());
 	for (size_t i = 0; i < PERCENTILES; i++) {
 		long p = series_percentile(s, percentiles[i].q);
 

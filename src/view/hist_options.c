@@ -56,7 +56,8 @@ const struct option_row hist_options[] = {
 	{ "sort", 0, "COLUMN", "largest first; default cycles", set_sort },
 	{ "columns", 0, "COLUMN,..",
 	  "columns after the names, in this order; by default as many as fit: samples, cycles, "
-	  "share, dram, remote, p50, p90, p99, histogram; also valid, estimated_ops, mean",
+	  "share, dram, remote, hitm, mlp, walk, p50, p90, p99, histogram; also valid, "
+	  "estimated_ops, mean",
 	  set_columns },
 	{ "histogram", 0, NULL, "also print a full histogram of each row",
 	  OPTION_FLAG(struct hist_view, histograms) },

@@ -30,6 +30,9 @@ void screen_count(const struct screen *s, double v, char *buf, size_t size);
 /* "41.0%"; "0%" only for zero, "<0.1%" for what rounds to it. @ratio: 0 to 1 */
 void screen_percent(const struct screen *s, double ratio, char *buf, size_t size);
 
+/* "3.1" */
+void screen_mean(const struct screen *s, double v, char *buf, size_t size);
+
 /* One unit for a whole column: 'G' for a largest value from 1e9 on, ' ' below 1e3. */
 char screen_unit(double largest);
 /* "1.92 G" in that unit; "<0.01 G" for what rounds to zero */

@@ -29,6 +29,28 @@ static bool is_remote(enum ibs_src src)
 	       src == IBS_SRC_REMOTE_PMEM || src == IBS_SRC_REMOTE_CXL;
 }
 
+/* Those that can tell the state of a line (CacheHitSt). */
+static bool is_other_cache(enum ibs_src src)
+{
+	return src == IBS_SRC_L3 || src == IBS_SRC_LOCAL_CACHE || src == IBS_SRC_NEAR_CACHE ||
+	       src == IBS_SRC_REMOTE_CACHE;
+}
+
+double table_hitm(const struct table_row *r)
+{
+	return r->known > 0 && (r->all.state_n || !r->cached) ? r->all.hitm / r->known : NAN;
+}
+
+double table_mlp(const struct table_row *r)
+{
+	return r->all.open_n ? (double)r->all.open / r->all.open_n : NAN;
+}
+
+double table_walk(const struct table_row *r)
+{
+	return r->memory ? (double)r->walks / r->memory : NAN;
+}
+
 static int add(struct table_row *to, const struct series *s)
 {
 	double cycles = series_miss_cycles(s);
@@ -41,6 +63,7 @@ static int add(struct table_row *to, const struct series *s)
 		to->known += part;
 		to->dram += is_dram(s->src) ? part : 0;
 		to->remote += is_remote(s->src) ? part : 0;
+		to->cached += is_other_cache(s->src) ? s->valid : 0;
 	}
 	return series_add(&to->all, s);
 }
@@ -61,6 +84,9 @@ static int add_row(struct table_row *to, const struct table_row *r)
 			(r->known > 0 ? r->remote * r->known : 0);
 
 	to->cycles += r->cycles;
+	to->cached += r->cached;
+	to->walks += r->walks;
+	to->memory += r->memory;
 	to->known = known;
 	to->dram = known > 0 ? dram / known : NAN;
 	to->remote = known > 0 ? remote / known : NAN;
@@ -152,6 +178,12 @@ static double sort_key(const struct table_row *r, enum table_column c)
 		return r->dram;
 	case TABLE_REMOTE:
 		return r->remote;
+	case TABLE_HITM:
+		return table_hitm(r);
+	case TABLE_MLP:
+		return table_mlp(r);
+	case TABLE_WALK:
+		return table_walk(r);
 	case TABLE_MEAN:
 		return r->all.valid ? (double)r->all.sum / r->all.valid : NAN;
 	case TABLE_P50:
@@ -268,7 +300,12 @@ int table_build(const struct snapshot *s, enum ibs_metric metric, unsigned int l
 			if (!k || each_series)
 				ret = name_row(labels, g, &g->series[k], name, arg, &d[n++].row);
 			ret = ret ?: add(&d[n - 1].row, &g->series[k]);
+			/* walks are those of the whole group, not of a source or kind of op */
+			if (!each_series && g->has_tlb && g->series[k].src != IBS_SRC_NONE)
+				d[n - 1].row.memory += g->series[k].samples;
 		}
+		if (g->n_series && !each_series)
+			d[n - 1].row.walks = g->tlb.l2_miss;
 	}
 	for (size_t i = 0; i < n; i++)
 		finish(&d[i].row);

@@ -18,19 +18,22 @@ struct err;
  * the width is small; rank 0 is only printed if asked for.
  */
 #define TABLE_COLUMN_TABLE(X)                                                                     \
-	X(SAMPLES, "samples", "SAMPLES", 3, "samples")                                            \
+	X(SAMPLES, "samples", "SAMPLES", 5, "samples")                                            \
 	X(VALID, "valid", "VALID", 0, "samples with a valid latency")                             \
 	X(OPS, "estimated_ops", "EST. OPS", 0, "estimated ops (or cycles) that the samples stand for")      \
-	X(CYCLES, "cycles", "MISS CYCLES/s", 10, "latency x ops that a sample stands for")        \
-	X(SHARE, "share", "SHARE", 9, "share of all miss cycles")                                 \
-	X(DRAM, "dram", "DRAM", 6, "share of the row's miss cycles that DRAM of any node cost")   \
-	X(REMOTE, "remote", "REMOTE", 5, "share of the row's miss cycles that other nodes cost")  \
+	X(CYCLES, "cycles", "MISS CYCLES/s", 12, "latency x ops that a sample stands for")        \
+	X(SHARE, "share", "SHARE", 11, "share of all miss cycles")                                 \
+	X(DRAM, "dram", "DRAM", 8, "share of the row's miss cycles that DRAM of any node cost")   \
+	X(REMOTE, "remote", "REMOTE", 7, "share of the row's miss cycles that other nodes cost")  \
+	X(HITM, "hitm", "HITM", 3, "share of them of lines that another cache had modified")      \
+	X(MLP, "mlp", "MLP", 2, "requests open when a missed load was filled, on average")        \
+	X(WALK, "walk", "WALK", 1, "share of loads and stores that walked page tables")           \
 	X(MEAN, "mean", "MEAN", 0, "mean latency, cycles")                                        \
-	X(P50, "p50", "p50", 2, "median latency, cycles")                                         \
-	X(P90, "p90", "p90", 4, "90th percentile, cycles")                                        \
-	X(P99, "p99", "p99", 8, "99th percentile, cycles; needs 100 samples")                     \
-	X(HISTOGRAM, "histogram", "", 7, "distribution of latencies, 16 to 4096 cycles, log scale") \
-	X(TREND, "trend", "TREND", 8, "miss cycles of the last intervals; in top only")
+	X(P50, "p50", "p50", 4, "median latency, cycles")                                         \
+	X(P90, "p90", "p90", 6, "90th percentile, cycles")                                        \
+	X(P99, "p99", "p99", 10, "99th percentile, cycles; needs 100 samples")                     \
+	X(HISTOGRAM, "histogram", "", 9, "distribution of latencies, 16 to 4096 cycles, log scale") \
+	X(TREND, "trend", "TREND", 10, "miss cycles of the last intervals; in top only")
 
 enum table_column {
 #define TABLE_COLUMN_ENUM(id, ...) TABLE_##id,
@@ -50,6 +53,8 @@ struct table_row {
 	double cycles;		 /* miss cycles; NAN: unknown */
 	double dram, remote;	 /* of those whose source is known, 0 to 1; NAN: none is known */
 	double known;		 /* miss cycles (or latencies) of those */
+	__u64 cached;		 /* valid samples whose line came from another cache */
+	__u64 walks, memory;	 /* page walks; loads and stores, 0 where walks are not counted */
 	const float *trend;	 /* table.n_trend of them, NAN: unknown; NULL: none */
 };
 
@@ -99,6 +104,11 @@ __u64 table_row_hash(const struct table_row *r);
  */
 int table_window(const struct table *t, size_t first, size_t n, struct table *out);
 void table_window_free(struct table *t);
+
+/* 0 to 1, or a mean; NAN: no sample tells, as on CPUs that do not report it. */
+double table_hitm(const struct table_row *r);
+double table_mlp(const struct table_row *r);
+double table_walk(const struct table_row *r);
 
 /* Miss cycles of one series; NAN if the ops are unknown. */
 double series_miss_cycles(const struct series *s);

@@ -128,6 +128,15 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 	case TABLE_REMOTE:
 		screen_percent(s, r->remote, out, CELL);
 		break;
+	case TABLE_HITM:
+		screen_percent(s, table_hitm(r), out, CELL);
+		break;
+	case TABLE_MLP:
+		screen_mean(s, table_mlp(r), out, CELL);
+		break;
+	case TABLE_WALK:
+		screen_percent(s, table_walk(r), out, CELL);
+		break;
 	case TABLE_MEAN:
 		screen_count(s, r->all.valid ? (double)r->all.sum / r->all.valid : NAN, out, CELL);
 		break;
@@ -376,8 +385,13 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 
 	for (int c = 0; c < TABLE_COLUMNS; c++) {
 		/* of one source these are all or nothing */
-		bool useless = t->labels >> LABEL_SRC & 1 && (c == TABLE_DRAM || c == TABLE_REMOTE);
+		bool useless = t->labels >> LABEL_SRC & 1 &&
+			       (c == TABLE_DRAM || c == TABLE_REMOTE || c == TABLE_WALK);
 
+		if ((c == TABLE_HITM && isnan(table_hitm(&t->total))) ||
+		    (c == TABLE_MLP && isnan(table_mlp(&t->total))) ||
+		    (c == TABLE_WALK && isnan(table_walk(&t->total))))
+			useless = true; /* this CPU does not tell */
 		if (c == TABLE_TREND)
 			useless = !t->n_trend;
 		if (c == TABLE_HISTOGRAM && t->n_trend)
@@ -469,6 +483,9 @@ static void csv_row(FILE *f, const struct table *t, const struct table_row *r)
 	csv_number(f, t->total.cycles > 0 ? r->cycles / t->total.cycles : NAN, "%.6f");
 	csv_number(f, r->dram, "%.6f");
 	csv_number(f, r->remote, "%.6f");
+	csv_number(f, table_hitm(r), "%.6f");
+	csv_number(f, table_mlp(r), "%.3f");
+	csv_number(f, table_walk(r), "%.6f");
 	csv_number(f, s->valid ? (double)s->sum / s->valid : NAN, "%.3f");
 	for (int i = 0; i < 3; i++) {
 		long p = series_percentile(s, q[i]);
@@ -487,7 +504,8 @@ void table_print_csv(FILE *f, const struct table *t, bool simulated, bool header
 			if (is_name_column(t, l))
 				fprintf(f, ",%s", t->joined ? "container" : label_name(l));
 		}
-		fputs(",samples,valid,estimated_ops,miss_cycles,share,dram,remote,mean,p50,p90,"
+		fputs(",samples,valid,estimated_ops,miss_cycles,share,dram,remote,hitm,mlp,walk,"
+		      "mean,p50,p90,"
 		      "p99\n",
 		      f);
 	}

@@ -74,6 +74,8 @@ static void check_ops(const struct snapshot *snap, const struct ibs_twin_sample 
 {
 	__u64 ops[IBS_OP_KIND_N][IBS_SRC_N] = {}, cycles[IBS_OP_KIND_N][IBS_SRC_N] = {};
 	bool met[IBS_OP_KIND_N][IBS_SRC_N] = {};
+	struct series miss[IBS_OP_KIND_N][IBS_SRC_N] = {};
+	__u64 open = 0, hitm = 0, owned = 0;
 	struct tlb_counts tlb = {};
 	const struct group *g;
 	size_t n_met = 0;
@@ -90,8 +92,17 @@ static void check_ops(const struct snapshot *snap, const struct ibs_twin_sample 
 		n_met += !met[kind][src];
 		met[kind][src] = true;
 		ops[kind][src] += w;
-		if (ibs_op_dc_miss_lat_valid(data3))
+		if (ibs_op_dc_miss_lat_valid(data3)) {
+			struct series *m = &miss[kind][src];
+
 			cycles[kind][src] += w * (data3 >> 32 & 0xffff);
+			m->open_n += ibs_op_valid_open_mem_reqs(&s);
+			if (ibs_op_valid_open_mem_reqs(&s))
+				m->open += data3 >> 26 & 63;
+			m->state_n += ibs_op_valid_cache_hit_st(&s);
+			if (ibs_op_valid_cache_hit_st(&s) && !(regs[IBS_OP_DATA2] >> 5 & 1))
+				m->hitm += (count_ops ? w : 1) * (data3 >> 32 & 0xffff);
+		}
 		if (!ibs_op_valid_l2tlb(&s))
 			continue;
 		*(data3 >> 3 & 1 ? &tlb.l2_miss : &tlb.l2_hit) += 1;
@@ -105,9 +116,19 @@ static void check_ops(const struct snapshot *snap, const struct ibs_twin_sample 
 	g = &snap->groups[0];
 	assert_int_equal(g->n_series, n_met);
 	for (size_t i = 0; i < g->n_series; i++) {
-		assert_int_equal(g->series[i].ops, ops[g->series[i].op][g->series[i].src]);
-		assert_int_equal(g->series[i].cycles, cycles[g->series[i].op][g->series[i].src]);
+		const struct series *got = &g->series[i], *m = &miss[got->op][got->src];
+
+		assert_int_equal(got->ops, ops[got->op][got->src]);
+		assert_int_equal(got->cycles, cycles[got->op][got->src]);
+		assert_int_equal(got->open_n, m->open_n);
+		assert_int_equal(got->open, m->open);
+		assert_int_equal(got->state_n, m->state_n);
+		assert_int_equal(got->hitm, m->hitm);
+		open += got->open_n;
+		hitm += got->hitm;
+		owned += got->state_n;
 	}
+	assert_true(open && hitm && owned);
 	assert_true(tlb.l2_hit && tlb.l2_miss && tlb.refills);
 	assert_memory_equal(&g->tlb, &tlb, sizeof(tlb));
 }

@@ -72,10 +72,16 @@ static void put_slot(__u32 slot, __u64 id, const char *cgroup)
 	snprintf(names[slot].cgroup, sizeof(names[slot].cgroup), "%s", cgroup);
 }
 
+static __u64 *words_of(__u32 slot, enum ibs_op_kind op, enum ibs_src src)
+{
+	return series + slot * layout.words +
+	       (layout.entry[IBS_LAYOUT_IDX(op, src)] & IBS_LAYOUT_WORD);
+}
+
 static void add(__u32 slot, enum ibs_op_kind op, enum ibs_src src, int cycles, __u64 n)
 {
 	__u16 entry = layout.entry[IBS_LAYOUT_IDX(op, src)];
-	__u64 *w = series + slot * layout.words + (entry & IBS_LAYOUT_WORD);
+	__u64 *w = words_of(slot, op, src);
 
 	assert_true(layout_has(&layout, IBS_LAYOUT_IDX(op, src)));
 	w[IBS_PAIR_OPS] += n * PERIOD;
@@ -154,11 +160,17 @@ static void test_ops_and_tlb(void **state)
 	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 300, 3);
 	add(1, IBS_OP_KIND_LOAD, IBS_SRC_L1, -1, 5);
 	add_tlb(1, 4, 2, 3, 90);
+	words_of(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM)[IBS_HIST_MISS + IBS_MISS_OPEN_N] = 2;
+	words_of(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM)[IBS_HIST_MISS + IBS_MISS_OPEN] = 7;
+	words_of(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM)[IBS_HIST_MISS + IBS_MISS_HITM] = 1234;
 	add(0, IBS_OP_KIND_STORE, IBS_SRC_L1, -1, 1);
 	print(METRICS_OPENMETRICS);
 	has("ibscope_estimated_ops_total{cgroup=\"/a\",op=\"load\",src=\"dram\"} 3000");
 	has("ibscope_estimated_ops_total{cgroup=\"/a\",op=\"load\",src=\"l1\"} 5000");
 	has("ibscope_load_miss_cycles_total{cgroup=\"/a\",src=\"dram\"} 900000");
+	has("ibscope_load_hitm_cycles_total{cgroup=\"/a\",src=\"dram\"} 1234");
+	has("ibscope_load_open_requests_samples_total{cgroup=\"/a\",src=\"dram\"} 2");
+	has("ibscope_load_open_requests_total{cgroup=\"/a\",src=\"dram\"} 7");
 	has("ibscope_dtlb_l1_miss_samples_total{cgroup=\"/a\",l2=\"hit\"} 4");
 	has("ibscope_dtlb_l1_miss_samples_total{cgroup=\"/a\",l2=\"miss\"} 2");
 	has("ibscope_dtlb_l1_miss_estimated_ops_total{cgroup=\"/a\",l2=\"miss\"} 2000");

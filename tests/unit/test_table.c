@@ -344,6 +344,50 @@ static void test_unknown_is_printed(void **state)
 	destroy(&m);
 }
 
+/* What some CPUs do not tell is left out where nobody asks for it, and never 0. */
+static void test_misses(void **state)
+{
+	static const enum table_column asked[] = { TABLE_HITM, TABLE_MLP, TABLE_WALK };
+	struct screen screen = { .width = 200, .utf8 = true };
+	struct hist_view view = {};
+	struct series *s;
+	struct made m;
+	char *text;
+
+	(void)state;
+	make(&m, 0, 0);
+	m.s.n_groups = 1;
+	m.s.groups[0].key.cgroup_id = 1;
+	add_series(&m.s.groups[0], IBS_SRC_L3, 10, 100, 16);
+	add_series(&m.s.groups[0], IBS_SRC_DRAM, 10, 300, 16);
+	text = print(&m, &screen, &view, 1U << LABEL_CGROUP);
+	assert_null(strstr(text, "HITM"));
+	assert_null(strstr(text, "MLP"));
+	assert_null(strstr(text, "WALK"));
+	free(text);
+
+	memcpy(view.columns, asked, sizeof(asked));
+	view.n_columns = 3;
+	text = print(&m, &screen, &view, 1U << LABEL_CGROUP);
+	assert_int_equal(count(text, " –"), 3);
+	free(text);
+
+	s = &m.s.groups[0].series[0];
+	s->state_n = 4;
+	s->hitm = s->cycles / 2;
+	s->open_n = 4;
+	s->open = 10;
+	m.s.groups[0].has_tlb = true;
+	m.s.groups[0].tlb.l2_miss = 5;
+	view.n_columns = 0;
+	text = print(&m, &screen, &view, 1U << LABEL_CGROUP);
+	assert_non_null(strstr(text, "12.5%"));
+	assert_non_null(strstr(text, " 2.5 "));
+	assert_non_null(strstr(text, "25.0%"));
+	free(text);
+	destroy(&m);
+}
+
 /* --- names */
 
 static void test_hostile_names(void **state)
@@ -478,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_shares_of_sources),
 		cmocka_unit_test(test_unknown_is_printed),
+		cmocka_unit_test(test_misses),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_shortened_names),
 		cmocka_unit_test(test_numbers),

@@ -137,6 +137,12 @@ class Hist:
                      'estimated_ops of %s' % s)
                 t.sum += s['sum']
                 t.buckets.update(dict(s['buckets']))
+                if o['period'] is None:
+                    t.misses = None
+                elif t.misses is not None:
+                    t.misses['hitm'] += (s['hitm_cycles'] or 0) // o['period']
+                    t.misses.update({'open_n': s['open_requests']['samples'], 'open': s['open_requests']['sum']}
+                                    if s['open_requests'] else {})
         return dict(total)
 
 

@@ -31,6 +31,11 @@ class Cpu(collections.namedtuple('Cpu', 'family model caps')):
     def erratum_1293(self):
         return self.family == 0x19 and self.model <= 0x0f
 
+    @property
+    def tells_state(self):
+        """CacheHitSt means something: not on Zen 3."""
+        return self.family != 0x19 or self.model in range(0x10, 0x20) or self.model > 0x5f
+
 
 GENS = {
     'zen2': Cpu(0x17, 0x31, 0x3ff),
@@ -72,6 +77,7 @@ class Sample:
         # of an op whose address is not known nothing is known
         self.mode = 'unknown' if bit(self.data, 38) else 'kernel' if bit(self.rip, 63) else 'user'
         self.src = self._src(cpu)
+        self.misses = self._misses(cpu)
         self.metrics = {
             'dc_miss_lat': self._dc_miss_lat(),
             'tlb_refill_lat': self._tlb_refill_lat(cpu),
@@ -114,6 +120,19 @@ class Sample:
         if data_src in other:
             return other[data_src]
         return 'mab' if self.mab else 'unknown'
+
+    def _misses(self, cpu):
+        """What a load that missed tells besides: how many requests were open, and the cycles if the
+        line was modified in another cache."""
+        latency, found = self._dc_miss_lat(), collections.Counter()
+        if latency is None or self.bad_l2:
+            return found
+        if field(self.data3, 26, 6):
+            found.update(open_n=1, open=field(self.data3, 26, 6))
+        caches = ('l3', 'near-cache', 'local-cache') + (('remote-cache',) if cpu.zen4 else ())
+        if cpu.tells_state and bit(self.data3, 20) and self.src in caches and not bit(self.data2, 5):
+            found['hitm'] += latency
+        return found
 
     def _dc_miss_lat(self):
         if self.load and self.dc_miss and not self.prefetch:
@@ -246,26 +265,35 @@ class Series:
     def __init__(self):
         self.samples = self.valid = self.sum = 0
         self.buckets = collections.Counter()
+        self.misses = collections.Counter()     # None: not known
 
-    def add(self, value):
+    def add(self, value, misses=()):
         self.samples += 1
         if value is not None:
             self.valid += 1
             self.sum += value
             self.buckets[le(value)] += 1
+            self.misses.update(misses)
 
     def merge(self, other):
         self.samples += other.samples
         self.valid += other.valid
         self.sum += other.sum
         self.buckets.update(other.buckets)
+        self.misses = (None if self.misses is None or other.misses is None
+                       else self.misses + other.misses)
 
     def __eq__(self, other):
-        return isinstance(other, Series) and vars(self) == vars(other)
+        if not isinstance(other, Series):
+            return False
+        if self.misses is not None and other.misses is not None and +self.misses != +other.misses:
+            return False
+        return all(vars(self)[k] == vars(other)[k] for k in ('samples', 'valid', 'sum', 'buckets'))
 
     def __repr__(self):
-        return 'samples %d, valid %d, sum %d, buckets %s' % (
-            self.samples, self.valid, self.sum, sorted(self.buckets.items()))
+        return 'samples %d, valid %d, sum %d, misses %s, buckets %s' % (
+            self.samples, self.valid, self.sum, self.misses and dict(+self.misses),
+            sorted(self.buckets.items()))
 
 
 def expect(rows, by=('cgroup', 'src', 'op'), metric='dc_miss_lat', filters=Filter()):
@@ -276,7 +304,8 @@ def expect(rows, by=('cgroup', 'src', 'op'), metric='dc_miss_lat', filters=Filte
         if reason:
             rejected[reason] += 1
         else:
-            series[tuple(s.label(k) for k in by)].add(s.metrics[metric])
+            series[tuple(s.label(k) for k in by)].add(
+                s.metrics[metric], s.misses if metric == 'dc_miss_lat' else ())
     return rejected, dict(series)
 
 
