@@ -20,7 +20,7 @@
 #define FLUSHES	      4
 #define PER_FLUSH     10
 #define MAX_BLOCKS    64
-#define DAMAGE_ROUNDS 10000
+#define DAMAGE_ROUNDS 3000
 
 static const char block_magic[] = { 0x89, 'B', 'L', 'K', 0 };
 
