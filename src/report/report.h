@@ -40,24 +40,27 @@ enum report_key {
 		REPORT_KEY_N
 };
 
-/* X(NAME, "name", width, "meaning") */
-#define REPORT_COLUMN_TABLE(X)                                                    \
-	X(SAMPLES, "samples", 9, "samples")                                       \
-	X(SHARE, "share", 7, "share of all selected samples")                     \
-	X(ESTIMATED, "estimated_ops", 13, "samples x period: ops, cycles or fetches") \
-	X(VALID, "valid", 9, "samples with a valid latency")                     \
-	X(MEAN, "mean", 7, "mean latency, cycles")                                \
-	X(P50, "p50", 5, "median, cycles")                                        \
-	X(P90, "p90", 5, "90th percentile, cycles")              \
-	X(P99, "p99", 5, "99th percentile, cycles")              \
-	X(MAX, "max", 5, "largest latency, cycles; 65535 means that or more")       \
-	X(TOTAL, "total", 12, "sum of the latencies, cycles")                     \
-	X(TOTAL_SHARE, "total_share", 11, "share of the sum of all latencies")               \
-	X(LOADS, "loads", 9, "samples that load, including prefetches")                 \
-	X(STORES, "stores", 9, "samples that store, including locked accesses")         \
-	X(OFFSETS, "offsets", 7, "different bytes of a cache line accessed")      \
-	X(CPUS, "cpus", 5, "different CPUs")                                      \
-	X(THREADS, "threads", 7, "different threads")
+/* X(NAME, "name", how text shows it: a column of view/table.h, "meaning") */
+#define REPORT_COLUMN_TABLE(X)                                                                  \
+	X(SAMPLES, "samples", SAMPLES, "samples")                                               \
+	X(SAMPLE_SHARE, "sample_share", SAMPLE_SHARE, "share of all selected samples")          \
+	X(ESTIMATED, "estimated_ops", OPS, "samples x period: ops, cycles or fetches")          \
+	X(VALID, "valid", VALID, "samples with a valid latency")                                \
+	X(CYCLES, "miss_cycles", CYCLES, "latency x ops that a sample stands for")              \
+	X(SHARE, "share", SHARE, "share of all miss cycles; of all latencies if a period is unknown")                                    \
+	X(DRAM, "dram", DRAM, "share of the row's miss cycles that DRAM of any node cost")      \
+	X(REMOTE, "remote", REMOTE, "share of the row's miss cycles that other nodes cost")     \
+	X(MEAN, "mean", MEAN, "mean latency, cycles")                                           \
+	X(P50, "p50", P50, "median, cycles")                                                    \
+	X(P90, "p90", P90, "90th percentile, cycles")                                           \
+	X(P99, "p99", P99, "99th percentile, cycles")                                           \
+	X(MAX, "max", MAX, "largest latency, cycles; 65535 means that or more")                 \
+	X(TOTAL, "total", TOTAL, "sum of the latencies, cycles")                                \
+	X(LOADS, "loads", LOADS, "samples that load, including prefetches")                     \
+	X(STORES, "stores", STORES, "samples that store, including locked accesses")            \
+	X(OFFSETS, "offsets", OFFSETS, "different bytes of a cache line accessed")              \
+	X(CPUS, "cpus", CPUS, "different CPUs")                                                 \
+	X(THREADS, "threads", THREADS, "different threads")
 
 enum report_column {
 #define REPORT_COLUMN_ENUM(name, ...) REPORT_COLUMN_##name,
@@ -110,6 +113,8 @@ enum report_unit { REPORT_OPS = 1, REPORT_CYCLES = 2, REPORT_FETCHES = 4 };
 __u64 report_period(const struct trace_info *info, const struct trace_event *ev,
 		    enum report_unit *unit);
 
+struct cell;
+
 /* Latencies are cycles of samples that have one: `valid` of them. */
 struct report_row {
 	const char *const *label; /* one a key; NULL: absent */
@@ -121,6 +126,10 @@ struct report_row {
 	long p50, p90, p99; /* as series_percentile() has them: -1 for too few */
 	__u64 loads, stores;
 	unsigned int offsets, cpus, threads;
+	/* latencies, each times the ops of its sample if they are known; what of it has a source */
+	__u64 cycles, known, dram, remote;
+	const struct cell *cells; /* of its buckets */
+	size_t n_cells;
 };
 
 struct report_table {
@@ -128,9 +137,11 @@ struct report_table {
 	struct report_row *rows;
 	size_t n;
 	const char **labels;	/* that rows point to */
-	struct report_row rest; /* of those left out, without percentiles */
+	struct report_row rest; /* of those left out */
 	size_t n_rest;
 	struct report_row total;
+	struct cell *cells;
+	__u64 total_buckets[IBS_LAT_BUCKETS], rest_buckets[IBS_LAT_BUCKETS];
 	const char *estimated_unit; /* "ops", "cycles", "fetches"; NULL: not the same for all */
 };
 

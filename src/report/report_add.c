@@ -5,6 +5,8 @@
  */
 #include "report_private.h"
 
+#include "view/table.h"
+
 int report_new(const struct report_opts *opts, struct report **out, struct err *err)
 {
 	struct report *r = xcalloc(1, sizeof(*r));
@@ -84,9 +86,11 @@ bool report_latency(enum ibs_metric metric, const struct ibs_op_sample *op, __u3
 	return true;
 }
 
-static void add_latency(struct report *r, size_t row, const struct ibs_op_sample *op)
+static void add_latency(struct report *r, size_t row, const struct ibs_op_sample *op, __u64 period)
 {
 	struct sums *s = &r->sums[row];
+	enum ibs_src src;
+	__u64 cycles;
 	__u32 lat;
 
 	if (!report_latency(r->opts.metric, op, &lat))
@@ -95,6 +99,13 @@ static void add_latency(struct report *r, size_t row, const struct ibs_op_sample
 	s->sum += lat;
 	if (lat > s->max)
 		s->max = lat;
+	/* without a period latencies stand for themselves: shares need none */
+	cycles = lat * (period ?: 1);
+	src = op->present >> IBS_OP_DATA2 & 1 ? ibs_op_src(op->cpu, op->reg) : IBS_SRC_NONE;
+	s->cycles += cycles;
+	s->known += src > IBS_SRC_NONE ? cycles : 0;
+	s->dram += table_is_dram(src) ? cycles : 0;
+	s->remote += table_is_remote(src) ? cycles : 0;
 	count_cell(r, row, CELL_BUCKET, ibs_lat_bucket(lat));
 }
 
@@ -158,7 +169,7 @@ int report_add(struct report *r, const struct trace_event *ev)
 	s->no_estimate |= !period;
 	if (ev->kind == TRACE_SAMPLE_OP) {
 		add_access(r, s, &t->op);
-		add_latency(r, row, &t->op);
+		add_latency(r, row, &t->op, period);
 	}
 	if (r->opts.cpus && t->has_cpu)
 		s->cpus += count_cell(r, row, CELL_CPU, t->cpu);

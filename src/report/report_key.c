@@ -53,8 +53,8 @@ int report_columns_parse(const char *option, const char *text, enum report_colum
 
 void report_terms(FILE *f)
 {
-#define KEY_LINE(id, name, meaning)	      { name, meaning },
-#define COLUMN_LINE(id, name, width, meaning) { name, meaning },
+#define KEY_LINE(id, name, meaning)	       { name, meaning },
+#define COLUMN_LINE(id, name, column, meaning) { name, meaning },
 	static const char *const keys[][2] = { REPORT_KEY_TABLE(KEY_LINE) };
 	static const char *const columns[][2] = { REPORT_COLUMN_TABLE(COLUMN_LINE) };
 

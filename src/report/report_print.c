@@ -1,24 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "report_print.h"
+#include "report_private.h"
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "view/table.h"
 
 #include <math.h>
 #include <stdarg.h>
 
-#define MAX_PAD 48 /* a longer label moves what follows it on its line only */
-#define ABSENT	"[unknown]"
-#define EMPTY	"[none]" /* a cgroup that is in no container */
+#define ABSENT "[unknown]"
+#define EMPTY  "[none]" /* a cgroup that is in no container */
 
 typedef unsigned long long ull;
 
-#define WIDTH(id, name, width, ...) width,
-static const int widths[] = { REPORT_COLUMN_TABLE(WIDTH) };
+#define VIEW_COLUMN(id, name, column, ...) TABLE_##column,
 
-/* What a column says of a row. In text a share is in percent. Return: false if it says nothing. */
+static bool is_share(enum report_column c)
+{
+	return c == REPORT_COLUMN_SHARE || c == REPORT_COLUMN_SAMPLE_SHARE ||
+	       c == REPORT_COLUMN_DRAM || c == REPORT_COLUMN_REMOTE;
+}
+
+/* What a column says of a row. Return: false if it says nothing. */
 static bool value(const struct report_table *t, const struct report_row *row,
-		  enum report_column column, bool text, char *buf, size_t size)
+		  enum report_column column, char *buf, size_t size)
 {
 	double v = report_value(t, row, column);
 
@@ -26,10 +32,8 @@ static bool value(const struct report_table *t, const struct report_row *row,
 		return false;
 	if (column == REPORT_COLUMN_MEAN)
 		snprintf(buf, size, "%.1f", v);
-	else if (column != REPORT_COLUMN_SHARE && column != REPORT_COLUMN_TOTAL_SHARE)
-		snprintf(buf, size, "%.0f", v);
 	else
-		snprintf(buf, size, text ? "%.2f%%" : "%.9g", text ? 100 * v : v);
+		snprintf(buf, size, is_share(column) ? "%.9g" : "%.0f", v);
 	return true;
 }
 
@@ -144,78 +148,71 @@ void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric met
 		fputs("SIMULATED samples, not measurements\n", f);
 }
 
-static void text_values(FILE *f, const struct report_table *t, const struct report_row *row,
-			const enum report_column *columns, unsigned int n)
+/* @buckets: NULL for those of the row itself */
+static void view_row(const struct report_table *t, const struct report_row *row,
+		     const __u64 *buckets, struct table_row *out)
 {
-	char buf[64];
+#define VIEW_EXTRA(id, ...) report_value(t, row, REPORT_COLUMN_##id),
+	*out = (struct table_row){ .all = { .samples = row->samples,
+					    .valid = row->valid,
+					    .sum = row->sum,
+					    .ops = row->has_estimated ? row->estimated : 0 },
+				   .max = row->max,
+				   .cycles = report_value(t, row, REPORT_COLUMN_CYCLES),
+				   .dram = report_value(t, row, REPORT_COLUMN_DRAM),
+				   .remote = report_value(t, row, REPORT_COLUMN_REMOTE),
+				   .extra = { TABLE_EXTRA_TABLE(VIEW_EXTRA) } };
+#undef VIEW_EXTRA
+	out->all.buckets = xcalloc(IBS_LAT_BUCKETS, sizeof(*buckets));
+	if (buckets)
+		memcpy(out->all.buckets, buckets, IBS_LAT_BUCKETS * sizeof(*buckets));
+	else
+		report_buckets(row, out->all.buckets);
+	for (unsigned int k = 0; row->label && k < t->opts->n_by; k++) {
+		const char *label = row->label[k];
 
+		label = !label ? ABSENT : *label ? label : EMPTY;
+		out->name[k] = xcalloc(1, 4 * strlen(label) + 1);
+		utf8_escape(out->name[k], 4 * strlen(label) + 1, label);
+	}
+}
+
+static void print_text(FILE *f, const struct screen *screen, const struct report_head *head,
+		       const struct report_table *t, const enum report_column *columns,
+		       unsigned int n)
+{
+	static const enum table_column of_column[] = { REPORT_COLUMN_TABLE(VIEW_COLUMN) };
+	enum table_column shown[REPORT_COLUMN_N];
+	const char *keys[REPORT_KEY_N];
+	char ops[32] = "";
+	struct table view = { .key = keys,
+			      .n_keys = t->opts->n_by,
+			      .ops = ops,
+			      .data = t->opts->threads,
+			      .metric = t->opts->metric,
+			      .n = t->n,
+			      .n_rest = t->n_rest,
+			      .row = xcalloc(t->n, sizeof(*view.row)) };
+	struct err err;
+
+	for (unsigned int k = 0; k < view.n_keys; k++)
+		keys[k] = report_key_name(t->opts->by[k]);
 	for (unsigned int c = 0; c < n; c++)
-		fprintf(f, "%*s ", widths[columns[c]],
-			value(t, row, columns[c], true, buf, sizeof(buf)) ? buf : "-");
-}
-
-static const char *label_text(const char *label)
-{
-	return !label ? ABSENT : *label ? label : EMPTY;
-}
-
-static int pad_of(const struct report_table *t, unsigned int k)
-{
-	size_t most = strlen(report_key_name(t->opts->by[k]));
-
-	for (size_t i = 0; i < t->n; i++) {
-		size_t n = utf8_count(label_text(t->rows[i].label[k]));
-
-		most = n > most ? n : most;
-	}
-	return most > MAX_PAD ? MAX_PAD : most;
-}
-
-static void text_labels(FILE *f, const struct report_table *t, const struct report_row *row,
-			const int *pad)
-{
-	for (unsigned int k = 0; k < t->opts->n_by; k++) {
-		size_t n;
-
-		fputc(' ', f);
-		n = utf8_put(f, label_text(row->label[k]));
-		for (; k + 1 < t->opts->n_by && n < (size_t)pad[k]; n++)
-			fputc(' ', f);
-	}
-	fputc('\n', f);
-}
-
-static void print_text(FILE *f, const struct report_head *head, const struct report_table *t,
-		       const enum report_column *columns, unsigned int n)
-{
-	int pad[REPORT_KEY_N];
-
+		shown[c] = of_column[columns[c]];
+	for (const char *c = t->estimated_unit ?: "ops"; *c; c++)
+		snprintf(ops + strlen(ops), sizeof(ops) - strlen(ops), "%s%c", *ops ? "" : "EST. ",
+			 *c - ('a' - 'A'));
+	for (size_t i = 0; i < t->n; i++)
+		view_row(t, &t->rows[i], NULL, &view.row[i]);
+	view_row(t, &t->rest, t->rest_buckets, &view.rest);
+	view_row(t, &t->total, t->total_buckets, &view.total);
 	report_print_head(f, head, t->opts->metric);
 	fputc('\n', f);
-	for (unsigned int c = 0; c < n; c++) {
-		bool unit = columns[c] == REPORT_COLUMN_ESTIMATED && t->estimated_unit;
-		char heading[32];
-
-		snprintf(heading, sizeof(heading), "%s%s", unit ? "est. " : "",
-			 unit ? t->estimated_unit : report_column_name(columns[c]));
-		fprintf(f, "%*s ", widths[columns[c]], heading);
-	}
-	for (unsigned int k = 0; k < t->opts->n_by; k++) {
-		pad[k] = pad_of(t, k);
-		fprintf(f, " %-*s", k + 1 < t->opts->n_by ? pad[k] : 0,
-			report_key_name(t->opts->by[k]));
-	}
-	fputc('\n', f);
-	for (size_t i = 0; i < t->n; i++) {
-		text_values(f, t, &t->rows[i], columns, n);
-		text_labels(f, t, &t->rows[i], pad);
-	}
-	if (t->n_rest) {
-		text_values(f, t, &t->rest, columns, n);
-		fprintf(f, " (%zu more rows)\n", t->n_rest);
-	}
-	text_values(f, t, &t->total, columns, n);
-	fputs(" (total)\n", f);
+	if (!t->n && !t->n_rest)
+		fputs("no samples\n", f);
+	else if (table_print(f, screen, &view, n ? shown : NULL, n, &err))
+		out_of_memory();
+	table_free(&view);
 }
 
 /* --- CSV --- */
@@ -237,7 +234,7 @@ static void csv_row(FILE *f, const struct report_table *t, const struct report_r
 	}
 	for (unsigned int c = 0; c < n; c++) {
 		fputc(',', f);
-		if (value(t, row, columns[c], false, buf, sizeof(buf)))
+		if (value(t, row, columns[c], buf, sizeof(buf)))
 			fputs(buf, f);
 	}
 	fputc(',', f);
@@ -344,7 +341,7 @@ static void json_values(FILE *f, const struct report_table *t, const struct repo
 
 	for (unsigned int c = 0; c < n; c++)
 		fprintf(f, "%s\"%s\":%s", c ? "," : "", report_column_name(columns[c]),
-			value(t, row, columns[c], false, buf, sizeof(buf)) ? buf : "null");
+			value(t, row, columns[c], buf, sizeof(buf)) ? buf : "null");
 }
 
 static void json_row(FILE *f, const struct report_table *t, const struct report_row *row,
@@ -383,9 +380,9 @@ static void print_json(FILE *f, const struct report_head *head, const struct rep
 	fputs("}}\n", f);
 }
 
-void report_print(FILE *f, enum report_format format, const struct report_head *head,
-		  const struct report_table *t, const enum report_column *columns,
-		  unsigned int n_columns)
+void report_print(FILE *f, const struct screen *screen, enum report_format format,
+		  const struct report_head *head, const struct report_table *t,
+		  const enum report_column *columns, unsigned int n_columns)
 {
 	switch (format) {
 	case REPORT_CSV:
@@ -395,6 +392,6 @@ void report_print(FILE *f, enum report_format format, const struct report_head *
 		print_json(f, head, t, columns, n_columns);
 		break;
 	default:
-		print_text(f, head, t, columns, n_columns);
+		print_text(f, screen, head, t, columns, n_columns);
 	}
 }

@@ -4,6 +4,7 @@
 #define IBSCOPE_REPORT_PRINT_H
 
 #include "report.h"
+#include "view/screen.h"
 
 enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };
 
@@ -32,10 +33,12 @@ void report_print_head(FILE *f, const struct report_head *head, enum ibs_metric 
  * total {column}. Keys and columns are those of the tables in report.h; shares are fractions,
  * latencies cycles. CSV has a column a key, those, and `source`; its row "[rest]" is `rest`.
  *
- * Text and JSON begin with the head; CSV is a table and nothing else. Writes on @f;
- * the caller checks ferror().
+ * Text and JSON begin with the head; CSV is a table and nothing else. Text is the table of hist, on
+ * @screen, with as many columns as fit it if @n_columns is 0. Writes on @f; the caller checks
+ * ferror().
  */
-void report_print(FILE *f, enum report_format format, const struct report_head *head,
+void report_print(FILE *f, const struct screen *screen, enum report_format format,
+		  const struct report_head *head,
 		  const struct report_table *t, const enum report_column *columns,
 		  unsigned int n_columns);
 

@@ -15,6 +15,7 @@
 struct sums {
 	__u64 samples, valid, sum, estimated;
 	__u64 loads, stores;
+	__u64 cycles, known, dram, remote; /* as in struct report_row */
 	__u64 offsets; /* bit n: byte n of the cache line */
 	__u32 cpus, threads;
 	__u16 max;
@@ -62,6 +63,9 @@ const char *report_unit_name(unsigned int units);
 
 /* Of one sample, the words of its row. */
 void report_key_of(struct report *r, const struct trace_event *ev, __u64 *words);
+
+/* Enter the buckets of a row. */
+void report_buckets(const struct report_row *row, __u64 *buckets);
 
 /* The text of a word; @buf is for those that are numbers. NULL: absent. */
 const char *report_label(const struct report *r, const __u64 *words, unsigned int k, char *buf,

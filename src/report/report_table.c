@@ -39,6 +39,12 @@ static long percentile(const struct report_row *row, const __u64 *buckets, doubl
 	return p > (long)row->max ? (long)row->max : p;
 }
 
+void report_buckets(const struct report_row *row, __u64 *buckets)
+{
+	for (size_t i = 0; i < row->n_cells; i++)
+		buckets[(__u32)row->cells[i].key] += row->cells[i].count;
+}
+
 /* row->max must be set. */
 static void set_percentiles(struct report_row *row, const __u64 *buckets)
 {
@@ -68,6 +74,10 @@ static void set_sums(const struct sums *s, struct report_row *row)
 		.offsets = __builtin_popcountll(s->offsets),
 		.cpus = s->cpus,
 		.threads = s->threads,
+		.cycles = s->cycles,
+		.known = s->known,
+		.dram = s->dram,
+		.remote = s->remote,
 	};
 }
 
@@ -82,6 +92,10 @@ static void add_row(struct report_row *to, const struct report_row *row)
 	to->max = row->max > to->max ? row->max : to->max;
 	to->loads += row->loads;
 	to->stores += row->stores;
+	to->cycles += row->cycles;
+	to->known += row->known;
+	to->dram += row->dram;
+	to->remote += row->remote;
 }
 
 static void set_labels(struct report *r, size_t row, const char **label)
@@ -120,7 +134,7 @@ double report_value(const struct report_table *t, const struct report_row *row,
 	switch (column) {
 	case REPORT_COLUMN_SAMPLES:
 		return row->samples;
-	case REPORT_COLUMN_SHARE:
+	case REPORT_COLUMN_SAMPLE_SHARE:
 		return share(row->samples, t->total.samples);
 	case REPORT_COLUMN_ESTIMATED:
 		return row->has_estimated ? row->estimated : (double)NAN;
@@ -136,8 +150,16 @@ double report_value(const struct report_table *t, const struct report_row *row,
 		return row->valid ? row->max : (double)NAN;
 	case REPORT_COLUMN_TOTAL:
 		return row->valid ? row->sum : (double)NAN;
-	case REPORT_COLUMN_TOTAL_SHARE:
-		return row->valid ? share(row->sum, t->total.sum) : (double)NAN;
+	case REPORT_COLUMN_CYCLES:
+		return !row->valid || row->has_estimated ? row->cycles : (double)NAN;
+	case REPORT_COLUMN_SHARE: /* where a period is unknown, latencies stand for themselves */
+		return !row->valid		? (double)NAN
+		       : t->total.has_estimated ? share(row->cycles, t->total.cycles)
+						: share(row->sum, t->total.sum);
+	case REPORT_COLUMN_DRAM:
+		return share(row->dram, row->known);
+	case REPORT_COLUMN_REMOTE:
+		return share(row->remote, row->known);
 	case REPORT_COLUMN_LOADS:
 		return row->loads;
 	case REPORT_COLUMN_STORES:
@@ -186,12 +208,14 @@ static void cut(struct report_table *t, const struct report_order *order)
 	for (size_t i = 0; i < t->n; i++) {
 		if ((order->top && kept == order->top) || t->rows[i].samples < order->min_samples) {
 			add_row(&t->rest, &t->rows[i]);
+			report_buckets(&t->rows[i], t->rest_buckets);
 			t->n_rest++;
 			continue;
 		}
 		t->rows[kept++] = t->rows[i];
 	}
 	t->n = kept;
+	set_percentiles(&t->rest, t->rest_buckets);
 }
 
 const char *report_unit_name(unsigned int units)
@@ -211,7 +235,6 @@ const char *report_unit_name(unsigned int units)
 int report_table(struct report *r, const struct report_order *order, struct report_table *out)
 {
 	struct ordering o = { out, order->sort };
-	__u64 all[IBS_LAT_BUCKETS] = { 0 };
 	struct cell *cells;
 	size_t n_cells = buckets_by_row(r, &cells), c = 0;
 
@@ -220,8 +243,8 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		.rows = xcalloc(r->n, sizeof(*out->rows)),
 		.n = r->n,
 		.labels = xcalloc(r->n * r->opts.n_by, sizeof(*out->labels)),
+		.cells = cells,
 		.total.has_estimated = true,
-		.rest = { .p50 = -1, .p90 = -1, .p99 = -1 },
 	};
 	for (size_t i = 0; i < r->n; i++) {
 		struct report_row *row = &out->rows[i];
@@ -230,15 +253,19 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		row->label = &out->labels[i * r->opts.n_by];
 		set_labels(r, i, &out->labels[i * r->opts.n_by]);
 		set_sums(&r->sums[i], row);
-		for (; c < n_cells && cells[c].key >> 34 == i; c++) {
-			buckets[(__u32)cells[c].key] += cells[c].count;
-			all[(__u32)cells[c].key] += cells[c].count;
-		}
+		row->cells = &cells[c];
+		while (c < n_cells && cells[c].key >> 34 == i)
+			c++;
+		row->n_cells = &cells[c] - row->cells;
+		report_buckets(row, buckets);
+		report_buckets(row, out->total_buckets);
 		set_percentiles(row, buckets);
 		add_row(&out->total, row);
 	}
-	free(cells);
-	set_percentiles(&out->total, all);
+	set_percentiles(&out->total, out->total_buckets);
+	/* where a period is unknown, by what is known of all */
+	if (order->sort == REPORT_COLUMN_CYCLES && !out->total.has_estimated)
+		o.sort = REPORT_COLUMN_TOTAL;
 	out->estimated_unit = report_unit_name(out->total.units);
 	qsort_r(out->rows, out->n, sizeof(*out->rows), compare_rows, &o);
 	cut(out, order);
@@ -249,5 +276,6 @@ void report_table_free(struct report_table *t)
 {
 	free(t->rows);
 	free(t->labels);
+	free(t->cells);
 	memset(t, 0, sizeof(*t));
 }

@@ -198,8 +198,7 @@ static int put_table(struct paint *p, int y, int x, int lines, const struct tabl
 		for (size_t c = 0; c < text.n_names + text.n_columns; c++) {
 			const char *cell = table_text_cell(&text, line, c);
 			int pad = text.width[c] - screen_columns(cell);
-			bool bar = c >= text.n_names &&
-				   text.column[c - text.n_names] >= TABLE_HISTOGRAM;
+			bool bar = c >= text.n_names && table_text_left(&text, c);
 
 			if (pad < 0 || table_text_left(&text, c))
 				pad = 0;

@@ -18,12 +18,12 @@ double series_miss_cycles(const struct series *s)
 	return s->cycles ? (double)s->cycles : NAN;
 }
 
-static bool is_dram(enum ibs_src src)
+bool table_is_dram(enum ibs_src src)
 {
 	return src == IBS_SRC_DRAM || src == IBS_SRC_REMOTE_DRAM;
 }
 
-static bool is_remote(enum ibs_src src)
+bool table_is_remote(enum ibs_src src)
 {
 	return src == IBS_SRC_REMOTE_CACHE || src == IBS_SRC_REMOTE_DRAM ||
 	       src == IBS_SRC_REMOTE_PMEM || src == IBS_SRC_REMOTE_CXL;
@@ -61,8 +61,8 @@ static int add(struct table_row *to, const struct series *s)
 	to->cycles += cycles;
 	if (s->src > IBS_SRC_NONE) {
 		to->known += part;
-		to->dram += is_dram(s->src) ? part : 0;
-		to->remote += is_remote(s->src) ? part : 0;
+		to->dram += table_is_dram(s->src) ? part : 0;
+		to->remote += table_is_remote(s->src) ? part : 0;
 		to->cached += is_other_cache(s->src) ? s->valid : 0;
 	}
 	return series_add(&to->all, s);
@@ -222,7 +222,7 @@ static int compare_ranked(const void *pa, const void *pb)
 
 static void row_free(struct table_row *r)
 {
-	for (int l = 0; l < TABLE_NAMES; l++)
+	for (int l = 0; l < TABLE_KEYS; l++)
 		free(r->name[l]);
 	free(r->all.buckets);
 }

@@ -33,37 +33,56 @@ struct err;
 	X(P90, "p90", "p90", 6, "90th percentile, cycles")                                        \
 	X(P99, "p99", "p99", 10, "99th percentile, cycles; needs 100 samples")                     \
 	X(HISTOGRAM, "histogram", "", 9, "distribution of latencies, 16 to 4096 cycles, log scale") \
-	X(TREND, "trend", "TREND", 10, "miss cycles of the last intervals; in top only")
+	X(TREND, "trend", "TREND", 10, "miss cycles of the last intervals; in top only")           \
+	TABLE_EXTRA_TABLE(X)
+/* Of recordings only; table_row.extra has them in this order. */
+#define TABLE_EXTRA_TABLE(X)                                                                      \
+	X(SAMPLE_SHARE, "sample_share", "SAMPLES %", 0, "share of all samples")                   \
+	X(MAX, "max", "MAX", 0, "largest latency, cycles")                                        \
+	X(TOTAL, "total", "LATENCY SUM", 0, "sum of the latencies, cycles")                       \
+	X(LOADS, "loads", "LOADS", 5, "samples that load")                                        \
+	X(STORES, "stores", "STORES", 5, "samples that store")                                    \
+	X(OFFSETS, "offsets", "OFFSETS", 6, "different bytes of a cache line accessed")           \
+	X(CPUS, "cpus", "CPUS", 7, "different CPUs")                                              \
+	X(THREADS, "threads", "THREADS", 9, "different threads")
 
 enum table_column {
 #define TABLE_COLUMN_ENUM(id, ...) TABLE_##id,
 	TABLE_COLUMN_TABLE(TABLE_COLUMN_ENUM)
 #undef TABLE_COLUMN_ENUM
-		TABLE_COLUMNS
+		TABLE_COLUMNS,
+	TABLE_EXTRA = TABLE_SAMPLE_SHARE, /* the first of them */
 };
 
 #define TABLE_TREND_MAX 60
 
 /* How many names of group keys a row has at most. */
 #define TABLE_NAMES LABEL_N
+#define TABLE_KEYS  24 /* and of a recording's */
 
 struct table_row {
-	char *name[TABLE_NAMES]; /* printable; NULL in the rows of rest and total */
+	char *name[TABLE_KEYS]; /* printable; NULL in the rows of rest and total */
 	struct series all;	 /* every source and op; src and op mean nothing */
 	double cycles;		 /* miss cycles; NAN: unknown */
 	double dram, remote;	 /* of those whose source is known, 0 to 1; NAN: none is known */
 	double known;		 /* miss cycles (or latencies) of those */
 	__u64 cached;		 /* valid samples whose line came from another cache */
 	__u64 walks, memory;	 /* page walks; loads and stores, 0 where walks are not counted */
+	__u32 max;		 /* percentiles are at most that; 0: any */
+	double extra[TABLE_COLUMNS - TABLE_EXTRA]; /* of recordings */
 	const float *trend;	 /* table.n_trend of them, NAN: unknown; NULL: none */
 };
 
 struct table {
 	unsigned int labels; /* 1 << enum label bits */
 	struct label_order order;
+	const char *const *key; /* headings of n_keys names, in place of labels; NULL: labels */
+	unsigned int n_keys;
+	bool data;	 /* rows are of memory: who shares it matters */
+	const char *ops; /* what is estimated if it is not ops */
 	bool joined;	     /* name[0] is the container, else the cgroup; it is the only name */
 	enum ibs_metric metric;
-	double seconds;
+	double seconds; /* 0: unknown; miss cycles are then sums */
 	size_t n, n_rest; /* rows, and how many groups are in rest */
 	unsigned int n_trend;
 	struct table_row *row, rest, total;
@@ -109,6 +128,9 @@ void table_window_free(struct table *t);
 double table_hitm(const struct table_row *r);
 double table_mlp(const struct table_row *r);
 double table_walk(const struct table_row *r);
+/* What counts as DRAM of any node, and as caches and memory of other nodes. */
+bool table_is_dram(enum ibs_src src);
+bool table_is_remote(enum ibs_src src);
 
 /* Miss cycles of one series; NAN if the ops are unknown. */
 double series_miss_cycles(const struct series *s);
@@ -129,7 +151,7 @@ struct table_text {
 	size_t n_columns;
 	enum table_column column[TABLE_COLUMNS];
 	char **cell; /* lines x (n_names + n_columns) */
-	size_t width[TABLE_NAMES + TABLE_COLUMNS];
+	size_t width[TABLE_KEYS + TABLE_COLUMNS];
 	char unit;
 };
 

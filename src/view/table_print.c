@@ -92,11 +92,19 @@ static void trend(const struct table_text *g, const struct table_row *r, char *o
 	table_spark(g->screen, v, n, true, out, CELL);
 }
 
-static void percentile(const struct screen *s, const struct series *series, double q, char *out)
+static void percentile(const struct screen *s, const struct table_row *r, double q, char *out)
 {
-	long p = series_percentile(series, q);
+	long p = series_percentile(&r->all, q);
 
+	if (r->max && p > (long)r->max)
+		p = r->max;
 	screen_count(s, p < 0 ? NAN : p, out, CELL);
+}
+
+/* Where the time is unknown, the sum. */
+static double per_second(const struct table *t, double cycles)
+{
+	return t->seconds > 0 ? cycles / t->seconds : t->key ? cycles : (double)NAN;
 }
 
 static void number(const struct table_text *g, const struct table_row *r, enum table_column c,
@@ -116,8 +124,7 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 		screen_count(s, r->all.ops ? (double)r->all.ops : NAN, out, CELL);
 		break;
 	case TABLE_CYCLES:
-		screen_scaled(s, g->t->seconds > 0 ? r->cycles / g->t->seconds : NAN, g->unit, out,
-			      CELL);
+		screen_scaled(s, per_second(g->t, r->cycles), g->unit, out, CELL);
 		break;
 	case TABLE_SHARE:
 		screen_percent(s, total > 0 ? r->cycles / total : NAN, out, CELL);
@@ -141,19 +148,25 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 		screen_count(s, r->all.valid ? (double)r->all.sum / r->all.valid : NAN, out, CELL);
 		break;
 	case TABLE_P50:
-		percentile(s, &r->all, 0.5, out);
+		percentile(s, r, 0.5, out);
 		break;
 	case TABLE_P90:
-		percentile(s, &r->all, 0.9, out);
+		percentile(s, r, 0.9, out);
 		break;
 	case TABLE_P99:
-		percentile(s, &r->all, 0.99, out);
+		percentile(s, r, 0.99, out);
 		break;
 	case TABLE_TREND:
 		trend(g, r, out);
 		break;
-	default:
+	case TABLE_HISTOGRAM:
 		histogram(s, &r->all, out);
+		break;
+	case TABLE_SAMPLE_SHARE:
+		screen_percent(s, *r->extra, out, CELL);
+		break;
+	default:
+		screen_count(s, r->extra[c - TABLE_EXTRA], out, CELL);
 	}
 }
 
@@ -163,20 +176,36 @@ static const char *heading(const struct table_text *g, enum table_column c)
 		return g->screen->utf8 ? "16 ··· 256 ·· 4096" : "16 ... 256 .. 4096";
 	if (c == TABLE_CYCLES && g->t->n_trend && g->screen->width < NARROW)
 		return "MISS CYC/s";
+	if (c == TABLE_CYCLES && g->t->key)
+		return g->t->metric == IBS_METRIC_DC_MISS_LAT ? "MISS CYCLES" : "CYCLES";
 	if (c == TABLE_CYCLES && g->t->metric != IBS_METRIC_DC_MISS_LAT)
 		return "CYCLES/s";
+	if (c == TABLE_OPS && g->t->ops)
+		return g->t->ops;
 	return headings[c];
+}
+
+static int n_names_max(const struct table *t)
+{
+	return t->key ? (int)t->n_keys : TABLE_NAMES;
+}
+
+static int name_at(const struct table *t, int i)
+{
+	return t->key ? i : (int)label_at(&t->order, i);
 }
 
 static bool is_name_column(const struct table *t, int l)
 {
-	return t->joined ? !l : t->labels >> l & 1;
+	return t->key || (t->joined ? !l : t->labels >> l & 1);
 }
 
 static void name_heading(const struct table *t, int l, char *out)
 {
 	size_t i = 0;
-	const char *text = t->joined ? "container" : l == LABEL_SRC ? "source" : label_name(l);
+	const char *text = t->key ? t->key[l] : t->joined ? "container" : label_name(l);
+
+	text = strcmp(text, "src") ? text : "source";
 
 	for (; text[i] && i + 1 < CELL; i++)
 		out[i] = text[i] - (text[i] >= 'a' && text[i] <= 'z' ? 'a' - 'A' : 0);
@@ -214,8 +243,8 @@ static int fill_line(struct table_text *g, size_t line)
 	char text[CELL];
 	int ret = 0;
 
-	for (int i = 0; i < TABLE_NAMES; i++) {
-		int l = label_at(&g->t->order, i);
+	for (int i = 0; i < n_names_max(g->t); i++) {
+		int l = name_at(g->t, i);
 
 		if (!is_name_column(g->t, l))
 			continue;
@@ -315,7 +344,7 @@ static int shorten_column(struct table_text *g, size_t column)
 /* The widest names give way until the line fits. */
 static int fit_names(struct table_text *g)
 {
-	size_t wide[TABLE_NAMES], width = g->screen->width;
+	size_t wide[TABLE_KEYS], width = g->screen->width;
 	int ret = 0;
 
 	memcpy(wide, g->width, g->n_names * sizeof(wide[0]));
@@ -342,7 +371,9 @@ static void pad(FILE *f, size_t n)
 
 bool table_text_left(const struct table_text *x, size_t c)
 {
-	return c < x->n_names || x->column[c - x->n_names] >= TABLE_HISTOGRAM;
+	enum table_column column = c < x->n_names ? TABLE_HISTOGRAM : x->column[c - x->n_names];
+
+	return column == TABLE_HISTOGRAM || column == TABLE_TREND;
 }
 
 const char *table_text_cell(const struct table_text *x, size_t line, size_t c)
@@ -383,15 +414,22 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 {
 	size_t n = 0;
 
+	bool sources = t->labels >> LABEL_SRC & 1;
+
+	for (unsigned int k = 0; k < t->n_keys; k++)
+		sources |= !strcmp(t->key[k], "src");
 	for (int c = 0; c < TABLE_COLUMNS; c++) {
 		/* of one source these are all or nothing */
-		bool useless = t->labels >> LABEL_SRC & 1 &&
-			       (c == TABLE_DRAM || c == TABLE_REMOTE || c == TABLE_WALK);
+		bool useless = sources && (c == TABLE_DRAM || c == TABLE_REMOTE || c == TABLE_WALK);
 
 		if ((c == TABLE_HITM && isnan(table_hitm(&t->total))) ||
 		    (c == TABLE_MLP && isnan(table_mlp(&t->total))) ||
 		    (c == TABLE_WALK && isnan(table_walk(&t->total))))
 			useless = true; /* this CPU does not tell */
+		if (c >= TABLE_LOADS)
+			useless = !t->data;
+		if (t->data && (c == TABLE_HISTOGRAM || c == TABLE_P50))
+			useless = true;
 		if (c == TABLE_TREND)
 			useless = !t->n_trend;
 		if (c == TABLE_HISTOGRAM && t->n_trend)
@@ -412,14 +450,14 @@ int table_text_build(const struct screen *screen, const struct table *t,
 	*out = (struct table_text){ .screen = screen,
 				    .t = t,
 				    .lines = 1 + t->n + !!t->n_rest + (t->n > 1) };
-	for (int l = 0; l < TABLE_NAMES; l++)
+	for (int l = 0; l < n_names_max(t); l++)
 		g->n_names += is_name_column(t, l);
 	g->n_columns = columns ? n : default_columns(t, screen->width, g->column);
 	if (columns)
 		memcpy(g->column, columns, n * sizeof(*columns));
 	for (size_t i = 0; i < t->n; i++)
 		largest = fmax(largest, t->row[i].cycles);
-	g->unit = screen_unit(t->seconds > 0 ? fmax(largest, t->total.cycles) / t->seconds : 0);
+	g->unit = screen_unit(per_second(t, fmax(largest, t->total.cycles)));
 	g->cell = calloc(g->lines * (g->n_names + g->n_columns), sizeof(*g->cell));
 	ret = g->cell ? 0 : -ENOMEM;
 	for (size_t line = 0; !ret && line < g->lines; line++)

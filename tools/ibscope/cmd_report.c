@@ -43,6 +43,7 @@ struct cmd {
 	const char *pprof_path; /* NULL: no profile */
 	struct pprof *pprof;
 	struct report_head head;
+	struct screen screen;
 	bool usage;
 	size_t problems;
 };
@@ -143,8 +144,10 @@ static int set_debug_dir(void *ctx, const char *arg, struct err *err)
 /* clang-format off: a row is a row */
 static const struct option_row report_options[] = {
 	{ "by", 0, "KEY,..", "a row for each combination of these; default src", set_by },
-	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default total", set_sort },
-	{ "columns", 0, "COLUMN,..", "what is shown, in this order", set_columns },
+	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default miss_cycles",
+	  set_sort },
+	{ "columns", 0, "COLUMN,..",
+	  "what is shown, in this order; by default as many as fit, as in hist", set_columns },
 	{ "top", 0, "N",
 	  "only the first N rows, and the sum of the others; by default as many as fit the "
 	  "terminal, 20 in a pipe; --csv and --json: all",
@@ -200,25 +203,15 @@ static bool by(const struct cmd *c, enum report_key key)
 /* What is shown if nothing else is asked for. */
 static void default_columns(struct cmd *c)
 {
-	static const enum report_column of_data[] = {
-		REPORT_COLUMN_SAMPLES, REPORT_COLUMN_SHARE,   REPORT_COLUMN_LOADS,
-		REPORT_COLUMN_STORES,  REPORT_COLUMN_OFFSETS, REPORT_COLUMN_CPUS,
-		REPORT_COLUMN_THREADS, REPORT_COLUMN_VALID,   REPORT_COLUMN_MEAN,
-		REPORT_COLUMN_P90,     REPORT_COLUMN_TOTAL,   REPORT_COLUMN_TOTAL_SHARE,
-	};
 	bool data = by(c, REPORT_KEY_PAGE) || by(c, REPORT_KEY_LINE);
 
 	if (c->n_columns)
 		return;
-	if (data && c->format == REPORT_TEXT) {
-		memcpy(c->columns, of_data, sizeof(of_data));
-		c->n_columns = ARRAY_SIZE(of_data);
+	c->opts.cpus = c->opts.threads = data;
+	if (c->format == REPORT_TEXT) /* as many as fit */
 		return;
-	}
 	/* programs get all; the last ones are costly, and of data */
-	c->n_columns = data			  ? REPORT_COLUMN_N
-		       : c->format == REPORT_TEXT ? REPORT_COLUMN_LOADS
-						  : REPORT_COLUMN_OFFSETS;
+	c->n_columns = data ? REPORT_COLUMN_N : REPORT_COLUMN_OFFSETS;
 	for (unsigned int i = 0; i < c->n_columns; i++)
 		c->columns[i] = i;
 }
@@ -233,21 +226,20 @@ static void count_what_is_shown(struct cmd *c)
 	}
 }
 
-static size_t rows_that_fit(void)
+static size_t rows_that_fit(const struct screen *screen)
 {
-	struct screen screen;
-
-	screen_of(stdout, &screen);
-	if (!screen.height)
+	if (!screen->height)
 		return PIPE_ROWS;
-	return screen.height > HEAD_LINES + MIN_ROWS ? screen.height - HEAD_LINES : MIN_ROWS;
+	return screen->height > HEAD_LINES + MIN_ROWS ? screen->height - HEAD_LINES : MIN_ROWS;
 }
 
 static void prepare(struct cmd *c)
 {
-	if (c->format == REPORT_TEXT && !c->order.top)
-		c->order.top = rows_that_fit();
 	struct err err;
+
+	screen_of(stdout, &c->screen);
+	if (c->format == REPORT_TEXT && !c->order.top)
+		c->order.top = rows_that_fit(&c->screen);
 
 	if (!c->opts.n_by && c->pprof_path)
 		report_keys_parse(PPROF_LABELS, c->opts.by, &c->opts.n_by, &err);
@@ -470,7 +462,8 @@ static int print(struct cmd *c, struct err *err)
 		report_table(c->report, &c->order, &table);
 		if (c->format == REPORT_TEXT)
 			pager_open(&pager, stdout);
-		report_print(pager.f, c->format, &c->head, &table, c->columns, c->n_columns);
+		report_print(pager.f, &c->screen, c->format, &c->head, &table, c->columns,
+			     c->n_columns);
 		report_table_free(&table);
 	}
 	return pager_close(&pager, err);
@@ -546,7 +539,7 @@ int cmd_report(int argc, char **argv)
 {
 	struct recorded_options rows;
 	struct err err = { "" };
-	struct cmd c = { .order.sort = REPORT_COLUMN_TOTAL };
+	struct cmd c = { .order.sort = REPORT_COLUMN_CYCLES };
 	int ret, status;
 
 	recorded_options(&rows, false);

@@ -82,7 +82,7 @@ static int set_sort(void *ctx, const char *arg, struct err *err)
 
 static int set_columns(void *ctx, const char *arg, struct err *err)
 {
-	const struct choices columns = { "--columns", "column", table_column_name, TABLE_COLUMNS };
+	const struct choices columns = { "--columns", "column", table_column_name, TABLE_EXTRA };
 	unsigned int list[TABLE_COLUMNS];
 	struct cmd *c = ctx;
 	int ret = choice_list_parse(&columns, arg, list, &c->top.n_columns, err);
