@@ -47,7 +47,7 @@ struct sample {
 
 #define barrier()
 #define barrier_var(v) ((void)(v))
-#define __noinline
+#define __noinline     /* NOLINT(bugprone-reserved-identifier): as of libbpf */
 
 #define core_config(e)		    (&(e)->config)
 #define core_control(e)		    (&(e)->state->control)
@@ -232,10 +232,11 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 				 sizeof(*e->state) + sizeof(*e->state->cpu));
 	if (e->state)
 		memset(e->state, 0, sizeof(*e->state) + sizeof(*e->state->cpu));
-	if (!e->series || !e->slots || !e->slot_owners || !e->state)
-		ret = no_memory(err);
-	else
-		ret = set_selection(e, opts->sel, err);
+	if (!e->series || !e->slots || !e->slot_owners || !e->state) {
+		engine_close(e);
+		return no_memory(err);
+	}
+	ret = set_selection(e, opts->sel, err);
 	if (ret) {
 		engine_close(e);
 		return ret;
