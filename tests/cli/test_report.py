@@ -453,8 +453,9 @@ class Report(unittest.TestCase):
         bomb = os.path.join(self.dir.name, 'bomb.ibs')
         subprocess.run([MAKE, bomb, '100', 'bomb'], check=True)
         self.assertLess(os.path.getsize(bomb), 200000)
+        out = os.path.join(self.dir.name, 'out')
         for args in (['report', '--by', 'comm'], ['report', '--by', 'symbol'], ['dump'],
-                     ['replay', '--by', 'comm']):
+                     ['report', '--pprof', out], ['report', '--html', out], ['replay', '--by', 'comm']):
             with self.subTest(args=args):
                 status, err, peak = self.limited(*args, bomb)
                 self.assertEqual(status, 1, err)
