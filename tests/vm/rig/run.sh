@@ -32,6 +32,8 @@ U
 
 kernel=6.1 smp=2 gen=zen4 caps= overlays=() limit=300 log= console= mem=2048
 append= stock=0 fetch_only=0 accel=(-accel tcg,thread=multi)
+# with ERMS kernels clear and copy pages byte by byte, which the emulator does one by one
+strings=,erms=off,fsrm=off
 while [ $# -gt 0 ]; do
     case $1 in
     --kernel|--smp|--gen|--caps|--overlay|--timeout|--log|--console|--mem|--append)
@@ -48,7 +50,8 @@ while [ $# -gt 0 ]; do
     --console) console=$2; shift;;
     --mem) mem=$2; shift;;
     --append) append=$2; shift;;
-    --icount) accel=(-accel tcg,thread=single -icount shift="${IBSRIG_ICOUNT_SHIFT:-0}",sleep=off);;
+    --icount) accel=(-accel tcg,thread=single -icount shift="${IBSRIG_ICOUNT_SHIFT:-0}",sleep=off)
+        strings=;;      # instructions are counted as processors with it have them
     --stock-throttle) stock=1;;
     --fetch-only) fetch_only=1;;
     -h|--help) usage; exit 0;;
@@ -67,8 +70,7 @@ case $kernel in
 7.2)  re='linux-binary-7\.2\.[0-9]+\+deb[0-9]+-amd64' suite=sid;;
 *) die "unknown kernel $kernel";;
 esac
-# with erms, kernels clear and copy pages byte by byte, which is what the emulator does worst
-cpu=max,la57=off,monitor=off,erms=off,fsrm=off,vendor=AuthenticAMD
+cpu=max,la57=off,monitor=off$strings,vendor=AuthenticAMD
 case $gen in
 zen2) cpu+=,family=23,model=49,stepping=0,ibs-gen=zen2;;
 zen3) cpu+=,family=25,model=1,stepping=1,ibs-gen=zen3;;
