@@ -161,21 +161,24 @@ def terminal(text, path):
 
 
 def main():
-    build, out = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else os.path.dirname(os.path.abspath(__file__))
+    build = os.path.abspath(sys.argv[1])
+    out = os.path.abspath(sys.argv[2] if len(sys.argv) > 2 else os.path.dirname(__file__))
     ibscope = os.path.join(build, 'ibscope')
     with tempfile.TemporaryDirectory() as d:
-        file, page = os.path.join(d, 'shop.ibscope'), os.path.join(d, 'report.html')
+        os.chdir(d)    # pictures show names of files
+        file, page = 'shop.ibscope', 'report.html'
         subprocess.run([os.path.join(build, 'tests', 'unit', 'make_shop'), file, str(SAMPLES)], check=True)
         text = '$ ibscope replay shop.ibscope\n' + run(ibscope, 'replay', file).split('\nwhile recording')[0] + '\n'
         with open(os.path.join(out, 'table.txt'), 'w', encoding='utf-8') as f:
             f.write(text)
         terminal(text, os.path.join(out, 'table.svg'))
         run(ibscope, 'report', file, '--html', page)
-        screenshot('file://' + page, os.path.join(out, 'report.png'), 1400, 900)
+        screenshot(f'file://{d}/{page}', os.path.join(out, 'report.png'), 1400, 900)
         with open(os.path.join(build, 'web_page.html'), 'rb') as f:
             exporter = Exporter(f.read(), readings(samples_of(ibscope, file)))
         screenshot(f'http://127.0.0.1:{exporter.server_port}/', os.path.join(out, 'page.png'), 1400, 760)
         exporter.shutdown()
+        os.chdir('/')
     for name in 'table.txt', 'table.svg', 'report.png', 'page.png':
         size = os.path.getsize(os.path.join(out, name))
         print(f'{name}: {size / 1024:.0f} KiB')
