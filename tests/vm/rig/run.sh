@@ -33,7 +33,7 @@ U
 kernel=6.1 smp=2 gen=zen4 caps= overlays=() limit=300 log= console= mem=2048
 append= stock=0 fetch_only=0 accel=(-accel tcg,thread=multi)
 # with ERMS kernels clear and copy pages byte by byte, which the emulator does one by one
-strings=,erms=off,fsrm=off
+strings=,erms=off,fsrm=off tsc=tsc=reliable
 while [ $# -gt 0 ]; do
     case $1 in
     --kernel|--smp|--gen|--caps|--overlay|--timeout|--log|--console|--mem|--append)
@@ -51,7 +51,7 @@ while [ $# -gt 0 ]; do
     --mem) mem=$2; shift;;
     --append) append=$2; shift;;
     --icount) accel=(-accel tcg,thread=single -icount shift="${IBSRIG_ICOUNT_SHIFT:-0}",sleep=off)
-        strings=;;      # instructions are counted as processors with it have them
+        strings= tsc=;; # instructions are counted as processors with it have them
     --stock-throttle) stock=1;;
     --fetch-only) fetch_only=1;;
     -h|--help) usage; exit 0;;
@@ -172,7 +172,7 @@ setpriv --pdeathsig TERM timeout -k 5 "$limit" "$cache/bin/qemu-system-x86_64" \
     -nodefaults -no-user-config -display none -vga none -no-reboot \
     -serial "file:$con" -chardev stdio,id=out,signal=off -serial chardev:out \
     -kernel "$bz" -initrd "$tmp/initrd" \
-    -append "console=ttyS0 nokaslr mitigations=off tsc=reliable panic=-1 $append" \
+    -append "console=ttyS0 nokaslr mitigations=off $tsc panic=-1 $append" \
     < /dev/null > "$tmp/out" & vm=$!
 rc=0
 wait $vm || rc=$?
