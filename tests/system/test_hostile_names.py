@@ -159,7 +159,7 @@ class HostileNames(unittest.TestCase):
                             (TEXT, 'dump'), (JSON, 'dump', '--json'), (CSV, 'dump', '--csv'),
                             (TEXT, 'replay', '--by', 'comm,cgroup'), (TEXT, 'replay', '--by', 'comm', '--histogram'),
                             (CSV, 'replay', '--by', 'comm,cgroup', '--csv'),
-                            (TEXT, 'replay', '--by', 'comm,cgroup', '--offline', '--columns', 'samples'),
+                            (TEXT, 'replay', '--by', 'comm,cgroup', '--columns', 'samples'),
                             (JSON, 'replay', '--by', 'comm,cgroup', '--json')):
             self.run_it(kind, *args, '-i', file)
         self.run_it(CSV, 'dump', '--csv', '--fetch', '-i', file)
