@@ -136,7 +136,10 @@ static __always_inline bool ibs_filter_valid_rmt_socket(const struct ibs_filter_
 
 static __always_inline bool ibs_filter_valid_cache_hit_st(const struct ibs_filter_sample *s)
 {
-	return ibs_filter_valid_data2(s) && ibs_op_tells_state(*s->ibs, s->regs[IBS_OP_DATA2]);
+	/* member by member: clang takes a copy of the whole for a copy of its initial zeros */
+	const struct ibs_cpu cpu = { .caps = s->ibs->caps, .quirks = s->ibs->quirks };
+
+	return ibs_filter_valid_data2(s) && ibs_op_tells_state(cpu, s->regs[IBS_OP_DATA2]);
 }
 
 static __always_inline bool ibs_filter_valid_strm_st(const struct ibs_filter_sample *s)

@@ -72,13 +72,16 @@ static int copy_entries(const struct pinned *p, enum ibs_pin pin)
 
 static int copy_pin(struct pinned *p, enum ibs_pin pin, struct err *err)
 {
+	size_t align = _Alignof(struct ibs_state), n = pin == IBS_PIN_SERIES ? 1 : p->entries[pin];
 	int ret;
 
 	if (pin == IBS_PIN_NAMES)
 		return 0;
-	p->addr[pin] = calloc(pin == IBS_PIN_SERIES ? 1 : p->entries[pin], p->value[pin]);
+	/* the most that any of them asks for */
+	p->addr[pin] = aligned_alloc(align, (n * p->value[pin] + align - 1) / align * align);
 	if (!p->addr[pin])
 		return err_set(err, -ENOMEM, "out of memory");
+	memset(p->addr[pin], 0, n * p->value[pin]);
 	ret = pin == IBS_PIN_SERIES ? 0 : copy_entries(p, pin);
 	if (ret)
 		return err_set(err, ret, "cannot read the pinned map %s: %s", names[pin],

@@ -39,6 +39,8 @@ static bool fits(const struct pager *p)
 	for (const char *c = p->text; *c; c += utf8_len(c) ?: 1) {
 		if (*c == '\033') {
 			c += strcspn(c, "m"); /* colours are all that views emit */
+			if (!*c)
+				break;
 		} else if (*c == '\n') {
 			lines += columns > width ? (columns + width - 1) / width : 1;
 			columns = 0;

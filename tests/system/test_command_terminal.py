@@ -159,7 +159,9 @@ class CommandTerminal(unittest.TestCase):
         self.until(lambda: self.has('got') == 'z')
 
     def test_quit(self):
-        self.start(HIST + ' >out', "trap 'echo 1 >got; exit 3' QUIT; ulimit -c 0; while :; do sleep 0.1; done")
+        self.start(HIST + ' >out', "trap 'echo 1 >got; exit 3' QUIT; ulimit -c 0; echo 1 >ready; "
+                   "while :; do sleep 0.1; done")
+        self.until(lambda: self.has('ready'))
         self.type('\x1c')
         self.until(lambda: self.has('got'))
         self.until(lambda: self.has('status') == str(128 + signal.SIGQUIT))

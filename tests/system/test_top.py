@@ -231,6 +231,10 @@ class Top(unittest.TestCase):
         y, x = t.text().splitlines().index(line), line.index('SHARE')
         t.keys(f'\x1b[<0;{x + 1};{y + 1}M\x1b[<0;{x + 1};{y + 1}m')
         t.until('sort share')
+        # another order may be one of other widths
+        t.until(lambda s: re.search('^COMM .*SHARE.*TREND', s, re.M))
+        line, = [s for s in t.text().splitlines() if 'COMM ' in s]
+        y, x = t.text().splitlines().index(line), line.index('SHARE')
         t.keys(f'\x1b[<0;{x + 1};{y + 1}M\x1b[<0;{x + 1};{y + 1}m')
         t.until('sort share ▲')
 
