@@ -24,6 +24,9 @@ class CommandTerminal(unittest.TestCase):
         self.shell, self.tty = pty.fork()
         if not self.shell:
             os.chdir(self.dir)
+            # who runs the tests may ignore them, as a script's background jobs do
+            for sig in signal.SIGINT, signal.SIGQUIT, signal.SIGHUP:
+                signal.signal(sig, signal.SIG_DFL)
             os.execvp('bash', ['bash', '--norc', '--noprofile', '-i'])
         self.text = b''
         self.addCleanup(self.hang_up)
