@@ -42,7 +42,8 @@ static __noinline __u32 slot_alloc(core_t core)
 	int i;
 
 	for (i = 0; i < 16 && slot < max_slots; i++) {
-		long ret = map_add(core, slots, &slot, &used);
+		/* before v6.4 the upper half of what a map returns is undefined */
+		int ret = map_add(core, slots, &slot, &used);
 
 		if (!ret) {
 			if (READ_ONCE(control->next_slot) <= slot)
