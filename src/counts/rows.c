@@ -54,6 +54,16 @@ __u32 labels_by(unsigned int labels)
 	return by;
 }
 
+int labels_counted(unsigned int labels, struct err *err)
+{
+	if (!(labels >> LABEL_SYMBOL & 1))
+		return 0;
+	return err_set(err, -EINVAL,
+		       "--by symbol: counters keep no addresses of ops, only recordings do: use "
+		       "ibscope record, then ibscope report --by symbol or ibscope top -i FILE "
+		       "--by symbol");
+}
+
 /* A recording may lack it (replay.h). */
 static char *number_label(__u32 number)
 {
@@ -79,6 +89,9 @@ char *group_label(const struct group *g, enum label l, cgroup_namer name, void *
 			return strdup(known);
 		snprintf(buf, sizeof(buf), "#%llu", (unsigned long long)g->key.cgroup_id);
 		return strdup(buf);
+	case LABEL_SYMBOL:
+		known = name ? name(arg, g->symbol, l) : NULL;
+		return strdup(known ?: "[unknown]");
 	case LABEL_PID:
 		return number_label(g->key.tgid);
 	case LABEL_COMM:

@@ -23,8 +23,12 @@
 	X(CCX, "ccx", IBS_BY_COMPLEX, "cores that share an L3")           \
 	X(NODE, "node", IBS_BY_NODE, "NUMA node of the CPU")              \
 	X(MODE, "mode", IBS_BY_MODE, "user or kernel")                    \
+	X(SYMBOL, "symbol", BY_SYMBOL, "function of the op's address")    \
 	X(SRC, "src", 0, "where the data came from")                      \
 	X(OP, "op", 0, "kind of op")
+
+/* Beside enum ibs_by: told apart by user space, of recordings. */
+#define BY_SYMBOL (1U << 31)
 
 enum label {
 #define LABEL_ENUM(name, ...) LABEL_##name,
@@ -58,8 +62,11 @@ static inline enum label label_at(const struct label_order *o, int i)
 int labels_parse(const char *text, unsigned int *labels, struct label_order *order,
 		 struct err *err);
 
-/* The enum ibs_by bits that the labels need. */
+/* The enum ibs_by bits that the labels need, or BY_SYMBOL. */
 __u32 labels_by(unsigned int labels);
+
+/* Return: 0, or -EINVAL with @err if a label is none of counters, but of single samples. */
+int labels_counted(unsigned int labels, struct err *err);
 
 struct row {
 	char *label[LABEL_N]; /* NULL: not asked for */
@@ -73,7 +80,8 @@ struct rows {
 
 /*
  * What a cgroup is called; @l is LABEL_CGROUP, LABEL_CONTAINER or LABEL_POD. "" if it is in none,
- * NULL if the cgroup is not known; the string lives until the next call.
+ * NULL if the cgroup is not known; the string lives until the next call. With BY_SYMBOL also what
+ * group.symbol is called, LABEL_SYMBOL.
  */
 typedef const char *(*cgroup_namer)(void *arg, __u64 id, enum label l);
 

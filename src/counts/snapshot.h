@@ -16,11 +16,11 @@ struct series {
 	__u64 valid;   /* of them, those with one: the sum of the buckets */
 	__u64 sum;     /* cycles, of the valid ones */
 	__u64 ops;     /* estimated ops (or cycles); 0: unknown */
-	__u64 cycles;  /* miss cycles: latencies, each times the ops of its sample; 0 with a sum: unknown */
+	__u64 cycles; /* miss cycles: latencies, each times the ops of its sample; 0 with a sum: unknown */
 	/* Of loads that missed L1, where the latency is theirs: */
 	__u64 open_n, open; /* those that tell how many requests were open, and the sum of that */
-	__u64 state_n; /* those that tell the state of the line in the cache that it came from */
-	__u64 hitm;    /* miss cycles (latencies if those are unknown) of modified lines */
+	__u64 state_n;	/* those that tell the state of the line in the cache that it came from */
+	__u64 hitm;	/* miss cycles (latencies if those are unknown) of modified lines */
 	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL where no sample can have a latency */
 };
 
@@ -28,13 +28,14 @@ struct series {
 struct tlb_counts {
 	__u64 l2_hit, l2_miss;
 	__u64 l2_hit_ops, l2_miss_ops; /* estimated; 0: unknown */
-	__u64 refills, refill_cycles;	     /* of those with a valid latency */
+	__u64 refills, refill_cycles;  /* of those with a valid latency */
 };
 
 struct group {
 	__u32 slot;
 	bool other; /* what found no slot of its own */
 	struct ibs_group_key key;
+	__u32 symbol; /* number of the function; only of recordings by BY_SYMBOL (rows.h) */
 	bool has_tlb; /* they are counted */
 	struct tlb_counts tlb;
 	size_t n_series;
@@ -51,7 +52,7 @@ struct ledger {
 
 struct pmu_state {
 	unsigned int cpus;
-	__u64 counted; /* ops or cycles */
+	__u64 counted;		      /* ops or cycles */
 	__u64 enabled_ns, running_ns; /* over all CPUs */
 	__u64 throttled;
 	__u64 went, came; /* CPUs that went offline and came online meanwhile */

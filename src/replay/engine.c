@@ -5,6 +5,7 @@
 #include "base/key_map.h"
 #include "counts/counts.h"
 #include "counts/layout.h"
+#include "counts/rows.h"
 #include "select/select_config.h"
 
 #include <errno.h>
@@ -24,7 +25,11 @@ struct engine {
 	struct ibs_selected_cgroup *selected_cgroups;
 	struct key_map cgroup_ids, group_keys;
 	struct ibs_cgroup *cgroups; /* by number in `cgroup_ids` */
-	__u32 *groups;		    /* slots, by number in `group_keys` */
+	struct u64_map
+		symbol_groups; /* by number in `group_keys` and symbol: number of the group */
+	__u32 *groups;	       /* slots, by number of the group */
+	size_t n_groups;
+	__u32 *symbols; /* of slots; NULL: not told apart */
 	size_t room_cgroups, room_groups;
 	__u8 *slots;
 	struct ibs_slot_owner *slot_owners;
@@ -108,23 +113,38 @@ static int add_cgroups(struct engine *e, const __u64 *id, const struct ibs_cgrou
 	return 0;
 }
 
+/* Group keys are the kernel's: what only user space tells apart comes beside them. */
+static __u64 symbol_key(const struct engine *e, long n)
+{
+	return (__u64)n << 32 | e->task->symbol;
+}
+
 static __u32 *find_groups(struct engine *e, const struct ibs_group_key *key)
 {
 	long n = key_map_find(&e->group_keys, key);
+	__u32 group;
 
-	return n < 0 ? NULL : &e->groups[n];
+	if (n < 0 || !e->symbols)
+		return n < 0 ? NULL : &e->groups[n];
+	group = u64_map_get(&e->symbol_groups, symbol_key(e, n));
+	return group == U64_MAP_NONE ? NULL : &e->groups[group];
 }
 
 static int add_groups(struct engine *e, const struct ibs_group_key *key, const __u32 *slot)
 {
-	size_t n = e->group_keys.n;
+	long n = e->symbols ? key_map_find(&e->group_keys, key) : -1;
 
-	if (array_reserve(e->groups, e->room_groups, n + 1) ||
-	    key_map_add(&e->group_keys, key) < 0) {
+	if (n < 0)
+		n = key_map_add(&e->group_keys, key);
+	if (n < 0 || array_reserve(e->groups, e->room_groups, e->n_groups + 1)) {
 		e->no_memory = true;
 		return -ENOMEM;
 	}
-	e->groups[n] = *slot;
+	if (e->symbols) {
+		u64_map_put(&e->symbol_groups, symbol_key(e, n), e->n_groups);
+		e->symbols[*slot] = e->task->symbol;
+	}
+	e->groups[e->n_groups++] = *slot;
 	return 0;
 }
 
@@ -232,7 +252,10 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 				 sizeof(*e->state) + sizeof(*e->state->cpu));
 	if (e->state)
 		memset(e->state, 0, sizeof(*e->state) + sizeof(*e->state->cpu));
-	if (!e->series || !e->slots || !e->slot_owners || !e->state) {
+	if (opts->by & BY_SYMBOL)
+		e->symbols = calloc(max_slots, sizeof(*e->symbols));
+	if (!e->series || !e->slots || !e->slot_owners || !e->state ||
+	    (opts->by & BY_SYMBOL && !e->symbols)) {
 		engine_close(e);
 		return no_memory(err);
 	}
@@ -268,7 +291,9 @@ void engine_close(struct engine *e)
 	key_map_free(&e->group_keys);
 	free(e->selected_cgroups);
 	free(e->cgroups);
+	u64_map_free(&e->symbol_groups);
 	free(e->groups);
+	free(e->symbols);
 	free(e->slots);
 	free(e->slot_owners);
 	free(e->state);
@@ -303,6 +328,11 @@ int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct t
 
 int engine_snapshot(struct engine *e, struct snapshot *out, struct err *err)
 {
+	int ret;
+
 	memset(out, 0, sizeof(*out));
-	return counts_read(&e->counts, out, err);
+	ret = counts_read(&e->counts, out, err);
+	for (size_t i = 0; !ret && e->symbols && i < out->n_groups; i++)
+		out->groups[i].symbol = e->symbols[out->groups[i].slot];
+	return ret;
 }

@@ -16,12 +16,13 @@ struct task {
 	__u64 cgroup_id; /* not 0 */
 	__u64 comm[2];	 /* 16 bytes, padded with zeros */
 	__u32 cpu;
+	__u32 symbol; /* for BY_SYMBOL */
 };
 
 struct engine_opts {
 	struct ibs_cpu ibs; /* that the samples are of */
 	enum ibs_metric metric;
-	__u32 by;		     /* enum ibs_by bits */
+	__u32 by;		     /* enum ibs_by bits, BY_SYMBOL (counts/rows.h) */
 	__u32 max_groups;	     /* 0: MAX_GROUPS */
 	const struct selection *sel; /* `follow` and `live` mean nothing here */
 	__u64 period;		     /* of all samples; 0: not known */

@@ -246,6 +246,8 @@ static void set_who(const struct replay *r, const struct trace_event *ev, struct
 	who->cgroup_id = s->cgroup_id ? s->cgroup_id : CGROUP_NOT_TOLD;
 	if (r->needs.comm)
 		set_comm(r, ev, who->comm);
+	if (r->opts.by & BY_SYMBOL)
+		who->symbol = r->opts.symbol(r->opts.symbol_arg, ev);
 }
 
 static bool asks_for_ops(const struct replay *r)

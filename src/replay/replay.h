@@ -17,10 +17,10 @@
 
 struct replay_opts {
 	enum ibs_metric metric;
-	__u32 by;	      /* enum ibs_by bits */
-	__u32 max_groups;     /* 0: MAX_GROUPS */
-	__u64 period;	      /* of all samples; 0: not known */
-	struct selection sel; /* without cgroups and filter */
+	__u32 by;		     /* enum ibs_by bits, BY_SYMBOL */
+	__u32 max_groups;	     /* 0: MAX_GROUPS */
+	__u64 period;		     /* of all samples; 0: not known */
+	struct selection sel;	     /* without cgroups and filter */
 	const struct filter *filter; /* NULL: none */
 	char *const *cgroups;	     /* of --cgroup, see replay_cgroups.h */
 	size_t n_cgroups;
@@ -28,6 +28,9 @@ struct replay_opts {
 	size_t n_containers;
 	const struct cpulist *cpus; /* NULL: all */
 	bool names;		    /* replay_comm() will be called */
+	/* for BY_SYMBOL: the number of the function of a sample, which the caller can name */
+	__u32 (*symbol)(void *arg, const struct trace_event *sample);
+	void *symbol_arg;
 };
 
 struct replay;

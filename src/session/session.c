@@ -193,6 +193,9 @@ int sampling_prepare(struct sampling *s, struct err *err)
 		return sampling_usage_error(
 			s,
 			err_set(err, -EINVAL, "-e %s: only ibs_op is sampled here", s->event.pmu));
+	ret = labels_counted(s->labels, err);
+	if (ret)
+		return sampling_usage_error(s, ret);
 	cpu_info_read(&s->cpu);
 	ret = s->source == SOURCE_SIM ? prepare_sim(s, err) : prepare_ibs(s, err);
 	if (ret)

@@ -22,6 +22,7 @@ struct frame_group {
 /* A group that some interval has. */
 struct known {
 	struct ibs_group_key key;
+	__u32 symbol;
 	bool other, used;
 	char *name[NAMES];
 	__u64 named, seen; /* numbers of intervals */
@@ -35,6 +36,8 @@ struct history {
 	struct known *known;
 	size_t n_known, known_room, sweep_at;
 	struct u64_map by_key, by_cgroup;
+	char **symbol; /* names by number; functions are few, and kept */
+	size_t n_symbols, symbol_room;
 	__u64 number;
 };
 
@@ -42,7 +45,7 @@ struct history {
 
 static __u64 key_hash(const struct group *g)
 {
-	return bytes_hash(&g->key, sizeof(g->key)) ^ g->other;
+	return bytes_hash(&g->key, sizeof(g->key)) ^ u64_hash(g->symbol) ^ g->other;
 }
 
 static __u32 find(const struct history *h, const struct group *g)
@@ -51,17 +54,22 @@ static __u32 find(const struct history *h, const struct group *g)
 
 	u64_map_for_each(i, &h->by_key, key_hash(g))
 	{
-		if (h->known[i].other == g->other &&
+		if (h->known[i].other == g->other && h->known[i].symbol == g->symbol &&
 		    !memcmp(&h->known[i].key, &g->key, sizeof(g->key)))
 			break;
 	}
 	return i;
 }
 
+static struct group group_of(const struct known *k)
+{
+	return (struct group){ .key = k->key, .symbol = k->symbol, .other = k->other };
+}
+
 static void forget(struct history *h, __u32 i)
 {
 	struct known *k = &h->known[i];
-	struct group g = { .key = k->key, .other = k->other };
+	struct group g = group_of(k);
 
 	u64_map_remove(&h->by_key, key_hash(&g), i);
 	u64_map_remove(&h->by_cgroup, k->key.cgroup_id, i);
@@ -100,9 +108,22 @@ static int add_known(struct history *h, const struct group *g, __u32 *out)
 		return -ENOMEM;
 	}
 	h->n_known += i == h->n_known;
-	h->known[i] = (struct known){ .key = g->key, .other = g->other, .used = true };
+	h->known[i] = (struct known){
+		.key = g->key, .symbol = g->symbol, .other = g->other, .used = true
+	};
 	*out = i;
 	return 0;
+}
+
+static void keep_symbol(struct history *h, __u32 symbol, cgroup_namer name, void *arg)
+{
+	const char *text = name(arg, symbol, LABEL_SYMBOL);
+
+	array_reserve_zero(h->symbol, h->symbol_room, symbol + 1);
+	if (symbol >= h->n_symbols)
+		h->n_symbols = symbol + 1;
+	if (text && !h->symbol[symbol])
+		h->symbol[symbol] = strdup(text);
 }
 
 static void update_names(struct history *h, struct known *k, cgroup_namer name, void *arg)
@@ -124,6 +145,8 @@ const char *history_name(void *arg, __u64 id, enum label l)
 	const struct history *h = arg;
 	__u32 i, best = U64_MAP_NONE;
 
+	if (l == LABEL_SYMBOL)
+		return id < h->n_symbols ? h->symbol[id] : NULL;
 	u64_map_for_each(i, &h->by_cgroup,
 			 id) if (best == U64_MAP_NONE || h->known[i].named > h->known[best].named)
 		best = i;
@@ -185,9 +208,8 @@ static int unpack(const struct history *h, const struct frame *f, struct snapsho
 		struct group *g = &out->groups[out->n_groups++];
 		size_t n = pack_get(&p);
 
+		*g = group_of(k);
 		g->slot = f->groups[i].known;
-		g->key = k->key;
-		g->other = k->other;
 		g->has_tlb = pack_get(&p);
 		g->tlb.l2_miss = pack_get(&p);
 		g->series = calloc(n, sizeof(*g->series));
@@ -347,6 +369,8 @@ int history_add(struct history *h, const struct snapshot *s, const struct frame 
 		at = find(h, &s->groups[i]);
 		if (at == U64_MAP_NONE && add_known(h, &s->groups[i], &at))
 			return -ENOMEM;
+		if (f.by & BY_SYMBOL && !s->groups[i].other)
+			keep_symbol(h, s->groups[i].symbol, name, arg);
 		k = &h->known[at];
 		k->seen = h->number;
 		if (!k->named || !k->name[0] || h->number - k->named >= NAME_EVERY)
@@ -377,6 +401,9 @@ void history_free(struct history *h)
 		forget(h, i);
 	u64_map_free(&h->by_key);
 	u64_map_free(&h->by_cgroup);
+	for (size_t i = 0; i < h->n_symbols; i++)
+		free(h->symbol[i]);
+	free(h->symbol);
 	free(h->known);
 	free(h->frame);
 	free(h);
@@ -399,7 +426,7 @@ int history_snapshot(const struct history *h, size_t i, struct snapshot *out)
 
 static __u64 row_of(struct history *h, struct known *k, unsigned int labels)
 {
-	struct group g = { .key = k->key, .other = k->other };
+	struct group g = group_of(k);
 
 	if (k->labels != labels)
 		k->row = table_group_hash(&g, labels, history_name, h);

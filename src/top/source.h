@@ -20,7 +20,8 @@ struct top_source {
 
 	/*
 	 * Begin, or begin anew with groups of these labels: what was counted is not in the next
-	 * interval. Return: 0 or a negative errno with @err.
+	 * interval. A recording goes back by `back_ns` of its own time. Return: 0 or a negative
+	 * errno with @err.
 	 */
 	int (*open)(struct top_source *s, unsigned int labels, struct err *err);
 	/*
@@ -35,6 +36,8 @@ struct top_source {
 	double (*tick)(struct top_source *s);
 	void (*close)(struct top_source *s);
 	__u64 cpu_ns; /* of this process, at the last read */
+	double speed; /* of a recording; 0: what has passed cannot be read again */
+	__u64 back_ns;
 };
 
 /* @s: options are parsed and checked; it is opened and closed by the source. */
@@ -46,6 +49,12 @@ int source_pinned(const char *dir, struct top_source **out, struct err *err);
 /* @speed: 10 for ten seconds of the recording in one; @opts as for replay_open(). */
 int source_recording(struct trace *t, const struct replay_opts *opts, const char *name,
 		     double speed, struct top_source **out, struct err *err);
+
+/*
+ * Open a recording with groups of other labels, and read again what @t keeps of it. Return: 0 or a
+ * negative errno with @err.
+ */
+int source_read_again(struct top_source *s, struct top *t, struct err *err);
 
 void source_close(struct top_source *s); /* accepts NULL */
 

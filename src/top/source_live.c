@@ -125,7 +125,8 @@ int source_live(struct sampling *s, struct top_source **out, struct err *err)
 					.fds = live_fds,
 					.tick = live_tick,
 					.close = live_close,
-					.info = { .cost_assumed = true, .by_possible = ~0U } },
+					.info = { .cost_assumed = true,
+						  .by_possible = ~BY_SYMBOL } },
 			    .s = s };
 	*out = &l->source;
 	return 0;

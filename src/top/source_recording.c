@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A recording, as fast as asked for. Its own clock is that of its samples. */
 #include "source.h"
+#include "top_private.h"
 
 #include "base/err.h"
+#include "base/intern.h"
 #include "replay/replay.h"
+#include "symbols/symbols.h"
 #include "trace/trace.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-#define TICK_S 3600 /* nothing to do between two intervals */
+#define TICK_S	      3600 /* nothing to do between two intervals */
+#define FUNCTIONS_MAX 8192 /* groups, unless --max-groups was given */
 
 struct recording {
 	struct top_source source;
 	struct trace *trace;
 	struct replay_opts opts;
+	__u32 selected_groups; /* of --max-groups; 0: not given */
 	struct replay *r;
-	double speed;
-	__u64 at; /* how far it is, in time of samples */
+	__u64 first, at;     /* time of the first sample; how far it is, in time of samples */
+	struct tasks *tasks; /* NULL: nobody has asked for functions */
+	struct symbols *symbols;
+	struct intern functions;
 	struct snapshot last;
 	char event[TOP_TEXT];
 };
@@ -28,7 +35,7 @@ static void describe(struct recording *s, const char *name)
 	const struct trace_info *info = trace_info(s->trace);
 	struct top_source_info *i = &s->source.info;
 
-	snprintf(i->origin, sizeof(i->origin), "%.80s, %gx", name, s->speed);
+	snprintf(i->origin, sizeof(i->origin), "%.80s, %gx", name, s->source.speed);
 	i->hist = (struct hist_info){ .source = "replay",
 				      .event = s->event,
 				      .metric = s->opts.metric,
@@ -42,6 +49,26 @@ static void describe(struct recording *s, const char *name)
 	}
 }
 
+static __u32 function_of(void *arg, const struct trace_event *ev)
+{
+	const struct trace_sample *sample = &ev->sample;
+	struct symbol sym = { .name = "[unknown]" };
+	struct recording *s = arg;
+
+	if (sample->has_ip)
+		symbols_find(s->symbols, s->tasks, sample->tgid, sample->ip, ev->time,
+			     sample->kernel, false, &sym);
+	return intern_get(&s->functions, sym.name);
+}
+
+static int read_tasks(struct recording *s, struct err *err)
+{
+	const struct symbols_opts opts = { .info = trace_info(s->trace) };
+	int ret = tasks_new(&s->tasks, err) ?: tasks_read(s->tasks, s->trace, err);
+
+	return ret ?: symbols_new(&opts, &s->symbols, err);
+}
+
 /* Go on from where it was, with other groups: they begin anew, but the time does not. */
 static int recording_open(struct top_source *source, unsigned int labels, struct err *err)
 {
@@ -52,14 +79,21 @@ static int recording_open(struct top_source *source, unsigned int labels, struct
 	replay_close(s->r);
 	s->r = NULL;
 	snapshot_free(&s->last);
+	s->at = s->at > source->back_ns ? s->at - source->back_ns : 0;
+	source->back_ns = 0;
 	s->opts.by = labels_by(labels & ~TABLE_JOINED);
 	source->info.by = s->opts.by;
+	if (s->opts.by & BY_SYMBOL && !s->tasks)
+		ret = ret ?: read_tasks(s, err);
+	if (!s->selected_groups)
+		s->opts.max_groups = s->opts.by & BY_SYMBOL ? FUNCTIONS_MAX : 0;
 	ret = ret ?: replay_open(s->trace, &s->opts, &s->r, err);
-	ret = ret ?: replay_until(s->r, s->at, &next, err);
+	ret = ret ?: replay_until(s->r, s->at > s->first ? s->at : 0, &next, err);
 	if (ret < 0)
 		return ret;
 	source->info.ended = !ret;
-	s->at = s->at ?: next; /* the first sample */
+	if (!s->at)
+		s->at = s->first = next;
 	return replay_snapshot(s->r, &s->last, err);
 }
 
@@ -75,8 +109,8 @@ static int recording_read(struct top_source *source, double seconds, struct snap
 			  struct frame *frame, struct err *err)
 {
 	struct recording *s = (struct recording *)source;
-	double length = seconds * s->speed * 1e9;
-	__u64 to = isinf(length) ? ~0ULL : s->at + (__u64)length, last;
+	double length = seconds * s->source.speed * 1e9;
+	__u64 to = isinf(length) ? ~0ULL : s->at + (__u64)(length + 0.5), last;
 	struct snapshot now;
 	int ret;
 
@@ -121,6 +155,8 @@ static double recording_tick(struct top_source *source)
 
 static const char *recording_name(void *arg, __u64 id, enum label l)
 {
+	if (l == LABEL_SYMBOL)
+		return intern_text(&((struct recording *)arg)->functions, id);
 	return replay_cgroup_name(((struct recording *)arg)->r, id, l);
 }
 
@@ -130,7 +166,41 @@ static void recording_close(struct top_source *source)
 
 	replay_close(s->r);
 	snapshot_free(&s->last);
+	symbols_free(s->symbols);
+	tasks_free(s->tasks);
+	intern_free(&s->functions);
 	free(s);
+}
+
+int source_read_again(struct top_source *s, struct top *t, struct err *err)
+{
+	struct history *was = t->history;
+	size_t n = history_n(was), shown = top_shown(t);
+	struct snapshot interval;
+	struct frame frame;
+	int ret = history_new(&t->history);
+
+	if (ret) {
+		t->history = was;
+		return err_set(err, ret, "out of memory");
+	}
+	for (size_t i = 0; i < n; i++)
+		s->back_ns += history_frame(was, i)->time_ns;
+	ret = s->open(s, top_labels(t), err);
+	for (size_t i = n; !ret && i-- > 0;) {
+		ret = s->read(s, history_frame(was, i)->time_ns / 1e9 / s->speed, &interval, &frame,
+			      err);
+		if (ret)
+			break;
+		ret = history_add(t->history, &interval, &frame, s->name, s);
+		snapshot_free(&interval);
+	}
+	history_free(was);
+	t->fresh = false;
+	n = history_n(t->history);
+	if (n)
+		t->number = history_frame(t->history, shown < n ? shown : n - 1)->number;
+	return ret < 0 ? ret : 0;
 }
 
 int source_recording(struct trace *t, const struct replay_opts *opts, const char *name,
@@ -147,11 +217,14 @@ int source_recording(struct trace *t, const struct replay_opts *opts, const char
 			    .fds = recording_fds,
 			    .tick = recording_tick,
 			    .close = recording_close,
+			    .speed = speed,
 			    .info = { .by_possible = ~(__u32)(IBS_BY_COMPLEX | IBS_BY_NODE) } },
 		.trace = t,
 		.opts = *opts,
-		.speed = speed
+		.selected_groups = opts->max_groups,
 	};
+	s->opts.symbol = function_of;
+	s->opts.symbol_arg = s;
 	describe(s, name);
 	*out = &s->source;
 	return 0;

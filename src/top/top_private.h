@@ -4,18 +4,9 @@
 
 #include "top.h"
 
-#define TOP_ZOOMS 3
+#define TOP_ZOOMS 6
 #define TOP_TREND 10 /* intervals */
 #define SORT_NAME TABLE_COLUMNS
-
-/* What rows can be. */
-struct top_level {
-	const char *name;
-	unsigned int labels;
-	int inside; /* the level that Enter goes to; -1: none */
-};
-extern const struct top_level top_levels[];
-extern const unsigned int top_n_levels;
 
 /* One row of a level, into which the view has gone. */
 struct top_zoom {
@@ -64,6 +55,12 @@ struct top {
 
 /* Which interval is shown, as history_frame() counts. */
 size_t top_shown(const struct top *t);
+/* The level that the options ask for, or the first that the source can tell apart. */
+void top_first_level(struct top *t);
+void top_cycle(struct top *t);
+void top_zoom_in(struct top *t);  /* into the selected row */
+void top_zoom_out(struct top *t); /* of the last of n_zooms */
+void top_leave_zooms(struct top *t);
 unsigned int top_row_labels(const struct top *t);
 const char *top_level_name(const struct top *t);
 /* Is the group in what the view has gone into? */

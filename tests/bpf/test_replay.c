@@ -85,6 +85,21 @@ struct sample {
 	__u64 regs[IBS_OP_REG_FIXED];
 };
 
+#define FUNCTIONS 3
+
+static __u32 function_of(void *arg, const struct trace_event *ev)
+{
+	(void)arg;
+	return ev->sample.op.reg[IBS_OP_DATA3] % FUNCTIONS;
+}
+
+static const char *name_of(void *arg, __u64 id, enum label l)
+{
+	static const char *const functions[FUNCTIONS] = { "f0", "f1", "f2" };
+
+	return l == LABEL_SYMBOL ? functions[id] : replay_cgroup_name(arg, id, l);
+}
+
 struct world {
 	struct sample samples[SAMPLES];
 	size_t n;
@@ -383,6 +398,7 @@ static void choose(struct choice *c, const struct world *w)
 	c->labels = below(2) ? LABELS_DEFAULT : draw() & ((1 << LABEL_N) - 1);
 	c->labels &= ~(1U << LABEL_CCX | 1U << LABEL_NODE);
 	c->opts.by = labels_by(c->labels);
+	c->opts.symbol = function_of;
 	c->opts.max_groups = below(4) ? 512 : 1 + below(8);
 }
 
@@ -502,6 +518,9 @@ static void label_text(const struct choice *c, const struct sample *s, char *out
 			snprintf(text, sizeof(text), "%s", comm ?: "");
 		else if (l == LABEL_CPU)
 			snprintf(text, sizeof(text), "%u", s->cpu);
+		else if (l == LABEL_SYMBOL)
+			snprintf(text, sizeof(text), "f%llu",
+				 (unsigned long long)s->regs[IBS_OP_DATA3] % FUNCTIONS);
 		else if (l == LABEL_MODE)
 			snprintf(text, sizeof(text), "%s", mode_of(s));
 		else if (l == LABEL_SRC)
@@ -579,11 +598,11 @@ static char *replayed(const struct world *w, const struct choice *c, struct rows
 	check(replay_run(r, &err), &err);
 	check(replay_snapshot(r, snap, &err), &err);
 	assert_int_equal(ledger_residual(&snap->ledger), 0);
-	check(rows_build(snap, c->labels, replay_cgroup_name, r, rows), &err);
-	check(hist_print(f, &view, &info, snap, c->labels, replay_cgroup_name, r, &err), &err);
+	check(rows_build(snap, c->labels, name_of, r, rows), &err);
+	check(hist_print(f, &view, &info, snap, c->labels, name_of, r, &err), &err);
 	view.json = false;
 	view.csv = true;
-	check(hist_print(f, &view, &info, snap, c->labels, replay_cgroup_name, r, &err), &err);
+	check(hist_print(f, &view, &info, snap, c->labels, name_of, r, &err), &err);
 	fclose(f);
 	assert_true(trace_end(t)->whole);
 	assert_int_equal(trace_end(t)->ledger.seen, 5);

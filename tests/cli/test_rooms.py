@@ -107,7 +107,7 @@ class Rooms(unittest.TestCase):
             with open(os.path.join(TOP, path), encoding='utf-8') as f:
                 if makes.search(f.read()):
                     found.add(path)
-        self.assertEqual(found, {'src/base/output_file.c', 'src/collector/control.c', 'tools/ibscope/cmd_top.c'})
+        self.assertEqual(found, {'src/base/output_file.c', 'src/collector/control.c', 'tools/ibscope/top/cmd_top.c'})
 
     def test_header_names_are_unique(self):
         seen = collections.defaultdict(list)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The live screen on a pseudo-terminal: keys, resizes, signals, and the shell's screen afterwards."""
+import collections
 import fcntl
 import json
 import os
@@ -55,6 +56,8 @@ class Terminal:
             self.row = min(self.row + 1, self.height - 1)
         elif c == '\b':
             self.column = max(self.column - 1, 0)
+        elif c == '\t':
+            self.column = min(self.column // 8 * 8 + 8, self.width - 1)
         elif c >= ' ' and self.row < self.height and self.column < self.width:
             self.cell[self.row][self.column] = c
             self.column += 1
@@ -378,7 +381,7 @@ class Top(unittest.TestCase):
             t.until('4x')
             t.until('[END]')
             t.keys('ccc')
-            t.until('by process')
+            t.until(lambda s: 'by process' in s and re.search(r'^\d+ +\S', s, re.M))
             t.keys('wh')
             t.until('wrote ')
             name, = (n for n in os.listdir(d) if n.endswith('.json'))
@@ -386,6 +389,50 @@ class Top(unittest.TestCase):
                 objects = [json.loads(line) for line in f]
         self.assertGreater(len(objects), 2)
         self.assertEqual(sum(o['ledger']['seen'] for o in objects), seen)
+        self.assertTrue(all('pid' in s['labels'] for o in objects for s in o['series']))
+
+    def test_symbols_of_a_recording(self):
+        """As many samples of each function as `report` finds, and zooming into a thread's."""
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, 'data')
+            p = run('record', '-a', '--source', 'sim', '-c', '500000', '-o', path, '--',
+                    sys.executable, '-c', 'import time\nend = time.time() + 2\nwhile time.time() < end: pass')
+            self.assertEqual(p.returncode, 0, p.stderr)
+            t = Terminal(['sh', '-c', f'cd {d} && exec {ibscope.IBSCOPE} top -i {path} --speed 4 -d 0.1 --by symbol'])
+            self.addCleanup(t.close)
+            t.until('[END]')
+            t.until('by symbol')
+            t.keys('wh')
+            t.until('wrote ')
+            name, = (n for n in os.listdir(d) if n.endswith('.json'))
+            with open(os.path.join(d, name)) as f:
+                objects = [json.loads(line) for line in f]
+            t.keys('\n')
+            t.until('nothing inside a symbol')
+            # what has passed is read again with other rows
+            t.keys('ccccc')
+            t.until(lambda s: 'by process' in s and re.search(r'^\d+ +python', s, re.M))
+            t.keys('\n')
+            t.until('by thread')
+            t.keys('\n')
+            t.until('by symbol')
+            want = {r['labels']['symbol'] or '[unknown]': r['samples']
+                    for r in json.loads(run('report', path, '--by', 'symbol', '--json').stdout)['rows']}
+        got = collections.Counter()
+        for series in (s for o in objects for s in o['series']):
+            got[series['labels']['symbol']] += series['samples']
+        self.assertGreater(len(want), 1)
+        self.assertEqual(got, want)
+
+    def test_symbols_need_a_recording(self):
+        for command in ('top --own --once', 'hist', 'replay', 'ctl snapshot', 'serve'):
+            p = run(*command.split(), '--by', 'pid,symbol')
+            self.assertEqual(p.returncode, 2, command)
+            self.assertIn('ibscope top -i FILE', p.stderr)
+        t = self.start('--by', 'tid,comm')
+        t.until('aggregated')
+        t.keys('\n')
+        t.until('counters keep no symbols')
 
     def test_wrong_usage(self):
         for args, word in ((['--size', '80x'], '80x24'), (['--html'], '--once'), (['sleep', '1'], 'hist'),

@@ -61,8 +61,10 @@ static int check_labels(struct cmd *c, struct err *err)
 {
 	const unsigned int unknown = 1U << LABEL_CCX | 1U << LABEL_NODE;
 
-	if (!(c->sampling.labels & unknown))
-		return 0;
+	int ret = labels_counted(c->sampling.labels, err);
+
+	if (ret || !(c->sampling.labels & unknown))
+		return ret;
 	if (!(c->sampling.labels & ~unknown))
 		return err_set(err, -EINVAL,
 			       "--by: the recording lacks 'ccx' or 'node' of its CPUs: "

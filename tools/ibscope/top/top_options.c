@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "top_options.h"
+
+#include "base/choice.h"
+#include "base/num.h"
+
+#include <ibscope/pin_layout.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int set_interval(void *ctx, const char *arg, struct err *err)
+{
+	const struct duration_arg interval = { .name = "-d",
+					       .min_s = TOP_MIN_INTERVAL_S,
+					       .max_s = TOP_MAX_INTERVAL_S };
+	struct top_cmd *c = ctx;
+
+	return num_parse_duration(&interval, arg, &c->top.interval_s, err);
+}
+
+static const char *sort_name_at(unsigned int i)
+{
+	return i == TABLE_HISTOGRAM ? "name" : table_column_name(i);
+}
+
+static int set_sort(void *ctx, const char *arg, struct err *err)
+{
+	/* those that have an order, and the name in place of the first that has none */
+	const struct choices columns = { "--sort", "column", sort_name_at, TABLE_HISTOGRAM + 1 };
+	struct top_cmd *c = ctx;
+	unsigned int i;
+	int ret = choice_parse(&columns, arg, &i, err);
+
+	if (!ret)
+		c->top.sort = i == TABLE_HISTOGRAM ? TABLE_COLUMNS : i;
+	return ret;
+}
+
+static int set_columns(void *ctx, const char *arg, struct err *err)
+{
+	const struct choices columns = { "--columns", "column", table_column_name, TABLE_EXTRA };
+	unsigned int list[TABLE_COLUMNS];
+	struct top_cmd *c = ctx;
+	int ret = choice_list_parse(&columns, arg, list, &c->top.n_columns, err);
+
+	for (unsigned int i = 0; !ret && i < c->top.n_columns; i++)
+		c->top.columns[i] = list[i];
+	return ret;
+}
+
+static int set_match(void *ctx, const char *arg, struct err *err)
+{
+	struct top_cmd *c = ctx;
+
+	if (strlen(arg) >= sizeof(c->top.match))
+		return err_set(err, -EINVAL, "--match: text longer than %zu bytes",
+			       sizeof(c->top.match) - 1);
+	strcpy(c->top.match, arg);
+	return 0;
+}
+
+static int set_size(void *ctx, const char *arg, struct err *err)
+{
+	struct top_cmd *c = ctx;
+	char end;
+
+	if (sscanf(arg, "%dx%d%c", &c->width, &c->height, &end) != 2 || c->width < 1 ||
+	    c->height < 1 || c->width > 1000 || c->height > 1000)
+		return err_set(err, -EINVAL,
+			       "invalid size '%s': must be COLUMNSxLINES, as in 80x24, each 1 to "
+			       "1000",
+			       arg);
+	return 0;
+}
+
+static int set_pin_dir(void *ctx, const char *arg, struct err *err)
+{
+	struct top_cmd *c = ctx;
+
+	(void)err;
+	c->pin_dir = arg;
+	return 0;
+}
+
+static int set_input(void *ctx, const char *arg, struct err *err)
+{
+	struct top_cmd *c = ctx;
+
+	if (!*arg)
+		return err_set(err, -EINVAL, "-i: the file name is empty");
+	c->input.file = arg;
+	return 0;
+}
+
+static int set_speed(void *ctx, const char *arg, struct err *err)
+{
+	struct top_cmd *c = ctx;
+	char *end;
+
+	c->speed = strtod(arg, &end);
+	if (*end || end == arg || !(c->speed >= 0.01 && c->speed <= 1e6))
+		return err_set(err, -EINVAL,
+			       "invalid speed '%s': must be a number from 0.01 to 1000000, such "
+			       "as 10 for ten times as fast",
+			       arg);
+	return 0;
+}
+
+/* clang-format off: a row is a row */
+const struct option_row top_options[] = {
+	{ "interval", 'd', "SECONDS", "time between frames, 0.1 to 60, also as in 500ms; default 2",
+	  set_interval },
+	{ "sort", 0, "COLUMN", "largest first; a column, or name; default cycles", set_sort },
+	{ "reverse", 0, NULL, "smallest first", NULL, offsetof(struct top_cmd, top.reverse) },
+	{ "columns", 0, "COLUMN,..",
+	  "columns after the names, in this order; by default as many as fit: samples, cycles, "
+	  "share, dram, remote, p50, p90, p99, histogram, trend; also valid, estimated_ops, mean",
+	  set_columns },
+	{ "match", 0, "TEXT", "show only rows with TEXT in their name", set_match },
+	{ "input", 'i', "FILE", "show a recording as if it were live", set_input },
+	{ "speed", 0, "N", "with -i: N times as fast; default 1", set_speed },
+	{ "pin-dir", 0, "DIR",
+	  "read the collector whose pins are in DIR; by default the one in " IBS_PIN_DIR
+	  ", if it runs and nothing is selected",
+	  set_pin_dir },
+	{ "own", 0, NULL, "sample, even if a collector is running",
+	  OPTION_FLAG(struct top_cmd, own) },
+	{ "once", 0, NULL, "print one frame as text and exit", OPTION_FLAG(struct top_cmd, once) },
+	{ "html", 0, NULL, "with --once: print it as an HTML page",
+	  OPTION_FLAG(struct top_cmd, html) },
+	{ "size", 0, "COLUMNSxLINES", "with --once: size of the frame", set_size },
+};
+/* clang-format on */
+const size_t top_n_options = sizeof(top_options) / sizeof(top_options[0]);
+
+void top_usage(FILE *f, const struct option_set *sets, size_t n)
+{
+	fprintf(f, "usage: ibscope top [OPTIONS]\n\n"
+		   "Show live which containers spend how many cycles on cache misses, and where. "
+		   "Keys sort,\nfilter, zoom in and scroll back through the last ten minutes; '?' "
+		   "lists them.\n");
+	options_help(f, sets, n);
+	top_keys_help(f);
+	fprintf(f, "\nExit status: 0 done, 1 failed, 2 wrong usage.\n");
+}
+
+void top_keep_command(struct top_cmd *c, int argc, char **argv)
+{
+	static const char *const changed[] = { "--by", "--sort",    "--match", "--interval",
+					       "-d",   "--reverse", "--once" };
+	size_t n = snprintf(c->command, sizeof(c->command), "ibscope top");
+
+	for (int i = 1; i < argc && n < sizeof(c->command); i++) {
+		size_t k = 0, len = strcspn(argv[i], "=");
+
+		while (k < 7 && (strlen(changed[k]) != len || strncmp(argv[i], changed[k], len)))
+			k++;
+		if (k == 7)
+			n += snprintf(c->command + n, sizeof(c->command) - n, " %s", argv[i]);
+		else if (k < 5 && !argv[i][len])
+			i++;
+	}
+}
+
+int top_check_options(const struct top_cmd *c, bool selects, struct err *err)
+{
+	const struct sampling *s = &c->sampling;
+
+	if (!!c->input.file + !!c->pin_dir + c->own > 1)
+		return err_set(err, -EINVAL, "-i, --pin-dir and --own exclude each other");
+	if (c->speed && !c->input.file)
+		return err_set(err, -EINVAL, "--speed works with -i only");
+	if (!c->input.file && labels_counted(s->labels, err))
+		return -EINVAL;
+	if (c->pin_dir && selects)
+		return err_set(err, -EINVAL,
+			       "--pin-dir: the collector has chosen what is sampled: leave out "
+			       "options for sampling and selection");
+	if (c->input.file && (s->source || s->rate.has_period || s->rate.has_freq || s->all ||
+			      *s->hierarchy || s->sim_faults || s->opts.max_memory_bytes))
+		return err_set(err, -EINVAL,
+			       "-i: a recording has been sampled: leave out options for sampling");
+	return 0;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files share that the command `top` is made of. */
+#ifndef IBSCOPE_TOP_OPTIONS_H
+#define IBSCOPE_TOP_OPTIONS_H
+
+#include "../recorded.h"
+#include "base/options.h"
+#include "session/session.h"
+#include "top/source.h"
+
+struct top_cmd {
+	struct sampling sampling;
+	struct top_opts top;
+	bool once, html, own;
+	const char *pin_dir; /* NULL: not given */
+	struct recorded_input input;
+	struct trace *trace;
+	struct replay_opts replay;
+	double speed;
+	int width, height; /* of --size; 0: that of the terminal */
+	struct top_source *source;
+	struct top *view;
+	int sigfd;
+	FILE *log; /* what others log while the screen is up */
+	char *log_text;
+	size_t log_size;
+	unsigned int labels; /* that the source is open with */
+	double began;	     /* the interval that runs */
+	__u64 seen;	     /* samples of all intervals */
+	char command[1024], host[256];
+};
+
+/* Of a struct top_cmd. */
+extern const struct option_row top_options[];
+extern const size_t top_n_options;
+
+void top_usage(FILE *f, const struct option_set *sets, size_t n);
+
+/* The arguments that no key changes, as they were given. */
+void top_keep_command(struct top_cmd *c, int argc, char **argv);
+
+/* Options that have no effect on what is shown are errors. @selects: some select samples. */
+int top_check_options(const struct top_cmd *c, bool selects, struct err *err);
+
+#endif
