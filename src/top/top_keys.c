@@ -198,7 +198,12 @@ static void toggle_histogram(struct top *t)
 
 static void toggle_help(struct top *t)
 {
+	if (t->mode == TOP_HELP && t->help_more) {
+		t->help_from += t->help_more;
+		return;
+	}
 	t->mode = t->mode == TOP_HELP ? TOP_TABLE : TOP_HELP;
+	t->help_from = 0;
 }
 
 static void show_command(struct top *t)

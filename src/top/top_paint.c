@@ -127,48 +127,75 @@ static void view_line(struct paint *p, int y)
 	grid_printf(p->g, y, end > 0 ? end : 0, t->frozen ? GRID_WARN : GRID_STRONG, "[%s]", mode);
 }
 
-/* What makes the figures less than they seem; it is always on the screen. */
-static bool warning(const struct paint *p, char *out, size_t size)
+/*
+ * What makes the figures less than they seem; it is always on the screen, if need be in short.
+ * Return: how many lines.
+ */
+static int warnings(struct paint *p, int y)
 {
 	const struct frame *f = p->frame;
-	size_t n = 0;
+	char text[2][LINE] = { "", "" };
+	size_t n[2] = {};
+	bool fits, trouble = *p->info->trouble;
 
-	*out = 0;
-#define ADD(...) (n += n < size ? snprintf(out + n, size - n, __VA_ARGS__) : 0)
-	if (p->info->hist.simulated)
-		ADD("SIMULATED samples, not measurements");
-	if (f && f->pmu.throttled)
-		ADD("%sthrottled by the kernel %llu time%s", n ? "; " : "",
+#define ADD(i, ...) (n[i] += snprintf(text[i] + n[i], LINE - n[i], __VA_ARGS__))
+	if (p->info->hist.simulated) {
+		ADD(0, "SIMULATED samples, not measurements");
+		ADD(1, "SIMULATED");
+	}
+	if (f && f->pmu.throttled) {
+		ADD(0, "%sthrottled by the kernel %llu time%s", n[0] ? "; " : "",
 		    (unsigned long long)f->pmu.throttled, f->pmu.throttled == 1 ? "" : "s");
-	if (f && f->pmu.running_ns < f->pmu.enabled_ns)
-		ADD("%sanother profiler shares the PMU: ours %.0f %% of the time", n ? "; " : "",
-		    100.0 * f->pmu.running_ns / f->pmu.enabled_ns);
-	if (*p->info->trouble)
-		ADD("%s%s", n ? "; " : "", p->info->trouble);
+		ADD(1, "%sthrottled", n[1] ? "; " : "");
+	}
+	if (f && f->pmu.running_ns < f->pmu.enabled_ns) {
+		double share = 100.0 * f->pmu.running_ns / f->pmu.enabled_ns;
+
+		ADD(0, "%sanother profiler shares the PMU: ours %.0f %% of the time",
+		    n[0] ? "; " : "", share);
+		ADD(1, "%sPMU ours %.0f %%", n[1] ? "; " : "", share);
+	}
 #undef ADD
-	return n;
+	fits = (int)n[0] <= p->g->width;
+	grid_put(p->g, y, 0, GRID_WARN, text[!fits]);
+	if (trouble)
+		grid_put(p->g, y + !!n[0], 0, GRID_WARN, p->info->trouble);
+	return !!n[0] + trouble;
 }
 
 static void ledger_line(struct paint *p, int y)
 {
+	const struct ledger *l = p->frame ? &p->frame->ledger : NULL;
+	enum grid_style style;
 	char *text = NULL;
 	size_t n;
-	FILE *f = p->frame ? open_memstream(&text, &n) : NULL;
+	FILE *f = l ? open_memstream(&text, &n) : NULL;
 
 	if (!f)
 		return;
 	ledger_print(f, &p->frame->ledger);
 	fclose(f);
-	grid_put(p->g, y, 0, ledger_residual(&p->frame->ledger) ? GRID_WARN : GRID_DIM, text);
+	style = ledger_residual(&p->frame->ledger) ? GRID_WARN : GRID_DIM;
+	if ((int)screen_columns(text) <= p->g->width)
+		grid_put(p->g, y, 0, style, text);
+	else /* what matters most */
+		grid_printf(
+			p->g, y, 0, style, "seen %llu, lost %llu, %s%llu",
+			(unsigned long long)l->seen,
+			(unsigned long long)ledger_sum(l, IBS_OUTCOME_KIND_LOST),
+			l->pmu_exact ? "unseen " : "aggregated ",
+			(unsigned long long)(l->pmu_exact
+						     ? l->unseen
+						     : ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED)));
 	free(text);
 }
 
 static void key_line(struct paint *p, int y)
 {
 	static const char *const lines[] = {
-		[TOP_TABLE] = ("? help  c rows  s sort  / filter  Enter zoom  h histogram  "
-			       "Space freeze  q quit"),
-		[TOP_HELP] = "? back  q quit",
+		[TOP_TABLE] = ("? help  q quit  c rows  s sort  / filter  Enter zoom  h histogram  "
+			       "Space freeze"),
+		[TOP_HELP] = "Esc back  q quit",
 		[TOP_HISTOGRAM] = "h back  up/down other rows  Space freeze  q quit",
 		[TOP_EDIT] = "Enter done  Esc as before  ^U clear",
 		[TOP_WRITE] = "write as JSON: f this interval  h the whole history  Esc nothing",
@@ -176,6 +203,8 @@ static void key_line(struct paint *p, int y)
 
 	if (*p->t->said)
 		grid_put(p->g, y, 0, GRID_STRONG, p->t->said);
+	else if (p->t->mode == TOP_HELP && p->t->help_more)
+		grid_put(p->g, y, 0, GRID_DIM, "? more  Esc back  q quit");
 	else
 		grid_put(p->g, y, 0, p->t->mode == TOP_WRITE ? GRID_STRONG : GRID_DIM,
 			 lines[p->t->mode]);
@@ -207,6 +236,10 @@ static int put_table(struct paint *p, int y, int x, int lines, const struct tabl
 				 : bar ? GRID_AMOUNT
 				       : GRID_PLAIN,
 				 cell);
+			if (line && line <= t->n && t->row[line - 1].change && c >= text.n_names &&
+			    text.column[c - text.n_names] == TABLE_TREND)
+				grid_style(p->g, y + line, from + screen_columns(cell) - 1, 1,
+					   t->row[line - 1].change > 0 ? GRID_MORE : GRID_LESS);
 			if (!line && hits) {
 				unsigned int sort = c < text.n_names
 							    ? SORT_NAME
@@ -418,23 +451,18 @@ static int histogram(struct paint *p, int y, int lines)
 	return 0;
 }
 
+/* In two columns if there is room, else page by page. */
 static void help(struct paint *p, int y, int lines)
 {
+	int columns = p->g->width >= 160 ? 2 : 1, room = columns * (lines > 1 ? lines : 1);
 	const char *names, *text;
-	/* in two columns where one is too long */
-	int total = 0, columns, rows;
 
-	while (top_help_line(total, &names, &text))
-		total++;
-	columns = total > lines && p->g->width >= 120 ? 2 : 1;
-	rows = (total + columns - 1) / columns ?: 1;
-	for (int i = 0; top_help_line(i, &names, &text); i++) {
-		int x = i / rows * (p->g->width / 2);
+	p->t->help_more = top_help_line(p->t->help_from + room, &names, &text) ? room : 0;
+	for (int i = 0; i < room && top_help_line(p->t->help_from + i, &names, &text); i++) {
+		int x = i / lines * (p->g->width / 2);
 
-		if (i % rows >= lines)
-			continue;
-		grid_put(p->g, y + i % rows, x, GRID_STRONG, names);
-		grid_put(p->g, y + i % rows, x + 10, GRID_PLAIN, text);
+		grid_put(p->g, y + i % lines, x, GRID_STRONG, names);
+		grid_put(p->g, y + i % lines, x + 10, GRID_PLAIN, text);
 	}
 }
 
@@ -469,8 +497,7 @@ static int body(struct paint *p, int y, int lines)
 int top_paint(struct top *t, const struct screen *screen, struct grid *g)
 {
 	struct paint p = { .t = t, .info = t->opts.info, .screen = screen, .g = g };
-	char text[LINE];
-	int y = 0, end = g->height, ret = top_update(t);
+	int y = 0, end = g->height, keys = -1, ret = top_update(t);
 
 	if (ret)
 		return ret;
@@ -484,15 +511,18 @@ int top_paint(struct top *t, const struct screen *screen, struct grid *g)
 		host_line(&p, y++);
 		view_line(&p, y++);
 	}
-	if (warning(&p, text, sizeof(text)) && g->height > 2)
-		grid_put(g, y++, 0, GRID_WARN, text);
+	if (g->height > 2)
+		y += warnings(&p, y);
 	if (g->height >= PLAIN_HEIGHT) {
-		ledger_line(&p, --end - 1);
-		key_line(&p, end--);
+		keys = --end;
+		ledger_line(&p, --end);
 		y += g->height >= PANE_HEIGHT;
 		end -= g->height >= PANE_HEIGHT;
 	} else if (*t->said || t->mode != TOP_TABLE) {
-		key_line(&p, --end);
+		keys = --end;
 	}
-	return end > y ? body(&p, y, end - y) : 0;
+	ret = end > y ? body(&p, y, end - y) : 0;
+	if (keys >= 0)
+		key_line(&p, keys);
+	return ret;
 }

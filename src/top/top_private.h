@@ -4,9 +4,10 @@
 
 #include "top.h"
 
-#define TOP_ZOOMS 6
-#define TOP_TREND 10 /* intervals */
-#define SORT_NAME TABLE_COLUMNS
+#define TOP_ZOOMS  6
+#define TOP_TREND  10 /* intervals that are shown */
+#define TOP_BEFORE 30 /* that a change is judged by */
+#define SORT_NAME  TABLE_COLUMNS
 
 /* One row of a level, into which the view has gone. */
 struct top_zoom {
@@ -31,7 +32,8 @@ struct top {
 	struct top_opts opts;
 	struct history *history;
 	enum top_mode mode;
-	int level; /* -1: what --by says */
+	size_t help_from, help_more; /* lines of help; how many more a page goes on, 0: the last */
+	int level;		     /* -1: what --by says */
 	unsigned int sort;
 	struct top_zoom zoom[TOP_ZOOMS];
 	unsigned int n_zooms;

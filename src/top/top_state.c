@@ -39,6 +39,11 @@ size_t top_shown(const struct top *t)
 
 /* --- the table of the interval that is shown --- */
 
+#define RATES	      (TOP_BEFORE + 1)
+#define CHANGE_MIN    5	  /* intervals */
+#define CHANGE_LEAST  0.1 /* of the mean */
+#define CHANGE_SIGMAS 3
+
 static void forget_table(struct top *t)
 {
 	table_free(&t->table);
@@ -111,22 +116,53 @@ static size_t order(struct top *t)
 	return tab->n;
 }
 
+/*
+ * Is what a row costs now beyond the noise of sampling, and beyond how it went up and down before?
+ */
+static int change_of(const struct table_row *r, const float *rates)
+{
+	double sum = 0, squares = 0, now = rates[TOP_BEFORE], mean, error = 0, variance;
+	int n = 0;
+
+	for (int i = 0; i < TOP_BEFORE; i++) {
+		if (isnan(rates[i]))
+			continue;
+		n++;
+		sum += rates[i];
+		squares += (double)rates[i] * rates[i];
+	}
+	if (n < CHANGE_MIN || isnan(now))
+		return 0;
+	mean = sum / n;
+	variance = fmax(squares / n - mean * mean, 0) * (n + 1) / (n - 1);
+	for (int b = 0; r->all.sum && r->all.buckets && b < IBS_LAT_BUCKETS; b++)
+		error += (double)r->all.buckets[b] * ibs_lat_le(b) * ibs_lat_le(b);
+	if (r->all.sum)
+		error *= now / r->all.sum * now / r->all.sum;
+	if (fabs(now - mean) <= CHANGE_LEAST * mean ||
+	    (now - mean) * (now - mean) <= CHANGE_SIGMAS * CHANGE_SIGMAS * (variance + error))
+		return 0;
+	return now > mean ? 1 : -1;
+}
+
 static int find_trends(struct top *t, size_t frame)
 {
 	struct u64_map rows = {};
 	int ret;
 
 	t->hash = calloc(t->table.n ?: 1, sizeof(*t->hash));
-	t->trend = calloc((t->table.n ?: 1) * TOP_TREND, sizeof(*t->trend));
+	t->trend = calloc((t->table.n ?: 1) * RATES, sizeof(*t->trend));
 	ret = t->hash && t->trend ? 0 : -ENOMEM;
 	for (size_t i = 0; !ret && i < t->table.n; i++) {
 		t->hash[i] = table_row_hash(&t->table.row[i]);
-		t->table.row[i].trend = t->trend + i * TOP_TREND;
+		t->table.row[i].trend = t->trend + (i + 1) * RATES - TOP_TREND;
 		ret = u64_map_put(&rows, t->hash[i], i);
 	}
 	if (!ret)
 		history_trend(t->history, frame, top_row_labels(t), &rows, t->table.n, t->trend,
-			      TOP_TREND);
+			      RATES);
+	for (size_t i = 0; !ret && i < t->table.n; i++)
+		t->table.row[i].change = change_of(&t->table.row[i], t->trend + i * RATES);
 	t->table.n_trend = TOP_TREND;
 	u64_map_free(&rows);
 	return ret;

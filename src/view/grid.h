@@ -9,16 +9,18 @@
 #include "screen.h"
 
 /* X(ID, foreground of 256 or -1, foreground of 8 or -1, "SGR attributes", "css") */
-#define GRID_STYLE_TABLE(X)                                       \
-	X(PLAIN, -1, -1, "", "")                                  \
-	X(STRONG, -1, -1, "1", "font-weight:600")                 \
-	X(DIM, 245, -1, "2", "color:#616973")                     \
-	X(SELECTED, -1, -1, "7", "background:#e8edf3")            \
-	X(WARN, 208, 3, "1", "color:#8a3d00;background:#fdf0dc")  \
-	X(CACHE, 68, 4, "", "color:#336eaf")                      \
-	X(DRAM, 172, 3, "", "color:#ca7a19")                      \
-	X(REMOTE, 209, 1, "", "color:#af3312")                    \
-	X(AMOUNT, 37, 6, "", "color:#007ba6")
+#define GRID_STYLE_TABLE(X)                                      \
+	X(PLAIN, -1, -1, "", "")                                 \
+	X(STRONG, -1, -1, "1", "font-weight:600")                \
+	X(DIM, 245, -1, "2", "color:#616973")                    \
+	X(SELECTED, -1, -1, "7", "background:#e8edf3")           \
+	X(WARN, 208, 3, "1", "color:#8a3d00;background:#fdf0dc") \
+	X(CACHE, 68, 4, "", "color:#336eaf")                     \
+	X(DRAM, 172, 3, "", "color:#ca7a19")                     \
+	X(REMOTE, 209, 1, "", "color:#af3312")                   \
+	X(AMOUNT, 37, 6, "", "color:#007ba6")                    \
+	X(MORE, 130, 1, "", "color:#833b02")                     \
+	X(LESS, 25, 4, "", "color:#02468b")
 
 enum grid_style {
 #define GRID_STYLE_ENUM(id, ...) GRID_##id,

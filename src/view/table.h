@@ -17,33 +17,36 @@ struct err;
  * X(ID, "name", "HEADING", rank, "meaning"). The column of the lowest rank is left out first where
  * the width is small; rank 0 is only printed if asked for.
  */
-#define TABLE_COLUMN_TABLE(X)                                                                     \
-	X(SAMPLES, "samples", "SAMPLES", 5, "samples")                                            \
-	X(VALID, "valid", "VALID", 0, "samples with a valid latency")                             \
-	X(OPS, "estimated_ops", "EST. OPS", 0, "estimated ops (or cycles) that the samples stand for")      \
-	X(CYCLES, "cycles", "MISS CYCLES/s", 12, "latency x ops that a sample stands for")        \
-	X(SHARE, "share", "SHARE", 11, "share of all miss cycles")                                 \
-	X(DRAM, "dram", "DRAM", 8, "share of the row's miss cycles that DRAM of any node cost")   \
-	X(REMOTE, "remote", "REMOTE", 7, "share of the row's miss cycles that other nodes cost")  \
-	X(HITM, "hitm", "HITM", 3, "share of them of lines that another cache had modified")      \
-	X(MLP, "mlp", "MLP", 2, "requests open when a missed load was filled, on average")        \
-	X(WALK, "walk", "WALK", 1, "share of loads and stores that walked page tables")           \
-	X(MEAN, "mean", "MEAN", 0, "mean latency, cycles")                                        \
-	X(P50, "p50", "p50", 4, "median latency, cycles")                                         \
-	X(P90, "p90", "p90", 6, "90th percentile, cycles")                                        \
-	X(P99, "p99", "p99", 10, "99th percentile, cycles; needs 100 samples")                     \
-	X(HISTOGRAM, "histogram", "", 9, "distribution of latencies, 16 to 4096 cycles, log scale") \
-	X(TREND, "trend", "TREND", 10, "miss cycles of the last intervals; in top only")           \
+#define TABLE_COLUMN_TABLE(X)                                                                    \
+	X(SAMPLES, "samples", "SAMPLES", 5, "samples")                                           \
+	X(VALID, "valid", "VALID", 0, "samples with a valid latency")                            \
+	X(OPS, "estimated_ops", "EST. OPS", 0,                                                   \
+	  "estimated ops (or cycles) that the samples stand for")                                \
+	X(CYCLES, "cycles", "MISS CYCLES/s", 12, "latency x ops that a sample stands for")       \
+	X(SHARE, "share", "SHARE", 11, "share of all miss cycles")                               \
+	X(DRAM, "dram", "DRAM", 8, "share of the row's miss cycles that DRAM of any node cost")  \
+	X(REMOTE, "remote", "REMOTE", 7, "share of the row's miss cycles that other nodes cost") \
+	X(HITM, "hitm", "HITM", 3, "share of them of lines that another cache had modified")     \
+	X(MLP, "mlp", "MLP", 2, "requests open when a missed load was filled, on average")       \
+	X(WALK, "walk", "WALK", 1, "share of loads and stores that walked page tables")          \
+	X(MEAN, "mean", "MEAN", 0, "mean latency, cycles")                                       \
+	X(P50, "p50", "p50", 4, "median latency, cycles")                                        \
+	X(P90, "p90", "p90", 6, "90th percentile, cycles")                                       \
+	X(P99, "p99", "p99", 10, "99th percentile, cycles; needs 100 samples")                   \
+	X(HISTOGRAM, "histogram", "", 9,                                                         \
+	  "distribution of latencies, 16 to 4096 cycles, log scale")                             \
+	X(TREND, "trend", "TREND", 10,                                                           \
+	  "miss cycles of the last intervals, and whether they changed; in top only")            \
 	TABLE_EXTRA_TABLE(X)
 /* Of recordings only; table_row.extra has them in this order. */
-#define TABLE_EXTRA_TABLE(X)                                                                      \
-	X(SAMPLE_SHARE, "sample_share", "SAMPLES %", 0, "share of all samples")                   \
-	X(MAX, "max", "MAX", 0, "largest latency, cycles")                                        \
-	X(TOTAL, "total", "LATENCY SUM", 0, "sum of the latencies, cycles")                       \
-	X(LOADS, "loads", "LOADS", 5, "samples that load")                                        \
-	X(STORES, "stores", "STORES", 5, "samples that store")                                    \
-	X(OFFSETS, "offsets", "OFFSETS", 6, "different bytes of a cache line accessed")           \
-	X(CPUS, "cpus", "CPUS", 7, "different CPUs")                                              \
+#define TABLE_EXTRA_TABLE(X)                                                            \
+	X(SAMPLE_SHARE, "sample_share", "SAMPLES %", 0, "share of all samples")         \
+	X(MAX, "max", "MAX", 0, "largest latency, cycles")                              \
+	X(TOTAL, "total", "LATENCY SUM", 0, "sum of the latencies, cycles")             \
+	X(LOADS, "loads", "LOADS", 5, "samples that load")                              \
+	X(STORES, "stores", "STORES", 5, "samples that store")                          \
+	X(OFFSETS, "offsets", "OFFSETS", 6, "different bytes of a cache line accessed") \
+	X(CPUS, "cpus", "CPUS", 7, "different CPUs")                                    \
 	X(THREADS, "threads", "THREADS", 9, "different threads")
 
 enum table_column {
@@ -62,15 +65,16 @@ enum table_column {
 
 struct table_row {
 	char *name[TABLE_KEYS]; /* printable; NULL in the rows of rest and total */
-	struct series all;	 /* every source and op; src and op mean nothing */
-	double cycles;		 /* miss cycles; NAN: unknown */
-	double dram, remote;	 /* of those whose source is known, 0 to 1; NAN: none is known */
-	double known;		 /* miss cycles (or latencies) of those */
-	__u64 cached;		 /* valid samples whose line came from another cache */
-	__u64 walks, memory;	 /* page walks; loads and stores, 0 where walks are not counted */
-	__u32 max;		 /* percentiles are at most that; 0: any */
+	struct series all;	/* every source and op; src and op mean nothing */
+	double cycles;		/* miss cycles; NAN: unknown */
+	double dram, remote;	/* of those whose source is known, 0 to 1; NAN: none is known */
+	double known;		/* miss cycles (or latencies) of those */
+	__u64 cached;		/* valid samples whose line came from another cache */
+	__u64 walks, memory;	/* page walks; loads and stores, 0 where walks are not counted */
+	__u32 max;		/* percentiles are at most that; 0: any */
 	double extra[TABLE_COLUMNS - TABLE_EXTRA]; /* of recordings */
-	const float *trend;	 /* table.n_trend of them, NAN: unknown; NULL: none */
+	const float *trend; /* table.n_trend of them, NAN: unknown; NULL: none */
+	int change; /* the last of them against those before: -1, 1, or 0 for what may be noise */
 };
 
 struct table {
@@ -80,9 +84,9 @@ struct table {
 	unsigned int n_keys;
 	bool data;	 /* rows are of memory: who shares it matters */
 	const char *ops; /* what is estimated if it is not ops */
-	bool joined;	     /* name[0] is the container, else the cgroup; it is the only name */
+	bool joined;	 /* name[0] is the container, else the cgroup; it is the only name */
 	enum ibs_metric metric;
-	double seconds; /* 0: unknown; miss cycles are then sums */
+	double seconds;	  /* 0: unknown; miss cycles are then sums */
 	size_t n, n_rest; /* rows, and how many groups are in rest */
 	unsigned int n_trend;
 	struct table_row *row, rest, total;
@@ -92,8 +96,7 @@ struct table {
 /* Beside label bits: one name for all of cgroup, container and pod. */
 #define TABLE_JOINED (1U << 31)
 /* The view's own choice of keys: the container, or the cgroup if it is in none. */
-#define TABLE_LABELS \
-	(TABLE_JOINED | 1U << LABEL_CGROUP | 1U << LABEL_CONTAINER | 1U << LABEL_POD)
+#define TABLE_LABELS (TABLE_JOINED | 1U << LABEL_CGROUP | 1U << LABEL_CONTAINER | 1U << LABEL_POD)
 
 /**
  * table_build() - group, rank and fold what a snapshot holds
@@ -168,6 +171,8 @@ bool table_text_left(const struct table_text *x, size_t column);
 /* Values as a row of bars, scaled to the largest; NAN is blank, and so is 0 unless @zero. */
 void table_spark(const struct screen *s, const double *v, size_t n, bool zero, char *out,
 		 size_t size);
+/* The mark of table_row.change, which follows the trend. */
+const char *table_change(const struct screen *s, int change);
 /* The distribution of a series' latencies over TABLE_BINS bins of a fixed scale. */
 #define TABLE_BINS 18
 void table_bins(const struct series *s, double bin[TABLE_BINS]);

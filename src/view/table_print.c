@@ -12,7 +12,7 @@
 #define GAP	   TABLE_GAP
 #define NAME_MIN   8
 #define NAME_SHARE 4 /* numbers are left out rather than names cut to less than 1/4 of the width */
-#define CELL	   (3 * TABLE_TREND_MAX + 1)
+#define CELL	   (3 * TABLE_TREND_MAX + 4)
 #define NARROW	   100
 #define EDGE_FIRST 16
 #define EDGE_LAST  4096
@@ -82,6 +82,11 @@ static void histogram(const struct screen *s, const struct series *series, char 
 	table_spark(s, bin, BINS, false, out, CELL);
 }
 
+const char *table_change(const struct screen *s, int change)
+{
+	return s->utf8 ? change > 0 ? "▲" : "▼" : change > 0 ? "+" : "-";
+}
+
 static void trend(const struct table_text *g, const struct table_row *r, char *out)
 {
 	double v[TABLE_TREND_MAX];
@@ -90,6 +95,8 @@ static void trend(const struct table_text *g, const struct table_row *r, char *o
 	for (unsigned int i = 0; i < n; i++)
 		v[i] = r->trend[i];
 	table_spark(g->screen, v, n, true, out, CELL);
+	if (r->change)
+		strcat(out, table_change(g->screen, r->change));
 }
 
 static void percentile(const struct screen *s, const struct table_row *r, double q, char *out)

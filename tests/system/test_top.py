@@ -219,7 +219,7 @@ class Top(unittest.TestCase):
             t.until('ibscope top --source sim')
             t.keys('?')
             t.until('select the row above')
-            t.keys('?h')
+            t.keys('??h')    # two pages
             t.until('distribution')
             t.keys('hq')
             self.assertEqual(t.wait(), 0)

@@ -267,6 +267,95 @@ static void test_always_visible(void **state)
 	top_free(t);
 }
 
+static void add_interval(struct top *t, unsigned int n, unsigned int times, bool shared)
+{
+	struct frame f = { .end_ns = 1795356300ULL * 1000000000, .by = BY, .cost = 0.0021 };
+	struct snapshot s;
+
+	make(&s, n, 3);
+	for (size_t k = 0; k < s.groups[0].n_series; k++) {
+		struct series *one = &s.groups[0].series[k], copy = *one;
+
+		copy.buckets = one->buckets ? calloc(IBS_LAT_BUCKETS, sizeof(*copy.buckets)) : NULL;
+		for (int b = 0; copy.buckets && b < IBS_LAT_BUCKETS; b++)
+			copy.buckets[b] = one->buckets[b];
+		for (unsigned int i = 1; i < times; i++)
+			assert_int_equal(series_add(one, &copy), 0);
+		free(copy.buckets);
+	}
+	s.pmu.throttled = shared ? 12 : 0;
+	s.pmu.running_ns = shared ? 60 : 100;
+	assert_int_equal(top_add(t, &s, &f, name_of, NULL), 0);
+	snapshot_free(&s);
+}
+
+static void test_warnings_fit(void **state)
+{
+	struct top *t = start(6, 4);
+
+	(void)state;
+	info.hist.simulated = true;
+	add_interval(t, 6, 1, true);
+	for (int width = 40; width < 200; width += 5) {
+		for (int height = 3; height < 40; height++) {
+			char *text = painted(t, width, height);
+
+			assert_non_null(strstr(text, "SIMULATED"));
+			assert_non_null(strstr(text, "throttled"));
+			assert_non_null(strstr(text, "60 %"));
+			if (height >= 10) {
+				assert_non_null(strstr(text, "cost"));
+				assert_non_null(strstr(text, "unseen 0"));
+			}
+			free(text);
+		}
+	}
+	top_free(t);
+}
+
+static void test_change(void **state)
+{
+	struct top *t = start(2, 20);
+
+	(void)state;
+	has_not(t, "▲");
+	add_interval(t, 2, 3, false);
+	has(t, "▲");
+	has_not(t, "▼");
+	top_free(t);
+	t = start(2, 20);
+	add_interval(t, 2, 1, false);
+	has_not(t, "▲"); /* as before */
+	has_not(t, "▼");
+	top_free(t);
+	t = start(2, 3);
+	add_interval(t, 2, 3, false);
+	has_not(t, "▲"); /* nobody knows what is usual */
+	top_free(t);
+}
+
+/* Every line of it can be seen on every screen. */
+static void test_help(void **state)
+{
+	struct top *t = start(6, 4);
+	char *text = painted(t, 80, 24);
+
+	(void)state;
+	free(text);
+	keys(t, "?");
+	text = painted(t, 80, 24);
+	assert_non_null(strstr(text, "row above"));
+	assert_null(strstr(text, "q         quit"));
+	free(text);
+	keys(t, "?");
+	text = painted(t, 80, 24);
+	assert_non_null(strstr(text, "q         quit"));
+	free(text);
+	keys(t, "?");
+	has(t, "by source of miss cycles");
+	top_free(t);
+}
+
 static void test_keys(void **state)
 {
 	struct top *t = start(8, 12);
@@ -468,6 +557,9 @@ int main(void)
 		cmocka_unit_test(test_golden),
 		cmocka_unit_test(test_any_size),
 		cmocka_unit_test(test_always_visible),
+		cmocka_unit_test(test_warnings_fit),
+		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_help),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_time),
 		cmocka_unit_test(test_mouse),
