@@ -151,6 +151,8 @@ static void set_pmu(struct trace_pmu *p, const struct perf_attr *a)
 		.physical = true,
 		.stacks = a->attr.sample_type & PERF_SAMPLE_CALLCHAIN,
 		.period = a->attr.sample_period,
+		.config = a->attr.config,
+		.config1 = a->attr.config1,
 	};
 	snprintf(p->name, sizeof(p->name), "%s",
 		 *a->name ? a->name

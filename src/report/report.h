@@ -10,27 +10,27 @@
 #include "trace/tasks.h"
 
 /* X(NAME, "name", "meaning") */
-#define REPORT_KEY_TABLE(X)                                                     \
-	X(SRC, "src", "where the data came from")                               \
-	X(OP, "op", "kind of op")                                               \
-	X(CGROUP, "cgroup", "path of the cgroup")                               \
-	X(CONTAINER, "container", "name or id of the container")                \
-	X(POD, "pod", "namespace and name of the pod, or its uid")              \
-	X(PID, "pid", "process")                                                \
-	X(TID, "tid", "thread")                                                 \
-	X(COMM, "comm", "name of the thread")                                   \
-	X(CPU, "cpu", "logical CPU")                                            \
-	X(CCX, "ccx", "cores that share an L3")                                 \
-	X(NODE, "node", "NUMA node of the CPU")                                 \
-	X(MODE, "mode", "user or kernel")                                       \
-	X(SYMBOL, "symbol", "function of the op's address")                     \
-	X(DSO, "dso", "file of the op's address")                               \
-	X(SRCLINE, "srcline", "source file and line of the op's address")       \
-	X(IP, "ip", "address of the op")                                        \
-	X(PAGE, "page", "4 KiB page of the data's address")                          \
-	X(LINE, "line", "cache line (64 bytes) of the data's address")         \
+#define REPORT_KEY_TABLE(X)                                                  \
+	X(SRC, "src", "where the data came from")                            \
+	X(OP, "op", "kind of op")                                            \
+	X(CGROUP, "cgroup", "path of the cgroup")                            \
+	X(CONTAINER, "container", "name or id of the container")             \
+	X(POD, "pod", "namespace and name of the pod, or its uid")           \
+	X(PID, "pid", "process")                                             \
+	X(TID, "tid", "thread")                                              \
+	X(COMM, "comm", "name of the thread")                                \
+	X(CPU, "cpu", "logical CPU")                                         \
+	X(CCX, "ccx", "cores that share an L3")                              \
+	X(NODE, "node", "NUMA node of the CPU")                              \
+	X(MODE, "mode", "user or kernel")                                    \
+	X(SYMBOL, "symbol", "function of the op's address")                  \
+	X(DSO, "dso", "file of the op's address")                            \
+	X(SRCLINE, "srcline", "source file and line of the op's address")    \
+	X(IP, "ip", "address of the op")                                     \
+	X(PAGE, "page", "4 KiB page of the data's address")                  \
+	X(LINE, "line", "cache line (64 bytes) of the data's address")       \
 	X(SPACE, "space", "address space of page and line: a pid or kernel") \
-	X(PAGE_SIZE, "page_size", "size of the data's page, bytes")             \
+	X(PAGE_SIZE, "page_size", "size of the data's page, bytes")          \
 	X(EVENT, "event", "event that took the sample")
 
 enum report_key {
@@ -41,25 +41,26 @@ enum report_key {
 };
 
 /* X(NAME, "name", how text shows it: a column of view/table.h, "meaning") */
-#define REPORT_COLUMN_TABLE(X)                                                                  \
-	X(SAMPLES, "samples", SAMPLES, "samples")                                               \
-	X(SAMPLE_SHARE, "sample_share", SAMPLE_SHARE, "share of all selected samples")          \
-	X(ESTIMATED, "estimated_ops", OPS, "samples x period: ops, cycles or fetches")          \
-	X(VALID, "valid", VALID, "samples with a valid latency")                                \
-	X(CYCLES, "miss_cycles", CYCLES, "latency x ops that a sample stands for")              \
-	X(SHARE, "share", SHARE, "share of all miss cycles; of all latencies if a period is unknown")                                    \
-	X(DRAM, "dram", DRAM, "share of the row's miss cycles that DRAM of any node cost")      \
-	X(REMOTE, "remote", REMOTE, "share of the row's miss cycles that other nodes cost")     \
-	X(MEAN, "mean", MEAN, "mean latency, cycles")                                           \
-	X(P50, "p50", P50, "median, cycles")                                                    \
-	X(P90, "p90", P90, "90th percentile, cycles")                                           \
-	X(P99, "p99", P99, "99th percentile, cycles")                                           \
-	X(MAX, "max", MAX, "largest latency, cycles; 65535 means that or more")                 \
-	X(TOTAL, "total", TOTAL, "sum of the latencies, cycles")                                \
-	X(LOADS, "loads", LOADS, "samples that load, including prefetches")                     \
-	X(STORES, "stores", STORES, "samples that store, including locked accesses")            \
-	X(OFFSETS, "offsets", OFFSETS, "different bytes of a cache line accessed")              \
-	X(CPUS, "cpus", CPUS, "different CPUs")                                                 \
+#define REPORT_COLUMN_TABLE(X)                                                              \
+	X(SAMPLES, "samples", SAMPLES, "samples")                                           \
+	X(SAMPLE_SHARE, "sample_share", SAMPLE_SHARE, "share of all selected samples")      \
+	X(ESTIMATED, "estimated_ops", OPS, "samples x period: ops, cycles or fetches")      \
+	X(VALID, "valid", VALID, "samples with a valid latency")                            \
+	X(CYCLES, "miss_cycles", CYCLES, "latency x ops that a sample stands for")          \
+	X(SHARE, "share", SHARE,                                                            \
+	  "share of all miss cycles; of all latencies if a period is unknown")              \
+	X(DRAM, "dram", DRAM, "share of the row's miss cycles that DRAM of any node cost")  \
+	X(REMOTE, "remote", REMOTE, "share of the row's miss cycles that other nodes cost") \
+	X(MEAN, "mean", MEAN, "mean latency, cycles")                                       \
+	X(P50, "p50", P50, "median, cycles")                                                \
+	X(P90, "p90", P90, "90th percentile, cycles")                                       \
+	X(P99, "p99", P99, "99th percentile, cycles")                                       \
+	X(MAX, "max", MAX, "largest latency, cycles; 65535 means that or more")             \
+	X(TOTAL, "total", TOTAL, "sum of the latencies, cycles")                            \
+	X(LOADS, "loads", LOADS, "samples that load, including prefetches")                 \
+	X(STORES, "stores", STORES, "samples that store, including locked accesses")        \
+	X(OFFSETS, "offsets", OFFSETS, "different bytes of a cache line accessed")          \
+	X(CPUS, "cpus", CPUS, "different CPUs")                                             \
 	X(THREADS, "threads", THREADS, "different threads")
 
 enum report_column {
@@ -106,8 +107,25 @@ void report_free(struct report *r); /* accepts NULL */
 /* Add a sample; events of another kind change nothing. Return: 0 */
 int report_add(struct report *r, const struct trace_event *ev);
 
+/* The latency of a sample. Return: false if it has none. */
+bool report_latency(enum ibs_metric metric, const struct ibs_op_sample *op, __u32 *lat);
+
 /* What a counter counts from one sample to the next. */
 enum report_unit { REPORT_OPS = 1, REPORT_CYCLES = 2, REPORT_FETCHES = 4 };
+
+struct container;
+
+/**
+ * report_cgroup_text() - a cgroup, its container or its pod
+ * @key: REPORT_KEY_CGROUP, _CONTAINER or _POD
+ * @buf: of CONTAINER_LABEL bytes
+ *
+ * As hist shows them: a cgroup without a path is its number, a container without a name its id.
+ *
+ * Return: "" for none, NULL for absent; may be in @c or @buf.
+ */
+const char *report_cgroup_text(const struct tasks *tasks, enum report_key key, __u64 id,
+			       struct container *c, char *buf);
 
 /* How many of them a sample stands for. Return: 0 if the recording does not say. */
 __u64 report_period(const struct trace_info *info, const struct trace_event *ev,

@@ -93,17 +93,13 @@ static bool owned_word(const char *text, __u64 *word)
 	return text != NULL;
 }
 
-/*
- * As hist shows them: a cgroup without a path is its number, a container without a name its id.
- * @buf: of CONTAINER_LABEL bytes. Return: NULL for absent; may be in @c or @buf.
- */
-static const char *cgroup_text(const struct report *r, enum report_key key, __u64 id,
+const char *report_cgroup_text(const struct tasks *tasks, enum report_key key, __u64 id,
 			       struct container *c, char *buf)
 {
 	struct container_name name;
 	struct task_cgroup cgroup;
 
-	if (!tasks_cgroup(r->opts.tasks, id, &cgroup)) {
+	if (!tasks_cgroup(tasks, id, &cgroup)) {
 		snprintf(buf, CONTAINER_LABEL, "#%llu", (unsigned long long)id);
 		return buf;
 	}
@@ -132,7 +128,7 @@ static bool cgroup_word(struct report *r, enum report_key key, const struct trac
 		return false;
 	*word = u64_map_get(known, s->cgroup_id);
 	if (*word == U64_MAP_NONE) {
-		text = cgroup_text(r, key, s->cgroup_id, &c, buf);
+		text = report_cgroup_text(r->opts.tasks, key, s->cgroup_id, &c, buf);
 		*word = text ? intern_get(&r->texts, text) : INTERN_NONE - 1;
 		u64_map_put(known, s->cgroup_id, *word);
 	}

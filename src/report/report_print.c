@@ -44,8 +44,7 @@ static const char *or_unknown(const char *text)
 	return *text ? text : "unknown";
 }
 
-/* A line with names that others chose. */
-__attribute__((format(printf, 2, 3))) static void line(FILE *f, const char *fmt, ...)
+void report_print_line(FILE *f, const char *fmt, ...)
 {
 	char *text;
 	va_list ap;
@@ -69,8 +68,8 @@ static void print_machine(FILE *f, const struct trace_info *info)
 			 info->cpu.model);
 	if (info->n_cpus)
 		snprintf(cpus, sizeof(cpus), ", %u CPUs", info->n_cpus);
-	line(f, "machine   %s%s, host %s, Linux %s", cpu, cpus, or_unknown(info->host),
-	     or_unknown(info->release));
+	report_print_line(f, "machine   %s%s, host %s, Linux %s", cpu, cpus, or_unknown(info->host),
+			  or_unknown(info->release));
 }
 
 static void print_events(FILE *f, const struct trace_info *info)
@@ -82,7 +81,7 @@ static void print_events(FILE *f, const struct trace_info *info)
 		if (p->period)
 			snprintf(period, sizeof(period),
 				 p->freq ? "%llu samples a second" : "period %llu", (ull)p->period);
-		line(f, "event     %s, %s", p->name, period);
+		report_print_line(f, "event     %s, %s", p->name, period);
 	}
 }
 
@@ -118,11 +117,12 @@ static void print_file(FILE *f, const struct report_head *h)
 		snprintf(skipped, sizeof(skipped), " (%llu blocks, %llu bytes skipped)",
 			 (ull)end->skipped_blocks, (ull)end->skipped_bytes);
 	if (end->whole && !end->skipped_blocks)
-		line(f, "file      %s (%s), complete", h->file, or_unknown(h->info->format ?: ""));
+		report_print_line(f, "file      %s (%s), complete", h->file,
+				  or_unknown(h->info->format ?: ""));
 	else
-		line(f, "file      %s (%s), INCOMPLETE: %s%s", h->file,
-		     or_unknown(h->info->format ?: ""),
-		     end->missing[0] ? end->missing : "parts are damaged", skipped);
+		report_print_line(f, "file      %s (%s), INCOMPLETE: %s%s", h->file,
+				  or_unknown(h->info->format ?: ""),
+				  end->missing[0] ? end->missing : "parts are damaged", skipped);
 }
 
 void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric metric)
@@ -130,9 +130,9 @@ void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric met
 	print_machine(f, h->info);
 	print_events(f, h->info);
 	if (h->info->filter[0])
-		line(f, "recorded  %s", h->info->filter);
+		report_print_line(f, "recorded  %s", h->info->filter);
 	if (*h->options)
-		line(f, "options   %s", h->options);
+		report_print_line(f, "options   %s", h->options);
 	fprintf(f, "samples   %llu", (ull)(h->op_samples + h->fetch_samples));
 	if (h->fetch_samples)
 		fprintf(f, " (%llu of ops, %llu of fetches)", (ull)h->op_samples,
@@ -308,17 +308,13 @@ static json_t *json_ledger(const struct trace_end *end)
 				   (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_LOST));
 }
 
-static json_t *json_head(const struct report_head *h, const struct report_table *t)
+json_t *report_head_json(const struct report_head *h, enum ibs_metric metric)
 {
 	const struct trace_info *info = h->info;
 	const struct trace_end *end = h->end;
-	json_t *by = json_array();
 
-	for (unsigned int k = 0; k < t->opts->n_by; k++)
-		json_array_append_new(by, json_string(report_key_name(t->opts->by[k])));
 	return json_pack(
-		"{so so so sb so so so so so so so so s{sI sI sI} s{sI sI} so sb so sI sI so so "
-		"so}",
+		"{so so so sb so so so so so so so so s{sI sI sI} s{sI sI} so sb so sI sI so}",
 		"file", known_text(h->file), "format", known_text(info->format), "source",
 		known_text(info->source), "simulated", info->simulated, "host",
 		known_text(info->host), "release", known_text(info->release), "command",
@@ -330,8 +326,7 @@ static json_t *json_head(const struct report_head *h, const struct report_table 
 		"ledger", json_ledger(end), "whole", end->whole && !end->skipped_blocks, "missing",
 		known_text(end->missing), "skipped_blocks", (json_int_t)end->skipped_blocks,
 		"skipped_bytes", (json_int_t)end->skipped_bytes, "metric",
-		known_text(metric_name(t->opts->metric)), "estimated_unit",
-		known_text(t->estimated_unit), "by", by);
+		known_text(metric_name(metric)));
 }
 
 static void json_values(FILE *f, const struct report_table *t, const struct report_row *row,
@@ -363,8 +358,12 @@ static void json_row(FILE *f, const struct report_table *t, const struct report_
 static void print_json(FILE *f, const struct report_head *head, const struct report_table *t,
 		       const enum report_column *columns, unsigned int n)
 {
-	json_t *j = json_head(head, t);
+	json_t *j = report_head_json(head, t->opts->metric), *by = json_array();
 
+	for (unsigned int k = 0; k < t->opts->n_by; k++)
+		json_array_append_new(by, json_string(report_key_name(t->opts->by[k])));
+	json_object_set_new(j, "estimated_unit", known_text(t->estimated_unit));
+	json_object_set_new(j, "by", by);
 	fputc('{', f);
 	json_dumpf(j, f, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_EMBED);
 	json_decref(j);

@@ -4,13 +4,14 @@
 #define IBSCOPE_REPORT_PRINT_H
 
 #include "report.h"
+#include "base/json.h"
 #include "view/screen.h"
 
 enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };
 
 /* What was read, and what of it was meant. */
 struct report_head {
-	const char *file;		 /* the name of the recording */
+	const char *file; /* the name of the recording */
 	const struct trace_info *info;
 	const struct trace_end *end;
 	const char *options;		 /* of the command line, as given */
@@ -21,6 +22,10 @@ struct report_head {
 
 /* On lines of their own: what a reader must know of the numbers that follow. */
 void report_print_head(FILE *f, const struct report_head *head, enum ibs_metric metric);
+json_t *report_head_json(const struct report_head *head, enum ibs_metric metric);
+
+/* A line with names that others chose. */
+__attribute__((format(printf, 2, 3))) void report_print_line(FILE *f, const char *fmt, ...);
 
 /**
  * report_print() - all of it
@@ -38,8 +43,7 @@ void report_print_head(FILE *f, const struct report_head *head, enum ibs_metric 
  * ferror().
  */
 void report_print(FILE *f, const struct screen *screen, enum report_format format,
-		  const struct report_head *head,
-		  const struct report_table *t, const enum report_column *columns,
-		  unsigned int n_columns);
+		  const struct report_head *head, const struct report_table *t,
+		  const enum report_column *columns, unsigned int n_columns);
 
 #endif

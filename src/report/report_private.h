@@ -16,7 +16,7 @@ struct sums {
 	__u64 samples, valid, sum, estimated;
 	__u64 loads, stores;
 	__u64 cycles, known, dram, remote; /* as in struct report_row */
-	__u64 offsets; /* bit n: byte n of the cache line */
+	__u64 offsets;			   /* bit n: byte n of the cache line */
 	__u32 cpus, threads;
 	__u16 max;
 	__u8 units; /* enum report_unit bits */
@@ -54,9 +54,6 @@ struct report {
 	struct intern texts;
 	struct u64_map cgroups[3]; /* id to text, for REPORT_KEY_CGROUP and the two behind it */
 };
-
-/* The latency of a sample. Return: false if it has none. */
-bool report_latency(enum ibs_metric metric, const struct ibs_op_sample *op, __u32 *lat);
 
 /* What enum report_unit bits stand for, or NULL if it is not one thing. */
 const char *report_unit_name(unsigned int units);

@@ -13,12 +13,13 @@
 
 /* One event (as of -e) that samples were taken with. */
 struct trace_pmu {
-	char name[128]; /* as the user wrote it: "ibs_op/cnt_ctl=1/" */
-	bool op;	/* samples are of ibs_op; else of ibs_fetch */
-	bool freq;	/* `period` is a frequency in Hz */
-	bool physical;	/* physical addresses were recorded */
-	bool stacks;	/* call chains were */
-	__u64 period;	/* 0: not known */
+	char name[128];	       /* as the user wrote it: "ibs_op/cnt_ctl=1/" */
+	bool op;	       /* samples are of ibs_op; else of ibs_fetch */
+	bool freq;	       /* `period` is a frequency in Hz */
+	bool physical;	       /* physical addresses were recorded */
+	bool stacks;	       /* call chains were */
+	__u64 period;	       /* 0: not known */
+	__u64 config, config1; /* of perf.data only: terms that `name` need not show */
 };
 
 #define TRACE_CPUS 8192
@@ -32,19 +33,19 @@ struct trace_topology {
 
 /* What is known before the first event. Empty strings and zeros: unknown. */
 struct trace_info {
-	const char *format;	/* "ibscope 1" or "perf.data" */
-	const char *source;	/* "ibs", "sim" or "replay", as in hist --json */
+	const char *format; /* "ibscope 1" or "perf.data" */
+	const char *source; /* "ibs", "sim" or "replay", as in hist --json */
 	bool simulated;
 	char host[65], release[65], command[1024];
-	struct cpu_info cpu;	/* of the machine that recorded */
-	bool has_cpu;		/* else samples' own caps are all there is */
+	struct cpu_info cpu; /* of the machine that recorded */
+	bool has_cpu;	     /* else samples' own caps are all there is */
 	unsigned int n_cpus;
 	const struct trace_topology *topology; /* NULL: unknown */
 	const struct trace_pmu *pmu;
 	unsigned int n_pmus;
-	char filter[1024];	/* selection in force while recording, "" for all */
-	bool full_registers;	/* samples have all registers: --raw, perf */
-	__u64 realtime_ns;	/* time of day at `monotonic_ns`, 0 if unknown */
+	char filter[1024];   /* selection in force while recording, "" for all */
+	bool full_registers; /* samples have all registers: --raw, perf */
+	__u64 realtime_ns;   /* time of day at `monotonic_ns`, 0 if unknown */
 	__u64 monotonic_ns;
 };
 
@@ -63,10 +64,10 @@ struct trace_sample {
 	unsigned int pmu; /* index in trace_info.pmu */
 	__u32 tgid, tid, cpu;
 	bool has_task, has_cpu, has_time; /* perf may leave them out */
-	__u64 cgroup_id; /* 0: unknown */
-	__u64 ip;	 /* perf's, or the one of the registers */
-	bool has_ip;	 /* false where RipInvalid and nobody knows better */
-	bool kernel;	 /* taken in kernel mode, by `ip` */
+	__u64 cgroup_id;		  /* 0: unknown */
+	__u64 ip;			  /* perf's, or the one of the registers */
+	bool has_ip;			  /* false where RipInvalid and nobody knows better */
+	bool kernel;			  /* taken in kernel mode, by `ip` */
 	union {
 		struct ibs_op_sample op;
 		struct ibs_fetch_sample fetch;
@@ -107,19 +108,19 @@ struct trace_event {
 			const char *container, *pod, *ns; /* runtime's names; NULL or "": unknown */
 		} cgroup;
 		struct {
-			__u64 n; /* samples or other records that never came */
+			__u64 n;      /* samples or other records that never came */
 			bool samples; /* `n` is known to count samples */
-			__u32 cpu; /* ~0: unknown */
+			__u32 cpu;    /* ~0: unknown */
 		} lost;
 	};
 };
 
 /* What is known at the end of the file. */
 struct trace_end {
-	bool whole;	    /* the writer ended in order, and all blocks were read */
-	char missing[256];  /* else what is not there, and why: for people */
+	bool whole;	   /* the writer ended in order, and all blocks were read */
+	char missing[256]; /* else what is not there, and why: for people */
 	__u64 skipped_blocks, skipped_bytes; /* damaged, stepped over */
-	__u64 other_samples; /* of events that are not IBS, or without registers */
+	__u64 other_samples;		     /* of events that are not IBS, or without registers */
 	bool has_ledger;
 	struct ledger ledger;
 };

@@ -37,8 +37,9 @@ struct err;
 	  "distribution of latencies, 16 to 4096 cycles, log scale")                             \
 	X(TREND, "trend", "TREND", 10,                                                           \
 	  "miss cycles of the last intervals, and whether they changed; in top only")            \
-	TABLE_EXTRA_TABLE(X)
-/* Of recordings only; table_row.extra has them in this order. */
+	TABLE_EXTRA_TABLE(X)                                                                     \
+	TABLE_LINE_TABLE(X)
+/* Of recordings only; table_row.extra has them in this order, */
 #define TABLE_EXTRA_TABLE(X)                                                            \
 	X(SAMPLE_SHARE, "sample_share", "SAMPLES %", 0, "share of all samples")         \
 	X(MAX, "max", "MAX", 0, "largest latency, cycles")                              \
@@ -48,6 +49,15 @@ struct err;
 	X(OFFSETS, "offsets", "OFFSETS", 6, "different bytes of a cache line accessed") \
 	X(CPUS, "cpus", "CPUS", 7, "different CPUs")                                    \
 	X(THREADS, "threads", "THREADS", 9, "different threads")
+/* and then those of cache lines. */
+#define TABLE_LINE_TABLE(X)                                                                        \
+	X(HITM_CCX, "hitm_ccx", "HITM CCX", 2, "loads that hit modified data of the same complex") \
+	X(HITM_NEAR, "hitm_near", "HITM NEAR", 3,                                                  \
+	  "loads that hit those of another complex of the node")                                   \
+	X(HITM_REMOTE, "hitm_remote", "HITM REMOTE", 4, "loads that hit those of another node")    \
+	X(HITM_SOCKET, "hitm_socket", "HITM SOCKET", 3, "loads that hit those of another socket")  \
+	X(OWNED, "owned", "OWNED", 1, "loads that hit a line in state O")                          \
+	X(TRANSFERS, "transfers", "TRANSFERS", 1, "loads from other caches, state not reported")
 
 enum table_column {
 #define TABLE_COLUMN_ENUM(id, ...) TABLE_##id,
@@ -91,6 +101,9 @@ struct table {
 	unsigned int n_trend;
 	struct table_row *row, rest, total;
 	enum table_column sort;
+	const enum table_column
+		*usual; /* if none is asked for, the first that fit; NULL: as hist */
+	size_t n_usual;
 };
 
 /* Beside label bits: one name for all of cgroup, container and pod. */

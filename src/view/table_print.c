@@ -317,7 +317,7 @@ static void drop_columns(struct table_text *g)
 
 		for (size_t i = 0; i < g->n_columns; i++) {
 			numbers += g->width[g->n_names + i] + (i ? GAP : 0);
-			if (ranks[g->column[i]] < ranks[g->column[least]])
+			if (g->t->usual || ranks[g->column[i]] < ranks[g->column[least]])
 				least = i;
 		}
 		if (numbers + names_wanted(g) <= g->screen->width)
@@ -419,10 +419,13 @@ static void print_line(FILE *f, struct table_text *g, size_t line)
 
 static size_t default_columns(const struct table *t, unsigned int width, enum table_column *out)
 {
+	bool sources = t->labels >> LABEL_SRC & 1;
 	size_t n = 0;
 
-	bool sources = t->labels >> LABEL_SRC & 1;
-
+	if (t->usual) {
+		memcpy(out, t->usual, t->n_usual * sizeof(*out));
+		return t->n_usual;
+	}
 	for (unsigned int k = 0; k < t->n_keys; k++)
 		sources |= !strcmp(t->key[k], "src");
 	for (int c = 0; c < TABLE_COLUMNS; c++) {
@@ -434,7 +437,7 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 		    (c == TABLE_WALK && isnan(table_walk(&t->total))))
 			useless = true; /* this CPU does not tell */
 		if (c >= TABLE_LOADS)
-			useless = !t->data;
+			useless = !t->data || c >= TABLE_HITM_CCX;
 		if (t->data && (c == TABLE_HISTOGRAM || c == TABLE_P50))
 			useless = true;
 		if (c == TABLE_TREND)

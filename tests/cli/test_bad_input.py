@@ -152,7 +152,7 @@ class BadInput(unittest.TestCase):
             self.assertIn('usage:', p.stdout)
 
     def test_help_and_version_of_all(self):
-        commands = re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M)
+        commands = re.findall(r'^  ([a-z0-9]+) ', run('--help').stdout, re.M)
         self.assertGreater(len(commands), 6)
         version = run('--version')
         self.assertRegex(version.stdout, r'^ibscope \S+\n$')

@@ -26,7 +26,7 @@ FISH = 'source $argv[1]; complete -C "$argv[2..-1]"'
 
 
 def commands():
-    return re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M)
+    return re.findall(r'^  ([a-z0-9]+) ', run('--help').stdout, re.M)
 
 
 class Shell:

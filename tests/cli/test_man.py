@@ -50,7 +50,7 @@ def page_options(text):
 
 
 def commands():
-    return re.findall(r'^  ([a-z]+) ', said('ibscope'), re.M)
+    return re.findall(r'^  ([a-z0-9]+) ', said('ibscope'), re.M)
 
 
 class Options(unittest.TestCase):
@@ -101,6 +101,12 @@ class Options(unittest.TestCase):
         for title in ('Keys of --by:', 'Columns:'):
             want += re.findall(r'^  (\w+) ', text.split(title)[1].split('\n\n')[0], re.M)
         self.assertEqual(re.findall(r'^\.It Cm (\w+)$', page, re.M), want)
+
+    def test_columns_of_c2c(self):
+        text, page = said('ibscope', 'c2c'), read('ibscope-c2c.1')
+        want = re.findall(r'^  (\w+) ', text.split('\nColumns:')[1].split('\n\n')[0], re.M)
+        self.assertGreater(len(want), 10)
+        self.assertEqual(re.findall(r'^\.It Cm (\w+)$', page.split('.Sh COLUMNS')[1], re.M), want)
 
     def test_options_that_are_mentioned(self):
         for path in PAGES:

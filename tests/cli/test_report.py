@@ -235,7 +235,7 @@ class Report(unittest.TestCase):
                     self.assertIn(f': {part} {SAMPLES}', p.stderr)
 
     def test_default_file(self):
-        for command in ('report', 'dump', 'replay'):
+        for command in ('report', 'c2c', 'dump', 'replay'):
             with self.subTest(command=command), tempfile.TemporaryDirectory() as empty:
                 want = run(command, self.file).stdout
                 self.assertEqual(run(command, '-i', self.file).stdout, want)

@@ -152,6 +152,7 @@ class HostileNames(unittest.TestCase):
                             (CSV, 'report', '--by', keys, '--csv'),
                             (JSON, 'report', '--by', keys, '--json'),
                             (TEXT, 'report', '--by', 'comm,page', '--phys', '--columns', 'samples'),
+                            (TEXT, 'c2c'), (CSV, 'c2c', '--csv'), (JSON, 'c2c', '--json'),
                             (BINARY, 'report', '--pprof', os.path.join(self.dir, 'pb')),
                             (BINARY, 'report', '--html', os.path.join(self.dir, 'html')),
                             (BINARY, 'export', '--perf-data', os.path.join(self.dir, 'perf.data')),
@@ -163,6 +164,9 @@ class HostileNames(unittest.TestCase):
                             (JSON, 'replay', '--by', 'comm,cgroup', '--json')):
             self.run_it(kind, *args, '-i', file)
         self.run_it(CSV, 'dump', '--csv', '--fetch', '-i', file)
+        line = ibscope.run('c2c', '--csv', '-i', file).stdout.splitlines()[1].split(',')[0]
+        for kind, *args in (TEXT, '--columns', 'stores'), (CSV, '--csv'), (JSON, '--json'):
+            self.run_it(kind, 'c2c', '--line', line, *args, '-i', file)
         # the same names behind a second format
         perf = os.path.join(self.dir, 'perf.data')
         for kind, *args in ((TEXT, 'dump', '--events'), (CSV, 'report', '--csv', '--by', 'comm,dso'), (TEXT, 'report', '--by', 'comm')):
@@ -303,7 +307,7 @@ class HostileNames(unittest.TestCase):
     def tearDownClass(cls):
         """A command, an option or a verb that came since is not forgotten here."""
         missing = [('ctl', verb) for verb in re.findall(r'^  ([a-z]+) ', ibscope.run('ctl', '--help').stdout, re.M)]
-        for command in [*re.findall(r'^  ([a-z]+) ', ibscope.run('--help').stdout, re.M), 'exporter']:
+        for command in [*re.findall(r'^  ([a-z0-9]+) ', ibscope.run('--help').stdout, re.M), 'exporter']:
             words = [IBSCOPE + '-exporter', '--help'] if command == 'exporter' else [IBSCOPE, command, '--help']
             text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
             missing.append((command, ''))

@@ -267,7 +267,7 @@ class Install(unittest.TestCase):
             p = call(f'{d}/opt/x/bin/ibscope', '--version')
             self.assertEqual(p.returncode, 0)
             there = self.files(d)
-            commands = re.findall(r'^  ([a-z]+) ', run('--help').stdout, re.M)
+            commands = re.findall(r'^  ([a-z0-9]+) ', run('--help').stdout, re.M)
             self.assertGreater(len(commands), 5)
             for c in commands:
                 self.assertIn(f'opt/x/share/man/man1/ibscope-{c}.1', there)

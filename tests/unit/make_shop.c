@@ -5,11 +5,10 @@
  * memory. What people look at is looked at with it: pictures, and tests of pages.
  */
 #include "recording/recording.h"
+#include "self_map.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <ibscope/sim.h>
-#include <link.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,61 +189,6 @@ static int write_names(struct recording *r, struct err *err)
 	return ret;
 }
 
-/* The build-id is the third part of the first note that has one. */
-static int find_build_id(struct dl_phdr_info *info, size_t size, void *map)
-{
-	struct trace_mmap *m = map;
-
-	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		const char *at = (const char *)info->dlpi_addr + p->p_vaddr, *end = at + p->p_memsz;
-
-		while (p->p_type == PT_NOTE && at < end) {
-			const ElfW(Nhdr) *note = (const void *)at;
-
-			at += sizeof(*note) + (note->n_namesz + 3) / 4 * 4;
-			if (note->n_type == NT_GNU_BUILD_ID &&
-			    note->n_descsz == sizeof(m->build_id)) {
-				memcpy(m->build_id, at, sizeof(m->build_id));
-				m->build_id_len = sizeof(m->build_id);
-			}
-			at += (note->n_descsz + 3) / 4 * 4;
-		}
-	}
-	return 1; /* the first object is the program */
-}
-
-/* This program, in each of the processes, so that its functions are found. */
-static int write_maps(struct recording *r, struct err *err)
-{
-	FILE *f = fopen("/proc/self/maps", "r");
-	char line[1024], path[512];
-	int ret = 0;
-
-	while (!ret && f && fgets(line, sizeof(line), f)) {
-		struct trace_event map = { .kind = TRACE_MMAP,
-					   .mmap = { .exec = true, .path = path } };
-		unsigned long long start, end, pgoff;
-
-		if (sscanf(line, "%llx-%llx r-xp %llx %*s %*s %511s", &start, &end, &pgoff, path) <
-			    4 ||
-		    (uintptr_t)main_loop < start || (uintptr_t)main_loop >= end)
-			continue;
-		dl_iterate_phdr(find_build_id, &map.mmap);
-		map.mmap.start = start;
-		map.mmap.len = end - start;
-		map.mmap.pgoff = pgoff;
-		for (unsigned int i = 0; !ret && i < SHOPS; i++) {
-			map.mmap.tgid = map.mmap.tid = 100 + i;
-			ret = recording_event(r, &map, err);
-		}
-	}
-	if (f)
-		fclose(f);
-	return ret;
-}
-
 static int write_stacks(struct recording *r, struct err *err)
 {
 	int ret = 0;
@@ -363,7 +307,7 @@ int main(int argc, char **argv)
 	opts.fd = open(argv[1], O_CREAT | O_TRUNC | O_WRONLY, 0600);
 	if (opts.fd < 0 || recording_create(&opts, &r, &err))
 		return failed(&err);
-	ret = write_names(r, &err) ?: write_maps(r, &err) ?: write_stacks(r, &err);
+	ret = write_names(r, &err) ?: self_map(r, (uintptr_t)main_loop, 100, SHOPS, &err) ?: write_stacks(r, &err);
 	for (__u64 i = 0; !ret && i < n; i++) {
 		struct ibs_record_stacks chain;
 		struct ibs_record rec;

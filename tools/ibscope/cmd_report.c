@@ -12,12 +12,6 @@
 
 #include <getopt.h>
 #include <unistd.h>
-#include <sys/stat.h>
-
-#define PIPE_ROWS      20
-#define MIN_ROWS       5
-#define HEAD_LINES     14 /* of the text, with the prompt after it */
-#define PROBLEMS_SHOWN 10 /* files without symbols that are named, unless -v */
 
 struct cmd {
 	struct sampling sampling;
@@ -28,24 +22,15 @@ struct cmd {
 	enum report_format format;
 	bool has_format, folds;
 	enum folded_weight weight;
-	struct symbols_opts symbols_opts;
-	char *options; /* as given, for the head */
 
-	struct recorded_input input;
-	struct trace *trace;
-	struct replay *replay; /* NULL: all samples are wanted */
-	struct tasks *tasks;
-	struct symbols *symbols;
+	struct recorded in;
 	struct report *report;
 	struct folded *folded;
 	const char *html_path; /* NULL: no HTML */
 	struct html_report *html;
 	const char *pprof_path; /* NULL: no profile */
 	struct pprof *pprof;
-	struct report_head head;
 	struct screen screen;
-	bool usage;
-	size_t problems;
 };
 
 static int set_by(void *ctx, const char *arg, struct err *err)
@@ -128,19 +113,6 @@ static int set_pprof(void *ctx, const char *arg, struct err *err)
 	return set_format(c, REPORT_TEXT, err);
 }
 
-static int set_debug_dir(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-	struct stat st;
-
-	if (stat(arg, &st))
-		return err_set(err, -errno, "--debug-dir: cannot use %s: %s", arg, strerror(errno));
-	if (!S_ISDIR(st.st_mode))
-		return err_set(err, -ENOTDIR, "--debug-dir: %s is not a directory", arg);
-	c->symbols_opts.debug_dir = arg;
-	return 0;
-}
-
 /* clang-format off: a row is a row */
 static const struct option_row report_options[] = {
 	{ "by", 0, "KEY,..", "a row for each combination of these; default src", set_by },
@@ -164,11 +136,6 @@ static const struct option_row report_options[] = {
 	  set_folded },
 	{ "html", 0, "FILE", "one self-contained HTML file with linked views", set_html },
 	{ "pprof", 0, "FILE", "a profile for pprof, with the keys of --by as labels", set_pprof },
-	{ "kallsyms", 0, "FILE", "the kernel's symbols, as of /proc/kallsyms",
-	  OPTION_WORD(struct cmd, symbols_opts.kallsyms) },
-	{ "debug-dir", 0, "DIR", "debug files by build-id, beside /usr/lib/debug", set_debug_dir },
-	{ "debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS for debug files",
-	  OPTION_FLAG(struct cmd, symbols_opts.debuginfod) },
 };
 /* clang-format on */
 
@@ -226,20 +193,13 @@ static void count_what_is_shown(struct cmd *c)
 	}
 }
 
-static size_t rows_that_fit(const struct screen *screen)
-{
-	if (!screen->height)
-		return PIPE_ROWS;
-	return screen->height > HEAD_LINES + MIN_ROWS ? screen->height - HEAD_LINES : MIN_ROWS;
-}
-
 static void prepare(struct cmd *c)
 {
 	struct err err;
 
 	screen_of(stdout, &c->screen);
 	if (c->format == REPORT_TEXT && !c->order.top)
-		c->order.top = rows_that_fit(&c->screen);
+		c->order.top = recorded_rows(&c->screen);
 
 	if (!c->opts.n_by && c->pprof_path)
 		report_keys_parse(PPROF_LABELS, c->opts.by, &c->opts.n_by, &err);
@@ -252,50 +212,6 @@ static void prepare(struct cmd *c)
 	default_columns(c);
 	count_what_is_shown(c);
 	c->opts.metric = c->sampling.opts.metric;
-	c->head.options = c->options;
-	c->head.file = recorded_name(&c->input);
-}
-
-/* How many words name the input, from this one on: "-i FILE", "-iFILE", "--input=FILE" or "FILE". */
-static int input_words(const struct cmd *c, const char *word)
-{
-	if (!c->input.from_option)
-		return word == c->input.file;
-	if (!strcmp(word, "-i") || !strcmp(word, "--input"))
-		return 2;
-	return !strncmp(word, "-i", 2) || !strncmp(word, "--input=", 8);
-}
-
-/* All words but the input, which the head names. */
-static void keep_options(struct cmd *c, int argc, char **argv)
-{
-	size_t len = 1;
-
-	for (int i = 1; i < argc; i++)
-		len += strlen(argv[i]) + 1;
-	c->options = xcalloc(1, len);
-	for (int i = 1; i < argc; i++) {
-		int skip = input_words(c, argv[i]);
-
-		if (skip)
-			i += skip - 1;
-		else
-			strcat(strcat(c->options, *c->options ? " " : ""), argv[i]);
-	}
-}
-
-static int open_selection(struct cmd *c, struct err *err)
-{
-	struct replay_opts opts;
-	int ret;
-
-	recorded_selection(&c->sampling, &opts);
-	opts.by = 0;
-	if (!replay_selects(&opts))
-		return 0;
-	ret = replay_open(c->trace, &opts, &c->replay, err);
-	c->usage = ret == -EINVAL || ret == -ERANGE;
-	return ret;
 }
 
 static bool has_chains(const struct trace_info *info)
@@ -312,34 +228,25 @@ static int open_all(struct cmd *c, struct err *err)
 	bool chains = c->folds || c->html_path || c->pprof_path;
 	bool symbols = chains || report_needs_symbols(c->opts.by, c->opts.n_by);
 	bool tasks = chains || report_needs_tasks(c->opts.by, c->opts.n_by);
-	int ret = recorded_open(&c->input, &c->trace, err);
+	int ret = recorded_start(&c->in, &c->sampling, tasks, symbols, err);
 
 	if (ret)
 		return ret;
-	info = trace_info(c->trace);
-	c->opts.info = c->head.info = c->symbols_opts.info = info;
+	info = c->opts.info = c->in.head.info;
 	if (c->folds && !has_chains(info))
 		return err_set(err, -ENODATA,
 			       "--folded: %s has no call chains; they are kept only if asked for "
 			       "while recording",
-			       recorded_name(&c->input));
-	ret = tasks_new(&c->tasks, err);
-	if (!ret && tasks)
-		ret = tasks_read(c->tasks, c->trace, err);
-	if (!ret && symbols)
-		ret = symbols_new(&c->symbols_opts, &c->symbols, err);
-	ret = ret ?: open_selection(c, err);
-	if (ret)
-		return ret;
-	c->opts.tasks = c->tasks;
-	c->opts.symbols = c->symbols;
+			       recorded_name(&c->in.input));
+	c->opts.tasks = c->in.tasks;
+	c->opts.symbols = c->in.symbols;
 	if (c->folds) {
 		struct folded_opts opts = {
 			.weight = c->weight,
 			.metric = c->opts.metric,
 			.simulated = info->simulated,
-			.tasks = c->tasks,
-			.symbols = c->symbols,
+			.tasks = c->in.tasks,
+			.symbols = c->in.symbols,
 		};
 
 		c->folded = folded_new(&opts);
@@ -348,10 +255,10 @@ static int open_all(struct cmd *c, struct err *err)
 	if (c->html_path) {
 		const struct html_report_opts opts = {
 			.info = info,
-			.tasks = c->tasks,
-			.symbols = c->symbols,
-			.file = recorded_name(&c->input),
-			.options = c->options,
+			.tasks = c->in.tasks,
+			.symbols = c->in.symbols,
+			.file = recorded_name(&c->in.input),
+			.options = c->in.options,
 		};
 
 		return html_report_new(&opts, &c->html, err);
@@ -364,7 +271,7 @@ static int open_all(struct cmd *c, struct err *err)
 static int add_html(struct cmd *c, const struct trace_event *ev, struct err *err)
 {
 	enum report_unit unit;
-	int ret = html_report_add(c->html, ev, report_period(c->head.info, ev, &unit));
+	int ret = html_report_add(c->html, ev, report_period(c->in.head.info, ev, &unit));
 
 	if (ret == -E2BIG)
 		return err_set(
@@ -377,18 +284,6 @@ static int add_html(struct cmd *c, const struct trace_event *ev, struct err *err
 
 static int add_sample(struct cmd *c, const struct trace_event *ev, struct err *err)
 {
-	int ret;
-
-	if (ev->kind == TRACE_SAMPLE_OP)
-		c->head.op_samples++;
-	else
-		c->head.fetch_samples++;
-	if (c->replay) {
-		ret = replay_judge(c->replay, ev, err);
-		if (ret <= 0)
-			return ret;
-	}
-	c->head.selected++;
 	if (c->html)
 		return add_html(c, ev, err);
 	if (c->pprof)
@@ -403,19 +298,13 @@ static int add_sample(struct cmd *c, const struct trace_event *ev, struct err *e
 static int read_all(struct cmd *c, struct err *err)
 {
 	struct trace_event ev;
-	int ret;
+	int ret, bad;
 
-	while ((ret = trace_next(c->trace, &ev, err)) > 0) {
-		if (ev.kind == TRACE_SAMPLE_OP || ev.kind == TRACE_SAMPLE_FETCH) {
-			ret = add_sample(c, &ev, err);
-			if (ret)
-				return ret;
-		} else if (ev.kind == TRACE_LOST) {
-			*(ev.lost.samples ? &c->head.lost_samples : &c->head.lost_records) +=
-				ev.lost.n;
-		}
+	while ((ret = recorded_next(&c->in, &ev, err)) > 0) {
+		bad = add_sample(c, &ev, err);
+		if (bad)
+			return bad;
 	}
-	c->head.end = trace_end(c->trace);
 	return ret;
 }
 
@@ -429,7 +318,7 @@ static int write_html(struct cmd *c, struct err *err)
 	f = fdopen(fd, "w");
 	if (!f)
 		out_of_memory();
-	ret = html_report_write(c->html, c->head.end, f);
+	ret = html_report_write(c->html, c->in.head.end, f);
 	if (ferror(f) || fclose(f) || ret)
 		return err_set(err, -EIO, "cannot write %s: %s", c->html_path, strerror(errno));
 	return 0;
@@ -441,7 +330,7 @@ static int write_pprof(struct cmd *c, struct err *err)
 
 	if (fd < 0)
 		return fd;
-	ret = pprof_write(c->pprof, &c->head, fd, err);
+	ret = pprof_write(c->pprof, &c->in.head, fd, err);
 	if (close(fd) && !ret)
 		ret = err_set(err, -errno, "cannot write %s: %s", c->pprof_path, strerror(errno));
 	return ret;
@@ -462,34 +351,17 @@ static int print(struct cmd *c, struct err *err)
 		report_table(c->report, &c->order, &table);
 		if (c->format == REPORT_TEXT)
 			pager_open(&pager, stdout);
-		report_print(pager.f, &c->screen, c->format, &c->head, &table, c->columns,
+		report_print(pager.f, &c->screen, c->format, &c->in.head, &table, c->columns,
 			     c->n_columns);
 		report_table_free(&table);
 	}
 	return pager_close(&pager, err);
 }
 
-static void show_problem(const char *text, void *arg)
-{
-	struct cmd *c = arg;
-
-	if (c->problems++ < PROBLEMS_SHOWN || log_is_verbose())
-		log_warn("no symbols of %s", text);
-}
-
-static void show_problems(struct cmd *c)
-{
-	if (!c->symbols)
-		return;
-	symbols_problems(c->symbols, show_problem, c);
-	if (c->problems > PROBLEMS_SHOWN && !log_is_verbose())
-		log_warn("and of %zu more files; -v names them", c->problems - PROBLEMS_SHOWN);
-}
-
 /* Formats without a head say here what it would have said. */
 static void show_losses(const struct cmd *c)
 {
-	const struct report_head *h = &c->head;
+	const struct report_head *h = &c->in.head;
 	__u64 lost = h->lost_samples;
 
 	if (!c->folds && !c->pprof && c->format != REPORT_CSV)
@@ -512,13 +384,13 @@ static int run(struct cmd *c)
 	ret = ret ?: print(c, &err);
 	if (ret) {
 		recorded_fail(ret, &err);
-		return c->usage ? EXIT_USAGE : EXIT_FAILED;
+		return c->in.usage ? EXIT_USAGE : EXIT_FAILED;
 	}
-	if (!c->head.selected)
-		recorded_nothing(c->replay);
-	show_problems(c);
+	if (!c->in.head.selected)
+		recorded_nothing(c->in.replay);
+	recorded_problems(&c->in);
 	show_losses(c);
-	return recorded_complete(&c->input, c->trace) ? EXIT_DONE : EXIT_FAILED;
+	return recorded_complete(&c->in.input, c->in.trace) ? EXIT_DONE : EXIT_FAILED;
 }
 
 static void close_all(struct cmd *c)
@@ -527,12 +399,8 @@ static void close_all(struct cmd *c)
 	folded_free(c->folded);
 	html_report_free(c->html);
 	pprof_free(c->pprof);
-	replay_close(c->replay);
-	symbols_free(c->symbols);
-	tasks_free(c->tasks);
-	trace_close(c->trace);
+	recorded_close(&c->in);
 	sampling_close(&c->sampling);
-	free(c->options);
 }
 
 int cmd_report(int argc, char **argv)
@@ -547,14 +415,15 @@ int cmd_report(int argc, char **argv)
 		{ "Report", report_options, ARRAY_SIZE(report_options), &c },
 		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
 		{ "Measurement", rows.other, rows.n_other, &c.sampling },
-		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.input },
+		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.in.input },
+		{ "Symbols", recorded_symbol_rows, RECORDED_SYMBOL_ROWS, &c.in.symbols_opts },
 	};
 
 	sampling_init(&c.sampling);
-	ret = recorded_parse(&c.sampling, argc, argv, sets, 4, &c.input, &err);
+	ret = recorded_parse(&c.sampling, argc, argv, sets, 5, &c.in.input, &err);
 	if (ret > 0) {
 		if (ret == OPTIONS_HELP)
-			usage(stdout, sets, 4);
+			usage(stdout, sets, 5);
 		status = EXIT_DONE;
 	} else if (ret) {
 		log_error("%s", err.text);
@@ -563,7 +432,7 @@ int cmd_report(int argc, char **argv)
 		filter_explain(stdout, &c.sampling.select.filter);
 		status = fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 	} else {
-		keep_options(&c, argc, argv);
+		recorded_keep_options(&c.in, argc, argv);
 		prepare(&c);
 		status = run(&c);
 	}

@@ -16,6 +16,8 @@ static const struct cmd {
 	{ "record", "[OPTIONS] [-- COMMAND]", "record single samples to a file or as text",
 	  cmd_record },
 	{ "report", "[OPTIONS] [FILE]", "summarize a recording", cmd_report },
+	{ "c2c", "[OPTIONS] [FILE]", "find the cache lines of a recording that threads share",
+	  cmd_c2c },
 	{ "dump", "[OPTIONS] [FILE]", "print every sample of a recording", cmd_dump },
 	{ "replay", "[OPTIONS] [FILE]", "print what hist would have shown of a recording",
 	  cmd_replay },

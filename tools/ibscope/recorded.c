@@ -3,10 +3,17 @@
 
 #include "base/rlimit.h"
 
+#include "view/screen.h"
+
 #include <getopt.h>
+#include <sys/stat.h>
 
 #define DEFAULT_FILE   "ibscope.data" /* where `record` writes */
 #define DEFAULT_MEMORY (1ULL << 30)
+#define PIPE_ROWS      20
+#define MIN_ROWS       5
+#define HEAD_LINES     14 /* of text, with the prompt after it */
+#define PROBLEMS_SHOWN 10 /* files without symbols that are named, unless -v */
 
 static int refuse_follow(void *ctx, const char *arg, struct err *err)
 {
@@ -172,4 +179,140 @@ bool recorded_complete(const struct recorded_input *in, const struct trace *t)
 		return true;
 	log_error("%s is incomplete: %s", recorded_name(in), end->missing);
 	return false;
+}
+
+static int set_debug_dir(void *ctx, const char *arg, struct err *err)
+{
+	struct symbols_opts *o = ctx;
+	struct stat st;
+
+	if (stat(arg, &st))
+		return err_set(err, -errno, "--debug-dir: cannot use %s: %s", arg, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return err_set(err, -ENOTDIR, "--debug-dir: %s is not a directory", arg);
+	o->debug_dir = arg;
+	return 0;
+}
+
+const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS] = {
+	{ "kallsyms", 0, "FILE", "the kernel's symbols, as of /proc/kallsyms",
+	  OPTION_WORD(struct symbols_opts, kallsyms) },
+	{ "debug-dir", 0, "DIR", "debug files by build-id, beside /usr/lib/debug", set_debug_dir },
+	{ "debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS for debug files",
+	  OPTION_FLAG(struct symbols_opts, debuginfod) },
+};
+
+/* How many words name the input, from this one on: "-i FILE", "-iFILE", "--input=FILE" or "FILE". */
+static int input_words(const struct recorded_input *in, const char *word)
+{
+	if (!in->from_option)
+		return word == in->file;
+	if (!strcmp(word, "-i") || !strcmp(word, "--input"))
+		return 2;
+	return !strncmp(word, "-i", 2) || !strncmp(word, "--input=", 8);
+}
+
+void recorded_keep_options(struct recorded *r, int argc, char **argv)
+{
+	size_t len = 1;
+
+	for (int i = 1; i < argc; i++)
+		len += strlen(argv[i]) + 1;
+	r->options = xcalloc(1, len);
+	for (int i = 1; i < argc; i++) {
+		int skip = input_words(&r->input, argv[i]);
+
+		if (skip)
+			i += skip - 1;
+		else
+			strcat(strcat(r->options, *r->options ? " " : ""), argv[i]);
+	}
+}
+
+static int start_selection(struct recorded *r, struct sampling *s, struct err *err)
+{
+	struct replay_opts opts;
+	int ret;
+
+	recorded_selection(s, &opts);
+	opts.by = 0;
+	if (!replay_selects(&opts))
+		return 0;
+	ret = replay_open(r->trace, &opts, &r->replay, err);
+	r->usage = ret == -EINVAL || ret == -ERANGE;
+	return ret;
+}
+
+int recorded_start(struct recorded *r, struct sampling *s, bool names, bool symbols,
+		   struct err *err)
+{
+	int ret = recorded_open(&r->input, &r->trace, err);
+
+	if (ret)
+		return ret;
+	r->head.options = r->options;
+	r->head.file = recorded_name(&r->input);
+	r->head.info = r->symbols_opts.info = trace_info(r->trace);
+	ret = tasks_new(&r->tasks, err);
+	if (!ret && names)
+		ret = tasks_read(r->tasks, r->trace, err);
+	if (!ret && symbols)
+		ret = symbols_new(&r->symbols_opts, &r->symbols, err);
+	return ret ?: start_selection(r, s, err);
+}
+
+int recorded_next(struct recorded *r, struct trace_event *ev, struct err *err)
+{
+	struct report_head *h = &r->head;
+	int ret;
+
+	while ((ret = trace_next(r->trace, ev, err)) > 0) {
+		if (ev->kind == TRACE_LOST)
+			*(ev->lost.samples ? &h->lost_samples : &h->lost_records) += ev->lost.n;
+		if (ev->kind != TRACE_SAMPLE_OP && ev->kind != TRACE_SAMPLE_FETCH)
+			continue;
+		*(ev->kind == TRACE_SAMPLE_OP ? &h->op_samples : &h->fetch_samples) += 1;
+		ret = r->replay ? replay_judge(r->replay, ev, err) : 1;
+		if (!ret)
+			continue;
+		h->selected += ret > 0;
+		return ret;
+	}
+	h->end = trace_end(r->trace);
+	return ret;
+}
+
+static void show_problem(const char *text, void *arg)
+{
+	size_t *n = arg;
+
+	if ((*n)++ < PROBLEMS_SHOWN || log_is_verbose())
+		log_warn("no symbols of %s", text);
+}
+
+void recorded_problems(const struct recorded *r)
+{
+	size_t n = 0;
+
+	if (!r->symbols)
+		return;
+	symbols_problems(r->symbols, show_problem, &n);
+	if (n > PROBLEMS_SHOWN && !log_is_verbose())
+		log_warn("and of %zu more files; -v names them", n - PROBLEMS_SHOWN);
+}
+
+void recorded_close(struct recorded *r)
+{
+	replay_close(r->replay);
+	symbols_free(r->symbols);
+	tasks_free(r->tasks);
+	trace_close(r->trace);
+	free(r->options);
+}
+
+size_t recorded_rows(const struct screen *screen)
+{
+	if (!screen->height)
+		return PIPE_ROWS;
+	return screen->height > HEAD_LINES + MIN_ROWS ? screen->height - HEAD_LINES : MIN_ROWS;
 }

@@ -4,6 +4,7 @@
 #define IBSCOPE_RECORDED_H
 
 #include "replay/replay.h"
+#include "report/report_print.h"
 #include "session/session.h"
 #include "trace/trace.h"
 
@@ -21,8 +22,8 @@ void recorded_options(struct recorded_options *o, bool groups);
 
 /* Zero is the default: ibscope.data, and 1 GiB. */
 struct recorded_input {
-	const char *file; /* "-": standard input */
-	bool from_option; /* -i, not an argument */
+	const char *file;    /* "-": standard input */
+	bool from_option;    /* -i, not an argument */
 	uint64_t max_memory; /* bytes */
 };
 
@@ -48,6 +49,45 @@ int recorded_open(const struct recorded_input *in, struct trace **out, struct er
 
 /* The name of the input for people. */
 const char *recorded_name(const struct recorded_input *in);
+
+/* --kallsyms, --debug-dir and --debuginfod; their context is struct symbols_opts. */
+#define RECORDED_SYMBOL_ROWS 3
+extern const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS];
+
+/* A recording and what tables of its samples need. Zero is none. */
+struct recorded {
+	struct recorded_input input;
+	struct symbols_opts symbols_opts;
+	struct trace *trace;
+	struct replay *replay; /* NULL: all samples are wanted */
+	struct tasks *tasks;
+	struct symbols *symbols; /* NULL: not asked for */
+	struct report_head head;
+	char *options; /* as given, for the head */
+	bool usage;    /* what failed is wrong usage */
+};
+
+/* The words of the command line but the input, which the head names. */
+void recorded_keep_options(struct recorded *r, int argc, char **argv);
+
+/**
+ * recorded_start() - open the recording, and read what is asked for beside its samples
+ * @names: names of threads and cgroups
+ *
+ * Return: 0, or a negative errno with @err. recorded_close() is due in any case.
+ */
+int recorded_start(struct recorded *r, struct sampling *s, bool names, bool symbols,
+		   struct err *err);
+
+/* The next sample that is selected. Return: 1; 0 at the end; or a negative errno with @err. */
+int recorded_next(struct recorded *r, struct trace_event *ev, struct err *err);
+
+/* Warn of files without symbols: the first ones, or all of them with -v. */
+void recorded_problems(const struct recorded *r);
+void recorded_close(struct recorded *r);
+
+/* How many rows of a table fit below the head. */
+size_t recorded_rows(const struct screen *screen);
 
 /* What was selected, for replay_open(); of @s, which must live as long. */
 void recorded_selection(struct sampling *s, struct replay_opts *out);

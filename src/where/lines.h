@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Cache lines and who shares them. What threads did to a line are accesses, added up; a line, its slots
+ * and the verdict follow from accesses alone, wherever these were counted.
+ */
+#ifndef IBSCOPE_LINES_H
+#define IBSCOPE_LINES_H
+
+#include "trace/trace.h"
+
+#include <ibscope/op.h>
+
+#define LINE_BYTES	  64
+#define LINE_SLOTS	  8
+#define SLOT_BYTES	  (LINE_BYTES / LINE_SLOTS)
+#define LINE_SPACE_KERNEL (1ull << 32) /* in place of a pid */
+
+/*
+ * What answered a load, as far as sharing goes. X(NAME, "name", "meaning"). A line in state O was
+ * modified, too, and has been shared since.
+ */
+#define LINE_FROM_TABLE(X)                                                                     \
+	X(UNKNOWN, "unknown", "not known")                                                     \
+	X(OTHER, "other", "own caches, memory, or not a load")                                 \
+	X(HITM_CCX, "hitm_ccx", "modified, in the same core complex; before Zen 4: same node") \
+	X(HITM_NEAR, "hitm_near", "modified, in another complex of the node")                  \
+	X(HITM_REMOTE, "hitm_remote", "modified, in another node")                             \
+	X(HITM_SOCKET, "hitm_socket", "modified, in another socket (Zen 6)")                   \
+	X(OWNED, "owned", "in state O in any cache")                                           \
+	X(TRANSFERS, "transfers", "another complex or node, state not reported")
+
+enum line_from {
+#define LINE_FROM_ENUM(name, ...) LINE_FROM_##name,
+	LINE_FROM_TABLE(LINE_FROM_ENUM)
+#undef LINE_FROM_ENUM
+		LINE_FROM_N
+};
+
+static inline bool line_from_hitm(enum line_from f)
+{
+	return f >= LINE_FROM_HITM_CCX && f <= LINE_FROM_HITM_SOCKET;
+}
+
+/* X(NAME, "name") */
+#define LINE_VERDICT_TABLE(X)     \
+	X(UNKNOWN, "unknown")     \
+	X(PRIVATE, "private")     \
+	X(READ_ONLY, "read-only") \
+	X(SHARED, "shared")       \
+	X(FALSE, "false sharing") \
+	X(TRUE, "true sharing")   \
+	X(MIXED, "true and false sharing")
+
+enum line_verdict {
+#define LINE_VERDICT_ENUM(name, ...) LINE_VERDICT_##name,
+	LINE_VERDICT_TABLE(LINE_VERDICT_ENUM)
+#undef LINE_VERDICT_ENUM
+		LINE_VERDICT_N
+};
+
+const char *line_verdict_name(enum line_verdict v);
+
+enum {
+	LINE_LOAD = 1,
+	LINE_STORE = 2,
+	LINE_PREFETCH = 4
+}; /* kinds of access; loads may store, too */
+
+/* What one instruction of one thread did to one address on one CPU, with one kind of answer. */
+struct line_access {
+	__u64 phys, addr; /* of the first byte; 0: not recorded */
+	__u64 ip;	  /* 0: not known */
+	__u64 cgroup_id;  /* 0: not known */
+	__u32 tgid, tid, cpu;
+	__u8 width; /* bytes, 0: not known */
+	__u8 kind;  /* LINE_* bits */
+	__u8 from;  /* enum line_from */
+	__u8 has;   /* LINE_HAS_* bits */
+	/* sums; cycles are latencies, each times the ops of its sample (1 if unknown) */
+	__u64 samples, valid, sum, cycles;
+	__u64 first, last; /* time */
+};
+enum { LINE_HAS_TASK = 1, LINE_HAS_CPU = 2, LINE_HAS_IP = 4, LINE_KERNEL = 8 };
+
+/*
+ * Threads and CPUs as far as sharing needs them: two accesses are shared if both thread and CPU differ.
+ * Whatever was added, for each access that shares with some of it one of these is left to share with.
+ */
+#define LINE_USERS 6
+struct line_users {
+	unsigned int n;
+	struct {
+		__u64 thread, cpu;
+	} user[LINE_USERS];
+};
+
+void line_users_add(struct line_users *u, const struct line_access *a);
+/* Is there one of each whose threads and CPUs differ? */
+bool line_users_share(const struct line_users *a, const struct line_users *b);
+
+struct line_slot {
+	__u64 loads, stores, hitm;
+	struct line_users all, writers;
+	bool shared; /* several use it, and one of them writes */
+};
+
+struct line {
+	__u64 address; /* of its first byte; 0 with neither bit below: not recorded */
+	bool physical, virtual;
+	__u64 space; /* of virtual ones: pid, or LINE_SPACE_KERNEL */
+	bool moved;  /* several physical lines, joined by the virtual address */
+	enum line_verdict verdict;
+	bool likely; /* the hardware did not report states, so the verdict is not proved */
+	__u64 samples, loads, stores, valid, sum, cycles, known, hitm_cycles;
+	__u64 from[LINE_FROM_N];
+	__u32 cpus, threads;
+	const struct line_access *access;
+	size_t n_access;
+};
+
+/* Fill @slots of LINE_SLOTS from the accesses of a line. Prefetches are not in any slot. */
+void line_slots(const struct line *l, struct line_slot *slots);
+
+/* Bit k: slot k is touched. 0 where the address of the access is not known. */
+unsigned int line_access_slots(const struct line_access *a);
+/* The address space of a virtual address. */
+static inline __u64 line_space(const struct line_access *a)
+{
+	return a->addr >> 63 ? LINE_SPACE_KERNEL : a->tgid;
+}
+
+/* Of the first byte in its line. */
+static inline unsigned int line_access_offset(const struct line_access *a)
+{
+	return (a->addr ?: a->phys) % LINE_BYTES;
+}
+
+/**
+ * line_judge() - set totals and verdict from the accesses
+ * @stores: the recording has stores; else nothing is said of sharing
+ */
+void line_judge(struct line *l, bool stores);
+
+/* --- from a recording --- */
+
+struct lines_opts {
+	const struct trace_info *info; /* outlives the lines */
+	enum ibs_metric metric;
+};
+
+struct lines {
+	struct line *line;
+	size_t n;
+	struct line total;  /* its slots and users mean nothing */
+	struct ibs_cpu cpu; /* that took the samples */
+	bool has_period;    /* of all samples, so that cycles are miss cycles */
+	__u64 physical, only_virtual, no_address; /* samples that load or store */
+	__u64 other;				  /* that do not */
+	__u64 moved;				  /* pages */
+};
+
+struct line_set;
+
+struct line_set *lines_new(const struct lines_opts *opts);
+/* Add a sample of ibs_op. */
+void lines_add(struct line_set *s, const struct trace_event *ev);
+/* All lines, in no order; they live as long as @s, to which nothing can be added any more. */
+const struct lines *lines_finish(struct line_set *s);
+void lines_free(struct line_set *s); /* accepts NULL */
+
+/* What selects samples, beside tasks and cgroups. */
+struct lines_selection {
+	__u32 src_mask, op_mask, min_lat, max_lat; /* 0: any, as in struct selection */
+	const char *filter;			   /* NULL or "": none */
+};
+
+/**
+ * lines_hidden() - does a selection drop stores, or hits in caches, so that sharing cannot be judged?
+ *
+ * Return: false; or true with the option and what it drops in @err.
+ */
+bool lines_hidden(const struct lines_selection *sel, struct err *err);
+/* The same of the events and the selection that a recording was made with. */
+bool lines_hidden_in(const struct trace_info *info, struct err *err);
+
+#endif

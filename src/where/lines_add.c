@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Samples to accesses: equal ones are added up in a table found by hash. */
+#include "lines_private.h"
+
+#include "report/report.h"
+
+#include <ibscope/op_fields.h>
+
+#define NAME(id, name) name,
+static const char *const verdict_names[] = { LINE_VERDICT_TABLE(NAME) };
+
+const char *line_verdict_name(enum line_verdict v)
+{
+	return verdict_names[v];
+}
+
+struct line_set *lines_new(const struct lines_opts *opts)
+{
+	struct line_set *s = xcalloc(1, sizeof(*s));
+
+	s->opts = *opts;
+	s->out.has_period = true;
+	return s;
+}
+
+void lines_free(struct line_set *s)
+{
+	if (!s)
+		return;
+	free(s->access);
+	free(s->out.line);
+	u64_map_free(&s->of);
+	free(s);
+}
+
+/* Caches only: near or far is in the source, and RmtSocket is what the kernel prints for any load. */
+static enum line_from from_of(const struct ibs_op_sample *op)
+{
+	enum ibs_src src = ibs_op_src(op->cpu, op->reg);
+	__u64 data2 = op->reg[IBS_OP_DATA2];
+	bool coarse = !(op->cpu.caps & IBS_CAPS_ZEN4);
+
+	if (src == IBS_SRC_UNKNOWN)
+		return LINE_FROM_UNKNOWN;
+	if (src != IBS_SRC_L3 && src != IBS_SRC_LOCAL_CACHE && src != IBS_SRC_NEAR_CACHE &&
+	    src != IBS_SRC_REMOTE_CACHE)
+		return LINE_FROM_OTHER;
+	if (!ibs_op_tells_state(op->cpu, data2)) /* an L3 of one's own is no transfer */
+		return src == IBS_SRC_L3 ? LINE_FROM_OTHER : LINE_FROM_TRANSFERS;
+	if (data2 & IBS_OP_DATA2_OWNED)
+		return LINE_FROM_OWNED;
+	if (src == IBS_SRC_L3 || coarse)
+		return LINE_FROM_HITM_CCX;
+	if (src == IBS_SRC_NEAR_CACHE)
+		return LINE_FROM_HITM_NEAR;
+	return (op->cpu.caps & IBS_CAPS_STRMST_RMTSOCKET) &&
+			       ibs_field_bits(&ibs_op_fields[IBS_OP_FIELD_RMT_SOCKET], op->reg)
+		       ? LINE_FROM_HITM_SOCKET
+		       : LINE_FROM_HITM_REMOTE;
+}
+
+static __u8 width_of(const struct ibs_op_sample *op)
+{
+	__u64 code;
+
+	return ibs_op_field(op, IBS_OP_FIELD_OP_MEM_WIDTH, &code) && code <= 7 ? 1 << (code - 1)
+									       : 0;
+}
+
+static struct line_access *access_of(struct line_set *s, const struct line_access *a)
+{
+	const __u64 *words = (const __u64 *)a;
+	__u64 hash = words_hash(words, ACCESS_WORDS);
+	__u32 i;
+
+	u64_map_for_each(i, &s->of, hash)
+	{
+		if (!memcmp(&s->access[i], a, ACCESS_WORDS * sizeof(__u64)))
+			return &s->access[i];
+	}
+	if (s->n == U64_MAP_NONE - 1)
+		out_of_memory();
+	array_reserve(s->access, s->room, s->n + 1);
+	u64_map_add(&s->of, hash, s->n);
+	s->access[s->n] = *a;
+	return &s->access[s->n++];
+}
+
+static void count_address(struct lines *out, const struct line_access *a)
+{
+	if (a->phys)
+		out->physical++;
+	else if (a->addr)
+		out->only_virtual++;
+	else
+		out->no_address++;
+}
+
+void lines_add(struct line_set *s, const struct trace_event *ev)
+{
+	const struct trace_sample *t = &ev->sample;
+	const struct ibs_op_sample *op = &t->op;
+	const __u32 need = 1u << IBS_OP_DATA | 1u << IBS_OP_DATA2 | 1u << IBS_OP_DATA3;
+	__u64 data3 = op->reg[IBS_OP_DATA3], period;
+	struct line_access a = { 0 }, *sum;
+	enum report_unit unit;
+	__u32 lat;
+
+	if (ev->kind != TRACE_SAMPLE_OP)
+		return;
+	s->out.cpu = op->cpu;
+	if ((op->present & need) != need || !(data3 & IBS_OP_DATA3_MEM)) {
+		s->out.other++;
+		return;
+	}
+	ibs_op_field(op, IBS_OP_FIELD_DC_PHYS_AD, &a.phys);
+	ibs_op_field(op, IBS_OP_FIELD_DC_LIN_AD, &a.addr);
+	count_address(&s->out, &a);
+	a.kind = (data3 & IBS_OP_DATA3_LD_OP ? LINE_LOAD : 0) |
+		 (data3 & IBS_OP_DATA3_ST_OP ? LINE_STORE : 0) |
+		 (data3 & IBS_OP_DATA3_SW_PF ? LINE_PREFETCH : 0);
+	a.has = (t->has_task ? LINE_HAS_TASK : 0) | (t->has_cpu ? LINE_HAS_CPU : 0) |
+		(t->has_ip ? LINE_HAS_IP : 0) | (t->kernel ? LINE_KERNEL : 0);
+	a.ip = t->has_ip ? t->ip : 0;
+	a.cgroup_id = t->cgroup_id;
+	a.tgid = t->has_task ? t->tgid : 0;
+	a.tid = t->has_task ? t->tid : 0;
+	a.cpu = t->has_cpu ? t->cpu : 0;
+	a.width = width_of(op);
+	a.from = from_of(op);
+	sum = access_of(s, &a);
+	if (!sum->samples++)
+		sum->first = sum->last = ev->time;
+	sum->first = ev->time < sum->first ? ev->time : sum->first;
+	sum->last = ev->time > sum->last ? ev->time : sum->last;
+	period = report_period(s->opts.info, ev, &unit);
+	s->out.has_period &= period != 0;
+	if (!report_latency(s->opts.metric, op, &lat))
+		return;
+	sum->valid++;
+	sum->sum += lat;
+	sum->cycles += lat * (period ?: 1);
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The table of all lines: their names, order, and advice. */
+#include "lines_rows.h"
+
+#include <math.h>
+
+#define WIDE   120 /* columns of the screen from which containers are shown */
+#define ADVICE 5   /* lines that get one */
+
+void lines_terms(FILE *f)
+{
+#define COLUMN_LINE(id, name, column, meaning) { name, meaning },
+	static const char *const columns[][2] = { LINES_COLUMN_TABLE(COLUMN_LINE) };
+
+	fputs("\nColumns:\n", f);
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
+		fprintf(f, "  %-11s %s\n", columns[i][0], columns[i][1]);
+	fputs("\nVerdicts:\n"
+	      "  false       threads on several CPUs use different slots of 8 bytes, and one "
+	      "writes\n"
+	      "  true        they use the same slot\n"
+	      "  both        there are slots of either kind\n"
+	      "  false? ...  the same, but the processor does not report the state of lines\n"
+	      "  shared      written and shared, but no sample met the line in another cache\n"
+	      "  read-only   shared, but never written\n"
+	      "  private     of one thread, or of one CPU\n"
+	      "Slots: '.' not used, r read, w written, W written and used by several.\n",
+	      f);
+}
+
+static const char *kept(struct line_rows *rows, const char *text)
+{
+	return intern_text(&rows->namer.texts, intern_get(&rows->namer.texts, text));
+}
+
+static const char *address_kind(const struct line *l)
+{
+	return l->physical ? "physical" : l->virtual ? "virtual" : NULL;
+}
+
+static const char *space_name(struct line_rows *rows, const struct line *l)
+{
+	char buf[24];
+
+	if (!l->virtual)
+		return NULL;
+	if (l->space == LINE_SPACE_KERNEL)
+		return "kernel";
+	snprintf(buf, sizeof(buf), "%llu", (unsigned long long)l->space);
+	return kept(rows, buf);
+}
+
+static const char *line_name(struct line_rows *rows, const struct line *l, bool with_space)
+{
+	char buf[64];
+
+	if (!l->physical && !l->virtual)
+		return NULL;
+	snprintf(buf, sizeof(buf), "0x%llx", (unsigned long long)l->address);
+	if (with_space && l->virtual && l->space != LINE_SPACE_KERNEL)
+		snprintf(buf + strlen(buf), sizeof(buf) - strlen(buf), "@%llu",
+			 (unsigned long long)l->space);
+	return kept(rows, buf);
+}
+
+static const char *short_verdict(const struct line *l)
+{
+	static const char *const names[][2] = {
+		{ "-", "-" },		{ "private", "private" }, { "read-only", "read-only" },
+		{ "shared", "shared" }, { "false", "false?" },	  { "true", "true?" },
+		{ "both", "both?" },
+	};
+	_Static_assert(ARRAY_SIZE(names) == LINE_VERDICT_N, "a verdict is missing");
+
+	return names[l->verdict][l->likely];
+}
+
+static const char *slots_name(struct line_rows *rows, const struct line *l)
+{
+	struct line_slot slots[LINE_SLOTS];
+	char buf[LINE_SLOTS + 1] = "";
+
+	line_slots(l, slots);
+	for (unsigned int s = 0; s < LINE_SLOTS; s++)
+		buf[s] = slots[s].shared ? 'W' : slots[s].stores ? 'w' : slots[s].loads ? 'r' : '.';
+	return kept(rows, buf);
+}
+
+/* Names joined, most samples first. */
+static const char *joined(struct line_rows *rows, const struct line *l, enum line_name what,
+			  unsigned int kinds)
+{
+	struct line_tally t;
+	const char *out;
+	char *text;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		out_of_memory();
+	line_tally(&rows->namer, l, what, kinds, ~0u, &t);
+	for (size_t i = 0; i < t.n; i++)
+		fprintf(f, "%s%s", i ? ";" : "", t.v[i].name);
+	fclose(f);
+	out = t.n ? kept(rows, text) : NULL;
+	free(t.v);
+	free(text);
+	return out;
+}
+
+/* "writer -> reader"; of several the most frequent. */
+static const char *flow(struct line_rows *rows, const struct line *l)
+{
+	struct line_tally w, r;
+	char buf[512];
+	const char *out = NULL;
+
+	line_tally(&rows->namer, l, LINE_FUNCTION, LINE_STORE, ~0u, &w);
+	line_tally(&rows->namer, l, LINE_FUNCTION, LINE_LOAD, ~0u, &r);
+	if (w.n && r.n && w.v[0].name != r.v[0].name) {
+		snprintf(buf, sizeof(buf), "%.240s %s %.240s", w.v[0].name,
+			 rows->p->screen->utf8 ? "→" : "->", r.v[0].name);
+		out = kept(rows, buf);
+	} else if (w.n || r.n) {
+		out = w.n ? w.v[0].name : r.v[0].name;
+	}
+	free(w.v);
+	free(r.v);
+	return out;
+}
+
+static const char *or_comms(struct line_rows *rows, const struct line *l)
+{
+	return joined(rows, l, LINE_CONTAINER, LINE_ANY) ?: joined(rows, l, LINE_COMM, LINE_ANY);
+}
+
+/* Only of rows that are shown: functions take their time. */
+static void name_row(struct line_rows *rows, struct line_row *r)
+{
+	const struct line *l = r->l;
+	const char **name = r->name;
+
+	if (rows->p->format == REPORT_TEXT) {
+		*name++ = line_name(rows, l, true);
+		*name++ = short_verdict(l);
+		*name++ = slots_name(rows, l);
+		*name++ = flow(rows, l);
+		*name++ = or_comms(rows, l);
+		return;
+	}
+	*name++ = line_name(rows, l, false);
+	*name++ = address_kind(l);
+	*name++ = space_name(rows, l);
+	*name++ = line_verdict_name(l->verdict);
+	*name++ = l->likely ? "1" : "0";
+	*name++ = slots_name(rows, l);
+	*name++ = joined(rows, l, LINE_FUNCTION, LINE_STORE);
+	*name++ = joined(rows, l, LINE_FUNCTION, LINE_LOAD);
+	*name++ = joined(rows, l, LINE_CONTAINER, LINE_ANY);
+	*name++ = joined(rows, l, LINE_COMM, LINE_ANY);
+}
+
+static void set_keys(struct line_rows *rows)
+{
+	static const char *const text[] = { "line", "verdict", "slots", "functions", "container" };
+	static const char *const all[NAMES_MAX] = { "line",	  "address", "pid",	"verdict",
+						    "likely",	  "slots",   "writers", "readers",
+						    "containers", "comms" };
+	bool is_text = rows->p->format == REPORT_TEXT;
+
+	rows->n_keys = !is_text ? NAMES_MAX : rows->p->screen->width < WIDE ? 4 : 5;
+	memcpy(rows->key, is_text ? text : all, rows->n_keys * sizeof(*all));
+}
+
+static void print_text(FILE *f, struct line_rows *rows)
+{
+	unsigned int n = 0;
+
+	line_rows_head(f, rows);
+	fputc('\n', f);
+	if (!rows->n && !rows->n_rest) {
+		fputs("no samples\n", f);
+		return;
+	}
+	line_rows_table(f, rows);
+	for (size_t i = 0; i < rows->n && n < ADVICE; i++) {
+		char *advice = line_advice(&rows->namer, rows->row[i].l);
+
+		if (advice && !n++)
+			fputc('\n', f);
+		if (advice)
+			report_print_line(f, "%s: %s", rows->row[i].name[0], advice);
+		free(advice);
+	}
+}
+
+static json_t *json_tally(struct line_rows *rows, const struct line *l, enum line_name what,
+			  unsigned int kinds, unsigned int slots)
+{
+	json_t *list = json_array();
+	struct line_tally t;
+
+	line_tally(&rows->namer, l, what, kinds, slots, &t);
+	for (size_t i = 0; i < t.n; i++)
+		json_array_append_new(list, json_pack("{so sI}", "name", json_text(t.v[i].name),
+						      "samples", (json_int_t)t.v[i].samples));
+	free(t.v);
+	return list;
+}
+
+static json_t *json_slots(struct line_rows *rows, const struct line *l)
+{
+	struct line_slot slots[LINE_SLOTS];
+	json_t *list = json_array();
+
+	line_slots(l, slots);
+	for (unsigned int s = 0; s < LINE_SLOTS; s++)
+		json_array_append_new(
+			list,
+			json_pack(
+				"{si sI sI sI sb so so}", "offset", s * SLOT_BYTES, "loads",
+				(json_int_t)slots[s].loads, "stores", (json_int_t)slots[s].stores,
+				"hitm", (json_int_t)slots[s].hitm, "shared", slots[s].shared,
+				"writers", json_tally(rows, l, LINE_FUNCTION, LINE_STORE, 1u << s),
+				"readers", json_tally(rows, l, LINE_FUNCTION, LINE_LOAD, 1u << s)));
+	return list;
+}
+
+static json_t *json_line(struct line_rows *rows, const struct line_row *r)
+{
+	const struct line *l = r->l;
+	char *advice = line_advice(&rows->namer, l);
+	json_t *j = json_pack("{so so so sb ss sb so so so so so so}", "line",
+			      line_rows_json_name(line_name(rows, l, false)), "address",
+			      line_rows_json_name(address_kind(l)), "pid",
+			      line_rows_json_name(space_name(rows, l)), "moved", l->moved,
+			      "verdict", line_verdict_name(l->verdict), "likely", l->likely,
+			      "advice", line_rows_json_name(advice), "slots", json_slots(rows, l),
+			      "writers", json_tally(rows, l, LINE_FUNCTION, LINE_STORE, ~0u),
+			      "readers", json_tally(rows, l, LINE_FUNCTION, LINE_LOAD, ~0u),
+			      "containers", json_tally(rows, l, LINE_CONTAINER, LINE_ANY, ~0u),
+			      "comms", json_tally(rows, l, LINE_COMM, LINE_ANY, ~0u));
+
+	free(advice);
+	line_rows_json_values(rows, r, j);
+	return j;
+}
+
+/* Rows without the value are last; then by samples and address, so that output repeats. */
+static int compare_rows(const void *pa, const void *pb, void *arg)
+{
+	const struct line_row *a = pa, *b = pb;
+	const struct line_rows *rows = arg;
+	double x = line_rows_value(rows, a, rows->p->sort),
+	       y = line_rows_value(rows, b, rows->p->sort);
+
+	if (rows->p->sort == LINES_COLUMN_CYCLES) /* without a period they rank as well */
+		x = a->l->cycles, y = b->l->cycles;
+	x = isnan(x) ? -1 : x;
+	y = isnan(y) ? -1 : y;
+	if (x != y)
+		return x > y ? -1 : 1;
+	if (a->l->samples != b->l->samples)
+		return a->l->samples > b->l->samples ? -1 : 1;
+	if (a->l->address != b->l->address)
+		return a->l->address < b->l->address ? -1 : 1;
+	return a->l->space < b->l->space ? -1 : a->l->space > b->l->space;
+}
+
+/* Sort, cut, and add up. */
+static void order_rows(struct line_rows *rows)
+{
+	size_t keep = rows->p->top && rows->p->top < rows->n ? rows->p->top : rows->n;
+
+	qsort_r(rows->row, rows->n, sizeof(*rows->row), compare_rows, rows);
+	for (size_t i = 0; i < rows->n; i++) {
+		line_rows_add(&rows->total, rows->row[i].l);
+		if (i >= keep)
+			line_rows_add(&rows->rest, rows->row[i].l);
+	}
+	rows->n_rest = rows->n - keep;
+	rows->n = keep;
+}
+
+void lines_print(FILE *f, const struct lines_print *p, const struct lines *lines)
+{
+	struct line_rows rows = line_rows_new(p, lines, lines->n);
+
+	for (size_t i = 0; i < lines->n; i++)
+		rows.row[i].l = &lines->line[i];
+	set_keys(&rows);
+	order_rows(&rows);
+	for (size_t i = 0; p->format != REPORT_JSON && i < rows.n; i++)
+		name_row(&rows, &rows.row[i]);
+	if (p->format == REPORT_CSV)
+		line_rows_csv(f, &rows);
+	else if (p->format == REPORT_JSON)
+		line_rows_json(f, &rows, "lines", json_line);
+	else
+		print_text(f, &rows);
+	line_rows_free(&rows);
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "lines_names.h"
+
+#include "cgroup/container.h"
+#include "report/report.h"
+
+#include <stdio.h>
+
+static const char *container_of(struct line_namer *n, __u64 cgroup_id)
+{
+	__u32 i = u64_map_get(&n->containers, cgroup_id);
+	char buf[CONTAINER_LABEL];
+	struct container c;
+	const char *text;
+
+	if (i == U64_MAP_NONE) {
+		text = report_cgroup_text(n->tasks, REPORT_KEY_CONTAINER, cgroup_id, &c, buf);
+		i = intern_get(&n->texts, text ?: "");
+		u64_map_put(&n->containers, cgroup_id, i);
+	}
+	return *intern_text(&n->texts, i) ? intern_text(&n->texts, i) : NULL;
+}
+
+const char *line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a)
+{
+	struct symbol sym;
+
+	switch (what) {
+	case LINE_FUNCTION:
+		if (!(a->has & LINE_HAS_IP))
+			return NULL;
+		symbols_find(n->symbols, n->tasks, a->tgid, a->ip, a->first, a->has & LINE_KERNEL,
+			     false, &sym);
+		return sym.name;
+	case LINE_COMM:
+		return a->has & LINE_HAS_TASK ? tasks_comm(n->tasks, a->tgid, a->tid, a->first)
+					      : NULL;
+	default:
+		return a->cgroup_id ? container_of(n, a->cgroup_id) : NULL;
+	}
+}
+
+void line_namer_free(struct line_namer *n)
+{
+	intern_free(&n->texts);
+	u64_map_free(&n->containers);
+}
+
+static int compare_tallied(const void *pa, const void *pb)
+{
+	const struct line_tallied *a = pa, *b = pb;
+
+	if (a->samples != b->samples)
+		return a->samples > b->samples ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+void line_tally(struct line_namer *n, const struct line *l, enum line_name what, unsigned int kinds,
+		unsigned int slots, struct line_tally *out)
+{
+	struct u64_map of = { 0 };
+
+	*out = (struct line_tally){ 0 };
+	for (size_t i = 0; i < l->n_access; i++) {
+		const struct line_access *a = &l->access[i];
+		const char *name;
+		__u32 k;
+
+		if (!(a->kind & kinds) || (~slots && !(line_access_slots(a) & slots)))
+			continue;
+		name = line_namer_of(n, what, a);
+		if (!name)
+			continue;
+		k = u64_map_get(&of, (uintptr_t)name);
+		if (k == U64_MAP_NONE) {
+			k = out->n++;
+			array_reserve(out->v, out->room, out->n);
+			out->v[k] = (struct line_tallied){ .name = name };
+			u64_map_put(&of, (uintptr_t)name, k);
+		}
+		out->v[k].samples += a->samples;
+	}
+	u64_map_free(&of);
+	if (out->n)
+		qsort(out->v, out->n, sizeof(*out->v), compare_tallied);
+}
+
+/* The most frequent one, and how many more there are: "push (+2)". */
+static void top_of(struct line_namer *n, const struct line *l, unsigned int kinds,
+		   unsigned int slot, char *buf, size_t size)
+{
+	struct line_tally t;
+
+	line_tally(n, l, LINE_FUNCTION, kinds, 1u << slot, &t);
+	if (!t.n)
+		snprintf(buf, size, "[unknown]");
+	else if (t.n == 1)
+		snprintf(buf, size, "%.200s", t.v[0].name);
+	else
+		snprintf(buf, size, "%.200s (+%zu)", t.v[0].name, t.n - 1);
+	free(t.v);
+}
+
+static __u64 uses(const struct line_slot *s)
+{
+	return s->loads + s->stores;
+}
+
+/* The busiest slot whose writes disturb those who use another one, and that one. */
+static bool apart(const struct line_slot *slots, unsigned int *from, unsigned int *to)
+{
+	__u64 most = 0;
+
+	for (unsigned int s = 0; s < LINE_SLOTS; s++)
+		for (unsigned int t = 0; t < LINE_SLOTS; t++) {
+			__u64 n = uses(&slots[s]) + uses(&slots[t]);
+
+			if (s == t || n <= most || (slots[s].shared && slots[t].shared) ||
+			    !line_users_share(&slots[s].writers, &slots[t].all))
+				continue;
+			most = n;
+			*from = s;
+			*to = t;
+		}
+	return most;
+}
+
+char *line_advice(struct line_namer *n, const struct line *l)
+{
+	struct line_slot slots[LINE_SLOTS];
+	char a[256], b[256], *text = NULL;
+	unsigned int s = 0, t = 0, best = 0;
+	size_t size;
+	FILE *f;
+
+	if (l->verdict < LINE_VERDICT_FALSE)
+		return NULL;
+	f = open_memstream(&text, &size);
+	if (!f)
+		out_of_memory();
+	line_slots(l, slots);
+	if (apart(slots, &s, &t)) {
+		top_of(n, l, LINE_STORE, s, a, sizeof(a));
+		top_of(n, l, LINE_LOAD | LINE_STORE, t, b, sizeof(b));
+		fprintf(f,
+			"move offset %u (written by %s) and offset %u (%s by %s) to lines of their "
+			"own, 64 bytes apart",
+			s * SLOT_BYTES, a, t * SLOT_BYTES, slots[t].stores ? "written" : "read", b);
+	}
+	for (unsigned int k = 0; k < LINE_SLOTS; k++)
+		if (slots[k].shared &&
+		    (!slots[best].shared || uses(&slots[k]) > uses(&slots[best])))
+			best = k;
+	if (slots[best].shared) {
+		top_of(n, l, LINE_STORE, best, a, sizeof(a));
+		fprintf(f,
+			"%swrite offset %u less often (written by %s): batch the updates or keep "
+			"one copy per CPU",
+			l->verdict == LINE_VERDICT_MIXED ? "; " : "", best * SLOT_BYTES, a);
+	}
+	fclose(f);
+	return text;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Names of what accessed lines: functions, threads, containers. Private to lines_*.c. */
+#ifndef IBSCOPE_LINES_NAMES_H
+#define IBSCOPE_LINES_NAMES_H
+
+#include "base/intern.h"
+#include "lines.h"
+#include "symbols/symbols.h"
+
+enum line_name { LINE_FUNCTION, LINE_COMM, LINE_CONTAINER };
+
+/* Names and how many samples have them, most first once line_tally_sort() was called. */
+struct line_tally {
+	struct line_tallied {
+		const char *name;
+		__u64 samples;
+	} * v;
+	size_t n, room;
+};
+
+struct line_namer {
+	const struct tasks *tasks;
+	struct symbols *symbols;
+	struct intern texts;
+	struct u64_map containers; /* by cgroup */
+};
+
+/* Equal names are one pointer, which lives as long as @n and its symbols. NULL: not known. */
+const char *line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a);
+void line_namer_free(struct line_namer *n);
+
+/**
+ * line_tally() - what the accesses of a line are called
+ * @kinds: LINE_* bits, of which an access has one
+ * @slots: the same of slots; ~0 for all, also those of which no slot is known
+ * @out:   sorted; the caller frees out->v
+ */
+void line_tally(struct line_namer *n, const struct line *l, enum line_name what, unsigned int kinds,
+		unsigned int slots, struct line_tally *out);
+
+/* A line of advice, or NULL if there is nothing to do. The caller frees it. */
+char *line_advice(struct line_namer *n, const struct line *l);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Lines as text, CSV or JSON. */
+#ifndef IBSCOPE_LINES_PRINT_H
+#define IBSCOPE_LINES_PRINT_H
+
+#include "lines.h"
+#include "report/report_print.h"
+#include "symbols/symbols.h"
+
+/* X(NAME, "name", column of view/table.h, "meaning") */
+#define LINES_COLUMN_TABLE(X)                                                                     \
+	X(CYCLES, "miss_cycles", CYCLES, "latency x ops that a sample stands for")                \
+	X(SHARE, "share", SHARE, "share of all miss cycles")                                      \
+	X(SAMPLES, "samples", SAMPLES, "samples that load or store")                              \
+	X(HITM, "hitm", HITM, "share of the line's miss cycles that loads of modified data cost") \
+	X(HITM_CCX, "hitm_ccx", HITM_CCX,                                                         \
+	  "loads of data modified in the same complex; before Zen 4, the same node")              \
+	X(HITM_NEAR, "hitm_near", HITM_NEAR,                                                      \
+	  "loads of data modified in another complex of the node")                                \
+	X(HITM_REMOTE, "hitm_remote", HITM_REMOTE, "loads of data modified in another node")      \
+	X(HITM_SOCKET, "hitm_socket", HITM_SOCKET,                                                \
+	  "loads of data modified in another socket; Zen 6")                                      \
+	X(OWNED, "owned", OWNED, "loads that a cache with the line in state O answered")          \
+	X(TRANSFERS, "transfers", TRANSFERS,                                                      \
+	  "loads that another cache answered without reporting the line's state")                 \
+	X(LOADS, "loads", LOADS, "samples that load, including prefetches")                       \
+	X(STORES, "stores", STORES, "samples that store")                                         \
+	X(MEAN, "mean", MEAN, "mean latency, cycles")                                             \
+	X(CPUS, "cpus", CPUS, "different CPUs")                                                   \
+	X(THREADS, "threads", THREADS, "different threads")
+
+enum lines_column {
+#define LINES_COLUMN_ENUM(name, ...) LINES_COLUMN_##name,
+	LINES_COLUMN_TABLE(LINES_COLUMN_ENUM)
+#undef LINES_COLUMN_ENUM
+		LINES_COLUMN_N
+};
+
+const char *lines_column_name(unsigned int c);
+void lines_terms(FILE *f); /* what columns and verdicts mean, for --help */
+
+struct lines_print {
+	const struct report_head *head;
+	const struct tasks *tasks;
+	struct symbols *symbols;
+	const struct screen *screen;
+	enum ibs_metric metric;
+	enum report_format format;
+	enum lines_column sort; /* descending */
+	size_t top;		/* rows, 0: all */
+	enum lines_column columns[LINES_COLUMN_N];
+	unsigned int n_columns; /* 0: as many as fit; all in CSV and JSON */
+};
+
+/**
+ * lines_print() - all lines
+ *
+ * CSV has line, address (physical or virtual), pid (of virtual ones; "kernel"), verdict, likely, slots,
+ * writers, readers (functions, most samples first, joined by ";"), containers, comms, the columns and
+ * source; the row "[rest]" is what is left out. JSON is the head of a report with lines [{the same;
+ * slots [{offset, loads, stores, hitm, shared}]; writers and readers [{function, samples}]}] and
+ * rest, total {columns}.
+ */
+void lines_print(FILE *f, const struct lines_print *p, const struct lines *lines);
+
+/**
+ * lines_print_one() - one line: a ruler of its bytes, and who accessed which of them
+ * @address: of any byte, physical; or else virtual
+ *
+ * Return: 0, or -ENOENT if no sample is of that line.
+ */
+int lines_print_one(FILE *f, const struct lines_print *p, const struct lines *lines, __u64 address,
+		    struct err *err);
+
+#endif

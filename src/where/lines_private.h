@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files share that lines are made of. */
+#ifndef IBSCOPE_LINES_PRIVATE_H
+#define IBSCOPE_LINES_PRIVATE_H
+
+#include "base/array.h"
+#include "base/u64_map.h"
+#include "lines.h"
+
+#define LINE_PAGE_BYTES 4096ull
+
+/* The words of an access that tell it from others come before its sums. */
+#define ACCESS_WORDS (offsetof(struct line_access, samples) / sizeof(__u64))
+_Static_assert(offsetof(struct line_access, samples) == 48, "line_access has padding in its key");
+
+struct line_set {
+	struct lines_opts opts;
+	struct line_access *access;
+	size_t n, room;
+	struct u64_map of; /* by the hash of its key */
+	struct lines out;
+};
+
+/* Physical pages, each with the one that it is shown as: itself, or where it moved to. */
+struct line_pages {
+	struct line_page {
+		__u64 page; /* address */
+		__u64 first, last;
+		__u32 root;
+	} * page;
+	size_t n, room;
+	struct u64_map of; /* by address */
+	__u64 moved;
+};
+
+/**
+ * line_pages_find() - which pages moved
+ *
+ * A page that a process saw at one physical address and later at another moved if nobody used the
+ * first one any more when the second was first used. Else it is another page: copied on write, say.
+ */
+void line_pages_find(const struct line_set *s, struct line_pages *out);
+void line_pages_free(struct line_pages *p);
+
+/* @page: the address of one that is there */
+static inline struct line_page *line_page(const struct line_pages *p, __u64 page)
+{
+	return &p->page[u64_map_get(&p->of, page)];
+}
+
+#endif

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "lines_rows.h"
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "view/table.h"
+
+#include <math.h>
+
+#define ABSENT "[unknown]"
+
+typedef unsigned long long ull;
+
+#define NAME(id, name, ...)		   name,
+#define VIEW_COLUMN(id, name, column, ...) TABLE_##column,
+static const char *const column_names[] = { LINES_COLUMN_TABLE(NAME) };
+static const enum table_column view_columns[] = { LINES_COLUMN_TABLE(VIEW_COLUMN) };
+
+const char *lines_column_name(unsigned int c)
+{
+	return column_names[c];
+}
+
+/* Does the processor report it? */
+static bool is_reported(const struct lines *lines, enum lines_column c)
+{
+	bool zen4 = lines->cpu.caps & IBS_CAPS_ZEN4;
+	bool states = !(lines->cpu.quirks & IBS_QUIRK_NO_CACHE_HIT_ST);
+
+	switch (c) {
+	case LINES_COLUMN_HITM:
+	case LINES_COLUMN_HITM_CCX:
+	case LINES_COLUMN_OWNED:
+		return states;
+	case LINES_COLUMN_HITM_NEAR:
+	case LINES_COLUMN_HITM_REMOTE:
+		return states && zen4;
+	case LINES_COLUMN_HITM_SOCKET:
+		return states && (lines->cpu.caps & IBS_CAPS_STRMST_RMTSOCKET);
+	default:
+		return true;
+	}
+}
+
+static double share(double part, double all)
+{
+	return all > 0 ? part / all : (double)NAN;
+}
+
+double line_rows_value(const struct line_rows *rows, const struct line_row *r, enum lines_column c)
+{
+	const struct line *l = r->l;
+
+	if (!is_reported(rows->lines, c))
+		return NAN;
+	switch (c) {
+	case LINES_COLUMN_CYCLES:
+		return !l->valid || rows->lines->has_period ? l->cycles : (double)NAN;
+	case LINES_COLUMN_SHARE:
+		return l->valid ? share(l->cycles, rows->lines->total.cycles) : (double)NAN;
+	case LINES_COLUMN_SAMPLES:
+		return l->samples;
+	case LINES_COLUMN_HITM:
+		return share(l->hitm_cycles, l->known);
+	case LINES_COLUMN_HITM_CCX:
+		return l->from[LINE_FROM_HITM_CCX];
+	case LINES_COLUMN_HITM_NEAR:
+		return l->from[LINE_FROM_HITM_NEAR];
+	case LINES_COLUMN_HITM_REMOTE:
+		return l->from[LINE_FROM_HITM_REMOTE];
+	case LINES_COLUMN_HITM_SOCKET:
+		return l->from[LINE_FROM_HITM_SOCKET];
+	case LINES_COLUMN_OWNED:
+		return l->from[LINE_FROM_OWNED];
+	case LINES_COLUMN_TRANSFERS:
+		return l->from[LINE_FROM_TRANSFERS];
+	case LINES_COLUMN_LOADS:
+		return l->loads;
+	case LINES_COLUMN_STORES:
+		return l->stores;
+	case LINES_COLUMN_MEAN:
+		return share(l->sum, l->valid);
+	case LINES_COLUMN_CPUS:
+		return r->sum ? (double)NAN : l->cpus;
+	default:
+		return r->sum ? (double)NAN : l->threads;
+	}
+}
+
+static bool print_value(const struct line_rows *rows, const struct line_row *r, enum lines_column c,
+			char *buf, size_t size)
+{
+	double v = line_rows_value(rows, r, c);
+	bool is_share = c == LINES_COLUMN_SHARE || c == LINES_COLUMN_HITM;
+
+	snprintf(buf, size, c == LINES_COLUMN_MEAN ? "%.1f" : is_share ? "%.9g" : "%.0f", v);
+	return !isnan(v);
+}
+
+void line_rows_add(struct line *to, const struct line *l)
+{
+	to->samples += l->samples;
+	to->loads += l->loads;
+	to->stores += l->stores;
+	to->valid += l->valid;
+	to->sum += l->sum;
+	to->cycles += l->cycles;
+	to->known += l->known;
+	to->hitm_cycles += l->hitm_cycles;
+	for (unsigned int f = 0; f < LINE_FROM_N; f++)
+		to->from[f] += l->from[f];
+}
+
+static unsigned int columns_of(const struct line_rows *rows, enum lines_column *out)
+{
+	const struct lines_print *p = rows->p;
+
+	memcpy(out, p->columns, p->n_columns * sizeof(*out));
+	for (unsigned int c = 0; !p->n_columns && c < LINES_COLUMN_N; c++)
+		out[c] = c;
+	return p->n_columns ?: LINES_COLUMN_N;
+}
+
+static void view_row(const struct line_rows *rows, const struct line_row *r, struct table_row *out)
+{
+	const struct line *l = r->l;
+	struct series all = { .samples = l->samples, .valid = l->valid, .sum = l->sum };
+
+	*out = (struct table_row){ .all = all, .known = l->known, .cached = l->known };
+	out->all.state_n = is_reported(rows->lines, LINES_COLUMN_HITM);
+	out->all.hitm = l->hitm_cycles;
+	out->cycles = line_rows_value(rows, r, LINES_COLUMN_CYCLES);
+	out->dram = out->remote = NAN;
+	for (unsigned int c = 0; c < LINES_COLUMN_N; c++)
+		if (view_columns[c] >= TABLE_EXTRA)
+			out->extra[view_columns[c] - TABLE_EXTRA] = line_rows_value(rows, r, c);
+	for (unsigned int k = 0; !r->sum && k < rows->n_keys; k++) {
+		const char *name = r->name[k] ?: ABSENT;
+
+		out->name[k] = xcalloc(1, 4 * strlen(name) + 1);
+		utf8_escape(out->name[k], 4 * strlen(name) + 1, name);
+	}
+}
+
+void line_rows_table(FILE *f, const struct line_rows *rows)
+{
+	/* the most useful first: as many as fit are printed */
+	static const enum lines_column useful[] = {
+		LINES_COLUMN_CYCLES,	  LINES_COLUMN_SHARE,	    LINES_COLUMN_HITM,
+		LINES_COLUMN_STORES,	  LINES_COLUMN_LOADS,	    LINES_COLUMN_HITM_NEAR,
+		LINES_COLUMN_HITM_REMOTE, LINES_COLUMN_HITM_SOCKET, LINES_COLUMN_OWNED,
+		LINES_COLUMN_TRANSFERS,	  LINES_COLUMN_THREADS,	    LINES_COLUMN_CPUS,
+		LINES_COLUMN_HITM_CCX,	  LINES_COLUMN_MEAN,
+	};
+	enum table_column usual[LINES_COLUMN_N], asked[LINES_COLUMN_N];
+	const struct line_row rest = { .l = &rows->rest, .sum = true };
+	const struct line_row total = { .l = &rows->total, .sum = true };
+	struct table view = { .key = rows->key,
+			      .n_keys = rows->n_keys,
+			      .metric = rows->p->metric,
+			      .usual = usual,
+			      .n = rows->n,
+			      .n_rest = rows->n_rest,
+			      .row = xcalloc(rows->n, sizeof(*view.row)) };
+	struct err err;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(useful); i++)
+		if (line_rows_value(rows, &total, useful[i]) > 0 || useful[i] >= LINES_COLUMN_CPUS)
+			usual[view.n_usual++] = view_columns[useful[i]];
+	for (unsigned int i = 0; i < rows->p->n_columns; i++)
+		asked[i] = view_columns[rows->p->columns[i]];
+	for (size_t i = 0; i < rows->n; i++)
+		view_row(rows, &rows->row[i], &view.row[i]);
+	view_row(rows, &rest, &view.rest);
+	view_row(rows, &total, &view.total);
+	if (table_print(f, rows->p->screen, &view, rows->p->n_columns ? asked : NULL,
+			rows->p->n_columns, &err))
+		out_of_memory();
+	table_free(&view);
+}
+
+void line_rows_head(FILE *f, const struct line_rows *rows)
+{
+	const struct lines *lines = rows->lines;
+
+	report_print_head(f, rows->p->head, rows->p->metric);
+	fprintf(f, "lines     %s",
+		lines->physical ? "by physical address"
+				: "by VIRTUAL address: no physical one is recorded, "
+				  "so sharing between processes does not show");
+	if (lines->physical && lines->only_virtual)
+		fprintf(f, "; %llu samples have only a virtual one", (ull)lines->only_virtual);
+	if (lines->no_address)
+		fprintf(f, "; %llu samples have no address", (ull)lines->no_address);
+	if (lines->moved)
+		fprintf(f, "; %llu page%s moved", (ull)lines->moved, lines->moved > 1 ? "s" : "");
+	fputc('\n', f);
+}
+
+static void csv_row(FILE *f, const struct line_rows *rows, const struct line_row *r)
+{
+	const char *source = rows->p->head->info->source ?: "";
+	enum lines_column columns[LINES_COLUMN_N];
+	unsigned int n = columns_of(rows, columns);
+	char buf[64];
+
+	for (unsigned int k = 0; k < rows->n_keys; k++) {
+		fputs(k ? "," : "", f);
+		if (r->sum && !k)
+			fputs("[rest]", f);
+		else if (!r->sum && r->name[k])
+			utf8_put_csv(f, r->name[k]);
+	}
+	for (unsigned int i = 0; i < n; i++)
+		fprintf(f, ",%s", print_value(rows, r, columns[i], buf, sizeof(buf)) ? buf : "");
+	fputc(',', f);
+	utf8_put_csv(f, source);
+	fputc('\n', f);
+}
+
+void line_rows_csv(FILE *f, const struct line_rows *rows)
+{
+	const struct line_row rest = { .l = &rows->rest, .sum = true };
+	enum lines_column columns[LINES_COLUMN_N];
+	unsigned int n = columns_of(rows, columns);
+
+	for (unsigned int k = 0; k < rows->n_keys; k++)
+		fprintf(f, "%s%s", k ? "," : "", rows->key[k]);
+	for (unsigned int i = 0; i < n; i++)
+		fprintf(f, ",%s", column_names[columns[i]]);
+	fputs(",source\n", f);
+	for (size_t i = 0; i < rows->n; i++)
+		csv_row(f, rows, &rows->row[i]);
+	if (rows->n_rest)
+		csv_row(f, rows, &rest);
+}
+
+json_t *line_rows_json_name(const char *text)
+{
+	return text ? json_text(text) : json_null();
+}
+
+void line_rows_json_values(const struct line_rows *rows, const struct line_row *r, json_t *to)
+{
+	enum lines_column columns[LINES_COLUMN_N];
+	unsigned int n = columns_of(rows, columns);
+
+	for (unsigned int i = 0; i < n; i++) {
+		double v = line_rows_value(rows, r, columns[i]);
+		bool whole = v >= 0 && v < 9e15 && v == floor(v);
+
+		json_object_set_new(to, column_names[columns[i]],
+				    isnan(v) ? json_null()
+				    : whole  ? json_integer((json_int_t)v)
+					     : json_real(v));
+	}
+}
+
+static void put_json(FILE *f, json_t *j, size_t flags)
+{
+	json_dumpf(j, f, JSON_COMPACT | JSON_ENSURE_ASCII | flags);
+	json_decref(j);
+}
+
+void line_rows_json(FILE *f, struct line_rows *rows, const char *what,
+		    json_t *(*object)(struct line_rows *rows, const struct line_row *r))
+{
+	const struct lines *lines = rows->lines;
+	const struct line_row rest = { .l = &rows->rest, .sum = true };
+	const struct line_row total = { .l = &rows->total, .sum = true };
+	json_t *j = report_head_json(rows->p->head, rows->p->metric);
+	json_t *sums = json_pack("{s{sI} s{}}", "rest", "lines", (json_int_t)rows->n_rest, "total");
+
+	json_object_set_new(j, "addresses",
+			    json_pack("{sI sI sI sI}", "physical", (json_int_t)lines->physical,
+				      "virtual", (json_int_t)lines->only_virtual, "none",
+				      (json_int_t)lines->no_address, "moved_pages",
+				      (json_int_t)lines->moved));
+	line_rows_json_values(rows, &rest, json_object_get(sums, "rest"));
+	line_rows_json_values(rows, &total, json_object_get(sums, "total"));
+	fputc('{', f);
+	put_json(f, j, JSON_EMBED);
+	fprintf(f, ",\"%s\":[", what);
+	for (size_t i = 0; i < rows->n; i++) {
+		fputs(i ? ",\n" : "\n", f);
+		put_json(f, object(rows, &rows->row[i]), 0);
+	}
+	fputs("],\n", f);
+	put_json(f, sums, JSON_EMBED);
+	fputs("}\n", f);
+}
+
+struct line_rows line_rows_new(const struct lines_print *p, const struct lines *lines, size_t n)
+{
+	return (struct line_rows){ .p = p,
+				   .lines = lines,
+				   .namer = { .tasks = p->tasks, .symbols = p->symbols },
+				   .row = xcalloc(n, sizeof(struct line_row)),
+				   .n = n };
+}
+
+void line_rows_free(struct line_rows *rows)
+{
+	line_namer_free(&rows->namer);
+	free(rows->row);
+}

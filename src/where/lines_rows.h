@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Rows of the tables of lines. Private to lines_rows.c and lines_detail.c. */
+#ifndef IBSCOPE_LINES_ROWS_H
+#define IBSCOPE_LINES_ROWS_H
+
+#include "base/json.h"
+#include "lines_names.h"
+#include "lines_print.h"
+
+#define NAMES_MAX 10
+#define LINE_ANY  (LINE_LOAD | LINE_STORE | LINE_PREFETCH)
+
+/* What people and programs see: a line, or those of its accesses that have the same names. */
+struct line_row {
+	const char *name[NAMES_MAX]; /* NULL: not known */
+	const struct line *l;
+	bool sum; /* of several lines: sets were not joined */
+};
+
+struct line_rows {
+	const struct lines_print *p;
+	const struct lines *lines;
+	struct line_namer namer;
+	const char *key[NAMES_MAX]; /* headings of names */
+	unsigned int n_keys;
+	struct line_row *row;
+	size_t n, n_rest;
+	struct line rest;
+	struct line total;
+};
+
+/* Room for @n rows, zeroed. */
+struct line_rows line_rows_new(const struct lines_print *p, const struct lines *lines, size_t n);
+void line_rows_free(struct line_rows *rows);
+
+/* What a column says; NAN: nothing. */
+double line_rows_value(const struct line_rows *rows, const struct line_row *r, enum lines_column c);
+void line_rows_add(struct line *to, const struct line *l);
+void line_rows_head(FILE *f, const struct line_rows *rows);
+void line_rows_table(FILE *f, const struct line_rows *rows);
+void line_rows_csv(FILE *f, const struct line_rows *rows);
+/* @what: the name of the array of what @object makes of rows */
+void line_rows_json(FILE *f, struct line_rows *rows, const char *what,
+		    json_t *(*object)(struct line_rows *rows, const struct line_row *r));
+
+json_t *line_rows_json_name(const char *text); /* NULL: null */
+void line_rows_json_values(const struct line_rows *rows, const struct line_row *r, json_t *to);
+
+#endif

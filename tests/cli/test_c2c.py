@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""`c2c`: lines whose truth is known, and random ones against an oracle over what `dump` prints."""
+import collections
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'system'))
+import ibscope  # noqa: E402
+from ibscope import run  # noqa: E402
+
+MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_lines')
+PERIOD = 1000
+PAGE = 4096
+CACHES = ('l3', 'local-cache', 'near-cache', 'remote-cache')
+VERDICT = {'false': 'false sharing', 'true': 'true sharing', 'mixed': 'true and false sharing'}
+
+USAGE = [
+    (['FILE', 'FILE'], 'one recording'),
+    (['FILE', '--line', 'main'], "'main'"),
+    (['FILE', '--line', '-1'], 'hexadecimal'),
+    (['FILE', '--line', ''], 'hexadecimal'),
+    (['FILE', '--sort', 'verdict'], 'must be one of miss_cycles'),
+    (['FILE', '--columns', 'stores,hits'], "'hits'"),
+    (['FILE', '--top', '0'], '--top'),
+    (['FILE', '--csv', '--json'], 'exclude each other'),
+    (['FILE', '--min-lat', '100'], 'drops all stores'),
+    (['FILE', '--max-lat', '100'], 'drops all stores'),
+    (['FILE', '--src', 'dram'], 'l1, l2 and unknown'),
+    (['FILE', '--src', 'l1,l2,unknown,dram'], 'near-cache'),
+    (['FILE', '--op', 'load'], 'store'),
+    (['FILE', '--filter', 'pid == 1 && mem_lvl == l3'], "'mem_lvl'"),
+    (['FILE', '--tlb', 'walk'], 'may drop'),
+]
+FAILED = [
+    (['/no/such/file'], '/no/such/file'),
+    (['/dev/null'], 'empty'),
+    (['FILE', '--line', 'dead00'], '0xdead00'),
+    (['FILE', '--cgroup', '/not/there'], '/not/there'),
+]
+# what a file says it was recorded with; None: not refused
+RECORDED = [
+    ('ibs_op/cnt_ctl=1,ldlat=128/', 'ldlat drops all stores'),
+    ('ibs_op/l3missonly/', 'same complex'),
+    ('ibs_op/strmst=1,cnt_ctl=1/', 'streaming'),
+    ('ibs_op/cnt_ctl=1,ldlat=0,l3missonly=0/', None),
+    ('--min-lat 100', 'drops all stores'),
+    ('-p 7 --src l3,dram', 'l1, l2 and unknown'),
+    ('--src unknown,l1,l2,l3,near-cache,remote-cache', None),
+    ('--op load,prefetch', '--op'),
+    ("--filter 'pid == 3 && data_src == l3'", "'data_src'"),
+    ("--filter 'user && !(addr < 0x1000) && cgroup == /mem_op'", None),
+    ('-p 100 --comm web --cgroup /a', None),
+]
+
+
+class Line:
+    def __init__(self):
+        self.accesses = []
+        self.n = collections.Counter()
+        self.cycles = self.sum = self.known = self.hitm = 0
+
+
+def number(text):
+    return int(text, 16) if text.startswith('0x') else int(text)
+
+
+def accesses(path, *options):
+    """Of each load and store of a recording, what `dump` prints."""
+    out = []
+    for order, r in enumerate(csv.DictReader(io.StringIO(run('dump', '--csv', path, *options).stdout))):
+        ld, st = r['ld_op'] == '1', r['st_op'] == '1'
+        if not ld and not st:
+            continue
+        a = {'time': int(r['time_ns']), 'order': order, 'load': ld, 'store': st, 'prefetch': r['sw_pf'] == '1',
+             'cpu': int(r['cpu']), 'tgid': int(r['pid']), 'tid': int(r['tid']),
+             'addr': number(r['dc_lin_ad'] or '0'), 'phys': number(r['dc_phys_ad'] or '0'),
+             'width': int(r['mem_width'] or 0) or 1, 'lat': r['dc_miss_lat'], 'src': r['src']}
+        a['space'] = 'kernel' if a['addr'] >> 63 else r['pid']
+        state = r['cache_hit_st']
+        coarse = r['src'] == 'local-cache'
+        if a['src'] == 'unknown':
+            a['from'] = 'unknown'
+        elif a['src'] not in CACHES:
+            a['from'] = 'other'
+        elif state == '':
+            a['from'] = 'other' if a['src'] == 'l3' else 'transfers'
+        elif state == '1':
+            a['from'] = 'owned'
+        elif a['src'] == 'l3' or coarse:
+            a['from'] = 'hitm_ccx'
+        elif a['src'] == 'near-cache':
+            a['from'] = 'hitm_near'
+        else:  # make_lines puts RmtSocket into CompToRetCtr
+            zen6 = r['strm_st'] != '' or STRM_ST
+            a['from'] = 'hitm_socket' if zen6 and r['comp_to_ret_ctr'] == '1' else 'hitm_remote'
+        out.append(a)
+    return out
+
+
+STRM_ST = False  # the processor has RmtSocket; loads do not show it
+
+
+def share(a, b):
+    return a['tid'] != b['tid'] and a['cpu'] != b['cpu']
+
+
+def moved_pages(samples):
+    """{page: page that it is shown as}, joined where all uses of one end before those of the next."""
+    use, seen = {}, {}
+    for a in samples:
+        if not a['phys']:
+            continue
+        page = a['phys'] // PAGE
+        first, last = use.get(page, (a['time'], a['time']))
+        use[page] = min(first, a['time']), max(last, a['time'])
+        if a['addr']:
+            key = a['space'], a['addr'] // PAGE
+            times = seen.setdefault(key, {})
+            times[page] = min(times.get(page, a['time']), a['time'])
+    moves = set()
+    for times in seen.values():
+        order = sorted((t, p) for p, t in times.items())
+        moves |= {(use[q][0], p, q) for (_, p), (_, q) in zip(order, order[1:])}
+    group = {p: [p] for p in use}  # of each page, all that are joined
+    n = 0
+    for _, p, q in sorted(moves):
+        a, b = group[p], group[q]
+        if a is not b and max(use[k][1] for k in a) < min(use[k][0] for k in b):
+            n += 1
+            both = a + b
+            for k in both:
+                group[k] = both
+    return {p: max(group[p], key=lambda k: use[k][1]) for p in use}, n
+
+
+def slots_of(a):
+    offset = (a['addr'] or a['phys']) % 64
+    return range(offset // 8, min(offset + a['width'] - 1, 63) // 8 + 1)
+
+
+def slot_users(line):
+    out = [([], []) for _ in range(8)]
+    for a in line.accesses:
+        if a['prefetch']:
+            continue
+        for s in slots_of(a):
+            out[s][0].append(a)
+            if a['store']:
+                out[s][1].append(a)
+    return out
+
+
+def verdict(key, line):
+    """(verdict, likely, slots)"""
+    users = slot_users(line) if key[0] else [([], [])] * 8
+    shared = [any(share(w, a) for w in writers for a in everyone) for everyone, writers in users]
+    slots = ''.join('W' if shared[s] else 'w' if users[s][1] else 'r' if any(a['load'] for a in users[s][0]) else '.'
+                    for s in range(8))
+    real = [a for a in line.accesses if not a['prefetch']]
+    hits = sum(n for k, n in line.n.items() if k.startswith('hitm') or k == 'owned')
+    if not real or not key[0]:
+        return 'unknown', '0', slots
+    if not any(share(a, b) for a in real for b in real):
+        return 'private', '0', slots
+    if not line.n['store']:
+        return 'read-only', '0', slots
+    apart = any(share(w, a) for s in range(8) for t in range(8) if s != t and not (shared[s] and shared[t])
+                for w in users[s][1] for a in users[t][0])
+    if not (any(shared) or apart) or not (hits or line.n['transfers']):
+        return 'shared', '0', slots
+    kind = 'false' if not any(shared) else 'mixed' if apart else 'true'
+    return VERDICT[kind], '0' if hits else '1', slots
+
+
+def lines_of(samples):
+    pages, moved = moved_pages(samples)
+    out = collections.defaultdict(Line)
+    for a in samples:
+        if a['phys']:
+            key = 'physical', pages[a['phys'] // PAGE] * PAGE + a['phys'] % PAGE // 64 * 64, ''
+        elif a['addr']:
+            key = 'virtual', a['addr'] // 64 * 64, a['space']
+        else:
+            key = '', 0, ''
+        line = out[key]
+        line.accesses.append(a)
+        line.n['samples'] += 1
+        line.n['load'] += a['load']
+        line.n['store'] += a['store']
+        line.n[a['from']] += 1
+        if a['lat'] != '':
+            cycles = int(a['lat']) * PERIOD
+            line.n['valid'] += 1
+            line.cycles += cycles
+            line.sum += int(a['lat'])
+            line.known += cycles * (a['from'] != 'unknown')
+            line.hitm += cycles * a['from'].startswith('hitm')
+    return out, moved
+
+
+class C2c(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+        cls.file = cls.make('known')
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.dir.cleanup()
+
+    @classmethod
+    def make(cls, *args):
+        path = os.path.join(cls.dir.name, 'lines.' + '.'.join(args).replace('/', '_'))
+        subprocess.run([MAKE, path, *args], check=True)
+        return path
+
+    def c2c(self, *args, status=0, **kw):
+        p = run('c2c', *args, **kw)
+        self.assertEqual(p.returncode, status, p.stderr)
+        return p
+
+    def rows(self, path, *args):
+        p = self.c2c(path, '--csv', *args)
+        return list(csv.DictReader(io.StringIO(p.stdout)))
+
+    def test_known(self):
+        rows = {r['line']: r for r in self.rows(self.file)}
+        told = {}
+        for n in range(11):
+            r = rows[hex(0x100000000 + 64 * n)]
+            told[n] = r['verdict'], r['slots'], r['writers'], r['readers']
+        false, true, both = 'false sharing', 'true sharing', 'true and false sharing'
+        two = 'count_errors;count_requests'
+        self.assertEqual(told, {
+            0: (false, 'ww......', two, two),
+            1: (true, '..W.....', 'take_lock', 'take_lock'),
+            2: ('read-only', 'rrrrrrrr', '', 'look_up'),
+            **{n: ('private', 'w.......', 'count_requests', 'count_requests') for n in range(3, 7)},
+            7: (both, 'W...r...', 'take_lock', 'take_lock;look_up'),
+            8: ('private', 'w.......', 'count_requests', 'count_requests'),
+            9: ('shared', 'ww......', 'count_requests', 'count_requests'),
+            10: (false, 'ww......', two, two),
+        })
+        moved = rows['0x110001000']
+        self.assertEqual((moved['verdict'], moved['samples']), (false, '50'))
+        self.assertNotIn('0x100001000', rows)
+        self.assertEqual(rows['0x110002000']['threads'], '1')  # copied on write, not moved
+        virtual = rows['0x7f0000003000']
+        self.assertEqual((virtual['address'], virtual['pid'], virtual['verdict']), ('virtual', '100', false))
+        self.assertEqual((rows['']['address'], rows['']['verdict'], rows['']['samples']), ('', 'unknown', '3'))
+        self.assertEqual({r['source'] for r in rows.values()}, {'sim'})
+        first = rows['0x100000000']
+        self.assertEqual([first[c] for c in ('hitm_ccx', 'hitm_near', 'hitm_remote', 'hitm_socket', 'owned', 'stores',
+                                             'miss_cycles', 'hitm', 'containers', 'cpus', 'threads')],
+                         ['0', '100', '0', '', '0', '100', '20000000', '1', 'web', '2', '2'])
+        self.assertEqual(rows['0x100000280']['containers'], 'web;db')
+
+    def test_no_hit_state(self):
+        rows = {r['line']: r for r in self.rows(self.make('known', 'zen3'))}
+        first = rows['0x100000000']
+        self.assertEqual((first['verdict'], first['likely'], first['hitm'], first['transfers']),
+                         ('false sharing', '1', '', '100'))
+        text = self.c2c(self.make('known', 'zen3')).stdout
+        self.assertRegex(text, r'0x100000000 +false\? ')
+
+    def test_text(self):
+        for width in (60, 80, 130):
+            text = self.c2c(self.file, env=dict(os.environ, COLUMNS=str(width), LC_ALL='C.UTF-8')).stdout
+            table = text[text.index('\nLINE'):text.index('\n\n0x')]
+            self.assertLessEqual(max(map(len, table.splitlines())), width, text)
+            self.assertIn('SIMULATED', text)
+            self.assertIn('1 page moved', text)
+        self.assertIn('HITM NEAR', text)
+        self.assertIn('0x100000000: move offset 0 (written by count_requests) and offset 8 (written by count_errors) '
+                      'to lines', text)
+        self.assertIn('0x100000040: write offset 16 less often (written by take_lock)', text)
+        self.assertIn('0x1000001c0: move offset 0 (written by take_lock) and offset 32 (read by look_up)', text)
+        top = self.c2c(self.file, '--top', '2', '--sort', 'stores', '--columns', 'stores').stdout
+        self.assertRegex(top, r'\nother \(\d+\) ')
+
+    def test_one_line(self):
+        for address in ('0x100000000', '10000003f', '0x7f0000000008'):
+            text = self.c2c(self.file, '--line', address).stdout
+            self.assertIn('verdict   false sharing', text)
+            self.assertIn('bytes     ' + 16 * 'w' + 48 * '.', text)
+        rows = self.rows(self.file, '--line', '100000000')
+        self.assertEqual([(r['offset'], r['width'], r['access'], r['function'], r['samples']) for r in rows],
+                         [(o, '8', k, f, '50') for o, f in (('0', 'count_requests'), ('8', 'count_errors'))
+                          for k in ('load', 'store')])
+        j = json.loads(self.c2c(self.file, '--line', '100001000', '--json').stdout)
+        self.assertEqual([a['offset'] for a in j['accesses']], ['0', '8'])
+        self.assertEqual(j['total']['samples'], 50)
+
+    def test_json(self):
+        j = json.loads(self.c2c(self.file, '--json').stdout)
+        self.assertTrue(j['simulated'])
+        self.assertEqual(j['addresses'], {'physical': 1350, 'virtual': 50, 'none': 3, 'moved_pages': 1})
+        by = {r['line']: r for r in j['lines']}
+        first = by['0x100000000']
+        self.assertEqual(first['slots'][1]['writers'], [{'name': 'count_errors', 'samples': 50}])
+        self.assertEqual([s['stores'] for s in first['slots']], [50, 50] + 6 * [0])
+        self.assertIn('64 bytes apart', first['advice'])
+        self.assertTrue(by['0x110001000']['moved'])
+        self.assertIsNone(by[None]['address'])
+        self.assertEqual(j['total']['samples'], 1403)
+        for c in ('miss_cycles', 'samples', 'stores', 'hitm_near'):
+            self.assertEqual(sum(r[c] for r in j['lines']), j['total'][c])
+        top = json.loads(self.c2c(self.file, '--json', '--top', '3').stdout)
+        self.assertEqual(top['rest']['lines'], len(j['lines']) - 3)
+        self.assertEqual(sum(r['samples'] for r in top['lines']) + top['rest']['samples'], 1403)
+
+    def test_selection(self):
+        rows = {r['line']: r for r in self.rows(self.file, '-p', '101')}
+        self.assertEqual(rows['0x100000280']['verdict'], 'private')
+        self.assertNotIn('0x100000000', rows)
+        self.assertEqual({r['containers'] for r in self.rows(self.file, '--container', 'db')}, {'db'})
+        self.rows(self.file, '--filter', 'user == 1')
+        p = self.c2c(self.file, '--cpu', '40')
+        self.assertIn('no sample is selected', p.stderr)
+
+    def test_no_stores(self):
+        p = self.c2c(self.file, '--csv', '--filter', 'addr < 0x7f00000000c0 && addr >= 0x7f0000000080')
+        self.assertIn('no sample stores', p.stderr)
+        self.assertEqual([r['verdict'] for r in csv.DictReader(io.StringIO(p.stdout))], ['unknown'])
+
+    def test_truncated(self):
+        path = os.path.join(self.dir.name, 'cut')
+        with open(self.file, 'rb') as f, open(path, 'wb') as out:
+            out.write(f.read()[:-60])
+        p = self.c2c(path, '--csv', status=1)
+        self.assertIn('incomplete', p.stderr)
+        self.assertIn('0x100000000', p.stdout)
+
+    def test_no_address(self):
+        p = self.c2c(self.file, '--filter', 'addr > 0xfffffffffffffff0')
+        self.assertIn('no sample is selected', p.stderr)
+
+    def test_refused(self):
+        for text, reason in RECORDED:
+            with self.subTest(text):
+                path = self.make('known', text)
+                p = run('c2c', path)
+                self.assertEqual(p.returncode, 0 if reason is None else 1, p.stderr)
+                if reason:
+                    self.assertIn('sharing cannot be judged as it was recorded', p.stderr)
+                    self.assertIn(reason, p.stderr)
+                    self.assertEqual(p.stdout, '')
+
+    def test_messages(self):
+        for cases, status in ((USAGE, 2), (FAILED, 1)):
+            for args, text in cases:
+                with self.subTest(args):
+                    p = self.c2c(*(self.file if a == 'FILE' else a for a in args), status=status)
+                    self.assertIn(text, p.stderr)
+                    self.assertEqual(p.stdout, '')
+
+    def test_random(self):
+        global STRM_ST
+        kinds = collections.Counter()
+        for seed in range(1, 17):
+            with self.subTest(seed=seed):
+                STRM_ST = seed % 4 == 3
+                path = self.make('random', str(200 * seed), str(seed))
+                want, moved = lines_of(accesses(path))
+                j = json.loads(self.c2c(path, '--json').stdout)
+                self.assertEqual(j['addresses']['moved_pages'], moved)
+                got = {(r['address'], number(r['line'] or '0'), r['pid']): r for r in self.rows(path)}
+                self.assertEqual({(k[0], k[1], k[2]) for k in want}, set(got))
+                for key, line in want.items():
+                    r = got[key]
+                    kinds[r['verdict'] + r['likely']] += 1
+                    self.assertEqual((r['verdict'], r['likely'], r['slots']), verdict(key, line), (key, r))
+                    n = line.n
+                    self.assertEqual([int(r[c]) for c in ('samples', 'loads', 'stores', 'miss_cycles', 'transfers',
+                                                          'cpus', 'threads')],
+                                     [n['samples'], n['load'], n['store'], line.cycles, n['transfers'],
+                                      len({a['cpu'] for a in line.accesses}),
+                                      len({a['tid'] for a in line.accesses})], key)
+                    for c in ('hitm_ccx', 'hitm_near', 'hitm_remote', 'hitm_socket', 'owned'):
+                        self.assertEqual(int(r[c] or 0), n[c], (key, c))
+                    if r['hitm']:
+                        self.assertAlmostEqual(float(r['hitm']), line.hitm / line.known, 6)
+                    if r['mean']:
+                        self.assertAlmostEqual(float(r['mean']), line.sum / n['valid'], delta=0.051)
+        for verdict_name in ('private0', 'read-only0', 'shared0', 'false sharing0', 'true sharing0', 'true sharing1',
+                             'true and false sharing0', 'true and false sharing1', 'unknown0'):
+            self.assertTrue(kinds[verdict_name], (verdict_name, kinds))
+
+
+if __name__ == '__main__':
+    unittest.main()

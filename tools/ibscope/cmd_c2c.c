@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* ibscope c2c: cache lines that threads share. */
+#include "cmd.h"
+#include "base/choice.h"
+#include "base/num.h"
+#include "recorded.h"
+#include "view/pager.h"
+#include "where/lines_print.h"
+
+struct cmd {
+	struct sampling sampling;
+	struct recorded in;
+	struct lines_print print;
+	size_t top;
+	bool has_line, has_format;
+	__u64 line;
+	struct line_set *lines;
+	bool usage;
+};
+
+static const char *column_at(unsigned int i)
+{
+	return lines_column_name(i);
+}
+
+static int set_columns(void *ctx, const char *arg, struct err *err)
+{
+	const struct choices c = { "--columns", "column", column_at, LINES_COLUMN_N };
+	struct lines_print *p = &((struct cmd *)ctx)->print;
+
+	return choice_list_parse(&c, arg, (unsigned int *)p->columns, &p->n_columns, err);
+}
+
+static int set_line(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+	char *end;
+
+	errno = 0;
+	c->line = strtoull(arg, &end, 16);
+	c->has_line = true;
+	if (errno || end == arg || *end || strchr("+- ", *arg))
+		return err_set(err, -EINVAL,
+			       "--line: invalid address '%s': must be hexadecimal, as in "
+			       "0x7f0012345640",
+			       arg);
+	return 0;
+}
+
+static int set_format(struct cmd *c, enum report_format format, struct err *err)
+{
+	if (c->has_format)
+		return err_set(err, -EINVAL, "--csv and --json exclude each other");
+	c->has_format = true;
+	c->print.format = format;
+	return 0;
+}
+
+static int set_csv(void *ctx, const char *arg, struct err *err)
+{
+	(void)arg;
+	return set_format(ctx, REPORT_CSV, err);
+}
+
+static int set_json(void *ctx, const char *arg, struct err *err)
+{
+	(void)arg;
+	return set_format(ctx, REPORT_JSON, err);
+}
+
+/* clang-format off: a row is a row */
+static const struct option_row c2c_options[] = {
+	{ "line", 0, "ADDRESS", "print one line: its bytes, and who accesses which", set_line },
+	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default miss_cycles",
+	  OPTION_CHOICE(struct cmd, print.sort, "column", column_at, LINES_COLUMN_N) },
+	{ "columns", 0, "COLUMN,..", "what is shown, in this order; by default as many as fit",
+	  set_columns },
+	{ "top", 0, "N",
+	  "only the first N rows, and the sum of the others; by default as many as fit the "
+	  "terminal, 20 in a pipe; --csv and --json: all",
+	  OPTION_NUMBER(struct cmd, print.top, 1, SIZE_MAX), .what = "rows" },
+	{ "csv", 0, NULL, "a table for programs; what is not known is empty", set_csv },
+	{ "json", 0, NULL, "one JSON object; what is not known is null", set_json },
+};
+/* clang-format on */
+
+static void usage(FILE *f, const struct option_set *sets, size_t n)
+{
+	fprintf(f,
+		"usage: ibscope c2c [options] [FILE]\n\n"
+		"Find the cache lines of a recording, of `ibscope record` or of `perf record "
+		"--raw-samples`, that\nthreads on several CPUs share, and whether they share data "
+		"or only the line. '-' is standard input.\n\n"
+		"  ibscope c2c FILE\n"
+		"  ibscope c2c --line 0x12f4a3c40 FILE     who accesses which bytes of it\n");
+	options_help(f, sets, n);
+	lines_terms(f);
+	fprintf(f, "\nA recording that lacks stores or hits in caches is refused. Exit status: 0 "
+		   "done, 1 failed or the\nrecording is incomplete; 2 wrong usage.\n");
+}
+
+/* Options of this command may hide what the recording has. */
+static int check_selection(struct cmd *c, struct err *err)
+{
+	const struct selection *sel = &c->sampling.opts.sel;
+	const struct lines_selection hides = {
+		.src_mask = sel->src_mask,
+		.op_mask = sel->op_mask,
+		.min_lat = sel->min_lat,
+		.max_lat = sel->max_lat,
+		.filter = c->sampling.select.filter.text,
+	};
+	struct err why;
+
+	if (!lines_hidden(&hides, &why))
+		return 0;
+	return err_set(err, -EINVAL,
+		       "%s: sharing cannot be judged; `ibscope report --by line --phys` prints the "
+		       "lines of such a selection",
+		       why.text);
+}
+
+static int check_recording(struct cmd *c, struct err *err)
+{
+	struct err why;
+
+	if (!lines_hidden_in(c->in.head.info, &why))
+		return 0;
+	return err_set(err, -ENODATA,
+		       "%s: sharing cannot be judged as it was recorded: %s; record without, or "
+		       "use `ibscope report --by line --phys`",
+		       c->in.head.file, why.text);
+}
+
+static int read_all(struct cmd *c, struct err *err)
+{
+	const struct lines_opts opts = { .info = c->in.head.info, .metric = c->print.metric };
+	struct trace_event ev;
+	int ret;
+
+	c->lines = lines_new(&opts);
+	while ((ret = recorded_next(&c->in, &ev, err)) > 0)
+		lines_add(c->lines, &ev);
+	return ret;
+}
+
+static int print(struct cmd *c, struct err *err)
+{
+	struct pager pager = { .f = stdout, .to = stdout };
+	const struct lines *lines = lines_finish(c->lines);
+	int ret = 0;
+
+	if (c->in.head.selected && !lines->physical && !lines->only_virtual)
+		return err_set(err, -ENODATA, "%s: no sample has a data address", c->in.head.file);
+	if (lines->total.samples && !lines->total.stores)
+		log_warn("no sample stores: who writes to a line is not known, so sharing is not "
+			 "judged");
+	c->print.head = &c->in.head;
+	c->print.tasks = c->in.tasks;
+	c->print.symbols = c->in.symbols;
+	if (c->print.format == REPORT_TEXT)
+		pager_open(&pager, stdout);
+	if (c->has_line)
+		ret = lines_print_one(pager.f, &c->print, lines, c->line, err);
+	else
+		lines_print(pager.f, &c->print, lines);
+	return pager_close(&pager, err) ?: ret;
+}
+
+static int run(struct cmd *c)
+{
+	struct screen screen;
+	struct err err = { "" };
+	int ret = recorded_start(&c->in, &c->sampling, true, true, &err);
+
+	ret = ret ?: check_recording(c, &err);
+	ret = ret ?: read_all(c, &err);
+	screen_of(stdout, &screen);
+	c->print.screen = &screen;
+	if (c->print.format == REPORT_TEXT && !c->print.top)
+		c->print.top = recorded_rows(&screen);
+	if (!ret && !c->in.head.selected)
+		recorded_nothing(c->in.replay);
+	ret = ret ?: print(c, &err);
+	if (ret) {
+		recorded_fail(ret, &err);
+		return c->in.usage ? EXIT_USAGE : EXIT_FAILED;
+	}
+	recorded_problems(&c->in);
+	return recorded_complete(&c->in.input, c->in.trace) ? EXIT_DONE : EXIT_FAILED;
+}
+
+int cmd_c2c(int argc, char **argv)
+{
+	struct recorded_options rows;
+	struct err err = { "" };
+	struct cmd c = { .print.sort = LINES_COLUMN_CYCLES };
+	int ret, status;
+
+	recorded_options(&rows, false);
+	const struct option_set sets[] = {
+		{ "Lines", c2c_options, ARRAY_SIZE(c2c_options), &c },
+		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
+		{ "Measurement", rows.other, rows.n_other, &c.sampling },
+		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.in.input },
+		{ "Symbols", recorded_symbol_rows, RECORDED_SYMBOL_ROWS, &c.in.symbols_opts },
+	};
+
+	sampling_init(&c.sampling);
+	ret = recorded_parse(&c.sampling, argc, argv, sets, ARRAY_SIZE(sets), &c.in.input, &err);
+	if (!ret && !c.sampling.select.explain)
+		ret = check_selection(&c, &err);
+	if (ret > 0) {
+		if (ret == OPTIONS_HELP)
+			usage(stdout, sets, ARRAY_SIZE(sets));
+		status = EXIT_DONE;
+	} else if (ret) {
+		log_error("%s", err.text);
+		status = EXIT_USAGE;
+	} else if (c.sampling.select.explain) {
+		filter_explain(stdout, &c.sampling.select.filter);
+		status = fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+	} else {
+		recorded_keep_options(&c.in, argc, argv);
+		c.print.metric = c.sampling.opts.metric;
+		status = run(&c);
+	}
+	lines_free(c.lines);
+	recorded_close(&c.in);
+	sampling_close(&c.sampling);
+	return status;
+}
