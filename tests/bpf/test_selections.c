@@ -28,7 +28,7 @@
 #include "../unit/tree.h"
 #include "twin_child.h"
 
-#define SELECTIONS 200 /* unless told otherwise */
+#define SELECTIONS 100 /* unless told otherwise */
 #define WORLD	   50  /* of them with the same samples */
 #define WORKERS	   9
 #define SAMPLES	   6 /* of each worker */

@@ -193,7 +193,7 @@ class Containers(unittest.TestCase):
         err = self.refused('--container', 'web')
         self.assertIn("'web'", err)
         self.assertIn('shop/pod-0/web-ui', err)
-        self.assertRegex(err, r'1 of \d+ containers have a known name')
+        self.assertRegex(err, r'[1-9]\d* of \d+ containers have a known name')
         err = self.refused('--container', 'abcd')
         self.assertIn('several containers', err)
         self.assertIn('abcd0001', err)
