@@ -71,7 +71,7 @@ static void offer_name(const char *word, const struct option_row *row)
 
 	if (!strcmp(mode, "set") || !strcmp(mode, "unset"))
 		snprintf(name, sizeof(name), "%s%s", row->name,
-			 row->arg && *mode == 's' ? "=" : "");
+			 row->arg && *row->arg != '[' && *mode == 's' ? "=" : "");
 	else
 		snprintf(name, sizeof(name), "--%s", row->name);
 	complete_offer(word, name, row->help);
@@ -87,7 +87,8 @@ void complete_options(int argc, char **argv, const struct option_set *sets, size
 
 	for (size_t s = 0; s < n_sets; s++)
 		for (size_t i = 0; i < sets[s].n; i++)
-			if (sets[s].rows[i].arg && is_option(&sets[s].rows[i], before)) {
+			if (sets[s].rows[i].arg && *sets[s].rows[i].arg != '[' &&
+			    is_option(&sets[s].rows[i], before)) {
 				offer_values(&sets[s].rows[i], sets[s].ctx, word);
 				return;
 			}

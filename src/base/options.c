@@ -140,7 +140,10 @@ int options_parse(int argc, char **argv, const struct option_set *sets, size_t n
 		return OPTIONS_VERSION;
 	}
 	for (; n < MAX_OPTIONS && (row = row_at(sets, n_sets, n, &of)); n++) {
-		longs[n] = (struct option){ row->name, row->arg ? required_argument : no_argument,
+		longs[n] = (struct option){ row->name,
+					    !row->arg	       ? no_argument
+					    : *row->arg == '[' ? optional_argument
+							       : required_argument,
 					    NULL, NO_LETTER + n };
 		if (row->letter) {
 			*l++ = row->letter;
@@ -216,7 +219,7 @@ int options_one(const char *name, const char *value, const struct option_set *se
 			       near.best ? suggestion_text(&near)
 					 : ": must be an option of --help, without the dashes");
 	}
-	if (row->arg && !value)
+	if (row->arg && !value && *row->arg != '[')
 		return err_set(err, -EINVAL, "'%s' needs a value: %s = %s", name, name, row->arg);
 	if (!row->arg && value)
 		return err_set(err, -EINVAL, "'%s' takes no value", name);
@@ -343,7 +346,7 @@ static void put_option(FILE *f, char letter, const char *name, const char *arg, 
 	else
 		n = snprintf(left, sizeof(left), "      --%s", name);
 	if (arg)
-		n += snprintf(left + n, sizeof(left) - n, " %s", arg);
+		n += snprintf(left + n, sizeof(left) - n, "%s%s", *arg == '[' ? "" : " ", arg);
 	if (n >= LEFT)
 		fprintf(f, "%s\n%*s", left, LEFT, "");
 	else

@@ -7,8 +7,8 @@
 
 struct option_row {
 	const char *name;
-	char letter; /* 0: none */
-	const char *arg; /* NULL: takes none */
+	char letter;	  /* 0: none */
+	const char *arg;  /* NULL: takes none; "[=ARG]": need not be given, and is NULL then */
 	const char *help; /* one paragraph; options_help() breaks the lines */
 	/* Return: 0, or a negative errno with @err. @arg is NULL for options without one. */
 	int (*set)(void *ctx, const char *arg, struct err *err);
@@ -33,6 +33,7 @@ struct option_row {
 	int (*set_which)(void *ctx, unsigned int which, const char *arg, struct err *err);
 };
 
+/* clang-format off */
 /* The last members of a row that stores its value in @member of the context, of type @type. */
 #define OPTION_AT(type, member, kind_)                                 \
 	NULL, .kind = OPTION_KIND_##kind_, .at = offsetof(type, member), \
@@ -54,6 +55,8 @@ struct option_row {
 #define OPTION_TEXT(type, member) OPTION_AT(type, member, TEXT)
 #define OPTION_PATH(type, member) OPTION_AT(type, member, PATH)
 #define OPTION_WORD(type, member) OPTION_AT(type, member, WORD)
+
+/* clang-format on */
 
 struct option_set {
 	const char *title; /* of the section in the help */

@@ -82,12 +82,12 @@ static int check_name(struct collector *c, const struct control_line *l, struct 
 /* --- changing --- */
 
 /* What a change takes. */
-struct plan {
+struct change {
 	bool any, reopen, governs;
 	unsigned int change;
 };
 
-static void plan_names(struct plan *p, const struct live_options *names,
+static void plan_names(struct change *p, const struct live_options *names,
 		       const struct live_options *old, const struct live_options *next)
 {
 	for (size_t i = 0; i < names->n; i++) {
@@ -121,7 +121,7 @@ static enum control_result failed(bool usage)
 
 /* @fresh: parsed and prepared; is taken over or closed. *@how: what was done. */
 static enum control_result reopen(struct collector *c, struct collector_settings *fresh,
-				  const struct plan *plan, const char **how, struct err *err)
+				  const struct change *plan, const char **how, struct err *err)
 {
 	bool usage = false;
 
@@ -136,7 +136,7 @@ static enum control_result reopen(struct collector *c, struct collector_settings
 
 /* As reopen(), but without it where possible. */
 static enum control_result apply(struct collector *c, struct collector_settings *fresh,
-				 const struct plan *plan, const char **how, struct err *err)
+				 const struct change *plan, const char **how, struct err *err)
 {
 	struct sampling *now = &c->set.sampling;
 	bool usage, paused = false;
@@ -183,7 +183,7 @@ static enum control_result change(struct collector *c, struct live_options *next
 	bool verbose = log_is_verbose();
 	struct live_options old = c->live;
 	struct collector_settings fresh;
-	struct plan plan = {};
+	struct change plan = {};
 	const char *how = "";
 
 	plan_names(&plan, &old, &old, next);

@@ -233,6 +233,34 @@ uint64_t event_term(const struct event_spec *spec, const char *name)
 	return 0;
 }
 
+enum event_filter event_filter(const struct event_spec *spec)
+{
+	static const char *const filters[] = { "l3missonly", "ldlat", "strmst", "fetchlat" };
+	const bool mode = spec->user || spec->kernel;
+
+	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
+		if (event_term(spec, filters[i]))
+			return EVENT_FILTER_HARDWARE;
+	if (!mode)
+		return EVENT_FILTER_NONE;
+	return event_term(spec, "swfilt") ? EVENT_FILTER_DRIVER : EVENT_FILTER_HARDWARE;
+}
+
+bool event_set_term(struct event_spec *spec, const char *name, uint64_t value)
+{
+	for (unsigned int i = 0; i < spec->n_terms; i++) {
+		if (!strcmp(spec->terms[i].name, name)) {
+			spec->terms[i].value = value;
+			return true;
+		}
+	}
+	if (spec->n_terms == EVENT_TERMS_MAX)
+		return false;
+	spec->terms[spec->n_terms] = (struct event_term){ .value = value };
+	snprintf(spec->terms[spec->n_terms++].name, sizeof(spec->terms[0].name), "%s", name);
+	return true;
+}
+
 /* --- spec to attr --- */
 
 /* The supported terms, then the others, for the message about an unknown term. */

@@ -78,6 +78,18 @@ size_t event_print(const struct event_spec *spec, char *buf, size_t size);
 /* Value of a term, 0 if it is absent. */
 uint64_t event_term(const struct event_spec *spec, const char *name);
 
+/* What drops samples of an event before a program sees them. */
+enum event_filter {
+	EVENT_FILTER_NONE,
+	EVENT_FILTER_DRIVER,   /* which the PMU has counted */
+	EVENT_FILTER_HARDWARE, /* so that a sample stands for more than a period */
+};
+
+enum event_filter event_filter(const struct event_spec *spec);
+
+/* Set a term that is absent or 0. Return: false if there is no room. */
+bool event_set_term(struct event_spec *spec, const char *name, uint64_t value);
+
 /**
  * event_rate_choose() - find how often to sample, from the event or the command line
  * @cli: of the command line; NULL or empty if not given
@@ -126,8 +138,8 @@ void event_period_bounds(const char *pmu, const struct cpu_info *cpu, uint64_t *
 /* A filter, with the processors and kernels that introduced it. */
 struct event_rule {
 	const char *pmu, *term;
-	uint32_t caps;		/* IBS_CAPS_* bit it needs; 0: none */
-	uint64_t min, max;	/* 0 is off; max 0: as wide as the field */
+	uint32_t caps;	   /* IBS_CAPS_* bit it needs; 0: none */
+	uint64_t min, max; /* 0 is off; max 0: as wide as the field */
 	const char *unit;
 	const char *since;	/* first kernel */
 	const char *generation; /* first processor */

@@ -6,6 +6,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 
 struct cpu_event {
 	unsigned int cpu;
-	int fd, link_fd;		   /* -1: not open */
+	int fd, link_fd; /* -1: not open */
+	int clock_fd; /* time enabled, where that of the event is only its cgroup's; -1: not open */
 	struct perf_event_mmap_page *ring; /* NULL: throttling is unknown */
 	/* before the current period: samples, and the count that they and the remainder make */
 	__u64 samples_before, counted_before;
@@ -29,6 +31,7 @@ struct cpu_event {
 struct perf_events {
 	struct perf_event_attr attr;
 	char *event; /* for messages */
+	int cgroup;  /* directory; -1: events count always */
 	struct cpu_event *ev;
 	size_t n, n_open;
 	int prog_fd; /* -1: none attached */
@@ -39,8 +42,10 @@ struct perf_events {
 	bool ring_warned;
 };
 
-#define RING_PAGES 1
+#define CLOSED_EVENT(cpu_) \
+	((struct cpu_event){ .cpu = (cpu_), .fd = -1, .link_fd = -1, .clock_fd = -1 })
 
+#define RING_PAGES  1
 #define STAND_TRIES 5
 #define STAND_MS    10
 
@@ -54,36 +59,6 @@ static void map_ring(struct perf_events *pe, struct cpu_event *ev)
 			 "reported (raise kernel.perf_event_mlock_kb)",
 			 ev->cpu, strerror(errno));
 	pe->ring_warned = true;
-}
-
-static __u64 throttled(struct perf_event_mmap_page *ring)
-{
-	__u64 head, tail, n = 0;
-
-	if (!ring)
-		return 0;
-	head = perf_ring_head(ring);
-	tail = ring->data_tail;
-	while (tail < head) {
-		struct {
-			struct perf_event_header h;
-			__u64 id, lost;
-		} rec;
-
-		perf_ring_copy(ring, tail, &rec, sizeof(rec.h));
-		if (rec.h.size < sizeof(rec.h))
-			break;
-		if (rec.h.type == PERF_RECORD_THROTTLE) {
-			n++;
-		} else if (rec.h.type == PERF_RECORD_LOST && rec.h.size >= sizeof(rec)) {
-			/* records come in pairs: throttled and unthrottled */
-			perf_ring_copy(ring, tail, &rec, sizeof(rec));
-			n += (rec.lost + 1) / 2;
-		}
-		tail += rec.h.size;
-	}
-	perf_ring_done(ring, head);
-	return n;
 }
 
 static int attach(const struct perf_events *pe, struct cpu_event *ev, struct err *err)
@@ -145,14 +120,24 @@ static int enable(struct cpu_event *ev, struct err *err)
 	return 0;
 }
 
+/* Counts nothing, but is enabled for as long as its CPU is online. */
+static const struct perf_event_attr clock_attr = {
+	.size = sizeof(clock_attr),
+	.type = PERF_TYPE_SOFTWARE,
+	.config = PERF_COUNT_SW_DUMMY,
+	.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+};
+
 /* 0 also for a CPU that is offline: it stays closed. */
 static int open_event(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 {
-	ev->fd = perf_open(&pe->attr, ev->cpu);
+	ev->fd = perf_open_cgroup(&pe->attr, ev->cpu, pe->cgroup);
 	if (ev->fd < 0 && errno == ENODEV)
 		return 0;
 	if (ev->fd < 0)
 		return perf_open_explain(err, errno, ev->cpu, pe->event);
+	if (pe->cgroup >= 0)
+		ev->clock_fd = perf_open(&clock_attr, ev->cpu);
 	pe->n_open++;
 	map_ring(pe, ev);
 	return 0;
@@ -164,13 +149,15 @@ static bool add_counts(const struct perf_events *pe, struct cpu_event *ev,
 {
 	struct {
 		__u64 value, enabled, running;
-	} r;
+	} r, clock;
 
 	if (read(ev->fd, &r, sizeof(r)) != sizeof(r)) {
 		t->exact = false;
 		return false;
 	}
 	ev->enabled_ns = r.enabled;
+	if (ev->clock_fd >= 0 && read(ev->clock_fd, &clock, sizeof(clock)) == sizeof(clock))
+		ev->enabled_ns = clock.enabled;
 	ev->fresh = true;
 	t->enabled_ns += r.enabled;
 	t->running_ns += r.running;
@@ -179,7 +166,7 @@ static bool add_counts(const struct perf_events *pe, struct cpu_event *ev,
 		t->samples += ev->samples_before +
 			      (r.value - ev->counted_before) / pe->attr.sample_period;
 	/* the count misses part of a period each time the event leaves the PMU */
-	if (r.enabled != r.running)
+	if (r.enabled != r.running || pe->cgroup >= 0)
 		t->exact = false;
 	return true;
 }
@@ -216,19 +203,22 @@ static void close_event(struct perf_events *pe, struct cpu_event *ev)
 	unpin_link(pe, ev);
 	if (ev->link_fd >= 0)
 		close(ev->link_fd);
+	if (ev->clock_fd >= 0)
+		close(ev->clock_fd);
 	perf_ring_unmap(ev->ring);
 	close(ev->fd);
-	*ev = (struct cpu_event){ .cpu = ev->cpu, .fd = -1, .link_fd = -1 };
+	*ev = CLOSED_EVENT(ev->cpu);
 	pe->n_open--;
 }
 
 int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpus, size_t n_cpus,
-		     const char *event, struct perf_events **out, struct err *err)
+		     int cgroup, const char *event, struct perf_events **out, struct err *err)
 {
 	struct perf_events *pe = calloc(1, sizeof(*pe));
 	int ret = 0;
 
 	if (pe) {
+		pe->cgroup = cgroup >= 0 ? fcntl(cgroup, F_DUPFD_CLOEXEC, 0) : -1;
 		pe->ev = calloc(n_cpus ? n_cpus : 1, sizeof(*pe->ev));
 		pe->event = strdup(event ? event : "the event");
 	}
@@ -241,10 +231,10 @@ int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpu
 	pe->attr.disabled = 1;
 	pe->prog_fd = -1;
 	pe->closed.exact = true;
-	/* a file and a link per CPU: 768 CPUs exceed the usual limit of 1024 */
-	rlimit_files(2 * n_cpus);
+	/* a file and a link per CPU, and a clock: 768 CPUs exceed the usual limit of 1024 */
+	rlimit_files(3 * n_cpus);
 	for (; pe->n < n_cpus && !ret; pe->n++) {
-		pe->ev[pe->n] = (struct cpu_event){ .cpu = cpus[pe->n], .fd = -1, .link_fd = -1 };
+		pe->ev[pe->n] = CLOSED_EVENT(cpus[pe->n]);
 		ret = open_event(pe, &pe->ev[pe->n], err);
 	}
 	if (!ret && !pe->n_open)
@@ -293,7 +283,7 @@ static void retire(struct perf_events *pe, struct cpu_event *ev)
 {
 	ioctl(ev->fd, PERF_EVENT_IOC_DISABLE, 0);
 	add_counts(pe, ev, &pe->closed);
-	pe->throttled += throttled(ev->ring);
+	pe->throttled += perf_ring_throttled(ev->ring);
 	close_event(pe, ev);
 }
 
@@ -368,7 +358,7 @@ static int replace(struct perf_events *pe, struct cpu_event *ev, __u64 period, s
 
 	ioctl(old.fd, PERF_EVENT_IOC_DISABLE, 0);
 	unpin_link(pe, &old);
-	*ev = (struct cpu_event){ .cpu = old.cpu, .fd = -1, .link_fd = -1 };
+	*ev = CLOSED_EVENT(old.cpu);
 	pe->attr.sample_period = period;
 	ret = revive(pe, ev, err);
 	pe->attr.sample_period = before;
@@ -477,6 +467,27 @@ int perf_events_renew(struct perf_events *pe, struct err *err)
 	return renew_all(pe, err);
 }
 
+int perf_events_set_cgroup(struct perf_events *pe, int cgroup, struct err *err)
+{
+	struct err ignored;
+	int ret;
+
+	find_standing(pe);
+	if (pe->cgroup >= 0) {
+		pe->closed.exact = false;
+		close(pe->cgroup);
+	}
+	pe->cgroup = cgroup >= 0 ? fcntl(cgroup, F_DUPFD_CLOEXEC, 0) : -1;
+	ret = renew_all(pe, err);
+	if (!ret || pe->cgroup < 0)
+		return ret;
+	close(pe->cgroup);
+	pe->cgroup = -1;
+	for (size_t i = 0; i < pe->n; i++)
+		(pe->ev[i].fd < 0 ? revive : renew)(pe, &pe->ev[i], &ignored);
+	return ret;
+}
+
 int perf_events_set_period(struct perf_events *pe, __u64 period, struct err *err)
 {
 	const __u64 old = pe->attr.sample_period;
@@ -571,7 +582,7 @@ int perf_events_realign(struct perf_events *pe, bool *enabled, struct err *err)
 __u64 perf_events_throttled(struct perf_events *pe)
 {
 	for (size_t i = 0; i < pe->n; i++)
-		pe->throttled += throttled(pe->ev[i].ring);
+		pe->throttled += perf_ring_throttled(pe->ev[i].ring);
 	return pe->throttled;
 }
 
@@ -581,6 +592,8 @@ void perf_events_close(struct perf_events *pe)
 		return;
 	for (size_t i = 0; i < pe->n; i++)
 		close_event(pe, &pe->ev[i]);
+	if (pe->cgroup >= 0)
+		close(pe->cgroup);
 	free(pe->event);
 	free(pe->ev);
 	free(pe);

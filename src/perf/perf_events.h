@@ -14,26 +14,37 @@ struct perf_events;
 
 /* Totals over all CPUs, including those that went offline. */
 struct perf_events_total {
-	unsigned int cpus;  /* sampled now */
-	__u64 samples;	    /* whole periods counted; 0 if the period varies */
-	__u64 counted;	    /* what the event counts: ops, cycles, ns */
-	__u64 enabled_ns;   /* since the events were enabled */
-	__u64 running_ns;   /* of that, on the PMU; less if another user shares it */
-	bool exact;	    /* the count of samples is complete */
-	__u64 went, came;   /* times a CPU went offline, and came (back) online */
+	unsigned int cpus; /* sampled now */
+	__u64 samples;	   /* whole periods counted; 0 if the period varies */
+	__u64 counted;	   /* what the event counts: ops, cycles, ns */
+	__u64 enabled_ns;  /* since the events were enabled */
+	__u64 running_ns;  /* of that, on the PMU; less if another user shares it */
+	bool exact;	   /* the count of samples is complete */
+	__u64 went, came;  /* times a CPU went offline, and came (back) online */
 };
 
 /**
  * perf_events_open() - open one disabled event a CPU
  * @attr:  used as is, except `disabled`
  * @cpus:  logical CPUs; those that are offline wait for perf_events_follow()
+ * @cgroup: directory of a cgroup while whose tasks run they count, those below included; not kept; -1: always
  * @event: as the user wrote it, for messages
  *
  * Return: 0, or a negative errno with @err saying which CPU, why, and what to do:
  * -ENODEV  none of @cpus is online
  */
 int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpus, size_t n_cpus,
-		     const char *event, struct perf_events **out, struct err *err);
+		     int cgroup, const char *event, struct perf_events **out, struct err *err);
+
+/**
+ * perf_events_set_cgroup() - let them count while tasks of another cgroup run
+ * @cgroup: as for perf_events_open()
+ *
+ * All are closed and opened again. Counts are kept.
+ *
+ * Return: 0, or a negative errno with @err; they then count always.
+ */
+int perf_events_set_cgroup(struct perf_events *pe, int cgroup, struct err *err);
 
 /* Attach @prog_fd to every event, by bpf_link if @use_link, else by ioctl. */
 int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struct err *err);

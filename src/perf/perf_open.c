@@ -34,7 +34,13 @@ static const struct {
 
 int perf_open(const struct perf_event_attr *attr, unsigned int cpu)
 {
-	return syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return perf_open_cgroup(attr, cpu, -1);
+}
+
+int perf_open_cgroup(const struct perf_event_attr *attr, unsigned int cpu, int cgroup)
+{
+	return syscall(SYS_perf_event_open, attr, cgroup, cpu, -1,
+		       PERF_FLAG_FD_CLOEXEC | (cgroup >= 0 ? PERF_FLAG_PID_CGROUP : 0));
 }
 
 int perf_open_explain(struct err *err, int error, unsigned int cpu, const char *event)
@@ -88,4 +94,34 @@ void perf_ring_copy(const struct perf_event_mmap_page *ring, __u64 at, void *dst
 void perf_ring_done(struct perf_event_mmap_page *ring, __u64 tail)
 {
 	__atomic_store_n(&ring->data_tail, tail, __ATOMIC_RELEASE);
+}
+
+__u64 perf_ring_throttled(struct perf_event_mmap_page *ring)
+{
+	__u64 head, tail, n = 0;
+
+	if (!ring)
+		return 0;
+	head = perf_ring_head(ring);
+	tail = ring->data_tail;
+	while (tail < head) {
+		struct {
+			struct perf_event_header h;
+			__u64 id, lost;
+		} rec;
+
+		perf_ring_copy(ring, tail, &rec, sizeof(rec.h));
+		if (rec.h.size < sizeof(rec.h))
+			break;
+		if (rec.h.type == PERF_RECORD_THROTTLE) {
+			n++;
+		} else if (rec.h.type == PERF_RECORD_LOST && rec.h.size >= sizeof(rec)) {
+			/* records come in pairs: throttled and unthrottled */
+			perf_ring_copy(ring, tail, &rec, sizeof(rec));
+			n += (rec.lost + 1) / 2;
+		}
+		tail += rec.h.size;
+	}
+	perf_ring_done(ring, head);
+	return n;
 }

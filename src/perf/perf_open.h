@@ -11,6 +11,9 @@
 /* Open it for all tasks of @cpu. Return: a file, closed on exec, or -1 with errno. */
 int perf_open(const struct perf_event_attr *attr, unsigned int cpu);
 
+/* The same, but only while a task of a cgroup or one below it runs; @cgroup: its directory, or -1: all. */
+int perf_open_cgroup(const struct perf_event_attr *attr, unsigned int cpu, int cgroup);
+
 /**
  * perf_open_explain() - describe a failure and its remedy
  * @error: the errno of perf_open()
@@ -35,5 +38,7 @@ __u64 perf_ring_head(const struct perf_event_mmap_page *ring);
 void perf_ring_copy(const struct perf_event_mmap_page *ring, __u64 at, void *dst, size_t len);
 /* Let the kernel overwrite everything before @tail. */
 void perf_ring_done(struct perf_event_mmap_page *ring, __u64 tail);
+/* Number of throttlings in the records since the last call, which are consumed; accepts NULL. */
+__u64 perf_ring_throttled(struct perf_event_mmap_page *ring);
 
 #endif

@@ -158,6 +158,9 @@ static void set_pmu(struct trace_pmu *p, const struct perf_attr *a)
 		 *a->name ? a->name
 		 : p->op  ? "ibs_op"
 			  : "ibs_fetch");
+	p->filtered = trace_event_filtered(p->name) ||
+		      (p->op ? p->config >> 16 & 1 || p->config1 & 0x1fff
+			     : p->config >> 59 & 1 || p->config1 & 0x7ff);
 }
 
 static int no_pmus(const struct perf_data *d, struct err *err)

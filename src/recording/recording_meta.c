@@ -2,6 +2,7 @@
 #include "recording_meta.h"
 
 #include "recording_format.h"
+#include "trace/trace.h"
 #include "base/json.h"
 
 #include <ibscope/outcome.h>
@@ -106,6 +107,7 @@ static void decode_event(const json_t *j, struct trace_pmu *p)
 	char pmu[16];
 
 	get_text(j, "name", p->name, sizeof(p->name));
+	p->filtered = trace_event_filtered(p->name);
 	get_text(j, "pmu", pmu, sizeof(pmu));
 	p->op = !strcmp(pmu, "ibs_op");
 	p->freq = json_object_get(j, "freq") != NULL;

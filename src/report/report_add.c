@@ -131,19 +131,21 @@ __u64 report_period(const struct trace_info *info, const struct trace_event *ev,
 {
 	const struct trace_sample *s = &ev->sample;
 	const struct trace_pmu *pmu = s->pmu < info->n_pmus ? &info->pmu[s->pmu] : NULL;
-	bool fixed = pmu && !pmu->freq && pmu->period;
+	bool known = !pmu || !pmu->filtered, fixed = pmu && !pmu->freq && pmu->period && known;
 	__u64 ctl;
 
 	if (ev->kind == TRACE_SAMPLE_FETCH) {
 		*unit = REPORT_FETCHES;
 		ctl = s->fetch.reg[IBS_FETCH_CTL];
-		return fixed ? pmu->period
-			     : ibs_field_bits(&ibs_fetch_fields[IBS_FETCH_FIELD_MAXCNT], &ctl) << 4;
+		return fixed   ? pmu->period
+		       : known ? ibs_field_bits(&ibs_fetch_fields[IBS_FETCH_FIELD_MAXCNT], &ctl)
+					 << 4
+			       : 0;
 	}
 	if (info->full_registers && s->op.present >> IBS_OP_CTL & 1) {
 		ctl = ibs_field_bits(&ibs_op_fields[IBS_OP_FIELD_CNT_CTL], s->op.reg);
 		*unit = ctl ? REPORT_OPS : REPORT_CYCLES;
-		return fixed ? pmu->period : ibs_op_period(&s->op);
+		return fixed ? pmu->period : known ? ibs_op_period(&s->op) : 0;
 	}
 	*unit = pmu && strstr(pmu->name, "cnt_ctl=1") ? REPORT_OPS : REPORT_CYCLES;
 	return fixed ? pmu->period : 0;

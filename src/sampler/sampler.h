@@ -7,6 +7,7 @@
 #define IBSCOPE_SAMPLER_H
 
 #include "base/err.h"
+#include "machine/event.h"
 #include "rings.h"
 #include "select/selection.h"
 #include "counts/snapshot.h"
@@ -50,11 +51,13 @@ struct sampler_opts {
 	bool stacks;
 	struct perf_event_attr attr; /* of the event; for the sim of the software clock */
 	const char *event;	     /* for messages and output */
-	const unsigned int *cpus;    /* one event on each that is online */
+	enum event_filter filter;    /* of the event: what is not known because of it */
+	int cgroup; /* directory of the only cgroup while whose tasks run to sample; 0: always */
+	const unsigned int *cpus; /* one event on each that is online */
 	size_t n_cpus;
 	struct ibs_cpu ibs; /* caps and quirks of the machine (or of the model) */
 	enum ibs_metric metric;
-	__u32 by; /* enum ibs_by bits; 0: one group */
+	__u32 by;		       /* enum ibs_by bits; 0: one group */
 	const char *cgroup_controller; /* whose v1 hierarchy cgroups are of; NULL or "": v2 */
 	struct selection sel;
 	__u32 max_groups;	/* 0: MAX_GROUPS */
@@ -65,14 +68,15 @@ struct sampler_opts {
 	 * the sampler. sampler_close() leaves the pins, but nothing samples any more.
 	 */
 	struct pins *pins;
-	bool count_ops;	/* the period may change: add up the ops that each sample stands for */
-	bool tlb;   /* count TLB misses of groups */
+	bool count_ops;	 /* the period may change: add up the ops that each sample stands for */
+	bool tlb;	 /* count TLB misses of groups */
 	bool probe_read; /* do not use direct reads even where the kernel has them */
 };
 
-#define SAMPLER_MAX_SELECTED 4096 /* cgroups that a live selection can name, if not twice the first */
-#define SAMPLER_MAX_MEMORY (64ULL << 20)
-#define SAMPLER_STACKS 16384 /* different call chains that a sampler can tell */
+#define SAMPLER_MAX_SELECTED \
+	4096 /* cgroups that a live selection can name, if not twice the first */
+#define SAMPLER_MAX_MEMORY	 (64ULL << 20)
+#define SAMPLER_STACKS		 16384 /* different call chains that a sampler can tell */
 #define SAMPLER_RING_MIN	 (16U << 10)
 #define SAMPLER_RING_MAX_DEFAULT (1U << 20)
 #define SAMPLER_RING_MAX	 (64U << 20)
@@ -126,6 +130,16 @@ int sampler_set_processes(struct sampler *s, const struct selected_pids *process
 int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups, size_t n,
 			struct err *err);
 int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct err *err);
+
+/**
+ * sampler_set_cgroup() - sample only while tasks of one cgroup run
+ * @cgroup: as in struct sampler_opts
+ *
+ * Events are opened again, which takes some milliseconds; what happens meanwhile is not sampled.
+ *
+ * Return: 0, or a negative errno with @err; it then samples whatever runs.
+ */
+int sampler_set_cgroup(struct sampler *s, int cgroup, struct err *err);
 
 /**
  * sampler_run_time() - what the program's runs took, as far as the kernel took the time

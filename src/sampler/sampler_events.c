@@ -8,17 +8,42 @@
 
 #include <errno.h>
 
+/* Why events cannot be bound to a cgroup. */
+static const char *refused_cgroup(int error)
+{
+	switch (error) {
+	case -ENOENT:
+		return "sampling all cgroups and filtering: perf does not see cgroups before the "
+		       "root's cgroup.subtree_control was written once, as systemd does";
+	case -EINVAL:
+		return "sampling all cgroups and filtering: this kernel cannot bind ibs_op to a "
+		       "cgroup";
+	default:
+		return "sampling all cgroups and filtering: the kernel refuses events of a cgroup";
+	}
+}
+
 int sampler_events_open(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
-	int ret = perf_events_open(&opts->attr, opts->cpus, opts->n_cpus, opts->event, &s->events,
-				   err);
+	int ret = perf_events_open(&opts->attr, opts->cpus, opts->n_cpus, opts->cgroup ?: -1,
+				   opts->event, &s->events, err);
 
+	if (ret && opts->cgroup) {
+		log_info("%s", refused_cgroup(ret));
+		ret = perf_events_open(&opts->attr, opts->cpus, opts->n_cpus, -1, opts->event,
+				       &s->events, err);
+	}
 	if (ret || opts->prog == SAMPLER_PROG_NONE)
 		return ret;
 	ret = perf_events_attach(s->events, s->prog_fd, s->features.perf_link, err);
 	if (!ret && opts->pins)
 		perf_events_pin_links(s->events, pins_links_dir(opts->pins));
 	return ret;
+}
+
+int sampler_set_cgroup(struct sampler *s, int cgroup, struct err *err)
+{
+	return s->events ? perf_events_set_cgroup(s->events, cgroup ?: -1, err) : 0;
 }
 
 int sampler_start(struct sampler *s, struct err *err)

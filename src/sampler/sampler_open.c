@@ -368,6 +368,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	struct sampler *s = calloc(1, sizeof(*s));
 	struct topology *topo = NULL;
 	struct bpf_program *prog;
+	__u64 period; /* that a sample stands for; 0: not known */
 	int ret, n;
 
 	if (!s)
@@ -380,7 +381,10 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	}
 	s->possible_cpus = n;
 	s->max_slots = sampler_max_slots(opts);
-	s->counts_periods = opts->source == SAMPLER_IBS && !opts->attr.freq;
+	s->counts_periods = opts->source == SAMPLER_IBS && !opts->attr.freq && !opts->filter;
+	period = opts->attr.freq || opts->filter == EVENT_FILTER_HARDWARE
+			 ? 0
+			 : opts->attr.sample_period;
 	s->simulated = opts->source != SAMPLER_IBS;
 	s->count_ops = opts->count_ops;
 	s->by = sampler_group_by(opts);
@@ -423,7 +427,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 				     .max_slots = s->max_slots,
 				     .one_group = !sampler_group_by(opts),
 				     .has_ops = opts->count_ops,
-				     .period = opts->attr.freq ? 0 : opts->attr.sample_period,
+				     .period = period,
 				     .tlb = opts->tlb,
 				     .layout = &s->layout };
 	place_cpus(s, topo);

@@ -165,6 +165,16 @@ static int set_op(void *ctx, const char *arg, struct err *err)
 	return parse_names("--op", "op", arg, op_name_at, IBS_OP_KIND_N, &o->sel.op_mask, err);
 }
 
+static int set_explain(void *ctx, const char *arg, struct err *err)
+{
+	struct select_options *o = ctx;
+
+	(void)err;
+	o->explain = true;
+	o->machine = arg;
+	return 0;
+}
+
 static int set_part(void *ctx, unsigned int which, const char *arg, struct err *err)
 {
 	struct select_options *o = ctx;
@@ -218,8 +228,10 @@ const struct option_row select_option_rows[] = {
 	  "only samples where EXPR is true, such as\n"
 	  "                            'mem_lvl == ram && weight1 > 300'; see --help filter",
 	  OPTION_WHICH(set_part, FILTER_OPTION_EXPR) },
-	{ "explain", 0, NULL, "print what --filter and similar options test, and exit",
-	  OPTION_FLAG(struct select_options, explain) },
+	{ "explain", 0, "[=CPU:KERNEL]",
+	  "print which stage decides each option, and exit; with a value such as zen5:6.12 for "
+	  "another machine",
+	  set_explain },
 };
 /* clang-format on */
 const size_t select_option_n_rows = ARRAY_SIZE(select_option_rows);
@@ -231,11 +243,6 @@ int select_options_check(struct select_options *o, struct err *err)
 
 	if (ret)
 		return ret;
-	if (o->explain && !o->filter.text)
-		return err_set(err, -EINVAL,
-			       "--explain needs --filter or a similar option: --user, --kernel, "
-			       "--tlb, --min-tlb-lat, --max-tlb-lat, --page-size, --remote-node, "
-			       "--addr, --ip");
 	if (sel->max_lat && sel->min_lat > sel->max_lat)
 		return err_set(err, -EINVAL, "--min-lat %u is above --max-lat %u", sel->min_lat,
 			       sel->max_lat);

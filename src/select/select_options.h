@@ -21,7 +21,8 @@ struct select_options {
 	size_t n_cgroups, n_containers;
 	struct filter_options filter_options;
 	struct filter filter; /* made of them by select_options_check() */
-	bool explain;	      /* only print what --filter tests */
+	bool explain;	      /* only print the plan, and what --filter tests */
+	const char *machine;  /* of --explain: a machine other than this one, or NULL */
 };
 
 extern const struct option_row select_option_rows[];

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The processor that the simulation models: Zen 4, no errata. */
 #define SIM_CAPS 0xbffu
@@ -23,6 +24,7 @@ void sampling_init(struct sampling *s)
 	event_parse(EVENT_DEFAULT, &s->event, NULL);
 	command_signals_get(&s->signals);
 	s->labels = LABELS_DEFAULT;
+	s->stages = PLAN_DEFAULT;
 	s->opts.sim_seed = 1;
 	s->opts.tlb = true;
 }
@@ -61,6 +63,7 @@ int sampling_usage_error(struct sampling *s, int ret)
 /* The event as the IBS driver is to get it. */
 static int prepare_ibs(struct sampling *s, struct err *err)
 {
+	struct event_spec event;
 	struct pmu *pmu;
 	int ret = pmu_open("", s->event.pmu, &s->cpu, &pmu, err);
 
@@ -71,7 +74,8 @@ static int prepare_ibs(struct sampling *s, struct err *err)
 			 "; see `ibscope doctor`; --source sim shows SIMULATED samples");
 		return ret;
 	}
-	ret = event_attr(&s->event, pmu, &s->cpu, &s->rate, &s->opts.attr, err);
+	sampling_plan(s, pmu, &event);
+	ret = event_attr(&event, pmu, &s->cpu, &s->rate, &s->opts.attr, err);
 	pmu_close(pmu);
 	if (ret)
 		return sampling_usage_error(s, ret);
@@ -87,6 +91,7 @@ static int prepare_ibs(struct sampling *s, struct err *err)
 static int prepare_sim(struct sampling *s, struct err *err)
 {
 	const struct event_rate *rate;
+	struct event_spec event;
 	struct perf_event_attr *attr = &s->opts.attr;
 	const unsigned int min = s->sim_faults ? SIM_MIN_FAULTS : SIM_MIN_PERIOD_NS;
 
@@ -101,6 +106,11 @@ static int prepare_sim(struct sampling *s, struct err *err)
 		return sampling_usage_error(s, err_set(err, -EINVAL,
 						       "the simulation has no modifiers: leave "
 						       "them out, or sample with --source ibs"));
+	if (s->stages_given && s->stages)
+		return sampling_usage_error(s, err_set(err, -EINVAL,
+						       "--plan: the simulation has only the "
+						       "program: use --plan off"));
+	sampling_plan(s, NULL, &event);
 	memset(attr, 0, sizeof(*attr));
 	attr->size = sizeof(*attr);
 	attr->type = PERF_TYPE_SOFTWARE;
@@ -200,12 +210,12 @@ int sampling_prepare(struct sampling *s, struct err *err)
 	ret = s->source == SOURCE_SIM ? prepare_sim(s, err) : prepare_ibs(s, err);
 	if (ret)
 		return ret;
-	event_print(&s->event, s->event_text, sizeof(s->event_text));
 	s->opts.event = s->event_text;
 	s->opts.by = labels_by(s->labels);
 	s->info.event = s->event_text;
 	s->info.period = s->opts.attr.freq ? 0 : s->opts.attr.sample_period;
 	s->opts.count_ops |= s->opts.attr.freq;
+	s->opts.count_ops &= s->opts.filter != EVENT_FILTER_HARDWARE || s->opts.pins;
 	s->info.metric = s->opts.metric;
 	return choose_cpus(s, err);
 }
@@ -225,7 +235,12 @@ int sampling_open(struct sampling *s, struct err *err)
 	if (!ret)
 		sampling_select_command(s);
 	ret = ret ?: sampling_select_cgroups(s, err);
-	ret = ret ?: sampler_open(&s->opts, &s->sampler, err);
+	if (ret)
+		return ret;
+	s->opts.cgroup = sampling_plan_cgroup(s);
+	ret = sampler_open(&s->opts, &s->sampler, err);
+	if (s->opts.cgroup)
+		close(s->opts.cgroup);
 	if (!ret)
 		announce(s);
 	return ret;
@@ -309,6 +324,7 @@ static void exchange(struct sampling *a, struct sampling *b, unsigned int what)
 		SWAP(sa->n_cgroups, sb->n_cgroups);
 		SWAP(sa->containers, sb->containers);
 		SWAP(sa->n_containers, sb->n_containers);
+		SWAP(a->plan, b->plan);
 	}
 	sampling_use_options(a);
 	sampling_use_options(b);
@@ -353,7 +369,9 @@ static bool is_ready(const struct sampling *s, const struct sampling *fresh, uns
 {
 	if (what & SAMPLING_PERIOD && (!s->info.period || !fresh->info.period))
 		return false;
-	return !(sampling_change_needs(what) & ~s->opts.sel.live);
+	/* other terms of the event: it must be opened anew */
+	return !(sampling_change_needs(what) & ~s->opts.sel.live) &&
+	       !strcmp(s->event_text, fresh->event_text);
 }
 
 int sampling_change(struct sampling *s, struct sampling *fresh, unsigned int what, struct err *err)

@@ -12,6 +12,7 @@
 #include "base/options.h"
 #include "sampler/sampler.h"
 #include "select/cgroup_select.h"
+#include "select/plan.h"
 #include "select/select_options.h"
 
 enum source_option { SOURCE_AUTO, SOURCE_IBS, SOURCE_SIM };
@@ -29,6 +30,8 @@ struct sampling {
 	unsigned int labels; /* of --by */
 	struct label_order order;
 	struct select_options select;
+	unsigned int stages; /* of --plan: 1 << enum plan_stage */
+	bool stages_given;
 	char **argv; /* the command behind "--"; NULL: none */
 	struct command_signals signals;
 	char hierarchy[32]; /* of --cgroup-hierarchy; "": auto */
@@ -36,6 +39,8 @@ struct sampling {
 
 	/* made by sampling_open() */
 	struct cpu_info cpu;
+	struct plan plan;
+	__u64 bound; /* the cgroup that events are bound to; 0: none */
 	struct cgroup_tree *tree;
 	struct container_names *names;
 	struct cgroup_select *cgroups;
@@ -69,6 +74,14 @@ int sampling_cut_command(struct sampling *s, int argc, char **argv, struct err *
 
 /* select_options_check(), and what follows from it. Return: 0, or a negative errno with @err. */
 int sampling_filter(struct sampling *s, struct err *err);
+
+/**
+ * sampling_explain() - print the plan, and what --filter tests
+ * @json: as one object, without the tests
+ *
+ * Return: an exit status; a failure is reported.
+ */
+int sampling_explain(const struct sampling *s, bool json);
 
 /* After *s was copied to where it is now: what pointed into it does so again. */
 void sampling_moved(struct sampling *s);

@@ -112,6 +112,7 @@ int sampling_reselect_cgroups(struct sampling *s, struct err *err)
 	}
 	cgroup_select_close(s->cgroups);
 	use(s, fresh);
+	sampling_plan_again(s);
 	return 0;
 }
 
@@ -130,6 +131,8 @@ static int look_again(struct sampling *s)
 	if (ret && !s->select_failed)
 		log_warn("cannot change the selected cgroups: %s", err.text);
 	s->select_failed = ret;
+	if (!ret)
+		sampling_plan_again(s);
 	return ret;
 }
 

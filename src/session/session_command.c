@@ -31,8 +31,7 @@ int sampling_cut_command(struct sampling *s, int argc, char **argv, struct err *
 	return argc;
 }
 
-/* Something else says what is measured; the command says only how long. */
-static bool measures_others(const struct sampling *s)
+bool sampling_measures_others(const struct sampling *s)
 {
 	const struct selection *sel = &s->select.sel;
 
@@ -44,7 +43,7 @@ int sampling_prepare_command(struct sampling *s, struct err *err)
 {
 	const struct command_opts opts = {
 		.argv = s->argv,
-		.cgroup = measures_others(s) ? COMMAND_CGROUP_NONE : COMMAND_CGROUP_TRY,
+		.cgroup = sampling_measures_others(s) ? COMMAND_CGROUP_NONE : COMMAND_CGROUP_TRY,
 		.signals = &s->signals,
 	};
 
@@ -56,7 +55,7 @@ void sampling_select_command(struct sampling *s)
 	const char *v1 = s->opts.cgroup_controller;
 	struct err why = { "cgroups are those of a v1 hierarchy" };
 
-	if (!s->command || measures_others(s))
+	if (!s->command || sampling_measures_others(s))
 		return;
 	if (command_cgroup_id(s->command) && !(v1 && *v1)) {
 		s->command_cgroup = command_cgroup_id(s->command);

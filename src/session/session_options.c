@@ -62,6 +62,14 @@ static int set_by(void *ctx, const char *arg, struct err *err)
 	return labels_parse(arg, &s->labels, &s->order, err);
 }
 
+static int set_plan(void *ctx, const char *arg, struct err *err)
+{
+	struct sampling *s = ctx;
+
+	s->stages_given = true;
+	return plan_parse(arg, &s->stages, err);
+}
+
 static const char *source_name_at(unsigned int i)
 {
 	static const char *const names[] = { "auto", "ibs", "sim" };
@@ -92,6 +100,10 @@ const struct option_row sampling_options[] = {
 	{ "cpu", 'C', "LIST", "only these CPUs, as in 0-3,8", set_cpus },
 	{ "all-cpus", 'a', NULL, "all online CPUs (default); with a command, sample more than it",
 	  set_all },
+	{ "plan", 0, "STAGE,..",
+	  "stages that may drop samples before the program: hw, sched, driver, or off; default "
+	  "sched",
+	  set_plan },
 	{ "cgroup-hierarchy", 0, "NAME",
 	  "cgroup hierarchy: v2, a v1 controller such as memory, or auto (default)",
 	  OPTION_TEXT(struct sampling, hierarchy) },

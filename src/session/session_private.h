@@ -22,6 +22,19 @@ int sampling_prepare_command(struct sampling *s, struct err *err);
 /* Select it, if nothing else is selected. */
 void sampling_select_command(struct sampling *s);
 
+struct event_spec;
+struct pmu;
+
+/* Make s->plan, for the machine with this PMU of ibs_op (NULL: none), and the event of it. */
+void sampling_plan(struct sampling *s, const struct pmu *pmu, struct event_spec *event);
+/* The directory of the cgroup to bind events to, as in struct sampler_opts. */
+int sampling_plan_cgroup(struct sampling *s);
+/* The same once cgroups have changed, for the running sampler. */
+void sampling_plan_again(struct sampling *s);
+
+/* Does something else than the command say what is measured? */
+bool sampling_measures_others(const struct sampling *s);
+
 /* Notes whose fault @ret is, and returns it. */
 int sampling_usage_error(struct sampling *s, int ret);
 

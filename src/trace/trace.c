@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "trace.h"
 
+#include "machine/event.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -119,4 +121,11 @@ void trace_close(struct trace *t)
 {
 	if (t)
 		t->format->close(t);
+}
+
+bool trace_event_filtered(const char *event)
+{
+	struct event_spec spec;
+
+	return !event_parse(event, &spec, NULL) && event_filter(&spec) == EVENT_FILTER_HARDWARE;
 }

@@ -26,6 +26,9 @@ struct trace {
  */
 int trace_open(const char *path, struct trace **out, struct err *err);
 
+/* Does an event, in perf's syntax, drop ops in hardware? For trace_pmu.filtered. */
+bool trace_event_filtered(const char *event);
+
 static inline const struct trace_info *trace_info(const struct trace *t)
 {
 	return &t->info;

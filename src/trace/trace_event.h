@@ -16,6 +16,7 @@ struct trace_pmu {
 	char name[128];	       /* as the user wrote it: "ibs_op/cnt_ctl=1/" */
 	bool op;	       /* samples are of ibs_op; else of ibs_fetch */
 	bool freq;	       /* `period` is a frequency in Hz */
+	bool filtered;	       /* in hardware: a sample stands for more than a period */
 	bool physical;	       /* physical addresses were recorded */
 	bool stacks;	       /* call chains were */
 	__u64 period;	       /* 0: not known */

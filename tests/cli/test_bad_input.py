@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Bad input: one line that says what, why and what to do; the right exit status; no output."""
+import json
 import os
 import re
 import subprocess
@@ -75,7 +76,11 @@ USAGE = [
     (['hist', *SIM, '--container', 'a b'], "'a b'"),
     (['hist', *SIM, '--container', 'a/b/c/d'], 'NAMESPACE/POD/CONTAINER'),
     (['hist', *SIM, '--container', 'web:70000'], '65535'),
-    (['hist', '--explain'], '--filter'),
+    (['hist', '--explain=zen9:6.12'], "unknown machine 'zen9:6.12': must be GENERATION:KERNEL"),
+    (['hist', '--plan', 'kernel'], 'must be one of hw, sched, driver, off'),
+    (['hist', '--plan', 'off,hw'], "'off' excludes other stages"),
+    (['hist', *SIM, '--plan', 'sched', '0.1', '1'], 'use --plan off'),
+    (['serve', '--plan', 'hw,sched', '--config-check'], "leave it out"),
     (['hist', *SIM, '--tlb', 'l1,hit'], "--tlb: column 4: 'hit' must be one of l1, l2, walk"),
     (['hist', *SIM, '--tlb', '!l1,l2,walk'], 'excludes everything'),
     (['hist', *SIM, '--page-size', '64k'], '4k, 2m, 1g'),
@@ -198,17 +203,49 @@ class BadInput(unittest.TestCase):
         text = 'mem_lvl == ram && weight1 > 300 || swpf'
         first = run('hist', '--filter', text, '--explain')
         self.assertEqual(first.returncode, 0, first.stderr)
-        canonical = first.stdout.splitlines()[0].removeprefix('filter: ')
+        canonical = [x for x in first.stdout.splitlines() if x.startswith('filter: ')][0].removeprefix('filter: ')
         second = run('hist', '--filter', canonical, '--explain')
         self.assertEqual(second.stdout, first.stdout)
 
     def test_explain_parts(self):
         p = run('hist', '--explain', '--filter', 'swpf', '--ip', '401000-402000', '--tlb', '!walk',
                 '--user')
-        self.assertEqual(p.stdout.splitlines()[:5], [
+        self.assertEqual(p.stdout.split('\n\n')[-1].splitlines()[:5], [
             'mode: user == 1', 'tlb: l1tlb_miss != 1 || l2tlb_miss != 1',
             'ip: ip >= 0x401000 && ip < 0x402000', 'filter: swpf == 1',
             'in the kernel, 6 tests of 24:'], p.stderr)
+
+    def test_explain_plan(self):
+        """One line a predicate, with its stage, on any machine."""
+        stages = {}
+        options = ['--plan', 'hw,sched,driver', '--cgroup', '/a', '--src', 'dram', '--min-lat', '300',
+                   '--kernel', '--comm', 'x', '-C', '0']
+        for machine in 'zen6:7.2', 'zen5:7.2', 'zen4:6.12', 'zen2:5.10':
+            p = run('hist', *options, f'--explain={machine}')
+            self.assertEqual((p.returncode, p.stderr), (0, ''))
+            table = p.stdout.split('\n\n')[1].splitlines()
+            self.assertEqual(table[0].split()[0], 'PREDICATE')
+            stages[machine] = [x[23:].split()[0].rstrip(',') for x in table[1:]]
+            self.assertEqual([x.split()[0].rstrip(',') for x in table[1:]],
+                             ['-C', '--cgroup', '--comm', '--src', '--min-lat', '--user'])
+            object = json.loads(run('hist', *options, '--json', f'--explain={machine}').stdout)
+            self.assertEqual([x['stage'] for x in object['predicates']], stages[machine])
+            for line in object['predicates']:
+                self.assertEqual(line['why_not_earlier'] is None, line['stage'] in ('hardware', 'scheduler'), line)
+        self.assertEqual(stages, {
+            'zen6:7.2': ['scheduler', 'scheduler', 'program', 'hardware', 'hardware', 'hardware'],
+            'zen5:7.2': ['scheduler', 'scheduler', 'program', 'hardware', 'hardware', 'driver'],
+            'zen4:6.12': ['scheduler', 'scheduler', 'program', 'hardware', 'program', 'program'],
+            'zen2:5.10': ['scheduler', 'program', 'program', 'program', 'program', 'program']})
+        p = run('hist', '--explain=zen5:7.2', '--min-lat', '300', '--plan', 'hw')
+        self.assertIn('erratum 1606', p.stdout)
+        self.assertIn('estimated ops: known', p.stdout)
+        p = run('hist', '--explain=zen4:6.12', '--src', 'dram')
+        self.assertIn('l3missonly needs --plan hw; it takes estimated ops and unseen away', p.stdout)
+        for command in 'record', 'serve', 'top':
+            p = run(command, '--explain', '--op', 'load')
+            self.assertEqual((p.returncode, p.stderr), (0, ''), command)
+            self.assertRegex(p.stdout, '--op +program +other kinds of op')
 
     @unittest.skipIf(os.path.exists('/sys/bus/event_source/devices/ibs_op'), 'this machine has IBS')
     def test_no_ibs(self):

@@ -30,6 +30,7 @@ USAGE = [
     (['dump', '--limit', '0', 'a'], '--limit'),
     (['dump', '--by', 'comm', 'a'], '--by'),
     (['dump', '--explain', 'a'], '--filter'),
+    (['replay', '--explain=zen4:6.12', '--user', 'a'], 'a recording has no plan'),
     (['replay', '--follow', 'a'], '--follow'),
     (['replay', '--by', 'node', 'a'], 'node'),
     (['replay', '-e', 'ibs_op//', 'a'], "'-e'"),

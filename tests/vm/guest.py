@@ -133,17 +133,26 @@ class Hist:
                 t = total[tuple(str(s['labels'][k]) for k in by)]
                 t.samples += s['samples']
                 t.valid += s['valid']
-                need(o['period'] is None or s['estimated_ops'] == o['period'] * s['samples'],
+                fixed = o['period'] is not None and not filtered(o['event'])
+                need(not fixed or s['estimated_ops'] == o['period'] * s['samples'],
                      'estimated_ops of %s' % s)
+                need(not filtered(o['event']) or s['estimated_ops'] is s['miss_cycles'] is None,
+                     'estimates under a hardware filter: %s' % s)
                 t.sum += s['sum']
                 t.buckets.update(dict(s['buckets']))
-                if o['period'] is None:
+                if not fixed:
                     t.misses = None
                 elif t.misses is not None:
                     t.misses['hitm'] += (s['hitm_cycles'] or 0) // o['period']
                     t.misses.update({'open_n': s['open_requests']['samples'], 'open': s['open_requests']['sum']}
                                     if s['open_requests'] else {})
         return dict(total)
+
+
+def filtered(event):
+    """Does the hardware drop ops before it takes a sample?"""
+    return re.search('l3missonly=1|ldlat=|strmst=1', event) or (
+        event[-1] in 'uk' and 'swfilt=1' not in event)
 
 
 def check_series(s):

@@ -17,6 +17,7 @@ import dumps
 import guest
 import live
 import oracle
+import plans
 import records
 import selections
 from guest import DEFAULT_BY, HERE, Hist, Skip, need
@@ -296,7 +297,9 @@ def main():
             if kernel in args.live.split(','):
                 lively = Guest(kernel, gen, work, report, '-live')
                 live.scenarios(lively)
-                guests.append(lively)
+                planned = Guest(kernel, gen, work, report, '-plan', smp=4, workers=False)
+                plans.scenarios(planned)
+                guests += [lively, planned]
         none = Guest(pairs[-1][0], 'none', work, report)
         none.no_ibs()
         return guests + [none]

@@ -218,8 +218,7 @@ int cmd_c2c(int argc, char **argv)
 		log_error("%s", err.text);
 		status = EXIT_USAGE;
 	} else if (c.sampling.select.explain) {
-		filter_explain(stdout, &c.sampling.select.filter);
-		status = fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+		status = recorded_explain(&c.sampling.select);
 	} else {
 		recorded_keep_options(&c.in, argc, argv);
 		c.print.metric = c.sampling.opts.metric;

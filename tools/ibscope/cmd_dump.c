@@ -185,9 +185,9 @@ int cmd_dump(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (c.sampling.select.explain) {
-		filter_explain(stdout, &c.sampling.select.filter);
+		status = recorded_explain(&c.sampling.select);
 		sampling_close(&c.sampling);
-		return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+		return status;
 	}
 	ret = dump(&c, &cut, &err);
 	if (ret)

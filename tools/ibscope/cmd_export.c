@@ -137,8 +137,7 @@ int cmd_export(int argc, char **argv)
 		log_error("%s", err.text);
 		status = EXIT_USAGE;
 	} else if (!ret && c.sampling.select.explain) {
-		filter_explain(stdout, &c.sampling.select.filter);
-		status = fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+		status = recorded_explain(&c.sampling.select);
 	} else if (!ret) {
 		status = run(&c);
 	}

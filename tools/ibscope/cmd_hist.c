@@ -326,9 +326,9 @@ int cmd_hist(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (h.sampling.select.explain) {
-		filter_explain(stdout, &h.sampling.select.filter);
+		ret = sampling_explain(&h.sampling, h.view.json);
 		sampling_close(&h.sampling);
-		return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+		return ret;
 	}
 	/* before the programs are loaded, which takes a while: an early ^C is an empty interval */
 	sigfd = open_signals(&err);

@@ -36,7 +36,7 @@ static void describe(struct cmd *c)
 
 	for (unsigned int i = 0; i < info->n_pmus; i++) {
 		const struct trace_pmu *p = &info->pmu[i];
-		__u64 period = p->freq ? 0 : p->period;
+		__u64 period = p->freq || p->filtered ? 0 : p->period;
 
 		if (!p->op)
 			continue;
@@ -185,9 +185,9 @@ int cmd_replay(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (c.sampling.select.explain) {
-		filter_explain(stdout, &c.sampling.select.filter);
+		status = recorded_explain(&c.sampling.select);
 		sampling_close(&c.sampling);
-		return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+		return status;
 	}
 	ret = replay(&c, &err);
 	if (ret)

@@ -162,12 +162,6 @@ static int serve(struct collector *c, struct err *err)
 	return ret;
 }
 
-static int explain(const struct collector_settings *set)
-{
-	filter_explain(stdout, &set->sampling.select.filter);
-	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
-}
-
 int cmd_serve(int argc, char **argv)
 {
 	const struct collector_opts opts = {
@@ -189,7 +183,7 @@ int cmd_serve(int argc, char **argv)
 	} else if (!ret && collector_settings(c)->config_check) {
 		log_info("configuration OK");
 	} else if (!ret && collector_settings(c)->sampling.select.explain) {
-		status = explain(collector_settings(c));
+		status = sampling_explain(&collector_settings(c)->sampling, false);
 	} else if (!ret && serve(c, &err)) {
 		log_error("%s", err.text);
 		status = collector_usage_error(c) ? EXIT_USAGE : EXIT_FAILED;

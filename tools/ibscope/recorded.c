@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "recorded.h"
+#include "cmd.h"
 
 #include "base/rlimit.h"
 
@@ -120,6 +121,18 @@ int recorded_open(const struct recorded_input *in, struct trace **out, struct er
 const char *recorded_name(const struct recorded_input *in)
 {
 	return strcmp(in->file, "-") ? in->file : "standard input";
+}
+
+int recorded_explain(const struct select_options *o)
+{
+	if (o->machine || !o->filter.text) {
+		log_error("--explain: a recording has no plan, only the tests of --filter and "
+			  "similar options: %s",
+			  o->machine ? "leave the machine out" : "give one");
+		return EXIT_USAGE;
+	}
+	filter_explain(stdout, &o->filter);
+	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
 
 void recorded_selection(struct sampling *s, struct replay_opts *out)

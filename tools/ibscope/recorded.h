@@ -89,6 +89,9 @@ void recorded_close(struct recorded *r);
 /* How many rows of a table fit below the head. */
 size_t recorded_rows(const struct screen *screen);
 
+/* --explain of a recording, which has no plan: what --filter tests. Return: an exit status. */
+int recorded_explain(const struct select_options *o);
+
 /* What was selected, for replay_open(); of @s, which must live as long. */
 void recorded_selection(struct sampling *s, struct replay_opts *out);
 

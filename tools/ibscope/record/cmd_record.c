@@ -611,9 +611,9 @@ int cmd_record(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (r.sampling.select.explain) {
-		filter_explain(stdout, &r.sampling.select.filter);
+		ret = sampling_explain(&r.sampling, false);
 		close_record(&r);
-		return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+		return ret;
 	}
 	catch_signals();
 	block_signals(true, &open);

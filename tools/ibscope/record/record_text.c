@@ -157,6 +157,7 @@ void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sa
 	info->n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	snprintf(pmu->name, sizeof(pmu->name), "%.127s", s->event_text);
 	pmu->op = true;
+	pmu->filtered = s->opts.filter == EVENT_FILTER_HARDWARE;
 	pmu->freq = attr->freq;
 	pmu->period = attr->freq ? attr->sample_freq : attr->sample_period;
 	pmu->physical = true;

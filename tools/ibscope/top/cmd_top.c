@@ -403,9 +403,10 @@ int cmd_top(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (c.sampling.select.explain) {
-		filter_explain(stdout, &c.sampling.select.filter);
+		ret = c.input.file ? recorded_explain(&c.sampling.select)
+				   : sampling_explain(&c.sampling, false);
 		sampling_close(&c.sampling);
-		return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+		return ret;
 	}
 	ret = top(&c, selects, &err);
 	if (ret)

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "plan.h"
+
+#include "base/choice.h"
+
+#include <limits.h>
+
+/*
+ * Sources that the L3 of the core does not have. Only DataSrc tells them, which only loads have; what
+ * l3missonly does with I/O, other agents and stores is not documented.
+ */
+#define L3_MISSES                                                                     \
+	(1U << IBS_SRC_NEAR_CACHE | 1U << IBS_SRC_REMOTE_CACHE | 1U << IBS_SRC_DRAM | \
+	 1U << IBS_SRC_REMOTE_DRAM | 1U << IBS_SRC_PMEM | 1U << IBS_SRC_REMOTE_PMEM | \
+	 1U << IBS_SRC_CXL | 1U << IBS_SRC_REMOTE_CXL)
+
+/* Hardware compares latencies in steps, up to a maximum. */
+#define LDLAT_STEP 128
+#define LDLAT_MAX  2048
+
+struct query {
+	const struct select_options *o;
+	const struct plan_context *c;
+	unsigned int names;   /* of cgroups and containers that are selected */
+	bool pattern;	      /* one of them may be several */
+	bool own_min;	      /* of a cgroup */
+	unsigned int min_lat; /* that every selected sample has */
+};
+
+/* --- the selection --- */
+
+static unsigned int smaller(unsigned int a, unsigned int b)
+{
+	return a < b ? a : b;
+}
+
+/* One use of --cgroup or --container: "A,B:MIN", or "!A,B". */
+static void count_names(struct query *q, const char *list, bool container, bool *all_have_min)
+{
+	if (*list == '!')
+		return;
+	for (size_t len; *list; list += len + (list[len] == ',')) {
+		const char *colon;
+		unsigned int min;
+		int end = 0;
+		bool own;
+
+		len = strcspn(list, ",");
+		if (!len)
+			continue;
+		q->names++;
+		q->pattern |= strcspn(list, "*?[") < len;
+		colon = memrchr(list, ':', len);
+		own = colon && sscanf(colon + 1, "%u%n", &min, &end) == 1 &&
+		      colon + 1 + end == list + len;
+		q->own_min |= own;
+		if (own)
+			q->min_lat = smaller(q->min_lat, min);
+		*all_have_min &= own && container; /* a path may really end like that */
+	}
+}
+
+static void query_init(struct query *q, const struct select_options *o,
+		       const struct plan_context *c)
+{
+	bool all_have_min = true;
+
+	*q = (struct query){ o, c, .min_lat = UINT_MAX };
+	for (size_t i = 0; i < o->n_cgroups; i++)
+		count_names(q, o->cgroups[i], false, &all_have_min);
+	for (size_t i = 0; i < o->n_containers; i++)
+		count_names(q, o->containers[i], true, &all_have_min);
+	q->names += c->command;
+	if (!all_have_min || !q->names || c->command)
+		q->min_lat = smaller(q->min_lat, o->sel.min_lat);
+}
+
+static bool is_given(const struct query *q, enum plan_predicate p)
+{
+	const struct select_options *o = q->o;
+	const struct selection *sel = &o->sel;
+
+	switch (p) {
+	case PLAN_BY_CPU:
+		return q->c->cpus;
+	case PLAN_BY_CGROUP:
+		return o->n_cgroups || o->n_containers || q->c->command;
+	case PLAN_BY_PID:
+		return sel->processes.n || sel->threads.n;
+	case PLAN_BY_COMM:
+		return sel->n_comms;
+	case PLAN_BY_OP:
+		return sel->op_mask;
+	case PLAN_BY_SRC:
+		return sel->src_mask;
+	case PLAN_BY_MIN_LAT:
+		return sel->min_lat || q->own_min;
+	case PLAN_BY_MAX_LAT:
+		return sel->max_lat;
+	case PLAN_BY_MODE:
+		return o->filter_options.user != o->filter_options.kernel;
+	default:
+		return o->filter.n_parts > (o->filter_options.user != o->filter_options.kernel);
+	}
+}
+
+/* --- the stages: NULL, or why one would lose selected samples --- */
+
+static const char *any(const struct query *q)
+{
+	(void)q;
+	return NULL;
+}
+
+static const char *one_cgroup(const struct query *q)
+{
+	if (q->pattern)
+		return "a pattern can name several cgroups";
+	if (!q->names)
+		return "cgroups outside the excluded ones are selected";
+	return q->names > 1 ? "an event counts while one cgroup runs, not several" : NULL;
+}
+
+static const char *only_l3_misses(const struct query *q)
+{
+	if (!q->o->sel.src_mask || q->o->sel.src_mask & ~L3_MISSES)
+		return "l3missonly may drop selected sources";
+	return NULL;
+}
+
+static const char *loads_above(const struct query *q)
+{
+	if (q->c->metric != IBS_METRIC_DC_MISS_LAT)
+		return "ldlat compares dc_miss_lat only";
+	if (q->min_lat <= LDLAT_STEP)
+		return "ldlat drops latencies of 128 and above from 129 on only";
+	if (!abilities_has(q->c->abilities, ABILITY_LDLAT_ALONE) && only_l3_misses(q))
+		return "the kernel adds l3missonly to ldlat (erratum 1606), which drops L2 and L3 "
+		       "hits";
+	return NULL;
+}
+
+static const char *only_kernel(const struct query *q)
+{
+	return q->o->filter_options.kernel
+		       ? NULL
+		       : "swfilt also drops ops of user space with a data address or branch "
+			 "target in the kernel";
+}
+
+static void use_cgroup(const struct query *q, struct plan *p)
+{
+	(void)q;
+	p->cgroup = true;
+}
+
+static void use_l3missonly(const struct query *q, struct plan *p)
+{
+	(void)q;
+	p->l3missonly = true;
+}
+
+static void use_ldlat(const struct query *q, struct plan *p)
+{
+	p->ldlat = smaller((q->min_lat - 1) / LDLAT_STEP * LDLAT_STEP, LDLAT_MAX);
+}
+
+static void use_mode(const struct query *q, struct plan *p)
+{
+	p->user = q->o->filter_options.user;
+	p->kernel = !p->user;
+}
+
+static void use_swfilt(const struct query *q, struct plan *p)
+{
+	p->swfilt = true;
+	use_mode(q, p);
+}
+
+/* What a stage can do for a predicate, and when; of one predicate the earliest stage first. */
+static const struct rule {
+	enum plan_predicate predicate;
+	enum plan_stage stage;
+	const char *name;
+	enum ability ability;
+	const char *(*loses)(const struct query *q);
+	void (*use)(const struct query *q, struct plan *p);
+	const char *drops; /* NULL: all that the predicate drops */
+} rules[] = {
+	{ PLAN_BY_CGROUP, PLAN_SCHEDULER, "a cgroup event", ABILITY_CGROUP_EVENTS, one_cgroup,
+	  use_cgroup, NULL },
+	{ PLAN_BY_SRC, PLAN_HARDWARE, "l3missonly", ABILITY_L3MISSONLY, only_l3_misses,
+	  use_l3missonly, "ops that do not miss the L3" },
+	{ PLAN_BY_MIN_LAT, PLAN_HARDWARE, "ldlat", ABILITY_LDLAT, loads_above, use_ldlat,
+	  "short latencies, ops without one" },
+	{ PLAN_BY_MODE, PLAN_HARDWARE, "the address filter", ABILITY_ADDRESS_BIT, any, use_mode,
+	  NULL },
+	{ PLAN_BY_MODE, PLAN_DRIVER, "swfilt", ABILITY_SWFILT, only_kernel, use_swfilt, NULL },
+};
+
+static const struct stage {
+	const char *option, *name, *cost;
+} stages[] = {
+#define STAGE_ROW(NAME, option, name, cost) { option, name, cost },
+	PLAN_STAGE_TABLE(STAGE_ROW)
+#undef STAGE_ROW
+};
+
+static const char *const predicates[][2] = {
+#define PREDICATE_ROW(NAME, options, drops) { options, drops },
+	PLAN_PREDICATE_TABLE(PREDICATE_ROW)
+#undef PREDICATE_ROW
+};
+
+/* Why a rule cannot be used, to @buf; false: it can. */
+static bool refuse(const struct rule *r, const struct query *q, char *buf, size_t size)
+{
+	const struct plan_context *c = q->c;
+	const char *loses = r->loses(q);
+	char requires[64];
+
+	if (c->simulated) {
+		snprintf(buf, size, "%s: the simulation has only the program", r->name);
+	} else if (!abilities_has(c->abilities, r->ability)) {
+		abilities_requires(c->abilities, r->ability, requires, sizeof(requires));
+		snprintf(buf, size, "%s requires %s", r->name, requires);
+	} else if (loses) {
+		snprintf(buf, size, "%s", loses);
+	} else if (event_filter(c->event) && r->stage != PLAN_SCHEDULER) {
+		snprintf(buf, size, "the event given with -e has filters already");
+	} else if (!(c->stages & 1U << r->stage)) {
+		snprintf(buf, size, "%s needs --plan %s%s", r->name, stages[r->stage].option,
+			 r->stage == PLAN_HARDWARE ? "; it takes estimated ops and unseen away"
+						   : "; it takes unseen away");
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void place(struct plan *p, const struct query *q, enum plan_predicate predicate)
+{
+	struct plan_line *l = &p->lines[p->n++];
+
+	*l = (struct plan_line){ predicate, PLAN_PROGRAM, predicates[predicate][1] };
+	if (predicate == PLAN_BY_CPU) { /* with or without a plan */
+		l->stage = PLAN_SCHEDULER;
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+		const struct rule *r = &rules[i];
+		const size_t len = strlen(l->why);
+
+		if (r->predicate != predicate)
+			continue;
+		if (refuse(r, q, l->why + len + 2 * !!len, sizeof(l->why) - len - 2 * !!len)) {
+			if (len)
+				memcpy(l->why + len, "; ", 2);
+			continue;
+		}
+		l->stage = r->stage;
+		l->rest = r->drops;
+		l->drops = r->drops ?: l->drops;
+		r->use(q, p);
+		return;
+	}
+	if (!*l->why)
+		snprintf(l->why, sizeof(l->why), "no earlier stage tests that");
+}
+
+void plan_event(const struct plan *p, const struct plan_context *c, struct event_spec *out)
+{
+	*out = *c->event;
+	if (p->l3missonly)
+		event_set_term(out, "l3missonly", 1);
+	if (p->ldlat)
+		event_set_term(out, "ldlat", p->ldlat);
+	if (p->swfilt)
+		event_set_term(out, "swfilt", 1);
+	out->user |= p->user;
+	out->kernel |= p->kernel;
+}
+
+void plan_make(const struct select_options *o, const struct plan_context *c, struct plan *out)
+{
+	struct event_spec event;
+	struct query q;
+
+	query_init(&q, o, c);
+	*out = (struct plan){};
+	for (int i = 0; i < PLAN_PREDICATE_N; i++)
+		if (is_given(&q, i))
+			place(out, &q, i);
+	plan_event(out, c, &event);
+	out->estimates = event_filter(&event) != EVENT_FILTER_HARDWARE;
+	out->unseen = event_filter(&event) == EVENT_FILTER_NONE && !out->cgroup;
+}
+
+/* --- text --- */
+
+void plan_print(FILE *f, const struct plan *p, const struct plan_context *c)
+{
+	static const char *const format = "%-22s %-18s %-36s %-40s %s\n";
+	char event[EVENT_TEXT_MAX], name[32];
+	struct event_spec spec;
+
+	fprintf(f, "%s\n\n", c->abilities->name);
+	fprintf(f, format, "PREDICATE", "STAGE", "DROPS", "COST OF A DROPPED SAMPLE",
+		"WHY NOT EARLIER");
+	for (size_t i = 0; i < p->n; i++) {
+		const struct plan_line *l = &p->lines[i];
+
+		snprintf(name, sizeof(name), "%s%s", stages[l->stage].name,
+			 l->rest ? ", program" : "");
+		fprintf(f, format, predicates[l->predicate][0], name, l->drops,
+			stages[l->stage].cost, *l->why ? l->why : "-");
+	}
+	plan_event(p, c, &spec);
+	event_print(&spec, event, sizeof(event));
+	fprintf(f, "\nevent: %s%s\nestimated ops: %s; unseen samples: %s\n", event,
+		p->cgroup ? ", while tasks of the cgroup run" : "",
+		p->estimates ? "known" : "unknown", p->unseen ? "known" : "unknown");
+}
+
+json_t *plan_json(const struct plan *p, const struct plan_context *c)
+{
+	json_t *lines = json_array();
+	char event[EVENT_TEXT_MAX];
+	struct event_spec spec;
+
+	plan_event(p, c, &spec);
+	event_print(&spec, event, sizeof(event));
+	for (size_t i = 0; i < p->n; i++) {
+		const struct plan_line *l = &p->lines[i];
+
+		json_array_append_new(lines,
+				      json_pack("{s:s, s:s, s:b, s:s, s:s, s:s?}", "predicate",
+						predicates[l->predicate][0], "stage",
+						stages[l->stage].name, "program_too", l->rest,
+						"drops", l->drops, "cost", stages[l->stage].cost,
+						"why_not_earlier", *l->why ? l->why : NULL));
+	}
+	return json_pack("{s:s, s:o, s:s, s:b, s:b, s:b}", "machine", c->abilities->name,
+			 "predicates", lines, "event", event, "one_cgroup", p->cgroup,
+			 "estimated_ops_known", p->estimates, "unseen_known", p->unseen);
+}
+
+static const char *option_at(unsigned int i)
+{
+	return stages[i].option;
+}
+
+int plan_parse(const char *text, unsigned int *out, struct err *err)
+{
+	const struct choices c = { "--plan", "stage", option_at, PLAN_STAGE_N };
+	unsigned int list[PLAN_STAGE_N], n;
+	int ret = choice_list_parse(&c, text, list, &n, err);
+
+	if (ret)
+		return ret;
+	*out = 0;
+	for (unsigned int i = 0; i < n; i++)
+		*out |= 1U << list[i];
+	if (*out & 1U << PLAN_PROGRAM && n > 1)
+		return err_set(err, -EINVAL, "--plan: 'off' excludes other stages");
+	*out &= ~(1U << PLAN_PROGRAM);
+	return 0;
+}

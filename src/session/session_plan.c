@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Which stages drop samples before the program: the plan, and what it comes to on this machine. */
+#include "session.h"
+#include "session_private.h"
+
+#include "base/exit_status.h"
+#include "machine/pmu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct plan_context context(const struct sampling *s, const struct abilities *a)
+{
+	return (struct plan_context){
+		.abilities = a,
+		.stages = s->stages,
+		.metric = s->opts.metric,
+		.cpus = s->has_cpus,
+		.command = s->argv && !sampling_measures_others(s),
+		.event = &s->event,
+		.simulated = s->source == SOURCE_SIM,
+	};
+}
+
+void sampling_plan(struct sampling *s, const struct pmu *pmu, struct event_spec *event)
+{
+	struct plan_context c;
+	struct abilities a;
+
+	abilities_of(&s->cpu, pmu, &a);
+	c = context(s, &a);
+	plan_make(&s->select, &c, &s->plan);
+	plan_event(&s->plan, &c, event);
+	event_print(event, s->event_text, sizeof(s->event_text));
+	s->opts.filter = event_filter(event);
+}
+
+/* The only cgroup that is selected, or id 0 while it does not exist; false: there are others. */
+static bool only_cgroup(const struct selection *sel, __u64 *id)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < sel->n_cgroups; i++) {
+		const struct selected_cgroup *c = &sel->cgroups[i];
+
+		if (c->out || c->filter_only)
+			continue;
+		*id = c->id;
+		n++;
+	}
+	return n == 1;
+}
+
+int sampling_plan_cgroup(struct sampling *s)
+{
+	const char *path;
+	char dir[4096 + 256];
+	__u64 id = 0;
+	int fd;
+
+	s->bound = 0;
+	if (!s->plan.cgroup || !only_cgroup(&s->opts.sel, &id) || !id)
+		return 0;
+	path = cgroup_tree_path(s->tree, id);
+	if (!path || *path != '/' || *cgroup_tree_fs(s->tree)->controller)
+		return 0;
+	snprintf(dir, sizeof(dir), "%s%s", cgroup_tree_mount(s->tree), path);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	s->bound = id;
+	return fd;
+}
+
+void sampling_plan_again(struct sampling *s)
+{
+	const __u64 before = s->bound;
+	struct err err = { "" };
+	__u64 id = 0;
+	int fd;
+
+	/* nothing is selected while it is gone: events of the dead one count nothing */
+	if (s->plan.cgroup && only_cgroup(&s->opts.sel, &id) && !id)
+		return;
+	fd = sampling_plan_cgroup(s);
+	if (s->bound != before && sampler_set_cgroup(s->sampler, fd, &err))
+		log_warn("%s; sampling all cgroups and filtering", err.text);
+	if (fd)
+		close(fd);
+}
+
+int sampling_explain(const struct sampling *s, bool json)
+{
+	struct cpu_info cpu;
+	struct plan plan;
+	struct err err = { "" };
+	struct plan_context c;
+	struct pmu *pmu = NULL;
+	struct abilities a;
+	json_t *j;
+
+	if (s->select.machine) {
+		if (abilities_parse(s->select.machine, &a, &err)) {
+			log_error("--explain: %s", err.text);
+			return EXIT_USAGE;
+		}
+	} else {
+		cpu_info_read(&cpu);
+		if (pmu_open("", s->event.pmu, &cpu, &pmu, &err))
+			pmu = NULL;
+		abilities_of(&cpu, pmu, &a);
+		pmu_close(pmu);
+	}
+	c = context(s, &a);
+	plan_make(&s->select, &c, &plan);
+	if (json) {
+		j = plan_json(&plan, &c);
+		json_dumpf(j, stdout, JSON_COMPACT);
+		putchar('\n');
+		json_decref(j);
+	} else {
+		plan_print(stdout, &plan, &c);
+		if (s->select.filter.n_parts) {
+			putchar('\n');
+			filter_explain(stdout, &s->select.filter);
+		}
+	}
+	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+}

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Selections that are decided before the program, against the hardware's log: the same series as
+of all delivered samples that the selection holds for, and no interrupt where none is wanted.
+"""
+import json
+
+import oracle
+from guest import Hist, need
+
+FAR = ('dram', 'remote-dram')
+PLAN = '--plan hw,sched,driver '
+
+
+def scenarios(guest):
+    below_a = lambda: guest.facts.below('/a')
+    bound = guest.kernel in ('6.12', '7.2')
+    zen4 = guest.gen in ('zen4', 'zen5', 'zen6') and guest.kernel != '5.10'
+    zen5, zen6 = (guest.kernel == '7.2' and guest.gen in x for x in (('zen5', 'zen6'), ('zen6',)))
+    by = ('cpu', 'cgroup', 'src')
+    guest.do('start a /a 0; start b /b 1; start c /c 2; start e /e 3')
+
+    # perf knows cgroups once a controller was handed down
+    a = dict(by=by, filters=lambda: oracle.Filter(cgroup=below_a()))
+    guest.hist('early', '--cgroup /a', **a)
+    guest.check('early: says why all are sampled', check_early, guest, bound)
+    guest.do('for c in cpu memory pids; do echo +$c > $cg/cgroup.subtree_control; done; mkdir -p $cg/a/new')
+    off = guest.hist('off', '--plan off --cgroup /a', **a)
+    on = guest.hist('bound', '--cgroup /a', unseen='null' if bound else 'exact', all=True, **a)
+    guest.check('bound: interrupts only where the cgroup runs', check_cpus, guest, off, on, bound)
+    guest.hist('below', '--cgroup /a', window='2 1', unseen='any', all=True, **a,
+               meanwhile='sleep 0.5; start x /a/new/x 1; sleep 1; kill -9 $P_x; wait $P_x',
+               also=lambda accepted, _: need_path(guest, accepted, '/a/new/x'))
+    # each of it in another stage
+    guest.hist('stages', '--cgroup /a:100 --op load,locked --user', unseen='any', all=True, by=by,
+               filters=lambda: oracle.Filter(cgroup=below_a(), latency=(100, 65535), op={'load', 'locked'},
+                                             mode=lambda s: s.mode == 'user'))
+    if bound:
+        period = guest.new_period(100000)
+        guest.do('''
+mkdir $cg/m
+run moved ibscope hist --json --by cgroup,cpu -e ibs_op// -c %d --cgroup /m 3 1 & H=$!; sampling moved
+start m1 /m 2; sleep 0.5; kill -9 $P_m1; wait $P_m1; rmdir $cg/m; sleep 0.3
+start m2 /m 3; sleep 0.5; kill -9 $P_m2; wait $P_m2 $H''' % period)
+        guest.check('moved: a cgroup made again is followed', check_moved, guest, period)
+    guest.hist('hotplug', '--cgroup /a', window='0.5 10', unseen='any', all=True, **a, meanwhile='''
+C=/sys/devices/system/cpu/cpu3/online
+sleep 1; echo 0 > $C; sleep 1; echo 1 > $C''', also=lambda *_: check_hotplug(guest))
+
+    far = dict(event='ibs_op/cnt_ctl=1/', about=20000, window='2 1', by=('cpu', 'src'))
+    guest.hist('far', PLAN + '--src ' + ','.join(FAR), unseen='any', all=True,
+               filters=lambda: oracle.Filter(src=set(FAR)), ctl=oracle.L3MISSONLY * zen4,
+**far)
+    guest.check('far: at most 2.4 interrupts a kept sample', check_far, guest, zen4)
+    guest.hist('lat', PLAN + '--min-lat 300', unseen='any', all=True,
+               filters=lambda: oracle.Filter(latency=(300, 65535)), ctl=oracle.LDLAT * zen6,
+               rows=lambda rows: [s for s in rows if not (zen6 and s.below_ldlat(256))],
+               also=lambda accepted, _: uses(accepted, oracle.LDLAT, zen6), **far)
+    guest.hist('far-lat', PLAN + '--min-lat 300 --src ' + ','.join(FAR), unseen='any', all=True,
+               filters=lambda: oracle.Filter(src=set(FAR), latency=(300, 65535)),
+               ctl=oracle.LDLAT * zen5 | oracle.L3MISSONLY * zen4,
+               rows=lambda rows: [s for s in rows if not (zen5 and s.below_ldlat(256))], **far)
+    address_bit, swfilt = zen6, guest.kernel == '7.2' and not zen6
+    guest.hist('user', PLAN + '--user', unseen='any', all=True, by=('cpu', 'mode'),
+               filters=lambda: oracle.Filter(mode=lambda s: s.mode == 'user'))
+    if swfilt:
+        period = guest.new_period(100000)
+        guest.do('run kernel ibscope hist --json --by cpu,mode -e ibs_op// -c %d %s --kernel 0.5 1' % (period, PLAN))
+        guest.check('kernel: the driver drops ops of user space', check_swfilt, guest, period)
+    else:
+        guest.hist('kernel', PLAN + '--kernel', unseen='any', all=True, by=('cpu', 'mode'),
+                   filters=lambda: oracle.Filter(mode=lambda s: s.mode == 'kernel'))
+    guest.check('modes: what the hardware let through', check_modes, guest, address_bit)
+    guest.check('the kernel did not complain', guest.check_console)
+
+
+def need_path(guest, accepted, path):
+    n = sum(s.cgroup == guest.facts.ids[path] for s in accepted)
+    need(n, 'no sample of %s' % path)
+    return '%d of %s' % (n, path)
+
+
+def check_early(guest, bound):
+    said = 'subtree_control' in guest.read('early.err')
+    need(said == bound, guest.read('early.err'))
+
+
+def check_cpus(guest, off, on, bound):
+    count = lambda period: [sum(int(x.text.split(',')[0]) == cpu for x in guest.lines[period])
+                            for cpu in range(guest.smp)]
+    before, now = count(off), count(on)
+    need(min(before) > 100, 'CPUs were not busy: %s' % before)
+    if bound:
+        need(not any(now[1:]) and now[0] > 100, 'interrupts by CPU: %s' % now)
+    else:
+        need(min(now) > 100, 'interrupts by CPU: %s' % now)
+    return 'interrupts by CPU %s, without a plan %s' % (now, before)
+
+
+def check_moved(guest, period):
+    got = Hist(guest.stdout('moved'))
+    of = {s['labels']['cpu']: s['samples'] for s in got.lines[0]['series'] if s['labels']['cgroup'] == '/m'}
+    need(min(of.get(cpu, 0) for cpu in '23') > 50, 'samples of /m by CPU: %s' % of)
+    others = sum(s.vcpu < 2 for s in guest.samples(period)[0])  # where it was until it was pinned
+    need(others < 30, '%d interrupts on other CPUs' % others)
+    return 'samples by CPU: %s' % of
+
+
+def check_swfilt(guest, period):
+    """An op whose address is not known the driver judges by that of the interrupt, which is not logged."""
+    got, samples = Hist(guest.stdout('kernel')), guest.samples(period)[0]
+    kept, unknown = (sum(s.mode == mode for s in samples) for mode in ('kernel', 'unknown'))
+    need(got.ledger['aggregated'] == kept, 'aggregated %s, the log has %d' % (got.ledger, kept))
+    need(got.ledger['seen'] <= kept + unknown and got.unseen is None, 'seen %s' % got.ledger)
+    return '%d interrupts, %d samples seen, %d kept' % (len(samples), got.ledger['seen'], kept)
+
+
+def check_modes(guest, address_bit):
+    for name, other in ('user', 'kernel'), ('kernel', 'user'):
+        period = json.loads(guest.stdout(name).splitlines()[0])['period']
+        n = sum(s.mode == other for s in guest.samples(period)[0])
+        need(bool(n) != address_bit, '%s: %d ops of the %s' % (name, n, other))
+
+
+def check_hotplug(guest):
+    lines = [json.loads(x) for x in guest.stdout('hotplug').splitlines()]
+    need([sum(o[k] for o in lines) for k in ('cpus_went_offline', 'cpus_came_online')] == [1, 1],
+         'CPUs that went and came: %s' % lines)
+    return 'one CPU went and came'
+
+
+def uses(accepted, bit, want):
+    need(all(bool(s.ctl & bit) == want for s in accepted), 'the control MSR has %#x' % accepted[0].ctl)
+    return ''
+
+
+def check_far(guest, zen4):
+    line = json.loads(guest.stdout('far'))
+    delivered, kept = len(guest.samples(line['period'])[0]), line['ledger']['aggregated']
+    need(not zen4 or delivered <= 2.4 * kept, '%d interrupts for %d samples' % (delivered, kept))
+    return '%d interrupts, %d samples kept: %.2f each' % (delivered, kept, delivered / kept)
