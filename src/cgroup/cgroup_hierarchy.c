@@ -52,7 +52,8 @@ static void count(int fd, const char *path, int depth, struct census *c)
 			close(sub);
 			break;
 		}
-		c->container = container_of_path(below, NULL, &found);
+		c->container =
+			container_of_path(below, NULL, &found) && found.kind != CONTAINER_GUESS;
 		if (depth < DEPTH_MAX)
 			count(sub, below, depth + 1, c);
 		else

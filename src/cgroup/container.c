@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define HEX	     "0123456789abcdef"
+#define ALNUM	     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 #define UID_LEN	     36 /* 8-4-4-4-12 */
 #define HASH_UID_LEN 32 /* static pods: a hash of their file */
 
@@ -19,7 +20,7 @@ static const struct {
 } prefixes[] = {
 	{ "docker", "docker" },	     { "cri-containerd", "containerd" },
 	{ "nerdctl", "containerd" }, { "crio", "cri-o" },
-	{ "libpod", "podman" },
+	{ "libpod", "podman" },	     { "libpod-payload", "podman" }, /* --cgroups=split */
 };
 
 #define N_PREFIXES (sizeof(prefixes) / sizeof(prefixes[0]))
@@ -55,6 +56,23 @@ static bool cut_prefix(struct text *t, const char *prefix)
 	return true;
 }
 
+/* Could it be a name, and is it none of systemd's units? */
+static bool is_name(struct text t)
+{
+	static const char *const units[] = { ".slice", ".scope", ".service", ".mount" };
+
+	if (!t.len || t.len > CONTAINER_NAME_PART || !memchr(ALNUM, *t.s, strlen(ALNUM)) ||
+	    strspn(t.s, ALNUM "_.-") < t.len)
+		return false;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		struct text rest = t;
+
+		if (cut_suffix(&rest, units[i]))
+			return false;
+	}
+	return true;
+}
+
 static const char *runtime_of(struct text prefix)
 {
 	size_t i;
@@ -67,7 +85,7 @@ static const char *runtime_of(struct text prefix)
 }
 
 /* "kubepods-burstable-pod0123_4567.slice" and "pod0123-4567", of any kubelet --cgroup-root. */
-static bool is_pod(struct text name, char uid[UID_LEN + 1])
+static bool is_kube_pod(struct text name, char uid[CONTAINER_ID_LEN + 1])
 {
 	const char *mark = "pod";
 	char sep = '-';
@@ -96,6 +114,23 @@ static bool is_pod(struct text name, char uid[UID_LEN + 1])
 		uid[i] = dash ? '-' : name.s[i];
 	}
 	uid[i] = 0;
+	return true;
+}
+
+/* podman's, by driver: machine-libpod_pod_ID.slice (a user's: user-...), libpod_parent/ID */
+static bool is_pod(struct text name, struct text parent, char uid[CONTAINER_ID_LEN + 1])
+{
+	struct text id = name;
+
+	if (!is(parent, "libpod_parent")) {
+		if (!cut_suffix(&id, ".slice") || (!cut_prefix(&id, "machine-libpod_pod_") &&
+						   !cut_prefix(&id, "user-libpod_pod_")))
+			return is_kube_pod(name, uid);
+	}
+	if (!is_id(id))
+		return false;
+	memcpy(uid, id.s, id.len);
+	uid[id.len] = 0;
 	return true;
 }
 
@@ -139,6 +174,53 @@ static bool is_request(struct text name, struct text *slice, struct text *id, co
 	return true;
 }
 
+/* NAME of machine-NAME.scope, where systemd writes "-" as "\x2d". */
+static bool unescape(struct text t, char id[CONTAINER_ID_MAX + 1])
+{
+	size_t n = 0;
+
+	while (t.len && n <= CONTAINER_NAME_PART) {
+		bool dash = cut_prefix(&t, "\\x2d");
+
+		id[n++] = dash ? '-' : *t.s;
+		t.s += !dash;
+		t.len -= !dash;
+	}
+	id[n] = 0;
+	return !t.len && is_name((struct text){ id, n });
+}
+
+/*
+ * Containers that have no id but a name. @first: @parent is at the top.
+ *
+ * Return: false if it is none.
+ */
+static bool is_named(struct text name, struct text parent, bool first, struct container *out)
+{
+	struct text id = name;
+
+	out->kind = CONTAINER_BY_NAME;
+	if (cut_prefix(&id, "lxc.payload.") || is(parent, "lxc.payload")) {
+		out->runtime = "lxc";
+		return unescape(id, out->id);
+	}
+	if (is(name, "payload")) {
+		id = parent;
+		out->runtime = "nspawn";
+		if ((cut_prefix(&id, "machine-") && cut_suffix(&id, ".scope")) ||
+		    (cut_prefix(&id, "systemd-nspawn@") && cut_suffix(&id, ".service")))
+			return unescape(id, out->id);
+	}
+	/* "ctr run": /NAMESPACE/NAME, as anybody may call cgroups */
+	if (!first || !is_name(parent) || !is_name(name))
+		return false;
+	out->kind = CONTAINER_GUESS;
+	out->runtime = "containerd";
+	snprintf(out->id, sizeof(out->id), "%.*s/%.*s", (int)parent.len, parent.s, (int)name.len,
+		 name.s);
+	return true;
+}
+
 /* The user in whose slice a path is; systemd runs nothing of root's there. */
 static struct container_owner owner_by_path(const char *path)
 {
@@ -158,8 +240,9 @@ int container_each(const char *path, const struct container_owner *owner, struct
 	struct container_owner by_path = owner_by_path(path);
 	struct text name, id, slice, parent = { "", 0 };
 	const char *s, *end, *runtime;
-	char uid[UID_LEN + 1] = "";
+	char uid[CONTAINER_ID_LEN + 1] = "";
 	unsigned int uid_here;
+	struct container named;
 	int ret = 0;
 
 	if (!owner || (by_path.uid && (!owner->uid || by_path.path_len < owner->path_len)))
@@ -167,25 +250,41 @@ int container_each(const char *path, const struct container_owner *owner, struct
 	memset(out, 0, sizeof(*out));
 	out->runtime = "";
 	for (s = path; *s && !ret; s = end) {
+		bool pod;
+
 		s += *s == '/';
 		end = strchrnul(s, '/');
 		name = (struct text){ s, end - s };
 		slice = name;
 		uid_here = (size_t)(s - path) > owner->path_len ? owner->uid : 0;
-		if (is_container(name, parent, &id, &runtime) ||
-		    is_request(name, &slice, &id, &runtime)) {
+		pod = is_pod(name, parent, uid);
+		if (!pod && (is_container(name, parent, &id, &runtime) ||
+			     is_request(name, &slice, &id, &runtime))) {
 			memcpy(out->id, id.s, CONTAINER_ID_LEN);
+			out->id[CONTAINER_ID_LEN] = 0;
+			out->kind = CONTAINER_BY_ID;
 			out->runtime = runtime;
 			out->depth++;
 			out->path_len = end - path;
 			out->uid = uid_here;
+			pod = slice.len != name.len && is_pod(slice, parent, uid);
+		} else if (!pod && !uid_here && !out->depth && !*out->pod_uid &&
+			   is_named(name, parent, parent.s == path + 1, &named)) {
+			/* only root's, and in no other: nothing but the path says so */
+			memcpy(out->id, named.id, sizeof(out->id));
+			out->kind = named.kind;
+			out->runtime = named.runtime;
+			out->depth = named.kind != CONTAINER_GUESS;
+			out->path_len = end - path;
+			out->uid = 0;
 		}
 		parent = name;
-		if (is_pod(slice, uid)) {
+		if (pod) {
 			memcpy(out->pod_uid, uid, sizeof(uid));
 			out->host_pod = !uid_here && out->depth == (slice.len != name.len);
 			if (slice.len == name.len) { /* a container around it is its node */
 				*out->id = 0;
+				out->kind = CONTAINER_BY_ID;
 				out->runtime = "";
 				out->path_len = end - path;
 				out->uid = uid_here;

@@ -9,12 +9,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CONTAINER_ID_LEN 64
+#define CONTAINER_ID_LEN    64
+#define CONTAINER_NAME_PART 76 /* of containerd's namespaces and ids */
+#define CONTAINER_ID_MAX    (2 * CONTAINER_NAME_PART + 1)
+
+enum container_kind {
+	CONTAINER_BY_ID,   /* the id is hexadecimal */
+	CONTAINER_BY_NAME, /* it is the name; LXC, systemd-nspawn */
+	CONTAINER_GUESS,   /* it is NAMESPACE/NAME of containerd, if a state file says so */
+};
 
 struct container {
-	const char *runtime;	       /* "docker", "containerd", "cri-o", "podman"; "" not said */
-	char id[CONTAINER_ID_LEN + 1]; /* hexadecimal; "" for the pod's own cgroup */
-	char pod_uid[37];	       /* as Kubernetes writes it, with dashes; "" outside a pod */
+	enum container_kind kind;
+	const char *
+		runtime; /* "docker", "containerd", "cri-o", "podman", "lxc", "nspawn"; "" unknown */
+	char id[CONTAINER_ID_MAX + 1]; /* "" for the pod's own cgroup */
+	char pod_uid
+		[CONTAINER_ID_LEN +
+		 1]; /* as Kubernetes writes it, with dashes; podman's id of it; "" outside a pod */
 	unsigned int depth; /* containers around it and itself: 2 is one inside another */
 	unsigned int uid;   /* of the user whose runtime made the cgroup; 0: root's */
 	bool host_pod;	    /* the pod is of root's kubelet, not of one inside a container */
@@ -40,7 +52,7 @@ struct container_owner {
  * innermost, with the pod that is nearest around it. A pod's cgroup that is in no container of it,
  * such as that of a conmon, has only a pod_uid.
  *
- * Return: whether there is a container or a pod.
+ * Return: whether there is, or may be, a container or a pod.
  */
 bool container_of_path(const char *path, const struct container_owner *owner,
 		       struct container *out);
@@ -87,9 +99,11 @@ void container_names_close(struct container_names *n); /* accepts NULL */
  *
  * Answers are remembered, some 65,536, those used last, also after the container is gone. What is not
  * known is looked for again, after 0.1 s at first and at most every 30 s later, since runtimes
- * write some files after they made the cgroup. Root's runtimes name the containers whose cgroups root
- * made, a user's those that this user made, and neither names what is inside another container, where
- * everyone can make any name up. Files above 1 MiB (lists: 4 MiB) not at all.
+ * write some files after they made the cgroup; what is known, after 10 s, since it may be renamed.
+ * Root's runtimes name the containers whose cgroups root made, a user's those that this user made, and
+ * neither names what is inside another container, where everyone can make any name up. Files above
+ * 1 MiB (lists: 4 MiB) are not read. Where root's runtimes keep their files is taken from their
+ * configuration and their processes, for at most 1 % of a CPU.
  *
  * Return: never NULL; valid until the next call.
  */
@@ -125,6 +139,13 @@ const char *container_pod_label(const struct container *c, const struct containe
  */
 bool container_matches(const char *pattern, const struct container *c,
 		       const struct container_name *name);
+
+/* Is it a container without a name, which may become known? */
+static inline bool container_is_nameless(const struct container *c,
+					 const struct container_name *name)
+{
+	return *c->id && c->kind == CONTAINER_BY_ID && !*name->container;
+}
 
 /* Is @text such as could begin an id: 4 to 64 hexadecimal digits? */
 bool container_is_id_prefix(const char *text);

@@ -5,18 +5,14 @@
  * nerdctl and CRI-O), kubelet (names of logs).
  */
 #include "container_files.h"
-#include "base/array.h"
 #include "base/regular.h"
+#include "base/std.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <glob.h>
 #include <jansson.h>
 #include <limits.h>
 #include <pwd.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -104,104 +100,71 @@ static void set_names(const json_t *labels, struct container_text *out)
 		set((char *)out + name_keys[i].at, text_of(labels, name_keys[i].key));
 }
 
-static void read_docker(const json_t *o, struct container_text *out)
+static void read_docker(const json_t *o, const struct container *c, struct container_text *out)
 {
 	const char *name = text_of(o, "Name");
 
+	(void)c;
 	set_names(json_object_get(json_object_get(o, "Config"), "Labels"), out);
 	set(out->container, name + (*name == '/'));
 }
 
-static void read_oci(const json_t *o, struct container_text *out)
+static void read_oci(const json_t *o, const struct container *c, struct container_text *out)
 {
 	const json_t *notes = json_object_get(o, "annotations");
+	const char *path = text_of(json_object_get(o, "linux"), "cgroupsPath");
 
 	set_names(notes, out);
 	/* containerd's has no name; CRI-O and docker call it so */
 	if (!strcmp(text_of(notes, "io.kubernetes.cri.container-type"), "sandbox"))
 		set(out->container, "POD");
+	/* of a podman pod without an infra container */
+	if (!strcmp(text_of(notes, "io.container.manager"), "libpod"))
+		set(out->pod_id, text_of(notes, "io.kubernetes.cri-o.SandboxID"));
+	/* plain containerd: the file says that this cgroup is its */
+	if (c->kind == CONTAINER_GUESS && *path == '/' && !strcmp(path + 1, c->id))
+		set(out->container, strchr(c->id, '/') + 1);
 }
 
-#define DOCKER_FILE "/containers/%s/config.v2.json"
-#define TASK_FILE   "/io.containerd.runtime.v2.task/*/%s/config.json"
-#define CRIO_FILE   "/overlay-containers/%s/userdata/config.json"
-
-/* Patterns, behind the root; %s is the id. */
+/* Where runtimes keep their files; patterns, behind the place's path, %s is the id. */
 static const struct {
+	enum container_place place;
+	bool guess; /* for NAMESPACE/NAME */
 	const char *pattern;
-	void (*read)(const json_t *o, struct container_text *out);
+	void (*read)(const json_t *o, const struct container *c, struct container_text *out);
 } files[] = {
-	{ "/var/lib/docker" DOCKER_FILE, read_docker },
-	{ "/var/snap/docker/common/var-lib-docker" DOCKER_FILE, read_docker },
-	{ "/run/containerd" TASK_FILE, read_oci },
-	{ "/run/k3s/containerd" TASK_FILE, read_oci },
-	{ "/run/k0s/containerd" TASK_FILE, read_oci },
-	{ "/var/snap/microk8s/common/run/containerd" TASK_FILE, read_oci },
-	{ "/run/containers/storage" CRIO_FILE, read_oci },
-	{ "/var/lib/containers/storage" CRIO_FILE, read_oci },
+	{ PLACE_DOCKER, false, "/containers/%s/config.v2.json", read_docker },
+	/* userns-remap */
+	{ PLACE_DOCKER, false, "/[0-9]*.[0-9]*/containers/%s/config.v2.json", read_docker },
+	{ PLACE_CONTAINERD, false, "/io.containerd.runtime.v2.task/*/%s/config.json", read_oci },
+	{ PLACE_CONTAINERD, true, "/io.containerd.runtime.v2.task/%s/config.json", read_oci },
+	{ PLACE_PODMAN, false, "/*-containers/%s/userdata/config.json", read_oci },
 };
 
-static void read_docker_in(const char *root, const char *dir, const char *id,
-			   struct container_text *out)
+void container_files_read(const char *root, enum container_place place, const char *dir,
+			  const struct container *c, struct container_text *out)
 {
-	char path[PATH_MAX];
-	json_t *o;
-	int err;
-
-	if (snprintf(path, sizeof(path), "%s%s" DOCKER_FILE, root, dir, id) >= (int)sizeof(path))
-		return;
-	o = read_json(path, CONFIG_MAX, &err);
-	read_docker(o, out);
-	json_decref(o);
-}
-
-/* Where --data-root of dockerd is. */
-static void read_docker_moved(const char *root, const char *id, struct container_text *out)
-{
-	char path[PATH_MAX];
-	const char *dir;
-	json_t *o;
-	int err;
-
-	snprintf(path, sizeof(path), "%s/etc/docker/daemon.json", root);
-	o = read_json(path, CONFIG_MAX, &err);
-	dir = text_of(o, "data-root");
-	if (*dir == '/')
-		read_docker_in(root, dir, id, out);
-	json_decref(o);
-}
-
-void container_files_by_id(const char *root, const char *id, struct container_text *out)
-{
-	char below[PATH_MAX / 2], path[PATH_MAX];
-
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && !*out->container; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(files) && !*out->container; i++) {
+		char below[2 * CONTAINER_ID_MAX], path[PATH_MAX];
 		glob_t g;
 
-		snprintf(below, sizeof(below), files[i].pattern, id);
-		snprintf(path, sizeof(path), "%s%s", root, below);
-		if (glob(path, GLOB_NOSORT, NULL, &g))
+		if (files[i].place != place || files[i].guess != (c->kind == CONTAINER_GUESS))
+			continue;
+		if (c->uid && strchr(files[i].pattern, '*'))
+			continue; /* users decide how many files they have */
+		snprintf(below, sizeof(below), files[i].pattern, c->id);
+		if (snprintf(path, sizeof(path), "%s%s%s", root, dir, below) >= (int)sizeof(path) ||
+		    glob(path, GLOB_NOSORT, NULL, &g))
 			continue;
 		for (size_t k = 0; k < g.gl_pathc && k < NAMESPACES_MAX && !*out->container; k++) {
 			int err;
 			json_t *o = read_json(g.gl_pathv[k], CONFIG_MAX, &err);
 
-			files[i].read(o, out);
+			files[i].read(o, c, out);
 			json_decref(o);
 		}
 		globfree(&g);
 	}
-	if (!*out->container)
-		read_docker_moved(root, id, out);
-}
-
-void container_files_by_user(const char *root, const char *home, const char *id,
-			     struct container_text *out)
-{
-	char dir[PATH_MAX];
-
-	if (snprintf(dir, sizeof(dir), "%s/.local/share/docker", home) < (int)sizeof(dir))
-		read_docker_in(root, dir, id, out);
 }
 
 bool container_home(const char *root, unsigned int uid, char *home, size_t size)
@@ -263,6 +226,45 @@ int container_read_podman(const char *path, size_t max, struct container_items *
 		item->container = name_dup(name, strlen(name));
 	}
 	json_decref(list);
+	return err;
+}
+
+/*
+ * Whatever database it is, bolt or SQLite, a pod is JSON in it: {"id":"64 digits","name":"NAME",...
+ * That is looked for as text. Pods that were removed may still be there.
+ */
+int container_read_pods(const char *path, size_t max, struct container_items *out)
+{
+	static const char before[] = "{\"id\":\"", between[] = "\",\"name\":\"";
+	size_t size, n = 0;
+	int err;
+	FILE *f = open_file(path, max, &size, &err);
+	char *text = f ? xcalloc(size + 1, 1) : NULL;
+
+	if (text)
+		n = fread(text, 1, size, f);
+	for (const char *s = text, *end = text + n;
+	     !err && s && (s = memmem(s, end - s, before, sizeof(before) - 1));) {
+		const char *id = s + sizeof(before) - 1, *name = id + CONTAINER_ID_LEN;
+		struct container_item *item;
+		size_t len = 0;
+
+		s = id;
+		if ((size_t)(end - id) < CONTAINER_ID_LEN + sizeof(between) + 1 ||
+		    strspn(id, HEX) != CONTAINER_ID_LEN ||
+		    memcmp(name, between, sizeof(between) - 1))
+			continue;
+		name += sizeof(between) - 1;
+		while (name + len < end && strchr(NAME, name[len]) && name[len])
+			len++;
+		if (name + len == end || name[len] != '"')
+			continue;
+		item = add_item(out, id, CONTAINER_ID_LEN);
+		item->pod = name_dup(name, len);
+	}
+	free(text);
+	if (f)
+		fclose(f);
 	return err;
 }
 

@@ -9,14 +9,30 @@
 
 struct container_text {
 	char container[CONTAINER_NAME_MAX], pod[CONTAINER_NAME_MAX], ns[CONTAINER_NAME_MAX];
+	char pod_id[CONTAINER_NAME_MAX]; /* podman's */
 };
 
-/* Fill those members of @out that are empty and that the container's own files tell. */
-void container_files_by_id(const char *root, const char *id, struct container_text *out);
+/* What a directory of state files is for. */
+enum container_place {
+	PLACE_DOCKER,	  /* --data-root */
+	PLACE_CONTAINERD, /* --state */
+	PLACE_PODMAN,	  /* graphroot or runroot, also CRI-O's */
+};
 
-/* The same from those of the user with the home directory @home. */
-void container_files_by_user(const char *root, const char *home, const char *id,
-			     struct container_text *out);
+/* Fill those members of @out that are empty and that the container's own files in @dir tell. */
+void container_files_read(const char *root, enum container_place place, const char *dir,
+			  const struct container *c, struct container_text *out);
+
+/* @dir is behind the root and valid during the call. */
+typedef void container_place_cb(void *arg, enum container_place place, const char *dir);
+
+/**
+ * container_places_find() - where else root's runtimes keep their files
+ *
+ * From their configuration, and from what the processes show that watch over containers: conmon and
+ * containerd's shims, if they are root's and in no container.
+ */
+void container_places_find(const char *root, container_place_cb *cb, void *arg);
 
 struct container_item {
 	char key[CONTAINER_ID_LEN + 1]; /* id or uid */
@@ -32,6 +48,7 @@ struct container_items {
 /* Read a list of that format. Return: 0; -ENOMEM; else an errno of reading it. */
 typedef int container_items_read(const char *path, size_t max_bytes, struct container_items *out);
 container_items_read container_read_podman;   /* a containers.json: names by id */
+container_items_read container_read_pods;     /* podman's database: pods by their id */
 container_items_read container_read_logs;     /* /var/log/containers: all three by id */
 container_items_read container_read_pod_logs; /* /var/log/pods: pod and namespace by uid */
 

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "container.h"
 
-#include <errno.h>
 #include <fnmatch.h>
 #include <limits.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/clock.h"
+#include "base/std.h"
 #include "base/u64_map.h"
 #include "container_files.h"
 
 #define NS_PER_S     1000000000ULL
 #define RETRY_MIN_NS (NS_PER_S / 10)
 #define RETRY_MAX_NS (30 * NS_PER_S)
+#define RENAME_NS    (10 * NS_PER_S) /* a known name is looked up again */
+/* Other places are looked for after this, and for a hundredth of the time at most. */
+#define PLACES_MIN_NS (NS_PER_S / 2)
+#define PLACES_SHARE  100
 /* A list that has changed is read again after this, and for a tenth of the time at most. */
 #define LIST_MIN_NS (NS_PER_S / 10)
 #define LIST_SHARE  10
@@ -25,6 +24,7 @@
 #define USER_MAX    (1 << 20)
 #define ENTRIES_MAX 65536
 #define USERS_MAX   64 /* whose lists are kept */
+#define PLACES_MAX  32 /* of root's runtimes */
 #define ID_SHORT    12
 #define ID_PREFIX   4 /* digits, at least */
 
@@ -32,11 +32,10 @@
  * What is known of an id or, for a pod's own cgroup, of a uid. Whose it is belongs to the key, so that
  * nobody can take the name of another's container.
  */
-#define KEY_SIZE (CONTAINER_ID_LEN + 16)
+#define KEY_SIZE (CONTAINER_ID_MAX + 16)
 
 struct entry {
 	char key[KEY_SIZE];
-	bool known;
 	bool used;		    /* since the last search for one to replace */
 	char *container, *pod, *ns; /* in one block, of `container` */
 	uint64_t retry_ns, wait_ns;
@@ -51,29 +50,54 @@ struct list {
 	bool fresh; /* it had changed so lately when read that its time may not show the next change */
 };
 
-#define PODMAN(dir)                                                               \
-	{ container_read_podman, dir "-containers/containers.json" },             \
-	{                                                                         \
-		container_read_podman, dir "-containers/volatile-containers.json" \
+#define PODMAN(driver)                                                                   \
+	{ container_read_podman, "/" driver "-containers/containers.json" },             \
+	{                                                                                \
+		container_read_podman, "/" driver "-containers/volatile-containers.json" \
 	}
-#define PODMAN_LISTS(dir) PODMAN(dir "overlay"), PODMAN(dir "vfs"), PODMAN(dir "btrfs")
 
 static const struct list root_lists[] = {
 	{ container_read_logs, "/var/log/containers" },
 	{ container_read_pod_logs, "/var/log/pods" },
-	PODMAN_LISTS("/var/lib/containers/storage/"),
-	{ container_read_podman,
-	  "/run/containers/storage/overlay-containers/volatile-containers.json" },
 };
-static const struct list user_lists[] = { PODMAN_LISTS("/.local/share/containers/storage/") };
+/* in a PLACE_PODMAN */
+static const struct list podman_lists[] = {
+	PODMAN("overlay"),
+	PODMAN("vfs"),
+	PODMAN("btrfs"),
+	PODMAN("zfs"),
+	{ container_read_pods, "/libpod/bolt_state.db" },
+	{ container_read_pods, "/libpod/db.sql" },
+	{ container_read_pods, "/libpod/db.sql-wal" },
+};
 
-#define N_ROOT_LISTS (sizeof(root_lists) / sizeof(root_lists[0]))
-#define N_USER_LISTS (sizeof(user_lists) / sizeof(user_lists[0]))
+struct place {
+	enum container_place kind;
+	char *dir; /* behind the root; NULL: not used */
+	struct list list[ARRAY_SIZE(podman_lists)];
+};
+
+static const struct {
+	enum container_place kind;
+	const char *dir;
+} root_places[] = {
+	{ PLACE_DOCKER, "/var/lib/docker" },
+	{ PLACE_DOCKER, "/var/snap/docker/common/var-lib-docker" },
+	{ PLACE_CONTAINERD, "/run/containerd" },
+	{ PLACE_CONTAINERD, "/run/k3s/containerd" },
+	{ PLACE_CONTAINERD, "/run/k0s/containerd" },
+	{ PLACE_CONTAINERD, "/var/snap/microk8s/common/run/containerd" },
+	{ PLACE_PODMAN, "/run/containers/storage" },
+	{ PLACE_PODMAN, "/var/lib/containers/storage" },
+}, user_places[] = {
+	{ PLACE_DOCKER, "/.local/share/docker" },
+	{ PLACE_PODMAN, "/.local/share/containers/storage" },
+};
 
 struct user {
 	unsigned int uid;
 	char *home;
-	struct list list[N_USER_LISTS];
+	struct place place[ARRAY_SIZE(user_places)];
 };
 
 struct container_names {
@@ -81,7 +105,10 @@ struct container_names {
 	struct u64_map by_key; /* by hash of the key */
 	struct entry *entry;
 	size_t n, room, hand; /* hand: where to search next for an entry to replace */
-	struct list list[N_ROOT_LISTS];
+	struct list list[ARRAY_SIZE(root_lists)];
+	struct place place[PLACES_MAX];
+	size_t n_places;
+	uint64_t places_ns; /* not looked for others before */
 	struct user user[USERS_MAX];
 	size_t n_users; /* so far; the oldest are replaced */
 	struct container_name answer;
@@ -95,7 +122,12 @@ static const struct container_name nameless = { "", "", "" };
 /* Can a runtime on this machine know it? One inside another container is made by a runtime in there. */
 static bool has_runtime(const struct container *c)
 {
-	return *c->id && c->depth == 1;
+	return *c->id && c->depth == (c->kind != CONTAINER_GUESS);
+}
+
+static bool podman_pod(const struct container *c)
+{
+	return c->host_pod && strlen(c->pod_uid) == CONTAINER_ID_LEN;
 }
 
 static const char *host_pod(const struct container *c)
@@ -131,33 +163,106 @@ static void list_update(struct list *l, const char *path, size_t max_bytes)
 		l->next_ns = start + cost * LIST_SHARE;
 }
 
-static void list_add(struct list *l, const char *prefix, const char *home, size_t max_bytes,
-		     const struct container *c, struct container_text *out)
+/* Fill what is empty in @out from a list in @dir that has it by @key. */
+static void list_add(struct list *l, const char *prefix, const char *dir, size_t max_bytes,
+		     const char *key, struct container_text *out)
 {
-	const char *key = l->read == container_read_pod_logs ? host_pod(c) : c->id;
 	char path[PATH_MAX];
 
 	if (!*key)
 		return;
-	if (snprintf(path, sizeof(path), "%s%s%s", prefix, home, l->path) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s%s%s", prefix, dir, l->path) >= (int)sizeof(path))
 		return;
 	list_update(l, path, max_bytes);
 	container_items_find(&l->items, key, out);
+}
+
+/* --- places --- */
+
+static void place_set(struct place *p, enum container_place kind, const char *dir)
+{
+	p->kind = kind;
+	p->dir = xstrdup(dir);
+	memcpy(p->list, podman_lists, sizeof(podman_lists));
+}
+
+static void place_free(struct place *p)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(p->list); i++)
+		container_items_free(&p->list[i].items);
+	free(p->dir);
+	*p = (struct place){};
+}
+
+/* Ask what is kept in a place, of one who has or may have the container. */
+static void place_add(struct container_names *n, struct place *p, const struct container *c,
+		      struct container_text *out)
+{
+	const size_t max = c->uid ? USER_MAX : LIST_MAX;
+
+	if (!*out->container)
+		container_files_read(n->root, p->kind, p->dir, c, out);
+	if (p->kind != PLACE_PODMAN)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(p->list); i++) {
+		if (p->list[i].read != container_read_pods) {
+			if (!*out->container)
+				list_add(&p->list[i], n->root, p->dir, max, c->id, out);
+		} else if (!*out->pod) {
+			list_add(&p->list[i], n->root, p->dir, max, c->pod_uid, out);
+			list_add(&p->list[i], n->root, p->dir, max, out->pod_id, out);
+		}
+	}
+}
+
+static void add_place(void *arg, enum container_place kind, const char *dir)
+{
+	struct container_names *n = arg;
+
+	for (size_t i = 0; i < n->n_places; i++)
+		if (n->place[i].kind == kind && !strcmp(n->place[i].dir, dir))
+			return;
+	if (n->n_places < PLACES_MAX)
+		place_set(&n->place[n->n_places++], kind, dir);
+}
+
+/* Return: whether there may be places that were not asked yet. */
+static bool find_places(struct container_names *n)
+{
+	uint64_t start = clock_ns(CLOCK_MONOTONIC), pause;
+
+	if (start < n->places_ns)
+		return false;
+	container_places_find(n->root, add_place, n);
+	pause = (clock_ns(CLOCK_MONOTONIC) - start) * PLACES_SHARE;
+	n->places_ns = start + (pause > PLACES_MIN_NS ? pause : PLACES_MIN_NS);
+	return true;
+}
+
+static void add_root(struct container_names *n, const struct container *c,
+		     struct container_text *out)
+{
+	size_t asked = 0;
+
+	do
+		for (; asked < n->n_places; asked++)
+			place_add(n, &n->place[asked], c, out);
+	while (!*out->container && *c->id && find_places(n) && asked < n->n_places);
 }
 
 /* --- users --- */
 
 static void user_free(struct user *u)
 {
-	for (size_t i = 0; i < N_USER_LISTS; i++)
-		container_items_free(&u->list[i].items);
+	for (size_t i = 0; i < ARRAY_SIZE(u->place); i++)
+		place_free(&u->place[i]);
 	free(u->home);
 	*u = (struct user){};
 }
 
 static struct user *find_user(struct container_names *n, unsigned int uid)
 {
-	char home[PATH_MAX];
+	char home[PATH_MAX], dir[PATH_MAX + 64];
 	struct user *u;
 
 	for (u = n->user; u < n->user + USERS_MAX; u++)
@@ -165,14 +270,14 @@ static struct user *find_user(struct container_names *n, unsigned int uid)
 			return u;
 	if (!container_home(n->root, uid, home, sizeof(home)))
 		return NULL;
-	u = &n->user[n->n_users % USERS_MAX];
+	u = &n->user[n->n_users++ % USERS_MAX];
 	user_free(u);
 	u->uid = uid;
-	u->home = strdup(home);
-	if (!u->home)
-		return NULL;
-	memcpy(u->list, user_lists, sizeof(user_lists));
-	n->n_users++;
+	u->home = xstrdup(home);
+	for (size_t i = 0; i < ARRAY_SIZE(user_places); i++) {
+		snprintf(dir, sizeof(dir), "%s%s", home, user_places[i].dir);
+		place_set(&u->place[i], user_places[i].kind, dir);
+	}
 	return u;
 }
 
@@ -181,12 +286,12 @@ static void add_user(struct container_names *n, const struct container *c,
 {
 	struct user *u = find_user(n, c->uid);
 
-	if (!u)
-		return;
-	container_files_by_user(n->root, u->home, c->id, out);
-	for (size_t i = 0; i < N_USER_LISTS && !*out->container; i++)
-		list_add(&u->list[i], n->root, u->home, USER_MAX, c, out);
-	*out->pod = *out->ns = 0; /* pods are root's */
+	for (size_t i = 0; u && i < ARRAY_SIZE(u->place); i++) {
+		place_add(n, &u->place[i], c, out);
+		if (u->place[i].kind == PLACE_DOCKER)
+			*out->pod = *out->ns = 0; /* Kubernetes' are root's */
+	}
+	*out->ns = 0;
 }
 
 /* --- entries --- */
@@ -238,6 +343,12 @@ static struct entry *entry_get(struct container_names *n, const char *key)
 	return e;
 }
 
+static void keep(char now[CONTAINER_NAME_MAX], const char *before)
+{
+	if (!*now)
+		strcpy(now, before);
+}
+
 static void entry_set(struct entry *e, const struct container_text *t)
 {
 	size_t container = strlen(t->container) + 1, pod = strlen(t->pod) + 1;
@@ -251,32 +362,41 @@ static void entry_set(struct entry *e, const struct container_text *t)
 	e->ns = strcpy(text + container + pod, t->ns);
 }
 
-/* What was known stays: files go before the cgroup does. */
-static void entry_resolve(struct container_names *n, struct entry *e, const struct container *c)
+/* All that is known now. */
+static void resolve(struct container_names *n, const struct container *c, struct container_text *t)
 {
-	const bool named = has_runtime(c), pod = *host_pod(c);
-	struct container_text t = { "", "", "" };
+	const bool named = has_runtime(c);
 
-	if (e->container) {
-		strcpy(t.container, e->container);
-		strcpy(t.pod, e->pod);
-		strcpy(t.ns, e->ns);
-	}
-	if (named && !*t.container && c->uid)
-		add_user(n, c, &t);
-	else if (named && !*t.container)
-		container_files_by_id(n->root, c->id, &t);
-	for (size_t i = 0; i < N_ROOT_LISTS; i++) {
+	if (c->kind == CONTAINER_BY_NAME && named)
+		snprintf(t->container, sizeof(t->container), "%.*s", CONTAINER_NAME_MAX - 1, c->id);
+	else if (named && c->uid)
+		add_user(n, c, t);
+	else if (named || podman_pod(c))
+		add_root(n, c, t);
+	for (size_t i = 0; i < ARRAY_SIZE(root_lists); i++) {
 		bool of_pods = n->list[i].read == container_read_pod_logs;
 
-		if ((!named || c->uid || *t.container) && (!pod || (*t.pod && *t.ns)))
-			break;
 		if (of_pods || (named && !c->uid))
-			list_add(&n->list[i], n->root, "", LIST_MAX, c, &t);
+			list_add(&n->list[i], n->root, "", LIST_MAX, of_pods ? host_pod(c) : c->id,
+				 t);
 	}
-	e->known = (!named || *t.container) && (!pod || (*t.pod && *t.ns));
+}
+
+/* What was known stays until it is called otherwise: files go before the cgroup does. */
+static void entry_resolve(struct container_names *n, struct entry *e, const struct container *c)
+{
+	struct container_text t = { "" };
+	bool known;
+
+	resolve(n, c, &t);
+	if (e->container) {
+		keep(t.container, e->container);
+		keep(t.pod, e->pod);
+		keep(t.ns, e->ns);
+	}
+	known = (!has_runtime(c) || *t.container) && (!*host_pod(c) || *t.pod);
 	entry_set(e, &t);
-	e->wait_ns = e->wait_ns ? e->wait_ns * 2 : RETRY_MIN_NS;
+	e->wait_ns = known ? RENAME_NS : e->wait_ns ? e->wait_ns * 2 : RETRY_MIN_NS;
 	if (e->wait_ns > RETRY_MAX_NS)
 		e->wait_ns = RETRY_MAX_NS;
 	e->retry_ns = clock_ns(CLOCK_MONOTONIC) + e->wait_ns;
@@ -293,7 +413,7 @@ const struct container_name *container_names_find(struct container_names *n,
 	snprintf(key, sizeof(key), "%s@%u%c%c", *c->id ? c->id : c->pod_uid, c->uid,
 		 c->depth > 1 ? '+' : '-', c->host_pod ? 'p' : '-');
 	e = entry_get(n, key);
-	if (e && !e->known && clock_ns(CLOCK_MONOTONIC) >= e->retry_ns)
+	if (e && clock_ns(CLOCK_MONOTONIC) >= e->retry_ns)
 		entry_resolve(n, e, c);
 	if (!e || !e->container)
 		return &nameless;
@@ -306,7 +426,7 @@ const struct container_name *container_names_find(struct container_names *n,
 const char *container_label(const struct container *c, const struct container_name *name,
 			    char buf[CONTAINER_LABEL])
 {
-	if (!*c->id || *name->container || c->uid)
+	if (!*c->id || *name->container || c->uid || c->kind != CONTAINER_BY_ID)
 		return *c->id ? name->container : "";
 	snprintf(buf, CONTAINER_LABEL, "%.*s", ID_SHORT, c->id);
 	return buf;
@@ -315,8 +435,14 @@ const char *container_label(const struct container *c, const struct container_na
 const char *container_pod_label(const struct container *c, const struct container_name *name,
 				char buf[CONTAINER_LABEL])
 {
-	if (!*name->pod || !*name->ns)
-		return c->pod_uid;
+	if (*name->pod && !*name->ns) /* podman's */
+		return name->pod;
+	if (!*name->pod) {
+		if (strlen(c->pod_uid) < CONTAINER_ID_LEN)
+			return c->pod_uid;
+		snprintf(buf, CONTAINER_LABEL, "%.*s", ID_SHORT, c->pod_uid);
+		return buf;
+	}
 	snprintf(buf, CONTAINER_LABEL, "%.253s/%.253s", name->ns, name->pod);
 	return buf;
 }
@@ -360,6 +486,7 @@ bool container_matches(const char *pattern, const struct container *c,
 
 	if (!pod)
 		return fits(pattern, strlen(pattern), *c->id ? name->container : "") ||
+		       (!*name->ns && fits(pattern, strlen(pattern), name->pod)) ||
 		       (*c->pod_uid && !strcmp(pattern, c->pod_uid));
 	container = strchrnul(pod + 1, '/');
 	if (!fits(pattern, pod - pattern, name->ns) ||
@@ -383,6 +510,8 @@ int container_names_open(const char *root, struct container_names **out)
 		return -ENOMEM;
 	}
 	memcpy(n->list, root_lists, sizeof(root_lists));
+	for (size_t i = 0; i < ARRAY_SIZE(root_places); i++)
+		add_place(n, root_places[i].kind, root_places[i].dir);
 	*out = n;
 	return 0;
 }
@@ -397,7 +526,9 @@ void container_names_close(struct container_names *n)
 	u64_map_free(&n->by_key);
 	for (size_t i = 0; i < USERS_MAX; i++)
 		user_free(&n->user[i]);
-	for (size_t i = 0; i < N_ROOT_LISTS; i++)
+	for (size_t i = 0; i < n->n_places; i++)
+		place_free(&n->place[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(n->list); i++)
 		container_items_free(&n->list[i].items);
 	free(n->root);
 	free(n);

@@ -61,7 +61,7 @@ static int note_container(void *arg, const struct container *c)
 	if (v->path[c->path_len] && !s->src.recorded)
 		return 0;
 	name = s->src.name(s->src.names, v->path, c);
-	s->nameless += *c->id && !*name->container;
+	s->nameless += container_is_nameless(c, name);
 	for (size_t i = 0; i < s->terms.n; i++) {
 		struct term *t = &s->terms.term[i];
 
@@ -321,8 +321,8 @@ static int suggest(void *arg, const struct container *c)
 
 	if (!*c->id || (g->visit.path[c->path_len] && !src->recorded))
 		return 0;
-	g->known++;
 	name = src->name(src->names, g->visit.path, c);
+	g->known += *name->container || container_is_nameless(c, name);
 	if (!*name->container)
 		return 0;
 	g->named++;

@@ -193,7 +193,7 @@ static bool pattern_has_id(const char *text, const char *id, const struct contai
 
 bool term_has_id(const struct term *t, const struct container *c, const struct container_name *name)
 {
-	if (!*c->id)
+	if (!*c->id || c->kind != CONTAINER_BY_ID)
 		return false;
 	if (t->pinned)
 		return !strcmp(t->container_id, c->id) && t->container_uid == c->uid &&

@@ -21,12 +21,13 @@ struct term {
 	/* as of the last update */
 	bool found;
 	__u64 id;
-	char *path; /* NULL: not known, or a pattern, or a container */
+	char *path;	 /* NULL: not known, or a pattern, or a container */
 	size_t path_len; /* 0: the root */
-	bool named; /* a container has that name, so it is no beginning of an id */
+	bool named;	 /* a container has that name, so it is no beginning of an id */
 	/* first digits were given of this id, and of this other one */
-	char container_id[CONTAINER_ID_LEN + 1], second_id[CONTAINER_ID_LEN + 1];
-	unsigned int container_uid; /* and if two have this id, of this user, or inside another one */
+	char container_id[CONTAINER_ID_MAX + 1], second_id[CONTAINER_ID_MAX + 1];
+	unsigned int
+		container_uid; /* and if two have this id, of this user, or inside another one */
 	bool nested;
 	bool pinned; /* `container_id` is the one that is meant */
 };
@@ -46,7 +47,8 @@ int terms_parse(struct terms *ts, const struct cgroup_source *src,
 bool term_names(const struct term *t, const struct container *c, const struct container_name *name);
 
 /* Does @t name it by its id? */
-bool term_has_id(const struct term *t, const struct container *c, const struct container_name *name);
+bool term_has_id(const struct term *t, const struct container *c,
+		 const struct container_name *name);
 
 void terms_free(struct terms *ts);
 

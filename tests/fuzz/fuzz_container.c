@@ -23,6 +23,9 @@ static const char *const files[] = {
 	"/var/lib/containers/storage/overlay-containers/containers.json",
 	"/etc/docker/daemon.json",
 	"/etc/passwd",
+	"/var/lib/containers/storage/libpod/bolt_state.db",
+	"/etc/containerd/config.toml",
+	"/run/containerd/io.containerd.runtime.v2.task/default/web/config.json",
 };
 #define N_FILES (sizeof(files) / sizeof(files[0]))
 
@@ -87,6 +90,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	need(!container_names_open(root, &names));
 	need(container_of_path("/user.slice/user-1000.slice/docker-" ID ".scope", NULL, &c));
 	container_names_find(names, &c);
+	need(container_of_path("/default/web", NULL, &c));
+	check(container_names_find(names, &c)->container);
+	need(container_of_path("/libpod_parent/" ID "/libpod-" ID, NULL, &c));
+	check(container_names_find(names, &c)->pod);
 	need(container_of_path("/docker/" ID, NULL, &c));
 	name = container_names_find(names, &c);
 	check(name->container);

@@ -33,6 +33,25 @@ static const struct {
 	{ "/libpod_parent/libpod-" A, "", "podman", A, "", 1 },
 	{ "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" A ".scope",
 	  "/container", "podman", A, "", 1 },
+	/* --cgroups=split, as Quadlet's units have it */
+	{ "/system.slice/web.service/libpod-payload-" A, "/x", "podman", A, "", 1 },
+	{ "/quad.service/libpod-payload-" A, "", "podman", A, "", 1 },
+	{ "/machine.slice/machine-libpod_pod_" B ".slice/libpod-" A ".scope", "/container",
+	  "podman", A, B, 1 },
+	{ "/user.slice/user-1000.slice/user@1000.service/user.slice/user-libpod_pod_" B
+	  ".slice/libpod-" A ".scope", "", "podman", A, B, 1 },
+	{ "/libpod_parent/" B "/libpod-" A, "", "podman", A, B, 1 },
+	{ "/libpod_parent/" B, "", "", "", B, 0 },
+	/* no id, but a name */
+	{ "/lxc.payload.web-1", "/init.scope", "lxc", "web-1", "", 1 },
+	{ "/lxc.payload/web", "", "lxc", "web", "", 1 },
+	{ "/system.slice/lxc.service/lxc.payload.web", "", "lxc", "web", "", 1 },
+	{ "/lxc.payload.web/docker/" A, "", "docker", A, "", 2 },
+	{ "/machine.slice/systemd-nspawn@web\\x2d1.service/payload", "/a", "nspawn", "web-1", "", 1 },
+	{ "/machine.slice/machine-web\\x2d1.scope/payload", "", "nspawn", "web-1", "", 1 },
+	{ "/default/web", "/a", "containerd", "default/web", "", 0 },
+	{ "/docker/buildkit", "", "containerd", "docker/buildkit", "", 0 },
+	{ "/a/b/lxc.payload.web", "", "lxc", "web", "", 1 },
 	{ "/system.slice/nerdctl-" A ".scope", "", "containerd", A, "", 1 },
 	{ "/default/" A, "", "", A, "", 1 },
 	{ BEST "/cri-containerd-" A ".scope", "", "containerd", A, POD, 1 },
@@ -117,6 +136,8 @@ static void test_owner(void **state)
 		{ BEST "/crio-" A ".scope", { 0, 0 }, 0, true },
 		{ BEST "/crio-" A ".scope/kubepods/pod" POD, { 0, 0 }, 0, false },
 		{ BEST, { 1000, 0 }, 1000, false },
+		{ "/lxc.payload.web", { 1000, 16 }, 0, false },
+		{ "/libpod_parent/" B "/libpod-" A, { 0, 0 }, 0, true },
 	};
 	struct container c;
 
@@ -138,11 +159,24 @@ static void test_none(void **state)
 		"/system.slice/ssh.service",
 		"/system.slice/docker.service",
 		"/docker",
-		"/docker/" HASH,
-		"/docker/" A "0",
-		"/docker/" A ".scope.d",
-		"/docker/X123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-		"/docker/0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef",
+		"/x.slice/docker/" HASH,
+		"/x.slice/docker/" A "0",
+		"/x.slice/docker/" A ".scope.d",
+		"/x.slice/docker/X123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		"/x.slice/docker/0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef",
+		"/docker/" A ".scope",
+		"/docker/a b",
+		"/docker/-a",
+		"/lxc.payload.",
+		"/lxc.monitor.web",
+		"/lxc.payload.a b",
+		"/machine.slice/machine-web.scope",
+		"/machine.slice/machine-web.scope/supervisor",
+		"/machine.slice/machine-.scope/payload",
+		"/system.slice/web.service/payload",
+		"/machine.slice/machine-libpod_pod_" HASH ".slice",
+		"/libpod_parent/x.slice",
+		"/user.slice/user-1000.slice/user@1000.service/lxc.payload.web",
 		"/system.slice/docker-.scope",
 		"/system.slice/docker" A ".scope",
 		"/system.slice/mydocker-" A ".scope",
@@ -155,11 +189,11 @@ static void test_none(void **state)
 		"/kubepods.slice/kubepods-burstable.slice",
 		"/kubepods.slice/kubepods-pod.slice",
 		"/kubepods.slice/kubepods-pod" POD ".slice",
-		"/kubepods/pod" POD_,
-		"/kubepods/xpod" POD,
-		"/kubepods/pod" POD "0",
-		"/kubepods/pod12345678-9abc-def0-1234056789abcdef0",
-		"/kubepods/pod12345678-9abc-def0-1234-56789abcdeg0",
+		"/x.slice/pod" POD_,
+		"/x.slice/xpod" POD,
+		"/x.slice/pod" POD "0",
+		"/x.slice/pod12345678-9abc-def0-1234056789abcdef0",
+		"/x.slice/pod12345678-9abc-def0-1234-56789abcdeg0",
 		"/pod",
 		"pod" POD_,
 	};
@@ -193,9 +227,11 @@ static void test_broken(void **state)
 			container_of_path(path, NULL, &c);
 			path[k] = 0;
 			container_of_path(path, NULL, &c);
-			assert_true(!*c.id || strlen(c.id) == CONTAINER_ID_LEN);
+			assert_true(!*c.id || c.kind != CONTAINER_BY_ID ||
+				    strlen(c.id) == CONTAINER_ID_LEN);
 			assert_true(!*c.pod_uid || strlen(c.pod_uid) == 36 ||
-				    strlen(c.pod_uid) == 32);
+				    strlen(c.pod_uid) == 32 ||
+				    strlen(c.pod_uid) == CONTAINER_ID_LEN);
 			assert_true(c.path_len <= k);
 		}
 	}

@@ -96,6 +96,168 @@ static void test_podman(void **state)
 	check("/machine.slice/libpod-" C ".scope", "", "", "");
 }
 
+static void wait_ms(int ms)
+{
+	usleep(ms * 1000);
+}
+
+static void put_link(const char *path, const char *to)
+{
+	char full[512];
+
+	put_dir(path);
+	snprintf(full, sizeof(full), "%s%s", root, path);
+	unlink(full);
+	assert_int_equal(symlink(to, full), 0);
+}
+
+/* A process as /proc shows it; in @argv newlines are zeros. */
+static void put_process(int pid, const char *comm, const char *uids, const char *pids,
+			const char *cgroup, const char *argv)
+{
+	char path[64], text[1024], full[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	put_file(path, comm);
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	snprintf(text, sizeof(text), "Name:\tx\nUid:\t%s\nNSpid:\t%s\n", uids, pids);
+	put_file(path, text);
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	snprintf(text, sizeof(text), "4:memory:/\n0::%s\n", cgroup);
+	put_file(path, text);
+	snprintf(full, sizeof(full), "%s/proc/%d/cmdline", root, pid);
+	f = fopen(full, "w");
+	assert_non_null(f);
+	for (; *argv; argv++)
+		fputc(*argv == '\n' ? 0 : *argv, f);
+	fclose(f);
+}
+
+#define STATE "/run/moved/io.containerd.runtime.v2.task"
+
+/* Storage that was moved, as configuration files say, or only processes. */
+static void test_moved(void **state)
+{
+	(void)state;
+	put_file("/etc/containers/storage.conf", "[storage]\n  graphroot = \"/mnt/pods\"\n");
+	put_file("/mnt/pods/zfs-containers/containers.json",
+		 "[{\"id\":\"" A "\",\"names\":[\"configured\"]}]");
+	check("/machine.slice/libpod-" A ".scope", "configured", "", "");
+	put_file("/etc/containerd/config.toml", "version = 2\nstate = \"/mnt/state\"\n");
+	put_file("/mnt/state/io.containerd.runtime.v2.task/k8s.io/" A "/config.json",
+		 "{\"annotations\":{\"io.kubernetes.cri.container-name\":\"web\"}}");
+	reopen();
+	check(KUBE "/" A, "web", "", "");
+	/* podman --root: conmon's bundle; and a name that was changed since it was started */
+	put_process(7, "conmon\n", "0\t0\t0\t0", "7", "/machine.slice/libpod-conmon-" B ".scope",
+		    "/usr/bin/conmon\n-c\n" B "\n-b\n/mnt/alt/overlay-containers/" B
+		    "/userdata\n-n\nweb\n");
+	put_file("/mnt/alt/overlay-containers/containers.json",
+		 "[{\"id\":\"" B "\",\"names\":[\"renamed\"]}]");
+	reopen();
+	check("/libpod_parent/libpod-" B, "renamed", "", "");
+	/* dockerd --data-root with userns-remap, containerd --state: the shims' directories */
+	put_process(8, "containerd-shim\n", "0\t0\t0\t0", "8", "/system.slice/docker.service", "");
+	put_link("/proc/8/cwd", STATE "/moby/" C);
+	put_file(STATE "/moby/" C "/config.json",
+		 "{\"mounts\":[{\"destination\":\"/etc/hostname\",\"source\":"
+		 "\"/mnt/d/100000.100000/containers/" C "/hostname\"}]}");
+	put_file("/mnt/d/100000.100000/containers/" C "/config.v2.json", "{\"Name\":\"/far\"}");
+	reopen();
+	check("/docker/" C, "far", "", "");
+	put_file(STATE "/default/web/config.json",
+		 "{\"linux\":{\"cgroupsPath\":\"/default/web\"}}");
+	check("/default/web", "web", "", "");
+}
+
+/* Processes that only look like those of root's runtimes. */
+static void test_moved_by_others(void **state)
+{
+	static const struct {
+		const char *uids, *pids, *cgroup;
+	} rows[] = {
+		{ "0\t1000\t0\t0", "7", "/" },		{ "1000\t0\t0\t0", "7", "/" },
+		{ "1000\t1000\t1000\t1000", "7", "/" }, { "0\t0\t0\t0", "7\t1", "/" },
+		{ "0\t0\t0\t0", "7", "/docker/" C },	{ "0\t0\t0\t0", "7", "/lxc.payload.x" },
+	};
+
+	(void)state;
+	put_file("/mnt/alt/overlay-containers/containers.json",
+		 "[{\"id\":\"" B "\",\"names\":[\"fake\"]}]");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		put_process(7, "conmon\n", rows[i].uids, rows[i].pids, rows[i].cgroup,
+			    "conmon\n-b\n/mnt/alt/overlay-containers/" B "/userdata\n");
+		put_process(8, "containerd-shim\n", rows[i].uids, rows[i].pids, rows[i].cgroup, "");
+		put_link("/proc/8/cwd", STATE "/default/web");
+		put_file(STATE "/default/web/config.json",
+			 "{\"linux\":{\"cgroupsPath\":\"/default/web\"}}");
+		reopen();
+		check("/libpod_parent/libpod-" B, "", "", "");
+		check("/default/web", "", "", "");
+	}
+}
+
+/* "ctr run IMAGE web"; a cgroup that happens to have such a path is none. */
+static void test_plain_containerd(void **state)
+{
+	const char *file = "/run/containerd/io.containerd.runtime.v2.task/default/web/config.json";
+
+	(void)state;
+	put_file(file, "{\"linux\":{\"cgroupsPath\":\"/default/other\"}}");
+	check("/default/web", "", "", "");
+	assert_string_equal(label("/default/web", NULL), "");
+	assert_string_equal(label("/default/none", NULL), "");
+	put_file(file, "{\"linux\":{\"cgroupsPath\":\"/default/web\"}}");
+	reopen();
+	check("/default/web/below", "web", "", "");
+	check("/docker/" A "/default/web", "", "", "");
+	/* a name in the path */
+	check("/lxc.payload.box/init.scope", "box", "", "");
+	check("/machine.slice/machine-my\\x2dbox.scope/payload", "my-box", "", "");
+	assert_string_equal(label("/lxc.payload.box/docker/" A, NULL), "0123456789ab");
+}
+
+/* A pod's id is in the path or, without an infra container, in the container's file. */
+static void test_podman_pods(void **state)
+{
+	const char *db = "/var/lib/containers/storage/libpod/bolt_state.db";
+
+	(void)state;
+	put_file("/var/lib/containers/storage/overlay-containers/containers.json",
+		 "[{\"id\":\"" A "\",\"names\":[\"web\"]},{\"id\":\"" C "\",\"names\":[\"db\"]}]");
+	put_file("/var/lib/containers/storage/overlay-containers/" C "/userdata/config.json",
+		 "{\"annotations\":{\"io.container.manager\":\"libpod\","
+		 "\"io.kubernetes.cri-o.SandboxID\":\"" B "\"}}");
+	assert_string_equal(pod_label("/libpod_parent/" B "/libpod-" A, NULL), "fedcba987654");
+	put_file(db, "\1\2{\"id\":\"" B "\"}{\"id\":\"" B "\",\"name\":\"sh\1p\"}{\"id\":\"" B
+		     "\",\"name\":\"shop\",\"namespace\"}\3{\"id\":\"" A "\",\"name\":\"cut");
+	reopen();
+	check("/libpod_parent/" B "/libpod-" A, "web", "shop", "");
+	check("/machine.slice/machine-libpod_pod_" B ".slice/libpod-" A ".scope/container", "web",
+	      "shop", "");
+	check("/machine.slice/libpod-" C ".scope", "db", "shop", "");
+	check("/machine.slice/machine-libpod_pod_" B ".slice", "", "shop", "");
+	assert_string_equal(pod_label("/libpod_parent/" B "/libpod-" A, NULL), "shop");
+	/* another's */
+	check("/docker/" C "/libpod_parent/" B "/libpod-" A, "", "", "");
+}
+
+/* A container and a user's home are looked at again after the name is known. */
+static void test_renamed(void **state)
+{
+	const char *path = "/var/lib/docker/containers/" A "/config.v2.json";
+
+	(void)state;
+	put_file(path, "{\"Name\":\"/one\"}");
+	check("/docker/" A, "one", "", "");
+	put_file(path, "{\"Name\":\"/two\"}");
+	check("/docker/" A, "one", "", "");
+	for (int i = 0; i < 120 && strcmp(label("/docker/" A, NULL), "two"); i++)
+		wait_ms(100);
+	check("/docker/" A, "two", "", "");
+}
+
 /* Of a user's containers, and of no others. */
 static void test_rootless(void **state)
 {
@@ -302,11 +464,6 @@ static void test_hostile(void **state)
 	check("/docker/" A, "", "", "");
 }
 
-static void wait_ms(int ms)
-{
-	usleep(ms * 1000);
-}
-
 /* Files may come after the cgroup; and a name outlives them. */
 static void test_later(void **state)
 {
@@ -438,6 +595,9 @@ static void test_patterns(void **state)
 		    container_matches(p, &c[2], &bare) != rows[i].bare)
 			fail_msg("'%s'", p);
 	}
+	assert_true(
+		container_matches("shop", &c[2], &(struct container_name){ "web", "shop", "" }));
+	assert_false(container_matches("pod-0", &c[0], &in_pod));
 	assert_true(container_is_id_prefix("0123"));
 	assert_true(container_is_id_prefix(A));
 	assert_false(container_is_id_prefix(A "0"));
@@ -451,6 +611,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_docker, up, down),
 		cmocka_unit_test_setup_teardown(test_podman, up, down),
+		cmocka_unit_test_setup_teardown(test_moved, up, down),
+		cmocka_unit_test_setup_teardown(test_moved_by_others, up, down),
+		cmocka_unit_test_setup_teardown(test_plain_containerd, up, down),
+		cmocka_unit_test_setup_teardown(test_podman_pods, up, down),
+		cmocka_unit_test_setup_teardown(test_renamed, up, down),
 		cmocka_unit_test_setup_teardown(test_rootless, up, down),
 		cmocka_unit_test_setup_teardown(test_spoofed, up, down),
 		cmocka_unit_test_setup_teardown(test_containerd, up, down),

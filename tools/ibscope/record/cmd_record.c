@@ -152,7 +152,7 @@ static bool name_cgroup(struct record *r, __u64 id, struct trace_event *ev)
 	ev->cgroup.container = name->container;
 	ev->cgroup.pod = name->pod;
 	ev->cgroup.ns = name->ns;
-	return *name->container || !*c.id;
+	return !container_is_nameless(&c, name);
 }
 
 static int put_cgroup(struct record *r, __u64 id, __u64 time, struct err *err)
