@@ -254,7 +254,8 @@ hostile: deps
 		python3 -m unittest -v test_hostile_user
 
 # The programs and tests of check, each behind a script that runs it under memcheck. What is slow there
-# may fail; what counts is what memcheck writes.
+# may fail; what counts is what memcheck writes. It knows no clone() of processes that share memory, so
+# the tests of many tasks run without it.
 valgrind: O_V = $(abspath $(O))-valgrind
 valgrind: deps
 	$(Q)tools/deps.sh test && tools/deps.sh valgrind
@@ -264,6 +265,7 @@ valgrind: deps
 		mkdir -p $$(dirname $(O_V)/$$p) && printf '#!/bin/sh\nexec valgrind -q --leak-check=full \
 		--errors-for-leak-kinds=definite --suppressions=$(CURDIR)/tests/valgrind.supp \
 		--log-file=$(O_V)/log/%%p %s "$$@"\n' $(abspath $(O))/$$p >$(O_V)/$$p && chmod +x $(O_V)/$$p; done
+	$(Q)for p in test_replay test_selections; do ln -sf $(abspath $(O))/tests/bpf/$$p $(O_V)/tests/bpf/$$p; done
 	-$(Q)tests/run.py --build $(O) --san $(O_V)
 	$(Q)! grep -r '^==' $(O_V)/log
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "pinned.h"
 
+#include "base/trusted_dir.h"
+
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <sched.h>
@@ -356,6 +358,9 @@ int pinned_open_at(int dir_fd, const char *dir, struct pinned **out, struct err 
 
 int pinned_open(const char *dir, struct pinned **out, struct err *err)
 {
+	/* what else may be wrong with it, opening explains better */
+	if (trusted_dir_check(dir, true, err) == -EPERM)
+		return -EPERM;
 	return pinned_open_at(-1, dir, out, err);
 }
 

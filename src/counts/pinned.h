@@ -18,7 +18,8 @@ struct pinned;
  * Return: 0; or a negative errno with @err:
  * -ENOENT  there is no collector, nor was one
  * -EACCES  file modes forbid it; @err names the file
- * -EPERM   the kernel lets nobody without CAP_BPF read maps (before v5.19)
+ * -EPERM   the kernel lets nobody without CAP_BPF read maps (before v5.19), or other users could have put
+ *	    @dir or what is in it there
  * -EPROTO  of a schema that this build does not read
  */
 int pinned_open(const char *dir, struct pinned **out, struct err *err);
@@ -26,7 +27,7 @@ int pinned_open(const char *dir, struct pinned **out, struct err *err);
 /**
  * pinned_open_at() - the same through an open directory
  * @dir_fd: opened with O_PATH: directories above it need not let us pass any more; -1: by path
- * @dir:    its path, for messages
+ * @dir:    its path, for messages; the caller has checked who may write to it
  */
 int pinned_open_at(int dir_fd, const char *dir, struct pinned **out, struct err *err);
 

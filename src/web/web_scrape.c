@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/trusted_dir.h"
 #include "metrics/reading.h"
 
 #include <errno.h>
@@ -66,7 +67,8 @@ static void set_dir(struct web_scrapes *all, int fd)
 
 /*
  * Open the directory of the pins, which may have been removed and made again. If privileges were
- * dropped and a directory above it is closed to others, the one that is open already is used.
+ * dropped and a directory above it is closed to others, the one that is open already is used. One that
+ * other users could have made or filled is refused.
  */
 static int find_dir(struct web_scrapes *all, struct err *err)
 {
@@ -75,7 +77,10 @@ static int find_dir(struct web_scrapes *all, struct err *err)
 
 	if (fd >= 0 || errno == ENOENT) {
 		set_dir(all, fd);
-		return 0;
+		if (fd < 0 || trusted_dir_check(all->pin_dir, true, err) != -EPERM)
+			return 0;
+		set_dir(all, -1);
+		return -EPERM;
 	}
 	if (all->dir_fd < 0)
 		return err_set(

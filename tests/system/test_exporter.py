@@ -577,6 +577,9 @@ class PrivateBpffs(Case):
         self.failing(e, 'restart the exporter')
         e = self.start(Exporter, pin_dir=self.dir)
         self.until(lambda: self.seen(e))
+        os.chmod(self.bpffs, 0o711)     # user nobody gets there, and others could have
+        os.chmod(self.dir, 0o777)
+        self.failing(e, 'has mode 0777')
 
     def failing(self, e, said):
         text = self.until(lambda: (lambda a: a[2] if a[0] == 503 and said in a[2] else None)(e.get('/-/ready')))

@@ -15,6 +15,7 @@ from ibscope import can_bpf, run
 OK, WHY = can_bpf()
 BPFTOOL = shutil.which('bpftool') or '/usr/sbin/bpftool'
 NOBODY = 65534
+EXPORTER = os.path.join(ibscope.SAN, 'ibscope-exporter')
 
 
 @unittest.skipUnless(OK, f'no BPF here: {WHY}')
@@ -62,6 +63,31 @@ class Pins(unittest.TestCase):
         self.refused(f'{self.pins}/links belongs to uid {NOBODY}')
         os.rmdir(os.path.join(self.pins, 'links'))
         self.collector()
+
+    def test_readers_of_what_others_could_write(self):
+        self.mount('0711')
+        self.collector()
+        readers = (ibscope.IBSCOPE, 'ctl', '--pin-dir', self.pins, 'snapshot'), \
+            (ibscope.IBSCOPE, 'top', '--once', '--pin-dir', self.pins), \
+            (EXPORTER, '--once', '--pin-dir', self.pins)
+
+        def read(*texts, status):
+            for command in readers:
+                p = subprocess.run(command, capture_output=True, text=True, timeout=30)
+                self.assertEqual(p.returncode, status, (command, p.stderr))
+                for text in texts:
+                    self.assertIn(text, p.stderr)
+        read(status=0)
+        os.chmod(self.pins, 0o777)
+        read(f'{self.pins} has mode 0777', status=1)
+        os.chmod(self.pins, 0o755)
+        os.chown(self.pins, NOBODY, NOBODY)
+        read(f'{self.pins} belongs to uid {NOBODY}', status=1)
+        os.chown(self.pins, 0, 0)
+        os.chown(self.bpffs, NOBODY, NOBODY)
+        read(f'{self.bpffs} belongs to uid {NOBODY}', status=1)
+        os.chown(self.bpffs, 0, 0)
+        read(status=0)
 
     def test_no_bpffs(self):
         self.refused('mount -t bpf -o mode=0700')
