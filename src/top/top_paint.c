@@ -419,7 +419,7 @@ static int pane(struct paint *p, int y, int x, int lines, int width)
 			width < FEW_WIDTH ? 3 : 4, NULL);
 	for (int i = 0; !ret && i < shown; i++) {
 		enum grid_style style = style_of_source(t.row[i].name[LABEL_SRC]);
-		double share = t.total.cycles > 0 ? t.row[i].cycles / t.total.cycles : NAN;
+		double share = table_share(&t, &t.row[i]);
 
 		grid_style(p->g, y + 2 + i, x, screen_columns(t.row[i].name[LABEL_SRC]), style);
 		if (width >= FEW_WIDTH)

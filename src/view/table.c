@@ -46,6 +46,15 @@ double table_mlp(const struct table_row *r)
 	return r->all.open_n ? (double)r->all.open / r->all.open_n : NAN;
 }
 
+double table_share(const struct table *t, const struct table_row *r)
+{
+	const struct table_row *all = &t->total;
+
+	if (!isnan(all->cycles))
+		return all->cycles > 0 ? r->cycles / all->cycles : NAN;
+	return all->all.sum && !all->all.ops ? (double)r->all.sum / all->all.sum : NAN;
+}
+
 double table_walk(const struct table_row *r)
 {
 	return r->memory ? (double)r->walks / r->memory : NAN;

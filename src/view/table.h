@@ -144,6 +144,8 @@ void table_window_free(struct table *t);
 double table_hitm(const struct table_row *r);
 double table_mlp(const struct table_row *r);
 double table_walk(const struct table_row *r);
+/* Of all miss cycles; where no op is known, of all latencies. */
+double table_share(const struct table *t, const struct table_row *r);
 /* What counts as DRAM of any node, and as caches and memory of other nodes. */
 bool table_is_dram(enum ibs_src src);
 bool table_is_remote(enum ibs_src src);

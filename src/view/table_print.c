@@ -118,7 +118,6 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 		   char *out)
 {
 	const struct screen *s = g->screen;
-	double total = g->t->total.cycles;
 
 	switch (c) {
 	case TABLE_SAMPLES:
@@ -134,7 +133,7 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 		screen_scaled(s, per_second(g->t, r->cycles), g->unit, out, CELL);
 		break;
 	case TABLE_SHARE:
-		screen_percent(s, total > 0 ? r->cycles / total : NAN, out, CELL);
+		screen_percent(s, table_share(g->t, r), out, CELL);
 		break;
 	case TABLE_DRAM:
 		screen_percent(s, r->dram, out, CELL);
@@ -528,7 +527,7 @@ static void csv_row(FILE *f, const struct table *t, const struct table_row *r)
 	fprintf(f, ",%llu,%llu", (unsigned long long)s->samples, (unsigned long long)s->valid);
 	csv_number(f, s->ops ? (double)s->ops : NAN, "%.0f");
 	csv_number(f, r->cycles, "%.0f");
-	csv_number(f, t->total.cycles > 0 ? r->cycles / t->total.cycles : NAN, "%.6f");
+	csv_number(f, table_share(t, r), "%.6f");
 	csv_number(f, r->dram, "%.6f");
 	csv_number(f, r->remote, "%.6f");
 	csv_number(f, table_hitm(r), "%.6f");

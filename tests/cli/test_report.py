@@ -76,6 +76,27 @@ def percentile(values, percent):
     return min(upper_edge(sorted(values)[-(-n * percent // 100) - 1]), max(values))
 
 
+class Filtered(unittest.TestCase):
+    """Where the hardware filtered a sample stands for more than its period: shares are known, sums are not."""
+
+    def test_estimates(self):
+        make = os.path.join(os.path.dirname(MAKE), 'make_lines')
+        for event, known in (('cnt_ctl=1/', True), ('l3missonly=1/', False), ('ldlat=256/', False), ('/k', False),
+                             ('swfilt=1/k', True), ('cnt_ctl=1,l3missonly=0/', True)):
+            with self.subTest(event), tempfile.NamedTemporaryFile() as f:
+                subprocess.run([make, f.name, 'known', 'ibs_op/' + event], check=True)
+                rows = [json.loads(run(*words, '--json', '--by', 'src', f.name).stdout)
+                        for words in (['report'], ['replay'])]
+                for row in rows[0]['rows'] + rows[1]['series']:
+                    self.assertEqual(row['estimated_ops'] is not None, known, row)
+                    self.assertEqual(row['miss_cycles'] is not None, known or not row['valid'], row)
+                share = {x['labels']['src']: x['share'] for x in rows[0]['rows'] if x['share']}
+                self.assertAlmostEqual(share['near-cache'], 470 / 720, 6)
+                for command in 'report', 'replay':
+                    table = run(command, '--by', 'src', '--columns', 'share', f.name).stdout
+                    self.assertRegex(table, r'near-cache +65\.3%')
+
+
 class Report(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
