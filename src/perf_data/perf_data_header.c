@@ -191,6 +191,21 @@ static bool read_cpu_name(struct perf_bytes *b, struct perf_header *h, struct tr
 	return take_string(b, h->cpu_name, sizeof(h->cpu_name));
 }
 
+static bool read_nodes(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
+{
+	return perf_topology_nodes(b, &h->topology, info);
+}
+
+static bool read_caches(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
+{
+	return perf_topology_caches(b, &h->topology, info);
+}
+
+static bool read_memory(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
+{
+	return perf_topology_memory(b, &h->topology, info);
+}
+
 /* The features that are of use here, by number. */
 static bool (*const features[])(struct perf_bytes *b, struct perf_header *h,
 				struct trace_info *info) = {
@@ -199,7 +214,8 @@ static bool (*const features[])(struct perf_bytes *b, struct perf_header *h,
 	[PERF_FEATURE_CPUDESC] = read_cpu_name,	  [PERF_FEATURE_CPUID] = read_cpuid,
 	[PERF_FEATURE_CMDLINE] = read_command,	  [PERF_FEATURE_EVENT_DESC] = read_names,
 	[PERF_FEATURE_PMU_MAPPINGS] = read_pmus,  [PERF_FEATURE_DIR_FORMAT] = read_directory,
-	[PERF_FEATURE_CLOCK_DATA] = read_clock,
+	[PERF_FEATURE_CLOCK_DATA] = read_clock,	  [PERF_FEATURE_NUMA_TOPOLOGY] = read_nodes,
+	[PERF_FEATURE_CACHE] = read_caches,	  [PERF_FEATURE_MEM_TOPOLOGY] = read_memory,
 };
 
 static bool wanted(__u64 nr)

@@ -8,6 +8,7 @@
 
 #include "perf_data_attr.h"
 #include "perf_data_build_id.h"
+#include "perf_data_topology.h"
 #include "trace/trace.h"
 
 #define PERF_NOTE_BYTES 160
@@ -34,6 +35,7 @@ struct perf_header {
 	__u32 family, model, stepping;
 	bool has_cpu;
 	struct perf_build_ids build_ids;
+	struct perf_topology topology;
 };
 
 /**

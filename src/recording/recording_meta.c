@@ -49,6 +49,17 @@ static json_t *topology_object(const struct trace_topology *t)
 			 t->has_sockets ? numbers(t->socket, t->n) : NULL);
 }
 
+static json_t *memory_array(const struct trace_info *info)
+{
+	json_t *j = json_array();
+
+	for (size_t i = 0; i < info->n_memory; i++)
+		json_array_append_new(j, json_pack("[iII]", info->memory[i].node,
+						   (json_int_t)info->memory[i].start,
+						   (json_int_t)info->memory[i].end));
+	return j;
+}
+
 char *recording_meta_encode(const struct trace_info *info)
 {
 	json_t *j = json_pack(
@@ -65,6 +76,8 @@ char *recording_meta_encode(const struct trace_info *info)
 		json_object_set_new(j, "cpu", cpu_object(&info->cpu));
 	if (info->topology)
 		json_object_set_new(j, "topology", topology_object(info->topology));
+	if (info->n_memory)
+		json_object_set_new(j, "memory", memory_array(info));
 	return dump(j);
 }
 
@@ -134,6 +147,25 @@ static bool decode_topology(const json_t *j, struct trace_topology *t)
 	return true;
 }
 
+/* Return: how many; 0 if some are wrong. */
+static size_t decode_memory(const json_t *j, struct memory_range *out)
+{
+	size_t n = json_array_size(j);
+
+	if (n > MEMORY_RANGES)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		const json_t *r = json_array_get(j, i);
+		json_int_t node = json_integer_value(json_array_get(r, 0));
+
+		if (json_array_size(r) != 3 || node < 0 || node > UINT16_MAX)
+			return 0;
+		out[i] = (struct memory_range){ json_integer_value(json_array_get(r, 1)),
+						json_integer_value(json_array_get(r, 2)), node };
+	}
+	return memory_ranges_sort(out, n);
+}
+
 /* trace_info.source points to constants. */
 static const char *known_source(const json_t *j)
 {
@@ -147,7 +179,8 @@ static const char *known_source(const json_t *j)
 }
 
 const char *recording_meta_decode(const char *in, size_t bytes, struct trace_info *info,
-				  struct trace_pmu *pmu, struct trace_topology *topology)
+				  struct trace_pmu *pmu, struct trace_topology *topology,
+				  struct memory_range *memory)
 {
 	json_t *j = json_loadb(in, bytes, 0, NULL), *clock;
 	const json_t *cpu, *event;
@@ -174,6 +207,8 @@ const char *recording_meta_decode(const char *in, size_t bytes, struct trace_inf
 		decode_cpu(cpu, &info->cpu);
 	if (decode_topology(json_object_get(j, "topology"), topology))
 		info->topology = topology;
+	info->memory = memory;
+	info->n_memory = decode_memory(json_object_get(j, "memory"), memory);
 	event = json_array_get(json_object_get(j, "events"), 0);
 	decode_event(event, pmu);
 	info->pmu = pmu;

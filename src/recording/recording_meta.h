@@ -18,13 +18,15 @@ char *recording_meta_encode(const struct trace_info *info);
  * recording_meta_decode() - the same back
  * @pmu:	becomes info->pmu
  * @topology:	becomes info->topology, if there is one
+ * @memory:	of MEMORY_RANGES; becomes info->memory
  *
  * What is missing, or has another type than expected, is left empty.
  *
  * Return: NULL, or what is wrong with it.
  */
 const char *recording_meta_decode(const char *text, size_t bytes, struct trace_info *info,
-				  struct trace_pmu *pmu, struct trace_topology *topology);
+				  struct trace_pmu *pmu, struct trace_topology *topology,
+				  struct memory_range *memory);
 
 /* @ledger may be NULL; @unwritten: blocks that could not be. Return: malloc()ed text. */
 char *recording_ledger_encode(const struct ledger *ledger, __u64 unwritten);

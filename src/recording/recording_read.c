@@ -21,6 +21,7 @@ struct reader {
 	struct recording_blocks blocks;
 	struct trace_pmu pmu;
 	struct trace_topology topology;
+	struct memory_range memory[MEMORY_RANGES];
 	bool ended;	 /* the writer did, in order */
 	__u64 unwritten; /* blocks that it could not write */
 	struct ibs_cpu cpu;
@@ -90,7 +91,7 @@ static int take_meta(struct reader *r, const unsigned char *data, size_t bytes)
 	if (bytes > RECORDING_JSON_MAX)
 		return reject(r, "the description of the recording is too long");
 	wrong = recording_meta_decode((const char *)data, bytes, &r->trace.info, &r->pmu,
-				      &r->topology);
+				      &r->topology, r->memory);
 	if (wrong)
 		return reject(r, wrong);
 	r->cpu = (struct ibs_cpu){ .caps = r->trace.info.cpu.caps,

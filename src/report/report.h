@@ -22,6 +22,7 @@
 	X(CPU, "cpu", "logical CPU")                                         \
 	X(CCX, "ccx", "cores that share an L3")                              \
 	X(NODE, "node", "NUMA node of the CPU")                              \
+	X(MEM_NODE, "mem_node", "NUMA node of the data's physical address")  \
 	X(MODE, "mode", "user or kernel")                                    \
 	X(SYMBOL, "symbol", "function of the op's address")                  \
 	X(DSO, "dso", "file of the op's address")                            \
@@ -61,7 +62,9 @@ enum report_key {
 	X(STORES, "stores", STORES, "samples that store, including locked accesses")        \
 	X(OFFSETS, "offsets", OFFSETS, "different bytes of a cache line accessed")          \
 	X(CPUS, "cpus", CPUS, "different CPUs")                                             \
-	X(THREADS, "threads", THREADS, "different threads")
+	X(THREADS, "threads", THREADS, "different threads")                                 \
+	X(PRICE, "remote_price", PRICE,                                                     \
+	  "miss cycles above the same accesses at the mean latency of local memory")
 
 enum report_column {
 #define REPORT_COLUMN_ENUM(name, ...) REPORT_COLUMN_##name,
@@ -91,6 +94,7 @@ struct report_opts {
 	enum ibs_metric metric;
 	bool phys;	    /* pages and lines are those of physical addresses */
 	bool cpus, threads; /* count those of REPORT_COLUMN_CPUS and _THREADS */
+	bool price;	    /* REPORT_COLUMN_PRICE is wanted, and rows are of nodes */
 
 	/* all outlive the report */
 	const struct trace_info *info;
@@ -146,6 +150,7 @@ struct report_row {
 	unsigned int offsets, cpus, threads;
 	/* latencies, each times the ops of its sample if they are known; what of it has a source */
 	__u64 cycles, known, dram, remote;
+	double price;		  /* see report_price.c; NAN: no local memory to compare with */
 	const struct cell *cells; /* of its buckets */
 	size_t n_cells;
 };

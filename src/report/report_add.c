@@ -58,8 +58,7 @@ static size_t row_of(struct report *r, const __u64 *words)
 	return r->n++;
 }
 
-/* Return: whether it is the first of its kind. */
-static bool count_cell(struct report *r, size_t row, enum cell_kind kind, __u32 value)
+bool report_count(struct report *r, size_t row, enum cell_kind kind, __u32 value, __u64 n)
 {
 	__u64 key = cell_key(row, kind, value);
 	__u32 i = u64_map_get(&r->cell_of, key);
@@ -72,7 +71,8 @@ static bool count_cell(struct report *r, size_t row, enum cell_kind kind, __u32 
 		u64_map_add(&r->cell_of, key, i);
 		r->cells[r->n_cells++] = (struct cell){ .key = key };
 	}
-	return r->cells[i].count++ == 0;
+	r->cells[i].count += n;
+	return r->cells[i].count == n;
 }
 
 bool report_latency(enum ibs_metric metric, const struct ibs_op_sample *op, __u32 *lat)
@@ -86,8 +86,9 @@ bool report_latency(enum ibs_metric metric, const struct ibs_op_sample *op, __u3
 	return true;
 }
 
-static void add_latency(struct report *r, size_t row, const struct ibs_op_sample *op, __u64 period)
+static void add_latency(struct report *r, size_t row, const struct trace_event *ev, __u64 period)
 {
+	const struct ibs_op_sample *op = &ev->sample.op;
 	struct sums *s = &r->sums[row];
 	enum ibs_src src;
 	__u64 cycles;
@@ -106,7 +107,9 @@ static void add_latency(struct report *r, size_t row, const struct ibs_op_sample
 	s->known += src > IBS_SRC_NONE ? cycles : 0;
 	s->dram += table_is_dram(src) ? cycles : 0;
 	s->remote += table_is_remote(src) ? cycles : 0;
-	count_cell(r, row, CELL_BUCKET, ibs_lat_bucket(lat));
+	if (r->opts.price)
+		report_price_add(r, row, ev, cycles, period ?: 1);
+	report_count(r, row, CELL_BUCKET, ibs_lat_bucket(lat), 1);
 }
 
 static void add_access(struct report *r, struct sums *s, const struct ibs_op_sample *op)
@@ -171,11 +174,11 @@ int report_add(struct report *r, const struct trace_event *ev)
 	s->no_estimate |= !period;
 	if (ev->kind == TRACE_SAMPLE_OP) {
 		add_access(r, s, &t->op);
-		add_latency(r, row, &t->op, period);
+		add_latency(r, row, ev, period);
 	}
 	if (r->opts.cpus && t->has_cpu)
-		s->cpus += count_cell(r, row, CELL_CPU, t->cpu);
+		s->cpus += report_count(r, row, CELL_CPU, t->cpu, 1);
 	if (r->opts.threads && t->has_task)
-		s->threads += count_cell(r, row, CELL_THREAD, t->tid);
+		s->threads += report_count(r, row, CELL_THREAD, t->tid, 1);
 	return 0;
 }

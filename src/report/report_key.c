@@ -187,6 +187,14 @@ static bool topology_word(const struct report *r, enum report_key key, const str
 	return true;
 }
 
+static bool memory_node_word(const struct report *r, const struct ibs_op_sample *op, __u64 *word)
+{
+	int node = report_memory_node(r->opts.info, op);
+
+	*word = node;
+	return node >= 0;
+}
+
 static bool mode_word(const struct trace_event *ev, __u64 *word)
 {
 	const struct trace_sample *s = &ev->sample;
@@ -231,6 +239,8 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 	case REPORT_KEY_CCX:
 	case REPORT_KEY_NODE:
 		return topology_word(r, key, s, word);
+	case REPORT_KEY_MEM_NODE:
+		return op && memory_node_word(r, &s->op, word);
 	case REPORT_KEY_MODE:
 		return mode_word(ev, word);
 	case REPORT_KEY_SYMBOL:
@@ -292,6 +302,7 @@ const char *report_label(const struct report *r, const __u64 *words, unsigned in
 	case REPORT_KEY_CPU:
 	case REPORT_KEY_CCX:
 	case REPORT_KEY_NODE:
+	case REPORT_KEY_MEM_NODE:
 	case REPORT_KEY_PAGE_SIZE:
 		snprintf(buf, size, "%llu", w);
 		return buf;

@@ -182,6 +182,8 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 		       unsigned int n)
 {
 	static const enum table_column of_column[] = { REPORT_COLUMN_TABLE(VIEW_COLUMN) };
+	static const enum table_column priced[] = { TABLE_CYCLES, TABLE_PRICE,	 TABLE_SAMPLE_SHARE,
+						    TABLE_MEAN,	  TABLE_SAMPLES, TABLE_SHARE };
 	enum table_column shown[REPORT_COLUMN_N];
 	const char *keys[REPORT_KEY_N];
 	char ops[32] = "";
@@ -208,6 +210,10 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 	view_row(t, &t->total, t->total_buckets, &view.total);
 	report_print_head(f, head, t->opts->metric);
 	fputc('\n', f);
+	if (t->opts->price && !n) {
+		view.usual = priced;
+		view.n_usual = ARRAY_SIZE(priced);
+	}
 	if (!t->n && !t->n_rest)
 		fputs("no samples\n", f);
 	else if (table_print(f, screen, &view, n ? shown : NULL, n, &err))

@@ -24,7 +24,7 @@ struct sums {
 };
 
 /* One count of a row: of a bucket, a CPU or a thread. */
-enum cell_kind { CELL_BUCKET, CELL_CPU, CELL_THREAD };
+enum cell_kind { CELL_BUCKET, CELL_CPU, CELL_THREAD, CELL_PRICE };
 
 struct cell {
 	__u64 key; /* cell_key() */
@@ -54,6 +54,18 @@ struct report {
 	struct intern texts;
 	struct u64_map cgroups[3]; /* id to text, for REPORT_KEY_CGROUP and the two behind it */
 };
+
+/* Add to a count. Return: whether it is the first of its kind. */
+bool report_count(struct report *r, size_t row, enum cell_kind kind, __u32 value, __u64 n);
+
+/* The node of the data of a sample, or -1. */
+int report_memory_node(const struct trace_info *info, const struct ibs_op_sample *op);
+
+/* Add what a sample cost, and as how many ops it counts, to what the price is worked out of. */
+void report_price_add(struct report *r, size_t row, const struct trace_event *ev, __u64 cycles,
+		      __u64 ops);
+/* Set the prices of rows [0, r->n). */
+void report_prices(const struct report *r, struct report_row *rows);
 
 /* What enum report_unit bits stand for, or NULL if it is not one thing. */
 const char *report_unit_name(unsigned int units);

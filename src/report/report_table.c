@@ -62,6 +62,7 @@ static void set_sums(const struct sums *s, struct report_row *row)
 {
 	*row = (struct report_row){
 		.label = row->label,
+		.price = row->price,
 		.samples = s->samples,
 		.valid = s->valid,
 		.sum = s->sum,
@@ -96,6 +97,7 @@ static void add_row(struct report_row *to, const struct report_row *row)
 	to->known += row->known;
 	to->dram += row->dram;
 	to->remote += row->remote;
+	to->price += row->price;
 }
 
 static void set_labels(struct report *r, size_t row, const char **label)
@@ -160,6 +162,10 @@ double report_value(const struct report_table *t, const struct report_row *row,
 		return share(row->dram, row->known);
 	case REPORT_COLUMN_REMOTE:
 		return share(row->remote, row->known);
+	case REPORT_COLUMN_PRICE: /* rounded, and no negative zero */
+		return t->opts->price && (!row->valid || row->has_estimated)
+			       ? rint(row->price) + 0.0
+			       : (double)NAN;
 	case REPORT_COLUMN_LOADS:
 		return row->loads;
 	case REPORT_COLUMN_STORES:
@@ -182,8 +188,8 @@ static int compare_rows(const void *pa, const void *pb, void *arg)
 	const struct ordering *o = arg;
 	double x = report_value(o->table, a, o->sort), y = report_value(o->table, b, o->sort);
 
-	x = isnan(x) ? -1 : x;
-	y = isnan(y) ? -1 : y;
+	x = isnan(x) ? -INFINITY : x;
+	y = isnan(y) ? -INFINITY : y;
 	if (x != y)
 		return x > y ? -1 : 1;
 	if (a->samples != b->samples)
@@ -246,6 +252,8 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		.cells = cells,
 		.total.has_estimated = true,
 	};
+	if (r->opts.price)
+		report_prices(r, out->rows);
 	for (size_t i = 0; i < r->n; i++) {
 		struct report_row *row = &out->rows[i];
 		__u64 buckets[IBS_LAT_BUCKETS] = { 0 };

@@ -4,6 +4,7 @@
 #define IBSCOPE_TRACE_EVENT_H
 
 #include "machine/cpu.h"
+#include "machine/memory.h"
 #include "counts/snapshot.h"
 
 #include <ibscope/fetch_fields.h>
@@ -42,6 +43,8 @@ struct trace_info {
 	bool has_cpu;	     /* else samples' own caps are all there is */
 	unsigned int n_cpus;
 	const struct trace_topology *topology; /* NULL: unknown */
+	const struct memory_range *memory;     /* sorted, n_memory of them; 0: unknown */
+	size_t n_memory;
 	const struct trace_pmu *pmu;
 	unsigned int n_pmus;
 	char filter[1024];   /* selection in force while recording, "" for all */
@@ -115,6 +118,12 @@ struct trace_event {
 		} lost;
 	};
 };
+
+/* The node of the memory at a physical address, or -1. */
+static inline int trace_memory_node(const struct trace_info *info, __u64 phys)
+{
+	return memory_node(info->memory, info->n_memory, phys);
+}
 
 /* What is known at the end of the file. */
 struct trace_end {

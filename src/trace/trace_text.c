@@ -190,6 +190,9 @@ static void print_info_text(FILE *f, const struct trace_info *info)
 		fprintf(f, "# topology: %u L3 complexes, %u NUMA nodes\n",
 			distinct(info->topology->ccx, info->topology->n),
 			distinct(info->topology->node, info->topology->n));
+	for (size_t i = 0; i < info->n_memory; i++)
+		fprintf(f, "# memory: 0x%llx to 0x%llx is of node %u\n", (ull)info->memory[i].start,
+			(ull)info->memory[i].end, info->memory[i].node);
 	print_events(f, info);
 	print_line(f, "selection", info->filter);
 	fprintf(f, "# registers: %s\n", info->full_registers ? "all" : "all but IBS_OP_CTL");
@@ -236,6 +239,12 @@ static void print_info_json(FILE *f, const struct trace_info *info)
 		if (info->topology->has_sockets)
 			put_cpus(&o, "socket", info->topology->socket, info->topology->n);
 	}
+	if (info->n_memory)
+		name(&o, "memory");
+	for (size_t i = 0; i < info->n_memory; i++)
+		fprintf(f, "%c{\"node\":%u,\"start\":%llu,\"end\":%llu}%s", i ? ',' : '[',
+			info->memory[i].node, (ull)info->memory[i].start, (ull)info->memory[i].end,
+			i + 1 == info->n_memory ? "]" : "");
 	put_known(&o, "selection", info->filter);
 	put_flag(&o, "full_registers", info->full_registers);
 	if (info->realtime_ns) {

@@ -48,7 +48,8 @@ struct err;
 	X(STORES, "stores", "STORES", 5, "samples that store")                          \
 	X(OFFSETS, "offsets", "OFFSETS", 6, "different bytes of a cache line accessed") \
 	X(CPUS, "cpus", "CPUS", 7, "different CPUs")                                    \
-	X(THREADS, "threads", "THREADS", 9, "different threads")
+	X(THREADS, "threads", "THREADS", 9, "different threads")                        \
+	X(PRICE, "remote_price", "REMOTE PRICE", 0, "miss cycles above those of local memory")
 /* and then those of cache lines. */
 #define TABLE_LINE_TABLE(X)                                                                        \
 	X(HITM_CCX, "hitm_ccx", "HITM CCX", 2, "loads that hit modified data of the same complex") \

@@ -168,6 +168,9 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 	case TABLE_HISTOGRAM:
 		histogram(s, &r->all, out);
 		break;
+	case TABLE_PRICE:
+		screen_scaled(s, r->extra[c - TABLE_EXTRA], g->unit, out, CELL);
+		break;
 	case TABLE_SAMPLE_SHARE:
 		screen_percent(s, *r->extra, out, CELL);
 		break;

@@ -71,7 +71,7 @@ class Pipes(unittest.TestCase):
         for args in WRITERS:
             with self.subTest(args=args):
                 self.on_terminal(*args, self.file)
-        for args in (['report'], ['c2c'], ['dump'], ['replay'], ['export', '-o', '/dev/null']):
+        for args in (['report'], ['c2c'], ['numa'], ['dump'], ['replay'], ['export', '-o', '/dev/null']):
             with self.subTest(args=args):
                 self.on_terminal(*args, '-i', '-')
 

@@ -20,7 +20,7 @@ SAMPLES = 3000
 COMMS = ['plain', 'two words', 'esc\x1b[31m', 'new\nline', 'sémi;colon,"q"', 'bad??',
          '=1+1', '-bash', '\x9b2J\a\u202e']
 
-KEYS = ['src', 'op', 'cgroup', 'container', 'pod', 'pid', 'tid', 'comm', 'cpu', 'ccx', 'node', 'mode', 'symbol', 'dso',
+KEYS = ['src', 'op', 'cgroup', 'container', 'pod', 'pid', 'tid', 'comm', 'cpu', 'ccx', 'node', 'mem_node', 'mode', 'symbol', 'dso',
         'srcline', 'ip', 'page', 'line', 'space', 'page_size',
         'event']
 
@@ -256,7 +256,7 @@ class Report(unittest.TestCase):
                     self.assertIn(f': {part} {SAMPLES}', p.stderr)
 
     def test_default_file(self):
-        for command in ('report', 'c2c', 'dump', 'replay'):
+        for command in ('report', 'c2c', 'numa', 'dump', 'replay'):
             with self.subTest(command=command), tempfile.TemporaryDirectory() as empty:
                 want = run(command, self.file).stdout
                 self.assertEqual(run(command, '-i', self.file).stdout, want)

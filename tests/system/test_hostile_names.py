@@ -152,6 +152,8 @@ class HostileNames(unittest.TestCase):
                             (CSV, 'report', '--by', keys, '--csv'),
                             (JSON, 'report', '--by', keys, '--json'),
                             (TEXT, 'report', '--by', 'comm,page', '--phys', '--columns', 'samples'),
+                            (TEXT, 'numa', '--by', 'comm,container', '--columns', 'samples'),
+                            (CSV, 'numa', '--by', keys, '--csv'), (JSON, 'numa', '--by', keys, '--json'),
                             (TEXT, 'c2c'), (CSV, 'c2c', '--csv'), (JSON, 'c2c', '--json'),
                             (BINARY, 'report', '--pprof', os.path.join(self.dir, 'pb')),
                             (BINARY, 'report', '--html', os.path.join(self.dir, 'html')),

@@ -4,6 +4,7 @@
  * FILTER is the selection that the file says it was recorded with.
  * make_lines FILE random SAMPLES SEED: random accesses to few lines, on a processor that SEED chooses.
  * make_lines FILE many SAMPLES: as many lines as there may be.
+ * make_lines FILE numa SAMPLES SEED: random accesses to the memory of three nodes, and of none.
  */
 #include "recording/recording.h"
 #include "recording_gen.h"
@@ -43,8 +44,8 @@ struct access {
 	__u64 phys, addr; /* 0: not valid */
 	__u32 tgid, tid, cpu, width;
 	bool load, store, prefetch;
-	enum { L1, CCX, NEAR, REMOTE, DRAM, REMOTE_DRAM, NO_SOURCE } from;
-	bool owned, socket;
+	enum { L1, CCX, NEAR, REMOTE, DRAM, REMOTE_DRAM, NO_SOURCE, PMEM, CXL } from;
+	bool owned, socket, remote;
 	__u32 lat;
 	void (*fn)(void);
 };
@@ -55,10 +56,11 @@ static __u64 now = 1000000000ull, written;
 
 static void add(const struct access *a)
 {
-	static const __u8 zen[] = { 0, 1, 2, 5, 3, 3, 0 }, coarse[] = { 0, 2, 2, 4, 3, 3, 0 };
+	static const __u8 zen[] = { 0, 1, 2, 5, 3, 3, 0, 6, 8 },
+			  coarse[] = { 0, 2, 2, 4, 3, 3, 0, 0, 0 };
 	__u32 code = (cpu->caps & IBS_CAPS_ZEN4 ? zen : coarse)[a->from], width = 0;
-	__u64 data2 = (code & 7) | (__u64)(code >> 3) << 6 | (a->from == REMOTE_DRAM) << 4 |
-		      a->owned << 5 | (a->socket << 9);
+	__u64 data2 = (code & 7) | (__u64)(code >> 3) << 6 |
+		      (a->remote || a->from == REMOTE_DRAM) << 4 | a->owned << 5 | (a->socket << 9);
 	__u64 data3 = (a->load ? IBS_OP_DATA3_LD_OP : 0) | (a->store ? IBS_OP_DATA3_ST_OP : 0) |
 		      (a->prefetch ? IBS_OP_DATA3_SW_PF : 0) |
 		      (a->addr ? IBS_OP_DATA3_LIN_VALID : 0) |
@@ -257,6 +259,37 @@ static void many_lines(__u64 n)
 	}
 }
 
+#define GIB (1ull << 30)
+
+static const struct memory_range memory[] = {
+	{ PHYS, PHYS + GIB, 0 },
+	{ PHYS + GIB, PHYS + 2 * GIB, 1 },
+	{ PHYS + 4 * GIB, PHYS + 5 * GIB, 2 }, /* no CPU is of this node */
+};
+
+static void numa(__u64 n, __u64 seed)
+{
+	struct gen g = { seed * 1000003 };
+
+	for (__u64 i = 0; i < n; i++) {
+		__u64 offset = gen_u64(&g) % (6 * GIB / 64) * 64;
+		struct access a = { .phys = gen_below(&g, 20) ? PHYS + offset : 0,
+				    .addr = VIRT + offset,
+				    .tgid = PROCESS + gen_below(&g, 3),
+				    .tid = PROCESS + gen_below(&g, 64),
+				    .cpu = gen_below(&g, seed % 3 ? CPUS : CPUS / 2),
+				    .width = 8,
+				    .load = gen_below(&g, 4),
+				    .from = gen_below(&g, 9),
+				    .remote = gen_below(&g, 2),
+				    .fn = look_up };
+
+		a.store = !a.load;
+		a.lat = 100 + gen_below(&g, 100) + (offset / GIB) * 50;
+		add(&a);
+	}
+}
+
 static int failed(const struct err *err)
 {
 	fprintf(stderr, "make_lines: %s\n", err->text);
@@ -276,9 +309,12 @@ int main(int argc, char **argv)
 				   .n_cpus = CPUS,
 				   .pmu = &pmu,
 				   .n_pmus = 1,
-				   .topology = &topology };
+				   .topology = &topology,
+				   .memory = memory,
+				   .n_memory = sizeof(memory) / sizeof(memory[0]) };
 	struct recording_opts opts = { .info = &info, .compress = true };
 	bool random = argc == 5 && !strcmp(argv[2], "random");
+	bool nodes = argc == 5 && !strcmp(argv[2], "numa");
 	struct ledger ledger = { 0 };
 	struct err err = { "" };
 	int ret = 0;
@@ -288,12 +324,14 @@ int main(int argc, char **argv)
 	if (random)
 		cpu = cpus[strtoull(argv[4], NULL, 0) % 4];
 	/* an event or a selection that the file says it was recorded with; or a processor */
-	if (random || !strcmp(argv[2], "many"))
+	if (random || nodes || !strcmp(argv[2], "many"))
 		argc = 3;
 	if (argc > 3 && !strncmp(argv[3], "ibs_op/", 7))
 		snprintf(pmu.name, sizeof(pmu.name), "%s", argv[3]);
 	else if (argc > 3 && !strcmp(argv[3], "zen3"))
 		cpu = &zen3;
+	else if (argc > 3 && !strcmp(argv[3], "bare"))
+		info.n_memory = 0;
 	else if (argc > 3)
 		snprintf(info.filter, sizeof(info.filter), "%s", argv[3]);
 	for (unsigned int c = 0; c < CPUS; c++) {
@@ -319,6 +357,8 @@ int main(int argc, char **argv)
 	ret = ret ?: self_map(out, (uintptr_t)look_up, PROCESS, 3, &err);
 	if (random)
 		random_accesses(strtoull(argv[3], NULL, 0), strtoull(argv[4], NULL, 0));
+	else if (nodes)
+		numa(strtoull(argv[3], NULL, 0), strtoull(argv[4], NULL, 0));
 	else if (!strcmp(argv[2], "many"))
 		many_lines(strtoull(argv[3], NULL, 0));
 	else

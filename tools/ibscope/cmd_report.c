@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 struct cmd {
+	bool numa; /* the command is numa: by nodes of CPU and memory, and with the price */
 	struct sampling sampling;
 	struct report_opts opts;
 	struct report_order order;
@@ -115,7 +116,8 @@ static int set_pprof(void *ctx, const char *arg, struct err *err)
 
 /* clang-format off: a row is a row */
 static const struct option_row report_options[] = {
-	{ "by", 0, "KEY,..", "a row for each combination of these; default src", set_by },
+	{ "by", 0, "KEY,..",
+	  "a row for each combination of these; default src, or both nodes for numa", set_by },
 	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default miss_cycles",
 	  set_sort },
 	{ "columns", 0, "COLUMN,..",
@@ -178,9 +180,11 @@ static void default_columns(struct cmd *c)
 	if (c->format == REPORT_TEXT) /* as many as fit */
 		return;
 	/* programs get all; the last ones are costly, and of data */
-	c->n_columns = data ? REPORT_COLUMN_N : REPORT_COLUMN_OFFSETS;
+	c->n_columns = data ? REPORT_COLUMN_PRICE : REPORT_COLUMN_OFFSETS;
 	for (unsigned int i = 0; i < c->n_columns; i++)
 		c->columns[i] = i;
+	if (c->numa)
+		c->columns[c->n_columns++] = REPORT_COLUMN_PRICE;
 }
 
 static void count_what_is_shown(struct cmd *c)
@@ -190,17 +194,23 @@ static void count_what_is_shown(struct cmd *c)
 
 		c->opts.cpus |= column == REPORT_COLUMN_CPUS;
 		c->opts.threads |= column == REPORT_COLUMN_THREADS;
+		c->opts.price |= column == REPORT_COLUMN_PRICE;
 	}
 }
 
 static void prepare(struct cmd *c)
 {
+	static const enum report_key nodes[] = { REPORT_KEY_NODE, REPORT_KEY_MEM_NODE };
 	struct err err;
 
 	screen_of(stdout, &c->screen);
 	if (c->format == REPORT_TEXT && !c->order.top)
 		c->order.top = recorded_rows(&c->screen);
 
+	c->opts.price = c->numa;
+	for (unsigned int i = 0; c->numa && i < 2; i++)
+		if (!by(c, nodes[i]))
+			c->opts.by[c->opts.n_by++] = nodes[i];
 	if (!c->opts.n_by && c->pprof_path)
 		report_keys_parse(PPROF_LABELS, c->opts.by, &c->opts.n_by, &err);
 	else if (!c->opts.n_by)
@@ -282,8 +292,18 @@ static int add_html(struct cmd *c, const struct trace_event *ev, struct err *err
 	return ret ? err_set(err, ret, "out of memory") : 0;
 }
 
+static bool accesses_memory(const struct trace_event *ev)
+{
+	const struct ibs_op_sample *op = &ev->sample.op;
+
+	return ev->kind == TRACE_SAMPLE_OP && (op->present & 1u << IBS_OP_DATA3) &&
+	       (op->reg[IBS_OP_DATA3] & IBS_OP_DATA3_MEM);
+}
+
 static int add_sample(struct cmd *c, const struct trace_event *ev, struct err *err)
 {
+	if (c->numa && !accesses_memory(ev))
+		return 0;
 	if (c->html)
 		return add_html(c, ev, err);
 	if (c->pprof)
@@ -388,6 +408,10 @@ static int run(struct cmd *c)
 	}
 	if (!c->in.head.selected)
 		recorded_nothing(c->in.replay);
+	if (c->numa && !c->in.head.info->n_memory)
+		log_warn("%s does not say which memory is of which node: what is remote is as the "
+			 "samples' sources say",
+			 c->in.head.file);
 	recorded_problems(&c->in);
 	show_losses(c);
 	return recorded_complete(&c->in.input, c->in.trace) ? EXIT_DONE : EXIT_FAILED;
@@ -403,16 +427,49 @@ static void close_all(struct cmd *c)
 	sampling_close(&c->sampling);
 }
 
-int cmd_report(int argc, char **argv)
+static void numa_usage(FILE *f, const struct option_set *sets, size_t n)
 {
+	fprintf(f,
+		"usage: ibscope numa [options] [FILE]\n\n"
+		"Add up the loads and stores of a recording by the NUMA nodes of CPU and memory, "
+		"and show what remote\nmemory costs above local memory. '-' is standard input.\n\n"
+		"  ibscope numa FILE\n"
+		"  ibscope numa --by container FILE\n");
+	options_help(f, sets, n);
+	report_terms(f);
+	fprintf(f,
+		"\nExit status: 0 done, 1 failed or the recording is incomplete; 2 wrong usage.\n");
+}
+
+/* Its options, without those that print something else. Return: how many. */
+static size_t numa_options(struct option_row *out)
+{
+	static const char *const not [] = { "limit", "folded", "html", "pprof" };
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(report_options); i++) {
+		size_t k = 0;
+
+		while (k < ARRAY_SIZE(not ) && strcmp(report_options[i].name, not [k]))
+			k++;
+		if (k == ARRAY_SIZE(not ))
+			out[n++] = report_options[i];
+	}
+	return n;
+}
+
+static int report(int argc, char **argv, bool numa)
+{
+	struct option_row of_numa[ARRAY_SIZE(report_options)];
 	struct recorded_options rows;
 	struct err err = { "" };
-	struct cmd c = { .order.sort = REPORT_COLUMN_CYCLES };
+	struct cmd c = { .numa = numa, .order.sort = REPORT_COLUMN_CYCLES };
 	int ret, status;
 
 	recorded_options(&rows, false);
 	const struct option_set sets[] = {
-		{ "Report", report_options, ARRAY_SIZE(report_options), &c },
+		{ "Report", numa ? of_numa : report_options,
+		  numa ? numa_options(of_numa) : ARRAY_SIZE(report_options), &c },
 		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
 		{ "Measurement", rows.other, rows.n_other, &c.sampling },
 		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.in.input },
@@ -423,7 +480,7 @@ int cmd_report(int argc, char **argv)
 	ret = recorded_parse(&c.sampling, argc, argv, sets, 5, &c.in.input, &err);
 	if (ret > 0) {
 		if (ret == OPTIONS_HELP)
-			usage(stdout, sets, 5);
+			(numa ? numa_usage : usage)(stdout, sets, 5);
 		status = EXIT_DONE;
 	} else if (ret) {
 		log_error("%s", err.text);
@@ -437,4 +494,14 @@ int cmd_report(int argc, char **argv)
 	}
 	close_all(&c);
 	return status;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	return report(argc, argv, false);
+}
+
+int cmd_numa(int argc, char **argv)
+{
+	return report(argc, argv, true);
 }

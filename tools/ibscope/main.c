@@ -18,6 +18,7 @@ static const struct cmd {
 	{ "report", "[OPTIONS] [FILE]", "summarize a recording", cmd_report },
 	{ "c2c", "[OPTIONS] [FILE]", "find the cache lines of a recording that threads share",
 	  cmd_c2c },
+	{ "numa", "[OPTIONS] [FILE]", "print what memory of other nodes costs", cmd_numa },
 	{ "dump", "[OPTIONS] [FILE]", "print every sample of a recording", cmd_dump },
 	{ "replay", "[OPTIONS] [FILE]", "print what hist would have shown of a recording",
 	  cmd_replay },

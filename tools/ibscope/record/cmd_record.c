@@ -540,7 +540,7 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	/* where all CPUs are busy rings are full before our turn comes; it is little that we do */
 	setpriority(PRIO_PROCESS, 0, PRIORITY);
 	record_info(&r->info, &r->pmu, s);
-	ret = record_topology(&r->info, &r->topology, err);
+	ret = record_topology(&r->info, &r->topology, r->memory, err);
 	if (ret)
 		return ret;
 	r->out.info = &r->info;

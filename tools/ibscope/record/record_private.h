@@ -20,6 +20,7 @@ struct record {
 	struct trace_info info;
 	struct trace_pmu pmu;
 	struct trace_topology topology;
+	struct memory_range memory[MEMORY_RANGES];
 	__u64 unnamed[RECORD_UNNAMED]; /* cgroups of containers whose names the file lacks */
 	size_t n_unnamed;
 	struct output *output;

@@ -170,7 +170,8 @@ void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sa
 	info->monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
-int record_topology(struct trace_info *info, struct trace_topology *topology, struct err *err)
+int record_topology(struct trace_info *info, struct trace_topology *topology,
+		    struct memory_range *memory, struct err *err)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct topology *t;
@@ -188,5 +189,7 @@ int record_topology(struct trace_info *info, struct trace_topology *topology, st
 	topology->has_sockets = true;
 	topology_close(t);
 	info->topology = topology;
+	info->memory = memory;
+	info->n_memory = memory_ranges_read("", memory);
 	return 0;
 }

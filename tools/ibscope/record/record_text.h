@@ -12,7 +12,11 @@ void record_command(struct trace_info *info, int argc, char **argv);
 /* All else, from a sampling that is open. @pmu lives as long as @info. */
 void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sampling *s);
 
-/* The topology of this machine. Return: 0, with info->topology set, or -ENOMEM. */
-int record_topology(struct trace_info *info, struct trace_topology *topology, struct err *err);
+/*
+ * The topology of this machine, and the nodes of its memory in @memory, of MEMORY_RANGES. Return: 0,
+ * with @info pointing to both, or -ENOMEM.
+ */
+int record_topology(struct trace_info *info, struct trace_topology *topology,
+		    struct memory_range *memory, struct err *err);
 
 #endif

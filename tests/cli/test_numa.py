@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""`numa` against an oracle over what `dump` prints, and the ranges of memory that files have."""
+import collections
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'system'))
+import ibscope  # noqa: E402
+from ibscope import run  # noqa: E402
+
+MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_lines')
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'perf')
+PERIOD = 1000
+PHYS = 0x100000000
+GIB = 1 << 30
+RANGES = [(PHYS, PHYS + GIB, 0), (PHYS + GIB, PHYS + 2 * GIB, 1), (PHYS + 4 * GIB, PHYS + 5 * GIB, 2)]
+LEVELS = {'dram': 'dram', 'remote-dram': 'dram', 'pmem': 'pmem', 'remote-pmem': 'pmem', 'cxl': 'cxl',
+          'remote-cxl': 'cxl'}
+
+
+def memory_node(phys):
+    return next((str(n) for start, end, n in RANGES if phys and start <= int(phys, 16) < end), '')
+
+
+class Numa(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.dir.cleanup()
+
+    def make(self, *args):
+        path = os.path.join(self.dir.name, 'a')
+        subprocess.run([MAKE, path, *args], check=True)
+        return path
+
+    def numa(self, *args):
+        p = run('numa', *args)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return p
+
+    def oracle(self, path, ranges=True):
+        """{(container, node, mem_node): [samples, valid, cycles, price]}, and the price as `price` has it."""
+        rows = collections.defaultdict(lambda: [0, 0, 0, 0.0])
+        local, all_nodes, remote = {}, {}, []
+        for r in csv.DictReader(io.StringIO(run('dump', '--csv', path).stdout)):
+            if r['ld_op'] != '1' and r['st_op'] != '1':
+                continue
+            node, mem = str(int(r['cpu']) // 24), memory_node(r['dc_phys_ad']) if ranges else ''
+            key = ['web', 'db', 'batch'][int(r['pid']) - 100], node, mem
+            rows[key][0] += 1
+            if r['dc_miss_lat'] == '':
+                continue
+            cycles = int(r['dc_miss_lat']) * PERIOD
+            rows[key][1] += 1
+            rows[key][2] += cycles
+            if r['src'] not in LEVELS:
+                continue
+            level = LEVELS[r['src']]
+            if node != mem if mem else r['src'].startswith('remote'):
+                remote.append((key, node, level, cycles))
+                continue
+            for sums, at in (local, (node, level)), (all_nodes, level):
+                c, n = sums.get(at, (0, 0))
+                sums[at] = c + cycles, n + PERIOD
+        for key, node, level, cycles in remote:
+            c, n = local.get((node, level)) or all_nodes.get(level) or (0, 0)
+            rows[key][3] += cycles - PERIOD * c / n if n else float('nan')
+        return rows
+
+    def compare(self, path, *options, ranges=True):
+        want = self.oracle(path, ranges)
+        got = list(csv.DictReader(io.StringIO(self.numa(path, '--by', 'container', '--csv', *options).stdout)))
+        self.assertEqual({(r['container'], r['node'], r['mem_node']) for r in got}, set(want))
+        for r in got:
+            w = want[r['container'], r['node'], r['mem_node']]
+            self.assertEqual([int(r[c]) for c in ('samples', 'valid', 'miss_cycles')], w[:3])
+            if r['remote_price'] == '':
+                self.assertNotEqual(w[3], w[3])
+            else:
+                self.assertAlmostEqual(float(r['remote_price']), w[3], delta=1 + abs(w[3]) * 1e-9)
+        return got, want
+
+    def test_random(self):
+        unknown = known = 0
+        for seed in range(8):
+            with self.subTest(seed=seed):
+                got, want = self.compare(self.make('numa', str(40 + 400 * seed), str(seed)))
+                unknown += sum(r['remote_price'] == '' for r in got)
+                known += sum(float(r['remote_price'] or 0) > 0 for r in got)
+        self.assertTrue(unknown and known, (unknown, known))
+
+    def test_matrix(self):
+        path = self.make('numa', '5000', '1')
+        j = json.loads(self.numa(path, '--json').stdout)
+        self.assertEqual(j['by'], ['node', 'mem_node'])
+        self.assertEqual({(r['labels']['node'], r['labels']['mem_node']) for r in j['rows']},
+                         {(n, m) for n in '01' for m in ('0', '1', '2', None)})
+        self.assertEqual(sum(r['samples'] for r in j['rows']), j['total']['samples'])
+        for r in j['rows']:
+            if r['labels']['node'] == r['labels']['mem_node']:
+                self.assertEqual(r['remote_price'], 0)
+        # further away in make_lines costs more
+        prices = {(r['labels']['node'], r['labels']['mem_node']): r['remote_price'] for r in j['rows']}
+        self.assertGreater(prices['0', '2'], prices['0', '1'])
+        one = json.loads(run('report', path, '--by', 'mem_node', '--columns', 'remote_price', '--json').stdout)
+        self.assertAlmostEqual(sum(r['remote_price'] for r in one['rows']), j['total']['remote_price'], delta=4)
+
+    def test_text(self):
+        path = self.make('numa', '5000', '1')
+        for width, there in ((60, 'MISS CYCLES'), (80, 'REMOTE PRICE')):
+            text = run('numa', path, env=dict(os.environ, COLUMNS=str(width))).stdout
+            self.assertIn('SIMULATED', text)
+            table = text[text.index('\nNODE'):]
+            self.assertIn(there, table)
+            self.assertIn('[unknown]', table)
+            self.assertLessEqual(max(map(len, table.splitlines())), width)
+
+    def test_no_ranges(self):
+        path = self.make('known', 'bare')
+        p = self.numa(path, '--csv')
+        self.assertIn('does not say which memory is of which node', p.stderr)
+        self.assertEqual({r['mem_node'] for r in csv.DictReader(io.StringIO(p.stdout))}, {''})
+        self.assertNotIn('"memory"', run('dump', '--events', '--json', '--limit', '1', path).stdout)
+        self.compare(path, ranges=False)
+
+    def test_ranges_of_a_recording(self):
+        path = self.make('numa', '10', '1')
+        head = json.loads(run('dump', '--events', '--json', path).stdout.splitlines()[0])
+        self.assertEqual(head['memory'], [{'node': n, 'start': s, 'end': e} for s, e, n in RANGES])
+        self.assertIn('# memory: 0x100000000 to 0x140000000 is of node 0\n', run('dump', path).stdout)
+
+    def test_ranges_of_perf(self):
+        for name in ('5.10-zen2-graph', '6.12-zen4-mem', '6.12-zen4-pipe', '7.2-zen5-op'):
+            with self.subTest(name):
+                path = os.path.join(self.dir.name, name)
+                with open(path, 'wb') as f:
+                    subprocess.run(['zstd', '-dqc', os.path.join(DATA, name + '.data.zst')], stdout=f, check=True)
+                head = json.loads(run('dump', '--events', '--json', path).stdout.splitlines()[0])
+                self.assertEqual(head['memory'], [{'node': 0, 'start': 0, 'end': 16 << 27}])
+                piped = 'pipe' in name  # perf leaves the topology of CPUs out there
+                if not piped:
+                    self.assertEqual((head['node'], len(head['ccx'])), ([0, 0], 2))
+                rows = list(csv.DictReader(io.StringIO(self.numa(path, '--csv').stdout)))
+                self.assertEqual({r['node'] for r in rows}, {'' if piped else '0'})
+                self.assertIn('0', {r['mem_node'] for r in rows})
+
+    def test_usage(self):
+        path = self.make('numa', '10', '1')
+        for args, text in ((['--html', 'x'], "unknown option"), (['--by', 'nodes'], "unknown key 'nodes'"),
+                           (['--sort', 'price'], 'remote_price')):
+            p = run('numa', path, *args)
+            self.assertEqual((p.returncode, p.stdout), (2, ''), args)
+            self.assertIn(text, p.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main()
