@@ -29,8 +29,8 @@ typedef void container_place_cb(void *arg, enum container_place place, const cha
 /**
  * container_places_find() - where else root's runtimes keep their files
  *
- * From their configuration, and from what the processes show that watch over containers: conmon and
- * containerd's shims, if they are root's and in no container.
+ * From their configuration, and from the options of daemons, and of podman's monitors, that are
+ * root's and in no container.
  */
 void container_places_find(const char *root, container_place_cb *cb, void *arg);
 

@@ -76,29 +76,20 @@ static void find_toml(const struct search *s, enum container_place place, const 
 	}
 }
 
-static void find_configured(const struct search *s)
+static void find_in_file(const struct search *s, enum container_place place, const char *file)
 {
-	static const struct {
-		const char *file;
-		enum container_place place;
-		const char *key;
-	} files[] = {
-		{ "/etc/docker/daemon.json", PLACE_DOCKER, NULL },
-		{ "/etc/containerd/config.toml", PLACE_CONTAINERD, "state" },
-		{ "/etc/containers/storage.conf", PLACE_PODMAN, "graphroot" },
-		{ "/etc/containers/storage.conf", PLACE_PODMAN, "runroot" },
-	};
+	size_t len;
+	char *text = read_below(s, file, TEXT_MAX, &len);
 
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		size_t len;
-		char *text = read_below(s, files[i].file, TEXT_MAX, &len);
-
-		if (text && files[i].key)
-			find_toml(s, files[i].place, text, files[i].key);
-		else if (text)
-			find_docker(s, text);
-		free(text);
-	}
+	if (text && place == PLACE_DOCKER)
+		find_docker(s, text);
+	else if (text && place == PLACE_CONTAINERD)
+		find_toml(s, place, text, "state");
+	else if (text)
+		find_toml(s, place, text, "graphroot");
+	if (text && place == PLACE_PODMAN)
+		find_toml(s, place, text, "runroot");
+	free(text);
 }
 
 /* --- processes --- */
@@ -153,66 +144,61 @@ static bool is_roots(const struct search *s, const char *pid)
 	return ok;
 }
 
-/* conmon -b GRAPHROOT/overlay-containers/ID/userdata */
-static void find_conmon(const struct search *s, const char *pid)
+static const struct {
+	const char *comm, *option;
+	enum container_place place;
+	bool file; /* the value is that of a configuration file */
+	int below; /* that many names below the place */
+} options[] = {
+	{ "conmon\n", "-b", PLACE_PODMAN, false, 3 }, /* GRAPHROOT/overlay-containers/ID/userdata */
+	{ "dockerd\n", "--data-root", PLACE_DOCKER, false, 0 },
+	{ "dockerd\n", "--config-file", PLACE_DOCKER, true, 0 },
+	{ "containerd\n", "--state", PLACE_CONTAINERD, false, 0 },
+	{ "containerd\n", "--config", PLACE_CONTAINERD, true, 0 },
+	{ "containerd\n", "-c", PLACE_CONTAINERD, true, 0 },
+};
+
+/* "OPTION=VALUE", or @next. Return: NULL if it is not that option. */
+static char *value_of(char *arg, const char *option, char *next)
 {
-	char below[64], *text;
-	size_t len, at;
+	size_t len = strlen(option);
 
-	snprintf(below, sizeof(below), "/proc/%s/cmdline", pid);
-	text = read_below(s, below, PROC_MAX, &len);
-	for (at = 0; text && at < len; at += strlen(text + at) + 1) {
-		char *bundle = text + at + 3;
-
-		if (strcmp(text + at, "-b") || at + 3 >= len)
-			continue;
-		if (cut_names(bundle, 3) && is_roots(s, pid))
-			found(s, PLACE_PODMAN, bundle);
-		break;
-	}
-	free(text);
+	if (strncmp(arg, option, len))
+		return NULL;
+	return arg[len] == '=' ? arg + len + 1 : arg[len] ? NULL : next;
 }
 
-/* What docker mounts from DATA-ROOT/containers/ID/hostname. */
-static void find_mounted(const struct search *s, const char *config)
+static void find_in_argv(const struct search *s, const char *pid, const char *comm)
 {
-	size_t len, i;
-	char *text = read_text(config, TEXT_MAX, &len), dir[PATH_MAX];
-	json_t *o = text ? json_loads(text, 0, NULL) : NULL, *mount;
+	char below[64], *argv = NULL, *value;
+	size_t len = 0, at, i;
 
-	json_array_foreach(json_object_get(o, "mounts"), i, mount)
-	{
-		const char *to = json_string_value(json_object_get(mount, "destination")) ?: "";
-		const char *from = json_string_value(json_object_get(mount, "source")) ?: "";
-
-		if (strcmp(to, "/etc/hostname") ||
-		    snprintf(dir, sizeof(dir), "%s", from) >= (int)sizeof(dir))
-			continue;
-		if (cut_names(dir, 2) && !strcmp(strrchr(dir, '/') ?: "", "/containers") &&
-		    cut_names(dir, 1))
-			found(s, PLACE_DOCKER, dir);
-	}
-	json_decref(o);
-	free(text);
-}
-
-/* A shim's directory is STATE/io.containerd.runtime.v2.task/NAMESPACE/ID. */
-static void find_shim(const struct search *s, const char *pid)
-{
-	char link[PATH_MAX], dir[PATH_MAX];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "%s/proc/%s/cwd", s->root, pid);
-	n = readlink(link, dir, sizeof(dir) - sizeof("/config.json"));
-	if (n <= 0 || !is_roots(s, pid))
+	for (i = 0; i < ARRAY_SIZE(options); i++)
+		if (!strcmp(comm, options[i].comm))
+			break;
+	if (i == ARRAY_SIZE(options) || !is_roots(s, pid))
 		return;
-	dir[n] = 0;
-	snprintf(link, sizeof(link), "%s%s", s->root, dir);
-	strncat(link, "/config.json", sizeof(link) - strlen(link) - 1);
-	if (strstr(dir, "/moby/"))
-		find_mounted(s, link);
-	if (cut_names(dir, 3))
-		found(s, PLACE_CONTAINERD, dir);
+	snprintf(below, sizeof(below), "/proc/%s/cmdline", pid);
+	argv = read_below(s, below, PROC_MAX, &len);
+	if (!argv || !is_roots(s, pid))
+		len = 0;
+	for (at = 0; at < len; at += strlen(argv + at) + 1) {
+		char *next = argv + at + strlen(argv + at);
+
+		next += next < argv + len; /* the last one is followed by a zero, too */
+		for (i = 0; i < ARRAY_SIZE(options); i++) {
+			if (strcmp(comm, options[i].comm))
+				continue;
+			value = value_of(argv + at, options[i].option, next);
+			if (!value)
+				continue;
+			if (options[i].file)
+				find_in_file(s, options[i].place, value);
+			else if (cut_names(value, options[i].below))
+				found(s, options[i].place, value);
+		}
+	}
+	free(argv);
 }
 
 static void find_running(const struct search *s)
@@ -229,10 +215,8 @@ static void find_running(const struct search *s)
 			continue;
 		snprintf(below, sizeof(below), "/proc/%s/comm", e->d_name);
 		comm = read_below(s, below, sizeof(below), &len);
-		if (comm && !strcmp(comm, "conmon\n") && is_roots(s, e->d_name))
-			find_conmon(s, e->d_name);
-		else if (comm && !strcmp(comm, "containerd-shim\n") && is_roots(s, e->d_name))
-			find_shim(s, e->d_name);
+		if (comm)
+			find_in_argv(s, e->d_name, comm);
 		free(comm);
 	}
 	if (d)
@@ -243,6 +227,8 @@ void container_places_find(const char *root, container_place_cb *cb, void *arg)
 {
 	const struct search s = { root, cb, arg };
 
-	find_configured(&s);
+	find_in_file(&s, PLACE_DOCKER, "/etc/docker/daemon.json");
+	find_in_file(&s, PLACE_CONTAINERD, "/etc/containerd/config.toml");
+	find_in_file(&s, PLACE_PODMAN, "/etc/containers/storage.conf");
 	find_running(&s);
 }

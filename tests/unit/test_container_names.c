@@ -16,6 +16,7 @@
 #define A    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define B    "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
 #define C    "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+#define D    "dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd"
 #define POD  "12345678-9abc-def0-1234-56789abcdef0"
 #define HASH "0123456789abcdef0123456789abcdef"
 #define KUBE "/kubepods/burstable/pod" POD
@@ -101,16 +102,6 @@ static void wait_ms(int ms)
 	usleep(ms * 1000);
 }
 
-static void put_link(const char *path, const char *to)
-{
-	char full[512];
-
-	put_dir(path);
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	unlink(full);
-	assert_int_equal(symlink(to, full), 0);
-}
-
 /* A process as /proc shows it; in @argv newlines are zeros. */
 static void put_process(int pid, const char *comm, const char *uids, const char *pids,
 			const char *cgroup, const char *argv)
@@ -157,17 +148,21 @@ static void test_moved(void **state)
 		 "[{\"id\":\"" B "\",\"names\":[\"renamed\"]}]");
 	reopen();
 	check("/libpod_parent/libpod-" B, "renamed", "", "");
-	/* dockerd --data-root with userns-remap, containerd --state: the shims' directories */
-	put_process(8, "containerd-shim\n", "0\t0\t0\t0", "8", "/system.slice/docker.service", "");
-	put_link("/proc/8/cwd", STATE "/moby/" C);
-	put_file(STATE "/moby/" C "/config.json",
-		 "{\"mounts\":[{\"destination\":\"/etc/hostname\",\"source\":"
-		 "\"/mnt/d/100000.100000/containers/" C "/hostname\"}]}");
+	/* dockerd with userns-remap, containerd */
+	put_process(8, "dockerd\n", "0\t0\t0\t0", "8", "/system.slice/docker.service",
+		    "dockerd\n-D\n--data-root=/mnt/d\n");
 	put_file("/mnt/d/100000.100000/containers/" C "/config.v2.json", "{\"Name\":\"/far\"}");
-	reopen();
-	check("/docker/" C, "far", "", "");
+	put_process(9, "containerd\n", "0\t0\t0\t0", "9", "/", "containerd\n-c\n/mnt/c.toml\n");
+	put_file("/mnt/c.toml", "state=\"/run/moved\"");
 	put_file(STATE "/default/web/config.json",
 		 "{\"linux\":{\"cgroupsPath\":\"/default/web\"}}");
+	put_process(10, "dockerd\n", "0\t0\t0\t0", "10", "/",
+		    "dockerd\n--config-file\n/mnt/d.json");
+	put_file("/mnt/d.json", "{\"data-root\":\"/mnt/d2\"}");
+	put_file("/mnt/d2/containers/" D "/config.v2.json", "{\"Name\":\"/farther\"}");
+	reopen();
+	check("/docker/" C, "far", "", "");
+	check("/docker/" D, "farther", "", "");
 	check("/default/web", "web", "", "");
 }
 
@@ -188,8 +183,8 @@ static void test_moved_by_others(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		put_process(7, "conmon\n", rows[i].uids, rows[i].pids, rows[i].cgroup,
 			    "conmon\n-b\n/mnt/alt/overlay-containers/" B "/userdata\n");
-		put_process(8, "containerd-shim\n", rows[i].uids, rows[i].pids, rows[i].cgroup, "");
-		put_link("/proc/8/cwd", STATE "/default/web");
+		put_process(8, "containerd\n", rows[i].uids, rows[i].pids, rows[i].cgroup,
+			    "containerd\n--state\n/run/moved\n");
 		put_file(STATE "/default/web/config.json",
 			 "{\"linux\":{\"cgroupsPath\":\"/default/web\"}}");
 		reopen();
