@@ -201,6 +201,7 @@ bench: deps
 	$(Q)$(O)/bench-report
 	$(Q)$(O)/bench-recording
 	$(Q)$(O)/bench-snapshot
+	$(Q)$(O)/bench-top
 	$(Q)$(MAKE) --no-print-directory cost
 
 # Instructions a sample on the rig, against their limits.

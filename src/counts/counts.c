@@ -72,6 +72,9 @@ static int add_series(const struct layout *layout, unsigned int pair, const vola
 	__u64 valid = 0, sum;
 	int buckets;
 
+	/* a slot is a few lines of many: the next one is asked for while this one is added up */
+	__builtin_prefetch((const void *)(w + layout->words));
+
 	out->ops += w[IBS_PAIR_OPS];
 	if (!(entry & IBS_LAYOUT_HIST)) {
 		out->samples += w[IBS_PAIR_SAMPLES];

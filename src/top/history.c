@@ -437,20 +437,28 @@ static __u64 row_of(struct history *h, struct known *k, unsigned int labels)
 void history_trend(struct history *h, size_t i, unsigned int labels, const struct u64_map *rows,
 		   size_t n_rows, float *out, size_t n)
 {
+	__u32 *at =
+		calloc(h->n_known ?: 1, sizeof(*at)); /* rows of groups, and 1; 0: not known yet */
+
 	for (size_t k = 0; k < n_rows * n; k++)
 		out[k] = NAN;
-	for (size_t k = 0; k < n && i + k < h->n; k++) {
+	for (size_t k = 0; k < n && at && i + k < h->n; k++) {
 		const struct frame *f = history_frame(h, i + k);
 		size_t column = n - 1 - k;
+		float per_s = 1e9 / f->time_ns;
 
 		for (size_t r = 0; r < n_rows; r++)
 			out[r * n + column] = 0;
 		for (__u32 g = 0; g < f->n; g++) {
-			struct known *known = &h->known[f->groups[g].known];
-			__u32 row = u64_map_get(rows, row_of(h, known, labels));
+			__u32 *row = &at[f->groups[g].known];
 
-			if (row < n_rows)
-				out[row * n + column] += f->groups[g].cycles / (f->time_ns / 1e9);
+			if (!*row)
+				*row = u64_map_get(rows, row_of(h, &h->known[f->groups[g].known],
+								labels)) +
+				       1;
+			if (*row - 1 < n_rows)
+				out[(*row - 1) * n + column] += f->groups[g].cycles * per_s;
 		}
 	}
+	free(at);
 }

@@ -35,65 +35,105 @@ static void next_record(struct step *s)
 	s->at += s->was.n;
 }
 
-static int unpack(const struct record *r, struct group *out)
+/* Take the series of @g as the difference, but those without samples in it. */
+static int add_difference(struct step *s, struct group *g)
 {
-	const unsigned char *p = r->data + sizeof(out->key);
-	size_t n = pack_get(&p);
-	int ret = 0;
+	struct group *to;
+	size_t n = 0;
 
-	*out = (struct group){ .series = calloc(n ?: 1, sizeof(*out->series)) };
-	if (!out->series)
+	if (array_reserve(s->out->groups, s->room, s->out->n_groups + 1))
 		return -ENOMEM;
-	while (!ret && out->n_series < n)
-		ret = pack_get_series(&p, &out->series[out->n_series++]);
-	return ret;
+	to = &s->out->groups[s->out->n_groups];
+	*to = *g;
+	for (size_t i = 0; i < g->n_series; i++) {
+		if (g->series[i].samples)
+			to->series[n++] = g->series[i];
+		else
+			free(g->series[i].buckets);
+	}
+	to->n_series = n;
+	g->series = NULL;
+	g->n_series = 0;
+	if (n)
+		s->out->n_groups++;
+	else
+		group_free(to);
+	return 0;
 }
 
-/* @old: what was counted in the slot before; NULL: nothing */
-static int add_difference(struct step *s, const struct group *g, const struct record *old)
+static unsigned int order_of(enum ibs_src src, enum ibs_op_kind op)
 {
-	struct group was = {}, *to;
-	int ret = old ? unpack(old, &was) : 0;
+	return src << 8 | op;
+}
 
-	if (!ret && array_reserve(s->out->groups, s->room, s->out->n_groups + 1))
-		ret = -ENOMEM;
-	if (!ret) {
-		to = &s->out->groups[s->out->n_groups];
-		ret = group_diff(g, old ? &was : NULL, to);
-		if (ret || !to->n_series)
-			group_free(to);
+/*
+ * Keep a series in @one, and take off it what @old has of it: series of a group come in one order
+ * and do not go away. What has not changed is copied.
+ */
+static void step_series(struct packed *one, const unsigned char **old, const unsigned char *end,
+			struct series *s)
+{
+	const unsigned char *p, *data = NULL;
+	size_t n = 0, at;
+	__u64 samples = 0;
+
+	while (*old < end) {
+		enum ibs_op_kind op;
+		enum ibs_src src;
+
+		p = *old;
+		n = pack_get(&p);
+		data = p;
+		op = pack_get(&p);
+		src = pack_get(&p);
+		samples = pack_get(&p);
+		if (order_of(src, op) > order_of(s->src, s->op))
+			data = NULL;
 		else
-			s->out->n_groups++;
+			*old = data + n;
+		if (!data || order_of(src, op) == order_of(s->src, s->op))
+			break;
+		data = NULL;
 	}
-	group_free(&was);
-	return ret;
+	if (data && samples == s->samples) {
+		pack_put(one, n);
+		pack_put_bytes(one, data, n);
+		s->samples = 0;
+		return;
+	}
+	at = one->n;
+	pack_put_series(one, s);
+	pack_put_length(one, at);
+	if (data)
+		pack_subtract_series(&data, s);
 }
 
 static int add_group(void *arg, struct group *g)
 {
 	struct step *s = arg;
 	struct packed *one = &s->one;
-	const struct record *old;
+	const unsigned char *old = NULL, *end = NULL;
+	__u64 walks = 0;
 
-	one->n = 0;
-	pack_put_bytes(one, &g->key, sizeof(g->key));
-	pack_put(one, g->n_series);
-	for (size_t i = 0; i < g->n_series; i++)
-		pack_put_series(one, &g->series[i]);
-	pack_put(&s->groups, g->slot);
-	pack_put(&s->groups, one->n);
-	pack_put_bytes(&s->groups, one->data, one->n);
-	if (one->failed || s->groups.failed)
-		return -ENOMEM;
 	while (s->was.data && s->was.slot < g->slot)
 		next_record(s);
 	/* a slot that was folded may be another group's by now */
-	old = s->was.data && s->was.slot == g->slot && !memcmp(s->was.data, &g->key, sizeof(g->key))
-		      ? &s->was
-		      : NULL;
-	if (old && old->n == one->n && !memcmp(old->data, one->data, one->n))
-		return 0;
-	return add_difference(s, g, old);
+	if (s->was.data && s->was.slot == g->slot &&
+	    !memcmp(s->was.data, &g->key, sizeof(g->key))) {
+		old = s->was.data + sizeof(g->key);
+		end = s->was.data + s->was.n;
+		walks = pack_get(&old);
+	}
+	one->n = 0;
+	pack_put_bytes(one, &g->key, sizeof(g->key));
+	pack_put(one, g->tlb.l2_miss); /* of these counts, all that a table shows */
+	g->tlb = (struct tlb_counts){ .l2_miss = g->tlb.l2_miss - walks };
+	for (size_t i = 0; i < g->n_series; i++)
+		step_series(one, &old, end, &g->series[i]);
+	pack_put(&s->groups, g->slot);
+	pack_put(&s->groups, one->n);
+	pack_put_bytes(&s->groups, one->data, one->n);
+	return one->failed || s->groups.failed ? -ENOMEM : add_difference(s, g);
 }
 
 static int try_read(struct baseline *b, const struct counts *c, struct snapshot *now,

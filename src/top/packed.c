@@ -41,31 +41,54 @@ void pack_put_bytes(struct packed *b, const void *data, size_t n)
 	b->n += n;
 }
 
+/* All but op, source and buckets. */
+static const size_t fields[] = {
+	offsetof(struct series, samples), offsetof(struct series, valid),
+	offsetof(struct series, sum),	  offsetof(struct series, ops),
+	offsetof(struct series, cycles),  offsetof(struct series, open_n),
+	offsetof(struct series, open),	  offsetof(struct series, state_n),
+	offsetof(struct series, hitm),
+};
+#define FIELDS	  (sizeof(fields) / sizeof(fields[0]))
+#define MAX_BYTES 10 /* of a number */
+
+static __u64 *field(const struct series *s, size_t i)
+{
+	return (__u64 *)((char *)s + fields[i]);
+}
+
+static unsigned char *put(unsigned char *to, __u64 v)
+{
+	for (; v >= 0x80; v >>= 7)
+		*to++ = v | 0x80;
+	*to++ = v;
+	return to;
+}
+
 void pack_put_series(struct packed *b, const struct series *s)
 {
+	unsigned char *to, used[IBS_LAT_BUCKETS];
 	unsigned int n = 0, last = 0;
 
-	pack_put(b, s->op);
-	pack_put(b, s->src);
-	pack_put(b, s->samples);
-	pack_put(b, s->valid);
-	pack_put(b, s->sum);
-	pack_put(b, s->ops);
-	pack_put(b, s->cycles);
-	pack_put(b, s->open_n);
-	pack_put(b, s->open);
-	pack_put(b, s->state_n);
-	pack_put(b, s->hitm);
-	for (int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++)
-		n += s->buckets[i] > 0;
-	pack_put(b, n);
-	for (int i = 0; n && i < IBS_LAT_BUCKETS; i++) {
-		if (!s->buckets[i])
-			continue;
-		pack_put(b, i - last);
-		pack_put(b, s->buckets[i]);
-		last = i;
+	if (array_reserve(b->data, b->room,
+			  b->n + (3 + FIELDS + 2 * IBS_LAT_BUCKETS) * MAX_BYTES)) {
+		b->failed = true;
+		return;
 	}
+	to = put(put(b->data + b->n, s->op), s->src);
+	for (size_t i = 0; i < FIELDS; i++)
+		to = put(to, *field(s, i));
+	/* which are not 0 cannot be guessed: no branch for each */
+	for (unsigned int i = 0; s->buckets && i < IBS_LAT_BUCKETS; i++) {
+		used[n] = i;
+		n += s->buckets[i] > 0;
+	}
+	to = put(to, n);
+	for (unsigned int i = 0; i < n; i++) {
+		to = put(put(to, used[i] - last), s->buckets[used[i]]);
+		last = used[i];
+	}
+	b->n = to - b->data;
 }
 
 int pack_get_series(const unsigned char **p, struct series *s)
@@ -73,25 +96,47 @@ int pack_get_series(const unsigned char **p, struct series *s)
 	unsigned int n, at = 0;
 
 	*s = (struct series){ .op = pack_get(p), .src = pack_get(p) };
-	s->samples = pack_get(p);
-	s->valid = pack_get(p);
-	s->sum = pack_get(p);
-	s->ops = pack_get(p);
-	s->cycles = pack_get(p);
-	s->open_n = pack_get(p);
-	s->open = pack_get(p);
-	s->state_n = pack_get(p);
-	s->hitm = pack_get(p);
+	for (size_t i = 0; i < FIELDS; i++)
+		*field(s, i) = pack_get(p);
 	n = pack_get(p);
 	if (n)
 		s->buckets = calloc(IBS_LAT_BUCKETS, sizeof(*s->buckets));
-	for (unsigned int i = 0; i < n; i++) {
+	while (n && s->buckets) {
+		at += pack_get(p);
+		s->buckets[at] = pack_get(p);
+		n--;
+	}
+	return n ? -ENOMEM : 0;
+}
+
+void pack_subtract_series(const unsigned char **p, struct series *s)
+{
+	unsigned int at = 0;
+
+	pack_get(p); /* op and source */
+	pack_get(p);
+	for (size_t i = 0; i < FIELDS; i++)
+		*field(s, i) -= pack_get(p);
+	for (unsigned int n = pack_get(p); n; n--) {
 		__u64 count;
 
 		at += pack_get(p);
 		count = pack_get(p);
 		if (s->buckets)
-			s->buckets[at] = count;
+			s->buckets[at] -= count;
 	}
-	return n && !s->buckets ? -ENOMEM : 0;
+}
+
+void pack_put_length(struct packed *b, size_t from)
+{
+	unsigned char length[MAX_BYTES];
+	size_t n = b->n - from, bytes = put(length, n) - length;
+
+	if (b->failed || array_reserve(b->data, b->room, b->n + bytes)) {
+		b->failed = true;
+		return;
+	}
+	memmove(b->data + from + bytes, b->data + from, n);
+	memcpy(b->data + from, length, bytes);
+	b->n += bytes;
 }

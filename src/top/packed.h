@@ -17,10 +17,14 @@ struct packed {
 void pack_put(struct packed *b, __u64 v);
 void pack_put_bytes(struct packed *b, const void *data, size_t n);
 void pack_put_series(struct packed *b, const struct series *s);
+/* Put how many bytes there are from @from on in front of them. */
+void pack_put_length(struct packed *b, size_t from);
 
 /* What was put, in the same order; *@p is moved. */
 __u64 pack_get(const unsigned char **p);
 /* Return: 0, and s->buckets is the caller's; or -ENOMEM. */
 int pack_get_series(const unsigned char **p, struct series *s);
+/* The same, taken off @s, which has its op and source. */
+void pack_subtract_series(const unsigned char **p, struct series *s);
 
 #endif

@@ -200,6 +200,7 @@ static void toggle_help(struct top *t)
 {
 	if (t->mode == TOP_HELP && t->help_more) {
 		t->help_from += t->help_more;
+		t->help_more = 0; /* until it is painted */
 		return;
 	}
 	t->mode = t->mode == TOP_HELP ? TOP_TABLE : TOP_HELP;

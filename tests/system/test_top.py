@@ -172,6 +172,12 @@ def children(pid):
         return [int(x) for x in f.read().split()]
 
 
+def private_bytes(pid):
+    """Of memory that is this process's alone."""
+    with open(f'/proc/{pid}/status') as f:
+        return sum(int(n) << 10 for n in re.findall(r'^RssAnon:\s+(\d+)', f.read(), re.M))
+
+
 @unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
 class Top(unittest.TestCase):
     def start(self, *args, width=80, height=24, **kw):
@@ -433,6 +439,22 @@ class Top(unittest.TestCase):
         t.until('aggregated')
         t.keys('\n')
         t.until('counters keep no symbols')
+
+    @unittest.skipIf(ibscope.SAN != ibscope.BUILD, 'sanitizers take memory of their own')
+    def test_memory(self):
+        """Never more than the collector and 16 MiB, here with a thousand short processes."""
+        pins = f'/sys/fs/bpf/ibscope-test-top-{os.getpid()}'
+        self.addCleanup(subprocess.run, ['rm', '-rf', pins])
+        churn = subprocess.Popen(['sh', '-c', 'while :; do /bin/true; done'])
+        self.addCleanup(lambda: (churn.kill(), churn.wait()))
+        common = ('--by', 'pid,comm', '-c', '100000', '-a')
+        c = ibscope.Collector(pins, '--control', 'none', '--max-overhead', 'off', *common)
+        self.addCleanup(c.stop)
+        t = self.start('--own', '-d', '0.1', *common)
+        t.until('other (')
+        t.feed(5)
+        most = {pid: private_bytes(pid) for pid in (c.p.pid, t.p.pid, *children(t.p.pid))}
+        self.assertLess(sum(most.values()) - most[c.p.pid], most[c.p.pid] + (16 << 20), most)
 
     def test_wrong_usage(self):
         for args, word in ((['--size', '80x'], '80x24'), (['--html'], '--once'), (['sleep', '1'], 'hist'),

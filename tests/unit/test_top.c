@@ -3,6 +3,7 @@
  * The live screen without a terminal: frames of several sizes against golden files, keys, and the
  * history. After an intended change: UPDATE_GOLDEN=1 build/tests/unit/test_top, and read the diff.
  */
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -528,6 +529,35 @@ static void test_history_is_exact(void **state)
 	history_free(h);
 }
 
+/* However long it runs and whatever it shows: `top` takes at most 16 MiB more than the sampler. */
+static void test_memory(void **state)
+{
+	size_t before = mallinfo2().uordblks, most = 0;
+	struct top *t = start(0, 0);
+
+	(void)state;
+	for (unsigned int i = 0; i < 330; i++) {
+		struct frame f = { .end_ns = (1000ULL + 2 * i) * 1000000000, .by = BY };
+		struct mallinfo2 m;
+		struct snapshot s;
+
+		make(&s, 1000, i);
+		assert_int_equal(top_add(t, &s, &f, name_of, NULL), 0);
+		m = mallinfo2();
+		most = m.uordblks + m.hblkhd - before > most ? m.uordblks + m.hblkhd - before
+							     : most;
+		snapshot_free(&s);
+		if (i % 10 == 0) {
+			if (i % 20 == 0)
+				keys(t, "c");
+			free(painted(t, 200, 50));
+		}
+	}
+	print_message("%zu KiB\n", most >> 10);
+	assert_in_range(most, 0, 16 << 20);
+	top_free(t);
+}
+
 /* Groups come and go: old intervals and groups are forgotten, names are not mixed up. */
 static void test_history_forgets(void **state)
 {
@@ -566,6 +596,7 @@ int main(void)
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_history_is_exact),
 		cmocka_unit_test(test_history_forgets),
+		cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

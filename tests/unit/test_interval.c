@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Intervals of counters against the differences of whole snapshots. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "counts/layout.h"
+#include "top/interval.h"
+
+#include <ibscope/sim.h>
+
+#define CAPS	0x81bffU /* Zen 5 */
+#define GROUPS	20
+#define ROUNDS	40
+#define SAMPLES 50
+
+static struct layout layout;
+static __u64 *series;
+static struct ibs_slot_owner owners[GROUPS + 1];
+static struct ibs_state *state;
+
+/* As bpf/ibs_op.bpf.c does it. */
+static void add_sample(__u64 *slot, const __u64 *regs)
+{
+	const struct ibs_cpu cpu = { .caps = CAPS };
+	__u64 data3 = regs[IBS_OP_DATA3];
+	__u16 entry = layout.entry[IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3),
+						  ibs_op_src(cpu, regs))];
+	__u64 *words = slot + (entry & IBS_LAYOUT_WORD);
+
+	if (entry & IBS_LAYOUT_HIST && ibs_op_dc_miss_lat_valid(data3)) {
+		__u32 lat = data3 >> 32 & 0xffff;
+
+		words[IBS_HIST_BUCKET + ibs_lat_bucket(lat)]++;
+		words[IBS_HIST_SUM] += lat;
+	} else {
+		words[0]++;
+	}
+	slot[IBS_TLB_L2_MISS] += data3 >> 32 & 1;
+	state->cpu[0].seen++;
+	state->cpu[0].outcome[IBS_OUTCOME_AGGREGATED]++;
+}
+
+static void compare(const struct snapshot *got, const struct snapshot *want)
+{
+	size_t at = 0;
+
+	assert_int_equal(got->ledger.seen, want->ledger.seen);
+	assert_int_equal(ledger_residual(&got->ledger), 0);
+	for (size_t i = 0; i < want->n_groups; i++) {
+		const struct group *w = &want->groups[i], *g = &got->groups[at];
+
+		if (!w->n_series)
+			continue;
+		assert_in_range(at, 0, got->n_groups - 1);
+		assert_int_equal(g->slot, w->slot);
+		assert_memory_equal(&g->key, &w->key, sizeof(g->key));
+		assert_int_equal(g->tlb.l2_miss, w->tlb.l2_miss);
+		assert_int_equal(g->n_series, w->n_series);
+		for (size_t k = 0; k < w->n_series; k++) {
+			const struct series *a = &g->series[k], *b = &w->series[k];
+
+			assert_int_equal(a->src, b->src);
+			assert_int_equal(a->op, b->op);
+			assert_int_equal(a->samples, b->samples);
+			assert_int_equal(a->valid, b->valid);
+			assert_int_equal(a->sum, b->sum);
+			assert_int_equal(a->cycles, b->cycles);
+			if (b->valid)
+				assert_memory_equal(a->buckets, b->buckets,
+						    IBS_LAT_BUCKETS * sizeof(*a->buckets));
+		}
+		at++;
+	}
+	assert_int_equal(at, got->n_groups);
+}
+
+static void test_differences(void **unused)
+{
+	const struct counts c = { .owners = owners,
+				  .series = series,
+				  .state = state,
+				  .n_cpus = 1,
+				  .shards = 1,
+				  .max_slots = GROUPS + 1,
+				  .period = 1000,
+				  .tlb = true,
+				  .layout = &layout };
+	struct snapshot head = {}, got, was = {};
+	struct baseline last = {};
+	struct err err;
+
+	(void)unused;
+	assert_int_equal(interval_read(&last, &c, &head, &got, &err), 1);
+	assert_int_equal(counts_read(&c, &was, &err), 0);
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		struct snapshot now = {}, want;
+
+		/* groups come one after the other */
+		for (unsigned int g = 1; g <= GROUPS && g <= 1 + round; g++)
+			owners[g] = (struct ibs_slot_owner){ .key.cgroup_id = 100 + g, .used = 1 };
+		for (unsigned int i = 0; i < SAMPLES; i++) {
+			__u64 regs[IBS_OP_REG_FIXED];
+			unsigned int g = 1 + i * (round + 3) % GROUPS;
+
+			ibs_sim_op(1, round, i, CAPS, regs);
+			if (g <= 1 + round)
+				add_sample(series + (size_t)g * layout.words, regs);
+		}
+		assert_int_equal(counts_read(&c, &now, &err), 0);
+		assert_int_equal(snapshot_diff(&now, &was, &want), 0);
+		assert_int_equal(interval_read(&last, &c, &head, &got, &err), 0);
+		compare(&got, &want);
+		snapshot_free(&want);
+		snapshot_free(&got);
+		snapshot_free(&was);
+		was = now;
+	}
+	snapshot_free(&was);
+	baseline_free(&last);
+}
+
+static int set_up(void **unused)
+{
+	(void)unused;
+	layout_init(&layout, IBS_METRIC_DC_MISS_LAT, CAPS);
+	series = calloc((size_t)(GROUPS + 2) * layout.words, sizeof(*series));
+	state = aligned_alloc(_Alignof(struct ibs_state), sizeof(*state) + sizeof(*state->cpu));
+	if (state)
+		memset(state, 0, sizeof(*state) + sizeof(*state->cpu));
+	return series && state ? 0 : -1;
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	free(series);
+	free(state);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_differences) };
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
