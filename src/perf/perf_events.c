@@ -120,14 +120,6 @@ static int enable(struct cpu_event *ev, struct err *err)
 	return 0;
 }
 
-/* Counts nothing, but is enabled for as long as its CPU is online. */
-static const struct perf_event_attr clock_attr = {
-	.size = sizeof(clock_attr),
-	.type = PERF_TYPE_SOFTWARE,
-	.config = PERF_COUNT_SW_DUMMY,
-	.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-};
-
 /* 0 also for a CPU that is offline: it stays closed. */
 static int open_event(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 {
@@ -137,7 +129,7 @@ static int open_event(struct perf_events *pe, struct cpu_event *ev, struct err *
 	if (ev->fd < 0)
 		return perf_open_explain(err, errno, ev->cpu, pe->event);
 	if (pe->cgroup >= 0)
-		ev->clock_fd = perf_open(&clock_attr, ev->cpu);
+		ev->clock_fd = perf_open_clock(ev->cpu);
 	pe->n_open++;
 	map_ring(pe, ev);
 	return 0;
@@ -479,13 +471,18 @@ int perf_events_set_cgroup(struct perf_events *pe, int cgroup, struct err *err)
 	}
 	pe->cgroup = cgroup >= 0 ? fcntl(cgroup, F_DUPFD_CLOEXEC, 0) : -1;
 	ret = renew_all(pe, err);
-	if (!ret || pe->cgroup < 0)
-		return ret;
-	close(pe->cgroup);
-	pe->cgroup = -1;
-	for (size_t i = 0; i < pe->n; i++)
-		(pe->ev[i].fd < 0 ? revive : renew)(pe, &pe->ev[i], &ignored);
+	if (ret && pe->cgroup >= 0) {
+		close(pe->cgroup);
+		pe->cgroup = -1;
+		for (size_t i = 0; i < pe->n; i++)
+			(pe->ev[i].fd < 0 ? revive : renew)(pe, &pe->ev[i], &ignored);
+	}
 	return ret;
+}
+
+bool perf_events_has_cgroup(const struct perf_events *pe)
+{
+	return pe->cgroup >= 0;
 }
 
 int perf_events_set_period(struct perf_events *pe, __u64 period, struct err *err)

@@ -45,6 +45,7 @@ int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpu
  * Return: 0, or a negative errno with @err; they then count always.
  */
 int perf_events_set_cgroup(struct perf_events *pe, int cgroup, struct err *err);
+bool perf_events_has_cgroup(const struct perf_events *pe);
 
 /* Attach @prog_fd to every event, by bpf_link if @use_link, else by ioctl. */
 int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struct err *err);

@@ -43,6 +43,18 @@ int perf_open_cgroup(const struct perf_event_attr *attr, unsigned int cpu, int c
 		       PERF_FLAG_FD_CLOEXEC | (cgroup >= 0 ? PERF_FLAG_PID_CGROUP : 0));
 }
 
+int perf_open_clock(unsigned int cpu)
+{
+	const struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+	};
+
+	return perf_open(&attr, cpu);
+}
+
 int perf_open_explain(struct err *err, int error, unsigned int cpu, const char *event)
 {
 	const char *verb = NULL, *remedy = SEE_DOCTOR;

@@ -14,6 +14,9 @@ int perf_open(const struct perf_event_attr *attr, unsigned int cpu);
 /* The same, but only while a task of a cgroup or one below it runs; @cgroup: its directory, or -1: all. */
 int perf_open_cgroup(const struct perf_event_attr *attr, unsigned int cpu, int cgroup);
 
+/* The same of an event that counts nothing, but is enabled for as long as the CPU is online. */
+int perf_open_clock(unsigned int cpu);
+
 /**
  * perf_open_explain() - describe a failure and its remedy
  * @error: the errno of perf_open()

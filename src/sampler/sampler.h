@@ -141,6 +141,9 @@ int sampler_set_latency(struct sampler *s, __u32 min_lat, __u32 max_lat, struct 
  */
 int sampler_set_cgroup(struct sampler *s, int cgroup, struct err *err);
 
+/* False also if the kernel refused that when sampling was opened. */
+bool sampler_has_cgroup(const struct sampler *s);
+
 /**
  * sampler_run_time() - what the program's runs took, as far as the kernel took the time
  *

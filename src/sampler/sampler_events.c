@@ -43,7 +43,14 @@ int sampler_events_open(struct sampler *s, const struct sampler_opts *opts, stru
 
 int sampler_set_cgroup(struct sampler *s, int cgroup, struct err *err)
 {
-	return s->events ? perf_events_set_cgroup(s->events, cgroup ?: -1, err) : 0;
+	int ret = s->events ? perf_events_set_cgroup(s->events, cgroup ?: -1, err) : 0;
+
+	return ret && cgroup ? err_set(err, ret, "%s", refused_cgroup(ret)) : ret;
+}
+
+bool sampler_has_cgroup(const struct sampler *s)
+{
+	return s->events && perf_events_has_cgroup(s->events);
 }
 
 int sampler_start(struct sampler *s, struct err *err)

@@ -241,6 +241,7 @@ int sampling_open(struct sampling *s, struct err *err)
 	ret = sampler_open(&s->opts, &s->sampler, err);
 	if (s->opts.cgroup)
 		close(s->opts.cgroup);
+	s->unbindable = !ret && s->bound && !sampler_has_cgroup(s->sampler);
 	if (!ret)
 		announce(s);
 	return ret;
@@ -288,6 +289,7 @@ void sampling_release(struct sampling *s)
 	s->tree = NULL;
 	s->cgroups = NULL;
 	s->names = NULL;
+	s->unbindable = false;
 	s->opts.sel.cgroups = NULL;
 	s->opts.sel.n_cgroups = 0;
 	s->cpu_array = NULL;

@@ -40,7 +40,8 @@ struct sampling {
 	/* made by sampling_open() */
 	struct cpu_info cpu;
 	struct plan plan;
-	__u64 bound; /* the cgroup that events are bound to; 0: none */
+	__u64 bound;	 /* the cgroup that events are bound to; 0: none */
+	bool unbindable; /* the kernel refuses that */
 	struct cgroup_tree *tree;
 	struct container_names *names;
 	struct cgroup_select *cgroups;

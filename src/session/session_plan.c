@@ -83,11 +83,13 @@ void sampling_plan_again(struct sampling *s)
 	int fd;
 
 	/* nothing is selected while it is gone: events of the dead one count nothing */
-	if (s->plan.cgroup && only_cgroup(&s->opts.sel, &id) && !id)
+	if (s->unbindable || (s->plan.cgroup && only_cgroup(&s->opts.sel, &id) && !id))
 		return;
 	fd = sampling_plan_cgroup(s);
-	if (s->bound != before && sampler_set_cgroup(s->sampler, fd, &err))
-		log_warn("%s; sampling all cgroups and filtering", err.text);
+	if (s->bound != before && sampler_set_cgroup(s->sampler, fd, &err)) {
+		log_info("%s", err.text);
+		s->unbindable = fd;
+	}
 	if (fd)
 		close(fd);
 }

@@ -136,8 +136,8 @@ class Hist:
                 fixed = o['period'] is not None and not filtered(o['event'])
                 need(not fixed or s['estimated_ops'] == o['period'] * s['samples'],
                      'estimated_ops of %s' % s)
-                need(not filtered(o['event']) or s['estimated_ops'] is s['miss_cycles'] is None,
-                     'estimates under a hardware filter: %s' % s)
+                known = s['estimated_ops'] is not None or (s['miss_cycles'] is not None and s['sum'])
+                need(not filtered(o['event']) or not known, 'estimates under a hardware filter: %s' % s)
                 t.sum += s['sum']
                 t.buckets.update(dict(s['buckets']))
                 if not fixed:

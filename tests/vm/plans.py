@@ -30,6 +30,10 @@ def scenarios(guest):
     guest.hist('below', '--cgroup /a', window='2 1', unseen='any', all=True, **a,
                meanwhile='sleep 0.5; start x /a/new/x 1; sleep 1; kill -9 $P_x; wait $P_x',
                also=lambda accepted, _: need_path(guest, accepted, '/a/new/x'))
+    # so has a command
+    period = guest.new_period(100000)
+    guest.do('run command ibscope hist --json --by pid,cpu -e ibs_op// -c %d -- work -hop 2 7' % period)
+    guest.check('command: only its own cgroup', check_command, guest, period, bound)
     # each of it in another stage
     guest.hist('stages', '--cgroup /a:100 --op load,locked --user', unseen='any', all=True, by=by,
                filters=lambda: oracle.Filter(cgroup=below_a(), latency=(100, 65535), op={'load', 'locked'},
@@ -42,6 +46,21 @@ run moved ibscope hist --json --by cgroup,cpu -e ibs_op// -c %d --cgroup /m 3 1 
 start m1 /m 2; sleep 0.5; kill -9 $P_m1; wait $P_m1; rmdir $cg/m; sleep 0.3
 start m2 /m 3; sleep 0.5; kill -9 $P_m2; wait $P_m2 $H''' % period)
         guest.check('moved: a cgroup made again is followed', check_moved, guest, period)
+    periods = [guest.new_period(100000) for _ in range(2)]
+    guest.do('''
+D=/sys/fs/bpf/plan
+serve() {       # NAME PERIOD OPTION: the cgroup of a collector is another one after a while
+    ibscope serve -e ibs_op// -c $2 --by cgroup,cpu --cgroup /a --pin-dir $D --control /run/ibscope/control --max-overhead off \\
+        --nmi-cost 1us --max-bpf-time off $3 2> $O/$1.err & S=$!
+    sampling $1; sleep 0.7
+    ibscope ctl --pin-dir $D set cgroup=/b > $O/$1.how 2>&1; sleep 0.7
+    kill $S; quiet 1; wait $S; echo $? > $O/$1.rc
+    ibscope ctl --pin-dir $D --json --by cgroup,cpu snapshot > $O/$1.out 2>> $O/$1.err
+    rm -r $D
+}
+serve served %d; serve served-off %d "--plan off"''' % tuple(periods))
+    for name, period, plan in ('served', periods[0], bound), ('served-off', periods[1], False):
+        guest.check(name + ': another cgroup while sampling', check_served, guest, name, period, plan)
     guest.hist('hotplug', '--cgroup /a', window='0.5 10', unseen='any', all=True, **a, meanwhile='''
 C=/sys/devices/system/cpu/cpu3/online
 sleep 1; echo 0 > $C; sleep 1; echo 1 > $C''', also=lambda *_: check_hotplug(guest))
@@ -114,11 +133,38 @@ def check_swfilt(guest, period):
     return '%d interrupts, %d samples seen, %d kept' % (len(samples), got.ledger['seen'], kept)
 
 
+def check_served(guest, name, period, bound):
+    """Events follow the selection; what they do not follow the program drops."""
+    got = Hist(guest.stdout(name))
+    of = {p: sum(s['samples'] for s in got.lines[0]['series'] if s['labels']['cgroup'] == p) for p in ('/a', '/b')}
+    samples = guest.samples(period)[0]
+    log = {p: sum(s.cgroup == guest.facts.ids[p] for s in samples) for p in of}
+    need(min(of.values()) > 200 and 'changed while sampling' in guest.read(name + '.how'), '%s, %s' % (
+        of, guest.read(name + '.how')))
+    need(all(of[p] <= log[p] for p in of), 'collected %s, the log has %s' % (of, log))
+    need(not bound or of == log, 'collected %s, the log has %s' % (of, log))
+    others = sum(s.vcpu > 1 for s in samples)
+    need((others == 0) == bound, '%d interrupts on CPUs of other cgroups' % others)
+    need((got.unseen is None) == bound, 'unseen %s' % got.unseen)
+    return '%s samples, %d interrupts on other CPUs' % (of, others)
+
+
 def check_modes(guest, address_bit):
     for name, other in ('user', 'kernel'), ('kernel', 'user'):
         period = json.loads(guest.stdout(name).splitlines()[0])['period']
         n = sum(s.mode == other for s in guest.samples(period)[0])
         need(bool(n) != address_bit, '%s: %d ops of the %s' % (name, n, other))
+
+
+def check_command(guest, period, bound):
+    out = guest.stdout('command').splitlines()      # a pid, then what was sampled
+    got, samples = Hist('\n'.join(x for x in out if x[0] == '{')), guest.samples(period)[0]
+    pid = int(next(x for x in out if x[0] != '{'))
+    mine = sum(s.tgid == pid for s in samples)
+    of = sum(s['samples'] for s in got.lines[0]['series'] if s['labels']['pid'] == str(pid))
+    need(of == mine > 200, 'collected %d of %d samples' % (of, mine))
+    need(not bound or len(samples) < 1.2 * mine, '%d interrupts for %d samples' % (len(samples), mine))
+    return '%d interrupts, %d of them in the command' % (len(samples), mine)
 
 
 def check_hotplug(guest):
