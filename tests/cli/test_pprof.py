@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """`report --pprof` against `report --json`: decoded here, and read by Go's pprof."""
 import collections
+import functools
 import gzip
+import http.server
 import json
 import os
 import re
@@ -9,13 +11,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'system'))
+import browser  # noqa: E402
 import ibscope  # noqa: E402
 from ibscope import run  # noqa: E402
 
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
+SHOP = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_shop')
+SPEEDSCOPE = 'speedscope@1.25.0'
 VALUES = ['samples', 'miss_cycles', 'remote_miss_cycles', 'estimated_ops']
 REMOTE = ['remote-cache', 'remote-dram', 'remote-pmem', 'remote-cxl']
 
@@ -205,6 +211,49 @@ class Pprof(unittest.TestCase):
         diff = self.go('-top', f'-diff_base={path}', more)
         grown = 100000 * sum(row['total'] or 0 for row in self.rows(more.removesuffix('.pb.gz'), 'src'))
         self.assertEqual(total(diff), grown - cycles)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@unittest.skipUnless(shutil.which('chromium') and shutil.which('npm'), 'needs chromium and npm')
+class Speedscope(unittest.TestCase):
+    """The package has no interface for programs: its page imports the profile in a browser."""
+
+    def test_import(self):
+        with tempfile.TemporaryDirectory() as d:
+            try:
+                p = subprocess.run(['npm', 'pack', '--silent', '--cache', os.path.join(d, 'cache'), SPEEDSCOPE], cwd=d,
+                                   capture_output=True, text=True, timeout=60)
+            except subprocess.TimeoutExpired:
+                self.skipTest('no answer from the registry of npm')
+            if p.returncode:
+                self.skipTest(f'npm cannot get {SPEEDSCOPE}: {p.stderr.strip()[-200:]}')
+            subprocess.run(['tar', 'xzf', p.stdout.split()[-1]], cwd=d, check=True)
+            site = os.path.join(d, 'package', 'dist', 'release')
+            file = os.path.join(d, 'shop')
+            subprocess.run([SHOP, file, '20000'], check=True)
+            self.assertEqual(run('report', file, '--pprof', os.path.join(site, 'ours.pb.gz')).returncode, 0)
+            server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), functools.partial(Quiet, directory=site))
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            self.addCleanup(server.server_close)
+            self.addCleanup(server.shutdown)
+            with browser.Browser() as b:
+                b.open(f'http://127.0.0.1:{server.server_port}/index.html#profileURL=ours.pb.gz&view=sandwich')
+                b.until("document.body?.innerText.includes('Symbol Name') ?? false")
+                text = b.js('document.body.innerText')
+            rows = json.loads(run('report', file, '--json', '--by', 'symbol').stdout)['rows']
+        # total, self and name of functions, in miss cycles
+        shown = {name: int(own.replace(',', '')) for own, name in
+                 re.findall(r'^\s*([\d,]+) \([^)]*\)\n\t([^\d\s].*)$', text, re.M)}
+        want = {r['labels']['symbol']: r['miss_cycles'] for r in rows}
+        self.assertGreater(len(shown), 5)
+        for name, cycles in shown.items():
+            if name in want:
+                self.assertEqual(cycles, want[name], name)
+        self.assertGreaterEqual(len(set(shown) & set(want)), 5)
 
 
 if __name__ == '__main__':

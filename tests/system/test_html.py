@@ -9,6 +9,7 @@ import tempfile
 import unittest
 import urllib.parse
 
+import browser
 import ibscope
 from ibscope import run
 
@@ -174,6 +175,59 @@ class Shop(Page):
         self.assertIn('-C 48-71', dom)
         for name in ('socket 1', 'node 3', 'L3 7'):
             self.assertIn(f'>{name}</text>', dom)
+
+    def page(self, b):
+        b.open('file://' + self.html)
+        b.until("document.querySelector('[data-ready=yes]') !== null")
+
+    def test_keyboard_alone(self):
+        """A source, a container and a time, chosen and given up without a mouse."""
+        chips = "document.querySelector('#chips button')?.parentNode.textContent ?? ''"
+        focus = "document.activeElement.textContent"
+        with browser.Browser() as b:
+            self.page(b)
+            self.assertEqual(b.js(chips), '')
+            b.tab_to("e.closest('#legend') && e.title === 'Show only dram'")
+            b.key('Enter')
+            b.until(f"({chips}).includes('dram')")
+            self.assertIn('--src dram', b.js("document.getElementById('command').textContent"))
+            self.assertIn('dram', b.js(focus))     # focus survives a redraw
+            b.key('Escape')
+            b.until(f"({chips}) === ''")
+            b.tab_to("e.closest('#rows tbody') && e.title !== 'Total'")
+            name = b.js('document.activeElement.title || document.activeElement.textContent')
+            b.key('Enter')
+            b.until("document.querySelector('#rows tr[aria-current=true]') !== null")
+            self.assertIn(name.split('/')[-1], b.js(chips))
+            b.key('Escape')
+            b.tab_to("e.getAttribute('aria-label')?.startsWith('Latency over time')")
+            for _ in range(3):
+                b.key('ArrowRight')
+            b.until("document.getElementById('read').textContent !== ''")    # a reader is told the cell
+            b.key('ArrowRight', shift=True)
+            b.key('Enter')
+            b.until(f"({chips}) !== ''")
+            b.key('Escape')
+            b.until(f"({chips}) === ''")
+
+    def test_paper_and_phones(self):
+        with browser.Browser() as b:
+            self.page(b)
+            pdf = b.pdf()
+            self.assertTrue(pdf.startswith(b'%PDF'))
+            self.assertLessEqual(len(re.findall(rb'/Type\s*/Page\b', pdf)), 4)
+            b.call('Emulation.setEmulatedMedia', media='print')
+            self.assertEqual(b.js("[...document.querySelectorAll('.no-print')].filter(e => e.offsetParent).length"), 0)
+            b.call('Emulation.setEmulatedMedia', media='')
+            for width in (400, 800, 1400):
+                b.size(width, 900)
+                self.page(b)
+                self.assertLessEqual(b.js('document.documentElement.scrollWidth'), width)
+                self.assertGreater(b.js("document.querySelectorAll('#rows tbody tr').length"), 5)
+            b.size(400, 900)
+            self.page(b)
+            self.assertTrue(b.js("""[...document.querySelectorAll('#rows thead th')].filter(e => e.offsetParent)
+                .every(e => e.getBoundingClientRect().right <= 400)"""))
 
     def test_a_function(self):
         frames = json.loads(re.search(r'id="facts-data">(.*?)</script>', self.text, re.S).group(1))['frames']
