@@ -121,6 +121,15 @@ const char *container_names_label(struct container_names *n, const struct contai
 /* The same of its pod: "namespace/pod", else the pod's uid, "" outside pods. */
 const char *container_names_pod_label(struct container_names *n, const struct container *c);
 
+/**
+ * container_names_unreadable() - state that is there, and that this process may not read
+ * @path: filled with its directory, behind @root
+ * @found: set to whether any runtime's state can be read
+ *
+ * Return: whether there is some; then names are missing.
+ */
+bool container_names_unreadable(const char *root, bool *found, char *path, size_t size);
+
 #define CONTAINER_LABEL 512
 
 /*

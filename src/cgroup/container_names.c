@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "container.h"
 
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/std.h"
@@ -38,6 +40,8 @@ struct entry {
 	char key[KEY_SIZE];
 	bool used;		    /* since the last search for one to replace */
 	char *container, *pod, *ns; /* in one block, of `container` */
+	const char *runtime;
+	unsigned int uid;
 	uint64_t retry_ns, wait_ns;
 };
 
@@ -110,7 +114,8 @@ struct container_names {
 	size_t n_places;
 	uint64_t places_ns; /* not looked for others before */
 	struct user user[USERS_MAX];
-	size_t n_users; /* so far; the oldest are replaced */
+	size_t n_users;	  /* so far; the oldest are replaced */
+	bool equal_names; /* the user knows */
 	struct container_name answer;
 	char label[CONTAINER_LABEL];
 };
@@ -382,11 +387,29 @@ static void resolve(struct container_names *n, const struct container *c, struct
 	}
 }
 
+/* Containers of one name are one row: no surprise within a runtime, where a name is used again. */
+static void note_equal(struct container_names *n, const struct entry *e)
+{
+	for (const struct entry *o = n->entry; !n->equal_names && o < n->entry + n->n; o++) {
+		bool differ =
+			o->runtime && *o->runtime && *e->runtime && strcmp(o->runtime, e->runtime);
+
+		if (!o->container || strcmp(o->container, e->container) || strcmp(o->pod, e->pod) ||
+		    strcmp(o->ns, e->ns) || (o->uid == e->uid && !differ))
+			continue;
+		n->equal_names = true;
+		log_warn("containers of different runtimes or users have the same name '%s', and "
+			 "are "
+			 "shown as one; --by cgroup,container keeps them apart",
+			 e->container);
+	}
+}
+
 /* What was known stays until it is called otherwise: files go before the cgroup does. */
 static void entry_resolve(struct container_names *n, struct entry *e, const struct container *c)
 {
 	struct container_text t = { "" };
-	bool known;
+	bool known, fresh;
 
 	resolve(n, c, &t);
 	if (e->container) {
@@ -395,7 +418,12 @@ static void entry_resolve(struct container_names *n, struct entry *e, const stru
 		keep(t.ns, e->ns);
 	}
 	known = (!has_runtime(c) || *t.container) && (!*host_pod(c) || *t.pod);
+	fresh = !e->container || strcmp(e->container, t.container);
 	entry_set(e, &t);
+	e->runtime = c->runtime;
+	e->uid = c->uid;
+	if (fresh && e->container && *e->container)
+		note_equal(n, e);
 	e->wait_ns = known ? RENAME_NS : e->wait_ns ? e->wait_ns * 2 : RETRY_MIN_NS;
 	if (e->wait_ns > RETRY_MAX_NS)
 		e->wait_ns = RETRY_MAX_NS;
@@ -497,6 +525,32 @@ bool container_matches(const char *pattern, const struct container *c,
 }
 
 /* --- opening --- */
+
+bool container_names_unreadable(const char *root, bool *found, char *path, size_t size)
+{
+	static const char *const below[] = {
+		[PLACE_DOCKER] = "/containers",
+		[PLACE_CONTAINERD] = "/io.containerd.runtime.v2.task",
+		[PLACE_PODMAN] = "/overlay-containers",
+	};
+	char full[PATH_MAX];
+
+	*found = false;
+	for (size_t i = 0; i < ARRAY_SIZE(root_places); i++) {
+		int fd;
+
+		snprintf(path, size, "%s%s", root_places[i].dir, below[root_places[i].kind]);
+		snprintf(full, sizeof(full), "%s%s", root, path);
+		fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0) {
+			*found = true;
+			close(fd);
+		} else if (errno == EACCES || errno == EPERM) {
+			return true;
+		}
+	}
+	return false;
+}
 
 int container_names_open(const char *root, struct container_names **out)
 {

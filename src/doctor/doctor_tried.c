@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cgroup/cgroup_hierarchy.h"
+#include "cgroup/container.h"
 
 /* --- checks: environment --- */
 
@@ -55,6 +56,22 @@ static void check_cgroup(struct doctor *d, struct doctor_result *r)
 			   fs.path, fs.inner);
 		doctor_remedy(
 			r, "give the container the host's /sys/fs/cgroup and its cgroup namespace");
+	}
+}
+
+static void check_names(struct doctor *d, struct doctor_result *r)
+{
+	char path[256];
+	bool found;
+
+	if (container_names_unreadable(d->root, &found, path, sizeof(path))) {
+		doctor_value(r, DOCTOR_WARN, "incomplete");
+		doctor_why(r, "%s cannot be read: containers are shown by the digits of their ids",
+			   path);
+	} else if (found) {
+		doctor_value(r, DOCTOR_OK, "readable");
+	} else {
+		doctor_value(r, DOCTOR_INFO, "no state of a container runtime");
 	}
 }
 
@@ -218,6 +235,8 @@ static void check_sim(struct doctor *d, struct doctor_result *r)
 const struct doctor_check doctor_tried_checks[] = {
 	{ "cgroup", "Environment", "cgroups", check_cgroup,
 	  "boot with systemd.unified_cgroup_hierarchy=1, or use a container runtime on v2" },
+	{ "names", "Environment", "container names", check_names,
+	  "run as root or with CAP_DAC_READ_SEARCH" },
 	{ "bpffs", "Environment", "bpffs", check_bpffs, "mount -t bpf bpf /sys/fs/bpf" },
 
 	{ "bpf_load", "Tried", "load a BPF program", check_bpf_load,

@@ -81,10 +81,17 @@ static void use(struct sampling *s, struct cgroup_select *select)
 int sampling_select_cgroups(struct sampling *s, struct err *err)
 {
 	struct cgroup_select *select;
+	char path[256];
+	bool found;
 	int ret;
 
 	if (container_names_open("", &s->names))
 		return err_set(err, -ENOMEM, "out of memory");
+	if ((s->select.n_containers || shows_containers(s)) &&
+	    container_names_unreadable("", &found, path, sizeof(path)))
+		log_warn("containers may lack their names: cannot read %s; run as root or with "
+			 "CAP_DAC_READ_SEARCH",
+			 path);
 	ret = open_select(s, &select, err);
 	if (ret)
 		return ret;

@@ -253,6 +253,31 @@ static void test_renamed(void **state)
 	check("/docker/" A, "two", "", "");
 }
 
+/* What is there, but not for us. */
+static void test_unreadable(void **state)
+{
+	char path[256], full[512];
+	bool found, denied;
+
+	(void)state;
+	if (geteuid())
+		skip(); /* root alone can lose the right to read */
+	assert_false(container_names_unreadable(root, &found, path, sizeof(path)));
+	assert_false(found);
+	put_dir("/run/containerd/io.containerd.runtime.v2.task/");
+	put_dir("/var/lib/docker/containers/");
+	assert_false(container_names_unreadable(root, &found, path, sizeof(path)));
+	assert_true(found);
+	snprintf(full, sizeof(full), "%s/var/lib/docker", root);
+	assert_int_equal(chmod(full, 0700), 0);
+	assert_int_equal(chmod(root, 0755), 0);
+	assert_int_equal(seteuid(65534), 0);
+	denied = container_names_unreadable(root, &found, path, sizeof(path));
+	assert_int_equal(seteuid(0), 0);
+	assert_true(denied);
+	assert_string_equal(path, "/var/lib/docker/containers");
+}
+
 /* Of a user's containers, and of no others. */
 static void test_rootless(void **state)
 {
@@ -611,6 +636,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_plain_containerd, up, down),
 		cmocka_unit_test_setup_teardown(test_podman_pods, up, down),
 		cmocka_unit_test_setup_teardown(test_renamed, up, down),
+		cmocka_unit_test_setup_teardown(test_unreadable, up, down),
 		cmocka_unit_test_setup_teardown(test_rootless, up, down),
 		cmocka_unit_test_setup_teardown(test_spoofed, up, down),
 		cmocka_unit_test_setup_teardown(test_containerd, up, down),

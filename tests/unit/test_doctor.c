@@ -171,6 +171,7 @@ static void test_good(void **state)
 	assert_int_equal(status(d, "lockdown"), DOCTOR_OK);
 	assert_int_equal(status(d, "cgroup"), DOCTOR_OK);
 	assert_int_equal(status(d, "bpffs"), DOCTOR_OK);
+	assert_int_equal(status(d, "names"), DOCTOR_INFO);
 	assert_int_equal(status(d, "btf"), DOCTOR_NO);
 	assert_string_equal(doctor_find(d, "perf_open")->value, "not tried");
 	assert_false(d->can_sample); /* what was not tried is not promised */
