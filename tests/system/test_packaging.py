@@ -173,6 +173,14 @@ class Kubernetes(unittest.TestCase):
             self.assertTrue(peer['namespaceSelector']['matchLabels'] and peer['podSelector']['matchLabels'])
         self.assertEqual([p['port'] for p in rule['ports']], [self.docs['Service']['spec']['ports'][0]['targetPort']])
 
+    def test_mounts(self):
+        """Runtimes look for the mount around a path by the first characters of its name."""
+        private = '/var/lib/containers/storage/overlay'     # podman makes it
+        for c in self.by_name.values():
+            for m in c['volumeMounts']:
+                if m['mountPath'].startswith(private):
+                    self.assertNotIn('mountPropagation', m)
+
     def test_powers(self):
         self.assertTrue(self.pod['spec']['hostPID'])
         for c in self.by_name.values():

@@ -1,0 +1,468 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Real container runtimes: what they call their containers is what ibscope shows.
+
+Everything runs in a mount namespace of its own, with temporary directories over those where runtimes
+keep their state, so that those of the machine are neither seen nor changed. Images are made from
+busybox. With RUNTIMES=all (make runtimes) each runtime goes through each case, and a table is printed;
+otherwise each is only started, once, and named.
+"""
+import contextlib
+import ctypes
+import io
+import json
+import os
+import pwd
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+import urllib.request
+
+import ibscope
+from ibscope import Collector, until
+
+OK, WHY = ibscope.can_bpf()
+ALL = os.environ.get('RUNTIMES') == 'all'
+SIM = ('--source', 'sim', '-c', '200000')
+CLONE_NEWNS, MS_REC, MS_PRIVATE, MS_BIND = 0x20000, 0x4000, 1 << 18, 0x1000
+STATE = ('/var/lib/docker', '/run/docker', '/var/lib/containers', '/run/containers', '/run/libpod',
+         '/var/lib/containerd', '/run/containerd', '/run/runc')
+PINS = f'/sys/fs/bpf/ibscope-runtimes-{os.getpid()}'
+BUSY = '/bin/busy'
+QUICK = 'docker', 'podman pod', 'containerd (ctr)', 'lxc'
+CASES = ('name', 'id', 'pod', 'rename', 'restart', 'removed', 'same name', 'metrics')
+table = {}
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def mount(source, target, flags):
+    if libc.mount(source.encode(), target.encode(), None, flags, None):
+        raise OSError(ctypes.get_errno(), target)
+
+
+def setUpModule():
+    global tmp
+    if not OK:
+        raise unittest.SkipTest(f'no BPF on this machine: {WHY}')
+    busybox = shutil.which('busybox')
+    if not busybox or not subprocess.run(['ldd', busybox], capture_output=True).returncode:
+        raise unittest.SkipTest('no busybox that is linked statically')
+    if os.geteuid() or libc.unshare(CLONE_NEWNS):
+        raise unittest.SkipTest('no mount namespace of its own')
+    mount('none', '/', MS_REC | MS_PRIVATE)
+    tmp = tempfile.mkdtemp(prefix='ibscope-runtimes-')
+    os.chmod(tmp, 0o755)
+    for d in STATE:
+        os.makedirs(tmp + '/state' + d)
+        os.makedirs(d, exist_ok=True)
+        mount(tmp + '/state' + d, d, MS_BIND)
+    make_image(busybox)
+
+
+def tearDownModule():
+    if table:
+        width = max(map(len, table))
+        print('\n' + ' ' * width, *(f'{c:9}' for c in CASES))
+        for runtime, cells in table.items():
+            print(f'{runtime:{width}}', *(f'{cells.get(c, "-"):9}' for c in CASES))
+    with open('/proc/self/mountinfo') as f:
+        lines = f.readlines()
+    for line in reversed(lines):
+        at = line.split()[4]
+        if at.startswith((*STATE, tmp)):
+            libc.umount2(at.encode(), 2)
+    shutil.rmtree(tmp, ignore_errors=True)
+
+
+def make_image(busybox):
+    """A root file system, as a directory, and as what `docker load` takes."""
+    root = tmp + '/rootfs'
+    for d in 'bin', 'proc', 'sys', 'dev', 'etc', 'tmp', 'usr', 'var', 'run', 'root':
+        os.makedirs(f'{root}/{d}')
+    shutil.copy(busybox, root + '/bin/busybox')
+    for applet in 'sh', 'sleep':
+        os.symlink('busybox', f'{root}/bin/{applet}')
+    open(root + '/etc/os-release', 'w').close()
+    with open(root + '/bin/busy', 'w') as f:
+        f.write('#!/bin/sh\nwhile :; do :; done\n')
+    os.chmod(root + '/bin/busy', 0o755)
+    with tarfile.open(tmp + '/layer.tar', 'w') as t:
+        t.add(root, '.')
+    digest = subprocess.run(['sha256sum', tmp + '/layer.tar'], capture_output=True, text=True).stdout.split()[0]
+    parts = {'config.json': {'architecture': 'amd64', 'os': 'linux', 'config': {},
+                             'rootfs': {'type': 'layers', 'diff_ids': ['sha256:' + digest]}},
+             'manifest.json': [{'Config': 'config.json', 'RepoTags': ['localhost/bb:latest'], 'Layers': ['layer.tar']}]}
+    with tarfile.open(tmp + '/image.tar', 'w') as t:
+        t.add(tmp + '/layer.tar', 'layer.tar')
+        for name, what in parts.items():
+            data = json.dumps(what).encode()
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            t.addfile(info, io.BytesIO(data))
+
+
+def call(*args, check=True, **kw):
+    p = subprocess.run(args, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, **kw)
+    if check and p.returncode:
+        raise AssertionError(f'{args}: {p.stdout}{p.stderr}')
+    return p.stdout.strip()
+
+
+# A hierarchy that is v2 alone, as newer systems have it, for what follows.
+V2 = 'umount -l /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && '
+
+
+class Runtime:
+    """What differs between them. Each start() makes a busy container and returns its id, if any."""
+    needs = ()
+    daemon = None
+
+    def begin(self):
+        pass
+
+    def spawn(self, ready, *args):
+        path = f'{tmp}/{type(self).__name__}.log'
+        with open(path, 'w') as log:
+            self.daemon = subprocess.Popen(args, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+        def is_up():
+            with open(path) as log:
+                text = log.read()
+            assert self.daemon.poll() is None, text
+            return ready in text
+        until(is_up)
+
+    def end(self):
+        if self.daemon:
+            self.daemon.terminate()
+            self.daemon.wait(30)
+
+
+class Docker(Runtime):
+    needs = 'dockerd', 'docker', 'runc', 'containerd'
+    root = '/var/lib/docker'
+
+    def begin(self):
+        self.dir = tempfile.mkdtemp(dir=tmp)
+        self.spawn('API listen on', 'dockerd', '--exec-root', self.dir + '/exec', '-H', f'unix://{self.dir}/s', '--bridge', 'none', '--iptables=false',
+                   '--pidfile', self.dir + '/pid', *(['--data-root', self.root] if self.root != Docker.root else []))
+        self.docker('load', '-i', tmp + '/image.tar')
+
+    def docker(self, *args, **kw):
+        return call('docker', '-H', f'unix://{self.dir}/s', *args, **kw)
+
+    def start(self, name):
+        return self.docker('run', '-d', '--name', name, '--network', 'none', 'localhost/bb', BUSY)
+
+    def rename(self, old, new):
+        self.docker('rename', old, new)
+
+    def restart(self, name):
+        self.docker('restart', '-t', '0', name)
+
+    def remove(self, name):
+        self.docker('rm', '-f', name, check=False)
+
+
+class DockerMoved(Docker):
+    @property
+    def root(self):
+        return tmp + '/docker-moved'
+
+
+class Podman(Runtime):
+    needs = 'podman', 'runc', 'conmon'
+    args = ()
+
+    def begin(self):
+        conf = tmp + '/containers.conf'
+        with open(conf, 'w') as f:
+            f.write('[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\npids_limit = 0\nnetns = "none"\n'
+                    '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n')
+        self.env = dict(os.environ, CONTAINERS_CONF=conf)
+        self.podman('load', '-i', tmp + '/image.tar')
+
+    def podman(self, *args, **kw):
+        return call('podman', *self.args, *args, env=self.env, **kw)
+
+    def start(self, name, *more):
+        return self.podman('run', '-d', '--name', name, *more, 'localhost/bb', BUSY)
+
+    def rename(self, old, new):
+        self.podman('rename', old, new)
+
+    def restart(self, name):
+        self.podman('restart', '-t', '0', name)
+
+    def remove(self, name):
+        self.podman('rm', '-f', '-t', '0', name, check=False)
+
+    def end(self):
+        self.podman('rm', '-f', '-t', '0', '-a', check=False)
+        self.podman('pod', 'rm', '-f', '-a', check=False)
+
+
+class PodmanMoved(Podman):
+    @property
+    def args(self):
+        return '--root', tmp + '/podman-moved', '--runroot', tmp + '/podman-run'
+
+
+class PodmanPod(Podman):
+    def start(self, name):
+        call('podman', 'pod', 'create', '--name', 'pod-' + name, '--infra-image', 'localhost/bb',
+             '--infra-command', '/bin/sleep 1000', '--network', 'none', env=self.env)
+        return super().start(name, '--pod', 'pod-' + name)
+
+
+class PodmanBarePod(Podman):
+    def start(self, name):
+        call('podman', 'pod', 'create', '--name', 'pod-' + name, '--infra=false', env=self.env)
+        return super().start(name, '--pod', 'pod-' + name)
+
+
+class PodmanSplit(Podman):
+    """As Quadlet's units have it. On v2 only."""
+    rename = restart = None
+
+    def start(self, name):
+        return call('unshare', '-m', 'sh', '-c', V2 + 'd=/sys/fs/cgroup/ibscope-quadlet.service; mkdir -p $d; '
+                    'echo $$ > $d/cgroup.procs; exec "$@"', 'sh', 'podman', 'run', '-d', '--name', name, '--cgroups=split',
+                    'localhost/bb', BUSY, env=self.env)
+
+
+class PodmanUser(Podman):
+    """A user's. On v2 only."""
+    needs = (*Podman.needs, 'newuidmap', 'useradd', 'su')
+    rename = restart = None
+    user = f'ibsrt{os.getpid() % 100000}'
+
+    def begin(self):
+        call('useradd', '-m', self.user)
+        os.makedirs(self.run_dir(), exist_ok=True)
+        os.chown(self.run_dir(), self.uid(), self.uid())
+        os.chmod(tmp + '/image.tar', 0o644)
+        super().begin()
+
+    def uid(self):
+        return pwd.getpwnam(self.user).pw_uid
+
+    def run_dir(self):
+        return f'/run/user/{self.uid()}'
+
+    def podman(self, *args, **kw):
+        script = V2 + (f'd=/sys/fs/cgroup/user.slice/user-{self.uid()}.slice/s; mkdir -p $d/me; chown -R {self.uid()} $d; '
+                       f'echo $$ > $d/me/cgroup.procs; exec su {self.user} -c "$0"')
+        line = f'cd; export XDG_RUNTIME_DIR={self.run_dir()} CONTAINERS_CONF={tmp}/containers.conf; podman ' + shlex.join(args)
+        return call('unshare', '-m', 'sh', '-c', script, line, **kw)
+
+    def end(self):
+        super().end()
+        run_dir = self.run_dir()
+        for p in os.listdir('/proc'):
+            with contextlib.suppress(OSError):
+                if p.isdigit() and os.stat('/proc/' + p).st_uid == self.uid():
+                    os.kill(int(p), 9)
+        call('userdel', '-r', self.user, check=False)
+        shutil.rmtree(run_dir, ignore_errors=True)
+
+
+class Containerd(Runtime):
+    needs = 'containerd', 'ctr', 'runc'
+    rename = None
+    state = '/run/containerd'
+
+    def begin(self):
+        self.dir = tempfile.mkdtemp(dir=tmp)
+        with open(self.dir + '/config.toml', 'w') as f:
+            f.write(f'version = 2\nroot = "{self.dir}/root"\nstate = "{self.state}"\n[grpc]\naddress = "{self.dir}/s"\n')
+        self.spawn('successfully booted', 'containerd', '-c', self.dir + '/config.toml')
+        self.ctr('image', 'import', tmp + '/image.tar')
+
+    def ctr(self, *args, **kw):
+        return call('ctr', '-a', self.dir + '/s', *args, **kw)
+
+    def start(self, name):
+        self.ctr('run', '-d', 'localhost/bb:latest', name, BUSY)
+
+    def remove(self, name):
+        self.ctr('task', 'rm', '-f', name, check=False)
+        self.ctr('container', 'rm', name, check=False)
+
+    def restart(self, name):
+        self.remove(name)
+        self.start(name)
+
+
+class ContainerdMoved(Containerd):
+    @property
+    def state(self):
+        return tmp + '/containerd-moved'
+
+
+class Lxc(Runtime):
+    needs = 'lxc-start', 'lxc-stop'
+    rename = None
+
+    def start(self, name):
+        d = f'{tmp}/lxc/{name}'
+        os.makedirs(d, exist_ok=True)
+        with open(d + '/config', 'w') as f:
+            f.write(f'lxc.rootfs.path = dir:{tmp}/rootfs\nlxc.uts.name = {name}\nlxc.net.0.type = empty\n'
+                    f'lxc.apparmor.profile = unconfined\nlxc.init.cmd = {BUSY}\n')
+        call('lxc-start', '-P', tmp + '/lxc', '-n', name, '-d')
+
+    def remove(self, name):
+        call('lxc-stop', '-P', tmp + '/lxc', '-n', name, '-k', check=False)
+
+    def restart(self, name):
+        self.remove(name)
+        self.start(name)
+
+
+class Nspawn(Runtime):
+    """Without a systemd that registers it; its scope is made by hand. On v2 only."""
+    needs = ('systemd-nspawn',)
+    rename = None
+    running = {}
+
+    def start(self, name):
+        root = f'{tmp}/nspawn-{name}'
+        if not os.path.exists(root):
+            shutil.copytree(tmp + '/rootfs', root, symlinks=True)
+        script = V2 + (f'd=/sys/fs/cgroup/machine.slice/machine-{name}.scope; mkdir -p $d; echo $$ > $d/cgroup.procs; exec "$@"')
+        self.running[name] = subprocess.Popen(
+            ['unshare', '-m', 'sh', '-c', script, 'sh', 'systemd-nspawn', '-q', '-D', root, '--register=no',
+             '--keep-unit', '-M', name, BUSY], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def remove(self, name):
+        p = self.running.pop(name, None)
+        if p:
+            p.terminate()
+            p.communicate(timeout=30)
+            ibscope.Cgroup(f'machine.slice/machine-{name}.scope').remove()
+
+    def restart(self, name):
+        self.remove(name)
+        self.start(name)
+
+
+RUNTIMES = {
+    'docker': Docker, 'docker --data-root': DockerMoved, 'podman': Podman, 'podman --root': PodmanMoved,
+    'podman pod': PodmanPod, 'podman pod, no infra': PodmanBarePod, 'podman --cgroups=split': PodmanSplit,
+    'podman rootless': PodmanUser, 'containerd (ctr)': Containerd, 'containerd, state moved': ContainerdMoved,
+    'lxc': Lxc, 'nspawn': Nspawn,
+}
+
+
+class Runtimes(unittest.TestCase):
+    def hist(self, *args, seconds='0.5'):
+        return ibscope.hist(*SIM, *args, seconds, '1')[0]
+
+    def shown(self, by, *args):
+        o = self.hist('--by', by, *args)
+        self.assertEqual(ibscope.residual(o['ledger']), 0)
+        return {tuple(s['labels'][k] for k in by.split(',')) for s in o['series']}
+
+    def case(self, what, check):
+        try:
+            check()
+        except BaseException:
+            self.cells[what] = 'FAIL'
+            raise
+        self.cells[what] = 'ok'
+
+    def run_one(self, title):
+        if not ALL and title not in QUICK:
+            self.skipTest('make runtimes runs it')
+        r = self.runtime = RUNTIMES[title]()
+        missing = [n for n in r.needs if not shutil.which(n)]
+        self.cells = table.setdefault(title, {})
+        if missing:
+            self.cells['name'] = 'skipped'
+            self.skipTest(f'not installed: {", ".join(missing)}')
+        self.addCleanup(r.end)
+        r.begin()
+        name = 'rt' + re.sub(r'\W', '', type(r).__name__.lower())
+        names = [name, name + 'x']
+        for n in names:
+            self.addCleanup(r.remove, n)
+        self.id = r.start(name)
+        pod = 'pod-' + name if 'Pod' in type(r).__name__[6:] else ''
+        self.case('name', lambda: until(lambda: (name,) in self.shown('container', '--container', name + '*'), 20))
+        if pod:
+            self.case('pod', lambda: self.check_pod(name, pod))
+        if not ALL:
+            return
+        if self.id:
+            self.case('id', lambda: self.assertEqual(self.shown('container', '--container', self.id[:12]), {(name,)}))
+        self.case('metrics', lambda: self.check_metrics(name, pod))
+        self.case('same name', lambda: self.check_same(name))
+        if r.restart:
+            self.case('restart', lambda: (
+                r.restart(name), until(lambda: (name,) in self.shown('container', '--container', name + '*'), 20)))
+        if r.rename:
+            self.case('rename', lambda: self.check_rename(r, *names))
+            name = names[1]
+        r.remove(name)
+        self.case('removed', lambda: until(lambda: 'is running' in ibscope.run('hist', *SIM, '--container', name, '0.1', '1').stderr, 20))
+
+    def check_pod(self, name, pod):
+        until(lambda: (name, pod) in self.shown('container,pod', '--container', name), 20)
+        self.assertEqual(self.shown('pod', '--container', pod), {(pod,)})
+
+    def check_metrics(self, name, pod):
+        c = Collector(PINS, '--web.listen-address', '127.0.0.1:0', '--unpin')
+        try:
+            port = re.search(r'listening on \S+:(\d+)', until(lambda: 'listening on' in c.said() and c.said()))[1]
+            want = re.compile(rf'ibscope_\w+\{{(?=[^}}]*container="{name}")' + (rf'(?=[^}}]*pod="{pod}")' if pod else ''))
+            until(lambda: want.search(urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=10).read().decode()), 20)
+        finally:
+            c.stop()
+
+    def check_same(self, name):
+        """Another container of that name, of plain cgroups as docker makes them."""
+        other = 'ab' * 32
+        d = f'/var/lib/docker/containers/{other}'
+        os.makedirs(d)
+        with open(d + '/config.v2.json', 'w') as f:
+            json.dump({'Name': '/' + name}, f)
+        cgroup = ibscope.Cgroup(f'/docker/{other}')
+        busy = ibscope.Busy(min(os.sched_getaffinity(0)), cgroup)
+        try:
+            until(lambda: len(self.shown('cgroup,container', '--container', name)) >= 2, 20)
+            if 'docker' not in type(self.runtime).__name__.lower():
+                self.assertIn(f"have the same name '{name}'", ibscope.run('hist', *SIM, '--by', 'container', '0.5', '1').stderr)
+        finally:
+            busy.stop()
+            cgroup.remove()
+            shutil.rmtree(d)
+
+    def check_rename(self, r, old, new):
+        """Seen by one that runs meanwhile."""
+        p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--json', *SIM, '--by', 'container', '1'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            ibscope.wait_sampling(p)
+            seen = lambda: {s['labels']['container'] for s in json.loads(p.stdout.readline())['series']}
+            until(lambda: old in seen(), 20)
+            r.rename(old, new)
+            until(lambda: new in seen(), 20)
+        finally:
+            p.kill()
+            p.communicate()
+
+
+def make_test(title):
+    return lambda self: self.run_one(title)
+
+
+for title in RUNTIMES:
+    setattr(Runtimes, 'test_' + re.sub(r'\W+', '_', title), make_test(title))
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0], '-v', *sys.argv[1:]])
