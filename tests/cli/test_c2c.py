@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -338,8 +339,39 @@ class C2c(unittest.TestCase):
         self.assertIn('0x100000000', p.stdout)
 
     def test_no_address(self):
+        p = self.c2c(self.make('known', 'nowhere'), status=1)
+        self.assertIn('no sample has a data address', p.stderr)
         p = self.c2c(self.file, '--filter', 'addr > 0xfffffffffffffff0')
         self.assertIn('no sample is selected', p.stderr)
+
+    def test_only_virtual(self):
+        path = self.make('known', 'virtual')
+        self.assertIn('by VIRTUAL address: no physical one is recorded', self.c2c(path).stdout)
+        rows = {(r['line'], r['pid']): r for r in self.rows(path)}
+        self.assertEqual(rows['0x7f0000000000', '100']['verdict'], 'false sharing')
+        self.assertEqual(rows['0x7f0000000040', '100']['verdict'], 'true sharing')
+        # two processes at two addresses: nothing shows that this is one line
+        self.assertEqual(rows['0x7f0000000280', '100']['verdict'], 'private')
+        self.assertEqual(rows['0x7f0100000280', '101']['verdict'], 'private')
+
+    def test_perf_data(self):
+        """Terms of the event are in its numbers; its name need not show them."""
+        packed = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'perf',
+                              '7.2-zen5-op.data.zst')
+        data = subprocess.run(['zstd', '-dqc', packed], capture_output=True, check=True).stdout
+        attr = struct.unpack_from('<Q', data, 24)[0]
+        for at, bits, reason in ((8, 0, None), (8, 1 << 16, 'same complex'), (56, 128, 'ldlat'),
+                                 (56, 1 << 12, 'strmst')):
+            with self.subTest(reason):
+                changed = bytearray(data)
+                old = struct.unpack_from('<Q', data, attr + at)[0]
+                struct.pack_into('<Q', changed, attr + at, old | bits)
+                path = os.path.join(self.dir.name, 'perf.data')
+                with open(path, 'wb') as f:
+                    f.write(changed)
+                p = self.c2c(path, '--csv', status=1 if reason else 0)
+                self.assertIn(reason or '', p.stderr)
+                self.assertEqual(bool(p.stdout), not reason)
 
     def test_refused(self):
         for text, reason in RECORDED:

@@ -97,6 +97,9 @@ class Numa(unittest.TestCase):
                 unknown += sum(r['remote_price'] == '' for r in got)
                 known += sum(float(r['remote_price'] or 0) > 0 for r in got)
         self.assertTrue(unknown and known, (unknown, known))
+        for seed in range(30):  # so few that a node may lack local memory, and is compared with all nodes
+            with self.subTest(few=seed):
+                self.compare(self.make('numa', '60', str(seed)))
 
     def test_matrix(self):
         path = self.make('numa', '5000', '1')

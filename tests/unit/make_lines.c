@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * make_lines FILE known [FILTER]: simulated samples of lines that are shared in known ways, see below;
- * FILTER is the selection that the file says it was recorded with.
+ * make_lines FILE known [WITH]: simulated samples of lines that are shared in known ways, see below.
+ * WITH is the event or the selection that the file says it was recorded with; or "zen3", "bare" (no
+ * ranges of memory), "virtual" (no physical addresses), "nowhere" (no addresses).
  * make_lines FILE random SAMPLES SEED: random accesses to few lines, on a processor that SEED chooses.
  * make_lines FILE many SAMPLES: as many lines as there may be.
  * make_lines FILE numa SAMPLES SEED: random accesses to the memory of three nodes, and of none.
@@ -53,6 +54,7 @@ struct access {
 static struct recording *out;
 static const struct cpu *cpu = &zen4;
 static __u64 now = 1000000000ull, written;
+static bool no_phys, no_addr;
 
 static void add(const struct access *a)
 {
@@ -63,8 +65,8 @@ static void add(const struct access *a)
 		      (a->remote || a->from == REMOTE_DRAM) << 4 | a->owned << 5 | (a->socket << 9);
 	__u64 data3 = (a->load ? IBS_OP_DATA3_LD_OP : 0) | (a->store ? IBS_OP_DATA3_ST_OP : 0) |
 		      (a->prefetch ? IBS_OP_DATA3_SW_PF : 0) |
-		      (a->addr ? IBS_OP_DATA3_LIN_VALID : 0) |
-		      (a->phys ? IBS_OP_DATA3_PHY_VALID : 0);
+		      (a->addr && !no_addr ? IBS_OP_DATA3_LIN_VALID : 0) |
+		      (a->phys && !no_phys ? IBS_OP_DATA3_PHY_VALID : 0);
 	struct ibs_record rec;
 	struct err err;
 
@@ -330,6 +332,10 @@ int main(int argc, char **argv)
 		snprintf(pmu.name, sizeof(pmu.name), "%s", argv[3]);
 	else if (argc > 3 && !strcmp(argv[3], "zen3"))
 		cpu = &zen3;
+	else if (argc > 3 && !strcmp(argv[3], "virtual"))
+		no_phys = true;
+	else if (argc > 3 && !strcmp(argv[3], "nowhere"))
+		no_phys = no_addr = true;
 	else if (argc > 3 && !strcmp(argv[3], "bare"))
 		info.n_memory = 0;
 	else if (argc > 3)
