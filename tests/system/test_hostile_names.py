@@ -152,7 +152,7 @@ class HostileNames(unittest.TestCase):
                             (CSV, 'report', '--by', keys, '--csv'),
                             (JSON, 'report', '--by', keys, '--json'),
                             (TEXT, 'report', '--by', 'comm,page', '--phys', '--columns', 'samples'),
-                            (TEXT, 'numa', '--by', 'comm,container', '--columns', 'samples'),
+                            (TEXT, 'numa', '--by', 'comm,page', '--phys', '--columns', 'samples'),
                             (CSV, 'numa', '--by', keys, '--csv'), (JSON, 'numa', '--by', keys, '--json'),
                             (TEXT, 'c2c'), (CSV, 'c2c', '--csv'), (JSON, 'c2c', '--json'),
                             (BINARY, 'report', '--pprof', os.path.join(self.dir, 'pb')),
@@ -168,7 +168,7 @@ class HostileNames(unittest.TestCase):
         self.run_it(CSV, 'dump', '--csv', '--fetch', '-i', file)
         line = ibscope.run('c2c', '--csv', '-i', file).stdout.splitlines()[1].split(',')[0]
         for kind, *args in (TEXT, '--columns', 'stores'), (CSV, '--csv'), (JSON, '--json'):
-            self.run_it(kind, 'c2c', '--line', line, *args, '-i', file)
+            self.run_it(kind, 'c2c', '--line', line, *args, '-i', file, hostile=False)
         # the same names behind a second format
         perf = os.path.join(self.dir, 'perf.data')
         for kind, *args in ((TEXT, 'dump', '--events'), (CSV, 'report', '--csv', '--by', 'comm,dso'), (TEXT, 'report', '--by', 'comm')):
