@@ -3,9 +3,14 @@
 # demo.sh IBSCOPE: ten seconds of samples, from IBS if this machine has it.
 set -eu
 ibscope=$1
-source=sim
-"$ibscope" doctor >/dev/null 2>&1 && source=ibs
-[ $source = ibs ] || echo 'No IBS on this machine (see `ibscope doctor`): the samples are SIMULATED.' >&2
-"$ibscope" hist --source $source 10 1
-echo
-echo "Next: $ibscope hist --source $source --by comm,src 10 1   |   $ibscope help hist   |   $ibscope doctor"
+sim=' --source sim'
+"$ibscope" doctor >/dev/null 2>&1 && sim=
+[ -z "$sim" ] || echo 'No IBS on this machine (see `ibscope doctor`): the samples are SIMULATED.' >&2
+"$ibscope" hist$sim 10 1
+printf '\nNext:\n'
+next() { printf '  %-51s %s\n' "$ibscope $1" "$2"; }
+next "top$sim" 'the same, live'
+next "hist$sim --by comm,src 10 1" 'by thread and source'
+next "record$sim -a -- sleep 5" 'keep the samples; then'
+next 'report --html report.html' 'see them in a browser'
+next 'doctor' 'what this machine can do'

@@ -62,6 +62,7 @@ struct top_opts {
 	unsigned int n_columns; /* 0: as many as fit */
 	const struct top_source_info *info;
 	const char *host;
+	bool once;	     /* a single frame: it has no trend */
 	const char *command; /* "ibscope top" with the options that no key changes */
 };
 

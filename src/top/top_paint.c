@@ -109,11 +109,15 @@ static void view_line(struct paint *p, int y)
 
 	mode_text(p, mode, sizeof(mode));
 	end = p->g->width - (int)screen_columns(mode) - 2;
-	snprintf(text, sizeof(text), "by %s   sort %s%s   every %g s", top_level_name(t),
+	snprintf(text, sizeof(text), "by %s   sort %s%s   ", top_level_name(t),
 		 t->sort == SORT_NAME ? "name" : table_column_name(t->sort),
-		 t->opts.reverse ? p->screen->utf8 ? " ▲" : " ^" : "", t->opts.interval_s);
+		 t->opts.reverse ? p->screen->utf8 ? " ▲" : " ^" : "");
 	x = grid_put(p->g, y, 0, GRID_PLAIN, text);
-	if (p->frame && fabs(p->frame->time_ns / 1e9 / t->opts.interval_s - 1) > ODD)
+	if (!t->opts.once)
+		x = grid_printf(p->g, y, x, GRID_PLAIN, "every %g s", t->opts.interval_s);
+	if (p->frame && t->opts.once)
+		x = grid_printf(p->g, y, x, GRID_PLAIN, "%.1f s", p->frame->time_ns / 1e9);
+	else if (p->frame && fabs(p->frame->time_ns / 1e9 / t->opts.interval_s - 1) > ODD)
 		x = grid_printf(p->g, y, x, GRID_PLAIN, " (%.1f s)", p->frame->time_ns / 1e9);
 	for (unsigned int i = 0; i < t->n_zooms; i++)
 		x = grid_printf(p->g, y, x, GRID_STRONG, "%s%s", i ? " > " : "   in ",
@@ -425,7 +429,8 @@ static int pane(struct paint *p, int y, int x, int lines, int width)
 		if (width >= FEW_WIDTH)
 			bar(p, y + 2 + i, x + width - SHARE_BAR - 1, SHARE_BAR, share, style);
 	}
-	ago_line(p, y + lines - 1, x, width);
+	if (!p->t->opts.once)
+		ago_line(p, y + lines - 1, x, width);
 	table_free(&t);
 	return ret;
 }
@@ -514,7 +519,8 @@ int top_paint(struct top *t, const struct screen *screen, struct grid *g)
 	if (g->height > 2)
 		y += warnings(&p, y);
 	if (g->height >= PLAIN_HEIGHT) {
-		keys = --end;
+		if (!t->opts.once)
+			keys = --end;
 		ledger_line(&p, --end);
 		y += g->height >= PANE_HEIGHT;
 		end -= g->height >= PANE_HEIGHT;

@@ -163,7 +163,7 @@ static int find_trends(struct top *t, size_t frame)
 			      RATES);
 	for (size_t i = 0; !ret && i < t->table.n; i++)
 		t->table.row[i].change = change_of(&t->table.row[i], t->trend + i * RATES);
-	t->table.n_trend = TOP_TREND;
+	t->table.n_trend = t->opts.once ? 0 : TOP_TREND;
 	u64_map_free(&rows);
 	return ret;
 }

@@ -332,6 +332,9 @@ class Top(unittest.TestCase):
         self.assertLessEqual(len(lines), 22)
         self.assertIn('SIMULATED', p.stdout)
         self.assertNotIn('\x1b', p.stdout)
+        # nothing of what needs a second frame, or keys
+        for absent in ('TREND', 'last 10 min', '? help'):
+            self.assertNotIn(absent, p.stdout)
         html = run('top', '--source', 'sim', '--once', '-d', '0.3', '--html').stdout
         self.assertTrue(html.startswith('<!DOCTYPE html>'))
         self.assertNotIn('<script', html)

@@ -336,11 +336,14 @@ static int top(struct top_cmd *c, bool selects, struct err *err)
 	gethostname(c->host, sizeof(c->host) - 1);
 	c->top.host = c->host;
 	c->top.command = c->command;
+	c->top.once = c->once;
 	c->top.labels = c->sampling.labels;
 	ret = choose_source(c, selects, err);
 	if (ret)
 		return ret;
 	c->top.info = &c->source->info;
+	if (c->trace && *trace_info(c->trace)->host)
+		c->top.host = trace_info(c->trace)->host;
 	if (top_new(&c->top, &c->view))
 		return err_set(err, -ENOMEM, "out of memory");
 	ret = open_source(c, err);
