@@ -70,6 +70,10 @@ sleep 1; echo 0 > $C; sleep 1; echo 1 > $C''', also=lambda *_: check_hotplug(gue
                filters=lambda: oracle.Filter(src=set(FAR)), ctl=oracle.L3MISSONLY * zen4,
 **far)
     guest.check('far: at most 2.4 interrupts a kept sample', check_far, guest, zen4)
+    period = guest.new_period(50000)
+    guest.do('run recorded ibscope record -a --plan hw --src %s -e ibs_op/cnt_ctl=1/ -c %d -o $O/far.data -- sleep 1\n'
+             'run reported ibscope report --json --by src $O/far.data' % (','.join(FAR), period))
+    guest.check('recorded: estimates are known only without a hardware filter', check_recorded, guest, period, zen4)
     guest.hist('lat', PLAN + '--min-lat 300', unseen='any', all=True,
                filters=lambda: oracle.Filter(latency=(300, 65535)), ctl=oracle.LDLAT * zen6,
                rows=lambda rows: [s for s in rows if not (zen6 and s.below_ldlat(256))],
@@ -141,8 +145,12 @@ def check_served(guest, name, period, bound):
     log = {p: sum(s.cgroup == guest.facts.ids[p] for s in samples) for p in of}
     need(min(of.values()) > 200 and 'changed while sampling' in guest.read(name + '.how'), '%s, %s' % (
         of, guest.read(name + '.how')))
-    need(all(of[p] <= log[p] for p in of), 'collected %s, the log has %s' % (of, log))
-    need(not bound or of == log, 'collected %s, the log has %s' % (of, log))
+    need(all(of[p] <= log[p] + 5 for p in of), 'collected %s, the log has %s' % (of, log))
+    # events follow some milliseconds later: the program drops what comes of /a meanwhile
+    need(not bound or (of['/b'] >= log['/b'] - 5 and log['/a'] - of['/a'] < 0.2 * log['/a']),
+         'collected %s, the log has %s' % (of, log))
+    # a lonely sample of an event that was bound anew does not tell its period in the log
+    need(abs(got.ledger['seen'] - len(samples)) <= 5, 'seen %d of %d' % (got.ledger['seen'], len(samples)))
     others = sum(s.vcpu > 1 for s in samples)
     need((others == 0) == bound, '%d interrupts on CPUs of other cgroups' % others)
     need((got.unseen is None) == bound, 'unseen %s' % got.unseen)
@@ -154,6 +162,16 @@ def check_modes(guest, address_bit):
         period = json.loads(guest.stdout(name).splitlines()[0])['period']
         n = sum(s.mode == other for s in guest.samples(period)[0])
         need(bool(n) != address_bit, '%s: %d ops of the %s' % (name, n, other))
+
+
+def check_recorded(guest, period, zen4):
+    rows = {r['labels']['src']: r for r in json.loads(guest.stdout('reported'))['rows']}
+    samples = guest.samples(period)[0]
+    log = {src: sum(s.src == src for s in samples) for src in FAR}
+    need({src: r['samples'] for src, r in rows.items()} == log, 'the log has %s: %s' % (log, rows))
+    for r in rows.values():
+        need((r['estimated_ops'] is None) == (r['miss_cycles'] is None) == bool(zen4), r)
+    return '%s of %d samples' % (log, len(samples))
 
 
 def check_command(guest, period, bound):
