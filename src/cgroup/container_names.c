@@ -231,12 +231,17 @@ static void add_place(void *arg, enum container_place kind, const char *dir)
 		place_set(&n->place[n->n_places++], kind, dir);
 }
 
-/* Return: whether there may be places that were not asked yet. */
-static bool find_places(struct container_names *n)
+/*
+ * Cgroups that only could be containers are no reason to look often.
+ *
+ * Return: whether there may be places that were not asked yet.
+ */
+static bool find_places(struct container_names *n, const struct container *c)
 {
 	uint64_t start = clock_ns(CLOCK_MONOTONIC), pause;
+	bool guess = n->places_ns && c->kind == CONTAINER_GUESS;
 
-	if (start < n->places_ns)
+	if (start < n->places_ns + (guess ? RETRY_MAX_NS : 0))
 		return false;
 	container_places_find(n->root, add_place, n);
 	pause = (clock_ns(CLOCK_MONOTONIC) - start) * PLACES_SHARE;
@@ -252,7 +257,7 @@ static void add_root(struct container_names *n, const struct container *c,
 	do
 		for (; asked < n->n_places; asked++)
 			place_add(n, &n->place[asked], c, out);
-	while (!*out->container && *c->id && find_places(n) && asked < n->n_places);
+	while (!*out->container && *c->id && find_places(n, c) && asked < n->n_places);
 }
 
 /* --- users --- */
