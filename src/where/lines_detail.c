@@ -149,7 +149,7 @@ static void print_ruler(FILE *f, const struct line *l)
 	}
 	fputs("\noffset    ", f);
 	for (unsigned int i = 0; i < LINE_BYTES; i += SLOT_BYTES)
-		fprintf(f, "%-8u", i);
+		fprintf(f, i + SLOT_BYTES < LINE_BYTES ? "%-8u" : "%u", i);
 	fputs("\nbytes     ", f);
 	for (unsigned int i = 0; i < LINE_BYTES; i++)
 		fputc(kind[i] & LINE_STORE ? 'w' : kind[i] & LINE_LOAD ? 'r' : '.', f);

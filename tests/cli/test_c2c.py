@@ -289,6 +289,7 @@ class C2c(unittest.TestCase):
         for address in ('0x100000000', '10000003f', '0x7f0000000008'):
             text = self.c2c(self.file, '--line', address).stdout
             self.assertIn('verdict   false sharing', text)
+            self.assertNotRegex(text, '(?m) $')
             self.assertIn('bytes     ' + 16 * 'w' + 48 * '.', text)
         rows = self.rows(self.file, '--line', '100000000')
         self.assertEqual([(r['offset'], r['width'], r['access'], r['function'], r['samples']) for r in rows],
