@@ -399,8 +399,8 @@ static void note_equal(struct container_names *n, const struct entry *e)
 		bool differ =
 			o->runtime && *o->runtime && *e->runtime && strcmp(o->runtime, e->runtime);
 
-		if (!o->container || strcmp(o->container, e->container) || strcmp(o->pod, e->pod) ||
-		    strcmp(o->ns, e->ns) || (o->uid == e->uid && !differ))
+		if (!o->container || strcmp(o->container, e->container) ||
+		    (o->uid == e->uid && !differ))
 			continue;
 		n->equal_names = true;
 		log_warn("containers of different runtimes or users have the same name '%s', and "
