@@ -209,6 +209,7 @@ static void short_lives(int fd, int alive)
 		if (write(fd, &ids[i], sizeof(ids[i])) != sizeof(ids[i]))
 			_exit(1);
 	}
+	free(ids);
 	_exit(0);
 }
 
