@@ -269,7 +269,7 @@ valgrind: deps
 	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
 	$(Q)rm -rf $(O_V) && mkdir -p $(O_V)/log
 	$(Q)for p in ibscope ibscope-exporter $(patsubst $(O)/%,%,$(units) $(corpora)); do \
-		mkdir -p $$(dirname $(O_V)/$$p) && printf '#!/bin/sh\nexec valgrind -q --leak-check=full \
+		mkdir -p $$(dirname $(O_V)/$$p) && printf '#!/bin/sh\nexec valgrind -q --vgdb=no --leak-check=full \
 		--errors-for-leak-kinds=definite --suppressions=$(CURDIR)/tests/valgrind.supp \
 		--log-file=$(O_V)/log/%%p %s "$$@"\n' $(abspath $(O))/$$p >$(O_V)/$$p && chmod +x $(O_V)/$$p; done
 	$(Q)for p in test_replay test_selections; do ln -sf $(abspath $(O))/tests/bpf/$$p $(O_V)/tests/bpf/$$p; done
