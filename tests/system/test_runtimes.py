@@ -228,9 +228,14 @@ class PodmanBarePod(Podman):
 class PodmanSplit(Podman):
     """As Quadlet's units have it. On v2 only."""
     rename = restart = None
+    unit = f'ibscope-runtimes-{os.getpid()}.service'
+
+    def end(self):
+        super().end()
+        ibscope.Cgroup(self.unit).remove()
 
     def start(self, name):
-        return call('unshare', '-m', 'sh', '-c', V2 + 'd=/sys/fs/cgroup/ibscope-quadlet.service; mkdir -p $d; '
+        return call('unshare', '-m', 'sh', '-c', V2 + f'd=/sys/fs/cgroup/{self.unit}; mkdir -p $d; '
                     'echo $$ > $d/cgroup.procs; exec "$@"', 'sh', 'podman', 'run', '-d', '--name', name, '--cgroups=split',
                     'localhost/bb', BUSY, env=self.env)
 
