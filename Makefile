@@ -7,6 +7,7 @@
 #   make vmtest-random  RANDOM_N random selections a kernel there, of SEED
 #   make governor     the collector's budget while the load jumps, here (SIMULATED) and on the rig
 #   make soak         the collector there for SOAK_S seconds (1800), while the machine changes
+#   make lines        cache lines and pages a sample touches there; NAMES=1 says which
 #   make cost-perf    instructions a sample there, perf's and ours
 #   make bench        what samples, readings and recordings cost: here, and in instructions on the rig
 #   make cores        2 to 255 emulated CPUs: counts, contention, costs, and what the model says
@@ -66,7 +67,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost; LIVE=KERNEL,.. those of vmtest whose
 # options change while they sample.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench cost cost-perf cores fuzz hostile runtimes valgrind lint screenshots install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench cost lines cost-perf cores fuzz hostile runtimes valgrind lint screenshots install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -210,6 +211,12 @@ cost: deps
 	$(Q)$(MAKE) --no-print-directory benches
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/cost.py --check --build $(O) $(PAIRS)
+
+# Lines and pages a sample touches there; NAMES=1 prints which, ONLY=TEXT,.. chooses variants.
+lines: deps
+	$(Q)$(MAKE) --no-print-directory benches
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/lines.py --build $(O) $(if $(NAMES),--names) $(if $(ONLY),--only '$(ONLY)') $(PAIRS)
 
 cost-perf: deps
 	$(Q)$(MAKE) --no-print-directory all benches

@@ -5,9 +5,11 @@
  * is the cost of one. On the rig with --icount a nanosecond is an instruction, so the figures are
  * instructions and repeat.
  *
- *   bench-insitu [--json] [--only TEXT,..] [PERIOD]
+ *   bench-insitu [--json] [--only TEXT,..] [--once LOOPS] [--hook COMMAND] [PERIOD]
  *
  * --only: the variants whose names contain a TEXT, and those that begin with "event" or "empty".
+ * --once: a single round, of loops so long. --hook: run by the shell with the number of each variant
+ * as its argument while that is loaded, before it samples.
  */
 #include "base/clock.h"
 #include "machine/cpu.h"
@@ -18,6 +20,7 @@
 #include "sampler/sampler.h"
 
 #include <getopt.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,12 +79,38 @@ static const struct variant {
 #define EMPTY	 1 /* the floor */
 
 static volatile unsigned long sink;
+static unsigned long loops = LOOPS;
+static const char *hook;
+
+/* Tells tests/vm/rig/lines-plugin.c that samples of run @run follow; 0: of none. */
+static void mark(unsigned int run)
+{
+	static const char runs[4096] __attribute__((aligned(4096)));
+
+	asm volatile("testb $0x5a, 0x69627369(%0)" ::"a"((uintptr_t)runs + run - 0x69627369)
+		     : "cc", "memory");
+}
+
+static int run_hook(int run)
+{
+	char *command;
+	int ret;
+
+	if (!hook)
+		return 0;
+	if (asprintf(&command, "%s %d", hook, run) < 0)
+		return -1;
+	fflush(stdout);
+	ret = system(command);
+	free(command);
+	return ret;
+}
 
 static double loop_ns(void)
 {
 	__u64 start = clock_ns(CLOCK_MONOTONIC);
 
-	for (unsigned long i = 0; i < LOOPS; i++)
+	for (unsigned long i = 0; i < loops; i++)
 		sink += 1;
 	return clock_ns(CLOCK_MONOTONIC) - start;
 }
@@ -93,7 +122,8 @@ struct result {
 };
 
 /* One variant once: cost of a sample over the bare loop. */
-static int measure(const struct sampler_opts *opts, double base, int round, struct result *r)
+static int measure(const struct sampler_opts *opts, double base, int round, int run,
+		   struct result *r)
 {
 	struct err err = { "" };
 	struct snapshot snap;
@@ -104,13 +134,19 @@ static int measure(const struct sampler_opts *opts, double base, int round, stru
 		log_error("%s", err.text);
 		return -1;
 	}
+	if (run_hook(run)) {
+		sampler_close(s);
+		return -1;
+	}
 	quiet_settle();
 	if (sampler_start(s, &err)) {
 		log_error("%s", err.text);
 		sampler_close(s);
 		return -1;
 	}
+	mark(run);
 	t = loop_ns();
+	mark(0);
 	sampler_stop(s);
 	r->direct = sampler_reads_direct(s);
 	if (sampler_snapshot(s, &snap, &err)) {
@@ -151,7 +187,7 @@ static int open_bare(struct perf_event_attr attr, enum buffer buffer)
 }
 
 static int measure_bare(const struct perf_event_attr *attr, enum buffer buffer, double base,
-			int round, struct result *r)
+			int round, int run, struct result *r)
 {
 	int fd = open_bare(*attr, buffer);
 	__u64 values[3]; /* count, times */
@@ -160,7 +196,9 @@ static int measure_bare(const struct perf_event_attr *attr, enum buffer buffer, 
 	quiet_settle();
 	if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
 		goto fail;
+	mark(run);
 	t = loop_ns();
+	mark(0);
 	if (ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) || read(fd, values, sizeof(values)) < 8)
 		goto fail;
 	close(fd);
@@ -191,9 +229,12 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
 						 { "only", required_argument, NULL, 'o' },
+						 { "once", required_argument, NULL, '1' },
+						 { "hook", required_argument, NULL, 'h' },
 						 {} };
 	const char *period = "100000", *only = NULL;
 	bool json = false;
+	int rounds = ROUNDS;
 	static struct result results[VARIANTS];
 	unsigned int cpu = 0;
 	struct cpu_info info;
@@ -206,6 +247,11 @@ int main(int argc, char **argv)
 			return 2;
 		json |= c == 'j';
 		only = c == 'o' ? optarg : only;
+		hook = c == 'h' ? optarg : hook;
+		if (c == '1') {
+			rounds = 1;
+			loops = strtoul(optarg, NULL, 0);
+		}
 	}
 	if (optind < argc)
 		period = argv[optind];
@@ -215,7 +261,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	loop_ns();
-	for (int round = 0; round < ROUNDS; round++) {
+	for (int round = 0; round < rounds; round++) {
 		quiet_settle();
 		base[round] = loop_ns();
 		for (size_t v = 0; v < VARIANTS; v++) {
@@ -243,9 +289,9 @@ int main(int argc, char **argv)
 			o.ibs = (struct ibs_cpu){ .caps = info.caps, .quirks = info.quirks };
 			if (variants[v].buffer)
 				ret = measure_bare(&o.attr, variants[v].buffer, base[round], round,
-						   &results[v]);
+						   v + 1, &results[v]);
 			else
-				ret = measure(&o, base[round], round, &results[v]);
+				ret = measure(&o, base[round], round, v + 1, &results[v]);
 			if (ret)
 				return 1;
 			filter_free(&filter);
@@ -256,16 +302,17 @@ int main(int argc, char **argv)
 		printf("%-30s %10s %12s %12s\n", "variant", "samples", "per sample", "above empty");
 	for (size_t v = 0; v < VARIANTS; v++) {
 		struct result *r = &results[v];
-		double cost = loop_median(r->cost, ROUNDS, NULL);
-		double floor = loop_median(results[EMPTY].cost, ROUNDS, NULL);
+		double cost = loop_median(r->cost, rounds, NULL);
+		double floor = loop_median(results[EMPTY].cost, rounds, NULL);
 
 		if (!wanted(&variants[v], only))
 			continue;
 		if (json)
-			printf("{\"variant\":\"%s\",\"samples\":%llu,\"aggregated\":%llu,"
+			printf("{\"variant\":\"%s\",\"run\":%zu,\"samples\":%llu,\"aggregated\":%"
+			       "llu,"
 			       "\"direct\":%s,"
 			       "\"per_sample\":%.1f,\"above_empty\":%.1f}\n",
-			       variants[v].name, r->samples, r->aggregated,
+			       variants[v].name, v + 1, r->samples, r->aggregated,
 			       r->direct ? "true" : "false", cost, cost - floor);
 		else
 			printf("%-30s %10llu %12.1f %12.1f\n", variants[v].name, r->samples, cost,

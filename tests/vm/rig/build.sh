@@ -5,6 +5,7 @@
 #   ./build.sh            build into the cache; nothing to do when up to date
 #   ./build.sh --check    exit status only: is the cache up to date?
 #   ./build.sh --deps     first install what building and running need (root)
+#   ./build.sh --plugins  the same QEMU, slower, for run.sh --plugin; kept beside the other
 #
 # Environment:
 #   IBSRIG_CACHE      default ${XDG_CACHE_HOME:-$HOME/.cache}/qemu-ibs
@@ -18,12 +19,18 @@ here=$(cd "$(dirname "$0")" && pwd)
 configure=(--target-list=x86_64-softmmu --without-default-features
     --enable-tcg --disable-kvm --disable-docs --disable-tools
     --enable-fdt=system --disable-werror)
-qemu=$cache/bin/qemu-system-x86_64
+bin=$cache/bin
+if [ "${1:-}" = --plugins ]; then
+    shift
+    bin=$cache/bin-plugins
+    configure+=(--enable-plugins)
+fi
+qemu=$bin/qemu-system-x86_64
 patches=("$here"/{ibs,many-cpus,code-stores}.patch)
 want=$({ cat "${patches[@]}"; echo "${configure[*]}"; } | sha256sum | cut -c1-16)
 
 up_to_date() {
-    [ -x "$qemu" ] && [ "$(cat "$cache/bin/.stamp" 2>/dev/null)" = "$want" ]
+    [ -x "$qemu" ] && [ "$(cat "$bin/.stamp" 2>/dev/null)" = "$want" ]
 }
 
 install_deps() {
@@ -74,10 +81,11 @@ build() {
     nice ninja -j"${JOBS:-$(nproc)}" qemu-system-x86_64 > ninja.log 2>&1 ||
         { grep -A20 FAILED ninja.log >&2; die "compile failed"; }
     # by rename: a machine may be running
-    mkdir -p "$cache/bin"
+    mkdir -p "$bin"
     install -s qemu-system-x86_64 "$qemu.new"
     mv "$qemu.new" "$qemu"
-    echo "$want" > "$cache/bin/.stamp"
+    cp ../include/qemu/qemu-plugin.h "$bin"
+    echo "$want" > "$bin/.stamp"
     cd "$cache" && rm -rf "$work"
 }
 
@@ -85,7 +93,7 @@ case ${1:-} in
 --check) up_to_date; exit;;
 --deps) install_deps;;
 '') ;;
-*) sed -n '3,14s/^# \?//p' "$0" >&2; exit 125;;
+*) sed -n '3,15s/^# \?//p' "$0" >&2; exit 125;;
 esac
 mkdir -p "$cache"
 up_to_date || locked build build

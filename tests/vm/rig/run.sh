@@ -24,6 +24,7 @@ usage: run.sh [options] -- COMMAND [ARG...]
   --icount                    guest time = guest instructions (1 ns each, or as many as
                               2 to the power of $IBSRIG_ICOUNT_SHIFT), one host
                               thread: costs repeat almost exactly
+  --plugin FILE[,ARG=VALUE..] a plugin for the QEMU of build.sh --plugins
   --stock-throttle            leave kernel.perf_cpu_time_max_percent alone
   --fetch-only                only make sure the kernel is in the cache
 Exit status: the command's; 124 timeout; 125 the rig failed.
@@ -31,12 +32,12 @@ U
 }
 
 kernel=6.1 smp=2 gen=zen4 caps= overlays=() limit=300 log= console= mem=2048
-append= stock=0 fetch_only=0 accel=(-accel tcg,thread=multi)
+append= stock=0 fetch_only=0 bin=bin plugin=() accel=(-accel tcg,thread=multi)
 # with ERMS kernels clear and copy pages byte by byte, which the emulator does one by one
 strings=,erms=off,fsrm=off tsc=tsc=reliable
 while [ $# -gt 0 ]; do
     case $1 in
-    --kernel|--smp|--gen|--caps|--overlay|--timeout|--log|--console|--mem|--append)
+    --kernel|--smp|--gen|--caps|--overlay|--timeout|--log|--console|--mem|--append|--plugin)
         [ $# -ge 2 ] || die "$1 needs a value";;
     esac
     case $1 in
@@ -52,6 +53,7 @@ while [ $# -gt 0 ]; do
     --append) append=$2; shift;;
     --icount) accel=(-accel tcg,thread=single -icount shift="${IBSRIG_ICOUNT_SHIFT:-0}",sleep=off)
         strings= tsc=;; # instructions are counted as processors with it have them
+    --plugin) bin=bin-plugins plugin=(-plugin "$2"); shift;;
     --stock-throttle) stock=1;;
     --fetch-only) fetch_only=1;;
     -h|--help) usage; exit 0;;
@@ -98,7 +100,8 @@ get_file() {            # TARGET REGEX SUITE FIND-PATTERN
 [ -s "$bz" ] || locked "kernel-$kernel" get_file "$bz" "$re" "$suite" '*/vmlinuz*'
 [ -s "$bb" ] || locked busybox get_file "$bb" busybox-static bookworm '*bin/busybox'
 [ $fetch_only = 0 ] || exit 0
-"$here/build.sh" --check || die "QEMU is missing or not built from these patches; run build.sh"
+"$here/build.sh" ${plugin:+--plugins} --check ||
+    die "QEMU is missing or not built from these patches; run build.sh ${plugin:+--plugins}"
 
 # --- from here on there is something to clean up
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/ibsrig.XXXXXX")
@@ -166,7 +169,7 @@ con=${console:-$tmp/console}
 : > "$con" || die "cannot write $con"
 mkfifo "$tmp/out"
 cat < "$tmp/out" & out=$!
-setpriv --pdeathsig TERM timeout -k 5 "$limit" "$cache/bin/qemu-system-x86_64" \
+setpriv --pdeathsig TERM timeout -k 5 "$limit" "$cache/$bin/qemu-system-x86_64" "${plugin[@]}" \
     -L "$cache/share" -M pc "${accel[@]}" -cpu "$cpu" -smp "$smp" -m "$mem" \
     -global apic-common.vapic=off \
     -nodefaults -no-user-config -display none -vga none -no-reboot \
