@@ -14,7 +14,8 @@
 #include "forward.bpf.h"
 
 const volatile bool cfg_pid_follow = false; /* children of what is selected are, too */
-const volatile __u64 cfg_sim_seed = 1;
+/* loader; without an initializer it is behind `config`, of which the hot line has no room for it */
+const volatile __u64 cfg_sim_seed;
 
 static __always_inline void count(core_t core, __u64 outcome)
 {
