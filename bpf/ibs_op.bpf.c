@@ -14,7 +14,7 @@
 #include "forward.bpf.h"
 
 const volatile bool cfg_pid_follow = false; /* children of what is selected are, too */
-/* loader; without an initializer it is behind `config`, of which the hot line has no room for it */
+/* Set by the loader. Without an initializer it lies behind `config`, whose hot line has no room for it. */
 const volatile __u64 cfg_sim_seed;
 
 static __always_inline void count(core_t core, __u64 outcome)

@@ -61,7 +61,7 @@ static bool is_name(struct text t)
 {
 	static const char *const units[] = { ".slice", ".scope", ".service", ".mount" };
 
-	if (!t.len || t.len > CONTAINER_NAME_PART || !memchr(ALNUM, *t.s, strlen(ALNUM)) ||
+	if (!t.len || t.len > CONTAINER_NAME_PART || !*t.s || !strchr(ALNUM, *t.s) ||
 	    strspn(t.s, ALNUM "_.-") < t.len)
 		return false;
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {

@@ -178,7 +178,7 @@ static void find_in_argv(const struct search *s, const char *pid, const char *co
 			break;
 	if (i == ARRAY_SIZE(options) || !is_roots(s, pid))
 		return;
-	snprintf(below, sizeof(below), "/proc/%s/cmdline", pid);
+	snprintf(below, sizeof(below), "/proc/%.10s/cmdline", pid);
 	argv = read_below(s, below, PROC_MAX, &len);
 	if (!argv || !is_roots(s, pid))
 		len = 0;
@@ -213,7 +213,7 @@ static void find_running(const struct search *s)
 	while (d && (e = readdir(d))) {
 		if (!isdigit((unsigned char)*e->d_name) || strlen(e->d_name) > 10)
 			continue;
-		snprintf(below, sizeof(below), "/proc/%s/comm", e->d_name);
+		snprintf(below, sizeof(below), "/proc/%.10s/comm", e->d_name);
 		comm = read_below(s, below, sizeof(below), &len);
 		if (comm)
 			find_in_argv(s, e->d_name, comm);

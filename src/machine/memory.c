@@ -97,7 +97,10 @@ size_t memory_ranges_read(const char *root, struct memory_range *out)
 	cpulist_for_each (node, &nodes)
 		if (size)
 			read_node(root, node, size, &blocks);
-	if (!blocks.n && cpulist_count(&nodes) == 1) {
+	if (!blocks.n) {
+		free(blocks.r);
+		if (cpulist_count(&nodes) != 1)
+			return 0;
 		out[0] = (struct memory_range){ 0, 1ull << PHYSICAL_BITS, cpulist_next(&nodes, 0) };
 		return 1;
 	}

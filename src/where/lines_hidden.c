@@ -51,11 +51,10 @@ static bool harmful_term(const char *expr, char *term, size_t size)
 		term[n] = 0;
 		if (n && !is_harmless(term))
 			return true;
-		if (n)
-			expected = false;
-		else if (strchr("(!,", *expr) || !strncmp(expr, "&&", 2) || !strncmp(expr, "||", 2))
+		if (!n &&
+		    (strchr("(!,", *expr) || !strncmp(expr, "&&", 2) || !strncmp(expr, "||", 2)))
 			expected = expr[1] != '='; /* not "!=" */
-		else if (!strchr(" '\"&|", *expr))
+		else if (n || !strchr(" '\"&|", *expr))
 			expected = false;
 		expr += n ?: 1;
 	}

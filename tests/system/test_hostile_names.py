@@ -164,7 +164,8 @@ class HostileNames(unittest.TestCase):
                             (CSV, 'replay', '--by', 'comm,cgroup', '--csv'),
                             (TEXT, 'replay', '--by', 'comm,cgroup', '--columns', 'samples'),
                             (JSON, 'replay', '--by', 'comm,cgroup', '--json')):
-            self.run_it(kind, *args, '-i', file)
+            # the table of lines has functions only, which may be unknown
+            self.run_it(kind, *args, '-i', file, hostile=args != ['c2c'])
         self.run_it(CSV, 'dump', '--csv', '--fetch', '-i', file)
         line = ibscope.run('c2c', '--csv', '-i', file).stdout.splitlines()[1].split(',')[0]
         for kind, *args in (TEXT, '--columns', 'stores'), (CSV, '--csv'), (JSON, '--json'):

@@ -361,7 +361,8 @@ class Record(unittest.TestCase):
             self.assertEqual((f.end['whole'], f.end['residual']), (1, 0))
             self.assertEqual(f.end['forwarded'], f.kinds['sample'])
             self.assertGreater(f.kinds['comm'], 10)
-            self.assertGreater(f.kinds['cgroup'], 0)
+            if f.kinds['sample']:       # the last one may have been begun just before the end
+                self.assertGreater(f.kinds['cgroup'], 0)
             total.update(seen=f.end['seen'], forwarded=f.end['forwarded'])
         told = ledger(p.stderr)
         self.assertEqual(total['seen'], told['seen'])
