@@ -24,4 +24,18 @@ static inline json_t *json_text(const char *text)
 	return j;
 }
 
+static inline int json_put_ascii_(const char *text, size_t n, void *f)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((text[i] == 0x7f ? fputs("\\u007f", f) : putc(text[i], f)) == EOF)
+			return -1;
+	return 0;
+}
+
+/* Print @j in printable ASCII: JSON_ENSURE_ASCII leaves DEL as it is, which terminals may act upon. */
+static inline int json_put_ascii(FILE *f, const json_t *j, size_t flags)
+{
+	return json_dump_callback(j, json_put_ascii_, f, flags | JSON_ENSURE_ASCII);
+}
+
 #endif

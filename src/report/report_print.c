@@ -371,7 +371,7 @@ static void print_json(FILE *f, const struct report_head *head, const struct rep
 	json_object_set_new(j, "estimated_unit", known_text(t->estimated_unit));
 	json_object_set_new(j, "by", by);
 	fputc('{', f);
-	json_dumpf(j, f, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_EMBED);
+	json_put_ascii(f, j, JSON_COMPACT | JSON_EMBED);
 	json_decref(j);
 	fputs(",\"rows\":[", f);
 	for (size_t i = 0; i < t->n; i++) {

@@ -258,7 +258,7 @@ void line_rows_json_values(const struct line_rows *rows, const struct line_row *
 
 static void put_json(FILE *f, json_t *j, size_t flags)
 {
-	json_dumpf(j, f, JSON_COMPACT | JSON_ENSURE_ASCII | flags);
+	json_put_ascii(f, j, JSON_COMPACT | flags);
 	json_decref(j);
 }
 

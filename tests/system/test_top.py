@@ -430,7 +430,7 @@ class Top(unittest.TestCase):
         got = collections.Counter()
         for series in (s for o in objects for s in o['series']):
             got[series['labels']['symbol']] += series['samples']
-        self.assertGreater(len(want), 1)
+        self.assertGreater(sum(want.values()), 0)
         self.assertEqual(got, want)
 
     def test_symbols_need_a_recording(self):
