@@ -18,7 +18,10 @@ OK, WHY = ibscope.can_bpf()
 CPUS = sorted(os.sched_getaffinity(0))
 SIM = ('--source', 'sim', '-c', '100000')
 TOP = f'/ibscope-test-containers-{os.getpid()}'
-UID = '12345678-9abc-def0-1234-56789abcdef0'
+# The machine may have containers, and other tests with the same: names, pods and ids are of this process.
+OURS = os.getpid() & 0xfffff
+WEB, DB, NS = f'web{OURS}', f'd{OURS:05x}', f'shop{OURS}'
+UID = f'12345678-9abc-def0-1234-{OURS:012x}'
 POD = f'{TOP}/kubepods/burstable/pod{UID}'
 
 
@@ -27,8 +30,8 @@ def can_mount():
     return p.returncode == 0
 
 
-def cid(n, end='0'):
-    return (n if isinstance(n, str) else f'{n:0>8x}') + end * 56
+def cid(n):
+    return (n if isinstance(n, str) else f'{OURS << 12 | n:08x}') + '0' * 56
 
 
 @unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
@@ -50,7 +53,7 @@ class Containers(unittest.TestCase):
         Cgroup(TOP).remove()
         shutil.rmtree(self.log)
 
-    def name(self, container_id, container, pod='pod-0', ns='shop'):
+    def name(self, container_id, container, pod='pod-0', ns=NS):
         open(f'{self.log}/containers/{pod}_{ns}_{container}-{container_id}.log', 'w').close()
 
     def run_busy(self, path, cpu=0):
@@ -97,25 +100,25 @@ class Containers(unittest.TestCase):
         return {tuple(s['labels'][n] for n in names) for s in o['series']}
 
     def test_labels(self):
-        self.name(cid(1), 'web')
-        self.name(cid(2), 'web', 'pod-1')
+        self.name(cid(1), WEB)
+        self.name(cid(2), WEB, 'pod-1')
         self.run_busy(f'{POD}/{cid(1)}/below')
         self.run_busy(f'{TOP}/docker/{cid(2)}', 1)
         self.run_busy(f'{TOP}/docker/{cid(3)}')
         self.run_busy(f'{TOP}/plain', 1)
         got = self.labels(self.hist('--by', 'container,pod'), 'container', 'pod')
-        for want in ('web', 'shop/pod-0'), ('web', 'shop/pod-1'), (cid(3)[:12], ''), ('', ''):
+        for want in (WEB, NS + '/pod-0'), (WEB, NS + '/pod-1'), (cid(3)[:12], ''), ('', ''):
             self.assertIn(want, got)
         # the same name: one row, that of both
         o = self.hist('--cgroup', TOP, '--by', 'container')
         self.assertEqual(sorted(s['labels']['container'] for s in o['series']),
-                         ['', cid(3)[:12], 'web'])
+                         ['', cid(3)[:12], WEB])
         self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['aggregated'])
 
     @unittest.skipIf(os.geteuid(), 'giving a cgroup away needs root')
     def test_spoofed(self):
         """A user's cgroup is named like a container of root's: it gets neither name nor selection."""
-        self.name(cid(1), 'web')
+        self.name(cid(1), WEB)
         real = self.run_busy(f'{POD}/{cid(1)}')
         self.run_busy(f'{TOP}/theirs', 1)  # made before, so that it is met with its owner
         for theirs in (f'{TOP}/theirs/docker-{cid(1)}.scope',
@@ -127,13 +130,13 @@ class Containers(unittest.TestCase):
                 path = os.path.dirname(path)
         rows = self.hist('--cgroup', TOP, '--by', 'cgroup,container,pod')['series']
         got = {r['labels']['cgroup']: (r['labels']['container'], r['labels']['pod']) for r in rows}
-        self.assertEqual(got.pop(real.path), ('web', 'shop/pod-0'))
+        self.assertEqual(got.pop(real.path), (WEB, NS + '/pod-0'))
         self.assertEqual(len(got), 3)
         for path, labels in got.items():
             self.assertIn('theirs', path)
-            self.assertNotIn('web', labels)
-            self.assertNotIn('shop/pod-0', labels)
-        for term in 'web', 'shop/pod-0', cid(1), cid(1)[:12]:
+            self.assertNotIn(WEB, labels)
+            self.assertNotIn(NS + '/pod-0', labels)
+        for term in WEB, NS + '/pod-0', cid(1), cid(1)[:12]:
             rows = self.hist('--container', term, '--by', 'cgroup')['series']
             self.assertEqual({r['labels']['cgroup'] for r in rows}, {real.path}, term)
 
@@ -158,47 +161,47 @@ class Containers(unittest.TestCase):
         self.assertIn(('other', 'other'), got)
 
     def test_selects(self):
-        self.name(cid(1), 'web')
-        self.name(cid(2), 'dbdb')  # which the id of another begins with
-        third = cid('dbdb0003')
-        self.name(third, 'web', 'pod-9', 'stage')
+        self.name(cid(1), WEB)
+        self.name(cid(2), DB)  # which the id of another begins with
+        third = cid(DB + '03')
+        self.name(third, WEB, 'pod-9', 'stage')
         web, db, stage = f'{POD}/{cid(1)}', f'{POD}/{cid(2)}', f'{TOP}/docker/{third}'
         for i, path in enumerate((web + '/a/b', db, stage)):
             self.run_busy(path, i)
         for args, want in (
-                (['web'], {web + '/a/b', stage}), (['dbdb'], {db}), (['w*,d???'], {web + '/a/b', db, stage}),
-                (['shop/pod-0'], {web + '/a/b', db}), (['shop/pod-0/web'], {web + '/a/b'}),
-                (['*/*/web'], {web + '/a/b', stage}), ([cid(2)[:8]], {db}), (['dbdb0'], {stage}), ([third], {stage}),
-                ([UID], {web + '/a/b', db}), (['!web', '--cgroup', TOP], {db}),
-                (['web', '--cgroup', f'{TOP}/kubepods'], {web + '/a/b'}),
-                (['web', '--cgroup', f'!{web}/a'], {stage}),
-                (['shop/pod-0', '--container', '!dbdb'], {web + '/a/b'})):
+                ([WEB], {web + '/a/b', stage}), ([DB], {db}), ([f'w*{OURS},?{DB[1:]}'], {web + '/a/b', db, stage}),
+                ([NS + '/pod-0'], {web + '/a/b', db}), ([f'{NS}/pod-0/{WEB}'], {web + '/a/b'}),
+                (['*/*/' + WEB], {web + '/a/b', stage}), ([cid(2)[:8]], {db}), ([DB + '0'], {stage}), ([third], {stage}),
+                ([UID], {web + '/a/b', db}), (['!' + WEB, '--cgroup', TOP], {db}),
+                ([WEB, '--cgroup', f'{TOP}/kubepods'], {web + '/a/b'}),
+                ([WEB, '--cgroup', f'!{web}/a'], {stage}),
+                ([NS + '/pod-0', '--container', '!' + DB], {web + '/a/b'})):
             with self.subTest(args=args):
                 o = self.hist('--container', *args, '--by', 'cgroup')
                 self.assertEqual(self.labels(o, 'cgroup'), {(x,) for x in want})
                 self.assertGreater(o['ledger']['filtered']['cgroup'], 0)
 
     def test_least_latency(self):
-        self.name(cid(1), 'web')
+        self.name(cid(1), WEB)
         self.run_busy(f'{POD}/{cid(1)}')
-        o = self.hist('--container', 'web:300', '--by', 'container')
-        self.assertEqual(self.labels(o, 'container'), {('web',)})
+        o = self.hist('--container', WEB + ':300', '--by', 'container')
+        self.assertEqual(self.labels(o, 'container'), {(WEB,)})
         self.assertTrue(all(le > 256 for s in o['series'] for le, _ in s['buckets']))
         self.assertGreater(o['ledger']['filtered']['latency'], 0)
 
     def test_refuses(self):
-        self.name('abcd' + cid(1)[4:], 'web-ui')
-        Cgroup(f'{POD}/abcd{cid(1)[4:]}')
-        Cgroup(f'{POD}/abcd{cid(2)[4:]}')
-        err = self.refused('--container', 'web')
-        self.assertIn("'web'", err)
-        self.assertIn('shop/pod-0/web-ui', err)
+        self.name(cid(1), WEB + '-ui')
+        Cgroup(f'{POD}/{cid(1)}')
+        Cgroup(f'{POD}/{cid(2)}')
+        err = self.refused('--container', WEB)
+        self.assertIn(f"'{WEB}'", err)
+        self.assertIn(f'{NS}/pod-0/{WEB}-ui', err)
         self.assertRegex(err, r'[1-9]\d* of \d+ containers have a known name')
-        err = self.refused('--container', 'abcd')
+        err = self.refused('--container', f'{OURS:05x}')
         self.assertIn('several containers', err)
-        self.assertIn('abcd0001', err)
-        self.assertIn('abcd0002', err)
-        self.assertIn('--filter', self.refused('--filter', 'container == web'))
+        self.assertIn(cid(1)[:12], err)
+        self.assertIn(cid(2)[:12], err)
+        self.assertIn('--filter', self.refused('--filter', 'container == ' + WEB))
 
     def follow(self, args, make, path):
         """Started before @path is there, the program counts its samples."""
@@ -221,9 +224,9 @@ class Containers(unittest.TestCase):
             self.run_busy(path)
             self.run_busy(f'{POD}/{cid(8)}', 1)
             self.busy[-1].runs()
-            self.name(cid(7), 'late')  # only then, as runtimes do
+            self.name(cid(7), f'late{OURS}')  # only then, as runtimes do
 
-        o = self.follow(['--container', 'l[a]te'], make, path)
+        o = self.follow(['--container', f'l[a]te{OURS}'], make, path)
         self.assertIn('waiting', self.said)
         self.assertEqual(o[0]['ledger']['aggregated'], 0)
         self.assertGreater(sum(x['ledger']['filtered'].get('cgroup', 0) for x in o), 0)
@@ -251,41 +254,41 @@ class Containers(unittest.TestCase):
         self.interrupt()
 
     def test_filter_terms(self):
-        self.name(cid(1), 'web')
-        self.name(cid(2), 'db')
+        self.name(cid(1), WEB)
+        self.name(cid(2), DB)
         web, db = f'{POD}/{cid(1)}', f'{POD}/{cid(2)}'
         self.run_busy(web + '/deep')
         self.run_busy(db, 1)
         for expr, want in (
-                ('container == web', {web + '/deep'}), ('container =~ "d*"', {db}),
-                (f'cgroup == {POD} && container != web', {db}),
-                (f'cgroup == {web} || container == db', {web + '/deep', db}),
-                (f'!(cgroup == {TOP}) && container == web', set())):
+                ('container == ' + WEB, {web + '/deep'}), (f'container =~ "?{DB[1:]}"', {db}),
+                (f'cgroup == {POD} && container != {WEB}', {db}),
+                (f'cgroup == {web} || container == {DB}', {web + '/deep', db}),
+                (f'!(cgroup == {TOP}) && container == {WEB}', set())):
             with self.subTest(expr=expr):
                 o = self.hist('--filter', expr, '--by', 'cgroup')
                 self.assertEqual(self.labels(o, 'cgroup'), {(x,) for x in want})
                 self.assertNotIn('cgroup', o['ledger']['filtered'])
-        o = self.hist('--filter', 'container == web', '--container', 'db')
+        o = self.hist('--filter', 'container == ' + WEB, '--container', DB)
         self.assertEqual(o['ledger']['aggregated'], 0)
         self.assertGreater(o['ledger']['filtered']['filter'], 0)
 
     def test_name_outlives_the_container(self):
-        self.name(cid(1), 'web')
+        self.name(cid(1), WEB)
         cgroup = self.run_busy(f'{TOP}/docker/{cid(1)}')
         self.start('--by', 'container', '1')
         self.wait_begun()
-        until(lambda: ('web',) in self.labels(self.interval(), 'container'))
+        until(lambda: (WEB,) in self.labels(self.interval(), 'container'))
         self.busy[-1].runs()
         self.busy.pop().stop()
-        os.unlink(f'{self.log}/containers/pod-0_shop_web-{cid(1)}.log')
+        os.unlink(f'{self.log}/containers/pod-0_{NS}_{WEB}-{cid(1)}.log')
         cgroup.remove()
         labels = set().union(*(self.labels(o, 'container') for o in self.interrupt()))
-        self.assertIn(('web',), labels)
+        self.assertIn((WEB,), labels)
         self.assertNotIn((cid(1)[:12],), labels)
 
     def test_many_come_and_go(self):
         """A thousand containers in a row: it goes on, and is interrupted in order."""
-        self.start('--container', 'no*', '--by', 'container', '--max-groups', '64')
+        self.start('--container', f'no{OURS}*', '--by', 'container', '--max-groups', '64')
         self.wait_begun()
         for i in range(1000):
             Cgroup(f'{TOP}/docker/{cid(i)}')
