@@ -2,12 +2,14 @@
 """Real container runtimes: what they call their containers is what ibscope shows.
 
 Everything runs in a mount namespace of its own, with temporary directories over those where runtimes
-keep their state, so that those of the machine are neither seen nor changed. Images are made from
-busybox. With RUNTIMES=all (make runtimes) each runtime goes through each case, and a table is printed;
+keep their state, so that those of the machine are neither seen nor changed; and in a PID namespace, so
+that no container outlives a test that is killed. Images are made from busybox. With RUNTIMES=all (make runtimes) each runtime goes through each case, and a table is printed;
 otherwise each is only started, once, and named.
 """
 import contextlib
 import ctypes
+import fcntl
+import glob
 import io
 import json
 import os
@@ -28,10 +30,12 @@ from ibscope import Collector, until
 OK, WHY = ibscope.can_bpf()
 ALL = os.environ.get('RUNTIMES') == 'all'
 SIM = ('--source', 'sim', '-c', '200000')
-CLONE_NEWNS, MS_REC, MS_PRIVATE, MS_BIND = 0x20000, 0x4000, 1 << 18, 0x1000
+MS_BIND = 0x1000
+# Our number where others see us. Names hold it, as the machine may have containers, too.
+OURS = int(os.environ.setdefault('IBSCOPE_RUNTIMES', str(os.getpid())))
 STATE = ('/var/lib/docker', '/run/docker', '/var/lib/containers', '/run/containers', '/run/libpod',
          '/var/lib/containerd', '/run/containerd', '/run/runc')
-PINS = f'/sys/fs/bpf/ibscope-runtimes-{os.getpid()}'
+PINS = f'/sys/fs/bpf/ibscope-runtimes-{OURS}'
 BUSY = '/bin/busy'
 QUICK = 'docker', 'podman pod', 'containerd (ctr)', 'lxc'
 CASES = ('name', 'id', 'pod', 'rename', 'restart', 'removed', 'same name', 'metrics')
@@ -44,18 +48,59 @@ def mount(source, target, flags):
         raise OSError(ctypes.get_errno(), target)
 
 
+def enter_namespaces():
+    """Begin again as the first process of a PID namespace."""
+    unshare = ['unshare', '--mount', '--pid', '--mount-proc', '--fork', '--kill-child']
+    if os.geteuid() or subprocess.run([*unshare, 'true'], capture_output=True).returncode:
+        raise unittest.SkipTest('no mount and PID namespace of its own')
+    os.execvp(unshare[0], [*unshare, *sys.orig_argv])
+
+
+def reap():
+    """A child runs the tests. What the first process of a namespace does besides is to wait for orphans."""
+    child = os.fork()
+    while child:
+        pid, status = os.wait()
+        if pid == child:
+            os._exit(os.waitstatus_to_exitcode(status) & 0xff)
+
+
+def make_dir():
+    """Also removes what earlier tests left that were killed: directories, users, empty cgroups."""
+    global tmp, lock
+    for d in glob.glob('/tmp/ibscope-runtimes-*'):
+        with contextlib.suppress(OSError), open(d + '/lock') as f:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove_dir(d, int(d.rsplit('-', 1)[1]))
+    tmp = f'/tmp/ibscope-runtimes-{OURS}'
+    os.mkdir(tmp, 0o755)
+    lock = open(tmp + '/lock', 'w')
+    fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def remove_dir(d, ours):
+    ids = {name for _, dirs, _ in os.walk(d) for name in dirs if re.fullmatch('[0-9a-f]{64}', name)}
+    for path, _, _ in os.walk('/sys/fs/cgroup', topdown=False):
+        name = os.path.basename(path)
+        if f'rt{ours}' in name or f'-{ours}.' in name or ids.intersection(re.split(r'[-.:_]', name)):
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+                if '/libpod_parent/' in os.path.dirname(path):  # the pod's
+                    os.rmdir(os.path.dirname(path))
+    call('userdel', '-r', f'ibsrt{ours}', check=False)
+    shutil.rmtree(d, ignore_errors=True)
+
+
 def setUpModule():
-    global tmp
     if not OK:
         raise unittest.SkipTest(f'no BPF on this machine: {WHY}')
     busybox = shutil.which('busybox')
     if not busybox or not subprocess.run(['ldd', busybox], capture_output=True).returncode:
         raise unittest.SkipTest('no busybox that is linked statically')
-    if os.geteuid() or libc.unshare(CLONE_NEWNS):
-        raise unittest.SkipTest('no mount namespace of its own')
-    mount('none', '/', MS_REC | MS_PRIVATE)
-    tmp = tempfile.mkdtemp(prefix='ibscope-runtimes-')
-    os.chmod(tmp, 0o755)
+    if OURS == os.getpid():
+        enter_namespaces()
+    reap()
+    make_dir()
     for d in STATE:
         os.makedirs(tmp + '/state' + d)
         os.makedirs(d, exist_ok=True)
@@ -75,7 +120,7 @@ def tearDownModule():
         at = line.split()[4]
         if at.startswith((*STATE, tmp)):
             libc.umount2(at.encode(), 2)
-    shutil.rmtree(tmp, ignore_errors=True)
+    remove_dir(tmp, OURS)
 
 
 def make_image(busybox):
@@ -228,7 +273,7 @@ class PodmanBarePod(Podman):
 class PodmanSplit(Podman):
     """As Quadlet's units have it. On v2 only."""
     rename = restart = None
-    unit = f'ibscope-runtimes-{os.getpid()}.service'
+    unit = f'ibscope-runtimes-{OURS}.service'
 
     def end(self):
         super().end()
@@ -244,7 +289,7 @@ class PodmanUser(Podman):
     """A user's. On v2 only."""
     needs = (*Podman.needs, 'newuidmap', 'useradd', 'su')
     rename = restart = None
-    user = f'ibsrt{os.getpid() % 100000}'
+    user = f'ibsrt{OURS}'
 
     def begin(self):
         call('useradd', '-m', self.user)
@@ -392,7 +437,7 @@ class Runtimes(unittest.TestCase):
             self.skipTest(f'not installed: {", ".join(missing)}')
         self.addCleanup(r.end)
         r.begin()
-        name = 'rt' + re.sub(r'\W', '', type(r).__name__.lower())
+        name = f'rt{OURS}{type(r).__name__.lower()}'
         names = [name, name + 'x']
         for n in names:
             self.addCleanup(r.remove, n)
@@ -431,7 +476,7 @@ class Runtimes(unittest.TestCase):
 
     def check_same(self, name):
         """Another container of that name, of plain cgroups as docker makes them."""
-        other = 'ab' * 32
+        other = f'{OURS:064x}'
         d = f'/var/lib/docker/containers/{other}'
         os.makedirs(d)
         with open(d + '/config.v2.json', 'w') as f:
