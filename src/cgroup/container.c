@@ -191,11 +191,13 @@ static bool unescape(struct text t, char id[CONTAINER_ID_MAX + 1])
 }
 
 /*
- * Containers that have no id but a name. @first: @parent is at the top.
+ * Containers that have no id but a name. @first: @parent is at the top; @users: of a user's cgroups,
+ * who may have LXC.
  *
  * Return: false if it is none.
  */
-static bool is_named(struct text name, struct text parent, bool first, struct container *out)
+static bool is_named(struct text name, struct text parent, bool first, bool users,
+		     struct container *out)
 {
 	struct text id = name;
 
@@ -204,6 +206,8 @@ static bool is_named(struct text name, struct text parent, bool first, struct co
 		out->runtime = "lxc";
 		return unescape(id, out->id);
 	}
+	if (users)
+		return false;
 	if (is(name, "payload")) {
 		id = parent;
 		out->runtime = "nspawn";
@@ -268,15 +272,15 @@ int container_each(const char *path, const struct container_owner *owner, struct
 			out->path_len = end - path;
 			out->uid = uid_here;
 			pod = slice.len != name.len && is_pod(slice, parent, uid);
-		} else if (!pod && !uid_here && !out->depth && !*out->pod_uid &&
-			   is_named(name, parent, parent.s == path + 1, &named)) {
-			/* only root's, and in no other: nothing but the path says so */
+		} else if (!pod && !out->depth && !*out->pod_uid &&
+			   is_named(name, parent, parent.s == path + 1, uid_here, &named)) {
+			/* in no other: nothing but the path says so */
 			memcpy(out->id, named.id, sizeof(out->id));
 			out->kind = named.kind;
 			out->runtime = named.runtime;
 			out->depth = named.kind != CONTAINER_GUESS;
 			out->path_len = end - path;
-			out->uid = 0;
+			out->uid = uid_here;
 		}
 		parent = name;
 		if (pod) {

@@ -12,7 +12,6 @@
 #include <glob.h>
 #include <jansson.h>
 #include <limits.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -165,25 +164,6 @@ void container_files_read(const char *root, enum container_place place, const ch
 		}
 		globfree(&g);
 	}
-}
-
-bool container_home(const char *root, unsigned int uid, char *home, size_t size)
-{
-	char path[PATH_MAX];
-	struct passwd *pw;
-	bool found = false;
-	size_t bytes;
-	FILE *f;
-	int err;
-
-	snprintf(path, sizeof(path), "%s/etc/passwd", root);
-	f = open_file(path, CONFIG_MAX, &bytes, &err);
-	while (f && !found && (pw = fgetpwent(f)))
-		found = pw->pw_uid == uid && pw->pw_dir[0] == '/' &&
-			snprintf(home, size, "%s", pw->pw_dir) < (int)size;
-	if (f)
-		fclose(f);
-	return found;
 }
 
 /* --- lists --- */

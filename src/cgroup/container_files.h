@@ -27,12 +27,17 @@ void container_files_read(const char *root, enum container_place place, const ch
 typedef void container_place_cb(void *arg, enum container_place place, const char *dir);
 
 /**
- * container_places_find() - where else root's runtimes keep their files
+ * container_places_find() - where else the runtimes of a user keep their files
+ * @uid: 0 for root's
  *
- * From their configuration, and from the options of daemons, and of podman's monitors, that are
- * root's and in no container.
+ * From root's configuration, and from options and home directories of daemons, and of podman's
+ * monitors, that are the user's and in no container.
  */
-void container_places_find(const char *root, container_place_cb *cb, void *arg);
+void container_places_find(const char *root, unsigned int uid, container_place_cb *cb, void *arg);
+
+/* Where a user's runtimes keep their files as far as /etc/passwd has a home directory. */
+void container_places_of_home(const char *root, unsigned int uid, container_place_cb *cb,
+			      void *arg);
 
 struct container_item {
 	char key[CONTAINER_ID_LEN + 1]; /* id or uid */
@@ -58,8 +63,5 @@ void container_items_free(struct container_items *l);
 /* Fill what is empty in @out with what is listed for @key. */
 void container_items_find(const struct container_items *l, const char *key,
 			  struct container_text *out);
-
-/* Home directory of @uid in /etc/passwd below @root. Return: whether there is one. */
-bool container_home(const char *root, unsigned int uid, char *home, size_t size);
 
 #endif

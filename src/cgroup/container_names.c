@@ -26,7 +26,7 @@
 #define USER_MAX    (1 << 20)
 #define ENTRIES_MAX 65536
 #define USERS_MAX   64 /* whose lists are kept */
-#define PLACES_MAX  32 /* of root's runtimes */
+#define PLACES_MAX  32 /* of the runtimes of one user */
 #define ID_SHORT    12
 #define ID_PREFIX   4 /* digits, at least */
 
@@ -93,15 +93,13 @@ static const struct {
 	{ PLACE_CONTAINERD, "/var/snap/microk8s/common/run/containerd" },
 	{ PLACE_PODMAN, "/run/containers/storage" },
 	{ PLACE_PODMAN, "/var/lib/containers/storage" },
-}, user_places[] = {
-	{ PLACE_DOCKER, "/.local/share/docker" },
-	{ PLACE_PODMAN, "/.local/share/containers/storage" },
 };
 
+/* Whose runtimes they are. */
 struct user {
-	unsigned int uid;
-	char *home;
-	struct place place[ARRAY_SIZE(user_places)];
+	unsigned int uid; /* 0 with places: root */
+	struct place *place;
+	size_t n_places, room;
 };
 
 struct container_names {
@@ -110,10 +108,8 @@ struct container_names {
 	struct entry *entry;
 	size_t n, room, hand; /* hand: where to search next for an entry to replace */
 	struct list list[ARRAY_SIZE(root_lists)];
-	struct place place[PLACES_MAX];
-	size_t n_places;
-	uint64_t places_ns; /* not looked for others before */
-	struct user user[USERS_MAX];
+	uint64_t places_ns[2]; /* other places of root and of users are not looked for before */
+	struct user root_user, user[USERS_MAX];
 	size_t n_users;	  /* so far; the oldest are replaced */
 	bool equal_names; /* the user knows */
 	struct container_name answer;
@@ -205,8 +201,11 @@ static void place_add(struct container_names *n, struct place *p, const struct c
 {
 	const size_t max = c->uid ? USER_MAX : LIST_MAX;
 
-	if (!*out->container)
+	if (!*out->container) {
 		container_files_read(n->root, p->kind, p->dir, c, out);
+		if (c->uid)
+			*out->pod = 0; /* Kubernetes' are root's */
+	}
 	if (p->kind != PLACE_PODMAN)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(p->list); i++) {
@@ -222,13 +221,14 @@ static void place_add(struct container_names *n, struct place *p, const struct c
 
 static void add_place(void *arg, enum container_place kind, const char *dir)
 {
-	struct container_names *n = arg;
+	struct user *u = arg;
 
-	for (size_t i = 0; i < n->n_places; i++)
-		if (n->place[i].kind == kind && !strcmp(n->place[i].dir, dir))
+	for (size_t i = 0; i < u->n_places; i++)
+		if (u->place[i].kind == kind && !strcmp(u->place[i].dir, dir))
 			return;
-	if (n->n_places < PLACES_MAX)
-		place_set(&n->place[n->n_places++], kind, dir);
+	if (u->n_places == PLACES_MAX || array_reserve_zero(u->place, u->room, u->n_places + 1))
+		return;
+	place_set(&u->place[u->n_places++], kind, dir);
 }
 
 /*
@@ -236,72 +236,56 @@ static void add_place(void *arg, enum container_place kind, const char *dir)
  *
  * Return: whether there may be places that were not asked yet.
  */
-static bool find_places(struct container_names *n, const struct container *c)
+static bool find_places(struct container_names *n, struct user *u, const struct container *c)
 {
-	uint64_t start = clock_ns(CLOCK_MONOTONIC), pause;
-	bool guess = n->places_ns && c->kind == CONTAINER_GUESS;
+	uint64_t start = clock_ns(CLOCK_MONOTONIC), pause, *next = &n->places_ns[!!u->uid];
+	bool guess = *next && c->kind == CONTAINER_GUESS;
 
-	if (start < n->places_ns + (guess ? RETRY_MAX_NS : 0))
+	if (start < *next + (guess ? RETRY_MAX_NS : 0))
 		return false;
-	container_places_find(n->root, add_place, n);
+	container_places_find(n->root, u->uid, add_place, u);
 	pause = (clock_ns(CLOCK_MONOTONIC) - start) * PLACES_SHARE;
-	n->places_ns = start + (pause > PLACES_MIN_NS ? pause : PLACES_MIN_NS);
+	*next = start + (pause > PLACES_MIN_NS ? pause : PLACES_MIN_NS);
 	return true;
 }
 
-static void add_root(struct container_names *n, const struct container *c,
-		     struct container_text *out)
-{
-	size_t asked = 0;
-
-	do
-		for (; asked < n->n_places; asked++)
-			place_add(n, &n->place[asked], c, out);
-	while (!*out->container && *c->id && find_places(n, c) && asked < n->n_places);
-}
-
-/* --- users --- */
-
 static void user_free(struct user *u)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(u->place); i++)
+	for (size_t i = 0; i < u->n_places; i++)
 		place_free(&u->place[i]);
-	free(u->home);
+	free(u->place);
 	*u = (struct user){};
 }
 
 static struct user *find_user(struct container_names *n, unsigned int uid)
 {
-	char home[PATH_MAX], dir[PATH_MAX + 64];
 	struct user *u;
 
+	if (!uid)
+		return &n->root_user;
 	for (u = n->user; u < n->user + USERS_MAX; u++)
-		if (u->home && u->uid == uid)
+		if (u->uid == uid)
 			return u;
-	if (!container_home(n->root, uid, home, sizeof(home)))
-		return NULL;
 	u = &n->user[n->n_users++ % USERS_MAX];
 	user_free(u);
 	u->uid = uid;
-	u->home = xstrdup(home);
-	for (size_t i = 0; i < ARRAY_SIZE(user_places); i++) {
-		snprintf(dir, sizeof(dir), "%s%s", home, user_places[i].dir);
-		place_set(&u->place[i], user_places[i].kind, dir);
-	}
+	container_places_of_home(n->root, uid, add_place, u);
 	return u;
 }
 
-static void add_user(struct container_names *n, const struct container *c,
-		     struct container_text *out)
+/* Ask the runtimes of the user who made the cgroup. */
+static void ask_runtimes(struct container_names *n, const struct container *c,
+			 struct container_text *out)
 {
 	struct user *u = find_user(n, c->uid);
+	size_t asked = 0;
 
-	for (size_t i = 0; u && i < ARRAY_SIZE(u->place); i++) {
-		place_add(n, &u->place[i], c, out);
-		if (u->place[i].kind == PLACE_DOCKER)
-			*out->pod = *out->ns = 0; /* Kubernetes' are root's */
-	}
-	*out->ns = 0;
+	do
+		for (; asked < u->n_places; asked++)
+			place_add(n, &u->place[asked], c, out);
+	while (!*out->container && *c->id && find_places(n, u, c) && asked < u->n_places);
+	if (c->uid)
+		*out->ns = 0;
 }
 
 /* --- entries --- */
@@ -379,10 +363,8 @@ static void resolve(struct container_names *n, const struct container *c, struct
 
 	if (c->kind == CONTAINER_BY_NAME && named)
 		snprintf(t->container, sizeof(t->container), "%.*s", CONTAINER_NAME_MAX - 1, c->id);
-	else if (named && c->uid)
-		add_user(n, c, t);
-	else if (named || podman_pod(c))
-		add_root(n, c, t);
+	else if (named || (!c->uid && podman_pod(c)))
+		ask_runtimes(n, c, t);
 	for (size_t i = 0; i < ARRAY_SIZE(root_lists); i++) {
 		bool of_pods = n->list[i].read == container_read_pod_logs;
 
@@ -570,7 +552,7 @@ int container_names_open(const char *root, struct container_names **out)
 	}
 	memcpy(n->list, root_lists, sizeof(root_lists));
 	for (size_t i = 0; i < ARRAY_SIZE(root_places); i++)
-		add_place(n, root_places[i].kind, root_places[i].dir);
+		add_place(&n->root_user, root_places[i].kind, root_places[i].dir);
 	*out = n;
 	return 0;
 }
@@ -585,8 +567,7 @@ void container_names_close(struct container_names *n)
 	u64_map_free(&n->by_key);
 	for (size_t i = 0; i < USERS_MAX; i++)
 		user_free(&n->user[i]);
-	for (size_t i = 0; i < n->n_places; i++)
-		place_free(&n->place[i]);
+	user_free(&n->root_user);
 	for (size_t i = 0; i < ARRAY_SIZE(n->list); i++)
 		container_items_free(&n->list[i].items);
 	free(n->root);

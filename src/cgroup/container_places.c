@@ -7,6 +7,8 @@
 #include <dirent.h>
 #include <jansson.h>
 #include <limits.h>
+#include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define TEXT_MAX (1 << 20) /* of a configuration file, or a command line */
@@ -14,6 +16,7 @@
 
 struct search {
 	const char *root;
+	unsigned int uid; /* whose runtimes; 0: root's */
 	container_place_cb *cb;
 	void *arg;
 };
@@ -44,10 +47,18 @@ static char *read_below(const struct search *s, const char *below, size_t max, s
 	return read_text(path, max, len);
 }
 
+/* What a user names must be theirs: nobody else's state names their containers. */
 static void found(const struct search *s, enum container_place place, const char *dir)
 {
-	if (*dir == '/' && dir[1])
-		s->cb(s->arg, place, dir);
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (*dir != '/' || !dir[1])
+		return;
+	if (s->uid && (snprintf(path, sizeof(path), "%s%s", s->root, dir) >= (int)sizeof(path) ||
+		       stat(path, &st) || st.st_uid != s->uid))
+		return;
+	s->cb(s->arg, place, dir);
 }
 
 /* --- configuration --- */
@@ -92,6 +103,47 @@ static void find_in_file(const struct search *s, enum container_place place, con
 	free(text);
 }
 
+/* --- home directories --- */
+
+static void find_in_home(const struct search *s, const char *home)
+{
+	static const struct {
+		enum container_place place;
+		const char *dir, *config;
+	} below[] = {
+		{ PLACE_DOCKER, "/.local/share/docker", "/.config/docker/daemon.json" },
+		{ PLACE_PODMAN, "/.local/share/containers/storage",
+		  "/.config/containers/storage.conf" },
+	};
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
+		if (snprintf(path, sizeof(path), "%s%s", home, below[i].dir) < (int)sizeof(path))
+			s->cb(s->arg, below[i].place, path);
+		if (snprintf(path, sizeof(path), "%s%s", home, below[i].config) < (int)sizeof(path))
+			find_in_file(s, below[i].place, path);
+	}
+}
+
+void container_places_of_home(const char *root, unsigned int uid, container_place_cb *cb, void *arg)
+{
+	const struct search s = { root, uid, cb, arg };
+	char path[PATH_MAX];
+	struct passwd *pw;
+	bool known = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/etc/passwd", root);
+	f = fopen(path, "re");
+	while (f && !known && (pw = fgetpwent(f))) {
+		known = pw->pw_uid == uid && *pw->pw_dir == '/';
+		if (known)
+			find_in_home(&s, pw->pw_dir);
+	}
+	if (f)
+		fclose(f);
+}
+
 /* --- processes --- */
 
 /* Cut @n names from the end of a path. */
@@ -105,13 +157,13 @@ static bool cut_names(char *path, int n)
 }
 
 /*
- * A process of root's, and in no container, whose root could call itself anything. Asked before a
- * process is read and again afterwards, when the number may be that of another.
+ * A process of the user's, and in no container, whose root could call itself anything. Asked before
+ * a process is read and again afterwards, when the number may be that of another.
  */
-static bool is_roots(const struct search *s, const char *pid)
+static bool is_theirs(const struct search *s, const char *pid)
 {
 	char below[64], *text, *save = NULL;
-	unsigned int uid[4] = { 1, 1, 1, 1 }, n_pids = 0;
+	unsigned int uid[4] = { -1, -1, -1, -1 }, n_pids = 0;
 	struct container c;
 	bool ok;
 	size_t len;
@@ -126,7 +178,10 @@ static bool is_roots(const struct search *s, const char *pid)
 				n_pids++;
 	}
 	free(text);
-	if (uid[0] || uid[1] || uid[2] || uid[3] || n_pids != 1)
+	for (int i = 0; i < 4; i++)
+		if (uid[i] != s->uid)
+			return false;
+	if (n_pids != 1)
 		return false;
 	snprintf(below, sizeof(below), "/proc/%s/cgroup", pid);
 	text = read_below(s, below, PROC_MAX, &len);
@@ -168,6 +223,22 @@ static char *value_of(char *arg, const char *option, char *next)
 	return arg[len] == '=' ? arg + len + 1 : arg[len] ? NULL : next;
 }
 
+/* Users that no file of this machine knows, as those of a directory service, have a home here only. */
+static void find_in_environ(const struct search *s, const char *pid)
+{
+	char below[64], *text;
+	size_t len;
+
+	snprintf(below, sizeof(below), "/proc/%.10s/environ", pid);
+	text = read_below(s, below, PROC_MAX, &len);
+	if (!text || !is_theirs(s, pid))
+		len = 0;
+	for (size_t at = 0; at < len; at += strlen(text + at) + 1)
+		if (!strncmp(text + at, "HOME=/", 6))
+			find_in_home(s, text + at + 5);
+	free(text);
+}
+
 static void find_in_argv(const struct search *s, const char *pid, const char *comm)
 {
 	char below[64], *argv = NULL, *value;
@@ -176,11 +247,11 @@ static void find_in_argv(const struct search *s, const char *pid, const char *co
 	for (i = 0; i < ARRAY_SIZE(options); i++)
 		if (!strcmp(comm, options[i].comm))
 			break;
-	if (i == ARRAY_SIZE(options) || !is_roots(s, pid))
+	if (i == ARRAY_SIZE(options) || !is_theirs(s, pid))
 		return;
 	snprintf(below, sizeof(below), "/proc/%.10s/cmdline", pid);
 	argv = read_below(s, below, PROC_MAX, &len);
-	if (!argv || !is_roots(s, pid))
+	if (!argv || !is_theirs(s, pid))
 		len = 0;
 	for (at = 0; at < len; at += strlen(argv + at) + 1) {
 		char *next = argv + at + strlen(argv + at);
@@ -199,6 +270,8 @@ static void find_in_argv(const struct search *s, const char *pid, const char *co
 		}
 	}
 	free(argv);
+	if (s->uid)
+		find_in_environ(s, pid);
 }
 
 static void find_running(const struct search *s)
@@ -223,12 +296,14 @@ static void find_running(const struct search *s)
 		closedir(d);
 }
 
-void container_places_find(const char *root, container_place_cb *cb, void *arg)
+void container_places_find(const char *root, unsigned int uid, container_place_cb *cb, void *arg)
 {
-	const struct search s = { root, cb, arg };
+	const struct search s = { root, uid, cb, arg };
 
-	find_in_file(&s, PLACE_DOCKER, "/etc/docker/daemon.json");
-	find_in_file(&s, PLACE_CONTAINERD, "/etc/containerd/config.toml");
-	find_in_file(&s, PLACE_PODMAN, "/etc/containers/storage.conf");
+	if (!uid) {
+		find_in_file(&s, PLACE_DOCKER, "/etc/docker/daemon.json");
+		find_in_file(&s, PLACE_CONTAINERD, "/etc/containerd/config.toml");
+		find_in_file(&s, PLACE_PODMAN, "/etc/containers/storage.conf");
+	}
 	find_running(&s);
 }

@@ -102,12 +102,25 @@ static void wait_ms(int ms)
 	usleep(ms * 1000);
 }
 
+/* A file whose texts end with zeros, which are newlines in @text. */
+static void put_strings(const char *below, const char *text)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s%s", root, below);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	for (; *text; text++)
+		fputc(*text == '\n' ? 0 : *text, f);
+	fclose(f);
+}
+
 /* A process as /proc shows it; in @argv newlines are zeros. */
 static void put_process(int pid, const char *comm, const char *uids, const char *pids,
 			const char *cgroup, const char *argv)
 {
-	char path[64], text[1024], full[512];
-	FILE *f;
+	char path[64], text[1024];
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	put_file(path, comm);
@@ -117,12 +130,8 @@ static void put_process(int pid, const char *comm, const char *uids, const char 
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
 	snprintf(text, sizeof(text), "4:memory:/\n0::%s\n", cgroup);
 	put_file(path, text);
-	snprintf(full, sizeof(full), "%s/proc/%d/cmdline", root, pid);
-	f = fopen(full, "w");
-	assert_non_null(f);
-	for (; *argv; argv++)
-		fputc(*argv == '\n' ? 0 : *argv, f);
-	fclose(f);
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	put_strings(path, argv);
 }
 
 #define STATE "/run/moved/io.containerd.runtime.v2.task"
@@ -296,6 +305,49 @@ static void test_rootless(void **state)
 	check(USER A ".scope/container", "mine", "", "");
 	check("/user.slice/user-1000.slice/user@1000.service/docker-" C ".scope", "rootless", "",
 	      "");
+}
+
+/* A directory that @uid owns. */
+static void own(const char *below, unsigned int uid)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s%s", root, below);
+	assert_int_equal(chown(path, uid, -1), 0);
+}
+
+/* Users moved their storage, or /etc/passwd does not know them: files and processes of theirs do. */
+static void test_rootless_moved(void **state)
+{
+	(void)state;
+	if (geteuid())
+		skip();
+	put_file("/etc/passwd", "u:x:1000:1000::/home/u:/bin/sh\n");
+	put_file("/home/u/.config/containers/storage.conf", "graphroot = \"/mnt/u\"\n");
+	put_file("/mnt/u/overlay-containers/containers.json",
+		 "[{\"id\":\"" A "\",\"names\":[\"configured\"]}]");
+	check(USER A ".scope", "", "", ""); /* somebody else's directory */
+	own("/mnt/u", 1000);
+	reopen();
+	check(USER A ".scope", "configured", "", "");
+	put_process(7, "conmon\n", "77\t77\t77\t77", "7", "/user.slice/user-77.slice/s.scope",
+		    "conmon\n-b\n/mnt/alt/overlay-containers/" B "/userdata\n");
+	put_file("/mnt/alt/overlay-containers/containers.json",
+		 "[{\"id\":\"" B "\",\"names\":[\"alt\"]}]");
+	own("/mnt/alt", 77);
+	put_process(8, "dockerd\n", "78\t78\t78\t78", "8", "/user.slice/user-78.slice/s.scope",
+		    "dockerd\n");
+	put_strings("/proc/8/environ", "A=HOME=/x\nHOME=/net/w\n");
+	put_file("/net/w/.local/share/docker/containers/" C "/config.v2.json",
+		 "{\"Name\":\"/far\"}");
+	reopen();
+	check("/user.slice/user-77.slice/libpod-" B ".scope", "alt", "", "");
+	check("/user.slice/user-1000.slice/libpod-" B ".scope", "", "", "");
+	reopen();
+	check("/user.slice/user-78.slice/docker-" C ".scope", "far", "", "");
+	check("/user.slice/user-79.slice/docker-" C ".scope", "", "", "");
+	check("/docker/" C, "", "", "");
+	check("/user.slice/user-1000.slice/user@1000.service/lxc.payload.box", "box", "", "");
 }
 
 /* Cgroups that others named like those of root's runtimes: no name of theirs. */
@@ -638,6 +690,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_renamed, up, down),
 		cmocka_unit_test_setup_teardown(test_unreadable, up, down),
 		cmocka_unit_test_setup_teardown(test_rootless, up, down),
+		cmocka_unit_test_setup_teardown(test_rootless_moved, up, down),
 		cmocka_unit_test_setup_teardown(test_spoofed, up, down),
 		cmocka_unit_test_setup_teardown(test_containerd, up, down),
 		cmocka_unit_test_setup_teardown(test_crio, up, down),
