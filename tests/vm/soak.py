@@ -202,21 +202,24 @@ class Soak(guest.Guest):
         bad = [x for x in lines if x.startswith(('back', 'unbalanced'))]
         need(not bad, '%d complaints: %s' % (len(bad), '; '.join(bad[:8])))
         failed = [float(x.split()[1]) for x in lines if x.startswith('failed')]
-        # without an exporter, or, at first, without counters
-        # one takes seconds to listen where the host is busy with something else
-        no_exporter = [(a - 1.5, b + 4) for a, b in
-                       zip([0] + self.times('killed'), self.times('exporter') + [self.times('life')[0]])]
-        no_exporter.append((0, self.times('life')[0] + 1.5))
-        no_exporter += [(t - 1.5, 1e9) for t in self.times('killed')[-1:]]
+        answered = {s[2]: float(s[0]) for s in self.steps if s[1] == 'answers'}
+        killed = self.times('killed')
+        # a scrape that began before an exporter was killed may fail with it
+        no_exporter, took = [(t - 1.5, 1e9) for t in killed[-1:]], []
+        for s, before, end in zip([s for s in self.steps if s[1] == 'exporter'], [0] + killed, killed):
+            need(s[2] in answered or end is killed[-1], 'the exporter of %s never answered' % s[0])
+            no_exporter.append((before - 1.5, answered.get(s[2], end)))
+            took.append(no_exporter[-1][1] - float(s[0]))
         odd = [t for t in failed if not any(a <= t <= b for a, b in no_exporter)]
         need(not odd, 'scrapes failed while there was an exporter, at %s' % odd)
         ok = int(last.group(1))
         need(ok > self.plan.seconds / 8, 'only %d scrapes' % ok)
         rows = [x.split() for x in self.read('scrapes').splitlines()]
         slow = sorted(float(r[-1]) for r in rows)
-        return '%d scrapes, each balanced, no series went back; %d more without an exporter; %d to %d ' \
-            'bytes, median %.3f s' % (ok, len(failed), min(int(r[-2]) for r in rows),
-                                      max(int(r[-2]) for r in rows), slow[len(slow) // 2])
+        return '%d scrapes, each balanced, no series went back; %d more without an exporter, which took up ' \
+            'to %.1f s to answer; %d to %d bytes, median %.3f s' % (
+                ok, len(failed), max(took[1:], default=0), min(int(r[-2]) for r in rows),
+                max(int(r[-2]) for r in rows), slow[len(slow) // 2])
 
     def check_sums(self):
         """Bucket by bucket, what was counted is in the log, and what is in the log outside of windows
@@ -270,8 +273,10 @@ class Soak(guest.Guest):
         the first. Memory by the median: 3 % and 256 KiB; cgroups in maps, and kernel objects, of which
         a collector that is killed leaves some for a moment, by the greatest: a quarter and eight;
         files: two, since now and then one is open for a second; pins: none. Of different lives only what
-        is anonymous is compared: the rest is maps, as far as they were touched."""
+        is anonymous is compared: the rest is maps, as far as they were touched. The exporter keeps
+        the text of a scrape, which is as long as there are series: without it."""
         rows = [dict(zip(COLUMNS, map(float, x.split()))) for x in self.read('sizes').splitlines()]
+        self.subtract_texts(rows)
         last_life = self.times('life')[-1] + 3
         final = self.times('term')[-1]
         text, bad = [], []
@@ -301,6 +306,17 @@ class Soak(guest.Guest):
             text.append('%s: %s' % (what, ', '.join(figures)))
         need(not bad, '; '.join(bad))
         return '; '.join(text)
+
+    def subtract_texts(self, rows):
+        """From the exporter's memory the text it gave last; unknown (-1) until it gave one."""
+        texts = [(float(x[0]), int(x[-2]) / 1024) for x in
+                 (line.split() for line in self.read('scrapes').splitlines())]
+        started = self.times('exporter')
+        for r in rows:
+            since = max([t for t in started if t <= r['time']], default=0)
+            given = [size for t, size in texts if since < t < r['time']]
+            for name in 'exporter_rss', 'exporter_anon':
+                r[name] = r[name] - given[-1] if given and r[name] >= 0 else -1
 
     def check_counted(self):
         got = {k: int(float(self.last.get('ibscope_%s_total' % k, -1))) for k in (

@@ -44,10 +44,22 @@ hotplug() {     # all but the first CPU, each for another while
         sleep 1.1
     done
 }
+answers() {     # PID: until that exporter gives counters
+    for i in $(seq 300); do
+        if $FETCH 2> /dev/null | grep -q ^ibscope_samples_seen_total; then
+            step answers $1
+            return
+        fi
+        kill -0 $1 2> /dev/null || return
+        sleep 0.1
+    done
+    fail exporter $1 gives no counters
+}
 exporter() {
     while [ ! -e /tmp/end ]; do
         ibscope-exporter 2>> $O/exporter.err & E=$!
         step exporter $E
+        answers $E &
         for i in $(seq $EXPORTER_S); do [ -e /tmp/end ] || sleep 1; done
         kill -$1 $E
         step killed
@@ -56,7 +68,7 @@ exporter() {
     done
 }
 FETCH='wget -q -O - http://127.0.0.1:9950/metrics'
-if [ $UNPRIVILEGED = 1 ]; then exporter KILL TERM & else FETCH='ibscope-exporter --once'; fi
+if [ $UNPRIVILEGED = 1 ]; then exporter KILL TERM & EXPORTERS=$!; else FETCH='ibscope-exporter --once'; fi
 soak_watch sizes $O/sizes /sys/fs/bpf/ibscope & SIZES=$!
 soak_watch scrape $O/scrapes "$FETCH" > $O/scrapes.out & SCRAPES=$!
 hotplug & HOTPLUG=$!
@@ -122,7 +134,7 @@ touch $O/collector.err $O/shared
 
 END = r'''
 touch /tmp/end $O/sizes.stop $O/scrapes.stop
-wait $HOTPLUG $SIZES $SCRAPES $CHURN
+wait $HOTPLUG $SIZES $SCRAPES $CHURN $EXPORTERS
 run final ibscope ctl --json --by cgroup,src,op snapshot
 run last ibscope-exporter --once
 step done
