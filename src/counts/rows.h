@@ -27,7 +27,7 @@
 	X(SRC, "src", 0, "where the data came from")                      \
 	X(OP, "op", 0, "kind of op")
 
-/* Beside enum ibs_by: told apart by user space, of recordings. */
+/* Not in enum ibs_by: user space groups the samples of recordings by it. */
 #define BY_SYMBOL (1U << 31)
 
 enum label {
@@ -65,7 +65,7 @@ int labels_parse(const char *text, unsigned int *labels, struct label_order *ord
 /* The enum ibs_by bits that the labels need, or BY_SYMBOL. */
 __u32 labels_by(unsigned int labels);
 
-/* Return: 0, or -EINVAL with @err if a label is none of counters, but of single samples. */
+/* Return: 0, or -EINVAL with @err if a label exists only for the single samples of recordings. */
 int labels_counted(unsigned int labels, struct err *err);
 
 struct row {

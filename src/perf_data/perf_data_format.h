@@ -166,4 +166,29 @@ static inline bool perf_take64(struct perf_bytes *b, __u64 *v)
 	return p;
 }
 
+/* The @n bytes at @p, up to a NUL, as text; control characters, which would reach terminals, as "?". */
+static inline void perf_copy_text(char *out, size_t size, const unsigned char *p, size_t n)
+{
+	snprintf(out, size, "%.*s", (int)strnlen((const char *)p, n), (const char *)p);
+	for (; *out; out++) {
+		if ((unsigned char)*out < ' ' || *out == 0x7f)
+			*out = '?';
+	}
+}
+
+/* A length, padding included, and a string that ends within it. */
+static inline bool perf_take_string(struct perf_bytes *b, char *out, size_t size)
+{
+	const unsigned char *p;
+	__u32 n;
+
+	if (!perf_take32(b, &n))
+		return false;
+	p = perf_take(b, n);
+	if (!p)
+		return false;
+	perf_copy_text(out, size, p, n);
+	return true;
+}
+
 #endif

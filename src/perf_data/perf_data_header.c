@@ -11,31 +11,6 @@ static void note(struct perf_header *h, const char *text)
 		snprintf(h->note, sizeof(h->note), "%s", text);
 }
 
-/* Names reach terminals. */
-static void copy_text(char *out, size_t size, const unsigned char *p, size_t n)
-{
-	snprintf(out, size, "%.*s", (int)strnlen((const char *)p, n), (const char *)p);
-	for (; *out; out++) {
-		if ((unsigned char)*out < ' ' || *out == 0x7f)
-			*out = '?';
-	}
-}
-
-/* A length, padding included, and a string that ends within it. */
-static bool take_string(struct perf_bytes *b, char *out, size_t size)
-{
-	const unsigned char *p;
-	__u32 n;
-
-	if (!perf_take32(b, &n))
-		return false;
-	p = perf_take(b, n);
-	if (!p)
-		return false;
-	copy_text(out, size, p, n);
-	return true;
-}
-
 static bool read_command(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
 {
 	char word[sizeof(info->command)];
@@ -47,7 +22,7 @@ static bool read_command(struct perf_bytes *b, struct perf_header *h, struct tra
 	if (!perf_take32(b, &n))
 		return false;
 	while (n--) {
-		if (!take_string(b, word, sizeof(word)))
+		if (!perf_take_string(b, word, sizeof(word)))
 			return false;
 		if (!at && !strcmp(word, PERF_SIMULATED)) {
 			info->simulated = true;
@@ -66,7 +41,7 @@ static bool read_cpuid(struct perf_bytes *b, struct perf_header *h, struct trace
 	char text[128];
 
 	(void)info;
-	if (!take_string(b, text, sizeof(text)))
+	if (!perf_take_string(b, text, sizeof(text)))
 		return false;
 	h->has_cpu = sscanf(text, "%12[^,],%9u,%9u,%9u", h->vendor, &h->family, &h->model,
 			    &h->stepping) == 4;
@@ -83,7 +58,7 @@ static bool read_pmus(struct perf_bytes *b, struct perf_header *h, struct trace_
 	if (!perf_take32(b, &n))
 		return false;
 	while (n--) {
-		if (!perf_take32(b, &type) || !take_string(b, name, sizeof(name)))
+		if (!perf_take32(b, &type) || !perf_take_string(b, name, sizeof(name)))
 			return false;
 		if (!strcmp(name, "ibs_op"))
 			h->op_type = type;
@@ -109,8 +84,9 @@ static bool read_names(struct perf_bytes *b, struct perf_header *h, struct trace
 		struct perf_event_name *p = &h->names[h->n_names];
 		const unsigned char *attr = perf_take(b, bytes);
 
-		if (!attr || !perf_take32(b, &ids) || !take_string(b, p->name, sizeof(p->name)) ||
-		    ids > b->n / sizeof(__u64) || !perf_take(b, ids * sizeof(__u64)))
+		if (!attr || !perf_take32(b, &ids) ||
+		    !perf_take_string(b, p->name, sizeof(p->name)) || ids > b->n / sizeof(__u64) ||
+		    !perf_take(b, ids * sizeof(__u64)))
 			return false;
 		p->type = perf_get32(attr + offsetof(struct perf_event_attr, type));
 		p->config = perf_get64(attr + offsetof(struct perf_event_attr, config));
@@ -176,19 +152,19 @@ static bool read_directory(struct perf_bytes *b, struct perf_header *h, struct t
 static bool read_host(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
 {
 	(void)h;
-	return take_string(b, info->host, sizeof(info->host));
+	return perf_take_string(b, info->host, sizeof(info->host));
 }
 
 static bool read_release(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
 {
 	(void)h;
-	return take_string(b, info->release, sizeof(info->release));
+	return perf_take_string(b, info->release, sizeof(info->release));
 }
 
 static bool read_cpu_name(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
 {
 	(void)info;
-	return take_string(b, h->cpu_name, sizeof(h->cpu_name));
+	return perf_take_string(b, h->cpu_name, sizeof(h->cpu_name));
 }
 
 static bool read_nodes(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
@@ -453,7 +429,7 @@ static void update_record(struct perf_header *h, const struct perf_record *rec,
 	h->updates++;
 	p = perf_attrs_by_id(a, id);
 	if (p)
-		copy_text(p->name, sizeof(p->name), b.p, b.n);
+		perf_copy_text(p->name, sizeof(p->name), b.p, b.n);
 }
 
 int perf_header_record(struct perf_header *h, const struct perf_record *rec, struct perf_attrs *a,

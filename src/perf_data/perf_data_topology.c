@@ -5,21 +5,6 @@
 
 #define PHYSICAL_BITS 52
 
-/* A string of its own length, padding included. */
-static bool take_text(struct perf_bytes *b, char *out, size_t size)
-{
-	const unsigned char *p;
-	__u32 n;
-
-	if (!perf_take32(b, &n))
-		return false;
-	p = perf_take(b, n);
-	if (!p)
-		return false;
-	snprintf(out, size, "%.*s", (int)strnlen((const char *)p, n), (const char *)p);
-	return true;
-}
-
 /* Set @of for the CPUs of a list. Nodes without CPUs have an empty one. */
 static bool place(struct perf_topology *p, const char *list, __u16 *of, __u16 value)
 {
@@ -56,7 +41,7 @@ bool perf_topology_nodes(struct perf_bytes *b, struct perf_topology *p, struct t
 		return false;
 	while (n--) {
 		if (!perf_take32(b, &node) || !perf_take64(b, &total) ||
-		    !perf_take64(b, &free_memory) || !take_text(b, list, sizeof(list)) ||
+		    !perf_take64(b, &free_memory) || !perf_take_string(b, list, sizeof(list)) ||
 		    node > UINT16_MAX || !place(p, list, p->t.node, node))
 			return false;
 	}
@@ -78,8 +63,9 @@ bool perf_topology_caches(struct perf_bytes *b, struct perf_topology *p, struct 
 			if (!perf_take32(b, &head[i]))
 				return false;
 		/* type and size; then the CPUs that share it */
-		if (!take_text(b, text, sizeof(text)) || !take_text(b, text, sizeof(text)) ||
-		    !take_text(b, list, sizeof(list)))
+		if (!perf_take_string(b, text, sizeof(text)) ||
+		    !perf_take_string(b, text, sizeof(text)) ||
+		    !perf_take_string(b, list, sizeof(list)))
 			return false;
 		if (head[0] == 3 && !place(p, list, p->t.ccx, ccx++))
 			return false;

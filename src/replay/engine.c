@@ -29,7 +29,7 @@ struct engine {
 		symbol_groups; /* by number in `group_keys` and symbol: number of the group */
 	__u32 *groups;	       /* slots, by number of the group */
 	size_t n_groups;
-	__u32 *symbols; /* of slots; NULL: not told apart */
+	__u32 *symbols; /* of slots; NULL: not grouped by symbol */
 	size_t room_cgroups, room_groups;
 	__u8 *slots;
 	struct ibs_slot_owner *slot_owners;

@@ -6,21 +6,19 @@
  *
  *   bench-snapshot [--json] [--runs N] [CPUS SHARDS GROUPS]
  */
+#include "../unit/count_sample.h"
 #include "base/clock.h"
 #include "counts/counts.h"
-#include "counts/layout.h"
 #include "perf/sample_cost.h"
 #include "base/num.h"
 
 #include <getopt.h>
-#include <ibscope/sim.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#define CAPS	 0x81bffU /* Zen 5 */
 #define PATTERNS 16
 #define SAMPLES	 1000 /* of a group in a shard */
 #define MAX_RUNS 99
@@ -49,25 +47,6 @@ static void __attribute__((noreturn)) die(const char *text)
 	exit(1);
 }
 
-/* As bpf/ibs_op.bpf.c does it. */
-static void add_sample(__u64 *slot, const __u64 *regs)
-{
-	const struct ibs_cpu cpu = { .caps = CAPS };
-	__u64 data3 = regs[IBS_OP_DATA3];
-	__u16 entry = layout.entry[IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3),
-						  ibs_op_src(cpu, regs))];
-	__u64 *words = slot + (entry & IBS_LAYOUT_WORD);
-
-	if (entry & IBS_LAYOUT_HIST && ibs_op_dc_miss_lat_valid(data3)) {
-		__u32 lat = data3 >> 32 & 0xffff;
-
-		words[IBS_HIST_BUCKET + ibs_lat_bucket(lat)]++;
-		words[IBS_HIST_SUM] += lat;
-	} else {
-		words[0]++;
-	}
-}
-
 static void make_patterns(void)
 {
 	for (int p = 0; p < PATTERNS; p++) {
@@ -78,7 +57,7 @@ static void make_patterns(void)
 			__u64 regs[IBS_OP_REG_FIXED];
 
 			ibs_sim_op(1, p, i, CAPS, regs);
-			add_sample(patterns[p], regs);
+			count_sample(&layout, patterns[p], regs);
 		}
 	}
 }

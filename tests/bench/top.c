@@ -6,20 +6,18 @@
  *
  *   bench-top [GROUPS [SAMPLES [INTERVALS]]]	SAMPLES of each group in an interval of 1 s
  */
+#include "../unit/count_sample.h"
 #include "base/clock.h"
 #include "base/num.h"
-#include "counts/layout.h"
 #include "perf/sample_cost.h"
 #include "top/interval.h"
 #include "top/top.h"
 
-#include <ibscope/sim.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CAPS	    0x81bffU /* Zen 5 */
 #define SAMPLES	    1
 #define WIDTH	    200
 #define HEIGHT	    50
@@ -28,25 +26,6 @@
 #define INTERVAL_NS 1000000000ULL
 
 static struct layout layout;
-
-/* As bpf/ibs_op.bpf.c does it. */
-static void add_sample(__u64 *slot, const __u64 *regs)
-{
-	const struct ibs_cpu cpu = { .caps = CAPS };
-	__u64 data3 = regs[IBS_OP_DATA3];
-	__u16 entry = layout.entry[IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3),
-						  ibs_op_src(cpu, regs))];
-	__u64 *words = slot + (entry & IBS_LAYOUT_WORD);
-
-	if (entry & IBS_LAYOUT_HIST && ibs_op_dc_miss_lat_valid(data3)) {
-		__u32 lat = data3 >> 32 & 0xffff;
-
-		words[IBS_HIST_BUCKET + ibs_lat_bucket(lat)]++;
-		words[IBS_HIST_SUM] += lat;
-	} else {
-		words[0]++;
-	}
-}
 
 static const char *name_of(void *arg, __u64 id, enum label l)
 {
@@ -120,7 +99,8 @@ static int bench(unsigned int groups, unsigned int samples, unsigned int interva
 			__u64 regs[IBS_OP_REG_FIXED];
 
 			ibs_sim_op(1, i, k, CAPS, regs);
-			add_sample(series + (size_t)(1 + k % groups) * layout.words, regs);
+			count_sample(&layout, series + (size_t)(1 + k % groups) * layout.words,
+				     regs);
 		}
 		state->cpu[0].seen += groups * samples;
 		state->cpu[0].outcome[IBS_OUTCOME_AGGREGATED] += groups * samples;

@@ -11,12 +11,9 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "counts/layout.h"
+#include "count_sample.h"
 #include "top/interval.h"
 
-#include <ibscope/sim.h>
-
-#define CAPS	0x81bffU /* Zen 5 */
 #define GROUPS	20
 #define ROUNDS	40
 #define SAMPLES 50
@@ -26,24 +23,10 @@ static __u64 *series;
 static struct ibs_slot_owner owners[GROUPS + 1];
 static struct ibs_state *state;
 
-/* As bpf/ibs_op.bpf.c does it. */
 static void add_sample(__u64 *slot, const __u64 *regs)
 {
-	const struct ibs_cpu cpu = { .caps = CAPS };
-	__u64 data3 = regs[IBS_OP_DATA3];
-	__u16 entry = layout.entry[IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3),
-						  ibs_op_src(cpu, regs))];
-	__u64 *words = slot + (entry & IBS_LAYOUT_WORD);
-
-	if (entry & IBS_LAYOUT_HIST && ibs_op_dc_miss_lat_valid(data3)) {
-		__u32 lat = data3 >> 32 & 0xffff;
-
-		words[IBS_HIST_BUCKET + ibs_lat_bucket(lat)]++;
-		words[IBS_HIST_SUM] += lat;
-	} else {
-		words[0]++;
-	}
-	slot[IBS_TLB_L2_MISS] += data3 >> 32 & 1;
+	count_sample(&layout, slot, regs);
+	slot[IBS_TLB_L2_MISS] += regs[IBS_OP_DATA3] >> 32 & 1;
 	state->cpu[0].seen++;
 	state->cpu[0].outcome[IBS_OUTCOME_AGGREGATED]++;
 }
