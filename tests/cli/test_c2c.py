@@ -209,11 +209,8 @@ class C2c(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.dir = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.dir.cleanup)
         cls.file = cls.make('known')
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.dir.cleanup()
 
     @classmethod
     def make(cls, *args):

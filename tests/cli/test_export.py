@@ -25,10 +25,7 @@ class Export(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.dir = tempfile.TemporaryDirectory()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.dir.cleanup()
+        cls.addClassCleanup(cls.dir.cleanup)
 
     def make(self, *args):
         path = os.path.join(self.dir.name, '-'.join(('make', *args)) + '.ibs')

@@ -20,12 +20,9 @@ class Pipes(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.dir = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.dir.cleanup)
         cls.file = os.path.join(cls.dir.name, 'a.ibs')
         subprocess.run([MAKE, cls.file, '3000', 'stacks'], check=True)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.dir.cleanup()
 
     def out(self, args, **kw):
         p = subprocess.run([ibscope.IBSCOPE, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)

@@ -101,15 +101,12 @@ class Report(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.dir = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.dir.cleanup)
         cls.file = os.path.join(cls.dir.name, 'a.ibs')
         subprocess.run([MAKE, cls.file, str(SAMPLES)], check=True)
         p = run('dump', cls.file, '--json')
         cls.samples = [json.loads(line) for line in p.stdout.splitlines()]
         assert len(cls.samples) == SAMPLES, p.stderr
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.dir.cleanup()
 
     def report(self, *args, file=None):
         p = run('report', file or self.file, '--json', *args)
