@@ -309,6 +309,8 @@ int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct t
 	__u32 out, word = 0;
 
 	e->task = task;
+	e->cpu.complex = task->complex;
+	e->cpu.node = task->node;
 	out = select_task(e, e->config.task_select);
 	if (out == IBS_OUTCOME_AGGREGATED && regs) {
 		out = op_select(e, regs, &word);

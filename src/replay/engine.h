@@ -16,7 +16,8 @@ struct task {
 	__u64 cgroup_id; /* not 0 */
 	__u64 comm[2];	 /* 16 bytes, padded with zeros */
 	__u32 cpu;
-	__u32 symbol; /* for BY_SYMBOL */
+	__u16 complex, node; /* of the CPU, for IBS_BY_COMPLEX and IBS_BY_NODE */
+	__u32 symbol;	     /* for BY_SYMBOL */
 };
 
 struct engine_opts {

@@ -17,7 +17,7 @@
 
 /* What a selection, a label or a filter asks of each sample. */
 struct needs {
-	bool task, cpu, cgroup, comm;
+	bool task, cpu, place, cgroup, comm;
 };
 
 struct replay {
@@ -62,7 +62,9 @@ static void find_needs(struct replay *r)
 
 	r->needs.task = sel->processes.n || sel->processes.but || sel->threads.n ||
 			by & (IBS_BY_PID | IBS_BY_TID) || filter & IBS_FILTER_NEEDS_TASK;
-	r->needs.cpu = r->opts.cpus || by & IBS_BY_CPU || filter & IBS_FILTER_NEEDS_CPU;
+	r->needs.place = by & (IBS_BY_COMPLEX | IBS_BY_NODE);
+	r->needs.cpu =
+		r->opts.cpus || r->needs.place || by & IBS_BY_CPU || filter & IBS_FILTER_NEEDS_CPU;
 	r->needs.cgroup = filter & IBS_FILTER_NEEDS_CGROUP;
 	r->needs.comm = sel->n_comms || by & IBS_BY_COMM;
 }
@@ -127,6 +129,11 @@ int replay_open(struct trace *trace, const struct replay_opts *opts, struct repl
 			      "--filter: recordings do not tell users and groups: leave out 'uid' "
 			      "and 'gid'");
 	find_needs(r);
+	if (!ret && r->needs.place && !trace_info(trace)->topology)
+		ret = err_set(
+			err, -ENODATA,
+			"--by: the recording does not tell the topology of its machine: leave "
+			"out 'ccx' and 'node'");
 	if (!ret && (r->needs.comm || opts->names))
 		ret = tasks_new(&r->tasks, err);
 	ret = ret ?: survey(r, err);
@@ -219,6 +226,8 @@ static int check_told(struct replay *r, const struct trace_event *ev, struct err
 		return not_told(ev, "CPU", err);
 	if (r->opts.cpus && !cpulist_has(r->opts.cpus, s->cpu))
 		return 1;
+	if (r->needs.place && s->cpu >= trace_info(r->trace)->topology->n)
+		return not_told(ev, "CPU's L3 complex and NUMA node", err);
 	if (r->needs.cgroup && !s->cgroup_id)
 		return not_told(ev, "cgroup", err);
 	return 0;
@@ -243,6 +252,12 @@ static void set_who(const struct replay *r, const struct trace_event *ev, struct
 	if (!s->has_task)
 		who->pid_tgid = task_not_told(&r->opts.sel);
 	who->cpu = s->cpu;
+	if (r->needs.place) {
+		const struct trace_topology *t = trace_info(r->trace)->topology;
+
+		who->complex = t->ccx[s->cpu];
+		who->node = t->node[s->cpu];
+	}
 	who->cgroup_id = s->cgroup_id ? s->cgroup_id : CGROUP_NOT_TOLD;
 	if (r->needs.comm)
 		set_comm(r, ev, who->comm);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #define TICK_S	      3600 /* nothing to do between two intervals */
+#define PLACE	      (IBS_BY_COMPLEX | IBS_BY_NODE)
 #define FUNCTIONS_MAX 8192 /* groups, unless --max-groups was given */
 
 struct recording {
@@ -218,7 +219,8 @@ int source_recording(struct trace *t, const struct replay_opts *opts, const char
 			    .tick = recording_tick,
 			    .close = recording_close,
 			    .speed = speed,
-			    .info = { .by_possible = ~(__u32)(IBS_BY_COMPLEX | IBS_BY_NODE) } },
+			    .info = { .by_possible =
+					      trace_info(t)->topology ? ~0U : ~(__u32)PLACE } },
 		.trace = t,
 		.opts = *opts,
 		.selected_groups = opts->max_groups,

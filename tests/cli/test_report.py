@@ -324,6 +324,15 @@ class Report(unittest.TestCase):
         subprocess.run([MAKE, bare, str(SAMPLES), 'bare'], check=True)
         r = self.report('--by', 'ccx,node', file=bare)
         self.assertEqual([row['labels'] for row in r['rows']], [{'ccx': None, 'node': None}])
+        # replay knows them too
+        p = run('replay', self.file, '--json', '--by', 'ccx,node')
+        hist = {(s['labels']['ccx'], s['labels']['node']): s['samples'] for s in json.loads(p.stdout)['series']}
+        self.assertEqual(hist, collections.Counter((str(s['ccx']), str(s['node'])) for s in samples))
+        screen = run('top', '-i', self.file, '--once', '--by', 'ccx', '--size', '100x24').stdout.splitlines()
+        self.assertEqual({row.split()[0] for row in screen[5:8]}, {'0', '1', '2'}, screen)
+        p = run('replay', bare, '--by', 'cgroup,ccx')
+        self.assertEqual((p.returncode, p.stdout), (1, ''))
+        self.assertIn("does not tell the topology", p.stderr)
         head = json.loads(run('dump', self.file, '--json', '--events').stdout.splitlines()[0])
         self.assertEqual((head['ccx'], head['node'], head['socket']), (ccx, node, node))
 

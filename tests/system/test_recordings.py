@@ -32,7 +32,6 @@ USAGE = [
     (['dump', '--explain', 'a'], '--filter'),
     (['replay', '--explain=zen4:6.12', '--user', 'a'], 'a recording has no plan'),
     (['replay', '--follow', 'a'], '--follow'),
-    (['replay', '--by', 'node', 'a'], 'node'),
     (['replay', '-e', 'ibs_op//', 'a'], "'-e'"),
     (['replay', '--min-lat', '300', '--max-lat', '200', 'a'], 'above'),
     (['replay', '--filter', 'mem_lvl == ramm', 'a'], 'ramm'),

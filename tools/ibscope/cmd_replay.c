@@ -56,25 +56,6 @@ static void describe(struct cmd *c)
 	c->info.recorded = &c->recorded;
 }
 
-/* Caches and nodes are those of the machine that recorded, which files do not have. */
-static int check_labels(struct cmd *c, struct err *err)
-{
-	const unsigned int unknown = 1U << LABEL_CCX | 1U << LABEL_NODE;
-
-	int ret = labels_counted(c->sampling.labels, err);
-
-	if (ret || !(c->sampling.labels & unknown))
-		return ret;
-	if (!(c->sampling.labels & ~unknown))
-		return err_set(err, -EINVAL,
-			       "--by: the recording lacks 'ccx' or 'node' of its CPUs: "
-			       "take 'cpu'");
-	log_warn("the recording lacks 'ccx' or 'node' of its CPUs: those labels are left "
-		 "out");
-	c->sampling.labels &= ~unknown;
-	return 0;
-}
-
 static void tell_rest(const struct cmd *c, const struct replay *r)
 {
 	struct replay_rest rest;
@@ -174,7 +155,7 @@ int cmd_replay(int argc, char **argv)
 		sampling_close(&c.sampling);
 		return EXIT_DONE;
 	}
-	ret = ret ?: hist_view_check(&c.view, &err) ?: check_labels(&c, &err);
+	ret = ret ?: hist_view_check(&c.view, &err) ?: labels_counted(c.sampling.labels, &err);
 	c.labels = c.sampling.labels;
 	c.view.order = c.sampling.order;
 	if (!c.labels)
