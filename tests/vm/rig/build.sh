@@ -3,7 +3,7 @@
 # Build a qemu-system-x86_64 with emulated AMD IBS from Debian 12's QEMU source.
 #
 #   ./build.sh            build into the cache; nothing to do when up to date
-#   ./build.sh --check    exit status only: is the cache up to date?
+#   ./build.sh --check    only print where it is; exit status 1: not built
 #   ./build.sh --deps     first install what building and running need (root)
 #   ./build.sh --plugins  the same QEMU, slower, for run.sh --plugin; kept beside the other
 #
@@ -19,18 +19,17 @@ here=$(cd "$(dirname "$0")" && pwd)
 configure=(--target-list=x86_64-softmmu --without-default-features
     --enable-tcg --disable-kvm --disable-docs --disable-tools
     --enable-fdt=system --disable-werror)
-bin=$cache/bin
 if [ "${1:-}" = --plugins ]; then
     shift
-    bin=$cache/bin-plugins
     configure+=(--enable-plugins)
 fi
+patches=("$here"/{ibs,many-cpus,code-stores,core-pmu}.patch)
+# one directory for each set of patches: checkouts of different ones share the cache
+bin=$cache/bin-$({ cat "${patches[@]}"; echo "${configure[*]}"; } | sha256sum | cut -c1-16)
 qemu=$bin/qemu-system-x86_64
-patches=("$here"/{ibs,many-cpus,code-stores}.patch)
-want=$({ cat "${patches[@]}"; echo "${configure[*]}"; } | sha256sum | cut -c1-16)
 
 up_to_date() {
-    [ -x "$qemu" ] && [ "$(cat "$bin/.stamp" 2>/dev/null)" = "$want" ]
+    [ -x "$qemu" ]
 }
 
 install_deps() {
@@ -80,17 +79,16 @@ build() {
         { tail -20 configure.log >&2; die "configure failed (try build.sh --deps)"; }
     nice ninja -j"${JOBS:-$(nproc)}" qemu-system-x86_64 > ninja.log 2>&1 ||
         { grep -A20 FAILED ninja.log >&2; die "compile failed"; }
-    # by rename: a machine may be running
     mkdir -p "$bin"
+    cp ../include/qemu/qemu-plugin.h "$bin"
     install -s qemu-system-x86_64 "$qemu.new"
     mv "$qemu.new" "$qemu"
-    cp ../include/qemu/qemu-plugin.h "$bin"
-    echo "$want" > "$bin/.stamp"
     cd "$cache" && rm -rf "$work"
+    find . -maxdepth 1 -name 'bin*' -mtime +30 -exec rm -rf {} +
 }
 
 case ${1:-} in
---check) up_to_date; exit;;
+--check) echo "$qemu"; up_to_date; exit;;
 --deps) install_deps;;
 '') ;;
 *) sed -n '3,15s/^# \?//p' "$0" >&2; exit 125;;

@@ -15,6 +15,7 @@ usage: run.sh [options] -- COMMAND [ARG...]
   --smp N                     vCPUs (default 2)
   --gen zen2|zen3|zen4|zen5|zen6|none   IBS generation (default zen4)
   --caps N                    override CPUID Fn8000_001B EAX
+  --pmu                       core performance counters, which count IBS too
   --overlay DIR               root tree to add to the guest (repeatable)
   --timeout S                 wall-clock limit (default 300)
   --log FILE                  ground truth: one line per delivered sample
@@ -32,7 +33,7 @@ U
 }
 
 kernel=6.1 smp=2 gen=zen4 caps= overlays=() limit=300 log= console= mem=2048
-append= stock=0 fetch_only=0 bin=bin plugin=() accel=(-accel tcg,thread=multi)
+append= stock=0 pmu= fetch_only=0 plugin=() accel=(-accel tcg,thread=multi)
 # with ERMS kernels clear and copy pages byte by byte, which the emulator does one by one
 strings=,erms=off,fsrm=off tsc=tsc=reliable
 while [ $# -gt 0 ]; do
@@ -53,8 +54,9 @@ while [ $# -gt 0 ]; do
     --append) append=$2; shift;;
     --icount) accel=(-accel tcg,thread=single -icount shift="${IBSRIG_ICOUNT_SHIFT:-0}",sleep=off)
         strings= tsc=;; # instructions are counted as processors with it have them
-    --plugin) bin=bin-plugins plugin=(-plugin "$2"); shift;;
+    --plugin) plugin=(-plugin "$2"); shift;;
     --stock-throttle) stock=1;;
+    --pmu) pmu=,ibs-pmu=on;;
     --fetch-only) fetch_only=1;;
     -h|--help) usage; exit 0;;
     --) shift; break;;
@@ -83,6 +85,7 @@ none) cpu+=,family=25,model=17,stepping=1;;
 *) die "unknown generation $gen";;
 esac
 [ -z "$caps" ] || cpu+=",ibs-caps=$caps"
+cpu+=$pmu
 
 # --- kernel and busybox, fetched once
 mkdir -p "$cache/kernel"
@@ -100,7 +103,7 @@ get_file() {            # TARGET REGEX SUITE FIND-PATTERN
 [ -s "$bz" ] || locked "kernel-$kernel" get_file "$bz" "$re" "$suite" '*/vmlinuz*'
 [ -s "$bb" ] || locked busybox get_file "$bb" busybox-static bookworm '*bin/busybox'
 [ $fetch_only = 0 ] || exit 0
-"$here/build.sh" ${plugin:+--plugins} --check ||
+qemu=$("$here/build.sh" ${plugin:+--plugins} --check) ||
     die "QEMU is missing or not built from these patches; run build.sh ${plugin:+--plugins}"
 
 # --- from here on there is something to clean up
@@ -169,7 +172,7 @@ con=${console:-$tmp/console}
 : > "$con" || die "cannot write $con"
 mkfifo "$tmp/out"
 cat < "$tmp/out" & out=$!
-setpriv --pdeathsig TERM timeout -k 5 "$limit" "$cache/$bin/qemu-system-x86_64" "${plugin[@]}" \
+setpriv --pdeathsig TERM timeout -k 5 "$limit" "$qemu" "${plugin[@]}" \
     -L "$cache/share" -M pc "${accel[@]}" -cpu "$cpu" -smp "$smp" -m "$mem" \
     -global apic-common.vapic=off \
     -nodefaults -no-user-config -display none -vga none -no-reboot \
