@@ -13,6 +13,7 @@ static const struct {
 	{ TRACE_EXIT, RECORDING_EXIT, RECORDING_EVENT_BYTES(fork), false },
 	{ TRACE_CGROUP, RECORDING_CGROUP, RECORDING_EVENT_BYTES(cgroup), true },
 	{ TRACE_LOST, RECORDING_LOST, RECORDING_EVENT_BYTES(lost), false },
+	{ TRACE_RANK, RECORDING_RANK, RECORDING_EVENT_BYTES(rank), false },
 };
 #define KINDS (ARRAY_SIZE(kinds))
 
@@ -64,6 +65,12 @@ size_t recording_event_encode(const struct trace_event *ev, struct recording_eve
 		out->flags = ev->lost.samples ? RECORDING_IN_SAMPLES : 0;
 		out->lost.n = ev->lost.n;
 		out->lost.cpu = ev->lost.cpu;
+		break;
+	case TRACE_RANK:
+		out->flags = ev->rank.ended ? RECORDING_ENDED : 0;
+		out->rank.tgid = ev->rank.tgid;
+		out->rank.rank = ev->rank.rank;
+		out->rank.status = ev->rank.status;
 		break;
 	default:
 		out->fork.tgid = ev->fork.tgid;
@@ -141,6 +148,12 @@ int recording_event_decode(const unsigned char *in, size_t n, struct trace_event
 		out->lost.samples = e.flags & RECORDING_IN_SAMPLES;
 		out->lost.n = e.lost.n;
 		out->lost.cpu = e.lost.cpu;
+		return 1;
+	case TRACE_RANK:
+		out->rank.tgid = e.rank.tgid;
+		out->rank.rank = e.rank.rank;
+		out->rank.ended = e.flags & RECORDING_ENDED;
+		out->rank.status = e.rank.status;
 		return 1;
 	default:
 		out->fork.tgid = e.fork.tgid;

@@ -14,7 +14,7 @@
 
 /* A reader refuses a greater major, and steps over the blocks and columns it does not know. */
 #define RECORDING_MAJOR 1
-#define RECORDING_MINOR 1 /* 1: names of containers, topology */
+#define RECORDING_MINOR 2 /* 1: names of containers, topology; 2: ranks */
 
 #define RECORDING_FILE_MAGIC  "IBSCOPE\n"
 #define RECORDING_BYTE_ORDER  0x01020304u
@@ -97,8 +97,8 @@ enum recording_transform {
 	RECORDING_PLAIN, /* the value */
 	RECORDING_DELTA, /* zigzag of the difference to the value before; to base for the first */
 	RECORDING_XOR,	 /* xor with the same sample's value in another column */
-	RECORDING_DISTANCE, /* zigzag of the difference to it */
-	RECORDING_SIGNED,   /* zigzag of the value: addresses of user space and of the kernel */
+	RECORDING_DISTANCE,   /* zigzag of the difference to it */
+	RECORDING_SIGNED,     /* zigzag of the value: addresses of user space and of the kernel */
 	RECORDING_XOR_SIGNED, /* zigzag of the xor with the other column */
 	RECORDING_TRANSFORM_N
 };
@@ -127,11 +127,13 @@ enum recording_event_kind {
 	RECORDING_EXIT = 4,
 	RECORDING_CGROUP = 5,
 	RECORDING_LOST = 6,
+	RECORDING_RANK = 7,
 };
 
 #define RECORDING_EXEC	     1 /* flag of COMM and MMAP */
 #define RECORDING_KERNEL     2 /* flag of MMAP */
 #define RECORDING_IN_SAMPLES 4 /* flag of LOST: they were samples */
+#define RECORDING_ENDED	     8 /* flag of RANK: with that status */
 
 struct recording_event {
 	__u32 bytes; /* with this head and the strings behind the fixed part, which end in 0 */
@@ -156,6 +158,11 @@ struct recording_event {
 			__u64 n;
 			__u32 cpu, zero;
 		} lost;
+		struct {
+			__u32 tgid, rank;
+			__s32 status;
+			__u32 zero;
+		} rank;
 	};
 };
 #define RECORDING_EVENT_BYTES(member) \

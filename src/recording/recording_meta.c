@@ -78,6 +78,10 @@ char *recording_meta_encode(const struct trace_info *info)
 		json_object_set_new(j, "topology", topology_object(info->topology));
 	if (info->n_memory)
 		json_object_set_new(j, "memory", memory_array(info));
+	if (info->job_ranks)
+		json_object_set_new(j, "mpi",
+				    json_pack("{sI so}", "ranks", (json_int_t)info->job_ranks,
+					      "job", json_text(info->job)));
 	return dump(j);
 }
 
@@ -198,6 +202,8 @@ const char *recording_meta_decode(const char *in, size_t bytes, struct trace_inf
 	get_text(j, "filter", info->filter, sizeof(info->filter));
 	info->n_cpus = get_number(j, "cpus");
 	info->full_registers = get_bool(j, "full_registers");
+	info->job_ranks = get_number(json_object_get(j, "mpi"), "ranks");
+	get_text(json_object_get(j, "mpi"), "job", info->job, sizeof(info->job));
 	clock = json_object_get(j, "clock");
 	info->monotonic_ns = get_number(clock, "monotonic_ns");
 	info->realtime_ns = get_number(clock, "realtime_ns");

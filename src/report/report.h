@@ -32,6 +32,8 @@
 	X(LINE, "line", "cache line (64 bytes) of the data's address")       \
 	X(SPACE, "space", "address space of page and line: a pid or kernel") \
 	X(PAGE_SIZE, "page_size", "size of the data's page, bytes")          \
+	X(RANK, "rank", "MPI rank of the process")                           \
+	X(HOST, "host", "machine that recorded")                             \
 	X(EVENT, "event", "event that took the sample")
 
 enum report_key {

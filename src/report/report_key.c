@@ -79,7 +79,8 @@ bool report_needs_tasks(const enum report_key *keys, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
 		if (keys[i] == REPORT_KEY_COMM || keys[i] == REPORT_KEY_CGROUP ||
-		    keys[i] == REPORT_KEY_CONTAINER || keys[i] == REPORT_KEY_POD)
+		    keys[i] == REPORT_KEY_CONTAINER || keys[i] == REPORT_KEY_POD ||
+		    keys[i] == REPORT_KEY_RANK)
 			return true;
 	return report_needs_symbols(keys, n);
 }
@@ -206,6 +207,16 @@ static bool mode_word(const struct trace_event *ev, __u64 *word)
 	return s->has_ip && *word != IBS_MODE_UNKNOWN;
 }
 
+static bool rank_word(const struct report *r, const struct trace_event *ev, __u64 *word)
+{
+	__u32 rank;
+
+	if (!ev->sample.has_task || !tasks_rank(r->opts.tasks, ev->sample.tgid, ev->time, &rank))
+		return false;
+	*word = rank;
+	return true;
+}
+
 static bool key_word(struct report *r, enum report_key key, const struct trace_event *ev,
 		     __u64 *word)
 {
@@ -260,6 +271,11 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 		return space_word(r, s, op, word);
 	case REPORT_KEY_PAGE_SIZE:
 		return op ? page_size_word(&s->op, word) : 0;
+	case REPORT_KEY_RANK:
+		return rank_word(r, ev, word);
+	case REPORT_KEY_HOST:
+		*word = intern_get(&r->texts, r->opts.info->host);
+		return *r->opts.info->host;
 	default:
 		*word = s->pmu;
 		return s->pmu < r->opts.info->n_pmus;
@@ -304,6 +320,7 @@ const char *report_label(const struct report *r, const __u64 *words, unsigned in
 	case REPORT_KEY_NODE:
 	case REPORT_KEY_MEM_NODE:
 	case REPORT_KEY_PAGE_SIZE:
+	case REPORT_KEY_RANK:
 		snprintf(buf, size, "%llu", w);
 		return buf;
 	case REPORT_KEY_IP:

@@ -37,6 +37,7 @@ struct history {
 /* Keys of histories beside the tids of threads. */
 #define PROCESS(tgid) (1ull << 33 | (tgid))
 #define KERNEL	      (1ull << 32)
+#define RANK(tgid)    (1ull << 34 | (tgid)) /* the name of a version is the rank */
 
 struct map {
 	struct task_map map; /* without its build id */
@@ -59,6 +60,9 @@ struct tasks {
 	struct task_cgroup *cgroups;
 	size_t n_cgroups, cgroups_room;
 	struct u64_map cgroup_of; /* by id */
+	struct task_rank *ranks;
+	size_t n_ranks, ranks_room;
+	struct u64_map rank_at; /* in `ranks`, by rank */
 };
 
 int tasks_new(struct tasks **out, struct err *err)
@@ -82,6 +86,8 @@ void tasks_free(struct tasks *t)
 	u64_map_free(&t->history_of);
 	free(t->cgroups);
 	u64_map_free(&t->cgroup_of);
+	free(t->ranks);
+	u64_map_free(&t->rank_at);
 	free(t);
 }
 
@@ -130,6 +136,24 @@ static void add_cgroup(struct tasks *t, const struct trace_event *ev, struct eve
 	};
 }
 
+static void add_rank(struct tasks *t, const struct trace_event *ev, struct event *e)
+{
+	__u32 i = u64_map_get(&t->rank_at, ev->rank.rank);
+
+	e->tgid = ev->rank.tgid;
+	e->what = ev->rank.rank;
+	if (i == U64_MAP_NONE) {
+		i = t->n_ranks;
+		array_reserve(t->ranks, t->ranks_room, t->n_ranks + 1);
+		t->ranks[t->n_ranks++] = (struct task_rank){ .rank = ev->rank.rank };
+		u64_map_put(&t->rank_at, ev->rank.rank, i);
+	}
+	if (!ev->rank.ended)
+		return;
+	t->ranks[i].ended = true;
+	t->ranks[i].status = ev->rank.status;
+}
+
 int tasks_add(struct tasks *t, const struct trace_event *ev)
 {
 	struct event e = { .time = ev->time, .seq = t->seq, .kind = ev->kind };
@@ -146,6 +170,11 @@ int tasks_add(struct tasks *t, const struct trace_event *ev)
 		break;
 	case TRACE_CGROUP:
 		add_cgroup(t, ev, &e);
+		break;
+	case TRACE_RANK:
+		add_rank(t, ev, &e);
+		if (ev->rank.ended)
+			return 0;
 		break;
 	case TRACE_FORK:
 	case TRACE_EXIT:
@@ -228,6 +257,17 @@ static void take_mmap(struct tasks *t, const struct event *e)
 	add_version(p, v);
 }
 
+/* A process without a rank may have the number of one that had a rank. */
+static void fork_rank(struct tasks *t, const struct event *e)
+{
+	struct version *parent = last_of(history_at(t, RANK(e->parent_tgid)));
+
+	if (parent || history_at(t, RANK(e->tgid)))
+		add_version(history_of(t, RANK(e->tgid)),
+			    (struct version){ e->time, true,
+					      .name = parent ? parent->name : INTERN_NONE });
+}
+
 /*
  * A fork without a time, in a recording with times, is of a process that was there before the
  * recording: all its maps follow.
@@ -246,6 +286,7 @@ static void take_fork(struct tasks *t, const struct event *e)
 		add_version(history_of(t, e->tid), name);
 	if (e->tgid == e->parent_tgid || e->tid != e->tgid)
 		return;
+	fork_rank(t, e);
 	if (parent && (e->time || !t->has_times)) {
 		parent->stamp = 0;
 		maps.root = parent->root;
@@ -271,6 +312,10 @@ static void take(struct tasks *t, const struct event *e)
 		h = e->tid == e->tgid ? history_at(t, PROCESS(e->tgid)) : NULL;
 		if (h)
 			h->exited = true;
+		break;
+	case TRACE_RANK:
+		add_version(history_of(t, RANK(e->tgid)),
+			    (struct version){ e->time, .name = e->what });
 		break;
 	default:
 		u64_map_put(&t->cgroup_of, e->cgroup_id, e->what);
@@ -373,4 +418,22 @@ bool tasks_cgroup(const struct tasks *t, __u64 id, struct task_cgroup *out)
 	if (i != U64_MAP_NONE)
 		*out = t->cgroups[i];
 	return i != U64_MAP_NONE;
+}
+
+bool tasks_rank(const struct tasks *t, __u32 tgid, __u64 time, __u32 *rank)
+{
+	const struct version *v;
+
+	sort_events(t);
+	v = version_at(history_at(t, RANK(tgid)), time);
+	if (!v || v->name == INTERN_NONE)
+		return false;
+	*rank = v->name;
+	return true;
+}
+
+const struct task_rank *tasks_ranks(const struct tasks *t, size_t *n)
+{
+	*n = t->n_ranks;
+	return t->ranks;
 }

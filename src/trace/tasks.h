@@ -52,6 +52,19 @@ struct task_map {
 bool tasks_map(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool kernel,
 	       struct task_map *out);
 
+/* The MPI rank of a process, which is that of its parent or its own. Return: false if none is known. */
+bool tasks_rank(const struct tasks *t, __u32 tgid, __u64 time, __u32 *rank);
+
+/* One rank of a recording. */
+struct task_rank {
+	__u32 rank;
+	bool ended; /* with the wait status `status` */
+	int status;
+};
+
+/* All of them, in the order of their first event. */
+const struct task_rank *tasks_ranks(const struct tasks *t, size_t *n);
+
 struct task_cgroup {
 	const char *path;
 	const char *container, *pod, *ns; /* "": unknown */

@@ -45,6 +45,8 @@ struct trace_info {
 	const struct trace_topology *topology; /* NULL: unknown */
 	const struct memory_range *memory;     /* sorted, n_memory of them; 0: unknown */
 	size_t n_memory;
+	__u32 job_ranks; /* of the MPI job in the whole; 0: not of one */
+	char job[64];	 /* its number; "": unknown */
 	const struct trace_pmu *pmu;
 	unsigned int n_pmus;
 	char filter[1024];   /* selection in force while recording, "" for all */
@@ -62,6 +64,7 @@ enum trace_kind {
 	TRACE_EXIT,
 	TRACE_CGROUP,
 	TRACE_LOST,
+	TRACE_RANK,
 };
 
 struct trace_sample {
@@ -116,6 +119,11 @@ struct trace_event {
 			bool samples; /* `n` is known to count samples */
 			__u32 cpu;    /* ~0: unknown */
 		} lost;
+		struct {
+			__u32 tgid, rank; /* the process and what it forks are of that rank */
+			bool ended;	  /* it exited, with this wait status: see waitpid(2) */
+			int status;
+		} rank;
 	};
 };
 

@@ -101,6 +101,7 @@ void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
 	static const char *const kinds[] = {
 		[TRACE_COMM] = "comm", [TRACE_MMAP] = "mmap",	  [TRACE_FORK] = "fork",
 		[TRACE_EXIT] = "exit", [TRACE_CGROUP] = "cgroup", [TRACE_LOST] = "lost",
+		[TRACE_RANK] = "rank",
 	};
 	const struct out o = { f, json };
 
@@ -129,6 +130,12 @@ void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
 		put_known(&o, "container", ev->cgroup.container);
 		put_known(&o, "pod", ev->cgroup.pod);
 		put_known(&o, "namespace", ev->cgroup.ns);
+		break;
+	case TRACE_RANK:
+		put_number(&o, "pid", ev->rank.tgid);
+		put_number(&o, "rank", ev->rank.rank);
+		put_flag(&o, "ended", ev->rank.ended);
+		put_number(&o, "status", ev->rank.status);
 		break;
 	default:
 		put_number(&o, "n", ev->lost.n);

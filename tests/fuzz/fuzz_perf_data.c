@@ -62,6 +62,8 @@ static uint64_t mix_event(uint64_t sum, const struct trace_event *ev, const stru
 		return mix_text(mix(sum, ev->cgroup.id), ev->cgroup.path);
 	case TRACE_LOST:
 		return mix(sum, ev->lost.n);
+	case TRACE_RANK:
+		break;
 	}
 	abort();
 }

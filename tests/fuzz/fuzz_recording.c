@@ -58,6 +58,8 @@ static __u64 add_event(__u64 sum, const struct trace_info *info, const struct tr
 		return add_text(add_text(sum, ev->cgroup.pod), ev->cgroup.ns);
 	case TRACE_LOST:
 		return add(sum, ev->lost.n);
+	case TRACE_RANK:
+		return add(sum, ev->rank.rank);
 	case TRACE_FORK:
 	case TRACE_EXIT:
 		return add(sum, ev->fork.tid);

@@ -77,6 +77,8 @@ static void print_event(const struct trace_event *ev)
 		printf("lost %llu %llu%s\n", ev->time, ev->lost.n,
 		       ev->lost.samples ? " samples" : "");
 		break;
+	case TRACE_RANK:
+		break;
 	}
 }
 

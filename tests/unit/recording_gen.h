@@ -73,7 +73,7 @@ static inline const char *gen_string(struct gen *g, char *buf, size_t size)
 /* An event of any kind but samples; its string is in @buf. */
 static inline void gen_event(struct gen *g, struct trace_event *ev, char *buf, size_t size)
 {
-	*ev = (struct trace_event){ .kind = TRACE_COMM + gen_below(g, 6) };
+	*ev = (struct trace_event){ .kind = TRACE_COMM + gen_below(g, TRACE_RANK - TRACE_COMM + 1) };
 	switch (ev->kind) {
 	case TRACE_COMM:
 		ev->comm.tgid = gen_u64(g);
@@ -107,6 +107,12 @@ static inline void gen_event(struct gen *g, struct trace_event *ev, char *buf, s
 		ev->lost.n = gen_u64(g);
 		ev->lost.samples = gen_below(g, 2);
 		ev->lost.cpu = gen_u64(g);
+		break;
+	case TRACE_RANK:
+		ev->rank.tgid = gen_u64(g);
+		ev->rank.rank = gen_u64(g);
+		ev->rank.ended = gen_below(g, 2);
+		ev->rank.status = gen_u64(g);
 		break;
 	default:
 		ev->fork.tgid = gen_u64(g);

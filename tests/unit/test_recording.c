@@ -149,6 +149,12 @@ static void same_event(const struct trace_event *a, const struct trace_event *b)
 		assert_int_equal(a->lost.samples, b->lost.samples);
 		assert_int_equal(a->lost.cpu, b->lost.cpu);
 		break;
+	case TRACE_RANK:
+		assert_int_equal(a->rank.tgid, b->rank.tgid);
+		assert_int_equal(a->rank.rank, b->rank.rank);
+		assert_int_equal(a->rank.ended, b->rank.ended);
+		assert_int_equal(a->rank.status, b->rank.status);
+		break;
 	default:
 		assert_memory_equal(&a->fork, &b->fork, sizeof(a->fork));
 	}

@@ -61,6 +61,10 @@ static void put_event(const struct trace_event *ev)
 		printf("\"kind\":\"cgroup\",\"id\":%llu", (ull)ev->cgroup.id);
 		put_string("path", ev->cgroup.path);
 		break;
+	case TRACE_RANK:
+		printf("\"kind\":\"rank\",\"tgid\":%u,\"rank\":%u,\"ended\":%d,\"status\":%d",
+		       ev->rank.tgid, ev->rank.rank, ev->rank.ended, ev->rank.status);
+		break;
 	default:
 		printf("\"kind\":\"other\"");
 	}
@@ -93,8 +97,11 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	info = trace_info(t);
-	printf("{\"kind\":\"info\",\"simulated\":%d,\"period\":%llu,\"raw\":%d,\"cpus\":%u",
-	       info->simulated, (ull)info->pmu[0].period, info->full_registers, info->n_cpus);
+	printf("{\"kind\":\"info\",\"simulated\":%d,\"period\":%llu,\"raw\":%d,\"cpus\":%u,"
+	       "\"ranks\":%u",
+	       info->simulated, (ull)info->pmu[0].period, info->full_registers, info->n_cpus,
+	       info->job_ranks);
+	put_string("job", info->job);
 	put_string("event", info->pmu[0].name);
 	put_string("command", info->command);
 	put_string("filter", info->filter);
