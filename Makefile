@@ -14,6 +14,7 @@
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
 #   make hostile      a user with a cgroup of his own against the collector, HOSTILE_S seconds (120)
 #   make runtimes     real container runtimes, which it installs (Debian): names, pods, renames, restarts
+#   make mpi          ranks under Open MPI and MPICH, which it installs (Debian)
 #   make valgrind     unit and system tests under valgrind's memcheck: an hour
 #   make screenshots  the pictures of the README, of a simulated machine; needs chromium
 #   make lint         compilers and analysers at their strictest
@@ -67,7 +68,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost; LIVE=KERNEL,.. those of vmtest whose
 # options change while they sample.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench cost lines cost-perf cores fuzz hostile runtimes valgrind lint screenshots install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench cost lines cost-perf cores fuzz hostile runtimes mpi valgrind lint screenshots install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -266,6 +267,11 @@ runtimes: deps
 	$(Q)tools/deps.sh test && tools/deps.sh runtimes
 	$(Q)$(MAKE) --no-print-directory -j$(J) all
 	$(Q)cd tests/system && IBSCOPE_BUILD=$(abspath $(O)) RUNTIMES=all python3 -m unittest -v test_runtimes
+
+mpi: deps
+	$(Q)tools/deps.sh test && tools/deps.sh mpi
+	$(Q)$(MAKE) --no-print-directory -j$(J) all $(O)/tests/unit/trace_cat
+	$(Q)cd tests/system && IBSCOPE_BUILD=$(abspath $(O)) IBSCOPE_MPI=1 python3 -m unittest -v test_mpi
 
 # The programs and tests of check, each behind a script that runs it under memcheck. What is slow there
 # may fail; what counts is what memcheck writes. It knows no clone() of processes that share memory, so

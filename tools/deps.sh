@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# deps.sh build|test|runtimes|lint|fuzz|valgrind|deb: install the Debian packages that are missing to build, test or lint.
+# deps.sh build|test|runtimes|mpi|lint|fuzz|valgrind|deb: install the Debian packages that are missing to build, test or lint.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 
@@ -8,6 +8,7 @@ build='gcc libc6-dev make clang llvm bpftool libbpf-dev libelf-dev libdw-dev zli
 test='libcmocka-dev python3 linux-perf procps util-linux zstd xz-utils python3-yaml systemd prometheus groff curl openssl'
 # one test alone needs each, which is skipped without; some are big
 optional='chromium golang-go zsh fish'
+mpi='openmpi-bin mpich hwloc-nox python3-pandas'
 runtimes='busybox-static docker.io podman containerd runc conmon lxc systemd-container uidmap slirp4netns fuse-overlayfs dbus'
 fuzz='libclang-rt-14-dev'
 deb='debhelper dpkg-dev lintian'
@@ -18,11 +19,12 @@ case ${1:-} in
 build) want=$build ;;
 test) want=$test; try=$optional ;;
 runtimes) want=$runtimes ;;
+mpi) want=$mpi ;;
 lint) want=$lint ;;
 fuzz) want=$fuzz ;;
 valgrind) want=valgrind ;;
 deb) want=$deb ;;
-*) echo 'usage: deps.sh build|test|runtimes|lint|fuzz|valgrind|deb' >&2; exit 2 ;;
+*) echo 'usage: deps.sh build|test|runtimes|mpi|lint|fuzz|valgrind|deb' >&2; exit 2 ;;
 esac
 
 missing() {

@@ -39,9 +39,9 @@ void sampling_use_options(struct sampling *s)
 	sel->n_cgroups = old.n_cgroups;
 	sel->live = old.live;
 	sel->filter = s->select.filter.n_parts ? &s->select.filter.prog : NULL;
-	if (!s->command_pid)
+	if (!s->n_command_pids)
 		return;
-	sel->processes = (struct selected_pids){ .pids = &s->command_pid, .n = 1 };
+	sel->processes = (struct selected_pids){ .pids = s->command_pids, .n = s->n_command_pids };
 	sel->follow = true;
 }
 
@@ -302,6 +302,7 @@ void sampling_release(struct sampling *s)
 void sampling_close(struct sampling *s)
 {
 	sampling_release(s);
+	free(s->command_pids);
 	select_options_free(&s->select);
 	memset(s, 0, sizeof(*s));
 }

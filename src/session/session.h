@@ -32,7 +32,9 @@ struct sampling {
 	struct select_options select;
 	unsigned int stages; /* of --plan: 1 << enum plan_stage */
 	bool stages_given;
-	char **argv; /* the command behind "--"; NULL: none */
+	char **argv;	    /* the command behind "--"; NULL: none */
+	const __u32 *ranks; /* commands of other ranks of an MPI job, which are measured with it */
+	size_t n_ranks;
 	struct command_signals signals;
 	char hierarchy[32]; /* of --cgroup-hierarchy; "": auto */
 	bool wait_for_names; /* cgroups and containers that do not exist are no error: they may appear */
@@ -55,7 +57,9 @@ struct sampling {
 	struct command *command;
 	bool command_runs;
 	__u64 command_cgroup; /* 0: none, or not what is measured */
-	__u32 command_pid;    /* the same, where no cgroup could be made for it */
+	/* The same where it has no cgroup: its process, and those of the commands of other ranks. */
+	__u32 *command_pids;
+	size_t n_command_pids;
 	int status; /* of the command, or why it could not be started: as a shell has it */
 	bool usage; /* a failure was the user's input, not the machine */
 	bool warned_throttled, warned_shared, warned_other;

@@ -43,7 +43,8 @@ int sampling_prepare_command(struct sampling *s, struct err *err)
 {
 	const struct command_opts opts = {
 		.argv = s->argv,
-		.cgroup = sampling_measures_others(s) ? COMMAND_CGROUP_NONE : COMMAND_CGROUP_TRY,
+		.cgroup = sampling_measures_others(s) || s->n_ranks ? COMMAND_CGROUP_NONE
+								    : COMMAND_CGROUP_TRY,
 		.signals = &s->signals,
 	};
 
@@ -62,8 +63,14 @@ void sampling_select_command(struct sampling *s)
 		return;
 	}
 	command_cgroup_error(s->command, &why);
-	log_info("no cgroup for the command (%s): its forks are followed instead", why.text);
-	s->command_pid = command_pid(s->command);
+	if (!s->n_ranks)
+		log_info("no cgroup for the command (%s): its forks are followed instead",
+			 why.text);
+	s->n_command_pids = 1 + s->n_ranks;
+	s->command_pids = xcalloc(s->n_command_pids, sizeof(*s->command_pids));
+	s->command_pids[0] = command_pid(s->command);
+	for (size_t i = 0; i < s->n_ranks; i++)
+		s->command_pids[1 + i] = s->ranks[i];
 	sampling_use_options(s);
 }
 

@@ -73,7 +73,8 @@ static inline const char *gen_string(struct gen *g, char *buf, size_t size)
 /* An event of any kind but samples; its string is in @buf. */
 static inline void gen_event(struct gen *g, struct trace_event *ev, char *buf, size_t size)
 {
-	*ev = (struct trace_event){ .kind = TRACE_COMM + gen_below(g, TRACE_RANK - TRACE_COMM + 1) };
+	*ev = (struct trace_event){ .kind = TRACE_COMM +
+					    gen_below(g, TRACE_RANK - TRACE_COMM + 1) };
 	switch (ev->kind) {
 	case TRACE_COMM:
 		ev->comm.tgid = gen_u64(g);

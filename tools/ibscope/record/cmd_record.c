@@ -66,13 +66,15 @@ static int check_options(struct record *r, int argc, char **argv, struct err *er
 
 static volatile sig_atomic_t interrupted;
 static struct command *measured; /* NULL: none, or not started yet */
+static bool of_launcher;	 /* --per-rank */
 
 static void interrupt(int sig, siginfo_t *info, void *context)
 {
 	(void)context;
+	/* a launcher of MPI jobs sends SIGTERM to its own children only, once */
+	if (measured && (interrupted || (of_launcher && sig == SIGTERM)))
+		command_pass_on(measured, sig, info->si_code > 0);
 	if (interrupted) {
-		if (measured)
-			command_pass_on(measured, sig, info->si_code > 0);
 		signal(sig, SIG_DFL);
 		raise(sig);
 	}
@@ -301,7 +303,8 @@ static int put_state(struct record *r, struct err *err)
 {
 	r->last_cgroup = 0;
 	r->n_unnamed = 0;
-	return task_events_now("", &r->choice, r->until, put_event, r, err);
+	return record_put_ranks(r, err)
+		       ?: task_events_now("", &r->choice, r->until, put_event, r, err);
 }
 
 /* --- the ledger of a file: what is forwarded, but not yet written, belongs to the next one */
@@ -452,12 +455,23 @@ static void wait_for_records(struct record *r, double deadline, const sigset_t *
 		{ .fd = rings_fd(rings), .events = POLLIN },
 		{ .fd = sideband_fd(r->sideband), .events = POLLIN },
 		{ .fd = cgroup_tree_fd(r->sampling.tree), .events = POLLIN },
-		{ .fd = sampling_command_fd(&r->sampling), .events = POLLIN },
+		{ .fd = r->rank_ended ? -1 : sampling_command_fd(&r->sampling), .events = POLLIN },
+		{ .fd = rank_meeting_fd(r->meeting), .events = POLLIN },
 	};
 	double wait = fmin(rings_delay_ms(rings) / 1e3, fmax(deadline - now_s(), 0));
 	const struct timespec t = { .tv_sec = wait, .tv_nsec = (wait - floor(wait)) * 1e9 };
 
 	ppoll(fds, ARRAY_SIZE(fds), &t, open);
+}
+
+/*
+ * Where one rank fails the launcher kills the others, some at once by SIGKILL, as soon as that one has
+ * exited: it waits until the recording is complete.
+ */
+static bool commands_ended(const struct record *r)
+{
+	return r->rank_failed ||
+	       (sampling_command_ended(&r->sampling) && rank_meeting_over(r->meeting));
 }
 
 static int collect(struct record *r, const sigset_t *open, struct err *err)
@@ -467,9 +481,10 @@ static int collect(struct record *r, const sigset_t *open, struct err *err)
 	bool is_full = false;
 	int ret = 0;
 
-	while (!ret && !interrupted && now_s() < end && !sampling_command_ended(&r->sampling)) {
+	while (!ret && !interrupted && now_s() < end && !commands_ended(r)) {
 		wait_for_records(r, fmin(end, fmin(next_tick, r->follow_at)), open);
 		ret = put_all(r, false, err);
+		ret = ret ?: record_ended_ranks(r, err);
 		if (!ret && now_s() >= next_tick) {
 			sampler_tick(r->sampling.sampler);
 			ret = flush(r, err);
@@ -495,6 +510,7 @@ static int end(struct record *r, int ret, struct err *err)
 	sampler_stop(r->sampling.sampler);
 	if (!ret)
 		ret = put_all(r, true, err);
+	ret = ret ?: record_ended_ranks(r, err);
 	if (!ret)
 		ret = put_late_names(r, err);
 	ret2 = file_ledger(r, &l, &second);
@@ -540,6 +556,8 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	/* where all CPUs are busy rings are full before our turn comes; it is little that we do */
 	setpriority(PRIO_PROCESS, 0, PRIORITY);
 	record_info(&r->info, &r->pmu, s);
+	r->info.job_ranks = r->rank.ranks;
+	snprintf(r->info.job, sizeof(r->info.job), "%s", r->rank.job);
 	ret = record_topology(&r->info, &r->topology, r->memory, err);
 	if (ret)
 		return ret;
@@ -561,6 +579,8 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 		return ret;
 	}
 	measured = s->command;
+	if (r->meeting)
+		rank_meeting_start(r->meeting);
 	r->started = r->shown = now_s();
 	r->progress = isatty(STDERR_FILENO) && !output_on_terminal(&r->out);
 	ret = collect(r, open, err);
@@ -571,6 +591,9 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 static void close_record(struct record *r)
 {
 	output_close(r->output);
+	rank_meeting_close(r->meeting);
+	free(r->rank_path);
+	free(r->rank_pids);
 	sideband_close(r->sideband);
 	task_choice_free(&r->choice);
 	free(r->online);
@@ -605,6 +628,7 @@ int cmd_record(int argc, char **argv)
 	}
 	ret = ret ?: sampling_filter(&r.sampling, &err);
 	ret = ret ?: check_options(&r, words, argv, &err);
+	ret = ret ?: record_rank_prepare(&r, &err);
 	if (ret) {
 		log_error("%s", err.text);
 		close_record(&r);
@@ -615,13 +639,25 @@ int cmd_record(int argc, char **argv)
 		close_record(&r);
 		return ret;
 	}
+	if (record_rank_follows(&r)) {
+		ret = record_rank_follow(&r);
+		close_record(&r);
+		record_rank_raise(&r);
+		return ret;
+	}
+	of_launcher = r.per_rank;
 	catch_signals();
 	block_signals(true, &open);
-	ret = sampling_open(&r.sampling, &err);
+	ret = record_rank_meet(&r, &err);
+	ret = ret ?: sampling_open(&r.sampling, &err);
 	ret = ret ?: run(&r, &open, &err);
+	rank_meeting_close(r.meeting);
+	r.meeting = NULL;
 	if (ret)
 		log_error("%s", err.text);
 	ret = sampling_end(&r.sampling, interrupted, ret);
+	record_rank_end(&r);
 	close_record(&r);
+	record_rank_raise(&r);
 	return ret;
 }

@@ -40,6 +40,10 @@ const struct option_row record_options[] = {
 	  ", for text '-' (stdout); an existing file is "
 	  "renamed to FILE.old",
 	  set_output },
+	{ "per-rank", 0, NULL,
+	  "COMMAND is a rank of an MPI job: the first one of each node collects for all of the "
+	  "node; FILE gets %h (host) and %r (rank), default " RECORD_RANK_PATH,
+	  OPTION_FLAG(struct record, per_rank) },
 	{ "csv", 0, NULL, "print one line per sample, after a header",
 	  OPTION_FLAG(struct record, csv) },
 	{ "json", 0, NULL, "print one JSON object per sample", OPTION_FLAG(struct record, json) },

@@ -7,13 +7,21 @@
 #include "cgroup/container.h"
 #include "session/session.h"
 #include "capture/sideband.h"
+#include "task/rank_meeting.h"
 
 #define RECORD_UNNAMED 1024
 
 struct record {
 	struct sampling sampling;
 	struct output_opts out;
-	bool csv, json;
+	bool csv, json, per_rank;
+	struct mpi_rank rank;	      /* with per_rank */
+	char *rank_path;	      /* of `out`, with the rank in it */
+	struct rank_meeting *meeting; /* NULL: this rank is alone on its node, or not of MPI */
+	__u32 *rank_pids;
+	bool rank_ended; /* our own one, with this status of waitpid() */
+	int rank_status;
+	bool rank_failed; /* one of this node: the launcher will end the job */
 	__u64 max_bytes;
 	double duration_s; /* 0: until interrupted */
 
@@ -45,6 +53,34 @@ struct record {
 void record_loss_look(struct record *r, const struct ledger *all);
 /* Return: 0; -ENOBUFS with @err if it was more in the whole. */
 int record_loss_end(const struct record *r, const struct ledger *all, struct err *err);
+
+/* --- with --per-rank; the others do nothing without */
+
+#define RECORD_RANK_PATH "ibscope.%h.%r.data"
+
+/* Find out the rank, and name the output. Return: 0 or a negative errno with @err. */
+int record_rank_prepare(struct record *r, struct err *err);
+
+/* Is another rank of this node to collect? */
+bool record_rank_follows(const struct record *r);
+
+/* Let that one sample the command, and wait for its end. Return: an exit status. */
+int record_rank_follow(struct record *r);
+
+/* Meet the other ranks, before sampling_open(). Return: 0 or a negative errno with @err. */
+int record_rank_meet(struct record *r, struct err *err);
+
+/* Write which process is of which rank. Return: 0 or a negative errno with @err. */
+int record_put_ranks(struct record *r, struct err *err);
+
+/* Take the status of our own rank, whose end need not have been in the recording. */
+void record_rank_end(struct record *r);
+
+/* End by the signal that ended our own rank, which some launchers tell from an exit status. */
+void record_rank_raise(const struct record *r);
+
+/* Write which ranks have ended since the last call. Return: as record_put_ranks(). */
+int record_ended_ranks(struct record *r, struct err *err);
 
 /* Of a struct record. */
 extern const struct option_row record_options[];
