@@ -6,8 +6,12 @@
 #include "compat.bpf.h"
 #include "maps.bpf.h"
 #include <ibscope/config.h>
+#include <ibscope/memory_nodes.h>
 
 const volatile struct ibs_config config;
+
+/* Without an initializer, as what follows: it lies behind `config`, whose hot line has no room. */
+const volatile struct ibs_memory_nodes memory_nodes;
 
 /* A sample on its way. */
 struct sample {
@@ -15,8 +19,8 @@ struct sample {
 	void *ctx;	     /* of the program */
 	const __u64 *period; /* NULL: the context has it */
 	/* for records: what is read in place costs ten instructions, and only raw ones need these */
-	bool copy;	    /* a constant: the raw record is to be read by bpf_probe_read_kernel() */
-	__u64 copy_from;    /* where it is */
+	bool copy;	 /* a constant: the raw record is to be read by bpf_probe_read_kernel() */
+	__u64 copy_from; /* where it is */
 	const __u32 *bytes; /* of the raw record, checked */
 	const __u32 *caps;  /* without `copy` */
 };
@@ -49,21 +53,24 @@ static __always_inline struct ibs_control *core_control(core_t core)
 
 static __always_inline struct ibs_cpu_counts *core_counts(core_t core)
 {
-	return (struct ibs_cpu_counts *)(MAP_VALUE(state) + core) + 1; /* behind the control words */
+	return (struct ibs_cpu_counts *)(MAP_VALUE(state) + core) +
+	       1; /* behind the control words */
 }
 
 /* The parameter is for user space. */
-#define core_config(core)	       ((void)(core), &config)
-#define task_pid_tgid(core)	       ((void)(core), bpf_get_current_pid_tgid())
-#define task_uid_gid(core)	       ((void)(core), bpf_get_current_uid_gid())
-#define task_cpu(core)		       ((void)(core), bpf_get_smp_processor_id())
-#define task_comm(core, words)	       ((void)(core), bpf_get_current_comm(words, 16))
-#define task_cgroup_id(core, v1)       cgroup_id_of(core_state(core), v1)
-#define task_ancestor_id(core, level)  current_ancestor_cgroup_id(level, core_config(core)->cgroup_v1)
-#define map_find(core, map, key)       ((void)(core), bpf_map_lookup_elem(&map, key))
+#define core_config(core)	 ((void)(core), &config)
+#define core_memory_nodes(core)	 ((void)(core), &memory_nodes)
+#define task_pid_tgid(core)	 ((void)(core), bpf_get_current_pid_tgid())
+#define task_uid_gid(core)	 ((void)(core), bpf_get_current_uid_gid())
+#define task_cpu(core)		 ((void)(core), bpf_get_smp_processor_id())
+#define task_comm(core, words)	 ((void)(core), bpf_get_current_comm(words, 16))
+#define task_cgroup_id(core, v1) cgroup_id_of(core_state(core), v1)
+#define task_ancestor_id(core, level) \
+	current_ancestor_cgroup_id(level, core_config(core)->cgroup_v1)
+#define map_find(core, map, key) ((void)(core), bpf_map_lookup_elem(&map, key))
 #define map_add(core, map, key, value) \
 	((void)(core), bpf_map_update_elem(&map, key, value, BPF_NOEXIST))
-#define map_delete(core, map, key)     ((void)(core), bpf_map_delete_elem(&map, key))
-#define count_add(word, n)	       __sync_fetch_and_add(word, n)
+#define map_delete(core, map, key) ((void)(core), bpf_map_delete_elem(&map, key))
+#define count_add(word, n)	   __sync_fetch_and_add(word, n)
 
 #endif

@@ -7,6 +7,7 @@
  *   core_t core		the CPU that samples, in a word
  *   core_config(core)		constants; each call is an instruction, each read another one
  *   core_control(core), core_state(core)
+ *   core_memory_nodes(core)	struct ibs_memory_nodes
  *   task_pid_tgid(core), task_uid_gid(core), task_cpu(core)
  *   task_comm(core, words)	16 bytes padded with zeros; not 0: there is no name
  *   task_cgroup_id(core, v1)	not 0
@@ -23,6 +24,7 @@
 #define IBSCOPE_DECIDE_H
 
 #include <ibscope/config.h>
+#include <ibscope/memory_nodes.h>
 #include <linux/errno.h>
 
 typedef const volatile struct ibs_config core_cfg;
@@ -257,8 +259,8 @@ static __always_inline struct ibs_cgroup_cached *current_cgroup(core_t core, boo
 	return c;
 }
 
-/* The slot index of a group other than a plain cgroup; @mode only if it is asked for. */
-static __noinline __u32 group_lookup(core_t core, __u32 mode)
+/* The slot index of a group other than a plain cgroup; @mode and @mem_node only if asked for. */
+static __noinline __u32 group_lookup(core_t core, __u32 mode, __u32 mem_node)
 {
 	core_cfg *cfg = core_config(core);
 	struct ibs_group_key key = {};
@@ -278,6 +280,8 @@ static __noinline __u32 group_lookup(core_t core, __u32 mode)
 		key.cpu = task_cpu(core);
 	if (by & IBS_BY_MODE)
 		key.mode = mode;
+	if (by & IBS_BY_MEM_NODE)
+		key.mem_node = mem_node;
 	if (by & IBS_BY_COMM)
 		task_comm(core, (__u64 *)key.comm);
 	known = map_find(core, groups, &key);
@@ -323,14 +327,15 @@ static __always_inline __u64 select_task(core_t core, __u8 select)
 
 static __always_inline __u32 slot_index(core_t core, const __u64 *regs)
 {
-	const __u32 by = core_config(core)->by;
+	const __u32 by = core_config(core)->by, caps = core_config(core)->ibs.caps;
 
 	if (by == IBS_BY_CGROUP)
 		return current_cgroup(core, core_config(core)->cgroup_v1)->index;
 	if (by)
-		return group_lookup(core, by & IBS_BY_MODE
-						  ? ibs_op_mode(core_config(core)->ibs.caps, regs)
-						  : 0);
+		return group_lookup(core, by & IBS_BY_MODE ? ibs_op_mode(caps, regs) : 0,
+				    by & IBS_BY_MEM_NODE
+					    ? ibs_memory_node(core_memory_nodes(core), caps, regs)
+					    : 0);
 	return core_state(core)->shard * core_config(core)->max_slots + 1;
 }
 

@@ -74,7 +74,7 @@ struct ibs_group_key {
 	__u16 node;
 	__u16 complex; /* of cores that share an L3 */
 	__u8 mode;     /* enum ibs_mode */
-	__u8 pad;      /* keys are compared bytewise: keep zero */
+	__u8 mem_node; /* of the physical address, + 1; 0: not known */
 	char comm[16];
 };
 _Static_assert(sizeof(struct ibs_group_key) == 40, "ibs_group_key has implicit padding");
@@ -115,6 +115,7 @@ enum ibs_by {
 	IBS_BY_NODE = 1 << 5,
 	IBS_BY_COMPLEX = 1 << 6,
 	IBS_BY_MODE = 1 << 7,
+	IBS_BY_MEM_NODE = 1 << 8,
 };
 
 /*

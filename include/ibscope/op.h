@@ -18,9 +18,9 @@ enum ibs_op_reg {
 	IBS_OP_DATA3,
 	IBS_DC_LINADDR,
 	IBS_DC_PHYSADDR,
-	IBS_OP_REG_FIXED,		  /* registers that every record has */
+	IBS_OP_REG_FIXED,		 /* registers that every record has */
 	IBS_BRTARGET = IBS_OP_REG_FIXED, /* with IBS_CAPS_BRNTRGT */
-	IBS_OP_DATA4,			  /* with IBS_CAPS_OPDATA4; one earlier without BRTARGET */
+	IBS_OP_DATA4,			 /* with IBS_CAPS_OPDATA4; one earlier without BRTARGET */
 	IBS_OP_REG_N,
 };
 
@@ -33,49 +33,50 @@ static __always_inline bool ibs_op_raw_size_ok(__u32 bytes)
 	return bytes >= IBS_OP_RAW_MIN && (bytes & 7) == 4;
 }
 
-#define IBS_OP_DATA_BRN_RET	 IBS_BIT(37)
-#define IBS_OP_DATA_RIP_INVALID	 IBS_BIT(38)
-#define IBS_OP_DATA2_RMT_NODE	 IBS_BIT(4)
-#define IBS_OP_DATA2_OWNED	 IBS_BIT(5) /* CacheHitSt: the line was in state O; else in M */
-#define IBS_OP_DATA3_LD_OP	 IBS_BIT(0)
-#define IBS_OP_DATA3_ST_OP	 IBS_BIT(1)
-#define IBS_OP_DATA3_L1TLB_MISS	 IBS_BIT(2)
-#define IBS_OP_DATA3_L2TLB_MISS	 IBS_BIT(3)
-#define IBS_OP_DATA3_DC_MISS	 IBS_BIT(7)
-#define IBS_OP_DATA3_UC_MEM_ACC	 IBS_BIT(14)
-#define IBS_OP_DATA3_LOCKED_OP	 IBS_BIT(15)
-#define IBS_OP_DATA3_NO_MAB	 IBS_BIT(16)
-#define IBS_OP_DATA3_LIN_VALID	 IBS_BIT(17)
-#define IBS_OP_DATA3_PHY_VALID	 IBS_BIT(18)
-#define IBS_OP_DATA3_L2_MISS	 IBS_BIT(20)
-#define IBS_OP_DATA3_SW_PF	 IBS_BIT(21)
+#define IBS_OP_DATA_BRN_RET	  IBS_BIT(37)
+#define IBS_OP_DATA_RIP_INVALID	  IBS_BIT(38)
+#define IBS_OP_DATA2_RMT_NODE	  IBS_BIT(4)
+#define IBS_OP_DATA2_OWNED	  IBS_BIT(5) /* CacheHitSt: the line was in state O; else in M */
+#define IBS_OP_DATA3_LD_OP	  IBS_BIT(0)
+#define IBS_OP_DATA3_ST_OP	  IBS_BIT(1)
+#define IBS_OP_DATA3_L1TLB_MISS	  IBS_BIT(2)
+#define IBS_OP_DATA3_L2TLB_MISS	  IBS_BIT(3)
+#define IBS_OP_DATA3_DC_MISS	  IBS_BIT(7)
+#define IBS_OP_DATA3_UC_MEM_ACC	  IBS_BIT(14)
+#define IBS_OP_DATA3_LOCKED_OP	  IBS_BIT(15)
+#define IBS_OP_DATA3_NO_MAB	  IBS_BIT(16)
+#define IBS_OP_DATA3_LIN_VALID	  IBS_BIT(17)
+#define IBS_OP_DATA3_PHY_VALID	  IBS_BIT(18)
+#define IBS_OP_DATA3_L2_MISS	  IBS_BIT(20)
+#define IBS_OP_DATA3_SW_PF	  IBS_BIT(21)
 #define IBS_OP_DATA3_OPEN_REQS(v) ((v) >> 26 & 0x3f) /* OpDcMissOpenMemReqs */
-#define IBS_OP_DATA3_MEM	 (IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_ST_OP)
+#define IBS_OP_DATA3_MEM	  (IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_ST_OP)
 
 /*
  * Kinds of op: every sample has exactly one. X(NAME, "name", "meaning"). A read-modify-write is a
  * load, as the kernel has it, unless it is locked.
  */
-#define IBS_OP_KIND_TABLE(X)                                           \
-	X(LOAD, "load", "reads memory (also read-modify-write)")       \
-	X(STORE, "store", "writes memory only")                        \
-	X(LOCKED, "locked", "locked access")                           \
-	X(PREFETCH, "prefetch", "software prefetch")                   \
-	X(BRANCH, "branch", "retired branch without memory access")    \
+#define IBS_OP_KIND_TABLE(X)                                        \
+	X(LOAD, "load", "reads memory (also read-modify-write)")    \
+	X(STORE, "store", "writes memory only")                     \
+	X(LOCKED, "locked", "locked access")                        \
+	X(PREFETCH, "prefetch", "software prefetch")                \
+	X(BRANCH, "branch", "retired branch without memory access") \
 	X(OTHER, "other", "neither memory access nor branch")
 
 enum ibs_op_kind {
 #define IBS_OP_KIND_ENUM(name, ...) IBS_OP_KIND_##name,
 	IBS_OP_KIND_TABLE(IBS_OP_KIND_ENUM)
 #undef IBS_OP_KIND_ENUM
-	IBS_OP_KIND_N
+		IBS_OP_KIND_N
 };
 
 static __always_inline enum ibs_op_kind ibs_op_kind(__u64 data, __u64 data3)
 {
 	if (!(data3 & IBS_OP_DATA3_MEM))
 		return data & IBS_OP_DATA_BRN_RET ? IBS_OP_KIND_BRANCH : IBS_OP_KIND_OTHER;
-	if (data3 & (IBS_OP_DATA3_SW_PF | IBS_OP_DATA3_LOCKED_OP)) { /* few are: one test for most */
+	if (data3 &
+	    (IBS_OP_DATA3_SW_PF | IBS_OP_DATA3_LOCKED_OP)) { /* few are: one test for most */
 		if ((data3 & IBS_OP_DATA3_SW_PF) && (data3 & IBS_OP_DATA3_LD_OP))
 			return IBS_OP_KIND_PREFETCH;
 		if (data3 & IBS_OP_DATA3_LOCKED_OP)
@@ -99,31 +100,31 @@ static __always_inline enum ibs_mode ibs_op_mode(__u32 caps, const __u64 *regs)
  * "none" is an op without memory access; "unknown" a memory access whose source the hardware does
  * not tell, or tells in a field that is not valid.
  */
-#define IBS_SRC_TABLE(X)                                                             \
-	X(UNKNOWN, "unknown", "not reported, reserved or not valid")                 \
-	X(NONE, "none", "no memory access")                                          \
-	X(L1, "l1", "L1 data cache")                                                 \
-	X(L2, "l2", "L2 cache")                                                      \
-	X(L3, "l3", "L3, or an L1/L2 of the same core complex")                      \
+#define IBS_SRC_TABLE(X)                                                              \
+	X(UNKNOWN, "unknown", "not reported, reserved or not valid")                  \
+	X(NONE, "none", "no memory access")                                           \
+	X(L1, "l1", "L1 data cache")                                                  \
+	X(L2, "l2", "L2 cache")                                                       \
+	X(L3, "l3", "L3, or an L1/L2 of the same core complex")                       \
 	X(LOCAL_CACHE, "local-cache", "L3 or other cache of the node (before Zen 4)") \
-	X(NEAR_CACHE, "near-cache", "another core complex of the node")              \
-	X(REMOTE_CACHE, "remote-cache", "a cache of another node")                   \
-	X(DRAM, "dram", "DRAM of the node")                                          \
-	X(REMOTE_DRAM, "remote-dram", "DRAM of another node")                        \
-	X(PMEM, "pmem", "long-latency DIMM of the node")                             \
-	X(REMOTE_PMEM, "remote-pmem", "long-latency DIMM of another node")           \
-	X(CXL, "cxl", "extension memory of the node")                                \
-	X(REMOTE_CXL, "remote-cxl", "extension memory of another node")              \
-	X(IO, "io", "MMIO, config space, PCI, APIC")                                 \
-	X(PEER, "peer", "coherent memory of another processor type")                 \
-	X(UNCACHED, "uncached", "uncached access")                                   \
+	X(NEAR_CACHE, "near-cache", "another core complex of the node")               \
+	X(REMOTE_CACHE, "remote-cache", "a cache of another node")                    \
+	X(DRAM, "dram", "DRAM of the node")                                           \
+	X(REMOTE_DRAM, "remote-dram", "DRAM of another node")                         \
+	X(PMEM, "pmem", "long-latency DIMM of the node")                              \
+	X(REMOTE_PMEM, "remote-pmem", "long-latency DIMM of another node")            \
+	X(CXL, "cxl", "extension memory of the node")                                 \
+	X(REMOTE_CXL, "remote-cxl", "extension memory of another node")               \
+	X(IO, "io", "MMIO, config space, PCI, APIC")                                  \
+	X(PEER, "peer", "coherent memory of another processor type")                  \
+	X(UNCACHED, "uncached", "uncached access")                                    \
 	X(MAB, "mab", "joined an outstanding miss (miss address buffer)")
 
 enum ibs_src {
 #define IBS_SRC_ENUM(name, ...) IBS_SRC_##name,
 	IBS_SRC_TABLE(IBS_SRC_ENUM)
 #undef IBS_SRC_ENUM
-	IBS_SRC_N
+		IBS_SRC_N
 };
 
 /* The 5-bit DataSrc of IBS_OP_DATA2; the upper two bits exist with IBS_CAPS_ZEN4. */
@@ -141,17 +142,18 @@ static __always_inline __u32 ibs_op_data_src(__u32 caps, __u64 data2)
  * reserved and so unknown (0).
  */
 #define IBS_NIBBLE(code, src) ((__u64)IBS_SRC_##src << 4 * (code))
-#define IBS_DATA_SRC_ZEN4                                                                   \
-	(IBS_NIBBLE(1, L3) | IBS_NIBBLE(2, NEAR_CACHE) | IBS_NIBBLE(3, DRAM) |              \
-	 IBS_NIBBLE(5, REMOTE_CACHE) | IBS_NIBBLE(6, PMEM) | IBS_NIBBLE(7, IO) |            \
+#define IBS_DATA_SRC_ZEN4                                                        \
+	(IBS_NIBBLE(1, L3) | IBS_NIBBLE(2, NEAR_CACHE) | IBS_NIBBLE(3, DRAM) |   \
+	 IBS_NIBBLE(5, REMOTE_CACHE) | IBS_NIBBLE(6, PMEM) | IBS_NIBBLE(7, IO) | \
 	 IBS_NIBBLE(8, CXL) | IBS_NIBBLE(12, PEER))
-#define IBS_DATA_SRC_COARSE                                                                 \
-	(IBS_NIBBLE(2, LOCAL_CACHE) | IBS_NIBBLE(3, DRAM) | IBS_NIBBLE(4, REMOTE_CACHE) |   \
+#define IBS_DATA_SRC_COARSE                                                               \
+	(IBS_NIBBLE(2, LOCAL_CACHE) | IBS_NIBBLE(3, DRAM) | IBS_NIBBLE(4, REMOTE_CACHE) | \
 	 IBS_NIBBLE(7, IO))
 _Static_assert(IBS_SRC_PEER < 16 && IBS_SRC_UNKNOWN == 0, "sources of DataSrc must fit a nibble");
 _Static_assert(IBS_SRC_REMOTE_DRAM == IBS_SRC_DRAM + 1 && IBS_SRC_PMEM == IBS_SRC_DRAM + 2 &&
-	       IBS_SRC_REMOTE_PMEM == IBS_SRC_DRAM + 3 && IBS_SRC_CXL == IBS_SRC_DRAM + 4 &&
-	       IBS_SRC_REMOTE_CXL == IBS_SRC_DRAM + 5, "memory and its remote twin must alternate");
+		       IBS_SRC_REMOTE_PMEM == IBS_SRC_DRAM + 3 && IBS_SRC_CXL == IBS_SRC_DRAM + 4 &&
+		       IBS_SRC_REMOTE_CXL == IBS_SRC_DRAM + 5,
+	       "memory and its remote twin must alternate");
 
 /* DataSrc code of MMIO, config space, PCI and APIC in both encodings. */
 #define IBS_DATA_SRC_IO 7
@@ -238,17 +240,17 @@ static __always_inline __u32 ibs_op_src(struct ibs_cpu cpu, const __u64 *regs)
  * Latencies one can histogram. X(NAME, "name", register, low bit, "meaning"); all are 16 bits of
  * core cycles.
  */
-#define IBS_METRIC_TABLE(X)                                                                \
-	X(DC_MISS_LAT, "dc_miss_lat", IBS_OP_DATA3, 32, "L1 miss to data, loads")          \
-	X(TLB_REFILL_LAT, "tlb_refill_lat", IBS_OP_DATA3, 48, "L1 dTLB miss to refill")    \
-	X(TAG_TO_RET, "tag_to_ret", IBS_OP_DATA, 16, "tag to retirement, all ops")         \
+#define IBS_METRIC_TABLE(X)                                                             \
+	X(DC_MISS_LAT, "dc_miss_lat", IBS_OP_DATA3, 32, "L1 miss to data, loads")       \
+	X(TLB_REFILL_LAT, "tlb_refill_lat", IBS_OP_DATA3, 48, "L1 dTLB miss to refill") \
+	X(TAG_TO_RET, "tag_to_ret", IBS_OP_DATA, 16, "tag to retirement, all ops")      \
 	X(COMP_TO_RET, "comp_to_ret", IBS_OP_DATA, 0, "completion to retirement, all ops")
 
 enum ibs_metric {
 #define IBS_METRIC_ENUM(name, ...) IBS_METRIC_##name,
 	IBS_METRIC_TABLE(IBS_METRIC_ENUM)
 #undef IBS_METRIC_ENUM
-	IBS_METRIC_N
+		IBS_METRIC_N
 };
 
 /* DcMissLat: loads that missed; not for prefetches and uncached accesses (AMD PPR, IbsDcMissLat). */
@@ -273,6 +275,18 @@ static __always_inline bool ibs_op_tlb_refill_lat_valid(__u32 caps, __u64 data3)
 {
 	return ibs_op_tlb_valid(caps, data3) && (data3 & IBS_OP_DATA3_L1TLB_MISS) &&
 	       (!(caps & IBS_CAPS_ZEN4) || (data3 & IBS_OP_DATA3_PHY_VALID));
+}
+
+/*
+ * From Zen 4 on the linear address must be valid too. Linux 7.2 zeroes the address for those who
+ * may not see it, and leaves the valid bit.
+ */
+static __always_inline bool ibs_op_phys_valid(__u32 caps, const __u64 *regs)
+{
+	__u64 need = IBS_OP_DATA3_PHY_VALID | (caps & IBS_CAPS_ZEN4 ? IBS_OP_DATA3_LIN_VALID : 0);
+
+	return (regs[IBS_OP_DATA3] & IBS_OP_DATA3_MEM) && (regs[IBS_OP_DATA3] & need) == need &&
+	       regs[IBS_DC_PHYSADDR];
 }
 
 static __always_inline bool ibs_op_metric_valid(enum ibs_metric m, __u32 caps, __u64 data3)

@@ -32,68 +32,67 @@ struct ibs_op_sample {
  * arch/x86/include/asm/amd/ibs.h and tools/perf/util/amd-sample-raw.c (7.2). Bits 4 and 5 of DATA3
  * are flags or, with IBS_CAPS_OPDTLBPGSIZE, a number. OP_DATA4 has no published fields.
  */
-#define IBS_OP_FIELD_TABLE(X)                                                                 \
-	X(OPMAXCNT, "MaxCnt", opmaxcnt, IBS_OP_CTL, 0, 16, always)                            \
-	X(L3_MISS_ONLY, "L3MissOnly", l3_miss_only, IBS_OP_CTL, 16, 1, zen4)                  \
-	X(OP_EN, "En", op_en, IBS_OP_CTL, 17, 1, always)                                      \
-	X(OP_VAL, "Val", op_val, IBS_OP_CTL, 18, 1, always)                                   \
-	X(CNT_CTL, "CntCtl", cnt_ctl, IBS_OP_CTL, 19, 1, opcnt)                               \
-	X(OPMAXCNT_EXT, "MaxCntExt", opmaxcnt_ext, IBS_OP_CTL, 20, 7, opcntext)               \
-	X(OPCURCNT, "CurCnt", opcurcnt, IBS_OP_CTL, 32, 27, rdwropcnt)                        \
-	X(LDLAT_THRSH, "LdLatThrsh", ldlat_thrsh, IBS_OP_CTL, 59, 4, opldlat)                 \
-	X(LDLAT_EN, "LdLatEn", ldlat_en, IBS_OP_CTL, 63, 1, opldlat)                          \
-	X(RIP, "IbsOpRip", rip, IBS_OP_RIP, 0, 64, rip)                                       \
-	X(COMP_TO_RET_CTR, "CompToRetCtr", comp_to_ret_ctr, IBS_OP_DATA, 0, 16, always)       \
-	X(TAG_TO_RET_CTR, "TagToRetCtr", tag_to_ret_ctr, IBS_OP_DATA, 16, 16, always)         \
-	X(OP_RETURN, "OpReturn", op_return, IBS_OP_DATA, 34, 1, branch)                       \
-	X(OP_BRN_TAKEN, "OpBrnTaken", op_brn_taken, IBS_OP_DATA, 35, 1, branch)               \
-	X(OP_BRN_MISP, "OpBrnMisp", op_brn_misp, IBS_OP_DATA, 36, 1, branch)                  \
-	X(OP_BRN_RET, "BrnRet", op_brn_ret, IBS_OP_DATA, 37, 1, always)                       \
-	X(OP_RIP_INVALID, "RipInvalid", op_rip_invalid, IBS_OP_DATA, 38, 1, ripinvalidchk)    \
-	X(OP_BRN_FUSE, "BrnFuse", op_brn_fuse, IBS_OP_DATA, 39, 1, opbrnfuse)                 \
-	X(OP_MICROCODE, "Microcode", op_microcode, IBS_OP_DATA, 40, 1, always)                \
-	X(DATA_SRC_LO, "DataSrcLo", data_src_lo, IBS_OP_DATA2, 0, 3, data2)                   \
-	X(RMT_NODE, "RmtNode", rmt_node, IBS_OP_DATA2, 4, 1, rmt_node)                        \
-	X(CACHE_HIT_ST, "CacheHitSt", cache_hit_st, IBS_OP_DATA2, 5, 1, cache_hit_st)         \
-	X(DATA_SRC_HI, "DataSrcHi", data_src_hi, IBS_OP_DATA2, 6, 2, data_src_hi)             \
-	X(STRM_ST, "StrmSt", strm_st, IBS_OP_DATA2, 8, 1, strm_st)                            \
-	X(RMT_SOCKET, "RmtSocket", rmt_socket, IBS_OP_DATA2, 9, 1, rmt_socket)                \
-	X(LD_OP, "LdOp", ld_op, IBS_OP_DATA3, 0, 1, always)                                   \
-	X(ST_OP, "StOp", st_op, IBS_OP_DATA3, 1, 1, always)                                   \
-	X(DC_L1TLB_MISS, "DcL1TlbMiss", dc_l1tlb_miss, IBS_OP_DATA3, 2, 1, l1tlb)             \
-	X(DC_L2TLB_MISS, "DcL2TlbMiss", dc_l2tlb_miss, IBS_OP_DATA3, 3, 1, l2tlb)             \
-	X(DC_L1TLB_HIT_2M, "DcL1TlbHit2M", dc_l1tlb_hit_2m, IBS_OP_DATA3, 4, 1, l1tlb_hit)    \
-	X(DC_L1TLB_HIT_1G, "DcL1TlbHit1G", dc_l1tlb_hit_1g, IBS_OP_DATA3, 5, 1, l1tlb_hit)    \
-	X(DC_PAGE_SIZE, "DcPageSize", dc_page_size, IBS_OP_DATA3, 4, 2, page_size)            \
-	X(DC_L2TLB_HIT_2M, "DcL2TlbHit2M", dc_l2tlb_hit_2m, IBS_OP_DATA3, 6, 1, l2tlb_hit)    \
-	X(DC_MISS, "DcMiss", dc_miss, IBS_OP_DATA3, 7, 1, cached)                             \
-	X(DC_MIS_ACC, "DcMisAcc", dc_mis_acc, IBS_OP_DATA3, 8, 1, mem)                        \
-	X(DC_WC_MEM_ACC, "DcWcMemAcc", dc_wc_mem_acc, IBS_OP_DATA3, 13, 1, mem)               \
-	X(DC_UC_MEM_ACC, "DcUcMemAcc", dc_uc_mem_acc, IBS_OP_DATA3, 14, 1, mem)               \
-	X(DC_LOCKED_OP, "DcLockedOp", dc_locked_op, IBS_OP_DATA3, 15, 1, mem)                 \
-	X(DC_MISS_NO_MAB_ALLOC, "DcMissNoMabAlloc", dc_miss_no_mab_alloc, IBS_OP_DATA3,       \
-	  16, 1, mem)                                                                         \
-	X(DC_LIN_ADDR_VALID, "DcLinAddrValid", dc_lin_addr_valid, IBS_OP_DATA3, 17, 1, mem)   \
-	X(DC_PHY_ADDR_VALID, "DcPhyAddrValid", dc_phy_addr_valid, IBS_OP_DATA3, 18, 1, mem)   \
-	X(DC_L2_TLB_HIT_1G, "DcL2TlbHit1G", dc_l2_tlb_hit_1g, IBS_OP_DATA3, 19, 1, l2tlb_hit) \
-	X(L2_MISS, "L2Miss", l2_miss, IBS_OP_DATA3, 20, 1, l2_miss)                           \
-	X(SW_PF, "SwPf", sw_pf, IBS_OP_DATA3, 21, 1, mem)                                     \
-	X(OP_MEM_WIDTH, "OpMemWidth", mem_width, IBS_OP_DATA3, 22, 4, mem_width)              \
-	X(OP_DC_MISS_OPEN_MEM_REQS, "OpDcMissOpenMemReqs", op_dc_miss_open_mem_reqs,          \
-	  IBS_OP_DATA3, 26, 6, open_mem_reqs)                                                 \
-	X(DC_MISS_LAT, "DcMissLat", dc_miss_lat, IBS_OP_DATA3, 32, 16, dc_miss_lat)           \
-	X(TLB_REFILL_LAT, "TlbRefillLat", tlb_refill_lat, IBS_OP_DATA3,                       \
-	  48, 16, tlb_refill_lat)                                                             \
-	X(DC_LIN_AD, "IbsDCLinAd", dc_lin_ad, IBS_DC_LINADDR, 0, 64, lin_ad)                  \
-	X(DC_PHYS_AD, "IbsDCPhysAd", dc_phys_ad, IBS_DC_PHYSADDR, 0, 64, phys_ad)             \
-	X(BR_TARGET, "IbsBrTarget", br_target, IBS_BRTARGET, 0, 64, br_target)                \
+#define IBS_OP_FIELD_TABLE(X)                                                                      \
+	X(OPMAXCNT, "MaxCnt", opmaxcnt, IBS_OP_CTL, 0, 16, always)                                 \
+	X(L3_MISS_ONLY, "L3MissOnly", l3_miss_only, IBS_OP_CTL, 16, 1, zen4)                       \
+	X(OP_EN, "En", op_en, IBS_OP_CTL, 17, 1, always)                                           \
+	X(OP_VAL, "Val", op_val, IBS_OP_CTL, 18, 1, always)                                        \
+	X(CNT_CTL, "CntCtl", cnt_ctl, IBS_OP_CTL, 19, 1, opcnt)                                    \
+	X(OPMAXCNT_EXT, "MaxCntExt", opmaxcnt_ext, IBS_OP_CTL, 20, 7, opcntext)                    \
+	X(OPCURCNT, "CurCnt", opcurcnt, IBS_OP_CTL, 32, 27, rdwropcnt)                             \
+	X(LDLAT_THRSH, "LdLatThrsh", ldlat_thrsh, IBS_OP_CTL, 59, 4, opldlat)                      \
+	X(LDLAT_EN, "LdLatEn", ldlat_en, IBS_OP_CTL, 63, 1, opldlat)                               \
+	X(RIP, "IbsOpRip", rip, IBS_OP_RIP, 0, 64, rip)                                            \
+	X(COMP_TO_RET_CTR, "CompToRetCtr", comp_to_ret_ctr, IBS_OP_DATA, 0, 16, always)            \
+	X(TAG_TO_RET_CTR, "TagToRetCtr", tag_to_ret_ctr, IBS_OP_DATA, 16, 16, always)              \
+	X(OP_RETURN, "OpReturn", op_return, IBS_OP_DATA, 34, 1, branch)                            \
+	X(OP_BRN_TAKEN, "OpBrnTaken", op_brn_taken, IBS_OP_DATA, 35, 1, branch)                    \
+	X(OP_BRN_MISP, "OpBrnMisp", op_brn_misp, IBS_OP_DATA, 36, 1, branch)                       \
+	X(OP_BRN_RET, "BrnRet", op_brn_ret, IBS_OP_DATA, 37, 1, always)                            \
+	X(OP_RIP_INVALID, "RipInvalid", op_rip_invalid, IBS_OP_DATA, 38, 1, ripinvalidchk)         \
+	X(OP_BRN_FUSE, "BrnFuse", op_brn_fuse, IBS_OP_DATA, 39, 1, opbrnfuse)                      \
+	X(OP_MICROCODE, "Microcode", op_microcode, IBS_OP_DATA, 40, 1, always)                     \
+	X(DATA_SRC_LO, "DataSrcLo", data_src_lo, IBS_OP_DATA2, 0, 3, data2)                        \
+	X(RMT_NODE, "RmtNode", rmt_node, IBS_OP_DATA2, 4, 1, rmt_node)                             \
+	X(CACHE_HIT_ST, "CacheHitSt", cache_hit_st, IBS_OP_DATA2, 5, 1, cache_hit_st)              \
+	X(DATA_SRC_HI, "DataSrcHi", data_src_hi, IBS_OP_DATA2, 6, 2, data_src_hi)                  \
+	X(STRM_ST, "StrmSt", strm_st, IBS_OP_DATA2, 8, 1, strm_st)                                 \
+	X(RMT_SOCKET, "RmtSocket", rmt_socket, IBS_OP_DATA2, 9, 1, rmt_socket)                     \
+	X(LD_OP, "LdOp", ld_op, IBS_OP_DATA3, 0, 1, always)                                        \
+	X(ST_OP, "StOp", st_op, IBS_OP_DATA3, 1, 1, always)                                        \
+	X(DC_L1TLB_MISS, "DcL1TlbMiss", dc_l1tlb_miss, IBS_OP_DATA3, 2, 1, l1tlb)                  \
+	X(DC_L2TLB_MISS, "DcL2TlbMiss", dc_l2tlb_miss, IBS_OP_DATA3, 3, 1, l2tlb)                  \
+	X(DC_L1TLB_HIT_2M, "DcL1TlbHit2M", dc_l1tlb_hit_2m, IBS_OP_DATA3, 4, 1, l1tlb_hit)         \
+	X(DC_L1TLB_HIT_1G, "DcL1TlbHit1G", dc_l1tlb_hit_1g, IBS_OP_DATA3, 5, 1, l1tlb_hit)         \
+	X(DC_PAGE_SIZE, "DcPageSize", dc_page_size, IBS_OP_DATA3, 4, 2, page_size)                 \
+	X(DC_L2TLB_HIT_2M, "DcL2TlbHit2M", dc_l2tlb_hit_2m, IBS_OP_DATA3, 6, 1, l2tlb_hit)         \
+	X(DC_MISS, "DcMiss", dc_miss, IBS_OP_DATA3, 7, 1, cached)                                  \
+	X(DC_MIS_ACC, "DcMisAcc", dc_mis_acc, IBS_OP_DATA3, 8, 1, mem)                             \
+	X(DC_WC_MEM_ACC, "DcWcMemAcc", dc_wc_mem_acc, IBS_OP_DATA3, 13, 1, mem)                    \
+	X(DC_UC_MEM_ACC, "DcUcMemAcc", dc_uc_mem_acc, IBS_OP_DATA3, 14, 1, mem)                    \
+	X(DC_LOCKED_OP, "DcLockedOp", dc_locked_op, IBS_OP_DATA3, 15, 1, mem)                      \
+	X(DC_MISS_NO_MAB_ALLOC, "DcMissNoMabAlloc", dc_miss_no_mab_alloc, IBS_OP_DATA3, 16, 1,     \
+	  mem)                                                                                     \
+	X(DC_LIN_ADDR_VALID, "DcLinAddrValid", dc_lin_addr_valid, IBS_OP_DATA3, 17, 1, mem)        \
+	X(DC_PHY_ADDR_VALID, "DcPhyAddrValid", dc_phy_addr_valid, IBS_OP_DATA3, 18, 1, mem)        \
+	X(DC_L2_TLB_HIT_1G, "DcL2TlbHit1G", dc_l2_tlb_hit_1g, IBS_OP_DATA3, 19, 1, l2tlb_hit)      \
+	X(L2_MISS, "L2Miss", l2_miss, IBS_OP_DATA3, 20, 1, l2_miss)                                \
+	X(SW_PF, "SwPf", sw_pf, IBS_OP_DATA3, 21, 1, mem)                                          \
+	X(OP_MEM_WIDTH, "OpMemWidth", mem_width, IBS_OP_DATA3, 22, 4, mem_width)                   \
+	X(OP_DC_MISS_OPEN_MEM_REQS, "OpDcMissOpenMemReqs", op_dc_miss_open_mem_reqs, IBS_OP_DATA3, \
+	  26, 6, open_mem_reqs)                                                                    \
+	X(DC_MISS_LAT, "DcMissLat", dc_miss_lat, IBS_OP_DATA3, 32, 16, dc_miss_lat)                \
+	X(TLB_REFILL_LAT, "TlbRefillLat", tlb_refill_lat, IBS_OP_DATA3, 48, 16, tlb_refill_lat)    \
+	X(DC_LIN_AD, "IbsDCLinAd", dc_lin_ad, IBS_DC_LINADDR, 0, 64, lin_ad)                       \
+	X(DC_PHYS_AD, "IbsDCPhysAd", dc_phys_ad, IBS_DC_PHYSADDR, 0, 64, phys_ad)                  \
+	X(BR_TARGET, "IbsBrTarget", br_target, IBS_BRTARGET, 0, 64, br_target)                     \
 	X(OP_DATA4, "ibs_op_data4", op_data4, IBS_OP_DATA4, 0, 64, always)
 
 enum ibs_op_field {
 #define IBS_OP_FIELD_ENUM(NAME, ...) IBS_OP_FIELD_##NAME,
 	IBS_OP_FIELD_TABLE(IBS_OP_FIELD_ENUM)
 #undef IBS_OP_FIELD_ENUM
-	IBS_OP_FIELD_N
+		IBS_OP_FIELD_N
 };
 
 static const struct ibs_field ibs_op_fields[IBS_OP_FIELD_N] = {
@@ -259,15 +258,9 @@ static inline bool ibs_op_valid_lin_ad(const struct ibs_op_sample *s)
 	return ibs_op_valid_mem(s) && ibs_op_has(s, IBS_OP_DATA3_LIN_VALID);
 }
 
-/*
- * From Zen 4 on the linear address must be valid too. Linux 7.2 zeroes the address for those who
- * may not see it, and leaves the valid bit.
- */
 static inline bool ibs_op_valid_phys_ad(const struct ibs_op_sample *s)
 {
-	return ibs_op_valid_mem(s) && ibs_op_has(s, IBS_OP_DATA3_PHY_VALID) &&
-	       (!ibs_op_valid_zen4(s) || ibs_op_has(s, IBS_OP_DATA3_LIN_VALID)) &&
-	       s->reg[IBS_DC_PHYSADDR];
+	return ibs_op_phys_valid(s->cpu.caps, s->reg);
 }
 
 /**
@@ -287,8 +280,8 @@ static inline bool ibs_op_field(const struct ibs_op_sample *s, enum ibs_op_field
 	bool valid;
 
 	switch (field) {
-#define IBS_OP_FIELD_CASE(NAME, perf, name, reg, lo, width, valid_fn)          \
-	case IBS_OP_FIELD_##NAME:                                              \
+#define IBS_OP_FIELD_CASE(NAME, perf, name, reg, lo, width, valid_fn)             \
+	case IBS_OP_FIELD_##NAME:                                                 \
 		valid = (s->present & 1u << (reg)) && ibs_op_valid_##valid_fn(s); \
 		break;
 		IBS_OP_FIELD_TABLE(IBS_OP_FIELD_CASE)

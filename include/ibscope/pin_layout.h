@@ -13,28 +13,28 @@
 #define IBS_PIN_DIR "/sys/fs/bpf/ibscope"
 
 /* Bumped when a reader of the old layout would misread the new one. */
-#define IBS_PIN_SCHEMA 6
+#define IBS_PIN_SCHEMA 7
 #define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
 
 /*
  * The pins. X(NAME, "name", "what readers need it for"). Those before META are maps of the
  * program, without which no count goes on.
  */
-#define IBS_PIN_TABLE(X)                                         \
-	X(SERIES, "series", "counters")                          \
-	X(OWNERS, "slot_owners", "whose counters they are")      \
-	X(STATE, "state", "counts of outcomes")                  \
-	X(CGROUPS, "cgroups", "")                                \
-	X(GROUPS, "groups", "")                                  \
-	X(SLOTS, "slots", "")                                    \
-	X(META, "meta", "what is sampled, and how it goes")      \
+#define IBS_PIN_TABLE(X)                                    \
+	X(SERIES, "series", "counters")                     \
+	X(OWNERS, "slot_owners", "whose counters they are") \
+	X(STATE, "state", "counts of outcomes")             \
+	X(CGROUPS, "cgroups", "")                           \
+	X(GROUPS, "groups", "")                             \
+	X(SLOTS, "slots", "")                               \
+	X(META, "meta", "what is sampled, and how it goes") \
 	X(NAMES, "names", "names of cgroups and containers")
 
 enum ibs_pin {
 #define IBS_PIN_ENUM(NAME, ...) IBS_PIN_##NAME,
 	IBS_PIN_TABLE(IBS_PIN_ENUM)
 #undef IBS_PIN_ENUM
-	IBS_PIN_N
+		IBS_PIN_N
 };
 
 /* What counters mean. A collector that finds another one of these cannot go on with them. */
@@ -80,7 +80,7 @@ enum ibs_work {
 #define IBS_WORK_ENUM(NAME, ...) IBS_WORK_##NAME,
 	IBS_WORK_TABLE(IBS_WORK_ENUM)
 #undef IBS_WORK_ENUM
-	IBS_WORK_N
+		IBS_WORK_N
 };
 
 #define IBS_WORK_ROOM 8 /* a new kind of work changes no layout */
@@ -88,27 +88,27 @@ _Static_assert((int)IBS_WORK_N <= IBS_WORK_ROOM, "no room for a kind of work");
 
 /* How it goes, written about once a second. Sums since `start`, over all collectors since. */
 struct ibs_meta_status {
-	__u64 time_ns;	       /* CLOCK_BOOTTIME, when this was written */
-	__u64 pmu_samples;     /* as the PMU counted them */
+	__u64 time_ns;	   /* CLOCK_BOOTTIME, when this was written */
+	__u64 pmu_samples; /* as the PMU counted them */
 	__u64 unseen;
 	__u64 enabled_ns, running_ns, throttled;
 	__u64 cpus_went, cpus_came;
-	__u64 bpf_ns, bpf_runs;	/* of the program, as far as bpf_stats were on */
-	__u64 cpu_ns;	       /* of the collector's process */
-	__u64 folded;	       /* groups that died and were added to `other` */
+	__u64 bpf_ns, bpf_runs; /* of the program, as far as bpf_stats were on */
+	__u64 cpu_ns;		/* of the collector's process */
+	__u64 folded;		/* groups that died and were added to `other` */
 	__u64 reloads, config_errors;
-	__u32 cpus;	       /* sampled now */
-	__u32 pmu_exact;       /* pmu_samples and unseen mean something */
-	__u64 period;	       /* in force; 0: it varies */
-	__u64 memory_bytes;    /* of maps */
-	__u64 rss_bytes;       /* of the collector */
-	__u64 counted;	       /* ops or cycles, as the PMU counted them */
+	__u32 cpus;	    /* sampled now */
+	__u32 pmu_exact;    /* pmu_samples and unseen mean something */
+	__u64 period;	    /* in force; 0: it varies */
+	__u64 memory_bytes; /* of maps */
+	__u64 rss_bytes;    /* of the collector */
+	__u64 counted;	    /* ops or cycles, as the PMU counted them */
 	__u64 period_changes;
-	__u64 displaced; /* groups added to `other` because busier ones found no room */
-	__u64 live_changes;    /* of options, by `ibscope ctl` */
+	__u64 displaced;    /* groups added to `other` because busier ones found no room */
+	__u64 live_changes; /* of options, by `ibscope ctl` */
 	/* of the governor */
-	__u32 governor_state;  /* enum governor_state */
-	__u32 governor_reason; /* enum governor_reason, of the state */
+	__u32 governor_state;			      /* enum governor_state */
+	__u32 governor_reason;			      /* enum governor_reason, of the state */
 	__u64 governor_changes[IBS_GOVERNOR_REASONS]; /* by enum governor_reason */
 	__u64 governor_retry_ns; /* CLOCK_BOOTTIME, when sampling is tried again; 0: it goes on */
 	__u64 period_asked;	 /* the shortest that is set; 0: it varies */
@@ -117,14 +117,14 @@ struct ibs_meta_status {
 	__u64 overhead_ns;	 /* CPU time of samples and collector, estimated */
 	__u64 nmi_ns;		 /* cost of a sample without the program */
 	__u32 nmi_source;	 /* enum ibs_nmi_source */
-	__u32 unresolved; /* names of the selection that nothing has yet: see ibs_meta */
-	__u64 kernel_rate;    /* kernel.perf_event_max_sample_rate; 0: not known */
-	__u64 kernel_lowered; /* times that it became less */
+	__u32 unresolved;	 /* names of the selection that nothing has yet: see ibs_meta */
+	__u64 kernel_rate;	 /* kernel.perf_event_max_sample_rate; 0: not known */
+	__u64 kernel_lowered;	 /* times that it became less */
 	__u64 rss_max;
 	__u64 clock_steps, suspends; /* noticed while a collector ran */
 	__u64 pmu_shared;	     /* times that another user began to share the PMU */
 	/* by enum ibs_work */
-	__u64 work_ns[IBS_WORK_ROOM]; /* CPU time */
+	__u64 work_ns[IBS_WORK_ROOM];	      /* CPU time */
 	__u64 work_delayed_ns[IBS_WORK_ROOM]; /* for which work waited because of its limit */
 };
 

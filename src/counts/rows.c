@@ -104,6 +104,8 @@ char *group_label(const struct group *g, enum label l, cgroup_namer name, void *
 		return strdup(mode_name(g->key.mode));
 	case LABEL_NODE:
 		return number_label(g->key.node);
+	case LABEL_MEM_NODE:
+		return number_label(g->key.mem_node - 1U);
 	default:
 		return number_label(g->key.cpu);
 	}

@@ -12,19 +12,20 @@
  * X(NAME, "name", group bits that it needs, "meaning"). op and src are kept apart in every group;
  * leaving them out adds up.
  */
-#define LABEL_TABLE(X)                                                    \
-	X(CGROUP, "cgroup", IBS_BY_CGROUP, "path of the cgroup")          \
-	X(CONTAINER, "container", IBS_BY_CGROUP, "name of the container") \
-	X(POD, "pod", IBS_BY_CGROUP, "namespace and name of the pod")     \
-	X(PID, "pid", IBS_BY_PID, "process")                              \
-	X(TID, "tid", IBS_BY_TID, "thread")                               \
-	X(COMM, "comm", IBS_BY_COMM, "name of the thread")                \
-	X(CPU, "cpu", IBS_BY_CPU, "logical CPU")                          \
-	X(CCX, "ccx", IBS_BY_COMPLEX, "cores that share an L3")           \
-	X(NODE, "node", IBS_BY_NODE, "NUMA node of the CPU")              \
-	X(MODE, "mode", IBS_BY_MODE, "user or kernel")                    \
-	X(SYMBOL, "symbol", BY_SYMBOL, "function of the op's address")    \
-	X(SRC, "src", 0, "where the data came from")                      \
+#define LABEL_TABLE(X)                                                                       \
+	X(CGROUP, "cgroup", IBS_BY_CGROUP, "path of the cgroup")                             \
+	X(CONTAINER, "container", IBS_BY_CGROUP, "name of the container")                    \
+	X(POD, "pod", IBS_BY_CGROUP, "namespace and name of the pod")                        \
+	X(PID, "pid", IBS_BY_PID, "process")                                                 \
+	X(TID, "tid", IBS_BY_TID, "thread")                                                  \
+	X(COMM, "comm", IBS_BY_COMM, "name of the thread")                                   \
+	X(CPU, "cpu", IBS_BY_CPU, "logical CPU")                                             \
+	X(CCX, "ccx", IBS_BY_COMPLEX, "cores that share an L3")                              \
+	X(NODE, "node", IBS_BY_NODE, "NUMA node of the CPU")                                 \
+	X(MEM_NODE, "mem_node", IBS_BY_MEM_NODE, "NUMA node of the data's physical address") \
+	X(MODE, "mode", IBS_BY_MODE, "user or kernel")                                       \
+	X(SYMBOL, "symbol", BY_SYMBOL, "function of the op's address")                       \
+	X(SRC, "src", 0, "where the data came from")                                         \
 	X(OP, "op", 0, "kind of op")
 
 /* Not in enum ibs_by: user space groups the samples of recordings by it. */

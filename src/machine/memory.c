@@ -6,6 +6,7 @@
 #include "base/num.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -50,6 +51,30 @@ int memory_node(const struct memory_range *r, size_t n, uint64_t address)
 			return r[mid].node;
 	}
 	return -1;
+}
+
+int memory_nodes_fill(const struct memory_range *r, size_t n, struct ibs_memory_nodes *out)
+{
+	uint64_t end = 0;
+	size_t k = 0;
+
+	*out = (struct ibs_memory_nodes){ 0 };
+	for (size_t i = 0; i < n; i++) {
+		/* a gap, and the part behind it */
+		if (k + 2 >= IBS_MEMORY_PARTS || r[i].node >= UINT8_MAX)
+			return -E2BIG;
+		if (r[i].start > end)
+			out->before[k++] = end - 1;
+		out->before[k] = r[i].start - 1;
+		out->node[k++] = r[i].node + 1;
+		end = r[i].end;
+	}
+	out->before[k++] = end - 1;
+	for (out->n = 1; out->n < k;)
+		out->n *= 2;
+	while (k < IBS_MEMORY_PARTS)
+		out->before[k++] = IBS_MEMORY_END;
+	return 0;
 }
 
 struct blocks {

@@ -3,6 +3,8 @@
 #ifndef IBSCOPE_MEMORY_H
 #define IBSCOPE_MEMORY_H
 
+#include <ibscope/memory_nodes.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +36,12 @@ size_t memory_ranges_read(const char *root, struct memory_range *out);
 
 /* The node of an address among sorted ranges, or -1. */
 int memory_node(const struct memory_range *r, size_t n, uint64_t address);
+
+/**
+ * memory_nodes_fill() - sorted ranges as the decision core looks them up
+ *
+ * Return: 0; or -E2BIG for more ranges and gaps than it has room for, or a node above 254.
+ */
+int memory_nodes_fill(const struct memory_range *r, size_t n, struct ibs_memory_nodes *out);
 
 #endif

@@ -80,6 +80,10 @@ static void put_labels(struct label_writer *w, __u32 by, const struct ibs_group_
 		put_number_label(w, "ccx", key->complex, other);
 	if (by & IBS_BY_NODE)
 		put_number_label(w, "node", key->node, other);
+	if (by & IBS_BY_MEM_NODE && !key->mem_node)
+		put_label(w, "mem_node", other ? "other" : "unknown");
+	else if (by & IBS_BY_MEM_NODE)
+		put_number_label(w, "mem_node", key->mem_node - 1, other);
 	if (by & IBS_BY_MODE)
 		put_label(w, "mode", other ? "other" : mode_name(key->mode));
 }

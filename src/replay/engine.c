@@ -7,6 +7,7 @@
 #include "counts/layout.h"
 #include "counts/rows.h"
 #include "select/select_config.h"
+#include "trace/trace_event.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 /* The maps of the program in plain memory, by the same names. */
 struct engine {
 	struct ibs_config config;
+	struct ibs_memory_nodes memory_nodes;
 	struct ibs_cpu_state cpu;
 	struct ibs_state *state;
 	const struct task *task; /* of the sample that is being looked at */
@@ -55,6 +57,7 @@ struct sample {
 #define __noinline     /* NOLINT(bugprone-reserved-identifier): as of libbpf */
 
 #define core_config(e)		    (&(e)->config)
+#define core_memory_nodes(e)	    (&(e)->memory_nodes)
 #define core_control(e)		    (&(e)->state->control)
 #define core_state(e)		    (&(e)->cpu)
 #define task_pid_tgid(e)	    ((e)->task->pid_tgid)
@@ -260,6 +263,8 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 		return no_memory(err);
 	}
 	ret = set_selection(e, opts->sel, err);
+	if (!ret && memory_nodes_fill(opts->memory, opts->n_memory, &e->memory_nodes))
+		ret = err_set(err, -E2BIG, "the recording has memory in too many ranges of nodes");
 	if (ret) {
 		engine_close(e);
 		return ret;

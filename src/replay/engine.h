@@ -20,6 +20,8 @@ struct task {
 	__u32 symbol;	     /* for BY_SYMBOL */
 };
 
+struct memory_range;
+
 struct engine_opts {
 	struct ibs_cpu ibs; /* that the samples are of */
 	enum ibs_metric metric;
@@ -29,6 +31,8 @@ struct engine_opts {
 	__u64 period;		     /* of all samples; 0: not known */
 	bool count_ops;		     /* add up the period of each sample */
 	bool tlb;
+	const struct memory_range *memory; /* sorted; for IBS_BY_MEM_NODE */
+	size_t n_memory;
 };
 
 struct engine;

@@ -166,7 +166,9 @@ static int find_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out
 				    .max_groups = r->opts.max_groups,
 				    .sel = &sel,
 				    .period = r->opts.period,
-				    .tlb = true };
+				    .tlb = true,
+				    .memory = trace_info(r->trace)->memory,
+				    .n_memory = trace_info(r->trace)->n_memory };
 	int ret;
 
 	for (size_t i = 0; i < r->n_engines; i++) {

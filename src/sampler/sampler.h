@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "machine/event.h"
+#include "machine/memory.h"
 #include "rings.h"
 #include "select/selection.h"
 #include "counts/snapshot.h"
@@ -68,8 +69,10 @@ struct sampler_opts {
 	 * the sampler. sampler_close() leaves the pins, but nothing samples any more.
 	 */
 	struct pins *pins;
-	bool count_ops;	 /* the period may change: add up the ops that each sample stands for */
-	bool tlb;	 /* count TLB misses of groups */
+	bool count_ops; /* the period may change: add up the ops that each sample stands for */
+	bool tlb;	/* count TLB misses of groups */
+	const struct memory_range *memory; /* sorted, for IBS_BY_MEM_NODE; NULL: this machine's */
+	size_t n_memory;
 	bool probe_read; /* do not use direct reads even where the kernel has them */
 };
 

@@ -46,6 +46,8 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	config_select(&c, &opts->sel);
 	if (opts->by & IBS_BY_MODE)
 		c.filter.needs |= IBS_FILTER_NEEDS_REG(IBS_OP_RIP);
+	if (opts->by & IBS_BY_MEM_NODE)
+		c.filter.needs |= IBS_FILTER_NEEDS_REG(IBS_DC_PHYSADDR);
 	memcpy((void *)&cfg->config, &c, sizeof(c));
 	cfg->cfg_ancestor_helper = s->features.ancestor_helper;
 	cfg->cfg_task_btf = s->features.task_btf && !opts->probe_read;
@@ -54,6 +56,27 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_twin_forward = opts->output != SAMPLER_SERIES;
 	cfg->cfg_pid_follow = opts->sel.follow;
 	cfg->cfg_sim_seed = opts->sim_seed;
+}
+
+static int set_memory_nodes(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	struct memory_range here[MEMORY_RANGES];
+	const struct memory_range *ranges = opts->memory ?: here;
+	size_t n = opts->n_memory;
+
+	if (!(sampler_group_by(opts) & IBS_BY_MEM_NODE))
+		return 0;
+	if (!opts->memory)
+		n = memory_ranges_read("", here);
+	if (!n)
+		return err_set(err, -EOPNOTSUPP,
+			       "--by mem_node: this kernel does not report which memory belongs to "
+			       "which node (/sys/devices/system/node/node*/memory*, "
+			       "CONFIG_MEMORY_HOTPLUG)");
+	if (memory_nodes_fill(ranges, n, (struct ibs_memory_nodes *)&s->skel->rodata->memory_nodes))
+		return err_set(err, -E2BIG,
+			       "--by mem_node: the memory of this machine is in too many ranges");
+	return 0;
 }
 
 static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, struct err *e)
@@ -177,6 +200,9 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	int ret;
 
 	set_config(s, opts);
+	ret = set_memory_nodes(s, opts, err);
+	if (ret)
+		return ret;
 	if (opts->cgroup_controller && *opts->cgroup_controller) {
 		struct ibs_config *c = (struct ibs_config *)&s->skel->rodata->config;
 

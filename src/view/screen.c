@@ -116,7 +116,7 @@ void screen_scaled(const struct screen *s, double v, char unit, char *buf, size_
 	}
 	v /= scale(unit);
 	if (v <= 0)
-		snprintf(buf, size, "0%s", suffix);
+		snprintf(buf, size, "0");
 	else if (v < 0.005)
 		snprintf(buf, size, "<0.01%s", suffix);
 	else

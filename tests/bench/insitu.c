@@ -44,6 +44,13 @@ enum buffer {
 	OVERWRITTEN, /* for ever, as with `perf record --overwrite`; what perf asks for of a sample */
 };
 
+#define GIB 0x40000000ull
+static const struct memory_range eight_nodes[] = {
+	{ 0, 3 * GIB, 0 },	     { 4 * GIB, 65 * GIB, 0 },	  { 65 * GIB, 129 * GIB, 1 },
+	{ 129 * GIB, 193 * GIB, 2 }, { 193 * GIB, 257 * GIB, 3 }, { 257 * GIB, 321 * GIB, 4 },
+	{ 321 * GIB, 385 * GIB, 5 }, { 385 * GIB, 449 * GIB, 6 }, { 449 * GIB, 513 * GIB, 7 },
+};
+
 static const struct variant {
 	const char *name;
 	struct sampler_opts opts;
@@ -67,6 +74,9 @@ static const struct variant {
 	{ "aggregated: by cgroup", { .by = IBS_BY_CGROUP } },
 	{ "aggregated: in one", { .by = 0 } },
 	{ "aggregated: by pid", { .by = IBS_BY_PID } },
+	{ "aggregated: by node", { .by = IBS_BY_NODE } },
+	{ "aggregated: by mem_node",
+	  { .by = IBS_BY_MEM_NODE, .memory = eight_nodes, .n_memory = 9 } },
 	/* no ring gets full: nobody reads them */
 	{ "forwarded", { .output = SAMPLER_RECORDS } },
 	{ "forwarded: raw", { .output = SAMPLER_RECORDS_RAW } },

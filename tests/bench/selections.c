@@ -54,6 +54,8 @@ static const struct row {
 	{ "--by cgroup, v1", .by = IBS_BY_CGROUP, .controller = "memory" },
 	{ "--by pid", .by = IBS_BY_PID },
 	{ "--by mode", .by = IBS_BY_MODE },
+	{ "--by node", .by = IBS_BY_NODE },
+	{ "--by mem_node", .by = IBS_BY_MEM_NODE },
 	{ "--by cgroup,pid,comm,cpu,mode",
 	  .by = IBS_BY_CGROUP | IBS_BY_PID | IBS_BY_COMM | IBS_BY_CPU | IBS_BY_MODE },
 };

@@ -188,14 +188,26 @@ static void put_compact(struct recording *r, struct sample *s)
 	check(recording_samples(r, &rec, NULL, 1, &err), &err);
 }
 
+/* Of the addresses that samples have here, some belong to no node. */
+static const struct memory_range memory[] = {
+	{ 0x100000000, 0x100300000, 0 },
+	{ 0x100300000, 0x100700000, 7 },
+	{ 0x100a00000, 0x100b00000, 1 },
+	{ 0x100b00000, 0x200000000, 254 },
+};
+
 static struct world *make_world(bool raw)
 {
 	const __u32 caps = caps_of[below(COUNT(caps_of))];
 	const __u32 model = below(2) ? 0x01 : 0x11; /* Zen 3's errata, or Zen 4 */
 	struct trace_pmu pmu = { .name = "ibs_op/cnt_ctl=1/", .op = true, .period = 100000 };
-	struct trace_info info = {
-		.source = "ibs", .has_cpu = true, .pmu = &pmu, .n_pmus = 1, .full_registers = raw
-	};
+	struct trace_info info = { .source = "ibs",
+				   .has_cpu = true,
+				   .pmu = &pmu,
+				   .n_pmus = 1,
+				   .full_registers = raw,
+				   .memory = memory,
+				   .n_memory = COUNT(memory) };
 	const struct ledger ledger = { .seen = 5, .outcome[IBS_OUTCOME_FILTERED_SRC] = 5 };
 	struct world *w = calloc(1, sizeof(*w));
 	struct recording_opts opts = { .info = &info, .compress = true };
@@ -491,6 +503,16 @@ static bool cgroup_label(int l)
 	return l == LABEL_CGROUP || l == LABEL_CONTAINER || l == LABEL_POD;
 }
 
+static const char *memory_node_of(const struct sample *s, char *buf, size_t size)
+{
+	int node = ibs_op_phys_valid(s->ibs.caps, s->regs)
+			   ? memory_node(memory, COUNT(memory), s->regs[IBS_DC_PHYSADDR])
+			   : -1;
+
+	snprintf(buf, size, "%d", node);
+	return node < 0 ? "unknown" : buf;
+}
+
 static void label_text(const struct choice *c, const struct sample *s, char *out, size_t size)
 {
 	const char *comm = comm_of(s), *path = cgroups[s->cgroup].path;
@@ -498,7 +520,7 @@ static void label_text(const struct choice *c, const struct sample *s, char *out
 
 	*out = 0;
 	for (int l = 0; l < LABEL_N; l++) {
-		char text[128];
+		char text[128], node[16];
 
 		if (!(c->labels >> l & 1))
 			continue;
@@ -523,6 +545,8 @@ static void label_text(const struct choice *c, const struct sample *s, char *out
 				 (unsigned long long)s->regs[IBS_OP_DATA3] % FUNCTIONS);
 		else if (l == LABEL_MODE)
 			snprintf(text, sizeof(text), "%s", mode_of(s));
+		else if (l == LABEL_MEM_NODE)
+			snprintf(text, sizeof(text), "%s", memory_node_of(s, node, sizeof(node)));
 		else if (l == LABEL_SRC)
 			snprintf(text, sizeof(text), "%s", src_name(ibs_op_src(s->ibs, s->regs)));
 		else
@@ -860,13 +884,15 @@ static const char *const twin_comms[] = { "web", "db", "fifteen bytes !" };
 
 static void choose_twin(struct twin_choice *c, const __u64 *ids)
 {
-	static const __u32 labels[] = { IBS_BY_CGROUP, IBS_BY_PID,  IBS_BY_TID,
-					IBS_BY_CPU,    IBS_BY_MODE, IBS_BY_COMM };
+	static const __u32 labels[] = { IBS_BY_CGROUP, IBS_BY_PID,  IBS_BY_TID,	    IBS_BY_CPU,
+					IBS_BY_MODE,   IBS_BY_COMM, IBS_BY_MEM_NODE };
 	struct selection *sel = &c->opts.sel;
 	struct err err = {};
 
 	memset(c, 0, sizeof(*c));
 	c->opts.source = SAMPLER_TWIN;
+	c->opts.memory = memory;
+	c->opts.n_memory = COUNT(memory);
 	c->opts.ibs.caps = caps_of[below(COUNT(caps_of))];
 	c->opts.metric = below(2) ? IBS_METRIC_DC_MISS_LAT : below(IBS_METRIC_N);
 	c->opts.max_groups = below(2) ? 64 : 1 + below(4);
@@ -979,7 +1005,9 @@ static void test_twin(void **state_)
 					   .max_groups = c.opts.max_groups,
 					   .sel = &c.opts.sel,
 					   .count_ops = c.opts.count_ops,
-					   .tlb = c.opts.tlb };
+					   .tlb = c.opts.tlb,
+					   .memory = c.opts.memory,
+					   .n_memory = c.opts.n_memory };
 		s = open_twin(&c.opts);
 		check(engine_open(&eo, &e, &err), &err);
 		for (int b = 0; b < BATCHES; b++) {

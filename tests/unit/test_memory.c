@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
 
 #include "machine/memory.h"
 #include "tree.h"
@@ -62,6 +64,50 @@ static void test_one_node(void **state)
 	assert_int_equal(memory_node(r, 1, 1ull << 40), 0);
 }
 
+/* What the program looks up is what memory_node() finds. */
+static void test_parts(void **state)
+{
+	static struct ibs_memory_nodes parts;
+	struct memory_range r[MEMORY_RANGES];
+	__u64 regs[IBS_OP_REG_FIXED] = { 0 };
+
+	(void)state;
+	srand(1);
+	for (int round = 0; round < 300; round++) {
+		size_t n = 0, want = round % MEMORY_RANGES;
+		uint64_t at = round % 2 ? 0 : BLOCK;
+
+		for (; n < want; n++) {
+			r[n].start = at += rand() % 3 ? 0 : BLOCK;
+			r[n].end = at += BLOCK * (1 + rand() % 3);
+			r[n].node = rand() % 255;
+		}
+		assert_int_equal(memory_nodes_fill(r, n, &parts), 0);
+		for (int i = 0; i < 400; i++) {
+			uint64_t block = rand() % (at / BLOCK + 2) * BLOCK, k = rand() % 4;
+			int node;
+
+			regs[IBS_DC_PHYSADDR] = k == 3 ? block + rand() : block - 1 + k;
+			node = memory_node(r, n, regs[IBS_DC_PHYSADDR]);
+			if (!regs[IBS_DC_PHYSADDR] || (int64_t)regs[IBS_DC_PHYSADDR] < 0)
+				continue;
+			regs[IBS_OP_DATA3] = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_PHY_VALID;
+			assert_int_equal(ibs_memory_node(&parts, 0, regs), node + 1);
+			assert_int_equal(ibs_memory_node(&parts, IBS_CAPS_ZEN4, regs), 0);
+			regs[IBS_OP_DATA3] = IBS_OP_DATA3_PHY_VALID;
+			assert_int_equal(ibs_memory_node(&parts, 0, regs), 0);
+			regs[IBS_OP_DATA3] = IBS_OP_DATA3_ST_OP;
+			assert_int_equal(ibs_memory_node(&parts, 0, regs), 0);
+		}
+	}
+	r[0] = (struct memory_range){ 0, BLOCK, 255 };
+	assert_int_equal(memory_nodes_fill(r, 1, &parts), -E2BIG);
+	for (size_t i = 0; i < MEMORY_RANGES; i++)
+		r[i] = (struct memory_range){ (2 * i + 1) * BLOCK, (2 * i + 2) * BLOCK, i % 2 };
+	assert_int_equal(memory_nodes_fill(r, MEMORY_RANGES, &parts), -E2BIG);
+	assert_int_equal(memory_nodes_fill(r, MEMORY_RANGES - 1, &parts), 0);
+}
+
 static void test_too_many(void **state)
 {
 	struct memory_range r[MEMORY_RANGES];
@@ -94,6 +140,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_node, new_root, remove_root),
 		cmocka_unit_test_setup_teardown(test_too_many, new_root, remove_root),
 		cmocka_unit_test(test_sort),
+		cmocka_unit_test(test_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

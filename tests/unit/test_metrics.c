@@ -387,7 +387,7 @@ static void test_other(void **state)
 	{                                                                           \
 		.cgroup_id = (slot_), .tgid = 100 + (slot_), .tid = 200 + (slot_),  \
 		.cpu = 10 + (slot_), .node = 20 + (slot_), .complex = 30 + (slot_), \
-		.mode = (slot_), .comm = {                                          \
+		.mode = (slot_), .mem_node = 41 + (slot_), .comm = {                \
 			'w',                                                        \
 			'0' + (slot_)                                               \
 		}                                                                   \
@@ -405,6 +405,7 @@ static const struct {
 	{ IBS_BY_CPU, "cpu=\"11\",", "cpu=\"other\"," },
 	{ IBS_BY_COMPLEX, "ccx=\"31\",", "ccx=\"other\"," },
 	{ IBS_BY_NODE, "node=\"21\",", "node=\"other\"," },
+	{ IBS_BY_MEM_NODE, "mem_node=\"41\",", "mem_node=\"other\"," },
 	{ IBS_BY_MODE, "mode=\"user\",", "mode=\"other\"," },
 };
 #define BY_LABELS (sizeof(by_labels) / sizeof(by_labels[0]))
@@ -430,8 +431,8 @@ static void check_by(size_t a, size_t b)
 	j = json_loads(print(METRICS_JSON), JSON_REJECT_DUPLICATES, NULL);
 	list = json_object_get(j, "containers");
 	assert_int_equal(json_array_size(list), 3);
-	sscanf(by_labels[a].first, "%[a-z]", members[0]);
-	sscanf(by_labels[b].first, "%[a-z]", members[1]);
+	sscanf(by_labels[a].first, "%[a-z_]", members[0]);
+	sscanf(by_labels[b].first, "%[a-z_]", members[1]);
 	for (size_t i = 0; i < 3; i++)
 		for (int m = 0; m < 2; m++)
 			assert_non_null(json_object_get(json_array_get(list, i), members[m]));

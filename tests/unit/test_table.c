@@ -512,7 +512,7 @@ static void test_numbers(void **state)
 	SAYS(screen_scaled(&s, 9.996e9, 'G', b, sizeof(b)), "10.0 G");
 	SAYS(screen_scaled(&s, 123.4e9, 'G', b, sizeof(b)), "123 G");
 	SAYS(screen_scaled(&s, 1e6, 'G', b, sizeof(b)), "<0.01 G");
-	SAYS(screen_scaled(&s, 0, 'G', b, sizeof(b)), "0 G");
+	SAYS(screen_scaled(&s, 0, 'G', b, sizeof(b)), "0");
 	SAYS(screen_scaled(&s, 812, ' ', b, sizeof(b)), "812");
 #undef SAYS
 	assert_int_equal(screen_unit(999), ' ');

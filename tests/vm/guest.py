@@ -230,13 +230,16 @@ def merged(series):
 # --- one boot
 
 class Guest:
-    def __init__(self, kernel, gen, work, report, name='', smp=2, workers=True, rig=()):
+    def __init__(self, kernel, gen, work, report, name='', smp=2, workers=True, rig=(), nodes=0):
         self.kernel, self.gen, self.work, self.report = kernel, gen, work, report
         self.where, self.name = '%s:%s' % (kernel, gen), name
         self.cpu = oracle.GENS.get(gen)
         self.dir = os.path.join(work, self.where.replace(':', '-') + name)
         self.out = os.path.join(self.dir, 'out')
         self.smp, self.rig = smp, list(rig)     # rig: more options of run.sh
+        self.nodes = nodes                      # equal shares of 1 GiB, and of CPUs
+        if nodes:
+            self.rig += ['--nodes', str(nodes), '--mem', '1024']
         self.script, self.checks, self.period = [SETUP] + [WORKERS] * workers, [], 0
         self.runs = collections.Counter()
         self.timeout = 1800
@@ -320,6 +323,10 @@ class Guest:
         found = [x.sample(self.cpu) for x in self.lines[period] if not x.dropped]
         for s in found:
             self.facts.complete(s)
+            if self.nodes:
+                node = s.phys and s.phys // ((1 << 30) // self.nodes)
+                s.node = s.vcpu * self.nodes // self.smp
+                s.mem_node = node if node is not None and node < self.nodes else 'unknown'
         return found, len(self.lines[period]) - len(found)
 
     def run(self):

@@ -64,7 +64,7 @@ class Sample:
     def __init__(self, columns, cpu):
         for name, text in zip(COLUMNS, columns):
             setattr(self, name, text if name == 'kind' else int(text, 0) if text else None)
-        self.cpu, self.comm, self.uid = cpu, None, None
+        self.cpu, self.comm, self.uid, self.node, self.mem_node = cpu, None, None, 0, None
         self.load, self.store = bit(self.data3, 0), bit(self.data3, 1)
         self.mem = self.load or self.store
         self.uncached = self.mem and bit(self.data3, 14)
@@ -74,6 +74,8 @@ class Sample:
         # erratum 1293: these two, on these parts, come with a wrong L2Miss and OP_DATA2
         self.bad_l2 = cpu.erratum_1293 and (self.prefetch or self.mab)
         self.op = self._op()
+        known = self.mem and bit(self.data3, 18) and (bit(self.data3, 17) or not cpu.zen4)
+        self.phys = self.physad if known and self.physad else None
         # of an op whose address is not known nothing is known
         self.mode = 'unknown' if bit(self.data, 38) else 'kernel' if bit(self.rip, 63) else 'user'
         self.src = self._src(cpu)
@@ -153,8 +155,8 @@ class Sample:
 
     def label(self, key):
         return {'cgroup': self.cgroup, 'pid': self.tgid, 'tid': self.tid, 'comm': self.comm,
-                'cpu': self.vcpu, 'ccx': self.vcpu, 'node': 0, 'src': self.src, 'op': self.op,
-                'mode': self.mode}[key]
+                'cpu': self.vcpu, 'ccx': self.vcpu, 'node': self.node, 'src': self.src, 'op': self.op,
+                'mode': self.mode, 'mem_node': self.mem_node}[key]
 
 
 class Line:

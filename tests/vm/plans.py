@@ -11,6 +11,13 @@ FAR = ('dram', 'remote-dram')
 PLAN = '--plan hw,sched,driver '
 
 
+def need_nodes(guest, series):
+    found = {key[:2] for key in series}
+    numbers = [str(n) for n in range(guest.nodes)]
+    need(found == {(n, m) for n in numbers for m in numbers + ['unknown']}, 'nodes: %s' % sorted(found))
+    return '%d nodes' % guest.nodes
+
+
 def scenarios(guest):
     below_a = lambda: guest.facts.below('/a')
     bound = guest.kernel in ('6.12', '7.2')
@@ -18,6 +25,9 @@ def scenarios(guest):
     zen5, zen6 = (guest.kernel == '7.2' and guest.gen in x for x in (('zen5', 'zen6'), ('zen6',)))
     by = ('cpu', 'cgroup', 'src')
     guest.do('start a /a 0; start b /b 1; start c /c 2; start e /e 3')
+
+    guest.hist('numa', window='1 1', by=('node', 'mem_node', 'src'), also=lambda _, series: need_nodes(
+        guest, series))
 
     # perf knows cgroups once a controller was handed down
     a = dict(by=by, filters=lambda: oracle.Filter(cgroup=below_a()))

@@ -21,6 +21,8 @@ usage: run.sh [options] -- COMMAND [ARG...]
   --log FILE                  ground truth: one line per delivered sample
   --console FILE              keep the kernel console
   --mem MIB                   guest memory (default 2048)
+  --nodes N                   NUMA nodes with equal shares of memory and vCPUs (default: none);
+                              shares of 128 MiB or a multiple
   --append "ARGS"             more kernel arguments
   --icount                    guest time = guest instructions (1 ns each, or as many as
                               2 to the power of $IBSRIG_ICOUNT_SHIFT), one host
@@ -32,13 +34,13 @@ Exit status: the command's; 124 timeout; 125 the rig failed.
 U
 }
 
-kernel=6.1 smp=2 gen=zen4 caps= overlays=() limit=300 log= console= mem=2048
-append= stock=0 pmu= fetch_only=0 plugin=() accel=(-accel tcg,thread=multi)
+kernel=6.1 smp=2 gen=zen4 caps= overlays=() limit=300 log= console= mem=2048 numa=()
+nodes=0 append= stock=0 pmu= fetch_only=0 plugin=() accel=(-accel tcg,thread=multi)
 # with ERMS kernels clear and copy pages byte by byte, which the emulator does one by one
 strings=,erms=off,fsrm=off tsc=tsc=reliable
 while [ $# -gt 0 ]; do
     case $1 in
-    --kernel|--smp|--gen|--caps|--overlay|--timeout|--log|--console|--mem|--append|--plugin)
+    --kernel|--smp|--gen|--caps|--overlay|--timeout|--log|--console|--mem|--nodes|--append|--plugin)
         [ $# -ge 2 ] || die "$1 needs a value";;
     esac
     case $1 in
@@ -51,6 +53,7 @@ while [ $# -gt 0 ]; do
     --log) log=$2; shift;;
     --console) console=$2; shift;;
     --mem) mem=$2; shift;;
+    --nodes) nodes=$2; shift;;
     --append) append=$2; shift;;
     --icount) accel=(-accel tcg,thread=single -icount shift="${IBSRIG_ICOUNT_SHIFT:-0}",sleep=off)
         strings= tsc=;; # instructions are counted as processors with it have them
@@ -168,12 +171,16 @@ done
 
 # --- machine.  It ends with this script, however that ends.  QEMU makes its
 # stdout non-blocking, so it gets a pipe instead of the caller's.
+for ((i = 0; i < nodes; i++)); do
+    numa+=(-object "memory-backend-ram,id=node$i,size=$((mem / nodes))M"
+           -numa "node,memdev=node$i,cpus=$((i * smp / nodes))-$(((i + 1) * smp / nodes - 1))")
+done
 con=${console:-$tmp/console}
 : > "$con" || die "cannot write $con"
 mkfifo "$tmp/out"
 cat < "$tmp/out" & out=$!
 setpriv --pdeathsig TERM timeout -k 5 "$limit" "$qemu" "${plugin[@]}" \
-    -L "$cache/share" -M pc "${accel[@]}" -cpu "$cpu" -smp "$smp" -m "$mem" \
+    -L "$cache/share" -M pc "${accel[@]}" -cpu "$cpu" -smp "$smp" -m "$mem" "${numa[@]}" \
     -global apic-common.vapic=off \
     -nodefaults -no-user-config -display none -vga none -no-reboot \
     -serial "file:$con" -chardev stdio,id=out,signal=off -serial chardev:out \

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* From a physical address to the NUMA node of that memory, in as many steps for every address. */
+#ifndef IBSCOPE_MEMORY_NODES_H
+#define IBSCOPE_MEMORY_NODES_H
+
+#include <ibscope/op.h>
+
+#define IBS_MEMORY_PARTS 512 /* a power of two */
+#define IBS_MEMORY_END	 (~0ULL >> 1)
+
+/*
+ * Parts of the address space without gaps, each up to the start of the next; part 0 starts at 0, and
+ * those that only fill up to a power of two at IBS_MEMORY_END + 1.
+ */
+struct ibs_memory_nodes {
+	__u32 n;			/* a power of two; 0: nothing is known */
+	__u64 before[IBS_MEMORY_PARTS]; /* start of the part - 1; of part 0 it is not used */
+	__u8 node[IBS_MEMORY_PARTS];	/* as ibs_memory_node() has it */
+};
+
+/*
+ * Return: node + 1, or 0 if it is not known. A binary search without branches, as the verifier would
+ * follow all ways through them; the sign of a difference takes their place.
+ */
+static __always_inline __u8 ibs_memory_node(const volatile struct ibs_memory_nodes *m, __u32 caps,
+					    const __u64 *regs)
+{
+	const __u64 phys = regs[IBS_DC_PHYSADDR];
+	const __u32 n = m->n;
+	__u64 at = 0; /* of the part, in bytes of `before` */
+
+	if (!ibs_op_phys_valid(caps, regs))
+		return 0;
+	IBS_UNROLL
+	for (__u64 step = IBS_MEMORY_PARTS / 2; step; step /= 2) {
+		const volatile char *middle = (const volatile char *)&m->before[step] + at;
+
+		if (step < n)
+			at += (*(const volatile __u64 *)middle - phys) >> 63 ? step * sizeof(__u64)
+									     : 0;
+	}
+	return m->node[at / sizeof(__u64)];
+}
+
+#endif
