@@ -125,6 +125,17 @@ static void add_tlb(const struct counts *c, const volatile __u64 *slot, struct t
 	}
 }
 
+static void add_cost(const struct counts *c, unsigned int pair, const volatile __u64 *words,
+		     struct shard_cost *out)
+{
+	__u16 entry = c->layout->entry[pair];
+	const volatile __u64 *w = words + (entry & IBS_LAYOUT_WORD);
+
+	if (entry & IBS_LAYOUT_HIST)
+		out->cycles[pair >> 3] +=
+			c->has_ops ? w[IBS_HIST_CYCLES] : c->period * w[IBS_HIST_SUM];
+}
+
 /* The pairs that have words. */
 struct pairs {
 	unsigned int n;
@@ -154,9 +165,12 @@ static int read_group(const struct counts *c, const struct pairs *p, __u32 slot,
 		g->has_tlb = c->tlb;
 		if (c->tlb)
 			add_tlb(c, words, &g->tlb);
-		for (unsigned int i = 0; i < p->n; i++)
+		for (unsigned int i = 0; i < p->n; i++) {
 			if (add_series(c->layout, p->pair[i], words, &all[p->pair[i]]))
 				return -ENOMEM;
+			if (c->cost)
+				add_cost(c, p->pair[i], words, &c->cost[shard]);
+		}
 	}
 	for (unsigned int i = 0; i < p->n; i++)
 		n += all[p->pair[i]].samples > 0;

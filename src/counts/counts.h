@@ -27,6 +27,7 @@ struct counts {
 	bool tlb;	/* TLB misses are counted */
 	__u64 period;	/* 0: not known */
 	const struct layout *layout;
+	struct shard_cost *cost; /* of shards: counts_each() adds to it; NULL: not asked for */
 };
 
 /**

@@ -133,6 +133,7 @@ void snapshot_free(struct snapshot *s)
 	for (size_t i = 0; i < s->n_groups; i++)
 		group_free(&s->groups[i]);
 	free(s->groups);
+	free(s->shards);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -207,8 +208,16 @@ int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, st
 	*out = *newer;
 	out->n_groups = 0;
 	out->groups = calloc(newer->n_groups ? newer->n_groups : 1, sizeof(*out->groups));
-	if (!out->groups)
+	out->shards = calloc(newer->n_shards ?: 1, sizeof(*out->shards));
+	if (!out->groups || !out->shards) {
+		snapshot_free(out);
 		return -ENOMEM;
+	}
+	for (size_t i = 0; i < newer->n_shards; i++)
+		for (int src = 0; src < IBS_SRC_N; src++)
+			out->shards[i].cycles[src] =
+				newer->shards[i].cycles[src] -
+				(older && i < older->n_shards ? older->shards[i].cycles[src] : 0);
 	if (older) {
 		out->time_ns -= older->time_ns;
 		ledger_diff(&out->ledger, &older->ledger);

@@ -58,12 +58,19 @@ struct pmu_state {
 	__u64 went, came; /* CPUs that went offline and came online meanwhile */
 };
 
+/* Miss cycles of CPUs that share their counters: those of an L3 complex, or of some of them. */
+struct shard_cost {
+	__u64 cycles[IBS_SRC_N];
+};
+
 struct snapshot {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	struct ledger ledger;
 	struct pmu_state pmu;
 	size_t n_groups;
 	struct group *groups; /* ordered by slot */
+	size_t n_shards;      /* 0: not asked for */
+	struct shard_cost *shards;
 };
 
 /**

@@ -22,6 +22,14 @@ unsigned int topology_complex(const struct topology *t, unsigned int cpu);
 unsigned int topology_node(const struct topology *t, unsigned int cpu);
 /* Number of the socket; 0 where the kernel does not say. */
 unsigned int topology_socket(const struct topology *t, unsigned int cpu);
+/*
+ * The counters of a complex: neighbours share them where there are fewer @shards than complexes.
+ */
+static inline unsigned int topology_shard(unsigned int complex, unsigned int complexes,
+					  unsigned int shards)
+{
+	return (unsigned long long)complex * shards / complexes;
+}
 void topology_close(struct topology *t);
 
 #endif

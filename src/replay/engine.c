@@ -38,6 +38,8 @@ struct engine {
 	__u64 *series;
 	size_t series_bytes;
 	bool no_memory;
+	struct shard_cost *cost; /* of L3 complexes */
+	unsigned int complexes;
 
 	struct layout layout;
 	struct counts counts;
@@ -255,9 +257,11 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 				 sizeof(*e->state) + sizeof(*e->state->cpu));
 	if (e->state)
 		memset(e->state, 0, sizeof(*e->state) + sizeof(*e->state->cpu));
+	e->complexes = opts->complexes;
+	e->cost = calloc(opts->complexes ?: 1, sizeof(*e->cost));
 	if (opts->by & BY_SYMBOL)
 		e->symbols = calloc(max_slots, sizeof(*e->symbols));
-	if (!e->series || !e->slots || !e->slot_owners || !e->state ||
+	if (!e->series || !e->slots || !e->slot_owners || !e->state || !e->cost ||
 	    (opts->by & BY_SYMBOL && !e->symbols)) {
 		engine_close(e);
 		return no_memory(err);
@@ -302,9 +306,21 @@ void engine_close(struct engine *e)
 	free(e->slots);
 	free(e->slot_owners);
 	free(e->state);
+	free(e->cost);
 	free(e->tgids);
 	free(e->tids);
 	free(e);
+}
+
+static void add_cost(struct engine *e, const __u64 *regs, __u64 period, unsigned int complex)
+{
+	const struct ibs_config *cfg = &e->config;
+	__u64 data3 = regs[IBS_OP_DATA3];
+
+	if (complex < e->complexes && ibs_op_metric_valid(cfg->metric, cfg->ibs.caps, data3))
+		e->cost[complex].cycles[ibs_op_src(cfg->ibs, regs)] +=
+			ibs_op_metric(cfg->metric, regs, data3) *
+			(cfg->weigh ? period : e->counts.period);
 }
 
 int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct task *task,
@@ -321,6 +337,8 @@ int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct t
 		out = op_select(e, regs, &word);
 		if (out == IBS_OUTCOME_AGGREGATED)
 			out = op_aggregate(e, word, &s);
+		if (out == IBS_OUTCOME_AGGREGATED && word & IBS_LAYOUT_HIST)
+			add_cost(e, regs, period, task->complex);
 	}
 	if (e->no_memory)
 		return no_memory(err);
@@ -341,5 +359,14 @@ int engine_snapshot(struct engine *e, struct snapshot *out, struct err *err)
 	ret = counts_read(&e->counts, out, err);
 	for (size_t i = 0; !ret && e->symbols && i < out->n_groups; i++)
 		out->groups[i].symbol = e->symbols[out->groups[i].slot];
+	if (ret || !e->complexes)
+		return ret;
+	out->shards = calloc(e->complexes, sizeof(*out->shards));
+	if (!out->shards) {
+		snapshot_free(out);
+		return no_memory(err);
+	}
+	out->n_shards = e->complexes;
+	memcpy(out->shards, e->cost, e->complexes * sizeof(*e->cost));
 	return ret;
 }

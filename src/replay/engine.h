@@ -16,7 +16,7 @@ struct task {
 	__u64 cgroup_id; /* not 0 */
 	__u64 comm[2];	 /* 16 bytes, padded with zeros */
 	__u32 cpu;
-	__u16 complex, node; /* of the CPU, for IBS_BY_COMPLEX and IBS_BY_NODE */
+	__u16 complex, node; /* of the CPU, for IBS_BY_COMPLEX, IBS_BY_NODE and costs */
 	__u32 symbol;	     /* for BY_SYMBOL */
 };
 
@@ -33,6 +33,7 @@ struct engine_opts {
 	bool tlb;
 	const struct memory_range *memory; /* sorted; for IBS_BY_MEM_NODE */
 	size_t n_memory;
+	unsigned int complexes; /* whose costs are asked for; 0: none */
 };
 
 struct engine;

@@ -14,6 +14,7 @@
  * their own.
  */
 #define ENGINES_MAX 16
+#define NO_PLACE    ((__u16)~0) /* no complex and no node has this number */
 
 /* What a selection, a label or a filter asks of each sample. */
 struct needs {
@@ -160,15 +161,18 @@ void replay_close(struct replay *r)
 static int find_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out, struct err *err)
 {
 	struct selection sel = r->opts.sel;
-	struct engine_opts opts = { .ibs = ibs,
-				    .metric = r->opts.metric,
-				    .by = r->opts.by,
-				    .max_groups = r->opts.max_groups,
-				    .sel = &sel,
-				    .period = r->opts.period,
-				    .tlb = true,
-				    .memory = trace_info(r->trace)->memory,
-				    .n_memory = trace_info(r->trace)->n_memory };
+	struct engine_opts opts = {
+		.ibs = ibs,
+		.metric = r->opts.metric,
+		.by = r->opts.by,
+		.max_groups = r->opts.max_groups,
+		.sel = &sel,
+		.period = r->opts.period,
+		.tlb = true,
+		.memory = trace_info(r->trace)->memory,
+		.n_memory = trace_info(r->trace)->n_memory,
+		.complexes = r->opts.costs ? trace_complexes(trace_info(r->trace)->topology) : 0
+	};
 	int ret;
 
 	for (size_t i = 0; i < r->n_engines; i++) {
@@ -247,6 +251,7 @@ static __u64 task_not_told(const struct selection *sel)
 
 static void set_who(const struct replay *r, const struct trace_event *ev, struct task *who)
 {
+	const struct trace_topology *t = trace_info(r->trace)->topology;
 	const struct trace_sample *s = &ev->sample;
 
 	memset(who, 0, sizeof(*who));
@@ -254,9 +259,8 @@ static void set_who(const struct replay *r, const struct trace_event *ev, struct
 	if (!s->has_task)
 		who->pid_tgid = task_not_told(&r->opts.sel);
 	who->cpu = s->cpu;
-	if (r->needs.place) {
-		const struct trace_topology *t = trace_info(r->trace)->topology;
-
+	who->complex = who->node = NO_PLACE;
+	if (t && s->has_cpu && s->cpu < t->n) {
 		who->complex = t->ccx[s->cpu];
 		who->node = t->node[s->cpu];
 	}
@@ -389,6 +393,15 @@ static int join(struct snapshot *to, struct snapshot *more)
 		memcpy(groups + to->n_groups, more->groups, more->n_groups * sizeof(*groups));
 	to->n_groups += more->n_groups;
 	more->n_groups = 0;
+	if (!to->shards) {
+		to->shards = more->shards;
+		to->n_shards = more->n_shards;
+		more->shards = NULL;
+	} else {
+		for (size_t i = 0; i < to->n_shards; i++)
+			for (int src = 0; src < IBS_SRC_N; src++)
+				to->shards[i].cycles[src] += more->shards[i].cycles[src];
+	}
 	to->ledger.seen += more->ledger.seen;
 	for (int o = 0; o < IBS_OUTCOME_N; o++)
 		to->ledger.outcome[o] += more->ledger.outcome[o];

@@ -28,6 +28,7 @@ struct replay_opts {
 	size_t n_containers;
 	const struct cpulist *cpus; /* NULL: all */
 	bool names;		    /* replay_comm() will be called */
+	bool costs;		    /* of L3 complexes, where the recording tells the topology */
 	/* for BY_SYMBOL: the number of the function of a sample, which the caller can name */
 	__u32 (*symbol)(void *arg, const struct trace_event *sample);
 	void *symbol_arg;

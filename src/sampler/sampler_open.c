@@ -340,7 +340,8 @@ static void place_cpus(struct sampler *s, const struct topology *topo)
 	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++) {
 		unsigned int complex = topology_complex(topo, cpu);
 
-		st[cpu].shard = (__u64)complex * s->memory.shards / topology_n_complexes(topo);
+		st[cpu].shard =
+			topology_shard(complex, topology_n_complexes(topo), s->memory.shards);
 		st[cpu].complex = complex;
 		st[cpu].node = topology_node(topo, cpu);
 	}

@@ -160,6 +160,21 @@ static void frame_free(struct history *h, struct frame *f)
 	h->bytes -= f->bytes;
 	free(f->groups);
 	free(f->data);
+	free(f->place);
+}
+
+/* What each of the machine's places cost. */
+static int take_places(const struct snapshot *s, struct frame *f)
+{
+	f->n_places = s->n_shards;
+	f->place = calloc(s->n_shards ?: 1, sizeof(*f->place));
+	for (size_t i = 0; f->place && i < s->n_shards; i++) {
+		for (int src = 0; src < IBS_SRC_N; src++) {
+			f->place[i].cycles += s->shards[i].cycles[src];
+			f->place[i].remote += table_is_remote(src) ? s->shards[i].cycles[src] : 0;
+		}
+	}
+	return f->place ? 0 : -ENOMEM;
 }
 
 /* Pack the groups; they are in h->known. */
@@ -186,7 +201,7 @@ static int pack(struct history *h, const struct snapshot *s, struct frame *f)
 		}
 	}
 	f->data = b.n ? realloc(b.data, b.n) : b.data;
-	f->bytes = sizeof(*f) + b.n + f->n * sizeof(*f->groups);
+	f->bytes = sizeof(*f) + b.n + f->n * sizeof(*f->groups) + f->n_places * sizeof(*f->place);
 	h->bytes += f->bytes;
 	if (f->groups && !b.failed) {
 		f->groups = realloc(f->groups, (f->n ?: 1) * sizeof(*f->groups)) ?: f->groups;
@@ -307,7 +322,15 @@ static int join(struct history *h, size_t i)
 		return ret;
 	ret = unpack(h, b, &sb) ?: add_snapshot(h, &sa, &sb);
 	add_info(&both, b);
-	ret = ret ?: pack(h, &sa, &both);
+	both.place = calloc(both.n_places ?: 1, sizeof(*both.place));
+	for (size_t k = 0; both.place && k < both.n_places; k++) {
+		const struct place_cost *more = k < b->n_places ? &b->place[k] : NULL;
+
+		both.place[k] = a->place[k];
+		both.place[k].cycles += more ? more->cycles : 0;
+		both.place[k].remote += more ? more->remote : 0;
+	}
+	ret = ret ?: both.place ? pack(h, &sa, &both) : -ENOMEM;
 	snapshot_free(&sa);
 	snapshot_free(&sb);
 	if (ret)
@@ -376,6 +399,8 @@ int history_add(struct history *h, const struct snapshot *s, const struct frame 
 		if (!k->named || !k->name[0] || h->number - k->named >= NAME_EVERY)
 			update_names(h, k, name, arg);
 	}
+	if (take_places(s, &f))
+		return -ENOMEM;
 	if (pack(h, s, &f))
 		return -ENOMEM;
 	h->frame[h->n++] = f;

@@ -13,6 +13,10 @@
 #define HISTORY_BYTES	(6 << 20)
 #define HISTORY_NO_COST (-1.0)
 
+struct place_cost {
+	float cycles, remote;
+};
+
 /* What is known of an interval beside its groups. */
 struct frame {
 	__u64 first,
@@ -25,6 +29,8 @@ struct frame {
 	enum ibs_metric metric;
 	struct ledger ledger;
 	struct pmu_state pmu;
+	size_t n_places;	  /* struct places */
+	struct place_cost *place; /* miss cycles, and those of them answered by another node */
 	/* private */
 	__u32 n; /* groups with samples */
 	struct frame_group *groups;

@@ -145,6 +145,7 @@ static int try_read(struct baseline *b, const struct counts *c, struct snapshot 
 
 	s.end = b->groups.data + b->groups.n;
 	memset(out, 0, sizeof(*out));
+	memset(now->shards, 0, now->n_shards * sizeof(*now->shards));
 	next_record(&s);
 	ret = counts_each(c, add_group, &s, &l, err);
 	free(s.one.data);
@@ -162,15 +163,22 @@ static int try_read(struct baseline *b, const struct counts *c, struct snapshot 
 int interval_read(struct baseline *b, const struct counts *c, const struct snapshot *head,
 		  struct snapshot *out, struct err *err)
 {
+	struct counts own = *c;
 	struct snapshot now = *head, times = {};
 	struct packed groups;
 	bool valid = b->valid;
 	int ret = -EUCLEAN;
 
+	now.n_shards = c->shards;
+	now.shards = own.cost = calloc(c->shards, sizeof(*now.shards));
+	if (!now.shards)
+		return err_set(err, -ENOMEM, "out of memory for an interval");
 	for (int tries = 0; ret == -EUCLEAN && tries < TRIES; tries++)
-		ret = try_read(b, c, &now, out, &groups, err);
-	if (ret)
+		ret = try_read(b, &own, &now, out, &groups, err);
+	if (ret) {
+		free(now.shards);
 		return ret;
+	}
 	/* groups are differences already; the rest, here */
 	ret = snapshot_diff(&now, valid ? &b->head : NULL, &times);
 	free(times.groups);
@@ -188,5 +196,6 @@ int interval_read(struct baseline *b, const struct counts *c, const struct snaps
 void baseline_free(struct baseline *b)
 {
 	free(b->groups.data);
+	free(b->head.shards);
 	memset(b, 0, sizeof(*b));
 }

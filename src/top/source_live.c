@@ -60,6 +60,9 @@ static int live_open(struct top_source *source, unsigned int labels, struct err 
 	ret = ret < 0 ? ret : sampling_start(s, err);
 	source->info.hist = s->info;
 	source->info.by = s->opts.by;
+	if (ret >= 0)
+		places_read(&source->info.places, sampler_counts(s->sampler)->n_cpus,
+			    sampler_counts(s->sampler)->shards);
 	source->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	return ret;
 }
@@ -109,6 +112,7 @@ static void live_close(struct top_source *source)
 	struct live *l = (struct live *)source;
 
 	baseline_free(&l->last);
+	places_free(&source->info.places);
 	sampling_release(l->s);
 	free(l);
 }

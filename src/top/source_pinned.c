@@ -53,7 +53,7 @@ static int read_counts(struct pins_source *s, struct snapshot *out, struct err *
 {
 	const struct ibs_meta_status *st = &s->meta.status;
 	struct snapshot now = { .time_ns = clock_ns(CLOCK_BOOTTIME) };
-	int ret;
+	int ret = 0;
 
 	/* a collector that began anew may have other pins */
 	if (s->p && !pinned_current(s->p, -1, s->dir)) {
@@ -61,9 +61,13 @@ static int read_counts(struct pins_source *s, struct snapshot *out, struct err *
 		s->p = NULL;
 		baseline_free(&s->last);
 	}
-	ret = s->p ? 0 : pinned_open(s->dir, &s->p, err);
-	if (ret)
-		return ret;
+	if (!s->p) {
+		ret = pinned_open(s->dir, &s->p, err);
+		if (ret)
+			return ret;
+		places_read(&s->source.info.places, pinned_counts(s->p)->n_cpus,
+			    pinned_counts(s->p)->shards);
+	}
 	describe(s);
 	now.ledger = (struct ledger){ .pmu_samples = st->pmu_samples,
 				      .unseen = st->unseen,
@@ -144,6 +148,7 @@ static void pins_close_source(struct top_source *source)
 	struct pins_source *s = (struct pins_source *)source;
 
 	baseline_free(&s->last);
+	places_free(&source->info.places);
 	u64_map_free(&s->slots);
 	pinned_close(s->p);
 	free(s->dir);
@@ -167,6 +172,8 @@ int source_pinned(const char *dir, struct top_source **out, struct err *err)
 	ret = s->dir ? pinned_open(dir, &s->p, err) : err_set(err, -ENOMEM, "out of memory");
 	if (!ret) {
 		describe(s);
+		places_read(&s->source.info.places, pinned_counts(s->p)->n_cpus,
+			    pinned_counts(s->p)->shards);
 		if (!collector_alive(&s->meta))
 			ret = err_set(err, -ESRCH,
 				      "%s: the collector is not running; `ibscope serve` resumes "

@@ -167,6 +167,7 @@ static void recording_close(struct top_source *source)
 
 	replay_close(s->r);
 	snapshot_free(&s->last);
+	places_free(&source->info.places);
 	symbols_free(s->symbols);
 	tasks_free(s->tasks);
 	intern_free(&s->functions);
@@ -227,6 +228,8 @@ int source_recording(struct trace *t, const struct replay_opts *opts, const char
 	};
 	s->opts.symbol = function_of;
 	s->opts.symbol_arg = s;
+	s->opts.costs = true;
+	places_of_recording(&s->source.info.places, trace_info(t)->topology);
 	describe(s, name);
 	*out = &s->source;
 	return 0;

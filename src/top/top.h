@@ -10,6 +10,7 @@
 #define IBSCOPE_TOP_H
 
 #include "history.h"
+#include "places.h"
 #include "view/grid.h"
 #include "view/hist.h"
 #include "view/table.h"
@@ -49,6 +50,7 @@ struct top_source_info {
 	__u32 by_possible;     /* those that could be */
 	bool ended;	       /* nothing more will come */
 	bool cost_assumed;
+	struct places places;
 	char trouble[256]; /* why nothing new can be read; "": all is well */
 };
 

@@ -10,17 +10,21 @@
 #include <string.h>
 #include <time.h>
 
-#define PLAIN_HEIGHT 10 /* below it there is only the table */
-#define PANE_HEIGHT  20 /* from it on there is a pane of details below */
-#define PANE_LINES   8
-#define SIDE_WIDTH   130 /* from it on the pane is at the right */
-#define SIDE_COLUMNS 54
-#define FEW_WIDTH    60 /* below it there are few columns */
-#define MIN_WIDTH    12
-#define SHARE_BAR    10
-#define AGO	     50	 /* columns for the last ten minutes */
-#define ODD	     0.2 /* lengths of intervals that differ by so much are printed */
-#define LINE	     1024
+#define PLAIN_HEIGHT   10 /* below it there is only the table */
+#define PANE_HEIGHT    20 /* from it on there is a pane of details below */
+#define PANE_LINES     8
+#define SIDE_WIDTH     130 /* from it on the pane is at the right */
+#define SIDE_COLUMNS   54
+#define FEW_WIDTH      60 /* below it there are few columns */
+#define MIN_WIDTH      12
+#define SHARE_BAR      10
+#define AGO	       50 /* columns for the last ten minutes */
+#define MACHINE_HEIGHT 45 /* from it on there is a bar for each L3 complex */
+#define MACHINE_LINES  10
+#define PLACE_COLUMNS  21
+#define PLACE_BAR      10
+#define ODD	       0.2 /* lengths of intervals that differ by so much are printed */
+#define LINE	       1024
 
 struct paint {
 	struct top *t;
@@ -471,6 +475,64 @@ static void help(struct paint *p, int y, int lines)
 	}
 }
 
+static enum grid_style style_of_remote(double share)
+{
+	return share < 0.1 ? GRID_CACHE : share < 0.3 ? GRID_DRAM : GRID_REMOTE;
+}
+
+/* As topology_shard() spreads them. */
+static unsigned int first_complex(const struct places *p, unsigned int place)
+{
+	return (place * p->complexes + p->n - 1) / p->n;
+}
+
+/* A bar for each L3 complex, a line or more for each node. Return: how many lines. */
+static int machine(struct paint *p, int y)
+{
+	const struct places *places = &p->info->places;
+	const struct place_cost *cost = p->frame ? p->frame->place : NULL;
+	int first = y, x = 0;
+	char number[64], unit;
+	float most = 0, per_s;
+
+	if (!cost || places->n < 2 || p->frame->n_places != places->n)
+		return 0;
+	for (unsigned int i = 0; i < places->n; i++)
+		most = cost[i].cycles > most ? cost[i].cycles : most;
+	if (most <= 0)
+		return 0;
+	per_s = most * 1e9 / p->frame->time_ns;
+	unit = screen_unit(per_s);
+	screen_scaled(p->screen, per_s, unit, number, sizeof(number));
+	x = grid_put(p->g, y, 0, GRID_STRONG, "MISS CYCLES/s BY L3 COMPLEX");
+	grid_printf(p->g, y++, x, GRID_DIM, "   longest bar %s, %% of it remote%s", number,
+		    places->n < places->complexes ? "; neighbours share a bar" : "");
+	x = p->g->width;
+	for (unsigned int i = 0; i < places->n; i++) {
+		double share = cost[i].cycles > 0 ? cost[i].remote / cost[i].cycles : 0;
+		enum grid_style style = style_of_remote(share);
+		bool other_node = !i || places->node[i] != places->node[i - 1];
+
+		if (other_node || x + PLACE_COLUMNS > p->g->width) {
+			y += i > 0;
+			if (y - first == MACHINE_LINES) {
+				grid_printf(p->g, y++, 0, GRID_DIM, "and %u more", places->n - i);
+				return y - first;
+			}
+			x = 0;
+			if (other_node)
+				grid_printf(p->g, y, 0, GRID_PLAIN, "node %u", places->node[i]);
+			x = 10;
+		}
+		grid_printf(p->g, y, x, GRID_PLAIN, "%3u", first_complex(places, i));
+		bar(p, y, x + 4, PLACE_BAR, cost[i].cycles / most, style);
+		if (cost[i].cycles > 0)
+			grid_printf(p->g, y, x + 4 + PLACE_BAR, style, "%4.0f%%", 100 * share);
+		x += PLACE_COLUMNS;
+	}
+	return y + 2 - first;
+}
+
 /* Everything between the first and the last lines. */
 static int body(struct paint *p, int y, int lines)
 {
@@ -527,6 +589,8 @@ int top_paint(struct top *t, const struct screen *screen, struct grid *g)
 	} else if (*t->said || t->mode != TOP_TABLE) {
 		keys = --end;
 	}
+	if (g->height >= MACHINE_HEIGHT && t->mode == TOP_TABLE)
+		y += machine(&p, y);
 	ret = end > y ? body(&p, y, end - y) : 0;
 	if (keys >= 0)
 		key_line(&p, keys);

@@ -33,6 +33,16 @@ struct trace_topology {
 	__u16 ccx[TRACE_CPUS], node[TRACE_CPUS], socket[TRACE_CPUS];
 };
 
+/* L3 complexes; 0 if @t is NULL. */
+static inline unsigned int trace_complexes(const struct trace_topology *t)
+{
+	unsigned int n = 0;
+
+	for (unsigned int cpu = 0; t && cpu < t->n; cpu++)
+		n = t->ccx[cpu] >= n ? t->ccx[cpu] + 1U : n;
+	return n;
+}
+
 /* What is known before the first event. Empty strings and zeros: unknown. */
 struct trace_info {
 	const char *format; /* "ibscope 1" or "perf.data" */

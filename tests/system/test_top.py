@@ -419,6 +419,8 @@ class Top(unittest.TestCase):
             t.keys('\n')
             t.until('nothing inside a symbol')
             # what has passed is read again with other rows
+            t.keys('cc')
+            t.until('by L3 complex')
             t.keys('ccccc')
             t.until(lambda s: 'by process' in s and re.search(r'^\d+ +python', s, re.M))
             t.keys('\n')

@@ -9,8 +9,11 @@
 
 #define CAPS 0x81bffU /* Zen 5 */
 
-/* As bpf/ibs_op.bpf.c does it in @slot, without weights and TLB counts; @l is of DC_MISS_LAT. */
-static inline void count_sample(const struct layout *l, __u64 *slot, const __u64 *regs)
+/*
+ * As bpf/ibs_op.bpf.c does it in @slot, without weights and TLB counts; @l is of DC_MISS_LAT. Return:
+ * the latency that was counted.
+ */
+static inline __u32 count_sample(const struct layout *l, __u64 *slot, const __u64 *regs)
 {
 	const struct ibs_cpu cpu = { .caps = CAPS };
 	__u64 data3 = regs[IBS_OP_DATA3];
@@ -23,9 +26,10 @@ static inline void count_sample(const struct layout *l, __u64 *slot, const __u64
 
 		words[IBS_HIST_BUCKET + ibs_lat_bucket(lat)]++;
 		words[IBS_HIST_SUM] += lat;
-	} else {
-		words[IBS_PAIR_SAMPLES]++;
+		return lat;
 	}
+	words[IBS_PAIR_SAMPLES]++;
+	return 0;
 }
 
 #endif

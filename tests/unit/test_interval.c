@@ -17,15 +17,22 @@
 #define GROUPS	20
 #define ROUNDS	40
 #define SAMPLES 50
+#define SHARDS	2
+#define PERIOD	1000
 
 static struct layout layout;
 static __u64 *series;
 static struct ibs_slot_owner owners[GROUPS + 1];
 static struct ibs_state *state;
+static struct shard_cost cost[SHARDS]; /* of an interval */
 
-static void add_sample(__u64 *slot, const __u64 *regs)
+static void add_sample(unsigned int shard, unsigned int group, const __u64 *regs)
 {
-	count_sample(&layout, slot, regs);
+	const struct ibs_cpu cpu = { .caps = CAPS };
+	__u64 *slot = series + ((size_t)shard * (GROUPS + 1) + group) * layout.words;
+
+	cost[shard].cycles[ibs_op_src(cpu, regs)] +=
+		(__u64)PERIOD * count_sample(&layout, slot, regs);
 	slot[IBS_TLB_L2_MISS] += regs[IBS_OP_DATA3] >> 32 & 1;
 	state->cpu[0].seen++;
 	state->cpu[0].outcome[IBS_OUTCOME_AGGREGATED]++;
@@ -71,9 +78,9 @@ static void test_differences(void **unused)
 				  .series = series,
 				  .state = state,
 				  .n_cpus = 1,
-				  .shards = 1,
+				  .shards = SHARDS,
 				  .max_slots = GROUPS + 1,
-				  .period = 1000,
+				  .period = PERIOD,
 				  .tlb = true,
 				  .layout = &layout };
 	struct snapshot head = {}, got, was = {};
@@ -95,12 +102,15 @@ static void test_differences(void **unused)
 
 			ibs_sim_op(1, round, i, CAPS, regs);
 			if (g <= 1 + round)
-				add_sample(series + (size_t)g * layout.words, regs);
+				add_sample(i / 3 % SHARDS, g, regs);
 		}
 		assert_int_equal(counts_read(&c, &now, &err), 0);
 		assert_int_equal(snapshot_diff(&now, &was, &want), 0);
 		assert_int_equal(interval_read(&last, &c, &head, &got, &err), 0);
 		compare(&got, &want);
+		assert_int_equal(got.n_shards, SHARDS);
+		assert_memory_equal(got.shards, cost, sizeof(cost));
+		memset(cost, 0, sizeof(cost));
 		snapshot_free(&want);
 		snapshot_free(&got);
 		snapshot_free(&was);
@@ -114,7 +124,7 @@ static int set_up(void **unused)
 {
 	(void)unused;
 	layout_init(&layout, IBS_METRIC_DC_MISS_LAT, CAPS);
-	series = calloc((size_t)(GROUPS + 2) * layout.words, sizeof(*series));
+	series = calloc((size_t)SHARDS * (GROUPS + 1) * layout.words, sizeof(*series));
 	state = aligned_alloc(_Alignof(struct ibs_state), sizeof(*state) + sizeof(*state->cpu));
 	if (state)
 		memset(state, 0, sizeof(*state) + sizeof(*state->cpu));

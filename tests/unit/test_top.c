@@ -18,6 +18,7 @@
 #include "top/top.h"
 
 #define GOLDEN "tests/data/top"
+#define PLACES 12
 #define BY     (IBS_BY_CGROUP | IBS_BY_PID | IBS_BY_COMM)
 
 static const char *const containers[] = {
@@ -94,12 +95,20 @@ static void make(struct snapshot *s, unsigned int n, unsigned int t)
 		for (size_t k = 0; k < g->n_series; k++)
 			s->ledger.seen += g->series[k].samples;
 	}
+	s->n_shards = PLACES;
+	s->shards = calloc(PLACES, sizeof(*s->shards));
+	assert_non_null(s->shards);
+	for (unsigned int i = 0; i < PLACES; i++) {
+		s->shards[i].cycles[IBS_SRC_DRAM] = 1000000000ull * i;
+		s->shards[i].cycles[IBS_SRC_REMOTE_DRAM] = i == 9 ? 3000000000 : 20000000 * t * i;
+	}
 	s->ledger.outcome[IBS_OUTCOME_AGGREGATED] = s->ledger.seen;
 	s->ledger.pmu_exact = true;
 	s->pmu = (struct pmu_state){ .cpus = 96, .enabled_ns = 100, .running_ns = 100 };
 }
 
 static struct top_source_info info;
+static __u16 nodes[PLACES] = { [6] = 1, 1, 1, 1, 1, 1 };
 
 static struct top *start(unsigned int groups, unsigned int intervals)
 {
@@ -112,7 +121,8 @@ static struct top *start(unsigned int groups, unsigned int intervals)
 
 	info = (struct top_source_info){ .hist = { .source = "ibs", .event = "ibs_op" },
 					 .by = BY,
-					 .by_possible = BY | IBS_BY_TID };
+					 .by_possible = BY | IBS_BY_TID,
+					 .places = { PLACES, PLACES, nodes } };
 	setenv("TZ", "UTC", 1);
 	assert_int_equal(top_new(&opts, &t), 0);
 	for (unsigned int i = 0; i < intervals; i++) {
