@@ -82,7 +82,8 @@ _Static_assert(sizeof(struct ibs_group_key) == 40, "ibs_group_key has implicit p
 enum ibs_slot_use {
 	IBS_SLOT_FREE,
 	IBS_SLOT_USED,
-	IBS_SLOT_LEAVING, /* its counts are about to be added to `other`: nothing new is counted here */
+	IBS_SLOT_LEAVING, /* its counts are about to be added to another: nothing new is counted here */
+	IBS_SLOT_ENDED, /* only what user space adds: of groups that ended or made way */
 };
 
 /* `key` is written before `used`, when a slot is given away. */

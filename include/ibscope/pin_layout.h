@@ -13,7 +13,7 @@
 #define IBS_PIN_DIR "/sys/fs/bpf/ibscope"
 
 /* Bumped when a reader of the old layout would misread the new one. */
-#define IBS_PIN_SCHEMA 7
+#define IBS_PIN_SCHEMA 8
 #define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
 
 /*
@@ -135,6 +135,8 @@ struct ibs_meta {
 	__u64 starts;		 /* collectors so far */
 	__u32 pid;		 /* of the collector; 0: it ended in order */
 	__u32 seq;		 /* odd while `status` and the texts are written */
+	__u32 by_path; /* --by asks for the path of cgroups, also of those that have names */
+	__u32 pad;
 	struct ibs_meta_status status;
 	char version[32], event[256], source[16];
 	char selection[1024]; /* "" for all */
@@ -145,12 +147,19 @@ struct ibs_meta {
 
 /* Of the group in a slot. */
 struct ibs_slot_name {
-	__u32 seq; /* odd while it is written */
-	__u32 pad;
-	__u64 cgroup_id; /* of the group that the texts are of; 0: none yet */
+	__u32 seq;	    /* odd while it is written */
+	__u32 show_runtime; /* groups of other runtimes have, or had, the same names */
+	__u64 cgroup_id;    /* of the group that the texts are of; 0: none yet */
 	char cgroup[496];
 	char name_space[64], pod[256], container[184]; /* "" where there is none */
+	char runtime[24];
 };
-_Static_assert(sizeof(struct ibs_slot_name) == 1016, "ibs_slot_name has implicit padding");
+_Static_assert(sizeof(struct ibs_slot_name) == 1040, "ibs_slot_name has implicit padding");
+
+/* Is the path one of its labels? Each container that is started has another, which makes new series. */
+static inline bool ibs_slot_name_has_path(const struct ibs_slot_name *n, bool by_path)
+{
+	return by_path || (!*n->container && !*n->pod);
+}
 
 #endif

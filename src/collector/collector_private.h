@@ -109,6 +109,9 @@ void machine_watch(struct collector *c, const struct pmu_state *pmu);
 /* Bring the pinned names up to date. */
 void collector_names_update(struct collector *c);
 
+/* For sampler_fold_into(): another group whose series has the same labels. @arg: a struct collector */
+__u32 collector_heir(void *arg, __u32 slot);
+
 /* Sampling with other options, without losing counters. */
 
 /* Open and start sampling with c->set. Return: 0 or a negative errno with @err. */

@@ -53,6 +53,7 @@ int collector_begin(struct collector *c, struct err *err)
 	ret = sampling_open(sampling, err);
 	if (ret)
 		return ret;
+	sampler_fold_into(sampling->sampler, collector_heir, c);
 	status_begin(c);
 	status_live(c);
 	machine_watch_start(c);

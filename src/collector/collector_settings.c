@@ -172,6 +172,7 @@ static void set_defaults(struct collector_settings *s)
 {
 	memset(s, 0, sizeof(*s));
 	sampling_init(&s->sampling);
+	s->sampling.labels = LABELS_SERVED;
 	s->sampling.wait_for_names = true;
 	s->pin_mode = 0644;
 	s->grace_s = GRACE_S;

@@ -186,6 +186,7 @@ void status_begin(struct collector *c)
 	snprintf(meta->event, sizeof(meta->event), "%.255s", sampling->event_text);
 	snprintf(meta->source, sizeof(meta->source), "%s", sampling->info.source);
 	snprintf(meta->selection, sizeof(meta->selection), "%s", selection);
+	meta->by_path = !!(sampling->labels & 1U << LABEL_CGROUP);
 	/* alive from now on, though the rest may take a second or two */
 	meta->status.time_ns = clock_ns(CLOCK_BOOTTIME);
 	pins_write_end(&meta->seq);
@@ -325,14 +326,56 @@ static bool find_texts(struct collector *c, __u64 id, struct ibs_slot_name *out)
 	snprintf(out->pod, sizeof(out->pod), "%s", *name->pod ? name->pod : container.pod_uid);
 	snprintf(out->container, sizeof(out->container), "%s",
 		 container_names_label(c->set.sampling.names, &container));
+	snprintf(out->runtime, sizeof(out->runtime), "%s", container.runtime);
 	return true;
+}
+
+static bool same_names(const struct ibs_slot_name *a, const struct ibs_slot_name *b)
+{
+	return !strcmp(a->name_space, b->name_space) && !strcmp(a->pod, b->pod) &&
+	       !strcmp(a->container, b->container);
 }
 
 static bool same_texts(const struct ibs_slot_name *a, const struct ibs_slot_name *b)
 {
-	return a->cgroup_id == b->cgroup_id && !strcmp(a->cgroup, b->cgroup) &&
-	       !strcmp(a->name_space, b->name_space) && !strcmp(a->pod, b->pod) &&
-	       !strcmp(a->container, b->container);
+	return a->cgroup_id == b->cgroup_id && !strcmp(a->cgroup, b->cgroup) && same_names(a, b) &&
+	       !strcmp(a->runtime, b->runtime);
+}
+
+/* The names that are in a slot, if they are of the group that has it now; else NULL. */
+static struct ibs_slot_name *slot_name(const struct collector *c, __u32 slot)
+{
+	const struct ibs_slot_owner *owner = &sampler_counts(c->set.sampling.sampler)->owners[slot];
+	struct ibs_slot_name *n = &pins_names(c->pins)[slot];
+
+	return __atomic_load_n(&owner->used, __ATOMIC_ACQUIRE) == IBS_SLOT_USED &&
+			       n->cgroup_id == owner->key.cgroup_id
+		       ? n
+		       : NULL;
+}
+
+/*
+ * Groups of equal names are one series, unless their runtimes differ. A group of which that was said keeps
+ * the label, and gives it to who comes after it, so that its series stays the same.
+ */
+static void compare_runtimes(struct collector *c, struct ibs_slot_name *now)
+{
+	const __u32 max_slots = sampler_counts(c->set.sampling.sampler)->max_slots;
+
+	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < max_slots && *now->container; slot++) {
+		struct ibs_slot_name *n = slot_name(c, slot);
+		bool differ;
+
+		if (!n || n->cgroup_id == now->cgroup_id || !same_names(n, now))
+			continue;
+		differ = *n->runtime && *now->runtime && strcmp(n->runtime, now->runtime);
+		now->show_runtime |= differ || n->show_runtime;
+		if (!differ || n->show_runtime)
+			continue;
+		pins_write_begin(&n->seq);
+		n->show_runtime = 1;
+		pins_write_end(&n->seq);
+	}
 }
 
 static void name_slot(struct collector *c, __u64 id, struct ibs_slot_name *n)
@@ -341,6 +384,7 @@ static void name_slot(struct collector *c, __u64 id, struct ibs_slot_name *n)
 
 	if (!find_texts(c, id, &now) || same_texts(n, &now))
 		return;
+	compare_runtimes(c, &now);
 	now.seq = n->seq;
 	pins_write_begin(&n->seq);
 	memcpy((char *)n + sizeof(n->seq), (char *)&now + sizeof(n->seq),
@@ -360,4 +404,36 @@ void collector_names_update(struct collector *c)
 		if (__atomic_load_n(&counts->owners[slot].used, __ATOMIC_ACQUIRE) && id)
 			name_slot(c, id, &names[slot]);
 	}
+}
+
+static bool same_labels(const struct collector *c, const struct ibs_slot_name *a,
+			const struct ibs_slot_name *b)
+{
+	const bool by_path = pins_meta(c->pins)->by_path;
+
+	if (ibs_slot_name_has_path(a, by_path) && strcmp(a->cgroup, b->cgroup))
+		return false;
+	return same_names(a, b) && a->show_runtime == b->show_runtime &&
+	       (!a->show_runtime || !strcmp(a->runtime, b->runtime));
+}
+
+__u32 collector_heir(void *arg, __u32 slot)
+{
+	const struct collector *c = arg;
+	const struct counts *counts = sampler_counts(c->set.sampling.sampler);
+	const struct ibs_slot_name *names = pins_names(c->pins);
+	struct ibs_group_key key = counts->owners[slot].key;
+
+	if (!key.cgroup_id || names[slot].cgroup_id != key.cgroup_id)
+		return 0;
+	for (__u32 heir = IBS_SLOT_OTHER + 1; heir < counts->max_slots; heir++) {
+		const struct ibs_slot_name *n = slot_name(c, heir);
+
+		if (!n || heir == slot || !same_labels(c, &names[slot], n))
+			continue;
+		key.cgroup_id = n->cgroup_id;
+		if (!memcmp(&key, &counts->owners[heir].key, sizeof(key)))
+			return heir;
+	}
+	return 0;
 }

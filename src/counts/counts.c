@@ -203,8 +203,11 @@ static int each_group(const struct counts *c, counts_cb *cb, void *arg)
 
 	find_pairs(c->layout, &pairs);
 	for (__u32 slot = 0; slot < c->max_slots && !ret; slot++) {
-		bool used = __atomic_load_n(&c->owners[slot].used, __ATOMIC_ACQUIRE);
-		struct group g = { .slot = slot, .other = slot == IBS_SLOT_OTHER };
+		__u64 used = __atomic_load_n(&c->owners[slot].used, __ATOMIC_ACQUIRE);
+		const bool ended = used == IBS_SLOT_ENDED;
+		struct group g = { .slot = slot,
+				   .other = ended || slot == IBS_SLOT_OTHER,
+				   .ended = ended };
 
 		if (!used && slot != IBS_SLOT_OTHER && !(c->one_group && slot == 1))
 			continue;

@@ -34,6 +34,7 @@ struct tlb_counts {
 struct group {
 	__u32 slot;
 	bool other; /* what found no slot of its own */
+	bool ended; /* `other` too, but of groups that had a slot: nothing is added as it is sampled */
 	struct ibs_group_key key;
 	__u32 symbol; /* number of the function; only of recordings by BY_SYMBOL (rows.h) */
 	bool has_tlb; /* they are counted */

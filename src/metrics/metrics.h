@@ -17,18 +17,38 @@ struct metrics;
 struct pinned;
 
 enum metrics_format {
-	METRICS_TEXT,	     /* text/plain; version=0.0.4 */
-	METRICS_OPENMETRICS, /* application/openmetrics-text; version=1.0.0 */
-	METRICS_JSON,	     /* for the page: histograms with all their buckets */
+	METRICS_TEXT,	      /* text/plain; version=0.0.4 */
+	METRICS_OPENMETRICS,  /* application/openmetrics-text; version=1.0.0 */
+	METRICS_OPENMETRICS2, /* version=2.0.0, of which there is a draft: with native histograms */
+	METRICS_JSON,	      /* for the page: histograms with all their buckets */
 	METRICS_FORMATS
 };
 
 #define METRICS_EDGES_MAX 32
 
+/* X(NAME, "name"): which metrics of groups there are, and how many series of each. */
+#define METRICS_DETAIL_TABLE(X) \
+	X(LOW, "low")           \
+	X(MEDIUM, "medium")     \
+	X(FULL, "full")
+
+enum metrics_detail {
+#define METRICS_DETAIL_ENUM(NAME, name) METRICS_##NAME,
+	METRICS_DETAIL_TABLE(METRICS_DETAIL_ENUM)
+#undef METRICS_DETAIL_ENUM
+		METRICS_DETAILS
+};
+
+const char *metrics_detail_name(unsigned int i);
+
+/* At most so many series of a group, with default edges; those of native histograms count as one each. */
+#define METRICS_LOW_CLASSIC 40
+#define METRICS_LOW_NATIVE  12
+
 struct metrics_opts {
 	unsigned int edges[METRICS_EDGES_MAX]; /* ascending, each an edge of ibs_lat_le() */
 	size_t n_edges;			       /* 0: the default ones */
-	__u32 max_groups; /* groups in later slots are added to `other`; 0: no limit */
+	enum metrics_detail detail;
 };
 
 /**

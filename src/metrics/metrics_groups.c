@@ -8,22 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void free_counts(struct metrics_group *g)
-{
-	for (int s = 0; s < IBS_SRC_N; s++)
-		free(g->src[s].buckets);
-	memset(g->src, 0, sizeof(g->src));
-	memset(g->count, 0, sizeof(g->count));
-	memset(g->ops, 0, sizeof(g->ops));
-	memset(&g->tlb, 0, sizeof(g->tlb));
-	g->samples = 0;
-}
-
 static void free_group(struct metrics_group *g)
 {
 	if (!g)
 		return;
-	free_counts(g);
+	for (int s = 0; s < IBS_SRC_N; s++)
+		free(g->src[s].buckets);
 	free(g->labels);
 	free(g->json);
 	free(g);
@@ -56,16 +46,20 @@ static void put_number_label(struct label_writer *w, const char *name, __u32 val
 }
 
 /* The members of the group's key that --by asks for, each named as --by names it. */
-static void put_labels(struct label_writer *w, __u32 by, const struct ibs_group_key *key,
-		       const struct ibs_slot_name *name, bool other)
+static void put_labels(struct label_writer *w, const struct metrics_groups *all,
+		       const struct ibs_group_key *key, const struct ibs_slot_name *name,
+		       bool other)
 {
 	char comm[sizeof(key->comm) + 1];
+	const __u32 by = all->by;
 
 	if (by & IBS_BY_CGROUP) {
 		put_label(w, "namespace", name->name_space);
 		put_label(w, "pod", name->pod);
 		put_label(w, "container", name->container);
-		put_label(w, "cgroup", name->cgroup);
+		put_label(w, "runtime", name->show_runtime ? name->runtime : "");
+		put_label(w, "cgroup",
+			  ibs_slot_name_has_path(name, all->by_path) ? name->cgroup : "");
 	}
 	if (by & IBS_BY_PID)
 		put_number_label(w, "pid", key->tgid, other);
@@ -88,8 +82,8 @@ static void put_labels(struct label_writer *w, __u32 by, const struct ibs_group_
 		put_label(w, "mode", other ? "other" : mode_name(key->mode));
 }
 
-static int set_labels(struct metrics_group *g, __u32 by, const struct ibs_group_key *key,
-		      const struct ibs_slot_name *name, bool other)
+static int set_labels(struct metrics_group *g, const struct metrics_groups *all,
+		      const struct ibs_group_key *key, const struct ibs_slot_name *name, bool other)
 {
 	size_t text_len, json_len;
 	struct label_writer w = { .text = open_memstream(&g->labels, &text_len),
@@ -97,7 +91,7 @@ static int set_labels(struct metrics_group *g, __u32 by, const struct ibs_group_
 	bool failed = !w.text || !w.json;
 
 	if (!failed)
-		put_labels(&w, by, key, name, other);
+		put_labels(&w, all, key, name, other);
 	/* closing a stream reports that it ran out of memory */
 	if (w.text && fclose(w.text))
 		failed = true;
@@ -114,7 +108,7 @@ static struct metrics_group *get_group(struct metrics_groups *all, const struct 
 	__u64 hash;
 	__u32 n;
 
-	if (!g || set_labels(g, all->by, key, name, other))
+	if (!g || set_labels(g, all, key, name, other))
 		goto fail;
 	hash = text_hash(g->labels);
 	u64_map_for_each(n, &all->by_labels, hash)
@@ -127,7 +121,6 @@ static struct metrics_group *get_group(struct metrics_groups *all, const struct 
 	if (array_reserve(all->group, all->room, all->n + 1) ||
 	    u64_map_add(&all->by_labels, hash, all->n))
 		goto fail;
-	g->cgroup_id = key->cgroup_id;
 	all->group[all->n++] = g;
 	all->bytes += sizeof(*g) + 3 * strlen(g->labels);
 	return g;
@@ -142,22 +135,6 @@ static struct metrics_group *get_other(struct metrics_groups *all)
 	static const struct ibs_group_key key;
 
 	return get_group(all, &key, &name, true);
-}
-
-static int move_counts(struct metrics_group *to, struct metrics_group *from)
-{
-	for (int s = 0; s < IBS_SRC_N; s++) {
-		for (int op = 0; op < IBS_OP_KIND_N; op++) {
-			to->count[op][s] += from->count[op][s];
-			to->ops[op][s] += from->ops[op][s];
-		}
-		if (series_add(&to->src[s], &from->src[s]))
-			return -ENOMEM;
-	}
-	to->samples += from->samples;
-	tlb_add(&to->tlb, &from->tlb);
-	free_counts(from);
-	return 0;
 }
 
 static int add_counts(struct metrics_groups *all, struct metrics_group *to, const struct group *g)
@@ -181,25 +158,14 @@ static int add_counts(struct metrics_groups *all, struct metrics_group *to, cons
 int metrics_groups_add(struct metrics_groups *all, const struct group *g,
 		       const struct ibs_slot_name *name, bool other)
 {
-	struct metrics_group *to, *rest = NULL;
-	bool newer, older;
+	struct metrics_group *to;
 
+	for (size_t i = 0; i < g->n_series && g->ended; i++)
+		all->ended += g->series[i].samples;
+	if (g->ended)
+		return 0;
 	to = other ? get_other(all) : get_group(all, &g->key, name, false);
-	if (!to)
-		return -ENOMEM;
-	/* cgroup ids ascend: of two with the same path, the larger is alive */
-	newer = !other && g->key.cgroup_id > to->cgroup_id;
-	older = !other && g->key.cgroup_id < to->cgroup_id;
-	if (newer || older) {
-		rest = get_other(all);
-		if (!rest)
-			return -ENOMEM;
-	}
-	if (newer && move_counts(rest, to))
-		return -ENOMEM;
-	if (newer)
-		to->cgroup_id = g->key.cgroup_id;
-	return add_counts(all, older ? rest : to, g);
+	return to ? add_counts(all, to, g) : -ENOMEM;
 }
 
 void metrics_groups_free(struct metrics_groups *all)
@@ -208,5 +174,5 @@ void metrics_groups_free(struct metrics_groups *all)
 		free_group(all->group[i]);
 	free(all->group);
 	u64_map_free(&all->by_labels);
-	*all = (struct metrics_groups){ .by = all->by };
+	*all = (struct metrics_groups){ .by = all->by, .by_path = all->by_path };
 }

@@ -11,7 +11,6 @@
 /* --- groups --- */
 
 struct metrics_group {
-	__u64 cgroup_id;
 	char *labels; /* as Prometheus writes them, each followed by a comma */
 	char *json;   /* the same as members of a JSON object */
 	__u64 samples, count[IBS_OP_KIND_N][IBS_SRC_N];
@@ -20,9 +19,11 @@ struct metrics_group {
 	struct series src[IBS_SRC_N]; /* all kinds of ops together */
 };
 
-/* Empty if all is zero but @by. */
+/* Empty if all is zero but @by and @by_path. */
 struct metrics_groups {
-	__u32 by; /* enum ibs_by bits: the labels that groups have */
+	__u32 by;     /* enum ibs_by bits: the labels that groups have */
+	bool by_path; /* the path of the cgroup is a label even where there is a name */
+	__u64 ended;  /* samples of groups that have no series any more */
 	struct metrics_group **group;
 	size_t n, room;
 	struct u64_map by_labels; /* by their hash */
@@ -34,9 +35,10 @@ struct metrics_groups {
  * @name:  of its cgroup; not used if @other
  * @other: add them to `other`
  *
- * Groups with the same labels are added up, except those of a cgroup that was made again: the series
- * is that of the newer one, and the counts of the older one go to `other`. So the series restarts
- * once, as if the workload had restarted, and does not go back when the older one is folded.
+ * Groups with the same labels are added up: cgroups of one container, or one that was made again. When
+ * one of them ends the collector adds its counts to another, so the sum does not go back. Of a group
+ * that has ended and left none, only the samples are counted: as a series of others it would be taken
+ * for samples that came at once.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -49,6 +51,7 @@ void metrics_groups_free(struct metrics_groups *all);
 struct metrics_facts {
 	enum metrics_state state;
 	struct reading reading; /* if READ */
+	__u64 ended;		/* samples of groups that have no series any more */
 	struct metrics_self self;
 	/* As the client libraries of Prometheus report it; NAN where unknown. */
 	struct process_stats {
@@ -66,6 +69,29 @@ struct metrics {
 	char *json; /* the collector as members of a JSON object, which the groups end */
 	size_t json_len;
 };
+
+/* --- text that is being written --- */
+
+/* Stdio would take several times as long for megabytes. */
+void buf_put(struct metrics_buf *b, const char *s, size_t n);
+void buf_text(struct metrics_buf *b, const char *s);
+void buf_number(struct metrics_buf *b, const char *before, __u64 v, const char *after);
+
+/* --- metrics of groups --- */
+
+/* How many there are. */
+extern const unsigned int group_metrics;
+
+/*
+ * One of the metrics of groups: NULL if the reading has it not. The collector histograms one of the
+ * latencies, and the others have no lines.
+ */
+const struct group_metric *group_metric_at(const struct metrics *m, unsigned int i);
+const struct metric_head *group_metric_head(const struct group_metric *row);
+void group_metric_put(struct metrics_buf *b, const struct metrics *m,
+		      const struct group_metric *row, enum metrics_format format,
+		      const struct metrics_group *g);
+void group_metrics_describe(FILE *f);
 
 /* --- how metrics are written --- */
 

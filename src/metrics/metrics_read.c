@@ -10,15 +10,17 @@
 
 #define READ_TRIES 3
 
-static const struct metrics_opts default_opts = {
-	.edges = { 32, 64, 128, 192, 256, 384, 512, 640, 768, 1024, 1536, 2048, 4096 },
-	.n_edges = 13,
+/* Few where few series are wanted. */
+static const struct metrics_opts default_edges[METRICS_DETAILS] = {
+	[METRICS_LOW] = { .edges = { 64, 128, 256, 384, 512, 1024, 2048 }, .n_edges = 7 },
+	[METRICS_MEDIUM... METRICS_FULL] = { .edges = { 32, 64, 128, 192, 256, 384, 512, 640, 768,
+							1024, 1536, 2048, 4096 },
+					     .n_edges = 13 },
 };
 
 /* One pass over the counters. */
 struct pass {
 	const struct metrics_source *src;
-	const struct metrics_opts *opts;
 	struct metrics_groups *groups;
 	size_t n; /* groups with counters of their own */
 };
@@ -26,7 +28,7 @@ struct pass {
 static int take_group(void *arg, struct group *g)
 {
 	struct pass *p = arg;
-	bool other = g->other || (p->opts->max_groups && g->slot > p->opts->max_groups);
+	bool other = g->other;
 	struct ibs_slot_name name;
 
 	p->n += !g->other;
@@ -69,15 +71,15 @@ static int write_json(struct metrics *m, const char *why)
 	return f && !fclose(f) ? 0 : -ENOMEM;
 }
 
-static int read_counts(struct metrics *m, const struct metrics_source *src,
-		       const struct metrics_opts *opts, struct err *err)
+static int read_counts(struct metrics *m, const struct metrics_source *src, struct err *err)
 {
-	struct pass p = { .src = src, .opts = opts, .groups = &m->groups };
+	struct pass p = { .src = src, .groups = &m->groups };
 	struct ledger counted = {};
 	int ret = -EUCLEAN;
 
 	reading_begin(&m->facts.reading, src->meta);
 	m->groups.by = src->meta->layout.by;
+	m->groups.by_path = src->meta->by_path;
 	/* a group that is made or folded meanwhile may spoil one reading */
 	for (int tries = 0; ret == -EUCLEAN && tries < READ_TRIES; tries++) {
 		metrics_groups_free(&m->groups);
@@ -85,6 +87,7 @@ static int read_counts(struct metrics *m, const struct metrics_source *src,
 		ret = counts_each(src->counts, take_group, &p, &counted, err);
 	}
 	reading_finish(&m->facts.reading, &counted, p.n);
+	m->facts.ended = m->groups.ended;
 	if (!ret && m->groups.n)
 		qsort(m->groups.group, m->groups.n, sizeof(struct metrics_group *),
 		      compare_samples);
@@ -100,9 +103,10 @@ int metrics_read(const struct metrics_source *src, const struct metrics_opts *op
 
 	if (!m)
 		return err_set(err, -ENOMEM, "out of memory");
-	m->opts = opts->n_edges ? *opts : default_opts;
+	m->opts = opts->n_edges ? *opts : default_edges[opts->detail];
+	m->opts.detail = opts->detail;
 	m->facts.self = *self;
-	ret = read_counts(m, src, opts, err);
+	ret = read_counts(m, src, err);
 	m->facts.self.read_s = now_s() - begin;
 	process_stats_read(&m->facts.process);
 	ret = ret ?: write_json(m, NULL);
@@ -156,6 +160,15 @@ void metrics_free(struct metrics *m)
 	metrics_groups_free(&m->groups);
 	free(m->json);
 	free(m);
+}
+
+const char *metrics_detail_name(unsigned int i)
+{
+#define NAME(NAME, name) name,
+	static const char *const names[] = { METRICS_DETAIL_TABLE(NAME) };
+#undef NAME
+
+	return names[i];
 }
 
 size_t metrics_bytes(const struct metrics *m)

@@ -21,6 +21,10 @@
 	  VALUE(r->ledger.seen))                                                                   \
 	X(AGGREGATED, "ibscope_samples_aggregated", COUNTER, "", "Samples added to histograms.",   \
 	  VALUE(r->ledger.outcome[IBS_OUTCOME_AGGREGATED]))                                        \
+	X(ENDED, "ibscope_samples_ended", GAUGE, "",                                               \
+	  "Those of them whose group ended or made way for a busier one: no series of groups has " \
+	  "them.",                                                                                 \
+	  VALUE(f->ended))                                                                         \
 	X(FORWARDED, "ibscope_samples_forwarded", COUNTER, "", "Samples forwarded as records.",    \
 	  VALUE(r->ledger.outcome[IBS_OUTCOME_FORWARDED]))                                         \
 	X(FILTERED, "ibscope_samples_filtered", COUNTER, "",                                       \
@@ -110,8 +114,7 @@
 	X(GROUPS, "ibscope_groups", GAUGE, "", "Groups with counters of their own.",               \
 	  VALUE(r->groups))                                                                        \
 	X(GROUPS_MAX, "ibscope_groups_limit", GAUGE, "",                                           \
-	  "Maximum number of groups with counters of their own.",                                  \
-	  VALUE(m->layout.max_slots - 1.0))                                                        \
+	  "Maximum number of groups with counters of their own.", VALUE(reading_groups_limit(m)))  \
 	X(FOLDED, "ibscope_groups_folded", COUNTER, "",                                            \
 	  "Number of groups that ended and were added to 'other'.", VALUE(st->folded))             \
 	X(DISPLACED, "ibscope_groups_displaced", COUNTER, "",                                      \
@@ -397,9 +400,9 @@ const char *metric_suffix(const struct metric_head *m)
 
 void metric_write_head(FILE *f, enum metrics_format format, const struct metric_head *m)
 {
-	bool om = format == METRICS_OPENMETRICS;
-	/* in the text format a counter has the name of its samples, and there is no info */
-	const char *suffix = om ? "" : metric_suffix(m);
+	const bool om = format != METRICS_TEXT;
+	/* but in OpenMetrics 1.0 a counter has the name of its samples; in text there is no info */
+	const char *suffix = format == METRICS_OPENMETRICS ? "" : metric_suffix(m);
 	const char *type = types[!om && m->type == METRIC_INFO ? METRIC_GAUGE : m->type];
 
 	fprintf(f, "# HELP %s%s %s\n# TYPE %s%s %s\n", m->name, suffix, m->help, m->name, suffix,

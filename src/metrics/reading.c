@@ -22,6 +22,11 @@ enum ibs_metric reading_metric(const struct ibs_meta *m)
 	return m->layout.metric < IBS_METRIC_N ? m->layout.metric : 0;
 }
 
+__u32 reading_groups_limit(const struct ibs_meta *m)
+{
+	return m->layout.max_slots > 2 ? m->layout.max_slots - 2 : 0;
+}
+
 const char *status_governor_state(const struct ibs_meta_status *st)
 {
 	return st->governor_state < GOVERNOR_STATE_N ? governor_state_name(st->governor_state)
@@ -192,7 +197,7 @@ void collector_print(FILE *f, const struct reading *r)
 		fprintf(f, ", %llu changes\n", st->live_changes);
 	}
 	fprintf(f, "groups: %zu of %u, %llu folded, %llu displaced by busier ones\n", r->groups,
-		m->layout.max_slots - 1, st->folded, st->displaced);
+		reading_groups_limit(m), st->folded, st->displaced);
 	fprintf(f,
 		"machine: %llu CPUs went offline, %llu came online, clock set %llu times, "
 		"suspended %llu times, PMU shared %llu times\n",
@@ -286,7 +291,7 @@ static void add_counts(json_t *o, const struct reading *r)
 		{ "starts", m->starts },
 		{ "cpus", st->cpus },
 		{ "groups", r->groups },
-		{ "groups_limit", m->layout.max_slots - 1 },
+		{ "groups_limit", reading_groups_limit(m) },
 		{ "groups_folded", st->folded },
 		{ "groups_displaced", st->displaced },
 		{ "map_bytes", st->memory_bytes },

@@ -26,6 +26,9 @@ bool collector_alive(const struct ibs_meta *m);
 /* What the histograms count. */
 enum ibs_metric reading_metric(const struct ibs_meta *m);
 
+/* Groups that can have counters of their own: two slots are for what others leave. */
+__u32 reading_groups_limit(const struct ibs_meta *m);
+
 /* Names of what the status holds as numbers, which a later collector may have more of: "unknown". */
 const char *status_governor_state(const struct ibs_meta_status *st);
 const char *status_governor_reason(const struct ibs_meta_status *st);

@@ -243,22 +243,32 @@ typedef bool sampler_dead(void *arg, __u64 cgroup_id);
 /**
  * sampler_fold() - give back what cgroups hold that died
  *
- * Their counts are added to `other`, so that sums stay; their slots serve others. A reader sees all
- * of that or nothing. Costs each CPU one look-up for every cgroup it meets next. Slots of the same
- * cgroup, which CPUs take that meet it at once, become one.
+ * Their counts are added to those of an heir; without one to `other`, or with pins to a slot of its own
+ * that IBS_SLOT_ENDED marks. So sums stay, and their slots serve others. A reader sees all of that or
+ * nothing. Costs each CPU one look-up for every cgroup it meets next. Slots of the same cgroup, which
+ * CPUs take that meet it at once, become one.
  *
- * Return: how many groups were folded into `other`, or a negative errno with @err.
+ * Return: how many groups were folded, or a negative errno with @err.
  */
 int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err);
+
+/* A slot of IBS_SLOT_USED whose group is shown together with that of @slot; 0: there is none. */
+typedef __u32 sampler_heir(void *arg, __u32 slot);
+
+/*
+ * Whom sampler_fold() and sampler_make_room() ask for heirs. What is shown as one sum then does not
+ * become less when a part of it ends.
+ */
+void sampler_fold_into(struct sampler *s, sampler_heir *heir, void *arg);
 
 /**
  * sampler_make_room() - let cgroups that are busier than others have counters of their own
  *
  * When all slots are taken and cgroups that found none do more than some that have one, the least
- * active are added to `other`. To be called each ten seconds or so: activity is what came since the
- * last call. Of samplers by cgroup with `count_ops`; else it does nothing.
+ * active are folded. To be called each ten seconds or so: activity is what came since the last call.
+ * Of samplers by cgroup with `count_ops`; else it does nothing.
  *
- * Return: how many groups were added to `other`, or a negative errno with @err.
+ * Return: how many groups were folded, or a negative errno with @err.
  */
 int sampler_make_room(struct sampler *s, struct err *err);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Cgroups that died: their counts go to `other`, their places to the living. */
+/* Cgroups that died: their counts stay in the sum, their places go to the living. */
 #include "sampler_private.h"
 
 #include <bpf/bpf.h>
@@ -77,7 +77,7 @@ static void free_slot(const struct sampler_fold_maps *maps, struct ibs_control *
  * No program adds to a slot that is leaving once it has met its cgroup anew, which `gen` makes it do.
  * A cgroup met after that, but before slots were free, found none: `gen` lets it ask again.
  */
-void sampler_fold_slots(struct sampler *s, const struct sampler_leaving *leaving, size_t n)
+void sampler_fold_slots(struct sampler *s, struct sampler_leaving *leaving, size_t n)
 {
 	const struct sampler_fold_maps maps = sampler_fold_maps(s);
 	struct ibs_control *control = s->select.control;
@@ -87,6 +87,9 @@ void sampler_fold_slots(struct sampler *s, const struct sampler_leaving *leaving
 		__atomic_store_n(&owners[leaving[i].slot].used, IBS_SLOT_LEAVING, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&control->gen, 1, __ATOMIC_SEQ_CST);
 	wait_for_programs(s);
+	for (size_t i = 0; i < n && s->heir; i++)
+		if (leaving[i].into == s->ended)
+			leaving[i].into = s->heir(s->heir_arg, leaving[i].slot) ?: s->ended;
 	__atomic_fetch_add(&control->fold, 1, __ATOMIC_SEQ_CST);
 	for (size_t i = 0; i < n; i++) {
 		__atomic_store_n(&owners[leaving[i].slot].used, IBS_SLOT_FREE, __ATOMIC_SEQ_CST);
@@ -158,7 +161,7 @@ int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *e
 		    !owners[slot].key.cgroup_id)
 			continue;
 		if (dead(arg, owners[slot].key.cgroup_id))
-			leaving[n_dead++] = (struct sampler_leaving){ slot, IBS_SLOT_OTHER };
+			leaving[n_dead++] = (struct sampler_leaving){ slot, s->ended };
 		else
 			owned[n_owned++] = (struct owned){ owners[slot].key.cgroup_id, slot };
 	}
@@ -179,6 +182,26 @@ out:
 	return ret;
 }
 
+void sampler_fold_into(struct sampler *s, sampler_heir *heir, void *arg)
+{
+	s->heir = heir;
+	s->heir_arg = arg;
+}
+
+void sampler_fold_reserve(struct sampler *s, const struct sampler_opts *opts)
+{
+	struct ibs_slot_owner *owners = s->slot_owners.addr;
+	__u8 used = 1;
+
+	s->ended = IBS_SLOT_OTHER;
+	if (!opts->pins)
+		return;
+	s->ended = s->max_slots - 1;
+	/* the programs give no slot away that is in this map */
+	bpf_map_update_elem(sampler_fold_maps(s).slots, &s->ended, &used, BPF_ANY);
+	owners[s->ended].used = IBS_SLOT_ENDED;
+}
+
 void sampler_fold_repair(struct sampler *s)
 {
 	const struct sampler_fold_maps maps = sampler_fold_maps(s);
@@ -186,11 +209,11 @@ void sampler_fold_repair(struct sampler *s)
 	struct ibs_slot_owner *owners = s->slot_owners.addr;
 
 	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < s->max_slots; slot++) {
-		if (owners[slot].used == IBS_SLOT_USED ||
+		if (owners[slot].used == IBS_SLOT_USED || owners[slot].used == IBS_SLOT_ENDED ||
 		    (s->counts.one_group && slot == IBS_SLOT_OTHER + 1))
 			continue;
 		owners[slot].used = IBS_SLOT_FREE;
-		move_words(s, &(struct sampler_leaving){ slot, IBS_SLOT_OTHER });
+		move_words(s, &(struct sampler_leaving){ slot, s->ended });
 		free_slot(&maps, control, slot);
 	}
 	if (control->fold & 1)

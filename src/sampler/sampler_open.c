@@ -458,6 +458,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 				     .tlb = opts->tlb,
 				     .layout = &s->layout };
 	place_cpus(s, topo);
+	sampler_fold_reserve(s, opts);
 	sampler_pins_resume(s, opts);
 	if (opts->source == SAMPLER_TWIN)
 		ret = map_array(s->skel->maps.twin, &s->twin, err);

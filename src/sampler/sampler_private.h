@@ -46,12 +46,15 @@ struct sampler {
 	struct mapping state_map, states, series, slot_owners, records, twin, tgids, tids;
 	struct sampler_select select;
 	struct bpf_link *fork_link;
-	int prog_fd;		    /* the skeleton's */
-	struct counts counts;	    /* of the maps above */
+	int prog_fd;	      /* the skeleton's */
+	struct counts counts; /* of the maps above */
 	struct ibs_state *state;
 	struct ibs_cpu_state *cpus; /* possible_cpus of them, shared with the programs */
 	unsigned int possible_cpus;
 	__u32 max_slots;
+	__u32 ended; /* slot that takes what groups leave: IBS_SLOT_OTHER, or with pins its own */
+	sampler_heir *heir;
+	void *heir_arg;
 	__u64 unseen; /* so far; only ever grows */
 	/* what the PMU did for collectors before, whose counters were adopted */
 	struct pmu_state pmu_before;
@@ -115,19 +118,22 @@ struct sampler_fold_maps sampler_fold_maps(const struct sampler *s);
 
 struct sampler_leaving {
 	__u32 slot;
-	__u32 into; /* where its counts go: IBS_SLOT_OTHER, or another slot of the same cgroup */
+	__u32 into; /* where its counts go: sampler.ended, or another slot that goes on counting */
 };
 
 /*
  * Add slots that are in use to others, and give them free; every cgroup is met anew. Of other
  * groups than cgroups nothing may be found any more.
  */
-void sampler_fold_slots(struct sampler *s, const struct sampler_leaving *leaving, size_t n);
+void sampler_fold_slots(struct sampler *s, struct sampler_leaving *leaving, size_t n);
 
 /* Before the counts of a slot go, so that sampler_make_room() takes them for nobody's activity. */
 void sampler_room_moving(struct sampler *s, const struct sampler_leaving *l);
 
-/* Add to `other` what lies in slots that nobody owns: a folding that was broken off. */
+/* Give samplers with pins their slot of IBS_SLOT_ENDED. */
+void sampler_fold_reserve(struct sampler *s, const struct sampler_opts *opts);
+
+/* Add up what lies in slots that nobody owns: a folding that was broken off. */
 void sampler_fold_repair(struct sampler *s);
 
 /* Of the program ibs_op_twin, or -EINVAL if the sampler is not of SAMPLER_TWIN. */

@@ -115,13 +115,13 @@ int sampler_make_room(struct sampler *s, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	}
 	n = look(s, activity, &other);
-	if (!first && other && n == s->max_slots - 1)
+	if (!first && other && n == s->max_slots - 1 - (s->ended != IBS_SLOT_OTHER))
 		waiting = count_waiting(sampler_fold_maps(s).cgroups);
 	qsort(activity, n, sizeof(*activity), by_activity);
 	for (; leave < n && leave < waiting && leave < 1 + s->max_slots / PART; leave++) {
 		if (activity[leave].ops > other / waiting / TIMES_AS_ACTIVE)
 			break;
-		leaving[leave] = (struct sampler_leaving){ activity[leave].slot, IBS_SLOT_OTHER };
+		leaving[leave] = (struct sampler_leaving){ activity[leave].slot, s->ended };
 	}
 	if (leave)
 		sampler_fold_slots(s, leaving, leave);

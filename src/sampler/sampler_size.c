@@ -74,7 +74,7 @@ __u32 sampler_max_slots(const struct sampler_opts *opts)
 {
 	if (opts->output != SAMPLER_SERIES)
 		return IBS_SLOT_OTHER + 1 + 1;
-	return config_max_slots(opts->max_groups);
+	return config_max_slots(opts->max_groups) + !!opts->pins;
 }
 
 size_t sampler_ring_cpus(const struct sampler_opts *opts)

@@ -112,7 +112,8 @@ const struct option_row sampling_options[] = {
 	  OPTION_CHOICE(struct sampling, opts.metric, "metric", metric_name, IBS_METRIC_N) },
 	{ "by", 0, "KEY,..",
 	  "group by cgroup, container, pod, pid, tid, comm, cpu, ccx, node, mode (user, kernel), "
-	  "src, op; top -i also by symbol; default cgroup,src,op, in tables the container",
+	  "src, op; top -i also by symbol; default cgroup,src,op; in tables and of serve the "
+	  "container instead",
 	  set_by },
 	{ "source", 0, "auto|ibs|sim", "sim: SIMULATED samples, for machines without IBS",
 	  OPTION_CHOICE(struct sampling, source, "source of samples", source_name_at, 3) },

@@ -110,16 +110,20 @@ static void raise_to(int *best, int q)
 enum metrics_format web_accept(const char *accept)
 {
 	const char *end = accept ? accept + strlen(accept) : NULL;
-	int openmetrics = 0, text = 0;
+	int openmetrics2 = 0, openmetrics = 0, text = 0;
 	struct choice c;
 
 	while (accept && next_choice(&accept, end, &c)) {
 		if (is(c.what, "application/openmetrics-text") &&
 		    (!c.version.n || is(c.version, "1.0.0") || is(c.version, "0.0.1")))
 			raise_to(&openmetrics, c.q);
+		else if (is(c.what, "application/openmetrics-text") && is(c.version, "2.0.0"))
+			raise_to(&openmetrics2, c.q);
 		else if (is(c.what, "text/plain") && (!c.version.n || is(c.version, "0.0.4")))
 			raise_to(&text, c.q);
 	}
+	if (openmetrics2 && openmetrics2 >= openmetrics && openmetrics2 >= text)
+		return METRICS_OPENMETRICS2;
 	return openmetrics && openmetrics >= text ? METRICS_OPENMETRICS : METRICS_TEXT;
 }
 

@@ -152,14 +152,16 @@ static enum MHD_Result answer_counters(const struct request *r, enum metrics_for
 
 static enum MHD_Result metrics(const struct request *r)
 {
+#define OPENMETRICS(version) "application/openmetrics-text; version=" version "; charset=utf-8"
+	static const char *const types[METRICS_FORMATS] = {
+		[METRICS_TEXT] = "text/plain; version=0.0.4; charset=utf-8",
+		[METRICS_OPENMETRICS] = OPENMETRICS("1.0.0"),
+		[METRICS_OPENMETRICS2] = OPENMETRICS("2.0.0"),
+	};
 	enum metrics_format format = web_accept(header(r, MHD_HTTP_HEADER_ACCEPT));
 
 	r->web->self.scrapes++;
-	return answer_counters(r, format,
-			       format == METRICS_OPENMETRICS
-				       ? "application/openmetrics-text; version=1.0.0; "
-					 "charset=utf-8"
-				       : "text/plain; version=0.0.4; charset=utf-8");
+	return answer_counters(r, format, types[format]);
 }
 
 static enum MHD_Result snapshot(const struct request *r)

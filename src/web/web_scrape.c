@@ -22,11 +22,12 @@
 #define RESTS_MAPPED   3
 #define RESTS_LOOK_UPS 50
 #define RESTS_MAX_S    15
-#define FLAT_MAX       (1 << 20)
-#define SURPLUS_MAX    (8 << 20)
-#define GZIP_LEVEL     1
-#define GZIP_PIECE     32768
-#define GZIP_HISTORY   (15 + 16) /* the largest window, with a gzip header */
+#define FLAT_MAX \
+	(8 << 20) /* a thousand groups of low detail: written once, not also to count bytes */
+#define SURPLUS_MAX  (8 << 20)
+#define GZIP_LEVEL   1
+#define GZIP_PIECE   32768
+#define GZIP_HISTORY (15 + 16) /* the largest window, with a gzip header */
 
 struct web_scrapes {
 	const char *pin_dir;

@@ -32,16 +32,16 @@ struct web_conn {
 	bool used;	     /* one was answered already */
 	bool ended;	     /* shut down */
 	enum web_wait wait;
-	bool checked, right; /* the password of the request */
-	double since_s;	     /* when that began; CLOCK_MONOTONIC */
+	bool checked, right;	   /* the password of the request */
+	double since_s;		   /* when that began; CLOCK_MONOTONIC */
 	struct web_scrape *scrape; /* what is being sent, or NULL */
 };
 
 struct web {
 	struct web_opts opts;
 	struct web_config *config; /* NULL: none */
-	struct web_auth *auth; /* NULL: everybody may read */
-	struct web_tls *tls;   /* NULL: plain HTTP */
+	struct web_auth *auth;	   /* NULL: everybody may read */
+	struct web_tls *tls;	   /* NULL: plain HTTP */
 	struct web_scrapes *scrapes;
 	struct metrics_self self;
 	int sockets[WEB_LISTEN_MAX];
@@ -49,7 +49,7 @@ struct web {
 	struct MHD_Daemon *daemons[WEB_LISTEN_MAX];
 	int epoll_fd;
 	double next_check_s, next_config_s;
-	double turn_ends_s;    /* CPU time of the thread after which requests wait for the next turn */
+	double turn_ends_s; /* CPU time of the thread after which requests wait for the next turn */
 	unsigned int n_turns;  /* connections that wait for one */
 	struct web_conn conns; /* head of the list */
 	struct err reload_err; /* of the last reload; empty: it worked */
@@ -97,8 +97,8 @@ bool web_host_is_local(const char *host, const struct web_opts *listen);
  * web_accept() - choose the format for a client
  * @accept: the header Accept, or NULL
  *
- * OpenMetrics if the client asks for version 1.0.0 (or 0.0.1, or none) and prefers it to text, or has
- * no preference; otherwise text.
+ * OpenMetrics 2.0.0 if the client names that version and prefers it, or has no preference; 1.0.0 if it
+ * asks for that (or 0.0.1, or no version) and prefers it to text, or has no preference; otherwise text.
  */
 enum metrics_format web_accept(const char *accept);
 

@@ -30,7 +30,7 @@ TEXT, CSV, JSON, METRICS, BINARY = 'text', 'csv', 'json', 'metrics', 'binary'
 # samples and selects, has to be walked through below, with success.
 QUIET = set('help version top sort reverse interval input output speed own size duration max-size rotate ring-size compress '
             'max-loss limit min-samples max-memory kallsyms debug-dir debuginfod config config-check pin-mode grace unpin '
-            'control control-mode max-overhead nmi-cost max-bpf-time max-rss wait user edges max-groups web.telemetry-path '
+            'control control-mode max-overhead nmi-cost max-bpf-time max-rss wait user detail edges max-groups web.telemetry-path '
             'web.config.file web.listen-address'.split())
 SHARED = ('Sampling', 'Selection', 'Measurement')
 

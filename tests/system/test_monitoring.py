@@ -12,9 +12,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 RULES = os.path.join(ROOT, 'tools', 'prometheus', 'rules.yml')
 DASHBOARD = os.path.join(ROOT, 'tools', 'grafana', 'ibscope.json')
 PROMETHEUS_OWN = {'up', 'ALERTS'}
-LABELS = {'namespace', 'pod', 'container', 'cgroup', 'src', 'op', 'le', 'reason', 'job', 'instance',
+LABELS = {'namespace', 'pod', 'container', 'runtime', 'cgroup', 'src', 'op', 'le', 'reason', 'job', 'instance',
           'l2', 'state', 'work', 'event', 'source', 'metric', 'ibs_caps', 'version', 'exporter_version', 'alertname', 'severity'}
-SUFFIX = {'COUNTER': ('_total',), 'GAUGE': ('',), 'INFO': ('_info',), 'HISTOGRAM': ('_bucket', '_sum', '_count'),
+SUFFIX = {'COUNTER': ('_total',), 'GAUGE': ('',), 'INFO': ('_info',), 'HISTOGRAM': ('', '_bucket', '_sum', '_count'),
           'SUMMARY': ('_sum', '_count')}
 
 

@@ -40,7 +40,7 @@ static int up(void **state)
 	memset(owners, 0, sizeof(owners));
 	memset(names, 0, sizeof(names));
 	memset(&counted, 0, sizeof(counted));
-	memset(&opts, 0, sizeof(opts));
+	opts = (struct metrics_opts){ .detail = METRICS_FULL };
 	meta = (struct ibs_meta){ .layout = { .max_slots = SLOTS, .by = IBS_BY_CGROUP },
 				  .version = "1.2.3" };
 	counts = (struct counts){ .series = series,
@@ -323,8 +323,8 @@ static void test_names(void **state)
 	has("ibscope_samples_total{cgroup=\"/"
 	    "\\\\xff\xc3\xa4\\\\xed\\\\xa0\\\\x80\","
 	    "op=\"store\",src=\"l1\"} 2");
-	has("ibscope_samples_total{namespace=\"prod\",pod=\"web-1\",container=\"nginx\",cgroup=\"/"
-	    "pod\",op=\"store\",src=\"l1\"} 3");
+	has("ibscope_samples_total{namespace=\"prod\",pod=\"web-1\",container=\"nginx\",op="
+	    "\"store\",src=\"l1\"} 3");
 	has("ibscope_samples_total{cgroup=\"#4\",op=\"store\",src=\"l1\"} 4");
 }
 
@@ -337,50 +337,170 @@ static void test_beyond(void **state)
 		add(slot, IBS_OP_KIND_STORE, IBS_SRC_L1, -1, slot);
 	}
 	print(METRICS_TEXT);
-	has("ibscope_samples_total{container=\"other\",cgroup=\"other\",op=\"store\",src="
+	has("ibscope_samples_total{container=\"other\",op=\"store\",src="
 	    "\"l1\"} 4");
 	has("ibscope_samples_total{cgroup=\"/a\",op=\"store\",src=\"l1\"} 2");
 	assert_null(strstr(text, "samples_total{cgroup=\"other\""));
 }
 
-/* A cgroup that was made again: its series is of the new one, and stays so when the old is folded. */
-static void test_same_path(void **state)
+/* Cgroups of equal names are one series; of what ended and left no such series only the sum is told. */
+static void test_same_names(void **state)
 {
 	(void)state;
-	for (int order = 0; order < 2; order++) {
-		put_slot(1 + order, 100, "/service");
-		put_slot(2 - order, 200, "/service");
-		add(1 + order, IBS_OP_KIND_LOAD, IBS_SRC_L3, 50, 7);
-		add(2 - order, IBS_OP_KIND_LOAD, IBS_SRC_L3, 60, 2);
-		print(METRICS_TEXT);
-		has(LAT "_sum{cgroup=\"/service\",src=\"l3\"} 120");
-		has("ibscope_samples_total{cgroup=\"/service\",op=\"load\",src=\"l3\"} 2");
-		has("ibscope_samples_total{container=\"other\",cgroup=\"other\",op=\"load\",src="
-		    "\"l3\"} 7");
-		has(LAT "_sum{container=\"other\",cgroup=\"other\",src=\"l3\"} 350");
+	put_slot(1, 100, "/service");
+	put_slot(2, 200, "/service");
+	put_slot(3, 300, "/docker/1234");
+	put_slot(4, 400, "/docker/5678");
+	strcpy(names[3].container, "web");
+	strcpy(names[4].container, "web");
+	for (int slot = 1; slot <= 5; slot++)
+		add(slot, IBS_OP_KIND_LOAD, IBS_SRC_L3, 50, slot);
+	owners[5].used = IBS_SLOT_ENDED;
+	add(IBS_SLOT_OTHER, IBS_OP_KIND_LOAD, IBS_SRC_L3, 50, 6);
+	print(METRICS_TEXT);
+	has("ibscope_samples_total{cgroup=\"/service\",op=\"load\",src=\"l3\"} 3");
+	has(LAT "_sum{cgroup=\"/service\",src=\"l3\"} 150");
+	has("ibscope_samples_total{container=\"web\",op=\"load\",src=\"l3\"} 7");
+	has("ibscope_samples_total{container=\"other\",op=\"load\",src=\"l3\"} 6");
+	has("ibscope_samples_ended 5");
+	has("ibscope_samples_aggregated_total 21");
+	has("ibscope_groups 4");
+	has_not("/docker");
+	/* on request their paths are told apart */
+	meta.by_path = 1;
+	print(METRICS_TEXT);
+	has("ibscope_samples_total{container=\"web\",cgroup=\"/docker/"
+	    "5678\",op=\"load\",src=\"l3\"} 4");
+	meta.by_path = 0;
+	/* and runtimes where they differ */
+	strcpy(names[3].runtime, "docker");
+	strcpy(names[4].runtime, "podman");
+	names[3].show_runtime = names[4].show_runtime = 1;
+	print(METRICS_TEXT);
+	has("ibscope_samples_total{container=\"web\",runtime=\"docker\",op=\"load\",src=\"l3\"} 3");
+	has("ibscope_samples_total{container=\"web\",runtime=\"podman\",op=\"load\",src=\"l3\"} 4");
+}
+
+/* What a group has of every kind of op and source. */
+static void add_all(__u32 slot)
+{
+	for (int op = 0; op < IBS_OP_KIND_N; op++)
+		for (int src = 0; src < IBS_SRC_N; src++)
+			if (layout_has(&layout, IBS_LAYOUT_IDX(op, src)))
+				add(slot, op, src,
+				    layout.entry[IBS_LAYOUT_IDX(op, src)] & IBS_LAYOUT_HIST
+					    ? 10 + 100 * src
+					    : 0,
+				    1 + src);
+	add_tlb(slot, 4, 2, 3, 90);
+}
+
+static unsigned int count_series(void)
+{
+	unsigned int n = 0;
+
+	for (const char *p = text; (p = strstr(p, "container=\"web\"")); p++)
+		n++;
+	return n;
+}
+
+/* The sum of the samples of a group, whatever labels they have. */
+static __u64 sum_samples(void)
+{
+	__u64 sum = 0;
+
+	for (const char *p = text; (p = strstr(p, "\nibscope_samples_total{")); p++)
+		sum += strtoull(strchr(p, '}') + 1, NULL, 10);
+	return sum;
+}
+
+/* How many series a group has at most, as ibscope-metrics(7) says. */
+static void test_series(void **state)
+{
+	static const struct {
+		unsigned int classic, native;
+	} most[METRICS_DETAILS] = { { METRICS_LOW_CLASSIC, METRICS_LOW_NATIVE },
+				    { 170, 50 },
+				    { 400, 200 } };
+
+	(void)state;
+	for (int metric = 0; metric < IBS_METRIC_N; metric++) {
 		down(NULL);
 		up(NULL);
+		layout_init(&layout, metric, IBS_CAPS_ZEN4);
+		meta.layout.metric = metric;
+		free(series);
+		series = calloc((size_t)SLOTS * layout.words, sizeof(*series));
+		counts.series = series;
+		put_slot(1, 1, "/docker/1234");
+		strcpy(names[1].container, "web");
+		add_all(1);
+		for (int d = 0; d < METRICS_DETAILS; d++) {
+			opts.detail = d;
+			for (int f = 0; f < METRICS_JSON; f++) {
+				unsigned int max = f == METRICS_OPENMETRICS2 ? most[d].native
+									     : most[d].classic;
+
+				print(f);
+				assert_in_range(count_series(), 5, max);
+				assert_int_equal(sum_samples(), counted.state.cpu[0].seen);
+			}
+		}
 	}
 }
 
-/* A cgroup may be called as what we call the rest. */
-static void test_other(void **state)
+/* Detail low: sources are merged, and kinds of op added up. */
+static void test_merged(void **state)
 {
 	(void)state;
-	add(IBS_SLOT_OTHER, IBS_OP_KIND_LOAD, IBS_SRC_L1, -1, 5);
-	put_slot(1, 9, "/a");
-	put_slot(2, 10, "/b");
-	put_slot(3, 11, "/c");
-	for (int slot = 1; slot <= 3; slot++)
-		add(slot, IBS_OP_KIND_LOAD, IBS_SRC_L1, -1, slot);
-	opts.max_groups = 1;
+	opts.detail = METRICS_LOW;
+	put_slot(1, 7, "/a");
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 300, 3);
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_CXL, 600, 1);
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_REMOTE_DRAM, 700, 2);
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_REMOTE_CACHE, 400, 1);
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_NEAR_CACHE, 200, 1);
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_L3, 50, 1);
+	add(1, IBS_OP_KIND_STORE, IBS_SRC_L1, -1, 5);
+	add_tlb(1, 4, 2, 3, 90);
 	print(METRICS_TEXT);
-	has("ibscope_samples_total{cgroup=\"/a\",op=\"load\",src=\"l1\"} 1");
-	has("ibscope_samples_total{container=\"other\",cgroup=\"other\",op=\"load\",src="
-	    "\"l1\"} "
-	    "10");
-	has_not("/b");
-	has("ibscope_groups 3");
+	has("ibscope_samples_total{cgroup=\"/a\"} 14");
+	has("ibscope_estimated_ops_total{cgroup=\"/a\"} 14000");
+	has("ibscope_load_miss_cycles_total{cgroup=\"/a\",src=\"dram\"} 1500000");
+	has("ibscope_load_miss_cycles_total{cgroup=\"/a\",src=\"remote\"} 1800000");
+	has("ibscope_load_miss_cycles_total{cgroup=\"/a\",src=\"cache\"} 200000");
+	has("ibscope_load_miss_cycles_total{cgroup=\"/a\",src=\"l3\"} 50000");
+	has(LAT "_count{cgroup=\"/a\",src=\"dram\"} 4");
+	has(LAT "_bucket{cgroup=\"/a\",src=\"dram\",le=\"384\"} 3");
+	has(LAT "_sum{cgroup=\"/a\",src=\"near\"} 250");
+	has("ibscope_dtlb_l1_miss_estimated_ops_total{cgroup=\"/a\",l2=\"miss\"} 2000");
+	has_not("l2=\"hit\"");
+	opts.detail = METRICS_MEDIUM;
+	print(METRICS_TEXT);
+	has("ibscope_samples_total{cgroup=\"/a\",src=\"l1\"} 5");
+	has("ibscope_samples_total{cgroup=\"/a\",src=\"remote\"} 3");
+	has(LAT "_bucket{cgroup=\"/a\",src=\"cache\",le=\"192\"} 0");
+}
+
+/* OpenMetrics 2.0: a histogram is one line of exponential buckets, four an octave. */
+static void test_native(void **state)
+{
+	(void)state;
+	put_slot(1, 1, "/a");
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 0, 1);
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 1, 2);
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 256, 3);
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 257, 4); /* until 288 */
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 305, 5); /* until 320, above 2^8.25 */
+	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 65535, 6);
+	add_tlb(1, 0, 1, 1, 90);
+	print(METRICS_OPENMETRICS2);
+	has(LAT "{cgroup=\"/a\",src=\"dram\"} {count:21,sum:396533,schema:2,zero_threshold:0,"
+		"zero_count:1,positive_spans:[0:1,31:3,29:1],positive_buckets:[2,3,4,5,6]}");
+	has("# TYPE ibscope_samples_total counter");
+	has("# TYPE ibscope_build_info info");
+	has("ibscope_dtlb_refill_latency_cycles{cgroup=\"/a\"} {count:1,sum:90,quantile:[]}");
+	assert_string_equal(text + strlen(text) - 6, "# EOF\n");
 }
 
 #define KEY(slot_)                                                                  \
@@ -398,7 +518,7 @@ static const struct {
 	__u32 by;
 	const char *first, *other;
 } by_labels[] = {
-	{ IBS_BY_CGROUP, "cgroup=\"/1\",", "container=\"other\",cgroup=\"other\"," },
+	{ IBS_BY_CGROUP, "cgroup=\"/1\",", "container=\"other\"," },
 	{ IBS_BY_PID, "pid=\"101\",", "pid=\"other\"," },
 	{ IBS_BY_TID, "tid=\"201\",", "tid=\"other\"," },
 	{ IBS_BY_COMM, "comm=\"w1\",", "comm=\"other\"," },
@@ -645,8 +765,10 @@ int main(void)
 		T(test_default_edges),
 		T(test_names),
 		T(test_beyond),
-		T(test_same_path),
-		T(test_other),
+		T(test_same_names),
+		T(test_series),
+		T(test_merged),
+		T(test_native),
 		T(test_unknown_is_absent),
 		T(test_json),
 		T(test_pieces),

@@ -31,7 +31,12 @@ static void test_accept(void **state)
 		{ "text/html,application/xhtml+xml", METRICS_TEXT },
 		{ "application/openmetrics-text", METRICS_OPENMETRICS },
 		{ "Application/OpenMetrics-Text ; Version=\"1.0.0\"", METRICS_OPENMETRICS },
-		{ "application/openmetrics-text;version=2.0.0", METRICS_TEXT },
+		{ "application/openmetrics-text;version=2.0.0", METRICS_OPENMETRICS2 },
+		{ "application/openmetrics-text;version=2.0.0;q=0.5,text/plain", METRICS_TEXT },
+		{ "application/openmetrics-text;version=2.0.0;q=0.5,"
+		  "application/openmetrics-text;version=1.0.0;q=0.6",
+		  METRICS_OPENMETRICS },
+		{ "application/openmetrics-text;version=3.0.0", METRICS_TEXT },
 		{ "application/openmetrics-text;q=0", METRICS_TEXT },
 		{ "application/openmetrics-text;q=0.5,text/plain;q=0.75", METRICS_TEXT },
 		{ "application/openmetrics-text;q=1.5", METRICS_TEXT },

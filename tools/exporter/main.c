@@ -47,7 +47,7 @@ static int set_edges(void *ctx, const char *arg, struct err *err)
 
 static const char *format_name(unsigned int i)
 {
-	static const char *const names[] = { "text", "openmetrics", "json" };
+	static const char *const names[] = { "text", "openmetrics", "openmetrics2", "json" };
 
 	return names[i];
 }
@@ -61,16 +61,19 @@ static const struct option_row rows[] = {
 	{ "web.telemetry-path", 0, "PATH", "path of the metrics; default /metrics", set_path },
 	{ "web.config.file", 0, "FILE", "TLS and passwords, in the format of exporter-toolkit",
 	  OPTION_TEXT(struct exporter, web.config_file) },
-	{ "edges", 0, "CYCLES,..", "bucket edges to export; default 13 from 32 to 4096",
+	{ "detail", 0, "LEVEL",
+	  "metrics of groups: low (default, at most 40 series a group), medium (170) or full (400)",
+	  OPTION_CHOICE(struct exporter, web.metrics.detail, "detail", metrics_detail_name,
+			METRICS_DETAILS) },
+	{ "edges", 0, "CYCLES,..",
+	  "bucket edges to export; default 7 from 64 to 2048, above detail low 13 from 32 to 4096",
 	  set_edges },
-	{ "max-groups", 0, "N",
-	  "maximum number of groups with series of their own; the rest is added up as \"other\"",
-	  OPTION_NUMBER(struct exporter, web.metrics.max_groups, 1, 1 << 20) },
 	{ "user", 0, "NAME", "user to switch to when started as root; default nobody",
 	  OPTION_TEXT(struct exporter, user) },
 	{ "once", 0, NULL, "print the metrics to stdout and exit",
 	  OPTION_FLAG(struct exporter, once) },
-	{ "format", 0, "NAME", "format of --once: text (default), openmetrics or json",
+	{ "format", 0, "NAME",
+	  "format of --once: text (default), openmetrics, openmetrics2 or json",
 	  OPTION_CHOICE(struct exporter, format, "format", format_name, METRICS_FORMATS) },
 	{ "config", 0, "FILE", "read options from FILE, one `name = value` per line",
 	  OPTION_TEXT(struct exporter, config) },

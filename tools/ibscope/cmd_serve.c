@@ -47,6 +47,9 @@ static const struct option_row web_rows[] = {
 	  "serve /metrics on HOST:PORT, [IPV6]:PORT or :PORT, as ibscope-exporter does without "
 	  "privileges",
 	  web_add_listen },
+	{ "detail", 0, "LEVEL", "metrics of groups there: low (default), medium or full",
+	  OPTION_CHOICE(struct web_opts, metrics.detail, "detail", metrics_detail_name,
+			METRICS_DETAILS) },
 	{ "web.config.file", 0, "FILE", "TLS and passwords of that endpoint",
 	  OPTION_TEXT(struct web_opts, config_file) },
 };

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Series that last: restarts, equal names, groups that make way."""
+import os
+import re
+import shutil
+import tempfile
+import unittest
+import urllib.request
+
+from ibscope import IBSCOPE, Busy, Cgroup, until
+from test_containers import CPUS, OK, WHY, can_mount, cid
+from test_exporter import Program, samples
+
+TOP = f'/ibscope-test-fleet-{os.getpid()}'
+PINS = f'/sys/fs/bpf/ibscope-fleet-{os.getpid()}'
+
+
+@unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
+@unittest.skipUnless(can_mount(), 'no mount namespace of its own')
+class Restarts(unittest.TestCase):
+    def setUp(self):
+        self.log = tempfile.mkdtemp(prefix='ibscope-test-')
+        os.makedirs(self.log + '/containers')
+        self.addCleanup(shutil.rmtree, self.log)
+        self.addCleanup(Cgroup(TOP).remove)
+        self.running = {}
+        self.addCleanup(lambda: [self.stop(n) for n in list(self.running)])
+        self.last = {}
+
+    def run_container(self, n, name, path):
+        """Of a name in the files of a kubelet, as every runtime of it has."""
+        open(f'{self.log}/containers/pod-0_shop_{name}-{cid(n)}.log', 'w').close()
+        cgroup = Cgroup(f'{TOP}/{path}{cid(n)}')
+        self.running[n] = Busy(CPUS[n % len(CPUS)], cgroup), cgroup
+
+    def stop(self, n):
+        busy, cgroup = self.running.pop(n)
+        busy.stop()
+        cgroup.remove()
+
+    def serve(self, *args):
+        c = Program(['unshare', '-m', 'sh', '-c', 'mount --bind "$0" /var/log && exec "$@"', self.log,
+                     IBSCOPE, 'serve', '--source', 'sim', '-c', '500000', '--max-overhead', 'off', '--max-bpf-time', 'off',
+                     '--pin-dir', PINS, '--unpin', '--cgroup', TOP, '--grace', '1s', '--control', 'none',
+                     '--web.listen-address', '127.0.0.1:0', *args], 'http://')
+        self.addCleanup(c.stop)
+        self.url = re.search(r'http://[^\s,]+?(?=[,/\s])', c.said()).group() + '/metrics'
+
+    def scrape(self):
+        """Series of samples by their labels, after the checks that hold for every scrape."""
+        with urllib.request.urlopen(self.url, timeout=20) as a:
+            s = samples(a.read().decode())
+        now = {k[len('ibscope_samples_total'):]: v for k, v in s.items() if k.startswith('ibscope_samples_total{')}
+        self.assertEqual(sum(now.values()) + s['ibscope_samples_ended'], s['ibscope_samples_aggregated_total'])
+        for labels in now.keys() & self.last.keys():
+            self.assertGreaterEqual(now[labels], self.last[labels], labels)
+        # samples come one by one: what has ended is no new sample of another
+        self.assertLess(now.get('{container="other"}', 0), 1 + s['ibscope_samples_aggregated_total'] / 100)
+        self.last = now
+        return now, s
+
+    def wait(self, condition):
+        return until(lambda: (lambda now, s: condition(now, s) and (now, s))(*self.scrape()))
+
+    @staticmethod
+    def web(runtime=''):
+        return '{namespace="shop",pod="pod-0",container="web"%s}' % (runtime and f',runtime="{runtime}"')
+
+    def test_restart(self):
+        """The same series goes on, also when what was before is forgotten; then it ends."""
+        self.run_container(1, 'web', 'docker/')
+        self.serve()
+        first, _ = self.wait(lambda now, s: now.get(self.web(), 0) > 100)
+        self.stop(1)
+        self.run_container(2, 'web', 'docker/')
+        now, s = self.wait(lambda now, s: s['ibscope_groups_folded_total'] and now.get(self.web(), 0) > first[self.web()] + 100)
+        self.assertEqual((len(now), s['ibscope_samples_ended']), (1, 0))
+        self.stop(2)
+        now, s = self.wait(lambda now, s: self.web() not in now)
+        self.assertEqual(now, {})
+        self.assertGreater(s['ibscope_samples_ended'], first[self.web()] + 100)
+
+    def test_equal_names(self):
+        """Of two runtimes, they are two series, and stay two; cgroups inside a container are one."""
+        self.run_container(1, 'web', 'docker/')
+        self.run_container(2, 'web', 'libpod-')
+        self.serve()
+        self.wait(lambda now, s: now.keys() >= {self.web('docker'), self.web('podman')})
+        inner = Busy(CPUS[0], Cgroup(f'{TOP}/docker/{cid(1)}/inner'))
+        self.addCleanup(inner.stop)
+        self.wait(lambda now, s: s['ibscope_groups'] == 3)
+        self.stop(2)
+        now, s = self.wait(lambda now, s: s['ibscope_groups_folded_total'] == 1)
+        self.assertEqual(set(now), {self.web('docker')})
+        self.assertGreater(s['ibscope_samples_ended'], 0)
+
+    def test_paths(self):
+        """On request, the path of each cgroup is a label."""
+        self.run_container(1, 'web', 'docker/')
+        self.serve('--by', 'cgroup')
+        want = self.web().replace('}', f',cgroup="{TOP}/docker/{cid(1)}"}}')
+        self.wait(lambda now, s: want in now)
+
+    def test_makes_way(self):
+        """With one group, the busiest has it; what that displaces ends, and no series goes back."""
+        self.run_container(1, 'idle', 'docker/')
+        self.serve('--max-groups', '1')
+        self.wait(lambda now, s: now.get(self.web().replace('web', 'idle'), 0) > 10)
+        self.running[1][0].stop()
+        self.run_container(2, 'web', 'docker/')
+        self.last = {}
+        end = until(lambda: (lambda s: s.get('ibscope_samples_total' + self.web()) and s)(self.unchecked()))
+        self.assertEqual(end['ibscope_groups_displaced_total'], 1)
+        self.assertGreater(end['ibscope_samples_ended'], 10)
+        self.assertEqual(sum(v for k, v in end.items() if k.startswith('ibscope_samples_total{')) + end['ibscope_samples_ended'],
+                         end['ibscope_samples_aggregated_total'])
+
+    def unchecked(self):
+        with urllib.request.urlopen(self.url, timeout=20) as a:
+            return samples(a.read().decode())
+
+
+if __name__ == '__main__':
+    unittest.main()
