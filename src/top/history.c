@@ -311,6 +311,21 @@ static void add_info(struct frame *a, const struct frame *b)
 	a->pmu.came += b->pmu.came;
 }
 
+/* Return: what those of @a cost in both, to be freed; or NULL without memory. */
+static struct place_cost *add_places(const struct frame *a, const struct frame *b)
+{
+	struct place_cost *sum = calloc(a->n_places ?: 1, sizeof(*sum));
+
+	for (size_t i = 0; sum && i < a->n_places; i++) {
+		sum[i] = a->place[i];
+		if (i < b->n_places) {
+			sum[i].cycles += b->place[i].cycles;
+			sum[i].remote += b->place[i].remote;
+		}
+	}
+	return sum;
+}
+
 /* Add the interval after @i to it. */
 static int join(struct history *h, size_t i)
 {
@@ -322,15 +337,13 @@ static int join(struct history *h, size_t i)
 		return ret;
 	ret = unpack(h, b, &sb) ?: add_snapshot(h, &sa, &sb);
 	add_info(&both, b);
-	both.place = calloc(both.n_places ?: 1, sizeof(*both.place));
-	for (size_t k = 0; both.place && k < both.n_places; k++) {
-		const struct place_cost *more = k < b->n_places ? &b->place[k] : NULL;
-
-		both.place[k] = a->place[k];
-		both.place[k].cycles += more ? more->cycles : 0;
-		both.place[k].remote += more ? more->remote : 0;
+	both.place = add_places(a, b);
+	if (ret || !both.place) {
+		free(both.place);
+		ret = -ENOMEM;
+	} else {
+		ret = pack(h, &sa, &both);
 	}
-	ret = ret ?: both.place ? pack(h, &sa, &both) : -ENOMEM;
 	snapshot_free(&sa);
 	snapshot_free(&sb);
 	if (ret)

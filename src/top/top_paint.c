@@ -519,7 +519,6 @@ static int machine(struct paint *p, int y)
 				grid_printf(p->g, y++, 0, GRID_DIM, "and %u more", places->n - i);
 				return y - first;
 			}
-			x = 0;
 			if (other_node)
 				grid_printf(p->g, y, 0, GRID_PLAIN, "node %u", places->node[i]);
 			x = 10;
