@@ -4,6 +4,7 @@
 #   make demo         install what is missing, build, sample for ten seconds
 #   make check        install what is missing, build, run all tests this machine can run
 #   make vmtest       the kernel's own IBS driver on emulated hardware, against the hardware's log
+#   make vmtest-fetch ibs_fetch there, on all pairs
 #   make vmtest-random  RANDOM_N random selections a kernel there, of SEED
 #   make governor     the collector's budget while the load jumps, here (SIMULATED) and on the rig
 #   make soak         the collector there for SOAK_S seconds (1800), while the machine changes
@@ -68,7 +69,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost; LIVE=KERNEL,.. those of vmtest whose
 # options change while they sample.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random governor soak bench cost lines cost-perf cores fuzz hostile runtimes mpi valgrind lint screenshots install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random vmtest-fetch governor soak bench cost lines cost-perf cores fuzz hostile runtimes mpi valgrind lint screenshots install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -181,6 +182,12 @@ vmtest-random: deps
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/selections.py --build $(O) --random $(or $(RANDOM_N),200) --seed $(SEED) $(KERNELS)
+
+vmtest-fetch: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/fetch.py --build $(O) $(PAIRS)
 
 governor: deps
 	$(Q)tools/deps.sh test

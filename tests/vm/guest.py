@@ -23,6 +23,7 @@ import oracle
 HERE = os.path.dirname(os.path.abspath(__file__))
 QUANTILES = {'p50': 2, 'p90': 10, 'p99': 100}   # name -> samples that it needs
 DEFAULT_BY = ('cgroup', 'src', 'op')
+FETCH_BY = ('cgroup', 'fetch', 'itlb')
 
 # Workers sleep but while a profiler samples: when it starts, and loads its programs, they would only take
 # the host's time.
@@ -151,7 +152,7 @@ class Hist:
 
 def filtered(event):
     """Does the hardware drop ops before it takes a sample?"""
-    return re.search('l3missonly=1|ldlat=|strmst=1', event) or (
+    return re.search('l3missonly=1|ldlat=|strmst=1|fetchlat=', event) or (
         event[-1] in 'uk' and 'swfilt=1' not in event)
 
 
@@ -315,19 +316,22 @@ class Guest:
                 children[parent].append(child)
         self.facts = Facts(workers, path, dict(children))
         self.l3 = self.read('l3').split()
-        self.lines = oracle.runs(oracle.read_log(os.path.join(self.dir, 'log')))
+        log = os.path.join(self.dir, 'log')
+        self.lines = oracle.runs(oracle.read_log(log))
+        self.fetches = oracle.runs(oracle.read_log(log, oracle.Fetch))
 
-    def samples(self, period):
+    def samples(self, period, pmu='ibs_op'):
         """Of the run with this period those that the guest read, oldest first, and how many it
         did not."""
-        found = [x.sample(self.cpu) for x in self.lines[period] if not x.dropped]
+        lines = (self.fetches if pmu == 'ibs_fetch' else self.lines)[period]
+        found = [x.sample(self.cpu) for x in lines if not x.dropped]
         for s in found:
             self.facts.complete(s)
-            if self.nodes:
+            if self.nodes and pmu == 'ibs_op':
                 node = s.phys and s.phys // ((1 << 30) // self.nodes)
                 s.node = s.vcpu * self.nodes // self.smp
                 s.mem_node = node if node is not None and node < self.nodes else 'unknown'
-        return found, len(self.lines[period]) - len(found)
+        return found, len(lines) - len(found)
 
     def run(self):
         start = time.monotonic()
@@ -351,7 +355,7 @@ class Guest:
         print('#    %s%s: %.0f s, %.0f s of CPU time; its checks: %.0f s, %.0f s' % (
             self.where, self.name, booted - start, self.cpu_s, time.monotonic() - booted,
             time.thread_time() - before), flush=True)
-        self.lines = None
+        self.lines = self.fetches = None
 
     # --- a run of ibscope hist that is compared with the log
 
@@ -370,7 +374,7 @@ class Guest:
             run += ' & H=$!; sampling %s\n%s\nwait $H' % (name, meanwhile)
         self.do(run)
         self.check(title or '%s: %s' % (name, command), self.check_hist, name, period,
-                   by or DEFAULT_BY, metric or 'dc_miss_lat', window, expected)
+                   by, metric, window, expected, event.split('/')[0])
         return period
 
     def label(self, key, value):
@@ -386,16 +390,18 @@ class Guest:
         names = {comm for comm, _ in self.facts.threads.values()}
         return tuple('?' if b == 'comm' and k not in names else k for b, k in zip(by, key))
 
-    def check_hist(self, name, period, by, metric, window, expected):
+    def check_hist(self, name, period, by, metric, window, expected, pmu='ibs_op'):
         """expected: filters() -> oracle.Filter, rows(list) -> list, unseen: exact|any|null, ctl,
         all: that nothing is rejected is right too, also(accepted samples, series) -> text: what
         else is to hold."""
-        got = Hist(self.stdout(name), metric)
+        by = by or (FETCH_BY if pmu == 'ibs_fetch' else DEFAULT_BY)
+        metric = metric or ('fetch_lat' if pmu == 'ibs_fetch' else 'dc_miss_lat')
+        got = Hist('\n'.join(x for x in self.stdout(name).splitlines() if '"event":"%s/' % pmu in x), metric)
         for o in got.lines:
             need(o['period'] == period, 'period is %d' % o['period'])
         count = int((window.split() + ['1', '1'])[1])
         need(len(got.lines) == count, '%d lines' % len(got.lines))
-        delivered, dropped = self.samples(period)
+        delivered, dropped = self.samples(period, pmu)
         need(delivered, 'the hardware delivered no sample')
         mask = expected.get('ctl', 0)
         need(all(s.ctl & mask == mask for s in delivered), 'the control MSR lacks %#x' % mask)

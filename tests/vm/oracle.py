@@ -32,6 +32,18 @@ class Cpu(collections.namedtuple('Cpu', 'family model caps')):
         return self.family == 0x19 and self.model <= 0x0f
 
     @property
+    def bad_ic_miss(self):
+        """Errata 1238 and 1347: no IcMiss, and page sizes 4K, 16K, 2M, 1G."""
+        return self.family == 0x19 and self.model <= 0x0f
+
+    @property
+    def fetch_needs_address(self):
+        """Status bits of a fetch mean something only with a physical address."""
+        return self.family > 0x1a or (self.family == 0x1a and (
+            self.model in range(0x50, 0x60) or self.model in range(0x80, 0xb0) or
+            self.model in range(0xc0, 0xd0)))
+
+    @property
     def tells_state(self):
         """CacheHitSt means something: not on Zen 3."""
         return self.family != 0x19 or self.model in range(0x10, 0x20) or self.model > 0x5f
@@ -159,28 +171,84 @@ class Sample:
                 'mode': self.mode, 'mem_node': self.mem_node}[key]
 
 
+class Fetch:
+    """The same of a line of ibs_fetch."""
+
+    def __init__(self, columns, cpu):
+        for name, text in zip(COLUMNS, columns):
+            setattr(self, name, text if name == 'kind' else int(text, 0) if text else None)
+        self.cpu, self.comm, self.uid, self.misses = cpu, None, None, collections.Counter()
+        bits = {name: bit(self.ctl, n) for name, n in (
+            ('comp', 50), ('ic', 51), ('phys', 52), ('l1tlb', 55), ('l2tlb', 56), ('l2', 58),
+            ('oc', 60), ('l3', 61))}
+        self.__dict__.update(bits)
+        self.known = bool(self.phys or not cpu.fetch_needs_address)
+        self.page = self._page()
+        self.fetch, self.itlb = self._fetch(), self._itlb()
+        self.mode = 'kernel' if bit(self.linad, 63) else 'user' if self.linad else 'unknown'
+        self.metrics = {
+            'fetch_lat': field(self.ctl, 32, 16) if self.comp and self.known else None,
+            'itlb_refill_lat': field(self.data, 0, 16) if self.known and self.l1tlb else None,
+        }
+
+    def _fetch(self):
+        if not self.comp:
+            met = self.phys or self.l1tlb or self.l2tlb or (self.ic and not self.cpu.bad_ic_miss)
+            return 'aborted' if met or not self.known else 'killed'
+        if not self.known:
+            return 'unknown'
+        if self.cpu.bad_ic_miss:
+            return 'l2-miss' if self.l2 else 'l1-l2'
+        if not self.ic:
+            return 'op-cache' if self.cpu.zen4 and not self.oc else 'l1'
+        if not self.l2:
+            return 'l2'
+        if not self.cpu.zen4:
+            return 'l2-miss'
+        return 'l3-miss' if self.l3 else 'l3'
+
+    def _page(self):
+        if not self.phys:
+            return None
+        sizes = ('4k', '16k', '2m', '1g') if self.cpu.bad_ic_miss else ('4k', '2m', '1g', None)
+        return sizes[field(self.ctl, 53, 2)]
+
+    def _itlb(self):
+        if not self.known or not (self.l1tlb or self.phys):
+            return 'unknown'
+        if not self.l1tlb:
+            return 'l1'
+        if not self.l2tlb:
+            return 'l2'
+        return 'walk-' + self.page if self.page else 'walk'
+
+    def label(self, key):
+        return {'cgroup': self.cgroup, 'pid': self.tgid, 'cpu': self.vcpu, 'fetch': self.fetch,
+                'itlb': self.itlb, 'mode': self.mode}[key]
+
+
 class Line:
     """One line of the log, of which little is looked at yet: there are many."""
-    __slots__ = ('text', 'virtual_ns', 'maxcnt', 'dropped')
+    __slots__ = ('text', 'virtual_ns', 'maxcnt', 'dropped', 'kind')
 
-    def __init__(self, text, dropped):
+    def __init__(self, text, dropped, kind):
         columns = text.split(',', 4)
         ctl = int(columns[3], 0)
-        self.text, self.dropped, self.virtual_ns = text, dropped, int(columns[2])
-        self.maxcnt = (field(ctl, 20, 7) << 16 | field(ctl, 0, 16)) << 4
+        self.text, self.dropped, self.virtual_ns, self.kind = text, dropped, int(columns[2]), kind
+        self.maxcnt = (field(ctl, 20, 7) * (kind is Sample) << 16 | field(ctl, 0, 16)) << 4
 
     def sample(self, cpu):
-        return Sample(self.text.split(','), cpu)
+        return self.kind(self.text.split(','), cpu)
 
 
-def read_log(path):
-    """The op samples, oldest first; .dropped says that the guest did not read it."""
-    lines = []
+def read_log(path, kind=Sample):
+    """The samples of a kind, oldest first; .dropped says that the guest did not read it."""
+    lines, end = [], ',op\n' if kind is Sample else ',fetch\n'
     with open(path) as f:
         for text in f:
             dropped = text.startswith('#dropped,')
-            if text.endswith(',op\n') and (dropped or text[0] != '#'):
-                lines.append(Line(text[9:-1] if dropped else text[:-1], dropped))
+            if text.endswith(end) and (dropped or text[0] != '#'):
+                lines.append(Line(text[9:-1] if dropped else text[:-1], dropped, kind))
     return sorted(lines, key=lambda s: s.virtual_ns)
 
 

@@ -14,6 +14,7 @@ import sys
 
 import cases
 import dumps
+import fetch
 import guest
 import live
 import oracle
@@ -83,6 +84,10 @@ class Guest(cases.Cases, guest.Guest):
                   filters=lambda: oracle.Filter(
                       pid=pid_d(), cgroup=below_a(), latency=(20, 65535), op={'load'},
                       src={'dram', 'l3', 'local-cache'}))
+
+        # the matrix of these is fetch.py's
+        if (self.kernel, self.gen) in (('5.10', 'zen2'), ('6.12', 'zen4')):
+            fetch.scenarios(self, long=False)
 
         self.cases()
         selections.add(self, random, seed, options)
