@@ -29,25 +29,39 @@ static __always_inline void count(core_t core, __u64 outcome)
 	((struct ibs_cpu_counts *)base)[1].outcome[0]++;
 }
 
-/* A sample that may go on, by its registers: counted, or with @forwards sent as a record. */
-static __always_inline __u64 op_sample(core_t core, const struct sample *s, bool forwards)
+/* What a program is compiled for; all are constants. */
+struct path {
+	bool direct;   /* registers are read in place */
+	bool forwards; /* samples are sent as records, not counted */
+	bool fetch;    /* samples are of ibs_fetch */
+};
+
+/* A sample that may go on, by its registers: counted, or sent as a record. */
+static __always_inline __u64 decide(core_t core, const struct sample *s, struct path path)
 {
-	__u32 word, out = op_select(core, s->regs, forwards ? NULL : &word);
+	__u32 word, out = regs_select(core, s->regs, path.forwards ? NULL : &word, path.fetch);
 
 	if (out == IBS_OUTCOME_AGGREGATED)
-		return forwards ? forward(core_state(core), s) : op_aggregate(core, word, s);
+		return path.forwards ? forward(core_state(core), s)
+				     : aggregate(core, word, s, path.fetch);
 	return out < IBS_OUTCOME_N ? out : IBS_OUTCOME_LOST_INTERNAL;
 }
 
+static __always_inline bool raw_size_ok(core_t core, __u32 bytes, bool fetch)
+{
+	return fetch ? ibs_fetch_raw_size_ok(core_config(core)->ibs.caps, bytes)
+		     : ibs_op_raw_size_ok(bytes);
+}
+
 /* Path for v6.2 and later: registers read in place. */
-static __always_inline __u64 sample_direct(core_t core, void *ctx, bool forwards)
+static __always_inline __u64 sample_direct(core_t core, void *ctx, struct path path)
 {
 	struct bpf_perf_event_data_kern *kctx = bpf_cast_to_kern_ctx(ctx);
 	struct perf_raw_record *raw = kctx->data->raw;
 	struct perf_ibs_data *ibs;
 
 	/* a null pointer reads as zeros, and so as a record too short */
-	if (!ibs_op_raw_size_ok(raw->frag.size))
+	if (!raw_size_ok(core, raw->frag.size, path.fetch))
 		return raw ? IBS_OUTCOME_LOST_BAD_RAW : IBS_OUTCOME_LOST_NO_RAW;
 	ibs = bpf_rdonly_cast(raw->frag.data - bpf_core_field_offset(struct perf_ibs_data, caps),
 			      bpf_core_type_id_kernel(struct perf_ibs_data));
@@ -56,7 +70,7 @@ static __always_inline __u64 sample_direct(core_t core, void *ctx, bool forwards
 		.regs = ibs->regs, .ctx = ctx, .bytes = &raw->frag.size, .caps = &ibs->caps
 	};
 
-	return op_sample(core, &s, forwards);
+	return decide(core, &s, path);
 }
 
 /* The members of perf_raw_frag that matter; `size` follows `data` in every kernel. */
@@ -93,7 +107,7 @@ static __noinline int find_raw(struct bpf_perf_event_data_kern *kctx, struct ibs
  * each other in the same way, so that their distance on the stack is that of the first sample, and
  * two of four reads can be left out. The record's pointer to its bytes tells if it is not so.
  */
-static __always_inline __u64 sample_probe(core_t core, void *ctx, bool forwards)
+static __always_inline __u64 sample_probe(core_t core, void *ctx, struct path path)
 {
 	struct ibs_cpu_state *st = core_state(core);
 	__u64 regs[IBS_OP_REG_FIXED];
@@ -110,10 +124,16 @@ static __always_inline __u64 sample_probe(core_t core, void *ctx, bool forwards)
 		if (out != IBS_OUTCOME_AGGREGATED)
 			return out;
 	}
-	if (!ibs_op_raw_size_ok(frag.size))
+	if (!raw_size_ok(core, frag.size, path.fetch))
 		return IBS_OUTCOME_LOST_BAD_RAW;
 	/* only what is looked at: each word is instructions too */
-	if (forwards || (core_config(core)->filter.needs & FILTER_OTHER_REGS)) {
+	if (path.fetch) {
+		const bool extd = core_config(core)->ibs.caps & IBS_CAPS_FETCHCTLEXTD;
+
+		if (bpf_probe_read_kernel(regs, (extd ? IBS_FETCH_REG_N : IBS_FETCH_REG_FIXED) * 8,
+					  (void *)(frag.data + sizeof(__u32))))
+			return IBS_OUTCOME_LOST_READ;
+	} else if (path.forwards || (core_config(core)->filter.needs & FILTER_OTHER_REGS)) {
 		if (bpf_probe_read_kernel(regs, sizeof(regs), (void *)(frag.data + sizeof(__u32))))
 			return IBS_OUTCOME_LOST_READ;
 	} else if (bpf_probe_read_kernel(
@@ -126,11 +146,11 @@ static __always_inline __u64 sample_probe(core_t core, void *ctx, bool forwards)
 		.regs = regs, .ctx = ctx, .copy = true, .copy_from = frag.data, .bytes = &frag.size
 	};
 
-	return op_sample(core, &s, forwards);
+	return decide(core, &s, path);
 }
 
 /* The whole way of a sample of the kernel's; what it came to is counted. */
-static __always_inline __u32 run_event(void *ctx, bool direct, bool forwards)
+static __always_inline __u32 run_event(void *ctx, struct path path)
 {
 	const volatile struct ibs_config *cfg = &config;
 	core_t core;
@@ -141,15 +161,14 @@ static __always_inline __u32 run_event(void *ctx, bool direct, bool forwards)
 	out = select_task(core, cfg->task_select);
 
 	if (out == IBS_OUTCOME_AGGREGATED)
-		out = direct ? sample_direct(core, ctx, forwards)
-			     : sample_probe(core, ctx, forwards);
+		out = path.direct ? sample_direct(core, ctx, path) : sample_probe(core, ctx, path);
 	count(core, out);
 	return out;
 }
 
 /* The same of a sample whose registers are at hand. @period: NULL if @ctx has it */
 static __always_inline __u32 run_regs(core_t core, void *ctx, const __u64 *regs,
-				      const __u64 *period, bool forwards)
+				      const __u64 *period, struct path path)
 {
 	__u32 out = select_task(core, core_config(core)->task_select);
 
@@ -159,41 +178,29 @@ static __always_inline __u32 run_regs(core_t core, void *ctx, const __u64 *regs,
 			.regs = regs, .ctx = ctx, .period = period, .bytes = &bytes, .caps = &caps
 		};
 
-		out = op_sample(core, &s, forwards);
+		out = decide(core, &s, path);
 	}
 	count(core, out);
 	return out;
 }
 
-/* For kernels with bpf_rdonly_cast(). All return 0: perf writes nothing, the maps are the output. */
-SEC("perf_event")
-int ibs_op_nmi(void *ctx)
-{
-	run_event(ctx, true, false);
-	return 0;
-}
+/* All return 0: perf writes nothing, the maps are the output. */
+#define NMI_PROGRAM(name, ...)                                \
+	SEC("perf_event")                                     \
+	int name(void *ctx)                                   \
+	{                                                     \
+		run_event(ctx, (struct path){ __VA_ARGS__ }); \
+		return 0;                                     \
+	}
 
-SEC("perf_event")
-int ibs_op_nmi_forward(void *ctx)
-{
-	run_event(ctx, true, true);
-	return 0;
-}
-
-/* For those without. */
-SEC("perf_event")
-int ibs_op_nmi_copy(void *ctx)
-{
-	run_event(ctx, false, false);
-	return 0;
-}
-
-SEC("perf_event")
-int ibs_op_nmi_copy_forward(void *ctx)
-{
-	run_event(ctx, false, true);
-	return 0;
-}
+/* For kernels with bpf_rdonly_cast(), */
+NMI_PROGRAM(ibs_op_nmi, .direct = true)
+NMI_PROGRAM(ibs_op_nmi_forward, .direct = true, .forwards = true)
+NMI_PROGRAM(ibs_fetch_nmi, .direct = true, .fetch = true)
+/* and for those without. */
+NMI_PROGRAM(ibs_op_nmi_copy, )
+NMI_PROGRAM(ibs_op_nmi_copy_forward, .forwards = true)
+NMI_PROGRAM(ibs_fetch_nmi_copy, .fetch = true)
 
 /*
  * Always 0, which the verifier does not know. Registers that went through it are any numbers to it,
@@ -202,34 +209,36 @@ int ibs_op_nmi_copy_forward(void *ctx)
  */
 __u64 sim_blur;
 
-static __always_inline void run_sim(void *ctx, bool forwards)
+static __always_inline void run_sim(void *ctx, struct path path)
 {
 	const core_t core = this_core(core_config(0));
 	__u64 regs[IBS_OP_REG_FIXED];
 
-	ibs_sim_op(cfg_sim_seed, bpf_get_smp_processor_id(), core_counts(core)->seen,
-		   config.ibs.caps, regs);
-	for (int r = IBS_OP_DATA; r <= IBS_OP_DATA3; r++) {
+	if (path.fetch)
+		ibs_sim_fetch(cfg_sim_seed, bpf_get_smp_processor_id(), core_counts(core)->seen,
+			      regs);
+	else
+		ibs_sim_op(cfg_sim_seed, bpf_get_smp_processor_id(), core_counts(core)->seen,
+			   config.ibs.caps, regs);
+	for (int r = path.fetch ? 0 : IBS_OP_DATA; r <= (path.fetch ? 3 : IBS_OP_DATA3); r++) {
 		regs[r] ^= sim_blur;
 		barrier_var(regs[r]);
 	}
-	run_regs(core, ctx, regs, NULL, forwards);
+	run_regs(core, ctx, regs, NULL, path);
 }
 
 /* What `--source sim` attaches to the software clock. */
-SEC("perf_event")
-int ibs_op_sim(void *ctx)
-{
-	run_sim(ctx, false);
-	return 0;
-}
+#define SIM_PROGRAM(name, ...)                              \
+	SEC("perf_event")                                   \
+	int name(void *ctx)                                 \
+	{                                                   \
+		run_sim(ctx, (struct path){ __VA_ARGS__ }); \
+		return 0;                                   \
+	}
 
-SEC("perf_event")
-int ibs_op_sim_forward(void *ctx)
-{
-	run_sim(ctx, true);
-	return 0;
-}
+SIM_PROGRAM(ibs_op_sim, )
+SIM_PROGRAM(ibs_op_sim_forward, .forwards = true)
+SIM_PROGRAM(ibs_fetch_sim, .fetch = true)
 
 /*
  * A new one takes after its parent if children are followed; else nobody has named it, also if its

@@ -40,9 +40,10 @@ static long twin_regs(__u32 i, struct twin_run *run)
 	const struct ibs_twin_sample *s = &run->area->sample[n];
 
 	twin_tell(run, i,
-		  cfg_twin_forward
-			  ? run_regs(this_core(core_config(0)), NULL, s->regs, &s->period, true)
-			  : run_regs(this_core(core_config(0)), NULL, s->regs, &s->period, false));
+		  cfg_twin_forward ? run_regs(this_core(core_config(0)), NULL, s->regs, &s->period,
+					      (struct path){ .forwards = true })
+				   : run_regs(this_core(core_config(0)), NULL, s->regs, &s->period,
+					      (struct path){}));
 	return 0;
 }
 
@@ -51,8 +52,8 @@ static long twin_raw(__u32 i, struct twin_run *run)
 	void *ctx = &run->area->stage[run->ctx_at & (IBS_TWIN_STAGE - 8)];
 
 	twin_tell(run, i,
-		  cfg_twin_forward ? run_event(ctx, false, true)
-				   : run_event(ctx, false, false));
+		  cfg_twin_forward ? run_event(ctx, (struct path){ .forwards = true })
+				   : run_event(ctx, (struct path){}));
 	return 0;
 }
 

@@ -19,11 +19,14 @@
  *   count_add(word, n)
  *
  * Maps are those of bpf/maps.bpf.h.
+ *
+ * @fetch, of several functions, is a constant of the caller: the registers are those of ibs_fetch.
  */
 #ifndef IBSCOPE_DECIDE_H
 #define IBSCOPE_DECIDE_H
 
 #include <ibscope/config.h>
+#include <ibscope/fetch.h>
 #include <ibscope/memory_nodes.h>
 #include <linux/errno.h>
 
@@ -320,22 +323,27 @@ static __always_inline __u64 select_task(core_t core, __u8 select)
 
 		if (!c->selected)
 			return IBS_OUTCOME_FILTERED_CGROUP;
-		core_state(core)->min_lat = c->min_lat; /* for op_select() */
+		core_state(core)->min_lat = c->min_lat; /* for regs_select() */
 	}
 	return IBS_OUTCOME_AGGREGATED;
 }
 
-static __always_inline __u32 slot_index(core_t core, const __u64 *regs)
+static __always_inline __u32 slot_index(core_t core, const __u64 *regs, bool fetch)
 {
 	const __u32 by = core_config(core)->by, caps = core_config(core)->ibs.caps;
 
 	if (by == IBS_BY_CGROUP)
 		return current_cgroup(core, core_config(core)->cgroup_v1)->index;
+	if (by && fetch)
+		return group_lookup(core, ibs_fetch_mode(regs[IBS_FETCH_LINADDR]),
+				    by & IBS_BY_MEM_NODE ? ibs_memory_node(core_memory_nodes(core),
+									   caps, regs, true)
+							 : 0);
 	if (by)
 		return group_lookup(core, by & IBS_BY_MODE ? ibs_op_mode(caps, regs) : 0,
-				    by & IBS_BY_MEM_NODE
-					    ? ibs_memory_node(core_memory_nodes(core), caps, regs)
-					    : 0);
+				    by & IBS_BY_MEM_NODE ? ibs_memory_node(core_memory_nodes(core),
+									   caps, regs, false)
+							 : 0);
 	return core_state(core)->shard * core_config(core)->max_slots + 1;
 }
 
@@ -345,15 +353,14 @@ static __noinline __u32 filter_cgroups(core_t core)
 	return current_cgroup(core, core_config(core)->cgroup_v1)->filter;
 }
 
-/* One copy for all callers: the evaluator is long until the verifier has cut it to the filter. */
-static __noinline __u32 filter_outcome(core_t core, const __u64 *regs)
+static __always_inline __u32 run_filter(core_t core, const __u64 *regs, bool fetch)
 {
 	core_cfg *cfg = core_config(core);
 	struct ibs_filter_sample s = { .regs = regs, .ibs = &cfg->ibs };
 	const __u32 needs = cfg->filter.needs;
 
 	if (needs & IBS_FILTER_NEEDS_MORE) {
-		if (needs & IBS_FILTER_NEEDS_SRC)
+		if (!fetch && (needs & IBS_FILTER_NEEDS_SRC))
 			s.src = ibs_filter_src(&s);
 		if (needs & IBS_FILTER_NEEDS_CONTEXT) {
 			if (needs & IBS_FILTER_NEEDS_TASK)
@@ -366,7 +373,18 @@ static __noinline __u32 filter_outcome(core_t core, const __u64 *regs)
 				s.cgroups = filter_cgroups(core);
 		}
 	}
-	return ibs_filter_outcome(&cfg->filter, &s);
+	return ibs_filter_run(&cfg->filter, &s, fetch);
+}
+
+/* One copy for all callers: the evaluator is long until the verifier has cut it to the filter. */
+static __noinline __u32 filter_outcome(core_t core, const __u64 *regs)
+{
+	return run_filter(core, regs, false);
+}
+
+static __noinline __u32 fetch_filter_outcome(core_t core, const __u64 *regs)
+{
+	return run_filter(core, regs, true);
 }
 
 /* The entry in the layout, or, below IBS_LAYOUT_FIRST, what becomes of the sample. */
@@ -390,24 +408,48 @@ static __always_inline __u32 op_place(core_t core, const __u64 *regs, __u64 data
 	return cfg->layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
 }
 
+static __always_inline struct ibs_cpu core_cpu(core_cfg *cfg)
+{
+	return (struct ibs_cpu){ .caps = cfg->ibs.caps, .quirks = cfg->ibs.quirks };
+}
+
+static __always_inline __u32 fetch_place(core_cfg *cfg, const __u64 *regs)
+{
+	const struct ibs_cpu cpu = core_cpu(cfg);
+	const __u64 ctl = regs[IBS_FETCH_CTL];
+	__u32 pair = IBS_LAYOUT_IDX(ibs_fetch_itlb(cpu, ctl), ibs_fetch_class(cpu, ctl));
+
+	return cfg->layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
+}
+
+/* @metric: of @cfg, where each read is an instruction */
+static __always_inline bool metric_valid(core_cfg *cfg, __u32 metric, const __u64 *regs,
+					 __u64 data3, bool fetch)
+{
+	return fetch ? ibs_fetch_metric_valid(metric, core_cpu(cfg), regs[IBS_FETCH_CTL])
+		     : ibs_op_metric_valid(metric, cfg->ibs.caps, data3);
+}
+
 static __always_inline bool latency_selected(core_t core, const __u64 *regs, __u64 data3,
-					     __u32 min_lat, __u32 max_lat)
+					     __u32 min_lat, __u32 max_lat, bool fetch)
 {
 	core_cfg *cfg = core_config(core);
-	const __u32 metric = cfg->metric, lat = ibs_op_metric(metric, regs, data3);
+	const __u32 metric = cfg->metric;
+	const __u32 lat =
+		fetch ? ibs_fetch_metric(metric, regs) : ibs_op_metric(metric, regs, data3);
 
-	return ibs_op_metric_valid(metric, cfg->ibs.caps, data3) && lat >= min_lat &&
+	return metric_valid(cfg, metric, regs, data3, fetch) && lat >= min_lat &&
 	       (!max_lat || lat <= max_lat);
 }
 
 /*
- * Everything that needs registers; @regs has at least IBS_OP_REG_FIXED. IBS_OUTCOME_AGGREGATED if
+ * Everything that needs registers; @regs has those of every record. IBS_OUTCOME_AGGREGATED if
  * the sample is to be kept, and then *@place, unless it is NULL, is its entry in the layout.
  */
-static __always_inline __u32 op_select(core_t core, const __u64 *regs, __u32 *place)
+static __always_inline __u32 regs_select(core_t core, const __u64 *regs, __u32 *place, bool fetch)
 {
 	core_cfg *cfg = core_config(core);
-	__u64 data3 = place ? regs[IBS_OP_DATA3] : 0;
+	__u64 data3 = place && !fetch ? regs[IBS_OP_DATA3] : 0;
 	__u32 word;
 
 	if (cfg->lat_select) {
@@ -419,19 +461,22 @@ static __always_inline __u32 op_select(core_t core, const __u64 *regs, __u32 *pl
 		if (!min_lat)
 			min_lat = range;
 		if ((min_lat | max_lat) &&
-		    !latency_selected(core, regs, place ? data3 : regs[IBS_OP_DATA3], min_lat,
-				      max_lat))
+		    !latency_selected(core, regs, place || fetch ? data3 : regs[IBS_OP_DATA3],
+				      min_lat, max_lat, fetch))
 			return IBS_OUTCOME_FILTERED_LAT;
 	}
 	if (place || cfg->kind_select) {
-		word = op_place(core, regs, place ? data3 : regs[IBS_OP_DATA3]);
+		word = fetch ? fetch_place(cfg, regs)
+			     : op_place(core, regs, place ? data3 : regs[IBS_OP_DATA3]);
 		if (word < IBS_LAYOUT_FIRST)
 			return word;
 		if (place)
 			*place = word;
 	}
 	/* n first: without a filter not even the call is left */
-	return core_config(core)->filter.n ? filter_outcome(core, regs) : IBS_OUTCOME_AGGREGATED;
+	if (!core_config(core)->filter.n)
+		return IBS_OUTCOME_AGGREGATED;
+	return fetch ? fetch_filter_outcome(core, regs) : filter_outcome(core, regs);
 }
 
 /* @slot: its first words; every kind of sample comes by here, most have nothing to count. */
@@ -472,24 +517,25 @@ static __always_inline void count_miss(core_cfg *cfg, __u64 *miss, const __u64 *
 	}
 }
 
-/* @word is of op_select(). */
-static __always_inline __u32 op_aggregate(core_t core, __u32 word, const struct sample *s)
+/* @word is of regs_select(). */
+static __always_inline __u32 aggregate(core_t core, __u32 word, const struct sample *s, bool fetch)
 {
-	__u32 hist = word & IBS_LAYOUT_HIST, index = slot_index(core, s->regs), metric;
-	__u64 data3 = s->regs[IBS_OP_DATA3], *words = map_find(core, series, &index);
+	__u32 hist = word & IBS_LAYOUT_HIST, index = slot_index(core, s->regs, fetch), metric;
+	__u64 data3 = fetch ? 0 : s->regs[IBS_OP_DATA3], *words = map_find(core, series, &index);
 	core_cfg *cfg = core_config(core);
 
 	word &= IBS_LAYOUT_WORD;
 	if (!words || word > cfg->slot_words - IBS_HIST_REACH)
 		return IBS_OUTCOME_LOST_INTERNAL;
-	if (cfg->tlb)
+	if (!fetch && cfg->tlb)
 		count_tlb(cfg, words, data3, s);
 	words += word;
 	if (cfg->weigh)
 		count_add(&words[IBS_PAIR_OPS], sample_period(s));
 	metric = cfg->metric;
-	if (hist && ibs_op_metric_valid(metric, cfg->ibs.caps, data3)) {
-		__u32 lat = ibs_op_metric(metric, s->regs, data3);
+	if (hist && metric_valid(cfg, metric, s->regs, data3, fetch)) {
+		__u32 lat = fetch ? ibs_fetch_metric(metric, s->regs)
+				  : ibs_op_metric(metric, s->regs, data3);
 		/* the mask is for the verifier, which cannot follow the bucket's arithmetic */
 		__u32 bucket = ibs_lat_bucket(lat) & IBS_HIST_BUCKET_MASK;
 
@@ -497,7 +543,7 @@ static __always_inline __u32 op_aggregate(core_t core, __u32 word, const struct 
 
 		if (cfg->weigh)
 			count_add(&words[IBS_HIST_CYCLES], cycles);
-		if (metric == IBS_METRIC_DC_MISS_LAT)
+		if (!fetch && metric == IBS_METRIC_DC_MISS_LAT)
 			count_miss(cfg, words + IBS_HIST_MISS, s->regs, cycles);
 		count_add(&words[IBS_HIST_BUCKET + bucket], 1);
 		count_add(&words[IBS_HIST_SUM], lat);

@@ -3,22 +3,8 @@
 #ifndef IBSCOPE_FETCH_FIELDS_H
 #define IBSCOPE_FETCH_FIELDS_H
 
+#include <ibscope/fetch.h>
 #include <ibscope/op_fields.h> /* struct ibs_field */
-
-/* Order in the raw record (Linux ibs.c, perf_ibs_handle_irq), after a u32 of caps. */
-enum ibs_fetch_reg {
-	IBS_FETCH_CTL,
-	IBS_FETCH_LINADDR,
-	IBS_FETCH_PHYSADDR,
-	IBS_FETCH_REG_FIXED,		       /* registers that every record has */
-	IBS_FETCH_EXTD = IBS_FETCH_REG_FIXED, /* with IBS_CAPS_FETCHCTLEXTD */
-	IBS_FETCH_REG_N,
-};
-
-#define IBS_FETCH_RAW_MIN (4 + 8 * IBS_FETCH_REG_FIXED)
-
-#define IBS_FETCH_CTL_COMP	IBS_BIT(50)
-#define IBS_FETCH_CTL_PHY_VALID IBS_BIT(52)
 
 struct ibs_fetch_sample {
 	struct ibs_cpu cpu;
@@ -31,32 +17,32 @@ struct ibs_fetch_sample {
  * X(NAME, "perf's name", name, register, low bit, width, validity function). Sources as in
  * op_fields.h. What l1tlb_pgsz stands for depends on the processor: ibs_fetch_page_size().
  */
-#define IBS_FETCH_FIELD_TABLE(X)                                                             \
-	X(MAXCNT, "MaxCnt", fetch_maxcnt, IBS_FETCH_CTL, 0, 16, always)                      \
-	X(CNT, "Cnt", fetch_cnt, IBS_FETCH_CTL, 16, 16, always)                              \
-	X(LAT, "Lat", fetch_lat, IBS_FETCH_CTL, 32, 16, status)                              \
-	X(EN, "En", fetch_en, IBS_FETCH_CTL, 48, 1, always)                                  \
-	X(VAL, "Val", fetch_val, IBS_FETCH_CTL, 49, 1, always)                               \
-	X(COMP, "Comp", fetch_comp, IBS_FETCH_CTL, 50, 1, always)                            \
-	X(IC_MISS, "IcMiss", ic_miss, IBS_FETCH_CTL, 51, 1, ic_miss)                         \
-	X(PHY_ADDR_VALID, "PhyAddrValid", phy_addr_valid, IBS_FETCH_CTL, 52, 1, always)      \
-	X(L1TLB_PGSZ, "L1TlbPgSz", l1tlb_pgsz, IBS_FETCH_CTL, 53, 2, phy)                    \
-	X(L1TLB_MISS, "L1TlbMiss", l1tlb_miss, IBS_FETCH_CTL, 55, 1, status)                 \
-	X(L2TLB_MISS, "L2TlbMiss", l2tlb_miss, IBS_FETCH_CTL, 56, 1, status)                 \
-	X(RAND_EN, "RandEn", rand_en, IBS_FETCH_CTL, 57, 1, always)                          \
-	X(L2_MISS, "L2Miss", fetch_l2_miss, IBS_FETCH_CTL, 58, 1, l2_miss)                   \
-	X(L3_MISS_ONLY, "L3MissOnly", l3_miss_only, IBS_FETCH_CTL, 59, 1, zen4)              \
-	X(OC_MISS, "FetchOcMiss", fetch_oc_miss, IBS_FETCH_CTL, 60, 1, zen4_status)          \
-	X(L3_MISS, "FetchL3Miss", fetch_l3_miss, IBS_FETCH_CTL, 61, 1, zen4_status)          \
-	X(LIN_AD, "IbsFetchLinAd", fetch_lin_ad, IBS_FETCH_LINADDR, 0, 64, lin_ad)           \
-	X(PHYS_AD, "IbsFetchPhysAd", fetch_phys_ad, IBS_FETCH_PHYSADDR, 0, 64, phys_ad)      \
+#define IBS_FETCH_FIELD_TABLE(X)                                                        \
+	X(MAXCNT, "MaxCnt", fetch_maxcnt, IBS_FETCH_CTL, 0, 16, always)                 \
+	X(CNT, "Cnt", fetch_cnt, IBS_FETCH_CTL, 16, 16, always)                         \
+	X(LAT, "Lat", fetch_lat, IBS_FETCH_CTL, 32, 16, status)                         \
+	X(EN, "En", fetch_en, IBS_FETCH_CTL, 48, 1, always)                             \
+	X(VAL, "Val", fetch_val, IBS_FETCH_CTL, 49, 1, always)                          \
+	X(COMP, "Comp", fetch_comp, IBS_FETCH_CTL, 50, 1, always)                       \
+	X(IC_MISS, "IcMiss", ic_miss, IBS_FETCH_CTL, 51, 1, ic_miss)                    \
+	X(PHY_ADDR_VALID, "PhyAddrValid", phy_addr_valid, IBS_FETCH_CTL, 52, 1, always) \
+	X(L1TLB_PGSZ, "L1TlbPgSz", l1tlb_pgsz, IBS_FETCH_CTL, 53, 2, phy)               \
+	X(L1TLB_MISS, "L1TlbMiss", l1tlb_miss, IBS_FETCH_CTL, 55, 1, status)            \
+	X(L2TLB_MISS, "L2TlbMiss", l2tlb_miss, IBS_FETCH_CTL, 56, 1, status)            \
+	X(RAND_EN, "RandEn", rand_en, IBS_FETCH_CTL, 57, 1, always)                     \
+	X(L2_MISS, "L2Miss", fetch_l2_miss, IBS_FETCH_CTL, 58, 1, l2_miss)              \
+	X(L3_MISS_ONLY, "L3MissOnly", l3_miss_only, IBS_FETCH_CTL, 59, 1, zen4)         \
+	X(OC_MISS, "FetchOcMiss", fetch_oc_miss, IBS_FETCH_CTL, 60, 1, zen4_status)     \
+	X(L3_MISS, "FetchL3Miss", fetch_l3_miss, IBS_FETCH_CTL, 61, 1, zen4_status)     \
+	X(LIN_AD, "IbsFetchLinAd", fetch_lin_ad, IBS_FETCH_LINADDR, 0, 64, lin_ad)      \
+	X(PHYS_AD, "IbsFetchPhysAd", fetch_phys_ad, IBS_FETCH_PHYSADDR, 0, 64, phys_ad) \
 	X(ITLB_REFILL_LAT, "IbsItlbRefillLat", itlb_refill_lat, IBS_FETCH_EXTD, 0, 16, status)
 
 enum ibs_fetch_field {
 #define IBS_FETCH_FIELD_ENUM(NAME, ...) IBS_FETCH_FIELD_##NAME,
 	IBS_FETCH_FIELD_TABLE(IBS_FETCH_FIELD_ENUM)
 #undef IBS_FETCH_FIELD_ENUM
-	IBS_FETCH_FIELD_N
+		IBS_FETCH_FIELD_N
 };
 
 static const struct ibs_field ibs_fetch_fields[IBS_FETCH_FIELD_N] = {
@@ -85,7 +71,7 @@ static inline bool ibs_fetch_valid_phy(const struct ibs_fetch_sample *s)
 /* What the fetch met with; on some processors known only if it got a physical address. */
 static inline bool ibs_fetch_valid_status(const struct ibs_fetch_sample *s)
 {
-	return !(s->cpu.quirks & IBS_QUIRK_FETCH_NEEDS_PHY) || ibs_fetch_valid_phy(s);
+	return ibs_fetch_status_valid(s->cpu, s->reg[IBS_FETCH_CTL]);
 }
 
 static inline bool ibs_fetch_valid_ic_miss(const struct ibs_fetch_sample *s)
@@ -108,10 +94,9 @@ static inline bool ibs_fetch_valid_lin_ad(const struct ibs_fetch_sample *s)
 	return !(s->cpu.quirks & IBS_QUIRK_FETCH_1197) || s->reg[IBS_FETCH_LINADDR];
 }
 
-/* Linux 7.2 zeroes the address for those who may not see it, and leaves the valid bit. */
 static inline bool ibs_fetch_valid_phys_ad(const struct ibs_fetch_sample *s)
 {
-	return ibs_fetch_valid_phy(s) && s->reg[IBS_FETCH_PHYSADDR];
+	return ibs_fetch_phys_valid(s->reg);
 }
 
 /**
@@ -129,8 +114,8 @@ static inline bool ibs_fetch_field(const struct ibs_fetch_sample *s, enum ibs_fe
 	bool valid;
 
 	switch (field) {
-#define IBS_FETCH_FIELD_CASE(NAME, perf, name, reg, lo, width, valid_fn)          \
-	case IBS_FETCH_FIELD_##NAME:                                              \
+#define IBS_FETCH_FIELD_CASE(NAME, perf, name, reg, lo, width, valid_fn)             \
+	case IBS_FETCH_FIELD_##NAME:                                                 \
 		valid = (s->present & 1u << (reg)) && ibs_fetch_valid_##valid_fn(s); \
 		break;
 		IBS_FETCH_FIELD_TABLE(IBS_FETCH_FIELD_CASE)
@@ -152,18 +137,12 @@ static inline bool ibs_fetch_field(const struct ibs_fetch_sample *s, enum ibs_fe
  */
 static inline bool ibs_fetch_page_size(const struct ibs_fetch_sample *s, __u64 *bytes)
 {
-	__u64 code;
+	__u32 code = ibs_fetch_page_code(s->cpu, s->reg[IBS_FETCH_CTL]);
+	__u64 ignored;
 
-	if (!ibs_fetch_field(s, IBS_FETCH_FIELD_L1TLB_PGSZ, &code))
+	if (code > 3 || !ibs_fetch_field(s, IBS_FETCH_FIELD_L1TLB_PGSZ, &ignored))
 		return false;
-	if (s->cpu.quirks & IBS_QUIRK_FETCH_1347) {
-		/* 4K, 16K, 2M, 1G */
-		*bytes = code < 2 ? 1ULL << (12 + 2 * code) : 1ULL << (21 + 9 * (code - 2));
-		return true;
-	}
-	if (code == 3)
-		return false;
-	*bytes = 1ULL << (12 + 9 * code); /* 4K, 2M, 1G */
+	*bytes = IBS_FETCH_PAGE_BYTES(code);
 	return true;
 }
 

@@ -330,7 +330,17 @@ enum ibs_filter_when {
 	IBS_FILTER_WHEN_SRC,	      /* memory access whose source is known, */
 	IBS_FILTER_WHEN_LVL,	      /* and has a name in perf, */
 	IBS_FILTER_WHEN_HOPS,	      /* or is another cache or node */
+	IBS_FILTER_WHEN_N
 };
+
+/* Terms of every event, which are not about registers. */
+#define IBS_FILTER_TASK_TABLE(X)                                                               \
+	X(PID, "pid", "", NUM, 0xffffffff, TASK, ALWAYS, s->pid_tgid >> 32, "current process") \
+	X(TID, "tid", "", NUM, 0xffffffff, TASK, ALWAYS, (__u32)s->pid_tgid, "current thread") \
+	X(UID, "uid", "", NUM, 0xffffffff, UID, ALWAYS, (__u32)s->uid_gid, "current task")     \
+	X(GID, "gid", "", NUM, 0xffffffff, UID, ALWAYS, s->uid_gid >> 32, "current task")      \
+	X(CPU, "cpu", "", NUM, 0xffffffff, CPU, ALWAYS, s->cpu, "this CPU")                    \
+	X(CGROUP, "cgroup", "", CGROUP, 0xff, CGROUP, ALWAYS, s->cgroups, "current cgroup")
 
 /*
  * Every term. X(NAME, "name", "other names", values, greatest value, needs, when, value, "where").
@@ -370,12 +380,7 @@ enum ibs_filter_when {
 	  "LINADDR")                                                                              \
 	X(PHYS_ADDR, "phys_addr", "dc_phys_ad", HEX, ~0ULL, R_PHYS | R3, PHYS_ADDR,               \
 	  s->regs[IBS_DC_PHYSADDR], "PHYSADDR")                                                   \
-	X(PID, "pid", "", NUM, 0xffffffff, TASK, ALWAYS, s->pid_tgid >> 32, "current process")    \
-	X(TID, "tid", "", NUM, 0xffffffff, TASK, ALWAYS, (__u32)s->pid_tgid, "current thread")    \
-	X(UID, "uid", "", NUM, 0xffffffff, UID, ALWAYS, (__u32)s->uid_gid, "current task")        \
-	X(GID, "gid", "", NUM, 0xffffffff, UID, ALWAYS, s->uid_gid >> 32, "current task")         \
-	X(CPU, "cpu", "", NUM, 0xffffffff, CPU, ALWAYS, s->cpu, "this CPU")                       \
-	X(CGROUP, "cgroup", "", CGROUP, 0xff, CGROUP, ALWAYS, s->cgroups, "current cgroup")       \
+	IBS_FILTER_TASK_TABLE(X)                                                                  \
 	X(OP, "op", "", OP, IBS_OP_KIND_N - 1, R1 | R3, ALWAYS, ibs_filter_op(s),                 \
 	  "DATA3[0,1,15,21], DATA[37]")                                                           \
 	X(DATA_SRC, "data_src", "src", DATA_SRC, IBS_SRC_N - 1, R2 | R3 | SRC, SRC, found,        \
@@ -457,12 +462,11 @@ static __always_inline bool ibs_filter_value(__u32 when, __u32 field,
 #define B1(lo, width) ibs_bits(s->regs[IBS_OP_DATA], lo, width)
 #define B2(lo, width) ibs_bits(s->regs[IBS_OP_DATA2], lo, width)
 #define B3(lo, width) ibs_bits(s->regs[IBS_OP_DATA3], lo, width)
-#define IBS_FILTER_CASE(NAME, name, others, values, max, needs, when, val, ...) \
-	case IBS_FILTER_##NAME:                                                 \
-		*value = val;                                                   \
+#define IBS_FILTER_VALUE_CASE(NAME, name, others, values, max, needs, when, val, ...) \
+	case IBS_FILTER_##NAME:                                                       \
+		*value = val;                                                         \
 		return true;
-		IBS_FILTER_FIELD_TABLE(IBS_FILTER_CASE)
-#undef IBS_FILTER_CASE
+		IBS_FILTER_FIELD_TABLE(IBS_FILTER_VALUE_CASE)
 #undef B3
 #undef B2
 #undef B1

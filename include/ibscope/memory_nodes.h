@@ -3,7 +3,7 @@
 #ifndef IBSCOPE_MEMORY_NODES_H
 #define IBSCOPE_MEMORY_NODES_H
 
-#include <ibscope/op.h>
+#include <ibscope/fetch.h>
 
 #define IBS_MEMORY_PARTS 512 /* a power of two */
 #define IBS_MEMORY_END	 (~0ULL >> 1)
@@ -19,17 +19,19 @@ struct ibs_memory_nodes {
 };
 
 /*
+ * @fetch: a constant: @regs are of ibs_fetch, else of ibs_op
+ *
  * Return: node + 1, or 0 if it is not known. A binary search without branches, as the verifier would
  * follow all ways through them; the sign of a difference takes their place.
  */
 static __always_inline __u8 ibs_memory_node(const volatile struct ibs_memory_nodes *m, __u32 caps,
-					    const __u64 *regs)
+					    const __u64 *regs, bool fetch)
 {
-	const __u64 phys = regs[IBS_DC_PHYSADDR];
+	const __u64 phys = regs[fetch ? (int)IBS_FETCH_PHYSADDR : (int)IBS_DC_PHYSADDR];
 	const __u32 n = m->n;
 	__u64 at = 0; /* of the part, in bytes of `before` */
 
-	if (!ibs_op_phys_valid(caps, regs))
+	if (fetch ? !ibs_fetch_phys_valid(regs) : !ibs_op_phys_valid(caps, regs))
 		return 0;
 	IBS_UNROLL
 	for (__u64 step = IBS_MEMORY_PARTS / 2; step; step /= 2) {

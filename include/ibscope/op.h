@@ -237,21 +237,32 @@ static __always_inline __u32 ibs_op_src(struct ibs_cpu cpu, const __u64 *regs)
 }
 
 /*
- * Latencies one can histogram. X(NAME, "name", register, low bit, "meaning"); all are 16 bits of
- * core cycles.
+ * Latencies one can histogram, in core cycles of 16 bits; each is of one event. X(NAME, "name",
+ * "meaning").
  */
-#define IBS_METRIC_TABLE(X)                                                             \
-	X(DC_MISS_LAT, "dc_miss_lat", IBS_OP_DATA3, 32, "L1 miss to data, loads")       \
-	X(TLB_REFILL_LAT, "tlb_refill_lat", IBS_OP_DATA3, 48, "L1 dTLB miss to refill") \
-	X(TAG_TO_RET, "tag_to_ret", IBS_OP_DATA, 16, "tag to retirement, all ops")      \
-	X(COMP_TO_RET, "comp_to_ret", IBS_OP_DATA, 0, "completion to retirement, all ops")
+#define IBS_OP_METRIC_TABLE(X)                                        \
+	X(DC_MISS_LAT, "dc_miss_lat", "L1 miss to data, loads")       \
+	X(TLB_REFILL_LAT, "tlb_refill_lat", "L1 dTLB miss to refill") \
+	X(TAG_TO_RET, "tag_to_ret", "tag to retirement, all ops")     \
+	X(COMP_TO_RET, "comp_to_ret", "completion to retirement, all ops")
+#define IBS_FETCH_METRIC_TABLE(X)                                              \
+	X(FETCH_LAT, "fetch_lat", "fetch to delivery, fetches that completed") \
+	X(ITLB_REFILL_LAT, "itlb_refill_lat", "L1 ITLB miss to refill")
+#define IBS_METRIC_TABLE(X) IBS_OP_METRIC_TABLE(X) IBS_FETCH_METRIC_TABLE(X)
 
 enum ibs_metric {
 #define IBS_METRIC_ENUM(name, ...) IBS_METRIC_##name,
 	IBS_METRIC_TABLE(IBS_METRIC_ENUM)
 #undef IBS_METRIC_ENUM
-		IBS_METRIC_N
+		IBS_METRIC_N,
+	IBS_OP_METRIC_N = IBS_METRIC_FETCH_LAT, /* those before are of ibs_op */
 };
+
+/* The metric says which event was sampled. */
+static __always_inline bool ibs_metric_of_fetch(enum ibs_metric m)
+{
+	return m >= IBS_METRIC_FETCH_LAT;
+}
 
 /* DcMissLat: loads that missed; not for prefetches and uncached accesses (AMD PPR, IbsDcMissLat). */
 static __always_inline bool ibs_op_dc_miss_lat_valid(__u64 data3)

@@ -7,7 +7,7 @@
 #ifndef IBSCOPE_FILTER_H
 #define IBSCOPE_FILTER_H
 
-#include <ibscope/filter_fields.h>
+#include <ibscope/fetch_filter_fields.h>
 #include <ibscope/outcome.h>
 
 #define IBS_FILTER_TERMS   24
@@ -86,14 +86,15 @@ static __always_inline bool ibs_filter_compare(__u32 cmp, __u64 v, __u64 value)
 #endif
 
 /**
- * ibs_filter_outcome() - what a sample comes to: IBS_OUTCOME_AGGREGATED if it passes
+ * ibs_filter_run() - what a sample comes to: IBS_OUTCOME_AGGREGATED if it passes
  * @f: in BPF a constant of the object, of which only what is used survives the verifier
+ * @fetch: a constant: filter and registers are of ibs_fetch, else of ibs_op
  *
  * Written out term by term rather than as a loop, so that each term has instructions of its own:
  * of a body that all terms share the verifier could not drop what one of them needs.
  */
-static __always_inline __u32 ibs_filter_outcome(const volatile struct ibs_filter *f,
-						const struct ibs_filter_sample *s)
+static __always_inline __u32 ibs_filter_run(const volatile struct ibs_filter *f,
+					    const struct ibs_filter_sample *s, bool fetch)
 {
 	__u32 next = 0;
 	__u64 v;
@@ -101,21 +102,22 @@ static __always_inline __u32 ibs_filter_outcome(const volatile struct ibs_filter
 	IBS_FILTER_OPAQUE(f);
 	if (!f->n)
 		return IBS_OUTCOME_AGGREGATED;
-#define IBS_FILTER_STEP(i)                                               \
-	if (next == (i)) {                                               \
-		const volatile struct ibs_filter_term *t = &f->terms[i]; \
-                                                                         \
-		if (ibs_filter_value(t->when, t->field, s, &v) &&        \
-		    ibs_filter_compare(t->cmp, v, t->value)) {           \
-			next = t->on_true;                               \
-			IBS_FILTER_OPAQUE(next);                         \
-			if (next >= IBS_FILTER_END)                      \
-				return next - IBS_FILTER_END;            \
-		} else {                                                 \
-			next = t->on_false;                              \
-			if (next >= IBS_FILTER_END)                      \
-				return next - IBS_FILTER_END;            \
-		}                                                        \
+#define IBS_FILTER_STEP(i)                                                    \
+	if (next == (i)) {                                                    \
+		const volatile struct ibs_filter_term *t = &f->terms[i];      \
+                                                                              \
+		if ((fetch ? ibs_fetch_filter_value(t->when, t->field, s, &v) \
+			   : ibs_filter_value(t->when, t->field, s, &v)) &&   \
+		    ibs_filter_compare(t->cmp, v, t->value)) {                \
+			next = t->on_true;                                    \
+			IBS_FILTER_OPAQUE(next);                              \
+			if (next >= IBS_FILTER_END)                           \
+				return next - IBS_FILTER_END;                 \
+		} else {                                                      \
+			next = t->on_false;                                   \
+			if (next >= IBS_FILTER_END)                           \
+				return next - IBS_FILTER_END;                 \
+		}                                                             \
 	}
 #define IBS_FILTER_STEPS(i) \
 	IBS_FILTER_STEP(i)  \
@@ -135,6 +137,13 @@ static __always_inline __u32 ibs_filter_outcome(const volatile struct ibs_filter
 #undef IBS_FILTER_STEPS
 #undef IBS_FILTER_STEP
 	return IBS_OUTCOME_LOST_INTERNAL; /* not reached: no term leads behind the last */
+}
+
+/* Of ibs_op. */
+static __always_inline __u32 ibs_filter_outcome(const volatile struct ibs_filter *f,
+						const struct ibs_filter_sample *s)
+{
+	return ibs_filter_run(f, s, false);
 }
 
 /* Does a sample pass? @s->src need not be set. */

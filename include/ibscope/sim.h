@@ -8,7 +8,7 @@
 #ifndef IBSCOPE_SIM_H
 #define IBSCOPE_SIM_H
 
-#include <ibscope/op.h>
+#include <ibscope/fetch.h>
 
 /* splitmix64 (Steele, Lea, Flood 2014): the state is a counter, so any sample can be drawn alone. */
 static __always_inline __u64 ibs_sim_mix(__u64 z)
@@ -23,14 +23,14 @@ static __always_inline __u64 ibs_sim_mix(__u64 z)
  * Of 256 misses beyond L2: X(up to which draw, DataSrc from Zen 4 on, DataSrc before, RmtNode,
  * least latency, mask of what is added to it), cycles.
  */
-#define IBS_SIM_SRC_TABLE(X)          \
-	X(150, 1, 2, 0, 45, 63)       \
-	X(166, 2, 2, 0, 120, 127)     \
-	X(182, 5, 4, 0, 200, 255)     \
-	X(230, 3, 3, 0, 280, 255)     \
-	X(246, 3, 3, 1, 400, 511)     \
-	X(250, 8, 3, 0, 650, 1023)    \
-	X(253, 7, 7, 0, 1500, 4095)   \
+#define IBS_SIM_SRC_TABLE(X)        \
+	X(150, 1, 2, 0, 45, 63)     \
+	X(166, 2, 2, 0, 120, 127)   \
+	X(182, 5, 4, 0, 200, 255)   \
+	X(230, 3, 3, 0, 280, 255)   \
+	X(246, 3, 3, 1, 400, 511)   \
+	X(250, 8, 3, 0, 650, 1023)  \
+	X(253, 7, 7, 0, 1500, 4095) \
 	X(256, 0, 0, 0, 40, 255)
 
 /**
@@ -61,11 +61,11 @@ static __always_inline void ibs_sim_op(__u64 seed, __u32 cpu, __u64 n, __u32 cap
 	}
 	if ((data3 & IBS_OP_DATA3_DC_MISS) && (r >> 24 & 255) < 140) {
 		data3 |= IBS_OP_DATA3_L2_MISS;
-#define IBS_SIM_SRC(below, zen4, coarse, rmt_node, min, mask)      \
-	if (!lat && draw < (below)) {                             \
-		code = caps & IBS_CAPS_ZEN4 ? (zen4) : (coarse);  \
-		rmt = (rmt_node);                                 \
-		lat = (min) + (r2 >> 16 & (mask));                \
+#define IBS_SIM_SRC(below, zen4, coarse, rmt_node, min, mask)    \
+	if (!lat && draw < (below)) {                            \
+		code = caps & IBS_CAPS_ZEN4 ? (zen4) : (coarse); \
+		rmt = (rmt_node);                                \
+		lat = (min) + (r2 >> 16 & (mask));               \
 	}
 		IBS_SIM_SRC_TABLE(IBS_SIM_SRC)
 #undef IBS_SIM_SRC
@@ -83,6 +83,50 @@ static __always_inline void ibs_sim_op(__u64 seed, __u32 cpu, __u64 n, __u32 cap
 	regs[IBS_OP_DATA3] = data3;
 	regs[IBS_DC_LINADDR] = data3 ? 0x7f0000000000 | (r2 >> 24 & 0xffffff) : 0;
 	regs[IBS_DC_PHYSADDR] = data3 ? 0x100000000 | (r2 >> 24 & 0xffffff) : 0;
+}
+
+/*
+ * ibs_sim_fetch() - the same of ibs_fetch
+ * @regs: IBS_FETCH_REG_N of them are filled
+ */
+static __always_inline void ibs_sim_fetch(__u64 seed, __u32 cpu, __u64 n, __u64 *regs)
+{
+	__u64 r = ibs_sim_mix(ibs_sim_mix(seed ^ (__u64)cpu << 32) + n);
+	__u64 r2 = ibs_sim_mix(r);
+	__u64 ctl = IBS_BIT(48) | IBS_BIT(49), extd = 0, lat = 2 + (r2 & 7);
+
+	if ((r & 255) >= 20)
+		ctl |= IBS_FETCH_CTL_COMP;
+	if ((r >> 8 & 255) >= 13)
+		ctl |= IBS_FETCH_CTL_PHY_VALID | (__u64)((r2 >> 8 & 255) < 20) << 53;
+	if ((r >> 16 & 255) < 15) {
+		ctl |= IBS_FETCH_CTL_L1TLB_MISS;
+		extd = 5 + (r2 >> 16 & 15);
+		if ((r >> 24 & 255) < 77) {
+			ctl |= IBS_FETCH_CTL_L2TLB_MISS;
+			extd = 30 + (r2 >> 16 & 255);
+		}
+		lat += extd;
+	}
+	if ((r >> 32 & 255) < 102) {
+		ctl |= IBS_FETCH_CTL_OC_MISS;
+		if ((r >> 40 & 255) < 38) {
+			ctl |= IBS_FETCH_CTL_IC_MISS;
+			lat += 14 + (r2 >> 24 & 31);
+			if ((r >> 48 & 255) < 77) {
+				ctl |= IBS_FETCH_CTL_L2_MISS;
+				lat += 40 + (r2 >> 24 & 63);
+				if (r >> 56 < 77) {
+					ctl |= IBS_FETCH_CTL_L3_MISS;
+					lat += 200 + (r2 >> 32 & 1023);
+				}
+			}
+		}
+	}
+	regs[IBS_FETCH_CTL] = ctl | lat << 32;
+	regs[IBS_FETCH_LINADDR] = 0x400000 + (r2 >> 40);
+	regs[IBS_FETCH_PHYSADDR] = 0x100000000 | r2 >> 40;
+	regs[IBS_FETCH_EXTD] = extd;
 }
 
 #endif

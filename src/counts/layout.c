@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "layout.h"
 
+#include <ibscope/fetch.h>
 #include <string.h>
 
 /*
@@ -33,10 +34,9 @@ static void mark(bool can[IBS_LAYOUT_ENTRIES], bool hist[IBS_LAYOUT_ENTRIES],
 	}
 }
 
-void layout_init(struct layout *l, enum ibs_metric metric, __u32 caps)
+static void mark_ops(bool can[IBS_LAYOUT_ENTRIES], bool hist[IBS_LAYOUT_ENTRIES],
+		     enum ibs_metric metric, __u32 caps)
 {
-	bool can[IBS_LAYOUT_ENTRIES] = {}, hist[IBS_LAYOUT_ENTRIES] = {};
-
 	for (unsigned int m = 0; m < 1U << DATA3_BITS; m++) {
 		__u64 data3 = 0;
 
@@ -48,6 +48,32 @@ void layout_init(struct layout *l, enum ibs_metric metric, __u32 caps)
 				mark(can, hist, metric, caps, 0, data2, data3);
 		mark(can, hist, metric, caps, IBS_OP_DATA_BRN_RET, 0, data3);
 	}
+}
+
+/* The same of fetches, with every combination of status bits; the processors with quirks have these caps. */
+static void mark_fetches(bool can[IBS_LAYOUT_ENTRIES], bool hist[IBS_LAYOUT_ENTRIES],
+			 enum ibs_metric metric, __u32 caps)
+{
+	const __u32 quirks[] = { 0, caps & IBS_CAPS_ZEN4
+					    ? IBS_QUIRK_FETCH_NEEDS_PHY
+					    : IBS_QUIRK_FETCH_1238 | IBS_QUIRK_FETCH_1347 };
+
+	for (__u64 status = 0; status < 2 << 12; status++) { /* CTL[50..61] */
+		const struct ibs_cpu cpu = { .caps = caps, .quirks = quirks[status & 1] };
+		const __u64 ctl = status >> 1 << 50;
+		unsigned int i =
+			IBS_LAYOUT_IDX(ibs_fetch_itlb(cpu, ctl), ibs_fetch_class(cpu, ctl));
+
+		can[i] = true;
+		hist[i] |= ibs_fetch_metric_valid(metric, cpu, ctl);
+	}
+}
+
+void layout_init(struct layout *l, enum ibs_metric metric, __u32 caps)
+{
+	bool can[IBS_LAYOUT_ENTRIES] = {}, hist[IBS_LAYOUT_ENTRIES] = {};
+
+	(ibs_metric_of_fetch(metric) ? mark_fetches : mark_ops)(can, hist, metric, caps);
 	memset(l, 0, sizeof(*l));
 	for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++)
 		l->entry[i] = IBS_OUTCOME_LOST_INTERNAL; /* the pair cannot occur */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Where in a slot each pair (kind of op, source) keeps its counts; see ibscope/maps.h. */
+/*
+ * Where in a slot each pair (kind of op, source) keeps its counts; see ibscope/maps.h. Of ibs_fetch a
+ * pair is (enum ibs_fetch_itlb, enum ibs_fetch_class).
+ */
 #ifndef IBSCOPE_LAYOUT_H
 #define IBSCOPE_LAYOUT_H
 
@@ -13,7 +16,7 @@ struct layout {
 
 /**
  * layout_init() - lay out a slot
- * @metric: what is histogrammed
+ * @metric: what is histogrammed, and so the event
  * @caps:   of the CPUs; the encoding of DataSrc decides which sources can occur
  */
 void layout_init(struct layout *l, enum ibs_metric metric, __u32 caps);

@@ -54,8 +54,28 @@ __u32 labels_by(unsigned int labels)
 	return by;
 }
 
-int labels_counted(unsigned int labels, struct err *err)
+const char *series_label(const struct series *s, enum label l)
 {
+	switch (l) {
+	case LABEL_SRC:
+		return src_name(s->src);
+	case LABEL_OP:
+		return op_kind_name(s->op);
+	case LABEL_FETCH:
+		return fetch_class_name(s->src);
+	default:
+		return itlb_name(s->op);
+	}
+}
+
+int labels_counted(unsigned int labels, bool fetch, struct err *err)
+{
+	const unsigned int other = labels & (fetch ? LABELS_OP : LABELS_FETCH);
+
+	if (other)
+		return err_set(err, -EINVAL, "--by %s: samples of %s do not have that; use %s",
+			       label_name(__builtin_ctz(other)), fetch ? "ibs_fetch" : "ibs_op",
+			       fetch ? "fetch or itlb" : "src or op, or -e ibs_fetch//");
 	if (!(labels >> LABEL_SYMBOL & 1))
 		return 0;
 	return err_set(err, -EINVAL,
@@ -117,10 +137,8 @@ static int label_row(struct row *r, const struct group *g, const struct series *
 	for (int l = 0; l < LABEL_N; l++) {
 		if (!(labels >> l & 1))
 			continue;
-		if (l == LABEL_SRC)
-			r->label[l] = strdup(src_name(s->src));
-		else if (l == LABEL_OP)
-			r->label[l] = strdup(op_kind_name(s->op));
+		if (LABELS_PAIR >> l & 1)
+			r->label[l] = strdup(series_label(s, l));
 		else
 			r->label[l] = group_label(g, l, name, arg);
 		if (!r->label[l])
@@ -157,9 +175,9 @@ static int compare_rows(const void *pa, const void *pb)
 
 	if (c)
 		return c;
-	if (a->label[LABEL_SRC] && a->series.src != b->series.src)
+	if ((a->label[LABEL_SRC] || a->label[LABEL_FETCH]) && a->series.src != b->series.src)
 		return a->series.src < b->series.src ? -1 : 1;
-	if (a->label[LABEL_OP] && a->series.op != b->series.op)
+	if ((a->label[LABEL_OP] || a->label[LABEL_ITLB]) && a->series.op != b->series.op)
 		return a->series.op < b->series.op ? -1 : 1;
 	return 0;
 }

@@ -9,8 +9,8 @@
 #include "snapshot.h"
 
 /*
- * X(NAME, "name", group bits that it needs, "meaning"). op and src are kept apart in every group;
- * leaving them out adds up.
+ * X(NAME, "name", group bits that it needs, "meaning"). op and src, of ibs_fetch itlb and fetch, are
+ * kept apart in every group; leaving them out adds up.
  */
 #define LABEL_TABLE(X)                                                                       \
 	X(CGROUP, "cgroup", IBS_BY_CGROUP, "path of the cgroup")                             \
@@ -26,7 +26,9 @@
 	X(MODE, "mode", IBS_BY_MODE, "user or kernel")                                       \
 	X(SYMBOL, "symbol", BY_SYMBOL, "function of the op's address")                       \
 	X(SRC, "src", 0, "where the data came from")                                         \
-	X(OP, "op", 0, "kind of op")
+	X(OP, "op", 0, "kind of op")                                                         \
+	X(FETCH, "fetch", 0, "outcome of the fetch")                                         \
+	X(ITLB, "itlb", 0, "translation of the fetch's address")
 
 /* Not in enum ibs_by: user space groups the samples of recordings by it. */
 #define BY_SYMBOL (1U << 31)
@@ -42,8 +44,17 @@ enum label {
 /* Of what is collected continuously, where the path of each new container would be a new series. */
 #define LABELS_SERVED \
 	((LABELS_DEFAULT & ~(1U << LABEL_CGROUP)) | 1U << LABEL_CONTAINER | 1U << LABEL_POD)
+/* Labels of series rather than of groups, by event. */
+#define LABELS_OP    (1U << LABEL_SRC | 1U << LABEL_OP)
+#define LABELS_FETCH (1U << LABEL_FETCH | 1U << LABEL_ITLB)
+#define LABELS_PAIR  (LABELS_OP | LABELS_FETCH)
 
 const char *label_name(enum label l);
+
+struct series;
+
+/* The name of a series under one of LABELS_PAIR. */
+const char *series_label(const struct series *s, enum label l);
 
 struct err;
 
@@ -69,8 +80,21 @@ int labels_parse(const char *text, unsigned int *labels, struct label_order *ord
 /* The enum ibs_by bits that the labels need, or BY_SYMBOL. */
 __u32 labels_by(unsigned int labels);
 
-/* Return: 0, or -EINVAL with @err if a label exists only for the single samples of recordings. */
-int labels_counted(unsigned int labels, struct err *err);
+/*
+ * Return: 0, or -EINVAL with @err if a label is none of counters, but of single samples, or if only
+ * samples of the other event have it.
+ */
+int labels_counted(unsigned int labels, bool fetch, struct err *err);
+
+/* Labels of one event as the same ones of the other. */
+static inline unsigned int labels_of_event(unsigned int labels, bool fetch)
+{
+	const unsigned int shift = LABEL_FETCH - LABEL_SRC;
+
+	if (fetch)
+		return (labels & ~LABELS_OP) | (labels & LABELS_OP) << shift;
+	return (labels & ~LABELS_FETCH) | (labels & LABELS_FETCH) >> shift;
+}
 
 struct row {
 	char *label[LABEL_N]; /* NULL: not asked for */
@@ -89,7 +113,7 @@ struct rows {
  */
 typedef const char *(*cgroup_namer)(void *arg, __u64 id, enum label l);
 
-/* A label of a group, but LABEL_SRC and LABEL_OP; the caller frees it. NULL: out of memory. */
+/* A label of a group, so none of LABELS_PAIR; the caller frees it. NULL: out of memory. */
 char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg);
 
 /**

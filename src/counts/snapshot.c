@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "snapshot.h"
 
+#include <ibscope/fetch.h>
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,6 +14,8 @@
 
 static const char *const op_kind_names[] = { IBS_OP_KIND_TABLE(NAME) };
 static const char *const src_names[] = { IBS_SRC_TABLE(NAME) };
+static const char *const fetch_class_names[] = { IBS_FETCH_CLASS_TABLE(NAME) };
+static const char *const itlb_names[] = { IBS_FETCH_ITLB_TABLE(NAME) };
 static const char *const metric_names[] = { IBS_METRIC_TABLE(NAME) };
 static const char *const outcome_names[] = { IBS_OUTCOME_TABLE(OUTCOME_NAME) };
 static const enum ibs_outcome_kind outcome_kinds[] = { IBS_OUTCOME_TABLE(OUTCOME_KIND) };
@@ -34,6 +38,16 @@ const char *op_kind_name(enum ibs_op_kind op)
 const char *src_name(enum ibs_src src)
 {
 	return src_names[src];
+}
+
+const char *fetch_class_name(unsigned int c)
+{
+	return fetch_class_names[c];
+}
+
+const char *itlb_name(unsigned int itlb)
+{
+	return itlb_names[itlb];
 }
 
 const char *mode_name(unsigned int mode)

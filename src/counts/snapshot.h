@@ -10,12 +10,12 @@
 #include <stddef.h>
 
 struct series {
-	enum ibs_op_kind op;
-	enum ibs_src src;
-	__u64 samples; /* all, also those without a valid latency */
-	__u64 valid;   /* of them, those with one: the sum of the buckets */
-	__u64 sum;     /* cycles, of the valid ones */
-	__u64 ops;     /* estimated ops (or cycles); 0: unknown */
+	enum ibs_op_kind op; /* of ibs_fetch an enum ibs_fetch_itlb, */
+	enum ibs_src src;    /* and an enum ibs_fetch_class */
+	__u64 samples;	     /* all, also those without a valid latency */
+	__u64 valid;	     /* of them, those with one: the sum of the buckets */
+	__u64 sum;	     /* cycles, of the valid ones */
+	__u64 ops;	     /* estimated ops (or cycles); 0: unknown */
 	__u64 cycles; /* miss cycles: latencies, each times the ops of its sample; 0 with a sum: unknown */
 	/* Of loads that missed L1, where the latency is theirs: */
 	__u64 open_n, open; /* those that tell how many requests were open, and the sum of that */
@@ -105,6 +105,8 @@ const char *outcome_name(enum ibs_outcome o);
 enum ibs_outcome_kind outcome_kind(enum ibs_outcome o);
 const char *op_kind_name(enum ibs_op_kind op);
 const char *src_name(enum ibs_src src);
+const char *fetch_class_name(unsigned int c); /* enum ibs_fetch_class */
+const char *itlb_name(unsigned int itlb);     /* enum ibs_fetch_itlb */
 const char *metric_name(enum ibs_metric m);
 const char *mode_name(unsigned int mode); /* enum ibs_mode */
 

@@ -14,6 +14,7 @@ struct parser {
 	struct filter *f;
 	struct filter_node nodes[2 * FILTER_COMPARISONS];
 	unsigned int n_nodes, n_tests, depth;
+	bool fetch; /* the event */
 	struct err *e;
 };
 
@@ -145,12 +146,13 @@ static const struct {
 } refused[] = {
 	{ "weight3,p_stage_cyc,retire_lat", "the kernel does not fill it for IBS; comp_to_ret is "
 					    "the time from completion to retirement" },
-	{ "code_pgsz", "ibs_op does not report the page size of code; page_size is that of data" },
+	{ "code_pgsz", "ibs_op does not report the page size of code, ibs_fetch does; page_size is "
+		       "that of data" },
 	{ "period", "all samples of an event have the same; set it with -c" },
 	{ "mem_blk", "IBS does not report what blocked an access" },
 	{ "txn", "AMD has no transactions" },
 	{ "time", "a sample gets its time only after it is filtered" },
-	{ "id", "there is one event" },
+	{ "id", "a filter is of one event" },
 };
 
 /* Space for a list in a message. */
@@ -170,44 +172,59 @@ static void list_add(struct list *l, const char *word)
 		l->text[l->len] = 0;
 }
 
+static int find_field(const char *word, bool fetch)
+{
+	for (int i = 0; i < IBS_FETCH_FILTER_END; i++) {
+		const struct filter_field *fl = &filter_fields[i];
+
+		if (filter_field_of(i, fetch) &&
+		    (same_name(word, fl->name, strlen(fl->name)) || in_list(word, fl->others)))
+			return i;
+	}
+	return -1;
+}
+
 static int unknown_term(struct parser *p, const char *at, const char *word)
 {
+	static const char *const events[] = { "ibs_op", "ibs_fetch" };
 	struct list near = {};
 	unsigned int best = 3;
+	int listed = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
 		if (in_list(word, refused[i].names))
 			return fail(p, -EINVAL, at, "'%s' cannot be tested: %s", word,
 				    refused[i].why);
-	for (int i = 0; i < IBS_FILTER_FIELD_N; i++) {
+	if (find_field(word, !p->fetch) >= 0)
+		return fail(p, -EINVAL, at,
+			    "'%s' is a term of %s, but the event is %s; `ibscope help filter` "
+			    "lists the terms of each",
+			    word, events[!p->fetch], events[p->fetch]);
+	for (int i = 0; i < IBS_FETCH_FILTER_END; i++) {
 		unsigned int d = distance(word, filter_fields[i].name);
 
-		if (d < best)
+		if (filter_field_of(i, p->fetch) && d < best)
 			best = d;
 	}
-	for (int i = 0; i < IBS_FILTER_FIELD_N; i++) {
+	for (int i = 0; i < IBS_FETCH_FILTER_END; i++) {
 		const char *name = filter_fields[i].name;
 
-		if (distance(word, name) <= best || (strlen(word) > 2 && strstr(name, word)))
+		if (filter_field_of(i, p->fetch) &&
+		    (distance(word, name) <= best || (strlen(word) > 2 && strstr(name, word))))
 			list_add(&near, name);
 	}
 	if (near.len)
 		return fail(p, -EINVAL, at, "unknown term '%s'; similar terms are %s", word,
 			    near.text);
-	for (int i = 0; i < IBS_FILTER_FIELD_N && filter_fields[i].values != FILTER_FLAG; i++)
+	for (int i = 0; i < IBS_FETCH_FILTER_END; i++) {
+		if (!filter_field_of(i, p->fetch))
+			continue;
+		if (filter_fields[i].values == FILTER_FLAG && listed)
+			break;
 		list_add(&near, filter_fields[i].name);
-	return fail(p, -EINVAL, at, "unknown term '%s'; terms are %s and more", word, near.text);
-}
-
-static int find_field(const char *word)
-{
-	for (int i = 0; i < IBS_FILTER_FIELD_N; i++) {
-		const struct filter_field *fl = &filter_fields[i];
-
-		if (same_name(word, fl->name, strlen(fl->name)) || in_list(word, fl->others))
-			return i;
+		listed = i >= IBS_FILTER_FIELD_N || !p->fetch;
 	}
-	return -1;
+	return fail(p, -EINVAL, at, "unknown term '%s'; terms are %s and more", word, near.text);
 }
 
 /* --- values --- */
@@ -218,11 +235,12 @@ static int bad_value(struct parser *p, const char *at, const struct filter_field
 	const struct filter_const *c = filter_consts[fl->values];
 	struct list names = {};
 
-	if (fl->values == FILTER_DATA_SRC &&
-	    (same_name(word, "unknown", 7) || same_name(word, "none", 4)))
+	if (filter_names_only(fl->values) && fl->values != FILTER_OP &&
+	    (same_name(word, "unknown", 7) ||
+	     (fl->values == FILTER_DATA_SRC && same_name(word, "none", 4))))
 		return fail(p, -EINVAL, at,
-			    "'%s' means that there is no source, and what is absent never matches",
-			    word);
+			    "'%s' means that there is no %s, and what is absent never matches",
+			    word, fl->values == FILTER_DATA_SRC ? "source" : fl->name);
 	if (!c)
 		return fail(p, -EINVAL, at, "invalid value '%s': %s is a number", word, fl->name);
 	for (; c->name; c++)
@@ -394,10 +412,11 @@ static int parse_comparison(struct parser *p, bool negate, unsigned int *out)
 	skip_blanks(p);
 	at = p->s;
 	if (!take_word(p, word))
-		return fail_expected(p, "a term such as dc_miss_lat");
+		return fail_expected(p, p->fetch ? "a term such as fetch_lat"
+						 : "a term such as dc_miss_lat");
 	if (same_name(word, "container", 9))
 		return parse_cgroup(p, at, true, negate, out);
-	field = find_field(word);
+	field = find_field(word, p->fetch);
 	if (field < 0)
 		return unknown_term(p, at, word);
 	if (field == IBS_FILTER_CGROUP)
@@ -496,6 +515,7 @@ static int parse_part(struct parser *p, const struct filter_part *part, struct f
 
 	p->text = p->s = part->text;
 	p->depth = 0;
+	p->fetch = part->fetch;
 	root->outcome = part->outcome;
 	ret = parse_expr(p, false, &root->node);
 	skip_blanks(p);

@@ -46,6 +46,7 @@ struct filter_part {
 	const char *option; /* that it is of, for messages; NULL: none */
 	const char *text;
 	enum ibs_outcome outcome; /* of samples for which it does not hold */
+	bool fetch;		  /* of ibs_fetch, else of ibs_op; the same in all parts */
 };
 
 struct filter {

@@ -303,6 +303,7 @@ int filter_options_compile(const struct filter_options *opts, struct filter *out
 		if (text)
 			parts[n++] = (struct filter_part){ .option = option_names[o],
 							   .text = text,
+							   .fetch = opts->fetch,
 							   .outcome = outcomes[o] };
 	}
 	return n ? filter_compile(parts, n, out, e) : 0;

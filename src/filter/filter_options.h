@@ -29,6 +29,7 @@ enum filter_option {
 
 /* All zero: no option given. */
 struct filter_options {
+	bool fetch;			/* of samples of ibs_fetch, else of ibs_op */
 	bool user, kernel;		/* both or none: any */
 	__u32 min_tlb_lat, max_tlb_lat; /* cycles, up to 65535; 0: no limit */
 	/* by filter_options_add() */

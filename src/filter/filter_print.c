@@ -19,10 +19,14 @@ enum needs {
 	SRC = IBS_FILTER_NEEDS_SRC,
 };
 
-const struct filter_field filter_fields[IBS_FILTER_FIELD_N] = {
+const struct filter_field filter_fields[IBS_FETCH_FILTER_END] = {
 #define FILTER_ROW(NAME, name, others, values, max, needs, when, value, where) \
 	{ name, others, where, FILTER_##values, IBS_FILTER_WHEN_##when, needs, max },
 	IBS_FILTER_FIELD_TABLE(FILTER_ROW)
+#undef FILTER_ROW
+#define FILTER_ROW(NAME, name, others, values, max, needs, when, value, where) \
+	{ name, others, where, FILTER_##values, IBS_FETCH_WHEN_##when, needs, max },
+		IBS_FETCH_FILTER_TABLE(FILTER_ROW)
 #undef FILTER_ROW
 };
 
@@ -33,6 +37,9 @@ static const char *const whens[] = {
 	[IBS_FILTER_WHEN_HOPS] = "from another cache or another node",
 #define FILTER_WHEN(NAME, fn, words) [IBS_FILTER_WHEN_##NAME] = words,
 	IBS_FILTER_WHEN_TABLE(FILTER_WHEN)
+#undef FILTER_WHEN
+#define FILTER_WHEN(NAME, condition, words) [IBS_FETCH_WHEN_##NAME] = words,
+		IBS_FETCH_WHEN_TABLE(FILTER_WHEN)
 #undef FILTER_WHEN
 };
 
@@ -101,6 +108,22 @@ static const struct filter_const data_src[] = {
 };
 _Static_assert(IBS_SRC_UNKNOWN == 0 && IBS_SRC_NONE == 1, "filter_consts skips the first two");
 
+static const struct filter_const fetch[] = {
+#define FILTER_FETCH_ROW(NAME, name, meaning) { name, IBS_FETCH_CLASS_##NAME },
+	IBS_FETCH_CLASS_TABLE(FILTER_FETCH_ROW)
+#undef FILTER_FETCH_ROW
+		{},
+};
+
+static const struct filter_const itlb[] = {
+#define FILTER_ITLB_ROW(NAME, name, meaning) { name, IBS_FETCH_ITLB_##NAME },
+	IBS_FETCH_ITLB_TABLE(FILTER_ITLB_ROW)
+#undef FILTER_ITLB_ROW
+		{},
+};
+_Static_assert(!IBS_FETCH_CLASS_UNKNOWN && !IBS_FETCH_ITLB_UNKNOWN,
+	       "filter_consts skips the first");
+
 const struct filter_const *const filter_consts[FILTER_VALUES_N] = {
 	[FILTER_MEM_OP] = mem_op,
 	[FILTER_MEM_LVL] = mem_lvl,
@@ -112,6 +135,8 @@ const struct filter_const *const filter_consts[FILTER_VALUES_N] = {
 	[FILTER_PAGE_SIZE] = page_size,
 	[FILTER_OP] = op,
 	[FILTER_DATA_SRC] = data_src + 2,
+	[FILTER_FETCH] = fetch + 1,
+	[FILTER_ITLB] = itlb + 1,
 };
 
 static const char *const cmps[] = {
@@ -229,7 +254,7 @@ void filter_explain(FILE *out, const struct filter *f)
 		fputs(" : ", out);
 		print_target(out, t->on_false);
 		fprintf(out, "\n     reads %s", fl->where);
-		if (fl->when != IBS_FILTER_WHEN_ALWAYS)
+		if (fl->when != IBS_FILTER_WHEN_ALWAYS && fl->when != IBS_FETCH_WHEN_ALWAYS)
 			fprintf(out, "; false unless %s", whens[fl->when]);
 		fputc('\n', out);
 	}
@@ -253,9 +278,13 @@ static void print_values(FILE *out, const struct filter_field *fl)
 
 void filter_print_terms(FILE *out)
 {
-	for (int i = 0; i < IBS_FILTER_FIELD_N; i++) {
+	for (int i = 0; i < IBS_FETCH_FILTER_END; i++) {
 		const struct filter_field *fl = &filter_fields[i];
 
+		if (i == IBS_FETCH_FILTER_FIRST + 1)
+			fputs("\nTerms of -e ibs_fetch//, which also has pid, tid, uid, gid, cpu "
+			      "and cgroup:\n",
+			      out);
 		fprintf(out, "%s", fl->name);
 		if (fl->others[0])
 			fprintf(out, " (%s)", fl->others);

@@ -23,6 +23,8 @@ enum filter_values {
 	FILTER_PAGE_SIZE,
 	FILTER_OP,	 /* of these there are names only, */
 	FILTER_DATA_SRC, /* without an order */
+	FILTER_FETCH,
+	FILTER_ITLB,
 	FILTER_CGROUP,
 	FILTER_VALUES_N
 };
@@ -37,12 +39,12 @@ struct filter_field {
 	const char *others; /* with commas between them */
 	const char *where;
 	enum filter_values values;
-	enum ibs_filter_when when;
+	__u8 when; /* enum ibs_filter_when or ibs_fetch_filter_when */
 	__u32 needs;
 	__u64 max;
 };
 
-extern const struct filter_field filter_fields[IBS_FILTER_FIELD_N];
+extern const struct filter_field filter_fields[IBS_FETCH_FILTER_END];
 extern const struct filter_const *const filter_consts[FILTER_VALUES_N]; /* NULL: numbers only */
 
 enum filter_node_kind { FILTER_NODE_OR, FILTER_NODE_AND, FILTER_NODE_TEST };
@@ -72,7 +74,15 @@ char *filter_text(const struct filter *f, const struct filter_node *nodes, unsig
 
 static inline bool filter_names_only(enum filter_values v)
 {
-	return v == FILTER_OP || v == FILTER_DATA_SRC;
+	return v >= FILTER_OP && v <= FILTER_ITLB;
+}
+
+/* A field that samples of an event have; of the task, both do. */
+static inline bool filter_field_of(unsigned int field, bool fetch)
+{
+	return field > IBS_FETCH_FILTER_FIRST ? fetch
+	       : fetch ? field >= IBS_FILTER_PID && field <= IBS_FILTER_CGROUP
+		       : true;
 }
 
 #endif

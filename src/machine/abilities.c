@@ -26,6 +26,7 @@ static const struct {
 	[ABILITY_ADDRESS_BIT] = { .caps = IBS_CAPS_BIT63_FILTER,
 				  .generation = "Zen 6",
 				  .since = "7.1" },
+	[ABILITY_FETCHLAT] = { .term = "fetchlat" },
 	[ABILITY_SWFILT] = { .term = "swfilt" },
 	[ABILITY_CGROUP_EVENTS] = { .since = "6.2" },
 };
@@ -51,7 +52,8 @@ static struct needs needs_of(enum ability which)
 			   rows[which].since };
 
 	for (const struct event_rule *r = event_rules; rows[which].term && r->pmu; r++)
-		if (!strcmp(r->pmu, "ibs_op") && !strcmp(r->term, rows[which].term))
+		/* both events have the same conditions for a term of one name */
+		if (!strcmp(r->term, rows[which].term))
 			n = (struct needs){ r->caps, 0, r->generation, r->since };
 	return n;
 }

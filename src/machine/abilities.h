@@ -15,6 +15,7 @@ enum ability {
 	ABILITY_L3MISSONLY,
 	ABILITY_LDLAT,
 	ABILITY_LDLAT_ALONE, /* without the l3missonly that kernels add for erratum 1606 */
+	ABILITY_FETCHLAT,
 	ABILITY_ADDRESS_BIT, /* user and kernel by bit 63 of the address, in hardware */
 	ABILITY_SWFILT,
 	ABILITY_CGROUP_EVENTS, /* events that count only while a cgroup runs */
@@ -28,7 +29,7 @@ struct abilities {
 
 /**
  * abilities_of() - the running machine
- * @pmu: ibs_op; NULL: there is none
+ * @pmu: of the event; NULL: there is none
  */
 void abilities_of(const struct cpu_info *cpu, const struct pmu *pmu, struct abilities *out);
 

@@ -225,6 +225,11 @@ size_t event_print(const struct event_spec *spec, char *buf, size_t size)
 	return append(buf, size, n, "/%s%s", spec->user ? "u" : "", spec->kernel ? "k" : "");
 }
 
+bool event_of_fetch(const struct event_spec *spec)
+{
+	return !strcmp(spec->pmu, "ibs_fetch");
+}
+
 uint64_t event_term(const struct event_spec *spec, const char *name)
 {
 	for (unsigned int i = 0; i < spec->n_terms; i++)

@@ -334,7 +334,7 @@ static void put_latencies(struct metrics_buf *b, const struct metrics *m,
 	{                                     \
 		SRC_FAR, SRC_MERGED, SRC_EACH \
 	}
-static const struct group_metric latency[IBS_METRIC_N] = {
+static const struct group_metric latency[IBS_OP_METRIC_N] = {
 	[IBS_METRIC_DC_MISS_LAT] = { { "ibscope_load_miss_latency_cycles", METRIC_HISTOGRAM,
 				       "cycles",
 				       "Core cycles from a load's L1 data cache miss to its data "
@@ -439,7 +439,7 @@ void group_metric_put(struct metrics_buf *b, const struct metrics *m,
 
 void group_metrics_describe(FILE *f)
 {
-	for (int i = 0; i < IBS_METRIC_N; i++)
+	for (int i = 0; i < IBS_OP_METRIC_N; i++)
 		metric_describe(f, &latency[i].head);
 	for (unsigned int i = 0; i + 1 < group_metrics; i++)
 		metric_describe(f, &table[i].head);

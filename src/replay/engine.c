@@ -334,9 +334,9 @@ int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct t
 	e->cpu.node = task->node;
 	out = select_task(e, e->config.task_select);
 	if (out == IBS_OUTCOME_AGGREGATED && regs) {
-		out = op_select(e, regs, &word);
+		out = regs_select(e, regs, &word, false);
 		if (out == IBS_OUTCOME_AGGREGATED)
-			out = op_aggregate(e, word, &s);
+			out = aggregate(e, word, &s, false);
 		if (out == IBS_OUTCOME_AGGREGATED && word & IBS_LAYOUT_HIST)
 			add_cost(e, regs, period, task->complex);
 	}

@@ -56,9 +56,9 @@ struct sampler_opts {
 	int cgroup; /* directory of the only cgroup while whose tasks run to sample; 0: always */
 	const unsigned int *cpus; /* one event on each that is online */
 	size_t n_cpus;
-	struct ibs_cpu ibs; /* caps and quirks of the machine (or of the model) */
-	enum ibs_metric metric;
-	__u32 by;		       /* enum ibs_by bits; 0: one group */
+	struct ibs_cpu ibs;	/* caps and quirks of the machine (or of the model) */
+	enum ibs_metric metric; /* of the event: those of ibs_fetch have programs of their own */
+	__u32 by;		/* enum ibs_by bits; 0: one group */
 	const char *cgroup_controller; /* whose v1 hierarchy cgroups are of; NULL or "": v2 */
 	struct selection sel;
 	__u32 max_groups;	/* 0: MAX_GROUPS */

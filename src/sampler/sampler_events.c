@@ -16,7 +16,8 @@ static const char *refused_cgroup(int error)
 		return "sampling all cgroups and filtering: perf does not see cgroups before the "
 		       "root's cgroup.subtree_control was written once, as systemd does";
 	case -EINVAL:
-		return "sampling all cgroups and filtering: this kernel cannot bind ibs_op to a "
+		return "sampling all cgroups and filtering: this kernel cannot bind IBS events to "
+		       "a "
 		       "cgroup";
 	default:
 		return "sampling all cgroups and filtering: the kernel refuses events of a cgroup";

@@ -121,6 +121,11 @@ static struct bpf_program *choose_prog(struct sampler *s, const struct sampler_o
 		return s->skel->progs.ibs_op_twin;
 	if (opts->prog == SAMPLER_PROG_EMPTY)
 		return s->skel->progs.ibs_op_empty;
+	if (ibs_metric_of_fetch(opts->metric)) {
+		if (opts->source == SAMPLER_SIM)
+			return s->skel->progs.ibs_fetch_sim;
+		return s->direct ? s->skel->progs.ibs_fetch_nmi : s->skel->progs.ibs_fetch_nmi_copy;
+	}
 	if (opts->output != SAMPLER_SERIES) {
 		if (opts->source == SAMPLER_SIM)
 			return s->skel->progs.ibs_op_sim_forward;

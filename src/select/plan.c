@@ -15,8 +15,9 @@
 	 1U << IBS_SRC_CXL | 1U << IBS_SRC_REMOTE_CXL)
 
 /* Hardware compares latencies in steps, up to a maximum. */
-#define LDLAT_STEP 128
-#define LDLAT_MAX  2048
+#define LDLAT_STEP   128
+#define LDLAT_MAX    2048
+#define FETCHLAT_MAX 1920
 
 struct query {
 	const struct select_options *o;
@@ -140,9 +141,17 @@ static const char *loads_above(const struct query *q)
 	return NULL;
 }
 
+static const char *fetches_from(const struct query *q)
+{
+	if (q->c->metric != IBS_METRIC_FETCH_LAT)
+		return "fetchlat compares fetch_lat only";
+	return q->min_lat < LDLAT_STEP ? "fetchlat drops latencies below multiples of 128 only"
+				       : NULL;
+}
+
 static const char *only_kernel(const struct query *q)
 {
-	return q->o->filter_options.kernel
+	return q->o->filter_options.kernel || event_of_fetch(q->c->event)
 		       ? NULL
 		       : "swfilt also drops ops of user space with a data address or branch "
 			 "target in the kernel";
@@ -163,6 +172,11 @@ static void use_l3missonly(const struct query *q, struct plan *p)
 static void use_ldlat(const struct query *q, struct plan *p)
 {
 	p->ldlat = smaller((q->min_lat - 1) / LDLAT_STEP * LDLAT_STEP, LDLAT_MAX);
+}
+
+static void use_fetchlat(const struct query *q, struct plan *p)
+{
+	p->fetchlat = smaller(q->min_lat / LDLAT_STEP * LDLAT_STEP, FETCHLAT_MAX);
 }
 
 static void use_mode(const struct query *q, struct plan *p)
@@ -186,13 +200,16 @@ static const struct rule {
 	const char *(*loses)(const struct query *q);
 	void (*use)(const struct query *q, struct plan *p);
 	const char *drops; /* NULL: all that the predicate drops */
+	const char *pmu;   /* whose event has it; NULL: both */
 } rules[] = {
 	{ PLAN_BY_CGROUP, PLAN_SCHEDULER, "a cgroup event", ABILITY_CGROUP_EVENTS, one_cgroup,
 	  use_cgroup, NULL },
 	{ PLAN_BY_SRC, PLAN_HARDWARE, "l3missonly", ABILITY_L3MISSONLY, only_l3_misses,
 	  use_l3missonly, "ops that do not miss the L3" },
 	{ PLAN_BY_MIN_LAT, PLAN_HARDWARE, "ldlat", ABILITY_LDLAT, loads_above, use_ldlat,
-	  "short latencies, ops without one" },
+	  "short latencies, ops without one", "ibs_op" },
+	{ PLAN_BY_MIN_LAT, PLAN_HARDWARE, "fetchlat", ABILITY_FETCHLAT, fetches_from, use_fetchlat,
+	  "short latencies", "ibs_fetch" },
 	{ PLAN_BY_MODE, PLAN_HARDWARE, "the address filter", ABILITY_ADDRESS_BIT, any, use_mode,
 	  NULL },
 	{ PLAN_BY_MODE, PLAN_DRIVER, "swfilt", ABILITY_SWFILT, only_kernel, use_swfilt, NULL },
@@ -251,7 +268,7 @@ static void place(struct plan *p, const struct query *q, enum plan_predicate pre
 		const struct rule *r = &rules[i];
 		const size_t len = strlen(l->why);
 
-		if (r->predicate != predicate)
+		if (r->predicate != predicate || (r->pmu && strcmp(r->pmu, q->c->event->pmu)))
 			continue;
 		if (refuse(r, q, l->why + len + 2 * !!len, sizeof(l->why) - len - 2 * !!len)) {
 			if (len)
@@ -275,6 +292,8 @@ void plan_event(const struct plan *p, const struct plan_context *c, struct event
 		event_set_term(out, "l3missonly", 1);
 	if (p->ldlat)
 		event_set_term(out, "ldlat", p->ldlat);
+	if (p->fetchlat)
+		event_set_term(out, "fetchlat", p->fetchlat);
 	if (p->swfilt)
 		event_set_term(out, "swfilt", 1);
 	out->user |= p->user;

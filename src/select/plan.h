@@ -78,10 +78,10 @@ struct plan {
 	struct plan_line lines[PLAN_PREDICATE_N];
 	/* terms and modifiers of the event */
 	bool l3missonly, swfilt, user, kernel;
-	unsigned int ldlat; /* cycles; 0: not used */
-	bool cgroup;	    /* events count only while the selected cgroup runs, if it is one */
-	bool estimates;	    /* a sample stands for one period */
-	bool unseen;	    /* the PMU's count tells how many samples there were */
+	unsigned int ldlat, fetchlat; /* cycles; 0: not used */
+	bool cgroup;	/* events count only while the selected cgroup runs, if it is one */
+	bool estimates; /* a sample stands for one period */
+	bool unseen;	/* the PMU's count tells how many samples there were */
 };
 
 /* Find the plan. Depends on nothing but its arguments. */

@@ -24,6 +24,7 @@ void sampling_init(struct sampling *s)
 	event_parse(EVENT_DEFAULT, &s->event, NULL);
 	command_signals_get(&s->signals);
 	s->labels = LABELS_DEFAULT;
+	s->metric = IBS_METRIC_N;
 	s->stages = PLAN_DEFAULT;
 	s->opts.sim_seed = 1;
 	s->opts.tlb = true;
@@ -45,9 +46,37 @@ void sampling_use_options(struct sampling *s)
 	sel->follow = true;
 }
 
+/* What the event decides of the other options, and what they may not be. */
+static int check_event(struct sampling *s, struct err *err)
+{
+	const bool fetch = sampling_of_fetch(s);
+	const struct selection *sel = &s->select.sel;
+
+	if (s->metric == IBS_METRIC_N) {
+		s->opts.metric = fetch ? IBS_METRIC_FETCH_LAT : IBS_METRIC_DC_MISS_LAT;
+	} else {
+		s->opts.metric = s->metric;
+		if (ibs_metric_of_fetch(s->metric) != fetch)
+			return err_set(err, -EINVAL,
+				       "--metric %s: samples of %s do not have that; use %s",
+				       metric_name(s->metric), s->event.pmu,
+				       fetch ? "fetch_lat or itlb_refill_lat"
+					     : "-e ibs_fetch//, or another metric");
+	}
+	s->opts.tlb = !fetch;
+	s->select.filter_options.fetch = fetch;
+	if (fetch && (sel->src_mask || sel->op_mask))
+		return err_set(
+			err, -EINVAL,
+			"--%s: samples of ibs_fetch do not have that; use --filter 'fetch == "
+			"..'",
+			sel->src_mask ? "src" : "op");
+	return 0;
+}
+
 int sampling_filter(struct sampling *s, struct err *err)
 {
-	int ret = select_options_check(&s->select, err);
+	int ret = check_event(s, err) ?: select_options_check(&s->select, err);
 
 	if (!ret)
 		sampling_use_options(s);
@@ -96,7 +125,7 @@ static int prepare_sim(struct sampling *s, struct err *err)
 	const unsigned int min = s->sim_faults ? SIM_MIN_FAULTS : SIM_MIN_PERIOD_NS;
 
 	for (unsigned int i = 0; i < s->event.n_terms; i++)
-		if (strcmp(s->event.terms[i].name, "cnt_ctl"))
+		if (strcmp(s->event.terms[i].name, sampling_of_fetch(s) ? "rand_en" : "cnt_ctl"))
 			return sampling_usage_error(
 				s, err_set(err, -EINVAL,
 					   "the simulation has no '%s': leave the term out, "
@@ -199,11 +228,12 @@ int sampling_prepare(struct sampling *s, struct err *err)
 {
 	int ret;
 
-	if (strcmp(s->event.pmu, "ibs_op"))
+	if (sampling_of_fetch(s) && !s->takes_fetch)
 		return sampling_usage_error(
-			s,
-			err_set(err, -EINVAL, "-e %s: only ibs_op is sampled here", s->event.pmu));
-	ret = labels_counted(s->labels, err);
+			s, err_set(err, -EINVAL,
+				   "-e %s: this command samples ibs_op only; use ibscope hist",
+				   s->event.pmu));
+	ret = labels_counted(s->labels, sampling_of_fetch(s), err);
 	if (ret)
 		return sampling_usage_error(s, ret);
 	cpu_info_read(&s->cpu);
@@ -260,10 +290,10 @@ void sampling_warn(struct sampling *s, const struct snapshot *interval)
 	}
 	if (interval->pmu.running_ns < interval->pmu.enabled_ns && !s->warned_shared) {
 		s->warned_shared = true;
-		log_warn("the event was on the PMU %.1f%% of the time: another user of ibs_op "
-			 "shares "
-			 "it (perf, another ibscope); what it missed is not known",
-			 100.0 * interval->pmu.running_ns / interval->pmu.enabled_ns);
+		log_warn(
+			"the event was on the PMU %.1f%% of the time: another user of %s shares it "
+			"(perf, another ibscope); what it missed is not known",
+			100.0 * interval->pmu.running_ns / interval->pmu.enabled_ns, s->event.pmu);
 	}
 	if (interval->n_groups && interval->groups[0].other && !s->warned_other) {
 		s->warned_other = true;

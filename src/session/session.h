@@ -23,7 +23,9 @@ struct sampling {
 	struct event_rate rate;
 	struct cpulist cpus;
 	bool has_cpus;
-	bool all; /* -a was given, which matters with a command */
+	bool all;		/* -a was given, which matters with a command */
+	bool takes_fetch;	/* the command can sample ibs_fetch */
+	enum ibs_metric metric; /* of --metric; IBS_METRIC_N: the event's own */
 	enum source_option source;
 	unsigned int sim_faults; /* 1: the simulation is driven by page faults, 0: by the clock */
 	struct sampler_opts opts;
@@ -69,6 +71,11 @@ extern const struct option_row sampling_options[];
 extern const size_t sampling_n_options;
 
 void sampling_init(struct sampling *s);
+
+static inline bool sampling_of_fetch(const struct sampling *s)
+{
+	return event_of_fetch(&s->event);
+}
 
 /**
  * sampling_cut_command() - find "-- COMMAND" before options are parsed

@@ -108,12 +108,13 @@ const struct option_row sampling_options[] = {
 	  "cgroup hierarchy: v2, a v1 controller such as memory, or auto (default)",
 	  OPTION_TEXT(struct sampling, hierarchy) },
 	{ "metric", 0, "NAME",
-	  "latency to measure: dc_miss_lat (default), tlb_refill_lat, tag_to_ret, comp_to_ret",
-	  OPTION_CHOICE(struct sampling, opts.metric, "metric", metric_name, IBS_METRIC_N) },
+	  "latency to measure: dc_miss_lat (default), tlb_refill_lat, tag_to_ret, comp_to_ret; of "
+	  "ibs_fetch: fetch_lat (default), itlb_refill_lat",
+	  OPTION_CHOICE(struct sampling, metric, "metric", metric_name, IBS_METRIC_N) },
 	{ "by", 0, "KEY,..",
 	  "group by cgroup, container, pod, pid, tid, comm, cpu, ccx, node, mode (user, kernel), "
-	  "src, op; top -i also by symbol; default cgroup,src,op; in tables and of serve the "
-	  "container instead",
+	  "src, op; of ibs_fetch fetch, itlb; top -i also by symbol; default cgroup,src,op or "
+	  "cgroup,fetch,itlb; in tables and of serve the container instead",
 	  set_by },
 	{ "source", 0, "auto|ibs|sim", "sim: SIMULATED samples, for machines without IBS",
 	  OPTION_CHOICE(struct sampling, source, "source of samples", source_name_at, 3) },

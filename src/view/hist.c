@@ -186,7 +186,7 @@ static void print_header(FILE *f, const struct screen *screen, const struct hist
 		screen_count(screen, info->period, period, sizeof(period));
 		fprintf(f, ", period %s", period);
 	}
-	if (info->metric != IBS_METRIC_DC_MISS_LAT)
+	if (info->metric != IBS_METRIC_DC_MISS_LAT && info->metric != IBS_METRIC_FETCH_LAT)
 		fprintf(f, ", latency is %s", metric_name(info->metric));
 	fputs("\n\n", f);
 }
@@ -418,7 +418,11 @@ int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
 		screen_of(f, &screen);
 		ret = hist_print_text(v->goes_on ? f : pager_open(&pager, f), &screen, v, info,
 				      interval, labels, name, arg, err);
-	} else if (rows_build(interval, labels ?: LABELS_DEFAULT, name, arg, &rows)) {
+	} else if (rows_build(interval,
+			      labels
+				      ?: labels_of_event(LABELS_DEFAULT,
+							 ibs_metric_of_fetch(info->metric)),
+			      name, arg, &rows)) {
 		ret = err_set(err, -ENOMEM, "out of memory for the output");
 	} else {
 		ret = print_json(f, info, interval, &rows, &v->order, err);

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 
 #include <errno.h>
+#include <ibscope/fetch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,9 +56,34 @@ double table_share(const struct table *t, const struct table_row *r)
 	return all->all.sum && !all->all.ops ? (double)r->all.sum / all->all.sum : NAN;
 }
 
+double table_aborted(const struct table_row *r)
+{
+	return r->all.samples ? (double)r->aborted / r->all.samples : NAN;
+}
+
 double table_walk(const struct table_row *r)
 {
 	return r->memory ? (double)r->walks / r->memory : NAN;
+}
+
+/* Of a fetch: it had to leave the caches of the core complex; before Zen 4, of the core. */
+static bool missed_caches(const struct series *s)
+{
+	return s->src == (enum ibs_src)IBS_FETCH_CLASS_L2_MISS ||
+	       s->src == (enum ibs_src)IBS_FETCH_CLASS_L3_MISS;
+}
+
+static int add_fetch(struct table_row *to, const struct series *s)
+{
+	const double cycles = series_miss_cycles(s), part = isnan(cycles) ? s->sum : cycles;
+
+	to->cycles += cycles;
+	to->known += part;
+	to->dram += missed_caches(s) ? part : 0;
+	to->memory += s->op != (enum ibs_op_kind)IBS_FETCH_ITLB_UNKNOWN ? s->samples : 0;
+	to->walks += s->op >= (enum ibs_op_kind)IBS_FETCH_ITLB_WALK_4K ? s->samples : 0;
+	to->aborted += s->src >= (enum ibs_src)IBS_FETCH_CLASS_ABORTED ? s->samples : 0;
+	return series_add(&to->all, s);
 }
 
 static int add(struct table_row *to, const struct series *s)
@@ -96,6 +122,7 @@ static int add_row(struct table_row *to, const struct table_row *r)
 	to->cached += r->cached;
 	to->walks += r->walks;
 	to->memory += r->memory;
+	to->aborted += r->aborted;
 	to->known = known;
 	to->dram = known > 0 ? dram / known : NAN;
 	to->remote = known > 0 ? remote / known : NAN;
@@ -148,9 +175,8 @@ static int name_row(unsigned int labels, const struct group *g, const struct ser
 
 		if (!(labels >> l & 1))
 			continue;
-		if (l == LABEL_SRC || l == LABEL_OP) {
-			to->name[l] =
-				strdup(l == LABEL_SRC ? src_name(s->src) : op_kind_name(s->op));
+		if (LABELS_PAIR >> l & 1) {
+			to->name[l] = strdup(series_label(s, l));
 		} else {
 			label = group_label(g, l, name, arg);
 			to->name[l] =
@@ -193,6 +219,10 @@ static double sort_key(const struct table_row *r, enum table_column c)
 		return table_mlp(r);
 	case TABLE_WALK:
 		return table_walk(r);
+	case TABLE_L3_MISS:
+		return r->dram;
+	case TABLE_ABORTED:
+		return table_aborted(r);
 	case TABLE_MEAN:
 		return r->all.valid ? (double)r->all.sum / r->all.valid : NAN;
 	case TABLE_P50:
@@ -288,7 +318,7 @@ static int fill(struct table *t, struct ranked *d, size_t *n, size_t top)
 int table_build(const struct snapshot *s, enum ibs_metric metric, unsigned int labels,
 		enum table_column sort, size_t top, cgroup_namer name, void *arg, struct table *out)
 {
-	bool each_series = labels & (1U << LABEL_SRC | 1U << LABEL_OP);
+	const bool each_series = labels & LABELS_PAIR, fetch = ibs_metric_of_fetch(metric);
 	size_t n = 0, max = 0;
 	struct ranked *d;
 	int ret;
@@ -308,12 +338,12 @@ int table_build(const struct snapshot *s, enum ibs_metric metric, unsigned int l
 		for (size_t k = 0; !ret && k < g->n_series; k++) {
 			if (!k || each_series)
 				ret = name_row(labels, g, &g->series[k], name, arg, &d[n++].row);
-			ret = ret ?: add(&d[n - 1].row, &g->series[k]);
+			ret = ret ?: (fetch ? add_fetch : add)(&d[n - 1].row, &g->series[k]);
 			/* walks are those of the whole group, not of a source or kind of op */
 			if (!each_series && g->has_tlb && g->series[k].src != IBS_SRC_NONE)
 				d[n - 1].row.memory += g->series[k].samples;
 		}
-		if (g->n_series && !each_series)
+		if (g->n_series && !each_series && !fetch)
 			d[n - 1].row.walks = g->tlb.l2_miss;
 	}
 	for (size_t i = 0; i < n; i++)
@@ -342,7 +372,7 @@ __u64 table_row_hash(const struct table_row *r)
 	__u64 h = 0;
 
 	for (int l = 0; l < TABLE_NAMES; l++)
-		if (r->name[l] && l != LABEL_SRC && l != LABEL_OP)
+		if (r->name[l] && !(LABELS_PAIR >> l & 1))
 			h = u64_hash(h ^ text_hash(r->name[l]));
 	return h;
 }
@@ -352,7 +382,7 @@ __u64 table_group_hash(const struct group *g, unsigned int labels, cgroup_namer 
 	struct table_row r = {};
 	__u64 h = 0;
 
-	labels &= ~(1U << LABEL_SRC | 1U << LABEL_OP);
+	labels &= ~LABELS_PAIR;
 	if (!name_row(labels, g, NULL, name, arg, &r))
 		h = table_row_hash(&r);
 	row_free(&r);

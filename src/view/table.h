@@ -17,27 +17,32 @@ struct err;
  * X(ID, "name", "HEADING", rank, "meaning"). The column of the lowest rank is left out first where
  * the width is small; rank 0 is only printed if asked for.
  */
-#define TABLE_COLUMN_TABLE(X)                                                                    \
-	X(SAMPLES, "samples", "SAMPLES", 5, "samples")                                           \
-	X(VALID, "valid", "VALID", 0, "samples with a valid latency")                            \
-	X(OPS, "estimated_ops", "EST. OPS", 0,                                                   \
-	  "estimated ops (or cycles) that the samples stand for")                                \
-	X(CYCLES, "cycles", "MISS CYCLES/s", 12, "latency x ops that a sample stands for")       \
-	X(SHARE, "share", "SHARE", 11, "share of all miss cycles")                               \
-	X(DRAM, "dram", "DRAM", 8, "share of the row's miss cycles that DRAM of any node cost")  \
-	X(REMOTE, "remote", "REMOTE", 7, "share of the row's miss cycles that other nodes cost") \
-	X(HITM, "hitm", "HITM", 3, "share of them of lines that another cache had modified")     \
-	X(MLP, "mlp", "MLP", 2, "requests open when a missed load was filled, on average")       \
-	X(WALK, "walk", "WALK", 1, "share of loads and stores that walked page tables")          \
-	X(MEAN, "mean", "MEAN", 0, "mean latency, cycles")                                       \
-	X(P50, "p50", "p50", 4, "median latency, cycles")                                        \
-	X(P90, "p90", "p90", 6, "90th percentile, cycles")                                       \
-	X(P99, "p99", "p99", 10, "99th percentile, cycles; needs 100 samples")                   \
-	X(HISTOGRAM, "histogram", "", 9,                                                         \
-	  "distribution of latencies, 16 to 4096 cycles, log scale")                             \
-	X(TREND, "trend", "TREND", 10,                                                           \
-	  "miss cycles of the last intervals, and whether they changed; in top only")            \
-	TABLE_EXTRA_TABLE(X)                                                                     \
+#define TABLE_COLUMN_TABLE(X)                                                                     \
+	X(SAMPLES, "samples", "SAMPLES", 5, "samples")                                            \
+	X(VALID, "valid", "VALID", 0, "samples with a valid latency")                             \
+	X(OPS, "estimated_ops", "EST. OPS", 0,                                                    \
+	  "estimated ops (or cycles) that the samples stand for")                                 \
+	X(CYCLES, "cycles", "MISS CYCLES/s", 12, "latency x ops that a sample stands for")        \
+	X(SHARE, "share", "SHARE", 11, "share of all miss cycles")                                \
+	X(DRAM, "dram", "DRAM", 8, "share of the row's miss cycles that DRAM of any node cost")   \
+	X(REMOTE, "remote", "REMOTE", 7, "share of the row's miss cycles that other nodes cost")  \
+	X(HITM, "hitm", "HITM", 3, "share of them of lines that another cache had modified")      \
+	X(MLP, "mlp", "MLP", 2, "requests open when a missed load was filled, on average")        \
+	X(WALK, "walk", "WALK", 1,                                                                \
+	  "share of loads and stores (or fetches) that walked page tables")                       \
+	X(L3_MISS, "l3_miss", "L3 MISS", 8,                                                       \
+	  "ibs_fetch: share of the row's cycles of fetches that missed the L3; before Zen 4 the " \
+	  "L2")                                                                                   \
+	X(ABORTED, "aborted", "ABORTED", 2, "ibs_fetch: share of fetches that did not complete")  \
+	X(MEAN, "mean", "MEAN", 0, "mean latency, cycles")                                        \
+	X(P50, "p50", "p50", 4, "median latency, cycles")                                         \
+	X(P90, "p90", "p90", 6, "90th percentile, cycles")                                        \
+	X(P99, "p99", "p99", 10, "99th percentile, cycles; needs 100 samples")                    \
+	X(HISTOGRAM, "histogram", "", 9,                                                          \
+	  "distribution of latencies, 16 to 4096 cycles, log scale")                              \
+	X(TREND, "trend", "TREND", 10,                                                            \
+	  "miss cycles of the last intervals, and whether they changed; in top only")             \
+	TABLE_EXTRA_TABLE(X)                                                                      \
 	TABLE_LINE_TABLE(X)
 /* Of recordings only; table_row.extra has them in this order, */
 #define TABLE_EXTRA_TABLE(X)                                                            \
@@ -79,10 +84,13 @@ struct table_row {
 	struct series all;	/* every source and op; src and op mean nothing */
 	double cycles;		/* miss cycles; NAN: unknown */
 	double dram, remote;	/* of those whose source is known, 0 to 1; NAN: none is known */
-	double known;		/* miss cycles (or latencies) of those */
-	__u64 cached;		/* valid samples whose line came from another cache */
-	__u64 walks, memory;	/* page walks; loads and stores, 0 where walks are not counted */
-	__u32 max;		/* percentiles are at most that; 0: any */
+	/* of ibs_fetch `dram` is of those that missed the L3, or L2 before Zen 4 */
+	double known; /* miss cycles (or latencies) of those */
+	__u64 cached; /* valid samples whose line came from another cache */
+	/* page walks; loads and stores (of ibs_fetch, known translations), 0 where walks are not counted */
+	__u64 walks, memory;
+	__u64 aborted;				   /* fetches that did not complete */
+	__u32 max;				   /* percentiles are at most that; 0: any */
 	double extra[TABLE_COLUMNS - TABLE_EXTRA]; /* of recordings */
 	const float *trend; /* table.n_trend of them, NAN: unknown; NULL: none */
 	int change; /* the last of them against those before: -1, 1, or 0 for what may be noise */
@@ -145,6 +153,7 @@ void table_window_free(struct table *t);
 double table_hitm(const struct table_row *r);
 double table_mlp(const struct table_row *r);
 double table_walk(const struct table_row *r);
+double table_aborted(const struct table_row *r);
 /* Of all miss cycles; where no op is known, of all latencies. */
 double table_share(const struct table *t, const struct table_row *r);
 /* What counts as DRAM of any node, and as caches and memory of other nodes. */

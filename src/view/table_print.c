@@ -108,6 +108,11 @@ static void percentile(const struct screen *s, const struct table_row *r, double
 	screen_count(s, p < 0 ? NAN : p, out, CELL);
 }
 
+static bool is_fetch(const struct table *t)
+{
+	return ibs_metric_of_fetch(t->metric);
+}
+
 /* Where the time is unknown, the sum. */
 static double per_second(const struct table *t, double cycles)
 {
@@ -136,10 +141,10 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 		screen_percent(s, table_share(g->t, r), out, CELL);
 		break;
 	case TABLE_DRAM:
-		screen_percent(s, r->dram, out, CELL);
+		screen_percent(s, is_fetch(g->t) ? NAN : r->dram, out, CELL);
 		break;
 	case TABLE_REMOTE:
-		screen_percent(s, r->remote, out, CELL);
+		screen_percent(s, is_fetch(g->t) ? NAN : r->remote, out, CELL);
 		break;
 	case TABLE_HITM:
 		screen_percent(s, table_hitm(r), out, CELL);
@@ -149,6 +154,12 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 		break;
 	case TABLE_WALK:
 		screen_percent(s, table_walk(r), out, CELL);
+		break;
+	case TABLE_L3_MISS:
+		screen_percent(s, is_fetch(g->t) ? r->dram : NAN, out, CELL);
+		break;
+	case TABLE_ABORTED:
+		screen_percent(s, is_fetch(g->t) ? table_aborted(r) : NAN, out, CELL);
 		break;
 	case TABLE_MEAN:
 		screen_count(s, r->all.valid ? (double)r->all.sum / r->all.valid : NAN, out, CELL);
@@ -189,6 +200,8 @@ static const char *heading(const struct table_text *g, enum table_column c)
 		return g->t->metric == IBS_METRIC_DC_MISS_LAT ? "MISS CYCLES" : "CYCLES";
 	if (c == TABLE_CYCLES && g->t->metric != IBS_METRIC_DC_MISS_LAT)
 		return "CYCLES/s";
+	if (c == TABLE_OPS && is_fetch(g->t))
+		return "EST. FETCHES";
 	if (c == TABLE_OPS && g->t->ops)
 		return g->t->ops;
 	return headings[c];
@@ -421,7 +434,7 @@ static void print_line(FILE *f, struct table_text *g, size_t line)
 
 static size_t default_columns(const struct table *t, unsigned int width, enum table_column *out)
 {
-	bool sources = t->labels >> LABEL_SRC & 1;
+	bool sources = t->labels & (1U << LABEL_SRC | 1U << LABEL_FETCH);
 	size_t n = 0;
 
 	if (t->usual) {
@@ -432,7 +445,14 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 		sources |= !strcmp(t->key[k], "src");
 	for (int c = 0; c < TABLE_COLUMNS; c++) {
 		/* of one source these are all or nothing */
-		bool useless = sources && (c == TABLE_DRAM || c == TABLE_REMOTE || c == TABLE_WALK);
+		bool useless =
+			sources && (c == TABLE_DRAM || c == TABLE_REMOTE || c == TABLE_L3_MISS ||
+				    c == TABLE_ABORTED || (c == TABLE_WALK && !is_fetch(t)));
+
+		useless |= is_fetch(t) ? c == TABLE_DRAM || c == TABLE_REMOTE || c == TABLE_HITM
+				       : c == TABLE_L3_MISS || c == TABLE_ABORTED;
+		if (c == TABLE_WALK && t->labels >> LABEL_ITLB & 1)
+			useless = true;
 
 		if ((c == TABLE_HITM && isnan(table_hitm(&t->total))) ||
 		    (c == TABLE_MLP && isnan(table_mlp(&t->total))) ||
@@ -532,9 +552,13 @@ static void csv_row(FILE *f, const struct table *t, const struct table_row *r)
 	csv_number(f, r->cycles, "%.0f");
 	csv_number(f, table_share(t, r), "%.6f");
 	csv_number(f, r->dram, "%.6f");
-	csv_number(f, r->remote, "%.6f");
-	csv_number(f, table_hitm(r), "%.6f");
-	csv_number(f, table_mlp(r), "%.3f");
+	if (is_fetch(t)) {
+		csv_number(f, table_aborted(r), "%.6f");
+	} else {
+		csv_number(f, r->remote, "%.6f");
+		csv_number(f, table_hitm(r), "%.6f");
+		csv_number(f, table_mlp(r), "%.3f");
+	}
 	csv_number(f, table_walk(r), "%.6f");
 	csv_number(f, s->valid ? (double)s->sum / s->valid : NAN, "%.3f");
 	for (int i = 0; i < 3; i++) {
@@ -554,10 +578,9 @@ void table_print_csv(FILE *f, const struct table *t, bool simulated, bool header
 			if (is_name_column(t, l))
 				fprintf(f, ",%s", t->joined ? "container" : label_name(l));
 		}
-		fputs(",samples,valid,estimated_ops,miss_cycles,share,dram,remote,hitm,mlp,walk,"
-		      "mean,p50,p90,"
-		      "p99\n",
-		      f);
+		fprintf(f,
+			",samples,valid,estimated_ops,miss_cycles,share,%s,walk,mean,p50,p90,p99\n",
+			is_fetch(t) ? "l3_miss,aborted" : "dram,remote,hitm,mlp");
 	}
 	for (size_t i = 0; i < t->n + !!t->n_rest; i++) {
 		fprintf(f, "%d,%.3f,", simulated, t->seconds);

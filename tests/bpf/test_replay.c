@@ -364,7 +364,7 @@ static void choose(struct choice *c, const struct world *w)
 
 	memset(c, 0, sizeof(*c));
 	c->filter_nr = c->cgroup_nr = -1;
-	c->opts.metric = below(2) ? IBS_METRIC_DC_MISS_LAT : below(IBS_METRIC_N);
+	c->opts.metric = below(2) ? IBS_METRIC_DC_MISS_LAT : below(IBS_OP_METRIC_N);
 	if (!below(3)) {
 		c->pids[0] = threads[below(COUNT(threads) - 1)].tgid;
 		c->pids[1] = threads[below(COUNT(threads) - 1)].tgid;
@@ -408,7 +408,7 @@ static void choose(struct choice *c, const struct world *w)
 		choose_cgroups(c);
 	}
 	c->labels = below(2) ? LABELS_DEFAULT : draw() & ((1 << LABEL_N) - 1);
-	c->labels &= ~(1U << LABEL_CCX | 1U << LABEL_NODE);
+	c->labels &= ~(1U << LABEL_CCX | 1U << LABEL_NODE | LABELS_FETCH);
 	c->opts.by = labels_by(c->labels);
 	c->opts.symbol = function_of;
 	c->opts.max_groups = below(4) ? 512 : 1 + below(8);
@@ -894,7 +894,7 @@ static void choose_twin(struct twin_choice *c, const __u64 *ids)
 	c->opts.memory = memory;
 	c->opts.n_memory = COUNT(memory);
 	c->opts.ibs.caps = caps_of[below(COUNT(caps_of))];
-	c->opts.metric = below(2) ? IBS_METRIC_DC_MISS_LAT : below(IBS_METRIC_N);
+	c->opts.metric = below(2) ? IBS_METRIC_DC_MISS_LAT : below(IBS_OP_METRIC_N);
 	c->opts.max_groups = below(2) ? 64 : 1 + below(4);
 	c->opts.count_ops = below(2);
 	c->opts.tlb = below(2);

@@ -41,7 +41,7 @@ static void test_random(void **state)
 	(void)state;
 	assert_non_null(regs);
 	for (size_t c = 0; c < sizeof(cpus) / sizeof(cpus[0]); c++) {
-		for (int metric = 0; metric < IBS_METRIC_N; metric++) {
+		for (int metric = 0; metric < IBS_OP_METRIC_N; metric++) {
 			struct sampler_opts opts = zen4;
 
 			opts.ibs = cpus[c];

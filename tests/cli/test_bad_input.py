@@ -12,6 +12,7 @@ import ibscope  # noqa: E402
 from ibscope import run  # noqa: E402
 
 SIM = ('--source', 'sim')
+FETCH = (*SIM, '-e', 'ibs_fetch//')
 
 # arguments, exit status, what the message must name
 USAGE = [
@@ -60,6 +61,19 @@ USAGE = [
     (['hist', *SIM, '--src', ''], 'dram'),
     (['hist', *SIM, '--op', 'lode'], 'load'),
     (['hist', *SIM, '--metric', 'x'], 'dc_miss_lat'),
+    (['hist', *SIM, '--metric', 'fetch_lat'], 'use -e ibs_fetch//'),
+    (['hist', *SIM, '--by', 'itlb'], 'use src or op'),
+    (['hist', *FETCH, '--by', 'src'], 'use fetch or itlb'),
+    (['hist', *FETCH, '--metric', 'tag_to_ret'], 'use fetch_lat or itlb_refill_lat'),
+    (['hist', *FETCH, '--src', 'dram'], "--src: samples of ibs_fetch do not have that; use --filter 'fetch == ..'"),
+    (['hist', *FETCH, '--op', 'load'], '--op: samples of ibs_fetch'),
+    (['hist', *FETCH, '--filter', 'fetch == unknown'], "'unknown' means that there is no fetch"),
+    (['hist', *FETCH, '--filter', 'mem_lvl == ram'], "'mem_lvl' is a term of ibs_op, but the event is ibs_fetch"),
+    (['hist', *SIM, '--filter', 'oc_miss'], "'oc_miss' is a term of ibs_fetch, but the event is ibs_op"),
+    (['hist', *FETCH, '--remote-node', 'yes'], "--remote-node: column 1: 'rmt_node' is a term of ibs_op"),
+    (['hist', *FETCH, '--html', '/tmp/x'], '--html'),
+    (['hist', '--source', 'sim', '-e', 'ibs_fetch/cnt_ctl=1/'], "the simulation has no 'cnt_ctl'"),
+    (['record', *FETCH], 'use ibscope hist'),
     (['hist', *SIM, '--metric', 'dc_miss_lat,tag_to_ret'], 'must be one of dc_miss_lat'),
     (['hist', *SIM, '--by', 'cgrp'], "unknown key 'cgrp'; did you mean 'cgroup'?"),
     (['hist', *SIM, '--by', 'pid,containers'], "column 5: unknown key 'containers'; did you mean 'container'?"),
@@ -94,7 +108,6 @@ USAGE = [
     (['hist', *SIM, '--ip', ','.join(f'{i:x}-{i + 1:x}' for i in range(0x10, 0x24, 2)),
       '--addr', ','.join(f'{i:x}-{i + 1:x}' for i in range(0x10, 0x20, 2))],
      '--addr, --ip: the filter needs 36 tests; the kernel'),
-    (['hist', *SIM, '-e', 'ibs_fetch//'], 'only ibs_op'),
     (['hist', '--source', 'magic'], 'auto, ibs, sim'),
     (['hist', *SIM, '5q'], "invalid duration '5q'"),
     (['hist', *SIM, '--max-memory', '1T'], 'KiB, MiB, GiB'),

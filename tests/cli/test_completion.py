@@ -64,7 +64,8 @@ class Shell:
 
     def test_values(self):
         self.assertEqual(set(self.complete('hist', '--metric', '')),
-                         {'dc_miss_lat', 'tlb_refill_lat', 'tag_to_ret', 'comp_to_ret'})
+                         {'dc_miss_lat', 'tlb_refill_lat', 'tag_to_ret', 'comp_to_ret',
+                          'fetch_lat', 'itlb_refill_lat'})
         self.assertEqual(self.complete('hist', '--op', 'load,st'), ['load,store'])
         self.assertEqual(set(self.complete('hist', '--source', '')), {'auto', 'ibs', 'sim'})
         self.assertLessEqual({'symbol', 'dso', 'line', 'ccx', 'node'}, set(self.complete('report', '--by', '')))

@@ -40,21 +40,22 @@ class Sim(unittest.TestCase):
 
     def test_equals_the_model(self):
         """Each CPU's n-th sample is known; so is every count, for the n that were seen."""
-        for seed in ('1', '77'):
-            o, = hist('--source', 'sim', '-c', '100000', '--seed', seed, '--by', 'cpu,src,op',
-                      '1', '1')
+        for seed, event, labels in (('1', 'op', ('src', 'op')), ('77', 'op', ('src', 'op')),
+                                    ('2', 'fetch', ('fetch', 'itlb'))):
+            o, = hist('--source', 'sim', '-e', f'ibs_{event}//', '-c', '100000', '--seed', seed,
+                      '--by', ','.join(('cpu', *labels)), '1', '1')
             per_cpu = by_labels([o], 'cpu')
             self.assertEqual(sum(per_cpu.values()), o['ledger']['seen'])
             self.assertGreater(o['ledger']['seen'], 200)
             args = [f'{cpu[0]}:{n}' for cpu, n in per_cpu.items()]
-            text = subprocess.run([os.path.join(ibscope.SAN, 'tests/unit/ibs_sim'), seed, '0xbff',
+            text = subprocess.run([os.path.join(ibscope.SAN, 'tests/unit/ibs_sim'), event, seed, '0xbff',
                                    *args], capture_output=True, text=True, check=True).stdout
             want, got = collections.Counter(), collections.Counter()
             for line in text.splitlines():
                 src, op, what, n = line.split()
                 want[src, op, what] += int(n)
             for s in o['series']:
-                key = s['labels']['src'], s['labels']['op']
+                key = [s['labels'][x] for x in labels]
                 got[(*key, '-')] += s['samples'] - s['valid']
                 got[(*key, 'sum')] += s['sum']
                 for le, n in s['buckets']:

@@ -989,7 +989,7 @@ static void test_metrics(void **state)
 	__u64 bits;
 
 	(void)state;
-	assert_int_equal(ARRAY_SIZE(same), IBS_METRIC_N);
+	assert_int_equal(ARRAY_SIZE(same), IBS_OP_METRIC_N);
 	for (i = 0; i < ARRAY_SIZE(same); i++) {
 		/* every subset of the bits that any metric depends on */
 		for (bits = 0; bits < 1 << 9; bits++) {
@@ -1042,6 +1042,158 @@ static bool fetch_valid(const struct ibs_fetch_sample *s, enum ibs_fetch_field f
 		assert_int_equal(value, 0x5a5a);
 	return valid;
 }
+
+#define C(NAME) IBS_FETCH_CLASS_##NAME
+#define I(NAME) IBS_FETCH_ITLB_##NAME
+#define DONE	IBS_FETCH_CTL_COMP
+#define PHYS	IBS_FETCH_CTL_PHY_VALID
+#define IC	IBS_FETCH_CTL_IC_MISS
+#define IL2	IBS_FETCH_CTL_L2_MISS
+#define IL3	IBS_FETCH_CTL_L3_MISS
+#define OC	IBS_FETCH_CTL_OC_MISS
+#define W1	IBS_FETCH_CTL_L1TLB_MISS
+#define W2	IBS_FETCH_CTL_L2TLB_MISS
+
+/* What a fetch is, by the words of the documents: on Zen 2, Zen 3, Zen 4 and Zen 6. */
+static void test_fetch_classes(void **state)
+{
+	static const struct ibs_cpu cpus[] = {
+		{ .caps = 0x3ff },
+		{ .caps = 0x3ff, .quirks = IBS_QUIRK_FETCH_1238 | IBS_QUIRK_FETCH_1347 },
+		{ .caps = 0xbff },
+		{ .caps = 0x9fbff, .quirks = IBS_QUIRK_FETCH_NEEDS_PHY_A },
+	};
+	static const struct {
+		__u64 ctl;
+		int page;
+		enum ibs_fetch_class class[4];
+		enum ibs_fetch_itlb itlb[4];
+		bool lat, refill, no_phys; /* latencies valid; on Zen 6 neither if no_phys */
+	} rows[] = {
+		{ DONE | PHYS,
+		  0,
+		  { C(L1), C(L1_L2), C(OP_CACHE), C(OP_CACHE) },
+		  { I(L1), I(L1), I(L1), I(L1) },
+		  true,
+		  false,
+		  false },
+		{ DONE | PHYS | OC,
+		  0,
+		  { C(L1), C(L1_L2), C(L1), C(L1) },
+		  { I(L1), I(L1), I(L1), I(L1) },
+		  true,
+		  false,
+		  false },
+		{ DONE | PHYS | OC | IC | W1,
+		  1,
+		  { C(L2), C(L1_L2), C(L2), C(L2) },
+		  { I(L2), I(L2), I(L2), I(L2) },
+		  true,
+		  true,
+		  false },
+		{ DONE | PHYS | OC | IC | IL2 | W1 | W2,
+		  0,
+		  { C(L2_MISS), C(L2_MISS), C(L3), C(L3) },
+		  { I(WALK_4K), I(WALK_4K), I(WALK_4K), I(WALK_4K) },
+		  true,
+		  true,
+		  false },
+		{ DONE | PHYS | OC | IC | IL2 | IL3 | W1 | W2,
+		  1,
+		  { C(L2_MISS), C(L2_MISS), C(L3_MISS), C(L3_MISS) },
+		  { I(WALK_2M), I(WALK_16K), I(WALK_2M), I(WALK_2M) },
+		  true,
+		  true,
+		  false },
+		{ DONE | PHYS | W1 | W2,
+		  2,
+		  { C(L1), C(L1_L2), C(OP_CACHE), C(OP_CACHE) },
+		  { I(WALK_1G), I(WALK_2M), I(WALK_1G), I(WALK_1G) },
+		  true,
+		  true,
+		  false },
+		{ DONE | PHYS | W1 | W2,
+		  3,
+		  { C(L1), C(L1_L2), C(OP_CACHE), C(OP_CACHE) },
+		  { I(WALK), I(WALK_1G), I(WALK), I(WALK) },
+		  true,
+		  true,
+		  false },
+		{ DONE | W1 | W2,
+		  0,
+		  { C(L1), C(L1_L2), C(OP_CACHE), C(UNKNOWN) },
+		  { I(WALK), I(WALK), I(WALK), I(UNKNOWN) },
+		  true,
+		  true,
+		  true },
+		{ DONE,
+		  0,
+		  { C(L1), C(L1_L2), C(OP_CACHE), C(UNKNOWN) },
+		  { I(UNKNOWN), I(UNKNOWN), I(UNKNOWN), I(UNKNOWN) },
+		  true,
+		  false,
+		  true },
+		{ PHYS,
+		  0,
+		  { C(ABORTED), C(ABORTED), C(ABORTED), C(ABORTED) },
+		  { I(L1), I(L1), I(L1), I(L1) },
+		  false,
+		  false,
+		  false },
+		{ W1,
+		  0,
+		  { C(ABORTED), C(ABORTED), C(ABORTED), C(ABORTED) },
+		  { I(L2), I(L2), I(L2), I(UNKNOWN) },
+		  false,
+		  true,
+		  true },
+		{ IC,
+		  0,
+		  { C(ABORTED), C(KILLED), C(ABORTED), C(ABORTED) },
+		  { I(UNKNOWN), I(UNKNOWN), I(UNKNOWN), I(UNKNOWN) },
+		  false,
+		  false,
+		  true },
+		{ 0,
+		  0,
+		  { C(KILLED), C(KILLED), C(KILLED), C(ABORTED) },
+		  { I(UNKNOWN), I(UNKNOWN), I(UNKNOWN), I(UNKNOWN) },
+		  false,
+		  false,
+		  true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		for (int c = 0; c < 4; c++) {
+			const __u64 ctl = rows[i].ctl | (__u64)rows[i].page << 53 | 321ULL << 32;
+			const __u64 regs[IBS_FETCH_REG_N] = { ctl, 0, 0, 0xab000077 };
+			const bool known = c != 3 || !rows[i].no_phys;
+
+			if (ibs_fetch_class(cpus[c], ctl) != rows[i].class[c] ||
+			    ibs_fetch_itlb(cpus[c], ctl) != rows[i].itlb[c])
+				fail_msg("row %zu, processor %d: %d, %d", i, c,
+					 ibs_fetch_class(cpus[c], ctl),
+					 ibs_fetch_itlb(cpus[c], ctl));
+			assert_int_equal(ibs_fetch_metric_valid(IBS_METRIC_FETCH_LAT, cpus[c], ctl),
+					 rows[i].lat && known);
+			assert_int_equal(
+				ibs_fetch_metric_valid(IBS_METRIC_ITLB_REFILL_LAT, cpus[c], ctl),
+				rows[i].refill && known);
+			assert_int_equal(ibs_fetch_metric(IBS_METRIC_FETCH_LAT, regs), 321);
+			assert_int_equal(ibs_fetch_metric(IBS_METRIC_ITLB_REFILL_LAT, regs), 0x77);
+		}
+	}
+	assert_false(ibs_fetch_metric_valid(IBS_METRIC_ITLB_REFILL_LAT,
+					    (struct ibs_cpu){ .caps = 0x1f }, W1));
+	assert_true(ibs_fetch_raw_size_ok(0x1f, 28) && ibs_fetch_raw_size_ok(0x3ff, 36) &&
+		    ibs_fetch_raw_size_ok(0x3ff, 44));
+	assert_false(ibs_fetch_raw_size_ok(0x3ff, 28) || ibs_fetch_raw_size_ok(0x3ff, 40) ||
+		     ibs_fetch_raw_size_ok(0x1f, 20));
+}
+
+#undef C
+#undef I
 
 #define G(NAME) IBS_FETCH_FIELD_##NAME
 
@@ -1432,23 +1584,15 @@ static void test_text_newest(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),
-		cmocka_unit_test(test_op_parse),
-		cmocka_unit_test(test_fetch_parse),
-		cmocka_unit_test(test_op_period),
-		cmocka_unit_test(test_tables),
-		cmocka_unit_test(test_op_validity),
-		cmocka_unit_test(test_op_values),
-		cmocka_unit_test(test_op_combined),
-		cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_fetch_validity),
-		cmocka_unit_test(test_fetch_page_size),
-		cmocka_unit_test(test_data_src),
-		cmocka_unit_test(test_src_order),
-		cmocka_unit_test(test_kind),
-		cmocka_unit_test(test_caps),
-		cmocka_unit_test(test_quirks),
-		cmocka_unit_test(test_text_newest),
+		cmocka_unit_test(test_vectors),	       cmocka_unit_test(test_op_parse),
+		cmocka_unit_test(test_fetch_parse),    cmocka_unit_test(test_op_period),
+		cmocka_unit_test(test_tables),	       cmocka_unit_test(test_op_validity),
+		cmocka_unit_test(test_op_values),      cmocka_unit_test(test_op_combined),
+		cmocka_unit_test(test_metrics),	       cmocka_unit_test(test_fetch_classes),
+		cmocka_unit_test(test_fetch_validity), cmocka_unit_test(test_fetch_page_size),
+		cmocka_unit_test(test_data_src),       cmocka_unit_test(test_src_order),
+		cmocka_unit_test(test_kind),	       cmocka_unit_test(test_caps),
+		cmocka_unit_test(test_quirks),	       cmocka_unit_test(test_text_newest),
 	};
 
 	n_paths = argc - 1;

@@ -92,12 +92,12 @@ static void test_parts(void **state)
 			if (!regs[IBS_DC_PHYSADDR] || (int64_t)regs[IBS_DC_PHYSADDR] < 0)
 				continue;
 			regs[IBS_OP_DATA3] = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_PHY_VALID;
-			assert_int_equal(ibs_memory_node(&parts, 0, regs), node + 1);
-			assert_int_equal(ibs_memory_node(&parts, IBS_CAPS_ZEN4, regs), 0);
+			assert_int_equal(ibs_memory_node(&parts, 0, regs, false), node + 1);
+			assert_int_equal(ibs_memory_node(&parts, IBS_CAPS_ZEN4, regs, false), 0);
 			regs[IBS_OP_DATA3] = IBS_OP_DATA3_PHY_VALID;
-			assert_int_equal(ibs_memory_node(&parts, 0, regs), 0);
+			assert_int_equal(ibs_memory_node(&parts, 0, regs, false), 0);
 			regs[IBS_OP_DATA3] = IBS_OP_DATA3_ST_OP;
-			assert_int_equal(ibs_memory_node(&parts, 0, regs), 0);
+			assert_int_equal(ibs_memory_node(&parts, 0, regs, false), 0);
 		}
 	}
 	r[0] = (struct memory_range){ 0, BLOCK, 255 };

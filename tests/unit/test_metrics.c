@@ -424,7 +424,7 @@ static void test_series(void **state)
 				    { 400, 200 } };
 
 	(void)state;
-	for (int metric = 0; metric < IBS_METRIC_N; metric++) {
+	for (int metric = 0; metric < IBS_OP_METRIC_N; metric++) {
 		down(NULL);
 		up(NULL);
 		layout_init(&layout, metric, IBS_CAPS_ZEN4);

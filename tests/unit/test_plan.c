@@ -137,6 +137,54 @@ static const struct expected {
 	  { min, 1, .min_lat = 300 },
 	  "ibs_op/ldlat=256/" },
 	{ "zen6:7.2", "ibs_op//", BIT(PLAN_HARDWARE), { min, 1 }, "ibs_op//", false, true, true },
+	/* fetches: the hardware keeps latencies from the multiple on */
+	{ "zen6:7.2",
+	  "ibs_fetch//",
+	  ALL,
+	  { .min_lat = 300, .metric = IBS_METRIC_FETCH_LAT },
+	  "ibs_fetch/fetchlat=256/" },
+	{ "zen6:7.2",
+	  "ibs_fetch//",
+	  ALL,
+	  { .min_lat = 256, .metric = IBS_METRIC_FETCH_LAT },
+	  "ibs_fetch/fetchlat=256/" },
+	{ "zen6:7.2",
+	  "ibs_fetch//",
+	  ALL,
+	  { .min_lat = 9999, .metric = IBS_METRIC_FETCH_LAT },
+	  "ibs_fetch/fetchlat=1920/" },
+	{ "zen6:7.2",
+	  "ibs_fetch//",
+	  ALL,
+	  { .min_lat = 127, .metric = IBS_METRIC_FETCH_LAT },
+	  "ibs_fetch//",
+	  false,
+	  true,
+	  true },
+	{ "zen5:7.2",
+	  "ibs_fetch//",
+	  ALL,
+	  { .min_lat = 300, .metric = IBS_METRIC_FETCH_LAT },
+	  "ibs_fetch//",
+	  false,
+	  true,
+	  true },
+	{ "zen6:7.2",
+	  "ibs_fetch//",
+	  ALL,
+	  { .min_lat = 300, .metric = IBS_METRIC_ITLB_REFILL_LAT },
+	  "ibs_fetch//",
+	  false,
+	  true,
+	  true },
+	{ "zen5:7.2",
+	  "ibs_fetch//",
+	  ALL,
+	  { .user = true, .metric = IBS_METRIC_FETCH_LAT },
+	  "ibs_fetch/swfilt=1/u",
+	  false,
+	  true,
+	  false },
 	/* user and kernel */
 	{ "zen6:7.2", "ibs_op//", ALL, { .user = true }, "ibs_op//u" },
 	{ "zen6:7.2",
@@ -307,7 +355,7 @@ static void random_selection(struct given *g)
 	sel->min_lat = lats[rnd() % ARRAY_SIZE(lats)];
 	g->o.filter_options.user = chance(3);
 	g->o.filter_options.kernel = chance(3);
-	g->c.metric = chance(3) ? rnd() % IBS_METRIC_N : IBS_METRIC_DC_MISS_LAT;
+	g->c.metric = chance(3) ? rnd() % IBS_OP_METRIC_N : IBS_METRIC_DC_MISS_LAT;
 }
 
 static void test_loses_nothing(void **state)

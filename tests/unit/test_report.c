@@ -246,7 +246,7 @@ static void test_model(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(by) / sizeof(by[0]); i++) {
-		struct report *r = make(by[i], i % IBS_METRIC_N, i & 1);
+		struct report *r = make(by[i], i % IBS_OP_METRIC_N, i & 1);
 		struct report_table t;
 		__u64 n = 0;
 

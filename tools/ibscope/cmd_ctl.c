@@ -25,7 +25,8 @@ static int set_by(void *ctx, const char *arg, struct err *err)
 {
 	struct ctl *c = ctx;
 
-	return labels_parse(arg, &c->labels, &c->view.order, err) ?: labels_counted(c->labels, err);
+	return labels_parse(arg, &c->labels, &c->view.order, err)
+		       ?: labels_counted(c->labels, false, err);
 }
 
 static const struct option_row ctl_rows[] = {

@@ -298,6 +298,7 @@ int cmd_hist(int argc, char **argv)
 
 	sampling_init(&h.sampling);
 	h.sampling.labels = 0;
+	h.sampling.takes_fetch = true;
 	ret = argc = sampling_cut_command(&h.sampling, argc, argv, &err);
 	if (argc > 0)
 		ret = options_parse(argc, argv, sets, SETS, &err);
@@ -313,13 +314,17 @@ int cmd_hist(int argc, char **argv)
 	if (!ret && h.html_path && (h.view.json || h.view.csv || h.sampling.labels || h.timestamp))
 		ret = err_set(&err, -EINVAL,
 			      "--html: --json, --csv, --by and -T are for the other outputs");
+	if (!ret && h.html_path && sampling_of_fetch(&h.sampling))
+		ret = err_set(&err, -EINVAL, "--html: the page shows samples of ibs_op only");
 	ret = ret ?: hist_view_check(&h.view, &err) ?: sampling_filter(&h.sampling, &err);
 	h.labels = h.sampling.labels;
 	h.view.order = h.sampling.order;
 	h.view.goes_on = h.interval_s && h.count != 1;
 	/* what the kernel groups by, and which names are needed */
 	if (!h.labels)
-		h.sampling.labels = h.view.json ? LABELS_DEFAULT : TABLE_LABELS & ~TABLE_JOINED;
+		h.sampling.labels = h.view.json ? labels_of_event(LABELS_DEFAULT,
+								  sampling_of_fetch(&h.sampling))
+						: TABLE_LABELS & ~TABLE_JOINED;
 	if (ret) {
 		log_error("%s", err.text);
 		sampling_close(&h.sampling);

@@ -155,7 +155,7 @@ int cmd_replay(int argc, char **argv)
 		sampling_close(&c.sampling);
 		return EXIT_DONE;
 	}
-	ret = ret ?: hist_view_check(&c.view, &err) ?: labels_counted(c.sampling.labels, &err);
+	ret = ret ?: hist_view_check(&c.view, &err) ?: labels_counted(c.sampling.labels, false, &err);
 	c.labels = c.sampling.labels;
 	c.view.order = c.sampling.order;
 	if (!c.labels)

@@ -172,7 +172,7 @@ int top_check_options(const struct top_cmd *c, bool selects, struct err *err)
 		return err_set(err, -EINVAL, "-i, --pin-dir and --own exclude each other");
 	if (c->speed && !c->input.file)
 		return err_set(err, -EINVAL, "--speed works with -i only");
-	if (!c->input.file && labels_counted(s->labels, err))
+	if (!c->input.file && labels_counted(s->labels, false, err))
 		return -EINVAL;
 	if (c->pin_dir && selects)
 		return err_set(err, -EINVAL,
