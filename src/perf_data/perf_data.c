@@ -233,11 +233,13 @@ static int prepare(struct perf_data *d, struct err *err)
 	return set_pmus(d, err);
 }
 
-static int perf_data_open(int fd, struct trace **out, struct err *err)
+static int perf_data_open(int fd, __u64 offset, __u64 bytes, struct trace **out, struct err *err)
 {
 	struct perf_data *d = xcalloc(1, sizeof(*d));
 	int ret;
 
+	(void)offset;
+	(void)bytes;
 	d->source.fd = fd;
 	ret = prepare(d, err);
 	if (ret) {

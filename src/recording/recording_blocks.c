@@ -5,14 +5,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes read, fewer only at the end of the file; or a negative errno. */
-static ssize_t read_at(int fd, void *to, size_t bytes, __u64 at)
+/* Bytes read, fewer only at the end of the recording; or a negative errno. */
+static ssize_t read_at(const struct recording_blocks *b, void *to, size_t bytes, __u64 at)
 {
 	size_t have = 0;
 	ssize_t n;
 
+	if (at >= b->size)
+		bytes = 0;
+	else if (bytes > b->size - at)
+		bytes = b->size - at;
 	while (have < bytes) {
-		n = pread(fd, (char *)to + have, bytes - have, at + have);
+		n = pread(b->fd, (char *)to + have, bytes - have, b->base + at + have);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -46,7 +50,7 @@ __attribute__((format(printf, 3, 4))) static void damaged(struct recording_block
 static int read_file_head(struct recording_blocks *b, struct err *err)
 {
 	struct recording_file_head h;
-	ssize_t n = read_at(b->fd, &h, sizeof(h), 0);
+	ssize_t n = read_at(b, &h, sizeof(h), 0);
 
 	if (n < 0)
 		return cannot_read(err, n, 0);
@@ -76,18 +80,21 @@ static int read_file_head(struct recording_blocks *b, struct err *err)
 	return 0;
 }
 
-int recording_blocks_open(int fd, struct recording_blocks *b, struct err *err)
+int recording_blocks_open(int fd, __u64 offset, __u64 bytes, struct recording_blocks *b,
+			  struct err *err)
 {
 	struct stat st;
 	int ret;
 
-	*b = (struct recording_blocks){ .fd = fd, .zstd = ZSTD_createDCtx() };
+	*b = (struct recording_blocks){ .fd = fd, .base = offset, .zstd = ZSTD_createDCtx() };
 	if (!b->zstd)
 		out_of_memory();
 	if (fstat(fd, &st))
 		return err_set(err, -errno, "fstat: %s", strerror(errno));
+	b->size = (__u64)st.st_size > offset ? st.st_size - offset : 0;
+	if (bytes && bytes < b->size)
+		b->size = bytes;
 	ret = read_file_head(b, err);
-	b->size = st.st_size;
 	recording_blocks_rewind(b);
 	return ret;
 }
@@ -121,7 +128,7 @@ static int find_magic(struct recording_blocks *b, __u64 *at, struct err *err)
 	while (*at + sizeof(struct recording_block) <= b->size) {
 		if (*at < b->window_at ||
 		    *at + sizeof(struct recording_block) > b->window_at + b->window_bytes) {
-			n = read_at(b->fd, b->window, sizeof(b->window), *at);
+			n = read_at(b, b->window, sizeof(b->window), *at);
 			if (n < 0)
 				return cannot_read(err, n, *at);
 			b->window_at = *at;
@@ -152,7 +159,7 @@ static int read_head(struct recording_blocks *b, __u64 at, struct recording_bloc
 		memcpy(h, b->window + (at - b->window_at), sizeof(*h));
 		return sizeof(*h);
 	}
-	n = read_at(b->fd, h, sizeof(*h), at);
+	n = read_at(b, h, sizeof(*h), at);
 	return n < 0 ? cannot_read(err, n, at) : (int)n;
 }
 
@@ -202,7 +209,7 @@ static const char *load(struct recording_blocks *b, const unsigned char **data, 
 {
 	const struct recording_block *h = &b->head;
 
-	*ret = read_at(b->fd, b->stored, h->bytes, b->at + sizeof(*h));
+	*ret = read_at(b, b->stored, h->bytes, b->at + sizeof(*h));
 	if (*ret < 0)
 		return "cannot be read";
 	b->wasted += *ret;

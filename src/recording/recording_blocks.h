@@ -21,7 +21,8 @@ struct recording_damage {
 
 struct recording_blocks {
 	int fd;
-	__u64 size;		 /* of the file */
+	__u64 base;			/* where the recording begins in the file */
+	__u64 size;			/* of the recording */
 	struct recording_damage damage; /* complete once recording_blocks_peek() returned 0 */
 
 	/* private */
@@ -45,11 +46,13 @@ struct recording_blocks {
 /**
  * recording_blocks_open() - go to the first block
  * @fd: seekable; stays the caller's
+ * @offset: of the recording in the file, and its size in @bytes, 0: up to the end
  *
  * Return: 0, or a negative errno with @err: -EINVAL for a version that this program cannot read.
  * recording_blocks_close() is due in either case.
  */
-int recording_blocks_open(int fd, struct recording_blocks *b, struct err *err);
+int recording_blocks_open(int fd, __u64 offset, __u64 bytes, struct recording_blocks *b,
+			  struct err *err);
 
 /**
  * recording_blocks_peek() - the head of the next block

@@ -129,10 +129,11 @@ static int find_meta(struct reader *r, struct err *err)
 		       d->offset, d->reason);
 }
 
-static int recording_open_reader(int fd, struct trace **out, struct err *err)
+static int recording_open_reader(int fd, __u64 offset, __u64 bytes, struct trace **out,
+				 struct err *err)
 {
 	struct reader *r = xcalloc(1, sizeof(*r));
-	int ret = recording_blocks_open(fd, &r->blocks, err);
+	int ret = recording_blocks_open(fd, offset, bytes, &r->blocks, err);
 
 	ret = ret ?: find_meta(r, err);
 	r->trace.total = r->blocks.size;

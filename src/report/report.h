@@ -65,6 +65,8 @@ enum report_key {
 	X(OFFSETS, "offsets", OFFSETS, "different bytes of a cache line accessed")          \
 	X(CPUS, "cpus", CPUS, "different CPUs")                                             \
 	X(THREADS, "threads", THREADS, "different threads")                                 \
+	X(IMBALANCE, "imbalance", IMBALANCE,                                                \
+	  "largest of the miss cycles of all MPI ranks over their mean")                    \
 	X(PRICE, "remote_price", PRICE,                                                     \
 	  "miss cycles above the same accesses at the mean latency of local memory")
 
@@ -104,7 +106,18 @@ struct report_opts {
 	struct symbols *symbols; /* needed if report_needs_symbols() */
 };
 
+/* Is @key one of opts->by? */
+bool report_by(const struct report_opts *opts, enum report_key key);
+
 struct report;
+
+/**
+ * report_part() - what follows is of another recording
+ *
+ * In place of those of the options; they must live until the next part, or the end of the report.
+ */
+void report_part(struct report *r, const struct trace_info *info, const struct tasks *tasks,
+		 struct symbols *symbols);
 
 /* Return: 0 */
 int report_new(const struct report_opts *opts, struct report **out, struct err *err);
@@ -153,6 +166,8 @@ struct report_row {
 	/* latencies, each times the ops of its sample if they are known; what of it has a source */
 	__u64 cycles, known, dram, remote;
 	double price;		  /* see report_price.c; NAN: no local memory to compare with */
+	double imbalance;	  /* see report_ranks.c; NAN: of no ranks */
+	__u32 busiest;		  /* the rank with the most */
 	const struct cell *cells; /* of its buckets */
 	size_t n_cells;
 };
@@ -167,6 +182,7 @@ struct report_table {
 	struct report_row total;
 	struct cell *cells;
 	__u64 total_buckets[IBS_LAT_BUCKETS], rest_buckets[IBS_LAT_BUCKETS];
+	size_t n_ranks;		    /* of MPI, in all recordings */
 	const char *estimated_unit; /* "ops", "cycles", "fetches"; NULL: not the same for all */
 };
 

@@ -14,8 +14,28 @@ int report_new(const struct report_opts *opts, struct report **out, struct err *
 	(void)err;
 	r->opts = *opts;
 	r->words = opts->n_by + 1;
+	report_part(r, opts->info, opts->tasks, opts->symbols);
 	*out = r;
 	return 0;
+}
+
+void report_part(struct report *r, const struct trace_info *info, const struct tasks *tasks,
+		 struct symbols *symbols)
+{
+	const struct task_rank *ranks = NULL;
+	size_t n = 0;
+
+	r->opts.info = info;
+	r->opts.tasks = tasks;
+	r->opts.symbols = symbols;
+	r->part++;
+	for (size_t i = 0; i < ARRAY_SIZE(r->cgroups); i++)
+		u64_map_free(&r->cgroups[i]);
+	if (tasks)
+		ranks = tasks_ranks(tasks, &n);
+	for (size_t i = 0; i < n; i++)
+		if (u64_map_get(&r->ranks, ranks[i].rank) == U64_MAP_NONE)
+			u64_map_put(&r->ranks, ranks[i].rank, r->n_ranks++);
 }
 
 void report_free(struct report *r)
@@ -27,6 +47,7 @@ void report_free(struct report *r)
 	u64_map_free(&r->row_of);
 	u64_map_free(&r->cell_of);
 	free(r->cells);
+	u64_map_free(&r->ranks);
 	intern_free(&r->texts);
 	for (size_t i = 0; i < ARRAY_SIZE(r->cgroups); i++)
 		u64_map_free(&r->cgroups[i]);
@@ -107,6 +128,8 @@ static void add_latency(struct report *r, size_t row, const struct trace_event *
 	s->known += src > IBS_SRC_NONE ? cycles : 0;
 	s->dram += table_is_dram(src) ? cycles : 0;
 	s->remote += table_is_remote(src) ? cycles : 0;
+	if (r->n_ranks)
+		report_ranks_add(r, row, ev, cycles);
 	if (r->opts.price)
 		report_price_add(r, row, ev, cycles, period ?: 1);
 	report_count(r, row, CELL_BUCKET, ibs_lat_bucket(lat), 1);
@@ -154,6 +177,12 @@ __u64 report_period(const struct trace_info *info, const struct trace_event *ev,
 	return fixed ? pmu->period : 0;
 }
 
+/* CPUs and threads of several recordings are different ones; their numbers are below 2^22. */
+static __u32 of_part(const struct report *r, __u32 number)
+{
+	return r->part << 22 ^ number;
+}
+
 int report_add(struct report *r, const struct trace_event *ev)
 {
 	const struct trace_sample *t = &ev->sample;
@@ -177,8 +206,8 @@ int report_add(struct report *r, const struct trace_event *ev)
 		add_latency(r, row, ev, period);
 	}
 	if (r->opts.cpus && t->has_cpu)
-		s->cpus += report_count(r, row, CELL_CPU, t->cpu, 1);
+		s->cpus += report_count(r, row, CELL_CPU, of_part(r, t->cpu), 1);
 	if (r->opts.threads && t->has_task)
-		s->threads += report_count(r, row, CELL_THREAD, t->tid, 1);
+		s->threads += report_count(r, row, CELL_THREAD, of_part(r, t->tid), 1);
 	return 0;
 }

@@ -87,10 +87,10 @@ bool report_needs_tasks(const enum report_key *keys, unsigned int n)
 
 /* The value of a key. Return: whether the sample has it. */
 
-/* Of one that owns equal texts once, and longer than the report lives. */
-static bool owned_word(const char *text, __u64 *word)
+/* What owns the text may live as long as one of several recordings. */
+static bool text_word(struct report *r, const char *text, __u64 *word)
 {
-	*word = (uintptr_t)text;
+	*word = text ? intern_get(&r->texts, text) : 0;
 	return text != NULL;
 }
 
@@ -146,10 +146,11 @@ static bool symbol_word(struct report *r, enum report_key key, const struct trac
 		return false;
 	symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, s->ip, ev->time, s->kernel,
 		     key == REPORT_KEY_SRCLINE, &sym);
-	return owned_word(key == REPORT_KEY_SYMBOL ? sym.name
-			  : key == REPORT_KEY_DSO  ? sym.dso
-						   : sym.srcline,
-			  word);
+	return text_word(r,
+			 key == REPORT_KEY_SYMBOL ? sym.name
+			 : key == REPORT_KEY_DSO  ? sym.dso
+						  : sym.srcline,
+			 word);
 }
 
 static bool data_address(const struct report *r, const struct ibs_op_sample *op, __u64 *addr)
@@ -243,7 +244,7 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 		return s->has_task && s->tid != NO_TASK;
 	case REPORT_KEY_COMM:
 		return s->has_task &&
-		       owned_word(tasks_comm(r->opts.tasks, s->tgid, s->tid, ev->time), word);
+		       text_word(r, tasks_comm(r->opts.tasks, s->tgid, s->tid, ev->time), word);
 	case REPORT_KEY_CPU:
 		*word = s->cpu;
 		return s->has_cpu;
@@ -274,11 +275,10 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 	case REPORT_KEY_RANK:
 		return rank_word(r, ev, word);
 	case REPORT_KEY_HOST:
-		*word = intern_get(&r->texts, r->opts.info->host);
-		return *r->opts.info->host;
+		return text_word(r, *r->opts.info->host ? r->opts.info->host : NULL, word);
 	default:
-		*word = s->pmu;
-		return s->pmu < r->opts.info->n_pmus;
+		return s->pmu < r->opts.info->n_pmus &&
+		       text_word(r, r->opts.info->pmu[s->pmu].name, word);
 	}
 }
 
@@ -328,13 +328,6 @@ const char *report_label(const struct report *r, const __u64 *words, unsigned in
 	case REPORT_KEY_LINE:
 		snprintf(buf, size, "0x%llx", w);
 		return buf;
-	case REPORT_KEY_EVENT:
-		return r->opts.info->pmu[w].name;
-	case REPORT_KEY_COMM:
-	case REPORT_KEY_SYMBOL:
-	case REPORT_KEY_DSO:
-	case REPORT_KEY_SRCLINE:
-		return (const char *)(uintptr_t)w;
 	default:
 		return intern_text(&r->texts, w);
 	}

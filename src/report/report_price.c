@@ -56,7 +56,7 @@ struct local {
 
 static bool is_price(const struct cell *c)
 {
-	return (c->key >> 32 & 3) == CELL_PRICE;
+	return cell_kind(c) == CELL_PRICE;
 }
 
 static void add_local(struct local *to, const struct cell *c)
@@ -84,7 +84,7 @@ void report_prices(const struct report *r, struct report_row *rows)
 
 		if (!is_price(c) || !(c->key & REMOTE))
 			continue;
-		rows[c->key >> 34].price +=
+		rows[cell_row(c)].price +=
 			c->key & OPS ? -(c->count * (l->ops ? l->cycles / l->ops : (double)NAN))
 				     : (double)c->count;
 	}

@@ -32,6 +32,8 @@ static bool value(const struct report_table *t, const struct report_row *row,
 		return false;
 	if (column == REPORT_COLUMN_MEAN)
 		snprintf(buf, size, "%.1f", v);
+	else if (column == REPORT_COLUMN_IMBALANCE)
+		snprintf(buf, size, "%.4f", v);
 	else
 		snprintf(buf, size, is_share(column) ? "%.9g" : "%.0f", v);
 	return true;
@@ -70,6 +72,30 @@ static void print_machine(FILE *f, const struct trace_info *info)
 		snprintf(cpus, sizeof(cpus), ", %u CPUs", info->n_cpus);
 	report_print_line(f, "machine   %s%s, host %s, Linux %s", cpu, cpus, or_unknown(info->host),
 			  or_unknown(info->release));
+}
+
+/* @head: the sum of several recordings. What they have in common is printed once. */
+static void print_parts(FILE *f, const struct report_head *head)
+{
+	struct intern hosts = {}, lines = {};
+
+	for (size_t i = 0; i < head->n_parts; i++) {
+		const struct trace_info *info = head->part[i].info;
+		char line[512];
+		size_t known = lines.n;
+
+		intern_get(&hosts, info->host);
+		snprintf(line, sizeof(line), "%s (%s), %u CPUs, Linux %s, %s, period %llu",
+			 or_unknown(info->cpu.name), cpu_generation(&info->cpu), info->n_cpus,
+			 or_unknown(info->release), info->n_pmus ? info->pmu[0].name : "no event",
+			 info->n_pmus ? (ull)info->pmu[0].period : 0);
+		intern_get(&lines, line);
+		if (lines.n > known)
+			report_print_line(f, "machine   %s", line);
+	}
+	fprintf(f, "files     %zu recordings of %zu hosts\n", head->n_parts, hosts.n);
+	intern_free(&hosts);
+	intern_free(&lines);
 }
 
 static void print_events(FILE *f, const struct trace_info *info)
@@ -127,8 +153,12 @@ static void print_file(FILE *f, const struct report_head *h)
 
 void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric metric)
 {
-	print_machine(f, h->info);
-	print_events(f, h->info);
+	if (h->n_parts) {
+		print_parts(f, h);
+	} else {
+		print_machine(f, h->info);
+		print_events(f, h->info);
+	}
 	if (h->info->filter[0])
 		report_print_line(f, "recorded  %s", h->info->filter);
 	if (*h->options)
@@ -139,7 +169,11 @@ void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric met
 			(ull)h->fetch_samples);
 	fprintf(f, ", selected %llu\n", (ull)h->selected);
 	print_lost(f, h);
-	print_file(f, h);
+	for (size_t i = 0; i < h->n_parts; i++)
+		if (!h->part[i].end->whole)
+			print_file(f, &h->part[i]);
+	if (!h->n_parts)
+		print_file(f, h);
 	fprintf(f,
 		"latency   %s, core cycles; percentiles are upper edges of buckets, at most 1/8 "
 		"too high\n",
@@ -177,6 +211,14 @@ static void view_row(const struct report_table *t, const struct report_row *row,
 	}
 }
 
+/* The line below the table. */
+static void print_balance(FILE *f, const struct report_table *t)
+{
+	if (t->n_ranks > 1 && !isnan(t->total.imbalance))
+		fprintf(f, "\nimbalance %.2f over %zu ranks: rank %u has most miss cycles\n",
+			t->total.imbalance, t->n_ranks, t->total.busiest);
+}
+
 static void print_text(FILE *f, const struct screen *screen, const struct report_head *head,
 		       const struct report_table *t, const enum report_column *columns,
 		       unsigned int n)
@@ -191,6 +233,7 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 			      .n_keys = t->opts->n_by,
 			      .ops = ops,
 			      .data = t->opts->threads,
+			      .spread = t->n_ranks > 1 && !report_by(t->opts, REPORT_KEY_RANK),
 			      .metric = t->opts->metric,
 			      .n = t->n,
 			      .n_rest = t->n_rest,
@@ -218,6 +261,7 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 		fputs("no samples\n", f);
 	else if (table_print(f, screen, &view, n ? shown : NULL, n, &err))
 		out_of_memory();
+	print_balance(f, t);
 	table_free(&view);
 }
 
@@ -365,7 +409,13 @@ static void print_json(FILE *f, const struct report_head *head, const struct rep
 		       const enum report_column *columns, unsigned int n)
 {
 	json_t *j = report_head_json(head, t->opts->metric), *by = json_array();
+	json_t *parts = json_array();
 
+	for (size_t i = 0; i < head->n_parts; i++)
+		json_array_append_new(parts, report_head_json(&head->part[i], t->opts->metric));
+	json_object_set_new(j, "recordings", parts);
+	json_object_set_new(j, "ranks", json_integer(t->n_ranks));
+	json_object_set_new(j, "busiest_rank", known(!isnan(t->total.imbalance), t->total.busiest));
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
 		json_array_append_new(by, json_string(report_key_name(t->opts->by[k])));
 	json_object_set_new(j, "estimated_unit", known_text(t->estimated_unit));

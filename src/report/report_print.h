@@ -18,6 +18,8 @@ struct report_head {
 	__u64 op_samples, fetch_samples; /* in the file */
 	__u64 selected;
 	__u64 lost_samples, lost_records; /* reported missing; records are of unknown kind */
+	const struct report_head *part;	  /* of several recordings: this is their sum */
+	size_t n_parts;			  /* 0: of one */
 };
 
 /* On lines of their own: what a reader must know of the numbers that follow. */
@@ -34,7 +36,8 @@ __attribute__((format(printf, 2, 3))) void report_print_line(FILE *f, const char
  * release, command, cpus, cpu {vendor, name, generation, family, model}, events [{name, period,
  * freq, pmu}], filter, samples {op, fetch, selected}, lost {samples, records}, ledger {seen,
  * forwarded, filtered, unseen, lost}, whole, missing, skipped_blocks, skipped_bytes. Of the report:
- * options, metric, estimated_unit, by [key], rows [{labels {key}, column}], rest {rows, column},
+ * options, metric, estimated_unit, recordings [the same of each, if there are several], ranks,
+ * busiest_rank, by [key], rows [{labels {key}, column}], rest {rows, column},
  * total {column}. Keys and columns are those of the tables in report.h; shares are fractions,
  * latencies cycles. CSV has a column a key, those, and `source`; its row "[rest]" is `rest`.
  *

@@ -24,7 +24,7 @@ struct sums {
 };
 
 /* One count of a row: of a bucket, a CPU or a thread. */
-enum cell_kind { CELL_BUCKET, CELL_CPU, CELL_THREAD, CELL_PRICE };
+enum cell_kind { CELL_BUCKET, CELL_CPU, CELL_THREAD, CELL_PRICE, CELL_RANK };
 
 struct cell {
 	__u64 key; /* cell_key() */
@@ -33,10 +33,20 @@ struct cell {
 
 static inline __u64 cell_key(size_t row, enum cell_kind kind, __u32 value)
 {
-	return (__u64)row << 34 | (__u64)kind << 32 | value;
+	return (__u64)row << 35 | (__u64)kind << 32 | value;
 }
 
-#define REPORT_MAX_ROWS (1u << 30)
+static inline size_t cell_row(const struct cell *c)
+{
+	return c->key >> 35;
+}
+
+static inline enum cell_kind cell_kind(const struct cell *c)
+{
+	return c->key >> 32 & 7;
+}
+
+#define REPORT_MAX_ROWS (1u << 29)
 
 struct report {
 	struct report_opts opts;
@@ -53,6 +63,9 @@ struct report {
 
 	struct intern texts;
 	struct u64_map cgroups[3]; /* id to text, for REPORT_KEY_CGROUP and the two behind it */
+	struct u64_map ranks;	   /* those of MPI that there are, some without samples */
+	size_t n_ranks;
+	__u32 part;
 };
 
 /* Add to a count. Return: whether it is the first of its kind. */
@@ -66,6 +79,11 @@ void report_price_add(struct report *r, size_t row, const struct trace_event *ev
 		      __u64 ops);
 /* Set the prices of rows [0, r->n). */
 void report_prices(const struct report *r, struct report_row *rows);
+
+/* Add what a sample of a rank cost. */
+void report_ranks_add(struct report *r, size_t row, const struct trace_event *ev, __u64 cycles);
+/* Set the imbalances of rows, as long as they are in the order of cells, and of the total. */
+void report_imbalances(const struct report *r, struct report_table *t);
 
 /* What enum report_unit bits stand for, or NULL if it is not one thing. */
 const char *report_unit_name(unsigned int units);

@@ -23,7 +23,7 @@ static size_t buckets_by_row(const struct report *r, struct cell **out)
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->n_cells; i++)
-		if ((r->cells[i].key >> 32 & 3) == CELL_BUCKET)
+		if (cell_kind(&r->cells[i]) == CELL_BUCKET)
 			list[n++] = r->cells[i];
 	qsort(list, n, sizeof(*list), compare_cells);
 	*out = list;
@@ -63,6 +63,7 @@ static void set_sums(const struct sums *s, struct report_row *row)
 	*row = (struct report_row){
 		.label = row->label,
 		.price = row->price,
+		.imbalance = NAN,
 		.samples = s->samples,
 		.valid = s->valid,
 		.sum = s->sum,
@@ -116,10 +117,10 @@ static double share(double part, double all)
 	return all ? part / all : (double)NAN;
 }
 
-static bool by_line(const struct report_opts *opts)
+bool report_by(const struct report_opts *opts, enum report_key key)
 {
 	for (unsigned int k = 0; k < opts->n_by; k++)
-		if (opts->by[k] == REPORT_KEY_LINE)
+		if (opts->by[k] == key)
 			return true;
 	return false;
 }
@@ -166,12 +167,15 @@ double report_value(const struct report_table *t, const struct report_row *row,
 		return t->opts->price && (!row->valid || row->has_estimated)
 			       ? rint(row->price) + 0.0
 			       : (double)NAN;
+	case REPORT_COLUMN_IMBALANCE:
+		return row->imbalance;
 	case REPORT_COLUMN_LOADS:
 		return row->loads;
 	case REPORT_COLUMN_STORES:
 		return row->stores;
 	case REPORT_COLUMN_OFFSETS:
-		return one && row->offsets && by_line(t->opts) ? row->offsets : (double)NAN;
+		return one && row->offsets && report_by(t->opts, REPORT_KEY_LINE) ? row->offsets
+										  : (double)NAN;
 	case REPORT_COLUMN_CPUS:
 		return one && row->cpus ? row->cpus : (double)NAN;
 	case REPORT_COLUMN_THREADS:
@@ -211,6 +215,7 @@ static void cut(struct report_table *t, const struct report_order *order)
 	size_t kept = 0;
 
 	t->rest.has_estimated = true;
+	t->rest.imbalance = NAN;
 	for (size_t i = 0; i < t->n; i++) {
 		if ((order->top && kept == order->top) || t->rows[i].samples < order->min_samples) {
 			add_row(&t->rest, &t->rows[i]);
@@ -251,6 +256,8 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		.labels = xcalloc(r->n * r->opts.n_by, sizeof(*out->labels)),
 		.cells = cells,
 		.total.has_estimated = true,
+		.total.imbalance = NAN,
+		.n_ranks = r->n_ranks,
 	};
 	if (r->opts.price)
 		report_prices(r, out->rows);
@@ -262,7 +269,7 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		set_labels(r, i, &out->labels[i * r->opts.n_by]);
 		set_sums(&r->sums[i], row);
 		row->cells = &cells[c];
-		while (c < n_cells && cells[c].key >> 34 == i)
+		while (c < n_cells && cell_row(&cells[c]) == i)
 			c++;
 		row->n_cells = &cells[c] - row->cells;
 		report_buckets(row, buckets);
@@ -271,6 +278,7 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		add_row(&out->total, row);
 	}
 	set_percentiles(&out->total, out->total_buckets);
+	report_imbalances(r, out);
 	/* where a period is unknown, by what is known of all */
 	if (order->sort == REPORT_COLUMN_CYCLES && !out->total.has_estimated)
 		o.sort = REPORT_COLUMN_TOTAL;

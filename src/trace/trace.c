@@ -73,16 +73,14 @@ static int open_file(const char *path, struct err *err)
 	return spooled;
 }
 
-int trace_open(const char *path, struct trace **out, struct err *err)
+/* Takes @fd. @bytes 0: up to the end of the file. */
+static int open_format(int fd, __u64 offset, __u64 bytes, const char *name, struct trace **out,
+		       struct err *err)
 {
-	const char *name = strcmp(path, "-") ? path : "standard input";
 	unsigned char magic[TRACE_MAGIC_BYTES];
-	ssize_t n;
-	int fd = open_file(path, err), ret;
+	ssize_t n = pread(fd, magic, sizeof(magic), offset);
+	int ret;
 
-	if (fd < 0)
-		return fd;
-	n = pread(fd, magic, sizeof(magic), 0);
 	if (n < 0) {
 		ret = err_set(err, -errno, "cannot read %s: %s", name, strerror(errno));
 		close(fd);
@@ -91,7 +89,7 @@ int trace_open(const char *path, struct trace **out, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
 		if (!formats[i]->magic(magic, n))
 			continue;
-		ret = formats[i]->open(fd, out, err);
+		ret = formats[i]->open(fd, offset, bytes, out, err);
 		if (ret)
 			err_prefix(err, "%s", name);
 		else
@@ -103,6 +101,68 @@ int trace_open(const char *path, struct trace **out, struct err *err)
 		       "%s: %s; it must be a recording of `ibscope record` or of "
 		       "`perf record`",
 		       name, n ? "its first bytes are of no known format" : "it is empty");
+}
+
+/* "FILE#2" is the second recording of a merged file. Return: 0 if @path is not of that form. */
+static unsigned long part_number(const char *path, char **file)
+{
+	const char *mark = strrchr(path, '#');
+	unsigned long part = mark && mark[1] && !mark[1 + strspn(mark + 1, "0123456789")]
+				     ? strtoul(mark + 1, NULL, 10)
+				     : 0;
+
+	if (!part || !access(path, F_OK))
+		return 0;
+	*file = xstrdup(path);
+	(*file)[mark - path] = 0;
+	return part;
+}
+
+static int open_one_of(const char *path, char *file, unsigned long number, struct trace **out,
+		       struct err *err)
+{
+	struct trace_part *parts = NULL;
+	size_t n = 0;
+	int ret = trace_parts_add(file, &parts, &n, err);
+
+	if (!ret && number > n)
+		ret = err_set(err, -ENOENT, "%s: %s holds %zu recording%s", path, file, n,
+			      n == 1 ? "" : "s");
+	ret = ret ?: trace_part_open(&parts[number - 1], out, err);
+	trace_parts_free(parts, n);
+	free(file);
+	return ret;
+}
+
+int trace_open(const char *path, struct trace **out, struct err *err)
+{
+	char *file;
+	unsigned long number = part_number(path, &file);
+	size_t parts;
+	int fd, ret;
+
+	if (number)
+		return open_one_of(path, file, number, out, err);
+	fd = open_file(path, err);
+	if (fd < 0)
+		return fd;
+	ret = trace_merged(fd, &parts, err);
+	if (ret) {
+		close(fd);
+		return ret < 0 ? ret
+			       : err_set(err, -EINVAL,
+					 "%s holds %zu recordings, which `ibscope report` adds up; "
+					 "other commands read one of them: %s#1 to %s#%zu",
+					 path, parts, path, path, parts);
+	}
+	return open_format(fd, 0, 0, strcmp(path, "-") ? path : "standard input", out, err);
+}
+
+int trace_part_open(const struct trace_part *p, struct trace **out, struct err *err)
+{
+	int fd = open_file(p->file, err);
+
+	return fd < 0 ? fd : open_format(fd, p->offset, p->bytes, p->name, out, err);
 }
 
 int trace_next(struct trace *t, struct trace_event *ev, struct err *err)

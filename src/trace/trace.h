@@ -7,6 +7,7 @@
 #define IBSCOPE_TRACE_H
 
 #include "base/std.h"
+#include "parts.h"
 #include "trace_event.h"
 
 /* Formats fill it in; everybody else reads it through the functions below. */
@@ -19,12 +20,15 @@ struct trace {
 
 /**
  * trace_open() - open a recording of whatever known format
- * @path: "-" is standard input, which need not be seekable
+ * @path: "-" is standard input, which need not be seekable; FILE#2 the second recording of a merged file
  *
  * Return: 0; or a negative errno with @err telling offset and reason: -EINVAL for no format that
  * is known, or damage that leaves nothing to read.
  */
 int trace_open(const char *path, struct trace **out, struct err *err);
+
+/* The same for one of several recordings. */
+int trace_part_open(const struct trace_part *p, struct trace **out, struct err *err);
 
 /* Does an event, in perf's syntax, drop ops in hardware? For trace_pmu.filtered. */
 bool trace_event_filtered(const char *event);
@@ -64,10 +68,11 @@ struct trace_format {
 	/* Do the first bytes of a file look like it? */
 	bool (*magic)(const unsigned char *bytes, size_t n);
 	/*
-	 * @fd is seekable and at its start; it is the format's from then on, also on failure. *t is
+	 * @fd is seekable; the recording begins at @offset and has @bytes, 0: up to the end, which
+	 * only our own format has elsewhere. @fd is the format's from then on, also on failure. *t is
 	 * the first member of what the format allocates.
 	 */
-	int (*open)(int fd, struct trace **t, struct err *err);
+	int (*open)(int fd, __u64 offset, __u64 bytes, struct trace **t, struct err *err);
 	int (*next)(struct trace *t, struct trace_event *ev, struct err *err);
 	void (*rewind)(struct trace *t);
 	void (*close)(struct trace *t);

@@ -89,6 +89,14 @@ void screen_mean(const struct screen *s, double v, char *buf, size_t size)
 		snprintf(buf, size, "%.1f", v);
 }
 
+void screen_ratio(const struct screen *s, double v, char *buf, size_t size)
+{
+	if (isnan(v))
+		unknown(s, buf, size);
+	else
+		snprintf(buf, size, "%.2f", v);
+}
+
 static double scale(char unit)
 {
 	return unit == 'T' ? 1e12 : unit == 'G' ? 1e9 : unit == 'M' ? 1e6 : unit == 'k' ? 1e3 : 1;

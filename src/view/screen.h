@@ -31,6 +31,7 @@ void screen_count(const struct screen *s, double v, char *buf, size_t size);
 void screen_percent(const struct screen *s, double ratio, char *buf, size_t size);
 
 /* "3.1" */
+void screen_ratio(const struct screen *s, double v, char *buf, size_t size); /* 1.25 */
 void screen_mean(const struct screen *s, double v, char *buf, size_t size);
 
 /* One unit for a whole column: 'G' for a largest value from 1e9 on, ' ' below 1e3. */

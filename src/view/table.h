@@ -54,6 +54,8 @@ struct err;
 	X(OFFSETS, "offsets", "OFFSETS", 6, "different bytes of a cache line accessed") \
 	X(CPUS, "cpus", "CPUS", 7, "different CPUs")                                    \
 	X(THREADS, "threads", "THREADS", 9, "different threads")                        \
+	X(IMBALANCE, "imbalance", "IMBALANCE", 9,                                       \
+	  "miss cycles of the busiest MPI rank over the mean of all")                   \
 	X(PRICE, "remote_price", "REMOTE PRICE", 0, "miss cycles above those of local memory")
 /* and then those of cache lines. */
 #define TABLE_LINE_TABLE(X)                                                                        \
@@ -102,6 +104,7 @@ struct table {
 	const char *const *key; /* headings of n_keys names, in place of labels; NULL: labels */
 	unsigned int n_keys;
 	bool data;	 /* rows are of memory: who shares it matters */
+	bool spread;	 /* rows are of several MPI ranks */
 	const char *ops; /* what is estimated if it is not ops */
 	bool joined;	 /* name[0] is the container, else the cgroup; it is the only name */
 	enum ibs_metric metric;

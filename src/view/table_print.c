@@ -182,6 +182,9 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 	case TABLE_PRICE:
 		screen_scaled(s, r->extra[c - TABLE_EXTRA], g->unit, out, CELL);
 		break;
+	case TABLE_IMBALANCE:
+		screen_ratio(s, r->extra[c - TABLE_EXTRA], out, CELL);
+		break;
 	case TABLE_SAMPLE_SHARE:
 		screen_percent(s, *r->extra, out, CELL);
 		break;
@@ -460,6 +463,8 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 			useless = true; /* this CPU does not tell */
 		if (c >= TABLE_LOADS)
 			useless = !t->data || c >= TABLE_HITM_CCX;
+		if (c == TABLE_IMBALANCE)
+			useless = !t->spread;
 		if (t->data && (c == TABLE_HISTOGRAM || c == TABLE_P50))
 			useless = true;
 		if (c == TABLE_TREND)

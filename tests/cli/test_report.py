@@ -25,7 +25,6 @@ KEYS = ['src', 'op', 'cgroup', 'container', 'pod', 'pid', 'tid', 'comm', 'cpu', 
         'event']
 
 USAGE = [
-    (['FILE', 'FILE'], 'one recording'),
     (['FILE', '-i', 'FILE'], '-i names'),
     (['-i', ''], 'empty'),
     (['FILE', '--max-memory', '1'], '--max-memory'),

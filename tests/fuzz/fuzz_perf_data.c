@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t sum;
 
 	need(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-	if (perf_data_format.open(fd, &state, &e)) {
+	if (perf_data_format.open(fd, 0, 0, &state, &e)) {
 		need(*e.text);
 		need(fcntl(fd, F_GETFD) < 0);
 		return 0;

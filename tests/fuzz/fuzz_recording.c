@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	need(fd >= 0 && write(fd, data, size) == (ssize_t)size);
 	recording_format.magic(data, size < TRACE_MAGIC_BYTES ? size : TRACE_MAGIC_BYTES);
-	if (recording_format.open(fd, &state, &err)) {
+	if (recording_format.open(fd, 0, 0, &state, &err)) {
 		need(err.text[0]);
 		return 0;
 	}

@@ -4,7 +4,8 @@
  * CPUs, of processes and cgroups with names as nobody would like them. "stacks" adds call chains,
  * "cut" leaves the end out; "self" lets main() of this program be sampled, on this machine; "random"
  * has random values and events everywhere; "bomb" has three million forks in a small file; "bare" has neither
- * names of containers nor a topology, as version 1.0 of the format.
+ * names of containers nor a topology, as version 1.0 of the format. "node:K:RANKS:STATUS:SKEW" is node K of
+ * an MPI job: with ranks 2K and 2K + 1, the wait status of the latter, and a clock so many seconds off.
  */
 #include "recording_gen.h"
 
@@ -224,6 +225,41 @@ static int write_samples(struct recording *r, __u64 n, bool stacks, bool self, s
 	return ret;
 }
 
+/* Of "node:...". Processes 100 to 103 are of one rank, the others of the next. */
+struct node {
+	unsigned int number, ranks;
+	int status;
+	long long skew;
+};
+
+static bool is_node(const char *how, struct node *n, struct trace_info *info)
+{
+	if (sscanf(how, "node:%u:%u:%d:%lld", &n->number, &n->ranks, &n->status, &n->skew) != 4)
+		return false;
+	sprintf(info->host, "node%u", n->number);
+	strcpy(info->job, "77");
+	info->job_ranks = n->ranks;
+	info->realtime_ns = (1700000000 + n->skew) * 1000000000;
+	info->monotonic_ns = n->number + 1;
+	return true;
+}
+
+static int write_ranks(struct recording *r, const struct node *n, __u64 end, struct err *err)
+{
+	int ret = 0;
+
+	for (__u32 p = 0; !ret && p < PROCESSES; p++) {
+		bool second = p >= PROCESSES / 2;
+		struct trace_event ev = { .kind = TRACE_RANK,
+					  .time = end,
+					  .rank = { 100 + p, 2 * n->number + second, end != 0,
+						    end && second ? n->status : 0 } };
+
+		ret = recording_event(r, &ev, err);
+	}
+	return ret;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct trace_pmu pmu = {
@@ -256,6 +292,7 @@ int main(int argc, char **argv)
 	bool self = !strcmp(how, "self"), random = !strcmp(how, "random");
 	bool bare = !strcmp(how, "bare"), bad = !strcmp(how, "markup");
 	struct ledger ledger = { 0 };
+	struct node node = { 0 };
 	struct recording *r;
 	struct utsname u;
 	struct err err = { "" };
@@ -275,10 +312,13 @@ int main(int argc, char **argv)
 		strcpy(info.host, "\033]0;owned\a</title><script>'\u2028\u202e\xff");
 		strcpy(info.command, BREAK ON_LOAD);
 	}
+	is_node(how, &node, &info);
 	opts.fd = open(argv[1], O_CREAT | O_TRUNC | O_WRONLY, 0600);
 	if (opts.fd < 0 || recording_create(&opts, &r, &err))
 		return failed(&err);
 	ret = write_names(r, bare, bad, &err);
+	if (!ret && node.ranks)
+		ret = write_ranks(r, &node, 0, &err);
 	if (!ret && self)
 		ret = write_self(r, &err);
 	if (!ret && !strcmp(how, "bomb"))
@@ -290,6 +330,8 @@ int main(int argc, char **argv)
 			     : write_samples(r, n, pmus[0].stacks, self, &err);
 	lost.time = 1000 + 10 * n;
 	ret = ret ?: recording_event(r, &lost, &err);
+	if (!ret && node.ranks)
+		ret = write_ranks(r, &node, lost.time, &err);
 	ledger.seen = n + 7;
 	ledger.outcome[IBS_OUTCOME_FORWARDED] = n;
 	ledger.outcome[IBS_OUTCOME_LOST_READ] = 7;

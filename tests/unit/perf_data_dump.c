@@ -149,7 +149,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "perf_data_dump: cannot open %s\n", argv[i]);
 		return 1;
 	}
-	ret = perf_data_format.open(fd, &t, &e);
+	ret = perf_data_format.open(fd, 0, 0, &t, &e);
 	if (!ret) {
 		print_info(trace_info(t));
 		ret = run(t, quiet, &e);

@@ -39,7 +39,7 @@ static inline int open_built(void)
 
 	assert_true(fd >= 0);
 	assert_true(perf_data_format.magic(b.p, b.n));
-	ret = perf_data_format.open(fd, &state, &e);
+	ret = perf_data_format.open(fd, 0, 0, &state, &e);
 	if (ret)
 		state = NULL;
 	return ret;

@@ -31,7 +31,7 @@ static struct outcome read_all(const void *p, size_t n)
 	int fd = memory_file(p, n), ret;
 
 	assert_true(fd >= 0);
-	ret = perf_data_format.open(fd, &state, &e);
+	ret = perf_data_format.open(fd, 0, 0, &state, &e);
 	if (ret) {
 		assert_true(ret < 0);
 		assert_true(*e.text);

@@ -144,7 +144,7 @@ static const struct option_row report_options[] = {
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f,
-		"usage: ibscope report [options] [FILE]\n\n"
+		"usage: ibscope report [options] [FILE ...]\n\n"
 		"Add up the samples of a recording, of `ibscope record` or of `perf record "
 		"--raw-samples`, by what\nthey have in common, and show how long they waited. '-' "
 		"is standard input.\n\n"
@@ -163,10 +163,7 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 
 static bool by(const struct cmd *c, enum report_key key)
 {
-	for (unsigned int i = 0; i < c->opts.n_by; i++)
-		if (c->opts.by[i] == key)
-			return true;
-	return false;
+	return report_by(&c->opts, key);
 }
 
 /* What is shown if nothing else is asked for. */
@@ -180,9 +177,11 @@ static void default_columns(struct cmd *c)
 	if (c->format == REPORT_TEXT) /* as many as fit */
 		return;
 	/* programs get all; the last ones are costly, and of data */
-	c->n_columns = data ? REPORT_COLUMN_PRICE : REPORT_COLUMN_OFFSETS;
+	c->n_columns = data ? REPORT_COLUMN_IMBALANCE : REPORT_COLUMN_OFFSETS;
 	for (unsigned int i = 0; i < c->n_columns; i++)
 		c->columns[i] = i;
+	if (c->in.n_parts > 1)
+		c->columns[c->n_columns++] = REPORT_COLUMN_IMBALANCE;
 	if (c->numa)
 		c->columns[c->n_columns++] = REPORT_COLUMN_PRICE;
 }
@@ -196,6 +195,21 @@ static void count_what_is_shown(struct cmd *c)
 		c->opts.threads |= column == REPORT_COLUMN_THREADS;
 		c->opts.price |= column == REPORT_COLUMN_PRICE;
 	}
+}
+
+/* Numbers of CPUs, nodes and processes are of one machine. */
+static bool by_numbers_of_a_host(const struct cmd *c)
+{
+	static const enum report_key keys[] = { REPORT_KEY_PID,	 REPORT_KEY_TID,
+						REPORT_KEY_CPU,	 REPORT_KEY_CCX,
+						REPORT_KEY_NODE, REPORT_KEY_MEM_NODE,
+						REPORT_KEY_PAGE, REPORT_KEY_LINE,
+						REPORT_KEY_SPACE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (by(c, keys[i]))
+			return true;
+	return false;
 }
 
 static void prepare(struct cmd *c)
@@ -219,6 +233,10 @@ static void prepare(struct cmd *c)
 	if (!c->opts.phys && (by(c, REPORT_KEY_PAGE) || by(c, REPORT_KEY_LINE)) &&
 	    !by(c, REPORT_KEY_PID) && !by(c, REPORT_KEY_TID) && !by(c, REPORT_KEY_SPACE))
 		c->opts.by[c->opts.n_by++] = REPORT_KEY_SPACE;
+	if (c->in.n_parts > 1 && by_numbers_of_a_host(c) && !by(c, REPORT_KEY_HOST)) {
+		memmove(&c->opts.by[1], c->opts.by, c->opts.n_by++ * sizeof(*c->opts.by));
+		c->opts.by[0] = REPORT_KEY_HOST;
+	}
 	default_columns(c);
 	count_what_is_shown(c);
 	c->opts.metric = c->sampling.opts.metric;
@@ -328,6 +346,43 @@ static int read_all(struct cmd *c, struct err *err)
 	return ret;
 }
 
+/* All recordings into one report. */
+static int read_parts(struct cmd *c, struct err *err)
+{
+	bool symbols = report_needs_symbols(c->opts.by, c->opts.n_by);
+	int ret = 0;
+
+	if (c->folds || c->html_path || c->pprof_path || c->opts.price) {
+		c->in.usage = true;
+		return err_set(err, -EINVAL,
+			       "%s works on one recording, and these are %zu: name one of a merged "
+			       "file as in FILE#1",
+			       c->folds	       ? "--folded"
+			       : c->html_path  ? "--html"
+			       : c->pprof_path ? "--pprof"
+					       : "remote_price",
+			       c->in.n_parts);
+	}
+	for (size_t i = 0; i < c->in.n_parts && !ret; i++) {
+		if (!recorded_start_part(&c->in, i, &c->sampling, symbols))
+			continue;
+		c->opts.info = c->in.head.info;
+		c->opts.tasks = c->in.tasks;
+		c->opts.symbols = c->in.symbols;
+		if (c->report)
+			report_part(c->report, c->opts.info, c->opts.tasks, c->opts.symbols);
+		else
+			report_new(&c->opts, &c->report, err);
+		ret = read_all(c, err);
+		if (!ret)
+			recorded_end_part(&c->in);
+	}
+	ret = ret ?: recorded_sum(&c->in, err);
+	if (!ret)
+		report_part(c->report, c->in.head.info, NULL, NULL);
+	return ret;
+}
+
 static int write_html(struct cmd *c, struct err *err)
 {
 	int fd = output_file_open_binary("--html", c->html_path, err), ret;
@@ -398,13 +453,20 @@ static void show_losses(const struct cmd *c)
 static int run(struct cmd *c)
 {
 	struct err err = { "" };
-	int ret = open_all(c, &err);
+	bool several = c->in.n_parts > 1;
+	int ret = several ? read_parts(c, &err) : open_all(c, &err);
 
-	ret = ret ?: read_all(c, &err);
+	ret = ret || several ? ret : read_all(c, &err);
 	ret = ret ?: print(c, &err);
 	if (ret) {
 		recorded_fail(ret, &err);
 		return c->in.usage ? EXIT_USAGE : EXIT_FAILED;
+	}
+	if (several) {
+		if (!c->in.head.selected)
+			log_warn("no sample is selected");
+		show_losses(c);
+		return c->in.left_out || !c->in.head.end->whole ? EXIT_FAILED : EXIT_DONE;
 	}
 	if (!c->in.head.selected)
 		recorded_nothing(c->in.replay);
@@ -463,7 +525,9 @@ static int report(int argc, char **argv, bool numa)
 	struct option_row of_numa[ARRAY_SIZE(report_options)];
 	struct recorded_options rows;
 	struct err err = { "" };
-	struct cmd c = { .numa = numa, .order.sort = REPORT_COLUMN_CYCLES };
+	struct cmd c = { .numa = numa,
+			 .in.input.takes_several = true,
+			 .order.sort = REPORT_COLUMN_CYCLES };
 	int ret, status;
 
 	recorded_options(&rows, false);
@@ -489,8 +553,12 @@ static int report(int argc, char **argv, bool numa)
 		status = recorded_explain(&c.sampling.select);
 	} else {
 		recorded_keep_options(&c.in, argc, argv);
-		prepare(&c);
-		status = run(&c);
+		ret = recorded_list(&c.in, &err);
+		if (ret)
+			recorded_fail(ret, &err);
+		else
+			prepare(&c);
+		status = ret ? EXIT_FAILED : run(&c);
 	}
 	close_all(&c);
 	return status;

@@ -16,6 +16,8 @@ static const struct cmd {
 	{ "record", "[OPTIONS] [-- COMMAND]", "record single samples to a file or as text",
 	  cmd_record },
 	{ "report", "[OPTIONS] [FILE]", "summarize a recording", cmd_report },
+	{ "merge", "-o FILE RECORDING...", "put recordings of several machines into one file",
+	  cmd_merge },
 	{ "c2c", "[OPTIONS] [FILE]", "find the cache lines of a recording that threads share",
 	  cmd_c2c },
 	{ "numa", "[OPTIONS] [FILE]", "print what memory of other nodes costs", cmd_numa },

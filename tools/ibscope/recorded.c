@@ -80,7 +80,9 @@ int recorded_parse(struct sampling *s, int argc, char **argv, const struct optio
 	ret = sampling_filter(s, err);
 	if (ret)
 		return ret;
-	if (argc - optind > 1)
+	in->files = argv + optind;
+	in->n_files = argc - optind;
+	if (in->n_files > 1 && !in->takes_several)
 		return err_set(err, -EINVAL, "'%s': only one recording at a time",
 			       argv[optind + 1]);
 	if (in->from_option && optind < argc)
@@ -109,12 +111,17 @@ static void need_more_memory(void)
 		  t ? t->done : 0, t ? t->total : 0);
 }
 
-int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err)
+static void limit_memory(const struct recorded_input *in, struct trace **out)
 {
 	reading = in;
 	read_from = out;
 	out_of_memory_message = need_more_memory;
 	rlimit_memory(memory_limit(in));
+}
+
+int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err)
+{
+	limit_memory(in, out);
 	return trace_open(in->file, out, err);
 }
 
@@ -218,8 +225,11 @@ const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS] = {
 /* How many words name the input, from this one on: "-i FILE", "-iFILE", "--input=FILE" or "FILE". */
 static int input_words(const struct recorded_input *in, const char *word)
 {
+	for (int i = 0; i < in->n_files; i++)
+		if (word == in->files[i])
+			return 1;
 	if (!in->from_option)
-		return word == in->file;
+		return 0;
 	if (!strcmp(word, "-i") || !strcmp(word, "--input"))
 		return 2;
 	return !strncmp(word, "-i", 2) || !strncmp(word, "--input=", 8);
@@ -256,22 +266,28 @@ static int start_selection(struct recorded *r, struct sampling *s, struct err *e
 	return ret;
 }
 
+/* The rest of recorded_start(), of a recording that is open. */
+static int start(struct recorded *r, struct sampling *s, bool names, bool symbols, struct err *err)
+{
+	int ret;
+
+	r->head.options = r->options;
+	r->head.file = recorded_name(&r->input);
+	r->head.info = r->symbols_opts.info = trace_info(r->trace);
+	ret = tasks_new(&r->tasks, err);
+	if (!ret && (names || r->head.info->job_ranks))
+		ret = tasks_read(r->tasks, r->trace, err);
+	if (!ret && symbols)
+		ret = symbols_new(&r->symbols_opts, &r->symbols, err);
+	return ret ?: start_selection(r, s, err);
+}
+
 int recorded_start(struct recorded *r, struct sampling *s, bool names, bool symbols,
 		   struct err *err)
 {
 	int ret = recorded_open(&r->input, &r->trace, err);
 
-	if (ret)
-		return ret;
-	r->head.options = r->options;
-	r->head.file = recorded_name(&r->input);
-	r->head.info = r->symbols_opts.info = trace_info(r->trace);
-	ret = tasks_new(&r->tasks, err);
-	if (!ret && names)
-		ret = tasks_read(r->tasks, r->trace, err);
-	if (!ret && symbols)
-		ret = symbols_new(&r->symbols_opts, &r->symbols, err);
-	return ret ?: start_selection(r, s, err);
+	return ret ?: start(r, s, names, symbols, err);
 }
 
 int recorded_next(struct recorded *r, struct trace_event *ev, struct err *err)
@@ -314,12 +330,158 @@ void recorded_problems(const struct recorded *r)
 		log_warn("and of %zu more files; -v names them", n - PROBLEMS_SHOWN);
 }
 
-void recorded_close(struct recorded *r)
+static void close_trace(struct recorded *r)
 {
 	replay_close(r->replay);
 	symbols_free(r->symbols);
 	tasks_free(r->tasks);
 	trace_close(r->trace);
+	r->replay = NULL;
+	r->symbols = NULL;
+	r->tasks = NULL;
+	r->trace = NULL;
+	r->head = (struct report_head){};
+}
+
+/* What outlives the reading of one of several recordings. */
+struct recorded_part {
+	struct trace_info *info; /* malloc()ed, with what follows behind it */
+	struct trace_pmu *pmu;
+	struct trace_end *end;
+};
+
+int recorded_list(struct recorded *r, struct err *err)
+{
+	char *const one[] = { (char *)r->input.file };
+	char *const *files = r->input.n_files > 1 ? r->input.files : one;
+	int n = r->input.n_files > 1 ? r->input.n_files : 1, ret = 0;
+
+	for (int i = 0; i < n && !ret; i++)
+		ret = trace_parts_add(files[i], &r->parts, &r->n_parts, err);
+	r->job = trace_job_new();
+	return ret;
+}
+
+static void keep_head(struct recorded *r)
+{
+	const struct trace_info *info = trace_info(r->trace);
+	const size_t pmus = info->n_pmus * sizeof(*info->pmu);
+	struct recorded_part *p;
+
+	r->done = xrealloc(r->done, (r->n_done + 1) * sizeof(*r->done));
+	r->done_heads = xrealloc(r->done_heads, (r->n_done + 1) * sizeof(*r->done_heads));
+	p = &r->done[r->n_done];
+	p->info = xcalloc(1, sizeof(*p->info) + sizeof(*p->end) + pmus);
+	p->end = (struct trace_end *)(p->info + 1);
+	p->pmu = (struct trace_pmu *)(p->end + 1);
+	*p->info = *info;
+	*p->end = *r->head.end;
+	memcpy(p->pmu, info->pmu, pmus);
+	p->info->pmu = p->pmu;
+	p->info->topology = NULL;
+	p->info->memory = NULL;
+	p->info->n_memory = 0;
+	r->done_heads[r->n_done] = r->head;
+	r->done_heads[r->n_done].info = p->info;
+	r->done_heads[r->n_done++].end = p->end;
+}
+
+void recorded_end_part(struct recorded *r)
+{
+	if (!r->n_done)
+		recorded_problems(r);
+	if (!r->head.end->whole)
+		log_warn("%s is incomplete: %s", r->head.file, r->head.end->missing);
+	keep_head(r);
+	close_trace(r);
+}
+
+int recorded_start_part(struct recorded *r, size_t part, struct sampling *s, bool symbols)
+{
+	const struct trace_part *p = &r->parts[part];
+	struct err err = { "" };
+	int ret;
+
+	limit_memory(&r->input, &r->trace);
+	ret = trace_part_open(p, &r->trace, &err);
+
+	ret = ret ?: start(r, s, true, symbols, &err);
+	if (!ret && trace_job_add(r->job, p->name, trace_info(r->trace), r->tasks)) {
+		r->head.file = p->name;
+		return 1;
+	}
+	if (ret)
+		log_warn("%s: left out", err.text);
+	close_trace(r);
+	r->left_out = true;
+	return 0;
+}
+
+static void add_ledger(struct ledger *to, const struct ledger *l)
+{
+	to->seen += l->seen;
+	to->pmu_samples += l->pmu_samples;
+	to->unseen += l->unseen;
+	to->pmu_exact &= l->pmu_exact;
+	for (int o = 0; o < IBS_OUTCOME_N; o++)
+		to->outcome[o] += l->outcome[o];
+}
+
+int recorded_sum(struct recorded *r, struct err *err)
+{
+	struct trace_info *info = &r->sum_info;
+	struct trace_end *end = &r->sum_end;
+	struct report_head *sum = &r->head;
+
+	if (!r->n_done)
+		return err_set(err, -ENODATA, "none of the %zu recordings can be read", r->n_parts);
+	r->left_out |= !trace_job_complete(r->job);
+	*info = *r->done[0].info;
+	*end = (struct trace_end){ .whole = true, .has_ledger = true, .ledger.pmu_exact = true };
+	*sum = (struct report_head){ .file = recorded_name(&r->input),
+				     .info = info,
+				     .end = end,
+				     .options = r->options,
+				     .part = r->done_heads,
+				     .n_parts = r->n_done };
+	info->n_cpus = 0;
+	for (size_t i = 0; i < r->n_done; i++) {
+		const struct report_head *h = &r->done_heads[i];
+
+		info->n_cpus += h->info->n_cpus;
+		info->simulated |= h->info->simulated;
+		if (strcmp(info->source, h->info->source))
+			info->source = "mixed";
+		if (strcmp(info->host, h->info->host))
+			info->host[0] = 0;
+		if (strcmp(info->filter, h->info->filter))
+			info->filter[0] = 0;
+		sum->op_samples += h->op_samples;
+		sum->fetch_samples += h->fetch_samples;
+		sum->selected += h->selected;
+		sum->lost_samples += h->lost_samples;
+		sum->lost_records += h->lost_records;
+		end->whole &= h->end->whole;
+		end->has_ledger &= h->end->has_ledger;
+		end->skipped_blocks += h->end->skipped_blocks;
+		end->skipped_bytes += h->end->skipped_bytes;
+		add_ledger(&end->ledger, &h->end->ledger);
+	}
+	if (!end->whole)
+		snprintf(end->missing, sizeof(end->missing),
+			 "some of the recordings are incomplete");
+	return 0;
+}
+
+void recorded_close(struct recorded *r)
+{
+	close_trace(r);
+	for (size_t i = 0; i < r->n_done; i++)
+		free(r->done[i].info);
+	free(r->done);
+	free(r->done_heads);
+	trace_parts_free(r->parts, r->n_parts);
+	trace_job_free(r->job);
 	free(r->options);
 }
 

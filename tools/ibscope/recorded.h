@@ -6,6 +6,7 @@
 #include "replay/replay.h"
 #include "report/report_print.h"
 #include "session/session.h"
+#include "trace/job.h"
 #include "trace/trace.h"
 
 #define RECORDED_ROWS 32
@@ -22,8 +23,11 @@ void recorded_options(struct recorded_options *o, bool groups);
 
 /* Zero is the default: ibscope.data, and 1 GiB. */
 struct recorded_input {
-	const char *file;    /* "-": standard input */
-	bool from_option;    /* -i, not an argument */
+	const char *file;   /* "-": standard input */
+	bool from_option;   /* -i, not an argument */
+	bool takes_several; /* recordings, as arguments: */
+	char **files;
+	int n_files;
 	uint64_t max_memory; /* bytes */
 };
 
@@ -65,7 +69,36 @@ struct recorded {
 	struct report_head head;
 	char *options; /* as given, for the head */
 	bool usage;    /* what failed is wrong usage */
+
+	/* several recordings, read one after the other */
+	struct trace_part *parts;
+	size_t n_parts; /* 1: one, which may be all of a file */
+	struct trace_job *job;
+	struct recorded_part *done; /* those that were read, n_done of them */
+	struct report_head *done_heads;
+	size_t n_done;
+	struct trace_info sum_info;
+	struct trace_end sum_end;
+	bool left_out; /* some were not read */
 };
+
+/* The recordings that the input names, in r->parts. Return: 0 or a negative errno with @err. */
+int recorded_list(struct recorded *r, struct err *err);
+
+/**
+ * recorded_start_part() - recorded_start() of one of several
+ *
+ * What cannot be read or does not belong to those before is reported, and left out.
+ *
+ * Return: 1; 0 if it is left out.
+ */
+int recorded_start_part(struct recorded *r, size_t part, struct sampling *s, bool symbols);
+
+/* It was read to its end: close it, and keep its head. */
+void recorded_end_part(struct recorded *r);
+
+/* All were: r->head is now their sum. Return: 0, or -ENODATA with @err if none could be read. */
+int recorded_sum(struct recorded *r, struct err *err);
 
 /* The words of the command line but the input, which the head names. */
 void recorded_keep_options(struct recorded *r, int argc, char **argv);

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "parts.h"
+
+#include "base/json.h"
+
+#include <fcntl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define MAGIC		"IBSMERG\n"
+#define BYTE_ORDER_MARK 0x01020304u
+#define MAJOR		1
+#define INDEX_MAX	(16u << 20)
+#define COPY_BYTES	(1u << 20)
+
+struct merged_head {
+	char magic[8];
+	__u32 byte_order;
+	__u16 major, minor; /* a reader refuses another major */
+	__u32 index_bytes, index_crc;
+	__u32 crc; /* of what is before it */
+};
+_Static_assert(sizeof(struct merged_head) == 28, "merged_head has padding");
+
+typedef unsigned long long ull;
+
+static __u32 checksum(const void *data, size_t n)
+{
+	return crc32_z(0, data, n);
+}
+
+/* Return: 1; 0 if it is no merged file; or a negative errno with @err. */
+static int read_head(int fd, struct merged_head *h, struct err *err)
+{
+	if (pread(fd, h, sizeof(*h), 0) != sizeof(*h) || memcmp(h->magic, MAGIC, sizeof(h->magic)))
+		return 0;
+	if (h->crc != checksum(h, offsetof(struct merged_head, crc)))
+		return err_set(err, -EINVAL, "the head of the merged file is damaged");
+	if (h->byte_order != BYTE_ORDER_MARK || h->major != MAJOR)
+		return err_set(
+			err, -EINVAL,
+			"it has version %u.%u of the format of merged files, and this program "
+			"reads version %d: use the ibscope that wrote it",
+			h->major, h->minor, MAJOR);
+	return 1;
+}
+
+/* The recordings of a merged file, as a JSON array. Return: as read_head(). */
+static int read_index(int fd, const struct merged_head *h, json_t **out, struct err *err)
+{
+	char *text = h->index_bytes <= INDEX_MAX ? xcalloc(1, h->index_bytes + 1) : NULL;
+	json_t *j = NULL;
+
+	if (text && pread(fd, text, h->index_bytes, sizeof(*h)) == (ssize_t)h->index_bytes &&
+	    h->index_crc == checksum(text, h->index_bytes))
+		j = json_loadb(text, h->index_bytes, 0, NULL);
+	free(text);
+	*out = json_incref(json_object_get(j, "recordings"));
+	json_decref(j);
+	if (json_is_array(*out))
+		return 1;
+	json_decref(*out);
+	return err_set(err, -EINVAL, "the index of the merged file is damaged");
+}
+
+int trace_merged(int fd, size_t *n, struct err *err)
+{
+	struct merged_head h;
+	json_t *index;
+	int ret = read_head(fd, &h, err);
+
+	ret = ret <= 0 ? ret : read_index(fd, &h, &index, err);
+	if (ret <= 0)
+		return ret;
+	*n = json_array_size(index);
+	json_decref(index);
+	return 1;
+}
+
+static void add(struct trace_part **parts, size_t *n, const char *file, const char *name,
+		__u64 offset, __u64 bytes)
+{
+	*parts = xrealloc(*parts, (*n + 1) * sizeof(**parts));
+	(*parts)[(*n)++] = (struct trace_part){ xstrdup(file), xstrdup(name), offset, bytes };
+}
+
+/* @base: of the recordings in the file. */
+static int add_index(const json_t *index, const char *path, __u64 base, struct trace_part **parts,
+		     size_t *n, struct err *err)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)index, i, one)
+	{
+		const char *name = json_string_value(json_object_get(one, "name"));
+		json_int_t offset = json_integer_value(json_object_get(one, "offset"));
+		json_int_t bytes = json_integer_value(json_object_get(one, "bytes"));
+
+		if (!name || offset < 0 || bytes <= 0 ||
+		    offset > INT64_MAX - bytes - (json_int_t)base)
+			return err_set(
+				err, -EINVAL,
+				"%s: recording %zu in the index of the merged file is invalid",
+				path, i + 1);
+		add(parts, n, path, name, base + offset, bytes);
+	}
+	return 0;
+}
+
+int trace_parts_add(const char *path, struct trace_part **parts, size_t *n, struct err *err)
+{
+	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : -1, ret = 0;
+	struct merged_head h;
+	json_t *index = NULL;
+
+	/* what cannot be opened is reported by trace_part_open(), as what is in it */
+	if (fd >= 0) {
+		ret = read_head(fd, &h, err);
+		ret = ret <= 0 ? ret : read_index(fd, &h, &index, err);
+		close(fd);
+	}
+	if (ret < 0)
+		err_prefix(err, "%s", path);
+	else if (!ret)
+		add(parts, n, path, strcmp(path, "-") ? path : "standard input", 0, 0);
+	else
+		ret = add_index(index, path, sizeof(h) + h.index_bytes, parts, n, err);
+	json_decref(index);
+	return ret;
+}
+
+void trace_parts_free(struct trace_part *parts, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(parts[i].file);
+		free(parts[i].name);
+	}
+	free(parts);
+}
+
+static int write_all(int fd, const void *data, size_t n, struct err *err)
+{
+	for (ssize_t done; n; n -= done, data = (const char *)data + done) {
+		done = write(fd, data, n);
+		if (done < 0 && errno != EINTR)
+			return err_set(err, -errno, "cannot write: %s", strerror(errno));
+		done = done < 0 ? 0 : done;
+	}
+	return 0;
+}
+
+static int copy(int fd, const struct trace_part *p, __u64 bytes, struct err *err)
+{
+	int from = open(p->file, O_RDONLY | O_CLOEXEC), ret = 0;
+	off_t at = p->offset;
+
+	if (from < 0)
+		return err_set(err, -errno, "cannot open %s: %s", p->file, strerror(errno));
+	while (bytes && !ret) {
+		ssize_t n = sendfile(fd, from, &at, bytes < COPY_BYTES ? bytes : COPY_BYTES);
+
+		if (n < 0 && errno != EINTR)
+			ret = err_set(err, -errno, "cannot copy %s: %s", p->name, strerror(errno));
+		else if (!n)
+			ret = err_set(err, -ESTALE, "%s became shorter while it was copied",
+				      p->name);
+		bytes -= n > 0 ? n : 0;
+	}
+	close(from);
+	return ret;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+int trace_parts_write(int fd, const struct trace_part *parts, size_t n, struct err *err)
+{
+	struct merged_head h = { .magic = MAGIC, .byte_order = BYTE_ORDER_MARK, .major = MAJOR };
+	__u64 *bytes = xcalloc(n, sizeof(*bytes)), offset = 0;
+	json_t *j = json_array();
+	char *text = NULL;
+	struct stat st;
+	int ret = 0;
+
+	for (size_t i = 0; i < n && !ret; i++) {
+		if (stat(parts[i].file, &st))
+			ret = err_set(err, -errno, "cannot open %s: %s", parts[i].file,
+				      strerror(errno));
+		else if ((__u64)st.st_size > parts[i].offset)
+			bytes[i] = st.st_size - parts[i].offset;
+		if (parts[i].bytes && parts[i].bytes < bytes[i])
+			bytes[i] = parts[i].bytes;
+		json_array_append_new(
+			j, json_pack("{so sI sI}", "name", json_text(base_name(parts[i].name)),
+				     "offset", (json_int_t)offset, "bytes", (json_int_t)bytes[i]));
+		offset += bytes[i];
+	}
+	j = json_pack("{so}", "recordings", j);
+	text = json_dumps(j, JSON_COMPACT);
+	json_decref(j);
+	if (!text)
+		out_of_memory();
+	h.index_bytes = strlen(text);
+	if (!ret && h.index_bytes > INDEX_MAX)
+		ret = err_set(err, -E2BIG,
+			      "too many recordings: the index has %u bytes, at most %u",
+			      h.index_bytes, INDEX_MAX);
+	h.index_crc = checksum(text, h.index_bytes);
+	h.crc = checksum(&h, offsetof(struct merged_head, crc));
+	ret = ret ?: write_all(fd, &h, sizeof(h), err);
+	ret = ret ?: write_all(fd, text, h.index_bytes, err);
+	for (size_t i = 0; i < n && !ret; i++)
+		ret = copy(fd, &parts[i], bytes[i], err);
+	free(text);
+	free(bytes);
+	return ret;
+}
