@@ -146,7 +146,7 @@ class Soak(guest.Guest):
                 dropped = text.startswith('#dropped,')
                 if not text.endswith(',op\n') or (text[0] == '#' and not dropped):
                     continue
-                line = oracle.Line(text[9:-1] if dropped else text[:-1], dropped)
+                line = oracle.Line(text[9:-1] if dropped else text[:-1], dropped, oracle.Sample)
                 columns = line.text.split(',')
                 life, late = by_period.get(line.maxcnt), False
                 if not life:

@@ -136,6 +136,7 @@ static const char *const columns[] = {
 	"ibscope_samples_filtered_total",
 	"ibscope_samples_lost_total",
 	"ibscope_samples_total",
+	"ibscope_samples_ended",
 	"ibscope_samples_unseen_total",
 	"ibscope_groups",
 	"ibscope_groups_folded_total",
@@ -155,6 +156,7 @@ enum {
 	FILTERED,
 	LOST,
 	SAMPLES,
+	ENDED,
 	COLUMNS = sizeof(columns) / sizeof(columns[0])
 };
 
@@ -208,12 +210,11 @@ static void scrape(FILE *out, const char *command)
 	free(text);
 	forget_gone();
 	if (value[SEEN] != value[AGGREGATED] + value[FORWARDED] + value[FILTERED] + value[LOST] ||
-	    value[SAMPLES] != value[AGGREGATED])
+	    value[SAMPLES] + value[ENDED] != value[AGGREGATED])
 		printf("unbalanced seen %.0f aggregated %.0f forwarded %.0f filtered %.0f lost "
-		       "%.0f "
-		       "samples %.0f\n",
+		       "%.0f samples %.0f ended %.0f\n",
 		       value[SEEN], value[AGGREGATED], value[FORWARDED], value[FILTERED],
-		       value[LOST], value[SAMPLES]);
+		       value[LOST], value[SAMPLES], value[ENDED]);
 	fprintf(out, "%.3f", start);
 	for (int i = 0; i < COLUMNS; i++)
 		fprintf(out, " %.0f", value[i]);
