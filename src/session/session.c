@@ -56,12 +56,22 @@ static int check_event(struct sampling *s, struct err *err)
 		s->opts.metric = fetch ? IBS_METRIC_FETCH_LAT : IBS_METRIC_DC_MISS_LAT;
 	} else {
 		s->opts.metric = s->metric;
-		if (ibs_metric_of_fetch(s->metric) != fetch)
+		if (ibs_metric_of_fetch(s->metric) != fetch && s->n_events == 2)
+			s->opts.metric = fetch ? IBS_METRIC_FETCH_LAT : IBS_METRIC_DC_MISS_LAT;
+		else if (ibs_metric_of_fetch(s->metric) != fetch)
 			return err_set(err, -EINVAL,
 				       "--metric %s: samples of %s do not have that; use %s",
 				       metric_name(s->metric), s->event.pmu,
 				       fetch ? "fetch_lat or itlb_refill_lat"
 					     : "-e ibs_fetch//, or another metric");
+	}
+	if (s->n_periods > (s->n_events ?: 1))
+		return err_set(err, -EINVAL, "-c: %u periods, but %u event%s", s->n_periods,
+			       s->n_events ?: 1, s->n_events == 2 ? "s" : "");
+	/* of two events each groups by the keys that it has, and both share the limit */
+	if (s->n_events == 2) {
+		s->labels &= fetch ? ~LABELS_OP : ~LABELS_FETCH;
+		s->opts.max_memory_bytes /= 2;
 	}
 	s->opts.tlb = !fetch;
 	s->select.filter_options.fetch = fetch;

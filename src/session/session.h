@@ -20,6 +20,9 @@ enum source_option { SOURCE_AUTO, SOURCE_IBS, SOURCE_SIM };
 /* Options as given; the zero value, but for what sampling_init() sets, is the default. */
 struct sampling {
 	struct event_spec event;
+	/* of a list of events the one to take, by options_parse(), and how many there are */
+	unsigned int nth_event, n_events, n_periods;
+	bool takes_two; /* the command can sample two events */
 	struct event_rate rate;
 	struct cpulist cpus;
 	bool has_cpus;

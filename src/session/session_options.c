@@ -8,11 +8,53 @@
 
 #include <errno.h>
 
+/* Cut "A/x,y/,B//" at commas outside of slashes. Return: how many parts; *out: the @nth or the last. */
+static unsigned int cut_list(const char *arg, unsigned int nth, const char **out, size_t *len)
+{
+	unsigned int n = 0;
+	bool terms = false;
+
+	*out = arg;
+	*len = 0;
+	for (const char *from = arg, *p = arg;; p++) {
+		terms ^= *p == '/';
+		if (*p && (*p != ',' || terms))
+			continue;
+		if (n++ <= nth) {
+			*out = from;
+			*len = p - from;
+		}
+		if (!*p)
+			return n;
+		from = p + 1;
+	}
+}
+
 static int set_event(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
-	int ret = event_parse(arg, &s->event, err);
+	struct event_spec other;
+	const char *part;
+	char text[512];
+	size_t len;
+	int ret = 0;
 
+	s->n_events = cut_list(arg, s->nth_event, &part, &len);
+	if (s->n_events > 2 || (s->n_events == 2 && !s->takes_two))
+		return err_set(err, -EINVAL, "-e %s: at most %s possible", arg,
+			       s->takes_two ? "two events, ibs_op and ibs_fetch, are"
+					    : "one event is");
+	for (unsigned int i = 0; !ret && i < s->n_events; i++) {
+		cut_list(arg, i, &part, &len);
+		snprintf(text, sizeof(text), "%.*s", (int)len, part);
+		ret = event_parse(text, i == s->nth_event ? &s->event : &other, err);
+	}
+	if (!ret && s->n_events == 2 && !strcmp(s->event.pmu, other.pmu))
+		ret = err_set(
+			err, -EINVAL,
+			"two events of %s, which samples one at a time: use one of ibs_op and "
+			"one of ibs_fetch",
+			other.pmu);
 	if (ret)
 		err_prefix(err, "-e %s", arg);
 	return ret;
@@ -22,9 +64,14 @@ static int set_period(void *ctx, const char *arg, struct err *err)
 {
 	struct sampling *s = ctx;
 	const struct num_arg num = { .name = "-c", .max = UINT64_MAX };
+	const char *part;
+	char text[64];
+	size_t len;
 
 	s->rate.has_period = true;
-	return num_parse(&num, arg, &s->rate.period, err);
+	s->n_periods = cut_list(arg, s->nth_event, &part, &len);
+	snprintf(text, sizeof(text), "%.*s", (int)len, part);
+	return num_parse(&num, text, &s->rate.period, err);
 }
 
 static int set_freq(void *ctx, const char *arg, struct err *err)
@@ -93,9 +140,12 @@ static int set_verbose(void *ctx, const char *arg, struct err *err)
 
 /* clang-format off: a row is a row */
 const struct option_row sampling_options[] = {
-	{ "event", 'e', "EVENT", "what to sample, in perf's syntax; default " EVENT_DEFAULT,
+	{ "event", 'e', "EVENT",
+	  "what to sample, in perf's syntax; default " EVENT_DEFAULT "; hist also ibs_fetch//, or "
+	  "both, as in ibs_op//,ibs_fetch//",
 	  set_event },
-	{ "period", 'c', "N", "ops (or cycles) between samples, a multiple of 16", set_period },
+	{ "period", 'c', "N",
+	  "ops (or cycles) between samples, a multiple of 16; of two events N,N", set_period },
 	{ "freq", 'F', "HZ", "samples per second and CPU, instead of -c", set_freq },
 	{ "cpu", 'C', "LIST", "only these CPUs, as in 0-3,8", set_cpus },
 	{ "all-cpus", 'a', NULL, "all online CPUs (default); with a command, sample more than it",

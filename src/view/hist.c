@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/utf8.h"
+#include "fetch_verdict.h"
 #include "pager.h"
 
 #include <errno.h>
@@ -224,6 +225,8 @@ int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view
 		hist_print_row(f, info, &t.order, &t.row[i]);
 	}
 	table_free(&t);
+	if (!ret && fetch_verdict(f, screen, interval, info->metric, name, arg))
+		ret = err_set(err, -ENOMEM, "out of memory for the output");
 	if (ret)
 		return ret;
 	fputc('\n', f);

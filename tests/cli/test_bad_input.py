@@ -13,6 +13,7 @@ from ibscope import run  # noqa: E402
 
 SIM = ('--source', 'sim')
 FETCH = (*SIM, '-e', 'ibs_fetch//')
+BOTH = (*SIM, '-e', 'ibs_op//,ibs_fetch//')
 
 # arguments, exit status, what the message must name
 USAGE = [
@@ -74,6 +75,16 @@ USAGE = [
     (['hist', *FETCH, '--html', '/tmp/x'], '--html'),
     (['hist', '--source', 'sim', '-e', 'ibs_fetch/cnt_ctl=1/'], "the simulation has no 'cnt_ctl'"),
     (['record', *FETCH], 'use ibscope hist'),
+    (['record', *BOTH], 'at most one event is possible'),
+    (['hist', *SIM, '-e', 'ibs_op//,ibs_op/cnt_ctl=1/'], 'two events of ibs_op'),
+    (['hist', *SIM, '-e', 'ibs_op//,ibs_dc//'], "unknown event 'ibs_dc'"),
+    (['hist', *SIM, '-e', 'ibs_op//,ibs_fetch//,ibs_op//'], 'at most two events'),
+    (['hist', *SIM, '-e', 'ibs_op//,'], "unknown event ''"),
+    (['hist', *SIM, '-c', '100000,200000'], '-c: 2 periods, but 1 event'),
+    (['hist', *BOTH, '-c', '100000,200000,300000'], '-c: 3 periods, but 2 events'),
+    (['hist', *BOTH, '-c', '100000,x'], "'x'"),
+    (['hist', *BOTH, '--op', 'load'], '--op: samples of ibs_fetch'),
+    (['hist', *BOTH, '--csv'], 'use --json'),
     (['hist', *SIM, '--metric', 'dc_miss_lat,tag_to_ret'], 'must be one of dc_miss_lat'),
     (['hist', *SIM, '--by', 'cgrp'], "unknown key 'cgrp'; did you mean 'cgroup'?"),
     (['hist', *SIM, '--by', 'pid,containers'], "column 5: unknown key 'containers'; did you mean 'container'?"),

@@ -62,6 +62,28 @@ class Sim(unittest.TestCase):
                     got[(*key, str(le))] += n
             self.assertEqual(+got, +want)
 
+    def test_two_events(self):
+        """Each with its own period, ledger and keys; an object for each interval and event."""
+        objects = hist('--source', 'sim', '-e', 'ibs_op//,ibs_fetch//', '-c', '400000,100000',
+                       '--by', 'cpu,src,itlb', '0.3', '2')
+        self.assertEqual([(o['event'], o['period'], o['metric']) for o in objects],
+                         [('ibs_op//', 400000, 'dc_miss_lat'), ('ibs_fetch//', 100000, 'fetch_lat')] * 2)
+        for o, key in zip(objects, ('src', 'itlb') * 2):
+            self.assertEqual(residual(o['ledger']), 0)
+            self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['aggregated'])
+            self.assertGreater(o['ledger']['seen'], 20)
+            self.assertEqual({tuple(s['labels']) for s in o['series']}, {('cpu', key)})
+
+    def test_two_events_of_a_command(self):
+        """Both select the command, whose exit status is that of hist."""
+        p = run('hist', '--source', 'sim', '-e', 'ibs_op//,ibs_fetch//', '-c', '100000', '--json', '--',
+                'sh', '-c', 'for i in $(seq 20000); do :; done; exit 7')
+        self.assertEqual(p.returncode, 7, p.stderr)
+        for o in map(json.loads, p.stdout.splitlines()):
+            self.assertEqual(residual(o['ledger']), 0)
+            self.assertGreater(o['ledger']['filtered']['cgroup'], 0)
+        self.assertEqual(len(p.stdout.splitlines()), 2)
+
     def test_intervals_add_up(self):
         objects = hist('--source', 'sim', '-c', '50000', '0.2', '5')
         self.assertEqual(len(objects), 5)

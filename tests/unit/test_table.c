@@ -15,7 +15,10 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "view/fetch_verdict.h"
 #include "view/hist.h"
+
+#include <ibscope/fetch.h>
 
 #define GOLDEN "tests/data/table"
 
@@ -520,10 +523,100 @@ static void test_numbers(void **state)
 	assert_int_equal(screen_unit(5e12), 'T');
 }
 
+/* --- instruction fetches */
+
+static struct series fetches(enum ibs_fetch_class class, enum ibs_fetch_itlb itlb, __u64 n,
+			     __u64 latency, __u64 *buckets)
+{
+	const bool done = class != IBS_FETCH_CLASS_ABORTED;
+
+	memset(buckets, 0, IBS_LAT_BUCKETS * sizeof(*buckets));
+	buckets[ibs_lat_bucket(latency)] = done ? n : 0;
+	return (struct series){ .op = (enum ibs_op_kind)itlb,
+				.src = (enum ibs_src) class,
+				.samples = n,
+				.valid = done ? n : 0,
+				.sum = done ? n * latency : 0,
+				.ops = n * 100,
+				.cycles = done ? n * latency * 100 : 0,
+				.buckets = buckets };
+}
+
+static const char *fetch_namer(void *arg, __u64 id, enum label l)
+{
+	(void)arg;
+	return l == LABEL_CGROUP ? id == 1 ? "/web" : "/db" : "";
+}
+
+static char *verdict(const struct snapshot *s, enum ibs_metric metric)
+{
+	const struct screen screen = { .width = 100 };
+	char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	assert_non_null(f);
+	assert_int_equal(fetch_verdict(f, &screen, s, metric, fetch_namer, NULL), 0);
+	fclose(f);
+	return text;
+}
+
+static void test_fetches(void **state)
+{
+	static __u64 b[6][IBS_LAT_BUCKETS];
+	struct series web[] = {
+		fetches(IBS_FETCH_CLASS_L1, IBS_FETCH_ITLB_L1, 1000, 5, b[0]),
+		fetches(IBS_FETCH_CLASS_L2, IBS_FETCH_ITLB_WALK_4K, 90, 100, b[1]),
+		fetches(IBS_FETCH_CLASS_ABORTED, IBS_FETCH_ITLB_UNKNOWN, 110, 0, b[2]),
+	};
+	struct series db[] = {
+		fetches(IBS_FETCH_CLASS_L3_MISS, IBS_FETCH_ITLB_WALK_4K, 30, 100, b[3]),
+		fetches(IBS_FETCH_CLASS_L3_MISS, IBS_FETCH_ITLB_L2, 60, 50, b[4]),
+		fetches(IBS_FETCH_CLASS_L1, IBS_FETCH_ITLB_WALK_2M, 10, 200, b[5]),
+	};
+	struct group groups[] = {
+		{ .slot = 1, .key.cgroup_id = 1, .series = web, .n_series = 3 },
+		{ .slot = 2, .key.cgroup_id = 2, .series = db, .n_series = 3 },
+	};
+	const struct snapshot s = { .time_ns = 1000000000, .groups = groups, .n_groups = 2 };
+	struct table t;
+	char *text;
+
+	(void)state;
+	assert_int_equal(table_build(&s, IBS_METRIC_FETCH_LAT, TABLE_LABELS, TABLE_CYCLES, 0,
+				     fetch_namer, NULL, &t),
+			 0);
+	assert_int_equal(t.n, 2);
+	assert_string_equal(t.row[0].name[0], "/web");
+	assert_true(fabs(table_aborted(&t.row[0]) - 110.0 / 1200) < 1e-9);
+	assert_true(fabs(table_walk(&t.row[0]) - 90.0 / 1090) < 1e-9);
+	assert_true(t.row[0].dram == 0);
+	/* 3000 + 3000 of 3000 + 3000 + 2000 cycles */
+	assert_true(fabs(t.row[1].dram - 0.75) < 1e-9);
+	assert_true(table_walk(&t.row[1]) == 0.4);
+	table_free(&t);
+
+	/* 12000 of 22000 cycles are of 120 walks; 90 L3 misses are too few */
+	text = verdict(&s, IBS_METRIC_FETCH_LAT);
+	assert_non_null(strstr(text, "54.5% of the fetch latency is of fetches that walked page "
+				     "tables of 4 KiB pages, 75.0% of that in /web: huge pages"));
+	assert_null(strstr(text, "L3"));
+	free(text);
+	text = verdict(&s, IBS_METRIC_ITLB_REFILL_LAT);
+	assert_string_equal(text, "");
+	free(text);
+	/* a small share suggests nothing */
+	web[0].sum = 200000;
+	text = verdict(&s, IBS_METRIC_FETCH_LAT);
+	assert_string_equal(text, "");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_fetches),
 		cmocka_unit_test(test_golden_of_options),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_shares_of_sources),

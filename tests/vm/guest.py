@@ -392,6 +392,7 @@ class Guest:
 
     def check_hist(self, name, period, by, metric, window, expected, pmu='ibs_op'):
         """expected: filters() -> oracle.Filter, rows(list) -> list, unseen: exact|any|null, ctl,
+        due: periods that may be counted without a sample,
         all: that nothing is rejected is right too, also(accepted samples, series) -> text: what
         else is to hold."""
         by = by or (FETCH_BY if pmu == 'ibs_fetch' else DEFAULT_BY)
@@ -425,7 +426,7 @@ class Guest:
             need(got.unseen is None, 'unseen is %s' % got.unseen)
         elif unseen == 'exact' or got.unseen is not None:
             discarded = len(delivered) - len(rows)
-            explained = dropped + discarded
+            explained = dropped + discarded + expected.get('due', 0)
             need(got.unseen is not None, 'unseen is null: %s' % self.read(name + '.err'))
             need(discarded <= got.unseen <= explained, 'unseen %d, explained %d to %d' % (
                 got.unseen, discarded, explained))

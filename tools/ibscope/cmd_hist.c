@@ -25,6 +25,8 @@
 
 struct hist {
 	struct sampling sampling;
+	struct hist
+		*second; /* the other event, which has what is below for itself; NULL: one event */
 	bool timestamp;
 	struct hist_view view;
 	double interval_s;   /* 0: until interrupted */
@@ -178,7 +180,7 @@ static int write_html(struct hist *h, struct err *err)
 }
 
 /* Show what came since the last time. */
-static int end_interval(struct hist *h, struct err *err)
+static int end_one(struct hist *h, struct err *err)
 {
 	struct snapshot now, interval;
 	int ret = sampler_snapshot(h->sampling.sampler, &now, err);
@@ -203,6 +205,18 @@ static int end_interval(struct hist *h, struct err *err)
 	return ret;
 }
 
+static int end_interval(struct hist *h, struct err *err)
+{
+	int ret = end_one(h, err);
+
+	if (!ret && h->second) {
+		if (!h->view.json)
+			putchar('\n');
+		ret = end_one(h->second, err);
+	}
+	return ret;
+}
+
 /*
  * Until @deadline: 0, or 1 if a signal came before, or the end of the command. Looks at signals and notices also when the
  * deadline has passed already, as it has where intervals take longer than they are.
@@ -213,6 +227,8 @@ static int wait_until(struct hist *h, int sigfd, double deadline)
 		{ .fd = sigfd, .events = POLLIN },
 		{ .fd = cgroup_tree_fd(h->sampling.tree), .events = POLLIN },
 		{ .fd = sampling_command_fd(&h->sampling), .events = POLLIN },
+		{ .fd = h->second ? cgroup_tree_fd(h->second->sampling.tree) : -1,
+		  .events = POLLIN },
 	};
 
 	double follow = 0;
@@ -220,7 +236,7 @@ static int wait_until(struct hist *h, int sigfd, double deadline)
 	do {
 		double left = fmax(deadline - now_s(), 0);
 
-		poll(fds, 3, ceil(fmin(left, fmin(TICK_S, follow)) * 1000));
+		poll(fds, 4, ceil(fmin(left, fmin(TICK_S, follow)) * 1000));
 		if (fds[0].revents || interrupted)
 			return 1;
 		if (fds[1].revents)
@@ -229,6 +245,12 @@ static int wait_until(struct hist *h, int sigfd, double deadline)
 			return 1;
 		follow = sampling_follow(&h->sampling);
 		sampler_tick(h->sampling.sampler);
+		if (!h->second)
+			continue;
+		if (fds[3].revents)
+			cgroup_tree_update(h->second->sampling.tree);
+		follow = fmin(follow, sampling_follow(&h->second->sampling));
+		sampler_tick(h->second->sampling.sampler);
 	} while (now_s() < deadline);
 	return 0;
 }
@@ -259,6 +281,12 @@ static int run(struct hist *h, int sigfd, struct err *err)
 	int ret;
 
 	ret = open_html(h, err) ?: sampler_snapshot(s->sampler, &h->last, err);
+	if (h->second) {
+		struct sampler *other = h->second->sampling.sampler;
+
+		ret = ret ?: sampler_snapshot(other, &h->second->last, err);
+		ret = ret ?: sampler_start(other, err);
+	}
 	ret = ret ?: sampling_start(s, err);
 	next = now_s();
 	for (unsigned long i = 0; !ret; i++) {
@@ -272,11 +300,15 @@ static int run(struct hist *h, int sigfd, struct err *err)
 			last = true;
 		if (last)
 			sampler_stop(s->sampler); /* the last snapshot is exact */
+		if (last && h->second)
+			sampler_stop(h->second->sampling.sampler);
 		ret = end_interval(h, err);
 		if (last)
 			break;
 	}
 	snapshot_free(&h->last);
+	if (h->second)
+		snapshot_free(&h->second->last);
 	ret = ret || !h->html ? ret : write_html(h, err);
 	html_report_free(h->html);
 	return ret;
@@ -284,9 +316,94 @@ static int run(struct hist *h, int sigfd, struct err *err)
 
 #define SETS 4
 
+static int check_options(struct hist *h, struct err *err)
+{
+	const bool two = h->sampling.n_events == 2;
+	int ret = 0;
+
+	if (h->timestamp && (h->view.json || h->view.csv))
+		ret = err_set(err, -EINVAL, "-T: --json and --csv have no line for it");
+	if (!ret && h->html_path &&
+	    (h->view.json || h->view.csv || h->sampling.labels || h->timestamp))
+		ret = err_set(err, -EINVAL,
+			      "--html: --json, --csv, --by and -T are for the other outputs");
+	if (!ret && h->html_path && (two || sampling_of_fetch(&h->sampling)))
+		ret = err_set(err, -EINVAL, "--html: the page shows samples of ibs_op only");
+	if (!ret && two && h->view.csv)
+		ret = err_set(err, -EINVAL,
+			      "--csv: two events have different columns: use --json, or one event");
+	ret = ret ?: hist_view_check(&h->view, err) ?: sampling_filter(&h->sampling, err);
+	h->labels = h->sampling.labels;
+	h->view.order = h->sampling.order;
+	h->view.goes_on = two || (h->interval_s && h->count != 1);
+	/* what the kernel groups by, and which names are needed */
+	if (!h->labels)
+		h->sampling.labels = h->view.json ? labels_of_event(LABELS_DEFAULT,
+								    sampling_of_fetch(&h->sampling))
+						  : TABLE_LABELS & ~TABLE_JOINED;
+	return ret;
+}
+
+static void hist_init(struct hist *h, unsigned int nth)
+{
+	sampling_init(&h->sampling);
+	h->sampling.labels = 0;
+	h->sampling.takes_fetch = h->sampling.takes_two = true;
+	h->sampling.nth_event = nth;
+}
+
+/* The same options for the other event, which has a sampler of its own. */
+static int parse_second(struct hist *h, int argc, char **argv, const struct option_set *sets,
+			struct hist *second, struct err *err)
+{
+	struct option_set again[SETS];
+	int ret;
+
+	memcpy(again, sets, sizeof(again));
+	again[0].ctx = &second->sampling;
+	again[1].ctx = &second->sampling.select;
+	again[2].ctx = &second->view;
+	again[3].ctx = second;
+	h->second = second;
+	ret = options_parse(argc, argv, again, SETS, err);
+	second->interval_s = h->interval_s;
+	second->count = h->count;
+	return ret ?: check_options(second, err);
+}
+
+static int open_both(struct hist *h, struct err *err)
+{
+	int ret = sampling_open(&h->sampling, err);
+
+	if (ret || !h->second)
+		return ret;
+	h->second->sampling.command = h->sampling.command; /* to select it */
+	return sampling_open(&h->second->sampling, err);
+}
+
+static int explain(struct hist *h)
+{
+	int ret = sampling_explain(&h->sampling, h->view.json);
+
+	if (ret != EXIT_DONE || !h->second)
+		return ret;
+	if (!h->view.json)
+		putchar('\n');
+	return sampling_explain(&h->second->sampling, h->view.json);
+}
+
+static void hist_close(struct hist *h)
+{
+	if (h->second) {
+		h->second->sampling.command = NULL;
+		sampling_close(&h->second->sampling);
+	}
+	sampling_close(&h->sampling);
+}
+
 int cmd_hist(int argc, char **argv)
 {
-	struct hist h = {};
+	struct hist h = {}, second = {};
 	const struct option_set sets[] = {
 		{ "Sampling", sampling_options, sampling_n_options, &h.sampling },
 		{ "Selection", select_option_rows, select_option_n_rows, &h.sampling.select },
@@ -296,55 +413,42 @@ int cmd_hist(int argc, char **argv)
 	struct err err = { "" };
 	int sigfd, ret;
 
-	sampling_init(&h.sampling);
-	h.sampling.labels = 0;
-	h.sampling.takes_fetch = true;
+	hist_init(&h, 0);
+	hist_init(&second, 1);
 	ret = argc = sampling_cut_command(&h.sampling, argc, argv, &err);
 	if (argc > 0)
 		ret = options_parse(argc, argv, sets, SETS, &err);
 	if (ret > 0) {
 		if (ret == OPTIONS_HELP)
 			usage(stdout, sets, SETS);
-		sampling_close(&h.sampling);
+		hist_close(&h);
 		return EXIT_DONE;
 	}
 	ret = ret ?: parse_interval(&h, argc - optind, argv + optind, &err);
-	if (!ret && h.timestamp && (h.view.json || h.view.csv))
-		ret = err_set(&err, -EINVAL, "-T: --json and --csv have no line for it");
-	if (!ret && h.html_path && (h.view.json || h.view.csv || h.sampling.labels || h.timestamp))
-		ret = err_set(&err, -EINVAL,
-			      "--html: --json, --csv, --by and -T are for the other outputs");
-	if (!ret && h.html_path && sampling_of_fetch(&h.sampling))
-		ret = err_set(&err, -EINVAL, "--html: the page shows samples of ibs_op only");
-	ret = ret ?: hist_view_check(&h.view, &err) ?: sampling_filter(&h.sampling, &err);
-	h.labels = h.sampling.labels;
-	h.view.order = h.sampling.order;
-	h.view.goes_on = h.interval_s && h.count != 1;
-	/* what the kernel groups by, and which names are needed */
-	if (!h.labels)
-		h.sampling.labels = h.view.json ? labels_of_event(LABELS_DEFAULT,
-								  sampling_of_fetch(&h.sampling))
-						: TABLE_LABELS & ~TABLE_JOINED;
+	ret = ret ?: check_options(&h, &err);
+	if (!ret && h.sampling.n_events == 2)
+		ret = parse_second(&h, argc, argv, sets, &second, &err);
 	if (ret) {
 		log_error("%s", err.text);
-		sampling_close(&h.sampling);
+		hist_close(&h);
 		return EXIT_USAGE;
 	}
 	if (h.sampling.select.explain) {
-		ret = sampling_explain(&h.sampling, h.view.json);
-		sampling_close(&h.sampling);
+		ret = explain(&h);
+		hist_close(&h);
 		return ret;
 	}
 	/* before the programs are loaded, which takes a while: an early ^C is an empty interval */
 	sigfd = open_signals(&err);
-	ret = sigfd < 0 ? sigfd : sampling_open(&h.sampling, &err);
+	ret = sigfd < 0 ? sigfd : open_both(&h, &err);
 	if (!ret)
 		ret = run(&h, sigfd, &err);
 	if (sigfd >= 0)
 		close(sigfd);
 	if (ret)
 		log_error("%s", err.text);
+	h.sampling.usage |= second.sampling.usage;
 	ret = sampling_end(&h.sampling, interrupted, ret);
-	sampling_close(&h.sampling);
+	hist_close(&h);
 	return ret;
 }
