@@ -147,4 +147,11 @@ static __always_inline __u32 forward(struct ibs_cpu_state *st, const struct samp
 	return cfg_record_raw ? forward_raw(st, rec, s) : forward_packed(st, rec, s);
 }
 
+/* The sample is counted whatever becomes of its copy. */
+static __always_inline void copy(struct ibs_cpu_state *st, const struct sample *s)
+{
+	if (READ_ONCE(st->ring.copies) && forward(st, s) != IBS_OUTCOME_FORWARDED)
+		st->ring.dropped++;
+}
+
 #endif

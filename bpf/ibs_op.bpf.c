@@ -33,6 +33,7 @@ static __always_inline void count(core_t core, __u64 outcome)
 struct path {
 	bool direct;   /* registers are read in place */
 	bool forwards; /* samples are sent as records, not counted */
+	bool copies;   /* they are counted, and sent while user space wants some */
 	bool fetch;    /* samples are of ibs_fetch */
 };
 
@@ -41,9 +42,12 @@ static __always_inline __u64 decide(core_t core, const struct sample *s, struct 
 {
 	__u32 word, out = regs_select(core, s->regs, path.forwards ? NULL : &word, path.fetch);
 
+	if (out == IBS_OUTCOME_AGGREGATED && path.forwards)
+		return forward(core_state(core), s);
 	if (out == IBS_OUTCOME_AGGREGATED)
-		return path.forwards ? forward(core_state(core), s)
-				     : aggregate(core, word, s, path.fetch);
+		out = aggregate(core, word, s, path.fetch);
+	if (out == IBS_OUTCOME_AGGREGATED && path.copies)
+		copy(core_state(core), s);
 	return out < IBS_OUTCOME_N ? out : IBS_OUTCOME_LOST_INTERNAL;
 }
 
@@ -133,7 +137,8 @@ static __always_inline __u64 sample_probe(core_t core, void *ctx, struct path pa
 		if (bpf_probe_read_kernel(regs, (extd ? IBS_FETCH_REG_N : IBS_FETCH_REG_FIXED) * 8,
 					  (void *)(frag.data + sizeof(__u32))))
 			return IBS_OUTCOME_LOST_READ;
-	} else if (path.forwards || (core_config(core)->filter.needs & FILTER_OTHER_REGS)) {
+	} else if (path.forwards || path.copies ||
+		   (core_config(core)->filter.needs & FILTER_OTHER_REGS)) {
 		if (bpf_probe_read_kernel(regs, sizeof(regs), (void *)(frag.data + sizeof(__u32))))
 			return IBS_OUTCOME_LOST_READ;
 	} else if (bpf_probe_read_kernel(
@@ -196,10 +201,12 @@ static __always_inline __u32 run_regs(core_t core, void *ctx, const __u64 *regs,
 /* For kernels with bpf_rdonly_cast(), */
 NMI_PROGRAM(ibs_op_nmi, .direct = true)
 NMI_PROGRAM(ibs_op_nmi_forward, .direct = true, .forwards = true)
+NMI_PROGRAM(ibs_op_nmi_copied, .direct = true, .copies = true)
 NMI_PROGRAM(ibs_fetch_nmi, .direct = true, .fetch = true)
 /* and for those without. */
 NMI_PROGRAM(ibs_op_nmi_copy, )
 NMI_PROGRAM(ibs_op_nmi_copy_forward, .forwards = true)
+NMI_PROGRAM(ibs_op_nmi_copy_copied, .copies = true)
 NMI_PROGRAM(ibs_fetch_nmi_copy, .fetch = true)
 
 /*
@@ -238,6 +245,7 @@ static __always_inline void run_sim(void *ctx, struct path path)
 
 SIM_PROGRAM(ibs_op_sim, )
 SIM_PROGRAM(ibs_op_sim_forward, .forwards = true)
+SIM_PROGRAM(ibs_op_sim_copied, .copies = true)
 SIM_PROGRAM(ibs_fetch_sim, .fetch = true)
 
 /*

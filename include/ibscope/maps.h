@@ -165,6 +165,10 @@ struct ibs_ring {
 	__u32 next;    /* of the slots: where the next record goes */
 	__u32 written; /* records so far, modulo 2^32 */
 	__u32 taken;   /* the same of the reader, which alone writes it */
+
+	/* where records are copies of samples that are counted */
+	__u32 copies;  /* the reader wants some */
+	__u32 dropped; /* copies that found no room, modulo 2^32 */
 };
 
 /* The ring buffer that wakes the reader: a page is the least that there is. */

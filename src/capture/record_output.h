@@ -14,9 +14,9 @@ struct output_opts {
 	const char *path; /* "-": standard output. NULL: it for text, OUTPUT_DEFAULT_PATH else */
 	enum output_format format;
 	bool compress;
-	unsigned int rotate; /* files to keep; 0: no rotation */
+	unsigned int rotate;		   /* files to keep; 0: no rotation */
 	const volatile sig_atomic_t *stop; /* set to stop waiting for the reader of a FIFO */
-	const struct trace_info *info; /* lives as long as the output */
+	const struct trace_info *info;	   /* lives as long as the output */
 };
 
 #define OUTPUT_DEFAULT_PATH "ibscope.data"
@@ -55,9 +55,9 @@ bool output_has_cgroup(const struct output *o, __u64 id);
 /* What came so far is to be found, if we crash. @ledger: of this file. */
 int output_flush(struct output *o, const struct ledger *ledger, struct err *err);
 
-__u64 output_bytes(const struct output *o);	   /* of this file */
+__u64 output_bytes(const struct output *o);	  /* of this file */
 __u64 output_total_bytes(const struct output *o); /* of all */
-__u64 output_records(const struct output *o);	   /* in this file */
+__u64 output_records(const struct output *o);	  /* in this file */
 
 /**
  * output_rotate() - end this file and begin the next

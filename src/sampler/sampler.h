@@ -43,6 +43,7 @@ struct sampler_opts {
 	enum sampler_source source;
 	enum sampler_prog prog;
 	enum sampler_output output; /* with records `by` and `max_groups` have no meaning */
+	bool copies; /* with SAMPLER_SERIES: also struct ibs_record, see sampler_copy() */
 	/*
 	 * Of the ring of each CPU, rounded up to a power of two; 0: what the bound of memory allows,
 	 * up to SAMPLER_RING_MAX_DEFAULT
@@ -216,9 +217,20 @@ int sampler_ledger(struct sampler *s, struct ledger *ledger, struct pmu_state *p
  * The sum of what rings_drain() hands over, also after sampler_stop(), is what the ledger calls
  * forwarded. What finds its ring full is lost, as ring_full; no CPU ever waits.
  *
- * Return: the rings, which are the sampler's; NULL with SAMPLER_SERIES.
+ * Return: the rings, which are the sampler's; NULL with SAMPLER_SERIES, unless it has copies.
  */
 struct rings *sampler_rings(struct sampler *s);
+
+/**
+ * sampler_copy() - forward a copy of each sample that is counted from now on, or no more
+ *
+ * For samplers opened with `copies`. The ledger knows nothing of copies: those that find their ring
+ * full are in sampler_copies_dropped().
+ */
+void sampler_copy(struct sampler *s, bool on);
+
+/* Since sampler_open(). */
+__u64 sampler_copies_dropped(const struct sampler *s);
 
 /**
  * sampler_stack() - the call chain that a record's id stands for

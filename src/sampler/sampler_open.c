@@ -103,8 +103,8 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 		      ?: bpf_map__set_max_entries(m->records,
 						  sampler_ring_cpus(opts) * s->memory.ring_slots);
 	err = err ?: bpf_map__set_value_size(m->records, sampler_record_bytes(opts));
-	err = err ?: bpf_map__set_autocreate(m->records, opts->output != SAMPLER_SERIES);
-	err = err ?: bpf_map__set_autocreate(m->bell, opts->output != SAMPLER_SERIES);
+	err = err ?: bpf_map__set_autocreate(m->records, sampler_has_rings(opts));
+	err = err ?: bpf_map__set_autocreate(m->bell, sampler_has_rings(opts));
 	err = err ?: bpf_map__set_max_entries(m->stacks, SAMPLER_STACKS);
 	err = err ?: bpf_map__set_value_size(m->stacks, sampler_stack_depth() * sizeof(__u64));
 	err = err ?: bpf_map__set_autocreate(m->stacks, opts->stacks);
@@ -132,6 +132,11 @@ static struct bpf_program *choose_prog(struct sampler *s, const struct sampler_o
 		return s->direct ? s->skel->progs.ibs_op_nmi_forward
 				 : s->skel->progs.ibs_op_nmi_copy_forward;
 	}
+	if (opts->copies && opts->source == SAMPLER_SIM)
+		return s->skel->progs.ibs_op_sim_copied;
+	if (opts->copies)
+		return s->direct ? s->skel->progs.ibs_op_nmi_copied
+				 : s->skel->progs.ibs_op_nmi_copy_copied;
 	if (opts->source == SAMPLER_SIM)
 		return s->skel->progs.ibs_op_sim;
 	return s->direct ? s->skel->progs.ibs_op_nmi : s->skel->progs.ibs_op_nmi_copy;
@@ -365,7 +370,7 @@ static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct
 	unsigned int *all;
 	int ret;
 
-	if (opts->output == SAMPLER_SERIES)
+	if (!sampler_has_rings(opts))
 		return 0;
 	ret = map_array(s->skel->maps.records, &s->records, err);
 	if (ret)
@@ -484,6 +489,22 @@ fail:
 struct rings *sampler_rings(struct sampler *s)
 {
 	return s->rings;
+}
+
+void sampler_copy(struct sampler *s, bool on)
+{
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
+		__atomic_store_n(&s->cpus[cpu].ring.copies, on && s->cpus[cpu].ring.slots,
+				 __ATOMIC_RELAXED);
+}
+
+__u64 sampler_copies_dropped(const struct sampler *s)
+{
+	__u64 n = 0;
+
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
+		n += __atomic_load_n(&s->cpus[cpu].ring.dropped, __ATOMIC_RELAXED);
+	return n;
 }
 
 int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses)

@@ -39,7 +39,7 @@ struct slot_seen {
 struct sampler {
 	struct ibs_op_bpf *skel;    /* for sampler.c alone */
 	struct perf_events *events; /* NULL with SAMPLER_TWIN */
-	struct rings *rings;	    /* NULL with SAMPLER_SERIES */
+	struct rings *rings;	    /* NULL: no records, and no copies */
 	struct layout layout;
 	struct sampler_memory memory;
 	struct kernel_features features;
@@ -77,6 +77,7 @@ size_t sampler_max_selected_entries(const struct selection *sel);
 __u32 sampler_group_by(const struct sampler_opts *opts);
 __u32 sampler_max_slots(const struct sampler_opts *opts);
 __u32 sampler_stack_depth(void);
+bool sampler_has_rings(const struct sampler_opts *opts);
 size_t sampler_ring_cpus(const struct sampler_opts *opts); /* one ring each */
 size_t sampler_record_bytes(const struct sampler_opts *opts);
 __u32 sampler_cpu_entries(unsigned int possible_cpus); /* of the maps by CPU */

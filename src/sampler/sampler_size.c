@@ -77,9 +77,14 @@ __u32 sampler_max_slots(const struct sampler_opts *opts)
 	return config_max_slots(opts->max_groups) + !!opts->pins;
 }
 
+bool sampler_has_rings(const struct sampler_opts *opts)
+{
+	return opts->output != SAMPLER_SERIES || opts->copies;
+}
+
 size_t sampler_ring_cpus(const struct sampler_opts *opts)
 {
-	if (opts->output == SAMPLER_SERIES)
+	if (!sampler_has_rings(opts))
 		return 0;
 	return opts->source == SAMPLER_TWIN ? (size_t)libbpf_num_possible_cpus() : opts->n_cpus;
 }

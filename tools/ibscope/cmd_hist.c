@@ -3,7 +3,7 @@
 #include "cmd.h"
 #include "base/output_file.h"
 #include "html/html_report.h"
-#include "record/record_text.h"
+#include "capture/record_info.h"
 #include "session/session.h"
 #include "base/clock.h"
 #include "base/num.h"

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "../cmd.h"
 #include "record_private.h"
-#include "record_text.h"
+#include "capture/record_info.h"
 
 #include <getopt.h>
 #include <math.h>
@@ -118,193 +118,23 @@ static void block_signals(bool on, sigset_t *old)
 
 /* --- what is written */
 
-static int put_event(const struct trace_event *ev, void *arg, struct err *err)
-{
-	struct record *r = arg;
-
-	return output_event(r->output, ev, err);
-}
-
-static int put_events(struct record *r, __u64 until, struct err *err)
-{
-	struct trace_event ev;
-
-	while (sideband_peek(r->sideband) <= until && sideband_next(r->sideband, &ev)) {
-		int ret = output_event(r->output, &ev, err);
-
-		if (ret)
-			return ret;
-	}
-	return 0;
-}
-
-/* The path and names of a cgroup. Return: false if it is in a container that has no name yet. */
-static bool name_cgroup(struct record *r, __u64 id, struct trace_event *ev)
-{
-	const struct container_name *name;
-	struct container_owner owner;
-	struct container c;
-
-	ev->cgroup.id = id;
-	ev->cgroup.path = cgroup_tree_path(r->sampling.tree, id) ?: "";
-	cgroup_tree_owner(r->sampling.tree, id, &owner);
-	if (!container_of_path(ev->cgroup.path, &owner, &c))
-		return true;
-	name = container_names_find(r->sampling.names, &c);
-	ev->cgroup.container = name->container;
-	ev->cgroup.pod = name->pod;
-	ev->cgroup.ns = name->ns;
-	return !container_is_nameless(&c, name);
-}
-
-static int put_cgroup(struct record *r, __u64 id, __u64 time, struct err *err)
-{
-	struct trace_event ev = { .kind = TRACE_CGROUP, .time = time };
-
-	r->last_cgroup = id;
-	if (!id || output_has_cgroup(r->output, id))
-		return 0;
-	if (!name_cgroup(r, id, &ev) && r->n_unnamed < RECORD_UNNAMED)
-		r->unnamed[r->n_unnamed++] = id;
-	return output_event(r->output, &ev, err);
-}
-
-/* Runtimes write some names after the container has started. */
-static int put_late_names(struct record *r, struct err *err)
-{
-	size_t n = r->n_unnamed;
-	int ret = 0;
-
-	r->n_unnamed = 0;
-	for (size_t i = 0; i < n; i++) {
-		struct trace_event ev = { .kind = TRACE_CGROUP, .time = r->until };
-
-		if (ret || !name_cgroup(r, r->unnamed[i], &ev))
-			r->unnamed[r->n_unnamed++] = r->unnamed[i];
-		else
-			ret = output_event(r->output, &ev, err);
-	}
-	return ret;
-}
-
-struct stamp {
-	__u64 time, cgroup_id;
-};
-
-static struct stamp stamp_of(const struct record_batch *b, size_t i)
-{
-	if (b->raw)
-		return (struct stamp){ b->raw[i].time, b->raw[i].cgroup_id };
-	return (struct stamp){ b->records[i].time, b->records[i].cgroup_id };
-}
-
-/* From @i on the first sample of this time or later, or of another cgroup; b->n if there is none. */
-static size_t next_change(const struct record_batch *b, size_t i, __u64 time, __u64 cgroup_id)
-{
-	if (b->raw)
-		for (; i < b->n; i++) {
-			if (b->raw[i].time >= time || b->raw[i].cgroup_id != cgroup_id)
-				break;
-		}
-	else
-		for (; i < b->n; i++) {
-			if (b->records[i].time >= time || b->records[i].cgroup_id != cgroup_id)
-				break;
-		}
-	return i;
-}
-
-static int put_stack(struct record *r, __s32 id, struct err *err)
-{
-	__u64 addresses[TRACE_STACK_MAX];
-	int n;
-
-	if (output_has_stack(r->output, id))
-		return 0;
-	n = sampler_stack(r->sampling.sampler, id, addresses);
-	return output_stack(r->output, id, addresses, n < 0 ? 0 : n, err);
-}
-
-static int put_stacks(struct record *r, const struct record_batch *b, struct err *err)
-{
-	int ret = 0;
-
-	for (size_t i = 0; b->stacks && i < b->n && !ret; i++) {
-		ret = put_stack(r, b->stacks[i].kernel, err);
-		ret = ret ?: put_stack(r, b->stacks[i].user, err);
-	}
-	return ret;
-}
-
-static int put_part(struct record *r, const struct record_batch *b, size_t from, size_t to,
-		    struct err *err)
-{
-	const struct record_batch part = {
-		.records = b->records ? b->records + from : NULL,
-		.raw = b->raw ? b->raw + from : NULL,
-		.stacks = b->stacks ? b->stacks + from : NULL,
-		.n = to - from,
-	};
-
-	return part.n ? output_samples(r->output, &part, err) : 0;
-}
-
-/* Samples, and before each what is to be known of it. */
-static int put_batch(const struct record_batch *b, void *arg, struct err *err)
-{
-	struct record *r = arg;
-	int ret = put_stacks(r, b, err);
-	size_t from = 0, i = 0;
-
-	while (!ret) {
-		struct stamp s;
-
-		i = next_change(b, i, sideband_peek(r->sideband), r->last_cgroup);
-		if (i == b->n)
-			break;
-		s = stamp_of(b, i);
-		ret = put_part(r, b, from, i, err);
-		from = i;
-		ret = ret ?: put_events(r, s.time, err);
-		ret = ret ?: put_cgroup(r, s.cgroup_id, s.time, err);
-	}
-	return ret ?: put_part(r, b, from, b->n, err);
-}
-
-/*
- * A record shows in its ring a little after the time that it bears, and more than a little where a
- * hypervisor takes the CPU away in between. What is younger waits, so that the file is in order.
- */
-#define SETTLE_NS 1000000
-
 /* All that came until now; @last: also what came while we looked. */
 static int put_all(struct record *r, bool last, struct err *err)
 {
-	__u64 until = last ? UINT64_MAX - 1 : clock_ns(CLOCK_MONOTONIC) - SETTLE_NS;
+	__u64 until = last ? UINT64_MAX - 1 : clock_ns(CLOCK_MONOTONIC) - CAPTURE_SETTLE_NS;
 	int ret;
 
 	cgroup_tree_update(r->sampling.tree);
 	r->follow_at = now_s() + sampling_follow(&r->sampling);
-	sideband_refresh(r->sideband);
 	block_signals(false, NULL);
-	ret = rings_drain(sampler_rings(r->sampling.sampler), until, put_batch, r, err);
-	ret = ret ?: put_events(r, until, err);
+	ret = capture_drain(&r->capture, until, err);
 	block_signals(true, NULL);
-	if (until > r->until)
-		r->until = until;
 	return ret;
 }
 
-/*
- * What exists already, with the time of the last event that was written; what changed since then
- * is written twice, which does no harm.
- */
 static int put_state(struct record *r, struct err *err)
 {
-	r->last_cgroup = 0;
-	r->n_unnamed = 0;
-	return record_put_ranks(r, err)
-		       ?: task_events_now("", &r->choice, r->until, put_event, r, err);
+	return record_put_ranks(r, err) ?: capture_state(&r->capture, err);
 }
 
 /* --- the ledger of a file: what is forwarded, but not yet written, belongs to the next one */
@@ -328,8 +158,8 @@ static int file_ledger(struct record *r, struct ledger *out, struct err *err)
 	*out = snap.ledger;
 	sampling_warn(&r->sampling, &snap);
 	ledger_add(out, &r->filed, -1);
-	out->seen -= out->outcome[IBS_OUTCOME_FORWARDED] - output_records(r->output);
-	out->outcome[IBS_OUTCOME_FORWARDED] = output_records(r->output);
+	out->seen -= out->outcome[IBS_OUTCOME_FORWARDED] - output_records(r->capture.output);
+	out->outcome[IBS_OUTCOME_FORWARDED] = output_records(r->capture.output);
 	return 0;
 }
 
@@ -338,7 +168,7 @@ static int rotate(struct record *r, struct err *err)
 	struct ledger l;
 	int ret = file_ledger(r, &l, err);
 
-	ret = ret ?: output_rotate(r->output, &l, err);
+	ret = ret ?: output_rotate(r->capture.output, &l, err);
 	if (ret)
 		return ret;
 	ledger_add(&r->filed, &l, 1);
@@ -350,7 +180,7 @@ static int rotate(struct record *r, struct err *err)
 static void show_progress(struct record *r, const struct ledger *l)
 {
 	double now = now_s();
-	__u64 records = r->filed.outcome[IBS_OUTCOME_FORWARDED] + output_records(r->output);
+	__u64 records = r->filed.outcome[IBS_OUTCOME_FORWARDED] + output_records(r->capture.output);
 	struct ledger all = *l;
 
 	if (!r->progress)
@@ -360,7 +190,8 @@ static void show_progress(struct record *r, const struct ledger *l)
 		r->info.simulated ? "SIMULATED  " : "", now - r->started,
 		(records - r->shown_records) / fmax(now - r->shown, 1e-3), records,
 		ledger_sum(&all, IBS_OUTCOME_KIND_FILTERED),
-		ledger_sum(&all, IBS_OUTCOME_KIND_LOST), output_total_bytes(r->output) / 1048576.0);
+		ledger_sum(&all, IBS_OUTCOME_KIND_LOST),
+		output_total_bytes(r->capture.output) / 1048576.0);
 	fflush(stderr);
 	r->shown = now;
 	r->shown_records = records;
@@ -370,7 +201,7 @@ static void show_progress(struct record *r, const struct ledger *l)
 static void summary(struct record *r, const struct ledger *l)
 {
 	struct ledger all = *l;
-	__u64 lost = sideband_lost(r->sideband);
+	__u64 lost = sideband_lost(r->capture.sideband);
 
 	ledger_add(&all, &r->filed, 1);
 	all.pmu_exact = l->pmu_exact;
@@ -378,8 +209,8 @@ static void summary(struct record *r, const struct ledger *l)
 		fprintf(stderr, "\r\033[K");
 	log_info("%s%llu records in %.1f s, %.1f MiB to %s%s",
 		 r->info.simulated ? "SIMULATED: " : "", all.outcome[IBS_OUTCOME_FORWARDED],
-		 now_s() - r->started, output_total_bytes(r->output) / 1048576.0,
-		 output_name(r->output),
+		 now_s() - r->started, output_total_bytes(r->capture.output) / 1048576.0,
+		 output_name(r->capture.output),
 		 r->out.rotate && r->filed.seen ? " and the files before it" : "");
 	fprintf(stderr, "ibscope: ");
 	ledger_print(stderr, &all);
@@ -392,38 +223,16 @@ static void summary(struct record *r, const struct ledger *l)
 
 /* --- the run */
 
-static int open_sideband(struct record *r, struct err *err)
-{
-	const struct selection *sel = &r->sampling.opts.sel;
-	struct sideband_opts opts = {
-		.choice = &r->choice,
-		.cgroups = cgroup_tree_fs(r->sampling.tree)->mode == CGROUP_MODE_V2,
-	};
-	bool some = sel->processes.n && !sel->processes.but;
-	struct cpulist online;
-	int cpu, ret;
-
-	task_choice_init(&r->choice, sel->processes.pids, some ? sel->processes.n : 0, sel->follow);
-	ret = cpulist_read("", "online", &online, err);
-	if (ret)
-		return ret;
-	r->online = xcalloc(cpulist_count(&online), sizeof(*r->online));
-	cpulist_for_each (cpu, &online)
-		r->online[opts.n_cpus++] = cpu;
-	opts.cpus = r->online;
-	return sideband_open(&opts, &r->sideband, err);
-}
-
 static int flush(struct record *r, struct err *err)
 {
 	struct ledger l;
-	int ret = put_late_names(r, err);
+	int ret = capture_late_names(&r->capture, err);
 
 	ret = ret ?: file_ledger(r, &l, err);
 	if (ret)
 		return ret;
 	block_signals(false, NULL);
-	ret = output_flush(r->output, &l, err);
+	ret = output_flush(r->capture.output, &l, err);
 	block_signals(true, NULL);
 	show_progress(r, &l);
 	ledger_add(&l, &r->filed, 1);
@@ -440,10 +249,10 @@ static int full(struct record *r, bool *is_full, struct err *err)
 	int ret;
 
 	*is_full = false;
-	if (!r->max_bytes || output_bytes(r->output) < r->max_bytes)
+	if (!r->max_bytes || output_bytes(r->capture.output) < r->max_bytes)
 		return 0;
 	ret = flush(r, err);
-	*is_full = output_bytes(r->output) >= r->max_bytes - r->max_bytes / 20;
+	*is_full = output_bytes(r->capture.output) >= r->max_bytes - r->max_bytes / 20;
 	return ret;
 }
 
@@ -453,7 +262,7 @@ static void wait_for_records(struct record *r, double deadline, const sigset_t *
 	struct rings *rings = sampler_rings(r->sampling.sampler);
 	struct pollfd fds[] = {
 		{ .fd = rings_fd(rings), .events = POLLIN },
-		{ .fd = sideband_fd(r->sideband), .events = POLLIN },
+		{ .fd = sideband_fd(r->capture.sideband), .events = POLLIN },
 		{ .fd = cgroup_tree_fd(r->sampling.tree), .events = POLLIN },
 		{ .fd = r->rank_ended ? -1 : sampling_command_fd(&r->sampling), .events = POLLIN },
 		{ .fd = rank_meeting_fd(r->meeting), .events = POLLIN },
@@ -512,11 +321,11 @@ static int end(struct record *r, int ret, struct err *err)
 		ret = put_all(r, true, err);
 	ret = ret ?: record_ended_ranks(r, err);
 	if (!ret)
-		ret = put_late_names(r, err);
+		ret = capture_late_names(&r->capture, err);
 	ret2 = file_ledger(r, &l, &second);
 	if (!ret2) {
 		block_signals(false, NULL);
-		ret2 = output_finish(r->output, &l, &second);
+		ret2 = output_finish(r->capture.output, &l, &second);
 		block_signals(true, NULL);
 		summary(r, &l);
 		ledger_add(&l, &r->filed, 1);
@@ -533,7 +342,7 @@ static int end(struct record *r, int ret, struct err *err)
 static int check_complete(struct record *r, struct err *err)
 {
 	struct snapshot snap;
-	__u64 written = r->filed.outcome[IBS_OUTCOME_FORWARDED] + output_records(r->output);
+	__u64 written = r->filed.outcome[IBS_OUTCOME_FORWARDED] + output_records(r->capture.output);
 	int ret = sampler_snapshot(r->sampling.sampler, &snap, err);
 
 	if (ret)
@@ -562,20 +371,19 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	if (ret)
 		return ret;
 	r->out.info = &r->info;
-	r->until = clock_ns(CLOCK_MONOTONIC);
-	ret = open_sideband(r, err);
+	ret = capture_begin(&r->capture, s, err);
 	if (ret)
 		return ret;
 	r->out.stop = &interrupted;
 	block_signals(false, NULL);
-	ret = output_open(&r->out, &r->output, err);
+	ret = output_open(&r->out, &r->capture.output, err);
 	block_signals(true, NULL);
 	if (ret)
 		return ret;
 	ret = put_state(r, err);
 	ret = ret ?: sampling_start(s, err);
 	if (ret) {
-		output_finish(r->output, &nothing, NULL);
+		output_finish(r->capture.output, &nothing, NULL);
 		return ret;
 	}
 	measured = s->command;
@@ -590,13 +398,10 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 
 static void close_record(struct record *r)
 {
-	output_close(r->output);
+	capture_close(&r->capture);
 	rank_meeting_close(r->meeting);
 	free(r->rank_path);
 	free(r->rank_pids);
-	sideband_close(r->sideband);
-	task_choice_free(&r->choice);
-	free(r->online);
 	sampling_close(&r->sampling);
 }
 

@@ -3,13 +3,8 @@
 #ifndef IBSCOPE_RECORD_PRIVATE_H
 #define IBSCOPE_RECORD_PRIVATE_H
 
-#include "capture/record_output.h"
-#include "cgroup/container.h"
-#include "session/session.h"
-#include "capture/sideband.h"
+#include "capture/capture.h"
 #include "task/rank_meeting.h"
-
-#define RECORD_UNNAMED 1024
 
 struct record {
 	struct sampling sampling;
@@ -29,15 +24,8 @@ struct record {
 	struct trace_pmu pmu;
 	struct trace_topology topology;
 	struct memory_range memory[MEMORY_RANGES];
-	__u64 unnamed[RECORD_UNNAMED]; /* cgroups of containers whose names the file lacks */
-	size_t n_unnamed;
-	struct output *output;
-	struct task_choice choice;
-	struct sideband *sideband;
-	unsigned int *online;
+	struct capture capture;
 	struct ledger filed; /* sum of the ledgers of earlier files */
-	__u64 last_cgroup;   /* whose name the file has */
-	__u64 until;	     /* up to which time all is written */
 	double started, shown;
 	double follow_at; /* when cgroups and containers are to be looked at again */
 	__u64 shown_records;

@@ -169,11 +169,11 @@ static int put_rank(struct record *r, __u32 pid, __u32 rank, const int *status, 
 {
 	const struct trace_event ev = {
 		.kind = TRACE_RANK,
-		.time = r->until,
+		.time = r->capture.until,
 		.rank = { pid, rank, status != NULL, status ? *status : 0 },
 	};
 
-	return output_event(r->output, &ev, err);
+	return output_event(r->capture.output, &ev, err);
 }
 
 int record_put_ranks(struct record *r, struct err *err)

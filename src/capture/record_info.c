@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "record_text.h"
+#include "record_info.h"
 #include "base/clock.h"
 
 #include "machine/topology.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What record writes about itself into the head of a recording. */
-#ifndef IBSCOPE_RECORD_TEXT_H
-#define IBSCOPE_RECORD_TEXT_H
+#ifndef IBSCOPE_RECORD_INFO_H
+#define IBSCOPE_RECORD_INFO_H
 
 #include "session/session.h"
 #include "trace/trace.h"

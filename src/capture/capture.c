@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "capture.h"
+
+#include "base/clock.h"
+
+#include <unistd.h>
+
+static int put_event(const struct trace_event *ev, void *arg, struct err *err)
+{
+	struct capture *c = arg;
+
+	return output_event(c->output, ev, err);
+}
+
+static int put_events(struct capture *c, __u64 until, struct err *err)
+{
+	struct trace_event ev;
+
+	while (sideband_peek(c->sideband) <= until && sideband_next(c->sideband, &ev)) {
+		int ret = output_event(c->output, &ev, err);
+
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* The path and names of a cgroup. Return: false if it is in a container that has no name yet. */
+static bool name_cgroup(struct capture *c, __u64 id, struct trace_event *ev)
+{
+	const struct container_name *name;
+	struct container_owner owner;
+	struct container container;
+
+	ev->cgroup.id = id;
+	ev->cgroup.path = cgroup_tree_path(c->sampling->tree, id) ?: "";
+	cgroup_tree_owner(c->sampling->tree, id, &owner);
+	if (!container_of_path(ev->cgroup.path, &owner, &container))
+		return true;
+	name = container_names_find(c->sampling->names, &container);
+	ev->cgroup.container = name->container;
+	ev->cgroup.pod = name->pod;
+	ev->cgroup.ns = name->ns;
+	return !container_is_nameless(&container, name);
+}
+
+static int put_cgroup(struct capture *c, __u64 id, __u64 time, struct err *err)
+{
+	struct trace_event ev = { .kind = TRACE_CGROUP, .time = time };
+
+	c->last_cgroup = id;
+	if (!id || output_has_cgroup(c->output, id))
+		return 0;
+	if (!name_cgroup(c, id, &ev) && c->n_unnamed < CAPTURE_UNNAMED)
+		c->unnamed[c->n_unnamed++] = id;
+	return output_event(c->output, &ev, err);
+}
+
+/* Runtimes write some names after the container has started. */
+int capture_late_names(struct capture *c, struct err *err)
+{
+	size_t n = c->n_unnamed;
+	int ret = 0;
+
+	c->n_unnamed = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct trace_event ev = { .kind = TRACE_CGROUP, .time = c->until };
+
+		if (ret || !name_cgroup(c, c->unnamed[i], &ev))
+			c->unnamed[c->n_unnamed++] = c->unnamed[i];
+		else
+			ret = output_event(c->output, &ev, err);
+	}
+	return ret;
+}
+
+struct stamp {
+	__u64 time, cgroup_id;
+};
+
+static struct stamp stamp_of(const struct record_batch *b, size_t i)
+{
+	if (b->raw)
+		return (struct stamp){ b->raw[i].time, b->raw[i].cgroup_id };
+	return (struct stamp){ b->records[i].time, b->records[i].cgroup_id };
+}
+
+/* From @i on the first sample of this time or later, or of another cgroup; b->n if there is none. */
+static size_t next_change(const struct record_batch *b, size_t i, __u64 time, __u64 cgroup_id)
+{
+	if (b->raw)
+		for (; i < b->n; i++) {
+			if (b->raw[i].time >= time || b->raw[i].cgroup_id != cgroup_id)
+				break;
+		}
+	else
+		for (; i < b->n; i++) {
+			if (b->records[i].time >= time || b->records[i].cgroup_id != cgroup_id)
+				break;
+		}
+	return i;
+}
+
+static int put_stack(struct capture *c, __s32 id, struct err *err)
+{
+	__u64 addresses[TRACE_STACK_MAX];
+	int n;
+
+	if (output_has_stack(c->output, id))
+		return 0;
+	n = sampler_stack(c->sampling->sampler, id, addresses);
+	return output_stack(c->output, id, addresses, n < 0 ? 0 : n, err);
+}
+
+static int put_stacks(struct capture *c, const struct record_batch *b, struct err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; b->stacks && i < b->n && !ret; i++) {
+		ret = put_stack(c, b->stacks[i].kernel, err);
+		ret = ret ?: put_stack(c, b->stacks[i].user, err);
+	}
+	return ret;
+}
+
+static int put_part(struct capture *c, const struct record_batch *b, size_t from, size_t to,
+		    struct err *err)
+{
+	const struct record_batch part = {
+		.records = b->records ? b->records + from : NULL,
+		.raw = b->raw ? b->raw + from : NULL,
+		.stacks = b->stacks ? b->stacks + from : NULL,
+		.n = to - from,
+	};
+
+	return part.n ? output_samples(c->output, &part, err) : 0;
+}
+
+/* Samples, and before each what is to be known of it. */
+static int put_batch(const struct record_batch *b, void *arg, struct err *err)
+{
+	struct capture *c = arg;
+	int ret = put_stacks(c, b, err);
+	size_t from = 0, i = 0;
+
+	while (!ret) {
+		struct stamp s;
+
+		i = next_change(b, i, sideband_peek(c->sideband), c->last_cgroup);
+		if (i == b->n)
+			break;
+		s = stamp_of(b, i);
+		ret = put_part(c, b, from, i, err);
+		from = i;
+		ret = ret ?: put_events(c, s.time, err);
+		ret = ret ?: put_cgroup(c, s.cgroup_id, s.time, err);
+	}
+	return ret ?: put_part(c, b, from, b->n, err);
+}
+
+int capture_begin(struct capture *c, struct sampling *s, struct err *err)
+{
+	const struct selection *sel = &s->opts.sel;
+	struct sideband_opts opts = {
+		.choice = &c->choice,
+		.cgroups = cgroup_tree_fs(s->tree)->mode == CGROUP_MODE_V2,
+	};
+	bool some = sel->processes.n && !sel->processes.but;
+	struct cpulist online;
+	int cpu, ret;
+
+	*c = (struct capture){ .sampling = s, .until = clock_ns(CLOCK_MONOTONIC) };
+	task_choice_init(&c->choice, sel->processes.pids, some ? sel->processes.n : 0, sel->follow);
+	ret = cpulist_read("", "online", &online, err);
+	if (ret)
+		return ret;
+	c->online = xcalloc(cpulist_count(&online), sizeof(*c->online));
+	cpulist_for_each (cpu, &online)
+		c->online[opts.n_cpus++] = cpu;
+	opts.cpus = c->online;
+	return sideband_open(&opts, &c->sideband, err);
+}
+
+int capture_state(struct capture *c, struct err *err)
+{
+	c->last_cgroup = 0;
+	c->n_unnamed = 0;
+	return task_events_now("", &c->choice, c->until, put_event, c, err);
+}
+
+int capture_drain(struct capture *c, __u64 until, struct err *err)
+{
+	int ret;
+
+	sideband_refresh(c->sideband);
+	ret = rings_drain(sampler_rings(c->sampling->sampler), until, put_batch, c, err);
+	ret = ret ?: put_events(c, until, err);
+	if (until > c->until)
+		c->until = until;
+	return ret;
+}
+
+void capture_close(struct capture *c)
+{
+	output_close(c->output);
+	sideband_close(c->sideband);
+	task_choice_free(&c->choice);
+	free(c->online);
+	*c = (struct capture){};
+}
