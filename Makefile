@@ -51,7 +51,7 @@ override CFLAGS := -std=gnu11 -O2 -g -fPIE -fstack-protector-strong -fstack-clas
 override LDFLAGS := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(S) $(LDFLAGS)
 WEBLIBS	:= -lmicrohttpd -lgnutls -lyaml -lcrypt
 # of commands
-CMDLIBS	:= -lncursesw -ltinfo -lsystemd
+CMDLIBS	:= -lncursesw -ltinfo -lsystemd -lcurl
 LDLIBS	:= -lbpf -ljansson -lzstd -lz -ldw -lelf -lm
 # v3: the newest instruction set that 5.10 runs
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Wall -Wextra \

@@ -23,3 +23,19 @@ int regular_open(const char *path)
 	close(at);
 	return ret;
 }
+
+int regular_check_secret(const char *path, const struct stat *st, const char *what, struct err *err)
+{
+	if (st->st_mode & (S_IWGRP | S_IRWXO))
+		return err_set(err, -EINVAL,
+			       "%s has mode %04o, so that other users can %s the %s: use mode "
+			       "0600, or 0640 to let a group read it",
+			       path, (unsigned int)st->st_mode & 07777,
+			       st->st_mode & S_IROTH ? "read" : "replace", what);
+	if (geteuid() && st->st_uid && st->st_uid != geteuid())
+		return err_set(err, -EINVAL,
+			       "%s belongs to uid %u: a %s must belong to root or to the user "
+			       "that reads it (uid %u)",
+			       path, st->st_uid, what, geteuid());
+	return 0;
+}

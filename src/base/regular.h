@@ -3,6 +3,10 @@
 #ifndef IBSCOPE_REGULAR_H
 #define IBSCOPE_REGULAR_H
 
+#include "err.h"
+
+#include <sys/stat.h>
+
 /**
  * regular_open() - open a regular file for reading
  *
@@ -12,5 +16,14 @@
  * Return: an fd that the caller closes, or a negative errno; -EINVAL if it is not a regular file.
  */
 int regular_open(const char *path);
+
+/**
+ * regular_check_secret() - refuse a secret that others can read or replace, which protects nothing
+ * @what: "key"
+ *
+ * Return: 0, or -EINVAL with @err.
+ */
+int regular_check_secret(const char *path, const struct stat *st, const char *what,
+			 struct err *err);
 
 #endif

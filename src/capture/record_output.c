@@ -65,11 +65,12 @@ static ssize_t count_write(void *cookie, const char *bytes, size_t n)
 static int begin(struct output *o, struct err *err)
 {
 	struct recording_opts ro = { .info = o->opts.info, .compress = o->opts.compress };
+	bool by_name = !o->opts.fd && strcmp(o->path, "-");
 	int ret;
 
-	o->fd = strcmp(o->path, "-") ? output_file_open(o->path, o->opts.stop, err)
-				     : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-	if (o->fd < 0 && strcmp(o->path, "-"))
+	o->fd = by_name ? output_file_open(o->path, o->opts.stop, err)
+			: fcntl(o->opts.fd ?: STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (o->fd < 0 && by_name)
 		return o->fd;
 	if (o->fd < 0)
 		return err_set(err, -errno, "cannot write to standard output: %s", strerror(errno));
@@ -106,7 +107,7 @@ int output_open(const struct output_opts *opts, struct output **out, struct err 
 	o->path = output_to_stdout(opts) ? "-" : opts->path ?: OUTPUT_DEFAULT_PATH;
 	o->stacks = xcalloc(RECORDING_STACK_KEYS / 8, 1);
 	o->names = live_names_new();
-	ret = output_to_stdout(opts) ? 0 : keep_old(o->path, err);
+	ret = opts->fd || output_to_stdout(opts) ? 0 : keep_old(o->path, err);
 	ret = ret ?: begin(o, err);
 	if (ret) {
 		output_close(o);

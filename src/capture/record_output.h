@@ -12,6 +12,7 @@ enum output_format { OUTPUT_RECORDING, OUTPUT_CSV, OUTPUT_JSON };
 
 struct output_opts {
 	const char *path; /* "-": standard output. NULL: it for text, OUTPUT_DEFAULT_PATH else */
+	int fd;		  /* a file that is open, instead of the one of that name; 0: none */
 	enum output_format format;
 	bool compress;
 	unsigned int rotate;		   /* files to keep; 0: no rotation */

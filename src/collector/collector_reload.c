@@ -72,6 +72,8 @@ int collector_replace(struct collector *c, struct collector_settings *fresh, boo
 	int ret;
 
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(now_s() * 1e6));
+	if (c->opts.closing)
+		c->opts.closing();
 	sampler_stop(c->set.sampling.sampler);
 	status_update(c, now_s(), err);
 	sampling_release(&c->set.sampling);

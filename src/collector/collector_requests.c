@@ -43,8 +43,6 @@ static const struct live_row {
 	{ "pin-mode", .refused = BY_RESTART },
 	{ "control", .refused = BY_RESTART },
 	{ "control-mode", .refused = BY_RESTART },
-	{ "web.listen-address", .refused = BY_RESTART },
-	{ "web.config.file", .refused = BY_RESTART },
 };
 
 static const struct live_row *find_row(const char *name)
@@ -60,15 +58,17 @@ static const struct live_row *find_row(const char *name)
 static int check_name(struct collector *c, const struct control_line *l, struct err *err)
 {
 	const struct option_row *option = settings_find_option(&c->source, l->name);
-	const struct live_row *row = find_row(l->name);
+	const struct collector_extra *extra = c->source.extra;
+	bool is_extra = extra && option >= extra->rows && option < extra->rows + extra->n;
+	const char *refused = is_extra ? BY_RESTART : find_row(l->name)->refused;
 
 	if (!option)
 		return err_set(err, -EINVAL,
 			       "unknown option '%.200s'; `ibscope serve --help` lists them, here "
 			       "without dashes",
 			       l->name);
-	if (row->refused)
-		return err_set(err, -EINVAL, "'%s' cannot be set live: %s", l->name, row->refused);
+	if (refused)
+		return err_set(err, -EINVAL, "'%s' cannot be set live: %s", l->name, refused);
 	if (option->arg && !l->value)
 		return err_set(err, -EINVAL, "'%s' needs a value: %s=%s", l->name, l->name,
 			       option->arg);

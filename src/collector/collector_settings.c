@@ -186,7 +186,7 @@ static void set_defaults(struct collector_settings *s)
 
 static int check(const struct settings_source *src, struct collector_settings *s, struct err *err)
 {
-	int ret = src->extra && src->extra->check ? src->extra->check(s->extra, err) : 0;
+	int ret = src->extra && src->extra->check ? src->extra->check(s, err) : 0;
 
 	if (!ret && s->sampling.stages & 1U << PLAN_HARDWARE)
 		ret = err_set(err, -EINVAL,

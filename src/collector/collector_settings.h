@@ -48,14 +48,16 @@ void live_options_free(struct live_options *l);
 
 /* --- options as a whole --- */
 
+struct collector_settings;
+
 /* Options of the program that runs a collector, beside the collector's own. */
 struct collector_extra {
 	const char *title;
 	const struct option_row *rows;
 	size_t n;
 	size_t size; /* of what the rows set, which is zeroed before each parse */
-	/* Return: 0, or a negative errno with @err. */
-	int (*check)(const void *extra, struct err *err);
+	/* May set what follows from @set->extra. Return: 0, or a negative errno with @err. */
+	int (*check)(struct collector_settings *set, struct err *err);
 };
 
 struct snapshot;
@@ -69,6 +71,8 @@ struct collector_opts {
 	char **argv;			     /* kept */
 	const struct collector_extra *extra; /* NULL: no other options */
 	collector_print_status *print_status;
+	/* The sampler is about to be closed, and another one opened; NULL: nothing to do. */
+	void (*closing)(void);
 };
 
 struct collector_settings {

@@ -15,6 +15,9 @@
 #define TEXT	  1024			/* of a name */
 #define SIMULATED "SIMULATED"
 
+/* Of a row, behind its labels: the stack, and the name of the service. */
+#define MORE_WORDS 2
+
 /* Of words alone: equal ones have equal bytes. */
 struct mapping {
 	__u64 start, end, pgoff;
@@ -204,18 +207,22 @@ static void add_costs(struct pprof *p, struct costs *c, const struct trace_event
 	}
 }
 
-void pprof_add(struct pprof *p, const struct trace_event *ev)
+void pprof_add(struct pprof *p, const struct trace_event *ev, const char *service)
 {
-	__u64 words[REPORT_WORDS + 1];
+	__u64 words[REPORT_WORDS + MORE_WORDS];
 	unsigned int n = p->labels->words;
 	size_t had = p->rows.n;
+	char printable[TEXT];
 	__u32 row;
 
 	if (ev->kind != TRACE_SAMPLE_OP && ev->kind != TRACE_SAMPLE_FETCH)
 		return;
 	report_key_of(p->labels, ev, words);
 	words[n] = stack_of(p, ev);
-	row = at(&p->rows, words, n + 1) / (n + 1);
+	if (service)
+		utf8_escape(printable, sizeof(printable), service);
+	words[n + 1] = service ? intern_get(&p->texts, printable) : 0;
+	row = at(&p->rows, words, n + MORE_WORDS) / (n + MORE_WORDS);
 	array_reserve_zero(p->costs, p->room, row + 1);
 	if (p->rows.n != had)
 		p->costs[row] = (struct costs){ .stack = words[n] };
@@ -329,25 +336,33 @@ static void put_values(struct writer *w, const struct costs *c)
 	w->part.n = 0;
 }
 
+static void put_text_label(struct writer *w, const char *key, const char *text)
+{
+	put_number(&w->part, 1, string_of(w, key));
+	put_number(&w->part, 2, string_of(w, text));
+	put_bytes(&w->body, 3, w->part.data, w->part.n);
+	w->part.n = 0;
+}
+
 static void put_label(struct writer *w, const __u64 *words, unsigned int k)
 {
 	const struct report *labels = w->p->labels;
 	enum report_key key = labels->opts.by[k];
 	char buf[64];
-	const char *text = report_label(labels, words, k, buf, sizeof(buf));
+	const char *name, *text = report_label(labels, words, k, buf, sizeof(buf));
 
 	if (!text || !*text)
 		return;
-	put_number(&w->part, 1,
-		   string_of(w, key == REPORT_KEY_SRC	 ? "source"
-				: key == REPORT_KEY_COMM ? "thread"
-							 : report_key_name(key)));
-	if (key == REPORT_KEY_PAGE_SIZE) {
-		put_number(&w->part, 3, words[k]);
-		put_number(&w->part, 4, string_of(w, "bytes"));
-	} else {
-		put_number(&w->part, 2, string_of(w, text));
+	name = key == REPORT_KEY_SRC	? "source"
+	       : key == REPORT_KEY_COMM ? "thread"
+					: report_key_name(key);
+	if (key != REPORT_KEY_PAGE_SIZE) {
+		put_text_label(w, name, text);
+		return;
 	}
+	put_number(&w->part, 1, string_of(w, name));
+	put_number(&w->part, 3, words[k]);
+	put_number(&w->part, 4, string_of(w, "bytes"));
 	put_bytes(&w->body, 3, w->part.data, w->part.n);
 	w->part.n = 0;
 }
@@ -357,8 +372,8 @@ static void write_samples(struct writer *w)
 	const struct pprof *p = w->p;
 	unsigned int n = p->labels->words;
 
-	for (size_t row = 0; row < p->rows.n / (n + 1); row++) {
-		const __u64 *words = &p->rows.words[row * (n + 1)];
+	for (size_t row = 0; row < p->rows.n / (n + MORE_WORDS); row++) {
+		const __u64 *words = &p->rows.words[row * (n + MORE_WORDS)];
 		const __u64 *stack = &p->stacks.words[p->costs[row].stack];
 
 		for (__u64 i = 1; i <= stack[0]; i++)
@@ -368,6 +383,8 @@ static void write_samples(struct writer *w)
 		put_values(w, &p->costs[row]);
 		for (unsigned int k = 0; k < p->labels->opts.n_by; k++)
 			put_label(w, words, k);
+		if (words[n + 1])
+			put_text_label(w, "service", intern_text(&p->texts, words[n + 1]));
 		flush(w, PROFILE_SAMPLE);
 	}
 }

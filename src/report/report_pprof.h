@@ -17,8 +17,11 @@ struct pprof;
 struct pprof *pprof_new(const struct report_opts *opts);
 void pprof_free(struct pprof *p); /* accepts NULL */
 
-/* Add a sample; a sample without a chain counts by its address alone. */
-void pprof_add(struct pprof *p, const struct trace_event *ev);
+/*
+ * Add a sample; a sample without a chain counts by its address alone. @service: the label of that name;
+ * NULL: none
+ */
+void pprof_add(struct pprof *p, const struct trace_event *ev, const char *service);
 
 /**
  * pprof_write() - the profile, compressed with gzip

@@ -129,23 +129,6 @@ static int keep_file(struct web_config *c, const char *path, const struct stat *
 	return 0;
 }
 
-/* A key that others can read or replace protects nothing. */
-static int check_key_mode(const char *path, const struct stat *st, struct err *err)
-{
-	if (st->st_mode & (S_IWGRP | S_IRWXO))
-		return err_set(err, -EINVAL,
-			       "%s has mode %04o, so that other users can %s the key: use mode "
-			       "0600, or 0640 to let a group read it",
-			       path, (unsigned int)st->st_mode & 07777,
-			       st->st_mode & S_IROTH ? "read" : "replace");
-	if (geteuid() && st->st_uid && st->st_uid != geteuid())
-		return err_set(err, -EINVAL,
-			       "%s belongs to uid %u: a key must belong to root or to the user "
-			       "that reads it (uid %u)",
-			       path, st->st_uid, geteuid());
-	return 0;
-}
-
 static int take_file(struct reader *r, yaml_node_t *value, const char *name, char **to)
 {
 	const char *text = text_of(value);
@@ -160,7 +143,7 @@ static int take_file(struct reader *r, yaml_node_t *value, const char *name, cha
 		 text);
 	ret = read_file(path, to, &n, &st, r->err);
 	if (!ret && to == &r->out->key)
-		ret = check_key_mode(path, &st, r->err);
+		ret = regular_check_secret(path, &st, "key", r->err);
 	if (!ret && keep_file(r->out, path, &st))
 		ret = err_set(r->err, -ENOMEM, "out of memory");
 	if (ret)

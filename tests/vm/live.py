@@ -5,6 +5,7 @@ bpf(), which a change of cgroups takes, may cost one each, and those are told as
 """
 import collections
 import json
+import re
 
 import oracle
 from guest import Hist, need
@@ -78,6 +79,11 @@ shared() {      # NAME PERIOD PERIOD: perf has the PMU, with the other period, a
     sleep 1.2
     ibscope ctl --pin-dir $D --json ledger > $O/$n.alone
     finish $n
+}
+pushes() {      # NAME PERIOD: samples are counted, and copied for a profile of which nothing is delivered
+    n=$1
+    ibscope serve $OPTS -c $2 --push http://127.0.0.1:9 --push-interval 3s 2> $O/$n.err & S=$!
+    sampling $n; sleep 2.5; finish $n
 }''')
 
     def case(name, options, change, how, *steps, about=100000, period=False, verb='set'):
@@ -127,7 +133,21 @@ shared() {      # NAME PERIOD PERIOD: perf has the PMU, with the other period, a
     guest.do('shared live-shared %d %d' % tuple(periods))
     guest.check('live-shared: what is unseen is known again when perf has left the PMU', check_shared,
                 guest, 'live-shared', periods[0])
+    periods = [guest.new_period(100000)]
+    guest.do('pushes live-pushes %d' % periods[0])
+    guest.check('live-pushes: counted samples are copied', check_pushes, guest, 'live-pushes', periods)
     guest.check('live: the kernel did not complain', guest.check_console)
+
+
+def check_pushes(guest, name, periods):
+    lines = guest.lines.get(periods[0], ())
+    ledger, dropped = json.loads(guest.stdout(name)), sum(x.dropped for x in lines)
+    need(ledger['seen'] == ledger['aggregated'] == len(lines) - dropped, '%s; the log has %d and %d dropped' % (
+        ledger, len(lines) - dropped, dropped))
+    copied = re.search(r'(\d+) samples of an unfinished profile', guest.read(name + '.err'))
+    need(copied, guest.read(name + '.err'))
+    need(0 < int(copied[1]) <= ledger['aggregated'], '%s copied of %s' % (copied[1], ledger))
+    return '%s of %d copied' % (copied[1], ledger['aggregated'])
 
 
 class Sums:

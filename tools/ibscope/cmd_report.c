@@ -325,7 +325,7 @@ static int add_sample(struct cmd *c, const struct trace_event *ev, struct err *e
 	if (c->html)
 		return add_html(c, ev, err);
 	if (c->pprof)
-		pprof_add(c->pprof, ev);
+		pprof_add(c->pprof, ev, NULL);
 	else if (c->folds)
 		folded_add(c->folded, ev);
 	else

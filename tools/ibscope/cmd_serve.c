@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope serve: the collector, and the metrics endpoint if it is to have one. */
+/* ibscope serve: the collector, and the metrics endpoint and profiles if it is to have them. */
 #include "cmd.h"
 #include "collector/collector.h"
+#include "base/json.h"
 #include "counts/snapshot.h"
+#include "base/clock.h"
 #include "metrics/reading.h"
+#include "push/push.h"
 #include "web/web.h"
 
 #include <errno.h>
@@ -15,7 +18,15 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { FD_SIGNAL, FD_WEB, FD_COLLECTOR, FDS = FD_COLLECTOR + COLLECTOR_FDS };
+enum {
+	FD_SIGNAL,
+	FD_WEB,
+	FD_PUSH,
+	FD_COLLECTOR = FD_PUSH + PUSH_FDS,
+	FDS = FD_COLLECTOR + COLLECTOR_FDS
+};
+
+static struct push *pushing; /* NULL: not asked for, or not started yet */
 
 static void usage(const struct collector *c)
 {
@@ -24,6 +35,17 @@ static void usage(const struct collector *c)
 	       "ibscope-exporter; the next collector resumes them.\n");
 	collector_help(c, stdout);
 	printf("\nSIGHUP reads the options again. Exit status: 0 done, 1 failed, 2 wrong usage.\n");
+}
+
+static int print_pushing(FILE *f, const struct reading *r, struct err *err)
+{
+	json_t *o = collector_json(r);
+	int ret = !o || json_object_set_new(o, "push", push_json(pushing)) ||
+		  json_put_ascii(f, o, JSON_COMPACT | JSON_REAL_PRECISION(15)) ||
+		  fputc('\n', f) == EOF;
+
+	json_decref(o);
+	return ret ? err_set(err, -ENOMEM, "out of memory for the status") : 0;
 }
 
 static int print_status(FILE *f, bool json, const struct ibs_meta *meta, const struct snapshot *now,
@@ -36,13 +58,22 @@ static int print_status(FILE *f, bool json, const struct ibs_meta *meta, const s
 		groups += !now->groups[i].other;
 	reading_begin(&r, meta);
 	reading_finish(&r, &now->ledger, groups);
-	if (json)
+	if (json && !pushing)
 		return collector_print_json(f, &r, err);
+	if (json)
+		return print_pushing(f, &r, err);
 	collector_print(f, &r);
+	if (pushing)
+		push_print(f, pushing);
 	return 0;
 }
 
-static const struct option_row web_rows[] = {
+struct serve_opts {
+	struct web_opts web; /* first: rows set it */
+	struct push_opts push;
+};
+
+static const struct option_row serve_rows[] = {
 	{ "web.listen-address", 0, "ADDR",
 	  "serve /metrics on HOST:PORT, [IPV6]:PORT or :PORT, as ibscope-exporter does without "
 	  "privileges",
@@ -51,37 +82,68 @@ static const struct option_row web_rows[] = {
 	  OPTION_CHOICE(struct web_opts, metrics.detail, "detail", metrics_detail_name,
 			METRICS_DETAILS) },
 	{ "web.config.file", 0, "FILE", "TLS and passwords of that endpoint",
-	  OPTION_TEXT(struct web_opts, config_file) },
+	  OPTION_TEXT(struct serve_opts, web.config_file) },
+	{ "push", 0, "URL",
+	  "post profiles for pprof, of copies of the samples that are counted, to this server",
+	  OPTION_TEXT(struct serve_opts, push.url) },
+	{ "push-format", 0, "NAME", "what the server is: pyroscope (the default) or parca",
+	  OPTION_CHOICE(struct serve_opts, push.format, "server", push_format_name, PUSH_FORMATS) },
+	{ "push-interval", 0, "TIME", "from one profile to the next; default 60s",
+	  OPTION_DURATION(struct serve_opts, push.interval_s, 1, 86400) },
+	{ "push-duration", 0, "TIME", "how long samples are copied for a profile; default 10s",
+	  OPTION_DURATION(struct serve_opts, push.duration_s, 0.1, 3600) },
+	{ "push-name", 0, "NAME", "what the profiles are called; default ibscope",
+	  OPTION_TEXT(struct serve_opts, push.name) },
+	{ "push-credentials", 0, "FILE",
+	  "USER:PASSWORD or 'Bearer TOKEN' for the server; nobody else may read the file",
+	  OPTION_PATH(struct serve_opts, push.credentials) },
+	{ "push-ca", 0, "FILE", "certificates to trust instead of the system's",
+	  OPTION_PATH(struct serve_opts, push.ca) },
 };
 
-static int check_web(const void *extra, struct err *err)
+static int check_extra(struct collector_settings *set, struct err *err)
 {
-	const struct web_opts *o = extra;
+	struct serve_opts *o = set->extra;
+	int ret = push_check(&o->push, &set->sampling, err);
 
-	if (!*o->config_file)
-		return 0;
-	if (!o->n_listen)
+	if (ret || !*o->web.config_file)
+		return ret;
+	if (!o->web.n_listen)
 		return err_set(err, -EINVAL, "--web.config.file needs --web.listen-address");
-	return web_check_config(o->config_file, err);
+	return web_check_config(o->web.config_file, err);
 }
 
-static const struct collector_extra web_extra = {
-	.title = "Metrics endpoint",
-	.rows = web_rows,
-	.n = sizeof(web_rows) / sizeof(web_rows[0]),
-	.size = sizeof(struct web_opts),
-	.check = check_web,
+static const struct collector_extra extra = {
+	.title = "Metrics endpoint, profiles",
+	.rows = serve_rows,
+	.n = sizeof(serve_rows) / sizeof(serve_rows[0]),
+	.size = sizeof(struct serve_opts),
+	.check = check_extra,
 };
 
 /* *out is NULL if no address was given. */
 static int open_web(const struct collector_settings *set, struct web **out, struct err *err)
 {
-	struct web_opts opts = *(const struct web_opts *)set->extra;
+	struct web_opts opts = ((const struct serve_opts *)set->extra)->web;
 
 	if (!opts.n_listen)
 		return 0;
 	strcpy(opts.pin_dir, set->pin_dir);
 	return web_listen_all(&opts, out, err) ?: web_start(*out, err);
+}
+
+static void open_push(const struct collector_settings *set)
+{
+	const struct serve_opts *o = set->extra;
+
+	if (*o->push.url)
+		pushing = push_new(&o->push, (struct sampling *)&set->sampling);
+}
+
+static void end_profile(void)
+{
+	if (pushing)
+		push_closing(pushing);
 }
 
 static int open_signals(struct err *err)
@@ -135,8 +197,14 @@ static int loop(struct collector *c, struct web *web, int sigfd, struct err *err
 		int ms = shorter(collector_prepare(c, fds + FD_COLLECTOR),
 				 prepare_web(c, web, &fds[FD_WEB]));
 		struct signalfd_siginfo sig;
+		__u64 woken_ns;
 
+		if (pushing)
+			ms = shorter(ms, push_prepare(pushing, fds + FD_PUSH));
+		else
+			fds[FD_PUSH].fd = fds[FD_PUSH + 1].fd = -1;
 		poll(fds, FDS, ms);
+		woken_ns = clock_ns(CLOCK_MONOTONIC);
 		if (fds[FD_WEB].fd >= 0)
 			run_web(c, web);
 		if (read(sigfd, &sig, sizeof(sig)) == sizeof(sig)) {
@@ -145,6 +213,8 @@ static int loop(struct collector *c, struct web *web, int sigfd, struct err *err
 			collector_reload(c);
 		}
 		ret = collector_run(c, fds + FD_COLLECTOR, err);
+		if (!ret && pushing)
+			push_run(pushing, woken_ns);
 	}
 	return ret;
 }
@@ -158,7 +228,11 @@ static int serve(struct collector *c, struct err *err)
 		return sigfd;
 	ret = collector_open(c, err);
 	ret = ret ?: open_web(collector_settings(c), &web, err);
+	if (!ret)
+		open_push(collector_settings(c));
 	ret = ret ?: loop(c, web, sigfd, err);
+	push_free(pushing);
+	pushing = NULL;
 	web_close(web);
 	ret = collector_finish(c, ret, err);
 	close(sigfd);
@@ -170,8 +244,9 @@ int cmd_serve(int argc, char **argv)
 	const struct collector_opts opts = {
 		.argc = argc,
 		.argv = argv,
-		.extra = &web_extra,
+		.extra = &extra,
 		.print_status = print_status,
+		.closing = end_profile,
 	};
 	struct collector *c;
 	struct err err = { "" };

@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "push.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/rlimit.h"
+#include "capture/capture.h"
+#include "capture/record_info.h"
+#include "push_http.h"
+#include "push_profile.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define INTERVAL_S   60
+#define DURATION_S   10
+#define RING_BYTES   (128U << 10)
+#define SAMPLES_MAX  262144	    /* of a profile, which ends when it has them */
+#define CHILD_MEMORY (512ULL << 20) /* bytes */
+#define CHILD_S	     90		    /* that naming and posting may take, with all tries */
+#define CHILD_NICE   19
+#define TICK_S	     0.5
+
+struct counts {
+	__u64 profiles, samples;
+};
+
+struct push {
+	struct push_opts opts;
+	struct sampling *sampling;
+	double next_s; /* when the next profile begins */
+
+	/* of the profile that is being taken */
+	bool taking;
+	double ends_s;
+	int file; /* its recording; -1: none */
+	struct capture capture;
+	struct trace_info info;
+	struct trace_pmu pmu;
+	struct trace_topology topology;
+	struct memory_range memory[MEMORY_RANGES];
+	__u64 period; /* as of sampler_period() */
+	__u64 began_ns, dropped_before;
+
+	/* of the one that is named and posted */
+	pid_t child; /* 0: none */
+	int report;  /* what the child says */
+	__u64 samples;
+
+	struct counts pushed, failed;
+	__u64 dropped;	    /* samples */
+	struct err failure; /* the last one; "" after a success */
+};
+
+static const char *const format_names[] = {
+#define PUSH_FORMAT_NAME(NAME, name) [PUSH_##NAME] = name,
+	PUSH_FORMAT_TABLE(PUSH_FORMAT_NAME)
+#undef PUSH_FORMAT_NAME
+};
+
+const char *push_format_name(unsigned int format)
+{
+	return format_names[format];
+}
+
+/* --- options --- */
+
+/* Whatever comes behind the "://" of such a URL does not leave this machine. */
+static bool is_local(const char *host)
+{
+	static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		size_t n = strlen(names[i]);
+
+		if (!strncmp(host, names[i], n) && (!host[n] || strchr(":/", host[n])))
+			return true;
+	}
+	return false;
+}
+
+static int check_url(struct push_opts *o, struct err *err)
+{
+	bool plain = !strncmp(o->url, "http://", 7), tls = !strncmp(o->url, "https://", 8);
+	const char *host = o->url + 7 + tls;
+	size_t n = strlen(o->url);
+
+	if ((!plain && !tls) || !*host || *host == '/' || strpbrk(host, "?#@ "))
+		return err_set(err, -EINVAL,
+			       "--push: invalid URL '%s': must be http://HOST[:PORT][/PATH] or "
+			       "https://..., without a query; for credentials use "
+			       "--push-credentials",
+			       o->url);
+	if (plain && *o->credentials && !is_local(host))
+		return err_set(err, -EINVAL,
+			       "--push: %s would send the credentials unencrypted: use https://",
+			       o->url);
+	if (o->url[n - 1] == '/')
+		o->url[n - 1] = 0;
+	return 0;
+}
+
+int push_check(struct push_opts *o, struct sampling *s, struct err *err)
+{
+	struct push_secret secret;
+	int ret;
+
+	if (!*o->url) {
+		if (o->interval_s || o->duration_s || *o->name || *o->credentials || *o->ca)
+			return err_set(err, -EINVAL,
+				       "--push-...: there is no URL to push to: give --push, too");
+		return 0;
+	}
+	ret = check_url(o, err) ?: push_secret_read(o->credentials, &secret, err);
+	if (ret)
+		return ret;
+	if (*o->ca && access(o->ca, R_OK))
+		return err_set(err, -errno, "--push-ca: cannot read %s: %s", o->ca,
+			       strerror(errno));
+	if (!o->interval_s)
+		o->interval_s = INTERVAL_S;
+	if (!o->duration_s)
+		o->duration_s = fmin(DURATION_S, o->interval_s);
+	if (o->duration_s > o->interval_s)
+		return err_set(err, -EINVAL,
+			       "--push-duration is longer than --push-interval: %g s, %g s",
+			       o->duration_s, o->interval_s);
+	if (!*o->name)
+		strcpy(o->name, "ibscope");
+	s->opts.copies = true;
+	s->opts.ring_bytes = RING_BYTES;
+	return 0;
+}
+
+struct push *push_new(const struct push_opts *opts, struct sampling *s)
+{
+	struct push *p = xcalloc(1, sizeof(*p));
+
+	p->opts = *opts;
+	p->sampling = s;
+	p->file = p->report = -1;
+	p->next_s = now_s();
+	return p;
+}
+
+/* --- results --- */
+
+/* The same failure is logged once until a profile arrives. */
+static void fail(struct push *p, __u64 samples, const struct err *err)
+{
+	p->failed.profiles++;
+	p->failed.samples += samples;
+	if (strcmp(p->failure.text, err->text))
+		log_warn("push: %s; %llu samples were not delivered", err->text,
+			 (unsigned long long)samples);
+	p->failure = *err;
+}
+
+static void succeed(struct push *p)
+{
+	if (*p->failure.text)
+		log_info("push: %s takes profiles again", p->opts.url);
+	*p->failure.text = 0;
+	p->pushed.profiles++;
+	p->pushed.samples += p->samples;
+}
+
+/* --- the child --- */
+
+/* In the child, which reports a failure as text. */
+static int name_and_post(const struct push *p, int recording, __u64 until_ns, __u64 dropped,
+			 struct err *err)
+{
+	int fd = memfd_create("ibscope-profile", MFD_CLOEXEC), ret;
+	struct push_profile profile;
+	off_t bytes;
+	void *data;
+
+	if (fd < 0)
+		return err_set(err, -errno, "cannot make a profile: %s", strerror(errno));
+	ret = push_profile(recording, fd, p->began_ns, until_ns, dropped, p->sampling->opts.metric,
+			   &profile, err);
+	if (ret)
+		return ret;
+	bytes = lseek(fd, 0, SEEK_END);
+	data = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (data == MAP_FAILED)
+		return err_set(err, -errno, "cannot read the profile: %s", strerror(errno));
+	return push_post(&p->opts,
+			 &(struct push_body){ .data = data,
+					      .bytes = bytes,
+					      .from_s = profile.from_s,
+					      .until_s = profile.until_s,
+					      .host = profile.host,
+					      .estimates = profile.estimates },
+			 err);
+}
+
+/* What else the collector has open is not the child's. */
+static void close_others(int a, int b)
+{
+	unsigned int low = a < b ? a : b, high = a < b ? b : a;
+
+	if (low > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, low - 1, 0);
+	if (high > low + 1)
+		close_range(low + 1, high - 1, 0);
+	close_range(high + 1, ~0U, 0);
+}
+
+static void child_main(const struct push *p, pid_t parent, int recording, int report,
+		       __u64 until_ns, __u64 dropped)
+{
+	struct err err = { "" };
+	sigset_t none;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	signal(SIGALRM, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	alarm(CHILD_S);
+	setpriority(PRIO_PROCESS, 0, CHILD_NICE);
+	close_others(recording, report);
+	rlimit_memory(CHILD_MEMORY);
+	if (!name_and_post(p, recording, until_ns, dropped, &err))
+		_exit(0);
+	if (write(report, err.text, strlen(err.text)) < 0)
+		_exit(2);
+	_exit(1);
+}
+
+static void start_child(struct push *p, __u64 until_ns, __u64 dropped)
+{
+	pid_t parent = getpid();
+	struct err err;
+	int fds[2];
+
+	if (!pipe2(fds, O_CLOEXEC)) {
+		p->child = fork();
+		if (!p->child)
+			child_main(p, parent, p->file, fds[1], until_ns, dropped);
+		close(fds[1]);
+		p->report = fds[0];
+	} else {
+		p->child = -1;
+	}
+	if (p->child < 0) {
+		err_set(&err, -errno, "cannot start a process: %s", strerror(errno));
+		fail(p, p->samples, &err);
+		close(p->report);
+		p->report = -1;
+		p->child = 0;
+	}
+	close(p->file);
+	p->file = -1;
+}
+
+/* It ended, as its pipe has. */
+static void reap_child(struct push *p)
+{
+	struct err err = { "" };
+	ssize_t n = read(p->report, err.text, sizeof(err.text) - 1);
+	int status;
+
+	close(p->report);
+	p->report = -1;
+	while (waitpid(p->child, &status, 0) < 0 && errno == EINTR)
+		;
+	p->child = 0;
+	if (WIFEXITED(status) && !WEXITSTATUS(status)) {
+		succeed(p);
+		return;
+	}
+	err.text[n > 0 ? n : 0] = 0;
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+		err_set(&err, -ETIMEDOUT, "%s: not done after %d s", p->opts.url, CHILD_S);
+	else if (!*err.text)
+		err_set(&err, -EIO, "the process that makes profiles failed (status %#x)", status);
+	fail(p, p->samples, &err);
+}
+
+/* --- the profile --- */
+
+static int discard(const struct record_batch *batch, void *arg, struct err *err)
+{
+	struct push *p = arg;
+
+	(void)err;
+	p->dropped += batch->n;
+	return 0;
+}
+
+static void abandon(struct push *p, const struct err *err)
+{
+	__u64 samples = p->capture.output ? output_records(p->capture.output) : 0;
+
+	sampler_copy(p->sampling->sampler, false);
+	capture_close(&p->capture);
+	if (p->file >= 0)
+		close(p->file);
+	p->file = -1;
+	p->taking = false;
+	fail(p, samples, err);
+}
+
+static int begin(struct push *p, struct err *err)
+{
+	struct sampling *s = p->sampling;
+	struct output_opts out = { .compress = true, .info = &p->info };
+	int ret;
+
+	p->info = (struct trace_info){};
+	p->pmu = (struct trace_pmu){};
+	record_info(&p->info, &p->pmu, s);
+	p->period = sampler_period(s->sampler);
+	if (p->period)
+		p->pmu.period = p->period;
+	ret = record_topology(&p->info, &p->topology, p->memory, err);
+	ret = ret ?: capture_begin(&p->capture, s, err);
+	if (ret)
+		return ret;
+	p->file = memfd_create("ibscope-recording", MFD_CLOEXEC);
+	if (p->file < 0)
+		return err_set(err, -errno, "cannot make a file in memory: %s", strerror(errno));
+	out.fd = p->file;
+	ret = output_open(&out, &p->capture.output, err);
+	ret = ret ?: capture_state(&p->capture, err);
+	/* what was on its way when the last profile ended */
+	return ret ?: rings_drain(sampler_rings(s->sampler), UINT64_MAX, discard, p, err);
+}
+
+static void take(struct push *p)
+{
+	struct err err;
+
+	p->next_s = fmax(p->next_s + p->opts.interval_s, now_s());
+	if (!sampler_rings(p->sampling->sampler))
+		return; /* options were read again, without --push */
+	p->taking = true;
+	if (begin(p, &err)) {
+		abandon(p, &err);
+		return;
+	}
+	p->began_ns = clock_ns(CLOCK_MONOTONIC);
+	p->ends_s = now_s() + p->opts.duration_s;
+	p->dropped_before = sampler_copies_dropped(p->sampling->sampler);
+	sampler_copy(p->sampling->sampler, true);
+}
+
+static int finish_file(struct push *p, __u64 until_ns, __u64 *dropped, struct err *err)
+{
+	struct output *out = p->capture.output;
+	struct ledger l = {};
+	int ret = capture_drain(&p->capture, until_ns, err);
+
+	ret = ret ?: capture_late_names(&p->capture, err);
+	if (ret)
+		return ret;
+	*dropped = sampler_copies_dropped(p->sampling->sampler) - p->dropped_before;
+	p->samples = output_records(out);
+	l.outcome[IBS_OUTCOME_FORWARDED] = p->samples;
+	l.outcome[IBS_OUTCOME_LOST_RING_FULL] = *dropped;
+	l.seen = p->samples + *dropped;
+	return output_finish(out, &l, err);
+}
+
+/* @until_ns: later samples are dropped; UINT64_MAX - 1: take all. */
+static void end(struct push *p, __u64 until_ns)
+{
+	__u64 dropped = 0, ended_ns = clock_ns(CLOCK_MONOTONIC);
+	struct err err;
+
+	sampler_copy(p->sampling->sampler, false);
+	if (finish_file(p, until_ns, &dropped, &err)) {
+		abandon(p, &err);
+		return;
+	}
+	p->dropped += dropped;
+	capture_close(&p->capture);
+	p->taking = false;
+	if (p->samples) {
+		start_child(p, ended_ns, dropped);
+	} else {
+		close(p->file);
+		p->file = -1;
+	}
+}
+
+void push_run(struct push *p, __u64 until_ns)
+{
+	struct pollfd child = { .fd = p->report, .events = POLLIN };
+	struct err err;
+
+	if (p->child && poll(&child, 1, 0) > 0)
+		reap_child(p);
+	if (p->taking) {
+		/* estimates are made with one period: the samples of another are not for this profile */
+		if (sampler_period(p->sampling->sampler) != p->period)
+			end(p, until_ns);
+		else if (now_s() >= p->ends_s || output_records(p->capture.output) >= SAMPLES_MAX)
+			end(p, UINT64_MAX - 1);
+		else if (capture_drain(&p->capture, clock_ns(CLOCK_MONOTONIC) - CAPTURE_SETTLE_NS,
+				       &err))
+			abandon(p, &err);
+	} else if (!p->child && now_s() >= p->next_s) {
+		take(p);
+	}
+}
+
+int push_prepare(struct push *p, struct pollfd fds[PUSH_FDS])
+{
+	double wait_s = INFINITY;
+
+	fds[0] = (struct pollfd){ .fd = p->report, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = -1 };
+	if (p->taking) {
+		struct rings *rings = sampler_rings(p->sampling->sampler);
+
+		fds[1] = (struct pollfd){ .fd = rings_fd(rings), .events = POLLIN };
+		wait_s = fmin(TICK_S, rings_delay_ms(rings) / 1e3);
+		wait_s = fmin(wait_s, fmax(p->ends_s - now_s(), 0));
+	} else if (!p->child) {
+		wait_s = fmax(p->next_s - now_s(), 0);
+	}
+	return wait_s < INFINITY ? ceil(wait_s * 1000) : -1;
+}
+
+void push_closing(struct push *p)
+{
+	if (p->taking)
+		end(p, UINT64_MAX - 1);
+}
+
+void push_free(struct push *p)
+{
+	struct err err;
+	__u64 lost;
+
+	if (!p)
+		return;
+	lost = p->child ? p->samples : 0;
+	if (p->taking) {
+		sampler_copy(p->sampling->sampler, false);
+		capture_drain(&p->capture, UINT64_MAX - 1, &err);
+		lost += output_records(p->capture.output);
+		capture_close(&p->capture);
+		close(p->file);
+	}
+	if (p->child) {
+		kill(p->child, SIGKILL);
+		waitpid(p->child, NULL, 0);
+		close(p->report);
+	}
+	if (lost)
+		log_info("push: %llu samples of an unfinished profile are not delivered",
+			 (unsigned long long)lost);
+	free(p);
+}
+
+/* --- status --- */
+
+void push_print(FILE *f, const struct push *p)
+{
+	fprintf(f,
+		"push: %llu profiles of %llu samples delivered, %llu of %llu failed, %llu samples "
+		"dropped\n",
+		(unsigned long long)p->pushed.profiles, (unsigned long long)p->pushed.samples,
+		(unsigned long long)p->failed.profiles, (unsigned long long)p->failed.samples,
+		(unsigned long long)p->dropped);
+	if (*p->failure.text)
+		fprintf(f, "push: %s\n", p->failure.text);
+}
+
+json_t *push_json(const struct push *p)
+{
+	return json_pack("{s:{s:I, s:I}, s:{s:I, s:I}, s:I, s:b, s:o}", "pushed", "profiles",
+			 (json_int_t)p->pushed.profiles, "samples", (json_int_t)p->pushed.samples,
+			 "failed", "profiles", (json_int_t)p->failed.profiles, "samples",
+			 (json_int_t)p->failed.samples, "dropped_samples", (json_int_t)p->dropped,
+			 "pending", p->taking || p->child, "failure",
+			 *p->failure.text ? json_text(p->failure.text) : json_null());
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Profiles of a running collector, pushed to a server: at each interval it takes copies of the samples
+ * that are counted for a while, without changing what is counted. A process of its own names them,
+ * makes a profile and posts it, so that neither a slow server nor large symbol tables hold up the
+ * collector.
+ */
+#ifndef IBSCOPE_PUSH_H
+#define IBSCOPE_PUSH_H
+
+#include "push_opts.h"
+#include "session/session.h"
+
+#include <jansson.h>
+#include <poll.h>
+
+const char *push_format_name(unsigned int format);
+
+/**
+ * push_check() - check the options, fill in defaults, and ask the sampler for copies
+ * @s: not open yet
+ *
+ * Return: 0, or a negative errno with @err.
+ */
+int push_check(struct push_opts *opts, struct sampling *s, struct err *err);
+
+struct push;
+
+/* @opts passed push_check(). @s: open; outlives the push, and may be closed after push_closing(). */
+struct push *push_new(const struct push_opts *opts, struct sampling *s);
+
+#define PUSH_FDS 2
+
+/* What to poll for. Return: the longest time in ms; -1: no limit. */
+int push_prepare(struct push *p, struct pollfd fds[PUSH_FDS]);
+
+/**
+ * push_run() - do what is due
+ * @until_ns: CLOCK_MONOTONIC, up to when samples have the period that was in force at the last call
+ */
+void push_run(struct push *p, __u64 until_ns);
+
+/* The sampler is about to be closed: end the profile. */
+void push_closing(struct push *p);
+
+/* Counts so far, for people and as JSON. */
+void push_print(FILE *f, const struct push *p);
+json_t *push_json(const struct push *p);
+
+/* Give up what is on its way, and log what was not delivered. Accepts NULL. */
+void push_free(struct push *p);
+
+#endif

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "push_http.h"
+
+#include "base/regular.h"
+
+#include <curl/curl.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <unistd.h>
+
+#define CONNECT_S    5L
+#define TIMEOUT_S    20L
+#define ANSWER_MAX   200 /* bytes of an answer that an error shows */
+#define FIRST_WAIT_S 1
+
+int push_secret_read(const char *path, struct push_secret *out, struct err *err)
+{
+	int fd = *path ? regular_open(path) : -1, ret = 0;
+	struct stat st;
+	ssize_t n;
+
+	*out->text = 0;
+	if (!*path)
+		return 0;
+	if (fd < 0)
+		return err_set(err, fd, "--push-credentials: cannot read %s: %s", path,
+			       strerror(-fd));
+	n = fstat(fd, &st) ? -1 : read(fd, out->text, sizeof(out->text));
+	if (n < 0)
+		ret = err_set(err, -errno, "--push-credentials: cannot read %s: %s", path,
+			      strerror(errno));
+	close(fd);
+	ret = ret ?: regular_check_secret(path, &st, "password", err);
+	if (ret)
+		return ret;
+	if (n == sizeof(out->text))
+		return err_set(err, -EINVAL, "--push-credentials: %s is too long", path);
+	out->text[n] = 0;
+	out->text[strcspn(out->text, "\r\n")] = 0;
+	if (!strchr(out->text, ':') && strncmp(out->text, "Bearer ", 7))
+		return err_set(err, -EINVAL,
+			       "--push-credentials: the first line of %s must be USER:PASSWORD or "
+			       "'Bearer TOKEN'",
+			       path);
+	return 0;
+}
+
+/* What a server answered, as far as it fits. */
+struct answer {
+	char text[ANSWER_MAX + 1];
+	size_t n;
+};
+
+static size_t keep_answer(char *data, size_t size, size_t n, void *arg)
+{
+	struct answer *a = arg;
+	size_t part = n * size < ANSWER_MAX - a->n ? n * size : ANSWER_MAX - a->n;
+
+	memcpy(a->text + a->n, data, part);
+	a->n += part;
+	a->text[a->n] = 0;
+	return n * size;
+}
+
+/* One request; everything of it is freed by request_free(). */
+struct request {
+	CURL *curl;
+	curl_mime *form;
+	struct curl_slist *headers;
+	char *json, url[sizeof(((struct push_opts *)0)->url) + 512];
+};
+
+static int bad_curl(struct err *err)
+{
+	return err_set(err, -ENOMEM, "out of memory for an HTTP request");
+}
+
+/* NAME{hostname="..."} and times in the query; the profile, and what its values mean, as a form. */
+static int to_pyroscope(struct request *r, const struct push_opts *opts, const struct push_body *b,
+			struct err *err)
+{
+	static const char with[] = "{\"samples\":{\"units\":\"samples\"},"
+				   "\"miss_cycles\":{\"units\":\"cycles\"},"
+				   "\"remote_miss_cycles\":{\"units\":\"cycles\"},"
+				   "\"estimated_ops\":{\"units\":\"ops\"}}";
+	static const char without[] = "{\"samples\":{\"units\":\"samples\"},"
+				      "\"latency\":{\"units\":\"cycles\"},"
+				      "\"remote_latency\":{\"units\":\"cycles\"}}";
+	char name[sizeof(opts->name) + 128], *escaped;
+	curl_mimepart *part;
+
+	snprintf(name, sizeof(name), "%s{hostname=%s}", opts->name, b->host);
+	escaped = curl_easy_escape(r->curl, name, 0);
+	if (!escaped)
+		return bad_curl(err);
+	snprintf(r->url, sizeof(r->url),
+		 "%s/ingest?format=pprof&spyName=ibscope&name=%s&from=%.0f&until=%.0f", opts->url,
+		 escaped, floor(b->from_s), ceil(b->until_s));
+	curl_free(escaped);
+	r->form = curl_mime_init(r->curl);
+	part = r->form ? curl_mime_addpart(r->form) : NULL;
+	if (!part || curl_mime_name(part, "profile") || curl_mime_filename(part, "profile.pb.gz") ||
+	    curl_mime_data(part, b->data, b->bytes))
+		return bad_curl(err);
+	part = curl_mime_addpart(r->form);
+	if (!part || curl_mime_name(part, "sample_type_config") ||
+	    curl_mime_filename(part, "sample_type_config.json") ||
+	    curl_mime_data(part, b->estimates ? with : without, CURL_ZERO_TERMINATED))
+		return bad_curl(err);
+	curl_easy_setopt(r->curl, CURLOPT_MIMEPOST, r->form);
+	return 0;
+}
+
+/* As protobuf's JSON has bytes. Return: NULL without memory. */
+static char *base64(const unsigned char *data, size_t n)
+{
+	static const char digit[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *out = malloc((n + 2) / 3 * 4 + 1), *p = out;
+
+	for (size_t i = 0; out && i < n; i += 3) {
+		unsigned int left = n - i, v = data[i] << 16;
+
+		v |= left > 1 ? data[i + 1] << 8 : 0;
+		v |= left > 2 ? data[i + 2] : 0;
+		*p++ = digit[v >> 18];
+		*p++ = digit[v >> 12 & 63];
+		*p++ = left > 1 ? digit[v >> 6 & 63] : '=';
+		*p++ = left > 2 ? digit[v & 63] : '=';
+	}
+	if (out)
+		*p = 0;
+	return out;
+}
+
+/* ProfileStoreService.WriteRaw, by the JSON that Parca takes for it. */
+static int to_parca(struct request *r, const struct push_opts *opts, const struct push_body *b,
+		    struct err *err)
+{
+	char *profile = base64(b->data, b->bytes);
+	json_t *o = profile ? json_pack("{s:[{s:{s:[{s:s, s:s}, {s:s, s:s}]}, s:[{s:s}]}]}",
+					"series", "labels", "labels", "name", "__name__", "value",
+					opts->name, "name", "instance", "value", b->host, "samples",
+					"rawProfile", profile)
+			    : NULL;
+
+	free(profile);
+	r->json = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	json_decref(o);
+	r->headers = curl_slist_append(NULL, "Content-Type: application/json");
+	if (!r->json || !r->headers)
+		return bad_curl(err);
+	snprintf(r->url, sizeof(r->url), "%s/profiles/writeraw", opts->url);
+	curl_easy_setopt(r->curl, CURLOPT_HTTPHEADER, r->headers);
+	curl_easy_setopt(r->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(r->json));
+	curl_easy_setopt(r->curl, CURLOPT_POSTFIELDS, r->json);
+	return 0;
+}
+
+static void set_secret(CURL *curl, const char *secret)
+{
+	bool bearer = !strncmp(secret, "Bearer ", 7);
+
+	if (!*secret)
+		return;
+	curl_easy_setopt(curl, CURLOPT_HTTPAUTH, bearer ? CURLAUTH_BEARER : CURLAUTH_BASIC);
+	curl_easy_setopt(curl, bearer ? CURLOPT_XOAUTH2_BEARER : CURLOPT_USERPWD,
+			 secret + 7 * bearer);
+}
+
+static int request_open(struct request *r, const struct push_opts *opts, const struct push_body *b,
+			struct err *err)
+{
+	struct push_secret secret;
+	int ret = push_secret_read(opts->credentials, &secret, err);
+
+	if (ret)
+		return ret;
+	r->curl = curl_easy_init();
+	if (!r->curl)
+		return bad_curl(err);
+	ret = opts->format == PUSH_PARCA ? to_parca(r, opts, b, err)
+					 : to_pyroscope(r, opts, b, err);
+	if (ret)
+		return ret;
+	curl_easy_setopt(r->curl, CURLOPT_URL, r->url);
+	/* no redirection: credentials go where the user said */
+	curl_easy_setopt(r->curl, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(r->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(r->curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	curl_easy_setopt(r->curl, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
+	curl_easy_setopt(r->curl, CURLOPT_TIMEOUT, TIMEOUT_S);
+	curl_easy_setopt(r->curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(r->curl, CURLOPT_USERAGENT, "ibscope/" IBSCOPE_VERSION);
+	if (*opts->ca)
+		curl_easy_setopt(r->curl, CURLOPT_CAINFO, opts->ca);
+	set_secret(r->curl, secret.text);
+	return 0;
+}
+
+static void request_free(struct request *r)
+{
+	curl_mime_free(r->form);
+	curl_slist_free_all(r->headers);
+	curl_easy_cleanup(r->curl);
+	free(r->json);
+}
+
+/* Return: 0; -EAGAIN if it may succeed later; or another errno. */
+static int try_once(struct request *r, const char *url, struct err *err)
+{
+	char why[CURL_ERROR_SIZE] = "";
+	struct answer answer = { "" };
+	long status = 0;
+	CURLcode code;
+
+	curl_easy_setopt(r->curl, CURLOPT_ERRORBUFFER, why);
+	curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, keep_answer);
+	curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, &answer);
+	code = curl_easy_perform(r->curl);
+	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
+	/* however the connection ended: what was taken is not to be posted again */
+	if (status / 100 == 2)
+		return 0;
+	if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
+		return err_set(err, -EPERM,
+			       "%s: %s; --push-ca names the certificates that are trusted", url,
+			       *why ? why : curl_easy_strerror(code));
+	if (code)
+		return err_set(err, -EAGAIN, "%s: %s", url, *why ? why : curl_easy_strerror(code));
+	answer.text[strcspn(answer.text, "\r\n")] = 0;
+	return err_set(err, status == 408 || status == 429 || status >= 500 ? -EAGAIN : -EPROTO,
+		       "%s answers %ld%s%s", url, status, *answer.text ? ": " : "", answer.text);
+}
+
+int push_post(const struct push_opts *opts, const struct push_body *body, struct err *err)
+{
+	unsigned int wait_s = FIRST_WAIT_S;
+	struct request r = { NULL };
+	int ret;
+
+	if (curl_global_init(CURL_GLOBAL_DEFAULT))
+		return bad_curl(err);
+	ret = request_open(&r, opts, body, err);
+	for (int i = 1; !ret; i++) {
+		ret = try_once(&r, opts->url, err);
+		if (ret != -EAGAIN || i == PUSH_TRIES)
+			break;
+		sleep(wait_s);
+		wait_s *= 4;
+		ret = 0;
+	}
+	request_free(&r);
+	curl_global_cleanup();
+	return ret;
+}

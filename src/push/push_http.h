@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Profiles over HTTP to Pyroscope or Parca. */
+#ifndef IBSCOPE_PUSH_HTTP_H
+#define IBSCOPE_PUSH_HTTP_H
+
+#include "base/err.h"
+#include "base/std.h"
+#include "push_opts.h"
+
+/* Of a profile. */
+struct push_body {
+	const void *data;
+	size_t bytes;
+	double from_s, until_s; /* since 1970 */
+	const char *host;
+	bool estimates; /* values are as pprof_write() has them with estimates */
+};
+
+/* The file of --push-credentials. */
+struct push_secret {
+	char text[1024]; /* "" without a file: "Bearer TOKEN" or "USER:PASSWORD" */
+};
+
+/* Return: 0, or a negative errno with @err: a file that others may read is refused. */
+int push_secret_read(const char *path, struct push_secret *out, struct err *err);
+
+/**
+ * push_post() - post a profile, PUSH_TRIES times at most
+ *
+ * Tried again is what may succeed later: no connection, and the statuses 408, 429 and 5xx.
+ *
+ * Return: 0 if the server took it, or a negative errno with @err.
+ */
+int push_post(const struct push_opts *opts, const struct push_body *body, struct err *err);
+
+#define PUSH_TRIES 3
+
+#endif

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""serve --push: what arrives at a server, read by pprof, against what the collector says was delivered."""
+import base64
+import contextlib
+import email
+import email.policy
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.parse
+
+import ibscope
+from ibscope import Busy, Collector, run, until
+
+OK, WHY = ibscope.can_bpf()
+DIR = '/sys/fs/bpf/ibscope-push-%d' % os.getpid()
+QUICK = ('--push-interval', '1s', '--push-duration', '0.3s')
+
+# Publishes a process context as OpenTelemetry has it, and is busy.
+SERVICE = '''
+import ctypes, mmap, os, struct
+fd = os.memfd_create('OTEL_CTX')
+os.ftruncate(fd, 4096)
+m = mmap.mmap(fd, 4096)
+at = ctypes.addressof(ctypes.c_char.from_buffer(m))
+text = b'shop-checkout'
+value = b'\\x0a' + bytes([len(text)]) + text
+pair = b'\\x0a\\x0cservice.name\\x12' + bytes([len(value)]) + value
+resource = b'\\x0a' + bytes([len(pair)]) + pair
+payload = b'\\x0a' + bytes([len(resource)]) + resource
+m[64:64 + len(payload)] = payload
+m[:32] = struct.pack('<8sIIQQ', b'OTEL_CTX', 2, len(payload), 1, at + 64)
+while True:
+    pass
+'''
+
+
+class Server:
+    """Keeps what is posted; answers with the next of @answers, and with 200 after the last."""
+
+    def __init__(self, answers=(), context=None):
+        self.posts, self.answers, outer = [], list(answers), self
+        self.wait = threading.Event()
+        self.wait.set()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers['Content-Length']))
+                outer.posts.append((self.path, self.headers, body))
+                outer.wait.wait(60)
+                with contextlib.suppress(OSError):  # a collector that ended meanwhile
+                    self.send_response(outer.answers.pop(0) if outer.answers else 200)
+                    self.end_headers()
+                    self.wfile.write(b'says the server\n')
+
+            def log_message(self, *_):
+                pass
+
+        self.http = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        self.http.daemon_threads = True
+        if context:
+            self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
+        self.url = f'http{"s" if context else ""}://localhost:{self.http.server_port}'
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def stop(self):
+        self.wait.set()
+        self.http.shutdown()
+        self.http.server_close()
+
+
+@unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
+class Push(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix='ibscope-push-')
+        self.addCleanup(shutil.rmtree, self.dir)
+        os.chmod(self.dir, 0o755)
+        self.busy = Busy(min(os.sched_getaffinity(0)))
+        self.addCleanup(self.busy.stop)
+
+    def server(self, *answers, context=None):
+        s = Server(answers, context)
+        self.addCleanup(s.stop)
+        return s
+
+    def collector(self, *args, period='200000'):
+        c = Collector(DIR, '--unpin', '-c', period, '--max-overhead', 'off', '--nmi-cost', '1us',
+                      '--control', self.dir + '/run/sock', *QUICK, *args)
+        self.addCleanup(lambda: c.err.closed or c.stop())
+        return c
+
+    def status(self):
+        p = run('ctl', '--control', self.dir + '/run/sock', '--json', 'status')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        o = json.loads(p.stdout)
+        self.assertEqual(ibscope.residual(o['ledger']), 0)
+        return o
+
+    def until(self, what, seconds=60):
+        """The status, once @what is true of its part about pushing."""
+        return until(lambda: (o := self.status()) and what(o['push']) and o, seconds)
+
+    def file(self, name, text, mode=0o600):
+        path = f'{self.dir}/{name}'
+        with open(path, 'w', opener=lambda p, f: os.open(p, f, mode)) as f:
+            f.write(text)
+        return path
+
+    @staticmethod
+    def form(headers, body):
+        head = f'Content-Type: {headers["Content-Type"]}\n\n'.encode()
+        parts = email.message_from_bytes(head + body, policy=email.policy.HTTP).iter_parts()
+        return {p.get_param('name', header='content-disposition'): p.get_payload(decode=True) for p in parts}
+
+    def go(self, profile, *args):
+        path = self.dir + '/profile.pb.gz'
+        with open(path, 'wb') as f:
+            f.write(profile)
+        p = subprocess.run(['go', 'tool', 'pprof', '-symbolize=none', *args, path], capture_output=True, text=True,
+                           timeout=60, env=dict(os.environ, HOME=self.dir))
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return p.stdout
+
+    def total(self, profile):
+        """How many samples a profile has."""
+        if not shutil.which('go'):
+            self.skipTest('go is not installed')
+        return int(re.search(r'Total samples = (\d+)', self.go(profile, '-sample_index=samples', '-top'))[1])
+
+    def test_pyroscope(self):
+        p = subprocess.Popen([sys.executable, '-c', SERVICE], preexec_fn=lambda: Busy.start(max(os.sched_getaffinity(0))))
+        self.addCleanup(lambda: (p.kill(), p.wait()))
+        s = self.server()
+        c = self.collector('--push', s.url + '/', '--push-name', 'node.memory')
+        began = time.time()
+        o = self.until(lambda p: p['pushed']['profiles'] >= 2)
+        self.assertEqual(o['push']['failed'], {'profiles': 0, 'samples': 0})
+        self.assertIsNone(o['push']['failure'])
+        self.assertRegex(run('ctl', '--control', self.dir + '/run/sock', 'status').stdout,
+                         r'(?m)^push: \d+ profiles of \d+ samples delivered, 0 of 0 failed, 0 samples dropped$')
+        c.stop()
+        profiles = []
+        for path, headers, body in s.posts[:o['push']['pushed']['profiles']]:
+            url = urllib.parse.urlsplit(path)
+            query = dict(urllib.parse.parse_qsl(url.query))
+            self.assertEqual((url.path, query['format'], query['name']),
+                             ('/ingest', 'pprof', f'node.memory{{hostname={os.uname().nodename}}}'))
+            self.assertLess(began - 5, int(query['from']))
+            self.assertLess(int(query['from']), int(query['until']))
+            self.assertLess(int(query['until']), time.time() + 5)
+            form = self.form(headers, body)
+            self.assertEqual(set(json.loads(form['sample_type_config'])),
+                             {'samples', 'miss_cycles', 'remote_miss_cycles', 'estimated_ops'})
+            profiles.append(form['profile'])
+        # copies are counted where they are, too: no sample is in two profiles
+        self.assertEqual(sum(map(self.total, profiles)), o['push']['pushed']['samples'])
+        self.assertLess(o['push']['pushed']['samples'], o['ledger']['aggregated'])
+        tags = '\n'.join(self.go(p, '-tags', '-sample_index=samples') for p in profiles)
+        self.assertIn('shop-checkout', tags)
+        for label in 'service', 'source', 'op', 'pid', 'thread':
+            self.assertRegex(tags, rf'(?m)^ *{label}: ')
+        self.assertIn('SIMULATED', self.go(profiles[0], '-comments'))
+
+    def test_parca(self):
+        s = self.server()
+        self.collector('--push', s.url, '--push-format', 'parca')
+        o = self.until(lambda p: p['pushed']['profiles'])
+        path, headers, body = s.posts[0]
+        self.assertEqual((path, headers['Content-Type']), ('/profiles/writeraw', 'application/json'))
+        series, = json.loads(body)['series']
+        self.assertEqual({x['name']: x['value'] for x in series['labels']['labels']},
+                         {'__name__': 'ibscope', 'instance': os.uname().nodename})
+        if o['push']['pushed']['profiles'] == 1:
+            self.assertEqual(self.total(base64.b64decode(series['samples'][0]['rawProfile'], validate=True)),
+                             o['push']['pushed']['samples'])
+
+    @unittest.skipUnless(shutil.which('openssl'), 'openssl is not installed')
+    def test_tls_and_credentials(self):
+        key, cert = self.dir + '/key', self.dir + '/cert'
+        subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2',
+                        '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost', '-keyout', key, '-out', cert],
+                       check=True, capture_output=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        s = self.server(context=context)
+        for text, want in ('Bearer to-ken\n', 'Bearer to-ken'), ('a:b:c', 'Basic ' + base64.b64encode(b'a:b:c').decode()):
+            secret = self.file('secret', text)
+            c = self.collector('--push', s.url, '--push-ca', cert, '--push-credentials', secret)
+            self.until(lambda p: p['pushed']['profiles'])
+            c.stop()
+            self.assertEqual(s.posts[-1][1]['Authorization'], want)
+            self.assertNotIn(text.strip(), c.p.args)
+        # a certificate that nobody trusts: nothing is posted, and the user learns why
+        n = len(s.posts)
+        c = self.collector('--push', s.url, '--push-credentials', secret)
+        o = self.until(lambda p: p['failed']['profiles'])
+        self.assertIn('--push-ca', o['push']['failure'])
+        self.assertEqual((o['push']['pushed']['profiles'], len(s.posts)), (0, n))
+
+    def test_refused_and_tried_again(self):
+        s = self.server(503, 429)
+        c = self.collector('--push', s.url)
+        o = self.until(lambda p: p['pushed']['profiles'])
+        self.assertEqual(o['push']['failed']['profiles'], 0)
+        self.assertEqual(len({body for _, headers, body in s.posts[:3]
+                              for body in [self.form(headers, body)['profile']]}), 1)
+        s.answers[:] = [400] * 100
+        o = self.until(lambda p: p['failed']['profiles'] >= 2)
+        self.assertRegex(o['push']['failure'], 'answers 400: says the server')
+        self.assertGreater(o['push']['failed']['samples'], 0)
+        self.assertEqual(c.said().count('answers 400'), 1)  # not at each interval
+        s.answers.clear()
+        self.until(lambda p: not p['failure'])
+        self.assertIn('takes profiles again', c.said())
+
+    def test_slow_server(self):
+        """While it lets us wait, samples are counted, requests answered; at the end all is accounted for."""
+        s = self.server()
+        s.wait.clear()
+        c = self.collector('--push', s.url)
+        until(lambda: s.posts)
+        before = self.status()
+        self.busy.runs(0.5)
+        o = self.status()
+        self.assertGreater(o['ledger']['aggregated'], before['ledger']['aggregated'])
+        self.assertEqual((o['push']['pushed']['profiles'], o['push']['pending'], len(s.posts)), (0, True, 1))
+        c.p.send_signal(signal.SIGTERM)
+        c.p.wait(20)
+        self.assertRegex(c.said(), r'\d+ samples of an unfinished profile are not delivered')
+
+    def test_dropped(self):
+        """A reader that stands still loses copies, which are counted, and no sample."""
+        s = self.server()
+        c = self.collector('--push', s.url, period='20000')
+
+        def dropped():
+            c.p.send_signal(signal.SIGSTOP)
+            self.busy.runs(0.3)
+            c.p.send_signal(signal.SIGCONT)
+            return self.status()['push']['dropped_samples']
+
+        until(dropped)
+        o = self.until(lambda p: p['pushed']['profiles'])
+        self.assertEqual(o['ledger']['lost'], {})
+        self.assertEqual(o['push']['failed']['profiles'], 0)
+
+    def test_other_options_meanwhile(self):
+        """Sampling is opened again: the profile ends before that, and is delivered."""
+        s = self.server()
+        self.collector('--push', s.url, '--push-interval', '3s', '--push-duration', '3s')
+        self.until(lambda p: p['pending'])
+        self.busy.runs(0.3)
+        p = run('ctl', '--control', self.dir + '/run/sock', 'set', 'by=container')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        o = self.until(lambda p: p['pushed']['profiles'] >= 2)
+        self.assertEqual(o['push']['failed']['profiles'], 0)
+
+
+if __name__ == '__main__':
+    unittest.main()
