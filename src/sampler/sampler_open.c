@@ -444,6 +444,9 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	}
 	prog = choose_prog(s, opts);
 	ret = opts->source == SAMPLER_TWIN ? check_twin(s, err) : 0;
+	if (opts->copies && ibs_metric_of_fetch(opts->metric))
+		ret = err_set(err, -EOPNOTSUPP,
+			      "profiles are of ibs_op: samples of ibs_fetch cannot be copied");
 	ret = ret ?: set_map_sizes(s, opts, err);
 	ret = ret ?: sampler_pins_adopt(s, opts, err);
 	ret = ret ?: load(s, opts, prog, err);
