@@ -15,6 +15,7 @@
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
 #   make hostile      a user with a cgroup of his own against the collector, HOSTILE_S seconds (120)
 #   make runtimes     real container runtimes, which it installs (Debian): names, pods, renames, restarts
+#   make fleet        200 exporters and one Prometheus with native histograms, which it fetches (Debian)
 #   make mpi          ranks under Open MPI and MPICH, which it installs (Debian)
 #   make valgrind     unit and system tests under valgrind's memcheck: an hour
 #   make screenshots  the pictures of the README, of a simulated machine; needs chromium
@@ -69,7 +70,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost; LIVE=KERNEL,.. those of vmtest whose
 # options change while they sample.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random vmtest-fetch governor soak bench cost lines cost-perf cores fuzz hostile runtimes mpi valgrind lint screenshots install deb clean
+.PHONY: all tests benches deps demo check vmtest vmtest-random vmtest-fetch governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi valgrind lint screenshots install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter
 
@@ -274,6 +275,14 @@ runtimes: deps
 	$(Q)tools/deps.sh test && tools/deps.sh runtimes
 	$(Q)$(MAKE) --no-print-directory -j$(J) all
 	$(Q)cd tests/system && IBSCOPE_BUILD=$(abspath $(O)) RUNTIMES=all python3 -m unittest -v test_runtimes
+
+fleet: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory -j$(J) all tests
+	$(Q)program=$$(tests/system/prometheus3.sh) && export IBSCOPE_BUILD=$(abspath $(O)) && \
+		(cd tests/system && python3 -m unittest -v test_fleet test_exporter_seen.Seen.test_native) && \
+		tests/bench/fleet.py simulate --prometheus "$$program" && \
+		tests/bench/fleet.py simulate --prometheus "$$program" --native
 
 mpi: deps
 	$(Q)tools/deps.sh test && tools/deps.sh mpi

@@ -36,4 +36,8 @@ install -d "$dest/etc/ibscope" "$dest/etc/default"
 install -D -m 644 tools/systemd/sys-admin.conf "$to/share/ibscope/systemd/sys-admin.conf"
 install -D -m 644 tools/grafana/ibscope.json "$to/share/ibscope/grafana/ibscope.json"
 install -D -m 644 -t "$to/share/ibscope/prometheus" tools/prometheus/*.yml
-install -D -m 644 tools/kubernetes/ibscope.yaml "$to/share/ibscope/kubernetes/ibscope.yaml"
+install -D -m 644 -t "$to/share/ibscope/prometheus" tools/prometheus/FLEET.md
+install -D -m 644 -t "$to/share/ibscope/kubernetes" tools/kubernetes/*.yaml
+# links to the files above become copies
+install -D -m 644 -t "$to/share/ibscope/kubernetes/chart" tools/kubernetes/chart/*.yaml
+install -D -m 644 -t "$to/share/ibscope/kubernetes/chart/templates" tools/kubernetes/chart/templates/*

@@ -17,9 +17,20 @@ import test_monitoring
 from ibscope import Busy, Cgroup, cgroup2_mount, free_port, run
 from test_exporter import DIR, NOBODY, OK, WHY
 
-# of the software clock, and of a Prometheus without native histograms
-MAY_RECORD_NOTHING = {'instance:ibscope_unseen:share5m', 'namespace_container_src:ibscope_load_miss_latency_cycles:rate5m'}
+# of the software clock
+MAY_RECORD_NOTHING = {'instance:ibscope_unseen:share5m'}
+# with classic and with native histograms
+ONLY_NATIVE = {'namespace_container_src:ibscope_load_miss_latency_cycles:rate5m'}
+ONLY_CLASSIC = {'namespace_container_src:ibscope_load_miss_latency_cycles_bucket:rate5m'}
 MAY_SHOW_NOTHING = {'Containers with most page walks: share of ops'}
+
+
+def find_prometheus3():
+    p = subprocess.run([os.path.join(test_monitoring.ROOT, 'tests/system/prometheus3.sh'), '--find'], capture_output=True, text=True)
+    return p.stdout.strip()
+
+
+PROMETHEUS3 = find_prometheus3()
 
 
 @unittest.skipUnless(OK, f'no BPF here: {WHY}')
@@ -167,19 +178,21 @@ class Seen(test_exporter.Collected):
             type(self).collector = test_exporter.collector()
 
     @contextlib.contextmanager
-    def prometheus(self, *exporters, rules=''):
-        """One that scrapes as the job ibscope; gives what queries it."""
+    def prometheus(self, *exporters, rules='', native=None):
+        """One that scrapes as the job ibscope; gives what queries it. native: a program that has native histograms."""
         targets = json.dumps([f'127.0.0.1:{e.port}' for e in exporters])
         with tempfile.TemporaryDirectory() as d:
             with open(d + '/rules.yml', 'w') as f:
                 f.write(rules)
             with open(d + '/p.yml', 'w') as f:
                 f.write('global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [rules.yml]\n'
-                        'scrape_configs:\n- job_name: ibscope\n  honor_labels: true\n  static_configs:\n'
+                        'scrape_configs:\n- job_name: ibscope\n  honor_labels: true\n'
+                        + ('  convert_classic_histograms_to_nhcb: true\n' if native else '') + '  static_configs:\n'
                         f'  - targets: {targets}\n')
             port = free_port()
-            p = self.start(test_exporter.Program, ['prometheus', f'--config.file={d}/p.yml', f'--storage.tsdb.path={d}/data',
-                                     f'--web.listen-address=127.0.0.1:{port}'], 'ready to receive')
+            p = self.start(test_exporter.Program, [*(native and [native, '--enable-feature=native-histograms'] or ['prometheus']),
+                                     f'--config.file={d}/p.yml', f'--storage.tsdb.path={d}/data',
+                                     f'--web.listen-address=127.0.0.1:{port}'], 'ready to receive|Server is ready')
 
             def query(q):
                 r = urllib.request.Request(f'http://127.0.0.1:{port}/api/v1/query', data=('query=' + urllib.parse.quote(q)).encode())
@@ -192,16 +205,24 @@ class Seen(test_exporter.Collected):
     @test_exporter.needs('prometheus')
     def test_rules_and_dashboard(self):
         """Of what is really scraped, each rule records something, and each panel shows something."""
+        self.rules_and_dashboard(MAY_RECORD_NOTHING | ONLY_NATIVE)
+
+    @unittest.skipUnless(PROMETHEUS3, 'no Prometheus with native histograms: tests/system/prometheus3.sh fetches one')
+    def test_native(self):
+        """The same where the scraper makes native histograms of ours."""
+        self.rules_and_dashboard(MAY_RECORD_NOTHING | ONLY_CLASSIC, PROMETHEUS3)
+
+    def rules_and_dashboard(self, may_record_nothing, native=None):
         rules = test_monitoring.read(test_monitoring.RULES).replace('5m]', '10s]')
         board = json.loads(test_monitoring.read(test_monitoring.DASHBOARD))
         low = self.start(test_exporter.Exporter)
         full = self.start(test_exporter.Exporter, '--detail', 'full')
         fills = {'$job': 'ibscope', '$namespace': '.*', '$pod': '.*', '$container': '.*', '$source': '.*',
                  '${latency}': 'ibscope_load_miss_latency_cycles', '$__rate_interval': '8s', '$__range': '10s'}
-        with self.prometheus(low, full, rules=rules) as query:
-            for name in set(re.findall(r'record: (\S+)', rules)) - MAY_RECORD_NOTHING:
+        with self.prometheus(low, full, rules=rules, native=native) as query:
+            for name in set(re.findall(r'record: (\S+)', rules)) - may_record_nothing:
                 nan = 'NaN' if not re.search(r':p\d+_', name) else ''      # where there were no samples
-                self.until(lambda: (got := query(name)) and nan not in {v['value'][1] for v in got})
+                self.until(lambda: (got := query(name)) and nan not in {v.get('value', [0, ''])[1] for v in got})
             # samples a second
             self.until(lambda: query('sum(container:ibscope_estimated_ops:rate5m) / 500000 > 10'))
             seen = 0
@@ -217,6 +238,10 @@ class Seen(test_exporter.Collected):
                     return any(map(query, queries))
                 seen += shown() if panel['title'] in MAY_SHOW_NOTHING else self.until(shown)
             self.assertGreater(seen, 25)
+            # groups have as few series as the manual page says
+            most = query('max by (instance) (count by (instance, namespace, pod, container, runtime, cgroup) '
+                         '({__name__=~"ibscope_(load|samples_total|estimated|dtlb).+",instance="127.0.0.1:%d"}))' % low.port)
+            self.assertLessEqual(int(most[0]['value'][1]), 12 if native else 40)
 
     @staticmethod
     def percentiles(edges):

@@ -2,14 +2,24 @@
 """Series that last: restarts, equal names, groups that make way."""
 import os
 import re
+import sys
 import shutil
 import tempfile
 import unittest
 import urllib.request
 
-from ibscope import IBSCOPE, Busy, Cgroup, until
+from ibscope import IBSCOPE, Busy, Cgroup, free_port, until
 from test_containers import CPUS, OK, WHY, can_mount, cid
-from test_exporter import Program, samples
+from test_exporter import FILL, Case, Exporter, Program, needs, samples
+from test_monitoring import ROOT, read
+
+sys.path.append(os.path.join(ROOT, 'tests/bench'))
+import fleet  # noqa: E402
+
+try:
+    import yaml
+except ImportError:
+    yaml = None
 
 TOP = f'/ibscope-test-fleet-{os.getpid()}'
 PINS = f'/sys/fs/bpf/ibscope-fleet-{os.getpid()}'
@@ -118,6 +128,51 @@ class Restarts(unittest.TestCase):
     def unchecked(self):
         with urllib.request.urlopen(self.url, timeout=20) as a:
             return samples(a.read().decode())
+
+
+@unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
+@unittest.skipUnless(os.path.exists(FILL), 'fill_pins is not built')
+class Fleet(Case):
+    def test_arithmetic(self):
+        """The page says what the exporter exports."""
+        page = read(os.path.join(ROOT, 'tools/prometheus/FLEET.md'))
+
+        def numbers(text):
+            rows = [re.findall(r'[^|]+', x) for x in re.findall(r'^\| (?:low|medium|full) .*$', text, re.M)]
+            return [[float(n) for n in re.findall(r'[\d.]+', ' '.join(r[2:]).replace(',', ''))] for r in rows]
+        said, want = numbers(page), numbers(fleet.table(fleet.arithmetic()))
+        self.assertEqual(len(said), 6)
+        for a, b in zip(said, want):
+            self.assertEqual(a[0], b[0])
+            for x, y in zip(a, b):      # what a machine has of its own differs a little
+                self.assertLess(abs(x - y), 0.05 * y, (said, want))
+        self.assertLessEqual(said[0][0], 40)
+        self.assertLessEqual(said[1][0], 12)
+
+    @needs('prometheus')
+    @unittest.skipUnless(yaml, 'python3-yaml is not here')
+    def test_relabelling(self):
+        """Without honor_labels, after the operator labelled the target, series have the labels of workloads."""
+        spec = next(yaml.safe_load_all(read(os.path.join(ROOT, 'tools/kubernetes/monitors.yaml'))))['spec']
+        [end] = spec['podMetricsEndpoints']
+        relabel = [{re.sub('[A-Z]', lambda m: '_' + m[0].lower(), k): v for k, v in r.items()} for r in end['relabelings']]
+        labels = {'namespace': 'ibscope', 'pod': 'ibscope-x2k', 'container': 'exporter', 'endpoint': 'metrics',
+                  '__meta_kubernetes_pod_node_name': 'node-7'}
+        with fleet.filled(1) as d, tempfile.TemporaryDirectory() as t:
+            e = Exporter(pin_dir=d)
+            self.addCleanup(e.stop)
+            with open(t + '/p.yml', 'w') as f:
+                yaml.safe_dump({'global': {'scrape_interval': '1s'}, 'scrape_configs': [{
+                    'job_name': 'podMonitor/ibscope/ibscope/0', 'relabel_configs': relabel,
+                    'static_configs': [{'targets': [f'127.0.0.1:{e.port}'], 'labels': labels}]}]}, f)
+            port = free_port()
+            p = self.start(Program, ['prometheus', f'--config.file={t}/p.yml', f'--storage.tsdb.path={t}/data',
+                                     f'--web.listen-address=127.0.0.1:{port}'], 'ready to receive')
+            found = self.until(lambda: fleet.results(port, 'ibscope_samples_total'))
+            self.assertEqual([r['metric'] for r in found], [{
+                '__name__': 'ibscope_samples_total', 'instance': f'127.0.0.1:{e.port}', 'job': 'ibscope', 'node': 'node-7',
+                'namespace': 'production-1', 'pod': 'checkout-7d9f8b6c5d-00001', 'container': 'checkout'}])
+            p.stop()
 
 
 if __name__ == '__main__':

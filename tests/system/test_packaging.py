@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What is installed: units, manifest, image, sample of the options, package."""
 import glob
+import json
 import os
 import re
 import shutil
@@ -155,6 +156,51 @@ class Kubernetes(unittest.TestCase):
         for kind, api in (('DaemonSet', 'apps/v1'), ('Service', 'v1'), ('ConfigMap', 'v1'),
                           ('ServiceAccount', 'v1'), ('Namespace', 'v1'), ('NetworkPolicy', 'networking.k8s.io/v1')):
             self.assertEqual(self.docs[kind]['apiVersion'], api)
+
+    @unittest.skipUnless(shutil.which('go'), 'go is not here')
+    def test_chart(self):
+        """The Helm chart is the manifest with some values, but for the namespace, which has to be there."""
+        chart = os.path.join(ROOT, 'tools', 'kubernetes', 'chart')
+        with open(chart + '/values.yaml') as f:
+            values = yaml.safe_load(f)
+
+        def render(namespace, **changes):
+            p = subprocess.run(['go', 'run', os.path.join(ROOT, 'tests/system/render_chart.go'), chart,
+                                json.dumps({**values, **changes}), namespace], capture_output=True, text=True, timeout=120)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            return {d['kind']: d for d in yaml.safe_load_all(p.stdout) if d}
+        docs = render('ibscope')
+        want = {k: v for k, v in self.docs.items() if k != 'Namespace'}
+        want['ConfigMap']['data']['exporter.conf'] += 'detail = low\n'
+        self.assertEqual(docs, want)
+        docs = render('slow', image='r.example/ibscope:9', listen=':9950', monitor='PodMonitor', detail='full', maxGroups=100,
+                      maxOverhead='1%', nodeSelector={'zone': 'a'}, prometheus={'namespace': 'mon', 'name': 'prom'})
+        self.assertEqual({d['metadata']['namespace'] for d in docs.values()}, {'slow'})
+        self.assertEqual(docs.keys(), want.keys() | {'PodMonitor'})
+        pod = docs['DaemonSet']['spec']['template']['spec']
+        self.assertEqual({c['image'] for c in pod['containers']}, {'r.example/ibscope:9'})
+        self.assertEqual(pod['nodeSelector']['zone'], 'a')
+        data = docs['ConfigMap']['data']
+        self.assertIn('web.listen-address = :9950\ndetail = full\n', data['exporter.conf'])
+        self.assertRegex(data['ibscope.conf'], r'(?s)max-groups = 100\n.*max-overhead = 1%\n')
+        [peer] = docs['NetworkPolicy']['spec']['ingress'][0]['from']
+        self.assertEqual([*peer['namespaceSelector']['matchLabels'].values(), *peer['podSelector']['matchLabels'].values()],
+                         ['mon', 'prom'])
+        self.assertIn('ServiceMonitor', render('ibscope', monitor='ServiceMonitor'))
+
+    def test_monitors(self):
+        """They find what the manifest makes."""
+        monitors = {d['kind']: d for d in yaml.safe_load_all(read('kubernetes', 'monitors.yaml'))}
+        service = self.docs['Service']
+        [pod_end] = monitors['PodMonitor']['spec']['podMetricsEndpoints']
+        [service_end] = monitors['ServiceMonitor']['spec']['endpoints']
+        self.assertEqual([{'name': service_end['port'], 'port': pod_end['portNumber']}],
+                         [{k: p[k] for k in ('name', 'port')} for p in service['spec']['ports']])
+        self.assertEqual(pod_end['relabelings'], service_end['relabelings'])
+        for labels, m in ((self.pod['metadata']['labels'], 'PodMonitor'), (service['metadata']['labels'], 'ServiceMonitor')):
+            want = monitors[m]['spec']['selector']['matchLabels']
+            self.assertEqual({k: labels.get(k) for k in want}, want)
+            self.assertEqual(monitors[m]['metadata']['namespace'], service['metadata']['namespace'])
 
     def test_no_port_is_open(self):
         """As it is applied, nobody gets to the exporter; when it is opened, Prometheus alone does."""

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * fill_pins DIR GROUPS [SLOTS]: pin what a collector would have of so many containers, all sources
- * and all buckets, and tick until SIGTERM. Nothing samples.
+ * fill_pins DIR GROUPS [SLOTS [grow]]: pin what a collector would have of so many containers, all
+ * sources and all buckets, and tick until SIGTERM. Nothing samples; with `grow` the counters of each
+ * container go up once a second, as if something did.
  */
 #include "base/clock.h"
 #include "counts/layout.h"
@@ -81,6 +82,28 @@ static __u64 fill_slot(__u64 *words, __u32 slot)
 	return samples;
 }
 
+/* What a second brings to each histogram of a slot. Return: samples. */
+static __u64 grow_slot(__u64 *words, __u32 slot, __u64 second)
+{
+	__u64 samples = 0;
+
+	for (unsigned int pair = 0; pair < IBS_LAYOUT_ENTRIES; pair++) {
+		__u64 *w = words + (layout.entry[pair] & IBS_LAYOUT_WORD);
+		__u32 b = (slot * 31 + pair * 17 + second * 7919) % IBS_LAT_BUCKETS;
+		__u64 n = 1 + (slot + pair + second * second) % 9;
+
+		if (!layout_has(&layout, pair) || !(layout.entry[pair] & IBS_LAYOUT_HIST))
+			continue;
+		w[IBS_PAIR_OPS] += n * PERIOD;
+		w[IBS_HIST_CYCLES] += n * ibs_lat_le(b) * PERIOD;
+		w[IBS_HIST_BUCKET + b] += n;
+		w[IBS_HIST_SUM] += n * ibs_lat_le(b);
+		samples += n;
+	}
+	words[IBS_TLB_L2_MISS_OPS] += PERIOD;
+	return samples;
+}
+
 static void name_slot(struct ibs_slot_name *n, __u32 slot)
 {
 	n->cgroup_id = 1000 + slot;
@@ -98,6 +121,7 @@ int main(int argc, char **argv)
 {
 	__u32 groups = argc > 2 ? atoi(argv[2]) : 0;
 	__u32 slots = argc > 3 ? (__u32)atoi(argv[3]) : groups + 1;
+	const bool grow = argc > 4 && !strcmp(argv[4], "grow");
 	struct timespec second = { .tv_sec = 1 };
 	struct ibs_slot_owner *owners;
 	struct ibs_state *state;
@@ -110,7 +134,7 @@ int main(int argc, char **argv)
 	sigset_t set;
 
 	if (!groups || slots <= groups) {
-		fprintf(stderr, "usage: fill_pins DIR GROUPS [SLOTS]\n");
+		fprintf(stderr, "usage: fill_pins DIR GROUPS [SLOTS [grow]]\n");
 		return 2;
 	}
 	sigemptyset(&set);
@@ -169,6 +193,15 @@ int main(int argc, char **argv)
 		meta->status.time_ns = clock_ns(CLOCK_BOOTTIME);
 		meta->status.cpus = CPUS;
 		pins_write_end(&meta->seq);
+		/* readers wait while this is odd, as while groups are folded */
+		__atomic_fetch_add(&state->control.fold, 1, __ATOMIC_SEQ_CST);
+		for (__u32 slot = 1; slot <= groups && grow; slot++)
+			samples += grow_slot(series + (size_t)slot * layout.words, slot,
+					     meta->status.time_ns / 1000000000);
+		__atomic_store_n(&state->cpu[0].outcome[IBS_OUTCOME_AGGREGATED], samples,
+				 __ATOMIC_SEQ_CST);
+		__atomic_store_n(&state->cpu[0].seen, samples, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&state->control.fold, 1, __ATOMIC_SEQ_CST);
 	} while (sigtimedwait(&set, NULL, &second) < 0);
 	pins_remove(pins);
 	pins_close(pins);
