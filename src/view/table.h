@@ -17,32 +17,31 @@ struct err;
  * X(ID, "name", "HEADING", rank, "meaning"). The column of the lowest rank is left out first where
  * the width is small; rank 0 is only printed if asked for.
  */
-#define TABLE_COLUMN_TABLE(X)                                                                     \
-	X(SAMPLES, "samples", "SAMPLES", 5, "samples")                                            \
-	X(VALID, "valid", "VALID", 0, "samples with a valid latency")                             \
-	X(OPS, "estimated_ops", "EST. OPS", 0,                                                    \
-	  "estimated ops (or cycles) that the samples stand for")                                 \
-	X(CYCLES, "cycles", "MISS CYCLES/s", 12, "latency x ops that a sample stands for")        \
-	X(SHARE, "share", "SHARE", 11, "share of all miss cycles")                                \
-	X(DRAM, "dram", "DRAM", 8, "share of the row's miss cycles that DRAM of any node cost")   \
-	X(REMOTE, "remote", "REMOTE", 7, "share of the row's miss cycles that other nodes cost")  \
-	X(HITM, "hitm", "HITM", 3, "share of them of lines that another cache had modified")      \
-	X(MLP, "mlp", "MLP", 2, "requests open when a missed load was filled, on average")        \
-	X(WALK, "walk", "WALK", 1,                                                                \
-	  "share of loads and stores (or fetches) that walked page tables")                       \
-	X(L3_MISS, "l3_miss", "L3 MISS", 8,                                                       \
-	  "ibs_fetch: share of the row's cycles of fetches that missed the L3; before Zen 4 the " \
-	  "L2")                                                                                   \
-	X(ABORTED, "aborted", "ABORTED", 2, "ibs_fetch: share of fetches that did not complete")  \
-	X(MEAN, "mean", "MEAN", 0, "mean latency, cycles")                                        \
-	X(P50, "p50", "p50", 4, "median latency, cycles")                                         \
-	X(P90, "p90", "p90", 6, "90th percentile, cycles")                                        \
-	X(P99, "p99", "p99", 10, "99th percentile, cycles; needs 100 samples")                    \
-	X(HISTOGRAM, "histogram", "", 9,                                                          \
-	  "distribution of latencies, 16 to 4096 cycles, log scale")                              \
-	X(TREND, "trend", "TREND", 10,                                                            \
-	  "miss cycles of the last intervals, and whether they changed; in top only")             \
-	TABLE_EXTRA_TABLE(X)                                                                      \
+#define TABLE_COLUMN_TABLE(X)                                                                    \
+	X(SAMPLES, "samples", "SAMPLES", 5, "samples")                                           \
+	X(VALID, "valid", "VALID", 0, "samples with a valid latency")                            \
+	X(OPS, "estimated_ops", "EST. OPS", 0,                                                   \
+	  "estimated ops (or cycles) that the samples stand for")                                \
+	X(CYCLES, "cycles", "MISS CYCLES/s", 12, "latency x ops that a sample stands for")       \
+	X(SHARE, "share", "SHARE", 11, "share of all miss cycles")                               \
+	X(DRAM, "dram", "DRAM", 8, "share of the row's miss cycles that DRAM of any node cost")  \
+	X(REMOTE, "remote", "REMOTE", 7, "share of the row's miss cycles that other nodes cost") \
+	X(HITM, "hitm", "HITM", 3, "share of them of lines that another cache had modified")     \
+	X(MLP, "mlp", "MLP", 2, "requests open when a missed load was filled, on average")       \
+	X(WALK, "walk", "WALK", 1,                                                               \
+	  "share of loads and stores (or fetches) that walked page tables")                      \
+	X(L3_MISS, "l3_miss", "L3 MISS", 8,                                                      \
+	  "ibs_fetch: share of cycles that missed the L3; before Zen 4 the L2")                  \
+	X(ABORTED, "aborted", "ABORTED", 2, "ibs_fetch: share of fetches that did not complete") \
+	X(MEAN, "mean", "MEAN", 0, "mean latency, cycles")                                       \
+	X(P50, "p50", "p50", 4, "median latency, cycles")                                        \
+	X(P90, "p90", "p90", 6, "90th percentile, cycles")                                       \
+	X(P99, "p99", "p99", 10, "99th percentile, cycles; needs 100 samples")                   \
+	X(HISTOGRAM, "histogram", "", 9,                                                         \
+	  "distribution of latencies, 16 to 4096 cycles, log scale")                             \
+	X(TREND, "trend", "TREND", 10,                                                           \
+	  "miss cycles of the last intervals, and whether they changed; in top only")            \
+	TABLE_EXTRA_TABLE(X)                                                                     \
 	TABLE_LINE_TABLE(X)
 /* Of recordings only; table_row.extra has them in this order, */
 #define TABLE_EXTRA_TABLE(X)                                                            \

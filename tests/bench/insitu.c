@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What a sample costs where it is taken: a calibrated loop is timed without sampling and with each
- * variant of the program on ibs_op, on one CPU; the time that sampling adds, divided by the samples,
+ * variant of the program on ibs_op, or ibs_fetch, on one CPU; the time that sampling adds, divided by the samples,
  * is the cost of one. On the rig with --icount a nanosecond is an instruction, so the figures are
  * instructions and repeat.
  *
@@ -51,6 +51,7 @@ static const struct memory_range eight_nodes[] = {
 	{ 321 * GIB, 385 * GIB, 5 }, { 385 * GIB, 449 * GIB, 6 }, { 449 * GIB, 513 * GIB, 7 },
 };
 
+#define FETCH .metric = IBS_METRIC_FETCH_LAT
 static const struct variant {
 	const char *name;
 	struct sampler_opts opts;
@@ -84,7 +85,13 @@ static const struct variant {
 	  { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT, .probe_read = true } },
 	{ "copy: aggregated: by cgroup", { .by = IBS_BY_CGROUP, .probe_read = true } },
 	{ "copy: forwarded", { .output = SAMPLER_RECORDS, .probe_read = true } },
+	{ "fetch: empty program", { .prog = SAMPLER_PROG_EMPTY, FETCH } },
+	{ "fetch: rejected: cgroup",
+	  { .by = IBS_BY_CGROUP, .sel.cgroups = &nobody_cgroup, .sel.n_cgroups = 1, FETCH } },
+	{ "fetch: rejected: latency", { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT, FETCH } },
+	{ "fetch: aggregated: by cgroup", { .by = IBS_BY_CGROUP, FETCH } },
 };
+#define FETCHES	 4 /* the last of them, the floor first */
 #define VARIANTS (sizeof(variants) / sizeof(variants[0]))
 #define EMPTY	 1 /* the floor */
 
@@ -250,7 +257,7 @@ int main(int argc, char **argv)
 	struct cpu_info info;
 	struct err err = { "" };
 	double base[ROUNDS];
-	struct pmu *pmu;
+	struct pmu *pmu, *pmus[2]; /* ibs_op, ibs_fetch */
 
 	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) >= 0;) {
 		if (c == '?')
@@ -266,7 +273,8 @@ int main(int argc, char **argv)
 	if (optind < argc)
 		period = argv[optind];
 	cpu_info_read(&info);
-	if (quiet_bind(cpu, &err) || pmu_open("", "ibs_op", &info, &pmu, &err)) {
+	if (quiet_bind(cpu, &err) || pmu_open("", "ibs_op", &info, &pmus[0], &err) ||
+	    pmu_open("", "ibs_fetch", &info, &pmus[1], &err)) {
 		log_error("%s", err.text);
 		return 1;
 	}
@@ -288,6 +296,7 @@ int main(int argc, char **argv)
 			if (filter.text)
 				o.sel.filter = &filter.prog;
 			o.attr.size = sizeof(o.attr);
+			pmu = pmus[ibs_metric_of_fetch(o.metric)];
 			o.attr.type = pmu->type;
 			o.attr.sample_period = strtoull(period, NULL, 0);
 			o.attr.sample_type = PERF_SAMPLE_RAW;
@@ -307,13 +316,16 @@ int main(int argc, char **argv)
 			filter_free(&filter);
 		}
 	}
-	pmu_close(pmu);
+	pmu_close(pmus[0]);
+	pmu_close(pmus[1]);
 	if (!json)
 		printf("%-30s %10s %12s %12s\n", "variant", "samples", "per sample", "above empty");
 	for (size_t v = 0; v < VARIANTS; v++) {
 		struct result *r = &results[v];
 		double cost = loop_median(r->cost, rounds, NULL);
-		double floor = loop_median(results[EMPTY].cost, rounds, NULL);
+		double floor = loop_median(
+			results[v < VARIANTS - FETCHES ? EMPTY : VARIANTS - FETCHES].cost, rounds,
+			NULL);
 
 		if (!wanted(&variants[v], only))
 			continue;

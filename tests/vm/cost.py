@@ -24,6 +24,10 @@ LIMITS = {
     'rejected: op': (130, 450),
     'rejected: src': (130, 450),
     'aggregated: by cgroup': (300, 600),
+    # 1.1 times those of ops
+    'fetch: rejected: cgroup': (110, 110),
+    'fetch: rejected: latency': (143, 495),
+    'fetch: aggregated: by cgroup': (330, 660),
 }
 
 
