@@ -20,7 +20,7 @@ int push_secret_read(const char *path, struct push_secret *out, struct err *err)
 	struct stat st;
 	ssize_t n;
 
-	*out->text = 0;
+	out->text[0] = 0;
 	if (!*path)
 		return 0;
 	if (fd < 0)
