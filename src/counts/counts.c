@@ -209,7 +209,7 @@ static int each_group(const struct counts *c, counts_cb *cb, void *arg)
 				   .other = ended || slot == IBS_SLOT_OTHER,
 				   .ended = ended };
 
-		if (!used && slot != IBS_SLOT_OTHER && !(c->one_group && slot == 1))
+		if (!used && slot != IBS_SLOT_OTHER && !(!c->by && slot == 1))
 			continue;
 		g.key = c->owners[slot].key;
 		ret = read_group(c, &pairs, slot, all, &g);
@@ -310,6 +310,7 @@ int counts_read(const struct counts *c, struct snapshot *out, struct err *err)
 		snapshot_free(out);
 		return ret;
 	}
+	out->by = c->by;
 	out->ledger.seen = l.seen;
 	memcpy(out->ledger.outcome, l.outcome, sizeof(l.outcome));
 	return 0;

@@ -22,10 +22,10 @@ struct counts {
 	const struct ibs_state *state;
 	unsigned int n_cpus; /* possible ones */
 	__u32 shards, max_slots;
-	bool one_group; /* slot 1 is used though no owner says so: --by names nothing */
-	bool has_ops;	/* the ops of each sample are counted; else each counts as `period` */
-	bool tlb;	/* TLB misses are counted */
-	__u64 period;	/* 0: not known */
+	__u32 by;     /* enum ibs_by bits; 0: slot 1 is used though no owner says so */
+	bool has_ops; /* the ops of each sample are counted; else each counts as `period` */
+	bool tlb;     /* TLB misses are counted */
+	__u64 period; /* 0: not known */
 	const struct layout *layout;
 	struct shard_cost *cost; /* of shards: counts_each() adds to it; NULL: not asked for */
 };

@@ -70,7 +70,8 @@ const char *series_label(const struct series *s, enum label l)
 
 int labels_counted(unsigned int labels, bool fetch, struct err *err)
 {
-	const unsigned int other = labels & (fetch ? LABELS_OP : LABELS_FETCH);
+	const unsigned int other =
+		labels & (fetch ? LABELS_OP | 1U << LABEL_MEM_NODE : LABELS_FETCH);
 
 	if (other)
 		return err_set(err, -EINVAL, "--by %s: samples of %s do not have that; use %s",

@@ -112,6 +112,7 @@ int series_add(struct series *a, const struct series *b)
 	a->open += b->open;
 	a->state_n += b->state_n;
 	a->hitm += b->hitm;
+	a->price += b->price;
 	for (int i = 0; b->buckets && i < IBS_LAT_BUCKETS; i++)
 		a->buckets[i] += b->buckets[i];
 	return 0;

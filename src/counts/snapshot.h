@@ -19,8 +19,9 @@ struct series {
 	__u64 cycles; /* miss cycles: latencies, each times the ops of its sample; 0 with a sum: unknown */
 	/* Of loads that missed L1, where the latency is theirs: */
 	__u64 open_n, open; /* those that tell how many requests were open, and the sum of that */
-	__u64 state_n;	/* those that tell the state of the line in the cache that it came from */
-	__u64 hitm;	/* miss cycles (latencies if those are unknown) of modified lines */
+	__u64 state_n; /* those that tell the state of the line in the cache that it came from */
+	__u64 hitm;    /* miss cycles (latencies if those are unknown) of modified lines */
+	double price; /* miss cycles above those of local memory, set by snapshot_prices(); NAN: unknown */
 	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL where no sample can have a latency */
 };
 
@@ -68,6 +69,7 @@ struct snapshot {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	struct ledger ledger;
 	struct pmu_state pmu;
+	__u32 by; /* enum ibs_by bits: members of keys that mean something */
 	size_t n_groups;
 	struct group *groups; /* ordered by slot */
 	size_t n_shards;      /* 0: not asked for */

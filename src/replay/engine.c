@@ -280,7 +280,7 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 				     .n_cpus = 1,
 				     .shards = 1,
 				     .max_slots = max_slots,
-				     .one_group = !opts->by,
+				     .by = opts->by,
 				     .has_ops = opts->count_ops,
 				     .period = opts->period,
 				     .tlb = opts->tlb,

@@ -210,7 +210,7 @@ void sampler_fold_repair(struct sampler *s)
 
 	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < s->max_slots; slot++) {
 		if (owners[slot].used == IBS_SLOT_USED || owners[slot].used == IBS_SLOT_ENDED ||
-		    (s->counts.one_group && slot == IBS_SLOT_OTHER + 1))
+		    (!s->counts.by && slot == IBS_SLOT_OTHER + 1))
 			continue;
 		owners[slot].used = IBS_SLOT_FREE;
 		move_words(s, &(struct sampler_leaving){ slot, s->ended });

@@ -465,7 +465,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 				     .n_cpus = s->possible_cpus,
 				     .shards = s->memory.shards,
 				     .max_slots = s->max_slots,
-				     .one_group = !sampler_group_by(opts),
+				     .by = sampler_group_by(opts),
 				     .has_ops = opts->count_ops,
 				     .period = period,
 				     .tlb = opts->tlb,

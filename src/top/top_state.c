@@ -200,6 +200,7 @@ int top_update(struct top *t)
 	if (t->missing)
 		t->shown.n_groups = 0;
 	leave_zoom_only(t);
+	t->shown.by = f->by;
 	ret = table_build(&t->shown, f->metric, top_row_labels(t), sort, 0, history_name,
 			  t->history, &t->table);
 	if (ret)

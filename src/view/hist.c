@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/utf8.h"
+#include "counts/remote_price.h"
 #include "fetch_verdict.h"
 #include "pager.h"
 
@@ -175,7 +176,7 @@ void hist_print_row(FILE *f, const struct hist_info *info, const struct label_or
 }
 
 static void print_header(FILE *f, const struct screen *screen, const struct hist_info *info,
-			 const struct snapshot *interval)
+			 struct snapshot *interval)
 {
 	char period[32];
 
@@ -203,8 +204,8 @@ static size_t rows_that_fit(const struct screen *screen, const struct hist_info 
 }
 
 int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view *v,
-		    const struct hist_info *info, const struct snapshot *interval,
-		    unsigned int labels, cgroup_namer name, void *arg, struct err *err)
+		    const struct hist_info *info, struct snapshot *interval, unsigned int labels,
+		    cgroup_namer name, void *arg, struct err *err)
 {
 	struct table t;
 	int ret = table_build(interval, info->metric, labels ?: TABLE_LABELS,
@@ -241,8 +242,8 @@ int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view
 }
 
 static int print_csv(FILE *f, struct hist_view *v, const struct hist_info *info,
-		     const struct snapshot *interval, unsigned int labels, cgroup_namer name,
-		     void *arg, struct err *err)
+		     struct snapshot *interval, unsigned int labels, cgroup_namer name, void *arg,
+		     struct err *err)
 {
 	struct table t;
 	int ret = table_build(interval, info->metric, labels ?: TABLE_LABELS,
@@ -302,6 +303,8 @@ static json_t *json_row(const struct row *r)
 	json_object_set_new(o, "estimated_ops", s->ops ? json_integer(s->ops) : json_null());
 	cycles = series_miss_cycles(s);
 	json_object_set_new(o, "miss_cycles", isnan(cycles) ? json_null() : json_real(cycles));
+	json_object_set_new(o, "remote_price",
+			    isnan(s->price) ? json_null() : json_real(rint(s->price) + 0.0));
 	json_object_set_new(o, "open_requests",
 			    s->open_n ? json_pack("{s:I, s:I}", "samples", (json_int_t)s->open_n,
 						  "sum", (json_int_t)s->open)
@@ -371,7 +374,7 @@ static int print_row_json(FILE *f, const struct row *r, const struct label_order
 	return ret;
 }
 
-static int print_json(FILE *f, const struct hist_info *info, const struct snapshot *interval,
+static int print_json(FILE *f, const struct hist_info *info, struct snapshot *interval,
 		      const struct rows *rows, const struct label_order *order, struct err *err)
 {
 	json_t *o = json_pack(
@@ -406,7 +409,7 @@ static int print_json(FILE *f, const struct hist_info *info, const struct snapsh
 }
 
 int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
-	       const struct snapshot *interval, unsigned int labels, cgroup_namer name, void *arg,
+	       struct snapshot *interval, unsigned int labels, cgroup_namer name, void *arg,
 	       struct err *err)
 {
 	struct pager pager = { .f = f, .to = f };
@@ -415,6 +418,7 @@ int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
 	struct rows rows;
 	int ret, closed;
 
+	snapshot_prices(interval, info->metric);
 	if (v->csv) {
 		ret = print_csv(f, v, info, interval, labels, name, arg, err);
 	} else if (!v->json) {

@@ -31,13 +31,13 @@ struct hist_info {
 /* How to print; zero is the default. Rows for option_set are in hist_options. */
 struct hist_view {
 	bool json, csv, histograms;
-	bool goes_on;			/* more intervals follow: no pager */
-	size_t top;			/* rows; 0: as many as fit, 20 in a pipe */
-	enum table_column sort;		/* only if has_sort; else miss cycles */
+	bool goes_on;		/* more intervals follow: no pager */
+	size_t top;		/* rows; 0: as many as fit, 20 in a pipe */
+	enum table_column sort; /* only if has_sort; else miss cycles */
 	bool has_sort;
 	enum table_column columns[TABLE_COLUMNS];
-	unsigned int n_columns;		/* 0: as many as fit */
-	bool header_printed;		/* of CSV */
+	unsigned int n_columns; /* 0: as many as fit */
+	bool header_printed;	/* of CSV */
 	struct label_order order;
 };
 
@@ -58,13 +58,13 @@ int hist_view_check(const struct hist_view *v, struct err *err);
  * Return: 0, or -ENOMEM or -EIO with @err.
  */
 int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
-	       const struct snapshot *interval, unsigned int labels, cgroup_namer name, void *arg,
+	       struct snapshot *interval, unsigned int labels, cgroup_namer name, void *arg,
 	       struct err *err);
 
 /* The same as text on a screen other than the one of @f. */
 int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view *v,
-		    const struct hist_info *info, const struct snapshot *interval,
-		    unsigned int labels, cgroup_namer name, void *arg, struct err *err);
+		    const struct hist_info *info, struct snapshot *interval, unsigned int labels,
+		    cgroup_namer name, void *arg, struct err *err);
 
 /* The full histogram of a row. */
 void hist_print_row(FILE *f, const struct hist_info *info, const struct label_order *order,

@@ -123,7 +123,10 @@ void screen_scaled(const struct screen *s, double v, char unit, char *buf, size_
 		return;
 	}
 	v /= scale(unit);
-	if (v <= 0)
+	if (v <= -0.005 && size) {
+		*buf = '-';
+		screen_scaled(s, -v * scale(unit), unit, buf + 1, size - 1);
+	} else if (v <= 0)
 		snprintf(buf, size, "0");
 	else if (v < 0.005)
 		snprintf(buf, size, "<0.01%s", suffix);

@@ -2,6 +2,7 @@
 #include "table.h"
 
 #include "base/u64_map.h"
+#include "counts/remote_price.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -225,6 +226,8 @@ static double sort_key(const struct table_row *r, enum table_column c)
 		return table_aborted(r);
 	case TABLE_MEAN:
 		return r->all.valid ? (double)r->all.sum / r->all.valid : NAN;
+	case TABLE_PRICE:
+		return r->all.price;
 	case TABLE_P50:
 		return series_percentile(&r->all, 0.5);
 	case TABLE_P90:
@@ -315,7 +318,7 @@ static int fill(struct table *t, struct ranked *d, size_t *n, size_t top)
 	return ret;
 }
 
-int table_build(const struct snapshot *s, enum ibs_metric metric, unsigned int labels,
+int table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels,
 		enum table_column sort, size_t top, cgroup_namer name, void *arg, struct table *out)
 {
 	const bool each_series = labels & LABELS_PAIR, fetch = ibs_metric_of_fetch(metric);
@@ -328,6 +331,7 @@ int table_build(const struct snapshot *s, enum ibs_metric metric, unsigned int l
 			       .metric = metric,
 			       .seconds = s->time_ns / 1e9,
 			       .sort = sort };
+	snapshot_prices(s, metric);
 	for (size_t i = 0; i < s->n_groups; i++)
 		max += each_series ? s->groups[i].n_series : 1;
 	d = calloc(max ?: 1, sizeof(*d));

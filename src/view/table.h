@@ -37,6 +37,8 @@ struct err;
 	X(P50, "p50", "p50", 4, "median latency, cycles")                                        \
 	X(P90, "p90", "p90", 6, "90th percentile, cycles")                                       \
 	X(P99, "p99", "p99", 10, "99th percentile, cycles; needs 100 samples")                   \
+	X(PRICE, "remote_price", "REMOTE PRICE/s", 0,                                            \
+	  "miss cycles above the same accesses at the mean latency of local memory")             \
 	X(HISTOGRAM, "histogram", "", 9,                                                         \
 	  "distribution of latencies, 16 to 4096 cycles, log scale")                             \
 	X(TREND, "trend", "TREND", 10,                                                           \
@@ -54,8 +56,7 @@ struct err;
 	X(CPUS, "cpus", "CPUS", 7, "different CPUs")                                    \
 	X(THREADS, "threads", "THREADS", 9, "different threads")                        \
 	X(IMBALANCE, "imbalance", "IMBALANCE", 9,                                       \
-	  "miss cycles of the busiest MPI rank over the mean of all")                   \
-	X(PRICE, "remote_price", "REMOTE PRICE", 0, "miss cycles above those of local memory")
+	  "miss cycles of the busiest MPI rank over the mean of all")
 /* and then those of cache lines. */
 #define TABLE_LINE_TABLE(X)                                                                        \
 	X(HITM_CCX, "hitm_ccx", "HITM CCX", 2, "loads that hit modified data of the same complex") \
@@ -123,7 +124,7 @@ struct table {
 #define TABLE_LABELS (TABLE_JOINED | 1U << LABEL_CGROUP | 1U << LABEL_CONTAINER | 1U << LABEL_POD)
 
 /**
- * table_build() - group, rank and fold what a snapshot holds
+ * table_build() - group, rank and fold what a snapshot holds, with its prices
  * @labels: 1 << enum label bits, or TABLE_LABELS
  * @sort:   largest first
  * @top:    rows; what follows is in rest. 0: all
@@ -133,7 +134,7 @@ struct table {
  *
  * Return: 0 or -ENOMEM.
  */
-int table_build(const struct snapshot *s, enum ibs_metric metric, unsigned int labels,
+int table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels,
 		enum table_column sort, size_t top, cgroup_namer name, void *arg,
 		struct table *out);
 

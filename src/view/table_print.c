@@ -180,7 +180,7 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 		histogram(s, &r->all, out);
 		break;
 	case TABLE_PRICE:
-		screen_scaled(s, r->extra[c - TABLE_EXTRA], g->unit, out, CELL);
+		screen_scaled(s, per_second(g->t, r->all.price), g->unit, out, CELL);
 		break;
 	case TABLE_IMBALANCE:
 		screen_ratio(s, r->extra[c - TABLE_EXTRA], out, CELL);
@@ -205,6 +205,8 @@ static const char *heading(const struct table_text *g, enum table_column c)
 		return "CYCLES/s";
 	if (c == TABLE_OPS && is_fetch(g->t))
 		return "EST. FETCHES";
+	if (c == TABLE_PRICE && g->t->key)
+		return "REMOTE PRICE";
 	if (c == TABLE_OPS && g->t->ops)
 		return g->t->ops;
 	return headings[c];
@@ -571,6 +573,8 @@ static void csv_row(FILE *f, const struct table *t, const struct table_row *r)
 
 		csv_number(f, p < 0 ? NAN : p, "%.0f");
 	}
+	if (!is_fetch(t))
+		csv_number(f, rint(s->price) + 0.0, "%.0f");
 }
 
 void table_print_csv(FILE *f, const struct table *t, bool simulated, bool header)
@@ -584,8 +588,9 @@ void table_print_csv(FILE *f, const struct table *t, bool simulated, bool header
 				fprintf(f, ",%s", t->joined ? "container" : label_name(l));
 		}
 		fprintf(f,
-			",samples,valid,estimated_ops,miss_cycles,share,%s,walk,mean,p50,p90,p99\n",
+			",samples,valid,estimated_ops,miss_cycles,share,%s,walk,mean,p50,p90,p99",
 			is_fetch(t) ? "l3_miss,aborted" : "dram,remote,hitm,mlp");
+		fputs(is_fetch(t) ? "\n" : ",remote_price\n", f);
 	}
 	for (size_t i = 0; i < t->n + !!t->n_rest; i++) {
 		fprintf(f, "%d,%.3f,", simulated, t->seconds);

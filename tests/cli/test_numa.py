@@ -12,7 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'system'))
 import ibscope  # noqa: E402
-from ibscope import run  # noqa: E402
+from ibscope import can_bpf, run  # noqa: E402
 
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_lines')
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'perf')
@@ -20,6 +20,7 @@ PERIOD = 1000
 PHYS = 0x100000000
 GIB = 1 << 30
 RANGES = [(PHYS, PHYS + GIB, 0), (PHYS + GIB, PHYS + 2 * GIB, 1), (PHYS + 4 * GIB, PHYS + 5 * GIB, 2)]
+OK, WHY = can_bpf()
 LEVELS = {'dram': 'dram', 'remote-dram': 'dram', 'pmem': 'pmem', 'remote-pmem': 'pmem', 'cxl': 'cxl',
           'remote-cxl': 'cxl'}
 
@@ -152,6 +153,27 @@ class Numa(unittest.TestCase):
                 rows = list(csv.DictReader(io.StringIO(self.numa(path, '--csv').stdout)))
                 self.assertEqual({r['node'] for r in rows}, {'' if piped else '0'})
                 self.assertIn('0', {r['mem_node'] for r in rows})
+
+    @unittest.skipUnless(OK, f'no BPF here: {WHY}')
+    def test_live(self):
+        for args in (['--live', '--json', '0.5', '1'], ['--json', '-a', '--', 'sleep', '0.5']):
+            p = self.numa('--source', 'sim', '--seed', '3', *args)
+            j = json.loads(p.stdout)
+            self.assertEqual({r['labels']['node'] for r in j['series']}, {'0'})
+            self.assertGreater(sum(r['samples'] for r in j['series']), 0)
+            self.assertEqual(list(j['ledger']['filtered']), ['op'])     # neither loads nor stores
+            self.assertEqual(set(j['series'][0]['labels']), {'node', 'mem_node'})
+            self.assertIn('remote_price', j['series'][0])
+        text = self.numa('--source', 'sim', '--live', '--by', 'src', '0.3', '1').stdout
+        self.assertIn('SIMULATED', text)
+        self.assertRegex(text, r'\nSOURCE +NODE +MEM_NODE +MISS CYCLES/s +REMOTE PRICE/s +MEAN +SAMPLES +SHARE\n')
+        # without nodes the source says what is remote, and the rows add up to the price
+        j = json.loads(run('hist', '--source', 'sim', '--by', 'src', '--json', '0.5', '1').stdout)
+        rows = {r['labels']['src']: r for r in j['series']}
+        near, far = rows['dram'], rows['remote-dram']
+        want = far['miss_cycles'] - far['valid'] * j['period'] * near['sum'] / near['valid']
+        self.assertAlmostEqual(far['remote_price'], want, delta=want * 1e-7)
+        self.assertEqual(near['remote_price'], 0)
 
     def test_usage(self):
         path = self.make('numa', '10', '1')

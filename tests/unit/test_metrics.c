@@ -578,7 +578,7 @@ static void test_by_nothing(void **state)
 {
 	(void)state;
 	meta.layout.by = 0;
-	counts.one_group = true;
+	counts.by = 0;
 	add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, 50, 3);
 	add_tlb(1, 1, 0, 2, 90);
 	print(METRICS_TEXT);

@@ -516,6 +516,8 @@ static void test_numbers(void **state)
 	SAYS(screen_scaled(&s, 123.4e9, 'G', b, sizeof(b)), "123 G");
 	SAYS(screen_scaled(&s, 1e6, 'G', b, sizeof(b)), "<0.01 G");
 	SAYS(screen_scaled(&s, 0, 'G', b, sizeof(b)), "0");
+	SAYS(screen_scaled(&s, -1e6, 'G', b, sizeof(b)), "0");
+	SAYS(screen_scaled(&s, -12.34e9, 'G', b, sizeof(b)), "-12.3 G");
 	SAYS(screen_scaled(&s, 812, ' ', b, sizeof(b)), "812");
 #undef SAYS
 	assert_int_equal(screen_unit(999), ' ');
@@ -578,7 +580,7 @@ static void test_fetches(void **state)
 		{ .slot = 1, .key.cgroup_id = 1, .series = web, .n_series = 3 },
 		{ .slot = 2, .key.cgroup_id = 2, .series = db, .n_series = 3 },
 	};
-	const struct snapshot s = { .time_ns = 1000000000, .groups = groups, .n_groups = 2 };
+	struct snapshot s = { .time_ns = 1000000000, .groups = groups, .n_groups = 2 };
 	struct table t;
 	char *text;
 

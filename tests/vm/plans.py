@@ -2,6 +2,7 @@
 """Selections that are decided before the program, against the hardware's log: the same series as
 of all delivered samples that the selection holds for, and no interrupt where none is wanted.
 """
+import collections
 import json
 
 import oracle
@@ -11,11 +12,36 @@ FAR = ('dram', 'remote-dram')
 PLAN = '--plan hw,sched,driver '
 
 
-def need_nodes(guest, series):
+def need_nodes(guest, accepted, series):
     found = {key[:2] for key in series}
     numbers = [str(n) for n in range(guest.nodes)]
     need(found == {(n, m) for n in numbers for m in numbers + ['unknown']}, 'nodes: %s' % sorted(found))
-    return '%d nodes' % guest.nodes
+    return '%d nodes, %s' % (guest.nodes, check_price(accepted, guest.stdout('numa')))
+
+
+MEMORY = 'dram', 'pmem', 'cxl'
+
+
+def check_price(accepted, text):
+    """Of each row the latencies of remote memory above the mean of local ones, of this node or of all."""
+    local, prices = collections.defaultdict(list), collections.Counter()
+    kind = lambda s: s.src.replace('remote-', '')
+    remote = lambda s: s.src[:7] == 'remote-' if s.mem_node == 'unknown' else s.node != s.mem_node
+    rows = [s for s in accepted if kind(s) in MEMORY and s.metrics['dc_miss_lat'] is not None]
+    for s in rows:
+        if not remote(s):
+            for at in (s.node, kind(s)), kind(s):
+                local[at].append(s.metrics['dc_miss_lat'])
+    for s in rows:
+        if remote(s):
+            near = local[s.node, kind(s)] or local[kind(s)]
+            prices[str(s.node), str(s.mem_node), s.src] += s.metrics['dc_miss_lat'] - sum(near) / len(near)
+    out = json.loads(text)
+    for r in out['series']:
+        want = prices[tuple(r['labels'][k] for k in ('node', 'mem_node', 'src'))] * out['period']
+        need(abs(r['remote_price'] - want) <= 1 + abs(want) * 1e-6,
+             'price of %s: %s, expected %s' % (r['labels'], r['remote_price'], want))
+    return 'remote price %.0f cycles' % sum(r['remote_price'] for r in out['series'])
 
 
 def scenarios(guest):
@@ -26,8 +52,8 @@ def scenarios(guest):
     by = ('cpu', 'cgroup', 'src')
     guest.do('start a /a 0; start b /b 1; start c /c 2; start e /e 3')
 
-    guest.hist('numa', window='1 1', by=('node', 'mem_node', 'src'), also=lambda _, series: need_nodes(
-        guest, series))
+    guest.hist('numa', about=300000, window='1 1', by=('node', 'mem_node', 'src'), also=lambda accepted, series: need_nodes(
+        guest, accepted, series))
 
     # perf knows cgroups once a controller was handed down
     a = dict(by=by, filters=lambda: oracle.Filter(cgroup=below_a()))

@@ -5,6 +5,8 @@
 
 #include "base/exit_status.h"
 
+#include <stdbool.h>
+
 /* argv[0] is the command's name. */
 int cmd_doctor(int argc, char **argv);
 int cmd_hist(int argc, char **argv);
@@ -16,6 +18,9 @@ int cmd_report(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_c2c(int argc, char **argv);
 int cmd_numa(int argc, char **argv);
+
+/* hist, or numa of the running system. */
+int hist_run(int argc, char **argv, bool numa);
 int cmd_export(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_ctl(int argc, char **argv);

@@ -12,7 +12,7 @@ struct cmd {
 	struct recorded in;
 	struct lines_print print;
 	size_t top;
-	bool has_line, has_format;
+	bool has_line, csv, json;
 	__u64 line;
 	struct line_set *lines;
 	bool usage;
@@ -47,27 +47,6 @@ static int set_line(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
-static int set_format(struct cmd *c, enum report_format format, struct err *err)
-{
-	if (c->has_format)
-		return err_set(err, -EINVAL, "--csv and --json exclude each other");
-	c->has_format = true;
-	c->print.format = format;
-	return 0;
-}
-
-static int set_csv(void *ctx, const char *arg, struct err *err)
-{
-	(void)arg;
-	return set_format(ctx, REPORT_CSV, err);
-}
-
-static int set_json(void *ctx, const char *arg, struct err *err)
-{
-	(void)arg;
-	return set_format(ctx, REPORT_JSON, err);
-}
-
 /* clang-format off: a row is a row */
 static const struct option_row c2c_options[] = {
 	{ "line", 0, "ADDRESS", "print one line: its bytes, and who accesses which", set_line },
@@ -79,8 +58,10 @@ static const struct option_row c2c_options[] = {
 	  "only the first N rows, and the sum of the others; by default as many as fit the "
 	  "terminal, 20 in a pipe; --csv and --json: all",
 	  OPTION_NUMBER(struct cmd, print.top, 1, SIZE_MAX), .what = "rows" },
-	{ "csv", 0, NULL, "a table for programs; what is not known is empty", set_csv },
-	{ "json", 0, NULL, "one JSON object; what is not known is null", set_json },
+	{ "csv", 0, NULL, "a table for programs; what is not known is empty",
+	  OPTION_FLAG(struct cmd, csv) },
+	{ "json", 0, NULL, "one JSON object; what is not known is null",
+	  OPTION_FLAG(struct cmd, json) },
 };
 /* clang-format on */
 
@@ -209,7 +190,9 @@ int cmd_c2c(int argc, char **argv)
 	sampling_init(&c.sampling);
 	ret = recorded_parse(&c.sampling, argc, argv, sets, ARRAY_SIZE(sets), &c.in.input, &err);
 	if (!ret && !c.sampling.select.explain)
-		ret = check_selection(&c, &err);
+		ret = c.csv && c.json
+			      ? err_set(&err, -EINVAL, "--csv and --json exclude each other")
+			      : check_selection(&c, &err);
 	if (ret > 0) {
 		if (ret == OPTIONS_HELP)
 			usage(stdout, sets, ARRAY_SIZE(sets));
@@ -222,6 +205,7 @@ int cmd_c2c(int argc, char **argv)
 	} else {
 		recorded_keep_options(&c.in, argc, argv);
 		c.print.metric = c.sampling.opts.metric;
+		c.print.format = c.csv ? REPORT_CSV : c.json ? REPORT_JSON : REPORT_TEXT;
 		status = run(&c);
 	}
 	lines_free(c.lines);

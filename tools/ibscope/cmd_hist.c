@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope hist: latency histograms, once or at intervals. */
 #include "cmd.h"
+#include "base/array.h"
 #include "base/output_file.h"
 #include "html/html_report.h"
 #include "capture/record_info.h"
@@ -27,7 +28,7 @@ struct hist {
 	struct sampling sampling;
 	struct hist
 		*second; /* the other event, which has what is below for itself; NULL: one event */
-	bool timestamp;
+	bool timestamp, live;
 	struct hist_view view;
 	double interval_s;   /* 0: until interrupted */
 	uint64_t count;	     /* 0: no limit */
@@ -54,7 +55,19 @@ static const struct option_row own_options[] = {
 	  set_html },
 	{ "timestamp", 'T', NULL, "print the time of day before each interval",
 	  OPTION_FLAG(struct hist, timestamp) },
+	/* of numa alone, which has looked at it already */
+	{ "live", 0, NULL, "sample now rather than read a recording",
+	  OPTION_FLAG(struct hist, live) },
 };
+
+static void numa_usage(FILE *f, const struct option_set *sets, size_t n)
+{
+	fprintf(f, "usage: ibscope numa --live [OPTIONS] [INTERVAL [COUNT]] [-- COMMAND ...]\n\n"
+		   "Sample loads and stores with AMD IBS and print, by the NUMA nodes of CPU and "
+		   "memory, what remote\nmemory costs above local memory. The options are those of "
+		   "ibscope hist.\n");
+	options_help(f, sets, n);
+}
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
@@ -123,7 +136,7 @@ static void allow_signals(bool on)
 	sigprocmask(on ? SIG_UNBLOCK : SIG_BLOCK, &set, NULL);
 }
 
-static int print(struct hist *h, const struct snapshot *interval, struct err *err)
+static int print(struct hist *h, struct snapshot *interval, struct err *err)
 {
 	struct sampling *s = &h->sampling;
 	int ret;
@@ -153,7 +166,7 @@ static int open_html(struct hist *h, struct err *err)
 	return html_report_new(&opts, &h->html, err);
 }
 
-static int add_html(struct hist *h, const struct snapshot *interval, __u64 end_ns, struct err *err)
+static int add_html(struct hist *h, struct snapshot *interval, __u64 end_ns, struct err *err)
 {
 	struct rows rows;
 	int ret = rows_build(interval, HTML_LABELS, sampling_cgroup_name, &h->sampling, &rows);
@@ -314,6 +327,23 @@ static int run(struct hist *h, int sigfd, struct err *err)
 	return ret;
 }
 
+/* Which accesses, which rows and which columns, unless options say otherwise. */
+static void prepare_numa(struct hist *h)
+{
+	static const enum table_column columns[] = { TABLE_CYCLES, TABLE_PRICE, TABLE_MEAN,
+						     TABLE_SAMPLES, TABLE_SHARE };
+	struct selection *sel = &h->sampling.select.sel;
+
+	h->sampling.labels |= 1U << LABEL_NODE | 1U << LABEL_MEM_NODE;
+	if (!sel->op_mask)
+		sel->op_mask = 1U << IBS_OP_KIND_LOAD | 1U << IBS_OP_KIND_STORE |
+			       1U << IBS_OP_KIND_LOCKED | 1U << IBS_OP_KIND_PREFETCH;
+	if (h->view.n_columns || h->view.json || h->view.csv)
+		return;
+	memcpy(h->view.columns, columns, sizeof(columns));
+	h->view.n_columns = ARRAY_SIZE(columns);
+}
+
 #define SETS 4
 
 static int check_options(struct hist *h, struct err *err)
@@ -401,30 +431,34 @@ static void hist_close(struct hist *h)
 	sampling_close(&h->sampling);
 }
 
-int cmd_hist(int argc, char **argv)
+int hist_run(int argc, char **argv, bool numa)
 {
 	struct hist h = {}, second = {};
 	const struct option_set sets[] = {
 		{ "Sampling", sampling_options, sampling_n_options, &h.sampling },
 		{ "Selection", select_option_rows, select_option_n_rows, &h.sampling.select },
 		{ "Output", hist_options, hist_n_options, &h.view },
-		{ "Intervals", own_options, sizeof(own_options) / sizeof(own_options[0]), &h },
+		{ "Intervals", own_options, ARRAY_SIZE(own_options) - !numa, &h },
 	};
 	struct err err = { "" };
 	int sigfd, ret;
 
 	hist_init(&h, 0);
 	hist_init(&second, 1);
+	if (numa) /* of data */
+		h.sampling.takes_fetch = h.sampling.takes_two = false;
 	ret = argc = sampling_cut_command(&h.sampling, argc, argv, &err);
 	if (argc > 0)
 		ret = options_parse(argc, argv, sets, SETS, &err);
 	if (ret > 0) {
 		if (ret == OPTIONS_HELP)
-			usage(stdout, sets, SETS);
+			(numa ? numa_usage : usage)(stdout, sets, SETS);
 		hist_close(&h);
 		return EXIT_DONE;
 	}
 	ret = ret ?: parse_interval(&h, argc - optind, argv + optind, &err);
+	if (numa)
+		prepare_numa(&h);
 	ret = ret ?: check_options(&h, &err);
 	if (!ret && h.sampling.n_events == 2)
 		ret = parse_second(&h, argc, argv, sets, &second, &err);
@@ -451,4 +485,9 @@ int cmd_hist(int argc, char **argv)
 	ret = sampling_end(&h.sampling, interrupted, ret);
 	hist_close(&h);
 	return ret;
+}
+
+int cmd_hist(int argc, char **argv)
+{
+	return hist_run(argc, argv, false);
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 struct cmd {
+	bool live; /* for --help: cmd_numa() looks for it */
 	bool numa; /* the command is numa: by nodes of CPU and memory, and with the price */
 	struct sampling sampling;
 	struct report_opts opts;
@@ -492,10 +493,14 @@ static void close_all(struct cmd *c)
 static void numa_usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f,
-		"usage: ibscope numa [options] [FILE]\n\n"
+		"usage: ibscope numa [options] [FILE]\n"
+		"       ibscope numa --live [options] [INTERVAL [COUNT]] [-- COMMAND ...]\n\n"
 		"Add up the loads and stores of a recording by the NUMA nodes of CPU and memory, "
 		"and show what remote\nmemory costs above local memory. '-' is standard input.\n\n"
 		"  ibscope numa FILE\n"
+		"  ibscope numa --live 5                 the running system, every 5 seconds; see "
+		"--live --help\n"
+		"  ibscope numa -- COMMAND               a command\n"
 		"  ibscope numa --by container FILE\n");
 	options_help(f, sets, n);
 	report_terms(f);
@@ -507,6 +512,11 @@ static void numa_usage(FILE *f, const struct option_set *sets, size_t n)
 static size_t numa_options(struct option_row *out)
 {
 	static const char *const not [] = { "limit", "folded", "html", "pprof" };
+	static const struct option_row live = {
+		"live", 0, NULL,
+		"sample now rather than read a recording; with the options of hist",
+		OPTION_FLAG(struct cmd, live)
+	};
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(report_options); i++) {
@@ -517,6 +527,7 @@ static size_t numa_options(struct option_row *out)
 		if (k == ARRAY_SIZE(not ))
 			out[n++] = report_options[i];
 	}
+	out[n++] = live;
 	return n;
 }
 
@@ -571,5 +582,8 @@ int cmd_report(int argc, char **argv)
 
 int cmd_numa(int argc, char **argv)
 {
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--live") || !strcmp(argv[i], "--"))
+			return hist_run(argc, argv, true);
 	return report(argc, argv, true);
 }
