@@ -103,10 +103,16 @@ class Cgroup:
 
 
 class Busy:
-    """A process that keeps one CPU busy, in a cgroup."""
+    """A process that keeps one CPU busy, in a cgroup; with a @share below 1, so much of each 50 ms."""
 
-    def __init__(self, cpu, cgroup=None):
-        self.p = subprocess.Popen([sys.executable, '-c', 'while True: pass'], preexec_fn=lambda: self.start(cpu))
+    def __init__(self, cpu, cgroup=None, share=1):
+        code = 'while True: pass' if share == 1 else f'''import time
+while True:
+    end = time.monotonic() + {0.05 * share}
+    while time.monotonic() < end:
+        pass
+    time.sleep({0.05 * (1 - share)})'''
+        self.p = subprocess.Popen([sys.executable, '-c', code], preexec_fn=lambda: self.start(cpu))
         if cgroup:
             cgroup.add(self.p.pid)
         self.pid = self.p.pid

@@ -41,7 +41,7 @@ class Restarts(unittest.TestCase):
         """Of a name in the files of a kubelet, as every runtime of it has."""
         open(f'{self.log}/containers/pod-0_shop_{name}-{cid(n)}.log', 'w').close()
         cgroup = Cgroup(f'{TOP}/{path}{cid(n)}')
-        self.running[n] = Busy(CPUS[n % len(CPUS)], cgroup), cgroup
+        self.running[n] = Busy(CPUS[n % len(CPUS)], cgroup, 0.2), cgroup
 
     def stop(self, n):
         busy, cgroup = self.running.pop(n)
@@ -96,7 +96,7 @@ class Restarts(unittest.TestCase):
         self.run_container(2, 'web', 'libpod-')
         self.serve()
         self.wait(lambda now, s: now.keys() >= {self.web('docker'), self.web('podman')})
-        inner = Busy(CPUS[0], Cgroup(f'{TOP}/docker/{cid(1)}/inner'))
+        inner = Busy(CPUS[0], Cgroup(f'{TOP}/docker/{cid(1)}/inner'), 0.2)
         self.addCleanup(inner.stop)
         self.wait(lambda now, s: s['ibscope_groups'] == 3)
         self.stop(2)

@@ -28,7 +28,7 @@ QUICK = ('--push-interval', '1s', '--push-duration', '0.3s')
 
 # Publishes a process context as OpenTelemetry has it, and is busy.
 SERVICE = '''
-import ctypes, mmap, os, struct
+import ctypes, mmap, os, struct, time
 fd = os.memfd_create('OTEL_CTX')
 os.ftruncate(fd, 4096)
 m = mmap.mmap(fd, 4096)
@@ -41,7 +41,10 @@ payload = b'\\x0a' + bytes([len(resource)]) + resource
 m[64:64 + len(payload)] = payload
 m[:32] = struct.pack('<8sIIQQ', b'OTEL_CTX', 2, len(payload), 1, at + 64)
 while True:
-    pass
+    end = time.monotonic() + 0.01
+    while time.monotonic() < end:
+        pass
+    time.sleep(0.03)
 '''
 
 
@@ -85,8 +88,11 @@ class Push(unittest.TestCase):
         self.dir = tempfile.mkdtemp(prefix='ibscope-push-')
         self.addCleanup(shutil.rmtree, self.dir)
         os.chmod(self.dir, 0o755)
-        self.busy = Busy(min(os.sched_getaffinity(0)))
-        self.addCleanup(self.busy.stop)
+
+    def busy(self):
+        b = Busy(min(os.sched_getaffinity(0)))
+        self.addCleanup(b.stop)
+        return b
 
     def server(self, *answers, context=None):
         s = Server(answers, context)
@@ -230,7 +236,7 @@ class Push(unittest.TestCase):
         c = self.collector('--push', s.url)
         until(lambda: s.posts)
         before = self.status()
-        self.busy.runs(0.5)
+        self.busy().runs(0.5)
         o = self.status()
         self.assertGreater(o['ledger']['aggregated'], before['ledger']['aggregated'])
         self.assertEqual((o['push']['pushed']['profiles'], o['push']['pending'], len(s.posts)), (0, True, 1))
@@ -242,10 +248,11 @@ class Push(unittest.TestCase):
         """A reader that stands still loses copies, which are counted, and no sample."""
         s = self.server()
         c = self.collector('--push', s.url, period='20000')
+        busy = self.busy()
 
         def dropped():
             c.p.send_signal(signal.SIGSTOP)
-            self.busy.runs(0.3)
+            busy.runs(0.3)
             c.p.send_signal(signal.SIGCONT)
             return self.status()['push']['dropped_samples']
 
@@ -259,7 +266,9 @@ class Push(unittest.TestCase):
         s = self.server()
         self.collector('--push', s.url, '--push-interval', '3s', '--push-duration', '3s')
         self.until(lambda p: p['pending'])
-        self.busy.runs(0.3)
+        busy = self.busy()
+        busy.runs(0.3)
+        busy.stop()
         p = run('ctl', '--control', self.dir + '/run/sock', 'set', 'by=container')
         self.assertEqual(p.returncode, 0, p.stderr)
         o = self.until(lambda p: p['pushed']['profiles'] >= 2)
