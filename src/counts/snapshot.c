@@ -212,8 +212,41 @@ static void ledger_diff(struct ledger *l, const struct ledger *older)
 	l->seen -= older->seen;
 	l->pmu_samples -= older->pmu_samples;
 	l->unseen -= older->unseen;
+	l->dropped -= older->dropped;
 	for (int o = 0; o < IBS_OUTCOME_N; o++)
 		l->outcome[o] -= older->outcome[o];
+}
+
+static void pmu_diff(struct pmu_state *p, const struct pmu_state *older)
+{
+	p->counted -= older->counted;
+	p->enabled_ns -= older->enabled_ns;
+	p->running_ns -= older->running_ns;
+	p->throttled -= older->throttled;
+	p->went -= older->went;
+	p->came -= older->came;
+	p->tagged -= older->tagged;
+	p->tag_ops -= older->tag_ops;
+	p->tag_n -= older->tag_n;
+}
+
+void group_weigh(struct group *g, const struct pmu_state *pmu)
+{
+	const double weight = pmu->tags_known && pmu->tag_n ? (double)pmu->tag_ops / pmu->tag_n : 0;
+
+	for (size_t i = 0; weight && i < g->n_series; i++) {
+		struct series *s = &g->series[i];
+
+		if (s->ops || !s->samples)
+			continue;
+		s->ops = llround(s->samples * weight);
+		s->cycles = llround(s->sum * weight);
+		s->hitm = llround(s->hitm * weight);
+	}
+	if (weight && !g->tlb.l2_hit_ops && !g->tlb.l2_miss_ops) {
+		g->tlb.l2_hit_ops = llround(g->tlb.l2_hit * weight);
+		g->tlb.l2_miss_ops = llround(g->tlb.l2_miss * weight);
+	}
 }
 
 int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, struct snapshot *out)
@@ -236,12 +269,7 @@ int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, st
 	if (older) {
 		out->time_ns -= older->time_ns;
 		ledger_diff(&out->ledger, &older->ledger);
-		out->pmu.counted -= older->pmu.counted;
-		out->pmu.enabled_ns -= older->pmu.enabled_ns;
-		out->pmu.running_ns -= older->pmu.running_ns;
-		out->pmu.throttled -= older->pmu.throttled;
-		out->pmu.went -= older->pmu.went;
-		out->pmu.came -= older->pmu.came;
+		pmu_diff(&out->pmu, &older->pmu);
 	}
 	for (size_t i = 0; i < newer->n_groups; i++) {
 		const struct group *was = NULL;
@@ -260,6 +288,7 @@ int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, st
 			snapshot_free(out);
 			return -ENOMEM;
 		}
+		group_weigh(&out->groups[i], &out->pmu);
 	}
 	return 0;
 }

@@ -50,6 +50,8 @@ struct ledger {
 	__u64 pmu_samples; /* count / period, as the kernel had it */
 	__u64 unseen;	   /* of them, those that the program never saw */
 	bool pmu_exact;	   /* the two before are exact */
+	__u64 dropped;	   /* tagged ops that retired, but were dropped by the hardware */
+	bool dropped_known;
 };
 
 struct pmu_state {
@@ -58,6 +60,9 @@ struct pmu_state {
 	__u64 enabled_ns, running_ns; /* over all CPUs */
 	__u64 throttled;
 	__u64 went, came; /* CPUs that went offline and came online meanwhile */
+	/* by core counters: retired tagged ops; while all CPUs sampled, those, and retired ops (or cycles) */
+	__u64 tagged, tag_n, tag_ops;
+	bool tags_known;
 };
 
 /* Miss cycles of CPUs that share their counters: those of an L3 complex, or of some of them. */
@@ -80,6 +85,9 @@ struct snapshot {
  * snapshot_diff() - what happened between two snapshots of one sampler
  * @older: may be NULL for all since the start
  *
+ * Where samples have no period to stand for, but what was tagged is known, estimates come from that:
+ * each sample stands for the ops of one tag.
+ *
  * Return: 0 and *out, whose time_ns is the length of the interval; the caller frees it. Or -ENOMEM.
  */
 int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, struct snapshot *out);
@@ -89,6 +97,9 @@ int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, st
  * -ENOMEM; the caller frees @out in both cases.
  */
 int group_diff(const struct group *newer, const struct group *older, struct group *out);
+
+/* Estimate what a group's samples stand for from what was tagged meanwhile, where it is not known. */
+void group_weigh(struct group *g, const struct pmu_state *pmu);
 
 /* Frees its series, and leaves it without any. */
 void group_free(struct group *g);

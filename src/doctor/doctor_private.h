@@ -5,6 +5,7 @@
 
 #include "doctor.h"
 #include "base/err.h"
+#include "machine/core_event.h"
 #include "machine/cpu.h"
 #include "machine/pmu.h"
 #include "machine/kernel_features.h"
@@ -29,12 +30,13 @@ struct doctor_probes {
 	struct kernel_features features;
 	bool features_known; /* all of them: programs can be loaded */
 	struct rlimit memlock;
-	int prog;    /* loading a program of two instructions */
-	int reader;  /* bpf() on a map without any capability; -255: could not try */
-	int cpu;     /* where the events below were opened */
+	int prog;   /* loading a program of two instructions */
+	int reader; /* bpf() on a map without any capability; -255: could not try */
+	int cpu;    /* where the events below were opened */
 	int open, attach, sim;
 	int shared; /* measuring the time that the event was on the hardware */
 	uint64_t enabled_ns, running_ns;
+	int core[CORE_EVENT_N]; /* events of core counters */
 };
 
 /* @op: NULL if there is none */
@@ -66,9 +68,9 @@ extern const struct doctor_check doctor_hw_checks[], doctor_kernel_checks[], doc
 void doctor_put(char *buf, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 #define doctor_value(r, status_, ...) \
 	((r)->status = (status_), doctor_put((r)->value, sizeof((r)->value), __VA_ARGS__))
-#define doctor_more(r, ...)                            \
-	doctor_put((r)->value + strlen((r)->value),    \
-		   sizeof((r)->value) - strlen((r)->value), __VA_ARGS__)
+#define doctor_more(r, ...)                                                                  \
+	doctor_put((r)->value + strlen((r)->value), sizeof((r)->value) - strlen((r)->value), \
+		   __VA_ARGS__)
 #define doctor_why(r, ...)    doctor_put((r)->why, sizeof((r)->why), __VA_ARGS__)
 #define doctor_remedy(r, ...) doctor_put((r)->remedy, sizeof((r)->remedy), __VA_ARGS__)
 

@@ -112,6 +112,18 @@ static void probe_ibs(struct doctor_probes *p, const struct pmu *op, const struc
 	close(fd);
 }
 
+static void probe_core(struct doctor_probes *p, const struct cpu_info *cpu)
+{
+	for (int i = 0; i < CORE_EVENT_N; i++) {
+		const struct perf_event_attr attr = core_event_attr(i);
+		int fd = core_event_known(cpu, i) ? perf_open(&attr, p->cpu) : -1;
+
+		p->core[i] = !core_event_known(cpu, i) ? -ENODEV : fd < 0 ? -errno : 0;
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
 static void probe_sim(struct doctor_probes *p, int prog)
 {
 	struct perf_event_attr attr = {
@@ -143,6 +155,7 @@ void doctor_probe(struct doctor_probes *p, const struct pmu *op, const struct cp
 	p->prog = prog < 0 ? prog : 0;
 	p->features_known = kernel_features_probe(&p->features, NULL) != -EPERM && prog >= 0;
 	probe_ibs(p, op, cpu, prog);
+	probe_core(p, cpu);
 	probe_sim(p, prog);
 	if (prog >= 0)
 		close(prog);

@@ -216,6 +216,36 @@ static void check_other_user(struct doctor *d, struct doctor_result *r)
 		   percent);
 }
 
+/* What estimates under a hardware filter need. */
+static void check_core(struct doctor *d, struct doctor_result *r)
+{
+	const int *core = d->p.core, error = core[CORE_EVENT_RETIRED] ?: core[CORE_EVENT_OPS];
+	const char *sep = "";
+
+	if (doctor_not_tried(d, r))
+		return;
+	if (!core_event_known(&d->cpu, CORE_EVENT_RETIRED)) {
+		doctor_value(r, DOCTOR_INFO, "none known for this processor");
+		return;
+	}
+	doctor_value(r, error ? DOCTOR_WARN : DOCTOR_OK, "%s", "");
+	for (int i = 0; i < CORE_EVENT_N; i++) {
+		if (core[i])
+			continue;
+		doctor_more(r, "%s%s", sep, core_event_meaning(i));
+		sep = ", ";
+	}
+	if (!*sep)
+		doctor_more(r, "no");
+	if (error == -EACCES || error == -EPERM)
+		explain_open(d, r, error);
+	else if (error)
+		doctor_why(r,
+			   "the kernel has no counters for them: %s; estimated ops are unknown "
+			   "with --plan hw",
+			   strerror(-error));
+}
+
 static void check_sim(struct doctor *d, struct doctor_result *r)
 {
 	if (doctor_not_tried(d, r))
@@ -245,6 +275,8 @@ const struct doctor_check doctor_tried_checks[] = {
 	{ "attach", "Tried", "attach the program", check_attach, "see the two rows above" },
 	{ "other_user", "Tried", "another IBS user", check_other_user,
 	  "stop the other profiler (perf, uProf, another ibscope), or expect fewer samples" },
+	{ "core_events", "Tried", "core counters", check_core,
+	  "run on the host; a hypervisor may hide its counters" },
 	{ "sim", "Tried", "open the software clock", check_sim,
 	  "run as root or with CAP_BPF and CAP_PERFMON" },
 	{ 0 },

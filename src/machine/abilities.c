@@ -3,11 +3,13 @@
 
 #include "base/err.h"
 #include "base/std.h"
+#include "core_event.h"
 #include "cpu.h"
 #include "event.h"
 #include "pmu.h"
 
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #define ERRATA_1606 (IBS_QUIRK_LDLAT_1606_A | IBS_QUIRK_LDLAT_1606_B)
 
@@ -29,6 +31,7 @@ static const struct {
 	[ABILITY_FETCHLAT] = { .term = "fetchlat" },
 	[ABILITY_SWFILT] = { .term = "swfilt" },
 	[ABILITY_CGROUP_EVENTS] = { .since = "6.2" },
+	[ABILITY_TAG_COUNTERS] = { .generation = "Zen", .since = "5.10" },
 };
 
 /* CPUID Fn8000_001B EAX as boot logs have it. */
@@ -80,6 +83,8 @@ static void fill(const struct cpu_info *cpu, const char *release, struct abiliti
 		if (version(release) >= version(n.since))
 			out->kernel |= 1U << i;
 	}
+	if (!core_event_known(cpu, CORE_EVENT_RETIRED))
+		out->cpu &= ~(1U << ABILITY_TAG_COUNTERS);
 }
 
 void abilities_of(const struct cpu_info *cpu, const struct pmu *pmu, struct abilities *out)
@@ -88,6 +93,9 @@ void abilities_of(const struct cpu_info *cpu, const struct pmu *pmu, struct abil
 
 	uname(&u);
 	fill(cpu, u.release, out);
+	/* virtual machines may have none */
+	if (access("/sys/bus/event_source/devices/cpu", F_OK))
+		out->kernel &= ~(1U << ABILITY_TAG_COUNTERS);
 	for (int i = 0; i < ABILITY_N; i++) {
 		const uint32_t bit = 1U << i;
 

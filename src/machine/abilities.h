@@ -19,6 +19,7 @@ enum ability {
 	ABILITY_ADDRESS_BIT, /* user and kernel by bit 63 of the address, in hardware */
 	ABILITY_SWFILT,
 	ABILITY_CGROUP_EVENTS, /* events that count only while a cgroup runs */
+	ABILITY_TAG_COUNTERS,  /* core counters that count tagged ops */
 	ABILITY_N
 };
 

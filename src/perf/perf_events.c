@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "perf_events.h"
 
+#include "cpu_event.h"
 #include "perf_open.h"
 #include "base/rlimit.h"
 
@@ -14,154 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-struct cpu_event {
-	unsigned int cpu;
-	int fd, link_fd; /* -1: not open */
-	int clock_fd; /* time enabled, where that of the event is only its cgroup's; -1: not open */
-	struct perf_event_mmap_page *ring; /* NULL: throttling is unknown */
-	/* before the current period: samples, and the count that they and the remainder make */
-	__u64 samples_before, counted_before;
-	__u64 enabled_ns, followed_ns; /* time enabled, now and at the last check */
-	bool fresh;		       /* enabled_ns was read since then */
-	bool begun;		       /* was enabled once */
-	__u64 since_ns;		       /* time enabled at which it seems to have stopped */
-	bool stands;
-};
-
-struct perf_events {
-	struct perf_event_attr attr;
-	char *event; /* for messages */
-	int cgroup;  /* directory; -1: events count always */
-	struct cpu_event *ev;
-	size_t n, n_open;
-	int prog_fd; /* -1: none attached */
-	bool use_link, enabled;
-	const char *pin_dir;		 /* NULL: links are not pinned */
-	struct perf_events_total closed; /* counts of closed events */
-	__u64 throttled;
-	bool ring_warned;
-};
-
-#define CLOSED_EVENT(cpu_) \
-	((struct cpu_event){ .cpu = (cpu_), .fd = -1, .link_fd = -1, .clock_fd = -1 })
-
-#define RING_PAGES  1
 #define STAND_TRIES 5
 #define STAND_MS    10
-
-static void map_ring(struct perf_events *pe, struct cpu_event *ev)
-{
-	ev->ring = perf_ring_map(ev->fd, RING_PAGES);
-	if (ev->ring)
-		return;
-	if (!pe->ring_warned)
-		log_warn("cpu %u: no ring buffer for throttle records: %s; throttling will not be "
-			 "reported (raise kernel.perf_event_mlock_kb)",
-			 ev->cpu, strerror(errno));
-	pe->ring_warned = true;
-}
-
-static int attach(const struct perf_events *pe, struct cpu_event *ev, struct err *err)
-{
-	int ret;
-
-	if (pe->use_link) {
-		ret = bpf_link_create(pe->prog_fd, ev->fd, BPF_PERF_EVENT, NULL);
-		if (ret >= 0)
-			ev->link_fd = ret;
-	} else {
-		ret = ioctl(ev->fd, PERF_EVENT_IOC_SET_BPF, pe->prog_fd);
-	}
-	if (ret < 0)
-		return err_set(err, -errno, "cpu %u: cannot attach the BPF program: %s; %s",
-			       ev->cpu, strerror(errno),
-			       errno == EMFILE ? "raise the open files limit (ulimit -n)"
-					       : "it requires CAP_BPF and CAP_PERFMON");
-	return 0;
-}
-
-static void pin_path(const struct perf_events *pe, const struct cpu_event *ev, char *out,
-		     size_t size)
-{
-	snprintf(out, size, "%s/cpu%u", pe->pin_dir, ev->cpu);
-}
-
-static void pin_link(const struct perf_events *pe, const struct cpu_event *ev)
-{
-	char path[512];
-
-	if (!pe->pin_dir || ev->link_fd < 0)
-		return;
-	pin_path(pe, ev, path, sizeof(path));
-	if (bpf_obj_pin(ev->link_fd, path))
-		log_warn("cannot pin %s: %s; sampling of that CPU will end if the collector is "
-			 "killed",
-			 path, strerror(errno));
-}
-
-static void unpin_link(const struct perf_events *pe, const struct cpu_event *ev)
-{
-	char path[512];
-
-	if (!pe->pin_dir || ev->link_fd < 0)
-		return;
-	pin_path(pe, ev, path, sizeof(path));
-	unlink(path);
-}
-
-/* For the first time; see renew(). */
-static int enable(struct cpu_event *ev, struct err *err)
-{
-	if (ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0))
-		return err_set(err, -errno, "cpu %u: cannot enable the event: %s", ev->cpu,
-			       strerror(errno));
-	ev->fresh = false; /* read before it was enabled */
-	ev->begun = true;
-	return 0;
-}
-
-/* 0 also for a CPU that is offline: it stays closed. */
-static int open_event(struct perf_events *pe, struct cpu_event *ev, struct err *err)
-{
-	ev->fd = perf_open_cgroup(&pe->attr, ev->cpu, pe->cgroup);
-	if (ev->fd < 0 && errno == ENODEV)
-		return 0;
-	if (ev->fd < 0)
-		return perf_open_explain(err, errno, ev->cpu, pe->event);
-	if (pe->cgroup >= 0)
-		ev->clock_fd = perf_open_clock(ev->cpu);
-	pe->n_open++;
-	map_ring(pe, ev);
-	return 0;
-}
-
-/* Add the counts of an event to @t. Return: false if it cannot be read. */
-static bool add_counts(const struct perf_events *pe, struct cpu_event *ev,
-		       struct perf_events_total *t)
-{
-	struct {
-		__u64 value, enabled, running;
-	} r, clock;
-
-	if (read(ev->fd, &r, sizeof(r)) != sizeof(r)) {
-		t->exact = false;
-		return false;
-	}
-	ev->enabled_ns = r.enabled;
-	if (ev->clock_fd >= 0 && read(ev->clock_fd, &clock, sizeof(clock)) == sizeof(clock))
-		ev->enabled_ns = clock.enabled;
-	ev->fresh = true;
-	t->enabled_ns += r.enabled;
-	t->running_ns += r.running;
-	t->counted += r.value;
-	if (!pe->attr.freq && pe->attr.sample_period)
-		t->samples += ev->samples_before +
-			      (r.value - ev->counted_before) / pe->attr.sample_period;
-	/* the count misses part of a period each time the event leaves the PMU */
-	if (r.enabled != r.running || pe->cgroup >= 0)
-		t->exact = false;
-	return true;
-}
 
 /*
  * Check whether events that look stalled really are. A guest's clock can stall for a tick, and longer
@@ -181,30 +36,16 @@ static void confirm_stalled(struct perf_events *pe)
 			struct cpu_event *ev = &pe->ev[k];
 
 			if (ev->stands)
-				ev->stands = add_counts(pe, ev, &unused) &&
+				ev->stands = cpu_event_read(pe, ev, &unused) &&
 					     ev->enabled_ns == ev->since_ns;
 			n += ev->stands;
 		}
 	}
 }
 
-static void close_event(struct perf_events *pe, struct cpu_event *ev)
-{
-	if (ev->fd < 0)
-		return;
-	unpin_link(pe, ev);
-	if (ev->link_fd >= 0)
-		close(ev->link_fd);
-	if (ev->clock_fd >= 0)
-		close(ev->clock_fd);
-	perf_ring_unmap(ev->ring);
-	close(ev->fd);
-	*ev = CLOSED_EVENT(ev->cpu);
-	pe->n_open--;
-}
-
 int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpus, size_t n_cpus,
-		     int cgroup, const char *event, struct perf_events **out, struct err *err)
+		     int cgroup, const char *event, const struct perf_event_attr *second,
+		     struct perf_events **out, struct err *err)
 {
 	struct perf_events *pe = calloc(1, sizeof(*pe));
 	int ret = 0;
@@ -221,13 +62,17 @@ int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpu
 	pe->attr = *attr;
 	/* enabled after a program is attached: nobody would see earlier samples */
 	pe->attr.disabled = 1;
+	if (second) {
+		pe->second = *second;
+		pe->attr.read_format |= PERF_FORMAT_GROUP;
+	}
 	pe->prog_fd = -1;
 	pe->closed.exact = true;
-	/* a file and a link per CPU, and a clock: 768 CPUs exceed the usual limit of 1024 */
+	/* a file and a link or another file per CPU, and a clock: 768 CPUs exceed the usual limit of 1024 */
 	rlimit_files(3 * n_cpus);
 	for (; pe->n < n_cpus && !ret; pe->n++) {
 		pe->ev[pe->n] = CLOSED_EVENT(cpus[pe->n]);
-		ret = open_event(pe, &pe->ev[pe->n], err);
+		ret = cpu_event_open(pe, &pe->ev[pe->n], err);
 	}
 	if (!ret && !pe->n_open)
 		ret = err_set(err, -ENODEV, "none of the %zu selected CPUs is online", n_cpus);
@@ -248,7 +93,7 @@ int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struc
 	pe->use_link = use_link;
 	for (size_t i = 0; i < pe->n && !ret; i++)
 		if (pe->ev[i].fd >= 0)
-			ret = attach(pe, &pe->ev[i], err);
+			ret = cpu_event_attach(pe, &pe->ev[i], err);
 	return ret;
 }
 
@@ -256,7 +101,7 @@ void perf_events_pin_links(struct perf_events *pe, const char *dir)
 {
 	pe->pin_dir = dir;
 	for (size_t i = 0; i < pe->n; i++)
-		pin_link(pe, &pe->ev[i]);
+		cpu_event_pin(pe, &pe->ev[i]);
 }
 
 void perf_events_disable(struct perf_events *pe)
@@ -274,26 +119,26 @@ void perf_events_disable(struct perf_events *pe)
 static void retire(struct perf_events *pe, struct cpu_event *ev)
 {
 	ioctl(ev->fd, PERF_EVENT_IOC_DISABLE, 0);
-	add_counts(pe, ev, &pe->closed);
+	cpu_event_read(pe, ev, &pe->closed);
 	pe->throttled += perf_ring_throttled(ev->ring);
-	close_event(pe, ev);
+	cpu_event_close(pe, ev);
 }
 
 /* 0 also if the CPU is offline. */
 static int revive(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 {
-	int ret = open_event(pe, ev, err);
+	int ret = cpu_event_open(pe, ev, err);
 
 	if (ret || ev->fd < 0)
 		return ret;
 	if (pe->prog_fd >= 0)
-		ret = attach(pe, ev, err);
+		ret = cpu_event_attach(pe, ev, err);
 	if (!ret)
-		pin_link(pe, ev);
+		cpu_event_pin(pe, ev);
 	if (!ret && pe->enabled)
-		ret = enable(ev, err);
+		ret = cpu_event_enable(ev, err);
 	if (ret)
-		close_event(pe, ev);
+		cpu_event_close(pe, ev);
 	return ret;
 }
 
@@ -318,7 +163,7 @@ int perf_events_enable(struct perf_events *pe, struct err *err)
 		struct cpu_event *ev = &pe->ev[i];
 
 		if (ev->fd >= 0)
-			ret = (ev->begun ? renew(pe, ev, err) : enable(ev, err)) ?: ret;
+			ret = (ev->begun ? renew(pe, ev, err) : cpu_event_enable(ev, err)) ?: ret;
 	}
 	return ret;
 }
@@ -327,7 +172,8 @@ static void went_offline(struct perf_events *pe, struct cpu_event *ev)
 {
 	retire(pe, ev);
 	pe->closed.went++;
-	log_info("cpu %u went offline", ev->cpu);
+	if (pe->attr.sample_period) /* a counter goes with an event, which is reported */
+		log_info("cpu %u went offline", ev->cpu);
 }
 
 static int came_online(struct perf_events *pe, struct cpu_event *ev, struct err *err)
@@ -337,7 +183,8 @@ static int came_online(struct perf_events *pe, struct cpu_event *ev, struct err 
 	if (ret || ev->fd < 0)
 		return ret;
 	pe->closed.came++;
-	log_info("cpu %u came online and is being sampled", ev->cpu);
+	if (pe->attr.sample_period)
+		log_info("cpu %u came online and is being sampled", ev->cpu);
 	return 0;
 }
 
@@ -349,14 +196,14 @@ static int replace(struct perf_events *pe, struct cpu_event *ev, __u64 period, s
 	int ret;
 
 	ioctl(old.fd, PERF_EVENT_IOC_DISABLE, 0);
-	unpin_link(pe, &old);
+	cpu_event_unpin(pe, &old);
 	*ev = CLOSED_EVENT(old.cpu);
 	pe->attr.sample_period = period;
 	ret = revive(pe, ev, err);
 	pe->attr.sample_period = before;
 	if (ret) {
 		*ev = old;
-		pin_link(pe, ev);
+		cpu_event_pin(pe, ev);
 		if (pe->enabled)
 			ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0);
 		return ret;
@@ -374,7 +221,7 @@ static int begin_period(struct perf_events *pe, struct cpu_event *ev, __u64 peri
 {
 	struct perf_events_total t = {};
 
-	if (!add_counts(pe, ev, &t))
+	if (!cpu_event_read(pe, ev, &t))
 		return err_set(err, -EIO, "cpu %u: the event's count cannot be read", ev->cpu);
 	if (ioctl(ev->fd, PERF_EVENT_IOC_PERIOD, &period))
 		return err_set(err, -errno, "cpu %u: the kernel rejects a period of %llu: %s",
@@ -429,7 +276,7 @@ static void find_standing(struct perf_events *pe)
 	for (size_t i = 0; i < pe->n; i++) {
 		struct cpu_event *ev = &pe->ev[i];
 
-		ev->stands = pe->enabled && ev->fd >= 0 && add_counts(pe, ev, &unused);
+		ev->stands = pe->enabled && ev->fd >= 0 && cpu_event_read(pe, ev, &unused);
 		ev->since_ns = ev->enabled_ns;
 	}
 	confirm_stalled(pe);
@@ -524,7 +371,7 @@ static void find_returned(struct perf_events *pe, const struct cpulist *online)
 		if (!pe->enabled || ev->fd < 0 || !cpulist_has(online, ev->cpu))
 			continue;
 		if (!ev->fresh)
-			add_counts(pe, ev, &unused);
+			cpu_event_read(pe, ev, &unused);
 		ev->since_ns = ev->followed_ns;
 		ev->stands = ev->fresh && ev->enabled_ns == ev->followed_ns;
 	}
@@ -561,7 +408,7 @@ void perf_events_read(struct perf_events *pe, struct perf_events_total *out)
 	out->cpus = pe->n_open;
 	for (size_t i = 0; i < pe->n; i++)
 		if (pe->ev[i].fd >= 0)
-			add_counts(pe, &pe->ev[i], out);
+			cpu_event_read(pe, &pe->ev[i], out);
 }
 
 int perf_events_realign(struct perf_events *pe, bool *enabled, struct err *err)
@@ -588,7 +435,7 @@ void perf_events_close(struct perf_events *pe)
 	if (!pe)
 		return;
 	for (size_t i = 0; i < pe->n; i++)
-		close_event(pe, &pe->ev[i]);
+		cpu_event_close(pe, &pe->ev[i]);
 	if (pe->cgroup >= 0)
 		close(pe->cgroup);
 	free(pe->event);

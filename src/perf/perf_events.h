@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Perf events, one on each of a list of CPUs, with a BPF program attached. */
+/* Perf events, one on each of a list of CPUs: sampling, with a BPF program attached, or only counting. */
 #ifndef IBSCOPE_PERF_EVENTS_H
 #define IBSCOPE_PERF_EVENTS_H
 
 #include "base/cpulist.h"
 #include "base/err.h"
+#include "perf_total.h"
 
 #include <linux/perf_event.h>
 #include <stdbool.h>
@@ -12,29 +13,20 @@
 
 struct perf_events;
 
-/* Totals over all CPUs, including those that went offline. */
-struct perf_events_total {
-	unsigned int cpus; /* sampled now */
-	__u64 samples;	   /* whole periods counted; 0 if the period varies */
-	__u64 counted;	   /* what the event counts: ops, cycles, ns */
-	__u64 enabled_ns;  /* since the events were enabled */
-	__u64 running_ns;  /* of that, on the PMU; less if another user shares it */
-	bool exact;	   /* the count of samples is complete */
-	__u64 went, came;  /* times a CPU went offline, and came (back) online */
-};
-
 /**
  * perf_events_open() - open one disabled event a CPU
- * @attr:  used as is, except `disabled`
+ * @attr:  used as is, except `disabled`; without a period or frequency they only count
  * @cpus:  logical CPUs; those that are offline wait for perf_events_follow()
  * @cgroup: directory of a cgroup while whose tasks run they count, those below included; not kept; -1: always
  * @event: as the user wrote it, for messages
+ * @second: an event that is enabled and read together with each; NULL: none
  *
  * Return: 0, or a negative errno with @err saying which CPU, why, and what to do:
  * -ENODEV  none of @cpus is online
  */
 int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpus, size_t n_cpus,
-		     int cgroup, const char *event, struct perf_events **out, struct err *err);
+		     int cgroup, const char *event, const struct perf_event_attr *second,
+		     struct perf_events **out, struct err *err);
 
 /**
  * perf_events_set_cgroup() - let them count while tasks of another cgroup run

@@ -34,12 +34,12 @@ static const struct {
 
 int perf_open(const struct perf_event_attr *attr, unsigned int cpu)
 {
-	return perf_open_cgroup(attr, cpu, -1);
+	return perf_open_cgroup(attr, cpu, -1, -1);
 }
 
-int perf_open_cgroup(const struct perf_event_attr *attr, unsigned int cpu, int cgroup)
+int perf_open_cgroup(const struct perf_event_attr *attr, unsigned int cpu, int cgroup, int leader)
 {
-	return syscall(SYS_perf_event_open, attr, cgroup, cpu, -1,
+	return syscall(SYS_perf_event_open, attr, cgroup, cpu, leader,
 		       PERF_FLAG_FD_CLOEXEC | (cgroup >= 0 ? PERF_FLAG_PID_CGROUP : 0));
 }
 

@@ -11,8 +11,11 @@
 /* Open it for all tasks of @cpu. Return: a file, closed on exec, or -1 with errno. */
 int perf_open(const struct perf_event_attr *attr, unsigned int cpu);
 
-/* The same, but only while a task of a cgroup or one below it runs; @cgroup: its directory, or -1: all. */
-int perf_open_cgroup(const struct perf_event_attr *attr, unsigned int cpu, int cgroup);
+/*
+ * The same, but only while a task of a cgroup or one below it runs; @cgroup: its directory, or -1: all.
+ * @leader: the event in whose group it is; -1: none.
+ */
+int perf_open_cgroup(const struct perf_event_attr *attr, unsigned int cpu, int cgroup, int leader);
 
 /* The same of an event that counts nothing, but is enabled for as long as the CPU is online. */
 int perf_open_clock(unsigned int cpu);

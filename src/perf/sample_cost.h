@@ -102,7 +102,8 @@ struct loop_opts {
 	unsigned int cpu;
 	double seconds; /* of all rounds */
 	double slice_s; /* without, then with each subject; 0: 10 ms */
-	const volatile sig_atomic_t *stop; /* nonzero ends the measurement with -EINTR; may be NULL */
+	const volatile sig_atomic_t
+		*stop; /* nonzero ends the measurement with -EINTR; may be NULL */
 };
 
 /**

@@ -45,7 +45,7 @@ struct record_batch {
 	const struct ibs_record *records;
 	const struct ibs_record_raw *raw;
 	const struct ibs_record_stacks *stacks; /* one a record; NULL without */
-	size_t n; /* > 0 */
+	size_t n;				/* > 0 */
 };
 
 /* Return: 0 to go on, or a negative errno with @err. */

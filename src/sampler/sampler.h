@@ -39,6 +39,13 @@ enum sampler_output {
 
 struct pins;
 
+/* What core counters count, so that estimates are known although hardware drops tagged ops. */
+enum sampler_tag {
+	SAMPLER_TAG_OPS,     /* retired ops, or cycles: what the event counts */
+	SAMPLER_TAG_RETIRED, /* tagged ops that retired */
+	SAMPLER_TAGS
+};
+
 struct sampler_opts {
 	enum sampler_source source;
 	enum sampler_prog prog;
@@ -54,6 +61,7 @@ struct sampler_opts {
 	struct perf_event_attr attr; /* of the event; for the sim of the software clock */
 	const char *event;	     /* for messages and output */
 	enum event_filter filter;    /* of the event: what is not known because of it */
+	struct perf_event_attr tags[SAMPLER_TAGS]; /* counters beside the event; zero: none */
 	int cgroup; /* directory of the only cgroup while whose tasks run to sample; 0: always */
 	const unsigned int *cpus; /* one event on each that is online */
 	size_t n_cpus;

@@ -27,15 +27,18 @@ static const char *refused_cgroup(int error)
 int sampler_events_open(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
 	int ret = perf_events_open(&opts->attr, opts->cpus, opts->n_cpus, opts->cgroup ?: -1,
-				   opts->event, &s->events, err);
+				   opts->event, NULL, &s->events, err);
 
 	if (ret && opts->cgroup) {
 		log_info("%s", refused_cgroup(ret));
-		ret = perf_events_open(&opts->attr, opts->cpus, opts->n_cpus, -1, opts->event,
+		ret = perf_events_open(&opts->attr, opts->cpus, opts->n_cpus, -1, opts->event, NULL,
 				       &s->events, err);
 	}
-	if (ret || opts->prog == SAMPLER_PROG_NONE)
+	if (ret)
 		return ret;
+	sampler_tags_open(s, opts, perf_events_has_cgroup(s->events) ? opts->cgroup : -1);
+	if (opts->prog == SAMPLER_PROG_NONE)
+		return 0;
 	ret = perf_events_attach(s->events, s->prog_fd, s->features.perf_link, err);
 	if (!ret && opts->pins)
 		perf_events_pin_links(s->events, pins_links_dir(opts->pins));
@@ -45,7 +48,10 @@ int sampler_events_open(struct sampler *s, const struct sampler_opts *opts, stru
 int sampler_set_cgroup(struct sampler *s, int cgroup, struct err *err)
 {
 	int ret = s->events ? perf_events_set_cgroup(s->events, cgroup ?: -1, err) : 0;
+	struct err ignored;
 
+	if (s->tags)
+		perf_events_set_cgroup(s->tags, ret || !cgroup ? -1 : cgroup, &ignored);
 	return ret && cgroup ? err_set(err, ret, "%s", refused_cgroup(ret)) : ret;
 }
 
@@ -57,22 +63,34 @@ bool sampler_has_cgroup(const struct sampler *s)
 int sampler_start(struct sampler *s, struct err *err)
 {
 	int ret = s->started ? 0 : sampler_pins_start(s, err);
+	struct err ignored;
 
+	/* the first to be enabled and the last to be disabled: no tag is missed */
+	if (s->tags)
+		perf_events_enable(s->tags, &ignored);
 	if (!ret && s->events)
 		ret = perf_events_enable(s->events, err);
 	s->started |= !ret;
+	sampler_tags_begin(s);
 	return ret;
 }
 
 int sampler_restart(struct sampler *s, struct err *err)
 {
+	struct err ignored;
+
+	if (s->tags)
+		perf_events_renew(s->tags, &ignored);
 	return s->events ? perf_events_renew(s->events, err) : 0;
 }
 
 void sampler_stop(struct sampler *s)
 {
+	sampler_tags_end(s);
 	if (s->events)
 		perf_events_disable(s->events);
+	if (s->tags)
+		perf_events_disable(s->tags);
 }
 
 #define SIM_PERIOD_MAX (1ULL << 40) /* ns: 18 minutes */
@@ -106,12 +124,16 @@ void sampler_tick(struct sampler *s)
 {
 	struct cpulist online;
 	struct err err;
+	int ret;
 
 	if (!s->events)
 		return;
 	perf_events_throttled(s->events);
-	if (cpulist_read("", "online", &online, &err) ||
-	    perf_events_follow(s->events, &online, &err)) {
+	ret = cpulist_read("", "online", &online, &err);
+	if (!ret && s->tags)
+		perf_events_follow(s->tags, &online, &err);
+	ret = ret ?: perf_events_follow(s->events, &online, &err);
+	if (ret) {
 		if (!s->warned_cpus)
 			log_warn("%s", err.text);
 		s->warned_cpus = true;

@@ -419,6 +419,8 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	s->possible_cpus = n;
 	s->max_slots = sampler_max_slots(opts);
 	s->counts_periods = opts->source == SAMPLER_IBS && !opts->attr.freq && !opts->filter;
+	s->drops = opts->filter == EVENT_FILTER_HARDWARE;
+	s->by_freq = opts->attr.freq;
 	period = opts->attr.freq || opts->filter == EVENT_FILTER_HARDWARE
 			 ? 0
 			 : opts->attr.sample_period;
@@ -576,6 +578,7 @@ void sampler_close(struct sampler *s)
 	if (!s)
 		return;
 	perf_events_close(s->events);
+	perf_events_close(s->tags);
 	rings_close(s->rings);
 	bpf_link__destroy(s->fork_link);
 	select_close(&s->select);

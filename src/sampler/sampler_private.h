@@ -39,7 +39,11 @@ struct slot_seen {
 struct sampler {
 	struct ibs_op_bpf *skel;    /* for sampler.c alone */
 	struct perf_events *events; /* NULL with SAMPLER_TWIN */
-	struct rings *rings;	    /* NULL: no records, and no copies */
+	struct perf_events *tags;   /* counters of tags and ops; NULL: not counted */
+	/* before and after all events were enabled; after: only if `tags_ended` */
+	struct perf_events_total tags_before, tags_after;
+	bool tags_ended;
+	struct rings *rings; /* NULL: no records, and no copies */
 	struct layout layout;
 	struct sampler_memory memory;
 	struct kernel_features features;
@@ -55,13 +59,14 @@ struct sampler {
 	__u32 ended; /* slot that takes what groups leave: IBS_SLOT_OTHER, or with pins its own */
 	sampler_heir *heir;
 	void *heir_arg;
-	__u64 unseen; /* so far; only ever grows */
+	__u64 unseen, dropped; /* so far; only ever grow */
 	/* what the PMU did for collectors before, whose counters were adopted */
 	struct pmu_state pmu_before;
 	__u64 pmu_samples_before;
 	__u32 by;		      /* enum ibs_by bits */
 	struct slot_seen *slots_seen; /* max_slots of them; NULL: never looked */
 	bool counts_periods;	      /* what the PMU counts, divided by the period, is samples */
+	bool drops, by_freq;	      /* the hardware drops tagged ops; the period varies */
 	bool simulated, count_ops;
 	bool adopted, started;
 	const char *misfit; /* why what is pinned was not adopted; "": nothing is */
@@ -104,6 +109,13 @@ int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct 
 
 /* Disabled, and with the program attached if there is to be one. Not for SAMPLER_TWIN and _LOAD. */
 int sampler_events_open(struct sampler *s, const struct sampler_opts *opts, struct err *err);
+
+/* Open them if there are opts->tags; a failure is reported, and they are not counted then. */
+void sampler_tags_open(struct sampler *s, const struct sampler_opts *opts, int cgroup);
+/* Once all events are enabled, and before the first is disabled. */
+void sampler_tags_begin(struct sampler *s);
+void sampler_tags_end(struct sampler *s);
+void sampler_tags_read(struct sampler *s, struct pmu_state *out);
 
 /*
  * Just before events are enabled for the first time: what the program has seen by now is none of

@@ -19,6 +19,7 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
 		return;
 	perf_events_read(s->events, &t);
 	out->ledger.pmu_exact &= t.exact;
+	out->ledger.dropped_known = !s->drops;
 	out->ledger.pmu_samples = s->pmu_samples_before + (s->counts_periods ? t.samples : 0);
 	out->pmu = (struct pmu_state){
 		.cpus = t.cpus,
@@ -29,6 +30,13 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
 		.running_ns = s->pmu_before.running_ns + t.running_ns,
 		.throttled = s->pmu_before.throttled + perf_events_throttled(s->events),
 	};
+	sampler_tags_read(s, &out->pmu); /* last: each sample was tagged before */
+	if (!s->drops || !out->pmu.tags_known || !t.exact || s->by_freq)
+		return;
+	if (out->pmu.tagged > t.samples + s->dropped)
+		s->dropped = out->pmu.tagged - t.samples;
+	out->ledger.dropped = s->dropped;
+	out->ledger.dropped_known = true;
 }
 
 /*

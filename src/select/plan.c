@@ -229,6 +229,12 @@ static const char *const predicates[][2] = {
 #undef PREDICATE_ROW
 };
 
+static bool counts_tags(const struct plan_context *c)
+{
+	return abilities_has(c->abilities, ABILITY_TAG_COUNTERS) &&
+	       !strcmp(c->event->pmu, "ibs_op");
+}
+
 /* Why a rule cannot be used, to @buf; false: it can. */
 static bool refuse(const struct rule *r, const struct query *q, char *buf, size_t size)
 {
@@ -247,8 +253,9 @@ static bool refuse(const struct rule *r, const struct query *q, char *buf, size_
 		snprintf(buf, size, "the event given with -e has filters already");
 	} else if (!(c->stages & 1U << r->stage)) {
 		snprintf(buf, size, "%s needs --plan %s%s", r->name, stages[r->stage].option,
-			 r->stage == PLAN_HARDWARE ? "; it takes estimated ops and unseen away"
-						   : "; it takes unseen away");
+			 r->stage != PLAN_HARDWARE || counts_tags(c)
+				 ? "; it takes unseen away"
+				 : "; it takes estimated ops and unseen away");
 	} else {
 		return false;
 	}
@@ -311,7 +318,8 @@ void plan_make(const struct select_options *o, const struct plan_context *c, str
 		if (is_given(&q, i))
 			place(out, &q, i);
 	plan_event(out, c, &event);
-	out->estimates = event_filter(&event) != EVENT_FILTER_HARDWARE;
+	out->tags = event_filter(&event) == EVENT_FILTER_HARDWARE && counts_tags(c);
+	out->estimates = event_filter(&event) != EVENT_FILTER_HARDWARE || out->tags;
 	out->unseen = event_filter(&event) == EVENT_FILTER_NONE && !out->cgroup;
 }
 

@@ -80,7 +80,8 @@ struct plan {
 	bool l3missonly, swfilt, user, kernel;
 	unsigned int ldlat, fetchlat; /* cycles; 0: not used */
 	bool cgroup;	/* events count only while the selected cgroup runs, if it is one */
-	bool estimates; /* a sample stands for one period */
+	bool estimates; /* what a sample stands for is known: one period, or by core counters */
+	bool tags;	/* that is to be counted: hardware drops tagged ops */
 	bool unseen;	/* the PMU's count tells how many samples there were */
 };
 

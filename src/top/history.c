@@ -300,6 +300,8 @@ static void add_info(struct frame *a, const struct frame *b)
 	a->ledger.seen += b->ledger.seen;
 	a->ledger.pmu_samples += b->ledger.pmu_samples;
 	a->ledger.unseen += b->ledger.unseen;
+	a->ledger.dropped += b->ledger.dropped;
+	a->ledger.dropped_known &= b->ledger.dropped_known;
 	a->ledger.pmu_exact &= b->ledger.pmu_exact;
 	for (int o = 0; o < IBS_OUTCOME_N; o++)
 		a->ledger.outcome[o] += b->ledger.outcome[o];

@@ -185,6 +185,8 @@ int interval_read(struct baseline *b, const struct counts *c, const struct snaps
 	times.n_groups = out->n_groups;
 	times.groups = out->groups;
 	*out = times;
+	for (size_t i = 0; i < out->n_groups; i++)
+		group_weigh(&out->groups[i], &out->pmu);
 	valid &= now.ledger.seen >= b->head.ledger.seen; /* they were counted from zero, else */
 	baseline_free(b);
 	*b = (struct baseline){ .head = now, .groups = groups, .valid = true };

@@ -58,6 +58,8 @@ void ledger_print(FILE *f, const struct ledger *l)
 		fprintf(f, "; unseen %llu", (ull)l->unseen);
 	else
 		fprintf(f, "; unseen unknown");
+	if (l->dropped_known && l->dropped)
+		fprintf(f, "; dropped by hardware %llu", (ull)l->dropped);
 }
 
 static void print_percentiles(FILE *f, const struct series *s)
@@ -271,12 +273,14 @@ static json_t *json_reasons(const struct ledger *l, enum ibs_outcome_kind kind)
 
 json_t *ledger_json(const struct ledger *l)
 {
-	return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "seen", (json_int_t)l->seen,
+	return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "seen", (json_int_t)l->seen,
 			 "aggregated", (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED),
 			 "forwarded", (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED),
 			 "filtered", json_reasons(l, IBS_OUTCOME_KIND_FILTERED), "lost",
 			 json_reasons(l, IBS_OUTCOME_KIND_LOST), "unseen",
-			 l->pmu_exact ? json_integer(l->unseen) : json_null());
+			 l->pmu_exact ? json_integer(l->unseen) : json_null(),
+			 "dropped_by_hardware",
+			 l->dropped_known ? json_integer(l->dropped) : json_null());
 }
 
 int ledger_print_json(FILE *f, const struct ledger *l, struct err *err)

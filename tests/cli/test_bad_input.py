@@ -274,7 +274,7 @@ class BadInput(unittest.TestCase):
         self.assertIn('erratum 1606', p.stdout)
         self.assertIn('estimated ops: known', p.stdout)
         p = run('hist', '--explain=zen4:6.12', '--src', 'dram')
-        self.assertIn('l3missonly needs --plan hw; it takes estimated ops and unseen away', p.stdout)
+        self.assertIn('l3missonly needs --plan hw; it takes unseen away', p.stdout)
         for command in 'record', 'serve', 'top':
             p = run(command, '--explain', '--op', 'load')
             self.assertEqual((p.returncode, p.stderr), (0, ''), command)

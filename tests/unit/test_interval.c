@@ -120,6 +120,41 @@ static void test_differences(void **unused)
 	baseline_free(&last);
 }
 
+/* Under a hardware filter a sample stands for the ops of one tag, as far as those are known. */
+static void test_weight(void **unused)
+{
+	static const __u64 want[][3] = { { 28, 2800, 84 }, { 0, 0, 12 } };
+
+	(void)unused;
+	for (int known = 1; known >= 0; known--) {
+		struct series s = { .samples = 4, .valid = 4, .sum = 400, .hitm = 12 };
+		struct group g = { .n_series = 1,
+				   .series = &s,
+				   .tlb = { .l2_hit = 3, .l2_miss = 2 } };
+		const struct snapshot older = {
+			.pmu = { .tagged = 9, .tag_n = 5, .tag_ops = 1000 }
+		};
+		const struct snapshot newer = {
+			.n_groups = 1,
+			.groups = &g,
+			.pmu = { .tagged = 99, .tag_n = 55, .tag_ops = 1350, .tags_known = known }
+		};
+		struct snapshot diff;
+
+		assert_int_equal(snapshot_diff(&newer, &older, &diff), 0);
+		assert_int_equal(diff.pmu.tagged, 90);
+		assert_int_equal(diff.groups[0].series[0].ops, want[!known][0]);
+		assert_int_equal(diff.groups[0].series[0].cycles, want[!known][1]);
+		assert_int_equal(diff.groups[0].series[0].hitm, want[!known][2]);
+		assert_int_equal(diff.groups[0].tlb.l2_miss_ops, known * 14);
+		snapshot_free(&diff);
+		s.ops = 4000; /* each stands for its period */
+		assert_int_equal(snapshot_diff(&newer, &older, &diff), 0);
+		assert_int_equal(diff.groups[0].series[0].ops, 4000);
+		snapshot_free(&diff);
+	}
+}
+
 static int set_up(void **unused)
 {
 	(void)unused;
@@ -141,7 +176,8 @@ static int tear_down(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_differences) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_differences),
+					    cmocka_unit_test(test_weight) };
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

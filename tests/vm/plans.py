@@ -9,6 +9,8 @@ import oracle
 from guest import Hist, need
 
 FAR = ('dram', 'remote-dram')
+# the share of ops that the emulation makes cached loads, which miss L1 and L2 and find DRAM
+P_FAR = 0.42 * 0.988 * 0.28 * 0.55 * 0.28
 PLAN = '--plan hw,sched,driver '
 
 
@@ -106,6 +108,8 @@ sleep 1; echo 0 > $C; sleep 1; echo 1 > $C''', also=lambda *_: check_hotplug(gue
                filters=lambda: oracle.Filter(src=set(FAR)), ctl=oracle.L3MISSONLY * zen4,
 **far)
     guest.check('far: at most 2.4 interrupts a kept sample', check_far, guest, zen4)
+    if zen4:
+        guest.check('far: estimates from counters of tagged ops', check_estimate, guest, 'far', P_FAR)
     period = guest.new_period(50000)
     guest.do('run recorded ibscope record -a --plan hw --src %s -e ibs_op/cnt_ctl=1/ -c %d -o $O/far.data -- sleep 1\n'
              'run reported ibscope report --json --by src $O/far.data' % (','.join(FAR), period))
@@ -114,6 +118,8 @@ sleep 1; echo 0 > $C; sleep 1; echo 1 > $C''', also=lambda *_: check_hotplug(gue
                filters=lambda: oracle.Filter(latency=(300, 65535)), ctl=oracle.LDLAT * zen6,
                rows=lambda rows: [s for s in rows if not (zen6 and s.below_ldlat(256))],
                also=lambda accepted, _: uses(accepted, oracle.LDLAT, zen6), **far)
+    if zen6:
+        guest.check('lat: estimates from counters of tagged ops', check_estimate, guest, 'lat')
     guest.hist('far-lat', PLAN + '--min-lat 300 --src ' + ','.join(FAR), unseen='any', all=True,
                filters=lambda: oracle.Filter(src=set(FAR), latency=(300, 65535)),
                ctl=oracle.LDLAT * zen5 | oracle.L3MISSONLY * zen4,
@@ -231,6 +237,24 @@ def check_hotplug(guest):
 def uses(accepted, bit, want):
     need(all(bool(s.ctl & bit) == want for s in accepted), 'the control MSR has %#x' % accepted[0].ctl)
     return ''
+
+
+def check_estimate(guest, name, p=None):
+    line, = map(json.loads, guest.stdout(name).splitlines())
+    total, kept = guest.total(line['period']), line['ledger']['aggregated']
+    ops = sum(s['estimated_ops'] for s in line['series'])
+    want = total.ops / total.retired
+    need(total.tagged > total.retired > total.filtered > 0, 'the hardware counted %s' % (total,))
+    need(abs(ops / kept / want - 1) < 0.05, 'a sample stands for %.0f ops; counted: %.0f' % (ops / kept, want))
+    dropped = line['ledger']['dropped_by_hardware']
+    # counters rest for microseconds whenever the kernel schedules events, as around NMIs
+    need(abs(dropped - total.filtered) <= guest.smp + total.filtered / 1000, '%d dropped; counted: %s' % (dropped, total))
+    said = '%d samples, %.0f ops each (counted: %.0f); %d dropped' % (kept, ops / kept, want, dropped)
+    if p:
+        error = ops / (total.ops * p) - 1
+        need(abs(error) < max(0.02, 4 / kept ** 0.5), '%d ops, of %d executed' % (ops, total.ops))
+        said += '; %.2f %% of ops, really %.2f %%' % (100 * ops / total.ops, 100 * p)
+    return said
 
 
 def check_far(guest, zen4):

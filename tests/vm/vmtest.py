@@ -302,7 +302,7 @@ def main():
             if kernel in args.live.split(','):
                 lively = Guest(kernel, gen, work, report, '-live')
                 live.scenarios(lively)
-                planned = Guest(kernel, gen, work, report, '-plan', smp=4, workers=False,
+                planned = Guest(kernel, gen, work, report, '-plan', smp=4, workers=False, rig=['--pmu'],
                                 nodes=4 if kernel in ('6.1', '7.2') else 2)
                 plans.scenarios(planned)
                 guests += [lively, planned]

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Events of the core's performance counters: what IBS tagged, and what there was to tag. */
+#ifndef IBSCOPE_CORE_EVENT_H
+#define IBSCOPE_CORE_EVENT_H
+
+#include "cpu.h"
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+
+/*
+ * X(NAME, event, unit mask, IBS_CAPS_* bit of the first generation that has it, or 0: Zen 1, "meaning").
+ * From AMD's processor programming references, as Linux has them in tools/perf/pmu-events/arch/x86.
+ */
+#define CORE_EVENT_TABLE(X)                                                     \
+	X(CYCLES, 0x076, 0x00, 0, "cycles")                                     \
+	X(OPS, 0x0c1, 0x00, 0, "retired ops")                                   \
+	X(TAGGED, 0x1cf, 0x01, 0, "tagged ops")                                 \
+	X(RETIRED, 0x1cf, 0x02, 0, "tagged ops that retired")                   \
+	X(FILTERED, 0x1cf, 0x08, IBS_CAPS_DIS, "tagged ops that were filtered") \
+	X(VALID, 0x1cf, 0x10, IBS_CAPS_DIS, "tagged ops that interrupted")      \
+	X(FETCH_TAGGED, 0x188, 0x02, IBS_CAPS_OPLDLAT, "tagged fetches")        \
+	X(FETCH_FILTERED, 0x188, 0x08, IBS_CAPS_OPLDLAT, "tagged fetches that were filtered")
+
+enum core_event {
+#define CORE_EVENT_ENUM(NAME, ...) CORE_EVENT_##NAME,
+	CORE_EVENT_TABLE(CORE_EVENT_ENUM)
+#undef CORE_EVENT_ENUM
+		CORE_EVENT_N
+};
+
+/* Does the processor have it? The kernel or a hypervisor may still keep the counters to itself. */
+bool core_event_known(const struct cpu_info *cpu, enum core_event e);
+
+const char *core_event_meaning(enum core_event e);
+
+/* For counting, of user space and kernel, with times enabled and running for read(2). */
+struct perf_event_attr core_event_attr(enum core_event e);
+
+#endif

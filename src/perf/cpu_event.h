@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* One event of a struct perf_events, on one CPU. */
+#ifndef IBSCOPE_CPU_EVENT_H
+#define IBSCOPE_CPU_EVENT_H
+
+#include "base/err.h"
+#include "perf_total.h"
+
+#include <linux/perf_event.h>
+#include <stddef.h>
+
+struct cpu_event {
+	unsigned int cpu;
+	int fd, link_fd, second_fd; /* -1: not open */
+	int clock_fd; /* time enabled, where that of the event is only its cgroup's; -1: not open */
+	struct perf_event_mmap_page *ring; /* NULL: throttling is unknown */
+	/* before the current period: samples, and the count that they and the remainder make */
+	__u64 samples_before, counted_before;
+	__u64 enabled_ns, followed_ns; /* time enabled, now and at the last check */
+	bool fresh;		       /* enabled_ns was read since then */
+	bool begun;		       /* was enabled once */
+	__u64 since_ns;		       /* time enabled at which it seems to have stopped */
+	bool stands;
+};
+
+struct perf_events {
+	struct perf_event_attr attr, second; /* second.size 0: there is none */
+	char *event;			     /* for messages */
+	int cgroup;			     /* directory; -1: events count always */
+	struct cpu_event *ev;
+	size_t n, n_open;
+	int prog_fd; /* -1: none attached */
+	bool use_link, enabled;
+	const char *pin_dir;		 /* NULL: links are not pinned */
+	struct perf_events_total closed; /* counts of closed events */
+	__u64 throttled;
+	bool ring_warned;
+};
+
+#define CLOSED_EVENT(cpu_)   \
+	((struct cpu_event){ \
+		.cpu = (cpu_), .fd = -1, .link_fd = -1, .second_fd = -1, .clock_fd = -1 })
+
+int cpu_event_attach(const struct perf_events *pe, struct cpu_event *ev, struct err *err);
+void cpu_event_pin(const struct perf_events *pe, const struct cpu_event *ev);
+void cpu_event_unpin(const struct perf_events *pe, const struct cpu_event *ev);
+/* For the first time; later the event must be opened again. */
+int cpu_event_enable(struct cpu_event *ev, struct err *err);
+/* Disabled. 0 also for a CPU that is offline: it stays closed. */
+int cpu_event_open(struct perf_events *pe, struct cpu_event *ev, struct err *err);
+/* Add the counts of an event to @t. Return: false if it cannot be read. */
+bool cpu_event_read(const struct perf_events *pe, struct cpu_event *ev,
+		    struct perf_events_total *t);
+void cpu_event_close(struct perf_events *pe, struct cpu_event *ev);
+
+#endif
