@@ -62,6 +62,7 @@ static int read_index(int fd, const struct merged_head *h, json_t **out, struct 
 	if (json_is_array(*out))
 		return 1;
 	json_decref(*out);
+	*out = NULL;
 	return err_set(err, -EINVAL, "the index of the merged file is damaged");
 }
 
@@ -112,10 +113,14 @@ static int add_index(const json_t *index, const char *path, __u64 base, struct t
 
 int trace_parts_add(const char *path, struct trace_part **parts, size_t *n, struct err *err)
 {
-	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : -1, ret = 0;
 	struct merged_head h;
 	json_t *index = NULL;
+	int fd = -1, ret = 0;
+	struct stat st;
 
+	/* a FIFO can be opened once only: its writer would take us for a reader that is gone */
+	if (strcmp(path, "-") && !stat(path, &st) && S_ISREG(st.st_mode))
+		fd = open(path, O_RDONLY | O_CLOEXEC);
 	/* what cannot be opened is reported by trace_part_open(), as what is in it */
 	if (fd >= 0) {
 		ret = read_head(fd, &h, err);

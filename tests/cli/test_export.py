@@ -43,6 +43,8 @@ class Export(unittest.TestCase):
         out = []
         for line in p.stdout.splitlines():
             event = json.loads(line)
+            if event['type'] == 'rank':     # perf.data has no place for it
+                continue
             # -1 is perf's number of a task that is gone
             task = ('pid', 'tid', 'comm') if event.get('tid', 0xffffffff) == 0xffffffff else ()
             out.append({k: v for k, v in event.items() if k not in (*NO_PLACE, *task)})

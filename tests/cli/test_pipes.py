@@ -42,6 +42,19 @@ class Pipes(unittest.TestCase):
                     else:
                         self.assertEqual(got.replace(b'standard input', self.file.encode()), want)
 
+    def test_fifo(self):
+        """It is opened once: a second time there would be no writer."""
+        fifo = os.path.join(self.dir.name, 'fifo')
+        os.mkfifo(fifo)
+        for args in READERS:
+            if '--pprof' in args:
+                continue
+            with self.subTest(args=args), subprocess.Popen(['dd', f'if={self.file}', f'of={fifo}', 'status=none']) as writer:
+                got = self.out([*args, fifo], stdin=subprocess.DEVNULL, timeout=60)
+                self.assertEqual(writer.wait(), 0)
+                want = self.out([*args, self.file], stdin=subprocess.DEVNULL)
+                self.assertEqual(got.replace(fifo.encode(), self.file.encode()), want)
+
     @unittest.skipUnless(ibscope.can_bpf(), 'no BPF here')
     def test_record(self):
         p = subprocess.run(f'{ibscope.IBSCOPE} record --source sim -c 1000000 -o - -- sleep 0.2 | '

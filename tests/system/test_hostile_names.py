@@ -16,6 +16,7 @@ import urllib.request
 
 import ibscope
 from ibscope import Cgroup, IBSCOPE, can_bpf, cgroup2_mount
+from test_push import Server
 
 OK, WHY = can_bpf()
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_recording')
@@ -31,7 +32,7 @@ TEXT, CSV, JSON, METRICS, BINARY = 'text', 'csv', 'json', 'metrics', 'binary'
 QUIET = set('help version top sort reverse interval input output speed own size duration max-size rotate ring-size compress '
             'max-loss limit min-samples max-memory kallsyms debug-dir debuginfod config config-check pin-mode grace unpin '
             'control control-mode max-overhead nmi-cost max-bpf-time max-rss wait user detail edges max-groups web.telemetry-path '
-            'web.config.file web.listen-address'.split())
+            'web.config.file web.listen-address push-interval push-duration push-credentials push-ca'.split())
 SHARED = ('Sampling', 'Selection', 'Measurement')
 
 
@@ -140,6 +141,16 @@ class HostileNames(unittest.TestCase):
             out = self.run_it(kind, 'record', *SIM, '-c', '1000000', *under, '--duration', '0.5', *option)
             self.assertTrue(out)
         self.run_it(BINARY, 'record', *SIM, '-c', '1000000', *under, '--duration', '0.5', '-o', self.live)
+        for kind, *option in (TEXT,), (CSV, '--csv'), (JSON, '--json'):
+            self.run_it(kind, 'numa', '--live', *SIM, '-c', '1000000', *under, '--by', 'comm,cgroup', *option, '1', '1')
+        rank = dict(os.environ, OMPI_COMM_WORLD_RANK='0', OMPI_COMM_WORLD_SIZE='1', OMPI_COMM_WORLD_LOCAL_RANK='0',
+                    OMPI_COMM_WORLD_LOCAL_SIZE='1', PMIX_NAMESPACE='\x1b[31m')
+        status, _ = self.start(IBSCOPE, 'record', *SIM, '--per-rank', '-o', self.live + '.%r', '--', 'sleep', '0.2', env=rank)
+        self.assertEqual(status, 0)
+        merged = self.live + '.merged'
+        self.run_it(BINARY, 'merge', '-o', merged, self.live, self.made)
+        for kind, *option in (TEXT,), (CSV, '--csv'), (JSON, '--json'):
+            self.run_it(kind, 'report', '--by', 'host,rank,comm,cgroup', '--top', '1000', *option, '-i', merged)
         for raw in (), ('--raw',):
             self.run_it(TEXT, 'record', *SIM, '-c', '1000000', *under, '--duration', '0.2', *raw,
                         '-o', self.live + '\x1b[31m', hostile=False)
@@ -187,8 +198,12 @@ class HostileNames(unittest.TestCase):
         pins = f'/sys/fs/bpf/ibscope-names-{os.getpid()}'
         socket = os.path.join(self.dir, 'socket')
         port = ibscope.free_port()
+        server = Server([400] * 1000, says=ERROR)
+        self.addCleanup(server.stop)
         c = ibscope.Collector(pins, '-v', '-c', '1000000', '--control', socket, '--unpin', '--by', 'cgroup,comm,src',
-                              '--grace', '1', '--cgroup', self.top.path + '/**', '--web.listen-address', f'127.0.0.1:{port}')
+                              '--grace', '1', '--cgroup', self.top.path + '/**', '--web.listen-address', f'127.0.0.1:{port}',
+                              '--push', server.url, '--push-name', '\x1b[31m', '--push-format', 'parca',
+                              '--push-interval', '1s', '--push-duration', '0.3s')
         self.addCleanup(c.stop, signal.SIGKILL)
         c.wait('listening on')
         self.walked.update(('serve', word.removeprefix('--')) for word in c.p.args)
@@ -208,6 +223,7 @@ class HostileNames(unittest.TestCase):
         end = time.monotonic() + 30
         while self.start(IBSCOPE, *ctl, '--csv', '--by', 'comm', 'snapshot')[1].count(b'x1b') < 1:
             self.assertLess(time.monotonic(), end)
+        ibscope.until(lambda: b'answers 400' in self.start(IBSCOPE, *ctl, 'status')[1])
         for kind, *args in ((TEXT, 'status'), (JSON, '--json', 'status'), (TEXT, 'ledger'), (JSON, '--json', 'ledger')):
             self.run_it(kind, *ctl, *args, hostile=False)
         for kind, *args in ((TEXT, '--by', 'cgroup,comm'), (TEXT, '--by', 'comm', '--histogram'),

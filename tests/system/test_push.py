@@ -51,7 +51,7 @@ while True:
 class Server:
     """Keeps what is posted; answers with the next of @answers, and with 200 after the last."""
 
-    def __init__(self, answers=(), context=None):
+    def __init__(self, answers=(), context=None, says=b'says the server\n'):
         self.posts, self.answers, outer = [], list(answers), self
         self.wait = threading.Event()
         self.wait.set()
@@ -64,7 +64,7 @@ class Server:
                 with contextlib.suppress(OSError):  # a collector that ended meanwhile
                     self.send_response(outer.answers.pop(0) if outer.answers else 200)
                     self.end_headers()
-                    self.wfile.write(b'says the server\n')
+                    self.wfile.write(says)
 
             def log_message(self, *_):
                 pass
