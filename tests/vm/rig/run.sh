@@ -171,6 +171,9 @@ done
 
 # --- machine.  It ends with this script, however that ends.  QEMU makes its
 # stdout non-blocking, so it gets a pipe instead of the caller's.
+# Each node is a socket: 5.10 warns where the CPUs of one L3 are of different nodes.
+cpus=$smp
+[ "$nodes" = 0 ] || cpus+=,sockets=$nodes
 for ((i = 0; i < nodes; i++)); do
     numa+=(-object "memory-backend-ram,id=node$i,size=$((mem / nodes))M"
            -numa "node,memdev=node$i,cpus=$((i * smp / nodes))-$(((i + 1) * smp / nodes - 1))")
@@ -180,7 +183,7 @@ con=${console:-$tmp/console}
 mkfifo "$tmp/out"
 cat < "$tmp/out" & out=$!
 setpriv --pdeathsig TERM timeout -k 5 "$limit" "$qemu" "${plugin[@]}" \
-    -L "$cache/share" -M pc "${accel[@]}" -cpu "$cpu" -smp "$smp" -m "$mem" "${numa[@]}" \
+    -L "$cache/share" -M pc "${accel[@]}" -cpu "$cpu" -smp "$cpus" -m "$mem" "${numa[@]}" \
     -global apic-common.vapic=off \
     -nodefaults -no-user-config -display none -vga none -no-reboot \
     -serial "file:$con" -chardev stdio,id=out,signal=off -serial chardev:out \
