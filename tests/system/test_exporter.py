@@ -179,7 +179,7 @@ class Collected(Case):
 
     @classmethod
     def setUpClass(cls):
-        cls.busy = [Busy(0)]
+        cls.busy = [Busy(0, share=0.3)]
         cls.collector = collector()
 
     @classmethod
@@ -604,9 +604,9 @@ class PrivateBpffs(Case):
 
 @unittest.skipUnless(OK, f'no BPF here: {WHY}')
 class Grouped(Case):
-    """Every label of --by is one of the series."""
+    """Every label of --by is one of the series; the cgroup stands for names that it does not have."""
 
-    KEYS = {'cgroup': 'cgroup', 'container': 'cgroup', 'pod': 'cgroup', 'pid': 'pid', 'tid': 'tid', 'comm': 'comm', 'cpu': 'cpu',
+    KEYS = {'cgroup': 'cgroup', 'container': '(container|cgroup)', 'pod': '(pod|container|cgroup)', 'pid': 'pid', 'tid': 'tid', 'comm': 'comm', 'cpu': 'cpu',
             'ccx': 'ccx', 'node': 'node', 'mode': 'mode', 'src': 'src', 'op': 'op'}
     PAIRS = ('comm,src', 'cgroup,cpu', 'pid,mode', 'ccx,node', 'pod,comm', 'op,tid')
 
