@@ -9,8 +9,8 @@
 #include "snapshot.h"
 
 /*
- * X(NAME, "name", group bits that it needs, "meaning"). op and src, of ibs_fetch itlb and fetch, are
- * kept apart in every group; leaving them out adds up.
+ * X(NAME, "name", group bits that it needs, "meaning"). Each group has counters by op and src, or by
+ * itlb and fetch for ibs_fetch; without these labels they are added up.
  */
 #define LABEL_TABLE(X)                                                                       \
 	X(CGROUP, "cgroup", IBS_BY_CGROUP, "path of the cgroup")                             \
@@ -81,8 +81,8 @@ int labels_parse(const char *text, unsigned int *labels, struct label_order *ord
 __u32 labels_by(unsigned int labels);
 
 /*
- * Return: 0, or -EINVAL with @err if a label is none of counters, but of single samples, or if only
- * samples of the other event have it.
+ * Return: 0, or -EINVAL with @err if a label exists only for the single samples of recordings, or only
+ * for samples of the other event.
  */
 int labels_counted(unsigned int labels, bool fetch, struct err *err);
 

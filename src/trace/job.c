@@ -34,7 +34,7 @@ static double apart_s(const struct one *a, const struct one *b)
 					       : (a->realtime_ns - b->realtime_ns) / 1e9;
 }
 
-/* Ranks of two jobs are told apart, but not by their numbers. */
+/* Ranks have the same numbers in every job: only its name and size say which one a rank belongs to. */
 static bool same_job(const struct one *a, const struct one *b)
 {
 	return a->job_ranks == b->job_ranks && !strcmp(a->job, b->job);

@@ -203,7 +203,7 @@ class Shop(Page):
             b.tab_to("e.getAttribute('aria-label')?.startsWith('Latency over time')")
             for _ in range(3):
                 b.key('ArrowRight')
-            b.until("document.getElementById('read').textContent !== ''")    # a reader is told the cell
+            b.until("document.getElementById('read').textContent !== ''")    # screen readers read the cell out
             b.key('ArrowRight', shift=True)
             b.key('Enter')
             b.until(f"({chips}) !== ''")

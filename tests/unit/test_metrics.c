@@ -343,7 +343,7 @@ static void test_beyond(void **state)
 	assert_null(strstr(text, "samples_total{cgroup=\"other\""));
 }
 
-/* Cgroups of equal names are one series; of what ended and left no such series only the sum is told. */
+/* Cgroups of equal names are one series; what ended without such a series is only in the sum of ended samples. */
 static void test_same_names(void **state)
 {
 	(void)state;
@@ -366,7 +366,7 @@ static void test_same_names(void **state)
 	has("ibscope_samples_aggregated_total 21");
 	has("ibscope_groups 4");
 	has_not("/docker");
-	/* on request their paths are told apart */
+	/* on request each path is a series */
 	meta.by_path = 1;
 	print(METRICS_TEXT);
 	has("ibscope_samples_total{container=\"web\",cgroup=\"/docker/"
