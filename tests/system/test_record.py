@@ -271,6 +271,7 @@ class Record(unittest.TestCase):
             self.until_written(p, lambda l: l.get('forwarded'))
             self.finish(p, sig=sig)
             self.check_whole(Recorded(self.path('ibscope.data')), p)
+            os.unlink(self.path('ibscope.data'))    # else the next one seems to have written it
 
     def test_killed(self):
         """What was flushed is there, and the file says that the end is missing."""
