@@ -15,7 +15,7 @@ void sampler_tags_open(struct sampler *s, const struct sampler_opts *opts, int c
 			      &err))
 		return;
 	s->tags = NULL;
-	log_warn("%s; estimated ops are unknown", err.text);
+	log_warn("%s; %s unknown", err.text, s->drops ? "estimated ops are" : "tagged ops are");
 }
 
 void sampler_tags_begin(struct sampler *s)

@@ -5,15 +5,6 @@
 
 #include <limits.h>
 
-/*
- * Sources that the L3 of the core does not have. Only DataSrc tells them, which only loads have; what
- * l3missonly does with I/O, other agents and stores is not documented.
- */
-#define L3_MISSES                                                                     \
-	(1U << IBS_SRC_NEAR_CACHE | 1U << IBS_SRC_REMOTE_CACHE | 1U << IBS_SRC_DRAM | \
-	 1U << IBS_SRC_REMOTE_DRAM | 1U << IBS_SRC_PMEM | 1U << IBS_SRC_REMOTE_PMEM | \
-	 1U << IBS_SRC_CXL | 1U << IBS_SRC_REMOTE_CXL)
-
 /* Hardware compares latencies in steps, up to a maximum. */
 #define LDLAT_STEP   128
 #define LDLAT_MAX    2048
@@ -124,7 +115,7 @@ static const char *one_cgroup(const struct query *q)
 
 static const char *only_l3_misses(const struct query *q)
 {
-	if (!q->o->sel.src_mask || q->o->sel.src_mask & ~L3_MISSES)
+	if (!q->o->sel.src_mask || q->o->sel.src_mask & ~PLAN_L3_MISSES)
 		return "l3missonly may drop selected sources";
 	return NULL;
 }
@@ -318,7 +309,8 @@ void plan_make(const struct select_options *o, const struct plan_context *c, str
 		if (is_given(&q, i))
 			place(out, &q, i);
 	plan_event(out, c, &event);
-	out->tags = event_filter(&event) == EVENT_FILTER_HARDWARE && counts_tags(c);
+	out->tags = (c->core_counters || event_filter(&event) == EVENT_FILTER_HARDWARE) &&
+		    counts_tags(c);
 	out->estimates = event_filter(&event) != EVENT_FILTER_HARDWARE || out->tags;
 	out->unseen = event_filter(&event) == EVENT_FILTER_NONE && !out->cgroup;
 }

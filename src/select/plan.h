@@ -34,6 +34,15 @@ enum plan_stage {
  */
 #define PLAN_DEFAULT (1U << PLAN_SCHEDULER)
 
+/*
+ * Sources that the L3 of the core does not have. Only DataSrc tells them, which only loads have; what
+ * l3missonly does with I/O, other agents and stores is not documented.
+ */
+#define PLAN_L3_MISSES                                                                \
+	(1U << IBS_SRC_NEAR_CACHE | 1U << IBS_SRC_REMOTE_CACHE | 1U << IBS_SRC_DRAM | \
+	 1U << IBS_SRC_REMOTE_DRAM | 1U << IBS_SRC_PMEM | 1U << IBS_SRC_REMOTE_PMEM | \
+	 1U << IBS_SRC_CXL | 1U << IBS_SRC_REMOTE_CXL)
+
 /* The predicates that options make, with the names of their options. */
 #define PLAN_PREDICATE_TABLE(X)                                           \
 	X(CPU, "-C", "what other CPUs do")                                \
@@ -60,6 +69,7 @@ struct plan_context {
 	unsigned int stages; /* 1 << enum plan_stage: which may be used */
 	enum ibs_metric metric;
 	bool cpus;			/* -C */
+	bool core_counters;		/* tagged ops are counted also without need */
 	bool command;			/* the measured command has a cgroup of its own */
 	const struct event_spec *event; /* as given */
 	bool simulated;
@@ -81,7 +91,7 @@ struct plan {
 	unsigned int ldlat, fetchlat; /* cycles; 0: not used */
 	bool cgroup;	/* events count only while the selected cgroup runs, if it is one */
 	bool estimates; /* what a sample stands for is known: one period, or by core counters */
-	bool tags;	/* that is to be counted: hardware drops tagged ops */
+	bool tags;	/* tagged ops are to be counted */
 	bool unseen;	/* the PMU's count tells how many samples there were */
 };
 

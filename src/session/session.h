@@ -37,6 +37,7 @@ struct sampling {
 	struct select_options select;
 	unsigned int stages; /* of --plan: 1 << enum plan_stage */
 	bool stages_given;
+	bool core_counters; /* count tagged ops also where no estimate needs it */
 	char **argv;	    /* the command behind "--"; NULL: none */
 	const __u32 *ranks; /* commands of other ranks of an MPI job, which are measured with it */
 	size_t n_ranks;

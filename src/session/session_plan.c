@@ -20,6 +20,7 @@ static struct plan_context context(const struct sampling *s, const struct abilit
 		.stages = s->stages,
 		.metric = s->opts.metric,
 		.cpus = s->has_cpus,
+		.core_counters = s->core_counters,
 		.command = (s->argv || s->command) && !sampling_measures_others(s),
 		.event = &s->event,
 		.simulated = s->source == SOURCE_SIM,

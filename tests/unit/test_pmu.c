@@ -16,6 +16,7 @@
 #include "cgroup/cgroup_hierarchy.h"
 #include "machine/cpu.h"
 #include "base/err.h"
+#include "machine/l3_latency.h"
 #include "machine/pmu.h"
 #include "ibs_tree.h"
 
@@ -360,6 +361,54 @@ static void test_cgroup_without_mountinfo(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, new_root, remove_root)
 
+static int describe_l3(__u32 caps, struct l3_latency *out, struct err *e)
+{
+	struct cpu_info c = amd(0x19, 0x11, caps);
+
+	return l3_latency_describe(root, &c, out, e);
+}
+
+/* As amd_uncore of Linux 6.12 shows it on a processor with two complexes of eight CPUs. */
+static void put_l3(const char *slice)
+{
+	put_file(DEV "amd_l3/type", "15\n");
+	put_file(DEV "amd_l3/cpumask", "0,8\n");
+	put_file(DEV "amd_l3/format/event", "config:0-7\n");
+	put_file(DEV "amd_l3/format/umask", "config:8-15\n");
+	put_file(DEV "amd_l3/format/coreid", "config:42-44\n");
+	put_file(DEV "amd_l3/format/enallslices", "config:46\n");
+	put_file(DEV "amd_l3/format/enallcores", "config:47\n");
+	put_file(DEV "amd_l3/format/sliceid", slice);
+	put_file(DEV "amd_l3/format/threadmask", "config:56-57\n");
+}
+
+static void test_l3_latency(void **state)
+{
+	struct l3_latency l3;
+	struct err e;
+
+	(void)state;
+	put_pmus(V7_2, ZEN4_CAPS);
+	assert_int_equal(describe_l3(ZEN4_CAPS, &l3, &e), -ENODEV);
+	assert_non_null(strstr(e.text, "amd_uncore"));
+	put_l3("config:48-50\n");
+	assert_int_equal(describe_l3(ZEN2_CAPS, &l3, &e), -EOPNOTSUPP);
+	assert_int_equal(describe_l3(ZEN4_CAPS, &l3, &e), 0);
+	assert_int_equal(l3.sum.type, 15);
+	/* enallcores 47, enallslices 46, sliceid 3 << 48, threadmask 3 << 56 */
+	assert_true(l3.sum.config == 0x0303c00000003facULL);
+	assert_true(l3.requests.config == 0x0303c00000003fadULL);
+	assert_int_equal(cpulist_count(&l3.cpus), 2);
+	assert_true(cpulist_has(&l3.cpus, 8));
+	/* older drivers have a mask of slices in its place */
+	put_l3("config1:48-50\n");
+	assert_int_equal(describe_l3(ZEN4_CAPS, &l3, &e), -ENODEV);
+	assert_non_null(strstr(e.text, "sliceid"));
+	put_l3("config:48-50\n");
+	put_file(DEV "amd_l3/cpumask", "x\n");
+	assert_int_equal(describe_l3(ZEN4_CAPS, &l3, &e), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,6 +417,7 @@ int main(void)
 		T(test_malformed),   T(test_unreadable),
 		T(test_why_missing), cmocka_unit_test(test_cpu),
 		T(test_cgroup),	     T(test_cgroup_without_mountinfo),
+		T(test_l3_latency),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

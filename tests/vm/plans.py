@@ -57,6 +57,9 @@ def scenarios(guest):
     guest.hist('numa', about=300000, window='1 1', by=('node', 'mem_node', 'src'), also=lambda accepted, series: need_nodes(
         guest, accepted, series))
 
+    guest.do('run verify ibscope doctor --verify=0.7 --json')
+    guest.check('doctor --verify: what the hardware counted', check_verify, guest)
+
     # perf knows cgroups once a controller was handed down
     a = dict(by=by, filters=lambda: oracle.Filter(cgroup=below_a()))
     guest.hist('early', '--cgroup /a', **a)
@@ -136,6 +139,23 @@ sleep 1; echo 0 > $C; sleep 1; echo 1 > $C''', also=lambda *_: check_hotplug(gue
                    filters=lambda: oracle.Filter(mode=lambda s: s.mode == 'kernel'))
     guest.check('modes: what the hardware let through', check_modes, guest, address_bit)
     guest.check('the kernel did not complain', guest.check_console)
+
+
+def check_verify(guest):
+    """The emulation takes ops for time, of which an NMI takes too much for the comparison of ops to hold."""
+    need(guest.status('verify') in (0, 1), guest.read('verify.err'))
+    out = json.loads(guest.read('verify.out'))
+    f = {x['id']: x for x in out['figures']}
+    total, seen = guest.total(out['period']), len(guest.samples(out['period'])[0])
+    need(f['samples']['agrees'] and abs(f['samples']['sampled'] - seen) <= 1, '%s, the log has %d' % (f, seen))
+    for name, count in ('samples', total.retired), ('samples_tagged', total.tagged):
+        need(abs(f[name]['counted'] - count) <= guest.smp + count / 100, '%s: the hardware counted %d: %s' % (
+            name, count, f[name]))
+    # counted only while all CPUs sample
+    need(seen < 100 or 0 < f['ops']['counted'] <= total.ops, '%s of %d ops' % (f['ops'], total.ops))
+    need((f['samples_valid']['counted'] is None) == (guest.gen != 'zen6'), f['samples_valid'])
+    need(f['l3_miss_latency']['counted'] is None and f['l3_miss_latency']['why'], f['l3_miss_latency'])
+    return '%d samples, %d tagged, %d ops' % (seen, total.tagged, total.ops)
 
 
 def need_path(guest, accepted, path):

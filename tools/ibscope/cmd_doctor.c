@@ -2,6 +2,8 @@
 /* ibscope doctor: what this machine allows, and for each "no" why and the remedy. */
 #include "cmd.h"
 #include "doctor/doctor.h"
+#include "doctor_verify.h"
+#include "base/num.h"
 #include "base/options.h"
 #include "machine/cpu.h"
 #include "machine/event.h"
@@ -22,6 +24,7 @@
 
 struct doctor_options {
 	bool cost, json;
+	double verify_s; /* 0: do not */
 };
 
 /* --- the cost of a sample --- */
@@ -214,7 +217,8 @@ static void usage(const struct option_set *set)
 	options_help(stdout, set, 1);
 	printf("\nExit status: 0 sampling with IBS works (--cost: the cost was measured), 1 it "
 	       "does "
-	       "not,\n2 wrong usage.\n");
+	       "not,\n2 wrong usage. --verify: 0 samples and counters agree, 1 they do not, or "
+	       "cannot be compared.\n");
 }
 
 static bool want_color(void)
@@ -241,11 +245,27 @@ static int finish(int status)
 	return EXIT_FAILED;
 }
 
+#define VERIFY_S     10
+#define VERIFY_MAX_S 3600
+
+static int set_verify(void *ctx, const char *arg, struct err *err)
+{
+	const struct duration_arg d = { .name = "--verify", .min_s = 0.1, .max_s = VERIFY_MAX_S };
+	struct doctor_options *o = ctx;
+
+	o->verify_s = VERIFY_S;
+	return arg ? num_parse_duration(&d, arg, &o->verify_s, err) : 0;
+}
+
 static const struct option_row rows[] = {
 	{ "cost", 0, NULL,
 	  "measure what a sample costs instead: takes 4 s on one CPU; uses the software clock "
 	  "(SIMULATED) if there is no IBS",
 	  OPTION_FLAG(struct doctor_options, cost) },
+	{ "verify", 0, "[=SECONDS]",
+	  "sample all CPUs for 10 s, or SECONDS, instead, and compare that with core counters and "
+	  "the L3",
+	  set_verify },
 	{ "json", 0, NULL, "print one JSON object", OPTION_FLAG(struct doctor_options, json) },
 };
 
@@ -265,9 +285,19 @@ int cmd_doctor(int argc, char **argv)
 	if (!err && optind < argc)
 		err = err_set(&e, -EINVAL, "unexpected argument '%s'; doctor takes options only",
 			      argv[optind]);
+	if (!err && o.cost && o.verify_s)
+		err = err_set(&e, -EINVAL, "--cost excludes --verify");
 	if (err) {
 		log_error("%s", e.text);
 		return EXIT_USAGE;
+	}
+	if (o.verify_s) {
+		bool agree;
+
+		if (!doctor_verify(o.verify_s, o.json, &agree, &e))
+			return finish(agree ? EXIT_DONE : EXIT_FAILED);
+		log_error("%s", e.text);
+		return EXIT_FAILED;
 	}
 	if (o.cost) {
 		if (!show_cost(stdout, o.json, &e))

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "verify.h"
+
+#include "base/err.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+static const struct figure {
+	const char *id, *sampled, *counted;
+	double limit;
+	const char *remark;
+} figures[] = {
+#define VERIFY_ROW(NAME, id, sampled, counted, limit, remark) \
+	{ id, sampled, counted, limit, remark },
+	VERIFY_TABLE(VERIFY_ROW)
+#undef VERIFY_ROW
+};
+
+/* What is on its way when counting begins and ends, on each CPU. */
+#define SAMPLES_PER_CPU 2
+
+void verify_unknown(struct verify *v, enum verify_figure figure, const char *why)
+{
+	v->rows[figure].known = false;
+	snprintf(v->rows[figure].why, sizeof(v->rows[figure].why), "%s", why);
+}
+
+void verify_set(struct verify *v, enum verify_figure figure, double sampled, double counted)
+{
+	if (!counted)
+		verify_unknown(v, figure, "the counter counted nothing");
+	else
+		v->rows[figure] = (struct verify_row){ .known = true,
+						       .sampled = sampled,
+						       .counted = counted };
+}
+
+static double difference(const struct verify_row *r)
+{
+	return r->sampled / r->counted - 1;
+}
+
+static bool judged(const struct verify *v, int i)
+{
+	return v->rows[i].known && figures[i].limit;
+}
+
+static bool agrees(const struct verify *v, int i)
+{
+	const struct verify_row *r = &v->rows[i];
+	const double edge = SAMPLES_PER_CPU * v->cpus * (i == VERIFY_OPS ? (double)v->period : 1);
+
+	return fabs(r->sampled - r->counted) <= fmax(figures[i].limit * r->counted, edge);
+}
+
+bool verify_compared(const struct verify *v)
+{
+	bool any = false;
+
+	for (int i = 0; i < VERIFY_N; i++)
+		any |= judged(v, i);
+	return any;
+}
+
+bool verify_agrees(const struct verify *v)
+{
+	for (int i = 0; i < VERIFY_N; i++)
+		if (judged(v, i) && !agrees(v, i))
+			return false;
+	return verify_compared(v);
+}
+
+static void print_unknown(const struct verify *v, int i, FILE *f)
+{
+	const struct figure *fig = &figures[i];
+	const char *why = v->rows[i].why;
+
+	fprintf(f, "%-26s %15s  %-28s %15s  %10s  unknown\n", fig->sampled, "", fig->counted, "",
+		"");
+	/* one reason for several in a row */
+	if (i + 1 == VERIFY_N || v->rows[i + 1].known || strcmp(why, v->rows[i + 1].why))
+		fprintf(f, "    %s\n", why);
+}
+
+static void print_row(const struct verify *v, int i, FILE *f)
+{
+	const struct figure *fig = &figures[i];
+	const struct verify_row *r = &v->rows[i];
+
+	fprintf(f, "%-26s %15.0f  %-28s %15.0f  %+8.2f %%  ", fig->sampled, r->sampled,
+		fig->counted, r->counted, 100 * difference(r));
+	if (!fig->limit)
+		fprintf(f, "-\n");
+	else if (agrees(v, i))
+		fprintf(f, "ok\n");
+	else
+		fprintf(f, "DISAGREE: more than %g %%\n", 100 * fig->limit);
+	if (*fig->remark)
+		fprintf(f, "    %s\n", fig->remark);
+}
+
+void verify_print(const struct verify *v, FILE *f)
+{
+	const char *summary = "Samples and counters agree.";
+
+	fprintf(f, "%.1f s on %u CPU%s, %s, period %llu\n\n%-26s %15s  %-28s %15s  %10s\n",
+		v->seconds, v->cpus, v->cpus == 1 ? "" : "s", v->event, v->period, "SAMPLED", "",
+		"COUNTED", "", "DIFFERENCE");
+	for (int i = 0; i < VERIFY_N; i++) {
+		if (v->rows[i].known)
+			print_row(v, i, f);
+		else
+			print_unknown(v, i, f);
+	}
+	if (!verify_compared(v))
+		summary = "Nothing could be compared.";
+	else if (!verify_agrees(v))
+		summary = "Samples and counters DISAGREE.";
+	fprintf(f, "\n%s\n", summary);
+}
+
+static json_t *number(bool known, double value)
+{
+	return known ? json_real(value) : json_null();
+}
+
+static json_t *boolean(bool known, bool value)
+{
+	return known ? json_boolean(value) : json_null();
+}
+
+int verify_print_json(const struct verify *v, FILE *f, struct err *e)
+{
+	json_t *list = json_array(), *o;
+	int failed;
+
+	for (int i = 0; i < VERIFY_N; i++) {
+		const struct verify_row *r = &v->rows[i];
+
+		json_array_append_new(
+			list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:s?}", "id", figures[i].id,
+					"sampled", number(r->known, r->sampled), "counted",
+					number(r->known, r->counted), "difference",
+					number(r->known, r->known ? difference(r) : 0), "limit",
+					number(figures[i].limit, figures[i].limit), "agrees",
+					boolean(judged(v, i), r->known && agrees(v, i)), "why",
+					r->known ? NULL : r->why));
+	}
+	o = json_pack("{s:s, s:I, s:f, s:i, s:o, s:o}", "event", v->event, "period",
+		      (json_int_t)v->period, "seconds", v->seconds, "cpus", (int)v->cpus, "figures",
+		      list, "agrees", boolean(verify_compared(v), verify_agrees(v)));
+	if (!o)
+		return err_set(e, -ENOMEM, "doctor: out of memory");
+	failed = json_dumpf(o, f, JSON_COMPACT | JSON_REAL_PRECISION(12)) || fputc('\n', f) == EOF;
+	json_decref(o);
+	return failed ? err_set(e, -EIO, "cannot write the report: %s", strerror(errno)) : 0;
+}

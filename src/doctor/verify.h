@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What was sampled, side by side with what counters of the core and of the L3 counted meanwhile. */
+#ifndef IBSCOPE_VERIFY_H
+#define IBSCOPE_VERIFY_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+struct err;
+
+/*
+ * X(NAME, "id of JSON", "what was sampled", "what was counted", limit of the difference, 0: not judged,
+ *   "remark of the text")
+ *
+ * A tag that does not retire is never delivered. Each costs a period of ops, as each sample does, so
+ * samples stand for ops that retire; ops of the interrupt itself are counted, but not sampled.
+ */
+#define VERIFY_TABLE(X)                                                                            \
+	X(RETIRED, "samples", "samples seen", "tagged ops that retired", 0.005, "")                \
+	X(VALID, "samples_valid", "samples seen", "tagged ops that interrupted", 0.005, "")        \
+	X(TAGGED, "samples_tagged", "samples seen", "tagged ops", 0, "the rest did not retire")    \
+	X(OPS, "ops", "estimated ops", "retired ops", 0.1, "the interrupt's own are not sampled")  \
+	X(L3, "l3_miss_latency", "mean latency of L3 misses", "the same, sampled by the L3", 0,    \
+	  "ours in core clocks, that of the L3 in ns, or in core clocks by older descriptions of " \
+	  "it; reading the L3 was never tried on hardware")
+
+enum verify_figure {
+#define VERIFY_ENUM(NAME, ...) VERIFY_##NAME,
+	VERIFY_TABLE(VERIFY_ENUM)
+#undef VERIFY_ENUM
+		VERIFY_N
+};
+
+struct verify_row {
+	bool known;
+	char why[256]; /* if it is not */
+	double sampled, counted;
+};
+
+struct verify {
+	const char *event;
+	unsigned long long period; /* ops */
+	double seconds;
+	unsigned int cpus;
+	struct verify_row rows[VERIFY_N];
+};
+
+/* Note that a figure is unknown, and why. */
+void verify_unknown(struct verify *v, enum verify_figure figure, const char *why);
+void verify_set(struct verify *v, enum verify_figure figure, double sampled, double counted);
+
+/* Is there a figure that is known, and judged? */
+bool verify_compared(const struct verify *v);
+/* Do all of those agree, and is there one? */
+bool verify_agrees(const struct verify *v);
+
+void verify_print(const struct verify *v, FILE *f);
+
+/**
+ * verify_print_json() - the same as one object
+ *
+ * {"event","period","seconds","cpus","figures":[{"id","sampled","counted","difference","limit","agrees",
+ * "why"}],"agrees"}; null where it is unknown, limit and agrees also where it is not judged,
+ * agrees of all if nothing could be compared.
+ *
+ * Return: 0, or with @e set -ENOMEM, -EIO.
+ */
+int verify_print_json(const struct verify *v, FILE *f, struct err *e);
+
+#endif

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "doctor_verify.h"
+
+#include "base/clock.h"
+#include "doctor/verify.h"
+#include "machine/core_event.h"
+#include "machine/l3_latency.h"
+#include "perf/perf_events.h"
+#include "session/session.h"
+
+#include <unistd.h>
+
+#define TICK_S	    0.5
+#define MIN_SAMPLES 100 /* for a mean, or an estimate */
+
+struct counters {
+	struct perf_events *tagged; /* and those that interrupted, if that is counted */
+	struct perf_events *l3;
+	struct err no_tagged, no_l3;
+	bool valid;
+};
+
+static void open_counters(struct counters *c, const struct sampling *s)
+{
+	const struct perf_event_attr tagged = core_event_attr(CORE_EVENT_TAGGED);
+	struct perf_event_attr valid = core_event_attr(CORE_EVENT_VALID);
+	unsigned int cpus[CPULIST_MAX];
+	struct l3_latency l3;
+	size_t n = 0;
+	int cpu;
+
+	c->valid = core_event_known(&s->cpu, CORE_EVENT_VALID);
+	valid.disabled = 0; /* it follows the other */
+	if (!core_event_known(&s->cpu, CORE_EVENT_TAGGED))
+		err_set(&c->no_tagged, 0, "no events that count tagged ops are known here");
+	else if (perf_events_open(&tagged, s->opts.cpus, s->opts.n_cpus, -1,
+				  "a counter of tagged ops", c->valid ? &valid : NULL, &c->tagged,
+				  &c->no_tagged))
+		c->tagged = NULL;
+	if (l3_latency_describe("", &s->cpu, &l3, &c->no_l3))
+		return;
+	cpulist_for_each (cpu, &l3.cpus)
+		cpus[n++] = cpu;
+	if (perf_events_open(&l3.sum, cpus, n, -1, "amd_l3//", &l3.requests, &c->l3, &c->no_l3))
+		c->l3 = NULL;
+}
+
+static void read_tagged(struct verify *v, struct counters *c, const struct snapshot *got)
+{
+	const char *why = NULL, *of_valid = NULL;
+	const __u64 seen = got->ledger.seen;
+	struct perf_events_total t = {};
+
+	if (c->tagged)
+		perf_events_read(c->tagged, &t);
+	if (!c->tagged)
+		why = c->no_tagged.text;
+	else if (got->pmu.throttled)
+		why = "the kernel throttled sampling";
+	else if (!got->ledger.pmu_exact)
+		why = "another profiler used ibs_op";
+	else if (t.enabled_ns != t.running_ns || !got->pmu.tags_known)
+		why = "other events had the core's counters for a part of the time";
+	of_valid = why ?: c->valid ? NULL : "the processor does not count that (Zen 6 does)";
+	for (int i = 0; why && i < VERIFY_L3; i++)
+		verify_unknown(v, i, why);
+	if (of_valid)
+		verify_unknown(v, VERIFY_VALID, of_valid);
+	else
+		verify_set(v, VERIFY_VALID, seen, t.second);
+	if (why)
+		return;
+	verify_set(v, VERIFY_RETIRED, seen, got->pmu.tagged);
+	verify_set(v, VERIFY_TAGGED, seen, t.counted);
+	if (seen < MIN_SAMPLES)
+		verify_unknown(v, VERIFY_OPS, "too few samples: the machine is idle");
+	else /* ops were counted only while all CPUs sampled */
+		verify_set(v, VERIFY_OPS,
+			   (double)seen * v->period * got->pmu.tag_n / (got->pmu.tagged ?: 1),
+			   got->pmu.tag_ops);
+}
+
+static void read_l3(struct verify *v, struct counters *c, const struct snapshot *got)
+{
+	struct perf_events_total t = {};
+	__u64 sum = 0, n = 0;
+
+	for (size_t g = 0; g < got->n_groups; g++)
+		for (size_t i = 0; i < got->groups[g].n_series; i++) {
+			const struct series *s = &got->groups[g].series[i];
+
+			if (!(PLAN_L3_MISSES & 1U << s->src))
+				continue;
+			sum += s->sum;
+			n += s->valid;
+		}
+	if (c->l3)
+		perf_events_read(c->l3, &t);
+	if (!c->l3)
+		verify_unknown(v, VERIFY_L3, c->no_l3.text);
+	else if (n < MIN_SAMPLES)
+		verify_unknown(v, VERIFY_L3, "too few samples of L3 misses");
+	else
+		verify_set(v, VERIFY_L3, (double)sum / n,
+			   t.second ? (double)t.counted * L3_LATENCY_UNIT / t.second : 0);
+}
+
+/* Counters are enabled first and disabled last, so that no tag is missed. */
+static int sample(struct sampling *s, struct counters *c, double seconds, struct snapshot *got,
+		  struct err *err)
+{
+	struct perf_events *all[] = { c->tagged, c->l3 };
+	struct err ignored;
+	double end;
+	int ret;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (all[i])
+			perf_events_enable(all[i], &ignored);
+	ret = sampling_start(s, err);
+	for (end = now_s() + seconds; !ret && now_s() < end; sampler_tick(s->sampler))
+		usleep((end - now_s() < TICK_S ? end - now_s() : TICK_S) * 1e6);
+	sampler_stop(s->sampler);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (all[i])
+			perf_events_disable(all[i]);
+	return ret ?: sampler_snapshot(s->sampler, got, err);
+}
+
+int doctor_verify(double seconds, bool json, bool *agree, struct err *err)
+{
+	struct sampling s;
+	struct counters c = {};
+	struct snapshot got = {};
+	struct verify v = { .seconds = seconds };
+	int ret;
+
+	sampling_init(&s);
+	s.source = SOURCE_IBS;
+	s.labels = 1U << LABEL_SRC;
+	s.core_counters = true;
+	ret = sampling_filter(&s, err) ?: sampling_open(&s, err);
+	if (!ret) {
+		open_counters(&c, &s);
+		ret = sample(&s, &c, seconds, &got, err);
+	}
+	if (!ret) {
+		v.event = s.event_text;
+		v.period = s.info.period;
+		v.cpus = got.pmu.cpus;
+		read_tagged(&v, &c, &got);
+		read_l3(&v, &c, &got);
+		*agree = verify_agrees(&v);
+		if (json)
+			ret = verify_print_json(&v, stdout, err);
+		else
+			verify_print(&v, stdout);
+	}
+	snapshot_free(&got);
+	perf_events_close(c.tagged);
+	perf_events_close(c.l3);
+	sampling_close(&s);
+	return ret;
+}

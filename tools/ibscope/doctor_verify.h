@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* ibscope doctor --verify */
+#ifndef IBSCOPE_DOCTOR_VERIFY_H
+#define IBSCOPE_DOCTOR_VERIFY_H
+
+#include <stdbool.h>
+
+struct err;
+
+/**
+ * doctor_verify() - sample all CPUs for a while, count beside that, and print both
+ * @agree: whether they do
+ *
+ * Return: 0, or a negative errno with @err.
+ */
+int doctor_verify(double seconds, bool json, bool *agree, struct err *err);
+
+#endif
