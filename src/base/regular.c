@@ -6,6 +6,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Where this process' descriptors are; before regular_chroot() by path. */
+static int links = AT_FDCWD;
+
+int regular_chroot(int dir)
+{
+	int fds = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fds < 0 || fchdir(dir) || chroot("."))
+		return -errno;
+	links = fds;
+	return 0;
+}
+
 int regular_open(const char *path)
 {
 	int fd, ret, at = open(path, O_PATH | O_CLOEXEC);
@@ -16,8 +29,8 @@ int regular_open(const char *path)
 		return -errno;
 	ret = fstat(at, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
 	if (!ret) {
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
-		fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		snprintf(link, sizeof(link), "%s%d", links == AT_FDCWD ? "/proc/self/fd/" : "", at);
+		fd = openat(links, link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 		ret = fd < 0 ? -errno : fd;
 	}
 	close(at);

@@ -18,6 +18,15 @@
 int regular_open(const char *path);
 
 /**
+ * regular_chroot() - let this process have another root directory, where anything may be at /proc
+ *
+ * What fails leaves the process as it is, but for its working directory.
+ *
+ * Return: 0 or a negative errno.
+ */
+int regular_chroot(int dir);
+
+/**
  * regular_check_secret() - refuse a secret that others can read or replace, which protects nothing
  * @what: "key"
  *

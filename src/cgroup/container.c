@@ -245,6 +245,7 @@ int container_each(const char *path, const struct container_owner *owner, struct
 	struct text name, id, slice, parent = { "", 0 };
 	const char *s, *end, *runtime;
 	char uid[CONTAINER_ID_LEN + 1] = "";
+	struct container_outer first = { .id = "" };
 	unsigned int uid_here;
 	struct container named;
 	int ret = 0;
@@ -293,6 +294,12 @@ int container_each(const char *path, const struct container_owner *owner, struct
 				out->path_len = end - path;
 				out->uid = uid_here;
 			}
+		}
+		if (out->depth == 1 && *out->id && !*first.id) {
+			first = (struct container_outer){ out->kind, out->uid, out->runtime, "" };
+			memcpy(first.id, out->id, sizeof(first.id));
+		} else if (out->depth > 1 || !*out->id) {
+			out->outer = first;
 		}
 		if (cb && out->path_len == (size_t)(end - path))
 			ret = cb(arg, out);

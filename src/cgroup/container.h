@@ -19,6 +19,14 @@ enum container_kind {
 	CONTAINER_GUESS,   /* it is NAMESPACE/NAME of containerd, if a state file says so */
 };
 
+/* A container that others are in. */
+struct container_outer {
+	enum container_kind kind;
+	unsigned int uid;
+	const char *runtime;
+	char id[CONTAINER_ID_MAX + 1]; /* "": there is none */
+};
+
 struct container {
 	enum container_kind kind;
 	const char *
@@ -31,6 +39,7 @@ struct container {
 	unsigned int uid;   /* of the user whose runtime made the cgroup; 0: root's */
 	bool host_pod;	    /* the pod is of root's kubelet, not of one inside a container */
 	size_t path_len;    /* of the path, up to the cgroup that is the container's */
+	struct container_outer outer; /* the outermost one around it, or around its pod */
 };
 
 /*
@@ -76,7 +85,10 @@ int container_each(const char *path, const struct container_owner *owner, struct
  * formats and may change them, so a file that is not understood gives no name, never an error.
  */
 
-/* Letters, digits, "_", "." and "-" only; "" is not known. */
+/*
+ * Letters, digits, "_", "." and "-" only; "" is not known. What is inside another container has that
+ * one's label and a "/" before its name, and before the namespace (podman: the name) of a pod in there.
+ */
 struct container_name {
 	const char *container; /* "POD" for the one that holds a pod's namespaces */
 	const char *pod, *ns;  /* of Kubernetes; "" outside of it */
@@ -100,9 +112,10 @@ void container_names_close(struct container_names *n); /* accepts NULL */
  * Answers are remembered, some 65,536, those used last, also after the container is gone. What is not
  * known is looked for again, after 0.1 s at first and at most every 30 s later, since runtimes
  * write some files after they made the cgroup; what is known, after 10 s, since it may be renamed.
- * Root's runtimes name the containers whose cgroups root made, a user's those that this user made, and
- * neither names what is inside another container, where everyone can make any name up. Files above
- * 1 MiB (lists: 4 MiB) are not read. Where root's runtimes keep their files is taken from their
+ * Root's runtimes name the containers whose cgroups root made, a user's those that this user made.
+ * What is inside another container, where everyone can make any name up, is named by the files in
+ * there, which a process of their own reads (CAP_SYS_PTRACE, CAP_SYS_CHROOT). Files above 1 MiB
+ * (lists: 4 MiB) are not read. Where root's runtimes keep their files is taken from their
  * configuration and their processes, for at most 1 % of a CPU.
  *
  * Return: never NULL; valid until the next call.
@@ -143,8 +156,9 @@ const char *container_pod_label(const struct container *c, const struct containe
 
 /**
  * container_matches() - does a pattern fit a container or a pod's cgroup?
- * @pattern: CONTAINER, a pod's uid, NAMESPACE/POD (all of it), or NAMESPACE/POD/CONTAINER, each
- *	     part as fnmatch(3) has it, but that backslashes are ordinary
+ * @pattern: CONTAINER, a pod's uid, NAMESPACE/POD (all of it), or NAMESPACE/POD/CONTAINER, with the
+ *	     label of a container around it and a "/" before; each part as fnmatch(3) has it, but
+ *	     that backslashes are ordinary
  */
 bool container_matches(const char *pattern, const struct container *c,
 		       const struct container_name *name);

@@ -26,6 +26,16 @@ static bool is_name(const char *s, size_t len)
 	return len && len < CONTAINER_NAME_MAX && strspn(s, NAME) >= len;
 }
 
+bool container_text_valid(const struct container_text *t)
+{
+	const char *const texts[] = { t->container, t->pod, t->ns };
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (*texts[i] && !is_name(texts[i], strnlen(texts[i], CONTAINER_NAME_MAX)))
+			return false;
+	return true;
+}
+
 static void set(char out[CONTAINER_NAME_MAX], const char *s)
 {
 	if (!*out && is_name(s, strlen(s)))

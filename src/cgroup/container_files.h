@@ -23,17 +23,29 @@ enum container_place {
 void container_files_read(const char *root, enum container_place place, const char *dir,
 			  const struct container *c, struct container_text *out);
 
+/* Whose runtimes are asked for. */
+struct container_scope {
+	unsigned int uid;
+	char outer[CONTAINER_ID_MAX + 1]; /* of the container that they run in; "": none */
+};
+
+/* Are all of them such as a file of a runtime may have? They are ended by zeros. */
+bool container_text_valid(const struct container_text *t);
+
 /* @dir is behind the root and valid during the call. */
 typedef void container_place_cb(void *arg, enum container_place place, const char *dir);
 
 /**
  * container_places_find() - where else the runtimes of a user keep their files
- * @uid: 0 for root's
  *
  * From root's configuration, and from options and home directories of daemons, and of podman's
- * monitors, that are the user's and in no container.
+ * monitors, that are the user's and in the container, if any.
  */
-void container_places_find(const char *root, unsigned int uid, container_place_cb *cb, void *arg);
+void container_places_find(const char *root, const struct container_scope *scope,
+			   container_place_cb *cb, void *arg);
+
+/* Open the directory in /proc of a process of the scope. Return: an fd (O_PATH), or -1. */
+int container_places_process(const char *root, const struct container_scope *scope);
 
 /* Where a user's runtimes keep their files as far as /etc/passwd has a home directory. */
 void container_places_of_home(const char *root, unsigned int uid, container_place_cb *cb,

@@ -2,7 +2,6 @@
 #include "container.h"
 
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "base/std.h"
 #include "base/u64_map.h"
 #include "container_files.h"
+#include "container_nested.h"
 
 #define NS_PER_S     1000000000ULL
 #define RETRY_MIN_NS (NS_PER_S / 10)
@@ -27,14 +27,12 @@
 #define ENTRIES_MAX 65536
 #define USERS_MAX   64 /* whose lists are kept */
 #define PLACES_MAX  32 /* of the runtimes of one user */
-#define ID_SHORT    12
-#define ID_PREFIX   4 /* digits, at least */
 
 /*
  * What is known of an id or, for a pod's own cgroup, of a uid. Whose it is belongs to the key, so that
  * nobody can take the name of another's container.
  */
-#define KEY_SIZE (CONTAINER_ID_MAX + 16)
+#define KEY_SIZE (2 * CONTAINER_ID_MAX + 16)
 
 struct entry {
 	char key[KEY_SIZE];
@@ -110,8 +108,11 @@ struct container_names {
 	struct list list[ARRAY_SIZE(root_lists)];
 	uint64_t places_ns[2]; /* other places of root and of users are not looked for before */
 	struct user root_user, user[USERS_MAX];
-	size_t n_users;	  /* so far; the oldest are replaced */
-	bool equal_names; /* the user knows */
+	size_t n_users; /* so far; the oldest are replaced */
+	struct nested *nested;
+	struct container_scope scope; /* of those that root's runtimes here are */
+	bool equal_names;	      /* the user knows */
+	char outer[CONTAINER_LABEL];  /* of the container around the one that is asked for */
 	struct container_name answer;
 	char label[CONTAINER_LABEL];
 };
@@ -120,10 +121,21 @@ static const struct container_name nameless = { "", "", "" };
 
 /* --- lists --- */
 
-/* Can a runtime on this machine know it? One inside another container is made by a runtime in there. */
+/* Can a runtime on this machine know it? */
 static bool has_runtime(const struct container *c)
 {
 	return *c->id && c->depth == (c->kind != CONTAINER_GUESS);
+}
+
+/* Can a runtime inside one container, and in no other, know it or its pod? */
+static bool has_inner_runtime(const struct container *c)
+{
+	return *c->outer.id && c->depth == 1 + (*c->id != 0);
+}
+
+static bool may_have_name(const struct container *c)
+{
+	return *c->id && (has_runtime(c) || has_inner_runtime(c));
 }
 
 static bool podman_pod(const struct container *c)
@@ -243,7 +255,9 @@ static bool find_places(struct container_names *n, struct user *u, const struct 
 
 	if (start < *next + (guess ? RETRY_MAX_NS : 0))
 		return false;
-	container_places_find(n->root, u->uid, add_place, u);
+	container_places_find(n->root,
+			      u->uid ? &(struct container_scope){ .uid = u->uid } : &n->scope,
+			      add_place, u);
 	pause = (clock_ns(CLOCK_MONOTONIC) - start) * PLACES_SHARE;
 	*next = start + (pause > PLACES_MIN_NS ? pause : PLACES_MIN_NS);
 	return true;
@@ -356,12 +370,50 @@ static void entry_set(struct entry *e, const struct container_text *t)
 	e->ns = strcpy(text + container + pod, t->ns);
 }
 
+static void resolve_inside(const struct container_scope *scope, const struct container *c,
+			   struct container_text *t);
+
+/* Behind what the one around it is called, so that no name from in there is that of another. */
+static void qualify(char name[CONTAINER_NAME_MAX], const char *outer)
+{
+	char text[2 * CONTAINER_NAME_MAX];
+
+	if (*name && snprintf(text, sizeof(text), "%s/%s", outer, name) >= CONTAINER_NAME_MAX)
+		*text = 0;
+	if (*name)
+		strcpy(name, text);
+}
+
+static void ask_inside(struct container_names *n, const struct container *c,
+		       struct container_text *t)
+{
+	struct container_scope scope = { .uid = c->uid };
+	struct container inner = *c;
+
+	memcpy(scope.outer, c->outer.id, sizeof(scope.outer));
+	inner.depth--;
+	inner.uid = 0;
+	*inner.outer.id = 0;
+	inner.host_pod = !c->host_pod;
+	if (c->host_pod)
+		*inner.pod_uid = 0;
+	if (!n->nested)
+		n->nested = nested_new(n->root, resolve_inside);
+	nested_ask(n->nested, &scope, &inner, t);
+	if (c->host_pod)
+		*t->pod = *t->ns = 0;
+	qualify(t->container, n->outer);
+	qualify(*t->ns ? t->ns : t->pod, n->outer);
+}
+
 /* All that is known now. */
 static void resolve(struct container_names *n, const struct container *c, struct container_text *t)
 {
 	const bool named = has_runtime(c);
 
-	if (c->kind == CONTAINER_BY_NAME && named)
+	if (has_inner_runtime(c) && *n->outer)
+		ask_inside(n, c, t);
+	else if (c->kind == CONTAINER_BY_NAME && named)
 		snprintf(t->container, sizeof(t->container), "%.*s", CONTAINER_NAME_MAX - 1, c->id);
 	else if (named || (!c->uid && podman_pod(c)))
 		ask_runtimes(n, c, t);
@@ -372,6 +424,18 @@ static void resolve(struct container_names *n, const struct container *c, struct
 			list_add(&n->list[i], n->root, "", LIST_MAX, of_pods ? host_pod(c) : c->id,
 				 t);
 	}
+}
+
+/* In the process that is in the root directory of a container. */
+static void resolve_inside(const struct container_scope *scope, const struct container *c,
+			   struct container_text *t)
+{
+	static struct container_names *inside;
+
+	if (!inside && container_names_open("", &inside))
+		return;
+	inside->scope = *scope;
+	resolve(inside, c, t);
 }
 
 /* Containers of one name are one row: no surprise within a runtime, where a name is used again. */
@@ -404,7 +468,7 @@ static void entry_resolve(struct container_names *n, struct entry *e, const stru
 		keep(t.pod, e->pod);
 		keep(t.ns, e->ns);
 	}
-	known = (!has_runtime(c) || *t.container) && (!*host_pod(c) || *t.pod);
+	known = (!may_have_name(c) || *t.container) && (!*host_pod(c) || *t.pod);
 	fresh = !e->container || strcmp(e->container, t.container);
 	entry_set(e, &t);
 	e->runtime = c->runtime;
@@ -417,6 +481,24 @@ static void entry_resolve(struct container_names *n, struct entry *e, const stru
 	e->retry_ns = clock_ns(CLOCK_MONOTONIC) + e->wait_ns;
 }
 
+/* The label of the container around it. */
+static void name_outer(struct container_names *n, const struct container *c)
+{
+	struct container outer = { .kind = c->outer.kind,
+				   .runtime = c->outer.runtime,
+				   .uid = c->outer.uid,
+				   .depth = 1,
+				   .host_pod = c->host_pod };
+
+	*n->outer = 0;
+	if (!has_inner_runtime(c))
+		return;
+	memcpy(outer.id, c->outer.id, sizeof(outer.id));
+	if (c->host_pod)
+		memcpy(outer.pod_uid, c->pod_uid, sizeof(outer.pod_uid));
+	snprintf(n->outer, sizeof(n->outer), "%s", container_names_label(n, &outer));
+}
+
 const struct container_name *container_names_find(struct container_names *n,
 						  const struct container *c)
 {
@@ -425,8 +507,9 @@ const struct container_name *container_names_find(struct container_names *n,
 
 	if (!*c->id && !*c->pod_uid)
 		return &nameless;
-	snprintf(key, sizeof(key), "%s@%u%c%c", *c->id ? c->id : c->pod_uid, c->uid,
-		 c->depth > 1 ? '+' : '-', c->host_pod ? 'p' : '-');
+	name_outer(n, c);
+	snprintf(key, sizeof(key), "%s@%u%c%u%s", *c->id ? c->id : c->pod_uid, c->uid,
+		 c->host_pod ? 'p' : '-', c->depth, c->outer.id);
 	e = entry_get(n, key);
 	if (e && clock_ns(CLOCK_MONOTONIC) >= e->retry_ns)
 		entry_resolve(n, e, c);
@@ -436,31 +519,7 @@ const struct container_name *container_names_find(struct container_names *n,
 	return &n->answer;
 }
 
-/* --- labels and patterns --- */
-
-const char *container_label(const struct container *c, const struct container_name *name,
-			    char buf[CONTAINER_LABEL])
-{
-	if (!*c->id || *name->container || c->uid || c->kind != CONTAINER_BY_ID)
-		return *c->id ? name->container : "";
-	snprintf(buf, CONTAINER_LABEL, "%.*s", ID_SHORT, c->id);
-	return buf;
-}
-
-const char *container_pod_label(const struct container *c, const struct container_name *name,
-				char buf[CONTAINER_LABEL])
-{
-	if (*name->pod && !*name->ns) /* podman's */
-		return name->pod;
-	if (!*name->pod) {
-		if (strlen(c->pod_uid) < CONTAINER_ID_LEN)
-			return c->pod_uid;
-		snprintf(buf, CONTAINER_LABEL, "%.*s", ID_SHORT, c->pod_uid);
-		return buf;
-	}
-	snprintf(buf, CONTAINER_LABEL, "%.253s/%.253s", name->ns, name->pod);
-	return buf;
-}
+/* --- labels --- */
 
 const char *container_names_label(struct container_names *n, const struct container *c)
 {
@@ -474,41 +533,6 @@ const char *container_names_pod_label(struct container_names *n, const struct co
 	if (label != n->label)
 		snprintf(n->label, sizeof(n->label), "%s", label);
 	return n->label;
-}
-
-bool container_is_id_prefix(const char *text)
-{
-	size_t n = strspn(text, "0123456789abcdef");
-
-	return n >= ID_PREFIX && n <= CONTAINER_ID_LEN && !text[n];
-}
-
-static bool fits(const char *pattern, size_t len, const char *name)
-{
-	char part[CONTAINER_NAME_MAX];
-
-	if (!*name || len >= sizeof(part))
-		return false;
-	memcpy(part, pattern, len);
-	part[len] = 0;
-	return !fnmatch(part, name, FNM_NOESCAPE);
-}
-
-bool container_matches(const char *pattern, const struct container *c,
-		       const struct container_name *name)
-{
-	const char *pod = strchr(pattern, '/'), *container;
-
-	if (!pod)
-		return fits(pattern, strlen(pattern), *c->id ? name->container : "") ||
-		       (!*name->ns && fits(pattern, strlen(pattern), name->pod)) ||
-		       (*c->pod_uid && !strcmp(pattern, c->pod_uid));
-	container = strchrnul(pod + 1, '/');
-	if (!fits(pattern, pod - pattern, name->ns) ||
-	    !fits(pod + 1, container - pod - 1, name->pod))
-		return false;
-	return !*container ||
-	       fits(container + 1, strlen(container + 1), *c->id ? name->container : "");
 }
 
 /* --- opening --- */
@@ -568,6 +592,7 @@ void container_names_close(struct container_names *n)
 	for (size_t i = 0; i < USERS_MAX; i++)
 		user_free(&n->user[i]);
 	user_free(&n->root_user);
+	nested_free(n->nested);
 	for (size_t i = 0; i < ARRAY_SIZE(n->list); i++)
 		container_items_free(&n->list[i].items);
 	free(n->root);

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
 #include <pwd.h>
@@ -16,7 +17,7 @@
 
 struct search {
 	const char *root;
-	unsigned int uid; /* whose runtimes; 0: root's */
+	const struct container_scope *scope;
 	container_place_cb *cb;
 	void *arg;
 };
@@ -55,8 +56,9 @@ static void found(const struct search *s, enum container_place place, const char
 
 	if (*dir != '/' || !dir[1])
 		return;
-	if (s->uid && (snprintf(path, sizeof(path), "%s%s", s->root, dir) >= (int)sizeof(path) ||
-		       stat(path, &st) || st.st_uid != s->uid))
+	if (s->scope->uid &&
+	    (snprintf(path, sizeof(path), "%s%s", s->root, dir) >= (int)sizeof(path) ||
+	     stat(path, &st) || st.st_uid != s->scope->uid))
 		return;
 	s->cb(s->arg, place, dir);
 }
@@ -127,7 +129,8 @@ static void find_in_home(const struct search *s, const char *home)
 
 void container_places_of_home(const char *root, unsigned int uid, container_place_cb *cb, void *arg)
 {
-	const struct search s = { root, uid, cb, arg };
+	const struct container_scope scope = { .uid = uid };
+	const struct search s = { root, &scope, cb, arg };
 	char path[PATH_MAX];
 	struct passwd *pw;
 	bool known = false;
@@ -157,15 +160,16 @@ static bool cut_names(char *path, int n)
 }
 
 /*
- * A process of the user's, and in no container, whose root could call itself anything. Asked before
- * a process is read and again afterwards, when the number may be that of another.
+ * A process of the user's, and in no other container, whose root could call itself anything. Asked
+ * before a process is read and again afterwards, when the number may be that of another.
  */
 static bool is_theirs(const struct search *s, const char *pid)
 {
 	char below[64], *text, *save = NULL;
 	unsigned int uid[4] = { -1, -1, -1, -1 }, n_pids = 0;
+	const char *outer = s->scope->outer;
 	struct container c;
-	bool ok;
+	bool ok, inside = !*outer;
 	size_t len;
 
 	snprintf(below, sizeof(below), "/proc/%s/status", pid);
@@ -179,9 +183,9 @@ static bool is_theirs(const struct search *s, const char *pid)
 	}
 	free(text);
 	for (int i = 0; i < 4; i++)
-		if (uid[i] != s->uid)
+		if (uid[i] != s->scope->uid)
 			return false;
-	if (n_pids != 1)
+	if (n_pids != 1 && !*outer)
 		return false;
 	snprintf(below, sizeof(below), "/proc/%s/cgroup", pid);
 	text = read_below(s, below, PROC_MAX, &len);
@@ -191,12 +195,18 @@ static bool is_theirs(const struct search *s, const char *pid)
 		const char *path = strchr(l, ':');
 
 		path = path ? strchr(path + 1, ':') : NULL;
-		if (!path ||
-		    (container_of_path(path + 1, NULL, &c) && *c.id && c.kind != CONTAINER_GUESS))
+		if (!path)
+			ok = false;
+		else if (!container_of_path(path + 1, NULL, &c) || !*c.id ||
+			 c.kind == CONTAINER_GUESS)
+			continue;
+		else if (c.depth == 1 && !strcmp(c.id, outer))
+			inside = true;
+		else
 			ok = false;
 	}
 	free(text);
-	return ok;
+	return ok && inside;
 }
 
 static const struct {
@@ -270,40 +280,73 @@ static void find_in_argv(const struct search *s, const char *pid, const char *co
 		}
 	}
 	free(argv);
-	if (s->uid)
+	if (s->scope->uid)
 		find_in_environ(s, pid);
 }
 
-static void find_running(const struct search *s)
+/* Return: 0, or what @each returned. */
+static int each_process(const struct search *s,
+			int (*each)(const struct search *s, const char *pid))
 {
-	char path[PATH_MAX], below[64], *comm;
+	char path[PATH_MAX];
 	struct dirent *e;
-	size_t len;
+	int ret = 0;
 	DIR *d;
 
 	snprintf(path, sizeof(path), "%s/proc", s->root);
 	d = opendir(path);
-	while (d && (e = readdir(d))) {
-		if (!isdigit((unsigned char)*e->d_name) || strlen(e->d_name) > 10)
-			continue;
-		snprintf(below, sizeof(below), "/proc/%.10s/comm", e->d_name);
-		comm = read_below(s, below, sizeof(below), &len);
-		if (comm)
-			find_in_argv(s, e->d_name, comm);
-		free(comm);
-	}
+	while (d && !ret && (e = readdir(d)))
+		if (isdigit((unsigned char)*e->d_name) && strlen(e->d_name) <= 10)
+			ret = each(s, e->d_name);
 	if (d)
 		closedir(d);
+	return ret;
 }
 
-void container_places_find(const char *root, unsigned int uid, container_place_cb *cb, void *arg)
+static int find_in_process(const struct search *s, const char *pid)
 {
-	const struct search s = { root, uid, cb, arg };
+	char below[64], *comm;
+	size_t len;
 
-	if (!uid) {
+	snprintf(below, sizeof(below), "/proc/%.10s/comm", pid);
+	comm = read_below(s, below, sizeof(below), &len);
+	if (comm)
+		find_in_argv(s, pid, comm);
+	free(comm);
+	return 0;
+}
+
+/* An open directory stays that of the process that was checked. */
+static int open_process(const struct search *s, const char *pid)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/proc/%.10s", s->root, pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && is_theirs(s, pid))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return 0;
+}
+
+int container_places_process(const char *root, const struct container_scope *scope)
+{
+	const struct search s = { .root = root, .scope = scope };
+
+	return each_process(&s, open_process) ?: -1;
+}
+
+void container_places_find(const char *root, const struct container_scope *scope,
+			   container_place_cb *cb, void *arg)
+{
+	const struct search s = { root, scope, cb, arg };
+
+	if (!scope->uid || *scope->outer) {
 		find_in_file(&s, PLACE_DOCKER, "/etc/docker/daemon.json");
 		find_in_file(&s, PLACE_CONTAINERD, "/etc/containerd/config.toml");
 		find_in_file(&s, PLACE_PODMAN, "/etc/containers/storage.conf");
 	}
-	find_running(&s);
+	each_process(&s, find_in_process);
 }

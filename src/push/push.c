@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "push.h"
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/rlimit.h"
 #include "capture/capture.h"
 #include "capture/record_info.h"
 #include "push_http.h"
@@ -13,7 +13,6 @@
 #include <math.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -202,34 +201,14 @@ static int name_and_post(const struct push *p, int recording, __u64 until_ns, __
 			 err);
 }
 
-/* What else the collector has open is not the child's. */
-static void close_others(int a, int b)
-{
-	unsigned int low = a < b ? a : b, high = a < b ? b : a;
-
-	if (low > STDERR_FILENO + 1)
-		close_range(STDERR_FILENO + 1, low - 1, 0);
-	if (high > low + 1)
-		close_range(low + 1, high - 1, 0);
-	close_range(high + 1, ~0U, 0);
-}
-
 static void child_main(const struct push *p, pid_t parent, int recording, int report,
 		       __u64 until_ns, __u64 dropped)
 {
 	struct err err = { "" };
-	sigset_t none;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	signal(SIGALRM, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	child_enter(parent, recording, report, CHILD_MEMORY);
 	alarm(CHILD_S);
 	setpriority(PRIO_PROCESS, 0, CHILD_NICE);
-	close_others(recording, report);
-	rlimit_memory(CHILD_MEMORY);
 	if (!name_and_post(p, recording, until_ns, dropped, &err))
 		_exit(0);
 	if (write(report, err.text, strlen(err.text)) < 0)

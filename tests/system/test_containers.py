@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -23,6 +24,29 @@ OURS = os.getpid() & 0xfffff
 WEB, DB, NS = f'web{OURS}', f'd{OURS:05x}', f'shop{OURS}'
 UID = f'12345678-9abc-def0-1234-{OURS:012x}'
 POD = f'{TOP}/kubepods/burstable/pod{UID}'
+
+
+# The first process of a container: a root directory and mounts of its own. With a second argument, a
+# directory in there is a file system that answers once and never again (fuse_init_out of linux/fuse.h).
+INIT = '''
+import ctypes, os, signal, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def mount(source, target, kind, flags, data):
+    if libc.mount(source, target.encode(), kind, flags, data):
+        sys.exit(target + ": " + os.strerror(ctypes.get_errno()))
+assert not libc.unshare(0x20000)
+mount(b"none", "/", None, 0x44000, None)
+if len(sys.argv) > 2:
+    fuse = os.open("/dev/fuse", os.O_RDWR)
+    mount(b"fuse", sys.argv[1] + sys.argv[2], b"fuse", 6, b"fd=%d,rootmode=40000,user_id=0,group_id=0" % fuse)
+    unique, = struct.unpack_from("Q", os.read(fuse, 1 << 17), 8)
+    os.write(fuse, struct.pack("IiQ", 80, 0, unique) + struct.pack("IIIIHHIIHHI", 7, 31, 0, 0, 8, 8, 4096, 1, 8, 0, 0) + bytes(28))
+os.chroot(sys.argv[1])
+print("ready", flush=True)
+if len(sys.argv) > 2:
+    os.read(fuse, 1 << 17)
+signal.pause()
+'''
 
 
 def can_mount():
@@ -139,6 +163,40 @@ class Containers(unittest.TestCase):
         for term in WEB, NS + '/pod-0', cid(1), cid(1)[:12]:
             rows = self.hist('--container', term, '--by', 'cgroup')['series']
             self.assertEqual({r['labels']['cgroup'] for r in rows}, {real.path}, term)
+
+    def container_init(self, path, root, *args):
+        p = subprocess.Popen([sys.executable, '-c', INIT, root, *args], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (p.kill(), p.communicate()))
+        Cgroup(path).add(p.pid)
+        self.assertEqual(p.stdout.readline(), 'ready\n')
+
+    def inner(self, root, n, name):
+        d = f'{root}/var/lib/docker/containers/{cid(n)}'
+        os.makedirs(d)
+        with open(d + '/config.v2.json', 'w') as f:
+            json.dump({'Name': '/' + name}, f)
+
+    @unittest.skipIf(os.geteuid(), 'a root directory of its own needs root')
+    def test_nested(self):
+        """Containers inside others are named by the files in there, unless reading them takes for ever."""
+        self.name(cid(1), WEB)
+        self.name(cid(2), DB)
+        roots = tempfile.mkdtemp(prefix='ibscope-test-')
+        self.addCleanup(shutil.rmtree, roots)
+        self.inner(roots + '/a', 3, 'job')
+        self.inner(roots + '/b', 4, 'no')
+        outer, silent = f'{TOP}/docker/{cid(1)}', f'{TOP}/docker/{cid(2)}'
+        self.container_init(outer + '/init', roots + '/a')
+        self.run_busy(f'{outer}/docker/{cid(3)}')
+        job = f'{WEB}/job', ''
+        want = {job}
+        if os.path.exists('/dev/fuse'):
+            self.container_init(silent + '/init', roots + '/b', '/var/lib/docker')
+            self.run_busy(f'{silent}/docker/{cid(4)}', 1)
+            want.add((cid(4)[:12], ''))
+        self.assertEqual(self.labels(self.hist('--cgroup', TOP, '--by', 'container,pod'), 'container', 'pod'), want)
+        self.assertEqual(self.labels(self.hist('--container', f'{WEB}/j*', '--by', 'container'), 'container'), {job[:1]})
+        self.refused('--container', 'job')
 
     def test_pod_without_name(self):
         self.run_busy(f'{POD}/{cid(1)}')

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -394,6 +396,110 @@ static void test_spoofed(void **state)
 	check("/system.slice/docker-" A ".scope", "payments", "", "");
 }
 
+#define OUTER "/docker/" A
+#define DIND  "/outer/var/lib/docker/containers/"
+
+/* Root directories of processes, of containers, as /proc has them. */
+static void put_process_root(int pid, const char *cgroup, const char *below)
+{
+	char link[512], path[512];
+
+	put_process(pid, "dockerd\n", "0\t0\t0\t0", "1\t1", cgroup, "dockerd\n");
+	snprintf(link, sizeof(link), "%s/proc/%d/root", root, pid);
+	snprintf(path, sizeof(path), "%s%s", root, below);
+	assert_int_equal(symlink(path, link), 0);
+}
+
+static bool can_chroot(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(chroot("/"));
+	return waitpid(pid, &status, 0) == pid && !status;
+}
+
+/* What is inside a container is called by the files in there, behind the name of that container. */
+static void test_nested(void **state)
+{
+	struct container c;
+
+	(void)state;
+	if (!can_chroot())
+		skip();
+	put_file("/var/lib/docker/containers/" A "/config.v2.json", "{\"Name\":\"/kind\"}");
+	put_file("/var/lib/docker/containers/" C "/config.v2.json", "{\"Name\":\"/other\"}");
+	put_file(DIND B "/config.v2.json", "{\"Name\":\"/web\"}");
+	put_file("/outer/etc/docker/daemon.json", "{\"data-root\":\"/mnt\"}");
+	put_file("/outer/mnt/containers/" D "/config.v2.json", "{\"Name\":\"/moved\"}");
+	put_file("/outer/run/containerd/io.containerd.runtime.v2.task/k8s.io/" C "/config.json",
+		 "{\"annotations\":{\"io.kubernetes.cri.container-name\":\"app\","
+		 "\"io.kubernetes.cri.sandbox-name\":\"db-0\","
+		 "\"io.kubernetes.cri.sandbox-namespace\":\"shop\"}}");
+	put_dir("/outer/var/log/pods/shop_db-0_" POD "/app/");
+	put_file("/var/log/containers/ci-1_ci_dind-" B ".log", "");
+	put_dir("/var/log/pods/ci_ci-1_" POD "/dind/");
+	/* of others, and of what is in another container in there */
+	put_process_root(7, "/system.slice/x.service", "/nothing");
+	put_process_root(8, OUTER "/docker/" B, "/nothing");
+	put_process_root(9, OUTER "/init", "/outer");
+	check(OUTER "/docker/" B, "kind/web", "", "");
+	check(OUTER "/docker/" B "/x", "kind/web", "", "");
+	check(OUTER "/docker/" D, "kind/moved", "", "");
+	check(OUTER "/kubelet/kubepods/pod" POD "/" C, "kind/app", "db-0", "kind/shop");
+	check(OUTER "/kubelet/kubepods/pod" POD, "", "db-0", "kind/shop");
+	assert_string_equal(pod_label(OUTER "/kubelet/kubepods/pod" POD, NULL), "kind/shop/db-0");
+	/* nobody is in this one */
+	check("/docker/" C "/docker/" B, "", "", "");
+	/* nor is a runtime known that is in two */
+	check(OUTER "/docker/" B "/docker/" D, "", "", "");
+	/* the pod around */
+	put_process_root(10, KUBE "/" B, "/outer");
+	check(KUBE "/" B "/docker/" D, "dind/moved", "ci-1", "ci");
+	assert_true(container_of_path(KUBE "/" B "/docker/" D, NULL, &c));
+	assert_string_equal(c.outer.id, B);
+}
+
+/* Whatever is there, the names of others are found, and soon. */
+static void test_nested_hostile(void **state)
+{
+	char path[512], link[512];
+
+	(void)state;
+	if (!can_chroot())
+		skip();
+	put_file("/var/lib/docker/containers/" A "/config.v2.json", "{\"Name\":\"/bad\"}");
+	put_file("/secret/config.v2.json", "{\"Name\":\"/secret\"}");
+	put_process_root(9, OUTER, "/outer");
+	put_file(DIND D "/config.v2.json", "{\"Name\":\"/web\"}");
+	/* links lead to what is in there */
+	put_dir(DIND B "/");
+	snprintf(path, sizeof(path), "%s/secret/config.v2.json", root);
+	snprintf(link, sizeof(link), "%s" DIND B "/config.v2.json", root);
+	assert_int_equal(symlink(path, link), 0);
+	put_dir(DIND C "/");
+	snprintf(link, sizeof(link), "%s" DIND C "/config.v2.json", root);
+	assert_int_equal(symlink("/../../../../../../../../secret/config.v2.json", link), 0);
+	/* pipes, and a /proc that leads elsewhere */
+	put_dir("/outer/run/containers/storage/overlay-containers/");
+	snprintf(path, sizeof(path),
+		 "%s/outer/run/containers/storage/overlay-containers/containers.json", root);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	put_dir("/outer/proc/self/");
+	snprintf(link, sizeof(link), "%s/outer/proc/self/fd", root);
+	assert_int_equal(symlink("/run/containers/storage", link), 0);
+	/* a huge file */
+	put_dir("/outer/var/lib/containers/storage/overlay-containers/");
+	put_file("/outer/var/lib/containers/storage/overlay-containers/containers.json", "[");
+	snprintf(path, sizeof(path),
+		 "%s/outer/var/lib/containers/storage/overlay-containers/containers.json", root);
+	assert_int_equal(truncate(path, 1LL << 40), 0);
+	check(OUTER "/docker/" B, "", "", "");
+	check(OUTER "/docker/" C, "", "", "");
+	check(OUTER "/docker/" D, "bad/web", "", "");
+}
+
 static void test_containerd(void **state)
 {
 	(void)state;
@@ -650,9 +756,11 @@ static void test_patterns(void **state)
 		{ "//", false, false, false },
 		{ "ns/pod-0/", false, false, false },
 		{ "w\\eb", false, false, false },
+		{ "*/web", false, false, false },
 	};
 	const struct container_name in_pod = { "web", "pod-0", "ns" }, bare = { "web", "", "" },
-				    of_pod = { "", "pod-0", "ns" };
+				    of_pod = { "", "pod-0", "ns" }, inner = { "kind/web", "", "" },
+				    inner_pod = { "kind/web", "pod-0", "kind/ns" };
 	struct container c[3];
 
 	(void)state;
@@ -670,6 +778,14 @@ static void test_patterns(void **state)
 	assert_true(
 		container_matches("shop", &c[2], &(struct container_name){ "web", "shop", "" }));
 	assert_false(container_matches("pod-0", &c[0], &in_pod));
+	/* inside a container */
+	assert_true(container_matches("kind/web", &c[2], &inner));
+	assert_true(container_matches("k*/*", &c[2], &inner));
+	assert_false(container_matches("web", &c[2], &inner));
+	assert_false(container_matches("*", &c[2], &inner));
+	assert_true(container_matches("kind/ns/pod-0", &c[0], &inner_pod));
+	assert_true(container_matches("kind/ns/pod-0/web", &c[0], &inner_pod));
+	assert_false(container_matches("ns/pod-0", &c[0], &inner_pod));
 	assert_true(container_is_id_prefix("0123"));
 	assert_true(container_is_id_prefix(A));
 	assert_false(container_is_id_prefix(A "0"));
@@ -692,6 +808,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_rootless, up, down),
 		cmocka_unit_test_setup_teardown(test_rootless_moved, up, down),
 		cmocka_unit_test_setup_teardown(test_spoofed, up, down),
+		cmocka_unit_test_setup_teardown(test_nested, up, down),
+		cmocka_unit_test_setup_teardown(test_nested_hostile, up, down),
 		cmocka_unit_test_setup_teardown(test_containerd, up, down),
 		cmocka_unit_test_setup_teardown(test_crio, up, down),
 		cmocka_unit_test_setup_teardown(test_kubelet_logs, up, down),
