@@ -158,18 +158,19 @@ static int put_batch(const struct record_batch *b, void *arg, struct err *err)
 	return ret ?: put_part(c, b, from, b->n, err);
 }
 
-int capture_begin(struct capture *c, struct sampling *s, struct err *err)
+int capture_begin(struct capture *c, struct sampling *s, bool data, struct err *err)
 {
 	const struct selection *sel = &s->opts.sel;
 	struct sideband_opts opts = {
 		.choice = &c->choice,
+		.data = data,
 		.cgroups = cgroup_tree_fs(s->tree)->mode == CGROUP_MODE_V2,
 	};
 	bool some = sel->processes.n && !sel->processes.but;
 	struct cpulist online;
 	int cpu, ret;
 
-	*c = (struct capture){ .sampling = s, .until = clock_ns(CLOCK_MONOTONIC) };
+	*c = (struct capture){ .sampling = s, .data = data, .until = clock_ns(CLOCK_MONOTONIC) };
 	task_choice_init(&c->choice, sel->processes.pids, some ? sel->processes.n : 0, sel->follow);
 	ret = cpulist_read("", "online", &online, err);
 	if (ret)
@@ -185,7 +186,7 @@ int capture_state(struct capture *c, struct err *err)
 {
 	c->last_cgroup = 0;
 	c->n_unnamed = 0;
-	return task_events_now("", &c->choice, c->until, put_event, c, err);
+	return task_events_now("", &c->choice, c->data, c->until, put_event, c, err);
 }
 
 int capture_drain(struct capture *c, __u64 until, struct err *err)

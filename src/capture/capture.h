@@ -17,14 +17,17 @@ struct capture {
 	size_t n_unnamed;
 	struct task_choice choice;
 	struct sideband *sideband;
+	bool data;
 	unsigned int *online;
 	__u64 last_cgroup; /* whose name the file has */
 	__u64 until;	   /* up to which time all is written */
 };
 
-/* Keep from now on what happens beside samples. @s: open; outlives the capture. Return: 0 or a negative
- * errno with @err; capture_close() is due in either case. */
-int capture_begin(struct capture *c, struct sampling *s, struct err *err);
+/*
+ * Keep from now on what happens beside samples. @s: open; outlives the capture. @data: also maps of memory
+ * that is not executable. Return: 0 or a negative errno with @err; capture_close() is due in either case.
+ */
+int capture_begin(struct capture *c, struct sampling *s, bool data, struct err *err);
 
 /*
  * Write what exists already, with the time of the last event that was written; what changed since then

@@ -139,6 +139,7 @@ int sideband_open(const struct sideband_opts *opts, struct sideband **out, struc
 	if (sb->epoll_fd < 0)
 		ret = err_set(err, -errno, "cannot watch processes: %s", strerror(errno));
 	attr.cgroup = opts->cgroups;
+	attr.mmap_data = opts->data;
 	attr.build_id = 1;
 	attr.read_format = PERF_FORMAT_LOST;
 	attr.wakeup_watermark = RING_PAGES * sysconf(_SC_PAGESIZE) / 4;

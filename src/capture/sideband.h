@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What happens beside the samples and gives them names: threads that are made, renamed and end,
- * files that are mapped for execution. The kernel writes it to buffers of one event per CPU that
+ * memory that is mapped. The kernel writes it to buffers of one event per CPU that
  * counts nothing. It costs what those system calls cost anyway and about a microsecond more, and
  * 68 KiB of kernel memory a CPU.
  */
@@ -23,6 +23,7 @@ struct sideband_opts {
 	struct task_choice *choice;
 	/* Perf's hierarchy is v2, and so the ids of its cgroups are those of samples. */
 	bool cgroups;
+	bool data; /* maps of memory that is not executable, too: one per mmap() or mprotect() */
 };
 
 /**

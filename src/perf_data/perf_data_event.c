@@ -153,7 +153,7 @@ static enum perf_converted map(struct perf_convert *c, const struct perf_attr *a
 		m->build_id_len = p[32];
 		memcpy(m->build_id, p + 36, m->build_id_len);
 	}
-	if (!m->build_id_len && m->exec)
+	if (!m->build_id_len)
 		m->build_id_len = perf_build_ids_find(c->build_ids, m->path, m->build_id);
 	return PERF_CONVERTED;
 }

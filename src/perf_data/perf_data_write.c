@@ -119,6 +119,7 @@ static struct perf_event_attr attr_of(const struct trace_pmu *p)
 		.comm_exec = 1,
 		.mmap = 1,
 		.mmap2 = 1,
+		.mmap_data = 1,
 		.task = 1,
 		.cgroup = 1,
 		.use_clockid = 1,

@@ -303,7 +303,7 @@ static int begin(struct push *p, struct err *err)
 	if (p->period)
 		p->pmu.period = p->period;
 	ret = record_topology(&p->info, &p->topology, p->memory, err);
-	ret = ret ?: capture_begin(&p->capture, s, err);
+	ret = ret ?: capture_begin(&p->capture, s, false, err);
 	if (ret)
 		return ret;
 	p->file = memfd_create("ibscope-recording", MFD_CLOEXEC);

@@ -14,6 +14,7 @@ int report_new(const struct report_opts *opts, struct report **out, struct err *
 	(void)err;
 	r->opts = *opts;
 	r->words = opts->n_by + 1;
+	r->needs_data = report_needs_data(opts->by, opts->n_by);
 	report_part(r, opts->info, opts->tasks, opts->symbols);
 	*out = r;
 	return 0;

@@ -66,13 +66,22 @@ void report_terms(FILE *f)
 		fprintf(f, "  %-10s %s\n", columns[i][0], columns[i][1]);
 }
 
+bool report_needs_data(const enum report_key *keys, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (keys[i] == REPORT_KEY_MAPPING || keys[i] == REPORT_KEY_VARIABLE ||
+		    keys[i] == REPORT_KEY_OFFSET)
+			return true;
+	return false;
+}
+
 bool report_needs_symbols(const enum report_key *keys, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
 		if (keys[i] == REPORT_KEY_SYMBOL || keys[i] == REPORT_KEY_DSO ||
 		    keys[i] == REPORT_KEY_SRCLINE)
 			return true;
-	return false;
+	return report_needs_data(keys, n);
 }
 
 bool report_needs_tasks(const enum report_key *keys, unsigned int n)
@@ -159,6 +168,36 @@ static bool data_address(const struct report *r, const struct ibs_op_sample *op,
 			    addr);
 }
 
+/* Places are of virtual addresses, also with --phys. */
+static void find_place(const struct report *r, const struct trace_event *ev,
+		       struct data_place *place)
+{
+	const struct trace_sample *s = &ev->sample;
+	__u64 addr;
+
+	*place = (struct data_place){ .kind = DATA_NO_ADDRESS };
+	if (ev->kind == TRACE_SAMPLE_OP && ibs_op_field(&s->op, IBS_OP_FIELD_DC_LIN_AD, &addr) &&
+	    (s->has_task || IS_KERNEL(addr)))
+		symbols_data(r->opts.symbols, r->opts.tasks, s->tgid, addr, ev->time, place);
+}
+
+static bool place_word(struct report *r, enum report_key key, const struct data_place *place,
+		       __u64 *word)
+{
+	char text[4096];
+
+	*word = place->offset;
+	if (key == REPORT_KEY_OFFSET)
+		return place->has_offset;
+	if (key == REPORT_KEY_MAPPING || place->variable || !place->mapping ||
+	    *place->mapping == '[')
+		return text_word(r, key == REPORT_KEY_MAPPING ? place->mapping
+							      : place->variable ?: place->mapping,
+				 word);
+	snprintf(text, sizeof(text), "[%.4000s]", place->mapping);
+	return text_word(r, text, word);
+}
+
 static bool space_word(const struct report *r, const struct trace_sample *s, bool op, __u64 *word)
 {
 	__u64 addr;
@@ -219,7 +258,7 @@ static bool rank_word(const struct report *r, const struct trace_event *ev, __u6
 }
 
 static bool key_word(struct report *r, enum report_key key, const struct trace_event *ev,
-		     __u64 *word)
+		     const struct data_place *place, __u64 *word)
 {
 	const struct trace_sample *s = &ev->sample;
 	bool op = ev->kind == TRACE_SAMPLE_OP;
@@ -268,6 +307,10 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 			return false;
 		*word &= key == REPORT_KEY_PAGE ? ~(PAGE_BYTES - 1) : ~63ull;
 		return true;
+	case REPORT_KEY_MAPPING:
+	case REPORT_KEY_VARIABLE:
+	case REPORT_KEY_OFFSET:
+		return place_word(r, key, place, word);
 	case REPORT_KEY_SPACE:
 		return space_word(r, s, op, word);
 	case REPORT_KEY_PAGE_SIZE:
@@ -284,10 +327,15 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 
 void report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
 {
+	struct data_place place;
 	__u64 absent = 0;
 
+	if (r->needs_data) {
+		find_place(r, ev, &place);
+		r->data[place.kind]++;
+	}
 	for (unsigned int k = 0; k < r->opts.n_by; k++) {
-		if (key_word(r, r->opts.by[k], ev, &words[k]))
+		if (key_word(r, r->opts.by[k], ev, &place, &words[k]))
 			continue;
 		words[k] = 0;
 		absent |= 1ull << k;
@@ -321,6 +369,7 @@ const char *report_label(const struct report *r, const __u64 *words, unsigned in
 	case REPORT_KEY_MEM_NODE:
 	case REPORT_KEY_PAGE_SIZE:
 	case REPORT_KEY_RANK:
+	case REPORT_KEY_OFFSET:
 		snprintf(buf, size, "%llu", w);
 		return buf;
 	case REPORT_KEY_IP:

@@ -212,12 +212,40 @@ static void view_row(const struct report_table *t, const struct report_row *row,
 	}
 }
 
-/* The line below the table. */
+void data_kinds_print(FILE *f, const __u64 *samples)
+{
+	const char *before = "";
+	__u64 sum = 0;
+
+	for (unsigned int k = 0; k < DATA_KIND_N; k++)
+		sum += samples[k];
+	fprintf(f, "\ndata      %llu samples = ", (ull)sum);
+	for (unsigned int k = 0; k < DATA_KIND_N; k++) {
+		if (!samples[k] && k != DATA_VARIABLE)
+			continue;
+		fprintf(f, "%s%llu %s", before, (ull)samples[k], data_kind_name(k));
+		before = " + ";
+	}
+	fputc('\n', f);
+}
+
+json_t *data_kinds_json(const __u64 *samples)
+{
+	json_t *j = samples ? json_object() : json_null();
+
+	for (unsigned int k = 0; samples && k < DATA_KIND_N; k++)
+		json_object_set_new(j, data_kind_name(k), json_integer(samples[k]));
+	return j;
+}
+
+/* The lines below the table. */
 static void print_balance(FILE *f, const struct report_table *t)
 {
 	if (t->n_ranks > 1 && !isnan(t->total.imbalance))
 		fprintf(f, "\nimbalance %.2f over %zu ranks: rank %u has most miss cycles\n",
 			t->total.imbalance, t->n_ranks, t->total.busiest);
+	if (t->data)
+		data_kinds_print(f, t->data);
 }
 
 static void print_text(FILE *f, const struct screen *screen, const struct report_head *head,
@@ -417,6 +445,7 @@ static void print_json(FILE *f, const struct report_head *head, const struct rep
 	json_object_set_new(j, "recordings", parts);
 	json_object_set_new(j, "ranks", json_integer(t->n_ranks));
 	json_object_set_new(j, "busiest_rank", known(!isnan(t->total.imbalance), t->total.busiest));
+	json_object_set_new(j, "data", data_kinds_json(t->data));
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
 		json_array_append_new(by, json_string(report_key_name(t->opts->by[k])));
 	json_object_set_new(j, "estimated_unit", known_text(t->estimated_unit));

@@ -26,6 +26,10 @@ struct report_head {
 void report_print_head(FILE *f, const struct report_head *head, enum ibs_metric metric);
 json_t *report_head_json(const struct report_head *head, enum ibs_metric metric);
 
+/* What lies at the addresses of data, in samples by enum data_kind: a line that adds up; NULL is null. */
+void data_kinds_print(FILE *f, const __u64 *samples);
+json_t *data_kinds_json(const __u64 *samples);
+
 /* A line with names that others chose. */
 __attribute__((format(printf, 2, 3))) void report_print_line(FILE *f, const char *fmt, ...);
 
@@ -37,7 +41,7 @@ __attribute__((format(printf, 2, 3))) void report_print_line(FILE *f, const char
  * freq, pmu}], filter, samples {op, fetch, selected}, lost {samples, records}, ledger {seen,
  * forwarded, filtered, unseen, lost}, whole, missing, skipped_blocks, skipped_bytes. Of the report:
  * options, metric, estimated_unit, recordings [the same of each, if there are several], ranks,
- * busiest_rank, by [key], rows [{labels {key}, column}], rest {rows, column},
+ * busiest_rank, data {samples by enum data_kind} or null, by [key], rows [{labels {key}, column}], rest {rows, column},
  * total {column}. Keys and columns are those of the tables in report.h; shares are fractions,
  * latencies cycles. CSV has a column a key, those, and `source`; its row "[rest]" is `rest`.
  *

@@ -65,6 +65,8 @@ struct report {
 	struct u64_map cgroups[3]; /* id to text, for REPORT_KEY_CGROUP and the two behind it */
 	struct u64_map ranks;	   /* those of MPI that there are, some without samples */
 	size_t n_ranks;
+	bool needs_data;
+	__u64 data[DATA_KIND_N]; /* samples, if needs_data */
 	__u32 part;
 };
 
@@ -88,7 +90,7 @@ void report_imbalances(const struct report *r, struct report_table *t);
 /* What enum report_unit bits stand for, or NULL if it is not one thing. */
 const char *report_unit_name(unsigned int units);
 
-/* Of one sample, the words of its row. */
+/* Of one sample, the words of its row. Counts what is at its data address. */
 void report_key_of(struct report *r, const struct trace_event *ev, __u64 *words);
 
 /* Enter the buckets of a row. */

@@ -2,19 +2,21 @@
 #include "symbols.h"
 
 #include "base/clock.h"
+#include "base/regular.h"
 #include "base/intern.h"
 #include "symbols_kernel.h"
 #include "symbols_object.h"
 #include "trace/task_events.h"
 
+#include <elf.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define KALLSYMS      "/proc/kallsyms"
-#define NOTES	      "/sys/kernel/notes"
-#define SAME_BOOT_NS  10000000000ll /* that the clock may have been set meanwhile */
-#define KERNEL_PREFIX "[kernel"
-#define OUR_FORMAT    "ibscope"
+#define KALLSYMS     "/proc/kallsyms"
+#define NOTES	     "/sys/kernel/notes"
+#define SAME_BOOT_NS 10000000000ll     /* that the clock may have been set meanwhile */
+#define STACK_AREA   0x7ffb00000000ull /* x86-64 maps nothing but stacks and its own from here on */
+#define OUR_FORMAT   "ibscope"
 
 /* A file that maps were of; several of one path if it was replaced. */
 struct dso {
@@ -24,6 +26,7 @@ struct dso {
 	bool opened;
 	struct object *object;
 	char why[160];		     /* there is none */
+	bool no_program;	     /* nor is it an ELF file */
 	struct u64_map names, lines; /* by offset in the file */
 	__u32 next;		     /* with the same path */
 };
@@ -38,6 +41,7 @@ struct symbols {
 	size_t n_dsos, room;
 	struct u64_map dso_of; /* by address of the path */
 
+	bool lacks_data; /* an address was asked for, and maps of data were not recorded */
 	bool kernel_tried;
 	struct kernel_symbols *kernel;
 	char kernel_why[256];
@@ -105,12 +109,6 @@ static bool kernel_has_build_id(const unsigned char *build_id, unsigned int len)
 	return notes_build_id(NOTES, id) == len && !memcmp(id, build_id, len);
 }
 
-/* The map of the kernel itself, of which modules have their own. */
-static bool is_core(const struct task_map *map)
-{
-	return map && !strncmp(map->path, KERNEL_PREFIX, strlen(KERNEL_PREFIX));
-}
-
 /*
  * Where a symbol was in the recorded kernel. perf puts it behind the name of the map, and where
  * the offset would be: "[kernel.kallsyms]_text". Our own maps begin at _text.
@@ -155,7 +153,7 @@ static void open_moved_kernel(struct symbols *s, const struct task_map *map)
 /* Which kernel it was is known by its own map, or since it still runs. */
 static void open_kernel(struct symbols *s, const struct task_map *map)
 {
-	bool known = is_core(map) && map->build_id;
+	bool known = map && task_map_is_kernel(map) && map->build_id;
 	struct err err;
 
 	s->kernel_why[0] = 0;
@@ -204,7 +202,7 @@ static void find_kernel(struct symbols *s, const struct task_map *map, __u64 add
 	if (!s->kernel_tried)
 		open_kernel(s, map);
 	/* perf names the modules, as "[kvm]" or by file */
-	if (map && !is_core(map))
+	if (map && !task_map_is_kernel(map))
 		dso = map->path;
 	name = s->kernel ? kernel_symbols_find(s->kernel, addr, &module) : NULL;
 	if (module)
@@ -298,6 +296,146 @@ int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64
 	return 0;
 }
 
+const char *data_kind_name(enum data_kind k)
+{
+#define KIND_NAME(id, name, ...) name,
+	static const char *const names[] = { DATA_KIND_TABLE(KIND_NAME) };
+
+	return names[k];
+}
+
+static bool begins_with(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+/* By the names that the kernel gives to maps; variables are found first. */
+static enum data_kind kind_of(const char *path)
+{
+	static const struct {
+		const char *begins;
+		enum data_kind kind;
+	} kinds[] = {
+		{ "[heap]", DATA_HEAP },	 { "[stack", DATA_STACK },
+		{ "[anon:", DATA_ANONYMOUS },	 { "//anon", DATA_ANONYMOUS },
+		{ "[anon_shmem:", DATA_SHARED }, { "/dev/zero", DATA_SHARED },
+		{ "/SYSV", DATA_SHARED },	 { "/memfd:", DATA_SHARED },
+		{ "/dev/shm/", DATA_SHARED },	 { "/anon_hugepage", DATA_SHARED },
+		{ "/", DATA_NO_SYMBOL },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (begins_with(path, kinds[i].begins))
+			return kinds[i].kind;
+	return DATA_SPECIAL;
+}
+
+static bool is_program(const char *path)
+{
+	int fd = regular_open(path);
+	char magic[SELFMAG];
+	bool other = fd == -EINVAL || (fd >= 0 && (read(fd, magic, SELFMAG) != SELFMAG ||
+						   memcmp(magic, ELFMAG, SELFMAG) != 0));
+
+	if (fd >= 0)
+		close(fd);
+	return !other;
+}
+
+static struct dso *data_dso(struct symbols *s, const struct task_map *map)
+{
+	struct dso *d = dso_at(s, map);
+
+	if (!d->opened && !map->exec && s->trusted && !map->build_id && !is_program(d->path))
+		d->opened = d->no_program = true;
+	if (!d->opened)
+		open_dso(s, d);
+	return d;
+}
+
+/* Return: whether the file has a segment there. */
+static bool find_variable(struct symbols *s, const struct task_map *map, __u64 addr,
+			  struct data_place *out)
+{
+	struct dso *d = data_dso(s, map);
+	__u64 offset = addr - map->start + map->pgoff;
+
+	if (!d->object || !object_variable(d->object, map->pgoff, map->exec, offset, &out->variable,
+					   &out->offset))
+		return false;
+	out->kind = out->variable ? DATA_VARIABLE : DATA_NO_SYMBOL;
+	out->has_offset = out->variable;
+	out->mapping = map->path;
+	return true;
+}
+
+static void find_kernel_data(struct symbols *s, const struct tasks *tasks, __u64 addr,
+			     struct data_place *out)
+{
+	const char *module = NULL;
+	struct task_map map;
+
+	if (!s->kernel_tried)
+		open_kernel(s, tasks_kernel(tasks, &map) ? &map : NULL);
+	*out = (struct data_place){ .kind = DATA_KERNEL, .mapping = "[kernel]" };
+	if (s->kernel)
+		out->variable = kernel_symbols_variable(s->kernel, addr, &out->offset, &module);
+	if (!out->variable)
+		return;
+	out->kind = DATA_VARIABLE;
+	out->has_offset = true;
+	out->mapping = module ?: out->mapping;
+}
+
+/* No map has the address: is it of a program whose code has a map, or of the stack? */
+static void find_unmapped(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr,
+			  __u64 time, struct data_place *out)
+{
+	struct task_map map;
+
+	*out = (struct data_place){ .kind = DATA_UNMAPPED, .mapping = "[unmapped]" };
+	for (int above = 0; above < 2; above++)
+		if (tasks_map_near(tasks, tgid, addr, time, above, &map) && map.exec &&
+		    kind_of(map.path) == DATA_NO_SYMBOL && find_variable(s, &map, addr, out))
+			return;
+	if (addr >= STACK_AREA && tasks_map_near(tasks, tgid, addr, time, true, &map) &&
+	    (begins_with(map.path, "[stack]") || begins_with(map.path, "[v"))) {
+		out->kind = DATA_STACK;
+		out->mapping = "[stack]";
+	} else if (!tasks_have_data(tasks)) {
+		s->lacks_data = true;
+	}
+}
+
+void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
+		  struct data_place *out)
+{
+	struct task_map map, below;
+
+	if (addr >> 63) {
+		find_kernel_data(s, tasks, addr, out);
+		return;
+	}
+	if (!tasks_map(tasks, tgid, addr, time, false, &map)) {
+		find_unmapped(s, tasks, tgid, addr, time, out);
+		return;
+	}
+	*out = (struct data_place){ .kind = kind_of(map.path), .mapping = map.path };
+	if (out->kind == DATA_NO_SYMBOL && !find_variable(s, &map, addr, out)) {
+		struct dso *d = data_dso(s, &map);
+
+		out->kind = d->no_program ? DATA_FILE : d->object ? DATA_NO_SYMBOL : DATA_NO_OBJECT;
+		out->has_offset = d->no_program;
+		out->offset = addr - map.start + map.pgoff;
+	} else if ((out->kind == DATA_ANONYMOUS || out->kind == DATA_HEAP) && map.start &&
+		   tasks_map(tasks, tgid, map.start - 1, time, false, &below) && !below.exec &&
+		   kind_of(below.path) == DATA_NO_SYMBOL) {
+		find_variable(s, &below, addr, out); /* .bss, of which files have nothing */
+	}
+	if (!strcmp(out->mapping, "//anon"))
+		out->mapping = "[anon]";
+}
+
 size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, void *arg), void *arg)
 {
 	char text[512];
@@ -308,11 +446,18 @@ size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, vo
 		cb(text, arg);
 		n++;
 	}
+	if (s->lacks_data) {
+		cb("the recording has no maps of data, so heaps, stacks and files are unmapped: "
+		   "ibscope record keeps them, and so does perf record -d",
+		   arg);
+		n++;
+	}
 	for (size_t i = 0; i < s->n_dsos; i++) {
 		const struct dso *d = &s->dsos[i];
 
 		/* that memory of no file has no symbols is no news */
-		if (!d->opened || d->object || (d->path[0] != '/' || d->path[1] == '/'))
+		if (!d->opened || d->object || d->no_program ||
+		    (d->path[0] != '/' || d->path[1] == '/'))
 			continue;
 		snprintf(text, sizeof(text), "%.300s: %s", d->path, d->why);
 		cb(text, arg);

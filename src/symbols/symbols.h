@@ -41,6 +41,49 @@ struct symbol {
 int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
 		 bool kernel, bool srcline, struct symbol *out);
 
+/* What lies at the address of data. X(NAME, "name", "meaning") */
+#define DATA_KIND_TABLE(X)                                                                       \
+	X(VARIABLE, "variable", "a variable of a program, a library or the kernel")              \
+	X(HEAP, "heap", "the heap that brk() extends")                                           \
+	X(STACK, "stack", "the stack of the first thread")                                       \
+	X(ANONYMOUS, "anonymous", "other private memory: large blocks, stacks of threads")       \
+	X(SHARED, "shared", "shared memory without a file")                                      \
+	X(FILE, "file", "a mapped file that is not a program")                                   \
+	X(SPECIAL, "special", "what the kernel maps into processes, as [vdso]")                  \
+	X(NO_SYMBOL, "no_symbol", "a program or library, but no symbol covers the address")      \
+	X(NO_OBJECT, "no_object", "a program or library that cannot be read, or is another one") \
+	X(KERNEL, "kernel", "kernel memory outside its variables")                               \
+	X(UNMAPPED, "unmapped", "no recorded map has the address")                               \
+	X(NO_ADDRESS, "no_address", "the sample has no data address, or no process")
+
+enum data_kind {
+#define DATA_KIND_ENUM(name, ...) DATA_##name,
+	DATA_KIND_TABLE(DATA_KIND_ENUM)
+#undef DATA_KIND_ENUM
+		DATA_KIND_N
+};
+
+const char *data_kind_name(enum data_kind k);
+
+/* All strings live as long as the symbols and the tasks. */
+struct data_place {
+	enum data_kind kind;
+	const char *mapping;  /* the file, "[heap]", "[anon]", "[kernel]", "[unmapped]" ... */
+	const char *variable; /* NULL: it is not DATA_VARIABLE */
+	bool has_offset;      /* in the variable, or in a DATA_FILE: */
+	__u64 offset;
+};
+
+/**
+ * symbols_data() - what lay at a data address of a process at a time
+ *
+ * Variables are found by address and size in the symbols of what was mapped; of the kernel, by their
+ * neighbours in its list. Where the recording has maps of code only, as perf's without -d, those
+ * still say where variables are. Memory that no map has is the stack if it is where only stacks are.
+ */
+void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
+		  struct data_place *out);
+
 /**
  * symbols_problems() - what could not be used, and why: a call a file
  *

@@ -13,20 +13,28 @@ struct kernel_symbol {
 	const char *name, *module; /* in `text`; NULL: of the kernel itself */
 };
 
-struct kernel_symbols {
-	struct kernel_symbol *list;
+struct symbol_list {
+	struct kernel_symbol *v; /* by address */
 	size_t n, room;
+};
+
+struct kernel_symbols {
+	struct symbol_list code, data;
 	char *text; /* the whole file */
 };
 
-/* "ffffffff81000000 T _stext\t[module]", of which only symbols of code are kept. */
+/* "ffffffff81000000 T _stext\t[module]" */
 static void add_line(struct kernel_symbols *k, char *line, __u64 shift, bool core)
 {
 	char *end, *name, *module;
 	unsigned long long addr = strtoull(line, &end, 16);
+	struct symbol_list *list;
 	size_t len;
 
-	if (end == line || end[0] != ' ' || !end[1] || !strchr("tTwW", end[1]) || end[2] != ' ')
+	if (end == line || end[0] != ' ' || !end[1] || end[2] != ' ')
+		return;
+	list = strchr("tTwW", end[1]) ? &k->code : strchr("dDbBrRvV", end[1]) ? &k->data : NULL;
+	if (!list)
 		return;
 	name = end + 3;
 	len = strcspn(name, " \t");
@@ -34,8 +42,8 @@ static void add_line(struct kernel_symbols *k, char *line, __u64 shift, bool cor
 	if (!len || (*module == '[' && core) || addr < HIGH)
 		return;
 	name[len] = 0;
-	array_reserve(k->list, k->room, k->n + 1);
-	k->list[k->n++] =
+	array_reserve(list->v, list->room, list->n + 1);
+	list->v[list->n++] =
 		(struct kernel_symbol){ addr + shift, name, *module == '[' ? module : NULL };
 }
 
@@ -79,7 +87,7 @@ int kernel_symbols_open(const char *path, __u64 shift, bool core, struct kernel_
 	close(fd);
 	if (ret)
 		err_set(err, ret, "cannot read %s: %s", path, strerror(-ret));
-	else if (!k->n)
+	else if (!k->code.n)
 		ret = err_set(err, -EPERM,
 			      "%s: no addresses of the kernel in it; without privilege they are "
 			      "hidden (kernel.kptr_restrict)",
@@ -88,7 +96,9 @@ int kernel_symbols_open(const char *path, __u64 shift, bool core, struct kernel_
 		kernel_symbols_close(k);
 		return ret;
 	}
-	qsort(k->list, k->n, sizeof(*k->list), compare);
+	qsort(k->code.v, k->code.n, sizeof(*k->code.v), compare);
+	if (k->data.n)
+		qsort(k->data.v, k->data.n, sizeof(*k->data.v), compare);
 	*out = k;
 	return 0;
 }
@@ -97,20 +107,21 @@ void kernel_symbols_close(struct kernel_symbols *k)
 {
 	if (!k)
 		return;
-	free(k->list);
+	free(k->code.v);
+	free(k->data.v);
 	free(k->text);
 	free(k);
 }
 
 /* How many symbols are below @addr, or with @at up to it. */
-static size_t count(const struct kernel_symbols *k, __u64 addr, bool at)
+static size_t count(const struct symbol_list *l, __u64 addr, bool at)
 {
-	size_t lo = 0, hi = k->n;
+	size_t lo = 0, hi = l->n;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (k->list[mid].addr < addr || (at && k->list[mid].addr == addr))
+		if (l->v[mid].addr < addr || (at && l->v[mid].addr == addr))
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -120,23 +131,69 @@ static size_t count(const struct kernel_symbols *k, __u64 addr, bool at)
 
 const char *kernel_symbols_find(const struct kernel_symbols *k, __u64 addr, const char **module)
 {
-	const size_t n = count(k, addr, true);
+	const struct symbol_list *l = &k->code;
+	const size_t n = count(l, addr, true);
 	const struct kernel_symbol *s;
 
-	if (!n || addr - k->list[n - 1].addr >= MAX_SIZE)
+	if (!n || addr - l->v[n - 1].addr >= MAX_SIZE)
 		return NULL;
 	/* of several names for an address the first of the list, always the same */
-	s = &k->list[count(k, k->list[n - 1].addr, false)];
+	s = &l->v[count(l, l->v[n - 1].addr, false)];
+	*module = s->module;
+	return s->name;
+}
+
+/* Is it a mark of the linker's between sections, as __bss_stop, rather than a variable? */
+static bool is_mark(const char *name)
+{
+	static const char *const whole[] = { "_data", "_sdata",	     "_edata",
+					     "_end",  "__bss_start", "__bss_stop" };
+	static const char *const begins[] = { "__start_", "__stop_", "__begin_", "__end_" };
+	bool is = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(whole); i++)
+		is |= !strcmp(name, whole[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+		is |= !strncmp(name, begins[i], strlen(begins[i]));
+	return is;
+}
+
+static bool same_module(const struct kernel_symbol *a, const struct kernel_symbol *b)
+{
+	return a->module && b->module ? !strcmp(a->module, b->module) : a->module == b->module;
+}
+
+const char *kernel_symbols_variable(const struct kernel_symbols *k, __u64 addr, __u64 *at,
+				    const char **module)
+{
+	const struct symbol_list *d = &k->data;
+	const size_t n = count(d, addr, true), code = count(&k->code, addr, true);
+	const struct kernel_symbol *s;
+	bool bounded;
+
+	if (!n)
+		return NULL;
+	s = &d->v[n - 1];
+	/* functions in between: the address is of code */
+	if (code && k->code.v[code - 1].addr > s->addr)
+		return NULL;
+	bounded = (n < d->n && same_module(&d->v[n], s)) ||
+		  (code < k->code.n && same_module(&k->code.v[code], s));
+	for (s = &d->v[count(d, s->addr, false)]; s < &d->v[n] && is_mark(s->name);)
+		s++;
+	if (!bounded || s == &d->v[n] || addr - s->addr >= MAX_SIZE)
+		return NULL;
+	*at = addr - s->addr;
 	*module = s->module;
 	return s->name;
 }
 
 bool kernel_symbols_address(const struct kernel_symbols *k, const char *name, __u64 *addr)
 {
-	for (size_t i = 0; i < k->n; i++) {
-		if (strcmp(k->list[i].name, name))
+	for (size_t i = 0; i < k->code.n; i++) {
+		if (strcmp(k->code.v[i].name, name))
 			continue;
-		*addr = k->list[i].addr;
+		*addr = k->code.v[i].addr;
 		return true;
 	}
 	return false;

@@ -21,7 +21,19 @@ void kernel_symbols_close(struct kernel_symbols *k); /* accepts NULL */
 /* The name at an address, and its module or NULL; they live as long as @k. NULL: none. */
 const char *kernel_symbols_find(const struct kernel_symbols *k, __u64 addr, const char **module);
 
-/* The address of a symbol. Return: false if no symbol has that name. */
+/**
+ * kernel_symbols_variable() - the variable at an address
+ * @at: how far behind its first byte
+ *
+ * The list has no sizes: a variable ends where the next symbol begins, and the last one of the kernel
+ * or of a module is not known.
+ *
+ * Return: as kernel_symbols_find().
+ */
+const char *kernel_symbols_variable(const struct kernel_symbols *k, __u64 addr, __u64 *at,
+				    const char **module);
+
+/* The address of a function. Return: false if no symbol has that name. */
 bool kernel_symbols_address(const struct kernel_symbols *k, const char *name, __u64 *addr);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Functions are taken from libdwfl once and searched here: its own search goes through all of
- * them for every address.
+ * Symbols are taken from libdwfl once and searched here: its own search goes through all of them
+ * for every address.
  */
 #include "symbols_object.h"
 
@@ -17,12 +17,19 @@
 #include <unistd.h>
 
 #define DEBUG_DIR "/usr/lib/debug"
+#define MAP_PAGE  4096 /* maps begin at multiples */
 #define NO_FILE	  "/nonexistent/file"
 
-struct function {
+struct named {
 	__u64 addr, size;
 	const char *name;
 	unsigned char rank; /* of several at an address the lowest is shown */
+};
+
+struct names {
+	struct named *v; /* by address */
+	size_t n;
+	bool listed;
 };
 
 struct object {
@@ -30,9 +37,8 @@ struct object {
 	Dwfl_Module *module;
 	GElf_Addr bias;
 	Elf *elf;
-	struct function *functions;
-	size_t n;
-	bool listed, no_lines;
+	struct names functions, variables;
+	bool no_lines;
 	Dwfl_Callbacks callbacks;
 	struct object_opts opts;
 	char *debug_path;
@@ -189,7 +195,8 @@ void object_close(struct object *o)
 		return;
 	if (o->dwfl)
 		dwfl_end(o->dwfl);
-	free(o->functions);
+	free(o->functions.v);
+	free(o->variables.v);
 	free(o);
 }
 
@@ -305,7 +312,7 @@ struct object *object_open(const char *path, const unsigned char *build_id,
 
 static int compare(const void *pa, const void *pb)
 {
-	const struct function *a = pa, *b = pb;
+	const struct named *a = pa, *b = pb;
 
 	if (a->addr != b->addr)
 		return a->addr < b->addr ? -1 : 1;
@@ -326,37 +333,68 @@ static unsigned char rank_of(const GElf_Sym *sym)
 	}
 }
 
-static void list_functions(struct object *o)
+/* Only with a size is it known which addresses are a variable's. */
+static bool is_wanted(const struct object *o, const struct names *l, const GElf_Sym *sym)
+{
+	int type = GELF_ST_TYPE(sym->st_info);
+
+	if (l == &o->variables)
+		return (type == STT_OBJECT || type == STT_COMMON) && sym->st_size;
+	return type == STT_FUNC || type == STT_GNU_IFUNC;
+}
+
+static void list_names(struct object *o, struct names *l)
 {
 	int n = dwfl_module_getsymtab(o->module);
 	size_t kept = 0;
 
-	o->listed = true;
+	l->listed = true;
 	if (n <= 0)
 		return;
-	o->functions = xcalloc(n, sizeof(*o->functions));
+	l->v = xcalloc(n, sizeof(*l->v));
 	for (int i = 0; i < n; i++) {
-		struct function *f = &o->functions[o->n];
+		struct named *f = &l->v[l->n];
 		GElf_Word section;
 		GElf_Addr addr;
 		GElf_Sym sym;
 		const char *name =
 			dwfl_module_getsym_info(o->module, i, &sym, &addr, &section, NULL, NULL);
-		int type = GELF_ST_TYPE(sym.st_info);
 
-		if (!name || !*name || section == SHN_UNDEF ||
-		    (type != STT_FUNC && type != STT_GNU_IFUNC))
+		if (!name || !*name || section == SHN_UNDEF || !is_wanted(o, l, &sym))
 			continue;
-		*f = (struct function){ addr - o->bias, sym.st_size, name, rank_of(&sym) };
-		o->n++;
+		*f = (struct named){ addr - o->bias, sym.st_size, name, rank_of(&sym) };
+		l->n++;
 	}
-	if (!o->n)
+	if (!l->n)
 		return;
-	qsort(o->functions, o->n, sizeof(*o->functions), compare);
-	for (size_t i = 0; i < o->n; i++)
-		if (!kept || o->functions[kept - 1].addr != o->functions[i].addr)
-			o->functions[kept++] = o->functions[i];
-	o->n = kept;
+	qsort(l->v, l->n, sizeof(*l->v), compare);
+	for (size_t i = 0; i < l->n; i++)
+		if (!kept || l->v[kept - 1].addr != l->v[i].addr)
+			l->v[kept++] = l->v[i];
+	l->n = kept;
+}
+
+/* What covers an address, or NULL. */
+static const struct named *find_name(struct object *o, struct names *l, __u64 addr)
+{
+	const struct named *f;
+	size_t lo = 0, hi;
+
+	if (!l->listed)
+		list_names(o, l);
+	for (hi = l->n; lo < hi;) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (l->v[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return NULL;
+	f = &l->v[lo - 1];
+	/* of assembly some have no size: then up to the next */
+	return !f->size || addr - f->addr < f->size ? f : NULL;
 }
 
 /* Where the linker put what is at an offset in the file. */
@@ -380,27 +418,76 @@ static bool address_of(const struct object *o, __u64 offset, __u64 *addr)
 
 const char *object_symbol(struct object *o, __u64 offset)
 {
-	const struct function *f;
-	size_t lo = 0, hi;
+	const struct named *f = NULL;
 	__u64 addr;
 
-	if (!o->listed)
-		list_functions(o);
-	if (!address_of(o, offset, &addr))
-		return NULL;
-	for (hi = o->n; lo < hi;) {
-		size_t mid = lo + (hi - lo) / 2;
+	if (address_of(o, offset, &addr))
+		f = find_name(o, &o->functions, addr);
+	return f ? f->name : NULL;
+}
 
-		if (o->functions[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
+/* Is an address in a segment's memory, which may be more than the file has of it? */
+static bool in_memory(const GElf_Phdr *ph, __u64 addr)
+{
+	return addr >= ph->p_vaddr && addr - ph->p_vaddr < ph->p_memsz;
+}
+
+static bool is_loaded(const struct object *o, size_t n, __u64 addr)
+{
+	GElf_Phdr ph;
+
+	for (size_t i = 0; i < n; i++)
+		if (gelf_getphdr(o->elf, i, &ph) && ph.p_type == PT_LOAD && in_memory(&ph, addr))
+			return true;
+	return false;
+}
+
+/*
+ * The last page of one segment and the first of the next may be the same page of the file, mapped
+ * twice at different distances: a map of data speaks for the segment that has the address, one of
+ * code for the code, from where the distance to all segments is fixed.
+ */
+static bool variable_address(const struct object *o, __u64 pgoff, bool exec, __u64 offset,
+			     __u64 *addr)
+{
+	bool found = false;
+	size_t n;
+
+	if (elf_getphdrnum(o->elf, &n))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		__u64 at, end;
+		GElf_Phdr ph;
+
+		if (!gelf_getphdr(o->elf, i, &ph) || ph.p_type != PT_LOAD ||
+		    (exec && !(ph.p_flags & PF_X)))
+			continue;
+		at = offset - ph.p_offset + ph.p_vaddr;
+		end = ph.p_offset + ph.p_filesz;
+		/* the map begins in one of its pages */
+		if (pgoff + MAP_PAGE <= ph.p_offset || pgoff >= end ||
+		    !(exec ? is_loaded(o, n, at) : in_memory(&ph, at)))
+			continue;
+		*addr = at;
+		found = true;
+		if (offset < end)
+			break;
 	}
-	if (!lo)
-		return NULL;
-	f = &o->functions[lo - 1];
-	/* of assembly some have no size: then up to the next */
-	return !f->size || addr - f->addr < f->size ? f->name : NULL;
+	return found;
+}
+
+bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset, const char **name,
+		     __u64 *at)
+{
+	const struct named *v;
+	__u64 addr;
+
+	if (!variable_address(o, pgoff, exec, offset, &addr))
+		return false;
+	v = find_name(o, &o->variables, addr);
+	*name = v ? v->name : NULL;
+	*at = v ? addr - v->addr : 0;
+	return true;
 }
 
 bool object_srcline(struct object *o, __u64 offset, char *buf, size_t size)

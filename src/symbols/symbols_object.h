@@ -28,6 +28,19 @@ void object_close(struct object *o); /* accepts NULL */
 /* The name at an offset in the file, or NULL; it lives as long as @o. */
 const char *object_symbol(struct object *o, __u64 offset);
 
+/**
+ * object_variable() - the variable at an address that belongs to a map of the file
+ * @pgoff:  of the map in the file
+ * @exec:   it is of code: then addresses of all segments count from it, else those of its own
+ * @offset: of the address from the map's first byte, plus @pgoff; behind the map it may be in .bss
+ * @name:   NULL: no symbol has a size that covers the address
+ * @at:     how far behind the first byte of the variable
+ *
+ * Return: false if the address is in no segment of the file.
+ */
+bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset, const char **name,
+		     __u64 *at);
+
 /* "file:line" in @buf. Return: false if not known. */
 bool object_srcline(struct object *o, __u64 offset, char *buf, size_t size);
 

@@ -113,6 +113,21 @@ const struct map_node *map_tree_find(const struct map_pool *p, __u32 root, __u64
 	return NULL;
 }
 
+const struct map_node *map_tree_near(const struct map_pool *p, __u32 root, __u64 addr, bool above)
+{
+	const struct map_node *best = NULL;
+
+	while (root) {
+		const struct map_node *n = &p->nodes[root];
+		bool is_above = n->start > addr;
+
+		if (is_above == above)
+			best = n;
+		root = is_above ? n->left : n->right;
+	}
+	return best;
+}
+
 void map_pool_free(struct map_pool *p)
 {
 	free(p->nodes);

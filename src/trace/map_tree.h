@@ -40,6 +40,9 @@ __u32 map_tree_set(struct map_pool *p, __u32 root, __u32 stamp, __u64 start, __u
 /* The node that holds an address, or NULL; it lives until the next change of any version. */
 const struct map_node *map_tree_find(const struct map_pool *p, __u32 root, __u64 addr);
 
+/* The node next to an address: the first that begins above it, or the last that begins below. */
+const struct map_node *map_tree_near(const struct map_pool *p, __u32 root, __u64 addr, bool above);
+
 void map_pool_free(struct map_pool *p);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "task_events.h"
 
+#include "base/intern.h"
 #include "base/num.h"
 
 #include <ibscope/maps.h>
@@ -42,6 +43,7 @@ void task_choice_free(struct task_choice *c)
 struct scan {
 	const char *root;
 	const struct task_choice *choice;
+	bool data;
 	__u64 time;
 	trace_event_cb *cb;
 	void *arg;
@@ -91,10 +93,33 @@ static int thread_name(const struct scan *s, __u32 tgid, __u32 tid)
 	return s->cb(&ev, s->arg, s->err);
 }
 
+/* A line of /proc/PID/maps, in which @m->path then is. Return: false if it is none, or of no access. */
+static bool parse_map(char *line, char *perms, struct trace_mmap *m)
+{
+	unsigned long long start, end, pgoff;
+	int at = 0;
+
+	line[strcspn(line, "\n")] = 0;
+	if (sscanf(line, "%llx-%llx %4s %llx %*s %*s %n", &start, &end, perms, &pgoff, &at) < 4 ||
+	    !at || end <= start)
+		return false;
+	m->exec = perms[2] == 'x';
+	m->start = start;
+	m->len = end - start;
+	m->pgoff = pgoff;
+	m->path = line[at] ? line + at : "//anon";
+	return memcmp(perms, "---", 3) != 0;
+}
+
+/*
+ * Most maps are constants of programs and libraries. Where those are is known from the map of the
+ * code, so they are left out.
+ */
 static int process_maps(const struct scan *s, __u32 tgid)
 {
 	struct trace_event ev = { .kind = TRACE_MMAP, .time = s->time };
-	char path[64], *line = NULL;
+	char path[64], perms[5] = "", *line = NULL;
+	struct intern programs = { 0 };
 	size_t size = 0;
 	int ret = 0;
 	FILE *f;
@@ -104,23 +129,19 @@ static int process_maps(const struct scan *s, __u32 tgid)
 	if (!f)
 		return 0;
 	ev.mmap.tgid = ev.mmap.tid = tgid;
-	ev.mmap.exec = true;
+	while (s->data && getline(&line, &size, f) > 0)
+		if (parse_map(line, perms, &ev.mmap) && ev.mmap.exec && ev.mmap.path[1] != '/')
+			intern_get(&programs, ev.mmap.path);
+	rewind(f);
 	while (!ret && getline(&line, &size, f) > 0) {
-		unsigned long long start, end, pgoff;
-		char perms[5] = "";
-		int at = 0;
-
-		line[strcspn(line, "\n")] = 0;
-		if (sscanf(line, "%llx-%llx %4s %llx %*s %*s %n", &start, &end, perms, &pgoff,
-			   &at) < 4 ||
-		    !at || perms[2] != 'x' || end <= start)
+		if (!parse_map(line, perms, &ev.mmap))
 			continue;
-		ev.mmap.start = start;
-		ev.mmap.len = end - start;
-		ev.mmap.pgoff = pgoff;
-		ev.mmap.path = line[at] ? line + at : "//anon";
-		ret = s->cb(&ev, s->arg, s->err);
+		if (ev.mmap.exec ||
+		    (s->data &&
+		     (perms[1] == 'w' || intern_find(&programs, ev.mmap.path) == INTERN_NONE)))
+			ret = s->cb(&ev, s->arg, s->err);
 	}
+	intern_free(&programs);
 	free(line);
 	fclose(f);
 	return ret;
@@ -230,10 +251,10 @@ static int modules(const struct scan *s)
 	return ret;
 }
 
-int task_events_now(const char *root, const struct task_choice *choice, __u64 time,
+int task_events_now(const char *root, const struct task_choice *choice, bool data, __u64 time,
 		    trace_event_cb *cb, void *arg, struct err *err)
 {
-	const struct scan s = { root, choice, time, cb, arg, err };
+	const struct scan s = { root, choice, data, time, cb, arg, err };
 	char path[PATH_MAX];
 	struct dirent *e;
 	int ret;

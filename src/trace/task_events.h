@@ -21,8 +21,9 @@ void task_choice_free(struct task_choice *c);
 typedef int trace_event_cb(const struct trace_event *ev, void *arg, struct err *err);
 
 /**
- * task_events_now() - the names of threads and the executable maps that there are, from /proc
+ * task_events_now() - the names of threads and the accessible maps that there are, from /proc
  * @root: prefix of the file system, "" for the real one
+ * @data: also of memory that is not executable
  * @time: that the events are to bear
  *
  * Also the kernel's own text and its modules, with their build ids, where the kernel shows
@@ -31,7 +32,7 @@ typedef int trace_event_cb(const struct trace_event *ev, void *arg, struct err *
  *
  * Return: 0; what @cb returned; or a negative errno with @err if there is no /proc.
  */
-int task_events_now(const char *root, const struct task_choice *choice, __u64 time,
+int task_events_now(const char *root, const struct task_choice *choice, bool data, __u64 time,
 		    trace_event_cb *cb, void *arg, struct err *err);
 
 /* The build id in a file of ELF notes, as /sys/kernel/notes. Return: its length; 0: none. */

@@ -48,7 +48,7 @@ struct tasks {
 	struct event *events; /* that no question was asked since */
 	size_t n_events, events_room;
 	size_t seq;
-	bool has_times;
+	bool has_times, has_data;
 
 	struct intern texts;
 	struct map *maps;
@@ -105,6 +105,7 @@ static void add_map(struct tasks *t, const struct trace_mmap *m, struct event *e
 			.pgoff = m->pgoff,
 			.path = keep(t, m->path),
 			.kernel = m->kernel,
+			.exec = m->exec,
 			.build_id_len = m->build_id_len < sizeof(map.build_id)
 						? m->build_id_len
 						: sizeof(map.build_id),
@@ -113,6 +114,7 @@ static void add_map(struct tasks *t, const struct trace_mmap *m, struct event *e
 
 	if (t->n_maps == U64_MAP_NONE)
 		out_of_memory();
+	t->has_data |= !m->exec;
 	memcpy(map.build_id, m->build_id, map.map.build_id_len);
 	e->tgid = m->tgid;
 	e->tid = m->tid;
@@ -392,21 +394,51 @@ const char *tasks_comm(const struct tasks *t, __u32 tgid, __u32 tid, __u64 time)
 	return intern_text(&t->texts, v->name);
 }
 
-bool tasks_map(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool kernel,
-	       struct task_map *out)
+static bool map_at(const struct tasks *t, size_t i, struct task_map *out)
 {
-	const struct map_node *n = NULL;
+	*out = t->maps[i].map;
+	out->build_id = out->build_id_len ? t->maps[i].build_id : NULL;
+	return true;
+}
+
+static __u32 maps_at(const struct tasks *t, __u64 key, __u64 time)
+{
 	const struct version *v;
 
 	sort_events(t);
-	v = version_at(history_at(t, kernel ? KERNEL : PROCESS(tgid)), time);
-	if (v)
-		n = map_tree_find(&t->pool, v->root, addr);
-	if (!n)
-		return false;
-	*out = t->maps[n->value].map;
-	out->build_id = out->build_id_len ? t->maps[n->value].build_id : NULL;
-	return true;
+	v = version_at(history_at(t, key), time);
+	return v ? v->root : 0;
+}
+
+bool tasks_map(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool kernel,
+	       struct task_map *out)
+{
+	__u32 root = maps_at(t, kernel ? KERNEL : PROCESS(tgid), time);
+	const struct map_node *n = map_tree_find(&t->pool, root, addr);
+
+	return n && map_at(t, n->value, out);
+}
+
+bool tasks_map_near(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool above,
+		    struct task_map *out)
+{
+	__u32 root = maps_at(t, PROCESS(tgid), time);
+	const struct map_node *n = map_tree_near(&t->pool, root, addr, above);
+
+	return n && map_at(t, n->value, out);
+}
+
+bool tasks_kernel(const struct tasks *t, struct task_map *out)
+{
+	for (size_t i = 0; i < t->n_maps; i++)
+		if (t->maps[i].map.kernel && task_map_is_kernel(&t->maps[i].map))
+			return map_at(t, i, out);
+	return false;
+}
+
+bool tasks_have_data(const struct tasks *t)
+{
+	return t->has_data;
 }
 
 bool tasks_cgroup(const struct tasks *t, __u64 id, struct task_cgroup *out)

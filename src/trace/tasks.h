@@ -39,7 +39,7 @@ struct task_map {
 	const char *path;
 	const unsigned char *build_id; /* NULL: unknown */
 	unsigned int build_id_len;
-	bool kernel;
+	bool kernel, exec;
 };
 
 /**
@@ -51,6 +51,22 @@ struct task_map {
  */
 bool tasks_map(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool kernel,
 	       struct task_map *out);
+
+/* The map of a process next above or below an address that has none. Return: false if there is none. */
+bool tasks_map_near(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool above,
+		    struct task_map *out);
+
+/* Is it of the kernel itself? Modules have maps of their own. */
+static inline bool task_map_is_kernel(const struct task_map *map)
+{
+	return !strncmp(map->path, "[kernel", strlen("[kernel"));
+}
+
+/* The map of the kernel itself. Return: false if it was not recorded. */
+bool tasks_kernel(const struct tasks *t, struct task_map *out);
+
+/* Does the recording have maps of anything but code? */
+bool tasks_have_data(const struct tasks *t);
 
 /* The MPI rank of a process, which is that of its parent or its own. Return: false if none is known. */
 bool tasks_rank(const struct tasks *t, __u32 tgid, __u64 time, __u32 *rank);

@@ -61,7 +61,7 @@ def mmap_line(time, rest, misc, ids):
     executable = 'x' if not misc & 1 << 13 else '-'
     if not ident:
         known = '[kernel.kallsyms]' if path.startswith('[kernel.kallsyms]') else path
-        ident = ids.get(known, '') if executable == 'x' else ''
+        ident = ids.get(known, '')
     return 'mmap %s %s/%s %s %s %s %s%s %s %s' % (
         time, tgid, tid, hexadecimal(start), hexadecimal(length), hexadecimal(offset), kernel,
         executable, ident, path)

@@ -100,6 +100,22 @@ class Record(unittest.TestCase):
         self.assertEqual(told['forwarded'], got.kinds['sample'])
         self.assertEqual(told['seen'], got.end['seen'])
 
+    def test_maps_of_data(self):
+        """Those of a process that was there, of one that began, and none of data if not asked for."""
+        sleeper = subprocess.Popen(['sleep', '60'])
+        self.addCleanup(sleeper.wait)
+        self.addCleanup(sleeper.kill)
+        until(lambda: os.readlink(f'/proc/{sleeper.pid}/exe').endswith('sleep'))
+        for args in ([], ['--code-maps']):
+            self.record(*args, '-o', self.path('m'), '--', 'sleep', '0.2')
+            p = ibscope.run('dump', '--events', self.path('m'))
+            maps = [line for line in p.stdout.splitlines() if line.startswith('mmap')]
+            heaps = [line for line in maps if '"[heap]"' in line]
+            self.assertEqual(any(f'pid {sleeper.pid}/' in line for line in heaps), not args)
+            began = set(re.findall(r'^comm .* pid (\d+)/.* exec .*"sleep"', p.stdout, re.M))
+            self.assertEqual(any(re.search(r'pid (\d+)/', line)[1] in began for line in heaps), not args)
+            self.assertEqual(all(' exec ' in line for line in maps), bool(args))
+
     def test_equals_the_model(self):
         """Each CPU's n-th sample is known: every record is, register by register."""
         p = self.record_until(2000, '-c', '100000', '--seed', '5', '--raw')

@@ -30,19 +30,27 @@ static int say(const struct trace_event *ev, void *arg, struct err *err)
 		snprintf(end, left, "comm %u %u %s\n", ev->comm.tgid, ev->comm.tid, ev->comm.name);
 	else
 		snprintf(end, left, "%s %u %llx %llx %llx %s %u\n",
-			 ev->mmap.kernel ? "kernel" : "map", ev->mmap.tgid,
-			 (unsigned long long)ev->mmap.start, (unsigned long long)ev->mmap.len,
-			 (unsigned long long)ev->mmap.pgoff, ev->mmap.path, ev->mmap.build_id_len);
+			 ev->mmap.kernel ? "kernel"
+			 : ev->mmap.exec ? "map"
+					 : "data",
+			 ev->mmap.tgid, (unsigned long long)ev->mmap.start,
+			 (unsigned long long)ev->mmap.len, (unsigned long long)ev->mmap.pgoff,
+			 ev->mmap.path, ev->mmap.build_id_len);
 	return 0;
 }
 
-static void now(const struct task_choice *choice)
+static void now_with(const struct task_choice *choice, bool data)
 {
 	struct err err = { "" };
 
 	said[0] = 0;
-	if (task_events_now(root, choice, TIME, say, NULL, &err))
+	if (task_events_now(root, choice, data, TIME, say, NULL, &err))
 		fail_msg("%s", err.text);
+}
+
+static void now(const struct task_choice *choice)
+{
+	now_with(choice, true);
 }
 
 static void test_processes(void **state)
@@ -54,7 +62,11 @@ static void test_processes(void **state)
 	put_file("/proc/7/task/8/comm", "two\nlines\n");
 	put_file("/proc/7/maps",
 		 "00400000-00452000 r-xp 00001000 08:02 173521      /usr/bin/a file\n"
-		 "00651000-00652000 r--p 00051000 08:02 173521      /usr/bin/a file\n"
+		 "00651000-00652000 rw-p 00051000 08:02 173521      /usr/bin/a file\n"
+		 "00652000-00653000 r--p 00052000 08:02 173521      /usr/bin/a file\n"
+		 "00090000-00091000 r--p 00000000 08:02 173522      /etc/constants\n"
+		 "00660000-00670000 rw-p 00000000 00:00 0           [heap]\n"
+		 "00700000-00800000 ---p 00000000 00:00 0 \n"
 		 "7f0000000000-7f0000001000 rwxp 00000000 00:00 0 \n"
 		 "no map\n"
 		 "5000-4000 r-xp 0 00:00 0 /backwards\n"
@@ -68,12 +80,20 @@ static void test_processes(void **state)
 	assert_non_null(strstr(said, "map 7 400000 52000 1000 /usr/bin/a file 0\n"));
 	assert_non_null(strstr(said, "map 7 7f0000000000 1000 0 //anon 0\n"));
 	assert_non_null(strstr(said, "map 7 7ffc0000000 2000 0 [vdso] 0\n"));
+	/* constants of a program are found from its code */
+	assert_null(strstr(said, "652000"));
+	assert_non_null(strstr(said, "data 7 90000 1000 0 /etc/constants 0\n"));
 	assert_null(strstr(said, "comm 1 "));
 	assert_null(strstr(said, "no map"));
 	assert_null(strstr(said, "99999999"));
 	assert_null(strstr(said, "backwards"));
-	assert_null(strstr(said, "651000"));
+	assert_non_null(strstr(said, "data 7 651000 1000 51000 /usr/bin/a file 0\n"));
+	assert_non_null(strstr(said, "data 7 660000 10000 0 [heap] 0\n"));
+	assert_null(strstr(said, "700000"));
 	assert_null(strstr(said, "comm 9"));
+	now_with(&all, false);
+	assert_non_null(strstr(said, "map 7 400000 "));
+	assert_null(strstr(said, "data "));
 }
 
 static void test_choice(void **state)
@@ -154,11 +174,11 @@ static void test_errors(void **state)
 	int calls = 0;
 
 	(void)state;
-	assert_int_equal(task_events_now("/nonexistent", &all, 0, say, NULL, &err), -ENOENT);
+	assert_int_equal(task_events_now("/nonexistent", &all, true, 0, say, NULL, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "/nonexistent/proc"));
 	put_file("/proc/7/task/7/comm", "a\n");
 	put_file("/proc/8/task/8/comm", "b\n");
-	assert_int_equal(task_events_now(root, &all, 0, stop, &calls, &err), -ENOSPC);
+	assert_int_equal(task_events_now(root, &all, true, 0, stop, &calls, &err), -ENOSPC);
 	assert_int_equal(calls, 1);
 }
 

@@ -203,6 +203,16 @@ static void test_maps(void **state)
 	assert_true(tasks_map(t, 10, 0x15000, 250, false, &m));
 	assert_int_equal(m.start, 0x10000);
 	assert_int_equal(m.end, 0x20000);
+
+	/* neighbors: what begins last below, and first above */
+	assert_true(tasks_map_near(t, 10, 0x30000, 650, false, &m));
+	assert_string_equal(m.path, "/end");
+	assert_true(tasks_map_near(t, 10, 0x5000, 650, true, &m));
+	assert_string_equal(m.path, "/front");
+	assert_true(tasks_map_near(t, 10, 0x30000, 650, true, &m));
+	assert_string_equal(m.path, "/top");
+	assert_false(tasks_map_near(t, 10, 0x5000, 650, false, &m));
+	assert_false(tasks_map_near(t, 11, 0x5000, 650, true, &m));
 	tasks_free(t);
 }
 

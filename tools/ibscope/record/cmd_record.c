@@ -356,6 +356,14 @@ static int check_complete(struct record *r, struct err *err)
 	return ret;
 }
 
+static bool samples_data(const struct trace_info *info)
+{
+	for (unsigned int i = 0; i < info->n_pmus; i++)
+		if (info->pmu[i].op)
+			return true;
+	return false;
+}
+
 static int run(struct record *r, const sigset_t *open, struct err *err)
 {
 	static const struct ledger nothing;
@@ -371,7 +379,7 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	if (ret)
 		return ret;
 	r->out.info = &r->info;
-	ret = capture_begin(&r->capture, s, err);
+	ret = capture_begin(&r->capture, s, !r->code_maps && samples_data(&r->info), err);
 	if (ret)
 		return ret;
 	r->out.stop = &interrupted;

@@ -51,6 +51,10 @@ const struct option_row record_options[] = {
 	{ "stacks", 'g', NULL,
 	  "record call chains; the kernel unwinds at every sample, even if it is dropped",
 	  OPTION_FLAG(struct record, sampling.opts.stacks) },
+	{ "code-maps", 0, NULL,
+	  "record maps of code only: cheaper if processes map and unmap memory all the time, but "
+	  "heaps, stacks and files of data stay unnamed",
+	  OPTION_FLAG(struct record, code_maps) },
 	{ "duration", 0, "TIME", "stop after TIME, in seconds or as in 5m",
 	  OPTION_DURATION(struct record, duration_s, 1e-3, DURATION_MAX_S) },
 	{ "max-size", 0, "SIZE", "stop when the file reaches SIZE, as in 500M",

@@ -10,6 +10,7 @@ struct record {
 	struct sampling sampling;
 	struct output_opts out;
 	bool csv, json, per_rank;
+	bool code_maps;		      /* none of memory that is not executable */
 	struct mpi_rank rank;	      /* with per_rank */
 	char *rank_path;	      /* of `out`, with the rank in it */
 	struct rank_meeting *meeting; /* NULL: this rank is alone on its node, or not of MPI */

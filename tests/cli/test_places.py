@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""`report --by mapping,variable,offset`: what a program read of its own memory."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'system'))
+import ibscope  # noqa: E402
+from ibscope import run  # noqa: E402
+
+MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_places')
+KALLSYMS = """ffffffff81000000 T _text
+ffffffff82000000 D __start_section
+ffffffff82000010 d jiffies_like
+ffffffff82000020 d next_one
+ffffffff82000100 B _end
+"""
+VARIABLES = {('places_data', '8'): 1, ('places_bss', '11208'): 2, ('places_const', '0'): 3, ('places_static', '0'): 4}
+# with maps of data, without a list of the kernel's symbols
+KINDS = {'variable': 10, 'heap': 5, 'stack': 13, 'anonymous': 8, 'shared': 9, 'file': 10, 'special': 11, 'no_symbol': 0,
+         'no_object': 0, 'kernel': 27, 'unmapped': 12, 'no_address': 15}
+
+
+class Places(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.dir.cleanup)
+        cls.path = lambda self, name: os.path.join(cls.dir.name, name)
+
+    def make(self, program, *args):
+        file = self.path('a.ibs')
+        subprocess.run([program, file, *args], check=True)
+        return file
+
+    def report(self, *args, kinds, warns=None):
+        p = run('report', *args, '--by', 'variable,offset,mapping', '--json')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(bool(warns), bool(p.stderr), p.stderr)
+        self.assertIn(warns or '', p.stderr)
+        r = json.loads(p.stdout)
+        self.assertEqual(r['data'], kinds)
+        self.assertEqual(sum(r['data'].values()), r['total']['samples'])
+        return {(row['labels']['variable'], row['labels']['offset']): row['samples'] for row in r['rows']}
+
+    def test_all(self):
+        kallsyms = self.path('kallsyms')
+        with open(kallsyms, 'w', encoding='ascii') as f:
+            f.write(KALLSYMS)
+        file = self.make(MAKE)
+        rows = self.report(file, '--kallsyms', kallsyms, kinds=KINDS | {'variable': 23, 'kernel': 14})
+        want = VARIABLES | {('[heap]', None): 5, ('[stack]', None): 13, ('[anon]', None): 8,
+                            ('[/memfd:places (deleted)]', None): 9, (f'[{file}]', '4100'): 10, ('[vdso]', None): 11,
+                            ('[unmapped]', None): 12, ('jiffies_like', '8'): 13, ('[kernel]', None): 14, (None, None): 15}
+        self.assertEqual(rows, want)
+        text = run('report', file, '--by', 'mapping', '--kallsyms', kallsyms).stdout
+        self.assertIn('data      120 samples = 23 variable + 5 heap + 13 stack + ', text)
+        self.assertEqual(run('report', file, '--by', 'mapping', '--csv').stdout.count('make_places,'), 1)
+        self.assertNotIn('data   ', run('report', file).stdout)
+
+    def test_marks_and_the_last_symbol_are_no_variables(self):
+        file, kallsyms = self.make(MAKE), self.path('kallsyms2')
+        for text in (KALLSYMS.replace('jiffies_like', '__stop_section'), KALLSYMS.split('ffffffff82000020')[0],
+                     KALLSYMS.replace('d jiffies_like', 't function')):
+            with open(kallsyms, 'w', encoding='ascii') as f:
+                f.write(text)
+            self.report(file, '--kallsyms', kallsyms, kinds=KINDS)
+
+    def test_maps_of_code_only(self):
+        """As of perf without -d: variables are found from the code's map, and the stack from its place."""
+        kallsyms = self.path('kallsyms')
+        with open(kallsyms, 'w', encoding='ascii') as f:
+            f.write(KALLSYMS.split('\n', maxsplit=1)[0])
+        gone = 5 + 8 + 9 + 10 + 12
+        kinds = dict.fromkeys(KINDS, 0) | {'variable': 10, 'stack': 13, 'special': 11, 'kernel': 27, 'unmapped': gone,
+                                           'no_address': 15}
+        rows = self.report(self.make(MAKE, 'code'), '--kallsyms', kallsyms, kinds=kinds, warns='perf record -d')
+        self.assertEqual({k: n for k, n in rows.items() if k in VARIABLES}, VARIABLES)
+
+    def test_no_symbols(self):
+        """Stripped; and gone, where only maps that can be written are kept."""
+        program = self.path('stripped')
+        shutil.copy(MAKE, program)
+        subprocess.run(['strip', program], check=True)
+        kallsyms = self.path('kallsyms')
+        with open(kallsyms, 'w', encoding='ascii') as f:
+            f.write(KALLSYMS)
+        file = self.make(program)
+        kinds = KINDS | {'variable': 13, 'kernel': 14, 'no_symbol': 10}
+        rows = self.report(file, '--kallsyms', kallsyms, kinds=kinds)
+        self.assertEqual(rows[f'[{program}]', None], 10)
+        os.remove(program)
+        kinds |= {'no_symbol': 0, 'no_object': 5, 'anonymous': 10, 'unmapped': 15}
+        self.report(file, '--kallsyms', kallsyms, kinds=kinds, warns=program)
+
+
+if __name__ == '__main__':
+    unittest.main()
