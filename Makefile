@@ -68,7 +68,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 .DELETE_ON_ERROR:
 .SECONDARY:
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost; LIVE=KERNEL,.. those of vmtest whose
-# options change while they sample.
+# options change while they sample; BRIEF=KERNEL:GEN,.. those that run only what may differ by kernel.
 
 .PHONY: all tests benches deps demo check vmtest vmtest-random vmtest-fetch governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi valgrind lint screenshots install deb clean
 
@@ -175,7 +175,7 @@ vmtest: deps
 	$(Q)tools/deps.sh test
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)tests/vm/rig/build.sh --deps
-	$(Q)tests/vm/vmtest.py --build $(O) --random $(or $(RANDOM_N),0) --seed $(SEED) $(if $(LIVE),--live $(LIVE)) $(PAIRS)
+	$(Q)tests/vm/vmtest.py --build $(O) --random $(or $(RANDOM_N),0) --seed $(SEED) $(if $(LIVE),--live $(LIVE)) $(if $(BRIEF),--brief $(BRIEF)) $(PAIRS)
 
 SEED	?= 1
 vmtest-random: deps

@@ -89,8 +89,9 @@ def stop(signum, _frame):
 
 
 def start_cmocka(path):
-    env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT='TAP',
-               ASAN_OPTIONS='detect_leaks=1', UBSAN_OPTIONS='print_stacktrace=1')
+    # each fork() of a test copies the page tables of what the sanitizer keeps of freed memory
+    env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT='TAP', ASAN_OPTIONS='detect_leaks=1:quarantine_size_mb=16',
+               UBSAN_OPTIONS='print_stacktrace=1')
     return run_limited([path], CMOCKA_S, env)
 
 

@@ -31,7 +31,7 @@ static const struct group *group_of(const struct snapshot *snap, const struct ib
 /* More cgroups than groups: the rest share one, and nothing is lost or counted twice. */
 static void check_many_cgroups(__u32 by)
 {
-	enum { CGROUPS = 200, GROUPS = 120, N = 64, ROUNDS = 2 };
+	enum { CGROUPS = 60, GROUPS = 36, N = 64, ROUNDS = 2 };
 	struct sampler_opts opts = zen4;
 	struct model *m = calloc(1, sizeof(*m));
 	__u64 ids[CGROUPS], others = 0;

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A running collector whose options change, against the hardware's log: up to some sample of each
-CPU the old selection holds, from there on the new one, and none is lost between: only calls of
-bpf(), which a change of cgroups takes, may cost one each, and those are told as unseen.
+CPU the old selection holds, from there on the new one, and none is lost between. A change of
+cgroups calls bpf(), and the kernel runs no program on a CPU whose task is inside that call, also
+while it is preempted there: the samples of such a time slice are told as unseen, to the unit.
 """
 import collections
 import json
@@ -287,7 +288,8 @@ def check(guest, name, periods, how, steps):
             guest.facts.complete(rows[-1])
     need(len(rows) > 200, 'only %d samples' % len(rows))
     unseen = len(rows) - got.ledger['seen']
-    need(0 <= unseen <= (8 if 'cgroup' in name or 'all' in name else 0) and not got.ledger['lost'],
+    in_bpf = len(rows) // 100 if 'cgroup' in name or 'all' in name else 0     # a few time slices
+    need(0 <= unseen <= in_bpf and not got.ledger['lost'],
          'seen %s, the log has %d' % (dict(got.ledger), len(rows)))
     need(unseen <= got.unseen <= unseen + len(lines) - len(rows),
          '%d were not seen, %s told' % (unseen, got.unseen))

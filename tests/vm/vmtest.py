@@ -31,25 +31,68 @@ MATRIX = ['%s:%s' % (k, g) for k in KERNELS for g in ZENS] + ['7.2:zen6']
 class Guest(cases.Cases, guest.Guest):
     """The scenarios of a boot."""
 
-    def scenarios(self, random, seed, options):
+    def scenarios(self, random, seed, options, brief):
+        """What may differ by kernel and processor; and, unless brief, all the rest."""
         self.check('the kernel did not complain', self.check_console)
-        zen4 = self.cpu.zen4
         self.do('run version ibscope --version')
         self.do('run before bpftool prog show -j')
-
-        # a: windows
         self.hist('intervals', window='0.5 3')
+        self.hist('by-pid', by=('pid', 'src'), metric='tlb_refill_lat')
+        self.hardware_filters()
+        below_a = lambda: self.facts.below('/a')
+        self.hist('filter-cgroup', '--cgroup /a', filters=lambda: oracle.Filter(cgroup=below_a()))
+        self.hist('filter-all', '--cgroup /a -p $P_d --op load --src dram,l3,local-cache --min-lat 20',
+                  filters=lambda: oracle.Filter(
+                      pid={self.facts.workers['d'].pid}, cgroup=below_a(), latency=(20, 65535),
+                      op={'load'}, src={'dram', 'l3', 'local-cache'}))
+        if not brief:
+            self.windows()
+            self.filters()
+            self.cases()
+        # the matrix of these is fetch.py's
+        if (self.kernel, self.gen) in (('5.10', 'zen2'), ('6.12', 'zen4')):
+            fetch.scenarios(self, long=False)
+        selections.add(self, random, seed, options)
+        records.scenarios(self, brief)
+
+        period = self.new_period(100000)
+        self.do('run_perf perf 1 -e ibs_op// -c %d --raw-samples' % period)
+        self.check('decode: same as perf', self.check_decode)
+        if not brief:
+            dumps.scenario(self)
+            # a file of few samples pays for names and topology
+            for name, share in ('record', 0.5), ('record-hotplug', 0.4):
+                self.check('%s: at most %.1f of perf\'s bytes' % (name, share), records.check_size, self,
+                           name, 'perf.data', share)
+            self.check('with -z a quarter', records.check_size, self, 'record-compressed', 'perf.data', 0.25)
+            self.refusals()
+        self.do('run doctor ibscope doctor --json')
+        self.check('doctor: can_sample', self.check_doctor, True)
+        self.leftovers()
+        if not brief:
+            self.ends()
+            self.sharing()
+        self.hotplug()
+        if not brief:
+            self.do('sysctl -q kernel.perf_cpu_time_max_percent=25\n'
+                    'sysctl -q kernel.perf_event_max_sample_rate=1000')
+            self.do('run throttled ibscope hist -c %d --json 1 2' % self.new_period(20000))
+            self.check('throttled: reported', self.check_partial, 'throttled', 'throttl')
+
+    def windows(self):
         self.hist('long', window='1.5 1')
         self.hist('timed', about=40000, window='2 1',
                   title='timed: counts are right while the timing of programs goes on and off',
                   meanwhile='F=/proc/sys/kernel/bpf_stats_enabled\n'
                             'while kill -0 $H 2> /dev/null; do echo 1 > $F; echo 0 > $F; done')
-
-        # b: metrics, events
-        self.hist('by-pid', by=('pid', 'src'), metric='tlb_refill_lat')
         self.hist('by-cpu', '-C 1', by=('cpu', 'op'), metric='comp_to_ret')
         self.check('by-cpu: only CPU 1 sampled', self.check_cpus, {1})
         self.hist('uops', event='ibs_op/cnt_ctl=1/', ctl=oracle.CNT_CTL)
+        self.do('run sim ibscope hist --source sim --json 0.5 1')
+        self.check('sim: labelled', self.check_sim)
+
+    def hardware_filters(self):
+        zen4 = self.cpu.zen4
         if zen4 and self.kernel != '5.10':
             self.hist('l3missonly', event='ibs_op/l3missonly=1/', about=50000, window='1 1',
                       ctl=oracle.L3MISSONLY, unseen='any')
@@ -62,15 +105,12 @@ class Guest(cases.Cases, guest.Guest):
                       rows=lambda rows: [s for s in rows if not s.below_ldlat(256)])
         else:
             self.bad('ldlat', '-e ibs_op/ldlat=256/', None, 'ldlat', 'kernel|6.15|Zen 5|CPU|hardware')
-        self.do('run sim ibscope hist --source sim --json 0.5 1')
-        self.check('sim: labelled', self.check_sim)
 
-        # c: filters
+    def filters(self):
         pid_d = lambda: {self.facts.workers['d'].pid}
         below_a = lambda: self.facts.below('/a')
         below_s = lambda: self.facts.below('/s')
         self.hist('filter-pid', '-p $P_d', filters=lambda: oracle.Filter(pid=pid_d()))
-        self.hist('filter-cgroup', '--cgroup /a', filters=lambda: oracle.Filter(cgroup=below_a()))
         self.hist('filter-op', '--op load,locked', filters=lambda: oracle.Filter(op={'load', 'locked'}))
         self.hist('filter-src', '--src dram,l2', filters=lambda: oracle.Filter(src={'dram', 'l2'}))
         self.hist('filter-lat', '--min-lat 100 --max-lat 900',
@@ -80,32 +120,8 @@ class Guest(cases.Cases, guest.Guest):
                       200 if s.cgroup in below_a() else 50, 65535)))
         self.hist('filter-tag', '--min-lat 40', metric='tag_to_ret',
                   filters=lambda: oracle.Filter(latency=(40, 65535)))
-        self.hist('filter-all', '--cgroup /a -p $P_d --op load --src dram,l3,local-cache --min-lat 20',
-                  filters=lambda: oracle.Filter(
-                      pid=pid_d(), cgroup=below_a(), latency=(20, 65535), op={'load'},
-                      src={'dram', 'l3', 'local-cache'}))
 
-        # the matrix of these is fetch.py's
-        if (self.kernel, self.gen) in (('5.10', 'zen2'), ('6.12', 'zen4')):
-            fetch.scenarios(self, long=False)
-
-        self.cases()
-        selections.add(self, random, seed, options)
-
-        records.scenarios(self)
-
-        # d: perf decodes
-        period = self.new_period(100000)
-        self.do('run_perf perf 1 -e ibs_op// -c %d --raw-samples' % period)
-        self.check('decode: same as perf', self.check_decode)
-        dumps.scenario(self)
-        # a file of few samples pays for names and topology
-        for name, share in ('record', 0.5), ('record-hotplug', 0.4):
-            self.check('%s: at most %.1f of perf\'s bytes' % (name, share), records.check_size, self,
-                       name, 'perf.data', share)
-        self.check('with -z a quarter', records.check_size, self, 'record-compressed', 'perf.data', 0.25)
-
-        # e: refusals
+    def refusals(self):
         usage = 2
         self.bad('term', '-e ibs_op/bogus=1/', usage, 'bogus', 'cnt_ctl')
         self.bad('pmu', '-e ibs_bogus//', usage, 'ibs_bogus', 'ibs_op')
@@ -130,11 +146,8 @@ class Guest(cases.Cases, guest.Guest):
         self.bad('btf', '', 1, 'BTF', 'CONFIG_DEBUG_INFO_BTF|/sys/kernel/btf')
         self.do('umount /sys/kernel/btf')
 
-        # f
-        self.do('run doctor ibscope doctor --json')
-        self.check('doctor: can_sample', self.check_doctor, True)
-
-        # h, g: what is loaded, what is left
+    def leftovers(self):
+        """What is loaded while it runs, and when it was killed."""
         self.do('bg() {      # NAME COMMAND...: in the background, until it has shown an interval\n'
                 '    n=$1; shift; timeout -s KILL 60 "$@" > $O/$n.out 2> $O/$n.err & BG=$!\n'
                 '    for i in $(seq 60); do [ -s $O/$n.out ] && break; sleep 0.2; done\n}')
@@ -144,6 +157,8 @@ class Guest(cases.Cases, guest.Guest):
         self.do('kill -9 $BG; wait $BG; sleep 0.3; run after bpftool prog show -j')
         self.check('no program is left after SIGKILL', self.check_leftover)
         self.hist('after-kill')
+
+    def ends(self):
         period = self.new_period(100000)
         self.do('(for i in $(seq 60); do grep -q "on 2 CPUs" $O/sigint.err && break; sleep 0.2; done\n'
                 ' sleep 1; kill -INT $(pidof ibscope)) 2> /dev/null &\n'
@@ -153,6 +168,7 @@ class Guest(cases.Cases, guest.Guest):
         self.do('run closed sh -c "ibscope hist -c %d --json 0.2 9 | head -n 1"' % self.new_period(100000))
         self.check('closed pipe: ends quietly', self.check_closed)
 
+    def sharing(self):
         # the log says little of these: MaxCnt varies
         self.do('perf record -q -N -e ibs_op// -c %d -a -o /tmp/x -- '
                 'sh -c "touch /tmp/sampling; exec sleep 60" > /dev/null 2>&1 & BG=$!\n'
@@ -162,15 +178,13 @@ class Guest(cases.Cases, guest.Guest):
         self.check('shared with perf: reported', self.check_partial, 'shared', 'perf|another|shar|multiplex')
         self.do('run freq ibscope hist -F 1000 --json 1 2')
         self.check('freq', self.check_freq)
+
+    def hotplug(self):
         period = self.new_period(100000)
         self.do('run hotplug ibscope hist --json -c %d 0.5 10 & H=$!; sampling hotplug\n'
                 'sleep 1; echo 0 > /sys/devices/system/cpu/cpu1/online; sleep 1\n'
                 'echo 1 > /sys/devices/system/cpu/cpu1/online; wait $H' % period)
         self.check('hotplug: a CPU that returns is sampled', self.check_hotplug, period)
-        self.do('sysctl -q kernel.perf_cpu_time_max_percent=25\n'
-                'sysctl -q kernel.perf_event_max_sample_rate=1000')
-        self.do('run throttled ibscope hist -c %d --json 1 2' % self.new_period(20000))
-        self.check('throttled: reported', self.check_partial, 'throttled', 'throttl')
 
     def check_hotplug(self, period):
         lines = [json.loads(x) for x in self.stdout('hotplug').splitlines()]
@@ -281,7 +295,9 @@ def main():
     ap = guest.options(__doc__.splitlines()[0])
     ap.add_argument('pairs', nargs='*', metavar='KERNEL:GEN', default=MATRIX)
     ap.add_argument('--live', metavar='KERNELS', default=','.join(KERNELS),
-                    help='where options are changed while sampling (default %(default)s)')
+                    help='kernels whose further guests run: options change while sampling, plans, hops (default %(default)s)')
+    ap.add_argument('--brief', metavar='PAIRS', default='',
+                    help='of these only what may differ by kernel and processor')
     args = ap.parse_args()
     for k in args.live.split(','):
         if k not in KERNELS:
@@ -294,18 +310,18 @@ def main():
     def make(work, report):
         guests = [Guest(kernel, gen, work, report) for kernel, gen in pairs]
         for g in guests:
-            g.scenarios(args.random, args.seed, selections.known_options(args.build))
+            g.scenarios(args.random, args.seed, selections.known_options(args.build),
+                        '%s:%s' % (g.kernel, g.gen) in args.brief.split(','))
         for kernel, gen in {k: (k, g) for k, g in pairs}.values():
-            hopper = Guest(kernel, gen, work, report, '-hop', smp=8, workers=False)
-            hopper.hops()
-            guests.append(hopper)
             if kernel in args.live.split(','):
+                hopper = Guest(kernel, gen, work, report, '-hop', smp=8, workers=False)
+                hopper.hops()
                 lively = Guest(kernel, gen, work, report, '-live')
                 live.scenarios(lively)
                 planned = Guest(kernel, gen, work, report, '-plan', smp=4, workers=False, rig=['--pmu'],
                                 nodes=4 if kernel in ('6.1', '7.2') else 2)
                 plans.scenarios(planned)
-                guests += [lively, planned]
+                guests += [hopper, lively, planned]
         none = Guest(pairs[-1][0], 'none', work, report)
         none.no_ibs()
         return guests + [none]
