@@ -490,6 +490,31 @@ bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset, con
 	return true;
 }
 
+/*
+ * Clang and rustc write no table of which unit has an address, and libdw before 0.191 knows no other way
+ * than that table.
+ */
+static bool line_of_units(struct object *o, __u64 addr, char *buf, size_t size)
+{
+	Dwarf_Die *unit = NULL;
+	Dwarf_Addr bias;
+	Dwarf_Line *line;
+	const char *file;
+	int n;
+
+	while ((unit = dwfl_module_nextcu(o->module, unit, &bias))) {
+		if (dwarf_haspc(unit, addr + o->bias - bias) <= 0)
+			continue;
+		line = dwarf_getsrc_die(unit, addr + o->bias - bias);
+		file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
+		if (!file || dwarf_lineno(line, &n))
+			return false;
+		snprintf(buf, size, "%s:%d", file, n);
+		return true;
+	}
+	return false;
+}
+
 bool object_srcline(struct object *o, __u64 offset, char *buf, size_t size)
 {
 	Dwarf_Addr unused;
@@ -504,7 +529,7 @@ bool object_srcline(struct object *o, __u64 offset, char *buf, size_t size)
 	line = dwfl_module_getsrc(o->module, addr + o->bias);
 	file = line ? dwfl_lineinfo(line, NULL, &n, NULL, NULL, NULL) : NULL;
 	if (!file)
-		return false;
+		return line_of_units(o, addr, buf, size);
 	snprintf(buf, size, "%s:%d", file, n);
 	return true;
 }
