@@ -72,7 +72,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 
 .PHONY: all tests benches deps demo check vmtest vmtest-random vmtest-fetch governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi valgrind lint screenshots install deb clean
 
-all: $(O)/ibscope $(O)/ibscope-exporter
+all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so
 
 $(O)/ibscope: $(cmds) $(lib)
 	$(call say,LD,$@)
@@ -81,6 +81,12 @@ $(O)/ibscope: $(cmds) $(lib)
 $(O)/ibscope-exporter: $(exporter) $(lib)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(WEBLIBS) $(LDLIBS)
+
+# Programs that are no sanitizer's load it.
+$(O)/libibscope-omp.so: tools/openmp/ibscope_omp.c include/ibscope/region.h
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O2 -g -fPIC -shared -fvisibility=hidden $(WARN) -Iinclude -Wl,-z,relro,-z,now -o $@ $<
 
 $(lib): $(objs)
 	$(call say,AR,$@)

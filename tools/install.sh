@@ -16,6 +16,8 @@ for program in ibscope ibscope-exporter; do
 		>"$to/lib/systemd/system/$program.service"
 	chmod 644 "$to/lib/systemd/system/$program.service"
 done
+install -D -m 644 -t "$to/include/ibscope" include/ibscope/region.h
+[ ! -e "$build/libibscope-omp.so" ] || install -D -m 644 -t "$to/lib/ibscope" "$build/libibscope-omp.so"
 for section in 1 5 7; do
 	install -D -m 644 -t "$to/share/man/man$section" tools/man/*."$section"
 done

@@ -12,17 +12,32 @@ static int put_event(const struct trace_event *ev, void *arg, struct err *err)
 	return output_event(c->output, ev, err);
 }
 
+/* Time of what comes next beside samples. */
+static __u64 next_event(const struct capture *c)
+{
+	__u64 region = regions_peek(c->regions), task = sideband_peek(c->sideband);
+
+	return region < task ? region : task;
+}
+
 static int put_events(struct capture *c, __u64 until, struct err *err)
 {
 	struct trace_event ev;
+	__u64 next;
+	int ret = 0;
 
-	while (sideband_peek(c->sideband) <= until && sideband_next(c->sideband, &ev)) {
-		int ret = output_event(c->output, &ev, err);
-
-		if (ret)
-			return ret;
+	while (!ret && (next = next_event(c)) <= until) {
+		if (sideband_peek(c->sideband) > next)
+			regions_next(c->regions, &ev);
+		else if (!sideband_next(c->sideband, &ev))
+			continue;
+		if (ev.kind == TRACE_EXIT)
+			regions_forget(c->regions, ev.fork.tid);
+		if (ev.kind == TRACE_COMM && ev.comm.exec)
+			regions_forget(c->regions, ev.comm.tid);
+		ret = output_event(c->output, &ev, err);
 	}
-	return 0;
+	return ret;
 }
 
 /* The path and names of a cgroup. Return: false if it is in a container that has no name yet. */
@@ -146,7 +161,7 @@ static int put_batch(const struct record_batch *b, void *arg, struct err *err)
 	while (!ret) {
 		struct stamp s;
 
-		i = next_change(b, i, sideband_peek(c->sideband), c->last_cgroup);
+		i = next_change(b, i, next_event(c), c->last_cgroup);
 		if (i == b->n)
 			break;
 		s = stamp_of(b, i);
@@ -186,7 +201,8 @@ int capture_state(struct capture *c, struct err *err)
 {
 	c->last_cgroup = 0;
 	c->n_unnamed = 0;
-	return task_events_now("", &c->choice, c->data, c->until, put_event, c, err);
+	return task_events_now("", &c->choice, c->data, c->until, put_event, c, err)
+		       ?: regions_now(c->regions, c->until, put_event, c, err);
 }
 
 int capture_drain(struct capture *c, __u64 until, struct err *err)
@@ -194,6 +210,7 @@ int capture_drain(struct capture *c, __u64 until, struct err *err)
 	int ret;
 
 	sideband_refresh(c->sideband);
+	regions_refresh(c->regions, until == UINT64_MAX - 1);
 	ret = rings_drain(sampler_rings(c->sampling->sampler), until, put_batch, c, err);
 	ret = ret ?: put_events(c, until, err);
 	if (until > c->until)

@@ -4,6 +4,7 @@
 #define IBSCOPE_CAPTURE_H
 
 #include "record_output.h"
+#include "regions.h"
 #include "session/session.h"
 #include "sideband.h"
 
@@ -18,6 +19,7 @@ struct capture {
 	struct task_choice choice;
 	struct sideband *sideband;
 	bool data;
+	struct regions *regions; /* the caller's; NULL: none */
 	unsigned int *online;
 	__u64 last_cgroup; /* whose name the file has */
 	__u64 until;	   /* up to which time all is written */

@@ -513,7 +513,8 @@ void perf_writer_add(struct perf_writer *w, const struct trace_event *ev)
 		put64(w, ev->lost.n);
 		finish_event(w, 0, 0, ev->time, ev->lost.cpu);
 		break;
-	case TRACE_RANK: /* perf has no such record */
+	case TRACE_RANK:
+	case TRACE_REGION: /* perf has no such records */
 		break;
 	}
 }

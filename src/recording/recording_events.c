@@ -14,6 +14,7 @@ static const struct {
 	{ TRACE_CGROUP, RECORDING_CGROUP, RECORDING_EVENT_BYTES(cgroup), true },
 	{ TRACE_LOST, RECORDING_LOST, RECORDING_EVENT_BYTES(lost), false },
 	{ TRACE_RANK, RECORDING_RANK, RECORDING_EVENT_BYTES(rank), false },
+	{ TRACE_REGION, RECORDING_REGION, RECORDING_EVENT_BYTES(region), true },
 };
 #define KINDS (ARRAY_SIZE(kinds))
 
@@ -71,6 +72,15 @@ size_t recording_event_encode(const struct trace_event *ev, struct recording_eve
 		out->rank.tgid = ev->rank.tgid;
 		out->rank.rank = ev->rank.rank;
 		out->rank.status = ev->rank.status;
+		break;
+	case TRACE_REGION:
+		out->flags = (ev->region.end ? RECORDING_ENDED : 0) |
+			     (ev->region.omp ? RECORDING_OMP : 0);
+		out->region.tid = ev->region.tid;
+		out->region.team = ev->region.team;
+		out->region.number = ev->region.number;
+		out->region.addr = ev->region.addr;
+		strings[0] = ev->region.name ?: "";
 		break;
 	default:
 		out->fork.tgid = ev->fork.tgid;
@@ -154,6 +164,15 @@ int recording_event_decode(const unsigned char *in, size_t n, struct trace_event
 		out->rank.rank = e.rank.rank;
 		out->rank.ended = e.flags & RECORDING_ENDED;
 		out->rank.status = e.rank.status;
+		return 1;
+	case TRACE_REGION:
+		out->region.end = e.flags & RECORDING_ENDED;
+		out->region.omp = e.flags & RECORDING_OMP;
+		out->region.tid = e.region.tid;
+		out->region.team = e.region.team;
+		out->region.number = e.region.number;
+		out->region.addr = e.region.addr;
+		out->region.name = string;
 		return 1;
 	default:
 		out->fork.tgid = e.fork.tgid;

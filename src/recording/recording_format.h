@@ -14,7 +14,7 @@
 
 /* A reader refuses a greater major, and steps over the blocks and columns it does not know. */
 #define RECORDING_MAJOR 1
-#define RECORDING_MINOR 2 /* 1: names of containers, topology; 2: ranks */
+#define RECORDING_MINOR 3 /* 1: names of containers, topology; 2: ranks; 3: regions */
 
 #define RECORDING_FILE_MAGIC  "IBSCOPE\n"
 #define RECORDING_BYTE_ORDER  0x01020304u
@@ -128,12 +128,15 @@ enum recording_event_kind {
 	RECORDING_CGROUP = 5,
 	RECORDING_LOST = 6,
 	RECORDING_RANK = 7,
+	RECORDING_REGION = 8,
 };
 
 #define RECORDING_EXEC	     1 /* flag of COMM and MMAP */
 #define RECORDING_KERNEL     2 /* flag of MMAP */
 #define RECORDING_IN_SAMPLES 4 /* flag of LOST: they were samples */
-#define RECORDING_ENDED	     8 /* flag of RANK: with that status */
+#define RECORDING_ENDED \
+	8		 /* flag of RANK: with that status; of REGION: the last one of the thread */
+#define RECORDING_OMP 16 /* flag of REGION: of OpenMP */
 
 struct recording_event {
 	__u32 bytes; /* with this head and the strings behind the fixed part, which end in 0 */
@@ -163,6 +166,11 @@ struct recording_event {
 			__s32 status;
 			__u32 zero;
 		} rank;
+		struct {
+			__u32 tid, team;
+			__u64 addr;
+			__u32 number, zero;
+		} region; /* and its name */
 	};
 };
 #define RECORDING_EVENT_BYTES(member) \

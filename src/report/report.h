@@ -10,33 +10,36 @@
 #include "trace/tasks.h"
 
 /* X(NAME, "name", "meaning") */
-#define REPORT_KEY_TABLE(X)                                                         \
-	X(SRC, "src", "where the data came from")                                   \
-	X(OP, "op", "kind of op")                                                   \
-	X(CGROUP, "cgroup", "path of the cgroup")                                   \
-	X(CONTAINER, "container", "name or id of the container")                    \
-	X(POD, "pod", "namespace and name of the pod, or its uid")                  \
-	X(PID, "pid", "process")                                                    \
-	X(TID, "tid", "thread")                                                     \
-	X(COMM, "comm", "name of the thread")                                       \
-	X(CPU, "cpu", "logical CPU")                                                \
-	X(CCX, "ccx", "cores that share an L3")                                     \
-	X(NODE, "node", "NUMA node of the CPU")                                     \
-	X(MEM_NODE, "mem_node", "NUMA node of the data's physical address")         \
-	X(MODE, "mode", "user or kernel")                                           \
-	X(SYMBOL, "symbol", "function of the op's address")                         \
-	X(DSO, "dso", "file of the op's address")                                   \
-	X(SRCLINE, "srcline", "source file and line of the op's address")           \
-	X(IP, "ip", "address of the op")                                            \
-	X(PAGE, "page", "4 KiB page of the data's address")                         \
-	X(LINE, "line", "cache line (64 bytes) of the data's address")              \
-	X(MAPPING, "mapping", "file of the data's address, or [heap], [stack] ...") \
-	X(VARIABLE, "variable", "variable at the data's address")                   \
-	X(OFFSET, "offset", "offset of the data in its variable, or in its file")   \
-	X(SPACE, "space", "address space of page and line: a pid or kernel")        \
-	X(PAGE_SIZE, "page_size", "size of the data's page, bytes")                 \
-	X(RANK, "rank", "MPI rank of the process")                                  \
-	X(HOST, "host", "machine that recorded")                                    \
+#define REPORT_KEY_TABLE(X)                                                           \
+	X(SRC, "src", "where the data came from")                                     \
+	X(OP, "op", "kind of op")                                                     \
+	X(CGROUP, "cgroup", "path of the cgroup")                                     \
+	X(CONTAINER, "container", "name or id of the container")                      \
+	X(POD, "pod", "namespace and name of the pod, or its uid")                    \
+	X(PID, "pid", "process")                                                      \
+	X(TID, "tid", "thread")                                                       \
+	X(COMM, "comm", "name of the thread")                                         \
+	X(CPU, "cpu", "logical CPU")                                                  \
+	X(CCX, "ccx", "cores that share an L3")                                       \
+	X(NODE, "node", "NUMA node of the CPU")                                       \
+	X(MEM_NODE, "mem_node", "NUMA node of the data's physical address")           \
+	X(MODE, "mode", "user or kernel")                                             \
+	X(SYMBOL, "symbol", "function of the op's address")                           \
+	X(DSO, "dso", "file of the op's address")                                     \
+	X(SRCLINE, "srcline", "source file and line of the op's address")             \
+	X(IP, "ip", "address of the op")                                              \
+	X(PAGE, "page", "4 KiB page of the data's address")                           \
+	X(LINE, "line", "cache line (64 bytes) of the data's address")                \
+	X(MAPPING, "mapping", "file of the data's address, or [heap], [stack] ...")   \
+	X(VARIABLE, "variable", "variable at the data's address")                     \
+	X(OFFSET, "offset", "offset of the data in its variable, or in its file")     \
+	X(SPACE, "space", "address space of page and line: a pid or kernel")          \
+	X(PAGE_SIZE, "page_size", "size of the data's page, bytes")                   \
+	X(RANK, "rank", "MPI rank of the process")                                    \
+	X(HOST, "host", "machine that recorded")                                      \
+	X(REGION, "region", "regions that the program named")                         \
+	X(OMP_REGION, "omp_region", "function and line of OpenMP's region")           \
+	X(THREAD_ROLE, "thread_role", "number in the OpenMP team, or order of start") \
 	X(EVENT, "event", "event that took the sample")
 
 enum report_key {

@@ -60,10 +60,10 @@ void report_terms(FILE *f)
 
 	fprintf(f, "\nKeys of --by:\n");
 	for (size_t i = 0; i < REPORT_KEY_N; i++)
-		fprintf(f, "  %-10s %s\n", keys[i][0], keys[i][1]);
+		fprintf(f, "  %-11s %s\n", keys[i][0], keys[i][1]);
 	fprintf(f, "\nColumns:\n");
 	for (size_t i = 0; i < REPORT_COLUMN_N; i++)
-		fprintf(f, "  %-10s %s\n", columns[i][0], columns[i][1]);
+		fprintf(f, "  %-11s %s\n", columns[i][0], columns[i][1]);
 }
 
 bool report_needs_data(const enum report_key *keys, unsigned int n)
@@ -79,7 +79,7 @@ bool report_needs_symbols(const enum report_key *keys, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
 		if (keys[i] == REPORT_KEY_SYMBOL || keys[i] == REPORT_KEY_DSO ||
-		    keys[i] == REPORT_KEY_SRCLINE)
+		    keys[i] == REPORT_KEY_SRCLINE || keys[i] == REPORT_KEY_OMP_REGION)
 			return true;
 	return report_needs_data(keys, n);
 }
@@ -89,7 +89,8 @@ bool report_needs_tasks(const enum report_key *keys, unsigned int n)
 	for (unsigned int i = 0; i < n; i++)
 		if (keys[i] == REPORT_KEY_COMM || keys[i] == REPORT_KEY_CGROUP ||
 		    keys[i] == REPORT_KEY_CONTAINER || keys[i] == REPORT_KEY_POD ||
-		    keys[i] == REPORT_KEY_RANK)
+		    keys[i] == REPORT_KEY_RANK || keys[i] == REPORT_KEY_REGION ||
+		    keys[i] == REPORT_KEY_THREAD_ROLE)
 			return true;
 	return report_needs_symbols(keys, n);
 }
@@ -257,6 +258,40 @@ static bool rank_word(const struct report *r, const struct trace_event *ev, __u6
 	return true;
 }
 
+/* The number of a thread in its OpenMP team and the order of start are not the same. */
+static bool role_word(struct report *r, const struct trace_event *ev, __u64 *word)
+{
+	const struct trace_sample *s = &ev->sample;
+	char role[32];
+	__u32 number;
+	__u64 addr;
+
+	if (!s->has_task)
+		return false;
+	if (tasks_omp(r->opts.tasks, s->tid, ev->time, &number, &addr))
+		snprintf(role, sizeof(role), "omp %u", number);
+	else if (tasks_started(r->opts.tasks, s->tgid, s->tid, ev->time, &number))
+		snprintf(role, sizeof(role), "start %u", number);
+	else
+		return false;
+	return text_word(r, role, word);
+}
+
+static bool omp_region_word(struct report *r, const struct trace_event *ev, __u64 *word)
+{
+	const struct trace_sample *s = &ev->sample;
+	struct symbol sym;
+	char text[512];
+	__u32 number;
+	__u64 addr;
+
+	if (!s->has_task || !tasks_omp(r->opts.tasks, s->tid, ev->time, &number, &addr) || !addr)
+		return false;
+	symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, addr, ev->time, false, true, &sym);
+	snprintf(text, sizeof(text), sym.srcline ? "%s %s" : "%s", sym.name, sym.srcline);
+	return text_word(r, text, word);
+}
+
 static bool key_word(struct report *r, enum report_key key, const struct trace_event *ev,
 		     const struct data_place *place, __u64 *word)
 {
@@ -317,6 +352,13 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 		return op ? page_size_word(&s->op, word) : 0;
 	case REPORT_KEY_RANK:
 		return rank_word(r, ev, word);
+	case REPORT_KEY_REGION:
+		return s->has_task &&
+		       text_word(r, tasks_region(r->opts.tasks, s->tid, ev->time), word);
+	case REPORT_KEY_OMP_REGION:
+		return omp_region_word(r, ev, word);
+	case REPORT_KEY_THREAD_ROLE:
+		return role_word(r, ev, word);
 	case REPORT_KEY_HOST:
 		return text_word(r, *r->opts.info->host ? r->opts.info->host : NULL, word);
 	default:

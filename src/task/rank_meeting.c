@@ -11,10 +11,11 @@
 
 #define RETRY_MS 5
 #define LEAVE_MS 5000	     /* for the end of a recording */
-#define MAGIC	 0x52534249u /* "IBSR": another version of the messages would have another */
+#define MAGIC	 0x32534249u /* "IBS2": another version of the messages would have another */
 
 struct hello {
 	__u32 magic, rank, pid;
+	char regions[RANK_REGIONS_MAX];
 };
 
 struct rank_meeting {
@@ -76,7 +77,9 @@ static void take_member(struct rank_meeting *m, int fd)
 	    recv(fd, &h, sizeof(h), MSG_DONTWAIT) == sizeof(h) && h.magic == MAGIC &&
 	    !epoll_ctl(m->epoll, EPOLL_CTL_ADD, fd, &ev)) {
 		array_reserve(m->member, m->room, m->n + 1);
-		m->member[m->n++] = (struct rank_member){ .rank = h.rank, .pid = h.pid, .fd = fd };
+		m->member[m->n] = (struct rank_member){ .rank = h.rank, .pid = h.pid, .fd = fd };
+		snprintf(m->member[m->n++].regions, RANK_REGIONS_MAX, "%.*s", RANK_REGIONS_MAX - 1,
+			 h.regions);
 		return;
 	}
 	log_warn("a connection from something that is not a rank of this job was refused");
@@ -184,14 +187,15 @@ void rank_meeting_close(struct rank_meeting *m)
 	free(m);
 }
 
-int rank_join(const struct mpi_rank *own, pid_t pid, struct err *err)
+int rank_join(const struct mpi_rank *own, pid_t pid, const char *regions, struct err *err)
 {
-	const struct hello h = { MAGIC, own->rank, pid };
+	struct hello h = { MAGIC, own->rank, pid, "" };
 	double end = now_s() + RANK_WAIT_S;
 	struct sockaddr_un a;
 	socklen_t len = address(own, &a);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
+	snprintf(h.regions, sizeof(h.regions), "%s", regions);
 	if (fd < 0)
 		return err_set(err, -errno, "cannot make a socket: %s", strerror(errno));
 	while (connect(fd, (void *)&a, len)) {

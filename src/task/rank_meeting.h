@@ -14,9 +14,12 @@
 
 struct rank_meeting;
 
-/* What the first rank knows of another one. */
+#define RANK_REGIONS_MAX 64
+
+/* What the first rank knows of another one; `regions` is what that one gave to rank_join(). */
 struct rank_member {
 	__u32 rank, pid; /* of its command */
+	char regions[RANK_REGIONS_MAX];
 	int fd;
 	bool ended, has_status;
 	int status; /* of waitpid() */
@@ -52,10 +55,11 @@ void rank_meeting_close(struct rank_meeting *m);
 /**
  * rank_join() - announce a command to the first rank of the node
  * @pid: of the command, which is our child and has not started
+ * @regions: directory where it writes its regions, shorter than RANK_REGIONS_MAX; "": none
  *
  * Return: a socket; or a negative errno with @err, after RANK_WAIT_S at most.
  */
-int rank_join(const struct mpi_rank *own, pid_t pid, struct err *err);
+int rank_join(const struct mpi_rank *own, pid_t pid, const char *regions, struct err *err);
 
 /* Wait until the command may start, or until sampling ends. Return: false if the first rank is gone. */
 bool rank_wait(int fd);

@@ -7,15 +7,18 @@
 
 #include "base/intern.h"
 #include "map_tree.h"
+#include "region_tree.h"
 
 struct event {
 	__u64 time;
 	size_t seq;
 	enum trace_kind kind;
 	__u32 tgid, tid, parent_tgid, parent_tid;
-	bool exec;
+	bool exec, omp, end;
+	__u16 number;
 	__u32 what; /* the text of a name, or the number of a map or cgroup */
-	__u64 cgroup_id;
+	__u32 team;
+	__u64 cgroup_id, addr;
 };
 
 /* What was true from a time on. */
@@ -38,6 +41,12 @@ struct history {
 #define PROCESS(tgid) (1ull << 33 | (tgid))
 #define KERNEL	      (1ull << 32)
 #define RANK(tgid)    (1ull << 34 | (tgid)) /* the name of a version is the rank */
+#define REGION(tid)   (1ull << 35 | (tid))  /* the name of a version is a node of `regions` */
+#define OMP(tid)      (1ull << 36 | (tid))  /* the same; its tgid the number in the team */
+#define START(tid)    (1ull << 37 | (tid)) /* the name is its place among the threads of its process */
+
+#define NO_NUMBER  U64_MAP_NONE
+#define TEAM_DEPTH 8
 
 struct map {
 	struct task_map map; /* without its build id */
@@ -63,6 +72,8 @@ struct tasks {
 	struct task_rank *ranks;
 	size_t n_ranks, ranks_room;
 	struct u64_map rank_at; /* in `ranks`, by rank */
+	struct region_tree regions;
+	struct u64_map started; /* threads beside the first one, by tgid */
 };
 
 int tasks_new(struct tasks **out, struct err *err)
@@ -88,6 +99,8 @@ void tasks_free(struct tasks *t)
 	u64_map_free(&t->cgroup_of);
 	free(t->ranks);
 	u64_map_free(&t->rank_at);
+	region_tree_free(&t->regions);
+	u64_map_free(&t->started);
 	free(t);
 }
 
@@ -178,6 +191,15 @@ int tasks_add(struct tasks *t, const struct trace_event *ev)
 		if (ev->rank.ended)
 			return 0;
 		break;
+	case TRACE_REGION:
+		e.tid = ev->region.tid;
+		e.omp = ev->region.omp;
+		e.end = ev->region.end;
+		e.team = ev->region.team;
+		e.number = ev->region.number;
+		e.addr = ev->region.addr;
+		e.what = intern_get(&t->texts, ev->region.name);
+		break;
 	case TRACE_FORK:
 	case TRACE_EXIT:
 		e.tgid = ev->fork.tgid;
@@ -228,12 +250,60 @@ static struct version *last_of(const struct history *h)
 	return h && h->n ? &h->version[h->n - 1] : NULL;
 }
 
+/* Of those that were there before the recording, names come in the order of their numbers. */
+static void take_start(struct tasks *t, const struct event *e)
+{
+	__u32 n = u64_map_get(&t->started, e->tgid);
+
+	n = n == U64_MAP_NONE ? 1 : n + 1;
+	u64_map_put(&t->started, e->tgid, n);
+	add_version(history_of(t, START(e->tid)),
+		    (struct version){ e->time, true, .tgid = e->tgid, .name = n });
+}
+
+/* The number of a thread is in use again, or the process executes another program. */
+static void forget(struct tasks *t, __u64 key, __u64 time)
+{
+	struct history *h = history_at(t, key);
+
+	if (h)
+		add_version(h, (struct version){ time, true, .tgid = NO_NUMBER });
+}
+
+/* In the end of a region that began before all that is known nothing changes. */
+static void take_region(struct tasks *t, const struct event *e)
+{
+	struct history *h = history_of(t, e->omp ? OMP(e->tid) : REGION(e->tid));
+	struct version *last = last_of(h), v = { e->time, true, .tgid = NO_NUMBER };
+	__u32 in = last ? last->name : 0;
+
+	if (e->end)
+		v.name = region_tree_node(&t->regions, in).parent;
+	else
+		v.name = region_tree_begin(&t->regions, in, intern_text(&t->texts, e->what),
+					   e->team, e->number, e->omp ? e->addr : 0);
+	/* between regions a thread keeps its number */
+	if (e->omp && v.name)
+		v.tgid = region_tree_node(&t->regions, v.name).number;
+	else if (e->omp && last)
+		v.tgid = last->tgid;
+	add_version(h, v);
+}
+
 static void take_comm(struct tasks *t, const struct event *e)
 {
+	const struct version *start = last_of(history_at(t, START(e->tid)));
+
+	if (e->tid != e->tgid && (!start || start->tgid != e->tgid))
+		take_start(t, e);
 	add_version(history_of(t, e->tid),
 		    (struct version){ e->time, e->exec, .tgid = e->tgid, .name = e->what });
-	if (e->exec)
-		add_version(history_of(t, PROCESS(e->tgid)), (struct version){ e->time, true });
+	if (!e->exec)
+		return;
+	add_version(history_of(t, PROCESS(e->tgid)), (struct version){ e->time, true });
+	forget(t, REGION(e->tid), e->time);
+	forget(t, OMP(e->tid), e->time);
+	u64_map_remove(&t->started, e->tgid, u64_map_get(&t->started, e->tgid));
 }
 
 static void take_mmap(struct tasks *t, const struct event *e)
@@ -286,6 +356,12 @@ static void take_fork(struct tasks *t, const struct event *e)
 	/* without it, the name of whoever had the number before is not its name */
 	if (from || history_at(t, e->tid))
 		add_version(history_of(t, e->tid), name);
+	forget(t, REGION(e->tid), e->time);
+	forget(t, OMP(e->tid), e->time);
+	if (e->tid != e->tgid)
+		take_start(t, e);
+	else
+		u64_map_remove(&t->started, e->tgid, u64_map_get(&t->started, e->tgid));
 	if (e->tgid == e->parent_tgid || e->tid != e->tgid)
 		return;
 	fork_rank(t, e);
@@ -314,6 +390,9 @@ static void take(struct tasks *t, const struct event *e)
 		h = e->tid == e->tgid ? history_at(t, PROCESS(e->tgid)) : NULL;
 		if (h)
 			h->exited = true;
+		break;
+	case TRACE_REGION:
+		take_region(t, e);
 		break;
 	case TRACE_RANK:
 		add_version(history_of(t, RANK(e->tgid)),
@@ -462,6 +541,52 @@ bool tasks_rank(const struct tasks *t, __u32 tgid, __u64 time, __u32 *rank)
 		return false;
 	*rank = v->name;
 	return true;
+}
+
+const char *tasks_region(const struct tasks *t, __u32 tid, __u64 time)
+{
+	const struct version *v;
+	struct region_node n;
+
+	sort_events(t);
+	/* of a team in a team the thread that began it may have no region of its own either */
+	for (int depth = 0; depth < TEAM_DEPTH; depth++) {
+		v = version_at(history_at(t, REGION(tid)), time);
+		if (v && v->name)
+			return region_tree_path(&t->regions, v->name);
+		v = version_at(history_at(t, OMP(tid)), time);
+		n = region_tree_node(&t->regions, v ? v->name : 0);
+		while (n.team == tid)
+			n = region_tree_node(&t->regions, n.parent);
+		if (!n.team)
+			return NULL;
+		tid = n.team;
+		time = v->time;
+	}
+	return NULL;
+}
+
+bool tasks_omp(const struct tasks *t, __u32 tid, __u64 time, __u32 *number, __u64 *addr)
+{
+	const struct version *v;
+
+	sort_events(t);
+	v = version_at(history_at(t, OMP(tid)), time);
+	if (!v || v->tgid == NO_NUMBER)
+		return false;
+	*number = v->tgid;
+	*addr = region_tree_node(&t->regions, v->name).addr;
+	return true;
+}
+
+bool tasks_started(const struct tasks *t, __u32 tgid, __u32 tid, __u64 time, __u32 *place)
+{
+	const struct version *v;
+
+	sort_events(t);
+	v = version_at(history_at(t, START(tid)), time);
+	*place = v && v->tgid == tgid ? v->name : 0;
+	return *place || tid == tgid;
 }
 
 const struct task_rank *tasks_ranks(const struct tasks *t, size_t *n)

@@ -71,6 +71,24 @@ bool tasks_have_data(const struct tasks *t);
 /* The MPI rank of a process, which is that of its parent or its own. Return: false if none is known. */
 bool tasks_rank(const struct tasks *t, __u32 tgid, __u64 time, __u32 *rank);
 
+/*
+ * The regions that a thread was in, "outer/inner"; without one of its own those that the thread which began
+ * its OpenMP team was in. Return: NULL if it was in none.
+ */
+const char *tasks_region(const struct tasks *t, __u32 tid, __u64 time);
+
+/**
+ * tasks_omp() - the OpenMP region that a thread was in
+ * @number: of the thread in its team, or in the one before if it was in none
+ * @addr:   in the function with the region; 0: it was in none
+ *
+ * Return: false if no runtime said so.
+ */
+bool tasks_omp(const struct tasks *t, __u32 tid, __u64 time, __u32 *number, __u64 *addr);
+
+/* How many threads of its process started before it. Return: false if its start is not known. */
+bool tasks_started(const struct tasks *t, __u32 tgid, __u32 tid, __u64 time, __u32 *place);
+
 /* One rank of a recording. */
 struct task_rank {
 	__u32 rank;

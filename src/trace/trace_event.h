@@ -75,6 +75,7 @@ enum trace_kind {
 	TRACE_CGROUP,
 	TRACE_LOST,
 	TRACE_RANK,
+	TRACE_REGION,
 };
 
 struct trace_sample {
@@ -134,6 +135,14 @@ struct trace_event {
 			bool ended;	  /* it exited, with this wait status: see waitpid(2) */
 			int status;
 		} rank;
+		struct {
+			__u32 tid;
+			bool omp, end; /* a parallel region of OpenMP; the last one ends */
+			__u16 number;  /* of the thread in its team */
+			__u32 team;    /* the thread that began the team */
+			__u64 addr;    /* in the function with an OpenMP region; 0: none begins */
+			const char *name; /* of another region that begins, else "" */
+		} region;
 	};
 };
 

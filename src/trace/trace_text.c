@@ -101,7 +101,7 @@ void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
 	static const char *const kinds[] = {
 		[TRACE_COMM] = "comm", [TRACE_MMAP] = "mmap",	  [TRACE_FORK] = "fork",
 		[TRACE_EXIT] = "exit", [TRACE_CGROUP] = "cgroup", [TRACE_LOST] = "lost",
-		[TRACE_RANK] = "rank",
+		[TRACE_RANK] = "rank", [TRACE_REGION] = "region",
 	};
 	const struct out o = { f, json };
 
@@ -136,6 +136,15 @@ void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
 		put_number(&o, "rank", ev->rank.rank);
 		put_flag(&o, "ended", ev->rank.ended);
 		put_number(&o, "status", ev->rank.status);
+		break;
+	case TRACE_REGION:
+		put_number(&o, "tid", ev->region.tid);
+		put_flag(&o, "omp", ev->region.omp);
+		put_flag(&o, "end", ev->region.end);
+		put_number(&o, "team", ev->region.team);
+		put_number(&o, "number", ev->region.number);
+		put_number(&o, "addr", ev->region.addr);
+		put_text(&o, "name", ev->region.name);
 		break;
 	default:
 		put_number(&o, "n", ev->lost.n);

@@ -63,6 +63,7 @@ static uint64_t mix_event(uint64_t sum, const struct trace_event *ev, const stru
 	case TRACE_LOST:
 		return mix(sum, ev->lost.n);
 	case TRACE_RANK:
+	case TRACE_REGION:
 		break;
 	}
 	abort();

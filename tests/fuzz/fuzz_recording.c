@@ -60,6 +60,8 @@ static __u64 add_event(__u64 sum, const struct trace_info *info, const struct tr
 		return add(sum, ev->lost.n);
 	case TRACE_RANK:
 		return add(sum, ev->rank.rank);
+	case TRACE_REGION:
+		return add_text(add(sum, ev->region.addr), ev->region.name);
 	case TRACE_FORK:
 	case TRACE_EXIT:
 		return add(sum, ev->fork.tid);

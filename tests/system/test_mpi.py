@@ -13,6 +13,7 @@ import unittest
 import ibscope
 from ibscope import until
 from test_record import Recorded, ledger
+from test_regions import LOAD, SIM, Log, OpenMP
 
 OK, WHY = ibscope.can_bpf()
 HOST = os.uname().nodename
@@ -115,6 +116,20 @@ class Environments(Case):
                 self.assertEqual([f for f in os.listdir(self.dir) if f.endswith('.data')],
                                  [f'ibscope.{HOST}.{first}.data'])
                 os.remove(self.path(f'ibscope.{HOST}.{first}.data'))
+
+    def test_regions_of_all_ranks(self):
+        """The one that collects reads those of the others, each to the unit."""
+        p = [self.start(r, 'sh', '-c', f'{LOAD} 2 3 >{self.path(f"log{r}")}') for r in range(3)]
+        err = [self.end(x) for x in p]
+        self.check_ranks(err[0], range(3))
+        p = ibscope.run('report', '--json', '--by', 'rank,tid,region', self.path(f'ibscope.{HOST}.0.data'))
+        rows = {(r['labels']['rank'], r['labels']['tid'], r['labels']['region']) for r in json.loads(p.stdout)['rows']}
+        for rank in range(3):
+            with open(self.path(f'log{rank}')) as f:
+                for tid in Log(f.read()).at:
+                    for region in 'outer', 'outer/inner', None:
+                        self.assertIn((str(rank), str(tid), region), rows)
+        self.assertEqual(len([e for e in self.recorded().of('region')]), 3 * 2 * 3 * 4)
 
     def test_children_have_the_rank(self):
         """The one that works is a grandchild."""
@@ -240,6 +255,25 @@ class Launchers(Case):
 
     def test_mpich(self):
         self.check('mpich')
+
+    def hybrid(self, which):
+        """Four ranks of two threads: every sample of theirs has its rank, host, thread, and region."""
+        load = OpenMP.build(self, 'clang', '-fopenmp=libomp')
+        err = self.mpirun(which, ibscope.IBSCOPE, 'record', *SIM, '--per-rank', '--omp', '--', load, '2')
+        self.check_ranks(err, range(self.RANKS))
+        keys = 'rank', 'host', 'thread_role', 'omp_region', 'region'
+        p = ibscope.run('report', '--json', '--by', ','.join(keys), self.path(f'ibscope.{HOST}.0.data'))
+        rows = {tuple(r['labels'][k] for k in keys): r['samples'] for r in json.loads(p.stdout)['rows']}
+        self.assertEqual(sum(rows.values()), self.recorded().end['forwarded'])
+        inside = {(rank, host, role, omp.split()[0], region) for rank, host, role, omp, region in rows if omp}
+        self.assertEqual(inside, {(str(rank), HOST, f'omp {thread}', *where) for rank in range(self.RANKS)
+                                  for thread in range(2) for where in (('solve', 'solver'), ('smooth', None))})
+
+    def test_open_mpi_hybrid(self):
+        self.hybrid('openmpi')
+
+    def test_mpich_hybrid(self):
+        self.hybrid('mpich')
 
     def test_open_mpi_rank_dies(self):
         self.check_death('openmpi', 2)

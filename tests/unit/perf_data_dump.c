@@ -78,6 +78,7 @@ static void print_event(const struct trace_event *ev)
 		       ev->lost.samples ? " samples" : "");
 		break;
 	case TRACE_RANK:
+	case TRACE_REGION:
 		break;
 	}
 }

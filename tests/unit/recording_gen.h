@@ -74,7 +74,7 @@ static inline const char *gen_string(struct gen *g, char *buf, size_t size)
 static inline void gen_event(struct gen *g, struct trace_event *ev, char *buf, size_t size)
 {
 	*ev = (struct trace_event){ .kind = TRACE_COMM +
-					    gen_below(g, TRACE_RANK - TRACE_COMM + 1) };
+					    gen_below(g, TRACE_REGION - TRACE_COMM + 1) };
 	switch (ev->kind) {
 	case TRACE_COMM:
 		ev->comm.tgid = gen_u64(g);
@@ -114,6 +114,15 @@ static inline void gen_event(struct gen *g, struct trace_event *ev, char *buf, s
 		ev->rank.rank = gen_u64(g);
 		ev->rank.ended = gen_below(g, 2);
 		ev->rank.status = gen_u64(g);
+		break;
+	case TRACE_REGION:
+		ev->region.tid = gen_u64(g);
+		ev->region.omp = gen_below(g, 2);
+		ev->region.end = gen_below(g, 2);
+		ev->region.team = gen_u64(g);
+		ev->region.number = gen_u64(g);
+		ev->region.addr = gen_u64(g);
+		ev->region.name = gen_string(g, buf, size);
 		break;
 	default:
 		ev->fork.tgid = gen_u64(g);

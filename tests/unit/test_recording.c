@@ -155,6 +155,15 @@ static void same_event(const struct trace_event *a, const struct trace_event *b)
 		assert_int_equal(a->rank.ended, b->rank.ended);
 		assert_int_equal(a->rank.status, b->rank.status);
 		break;
+	case TRACE_REGION:
+		assert_int_equal(a->region.tid, b->region.tid);
+		assert_int_equal(a->region.omp, b->region.omp);
+		assert_int_equal(a->region.end, b->region.end);
+		assert_int_equal(a->region.team, b->region.team);
+		assert_int_equal(a->region.number, b->region.number);
+		assert_true(a->region.addr == b->region.addr);
+		assert_string_equal(a->region.name, b->region.name);
+		break;
 	default:
 		assert_memory_equal(&a->fork, &b->fork, sizeof(a->fork));
 	}

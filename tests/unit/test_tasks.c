@@ -417,6 +417,167 @@ static void test_many(void **state)
 	tasks_free(t);
 }
 
+static void region(struct tasks *t, __u64 time, __u32 tid, const char *name)
+{
+	struct trace_event ev = { .kind = TRACE_REGION,
+				  .time = time,
+				  .region = { .tid = tid, .end = !name, .name = name ?: "" } };
+
+	assert_int_equal(tasks_add(t, &ev), 0);
+}
+
+/* @team 0: it ends */
+static void omp(struct tasks *t, __u64 time, __u32 tid, __u32 team, __u16 number, __u64 addr)
+{
+	struct trace_event ev = { .kind = TRACE_REGION,
+				  .time = time,
+				  .region = { .tid = tid,
+					      .omp = true,
+					      .end = !team,
+					      .team = team,
+					      .number = number,
+					      .addr = addr,
+					      .name = "" } };
+
+	assert_int_equal(tasks_add(t, &ev), 0);
+}
+
+static void assert_region(const struct tasks *t, __u32 tid, __u64 time, const char *expected)
+{
+	assert_string_equal(tasks_region(t, tid, time) ?: "(none)", expected);
+}
+
+static void test_regions(void **state)
+{
+	struct tasks *t = fresh();
+
+	(void)state;
+	region(t, 500, 10, NULL);
+	region(t, 100, 10, "outer");
+	region(t, 50, 10, NULL); /* of one that began before the recording */
+	region(t, 200, 10, "inner");
+	region(t, 300, 10, NULL);
+	region(t, 400, 10, "inner");
+	region(t, 600, 10, NULL);
+	region(t, 700, 10, "never ends");
+	region(t, 150, 11, "other");
+	fork_of(t, 800, 20, 10, 5, 5); /* the number of the thread is used again */
+	region(t, 900, 10, "new");
+	comm(t, 1000, 20, 10, true, "program");
+
+	assert_region(t, 10, 99, "(none)");
+	assert_region(t, 10, 100, "outer");
+	assert_region(t, 10, 200, "outer/inner");
+	assert_region(t, 11, 200, "other");
+	assert_region(t, 10, 300, "outer");
+	assert_region(t, 10, 450, "outer/inner");
+	assert_region(t, 10, 500, "outer");
+	assert_region(t, 10, 600, "(none)");
+	assert_region(t, 10, 799, "never ends");
+	assert_region(t, 10, 850, "(none)");
+	assert_region(t, 10, 950, "new");
+	assert_region(t, 10, 1000, "(none)");
+	assert_region(t, 12, 500, "(none)");
+	tasks_free(t);
+}
+
+/* More names than fit a path: it does not grow, but the ends are counted. */
+static void test_deep_regions(void **state)
+{
+	const int depth = 100000;
+	struct tasks *t = fresh();
+
+	(void)state;
+	for (int i = 0; i < depth; i++)
+		region(t, 10 + i, 10, "x");
+	for (int i = 0; i < depth - 1; i++)
+		region(t, 10 + depth + i, 10, NULL);
+	assert_region(t, 10, 11, "x/x");
+	assert_int_equal(strlen(tasks_region(t, 10, depth)), 2 * 32 - 1);
+	assert_region(t, 10, 10 + 2 * depth, "x");
+	tasks_free(t);
+}
+
+static void assert_omp(const struct tasks *t, __u32 tid, __u64 time, __u32 number, __u64 addr)
+{
+	__u32 got = 0;
+	__u64 at = 0;
+
+	assert_true(tasks_omp(t, tid, time, &got, &at));
+	assert_int_equal(got, number);
+	assert_true(at == addr);
+}
+
+/* Thread 10 begins a team of three, and 12 of these one of two. */
+static void test_teams(void **state)
+{
+	struct tasks *t = fresh();
+	__u32 number;
+	__u64 addr;
+
+	(void)state;
+	region(t, 50, 10, "solve");
+	for (__u16 i = 0; i < 3; i++)
+		omp(t, 100 + i, 10 + i, 10, i, 0x400000);
+	region(t, 150, 11, "own");
+	region(t, 180, 11, NULL);
+	omp(t, 200, 12, 12, 0, 0x500000);
+	omp(t, 201, 13, 12, 1, 0x500000);
+	omp(t, 300, 13, 0, 0, 0);
+	omp(t, 301, 12, 0, 0, 0);
+	for (__u16 i = 0; i < 3; i++)
+		omp(t, 400 + i, 10 + i, 0, 0, 0);
+	region(t, 500, 10, NULL);
+
+	assert_false(tasks_omp(t, 11, 100, &number, &addr));
+	assert_omp(t, 11, 120, 1, 0x400000);
+	assert_omp(t, 12, 120, 2, 0x400000);
+	assert_omp(t, 12, 250, 0, 0x500000);
+	assert_omp(t, 12, 350, 2, 0x400000);
+	assert_omp(t, 13, 350, 1, 0); /* between regions it keeps its number */
+	assert_omp(t, 11, 450, 1, 0);
+	assert_region(t, 11, 120, "solve"); /* of the one that began the team */
+	assert_region(t, 11, 160, "own");
+	assert_region(t, 11, 190, "solve");
+	assert_region(t, 13, 250, "solve"); /* of a team in the team */
+	assert_region(t, 11, 450, "(none)");
+	tasks_free(t);
+}
+
+static void assert_started(const struct tasks *t, __u32 tgid, __u32 tid, __u64 time, int expected)
+{
+	__u32 place;
+
+	assert_int_equal(tasks_started(t, tgid, tid, time, &place) ? (int)place : -1, expected);
+}
+
+static void test_order_of_start(void **state)
+{
+	struct tasks *t = fresh();
+
+	(void)state;
+	comm(t, 10, 10, 10, false, "main");
+	comm(t, 10, 10, 11, false, "was there"); /* before the recording */
+	fork_of(t, 100, 10, 15, 10, 10);
+	fork_of(t, 200, 10, 13, 10, 15);
+	comm(t, 210, 10, 13, false, "renamed");
+	fork_of(t, 300, 20, 20, 10, 10); /* a process: its threads count anew */
+	fork_of(t, 310, 20, 21, 20, 20);
+	comm(t, 400, 10, 10, true, "program");
+	fork_of(t, 500, 10, 22, 10, 10);
+
+	assert_started(t, 10, 10, 50, 0);
+	assert_started(t, 10, 11, 50, 1);
+	assert_started(t, 10, 15, 150, 2);
+	assert_started(t, 10, 13, 250, 3);
+	assert_started(t, 20, 20, 350, 0);
+	assert_started(t, 20, 21, 350, 1);
+	assert_started(t, 10, 22, 550, 1);
+	assert_started(t, 30, 22, 550, -1); /* of another process */
+	assert_started(t, 10, 99, 550, -1);
+	tasks_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -431,6 +592,10 @@ int main(void)
 		cmocka_unit_test(test_cgroups),
 		cmocka_unit_test(test_model),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_deep_regions),
+		cmocka_unit_test(test_teams),
+		cmocka_unit_test(test_order_of_start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,13 @@ static void put_event(const struct trace_event *ev)
 		printf("\"kind\":\"rank\",\"tgid\":%u,\"rank\":%u,\"ended\":%d,\"status\":%d",
 		       ev->rank.tgid, ev->rank.rank, ev->rank.ended, ev->rank.status);
 		break;
+	case TRACE_REGION:
+		printf("\"kind\":\"region\",\"tid\":%u,\"omp\":%d,\"end\":%d,\"number\":%u,"
+		       "\"addr\":%llu",
+		       ev->region.tid, ev->region.omp, ev->region.end, ev->region.number,
+		       (ull)ev->region.addr);
+		put_string("name", ev->region.name);
+		break;
 	default:
 		printf("\"kind\":\"other\"");
 	}

@@ -219,6 +219,11 @@ static void summary(struct record *r, const struct ledger *l)
 		log_warn("%llu records of process names and mappings were lost; some samples lack "
 			 "them",
 			 lost);
+	lost = regions_lost(r->capture.regions);
+	if (lost)
+		log_warn("%llu records of regions were lost; some samples have a wrong region or "
+			 "none",
+			 lost);
 }
 
 /* --- the run */
@@ -267,7 +272,8 @@ static void wait_for_records(struct record *r, double deadline, const sigset_t *
 		{ .fd = r->rank_ended ? -1 : sampling_command_fd(&r->sampling), .events = POLLIN },
 		{ .fd = rank_meeting_fd(r->meeting), .events = POLLIN },
 	};
-	double wait = fmin(rings_delay_ms(rings) / 1e3, fmax(deadline - now_s(), 0));
+	double delay = fmin(rings_delay_ms(rings) / 1e3, regions_delay_s(r->capture.regions));
+	double wait = fmin(delay, fmax(deadline - now_s(), 0));
 	const struct timespec t = { .tv_sec = wait, .tv_nsec = (wait - floor(wait)) * 1e9 };
 
 	ppoll(fds, ARRAY_SIZE(fds), &t, open);
@@ -382,6 +388,7 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	ret = capture_begin(&r->capture, s, !r->code_maps && samples_data(&r->info), err);
 	if (ret)
 		return ret;
+	record_regions_begin(r);
 	r->out.stop = &interrupted;
 	block_signals(false, NULL);
 	ret = output_open(&r->out, &r->capture.output, err);
@@ -406,6 +413,8 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 
 static void close_record(struct record *r)
 {
+	regions_free(r->capture.regions);
+	regions_dir_remove(r->regions_dir);
 	capture_close(&r->capture);
 	rank_meeting_close(r->meeting);
 	free(r->rank_path);
@@ -451,6 +460,12 @@ int cmd_record(int argc, char **argv)
 		ret = sampling_explain(&r.sampling, false);
 		close_record(&r);
 		return ret;
+	}
+	ret = record_regions_prepare(&r, &err);
+	if (ret) {
+		log_error("%s", err.text);
+		close_record(&r);
+		return EXIT_USAGE;
 	}
 	if (record_rank_follows(&r)) {
 		ret = record_rank_follow(&r);

@@ -44,6 +44,9 @@ const struct option_row record_options[] = {
 	  "COMMAND is a rank of an MPI job: the first one of each node collects for all of the "
 	  "node; FILE gets %h (host) and %r (rank), default " RECORD_RANK_PATH,
 	  OPTION_FLAG(struct record, per_rank) },
+	{ "omp", 0, NULL,
+	  "record the OpenMP regions and thread numbers of COMMAND, if its runtime has OMPT",
+	  OPTION_FLAG(struct record, omp) },
 	{ "csv", 0, NULL, "print one line per sample, after a header",
 	  OPTION_FLAG(struct record, csv) },
 	{ "json", 0, NULL, "print one JSON object per sample", OPTION_FLAG(struct record, json) },

@@ -9,13 +9,14 @@
 struct record {
 	struct sampling sampling;
 	struct output_opts out;
-	bool csv, json, per_rank;
+	bool csv, json, per_rank, omp;
 	bool code_maps;		      /* none of memory that is not executable */
 	struct mpi_rank rank;	      /* with per_rank */
 	char *rank_path;	      /* of `out`, with the rank in it */
 	struct rank_meeting *meeting; /* NULL: this rank is alone on its node, or not of MPI */
 	__u32 *rank_pids;
-	bool rank_ended; /* our own one, with this status of waitpid() */
+	char regions_dir[REGIONS_DIR_MAX]; /* of our own command; "": none */
+	bool rank_ended;		   /* our own one, with this status of waitpid() */
 	int rank_status;
 	bool rank_failed; /* one of this node: the launcher will end the job */
 	__u64 max_bytes;
@@ -70,6 +71,14 @@ void record_rank_raise(const struct record *r);
 
 /* Write which ranks have ended since the last call. Return: as record_put_ranks(). */
 int record_ended_ranks(struct record *r, struct err *err);
+
+/* --- regions of the command */
+
+/* Prepare for a command that begins after this. Return: 0 or a negative errno with @err. */
+int record_regions_prepare(struct record *r, struct err *err);
+
+/* Collect them, with those of other ranks. */
+void record_regions_begin(struct record *r);
 
 /* Of a struct record. */
 extern const struct option_row record_options[];

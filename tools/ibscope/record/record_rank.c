@@ -121,7 +121,7 @@ int record_rank_follow(struct record *r)
 		log_error("%s", err.text);
 		return EXIT_NOT_RUN;
 	}
-	fd = rank_join(&r->rank, command_pid(followed), &err);
+	fd = rank_join(&r->rank, command_pid(followed), r->regions_dir, &err);
 	if (fd >= 0 && rank_wait(fd))
 		log_info("rank %u: the first rank of this node collects for it", r->rank.rank);
 	else
@@ -137,8 +137,10 @@ int record_rank_follow(struct record *r)
 		wait_for_end(r, followed, fd);
 		command_wait(followed, status);
 	}
-	if (fd >= 0)
+	if (fd >= 0) {
 		rank_leave(fd, *status);
+		*r->regions_dir = 0; /* the rank that collects removes it */
+	}
 	command_close(followed);
 	return WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
 }
