@@ -9,6 +9,13 @@
 #include <ibscope/maps.h>
 #include <ibscope/predicate.h>
 
+/* Whether the ops that each sample stands for are added up, and what they are. */
+enum ibs_weigh {
+	IBS_WEIGH_NO,	  /* the period does not vary */
+	IBS_WEIGH_PERIOD, /* the period that the sample was taken with */
+	IBS_WEIGH_TAG,	  /* ibs_control.tag_ops */
+};
+
 struct ibs_config {
 	struct ibs_cpu ibs; /* that the samples are of */
 	__u32 cpu_mask;	    /* of an index of CPUs */
@@ -23,7 +30,7 @@ struct ibs_config {
 	__u8 comm_but;	    /* all but those names */
 	__u8 lat_select;
 	__u8 kind_select; /* `layout` refuses some */
-	__u8 weigh;	  /* periods vary: each sample's is added up */
+	__u8 weigh;	  /* enum ibs_weigh */
 	__u8 tlb;	  /* TLB misses are counted */
 	/* its head is read with what is above, from one cache line of .rodata (ibs_op.bpf.c) */
 	struct ibs_filter filter;

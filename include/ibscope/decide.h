@@ -479,10 +479,18 @@ static __always_inline __u32 regs_select(core_t core, const __u64 *regs, __u32 *
 	return fetch ? fetch_filter_outcome(core, regs) : filter_outcome(core, regs);
 }
 
-/* @slot: its first words; every kind of sample comes by here, most have nothing to count. */
-static __always_inline void count_tlb(core_cfg *cfg, __u64 *slot, __u64 data3,
-				      const struct sample *s)
+/* The ops that a sample stands for; only with cfg->weigh. */
+static __always_inline __u64 sample_ops(core_t core, const struct sample *s)
 {
+	if (core_config(core)->weigh == IBS_WEIGH_TAG)
+		return READ_ONCE(core_control(core)->tag_ops);
+	return sample_period(s);
+}
+
+/* @slot: its first words; every kind of sample comes by here, most have nothing to count. */
+static __always_inline void count_tlb(core_t core, __u64 *slot, __u64 data3, const struct sample *s)
+{
+	core_cfg *cfg = core_config(core);
 	const __u32 caps = cfg->ibs.caps;
 	__u32 word = data3 & IBS_OP_DATA3_L2TLB_MISS ? IBS_TLB_L2_MISS : IBS_TLB_L2_HIT;
 
@@ -490,7 +498,7 @@ static __always_inline void count_tlb(core_cfg *cfg, __u64 *slot, __u64 data3,
 		return;
 	count_add(&slot[word], 1);
 	if (cfg->weigh)
-		count_add(&slot[word + IBS_TLB_L2_HIT_OPS], sample_period(s));
+		count_add(&slot[word + IBS_TLB_L2_HIT_OPS], sample_ops(core, s));
 	if (ibs_op_tlb_refill_lat_valid(caps, data3)) {
 		count_add(&slot[IBS_TLB_REFILL_N], 1);
 		count_add(&slot[IBS_TLB_REFILL_SUM],
@@ -528,10 +536,10 @@ static __always_inline __u32 aggregate(core_t core, __u32 word, const struct sam
 	if (!words || word > cfg->slot_words - IBS_HIST_REACH)
 		return IBS_OUTCOME_LOST_INTERNAL;
 	if (!fetch && cfg->tlb)
-		count_tlb(cfg, words, data3, s);
+		count_tlb(core, words, data3, s);
 	words += word;
 	if (cfg->weigh)
-		count_add(&words[IBS_PAIR_OPS], sample_period(s));
+		count_add(&words[IBS_PAIR_OPS], sample_ops(core, s));
 	metric = cfg->metric;
 	if (hist && metric_valid(cfg, metric, s->regs, data3, fetch)) {
 		__u32 lat = fetch ? ibs_fetch_metric(metric, s->regs)
@@ -539,7 +547,7 @@ static __always_inline __u32 aggregate(core_t core, __u32 word, const struct sam
 		/* the mask is for the verifier, which cannot follow the bucket's arithmetic */
 		__u32 bucket = ibs_lat_bucket(lat) & IBS_HIST_BUCKET_MASK;
 
-		__u64 cycles = cfg->weigh ? lat * sample_period(s) : lat;
+		__u64 cycles = cfg->weigh ? lat * sample_ops(core, s) : lat;
 
 		if (cfg->weigh)
 			count_add(&words[IBS_HIST_CYCLES], cycles);

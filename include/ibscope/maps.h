@@ -237,6 +237,7 @@ struct ibs_control {
 	__u32 fold;	     /* odd while user space moves counts from slot to slot: readers wait */
 	__u16 pid_test;	     /* IBS_PID_TEST_IN or _OUT */
 	__u8 cgroup_default; /* what a cgroup without a named ancestor is */
+	__u64 tag_ops;	     /* ops that a sample stands for, where hardware drops others */
 };
 
 /* The map that is pinned for readers. */

@@ -13,7 +13,7 @@
 #define IBS_PIN_DIR "/sys/fs/bpf/ibscope"
 
 /* Bumped when a reader of the old layout would misread the new one. */
-#define IBS_PIN_SCHEMA 8
+#define IBS_PIN_SCHEMA 9
 #define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
 
 /*
@@ -123,6 +123,9 @@ struct ibs_meta_status {
 	__u64 rss_max;
 	__u64 clock_steps, suspends; /* noticed while a collector ran */
 	__u64 pmu_shared;	     /* times that another user began to share the PMU */
+	/* of struct ledger, while a collector could count them */
+	__u64 dropped, undelivered;
+	__u32 dropped_known, undelivered_known; /* by the last collector */
 	/* by enum ibs_work */
 	__u64 work_ns[IBS_WORK_ROOM];	      /* CPU time */
 	__u64 work_delayed_ns[IBS_WORK_ROOM]; /* for which work waited because of its limit */

@@ -188,10 +188,6 @@ static int check(const struct settings_source *src, struct collector_settings *s
 {
 	int ret = src->extra && src->extra->check ? src->extra->check(s, err) : 0;
 
-	if (!ret && s->sampling.stages & 1U << PLAN_HARDWARE)
-		ret = err_set(err, -EINVAL,
-			      "--plan: a collector counts estimated ops, which 'hw' takes away: "
-			      "leave it out");
 	return ret ?: check_budget(s, err) ?: sampling_filter(&s->sampling, err);
 }
 

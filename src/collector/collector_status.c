@@ -134,6 +134,10 @@ static int update(struct collector *c, double now_s, bool ticks, struct err *err
 	st->pmu_samples = ledger.pmu_samples;
 	st->unseen = ledger.unseen;
 	st->pmu_exact = ledger.pmu_exact;
+	st->dropped = ledger.dropped;
+	st->dropped_known = ledger.dropped_known;
+	st->undelivered = ledger.undelivered;
+	st->undelivered_known = ledger.undelivered_known;
 	st->counted = pmu.counted;
 	st->enabled_ns = pmu.enabled_ns;
 	st->running_ns = pmu.running_ns;

@@ -427,6 +427,17 @@ const struct counts *pinned_counts(const struct pinned *p)
 	return &p->counts;
 }
 
+void pinned_ledger(const struct ibs_meta_status *st, struct ledger *out)
+{
+	out->pmu_samples = st->pmu_samples;
+	out->unseen = st->unseen;
+	out->pmu_exact = st->pmu_exact;
+	out->dropped = st->dropped;
+	out->dropped_known = st->dropped_known;
+	out->undelivered = st->undelivered;
+	out->undelivered_known = st->undelivered_known;
+}
+
 int pinned_snapshot(const struct pinned *p, struct snapshot *out, struct err *err)
 {
 	const struct ibs_meta_status *st;
@@ -442,9 +453,7 @@ int pinned_snapshot(const struct pinned *p, struct snapshot *out, struct err *er
 	if (ret)
 		return ret;
 	out->time_ns = st->time_ns;
-	out->ledger.pmu_samples = st->pmu_samples;
-	out->ledger.unseen = st->unseen;
-	out->ledger.pmu_exact = st->pmu_exact;
+	pinned_ledger(st, &out->ledger);
 	out->pmu = (struct pmu_state){ .cpus = st->cpus,
 				       .enabled_ns = st->enabled_ns,
 				       .running_ns = st->running_ns,

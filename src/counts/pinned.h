@@ -42,6 +42,9 @@ void pinned_meta(const struct pinned *p, struct ibs_meta *out);
 
 const struct counts *pinned_counts(const struct pinned *p);
 
+/* What the collector knows of samples beside what is counted: all but `seen` and the outcomes. */
+void pinned_ledger(const struct ibs_meta_status *st, struct ledger *out);
+
 /**
  * pinned_snapshot() - everything counted so far, the PMU's state included
  *

@@ -213,6 +213,7 @@ static void ledger_diff(struct ledger *l, const struct ledger *older)
 	l->pmu_samples -= older->pmu_samples;
 	l->unseen -= older->unseen;
 	l->dropped -= older->dropped;
+	l->undelivered -= older->undelivered;
 	for (int o = 0; o < IBS_OUTCOME_N; o++)
 		l->outcome[o] -= older->outcome[o];
 }
@@ -226,6 +227,7 @@ static void pmu_diff(struct pmu_state *p, const struct pmu_state *older)
 	p->went -= older->went;
 	p->came -= older->came;
 	p->tagged -= older->tagged;
+	p->valid -= older->valid;
 	p->tag_ops -= older->tag_ops;
 	p->tag_n -= older->tag_n;
 }

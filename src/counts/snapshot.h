@@ -52,6 +52,8 @@ struct ledger {
 	bool pmu_exact;	   /* the two before are exact */
 	__u64 dropped;	   /* tagged ops that retired, but were dropped by the hardware */
 	bool dropped_known;
+	__u64 undelivered; /* tagged ops that were valid, but never reached the program */
+	bool undelivered_known;
 };
 
 struct pmu_state {
@@ -63,6 +65,8 @@ struct pmu_state {
 	/* by core counters: retired tagged ops; while all CPUs sampled, those, and retired ops (or cycles) */
 	__u64 tagged, tag_n, tag_ops;
 	bool tags_known;
+	__u64 valid; /* the tagged ops that interrupted */
+	bool valid_known;
 };
 
 /* Miss cycles of CPUs that share their counters: those of an L3 complex, or of some of them. */

@@ -33,6 +33,12 @@
 	X(UNSEEN, "ibscope_samples_unseen", COUNTER, "",                                           \
 	  "Samples counted by the PMU that never reached the BPF program.",                        \
 	  VALUE(st->pmu_exact ? st->unseen : (double)NAN))                                         \
+	X(DROPPED, "ibscope_tagged_ops_dropped_by_hardware", COUNTER, "",                          \
+	  "Tagged ops that retired, but were dropped by a hardware filter.",                       \
+	  VALUE(st->dropped_known ? st->dropped : (double)NAN))                                    \
+	X(UNDELIVERED, "ibscope_tagged_ops_undelivered", COUNTER, "",                              \
+	  "Tagged ops that were valid, but never reached the BPF program, by core counters.",      \
+	  VALUE(st->undelivered_known ? st->undelivered : (double)NAN))                            \
 	X(PMU_ENABLED, "ibscope_pmu_enabled_seconds", COUNTER, "seconds",                          \
 	  "Time that the event was enabled, summed over all CPUs.", VALUE(st->enabled_ns / 1e9))   \
 	X(PMU_RUNNING, "ibscope_pmu_running_seconds", COUNTER, "seconds",                          \

@@ -75,9 +75,7 @@ void reading_finish(struct reading *r, const struct ledger *counted, size_t grou
 	const struct ibs_meta_status *st = &r->meta.status;
 
 	r->ledger = *counted;
-	r->ledger.pmu_samples = st->pmu_samples;
-	r->ledger.unseen = st->unseen;
-	r->ledger.pmu_exact = st->pmu_exact;
+	pinned_ledger(st, &r->ledger);
 	r->groups = groups;
 }
 

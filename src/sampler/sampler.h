@@ -43,6 +43,7 @@ struct pins;
 enum sampler_tag {
 	SAMPLER_TAG_OPS,     /* retired ops, or cycles: what the event counts */
 	SAMPLER_TAG_RETIRED, /* tagged ops that retired */
+	SAMPLER_TAG_VALID,   /* tagged ops that interrupted; may be missing */
 	SAMPLER_TAGS
 };
 

@@ -50,8 +50,8 @@ int sampler_set_cgroup(struct sampler *s, int cgroup, struct err *err)
 	int ret = s->events ? perf_events_set_cgroup(s->events, cgroup ?: -1, err) : 0;
 	struct err ignored;
 
-	if (s->tags)
-		perf_events_set_cgroup(s->tags, ret || !cgroup ? -1 : cgroup, &ignored);
+	FOR_COUNTERS(s, p)
+	perf_events_set_cgroup(*p, ret || !cgroup ? -1 : cgroup, &ignored);
 	return ret && cgroup ? err_set(err, ret, "%s", refused_cgroup(ret)) : ret;
 }
 
@@ -66,8 +66,8 @@ int sampler_start(struct sampler *s, struct err *err)
 	struct err ignored;
 
 	/* the first to be enabled and the last to be disabled: no tag is missed */
-	if (s->tags)
-		perf_events_enable(s->tags, &ignored);
+	FOR_COUNTERS(s, p)
+	perf_events_enable(*p, &ignored);
 	if (!ret && s->events)
 		ret = perf_events_enable(s->events, err);
 	s->started |= !ret;
@@ -79,8 +79,8 @@ int sampler_restart(struct sampler *s, struct err *err)
 {
 	struct err ignored;
 
-	if (s->tags)
-		perf_events_renew(s->tags, &ignored);
+	FOR_COUNTERS(s, p)
+	perf_events_renew(*p, &ignored);
 	return s->events ? perf_events_renew(s->events, err) : 0;
 }
 
@@ -89,14 +89,17 @@ void sampler_stop(struct sampler *s)
 	sampler_tags_end(s);
 	if (s->events)
 		perf_events_disable(s->events);
-	if (s->tags)
-		perf_events_disable(s->tags);
+	FOR_COUNTERS(s, p)
+	perf_events_disable(*p);
 }
 
 #define SIM_PERIOD_MAX (1ULL << 40) /* ns: 18 minutes */
 
 int sampler_set_period(struct sampler *s, __u64 period, struct err *err)
 {
+	__u64 before;
+	int ret;
+
 	if (!s->events || !perf_events_period(s->events) || !s->count_ops)
 		return err_set(err, -EINVAL,
 			       "this collection was not begun with a period that "
@@ -112,7 +115,11 @@ int sampler_set_period(struct sampler *s, __u64 period, struct err *err)
 			       period);
 	if (period == perf_events_period(s->events))
 		return 0;
-	return perf_events_set_period(s->events, period, err);
+	before = perf_events_period(s->events);
+	ret = perf_events_set_period(s->events, period, err);
+	if (!ret)
+		sampler_tags_period(s, before, period);
+	return ret;
 }
 
 __u64 sampler_period(const struct sampler *s)
@@ -130,8 +137,10 @@ void sampler_tick(struct sampler *s)
 		return;
 	perf_events_throttled(s->events);
 	ret = cpulist_read("", "online", &online, &err);
-	if (!ret && s->tags)
-		perf_events_follow(s->tags, &online, &err);
+	FOR_COUNTERS(s, p)
+	if (!ret)
+		perf_events_follow(*p, &online, &err);
+	sampler_tags_weigh(s);
 	ret = ret ?: perf_events_follow(s->events, &online, &err);
 	if (ret) {
 		if (!s->warned_cpus)

@@ -40,7 +40,9 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 				.by = sampler_group_by(opts),
 				.max_slots = s->max_slots,
 				.metric = opts->metric,
-				.weigh = opts->count_ops,
+				.weigh = !opts->count_ops	     ? IBS_WEIGH_NO
+					 : sampler_weighs_tags(opts) ? IBS_WEIGH_TAG
+								     : IBS_WEIGH_PERIOD,
 				.tlb = opts->tlb };
 
 	config_select(&c, &opts->sel);
@@ -419,7 +421,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	s->possible_cpus = n;
 	s->max_slots = sampler_max_slots(opts);
 	s->counts_periods = opts->source == SAMPLER_IBS && !opts->attr.freq && !opts->filter;
-	s->drops = opts->filter == EVENT_FILTER_HARDWARE;
+	s->filter = opts->filter;
 	s->by_freq = opts->attr.freq;
 	period = opts->attr.freq || opts->filter == EVENT_FILTER_HARDWARE
 			 ? 0
@@ -578,7 +580,8 @@ void sampler_close(struct sampler *s)
 	if (!s)
 		return;
 	perf_events_close(s->events);
-	perf_events_close(s->tags);
+	FOR_COUNTERS(s, p)
+	perf_events_close(*p);
 	rings_close(s->rings);
 	bpf_link__destroy(s->fork_link);
 	select_close(&s->select);

@@ -78,6 +78,8 @@ void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts)
 	__atomic_fetch_add(&s->select.control->gen, 1, __ATOMIC_SEQ_CST);
 	st = &pins_meta(opts->pins)->status;
 	s->unseen = st->unseen;
+	s->dropped_before = st->dropped;
+	s->undelivered_before = st->undelivered;
 	s->pmu_before = (struct pmu_state){ .enabled_ns = st->enabled_ns,
 					    .running_ns = st->running_ns,
 					    .counted = st->counted,
@@ -93,7 +95,7 @@ int sampler_pins_start(struct sampler *s, struct err *err)
 
 	/* samples after the last collector's last look at the PMU were seen, or are unknown */
 	if (!ret && s->adopted)
-		s->pmu_samples_before = now.seen + s->unseen;
+		s->pmu_samples_before = (s->seen_before = now.seen) + s->unseen;
 	return ret;
 }
 

@@ -26,6 +26,11 @@ struct sampler_select {
 	size_t n_cgroups;
 };
 
+/* Those that are open. */
+#define FOR_COUNTERS(s, p)                                                       \
+	for (struct perf_events **p = (s)->counters; p < (s)->counters + 2; p++) \
+		if (*p)
+
 struct mapping {
 	void *addr;
 	size_t bytes;
@@ -39,10 +44,18 @@ struct slot_seen {
 struct sampler {
 	struct ibs_op_bpf *skel;    /* for sampler.c alone */
 	struct perf_events *events; /* NULL with SAMPLER_TWIN */
-	struct perf_events *tags;   /* counters of tags and ops; NULL: not counted */
+	/* Of tags that retired and of ops, and of tags that interrupted; NULL: not counted. */
+	union {
+		struct {
+			struct perf_events *tags, *valid;
+		};
+		struct perf_events *counters[2];
+	};
 	/* before and after all events were enabled; after: only if `tags_ended` */
 	struct perf_events_total tags_before, tags_after;
 	bool tags_ended;
+	struct perf_events_total tags_weighed; /* when ibs_control.tag_ops was last set */
+	double tag_debt;     /* ops by which samples so far stand for too little */
 	struct rings *rings; /* NULL: no records, and no copies */
 	struct layout layout;
 	struct sampler_memory memory;
@@ -59,14 +72,17 @@ struct sampler {
 	__u32 ended; /* slot that takes what groups leave: IBS_SLOT_OTHER, or with pins its own */
 	sampler_heir *heir;
 	void *heir_arg;
-	__u64 unseen, dropped; /* so far; only ever grow */
+	/* so far; only ever grow; the last two since this sampler began */
+	__u64 unseen, dropped, undelivered;
+	__u64 seen_before, dropped_before, undelivered_before; /* by collectors before */
 	/* what the PMU did for collectors before, whose counters were adopted */
 	struct pmu_state pmu_before;
 	__u64 pmu_samples_before;
 	__u32 by;		      /* enum ibs_by bits */
 	struct slot_seen *slots_seen; /* max_slots of them; NULL: never looked */
 	bool counts_periods;	      /* what the PMU counts, divided by the period, is samples */
-	bool drops, by_freq;	      /* the hardware drops tagged ops; the period varies */
+	enum event_filter filter;
+	bool by_freq; /* the period varies */
 	bool simulated, count_ops;
 	bool adopted, started;
 	const char *misfit; /* why what is pinned was not adopted; "": nothing is */
@@ -116,6 +132,11 @@ void sampler_tags_open(struct sampler *s, const struct sampler_opts *opts, int c
 void sampler_tags_begin(struct sampler *s);
 void sampler_tags_end(struct sampler *s);
 void sampler_tags_read(struct sampler *s, struct pmu_state *out);
+/* Are samples weighed by ibs_control.tag_ops, in which sampler_tags_weigh() puts what was counted lately? */
+bool sampler_weighs_tags(const struct sampler_opts *opts);
+void sampler_tags_weigh(struct sampler *s);
+/* The period is to be another one: what a tag stands for changes with it. */
+void sampler_tags_period(struct sampler *s, __u64 before, __u64 now);
 
 /*
  * Just before events are enabled for the first time: what the program has seen by now is none of

@@ -19,7 +19,7 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
 		return;
 	perf_events_read(s->events, &t);
 	out->ledger.pmu_exact &= t.exact;
-	out->ledger.dropped_known = !s->drops;
+	out->ledger.dropped_known = s->filter != EVENT_FILTER_HARDWARE;
 	out->ledger.pmu_samples = s->pmu_samples_before + (s->counts_periods ? t.samples : 0);
 	out->pmu = (struct pmu_state){
 		.cpus = t.cpus,
@@ -31,11 +31,12 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
 		.throttled = s->pmu_before.throttled + perf_events_throttled(s->events),
 	};
 	sampler_tags_read(s, &out->pmu); /* last: each sample was tagged before */
-	if (!s->drops || !out->pmu.tags_known || !t.exact || s->by_freq)
+	out->ledger.dropped = s->dropped_before + s->dropped;
+	if (out->ledger.dropped_known || !out->pmu.tags_known || !t.exact || s->by_freq)
 		return;
 	if (out->pmu.tagged > t.samples + s->dropped)
 		s->dropped = out->pmu.tagged - t.samples;
-	out->ledger.dropped = s->dropped;
+	out->ledger.dropped = s->dropped_before + s->dropped;
 	out->ledger.dropped_known = true;
 }
 
@@ -60,6 +61,12 @@ static int read_unseen(struct sampler *s, struct snapshot *out, struct err *err)
 			s->unseen = out->ledger.pmu_samples - later.seen;
 	}
 	out->ledger.unseen = s->unseen;
+	/* what has come since the counters were read makes this less, never more */
+	if (out->pmu.valid_known &&
+	    out->pmu.valid > out->ledger.seen - s->seen_before + s->undelivered)
+		s->undelivered = out->pmu.valid - (out->ledger.seen - s->seen_before);
+	out->ledger.undelivered = s->undelivered_before + s->undelivered;
+	out->ledger.undelivered_known = out->pmu.valid_known;
 	return 0;
 }
 

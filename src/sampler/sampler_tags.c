@@ -5,17 +5,44 @@
  */
 #include "sampler_private.h"
 
+#include <math.h>
+
+/* So many that the last one of each CPU, whose ops are counted in part, matters little. */
+#define WEIGH_TAGS 1000
+
+bool sampler_weighs_tags(const struct sampler_opts *opts)
+{
+	return opts->count_ops && opts->filter == EVENT_FILTER_HARDWARE && !opts->attr.freq &&
+	       opts->tags[SAMPLER_TAG_RETIRED].size;
+}
+
+/* How much longer a sample is than its period is not known yet: a little. */
+static void begin_weight(struct sampler *s, const struct sampler_opts *opts)
+{
+	s->state->control.tag_ops = sampler_weighs_tags(opts) ? opts->attr.sample_period : 0;
+}
+
 void sampler_tags_open(struct sampler *s, const struct sampler_opts *opts, int cgroup)
 {
+	const struct perf_event_attr *valid = &opts->tags[SAMPLER_TAG_VALID];
 	struct err err;
 
-	if (!opts->tags[SAMPLER_TAG_RETIRED].size ||
-	    !perf_events_open(&opts->tags[SAMPLER_TAG_RETIRED], opts->cpus, opts->n_cpus, cgroup,
-			      "a counter of tagged ops", &opts->tags[SAMPLER_TAG_OPS], &s->tags,
-			      &err))
+	begin_weight(s, opts);
+	if (!opts->tags[SAMPLER_TAG_RETIRED].size)
 		return;
-	s->tags = NULL;
-	log_warn("%s; %s unknown", err.text, s->drops ? "estimated ops are" : "tagged ops are");
+	if (perf_events_open(&opts->tags[SAMPLER_TAG_RETIRED], opts->cpus, opts->n_cpus, cgroup,
+			     "a counter of tagged ops", &opts->tags[SAMPLER_TAG_OPS], &s->tags,
+			     &err)) {
+		s->tags = NULL;
+		log_warn("%s; %s", err.text,
+			 s->filter != EVENT_FILTER_HARDWARE ? "tagged ops are unknown"
+			 : s->count_ops			    ? "estimated ops are too low"
+							    : "estimated ops are unknown");
+		return;
+	}
+	if (valid->size && perf_events_open(valid, opts->cpus, opts->n_cpus, cgroup,
+					    "a counter of tagged ops", NULL, &s->valid, &err))
+		s->valid = NULL;
 }
 
 void sampler_tags_begin(struct sampler *s)
@@ -28,6 +55,7 @@ void sampler_tags_begin(struct sampler *s)
 	/* what was counted while sampling rested, or began or ended on one CPU after the other */
 	s->tags_before.counted += t.counted - s->tags_after.counted;
 	s->tags_before.second += t.second - s->tags_after.second;
+	s->tags_weighed = t;
 	s->tags_ended = false;
 }
 
@@ -41,16 +69,73 @@ void sampler_tags_end(struct sampler *s)
 
 void sampler_tags_read(struct sampler *s, struct pmu_state *out)
 {
-	struct perf_events_total t;
+	struct perf_events_total t, valid;
 
 	if (!s->tags)
 		return;
 	perf_events_read(s->tags, &t);
 	/* others want the counters, too, and have them by turns */
 	out->tags_known = t.enabled_ns == t.running_ns;
-	out->tagged = t.counted;
+	out->tagged = out->valid = t.counted;
+	out->valid_known = out->tags_known && s->filter == EVENT_FILTER_NONE;
+	if (s->valid && s->filter != EVENT_FILTER_DRIVER) {
+		perf_events_read(s->valid, &valid);
+		out->valid = valid.counted;
+		out->valid_known = valid.enabled_ns == valid.running_ns;
+	}
+	/* a switch of tasks turns counters and events off and on one after the other */
+	out->valid_known &= !perf_events_has_cgroup(s->tags);
 	if (s->tags_ended)
 		t = s->tags_after;
 	out->tag_n = t.counted - s->tags_before.counted;
 	out->tag_ops = t.second - s->tags_before.second;
+}
+
+/*
+ * What was counted since the last time, and what samples were given less (or more) than that by now.
+ * Return: the tags; 0 if that is not known.
+ */
+static __u64 weigh(struct sampler *s, const struct perf_events_total *now, double *ops)
+{
+	const struct perf_events_total was = s->tags_weighed;
+	const __u64 n = now->counted - was.counted;
+
+	s->tags_weighed = *now;
+	if (now->enabled_ns - was.enabled_ns != now->running_ns - was.running_ns)
+		return 0;
+	*ops = now->second - was.second;
+	s->tag_debt += *ops - (double)n * s->state->control.tag_ops;
+	return n;
+}
+
+void sampler_tags_weigh(struct sampler *s)
+{
+	struct perf_events_total t;
+	double ops;
+	__u64 n;
+
+	if (!s->tags || !s->started || s->tags_ended || !s->state->control.tag_ops)
+		return;
+	perf_events_read(s->tags, &t);
+	if (t.counted - s->tags_weighed.counted < WEIGH_TAGS)
+		return;
+	n = weigh(s, &t, &ops);
+	if (!n)
+		return;
+	/* the samples to come make up for those before, within limits */
+	ops = fmin(fmax(ops + s->tag_debt, ops / 2), ops * 2);
+	__atomic_store_n(&s->state->control.tag_ops, llround(ops / n), __ATOMIC_RELAXED);
+}
+
+void sampler_tags_period(struct sampler *s, __u64 before, __u64 now)
+{
+	__u64 *tag_ops = &s->state->control.tag_ops;
+	struct perf_events_total t;
+	double ops;
+
+	if (!s->tags || !*tag_ops || !before)
+		return;
+	perf_events_read(s->tags, &t);
+	weigh(s, &t, &ops);
+	__atomic_store_n(tag_ops, llround((double)*tag_ops / before * now), __ATOMIC_RELAXED);
 }

@@ -270,7 +270,7 @@ int sampling_open(struct sampling *s, struct err *err)
 	notice = s->info.simulated ? NULL : event_notice(&s->event, &s->cpu);
 	if (notice)
 		log_info("%s", notice);
-	if (s->opts.pins && s->opts.filter == EVENT_FILTER_HARDWARE)
+	if (s->opts.pins && s->opts.filter == EVENT_FILTER_HARDWARE && !s->plan.tags)
 		log_warn("%s: ops that the hardware drops are in no estimate, so estimated ops are "
 			 "too low",
 			 s->event_text);

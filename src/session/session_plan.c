@@ -39,12 +39,14 @@ void sampling_plan(struct sampling *s, const struct pmu *pmu, struct event_spec 
 	event_print(event, s->event_text, sizeof(s->event_text));
 	s->opts.filter = event_filter(event);
 	memset(s->opts.tags, 0, sizeof(s->opts.tags));
-	if (s->plan.tags && !s->opts.pins) {
-		s->opts.tags[SAMPLER_TAG_OPS] = core_event_attr(
-			event_term(event, "cnt_ctl") ? CORE_EVENT_OPS : CORE_EVENT_CYCLES);
-		s->opts.tags[SAMPLER_TAG_OPS].disabled = 0; /* it follows the other */
-		s->opts.tags[SAMPLER_TAG_RETIRED] = core_event_attr(CORE_EVENT_RETIRED);
-	}
+	if (!s->plan.tags)
+		return;
+	s->opts.tags[SAMPLER_TAG_OPS] =
+		core_event_attr(event_term(event, "cnt_ctl") ? CORE_EVENT_OPS : CORE_EVENT_CYCLES);
+	s->opts.tags[SAMPLER_TAG_OPS].disabled = 0; /* it follows the other */
+	s->opts.tags[SAMPLER_TAG_RETIRED] = core_event_attr(CORE_EVENT_RETIRED);
+	if (s->core_counters && core_event_known(&s->cpu, CORE_EVENT_VALID))
+		s->opts.tags[SAMPLER_TAG_VALID] = core_event_attr(CORE_EVENT_VALID);
 }
 
 /* The only cgroup that is selected, or id 0 while it does not exist; false: there are others. */

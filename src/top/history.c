@@ -302,6 +302,8 @@ static void add_info(struct frame *a, const struct frame *b)
 	a->ledger.unseen += b->ledger.unseen;
 	a->ledger.dropped += b->ledger.dropped;
 	a->ledger.dropped_known &= b->ledger.dropped_known;
+	a->ledger.undelivered += b->ledger.undelivered;
+	a->ledger.undelivered_known &= b->ledger.undelivered_known;
 	a->ledger.pmu_exact &= b->ledger.pmu_exact;
 	for (int o = 0; o < IBS_OUTCOME_N; o++)
 		a->ledger.outcome[o] += b->ledger.outcome[o];

@@ -60,6 +60,8 @@ void ledger_print(FILE *f, const struct ledger *l)
 		fprintf(f, "; unseen unknown");
 	if (l->dropped_known && l->dropped)
 		fprintf(f, "; dropped by hardware %llu", (ull)l->dropped);
+	if (l->undelivered_known && l->undelivered)
+		fprintf(f, "; tagged, but not delivered %llu", (ull)l->undelivered);
 }
 
 static void print_percentiles(FILE *f, const struct series *s)
@@ -273,14 +275,15 @@ static json_t *json_reasons(const struct ledger *l, enum ibs_outcome_kind kind)
 
 json_t *ledger_json(const struct ledger *l)
 {
-	return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "seen", (json_int_t)l->seen,
-			 "aggregated", (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED),
-			 "forwarded", (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED),
-			 "filtered", json_reasons(l, IBS_OUTCOME_KIND_FILTERED), "lost",
-			 json_reasons(l, IBS_OUTCOME_KIND_LOST), "unseen",
-			 l->pmu_exact ? json_integer(l->unseen) : json_null(),
-			 "dropped_by_hardware",
-			 l->dropped_known ? json_integer(l->dropped) : json_null());
+	return json_pack(
+		"{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "seen", (json_int_t)l->seen,
+		"aggregated", (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_AGGREGATED), "forwarded",
+		(json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED), "filtered",
+		json_reasons(l, IBS_OUTCOME_KIND_FILTERED), "lost",
+		json_reasons(l, IBS_OUTCOME_KIND_LOST), "unseen",
+		l->pmu_exact ? json_integer(l->unseen) : json_null(), "dropped_by_hardware",
+		l->dropped_known ? json_integer(l->dropped) : json_null(), "tagged_undelivered",
+		l->undelivered_known ? json_integer(l->undelivered) : json_null());
 }
 
 int ledger_print_json(FILE *f, const struct ledger *l, struct err *err)

@@ -105,7 +105,6 @@ USAGE = [
     (['hist', '--plan', 'kernel'], 'must be one of hw, sched, driver, off'),
     (['hist', '--plan', 'off,hw'], "'off' excludes other stages"),
     (['hist', *SIM, '--plan', 'sched', '0.1', '1'], 'use --plan off'),
-    (['serve', '--plan', 'hw,sched', '--config-check'], "leave it out"),
     (['hist', *SIM, '--tlb', 'l1,hit'], "--tlb: column 4: 'hit' must be one of l1, l2, walk"),
     (['hist', *SIM, '--tlb', '!l1,l2,walk'], 'excludes everything'),
     (['hist', *SIM, '--page-size', '64k'], '4k, 2m, 1g'),

@@ -264,14 +264,16 @@ class Guest:
         with open(os.path.join(self.out, name), errors='replace') as f:
             return f.read()
 
-    def total(self, period):
-        """What the emulated hardware counted while it sampled with a period; for guests with --pmu."""
+    def total(self, period, ctl=0):
+        """What the emulated hardware counted while it sampled with a period, and these bits of the control
+        MSR; for guests with --pmu."""
         sums = [0] * len(Total._fields)
         with open(os.path.join(self.dir, 'log')) as f:
             for line in f:
                 if line.startswith('#total,op,'):
-                    ctl, *counts = line.split(',')[3:]
-                    if ((int(ctl, 16) & 0xffff) | (int(ctl, 16) >> 4 & 0x7f0000)) << 4 == period:
+                    has, *counts = line.split(',')[3:]
+                    has = int(has, 16)
+                    if has & ctl == ctl and ((has & 0xffff) | (has >> 4 & 0x7f0000)) << 4 == period:
                         sums = [a + int(b) for a, b in zip(sums, counts)]
         return Total(*sums)
 
