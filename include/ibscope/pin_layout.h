@@ -86,6 +86,31 @@ enum ibs_work {
 #define IBS_WORK_ROOM 8 /* a new kind of work changes no layout */
 _Static_assert((int)IBS_WORK_N <= IBS_WORK_ROOM, "no room for a kind of work");
 
+/* What becomes of a profile of `serve --push`, and of its samples. X(NAME, "name", "meaning") */
+#define IBS_PUSH_TABLE(X)                                                                       \
+	X(DELIVERED, "delivered", "the server took it")                                         \
+	X(REFUSED, "refused", "the server refused it")                                          \
+	X(UNAVAILABLE, "unavailable", "the server was not reached, or did not take it in time") \
+	X(FAILED, "failed", "it could not be made, or not be sent safely")                      \
+	X(UNFINISHED, "unfinished", "the collector ended meanwhile")                            \
+	X(DROPPED, "dropped", "copies of samples found no room, or came after the profile")
+
+enum ibs_push_outcome {
+#define IBS_PUSH_ENUM(NAME, ...) IBS_PUSH_##NAME,
+	IBS_PUSH_TABLE(IBS_PUSH_ENUM)
+#undef IBS_PUSH_ENUM
+		IBS_PUSH_N
+};
+
+#define IBS_PUSH_ROOM 8 /* a new outcome changes no layout */
+_Static_assert((int)IBS_PUSH_N <= IBS_PUSH_ROOM, "no room for an outcome");
+
+struct ibs_push_counts {
+	__u64 profiles[IBS_PUSH_ROOM], samples[IBS_PUSH_ROOM]; /* by enum ibs_push_outcome */
+	__u64 retries;
+	__u64 collectors; /* with --push; 0: the other counts mean nothing */
+};
+
 /* How it goes, written about once a second. Sums since `start`, over all collectors since. */
 struct ibs_meta_status {
 	__u64 time_ns;	   /* CLOCK_BOOTTIME, when this was written */
@@ -129,6 +154,7 @@ struct ibs_meta_status {
 	/* by enum ibs_work */
 	__u64 work_ns[IBS_WORK_ROOM];	      /* CPU time */
 	__u64 work_delayed_ns[IBS_WORK_ROOM]; /* for which work waited because of its limit */
+	struct ibs_push_counts push;
 };
 
 struct ibs_meta {

@@ -89,6 +89,11 @@ void collector_work_end(struct collector *c, enum ibs_work kind, __u64 began)
 	work_limit_charge(&c->work, kind, clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began, now_s());
 }
 
+struct ibs_push_counts *collector_push_counts(struct collector *c)
+{
+	return &c->pushed;
+}
+
 double collector_work_wait(struct collector *c, enum ibs_work kind)
 {
 	return work_limit_wait(&c->work, kind, now_s());

@@ -54,6 +54,9 @@ void collector_work_end(struct collector *c, enum ibs_work kind, __u64 began);
 /* Seconds until work of that kind may continue; 0: now. */
 double collector_work_wait(struct collector *c, enum ibs_work kind);
 
+/* What --push counts, since the collector began. The caller adds to it. */
+struct ibs_push_counts *collector_push_counts(struct collector *c);
+
 /* The failure was the user's input. */
 bool collector_usage_error(const struct collector *c);
 

@@ -39,6 +39,7 @@ struct collector {
 	struct collector_settings set;
 	struct live_options live;
 	unsigned int live_bits; /* enum sampler_live: set live since options were read */
+	struct ibs_push_counts pushed, pushed_before; /* before: of earlier collectors */
 	struct pins *pins;
 	struct control *control; /* NULL: there is no socket */
 	bool running;		 /* was opened: options are no reason to end any more */

@@ -112,6 +112,18 @@ static void warn_of_delays(struct collector *c, double now_s)
 	}
 }
 
+/* @to = @a + @b; or with @sign -1 the difference. */
+static void add_pushed(struct ibs_push_counts *to, const struct ibs_push_counts *a, int sign,
+		       const struct ibs_push_counts *b)
+{
+	for (int i = 0; i < IBS_PUSH_ROOM; i++) {
+		to->profiles[i] = a->profiles[i] + sign * b->profiles[i];
+		to->samples[i] = a->samples[i] + sign * b->samples[i];
+	}
+	to->retries = a->retries + sign * b->retries;
+	to->collectors = a->collectors + sign * b->collectors;
+}
+
 static int update(struct collector *c, double now_s, bool ticks, struct err *err)
 {
 	struct sampling *sampling = &c->set.sampling;
@@ -151,6 +163,7 @@ static int update(struct collector *c, double now_s, bool ticks, struct err *err
 	st->memory_bytes = sampler_memory_used(sampling->sampler)->total;
 	budget_status(c, now_s);
 	work_status(c);
+	add_pushed(&st->push, &c->pushed_before, 1, &c->pushed);
 	st->unresolved = sampling_unresolved(sampling, unresolved, sizeof(unresolved));
 	pins_write_begin(&meta->seq);
 	meta->status = *st;
@@ -178,6 +191,7 @@ void status_begin(struct collector *c)
 	/* sums of earlier collectors */
 	c->status = meta->status;
 	c->cpu_before_ns = meta->status.cpu_ns - cpu_time_ns();
+	add_pushed(&c->pushed_before, &meta->status.push, -1, &c->pushed);
 	c->stats_seen = 0;
 	for (int i = 0; i < IBS_WORK_N; i++) {
 		c->work_before_ns[i] = meta->status.work_ns[i] - c->work.part[i].ns;

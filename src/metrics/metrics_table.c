@@ -76,6 +76,13 @@
 	  "CPU time of the collector process, by kind of work.", LINES(work))                      \
 	X(WORK_DELAYED, "ibscope_collector_work_delayed_seconds", COUNTER, "seconds",              \
 	  "Time that work was delayed by its CPU limit, by kind of work.", LINES(work_delayed))    \
+	X(PUSH_PROFILES, "ibscope_push_profiles", COUNTER, "",                                     \
+	  "Profiles of 'serve --push', by outcome; absent without it.", LINES(push_profiles))      \
+	X(PUSH_SAMPLES, "ibscope_push_samples", COUNTER, "",                                       \
+	  "Samples copied for these profiles, by outcome.", LINES(push_samples))                   \
+	X(PUSH_RETRIES, "ibscope_push_retries", COUNTER, "",                                       \
+	  "Number of times a profile was posted again.",                                           \
+	  VALUE(st->push.collectors ? st->push.retries : (double)NAN))                             \
 	X(OVERHEAD, "ibscope_overhead_ratio", GAUGE, "ratio",                                      \
 	  "CPU time of BPF program and collector, without interrupts, as a share of all CPU "      \
 	  "time.",                                                                                 \
@@ -267,6 +274,26 @@ static bool work(const struct reading *r, unsigned int i, struct metric_line *ou
 static bool work_delayed(const struct reading *r, unsigned int i, struct metric_line *out)
 {
 	return work_line(r->meta.status.work_delayed_ns, i, out);
+}
+
+static bool push_line(const struct reading *r, const __u64 *n, unsigned int i,
+		      struct metric_line *out)
+{
+	if (i >= IBS_PUSH_N || !r->meta.status.push.collectors)
+		return false;
+	set_label(out, "outcome", push_outcome_names[i]);
+	out->value = n[i];
+	return true;
+}
+
+static bool push_profiles(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	return i != IBS_PUSH_DROPPED && push_line(r, r->meta.status.push.profiles, i, out);
+}
+
+static bool push_samples(const struct reading *r, unsigned int i, struct metric_line *out)
+{
+	return push_line(r, r->meta.status.push.samples, i, out);
 }
 
 static bool governor_states(const struct reading *r, unsigned int i, struct metric_line *out)

@@ -156,6 +156,20 @@ const char *const work_names[] = {
 #undef NAME
 };
 
+const char *const push_outcome_names[] = {
+#define NAME(id, name, help) name,
+	IBS_PUSH_TABLE(NAME)
+#undef NAME
+};
+
+static void print_pushed(FILE *f, const char *what, const __u64 *n)
+{
+	fprintf(f, "%s", what);
+	for (int i = 0; i < IBS_PUSH_N; i++)
+		if (n[i] || i == IBS_PUSH_DELIVERED)
+			fprintf(f, "%s%llu %s", i ? ", " : " ", n[i], push_outcome_names[i]);
+}
+
 /* The collector's own CPU time, and what was put off because others cause too much of it. */
 static void print_work(FILE *f, const struct ibs_meta_status *st)
 {
@@ -206,6 +220,11 @@ void collector_print(FILE *f, const struct reading *r)
 		fprintf(f, "cost: %.0f ns per sample in BPF, %.1f s in total; collector %.1f s\n",
 			status_bpf_ns(st), st->bpf_ns / 1e9, st->cpu_ns / 1e9);
 	print_work(f, st);
+	if (st->push.collectors) {
+		print_pushed(f, "push: profiles", st->push.profiles);
+		print_pushed(f, "; samples", st->push.samples);
+		fprintf(f, "; %llu tries again\n", st->push.retries);
+	}
 	print_governor(f, r);
 	fprintf(f, "ledger: ");
 	ledger_print(f, &r->ledger);
@@ -276,6 +295,18 @@ static json_t *work_json(const struct ibs_meta_status *st)
 	return o;
 }
 
+static json_t *pushed_json(const struct ibs_push_counts *c)
+{
+	json_t *profiles = json_object(), *samples = json_object();
+
+	for (int i = 0; i < IBS_PUSH_N; i++) {
+		json_object_set_new(profiles, push_outcome_names[i], json_integer(c->profiles[i]));
+		json_object_set_new(samples, push_outcome_names[i], json_integer(c->samples[i]));
+	}
+	return json_pack("{s:o, s:o, s:I}", "profiles", profiles, "samples", samples, "retries",
+			 (json_int_t)c->retries);
+}
+
 /* What the collector counts of itself. */
 static void add_counts(json_t *o, const struct reading *r)
 {
@@ -336,6 +367,8 @@ json_t *collector_json(const struct reading *r)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		json_object_set_new(o, texts[i].name, collector_json_text(texts[i].text));
 	json_object_set_new(o, "work", work_json(st));
+	if (st->push.collectors)
+		json_object_set_new(o, "push", pushed_json(&st->push));
 	json_object_set_new(o, "governor", governor_json(r));
 	json_object_set_new(o, "ledger", ledger_json(&r->ledger));
 	return o;

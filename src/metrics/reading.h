@@ -34,7 +34,8 @@ const char *status_governor_state(const struct ibs_meta_status *st);
 const char *status_governor_reason(const struct ibs_meta_status *st);
 const char *status_nmi_source(const struct ibs_meta_status *st);
 
-extern const char *const work_names[]; /* by enum ibs_work */
+extern const char *const work_names[];	       /* by enum ibs_work */
+extern const char *const push_outcome_names[]; /* by enum ibs_push_outcome */
 
 bool status_stopped(const struct ibs_meta_status *st);
 

@@ -3,7 +3,6 @@
 
 #include "base/child.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "capture/capture.h"
 #include "capture/record_info.h"
 #include "push_http.h"
@@ -26,8 +25,11 @@
 #define CHILD_NICE   19
 #define TICK_S	     0.5
 
-struct counts {
-	__u64 profiles, samples;
+/* What the child says, in memory that it shares. */
+struct report {
+	__u32 retries;
+	int ret;
+	struct err err;
 };
 
 struct push {
@@ -49,11 +51,11 @@ struct push {
 
 	/* of the one that is named and posted */
 	pid_t child; /* 0: none */
-	int report;  /* what the child says */
+	int ended;   /* a pipe that it holds */
+	struct report *report;
 	__u64 samples;
 
-	struct counts pushed, failed;
-	__u64 dropped;	    /* samples */
+	struct ibs_push_counts *counts;
 	struct err failure; /* the last one; "" after a success */
 };
 
@@ -137,24 +139,35 @@ int push_check(struct push_opts *o, struct sampling *s, struct err *err)
 	return 0;
 }
 
-struct push *push_new(const struct push_opts *opts, struct sampling *s)
+struct push *push_new(const struct push_opts *opts, struct sampling *s,
+		      struct ibs_push_counts *counts)
 {
 	struct push *p = xcalloc(1, sizeof(*p));
 
 	p->opts = *opts;
 	p->sampling = s;
-	p->file = p->report = -1;
+	p->counts = counts;
+	counts->collectors++;
+	p->report = mmap(NULL, sizeof(*p->report), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	p->file = p->ended = -1;
 	p->next_s = now_s();
 	return p;
 }
 
 /* --- results --- */
 
-/* The same failure is logged once until a profile arrives. */
-static void fail(struct push *p, __u64 samples, const struct err *err)
+static void count(struct push *p, enum ibs_push_outcome outcome, __u64 samples)
 {
-	p->failed.profiles++;
-	p->failed.samples += samples;
+	p->counts->profiles[outcome]++;
+	p->counts->samples[outcome] += samples;
+}
+
+/* The same failure is logged once until a profile arrives. */
+static void fail(struct push *p, enum ibs_push_outcome outcome, __u64 samples,
+		 const struct err *err)
+{
+	count(p, outcome, samples);
 	if (strcmp(p->failure.text, err->text))
 		log_warn("push: %s; %llu samples were not delivered", err->text,
 			 (unsigned long long)samples);
@@ -166,8 +179,7 @@ static void succeed(struct push *p)
 	if (*p->failure.text)
 		log_info("push: %s takes profiles again", p->opts.url);
 	*p->failure.text = 0;
-	p->pushed.profiles++;
-	p->pushed.samples += p->samples;
+	count(p, IBS_PUSH_DELIVERED, p->samples);
 }
 
 /* --- the child --- */
@@ -198,22 +210,19 @@ static int name_and_post(const struct push *p, int recording, __u64 until_ns, __
 					      .until_s = profile.until_s,
 					      .host = profile.host,
 					      .estimates = profile.estimates },
-			 err);
+			 &p->report->retries, err);
 }
 
-static void child_main(const struct push *p, pid_t parent, int recording, int report,
-		       __u64 until_ns, __u64 dropped)
+static void child_main(const struct push *p, pid_t parent, int recording, int ended, __u64 until_ns,
+		       __u64 dropped)
 {
-	struct err err = { "" };
+	struct report *r = p->report;
 
-	child_enter(parent, recording, report, CHILD_MEMORY);
+	child_enter(parent, recording, ended, CHILD_MEMORY);
 	alarm(CHILD_S);
 	setpriority(PRIO_PROCESS, 0, CHILD_NICE);
-	if (!name_and_post(p, recording, until_ns, dropped, &err))
-		_exit(0);
-	if (write(report, err.text, strlen(err.text)) < 0)
-		_exit(2);
-	_exit(1);
+	r->ret = name_and_post(p, recording, until_ns, dropped, &r->err);
+	_exit(r->ret != 0);
 }
 
 static void start_child(struct push *p, __u64 until_ns, __u64 dropped)
@@ -222,48 +231,54 @@ static void start_child(struct push *p, __u64 until_ns, __u64 dropped)
 	struct err err;
 	int fds[2];
 
-	if (!pipe2(fds, O_CLOEXEC)) {
+	p->child = -1;
+	if (p->report != MAP_FAILED && !pipe2(fds, O_CLOEXEC)) {
+		*p->report = (struct report){};
 		p->child = fork();
 		if (!p->child)
 			child_main(p, parent, p->file, fds[1], until_ns, dropped);
 		close(fds[1]);
-		p->report = fds[0];
-	} else {
-		p->child = -1;
+		p->ended = fds[0];
 	}
 	if (p->child < 0) {
 		err_set(&err, -errno, "cannot start a process: %s", strerror(errno));
-		fail(p, p->samples, &err);
-		close(p->report);
-		p->report = -1;
+		fail(p, IBS_PUSH_FAILED, p->samples, &err);
+		close(p->ended);
+		p->ended = -1;
 		p->child = 0;
 	}
 	close(p->file);
 	p->file = -1;
 }
 
-/* It ended, as its pipe has. */
+/* It has ended: its end of the pipe is closed. */
 static void reap_child(struct push *p)
 {
-	struct err err = { "" };
-	ssize_t n = read(p->report, err.text, sizeof(err.text) - 1);
+	enum ibs_push_outcome outcome = IBS_PUSH_FAILED;
+	struct report *r = p->report;
 	int status;
 
-	close(p->report);
-	p->report = -1;
+	close(p->ended);
+	p->ended = -1;
 	while (waitpid(p->child, &status, 0) < 0 && errno == EINTR)
 		;
 	p->child = 0;
+	p->counts->retries += r->retries;
 	if (WIFEXITED(status) && !WEXITSTATUS(status)) {
 		succeed(p);
 		return;
 	}
-	err.text[n > 0 ? n : 0] = 0;
+	r->err.text[sizeof(r->err.text) - 1] = 0;
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-		err_set(&err, -ETIMEDOUT, "%s: not done after %d s", p->opts.url, CHILD_S);
-	else if (!*err.text)
-		err_set(&err, -EIO, "the process that makes profiles failed (status %#x)", status);
-	fail(p, p->samples, &err);
+		r->ret = err_set(&r->err, -EAGAIN, "%s: not done after %d s", p->opts.url, CHILD_S);
+	else if (!*r->err.text)
+		err_set(&r->err, -EIO, "the process that makes profiles failed (status %#x)",
+			status);
+	if (r->ret == -EAGAIN)
+		outcome = IBS_PUSH_UNAVAILABLE;
+	else if (r->ret == -EPROTO)
+		outcome = IBS_PUSH_REFUSED;
+	fail(p, outcome, p->samples, &r->err);
 }
 
 /* --- the profile --- */
@@ -273,7 +288,7 @@ static int discard(const struct record_batch *batch, void *arg, struct err *err)
 	struct push *p = arg;
 
 	(void)err;
-	p->dropped += batch->n;
+	p->counts->samples[IBS_PUSH_DROPPED] += batch->n;
 	return 0;
 }
 
@@ -287,7 +302,7 @@ static void abandon(struct push *p, const struct err *err)
 		close(p->file);
 	p->file = -1;
 	p->taking = false;
-	fail(p, samples, err);
+	fail(p, IBS_PUSH_FAILED, samples, err);
 }
 
 static int begin(struct push *p, struct err *err)
@@ -362,7 +377,7 @@ static void end(struct push *p, __u64 until_ns)
 		abandon(p, &err);
 		return;
 	}
-	p->dropped += dropped;
+	p->counts->samples[IBS_PUSH_DROPPED] += dropped;
 	capture_close(&p->capture);
 	p->taking = false;
 	if (p->samples) {
@@ -375,7 +390,7 @@ static void end(struct push *p, __u64 until_ns)
 
 void push_run(struct push *p, __u64 until_ns)
 {
-	struct pollfd child = { .fd = p->report, .events = POLLIN };
+	struct pollfd child = { .fd = p->ended, .events = POLLIN };
 	struct err err;
 
 	if (p->child && poll(&child, 1, 0) > 0)
@@ -398,7 +413,7 @@ int push_prepare(struct push *p, struct pollfd fds[PUSH_FDS])
 {
 	double wait_s = INFINITY;
 
-	fds[0] = (struct pollfd){ .fd = p->report, .events = POLLIN };
+	fds[0] = (struct pollfd){ .fd = p->ended, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = -1 };
 	if (p->taking) {
 		struct rings *rings = sampler_rings(p->sampling->sampler);
@@ -418,52 +433,49 @@ void push_closing(struct push *p)
 		end(p, UINT64_MAX - 1);
 }
 
+/* @lost: samples of a profile that nobody has. */
+static void give_up(struct push *p, __u64 lost)
+{
+	count(p, IBS_PUSH_UNFINISHED, lost);
+	log_info("push: %llu samples of an unfinished profile are not delivered",
+		 (unsigned long long)lost);
+}
+
 void push_free(struct push *p)
 {
 	struct err err;
-	__u64 lost;
 
 	if (!p)
 		return;
-	lost = p->child ? p->samples : 0;
 	if (p->taking) {
 		sampler_copy(p->sampling->sampler, false);
 		capture_drain(&p->capture, UINT64_MAX - 1, &err);
-		lost += output_records(p->capture.output);
+		give_up(p, output_records(p->capture.output));
 		capture_close(&p->capture);
 		close(p->file);
 	}
+	if (p->child && poll(&(struct pollfd){ .fd = p->ended, .events = POLLIN }, 1, 0) > 0)
+		reap_child(p);
 	if (p->child) {
 		kill(p->child, SIGKILL);
 		waitpid(p->child, NULL, 0);
-		close(p->report);
+		close(p->ended);
+		p->counts->retries += p->report->retries;
+		give_up(p, p->samples);
 	}
-	if (lost)
-		log_info("push: %llu samples of an unfinished profile are not delivered",
-			 (unsigned long long)lost);
+	if (p->report != MAP_FAILED)
+		munmap(p->report, sizeof(*p->report));
 	free(p);
 }
 
 /* --- status --- */
 
-void push_print(FILE *f, const struct push *p)
+bool push_pending(const struct push *p)
 {
-	fprintf(f,
-		"push: %llu profiles of %llu samples delivered, %llu of %llu failed, %llu samples "
-		"dropped\n",
-		(unsigned long long)p->pushed.profiles, (unsigned long long)p->pushed.samples,
-		(unsigned long long)p->failed.profiles, (unsigned long long)p->failed.samples,
-		(unsigned long long)p->dropped);
-	if (*p->failure.text)
-		fprintf(f, "push: %s\n", p->failure.text);
+	return p->taking || p->child;
 }
 
-json_t *push_json(const struct push *p)
+const char *push_failure(const struct push *p)
 {
-	return json_pack("{s:{s:I, s:I}, s:{s:I, s:I}, s:I, s:b, s:o}", "pushed", "profiles",
-			 (json_int_t)p->pushed.profiles, "samples", (json_int_t)p->pushed.samples,
-			 "failed", "profiles", (json_int_t)p->failed.profiles, "samples",
-			 (json_int_t)p->failed.samples, "dropped_samples", (json_int_t)p->dropped,
-			 "pending", p->taking || p->child, "failure",
-			 *p->failure.text ? json_text(p->failure.text) : json_null());
+	return p->failure.text;
 }

@@ -11,7 +11,7 @@
 #include "push_opts.h"
 #include "session/session.h"
 
-#include <jansson.h>
+#include <ibscope/pin_layout.h>
 #include <poll.h>
 
 const char *push_format_name(unsigned int format);
@@ -26,8 +26,12 @@ int push_check(struct push_opts *opts, struct sampling *s, struct err *err);
 
 struct push;
 
-/* @opts passed push_check(). @s: open; outlives the push, and may be closed after push_closing(). */
-struct push *push_new(const struct push_opts *opts, struct sampling *s);
+/*
+ * @opts passed push_check(). @s: open; outlives the push, and may be closed after push_closing().
+ * @counts: added to
+ */
+struct push *push_new(const struct push_opts *opts, struct sampling *s,
+		      struct ibs_push_counts *counts);
 
 #define PUSH_FDS 2
 
@@ -43,9 +47,11 @@ void push_run(struct push *p, __u64 until_ns);
 /* The sampler is about to be closed: end the profile. */
 void push_closing(struct push *p);
 
-/* Counts so far, for people and as JSON. */
-void push_print(FILE *f, const struct push *p);
-json_t *push_json(const struct push *p);
+/* Is there a profile that is not counted yet? */
+bool push_pending(const struct push *p);
+
+/* The last failure; "" if a profile has arrived since. */
+const char *push_failure(const struct push *p);
 
 /* Give up what is on its way, and log what was not delivered. Accepts NULL. */
 void push_free(struct push *p);

@@ -234,7 +234,8 @@ static int try_once(struct request *r, const char *url, struct err *err)
 		       "%s answers %ld%s%s", url, status, *answer.text ? ": " : "", answer.text);
 }
 
-int push_post(const struct push_opts *opts, const struct push_body *body, struct err *err)
+int push_post(const struct push_opts *opts, const struct push_body *body, __u32 *retries,
+	      struct err *err)
 {
 	unsigned int wait_s = FIRST_WAIT_S;
 	struct request r = { NULL };
@@ -249,6 +250,7 @@ int push_post(const struct push_opts *opts, const struct push_body *body, struct
 			break;
 		sleep(wait_s);
 		wait_s *= 4;
+		++*retries;
 		ret = 0;
 	}
 	request_free(&r);

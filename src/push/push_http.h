@@ -7,6 +7,8 @@
 #include "base/std.h"
 #include "push_opts.h"
 
+#include <linux/types.h>
+
 /* Of a profile. */
 struct push_body {
 	const void *data;
@@ -27,11 +29,15 @@ int push_secret_read(const char *path, struct push_secret *out, struct err *err)
 /**
  * push_post() - post a profile, PUSH_TRIES times at most
  *
+ * @retries: added to at each further try
+ *
  * Tried again is what may succeed later: no connection, and the statuses 408, 429 and 5xx.
  *
- * Return: 0 if the server took it, or a negative errno with @err.
+ * Return: 0 if the server took it; or a negative errno with @err, -EAGAIN if it might later, -EPROTO if
+ * it refused it.
  */
-int push_post(const struct push_opts *opts, const struct push_body *body, struct err *err);
+int push_post(const struct push_opts *opts, const struct push_body *body, __u32 *retries,
+	      struct err *err);
 
 #define PUSH_TRIES 3
 

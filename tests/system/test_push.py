@@ -18,6 +18,7 @@ import threading
 import time
 import unittest
 import urllib.parse
+import urllib.request
 
 import ibscope
 from ibscope import Busy, Collector, run, until
@@ -99,8 +100,8 @@ class Push(unittest.TestCase):
         self.addCleanup(s.stop)
         return s
 
-    def collector(self, *args, period='200000'):
-        c = Collector(DIR, '--unpin', '-c', period, '--max-overhead', 'off', '--nmi-cost', '1us',
+    def collector(self, *args, period='200000', unpin=('--unpin',)):
+        c = Collector(DIR, *unpin, '-c', period, '--max-overhead', 'off', '--nmi-cost', '1us',
                       '--control', self.dir + '/run/sock', *QUICK, *args)
         self.addCleanup(lambda: c.err.closed or c.stop())
         return c
@@ -115,6 +116,10 @@ class Push(unittest.TestCase):
     def until(self, what, seconds=60):
         """The status, once @what is true of its part about pushing."""
         return until(lambda: (o := self.status()) and what(o['push']) and o, seconds)
+
+    @staticmethod
+    def failed(counts):
+        return sum(n for outcome, n in counts.items() if outcome not in ('delivered', 'dropped'))
 
     def file(self, name, text, mode=0o600):
         path = f'{self.dir}/{name}'
@@ -149,14 +154,14 @@ class Push(unittest.TestCase):
         s = self.server()
         c = self.collector('--push', s.url + '/', '--push-name', 'node.memory')
         began = time.time()
-        o = self.until(lambda p: p['pushed']['profiles'] >= 2)
-        self.assertEqual(o['push']['failed'], {'profiles': 0, 'samples': 0})
+        o = self.until(lambda p: p['profiles']['delivered'] >= 2)
+        self.assertEqual((self.failed(o['push']['profiles']), self.failed(o['push']['samples'])), (0, 0))
         self.assertIsNone(o['push']['failure'])
         self.assertRegex(run('ctl', '--control', self.dir + '/run/sock', 'status').stdout,
-                         r'(?m)^push: \d+ profiles of \d+ samples delivered, 0 of 0 failed, 0 samples dropped$')
+                         r'(?m)^push: profiles \d+ delivered; samples \d+ delivered; 0 tries again$')
         c.stop()
         profiles = []
-        for path, headers, body in s.posts[:o['push']['pushed']['profiles']]:
+        for path, headers, body in s.posts[:o['push']['profiles']['delivered']]:
             url = urllib.parse.urlsplit(path)
             query = dict(urllib.parse.parse_qsl(url.query))
             self.assertEqual((url.path, query['format'], query['name']),
@@ -169,8 +174,8 @@ class Push(unittest.TestCase):
                              {'samples', 'miss_cycles', 'remote_miss_cycles', 'estimated_ops'})
             profiles.append(form['profile'])
         # copies are counted where they are, too: no sample is in two profiles
-        self.assertEqual(sum(map(self.total, profiles)), o['push']['pushed']['samples'])
-        self.assertLess(o['push']['pushed']['samples'], o['ledger']['aggregated'])
+        self.assertEqual(sum(map(self.total, profiles)), o['push']['samples']['delivered'])
+        self.assertLess(o['push']['samples']['delivered'], o['ledger']['aggregated'])
         tags = '\n'.join(self.go(p, '-tags', '-sample_index=samples') for p in profiles)
         self.assertIn('shop-checkout', tags)
         for label in 'service', 'source', 'op', 'pid', 'thread':
@@ -180,15 +185,15 @@ class Push(unittest.TestCase):
     def test_parca(self):
         s = self.server()
         self.collector('--push', s.url, '--push-format', 'parca')
-        o = self.until(lambda p: p['pushed']['profiles'])
+        o = self.until(lambda p: p['profiles']['delivered'])
         path, headers, body = s.posts[0]
         self.assertEqual((path, headers['Content-Type']), ('/profiles/writeraw', 'application/json'))
         series, = json.loads(body)['series']
         self.assertEqual({x['name']: x['value'] for x in series['labels']['labels']},
                          {'__name__': 'ibscope', 'instance': os.uname().nodename})
-        if o['push']['pushed']['profiles'] == 1:
+        if o['push']['profiles']['delivered'] == 1:
             self.assertEqual(self.total(base64.b64decode(series['samples'][0]['rawProfile'], validate=True)),
-                             o['push']['pushed']['samples'])
+                             o['push']['samples']['delivered'])
 
     @unittest.skipUnless(shutil.which('openssl'), 'openssl is not installed')
     def test_tls_and_credentials(self):
@@ -202,47 +207,64 @@ class Push(unittest.TestCase):
         for text, want in ('Bearer to-ken\n', 'Bearer to-ken'), ('a:b:c', 'Basic ' + base64.b64encode(b'a:b:c').decode()):
             secret = self.file('secret', text)
             c = self.collector('--push', s.url, '--push-ca', cert, '--push-credentials', secret)
-            self.until(lambda p: p['pushed']['profiles'])
+            self.until(lambda p: p['profiles']['delivered'])
             c.stop()
             self.assertEqual(s.posts[-1][1]['Authorization'], want)
             self.assertNotIn(text.strip(), c.p.args)
         # a certificate that nobody trusts: nothing is posted, and the user learns why
         n = len(s.posts)
         c = self.collector('--push', s.url, '--push-credentials', secret)
-        o = self.until(lambda p: p['failed']['profiles'])
+        o = self.until(lambda p: self.failed(p['profiles']))
         self.assertIn('--push-ca', o['push']['failure'])
-        self.assertEqual((o['push']['pushed']['profiles'], len(s.posts)), (0, n))
+        self.assertEqual((o['push']['profiles']['delivered'], len(s.posts)), (0, n))
 
     def test_refused_and_tried_again(self):
         s = self.server(503, 429)
-        c = self.collector('--push', s.url)
-        o = self.until(lambda p: p['pushed']['profiles'])
-        self.assertEqual(o['push']['failed']['profiles'], 0)
+        c = self.collector('--push', s.url, '--web.listen-address', '127.0.0.1:0')
+        o = self.until(lambda p: p['profiles']['delivered'])
+        self.assertEqual((self.failed(o['push']['profiles']), o['push']['retries']), (0, 2))
         self.assertEqual(len({body for _, headers, body in s.posts[:3]
                               for body in [self.form(headers, body)['profile']]}), 1)
         s.answers[:] = [400] * 100
-        o = self.until(lambda p: p['failed']['profiles'] >= 2)
+        o = self.until(lambda p: p['profiles']['refused'] >= 2)
         self.assertRegex(o['push']['failure'], 'answers 400: says the server')
-        self.assertGreater(o['push']['failed']['samples'], 0)
+        self.assertGreater(o['push']['samples']['refused'], 0)
         self.assertEqual(c.said().count('answers 400'), 1)  # not at each interval
         s.answers.clear()
-        self.until(lambda p: not p['failure'])
+        o = self.until(lambda p: not p['failure'])
         self.assertIn('takes profiles again', c.said())
+        self.check_metrics(o['push'], c)
+
+    def check_metrics(self, push, c):
+        """The exporter has what the status says, though it has no part in it."""
+        port = re.search(r'listening on \S+:(\d+)', c.said())[1]
+        text = urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=20).read().decode()
+        for what in 'profiles', 'samples':
+            got = {k: int(v) for k, v in re.findall(rf'(?m)^ibscope_push_{what}_total{{outcome="(\w+)"}} (\d+)$', text)}
+            self.assertEqual(got.keys(), push[what].keys() - ({'dropped'} if what == 'profiles' else set()))
+            for outcome, n in got.items():
+                self.assertGreaterEqual(n, push[what][outcome])
+        self.assertIn('\nibscope_push_retries_total 2\n', text)
 
     def test_slow_server(self):
         """While it lets us wait, samples are counted, requests answered; at the end all is accounted for."""
         s = self.server()
         s.wait.clear()
-        c = self.collector('--push', s.url)
+        c = self.collector('--push', s.url, unpin=())
         until(lambda: s.posts)
         before = self.status()
         self.busy().runs(0.5)
         o = self.status()
         self.assertGreater(o['ledger']['aggregated'], before['ledger']['aggregated'])
-        self.assertEqual((o['push']['pushed']['profiles'], o['push']['pending'], len(s.posts)), (0, True, 1))
+        self.assertEqual((o['push']['profiles']['delivered'], o['push']['pending'], len(s.posts)), (0, True, 1))
         c.p.send_signal(signal.SIGTERM)
         c.p.wait(20)
-        self.assertRegex(c.said(), r'\d+ samples of an unfinished profile are not delivered')
+        [lost] = re.findall(r'(\d+) samples of an unfinished profile are not delivered', c.said())
+        # and the next collector goes on with the counts
+        s.wait.set()
+        self.collector('--push', s.url)
+        o = self.until(lambda p: p['profiles']['delivered'])
+        self.assertEqual((o['push']['profiles']['unfinished'], o['push']['samples']['unfinished']), (1, int(lost)))
 
     def test_dropped(self):
         """A reader that stands still loses copies, which are counted, and no sample."""
@@ -254,12 +276,12 @@ class Push(unittest.TestCase):
             c.p.send_signal(signal.SIGSTOP)
             busy.runs(0.3)
             c.p.send_signal(signal.SIGCONT)
-            return self.status()['push']['dropped_samples']
+            return self.status()['push']['samples']['dropped']
 
         until(dropped)
-        o = self.until(lambda p: p['pushed']['profiles'])
+        o = self.until(lambda p: p['profiles']['delivered'])
         self.assertEqual(o['ledger']['lost'], {})
-        self.assertEqual(o['push']['failed']['profiles'], 0)
+        self.assertEqual(self.failed(o['push']['profiles']), 0)
 
     def test_other_options_meanwhile(self):
         """Sampling is opened again: the profile ends before that, and is delivered."""
@@ -271,8 +293,8 @@ class Push(unittest.TestCase):
         busy.stop()
         p = run('ctl', '--control', self.dir + '/run/sock', 'set', 'by=container')
         self.assertEqual(p.returncode, 0, p.stderr)
-        o = self.until(lambda p: p['pushed']['profiles'] >= 2)
-        self.assertEqual(o['push']['failed']['profiles'], 0)
+        o = self.until(lambda p: p['profiles']['delivered'] >= 2)
+        self.assertEqual(self.failed(o['push']['profiles']), 0)
 
 
 if __name__ == '__main__':

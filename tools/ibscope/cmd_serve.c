@@ -39,10 +39,13 @@ static void usage(const struct collector *c)
 
 static int print_pushing(FILE *f, const struct reading *r, struct err *err)
 {
-	json_t *o = collector_json(r);
-	int ret = !o || json_object_set_new(o, "push", push_json(pushing)) ||
-		  json_put_ascii(f, o, JSON_COMPACT | JSON_REAL_PRECISION(15)) ||
-		  fputc('\n', f) == EOF;
+	const char *failure = push_failure(pushing);
+	json_t *o = collector_json(r), *push = json_object_get(o, "push");
+	int ret =
+		json_object_set_new(push, "pending", json_boolean(push_pending(pushing))) ||
+		json_object_set_new(push, "failure", *failure ? json_text(failure) : json_null()) ||
+		json_put_ascii(f, o, JSON_COMPACT | JSON_REAL_PRECISION(15)) ||
+		fputc('\n', f) == EOF;
 
 	json_decref(o);
 	return ret ? err_set(err, -ENOMEM, "out of memory for the status") : 0;
@@ -63,8 +66,8 @@ static int print_status(FILE *f, bool json, const struct ibs_meta *meta, const s
 	if (json)
 		return print_pushing(f, &r, err);
 	collector_print(f, &r);
-	if (pushing)
-		push_print(f, pushing);
+	if (pushing && *push_failure(pushing))
+		fprintf(f, "push: %s\n", push_failure(pushing));
 	return 0;
 }
 
@@ -132,12 +135,14 @@ static int open_web(const struct collector_settings *set, struct web **out, stru
 	return web_listen_all(&opts, out, err) ?: web_start(*out, err);
 }
 
-static void open_push(const struct collector_settings *set)
+static void open_push(struct collector *c)
 {
+	const struct collector_settings *set = collector_settings(c);
 	const struct serve_opts *o = set->extra;
 
 	if (*o->push.url)
-		pushing = push_new(&o->push, (struct sampling *)&set->sampling);
+		pushing = push_new(&o->push, (struct sampling *)&set->sampling,
+				   collector_push_counts(c));
 }
 
 static void end_profile(void)
@@ -229,7 +234,7 @@ static int serve(struct collector *c, struct err *err)
 	ret = collector_open(c, err);
 	ret = ret ?: open_web(collector_settings(c), &web, err);
 	if (!ret)
-		open_push(collector_settings(c));
+		open_push(c);
 	ret = ret ?: loop(c, web, sigfd, err);
 	push_free(pushing);
 	pushing = NULL;
