@@ -190,13 +190,10 @@ static bool place_word(struct report *r, enum report_key key, const struct data_
 	*word = place->offset;
 	if (key == REPORT_KEY_OFFSET)
 		return place->has_offset;
-	if (key == REPORT_KEY_MAPPING || place->variable || !place->mapping ||
-	    *place->mapping == '[')
-		return text_word(r, key == REPORT_KEY_MAPPING ? place->mapping
-							      : place->variable ?: place->mapping,
-				 word);
-	snprintf(text, sizeof(text), "[%.4000s]", place->mapping);
-	return text_word(r, text, word);
+	return text_word(r,
+			 key == REPORT_KEY_MAPPING ? place->mapping
+						   : data_place_label(place, text, sizeof(text)),
+			 word);
 }
 
 static bool space_word(const struct report *r, const struct trace_sample *s, bool op, __u64 *word)

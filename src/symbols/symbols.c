@@ -304,6 +304,14 @@ const char *data_kind_name(enum data_kind k)
 	return names[k];
 }
 
+const char *data_place_label(const struct data_place *place, char *buf, size_t size)
+{
+	if (place->variable || !place->mapping || *place->mapping == '[')
+		return place->variable ?: place->mapping;
+	snprintf(buf, size, "[%.*s]", (int)size - 3, place->mapping);
+	return buf;
+}
+
 static bool begins_with(const char *text, const char *with)
 {
 	return !strncmp(text, with, strlen(with));
@@ -447,8 +455,8 @@ size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, vo
 		n++;
 	}
 	if (s->lacks_data) {
-		cb("the recording has no maps of data, so heaps, stacks and files are unmapped: "
-		   "ibscope record keeps them, and so does perf record -d",
+		cb("heaps, stacks and files of data: the recording has maps of code only; "
+		   "ibscope record keeps all, and so does perf record -d",
 		   arg);
 		n++;
 	}

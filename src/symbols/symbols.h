@@ -75,6 +75,14 @@ struct data_place {
 };
 
 /**
+ * data_place_label() - the variable, or what else is there, in brackets
+ * @buf: the label may be in it
+ *
+ * Return: NULL if nothing is known.
+ */
+const char *data_place_label(const struct data_place *place, char *buf, size_t size);
+
+/**
  * symbols_data() - what lay at a data address of a process at a time
  *
  * Variables are found by address and size in the symbols of what was mapped; of the kernel, by their

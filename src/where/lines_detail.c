@@ -7,7 +7,7 @@
 /* An access with what tells its row from others. */
 struct named {
 	struct line_access access;
-	const char *name[3]; /* by enum line_name */
+	const char *name[LINE_ACCESS_NAMES];
 };
 
 static const struct line *find(const struct lines *lines, __u64 address)
@@ -44,7 +44,7 @@ static int compare_named(const void *pa, const void *pb)
 
 	c = c ?: a->access.width - b->access.width;
 	c = c ?: a->access.kind - b->access.kind;
-	for (int k = 0; !c && k < 3; k++)
+	for (int k = 0; !c && k < LINE_ACCESS_NAMES; k++)
 		c = compare_names(a->name[k], b->name[k]);
 	return c;
 }
@@ -74,7 +74,7 @@ static void fill(struct line_rows *rows, const struct line *l, struct line *of,
 
 	for (size_t i = 0; i < l->n_access; i++) {
 		named[i].access = l->access[i];
-		for (int k = 0; k < 3; k++)
+		for (int k = 0; k < LINE_ACCESS_NAMES; k++)
 			named[i].name[k] = line_namer_of(&rows->namer, k, &l->access[i]);
 	}
 	qsort(named, l->n_access, sizeof(*named), compare_named);
@@ -186,7 +186,7 @@ static json_t *json_access(struct line_rows *rows, const struct line_row *r)
 int lines_print_one(FILE *f, const struct lines_print *p, const struct lines *lines, __u64 address,
 		    struct err *err)
 {
-	static const char *const keys[] = { "offset",	"width", "access",
+	static const char *const keys[] = { "offset",	"width", "access",   "variable",
 					    "function", "comm",	 "container" };
 	const struct line *l = find(lines, address);
 	struct line_access *list;
@@ -202,6 +202,7 @@ int lines_print_one(FILE *f, const struct lines_print *p, const struct lines *li
 	rows.n_keys = ARRAY_SIZE(keys);
 	memcpy(rows.key, keys, sizeof(keys));
 	fill(&rows, l, of, list);
+	line_rows_count(&rows, l);
 	if (p->format == REPORT_CSV)
 		line_rows_csv(f, &rows);
 	else if (p->format == REPORT_JSON)

@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-#define WIDE   120 /* columns of the screen from which containers are shown */
+#define USUAL  80  /* columns of the screen from which variables are shown */
+#define WIDE   120 /* the same of containers */
 #define ADVICE 5   /* lines that get one */
 
 void lines_terms(FILE *f)
@@ -145,6 +146,7 @@ static void name_row(struct line_rows *rows, struct line_row *r)
 		*name++ = short_verdict(l);
 		*name++ = slots_name(rows, l);
 		*name++ = flow(rows, l);
+		*name++ = joined(rows, l, LINE_VARIABLE, LINE_ANY);
 		*name++ = or_comms(rows, l);
 		return;
 	}
@@ -156,19 +158,22 @@ static void name_row(struct line_rows *rows, struct line_row *r)
 	*name++ = slots_name(rows, l);
 	*name++ = joined(rows, l, LINE_FUNCTION, LINE_STORE);
 	*name++ = joined(rows, l, LINE_FUNCTION, LINE_LOAD);
+	*name++ = joined(rows, l, LINE_VARIABLE, LINE_ANY);
 	*name++ = joined(rows, l, LINE_CONTAINER, LINE_ANY);
 	*name++ = joined(rows, l, LINE_COMM, LINE_ANY);
 }
 
 static void set_keys(struct line_rows *rows)
 {
-	static const char *const text[] = { "line", "verdict", "slots", "functions", "container" };
-	static const char *const all[NAMES_MAX] = { "line",	  "address", "pid",	"verdict",
-						    "likely",	  "slots",   "writers", "readers",
-						    "containers", "comms" };
+	static const char *const text[] = { "line",	 "verdict",  "slots",
+					    "functions", "variable", "container" };
+	static const char *const all[NAMES_MAX] = { "line",	 "address",    "pid",	  "verdict",
+						    "likely",	 "slots",      "writers", "readers",
+						    "variables", "containers", "comms" };
 	bool is_text = rows->p->format == REPORT_TEXT;
+	unsigned int width = rows->p->screen->width;
 
-	rows->n_keys = !is_text ? NAMES_MAX : rows->p->screen->width < WIDE ? 4 : 5;
+	rows->n_keys = !is_text ? NAMES_MAX : width < USUAL ? 4 : width < WIDE ? 5 : 6;
 	memcpy(rows->key, is_text ? text : all, rows->n_keys * sizeof(*all));
 }
 
@@ -218,9 +223,10 @@ static json_t *json_slots(struct line_rows *rows, const struct line *l)
 		json_array_append_new(
 			list,
 			json_pack(
-				"{si sI sI sI sb so so}", "offset", s * SLOT_BYTES, "loads",
+				"{si sI sI sI sb so so so}", "offset", s * SLOT_BYTES, "loads",
 				(json_int_t)slots[s].loads, "stores", (json_int_t)slots[s].stores,
 				"hitm", (json_int_t)slots[s].hitm, "shared", slots[s].shared,
+				"variables", json_tally(rows, l, LINE_FIELD, LINE_ANY, 1u << s),
 				"writers", json_tally(rows, l, LINE_FUNCTION, LINE_STORE, 1u << s),
 				"readers", json_tally(rows, l, LINE_FUNCTION, LINE_LOAD, 1u << s)));
 	return list;
@@ -230,7 +236,7 @@ static json_t *json_line(struct line_rows *rows, const struct line_row *r)
 {
 	const struct line *l = r->l;
 	char *advice = line_advice(&rows->namer, l);
-	json_t *j = json_pack("{so so so sb ss sb so so so so so so}", "line",
+	json_t *j = json_pack("{so so so sb ss sb so so so so so so so}", "line",
 			      line_rows_json_name(line_name(rows, l, false)), "address",
 			      line_rows_json_name(address_kind(l)), "pid",
 			      line_rows_json_name(space_name(rows, l)), "moved", l->moved,
@@ -238,6 +244,7 @@ static json_t *json_line(struct line_rows *rows, const struct line_row *r)
 			      "advice", line_rows_json_name(advice), "slots", json_slots(rows, l),
 			      "writers", json_tally(rows, l, LINE_FUNCTION, LINE_STORE, ~0u),
 			      "readers", json_tally(rows, l, LINE_FUNCTION, LINE_LOAD, ~0u),
+			      "variables", json_tally(rows, l, LINE_VARIABLE, LINE_ANY, ~0u),
 			      "containers", json_tally(rows, l, LINE_CONTAINER, LINE_ANY, ~0u),
 			      "comms", json_tally(rows, l, LINE_COMM, LINE_ANY, ~0u));
 
@@ -286,8 +293,10 @@ void lines_print(FILE *f, const struct lines_print *p, const struct lines *lines
 {
 	struct line_rows rows = line_rows_new(p, lines, lines->n);
 
-	for (size_t i = 0; i < lines->n; i++)
+	for (size_t i = 0; i < lines->n; i++) {
 		rows.row[i].l = &lines->line[i];
+		line_rows_count(&rows, &lines->line[i]);
+	}
 	set_keys(&rows);
 	order_rows(&rows);
 	for (size_t i = 0; p->format != REPORT_JSON && i < rows.n; i++)

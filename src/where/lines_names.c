@@ -21,6 +21,30 @@ static const char *container_of(struct line_namer *n, __u64 cgroup_id)
 	return *intern_text(&n->texts, i) ? intern_text(&n->texts, i) : NULL;
 }
 
+void line_namer_place(const struct line_namer *n, const struct line_access *a,
+		      struct data_place *out)
+{
+	*out = (struct data_place){ .kind = DATA_NO_ADDRESS };
+	if (a->addr && (a->has & LINE_HAS_TASK || a->addr >> 63))
+		symbols_data(n->symbols, n->tasks, a->tgid, a->addr, a->first, out);
+}
+
+static const char *variable_of(struct line_namer *n, const struct line_access *a, bool field)
+{
+	struct data_place place;
+	char buf[4096], with[4096 + 32];
+	const char *name;
+
+	line_namer_place(n, a, &place);
+	name = data_place_label(&place, buf, sizeof(buf));
+	if (name && field && place.has_offset && place.offset) {
+		snprintf(with, sizeof(with), "%.4000s+%llu", name,
+			 (unsigned long long)place.offset);
+		name = with;
+	}
+	return name ? intern_text(&n->texts, intern_get(&n->texts, name)) : NULL;
+}
+
 const char *line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a)
 {
 	struct symbol sym;
@@ -32,6 +56,9 @@ const char *line_namer_of(struct line_namer *n, enum line_name what, const struc
 		symbols_find(n->symbols, n->tasks, a->tgid, a->ip, a->first, a->has & LINE_KERNEL,
 			     false, &sym);
 		return sym.name;
+	case LINE_FIELD:
+	case LINE_VARIABLE:
+		return variable_of(n, a, what == LINE_FIELD);
 	case LINE_COMM:
 		return a->has & LINE_HAS_TASK ? tasks_comm(n->tasks, a->tgid, a->tid, a->first)
 					      : NULL;
@@ -85,6 +112,19 @@ void line_tally(struct line_namer *n, const struct line *l, enum line_name what,
 		qsort(out->v, out->n, sizeof(*out->v), compare_tallied);
 }
 
+/* The field of a slot as advice names it: "stats+8, "; nothing if it is not of a variable. */
+static void field_of(struct line_namer *n, const struct line *l, unsigned int slot, char *buf,
+		     size_t size)
+{
+	struct line_tally t;
+
+	line_tally(n, l, LINE_FIELD, LINE_LOAD | LINE_STORE, 1u << slot, &t);
+	*buf = 0;
+	if (t.n && *t.v[0].name != '[')
+		snprintf(buf, size, "%.200s, ", t.v[0].name);
+	free(t.v);
+}
+
 /* The most frequent one, and how many more there are: "push (+2)". */
 static void top_of(struct line_namer *n, const struct line *l, unsigned int kinds,
 		   unsigned int slot, char *buf, size_t size)
@@ -128,7 +168,7 @@ static bool apart(const struct line_slot *slots, unsigned int *from, unsigned in
 char *line_advice(struct line_namer *n, const struct line *l)
 {
 	struct line_slot slots[LINE_SLOTS];
-	char a[256], b[256], *text = NULL;
+	char a[256], b[256], af[256], bf[256], *text = NULL;
 	unsigned int s = 0, t = 0, best = 0;
 	size_t size;
 	FILE *f;
@@ -142,10 +182,13 @@ char *line_advice(struct line_namer *n, const struct line *l)
 	if (apart(slots, &s, &t)) {
 		top_of(n, l, LINE_STORE, s, a, sizeof(a));
 		top_of(n, l, LINE_LOAD | LINE_STORE, t, b, sizeof(b));
+		field_of(n, l, s, af, sizeof(af));
+		field_of(n, l, t, bf, sizeof(bf));
 		fprintf(f,
-			"move offset %u (written by %s) and offset %u (%s by %s) to lines of their "
-			"own, 64 bytes apart",
-			s * SLOT_BYTES, a, t * SLOT_BYTES, slots[t].stores ? "written" : "read", b);
+			"move offset %u (%swritten by %s) and offset %u (%s%s by %s) to lines of "
+			"their own, 64 bytes apart",
+			s * SLOT_BYTES, af, a, t * SLOT_BYTES, bf,
+			slots[t].stores ? "written" : "read", b);
 	}
 	for (unsigned int k = 0; k < LINE_SLOTS; k++)
 		if (slots[k].shared &&
@@ -153,10 +196,11 @@ char *line_advice(struct line_namer *n, const struct line *l)
 			best = k;
 	if (slots[best].shared) {
 		top_of(n, l, LINE_STORE, best, a, sizeof(a));
+		field_of(n, l, best, af, sizeof(af));
 		fprintf(f,
-			"%swrite offset %u less often (written by %s): batch the updates or keep "
+			"%swrite offset %u less often (%swritten by %s): batch the updates or keep "
 			"one copy per CPU",
-			l->verdict == LINE_VERDICT_MIXED ? "; " : "", best * SLOT_BYTES, a);
+			l->verdict == LINE_VERDICT_MIXED ? "; " : "", best * SLOT_BYTES, af, a);
 	}
 	fclose(f);
 	return text;

@@ -7,7 +7,15 @@
 #include "lines.h"
 #include "symbols/symbols.h"
 
-enum line_name { LINE_FUNCTION, LINE_COMM, LINE_CONTAINER };
+/* A variable has no offset, a field has: "stats+8". Both are "[heap]" and the like elsewhere. */
+enum line_name {
+	LINE_FIELD,
+	LINE_FUNCTION,
+	LINE_COMM,
+	LINE_CONTAINER,
+	LINE_ACCESS_NAMES, /* those before are of each access that is shown */
+	LINE_VARIABLE = LINE_ACCESS_NAMES
+};
 
 /* Names and how many samples have them, most first once line_tally_sort() was called. */
 struct line_tally {
@@ -24,6 +32,10 @@ struct line_namer {
 	struct intern texts;
 	struct u64_map containers; /* by cgroup */
 };
+
+/* What lies at the address of an access. */
+void line_namer_place(const struct line_namer *n, const struct line_access *a,
+		      struct data_place *out);
 
 /* Equal names are one pointer, which lives as long as @n and its symbols. NULL: not known. */
 const char *line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a);

@@ -56,10 +56,10 @@ struct lines_print {
  * lines_print() - all lines
  *
  * CSV has line, address (physical or virtual), pid (of virtual ones; "kernel"), verdict, likely, slots,
- * writers, readers (functions, most samples first, joined by ";"), containers, comms, the columns and
- * source; the row "[rest]" is what is left out. JSON is the head of a report with lines [{the same;
- * slots [{offset, loads, stores, hitm, shared}]; writers and readers [{function, samples}]}] and
- * rest, total {columns}.
+ * writers, readers (functions, most samples first, joined by ";"), variables, containers, comms, the
+ * columns and source; the row "[rest]" is what is left out. JSON is the head of a report with lines
+ * [{the same; slots [{offset, loads, stores, hitm, shared, variables, writers, readers}]; writers,
+ * readers and variables [{name, samples}]}], rest, total {columns} and data {samples by enum data_kind}.
  */
 void lines_print(FILE *f, const struct lines_print *p, const struct lines *lines);
 

@@ -176,6 +176,7 @@ void line_rows_table(FILE *f, const struct line_rows *rows)
 	if (table_print(f, rows->p->screen, &view, rows->p->n_columns ? asked : NULL,
 			rows->p->n_columns, &err))
 		out_of_memory();
+	data_kinds_print(f, rows->data);
 	table_free(&view);
 }
 
@@ -276,6 +277,7 @@ void line_rows_json(FILE *f, struct line_rows *rows, const char *what,
 				      "virtual", (json_int_t)lines->only_virtual, "none",
 				      (json_int_t)lines->no_address, "moved_pages",
 				      (json_int_t)lines->moved));
+	json_object_set_new(j, "data", data_kinds_json(rows->data));
 	line_rows_json_values(rows, &rest, json_object_get(sums, "rest"));
 	line_rows_json_values(rows, &total, json_object_get(sums, "total"));
 	fputc('{', f);
@@ -297,6 +299,16 @@ struct line_rows line_rows_new(const struct lines_print *p, const struct lines *
 				   .namer = { .tasks = p->tasks, .symbols = p->symbols },
 				   .row = xcalloc(n, sizeof(struct line_row)),
 				   .n = n };
+}
+
+void line_rows_count(struct line_rows *rows, const struct line *l)
+{
+	struct data_place place;
+
+	for (size_t i = 0; i < l->n_access; i++) {
+		line_namer_place(&rows->namer, &l->access[i], &place);
+		rows->data[place.kind] += l->access[i].samples;
+	}
 }
 
 void line_rows_free(struct line_rows *rows)

@@ -7,7 +7,7 @@
 #include "lines_names.h"
 #include "lines_print.h"
 
-#define NAMES_MAX 10
+#define NAMES_MAX 11
 #define LINE_ANY  (LINE_LOAD | LINE_STORE | LINE_PREFETCH)
 
 /* What people and programs see: a line, or those of its accesses that have the same names. */
@@ -27,11 +27,15 @@ struct line_rows {
 	size_t n, n_rest;
 	struct line rest;
 	struct line total;
+	__u64 data[DATA_KIND_N]; /* samples */
 };
 
 /* Room for @n rows, zeroed. */
 struct line_rows line_rows_new(const struct lines_print *p, const struct lines *lines, size_t n);
 void line_rows_free(struct line_rows *rows);
+
+/* Count what lies at the addresses of a line. */
+void line_rows_count(struct line_rows *rows, const struct line *l);
 
 /* What a column says; NAN: nothing. */
 double line_rows_value(const struct line_rows *rows, const struct line_row *r, enum lines_column c);

@@ -268,9 +268,9 @@ class C2c(unittest.TestCase):
         self.assertRegex(text, r'0x100000000 +false\? ')
 
     def test_text(self):
-        for width in (60, 80, 130):
+        for width in (60, 80, 150):
             text = self.c2c(self.file, env=dict(os.environ, COLUMNS=str(width), LC_ALL='C.UTF-8')).stdout
-            table = text[text.index('\nLINE'):text.index('\n\n0x')]
+            table = text[text.index('\nLINE'):text.index('\n\ndata ')]
             self.assertLessEqual(max(map(len, table.splitlines())), width, text)
             self.assertIn('SIMULATED', text)
             self.assertIn('1 page moved', text)

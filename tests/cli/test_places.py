@@ -81,6 +81,35 @@ class Places(unittest.TestCase):
         rows = self.report(self.make(MAKE, 'code'), '--kallsyms', kallsyms, kinds=kinds, warns='perf record -d')
         self.assertEqual({k: n for k, n in rows.items() if k in VARIABLES}, VARIABLES)
 
+    def test_shared_lines(self):
+        """c2c names the variables of a line, the fields of its slots, and both in its advice."""
+        file = self.make(MAKE, 'sharing')
+        p = run('c2c', file, '--json')
+        r = json.loads(p.stdout)
+        self.assertEqual(p.stderr, '')
+        self.assertEqual(r['data'], dict.fromkeys(KINDS, 0) | {'variable': 240, 'heap': 80})
+        got = {tuple(sorted(v['name'] for v in line['variables'])):
+               ({s['offset']: s['variables'] for s in line['slots'] if s['variables']}, line) for line in r['lines']}
+
+        def field(name, samples=40):
+            return [{'name': name, 'samples': samples}]
+        self.assertEqual({k: v[0] for k, v in got.items()}, {
+            ('places_shared',): {0: field('places_shared'), 8: field('places_shared+8')},
+            ('places_a', 'places_b'): {0: field('places_a'), 16: field('places_b')},
+            ('places_lock',): {24: field('places_lock+24', 80)},
+            ('[heap]',): {0: field('[heap]'), 8: field('[heap]')}})
+        for key, says in ((('places_shared',), 'offset 8 (places_shared+8, written by access_memory)'),
+                          (('places_a', 'places_b'), 'offset 0 (places_a, written by access_memory) and offset 16 '
+                           '(places_b, written by'),
+                          (('places_lock',), 'offset 24 less often (places_lock+24, written'),
+                          (('[heap]',), 'offset 0 (written by access_memory) and')):
+            self.assertIn(says, got[key][1]['advice'])
+        line = got['places_lock',][1]['line']
+        text = run('c2c', file, '--line', line).stdout
+        self.assertRegex(text, r'(?m)^24 +8 +store +places_lock\+24 +access_memory ')
+        self.assertIn('data      80 samples = 80 variable', text)
+        self.assertIn('places_a;places_b', run('c2c', file, '--csv').stdout)
+
     def test_no_symbols(self):
         """Stripped; and gone, where only maps that can be written are kept."""
         program = self.path('stripped')

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * make_places FILE [code]: simulated loads of this program's own memory, of each kind, with its own maps; "code"
- * keeps maps of code only. The n-th kind, from 1 on, has n samples of each of its addresses.
+ * make_places FILE [WITH]: simulated loads of this program's own memory, of each kind, with its own maps;
+ * WITH "code" keeps maps of code only. The n-th kind, from 1 on, has n samples of each of its addresses.
+ * WITH "sharing": two threads share lines, 20 loads and 20 stores each: the fields of a struct, two
+ * variables, one variable, and memory of the heap.
  */
 #include "recording/recording.h"
 #include "trace/task_events.h"
@@ -24,6 +26,15 @@ struct stats places_data = { 1, 2 };
 struct stats places_bss[1000]; /* more than a page, so that it has a map of its own */
 const struct stats places_const = { 3, 4 };
 static long places_static = 5;
+_Alignas(64) struct stats places_shared = { 6, 7 };
+_Alignas(64) struct stats places_lock[4];
+/* One behind the other, which compilers do not promise. */
+__asm__(".pushsection .data\n"
+	".balign 64\n"
+	".type places_a, @object; .size places_a, 16; places_a: .zero 16\n"
+	".type places_b, @object; .size places_b, 8; places_b: .zero 8\n"
+	".popsection");
+extern long places_a[2], places_b;
 
 static struct recording *out;
 static __u64 written;
@@ -35,24 +46,38 @@ static int put_event(const struct trace_event *ev, void *code, struct err *err)
 	return recording_event(out, ev, err);
 }
 
-static void load(const void *at, unsigned int n)
+static void access_memory(const void *at, unsigned int thread, __u64 data3, __u64 data2)
 {
+	struct ibs_record rec = {
+		.time = 1000 + written,
+		.tgid = getpid(),
+		.tid = getpid() + thread,
+		.ip = (uintptr_t)access_memory,
+		.addr = (uintptr_t)at,
+		.data3 = data3 | (at ? IBS_OP_DATA3_LIN_VALID : 0) | 4ull << 22,
+		.packed = ibs_record_pack(0, data2, thread),
+	};
 	struct err err;
 
-	for (unsigned int i = 0; i < n; i++) {
-		struct ibs_record rec = {
-			.time = 1000 + written,
-			.tgid = getpid(),
-			.tid = getpid(),
-			.ip = (uintptr_t)load,
-			.addr = (uintptr_t)at,
-			.data3 =
-				IBS_OP_DATA3_LD_OP | (at ? IBS_OP_DATA3_LIN_VALID : 0) | 4ull << 22,
-		};
+	written++;
+	if (recording_samples(out, &rec, NULL, 1, &err))
+		exit(1);
+}
 
-		written++;
-		if (recording_samples(out, &rec, NULL, 1, &err))
-			exit(1);
+static void load(const void *at, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		access_memory(at, 0, IBS_OP_DATA3_LD_OP, 0);
+}
+
+/* Loads of lines that another complex had modified, and stores. */
+static void share(const void *a, const void *b)
+{
+	const __u64 miss = IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_L2_MISS | 200ull << 32;
+
+	for (unsigned int i = 0; i < 40; i++) {
+		access_memory(i % 2 ? b : a, i % 2, IBS_OP_DATA3_LD_OP | miss, 2);
+		access_memory(i % 2 ? b : a, i % 2, IBS_OP_DATA3_ST_OP, 0);
 	}
 }
 
@@ -103,7 +128,8 @@ int main(int argc, char **argv)
 	struct task_choice choice;
 	struct err err = { "" };
 	struct utsname u;
-	char *shared, *anon, *file;
+	const char *with = argc > 2 ? argv[2] : "";
+	char *shared, *anon, *file, *heap;
 	int fd;
 
 	if (argc < 2)
@@ -121,9 +147,18 @@ int main(int argc, char **argv)
 	shared = map(fd);
 	anon = map(-1);
 	task_choice_init(&choice, &self, 1, false);
-	if (task_events_now("", &choice, true, 0, put_event, argc > 2 ? argv : NULL, &err))
+	if (task_events_now("", &choice, true, 0, put_event, strcmp(with, "code") ? NULL : argv,
+			    &err))
 		return 1;
-	load_all(shared, anon, file, sbrk(0) - 8);
+	heap = (char *)sbrk(0) - 64;
+	if (!strcmp(with, "sharing")) {
+		share(&places_shared.requests, &places_shared.errors);
+		share(places_a, &places_b);
+		share(&places_lock[1].errors, &places_lock[1].errors);
+		share(heap, heap + 8);
+	} else {
+		load_all(shared, anon, file, heap);
+	}
 	ledger.seen = ledger.outcome[IBS_OUTCOME_FORWARDED] = written;
 	if (recording_finish(out, &ledger, &err))
 		return 1;

@@ -152,6 +152,7 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		"  ibscope report --src dram FILE             the latency of DRAM: mean and "
 		"percentiles\n"
 		"  ibscope report --by symbol,src --top 20 FILE\n"
+		"  ibscope report --by variable,offset FILE       what the data is\n"
 		"  ibscope report --by line --sort threads FILE   cache lines that threads "
 		"share\n");
 	options_help(f, sets, n);
