@@ -24,6 +24,11 @@ import tempfile
 import unittest
 import urllib.request
 
+try:
+    import yaml
+except ImportError:
+    yaml = None
+
 import ibscope
 from ibscope import Collector, until
 
@@ -37,8 +42,8 @@ STATE = ('/var/lib/docker', '/run/docker', '/var/lib/containers', '/run/containe
          '/var/lib/containerd', '/run/containerd', '/run/runc')
 PINS = f'/sys/fs/bpf/ibscope-runtimes-{OURS}'
 BUSY = '/bin/busy'
-QUICK = 'docker', 'podman pod', 'containerd (ctr)', 'lxc'
-CASES = ('name', 'id', 'pod', 'rename', 'restart', 'removed', 'same name', 'metrics')
+QUICK = 'docker', 'podman pod', 'containerd (CRI)', 'lxc'
+CASES = ('name', 'id', 'pod', 'rename', 'restart', 'removed', 'same name', 'metrics', 'mounts')
 table = {}
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -82,7 +87,7 @@ def remove_dir(d, ours):
     ids = {name for _, dirs, _ in os.walk(d) for name in dirs if re.fullmatch('[0-9a-f]{64}', name)}
     for path, _, _ in os.walk('/sys/fs/cgroup', topdown=False):
         name = os.path.basename(path)
-        if f'rt{ours}' in name or f'-{ours}.' in name or ids.intersection(re.split(r'[-.:_]', name)):
+        if f'rt{ours}' in path or f'-{ours}.' in name or ids.intersection(re.split(r'[-.:_]', name)):
             with contextlib.suppress(OSError):
                 os.rmdir(path)
                 if '/libpod_parent/' in os.path.dirname(path):  # the pod's
@@ -138,7 +143,7 @@ def make_image(busybox):
     with tarfile.open(tmp + '/layer.tar', 'w') as t:
         t.add(root, '.')
     digest = subprocess.run(['sha256sum', tmp + '/layer.tar'], capture_output=True, text=True).stdout.split()[0]
-    parts = {'config.json': {'architecture': 'amd64', 'os': 'linux', 'config': {},
+    parts = {'config.json': {'architecture': 'amd64', 'os': 'linux', 'config': {'Cmd': ['/bin/sleep', '100000']},
                              'rootfs': {'type': 'layers', 'diff_ids': ['sha256:' + digest]}},
              'manifest.json': [{'Config': 'config.json', 'RepoTags': ['localhost/bb:latest'], 'Layers': ['layer.tar']}]}
     with tarfile.open(tmp + '/image.tar', 'w') as t:
@@ -165,7 +170,7 @@ class Runtime:
     """What differs between them. Each start() makes a busy container and returns its id, if any."""
     needs = ()
     daemon = None
-    prefix = ''         # of the names, as they are shown
+    prefix = pod = ''   # of the names, as they are shown; of the name of a pod
 
     def begin(self):
         pass
@@ -289,6 +294,8 @@ class PodmanMoved(Podman):
 
 
 class PodmanPod(Podman):
+    pod = 'pod-'
+
     def start(self, name):
         call('podman', 'pod', 'create', '--name', 'pod-' + name, '--infra-image', 'localhost/bb',
              '--infra-command', '/bin/sleep 1000', '--network', 'none', env=self.env)
@@ -296,6 +303,8 @@ class PodmanPod(Podman):
 
 
 class PodmanBarePod(Podman):
+    pod = 'pod-'
+
     def start(self, name):
         call('podman', 'pod', 'create', '--name', 'pod-' + name, '--infra=false', env=self.env)
         return super().start(name, '--pod', 'pod-' + name)
@@ -385,6 +394,79 @@ class ContainerdMoved(Containerd):
         return tmp + '/containerd-moved'
 
 
+def message(*fields):
+    """A message of protocol buffers: pairs of a number and an integer, a text, or bytes."""
+    out = b''
+    for number, value in fields:
+        data = value.encode() if isinstance(value, str) else value
+        number = number << 3 | 2 * isinstance(data, bytes)
+        for n in (number, len(data)) if isinstance(data, bytes) else (number, data):
+            while n > 127:
+                out += bytes([n & 127 | 128])
+                n >>= 7
+            out += bytes([n])
+        out += data if isinstance(data, bytes) else b''
+    return out
+
+
+class Cri(Containerd):
+    """As kubelet asks for pods, by gRPC; without a network, and with the image of the test as that of sandboxes."""
+    needs = (*Containerd.needs, 'curl')
+    pod = 'shop/pod-'
+
+    def begin(self):
+        self.sandbox = {}
+        self.dir = tempfile.mkdtemp(dir=tmp)
+        with open(self.dir + '/config.toml', 'w') as f:
+            f.write(f'version = 2\nroot = "{self.dir}/root"\nstate = "{self.state}"\n[grpc]\naddress = "{self.dir}/s"\n'
+                    '[plugins."io.containerd.grpc.v1.cri"]\nsandbox_image = "localhost/bb:latest"\nrestrict_oom_score_adj = true\n'
+                    'disable_apparmor = true\n[plugins."io.containerd.grpc.v1.cri".containerd]\nsnapshotter = "native"\n')
+        # mounts are shared, as systemd has them, and podman has been used
+        overlay = '/var/lib/containers/storage/overlay'
+        os.makedirs(overlay, exist_ok=True)
+        self.spawn('successfully booted', 'unshare', '-m', 'sh', '-c', f'mount --make-rshared / && mount --bind {overlay} {overlay} && '
+                   f'mount --make-private {overlay} && exec containerd -c {self.dir}/config.toml')
+        self.ctr('-n', 'k8s.io', 'image', 'import', '--snapshotter', 'native', tmp + '/image.tar')
+
+    def cri(self, method, *fields):
+        """Return: the first field of the answer, which is a text."""
+        data = message(*fields)
+        with open(self.dir + '/request', 'wb') as f:
+            f.write(bytes(1) + len(data).to_bytes(4, 'big') + data)
+        p = subprocess.run(['curl', '-sS', '--http2-prior-knowledge', '--unix-socket', self.dir + '/s', '-D', self.dir + '/headers',
+                            '-H', 'content-type: application/grpc', '-H', 'te: trailers', '--data-binary', f'@{self.dir}/request',
+                            'http://localhost/runtime.v1.RuntimeService/' + method], capture_output=True, timeout=60)
+        with open(self.dir + '/headers') as f:
+            headers = f.read()
+        if 'grpc-status: 0' not in headers:
+            raise AssertionError(f'{method}: {headers}{p.stderr}')
+        return p.stdout[7:].decode()
+
+    def start(self, name, *mounts, command=BUSY):
+        uid = f'12345678-9abc-def0-1234-{OURS:06d}{len(self.sandbox):06d}'
+        host = message((1, message((1, 2), (2, 1), (3, 2))))     # network and IPC of the host
+        config = message((1, message((1, self.pod[5:] + name), (2, uid), (3, 'shop'))),
+                         (8, message((1, f'/rt{OURS}/kubepods/pod{uid}'), (2, host))))
+        self.sandbox[name] = sandbox = until(lambda: self.try_sandbox(config), 30)
+        container = self.cri('CreateContainer', (1, sandbox), (3, config), (2, message(
+            (1, message((1, name))), (2, message((1, 'localhost/bb:latest'))), (3, command), *((7, message(*m)) for m in mounts))))
+        self.cri('StartContainer', (1, container))
+        return container
+
+    def try_sandbox(self, config):
+        """The plugin learns of the image some time after its import."""
+        try:
+            return self.cri('RunPodSandbox', (1, config))
+        except AssertionError as e:
+            if 'pull' not in str(e):
+                raise
+
+    def remove(self, name):
+        if name in self.sandbox:
+            self.cri('StopPodSandbox', (1, self.sandbox[name]))
+            self.cri('RemovePodSandbox', (1, self.sandbox.pop(name)))
+
+
 class Lxc(Runtime):
     needs = 'lxc-start', 'lxc-stop'
     rename = None
@@ -436,6 +518,7 @@ RUNTIMES = {
     'docker': Docker, 'docker --data-root': DockerMoved, 'docker in docker': DockerInDocker, 'podman': Podman, 'podman --root': PodmanMoved,
     'podman pod': PodmanPod, 'podman pod, no infra': PodmanBarePod, 'podman --cgroups=split': PodmanSplit,
     'podman rootless': PodmanUser, 'containerd (ctr)': Containerd, 'containerd, state moved': ContainerdMoved,
+    'containerd (CRI)': Cri,
     'lxc': Lxc, 'nspawn': Nspawn,
 }
 
@@ -472,8 +555,10 @@ class Runtimes(unittest.TestCase):
         for n in own, own + 'x':
             self.addCleanup(r.remove, n)
         self.id = r.start(own)
+        if isinstance(r, Cri) and yaml:
+            self.case('mounts', lambda: self.check_manifest(r, own + 'x'))
         name = r.prefix + own
-        pod = 'pod-' + name if 'Pod' in type(r).__name__[6:] else ''
+        pod = r.pod and r.pod + own
         self.case('name', lambda: until(lambda: (name,) in self.shown('container', '--container', name + '*'), 20))
         if pod:
             self.case('pod', lambda: self.check_pod(name, pod))
@@ -494,6 +579,26 @@ class Runtimes(unittest.TestCase):
         name = r.prefix + own
         self.case('removed', lambda: until(lambda: 'is running' in ibscope.run('hist', *SIM, '--container', name, '0.1', '1').stderr, 20))
 
+    def check_manifest(self, r, name):
+        """The DaemonSet starts on a node where root's podman was used, whose mount is private."""
+        with open(os.path.join(os.path.dirname(__file__), '../../tools/kubernetes/ibscope.yaml')) as f:
+            pod = next(d for d in yaml.safe_load_all(f) if d['kind'] == 'DaemonSet')['spec']['template']['spec']
+        paths = {v['name']: v['hostPath']['path'] for v in pod['volumes'] if 'hostPath' in v}
+        mounts = []
+        for m in pod['containers'][0]['volumeMounts']:
+            path = paths.get(m['name'], '')
+            if path.startswith(STATE):
+                os.makedirs(path, exist_ok=True)
+                mounts.append([(1, m['mountPath']), (2, path), (3, int(m.get('readOnly', False))),
+                               (5, ('None', 'HostToContainer', 'Bidirectional').index(m.get('mountPropagation', 'None')))])
+        self.assertGreaterEqual(len(mounts), 4)
+        r.start(name, *mounts, command='/bin/sh')
+        r.remove(name)
+        if ALL:     # the mounts are such as they were meant to be
+            with self.assertRaisesRegex(AssertionError, 'not a shared or slave mount'):
+                r.start(name, *([*m[:3], (5, 1)] for m in mounts))
+            r.remove(name)
+
     def check_pod(self, name, pod):
         until(lambda: (name, pod) in self.shown('container,pod', '--container', name), 20)
         self.assertEqual(self.shown('pod', '--container', pod), {(pod,)})
@@ -502,7 +607,7 @@ class Runtimes(unittest.TestCase):
         c = Collector(PINS, '--web.listen-address', '127.0.0.1:0', '--unpin')
         try:
             port = re.search(r'listening on \S+:(\d+)', until(lambda: 'listening on' in c.said() and c.said()))[1]
-            want = re.compile(rf'ibscope_\w+\{{(?=[^}}]*container="{name}")' + (rf'(?=[^}}]*pod="{pod}")' if pod else ''))
+            want = re.compile(rf'ibscope_\w+\{{(?=[^}}]*container="{name}")' + (rf'(?=[^}}]*pod="{pod.split("/")[-1]}")' if pod else ''))
             until(lambda: want.search(urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=10).read().decode()), 20)
         finally:
             c.stop()
@@ -518,7 +623,7 @@ class Runtimes(unittest.TestCase):
         busy = ibscope.Busy(min(os.sched_getaffinity(0)), cgroup)
         try:
             until(lambda: len(self.shown('cgroup,container', '--container', name)) >= 2, 20)
-            if 'docker' not in type(self.runtime).__name__.lower():
+            if 'docker' not in type(self.runtime).__name__.lower() and not isinstance(self.runtime, Cri):
                 self.assertIn(f"have the same name '{name}'", ibscope.run('hist', *SIM, '--by', 'container', '0.5', '1').stderr)
         finally:
             busy.stop()
