@@ -184,6 +184,27 @@ size_t utf8_escape(char *out, size_t size, const char *s)
 	return at;
 }
 
+void utf8_put_markup(FILE *f, const char *text)
+{
+	char plain[1024];
+
+	utf8_escape(plain, sizeof(plain), text);
+	for (const char *p = plain; *p; p++)
+		switch (*p) {
+		case '<':
+			fputs("&lt;", f);
+			break;
+		case '&':
+			fputs("&amp;", f);
+			break;
+		case '"':
+			fputs("&quot;", f);
+			break;
+		default:
+			fputc(*p, f);
+		}
+}
+
 /* Sign, digits, point, digits. */
 static bool is_number(const char *s)
 {

@@ -33,6 +33,9 @@ size_t utf8_count(const char *text); /* as many as utf8_put() writes */
  */
 size_t utf8_escape(char *out, size_t size, const char *text);
 
+/* Print @text in XML or HTML, in an element or between double quotes. */
+void utf8_put_markup(FILE *f, const char *text);
+
 /*
  * Print a cell of a CSV file, in quotes where it needs them. A spreadsheet would evaluate a cell that
  * begins with =, +, - or @: such a cell gets a ' in front, unless it is a plain number.

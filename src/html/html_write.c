@@ -20,27 +20,6 @@ ASSET(html_asset_css, "src/view/page/style.css");
 ASSET(html_asset_body, "src/html/page/report.html");
 ASSET(html_asset_js, HTML_JS_FILE);
 
-static void put_text(FILE *f, const char *text)
-{
-	char plain[1024];
-
-	utf8_escape(plain, sizeof(plain), text);
-	for (const char *p = plain; *p; p++)
-		switch (*p) {
-		case '<':
-			fputs("&lt;", f);
-			break;
-		case '&':
-			fputs("&amp;", f);
-			break;
-		case '"':
-			fputs("&quot;", f);
-			break;
-		default:
-			fputc(*p, f);
-		}
-}
-
 void html_write_head(FILE *f, const char *title, const char *band)
 {
 	fputs("<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
@@ -51,11 +30,11 @@ void html_write_head(FILE *f, const char *title, const char *band)
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 	      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>",
 	      f);
-	put_text(f, title);
+	utf8_put_markup(f, title);
 	fputs("</title>\n<style>", f);
 	fwrite(html_asset_css, 1, html_asset_css_size, f);
 	fputs("</style>\n<p class=\"band\" role=\"status\">", f);
-	put_text(f, band);
+	utf8_put_markup(f, band);
 	fputs("</p>\n", f);
 	fwrite(html_asset_body, 1, html_asset_body_size, f);
 }

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '..', 'system'), os.path.join(HERE, '..', 'vm')]
@@ -140,6 +141,78 @@ class Export(unittest.TestCase):
         self.assertEqual(run('dump', file).stdout.split('ibs_op sample')[1:],
                          run('dump', data).stdout.split('ibs_op sample')[1:])
         self.assertGreater(dumps.compare(ibscope.IBSCOPE, data, dumps.best_perf())[0], 100)
+
+
+class Hwloc(unittest.TestCase):
+    """The topology of make_recording's machine, as hwloc has it."""
+    TREE = [('Package', 0, 0), ('NUMANode', 0, 0), ('L3Cache', 0, 0), ('PU', 0, 0), ('PU', 0, 1), ('L3Cache', 0, 1),
+            ('PU', 0, 2), ('Package', 1, 1), ('NUMANode', 1, 1), ('L3Cache', 1, 2), ('PU', 1, 3)]
+
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.dir.name, name)
+
+    def export(self, *make):
+        subprocess.run([MAKE, self.path('a'), str(SAMPLES), *make], check=True)
+        p = run('export', '--hwloc', self.path('a.xml'), self.path('a'))
+        self.assertEqual((p.returncode, p.stdout), (0, ''), p.stderr)
+        return xml.etree.ElementTree.parse(self.path('a.xml')).getroot()
+
+    def objects(self, root):
+        return [o for o in root.iter('object') if o.get('type') not in ('Machine', 'Group')]
+
+    def test_topology(self):
+        root = self.export()
+        of = {int(o.get('os_index')): {i.get('name'): int(i.get('value')) for i in o.iter('info')}
+              for o in root.iter('object') if o.get('type') == 'PU'}
+        p = run('report', '--json', '--by', 'cpu', self.path('a'))
+        self.assertEqual(of, {int(r['labels']['cpu']): {'ibscope.samples': r['samples'],
+                                                        'ibscope.miss_cycles': r['miss_cycles']}
+                              for r in json.loads(p.stdout)['rows']})
+        node = {'0x00000001': 0, '0x00000002': 1}
+        self.assertEqual(sorted((o.get('type'), node[o.get('nodeset')], int(o.get('os_index')))
+                                for o in self.objects(root)), sorted(self.TREE))
+        for parent in root.iter('object'):
+            for o in parent.findall('object'):
+                self.assertEqual(int(o.get('cpuset'), 16) & ~int(parent.get('cpuset'), 16), 0)
+        self.assertIn(('ibscope.source', 'SIMULATED'), [(i.get('name'), i.get('value')) for i in root.iter('info')])
+
+    def test_lstopo_reads_it(self):
+        if not shutil.which('lstopo-no-graphics'):
+            self.skipTest('no lstopo: apt-get install hwloc-nox')
+        root = self.export()
+        p = subprocess.run(['lstopo-no-graphics', '-i', self.path('a.xml'), '--of', 'xml', '-'], capture_output=True,
+                           text=True, check=True)
+        self.assertEqual(p.stderr, '')
+        again = xml.etree.ElementTree.fromstring(p.stdout)
+        self.assertEqual([(o.get('type'), o.get('os_index'), o.get('cpuset')) for o in self.objects(root)],
+                         [(o.get('type'), o.get('os_index'), o.get('cpuset')) for o in self.objects(again)])
+        self.assertEqual([i.get('value') for i in root.iter('info') if i.get('name') == 'ibscope.samples'],
+                         [i.get('value') for i in again.iter('info') if i.get('name') == 'ibscope.samples'])
+
+    def test_hostile_names(self):
+        self.assertNotIn('\033', json.dumps([i.get('value') for i in self.export('markup').iter('info')]))
+
+    def test_nodes_of_a_job(self):
+        for node in 0, 1:
+            subprocess.run([MAKE, self.path(f'n{node}'), str(SAMPLES), f'node:{node}:4:0:0'], check=True)
+        run('merge', '-o', self.path('all'), self.path('n0'), self.path('n1'))
+        p = run('export', '--hwloc', '-', self.path('all') + '#2')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn('<info name="HostName" value="node1"/>', p.stdout)
+
+    def test_refusals(self):
+        subprocess.run([MAKE, self.path('bare'), '10', 'bare'], check=True)
+        p = run('export', '--hwloc', self.path('x'), self.path('bare'))
+        self.assertEqual(p.returncode, 1)
+        self.assertIn('bare has no topology', p.stderr)
+        p = run('export', '--hwloc', self.path('x'), '--perf-data', self.path('y'), self.path('bare'))
+        self.assertEqual(p.returncode, 2)
+        self.assertIn('give one of -o, --perf-data and --hwloc', p.stderr)
+        self.assertFalse(os.path.exists(self.path('x')))
 
 
 if __name__ == '__main__':

@@ -4,6 +4,7 @@
 #include "base/output_file.h"
 #include "perf_data/perf_data_write.h"
 #include "recorded.h"
+#include "report/report_hwloc.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,6 +17,9 @@ struct cmd {
 	struct trace *trace;
 	struct replay *replay; /* NULL: all samples are wanted */
 	struct perf_writer *writer;
+	bool hwloc; /* instead of perf.data */
+	struct report *report;
+	FILE *xml;
 	__u64 written;
 	bool usage;
 };
@@ -25,27 +29,69 @@ static int set_path(void *ctx, const char *arg, struct err *err)
 	struct cmd *c = ctx;
 
 	if (c->path)
-		return err_set(err, -EINVAL, "-o and --perf-data name the same file: give one");
+		return err_set(err, -EINVAL, "give one of -o, --perf-data and --hwloc");
 	c->path = arg;
 	return 0;
+}
+
+static int set_hwloc(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	c->hwloc = true;
+	return set_path(ctx, arg, err);
 }
 
 static const struct option_row export_options[] = {
 	{ "perf-data", 0, "FILE", "perf.data to write; '-' is standard output", set_path },
 	{ "output", 'o', "FILE", "the same", set_path },
+	{ "hwloc", 0, "FILE",
+	  "topology to write as XML of hwloc, with the samples of each CPU, for lstopo",
+	  set_hwloc },
 };
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f,
-		"usage: ibscope export --perf-data OUTPUT [options] [FILE]\n\n"
+		"usage: ibscope export --perf-data|--hwloc OUTPUT [options] [FILE]\n\n"
 		"Write a recording as perf.data with raw IBS samples, for perf and what reads its "
-		"files. '-' is\nstandard input or output.\n\n"
+		"files, or its\ntopology for hwloc. '-' is standard input or output.\n\n"
 		"  ibscope export --perf-data perf.data && perf report -D\n"
-		"  ibscope export -o - --container web | perf script -i -\n");
+		"  ibscope export -o - --container web | perf script -i -\n"
+		"  ibscope export --hwloc node.xml && lstopo -i node.xml\n");
 	options_help(f, sets, n);
 	fprintf(f, "\nExit status: 0 done, 1 failed or the recording is incomplete; 2 wrong "
 		   "usage.\n");
+}
+
+static int open_hwloc(struct cmd *c, int fd, struct err *err)
+{
+	struct report_opts opts = { .by = { REPORT_KEY_CPU },
+				    .n_by = 1,
+				    .metric = c->sampling.opts.metric,
+				    .info = trace_info(c->trace) };
+
+	c->xml = fdopen(fd, "w");
+	if (!c->xml)
+		out_of_memory();
+	return report_new(&opts, &c->report, err);
+}
+
+static int close_hwloc(struct cmd *c, struct err *err)
+{
+	static const struct report_order order;
+	struct report_table table;
+	int ret;
+
+	if (!c->report)
+		return 0;
+	ret = report_table(c->report, &order, &table);
+	report_hwloc(c->xml, trace_info(c->trace), &table);
+	report_table_free(&table);
+	if (fclose(c->xml))
+		ret = err_set(err, -errno, "cannot write: %s", strerror(errno));
+	report_free(c->report);
+	return ret;
 }
 
 static int open_all(struct cmd *c, struct err *err)
@@ -55,7 +101,10 @@ static int open_all(struct cmd *c, struct err *err)
 
 	if (ret)
 		return ret;
-	if (!strcmp(trace_info(c->trace)->format, "perf.data"))
+	if (c->hwloc && !report_hwloc_can(trace_info(c->trace)))
+		return err_set(err, -ENODATA, "%s has no topology, or an impossible one",
+			       recorded_name(&c->input));
+	if (!c->hwloc && !strcmp(trace_info(c->trace)->format, "perf.data"))
 		return err_set(err, -EINVAL, "%s is perf.data already", recorded_name(&c->input));
 	recorded_selection(&c->sampling, &opts);
 	opts.by = 0;
@@ -65,9 +114,13 @@ static int open_all(struct cmd *c, struct err *err)
 	}
 	if (ret)
 		return ret;
-	fd = output_file_open_binary("--perf-data", c->path, err);
+	fd = !c->hwloc		    ? output_file_open_binary("--perf-data", c->path, err)
+	     : strcmp(c->path, "-") ? output_file_open(c->path, NULL, err)
+				    : dup(STDOUT_FILENO);
 	if (fd < 0)
 		return fd;
+	if (c->hwloc)
+		return open_hwloc(c, fd, err);
 	ret = perf_writer_open(fd, trace_info(c->trace), &c->writer, err);
 	close(fd);
 	return ret;
@@ -87,7 +140,10 @@ static int write_all(struct cmd *c, struct err *err)
 				continue;
 			c->written++;
 		}
-		perf_writer_add(c->writer, &ev);
+		if (c->report)
+			report_add(c->report, &ev);
+		else
+			perf_writer_add(c->writer, &ev);
 	}
 	return ret;
 }
@@ -96,9 +152,10 @@ static int run(struct cmd *c)
 {
 	struct err err = { "" }, unused;
 	int ret = open_all(c, &err);
-	bool opened = c->writer;
+	bool opened = c->writer || c->report;
 
 	ret = ret ?: write_all(c, &err);
+	ret = close_hwloc(c, ret ? &unused : &err) ?: ret;
 	ret = perf_writer_close(c->writer, ret ? &unused : &err) ?: ret;
 	if (ret && opened && err.text[0])
 		err_prefix(&err, "%s", strcmp(c->path, "-") ? c->path : "standard output");
@@ -132,7 +189,9 @@ int cmd_export(int argc, char **argv)
 	if (ret == OPTIONS_HELP)
 		usage(stdout, sets, 4);
 	if (!ret && !c.path && !c.sampling.select.explain)
-		ret = err_set(&err, -EINVAL, "give the file to write: --perf-data FILE, or '-'");
+		ret = err_set(&err, -EINVAL,
+			      "give the file to write: --perf-data FILE or --hwloc FILE; '-' is "
+			      "standard output");
 	if (ret < 0) {
 		log_error("%s", err.text);
 		status = EXIT_USAGE;
