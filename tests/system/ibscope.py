@@ -105,7 +105,7 @@ class Cgroup:
 class Busy:
     """A process that keeps one CPU busy, in a cgroup, for this @share of each 50 ms: tests run beside others."""
 
-    def __init__(self, cpu, cgroup=None, share=0.4):
+    def __init__(self, cpu, cgroup=None, share=0.3):
         code = 'while True: pass' if share == 1 else f'''import time
 while True:
     end = time.monotonic() + {0.05 * share}

@@ -29,6 +29,7 @@ ones, few, fast = bytes(SIZE // 4096), bytes(4), False
 while True:
     if fast:
         m[::4096] = ones
+        time.sleep(0.02)
     else:
         m[:4 * 4096:4096] = few
         time.sleep(0.01)
@@ -42,7 +43,7 @@ while True:
 
 
 class Faults:
-    """A process on each CPU that has 400 page faults a second, or as many as it can."""
+    """A process on each CPU that has 400 page faults a second, or a hundred times as many."""
 
     def __init__(self, test):
         self.all = [subprocess.Popen([sys.executable, '-c', FAULTS], stdin=subprocess.PIPE, text=True,

@@ -185,7 +185,7 @@ class Record(unittest.TestCase):
         names = {e['tid']: e['name'] for e in got.of('comm') if e['exec']}
         sampled = collections.Counter(s['tid'] for s in got.of('sample'))
         shell = sampled.most_common(1)[0][0]
-        self.assertEqual(names[shell], 'sh')
+        self.assertEqual(names.get(shell), 'sh', (names, sampled, p.stderr))
         self.assertIn('ls', names.values())
         execs = [e for e in got.of('mmap') if e['tgid'] == shell]
         self.assertTrue(any(e['path'].endswith(('sh', 'dash')) for e in execs), execs)
