@@ -72,17 +72,30 @@ static __always_inline void put_who(struct ibs_cpu_state *st, struct ibs_record 
 	rec->tid = pid_tgid;
 }
 
+static __always_inline bool has_extd(void)
+{
+	return config.ibs.caps & IBS_CAPS_FETCHCTLEXTD;
+}
+
 static __always_inline __u32 forward_packed(struct ibs_cpu_state *st, struct ibs_record *rec,
-					    const struct sample *s)
+					    const struct sample *s, bool fetch)
 {
 	const __u64 *regs = s->regs;
 
 	put_who(st, rec);
-	rec->ip = regs[IBS_OP_RIP];
-	rec->addr = regs[IBS_DC_LINADDR];
-	rec->phys = regs[IBS_DC_PHYSADDR];
-	rec->data3 = regs[IBS_OP_DATA3];
-	rec->packed = ibs_record_pack(regs[IBS_OP_DATA], regs[IBS_OP_DATA2], st->ring.cpu);
+	if (fetch) {
+		rec->ip = regs[IBS_FETCH_LINADDR];
+		rec->addr = has_extd() ? regs[IBS_FETCH_EXTD] : 0;
+		rec->phys = regs[IBS_FETCH_PHYSADDR];
+		rec->data3 = regs[IBS_FETCH_CTL];
+		rec->packed = ibs_record_pack(0, 0, st->ring.cpu) | IBS_RECORD_FETCH;
+	} else {
+		rec->ip = regs[IBS_OP_RIP];
+		rec->addr = regs[IBS_DC_LINADDR];
+		rec->phys = regs[IBS_DC_PHYSADDR];
+		rec->data3 = regs[IBS_OP_DATA3];
+		rec->packed = ibs_record_pack(regs[IBS_OP_DATA], regs[IBS_OP_DATA2], st->ring.cpu);
+	}
 	if (cfg_stacks)
 		put_stacks(&((struct packed_stacks *)rec)->stacks, s->ctx);
 	ring_publish(&st->ring);
@@ -105,14 +118,30 @@ static __always_inline long copy_raw(struct ibs_record_raw *rec, const struct sa
 	return bpf_probe_read_kernel(&rec->caps, IBS_OP_RAW_MIN, from);
 }
 
+/* All registers that there are have been read. */
+static __always_inline void put_fetch_raw(struct ibs_record_raw *rec, const struct sample *s)
+{
+	rec->caps = config.ibs.caps;
+	rec->bytes = IBS_FETCH_RAW_MIN + (has_extd() ? 8 : 0);
+#pragma unroll
+	for (int r = 0; r < IBS_FETCH_REG_FIXED; r++)
+		rec->regs[r] = s->regs[r];
+	rec->regs[IBS_FETCH_EXTD] = has_extd() ? s->regs[IBS_FETCH_EXTD] : 0;
+#pragma unroll
+	for (int r = IBS_FETCH_REG_N; r < IBS_OP_REG_N; r++)
+		rec->regs[r] = 0;
+}
+
 static __always_inline __u32 forward_raw(struct ibs_cpu_state *st, struct ibs_record_raw *rec,
-					 const struct sample *s)
+					 const struct sample *s, bool fetch)
 {
 	put_who(st, (struct ibs_record *)rec);
 	rec->cpu = st->ring.cpu;
-	rec->pad = 0;
+	rec->fetch = fetch;
 	rec->regs[IBS_BRTARGET] = rec->regs[IBS_OP_DATA4] = 0;
-	if (s->copy) {
+	if (fetch) {
+		put_fetch_raw(rec, s);
+	} else if (s->copy) {
 		if (copy_raw(rec, s))
 			return IBS_OUTCOME_LOST_READ;
 	} else {
@@ -134,7 +163,7 @@ static __always_inline __u32 forward_raw(struct ibs_cpu_state *st, struct ibs_re
 	return IBS_OUTCOME_FORWARDED;
 }
 
-static __always_inline __u32 forward(struct ibs_cpu_state *st, const struct sample *s)
+static __always_inline __u32 forward(struct ibs_cpu_state *st, const struct sample *s, bool fetch)
 {
 	__u32 slot = st->ring.first + st->ring.next;
 	void *rec;
@@ -144,13 +173,13 @@ static __always_inline __u32 forward(struct ibs_cpu_state *st, const struct samp
 	rec = bpf_map_lookup_elem(&records, &slot);
 	if (!rec)
 		return IBS_OUTCOME_LOST_INTERNAL;
-	return cfg_record_raw ? forward_raw(st, rec, s) : forward_packed(st, rec, s);
+	return cfg_record_raw ? forward_raw(st, rec, s, fetch) : forward_packed(st, rec, s, fetch);
 }
 
 /* The sample is counted whatever becomes of its copy. */
 static __always_inline void copy(struct ibs_cpu_state *st, const struct sample *s)
 {
-	if (READ_ONCE(st->ring.copies) && forward(st, s) != IBS_OUTCOME_FORWARDED)
+	if (READ_ONCE(st->ring.copies) && forward(st, s, false) != IBS_OUTCOME_FORWARDED)
 		st->ring.dropped++;
 }
 

@@ -43,7 +43,7 @@ static __always_inline __u64 decide(core_t core, const struct sample *s, struct 
 	__u32 word, out = regs_select(core, s->regs, path.forwards ? NULL : &word, path.fetch);
 
 	if (out == IBS_OUTCOME_AGGREGATED && path.forwards)
-		return forward(core_state(core), s);
+		return forward(core_state(core), s, path.fetch);
 	if (out == IBS_OUTCOME_AGGREGATED)
 		out = aggregate(core, word, s, path.fetch);
 	if (out == IBS_OUTCOME_AGGREGATED && path.copies)
@@ -203,11 +203,13 @@ NMI_PROGRAM(ibs_op_nmi, .direct = true)
 NMI_PROGRAM(ibs_op_nmi_forward, .direct = true, .forwards = true)
 NMI_PROGRAM(ibs_op_nmi_copied, .direct = true, .copies = true)
 NMI_PROGRAM(ibs_fetch_nmi, .direct = true, .fetch = true)
+NMI_PROGRAM(ibs_fetch_nmi_forward, .direct = true, .forwards = true, .fetch = true)
 /* and for those without. */
 NMI_PROGRAM(ibs_op_nmi_copy, )
 NMI_PROGRAM(ibs_op_nmi_copy_forward, .forwards = true)
 NMI_PROGRAM(ibs_op_nmi_copy_copied, .copies = true)
 NMI_PROGRAM(ibs_fetch_nmi_copy, .fetch = true)
+NMI_PROGRAM(ibs_fetch_nmi_copy_forward, .forwards = true, .fetch = true)
 
 /*
  * Always 0, which the verifier does not know. Registers that went through it are any numbers to it,
@@ -247,6 +249,7 @@ SIM_PROGRAM(ibs_op_sim, )
 SIM_PROGRAM(ibs_op_sim_forward, .forwards = true)
 SIM_PROGRAM(ibs_op_sim_copied, .copies = true)
 SIM_PROGRAM(ibs_fetch_sim, .fetch = true)
+SIM_PROGRAM(ibs_fetch_sim_forward, .forwards = true, .fetch = true)
 
 /*
  * A new one takes after its parent if children are followed; else nobody has named it, also if its

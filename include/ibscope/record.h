@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A sample as it is forwarded and stored: 64 bytes that hold every documented field of its
- * registers, but for those of the control register, which are the event's, and of the registers
- * behind IBS_DC_PHYSADDR. Pure functions, in BPF and user space.
+ * registers, but for those of the control register of ibs_op, which are the event's, and of the
+ * registers behind IBS_DC_PHYSADDR. Pure functions, in BPF and user space.
  */
 #ifndef IBSCOPE_RECORD_H
 #define IBSCOPE_RECORD_H
 
-#include <ibscope/op.h>
+#include <ibscope/fetch.h>
 
 /* Widths in `packed`; the bits of DATA and DATA2 above have no published meaning up to Zen 6. */
 #define IBS_RECORD_DATA_BITS  41 /* CompToRetCtr to Microcode */
 #define IBS_RECORD_DATA2_BITS 10 /* DataSrc to RmtSocket */
 #define IBS_RECORD_CPU_BITS   11
 #define IBS_RECORD_CPUS	      (1 << IBS_RECORD_CPU_BITS)
+#define IBS_RECORD_FETCH      IBS_BIT(63) /* the sample is of ibs_fetch */
 
+/* In brackets what the members of samples of ibs_fetch hold. */
 struct ibs_record {
 	__u64 time; /* CLOCK_MONOTONIC, ns, when the program ran */
 	__u64 cgroup_id;
 	__u32 tgid, tid; /* in the initial pid namespace */
-	__u64 ip;	 /* IBS_OP_RIP; valid unless RipInvalid says no */
-	__u64 addr;	 /* IBS_DC_LINADDR, valid with DcLinAddrValid */
-	__u64 phys;	 /* IBS_DC_PHYSADDR, valid with DcPhyAddrValid */
-	__u64 data3;
-	__u64 packed; /* from bit 0: DATA, DATA2, CPU */
+	__u64 ip;	 /* IBS_OP_RIP; valid unless RipInvalid says no [IBS_FETCH_LINADDR] */
+	__u64 addr;	 /* IBS_DC_LINADDR, valid with DcLinAddrValid [IBS_FETCH_EXTD] */
+	__u64 phys;	 /* IBS_DC_PHYSADDR, valid with DcPhyAddrValid [IBS_FETCH_PHYSADDR] */
+	__u64 data3;	 /* [IBS_FETCH_CTL] */
+	__u64 packed;	 /* from bit 0: DATA, DATA2 [0, 0], CPU; IBS_RECORD_FETCH */
 };
 _Static_assert(sizeof(struct ibs_record) == 64, "a record is a cache line");
 
@@ -34,7 +36,7 @@ struct ibs_record_raw {
 	__u32 tgid, tid;
 	__u32 cpu;
 	__u32 bytes; /* of the kernel's raw record, from `caps` on; the rest is zero */
-	__u32 pad;
+	__u32 fetch; /* 1: the sample is of ibs_fetch, with the registers of enum ibs_fetch_reg */
 	__u32 caps;
 	__u64 regs[IBS_OP_REG_N];
 };
@@ -56,10 +58,14 @@ static __always_inline __u64 ibs_record_pack(__u64 data, __u64 data2, __u32 cpu)
 		       << (IBS_RECORD_DATA_BITS + IBS_RECORD_DATA2_BITS);
 }
 
+static __always_inline bool ibs_record_is_fetch(const struct ibs_record *r)
+{
+	return r->packed & IBS_RECORD_FETCH;
+}
+
 static __always_inline __u32 ibs_record_cpu(const struct ibs_record *r)
 {
-	return r->packed >> (IBS_RECORD_DATA_BITS + IBS_RECORD_DATA2_BITS) &
-	       (IBS_RECORD_CPUS - 1);
+	return r->packed >> (IBS_RECORD_DATA_BITS + IBS_RECORD_DATA2_BITS) & (IBS_RECORD_CPUS - 1);
 }
 
 static __always_inline __u64 ibs_record_data(const struct ibs_record *r)
@@ -85,6 +91,15 @@ static __always_inline void ibs_record_regs(const struct ibs_record *r, __u64 *r
 	regs[IBS_OP_DATA3] = r->data3;
 	regs[IBS_DC_LINADDR] = r->addr;
 	regs[IBS_DC_PHYSADDR] = r->phys;
+}
+
+/* The same of a sample of ibs_fetch: IBS_FETCH_REG_N registers. */
+static __always_inline void ibs_record_fetch_regs(const struct ibs_record *r, __u64 *regs)
+{
+	regs[IBS_FETCH_CTL] = r->data3;
+	regs[IBS_FETCH_LINADDR] = r->ip;
+	regs[IBS_FETCH_PHYSADDR] = r->phys;
+	regs[IBS_FETCH_EXTD] = r->addr;
 }
 
 #endif

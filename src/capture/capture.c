@@ -123,7 +123,8 @@ static int put_stack(struct capture *c, __s32 id, struct err *err)
 
 	if (output_has_stack(c->output, id))
 		return 0;
-	n = sampler_stack(c->sampling->sampler, id, addresses);
+	n = id < SAMPLER_STACKS ? sampler_stack(c->sampling->sampler, id, addresses)
+				: sampler_stack(c->second->sampler, id - SAMPLER_STACKS, addresses);
 	return output_stack(c->output, id, addresses, n < 0 ? 0 : n, err);
 }
 
@@ -173,7 +174,8 @@ static int put_batch(const struct record_batch *b, void *arg, struct err *err)
 	return ret ?: put_part(c, b, from, b->n, err);
 }
 
-int capture_begin(struct capture *c, struct sampling *s, bool data, struct err *err)
+int capture_begin(struct capture *c, struct sampling *s, struct sampling *second, bool data,
+		  struct err *err)
 {
 	const struct selection *sel = &s->opts.sel;
 	struct sideband_opts opts = {
@@ -185,7 +187,12 @@ int capture_begin(struct capture *c, struct sampling *s, bool data, struct err *
 	struct cpulist online;
 	int cpu, ret;
 
-	*c = (struct capture){ .sampling = s, .data = data, .until = clock_ns(CLOCK_MONOTONIC) };
+	*c = (struct capture){
+		.sampling = s, .second = second, .data = data, .until = clock_ns(CLOCK_MONOTONIC)
+	};
+	if (second)
+		rings_join(sampler_rings(s->sampler), sampler_rings(second->sampler),
+			   SAMPLER_STACKS);
 	task_choice_init(&c->choice, sel->processes.pids, some ? sel->processes.n : 0, sel->follow);
 	ret = cpulist_read("", "online", &online, err);
 	if (ret)

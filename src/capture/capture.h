@@ -13,6 +13,7 @@
 /* The zero value is closed. */
 struct capture {
 	struct sampling *sampling;
+	struct sampling *second;	/* of the other event; NULL: one event */
 	struct output *output;		/* the caller opens it after capture_begin() */
 	__u64 unnamed[CAPTURE_UNNAMED]; /* cgroups of containers whose names the file lacks */
 	size_t n_unnamed;
@@ -26,10 +27,12 @@ struct capture {
 };
 
 /*
- * Keep from now on what happens beside samples. @s: open; outlives the capture. @data: also maps of memory
- * that is not executable. Return: 0 or a negative errno with @err; capture_close() is due in either case.
+ * Keep from now on what happens beside samples. @s, and @second unless it is NULL: open; they outlive the
+ * capture. @data: also maps of memory that is not executable. Return: 0 or a negative errno with @err;
+ * capture_close() is due in either case.
  */
-int capture_begin(struct capture *c, struct sampling *s, bool data, struct err *err);
+int capture_begin(struct capture *c, struct sampling *s, struct sampling *second, bool data,
+		  struct err *err);
 
 /*
  * Write what exists already, with the time of the last event that was written; what changed since then

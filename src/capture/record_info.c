@@ -132,9 +132,22 @@ static void selection_text(char *out, size_t size, const struct sampling *s)
 		memmove(out, out + 1, strlen(out));
 }
 
-void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sampling *s)
+static void event_info(struct trace_pmu *pmu, const struct sampling *s)
 {
 	const struct perf_event_attr *attr = &s->opts.attr;
+
+	snprintf(pmu->name, sizeof(pmu->name), "%.127s", s->event_text);
+	pmu->op = !sampling_of_fetch(s);
+	pmu->filtered = s->opts.filter == EVENT_FILTER_HARDWARE;
+	pmu->freq = attr->freq;
+	pmu->period = attr->freq ? attr->sample_freq : attr->sample_period;
+	pmu->physical = true;
+	pmu->stacks = s->opts.stacks;
+}
+
+void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sampling *s,
+		 const struct sampling *second)
+{
 	struct utsname uts;
 
 	info->format = "ibscope 1";
@@ -155,17 +168,15 @@ void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sa
 	info->cpu.quirks = s->opts.ibs.quirks;
 	info->has_cpu = true;
 	info->n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	snprintf(pmu->name, sizeof(pmu->name), "%.127s", s->event_text);
-	pmu->op = true;
-	pmu->filtered = s->opts.filter == EVENT_FILTER_HARDWARE;
-	pmu->freq = attr->freq;
-	pmu->period = attr->freq ? attr->sample_freq : attr->sample_period;
-	pmu->physical = true;
-	pmu->stacks = s->opts.stacks;
+	event_info(pmu, s);
+	if (second)
+		event_info(pmu + 1, second);
 	info->pmu = pmu;
-	info->n_pmus = 1;
+	info->n_pmus = second ? 2 : 1;
 	selection_text(info->filter, sizeof(info->filter), s);
-	info->full_registers = s->opts.output == SAMPLER_RECORDS_RAW;
+	/* records of ibs_fetch always have all */
+	info->full_registers =
+		s->opts.output == SAMPLER_RECORDS_RAW || (sampling_of_fetch(s) && !second);
 	info->realtime_ns = clock_ns(CLOCK_REALTIME);
 	info->monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 }

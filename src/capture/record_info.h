@@ -9,8 +9,12 @@
 /* The command line as one can paste it, cut to what there is room for. */
 void record_command(struct trace_info *info, int argc, char **argv);
 
-/* All else, from a sampling that is open. @pmu lives as long as @info. */
-void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sampling *s);
+/*
+ * All else, from a sampling that is open. @pmu lives as long as @info. @second: of the other event, for
+ * which there is a second @pmu; or NULL.
+ */
+void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sampling *s,
+		 const struct sampling *second);
 
 /*
  * The topology of this machine, and the nodes of its memory in @memory, of MEMORY_RANGES. Return: 0,

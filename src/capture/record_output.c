@@ -18,7 +18,7 @@ struct output {
 	struct recording *recording; /* OUTPUT_RECORDING */
 	FILE *text;		     /* the others */
 	unsigned char *stacks;	     /* ids of call chains that the file has, a bit each */
-	__u64 records;
+	__u64 records, fetches;
 	__u64 text_bytes;   /* of this file */
 	__u64 closed_bytes; /* of files before */
 	int failed;
@@ -74,7 +74,7 @@ static int begin(struct output *o, struct err *err)
 		return o->fd;
 	if (o->fd < 0)
 		return err_set(err, -errno, "cannot write to standard output: %s", strerror(errno));
-	o->records = o->text_bytes = 0;
+	o->records = o->fetches = o->text_bytes = 0;
 	memset(o->stacks, 0, RECORDING_STACK_KEYS / 8);
 	if (o->opts.format == OUTPUT_RECORDING) {
 		ro.fd = o->fd;
@@ -88,7 +88,7 @@ static int begin(struct output *o, struct err *err)
 		out_of_memory();
 	setvbuf(o->text, NULL, _IOFBF, 1 << 16);
 	if (o->opts.format == OUTPUT_CSV)
-		sample_print_head(o->text, SAMPLE_CSV, false);
+		sample_print_head(o->text, SAMPLE_CSV, !o->opts.info->pmu[0].op);
 	return 0;
 }
 
@@ -155,6 +155,7 @@ static int print_samples(struct output *o, const struct record_batch *batch, str
 				err, -EUCLEAN,
 				"invalid record; this is a bug of ibscope, please report it");
 		ev.sample.has_time = true;
+		ev.sample.pmu = trace_event_of(info, ev.kind == TRACE_SAMPLE_OP);
 		names.comm = live_names_comm(o->names, ev.sample.tid);
 		names.cgroup = live_names_cgroup(o->names, ev.sample.cgroup_id);
 		sample_print(o->text, format, info, &ev, &names);
@@ -175,6 +176,9 @@ int output_samples(struct output *o, const struct record_batch *batch, struct er
 	if (ret)
 		return fail(o, ret, err);
 	o->records += batch->n;
+	for (size_t i = 0; i < batch->n; i++)
+		o->fetches +=
+			batch->raw ? batch->raw[i].fetch : ibs_record_is_fetch(&batch->records[i]);
 	return 0;
 }
 
@@ -210,9 +214,9 @@ bool output_has_cgroup(const struct output *o, __u64 id)
 	return live_names_has_cgroup(o->names, id);
 }
 
-int output_flush(struct output *o, const struct ledger *ledger, struct err *err)
+int output_flush(struct output *o, const struct ledger *ledgers, struct err *err)
 {
-	int ret = o->text ? flush_text(o, err) : recording_flush(o->recording, ledger, err);
+	int ret = o->text ? flush_text(o, err) : recording_flush(o->recording, ledgers, err);
 
 	return ret ? fail(o, ret, err) : 0;
 }
@@ -232,6 +236,11 @@ __u64 output_records(const struct output *o)
 	return o->records;
 }
 
+__u64 output_fetches(const struct output *o)
+{
+	return o->fetches;
+}
+
 static void close_file(struct output *o)
 {
 	recording_close(o->recording);
@@ -244,13 +253,13 @@ static void close_file(struct output *o)
 	o->fd = -1;
 }
 
-int output_finish(struct output *o, const struct ledger *ledger, struct err *err)
+int output_finish(struct output *o, const struct ledger *ledgers, struct err *err)
 {
 	int ret;
 
 	if (!o->text && !o->recording)
 		return o->failed;
-	ret = o->text ? flush_text(o, err) : recording_finish(o->recording, ledger, err);
+	ret = o->text ? flush_text(o, err) : recording_finish(o->recording, ledgers, err);
 
 	return ret ? fail(o, ret, err) : 0;
 }
@@ -270,10 +279,10 @@ static int shift(const struct output *o, struct err *err)
 	return 0;
 }
 
-int output_rotate(struct output *o, const struct ledger *ledger, struct err *err)
+int output_rotate(struct output *o, const struct ledger *ledgers, struct err *err)
 {
 	__u64 bytes;
-	int ret = output_finish(o, ledger, err);
+	int ret = output_finish(o, ledgers, err);
 
 	if (ret)
 		return ret;

@@ -53,22 +53,23 @@ int output_event(struct output *o, const struct trace_event *ev, struct err *err
 /* Was a name of this cgroup given to the file that is open now? */
 bool output_has_cgroup(const struct output *o, __u64 id);
 
-/* What came so far is to be found, if we crash. @ledger: of this file. */
-int output_flush(struct output *o, const struct ledger *ledger, struct err *err);
+/* What came so far is to be found, if we crash. @ledgers: of this file, one for each event. */
+int output_flush(struct output *o, const struct ledger *ledgers, struct err *err);
 
 __u64 output_bytes(const struct output *o);	  /* of this file */
 __u64 output_total_bytes(const struct output *o); /* of all */
 __u64 output_records(const struct output *o);	  /* in this file */
+__u64 output_fetches(const struct output *o);	  /* those of them that are of ibs_fetch */
 
 /**
  * output_rotate() - end this file and begin the next
  *
  * Files become NAME.1, NAME.2 and so on, up to one less than are to be kept.
  */
-int output_rotate(struct output *o, const struct ledger *ledger, struct err *err);
+int output_rotate(struct output *o, const struct ledger *ledgers, struct err *err);
 
 /* An orderly end. output_close() is due in either case. */
-int output_finish(struct output *o, const struct ledger *ledger, struct err *err);
+int output_finish(struct output *o, const struct ledger *ledgers, struct err *err);
 void output_close(struct output *o); /* accepts NULL */
 
 #endif

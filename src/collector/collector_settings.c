@@ -210,6 +210,7 @@ int settings_parse(const struct settings_source *src, const struct live_options 
 	s->config = options_config(src->argc, src->argv);
 	if (s->config)
 		ret = options_text(s->config, src->config_text, src->config_size, sets, n, err);
+	s->sampling.events[0] = 0; /* -e of the command line replaces that of the file */
 	ret = ret ?: options_parse(src->argc, src->argv, sets, n, err);
 	if (!ret && optind < src->argc)
 		ret = err_set(err, -EINVAL,

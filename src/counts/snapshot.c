@@ -62,6 +62,16 @@ const char *metric_name(enum ibs_metric m)
 	return metric_names[m];
 }
 
+void ledger_add(struct ledger *to, const struct ledger *l, int sign)
+{
+	to->seen += sign * l->seen;
+	to->pmu_samples += sign * l->pmu_samples;
+	to->unseen += sign * l->unseen;
+	to->pmu_exact &= l->pmu_exact;
+	for (int o = 0; o < IBS_OUTCOME_N; o++)
+		to->outcome[o] += sign * l->outcome[o];
+}
+
 __u64 ledger_sum(const struct ledger *l, enum ibs_outcome_kind kind)
 {
 	__u64 sum = 0;

@@ -313,12 +313,12 @@ static int begin(struct push *p, struct err *err)
 
 	p->info = (struct trace_info){};
 	p->pmu = (struct trace_pmu){};
-	record_info(&p->info, &p->pmu, s);
+	record_info(&p->info, &p->pmu, s, NULL);
 	p->period = sampler_period(s->sampler);
 	if (p->period)
 		p->pmu.period = p->period;
 	ret = record_topology(&p->info, &p->topology, p->memory, err);
-	ret = ret ?: capture_begin(&p->capture, s, false, err);
+	ret = ret ?: capture_begin(&p->capture, s, NULL, false, err);
 	if (ret)
 		return ret;
 	p->file = memfd_create("ibscope-recording", MFD_CLOEXEC);

@@ -14,7 +14,7 @@
 
 struct recording_opts {
 	int fd;			       /* written in order, never sought: may be a pipe */
-	const struct trace_info *info; /* only read during the call; one pmu */
+	const struct trace_info *info; /* only read during the call; at most TRACE_EVENTS pmus */
 	bool compress;		       /* blocks with zstd, where that makes them smaller */
 };
 
@@ -30,6 +30,8 @@ int recording_create(const struct recording_opts *opts, struct recording **out, 
 /**
  * recording_samples(), recording_samples_raw() - append records
  * @stacks: one behind each record, or NULL; what they name was given to recording_stack() before
+ *
+ * Those of ibs_op and of ibs_fetch may be mixed.
  *
  * Best called with the records of all CPUs that came since the last time, sorted by time, and
  * after the events and stacks of that time. They are buffered, see recording_flush().
@@ -60,27 +62,28 @@ int recording_stack(struct recording *r, __s32 key, const __u64 *addresses, size
 		    struct err *err);
 
 /**
- * recording_flush() - write what is buffered, and the ledger so far if @ledger is not NULL
+ * recording_flush() - write what is buffered, and the ledger so far if @ledgers is not NULL
+ * @ledgers: one for each event of the recording
  *
  * A flush makes blocks of their own, so many small ones cost bytes: once or twice a second is fine.
  */
-int recording_flush(struct recording *r, const struct ledger *ledger, struct err *err);
+int recording_flush(struct recording *r, const struct ledger *ledgers, struct err *err);
 
 /* Bytes written, and an estimate of those that are buffered. */
 __u64 recording_bytes(const struct recording *r);
 
 /**
- * recording_finish() - flush, and write the ledger and the mark of an orderly end
+ * recording_finish() - flush, and write the ledgers and the mark of an orderly end
  *
  * Return: 0 or a negative errno with @err. recording_close() is due in either case.
  */
-int recording_finish(struct recording *r, const struct ledger *ledger, struct err *err);
+int recording_finish(struct recording *r, const struct ledger *ledgers, struct err *err);
 void recording_close(struct recording *r); /* accepts NULL */
 
 /**
  * recording_sample() - a record as trace_next() gives it, for printing without a file
  *
- * The caller sets has_time and what it knows of the stack.
+ * The caller sets has_time, what it knows of the stack, and which event it is of.
  */
 void recording_sample(const struct ibs_record *rec, struct ibs_cpu cpu, struct trace_event *out);
 int recording_sample_raw(const struct ibs_record_raw *rec, __u32 quirks, struct trace_event *out);

@@ -14,7 +14,7 @@
 
 /* A reader refuses a greater major, and steps over the blocks and columns it does not know. */
 #define RECORDING_MAJOR 1
-#define RECORDING_MINOR 3 /* 1: names of containers, topology; 2: ranks; 3: regions */
+#define RECORDING_MINOR 4 /* 1: names of containers, topology; 2: ranks; 3: regions; 4: ibs_fetch */
 
 #define RECORDING_FILE_MAGIC  "IBSCOPE\n"
 #define RECORDING_BYTE_ORDER  0x01020304u
@@ -38,11 +38,13 @@ _Static_assert(sizeof(struct recording_file_head) == 28, "recording_file_head ha
 
 enum recording_block_type {
 	RECORDING_META = 1,    /* JSON; first, and again at times in case that one is damaged */
-	RECORDING_SAMPLES = 2, /* columns */
+	RECORDING_SAMPLES = 2, /* columns, of samples of ibs_op */
 	RECORDING_EVENTS = 3,  /* struct recording_event; of the time of the samples that follow */
 	RECORDING_STACKS = 4,  /* struct recording_stack; before the samples that name them */
 	RECORDING_LEDGER = 5,  /* JSON */
 	RECORDING_END = 6,     /* JSON: the ledger, and that the writer ended in order */
+	RECORDING_FETCHES =
+		7, /* columns, of samples of ibs_fetch; right behind SAMPLES: of the same time */
 };
 
 #define RECORDING_ZSTD 1 /* flag: the data is a zstd frame */

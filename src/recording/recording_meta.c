@@ -60,17 +60,26 @@ static json_t *memory_array(const struct trace_info *info)
 	return j;
 }
 
+static json_t *events_array(const struct trace_info *info)
+{
+	json_t *j = json_array();
+
+	for (unsigned int i = 0; i < info->n_pmus; i++)
+		json_array_append_new(j, event_object(&info->pmu[i]));
+	return j;
+}
+
 char *recording_meta_encode(const struct trace_info *info)
 {
 	json_t *j = json_pack(
-		"{so sb so so so si so sb so s[o]}", "source", json_text(info->source ?: ""),
+		"{so sb so so so si so sb so so}", "source", json_text(info->source ?: ""),
 		"simulated", info->simulated, "host", json_text(info->host), "kernel",
 		json_text(info->release), "command", json_text(info->command), "cpus", info->n_cpus,
 		"filter", json_text(info->filter), "full_registers", info->full_registers, "clock",
 		json_pack("{ss sI sI}", "name", "CLOCK_MONOTONIC", "monotonic_ns",
 			  (json_int_t)info->monotonic_ns, "realtime_ns",
 			  (json_int_t)info->realtime_ns),
-		"events", info->n_pmus ? event_object(&info->pmu[0]) : json_object());
+		"events", events_array(info));
 
 	if (info->has_cpu)
 		json_object_set_new(j, "cpu", cpu_object(&info->cpu));
@@ -187,14 +196,13 @@ const char *recording_meta_decode(const char *in, size_t bytes, struct trace_inf
 				  struct memory_range *memory)
 {
 	json_t *j = json_loadb(in, bytes, 0, NULL), *clock;
-	const json_t *cpu, *event;
+	const json_t *cpu, *events;
 
 	if (!json_is_object(j)) {
 		json_decref(j);
 		return "the description of the recording is no JSON object";
 	}
 	*info = (struct trace_info){ .format = "ibscope 1", .source = known_source(j) };
-	*pmu = (struct trace_pmu){};
 	info->simulated = get_bool(j, "simulated");
 	get_text(j, "host", info->host, sizeof(info->host));
 	get_text(j, "kernel", info->release, sizeof(info->release));
@@ -215,10 +223,12 @@ const char *recording_meta_decode(const char *in, size_t bytes, struct trace_inf
 		info->topology = topology;
 	info->memory = memory;
 	info->n_memory = decode_memory(json_object_get(j, "memory"), memory);
-	event = json_array_get(json_object_get(j, "events"), 0);
-	decode_event(event, pmu);
+	events = json_object_get(j, "events");
 	info->pmu = pmu;
-	info->n_pmus = 1;
+	do {
+		pmu[info->n_pmus] = (struct trace_pmu){};
+		decode_event(json_array_get(events, info->n_pmus), &pmu[info->n_pmus]);
+	} while (++info->n_pmus < json_array_size(events) && info->n_pmus < TRACE_EVENTS);
 	json_decref(j);
 	return NULL;
 }
@@ -230,12 +240,8 @@ static const char *const kinds[IBS_OUTCOME_KIND_N] = {
 	[IBS_OUTCOME_KIND_LOST] = "lost",
 };
 
-char *recording_ledger_encode(const struct ledger *l, __u64 unwritten)
+static void put_ledger(json_t *j, const struct ledger *l)
 {
-	json_t *j = json_pack("{sI}", "unwritten_blocks", (json_int_t)unwritten);
-
-	if (!l)
-		return dump(j);
 	json_object_set_new(j, "seen", json_integer(l->seen));
 	for (int k = 0; k < IBS_OUTCOME_KIND_N; k++)
 		json_object_set_new(j, kinds[k], json_object());
@@ -245,6 +251,19 @@ char *recording_ledger_encode(const struct ledger *l, __u64 unwritten)
 	json_object_set_new(j, "pmu_samples", json_integer(l->pmu_samples));
 	json_object_set_new(j, "unseen", json_integer(l->unseen));
 	json_object_set_new(j, "unseen_exact", json_boolean(l->pmu_exact));
+}
+
+char *recording_ledger_encode(const struct ledger *ledgers, unsigned int n, __u64 unwritten)
+{
+	json_t *j = json_pack("{sI}", "unwritten_blocks", (json_int_t)unwritten), *second;
+
+	if (ledgers)
+		put_ledger(j, &ledgers[0]);
+	if (ledgers && n > 1) {
+		second = json_object();
+		put_ledger(second, &ledgers[1]);
+		json_object_set_new(j, "second_event", second);
+	}
 	return dump(j);
 }
 
@@ -267,25 +286,40 @@ static bool decode_outcomes(const json_t *of, int kind, struct ledger *l)
 	return true;
 }
 
-int recording_ledger_decode(const char *in, size_t bytes, struct ledger *l, __u64 *unwritten)
+/* Return: false if there is none, or one that this program does not understand. */
+static bool decode_ledger(const json_t *j, struct ledger *out)
 {
-	json_t *j = json_loadb(in, bytes, 0, NULL);
 	bool has = json_is_integer(json_object_get(j, "seen"));
-	struct ledger out = { .seen = get_number(j, "seen") };
-	int k;
+
+	*out = (struct ledger){ .seen = get_number(j, "seen") };
+	for (int k = 0; k < IBS_OUTCOME_KIND_N && has; k++)
+		has = decode_outcomes(json_object_get(j, kinds[k]), k, out);
+	out->pmu_samples = get_number(j, "pmu_samples");
+	out->unseen = get_number(j, "unseen");
+	out->pmu_exact = get_bool(j, "unseen_exact");
+	return has;
+}
+
+int recording_ledger_decode(const char *in, size_t bytes, struct trace_end *end, __u64 *unwritten)
+{
+	json_t *j = json_loadb(in, bytes, 0, NULL), *second;
+	struct ledger l[TRACE_EVENTS];
+	bool has;
 
 	if (!json_is_object(j)) {
 		json_decref(j);
 		return -EINVAL;
 	}
 	*unwritten = get_number(j, "unwritten_blocks");
-	for (k = 0; k < IBS_OUTCOME_KIND_N && has; k++)
-		has = decode_outcomes(json_object_get(j, kinds[k]), k, &out);
-	out.pmu_samples = get_number(j, "pmu_samples");
-	out.unseen = get_number(j, "unseen");
-	out.pmu_exact = get_bool(j, "unseen_exact");
-	if (has)
-		*l = out;
+	second = json_object_get(j, "second_event");
+	has = decode_ledger(j, &l[0]) && (!second || decode_ledger(second, &l[1]));
+	if (has) {
+		end->ledger = l[0];
+		if (second)
+			ledger_add(&end->ledger, &l[1], 1);
+		end->n_ledgers = second ? 2 : 1;
+		memcpy(end->event_ledger, l, end->n_ledgers * sizeof(l[0]));
+	}
 	json_decref(j);
 	return has;
 }

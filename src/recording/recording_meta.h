@@ -16,7 +16,7 @@ char *recording_meta_encode(const struct trace_info *info);
 
 /**
  * recording_meta_decode() - the same back
- * @pmu:	becomes info->pmu
+ * @pmu:	of TRACE_EVENTS; becomes info->pmu
  * @topology:	becomes info->topology, if there is one
  * @memory:	of MEMORY_RANGES; becomes info->memory
  *
@@ -28,16 +28,17 @@ const char *recording_meta_decode(const char *text, size_t bytes, struct trace_i
 				  struct trace_pmu *pmu, struct trace_topology *topology,
 				  struct memory_range *memory);
 
-/* @ledger may be NULL; @unwritten: blocks that could not be. Return: malloc()ed text. */
-char *recording_ledger_encode(const struct ledger *ledger, __u64 unwritten);
+/* @ledgers: @n of them, one for each event, or NULL; @unwritten: blocks that could not be. Return: malloc()ed text. */
+char *recording_ledger_encode(const struct ledger *ledgers, unsigned int n, __u64 unwritten);
 
 /**
  * recording_ledger_decode() - the same back
+ * @end: gets what there is of ledgers
  *
  * Return: 1; 0 without a ledger, or with one that has outcomes this program does not know, and so
  * would not balance; -EINVAL if the text is no such thing.
  */
-int recording_ledger_decode(const char *text, size_t bytes, struct ledger *ledger,
+int recording_ledger_decode(const char *text, size_t bytes, struct trace_end *end,
 			    __u64 *unwritten);
 
 #endif

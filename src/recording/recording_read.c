@@ -16,20 +16,26 @@ struct stack {
 	unsigned int n;
 };
 
+/* The samples of a block, of which `next` comes next. */
+struct samples {
+	struct recording_columns columns;
+	unsigned int next;
+	__u64 offset;
+	unsigned int pmu; /* whose they are; trace_info.n_pmus: of none */
+};
+
 struct reader {
 	struct trace trace; /* first: it is what users see */
 	struct recording_blocks blocks;
-	struct trace_pmu pmu;
+	struct trace_pmu pmu[TRACE_EVENTS];
 	struct trace_topology topology;
 	struct memory_range memory[MEMORY_RANGES];
 	bool ended;	 /* the writer did, in order */
 	__u64 unwritten; /* blocks that it could not write */
 	struct ibs_cpu cpu;
 
-	/* the samples of a block, of which `next_sample` comes next */
-	struct recording_columns columns;
-	unsigned int next_sample;
-	__u64 samples_offset;
+	struct samples op, fetch;
+	bool may_pair; /* the block read last is of ibs_op: the next may have fetches of its time */
 
 	/* the events of a block that wait for samples of their time */
 	unsigned char *events;		 /* malloc()ed */
@@ -90,12 +96,15 @@ static int take_meta(struct reader *r, const unsigned char *data, size_t bytes)
 
 	if (bytes > RECORDING_JSON_MAX)
 		return reject(r, "the description of the recording is too long");
-	wrong = recording_meta_decode((const char *)data, bytes, &r->trace.info, &r->pmu,
+	wrong = recording_meta_decode((const char *)data, bytes, &r->trace.info, r->pmu,
 				      &r->topology, r->memory);
 	if (wrong)
 		return reject(r, wrong);
 	r->cpu = (struct ibs_cpu){ .caps = r->trace.info.cpu.caps,
 				   .quirks = r->trace.info.cpu.quirks };
+	/* files of before version 1.4 have no other event, whatever its name */
+	r->op.pmu = trace_event_of(&r->trace.info, true) % r->trace.info.n_pmus;
+	r->fetch.pmu = trace_event_of(&r->trace.info, false);
 	return 1;
 }
 
@@ -224,22 +233,25 @@ static int take_stacks(struct reader *r, const unsigned char *data, size_t bytes
 	return 0;
 }
 
-static int take_samples(struct reader *r, const struct recording_block *h,
-			const unsigned char *data)
+static int take_samples(struct reader *r, struct samples *s, const struct recording_block *h,
+			const unsigned char *data, __u64 offset)
 {
 	const __u32 raw = 1u << RECORDING_COLUMN_RAW_BYTES | 1u << RECORDING_COLUMN_RAW_CAPS;
 	const char *wrong;
 
-	wrong = recording_columns_decode(&r->columns, h->entries, data, h->raw_bytes);
-	if (!wrong && (r->columns.present & raw) && (r->columns.present & raw) != raw)
+	wrong = recording_columns_decode(&s->columns, h->entries, data, h->raw_bytes);
+	if (!wrong && (s->columns.present & raw) && (s->columns.present & raw) != raw)
 		wrong = "it lacks a column";
-	r->next_sample = 0;
+	if (!wrong && s->pmu == r->trace.info.n_pmus)
+		wrong = "the description of the recording has no event of these samples";
+	s->next = 0;
+	s->offset = offset;
 	if (!wrong) {
-		if (r->columns.present & 1u << RECORDING_COLUMN_REPLACED)
-			count_replaced(r, r->columns.v[RECORDING_COLUMN_REPLACED][0], r->replaced);
+		if (s->columns.present & 1u << RECORDING_COLUMN_REPLACED)
+			count_replaced(r, s->columns.v[RECORDING_COLUMN_REPLACED][0], r->replaced);
 		return 0;
 	}
-	r->columns.n = 0;
+	s->columns.n = 0;
 	return reject(r, wrong);
 }
 
@@ -248,7 +260,7 @@ static int take_ledger(struct reader *r, const unsigned char *data, size_t bytes
 	int has = -EINVAL;
 
 	if (bytes <= RECORDING_JSON_MAX)
-		has = recording_ledger_decode((const char *)data, bytes, &r->trace.end.ledger,
+		has = recording_ledger_decode((const char *)data, bytes, &r->trace.end,
 					      &r->unwritten);
 	if (has < 0)
 		return reject(r, "the block holds no ledger");
@@ -265,10 +277,12 @@ static int take_block(struct reader *r, const struct recording_block *h, __u64 o
 
 	if (ret <= 0)
 		return ret;
+	r->may_pair = h->type == RECORDING_SAMPLES;
 	switch (h->type) {
 	case RECORDING_SAMPLES:
-		r->samples_offset = offset;
-		return take_samples(r, h, data);
+		return take_samples(r, &r->op, h, data, offset);
+	case RECORDING_FETCHES:
+		return take_samples(r, &r->fetch, h, data, offset);
 	case RECORDING_EVENTS:
 		r->events_offset = offset;
 		return take_events(r, data, h->raw_bytes);
@@ -283,15 +297,22 @@ static int take_block(struct reader *r, const struct recording_block *h, __u64 o
 }
 
 /* What both kinds of record have; the registers are there. */
-static void set_common(struct trace_sample *s, __u32 tgid, __u32 tid, __u32 cpu, __u64 cgroup_id)
+static void set_common(struct trace_event *ev, __u32 tgid, __u32 tid, __u32 cpu, __u64 cgroup_id)
 {
+	struct trace_sample *s = &ev->sample;
+
 	s->tgid = tgid;
 	s->tid = tid;
 	s->cpu = cpu;
 	s->has_task = s->has_cpu = true;
 	s->cgroup_id = cgroup_id;
-	s->ip = s->op.reg[IBS_OP_RIP];
-	s->has_ip = ibs_op_valid_rip(&s->op);
+	if (ev->kind == TRACE_SAMPLE_FETCH) {
+		s->ip = s->fetch.reg[IBS_FETCH_LINADDR];
+		s->has_ip = s->ip; /* erratum 1197 */
+	} else {
+		s->ip = s->op.reg[IBS_OP_RIP];
+		s->has_ip = ibs_op_valid_rip(&s->op);
+	}
 	s->kernel = s->has_ip && (__s64)s->ip < 0;
 }
 
@@ -300,11 +321,20 @@ void recording_sample(const struct ibs_record *rec, struct ibs_cpu cpu, struct t
 	struct trace_sample *s = &out->sample;
 
 	*out = (struct trace_event){ .kind = TRACE_SAMPLE_OP, .time = rec->time };
-	s->op.cpu = cpu;
-	s->op.nregs = IBS_OP_REG_FIXED;
-	s->op.present = ((1u << IBS_OP_REG_FIXED) - 1) & ~(1u << IBS_OP_CTL);
-	ibs_record_regs(rec, s->op.reg);
-	set_common(s, rec->tgid, rec->tid, ibs_record_cpu(rec), rec->cgroup_id);
+	if (ibs_record_is_fetch(rec)) {
+		out->kind = TRACE_SAMPLE_FETCH;
+		s->fetch.cpu = cpu;
+		s->fetch.nregs = cpu.caps & IBS_CAPS_FETCHCTLEXTD ? (int)IBS_FETCH_REG_N
+								  : (int)IBS_FETCH_REG_FIXED;
+		s->fetch.present = (1u << s->fetch.nregs) - 1;
+		ibs_record_fetch_regs(rec, s->fetch.reg);
+	} else {
+		s->op.cpu = cpu;
+		s->op.nregs = IBS_OP_REG_FIXED;
+		s->op.present = ((1u << IBS_OP_REG_FIXED) - 1) & ~(1u << IBS_OP_CTL);
+		ibs_record_regs(rec, s->op.reg);
+	}
+	set_common(out, rec->tgid, rec->tid, ibs_record_cpu(rec), rec->cgroup_id);
 }
 
 int recording_sample_raw(const struct ibs_record_raw *rec, __u32 quirks, struct trace_event *out)
@@ -312,9 +342,11 @@ int recording_sample_raw(const struct ibs_record_raw *rec, __u32 quirks, struct 
 	struct trace_sample *s = &out->sample;
 	int ret;
 
-	*out = (struct trace_event){ .kind = TRACE_SAMPLE_OP, .time = rec->time };
-	ret = ibs_op_parse_raw(&rec->caps, rec->bytes, quirks, &s->op);
-	set_common(s, rec->tgid, rec->tid, rec->cpu, rec->cgroup_id);
+	*out = (struct trace_event){ .kind = rec->fetch ? TRACE_SAMPLE_FETCH : TRACE_SAMPLE_OP,
+				     .time = rec->time };
+	ret = rec->fetch ? ibs_fetch_parse_raw(&rec->caps, rec->bytes, quirks, &s->fetch)
+			 : ibs_op_parse_raw(&rec->caps, rec->bytes, quirks, &s->op);
+	set_common(out, rec->tgid, rec->tid, rec->cpu, rec->cgroup_id);
 	if (ret)
 		s->ip = s->has_ip = s->kernel = 0;
 	return ret;
@@ -327,29 +359,35 @@ static __u64 value(const struct recording_columns *c, unsigned int column, unsig
 }
 #define VALUE(c, NAME, i) value(c, RECORDING_COLUMN_##NAME, i)
 
-static void emit_record(const struct reader *r, unsigned int i, struct trace_event *ev)
+static void emit_record(const struct reader *r, const struct samples *s, unsigned int i,
+			struct trace_event *ev)
 {
-	const struct recording_columns *c = &r->columns;
-	const struct ibs_record rec = {
+	const struct recording_columns *c = &s->columns;
+	const bool fetch = s == &r->fetch;
+	struct ibs_record rec = {
 		.time = VALUE(c, TIME, i),
 		.cgroup_id = VALUE(c, CGROUP, i),
 		.tgid = VALUE(c, TGID, i),
 		.tid = VALUE(c, TID, i),
 		.ip = VALUE(c, REG1, i),
-		.data3 = VALUE(c, REG4, i),
-		.addr = VALUE(c, REG5, i),
-		.phys = VALUE(c, REG6, i),
-		.packed = ibs_record_pack(VALUE(c, REG2, i), VALUE(c, REG3, i), VALUE(c, CPU, i)),
 	};
+	__u64 data = fetch ? 0 : VALUE(c, REG2, i), data2 = fetch ? 0 : VALUE(c, REG3, i);
 
+	rec.data3 = fetch ? VALUE(c, REG0, i) : VALUE(c, REG4, i);
+	rec.addr = fetch ? VALUE(c, REG3, i) : VALUE(c, REG5, i);
+	rec.phys = fetch ? VALUE(c, REG2, i) : VALUE(c, REG6, i);
+	rec.packed =
+		ibs_record_pack(data, data2, VALUE(c, CPU, i)) | (fetch ? IBS_RECORD_FETCH : 0);
 	recording_sample(&rec, r->cpu, ev);
-	ev->sample.op.present &= c->present >> RECORDING_COLUMN_REG0;
+	*(fetch ? &ev->sample.fetch.present : &ev->sample.op.present) &=
+		c->present >> RECORDING_COLUMN_REG0;
 	ev->sample.has_ip &= !!(c->present & 1u << RECORDING_COLUMN_REG1);
 }
 
-static void emit_raw(const struct reader *r, unsigned int i, struct trace_event *ev)
+static void emit_raw(const struct reader *r, const struct samples *s, unsigned int i,
+		     struct trace_event *ev)
 {
-	const struct recording_columns *c = &r->columns;
+	const struct recording_columns *c = &s->columns;
 	struct ibs_record_raw rec = {
 		.time = VALUE(c, TIME, i),
 		.cgroup_id = VALUE(c, CGROUP, i),
@@ -358,6 +396,7 @@ static void emit_raw(const struct reader *r, unsigned int i, struct trace_event 
 		.cpu = VALUE(c, CPU, i),
 		.bytes = VALUE(c, RAW_BYTES, i),
 		.caps = VALUE(c, RAW_CAPS, i),
+		.fetch = s == &r->fetch,
 	};
 
 	for (unsigned int k = 0; k < IBS_OP_REG_N; k++)
@@ -366,10 +405,10 @@ static void emit_raw(const struct reader *r, unsigned int i, struct trace_event 
 	recording_sample_raw(&rec, r->cpu.quirks, ev);
 }
 
-static void add_stack(struct reader *r, unsigned int column, __u64 mark, unsigned int i,
-		      struct trace_sample *s)
+static void add_stack(struct reader *r, const struct recording_columns *c, unsigned int column,
+		      __u64 mark, unsigned int i, struct trace_sample *s)
 {
-	__s32 key = r->columns.present & 1u << column ? (__s32)r->columns.v[column][i] : -1;
+	__s32 key = c->present & 1u << column ? (__s32)c->v[column][i] : -1;
 	const struct stack *from;
 
 	if (key < 0 || (size_t)key >= r->n_stacks)
@@ -383,22 +422,24 @@ static void add_stack(struct reader *r, unsigned int column, __u64 mark, unsigne
 	s->stack = r->stack;
 }
 
-static void emit_sample(struct reader *r, struct trace_event *ev)
+static void emit_sample(struct reader *r, struct samples *s, struct trace_event *ev)
 {
 	const __u32 task = 1u << RECORDING_COLUMN_TGID | 1u << RECORDING_COLUMN_TID;
-	const __u32 present = r->columns.present;
-	unsigned int i = r->next_sample++;
+	const struct recording_columns *c = &s->columns;
+	const __u32 present = c->present;
+	unsigned int i = s->next++;
 
 	if (present & 1u << RECORDING_COLUMN_RAW_BYTES)
-		emit_raw(r, i, ev);
+		emit_raw(r, s, i, ev);
 	else
-		emit_record(r, i, ev);
-	ev->offset = r->samples_offset;
+		emit_record(r, s, i, ev);
+	ev->offset = s->offset;
+	ev->sample.pmu = s->pmu;
 	ev->sample.has_time = present & 1u << RECORDING_COLUMN_TIME;
 	ev->sample.has_task = (present & task) == task;
 	ev->sample.has_cpu = present & 1u << RECORDING_COLUMN_CPU;
-	add_stack(r, RECORDING_COLUMN_KERNEL_STACK, PERF_CONTEXT_KERNEL, i, &ev->sample);
-	add_stack(r, RECORDING_COLUMN_USER_STACK, PERF_CONTEXT_USER, i, &ev->sample);
+	add_stack(r, c, RECORDING_COLUMN_KERNEL_STACK, PERF_CONTEXT_KERNEL, i, &ev->sample);
+	add_stack(r, c, RECORDING_COLUMN_USER_STACK, PERF_CONTEXT_USER, i, &ev->sample);
 }
 
 /* The string in *ev stays until the block is replaced, which is not before it was consumed. */
@@ -438,27 +479,45 @@ static void tell_end(struct reader *r)
 			 (ull)d->offset, d->reason);
 }
 
+static __u64 next_time(const struct samples *s)
+{
+	return VALUE(&s->columns, TIME, s->next);
+}
+
+/* Those whose next sample is the earliest; NULL if there are none. */
+static struct samples *earliest(struct reader *r)
+{
+	const bool op = r->op.next < r->op.columns.n, fetch = r->fetch.next < r->fetch.columns.n;
+
+	if (op && fetch)
+		return next_time(&r->fetch) < next_time(&r->op) ? &r->fetch : &r->op;
+	return op ? &r->op : fetch ? &r->fetch : NULL;
+}
+
 static int recording_next(struct trace *t, struct trace_event *ev, struct err *err)
 {
 	struct reader *r = (struct reader *)t;
 	struct recording_block h;
-	bool samples;
+	struct samples *s;
 	__u64 offset;
 	int ret;
 
 	for (;;) {
-		samples = r->next_sample < r->columns.n;
-		if (samples && r->has_event &&
-		    r->event.time <= VALUE(&r->columns, TIME, r->next_sample))
+		s = earliest(r);
+		if (s && !r->may_pair && r->has_event && r->event.time <= next_time(s))
 			return emit_event(r, ev);
-		if (samples) {
-			emit_sample(r, ev);
+		if (s && !r->may_pair) {
+			emit_sample(r, s, ev);
 			return 1;
 		}
 		ret = recording_blocks_peek(&r->blocks, &h, &offset, err);
 		t->done = r->blocks.at < t->total ? r->blocks.at : t->total;
 		if (ret < 0)
 			return ret;
+		if (r->may_pair && (!ret || h.type != RECORDING_FETCHES)) {
+			r->may_pair = false;
+			continue;
+		}
 		/* what is left is later than the samples that it came with */
 		if (r->has_event && (!ret || h.type == RECORDING_EVENTS))
 			return emit_event(r, ev);
@@ -481,7 +540,8 @@ static void recording_rewind(struct trace *t)
 	t->end = (struct trace_end){};
 	r->ended = r->has_event = false;
 	r->unwritten = r->replaced = 0;
-	r->columns.n = r->next_sample = 0;
+	r->may_pair = false;
+	r->op.columns.n = r->op.next = r->fetch.columns.n = r->fetch.next = 0;
 	r->events_bytes = r->next_event = 0;
 }
 

@@ -40,9 +40,10 @@ struct recording {
 	__u64 seq, bytes, meta_due, unwritten;
 	char *meta;
 	ZSTD_CCtx *zstd;
-	__u64 sample_bytes, samples; /* written, for an estimate */
-	__u64 replaced;		     /* stacks */
-	struct recording_columns columns;
+	__u64 sample_bytes, samples;	     /* written, for an estimate */
+	__u64 replaced;			     /* stacks */
+	unsigned int events_n;		     /* that have a ledger */
+	struct recording_columns columns[2]; /* of ibs_op, of ibs_fetch */
 	struct pile events, stacks;
 	__u8 stack_known[RECORDING_STACK_KEYS / 8];
 	unsigned char body[RECORDING_BLOCK_MAX], packed[RECORDING_BLOCK_MAX];
@@ -102,7 +103,7 @@ static int write_block(struct recording *r, __u16 type, const void *data, size_t
 	h.head_crc = recording_crc(&h, offsetof(struct recording_block, head_crc));
 	ret = write_parts(r, parts, 2);
 	if (!ret) {
-		if (type == RECORDING_SAMPLES) {
+		if (type == RECORDING_SAMPLES || type == RECORDING_FETCHES) {
 			r->samples += entries;
 			r->sample_bytes += sizeof(h) + h.bytes;
 		}
@@ -131,17 +132,19 @@ static int write_pile(struct recording *r, __u16 type, struct pile *p, struct er
 /* In an order that readers rely on: samples come after their stacks and the events before them. */
 static int write_buffered(struct recording *r, struct err *err)
 {
-	size_t bytes;
 	int ret;
 
 	ret = write_pile(r, RECORDING_STACKS, &r->stacks, err);
 	if (!ret)
 		ret = write_pile(r, RECORDING_EVENTS, &r->events, err);
-	if (!ret && r->columns.n) {
-		bytes = recording_columns_encode(&r->columns, r->body);
-		ret = write_block(r, RECORDING_SAMPLES, r->body, bytes, r->columns.n, err);
+	for (int fetch = 0; fetch < 2; fetch++) {
+		struct recording_columns *c = &r->columns[fetch];
+
+		if (!ret && c->n)
+			ret = write_block(r, fetch ? RECORDING_FETCHES : RECORDING_SAMPLES, r->body,
+					  recording_columns_encode(c, r->body), c->n, err);
+		c->n = 0;
 	}
-	r->columns.n = 0;
 	if (!ret && r->bytes >= r->meta_due)
 		ret = write_meta(r, err);
 	return ret;
@@ -167,6 +170,7 @@ int recording_create(const struct recording_opts *opts, struct recording **out, 
 	if (getrandom(&r->file, sizeof(r->file), GRND_NONBLOCK) != sizeof(r->file))
 		r->file = clock_ns(CLOCK_REALTIME) ^ getpid();
 	r->meta = recording_meta_encode(opts->info);
+	r->events_n = opts->info->n_pmus ?: 1;
 	if (opts->compress)
 		r->zstd = ZSTD_createCCtx();
 	if (opts->compress && !r->zstd)
@@ -189,19 +193,19 @@ int recording_create(const struct recording_opts *opts, struct recording **out, 
  * The next rows, from @row on: *@n of them, or fewer. A batch has one set of columns, so it ends
  * where another is wanted.
  */
-static int next_rows(struct recording *r, __u32 columns, unsigned int *row, unsigned int *n,
-		     struct err *err)
+static int next_rows(struct recording *r, struct recording_columns *c, __u32 columns,
+		     unsigned int *row, unsigned int *n, struct err *err)
 {
 	int ret = 0;
 
-	if (r->columns.n && (r->columns.n == WRITE_BATCH || r->columns.present != columns))
+	if (c->n && (c->n == WRITE_BATCH || c->present != columns))
 		ret = write_buffered(r, err);
-	r->columns.present = columns;
-	*row = r->columns.n;
+	c->present = columns;
+	*row = c->n;
 	if (*n > WRITE_BATCH - *row)
 		*n = WRITE_BATCH - *row;
 	if (!ret)
-		r->columns.n += *n;
+		c->n += *n;
 	return ret;
 }
 
@@ -212,10 +216,10 @@ static int next_rows(struct recording *r, __u32 columns, unsigned int *row, unsi
 #define RECORD_COLUMNS                                                                \
 	(COMMON_COLUMNS | COLUMN(REG1) | COLUMN(REG2) | COLUMN(REG3) | COLUMN(REG4) | \
 	 COLUMN(REG5) | COLUMN(REG6))
-#define RAW_COLUMNS                                              \
-	(COMMON_COLUMNS | COLUMN(RAW_BYTES) | COLUMN(RAW_CAPS) | \
-	 ((1u << IBS_OP_REG_N) - 1) << RECORDING_COLUMN_REG0)
-#define STACK_COLUMNS (COLUMN(KERNEL_STACK) | COLUMN(USER_STACK) | COLUMN(REPLACED))
+#define REG_COLUMNS(n) (((1u << (n)) - 1) << RECORDING_COLUMN_REG0)
+#define FETCH_COLUMNS  (COMMON_COLUMNS | REG_COLUMNS(IBS_FETCH_REG_N))
+#define RAW_COLUMNS    (COMMON_COLUMNS | COLUMN(RAW_BYTES) | COLUMN(RAW_CAPS))
+#define STACK_COLUMNS  (COLUMN(KERNEL_STACK) | COLUMN(USER_STACK) | COLUMN(REPLACED))
 
 static void set_row(struct recording_columns *c, unsigned int i, const struct ibs_record *r)
 {
@@ -224,6 +228,14 @@ static void set_row(struct recording_columns *c, unsigned int i, const struct ib
 	SET(c, TGID, i, r->tgid);
 	SET(c, TID, i, r->tid);
 	SET(c, CPU, i, ibs_record_cpu(r));
+	if (ibs_record_is_fetch(r)) {
+		__u64 regs[IBS_FETCH_REG_N];
+
+		ibs_record_fetch_regs(r, regs);
+		for (unsigned int k = 0; k < IBS_FETCH_REG_N; k++)
+			c->v[RECORDING_COLUMN_REG0 + k][i] = regs[k];
+		return;
+	}
 	SET(c, REG1, i, r->ip);
 	SET(c, REG2, i, ibs_record_data(r));
 	SET(c, REG3, i, ibs_record_data2(r));
@@ -245,21 +257,38 @@ static void set_raw_row(struct recording_columns *c, unsigned int i, const struc
 		c->v[RECORDING_COLUMN_REG0 + k][i] = r->regs[k];
 }
 
+static bool is_fetch(const struct ibs_record *records, const struct ibs_record_raw *raw, size_t i)
+{
+	return raw ? raw[i].fetch : ibs_record_is_fetch(&records[i]);
+}
+
+static __u32 columns_of(bool fetch, bool raw, bool stacks)
+{
+	__u32 columns = fetch ? FETCH_COLUMNS : RECORD_COLUMNS;
+
+	if (raw)
+		columns = RAW_COLUMNS | REG_COLUMNS(fetch ? (int)IBS_FETCH_REG_N : IBS_OP_REG_N);
+	return columns | (stacks ? STACK_COLUMNS : 0);
+}
+
 /* One of @records and @raw. */
 static int add_samples(struct recording *r, const struct ibs_record *records,
 		       const struct ibs_record_raw *raw, const struct ibs_record_stacks *stacks,
 		       size_t n, struct err *err)
 {
-	__u32 columns = (raw ? RAW_COLUMNS : RECORD_COLUMNS) | (stacks ? STACK_COLUMNS : 0);
-	struct recording_columns *c = &r->columns;
 	unsigned int row, rows, i;
 	int ret;
 
 	if (r->failed)
 		return refused(err);
 	for (; n; n -= rows) {
-		rows = n < WRITE_BATCH ? n : WRITE_BATCH;
-		ret = next_rows(r, columns, &row, &rows, err);
+		const bool fetch = is_fetch(records, raw, 0);
+		struct recording_columns *c = &r->columns[fetch];
+
+		for (rows = 1; rows < n && rows < WRITE_BATCH; rows++)
+			if (is_fetch(records, raw, rows) != fetch)
+				break;
+		ret = next_rows(r, c, columns_of(fetch, raw, stacks), &row, &rows, err);
 		if (ret)
 			return ret;
 		for (i = row; raw && i < row + rows; i++)
@@ -346,7 +375,7 @@ int recording_stack(struct recording *r, __s32 key, const __u64 *addresses, size
 			       key, n, RECORDING_STACK_KEYS - 1, TRACE_STACK_MAX);
 	/* buffered samples may mean the chain that this one takes the key of */
 	known = r->stack_known[key / 8] & 1 << key % 8;
-	if (known && r->columns.n)
+	if (known && (r->columns[0].n || r->columns[1].n))
 		ret = write_buffered(r, err);
 	if (!ret)
 		ret = make_room(r, &r->stacks, sizeof(s) + n * sizeof(*addresses), err);
@@ -361,10 +390,10 @@ int recording_stack(struct recording *r, __s32 key, const __u64 *addresses, size
 	return 0;
 }
 
-static int write_ledger(struct recording *r, __u16 type, const struct ledger *ledger,
+static int write_ledger(struct recording *r, __u16 type, const struct ledger *ledgers,
 			struct err *err)
 {
-	char *text = recording_ledger_encode(ledger, r->unwritten);
+	char *text = recording_ledger_encode(ledgers, r->events_n, r->unwritten);
 	int ret;
 
 	ret = write_block(r, type, text, strlen(text), 0, err);
@@ -372,27 +401,27 @@ static int write_ledger(struct recording *r, __u16 type, const struct ledger *le
 	return ret;
 }
 
-int recording_flush(struct recording *r, const struct ledger *ledger, struct err *err)
+int recording_flush(struct recording *r, const struct ledger *ledgers, struct err *err)
 {
 	int ret;
 
 	if (r->failed)
 		return refused(err);
 	ret = write_buffered(r, err);
-	if (!ret && ledger)
-		ret = write_ledger(r, RECORDING_LEDGER, ledger, err);
+	if (!ret && ledgers)
+		ret = write_ledger(r, RECORDING_LEDGER, ledgers, err);
 	return ret;
 }
 
 __u64 recording_bytes(const struct recording *r)
 {
-	__u64 samples = r->columns.n;
+	__u64 samples = r->columns[0].n + r->columns[1].n;
 
 	samples *= r->samples ? r->sample_bytes / r->samples : sizeof(struct ibs_record);
 	return r->bytes + r->events.bytes + r->stacks.bytes + samples;
 }
 
-int recording_finish(struct recording *r, const struct ledger *ledger, struct err *err)
+int recording_finish(struct recording *r, const struct ledger *ledgers, struct err *err)
 {
 	int ret = 0, end;
 
@@ -401,7 +430,7 @@ int recording_finish(struct recording *r, const struct ledger *ledger, struct er
 		ret = write_buffered(r, err);
 	if (!ret && !r->failed)
 		ret = write_meta(r, err);
-	end = write_ledger(r, RECORDING_END, ledger, ret ? NULL : err);
+	end = write_ledger(r, RECORDING_END, ledgers, ret ? NULL : err);
 	return ret ? ret : end;
 }
 

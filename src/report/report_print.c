@@ -111,16 +111,30 @@ static void print_events(FILE *f, const struct trace_info *info)
 	}
 }
 
+/* @of: the event, if there are two */
+static void print_ledger(FILE *f, const struct ledger *l, const char *of)
+{
+	fprintf(f, "%llu of %llu samples%s%s seen", (ull)ledger_sum(l, IBS_OUTCOME_KIND_LOST),
+		(ull)l->seen, of ? " of " : "", of ?: "");
+	if (l->pmu_exact)
+		fprintf(f, ", %llu unseen", (ull)l->unseen);
+}
+
+static const char *event_pmu(const struct trace_pmu *p)
+{
+	return p->op ? "ibs_op" : "ibs_fetch";
+}
+
 static void print_lost(FILE *f, const struct report_head *h)
 {
-	const struct ledger *l = &h->end->ledger;
-	__u64 lost = h->end->has_ledger ? ledger_sum(l, IBS_OUTCOME_KIND_LOST) : 0;
-
 	fputs("lost      ", f);
 	if (h->end->has_ledger) {
-		fprintf(f, "%llu of %llu samples seen", (ull)lost, (ull)l->seen);
-		if (l->pmu_exact)
-			fprintf(f, ", %llu unseen", (ull)l->unseen);
+		if (h->end->n_ledgers < 2)
+			print_ledger(f, &h->end->ledger, NULL);
+		for (unsigned int i = 0; h->end->n_ledgers == 2 && i < 2; i++) {
+			fputs(i ? "; " : "", f);
+			print_ledger(f, &h->end->event_ledger[i], event_pmu(&h->info->pmu[i]));
+		}
 		if (h->lost_samples || h->lost_records)
 			fputs("; by notices in between ", f);
 	} else if (!h->lost_samples && !h->lost_records) {
@@ -358,33 +372,31 @@ static json_t *json_cpu(const struct trace_info *info)
 		       : json_null();
 }
 
-static json_t *json_events(const struct trace_info *info)
+static json_t *json_ledger(const struct ledger *l)
+{
+	return !l ? json_null()
+		  : json_pack("{sI sI sI so sI}", "seen", (json_int_t)l->seen, "forwarded",
+			      (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED), "filtered",
+			      (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FILTERED), "unseen",
+			      known(l->pmu_exact, l->unseen), "lost",
+			      (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_LOST));
+}
+
+static json_t *json_events(const struct trace_info *info, const struct trace_end *end)
 {
 	json_t *events = json_array();
 
 	for (unsigned int i = 0; i < info->n_pmus; i++) {
 		const struct trace_pmu *p = &info->pmu[i];
+		const struct ledger *l = i < end->n_ledgers ? &end->event_ledger[i] : NULL;
 
 		json_array_append_new(events,
-				      json_pack("{so so so ss}", "name", known_text(p->name),
+				      json_pack("{so so so ss so}", "name", known_text(p->name),
 						"period", known(p->period && !p->freq, p->period),
 						"freq", known(p->period && p->freq, p->period),
-						"pmu", p->op ? "ibs_op" : "ibs_fetch"));
+						"pmu", event_pmu(p), "ledger", json_ledger(l)));
 	}
 	return events;
-}
-
-static json_t *json_ledger(const struct trace_end *end)
-{
-	const struct ledger *l = &end->ledger;
-
-	return !end->has_ledger
-		       ? json_null()
-		       : json_pack("{sI sI sI so sI}", "seen", (json_int_t)l->seen, "forwarded",
-				   (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FORWARDED),
-				   "filtered", (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_FILTERED),
-				   "unseen", known(l->pmu_exact, l->unseen), "lost",
-				   (json_int_t)ledger_sum(l, IBS_OUTCOME_KIND_LOST));
 }
 
 json_t *report_head_json(const struct report_head *h, enum ibs_metric metric)
@@ -398,14 +410,15 @@ json_t *report_head_json(const struct report_head *h, enum ibs_metric metric)
 		known_text(info->source), "simulated", info->simulated, "host",
 		known_text(info->host), "release", known_text(info->release), "command",
 		known_text(info->command), "cpus", known(info->n_cpus, info->n_cpus), "cpu",
-		json_cpu(info), "events", json_events(info), "filter", known_text(info->filter),
-		"options", known_text(h->options), "samples", "op", (json_int_t)h->op_samples,
-		"fetch", (json_int_t)h->fetch_samples, "selected", (json_int_t)h->selected, "lost",
-		"samples", (json_int_t)h->lost_samples, "records", (json_int_t)h->lost_records,
-		"ledger", json_ledger(end), "whole", end->whole && !end->skipped_blocks, "missing",
-		known_text(end->missing), "skipped_blocks", (json_int_t)end->skipped_blocks,
-		"skipped_bytes", (json_int_t)end->skipped_bytes, "metric",
-		known_text(metric_name(metric)));
+		json_cpu(info), "events", json_events(info, end), "filter",
+		known_text(info->filter), "options", known_text(h->options), "samples", "op",
+		(json_int_t)h->op_samples, "fetch", (json_int_t)h->fetch_samples, "selected",
+		(json_int_t)h->selected, "lost", "samples", (json_int_t)h->lost_samples, "records",
+		(json_int_t)h->lost_records, "ledger",
+		json_ledger(end->has_ledger ? &end->ledger : NULL), "whole",
+		end->whole && !end->skipped_blocks, "missing", known_text(end->missing),
+		"skipped_blocks", (json_int_t)end->skipped_blocks, "skipped_bytes",
+		(json_int_t)end->skipped_bytes, "metric", known_text(metric_name(metric)));
 }
 
 static void json_values(FILE *f, const struct report_table *t, const struct report_row *row,

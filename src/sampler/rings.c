@@ -18,7 +18,8 @@
 struct ring {
 	struct ibs_ring *shared;
 	const char *first; /* of its slots */
-	__u32 at;	   /* our slot */
+	__u32 slots, at;   /* how many; our one */
+	__s32 first_stack; /* added to keys of stacks */
 	__u32 taken, end;  /* of all records; shared->taken follows when a batch was handed over */
 };
 
@@ -30,6 +31,7 @@ struct rings {
 	struct heap heads;	     /* by time of a ring's next record and number of the ring */
 	size_t record_bytes, stride; /* without and with what is behind a record in its slot */
 	bool raw;
+	const struct rings *joined; /* whose bell is ours too; NULL: none */
 	int bell_fd;
 	unsigned long *bell_taken; /* positions in the bell's ring buffer */
 	const unsigned long *bell_rung;
@@ -104,12 +106,28 @@ int rings_open(const struct rings_opts *opts, struct rings **out, struct err *er
 
 		ring->shared = &opts->states[opts->cpus[i]].ring;
 		ring->first = (const char *)opts->records + i * r->slots * r->stride;
+		ring->slots = r->slots;
 		*ring->shared = (struct ibs_ring){ .cpu = opts->cpus[i],
 						   .first = i * r->slots,
 						   .slots = r->slots };
 	}
 	*out = r;
 	return 0;
+}
+
+void rings_join(struct rings *r, const struct rings *other, __s32 first_stack)
+{
+	size_t n = r->n + other->n;
+
+	r->ring = xrealloc(r->ring, n * sizeof(*r->ring));
+	array_reserve(r->heads.item, r->heads.room, n);
+	for (size_t i = 0; i < other->n; i++) {
+		r->ring[r->n + i] = other->ring[i];
+		r->ring[r->n + i].first_stack = first_stack;
+	}
+	r->n = n;
+	r->slots = r->slots < other->slots ? r->slots : other->slots;
+	r->joined = other;
 }
 
 void rings_close(struct rings *r)
@@ -230,7 +248,8 @@ static inline __attribute__((always_inline)) __u32 copy_run(char *to, const char
 	return n;
 }
 
-static __u32 copy_records(struct rings *r, size_t at, const char *from, __u32 most, __u64 ends)
+static __u32 copy_records(struct rings *r, size_t at, const char *from, __u32 most, __u64 ends,
+			  __s32 first_stack)
 {
 	char *to = r->batch + at * r->record_bytes;
 	__u32 n;
@@ -241,9 +260,13 @@ static __u32 copy_records(struct rings *r, size_t at, const char *from, __u32 mo
 			      : copy_run(to, from, most, sizeof(struct ibs_record),
 					 sizeof(struct ibs_record), ends);
 	n = copy_run(to, from, most, r->record_bytes, r->stride, ends);
-	for (__u32 i = 0; i < n; i++)
-		memcpy(&r->stacks[at + i], from + i * r->stride + r->record_bytes,
-		       sizeof(*r->stacks));
+	for (__u32 i = 0; i < n; i++) {
+		struct ibs_record_stacks *s = &r->stacks[at + i];
+
+		memcpy(s, from + i * r->stride + r->record_bytes, sizeof(*s));
+		s->kernel += s->kernel < 0 ? 0 : first_stack;
+		s->user += s->user < 0 ? 0 : first_stack;
+	}
 	return n;
 }
 
@@ -258,14 +281,14 @@ static size_t take_turn(struct rings *r, __u64 until, size_t n)
 
 	do {
 		most = ring->end - ring->taken;
-		if (most > r->slots - ring->at)
-			most = r->slots - ring->at;
+		if (most > ring->slots - ring->at)
+			most = ring->slots - ring->at;
 		if (most > BATCH - n)
 			most = BATCH - n;
-		run = copy_records(r, n, record, most, ends);
+		run = copy_records(r, n, record, most, ends, ring->first_stack);
 		n += run;
 		ring->taken += run;
-		ring->at = ring->at + run == r->slots ? 0 : ring->at + run;
+		ring->at = ring->at + run == ring->slots ? 0 : ring->at + run;
 		record = ring_peek(r, ring);
 	} while (n < BATCH && record && record_time(record) <= ends);
 	if (record && record_time(record) <= until) {
@@ -284,8 +307,9 @@ int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct e
 	int ret = 0;
 
 	/* before the look at the rings: what comes after that rings again */
-	__atomic_store_n(r->bell_taken, __atomic_load_n(r->bell_rung, __ATOMIC_ACQUIRE),
-			 __ATOMIC_SEQ_CST);
+	for (const struct rings *b = r; b; b = b->joined)
+		__atomic_store_n(b->bell_taken, __atomic_load_n(b->bell_rung, __ATOMIC_ACQUIRE),
+				 __ATOMIC_SEQ_CST);
 	find_heads(r, until, &fullest);
 	while (r->heads.n) {
 		n = take_turn(r, until, n);

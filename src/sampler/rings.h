@@ -63,6 +63,15 @@ typedef int record_cb(const struct record_batch *batch, void *arg, struct err *e
  */
 int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct err *err);
 
+/**
+ * rings_join() - let rings_drain() of @r hand over the records of @other too, in the order of time of all
+ * @first_stack: added to the keys of their stacks
+ *
+ * Both were opened with the same `raw` and `stacks`. From then on @other is for rings_fd() only, and
+ * is closed after the last rings_drain().
+ */
+void rings_join(struct rings *r, const struct rings *other, __s32 first_stack);
+
 /* Records taken since rings_open(). */
 __u64 rings_taken(const struct rings *r);
 

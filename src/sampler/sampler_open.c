@@ -119,29 +119,23 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 
 static struct bpf_program *choose_prog(struct sampler *s, const struct sampler_opts *opts)
 {
+	const typeof(s->skel->progs) *p = &s->skel->progs;
+
 	if (opts->source == SAMPLER_TWIN)
 		return s->skel->progs.ibs_op_twin;
 	if (opts->prog == SAMPLER_PROG_EMPTY)
 		return s->skel->progs.ibs_op_empty;
-	if (ibs_metric_of_fetch(opts->metric)) {
-		if (opts->source == SAMPLER_SIM)
-			return s->skel->progs.ibs_fetch_sim;
-		return s->direct ? s->skel->progs.ibs_fetch_nmi : s->skel->progs.ibs_fetch_nmi_copy;
-	}
-	if (opts->output != SAMPLER_SERIES) {
-		if (opts->source == SAMPLER_SIM)
-			return s->skel->progs.ibs_op_sim_forward;
-		return s->direct ? s->skel->progs.ibs_op_nmi_forward
-				 : s->skel->progs.ibs_op_nmi_copy_forward;
-	}
-	if (opts->copies && opts->source == SAMPLER_SIM)
-		return s->skel->progs.ibs_op_sim_copied;
-	if (opts->copies)
-		return s->direct ? s->skel->progs.ibs_op_nmi_copied
-				 : s->skel->progs.ibs_op_nmi_copy_copied;
-	if (opts->source == SAMPLER_SIM)
-		return s->skel->progs.ibs_op_sim;
-	return s->direct ? s->skel->progs.ibs_op_nmi : s->skel->progs.ibs_op_nmi_copy;
+	const int how = opts->source == SAMPLER_SIM ? 2 : !s->direct;
+	const int what = opts->output != SAMPLER_SERIES ? 1 : opts->copies ? 2 : 0;
+	struct bpf_program *const progs[][3] = {
+#define NMI_AND_SIM(event, what) \
+	{ p->event##_nmi##what, p->event##_nmi_copy##what, p->event##_sim##what }
+		NMI_AND_SIM(ibs_op, ), NMI_AND_SIM(ibs_op, _forward), NMI_AND_SIM(ibs_op, _copied),
+		NMI_AND_SIM(ibs_fetch, ), NMI_AND_SIM(ibs_fetch, _forward)
+#undef NMI_AND_SIM
+	};
+
+	return progs[(ibs_metric_of_fetch(opts->metric) ? 3 : 0) + what][how];
 }
 
 static int map_array(struct bpf_map *map, struct mapping *out, struct err *err)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "session.h"
 #include "session_private.h"
+
+#include "base/exit_status.h"
 #include "cgroup/container.h"
 #include "machine/pmu.h"
 #include "select/select_config.h"
@@ -239,10 +241,10 @@ int sampling_prepare(struct sampling *s, struct err *err)
 	int ret;
 
 	if (sampling_of_fetch(s) && !s->takes_fetch)
-		return sampling_usage_error(
-			s, err_set(err, -EINVAL,
-				   "-e %s: this command samples ibs_op only; use ibscope hist",
-				   s->event.pmu));
+		return sampling_usage_error(s, err_set(err, -EINVAL,
+						       "-e %s: this command samples ibs_op only; "
+						       "use ibscope hist or record",
+						       s->event.pmu));
 	ret = labels_counted(s->labels, sampling_of_fetch(s), err);
 	if (ret)
 		return sampling_usage_error(s, ret);
@@ -439,4 +441,38 @@ int sampling_change(struct sampling *s, struct sampling *fresh, unsigned int wha
 		log_error("the selection is not what it was before: %s", again.text);
 	s->usage = false;
 	return sampling_usage_error(fresh, ret);
+}
+
+int sampling_open_both(struct sampling *s, struct sampling *second, struct err *err)
+{
+	int ret = sampling_open(s, err);
+
+	if (ret || !second)
+		return ret;
+	second->command = s->command; /* to select it */
+	second->ranks = s->ranks;
+	second->n_ranks = s->n_ranks;
+	ret = sampling_open(second, err);
+	s->usage |= second->usage;
+	return ret;
+}
+
+void sampling_close_both(struct sampling *s, struct sampling *second)
+{
+	if (second) {
+		second->command = NULL;
+		sampling_close(second);
+	}
+	sampling_close(s);
+}
+
+int sampling_explain_both(const struct sampling *s, const struct sampling *second, bool json)
+{
+	int ret = sampling_explain(s, json);
+
+	if (ret != EXIT_DONE || !second)
+		return ret;
+	if (!json)
+		putchar('\n');
+	return sampling_explain(second, json);
 }

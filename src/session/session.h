@@ -20,6 +20,7 @@ enum source_option { SOURCE_AUTO, SOURCE_IBS, SOURCE_SIM };
 /* Options as given; the zero value, but for what sampling_init() sets, is the default. */
 struct sampling {
 	struct event_spec event;
+	char events[EVENT_TEXT_MAX]; /* all that were given with -e */
 	/* of a list of events the one to take, by options_parse(), and how many there are */
 	unsigned int nth_event, n_events, n_periods;
 	bool takes_two; /* the command can sample two events */
@@ -120,6 +121,18 @@ int sampling_prepare(struct sampling *s, struct err *err);
  * due in either case.
  */
 int sampling_open(struct sampling *s, struct err *err);
+
+/**
+ * sampling_open_both() - the same of two events
+ * @second: as parsed from the same options, with nth_event 1; NULL: there is one event
+ *
+ * Return: as sampling_open(); s->usage tells of both. sampling_close_both() is due in either case.
+ */
+int sampling_open_both(struct sampling *s, struct sampling *second, struct err *err);
+void sampling_close_both(struct sampling *s, struct sampling *second);
+
+/* sampling_explain() of both. */
+int sampling_explain_both(const struct sampling *s, const struct sampling *second, bool json);
 
 /**
  * sampling_start() - start sampling, then the command

@@ -35,10 +35,15 @@ static int set_event(void *ctx, const char *arg, struct err *err)
 	struct sampling *s = ctx;
 	struct event_spec other;
 	const char *part;
-	char text[512];
-	size_t len;
+	char text[EVENT_TEXT_MAX];
+	size_t len = strlen(s->events);
 	int ret = 0;
 
+	/* -e A -e B is -e A,B, as perf has it */
+	if (snprintf(s->events + len, sizeof(s->events) - len, "%s%s", len ? "," : "", arg) >=
+	    (int)(sizeof(s->events) - len))
+		return err_set(err, -E2BIG, "-e %s: events are too long", arg);
+	arg = s->events;
 	s->n_events = cut_list(arg, s->nth_event, &part, &len);
 	if (s->n_events > 2 || (s->n_events == 2 && !s->takes_two))
 		return err_set(err, -EINVAL, "-e %s: at most %s possible", arg,
@@ -141,8 +146,8 @@ static int set_verbose(void *ctx, const char *arg, struct err *err)
 /* clang-format off: a row is a row */
 const struct option_row sampling_options[] = {
 	{ "event", 'e', "EVENT",
-	  "what to sample, in perf's syntax; default " EVENT_DEFAULT "; hist also ibs_fetch//, or "
-	  "both, as in ibs_op//,ibs_fetch//",
+	  "what to sample, in perf's syntax; default " EVENT_DEFAULT "; hist and record also "
+	  "ibs_fetch//, or both, as in ibs_op//,ibs_fetch//",
 	  set_event },
 	{ "period", 'c', "N",
 	  "ops (or cycles) between samples, a multiple of 16; of two events N,N", set_period },

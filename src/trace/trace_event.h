@@ -24,7 +24,8 @@ struct trace_pmu {
 	__u64 config, config1; /* of perf.data only: terms that `name` need not show */
 };
 
-#define TRACE_CPUS 8192
+#define TRACE_EVENTS 2 /* of a recording of ours: ibs_op and ibs_fetch */
+#define TRACE_CPUS   8192
 
 /* Of each CPU, the cores that share its L3, its NUMA node, and its socket. */
 struct trace_topology {
@@ -146,6 +147,16 @@ struct trace_event {
 	};
 };
 
+/* The first event of this kind in @info; without one, info->n_pmus. */
+static inline unsigned int trace_event_of(const struct trace_info *info, bool op)
+{
+	unsigned int i = 0;
+
+	while (i < info->n_pmus && info->pmu[i].op != op)
+		i++;
+	return i;
+}
+
 /* The node of the memory at a physical address, or -1. */
 static inline int trace_memory_node(const struct trace_info *info, __u64 phys)
 {
@@ -159,7 +170,10 @@ struct trace_end {
 	__u64 skipped_blocks, skipped_bytes; /* damaged, stepped over */
 	__u64 other_samples;		     /* of events that are not IBS, or without registers */
 	bool has_ledger;
-	struct ledger ledger;
+	struct ledger ledger; /* of all events */
+	unsigned int
+		n_ledgers; /* of the events of trace_info.pmu, in that order; 0: not known apart */
+	struct ledger event_ledger[TRACE_EVENTS];
 };
 
 #endif

@@ -269,7 +269,7 @@ static void test_raw_sizes(void **state)
 			assert_int_equal(*p, 0);
 		assert_int_equal(rec->tgid, getpid());
 		assert_int_equal(rec->tid, gettid());
-		assert_int_equal(rec->pad, 0);
+		assert_int_equal(rec->fetch, 0);
 		got_free(&g);
 	}
 	assert_int_equal(sizes, 25);

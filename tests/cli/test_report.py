@@ -401,8 +401,9 @@ class Report(unittest.TestCase):
     def test_head(self):
         r = self.report('--src', 'dram')
         self.assertEqual((r['source'], r['simulated'], r['whole']), ('sim', True, True))
+        ledger = {'seen': SAMPLES + 7, 'forwarded': SAMPLES, 'filtered': 0, 'unseen': None, 'lost': 7}
         self.assertEqual(r['events'], [{'name': 'ibs_op/cnt_ctl=1/', 'period': 100000,
-                                        'freq': None, 'pmu': 'ibs_op'}])
+                                        'freq': None, 'pmu': 'ibs_op', 'ledger': ledger}])
         self.assertEqual(r['cpu']['generation'], 'Zen 4')
         self.assertEqual(r['lost'], {'samples': 7, 'records': 0})
         self.assertEqual(r['ledger']['seen'], SAMPLES + 7)
@@ -412,6 +413,30 @@ class Report(unittest.TestCase):
                      f'file      {self.file} (ibscope 1)',
                      f'samples   {SAMPLES}, selected ', 'SIMULATED', '7 of'):
             self.assertIn(part, text)
+
+    def test_two_events(self):
+        """Each with its ledger; dump, export and merge have the samples of both."""
+        both = os.path.join(self.dir.name, 'both')
+        subprocess.check_call([MAKE, both, '30', 'fetch'])
+        r = self.report('--by', 'event', file=both)
+        self.assertEqual(r['samples'], {'op': 20, 'fetch': 10, 'selected': 30})
+        self.assertEqual([(e['pmu'], e['ledger']['seen'], e['ledger']['lost']) for e in r['events']],
+                         [('ibs_op', 27, 7), ('ibs_fetch', 10, 0)])
+        self.assertEqual((r['ledger']['seen'], r['ledger']['lost']), (37, 7))
+        self.assertEqual({row['labels']['event']: row['samples'] for row in r['rows']},
+                         {'ibs_op/cnt_ctl=1/': 20, 'ibs_fetch//': 10})
+        self.assertIn('7 of 27 samples of ibs_op seen; 0 of 10 samples of ibs_fetch seen', run('report', both).stdout)
+        times = [json.loads(x)['time_ns'] for x in run('dump', '--json', both).stdout.splitlines()]
+        self.assertEqual(times, sorted(times))
+        self.assertEqual(len(times), 30)
+        exported = os.path.join(self.dir.name, 'both.perf')
+        run('export', '--perf-data', exported, both)
+        self.assertEqual(self.report('--by', 'event', file=exported)['samples'], r['samples'])
+        merged, other = (os.path.join(self.dir.name, x) for x in ('both.merged', 'both.other'))
+        subprocess.check_call([MAKE, other, '60', 'fetch'])
+        run('merge', '-o', merged, both, other)
+        r = self.report('--by', 'event', file=merged)
+        self.assertEqual([e['ledger']['seen'] for e in r['events']], [27 + 47, 10 + 20])
 
     def test_hostile_names(self):
         p = run('report', self.file, '--by', 'comm,cgroup', '--top', '100')

@@ -48,6 +48,12 @@ static __u64 add_event(__u64 sum, const struct trace_info *info, const struct tr
 		for (unsigned int i = 0; i < IBS_OP_REG_N; i++)
 			sum = add(sum, s->op.reg[i]);
 		return add(sum, s->op.present ^ s->ip);
+	case TRACE_SAMPLE_FETCH:
+		need(s->pmu < info->n_pmus && !info->pmu[s->pmu].op);
+		need(s->n_stack <= 2 * (TRACE_STACK_MAX + 1));
+		for (unsigned int i = 0; i < IBS_FETCH_REG_N; i++)
+			sum = add(sum, s->fetch.reg[i]);
+		return add(sum, s->fetch.present ^ s->ip);
 	case TRACE_COMM:
 		return add_text(sum, ev->comm.name);
 	case TRACE_MMAP:

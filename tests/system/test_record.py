@@ -239,6 +239,36 @@ class Record(unittest.TestCase):
             self.assertIn('cgroup', o)
         self.assertFalse(os.listdir(self.dir))
 
+    def test_two_events(self):
+        """Both in one recording, in the order of time, each with its ledger; a fetch is what the model says."""
+        for kind in (), ('--raw', '-g'):
+            p = self.record('-e', 'ibs_op//', '-e', 'ibs_fetch//', '-c', '200000,100000', '--seed', '5',
+                            '--duration', '0.5', *kind)
+            got = Recorded(self.path('ibscope.data'))
+            self.assertEqual((got.end['whole'], got.end['residual']), (1, 0))
+            times = [e['time'] for e in got.events if e['kind'] in ('sample', 'fetch')]
+            self.assertEqual(times, sorted(times))
+            self.assertEqual([e['forwarded'] for e in got.end['events']], [got.kinds['sample'], got.kinds['fetch']])
+            for pmu, events in zip(('ibs_op', 'ibs_fetch'), got.end['events']):
+                line = next(x for x in p.stderr.splitlines() if f'ibscope: {pmu}: seen' in x)
+                self.assertIn(f'seen {events["seen"]} = aggregated 0 + forwarded {events["forwarded"]} ', line)
+                self.assertEqual(events['seen'], events['forwarded'] + events['ring_full'])
+            if got.end['ring_full']:
+                continue
+            per_cpu = collections.Counter(e['cpu'] for e in got.of('fetch'))
+            self.assertGreater(sum(per_cpu.values()), 100)
+            want = subprocess.run([os.path.join(ibscope.SAN, 'tests/unit/ibs_sim'), 'fetch', '5', hex(SIM_CAPS),
+                                   *(f'{cpu}:{n}' for cpu, n in per_cpu.items())], capture_output=True, text=True)
+            latencies = sum(int(x.split()[3]) for x in want.stdout.splitlines() if ' sum ' in x)
+            # completed ones have a latency
+            self.assertEqual(sum(e['regs'][0] >> 32 & 0xffff for e in got.of('fetch') if e['regs'][0] >> 50 & 1), latencies)
+
+    def test_fetch_csv(self):
+        p = self.record('-e', 'ibs_fetch//', '--csv', '--duration', '0.3', '--filter', 'fetch == l3-miss')
+        rows = list(csv.DictReader(io.StringIO(p.stdout)))
+        self.assertEqual(len(rows), ledger(p.stderr)['forwarded'])
+        self.assertEqual({(r['type'], r['fetch_l3_miss']) for r in rows}, {('ibs_fetch', '1')})
+
     def test_csv_to_a_file(self):
         p = self.record('--csv', '-o', 'x.csv', '--duration', '0.5', '--op', 'load')
         with open(self.path('x.csv')) as f:
@@ -431,6 +461,13 @@ class Record(unittest.TestCase):
         os.close(ours)
         self.assertEqual(p.returncode, 1, said)
         self.assertIn('the reader of the output is blocked', said)
+
+    def test_usage_of_two_events(self):
+        for args, said in ((('-e', 'ibs_op//,ibs_fetch//', '--csv'), 'two events have different columns'),
+                           (('-e', 'ibs_op//', '-e', 'ibs_op/cnt_ctl=1/'), 'two events of ibs_op'),
+                           (('-e', 'ibs_op//', '-e', 'ibs_fetch//', '-e', 'ibs_op//'), 'at most two events'),
+                           (('-e', 'ibs_op//,ibs_fetch//', '--src', 'dram'), 'samples of ibs_fetch do not have that')):
+            self.assertIn(said, self.record(*args, status=2).stderr)
 
     def test_usage(self):
         for args, why in (

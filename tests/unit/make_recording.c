@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * make_recording FILE SAMPLES [stacks|cut|self|random|bomb|bare]: a recording of simulated samples on four
+ * make_recording FILE SAMPLES [stacks|cut|self|random|bomb|bare|fetch]: a recording of simulated samples on four
  * CPUs, of processes and cgroups with names as nobody would like them. "stacks" adds call chains,
  * "cut" leaves the end out; "self" lets main() of this program be sampled, on this machine; "random"
  * has random values and events everywhere; "bomb" has three million forks in a small file; "bare" has neither
- * names of containers nor a topology, as version 1.0 of the format. "node:K:RANKS:STATUS:SKEW" is node K of
+ * names of containers nor a topology, as version 1.0 of the format; of "fetch" every third sample is of
+ * ibs_fetch. "node:K:RANKS:STATUS:SKEW" is node K of
  * an MPI job: with ranks 2K and 2K + 1, the wait status of the latter, and a clock so many seconds off.
  */
 #include "recording_gen.h"
@@ -184,7 +185,7 @@ static int write_bomb(struct recording *r, struct err *err)
 	return ret;
 }
 
-static void make(__u64 n, struct ibs_record *rec)
+static void make(__u64 n, bool fetch, struct ibs_record *rec)
 {
 	__u64 regs[IBS_OP_REG_FIXED], r = ibs_sim_mix(n);
 	__u32 cpu = n % CPUS;
@@ -200,6 +201,13 @@ static void make(__u64 n, struct ibs_record *rec)
 		.data3 = regs[IBS_OP_DATA3],
 		.packed = ibs_record_pack(regs[IBS_OP_DATA], regs[IBS_OP_DATA2], cpu),
 	};
+	if (fetch && n % 3 == 0) {
+		ibs_sim_fetch(1, cpu, n / CPUS, regs);
+		rec->data3 = regs[IBS_FETCH_CTL];
+		rec->phys = regs[IBS_FETCH_PHYSADDR];
+		rec->addr = regs[IBS_FETCH_EXTD];
+		rec->packed = ibs_record_pack(0, 0, cpu) | IBS_RECORD_FETCH;
+	}
 	rec->tid = rec->tgid + (r >> 48 & 1) * 1000;
 	if ((r >> 50 & 7) == 0) {
 		rec->ip = 0xffffffff81000000ull + (r >> 16 & 0xfff);
@@ -207,7 +215,8 @@ static void make(__u64 n, struct ibs_record *rec)
 	}
 }
 
-static int write_samples(struct recording *r, __u64 n, bool stacks, bool self, struct err *err)
+static int write_samples(struct recording *r, __u64 n, bool stacks, bool self, bool fetch,
+			 struct err *err)
 {
 	static struct ibs_record records[BATCH];
 	static struct ibs_record_stacks chains[BATCH];
@@ -215,7 +224,7 @@ static int write_samples(struct recording *r, __u64 n, bool stacks, bool self, s
 
 	for (__u64 done = 0, k; !ret && done < n; done += k) {
 		for (k = 0; k < BATCH && done + k < n; k++) {
-			make(done + k, &records[k]);
+			make(done + k, fetch, &records[k]);
 			if (self)
 				records[k].ip = (uintptr_t)main;
 			chains[k] = (struct ibs_record_stacks){ -14, (done + k) % 3 };
@@ -276,7 +285,8 @@ int main(int argc, char **argv)
 							.ccx = { 0, 0, 1, 2 },
 							.node = { 0, 0, 0, 1 },
 							.socket = { 0, 0, 0, 1 } };
-	struct trace_pmu pmus[1] = { pmu };
+	struct trace_pmu pmus[] = { pmu,
+				    { .name = "ibs_fetch//", .physical = true, .period = 50000 } };
 	struct trace_info info = { .source = "sim",
 				   .simulated = true,
 				   .host = "host",
@@ -291,7 +301,8 @@ int main(int argc, char **argv)
 				    .lost = { .n = 7, .samples = true, .cpu = 1 } };
 	bool self = !strcmp(how, "self"), random = !strcmp(how, "random");
 	bool bare = !strcmp(how, "bare"), bad = !strcmp(how, "markup");
-	struct ledger ledger = { 0 };
+	bool fetch = !strcmp(how, "fetch");
+	struct ledger ledgers[2] = {};
 	struct node node = { 0 };
 	struct recording *r;
 	struct utsname u;
@@ -303,6 +314,7 @@ int main(int argc, char **argv)
 		return 2;
 	n = strtoull(argv[2], NULL, 0);
 	info.topology = bare ? NULL : &topology;
+	info.n_pmus += fetch;
 	pmus[0].stacks = !strcmp(how, "stacks") || random || bad;
 	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, CAPS);
 	strcpy(info.cpu.name, "AMD EPYC 9654");
@@ -327,18 +339,20 @@ int main(int argc, char **argv)
 		ret = recording_stack(r, i, chains[i], 3, &err);
 	if (!ret)
 		ret = random ? write_random(r, n, &err)
-			     : write_samples(r, n, pmus[0].stacks, self, &err);
+			     : write_samples(r, n, pmus[0].stacks, self, fetch, &err);
 	lost.time = 1000 + 10 * n;
 	ret = ret ?: recording_event(r, &lost, &err);
 	if (!ret && node.ranks)
 		ret = write_ranks(r, &node, lost.time, &err);
-	ledger.seen = n + 7;
-	ledger.outcome[IBS_OUTCOME_FORWARDED] = n;
-	ledger.outcome[IBS_OUTCOME_LOST_READ] = 7;
+	ledgers[1].seen = ledgers[1].outcome[IBS_OUTCOME_FORWARDED] = fetch ? (n + 2) / 3 : 0;
+	n -= ledgers[1].seen;
+	ledgers[0].seen = n + 7;
+	ledgers[0].outcome[IBS_OUTCOME_FORWARDED] = n;
+	ledgers[0].outcome[IBS_OUTCOME_LOST_READ] = 7;
 	if (!strcmp(how, "cut"))
-		ret = ret ?: recording_flush(r, &ledger, &err);
+		ret = ret ?: recording_flush(r, ledgers, &err);
 	else
-		ret = ret ?: recording_finish(r, &ledger, &err);
+		ret = ret ?: recording_finish(r, ledgers, &err);
 	recording_close(r);
 	return ret || close(opts.fd) ? failed(&err) : 0;
 }

@@ -32,12 +32,24 @@ static void put_sample(const struct trace_sample *s)
 	putchar(']');
 }
 
+static void put_fetch(const struct trace_sample *s)
+{
+	printf("\"kind\":\"fetch\",\"cpu\":%u,\"tgid\":%u,\"tid\":%u,\"cgroup\":%llu,"
+	       "\"caps\":%u,\"present\":%u,\"stack\":%u,\"regs\":[%llu,%llu,%llu,%llu]",
+	       s->cpu, s->tgid, s->tid, (ull)s->cgroup_id, s->fetch.cpu.caps, s->fetch.present,
+	       s->n_stack, (ull)s->fetch.reg[0], (ull)s->fetch.reg[1], (ull)s->fetch.reg[2],
+	       (ull)s->fetch.reg[3]);
+}
+
 static void put_event(const struct trace_event *ev)
 {
 	printf("{\"time\":%llu,", (ull)ev->time);
 	switch (ev->kind) {
 	case TRACE_SAMPLE_OP:
 		put_sample(&ev->sample);
+		break;
+	case TRACE_SAMPLE_FETCH:
+		put_fetch(&ev->sample);
 		break;
 	case TRACE_COMM:
 		printf("\"kind\":\"comm\",\"tgid\":%u,\"tid\":%u,\"exec\":%d", ev->comm.tgid,
@@ -86,7 +98,15 @@ static void put_end(const struct trace_end *e)
 	       (ull)e->ledger.outcome[IBS_OUTCOME_FORWARDED],
 	       (ull)e->ledger.outcome[IBS_OUTCOME_LOST_RING_FULL], ledger_residual(&e->ledger));
 	put_string("missing", e->missing);
-	printf("}\n");
+	printf(",\"events\":[");
+	for (unsigned int i = 0; i < e->n_ledgers; i++) {
+		const struct ledger *l = &e->event_ledger[i];
+
+		printf("%s{\"seen\":%llu,\"forwarded\":%llu,\"ring_full\":%llu}", i ? "," : "",
+		       (ull)l->seen, (ull)l->outcome[IBS_OUTCOME_FORWARDED],
+		       (ull)l->outcome[IBS_OUTCOME_LOST_RING_FULL]);
+	}
+	printf("]}\n");
 }
 
 int main(int argc, char **argv)

@@ -8,6 +8,7 @@ import sys
 
 import guest
 import oracle
+import records
 from guest import need
 
 FETCH = 'ibs_fetch//'
@@ -32,8 +33,10 @@ def scenarios(g, long=True):
     g.do('run fetch-both ibscope hist --json --max-groups 256 -e ibs_op//,ibs_fetch// -c %d,%d 1 1' % tuple(periods))
     for pmu, period, more in zip(('ibs_op', 'ibs_fetch'), periods, ({}, {'rows': has_address, 'due': g.smp})):
         g.check('both events at once: ' + pmu, g.check_hist, 'fetch-both', period, None, None, '1 1', more, pmu)
+    record_both(g, 'fetch-record', '')
     if not long:
         return
+    record_both(g, 'fetch-record-raw', '--raw')
     below_a = lambda: g.facts.below('/a')
     run('refill', event='ibs_fetch/rand_en=1/', metric='itlb_refill_lat', by=('fetch', 'itlb'), unseen='any')
     run('mode', '--cgroup /a --user --max-lat 30', by=('cgroup', 'mode', 'fetch'),
@@ -54,6 +57,13 @@ def scenarios(g, long=True):
         g.bad('fetch-fetchlat', '-e ibs_fetch/fetchlat=256/', None, 'fetchlat', 'kernel|Zen 6')
     for what, options, said in BAD:
         g.bad('fetch-' + what, '-e ibs_fetch// ' + options, 2, said, '')
+
+
+def record_both(g, name, options):
+    periods = [g.new_period(about) for about in (100000, 60000)]
+    g.do('run %s ibscope record -e ibs_op// -e ibs_fetch// -c %d,%d --duration 0.7 -o $O/%s.data %s' % (
+        name, *periods, name, options))
+    g.check('record both events %s' % options, records.check_two, g, name, periods, bool(options))
 
 
 # what a filter says -> the same of a sample

@@ -11,7 +11,7 @@ from guest import DEFAULT_BY, Hist, merged
 # registers in the order of the raw record, as the log names them
 REGS = ('ctl', 'rip', 'data', 'data2', 'data3', 'linad', 'physad', 'brtarget', 'data4')
 USER = 2**64 - 512  # PERF_CONTEXT_USER
-BRTARGET, OPDATA4 = 1 << 5, 1 << 10
+BRTARGET, OPDATA4, FETCHCTLEXTD = 1 << 5, 1 << 10, 1 << 9
 # what the 64-byte record keeps of a register
 KEPT = {'ctl': 0, 'data': (1 << 41) - 1, 'data2': (1 << 10) - 1, 'brtarget': 0, 'data4': 0}
 
@@ -21,13 +21,19 @@ def need(condition, what):
         raise AssertionError(what)
 
 
-def read(guest, name):
-    """(info, samples, other events, end) of a recording."""
+def lines(guest, name):
+    """All of a recording, in its order."""
     p = subprocess.run([os.path.join(guest.work, 'trace_cat'),
                         os.path.join(guest.out, name + '.data')], capture_output=True, text=True)
     need(p.returncode == 0, p.stderr)
     events = [json.loads(line) for line in p.stdout.splitlines()]
     need(events[-1]['whole'] == 1, events[-1]['missing'])
+    return events
+
+
+def read(guest, name):
+    """(info, samples, other events, end) of a recording."""
+    events = lines(guest, name)
     return (events[0], [e for e in events if e['kind'] == 'sample'],
             [e for e in events[1:-1] if e['kind'] != 'sample'], events[-1])
 
@@ -111,6 +117,35 @@ def check_size(guest, ours, perfs, share):
     theirs = os.path.getsize(os.path.join(guest.out, perfs)) / n
     need(mine <= theirs * share, '%.1f bytes a record, %.1f of perf' % (mine, theirs))
     return '%.1f bytes a record, %.1f of perf record --raw-samples' % (mine, theirs)
+
+
+def check_two(guest, name, periods, raw):
+    """Every sample of both events is a record, and each event has its ledger."""
+    need(guest.status(name) == 0, guest.read(name + '.err'))
+    _, samples, events, end = read(guest, name)
+    times = [e['time'] for e in lines(guest, name) if e['kind'] in ('sample', 'fetch')]
+    need(times == sorted(times), 'records are not in the order of time')
+    told = []
+    for pmu, period, ledger in zip(('ibs_op', 'ibs_fetch'), periods, end['events']):
+        fetch = pmu == 'ibs_fetch'
+        rows, _ = guest.samples(period, pmu)
+        if fetch:  # Linux drops samples without an address (erratum 1197)
+            rows = [s for s in rows if s.linad]
+        records = [e for e in events if e['kind'] == 'fetch'] if fetch else samples
+        need(rows and ledger == {'seen': len(rows), 'forwarded': len(records), 'ring_full': 0},
+             '%s: the log has %d, %d records, the ledger %s' % (pmu, len(rows), len(records), ledger))
+        for vcpu in {s.vcpu for s in rows}:
+            want = [wanted_fetch(s, guest.cpu) if fetch else wanted(s, guest.cpu, raw) for s in rows
+                    if s.vcpu == vcpu]
+            have = [got(e) for e in records if e['cpu'] == vcpu]
+            need(have == want, '%s, cpu %d: %s' % (pmu, vcpu, next((p for p in zip(have, want) if p[0] != p[1]), '')))
+        told.append('%d of %s' % (len(rows), pmu))
+    return ' and '.join(told) + ' equal the log'
+
+
+def wanted_fetch(s, cpu):
+    extd = s.data or 0 if cpu.caps & FETCHCTLEXTD else 0
+    return (s.tgid, s.tid, s.cgroup, [s.ctl, s.linad, s.physad or 0, extd])
 
 
 def check_names(guest, name):

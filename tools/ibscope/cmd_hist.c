@@ -161,7 +161,7 @@ static int open_html(struct hist *h, struct err *err)
 
 	if (!h->html_path)
 		return 0;
-	record_info(&h->info, &h->pmu, &h->sampling);
+	record_info(&h->info, &h->pmu, &h->sampling, NULL);
 	h->info.format = "";
 	return html_report_new(&opts, &h->html, err);
 }
@@ -401,34 +401,14 @@ static int parse_second(struct hist *h, int argc, char **argv, const struct opti
 	return ret ?: check_options(second, err);
 }
 
-static int open_both(struct hist *h, struct err *err)
+static struct sampling *second_sampling(struct hist *h)
 {
-	int ret = sampling_open(&h->sampling, err);
-
-	if (ret || !h->second)
-		return ret;
-	h->second->sampling.command = h->sampling.command; /* to select it */
-	return sampling_open(&h->second->sampling, err);
-}
-
-static int explain(struct hist *h)
-{
-	int ret = sampling_explain(&h->sampling, h->view.json);
-
-	if (ret != EXIT_DONE || !h->second)
-		return ret;
-	if (!h->view.json)
-		putchar('\n');
-	return sampling_explain(&h->second->sampling, h->view.json);
+	return h->second ? &h->second->sampling : NULL;
 }
 
 static void hist_close(struct hist *h)
 {
-	if (h->second) {
-		h->second->sampling.command = NULL;
-		sampling_close(&h->second->sampling);
-	}
-	sampling_close(&h->sampling);
+	sampling_close_both(&h->sampling, second_sampling(h));
 }
 
 int hist_run(int argc, char **argv, bool numa)
@@ -468,20 +448,19 @@ int hist_run(int argc, char **argv, bool numa)
 		return EXIT_USAGE;
 	}
 	if (h.sampling.select.explain) {
-		ret = explain(&h);
+		ret = sampling_explain_both(&h.sampling, second_sampling(&h), h.view.json);
 		hist_close(&h);
 		return ret;
 	}
 	/* before the programs are loaded, which takes a while: an early ^C is an empty interval */
 	sigfd = open_signals(&err);
-	ret = sigfd < 0 ? sigfd : open_both(&h, &err);
+	ret = sigfd < 0 ? sigfd : sampling_open_both(&h.sampling, second_sampling(&h), &err);
 	if (!ret)
 		ret = run(&h, sigfd, &err);
 	if (sigfd >= 0)
 		close(sigfd);
 	if (ret)
 		log_error("%s", err.text);
-	h.sampling.usage |= second.sampling.usage;
 	ret = sampling_end(&h.sampling, interrupted, ret);
 	hist_close(&h);
 	return ret;

@@ -417,16 +417,6 @@ int recorded_start_part(struct recorded *r, size_t part, struct sampling *s, boo
 	return 0;
 }
 
-static void add_ledger(struct ledger *to, const struct ledger *l)
-{
-	to->seen += l->seen;
-	to->pmu_samples += l->pmu_samples;
-	to->unseen += l->unseen;
-	to->pmu_exact &= l->pmu_exact;
-	for (int o = 0; o < IBS_OUTCOME_N; o++)
-		to->outcome[o] += l->outcome[o];
-}
-
 int recorded_sum(struct recorded *r, struct err *err)
 {
 	struct trace_info *info = &r->sum_info;
@@ -438,6 +428,9 @@ int recorded_sum(struct recorded *r, struct err *err)
 	r->left_out |= !trace_job_complete(r->job);
 	*info = *r->done[0].info;
 	*end = (struct trace_end){ .whole = true, .has_ledger = true, .ledger.pmu_exact = true };
+	end->n_ledgers = r->done_heads[0].end->n_ledgers;
+	for (unsigned int e = 0; e < end->n_ledgers; e++)
+		end->event_ledger[e].pmu_exact = true;
 	*sum = (struct report_head){ .file = recorded_name(&r->input),
 				     .info = info,
 				     .end = end,
@@ -465,7 +458,11 @@ int recorded_sum(struct recorded *r, struct err *err)
 		end->has_ledger &= h->end->has_ledger;
 		end->skipped_blocks += h->end->skipped_blocks;
 		end->skipped_bytes += h->end->skipped_bytes;
-		add_ledger(&end->ledger, &h->end->ledger);
+		ledger_add(&end->ledger, &h->end->ledger, 1);
+		if (end->n_ledgers != h->end->n_ledgers)
+			end->n_ledgers = 0;
+		for (unsigned int e = 0; e < end->n_ledgers; e++)
+			ledger_add(&end->event_ledger[e], &h->end->event_ledger[e], 1);
 	}
 	if (!end->whole)
 		snprintf(end->missing, sizeof(end->missing),

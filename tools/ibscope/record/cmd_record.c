@@ -50,6 +50,10 @@ static int check_options(struct record *r, int argc, char **argv, struct err *er
 	if (r->csv && r->json)
 		return err_set(err, -EINVAL, "--csv and --json exclude each other: give one");
 	r->out.format = r->csv ? OUTPUT_CSV : r->json ? OUTPUT_JSON : OUTPUT_RECORDING;
+	if (r->csv && r->sampling.n_events == 2)
+		return err_set(
+			err, -EINVAL,
+			"--csv: two events have different columns: use --json, or one event");
 	if (r->sampling.opts.stacks && r->out.format != OUTPUT_RECORDING)
 		return err_set(err, -EINVAL,
 			       "-g: text output has no call chains; record to a file");
@@ -118,6 +122,11 @@ static void block_signals(bool on, sigset_t *old)
 
 /* --- what is written */
 
+static struct sampling *second_sampling(const struct record *r)
+{
+	return r->second ? &r->second->sampling : NULL;
+}
+
 /* All that came until now; @last: also what came while we looked. */
 static int put_all(struct record *r, bool last, struct err *err)
 {
@@ -126,6 +135,10 @@ static int put_all(struct record *r, bool last, struct err *err)
 
 	cgroup_tree_update(r->sampling.tree);
 	r->follow_at = now_s() + sampling_follow(&r->sampling);
+	if (r->second) {
+		cgroup_tree_update(r->second->sampling.tree);
+		r->follow_at = fmin(r->follow_at, now_s() + sampling_follow(&r->second->sampling));
+	}
 	block_signals(false, NULL);
 	ret = capture_drain(&r->capture, until, err);
 	block_signals(true, NULL);
@@ -139,72 +152,103 @@ static int put_state(struct record *r, struct err *err)
 
 /* --- the ledger of a file: what is forwarded, but not yet written, belongs to the next one */
 
-static void ledger_add(struct ledger *to, const struct ledger *l, int sign)
-{
-	to->seen += sign * l->seen;
-	to->pmu_samples += sign * l->pmu_samples;
-	to->unseen += sign * l->unseen;
-	for (int o = 0; o < IBS_OUTCOME_N; o++)
-		to->outcome[o] += sign * l->outcome[o];
-}
-
-static int file_ledger(struct record *r, struct ledger *out, struct err *err)
+/* Of one event, into the file that is open; what is forwarded of it so far is written of it so far. */
+static int event_ledger(struct record *of, __u64 written, struct ledger *out, struct err *err)
 {
 	struct snapshot snap = {}; /* records have no groups */
-	int ret = sampler_ledger(r->sampling.sampler, &snap.ledger, &snap.pmu, err);
+	int ret = sampler_ledger(of->sampling.sampler, &snap.ledger, &snap.pmu, err);
 
 	if (ret)
 		return ret;
 	*out = snap.ledger;
-	sampling_warn(&r->sampling, &snap);
-	ledger_add(out, &r->filed, -1);
-	out->seen -= out->outcome[IBS_OUTCOME_FORWARDED] - output_records(r->capture.output);
-	out->outcome[IBS_OUTCOME_FORWARDED] = output_records(r->capture.output);
+	sampling_warn(&of->sampling, &snap);
+	ledger_add(out, &of->filed, -1);
+	out->seen -= out->outcome[IBS_OUTCOME_FORWARDED] - written;
+	out->outcome[IBS_OUTCOME_FORWARDED] = written;
 	return 0;
+}
+
+/* Records of one event in the file that is open. */
+static __u64 written(const struct record *r, const struct record *of)
+{
+	__u64 fetches = output_fetches(r->capture.output);
+
+	return sampling_of_fetch(&of->sampling) ? fetches
+						: output_records(r->capture.output) - fetches;
+}
+
+/* @out: of TRACE_EVENTS */
+static int file_ledgers(struct record *r, struct ledger *out, struct err *err)
+{
+	int ret = event_ledger(r, written(r, r), &out[0], err);
+
+	if (r->second)
+		ret = ret ?: event_ledger(r->second, written(r, r->second), &out[1], err);
+	return ret;
+}
+
+/* Over all files and events. */
+static struct ledger all_events(const struct record *r, const struct ledger *file)
+{
+	struct ledger all = file[0];
+
+	ledger_add(&all, &r->filed, 1);
+	if (r->second) {
+		ledger_add(&all, &file[1], 1);
+		ledger_add(&all, &r->second->filed, 1);
+	}
+	return all;
 }
 
 static int rotate(struct record *r, struct err *err)
 {
-	struct ledger l;
-	int ret = file_ledger(r, &l, err);
+	struct ledger l[TRACE_EVENTS];
+	int ret = file_ledgers(r, l, err);
 
-	ret = ret ?: output_rotate(r->capture.output, &l, err);
+	ret = ret ?: output_rotate(r->capture.output, l, err);
 	if (ret)
 		return ret;
-	ledger_add(&r->filed, &l, 1);
+	ledger_add(&r->filed, &l[0], 1);
+	if (r->second)
+		ledger_add(&r->second->filed, &l[1], 1);
 	return put_state(r, err);
 }
 
 /* --- progress and summary */
 
-static void show_progress(struct record *r, const struct ledger *l)
+static void show_progress(struct record *r, const struct ledger *all)
 {
 	double now = now_s();
-	__u64 records = r->filed.outcome[IBS_OUTCOME_FORWARDED] + output_records(r->capture.output);
-	struct ledger all = *l;
+	__u64 records = all->outcome[IBS_OUTCOME_FORWARDED];
 
 	if (!r->progress)
 		return;
-	ledger_add(&all, &r->filed, 1);
 	fprintf(stderr, "\r%s%.1f s  %.0f/s  kept %llu  rejected %llu  lost %llu  %.1f MiB\033[K",
 		r->info.simulated ? "SIMULATED  " : "", now - r->started,
 		(records - r->shown_records) / fmax(now - r->shown, 1e-3), records,
-		ledger_sum(&all, IBS_OUTCOME_KIND_FILTERED),
-		ledger_sum(&all, IBS_OUTCOME_KIND_LOST),
+		ledger_sum(all, IBS_OUTCOME_KIND_FILTERED), ledger_sum(all, IBS_OUTCOME_KIND_LOST),
 		output_total_bytes(r->capture.output) / 1048576.0);
 	fflush(stderr);
 	r->shown = now;
 	r->shown_records = records;
 }
 
-/* The whole ledger, over all files. */
+static void print_ledger(const struct record *of, const struct ledger *file, bool named)
+{
+	struct ledger all = *file;
+
+	ledger_add(&all, &of->filed, 1);
+	fprintf(stderr, "ibscope: %s%s", named ? of->sampling.event.pmu : "", named ? ": " : "");
+	ledger_print(stderr, &all);
+	fputc('\n', stderr);
+}
+
+/* The whole ledgers, over all files. */
 static void summary(struct record *r, const struct ledger *l)
 {
-	struct ledger all = *l;
+	struct ledger all = all_events(r, l);
 	__u64 lost = sideband_lost(r->capture.sideband);
 
-	ledger_add(&all, &r->filed, 1);
-	all.pmu_exact = l->pmu_exact;
 	if (r->progress)
 		fprintf(stderr, "\r\033[K");
 	log_info("%s%llu records in %.1f s, %.1f MiB to %s%s",
@@ -212,9 +256,9 @@ static void summary(struct record *r, const struct ledger *l)
 		 now_s() - r->started, output_total_bytes(r->capture.output) / 1048576.0,
 		 output_name(r->capture.output),
 		 r->out.rotate && r->filed.seen ? " and the files before it" : "");
-	fprintf(stderr, "ibscope: ");
-	ledger_print(stderr, &all);
-	fputc('\n', stderr);
+	print_ledger(r, &l[0], r->second);
+	if (r->second)
+		print_ledger(r->second, &l[1], true);
 	if (lost)
 		log_warn("%llu records of process names and mappings were lost; some samples lack "
 			 "them",
@@ -230,18 +274,18 @@ static void summary(struct record *r, const struct ledger *l)
 
 static int flush(struct record *r, struct err *err)
 {
-	struct ledger l;
+	struct ledger l[TRACE_EVENTS], all;
 	int ret = capture_late_names(&r->capture, err);
 
-	ret = ret ?: file_ledger(r, &l, err);
+	ret = ret ?: file_ledgers(r, l, err);
 	if (ret)
 		return ret;
 	block_signals(false, NULL);
-	ret = output_flush(r->capture.output, &l, err);
+	ret = output_flush(r->capture.output, l, err);
 	block_signals(true, NULL);
-	show_progress(r, &l);
-	ledger_add(&l, &r->filed, 1);
-	record_loss_look(r, &l);
+	all = all_events(r, l);
+	show_progress(r, &all);
+	record_loss_look(r, &all);
 	return ret;
 }
 
@@ -265,12 +309,15 @@ static int full(struct record *r, bool *is_full, struct err *err)
 static void wait_for_records(struct record *r, double deadline, const sigset_t *open)
 {
 	struct rings *rings = sampler_rings(r->sampling.sampler);
+	const struct sampling *second = second_sampling(r);
 	struct pollfd fds[] = {
 		{ .fd = rings_fd(rings), .events = POLLIN },
 		{ .fd = sideband_fd(r->capture.sideband), .events = POLLIN },
 		{ .fd = cgroup_tree_fd(r->sampling.tree), .events = POLLIN },
 		{ .fd = r->rank_ended ? -1 : sampling_command_fd(&r->sampling), .events = POLLIN },
 		{ .fd = rank_meeting_fd(r->meeting), .events = POLLIN },
+		{ .fd = second ? rings_fd(sampler_rings(second->sampler)) : -1, .events = POLLIN },
+		{ .fd = second ? cgroup_tree_fd(second->tree) : -1, .events = POLLIN },
 	};
 	double delay = fmin(rings_delay_ms(rings) / 1e3, regions_delay_s(r->capture.regions));
 	double wait = fmin(delay, fmax(deadline - now_s(), 0));
@@ -302,6 +349,8 @@ static int collect(struct record *r, const sigset_t *open, struct err *err)
 		ret = ret ?: record_ended_ranks(r, err);
 		if (!ret && now_s() >= next_tick) {
 			sampler_tick(r->sampling.sampler);
+			if (r->second)
+				sampler_tick(r->second->sampling.sampler);
 			ret = flush(r, err);
 			next_tick = now_s() + TICK_S;
 		}
@@ -319,23 +368,25 @@ static int collect(struct record *r, const sigset_t *open, struct err *err)
 static int end(struct record *r, int ret, struct err *err)
 {
 	struct err second = { "" };
-	struct ledger l;
+	struct ledger l[TRACE_EVENTS], all;
 	int ret2;
 
 	sampler_stop(r->sampling.sampler);
+	if (r->second)
+		sampler_stop(r->second->sampling.sampler);
 	if (!ret)
 		ret = put_all(r, true, err);
 	ret = ret ?: record_ended_ranks(r, err);
 	if (!ret)
 		ret = capture_late_names(&r->capture, err);
-	ret2 = file_ledger(r, &l, &second);
+	ret2 = file_ledgers(r, l, &second);
 	if (!ret2) {
 		block_signals(false, NULL);
-		ret2 = output_finish(r->capture.output, &l, &second);
+		ret2 = output_finish(r->capture.output, l, &second);
 		block_signals(true, NULL);
-		summary(r, &l);
-		ledger_add(&l, &r->filed, 1);
-		ret2 = ret2 ?: record_loss_end(r, &l, &second);
+		summary(r, l);
+		all = all_events(r, l);
+		ret2 = ret2 ?: record_loss_end(r, &all, &second);
 	}
 	alarm(0);
 	if (!ret && ret2) {
@@ -345,19 +396,19 @@ static int end(struct record *r, int ret, struct err *err)
 	return ret;
 }
 
-static int check_complete(struct record *r, struct err *err)
+static int check_complete(struct record *r, const struct record *of, struct err *err)
 {
 	struct snapshot snap;
-	__u64 written = r->filed.outcome[IBS_OUTCOME_FORWARDED] + output_records(r->capture.output);
-	int ret = sampler_snapshot(r->sampling.sampler, &snap, err);
+	__u64 n = of->filed.outcome[IBS_OUTCOME_FORWARDED] + written(r, of);
+	int ret = sampler_snapshot(of->sampling.sampler, &snap, err);
 
 	if (ret)
 		return ret;
-	if (snap.ledger.outcome[IBS_OUTCOME_FORWARDED] != written)
+	if (snap.ledger.outcome[IBS_OUTCOME_FORWARDED] != n)
 		ret = err_set(err, -EUCLEAN,
 			      "%llu samples were forwarded, %llu written; this is a bug of "
 			      "ibscope, please report it",
-			      snap.ledger.outcome[IBS_OUTCOME_FORWARDED], written);
+			      snap.ledger.outcome[IBS_OUTCOME_FORWARDED], n);
 	snapshot_free(&snap);
 	return ret;
 }
@@ -372,20 +423,21 @@ static bool samples_data(const struct trace_info *info)
 
 static int run(struct record *r, const sigset_t *open, struct err *err)
 {
-	static const struct ledger nothing;
+	static const struct ledger nothing[TRACE_EVENTS];
 	struct sampling *s = &r->sampling;
 	int ret;
 
 	/* where all CPUs are busy rings are full before our turn comes; it is little that we do */
 	setpriority(PRIO_PROCESS, 0, PRIORITY);
-	record_info(&r->info, &r->pmu, s);
+	record_info(&r->info, r->pmu, s, second_sampling(r));
 	r->info.job_ranks = r->rank.ranks;
 	snprintf(r->info.job, sizeof(r->info.job), "%s", r->rank.job);
 	ret = record_topology(&r->info, &r->topology, r->memory, err);
 	if (ret)
 		return ret;
 	r->out.info = &r->info;
-	ret = capture_begin(&r->capture, s, !r->code_maps && samples_data(&r->info), err);
+	ret = capture_begin(&r->capture, s, second_sampling(r),
+			    !r->code_maps && samples_data(&r->info), err);
 	if (ret)
 		return ret;
 	record_regions_begin(r);
@@ -396,9 +448,11 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	if (ret)
 		return ret;
 	ret = put_state(r, err);
+	if (r->second)
+		ret = ret ?: sampler_start(r->second->sampling.sampler, err);
 	ret = ret ?: sampling_start(s, err);
 	if (ret) {
-		output_finish(r->capture.output, &nothing, NULL);
+		output_finish(r->capture.output, nothing, NULL);
 		return ret;
 	}
 	measured = s->command;
@@ -408,7 +462,8 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	r->progress = isatty(STDERR_FILENO) && !output_on_terminal(&r->out);
 	ret = collect(r, open, err);
 	ret = end(r, ret, err);
-	return ret ?: check_complete(r, err);
+	ret = ret ?: check_complete(r, r, err);
+	return ret || !r->second ? ret : check_complete(r, r->second, err);
 }
 
 static void close_record(struct record *r)
@@ -419,13 +474,37 @@ static void close_record(struct record *r)
 	rank_meeting_close(r->meeting);
 	free(r->rank_path);
 	free(r->rank_pids);
-	sampling_close(&r->sampling);
+	sampling_close_both(&r->sampling, second_sampling(r));
+}
+
+static void record_init(struct record *r, unsigned int nth)
+{
+	sampling_init(&r->sampling);
+	r->sampling.labels = 0;
+	r->sampling.takes_fetch = r->sampling.takes_two = true;
+	r->sampling.nth_event = nth;
+	r->sampling.opts.output = SAMPLER_RECORDS;
+	r->filed.pmu_exact = true;
+}
+
+/* The same options for the other event, which has a sampler of its own. */
+static int parse_second(struct record *r, int words, char **argv, const struct option_set *sets,
+			struct record *second, struct err *err)
+{
+	const struct option_set again[] = {
+		{ sets[0].title, sets[0].rows, sets[0].n, &second->sampling },
+		{ sets[1].title, sets[1].rows, sets[1].n, &second->sampling.select },
+		{ sets[2].title, sets[2].rows, sets[2].n, second },
+	};
+
+	r->second = second;
+	return options_parse(words, argv, again, 3, err) ?: sampling_filter(&second->sampling, err);
 }
 
 int cmd_record(int argc, char **argv)
 {
 	struct option_row rows[RECORD_OPTIONS_MAX];
-	struct record r = { .max_loss = 0.1 };
+	struct record r = { .max_loss = 0.1 }, second = {};
 	const struct option_set sets[] = {
 		{ "Sampling", rows, sampling_rows(rows), &r.sampling },
 		{ "Selection", select_option_rows, select_option_n_rows, &r.sampling.select },
@@ -435,9 +514,8 @@ int cmd_record(int argc, char **argv)
 	sigset_t open;
 	int ret, words;
 
-	sampling_init(&r.sampling);
-	r.sampling.labels = 0;
-	r.sampling.opts.output = SAMPLER_RECORDS;
+	record_init(&r, 0);
+	record_init(&second, 1);
 	record_command(&r.info, argc, argv);
 	ret = words = sampling_cut_command(&r.sampling, argc, argv, &err);
 	if (words > 0)
@@ -450,6 +528,8 @@ int cmd_record(int argc, char **argv)
 	}
 	ret = ret ?: sampling_filter(&r.sampling, &err);
 	ret = ret ?: check_options(&r, words, argv, &err);
+	if (!ret && r.sampling.n_events == 2)
+		ret = parse_second(&r, words, argv, sets, &second, &err);
 	ret = ret ?: record_rank_prepare(&r, &err);
 	if (ret) {
 		log_error("%s", err.text);
@@ -457,7 +537,7 @@ int cmd_record(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (r.sampling.select.explain) {
-		ret = sampling_explain(&r.sampling, false);
+		ret = sampling_explain_both(&r.sampling, second_sampling(&r), false);
 		close_record(&r);
 		return ret;
 	}
@@ -477,7 +557,7 @@ int cmd_record(int argc, char **argv)
 	catch_signals();
 	block_signals(true, &open);
 	ret = record_rank_meet(&r, &err);
-	ret = ret ?: sampling_open(&r.sampling, &err);
+	ret = ret ?: sampling_open_both(&r.sampling, second_sampling(&r), &err);
 	ret = ret ?: run(&r, &open, &err);
 	rank_meeting_close(r.meeting);
 	r.meeting = NULL;

@@ -8,6 +8,8 @@
 
 struct record {
 	struct sampling sampling;
+	struct record *
+		second; /* the other event, which has `sampling` and `filed` for itself; NULL: one */
 	struct output_opts out;
 	bool csv, json, per_rank, omp;
 	bool code_maps;		      /* none of memory that is not executable */
@@ -23,11 +25,11 @@ struct record {
 	double duration_s; /* 0: until interrupted */
 
 	struct trace_info info;
-	struct trace_pmu pmu;
+	struct trace_pmu pmu[TRACE_EVENTS];
 	struct trace_topology topology;
 	struct memory_range memory[MEMORY_RANGES];
 	struct capture capture;
-	struct ledger filed; /* sum of the ledgers of earlier files */
+	struct ledger filed; /* of its event: sum of the ledgers of earlier files */
 	double started, shown;
 	double follow_at; /* when cgroups and containers are to be looked at again */
 	__u64 shown_records;
