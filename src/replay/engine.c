@@ -326,6 +326,7 @@ static void add_cost(struct engine *e, const __u64 *regs, __u64 period, unsigned
 int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct task *task,
 	       enum ibs_outcome *outcome, struct err *err)
 {
+	const bool fetch = ibs_metric_of_fetch(e->config.metric);
 	const struct sample s = { regs, period };
 	__u32 out, word = 0;
 
@@ -334,10 +335,10 @@ int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct t
 	e->cpu.node = task->node;
 	out = select_task(e, e->config.task_select);
 	if (out == IBS_OUTCOME_AGGREGATED && regs) {
-		out = regs_select(e, regs, &word, false);
+		out = regs_select(e, regs, &word, fetch);
 		if (out == IBS_OUTCOME_AGGREGATED)
-			out = aggregate(e, word, &s, false);
-		if (out == IBS_OUTCOME_AGGREGATED && word & IBS_LAYOUT_HIST)
+			out = aggregate(e, word, &s, fetch);
+		if (out == IBS_OUTCOME_AGGREGATED && word & IBS_LAYOUT_HIST && !fetch)
 			add_cost(e, regs, period, task->complex);
 	}
 	if (e->no_memory)

@@ -43,7 +43,8 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 
 /**
  * engine_run() - one sample
- * @regs:   IBS_OP_REG_FIXED; NULL if it is not of ibs_op: only its task is looked at, nothing counted
+ * @regs:   IBS_OP_REG_FIXED, or with a metric of ibs_fetch IBS_FETCH_REG_N; NULL if it is of the other
+ *	    event: only its task is looked at, nothing counted
  * @period: with `count_ops`: ops that it stands for
  * @out:    what it comes to, of selected ones IBS_OUTCOME_AGGREGATED; may be NULL
  *

@@ -70,6 +70,21 @@ static void find_needs(struct replay *r)
 	r->needs.comm = sel->n_comms || by & IBS_BY_COMM;
 }
 
+static enum trace_kind wanted(const struct replay *r)
+{
+	return ibs_metric_of_fetch(r->opts.metric) ? TRACE_SAMPLE_FETCH : TRACE_SAMPLE_OP;
+}
+
+static struct ibs_cpu cpu_of(const struct trace_event *ev)
+{
+	return ev->kind == TRACE_SAMPLE_FETCH ? ev->sample.fetch.cpu : ev->sample.op.cpu;
+}
+
+static const __u64 *regs_of(const struct trace_event *ev)
+{
+	return ev->kind == TRACE_SAMPLE_FETCH ? ev->sample.fetch.reg : ev->sample.op.reg;
+}
+
 /* All but the samples, of which only the cgroups are looked at. */
 static int survey(struct replay *r, struct err *err)
 {
@@ -79,7 +94,7 @@ static int survey(struct replay *r, struct err *err)
 	while ((ret = trace_next(r->trace, &ev, err)) > 0) {
 		int failed = 0;
 
-		if (ev.kind == TRACE_SAMPLE_OP) {
+		if (ev.kind == TRACE_SAMPLE_OP || ev.kind == TRACE_SAMPLE_FETCH) {
 			if (ev.sample.cgroup_id)
 				failed = replay_cgroups_add(&r->cgroups, ev.sample.cgroup_id, NULL);
 		} else if (ev.kind == TRACE_CGROUP) {
@@ -90,7 +105,7 @@ static int survey(struct replay *r, struct err *err)
 							     ev.cgroup.ns);
 		} else if (ev.kind == TRACE_LOST) {
 			r->rest.lost += ev.lost.n;
-		} else if (ev.kind != TRACE_SAMPLE_FETCH && r->tasks) {
+		} else if (r->tasks) {
 			failed = tasks_add(r->tasks, &ev);
 		}
 		if (failed)
@@ -168,7 +183,7 @@ static int find_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out
 		.max_groups = r->opts.max_groups,
 		.sel = &sel,
 		.period = r->opts.period,
-		.tlb = true,
+		.tlb = wanted(r) == TRACE_SAMPLE_OP,
 		.memory = trace_info(r->trace)->memory,
 		.n_memory = trace_info(r->trace)->n_memory,
 		.complexes = r->opts.costs ? trace_complexes(trace_info(r->trace)->topology) : 0
@@ -271,7 +286,7 @@ static void set_who(const struct replay *r, const struct trace_event *ev, struct
 		who->symbol = r->opts.symbol(r->opts.symbol_arg, ev);
 }
 
-static bool asks_for_ops(const struct replay *r)
+static bool asks_for_registers(const struct replay *r)
 {
 	const struct selection *sel = &r->opts.sel;
 
@@ -280,23 +295,23 @@ static bool asks_for_ops(const struct replay *r)
 
 int replay_judge(struct replay *r, const struct trace_event *ev, struct err *err)
 {
-	bool op = ev->kind == TRACE_SAMPLE_OP;
+	bool ours = ev->kind == wanted(r);
 	struct task who;
 	enum ibs_outcome out;
 	struct engine *e;
 	int ret;
 
-	if (!op && asks_for_ops(r))
+	if (!ours && asks_for_registers(r))
 		return 0;
 	ret = check_told(r, ev, err);
 	r->rest.other_cpus += ret > 0;
 	if (ret)
 		return ret < 0 ? ret : 0;
-	ret = find_engine(r, op ? ev->sample.op.cpu : ev->sample.fetch.cpu, &e, err);
+	ret = find_engine(r, cpu_of(ev), &e, err);
 	if (ret)
 		return ret;
 	set_who(r, ev, &who);
-	ret = engine_run(e, op ? ev->sample.op.reg : NULL, 0, &who, &out, err);
+	ret = engine_run(e, ours ? regs_of(ev) : NULL, 0, &who, &out, err);
 	return ret ?: out == IBS_OUTCOME_AGGREGATED;
 }
 
@@ -321,11 +336,11 @@ static int add_sample(struct replay *r, const struct trace_event *ev, struct err
 	r->rest.no_cgroup += !s->cgroup_id;
 	r->rest.no_task += !s->has_task;
 	r->n++;
-	ret = find_engine(r, s->op.cpu, &e, err);
+	ret = find_engine(r, cpu_of(ev), &e, err);
 	if (ret)
 		return ret;
 	set_who(r, ev, &who);
-	return engine_run(e, s->op.reg, 0, &who, NULL, err);
+	return engine_run(e, regs_of(ev), 0, &who, NULL, err);
 }
 
 static int next_event(struct replay *r, struct trace_event *ev, struct err *err)
@@ -351,17 +366,18 @@ int replay_until(struct replay *r, __u64 time, __u64 *next, struct err *err)
 	int ret;
 
 	while ((ret = next_event(r, &ev, err)) > 0) {
-		if (ev.kind == TRACE_SAMPLE_OP && ev.sample.has_time && ev.time > time) {
+		if (ev.kind == wanted(r) && ev.sample.has_time && ev.time > time) {
 			/* it lives until the next trace_next() */
 			r->waiting = ev;
 			r->waits = true;
 			*next = ev.time;
 			break;
 		}
-		if (ev.kind == TRACE_SAMPLE_FETCH)
-			r->rest.fetch++;
-		if (ev.kind != TRACE_SAMPLE_OP)
+		if (ev.kind != wanted(r)) {
+			r->rest.other_event +=
+				ev.kind == TRACE_SAMPLE_OP || ev.kind == TRACE_SAMPLE_FETCH;
 			continue;
+		}
 		ret = add_sample(r, &ev, err);
 		if (ret)
 			return ret;

@@ -16,7 +16,7 @@
 #define REPLAY_NO_TASK (~0U)
 
 struct replay_opts {
-	enum ibs_metric metric;
+	enum ibs_metric metric;	     /* samples are those of its event */
 	__u32 by;		     /* enum ibs_by bits, BY_SYMBOL */
 	__u32 max_groups;	     /* 0: MAX_GROUPS */
 	__u64 period;		     /* of all samples; 0: not known */
@@ -50,7 +50,7 @@ int replay_open(struct trace *trace, const struct replay_opts *opts, struct repl
 		struct err *err);
 
 /**
- * replay_run() - all samples of ibs_op, in the order of the file
+ * replay_run() - all samples of the event, in the order of the file
  *
  * Return: 0; or a negative errno with @err.
  */
@@ -70,7 +70,7 @@ int replay_until(struct replay *r, __u64 time, __u64 *next, struct err *err);
  * replay_snapshot() - what came out
  *
  * time_ns is the time from the first sample to the last, pmu.cpus the CPUs that the recording is
- * of, or else those that have samples. ledger.seen counts samples of ibs_op on the CPUs asked for.
+ * of, or else those that have samples. ledger.seen counts samples of the event on the CPUs asked for.
  *
  * Return: 0, the caller frees *out; or a negative errno with @err.
  */
@@ -78,11 +78,11 @@ int replay_snapshot(struct replay *r, struct snapshot *out, struct err *err);
 
 /* What is in the recording, but not in the ledger of the replay. */
 struct replay_rest {
-	__u64 fetch;	  /* samples of ibs_fetch */
-	__u64 other_cpus; /* of CPUs that were not asked for */
-	__u64 no_cgroup;  /* of those replayed: samples whose cgroup is not told */
-	__u64 no_task;	  /* the same with the task */
-	__u64 lost;	  /* records that never came, by the recording's own notices */
+	__u64 other_event; /* samples of ibs_fetch, or of ibs_op where those are replayed */
+	__u64 other_cpus;  /* of CPUs that were not asked for */
+	__u64 no_cgroup;   /* of those replayed: samples whose cgroup is not told */
+	__u64 no_task;	   /* the same with the task */
+	__u64 lost;	   /* records that never came, by the recording's own notices */
 };
 
 void replay_rest(const struct replay *r, struct replay_rest *out);
@@ -90,8 +90,8 @@ void replay_rest(const struct replay *r, struct replay_rest *out);
 /**
  * replay_judge() - is a sample selected?
  *
- * In place of replay_run(). Samples of ibs_fetch are not selected where
- * anything of an op is asked for.
+ * In place of replay_run(). Samples of the other event are not selected where anything of the registers is
+ * asked for.
  *
  * Return: 0 or 1; or a negative errno with @err.
  */

@@ -42,7 +42,7 @@ static void describe(struct recording *s, const char *name)
 				      .metric = s->opts.metric,
 				      .simulated = info->simulated };
 	for (unsigned int p = 0; p < info->n_pmus; p++) {
-		if (!info->pmu[p].op || *s->event)
+		if (info->pmu[p].op == ibs_metric_of_fetch(s->opts.metric) || *s->event)
 			continue;
 		snprintf(s->event, sizeof(s->event), "%s", info->pmu[p].name);
 		i->hist.period = info->pmu[p].freq ? 0 : info->pmu[p].period;

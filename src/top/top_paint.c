@@ -341,8 +341,8 @@ static int by_source(struct top *t, struct table *out)
 		if (table_group_hash(&t->shown.groups[i], top_row_labels(t), history_name,
 				     t->history) == t->hash[t->cursor])
 			part.groups[part.n_groups++] = t->shown.groups[i];
-	ret = table_build(&part, t->table.metric, 1U << LABEL_SRC, TABLE_CYCLES, 0, history_name,
-			  t->history, out);
+	ret = table_build(&part, t->table.metric, 1U << top_source_label(t), TABLE_CYCLES, 0,
+			  history_name, t->history, out);
 	free(part.groups);
 	return ret;
 }
@@ -400,6 +400,7 @@ out:
 
 static int pane(struct paint *p, int y, int x, int lines, int width)
 {
+	const enum label label = top_source_label(p->t);
 	static const enum table_column columns[] = { TABLE_SHARE, TABLE_P50, TABLE_P99,
 						     TABLE_HISTOGRAM };
 	static const enum table_column narrow[] = { TABLE_SHARE, TABLE_P50, TABLE_P99 };
@@ -420,16 +421,18 @@ static int pane(struct paint *p, int y, int x, int lines, int width)
 	row_name(r, name, sizeof(name));
 	at = grid_put(p->g, y, x, GRID_STRONG, name);
 	if (at + 24 < x + width)
-		grid_put(p->g, y, at, GRID_DIM, "   by source of miss cycles");
+		grid_put(p->g, y, at, GRID_DIM,
+			 label == LABEL_SRC ? "   by source of miss cycles"
+					    : "   by outcome of fetches");
 	screen.width = SIDE_COLUMNS;
 	/* a total says nothing beside shares */
 	ret = put_table(p, y + 1, x, shown + 1, &t, &screen, width < FEW_WIDTH ? narrow : columns,
 			width < FEW_WIDTH ? 3 : 4, NULL);
 	for (int i = 0; !ret && i < shown; i++) {
-		enum grid_style style = style_of_source(t.row[i].name[LABEL_SRC]);
+		enum grid_style style = style_of_source(t.row[i].name[label]);
 		double share = table_share(&t, &t.row[i]);
 
-		grid_style(p->g, y + 2 + i, x, screen_columns(t.row[i].name[LABEL_SRC]), style);
+		grid_style(p->g, y + 2 + i, x, screen_columns(t.row[i].name[label]), style);
 		if (width >= FEW_WIDTH)
 			bar(p, y + 2 + i, x + width - SHARE_BAR - 1, SHARE_BAR, share, style);
 	}

@@ -239,8 +239,9 @@ static int write_frame(struct top *t, size_t i, FILE *f, struct err *err)
 	for (int l = 0; l < LABEL_N; l++)
 		if (labels_by(1U << l) & ~frame->by)
 			labels &= ~(1U << l);
-	ret = hist_print(f, &view, &hist, &s, labels | 1U << LABEL_SRC | 1U << LABEL_OP,
-			 history_name, t->history, err);
+	labels |=
+		labels_of_event(1U << LABEL_SRC | 1U << LABEL_OP, ibs_metric_of_fetch(hist.metric));
+	ret = hist_print(f, &view, &hist, &s, labels, history_name, t->history, err);
 	snapshot_free(&s);
 	return ret;
 }

@@ -438,6 +438,30 @@ class Report(unittest.TestCase):
         r = self.report('--by', 'event', file=merged)
         self.assertEqual([e['ledger']['seen'] for e in r['events']], [27 + 47, 10 + 20])
 
+    def test_replay_fetches(self):
+        """What replay counts of fetches is what dump prints of them, also selected; top -i shows them."""
+        both = os.path.join(self.dir.name, 'fetches')
+        subprocess.check_call([MAKE, both, '3000', 'fetch'])
+        fetches = [o for o in map(json.loads, run('dump', '--json', both).stdout.splitlines()) if o['type'] == 'ibs_fetch']
+        missed = [o for o in fetches if o['fetch_comp'] and o['ic_miss'] and o['fetch_l2_miss'] and o['fetch_l3_miss']]
+        for options, want in ((), fetches), (('--filter', 'fetch == l3-miss'), missed), (
+                ('--min-lat', '100'), [o for o in fetches if o.get('fetch_lat', 0) >= 100 and o['fetch_comp']]):
+            p = run('replay', '--json', '-e', 'ibs_fetch//', *options, both)
+            r = json.loads(p.stdout)
+            self.assertIn('2000 samples of ibs_op are left out', p.stderr)
+            self.assertEqual((r['event'], r['metric'], r['period']), ('ibs_fetch//', 'fetch_lat', 50000))
+            self.assertEqual((r['ledger']['seen'], r['ledger']['aggregated']), (1000, len(want)))
+            self.assertEqual(r['recorded']['ledger']['forwarded'], 1000)
+            self.assertEqual(sum(s['samples'] for s in r['series']), len(want))
+            self.assertEqual(sum(s['sum'] or 0 for s in r['series']),
+                             sum(o['fetch_lat'] for o in want if o['fetch_comp']))
+        self.assertGreater(len(fetches), len(missed))
+        self.assertTrue(missed)
+        self.assertIn('at most one event', run('replay', '-e', 'ibs_op//,ibs_fetch//', both).stderr)
+        screen = run('top', '-i', both, '--once', '-e', 'ibs_fetch//', '--size', '120x30').stdout
+        self.assertIn('by outcome of fetches', screen)
+        self.assertIn('seen 1000 = aggregated 1000', screen)
+
     def test_hostile_names(self):
         p = run('report', self.file, '--by', 'comm,cgroup', '--top', '100')
         self.assertNotRegex(p.stdout, r'[\x00-\x09\x0b-\x1f\x7f]')

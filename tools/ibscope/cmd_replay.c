@@ -38,7 +38,7 @@ static void describe(struct cmd *c)
 		const struct trace_pmu *p = &info->pmu[i];
 		__u64 period = p->freq || p->filtered ? 0 : p->period;
 
-		if (!p->op)
+		if (p->op == sampling_of_fetch(&c->sampling))
 			continue;
 		if (n < sizeof(c->event))
 			n += snprintf(c->event + n, sizeof(c->event) - n, "%s%s", first ? "" : " ",
@@ -47,7 +47,7 @@ static void describe(struct cmd *c)
 		first = false;
 	}
 	if (first)
-		snprintf(c->event, sizeof(c->event), "ibs_op//");
+		snprintf(c->event, sizeof(c->event), "%s//", c->sampling.event.pmu);
 	c->sampling.opts.attr.sample_period = c->info.period;
 	c->info.source = "replay";
 	c->info.event = c->event;
@@ -61,9 +61,12 @@ static void tell_rest(const struct cmd *c, const struct replay *r)
 	struct replay_rest rest;
 
 	replay_rest(r, &rest);
-	if (rest.fetch)
-		log_info("%llu samples of ibs_fetch are left out: histograms are of ops",
-			 (unsigned long long)rest.fetch);
+	if (rest.other_event) {
+		const char *other = sampling_of_fetch(&c->sampling) ? "ibs_op" : "ibs_fetch";
+
+		log_info("%llu samples of %s are left out: -e %s// shows them",
+			 (unsigned long long)rest.other_event, other, other);
+	}
 	if (rest.other_cpus)
 		log_info("%llu samples of other CPUs than those of -C are left out",
 			 (unsigned long long)rest.other_cpus);
@@ -96,6 +99,16 @@ static int print(struct cmd *c, struct replay *r, struct err *err)
 	return ret;
 }
 
+/* Of the event that is shown, if the recording has one of each. */
+static const struct ledger *recorded_ledger(const struct cmd *c, const struct trace_end *end)
+{
+	unsigned int i = trace_event_of(trace_info(c->trace), !sampling_of_fetch(&c->sampling));
+
+	if (!end->has_ledger)
+		return NULL;
+	return i < end->n_ledgers ? &end->event_ledger[i] : &end->ledger;
+}
+
 static int replay(struct cmd *c, struct err *err)
 {
 	const struct trace_end *end;
@@ -118,10 +131,9 @@ static int replay(struct cmd *c, struct err *err)
 	if (!ret) {
 		end = trace_end(c->trace);
 		replay_rest(r, &rest);
-		c->recorded =
-			(struct hist_recorded){ .ledger = end->has_ledger ? &end->ledger : NULL,
-						.lost = rest.lost,
-						.whole = end->whole };
+		c->recorded = (struct hist_recorded){ .ledger = recorded_ledger(c, end),
+						      .lost = rest.lost,
+						      .whole = end->whole };
 		ret = print(c, r, err);
 		if (!ret && !c->selected)
 			recorded_nothing(r);
@@ -155,11 +167,13 @@ int cmd_replay(int argc, char **argv)
 		sampling_close(&c.sampling);
 		return EXIT_DONE;
 	}
-	ret = ret ?: hist_view_check(&c.view, &err) ?: labels_counted(c.sampling.labels, false, &err);
+	ret = ret ?: hist_view_check(&c.view, &err) ?: labels_counted(c.sampling.labels, sampling_of_fetch(&c.sampling), &err);
 	c.labels = c.sampling.labels;
 	c.view.order = c.sampling.order;
 	if (!c.labels)
-		c.sampling.labels = c.view.json ? LABELS_DEFAULT : TABLE_LABELS & ~TABLE_JOINED;
+		c.sampling.labels = c.view.json ? labels_of_event(LABELS_DEFAULT,
+								  sampling_of_fetch(&c.sampling))
+						: TABLE_LABELS & ~TABLE_JOINED;
 	if (ret) {
 		log_error("%s", err.text);
 		sampling_close(&c.sampling);

@@ -49,6 +49,9 @@ void recorded_options(struct recorded_options *o, bool groups)
 	if (groups) {
 		add_row(o, "by");
 		add_row(o, "max-groups");
+		add_row(o, "event");
+		o->other[o->n_other - 1].help =
+			"ibs_op// (default) or ibs_fetch//: whose samples of the recording";
 	}
 	add_row(o, "verbose");
 }
