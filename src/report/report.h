@@ -215,4 +215,10 @@ void report_table_free(struct report_table *t);
 double report_value(const struct report_table *t, const struct report_row *row,
 		    enum report_column column);
 
+/*
+ * After the table, as text: which functions the fetches are of that missed the L3 cache. Nothing without symbols, or of
+ * fewer than VERDICT_SAMPLES such fetches.
+ */
+void report_fetches_print(FILE *f, const struct report *r);
+
 #endif

@@ -50,6 +50,8 @@ void report_free(struct report *r)
 	free(r->cells);
 	u64_map_free(&r->ranks);
 	intern_free(&r->texts);
+	intern_free(&r->fetches.names);
+	free(r->fetches.counts);
 	for (size_t i = 0; i < ARRAY_SIZE(r->cgroups); i++)
 		u64_map_free(&r->cgroups[i]);
 	free(r);
@@ -205,6 +207,8 @@ int report_add(struct report *r, const struct trace_event *ev)
 	if (ev->kind == TRACE_SAMPLE_OP) {
 		add_access(r, s, &t->op);
 		add_latency(r, row, ev, period);
+	} else {
+		report_fetches_add(r, ev);
 	}
 	if (r->opts.cpus && t->has_cpu)
 		s->cpus += report_count(r, row, CELL_CPU, of_part(r, t->cpu), 1);

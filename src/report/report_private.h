@@ -48,8 +48,17 @@ static inline enum cell_kind cell_kind(const struct cell *c)
 
 #define REPORT_MAX_ROWS (1u << 29)
 
+/* Fetches that missed the L3 cache, where functions are known. */
+struct report_fetches {
+	struct intern names; /* functions */
+	__u64 *counts;	     /* by number in `names` */
+	size_t room;
+	__u64 all, named;
+};
+
 struct report {
 	struct report_opts opts;
+	struct report_fetches fetches;
 	unsigned int words; /* of a key */
 
 	__u64 *keys; /* @words a row */
@@ -92,6 +101,9 @@ const char *report_unit_name(unsigned int units);
 
 /* Of one sample, the words of its row. Counts what is at its data address. */
 void report_key_of(struct report *r, const struct trace_event *ev, __u64 *words);
+
+/* Count a sample of ibs_fetch. */
+void report_fetches_add(struct report *r, const struct trace_event *ev);
 
 /* Enter the buckets of a row. */
 void report_buckets(const struct report_row *row, __u64 *buckets);

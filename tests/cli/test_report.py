@@ -462,6 +462,15 @@ class Report(unittest.TestCase):
         self.assertIn('by outcome of fetches', screen)
         self.assertIn('seen 1000 = aggregated 1000', screen)
 
+    def test_functions_of_missed_fetches(self):
+        """Where functions are known, and the samples are enough."""
+        path = os.path.join(self.dir.name, 'self-fetch')
+        for samples, said in (90000, 'L3-miss code fetches come from 1 function: main 100.0%\n'), (900, ''):
+            subprocess.check_call([MAKE, path, str(samples), 'self-fetch'])
+            text = run('report', '--by', 'symbol', path).stdout
+            self.assertEqual(''.join(x for x in text.splitlines(True) if 'code fetches' in x), said)
+        self.assertNotIn('code fetches', run('report', path).stdout)
+
     def test_hostile_names(self):
         p = run('report', self.file, '--by', 'comm,cgroup', '--top', '100')
         self.assertNotRegex(p.stdout, r'[\x00-\x09\x0b-\x1f\x7f]')

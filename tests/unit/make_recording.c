@@ -4,8 +4,8 @@
  * CPUs, of processes and cgroups with names as nobody would like them. "stacks" adds call chains,
  * "cut" leaves the end out; "self" lets main() of this program be sampled, on this machine; "random"
  * has random values and events everywhere; "bomb" has three million forks in a small file; "bare" has neither
- * names of containers nor a topology, as version 1.0 of the format; of "fetch" every third sample is of
- * ibs_fetch. "node:K:RANKS:STATUS:SKEW" is node K of
+ * names of containers nor a topology, as version 1.0 of the format; of "fetch", and
+ * "self-fetch", every third sample is of ibs_fetch. "node:K:RANKS:STATUS:SKEW" is node K of
  * an MPI job: with ranks 2K and 2K + 1, the wait status of the latter, and a clock so many seconds off.
  */
 #include "recording_gen.h"
@@ -299,9 +299,9 @@ int main(int argc, char **argv)
 	struct recording_opts opts = { .info = &info, .compress = true };
 	struct trace_event lost = { .kind = TRACE_LOST,
 				    .lost = { .n = 7, .samples = true, .cpu = 1 } };
-	bool self = !strcmp(how, "self"), random = !strcmp(how, "random");
+	bool self = !strncmp(how, "self", 4), random = !strcmp(how, "random");
 	bool bare = !strcmp(how, "bare"), bad = !strcmp(how, "markup");
-	bool fetch = !strcmp(how, "fetch");
+	bool fetch = strstr(how, "fetch");
 	struct ledger ledgers[2] = {};
 	struct node node = { 0 };
 	struct recording *r;

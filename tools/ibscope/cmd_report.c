@@ -430,6 +430,8 @@ static int print(struct cmd *c, struct err *err)
 			pager_open(&pager, stdout);
 		report_print(pager.f, &c->screen, c->format, &c->in.head, &table, c->columns,
 			     c->n_columns);
+		if (c->format == REPORT_TEXT)
+			report_fetches_print(pager.f, c->report);
 		report_table_free(&table);
 	}
 	return pager_close(&pager, err);
