@@ -110,6 +110,14 @@ class Places(unittest.TestCase):
         self.assertIn('data      80 samples = 80 variable', text)
         self.assertIn('places_a;places_b', run('c2c', file, '--csv').stdout)
 
+    def test_page_walks(self):
+        """What page walks cost, by mapping and size of page: the price of small pages."""
+        p = run('report', self.make(MAKE, 'walks'), '--tlb', 'walk', '--metric', 'tlb_refill_lat', '--by',
+                'mapping,page_size', '--json')
+        rows = [(os.path.basename(r['labels']['mapping']), r['labels']['page_size'], r['samples'], r['miss_cycles'])
+                for r in json.loads(p.stdout)['rows']]
+        self.assertEqual(rows, [('[anon]', '4096', 10, 1000000), ('make_places', '2097152', 10, 400000)])
+
     def test_no_symbols(self):
         """Stripped; and gone, where only maps that can be written are kept."""
         program = self.path('stripped')

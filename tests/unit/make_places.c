@@ -4,6 +4,8 @@
  * WITH "code" keeps maps of code only. The n-th kind, from 1 on, has n samples of each of its addresses.
  * WITH "sharing": two threads share lines, 20 loads and 20 stores each: the fields of a struct, two
  * variables, one variable, and memory of the heap.
+ * WITH "walks": ten loads each, of anonymous memory in pages of 4 KiB with page walks of 100 cycles, of a
+ * variable in pages of 2 MiB with walks of 40, and of the heap without any.
  */
 #include "recording/recording.h"
 #include "trace/task_events.h"
@@ -91,6 +93,17 @@ static void *map(int fd)
 	return p;
 }
 
+static void walk(const void *at, unsigned int page, unsigned int cycles)
+{
+	__u64 data3 = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_PHY_VALID | (__u64)page << 4 |
+		      (__u64)cycles << 48;
+
+	if (cycles)
+		data3 |= IBS_OP_DATA3_L1TLB_MISS | IBS_OP_DATA3_L2TLB_MISS;
+	for (unsigned int i = 0; i < 10; i++)
+		access_memory(at, 0, data3, 0);
+}
+
 /* What is not in a map when the recording begins: the stack further down, and memory of nobody. */
 static void load_all(const char *shared, const char *anon, const char *file, const void *heap)
 {
@@ -136,7 +149,11 @@ int main(int argc, char **argv)
 		return 2;
 	uname(&u);
 	strcpy(info.host, u.nodename);
-	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, 0xbff);
+	/* older ones do not report the size of the page of a walk */
+	if (strcmp(with, "walks"))
+		cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, 0xbff);
+	else
+		cpu_info_set(&info.cpu, "AuthenticAMD", 0x1a, 0x50, 0x9bbff);
 	opts.fd = open(argv[1], O_CREAT | O_TRUNC | O_RDWR, 0600);
 	if (opts.fd < 0 || recording_create(&opts, &out, &err))
 		return 1;
@@ -156,6 +173,10 @@ int main(int argc, char **argv)
 		share(places_a, &places_b);
 		share(&places_lock[1].errors, &places_lock[1].errors);
 		share(heap, heap + 8);
+	} else if (!strcmp(with, "walks")) {
+		walk(anon + 4096, 0, 100);
+		walk(&places_bss[700], 1, 40);
+		walk(heap, 0, 0);
 	} else {
 		load_all(shared, anon, file, heap);
 	}
