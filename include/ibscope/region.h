@@ -157,6 +157,7 @@ static inline void ibscope_region_put_(struct ibscope_region_file *f, uint16_t k
 	struct timespec t;
 	uint64_t n;
 
+	memset(&e, 0, sizeof(e));
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	e.time_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 	e.value = value;

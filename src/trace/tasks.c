@@ -555,7 +555,9 @@ const char *tasks_region(const struct tasks *t, __u32 tid, __u64 time)
 		if (v && v->name)
 			return region_tree_path(&t->regions, v->name);
 		v = version_at(history_at(t, OMP(tid)), time);
-		n = region_tree_node(&t->regions, v ? v->name : 0);
+		if (!v)
+			break;
+		n = region_tree_node(&t->regions, v->name);
 		while (n.team == tid)
 			n = region_tree_node(&t->regions, n.parent);
 		if (!n.team)

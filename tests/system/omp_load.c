@@ -26,6 +26,7 @@ static void spin(double seconds)
 
 static __attribute__((noinline)) void solve(int threads)
 {
+	(void)threads; /* without -fopenmp */
 #pragma omp parallel num_threads(threads)
 	{
 		spin(0.1);
@@ -36,6 +37,7 @@ static __attribute__((noinline)) void solve(int threads)
 
 static __attribute__((noinline)) void smooth(int threads)
 {
+	(void)threads;
 #pragma omp parallel num_threads(threads)
 	spin(0.1);
 }
