@@ -169,7 +169,7 @@ static bool is_theirs(const struct search *s, const char *pid)
 	unsigned int uid[4] = { -1, -1, -1, -1 }, n_pids = 0;
 	const char *outer = s->scope->outer;
 	struct container c;
-	bool ok, inside = !*outer;
+	bool ok, found, inside = !*outer;
 	size_t len;
 
 	snprintf(below, sizeof(below), "/proc/%s/status", pid);
@@ -195,14 +195,11 @@ static bool is_theirs(const struct search *s, const char *pid)
 		const char *path = strchr(l, ':');
 
 		path = path ? strchr(path + 1, ':') : NULL;
-		if (!path)
-			ok = false;
-		else if (!container_of_path(path + 1, NULL, &c) || !*c.id ||
-			 c.kind == CONTAINER_GUESS)
-			continue;
-		else if (c.depth == 1 && !strcmp(c.id, outer))
+		found = path && container_of_path(path + 1, NULL, &c) && *c.id &&
+			c.kind != CONTAINER_GUESS;
+		if (found && c.depth == 1 && !strcmp(c.id, outer))
 			inside = true;
-		else
+		else if (found || !path)
 			ok = false;
 	}
 	free(text);
