@@ -259,7 +259,7 @@ static void set_raw_row(struct recording_columns *c, unsigned int i, const struc
 
 static bool is_fetch(const struct ibs_record *records, const struct ibs_record_raw *raw, size_t i)
 {
-	return raw ? raw[i].fetch : ibs_record_is_fetch(&records[i]);
+	return raw ? raw[i].fetch : records && ibs_record_is_fetch(&records[i]);
 }
 
 static __u32 columns_of(bool fetch, bool raw, bool stacks)

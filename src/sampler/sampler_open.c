@@ -135,7 +135,9 @@ static struct bpf_program *choose_prog(struct sampler *s, const struct sampler_o
 #undef NMI_AND_SIM
 	};
 
-	return progs[(ibs_metric_of_fetch(opts->metric) ? 3 : 0) + what][how];
+	if (ibs_metric_of_fetch(opts->metric))
+		return what < 2 ? progs[3 + what][how] : NULL;
+	return progs[what][how];
 }
 
 static int map_array(struct bpf_map *map, struct mapping *out, struct err *err)

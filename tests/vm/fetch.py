@@ -64,6 +64,10 @@ def record_both(g, name, options):
     g.do('run %s ibscope record -e ibs_op// -e ibs_fetch// -c %d,%d --duration 0.7 -o $O/%s.data %s' % (
         name, *periods, name, options))
     g.check('record both events %s' % options, records.check_two, g, name, periods, bool(options))
+    g.do('run %s-replay ibscope replay --json -e ibs_fetch// --cgroup /a --max-lat 30 $O/%s.data' % (name, name))
+    g.check('replay of them %s' % options, g.check_hist, name + '-replay', periods[1], None, None, '1 1', {
+        'rows': has_address, 'source': 'replay', 'unseen': 'null',
+        'filters': lambda: oracle.Filter(cgroup=g.facts.below('/a'), latency=(0, 30))}, 'ibs_fetch')
 
 
 # what a filter says -> the same of a sample

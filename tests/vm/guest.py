@@ -408,13 +408,14 @@ class Guest:
         return tuple('?' if b == 'comm' and k not in names else k for b, k in zip(by, key))
 
     def check_hist(self, name, period, by, metric, window, expected, pmu='ibs_op'):
-        """expected: filters() -> oracle.Filter, rows(list) -> list, unseen: exact|any|null, ctl,
+        """expected: source, filters() -> oracle.Filter, rows(list) -> list, unseen: exact|any|null, ctl,
         due: periods that may be counted without a sample,
         all: that nothing is rejected is right too, also(accepted samples, series) -> text: what
         else is to hold."""
         by = by or (FETCH_BY if pmu == 'ibs_fetch' else DEFAULT_BY)
         metric = metric or ('fetch_lat' if pmu == 'ibs_fetch' else 'dc_miss_lat')
-        got = Hist('\n'.join(x for x in self.stdout(name).splitlines() if '"event":"%s/' % pmu in x), metric)
+        got = Hist('\n'.join(x for x in self.stdout(name).splitlines() if '"event":"%s/' % pmu in x), metric,
+                   expected.get('source', 'ibs'))
         for o in got.lines:
             need(o['period'] == period, 'period is %d' % o['period'])
         count = int((window.split() + ['1', '1'])[1])
