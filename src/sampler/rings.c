@@ -300,6 +300,12 @@ static size_t take_turn(struct rings *r, __u64 until, size_t n)
 	return n;
 }
 
+static void empty_bell(const struct rings *r)
+{
+	__atomic_store_n(r->bell_taken, __atomic_load_n(r->bell_rung, __ATOMIC_ACQUIRE),
+			 __ATOMIC_SEQ_CST);
+}
+
 int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct err *err)
 {
 	__u32 fullest;
@@ -307,9 +313,9 @@ int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct e
 	int ret = 0;
 
 	/* before the look at the rings: what comes after that rings again */
-	for (const struct rings *b = r; b; b = b->joined)
-		__atomic_store_n(b->bell_taken, __atomic_load_n(b->bell_rung, __ATOMIC_ACQUIRE),
-				 __ATOMIC_SEQ_CST);
+	empty_bell(r);
+	if (r->joined)
+		empty_bell(r->joined);
 	find_heads(r, until, &fullest);
 	while (r->heads.n) {
 		n = take_turn(r, until, n);
