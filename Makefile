@@ -5,6 +5,8 @@
 #   make check        install what is missing, build, run all tests this machine can run
 #   make vmtest       the kernel's own IBS driver on emulated hardware, against the hardware's log
 #   make vmtest-fetch ibs_fetch there, on all pairs
+#   make hwtest       what only a machine with IBS can show, as root, in one report; hwtest-rig: in a guest
+#   make vmtest-estimates  estimated ops under hardware filters there, within 2 %
 #   make vmtest-random  RANDOM_N random selections a kernel there, of SEED
 #   make governor     the collector's budget while the load jumps, here (SIMULATED) and on the rig
 #   make soak         the collector there for SOAK_S seconds (1800), while the machine changes
@@ -70,7 +72,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost; LIVE=KERNEL,.. those of vmtest whose
 # options change while they sample; BRIEF=KERNEL:GEN,.. those that run only what may differ by kernel.
 
-.PHONY: all tests benches deps demo check vmtest vmtest-random vmtest-fetch governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi valgrind lint screenshots install deb clean
+.PHONY: all tests benches deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi valgrind lint screenshots install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so
 
@@ -195,6 +197,21 @@ vmtest-fetch: deps
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/fetch.py --build $(O) $(PAIRS)
+
+# On a machine with IBS, as root: ten minutes, and one report that can be sent to anybody.
+hwtest: deps
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)tests/hw/hwtest.py --build $(O)
+
+hwtest-rig: deps
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/hw/hwtest.py --build $(O) --rig $(or $(PAIRS),6.12:zen4)
+
+vmtest-estimates: deps
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/estimates.py --build $(O) $(PAIRS)
 
 governor: deps
 	$(Q)tools/deps.sh test

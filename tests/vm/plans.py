@@ -276,20 +276,21 @@ def uses(accepted, bit, want):
     return ''
 
 
-def check_estimate(guest, name, p=None):
+def check_estimate(guest, name, p=None, limit=LATE):
     line, = map(json.loads, guest.stdout(name).splitlines())
     total, kept = guest.total(line['period']), line['ledger']['aggregated']
     ops = sum(s['estimated_ops'] for s in line['series'])
     want = total.ops / total.retired
     need(total.tagged > total.retired > total.filtered > 0, 'the hardware counted %s' % (total,))
-    need(abs(ops / kept / want - 1) < LATE, 'a sample stands for %.0f ops; counted: %.0f' % (ops / kept, want))
+    need(abs(ops / kept / want - 1) < limit, 'a sample stands for %.0f ops; counted: %.0f' % (ops / kept, want))
     dropped = line['ledger']['dropped_by_hardware']
     # counters rest for microseconds whenever the kernel schedules events, as around NMIs
     need(abs(dropped - total.filtered) <= guest.smp + total.filtered / 1000, '%d dropped; counted: %s' % (dropped, total))
     said = '%d samples, %.0f ops each (counted: %.0f); %d dropped' % (kept, ops / kept, want, dropped)
     if p:
         error = ops / (total.ops * p) - 1
-        need(abs(error) < max(LATE, 4 / kept ** 0.5), '%d ops, of %d executed' % (ops, total.ops))
+        near = limit if limit < LATE else max(limit, 4 / kept ** 0.5)
+        need(abs(error) < near, '%d ops, of %d executed' % (ops, total.ops))
         said += '; %.2f %% of ops, really %.2f %%' % (100 * ops / total.ops, 100 * p)
     return said
 
