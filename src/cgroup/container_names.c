@@ -250,14 +250,13 @@ static void add_place(void *arg, enum container_place kind, const char *dir)
  */
 static bool find_places(struct container_names *n, struct user *u, const struct container *c)
 {
+	const struct container_scope theirs = { .uid = u->uid };
 	uint64_t start = clock_ns(CLOCK_MONOTONIC), pause, *next = &n->places_ns[!!u->uid];
 	bool guess = *next && c->kind == CONTAINER_GUESS;
 
 	if (start < *next + (guess ? RETRY_MAX_NS : 0))
 		return false;
-	container_places_find(n->root,
-			      u->uid ? &(struct container_scope){ .uid = u->uid } : &n->scope,
-			      add_place, u);
+	container_places_find(n->root, u->uid ? &theirs : &n->scope, add_place, u);
 	pause = (clock_ns(CLOCK_MONOTONIC) - start) * PLACES_SHARE;
 	*next = start + (pause > PLACES_MIN_NS ? pause : PLACES_MIN_NS);
 	return true;
