@@ -193,9 +193,11 @@ int main(int argc, char **argv)
 		meta->status.time_ns = clock_ns(CLOCK_BOOTTIME);
 		meta->status.cpus = CPUS;
 		pins_write_end(&meta->seq);
+		if (!grow)
+			continue;
 		/* readers wait while this is odd, as while groups are folded */
 		__atomic_fetch_add(&state->control.fold, 1, __ATOMIC_SEQ_CST);
-		for (__u32 slot = 1; slot <= groups && grow; slot++)
+		for (__u32 slot = 1; slot <= groups; slot++)
 			samples += grow_slot(series + (size_t)slot * layout.words, slot,
 					     meta->status.time_ns / 1000000000);
 		__atomic_store_n(&state->cpu[0].outcome[IBS_OUTCOME_AGGREGATED], samples,
