@@ -348,12 +348,16 @@ static void set_node(struct regions *r, __u64 thread, __u32 node)
 static void follow(struct regions *r, const struct trace_event *ev)
 {
 	__u64 thread = THREAD(ev->region.tid, ev->region.omp);
-	__u32 in = node_of(r, thread);
+	__u32 in = node_of(r, thread), to;
 
-	set_node(r, thread,
-		 ev->region.end ? region_tree_node(&r->tree, in).parent
-				: region_tree_begin(&r->tree, in, ev->region.name, ev->region.team,
-						    ev->region.number, ev->region.addr));
+	if (ev->region.end) {
+		to = region_tree_node(&r->tree, in).parent;
+	} else {
+		to = region_tree_begin(&r->tree, in, ev->region.name, ev->region.team,
+				       ev->region.number, ev->region.addr);
+		r->lost += to == in; /* there are too many */
+	}
+	set_node(r, thread, to);
 }
 
 void regions_forget(struct regions *r, __u32 tid)

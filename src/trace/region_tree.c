@@ -47,8 +47,8 @@ __u32 region_tree_begin(struct region_tree *t, __u32 parent, const char *name, _
 		    n->number == number && n->addr == addr)
 			return i;
 	}
-	if (t->n + 1 == U64_MAP_NONE)
-		out_of_memory();
+	if (t->n == REGION_NODES_MAX)
+		return parent;
 	array_reserve(t->nodes, t->room, t->n + 1);
 	t->nodes[t->n++] = new;
 	u64_map_add(&t->node_of, hash, t->n);

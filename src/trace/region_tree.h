@@ -20,7 +20,13 @@ struct region_tree {
 	struct intern texts;
 };
 
-/* The region in @parent of a name, or of OpenMP, which has none: "". */
+/* Threads times regions of a large program, and 20 MB */
+#define REGION_NODES_MAX (1u << 18)
+
+/*
+ * The region in @parent of a name, or of OpenMP, which has none: "". When there are too many nodes, as of
+ * a program that begins regions and never ends them, this is @parent.
+ */
 __u32 region_tree_begin(struct region_tree *t, __u32 parent, const char *name, __u32 team,
 			__u32 number, __u64 addr);
 

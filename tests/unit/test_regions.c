@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/std.h"
 #include "capture/regions.h"
+#include "trace/region_tree.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -326,6 +327,23 @@ static void test_hostile(void **state)
 	finish(r);
 }
 
+/* A loop that begins regions and never ends them takes a bounded amount of memory. */
+static void test_never_ended(void **state)
+{
+	struct region_tree t = {};
+	__u32 node = 0, last = 0;
+
+	(void)state;
+	for (__u32 i = 0; i <= REGION_NODES_MAX; i++) {
+		last = node;
+		node = region_tree_begin(&t, node, "loop", 0, 0, 0);
+	}
+	assert_int_equal(node, last);
+	assert_int_equal(t.n, REGION_NODES_MAX);
+	assert_int_equal(region_tree_begin(&t, 0, "loop", 0, 0, 0), 1);
+	region_tree_free(&t);
+}
+
 /* Of an instance that crashed, if it was long ago. */
 static void test_sweep(void **state)
 {
@@ -358,7 +376,7 @@ int main(void)
 		cmocka_unit_test(test_names),	cmocka_unit_test(test_overwritten),
 		cmocka_unit_test(test_threads), cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_now),	cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_sweep),
+		cmocka_unit_test(test_sweep),	cmocka_unit_test(test_never_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

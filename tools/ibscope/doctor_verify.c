@@ -8,6 +8,7 @@
 #include "perf/perf_events.h"
 #include "session/session.h"
 
+#include <math.h>
 #include <unistd.h>
 
 #define TICK_S	    0.5
@@ -111,15 +112,16 @@ static int sample(struct sampling *s, struct counters *c, double seconds, struct
 {
 	struct perf_events *all[] = { c->tagged, c->l3 };
 	struct err ignored;
-	double end;
+	double end, left;
 	int ret;
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		if (all[i])
 			perf_events_enable(all[i], &ignored);
 	ret = sampling_start(s, err);
-	for (end = now_s() + seconds; !ret && now_s() < end; sampler_tick(s->sampler))
-		usleep((end - now_s() < TICK_S ? end - now_s() : TICK_S) * 1e6);
+	end = now_s() + seconds;
+	for (; !ret && (left = end - now_s()) > 0; sampler_tick(s->sampler))
+		usleep(fmin(left, TICK_S) * 1e6);
 	sampler_stop(s->sampler);
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		if (all[i])
