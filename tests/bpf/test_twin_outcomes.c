@@ -19,6 +19,7 @@
 #include "sampler/sampler.h"
 #include "sampler/sampler_private.h"
 #include "sampler/twin.h"
+#include "bind_to.h"
 #include "twin_child.h"
 #include "twin_model.h"
 
@@ -137,6 +138,7 @@ static void check_move(struct twin_raw move, bool relearn)
 static void test_raw_moves(void **state)
 {
 	(void)state;
+	bind_to(sched_getcpu()); /* each CPU remembers a place of its own */
 	check_move((struct twin_raw){ .move_data = 512 }, false);
 	check_move((struct twin_raw){ .move_ctx = 64, .move_raw = 64, .move_bytes = 64 }, false);
 	check_move((struct twin_raw){ .move_ctx = 64 }, true);
