@@ -250,7 +250,8 @@ def main():
     args = ap.parse_args()
     with tempfile.TemporaryDirectory(prefix="hwtest.") as work:
         load = os.path.join(work, 'load')
-        subprocess.run(['cc', '-static', '-O1', '-pthread', '-o', load, os.path.join(HERE, 'load.c')], check=True)
+        subprocess.run(['cc', '-static', '-O1', '-pthread', '-D_GNU_SOURCE', '-o', load, os.path.join(HERE, 'load.c')],
+                       check=True)
         problem = (on_rig if args.rig else on_hardware)(args, work, load)
         if problem:
             print('hwtest: ' + problem, file=sys.stderr)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // load SECONDS [MIB]: on each CPU a thread that follows pointers through MIB (64) of memory, stores, computes, and calls
 //	the kernel, by turns and always alike.
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -32,7 +32,7 @@ TEXT, CSV, JSON, METRICS, BINARY = 'text', 'csv', 'json', 'metrics', 'binary'
 QUIET = set('help version top sort reverse interval input output speed own size duration max-size rotate ring-size compress '
             'max-loss limit min-samples max-memory kallsyms debug-dir debuginfod config config-check pin-mode grace unpin '
             'control control-mode max-overhead nmi-cost max-bpf-time max-rss wait user detail edges max-groups web.telemetry-path '
-            'web.config.file web.listen-address push-interval push-duration push-credentials push-ca'.split())
+            'web.config.file web.listen-address push-interval push-duration push-credentials push-ca code-maps omp'.split())
 SHARED = ('Sampling', 'Selection', 'Measurement')
 
 
@@ -179,6 +179,12 @@ class HostileNames(unittest.TestCase):
             # the table of lines has functions only, which may be unknown
             self.run_it(kind, *args, '-i', file, hostile=args != ['c2c'])
         self.run_it(CSV, 'dump', '--csv', '--fetch', '-i', file)
+        self.run_it(BINARY, 'export', '--hwloc', os.path.join(self.dir, 'hwloc'), '-i', file)
+        with open(os.path.join(self.dir, 'hwloc'), 'rb') as f:
+            self.assertEqual(forbidden(f.read()), [])
+        for kind, *option in (TEXT,), (CSV, '--csv'), (JSON, '--json'):
+            self.run_it(kind, 'report', '--by', 'mapping,variable,region,omp_region,thread_role', *option, '-i', file,
+                        hostile=False)
         line = ibscope.run('c2c', '--csv', '-i', file).stdout.splitlines()[1].split(',')[0]
         for kind, *args in (TEXT, '--columns', 'stores'), (CSV, '--csv'), (JSON, '--json'):
             self.run_it(kind, 'c2c', '--line', line, *args, '-i', file, hostile=False)
@@ -295,6 +301,8 @@ class HostileNames(unittest.TestCase):
         self.run_it(TEXT, 'doctor', status=self.start(IBSCOPE, 'doctor')[0], hostile=False)
         self.run_it(JSON, 'doctor', '--json', status=self.start(IBSCOPE, 'doctor', '--json')[0], hostile=False)
         self.run_it(TEXT, 'doctor', '--cost', hostile=False)
+        words = 'doctor', '--verify'
+        self.run_it(TEXT, *words, status=self.start(IBSCOPE, *words)[0], hostile=False)
 
     def test_planted(self):
         """What others put in the place of a file that is written: links are refused, files replaced."""

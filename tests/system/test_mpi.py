@@ -13,7 +13,8 @@ import unittest
 import ibscope
 from ibscope import until
 from test_record import Recorded, ledger
-from test_regions import LOAD, SIM, Log, OpenMP
+import test_regions
+from test_regions import LOAD, SIM, Log
 
 OK, WHY = ibscope.can_bpf()
 HOST = os.uname().nodename
@@ -258,7 +259,7 @@ class Launchers(Case):
 
     def hybrid(self, which):
         """Four ranks of two threads: every sample of theirs has its rank, host, thread, and region."""
-        load = OpenMP.build(self, 'clang', '-fopenmp=libomp')
+        load = test_regions.OpenMP.build(self, 'clang', '-fopenmp=libomp')
         err = self.mpirun(which, ibscope.IBSCOPE, 'record', *SIM, '--per-rank', '--omp', '--', load, '2')
         self.check_ranks(err, range(self.RANKS))
         keys = 'rank', 'host', 'thread_role', 'omp_region', 'region'

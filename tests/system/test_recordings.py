@@ -32,7 +32,7 @@ USAGE = [
     (['dump', '--explain', 'a'], '--filter'),
     (['replay', '--explain=zen4:6.12', '--user', 'a'], 'a recording has no plan'),
     (['replay', '--follow', 'a'], '--follow'),
-    (['replay', '-e', 'ibs_op//', 'a'], "'-e'"),
+    (['replay', '-e', 'ibs_op//,ibs_fetch//', 'a'], 'at most one event'),
     (['replay', '--min-lat', '300', '--max-lat', '200', 'a'], 'above'),
     (['replay', '--filter', 'mem_lvl == ramm', 'a'], 'ramm'),
     (['replay', '--source', 'sim', 'a'], '--source'),

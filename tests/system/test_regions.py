@@ -160,7 +160,8 @@ class OpenMP(Case):
             self.assertEqual(set(of), {('solve', 'solver'), ('smooth', None)}, rows)
             for function in ('solve', 'smooth'):
                 where = next(omp for (name, _), omp in of.items() if name == function)
-                self.assertEqual(where, f'{function} {TOP}/tests/system/omp_load.c:{line[function] + 3}')
+                # a compiler may name it from the directory where it ran
+                self.assertRegex(where, rf'^{function} (|.*/)tests/system/omp_load\.c:{line[function] + 3}$')
 
     def test_gnu(self):
         """Its runtime has no OMPT: the order of start, and no regions of OpenMP."""
