@@ -75,6 +75,26 @@ static void check_names(struct doctor *d, struct doctor_result *r)
 	}
 }
 
+/* Most machines have no use for them, and the units that we ship do without: no warning. */
+static void check_nested_names(struct doctor *d, struct doctor_result *r)
+{
+	const bool ptrace = doctor_has_cap(d, CAP_SYS_PTRACE);
+	const bool chroot = doctor_has_cap(d, CAP_SYS_CHROOT);
+
+	if (ptrace && chroot) {
+		doctor_value(r, DOCTOR_OK, "readable");
+		return;
+	}
+	doctor_value(r, DOCTOR_INFO, "not readable without %s%s%s", ptrace ? "" : "CAP_SYS_PTRACE",
+		     ptrace || chroot ? "" : " and ", chroot ? "" : "CAP_SYS_CHROOT");
+	doctor_why(r,
+		   "containers inside other containers (kind, Docker in Docker) are shown by the "
+		   "digits of their ids%s",
+		   ptrace ? ""
+			  : "; profiles of --push lack the service, and containers of users that "
+			    "only a directory service (LDAP) knows may lack names");
+}
+
 static void check_bpffs(struct doctor *d, struct doctor_result *r)
 {
 	char path[PATH_MAX], line[1024], where[256] = "", found[256] = "";
@@ -267,6 +287,7 @@ const struct doctor_check doctor_tried_checks[] = {
 	  "boot with systemd.unified_cgroup_hierarchy=1, or use a container runtime on v2" },
 	{ "names", "Environment", "container names", check_names,
 	  "run as root or with CAP_DAC_READ_SEARCH" },
+	{ "nested_names", "Environment", "names in containers", check_nested_names, "" },
 	{ "bpffs", "Environment", "bpffs", check_bpffs, "mount -t bpf bpf /sys/fs/bpf" },
 
 	{ "bpf_load", "Tried", "load a BPF program", check_bpf_load,

@@ -261,6 +261,22 @@ class Containers(unittest.TestCase):
         self.assertIn(cid(2)[:12], err)
         self.assertIn('--filter', self.refused('--filter', 'container == ' + WEB))
 
+    def test_unreadable(self):
+        """Who may not read the state of a runtime learns which, and what it takes."""
+        d = '/run/containerd/io.containerd.runtime.v2.task'
+        caps = '+bpf,+perfmon,+sys_admin'
+        nobody = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /run && mkdir -m 700 -p /run/containerd && mkdir $0 && exec "$@"', d,
+                  'setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=' + caps, '--ambient-caps=' + caps,
+                  ibscope.IBSCOPE]
+        p = subprocess.run([*nobody, 'hist', *SIM, '--container', 'no-such-*', '0.1', '1'], capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertRegex(p.stderr, f'cannot read {d}; run as root or with CAP_DAC_READ_SEARCH')
+        p = subprocess.run([*nobody, 'doctor', '--json'], capture_output=True, text=True, timeout=60)
+        rows = {r['id']: r for r in json.loads(p.stdout)['checks']}
+        self.assertIn(d, rows['names']['why'])
+        self.assertIn('CAP_DAC_READ_SEARCH', rows['names']['remedy'])
+        self.assertIn('CAP_SYS_PTRACE and CAP_SYS_CHROOT', rows['nested_names']['value'])
+
     def follow(self, args, make, path):
         """Started before @path is there, the program counts its samples."""
         Cgroup(TOP)

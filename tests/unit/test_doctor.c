@@ -172,6 +172,7 @@ static void test_good(void **state)
 	assert_int_equal(status(d, "cgroup"), DOCTOR_OK);
 	assert_int_equal(status(d, "bpffs"), DOCTOR_OK);
 	assert_int_equal(status(d, "names"), DOCTOR_INFO);
+	assert_int_equal(status(d, "nested_names"), DOCTOR_OK);
 	assert_int_equal(status(d, "btf"), DOCTOR_NO);
 	assert_string_equal(doctor_find(d, "perf_open")->value, "not tried");
 	assert_false(d->can_sample); /* what was not tried is not promised */
@@ -298,6 +299,35 @@ static void test_limits(void **state)
 	check_all(d);
 }
 
+/* What names inside containers take, and what else lacks the capability. */
+static void test_nested_names(void **state)
+{
+	static const struct {
+		const char *caps, *value;
+		bool service;
+	} rows[] = {
+		{ "0", "not readable without CAP_SYS_PTRACE and CAP_SYS_CHROOT", true },
+		{ "40000", "not readable without CAP_SYS_PTRACE", true },
+		{ "80000", "not readable without CAP_SYS_CHROOT", false },
+	};
+	struct doctor_report *d;
+	char text[64];
+
+	(void)state;
+	put_machine();
+	put_pmus(V7_2, ZEN5_CAPS);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(text, sizeof(text), "CapEff:\t%s\n", rows[i].caps);
+		put_file("/proc/self/status", text);
+		d = run("AuthenticAMD", 0x1a, 0x02, ZEN5_CAPS, false);
+		assert_int_equal(status(d, "nested_names"), DOCTOR_INFO);
+		assert_string_equal(doctor_find(d, "nested_names")->value, rows[i].value);
+		assert_int_equal(!!strstr(doctor_find(d, "nested_names")->why, "service"),
+				 rows[i].service);
+		check_all(d);
+	}
+}
+
 /* On whatever runs this test, with whatever rights. */
 static void test_this_machine(void **state)
 {
@@ -317,9 +347,9 @@ static void test_this_machine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_good),	      T(test_all_caps), T(test_kernel_behind_processor),
-		T(test_nothing),      T(test_garbage),	T(test_limits),
-		T(test_this_machine),
+		T(test_good),	      T(test_all_caps),	    T(test_kernel_behind_processor),
+		T(test_nothing),      T(test_garbage),	    T(test_limits),
+		T(test_nested_names), T(test_this_machine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
