@@ -11,8 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RING_PAGES 16
-#define RECORD_MAX 65536 /* perf_event_header.size has 16 bits */
+#define RING_PAGES	16
+#define RING_PAGES_DATA 64    /* maps of data are many times those of code */
+#define RECORD_MAX	65536 /* perf_event_header.size has 16 bits */
 
 #ifndef PERF_FORMAT_LOST
 #define PERF_FORMAT_LOST (1U << 4) /* v6.0 */
@@ -130,7 +131,7 @@ int sideband_open(const struct sideband_opts *opts, struct sideband **out, struc
 	struct sideband *sb = xcalloc(1, sizeof(*sb));
 	int ret = 0;
 
-	sb->ring_pages = RING_PAGES;
+	sb->ring_pages = opts->data ? RING_PAGES_DATA : RING_PAGES;
 	sb->choice = opts->choice;
 	rlimit_files(opts->n_cpus);
 	sb->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
