@@ -3,8 +3,9 @@
 
 Everything runs in a mount namespace of its own, with temporary directories over those where runtimes
 keep their state, so that those of the machine are neither seen nor changed; and in a PID namespace, so
-that no container outlives a test that is killed. Images are made from busybox. With RUNTIMES=all (make runtimes) each runtime goes through each case, and a table is printed;
-otherwise each is only started, once, and named.
+that no container outlives a test that is killed. Images are made from busybox. With RUNTIMES=all
+(make runtimes) each runtime goes through each case, and a table is printed; otherwise each is only
+started, once, and named. With CGROUPS=v2 there is no v1 hierarchy, whatever the machine has.
 """
 import contextlib
 import ctypes
@@ -105,6 +106,8 @@ def setUpModule():
     if OURS == os.getpid():
         enter_namespaces()
     reap()
+    if os.environ.get('CGROUPS') == 'v2':
+        call('sh', '-c', V2 + 'true')
     make_dir()
     for d in STATE:
         os.makedirs(tmp + '/state' + d)
