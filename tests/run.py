@@ -205,7 +205,7 @@ def run_python(args, layers):
     others = sorted((p for p in paths if p not in alone),
                     key=lambda p: (LONG + (os.path.basename(p)[:-3],)).index(os.path.basename(p)[:-3]))
     # the others wait more than they compute
-    for group, workers in ((alone, 1), (others, os.cpu_count() + 1)):
+    for group, workers in ((alone, 1), (others, os.cpu_count() + 2)):
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             for path, p in zip(group, pool.map(lambda path: start_module(args, path), group)):
                 layers[os.path.basename(os.path.dirname(path))].add(judge_module(path, p))

@@ -45,7 +45,7 @@ class HistCommand(unittest.TestCase):
         p, (o,) = self.sim('--by', 'cgroup,comm', '--', *spin(0.5))
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertGreater(o['ledger']['aggregated'], 0)
-        self.assertGreater(o['ledger']['filtered']['cgroup'], o['ledger']['aggregated'])
+        self.assertGreater(o['ledger']['filtered']['cgroup'], 0)
         for s in o['series']:
             self.assertRegex(s['labels']['cgroup'], r'/ibscope-\d+-\d+$')
 
