@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The test runner's own verdicts: what skips, fails, or proves nothing."""
+import collections
 import contextlib
 import io
 import os
 import subprocess
 import sys
+import threading
 import unittest
 import unittest.mock
 
@@ -53,6 +55,27 @@ class Verdicts(unittest.TestCase):
         self.assertEqual((1, 0, 0), self.verdict(run.judge_corpus, 'fuzz_x', ['a'], process(0, 'a\n1 inputs, 2 MiB\n')))
         self.assertEqual((0, 1, 0), self.verdict(run.judge_corpus, 'fuzz_x', [], process(0, '0 inputs\n')))
         self.assertEqual((0, 1, 0), self.verdict(run.judge_corpus, 'fuzz_x', ['a'], process(-6, 'a\n')))
+
+    def again(self, failing, passes_alone=True):
+        """Modules that fail beside others: (what is told as unsteady, how many failed, how often each ran)."""
+        ran, lock = collections.Counter(), threading.Lock()
+
+        def start(_args, path):
+            with lock:
+                ran[path] += 1
+            bad = os.path.basename(path) in failing and (ran[path] == 1 or not passes_alone)
+            return process(bad, f'{int(not bad)} passed, {int(bad)} failed, 0 skipped\n')
+
+        layers = {name: run.Tally() for name in ('cli', 'system')}
+        with unittest.mock.patch.object(run, 'start_module', start), contextlib.redirect_stdout(io.StringIO()):
+            unsteady = run.run_python(None, layers)
+        return unsteady, sum(l.failed for l in layers.values()), sorted(ran.values())[-4:]
+
+    def test_what_fails_beside_others_runs_once_more_alone(self):
+        one, many = ['test_man.py'], ['test_man.py', 'test_report.py', 'test_pipes.py', 'test_rooms.py']
+        self.assertEqual((one, 0, [1, 1, 1, 2]), self.again(one))
+        self.assertEqual(([], 1, [1, 1, 1, 2]), self.again(one, passes_alone=False))
+        self.assertEqual(([], 4, [1, 1, 1, 1]), self.again(many))
 
 
 if __name__ == '__main__':

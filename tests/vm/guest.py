@@ -246,7 +246,7 @@ class Guest:
         if nodes:
             self.rig += ['--nodes', str(nodes), '--mem', '1024']
         self.script, self.checks, self.period = [SETUP] + [WORKERS] * workers, [], 0
-        self.runs = collections.Counter()
+        self.runs, self.count, self.failed = collections.Counter(), collections.Counter(), []
         self.timeout = 1800
 
     def do(self, script):
@@ -314,8 +314,8 @@ class Guest:
 
     def check_console(self):
         with open(os.path.join(self.dir, 'console'), errors='replace') as f:
-            said = re.findall('.*(?:WARNING:|BUG:|Oops|unknown reason|Uhhuh|stall).*', f.read())
-        need(not said, said)
+            said = re.search('.*(?:WARNING:|BUG:|Oops|unknown reason|Uhhuh|stall)(?:.*\n){0,30}', f.read())
+        need(not said, said and said[0])
 
     def load(self):
         """What the guest and the hardware say of the boot."""
@@ -350,6 +350,21 @@ class Guest:
                 s.mem_node = node if node is not None and node < self.nodes else 'unknown'
         return found, len(lines) - len(found)
 
+    def tell(self, result, what, why=''):
+        self.count[result] += 1
+        if result == 'FAIL':
+            self.failed.append(what)
+        self.report.line(result, self.where, what, why)
+
+    def run_again(self):
+        """Alone, in place of the run that failed beside others. Returns what failed then and passes now."""
+        first = ', '.join(self.failed)
+        print('# %s%s once more, alone: it failed in %s' % (self.where, self.name, first), flush=True)
+        self.report.count.subtract(self.count)
+        self.runs, self.count, self.failed = collections.Counter(), collections.Counter(), []
+        self.run()
+        return '' if self.failed else '%s%s: %s' % (self.where, self.name, first)
+
     def run(self):
         start = time.monotonic()
         try:
@@ -357,18 +372,18 @@ class Guest:
             if self.cpu:
                 self.load()
         except AssertionError as e:
-            self.report.line('FAIL', self.where, 'boot', str(e))
+            self.tell('FAIL', 'boot', str(e))
             return
         booted, before = time.monotonic(), time.thread_time()
         for what, function, args in self.checks:
             try:
-                self.report.line('ok', self.where, what, function(*args) or '')
+                self.tell('ok', what, function(*args) or '')
             except Skip as e:
-                self.report.line('skip', self.where, what, str(e))
+                self.tell('skip', what, str(e))
             except AssertionError as e:
-                self.report.line('FAIL', self.where, what, str(e))
+                self.tell('FAIL', what, str(e))
             except Exception as e:      # a wrong output is a failed check, not the end of the test
-                self.report.line('FAIL', self.where, what, repr(e))
+                self.tell('FAIL', what, repr(e))
         print('#    %s%s: %.0f s, %.0f s of CPU time; its checks: %.0f s, %.0f s' % (
             self.where, self.name, booted - start, self.cpu_s, time.monotonic() - booted,
             time.thread_time() - before), flush=True)
@@ -463,10 +478,12 @@ class Guest:
 
 # --- all of them
 
-def run_guests(args, make, programs=('work',), tools=()):
+def run_guests(args, make, programs=('work',), tools=(), again=0):
     """Boot the guests that make(work directory, report) returns; the exit status.
 
-    Guests have the programs whose sources are here and, as mkoverlay.sh takes them, `tools`."""
+    Guests have the programs whose sources are here and, as mkoverlay.sh takes them, `tools`. If no more than
+    `again` guests fail, those run once more, each alone: the host may have been too busy. The last lines
+    tell what passed only then."""
     start = time.monotonic()
     work = args.keep or tempfile.mkdtemp(prefix='vmtest.')
     os.makedirs(work, exist_ok=True)
@@ -485,6 +502,8 @@ def run_guests(args, make, programs=('work',), tools=()):
         guests = make(work, report)
         with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
             list(pool.map(Guest.run, guests))
+        failed = [g for g in guests if g.failed]
+        unsteady = [g.run_again() for g in failed] if len(failed) <= again else []
     finally:
         if not args.keep:
             shutil.rmtree(work)
@@ -492,6 +511,8 @@ def run_guests(args, make, programs=('work',), tools=()):
     for what, n in sorted(runs.items()):
         print('# %5d runs: %s' % (n, what))
     n = report.count
+    for what in filter(None, unsteady):
+        print('# unsteady: ' + what)
     print('# %.0f s' % (time.monotonic() - start))
     print('%d passed, %d failed, %d skipped' % (n['ok'], n['FAIL'], n['skip']))
     return 1 if n['FAIL'] or not n['ok'] else 0

@@ -83,7 +83,7 @@ shared() {      # NAME PERIOD PERIOD: perf has the PMU, with the other period, a
 }
 pushes() {      # NAME PERIOD: samples are counted, and copied for a profile of which nothing is delivered
     n=$1
-    ibscope serve $OPTS -c $2 --push http://127.0.0.1:9 --push-interval 3s 2> $O/$n.err & S=$!
+    ibscope serve $OPTS -c $2 --push http://127.0.0.1:9 --push-interval 1m --push-duration 1m 2> $O/$n.err & S=$!
     sampling $n; sleep 2.5; finish $n
 }''')
 

@@ -326,7 +326,7 @@ def main():
         none.no_ibs()
         return guests + [none]
 
-    return guest.run_guests(args, make)
+    return guest.run_guests(args, make, again=2)
 
 
 if __name__ == '__main__':
