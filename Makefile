@@ -55,7 +55,7 @@ override LDFLAGS := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(S) $(LDFLAGS)
 WEBLIBS	:= -lmicrohttpd -lgnutls -lyaml -lcrypt
 # of commands
 CMDLIBS	:= -lncursesw -ltinfo -lsystemd -lcurl
-LDLIBS	:= -lbpf -ljansson -lzstd -lz -ldw -lelf -lm
+LDLIBS	:= -lbpf -ljansson -lzstd -lz -ldw -lelf -lcapstone -lm
 # v3: the newest instruction set that 5.10 runs
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Wall -Wextra \
 	-Iinclude -Ivmlinux $(if $(asm),-isystem $(asm))

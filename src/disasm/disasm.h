@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One x86-64 instruction: its length, its text, the memory that it names, and what it does to
+ * registers. The bytes may be anything.
+ */
+#ifndef IBSCOPE_DISASM_H
+#define IBSCOPE_DISASM_H
+
+#include "base/std.h"
+
+#define INSN_BYTES_MAX 15
+#define INSN_MEM_MAX   2 /* string instructions have two */
+
+/* General registers have their numbers in DWARF: 0 is rax, 6 rbp, 7 rsp, 8 to 15 are r8 to r15. */
+enum { INSN_RIP = 16, INSN_NO_REG = -1 };
+
+enum insn_access { INSN_READ = 1, INSN_WRITE = 2 };
+
+/* An operand in memory: segment + base + index * scale + displacement. */
+struct insn_mem {
+	signed char base, index; /* INSN_NO_REG: none, or an index that is a vector */
+	unsigned char scale;	 /* 1, 2, 4 or 8 */
+	unsigned char access;	 /* enum insn_access bits; 0: prefetched */
+	unsigned char size;	 /* bytes; 0: unknown */
+	char segment;		 /* 'f', 'g', or 0: the base of others is 0 */
+	__s64 displacement;	 /* of INSN_RIP: from the end of the instruction */
+};
+
+enum insn_flow { INSN_NEXT, INSN_JUMP, INSN_BRANCH, INSN_CALL, INSN_RETURN };
+
+struct insn {
+	unsigned int len;    /* bytes */
+	char text[96];	     /* AT&T or Intel syntax, as asked for */
+	enum insn_flow flow; /* INSN_BRANCH is conditional */
+	bool has_target;     /* of a jump, branch or call */
+	__u64 target;
+	unsigned int n_mem; /* operands in memory; stacks of push, call and return are none */
+	struct insn_mem mem[INSN_MEM_MAX]; /* what is written first */
+	__u16 writes;	      /* general registers that change, also in part: 1 << number */
+	bool move;	      /* `to` becomes all 8 bytes of `from`, a register */
+	signed char from, to; /* `to`: the register that is written, if it is only one operand */
+};
+
+struct disasm;
+
+/* Return: NULL if the disassembler cannot be set up. */
+struct disasm *disasm_new(bool intel);
+void disasm_free(struct disasm *d); /* accepts NULL */
+
+/**
+ * disasm_decode() - the instruction at the first of @n bytes
+ * @addr: of that byte; targets and text are computed with it
+ *
+ * Of vector instructions that are not known the text is "(vector)" and the bytes; they have only that and
+ * a length.
+ *
+ * Return: false if there is none, or only a part; then *out is zero.
+ */
+bool disasm_decode(struct disasm *d, const unsigned char *bytes, size_t n, __u64 addr,
+		   struct insn *out);
+
+/* The name of a general register, or "rip". */
+const char *insn_reg_name(int reg);
+
+#endif
