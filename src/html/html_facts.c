@@ -45,8 +45,10 @@ void html_facts_band(const struct html_report *r, const struct trace_end *end, c
 		     size_t size)
 {
 	__u64 lost = end->has_ledger ? ledger_sum(&end->ledger, IBS_OUTCOME_KIND_LOST) : 0;
+	char folded[512];
 
 	*buf = 0;
+	html_fold_text(r, folded, sizeof(folded));
 	if (r->opts.info->simulated)
 		append(buf, size, "SIMULATED samples, not measurements. ");
 	if (!end->whole)
@@ -57,6 +59,8 @@ void html_facts_band(const struct html_report *r, const struct trace_end *end, c
 	if (r->without_registers)
 		append(buf, size, "%llu samples lack the registers and are not shown. ",
 		       (unsigned long long)r->without_registers);
+	if (*folded)
+		append(buf, size, "To keep this file small: %s. ", folded);
 	if (!r->same_period && !r->period)
 		append(buf, size, "The sampling period was not recorded: costs are not known. ");
 }
@@ -129,6 +133,11 @@ static void write_line_of_facts(const struct html_report *r, FILE *f)
 		 info->has_cpu && info->cpu.name[0] ? ", " : "",
 		 info->has_cpu ? cpu_generation(&info->cpu) : "");
 	utf8_put_json(f, buf);
+	if (r->parts > 1) {
+		snprintf(buf, sizeof(buf), "%u recordings", r->parts);
+		fputc(',', f);
+		utf8_put_json(f, buf);
+	}
 	if (info->n_cpus) {
 		snprintf(buf, sizeof(buf), "%u CPUs", info->n_cpus);
 		fputc(',', f);
@@ -248,27 +257,24 @@ static void write_code(const struct html_report *r, FILE *f)
 	fputc(']', f);
 }
 
-/* Where the machine is known all of its CPUs, else those with samples. */
-static void write_cpus(const struct html_report *r, FILE *f)
+/* "rank", "role" and "region": the names that rows have numbers of, "" first. */
+static void write_names(const struct html_report *r, FILE *f)
 {
-	const struct trace_topology *t = r->opts.info->topology;
-	const char *comma = "";
+	static const char *const kinds[HTML_NAMES] = {
+		[HTML_RANK] = "rank", [HTML_ROLE] = "role", [HTML_REGION] = "region"
+	};
 
-	fputs(",\"cpus\":[", f);
-	for (unsigned int cpu = 0; cpu < HTML_CPUS; cpu++) {
-		bool known = t && cpu < t->n;
-
-		if (!known && !(r->cpus[cpu / 64] >> cpu % 64 & 1))
-			continue;
-		fprintf(f, "%s{\"cpu\":%u", comma, cpu);
-		if (known && t->has_sockets)
-			fprintf(f, ",\"socket\":%u", t->socket[cpu]);
-		if (known)
-			fprintf(f, ",\"node\":%u,\"l3\":%u", t->node[cpu], t->ccx[cpu]);
-		fputc('}', f);
-		comma = ",";
+	fputs(",\"names\":{", f);
+	for (unsigned int k = 0; k < HTML_NAMES; k++) {
+		fprintf(f, "%s\"%s\":[", k ? "," : "", kinds[k]);
+		for (size_t i = 0; i < r->names[k].n; i++) {
+			if (i)
+				fputc(',', f);
+			utf8_put_json(f, intern_text(&r->names[k], i));
+		}
+		fputc(']', f);
 	}
-	fputc(']', f);
+	fputc('}', f);
 }
 
 static void write_lines(struct html_report *r, FILE *f)
@@ -279,9 +285,10 @@ static void write_lines(struct html_report *r, FILE *f)
 		const struct html_line *l = &r->lines.line[i];
 
 		fprintf(f,
-			"%s{\"line\":\"0x%llx\",\"group\":%u,\"shared\":%s,\"samples\":%llu,"
+			"%s{\"line\":\"0x%llx\",\"host\":%u,\"group\":%u,\"shared\":%s,\"samples\":"
+			"%llu,"
 			"\"loads\":%llu,\"stores\":%llu,\"threads\":\"%u%s\",\"cycles\":%.17g}",
-			i ? "," : "", (unsigned long long)l->line, l->group,
+			i ? "," : "", (unsigned long long)l->line, l->host, l->group,
 			l->shared ? "true" : "false", (unsigned long long)l->samples,
 			(unsigned long long)l->loads, (unsigned long long)l->stores, l->n_threads,
 			l->more_threads ? "+" : "", l->cycles);
@@ -298,7 +305,7 @@ int html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f
 		r->hitm_known ? "true" : "false");
 	text(f, "host", r->opts.info->host);
 	text(f, "file", r->opts.file);
-	text(f, "command", r->opts.tasks ? "ibscope report" : "ibscope hist");
+	text(f, "command", r->parts ? "ibscope report" : "ibscope hist");
 	fputs(",\"sources\":[", f);
 	for (unsigned int i = 0; i < IBS_SRC_N; i++)
 		if (r->sources >> near_to_far[i] & 1) {
@@ -315,7 +322,8 @@ int html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f
 	write_record(r, end, f);
 	write_groups(r, f);
 	write_code(r, f);
-	write_cpus(r, f);
+	html_places_write(&r->places, f);
+	write_names(r, f);
 	write_lines(r, f);
 	fputs("}\n", f);
 	return ferror(f) ? -1 : 0;

@@ -5,14 +5,17 @@
 
 #include "html_lines.h"
 #include "html_opts.h"
+#include "html_places.h"
 #include "html_rows.h"
 
 #include "base/intern.h"
 
 #include <stdio.h>
 
-#define HTML_CPUS   8192
-#define HTML_NO_CPU 65535
+/* Names that rows have numbers of; 0 is none. */
+enum html_name { HTML_RANK, HTML_ROLE, HTML_REGION, HTML_NAMES };
+
+#define HTML_NAMES_MAX 4096 /* of one kind; the last one is of all others */
 
 /* A frame of a call chain, below its caller's node. */
 struct html_node {
@@ -35,7 +38,13 @@ struct html_report {
 	struct u64_map node_of;	 /* parent << 32 | frame to node */
 	struct html_node *nodes;
 	size_t n_nodes, room_nodes;
-	__u64 cpus[HTML_CPUS / 64]; /* that have samples */
+	struct html_places places;
+	struct intern names[HTML_NAMES];
+	bool ranked;	       /* the recording has MPI ranks or OpenMP threads */
+	unsigned int folds;    /* steps of html_fold_add() that were taken */
+	unsigned int parts;    /* recordings */
+	__u64 time_shift;      /* from the clock of this recording to that of the first one */
+	__u64 clock, realtime; /* of the first one: two readings at one time */
 	__u64 samples, without_registers, period;
 	bool same_period, hitm_known;
 	__u64 first_ns, step_ns, intervals; /* where, and how many there are */
@@ -52,5 +61,19 @@ void html_facts_band(const struct html_report *r, const struct trace_end *end, c
 
 /* Return: 0 or -ENOMEM. */
 int html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f);
+
+/*
+ * Add to the rows; when there are as many as there may be, give up one detail after the other.
+ *
+ * Return: 0, or -E2BIG if there is none left to give up.
+ */
+int html_fold_add(struct html_report *r, struct html_key key, __u64 time_ns,
+		  const struct html_row *what);
+
+/* What was given up, for people; "" if nothing was. */
+void html_fold_text(const struct html_report *r, char *buf, size_t size);
+
+/* A frame below @parent in a call chain. Return: its number. */
+__u32 html_node_of(struct html_report *r, __u32 parent, __u32 frame);
 
 #endif

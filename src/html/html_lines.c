@@ -3,18 +3,20 @@
 
 #include "base/array.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 static struct html_line *line_of(struct html_lines *l, const struct html_access *a)
 {
-	__u32 number = u64_map_get(&l->numbers, a->line);
+	__u32 number;
 
-	if (number != U64_MAP_NONE)
-		return &l->line[number];
-	if (array_reserve(l->line, l->room, l->n + 1) || u64_map_put(&l->numbers, a->line, l->n))
-		return NULL;
-	l->line[l->n] = (struct html_line){ .line = a->line, .group = a->group };
+	u64_map_for_each(number, &l->numbers, a->line)
+	{
+		if (l->line[number].host == a->host)
+			return &l->line[number];
+	}
+	array_reserve(l->line, l->room, l->n + 1);
+	u64_map_add(&l->numbers, a->line, l->n);
+	l->line[l->n] = (struct html_line){ .line = a->line, .host = a->host, .group = a->group };
 	return &l->line[l->n++];
 }
 
@@ -29,19 +31,16 @@ static void add_thread(struct html_line *line, __u32 tid)
 		line->more_threads = true;
 }
 
-int html_lines_add(struct html_lines *l, const struct html_access *a)
+void html_lines_add(struct html_lines *l, const struct html_access *a)
 {
 	struct html_line *line = line_of(l, a);
 
-	if (!line)
-		return -ENOMEM;
 	line->samples++;
 	line->loads += a->load;
 	line->stores += a->store;
 	line->cycles += a->cycles;
 	line->shared |= a->group != line->group;
 	add_thread(line, a->tid);
-	return 0;
 }
 
 static int compare(const void *pa, const void *pb)

@@ -11,13 +11,14 @@
 
 struct html_access {
 	__u64 line; /* address of its first byte */
-	__u32 group, tid;
+	__u32 host, group, tid;
 	bool load, store;
 	double cycles;
 };
 
 struct html_line {
 	__u64 line;
+	__u32 host;
 	__u32 group; /* of the first access */
 	__u32 threads[HTML_LINE_THREADS];
 	unsigned int n_threads;
@@ -33,8 +34,7 @@ struct html_lines {
 	struct u64_map numbers;
 };
 
-/* Return: 0 or -ENOMEM. */
-int html_lines_add(struct html_lines *l, const struct html_access *a);
+void html_lines_add(struct html_lines *l, const struct html_access *a);
 
 /* Order by miss cycles, most first; nothing can be added any more. */
 void html_lines_sort(struct html_lines *l);

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "cgroup/container.h"
+#include "report/report.h"
 #include "symbols/chain.h"
 
 #include <errno.h>
@@ -26,8 +27,36 @@ int html_report_new(const struct html_report_opts *opts, struct html_report **ou
 	r->opts = *opts;
 	r->n_nodes = 1; /* 0 is the root: no frame at all */
 	r->same_period = true;
+	r->rows.rows_max = opts->rows_max;
+	for (unsigned int i = 0; i < HTML_NAMES; i++)
+		intern_get(&r->names[i], "");
 	*out = r;
+	if (!opts->several)
+		html_report_part(r, opts->info, opts->tasks, opts->symbols);
 	return 0;
+}
+
+void html_report_part(struct html_report *r, const struct trace_info *info,
+		      const struct tasks *tasks, struct symbols *symbols)
+{
+	size_t ranks = 0;
+
+	r->opts.info = info;
+	r->opts.tasks = tasks;
+	r->opts.symbols = symbols;
+	if (!tasks) /* all were added, or there are no samples */
+		return;
+	tasks_ranks(tasks, &ranks);
+	r->ranked = ranks != 0;
+	u64_map_free(&r->group_of); /* numbers of cgroups are of one machine */
+	html_places_host(&r->places, info);
+	if (!r->parts++) {
+		r->clock = info->monotonic_ns;
+		r->realtime = info->realtime_ns;
+	}
+	r->time_shift = 0;
+	if (r->realtime && info->realtime_ns)
+		r->time_shift = info->realtime_ns - r->realtime - (info->monotonic_ns - r->clock);
 }
 
 void html_report_free(struct html_report *r)
@@ -41,28 +70,32 @@ void html_report_free(struct html_report *r)
 	u64_map_free(&r->group_of);
 	free(r->group);
 	u64_map_free(&r->node_of);
+	for (unsigned int i = 0; i < HTML_NAMES; i++)
+		intern_free(&r->names[i]);
+	html_places_free(&r->places);
 	free(r->nodes);
 	free(r);
 }
 
-/* The number of a call chain's node below @parent. Return: INTERN_NONE when out of memory. */
-static __u32 node_of(struct html_report *r, __u32 parent, const char *name)
+__u32 html_node_of(struct html_report *r, __u32 parent, __u32 frame)
 {
-	__u32 frame = intern_get(&r->frames, name), node;
 	__u64 key = (__u64)parent << 32 | frame;
+	__u32 node = u64_map_get(&r->node_of, key);
 
-	if (frame == INTERN_NONE)
-		return INTERN_NONE;
-	node = u64_map_get(&r->node_of, key);
 	if (node != U64_MAP_NONE)
 		return node;
 	if (r->n_nodes >= NODES_MAX)
 		return parent; /* deeper frames count for this one */
-	if (array_reserve(r->nodes, r->room_nodes, r->n_nodes + 1))
-		return INTERN_NONE;
+	array_reserve(r->nodes, r->room_nodes, r->n_nodes + 1);
 	node = r->n_nodes++;
 	r->nodes[node] = (struct html_node){ parent, frame };
-	return u64_map_put(&r->node_of, key, node) ? INTERN_NONE : node;
+	u64_map_put(&r->node_of, key, node);
+	return node;
+}
+
+static __u32 node_of(struct html_report *r, __u32 parent, const char *name)
+{
+	return html_node_of(r, parent, intern_get(&r->frames, name));
 }
 
 static __u32 stack_of(struct html_report *r, const struct trace_event *ev)
@@ -76,14 +109,13 @@ static __u32 stack_of(struct html_report *r, const struct trace_event *ev)
 	if (s->has_task)
 		comm = tasks_comm(r->opts.tasks, s->tgid, s->tid, ev->time);
 	node = node_of(r, 0, comm ? comm : "[unknown thread]");
-	if (!n && node != INTERN_NONE)
+	if (!n)
 		node = node_of(r, node, "[unresolved]");
-	while (n-- && node != INTERN_NONE) {
+	while (n--) {
 		struct symbol symbol;
 
-		if (symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, frames[n].addr, ev->time,
-				 frames[n].kernel, false, &symbol))
-			return INTERN_NONE;
+		symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, frames[n].addr, ev->time,
+			     frames[n].kernel, false, &symbol);
 		node = node_of(r, node, symbol.name);
 	}
 	return node;
@@ -126,9 +158,8 @@ static __u32 group_of(struct html_report *r, __u64 cgroup_id)
 		return group;
 	option = name_group(r, cgroup_id, name, sizeof(name));
 	group = intern_get(&r->groups, name);
-	if (group == INTERN_NONE || u64_map_put(&r->group_of, cgroup_id, group) ||
-	    array_reserve(r->group, r->room_groups, r->groups.n))
-		return INTERN_NONE;
+	u64_map_put(&r->group_of, cgroup_id, group);
+	array_reserve(r->group, r->room_groups, r->groups.n);
 	r->group[group].option = option;
 	return group;
 }
@@ -153,31 +184,63 @@ static __u8 flags_of(struct html_report *r, const struct ibs_op_sample *op)
 	return flags;
 }
 
-static int add_line(struct html_report *r, const struct trace_sample *s, __u32 group, __u32 latency,
-		    __u64 period)
+static void add_line(struct html_report *r, const struct trace_sample *s, __u32 group,
+		     __u32 latency, __u64 period)
 {
 	const __u64 data3 = s->op.reg[IBS_OP_DATA3];
 	__u64 addr;
 
 	if (!ibs_op_field(&s->op, IBS_OP_FIELD_DC_PHYS_AD, &addr) &&
 	    !ibs_op_field(&s->op, IBS_OP_FIELD_DC_LIN_AD, &addr))
-		return 0;
-	return html_lines_add(&r->lines, &(struct html_access){
-						 .line = addr & ~63ull,
-						 .group = group,
-						 .tid = s->has_task ? s->tid : 0,
-						 .load = data3 & IBS_OP_DATA3_LD_OP,
-						 .store = data3 & IBS_OP_DATA3_ST_OP,
-						 .cycles = (double)latency * period,
-					 });
+		return;
+	html_lines_add(&r->lines, &(struct html_access){
+					  .line = addr & ~63ull,
+					  .host = r->places.host,
+					  .group = group,
+					  .tid = s->has_task ? s->tid : 0,
+					  .load = data3 & IBS_OP_DATA3_LD_OP,
+					  .store = data3 & IBS_OP_DATA3_ST_OP,
+					  .cycles = (double)latency * period,
+				  });
+}
+
+static __u16 name_of(struct html_report *r, enum html_name kind, const char *text)
+{
+	struct intern *names = &r->names[kind];
+	__u32 number = intern_find(names, text);
+
+	if (number != INTERN_NONE)
+		return number;
+	return intern_get(names, names->n < HTML_NAMES_MAX ? text : "[others]");
+}
+
+/* What ranks and threads of MPI and OpenMP have beside; not looked for in other recordings. */
+static void add_names(struct html_report *r, const struct trace_event *ev, struct html_key *key)
+{
+	const struct trace_sample *s = &ev->sample;
+	const char *region = s->has_task ? tasks_region(r->opts.tasks, s->tid, ev->time) : NULL;
+	char text[512];
+	__u32 rank;
+
+	if (!region && report_omp_region(r->opts.tasks, r->opts.symbols, ev, text, sizeof(text)))
+		region = text;
+	if (region)
+		key->region = name_of(r, HTML_REGION, region);
+	if ((r->ranked || region) && report_role(r->opts.tasks, ev, text, sizeof(text)))
+		key->role = name_of(r, HTML_ROLE, text);
+	if (s->has_task && tasks_rank(r->opts.tasks, s->tgid, ev->time, &rank)) {
+		snprintf(text, sizeof(text), "%u", rank);
+		key->rank = name_of(r, HTML_RANK, text);
+	}
 }
 
 int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 period)
 {
 	const struct trace_sample *s = &ev->sample;
-	struct html_key key = { .bucket = HTML_NO_LATENCY };
+	struct html_key key = { .bucket = HTML_NO_LATENCY, .cpu = HTML_NO_CPU };
 	__u32 group, latency = 0;
-	__u64 data3;
+	struct html_row row;
+	int memory;
 
 	if (ev->kind != TRACE_SAMPLE_OP)
 		return 0;
@@ -185,30 +248,29 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 		r->without_registers++;
 		return 0;
 	}
-	data3 = s->op.reg[IBS_OP_DATA3];
 	key.stack = stack_of(r, ev);
 	group = group_of(r, s->cgroup_id);
-	if (key.stack == INTERN_NONE || group == INTERN_NONE)
-		return -ENOMEM;
 	if (group > GROUPS_MAX)
 		return -E2BIG;
 	key.group = group;
-	key.cpu = s->has_cpu ? s->cpu : HTML_NO_CPU;
+	if (s->has_cpu)
+		key.cpu = html_places_cpu(&r->places, s->cpu);
 	key.source = ibs_op_src(s->op.cpu, s->op.reg);
 	key.flags = flags_of(r, &s->op);
-	if (ibs_op_dc_miss_lat_valid(data3)) {
-		latency = ibs_op_metric(IBS_METRIC_DC_MISS_LAT, s->op.reg, data3);
+	memory = report_memory_node(r->opts.info, &s->op);
+	key.memory = memory < 0 || memory > HTML_NO_NODE ? HTML_NO_NODE : memory;
+	add_names(r, ev, &key);
+	if (ibs_op_dc_miss_lat_valid(s->op.reg[IBS_OP_DATA3])) {
+		latency = ibs_op_metric(IBS_METRIC_DC_MISS_LAT, s->op.reg, s->op.reg[IBS_OP_DATA3]);
 		key.bucket = ibs_lat_bucket(latency);
 	}
 	if (!r->samples++)
 		r->period = period;
 	r->same_period &= period && period == r->period;
 	r->sources |= 1u << key.source;
-	if (key.cpu != HTML_NO_CPU && key.cpu < HTML_CPUS)
-		r->cpus[key.cpu / 64] |= 1ull << key.cpu % 64;
-	if (add_line(r, s, group, latency, period))
-		return -ENOMEM;
-	return html_rows_add(&r->rows, &key, s->has_time ? ev->time : 0, latency, period);
+	add_line(r, s, group, latency, period);
+	row = html_row_of_sample(&key, latency, period);
+	return html_fold_add(r, key, s->has_time && ev->time ? ev->time + r->time_shift : 0, &row);
 }
 
 /* The group of a row, as name_group() calls it. */
@@ -254,12 +316,12 @@ static int add_series(struct html_report *r, struct html_key key, const struct s
 					  .cycles = part * s->sum * ops,
 					  .max = ibs_lat_le(b) };
 		key.bucket = b;
-		ret = html_rows_add_sums(&r->rows, &key, time_ns, &sums);
+		ret = html_fold_add(r, key, time_ns, &sums);
 	}
 	sums = (struct html_row){ .samples = s->samples - s->valid,
 				  .operations = (s->samples - s->valid) * ops };
 	key.bucket = HTML_NO_LATENCY;
-	return ret || !sums.samples ? ret : html_rows_add_sums(&r->rows, &key, time_ns, &sums);
+	return ret || !sums.samples ? ret : html_fold_add(r, key, time_ns, &sums);
 }
 
 int html_report_interval(struct html_report *r, const struct rows *rows, __u64 end_ns,
@@ -274,7 +336,9 @@ int html_report_interval(struct html_report *r, const struct rows *rows, __u64 e
 	r->length_ns += length_ns;
 	for (size_t i = 0; !ret && i < rows->n; i++) {
 		const struct series *s = &rows->row[i].series;
-		struct html_key key = { .cpu = HTML_NO_CPU, .source = s->src, .flags = s->op };
+		struct html_key key = {
+			.cpu = HTML_NO_CPU, .memory = HTML_NO_NODE, .source = s->src, .flags = s->op
+		};
 		__u32 group = group_of_row(r, &rows->row[i]);
 
 		if (group > GROUPS_MAX)
@@ -293,7 +357,7 @@ int html_report_interval(struct html_report *r, const struct rows *rows, __u64 e
 int html_report_write(struct html_report *r, const struct trace_end *end, FILE *f)
 {
 	__u8 sources[IBS_SRC_N];
-	char band[512], *json = NULL;
+	char band[1024], *json = NULL;
 	size_t size = 0;
 	FILE *facts = open_memstream(&json, &size);
 	int ret;

@@ -20,13 +20,24 @@ int html_report_new(const struct html_report_opts *opts, struct html_report **ou
 void html_report_free(struct html_report *r); /* accepts NULL */
 
 /**
+ * html_report_part() - what follows is of another recording
+ *
+ * In place of those of the options; they must live until the next part. After the last part, @info is that of
+ * the page and @tasks NULL. Times of day place the recordings beside each other.
+ */
+void html_report_part(struct html_report *r, const struct trace_info *info,
+		      const struct tasks *tasks, struct symbols *symbols);
+
+/**
  * html_report_add() - add a sample of ibs_op
  * @period: ops (or cycles) that it stands for; 0: not known
  *
- * Memory grows with the combinations of time, container, CPU, source, latency bucket and call chain
- * that occur. Samples of other kinds change nothing.
+ * Memory grows with the combinations of time, container, rank, thread, region, CPU, memory node, source,
+ * latency bucket and call chain that occur. Samples of other kinds change nothing.
  *
- * Return: 0; -ENOMEM; or -E2BIG with more than HTML_ROWS_MAX rows, containers or functions.
+ * Beyond HTML_ROWS_MAX of them details are given up, and the page says which: see html_fold.c.
+ *
+ * Return: 0; or -E2BIG with more than HTML_ROWS_MAX rows all the same, or too many containers.
  */
 int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 period);
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "html_rows.h"
 
-#include "html_opts.h"
-
 #include "base/array.h"
 
 #include <errno.h>
@@ -13,22 +11,34 @@
 
 static __u64 hash_key(const struct html_key *k)
 {
-	__u64 words[2];
+	__u64 words[sizeof(*k) / 8];
 
 	memcpy(words, k, sizeof(words));
-	return words_hash(words, 2);
+	return words_hash(words, ARRAY_SIZE(words));
 }
 
-/* The row of a key, new if need be. Return: NULL when out of memory. */
-static struct html_row *row_of(struct html_rows *r, const struct html_key *key)
+/* Return: NULL if no row has the key. */
+static struct html_row *find_row(struct html_rows *r, const struct html_key *key)
 {
-	__u64 hash = hash_key(key);
 	__u32 i;
 
-	u64_map_for_each(i, &r->of_key,
-			 hash) if (!memcmp(&r->row[i].key, key, sizeof(*key))) return &r->row[i];
-	if (array_reserve(r->row, r->room, r->n + 1) || u64_map_add(&r->of_key, hash, r->n))
-		return NULL;
+	u64_map_for_each(i, &r->of_key, hash_key(key))
+	{
+		if (!memcmp(&r->row[i].key, key, sizeof(*key)))
+			return &r->row[i];
+	}
+	return NULL;
+}
+
+/* The row of a key, new if need be. */
+static struct html_row *row_of(struct html_rows *r, const struct html_key *key)
+{
+	struct html_row *row = find_row(r, key);
+
+	if (row)
+		return row;
+	array_reserve(r->row, r->room, r->n + 1);
+	u64_map_add(&r->of_key, hash_key(key), r->n);
 	r->row[r->n] = (struct html_row){ .key = *key };
 	return &r->row[r->n++];
 }
@@ -42,64 +52,94 @@ static void add_sums(struct html_row *to, const struct html_row *from)
 	to->max = from->max > to->max ? from->max : to->max;
 }
 
-/* Two bins become one, and so do rows that now have the same key. Return: 0 or -ENOMEM. */
-static int double_bins(struct html_rows *r)
+void html_rows_rekey(struct html_rows *r, void (*change)(struct html_key *key, void *ctx),
+		     void *ctx)
 {
 	size_t n = r->n;
 
-	r->bin_ns *= 2;
 	u64_map_free(&r->of_key);
 	r->n = 0;
 	for (size_t i = 0; i < n; i++) {
-		struct html_row old = r->row[i], *to;
+		struct html_row old = r->row[i];
 
-		old.key.time >>= 1;
-		to = row_of(r, &old.key);
-		if (!to)
-			return -ENOMEM;
-		add_sums(to, &old);
+		change(&old.key, ctx);
+		add_sums(row_of(r, &old.key), &old); /* never beyond row i: those are still read */
 	}
-	return 0;
 }
 
-int html_rows_add(struct html_rows *r, const struct html_key *key, __u64 time_ns, __u32 latency,
-		  __u64 period)
+static void halve_bin(struct html_key *key, void *unused)
+{
+	(void)unused;
+	key->time >>= 1;
+}
+
+static void double_bins(struct html_rows *r)
+{
+	r->bin_ns *= 2;
+	html_rows_rekey(r, halve_bin, NULL);
+}
+
+static void move_bin(struct html_key *key, void *bins)
+{
+	key->time += *(__u64 *)bins;
+}
+
+static unsigned int bins_max(const struct html_rows *r)
+{
+	return r->bins_max ?: HTML_BINS_MAX;
+}
+
+void html_rows_limit_bins(struct html_rows *r, unsigned int max)
+{
+	r->bins_max = max;
+	while (html_rows_bins(r) > max)
+		double_bins(r);
+}
+
+/* Let the bins begin at @time_ns or before. */
+static void begin_earlier(struct html_rows *r, __u64 time_ns)
+{
+	__u64 bins;
+
+	while ((r->end_ns - time_ns) / r->bin_ns + 2 > bins_max(r))
+		double_bins(r);
+	bins = (r->start_ns - time_ns + r->bin_ns - 1) / r->bin_ns;
+	html_rows_rekey(r, move_bin, &bins);
+	r->start_ns -= bins * r->bin_ns < r->start_ns ? bins * r->bin_ns : r->start_ns;
+}
+
+struct html_row html_row_of_sample(const struct html_key *key, __u32 latency, __u64 period)
 {
 	bool valid = key->bucket != HTML_NO_LATENCY;
-	const struct html_row one = { .samples = 1,
-				      .latencies = valid ? latency : 0,
-				      .operations = period,
-				      .cycles = valid ? (double)latency * period : 0,
-				      .max = valid ? latency : 0 };
 
-	return html_rows_add_sums(r, key, time_ns, &one);
+	return (struct html_row){ .samples = 1,
+				  .latencies = valid ? latency : 0,
+				  .operations = period,
+				  .cycles = valid ? (double)latency * period : 0,
+				  .max = valid ? latency : 0 };
 }
 
-int html_rows_add_sums(struct html_rows *r, const struct html_key *key, __u64 time_ns,
-		       const struct html_row *what)
+int html_rows_add(struct html_rows *r, const struct html_key *key, __u64 time_ns,
+		  const struct html_row *what)
 {
 	struct html_key k = *key;
 	struct html_row *row;
 
-	if (r->n >= HTML_ROWS_MAX)
-		return -E2BIG;
 	if (time_ns && !r->has_time) {
 		r->start_ns = r->end_ns = time_ns;
 		r->bin_ns = r->bin_ns ?: FIRST_BIN_NS;
 		r->has_time = true;
 	}
-	/* CPUs are in order only nearly: what comes from before the first counts as the first */
-	if (time_ns < r->start_ns)
-		time_ns = r->start_ns;
+	if (time_ns && time_ns < r->start_ns)
+		begin_earlier(r, time_ns);
 	if (time_ns > r->end_ns)
 		r->end_ns = time_ns;
-	while (r->has_time && (time_ns - r->start_ns) / r->bin_ns >= HTML_BINS_MAX)
-		if (double_bins(r))
-			return -ENOMEM;
-	k.time = r->has_time ? (time_ns - r->start_ns) / r->bin_ns : 0;
-	row = row_of(r, &k);
+	while (r->has_time && (r->end_ns - r->start_ns) / r->bin_ns >= bins_max(r))
+		double_bins(r);
+	k.time = time_ns ? (time_ns - r->start_ns) / r->bin_ns : 0;
+	row = r->n < (r->rows_max ?: HTML_ROWS_MAX) ? row_of(r, &k) : find_row(r, &k);
 	if (!row)
-		return -ENOMEM;
+		return -E2BIG;
 	add_sums(row, what);
 	return 0;
 }

@@ -9,8 +9,10 @@
 
 #define HTML_NO_LATENCY 255 /* bucket of samples without a valid latency */
 #define HTML_BINS_MAX	240 /* of time */
+#define HTML_ROWS_MAX	(1u << 19)
+#define HTML_NO_NODE	255 /* memory whose node is not known */
 
-/* The page has the same values (2-data.js); the low bits are enum ibs_op_kind. */
+/* The page has the same values (1-data.js); the low bits are enum ibs_op_kind. */
 enum html_flag {
 	HTML_HITM = 1 << 3, /* answered by a cache that had modified the line */
 	HTML_WALK = 1 << 4, /* missed both levels of the data TLB */
@@ -21,10 +23,12 @@ struct html_key {
 	__u32 stack;
 	__u16 time; /* bin */
 	__u16 group;
-	__u16 cpu;
-	__u8 source, flags, bucket, pad[3]; /* compared bytewise: keep zero */
+	__u16 cpu;		  /* number of the place, see html_places.h */
+	__u16 rank, role, region; /* numbers of names; 0: none */
+	__u8 source, flags, bucket, memory;
+	__u8 pad[4]; /* compared bytewise: keep zero */
 };
-_Static_assert(sizeof(struct html_key) == 16, "html_key has implicit padding");
+_Static_assert(sizeof(struct html_key) == 24, "html_key has implicit padding");
 
 struct html_row {
 	struct html_key key;
@@ -40,24 +44,33 @@ struct html_rows {
 	struct u64_map of_key;	/* numbers of rows by the hash of the key */
 	__u64 start_ns, end_ns; /* of the samples */
 	__u64 bin_ns;
+	unsigned int bins_max; /* 0: HTML_BINS_MAX */
+	size_t rows_max;       /* 0: HTML_ROWS_MAX */
 	bool has_time;
 };
 
+/* What one sample counts for; its key is zero. @period: see html_report_add(). */
+struct html_row html_row_of_sample(const struct html_key *key, __u32 latency, __u64 period);
+
 /**
- * html_rows_add() - add one sample
+ * html_rows_add() - add samples that have the same key
  * @key: its `time` is not looked at
  * @time_ns: 0: not known, counts as the first one
+ * @what: its key is not looked at
  *
- * Bins double when the recording outgrows them.
+ * Bins double when the recording outgrows them, and move when a sample is earlier than all before.
  *
- * Return: 0, -ENOMEM, or -E2BIG above HTML_ROWS_MAX.
+ * Return: 0, or -E2BIG with as many rows as there may be: html_rows_rekey() can make room.
  */
-int html_rows_add(struct html_rows *r, const struct html_key *key, __u64 time_ns, __u32 latency,
-		  __u64 period);
+int html_rows_add(struct html_rows *r, const struct html_key *key, __u64 time_ns,
+		  const struct html_row *what);
 
-/* What many samples add up to; @what has no key. Else as html_rows_add(). */
-int html_rows_add_sums(struct html_rows *r, const struct html_key *key, __u64 time_ns,
-		       const struct html_row *what);
+/* Give each row the key that @change makes of its own; those that then have the same become one. */
+void html_rows_rekey(struct html_rows *r, void (*change)(struct html_key *key, void *ctx),
+		     void *ctx);
+
+/* At most @max bins from now on. */
+void html_rows_limit_bins(struct html_rows *r, unsigned int max);
 
 /* Bins from the first sample to the last. */
 unsigned int html_rows_bins(const struct html_rows *r);

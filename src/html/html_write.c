@@ -101,14 +101,19 @@ enum {
 	TIME,
 	GROUP,
 	CPU,
+	RANK,
+	ROLE,
+	REGION,
 	SOURCE,
 	FLAGS,
-	BUCKET
+	BUCKET,
+	MEMORY
 };
 
 static const size_t widths[] = {
 	[LATENCIES] = 8, [OPERATIONS] = 8, [CYCLES] = 8, [SAMPLES] = 4, [STACK] = 4, [MAX] = 2,
-	[TIME] = 2,	 [GROUP] = 2,	   [CPU] = 2,	 [SOURCE] = 1,	[FLAGS] = 1, [BUCKET] = 1
+	[TIME] = 2,	 [GROUP] = 2,	   [CPU] = 2,	 [RANK] = 2,	[ROLE] = 2,  [REGION] = 2,
+	[SOURCE] = 1,	 [FLAGS] = 1,	   [BUCKET] = 1, [MEMORY] = 1
 };
 
 /* Little endian, as a browser's typed arrays are on every machine that has one. */
@@ -122,9 +127,13 @@ static void put_cell(unsigned char *to, unsigned int column, const struct html_r
 		     : column == TIME	? k->time
 		     : column == GROUP	? k->group
 		     : column == CPU	? k->cpu
+		     : column == RANK	? k->rank
+		     : column == ROLE	? k->role
+		     : column == REGION ? k->region
 		     : column == SOURCE ? sources[k->source]
 		     : column == FLAGS	? k->flags
-					: k->bucket;
+		     : column == BUCKET ? k->bucket
+					: k->memory;
 	double real = column == LATENCIES    ? row->latencies
 		      : column == OPERATIONS ? row->operations
 					     : row->cycles;
@@ -146,7 +155,7 @@ int html_write_rows(FILE *f, const struct html_rows *rows, const __u8 *sources, 
 	}
 	p->f = f;
 	fputs("<script type=\"text/plain\" id=\"cells-data\">", f);
-	for (unsigned int c = LATENCIES; c <= BUCKET; c++) {
+	for (unsigned int c = LATENCIES; c <= MEMORY; c++) {
 		size_t used = 0, rest = -(rows->n * widths[c]) & 7;
 
 		if (period && (c == OPERATIONS || c == CYCLES))

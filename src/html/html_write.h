@@ -18,7 +18,7 @@ void html_write_facts(FILE *f, const char *json, size_t size);
  * @sources: from enum ibs_src to the number that the page has for it
  * @period: of all samples; 0: it differs, or is not known
  *
- * Columns one after the other, each padded to 8 bytes, deflated, as base64. 2-data.js reads them.
+ * Columns one after the other, each padded to 8 bytes, deflated, as base64. 1-data.js reads them.
  *
  * Return: 0 or -ENOMEM.
  */

@@ -179,6 +179,16 @@ struct report_row {
 	size_t n_cells;
 };
 
+/* The NUMA node of the data's physical address, or -1. */
+int report_memory_node(const struct trace_info *info, const struct ibs_op_sample *op);
+
+/* "omp N": the number in the OpenMP team; or "start N", order of start. Return: false if neither is known. */
+bool report_role(const struct tasks *tasks, const struct trace_event *ev, char *buf, size_t size);
+
+/* Function and line of the OpenMP region that a sample was in. Return: false if it was in none. */
+bool report_omp_region(const struct tasks *tasks, struct symbols *symbols,
+		       const struct trace_event *ev, char *buf, size_t size);
+
 struct report_table {
 	const struct report_opts *opts;
 	struct report_row *rows;

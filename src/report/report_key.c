@@ -256,37 +256,36 @@ static bool rank_word(const struct report *r, const struct trace_event *ev, __u6
 }
 
 /* The number of a thread in its OpenMP team and the order of start are not the same. */
-static bool role_word(struct report *r, const struct trace_event *ev, __u64 *word)
+bool report_role(const struct tasks *tasks, const struct trace_event *ev, char *buf, size_t size)
 {
 	const struct trace_sample *s = &ev->sample;
-	char role[32];
 	__u32 number;
 	__u64 addr;
 
 	if (!s->has_task)
 		return false;
-	if (tasks_omp(r->opts.tasks, s->tid, ev->time, &number, &addr))
-		snprintf(role, sizeof(role), "omp %u", number);
-	else if (tasks_started(r->opts.tasks, s->tgid, s->tid, ev->time, &number))
-		snprintf(role, sizeof(role), "start %u", number);
+	if (tasks_omp(tasks, s->tid, ev->time, &number, &addr))
+		snprintf(buf, size, "omp %u", number);
+	else if (tasks_started(tasks, s->tgid, s->tid, ev->time, &number))
+		snprintf(buf, size, "start %u", number);
 	else
 		return false;
-	return text_word(r, role, word);
+	return true;
 }
 
-static bool omp_region_word(struct report *r, const struct trace_event *ev, __u64 *word)
+bool report_omp_region(const struct tasks *tasks, struct symbols *symbols,
+		       const struct trace_event *ev, char *buf, size_t size)
 {
 	const struct trace_sample *s = &ev->sample;
 	struct symbol sym;
-	char text[512];
 	__u32 number;
 	__u64 addr;
 
-	if (!s->has_task || !tasks_omp(r->opts.tasks, s->tid, ev->time, &number, &addr) || !addr)
+	if (!s->has_task || !tasks_omp(tasks, s->tid, ev->time, &number, &addr) || !addr)
 		return false;
-	symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, addr, ev->time, false, true, &sym);
-	snprintf(text, sizeof(text), sym.srcline ? "%s %s" : "%s", sym.name, sym.srcline);
-	return text_word(r, text, word);
+	symbols_find(symbols, tasks, s->tgid, addr, ev->time, false, true, &sym);
+	snprintf(buf, size, sym.srcline ? "%s %s" : "%s", sym.name, sym.srcline);
+	return true;
 }
 
 static bool key_word(struct report *r, enum report_key key, const struct trace_event *ev,
@@ -294,6 +293,7 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 {
 	const struct trace_sample *s = &ev->sample;
 	bool op = ev->kind == TRACE_SAMPLE_OP;
+	char text[512];
 
 	*word = 0;
 	switch (key) {
@@ -353,9 +353,11 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 		return s->has_task &&
 		       text_word(r, tasks_region(r->opts.tasks, s->tid, ev->time), word);
 	case REPORT_KEY_OMP_REGION:
-		return omp_region_word(r, ev, word);
+		return report_omp_region(r->opts.tasks, r->opts.symbols, ev, text, sizeof(text)) &&
+		       text_word(r, text, word);
 	case REPORT_KEY_THREAD_ROLE:
-		return role_word(r, ev, word);
+		return report_role(r->opts.tasks, ev, text, sizeof(text)) &&
+		       text_word(r, text, word);
 	case REPORT_KEY_HOST:
 		return text_word(r, *r->opts.info->host ? r->opts.info->host : NULL, word);
 	default:

@@ -82,9 +82,6 @@ struct report {
 /* Add to a count. Return: whether it is the first of its kind. */
 bool report_count(struct report *r, size_t row, enum cell_kind kind, __u32 value, __u64 n);
 
-/* The node of the data of a sample, or -1. */
-int report_memory_node(const struct trace_info *info, const struct ibs_op_sample *op);
-
 /* Add what a sample cost, and as how many ops it counts, to what the price is worked out of. */
 void report_price_add(struct report *r, size_t row, const struct trace_event *ev, __u64 cycles,
 		      __u64 ops);

@@ -264,6 +264,93 @@ class Intervals(Page):
         self.assertIn('--html', p.stderr)
 
 
+@unittest.skipUnless(shutil.which('chromium'), 'chromium is not installed')
+class Job(Page):
+    """A merged recording: ranks, threads, regions, nodes of several machines."""
+    NODES = 2
+
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.dir.cleanup)
+        parts = [os.path.join(cls.dir.name, f'n{k}') for k in range(cls.NODES)]
+        for k, part in enumerate(parts):
+            subprocess.run([MAKE, part, str(2000 * (k + 1)), f'node:{k}:{2 * cls.NODES}:0:{k}'], check=True)
+        cls.file, cls.html = (os.path.join(cls.dir.name, name) for name in ('all', 'a.html'))
+        for args in ('merge', '-o', cls.file, *parts), ('report', cls.file, '--html', cls.html):
+            p = run(*args)
+            assert p.returncode == 0, p.stderr
+        with open(cls.html, encoding='utf-8') as f:
+            cls.text = f.read()
+
+    def test_every_choice_is_the_same_selection(self):
+        """What a rank, thread, region or node leaves of each view is what `report` has for it."""
+        with browser.Browser() as b:
+            b.open('file://' + self.html)
+            b.until("document.querySelector('[data-ready=yes]') !== null")
+            self.check(b.js('document.documentElement.outerHTML'))
+            total = "JSON.stringify([R.total.samples, R.total.cycles])"
+            for choice, labels in (
+                    ("{ rank: [3, 3] }", {'rank': '2'}), ("{ role: D.names.role.indexOf('omp 1') }", {'thread_role': 'omp 1'}),
+                    ("{ region: D.names.region.indexOf('</script>solve') }", {'region': '</script>solve'}),
+                    ("{ place: ['host', PER_HOST] }", {'host': 'node1'}),
+                    ("{ place: ['node', PER_HOST + 1], memory: 1 }", {'host': 'node1', 'node': '1', 'mem_node': '1'}),
+                    ("{ rank: [1, 1], source: D.sources.indexOf('dram') }", {'rank': '0', 'src': 'dram'})):
+                by = ','.join(dict.fromkeys(['host', *labels]))
+                rows = [r for r in self.report('--by', by)['rows'] if all(r['labels'][k] == v for k, v in labels.items())]
+                b.js(f'clear(), choose({choice})')
+                samples, cycles = json.loads(b.js(total))
+                self.assertEqual(samples, sum(r['samples'] for r in rows), choice)
+                self.assertAlmostEqual(cycles, sum(r['miss_cycles'] or 0 for r in rows), delta=1, msg=choice)
+                link = b.js('location.hash')
+                b.js(f'clear(), history.replaceState(null, "", {json.dumps(link)}), readLink(), draw()')
+                self.assertEqual(json.loads(b.js(total)), [samples, cycles], link)
+                self.assertEqual(b.js("document.querySelectorAll('#chips button').length"), choice.count(':') + 1, choice)
+            b.js('clear()')
+            for dimension, n in (('rank', 4), ('role', 2), ('region', 2), ('place', 4), ('memory', 2)):
+                self.assertEqual(b.js(f"document.querySelectorAll('#axis-{dimension} .item').length"), n, dimension)
+                self.assertAlmostEqual(b.js(f"R.axis[AXES.findIndex(a => a.dimension === '{dimension}')].cost.reduce((x, y) => x + y)"),
+                                       b.js('R.total.cycles'), delta=1, msg=dimension)
+            self.assertAlmostEqual(b.js('[...R.matrix.values()].reduce((a, v) => a + v.cycles, 0)'), b.js('R.total.cycles'), delta=1)
+            # one second apart, by their clocks
+            self.assertAlmostEqual(b.js('D.duration_s'), 1, delta=.1)
+
+    def test_keyboard_and_widths(self):
+        with browser.Browser() as b:
+            b.open('file://' + self.html)
+            b.until("document.querySelector('[data-ready=yes]') !== null")
+            b.tab_to("e.closest('#axis-rank') !== null")
+            for _ in range(2):
+                b.key('ArrowDown')
+            b.key('ArrowDown', shift=True)
+            b.until("`${selected.rank}` === '2,3'")
+            self.assertTrue(b.js("document.activeElement.closest('#axis-rank') !== null"))
+            self.assertIn('MPI rank', b.js("document.getElementById('axes-read').textContent"))
+            b.key('Escape')
+            b.tab_to("e.closest('#matrix') !== null")
+            b.key('ArrowDown')
+            b.key('ArrowRight')
+            b.key('Enter')
+            b.until("selected.place !== null && selected.memory === 1")
+            b.key('Escape')
+            b.js("document.getElementById('axis-role').scrollIntoView()")
+            point = json.loads(b.js("(r => JSON.stringify([r.x + 60, r.y + 3]))(document.querySelector('#axis-role .item').getBoundingClientRect())"))
+            for kind in 'mousePressed', 'mouseReleased':
+                b.call('Input.dispatchMouseEvent', type=kind, x=point[0], y=point[1], button='left', clickCount=1)
+            b.until("selected.role !== null")
+            for width in 400, 1400:
+                b.size(width, 900)
+                b.until(f'drawnWidth === {width}')
+                self.assertLessEqual(b.js('document.documentElement.scrollWidth'), width)
+                self.assertEqual(b.js("""[...document.querySelectorAll('#axes svg, #matrix svg')]
+                    .filter(e => e.getBoundingClientRect().width > e.parentNode.getBoundingClientRect().width + 1).length"""), 0)
+
+    def test_hostile_names(self):
+        dom = self.dom('#select&region=' + urllib.parse.quote('</script>solve'))
+        self.assertTrue('region &lt;/script&gt;solve ×' in dom)
+        self.assertNotIn('<', re.search(r'id="facts-data">(.*?)</script>', self.text, re.S).group(1))
+
+
 class Errors(unittest.TestCase):
     def test_formats_exclude_each_other(self):
         p = run('report', '/dev/null', '--html', 'x', '--json')

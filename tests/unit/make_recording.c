@@ -6,7 +6,7 @@
  * has random values and events everywhere; "bomb" has three million forks in a small file; "bare" has neither
  * names of containers nor a topology, as version 1.0 of the format; of "fetch", and
  * "self-fetch", every third sample is of ibs_fetch. "node:K:RANKS:STATUS:SKEW" is node K of
- * an MPI job: with ranks 2K and 2K + 1, the wait status of the latter, and a clock so many seconds off.
+ * an MPI job: with ranks 2K and 2K + 1, each with OpenMP's threads and regions, the wait status of the latter, and a clock so many seconds off.
  */
 #include "recording_gen.h"
 
@@ -243,6 +243,10 @@ struct node {
 
 static bool is_node(const char *how, struct node *n, struct trace_info *info)
 {
+	/* half of what make() accesses is of node 1 */
+	static const struct memory_range memory[] = { { 0x100000000, 0x100001000, 0 },
+						      { 0x100001000, 0x100010000, 1 } };
+
 	if (sscanf(how, "node:%u:%u:%d:%lld", &n->number, &n->ranks, &n->status, &n->skew) != 4)
 		return false;
 	sprintf(info->host, "node%u", n->number);
@@ -250,6 +254,8 @@ static bool is_node(const char *how, struct node *n, struct trace_info *info)
 	info->job_ranks = n->ranks;
 	info->realtime_ns = (1700000000 + n->skew) * 1000000000;
 	info->monotonic_ns = n->number + 1;
+	info->memory = memory;
+	info->n_memory = 2;
 	return true;
 }
 
@@ -265,6 +271,30 @@ static int write_ranks(struct recording *r, const struct node *n, __u64 end, str
 						    end && second ? n->status : 0 } };
 
 		ret = recording_event(r, &ev, err);
+	}
+	return ret;
+}
+
+/* Each process has a team of two threads in one region, and main() is in another. */
+static int write_teams(struct recording *r, struct err *err)
+{
+	int ret = 0;
+
+	for (__u32 tid = 100; !ret && tid < 100 + PROCESSES; tid++) {
+		struct trace_event ev = { .kind = TRACE_REGION,
+					  .time = 1,
+					  .region = { .tid = tid, .name = "</script>solve" } };
+
+		if (tid % 2)
+			ret = recording_event(r, &ev, err);
+		ev.region.name = "";
+		ev.region.omp = true;
+		ev.region.addr = TEXT_AT + 8;
+		ev.region.team = tid;
+		for (ev.region.number = 0; !ret && ev.region.number < 2; ev.region.number++) {
+			ret = recording_event(r, &ev, err);
+			ev.region.tid += 1000;
+		}
 	}
 	return ret;
 }
@@ -330,7 +360,7 @@ int main(int argc, char **argv)
 		return failed(&err);
 	ret = write_names(r, bare, bad, &err);
 	if (!ret && node.ranks)
-		ret = write_ranks(r, &node, 0, &err);
+		ret = write_ranks(r, &node, 0, &err) ?: write_teams(r, &err);
 	if (!ret && self)
 		ret = write_self(r, &err);
 	if (!ret && !strcmp(how, "bomb"))

@@ -7,10 +7,20 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "html/html_lines.h"
-#include "html/html_rows.h"
+#include <ibscope/sim.h>
+
+#include "html/html_facts.h"
+#include "html/html_report.h"
 
 #define SECOND 1000000000ull
+
+static int add(struct html_rows *r, const struct html_key *key, __u64 time_ns, __u32 latency,
+	       __u64 period)
+{
+	const struct html_row row = html_row_of_sample(key, latency, period);
+
+	return html_rows_add(r, key, time_ns, &row);
+}
 
 static __u64 samples_of(const struct html_rows *r)
 {
@@ -28,7 +38,7 @@ static void test_equal_samples_are_one_row(void **state)
 
 	(void)state;
 	for (int i = 0; i < 10; i++)
-		assert_int_equal(html_rows_add(&r, &key, SECOND, 100 + i, 1000), 0);
+		assert_int_equal(add(&r, &key, SECOND, 100 + i, 1000), 0);
 	assert_int_equal(r.n, 1);
 	assert_int_equal(r.row[0].samples, 10);
 	assert_int_equal(r.row[0].latencies, 1045);
@@ -47,7 +57,7 @@ static void test_bins_double(void **state)
 	for (unsigned int i = 0; i < n; i++) {
 		struct html_key key = { .stack = i % 7, .group = i % 3, .bucket = 30 };
 
-		assert_int_equal(html_rows_add(&r, &key, SECOND + i * 1000000ull, i % 1000, 5), 0);
+		assert_int_equal(add(&r, &key, SECOND + i * 1000000ull, i % 1000, 5), 0);
 		cycles += i % 1000 * 5;
 	}
 	assert_in_range(html_rows_bins(&r), HTML_BINS_MAX / 2, HTML_BINS_MAX);
@@ -70,11 +80,11 @@ static void test_times_that_are_missing_or_early(void **state)
 	struct html_rows r = { 0 };
 
 	(void)state;
-	assert_int_equal(html_rows_add(&r, &key, 0, 0, 0), 0);
+	assert_int_equal(add(&r, &key, 0, 0, 0), 0);
 	assert_int_equal(html_rows_bins(&r), 1);
-	assert_int_equal(html_rows_add(&r, &key, 5 * SECOND, 0, 0), 0);
-	assert_int_equal(html_rows_add(&r, &key, 4 * SECOND, 0, 0), 0);
-	assert_int_equal(html_rows_add(&r, &key, UINT64_MAX, 0, 0), 0);
+	assert_int_equal(add(&r, &key, 5 * SECOND, 0, 0), 0);
+	assert_int_equal(add(&r, &key, 4 * SECOND, 0, 0), 0);
+	assert_int_equal(add(&r, &key, UINT64_MAX, 0, 0), 0);
 	assert_int_equal(samples_of(&r), 4);
 	assert_in_range(html_rows_bins(&r), 1, HTML_BINS_MAX);
 	html_rows_free(&r);
@@ -86,12 +96,11 @@ static void test_lines(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < 20; i++)
-		assert_int_equal(html_lines_add(&l, &(struct html_access){ .line = 64 * (i % 2),
-									   .group = i / 10,
-									   .tid = i,
-									   .store = i % 2,
-									   .cycles = i % 2 }),
-				 0);
+		html_lines_add(&l, &(struct html_access){ .line = 64 * (i % 2),
+							  .group = i / 10,
+							  .tid = i,
+							  .store = i % 2,
+							  .cycles = i % 2 });
 	html_lines_sort(&l);
 	assert_int_equal(l.n, 2);
 	assert_int_equal(l.line[0].line, 64);
@@ -101,6 +110,80 @@ static void test_lines(void **state)
 	html_lines_free(&l);
 }
 
+/* A bin before all others moves those that are there; which sample comes first makes no difference. */
+static void test_a_recording_that_began_earlier(void **state)
+{
+	const struct html_key key = { .bucket = 30 };
+
+	(void)state;
+	for (__u64 back = 1; back < 1000 * SECOND; back *= 7) {
+		struct html_rows r = { 0 };
+
+		assert_int_equal(add(&r, &key, 2000 * SECOND, 100, 1), 0);
+		assert_int_equal(add(&r, &key, 2001 * SECOND, 100, 1), 0);
+		assert_int_equal(add(&r, &key, 2000 * SECOND - back, 100, 1), 0);
+		assert_int_equal(samples_of(&r), 3);
+		html_rows_sort(&r);
+		assert_int_equal(r.row[0].key.time, 0);
+		assert_int_equal(r.row[r.n - 1].key.time, (2001 * SECOND - r.start_ns) / r.bin_ns);
+		assert_in_range(html_rows_bins(&r), 1, HTML_BINS_MAX);
+		assert_true(r.start_ns <= 2000 * SECOND - back);
+		html_rows_free(&r);
+	}
+}
+
+/* What is given up is said, no sample is lost, and no row comes back with a detail that was given up. */
+static void test_size_is_bounded(void **state)
+{
+	static const struct trace_topology topology = { .n = 8, .ccx = { 0, 0, 0, 0, 1, 1, 1, 1 } };
+	static struct trace_info info = { .topology = &topology };
+	const size_t limits[] = { 0, 3000, 600 };
+	const __u64 n = 20000;
+	struct err err;
+	struct tasks *tasks;
+
+	(void)state;
+	assert_int_equal(tasks_new(&tasks, &err), 0);
+	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, 0xbff);
+	for (size_t l = 0; l < ARRAY_SIZE(limits); l++) {
+		const struct html_report_opts opts = { .info = &info,
+						       .tasks = tasks,
+						       .rows_max = limits[l],
+						       .file = "",
+						       .options = "" };
+		struct html_report *r;
+		char text[512];
+
+		assert_int_equal(html_report_new(&opts, &r, &err), 0);
+		for (__u64 i = 0; i < n; i++) {
+			struct trace_event ev = { .kind = TRACE_SAMPLE_OP,
+						  .time = SECOND + i * 100000 };
+			struct trace_sample *s = &ev.sample;
+
+			s->has_cpu = s->has_time = true;
+			s->cpu = i % 8;
+			s->op.cpu = (struct ibs_cpu){ .caps = 0xbff };
+			s->op.present = ~0;
+			ibs_sim_op(1, s->cpu, i / 8, 0xbff, s->op.reg);
+			assert_int_equal(html_report_add(r, &ev, 1000), 0);
+		}
+		html_fold_text(r, text, sizeof(text));
+		assert_int_equal(samples_of(&r->rows), n);
+		assert_true(!limits[l] || r->rows.n <= limits[l]);
+		assert_int_equal(!limits[l], !*text);
+		if (limits[l] == 600) {
+			assert_non_null(strstr(text, "at most 4 steps"));
+			assert_null(strstr(text, "at most 60 steps"));
+			assert_in_range(html_rows_bins(&r->rows), 1, 4);
+			for (size_t i = 0; i < r->rows.n; i++)
+				assert_int_equal(
+					r->rows.row[i].key.cpu % 4 + r->rows.row[i].key.flags, 0);
+		}
+		html_report_free(r);
+	}
+	tasks_free(tasks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -108,6 +191,8 @@ int main(void)
 		cmocka_unit_test(test_bins_double),
 		cmocka_unit_test(test_times_that_are_missing_or_early),
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_a_recording_that_began_earlier),
+		cmocka_unit_test(test_size_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

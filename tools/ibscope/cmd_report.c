@@ -252,6 +252,24 @@ static bool has_chains(const struct trace_info *info)
 	return false;
 }
 
+/* The page of a recording; of one more, if there is a page already. */
+static int start_html(struct cmd *c, struct err *err)
+{
+	const struct html_report_opts opts = {
+		.info = c->opts.info,
+		.tasks = c->opts.tasks,
+		.symbols = c->opts.symbols,
+		.several = c->in.n_parts > 1,
+		.file = c->in.input.n_files > 1 ? "" : recorded_name(&c->in.input),
+		.options = c->in.options,
+	};
+	int ret = c->html ? 0 : html_report_new(&opts, &c->html, err);
+
+	if (!ret && opts.several)
+		html_report_part(c->html, opts.info, opts.tasks, opts.symbols);
+	return ret;
+}
+
 static int open_all(struct cmd *c, struct err *err)
 {
 	const struct trace_info *info;
@@ -282,17 +300,8 @@ static int open_all(struct cmd *c, struct err *err)
 		c->folded = folded_new(&opts);
 		return 0;
 	}
-	if (c->html_path) {
-		const struct html_report_opts opts = {
-			.info = info,
-			.tasks = c->in.tasks,
-			.symbols = c->in.symbols,
-			.file = recorded_name(&c->in.input),
-			.options = c->in.options,
-		};
-
-		return html_report_new(&opts, &c->html, err);
-	}
+	if (c->html_path)
+		return start_html(c, err);
 	if (c->pprof_path)
 		c->pprof = pprof_new(&c->opts);
 	return c->pprof_path ? 0 : report_new(&c->opts, &c->report, err);
@@ -303,13 +312,9 @@ static int add_html(struct cmd *c, const struct trace_event *ev, struct err *err
 	enum report_unit unit;
 	int ret = html_report_add(c->html, ev, report_period(c->in.head.info, ev, &unit));
 
-	if (ret == -E2BIG)
-		return err_set(
-			err, ret,
-			"--html: too many different samples for one page (more than %u rows); "
-			"select fewer",
-			HTML_ROWS_MAX);
-	return ret ? err_set(err, ret, "out of memory") : 0;
+	return ret ? err_set(err, ret,
+			     "--html: too many different samples for one page; select fewer")
+		   : 0;
 }
 
 static bool accesses_memory(const struct trace_event *ev)
@@ -351,16 +356,15 @@ static int read_all(struct cmd *c, struct err *err)
 /* All recordings into one report. */
 static int read_parts(struct cmd *c, struct err *err)
 {
-	bool symbols = report_needs_symbols(c->opts.by, c->opts.n_by);
+	bool symbols = c->html_path || report_needs_symbols(c->opts.by, c->opts.n_by);
 	int ret = 0;
 
-	if (c->folds || c->html_path || c->pprof_path || c->opts.price) {
+	if (c->folds || c->pprof_path || c->opts.price) {
 		c->in.usage = true;
 		return err_set(err, -EINVAL,
 			       "%s works on one recording, and these are %zu: name one of a merged "
 			       "file as in FILE#1",
 			       c->folds	       ? "--folded"
-			       : c->html_path  ? "--html"
 			       : c->pprof_path ? "--pprof"
 					       : "remote_price",
 			       c->in.n_parts);
@@ -371,16 +375,20 @@ static int read_parts(struct cmd *c, struct err *err)
 		c->opts.info = c->in.head.info;
 		c->opts.tasks = c->in.tasks;
 		c->opts.symbols = c->in.symbols;
-		if (c->report)
+		if (c->html_path)
+			ret = start_html(c, err);
+		else if (c->report)
 			report_part(c->report, c->opts.info, c->opts.tasks, c->opts.symbols);
 		else
 			report_new(&c->opts, &c->report, err);
-		ret = read_all(c, err);
+		ret = ret ?: read_all(c, err);
 		if (!ret)
 			recorded_end_part(&c->in);
 	}
 	ret = ret ?: recorded_sum(&c->in, err);
-	if (!ret)
+	if (!ret && c->html)
+		html_report_part(c->html, c->in.head.info, NULL, NULL);
+	else if (!ret)
 		report_part(c->report, c->in.head.info, NULL, NULL);
 	return ret;
 }

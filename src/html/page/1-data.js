@@ -1,6 +1,6 @@
 /* ---- the recording ---- */
 const D = JSON.parse(id('facts-data').textContent);
-const NO_LATENCY = 255, OP_MASK = 7, HITM = 8, WALK = 16, TLB_VALID = 32;
+const NO_LATENCY = 255, NO_NODE = 255, NO_CPU = 65535, OP_MASK = 7, HITM = 8, WALK = 16, TLB_VALID = 32;
 
 /* Columns of rows; a row is samples that agree in all that is shown of them. */
 async function readColumns() {
@@ -12,7 +12,8 @@ async function readColumns() {
 	let at = 0;
 	for (const [name, type] of [['latencies', Float64Array], ['operations', Float64Array], ['cycles', Float64Array],
 		['samples', Uint32Array], ['stack', Uint32Array], ['max', Uint16Array], ['time', Uint16Array], ['group', Uint16Array],
-		['cpu', Uint16Array], ['source', Uint8Array], ['flags', Uint8Array], ['bucket', Uint8Array]]) {
+		['cpu', Uint16Array], ['rank', Uint16Array], ['role', Uint16Array], ['region', Uint16Array], ['source', Uint8Array],
+		['flags', Uint8Array], ['bucket', Uint8Array], ['memory', Uint8Array]]) {
 		if (D.period && (name === 'operations' || name === 'cycles')) {
 			c[name] = new Float64Array(n); /* follow from the others */
 			continue;
@@ -25,8 +26,33 @@ async function readColumns() {
 		c.operations[i] = c.samples[i] * D.period;
 		c.cycles[i] = c.bucket[i] === NO_LATENCY ? 0 : c.latencies[i] * D.period;
 	}
+	for (const [name, texts] of Object.entries(D.names)) { /* by number, those without one first */
+		const order = texts.map((_, i) => i).sort((a, b) => a && b ? texts[a].localeCompare(texts[b], 'en', { numeric: true }) : a - b);
+		const place = new Uint16Array(texts.length);
+		order.forEach((old, i) => place[old] = i);
+		D.names[name] = order.map(old => texts[old]);
+		c[name] = c[name].map(old => place[old]);
+	}
+	c.node = c.cpu.map(cpu => cpu === NO_CPU ? D.nodes.length : D.cpus[cpu].at);
+	D.memories = c.memory.reduce((max, m) => m === NO_NODE ? max : Math.max(max, m + 1), 0);
+	c.memory = c.memory.map(m => m === NO_NODE ? D.memories : m); /* what is not known comes last */
+	c.host = c.cpu.map(cpu => cpu === NO_CPU ? D.hosts.length : D.cpus[cpu].host / PER_HOST);
 	D.columns = c;
 }
+/* Numbers of sockets, nodes, L3s and CPUs are of one host: here they differ between hosts. */
+const PER_HOST = 65536;
+D.cpus.forEach((c, i) => {
+	c.place = i; /* as rows have it */
+	c.number = c.cpu;
+	for (const level of ['socket', 'node', 'l3', 'cpu'])
+		if (c[level] !== undefined)
+			c[level] += c.host * PER_HOST;
+	c.host *= PER_HOST;
+});
+/* NUMA nodes; of a CPU whose node is not known, its host. `at` is the place in this list. */
+D.nodes = [...new Set(D.cpus.map(c => c.node ?? c.host))].sort((a, b) => a - b);
+D.cpus.forEach(c => c.at = D.nodes.indexOf(c.node ?? c.host));
+let AXES = [];
 
 const N = D.groups.length, S = D.sources.length, T = D.bins, L = D.edges.length;
 const REMOTE = D.sources.map(isRemote);
@@ -37,23 +63,25 @@ const at = bin => D.start_s === null ? clock(bin * D.bin_s) : clock(D.start_s + 
 /*
  * What is selected; null: all. A range includes both ends. `place` is [level, number] of the topology,
  * `code` a node of the call chains and all below it, or, below 0, the function of that frame.
+ * `rank` is a range of numbers in D.names, as `role` and `region` are numbers there.
  */
-const DIMENSIONS = ['group', 'source', 'time', 'bucket', 'place', 'code'];
-const [GROUP, SOURCE, TIME, BUCKET, PLACE, CODE] = DIMENSIONS.map((_, i) => 1 << i);
+const DIMENSIONS = ['group', 'source', 'time', 'bucket', 'place', 'code', 'rank', 'role', 'region', 'memory'];
+const [GROUP, SOURCE, TIME, BUCKET, PLACE, CODE, RANK, ROLE, REGION, MEMORY_NODE] = DIMENSIONS.map((_, i) => 1 << i);
 const selected = Object.fromEntries(DIMENSIONS.map(d => [d, null]));
 let byCycles = true, sortColumn = 'cycles', sortDown = true;
 
 /* Which filters row i does not pass, as bits. */
 function filters() {
-	const c = D.columns, { group, source, time, bucket, place, code } = selected;
+	const c = D.columns, { group, source, time, bucket, place, code, rank, role, region, memory } = selected;
 	const here = place && new Uint8Array(65536), inCode = code === null ? null : new Uint8Array(D.stacks.length / 2);
-	for (const cpu of here ? D.cpus : [])
-		here[cpu.cpu] = cpu[place[0]] === place[1];
+	(here ? D.cpus : []).forEach((cpu, i) => here[i] = cpu[place[0]] === place[1]);
 	for (let s = 1; inCode && s < inCode.length; s++) /* callers come before what they call */
 		inCode[s] = code < 0 ? D.stacks[2 * s + 1] === -1 - code : s === code || inCode[D.stacks[2 * s]];
 	return i => (group !== null && c.group[i] !== group ? GROUP : 0) | (source !== null && c.source[i] !== source ? SOURCE : 0) |
 		(time && (c.time[i] < time[0] || c.time[i] > time[1]) ? TIME : 0) |
 		(bucket && (c.bucket[i] < bucket[0] || c.bucket[i] > bucket[1]) ? BUCKET : 0) |
+		(rank && (c.rank[i] < rank[0] || c.rank[i] > rank[1]) ? RANK : 0) | (role !== null && c.role[i] !== role ? ROLE : 0) |
+		(region !== null && c.region[i] !== region ? REGION : 0) | (memory !== null && c.memory[i] !== memory ? MEMORY_NODE : 0) |
 		(here && !here[c.cpu[i]] ? PLACE : 0) | (inCode && !inCode[c.stack[i]] ? CODE : 0);
 }
 
@@ -101,7 +129,8 @@ function scan() {
 	const c = D.columns, failed = filters();
 	const r = { groups: Array.from({ length: N }, sums), total: sums(), heat: new Float64Array(T * L),
 		mix: new Float64Array(T * S), margin: new Float64Array(L * S), marginN: new Float64Array(L * S),
-		cpu: new Map(), cpuRemote: new Map(), stack: new Map(),
+		cpu: new Map(), cpuRemote: new Map(), stack: new Map(), matrix: new Map(),
+		axis: AXES.map(({ dimension, column, n }) => ({ bit: 1 << DIMENSIONS.indexOf(dimension), column: c[column], n, cost: new Float64Array(n * S) })),
 		trend: { cycles: new Float64Array(T), memory: new Float64Array(T), remote: new Float64Array(T),
 			hitm: new Float64Array(T), walks: new Float64Array(T), translated: new Float64Array(T),
 			buckets: new Float64Array(T * L) } };
@@ -136,6 +165,18 @@ function scan() {
 		}
 		if (!fails)
 			addRow(r.total, c, i, k);
+		for (const { bit, column, n, cost } of r.axis)
+			if (!(fails & ~bit) && column[i] < n)
+				cost[column[i] * S + k] += cycles;
+		if (!(fails & ~(PLACE | MEMORY_NODE)) && b !== NO_LATENCY) {
+			const cell = c.node[i] * 256 + c.memory[i];
+			let v = r.matrix.get(cell);
+			if (!v)
+				r.matrix.set(cell, v = { cycles: 0, samples: 0, latencies: 0 });
+			v.cycles += cycles;
+			v.samples += c.samples[i];
+			v.latencies += c.latencies[i];
+		}
 		if (!(fails & ~PLACE)) {
 			r.cpu.set(c.cpu[i], (r.cpu.get(c.cpu[i]) || 0) + cycles);
 			if (REMOTE[k])

@@ -35,6 +35,9 @@ function drawLegend() {
 		chip('bucket', latencyText(selected.bucket));
 	if (selected.place)
 		chip('place', placeName(selected.place));
+	for (const name of ['rank', 'role', 'region', 'memory'])
+		if (selected[name] !== null)
+			chip(name, namedText(name));
 	if (selected.code !== null)
 		chip('code', (selected.code < 0 ? '' : 'in ') + frameOf(selected.code));
 	if (chips.length)
@@ -43,6 +46,12 @@ function drawLegend() {
 		chips.push(html('span', { class: 'hint' }, 'Click a source, a row or a function, or drag in a chart: every view follows.'));
 	id('chips').replaceChildren(...chips);
 	id('command').textContent = commandLine();
+}
+/* "rank 3–5", "region solve" */
+function namedText(dimension) {
+	const v = selected[dimension], name = i => dimension === 'memory' ? i < D.memories ? `node ${i}` : 'unknown' : D.names[dimension][i] || 'unknown';
+	const title = { rank: 'rank', role: 'thread', region: 'region', memory: 'memory of' }[dimension];
+	return `${title} ` + (dimension !== 'rank' ? name(v) : v[0] === v[1] ? name(v[0]) : name(v[0]) + UNKNOWN + name(v[1]));
 }
 /* What prints the same selection, as far as there are options. */
 function commandLine() {
@@ -53,10 +62,12 @@ function commandLine() {
 		words.push('--src ' + D.sources[selected.source]);
 	if (selected.bucket)
 		words.push(`--min-lat ${Math.max(1, lowEdge(selected.bucket[0]))} --max-lat ${D.edges[selected.bucket[1]]}`);
-	if (selected.place)
-		words.push('-C ' + cpuList(D.cpus.filter(c => c[selected.place[0]] === selected.place[1]).map(c => c.cpu)));
+	if (selected.place && selected.place[0] !== 'host')
+		words.push('-C ' + cpuList(D.cpus.filter(c => c[selected.place[0]] === selected.place[1]).map(c => c.number)));
 	words.push(selected.code === null ? '--by container,src' : '--by symbol', D.file && quote(D.file));
 	const only = [selected.group !== null && !D.groups[selected.group].option && 'this group', selected.time && timeText(selected.time),
+		selected.place && D.hosts.length > 1 && 'host ' + D.hosts[Math.floor(selected.place[1] / PER_HOST)],
+		...['rank', 'role', 'region', 'memory'].map(name => selected[name] !== null && namedText(name)),
 		selected.code !== null && frameOf(selected.code)].filter(w => w);
 	if (only.length)
 		words.push(`  # ${only.join(', ').replace(controls, bytes)}: only here`);
@@ -213,88 +224,6 @@ function sortBy(key) {
 	draw();
 }
 
-/* ---- machine ---- */
-const LEVELS = [['socket', 'socket'], ['node', 'node'], ['l3', 'L3'], ['cpu', 'CPU']];
-const placeName = ([level, n]) => `${LEVELS.find(l => l[0] === level)[1]} ${n}`;
-/* Boxes of all levels: lines of as many CPUs as the width has room for, broken between L3 complexes. */
-function placeBoxes(width) {
-	const levels = LEVELS.filter(([key]) => key === 'cpu' || D.cpus.every(c => c[key] !== undefined));
-	const list = [...D.cpus].sort((a, b) => levels.reduce((d, [key]) => d || a[key] - b[key], 0));
-	const size = list.length && Math.max(1, list.filter(c => c.l3 === list[0].l3 && c.node === list[0].node).length);
-	const room = Math.max(1, Math.floor(width / 10)), perLine = Math.min(list.length, size > room ? room : room - room % size);
-	const cell = width / perLine, height = 21 * (levels.length - 1) + 20, boxes = [];
-	for (let from = 0, y = 0; from < list.length; from += perLine, y += height + 6) {
-		const part = list.slice(from, from + perLine);
-		levels.forEach(([key], level) => {
-			for (let a = 0, b; a < part.length; a = b) {
-				for (b = a + 1; b < part.length && part[b][key] === part[a][key];)
-					b++;
-				boxes.push({ place: [key, part[a][key]], level, cpus: list.filter(c => c[key] === part[a][key]), x: a * cell,
-					y: y + 21 * level, w: (b - a) * cell - (b - a > 1 || cell > 4 ? 1 : 0) });
-			}
-		});
-	}
-	return { boxes, height: Math.ceil(list.length / perLine) * (height + 6), known: levels.length > 1 };
-}
-let placed = null; /* where the keyboard is */
-function drawTopology() {
-	const holder = id('machine');
-	id('topology').hidden = !D.cpus.length;
-	if (!D.cpus.length)
-		return;
-	const { boxes, height, known } = placeBoxes(Math.max(280, holder.clientWidth)), s = seconds();
-	const sum = (list, of) => list.reduce((a, c) => a + (of.get(c.cpu) || 0), 0) / s;
-	for (const b of boxes)
-		b.cost = sum(b.cpus, R.cpu);
-	/* colours are cycles of a CPU, so that levels compare */
-	const r = ramp(Math.max(...boxes.map(b => b.cost / b.cpus.length), 1e-9)), scale = scaleOf(Math.max(...boxes.map(b => b.cost)));
-	const drawing = picture(Math.max(280, holder.clientWidth), height, { role: 'application', tabindex: 0,
-		'aria-label': `${D.cpus.length} CPUs, coloured by miss cycles. Arrow keys move, Enter selects, Escape clears.` });
-	const pick = b => toggle('place', b.place);
-	const read = b => id('topology-read').replaceChildren(html('b', {}, placeName(b.place)),
-		`: ${figure(b.cost)}/s on ${count(b.cpus.length)} CPU${b.cpus.length === 1 ? '' : 's'}, ${percent(sum(b.cpus, R.cpuRemote), b.cost)}${THIN}% from another node`);
-	for (const b of boxes) {
-		const step = r.of(b.cost / b.cpus.length), css = step ? onRamp(step) : 'ink';
-		b.g = svg('g', { class: 'place' + (selected.place && `${selected.place}` === `${b.place}` ? ' on' : ''), on: { click: () => pick(b), pointerenter: () => read(b) } },
-			svg('rect', { class: 'a' + step, x: px(b.x), y: b.y, width: px(b.w), height: 20 }));
-		const name = b.place[0] === 'cpu' ? String(b.place[1]) : placeName(b.place), value = scale.text(b.cost) + (scale.prefix ? THIN + scale.prefix : '') + '/s';
-		if (b.w > 7 * name.length + 8)
-			b.g.append(svg('text', { x: px(b.x + 4), y: b.y + 14, class: css }, name));
-		if (b.w > 7 * (name.length + value.length) + 16)
-			b.g.append(svg('text', { x: px(b.x + b.w - 4), y: b.y + 14, 'text-anchor': 'end', class: css }, value));
-		drawing.append(b.g);
-	}
-	const move = to => {
-		placed?.g.classList.remove('at');
-		placed = to;
-		to.g.classList.add('at');
-		to.g.parentNode.append(to.g);
-		read(to);
-	};
-	if (placed)
-		placed = boxes.find(b => b.x === placed.x && b.y === placed.y) || null;
-	if (placed)
-		move(placed);
-	drawing.addEventListener('keydown', e => {
-		const at = placed || boxes[0], mid = b => Math.abs(b.x - at.x);
-		const next = { ArrowLeft: b => b.level === at.level && boxes.indexOf(b) < boxes.indexOf(at), ArrowRight: b => b.level === at.level && boxes.indexOf(b) > boxes.indexOf(at),
-			ArrowUp: b => b.y < at.y && b.x <= at.x + .1 && b.x + b.w > at.x, ArrowDown: b => b.y > at.y && b.x >= at.x - .1 && b.x < at.x + at.w }[e.key];
-		if ((e.key === 'Enter' || e.key === ' ') && placed) {
-			e.preventDefault();
-			pick(placed);
-		}
-		if (!next)
-			return;
-		e.preventDefault();
-		const all = boxes.filter(next).sort((a, b) => Math.abs(a.y - at.y) - Math.abs(b.y - at.y) || mid(a) - mid(b));
-		if (!placed || all.length)
-			move(placed ? all[0] : at);
-	});
-	holder.replaceChildren(drawing);
-	id('topology-ramp').replaceChildren(rampKey(r, v => figure(v) + '/s'), ' per CPU');
-	id('topology-read').textContent = known ? 'Point at a part to read it; click it to see what it waited for.' : 'Sockets, nodes and L3 complexes were not recorded.';
-}
-
 /* ---- code ---- */
 function drawCode() {
 	id('code').parentElement.hidden = D.stacks.length <= 2;
@@ -415,12 +344,12 @@ function drawLines() {
 	const list = D.lines.filter(l => selected.group === null || l.group === selected.group), scale = scaleOf(Math.max(...list.map(l => l.cycles), 0) / D.duration_s);
 	id('lines').hidden = !D.lines.length;
 	id('lines-unit').textContent = `Miss cycles, ${scale.prefix}/s`;
-	id('line-rows').querySelector('tbody').replaceChildren(...list.slice(0, 12).map(l => html('tr', {}, html('td', { class: 'mono' }, l.line), html('td', { class: 'left' }, l.shared ? 'several' : nameOf(D.groups[l.group].name, 'span')),
+	id('line-rows').querySelector('tbody').replaceChildren(...list.slice(0, 12).map(l => html('tr', {}, html('td', { class: 'mono' }, (D.hosts.length > 1 ? D.hosts[l.host] + ' ' : '') + l.line), html('td', { class: 'left' }, l.shared ? 'several' : nameOf(D.groups[l.group].name, 'span')),
 		html('td', { class: 'mid' }, count(l.samples)), html('td', { class: 'mid' }, count(l.loads)), html('td', { class: 'mid' }, count(l.stores)),
 		html('td', { class: 'mid' }, l.threads), html('td', {}, scale.text(l.cycles / D.duration_s)))));
 }
 function drawFacts() {
-	id('host').textContent = D.host || 'unknown host';
+	id('host').textContent = D.host || (D.hosts.length > 1 ? `${D.hosts.length} hosts: ${D.hosts.slice(0, 3).join(', ')}${D.hosts.length > 3 ? ', …' : ''}` : 'unknown host');
 	id('when').textContent = D.when;
 	id('same').textContent = D.command + ' --json';
 	id('facts').replaceChildren(...D.facts.map(f => html('span', {}, f)));

@@ -222,19 +222,20 @@ function drawAllButTime() {
 	drawLegend();
 	drawFigures();
 	drawTable();
+	drawAxes();
 	drawTopology();
 	drawCode();
 	drawLines();
 }
 function draw() {
-	const active = document.activeElement, focus = active?.dataset?.focus, holder = active?.closest?.('#heat, #flame, #machine')?.id;
+	const active = document.activeElement, focus = active?.dataset?.focus, holder = active?.closest?.('#heat, #flame, #machine, #matrix, #axes > figure')?.id;
 	drawAllButTime();
 	drawTime();
 	writeLink();
 	if (focus)
 		document.querySelector(`[data-focus="${focus}"]`)?.focus();
 	if (holder)
-		id(holder).firstChild.focus();
+		id(holder)?.firstChild.focus();
 }
 /* A selection as a link: file.html#select&source=dram&group=/a&time=3,9&bucket=40,50 */
 function writeLink() {
@@ -243,9 +244,12 @@ function writeLink() {
 		words.push('group=' + encodeURIComponent(D.groups[selected.group].name));
 	if (selected.source !== null)
 		words.push('source=' + D.sources[selected.source]);
-	for (const name of ['time', 'bucket', 'place', 'code'])
+	for (const name of ['time', 'bucket', 'place', 'code', 'memory'])
 		if (selected[name] !== null)
 			words.push(`${name}=${selected[name]}`);
+	for (const name of ['rank', 'role', 'region'])
+		if (selected[name] !== null)
+			words.push(`${name}=` + [selected[name]].flat().map(i => encodeURIComponent(D.names[name][i])).join());
 	if (words.length > 1 || location.hash.startsWith('#select'))
 		history.replaceState(null, '', words.length > 1 ? '#' + words.join('&') : location.pathname);
 }
@@ -258,13 +262,19 @@ function readLink() {
 		const [a, b] = (text || '').split(',').map(Number);
 		return a >= 0 && b >= a && b < end ? [a, b] : null;
 	};
+	const named = name => words.has(name) ? index(D.names[name], words.get(name)) : null;
+	const ranks = (words.get('rank') ?? 'none').split(',').map(text => D.names.rank.indexOf(text));
 	const code = +words.get('code'), [level, n] = (words.get('place') || '').split(',');
 	Object.assign(selected, { place: D.cpus.some(c => c[level] === +n) ? [level, +n] : null,
 		code: code && Number.isInteger(code) && frameOf(code) !== undefined ? code : null, group: index(D.groups.map(g => g.name), words.get('group')), source: index(D.sources, words.get('source')),
+		rank: range(ranks.join(), D.names.rank.length), role: named('role'),
+		region: named('region'), memory: words.has('memory') ? range(words.get('memory') + ',' + words.get('memory'), D.memories + 1)?.[0] ?? null : null,
 		time: range(words.get('time'), T), bucket: range(words.get('bucket'), L) });
 }
 async function start() {
 	await readColumns();
+	whole = scan();
+	AXES = makeAxes();
 	whole = scan();
 	R = whole;
 	drawFacts();

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What the HTML report gives up, step by step, to keep its size. */
+#include "html_facts.h"
+
+static void lose_callers(struct html_key *k, void *ctx)
+{
+	struct html_report *r = ctx;
+
+	if (k->stack)
+		k->stack = html_node_of(r, 0, r->nodes[k->stack].frame);
+}
+
+static void lose_cpus(struct html_key *k, void *ctx)
+{
+	struct html_report *r = ctx;
+
+	k->cpu = html_places_l3(&r->places, k->cpu);
+}
+
+static void lose_code(struct html_key *k, void *unused)
+{
+	(void)unused;
+	k->stack = 0;
+}
+
+static void lose_threads(struct html_key *k, void *unused)
+{
+	(void)unused;
+	k->role = 0;
+}
+
+static void lose_regions(struct html_key *k, void *unused)
+{
+	(void)unused;
+	k->region = 0;
+}
+
+/* The kind of the op is not shown. */
+static void lose_flags(struct html_key *k, void *unused)
+{
+	(void)unused;
+	k->flags = 0;
+}
+
+static void lose_places(struct html_key *k, void *unused)
+{
+	(void)unused;
+	k->cpu = HTML_NO_CPU;
+}
+
+/* What is worth least comes first. */
+static const struct {
+	const char *what;
+	unsigned int bins;
+	void (*change)(struct html_key *key, void *ctx);
+} steps[] = {
+	{ "time has at most 60 steps", 60, NULL },
+	{ "functions have no callers", 0, lose_callers },
+	{ "CPUs with one L3 are added up", 0, lose_cpus },
+	{ "time has at most 12 steps", 12, NULL },
+	{ "functions are not shown", 0, lose_code },
+	{ "threads of a rank are added up", 0, lose_threads },
+	{ "page walks and modified lines are not shown", 0, lose_flags },
+	{ "regions are not shown", 0, lose_regions },
+	{ "time has at most 4 steps", 4, NULL },
+	{ "CPUs are not shown", 0, lose_places },
+};
+
+static int fold(struct html_report *r)
+{
+	unsigned int i = r->folds;
+
+	if (i == ARRAY_SIZE(steps))
+		return -E2BIG;
+	r->folds++;
+	if (steps[i].bins)
+		html_rows_limit_bins(&r->rows, steps[i].bins);
+	else
+		html_rows_rekey(&r->rows, steps[i].change, r);
+	return 0;
+}
+
+int html_fold_add(struct html_report *r, struct html_key key, __u64 time_ns,
+		  const struct html_row *what)
+{
+	unsigned int done = 0;
+
+	for (;;) {
+		/* what was given up does not come back with new rows */
+		for (; done < r->folds; done++)
+			if (steps[done].change)
+				steps[done].change(&key, r);
+		if (html_rows_add(&r->rows, &key, time_ns, what) != -E2BIG)
+			return 0;
+		if (fold(r))
+			return -E2BIG;
+	}
+}
+
+void html_fold_text(const struct html_report *r, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	*buf = 0;
+	for (unsigned int i = 0; i < r->folds && n < size; i++) {
+		/* the last limit of time is the one that counts */
+		bool later = false;
+
+		for (unsigned int k = i + 1; k < r->folds; k++)
+			later |= steps[i].bins && steps[k].bins;
+		if (!later)
+			n += snprintf(buf + n, size - n, "%s%s", n ? ", " : "", steps[i].what);
+	}
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "html_places.h"
+
+#include "base/utf8.h"
+
+/* CPU and L3 of one host; L3s have numbers above those of all CPUs. */
+#define L3_KEY		   (1u << 31)
+#define PLACE_KEY(host, n) ((__u64)(host) << 32 | (n))
+
+__u16 html_places_cpu(struct html_places *p, __u32 cpu)
+{
+	const struct trace_topology *t = p->topology;
+	bool known = t && cpu < t->n;
+	__u32 number = u64_map_get(&p->numbers, PLACE_KEY(p->host, cpu));
+
+	if (number != U64_MAP_NONE)
+		return number;
+	if (p->n >= HTML_PLACES_MAX)
+		return HTML_NO_CPU;
+	array_reserve(p->place, p->room, p->n + 1);
+	u64_map_put(&p->numbers, PLACE_KEY(p->host, cpu), p->n);
+	p->place[p->n] =
+		(struct html_place){ p->host, cpu, known && t->has_sockets ? t->socket[cpu] : -1,
+				     known ? t->node[cpu] : -1, known ? t->ccx[cpu] : -1 };
+	if (known &&
+	    u64_map_get(&p->numbers, PLACE_KEY(p->host, L3_KEY | t->ccx[cpu])) == U64_MAP_NONE)
+		u64_map_put(&p->numbers, PLACE_KEY(p->host, L3_KEY | t->ccx[cpu]), p->n);
+	return p->n++;
+}
+
+__u16 html_places_l3(const struct html_places *p, __u16 place)
+{
+	const struct html_place *at = &p->place[place];
+
+	if (place == HTML_NO_CPU || at->l3 < 0)
+		return place;
+	return u64_map_get(&p->numbers, PLACE_KEY(at->host, L3_KEY | at->l3));
+}
+
+void html_places_host(struct html_places *p, const struct trace_info *info)
+{
+	p->host = intern_get(&p->hosts, info->host);
+	p->topology = info->topology;
+	/* where the machine is known, all of its CPUs are shown, else those with samples */
+	for (unsigned int cpu = 0; p->topology && cpu < p->topology->n; cpu++)
+		html_places_cpu(p, cpu);
+}
+
+static void level(FILE *f, const char *name, int number)
+{
+	if (number >= 0)
+		fprintf(f, ",\"%s\":%d", name, number);
+}
+
+void html_places_write(const struct html_places *p, FILE *f)
+{
+	fputs(",\"hosts\":[", f);
+	for (size_t i = 0; i < p->hosts.n; i++) {
+		if (i)
+			fputc(',', f);
+		utf8_put_json(f, intern_text(&p->hosts, i));
+	}
+	fputs("],\"cpus\":[", f);
+	for (size_t i = 0; i < p->n; i++) {
+		const struct html_place *at = &p->place[i];
+
+		fprintf(f, "%s{\"host\":%u,\"cpu\":%u", i ? "," : "", at->host, at->cpu);
+		level(f, "socket", at->socket);
+		level(f, "node", at->node);
+		level(f, "l3", at->l3);
+		fputc('}', f);
+	}
+	fputc(']', f);
+}
+
+void html_places_free(struct html_places *p)
+{
+	intern_free(&p->hosts);
+	u64_map_free(&p->numbers);
+	free(p->place);
+}
