@@ -82,7 +82,7 @@ class Containers(unittest.TestCase):
 
     def run_busy(self, path, cpu=0):
         cgroup = Cgroup(path)
-        self.busy.append(Busy(CPUS[cpu % len(CPUS)], cgroup))
+        self.busy.append(Busy(CPUS[cpu % len(CPUS)], cgroup, share=0.12))
         return cgroup
 
     def start(self, *args):
