@@ -60,6 +60,7 @@ static __always_inline struct ibs_cpu_counts *core_counts(core_t core)
 /* The parameter is for user space. */
 #define core_config(core)	 ((void)(core), &config)
 #define core_memory_nodes(core)	 ((void)(core), &memory_nodes)
+#define core_fetch_layout(core)	 ((void)(core), (const __u16 *)MAP_VALUE(fetch_layout))
 #define task_pid_tgid(core)	 ((void)(core), bpf_get_current_pid_tgid())
 #define task_uid_gid(core)	 ((void)(core), bpf_get_current_uid_gid())
 #define task_cpu(core)		 ((void)(core), bpf_get_smp_processor_id())

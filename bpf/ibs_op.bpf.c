@@ -134,6 +134,8 @@ static __always_inline __u64 sample_probe(core_t core, void *ctx, struct path pa
 	if (path.fetch) {
 		const bool extd = core_config(core)->ibs.caps & IBS_CAPS_FETCHCTLEXTD;
 
+		if (!extd)
+			regs[IBS_FETCH_EXTD] = 0;
 		if (bpf_probe_read_kernel(regs, (extd ? IBS_FETCH_REG_N : IBS_FETCH_REG_FIXED) * 8,
 					  (void *)(frag.data + sizeof(__u32))))
 			return IBS_OUTCOME_LOST_READ;

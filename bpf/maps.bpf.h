@@ -107,13 +107,21 @@ struct by_cpu {
 };
 struct by_cpu state SEC(".maps"), cpu_states SEC(".maps");
 
+/* Of the same use; only there for samples of ibs_fetch. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u16[IBS_FETCH_LAYOUT_ENTRIES]);
+} fetch_layout SEC(".maps");
+
 /* The loader turns the address of such a map into that of its value (sampler_open.c). */
-#define MAP_VALUE(map)                \
-	({                            \
-		void *p_ = &(map);    \
-                                      \
-		asm("" : "+r"(p_));   \
-		p_;                   \
+#define MAP_VALUE(map)              \
+	({                          \
+		void *p_ = &(map);  \
+                                    \
+		asm("" : "+r"(p_)); \
+		p_;                 \
 	})
 
 #endif

@@ -8,6 +8,7 @@
  *   core_config(core)		constants; each call is an instruction, each read another one
  *   core_control(core), core_state(core)
  *   core_memory_nodes(core)	struct ibs_memory_nodes
+ *   core_fetch_layout(core)	IBS_FETCH_LAYOUT_ENTRIES of config_fetch_layout()
  *   task_pid_tgid(core), task_uid_gid(core), task_cpu(core)
  *   task_comm(core, words)	16 bytes padded with zeros; not 0: there is no name
  *   task_cgroup_id(core, v1)	not 0
@@ -408,48 +409,44 @@ static __always_inline __u32 op_place(core_t core, const __u64 *regs, __u64 data
 	return cfg->layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
 }
 
-static __always_inline struct ibs_cpu core_cpu(core_cfg *cfg)
+static __always_inline __u32 fetch_place(core_t core, __u64 ctl)
 {
-	return (struct ibs_cpu){ .caps = cfg->ibs.caps, .quirks = cfg->ibs.quirks };
+	const __u16 *places = core_fetch_layout(core);
+
+	return places[ctl >> IBS_FETCH_CTL_STATUS & (IBS_FETCH_LAYOUT_ENTRIES - 1)];
 }
 
-static __always_inline __u32 fetch_place(core_cfg *cfg, const __u64 *regs)
-{
-	const struct ibs_cpu cpu = core_cpu(cfg);
-	const __u64 ctl = regs[IBS_FETCH_CTL];
-	__u32 pair = IBS_LAYOUT_IDX(ibs_fetch_itlb(cpu, ctl), ibs_fetch_class(cpu, ctl));
-
-	return cfg->layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
-}
-
-/* @metric: of @cfg, where each read is an instruction */
-static __always_inline bool metric_valid(core_cfg *cfg, __u32 metric, const __u64 *regs,
-					 __u64 data3, bool fetch)
-{
-	return fetch ? ibs_fetch_metric_valid(metric, core_cpu(cfg), regs[IBS_FETCH_CTL])
-		     : ibs_op_metric_valid(metric, cfg->ibs.caps, data3);
-}
-
-static __always_inline bool latency_selected(core_t core, const __u64 *regs, __u64 data3,
+/*
+ * @first: IBS_OP_DATA3 or IBS_FETCH_CTL. The test that most samples fail comes first: few ops have a
+ * latency, most fetches a short one.
+ */
+static __always_inline bool latency_selected(core_cfg *cfg, const __u64 *regs, __u64 first,
 					     __u32 min_lat, __u32 max_lat, bool fetch)
 {
-	core_cfg *cfg = core_config(core);
 	const __u32 metric = cfg->metric;
 	const __u32 lat =
-		fetch ? ibs_fetch_metric(metric, regs) : ibs_op_metric(metric, regs, data3);
+		fetch ? ibs_fetch_metric(metric, regs, first) : ibs_op_metric(metric, regs, first);
 
-	return metric_valid(cfg, metric, regs, data3, fetch) && lat >= min_lat &&
-	       (!max_lat || lat <= max_lat);
+	if (!fetch && !ibs_op_metric_valid(metric, cfg->ibs.caps, first))
+		return false;
+	if (lat < min_lat || (max_lat && lat > max_lat))
+		return false;
+	return !fetch ||
+	       ibs_fetch_metric_valid(
+		       metric, (struct ibs_cpu){ .caps = cfg->ibs.caps, .quirks = cfg->ibs.quirks },
+		       first);
 }
 
 /*
  * Everything that needs registers; @regs has those of every record. IBS_OUTCOME_AGGREGATED if
- * the sample is to be kept, and then *@place, unless it is NULL, is its entry in the layout.
+ * the sample is to be kept, and then *@place, unless it is NULL, is its entry in the layout, with
+ * the latency of a fetch above it: reading a register again costs ten instructions.
  */
 static __always_inline __u32 regs_select(core_t core, const __u64 *regs, __u32 *place, bool fetch)
 {
 	core_cfg *cfg = core_config(core);
-	__u64 data3 = place && !fetch ? regs[IBS_OP_DATA3] : 0;
+	const int at = fetch ? (int)IBS_FETCH_CTL : (int)IBS_OP_DATA3;
+	__u64 first = place ? regs[at] : 0;
 	__u32 word;
 
 	if (cfg->lat_select) {
@@ -461,17 +458,17 @@ static __always_inline __u32 regs_select(core_t core, const __u64 *regs, __u32 *
 		if (!min_lat)
 			min_lat = range;
 		if ((min_lat | max_lat) &&
-		    !latency_selected(core, regs, place || fetch ? data3 : regs[IBS_OP_DATA3],
-				      min_lat, max_lat, fetch))
+		    !latency_selected(cfg, regs, place ? first : regs[at], min_lat, max_lat, fetch))
 			return IBS_OUTCOME_FILTERED_LAT;
 	}
 	if (place || cfg->kind_select) {
-		word = fetch ? fetch_place(cfg, regs)
-			     : op_place(core, regs, place ? data3 : regs[IBS_OP_DATA3]);
+		first = place ? first : regs[at];
+		word = fetch ? fetch_place(core, first) : op_place(core, regs, first);
 		if (word < IBS_LAYOUT_FIRST)
 			return word;
 		if (place)
-			*place = word;
+			*place = fetch ? ibs_fetch_metric(cfg->metric, regs, first) << 16 | word
+				       : word;
 	}
 	/* n first: without a filter not even the call is left */
 	if (!core_config(core)->filter.n)
@@ -528,9 +525,10 @@ static __always_inline void count_miss(core_cfg *cfg, __u64 *miss, const __u64 *
 /* @word is of regs_select(). */
 static __always_inline __u32 aggregate(core_t core, __u32 word, const struct sample *s, bool fetch)
 {
-	__u32 hist = word & IBS_LAYOUT_HIST, index = slot_index(core, s->regs, fetch), metric;
+	__u32 hist = word & IBS_LAYOUT_HIST, index = slot_index(core, s->regs, fetch);
 	__u64 data3 = fetch ? 0 : s->regs[IBS_OP_DATA3], *words = map_find(core, series, &index);
 	core_cfg *cfg = core_config(core);
+	__u32 metric, lat = word >> 16;
 
 	word &= IBS_LAYOUT_WORD;
 	if (!words || word > cfg->slot_words - IBS_HIST_REACH)
@@ -541,14 +539,15 @@ static __always_inline __u32 aggregate(core_t core, __u32 word, const struct sam
 	if (cfg->weigh)
 		count_add(&words[IBS_PAIR_OPS], sample_ops(core, s));
 	metric = cfg->metric;
-	if (hist && metric_valid(cfg, metric, s->regs, data3, fetch)) {
-		__u32 lat = fetch ? ibs_fetch_metric(metric, s->regs)
-				  : ibs_op_metric(metric, s->regs, data3);
+	if (hist && (fetch || ibs_op_metric_valid(metric, cfg->ibs.caps, data3))) {
+		__u32 bucket;
+		__u64 cycles;
+
+		if (!fetch)
+			lat = ibs_op_metric(metric, s->regs, data3);
 		/* the mask is for the verifier, which cannot follow the bucket's arithmetic */
-		__u32 bucket = ibs_lat_bucket(lat) & IBS_HIST_BUCKET_MASK;
-
-		__u64 cycles = cfg->weigh ? lat * sample_ops(core, s) : lat;
-
+		bucket = ibs_lat_bucket(lat) & IBS_HIST_BUCKET_MASK;
+		cycles = cfg->weigh ? lat * sample_ops(core, s) : lat;
 		if (cfg->weigh)
 			count_add(&words[IBS_HIST_CYCLES], cycles);
 		if (!fetch && metric == IBS_METRIC_DC_MISS_LAT)

@@ -20,6 +20,7 @@ enum ibs_fetch_reg {
 
 #define IBS_FETCH_RAW_MIN (4 + 8 * IBS_FETCH_REG_FIXED)
 
+#define IBS_FETCH_CTL_STATUS	 50 /* the first of the bits that say what became of the fetch */
 #define IBS_FETCH_CTL_COMP	 IBS_BIT(50)
 #define IBS_FETCH_CTL_IC_MISS	 IBS_BIT(51)
 #define IBS_FETCH_CTL_PHY_VALID	 IBS_BIT(52)
@@ -164,11 +165,11 @@ static __always_inline bool ibs_fetch_metric_valid(enum ibs_metric m, struct ibs
 	return (cpu.caps & IBS_CAPS_FETCHCTLEXTD) && (ctl & IBS_FETCH_CTL_L1TLB_MISS);
 }
 
-/* Cycles of a metric, meaningful only if ibs_fetch_metric_valid(). */
-static __always_inline __u32 ibs_fetch_metric(enum ibs_metric m, const __u64 *regs)
+/* Cycles of a metric, meaningful only if ibs_fetch_metric_valid(); @ctl is regs[IBS_FETCH_CTL]. */
+static __always_inline __u32 ibs_fetch_metric(enum ibs_metric m, const __u64 *regs, __u64 ctl)
 {
 	if (m == IBS_METRIC_FETCH_LAT)
-		return regs[IBS_FETCH_CTL] >> 32 & 0xffff;
+		return ctl >> 32 & 0xffff;
 	return regs[IBS_FETCH_EXTD] & 0xffff;
 }
 

@@ -47,6 +47,12 @@ _Static_assert(IBS_LAT_BUCKETS <= IBS_HIST_BUCKET_MASK + 1, "mask cuts buckets")
 #define IBS_LAYOUT_ENTRIES	256
 #define IBS_LAYOUT_IDX(op, src) ((src) << 3 | (op))
 
+/*
+ * Where samples of ibs_fetch are counted, by IBS_FETCH_CTL from IBS_FETCH_CTL_STATUS on, which takes
+ * one step instead of forty: entries of the layout, with IBS_LAYOUT_HIST only where the latency is valid.
+ */
+#define IBS_FETCH_LAYOUT_ENTRIES (1 << 12)
+
 /* A word below it is no place but the enum ibs_outcome that samples of the pair come to. */
 #define IBS_LAYOUT_FIRST IBS_OUTCOME_N
 

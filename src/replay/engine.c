@@ -18,6 +18,7 @@
 struct engine {
 	struct ibs_config config;
 	struct ibs_memory_nodes memory_nodes;
+	__u16 fetch_layout[IBS_FETCH_LAYOUT_ENTRIES];
 	struct ibs_cpu_state cpu;
 	struct ibs_state *state;
 	const struct task *task; /* of the sample that is being looked at */
@@ -60,6 +61,7 @@ struct sample {
 
 #define core_config(e)		    (&(e)->config)
 #define core_memory_nodes(e)	    (&(e)->memory_nodes)
+#define core_fetch_layout(e)	    ((e)->fetch_layout)
 #define core_control(e)		    (&(e)->state->control)
 #define core_state(e)		    (&(e)->cpu)
 #define task_pid_tgid(e)	    ((e)->task->pid_tgid)
@@ -219,6 +221,8 @@ static int set_selection(struct engine *e, const struct selection *sel, struct e
 	int ret = 0;
 
 	config_select(&e->config, sel);
+	if (ibs_metric_of_fetch(e->config.metric))
+		config_fetch_layout(&e->config, e->fetch_layout);
 	core_control(e)->lat = (__u64)sel->max_lat << IBS_LAT_MAX_SHIFT | sel->min_lat;
 	core_control(e)->pid_test = out ? IBS_PID_TEST_OUT : IBS_PID_TEST_IN;
 	if (selects_processes(sel))

@@ -107,6 +107,7 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 	err = err ?: bpf_map__set_value_size(m->records, sampler_record_bytes(opts));
 	err = err ?: bpf_map__set_autocreate(m->records, sampler_has_rings(opts));
 	err = err ?: bpf_map__set_autocreate(m->bell, sampler_has_rings(opts));
+	err = err ?: bpf_map__set_autocreate(m->fetch_layout, ibs_metric_of_fetch(opts->metric));
 	err = err ?: bpf_map__set_max_entries(m->stacks, SAMPLER_STACKS);
 	err = err ?: bpf_map__set_value_size(m->stacks, sampler_stack_depth() * sizeof(__u64));
 	err = err ?: bpf_map__set_autocreate(m->stacks, opts->stacks);
@@ -163,8 +164,8 @@ static struct ibs_op_bpf *loading;
  */
 static int use_values(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
 {
-	const int fds[] = { bpf_map__fd(loading->maps.state),
-			    bpf_map__fd(loading->maps.cpu_states) };
+	const int fds[] = { bpf_map__fd(loading->maps.state), bpf_map__fd(loading->maps.cpu_states),
+			    bpf_map__fd(loading->maps.fetch_layout) };
 	size_t n = bpf_program__insn_cnt(prog);
 	struct bpf_insn *insns = malloc(n * sizeof(*insns));
 	int ret;
@@ -176,7 +177,7 @@ static int use_values(struct bpf_program *prog, struct bpf_prog_load_opts *opts,
 	for (size_t i = 0; i < n; i++)
 		if (insns[i].code == (BPF_LD | BPF_IMM | BPF_DW) &&
 		    insns[i].src_reg == BPF_PSEUDO_MAP_FD &&
-		    (insns[i].imm == fds[0] || insns[i].imm == fds[1]))
+		    (insns[i].imm == fds[0] || insns[i].imm == fds[1] || insns[i].imm == fds[2]))
 			insns[i].src_reg = BPF_PSEUDO_MAP_VALUE;
 	ret = bpf_program__set_insns(prog, insns, n);
 	free(insns);
@@ -233,6 +234,13 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 			       "the kernel refuses the BPF program: %s; run again with -v for the "
 			       "verifier's words, see `ibscope doctor` for privileges and lockdown",
 			       strerror(-ret));
+	if (ibs_metric_of_fetch(opts->metric)) {
+		__u16 places[IBS_FETCH_LAYOUT_ENTRIES];
+		__u32 zero = 0;
+
+		config_fetch_layout((const struct ibs_config *)&s->skel->rodata->config, places);
+		bpf_map_update_elem(bpf_map__fd(s->skel->maps.fetch_layout), &zero, places, 0);
+	}
 	ret = map_array(s->skel->maps.state, &s->state_map, err);
 	ret = ret ?: map_array(s->skel->maps.cpu_states, &s->states, err);
 	if (ret)
@@ -522,22 +530,6 @@ int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses)
 		if (addresses[i] < (__u64)PERF_CONTEXT_MAX)
 			addresses[n++] = addresses[i];
 	return n;
-}
-
-int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, struct err *err)
-{
-	struct bpf_prog_info info = {};
-	__u32 len = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(s->prog_fd, &info, &len))
-		return err_set(err, -errno, "cannot ask for the program's size: %s",
-			       strerror(errno));
-	*out = (struct sampler_prog_size){
-		.insns = info.xlated_prog_len / 8,
-		.bytes = info.jited_prog_len,
-		.verified = info.verified_insns,
-	};
-	return 0;
 }
 
 int sampler_prog_fd(const struct sampler *s)

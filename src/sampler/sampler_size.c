@@ -4,6 +4,7 @@
 #include "sampler_private.h"
 #include "trace/trace.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
@@ -194,4 +195,20 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	ret = plan_rings(opts, limit - rest - out->series - out->stacks, out, err);
 	out->total = rest + out->series + out->stacks + out->rings;
 	return ret;
+}
+
+int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, struct err *err)
+{
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(s->prog_fd, &info, &len))
+		return err_set(err, -errno, "cannot ask for the program's size: %s",
+			       strerror(errno));
+	*out = (struct sampler_prog_size){
+		.insns = info.xlated_prog_len / 8,
+		.bytes = info.jited_prog_len,
+		.verified = info.verified_insns,
+	};
+	return 0;
 }

@@ -3,6 +3,7 @@
 
 #include "counts/layout.h"
 
+#include <ibscope/fetch.h>
 #include <string.h>
 
 #define MIN_CGROUPS 16384
@@ -78,4 +79,16 @@ void config_select(struct ibs_config *c, const struct selection *sel)
 	c->comm_but = sel->comms_but;
 	for (size_t i = 0; i < sel->n_comms && i < IBS_COMMS_MAX; i++)
 		memcpy(c->comms[i], sel->comms[i], strnlen(sel->comms[i], 15));
+}
+
+void config_fetch_layout(const struct ibs_config *c, __u16 *out)
+{
+	for (__u64 status = 0; status < IBS_FETCH_LAYOUT_ENTRIES; status++) {
+		const __u64 ctl = status << IBS_FETCH_CTL_STATUS;
+
+		out[status] = c->layout[IBS_LAYOUT_IDX(ibs_fetch_itlb(c->ibs, ctl),
+						       ibs_fetch_class(c->ibs, ctl))];
+		if (!ibs_fetch_metric_valid(c->metric, c->ibs, ctl))
+			out[status] &= ~IBS_LAYOUT_HIST;
+	}
 }

@@ -28,4 +28,7 @@ struct ibs_selected_cgroup selected_cgroup_value(const struct selected_cgroup *c
 /* Set in @c what depends on the selection; `ibs` and `metric` are set. */
 void config_select(struct ibs_config *c, const struct selection *sel);
 
+/* What core_fetch_layout() is, by @c after config_select(), of ibs_fetch. @out: IBS_FETCH_LAYOUT_ENTRIES */
+void config_fetch_layout(const struct ibs_config *c, __u16 *out);
+
 #endif

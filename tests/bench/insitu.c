@@ -90,8 +90,9 @@ static const struct variant {
 	  { .by = IBS_BY_CGROUP, .sel.cgroups = &nobody_cgroup, .sel.n_cgroups = 1, FETCH } },
 	{ "fetch: rejected: latency", { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT, FETCH } },
 	{ "fetch: aggregated: by cgroup", { .by = IBS_BY_CGROUP, FETCH } },
+	{ "fetch: forwarded", { .output = SAMPLER_RECORDS, FETCH } },
 };
-#define FETCHES	 4 /* the last of them, the floor first */
+#define FETCHES	 5 /* the last of them, the floor first */
 #define VARIANTS (sizeof(variants) / sizeof(variants[0]))
 #define EMPTY	 1 /* the floor */
 

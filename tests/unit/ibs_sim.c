@@ -32,7 +32,7 @@ static void draw(bool fetch, __u64 seed, unsigned int c, __u64 k, struct ibs_cpu
 		ibs_sim_fetch(seed, c, k, r);
 		count(IBS_LAYOUT_IDX(ibs_fetch_itlb(cpu, *r), ibs_fetch_class(cpu, *r)),
 		      ibs_fetch_metric_valid(IBS_METRIC_FETCH_LAT, cpu, *r),
-		      ibs_fetch_metric(IBS_METRIC_FETCH_LAT, r));
+		      ibs_fetch_metric(IBS_METRIC_FETCH_LAT, r, *r));
 		return;
 	}
 	ibs_sim_op(seed, c, k, cpu.caps, r);

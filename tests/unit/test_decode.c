@@ -1180,8 +1180,9 @@ static void test_fetch_classes(void **state)
 			assert_int_equal(
 				ibs_fetch_metric_valid(IBS_METRIC_ITLB_REFILL_LAT, cpus[c], ctl),
 				rows[i].refill && known);
-			assert_int_equal(ibs_fetch_metric(IBS_METRIC_FETCH_LAT, regs), 321);
-			assert_int_equal(ibs_fetch_metric(IBS_METRIC_ITLB_REFILL_LAT, regs), 0x77);
+			assert_int_equal(ibs_fetch_metric(IBS_METRIC_FETCH_LAT, regs, *regs), 321);
+			assert_int_equal(ibs_fetch_metric(IBS_METRIC_ITLB_REFILL_LAT, regs, 0),
+					 0x77);
 		}
 	}
 	assert_false(ibs_fetch_metric_valid(IBS_METRIC_ITLB_REFILL_LAT,

@@ -24,10 +24,12 @@ LIMITS = {
     'rejected: op': (130, 450),
     'rejected: src': (130, 450),
     'aggregated: by cgroup': (300, 600),
-    # 1.1 times those of ops
-    'fetch: rejected: cgroup': (110, 110),
-    'fetch: rejected: latency': (143, 495),
-    'fetch: aggregated: by cgroup': (330, 660),
+    'forwarded': (400, 600),
+    # those of ops
+    'fetch: rejected: cgroup': (100, 100),
+    'fetch: rejected: latency': (130, 450),
+    'fetch: aggregated: by cgroup': (300, 600),
+    'fetch: forwarded': (400, 600),
 }
 
 
