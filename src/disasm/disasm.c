@@ -131,23 +131,28 @@ static unsigned char access_of(const cs_insn *in, const cs_x86_op *op)
 	       (op->access & CS_AC_WRITE ? INSN_WRITE : 0);
 }
 
-static void add_mem(const cs_insn *in, const cs_x86_op *op, struct insn *out)
+static void put_mem(const cs_x86_op *op, struct insn_mem *mem)
 {
 	unsigned int segment = op->mem.segment;
 
-	if (is_address_only(in) || out->n_mem == INSN_MEM_MAX)
-		return;
-	out->mem[out->n_mem++] = (struct insn_mem){
+	*mem = (struct insn_mem){
 		.base = reg_of(op->mem.base),
 		.index = reg_of(op->mem.index),
 		.scale = op->mem.scale,
-		.access = access_of(in, op),
 		.size = op->size,
 		.segment = segment == X86_REG_FS   ? 'f'
 			   : segment == X86_REG_GS ? 'g'
 						   : 0,
 		.displacement = op->mem.disp,
 	};
+}
+
+static void add_mem(const cs_insn *in, const cs_x86_op *op, struct insn *out)
+{
+	if (is_address_only(in) || out->n_mem == INSN_MEM_MAX)
+		return;
+	put_mem(op, &out->mem[out->n_mem]);
+	out->mem[out->n_mem++].access = access_of(in, op);
 }
 
 static void add_writes(const cs_insn *in, struct insn *out)
@@ -169,6 +174,31 @@ static const cs_x86_op *operand(const struct disasm *d, unsigned int i)
 	return &x86->operands[d->intel ? i : x86->op_count - 1u - i];
 }
 
+/* Of an instruction with two operands, the first a register that it writes. */
+static void set_effect(const struct disasm *d, struct insn *out)
+{
+	const cs_x86_op *source = operand(d, 1);
+	bool whole = operand(d, 0)->size == 8, reg = source->type == X86_OP_REG,
+	     imm = source->type == X86_OP_IMM, mem = source->type == X86_OP_MEM;
+	unsigned int id = d->insn->id;
+
+	out->from = reg && whole ? reg_of(source->reg) : INSN_NO_REG;
+	out->value = imm ? source->imm : 0;
+	if ((id == X86_INS_MOV || id == X86_INS_MOVABS) && imm) {
+		out->effect = INSN_SET;
+	} else if (id == X86_INS_MOV && whole) {
+		out->effect = mem ? INSN_LOAD : out->from >= 0 ? INSN_MOVE : INSN_OTHER;
+	} else if (id == X86_INS_LEA && whole) {
+		put_mem(source, &out->mem[0]);
+		out->effect = INSN_ADDRESS;
+	} else if ((id == X86_INS_ADD || (id == X86_INS_SUB && imm)) && whole) {
+		out->effect = INSN_ADD;
+		out->value *= id == X86_INS_SUB ? -1 : 1;
+	}
+	if (out->effect != INSN_MOVE && out->effect != INSN_ADD)
+		out->from = INSN_NO_REG;
+}
+
 static void add_operands(const struct disasm *d, struct insn *out)
 {
 	unsigned int n = d->insn->detail->x86.op_count, written = 0;
@@ -184,11 +214,8 @@ static void add_operands(const struct disasm *d, struct insn *out)
 		out->writes |= 1u << reg;
 		out->to = written++ ? INSN_NO_REG : reg;
 	}
-	if (d->insn->id != X86_INS_MOV || n != 2 || out->to < 0)
-		return;
-	if (operand(d, 1)->type == X86_OP_REG && operand(d, 0)->size == 8)
-		out->from = reg_of(operand(d, 1)->reg);
-	out->move = out->from >= 0;
+	if (n == 2 && out->to >= 0)
+		set_effect(d, out);
 }
 
 /*

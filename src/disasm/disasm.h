@@ -28,6 +28,16 @@ struct insn_mem {
 
 enum insn_flow { INSN_NEXT, INSN_JUMP, INSN_BRANCH, INSN_CALL, INSN_RETURN };
 
+/* What an instruction makes of all 8 bytes of the register `to`. */
+enum insn_effect {
+	INSN_OTHER,
+	INSN_MOVE,    /* another register, `from` */
+	INSN_LOAD,    /* mem[0] */
+	INSN_ADDRESS, /* the address that mem[0] names; n_mem is 0 */
+	INSN_ADD, /* itself plus `from`, or else plus mem[0] if n_mem is 1, or else plus `value` */
+	INSN_SET, /* `value` */
+};
+
 struct insn {
 	unsigned int len;    /* bytes */
 	char text[96];	     /* AT&T or Intel syntax, as asked for */
@@ -36,9 +46,10 @@ struct insn {
 	__u64 target;
 	unsigned int n_mem; /* operands in memory; stacks of push, call and return are none */
 	struct insn_mem mem[INSN_MEM_MAX]; /* what is written first */
-	__u16 writes;	      /* general registers that change, also in part: 1 << number */
-	bool move;	      /* `to` becomes all 8 bytes of `from`, a register */
+	__u16 writes; /* general registers that change, also in part: 1 << number */
+	enum insn_effect effect;
 	signed char from, to; /* `to`: the register that is written, if it is only one operand */
+	__s64 value;	      /* of INSN_SET and INSN_ADD */
 };
 
 struct disasm;

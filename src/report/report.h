@@ -10,36 +10,38 @@
 #include "trace/tasks.h"
 
 /* X(NAME, "name", "meaning") */
-#define REPORT_KEY_TABLE(X)                                                           \
-	X(SRC, "src", "where the data came from")                                     \
-	X(OP, "op", "kind of op")                                                     \
-	X(CGROUP, "cgroup", "path of the cgroup")                                     \
-	X(CONTAINER, "container", "name or id of the container")                      \
-	X(POD, "pod", "namespace and name of the pod, or its uid")                    \
-	X(PID, "pid", "process")                                                      \
-	X(TID, "tid", "thread")                                                       \
-	X(COMM, "comm", "name of the thread")                                         \
-	X(CPU, "cpu", "logical CPU")                                                  \
-	X(CCX, "ccx", "cores that share an L3")                                       \
-	X(NODE, "node", "NUMA node of the CPU")                                       \
-	X(MEM_NODE, "mem_node", "NUMA node of the data's physical address")           \
-	X(MODE, "mode", "user or kernel")                                             \
-	X(SYMBOL, "symbol", "function of the op's address")                           \
-	X(DSO, "dso", "file of the op's address")                                     \
-	X(SRCLINE, "srcline", "source file and line of the op's address")             \
-	X(IP, "ip", "address of the op")                                              \
-	X(PAGE, "page", "4 KiB page of the data's address")                           \
-	X(LINE, "line", "cache line (64 bytes) of the data's address")                \
-	X(MAPPING, "mapping", "file of the data's address, or [heap], [stack] ...")   \
-	X(VARIABLE, "variable", "variable at the data's address")                     \
-	X(OFFSET, "offset", "offset of the data in its variable, or in its file")     \
-	X(SPACE, "space", "address space of page and line: a pid or kernel")          \
-	X(PAGE_SIZE, "page_size", "size of the data's page, bytes")                   \
-	X(RANK, "rank", "MPI rank of the process")                                    \
-	X(HOST, "host", "machine that recorded")                                      \
-	X(REGION, "region", "regions that the program named")                         \
-	X(OMP_REGION, "omp_region", "function and line of OpenMP's region")           \
-	X(THREAD_ROLE, "thread_role", "number in the OpenMP team, or order of start") \
+#define REPORT_KEY_TABLE(X)                                                             \
+	X(SRC, "src", "where the data came from")                                       \
+	X(OP, "op", "kind of op")                                                       \
+	X(CGROUP, "cgroup", "path of the cgroup")                                       \
+	X(CONTAINER, "container", "name or id of the container")                        \
+	X(POD, "pod", "namespace and name of the pod, or its uid")                      \
+	X(PID, "pid", "process")                                                        \
+	X(TID, "tid", "thread")                                                         \
+	X(COMM, "comm", "name of the thread")                                           \
+	X(CPU, "cpu", "logical CPU")                                                    \
+	X(CCX, "ccx", "cores that share an L3")                                         \
+	X(NODE, "node", "NUMA node of the CPU")                                         \
+	X(MEM_NODE, "mem_node", "NUMA node of the data's physical address")             \
+	X(MODE, "mode", "user or kernel")                                               \
+	X(SYMBOL, "symbol", "function of the op's address")                             \
+	X(DSO, "dso", "file of the op's address")                                       \
+	X(SRCLINE, "srcline", "source file and line of the op's address")               \
+	X(IP, "ip", "address of the op")                                                \
+	X(PAGE, "page", "4 KiB page of the data's address")                             \
+	X(LINE, "line", "cache line (64 bytes) of the data's address")                  \
+	X(MAPPING, "mapping", "file of the data's address, or [heap], [stack] ...")     \
+	X(VARIABLE, "variable", "variable at the data's address")                       \
+	X(OFFSET, "offset", "offset of the data in its variable, or in its file")       \
+	X(TYPE, "type", "type of the data, by debug information, or why it is unknown") \
+	X(FIELD, "field", "field of the type")                                          \
+	X(SPACE, "space", "address space of page and line: a pid or kernel")            \
+	X(PAGE_SIZE, "page_size", "size of the data's page, bytes")                     \
+	X(RANK, "rank", "MPI rank of the process")                                      \
+	X(HOST, "host", "machine that recorded")                                        \
+	X(REGION, "region", "regions that the program named")                           \
+	X(OMP_REGION, "omp_region", "function and line of OpenMP's region")             \
+	X(THREAD_ROLE, "thread_role", "number in the OpenMP team, or order of start")   \
 	X(EVENT, "event", "event that took the sample")
 
 enum report_key {
@@ -201,6 +203,7 @@ struct report_table {
 	__u64 total_buckets[IBS_LAT_BUCKETS], rest_buckets[IBS_LAT_BUCKETS];
 	size_t n_ranks;		    /* of MPI, in all recordings */
 	const __u64 *data;	    /* samples by enum data_kind; NULL: not asked for */
+	const __u64 *types;	    /* samples by enum type_kind; NULL: not asked for */
 	const char *estimated_unit; /* "ops", "cycles", "fetches"; NULL: not the same for all */
 };
 

@@ -15,6 +15,7 @@ int report_new(const struct report_opts *opts, struct report **out, struct err *
 	r->opts = *opts;
 	r->words = opts->n_by + 1;
 	r->needs_data = report_needs_data(opts->by, opts->n_by);
+	r->needs_types = report_by(opts, REPORT_KEY_TYPE) || report_by(opts, REPORT_KEY_FIELD);
 	report_part(r, opts->info, opts->tasks, opts->symbols);
 	*out = r;
 	return 0;

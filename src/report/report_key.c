@@ -79,7 +79,8 @@ bool report_needs_symbols(const enum report_key *keys, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
 		if (keys[i] == REPORT_KEY_SYMBOL || keys[i] == REPORT_KEY_DSO ||
-		    keys[i] == REPORT_KEY_SRCLINE || keys[i] == REPORT_KEY_OMP_REGION)
+		    keys[i] == REPORT_KEY_SRCLINE || keys[i] == REPORT_KEY_OMP_REGION ||
+		    keys[i] == REPORT_KEY_TYPE || keys[i] == REPORT_KEY_FIELD)
 			return true;
 	return report_needs_data(keys, n);
 }
@@ -196,6 +197,36 @@ static bool place_word(struct report *r, enum report_key key, const struct data_
 			 word);
 }
 
+static void find_type(const struct report *r, const struct trace_event *ev,
+		      const struct data_place *place, struct type_access *out)
+{
+	const struct trace_sample *s = &ev->sample;
+	__u64 width = 0;
+
+	*out = (struct type_access){ .kind = TYPE_NO_ACCESS };
+	if (ev->kind != TRACE_SAMPLE_OP || !(s->op.present >> IBS_OP_DATA3 & 1) ||
+	    !(s->op.reg[IBS_OP_DATA3] & IBS_OP_DATA3_MEM))
+		return;
+	out->kind = s->kernel ? TYPE_KERNEL : TYPE_NO_FILE;
+	if (s->kernel || !s->has_ip || !s->has_task)
+		return;
+	if (!ibs_op_field(&s->op, IBS_OP_FIELD_OP_MEM_WIDTH, &width) || width > 7)
+		width = 0;
+	symbols_type(r->opts.symbols, r->opts.tasks, s->tgid, s->ip, place,
+		     width ? 1u << (width - 1) : 0, ev->time, out);
+}
+
+static bool type_word(struct report *r, enum report_key key, const struct type_access *a,
+		      __u64 *word)
+{
+	char reason[32];
+
+	if (key == REPORT_KEY_FIELD || a->type)
+		return text_word(r, key == REPORT_KEY_TYPE ? a->type : a->field, word);
+	snprintf(reason, sizeof(reason), "[%s]", type_kind_name(a->kind));
+	return text_word(r, reason, word);
+}
+
 static bool space_word(const struct report *r, const struct trace_sample *s, bool op, __u64 *word)
 {
 	__u64 addr;
@@ -289,7 +320,7 @@ bool report_omp_region(const struct tasks *tasks, struct symbols *symbols,
 }
 
 static bool key_word(struct report *r, enum report_key key, const struct trace_event *ev,
-		     const struct data_place *place, __u64 *word)
+		     const struct data_place *place, const struct type_access *access, __u64 *word)
 {
 	const struct trace_sample *s = &ev->sample;
 	bool op = ev->kind == TRACE_SAMPLE_OP;
@@ -343,6 +374,9 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 	case REPORT_KEY_VARIABLE:
 	case REPORT_KEY_OFFSET:
 		return place_word(r, key, place, word);
+	case REPORT_KEY_TYPE:
+	case REPORT_KEY_FIELD:
+		return type_word(r, key, access, word);
 	case REPORT_KEY_SPACE:
 		return space_word(r, s, op, word);
 	case REPORT_KEY_PAGE_SIZE:
@@ -368,15 +402,20 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 
 void report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
 {
+	struct type_access access;
 	struct data_place place;
 	__u64 absent = 0;
 
-	if (r->needs_data) {
+	if (r->needs_data || r->needs_types)
 		find_place(r, ev, &place);
+	if (r->needs_data)
 		r->data[place.kind]++;
+	if (r->needs_types) {
+		find_type(r, ev, &place, &access);
+		r->types[access.kind]++;
 	}
 	for (unsigned int k = 0; k < r->opts.n_by; k++) {
-		if (key_word(r, r->opts.by[k], ev, &place, &words[k]))
+		if (key_word(r, r->opts.by[k], ev, &place, &access, &words[k]))
 			continue;
 		words[k] = 0;
 		absent |= 1ull << k;

@@ -226,30 +226,67 @@ static void view_row(const struct report_table *t, const struct report_row *row,
 	}
 }
 
-void data_kinds_print(FILE *f, const __u64 *samples)
+/* A line of samples by kind that adds up; @first is there even if it is 0. */
+static void print_kinds(FILE *f, const char *what, const __u64 *samples, unsigned int n,
+			unsigned int first, const char *(*name)(unsigned int))
 {
 	const char *before = "";
 	__u64 sum = 0;
 
-	for (unsigned int k = 0; k < DATA_KIND_N; k++)
+	for (unsigned int k = 0; k < n; k++)
 		sum += samples[k];
-	fprintf(f, "\ndata      %llu samples = ", (ull)sum);
-	for (unsigned int k = 0; k < DATA_KIND_N; k++) {
-		if (!samples[k] && k != DATA_VARIABLE)
+	fprintf(f, "\n%-9s %llu samples = ", what, (ull)sum);
+	for (unsigned int k = 0; k < n; k++) {
+		if (!samples[k] && k != first)
 			continue;
-		fprintf(f, "%s%llu %s", before, (ull)samples[k], data_kind_name(k));
+		fprintf(f, "%s%llu %s", before, (ull)samples[k], name(k));
 		before = " + ";
 	}
 	fputc('\n', f);
 }
 
-json_t *data_kinds_json(const __u64 *samples)
+static json_t *kinds_json(const __u64 *samples, unsigned int n, const char *(*name)(unsigned int))
 {
 	json_t *j = samples ? json_object() : json_null();
 
-	for (unsigned int k = 0; samples && k < DATA_KIND_N; k++)
-		json_object_set_new(j, data_kind_name(k), json_integer(samples[k]));
+	for (unsigned int k = 0; samples && k < n; k++)
+		json_object_set_new(j, name(k), json_integer(samples[k]));
 	return j;
+}
+
+static const char *data_name(unsigned int k)
+{
+	return data_kind_name(k);
+}
+
+static const char *type_name(unsigned int k)
+{
+	return type_kind_name(k);
+}
+
+void data_kinds_print(FILE *f, const __u64 *samples)
+{
+	print_kinds(f, "data", samples, DATA_KIND_N, DATA_VARIABLE, data_name);
+}
+
+json_t *data_kinds_json(const __u64 *samples)
+{
+	return kinds_json(samples, DATA_KIND_N, data_name);
+}
+
+/* Samples by kind, and the share of accesses of which the type is known. */
+static void print_types(FILE *f, const __u64 *samples)
+{
+	__u64 found = 0, all = 0;
+
+	for (unsigned int k = 0; k < TYPE_KIND_N; k++) {
+		all += k == TYPE_NO_ACCESS ? 0 : samples[k];
+		found += TYPE_FOUND(k) ? samples[k] : 0;
+	}
+	print_kinds(f, "types", samples, TYPE_KIND_N, TYPE_POINTER, type_name);
+	if (all)
+		fprintf(f, "          known of %.1f %% of %llu accesses\n", 100.0 * found / all,
+			(ull)all);
 }
 
 /* The lines below the table. */
@@ -260,6 +297,8 @@ static void print_balance(FILE *f, const struct report_table *t)
 			t->total.imbalance, t->n_ranks, t->total.busiest);
 	if (t->data)
 		data_kinds_print(f, t->data);
+	if (t->types)
+		print_types(f, t->types);
 }
 
 static void print_text(FILE *f, const struct screen *screen, const struct report_head *head,
@@ -459,6 +498,7 @@ static void print_json(FILE *f, const struct report_head *head, const struct rep
 	json_object_set_new(j, "ranks", json_integer(t->n_ranks));
 	json_object_set_new(j, "busiest_rank", known(!isnan(t->total.imbalance), t->total.busiest));
 	json_object_set_new(j, "data", data_kinds_json(t->data));
+	json_object_set_new(j, "types", kinds_json(t->types, TYPE_KIND_N, type_name));
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
 		json_array_append_new(by, json_string(report_key_name(t->opts->by[k])));
 	json_object_set_new(j, "estimated_unit", known_text(t->estimated_unit));

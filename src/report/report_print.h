@@ -41,7 +41,8 @@ __attribute__((format(printf, 2, 3))) void report_print_line(FILE *f, const char
  * freq, pmu}], filter, samples {op, fetch, selected}, lost {samples, records}, ledger {seen,
  * forwarded, filtered, unseen, lost}, whole, missing, skipped_blocks, skipped_bytes. Of the report:
  * options, metric, estimated_unit, recordings [the same of each, if there are several], ranks,
- * busiest_rank, data {samples by enum data_kind} or null, by [key], rows [{labels {key}, column}], rest {rows, column},
+ * busiest_rank, data {samples by enum data_kind} or null, types {samples by
+ * enum type_kind} or null, by [key], rows [{labels {key}, column}], rest {rows, column},
  * total {column}. Keys and columns are those of the tables in report.h; shares are fractions,
  * latencies cycles. CSV has a column a key, those, and `source`; its row "[rest]" is `rest`.
  *

@@ -76,6 +76,8 @@ struct report {
 	size_t n_ranks;
 	bool needs_data;
 	__u64 data[DATA_KIND_N]; /* samples, if needs_data */
+	bool needs_types;
+	__u64 types[TYPE_KIND_N]; /* samples, if needs_types */
 	__u32 part;
 };
 

@@ -259,6 +259,7 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		.total.imbalance = NAN,
 		.n_ranks = r->n_ranks,
 		.data = r->needs_data ? r->data : NULL,
+		.types = r->needs_types ? r->types : NULL,
 	};
 	if (r->opts.price)
 		report_prices(r, out->rows);

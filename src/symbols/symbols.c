@@ -374,6 +374,10 @@ static bool find_variable(struct symbols *s, const struct task_map *map, __u64 a
 	out->kind = out->variable ? DATA_VARIABLE : DATA_NO_SYMBOL;
 	out->has_offset = out->variable;
 	out->mapping = map->path;
+	out->object = d->object;
+	out->pgoff = map->pgoff;
+	out->exec = map->exec;
+	out->at = offset;
 	return true;
 }
 
@@ -442,6 +446,30 @@ void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 	}
 	if (!strcmp(out->mapping, "//anon"))
 		out->mapping = "[anon]";
+}
+
+void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 ip,
+		  const struct data_place *data, unsigned int size, __u64 time,
+		  struct type_access *out)
+{
+	struct type_access by_data;
+	struct task_map map;
+	struct dso *d;
+
+	*out = (struct type_access){ .kind = TYPE_NO_FILE };
+	if (tasks_map(tasks, tgid, ip, time, false, &map) && kind_of(map.path) == DATA_NO_SYMBOL) {
+		d = dso_at(s, &map);
+		if (!d->opened)
+			open_dso(s, d);
+		out->kind = TYPE_NO_OBJECT;
+		if (d->object)
+			object_type(d->object, ip - map.start + map.pgoff, out);
+	}
+	if (!data->object || (TYPE_FOUND(out->kind) && out->field && out->kind != TYPE_VARIABLE))
+		return;
+	object_variable_type(data->object, data->pgoff, data->exec, data->at, size, &by_data);
+	if (TYPE_FOUND(by_data.kind) && (by_data.field || !TYPE_FOUND(out->kind)))
+		*out = by_data;
 }
 
 size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, void *arg), void *arg)

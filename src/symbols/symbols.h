@@ -8,8 +8,10 @@
 #define IBSCOPE_SYMBOLS_H
 
 #include "trace/tasks.h"
+#include "types/data_types.h"
 
 struct symbols;
+struct object;
 
 struct symbols_opts {
 	const struct trace_info *info; /* outlives the symbols */
@@ -72,6 +74,11 @@ struct data_place {
 	const char *variable; /* NULL: it is not DATA_VARIABLE */
 	bool has_offset;      /* in the variable, or in a DATA_FILE: */
 	__u64 offset;
+
+	/* for symbols_type(): the file with a segment there, NULL: none; as for object_variable() */
+	struct object *object;
+	__u64 pgoff, at;
+	bool exec;
 };
 
 /**
@@ -91,6 +98,17 @@ const char *data_place_label(const struct data_place *place, char *buf, size_t s
  */
 void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
 		  struct data_place *out);
+
+/**
+ * symbols_type() - the type and field that an op of a process accessed
+ * @data: what lies at the data's address, by symbols_data(), or DATA_NO_ADDRESS
+ * @size: bytes accessed, 0: unknown
+ *
+ * By the instruction; where that gives no field of a type, by the variable that has the address.
+ */
+void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 ip,
+		  const struct data_place *data, unsigned int size, __u64 time,
+		  struct type_access *out);
 
 /**
  * symbols_problems() - what could not be used, and why: a call a file

@@ -39,6 +39,7 @@ struct object {
 	Elf *elf;
 	struct names functions, variables;
 	bool no_lines;
+	struct types *types;
 	Dwfl_Callbacks callbacks;
 	struct object_opts opts;
 	char *debug_path;
@@ -195,6 +196,7 @@ void object_close(struct object *o)
 		return;
 	if (o->dwfl)
 		dwfl_end(o->dwfl);
+	types_free(o->types);
 	free(o->functions.v);
 	free(o->variables.v);
 	free(o);
@@ -488,6 +490,39 @@ bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset, con
 	*name = v ? v->name : NULL;
 	*at = v ? addr - v->addr : 0;
 	return true;
+}
+
+/* Return: NULL without debug information, or where libdw would open what it names itself. */
+static struct types *types_of(struct object *o)
+{
+	Dwarf_Addr unused;
+
+	if (!o->types && dwfl_module_getdwarf(o->module, &unused) && !o->no_lines)
+		o->types = types_new(o->module, o->bias);
+	return o->types;
+}
+
+void object_type(struct object *o, __u64 offset, struct type_access *out)
+{
+	struct types *types = types_of(o);
+	__u64 addr;
+
+	*out = (struct type_access){ .kind = TYPE_NO_DEBUG };
+	if (!types)
+		return;
+	out->kind = TYPE_NO_FUNCTION;
+	if (address_of(o, offset, &addr))
+		types_of_code(types, addr, out);
+}
+
+void object_variable_type(struct object *o, __u64 pgoff, bool exec, __u64 offset, unsigned int size,
+			  struct type_access *out)
+{
+	__u64 addr;
+
+	*out = (struct type_access){ .kind = TYPE_NO_VARIABLE };
+	if (types_of(o) && variable_address(o, pgoff, exec, offset, &addr))
+		types_of_data(o->types, addr, size, out);
 }
 
 /*

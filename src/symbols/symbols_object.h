@@ -4,6 +4,7 @@
 #define IBSCOPE_SYMBOLS_OBJECT_H
 
 #include "base/std.h"
+#include "types/data_types.h"
 
 struct object;
 
@@ -40,6 +41,12 @@ const char *object_symbol(struct object *o, __u64 offset);
  */
 bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset, const char **name,
 		     __u64 *at);
+
+/* The type and field that the instruction at an offset in the file accesses. */
+void object_type(struct object *o, __u64 offset, struct type_access *out);
+/* Those of the variable at an address, as for object_variable(); @size: bytes accessed, 0: unknown. */
+void object_variable_type(struct object *o, __u64 pgoff, bool exec, __u64 offset, unsigned int size,
+			  struct type_access *out);
 
 /* "file:line" in @buf. Return: false if not known. */
 bool object_srcline(struct object *o, __u64 offset, char *buf, size_t size);

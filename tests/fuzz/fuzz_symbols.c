@@ -17,7 +17,7 @@
 #include "symbols/symbols_kernel.h"
 #include "symbols/symbols_object.h"
 
-#define OFFSETS_MAX 4096
+#define OFFSETS_MAX 5120
 #define KERNEL	    0xffffffff81000000ull
 
 /* Those of the corpus. */
@@ -113,7 +113,12 @@ static void read_object(size_t size, const char *debug_dir, const unsigned char 
 	}
 	for (size_t i = 0; i < size && i < OFFSETS_MAX; i += 8) {
 		const char *name = object_symbol(o, i);
+		struct type_access access;
 
+		object_type(o, i, &access);
+		need(access.kind < TYPE_KIND_N && !access.type == !TYPE_FOUND(access.kind));
+		object_variable_type(o, i & ~4095ul, false, i, 4, &access);
+		need(!access.type == !TYPE_FOUND(access.kind));
 		need(!name || *name);
 		if (object_srcline(o, i, line, sizeof(line)))
 			need(strchr(line, ':') != NULL);

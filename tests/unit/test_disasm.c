@@ -190,7 +190,7 @@ static void test_rows(void **state)
 		if (r->n_mem)
 			check_mem(&in.mem[0], &r->mem);
 		assert_int_equal(in.writes, r->writes);
-		assert_int_equal(in.move, r->from != NONE);
+		assert_int_equal(in.effect == INSN_MOVE, r->from != NONE);
 		assert_int_equal(in.from, r->from);
 		assert_int_equal(in.to, r->to);
 		/* A part of it is no instruction, or a shorter one. */
@@ -209,7 +209,7 @@ static void test_syntax(void **state)
 	assert_string_equal(in.text, "mov dword ptr [rbp - 4], edx");
 	assert_int_equal(in.mem[0].access, INSN_WRITE);
 	assert_true(disasm_decode(d, (const unsigned char *)"\x48\x89\xfb", 3, AT, &in));
-	assert_true(in.move);
+	assert_int_equal(in.effect, INSN_MOVE);
 	assert_int_equal(in.from, RDI);
 	assert_int_equal(in.to, RBX);
 	disasm_free(d);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which type and field an instruction accesses, by the debug information of one ELF file: the variables
+ * that registers, the stack and fixed addresses hold there, and what the instructions before it loaded.
+ * What is not certain is not named: each answer has a kind, which is the way it was found or the reason
+ * why not.
+ */
+#ifndef IBSCOPE_DATA_TYPES_H
+#define IBSCOPE_DATA_TYPES_H
+
+#include "base/std.h"
+
+#include <elfutils/libdwfl.h>
+
+/* X(NAME, "name", "meaning"); the first three are found. */
+#define TYPE_KIND_TABLE(X)                                                                        \
+	X(POINTER, "pointer", "what a register points to")                                        \
+	X(STACK, "stack", "a local variable in memory")                                           \
+	X(VARIABLE, "variable", "a variable with an address of its own")                          \
+	X(NO_ACCESS, "no_access", "the op does not access memory")                                \
+	X(KERNEL, "kernel", "code of the kernel")                                                 \
+	X(NO_FILE, "no_file", "code of no file: made at run time, or its map was not recorded")   \
+	X(NO_OBJECT, "no_object", "the file of the code cannot be read, or is another one")       \
+	X(NO_DEBUG, "no_debug_info", "the file has no debug information, or it cannot be read")   \
+	X(NO_SPLIT, "no_split_file", "its .dwo file was not found")                               \
+	X(NO_FUNCTION, "no_function", "debug information does not cover the code")                \
+	X(NO_CODE, "no_instruction", "no instruction that accesses memory is at the address")     \
+	X(STACK_SLOT, "stack_slot", "stack of no variable: saved registers, return addresses")    \
+	X(NO_VARIABLE, "no_variable", "no variable with a type has the address")                  \
+	X(REGISTER, "register", "no variable and no load before it says what the register holds") \
+	X(UNTYPED, "untyped",                                                                     \
+	  "a pointer without a type, a number, or a type without a definition")                   \
+	X(OUTSIDE, "outside", "the offset is outside of the type")
+
+enum type_kind {
+#define TYPE_KIND_ENUM(name, ...) TYPE_##name,
+	TYPE_KIND_TABLE(TYPE_KIND_ENUM)
+#undef TYPE_KIND_ENUM
+		TYPE_KIND_N
+};
+
+#define TYPE_FOUND(kind) ((kind) <= TYPE_VARIABLE)
+
+const char *type_kind_name(enum type_kind k);
+
+struct type_access {
+	enum type_kind kind;
+	const char *
+		type; /* as the language writes it; NULL: not found. Lives as long as struct types. */
+	const char *field; /* "pos.x", "rows[].key", "[padding]"; NULL: the type has no fields */
+	__u64 offset;	   /* of the access in the type, if it was found */
+};
+
+struct types;
+
+/**
+ * types_new() - debug information of a file
+ * @module: of the file; outlives the types
+ * @bias:   what libdwfl added to the addresses that the linker gave
+ *
+ * Nothing is read before the first question.
+ */
+struct types *types_new(Dwfl_Module *module, GElf_Addr bias);
+void types_free(struct types *t); /* accepts NULL */
+
+/* What the instruction at an address, as the linker gave it, accesses. The answer is kept. */
+void types_of_code(struct types *t, __u64 addr, struct type_access *out);
+
+/* What variable has an address, as the linker gave it: VARIABLE or NO_VARIABLE. @size: bytes accessed, 0: unknown */
+void types_of_data(struct types *t, __u64 addr, unsigned int size, struct type_access *out);
+
+#endif

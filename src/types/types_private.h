@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the files of this room share. Addresses are those that the linker gave. Debug information may be damaged:
+ * walks over it have bounds.
+ */
+#ifndef IBSCOPE_TYPES_PRIVATE_H
+#define IBSCOPE_TYPES_PRIVATE_H
+
+#include "base/intern.h"
+#include "data_types.h"
+
+#include <dwarf.h>
+
+#define TYPES_DEPTH 48 /* of scopes, and of types in types */
+#define REG_N	    16 /* registers have the numbers of DWARF */
+#define REG_BP	    6
+#define REG_SP	    7
+
+/* Where a variable, or a part of one, is from one address of code to another. */
+enum held_in {
+	HELD_REGISTER, /* the register is the value minus `off` */
+	HELD_MEMORY,   /* at the register plus `off` */
+	HELD_FRAME,    /* at the canonical frame address plus `off` */
+};
+
+struct held {
+	__u64 lo, hi;
+	enum held_in in;
+	unsigned int reg;
+	__s64 off;
+	__u64 at; /* the part's offset in the variable */
+	Dwarf_Die type;
+};
+
+struct fixed {
+	__u64 addr, size;
+	Dwarf_Die type;
+};
+
+/* Code from `lo` up to `hi` of a unit or a function. */
+struct span {
+	__u64 lo, hi;
+	Dwarf_Die die;
+};
+
+struct spans {
+	struct span *v; /* by address */
+	size_t n, room;
+};
+
+struct steps;
+
+/* One piece of a function: what it holds where, and its instructions. */
+struct function {
+	struct span span;
+	struct held *held;
+	size_t n, room;
+	struct span *calls; /* `lo`: where a call returns to; the function that was called */
+	size_t n_calls, calls_room;
+	struct held frame; /* what DW_OP_fbreg counts from; lo 0: nothing */
+	struct steps *steps;
+};
+
+struct types {
+	Dwfl_Module *module;
+	GElf_Addr bias;
+	Dwarf *dwarf;
+	Dwarf_Addr dwarf_bias;
+	bool opened;
+	struct spans units, functions;
+	struct u64_map listed; /* units whose functions are, by the address of their DIE */
+	struct function **function;
+	size_t n, room;
+	struct u64_map function_of; /* by the start of its span */
+	struct fixed *fixed;	    /* by address, once sorted */
+	size_t n_fixed, fixed_room;
+	bool fixed_listed, fixed_sorted;
+	struct intern texts;
+	struct u64_map names; /* of types, by the address of their DIE */
+	struct disasm *disasm;
+	struct u64_map code_of, data_of; /* to `access`, by address */
+	struct type_access *access;
+	size_t n_access, access_room;
+};
+
+/* --- types_units.c: what is where --- */
+
+/* The function of an address of code. Return: NULL if debug information has none; *why then. */
+struct function *types_function(struct types *t, __u64 addr, enum type_kind *why);
+/* The variable with a fixed address, or NULL. */
+const struct fixed *types_fixed(struct types *t, __u64 addr);
+/* The canonical frame address, as a register and what is added. */
+bool types_frame(struct types *t, __u64 addr, unsigned int *reg, __s64 *off);
+
+/* --- types_shape.c: what types are made of --- */
+
+/* What a type is made of: without names of its own, const and volatile. Return: false for void. */
+bool shape_peel(Dwarf_Die *type);
+/* The type of a variable, a member or a pointer's target. Return: false for void. */
+bool shape_type_of(Dwarf_Die *die, Dwarf_Die *type);
+/* Bytes; 0 if not known, as of arrays without a bound. */
+__u64 shape_size(Dwarf_Die *type);
+const char *shape_name(struct types *t, Dwarf_Die *type);
+
+/* The innermost thing at an offset of a type. */
+struct leaf {
+	Dwarf_Die type;
+	__u64 off, size;
+	bool ambiguous;	   /* several members, as of a union: `type` is nothing */
+	bool array, first; /* it is in an array; in the first element of the outermost */
+};
+
+/**
+ * shape_leaf() - the innermost thing at an offset
+ * @size:  bytes accessed, which choose among the members of a union; 0: not known
+ * @path:  its name in the type, "pos.x"; or NULL
+ *
+ * Return: false if there is nothing: padding, or behind the end.
+ */
+bool shape_leaf(Dwarf_Die *type, __u64 off, unsigned int size, struct leaf *leaf, char *path,
+		size_t room);
+
+/* What a pointer, a reference, or a struct that is nothing but one, points to. Return: false if it is none of those. */
+bool shape_target(Dwarf_Die *type, __u64 off, Dwarf_Die *target, bool *is_void);
+
+/* --- types_follow.c: what registers hold --- */
+
+enum value_kind {
+	VALUE_UNKNOWN,
+	VALUE_POINTER, /* to `type`, `off` bytes behind its beginning */
+	VALUE_ADDRESS, /* `off` is one, of data */
+	VALUE_FRAME,   /* the canonical frame address plus `off` */
+	VALUE_SAME,    /* what it was when a loop began, plus `off` */
+};
+
+struct value {
+	enum value_kind kind;
+	enum type_kind why; /* it is unknown */
+	Dwarf_Die type;
+	__s64 off;
+	bool array; /* it may be of any element of an array of `type` */
+	bool index; /* something unknown was added */
+};
+
+/* Memory that is accessed; type and offset if TYPE_FOUND(kind). */
+struct place {
+	enum type_kind kind;
+	Dwarf_Die type;
+	__u64 off;
+	unsigned int size; /* bytes accessed; 0: not known */
+};
+
+void types_address(struct types *t, struct function *f, __u64 addr, struct place *out);
+void types_steps_free(struct steps *s); /* accepts NULL */
+
+#endif

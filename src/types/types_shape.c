@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "types_private.h"
+
+#define NAME_BYTES  512
+#define MEMBERS_MAX 100000
+
+static bool is_transparent(int tag)
+{
+	return tag == DW_TAG_typedef || tag == DW_TAG_const_type || tag == DW_TAG_volatile_type ||
+	       tag == DW_TAG_restrict_type || tag == DW_TAG_atomic_type ||
+	       tag == DW_TAG_immutable_type;
+}
+
+static bool is_aggregate(int tag)
+{
+	return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
+}
+
+static bool flag(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attr;
+	bool set = false;
+
+	return dwarf_attr(die, name, &attr) && !dwarf_formflag(&attr, &set) && set;
+}
+
+static bool follow(Dwarf_Die *die, unsigned int name, Dwarf_Die *to)
+{
+	Dwarf_Attribute attr;
+
+	return dwarf_attr_integrate(die, name, &attr) && dwarf_formref_die(&attr, to);
+}
+
+bool shape_type_of(Dwarf_Die *die, Dwarf_Die *type)
+{
+	return follow(die, DW_AT_type, type);
+}
+
+/* @name: of the last typedef, or NULL; @stop: at a typedef */
+static bool peel(Dwarf_Die *type, const char **name)
+{
+	Dwarf_Die to;
+
+	for (int i = 0; i < TYPES_DEPTH; i++) {
+		if (!is_transparent(dwarf_tag(type))) {
+			/* a type unit has the definition */
+			if (is_aggregate(dwarf_tag(type)) && flag(type, DW_AT_declaration) &&
+			    follow(type, DW_AT_signature, &to))
+				*type = to;
+			return true;
+		}
+		if (dwarf_tag(type) == DW_TAG_typedef)
+			*name = dwarf_diename(type);
+		if (!shape_type_of(type, &to))
+			return false;
+		*type = to;
+	}
+	return false;
+}
+
+bool shape_peel(Dwarf_Die *type)
+{
+	const char *unused;
+
+	return peel(type, &unused);
+}
+
+__u64 shape_size(Dwarf_Die *type)
+{
+	Dwarf_Die t = *type;
+	Dwarf_Word size;
+
+	return !shape_peel(&t) || dwarf_aggregate_size(&t, &size) ? 0 : size;
+}
+
+/* --- names --- */
+
+static bool is_c(Dwarf_Die *die)
+{
+	Dwarf_Die unit;
+
+	if (!dwarf_diecu(die, &unit, NULL, NULL))
+		return false;
+	switch (dwarf_srclang(&unit)) {
+	case DW_LANG_C:
+	case DW_LANG_C89:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void append(char *buf, size_t size, const char *text)
+{
+	size_t n = strlen(buf);
+
+	snprintf(buf + n, size - n, "%s", text);
+}
+
+/* Namespaces and classes around a type. */
+static void append_scopes(Dwarf_Die *type, char *buf, size_t size)
+{
+	Dwarf_Die *scopes = NULL;
+	int n = dwarf_getscopes_die(type, &scopes);
+
+	for (int i = n - 1; i > 0; i--) {
+		int tag = dwarf_tag(&scopes[i]);
+		const char *name = dwarf_diename(&scopes[i]);
+
+		if (tag != DW_TAG_namespace && !is_aggregate(tag))
+			continue;
+		append(buf, size, name ?: "(anonymous)");
+		append(buf, size, "::");
+	}
+	free(scopes);
+}
+
+static void put_name(Dwarf_Die *of, char *buf, size_t size, int depth)
+{
+	const char *alias = NULL, *name;
+	Dwarf_Die type = *of, to;
+	int tag;
+
+	if (!depth || !peel(&type, &alias)) {
+		append(buf, size, "void");
+		return;
+	}
+	tag = dwarf_tag(&type);
+	switch (tag) {
+	case DW_TAG_pointer_type:
+	case DW_TAG_reference_type:
+	case DW_TAG_rvalue_reference_type:
+	case DW_TAG_array_type:
+		if (shape_type_of(&type, &to))
+			put_name(&to, buf, size, depth - 1);
+		else
+			append(buf, size, "void");
+		append(buf, size,
+		       tag == DW_TAG_pointer_type ? "*"
+		       : tag == DW_TAG_array_type ? "[]"
+						  : "&");
+		return;
+	case DW_TAG_subroutine_type:
+		append(buf, size, "function");
+		return;
+	}
+	name = dwarf_diename(&type);
+	if (!name && alias) {
+		append(buf, size, alias);
+		return;
+	}
+	if ((is_aggregate(tag) || tag == DW_TAG_enumeration_type) && is_c(&type))
+		append(buf, size,
+		       tag == DW_TAG_union_type	      ? "union "
+		       : tag == DW_TAG_structure_type ? "struct "
+						      : "enum ");
+	else if (tag != DW_TAG_base_type)
+		append_scopes(&type, buf, size);
+	append(buf, size, name ?: "(anonymous)");
+}
+
+const char *shape_name(struct types *t, Dwarf_Die *type)
+{
+	__u32 id = u64_map_get(&t->names, (uintptr_t)type->addr);
+	char name[NAME_BYTES] = "";
+
+	if (id == U64_MAP_NONE) {
+		put_name(type, name, sizeof(name), TYPES_DEPTH);
+		id = intern_get(&t->texts, name);
+		u64_map_put(&t->names, (uintptr_t)type->addr, id);
+	}
+	return intern_text(&t->texts, id);
+}
+
+/* --- fields --- */
+
+/* Where a member begins, and how many bytes it has; a bit field those that have its bits. */
+static bool member_place(Dwarf_Die *member, Dwarf_Die *type, __u64 *at, __u64 *size)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word begin = 0, bits;
+	Dwarf_Op *op;
+	size_t n;
+
+	*size = shape_size(type);
+	if (dwarf_attr_integrate(member, DW_AT_data_bit_offset, &attr)) {
+		if (dwarf_formudata(&attr, &begin) ||
+		    !dwarf_attr_integrate(member, DW_AT_bit_size, &attr) ||
+		    dwarf_formudata(&attr, &bits))
+			return false;
+		*at = begin / 8;
+		*size = (begin + bits + 7) / 8 - *at;
+		return true;
+	}
+	/* members of a union need none */
+	if (dwarf_attr_integrate(member, DW_AT_data_member_location, &attr) &&
+	    dwarf_formudata(&attr, &begin)) {
+		if (dwarf_getlocation(&attr, &op, &n) || n != 1 || op->atom != DW_OP_plus_uconst)
+			return false;
+		begin = op->number;
+	}
+	*at = begin;
+	return true;
+}
+
+static bool is_member(Dwarf_Die *die)
+{
+	int tag = dwarf_tag(die);
+
+	/* static members have a place of their own */
+	return tag == DW_TAG_inheritance || (tag == DW_TAG_member && !flag(die, DW_AT_external) &&
+					     !flag(die, DW_AT_declaration));
+}
+
+/* A way into a type. Damaged debug information may nest and overlap as it likes: the number of members is limited. */
+struct walk {
+	unsigned int size; /* of the access */
+	char *path;
+	size_t room;
+	int depth, members;
+};
+
+static bool descend(struct walk *w, Dwarf_Die *of, __u64 off, struct leaf *leaf);
+
+static bool descend_array(struct walk *w, Dwarf_Die *array, __u64 off, struct leaf *leaf)
+{
+	__u64 bytes = shape_size(array), each;
+	Dwarf_Die element;
+
+	if (!shape_type_of(array, &element))
+		return false;
+	each = shape_size(&element);
+	if (!each || (bytes && off >= bytes))
+		return false;
+	append(w->path, w->room, "[]");
+	if (!descend(w, &element, off % each, leaf))
+		return false;
+	leaf->first = off < each;
+	leaf->array = true;
+	return true;
+}
+
+/*
+ * Of several members at an offset, as a union and bit fields have, that of the size of the access; where it does not
+ * decide, none is chosen.
+ */
+static bool descend_members(struct walk *w, Dwarf_Die *of, __u64 off, struct leaf *leaf)
+{
+	size_t before = strlen(w->path);
+	unsigned int found = 0, fitting = 0;
+	char all[NAME_BYTES] = "", one[NAME_BYTES] = "";
+	Dwarf_Die child, type;
+
+	if (dwarf_child(of, &child))
+		return false;
+	do {
+		struct leaf here = { 0 };
+		const char *name;
+		__u64 at, bytes;
+
+		if (!is_member(&child) || !w->members-- || !shape_type_of(&child, &type) ||
+		    !member_place(&child, &type, &at, &bytes) || off < at ||
+		    (bytes && off - at >= bytes))
+			continue;
+		name = dwarf_tag(&child) == DW_TAG_member ? dwarf_diename(&child) : NULL;
+		if (name) {
+			append(w->path, w->room, before ? "." : "");
+			append(w->path, w->room, name);
+		}
+		if (descend(w, &type, off - at, &here)) {
+			bool fits = !here.ambiguous && here.size == w->size;
+
+			found++;
+			fitting += fits;
+			if (found == 1 || (fits && fitting == 1)) {
+				*leaf = here;
+				snprintf(one, sizeof(one), "%s", w->path + before);
+			}
+			append(all, sizeof(all), found > 1 ? "|" : "");
+			append(all, sizeof(all), w->path + before + (before && found > 1));
+		}
+		w->path[before] = 0;
+	} while (w->members > 0 && !dwarf_siblingof(&child, &child));
+	leaf->ambiguous |= found > 1 && fitting != 1;
+	append(w->path, w->room, found > 1 && fitting != 1 ? all : one);
+	return found;
+}
+
+static bool descend(struct walk *w, Dwarf_Die *of, __u64 off, struct leaf *leaf)
+{
+	Dwarf_Die type = *of;
+	bool found;
+
+	if (w->depth == TYPES_DEPTH || !shape_peel(&type))
+		return false;
+	w->depth++;
+	if (dwarf_tag(&type) == DW_TAG_array_type) {
+		found = descend_array(w, &type, off, leaf);
+	} else if (is_aggregate(dwarf_tag(&type))) {
+		found = descend_members(w, &type, off, leaf);
+	} else {
+		*leaf = (struct leaf){ .type = type, .off = off, .size = shape_size(&type) };
+		found = off < leaf->size;
+	}
+	w->depth--;
+	return found;
+}
+
+bool shape_leaf(Dwarf_Die *type, __u64 off, unsigned int size, struct leaf *leaf, char *path,
+		size_t room)
+{
+	char unused[NAME_BYTES];
+	struct walk w = { .size = size,
+			  .path = path ?: unused,
+			  .room = path ? room : sizeof(unused),
+			  .members = MEMBERS_MAX };
+
+	*w.path = 0;
+	*leaf = (struct leaf){ 0 };
+	return descend(&w, type, off, leaf);
+}
+
+bool shape_target(Dwarf_Die *type, __u64 off, Dwarf_Die *target, bool *is_void)
+{
+	struct leaf leaf;
+	int tag;
+
+	if (!shape_leaf(type, off, sizeof(void *), &leaf, NULL, 0) || leaf.ambiguous || leaf.off)
+		return false;
+	tag = dwarf_tag(&leaf.type);
+	if (tag != DW_TAG_pointer_type && tag != DW_TAG_reference_type &&
+	    tag != DW_TAG_rvalue_reference_type)
+		return false;
+	*is_void = !shape_type_of(&leaf.type, target) || !shape_peel(target);
+	return true;
+}

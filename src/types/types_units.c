@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Units, functions and variables of a file. A unit is read when the first of its functions is asked for. */
+#include "types_private.h"
+
+#include "base/regular.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#define RANGES_MAX 100000
+
+static __u64 linked(const struct types *t, Dwarf_Addr addr)
+{
+	return addr + t->dwarf_bias - t->bias;
+}
+
+/* --- spans --- */
+
+static void add_span(struct spans *s, __u64 lo, __u64 hi, const Dwarf_Die *die)
+{
+	if (lo >= hi)
+		return;
+	array_reserve(s->v, s->room, s->n + 1);
+	s->v[s->n++] = (struct span){ lo, hi, *die };
+}
+
+/* What a DIE has of the code, which may be several pieces. */
+static void add_ranges(const struct types *t, struct spans *s, Dwarf_Die *die)
+{
+	Dwarf_Addr base, lo, hi;
+	ptrdiff_t at = 0;
+
+	for (int i = 0; i < RANGES_MAX && (at = dwarf_ranges(die, at, &base, &lo, &hi)) > 0; i++)
+		add_span(s, linked(t, lo), linked(t, hi), die);
+}
+
+static int compare_spans(const void *pa, const void *pb)
+{
+	const struct span *a = pa, *b = pb;
+
+	return a->lo < b->lo ? -1 : a->lo > b->lo;
+}
+
+static void sort_spans(struct spans *s)
+{
+	if (s->n)
+		qsort(s->v, s->n, sizeof(*s->v), compare_spans);
+}
+
+/* The last that begins at an address or before, or NULL. */
+static const struct span *find_span(const struct spans *s, __u64 addr)
+{
+	size_t lo = 0, hi = s->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->v[mid].lo <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && addr < s->v[lo - 1].hi ? &s->v[lo - 1] : NULL;
+}
+
+/* --- variables --- */
+
+static bool location_of(Dwarf_Die *die, Dwarf_Attribute *attr)
+{
+	return dwarf_attr(die, DW_AT_location, attr);
+}
+
+static bool fixed_address(const struct types *t, Dwarf_Die *die, __u64 *addr)
+{
+	Dwarf_Attribute attr, operand;
+	Dwarf_Addr at;
+	Dwarf_Op *op;
+	size_t n;
+
+	if (!location_of(die, &attr) || dwarf_getlocation(&attr, &op, &n) || n != 1)
+		return false;
+	if (op->atom == DW_OP_addr)
+		at = op->number;
+	else if ((op->atom != DW_OP_addrx && op->atom != DW_OP_GNU_addr_index) ||
+		 dwarf_getlocation_attr(&attr, op, &operand) || dwarf_formaddr(&operand, &at))
+		return false;
+	*addr = linked(t, at);
+	return true;
+}
+
+static void add_fixed(struct types *t, Dwarf_Die *die)
+{
+	struct fixed f;
+
+	if (!fixed_address(t, die, &f.addr) || !shape_type_of(die, &f.type))
+		return;
+	f.size = shape_size(&f.type);
+	if (!f.size)
+		return;
+	array_reserve(t->fixed, t->fixed_room, t->n_fixed + 1);
+	t->fixed[t->n_fixed++] = f;
+	t->fixed_sorted = false;
+}
+
+/* Variables outside of functions. */
+static void list_fixed(struct types *t, Dwarf_Die *scope, int depth)
+{
+	Dwarf_Die child;
+
+	if (!depth || dwarf_child(scope, &child))
+		return;
+	do {
+		if (dwarf_tag(&child) == DW_TAG_variable)
+			add_fixed(t, &child);
+		else if (dwarf_tag(&child) == DW_TAG_namespace)
+			list_fixed(t, &child, depth - 1);
+	} while (!dwarf_siblingof(&child, &child));
+}
+
+/* --- units --- */
+
+/*
+ * Put the whole unit in the place of a skeleton. libdw would open whatever has the name of a split file, or a pipe: only
+ * a regular file. Return: false if there is none.
+ */
+static bool whole_unit(Dwarf_Die *unit)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die split;
+	const char *dir, *name;
+	char path[PATH_MAX];
+	int fd;
+
+	if (!dwarf_attr(unit, DW_AT_dwo_name, &attr) &&
+	    !dwarf_attr(unit, DW_AT_GNU_dwo_name, &attr))
+		return true;
+	name = dwarf_formstring(&attr);
+	dir = dwarf_attr(unit, DW_AT_comp_dir, &attr) ? dwarf_formstring(&attr) : NULL;
+	if (name && *name == '/')
+		dir = "";
+	if (!name || !dir ||
+	    (size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path))
+		return false;
+	fd = regular_open(path);
+	if (fd < 0)
+		return false;
+	close(fd);
+	if (dwarf_cu_info(unit->cu, NULL, NULL, NULL, &split, NULL, NULL, NULL) || !split.addr)
+		return false;
+	*unit = split;
+	return true;
+}
+
+static void open_debug(struct types *t)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+	__u8 type;
+
+	t->opened = true;
+	t->dwarf = dwfl_module_getdwarf(t->module, &t->dwarf_bias);
+	while (t->dwarf && !dwarf_get_units(t->dwarf, cu, &cu, NULL, &type, &die, NULL))
+		if (type == DW_UT_compile || type == DW_UT_skeleton)
+			add_ranges(t, &t->units, &die);
+	sort_spans(&t->units);
+}
+
+/* Functions may be in namespaces and, of some compilers, in classes and in functions. */
+static void list_functions(struct types *t, Dwarf_Die *scope, int depth)
+{
+	Dwarf_Die child;
+
+	if (!depth || dwarf_child(scope, &child))
+		return;
+	do {
+		switch (dwarf_tag(&child)) {
+		case DW_TAG_subprogram:
+			add_ranges(t, &t->functions, &child);
+			list_functions(t, &child, depth - 1);
+			break;
+		case DW_TAG_namespace:
+		case DW_TAG_module:
+		case DW_TAG_class_type:
+		case DW_TAG_structure_type:
+		case DW_TAG_lexical_block:
+			list_functions(t, &child, depth - 1);
+			break;
+		}
+	} while (!dwarf_siblingof(&child, &child));
+}
+
+/* Functions of a unit, once. Return: false if the rest of it is in a file that is missing. */
+static bool list_unit(struct types *t, Dwarf_Die unit)
+{
+	__u32 known = u64_map_get(&t->listed, (uintptr_t)unit.addr);
+	void *key = unit.addr;
+	bool whole;
+
+	if (known != U64_MAP_NONE)
+		return known;
+	whole = whole_unit(&unit);
+	u64_map_put(&t->listed, (uintptr_t)key, whole);
+	if (whole)
+		list_functions(t, &unit, TYPES_DEPTH);
+	sort_spans(&t->functions);
+	return whole;
+}
+
+/* --- what functions hold --- */
+
+static void add_held(struct function *f, const struct held *h)
+{
+	array_reserve(f->held, f->room, f->n + 1);
+	f->held[f->n++] = *h;
+}
+
+/* A register, or memory by one. Return: how many of the operations say it, 0: none that is understood. */
+static size_t place_of(const struct function *f, const Dwarf_Op *op, size_t n, struct held *h)
+{
+	bool value = n > 1 && op[1].atom == DW_OP_stack_value;
+
+	h->off = 0;
+	if (op->atom >= DW_OP_reg0 && op->atom < DW_OP_reg0 + REG_N) {
+		h->in = HELD_REGISTER;
+		h->reg = op->atom - DW_OP_reg0;
+		return 1;
+	}
+	if (op->atom >= DW_OP_breg0 && op->atom < DW_OP_breg0 + REG_N) {
+		h->in = value ? HELD_REGISTER : HELD_MEMORY;
+		h->reg = op->atom - DW_OP_breg0;
+		h->off = op->number;
+		return 1 + value;
+	}
+	if (op->atom == DW_OP_fbreg && f->frame.lo && !value) {
+		h->in = f->frame.in;
+		h->reg = f->frame.reg;
+		h->off = f->frame.off + (__s64)op->number;
+		return 1;
+	}
+	if (op->atom == DW_OP_call_frame_cfa) {
+		h->in = HELD_FRAME;
+		return 1;
+	}
+	return 0;
+}
+
+/* A location is one place, or one for each piece of the variable. */
+static void add_places(struct function *f, struct held *h, const Dwarf_Op *op, size_t n)
+{
+	for (size_t i = 0, used; i < n; i++) {
+		used = place_of(f, &op[i], n - i, h);
+		i += used;
+		if (used && (i == n || op[i].atom == DW_OP_piece))
+			add_held(f, h);
+		while (i < n && op[i].atom != DW_OP_piece)
+			i++;
+		if (i < n)
+			h->at += op[i].number;
+	}
+}
+
+static void add_variable(struct types *t, struct function *f, Dwarf_Die *die,
+			 const struct spans *scope)
+{
+	Dwarf_Addr base, lo, hi;
+	Dwarf_Attribute attr;
+	Dwarf_Die type;
+	ptrdiff_t at = 0;
+	Dwarf_Op *op;
+	size_t n;
+
+	if (!location_of(die, &attr) || !shape_type_of(die, &type))
+		return;
+	for (int i = 0; i < RANGES_MAX; i++) {
+		struct held h = { .type = type };
+
+		at = dwarf_getlocations(&attr, at, &base, &lo, &hi, &op, &n);
+		if (at <= 0)
+			return;
+		if (n == 1 && (op->atom == DW_OP_addr || op->atom == DW_OP_addrx)) {
+			add_fixed(t, die);
+			continue;
+		}
+		if (hi != (Dwarf_Addr)-1) {
+			h.lo = linked(t, lo);
+			h.hi = linked(t, hi);
+			add_places(f, &h, op, n);
+			continue;
+		}
+		for (size_t k = 0; k < scope->n; k++) {
+			h.lo = scope->v[k].lo;
+			h.hi = scope->v[k].hi;
+			h.at = 0;
+			add_places(f, &h, op, n);
+		}
+	}
+}
+
+/* The function that a call calls, which says what it returns. */
+static void add_call(struct types *t, struct function *f, Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Addr at;
+	Dwarf_Die callee;
+
+	if (!dwarf_attr(die, DW_AT_call_return_pc, &attr) && !dwarf_attr(die, DW_AT_low_pc, &attr))
+		return;
+	if (dwarf_formaddr(&attr, &at))
+		return;
+	if (!dwarf_attr(die, DW_AT_call_origin, &attr) &&
+	    !dwarf_attr(die, DW_AT_abstract_origin, &attr))
+		return;
+	if (!dwarf_formref_die(&attr, &callee))
+		return;
+	array_reserve(f->calls, f->calls_room, f->n_calls + 1);
+	f->calls[f->n_calls++] = (struct span){ linked(t, at), 0, callee };
+}
+
+static void add_scope(struct types *t, struct function *f, Dwarf_Die *scope, int depth)
+{
+	struct spans spans = { 0 };
+	Dwarf_Die child;
+
+	if (!depth || dwarf_child(scope, &child))
+		return;
+	add_ranges(t, &spans, scope);
+	do {
+		switch (dwarf_tag(&child)) {
+		case DW_TAG_formal_parameter:
+		case DW_TAG_variable:
+			add_variable(t, f, &child, &spans);
+			break;
+		case DW_TAG_call_site:
+		case DW_TAG_GNU_call_site:
+			add_call(t, f, &child);
+			break;
+		case DW_TAG_lexical_block:
+		case DW_TAG_inlined_subroutine:
+		case DW_TAG_try_block:
+		case DW_TAG_catch_block:
+			add_scope(t, f, &child, depth - 1);
+			break;
+		}
+	} while (!dwarf_siblingof(&child, &child));
+	free(spans.v);
+}
+
+static struct function *new_function(struct types *t, const struct span *span)
+{
+	struct function *f = xcalloc(1, sizeof(*f));
+	struct held frame = { .lo = 1 };
+	Dwarf_Attribute attr;
+	Dwarf_Op *op;
+	size_t n;
+
+	f->span = *span;
+	if (dwarf_attr_integrate(&f->span.die, DW_AT_frame_base, &attr) &&
+	    !dwarf_getlocation(&attr, &op, &n) && n == 1 && place_of(f, op, n, &frame)) {
+		/* it is what the register holds */
+		if (frame.in == HELD_REGISTER)
+			frame.in = HELD_MEMORY;
+		f->frame = frame;
+	}
+	add_scope(t, f, &f->span.die, TYPES_DEPTH);
+	array_reserve(t->function, t->room, t->n + 1);
+	u64_map_put(&t->function_of, span->lo, t->n);
+	t->function[t->n++] = f;
+	return f;
+}
+
+struct function *types_function(struct types *t, __u64 addr, enum type_kind *why)
+{
+	const struct span *span;
+	__u32 id;
+
+	if (!t->opened)
+		open_debug(t);
+	*why = TYPE_NO_DEBUG;
+	if (!t->units.n)
+		return NULL;
+	*why = TYPE_NO_FUNCTION;
+	span = find_span(&t->units, addr);
+	if (!span)
+		return NULL;
+	if (!list_unit(t, span->die)) {
+		*why = TYPE_NO_SPLIT;
+		return NULL;
+	}
+	span = find_span(&t->functions, addr);
+	if (!span)
+		return NULL;
+	id = u64_map_get(&t->function_of, span->lo);
+	return id == U64_MAP_NONE ? new_function(t, span) : t->function[id];
+}
+
+/* --- variables with a fixed address, and the frame --- */
+
+static int compare_fixed(const void *pa, const void *pb)
+{
+	const struct fixed *a = pa, *b = pb;
+
+	return a->addr < b->addr ? -1 : a->addr > b->addr;
+}
+
+const struct fixed *types_fixed(struct types *t, __u64 addr)
+{
+	size_t lo = 0, hi;
+
+	if (!t->opened)
+		open_debug(t);
+	if (!t->fixed_listed) {
+		Dwarf_CU *cu = NULL;
+		Dwarf_Die die;
+
+		while (t->dwarf && !dwarf_get_units(t->dwarf, cu, &cu, NULL, NULL, &die, NULL))
+			if (whole_unit(&die))
+				list_fixed(t, &die, TYPES_DEPTH);
+	}
+	t->fixed_listed = true;
+	if (!t->fixed_sorted && t->n_fixed)
+		qsort(t->fixed, t->n_fixed, sizeof(*t->fixed), compare_fixed);
+	t->fixed_sorted = true;
+	for (hi = t->n_fixed; lo < hi;) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (t->fixed[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && addr - t->fixed[lo - 1].addr < t->fixed[lo - 1].size ? &t->fixed[lo - 1]
+									  : NULL;
+}
+
+bool types_frame(struct types *t, __u64 addr, unsigned int *reg, __s64 *off)
+{
+	bool found = false;
+
+	for (int eh = 1; eh >= 0 && !found; eh--) {
+		Dwarf_Addr bias;
+		Dwarf_CFI *cfi = eh ? dwfl_module_eh_cfi(t->module, &bias)
+				    : dwfl_module_dwarf_cfi(t->module, &bias);
+		Dwarf_Frame *frame;
+		Dwarf_Op *op;
+		size_t n;
+
+		if (!cfi || dwarf_cfi_addrframe(cfi, addr + t->bias - bias, &frame))
+			continue;
+		if (!dwarf_frame_cfa(frame, &op, &n) && n == 1) {
+			found = true;
+			if (op->atom == DW_OP_bregx) {
+				*reg = op->number;
+				*off = op->number2;
+			} else if (op->atom >= DW_OP_breg0 && op->atom < DW_OP_breg0 + REG_N) {
+				*reg = op->atom - DW_OP_breg0;
+				*off = op->number;
+			} else {
+				found = false;
+			}
+		}
+		free(frame);
+	}
+	return found;
+}

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""`report --by type,field`: what the instructions of programs access, against what their sources say."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(TESTS, 'system'))
+import ibscope  # noqa: E402
+from ibscope import run  # noqa: E402
+
+MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_types')
+EXPECTED = re.compile(r'/\* -> (.*) \*/|// -> (.*)')
+
+
+def accesses(program, source):
+    """Addresses of instructions that access memory, by line of the source."""
+    text = subprocess.run(['objdump', '-dl', '--no-show-raw-insn', program], check=True, capture_output=True,
+                          text=True).stdout
+    lines, at = {}, None
+    for line in text.splitlines():
+        if m := re.match(r'(.*):(\d+)(?: \(discriminator \d+\))?$', line):
+            at = int(m[2]) if m[1].endswith(source) else None
+        elif re.match('[0-9a-f]+ <', line):
+            at = None
+        elif at and (m := re.match(r' +([0-9a-f]+):\t(\S+) +(.*)', line)) and '(' in m[3] and \
+                not re.match('lea|nop|call|jmp|cs|data16', m[2]):
+            lines.setdefault(at, []).append(int(m[1], 16))
+    return lines
+
+
+def expected(path):
+    """By line: the sets of answers that are right."""
+    want = {}
+    with open(path, encoding='ascii') as f:
+        for number, line in enumerate(f, 1):
+            if m := EXPECTED.search(line):
+                want[number] = [set(s.split('; ')) for s in (m[1] or m[2]).split(' or ')]
+    return want
+
+
+class Types(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.dir.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.dir.name, name)
+
+    def compile(self, cc, source, *options):
+        if not shutil.which(cc):
+            self.skipTest(f'no {cc}')
+        program = self.path(os.path.basename(source) + '-' + cc + ''.join(options).replace('/', ''))
+        subprocess.run([cc, '-g', '-O2', '-w', *options, '-o', program, os.path.join(TESTS, 'data', source)], check=True)
+        return program
+
+    def record(self, program, samples, *args):
+        file = self.path('a.ibs')
+        subprocess.run([MAKE, file, program, *args], check=True, text=True,
+                       input=''.join(f'{ip:x} {data:x} {op} {n}\n' for ip, data, op, n in samples))
+        return file
+
+    def report(self, file, *args):
+        p = run('report', file, '--json', *args)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        r = json.loads(p.stdout)
+        self.assertEqual(sum(r['types'].values()), r['total']['samples'])
+        return r
+
+    def answers(self, program, addresses):
+        r = self.report(self.record(program, [(a, 0, 'load', 1) for a in addresses]), '--by', 'ip,type,field')
+        return {int(row['labels']['ip'], 16) - 0x555500000000: ' '.join(filter(None, (
+            row['labels']['type'], row['labels']['field']))) for row in r['rows']}, r['types']
+
+    def check(self, cc, source, *options):
+        program = self.compile(cc, source, *options)
+        want = expected(os.path.join(TESTS, 'data', source))
+        at = {line: a for line, a in accesses(program, source).items() if line in want}
+        self.assertGreater(len(at), len(want) * 0.8, sorted(set(want) - set(at)))
+        answers, types = self.answers(program, [a for v in at.values() for a in v])
+        for line, addresses in sorted(at.items()):
+            with self.subTest(cc=cc, options=options, line=line):
+                self.assertIn({answers[a] for a in addresses}, want[line], [hex(a) for a in addresses])
+        return types
+
+    def test_c(self):
+        for cc, options in (('gcc', ()), ('clang', ()), ('gcc', ('-fno-pie', '-no-pie', '-O1', '-fno-omit-frame-pointer'))):
+            self.check(cc, 'types.c', *options)
+
+    def symbols(self, program):
+        out = subprocess.run(['nm', program], check=True, capture_output=True, text=True).stdout
+        return {f[2]: int(f[0], 16) for f in map(str.split, out.splitlines()) if len(f) == 3}
+
+    def test_by_data_address(self):
+        """Code without debug information that accesses a variable with some; and what no variable has."""
+        program = self.compile('gcc', 'types.c')
+        at = self.symbols(program)
+        samples = [(at['_start'], at['nodes'] + 80 * 7 + 12, 'load', 3), (at['_start'], at['counter'], 'store', 2),
+                   (at['_start'], at['_start'], 'load', 1)]
+        r = self.report(self.record(program, samples), '--by', 'type,field')
+        self.assertEqual({(w['labels']['type'], w['labels']['field']): w['samples'] for w in r['rows']},
+                         {('struct node', 'at.y'): 3, ('long int', None): 2, ('[no_function]', None): 1})
+        self.assertEqual({k: n for k, n in r['types'].items() if n}, {'variable': 5, 'no_function': 1})
+
+    def test_reasons(self):
+        program = self.compile('gcc', 'types.c')
+        line = next(n for n, want in expected(os.path.join(TESTS, 'data', 'types.c')).items()
+                    if {'struct node key'} in want)
+        ip = accesses(program, 'types.c')[line][0]
+        samples = [(ip, 0, 'load', 4), (ip, 0, 'none', 3), (1 << 32, 0, 'load', 2)]
+
+        def kinds(program, *args, warns=''):
+            p = run('report', self.record(program, samples, *args), '--by', 'type', '--json')
+            self.assertIn(warns, p.stderr)
+            return {k: n for k, n in json.loads(p.stdout)['types'].items() if n}
+        others = {'no_access': 3, 'no_file': 2}
+        self.assertEqual(kinds(program), {'pointer': 4} | others)
+        self.assertEqual(kinds(program, 'wrong', warns='is not the recorded'), {'no_object': 4} | others)
+        text = run('report', self.record(program, samples), '--by', 'type,field').stdout
+        self.assertRegex(text, r'(?m)^struct node +key ')
+        self.assertIn('types     9 samples = 4 pointer + 3 no_access + 2 no_file\n'
+                      '          known of 66.7 % of 6 accesses', text)
+        self.assertNotIn('types   ', run('report', self.path('a.ibs')).stdout)
+        stripped = self.path('stripped')
+        shutil.copy(program, stripped)
+        subprocess.run(['strip', stripped], check=True)
+        self.assertEqual(kinds(stripped), {'no_debug_info': 4} | others)
+
+    def test_split(self):
+        """Debug information in a file of its own, which then is missing."""
+        whole = self.compile('gcc', 'types.c')
+        at = [a for v in accesses(whole, 'types.c').values() for a in v]
+        want = self.answers(whole, at)
+        for version in ('4', '5'):
+            program = self.compile('gcc', 'types.c', '-gsplit-dwarf', '-gdwarf-' + version)
+            self.assertEqual(self.answers(program, at), want)
+            for name in os.listdir(self.dir.name):
+                if name.endswith('.dwo'):
+                    os.remove(self.path(name))
+            types = self.answers(program, at)[1]
+            self.assertEqual({k: n for k, n in types.items() if n}, {'no_split_file': len(at)})
+
+
+if __name__ == '__main__':
+    unittest.main()
