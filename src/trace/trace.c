@@ -149,6 +149,8 @@ int trace_open(const char *path, struct trace **out, struct err *err)
 	ret = trace_merged(fd, &parts, err);
 	if (ret) {
 		close(fd);
+		if (ret > 0 && parts == 1)
+			return open_one_of(path, xstrdup(path), 1, out, err);
 		return ret < 0 ? ret
 			       : err_set(err, -EINVAL,
 					 "%s holds %zu recordings, which `ibscope report` adds up; "

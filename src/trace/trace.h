@@ -20,7 +20,8 @@ struct trace {
 
 /**
  * trace_open() - open a recording of whatever known format
- * @path: "-" is standard input, which need not be seekable; FILE#2 the second recording of a merged file
+ * @path: "-" is standard input, which need not be seekable; FILE#2 the second recording of a merged file,
+ *	   whose name alone will do if it has only one
  *
  * Return: 0; or a negative errno with @err telling offset and reason: -EINVAL for no format that
  * is known, or damage that leaves nothing to read.

@@ -85,6 +85,19 @@ class Merge(unittest.TestCase):
         p = run('dump', self.path('all') + '#5')
         self.assertIn('all holds 4 recordings', p.stderr)
 
+    def test_one_recording(self):
+        """Alone, or because its duplicate was left out: every command reads it as that recording."""
+        one = self.make('one', 'node:0:2:0:0')
+        shutil.copy(one, self.path('copy'))
+        for files, status in ((one,), 0), ((one, self.path('copy')), 1):
+            self.merge(*files, status=status)
+            for args in (['report', '--csv'], ['dump'], ['replay', '--json'], ['c2c', '--json'], ['numa', '--csv'],
+                         ['report', '--csv', '--by', 'src,comm']):
+                with self.subTest(files=files, args=args):
+                    got, want = run(*args, self.path('all')), run(*args, one)
+                    self.assertEqual((got.returncode, got.stdout.replace(self.path('all'), one)),
+                                     (want.returncode, want.stdout), got.stderr)
+
     def test_imbalance(self):
         """Largest over mean of the ranks' miss cycles, those without samples included."""
         nodes = self.nodes()
