@@ -521,6 +521,29 @@ static void value_of(struct query *q, size_t step, int reg, struct value *out)
 	q->depth--;
 }
 
+/* Does the code that has a pointer in a register move it on by whole elements? Then they are those of an array. */
+static bool is_iterated(const struct query *q, __u64 addr, int reg, const struct value *v)
+{
+	Dwarf_Die type = v->type;
+	__s64 size = shape_size(&type);
+
+	for (size_t i = 0; i < q->f->n && size; i++) {
+		const struct held *h = &q->f->held[i];
+
+		if (h->in != HELD_REGISTER || (int)h->reg != reg || addr < h->lo || addr >= h->hi)
+			continue;
+		for (size_t k = 0; k < q->s->n; k++) {
+			const struct step *s = &q->s->v[k];
+
+			if (s->addr >= h->lo && s->addr <= h->hi && s->to == reg &&
+			    s->effect == INSN_ADD && s->from == INSN_NO_REG && !s->n_mem &&
+			    !(s->value % size))
+				return true;
+		}
+	}
+	return false;
+}
+
 void types_address(struct types *t, struct function *f, __u64 addr, struct place *out)
 {
 	struct query q = { .t = t, .f = f, .s = steps_of(t, f), .left = FOLLOW_MAX };
@@ -552,5 +575,9 @@ void types_address(struct types *t, struct function *f, __u64 addr, struct place
 	}
 	address_of(&q, step, &s->mem, &v);
 	place_of(&q, addr, &v, &out->type, &out->off, &out->kind);
+	if (out->kind == TYPE_OUTSIDE && is_iterated(&q, addr, s->mem.base, &v)) {
+		v.array = true;
+		place_of(&q, addr, &v, &out->type, &out->off, &out->kind);
+	}
 	u64_map_free(&q.seen);
 }

@@ -93,6 +93,10 @@ class Types(unittest.TestCase):
         for cc, options in (('gcc', ()), ('clang', ()), ('gcc', ('-fno-pie', '-no-pie', '-O1', '-fno-omit-frame-pointer'))):
             self.check(cc, 'types.c', *options)
 
+    def test_cxx(self):
+        for cc in ('g++', 'clang++'):
+            self.check(cc, 'types.cpp')
+
     def symbols(self, program):
         out = subprocess.run(['nm', program], check=True, capture_output=True, text=True).stdout
         return {f[2]: int(f[0], 16) for f in map(str.split, out.splitlines()) if len(f) == 3}
