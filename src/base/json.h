@@ -6,6 +6,7 @@
 #include "std.h"
 
 #include <jansson.h>
+#include <math.h>
 
 /* A JSON string; in one that is not valid, each byte above 127 becomes '?'. */
 static inline json_t *json_text(const char *text)
@@ -22,6 +23,14 @@ static inline json_t *json_text(const char *text)
 	j = json_string(copy);
 	free(copy);
 	return j;
+}
+
+/* NAN is null; what is whole has no point. */
+static inline json_t *json_number(double v)
+{
+	bool whole = v >= 0 && v < 9e15 && v == floor(v);
+
+	return isnan(v) ? json_null() : whole ? json_integer((json_int_t)v) : json_real(v);
 }
 
 static inline int json_put_ascii_(const char *text, size_t n, void *f)

@@ -373,6 +373,7 @@ int html_report_write(struct html_report *r, const struct trace_end *end, FILE *
 		return -ENOMEM;
 	}
 	html_write_head(f, r->opts.info->host[0] ? r->opts.info->host : "ibscope report", band);
+	html_write_views(f);
 	html_write_facts(f, json, size);
 	free(json);
 	ret = html_write_rows(f, &r->rows, sources, r->same_period ? r->period : 0);

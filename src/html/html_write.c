@@ -36,6 +36,10 @@ void html_write_head(FILE *f, const char *title, const char *band)
 	fputs("</style>\n<p class=\"band\" role=\"status\">", f);
 	utf8_put_markup(f, band);
 	fputs("</p>\n", f);
+}
+
+void html_write_views(FILE *f)
+{
 	fwrite(html_asset_body, 1, html_asset_body_size, f);
 }
 

@@ -7,8 +7,11 @@
 
 #include <stdio.h>
 
-/* Everything up to the data. @title and @band are escaped; @band: warnings, "" for none. */
+/* Everything up to the body. @title and @band are escaped; @band: warnings, "" for none. */
 void html_write_head(FILE *f, const char *title, const char *band);
+
+/* The body of a report, up to the data. */
+void html_write_views(FILE *f);
 
 /* JSON as the data block "facts-data": no '<' is left that could end the element. */
 void html_write_facts(FILE *f, const char *json, size_t size);

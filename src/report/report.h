@@ -138,6 +138,18 @@ int report_add(struct report *r, const struct trace_event *ev);
 /* The latency of a sample. Return: false if it has none. */
 bool report_latency(enum ibs_metric metric, const struct ibs_op_sample *op, __u32 *lat);
 
+/* What a sample waited, and for what. */
+struct report_wait {
+	__u32 lat;
+	__u64 cycles;	  /* miss cycles; the latency if the period is unknown */
+	enum ibs_src src; /* IBS_SRC_NONE, or _UNKNOWN: `known` is false */
+	bool known;
+};
+
+/* @period: of report_period(). Return: false if it has no latency. */
+bool report_wait(enum ibs_metric metric, const struct ibs_op_sample *op, __u64 period,
+		 struct report_wait *out);
+
 /* What a counter counts from one sample to the next. */
 enum report_unit { REPORT_OPS = 1, REPORT_CYCLES = 2, REPORT_FETCHES = 4 };
 

@@ -111,32 +111,39 @@ bool report_latency(enum ibs_metric metric, const struct ibs_op_sample *op, __u3
 	return true;
 }
 
+bool report_wait(enum ibs_metric metric, const struct ibs_op_sample *op, __u64 period,
+		 struct report_wait *out)
+{
+	if (!report_latency(metric, op, &out->lat))
+		return false;
+	/* without a period latencies stand for themselves: shares need none */
+	out->cycles = out->lat * (period ?: 1);
+	out->src = op->present >> IBS_OP_DATA2 & 1 ? ibs_op_src(op->cpu, op->reg) : IBS_SRC_NONE;
+	out->known = out->src > IBS_SRC_NONE;
+	return true;
+}
+
 static void add_latency(struct report *r, size_t row, const struct trace_event *ev, __u64 period)
 {
 	const struct ibs_op_sample *op = &ev->sample.op;
 	struct sums *s = &r->sums[row];
-	enum ibs_src src;
-	__u64 cycles;
-	__u32 lat;
+	struct report_wait w;
 
-	if (!report_latency(r->opts.metric, op, &lat))
+	if (!report_wait(r->opts.metric, op, period, &w))
 		return;
 	s->valid++;
-	s->sum += lat;
-	if (lat > s->max)
-		s->max = lat;
-	/* without a period latencies stand for themselves: shares need none */
-	cycles = lat * (period ?: 1);
-	src = op->present >> IBS_OP_DATA2 & 1 ? ibs_op_src(op->cpu, op->reg) : IBS_SRC_NONE;
-	s->cycles += cycles;
-	s->known += src > IBS_SRC_NONE ? cycles : 0;
-	s->dram += table_is_dram(src) ? cycles : 0;
-	s->remote += table_is_remote(src) ? cycles : 0;
+	s->sum += w.lat;
+	if (w.lat > s->max)
+		s->max = w.lat;
+	s->cycles += w.cycles;
+	s->known += w.known ? w.cycles : 0;
+	s->dram += table_is_dram(w.src) ? w.cycles : 0;
+	s->remote += table_is_remote(w.src) ? w.cycles : 0;
 	if (r->n_ranks)
-		report_ranks_add(r, row, ev, cycles);
+		report_ranks_add(r, row, ev, w.cycles);
 	if (r->opts.price)
-		report_price_add(r, row, ev, cycles, period ?: 1);
-	report_count(r, row, CELL_BUCKET, ibs_lat_bucket(lat), 1);
+		report_price_add(r, row, ev, w.cycles, period ?: 1);
+	report_count(r, row, CELL_BUCKET, ibs_lat_bucket(w.lat), 1);
 }
 
 static void add_access(struct report *r, struct sums *s, const struct ibs_op_sample *op)

@@ -296,6 +296,71 @@ int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64
 	return 0;
 }
 
+static bool kernel_code(struct symbols *s, const struct symbol *sym, __u64 addr,
+			struct symbol_code *out)
+{
+	__u64 end;
+
+	if (!s->kernel || !kernel_symbols_bounds(s->kernel, addr, &out->start, &end))
+		return false;
+	*out = (struct symbol_code){
+		sym->name, sym->dso, NULL, out->start, end - out->start, addr
+	};
+	return true;
+}
+
+bool symbols_code(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
+		  bool kernel, struct symbol_code *out)
+{
+	struct object_function f;
+	struct task_map map;
+	struct symbol sym;
+	struct dso *d;
+
+	symbols_find(s, tasks, tgid, addr, time, kernel, false, &sym);
+	if (kernel)
+		return kernel_code(s, &sym, addr, out);
+	if (!tasks_map(tasks, tgid, addr, time, false, &map))
+		return false;
+	d = dso_at(s, &map);
+	if (!d->object || !object_function(d->object, addr - map.start + map.pgoff, &f, &out->at))
+		return false;
+	*out = (struct symbol_code){ sym.name, sym.dso, d->object, f.start, f.size, out->at };
+	return true;
+}
+
+int symbols_code_read(struct symbols *s, const struct symbol_code *code, unsigned char *buf,
+		      struct err *err)
+{
+	if (code->object)
+		return object_read(code->object, code->start, buf, code->size) == code->size
+			       ? 0
+			       : err_set(err, -ENODATA, "%s: the file has no code of '%s'",
+					 code->dso, code->name);
+	if (!s->this_boot)
+		return err_set(err, -ENODATA,
+			       "the code of the kernel is read from the one that runs, and that is "
+			       "not known to be the recorded one");
+	return kernel_read(code->start, buf, code->size, err);
+}
+
+bool symbols_code_line(const struct symbol_code *code, __u64 addr, struct source_place *out)
+{
+	return code->object && object_line(code->object, addr, out);
+}
+
+const char *symbols_code_name(const struct symbols *s, const struct symbol_code *code, __u64 addr)
+{
+	const char *name = NULL, *module;
+	__u64 start, end;
+
+	if (code->object)
+		return object_name(code->object, addr);
+	if (kernel_symbols_bounds(s->kernel, addr, &start, &end) && start == addr)
+		name = kernel_symbols_find(s->kernel, addr, &module);
+	return name;
+}
+
 const char *data_kind_name(enum data_kind k)
 {
 #define KIND_NAME(id, name, ...) name,

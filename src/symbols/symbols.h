@@ -7,6 +7,7 @@
 #ifndef IBSCOPE_SYMBOLS_H
 #define IBSCOPE_SYMBOLS_H
 
+#include "source_place.h"
 #include "trace/tasks.h"
 #include "types/data_types.h"
 
@@ -42,6 +43,28 @@ struct symbol {
  */
 int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
 		 bool kernel, bool srcline, struct symbol *out);
+
+/* The function that an address is in. Addresses are those that the linker gave; the kernel's are its own. */
+struct symbol_code {
+	const char *name, *dso; /* as in struct symbol */
+	struct object *object;	/* NULL: of the kernel */
+	__u64 start, size;
+	__u64 at; /* of the address */
+};
+
+/* Return: false if no symbol covers it; what it is then, symbols_find() says. */
+bool symbols_code(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
+		  bool kernel, struct symbol_code *out);
+
+/* All code->size bytes of a function. Return: 0, or a negative errno with @err. */
+int symbols_code_read(struct symbols *s, const struct symbol_code *code, unsigned char *buf,
+		      struct err *err);
+
+/* The source line of an address in the function's file. Return: false if not known. */
+bool symbols_code_line(const struct symbol_code *code, __u64 addr, struct source_place *out);
+
+/* The function of the same file that begins at an address, or NULL. */
+const char *symbols_code_name(const struct symbols *s, const struct symbol_code *code, __u64 addr);
 
 /* What lies at the address of data. X(NAME, "name", "meaning") */
 #define DATA_KIND_TABLE(X)                                                                       \

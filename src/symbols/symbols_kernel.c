@@ -3,8 +3,10 @@
 
 #include "base/regular.h"
 
+#include <elf.h>
 #include <unistd.h>
 
+#define KCORE	 "/proc/kcore"
 #define HIGH	 0x8000000000000000ull /* where the kernel begins */
 #define MAX_SIZE (1u << 20)	       /* of a function: symbols end in gaps, too */
 
@@ -197,4 +199,49 @@ bool kernel_symbols_address(const struct kernel_symbols *k, const char *name, __
 		return true;
 	}
 	return false;
+}
+
+bool kernel_symbols_bounds(const struct kernel_symbols *k, __u64 addr, __u64 *start, __u64 *end)
+{
+	const size_t n = count(&k->code, addr, true);
+
+	if (!n)
+		return false;
+	*start = k->code.v[n - 1].addr;
+	*end = n < k->code.n ? k->code.v[n].addr : addr + 1;
+	if (*end - *start > MAX_SIZE)
+		*end = *start + MAX_SIZE;
+	return addr < *end;
+}
+
+static int read_kcore(int fd, __u64 addr, unsigned char *buf, size_t size)
+{
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+
+	if (pread(fd, &eh, sizeof(eh), 0) != sizeof(eh))
+		return -EIO;
+	for (unsigned int i = 0; i < eh.e_phnum; i++) {
+		ssize_t got = pread(fd, &ph, sizeof(ph), eh.e_phoff + i * sizeof(ph));
+
+		if (got != sizeof(ph))
+			return -EIO;
+		if (ph.p_type != PT_LOAD || addr < ph.p_vaddr || addr - ph.p_vaddr >= ph.p_memsz)
+			continue;
+		got = pread(fd, buf, size, addr - ph.p_vaddr + ph.p_offset);
+		return got == (ssize_t)size ? 0 : got < 0 ? -errno : -EIO;
+	}
+	return -ENOENT;
+}
+
+int kernel_read(__u64 addr, unsigned char *buf, size_t size, struct err *err)
+{
+	int fd = regular_open(KCORE), ret;
+
+	ret = fd < 0 ? fd : read_kcore(fd, addr, buf, size);
+	if (fd >= 0)
+		close(fd);
+	return ret ? err_set(err, ret, "cannot read the kernel's code from " KCORE ": %s",
+			     strerror(-ret))
+		   : 0;
 }

@@ -33,6 +33,16 @@ const char *kernel_symbols_find(const struct kernel_symbols *k, __u64 addr, cons
 const char *kernel_symbols_variable(const struct kernel_symbols *k, __u64 addr, __u64 *at,
 				    const char **module);
 
+/* Where the function at an address begins and ends: at the next symbol. Return: false if none is there. */
+bool kernel_symbols_bounds(const struct kernel_symbols *k, __u64 addr, __u64 *start, __u64 *end);
+
+/**
+ * kernel_read() - memory of the kernel that runs, as /proc/kcore has it
+ *
+ * Return: 0, or a negative errno with @err.
+ */
+int kernel_read(__u64 addr, unsigned char *buf, size_t size, struct err *err);
+
 /* The address of a function. Return: false if no symbol has that name. */
 bool kernel_symbols_address(const struct kernel_symbols *k, const char *name, __u64 *addr);
 

@@ -4,6 +4,7 @@
  * for every address.
  */
 #include "symbols_object.h"
+#include "symbols_object_private.h"
 
 #include "base/regular.h"
 
@@ -19,31 +20,6 @@
 #define DEBUG_DIR "/usr/lib/debug"
 #define MAP_PAGE  4096 /* maps begin at multiples */
 #define NO_FILE	  "/nonexistent/file"
-
-struct named {
-	__u64 addr, size;
-	const char *name;
-	unsigned char rank; /* of several at an address the lowest is shown */
-};
-
-struct names {
-	struct named *v; /* by address */
-	size_t n;
-	bool listed;
-};
-
-struct object {
-	Dwfl *dwfl;
-	Dwfl_Module *module;
-	GElf_Addr bias;
-	Elf *elf;
-	struct names functions, variables;
-	bool no_lines;
-	struct types *types;
-	Dwfl_Callbacks callbacks;
-	struct object_opts opts;
-	char *debug_path;
-};
 
 static int find_no_elf(Dwfl_Module *m, void **user, const char *name, Dwarf_Addr base, char **file,
 		       Elf **elf)
@@ -400,7 +376,7 @@ static const struct named *find_name(struct object *o, struct names *l, __u64 ad
 }
 
 /* Where the linker put what is at an offset in the file. */
-static bool address_of(const struct object *o, __u64 offset, __u64 *addr)
+bool object_address(const struct object *o, __u64 offset, __u64 *addr)
 {
 	size_t n;
 
@@ -423,9 +399,31 @@ const char *object_symbol(struct object *o, __u64 offset)
 	const struct named *f = NULL;
 	__u64 addr;
 
-	if (address_of(o, offset, &addr))
+	if (object_address(o, offset, &addr))
 		f = find_name(o, &o->functions, addr);
 	return f ? f->name : NULL;
+}
+
+bool object_function(struct object *o, __u64 offset, struct object_function *out, __u64 *at)
+{
+	const struct named *f =
+		object_address(o, offset, at) ? find_name(o, &o->functions, *at) : NULL;
+
+	if (!f)
+		return false;
+	*out = (struct object_function){ f->name, f->addr, f->size };
+	if (!f->size && f + 1 < o->functions.v + o->functions.n)
+		out->size = f[1].addr - f->addr;
+	else if (!f->size)
+		out->size = *at - f->addr + 1;
+	return true;
+}
+
+const char *object_name(struct object *o, __u64 addr)
+{
+	const struct named *f = find_name(o, &o->functions, addr);
+
+	return f && f->addr == addr ? f->name : NULL;
 }
 
 /* Is an address in a segment's memory, which may be more than the file has of it? */
@@ -511,7 +509,7 @@ void object_type(struct object *o, __u64 offset, struct type_access *out)
 	if (!types)
 		return;
 	out->kind = TYPE_NO_FUNCTION;
-	if (address_of(o, offset, &addr))
+	if (object_address(o, offset, &addr))
 		types_of_code(types, addr, out);
 }
 
@@ -523,48 +521,4 @@ void object_variable_type(struct object *o, __u64 pgoff, bool exec, __u64 offset
 	*out = (struct type_access){ .kind = TYPE_NO_VARIABLE };
 	if (types_of(o) && variable_address(o, pgoff, exec, offset, &addr))
 		types_of_data(o->types, addr, size, out);
-}
-
-/*
- * Clang and rustc write no table of which unit has an address, and libdw before 0.191 knows no other way
- * than that table.
- */
-static bool line_of_units(struct object *o, __u64 addr, char *buf, size_t size)
-{
-	Dwarf_Die *unit = NULL;
-	Dwarf_Addr bias;
-	Dwarf_Line *line;
-	const char *file;
-	int n;
-
-	while ((unit = dwfl_module_nextcu(o->module, unit, &bias))) {
-		if (dwarf_haspc(unit, addr + o->bias - bias) <= 0)
-			continue;
-		line = dwarf_getsrc_die(unit, addr + o->bias - bias);
-		file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
-		if (!file || dwarf_lineno(line, &n))
-			return false;
-		snprintf(buf, size, "%s:%d", file, n);
-		return true;
-	}
-	return false;
-}
-
-bool object_srcline(struct object *o, __u64 offset, char *buf, size_t size)
-{
-	Dwarf_Addr unused;
-	const char *file;
-	Dwfl_Line *line;
-	__u64 addr;
-	int n;
-
-	if (!address_of(o, offset, &addr) || !dwfl_module_getdwarf(o->module, &unused) ||
-	    o->no_lines)
-		return false;
-	line = dwfl_module_getsrc(o->module, addr + o->bias);
-	file = line ? dwfl_lineinfo(line, NULL, &n, NULL, NULL, NULL) : NULL;
-	if (!file)
-		return line_of_units(o, addr, buf, size);
-	snprintf(buf, size, "%s:%d", file, n);
-	return true;
 }

@@ -4,6 +4,7 @@
 #define IBSCOPE_SYMBOLS_OBJECT_H
 
 #include "base/std.h"
+#include "source_place.h"
 #include "types/data_types.h"
 
 struct object;
@@ -47,6 +48,29 @@ void object_type(struct object *o, __u64 offset, struct type_access *out);
 /* Those of the variable at an address, as for object_variable(); @size: bytes accessed, 0: unknown. */
 void object_variable_type(struct object *o, __u64 pgoff, bool exec, __u64 offset, unsigned int size,
 			  struct type_access *out);
+
+/* A function and its first byte; addresses are those that the linker gave. */
+struct object_function {
+	const char *name;
+	__u64 start, size;
+};
+
+/**
+ * object_function() - the function at an offset in the file
+ * @at: its address
+ *
+ * One without a size ends where the next begins. Return: false if there is none.
+ */
+bool object_function(struct object *o, __u64 offset, struct object_function *out, __u64 *at);
+
+/* The name of the function that begins at an address, or NULL; it lives as long as @o. */
+const char *object_name(struct object *o, __u64 addr);
+
+/* Code from an address on. Return: how many bytes the file has of it, at most @size. */
+size_t object_read(struct object *o, __u64 addr, unsigned char *buf, size_t size);
+
+/* The source line of an address. Return: false if not known. */
+bool object_line(struct object *o, __u64 addr, struct source_place *out);
 
 /* "file:line" in @buf. Return: false if not known. */
 bool object_srcline(struct object *o, __u64 offset, char *buf, size_t size);

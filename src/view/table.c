@@ -31,8 +31,7 @@ bool table_is_remote(enum ibs_src src)
 	       src == IBS_SRC_REMOTE_PMEM || src == IBS_SRC_REMOTE_CXL;
 }
 
-/* Those that can tell the state of a line (CacheHitSt). */
-static bool is_other_cache(enum ibs_src src)
+bool table_is_other_cache(enum ibs_src src)
 {
 	return src == IBS_SRC_L3 || src == IBS_SRC_LOCAL_CACHE || src == IBS_SRC_NEAR_CACHE ||
 	       src == IBS_SRC_REMOTE_CACHE;
@@ -99,7 +98,7 @@ static int add(struct table_row *to, const struct series *s)
 		to->known += part;
 		to->dram += table_is_dram(s->src) ? part : 0;
 		to->remote += table_is_remote(s->src) ? part : 0;
-		to->cached += is_other_cache(s->src) ? s->valid : 0;
+		to->cached += table_is_other_cache(s->src) ? s->valid : 0;
 	}
 	return series_add(&to->all, s);
 }

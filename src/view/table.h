@@ -159,6 +159,8 @@ double table_walk(const struct table_row *r);
 double table_aborted(const struct table_row *r);
 /* Of all miss cycles; where no op is known, of all latencies. */
 double table_share(const struct table *t, const struct table_row *r);
+/* Caches that can report the state of a line (CacheHitSt). */
+bool table_is_other_cache(enum ibs_src src);
 /* What counts as DRAM of any node, and as caches and memory of other nodes. */
 bool table_is_dram(enum ibs_src src);
 bool table_is_remote(enum ibs_src src);

@@ -246,15 +246,9 @@ void line_rows_json_values(const struct line_rows *rows, const struct line_row *
 	enum lines_column columns[LINES_COLUMN_N];
 	unsigned int n = columns_of(rows, columns);
 
-	for (unsigned int i = 0; i < n; i++) {
-		double v = line_rows_value(rows, r, columns[i]);
-		bool whole = v >= 0 && v < 9e15 && v == floor(v);
-
+	for (unsigned int i = 0; i < n; i++)
 		json_object_set_new(to, column_names[columns[i]],
-				    isnan(v) ? json_null()
-				    : whole  ? json_integer((json_int_t)v)
-					     : json_real(v));
-	}
+				    json_number(line_rows_value(rows, r, columns[i])));
 }
 
 static void put_json(FILE *f, json_t *j, size_t flags)

@@ -102,11 +102,12 @@ class Options(unittest.TestCase):
             want += re.findall(r'^  (\w+) ', text.split(title)[1].split('\n\n')[0], re.M)
         self.assertEqual(re.findall(r'^\.It Cm (\w+)$', page, re.M), want)
 
-    def test_columns_of_c2c(self):
-        text, page = said('ibscope', 'c2c'), read('ibscope-c2c.1')
-        want = re.findall(r'^  (\w+) ', text.split('\nColumns:')[1].split('\n\n')[0], re.M)
-        self.assertGreater(len(want), 10)
-        self.assertEqual(re.findall(r'^\.It Cm (\w+)$', page.split('.Sh COLUMNS')[1], re.M), want)
+    def test_columns_of_tables(self):
+        for command in ('c2c', 'annotate'):
+            text, page = said('ibscope', command), read(f'ibscope-{command}.1')
+            want = re.findall(r'^  (\w+) ', text.split('\nColumns:')[1].split('\n\n')[0], re.M)
+            self.assertGreater(len(want), 8)
+            self.assertEqual(re.findall(r'^\.It Cm (\w+)$', page.split('.Sh COLUMNS')[1], re.M), want)
 
     def test_options_that_are_mentioned(self):
         for path in PAGES:

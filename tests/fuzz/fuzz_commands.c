@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Any bytes as the recording that report, dump, replay, top and export read; the last byte chooses how.
+ * Any bytes as the recording that report, dump, replay, top, annotate and export read; the last byte chooses how.
  * No crash, and whatever the names in it are: each line printed is text, each object JSON, no cell a
  * formula. dump reads what export writes.
  */
@@ -48,6 +48,8 @@ static const struct command {
 	{ cmd_top, TEXT, { "top", "--once", "--by", "comm,cgroup", "--size", "160x45", "-i" } },
 	{ cmd_report, TEXT, { "report", "--pprof", output, "--by", "comm,container,src,symbol" } },
 	{ cmd_export, PERF, { "export", "--perf-data", output } },
+	{ cmd_annotate, TEXT, { "annotate", "main", "-i" } },
+	{ cmd_annotate, JSON, { "annotate", "--json", "--all", "main", "-i" } },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 static const struct command reread = { cmd_dump, JSON, { "dump", "--json", "--events" } };

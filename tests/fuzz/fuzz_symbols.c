@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "disasm/disasm.h"
 #include "symbols/symbols_kernel.h"
 #include "symbols/symbols_object.h"
 
@@ -100,17 +101,35 @@ static void read_kallsyms(void)
 	kernel_symbols_close(k);
 }
 
+/* What is read of a function is within the file, whatever it says of itself. */
+static void decode(struct object *o, struct disasm *d, const struct object_function *f)
+{
+	unsigned char code[256];
+	size_t n = object_read(o, f->start, code, f->size < sizeof(code) ? f->size : sizeof(code));
+	struct insn in;
+
+	for (size_t i = 0; i < n; i += in.len)
+		if (!disasm_decode(d, code + i, n - i, f->start + i, &in))
+			in.len = 1;
+}
+
 static void read_object(size_t size, const char *debug_dir, const unsigned char *build_id)
 {
 	const struct object_opts opts = { .debug_dir = debug_dir, .trusted = true };
 	char why[160] = "", line[4200];
+	struct object_function f;
+	struct source_place place;
+	struct disasm *d;
 	struct object *o;
+	__u64 at;
 
 	o = object_open(path_of(OBJECT), build_id, build_id ? N_IDS : 0, &opts, why, sizeof(why));
 	if (!o) {
 		need(*why);
 		return;
 	}
+	d = disasm_new(false);
+	need(d != NULL);
 	for (size_t i = 0; i < size && i < OFFSETS_MAX; i += 8) {
 		const char *name = object_symbol(o, i);
 		struct type_access access;
@@ -122,7 +141,13 @@ static void read_object(size_t size, const char *debug_dir, const unsigned char 
 		need(!name || *name);
 		if (object_srcline(o, i, line, sizeof(line)))
 			need(strchr(line, ':') != NULL);
+		if (!object_function(o, i, &f, &at))
+			continue;
+		need(name && !strcmp(f.name, name) && f.size > at - f.start);
+		need(!object_line(o, at, &place) || place.file);
+		decode(o, d, &f);
 	}
+	disasm_free(d);
 	object_close(o);
 }
 

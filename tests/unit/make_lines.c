@@ -360,7 +360,7 @@ int main(int argc, char **argv)
 		snprintf(path, sizeof(path), "/docker/%064x", p + 1);
 		ret = recording_event(out, &comm, &err) ?: recording_event(out, &cgroup, &err);
 	}
-	ret = ret ?: self_map(out, (uintptr_t)look_up, PROCESS, 3, &err);
+	ret = ret ?: self_map(out, (uintptr_t)look_up, NULL, PROCESS, 3, &err);
 	if (random)
 		random_accesses(strtoull(argv[3], NULL, 0), strtoull(argv[4], NULL, 0));
 	else if (nodes)

@@ -307,7 +307,7 @@ int main(int argc, char **argv)
 	opts.fd = open(argv[1], O_CREAT | O_TRUNC | O_WRONLY, 0600);
 	if (opts.fd < 0 || recording_create(&opts, &r, &err))
 		return failed(&err);
-	ret = write_names(r, &err) ?: self_map(r, (uintptr_t)main_loop, 100, SHOPS, &err) ?: write_stacks(r, &err);
+	ret = write_names(r, &err) ?: self_map(r, (uintptr_t)main_loop, NULL, 100, SHOPS, &err) ?: write_stacks(r, &err);
 	for (__u64 i = 0; !ret && i < n; i++) {
 		struct ibs_record_stacks chain;
 		struct ibs_record rec;

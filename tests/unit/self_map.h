@@ -35,8 +35,12 @@ static inline int self_build_id(struct dl_phdr_info *info, size_t size, void *ma
 	return 1; /* the first object is the program */
 }
 
-/* This program with the function at @at, in @n processes from @first on, so that it is found. */
-static inline int self_map(struct recording *r, __u64 at, __u32 first, __u32 n, struct err *err)
+/*
+ * This program with the function at @at, in @n processes from @first on, so that it is found.
+ * @as: the path of a copy of it; NULL: its own
+ */
+static inline int self_map(struct recording *r, __u64 at, const char *as, __u32 first, __u32 n,
+			   struct err *err)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
 	char line[1024], path[512];
@@ -44,7 +48,7 @@ static inline int self_map(struct recording *r, __u64 at, __u32 first, __u32 n, 
 
 	while (!ret && f && fgets(line, sizeof(line), f)) {
 		struct trace_event map = { .kind = TRACE_MMAP,
-					   .mmap = { .exec = true, .path = path } };
+					   .mmap = { .exec = true, .path = as ?: path } };
 		unsigned long long start, end, pgoff;
 
 		if (sscanf(line, "%llx-%llx r-xp %llx %*s %*s %511s", &start, &end, &pgoff, path) <

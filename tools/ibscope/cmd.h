@@ -18,6 +18,7 @@ int cmd_report(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_c2c(int argc, char **argv);
 int cmd_numa(int argc, char **argv);
+int cmd_annotate(int argc, char **argv);
 
 /* hist, or numa of the running system. */
 int hist_run(int argc, char **argv, bool numa);

@@ -20,6 +20,8 @@ static const struct cmd {
 	  cmd_merge },
 	{ "c2c", "[OPTIONS] [FILE]", "find the cache lines of a recording that threads share",
 	  cmd_c2c },
+	{ "annotate", "[OPTIONS] FUNCTION",
+	  "print the instructions of a function, and what they cost", cmd_annotate },
 	{ "numa", "[OPTIONS] [FILE]", "print what memory of other nodes costs", cmd_numa },
 	{ "dump", "[OPTIONS] [FILE]", "print every sample of a recording", cmd_dump },
 	{ "replay", "[OPTIONS] [FILE]", "print what hist would have shown of a recording",

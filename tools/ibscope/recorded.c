@@ -85,13 +85,18 @@ int recorded_parse(struct sampling *s, int argc, char **argv, const struct optio
 		return ret;
 	in->files = argv + optind;
 	in->n_files = argc - optind;
+	if (in->argument && in->n_files != 1)
+		return in->n_files
+			       ? err_set(err, -EINVAL, "'%s': only one %s; -i names the recording",
+					 in->files[1], in->argument)
+			       : err_set(err, -EINVAL, "%s is missing", in->argument);
 	if (in->n_files > 1 && !in->takes_several)
 		return err_set(err, -EINVAL, "'%s': only one recording at a time",
 			       argv[optind + 1]);
-	if (in->from_option && optind < argc)
+	if (in->from_option && optind < argc && !in->argument)
 		return err_set(err, -EINVAL, "'%s': -i names the recording already", argv[optind]);
 	if (!in->from_option)
-		in->file = optind < argc ? argv[optind] : DEFAULT_FILE;
+		in->file = optind < argc && !in->argument ? argv[optind] : DEFAULT_FILE;
 	return 0;
 }
 

@@ -23,9 +23,10 @@ void recorded_options(struct recorded_options *o, bool groups);
 
 /* Zero is the default: ibscope.data, and 1 GiB. */
 struct recorded_input {
-	const char *file;   /* "-": standard input */
-	bool from_option;   /* -i, not an argument */
-	bool takes_several; /* recordings, as arguments: */
+	const char *file;     /* "-": standard input */
+	bool from_option;     /* -i, not an argument */
+	const char *argument; /* what the argument is if it is no recording: "FUNCTION" */
+	bool takes_several;   /* recordings, as arguments: */
 	char **files;
 	int n_files;
 	uint64_t max_memory; /* bytes */
@@ -39,6 +40,8 @@ extern const struct option_row recorded_input_rows[RECORDED_INPUT_ROWS];
 /**
  * recorded_parse() - options, and the file if it is given as an argument
  * @sets: one of them is recorded_input_rows
+ *
+ * With @in->argument the only argument is in->files[0] and no recording.
  *
  * Return: 0 with @in->file set; OPTIONS_HELP; or a negative errno with @err.
  */

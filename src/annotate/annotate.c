@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "annotate.h"
+
+#include "base/choice.h"
+#include "disasm/disasm.h"
+#include "report/report.h"
+#include "view/table.h"
+
+#include <ibscope/op_fields.h>
+#include <math.h>
+
+#define OTHERS_MAX 8 /* files that a message names */
+
+const char *annotate_column_name(enum annotate_column c)
+{
+#define COLUMN_NAME(id, name, ...) name,
+	static const char *const names[] = { ANNOTATE_COLUMN_TABLE(COLUMN_NAME) };
+
+	return names[c];
+}
+
+struct annotate *annotate_new(const struct annotate_opts *opts)
+{
+	struct annotate *a = xcalloc(1, sizeof(*a));
+
+	a->opts = *opts;
+	return a;
+}
+
+void annotate_free(struct annotate *a)
+{
+	if (!a)
+		return;
+	for (size_t i = 0; i < a->n; i++)
+		free(a->row[i].text);
+	for (size_t i = 0; i < a->n_functions; i++) {
+		free(a->function[i].sums);
+		u64_map_free(&a->function[i].of);
+	}
+	free(a->row);
+	free(a->function);
+	intern_free(&a->names);
+	intern_free(&a->paths);
+	free(a);
+}
+
+static double ratio(__u64 part, __u64 all)
+{
+	return all ? (double)part / all : (double)NAN;
+}
+
+double annotate_value(const struct annotate_sums *s, const struct annotate_sums *total,
+		      enum annotate_column column)
+{
+	switch (column) {
+	case ANNOTATE_SAMPLES:
+		return s->samples;
+	case ANNOTATE_SAMPLE_SHARE:
+		return ratio(s->samples, total->samples);
+	case ANNOTATE_CYCLES:
+		return s->valid && s->no_period ? (double)NAN : s->cycles;
+	case ANNOTATE_SHARE:
+		return ratio(s->cycles, total->cycles);
+	case ANNOTATE_MEAN:
+		return ratio(s->sum, s->valid);
+	case ANNOTATE_DRAM:
+		return ratio(s->dram, s->known);
+	case ANNOTATE_REMOTE:
+		return ratio(s->remote, s->known);
+	case ANNOTATE_HITM:
+		return s->states || !s->cached ? ratio(s->hitm, s->known) : (double)NAN;
+	case ANNOTATE_WALK:
+		return ratio(s->walks, s->accesses);
+	default:
+		return ratio(s->mispredicted, s->branches);
+	}
+}
+
+static void add_wait(struct annotate_sums *s, const struct ibs_op_sample *op,
+		     const struct report_wait *w)
+{
+	__u64 owned;
+
+	s->valid++;
+	s->sum += w->lat;
+	s->cycles += w->cycles;
+	s->known += w->known ? w->cycles : 0;
+	s->dram += table_is_dram(w->src) ? w->cycles : 0;
+	s->remote += table_is_remote(w->src) ? w->cycles : 0;
+	s->cached += table_is_other_cache(w->src);
+	if (ibs_op_field(op, IBS_OP_FIELD_CACHE_HIT_ST, &owned)) {
+		s->states++;
+		s->hitm += owned ? 0 : w->cycles;
+	}
+}
+
+static void add_sums(struct annotate_sums *s, const struct annotate *a,
+		     const struct trace_event *ev)
+{
+	const struct ibs_op_sample *op = &ev->sample.op;
+	enum report_unit unit;
+	struct report_wait w;
+	__u64 period, yes;
+
+	s->samples++;
+	period = report_period(a->opts.info, ev, &unit);
+	if (report_wait(a->opts.metric, op, period, &w)) {
+		s->no_period |= !period;
+		add_wait(s, op, &w);
+	}
+	if (ibs_op_field(op, IBS_OP_FIELD_DC_L1TLB_MISS, &yes)) {
+		s->accesses++;
+		s->walks += ibs_op_field(op, IBS_OP_FIELD_DC_L2TLB_MISS, &yes) && yes;
+	}
+	if (ibs_op_field(op, IBS_OP_FIELD_OP_BRN_MISP, &yes)) {
+		s->branches++;
+		s->mispredicted += yes;
+	}
+}
+
+static struct annotate_function *function_of(struct annotate *a, const struct symbol_code *code)
+{
+	struct annotate_function *f;
+
+	for (f = a->function; f < a->function + a->n_functions; f++)
+		if (f->code.object == code->object && f->code.start == code->start)
+			return f;
+	array_reserve(a->function, a->room, a->n_functions + 1);
+	f = &a->function[a->n_functions++];
+	*f = (struct annotate_function){ .code = *code };
+	return f;
+}
+
+static bool is_asked_for(const char *object, const char *path)
+{
+	const char *last = path ? strrchr(path, '/') : NULL;
+
+	return !object || (path && !strcmp(path, object)) || (last && !strcmp(last + 1, object));
+}
+
+/* perf replaces an address that is not valid by that of the interrupt. */
+static bool is_exact(const struct trace_sample *s)
+{
+	return s->has_ip && (!(s->op.present >> IBS_OP_DATA & 1) || ibs_op_valid_rip(&s->op));
+}
+
+void annotate_add(struct annotate *a, const struct trace_event *ev)
+{
+	const struct trace_sample *s = &ev->sample;
+	struct annotate_function *f;
+	struct symbol_code code;
+	struct symbol sym;
+	__u32 i;
+
+	if (ev->kind != TRACE_SAMPLE_OP) {
+		a->fetches += ev->kind == TRACE_SAMPLE_FETCH;
+		return;
+	}
+	if (!is_exact(s)) {
+		a->inexact++;
+		return;
+	}
+	symbols_find(a->opts.symbols, a->opts.tasks, s->tgid, s->ip, ev->time, s->kernel, false,
+		     &sym);
+	if (*sym.name != '[')
+		intern_get(&a->names, sym.name);
+	if (strcmp(sym.name, a->opts.name) != 0 ||
+	    !symbols_code(a->opts.symbols, a->opts.tasks, s->tgid, s->ip, ev->time, s->kernel,
+			  &code)) {
+		a->elsewhere++;
+		return;
+	}
+	f = function_of(a, &code);
+	i = u64_map_get(&f->of, code.at);
+	if (i == U64_MAP_NONE) {
+		i = f->n++;
+		array_reserve_zero(f->sums, f->room, f->n);
+		u64_map_put(&f->of, code.at, i);
+	}
+	add_sums(&f->sums[i], a, ev);
+	add_sums(&f->total, a, ev);
+}
+
+/* Those of the object that was asked for first, then by cost. */
+static int compare(const void *pa, const void *pb, void *object)
+{
+	const struct annotate_function *a = pa, *b = pb;
+	int mine = is_asked_for(object, b->code.dso) - is_asked_for(object, a->code.dso);
+
+	if (mine)
+		return mine;
+	if (a->total.cycles != b->total.cycles)
+		return a->total.cycles > b->total.cycles ? -1 : 1;
+	if (a->total.samples != b->total.samples)
+		return a->total.samples > b->total.samples ? -1 : 1;
+	return a->code.start < b->code.start ? -1 : a->code.start > b->code.start;
+}
+
+static int refuse_object(const struct annotate *a, struct err *err)
+{
+	char files[512] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->n_functions && i < OTHERS_MAX && n < sizeof(files); i++)
+		n += snprintf(files + n, sizeof(files) - n, "%s%.100s", i ? ", " : "",
+			      a->function[i].code.dso);
+	return err_set(err, -ENOENT, "--object: no sample of '%s' is in '%s'; there are some in %s",
+		       a->opts.name, a->opts.object, files);
+}
+
+static int refuse_name(const struct annotate *a, struct err *err)
+{
+	struct suggestion near;
+
+	suggestion_start(&near, a->opts.name, strlen(a->opts.name));
+	for (size_t i = 0; i < a->names.n; i++)
+		suggestion_offer(&near, intern_text(&a->names, i));
+	return err_set(
+		err, -ENOENT, "no sample is in a function '%s'%s", a->opts.name,
+		near.best ? suggestion_text(&near)
+			  : "; `ibscope report --by symbol,dso` prints those that have samples");
+}
+
+/* Which place has the samples of a row's address. */
+static const struct annotate_sums *sums_at(const struct annotate_function *f, __u64 addr)
+{
+	__u32 i = u64_map_get(&f->of, addr);
+
+	return i == U64_MAP_NONE ? NULL : &f->sums[i];
+}
+
+static char *text_of(const struct annotate *a, const struct insn *in)
+{
+	const struct symbol_code *code = &a->function[0].code;
+	const char *name = NULL;
+	char *text;
+	int ret;
+
+	if (in->has_target && in->target - code->start >= code->size)
+		name = symbols_code_name(a->opts.symbols, code, in->target);
+	ret = name ? asprintf(&text, "%s <%s>", in->text, name) : asprintf(&text, "%s", in->text);
+	if (ret < 0)
+		out_of_memory();
+	return text;
+}
+
+static const char *path_of(struct annotate *a, const struct source_place *place)
+{
+	bool relative = *place->file != '/' && place->dir;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s%s%s", relative ? place->dir : "", relative ? "/" : "",
+		 place->file);
+	return intern_text(&a->paths, intern_get(&a->paths, path));
+}
+
+/* Return: bytes of the instruction; one that is none is a byte. */
+static unsigned int add_row(struct annotate *a, struct disasm *d, const unsigned char *bytes,
+			    __u64 addr, bool inside)
+{
+	const struct annotate_function *f = &a->function[0];
+	struct source_place place;
+	struct annotate_row *r;
+	struct insn in;
+
+	if (!disasm_decode(d, bytes, f->code.start + f->code.size - addr, addr, &in)) {
+		in.len = 1;
+		snprintf(in.text, sizeof(in.text), ".byte 0x%02x", *bytes);
+	}
+	array_reserve(a->row, a->rows_room, a->n + 1);
+	r = &a->row[a->n++];
+	*r = (struct annotate_row){ .addr = addr,
+				    .len = in.len,
+				    .inside = inside,
+				    .text = text_of(a, &in),
+				    .sums = sums_at(f, addr) };
+	if (symbols_code_line(&f->code, addr, &place)) {
+		r->file = path_of(a, &place);
+		r->line = place.line;
+	}
+	return in.len;
+}
+
+static void disassemble(struct annotate *a, struct disasm *d, const unsigned char *bytes)
+{
+	const struct symbol_code *code = &a->function[0].code;
+	unsigned int len;
+
+	for (__u64 i = 0; i < code->size; i += len) {
+		len = add_row(a, d, bytes + i, code->start + i, false);
+		for (unsigned int k = 1; k < len; k++)
+			if (sums_at(&a->function[0], code->start + i + k))
+				add_row(a, d, bytes + i + k, code->start + i + k, true);
+	}
+}
+
+int annotate_finish(struct annotate *a, struct err *err)
+{
+	const struct symbol_code *code;
+	struct disasm *d = NULL;
+	unsigned char *bytes;
+	int ret;
+
+	if (!a->n_functions)
+		return refuse_name(a, err);
+	qsort_r(a->function, a->n_functions, sizeof(*a->function), compare, (void *)a->opts.object);
+	code = &a->function[0].code;
+	for (size_t i = 1; i < a->n_functions; i++)
+		a->namesakes += a->function[i].total.samples;
+	if (!is_asked_for(a->opts.object, code->dso))
+		return refuse_object(a, err);
+	if (code->size > ANNOTATE_BYTES_MAX)
+		return err_set(err, -E2BIG,
+			       "'%s' of %s has %llu bytes of code; at most %u can be annotated",
+			       code->name, code->dso, (unsigned long long)code->size,
+			       ANNOTATE_BYTES_MAX);
+	bytes = xcalloc(1, code->size);
+	ret = symbols_code_read(a->opts.symbols, code, bytes, err);
+	if (!ret) {
+		d = disasm_new(a->opts.intel);
+		ret = d ? 0 : err_set(err, -ENOTSUP, "libcapstone cannot be used here");
+	}
+	if (!ret)
+		disassemble(a, d, bytes);
+	disasm_free(d);
+	free(bytes);
+	return ret;
+}

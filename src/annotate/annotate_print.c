@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "annotate_print.h"
+
+#include "annotate_private.h"
+#include "annotate_source.h"
+#include "base/utf8.h"
+
+#include <math.h>
+
+#define CODE_MIN 32 /* columns of the screen that code takes at least */
+#define GAP	 2
+#define AROUND	 4 /* instructions shown before and after one with samples */
+#define LINE_MAX 1024
+
+typedef unsigned long long ull;
+
+#define COLUMN_HEADING(id, name, heading, ...)	  heading,
+#define COLUMN_RANK(id, name, heading, rank, ...) rank,
+static const char *const headings[] = { ANNOTATE_COLUMN_TABLE(COLUMN_HEADING) };
+static const unsigned char ranks[] = { ANNOTATE_COLUMN_TABLE(COLUMN_RANK) };
+
+void annotate_terms(FILE *f)
+{
+#define COLUMN_LINE(id, name, heading, rank, meaning) { name, meaning },
+	static const char *const columns[][2] = { ANNOTATE_COLUMN_TABLE(COLUMN_LINE) };
+
+	fputs("\nColumns:\n", f);
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
+		fprintf(f, "  %-12s %s\n", columns[i][0], columns[i][1]);
+}
+
+struct text {
+	FILE *f;
+	const struct annotate_print *p;
+	const struct annotate *a;
+	struct source_files sources;
+	size_t width[ANNOTATE_COLUMN_N]; /* 0: not shown */
+	size_t left;			 /* columns before the code */
+	char unit;
+	const struct annotate_row *hottest; /* NULL: none */
+};
+
+static const struct annotate_sums *total_of(const struct annotate *a)
+{
+	return &a->function[0].total;
+}
+
+void annotate_cell(const struct screen *screen, const struct annotate *a,
+		   const struct annotate_sums *s, enum annotate_column c, char unit, char *buf,
+		   size_t size)
+{
+	double v = annotate_value(s, total_of(a), c);
+
+	if (c == ANNOTATE_SAMPLES)
+		screen_count(screen, v, buf, size);
+	else if (c == ANNOTATE_CYCLES)
+		screen_scaled(screen, v, unit, buf, size);
+	else if (c == ANNOTATE_MEAN)
+		screen_mean(screen, v, buf, size);
+	else
+		screen_percent(screen, v, buf, size);
+}
+
+static void cell(const struct text *t, const struct annotate_sums *s, enum annotate_column c,
+		 char *buf, size_t size)
+{
+	annotate_cell(t->p->screen, t->a, s, c, t->unit, buf, size);
+}
+
+const char *annotate_heading(enum annotate_column c)
+{
+	return headings[c];
+}
+
+void annotate_attribution(const struct annotate *a, char *buf, size_t size)
+{
+	int n = snprintf(buf, size, "%llu samples of ops in it", (ull)total_of(a)->samples);
+
+	if (a->namesakes)
+		n += snprintf(buf + n, size - n, " + %llu in others of its name",
+			      (ull)a->namesakes);
+	n += snprintf(buf + n, size - n, " + %llu elsewhere + %llu without an exact address",
+		      (ull)a->elsewhere, (ull)a->inexact);
+	if (a->fetches)
+		snprintf(buf + n, size - n, " + %llu of fetches", (ull)a->fetches);
+}
+
+bool annotate_new_line(const struct annotate_row *last, const struct annotate_row *r)
+{
+	return r->file && (!last || last->file != r->file || last->line != r->line);
+}
+
+/* Columns of which something is known, without those of the lowest ranks if code would have no room. */
+static void choose_columns(struct text *t)
+{
+	char buf[64];
+
+	for (unsigned int c = 0; c < ANNOTATE_COLUMN_N; c++) {
+		if (isnan(annotate_value(total_of(t->a), total_of(t->a), c)))
+			continue;
+		t->width[c] = strlen(headings[c]);
+		for (size_t i = 0; i < t->a->n; i++) {
+			if (!t->a->row[i].sums)
+				continue;
+			cell(t, t->a->row[i].sums, c, buf, sizeof(buf));
+			if (screen_columns(buf) > t->width[c])
+				t->width[c] = screen_columns(buf);
+		}
+		cell(t, total_of(t->a), c, buf, sizeof(buf));
+		if (screen_columns(buf) > t->width[c])
+			t->width[c] = screen_columns(buf);
+		t->left += t->width[c] + GAP;
+	}
+	while (t->left + CODE_MIN > t->p->screen->width) {
+		unsigned int least = 0;
+
+		for (unsigned int c = 1; c < ANNOTATE_COLUMN_N; c++)
+			if (!t->width[least] || (t->width[c] && ranks[c] < ranks[least]))
+				least = c;
+		t->left -= t->width[least] + GAP;
+		t->width[least] = 0;
+	}
+}
+
+/* As much of a text as fits the rest of the line. */
+static void put_code(struct text *t, const char *text)
+{
+	size_t room = t->p->screen->width - t->left, n;
+	char line[4 * LINE_MAX];
+
+	utf8_escape(line, sizeof(line), text);
+	for (n = 0; line[n]; n += utf8_len(line + n)) {
+		unsigned int columns = utf8_width(line + n);
+
+		if (columns > room)
+			break;
+		room -= columns;
+	}
+	while (n && line[n - 1] == ' ') /* no line ends in a blank */
+		n--;
+	fwrite(line, 1, n, t->f);
+}
+
+static void put_line(struct text *t, const struct annotate_sums *s, const char *code, bool bold)
+{
+	char buf[64];
+
+	bold &= t->p->screen->color;
+	fputs(bold ? "\033[1m" : "", t->f);
+	for (unsigned int c = 0; c < ANNOTATE_COLUMN_N; c++) {
+		if (!t->width[c])
+			continue;
+		buf[0] = 0;
+		if (s)
+			cell(t, s, c, buf, sizeof(buf));
+		fprintf(t->f, "%*s%s%*s", (int)(t->width[c] - screen_columns(buf)), "", buf, GAP,
+			"");
+	}
+	put_code(t, code);
+	fputs(bold ? "\033[0m\n" : "\n", t->f);
+}
+
+static void put_heading(struct text *t)
+{
+	bool bold = t->p->screen->color;
+
+	fputs(bold ? "\n\033[1m" : "\n", t->f);
+	for (unsigned int c = 0; c < ANNOTATE_COLUMN_N; c++)
+		if (t->width[c])
+			fprintf(t->f, "%*s%*s", (int)t->width[c], headings[c], GAP, "");
+	fputs(bold ? "CODE\033[0m\n" : "CODE\n", t->f);
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static void put_source(struct text *t, const struct annotate_row *r)
+{
+	const char *line = source_line(&t->sources, r->file, r->line);
+	char text[LINE_MAX];
+
+	snprintf(text, sizeof(text), "%.200s:%d%s%.600s", last_part(r->file), r->line,
+		 line ? "  " : "", line ?: "");
+	put_line(t, NULL, text, false);
+}
+
+static bool near_samples(const struct annotate *a, size_t i)
+{
+	size_t from = i > AROUND ? i - AROUND : 0,
+	       to = i + AROUND + 1 < a->n ? i + AROUND + 1 : a->n;
+
+	for (size_t k = from; k < to; k++)
+		if (a->row[k].sums)
+			return true;
+	return false;
+}
+
+static void put_rows(struct text *t)
+{
+	const struct annotate *a = t->a;
+	const struct annotate_row *last = NULL;
+	char text[LINE_MAX];
+	size_t skipped = 0;
+
+	for (size_t i = 0; i < a->n; i++) {
+		const struct annotate_row *r = &a->row[i];
+
+		if (!t->p->all && !near_samples(a, i)) {
+			skipped++;
+			continue;
+		}
+		if (skipped) {
+			snprintf(text, sizeof(text), "... %zu instruction%s without samples",
+				 skipped, skipped > 1 ? "s" : "");
+			put_line(t, NULL, text, false);
+		}
+		if (annotate_new_line(skipped ? NULL : last, r))
+			put_source(t, r);
+		skipped = 0;
+		last = r;
+		snprintf(text, sizeof(text), "%8llx:  %s%s", (ull)r->addr,
+			 r->inside ? "(inside the one before) " : "", r->text);
+		put_line(t, r->sums, text, r == t->hottest);
+	}
+	if (skipped) {
+		snprintf(text, sizeof(text), "... %zu instructions without samples", skipped);
+		put_line(t, NULL, text, false);
+	}
+}
+
+static void put_function(FILE *f, const struct annotate *a)
+{
+	const struct annotate_function *fn = &a->function[0];
+	const struct symbol_code *code = &fn->code;
+	char text[256];
+
+	report_print_line(f, "function  %s of %s, 0x%llx to 0x%llx, %llu bytes", code->name,
+			  code->dso, (ull)code->start, (ull)(code->start + code->size),
+			  (ull)code->size);
+	for (size_t i = 1; i < a->n_functions; i++)
+		report_print_line(f, "also      %s of %s at 0x%llx, %llu samples%s", code->name,
+				  a->function[i].code.dso, (ull)a->function[i].code.start,
+				  (ull)a->function[i].total.samples,
+				  a->function[i].code.object != code->object ? "; --object chooses"
+									     : "");
+	annotate_attribution(a, text, sizeof(text));
+	fprintf(f, "found     %s\n", text);
+}
+
+static void warn_of_source(const char *path, const char *why, void *arg)
+{
+	(void)arg;
+	log_warn("no source lines of %s: %s", path, why);
+}
+
+void annotate_print(FILE *f, const struct annotate_print *p, const struct annotate *a)
+{
+	struct text t = {
+		.f = f, .p = p, .a = a, .sources = { .program = a->function[0].code.dso }
+	};
+	double most = 0;
+
+	for (size_t i = 0; i < a->n; i++) {
+		double v = a->row[i].sums
+				   ? annotate_value(a->row[i].sums, total_of(a), ANNOTATE_SHARE)
+				   : (double)NAN;
+
+		if (v > most) {
+			most = v;
+			t.hottest = &a->row[i];
+		}
+	}
+	t.unit = screen_unit(annotate_value(total_of(a), total_of(a), ANNOTATE_CYCLES));
+	choose_columns(&t);
+	report_print_head(f, p->head, a->opts.metric);
+	put_function(f, a);
+	put_heading(&t);
+	put_rows(&t);
+	put_line(&t, total_of(a), "total", true);
+	source_problems(&t.sources, warn_of_source, NULL);
+	source_free(&t.sources);
+}
+
+static void json_values(json_t *to, const struct annotate *a, const struct annotate_sums *s)
+{
+	static const struct annotate_sums none;
+
+	for (unsigned int c = 0; c < ANNOTATE_COLUMN_N; c++)
+		json_object_set_new(to, annotate_column_name(c),
+				    json_number(annotate_value(s ?: &none, total_of(a), c)));
+}
+
+static json_t *json_row(const struct annotate *a, const struct annotate_row *r)
+{
+	json_t *j = json_pack("{sI sI sb so so so}", "address", (json_int_t)r->addr, "bytes",
+			      (json_int_t)r->len, "inside", r->inside, "text", json_text(r->text),
+			      "file", r->file ? json_text(r->file) : json_null(), "line",
+			      r->file ? json_integer(r->line) : json_null());
+
+	json_values(j, a, r->sums);
+	return j;
+}
+
+static json_t *json_others(const struct annotate *a)
+{
+	json_t *j = json_array();
+
+	for (size_t i = 1; i < a->n_functions; i++) {
+		const struct annotate_function *fn = &a->function[i];
+
+		json_array_append_new(j, json_pack("{so sI sI}", "object", json_text(fn->code.dso),
+						   "start", (json_int_t)fn->code.start, "samples",
+						   (json_int_t)fn->total.samples));
+	}
+	return j;
+}
+
+void annotate_print_json(FILE *f, const struct annotate_print *p, const struct annotate *a)
+{
+	const struct symbol_code *code = &a->function[0].code;
+	json_t *j = report_head_json(p->head, a->opts.metric), *rows = json_array();
+	json_t *total = json_object();
+
+	for (size_t i = 0; i < a->n; i++)
+		json_array_append_new(rows, json_row(a, &a->row[i]));
+	json_values(total, a, total_of(a));
+	json_object_set_new(j, "function", json_text(code->name));
+	json_object_set_new(j, "object", json_text(code->dso));
+	json_object_set_new(j, "start", json_integer((json_int_t)code->start));
+	json_object_set_new(j, "size", json_integer((json_int_t)code->size));
+	json_object_set_new(j, "others", json_others(a));
+	json_object_set_new(j, "attribution",
+			    json_pack("{sI sI sI sI sI}", "function",
+				      (json_int_t)total_of(a)->samples, "namesakes",
+				      (json_int_t)a->namesakes, "elsewhere",
+				      (json_int_t)a->elsewhere, "inexact", (json_int_t)a->inexact,
+				      "fetches", (json_int_t)a->fetches));
+	json_object_set_new(j, "instructions", rows);
+	json_object_set_new(j, "total", total);
+	json_put_ascii(f, j, JSON_COMPACT);
+	fputc('\n', f);
+	json_decref(j);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* An annotated function as text, JSON or HTML. */
+#ifndef IBSCOPE_ANNOTATE_PRINT_H
+#define IBSCOPE_ANNOTATE_PRINT_H
+
+#include "annotate.h"
+#include "report/report_print.h"
+
+struct annotate_print {
+	const struct report_head *head;
+	const struct screen *screen; /* of text */
+	bool all;		     /* text shows instructions far from samples, too */
+};
+
+/* What the columns mean, for --help. */
+void annotate_terms(FILE *f);
+
+/* Text with source lines, as many columns as fit. Warns of sources that cannot be shown. */
+void annotate_print(FILE *f, const struct annotate_print *p, const struct annotate *a);
+
+/**
+ * annotate_print_json() - one object; null is what is not known
+ *
+ * The head of report_print(), then function, object, start, size, others [{object, start, samples}],
+ * attribution {function, namesakes, elsewhere, inexact, fetches}, which add up to all selected samples, instructions
+ * [{address, bytes, inside, text, file, line, column}], total {column}.
+ */
+void annotate_print_json(FILE *f, const struct annotate_print *p, const struct annotate *a);
+
+/* A page of its own, without scripts, in the style of the HTML report. */
+void annotate_print_html(FILE *f, const struct annotate_print *p, const struct annotate *a);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What text and HTML print alike. */
+#ifndef IBSCOPE_ANNOTATE_PRIVATE_H
+#define IBSCOPE_ANNOTATE_PRIVATE_H
+
+#include "annotate.h"
+#include "view/screen.h"
+
+const char *annotate_heading(enum annotate_column c);
+
+/* @unit: of miss cycles, of screen_unit() */
+void annotate_cell(const struct screen *screen, const struct annotate *a,
+		   const struct annotate_sums *s, enum annotate_column c, char unit, char *buf,
+		   size_t size);
+
+/* Where all selected samples are, in words. */
+void annotate_attribution(const struct annotate *a, char *buf, size_t size);
+
+/* Does a line of source go before the row? @last: the row printed before, or NULL */
+bool annotate_new_line(const struct annotate_row *last, const struct annotate_row *r);
+
+#endif

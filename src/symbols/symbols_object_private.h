@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What symbols_object*.c share; symbols_object.h goes before it. */
+#ifndef IBSCOPE_SYMBOLS_OBJECT_PRIVATE_H
+#define IBSCOPE_SYMBOLS_OBJECT_PRIVATE_H
+
+#include "types/data_types.h"
+
+struct named {
+	__u64 addr, size;
+	const char *name;
+	unsigned char rank; /* of several at an address the lowest is shown */
+};
+
+struct names {
+	struct named *v; /* by address */
+	size_t n;
+	bool listed;
+};
+
+struct object {
+	Dwfl *dwfl;
+	Dwfl_Module *module;
+	GElf_Addr bias;
+	Elf *elf;
+	struct names functions, variables;
+	bool no_lines;
+	struct types *types;
+	Dwfl_Callbacks callbacks;
+	struct object_opts opts;
+	char *debug_path;
+};
+
+/* Where the linker put what is at an offset in the file. Return: false if nowhere. */
+bool object_address(const struct object *o, __u64 offset, __u64 *addr);
+
+#endif

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* ibscope annotate: source and assembly of a function, with what its instructions cost. */
+#include "cmd.h"
+#include "annotate/annotate_print.h"
+#include "base/output_file.h"
+#include "recorded.h"
+#include "view/pager.h"
+
+struct cmd {
+	struct sampling sampling;
+	struct recorded in;
+	struct annotate_opts opts;
+	struct annotate_print print;
+	const char *html_path; /* NULL: no HTML */
+	bool json;
+	struct annotate *annotate;
+};
+
+/* clang-format off: a row is a row */
+static const struct option_row annotate_options[] = {
+	{ "object", 0, "FILE", "file of the function, if several have one of this name",
+	  OPTION_WORD(struct cmd, opts.object) },
+	{ "all", 0, NULL, "print all instructions, also those far from any sample",
+	  OPTION_FLAG(struct cmd, print.all) },
+	{ "intel", 0, NULL, "Intel's syntax, not AT&T's", OPTION_FLAG(struct cmd, opts.intel) },
+	{ "html", 0, "FILE", "one self-contained HTML file", OPTION_WORD(struct cmd, html_path) },
+	{ "json", 0, NULL, "one JSON object; what is not known is null",
+	  OPTION_FLAG(struct cmd, json) },
+};
+/* clang-format on */
+
+static void usage(FILE *f, const struct option_set *sets, size_t n)
+{
+	fprintf(f,
+		"usage: ibscope annotate [options] FUNCTION\n\n"
+		"Print the source and the instructions of a function, and what each of them cost "
+		"in a recording of\n`ibscope record` or of `perf record --raw-samples`. FUNCTION "
+		"is "
+		"symbol\nof `ibscope report --by symbol`.\n\n"
+		"  ibscope annotate -i FILE walk_list\n"
+		"  ibscope annotate --src dram --html walk.html walk_list\n");
+	options_help(f, sets, n);
+	annotate_terms(f);
+	fprintf(f, "\nSamples of ops have exact addresses. Exit status: 0 done, 1 failed or the "
+		   "recording is incomplete;\n2 wrong usage.\n");
+}
+
+static int read_all(struct cmd *c, struct err *err)
+{
+	struct trace_event ev;
+	int ret;
+
+	c->opts.info = c->in.head.info;
+	c->opts.tasks = c->in.tasks;
+	c->opts.symbols = c->in.symbols;
+	c->annotate = annotate_new(&c->opts);
+	while ((ret = recorded_next(&c->in, &ev, err)) > 0)
+		annotate_add(c->annotate, &ev);
+	return ret ?: annotate_finish(c->annotate, err);
+}
+
+static int write_html(struct cmd *c, struct err *err)
+{
+	int fd = output_file_open_binary("--html", c->html_path, err);
+	FILE *f;
+
+	if (fd < 0)
+		return fd;
+	f = fdopen(fd, "w");
+	if (!f)
+		out_of_memory();
+	annotate_print_html(f, &c->print, c->annotate);
+	if (ferror(f) | fclose(f))
+		return err_set(err, -EIO, "cannot write %s: %s", c->html_path, strerror(errno));
+	return 0;
+}
+
+static int print(struct cmd *c, struct err *err)
+{
+	struct pager pager = { .f = stdout, .to = stdout };
+
+	c->print.head = &c->in.head;
+	if (c->html_path)
+		return write_html(c, err);
+	if (c->json) {
+		annotate_print_json(stdout, &c->print, c->annotate);
+	} else {
+		pager_open(&pager, stdout);
+		annotate_print(pager.f, &c->print, c->annotate);
+	}
+	return pager_close(&pager, err);
+}
+
+static int run(struct cmd *c)
+{
+	struct screen screen;
+	struct err err = { "" };
+	int ret = recorded_start(&c->in, &c->sampling, true, true, &err);
+
+	screen_of(stdout, &screen);
+	c->print.screen = &screen;
+	ret = ret ?: read_all(c, &err);
+	if (ret == -ENOENT && !c->in.head.selected)
+		recorded_nothing(c->in.replay);
+	ret = ret ?: print(c, &err);
+	if (ret)
+		recorded_fail(ret, &err);
+	recorded_problems(&c->in);
+	if (ret)
+		return c->in.usage ? EXIT_USAGE : EXIT_FAILED;
+	return recorded_complete(&c->in.input, c->in.trace) ? EXIT_DONE : EXIT_FAILED;
+}
+
+int cmd_annotate(int argc, char **argv)
+{
+	struct cmd c = { .in.input.argument = "FUNCTION" };
+	struct recorded_options rows;
+	struct err err = { "" };
+	int ret, status;
+
+	recorded_options(&rows, false);
+	const struct option_set sets[] = {
+		{ "Function", annotate_options, ARRAY_SIZE(annotate_options), &c },
+		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
+		{ "Measurement", rows.other, rows.n_other, &c.sampling },
+		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.in.input },
+		{ "Symbols", recorded_symbol_rows, RECORDED_SYMBOL_ROWS, &c.in.symbols_opts },
+	};
+
+	sampling_init(&c.sampling);
+	ret = recorded_parse(&c.sampling, argc, argv, sets, ARRAY_SIZE(sets), &c.in.input, &err);
+	if (!ret && c.json && c.html_path)
+		ret = err_set(&err, -EINVAL, "--json and --html exclude each other");
+	if (ret > 0) {
+		if (ret == OPTIONS_HELP)
+			usage(stdout, sets, ARRAY_SIZE(sets));
+		status = EXIT_DONE;
+	} else if (ret) {
+		log_error("%s", err.text);
+		status = EXIT_USAGE;
+	} else if (c.sampling.select.explain) {
+		status = recorded_explain(&c.sampling.select);
+	} else {
+		recorded_keep_options(&c.in, argc, argv);
+		c.opts.name = c.in.input.files[0];
+		c.opts.metric = c.sampling.opts.metric;
+		status = run(&c);
+	}
+	annotate_free(c.annotate);
+	recorded_close(&c.in);
+	sampling_close(&c.sampling);
+	return status;
+}
