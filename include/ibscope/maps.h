@@ -46,6 +46,9 @@ _Static_assert(IBS_LAT_BUCKETS <= IBS_HIST_BUCKET_MASK + 1, "mask cuts buckets")
 #define IBS_LAYOUT_WORD		0x7fff /* its first word */
 #define IBS_LAYOUT_ENTRIES	256
 #define IBS_LAYOUT_IDX(op, src) ((src) << 3 | (op))
+/* Of either event: kinds of op or translations, sources or outcomes. */
+#define IBS_LAYOUT_OPS	8
+#define IBS_LAYOUT_SRCS (IBS_LAYOUT_ENTRIES / IBS_LAYOUT_OPS)
 
 /*
  * Where samples of ibs_fetch are counted, by IBS_FETCH_CTL from IBS_FETCH_CTL_STATUS on, which takes

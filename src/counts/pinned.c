@@ -5,6 +5,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <ibscope/fetch.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,12 +158,14 @@ static const __u64 *read_slot(void *arg, __u32 shard, __u32 slot)
 /* A pair's words lie within a slot, and its kind and source have names. */
 static bool entry_ok(const struct ibs_meta_layout *l, unsigned int pair)
 {
+	const bool fetch = ibs_metric_of_fetch(l->metric);
 	__u32 entry = l->entry[pair], word = entry & IBS_LAYOUT_WORD;
 
 	return word < IBS_LAYOUT_FIRST ||
 	       (word + (entry & IBS_LAYOUT_HIST ? IBS_HIST_WORDS : IBS_PLAIN_WORDS) <=
 			l->slot_words &&
-		(pair & 7) < IBS_OP_KIND_N && pair >> 3 < IBS_SRC_N);
+		pair % IBS_LAYOUT_OPS < (fetch ? (int)IBS_FETCH_ITLB_N : (int)IBS_OP_KIND_N) &&
+		pair / IBS_LAYOUT_OPS < (fetch ? (int)IBS_FETCH_CLASS_N : (int)IBS_SRC_N));
 }
 
 bool pinned_layout_ok(const struct ibs_meta_layout *l)
@@ -172,7 +175,7 @@ bool pinned_layout_ok(const struct ibs_meta_layout *l)
 			return false;
 	return l->n_cpus && l->shards && l->max_slots > 1 &&
 	       (__u64)l->shards * l->max_slots <= UINT32_MAX && l->slot_words >= IBS_TLB_WORDS &&
-	       l->slot_words <= IBS_LAYOUT_WORD + IBS_HIST_REACH && l->metric < IBS_OP_METRIC_N &&
+	       l->slot_words <= IBS_LAYOUT_WORD + IBS_HIST_REACH && l->metric < IBS_METRIC_N &&
 	       sizeof(struct ibs_state) + (__u64)l->n_cpus * sizeof(struct ibs_cpu_counts) <=
 		       l->state_bytes;
 }

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 
 #include <errno.h>
+#include <ibscope/fetch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,6 +138,20 @@ static struct metrics_group *get_other(struct metrics_groups *all)
 	return get_group(all, &key, &name, true);
 }
 
+/* What the kernel counts of ops follows of fetches from their translations. */
+static void add_itlb(struct tlb_counts *to, const struct series *s)
+{
+	const unsigned int itlb = s->op;
+
+	if (itlb == IBS_FETCH_ITLB_L2) {
+		to->l2_hit += s->samples;
+		to->l2_hit_ops += s->ops;
+	} else if (itlb >= IBS_FETCH_ITLB_WALK_4K) {
+		to->l2_miss += s->samples;
+		to->l2_miss_ops += s->ops;
+	}
+}
+
 static int add_counts(struct metrics_groups *all, struct metrics_group *to, const struct group *g)
 {
 	for (size_t i = 0; i < g->n_series; i++) {
@@ -146,6 +161,8 @@ static int add_counts(struct metrics_groups *all, struct metrics_group *to, cons
 		to->count[s->op][s->src] += s->samples;
 		to->ops[s->op][s->src] += s->ops;
 		to->samples += s->samples;
+		if (all->fetch)
+			add_itlb(&to->tlb, s);
 		if (series_add(&to->src[s->src], s))
 			return -ENOMEM;
 		if (!had && s->buckets)
@@ -174,5 +191,7 @@ void metrics_groups_free(struct metrics_groups *all)
 		free_group(all->group[i]);
 	free(all->group);
 	u64_map_free(&all->by_labels);
-	*all = (struct metrics_groups){ .by = all->by, .by_path = all->by_path };
+	*all = (struct metrics_groups){ .by = all->by,
+					.by_path = all->by_path,
+					.fetch = all->fetch };
 }

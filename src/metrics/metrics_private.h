@@ -13,16 +13,17 @@
 struct metrics_group {
 	char *labels; /* as Prometheus writes them, each followed by a comma */
 	char *json;   /* the same as members of a JSON object */
-	__u64 samples, count[IBS_OP_KIND_N][IBS_SRC_N];
-	__u64 ops[IBS_OP_KIND_N][IBS_SRC_N]; /* estimated ops */
-	struct tlb_counts tlb;
-	struct series src[IBS_SRC_N]; /* all kinds of ops together */
+	__u64 samples, count[IBS_LAYOUT_OPS][IBS_SRC_N];
+	__u64 ops[IBS_LAYOUT_OPS][IBS_SRC_N]; /* estimated ops, or fetches */
+	struct tlb_counts tlb;		      /* of fetches the instruction TLB */
+	struct series src[IBS_SRC_N];	      /* all kinds of ops together */
 };
 
-/* Empty if all is zero but @by and @by_path. */
+/* Empty if all is zero but the first three. */
 struct metrics_groups {
 	__u32 by;     /* enum ibs_by bits: the labels that groups have */
 	bool by_path; /* the path of the cgroup is a label even where there is a name */
+	bool fetch;   /* samples are of ibs_fetch */
 	__u64 ended;  /* samples of groups that have no series any more */
 	struct metrics_group **group;
 	size_t n, room;
@@ -60,6 +61,12 @@ struct metrics_facts {
 };
 
 void process_stats_read(struct process_stats *out);
+
+/* Counters are of samples of ibs_fetch. */
+static inline bool facts_of_fetch(const struct metrics_facts *f)
+{
+	return f->state == METRICS_READ && ibs_metric_of_fetch(reading_metric(&f->reading.meta));
+}
 
 /* Does not change any more. */
 struct metrics {

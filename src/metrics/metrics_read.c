@@ -80,6 +80,7 @@ static int read_counts(struct metrics *m, const struct metrics_source *src, stru
 	reading_begin(&m->facts.reading, src->meta);
 	m->groups.by = src->meta->layout.by;
 	m->groups.by_path = src->meta->by_path;
+	m->groups.fetch = ibs_metric_of_fetch(src->meta->layout.metric);
 	/* a group that is made or folded meanwhile may spoil one reading */
 	for (int tries = 0; ret == -EUCLEAN && tries < READ_TRIES; tries++) {
 		metrics_groups_free(&m->groups);

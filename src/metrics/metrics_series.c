@@ -5,11 +5,11 @@
 
 #include <string.h>
 
-#include <ibscope/histogram.h>
+#include <ibscope/fetch.h>
 
 /* --- sources --- */
 
-/* The values of the label `src`. */
+/* The values of the label `src`, or of ibs_fetch `fetch`. */
 enum src_form {
 	SRC_HIDDEN, /* the metric is not exported */
 	SRC_SUM,    /* no label */
@@ -19,7 +19,7 @@ enum src_form {
 	SRC_FORMS
 };
 
-static const char *const merged[IBS_SRC_N][SRC_FORMS] = {
+static const char *const merged_src[IBS_SRC_N][SRC_FORMS] = {
 #define MERGED(NAME, far, few) [IBS_SRC_##NAME] = { [SRC_FAR] = far, [SRC_MERGED] = few }
 	MERGED(UNKNOWN, "near", "other"),
 	MERGED(NONE, "near", "none"),
@@ -42,23 +42,44 @@ static const char *const merged[IBS_SRC_N][SRC_FORMS] = {
 #undef MERGED
 };
 
-static const char *form_name(enum src_form form, int src)
+static const char *const merged_fetch[IBS_FETCH_CLASS_N][SRC_FORMS] = {
+#define MERGED(NAME, far, few) [IBS_FETCH_CLASS_##NAME] = { [SRC_FAR] = far, [SRC_MERGED] = few }
+	MERGED(UNKNOWN, "near", "other"),   MERGED(OP_CACHE, "near", "op-cache"),
+	MERGED(L1, "near", "l1"),	    MERGED(L1_L2, "near", "l1"),
+	MERGED(L2, "near", "l2"),	    MERGED(L3, "far", "l3"),
+	MERGED(L2_MISS, "far", "miss"),	    MERGED(L3_MISS, "far", "miss"),
+	MERGED(ABORTED, "near", "aborted"), MERGED(KILLED, "near", "aborted"),
+#undef MERGED
+};
+
+/* How many there are, of either event. */
+static int sources(bool fetch)
 {
-	return form == SRC_SUM ? "" : form == SRC_EACH ? src_name(src) : merged[src][form];
+	return fetch ? (int)IBS_FETCH_CLASS_N : (int)IBS_SRC_N;
+}
+
+static const char *form_name(enum src_form form, int src, bool fetch)
+{
+	if (form == SRC_EACH)
+		return fetch ? fetch_class_name(src) : src_name(src);
+	if (form == SRC_SUM)
+		return "";
+	return fetch ? merged_fetch[src][form] : merged_src[src][form];
 }
 
 /* The first source that has the name of @src. */
-static int first_of(enum src_form form, int src)
+static int first_of(enum src_form form, int src, bool fetch)
 {
-	static unsigned char known[SRC_FORMS][IBS_SRC_N]; /* plus one */
+	static unsigned char known[2][SRC_FORMS][IBS_SRC_N]; /* plus one */
+	unsigned char *of = &known[fetch][form][src];
 	int first = 0;
 
-	if (!known[form][src]) {
-		while (strcmp(form_name(form, first), form_name(form, src)))
+	if (!*of) {
+		while (strcmp(form_name(form, first, fetch), form_name(form, src, fetch)))
 			first++;
-		known[form][src] = first + 1;
+		*of = first + 1;
 	}
-	return known[form][src] - 1;
+	return *of - 1;
 }
 
 /* --- rows --- */
@@ -71,7 +92,8 @@ struct group_metric {
 	enum src_form form[METRICS_DETAILS];
 	/* of counters of sources: those of the samples that a group has of a kind of op and a source */
 	__u64 (*value)(const struct metrics_group *g, int op, int src);
-	bool ops; /* each kind of op has a value; else only the first */
+	bool ops;   /* each kind of op, or translation, has a value; else only the first */
+	bool fetch; /* only of ibs_fetch; else only of ibs_op */
 	/* of counters of the data TLB */
 	__u64 (*tlb)(const struct tlb_counts *t, bool miss);
 };
@@ -108,10 +130,10 @@ static void put_label(struct metrics_buf *b, const char *name, const char *value
 	buf_text(b, "\",");
 }
 
-static void put_src(struct metrics_buf *b, enum src_form form, int src)
+static void put_src(struct metrics_buf *b, enum src_form form, int src, bool fetch)
 {
 	if (form > SRC_SUM)
-		put_label(b, "src", form_name(form, src));
+		put_label(b, fetch ? "fetch" : "src", form_name(form, src, fetch));
 }
 
 /* --- counters --- */
@@ -144,23 +166,24 @@ static void put_counters(struct metrics_buf *b, const struct metrics *m,
 {
 	const enum src_form form = row->form[m->opts.detail];
 	const bool by_op = row->ops && form == SRC_EACH;
-	__u64 sum[IBS_OP_KIND_N][IBS_SRC_N] = {};
+	__u64 sum[IBS_LAYOUT_OPS][IBS_SRC_N] = {};
 
 	(void)format;
-	for (int src = 0; src < IBS_SRC_N; src++) {
-		const int first = first_of(form, src);
+	for (int src = 0; src < sources(row->fetch); src++) {
+		const int first = first_of(form, src, row->fetch);
 
-		for (int op = 0; op < (row->ops ? IBS_OP_KIND_N : 1); op++)
+		for (int op = 0; op < (row->ops ? IBS_LAYOUT_OPS : 1); op++)
 			sum[by_op ? op : 0][first] += row->value(g, op, src);
 	}
-	for (int op = 0; op < (by_op ? IBS_OP_KIND_N : 1); op++) {
-		for (int src = 0; src < IBS_SRC_N; src++) {
+	for (int op = 0; op < (by_op ? IBS_LAYOUT_OPS : 1); op++) {
+		for (int src = 0; src < sources(row->fetch); src++) {
 			if (!sum[op][src])
 				continue;
 			put_name(b, row->head.name, metric_suffix(&row->head), g);
 			if (by_op)
-				put_label(b, "op", op_kind_name(op));
-			put_src(b, form, src);
+				put_label(b, row->fetch ? "itlb" : "op",
+					  row->fetch ? itlb_name(op) : op_kind_name(op));
+			put_src(b, form, src, row->fetch);
 			end_labels(b);
 			buf_number(b, "", sum[op][src], "\n");
 		}
@@ -226,7 +249,7 @@ static void put_refills(struct metrics_buf *b, const struct metrics *m,
 
 static void put_classic(struct metrics_buf *b, const struct metrics *m, const char *name,
 			enum metrics_format format, const struct metrics_group *g,
-			enum src_form form, int src, const struct series *s)
+			enum src_form form, int src, bool fetch, const struct series *s)
 {
 	const char *after = format == METRICS_TEXT ? "\"} " : ".0\"} "; /* le is a float there */
 	__u64 below = 0;
@@ -236,16 +259,16 @@ static void put_classic(struct metrics_buf *b, const struct metrics *m, const ch
 		while (bucket < IBS_LAT_BUCKETS && ibs_lat_le(bucket) <= m->opts.edges[i])
 			below += s->buckets[bucket++];
 		put_name(b, name, "_bucket", g);
-		put_src(b, form, src);
+		put_src(b, form, src, fetch);
 		buf_number(b, "le=\"", m->opts.edges[i], after);
 		buf_number(b, "", below, "\n");
 	}
 	put_name(b, name, "_bucket", g);
-	put_src(b, form, src);
+	put_src(b, form, src, fetch);
 	buf_number(b, "le=\"+Inf\"} ", s->valid, "\n");
 	for (int count = 0; count < 2; count++) {
 		put_name(b, name, count ? "_count" : "_sum", g);
-		put_src(b, form, src);
+		put_src(b, form, src, fetch);
 		end_labels(b);
 		buf_number(b, "", count ? s->valid : s->sum, "\n");
 	}
@@ -269,7 +292,7 @@ static int native_bucket(unsigned int le)
 }
 
 static void put_native(struct metrics_buf *b, const char *name, const struct metrics_group *g,
-		       enum src_form form, int src, const struct series *s)
+		       enum src_form form, int src, bool fetch, const struct series *s)
 {
 	__u64 n[NATIVE_MAX + 1] = {};
 	const char *sep = "";
@@ -278,7 +301,7 @@ static void put_native(struct metrics_buf *b, const char *name, const struct met
 	for (int i = 1; i < IBS_LAT_BUCKETS; i++)
 		n[native_bucket(ibs_lat_le(i))] += s->buckets[i];
 	put_name(b, name, "", g);
-	put_src(b, form, src);
+	put_src(b, form, src, fetch);
 	end_labels(b);
 	buf_number(b, "{count:", s->valid, "");
 	buf_number(b, ",sum:", s->sum, "");
@@ -310,21 +333,21 @@ static void put_latencies(struct metrics_buf *b, const struct metrics *m,
 {
 	const enum src_form form = row->form[m->opts.detail];
 
-	for (int src = 0; src < IBS_SRC_N; src++) {
+	for (int src = 0; src < sources(row->fetch); src++) {
 		__u64 buckets[IBS_LAT_BUCKETS] = {};
 		struct series sum = { .buckets = buckets };
 
-		if (first_of(form, src) != src)
+		if (first_of(form, src, row->fetch) != src)
 			continue;
-		for (int i = src; i < IBS_SRC_N; i++)
-			if (g->src[i].valid && first_of(form, i) == src)
+		for (int i = src; i < sources(row->fetch); i++)
+			if (g->src[i].valid && first_of(form, i, row->fetch) == src)
 				series_add(&sum, &g->src[i]);
 		if (!sum.valid)
 			continue;
 		if (format == METRICS_OPENMETRICS2)
-			put_native(b, row->head.name, g, form, src, &sum);
+			put_native(b, row->head.name, g, form, src, row->fetch, &sum);
 		else
-			put_classic(b, m, row->head.name, format, g, form, src, &sum);
+			put_classic(b, m, row->head.name, format, g, form, src, row->fetch, &sum);
 	}
 }
 
@@ -334,7 +357,7 @@ static void put_latencies(struct metrics_buf *b, const struct metrics *m,
 	{                                     \
 		SRC_FAR, SRC_MERGED, SRC_EACH \
 	}
-static const struct group_metric latency[IBS_OP_METRIC_N] = {
+static const struct group_metric latency[IBS_METRIC_N] = {
 	[IBS_METRIC_DC_MISS_LAT] = { { "ibscope_load_miss_latency_cycles", METRIC_HISTOGRAM,
 				       "cycles",
 				       "Core cycles from a load's L1 data cache miss to its data "
@@ -357,6 +380,19 @@ static const struct group_metric latency[IBS_OP_METRIC_N] = {
 				       "retirement." },
 				     put_latencies,
 				     LATENCY_FORMS },
+	[IBS_METRIC_FETCH_LAT] = { { "ibscope_fetch_latency_cycles", METRIC_HISTOGRAM, "cycles",
+				     "Core cycles from an instruction fetch to its delivery, of "
+				     "fetches that completed, by outcome." },
+				   put_latencies,
+				   LATENCY_FORMS,
+				   .fetch = true },
+	[IBS_METRIC_ITLB_REFILL_LAT] = { { "ibscope_itlb_refill_latency_cycles", METRIC_HISTOGRAM,
+					   "cycles",
+					   "Core cycles to refill the L1 instruction TLB, by "
+					   "outcome of the fetch." },
+					 put_latencies,
+					 LATENCY_FORMS,
+					 .fetch = true },
 };
 
 static const struct group_metric table[] = {
@@ -411,6 +447,33 @@ static const struct group_metric table[] = {
 	    "Core cycles to refill the L1 data TLB (TlbRefillLat), of samples that report it." },
 	  put_refills,
 	  { SRC_HIDDEN, SRC_SUM, SRC_SUM } },
+	{ { "ibscope_fetch_samples", METRIC_COUNTER, "",
+	    "Samples of instruction fetches added to histograms, by translation and outcome." },
+	  put_counters,
+	  { SRC_SUM, SRC_MERGED, SRC_EACH },
+	  .value = sample_count,
+	  .ops = true,
+	  .fetch = true },
+	{ { "ibscope_estimated_fetches", METRIC_COUNTER, "",
+	    "Estimated instruction fetches: each sample counts as the period that it ended." },
+	  put_counters,
+	  { SRC_MERGED, SRC_MERGED, SRC_EACH },
+	  .value = estimated_ops,
+	  .ops = true,
+	  .fetch = true },
+	{ { "ibscope_itlb_l1_miss_samples", METRIC_COUNTER, "",
+	    "Samples of fetches that missed the L1 instruction TLB, by result in the L2; a miss "
+	    "there is a page walk." },
+	  put_tlb,
+	  { SRC_HIDDEN, SRC_SUM, SRC_SUM },
+	  .tlb = tlb_samples,
+	  .fetch = true },
+	{ { "ibscope_itlb_l1_miss_estimated_fetches", METRIC_COUNTER, "",
+	    "Estimated fetches that missed the L1 instruction TLB, by result in the L2." },
+	  put_tlb,
+	  { SRC_SUM, SRC_SUM, SRC_SUM },
+	  .tlb = tlb_ops,
+	  .fetch = true },
 };
 
 const unsigned int group_metrics = 1 + sizeof(table) / sizeof(table[0]);
@@ -422,6 +485,8 @@ const struct group_metric *group_metric_at(const struct metrics *m, unsigned int
 	if (m->facts.state != METRICS_READ)
 		return NULL;
 	row = i ? &table[i - 1] : &latency[reading_metric(&m->facts.reading.meta)];
+	if (row->fetch != facts_of_fetch(&m->facts))
+		return NULL;
 	return row->form[m->opts.detail] == SRC_HIDDEN ? NULL : row;
 }
 
@@ -439,7 +504,7 @@ void group_metric_put(struct metrics_buf *b, const struct metrics *m,
 
 void group_metrics_describe(FILE *f)
 {
-	for (int i = 0; i < IBS_OP_METRIC_N; i++)
+	for (int i = 0; i < IBS_METRIC_N; i++)
 		metric_describe(f, &latency[i].head);
 	for (unsigned int i = 0; i + 1 < group_metrics; i++)
 		metric_describe(f, &table[i].head);

@@ -203,7 +203,7 @@
 	X(START, "process_start_time_seconds", GAUGE, "seconds",                                   \
 	  "Start time of the process as Unix time.", VALUE(f->process.start_s))
 
-#define METRIC_LABELS_MAX 4
+#define METRIC_LABELS_MAX 5
 
 /* One line of a metric. */
 struct metric_line {
@@ -339,7 +339,8 @@ static bool build_info(const struct reading *r, unsigned int i, struct metric_li
 static bool collector_info(const struct reading *r, unsigned int i, struct metric_line *out)
 {
 	snprintf(out->text, sizeof(out->text), "%#x", r->meta.layout.caps);
-	set_label(out, "event", r->meta.event);
+	set_label(out, ibs_metric_of_fetch(reading_metric(&r->meta)) ? "terms" : "event",
+		  r->meta.event);
 	set_label(out, "source", r->meta.source);
 	set_label(out, "metric", metric_name(reading_metric(&r->meta)));
 	return only_line(i, out, "ibs_caps", out->text, 1);
@@ -406,6 +407,8 @@ void metrics_table_write(FILE *f, enum metrics_format format, const struct metri
 		if (!m->always && facts->state != METRICS_READ)
 			continue;
 		for (unsigned int i = 0; m->line(facts, i, &l); i++) {
+			if (!m->always && facts_of_fetch(facts))
+				set_label(&l, "event", "ibs_fetch");
 			if (!isnan(l.value) && !any)
 				metric_write_head(f, format, &m->head);
 			if (!isnan(l.value))

@@ -116,24 +116,24 @@ static void put_percentile(struct metrics_buf *b, const char *name, const struct
 	buf_text(b, "null");
 }
 
-static void put_source(struct metrics_buf *b, const struct metrics_group *g, int src)
+static void put_source(struct metrics_buf *b, const struct metrics_group *g, int src, bool fetch)
 {
 	const struct series *s = &g->src[src];
 	const char *sep = "";
 
-	buf_text(b, src_name(src));
-	buf_text(b, "\":{\"ops\":{");
-	for (int op = 0; op < IBS_OP_KIND_N; op++) {
+	buf_text(b, fetch ? fetch_class_name(src) : src_name(src));
+	buf_text(b, fetch ? "\":{\"itlb\":{" : "\":{\"ops\":{");
+	for (int op = 0; op < IBS_LAYOUT_OPS; op++) {
 		if (!g->count[op][src])
 			continue;
 		buf_text(b, sep);
 		buf_text(b, "\"");
-		buf_text(b, op_kind_name(op));
+		buf_text(b, fetch ? itlb_name(op) : op_kind_name(op));
 		buf_number(b, "\":", g->count[op][src], "");
 		sep = ",";
 	}
 	buf_number(b, "},\"samples\":", s->samples, "");
-	buf_number(b, ",\"estimated_ops\":", s->ops, "");
+	buf_number(b, fetch ? ",\"estimated_fetches\":" : ",\"estimated_ops\":", s->ops, "");
 	buf_number(b, ",\"valid\":", s->valid, "");
 	buf_number(b, ",\"sum\":", s->sum, "");
 	if (isnan(series_miss_cycles(s)))
@@ -155,7 +155,7 @@ static void put_source(struct metrics_buf *b, const struct metrics_group *g, int
 	buf_text(b, "]}");
 }
 
-static void put_group(struct metrics_buf *b, const struct metrics_group *g)
+static void put_group(struct metrics_buf *b, const struct metrics_group *g, bool fetch)
 {
 	const struct tlb_counts *t = &g->tlb;
 	const char *sep = "\"";
@@ -167,11 +167,13 @@ static void put_group(struct metrics_buf *b, const struct metrics_group *g)
 	buf_number(b, ",\"l2_miss_ops\":", t->l2_miss_ops, "");
 	buf_number(b, ",\"refills\":", t->refills, "");
 	buf_number(b, ",\"refill_cycles\":", t->refill_cycles, "},\"sources\":{");
+	if (fetch)
+		buf_text(b, "},\"fetches\":{");
 	for (int src = 0; src < IBS_SRC_N; src++) {
 		if (!g->src[src].samples)
 			continue;
 		buf_text(b, sep);
-		put_source(b, g, src);
+		put_source(b, g, src, fetch);
 		sep = ",\n\"";
 	}
 	buf_text(b, "}}");
@@ -185,7 +187,7 @@ static bool json_piece(const struct metrics *m, struct metrics_cursor *c, struct
 		c->metric++;
 	} else if (c->metric == 1 && c->group < m->groups.n) {
 		buf_text(b, c->group ? ",\n{" : "\n{");
-		put_group(b, m->groups.group[c->group++]);
+		put_group(b, m->groups.group[c->group++], m->groups.fetch);
 	} else if (c->metric == 1) {
 		buf_text(b, "\n]}\n");
 		c->metric++;

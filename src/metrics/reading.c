@@ -19,7 +19,7 @@ bool collector_alive(const struct ibs_meta *m)
 
 enum ibs_metric reading_metric(const struct ibs_meta *m)
 {
-	return m->layout.metric < IBS_OP_METRIC_N ? m->layout.metric : 0;
+	return m->layout.metric < IBS_METRIC_N ? m->layout.metric : 0;
 }
 
 __u32 reading_groups_limit(const struct ibs_meta *m)

@@ -118,6 +118,10 @@ int push_check(struct push_opts *o, struct sampling *s, struct err *err)
 				       "--push-...: there is no URL to push to: give --push, too");
 		return 0;
 	}
+	if (sampling_of_fetch(s))
+		return err_set(err, -EINVAL,
+			       "--push: profiles are of ibs_op: samples of %s cannot be copied",
+			       s->event.pmu);
 	ret = check_url(o, err) ?: push_secret_read(o->credentials, &secret, err);
 	if (ret)
 		return ret;

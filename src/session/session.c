@@ -71,6 +71,8 @@ static int check_event(struct sampling *s, struct err *err)
 		return err_set(err, -EINVAL, "-c: %u periods, but %u event%s", s->n_periods,
 			       s->n_events ?: 1, s->n_events == 2 ? "s" : "");
 	/* of two events each groups by the keys that it has, and both share the limit */
+	if (s->labels == LABELS_SERVED)
+		s->labels = labels_of_event(s->labels, fetch);
 	if (s->n_events == 2) {
 		s->labels &= fetch ? ~LABELS_OP : ~LABELS_FETCH;
 		s->opts.max_memory_bytes /= 2;
@@ -240,11 +242,6 @@ int sampling_prepare(struct sampling *s, struct err *err)
 {
 	int ret;
 
-	if (sampling_of_fetch(s) && !s->takes_fetch)
-		return sampling_usage_error(s, err_set(err, -EINVAL,
-						       "-e %s: this command samples ibs_op only; "
-						       "use ibscope hist or record",
-						       s->event.pmu));
 	ret = labels_counted(s->labels, sampling_of_fetch(s), err);
 	if (ret)
 		return sampling_usage_error(s, ret);

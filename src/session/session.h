@@ -28,7 +28,6 @@ struct sampling {
 	struct cpulist cpus;
 	bool has_cpus;
 	bool all;		/* -a was given, which matters with a command */
-	bool takes_fetch;	/* the command can sample ibs_fetch */
 	enum ibs_metric metric; /* of --metric; IBS_METRIC_N: the event's own */
 	enum source_option source;
 	unsigned int sim_faults; /* 1: the simulation is driven by page faults, 0: by the clock */

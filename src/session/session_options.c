@@ -46,9 +46,10 @@ static int set_event(void *ctx, const char *arg, struct err *err)
 	arg = s->events;
 	s->n_events = cut_list(arg, s->nth_event, &part, &len);
 	if (s->n_events > 2 || (s->n_events == 2 && !s->takes_two))
-		return err_set(err, -EINVAL, "-e %s: at most %s possible", arg,
-			       s->takes_two ? "two events, ibs_op and ibs_fetch, are"
-					    : "one event is");
+		return err_set(err, -EINVAL, "-e %s: at most %s", arg,
+			       s->takes_two ? "two events, ibs_op and ibs_fetch, are possible"
+					    : "one event is possible: run the command once for "
+					      "each, serve with another --pin-dir and --control");
 	for (unsigned int i = 0; !ret && i < s->n_events; i++) {
 		cut_list(arg, i, &part, &len);
 		snprintf(text, sizeof(text), "%.*s", (int)len, part);

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The collector: its counters outlive it, one collector at a time, options read again."""
+import collections
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -88,6 +90,34 @@ class Serve(unittest.TestCase):
                 self.grows()    # the links are pinned
             else:
                 self.assertEqual(seen, snapshot()['ledger']['seen'])
+
+    def test_fetches(self):
+        """Of the other event: counters, metrics and the screen have its samples, and are resumed."""
+        c = self.collector('-e', 'ibs_fetch//')
+        until(lambda: json.loads(ctl('--json', 'ledger').stdout)['seen'] > 500)
+        self.assertIn('changed while sampling', ctl('set', 'period=300000').stdout)
+        p = ctl('--by', 'src', 'snapshot')
+        self.assertEqual((p.returncode, 'use fetch or itlb' in p.stderr), (2, True), p.stderr)
+        self.assertEqual(c.stop(), 0)
+        now = snapshot('cgroup,fetch,itlb')
+        self.assertEqual(now['metric'], 'fetch_lat')
+        self.assertLess({'l1', 'op-cache', 'aborted'}, {s['labels']['fetch'] for s in now['series']})
+        text = subprocess.run([EXPORTER, '--once', '--pin-dir', DIR, '--detail', 'full'], capture_output=True, text=True)
+        self.assertIn(f'ibscope_samples_seen_total{{event="ibs_fetch"}} {now["ledger"]["seen"]}\n', text.stdout)
+        got = collections.Counter()
+        for itlb, fetch, n in re.findall(r'^ibscope_fetch_samples_total\{.*itlb="(.*?)",fetch="(.*?)"\} (\d+)$',
+                                         text.stdout, re.M):
+            got[itlb, fetch] += int(n)
+        want = collections.Counter()
+        for s in now['series']:
+            want[s['labels']['itlb'], s['labels']['fetch']] += s['samples']
+        self.assertEqual(got, want)
+        c = self.collector('-e', 'ibs_fetch//')
+        c.wait('resuming counters')
+        screen = run('top', '--once', '--pin-dir', DIR, '--size', '110x30').stdout
+        self.assertIn('by outcome of fetches', screen)
+        c.stop()
+        self.collector().wait('starting from zero')
 
     def test_one_at_a_time(self):
         c = self.collector()

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <ibscope/caps.h>
+#include <ibscope/fetch.h>
 #include <jansson.h>
 
 #include "metrics/metrics.h"
@@ -72,13 +73,13 @@ static void put_slot(__u32 slot, __u64 id, const char *cgroup)
 	snprintf(names[slot].cgroup, sizeof(names[slot].cgroup), "%s", cgroup);
 }
 
-static __u64 *words_of(__u32 slot, enum ibs_op_kind op, enum ibs_src src)
+static __u64 *words_of(__u32 slot, int op, int src)
 {
 	return series + slot * layout.words +
 	       (layout.entry[IBS_LAYOUT_IDX(op, src)] & IBS_LAYOUT_WORD);
 }
 
-static void add(__u32 slot, enum ibs_op_kind op, enum ibs_src src, int cycles, __u64 n)
+static void add(__u32 slot, int op, int src, int cycles, __u64 n)
 {
 	__u16 entry = layout.entry[IBS_LAYOUT_IDX(op, src)];
 	__u64 *w = words_of(slot, op, src);
@@ -384,7 +385,7 @@ static void test_same_names(void **state)
 /* What a group has of every kind of op and source. */
 static void add_all(__u32 slot)
 {
-	for (int op = 0; op < IBS_OP_KIND_N; op++)
+	for (int op = 0; op < IBS_LAYOUT_OPS; op++)
 		for (int src = 0; src < IBS_SRC_N; src++)
 			if (layout_has(&layout, IBS_LAYOUT_IDX(op, src)))
 				add(slot, op, src,
@@ -392,7 +393,8 @@ static void add_all(__u32 slot)
 					    ? 10 + 100 * src
 					    : 0,
 				    1 + src);
-	add_tlb(slot, 4, 2, 3, 90);
+	if (!ibs_metric_of_fetch(meta.layout.metric))
+		add_tlb(slot, 4, 2, 3, 90);
 }
 
 static unsigned int count_series(void)
@@ -409,9 +411,50 @@ static __u64 sum_samples(void)
 {
 	__u64 sum = 0;
 
-	for (const char *p = text; (p = strstr(p, "\nibscope_samples_total{")); p++)
+	const char *name = ibs_metric_of_fetch(meta.layout.metric)
+				   ? "\nibscope_fetch_samples_total{"
+				   : "\nibscope_samples_total{";
+
+	for (const char *p = text; (p = strstr(p, name)); p++)
 		sum += strtoull(strchr(p, '}') + 1, NULL, 10);
 	return sum;
+}
+
+static void histogram_of(enum ibs_metric metric)
+{
+	layout_init(&layout, metric, IBS_CAPS_ZEN4);
+	meta.layout.metric = metric;
+	free(series);
+	series = calloc((size_t)SLOTS * layout.words, sizeof(*series));
+	counts.series = series;
+}
+
+/* Samples of ibs_fetch have metrics of their own, and the collector's say whose they are. */
+static void test_fetches(void **state)
+{
+	(void)state;
+	histogram_of(IBS_METRIC_FETCH_LAT);
+	put_slot(1, 7, "/a");
+	add(1, IBS_FETCH_ITLB_L1, IBS_FETCH_CLASS_L1, 5, 3);
+	add(1, IBS_FETCH_ITLB_L2, IBS_FETCH_CLASS_L3_MISS, 700, 2);
+	add(1, IBS_FETCH_ITLB_WALK, IBS_FETCH_CLASS_L3, 90, 1);
+	add(1, IBS_FETCH_ITLB_WALK_4K, IBS_FETCH_CLASS_ABORTED, -1, 4);
+	print(METRICS_TEXT);
+	has("ibscope_fetch_samples_total{cgroup=\"/a\",itlb=\"l1\",fetch=\"l1\"} 3");
+	has("ibscope_estimated_fetches_total{cgroup=\"/a\",itlb=\"l2\",fetch=\"l3-miss\"} 2000");
+	has("ibscope_fetch_latency_cycles_sum{cgroup=\"/a\",fetch=\"l3-miss\"} 1400");
+	has("ibscope_itlb_l1_miss_samples_total{cgroup=\"/a\",l2=\"hit\"} 2");
+	has("ibscope_itlb_l1_miss_estimated_fetches_total{cgroup=\"/a\",l2=\"miss\"} 5000");
+	has("ibscope_samples_seen_total{event=\"ibs_fetch\"} 10");
+	has_not("ibscope_samples_total");
+	has_not("dtlb");
+	json_decref(json_loads(print(METRICS_JSON), JSON_REJECT_DUPLICATES, NULL)
+			    ?: (fail(), NULL));
+	opts.detail = METRICS_LOW;
+	print(METRICS_TEXT);
+	has("ibscope_fetch_samples_total{cgroup=\"/a\"} 10");
+	has("ibscope_fetch_latency_cycles_sum{cgroup=\"/a\",fetch=\"far\"} 1490");
+	has("ibscope_estimated_fetches_total{cgroup=\"/a\",fetch=\"aborted\"} 4000");
 }
 
 /* How many series a group has at most, as ibscope-metrics(7) says. */
@@ -424,14 +467,10 @@ static void test_series(void **state)
 				    { 400, 200 } };
 
 	(void)state;
-	for (int metric = 0; metric < IBS_OP_METRIC_N; metric++) {
+	for (int metric = 0; metric < IBS_METRIC_N; metric++) {
 		down(NULL);
 		up(NULL);
-		layout_init(&layout, metric, IBS_CAPS_ZEN4);
-		meta.layout.metric = metric;
-		free(series);
-		series = calloc((size_t)SLOTS * layout.words, sizeof(*series));
-		counts.series = series;
+		histogram_of(metric);
 		put_slot(1, 1, "/docker/1234");
 		strcpy(names[1].container, "web");
 		add_all(1);
@@ -761,25 +800,16 @@ static void test_edges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_histogram),
-		T(test_default_edges),
-		T(test_names),
-		T(test_beyond),
-		T(test_same_names),
-		T(test_series),
-		T(test_merged),
-		T(test_native),
-		T(test_unknown_is_absent),
-		T(test_json),
-		T(test_pieces),
-		T(test_edges),
-		T(test_ops_and_tlb),
-		T(test_machine),
-		T(test_governor),
-		T(test_by),
-		T(test_by_nothing),
-		T(test_nothing_read),
-		T(test_work_and_waiting),
+		T(test_histogram),    T(test_default_edges),
+		T(test_names),	      T(test_beyond),
+		T(test_same_names),   T(test_series),
+		T(test_fetches),      T(test_merged),
+		T(test_native),	      T(test_unknown_is_absent),
+		T(test_json),	      T(test_pieces),
+		T(test_edges),	      T(test_ops_and_tlb),
+		T(test_machine),      T(test_governor),
+		T(test_by),	      T(test_by_nothing),
+		T(test_nothing_read), T(test_work_and_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

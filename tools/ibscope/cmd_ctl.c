@@ -25,8 +25,7 @@ static int set_by(void *ctx, const char *arg, struct err *err)
 {
 	struct ctl *c = ctx;
 
-	return labels_parse(arg, &c->labels, &c->view.order, err)
-		       ?: labels_counted(c->labels, false, err);
+	return labels_parse(arg, &c->labels, &c->view.order, err);
 }
 
 static const struct option_row ctl_rows[] = {
@@ -37,7 +36,8 @@ static const struct option_row ctl_rows[] = {
 	{ "json", 0, NULL, "print status, ledger or snapshot as JSON",
 	  OPTION_FLAG(struct ctl, json) },
 	{ "by", 0, "KEY,..",
-	  "group snapshot by these keys; by default one row a container, in JSON cgroup,src,op",
+	  "group snapshot by these keys; by default one row a container, in JSON cgroup,src,op "
+	  "or cgroup,fetch,itlb",
 	  set_by },
 	{ "wait", 0, NULL, "let set accept cgroups and containers that do not exist yet",
 	  OPTION_FLAG(struct ctl, wait) },
@@ -104,11 +104,13 @@ static int print_snapshot(const struct ctl *c, const struct pinned *p, struct er
 	struct names names = { .p = p, .s = &now };
 	struct hist_view view = c->view;
 	struct hist_info info;
-	int ret = pinned_snapshot(p, &now, err);
+	int ret;
 
+	pinned_meta(p, &m);
+	ret = labels_counted(c->labels, ibs_metric_of_fetch(m.layout.metric), err);
+	ret = ret ?: pinned_snapshot(p, &now, err);
 	if (ret)
 		return ret;
-	pinned_meta(p, &m);
 	info = (struct hist_info){ .source = m.source,
 				   .event = m.event,
 				   .simulated = m.layout.simulated,
@@ -302,7 +304,7 @@ static int read_pins(const struct ctl *c, const struct verb *verb, struct err *e
 		return EXIT_DONE;
 	ret = ret ?: verb->run(c, p, err);
 	pinned_close(p);
-	return ret ? EXIT_FAILED : EXIT_DONE;
+	return ret == -EINVAL ? EXIT_USAGE : ret ? EXIT_FAILED : EXIT_DONE;
 }
 
 /* Verbs; or behind set and unset, options of serve. */

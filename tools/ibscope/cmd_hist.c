@@ -378,7 +378,7 @@ static void hist_init(struct hist *h, unsigned int nth)
 {
 	sampling_init(&h->sampling);
 	h->sampling.labels = 0;
-	h->sampling.takes_fetch = h->sampling.takes_two = true;
+	h->sampling.takes_two = true;
 	h->sampling.nth_event = nth;
 }
 
@@ -426,7 +426,7 @@ int hist_run(int argc, char **argv, bool numa)
 	hist_init(&h, 0);
 	hist_init(&second, 1);
 	if (numa) /* of data */
-		h.sampling.takes_fetch = h.sampling.takes_two = false;
+		h.sampling.takes_two = false;
 	ret = argc = sampling_cut_command(&h.sampling, argc, argv, &err);
 	if (argc > 0)
 		ret = options_parse(argc, argv, sets, SETS, &err);

@@ -285,6 +285,8 @@ function warnings(d) {
 	const list = [], g = d.alive ? d.governor : null, why = g && (WHY[g.reason] || g.reason);
 	if (d.simulated)
 		list.push('SIMULATED samples, not measurements.');
+	if (['fetch_lat', 'itlb_refill_lat'].includes(d.metric))
+		list.push('Samples are of ibs_fetch, which this page does not show: see /metrics, or ibscope top.');
 	if (!d.collector)
 		list.push(d.why || '');
 	else if (!d.alive)

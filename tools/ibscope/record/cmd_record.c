@@ -481,7 +481,7 @@ static void record_init(struct record *r, unsigned int nth)
 {
 	sampling_init(&r->sampling);
 	r->sampling.labels = 0;
-	r->sampling.takes_fetch = r->sampling.takes_two = true;
+	r->sampling.takes_two = true;
 	r->sampling.nth_event = nth;
 	r->sampling.opts.output = SAMPLER_RECORDS;
 	r->filed.pmu_exact = true;
