@@ -273,7 +273,10 @@ static unsigned int add_row(struct annotate *a, struct disasm *d, const unsigned
 				    .len = in.len,
 				    .inside = inside,
 				    .text = text_of(a, &in),
+				    .data = { .kind = TYPE_NO_ACCESS },
 				    .sums = sums_at(f, addr) };
+	if (in.n_mem)
+		symbols_code_type(&f->code, addr, &r->data);
 	if (symbols_code_line(&f->code, addr, &place)) {
 		r->file = path_of(a, &place);
 		r->line = place.line;

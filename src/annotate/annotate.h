@@ -45,9 +45,10 @@ struct annotate_sums {
 struct annotate_row {
 	__u64 addr;
 	unsigned int len;
-	bool inside;	  /* a sample's address is within the row before */
-	char *text;	  /* never NULL */
-	const char *file; /* NULL: the source is not known */
+	bool inside;		 /* a sample's address is within the row before */
+	char *text;		 /* never NULL */
+	struct type_access data; /* what it accesses in memory */
+	const char *file;	 /* NULL: the source is not known */
 	int line;
 	const struct annotate_sums *sums; /* NULL: no samples */
 };

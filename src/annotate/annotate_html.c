@@ -80,6 +80,7 @@ static void put_source(struct page *p, const struct annotate_row *r)
 static void put_rows(struct page *p)
 {
 	const struct annotate_row *last = NULL;
+	char data[1024];
 
 	for (size_t i = 0; i < p->a->n; i++) {
 		const struct annotate_row *r = &p->a->row[i];
@@ -92,7 +93,9 @@ static void put_rows(struct page *p)
 		fputs("<td class=\"left\"><code>", p->f);
 		fputs(r->inside ? "(inside the one before) " : "", p->f);
 		utf8_put_markup(p->f, r->text);
-		fputs("</code></td></tr>\n", p->f);
+		fputs("</code><span class=\"note\">", p->f);
+		utf8_put_markup(p->f, annotate_data(r, data, sizeof(data)));
+		fputs("</span></td></tr>\n", p->f);
 	}
 }
 

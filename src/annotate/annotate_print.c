@@ -85,6 +85,16 @@ void annotate_attribution(const struct annotate *a, char *buf, size_t size)
 		snprintf(buf + n, size - n, " + %llu of fetches", (ull)a->fetches);
 }
 
+const char *annotate_data(const struct annotate_row *r, char *buf, size_t size)
+{
+	const struct type_access *d = &r->data;
+
+	if (!TYPE_FOUND(d->kind))
+		return "";
+	snprintf(buf, size, d->field ? "  # %s: %s" : "  # %s", d->type, d->field);
+	return buf;
+}
+
 bool annotate_new_line(const struct annotate_row *last, const struct annotate_row *r)
 {
 	return r->file && (!last || last->file != r->file || last->line != r->line);
@@ -203,7 +213,7 @@ static void put_rows(struct text *t)
 {
 	const struct annotate *a = t->a;
 	const struct annotate_row *last = NULL;
-	char text[LINE_MAX];
+	char text[2 * LINE_MAX], data[LINE_MAX];
 	size_t skipped = 0;
 
 	for (size_t i = 0; i < a->n; i++) {
@@ -222,8 +232,9 @@ static void put_rows(struct text *t)
 			put_source(t, r);
 		skipped = 0;
 		last = r;
-		snprintf(text, sizeof(text), "%8llx:  %s%s", (ull)r->addr,
-			 r->inside ? "(inside the one before) " : "", r->text);
+		snprintf(text, sizeof(text), "%8llx:  %s%s%s", (ull)r->addr,
+			 r->inside ? "(inside the one before) " : "", r->text,
+			 annotate_data(r, data, sizeof(data)));
 		put_line(t, r->sums, text, r == t->hottest);
 	}
 	if (skipped) {
@@ -301,6 +312,9 @@ static json_t *json_row(const struct annotate *a, const struct annotate_row *r)
 			      "file", r->file ? json_text(r->file) : json_null(), "line",
 			      r->file ? json_integer(r->line) : json_null());
 
+	json_object_set_new(j, "type", r->data.type ? json_text(r->data.type) : json_null());
+	json_object_set_new(j, "field", r->data.field ? json_text(r->data.field) : json_null());
+	json_object_set_new(j, "type_found", json_string(type_kind_name(r->data.kind)));
 	json_values(j, a, r->sums);
 	return j;
 }

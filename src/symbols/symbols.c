@@ -349,6 +349,13 @@ bool symbols_code_line(const struct symbol_code *code, __u64 addr, struct source
 	return code->object && object_line(code->object, addr, out);
 }
 
+void symbols_code_type(const struct symbol_code *code, __u64 addr, struct type_access *out)
+{
+	*out = (struct type_access){ .kind = TYPE_KERNEL };
+	if (code->object)
+		object_code_type(code->object, addr, out);
+}
+
 const char *symbols_code_name(const struct symbols *s, const struct symbol_code *code, __u64 addr)
 {
 	const char *name = NULL, *module;

@@ -63,6 +63,9 @@ int symbols_code_read(struct symbols *s, const struct symbol_code *code, unsigne
 /* The source line of an address in the function's file. Return: false if not known. */
 bool symbols_code_line(const struct symbol_code *code, __u64 addr, struct source_place *out);
 
+/* The type and field that the instruction at an address in the function's file accesses. */
+void symbols_code_type(const struct symbol_code *code, __u64 addr, struct type_access *out);
+
 /* The function of the same file that begins at an address, or NULL. */
 const char *symbols_code_name(const struct symbols *s, const struct symbol_code *code, __u64 addr);
 

@@ -500,17 +500,22 @@ static struct types *types_of(struct object *o)
 	return o->types;
 }
 
-void object_type(struct object *o, __u64 offset, struct type_access *out)
+void object_code_type(struct object *o, __u64 addr, struct type_access *out)
 {
 	struct types *types = types_of(o);
-	__u64 addr;
 
 	*out = (struct type_access){ .kind = TYPE_NO_DEBUG };
-	if (!types)
-		return;
-	out->kind = TYPE_NO_FUNCTION;
-	if (object_address(o, offset, &addr))
+	if (types)
 		types_of_code(types, addr, out);
+}
+
+void object_type(struct object *o, __u64 offset, struct type_access *out)
+{
+	__u64 addr;
+
+	*out = (struct type_access){ .kind = types_of(o) ? TYPE_NO_FUNCTION : TYPE_NO_DEBUG };
+	if (object_address(o, offset, &addr))
+		object_code_type(o, addr, out);
 }
 
 void object_variable_type(struct object *o, __u64 pgoff, bool exec, __u64 offset, unsigned int size,

@@ -43,7 +43,9 @@ const char *object_symbol(struct object *o, __u64 offset);
 bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset, const char **name,
 		     __u64 *at);
 
-/* The type and field that the instruction at an offset in the file accesses. */
+/* The type and field that the instruction at an address accesses, as the linker gave it. */
+void object_code_type(struct object *o, __u64 addr, struct type_access *out);
+/* The same at an offset in the file. */
 void object_type(struct object *o, __u64 offset, struct type_access *out);
 /* Those of the variable at an address, as for object_variable(); @size: bytes accessed, 0: unknown. */
 void object_variable_type(struct object *o, __u64 pgoff, bool exec, __u64 offset, unsigned int size,

@@ -66,6 +66,9 @@ class Annotate(unittest.TestCase):
         want = {'miss_cycles': 5000000, 'share': 1, 'mean': 250, 'dram': .8, 'remote': .4, 'hitm': .2, 'walk': .5,
                 'mispredicted': None}
         self.assertEqual({k: rows[0][k] for k in want}, want)
+        self.assertEqual([(r['type'], r['field'], r['type_found']) for r in rows[:2]],
+                         [('struct shelf', 'next', 'pointer'), ('struct shelf', 'books', 'pointer')])
+        self.assertEqual((rows[3]['type'], rows[3]['type_found']), (None, 'no_access'))
         self.assertEqual((rows[1]['mean'], rows[1]['walk'], rows[3]['mispredicted']), (None, 0, .25))
         self.assertEqual({k: j['total'][k] for k in want}, want | {'walk': 10 / 24, 'mispredicted': .25})
         self.assertEqual(sum(r['samples'] for r in j['instructions']), j['total']['samples'])
@@ -94,7 +97,7 @@ class Annotate(unittest.TestCase):
             self.assertLessEqual(max(map(len, table)), width)
             self.assertEqual([len(line) for line in table[1:] if line.endswith(' ')], [])
             self.assertIn('SAMPLES', table[0])
-        self.assertRegex(text, r'(?m)^ +20 +58\.8% +5\.00 M +100\.0% +250\.0 +80\.0% +40\.0% +20\.0% +50\.0% +– +\w+:  movq')
+        self.assertRegex(text, r'(?m)^ +20 +58\.8% +5\.00 M +100\.0% +250\.0 +80\.0% +40\.0% +20\.0% +50\.0% +– +\w+:  movq [^#]+  # struct shelf: next$')
         self.assertRegex(text, r'make_annotated\.c:\d+ +__asm__ volatile')
         self.assertRegex(text, r'\.\.\. \d+ instructions without samples')
         whole = self.annotate(self.file, '--all', env=TEXT).stdout
@@ -164,7 +167,7 @@ class Annotate(unittest.TestCase):
         self.assertEqual([t for t in tags if t[0] == 'script' or 'src' in t[1] or 'style' in t[1]], [])
         self.assertIn('SIMULATED', text)
         self.assertEqual(sum(t[0] == 'rect' for t in tags), 6)    # a row with samples, and the total
-        for said in ('5,000,000', 'movq 0x10(%', '34 samples of ops in it', '__asm__ volatile(&quot;.Lload'):
+        for said in ('5,000,000', '# struct shelf: next', 'movq 0x10(%', '34 samples of ops in it', '__asm__ volatile(&quot;.Lload'):
             self.assertIn(said, text)
         self.assertEqual(text.count(':  '), 0)
 

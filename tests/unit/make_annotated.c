@@ -27,7 +27,13 @@ static struct recording *out;
 static struct ledger ledger;
 static __u64 now = 1000;
 
-__attribute__((noinline, noclone, used)) static long annotated(long *p)
+struct shelf {
+	long number;
+	int books, chairs;
+	struct shelf *next;
+};
+
+__attribute__((noinline, noclone, used)) static long annotated(struct shelf *p)
 {
 	long sum;
 

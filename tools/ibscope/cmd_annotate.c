@@ -35,8 +35,7 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		"usage: ibscope annotate [options] FUNCTION\n\n"
 		"Print the source and the instructions of a function, and what each of them cost "
 		"in a recording of\n`ibscope record` or of `perf record --raw-samples`. FUNCTION "
-		"is "
-		"symbol\nof `ibscope report --by symbol`.\n\n"
+		"is a symbol of\n`ibscope report --by symbol`.\n\n"
 		"  ibscope annotate -i FILE walk_list\n"
 		"  ibscope annotate --src dram --html walk.html walk_list\n");
 	options_help(f, sets, n);
