@@ -193,7 +193,15 @@ int capture_begin(struct capture *c, struct sampling *s, struct sampling *second
 	if (second)
 		rings_join(sampler_rings(s->sampler), sampler_rings(second->sampler),
 			   SAMPLER_STACKS);
-	task_choice_init(&c->choice, sel->processes.pids, some ? sel->processes.n : 0, sel->follow);
+	/* those in the command's cgroup are it, and what it forks */
+	if (s->command_cgroup && !s->ranks) {
+		__u32 pid = command_pid(s->command);
+
+		task_choice_init(&c->choice, &pid, 1, true);
+	} else {
+		task_choice_init(&c->choice, sel->processes.pids, some ? sel->processes.n : 0,
+				 sel->follow);
+	}
 	ret = cpulist_read("", "online", &online, err);
 	if (ret)
 		return ret;

@@ -85,6 +85,33 @@ int labels_counted(unsigned int labels, bool fetch, struct err *err)
 		       "--by symbol");
 }
 
+unsigned int labels_of_by(__u32 by)
+{
+	unsigned int labels = 0;
+
+	for (int l = 0; l < LABEL_N; l++)
+		if (by & label_by[l] & ~labels_by(labels))
+			labels |= 1U << l;
+	return labels;
+}
+
+int labels_known(unsigned int labels, __u32 by, struct err *err)
+{
+	char known[256] = "";
+	size_t n = 0;
+
+	for (int l = 0; l < LABEL_N; l++)
+		if (label_by[l] && !(label_by[l] & ~by))
+			n += snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "",
+				      label_names[l]);
+	for (int l = 0; l < LABEL_N; l++)
+		if (labels >> l & 1 && label_by[l] & ~by)
+			return err_set(err, -EINVAL,
+				       "--by %s: that is not counted; keys of what is: %s",
+				       label_names[l], n ? known : "src, op");
+	return 0;
+}
+
 /* A recording may lack it (replay.h). */
 static char *number_label(__u32 number)
 {

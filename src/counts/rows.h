@@ -86,6 +86,18 @@ __u32 labels_by(unsigned int labels);
  */
 int labels_counted(unsigned int labels, bool fetch, struct err *err);
 
+/*
+ * The labels that groups which were counted by these enum ibs_by bits have, without other names of the
+ * same (container and pod of a cgroup).
+ */
+unsigned int labels_of_by(__u32 by);
+
+/*
+ * Return: 0, or -EINVAL with @err, which names the keys there are, if groups that were counted by these
+ * enum ibs_by bits cannot be told apart by @labels.
+ */
+int labels_known(unsigned int labels, __u32 by, struct err *err);
+
 /* Labels of one event as the same ones of the other. */
 static inline unsigned int labels_of_event(unsigned int labels, bool fetch)
 {

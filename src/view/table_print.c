@@ -330,6 +330,26 @@ static void drop(struct table_text *g, size_t i)
 	g->n_columns--;
 }
 
+/* Is it unknown for most rows? They may have too few samples for a percentile. */
+static bool is_unknown(struct table_text *g, size_t i)
+{
+	size_t known = 0;
+
+	for (size_t line = 1; line <= g->t->n; line++)
+		known += !!strcmp(*cell(g, line, g->n_names + i), g->screen->utf8 ? "–" : "-");
+	return 2 * known < g->t->n;
+}
+
+/* Which of two columns of numbers gives way first? */
+static bool less_useful(struct table_text *g, size_t a, size_t b)
+{
+	bool unknown = is_unknown(g, a);
+
+	if (unknown != is_unknown(g, b))
+		return unknown;
+	return ranks[g->column[a]] < ranks[g->column[b]];
+}
+
 static void drop_columns(struct table_text *g)
 {
 	while (g->n_columns > 1) {
@@ -337,7 +357,7 @@ static void drop_columns(struct table_text *g)
 
 		for (size_t i = 0; i < g->n_columns; i++) {
 			numbers += g->width[g->n_names + i] + (i ? GAP : 0);
-			if (g->t->usual || ranks[g->column[i]] < ranks[g->column[least]])
+			if (g->t->usual || less_useful(g, i, least))
 				least = i;
 		}
 		if (numbers + names_wanted(g) <= g->screen->width)

@@ -398,6 +398,17 @@ class Setting(Case):
         self.assertEqual({x.split()[0] for x in self.ask(b'help\n').splitlines()[1:]},
                          {'status', 'ledger', 'set', 'unset', 'reset', 'reload', 'help'})
 
+    def test_snapshot_by_what_is_counted(self):
+        self.collector('--by', 'comm,src')
+        table = self.ctl('snapshot')
+        self.assertIn('COMM', table)
+        self.assertNotIn('CONTAINER', table)
+        self.assertTrue(all(set(s['labels']) == {'comm', 'src', 'op'}
+                            for s in json.loads(self.ctl('--json', 'snapshot'))['series']))
+        for key in 'pid', 'container':
+            self.assertIn(f'--by {key}: that is not counted; keys of what is: comm',
+                          self.ctl('--by', f'comm,{key}', 'snapshot', code=1))
+
     def test_counts_are_conserved(self):
         self.collector()
         rng = random.Random(1)

@@ -194,6 +194,8 @@ class Record(unittest.TestCase):
         self.assertTrue(any(e['path'].endswith(('sh', 'dash')) for e in execs), execs)
         self.assertTrue(any(e['build_id'] == 20 for e in execs), execs)
         self.assertTrue(any(e['tid'] == shell for e in got.of('exit')))
+        # what others run and map is theirs
+        self.assertNotIn(os.getpid(), {e['tgid'] for e in got.of('comm') + got.of('mmap')})
 
     def test_only_what_concerns_the_process(self):
         busy = Busy(CPUS[0])

@@ -445,6 +445,33 @@ static void test_hostile_names(void **state)
 	destroy(&m);
 }
 
+/* A percentile that most rows have too few samples for is the first to give way. */
+static void test_unknown_columns_go_first(void **state)
+{
+	const struct screen screen = { .width = 60, .utf8 = true };
+	const struct hist_view view = {};
+	struct made m;
+	char *text;
+
+	(void)state;
+	make(&m, 1, 1000);
+	text = print(&m, &screen, &view, 1U << LABEL_CGROUP);
+	assert_non_null(strstr(text, "p99"));
+	assert_null(strstr(text, "256"));
+	free(text);
+	destroy(&m);
+	make(&m, 1, 1000);
+	for (size_t k = 0; k < m.s.groups[0].n_series; k++)
+		free(m.s.groups[0].series[k].buckets);
+	m.s.groups[0].n_series = 0;
+	add_series(&m.s.groups[0], IBS_SRC_DRAM, 12, 400, 1000);
+	text = print(&m, &screen, &view, 1U << LABEL_CGROUP);
+	assert_null(strstr(text, "p99"));
+	assert_non_null(strstr(text, "256"));
+	free(text);
+	destroy(&m);
+}
+
 static void shorten(const char *const *names, size_t n, unsigned int width, char **out)
 {
 	const struct screen s = { .width = 100, .utf8 = true };
@@ -626,6 +653,7 @@ int main(void)
 		cmocka_unit_test(test_misses),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_shortened_names),
+		cmocka_unit_test(test_unknown_columns_go_first),
 		cmocka_unit_test(test_numbers),
 	};
 

@@ -104,20 +104,25 @@ static int print_snapshot(const struct ctl *c, const struct pinned *p, struct er
 	struct names names = { .p = p, .s = &now };
 	struct hist_view view = c->view;
 	struct hist_info info;
+	unsigned int labels = c->labels;
 	int ret;
 
 	pinned_meta(p, &m);
-	ret = labels_counted(c->labels, ibs_metric_of_fetch(m.layout.metric), err);
-	ret = ret ?: pinned_snapshot(p, &now, err);
+	ret = labels_counted(labels, ibs_metric_of_fetch(m.layout.metric), err);
+	ret = ret ?: labels_known(labels, m.layout.by, err) ?: pinned_snapshot(p, &now, err);
 	if (ret)
 		return ret;
+	if (!labels && !(m.layout.by & IBS_BY_CGROUP))
+		labels = labels_of_event(labels_of_by(m.layout.by) |
+						 (c->json || !m.layout.by ? LABELS_OP : 0),
+					 ibs_metric_of_fetch(m.layout.metric));
 	info = (struct hist_info){ .source = m.source,
 				   .event = m.event,
 				   .simulated = m.layout.simulated,
 				   .metric = m.layout.metric,
 				   .period = m.status.period };
 	now.time_ns = m.status.enabled_ns / (m.status.cpus ? m.status.cpus : 1);
-	ret = hist_print(stdout, &view, &info, &now, c->labels, name_of, &names, err);
+	ret = hist_print(stdout, &view, &info, &now, labels, name_of, &names, err);
 	snapshot_free(&now);
 	return ret;
 }
