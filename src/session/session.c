@@ -166,9 +166,9 @@ static int prepare_sim(struct sampling *s, struct err *err)
 		attr->freq = 1;
 		attr->sample_freq = rate->freq;
 	} else {
-		attr->sample_period = rate->has_period   ? rate->period
-				      : s->sim_faults ? SIM_FAULTS_PERIOD
-						      : EVENT_DEFAULT_PERIOD;
+		attr->sample_period = rate->has_period ? rate->period
+				      : s->sim_faults  ? SIM_FAULTS_PERIOD
+						       : EVENT_DEFAULT_PERIOD;
 	}
 	if (attr->freq
 		    ? attr->sample_freq == 0 || attr->sample_freq > 1000000000 / SIM_MIN_PERIOD_NS

@@ -18,6 +18,7 @@
 #define FEW_WIDTH      60 /* below it there are few columns */
 #define MIN_WIDTH      12
 #define SHARE_BAR      10
+#define GAP	       2
 #define AGO	       50 /* columns for the last ten minutes */
 #define MACHINE_HEIGHT 45 /* from it on there is a bar for each L3 complex */
 #define MACHINE_LINES  10
@@ -433,8 +434,8 @@ static int pane(struct paint *p, int y, int x, int lines, int width)
 		double share = table_share(&t, &t.row[i]);
 
 		grid_style(p->g, y + 2 + i, x, screen_columns(t.row[i].name[label]), style);
-		if (width >= FEW_WIDTH)
-			bar(p, y + 2 + i, x + width - SHARE_BAR - 1, SHARE_BAR, share, style);
+		if (width > SIDE_COLUMNS + SHARE_BAR)
+			bar(p, y + 2 + i, x + width - SHARE_BAR, SHARE_BAR, share, style);
 	}
 	if (!p->t->opts.once)
 		ago_line(p, y + lines - 1, x, width);
@@ -547,10 +548,11 @@ static int body(struct paint *p, int y, int lines)
 	if (p->t->mode == TOP_HISTOGRAM)
 		return histogram(p, y, lines);
 	if (width >= SIDE_WIDTH && p->g->height >= PLAIN_HEIGHT) {
-		int x = width - SIDE_COLUMNS - SHARE_BAR, few = lines < 16 ? lines : 16;
+		const int side = SIDE_COLUMNS + GAP + SHARE_BAR;
+		int x = width - side, few = lines < 16 ? lines : 16;
 
-		ret = pane(p, y, x, few, SIDE_COLUMNS + SHARE_BAR);
-		return ret ?: main_table(p, y, lines, width - SIDE_COLUMNS - SHARE_BAR - 3);
+		ret = pane(p, y, x, few, side);
+		return ret ?: main_table(p, y, lines, x - 3);
 	}
 	if (p->g->height >= PANE_HEIGHT && p->t->table.n) {
 		/* heading and total beside the rows; what they leave is the pane's */

@@ -30,6 +30,10 @@ def by_labels(objects, *labels):
 
 @unittest.skipUnless(OK, f'no BPF on this machine: {WHY}')
 class Sim(unittest.TestCase):
+    def test_period_of_faults(self):
+        p = ibscope.run('hist', '--source', 'sim', '--sim-event', 'faults', '--json', '0.1', '1')
+        self.assertEqual(json.loads(p.stdout)['period'], 16, p.stderr)
+
     def test_is_labelled_simulated(self):
         p = run('hist', '--source', 'sim', '0.2', '1')
         self.assertEqual(p.returncode, 0, p.stderr)
