@@ -134,7 +134,7 @@ static void put_head(const struct page *p, const struct report_head *h)
 	put_fact(p->f, a->function[0].code.dso);
 	put_fact(p->f, h->file);
 	put_fact(p->f, *h->info->host ? h->info->host : "host unknown");
-	put_fact(p->f, h->info->has_cpu ? h->info->cpu.name : "processor unknown");
+	put_fact(p->f, *h->info->cpu.name ? h->info->cpu.name : "processor unknown");
 	fputs("</p>\n<p class=\"facts\">", p->f);
 	annotate_attribution(a, text, sizeof(text));
 	put_fact(p->f, text);

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -139,6 +140,21 @@ class Annotate(unittest.TestCase):
         os.utime(self.copy, (old.st_atime, old.st_mtime))
         self.assertIn('changed after the program was built', p.stderr)
         self.assertNotIn('__asm__', p.stdout)
+
+    def test_sizes_of_hostile_files(self):
+        """What a symbol says of its size is not believed."""
+        symbols = subprocess.run(['readelf', '-sW', MAKE], capture_output=True, text=True, check=True).stdout
+        number = int(re.search(r'(?m)^ +(\d+): \w+ +\d+ FUNC .* annotated$', symbols.split("'.symtab'")[1])[1])
+        sections = subprocess.run(['readelf', '-SW', MAKE], capture_output=True, text=True, check=True).stdout
+        at = int(re.search(r' \.symtab +SYMTAB +\w+ (\w+)', sections)[1], 16) + number * 24 + 16
+        path = os.path.join(self.dir.name, 'hostile')
+        for size, says in ((1 << 40, "'annotated' of {} has 1099511627776 bytes of code; at most 1048576 can be annotated"),
+                           (1 << 20, "{}: the file has no code of 'annotated'")):
+            shutil.copy(MAKE, path)
+            with open(path, 'r+b') as f:
+                f.seek(at)
+                f.write(struct.pack('<Q', size))
+            self.refused(self.make('copy', path), '--object', 'hostile', says=says.format(path))
 
     def test_kernel(self):
         addr = kernel_function('vfs_read')

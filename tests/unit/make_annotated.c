@@ -33,7 +33,7 @@ struct shelf {
 	struct shelf *next;
 };
 
-__attribute__((noinline, noclone, used)) static long annotated(struct shelf *p)
+__attribute__((noinline, used)) static long annotated(struct shelf *p)
 {
 	long sum;
 
