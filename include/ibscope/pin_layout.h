@@ -74,7 +74,8 @@ _Static_assert((int)GOVERNOR_REASON_N <= IBS_GOVERNOR_REASONS, "no room for a re
 	X(COUNTERS, "counters", "reading counters and governing the period")        \
 	X(CGROUPS, "cgroups", "following cgroups as they come and go, naming them") \
 	X(WEB, "web", "HTTP requests")                                              \
-	X(CONTROL, "control", "requests of ibscope ctl")
+	X(CONTROL, "control", "requests of ibscope ctl")                            \
+	X(USERS, "users", "requests of users for what their own cgroups waited for")
 
 enum ibs_work {
 #define IBS_WORK_ENUM(NAME, ...) IBS_WORK_##NAME,

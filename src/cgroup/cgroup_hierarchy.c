@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cgroup_hierarchy.h"
 #include "container.h"
+#include "base/array.h"
 #include "base/err.h"
 
 #include <dirent.h>
@@ -325,4 +326,45 @@ int cgroup_mode_v1(const char *root, const char *controller, struct cgroup_fs *o
 	struct scan s = { .controller = controller };
 
 	return detect(root, &s, out, e);
+}
+
+/* Is @name one of "cpu,cpuacct"? The list of v2 is empty. */
+static bool in_list(const char *list, const char *name)
+{
+	size_t n = strlen(name);
+
+	if (!n)
+		return !*list;
+	for (const char *at = list; (at = strstr(at, name)); at += n)
+		if ((at == list || at[-1] == ',') && (!at[n] || at[n] == ','))
+			return true;
+	return false;
+}
+
+char *cgroup_of_process(const struct cgroup_fs *fs, int proc)
+{
+	size_t size = 0, n = strcmp(fs->inner, "/") ? strlen(fs->inner) : 0;
+	int fd = openat(proc, "cgroup", O_RDONLY | O_CLOEXEC);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	char *line = NULL, *path = NULL;
+
+	while (f && !path && getline(&line, &size, f) > 0) {
+		char *list = strchr(line, ':'), *own = list ? strchr(list + 1, ':') : NULL;
+
+		if (!own)
+			continue;
+		*own++ = 0;
+		if (!in_list(list + 1, fs->controller))
+			continue;
+		own[strcspn(own, "\n")] = 0;
+		/* "/..": above the root of our cgroup namespace */
+		if (strncmp(own, fs->inner, n) || (own[n] && own[n] != '/') ||
+		    !strncmp(own, "/..", 3))
+			break;
+		path = xstrdup(strcmp(own + n, "/") ? own + n : "");
+	}
+	if (f)
+		fclose(f);
+	free(line);
+	return path;
 }

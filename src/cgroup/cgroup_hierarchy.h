@@ -17,8 +17,8 @@ enum cgroup_mode {
 
 struct cgroup_fs {
 	enum cgroup_mode mode;
-	char path[256];	 /* where it is mounted, without the root prefix; "" if it is not */
-	char inner[256]; /* which cgroup is the root of that mount; "/" unless in a container */
+	char path[256];	     /* where it is mounted, without the root prefix; "" if it is not */
+	char inner[256];     /* which cgroup is the root of that mount; "/" unless in a container */
 	char controller[32]; /* of a v1 hierarchy; "": v2 */
 };
 
@@ -57,5 +57,13 @@ const char *cgroup_mode_name(enum cgroup_mode mode);
  */
 int cgroup_hierarchy_choose(const char *root, const char *name, struct cgroup_fs *out,
 			    struct err *e);
+
+/**
+ * cgroup_of_process() - the cgroup of a process in the hierarchy that is mounted at @fs
+ * @proc: its directory in /proc, open: so it is the same process for all questions
+ *
+ * Return: its path below the mount, "" being the top, freed by the caller; NULL if it is outside or not known.
+ */
+char *cgroup_of_process(const struct cgroup_fs *fs, int proc);
 
 #endif

@@ -14,7 +14,7 @@
 #define FOLD_EVERY_S 10
 #define EARLY_S	     0.02 /* what is due within that time is done now */
 
-enum { FD_CGROUPS, FD_CONTROL };
+enum { FD_CGROUPS, FD_CONTROL, FD_USERS };
 
 int collector_new(const struct collector_opts *opts, struct collector **out, struct err *err)
 {
@@ -66,7 +66,7 @@ int collector_open(struct collector *c, struct err *err)
 {
 	int ret = pins_open(c->set.pin_dir, c->set.pin_mode, &c->pins, err);
 
-	ret = ret ?: requests_open(c, err);
+	ret = ret ?: requests_open(c, err) ?: users_open(c, err);
 	ret = ret ?: collector_begin(c, err);
 	if (ret)
 		return ret;
@@ -179,7 +179,9 @@ int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS])
 {
 	double wait_s = collector_work_wait(c, IBS_WORK_CGROUPS);
 	double due_s = fmin(c->next_tick_s, c->budget.next_s);
+	double users_s = collector_work_wait(c, IBS_WORK_USERS);
 	int ms, control_ms = c->control ? control_timeout_ms(c->control) : -1;
+	int users_ms = c->users ? control_timeout_ms(c->users) : -1;
 
 	fds[FD_CGROUPS] = (struct pollfd){
 		.fd = wait_s > 0 ? -1 : cgroup_tree_fd(c->set.sampling.tree),
@@ -187,9 +189,26 @@ int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS])
 	};
 	fds[FD_CONTROL] =
 		(struct pollfd){ .fd = c->control ? control_fd(c->control) : -1, .events = POLLIN };
+	/* too many questions of users wait, as work of others does */
+	fds[FD_USERS] = (struct pollfd){ .fd = c->users && !users_s ? control_fd(c->users) : -1,
+					 .events = POLLIN };
+	if (c->users && users_s > 0)
+		users_ms = ceil(users_s * 1000);
+	if (users_ms >= 0 && (control_ms < 0 || users_ms < control_ms))
+		control_ms = users_ms;
 	due_s = fmin(due_s, wait_s > 0 ? now_s() + wait_s : c->next_follow_s);
 	ms = ceil(fmax(due_s - now_s(), 0) * 1000);
 	return control_ms >= 0 && control_ms < ms ? control_ms : ms;
+}
+
+static void answer(struct collector *c, struct control *socket, enum ibs_work kind)
+{
+	__u64 began = collector_work_begin();
+
+	if (!socket || collector_work_wait(c, kind) > 0)
+		return;
+	control_run(socket);
+	collector_work_end(c, kind, began);
 }
 
 int collector_run(struct collector *c, const struct pollfd fds[COLLECTOR_FDS], struct err *err)
@@ -197,12 +216,8 @@ int collector_run(struct collector *c, const struct pollfd fds[COLLECTOR_FDS], s
 	bool changed = fds[FD_CGROUPS].fd >= 0 && fds[FD_CGROUPS].revents;
 	int ret = 0;
 
-	if (c->control) {
-		__u64 began = collector_work_begin();
-
-		control_run(c->control);
-		collector_work_end(c, IBS_WORK_CONTROL, began);
-	}
+	answer(c, c->control, IBS_WORK_CONTROL);
+	answer(c, c->users, IBS_WORK_USERS);
 	if (c->broken) {
 		*err = c->broken_err;
 		return c->broken;
@@ -239,6 +254,7 @@ int collector_finish(struct collector *c, int ret, struct err *err)
 			ret = ret ?: -EUCLEAN;
 	}
 	control_close(c->control);
+	users_close(c);
 	budget_close(c);
 	if (c->stats_fd >= 0)
 		close(c->stats_fd);

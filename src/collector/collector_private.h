@@ -41,8 +41,10 @@ struct collector {
 	unsigned int live_bits; /* enum sampler_live: set live since options were read */
 	struct ibs_push_counts pushed, pushed_before; /* before: of earlier collectors */
 	struct pins *pins;
-	struct control *control; /* NULL: there is no socket */
-	bool running;		 /* was opened: options are no reason to end any more */
+	struct control *control;     /* NULL: there is no socket */
+	struct control *users;	     /* the same of --user-socket */
+	struct cgroup_pattern *jobs; /* NULL: none */
+	bool running;		     /* was opened: options are no reason to end any more */
 	int broken; /* a negative errno: sampling cannot even resume with the old options */
 	struct err broken_err;
 	struct ibs_meta_status status;
@@ -138,6 +140,12 @@ int reload_options(struct collector *c, bool *usage, struct err *err);
  * Return: 0 or a negative errno with @err.
  */
 int requests_open(struct collector *c, struct err *err);
+
+/* What users get of it: the groups of cgroups that belong to them. */
+
+/* Listen for them, if --user-socket is given. Return: 0 or a negative errno with @err. */
+int users_open(struct collector *c, struct err *err);
+void users_close(struct collector *c);
 
 /* The pinned status: what readers learn of the collector itself. */
 

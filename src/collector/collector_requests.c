@@ -43,6 +43,8 @@ static const struct live_row {
 	{ "pin-mode", .refused = BY_RESTART },
 	{ "control", .refused = BY_RESTART },
 	{ "control-mode", .refused = BY_RESTART },
+	{ "user-socket", .refused = BY_RESTART },
+	{ "user-jobs", .refused = BY_RESTART },
 };
 
 static const struct live_row *find_row(const char *name)

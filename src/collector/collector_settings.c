@@ -14,19 +14,47 @@
 #define MAX_OVERHEAD 0.005
 #define MAX_BPF_NS   2500
 
+#define PIN_MODE_DEFAULT ((mode_t)-1)
+
 /* --- rows --- */
+
+static int set_socket(const char *option, const char *arg, char *path, struct err *err)
+{
+	if ((*arg != '/' && strcmp(arg, "none")) || strlen(arg) > CONTROL_PATH_MAX)
+		return err_set(err, -EINVAL,
+			       "%s: invalid path '%.200s': must be an absolute path of at "
+			       "most %d characters, or none",
+			       option, arg, CONTROL_PATH_MAX);
+	strcpy(path, arg);
+	return 0;
+}
 
 static int set_control(void *ctx, const char *arg, struct err *err)
 {
 	struct collector_settings *s = ctx;
 
-	if ((*arg != '/' && strcmp(arg, "none")) || strlen(arg) > CONTROL_PATH_MAX)
-		return err_set(err, -EINVAL,
-			       "--control: invalid path '%.200s': must be an absolute path of at "
-			       "most %d characters, or none",
-			       arg, CONTROL_PATH_MAX);
-	strcpy(s->control, arg);
 	s->control_given = true;
+	return set_socket("--control", arg, s->control, err);
+}
+
+static int set_user_socket(void *ctx, const char *arg, struct err *err)
+{
+	return set_socket("--user-socket", arg, ((struct collector_settings *)ctx)->user_socket,
+			  err);
+}
+
+static int set_user_jobs(void *ctx, const char *arg, struct err *err)
+{
+	struct collector_settings *s = ctx;
+
+	if (*arg != '/' || !arg[1] || strstr(arg, "//") || strlen(arg) >= sizeof(s->user_jobs))
+		return err_set(
+			err, -EINVAL,
+			"--user-jobs: invalid pattern '%.200s': must be the path of a cgroup "
+			"below '/', of at most %zu bytes, such as "
+			"'/system.slice/slurmstepd.scope/job_*'",
+			arg, sizeof(s->user_jobs) - 1);
+	strcpy(s->user_jobs, arg);
 	return 0;
 }
 
@@ -90,7 +118,8 @@ static const struct option_row operation_rows[] = {
 	  OPTION_FLAG(struct collector_settings, config_check) },
 	{ "pin-dir", 0, "DIR", "pin counters in DIR of a bpffs; default " IBS_PIN_DIR,
 	  OPTION_PATH(struct collector_settings, pin_dir) },
-	{ "pin-mode", 0, "MODE", "mode of the pins that readers open; default 0644",
+	{ "pin-mode", 0, "MODE",
+	  "mode of the pins that readers open; default 0644, or 0600 with --user-socket",
 	  OPTION_MODE(struct collector_settings, pin_mode) },
 	{ "grace", 0, "TIME",
 	  "keep the series of a removed cgroup for TIME, such as 10m; default 5m",
@@ -105,6 +134,12 @@ static const struct option_row control_rows[] = {
 	{ "control-mode", 0, "MODE",
 	  "mode of that socket: whoever may write to it may change options; default 0600",
 	  OPTION_MODE(struct collector_settings, control_mode) },
+	{ "user-socket", 0, "PATH",
+	  "socket where any user may ask for the counters of the cgroups that belong to them, such "
+	  "as " USERS_PATH "; default none",
+	  set_user_socket },
+	{ "user-jobs", 0, "PATTERN",
+	  "cgroups of jobs: a process in one may see it and all below, too", set_user_jobs },
 };
 
 static const struct option_row limit_rows[] = {
@@ -168,18 +203,40 @@ static int check_budget(struct collector_settings *s, struct err *err)
 	return 0;
 }
 
+/* Users must not get around their socket, which needs counters of cgroups. */
+static int check_users(struct collector_settings *s, struct err *err)
+{
+	bool users = strcmp(s->user_socket, "none");
+
+	if (s->pin_mode == PIN_MODE_DEFAULT)
+		s->pin_mode = users ? 0600 : 0644;
+	if (!users && *s->user_jobs)
+		return err_set(err, -EINVAL, "--user-jobs needs --user-socket");
+	if (users && (s->pin_mode & 0007))
+		return err_set(err, -EINVAL,
+			       "--pin-mode %04o lets all users read all counters, so --user-socket "
+			       "protects nothing: use 0600, or 0640 for a group",
+			       s->pin_mode);
+	if (users && !(labels_by(s->sampling.labels) & IBS_BY_CGROUP))
+		return err_set(err, -EINVAL,
+			       "--user-socket needs counters of cgroups: add cgroup, container or "
+			       "pod to --by");
+	return 0;
+}
+
 static void set_defaults(struct collector_settings *s)
 {
 	memset(s, 0, sizeof(*s));
 	sampling_init(&s->sampling);
 	s->sampling.labels = LABELS_SERVED;
 	s->sampling.wait_for_names = true;
-	s->pin_mode = 0644;
+	s->pin_mode = PIN_MODE_DEFAULT;
 	s->grace_s = GRACE_S;
 	s->max_overhead = MAX_OVERHEAD;
 	s->max_bpf_ns = MAX_BPF_NS;
 	strcpy(s->pin_dir, IBS_PIN_DIR);
 	strcpy(s->control, CONTROL_PATH);
+	strcpy(s->user_socket, "none");
 	s->control_mode = 0600;
 	log_set_verbose(false);
 }
@@ -188,7 +245,7 @@ static int check(const struct settings_source *src, struct collector_settings *s
 {
 	int ret = src->extra && src->extra->check ? src->extra->check(s, err) : 0;
 
-	return ret ?: check_budget(s, err) ?: sampling_filter(&s->sampling, err);
+	return ret ?: check_users(s, err) ?: check_budget(s, err) ?: sampling_filter(&s->sampling, err);
 }
 
 int settings_parse(const struct settings_source *src, const struct live_options *live,

@@ -4,6 +4,8 @@
 #define IBSCOPE_COLLECTOR_SETTINGS_H
 
 #include "control.h"
+
+#include "cgroup/cgroup_pattern.h"
 #include "base/options.h"
 #include "session/session.h"
 
@@ -84,6 +86,8 @@ struct collector_settings {
 	double grace_s; /* for which the series of a removed cgroup stay */
 	char control[sizeof(((struct ibs_meta *)0)->control)]; /* or "none" */
 	bool control_given;
+	char user_socket[CONTROL_PATH_MAX + 1]; /* or "none" */
+	char user_jobs[CGROUP_PATTERN_MAX];	/* "": no pattern */
 	mode_t control_mode;
 	double max_overhead; /* share of the CPUs' time; 0: no budget */
 	bool overhead_given;

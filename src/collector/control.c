@@ -51,7 +51,12 @@ struct client {
 	char *out;
 	size_t n_out, sent;
 	struct ucred who;
+	int pidfd; /* of who.pid, or -1 */
 };
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
 
 _Static_assert(CONTROL_PATH_MAX + sizeof(NEW) == sizeof(((struct sockaddr_un *)0)->sun_path),
 	       "CONTROL_PATH_MAX does not fit");
@@ -74,6 +79,8 @@ struct control {
 static void drop(struct client *c)
 {
 	close(c->fd);
+	if (c->pidfd >= 0)
+		close(c->pidfd);
 	free(c->in);
 	free(c->out);
 	memset(c, 0, sizeof(*c));
@@ -190,11 +197,21 @@ static double pause_left_s(const struct control *s)
 	return fmax(s->paused_until_s - now_s(), 0);
 }
 
+/* Has the user of a new client all connections that he may have? */
+static bool is_crowd(const struct control *s, const struct client *new)
+{
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < CLIENTS; i++)
+		n += s->client[i].state != CLIENT_NONE && s->client[i].who.uid == new->who.uid;
+	return s->opts.per_user && n >= s->opts.per_user;
+}
+
 /* Return: there may be another one to accept. */
 static bool take_client(struct control *s, struct client *c)
 {
 	struct epoll_event e = { .data.ptr = c };
-	socklen_t len = sizeof(c->who);
+	socklen_t len = sizeof(c->who), pidfd_len = sizeof(c->pidfd);
 	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd < 0) {
@@ -203,8 +220,10 @@ static bool take_client(struct control *s, struct client *c)
 		return false;
 	}
 	c->fd = fd;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &c->pidfd, &pidfd_len))
+		c->pidfd = -1;
 	c->in = malloc(CONTROL_REQUEST + 1);
-	if (!c->in || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c->who, &len) ||
+	if (!c->in || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c->who, &len) || is_crowd(s, c) ||
 	    epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e)) {
 		drop(c);
 		return true;
@@ -245,6 +264,7 @@ static enum control_result handle(struct control *s, struct client *c, FILE *out
 	} else if (!control_parse(c->in, c->n_in, r, err)) {
 		r->uid = c->who.uid;
 		r->pid = c->who.pid;
+		r->pidfd = c->pidfd;
 		result = s->opts.handle(s->opts.arg, r, out, err);
 	}
 	free(r);

@@ -18,10 +18,11 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#define CONTROL_PATH	"/run/ibscope/control.sock"
-#define CONTROL_PATH_MAX 103 /* characters; it has four more until it listens */
-#define CONTROL_REQUEST (64 << 10) /* bytes */
-#define CONTROL_LINES	256
+#define CONTROL_PATH	 "/run/ibscope/control.sock"
+#define USERS_PATH	 "/run/ibscope/users.sock" /* by convention: --user-socket */
+#define CONTROL_PATH_MAX 103	    /* characters; it has four more until it listens */
+#define CONTROL_REQUEST	 (64 << 10) /* bytes */
+#define CONTROL_LINES	 256
 
 struct control_line {
 	const char *name;  /* not empty */
@@ -35,6 +36,7 @@ struct control_request {
 	/* of the client, when it connected */
 	uid_t uid;
 	pid_t pid;
+	int pidfd; /* of `pid`; -1: the kernel has none to give, before v6.5 */
 };
 
 enum control_result {
@@ -61,7 +63,8 @@ typedef enum control_result control_handler(void *arg, const struct control_requ
 
 struct control_opts {
 	const char *path;
-	mode_t mode; /* of the socket */
+	mode_t mode;	       /* of the socket */
+	unsigned int per_user; /* connections of one uid at a time; 0: no limit */
 	control_handler *handle;
 	void *arg;
 };

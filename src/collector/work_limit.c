@@ -11,7 +11,7 @@
 
 bool work_is_limited(enum ibs_work kind)
 {
-	return kind == IBS_WORK_CGROUPS || kind == IBS_WORK_WEB;
+	return kind == IBS_WORK_CGROUPS || kind == IBS_WORK_WEB || kind == IBS_WORK_USERS;
 }
 
 void work_limit_set_budget(struct work_limit *w, double budget, unsigned int cpus)

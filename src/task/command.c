@@ -227,30 +227,6 @@ void command_pass_on(const struct command *c, int sig, bool by_terminal)
 
 /* --- the command's cgroup --- */
 
-/* Our cgroup as a path below the mount, "" being its top; NULL if it is outside or not known. */
-static char *own_path(const struct cgroup_fs *fs)
-{
-	size_t size = 0, n = strcmp(fs->inner, "/") ? strlen(fs->inner) : 0;
-	char *line = NULL, *path = NULL, *own;
-	FILE *f = fopen("/proc/self/cgroup", "re");
-
-	while (f && !path && getline(&line, &size, f) > 0) {
-		if (strncmp(line, "0::/", 4))
-			continue;
-		line[strcspn(line, "\n")] = 0;
-		own = line + 3;
-		/* "/..": above the root of our cgroup namespace */
-		if (strncmp(own, fs->inner, n) || (own[n] && own[n] != '/') ||
-		    !strncmp(own, "/..", 3))
-			break;
-		path = strdup(strcmp(own + n, "/") ? own + n : "");
-	}
-	if (f)
-		fclose(f);
-	free(line);
-	return path;
-}
-
 static int explain_cgroup(struct command *c, int err, const char *where)
 {
 	struct err *e = &c->why_text;
@@ -320,7 +296,7 @@ static int find_place(struct command *c, const struct command_opts *o)
 {
 	char *own, *path, *cut;
 	struct cgroup_fs fs;
-	int err, swept, first = 0;
+	int err, swept, first = 0, self;
 
 	err = cgroup_mode_detect("", &fs, &c->why_text);
 	if (err)
@@ -331,7 +307,9 @@ static int find_place(struct command *c, const struct command_opts *o)
 	swept = command_tree_sweep(fs.path);
 	if (swept > 0)
 		log_debug("removed %d cgroups of instances that crashed", swept);
-	own = own_path(&fs);
+	self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	own = cgroup_of_process(&fs, self);
+	close_fd(&self);
 	if (asprintf(&path, "%s%s", fs.path, own ? own : "") < 0)
 		out_of_memory();
 	if (own)

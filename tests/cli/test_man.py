@@ -114,7 +114,7 @@ class Options(unittest.TestCase):
             text = read(path)
             known = set(page_options(text)) | {'raw-samples', 'help', 'version'}
             if path.endswith('ibscope.1'):
-                known |= {'source', 'pin-mode', 'control-mode', 'max-overhead'}
+                known |= {'source', 'pin-mode', 'control-mode', 'user-socket', 'max-overhead'}
             used = set(re.findall(r'^\.Fl -([a-z][-.a-z]*)', text, re.M))
             self.assertLessEqual(used, known, os.path.basename(path))
 

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "counts/pinned.h"
 #include "counts/rows.h"
+#include "counts/snapshot_json.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -31,7 +32,9 @@ static int set_by(void *ctx, const char *arg, struct err *err)
 static const struct option_row ctl_rows[] = {
 	{ "pin-dir", 0, "DIR", "directory of the collector's pins; default " IBS_PIN_DIR,
 	  OPTION_WORD(struct ctl, pin_dir) },
-	{ "control", 0, "PATH", "the collector's socket; by default the one named in the pins",
+	{ "control", 0, "PATH",
+	  "the collector's socket; by default the one named in the pins, or for snapshot, if those "
+	  "cannot be read, " USERS_PATH,
 	  OPTION_WORD(struct ctl, control) },
 	{ "json", 0, NULL, "print status, ledger or snapshot as JSON",
 	  OPTION_FLAG(struct ctl, json) },
@@ -124,6 +127,55 @@ static int print_snapshot(const struct ctl *c, const struct pinned *p, struct er
 	now.time_ns = m.status.enabled_ns / (m.status.cpus ? m.status.cpus : 1);
 	ret = hist_print(stdout, &view, &info, &now, labels, name_of, &names, err);
 	snapshot_free(&now);
+	return ret;
+}
+
+static const char *name_of_read(void *arg, __u64 id, enum label l)
+{
+	const struct snapshot_read *r = arg;
+
+	for (size_t i = 0; i < r->snapshot.n_groups; i++) {
+		if (r->names[i].cgroup_id != id)
+			continue;
+		return l == LABEL_CONTAINER ? r->names[i].container
+		       : l == LABEL_POD	    ? r->names[i].pod
+					    : r->names[i].cgroup;
+	}
+	return NULL;
+}
+
+/* What --user-socket of the collector answers: our own cgroups alone. Return: 0 or a negative errno with @err. */
+static int print_own(const struct ctl *c, const char *path, struct err *err)
+{
+	struct control_answer answer;
+	struct hist_view view = c->view;
+	struct u64_map slots = {};
+	struct snapshot_read now;
+	struct hist_info info;
+	int ret = control_ask(path, "snapshot\n", strlen("snapshot\n"), &answer, err);
+
+	if (ret)
+		return ret;
+	if (answer.result != CONTROL_OK)
+		ret = err_set(err, -EIO, "%.*s", (int)strcspn(answer.text, "\n"), answer.text);
+	ret = ret ?: snapshot_parse(answer.text, &slots, &now, err);
+	free(answer.text);
+	u64_map_free(&slots);
+	if (ret)
+		return ret;
+	info = (struct hist_info){ .source = now.about.source,
+				   .event = now.about.event,
+				   .simulated = now.about.simulated,
+				   .metric = now.about.metric,
+				   .period = now.about.period };
+	if (now.left_out)
+		log_warn("%zu groups are left out: the answer would be too long", now.left_out);
+	if (!now.snapshot.n_groups)
+		log_warn("nothing was counted so far in cgroups that belong to you: see "
+			 "--user-socket "
+			 "in ibscope-serve(1)");
+	ret = hist_print(stdout, &view, &info, &now.snapshot, c->labels, name_of_read, &now, err);
+	snapshot_read_free(&now);
 	return ret;
 }
 
@@ -296,6 +348,18 @@ static int ask(const struct ctl *c, const struct verb *verb, int argc, char **ar
 	return ret ? EXIT_FAILED : print_answer(&answer, err);
 }
 
+/* The socket for users is the way of who may not read the pins. */
+static int snapshot_of_user(const struct ctl *c, struct err *err)
+{
+	struct err why;
+	int ret = print_own(c, c->control ?: USERS_PATH, &why);
+
+	/* without such a socket what was wrong with the pins says more */
+	if (ret && (c->control || (ret != -ENOENT && ret != -ECONNREFUSED)))
+		*err = why;
+	return ret ? EXIT_FAILED : EXIT_DONE;
+}
+
 /* As ask(). */
 static int read_pins(const struct ctl *c, const struct verb *verb, struct err *err)
 {
@@ -307,6 +371,8 @@ static int read_pins(const struct ctl *c, const struct verb *verb, struct err *e
 	if ((ret == -EACCES || ret == -EPERM) && verb->asks && !c->pin_dir &&
 	    ask(c, verb, 0, NULL, &why) == EXIT_DONE)
 		return EXIT_DONE;
+	if (ret && verb->run == print_snapshot && !c->pin_dir)
+		return snapshot_of_user(c, err);
 	ret = ret ?: verb->run(c, p, err);
 	pinned_close(p);
 	return ret == -EINVAL ? EXIT_USAGE : ret ? EXIT_FAILED : EXIT_DONE;
@@ -355,7 +421,9 @@ int cmd_ctl(int argc, char **argv)
 		log_error("%s", err.text);
 		return EXIT_USAGE;
 	}
-	if (!verb->run || (c.control && verb->asks))
+	if (c.control && verb->run == print_snapshot)
+		ret = snapshot_of_user(&c, &err);
+	else if (!verb->run || (c.control && verb->asks))
 		ret = ask(&c, verb, argc - optind - 1, argv + optind + 1, &err);
 	else
 		ret = read_pins(&c, verb, &err);

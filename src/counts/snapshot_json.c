@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "snapshot_json.h"
+
+#include "base/array.h"
+#include "base/json.h"
+
+#define FORMAT	     1
+#define SERIES_WORDS 11
+
+/* All numbers of a series, in the order in which they are written. */
+static void series_words(const struct series *s, json_int_t words[SERIES_WORDS])
+{
+	const json_int_t all[SERIES_WORDS] = { s->op,	s->src,	    s->samples, s->valid,
+					       s->sum,	s->ops,	    s->cycles,	s->open_n,
+					       s->open, s->state_n, s->hitm };
+
+	memcpy(words, all, sizeof(all));
+}
+
+static void put_line(FILE *f, json_t *j)
+{
+	if (!j)
+		out_of_memory();
+	json_put_ascii(f, j, JSON_COMPACT);
+	fputc('\n', f);
+	json_decref(j);
+}
+
+void snapshot_put_head(FILE *f, const struct snapshot_about *a)
+{
+	put_line(f, json_pack("{si so so sb si sI sI sI sI}", "format", FORMAT, "source",
+			      json_text(a->source), "event", json_text(a->event), "simulated",
+			      a->simulated, "metric", a->metric, "period", (json_int_t)a->period,
+			      "by", (json_int_t)a->by, "cpus", (json_int_t)a->cpus, "enabled_ns",
+			      (json_int_t)a->enabled_ns));
+}
+
+static json_t *series_json(const struct series *s)
+{
+	json_t *words = json_array(), *buckets = json_array();
+	json_int_t word[SERIES_WORDS];
+
+	series_words(s, word);
+	for (size_t i = 0; i < SERIES_WORDS; i++)
+		json_array_append_new(words, json_integer(word[i]));
+	for (size_t b = 0; s->buckets && b < IBS_LAT_BUCKETS; b++) {
+		if (!s->buckets[b])
+			continue;
+		json_array_append_new(buckets, json_integer(b));
+		json_array_append_new(buckets, json_integer(s->buckets[b]));
+	}
+	return json_pack("{so so sb}", "words", words, "buckets", buckets, "latency",
+			 s->buckets != NULL);
+}
+
+void snapshot_put_group(FILE *f, const struct group *g, const struct ibs_slot_name *n)
+{
+	const struct ibs_group_key *k = &g->key;
+	char comm[sizeof(k->comm) + 1] = "";
+	json_t *series = json_array();
+
+	memcpy(comm, k->comm, sizeof(k->comm));
+	for (size_t i = 0; i < g->n_series; i++)
+		json_array_append_new(series, series_json(&g->series[i]));
+	put_line(f, json_pack("{so so so sI sI sI sI sI sI sI sI so so}", "cgroup",
+			      json_text(n->cgroup), "container", json_text(n->container), "pod",
+			      json_text(n->pod), "id", (json_int_t)k->cgroup_id, "pid",
+			      (json_int_t)k->tgid, "tid", (json_int_t)k->tid, "cpu",
+			      (json_int_t)k->cpu, "node", (json_int_t)k->node, "ccx",
+			      (json_int_t)k->complex, "mode", (json_int_t)k->mode, "mem_node",
+			      (json_int_t)k->mem_node, "comm", json_text(comm), "series", series));
+}
+
+void snapshot_put_end(FILE *f, size_t left_out)
+{
+	put_line(f, json_pack("{sb sI}", "end", 1, "left_out", (json_int_t)left_out));
+}
+
+static bool parse_series(json_t *j, struct series *s)
+{
+	const json_t *words = json_object_get(j, "words"), *buckets = json_object_get(j, "buckets");
+	json_int_t w[SERIES_WORDS];
+
+	if (json_array_size(words) != SERIES_WORDS || json_array_size(buckets) % 2)
+		return false;
+	for (size_t i = 0; i < SERIES_WORDS; i++)
+		w[i] = json_integer_value(json_array_get(words, i));
+	if (w[0] < 0 || w[0] >= IBS_OP_KIND_N || w[1] < 0 || w[1] >= IBS_SRC_N)
+		return false;
+	*s = (struct series){ .op = w[0],
+			      .src = w[1],
+			      .samples = w[2],
+			      .valid = w[3],
+			      .sum = w[4],
+			      .ops = w[5],
+			      .cycles = w[6],
+			      .open_n = w[7],
+			      .open = w[8],
+			      .state_n = w[9],
+			      .hitm = w[10] };
+	if (json_is_true(json_object_get(j, "latency")))
+		s->buckets = xcalloc(IBS_LAT_BUCKETS, sizeof(*s->buckets));
+	for (size_t i = 0; i < json_array_size(buckets); i += 2) {
+		json_int_t b = json_integer_value(json_array_get(buckets, i));
+
+		if (!s->buckets || b < 0 || b >= IBS_LAT_BUCKETS)
+			return false;
+		s->buckets[b] = json_integer_value(json_array_get(buckets, i + 1));
+	}
+	return true;
+}
+
+static bool parse_group(json_t *j, struct group *g, struct ibs_slot_name *name)
+{
+	const char *cgroup, *container, *pod, *comm;
+	json_int_t id, pid, tid, cpu, node, ccx, mode, mem_node;
+	json_t *series;
+	bool good = true;
+
+	memset(g, 0, sizeof(*g));
+	if (json_unpack(j, "{ss ss ss sI sI sI sI sI sI sI sI ss so}", "cgroup", &cgroup,
+			"container", &container, "pod", &pod, "id", &id, "pid", &pid, "tid", &tid,
+			"cpu", &cpu, "node", &node, "ccx", &ccx, "mode", &mode, "mem_node",
+			&mem_node, "comm", &comm, "series", &series))
+		return false;
+	g->key = (struct ibs_group_key){ .cgroup_id = id,
+					 .tgid = pid,
+					 .tid = tid,
+					 .cpu = cpu,
+					 .node = node,
+					 .complex = ccx,
+					 .mode = mode,
+					 .mem_node = mem_node };
+	snprintf(g->key.comm, sizeof(g->key.comm), "%s", comm);
+	name->cgroup_id = id;
+	snprintf(name->cgroup, sizeof(name->cgroup), "%s", cgroup);
+	snprintf(name->container, sizeof(name->container), "%s", container);
+	snprintf(name->pod, sizeof(name->pod), "%s", pod);
+	g->series = xcalloc(json_array_size(series) + 1, sizeof(*g->series));
+	while (good && g->n_series < json_array_size(series)) {
+		good = parse_series(json_array_get(series, g->n_series), &g->series[g->n_series]);
+		g->n_series++;
+	}
+	return good;
+}
+
+static bool parse_head(json_t *j, struct snapshot_about *a)
+{
+	const char *source, *event;
+	json_int_t period, by, cpus, enabled_ns;
+	int format, simulated, metric;
+
+	if (json_unpack(j, "{si ss ss sb si sI sI sI sI}", "format", &format, "source", &source,
+			"event", &event, "simulated", &simulated, "metric", &metric, "period",
+			&period, "by", &by, "cpus", &cpus, "enabled_ns", &enabled_ns) ||
+	    format != FORMAT || metric < 0 || metric >= IBS_METRIC_N)
+		return false;
+	*a = (struct snapshot_about){ .simulated = simulated,
+				      .metric = metric,
+				      .period = period,
+				      .by = by,
+				      .cpus = cpus,
+				      .enabled_ns = enabled_ns };
+	snprintf(a->source, sizeof(a->source), "%s", source);
+	snprintf(a->event, sizeof(a->event), "%s", event);
+	return true;
+}
+
+/* The number that a group has had so far, or a new one. */
+static __u32 slot_of(struct u64_map *slots, const struct ibs_group_key *key)
+{
+	__u64 hash = bytes_hash(key, sizeof(*key));
+	__u32 slot = u64_map_get(slots, hash);
+
+	if (slot != U64_MAP_NONE)
+		return slot;
+	slot = slots->n + 1;
+	u64_map_put(slots, hash, slot);
+	return slot;
+}
+
+static int by_slot(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+
+	return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+void snapshot_read_free(struct snapshot_read *r)
+{
+	snapshot_free(&r->snapshot);
+	free(r->names);
+	r->names = NULL;
+}
+
+int snapshot_parse(char *text, struct u64_map *slots, struct snapshot_read *out, struct err *err)
+{
+	struct snapshot *s = &out->snapshot;
+	size_t room = 0, names_room = 0;
+	bool head = false, end = false;
+
+	memset(out, 0, sizeof(*out));
+	for (char *line; (line = strsep(&text, "\n")) && *line && !end;) {
+		json_t *j = json_loads(line, 0, NULL);
+		bool good = j != NULL;
+
+		if (good && !head) {
+			good = head = parse_head(j, &out->about);
+		} else if (good && json_is_true(json_object_get(j, "end"))) {
+			out->left_out = json_integer_value(json_object_get(j, "left_out"));
+			end = true;
+		} else if (good) {
+			array_reserve_zero(s->groups, room, s->n_groups + 1);
+			array_reserve_zero(out->names, names_room, s->n_groups + 1);
+			good = parse_group(j, &s->groups[s->n_groups], &out->names[s->n_groups]);
+			s->groups[s->n_groups].slot = slot_of(slots, &s->groups[s->n_groups].key);
+			s->n_groups++;
+		}
+		json_decref(j);
+		if (!good)
+			break;
+	}
+	if (!head || !end) {
+		snapshot_read_free(out);
+		return err_set(err, -EPROTO, "invalid answer: the collector is of another version");
+	}
+	qsort(s->groups, s->n_groups, sizeof(*s->groups), by_slot);
+	s->by = out->about.by;
+	s->pmu.cpus = out->about.cpus;
+	s->pmu.enabled_ns = s->pmu.running_ns = out->about.enabled_ns;
+	s->time_ns = out->about.enabled_ns / (out->about.cpus ?: 1);
+	for (size_t i = 0; i < s->n_groups; i++)
+		for (size_t k = 0; k < s->groups[i].n_series; k++)
+			s->ledger.seen += s->groups[i].series[k].samples;
+	s->ledger.outcome[IBS_OUTCOME_AGGREGATED] = s->ledger.seen;
+	return 0;
+}

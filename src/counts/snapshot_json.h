@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Groups of a snapshot as text, from one process to another: a JSON object a line, head, groups, end. */
+#ifndef IBSCOPE_SNAPSHOT_JSON_H
+#define IBSCOPE_SNAPSHOT_JSON_H
+
+#include "base/u64_map.h"
+#include "snapshot.h"
+
+#include <ibscope/pin_layout.h>
+
+/* What the snapshot was measured with. */
+struct snapshot_about {
+	char source[16], event[sizeof(((struct ibs_meta *)0)->event)];
+	bool simulated;
+	enum ibs_metric metric;
+	__u64 period; /* 0: it varies */
+	__u32 by;     /* enum ibs_by bits */
+	unsigned int cpus;
+	__u64 enabled_ns; /* of the event, over all CPUs */
+};
+
+void snapshot_put_head(FILE *f, const struct snapshot_about *about);
+void snapshot_put_group(FILE *f, const struct group *g, const struct ibs_slot_name *name);
+
+/* @left_out: groups that were not written. */
+void snapshot_put_end(FILE *f, size_t left_out);
+
+/* What was read. Its ledger is of these groups alone. */
+struct snapshot_read {
+	struct snapshot_about about;
+	struct snapshot snapshot;
+	struct ibs_slot_name *names; /* as many as groups, in any order */
+	size_t left_out;
+};
+
+/**
+ * snapshot_parse() - read what the functions above have written
+ * @text:  is changed
+ * @slots: numbers of groups by their keys, as of earlier snapshots; those of new ones are added
+ *
+ * Return: 0, to be freed with snapshot_read_free(); or -EPROTO with @err.
+ */
+int snapshot_parse(char *text, struct u64_map *slots, struct snapshot_read *out, struct err *err);
+void snapshot_read_free(struct snapshot_read *r);
+
+#endif
