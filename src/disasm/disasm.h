@@ -18,12 +18,12 @@ enum insn_access { INSN_READ = 1, INSN_WRITE = 2 };
 
 /* An operand in memory: segment + base + index * scale + displacement. */
 struct insn_mem {
-	signed char base, index; /* INSN_NO_REG: none, or an index that is a vector */
-	unsigned char scale;	 /* 1, 2, 4 or 8 */
-	unsigned char access;	 /* enum insn_access bits; 0: prefetched */
-	unsigned char size;	 /* bytes; 0: unknown */
-	char segment;		 /* 'f', 'g', or 0: the base of others is 0 */
-	__s64 displacement;	 /* of INSN_RIP: from the end of the instruction */
+	short base, index;    /* INSN_NO_REG: none, or an index that is a vector */
+	unsigned char scale;  /* 1, 2, 4 or 8 */
+	unsigned char access; /* enum insn_access bits; 0: prefetched */
+	unsigned char size;   /* bytes; 0: unknown */
+	char segment;	      /* 'f', 'g', or 0: the base of others is 0 */
+	__s64 displacement;   /* of INSN_RIP: from the end of the instruction */
 };
 
 enum insn_flow { INSN_NEXT, INSN_JUMP, INSN_BRANCH, INSN_CALL, INSN_RETURN };
@@ -48,8 +48,8 @@ struct insn {
 	struct insn_mem mem[INSN_MEM_MAX]; /* what is written first */
 	__u16 writes; /* general registers that change, also in part: 1 << number */
 	enum insn_effect effect;
-	signed char from, to; /* `to`: the register that is written, if it is only one operand */
-	__s64 value;	      /* of INSN_SET and INSN_ADD */
+	short from, to; /* `to`: the register that is written, if it is only one operand */
+	__s64 value;	/* of INSN_SET and INSN_ADD */
 };
 
 struct disasm;
