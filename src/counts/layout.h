@@ -6,6 +6,7 @@
 #ifndef IBSCOPE_LAYOUT_H
 #define IBSCOPE_LAYOUT_H
 
+#include <ibscope/fetch.h>
 #include <ibscope/maps.h>
 
 struct layout {
@@ -35,6 +36,17 @@ void layout_filter(struct layout *l, __u32 op_mask, __u32 src_mask);
 static inline bool layout_has(const struct layout *l, unsigned int pair)
 {
 	return (l->entry[pair] & IBS_LAYOUT_WORD) >= IBS_LAYOUT_FIRST;
+}
+
+/* How many sources there are, or outcomes of fetches; and kinds of op, or translations. */
+static inline unsigned int layout_sources(enum ibs_metric metric)
+{
+	return ibs_metric_of_fetch(metric) ? (int)IBS_FETCH_CLASS_N : (int)IBS_SRC_N;
+}
+
+static inline unsigned int layout_ops(enum ibs_metric metric)
+{
+	return ibs_metric_of_fetch(metric) ? (int)IBS_FETCH_ITLB_N : (int)IBS_OP_KIND_N;
 }
 
 #endif

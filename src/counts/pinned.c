@@ -5,7 +5,6 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <ibscope/fetch.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,14 +157,13 @@ static const __u64 *read_slot(void *arg, __u32 shard, __u32 slot)
 /* A pair's words lie within a slot, and its kind and source have names. */
 static bool entry_ok(const struct ibs_meta_layout *l, unsigned int pair)
 {
-	const bool fetch = ibs_metric_of_fetch(l->metric);
 	__u32 entry = l->entry[pair], word = entry & IBS_LAYOUT_WORD;
 
 	return word < IBS_LAYOUT_FIRST ||
 	       (word + (entry & IBS_LAYOUT_HIST ? IBS_HIST_WORDS : IBS_PLAIN_WORDS) <=
 			l->slot_words &&
-		pair % IBS_LAYOUT_OPS < (fetch ? (int)IBS_FETCH_ITLB_N : (int)IBS_OP_KIND_N) &&
-		pair / IBS_LAYOUT_OPS < (fetch ? (int)IBS_FETCH_CLASS_N : (int)IBS_SRC_N));
+		pair % IBS_LAYOUT_OPS < layout_ops(l->metric) &&
+		pair / IBS_LAYOUT_OPS < layout_sources(l->metric));
 }
 
 bool pinned_layout_ok(const struct ibs_meta_layout *l)
@@ -204,8 +202,9 @@ static int check_meta(struct pinned *p, struct err *err)
 	const struct ibs_meta *m = p->addr[IBS_PIN_META];
 
 	if (m->magic != IBS_PIN_MAGIC || m->schema != IBS_PIN_SCHEMA ||
-	    m->layout.outcomes != IBS_OUTCOME_N || m->layout.sources != IBS_SRC_N ||
-	    m->layout.ops != IBS_OP_KIND_N || m->layout.buckets != IBS_LAT_BUCKETS ||
+	    m->layout.outcomes != IBS_OUTCOME_N ||
+	    m->layout.sources != layout_sources(m->layout.metric) ||
+	    m->layout.ops != layout_ops(m->layout.metric) || m->layout.buckets != IBS_LAT_BUCKETS ||
 	    m->layout.meta_bytes != sizeof(*m) || m->layout.status_bytes != sizeof(m->status) ||
 	    m->layout.name_bytes != sizeof(struct ibs_slot_name))
 		return err_set(err, -EPROTO,

@@ -2,6 +2,7 @@
 /* The metrics of groups, and how many series each of them has. */
 #include "metrics_private.h"
 #include "base/array.h"
+#include "counts/layout.h"
 
 #include <string.h>
 
@@ -51,12 +52,6 @@ static const char *const merged_fetch[IBS_FETCH_CLASS_N][SRC_FORMS] = {
 	MERGED(ABORTED, "near", "aborted"), MERGED(KILLED, "near", "aborted"),
 #undef MERGED
 };
-
-/* How many there are, of either event. */
-static int sources(bool fetch)
-{
-	return fetch ? (int)IBS_FETCH_CLASS_N : (int)IBS_SRC_N;
-}
 
 static const char *form_name(enum src_form form, int src, bool fetch)
 {
@@ -136,6 +131,11 @@ static void put_src(struct metrics_buf *b, enum src_form form, int src, bool fet
 		put_label(b, fetch ? "fetch" : "src", form_name(form, src, fetch));
 }
 
+static int group_sources(const struct metrics *m)
+{
+	return layout_sources(reading_metric(&m->facts.reading.meta));
+}
+
 /* --- counters --- */
 
 static __u64 sample_count(const struct metrics_group *g, int op, int src)
@@ -169,14 +169,14 @@ static void put_counters(struct metrics_buf *b, const struct metrics *m,
 	__u64 sum[IBS_LAYOUT_OPS][IBS_SRC_N] = {};
 
 	(void)format;
-	for (int src = 0; src < sources(row->fetch); src++) {
+	for (int src = 0; src < group_sources(m); src++) {
 		const int first = first_of(form, src, row->fetch);
 
 		for (int op = 0; op < (row->ops ? IBS_LAYOUT_OPS : 1); op++)
 			sum[by_op ? op : 0][first] += row->value(g, op, src);
 	}
 	for (int op = 0; op < (by_op ? IBS_LAYOUT_OPS : 1); op++) {
-		for (int src = 0; src < sources(row->fetch); src++) {
+		for (int src = 0; src < group_sources(m); src++) {
 			if (!sum[op][src])
 				continue;
 			put_name(b, row->head.name, metric_suffix(&row->head), g);
@@ -333,13 +333,13 @@ static void put_latencies(struct metrics_buf *b, const struct metrics *m,
 {
 	const enum src_form form = row->form[m->opts.detail];
 
-	for (int src = 0; src < sources(row->fetch); src++) {
+	for (int src = 0; src < group_sources(m); src++) {
 		__u64 buckets[IBS_LAT_BUCKETS] = {};
 		struct series sum = { .buckets = buckets };
 
 		if (first_of(form, src, row->fetch) != src)
 			continue;
-		for (int i = src; i < sources(row->fetch); i++)
+		for (int i = src; i < group_sources(m); i++)
 			if (g->src[i].valid && first_of(form, i, row->fetch) == src)
 				series_add(&sum, &g->src[i]);
 		if (!sum.valid)

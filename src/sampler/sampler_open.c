@@ -326,8 +326,8 @@ void sampler_layout(struct sampler *s, const struct sampler_opts *opts, struct i
 	out->caps = opts->ibs.caps;
 	out->simulated = opts->source != SAMPLER_IBS;
 	out->outcomes = IBS_OUTCOME_N;
-	out->sources = IBS_SRC_N;
-	out->ops = IBS_OP_KIND_N;
+	out->sources = layout_sources(opts->metric);
+	out->ops = layout_ops(opts->metric);
 	out->buckets = IBS_LAT_BUCKETS;
 	out->state_bytes = bpf_map__value_size(s->skel->maps.state);
 	out->meta_bytes = sizeof(struct ibs_meta);
