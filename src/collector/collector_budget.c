@@ -76,7 +76,7 @@ static __u64 longest_period(const struct sampling *s)
 		return 0;
 	if (s->info.simulated)
 		return s->info.period > SIM_MAX_PERIOD ? s->info.period : SIM_MAX_PERIOD;
-	event_period_bounds("ibs_op", &s->cpu, &min, &max);
+	event_period_bounds(s->event.pmu, &s->cpu, &min, &max);
 	return max;
 }
 

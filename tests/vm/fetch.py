@@ -4,6 +4,7 @@
 
 vmtest.py runs a few of these; this is all of them, by default on all pairs.
 """
+import json
 import sys
 
 import guest
@@ -39,6 +40,7 @@ def scenarios(g, long=True):
     if not long:
         return
     record_both(g, 'fetch-record-raw', '--raw')
+    governed(g)
     below_a = lambda: g.facts.below('/a')
     run('refill', event='ibs_fetch/rand_en=1/', metric='itlb_refill_lat', by=('fetch', 'itlb'), unseen='any')
     run('mode', '--cgroup /a --user --max-lat 30', by=('cgroup', 'mode', 'fetch'),
@@ -90,6 +92,25 @@ sampling serve-fetch; sleep 0.7; kill $A $B; quiet 1; wait $A $B; served op; ser
     for pmu, period, more in runs:
         g.check('a collector of each event: ibs_' + pmu, g.check_hist, 'serve-' + pmu, period, None, None, '1 1', more,
                 'ibs_' + pmu)
+
+
+def governed(g):
+    """The longest period of ibs_fetch is shorter than that of ibs_op: a governor must not go beyond it."""
+    g.do(r'''D=/sys/fs/bpf/governed
+ibscope serve -e ibs_fetch// -c 100000 --max-groups 256 --pin-dir $D --control none --max-overhead 0.1% \
+    --nmi-cost 12us --max-bpf-time off 2> $O/fetch-governed.err & S=$!
+sampling fetch-governed
+for i in $(seq 100); do grep -q 'budget' $O/fetch-governed.err && grep -q 'next try' $O/fetch-governed.err && break; sleep 0.1; done
+ibscope ctl --pin-dir $D --json status > $O/fetch-governed.out
+kill $S; quiet 1; wait $S; echo $? > $O/fetch-governed.rc; rm -r $D''')
+    g.check('a collector above its budget', check_governed, g)
+
+
+def check_governed(g):
+    o = json.loads(g.stdout('fetch-governed'))
+    need(o['governor']['state'] == 'stopped' and o['period'] <= 1048560, '%s: %s' % (
+        {k: o[k] for k in ('period', 'governor')}, g.read('fetch-governed.err')))
+    return 'sampling stopped, period %d' % o['period']
 
 
 # what a filter says -> the same of a sample
