@@ -93,7 +93,8 @@ static void print_parts(FILE *f, const struct report_head *head)
 		if (lines.n > known)
 			report_print_line(f, "machine   %s", line);
 	}
-	fprintf(f, "files     %zu recordings of %zu hosts\n", head->n_parts, hosts.n);
+	fprintf(f, "files     %zu recording%s of %zu host%s\n", head->n_parts,
+		head->n_parts == 1 ? "" : "s", hosts.n, hosts.n == 1 ? "" : "s");
 	intern_free(&hosts);
 	intern_free(&lines);
 }

@@ -73,6 +73,17 @@ static int open_file(const char *path, struct err *err)
 	return spooled;
 }
 
+/* Files that must be unpacked first. */
+static const struct {
+	const char *program;
+	unsigned int n;
+	unsigned char magic[4];
+} packed[] = {
+	{ "zstd", 4, { 0x28, 0xb5, 0x2f, 0xfd } },
+	{ "gzip", 2, { 0x1f, 0x8b } },
+	{ "xz", 4, { 0xfd, '7', 'z', 'X' } },
+};
+
 /* Takes @fd. @bytes 0: up to the end of the file. */
 static int open_format(int fd, __u64 offset, __u64 bytes, const char *name, struct trace **out,
 		       struct err *err)
@@ -97,6 +108,12 @@ static int open_format(int fd, __u64 offset, __u64 bytes, const char *name, stru
 		return ret;
 	}
 	close(fd);
+	for (size_t i = 0; i < ARRAY_SIZE(packed); i++)
+		if (n >= 4 && !memcmp(magic, packed[i].magic, packed[i].n))
+			return err_set(err, -EINVAL,
+				       "%s is packed by %s: unpack it, or pipe it: %s -dc %s | "
+				       "ibscope report -i -",
+				       name, packed[i].program, packed[i].program, name);
 	return err_set(err, -EINVAL,
 		       "%s: %s; it must be a recording of `ibscope record` or of "
 		       "`perf record`",

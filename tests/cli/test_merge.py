@@ -242,7 +242,7 @@ print(t["samples"].sum(), round(of.max() / of.mean(), 4))'''
     def test_usage(self):
         for args, says in ((['merge', 'x'], '-o is missing'), (['merge', '-o', 'x'], 'no recordings are given'),
                            (['report', '--pprof', 'x', *self.nodes(2, 10)], '--pprof works on one recording'),
-                           (['numa', *self.nodes(2, 10)], 'remote_price works on one recording')):
+                           (['numa', *self.nodes(2, 10)], '(remote_price, numa) works on one recording')):
             p = run(*args)
             self.assertEqual(p.returncode, 2, p.stderr)
             self.assertIn(says, p.stderr)

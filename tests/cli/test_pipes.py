@@ -85,6 +85,15 @@ class Pipes(unittest.TestCase):
             with self.subTest(args=args):
                 self.on_terminal(*args, '-i', '-')
 
+    def test_packed(self):
+        for program, magic in ('zstd', b'\x28\xb5\x2f\xfd'), ('gzip', b'\x1f\x8b'), ('xz', b'\xfd7zXZ\0'):
+            path = os.path.join(self.dir.name, program)
+            with open(path, 'wb') as f:
+                f.write(magic + bytes(100))
+            p = subprocess.run([ibscope.IBSCOPE, 'report', path], capture_output=True, text=True)
+            self.assertEqual(p.returncode, 1)
+            self.assertIn(f'{path} is packed by {program}: unpack it, or pipe it: {program} -dc {path} |', p.stderr)
+
     def test_empty(self):
         p = subprocess.run([ibscope.IBSCOPE, 'report', '-'], stdin=subprocess.DEVNULL, capture_output=True, text=True)
         self.assertEqual(p.returncode, 1)

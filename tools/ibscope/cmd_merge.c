@@ -93,8 +93,9 @@ static int merge(struct cmd *c, struct err *err)
 	if (ret)
 		err_prefix(err, "%s", c->output);
 	else
-		log_info("%zu of %zu recordings merged, %zu ranks", c->n_kept, c->n,
-			 trace_job_ranks(c->job));
+		log_info("%zu of %zu recording%s merged, %zu rank%s", c->n_kept, c->n,
+			 c->n == 1 ? "" : "s", trace_job_ranks(c->job),
+			 trace_job_ranks(c->job) == 1 ? "" : "s");
 	return ret;
 }
 

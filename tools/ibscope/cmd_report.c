@@ -366,7 +366,7 @@ static int read_parts(struct cmd *c, struct err *err)
 			       "file as in FILE#1",
 			       c->folds	       ? "--folded"
 			       : c->pprof_path ? "--pprof"
-					       : "remote_price",
+					       : "the price of remote memory (remote_price, numa)",
 			       c->in.n_parts);
 	}
 	for (size_t i = 0; i < c->in.n_parts && !ret; i++) {
