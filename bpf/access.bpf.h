@@ -58,14 +58,15 @@ static __always_inline struct ibs_cpu_counts *core_counts(core_t core)
 }
 
 /* The parameter is for user space. */
-#define core_config(core)	 ((void)(core), &config)
-#define core_memory_nodes(core)	 ((void)(core), &memory_nodes)
-#define core_fetch_layout(core)	 ((void)(core), (const __u16 *)MAP_VALUE(fetch_layout))
-#define task_pid_tgid(core)	 ((void)(core), bpf_get_current_pid_tgid())
-#define task_uid_gid(core)	 ((void)(core), bpf_get_current_uid_gid())
-#define task_cpu(core)		 ((void)(core), bpf_get_smp_processor_id())
-#define task_comm(core, words)	 ((void)(core), bpf_get_current_comm(words, 16))
-#define task_cgroup_id(core, v1) cgroup_id_of(core_state(core), v1)
+#define core_config(core)	  ((void)(core), &config)
+#define core_memory_nodes(core)	  ((void)(core), &memory_nodes)
+#define core_fetch_layout(core)	  ((void)(core), (const __u16 *)MAP_VALUE(fetch_layout))
+#define task_pid_tgid(core)	  ((void)(core), bpf_get_current_pid_tgid())
+#define task_uid_gid(core)	  ((void)(core), bpf_get_current_uid_gid())
+#define task_cpu(core)		  ((void)(core), bpf_get_smp_processor_id())
+#define task_comm(core, words)	  ((void)(core), bpf_get_current_comm(words, 16))
+#define task_cgroup_id(core, v1)  ((void)(core), cgroup_id_of(v1))
+#define task_cgroup_key(core, v1) ((void)(core), cgroup_key_of(v1))
 #define task_ancestor_id(core, level) \
 	current_ancestor_cgroup_id(level, core_config(core)->cgroup_v1)
 #define map_find(core, map, key) ((void)(core), bpf_map_lookup_elem(&map, key))

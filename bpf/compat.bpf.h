@@ -29,7 +29,13 @@ struct kernfs_node {
 	__u64 id;
 } __attribute__((preserve_access_index));
 
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	__u64 serial_nr;
+} __attribute__((preserve_access_index));
+
 struct cgroup {
+	struct cgroup_subsys_state self;
 	struct kernfs_node *kn;
 	int level;
 } __attribute__((preserve_access_index));
@@ -41,11 +47,6 @@ struct cgroup___ids {
 
 struct cgroup___ptrs {
 	struct cgroup *ancestors[1];
-} __attribute__((preserve_access_index));
-
-struct cgroup_subsys_state {
-	struct cgroup *cgroup;
-	__u64 serial_nr;
 } __attribute__((preserve_access_index));
 
 struct css_set {
@@ -75,41 +76,46 @@ static __always_inline struct cgroup *current_cgroup_v1(void)
 	return BPF_CORE_READ(css, cgroup);
 }
 
-/*
- * Id of the current task's cgroup in a v1 hierarchy, where 0 never is one. Without direct loads the
- * last one is kept with the number that its state in the controller has, which is not used again
- * (its address is): that spares two of five reads.
- */
-static __noinline __u64 current_cgroup_id_v1(struct ibs_cpu_state *st)
+static __always_inline struct cgroup_subsys_state *current_css_v1(struct css_set *set)
 {
 	struct cgroup_subsys_state *css = NULL;
-	__u64 serial = 0, id;
 
-	if (cfg_task_btf) {
-		struct task_struct *task = (void *)bpf_get_current_task_btf();
-		void *set = task->cgroups;
-
-		css = *(struct cgroup_subsys_state **)(set + css_offset());
-		id = css->cgroup->kn->id;
-	} else {
-		struct task_struct *task = (void *)bpf_get_current_task();
-		void *set = BPF_CORE_READ(task, cgroups);
-
-		bpf_probe_read_kernel(&css, sizeof(css), set + css_offset());
-		serial = BPF_CORE_READ(css, serial_nr);
-		if (serial && serial == st->css_serial)
-			return st->css_cgroup_id;
-		id = BPF_CORE_READ(css, cgroup, kn, id);
-		st->css_cgroup_id = id ? id : 1;
-		st->css_serial = serial;
-	}
-	return id ? id : 1;
+	if (cfg_task_btf)
+		return *(struct cgroup_subsys_state **)((void *)set + css_offset());
+	bpf_probe_read_kernel(&css, sizeof(css), (void *)set + css_offset());
+	return css;
 }
 
-/* Id of the current task's cgroup in the hierarchy that cgroups are told by. */
-static __always_inline __u64 cgroup_id_of(struct ibs_cpu_state *st, bool v1)
+/*
+ * What tells the current task's cgroup from all others that there ever were: the serial number of its
+ * state, in v1 of that in the controller. Numbers are not used again, as addresses are; and it is in the
+ * first line of what the task's set of cgroups points to, where the id is two pointers further on.
+ */
+static __always_inline __u64 cgroup_key_of(bool v1)
 {
-	return v1 ? current_cgroup_id_v1(st) : bpf_get_current_cgroup_id();
+	struct task_struct *task;
+	struct css_set *set;
+
+	if (cfg_task_btf) {
+		set = ((struct task_struct *)bpf_get_current_task_btf())->cgroups;
+		return v1 ? current_css_v1(set)->serial_nr : set->dfl_cgrp->self.serial_nr;
+	}
+	if (!v1)
+		return bpf_get_current_cgroup_id(); /* cheaper than to read it piece by piece */
+	task = (void *)bpf_get_current_task();
+	set = BPF_CORE_READ(task, cgroups);
+	return BPF_CORE_READ(current_css_v1(set), serial_nr);
+}
+
+/* Id of the current task's cgroup in the hierarchy that cgroups are told by; 0 never is one. */
+static __always_inline __u64 cgroup_id_of(bool v1)
+{
+	__u64 id;
+
+	if (!v1)
+		return bpf_get_current_cgroup_id();
+	id = BPF_CORE_READ(current_cgroup_v1(), kn, id);
+	return id ? id : 1;
 }
 
 /* Id of that cgroup's ancestor at @level (0 is the root), or 0. */
@@ -130,17 +136,17 @@ static __always_inline __u64 current_ancestor_cgroup_id(int level, bool v1)
 	if (level > BPF_CORE_READ(cgrp, level))
 		return 0;
 	if (bpf_core_field_exists(struct cgroup___ids, ancestor_ids)) {
-		bpf_probe_read_kernel(&id, sizeof(id),
-				      (void *)cgrp +
-					      bpf_core_field_offset(struct cgroup___ids, ancestor_ids) +
-					      level * sizeof(id));
+		bpf_probe_read_kernel(
+			&id, sizeof(id),
+			(void *)cgrp + bpf_core_field_offset(struct cgroup___ids, ancestor_ids) +
+				level * sizeof(id));
 	} else if (bpf_core_field_exists(struct cgroup___ptrs, ancestors)) {
 		struct cgroup *ancestor = NULL;
 
-		bpf_probe_read_kernel(&ancestor, sizeof(ancestor),
-				      (void *)cgrp +
-					      bpf_core_field_offset(struct cgroup___ptrs, ancestors) +
-					      level * sizeof(ancestor));
+		bpf_probe_read_kernel(
+			&ancestor, sizeof(ancestor),
+			(void *)cgrp + bpf_core_field_offset(struct cgroup___ptrs, ancestors) +
+				level * sizeof(ancestor));
 		id = BPF_CORE_READ(ancestor, kn, id);
 	}
 	return id;

@@ -61,13 +61,25 @@ _Static_assert(__builtin_offsetof(struct ibs_record, tid) ==
 			       __builtin_offsetof(struct ibs_record_raw, cpu),
 	       "both kinds of record begin alike");
 
+/* Samples come in runs of one cgroup: its id is looked up when it is another one than before. */
+static __always_inline __u64 record_cgroup(struct ibs_ring *ring)
+{
+	__u64 key = cgroup_key_of(config.cgroup_v1) + 1;
+
+	if (ring->cgroup_key != key) {
+		ring->cgroup_id = cgroup_id_of(config.cgroup_v1);
+		ring->cgroup_key = key;
+	}
+	return ring->cgroup_id;
+}
+
 /* When and whose; @rec is of either kind. */
 static __always_inline void put_who(struct ibs_cpu_state *st, struct ibs_record *rec)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 
 	rec->time = bpf_ktime_get_ns();
-	rec->cgroup_id = cgroup_id_of(st, config.cgroup_v1);
+	rec->cgroup_id = record_cgroup(&st->ring);
 	rec->tgid = pid_tgid >> 32;
 	rec->tid = pid_tgid;
 }

@@ -6,12 +6,14 @@
  *
  *   core_t core		the CPU that samples, in a word
  *   core_config(core)		constants; each call is an instruction, each read another one
- *   core_control(core), core_state(core)
+ *   core_control(core)		shared words
+ *   core_counts(core), core_state(core)	of the CPU
  *   core_memory_nodes(core)	struct ibs_memory_nodes
  *   core_fetch_layout(core)	IBS_FETCH_LAYOUT_ENTRIES of config_fetch_layout()
  *   task_pid_tgid(core), task_uid_gid(core), task_cpu(core)
  *   task_comm(core, words)	16 bytes padded with zeros; not 0: there is no name
  *   task_cgroup_id(core, v1)	not 0
+ *   task_cgroup_key(core, v1)	no two cgroups ever have the same; cheaper than the id
  *   task_ancestor_id(core, level)	0 below the task's cgroup
  *   struct sample, sample_period(s)	registers, and the ops that the sample stands for
  *   map_find(core, map, key)	a pointer to the value, or NULL
@@ -119,7 +121,7 @@ static __always_inline bool tid_selected(core_t core, __u32 tid)
 static __always_inline bool tgid_left_out(core_t core, __u32 tgid)
 {
 	__u8 *byte = PID_BYTE(core, tgids, tgid);
-	__u32 test = READ_ONCE(core_control(core)->pid_test);
+	__u32 test = READ_ONCE(core_counts(core)->live.pid_test);
 
 	return ((byte ? READ_ONCE(*byte) : 0) & test) == test >> 8;
 }
@@ -192,14 +194,16 @@ static __always_inline void cgroup_write(struct ibs_cgroup *cg, const struct ibs
 /*
  * First sample of a cgroup on this CPU, or first after a change of selection. An entry is changed in
  * place: replacing it would hand its memory to another cgroup while another CPU reads it. A cgroup
- * without a slot is remembered as one of IBS_SLOT_OTHER until user space bumps control.gen. It asks
+ * without a slot is remembered as one of IBS_SLOT_OTHER until user space changes ibs_live.gen. It asks
  * again at the next sample while not all slots were tried, or if the map refuses, be it full or its
  * lock held by another CPU. Of two CPUs that meet a known cgroup at once the later one gives its
  * slot back; what slips through has two of them until sampler_fold().
  */
-static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __u64 id, __u32 gen)
+static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __u64 cgroup_key,
+				    __u32 gen)
 {
 	core_cfg *cfg = core_config(core);
+	__u64 id = task_cgroup_id(core, cfg->cgroup_v1);
 	struct ibs_group_key key = { .cgroup_id = id };
 	struct ibs_cgroup fresh = {}, *cg;
 	__u32 slot = IBS_SLOT_OTHER;
@@ -242,25 +246,37 @@ static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __
 				keep = false;
 		}
 	}
-	c->cgroup_id = keep ? id : 0;
-	c->gen = gen;
-	c->selected = fresh.selected;
+	c->key = cgroup_key;
+	c->gen = keep ? gen : gen - 1;
 	c->min_lat = fresh.min_lat;
 	c->filter = fresh.filter;
-	c->index = core_state(core)->shard * cfg->max_slots + fresh.slot;
+	c->index = fresh.selected ? core_state(core)->shard * cfg->max_slots + fresh.slot
+				  : IBS_INDEX_LEFT_OUT;
 	return 0;
 }
 
-static __always_inline struct ibs_cgroup_cached *current_cgroup(core_t core, bool v1)
+/* The last sample was of another cgroup, or of another selection. */
+static __noinline int cgroup_switch(core_t core, __u64 key, __u32 gen)
 {
-	__u64 id = task_cgroup_id(core, v1);
-	struct ibs_cgroup_cached *c = &core_state(core)->cache[id & (IBS_CGROUP_CACHE - 1)];
-	__u32 gen = READ_ONCE(core_control(core)->gen);
+	struct ibs_cpu_state *st = core_state(core);
+	struct ibs_cgroup_cached *c = &st->cache[key & (IBS_CGROUP_CACHE - 1)];
 
-	barrier_var(c);
-	if (c->cgroup_id != id || c->gen != gen)
-		cgroup_lookup(core, c, id, gen);
-	return c;
+	if (c->key != key || c->gen != gen)
+		cgroup_lookup(core, c, key, gen);
+	st->last = *c;
+	return 0;
+}
+
+/* What the selection says of the current task's cgroup, and where it is counted. */
+static __always_inline const struct ibs_cgroup_cached *current_cgroup(core_t core, bool v1)
+{
+	struct ibs_cgroup_cached *last = &core_state(core)->last;
+	__u64 key = task_cgroup_key(core, v1);
+	__u32 gen = READ_ONCE(core_counts(core)->live.gen);
+
+	if (last->key != key || last->gen != gen)
+		cgroup_switch(core, key, gen);
+	return last;
 }
 
 /* The slot index of a group other than a plain cgroup; @mode and @mem_node only if asked for. */
@@ -319,13 +335,9 @@ static __always_inline __u64 select_task(core_t core, __u8 select)
 		if ((select & IBS_TASK_COMM) && !comm_selected(core))
 			return IBS_OUTCOME_FILTERED_COMM;
 	}
-	if (select & IBS_TASK_CGROUP) {
-		struct ibs_cgroup_cached *c = current_cgroup(core, select & IBS_TASK_CGROUP_V1);
-
-		if (!c->selected)
-			return IBS_OUTCOME_FILTERED_CGROUP;
-		core_state(core)->min_lat = c->min_lat; /* for regs_select() */
-	}
+	if ((select & IBS_TASK_CGROUP) &&
+	    current_cgroup(core, select & IBS_TASK_CGROUP_V1)->index == IBS_INDEX_LEFT_OUT)
+		return IBS_OUTCOME_FILTERED_CGROUP;
 	return IBS_OUTCOME_AGGREGATED;
 }
 
@@ -450,11 +462,11 @@ static __always_inline __u32 regs_select(core_t core, const __u64 *regs, __u32 *
 	__u32 word;
 
 	if (cfg->lat_select) {
-		__u64 range = READ_ONCE(core_control(core)->lat);
+		__u64 range = READ_ONCE(core_counts(core)->live.lat);
 		__u32 max_lat = range >> IBS_LAT_MAX_SHIFT, min_lat = 0;
 
 		if (cfg->task_select & IBS_TASK_CGROUP)
-			min_lat = core_state(core)->min_lat;
+			min_lat = core_state(core)->last.min_lat; /* select_task() has set it */
 		if (!min_lat)
 			min_lat = range;
 		if ((min_lat | max_lat) &&

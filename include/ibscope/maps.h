@@ -110,7 +110,7 @@ enum ibs_cgroup_choice {
 
 /* Of a cgroup that --cgroup, --container or --filter names. */
 struct ibs_selected_cgroup {
-	__u16 min_lat; /* cycles; 0: control.min_lat rules */
+	__u16 min_lat; /* cycles; 0: ibs_live.lat rules */
 	__u8 selected; /* enum ibs_cgroup_choice */
 	__u8 filter;   /* bit k: predicate k of the filter holds, here and below */
 };
@@ -130,8 +130,8 @@ enum ibs_by {
 
 /*
  * One byte for each pid there can be: a test costs the same for one pid as for all. Those that are
- * selected and those that are left out have a bit each, of which control.pid_test says one: going
- * over from the one to the other is a single store. Of threads there is only the first.
+ * selected and those that are left out have a bit each, of which ibs_live.pid_test says one: going
+ * over from the one to the other is a single store a CPU. Of threads there is only the first.
  */
 #define IBS_PID_IN    1
 #define IBS_PID_OUT   2
@@ -142,7 +142,7 @@ enum ibs_by {
 struct ibs_cgroup {
 	__u32 slot;    /* IBS_SLOT_OTHER when none was free; used with --by cgroup alone */
 	__u32 gen;     /* of the selection that `selected` and `min_lat` were worked out for */
-	__u16 min_lat; /* cycles; 0: control.min_lat rules */
+	__u16 min_lat; /* cycles; 0: ibs_live.lat rules */
 	__u8 selected;
 	__u8 filter; /* bits of ibs_filter_sample.cgroups */
 	__u8 pad[4];
@@ -152,15 +152,15 @@ _Static_assert(sizeof(struct ibs_cgroup) == 16, "ibs_cgroup has implicit padding
 /* What a CPU keeps of the cgroups it saw last, so that most samples need no hash look-up. */
 #define IBS_CGROUP_CACHE 8
 struct ibs_cgroup_cached {
-	__u64 cgroup_id; /* 0: empty (the root's id is 1) */
-	__u32 index;	 /* of the slot in `series`, the CPU's shard included */
-	__u32 gen;
-	__u16 min_lat;
-	__u8 selected;
+	__u64 key;   /* what a program tells cgroups apart by: task_cgroup_key() */
+	__u32 gen;   /* of the selection; if not ibs_live.gen, the entry is void, or empty */
+	__u32 index; /* of the slot in `series`, the CPU's shard included, or IBS_INDEX_LEFT_OUT */
+	__u16 min_lat; /* as in struct ibs_cgroup */
 	__u8 filter;
-	__u8 pad[12];
+	__u8 pad[5];
 };
-_Static_assert(sizeof(struct ibs_cgroup_cached) == 32, "index must be a shift");
+_Static_assert(sizeof(struct ibs_cgroup_cached) == 24, "ibs_cgroup_cached has implicit padding");
+#define IBS_INDEX_LEFT_OUT (~0U) /* the selection leaves the cgroup out */
 
 /*
  * Where a CPU's records wait for the reader: a ring of its own, so that no NMI meets another one. A
@@ -178,33 +178,57 @@ struct ibs_ring {
 	/* where records are copies of samples that are counted */
 	__u32 copies;  /* the reader wants some */
 	__u32 dropped; /* copies that found no room, modulo 2^32 */
+
+	/* of the last record's cgroup: task_cgroup_key() + 1, 0: no record yet; and its id */
+	__u64 cgroup_key, cgroup_id;
 };
 
 /* The ring buffer that wakes the reader: a page is the least that there is. */
 #define IBS_BELL_BYTES 4096
 
-/* What a CPU counts, for all who may read. Only that CPU's program writes it, which never nests. */
+/*
+ * What user space changes while programs run and every sample reads. Each CPU has a copy beside what it
+ * counts, because a sample pays for each cache line that it touches. Words are written one by one, for
+ * READ_ONCE().
+ */
+struct ibs_live {
+	/*
+	 * Cycles: the least, of cgroups that have none of their own; above IBS_LAT_MAX_SHIFT the most,
+	 * 0: no limit. In one word, lest a sample is judged by half of an old range.
+	 */
+	__u64 lat;
+	__u32 gen;	/* not 0; another one when the selection of cgroups changes */
+	__u16 pid_test; /* IBS_PID_TEST_IN or _OUT */
+	__u8 pad[2];
+};
+_Static_assert(sizeof(struct ibs_live) == 16, "ibs_live has implicit padding");
+
+/*
+ * What a CPU counts, for all who may read. Only that CPU's program writes it, which never nests; `live`
+ * is user space's.
+ */
 struct ibs_cpu_counts {
 	__u64 seen;
+	struct ibs_live live;
 	__u64 outcome[IBS_OUTCOME_N];
 } __attribute__((aligned(512)));
 _Static_assert(sizeof(struct ibs_cpu_counts) == 512, "index must be a shift");
+_Static_assert(__builtin_offsetof(struct ibs_cpu_counts, outcome[IBS_OUTCOME_FIRST_LINE]) == 64,
+	       "the first cache line has the commonest outcomes");
 
 /*
  * What a CPU remembers, for itself. Written by that CPU's program only, except from `shard` to
  * `complex`, which the loader sets before the first sample, and but for what struct ibs_ring says.
  */
 struct ibs_cpu_state {
-	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE]; /* first: no offset to add */
+	struct ibs_cgroup_cached last; /* of the last sample's cgroup; first: no offset to add */
+	__u32 shard;
+	__u16 node, complex;
 	/* where the raw record and its bytes lie, seen from the program's context; 0: not known */
 	__u64 ctx;
 	__u64 raw_delta, data_delta;
-	/* of the last cgroup, where cgroups are those of a v1 hierarchy */
-	__u64 css_serial, css_cgroup_id;
-	__u32 min_lat; /* of the cgroup of the sample that is being looked at */
-	__u32 shard;
-	__u16 node, complex;
-	struct ibs_ring ring;
+	struct ibs_ring ring __attribute__((aligned(64)));
+	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));
 } __attribute__((aligned(512)));
 _Static_assert(sizeof(struct ibs_cpu_state) == sizeof(struct ibs_cpu_counts),
 	       "one offset must do for both");
@@ -226,25 +250,18 @@ enum ibs_task_select {
 	IBS_TASK_COMM = 1 << 4,
 };
 
-/* Of control.pid_test: a mask of bits, and above it what those have under it that are left out. */
+/* Of ibs_live.pid_test: a mask of bits, and above it what those have under it that are left out. */
 #define IBS_PID_TEST_IN	 IBS_PID_IN
 #define IBS_PID_TEST_OUT (IBS_PID_OUT << 8 | IBS_PID_OUT)
 
-#define IBS_LAT_MAX_SHIFT 32 /* of control.lat */
+#define IBS_LAT_MAX_SHIFT 32 /* of ibs_live.lat */
 
 #define IBS_COMMS_MAX 8 /* names of threads that a selection can hold */
 
 /* Changed by user space while the program runs: shared words, for READ_ONCE() and WRITE_ONCE(). */
 struct ibs_control {
-	__u32 gen;	 /* bumped when the selection of cgroups changes */
-	__u32 next_slot; /* hint: where to look for a free slot */
-	/*
-	 * Cycles: the least, of cgroups that have none of their own; above IBS_LAT_MAX_SHIFT the most,
-	 * 0: no limit. In one word, lest a sample is judged by half of an old range.
-	 */
-	__u64 lat;
+	__u32 next_slot;     /* hint: where to look for a free slot */
 	__u32 fold;	     /* odd while user space moves counts from slot to slot: readers wait */
-	__u16 pid_test;	     /* IBS_PID_TEST_IN or _OUT */
 	__u8 cgroup_default; /* what a cgroup without a named ancestor is */
 	__u64 tag_ops;	     /* ops that a sample stands for, where hardware drops others */
 };

@@ -5,18 +5,19 @@
 
 /*
  * X(NAME, kind, "reason", "meaning"). KIND is where the ledger shows it: seen = aggregated +
- * forwarded + sum of filtered + sum of lost. "reason" is the JSON key and the metric label.
+ * forwarded + sum of filtered + sum of lost. "reason" is the JSON key and the metric label. The first
+ * five, IBS_OUTCOME_FIRST_LINE, lie in the cache line that every sample touches (struct ibs_cpu_counts).
  */
 #define IBS_OUTCOME_TABLE(X)                                                                  \
 	X(AGGREGATED, AGGREGATED, "aggregated", "added to a histogram")                       \
 	X(FORWARDED, FORWARDED, "forwarded", "sent as a record")                              \
 	X(FILTERED_PID, FILTERED, "pid", "process not selected")                              \
+	X(FILTERED_CGROUP, FILTERED, "cgroup", "cgroup not selected")                         \
+	X(FILTERED_LAT, FILTERED, "latency", "latency outside the range, or not valid")       \
 	X(FILTERED_TID, FILTERED, "tid", "thread not selected")                               \
 	X(FILTERED_COMM, FILTERED, "comm", "name of the thread not selected")                 \
-	X(FILTERED_CGROUP, FILTERED, "cgroup", "cgroup not selected")                         \
 	X(FILTERED_OP, FILTERED, "op", "kind of op not selected")                             \
 	X(FILTERED_SRC, FILTERED, "src", "data source not selected")                          \
-	X(FILTERED_LAT, FILTERED, "latency", "latency outside the range, or not valid")       \
 	X(FILTERED_MODE, FILTERED, "mode", "not of user space or of the kernel, as selected") \
 	X(FILTERED_TLB, FILTERED, "tlb", "level of the dTLB not selected")                    \
 	X(FILTERED_TLB_LAT, FILTERED, "tlb_latency", "refill latency outside the range")      \
@@ -30,6 +31,7 @@
 	X(LOST_READ, LOST, "read_fault", "registers could not be read")                       \
 	X(LOST_INTERNAL, LOST, "internal", "no room in the layout: a bug")                    \
 	X(LOST_RING_FULL, LOST, "ring_full", "no room for a record: the reader is behind")
+#define IBS_OUTCOME_FIRST_LINE 5
 
 enum ibs_outcome_kind {
 	IBS_OUTCOME_KIND_AGGREGATED,
@@ -43,7 +45,7 @@ enum ibs_outcome {
 #define IBS_OUTCOME_ENUM(name, ...) IBS_OUTCOME_##name,
 	IBS_OUTCOME_TABLE(IBS_OUTCOME_ENUM)
 #undef IBS_OUTCOME_ENUM
-	IBS_OUTCOME_N
+		IBS_OUTCOME_N
 };
 
 #endif

@@ -13,7 +13,7 @@
 #define IBS_PIN_DIR "/sys/fs/bpf/ibscope"
 
 /* Bumped when a reader of the old layout would misread the new one. */
-#define IBS_PIN_SCHEMA 9
+#define IBS_PIN_SCHEMA 10
 #define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
 
 /*

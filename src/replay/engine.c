@@ -63,11 +63,13 @@ struct sample {
 #define core_memory_nodes(e)	    (&(e)->memory_nodes)
 #define core_fetch_layout(e)	    ((e)->fetch_layout)
 #define core_control(e)		    (&(e)->state->control)
+#define core_counts(e)		    (&(e)->state->cpu[0])
 #define core_state(e)		    (&(e)->cpu)
 #define task_pid_tgid(e)	    ((e)->task->pid_tgid)
 #define task_uid_gid(e)		    ((void)(e), 0) /* recordings have none: such filters are refused */
 #define task_cpu(e)		    ((e)->task->cpu)
 #define task_cgroup_id(e, v1)	    ((void)(v1), (e)->task->cgroup_id)
+#define task_cgroup_key(e, v1)	    task_cgroup_id(e, v1)
 #define task_ancestor_id(e, level)  ((level) ? 0 : (e)->task->cgroup_id) /* resolved before */
 #define sample_period(s)	    ((s)->period)
 #define count_add(word, n)	    (*(word) += (n))
@@ -223,8 +225,8 @@ static int set_selection(struct engine *e, const struct selection *sel, struct e
 	config_select(&e->config, sel);
 	if (ibs_metric_of_fetch(e->config.metric))
 		config_fetch_layout(&e->config, e->fetch_layout);
-	core_control(e)->lat = (__u64)sel->max_lat << IBS_LAT_MAX_SHIFT | sel->min_lat;
-	core_control(e)->pid_test = out ? IBS_PID_TEST_OUT : IBS_PID_TEST_IN;
+	core_counts(e)->live.lat = (__u64)sel->max_lat << IBS_LAT_MAX_SHIFT | sel->min_lat;
+	core_counts(e)->live.pid_test = out ? IBS_PID_TEST_OUT : IBS_PID_TEST_IN;
 	if (selects_processes(sel))
 		ret = set_pids(&e->tgids, &sel->processes, out ? IBS_PID_OUT : IBS_PID_IN,
 			       "process", err);
@@ -277,6 +279,7 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 		engine_close(e);
 		return ret;
 	}
+	core_counts(e)->live.gen = 1; /* so that nothing is in the cache of cgroups */
 	core_control(e)->next_slot = IBS_SLOT_OTHER + 1 + !opts->by;
 	e->counts = (struct counts){ .series = e->series,
 				     .owners = e->slot_owners,

@@ -85,7 +85,7 @@ void sampler_fold_slots(struct sampler *s, struct sampler_leaving *leaving, size
 
 	for (size_t i = 0; i < n; i++)
 		__atomic_store_n(&owners[leaving[i].slot].used, IBS_SLOT_LEAVING, __ATOMIC_SEQ_CST);
-	__atomic_fetch_add(&control->gen, 1, __ATOMIC_SEQ_CST);
+	select_renew(&s->select);
 	wait_for_programs(s);
 	for (size_t i = 0; i < n && s->heir; i++)
 		if (leaving[i].into == s->ended)
@@ -100,7 +100,7 @@ void sampler_fold_slots(struct sampler *s, struct sampler_leaving *leaving, size
 	for (size_t i = 0; i < n; i++)
 		free_slot(&maps, control, leaving[i].slot);
 	if (n)
-		__atomic_fetch_add(&control->gen, 1, __ATOMIC_SEQ_CST);
+		select_renew(&s->select);
 }
 
 struct owned {

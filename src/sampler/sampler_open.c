@@ -272,6 +272,9 @@ static int select_open(struct sampler *s, const struct sampler_opts *opts, struc
 	int ret = 0;
 
 	s->select.control = &s->state->control;
+	s->select.cpus = s->state->cpu;
+	s->select.n_cpus = s->possible_cpus;
+	select_renew(&s->select);
 	s->select.live = opts->sel.live;
 	if (sampler_max_selected(&opts->sel))
 		s->select.cgroups_fd = bpf_map__fd(m->selected_cgroups);

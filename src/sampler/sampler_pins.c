@@ -75,7 +75,7 @@ void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts)
 		return;
 	sampler_fold_repair(s);
 	/* what was decided for another selection is void */
-	__atomic_fetch_add(&s->select.control->gen, 1, __ATOMIC_SEQ_CST);
+	select_renew(&s->select);
 	st = &pins_meta(opts->pins)->status;
 	s->unseen = st->unseen;
 	s->dropped_before = st->dropped;

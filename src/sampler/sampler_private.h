@@ -16,6 +16,8 @@
 /* The selection as it is in force: places in the maps, and what is in them. */
 struct sampler_select {
 	struct ibs_control *control;
+	struct ibs_cpu_counts *cpus; /* n_cpus of them, with struct ibs_live each */
+	unsigned int n_cpus;
 	unsigned int live; /* enum sampler_live */
 	bool follow;
 	int cgroups_fd; /* map of the selected; 0: cgroups are not tested */
@@ -108,6 +110,9 @@ struct sampler_select *sampler_selection(struct sampler *s);
 /* Enter a whole selection, before sampling starts. */
 int select_set(struct sampler_select *ss, const struct selection *sel, struct err *err);
 void select_close(struct sampler_select *ss);
+
+/* Make the programs look up each cgroup anew at its next sample. */
+void select_renew(struct sampler_select *ss);
 
 /* Maps that sampler_fold() deletes from. */
 struct sampler_fold_maps {

@@ -112,6 +112,15 @@ static struct pid_set process_set(const struct sampler_select *ss, bool out)
 	return (struct pid_set){ ss->processes, ss->pids_n, out ? IBS_PID_OUT : IBS_PID_IN };
 }
 
+/* Set a word of struct ibs_live on each CPU. */
+#define set_live(ss, word, value)                                                               \
+	do {                                                                                    \
+		const __u64 value_ = value;                                                     \
+                                                                                                \
+		for (unsigned int cpu = 0; cpu < (ss)->n_cpus; cpu++)                           \
+			__atomic_store_n(&(ss)->cpus[cpu].live.word, value_, __ATOMIC_SEQ_CST); \
+	} while (0)
+
 static int set_processes(struct sampler_select *ss, const struct selected_pids *set,
 			 struct err *err)
 {
@@ -121,8 +130,7 @@ static int set_processes(struct sampler_select *ss, const struct selected_pids *
 
 	if (ret)
 		return ret;
-	__atomic_store_n(&ss->control->pid_test, out ? IBS_PID_TEST_OUT : IBS_PID_TEST_IN,
-			 __ATOMIC_SEQ_CST);
+	set_live(ss, pid_test, out ? IBS_PID_TEST_OUT : IBS_PID_TEST_IN);
 	for (size_t pid = 0; pid < other.n; pid++)
 		if (has(&other, pid))
 			take_out(&other, pid);
@@ -187,8 +195,7 @@ static int set_cgroups(struct sampler_select *ss, const struct selected_cgroup *
 
 static void set_latency(struct sampler_select *ss, __u32 min_lat, __u32 max_lat)
 {
-	__atomic_store_n(&ss->control->lat, (__u64)max_lat << IBS_LAT_MAX_SHIFT | min_lat,
-			 __ATOMIC_SEQ_CST);
+	set_live(ss, lat, (__u64)max_lat << IBS_LAT_MAX_SHIFT | min_lat);
 }
 
 int select_set(struct sampler_select *ss, const struct selection *sel, struct err *err)
@@ -206,6 +213,11 @@ int select_set(struct sampler_select *ss, const struct selection *sel, struct er
 	if (!ret && ss->cgroups_fd)
 		ss->n_cgroups = sel->n_cgroups;
 	return ret;
+}
+
+void select_renew(struct sampler_select *ss)
+{
+	set_live(ss, gen, ss->cpus[0].live.gen + 1 ?: 1);
 }
 
 void select_close(struct sampler_select *ss)
@@ -279,7 +291,7 @@ int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups
 	free(ss->cgroups);
 	ss->cgroups = sorted;
 	ss->n_cgroups = n;
-	__atomic_fetch_add(&ss->control->gen, 1, __ATOMIC_SEQ_CST);
+	select_renew(ss);
 	return 0;
 }
 

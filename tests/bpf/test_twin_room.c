@@ -247,7 +247,7 @@ static void test_fold_twins(void **state)
 		no_slot.gen--;
 		no_slot.slot = IBS_SLOT_OTHER;
 		assert_int_equal(bpf_map_update_elem(cgroups, &id, &no_slot, BPF_EXIST), 0);
-		s->select.control->gen++;
+		select_renew(&s->select);
 		run_cgroups(s, 100, 1, 7, &total);
 		assert_int_equal(slots_used(s), 2);
 		if (later) { /* the other one is used */
