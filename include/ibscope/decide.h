@@ -35,6 +35,13 @@
 
 typedef const volatile struct ibs_config core_cfg;
 
+/* A function that is not inlined, and in BPF verified on its own. */
+#ifdef __bpf__
+#define IBS_APART __noinline
+#else
+#define IBS_APART static
+#endif
+
 #define CGROUP_MAX_DEPTH 32
 
 /*
@@ -145,14 +152,16 @@ static __always_inline bool comm_selected(core_t core)
 	return cfg->comm_but;
 }
 
-/* The deepest ancestor that the selection names rules; what a filter asks holds of any of them. */
-static __always_inline void cgroup_select(core_t core, struct ibs_cgroup *cg)
+/*
+ * The deepest ancestor that the selection names rules; what a filter asks holds of any of them. Returns the
+ * bytes of a struct ibs_selected_cgroup. The verifier looks at it once, apart from its callers: followed
+ * through all that comes after, its loop is more than a million instructions.
+ */
+IBS_APART __u32 cgroup_select(core_t core)
 {
+	__u32 selected = READ_ONCE(core_control(core)->cgroup_default), min_lat = 0, filter = 0;
 	int level;
 
-	cg->selected = READ_ONCE(core_control(core)->cgroup_default);
-	cg->min_lat = 0;
-	cg->filter = 0;
 	for (level = 0; level < CGROUP_MAX_DEPTH; level++) {
 		__u64 id = task_ancestor_id(core, level);
 		struct ibs_selected_cgroup *sel;
@@ -162,12 +171,13 @@ static __always_inline void cgroup_select(core_t core, struct ibs_cgroup *cg)
 		sel = map_find(core, selected_cgroups, &id);
 		if (!sel)
 			continue;
-		cg->filter |= sel->filter;
+		filter |= sel->filter;
 		if (sel->selected == IBS_CGROUP_AS_ABOVE)
 			continue;
-		cg->selected = sel->selected;
-		cg->min_lat = sel->min_lat;
+		selected = sel->selected;
+		min_lat = sel->min_lat;
 	}
+	return min_lat | selected << 16 | filter << 24;
 }
 
 /* Another CPU may be changing it: `gen` is written last, and read first. */
@@ -199,11 +209,9 @@ static __always_inline void cgroup_write(struct ibs_cgroup *cg, const struct ibs
  * lock held by another CPU. Of two CPUs that meet a known cgroup at once the later one gives its
  * slot back; what slips through has two of them until sampler_fold().
  */
-static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __u64 cgroup_key,
-				    __u32 gen)
+static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __u64 id, __u32 gen)
 {
 	core_cfg *cfg = core_config(core);
-	__u64 id = task_cgroup_id(core, cfg->cgroup_v1);
 	struct ibs_group_key key = { .cgroup_id = id };
 	struct ibs_cgroup fresh = {}, *cg;
 	__u32 slot = IBS_SLOT_OTHER;
@@ -218,8 +226,13 @@ static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __
 		fresh.selected = 1;
 		fresh.min_lat = 0;
 		fresh.filter = 0;
-		if ((cfg->task_select & IBS_TASK_CGROUP) || cfg->cgroup_filter)
-			cgroup_select(core, &fresh);
+		if ((cfg->task_select & IBS_TASK_CGROUP) || cfg->cgroup_filter) {
+			const __u32 select = cgroup_select(core);
+
+			fresh.min_lat = select;
+			fresh.selected = select >> 16;
+			fresh.filter = select >> 24;
+		}
 		if (cfg->by == IBS_BY_CGROUP && fresh.selected && fresh.slot == IBS_SLOT_OTHER) {
 			fresh.slot = slot = slot_alloc(core);
 			slot_own(core, slot, &key);
@@ -246,7 +259,6 @@ static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __
 				keep = false;
 		}
 	}
-	c->key = cgroup_key;
 	c->gen = keep ? gen : gen - 1;
 	c->min_lat = fresh.min_lat;
 	c->filter = fresh.filter;
@@ -261,8 +273,10 @@ static __noinline int cgroup_switch(core_t core, __u64 key, __u32 gen)
 	struct ibs_cpu_state *st = core_state(core);
 	struct ibs_cgroup_cached *c = &st->cache[key & (IBS_CGROUP_CACHE - 1)];
 
-	if (c->key != key || c->gen != gen)
-		cgroup_lookup(core, c, key, gen);
+	if (c->key != key || c->gen != gen) {
+		cgroup_lookup(core, c, task_cgroup_id(core, core_config(core)->cgroup_v1), gen);
+		c->key = key;
+	}
 	st->last = *c;
 	return 0;
 }
