@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sampler.h"
 
+#include "constants.h"
 #include "sampler_private.h"
 #include "machine/topology.h"
 
@@ -158,38 +159,26 @@ static int map_array(struct bpf_map *map, struct mapping *out, struct err *err)
 
 static struct ibs_op_bpf *loading;
 
-/*
- * Before the program is given to the kernel: the address of a map by CPU becomes that of its value,
- * as libbpf makes it for global variables, whose size it fixes when the object is compiled.
- */
-static int use_values(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
+static int use_constants(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
 {
-	const int fds[] = { bpf_map__fd(loading->maps.state), bpf_map__fd(loading->maps.cpu_states),
-			    bpf_map__fd(loading->maps.fetch_layout) };
-	size_t n = bpf_program__insn_cnt(prog);
-	struct bpf_insn *insns = malloc(n * sizeof(*insns));
-	int ret;
+	const typeof(loading->maps) *m = &loading->maps;
+	const struct constants known = { .map_fd = bpf_map__fd(m->rodata),
+					 .value = (const char *)loading->rodata,
+					 .bytes = bpf_map__value_size(m->rodata),
+					 .by_value = { bpf_map__fd(m->state),
+						       bpf_map__fd(m->cpu_states),
+						       bpf_map__fd(m->fetch_layout) } };
 
 	(void)cookie;
-	if (!insns)
-		return -ENOMEM;
-	memcpy(insns, bpf_program__insns(prog), n * sizeof(*insns));
-	for (size_t i = 0; i < n; i++)
-		if (insns[i].code == (BPF_LD | BPF_IMM | BPF_DW) &&
-		    insns[i].src_reg == BPF_PSEUDO_MAP_FD &&
-		    (insns[i].imm == fds[0] || insns[i].imm == fds[1] || insns[i].imm == fds[2]))
-			insns[i].src_reg = BPF_PSEUDO_MAP_VALUE;
-	ret = bpf_program__set_insns(prog, insns, n);
-	free(insns);
 	if (bpf_program__type(prog) == BPF_PROG_TYPE_SYSCALL)
 		opts->prog_flags |= BPF_F_SLEEPABLE; /* what libbpf's own handler does */
-	return ret;
+	return constants_use(prog, opts, &known);
 }
 
 /* Before the object is opened. Handlers stay: removing the last one corrupts the heap in libbpf 1.1. */
 static int register_handlers(void)
 {
-	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = use_values);
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = use_constants);
 	static bool registered;
 	int ret = 0;
 
