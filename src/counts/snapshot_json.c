@@ -193,6 +193,18 @@ void snapshot_read_free(struct snapshot_read *r)
 	r->names = NULL;
 }
 
+const char *snapshot_read_name(const struct snapshot_read *r, __u64 id, enum label l)
+{
+	for (size_t i = 0; i < r->snapshot.n_groups; i++) {
+		if (r->names[i].cgroup_id != id)
+			continue;
+		return l == LABEL_CONTAINER ? r->names[i].container
+		       : l == LABEL_POD	    ? r->names[i].pod
+					    : r->names[i].cgroup;
+	}
+	return NULL;
+}
+
 int snapshot_parse(char *text, struct u64_map *slots, struct snapshot_read *out, struct err *err)
 {
 	struct snapshot *s = &out->snapshot;
@@ -200,6 +212,7 @@ int snapshot_parse(char *text, struct u64_map *slots, struct snapshot_read *out,
 	bool head = false, end = false;
 
 	memset(out, 0, sizeof(*out));
+	array_reserve_zero(out->names, names_room, 1); /* NULL: nothing was read */
 	for (char *line; (line = strsep(&text, "\n")) && *line && !end;) {
 		json_t *j = json_loads(line, 0, NULL);
 		bool good = j != NULL;

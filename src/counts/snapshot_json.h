@@ -4,7 +4,7 @@
 #define IBSCOPE_SNAPSHOT_JSON_H
 
 #include "base/u64_map.h"
-#include "snapshot.h"
+#include "rows.h"
 
 #include <ibscope/pin_layout.h>
 
@@ -41,6 +41,8 @@ struct snapshot_read {
  * Return: 0, to be freed with snapshot_read_free(); or -EPROTO with @err.
  */
 int snapshot_parse(char *text, struct u64_map *slots, struct snapshot_read *out, struct err *err);
+/* As of cgroup_namer: the name of a cgroup. Return: NULL if it is not known. */
+const char *snapshot_read_name(const struct snapshot_read *r, __u64 id, enum label l);
 void snapshot_read_free(struct snapshot_read *r);
 
 #endif

@@ -46,6 +46,9 @@ int source_live(struct sampling *s, struct top_source **out, struct err *err);
 /* What a collector pins in @dir. Return: also -ESRCH if none is running. */
 int source_pinned(const char *dir, struct top_source **out, struct err *err);
 
+/* What the socket for users of a collector, --user-socket, answers. Return: also -ENOENT if there is none. */
+int source_users(const char *path, struct top_source **out, struct err *err);
+
 /* @speed: 10 for ten seconds of the recording in one; @opts as for replay_open(). */
 int source_recording(struct trace *t, const struct replay_opts *opts, const char *name,
 		     double speed, struct top_source **out, struct err *err);

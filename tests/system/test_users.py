@@ -155,17 +155,27 @@ class Users(unittest.TestCase):
 
     def test_ctl(self):
         """The tables and numbers of `ctl snapshot`, and a ledger of nothing else."""
-        def ctl(*args):
-            shutil.copy(IBSCOPE, self.dir)    # where other users may read
-            program = os.path.join(self.dir, 'ibscope')
-            return lambda: subprocess.run([program, 'ctl', '--control', self.path, *args], capture_output=True, check=False,
+        shutil.copy(IBSCOPE, self.dir)    # where other users may read
+        program = os.path.join(self.dir, 'ibscope')
+
+        def command(*args):
+            return lambda: subprocess.run([program, *args], capture_output=True, check=False,
                                           env={**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'}).stdout
+
+        def ctl(*args):
+            return command('ctl', '--control', self.path, *args)
         o = json.loads(self.as_user(ctl('--json', '--by', 'cgroup', 'snapshot'), ALICE, None))
         self.assertEqual({s['labels']['cgroup'] for s in o['series']}, {self.inner.path})
         self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['seen'])
         self.assertEqual(residual(o['ledger']), 0)
         text = self.as_user(ctl('snapshot'), ALICE, None).decode()
         self.assertIn('SIMULATED', text)
+        self.assertNotIn('job_', text)
+
+        def top():
+            return self.as_user(command('top', '--user-socket', self.path, '--once', '-d', '.3', '--size', '160x40'), ALICE, None).decode()
+        text = until(lambda: (lambda t: 'alice' in t and t)(top()))
+        self.assertIn('own cgroups', text)
         self.assertNotIn('job_', text)
 
     def test_process_that_is_gone(self):

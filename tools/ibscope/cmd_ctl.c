@@ -132,16 +132,7 @@ static int print_snapshot(const struct ctl *c, const struct pinned *p, struct er
 
 static const char *name_of_read(void *arg, __u64 id, enum label l)
 {
-	const struct snapshot_read *r = arg;
-
-	for (size_t i = 0; i < r->snapshot.n_groups; i++) {
-		if (r->names[i].cgroup_id != id)
-			continue;
-		return l == LABEL_CONTAINER ? r->names[i].container
-		       : l == LABEL_POD	    ? r->names[i].pod
-					    : r->names[i].cgroup;
-	}
-	return NULL;
+	return snapshot_read_name(arg, id, l);
 }
 
 /* What --user-socket of the collector answers: our own cgroups alone. Return: 0 or a negative errno with @err. */
@@ -174,7 +165,10 @@ static int print_own(const struct ctl *c, const char *path, struct err *err)
 		log_warn("nothing was counted so far in cgroups that belong to you: see "
 			 "--user-socket "
 			 "in ibscope-serve(1)");
-	ret = hist_print(stdout, &view, &info, &now.snapshot, c->labels, name_of_read, &now, err);
+	ret = labels_counted(c->labels, ibs_metric_of_fetch(info.metric), err)
+		      ?: labels_known(c->labels, now.about.by, err)
+		      ?: hist_print(stdout, &view, &info, &now.snapshot, c->labels, name_of_read,
+				    &now, err);
 	snapshot_read_free(&now);
 	return ret;
 }

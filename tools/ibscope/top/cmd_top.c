@@ -2,6 +2,8 @@
 /* ibscope top: a live screen of what waits for memory. */
 #include "top_options.h"
 
+#include "collector/control.h"
+
 #include "../cmd.h"
 #include "base/clock.h"
 #include "base/utf8.h"
@@ -312,11 +314,16 @@ static int choose_source(struct top_cmd *c, bool selects, struct err *err)
 			       ?: source_recording(c->trace, &c->replay, c->input.file,
 						   c->speed ?: 1, &c->source, err);
 	}
+	if (c->user_socket)
+		return source_users(c->user_socket, &c->source, err);
 	if (c->pin_dir || (!selects && !c->own)) {
 		int ret = source_pinned(c->pin_dir ?: IBS_PIN_DIR, &c->source, err);
 
 		if (!ret || c->pin_dir)
 			return ret;
+		/* who may not read the pins may ask for their own cgroups */
+		if ((ret == -EACCES || ret == -EPERM) && !source_users(USERS_PATH, &c->source, err))
+			return 0;
 	}
 	return source_live(&c->sampling, &c->source, err);
 }

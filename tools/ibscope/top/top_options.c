@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "top_options.h"
 
+#include "collector/control.h"
+
 #include "base/choice.h"
 #include "base/num.h"
 
@@ -125,6 +127,10 @@ const struct option_row top_options[] = {
 	  "read the collector whose pins are in DIR; by default the one in " IBS_PIN_DIR
 	  ", if it runs and nothing is selected",
 	  set_pin_dir },
+	{ "user-socket", 0, "PATH",
+	  "ask a collector for one's own cgroups; by default at " USERS_PATH
+	  ", if its pins cannot be read",
+	  OPTION_WORD(struct top_cmd, user_socket) },
 	{ "own", 0, NULL, "sample, even if a collector is running",
 	  OPTION_FLAG(struct top_cmd, own) },
 	{ "once", 0, NULL, "print one frame as text and exit", OPTION_FLAG(struct top_cmd, once) },
@@ -168,15 +174,17 @@ int top_check_options(const struct top_cmd *c, bool selects, struct err *err)
 {
 	const struct sampling *s = &c->sampling;
 
-	if (!!c->input.file + !!c->pin_dir + c->own > 1)
-		return err_set(err, -EINVAL, "-i, --pin-dir and --own exclude each other");
+	if (!!c->input.file + !!c->pin_dir + !!c->user_socket + c->own > 1)
+		return err_set(err, -EINVAL,
+			       "-i, --pin-dir, --user-socket and --own exclude each other");
 	if (c->speed && !c->input.file)
 		return err_set(err, -EINVAL, "--speed works with -i only");
 	if (!c->input.file && labels_counted(s->labels, false, err))
 		return -EINVAL;
-	if (c->pin_dir && selects)
+	if ((c->pin_dir || c->user_socket) && selects)
 		return err_set(err, -EINVAL,
-			       "--pin-dir: the collector has chosen what is sampled: leave out "
+			       "--pin-dir, --user-socket: the collector has chosen what is "
+			       "sampled: leave out "
 			       "options for sampling and selection");
 	if (c->input.file && (s->source || s->rate.has_period || s->rate.has_freq || s->all ||
 			      *s->hierarchy || s->sim_faults || s->opts.max_memory_bytes))

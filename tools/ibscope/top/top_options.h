@@ -12,7 +12,7 @@ struct top_cmd {
 	struct sampling sampling;
 	struct top_opts top;
 	bool once, html, own;
-	const char *pin_dir; /* NULL: not given */
+	const char *pin_dir, *user_socket; /* NULL: not given */
 	struct recorded_input input;
 	struct trace *trace;
 	struct replay_opts replay;
