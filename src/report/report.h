@@ -35,6 +35,8 @@
 	X(OFFSET, "offset", "offset of the data in its variable, or in its file")       \
 	X(TYPE, "type", "type of the data, by debug information, or why it is unknown") \
 	X(FIELD, "field", "field of the type")                                          \
+	X(FIELD_OFFSET, "field_offset", "offset of the field in its type, bytes")       \
+	X(FIELD_SIZE, "field_size", "size of the field, bytes")                         \
 	X(SPACE, "space", "address space of page and line: a pid or kernel")            \
 	X(PAGE_SIZE, "page_size", "size of the data's page, bytes")                     \
 	X(RANK, "rank", "MPI rank of the process")                                      \
@@ -62,6 +64,8 @@ enum report_key {
 	  "share of all miss cycles; of all latencies if a period is unknown")              \
 	X(DRAM, "dram", DRAM, "share of the row's miss cycles that DRAM of any node cost")  \
 	X(REMOTE, "remote", REMOTE, "share of the row's miss cycles that other nodes cost") \
+	X(HITM, "hitm", HITM,                                                               \
+	  "share of them of lines that another cache had modified; not before Zen 4")       \
 	X(MEAN, "mean", MEAN, "mean latency, cycles")                                       \
 	X(P50, "p50", P50, "median, cycles")                                                \
 	X(P90, "p90", P90, "90th percentile, cycles")                                       \
@@ -98,6 +102,7 @@ void report_terms(FILE *f);
 
 /* Do keys ask for what lies at the data's address; for that, functions or files; or for anything that tasks know? */
 bool report_needs_data(const enum report_key *keys, unsigned int n);
+bool report_needs_types(const enum report_key *keys, unsigned int n);
 bool report_needs_symbols(const enum report_key *keys, unsigned int n);
 bool report_needs_tasks(const enum report_key *keys, unsigned int n);
 
@@ -107,6 +112,7 @@ struct report_opts {
 	enum ibs_metric metric;
 	bool phys;	    /* pages and lines are those of physical addresses */
 	bool cpus, threads; /* count those of REPORT_COLUMN_CPUS and _THREADS */
+	const char *type;   /* only accesses of this one, if their types are asked for; NULL: all */
 	bool price;	    /* REPORT_COLUMN_PRICE is wanted, and rows are of nodes */
 
 	/* all outlive the report */
@@ -134,6 +140,19 @@ void report_free(struct report *r); /* accepts NULL */
 
 /* Add a sample; events of another kind change nothing. Return: 0 */
 int report_add(struct report *r, const struct trace_event *ev);
+
+/*
+ * Rows without samples for the fields of opts->type that have none; keys but those of types and fields are unknown.
+ * Return: false if no access of the type was added.
+ */
+bool report_add_fields(struct report *r);
+
+/* What a report of these is grouped by, with opts->type. */
+#define REPORT_LAYOUT_KEYS 4
+extern const enum report_key report_layout_keys[REPORT_LAYOUT_KEYS];
+
+/* As text: the functions that read and write each field, and the bytes of its cache lines. */
+void report_layout_print(FILE *f, struct report *r);
 
 /* The latency of a sample. Return: false if it has none. */
 bool report_latency(enum ibs_metric metric, const struct ibs_op_sample *op, __u32 *lat);
@@ -186,10 +205,11 @@ struct report_row {
 	unsigned int offsets, cpus, threads;
 	/* latencies, each times the ops of its sample if they are known; what of it has a source */
 	__u64 cycles, known, dram, remote;
-	double price;		  /* see report_price.c; NAN: no local memory to compare with */
-	double imbalance;	  /* see report_ranks.c; NAN: of no ranks */
-	__u32 busiest;		  /* the rank with the most */
-	const struct cell *cells; /* of its buckets */
+	__u64 hitm, stateful, cached; /* as in struct table_row; of `all` hitm and state_n */
+	double price;		      /* see report_price.c; NAN: no local memory to compare with */
+	double imbalance;	      /* see report_ranks.c; NAN: of no ranks */
+	__u32 busiest;		      /* the rank with the most */
+	const struct cell *cells;     /* of its buckets */
 	size_t n_cells;
 };
 
@@ -223,6 +243,7 @@ struct report_order {
 	enum report_column sort; /* descending; rows that have it first */
 	size_t top;		 /* rows, 0: all */
 	__u64 min_samples;
+	bool by_key; /* by the first key, a number, ascending */
 };
 
 /**

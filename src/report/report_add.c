@@ -15,7 +15,7 @@ int report_new(const struct report_opts *opts, struct report **out, struct err *
 	r->opts = *opts;
 	r->words = opts->n_by + 1;
 	r->needs_data = report_needs_data(opts->by, opts->n_by);
-	r->needs_types = report_by(opts, REPORT_KEY_TYPE) || report_by(opts, REPORT_KEY_FIELD);
+	r->needs_types = report_needs_types(opts->by, opts->n_by) || opts->type;
 	report_part(r, opts->info, opts->tasks, opts->symbols);
 	*out = r;
 	return 0;
@@ -137,6 +137,14 @@ static void add_latency(struct report *r, size_t row, const struct trace_event *
 		s->max = w.lat;
 	s->cycles += w.cycles;
 	s->known += w.known ? w.cycles : 0;
+	if (w.known && ibs_op_data_src_is_cache(op->cpu.caps, op->reg[IBS_OP_DATA2]) &&
+	    (op->reg[IBS_OP_DATA3] & IBS_OP_DATA3_L2_MISS)) {
+		bool told = ibs_op_tells_state(op->cpu, op->reg[IBS_OP_DATA2]);
+
+		s->cached++;
+		s->stateful += told;
+		s->hitm += told && !(op->reg[IBS_OP_DATA2] & IBS_OP_DATA2_OWNED) ? w.cycles : 0;
+	}
 	s->dram += table_is_dram(w.src) ? w.cycles : 0;
 	s->remote += table_is_remote(w.src) ? w.cycles : 0;
 	if (r->n_ranks)
@@ -204,7 +212,8 @@ int report_add(struct report *r, const struct trace_event *ev)
 
 	if (ev->kind != TRACE_SAMPLE_OP && ev->kind != TRACE_SAMPLE_FETCH)
 		return 0;
-	report_key_of(r, ev, words);
+	if (!report_key_of(r, ev, words))
+		return 0;
 	row = row_of(r, words);
 	s = &r->sums[row];
 	s->samples++;
@@ -223,4 +232,23 @@ int report_add(struct report *r, const struct trace_event *ev)
 	if (r->opts.threads && t->has_task)
 		s->threads += report_count(r, row, CELL_THREAD, of_part(r, t->tid), 1);
 	return 0;
+}
+
+static void add_field(const char *path, __u64 offset, __u64 size, void *arg)
+{
+	struct report *r = arg;
+	const struct type_access field = { .kind = TYPE_POINTER,
+					   .type = r->opts.type,
+					   .field = *path ? path : NULL,
+					   .field_offset = offset,
+					   .field_size = *path ? size : 0 };
+	__u64 words[REPORT_WORDS];
+
+	report_key_of_field(r, &field, words);
+	row_of(r, words);
+}
+
+bool report_add_fields(struct report *r)
+{
+	return symbols_type_layout(r->opts.symbols, r->opts.type, add_field, r);
 }

@@ -75,14 +75,24 @@ bool report_needs_data(const enum report_key *keys, unsigned int n)
 	return false;
 }
 
+bool report_needs_types(const enum report_key *keys, unsigned int n)
+{
+	_Static_assert(REPORT_KEY_FIELD_SIZE == REPORT_KEY_TYPE + 3,
+		       "keys of types must be neighbours");
+
+	for (unsigned int i = 0; i < n; i++)
+		if (keys[i] >= REPORT_KEY_TYPE && keys[i] <= REPORT_KEY_FIELD_SIZE)
+			return true;
+	return false;
+}
+
 bool report_needs_symbols(const enum report_key *keys, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
 		if (keys[i] == REPORT_KEY_SYMBOL || keys[i] == REPORT_KEY_DSO ||
-		    keys[i] == REPORT_KEY_SRCLINE || keys[i] == REPORT_KEY_OMP_REGION ||
-		    keys[i] == REPORT_KEY_TYPE || keys[i] == REPORT_KEY_FIELD)
+		    keys[i] == REPORT_KEY_SRCLINE || keys[i] == REPORT_KEY_OMP_REGION)
 			return true;
-	return report_needs_data(keys, n);
+	return report_needs_data(keys, n) || report_needs_types(keys, n);
 }
 
 bool report_needs_tasks(const enum report_key *keys, unsigned int n)
@@ -221,6 +231,9 @@ static bool type_word(struct report *r, enum report_key key, const struct type_a
 {
 	char reason[32];
 
+	*word = key == REPORT_KEY_FIELD_OFFSET ? a->field_offset : a->field_size;
+	if (key == REPORT_KEY_FIELD_OFFSET || key == REPORT_KEY_FIELD_SIZE)
+		return a->field_size;
 	if (key == REPORT_KEY_FIELD || a->type)
 		return text_word(r, key == REPORT_KEY_TYPE ? a->type : a->field, word);
 	snprintf(reason, sizeof(reason), "[%s]", type_kind_name(a->kind));
@@ -376,6 +389,8 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 		return place_word(r, key, place, word);
 	case REPORT_KEY_TYPE:
 	case REPORT_KEY_FIELD:
+	case REPORT_KEY_FIELD_OFFSET:
+	case REPORT_KEY_FIELD_SIZE:
 		return type_word(r, key, access, word);
 	case REPORT_KEY_SPACE:
 		return space_word(r, s, op, word);
@@ -400,11 +415,11 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 	}
 }
 
-void report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
+bool report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
 {
 	struct type_access access;
 	struct data_place place;
-	__u64 absent = 0;
+	__u64 absent = 0, addr;
 
 	if (r->needs_data || r->needs_types)
 		find_place(r, ev, &place);
@@ -413,6 +428,10 @@ void report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
 	if (r->needs_types) {
 		find_type(r, ev, &place, &access);
 		r->types[access.kind]++;
+		if (r->opts.type && (!access.type || strcmp(access.type, r->opts.type) != 0))
+			return false;
+		if (r->opts.type && ibs_op_field(&ev->sample.op, IBS_OP_FIELD_DC_LIN_AD, &addr))
+			r->begins |= 1ull << ((addr - access.offset) & 63);
 	}
 	for (unsigned int k = 0; k < r->opts.n_by; k++) {
 		if (key_word(r, r->opts.by[k], ev, &place, &access, &words[k]))
@@ -421,6 +440,18 @@ void report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
 		absent |= 1ull << k;
 	}
 	words[r->opts.n_by] = absent;
+	return true;
+}
+
+void report_key_of_field(struct report *r, const struct type_access *field, __u64 *words)
+{
+	words[r->opts.n_by] = 0;
+	for (unsigned int k = 0; k < r->opts.n_by; k++) {
+		words[k] = 0;
+		if (!report_needs_types(&r->opts.by[k], 1) ||
+		    !type_word(r, r->opts.by[k], field, &words[k]))
+			words[r->opts.n_by] |= 1ull << k;
+	}
 }
 
 const char *report_label(const struct report *r, const __u64 *words, unsigned int k, char *buf,
@@ -450,6 +481,8 @@ const char *report_label(const struct report *r, const __u64 *words, unsigned in
 	case REPORT_KEY_PAGE_SIZE:
 	case REPORT_KEY_RANK:
 	case REPORT_KEY_OFFSET:
+	case REPORT_KEY_FIELD_OFFSET:
+	case REPORT_KEY_FIELD_SIZE:
 		snprintf(buf, size, "%llu", w);
 		return buf;
 	case REPORT_KEY_IP:

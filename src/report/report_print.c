@@ -19,7 +19,7 @@ typedef unsigned long long ull;
 static bool is_share(enum report_column c)
 {
 	return c == REPORT_COLUMN_SHARE || c == REPORT_COLUMN_SAMPLE_SHARE ||
-	       c == REPORT_COLUMN_DRAM || c == REPORT_COLUMN_REMOTE;
+	       c == REPORT_COLUMN_DRAM || c == REPORT_COLUMN_REMOTE || c == REPORT_COLUMN_HITM;
 }
 
 /* What a column says of a row. Return: false if it says nothing. */
@@ -201,13 +201,18 @@ void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric met
 static void view_row(const struct report_table *t, const struct report_row *row,
 		     const __u64 *buckets, struct table_row *out)
 {
+	_Static_assert(TABLE_KEYS >= REPORT_KEY_N, "rows must have a name for each key");
 #define VIEW_EXTRA(id, ...) report_value(t, row, REPORT_COLUMN_##id),
 	*out = (struct table_row){ .all = { .samples = row->samples,
 					    .valid = row->valid,
 					    .sum = row->sum,
+					    .hitm = row->hitm,
+					    .state_n = row->stateful,
 					    .ops = row->has_estimated ? row->estimated : 0,
 					    .price = report_value(t, row, REPORT_COLUMN_PRICE) },
 				   .max = row->max,
+				   .known = row->known,
+				   .cached = row->cached,
 				   .cycles = report_value(t, row, REPORT_COLUMN_CYCLES),
 				   .dram = report_value(t, row, REPORT_COLUMN_DRAM),
 				   .remote = report_value(t, row, REPORT_COLUMN_REMOTE),

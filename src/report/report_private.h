@@ -15,8 +15,8 @@
 struct sums {
 	__u64 samples, valid, sum, estimated;
 	__u64 loads, stores;
-	__u64 cycles, known, dram, remote; /* as in struct report_row */
-	__u64 offsets;			   /* bit n: byte n of the cache line */
+	__u64 cycles, known, dram, remote, hitm, stateful, cached; /* as in struct report_row */
+	__u64 offsets; /* bit n: byte n of the cache line */
 	__u32 cpus, threads;
 	__u16 max;
 	__u8 units; /* enum report_unit bits */
@@ -78,6 +78,7 @@ struct report {
 	__u64 data[DATA_KIND_N]; /* samples, if needs_data */
 	bool needs_types;
 	__u64 types[TYPE_KIND_N]; /* samples, if needs_types */
+	__u64 begins; /* bit n: an object of opts.type begins n bytes into a cache line */
 	__u32 part;
 };
 
@@ -98,8 +99,11 @@ void report_imbalances(const struct report *r, struct report_table *t);
 /* What enum report_unit bits stand for, or NULL if it is not one thing. */
 const char *report_unit_name(unsigned int units);
 
-/* Of one sample, the words of its row. Counts what is at its data address. */
-void report_key_of(struct report *r, const struct trace_event *ev, __u64 *words);
+/* Of one sample, the words of its row. Counts what is at its data address. Return: false if it is of another type. */
+bool report_key_of(struct report *r, const struct trace_event *ev, __u64 *words);
+
+/* The words of a field of which there is no sample. */
+void report_key_of_field(struct report *r, const struct type_access *field, __u64 *words);
 
 /* Count a sample of ibs_fetch. */
 void report_fetches_add(struct report *r, const struct trace_event *ev);

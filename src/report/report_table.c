@@ -7,6 +7,7 @@
 struct ordering {
 	const struct report_table *table;
 	enum report_column sort;
+	bool by_key;
 };
 
 static int compare_cells(const void *pa, const void *pb)
@@ -80,6 +81,9 @@ static void set_sums(const struct sums *s, struct report_row *row)
 		.known = s->known,
 		.dram = s->dram,
 		.remote = s->remote,
+		.hitm = s->hitm,
+		.stateful = s->stateful,
+		.cached = s->cached,
 	};
 }
 
@@ -98,6 +102,9 @@ static void add_row(struct report_row *to, const struct report_row *row)
 	to->known += row->known;
 	to->dram += row->dram;
 	to->remote += row->remote;
+	to->hitm += row->hitm;
+	to->stateful += row->stateful;
+	to->cached += row->cached;
 	to->price += row->price;
 }
 
@@ -163,6 +170,8 @@ double report_value(const struct report_table *t, const struct report_row *row,
 		return share(row->dram, row->known);
 	case REPORT_COLUMN_REMOTE:
 		return share(row->remote, row->known);
+	case REPORT_COLUMN_HITM:
+		return row->stateful || !row->cached ? share(row->hitm, row->known) : (double)NAN;
 	case REPORT_COLUMN_PRICE: /* rounded, and no negative zero */
 		return t->opts->price && (!row->valid || row->has_estimated)
 			       ? rint(row->price) + 0.0
@@ -192,6 +201,10 @@ static int compare_rows(const void *pa, const void *pb, void *arg)
 	const struct ordering *o = arg;
 	double x = report_value(o->table, a, o->sort), y = report_value(o->table, b, o->sort);
 
+	if (o->by_key) {
+		x = a->label[0] ? -strtod(a->label[0], NULL) : (double)NAN;
+		y = b->label[0] ? -strtod(b->label[0], NULL) : (double)NAN;
+	}
 	x = isnan(x) ? -INFINITY : x;
 	y = isnan(y) ? -INFINITY : y;
 	if (x != y)
@@ -245,7 +258,7 @@ const char *report_unit_name(unsigned int units)
 
 int report_table(struct report *r, const struct report_order *order, struct report_table *out)
 {
-	struct ordering o = { out, order->sort };
+	struct ordering o = { out, order->sort, order->by_key };
 	struct cell *cells;
 	size_t n_cells = buckets_by_row(r, &cells), c = 0;
 

@@ -544,6 +544,17 @@ void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 		*out = by_data;
 }
 
+bool symbols_type_layout(struct symbols *s, const char *name, types_field_cb *cb, void *arg)
+{
+	for (size_t i = 0; i < s->n_dsos; i++) {
+		struct types *types = s->dsos[i].object ? object_types(s->dsos[i].object) : NULL;
+
+		if (types && types_layout(types, name, cb, arg))
+			return true;
+	}
+	return false;
+}
+
 size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, void *arg), void *arg)
 {
 	char text[512];

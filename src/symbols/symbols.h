@@ -136,6 +136,9 @@ void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 		  const struct data_place *data, unsigned int size, __u64 time,
 		  struct type_access *out);
 
+/* types_layout() of the first file that has the type. */
+bool symbols_type_layout(struct symbols *s, const char *name, types_field_cb *cb, void *arg);
+
 /**
  * symbols_problems() - what could not be used, and why: a call a file
  *

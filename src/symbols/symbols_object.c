@@ -500,6 +500,11 @@ static struct types *types_of(struct object *o)
 	return o->types;
 }
 
+struct types *object_types(struct object *o)
+{
+	return o->types;
+}
+
 void object_code_type(struct object *o, __u64 addr, struct type_access *out)
 {
 	struct types *types = types_of(o);

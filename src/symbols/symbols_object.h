@@ -74,6 +74,9 @@ size_t object_read(struct object *o, __u64 addr, unsigned char *buf, size_t size
 /* The source line of an address. Return: false if not known. */
 bool object_line(struct object *o, __u64 addr, struct source_place *out);
 
+/* What has been asked for by object_type(), or NULL. */
+struct types *object_types(struct object *o);
+
 /* "file:line" in @buf. Return: false if not known. */
 bool object_srcline(struct object *o, __u64 offset, char *buf, size_t size);
 

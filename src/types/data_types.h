@@ -49,9 +49,14 @@ struct type_access {
 		type; /* as the language writes it; NULL: not found. Lives as long as struct types. */
 	const char *field; /* "pos.x", "rows[].key", "[padding]"; NULL: the type has no fields */
 	__u64 offset;	   /* of the access in the type, if it was found */
+	/* of the field, if it is only one: in the first element where it is in an array; size 0: none */
+	__u64 field_offset, field_size;
 };
 
 struct types;
+
+/* A field of a type. @path is named as in struct type_access. */
+typedef void types_field_cb(const char *path, __u64 offset, __u64 size, void *arg);
 
 /**
  * types_new() - debug information of a file
@@ -68,5 +73,8 @@ void types_of_code(struct types *t, __u64 addr, struct type_access *out);
 
 /* What variable has an address, as the linker gave it: VARIABLE or NO_VARIABLE. @size: bytes accessed, 0: unknown */
 void types_of_data(struct types *t, __u64 addr, unsigned int size, struct type_access *out);
+
+/* All fields of a type that an access was found of. Return: false if there was none. */
+bool types_layout(struct types *t, const char *name, types_field_cb *cb, void *arg);
 
 #endif

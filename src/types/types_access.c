@@ -37,6 +37,7 @@ void types_free(struct types *t)
 	free(t->functions.v);
 	free(t->fixed);
 	free(t->access);
+	free(t->layout);
 	u64_map_free(&t->listed);
 	u64_map_free(&t->function_of);
 	u64_map_free(&t->names);
@@ -45,6 +46,28 @@ void types_free(struct types *t)
 	intern_free(&t->texts);
 	disasm_free(t->disasm);
 	free(t);
+}
+
+/* The name of a type, which types_layout() finds it by. */
+static const char *keep_layout(struct types *t, Dwarf_Die *type)
+{
+	const char *name = shape_name(t, type);
+	__u32 id = intern_get(&t->texts, name);
+
+	array_reserve_zero(t->layout, t->layout_room, id + 1);
+	if (!t->layout[id].addr)
+		t->layout[id] = *type;
+	return name;
+}
+
+bool types_layout(struct types *t, const char *name, types_field_cb *cb, void *arg)
+{
+	__u32 id = intern_find(&t->texts, name);
+
+	if (id == INTERN_NONE || id >= t->layout_room || !t->layout[id].addr)
+		return false;
+	shape_walk(&t->layout[id], cb, arg);
+	return true;
 }
 
 /* The names of a place. Those of a type without a definition end at its own. */
@@ -67,13 +90,17 @@ static void name_place(struct types *t, struct place *p, struct type_access *out
 		size = shape_size(&p->type);
 		p->off %= size ?: 1;
 	}
-	out->type = shape_name(t, &p->type);
+	out->type = keep_layout(t, &p->type);
 	out->offset = p->off;
 	found = shape_leaf(&p->type, p->off, p->size, &leaf, path, sizeof(path));
 	if (!found)
 		out->field = "[padding]";
 	else if (*path)
 		out->field = intern_text(&t->texts, intern_get(&t->texts, path));
+	if (found && *path && !leaf.ambiguous) {
+		out->field_offset = leaf.begin;
+		out->field_size = leaf.size;
+	}
 }
 
 static __u32 add_access(struct types *t, struct u64_map *of, __u64 key, struct place *place)

@@ -76,6 +76,8 @@ struct types {
 	size_t n_fixed, fixed_room;
 	bool fixed_listed, fixed_sorted;
 	struct intern texts;
+	Dwarf_Die *layout; /* types that were accessed, by number in `texts` */
+	size_t layout_room;
 	struct u64_map names; /* of types, by the address of their DIE */
 	struct disasm *disasm;
 	struct u64_map code_of, data_of; /* to `access`, by address */
@@ -105,7 +107,8 @@ const char *shape_name(struct types *t, Dwarf_Die *type);
 /* The innermost thing at an offset of a type. */
 struct leaf {
 	Dwarf_Die type;
-	__u64 off, size;
+	__u64 off, size;   /* from its beginning; of it */
+	__u64 begin;	   /* of it in the outer type, in the first elements of arrays */
 	bool ambiguous;	   /* several members, as of a union: `type` is nothing */
 	bool array, first; /* it is in an array; in the first element of the outermost */
 };
@@ -119,6 +122,9 @@ struct leaf {
  */
 bool shape_leaf(Dwarf_Die *type, __u64 off, unsigned int size, struct leaf *leaf, char *path,
 		size_t room);
+
+/* Call @cb for all that a type is made of, with structs in it taken apart; of arrays for the first element. */
+void shape_walk(Dwarf_Die *type, types_field_cb *cb, void *arg);
 
 /* What a pointer, a reference, or a struct that is nothing but one, points to. Return: false if it is none of those. */
 bool shape_target(Dwarf_Die *type, __u64 off, Dwarf_Die *target, bool *is_void);

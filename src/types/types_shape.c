@@ -3,6 +3,7 @@
 
 #define NAME_BYTES  512
 #define MEMBERS_MAX 100000
+#define FIELDS_MAX  4096
 
 static bool is_transparent(int tag)
 {
@@ -270,6 +271,7 @@ static bool descend_members(struct walk *w, Dwarf_Die *of, __u64 off, struct lea
 			append(w->path, w->room, name);
 		}
 		if (descend(w, &type, off - at, &here)) {
+			here.begin += at;
 			bool fits = !here.ambiguous && here.size == w->size;
 
 			found++;
@@ -320,6 +322,57 @@ bool shape_leaf(Dwarf_Die *type, __u64 off, unsigned int size, struct leaf *leaf
 	*w.path = 0;
 	*leaf = (struct leaf){ 0 };
 	return descend(&w, type, off, leaf);
+}
+
+struct fields {
+	char path[NAME_BYTES];
+	types_field_cb *cb;
+	void *arg;
+	int left;
+};
+
+static void list_fields(struct fields *f, Dwarf_Die *of, __u64 at, __u64 bytes, int depth)
+{
+	size_t before = strlen(f->path);
+	Dwarf_Die type = *of, child;
+
+	if (!depth || !shape_peel(&type) || f->left-- <= 0)
+		return;
+	if (dwarf_tag(&type) == DW_TAG_array_type) {
+		append(f->path, sizeof(f->path), "[]");
+		if (shape_type_of(&type, &child))
+			list_fields(f, &child, at, shape_size(&child), depth - 1);
+		f->path[before] = 0;
+		return;
+	}
+	if (!is_aggregate(dwarf_tag(&type))) {
+		f->cb(f->path, at, bytes, f->arg);
+		return;
+	}
+	if (dwarf_child(&type, &child))
+		return;
+	do {
+		const char *name =
+			dwarf_tag(&child) == DW_TAG_member ? dwarf_diename(&child) : NULL;
+		__u64 off, size;
+
+		if (!is_member(&child) || !shape_type_of(&child, &type) ||
+		    !member_place(&child, &type, &off, &size))
+			continue;
+		if (name) {
+			append(f->path, sizeof(f->path), before ? "." : "");
+			append(f->path, sizeof(f->path), name);
+		}
+		list_fields(f, &type, at + off, size, depth - 1);
+		f->path[before] = 0;
+	} while (f->left > 0 && !dwarf_siblingof(&child, &child));
+}
+
+void shape_walk(Dwarf_Die *type, types_field_cb *cb, void *arg)
+{
+	struct fields f = { .cb = cb, .arg = arg, .left = FIELDS_MAX };
+
+	list_fields(&f, type, 0, shape_size(type), TYPES_DEPTH);
 }
 
 bool shape_target(Dwarf_Die *type, __u64 off, Dwarf_Die *target, bool *is_void)

@@ -70,7 +70,8 @@ class Types(unittest.TestCase):
         p = run('report', file, '--json', *args)
         self.assertEqual(p.returncode, 0, p.stderr)
         r = json.loads(p.stdout)
-        self.assertEqual(sum(r['types'].values()), r['total']['samples'])
+        if '--type' not in args:
+            self.assertEqual(sum(r['types'].values()), r['total']['samples'])
         return r
 
     def answers(self, program, addresses):
@@ -111,6 +112,32 @@ class Types(unittest.TestCase):
         self.assertEqual({(w['labels']['type'], w['labels']['field']): w['samples'] for w in r['rows']},
                          {('struct node', 'at.y'): 3, ('long int', None): 2, ('[no_function]', None): 1})
         self.assertEqual({k: n for k, n in r['types'].items() if n}, {'variable': 5, 'no_function': 1})
+
+    def test_layout(self):
+        """All fields of one type, those that nobody accesses too, and who reads and writes which."""
+        program = self.compile('gcc', 'types.c')
+        want = expected(os.path.join(TESTS, 'data', 'types.c'))
+        at = {'; '.join(sorted(want[n][0])): a[0] for n, a in accesses(program, 'types.c').items() if n in want}
+        nodes = self.symbols(program)['nodes']
+        file = self.record(program, [(at['struct node far; struct node next; struct point y'], nodes + 96, 'load', 4),
+                                     (at['struct node at.x'], nodes + 88, 'store', 2), (at['long int'], 0, 'load', 9)])
+        r = self.report(file, '--type', 'struct node')
+        rows = [(int(w['labels']['field_offset']), int(w['labels']['field_size']), w['labels']['field'], w['loads'],
+                 w['stores'], w['hitm']) for w in r['rows']]
+        self.assertEqual(rows, [
+            (0, 8, 'key', 0, 0, None), (8, 4, 'at.x', 0, 2, None), (12, 4, 'at.y', 0, 0, None),
+            (16, 8, 'next', 4, 0, 1), (24, 4, 'corner[].x', 0, 0, None), (28, 4, 'corner[].y', 0, 0, None),
+            (56, 2, 'small', 0, 0, None), (56, 8, 'number', 0, 0, None), (64, 1, 'high', 0, 0, None),
+            (64, 1, 'low', 0, 0, None), (65, 1, 'pad', 0, 0, None), (72, 8, 'far', 0, 0, None)])
+        self.assertEqual((r['total']['samples'], sum(r['types'].values())), (6, 15))
+        text = run('report', file, '--type', 'struct node').stdout
+        self.assertRegex(text, r'(?m)^next +get_far 4; none$')
+        self.assertRegex(text, r'(?m)^at.x +none; \w+ 2$')
+        self.assertRegex(text, r'(?m)^0 +\.{8}wwww\.{4}rrrrrrrr\.{40}\n64 +\.{16}$')
+        self.assertIn(f'objects begin {(0x555500000000 + nodes + 80) % 64} bytes into a cache line', text)
+        other = run('report', file, '--type', 'struct nobody', '--json')
+        self.assertIn("no access of 'struct nobody' was found", other.stderr)
+        self.assertEqual(run('report', file, '--type', 'int', '--html', self.path('x')).returncode, 2)
 
     def test_reasons(self):
         program = self.compile('gcc', 'types.c')

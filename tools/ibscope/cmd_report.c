@@ -4,6 +4,7 @@
 #include "base/output_file.h"
 #include "html/html_report.h"
 #include "recorded.h"
+#include "report_usage.h"
 #include "report/report_folded.h"
 #include "report/report_pprof.h"
 #include "report/report_print.h"
@@ -22,7 +23,9 @@ struct cmd {
 	enum report_column columns[REPORT_COLUMN_N];
 	unsigned int n_columns;
 	enum report_format format;
-	bool has_format, folds;
+	bool has_format, has_sort, folds;
+	struct report *accessors; /* of the fields, as text */
+	bool layout;		  /* of opts.type, with all of its fields */
 	enum folded_weight weight;
 
 	struct recorded in;
@@ -53,6 +56,7 @@ static int set_sort(void *ctx, const char *arg, struct err *err)
 		return err_set(err, -EINVAL, "--sort: one column at a time, not '%s'", arg);
 	if (!ret)
 		c->order.sort = columns[0];
+	c->has_sort = true;
 	return ret;
 }
 
@@ -131,6 +135,9 @@ static const struct option_row report_options[] = {
 	  .what = "rows" },
 	{ "min-samples", 0, "N", "only rows of at least so many samples",
 	  OPTION_NUMBER(struct cmd, order.min_samples, 0, UINT64_MAX) },
+	{ "type", 0, "NAME",
+	  "the layout of a type, as --by type names it: all fields, in the order of their offsets",
+	  OPTION_WORD(struct cmd, opts.type) },
 	{ "phys", 0, NULL, "pages and lines of physical addresses",
 	  OPTION_FLAG(struct cmd, opts.phys) },
 	{ "csv", 0, NULL, "a table for programs; what is not known is empty", set_csv },
@@ -141,27 +148,6 @@ static const struct option_row report_options[] = {
 	{ "pprof", 0, "FILE", "a profile for pprof, with the keys of --by as labels", set_pprof },
 };
 /* clang-format on */
-
-static void usage(FILE *f, const struct option_set *sets, size_t n)
-{
-	fprintf(f,
-		"usage: ibscope report [options] [FILE ...]\n\n"
-		"Add up the samples of a recording, of `ibscope record` or of `perf record "
-		"--raw-samples`, by what\nthey have in common, and show how long they waited. '-' "
-		"is standard input.\n\n"
-		"  ibscope report --src dram FILE             the latency of DRAM: mean and "
-		"percentiles\n"
-		"  ibscope report --by symbol,src --top 20 FILE\n"
-		"  ibscope report --by variable,offset FILE       what the data is\n"
-		"  ibscope report --by line --sort threads FILE   cache lines that threads "
-		"share\n");
-	options_help(f, sets, n);
-	report_terms(f);
-	fprintf(f,
-		"\nPercentiles are upper edges of their buckets, at most 1/8 too high; '-' where "
-		"the samples are\ntoo few, or a thing is not known. Exit status: 0 done, 1 "
-		"failed or the recording is incomplete;\n2 wrong usage.\n");
-}
 
 static bool by(const struct cmd *c, enum report_key key)
 {
@@ -227,6 +213,16 @@ static void prepare(struct cmd *c)
 	for (unsigned int i = 0; c->numa && i < 2; i++)
 		if (!by(c, nodes[i]))
 			c->opts.by[c->opts.n_by++] = nodes[i];
+	if (c->opts.type && !c->opts.n_by) {
+		report_keys_parse("field_offset,field_size,field", c->opts.by, &c->opts.n_by, &err);
+		c->order.by_key = !c->has_sort;
+		if (!c->n_columns)
+			report_columns_parse("",
+					     "samples,loads,stores,miss_cycles,dram,hitm,p50,p99",
+					     c->columns, &c->n_columns, &err);
+		c->order.top = c->order.top == recorded_rows(&c->screen) ? 0 : c->order.top;
+		c->layout = true;
+	}
 	if (!c->opts.n_by && c->pprof_path)
 		report_keys_parse(PPROF_LABELS, c->opts.by, &c->opts.n_by, &err);
 	else if (!c->opts.n_by)
@@ -274,10 +270,15 @@ static int open_all(struct cmd *c, struct err *err)
 {
 	const struct trace_info *info;
 	bool chains = c->folds || c->html_path || c->pprof_path;
-	bool symbols = chains || report_needs_symbols(c->opts.by, c->opts.n_by);
-	bool tasks = chains || report_needs_tasks(c->opts.by, c->opts.n_by);
-	int ret = recorded_start(&c->in, &c->sampling, tasks, symbols, err);
+	bool symbols = chains || c->opts.type || report_needs_symbols(c->opts.by, c->opts.n_by);
+	bool tasks = symbols || report_needs_tasks(c->opts.by, c->opts.n_by);
+	int ret;
 
+	if (c->opts.type && chains) {
+		c->in.usage = true;
+		return err_set(err, -EINVAL, "--type excludes --folded, --html and --pprof");
+	}
+	ret = recorded_start(&c->in, &c->sampling, tasks, symbols, err);
 	if (ret)
 		return ret;
 	info = c->opts.info = c->in.head.info;
@@ -304,6 +305,13 @@ static int open_all(struct cmd *c, struct err *err)
 		return start_html(c, err);
 	if (c->pprof_path)
 		c->pprof = pprof_new(&c->opts);
+	if (c->layout && c->format == REPORT_TEXT) {
+		struct report_opts opts = c->opts;
+
+		memcpy(opts.by, report_layout_keys, sizeof(report_layout_keys));
+		opts.n_by = REPORT_LAYOUT_KEYS;
+		report_new(&opts, &c->accessors, err);
+	}
 	return c->pprof_path ? 0 : report_new(&c->opts, &c->report, err);
 }
 
@@ -337,6 +345,8 @@ static int add_sample(struct cmd *c, const struct trace_event *ev, struct err *e
 		folded_add(c->folded, ev);
 	else
 		report_add(c->report, ev);
+	if (c->accessors)
+		report_add(c->accessors, ev);
 	return 0;
 }
 
@@ -359,13 +369,14 @@ static int read_parts(struct cmd *c, struct err *err)
 	bool symbols = c->html_path || report_needs_symbols(c->opts.by, c->opts.n_by);
 	int ret = 0;
 
-	if (c->folds || c->pprof_path || c->opts.price) {
+	if (c->folds || c->pprof_path || c->opts.price || c->opts.type) {
 		c->in.usage = true;
 		return err_set(err, -EINVAL,
 			       "%s works on one recording, and these are %zu: name one of a merged "
 			       "file as in FILE#1",
 			       c->folds	       ? "--folded"
 			       : c->pprof_path ? "--pprof"
+			       : c->opts.type  ? "--type"
 					       : "the price of remote memory (remote_price, numa)",
 			       c->in.n_parts);
 	}
@@ -433,6 +444,9 @@ static int print(struct cmd *c, struct err *err)
 	if (c->folds) {
 		folded_print(stdout, c->folded);
 	} else {
+		if (c->layout && !report_add_fields(c->report))
+			log_warn("--type: no access of '%s' was found; --by type lists the names",
+				 c->opts.type);
 		report_table(c->report, &c->order, &table);
 		if (c->format == REPORT_TEXT)
 			pager_open(&pager, stdout);
@@ -440,6 +454,8 @@ static int print(struct cmd *c, struct err *err)
 			     c->n_columns);
 		if (c->format == REPORT_TEXT)
 			report_fetches_print(pager.f, c->report);
+		if (c->accessors)
+			report_layout_print(pager.f, c->accessors);
 		report_table_free(&table);
 	}
 	return pager_close(&pager, err);
@@ -494,6 +510,7 @@ static int run(struct cmd *c)
 static void close_all(struct cmd *c)
 {
 	report_free(c->report);
+	report_free(c->accessors);
 	folded_free(c->folded);
 	html_report_free(c->html);
 	pprof_free(c->pprof);
@@ -501,28 +518,10 @@ static void close_all(struct cmd *c)
 	sampling_close(&c->sampling);
 }
 
-static void numa_usage(FILE *f, const struct option_set *sets, size_t n)
-{
-	fprintf(f,
-		"usage: ibscope numa [options] [FILE]\n"
-		"       ibscope numa --live [options] [INTERVAL [COUNT]] [-- COMMAND ...]\n\n"
-		"Add up the loads and stores of a recording by the NUMA nodes of CPU and memory, "
-		"and show what remote\nmemory costs above local memory. '-' is standard input.\n\n"
-		"  ibscope numa FILE\n"
-		"  ibscope numa --live 5                 the running system, every 5 seconds; see "
-		"--live --help\n"
-		"  ibscope numa -- COMMAND               a command\n"
-		"  ibscope numa --by container FILE\n");
-	options_help(f, sets, n);
-	report_terms(f);
-	fprintf(f,
-		"\nExit status: 0 done, 1 failed or the recording is incomplete; 2 wrong usage.\n");
-}
-
 /* Its options, without those that print something else. Return: how many. */
 static size_t numa_options(struct option_row *out)
 {
-	static const char *const not [] = { "limit", "folded", "html", "pprof" };
+	static const char *const not [] = { "limit", "type", "folded", "html", "pprof" };
 	static const struct option_row live = {
 		"live", 0, NULL,
 		"sample now rather than read a recording; with the options of hist",
@@ -566,7 +565,7 @@ static int report(int argc, char **argv, bool numa)
 	ret = recorded_parse(&c.sampling, argc, argv, sets, 5, &c.in.input, &err);
 	if (ret > 0) {
 		if (ret == OPTIONS_HELP)
-			(numa ? numa_usage : usage)(stdout, sets, 5);
+			(numa ? report_numa_usage : report_usage)(stdout, sets, 5);
 		status = EXIT_DONE;
 	} else if (ret) {
 		log_error("%s", err.text);
