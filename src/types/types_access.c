@@ -80,12 +80,13 @@ static void name_place(struct types *t, struct place *p, struct type_access *out
 	*out = (struct type_access){ .kind = p->kind };
 	if (!TYPE_FOUND(p->kind))
 		return;
-	/* an array is named by its elements */
-	for (Dwarf_Die array = p->type;
-	     shape_peel(&array) && dwarf_tag(&array) == DW_TAG_array_type; array = p->type) {
+	/* an array is named by its elements; a hostile one is its own */
+	for (int depth = 0; depth < TYPES_DEPTH; depth++) {
+		Dwarf_Die array = p->type;
 		__u64 size;
 
-		if (!shape_type_of(&array, &p->type))
+		if (!shape_peel(&array) || dwarf_tag(&array) != DW_TAG_array_type ||
+		    !shape_type_of(&array, &p->type))
 			break;
 		size = shape_size(&p->type);
 		p->off %= size ?: 1;

@@ -156,8 +156,9 @@ static void pointer_of(Dwarf_Die *type, __u64 at, struct value *out)
 		return;
 	out->kind = VALUE_POINTER;
 	/* of an array all elements are of one type */
-	while (dwarf_tag(&out->type) == DW_TAG_array_type &&
-	       shape_type_of(&out->type, &out->type) && shape_peel(&out->type))
+	for (int depth = 0; depth < TYPES_DEPTH && dwarf_tag(&out->type) == DW_TAG_array_type &&
+			    shape_type_of(&out->type, &out->type) && shape_peel(&out->type);
+	     depth++)
 		out->array = true;
 }
 

@@ -163,6 +163,26 @@ class Types(unittest.TestCase):
         subprocess.run(['strip', stripped], check=True)
         self.assertEqual(kinds(stripped), {'no_debug_info': 4} | others)
 
+    def test_array_of_itself(self):
+        """Hostile debug information: the type of an array's elements is that array, as is what a pointer points to."""
+        source = self.path('self.c')
+        with open(source, 'w') as f:
+            f.write('int a[4][4]; int (*p)[4] = a;\nint main(int n) { return p[n][n] + a[n][n]; }\n')
+        text = subprocess.run(['gcc', '-g', '-gdwarf-5', '-O1', '-dA', '-w', '-S', '-o', '-', source], check=True,
+                              capture_output=True, text=True).stdout
+        text, n = re.subn(r'(\(DIE \((0x[0-9a-f]+)\) DW_TAG_array_type\)\n\t\.long\t)0x[0-9a-f]+', r'\1\2', text)
+        self.assertGreater(n, 0)
+        with open(source + '.s', 'w') as f:
+            f.write(text)
+        program = self.path('self')
+        subprocess.run(['gcc', '-o', program, source + '.s'], check=True)
+        at = self.symbols(program)
+        code = accesses(program, 'self.c')[2]
+        p = run('report', self.record(program, [(at['_start'], at['a'] + 8, 'load', 1)] + [(c, 0, 'load', 1) for c in code]),
+                '--by', 'type,field', '--json', timeout=20)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(sum(json.loads(p.stdout)['types'].values()), 1 + len(code))
+
     def test_split(self):
         """Debug information in a file of its own, which then is missing."""
         whole = self.compile('gcc', 'types.c')
