@@ -26,7 +26,9 @@ static int set_by(void *ctx, const char *arg, struct err *err)
 {
 	struct ctl *c = ctx;
 
-	return labels_parse(arg, &c->labels, &c->view.order, err);
+	/* of either event, no counter has it */
+	return labels_parse(arg, &c->labels, &c->view.order, err)
+		       ?: labels_counted(c->labels & 1U << LABEL_SYMBOL, false, err);
 }
 
 static const struct option_row ctl_rows[] = {
