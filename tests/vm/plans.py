@@ -260,7 +260,8 @@ def check_command(guest, period, bound):
     mine = sum(s.tgid == pid for s in samples)
     of = sum(s['samples'] for s in got.lines[0]['series'] if s['labels']['pid'] == str(pid))
     need(of == mine > 200, 'collected %d of %d samples' % (of, mine))
-    need(not bound or len(samples) < 1.2 * mine, '%d interrupts for %d samples' % (len(samples), mine))
+    # unbound they are six times as many; those of its start are the same number on a slow host
+    need(not bound or len(samples) < 2 * mine, '%d interrupts for %d samples' % (len(samples), mine))
     return '%d interrupts, %d of them in the command' % (len(samples), mine)
 
 
