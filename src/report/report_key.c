@@ -418,7 +418,7 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 bool report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
 {
 	struct type_access access;
-	struct data_place place;
+	struct data_place place = {};
 	__u64 absent = 0, addr;
 
 	if (r->needs_data || r->needs_types)

@@ -3,6 +3,9 @@
  * What tests/cli/test_types.py compiles and asks for. Behind `->` are the types and fields that the instructions of
  * the line access, with ';' between them; `or` is where compilers differ.
  */
+/* its functions are looked up in the program, not called from elsewhere */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 #include <stddef.h>
 #include <stdint.h>
 

@@ -32,7 +32,7 @@ static void put_maps(const char *path, bool wrong)
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct err err;
 	GElf_Phdr ph;
-	size_t n;
+	size_t n = 0;
 	Elf *elf;
 
 	elf_version(EV_CURRENT);
