@@ -104,7 +104,7 @@ static void add_sums(struct annotate_sums *s, const struct annotate *a,
 
 	s->samples++;
 	period = report_period(a->opts.info, ev, &unit);
-	if (report_wait(a->opts.metric, op, period, &w)) {
+	if (report_wait(a->opts.metric, &ev->sample, period, &w)) {
 		s->no_period |= !period;
 		add_wait(s, op, &w);
 	}

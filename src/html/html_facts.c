@@ -41,8 +41,8 @@ static __attribute__((format(printf, 3, 4))) void append(char *buf, size_t size,
 	va_end(ap);
 }
 
-void html_facts_band(const struct html_report *r, const struct trace_end *end, char *buf,
-		     size_t size)
+void html_facts_band(const struct html_report *r, const struct trace_end *end, __u64 fetches,
+		     char *buf, size_t size)
 {
 	__u64 lost = end->has_ledger ? ledger_sum(&end->ledger, IBS_OUTCOME_KIND_LOST) : 0;
 	char folded[512];
@@ -59,6 +59,11 @@ void html_facts_band(const struct html_report *r, const struct trace_end *end, c
 	if (r->without_registers)
 		append(buf, size, "%llu samples lack the registers and are not shown. ",
 		       (unsigned long long)r->without_registers);
+	if (fetches)
+		append(buf, size,
+		       "%llu samples of ibs_fetch are not shown here: ibscope report -e ibs_fetch "
+		       "shows them. ",
+		       (unsigned long long)fetches);
 	if (*folded)
 		append(buf, size, "To keep this file small: %s. ", folded);
 	if (!r->same_period && !r->period)

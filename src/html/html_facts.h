@@ -56,8 +56,8 @@ struct html_report {
 void html_facts_sources(const struct html_report *r, __u8 numbers[IBS_SRC_N]);
 
 /* What a reader must know before anything else: simulated, incomplete, lost samples. */
-void html_facts_band(const struct html_report *r, const struct trace_end *end, char *buf,
-		     size_t size);
+void html_facts_band(const struct html_report *r, const struct trace_end *end, __u64 fetches,
+		     char *buf, size_t size);
 
 /* Return: 0 or -ENOMEM. */
 int html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f);

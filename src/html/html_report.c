@@ -354,7 +354,7 @@ int html_report_interval(struct html_report *r, const struct rows *rows, __u64 e
 	return ret;
 }
 
-int html_report_write(struct html_report *r, const struct trace_end *end, FILE *f)
+int html_report_write(struct html_report *r, const struct trace_end *end, __u64 fetches, FILE *f)
 {
 	__u8 sources[IBS_SRC_N];
 	char band[1024], *json = NULL;
@@ -366,7 +366,7 @@ int html_report_write(struct html_report *r, const struct trace_end *end, FILE *
 		return -ENOMEM;
 	html_rows_sort(&r->rows);
 	html_facts_sources(r, sources);
-	html_facts_band(r, end, band, sizeof(band));
+	html_facts_band(r, end, fetches, band, sizeof(band));
 	ret = html_facts_write(r, end, facts);
 	if (fclose(facts) || ret) {
 		free(json);

@@ -62,9 +62,10 @@ int html_report_interval(struct html_report *r, const struct rows *rows, __u64 e
 /**
  * html_report_write() - the file
  * @end: of the trace, after its last event
+ * @fetches: samples of ibs_fetch, which the page does not show
  *
  * Return: 0, or -ENOMEM. The caller checks ferror().
  */
-int html_report_write(struct html_report *r, const struct trace_end *end, FILE *f);
+int html_report_write(struct html_report *r, const struct trace_end *end, __u64 fetches, FILE *f);
 
 #endif

@@ -72,7 +72,7 @@ static void find_needs(struct replay *r)
 
 static enum trace_kind wanted(const struct replay *r)
 {
-	return ibs_metric_of_fetch(r->opts.metric) ? TRACE_SAMPLE_FETCH : TRACE_SAMPLE_OP;
+	return trace_kind_of(r->opts.metric);
 }
 
 static struct ibs_cpu cpu_of(const struct trace_event *ev)

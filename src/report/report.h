@@ -44,6 +44,8 @@
 	X(REGION, "region", "regions that the program named")                           \
 	X(OMP_REGION, "omp_region", "function and line of OpenMP's region")             \
 	X(THREAD_ROLE, "thread_role", "number in the OpenMP team, or order of start")   \
+	X(FETCH, "fetch", "ibs_fetch: what became of the fetch")                        \
+	X(ITLB, "itlb", "ibs_fetch: how its address was translated")                    \
 	X(EVENT, "event", "event that took the sample")
 
 enum report_key {
@@ -80,7 +82,11 @@ enum report_key {
 	X(IMBALANCE, "imbalance", IMBALANCE,                                                \
 	  "largest of the miss cycles of all MPI ranks over their mean")                    \
 	X(PRICE, "remote_price", PRICE,                                                     \
-	  "miss cycles above the same accesses at the mean latency of local memory")
+	  "miss cycles above the same accesses at the mean latency of local memory")        \
+	X(L3_MISS, "l3_miss", L3_MISS,                                                      \
+	  "ibs_fetch: share of the cycles that missed the L3; before Zen 4 the L2")         \
+	X(WALK, "walk", WALK, "ibs_fetch: share of translations that walked page tables")   \
+	X(ABORTED, "aborted", ABORTED, "ibs_fetch: share of fetches that did not complete")
 
 enum report_column {
 #define REPORT_COLUMN_ENUM(name, ...) REPORT_COLUMN_##name,
@@ -100,6 +106,17 @@ int report_columns_parse(const char *option, const char *text, enum report_colum
 /* What the meaning of a key or column is, for --help. */
 void report_terms(FILE *f);
 
+/**
+ * report_keys_check() - do samples of the event have all keys?
+ * @fetch: the event is ibs_fetch, else ibs_op
+ *
+ * Return: 0; or -EINVAL with @err naming one that they do not have.
+ */
+int report_keys_check(const enum report_key *keys, unsigned int n, bool fetch, struct err *err);
+
+/* Is @key one that only samples of ibs_fetch have? */
+bool report_key_of_fetch(enum report_key key);
+
 /* Do keys ask for what lies at the data's address; for that, functions or files; or for anything that tasks know? */
 bool report_needs_data(const enum report_key *keys, unsigned int n);
 bool report_needs_types(const enum report_key *keys, unsigned int n);
@@ -109,11 +126,11 @@ bool report_needs_tasks(const enum report_key *keys, unsigned int n);
 struct report_opts {
 	enum report_key by[REPORT_KEY_N];
 	unsigned int n_by;
-	enum ibs_metric metric;
-	bool phys;	    /* pages and lines are those of physical addresses */
-	bool cpus, threads; /* count those of REPORT_COLUMN_CPUS and _THREADS */
-	const char *type;   /* only accesses of this one, if their types are asked for; NULL: all */
-	bool price;	    /* REPORT_COLUMN_PRICE is wanted, and rows are of nodes */
+	enum ibs_metric metric; /* of the event whose samples are added up */
+	bool phys;		/* pages and lines are those of physical addresses */
+	bool cpus, threads;	/* count those of REPORT_COLUMN_CPUS and _THREADS */
+	const char *type; /* only accesses of this one, if their types are asked for; NULL: all */
+	bool price;	  /* REPORT_COLUMN_PRICE is wanted, and rows are of nodes */
 
 	/* all outlive the report */
 	const struct trace_info *info;
@@ -121,8 +138,23 @@ struct report_opts {
 	struct symbols *symbols; /* needed if report_needs_symbols() */
 };
 
-/* Is @key one of opts->by? */
+/* Is @key one of opts->by? Are some of them of data, or numbers and addresses that are of one machine? */
 bool report_by(const struct report_opts *opts, enum report_key key);
+bool report_by_data(const struct report_opts *opts);
+bool report_by_numbers_of_host(const struct report_opts *opts);
+
+/**
+ * report_columns_default() - what programs get unless they ask for other columns
+ * @several: recordings are added up
+ * @columns: room for REPORT_COLUMN_N
+ *
+ * Return: how many.
+ */
+unsigned int report_columns_default(const struct report_opts *opts, bool several,
+				    enum report_column *columns);
+
+/* Let the report count what @column needs. */
+void report_count_column(struct report_opts *opts, enum report_column column);
 
 struct report;
 
@@ -138,7 +170,7 @@ void report_part(struct report *r, const struct trace_info *info, const struct t
 int report_new(const struct report_opts *opts, struct report **out, struct err *err);
 void report_free(struct report *r); /* accepts NULL */
 
-/* Add a sample; events of another kind change nothing. Return: 0 */
+/* Add a sample of the metric's event; other events change nothing. Return: 0 */
 int report_add(struct report *r, const struct trace_event *ev);
 
 /*
@@ -154,19 +186,19 @@ extern const enum report_key report_layout_keys[REPORT_LAYOUT_KEYS];
 /* As text: the functions that read and write each field, and the bytes of its cache lines. */
 void report_layout_print(FILE *f, struct report *r);
 
-/* The latency of a sample. Return: false if it has none. */
-bool report_latency(enum ibs_metric metric, const struct ibs_op_sample *op, __u32 *lat);
+/* The latency of a sample of the metric's event. Return: false if it has none. */
+bool report_latency(enum ibs_metric metric, const struct trace_sample *s, __u32 *lat);
 
 /* What a sample waited, and for what. */
 struct report_wait {
 	__u32 lat;
 	__u64 cycles;	  /* miss cycles; the latency if the period is unknown */
-	enum ibs_src src; /* IBS_SRC_NONE, or _UNKNOWN: `known` is false */
+	enum ibs_src src; /* IBS_SRC_NONE, or _UNKNOWN: `known` is false; fetches have none */
 	bool known;
 };
 
 /* @period: of report_period(). Return: false if it has no latency. */
-bool report_wait(enum ibs_metric metric, const struct ibs_op_sample *op, __u64 period,
+bool report_wait(enum ibs_metric metric, const struct trace_sample *s, __u64 period,
 		 struct report_wait *out);
 
 /* What a counter counts from one sample to the next. */
@@ -202,14 +234,15 @@ struct report_row {
 	__u32 max;
 	long p50, p90, p99; /* as series_percentile() has them: -1 for too few */
 	__u64 loads, stores;
+	__u64 translated, walks, aborted; /* of ibs_fetch: known translations, and fetches */
 	unsigned int offsets, cpus, threads;
 	/* latencies, each times the ops of its sample if they are known; what of it has a source */
-	__u64 cycles, known, dram, remote;
-	__u64 hitm, stateful, cached; /* as in struct table_row; of `all` hitm and state_n */
-	double price;		      /* see report_price.c; NAN: no local memory to compare with */
-	double imbalance;	      /* see report_ranks.c; NAN: of no ranks */
-	__u32 busiest;		      /* the rank with the most */
-	const struct cell *cells;     /* of its buckets */
+	__u64 cycles, known, dram, remote; /* of ibs_fetch `dram` is what missed all caches */
+	__u64 hitm, stateful, cached;	   /* as in struct table_row; of `all` hitm and state_n */
+	double price;		  /* see report_price.c; NAN: no local memory to compare with */
+	double imbalance;	  /* see report_ranks.c; NAN: of no ranks */
+	__u32 busiest;		  /* the rank with the most */
+	const struct cell *cells; /* of its buckets */
 	size_t n_cells;
 };
 

@@ -100,56 +100,92 @@ bool report_count(struct report *r, size_t row, enum cell_kind kind, __u32 value
 	return r->cells[i].count == n;
 }
 
-bool report_latency(enum ibs_metric metric, const struct ibs_op_sample *op, __u32 *lat)
+static bool fetch_latency(enum ibs_metric metric, const struct ibs_fetch_sample *f, __u32 *lat)
+{
+	const __u32 need =
+		1u << IBS_FETCH_CTL | (metric == IBS_METRIC_FETCH_LAT ? 0 : 1u << IBS_FETCH_EXTD);
+
+	if ((f->present & need) != need ||
+	    !ibs_fetch_metric_valid(metric, f->cpu, f->reg[IBS_FETCH_CTL]))
+		return false;
+	*lat = ibs_fetch_metric(metric, f->reg, f->reg[IBS_FETCH_CTL]);
+	return true;
+}
+
+bool report_latency(enum ibs_metric metric, const struct trace_sample *s, __u32 *lat)
 {
 	const __u32 need = 1u << IBS_OP_DATA | 1u << IBS_OP_DATA3;
+	const struct ibs_op_sample *op = &s->op;
 	__u64 data3 = op->reg[IBS_OP_DATA3];
 
+	if (ibs_metric_of_fetch(metric))
+		return fetch_latency(metric, &s->fetch, lat);
 	if ((op->present & need) != need || !ibs_op_metric_valid(metric, op->cpu.caps, data3))
 		return false;
 	*lat = ibs_op_metric(metric, op->reg, data3);
 	return true;
 }
 
-bool report_wait(enum ibs_metric metric, const struct ibs_op_sample *op, __u64 period,
+bool report_wait(enum ibs_metric metric, const struct trace_sample *s, __u64 period,
 		 struct report_wait *out)
 {
-	if (!report_latency(metric, op, &out->lat))
+	const struct ibs_op_sample *op = &s->op;
+
+	if (!report_latency(metric, s, &out->lat))
 		return false;
 	/* without a period latencies stand for themselves: shares need none */
 	out->cycles = out->lat * (period ?: 1);
-	out->src = op->present >> IBS_OP_DATA2 & 1 ? ibs_op_src(op->cpu, op->reg) : IBS_SRC_NONE;
+	out->src = IBS_SRC_NONE;
+	if (!ibs_metric_of_fetch(metric) && op->present >> IBS_OP_DATA2 & 1)
+		out->src = ibs_op_src(op->cpu, op->reg);
 	out->known = out->src > IBS_SRC_NONE;
 	return true;
 }
 
+/* Where the cycles of a sample were spent. */
+static void add_place(struct sums *s, const struct ibs_op_sample *op, const struct report_wait *w)
+{
+	s->known += w->known ? w->cycles : 0;
+	if (w->known && ibs_op_data_src_is_cache(op->cpu.caps, op->reg[IBS_OP_DATA2]) &&
+	    (op->reg[IBS_OP_DATA3] & IBS_OP_DATA3_L2_MISS)) {
+		bool told = ibs_op_tells_state(op->cpu, op->reg[IBS_OP_DATA2]);
+
+		s->cached++;
+		s->stateful += told;
+		s->hitm += told && !(op->reg[IBS_OP_DATA2] & IBS_OP_DATA2_OWNED) ? w->cycles : 0;
+	}
+	s->dram += table_is_dram(w->src) ? w->cycles : 0;
+	s->remote += table_is_remote(w->src) ? w->cycles : 0;
+}
+
+static void add_fetch_place(struct sums *s, const struct ibs_fetch_sample *f, __u64 cycles)
+{
+	enum ibs_fetch_class class = ibs_fetch_class(f->cpu, f->reg[IBS_FETCH_CTL]);
+
+	s->known += cycles;
+	s->dram +=
+		class == IBS_FETCH_CLASS_L2_MISS || class == IBS_FETCH_CLASS_L3_MISS ? cycles : 0;
+}
+
 static void add_latency(struct report *r, size_t row, const struct trace_event *ev, __u64 period)
 {
-	const struct ibs_op_sample *op = &ev->sample.op;
 	struct sums *s = &r->sums[row];
 	struct report_wait w;
 
-	if (!report_wait(r->opts.metric, op, period, &w))
+	if (!report_wait(r->opts.metric, &ev->sample, period, &w))
 		return;
 	s->valid++;
 	s->sum += w.lat;
 	if (w.lat > s->max)
 		s->max = w.lat;
 	s->cycles += w.cycles;
-	s->known += w.known ? w.cycles : 0;
-	if (w.known && ibs_op_data_src_is_cache(op->cpu.caps, op->reg[IBS_OP_DATA2]) &&
-	    (op->reg[IBS_OP_DATA3] & IBS_OP_DATA3_L2_MISS)) {
-		bool told = ibs_op_tells_state(op->cpu, op->reg[IBS_OP_DATA2]);
-
-		s->cached++;
-		s->stateful += told;
-		s->hitm += told && !(op->reg[IBS_OP_DATA2] & IBS_OP_DATA2_OWNED) ? w.cycles : 0;
-	}
-	s->dram += table_is_dram(w.src) ? w.cycles : 0;
-	s->remote += table_is_remote(w.src) ? w.cycles : 0;
+	if (ev->kind == TRACE_SAMPLE_FETCH)
+		add_fetch_place(s, &ev->sample.fetch, w.cycles);
+	else
+		add_place(s, &ev->sample.op, &w);
 	if (r->n_ranks)
 		report_ranks_add(r, row, ev, w.cycles);
-	if (r->opts.price)
+	if (r->opts.price && ev->kind == TRACE_SAMPLE_OP)
 		report_price_add(r, row, ev, w.cycles, period ?: 1);
 	report_count(r, row, CELL_BUCKET, ibs_lat_bucket(w.lat), 1);
 }
@@ -165,6 +201,17 @@ static void add_access(struct report *r, struct sums *s, const struct ibs_op_sam
 	if (ibs_op_field(op, r->opts.phys ? IBS_OP_FIELD_DC_PHYS_AD : IBS_OP_FIELD_DC_LIN_AD,
 			 &addr))
 		s->offsets |= 1ull << (addr & 63);
+}
+
+static void add_fetch(struct report *r, struct sums *s, const struct trace_event *ev)
+{
+	const struct ibs_fetch_sample *f = &ev->sample.fetch;
+	enum ibs_fetch_itlb itlb = ibs_fetch_itlb(f->cpu, f->reg[IBS_FETCH_CTL]);
+
+	s->translated += itlb != IBS_FETCH_ITLB_UNKNOWN;
+	s->walks += itlb >= IBS_FETCH_ITLB_WALK_4K;
+	s->aborted += ibs_fetch_class(f->cpu, f->reg[IBS_FETCH_CTL]) >= IBS_FETCH_CLASS_ABORTED;
+	report_fetches_add(r, ev);
 }
 
 /*
@@ -210,7 +257,7 @@ int report_add(struct report *r, const struct trace_event *ev)
 	enum report_unit unit;
 	size_t row;
 
-	if (ev->kind != TRACE_SAMPLE_OP && ev->kind != TRACE_SAMPLE_FETCH)
+	if (ev->kind != trace_kind_of(r->opts.metric))
 		return 0;
 	if (!report_key_of(r, ev, words))
 		return 0;
@@ -221,12 +268,11 @@ int report_add(struct report *r, const struct trace_event *ev)
 	s->estimated += period;
 	s->units |= unit;
 	s->no_estimate |= !period;
-	if (ev->kind == TRACE_SAMPLE_OP) {
+	if (ev->kind == TRACE_SAMPLE_OP)
 		add_access(r, s, &t->op);
-		add_latency(r, row, ev, period);
-	} else {
-		report_fetches_add(r, ev);
-	}
+	else
+		add_fetch(r, s, ev);
+	add_latency(r, row, ev, period);
 	if (r->opts.cpus && t->has_cpu)
 		s->cpus += report_count(r, row, CELL_CPU, of_part(r, t->cpu), 1);
 	if (r->opts.threads && t->has_task)

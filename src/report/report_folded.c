@@ -57,9 +57,7 @@ static __u64 weight_of(const struct folded *f, const struct trace_event *ev)
 
 	if (f->opts.weight == FOLDED_SAMPLES)
 		return 1;
-	return ev->kind == TRACE_SAMPLE_OP && report_latency(f->opts.metric, &ev->sample.op, &lat)
-		       ? lat
-		       : 0;
+	return report_latency(f->opts.metric, &ev->sample, &lat) ? lat : 0;
 }
 
 void folded_add(struct folded *f, const struct trace_event *ev)
@@ -71,7 +69,7 @@ void folded_add(struct folded *f, const struct trace_event *ev)
 	__u32 line;
 	char *p;
 
-	if (ev->kind != TRACE_SAMPLE_OP && ev->kind != TRACE_SAMPLE_FETCH)
+	if (ev->kind != trace_kind_of(f->opts.metric))
 		return;
 	if (s->has_task)
 		comm = tasks_comm(f->opts.tasks, s->tgid, s->tid, ev->time);

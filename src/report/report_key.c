@@ -66,6 +66,39 @@ void report_terms(FILE *f)
 		fprintf(f, "  %-11s %s\n", columns[i][0], columns[i][1]);
 }
 
+bool report_key_of_fetch(enum report_key key)
+{
+	return key == REPORT_KEY_FETCH || key == REPORT_KEY_ITLB;
+}
+
+/* Is it of the data that an op accessed, or of where that was? */
+static bool key_of_op(enum report_key key)
+{
+	static const enum report_key keys[] = { REPORT_KEY_SRC,	      REPORT_KEY_OP,
+						REPORT_KEY_MEM_NODE,  REPORT_KEY_PAGE,
+						REPORT_KEY_LINE,      REPORT_KEY_SPACE,
+						REPORT_KEY_MAPPING,   REPORT_KEY_VARIABLE,
+						REPORT_KEY_OFFSET,    REPORT_KEY_TYPE,
+						REPORT_KEY_FIELD,     REPORT_KEY_FIELD_OFFSET,
+						REPORT_KEY_FIELD_SIZE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (keys[i] == key)
+			return true;
+	return false;
+}
+
+int report_keys_check(const enum report_key *keys, unsigned int n, bool fetch, struct err *err)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (fetch ? key_of_op(keys[i]) : report_key_of_fetch(keys[i]))
+			return err_set(err, -EINVAL,
+				       "--by %s: samples of %s do not have that; use %s",
+				       report_key_name(keys[i]), fetch ? "ibs_fetch" : "ibs_op",
+				       fetch ? "fetch or itlb" : "src or op, or -e ibs_fetch//");
+	return 0;
+}
+
 bool report_needs_data(const enum report_key *keys, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
@@ -395,7 +428,13 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 	case REPORT_KEY_SPACE:
 		return space_word(r, s, op, word);
 	case REPORT_KEY_PAGE_SIZE:
-		return op ? page_size_word(&s->op, word) : 0;
+		return op ? page_size_word(&s->op, word) : ibs_fetch_page_size(&s->fetch, word);
+	case REPORT_KEY_FETCH:
+		*word = ibs_fetch_class(s->fetch.cpu, s->fetch.reg[IBS_FETCH_CTL]);
+		return !op && s->fetch.present >> IBS_FETCH_CTL & 1;
+	case REPORT_KEY_ITLB:
+		*word = ibs_fetch_itlb(s->fetch.cpu, s->fetch.reg[IBS_FETCH_CTL]);
+		return !op && s->fetch.present >> IBS_FETCH_CTL & 1;
 	case REPORT_KEY_RANK:
 		return rank_word(r, ev, word);
 	case REPORT_KEY_REGION:
@@ -466,6 +505,10 @@ const char *report_label(const struct report *r, const __u64 *words, unsigned in
 		return src_name(w);
 	case REPORT_KEY_OP:
 		return op_kind_name(w);
+	case REPORT_KEY_FETCH:
+		return fetch_class_name(w);
+	case REPORT_KEY_ITLB:
+		return itlb_name(w);
 	case REPORT_KEY_MODE:
 		return w == IBS_MODE_KERNEL ? "kernel" : "user";
 	case REPORT_KEY_SPACE:

@@ -197,11 +197,11 @@ static void add_costs(struct pprof *p, struct costs *c, const struct trace_event
 	p->no_estimate |= !period;
 	c->samples++;
 	c->estimated += period;
-	if (ev->kind != TRACE_SAMPLE_OP || !report_latency(o->metric, op, &lat))
+	if (!report_latency(o->metric, &ev->sample, &lat))
 		return;
 	c->latency += lat;
 	c->cycles += lat * period;
-	if (is_remote(op)) {
+	if (ev->kind == TRACE_SAMPLE_OP && is_remote(op)) {
 		c->remote_latency += lat;
 		c->remote_cycles += lat * period;
 	}
@@ -215,7 +215,7 @@ void pprof_add(struct pprof *p, const struct trace_event *ev, const char *servic
 	char printable[TEXT];
 	__u32 row;
 
-	if (ev->kind != TRACE_SAMPLE_OP && ev->kind != TRACE_SAMPLE_FETCH)
+	if (ev->kind != trace_kind_of(p->labels->opts.metric))
 		return;
 	report_key_of(p->labels, ev, words);
 	words[n] = stack_of(p, ev);

@@ -9,7 +9,8 @@
 #include "report_print.h"
 
 /* Labels of a profile unless others are asked for. */
-#define PPROF_LABELS "container,pod,src,op,node,page_size,pid,tid,comm"
+#define PPROF_LABELS	   "container,pod,src,op,node,page_size,pid,tid,comm"
+#define PPROF_FETCH_LABELS "container,pod,fetch,itlb,node,page_size,pid,tid,comm"
 
 struct pprof;
 

@@ -19,7 +19,8 @@ typedef unsigned long long ull;
 static bool is_share(enum report_column c)
 {
 	return c == REPORT_COLUMN_SHARE || c == REPORT_COLUMN_SAMPLE_SHARE ||
-	       c == REPORT_COLUMN_DRAM || c == REPORT_COLUMN_REMOTE || c == REPORT_COLUMN_HITM;
+	       c == REPORT_COLUMN_DRAM || c == REPORT_COLUMN_REMOTE || c == REPORT_COLUMN_HITM ||
+	       c >= REPORT_COLUMN_L3_MISS;
 }
 
 /* What a column says of a row. Return: false if it says nothing. */
@@ -214,8 +215,14 @@ static void view_row(const struct report_table *t, const struct report_row *row,
 				   .known = row->known,
 				   .cached = row->cached,
 				   .cycles = report_value(t, row, REPORT_COLUMN_CYCLES),
-				   .dram = report_value(t, row, REPORT_COLUMN_DRAM),
+				   .dram = report_value(t, row,
+							ibs_metric_of_fetch(t->opts->metric)
+								? REPORT_COLUMN_L3_MISS
+								: REPORT_COLUMN_DRAM),
 				   .remote = report_value(t, row, REPORT_COLUMN_REMOTE),
+				   .memory = row->translated,
+				   .walks = row->walks,
+				   .aborted = row->aborted,
 				   .extra = { TABLE_EXTRA_TABLE(VIEW_EXTRA) } };
 #undef VIEW_EXTRA
 	out->all.buckets = xcalloc(IBS_LAT_BUCKETS, sizeof(*buckets));

@@ -15,6 +15,7 @@
 struct sums {
 	__u64 samples, valid, sum, estimated;
 	__u64 loads, stores;
+	__u64 translated, walks, aborted;
 	__u64 cycles, known, dram, remote, hitm, stateful, cached; /* as in struct report_row */
 	__u64 offsets; /* bit n: byte n of the cache line */
 	__u32 cpus, threads;

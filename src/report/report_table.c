@@ -74,6 +74,9 @@ static void set_sums(const struct sums *s, struct report_row *row)
 		.max = s->max,
 		.loads = s->loads,
 		.stores = s->stores,
+		.translated = s->translated,
+		.walks = s->walks,
+		.aborted = s->aborted,
 		.offsets = __builtin_popcountll(s->offsets),
 		.cpus = s->cpus,
 		.threads = s->threads,
@@ -98,6 +101,9 @@ static void add_row(struct report_row *to, const struct report_row *row)
 	to->max = row->max > to->max ? row->max : to->max;
 	to->loads += row->loads;
 	to->stores += row->stores;
+	to->translated += row->translated;
+	to->walks += row->walks;
+	to->aborted += row->aborted;
 	to->cycles += row->cycles;
 	to->known += row->known;
 	to->dram += row->dram;
@@ -136,6 +142,7 @@ bool report_by(const struct report_opts *opts, enum report_key key)
 double report_value(const struct report_table *t, const struct report_row *row,
 		    enum report_column column)
 {
+	bool fetch = ibs_metric_of_fetch(t->opts->metric);
 	bool one = row->label; /* else of several, whose sets were not joined */
 	long percentile = column == REPORT_COLUMN_P50	? row->p50
 			  : column == REPORT_COLUMN_P90 ? row->p90
@@ -167,11 +174,18 @@ double report_value(const struct report_table *t, const struct report_row *row,
 		       : t->total.has_estimated ? share(row->cycles, t->total.cycles)
 						: share(row->sum, t->total.sum);
 	case REPORT_COLUMN_DRAM:
-		return share(row->dram, row->known);
+		return fetch ? (double)NAN : share(row->dram, row->known);
 	case REPORT_COLUMN_REMOTE:
-		return share(row->remote, row->known);
+		return fetch ? (double)NAN : share(row->remote, row->known);
+	case REPORT_COLUMN_L3_MISS:
+		return fetch ? share(row->dram, row->known) : (double)NAN;
+	case REPORT_COLUMN_WALK:
+		return share(row->walks, row->translated);
+	case REPORT_COLUMN_ABORTED:
+		return fetch ? share(row->aborted, row->samples) : (double)NAN;
 	case REPORT_COLUMN_HITM:
-		return row->stateful || !row->cached ? share(row->hitm, row->known) : (double)NAN;
+		return !fetch && (row->stateful || !row->cached) ? share(row->hitm, row->known)
+								 : (double)NAN;
 	case REPORT_COLUMN_PRICE: /* rounded, and no negative zero */
 		return t->opts->price && (!row->valid || row->has_estimated)
 			       ? rint(row->price) + 0.0
@@ -179,9 +193,9 @@ double report_value(const struct report_table *t, const struct report_row *row,
 	case REPORT_COLUMN_IMBALANCE:
 		return row->imbalance;
 	case REPORT_COLUMN_LOADS:
-		return row->loads;
+		return fetch ? (double)NAN : row->loads;
 	case REPORT_COLUMN_STORES:
-		return row->stores;
+		return fetch ? (double)NAN : row->stores;
 	case REPORT_COLUMN_OFFSETS:
 		return one && row->offsets && report_by(t->opts, REPORT_KEY_LINE) ? row->offsets
 										  : (double)NAN;

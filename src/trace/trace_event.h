@@ -79,6 +79,12 @@ enum trace_kind {
 	TRACE_REGION,
 };
 
+/* Which samples have the metric. */
+static inline enum trace_kind trace_kind_of(enum ibs_metric m)
+{
+	return ibs_metric_of_fetch(m) ? TRACE_SAMPLE_FETCH : TRACE_SAMPLE_OP;
+}
+
 struct trace_sample {
 	unsigned int pmu; /* index in trace_info.pmu */
 	__u32 tgid, tid, cpu;
@@ -155,6 +161,15 @@ static inline unsigned int trace_event_of(const struct trace_info *info, bool op
 	while (i < info->n_pmus && info->pmu[i].op != op)
 		i++;
 	return i;
+}
+
+/* Were call chains recorded? */
+static inline bool trace_has_chains(const struct trace_info *info)
+{
+	for (unsigned int i = 0; i < info->n_pmus; i++)
+		if (info->pmu[i].stacks)
+			return true;
+	return false;
 }
 
 /* The node of the memory at a physical address, or -1. */

@@ -66,6 +66,15 @@ double table_walk(const struct table_row *r)
 	return r->memory ? (double)r->walks / r->memory : NAN;
 }
 
+bool table_groups_by(const struct table *t, enum label l)
+{
+	bool found = t->labels >> l & 1;
+
+	for (unsigned int k = 0; k < t->n_keys; k++)
+		found |= !strcmp(t->key[k], label_name(l));
+	return found;
+}
+
 /* Of a fetch: it had to leave the caches of the core complex; before Zen 4, of the core. */
 static bool missed_caches(const struct series *s)
 {

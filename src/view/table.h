@@ -161,6 +161,8 @@ double table_aborted(const struct table_row *r);
 double table_share(const struct table *t, const struct table_row *r);
 /* Caches that can report the state of a line (CacheHitSt). */
 bool table_is_other_cache(enum ibs_src src);
+/* Is it a label, or a key of that name? */
+bool table_groups_by(const struct table *t, enum label l);
 /* What counts as DRAM of any node, and as caches and memory of other nodes. */
 bool table_is_dram(enum ibs_src src);
 bool table_is_remote(enum ibs_src src);

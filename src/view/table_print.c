@@ -459,15 +459,13 @@ static void print_line(FILE *f, struct table_text *g, size_t line)
 
 static size_t default_columns(const struct table *t, unsigned int width, enum table_column *out)
 {
-	bool sources = t->labels & (1U << LABEL_SRC | 1U << LABEL_FETCH);
+	const bool sources = table_groups_by(t, LABEL_SRC) || table_groups_by(t, LABEL_FETCH);
 	size_t n = 0;
 
 	if (t->usual) {
 		memcpy(out, t->usual, t->n_usual * sizeof(*out));
 		return t->n_usual;
 	}
-	for (unsigned int k = 0; k < t->n_keys; k++)
-		sources |= !strcmp(t->key[k], "src");
 	for (int c = 0; c < TABLE_COLUMNS; c++) {
 		/* of one source these are all or nothing */
 		bool useless =
@@ -476,13 +474,11 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 
 		useless |= is_fetch(t) ? c == TABLE_DRAM || c == TABLE_REMOTE || c == TABLE_HITM
 				       : c == TABLE_L3_MISS || c == TABLE_ABORTED;
-		if (c == TABLE_WALK && t->labels >> LABEL_ITLB & 1)
-			useless = true;
-
 		if ((c == TABLE_HITM && isnan(table_hitm(&t->total))) ||
 		    (c == TABLE_MLP && isnan(table_mlp(&t->total))) ||
-		    (c == TABLE_WALK && isnan(table_walk(&t->total))))
-			useless = true; /* this CPU does not tell */
+		    (c == TABLE_WALK &&
+		     (isnan(table_walk(&t->total)) || table_groups_by(t, LABEL_ITLB))))
+			useless = true; /* this CPU does not tell, or the rows do */
 		if (c >= TABLE_LOADS)
 			useless = !t->data || c >= TABLE_HITM_CCX;
 		if (c == TABLE_IMBALANCE)

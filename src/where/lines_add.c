@@ -135,7 +135,7 @@ void lines_add(struct line_set *s, const struct trace_event *ev)
 	sum->last = ev->time > sum->last ? ev->time : sum->last;
 	period = report_period(s->opts.info, ev, &unit);
 	s->out.has_period &= period != 0;
-	if (!report_latency(s->opts.metric, op, &lat))
+	if (!report_latency(s->opts.metric, &ev->sample, &lat))
 		return;
 	sum->valid++;
 	sum->sum += lat;

@@ -419,12 +419,13 @@ class Report(unittest.TestCase):
         both = os.path.join(self.dir.name, 'both')
         subprocess.check_call([MAKE, both, '30', 'fetch'])
         r = self.report('--by', 'event', file=both)
-        self.assertEqual(r['samples'], {'op': 20, 'fetch': 10, 'selected': 30})
+        self.assertEqual(r['samples'], {'op': 20, 'fetch': 10, 'selected': 20})
         self.assertEqual([(e['pmu'], e['ledger']['seen'], e['ledger']['lost']) for e in r['events']],
                          [('ibs_op', 27, 7), ('ibs_fetch', 10, 0)])
         self.assertEqual((r['ledger']['seen'], r['ledger']['lost']), (37, 7))
-        self.assertEqual({row['labels']['event']: row['samples'] for row in r['rows']},
-                         {'ibs_op/cnt_ctl=1/': 20, 'ibs_fetch//': 10})
+        for event, samples in ('ibs_op/cnt_ctl=1/', 20), ('ibs_fetch//', 10):
+            rows = self.report('--by', 'event', '-e', event, file=both)['rows']
+            self.assertEqual([(row['labels']['event'], row['samples']) for row in rows], [(event, samples)])
         self.assertIn('7 of 27 samples of ibs_op seen; 0 of 10 samples of ibs_fetch seen', run('report', both).stdout)
         times = [json.loads(x)['time_ns'] for x in run('dump', '--json', both).stdout.splitlines()]
         self.assertEqual(times, sorted(times))
@@ -462,14 +463,73 @@ class Report(unittest.TestCase):
         self.assertIn('by outcome of fetches', screen)
         self.assertIn('seen 1000 = aggregated 1000', screen)
 
+    def check_fetches(self, path, *args, metric='fetch_lat'):
+        """Of each class and translation what replay counts, and no op among them."""
+        got = self.report(*args, '--by', 'fetch,itlb', file=path)
+        counted = json.loads(run('replay', path, '--json', '-e', 'ibs_fetch', '--metric', metric, '--by', 'fetch,itlb').stdout)
+        want = {(s['labels']['fetch'], s['labels']['itlb']): (s['samples'], s['valid'], s['sum'] or None, s['estimated_ops'])
+                for s in counted['series']}
+        self.assertEqual({tuple(row['labels'].values()): (row['samples'], row['valid'], row['total'] or None, row['estimated_ops'])
+                          for row in got['rows']}, want)
+        total, rows = got['total'], got['rows']
+        self.assertEqual((got['metric'], got['estimated_unit'], total['samples']), (metric, 'fetches', got['samples']['selected']))
+        self.assertEqual(total['samples'], got['samples']['fetch'])
+        self.assertAlmostEqual(total['aborted'], sum(r['samples'] for r in rows if r['labels']['fetch'] in ('aborted', 'killed'))
+                               / total['samples'])
+        self.assertAlmostEqual(total['walk'], sum(r['samples'] for r in rows if r['labels']['itlb'].startswith('walk'))
+                               / sum(r['samples'] for r in rows if r['labels']['itlb'] != 'unknown'))
+        self.assertAlmostEqual(total['l3_miss'], sum(r['total'] or 0 for r in rows if r['labels']['fetch'] == 'l3-miss')
+                               / total['total'])
+        return got
+
+    def test_fetches(self):
+        """-e, a key or a metric of fetches shows them; alone in a file they need none; never among ops."""
+        both, only, merged = (os.path.join(self.dir.name, x) for x in ('fetch.both', 'fetch.only', 'fetch.merged'))
+        subprocess.check_call([MAKE, both, '3000', 'fetch'])
+        subprocess.check_call([MAKE, only, '1000', 'only-fetch'])
+        for args in ('-e', 'ibs_fetch//'), (), ('--metric', 'itlb_refill_lat'):
+            self.check_fetches(both, *args, metric=args[-1] if '--metric' in args else 'fetch_lat')
+        self.check_fetches(only)
+        r = self.report(file=only)
+        self.assertEqual((r['by'], r['metric'], r['total']['samples']), (['fetch'], 'fetch_lat', 1000))
+        self.assertNotIn('dram', r['total'])
+        self.assertEqual(json.loads(run('replay', '--json', only).stdout)['metric'], 'fetch_lat')
+        ops = run('report', both)
+        self.assertEqual(ops.stdout.splitlines()[-1], '1000 samples of ibs_fetch are left out: -e ibs_fetch shows them')
+        self.assertNotIn('[unknown]', ops.stdout)
+        self.assertRegex(ops.stdout, r'total +2,000 +[0-9.]+ [MG]')
+        self.assertEqual(sum(row['samples'] for row in self.report(file=both)['rows']), 2000)
+        for args in ('--csv',), ('--html', '/dev/null'), ('--pprof', '/dev/null'):
+            p = run('report', both, *args)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertIn('1000 samples of ibs_fetch are left out: -e ibs_fetch shows them', p.stderr)
+        page = run('report', both, '--html', '-').stdout
+        self.assertIn('1000 samples of ibs_fetch are not shown here: ibscope report -e ibs_fetch shows them', page)
+        run('merge', '-o', merged, only, both)
+        r = self.report(file=merged)
+        self.assertEqual((r['metric'], r['total']['samples'], r['samples']['selected']), ('fetch_lat', 2000, 2000))
+        with open(only) as f:
+            p = subprocess.run([os.path.join(ibscope.BUILD, 'ibscope'), 'report', '-'], stdin=f, capture_output=True, text=True)
+        self.assertIn('1000 samples of ibs_fetch are left out', p.stdout)
+        for args, says in (
+                ((both, '-e', 'ibs_fetch', '--by', 'src'), '--by src: samples of ibs_fetch do not have that; use fetch or itlb'),
+                ((both, '-e', 'ibs_op', '--by', 'itlb'), '--by itlb: samples of ibs_op do not have that'),
+                ((both, '-e', 'ibs_op', '--metric', 'fetch_lat'), 'use -e ibs_fetch//'),
+                ((both, '-e', 'ibs_fetch', '--src', 'dram'), "use --filter 'fetch == ..'"),
+                ((both, '-e', 'cycles'), 'cycles'),
+                ((only, '--html', 'x'), '--html: the page shows samples of ibs_op only')):
+            self.check_error(args, 2, says)
+        filtered = self.report('--filter', 'fetch == l3-miss', file=only)
+        self.assertEqual([row['labels'] for row in filtered['rows']], [{'fetch': 'l3-miss'}])
+
     def test_functions_of_missed_fetches(self):
         """Where functions are known, and the samples are enough."""
         path = os.path.join(self.dir.name, 'self-fetch')
         for samples, said in (90000, 'L3-miss code fetches come from 1 function: main 100.0%\n'), (900, ''):
             subprocess.check_call([MAKE, path, str(samples), 'self-fetch'])
-            text = run('report', '--by', 'symbol', path).stdout
+            text = run('report', '-e', 'ibs_fetch', '--by', 'symbol', path).stdout
             self.assertEqual(''.join(x for x in text.splitlines(True) if 'code fetches' in x), said)
-        self.assertNotIn('code fetches', run('report', path).stdout)
+        self.assertNotIn('code fetches', run('report', '-e', 'ibs_fetch', path).stdout)
 
     def test_hostile_names(self):
         p = run('report', self.file, '--by', 'comm,cgroup', '--top', '100')

@@ -5,7 +5,7 @@
  * "cut" leaves the end out; "self" lets main() of this program be sampled, on this machine; "random"
  * has random values and events everywhere; "bomb" has three million forks in a small file; "bare" has neither
  * names of containers nor a topology, as version 1.0 of the format; of "fetch", and
- * "self-fetch", every third sample is of ibs_fetch. "node:K:RANKS:STATUS:SKEW" is node K of
+ * "self-fetch", every third sample is of ibs_fetch, of "only-fetch" all of them, which is the only event. "node:K:RANKS:STATUS:SKEW" is node K of
  * an MPI job: with ranks 2K and 2K + 1, each with OpenMP's threads and regions, the wait status of the latter, and a clock so many seconds off.
  */
 #include "recording_gen.h"
@@ -185,7 +185,8 @@ static int write_bomb(struct recording *r, struct err *err)
 	return ret;
 }
 
-static void make(__u64 n, bool fetch, struct ibs_record *rec)
+/* @fetch: one of so many samples is of ibs_fetch; 0: none */
+static void make(__u64 n, unsigned int fetch, struct ibs_record *rec)
 {
 	__u64 regs[IBS_OP_REG_FIXED], r = ibs_sim_mix(n);
 	__u32 cpu = n % CPUS;
@@ -201,7 +202,7 @@ static void make(__u64 n, bool fetch, struct ibs_record *rec)
 		.data3 = regs[IBS_OP_DATA3],
 		.packed = ibs_record_pack(regs[IBS_OP_DATA], regs[IBS_OP_DATA2], cpu),
 	};
-	if (fetch && n % 3 == 0) {
+	if (fetch && n % fetch == 0) {
 		ibs_sim_fetch(1, cpu, n / CPUS, regs);
 		rec->data3 = regs[IBS_FETCH_CTL];
 		rec->phys = regs[IBS_FETCH_PHYSADDR];
@@ -215,7 +216,7 @@ static void make(__u64 n, bool fetch, struct ibs_record *rec)
 	}
 }
 
-static int write_samples(struct recording *r, __u64 n, bool stacks, bool self, bool fetch,
+static int write_samples(struct recording *r, __u64 n, bool stacks, bool self, unsigned int fetch,
 			 struct err *err)
 {
 	static struct ibs_record records[BATCH];
@@ -331,7 +332,7 @@ int main(int argc, char **argv)
 				    .lost = { .n = 7, .samples = true, .cpu = 1 } };
 	bool self = !strncmp(how, "self", 4), random = !strcmp(how, "random");
 	bool bare = !strcmp(how, "bare"), bad = !strcmp(how, "markup");
-	bool fetch = strstr(how, "fetch");
+	unsigned int fetch = !strcmp(how, "only-fetch") ? 1 : strstr(how, "fetch") ? 3 : 0;
 	struct ledger ledgers[2] = {};
 	struct node node = { 0 };
 	struct recording *r;
@@ -344,7 +345,8 @@ int main(int argc, char **argv)
 		return 2;
 	n = strtoull(argv[2], NULL, 0);
 	info.topology = bare ? NULL : &topology;
-	info.n_pmus += fetch;
+	info.n_pmus += fetch == 3;
+	info.pmu += fetch == 1;
 	pmus[0].stacks = !strcmp(how, "stacks") || random || bad;
 	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, CAPS);
 	strcpy(info.cpu.name, "AMD EPYC 9654");
@@ -374,7 +376,7 @@ int main(int argc, char **argv)
 	ret = ret ?: recording_event(r, &lost, &err);
 	if (!ret && node.ranks)
 		ret = write_ranks(r, &node, lost.time, &err);
-	ledgers[1].seen = ledgers[1].outcome[IBS_OUTCOME_FORWARDED] = fetch ? (n + 2) / 3 : 0;
+	ledgers[1].seen = ledgers[1].outcome[IBS_OUTCOME_FORWARDED] = fetch == 3 ? (n + 2) / 3 : 0;
 	n -= ledgers[1].seen;
 	ledgers[0].seen = n + 7;
 	ledgers[0].outcome[IBS_OUTCOME_FORWARDED] = n;

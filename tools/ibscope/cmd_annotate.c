@@ -100,7 +100,7 @@ static int run(struct cmd *c)
 	c->print.screen = &screen;
 	ret = ret ?: read_all(c, &err);
 	if (ret == -ENOENT && !c->in.head.selected)
-		recorded_nothing(c->in.replay);
+		recorded_nothing(c->in.replay, "ibs_op");
 	ret = ret ?: print(c, &err);
 	if (ret)
 		recorded_fail(ret, &err);

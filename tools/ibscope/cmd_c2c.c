@@ -161,7 +161,7 @@ static int run(struct cmd *c)
 	if (c->print.format == REPORT_TEXT && !c->print.top)
 		c->print.top = recorded_rows(&screen);
 	if (!ret && !c->in.head.selected)
-		recorded_nothing(c->in.replay);
+		recorded_nothing(c->in.replay, "ibs_op");
 	ret = ret ?: print(c, &err);
 	if (ret) {
 		recorded_fail(ret, &err);

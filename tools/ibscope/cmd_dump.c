@@ -133,7 +133,7 @@ static int dump(struct cmd *c, bool *cut, struct err *err)
 	ret = dump_all(c, r, err);
 	*cut = ret > 0;
 	if (!ret && !c->shown)
-		recorded_nothing(r);
+		recorded_nothing(r, NULL);
 	replay_close(r);
 	if (fflush(stdout) || ferror(stdout))
 		return err_set(err, -EIO, "cannot write the output: %s", strerror(errno));

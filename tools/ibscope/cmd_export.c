@@ -164,7 +164,7 @@ static int run(struct cmd *c)
 		return c->usage ? EXIT_USAGE : EXIT_FAILED;
 	}
 	if (!c->written)
-		recorded_nothing(c->replay);
+		recorded_nothing(c->replay, NULL);
 	return recorded_complete(&c->input, c->trace) ? EXIT_DONE : EXIT_FAILED;
 }
 

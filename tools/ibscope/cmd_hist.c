@@ -186,7 +186,7 @@ static int write_html(struct hist *h, struct err *err)
 
 	if (!f)
 		return fd < 0 ? fd : err_set(err, -ENOMEM, "out of memory");
-	ret = html_report_write(h->html, &end, f);
+	ret = html_report_write(h->html, &end, 0, f);
 	if (ferror(f) || fclose(f) || ret)
 		return err_set(err, -EIO, "cannot write %s: %s", h->html_path, strerror(errno));
 	return 0;

@@ -59,14 +59,11 @@ static void describe(struct cmd *c)
 static void tell_rest(const struct cmd *c, const struct replay *r)
 {
 	struct replay_rest rest;
+	char text[128];
 
 	replay_rest(r, &rest);
-	if (rest.other_event) {
-		const char *other = sampling_of_fetch(&c->sampling) ? "ibs_op" : "ibs_fetch";
-
-		log_info("%llu samples of %s are left out: -e %s// shows them",
-			 (unsigned long long)rest.other_event, other, other);
-	}
+	if (recorded_left_out(c->info.metric, rest.other_event, text, sizeof(text)))
+		log_info("%s", text);
 	if (rest.other_cpus)
 		log_info("%llu samples of other CPUs than those of -C are left out",
 			 (unsigned long long)rest.other_cpus);
@@ -136,7 +133,7 @@ static int replay(struct cmd *c, struct err *err)
 						      .whole = end->whole };
 		ret = print(c, r, err);
 		if (!ret && !c->selected)
-			recorded_nothing(r);
+			recorded_nothing(r, c->sampling.event.pmu);
 		tell_rest(c, r);
 	}
 	replay_close(r);
@@ -146,7 +143,7 @@ static int replay(struct cmd *c, struct err *err)
 int cmd_replay(int argc, char **argv)
 {
 	struct recorded_options rows;
-	struct cmd c = {};
+	struct cmd c = { .input.takes_fetch = true };
 	struct err err = { "" };
 	int ret, status;
 

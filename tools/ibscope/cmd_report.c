@@ -41,8 +41,11 @@ struct cmd {
 static int set_by(void *ctx, const char *arg, struct err *err)
 {
 	struct cmd *c = ctx;
+	int ret = report_keys_parse(arg, c->opts.by, &c->opts.n_by, err);
 
-	return report_keys_parse(arg, c->opts.by, &c->opts.n_by, err);
+	for (unsigned int k = 0; !ret && k < c->opts.n_by; k++)
+		c->in.input.asks_fetch |= report_key_of_fetch(c->opts.by[k]);
+	return ret;
 }
 
 static int set_sort(void *ctx, const char *arg, struct err *err)
@@ -122,7 +125,9 @@ static int set_pprof(void *ctx, const char *arg, struct err *err)
 /* clang-format off: a row is a row */
 static const struct option_row report_options[] = {
 	{ "by", 0, "KEY,..",
-	  "a row for each combination of these; default src, or both nodes for numa", set_by },
+	  "a row for each combination of these; default src, fetch for ibs_fetch, or both nodes "
+	  "for numa",
+	  set_by },
 	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default miss_cycles",
 	  set_sort },
 	{ "columns", 0, "COLUMN,..",
@@ -154,50 +159,20 @@ static bool by(const struct cmd *c, enum report_key key)
 	return report_by(&c->opts, key);
 }
 
-/* What is shown if nothing else is asked for. */
-static void default_columns(struct cmd *c)
+static bool of_fetch(const struct cmd *c)
 {
-	bool data = by(c, REPORT_KEY_PAGE) || by(c, REPORT_KEY_LINE);
+	return sampling_of_fetch(&c->sampling);
+}
 
-	if (c->n_columns)
-		return;
-	c->opts.cpus = c->opts.threads = data;
-	if (c->format == REPORT_TEXT) /* as many as fit */
-		return;
-	/* programs get all; the last ones are costly, and of data */
-	c->n_columns = data ? REPORT_COLUMN_IMBALANCE : REPORT_COLUMN_OFFSETS;
+static void choose_columns(struct cmd *c)
+{
+	if (!c->n_columns)
+		c->opts.cpus = c->opts.threads = report_by_data(&c->opts);
+	if (!c->n_columns && c->format != REPORT_TEXT) /* that has as many as fit */
+		c->n_columns = report_columns_default(&c->opts, c->in.n_parts > 1, c->columns);
 	for (unsigned int i = 0; i < c->n_columns; i++)
-		c->columns[i] = i;
-	if (c->in.n_parts > 1)
-		c->columns[c->n_columns++] = REPORT_COLUMN_IMBALANCE;
-	if (c->numa)
-		c->columns[c->n_columns++] = REPORT_COLUMN_PRICE;
-}
-
-static void count_what_is_shown(struct cmd *c)
-{
-	for (unsigned int i = 0; i <= c->n_columns; i++) {
-		enum report_column column = i < c->n_columns ? c->columns[i] : c->order.sort;
-
-		c->opts.cpus |= column == REPORT_COLUMN_CPUS;
-		c->opts.threads |= column == REPORT_COLUMN_THREADS;
-		c->opts.price |= column == REPORT_COLUMN_PRICE;
-	}
-}
-
-/* Numbers of CPUs, nodes and processes are of one machine. */
-static bool by_numbers_of_a_host(const struct cmd *c)
-{
-	static const enum report_key keys[] = { REPORT_KEY_PID,	 REPORT_KEY_TID,
-						REPORT_KEY_CPU,	 REPORT_KEY_CCX,
-						REPORT_KEY_NODE, REPORT_KEY_MEM_NODE,
-						REPORT_KEY_PAGE, REPORT_KEY_LINE,
-						REPORT_KEY_SPACE };
-
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (by(c, keys[i]))
-			return true;
-	return false;
+		report_count_column(&c->opts, c->columns[i]);
+	report_count_column(&c->opts, c->order.sort);
 }
 
 static void prepare(struct cmd *c)
@@ -209,6 +184,7 @@ static void prepare(struct cmd *c)
 	if (c->format == REPORT_TEXT && !c->order.top)
 		c->order.top = recorded_rows(&c->screen);
 
+	c->opts.metric = c->sampling.opts.metric;
 	c->opts.price = c->numa;
 	for (unsigned int i = 0; c->numa && i < 2; i++)
 		if (!by(c, nodes[i]))
@@ -224,28 +200,19 @@ static void prepare(struct cmd *c)
 		c->layout = true;
 	}
 	if (!c->opts.n_by && c->pprof_path)
-		report_keys_parse(PPROF_LABELS, c->opts.by, &c->opts.n_by, &err);
+		report_keys_parse(of_fetch(c) ? PPROF_FETCH_LABELS : PPROF_LABELS, c->opts.by,
+				  &c->opts.n_by, &err);
 	else if (!c->opts.n_by)
-		c->opts.by[c->opts.n_by++] = REPORT_KEY_SRC;
+		c->opts.by[c->opts.n_by++] = of_fetch(c) ? REPORT_KEY_FETCH : REPORT_KEY_SRC;
 	/* an address means something in its address space only */
-	if (!c->opts.phys && (by(c, REPORT_KEY_PAGE) || by(c, REPORT_KEY_LINE)) &&
-	    !by(c, REPORT_KEY_PID) && !by(c, REPORT_KEY_TID) && !by(c, REPORT_KEY_SPACE))
+	if (!c->opts.phys && report_by_data(&c->opts) && !by(c, REPORT_KEY_PID) &&
+	    !by(c, REPORT_KEY_TID) && !by(c, REPORT_KEY_SPACE))
 		c->opts.by[c->opts.n_by++] = REPORT_KEY_SPACE;
-	if (c->in.n_parts > 1 && by_numbers_of_a_host(c) && !by(c, REPORT_KEY_HOST)) {
+	if (c->in.n_parts > 1 && report_by_numbers_of_host(&c->opts) && !by(c, REPORT_KEY_HOST)) {
 		memmove(&c->opts.by[1], c->opts.by, c->opts.n_by++ * sizeof(*c->opts.by));
 		c->opts.by[0] = REPORT_KEY_HOST;
 	}
-	default_columns(c);
-	count_what_is_shown(c);
-	c->opts.metric = c->sampling.opts.metric;
-}
-
-static bool has_chains(const struct trace_info *info)
-{
-	for (unsigned int i = 0; i < info->n_pmus; i++)
-		if (info->pmu[i].stacks)
-			return true;
-	return false;
+	choose_columns(c);
 }
 
 /* The page of a recording; of one more, if there is a page already. */
@@ -282,7 +249,7 @@ static int open_all(struct cmd *c, struct err *err)
 	if (ret)
 		return ret;
 	info = c->opts.info = c->in.head.info;
-	if (c->folds && !has_chains(info))
+	if (c->folds && !trace_has_chains(info))
 		return err_set(err, -ENODATA,
 			       "--folded: %s has no call chains; they are kept only if asked for "
 			       "while recording",
@@ -414,7 +381,7 @@ static int write_html(struct cmd *c, struct err *err)
 	f = fdopen(fd, "w");
 	if (!f)
 		out_of_memory();
-	ret = html_report_write(c->html, c->in.head.end, f);
+	ret = html_report_write(c->html, c->in.head.end, c->in.head.fetch_samples, f);
 	if (ferror(f) || fclose(f) || ret)
 		return err_set(err, -EIO, "cannot write %s: %s", c->html_path, strerror(errno));
 	return 0;
@@ -432,10 +399,21 @@ static int write_pprof(struct cmd *c, struct err *err)
 	return ret;
 }
 
+/* Samples of the other event. numa is of data. */
+static bool left_out(const struct cmd *c, char *buf, size_t size)
+{
+	const struct report_head *h = &c->in.head;
+
+	return recorded_left_out(c->opts.metric, of_fetch(c) ? h->op_samples : h->fetch_samples,
+				 buf, size) &&
+	       !c->numa;
+}
+
 static int print(struct cmd *c, struct err *err)
 {
 	struct report_table table;
 	struct pager pager = { .f = stdout, .to = stdout };
+	char text[128];
 
 	if (c->pprof)
 		return write_pprof(c, err);
@@ -452,8 +430,11 @@ static int print(struct cmd *c, struct err *err)
 			pager_open(&pager, stdout);
 		report_print(pager.f, &c->screen, c->format, &c->in.head, &table, c->columns,
 			     c->n_columns);
-		if (c->format == REPORT_TEXT)
+		if (c->format == REPORT_TEXT) {
 			report_fetches_print(pager.f, c->report);
+			if (left_out(c, text, sizeof(text)))
+				fprintf(pager.f, "%s\n", text);
+		}
 		if (c->accessors)
 			report_layout_print(pager.f, c->accessors);
 		report_table_free(&table);
@@ -466,7 +447,10 @@ static void show_losses(const struct cmd *c)
 {
 	const struct report_head *h = &c->in.head;
 	__u64 lost = h->lost_samples;
+	char text[128];
 
+	if ((!c->report || c->format != REPORT_TEXT) && left_out(c, text, sizeof(text)))
+		log_info("%s%s", text, c->html ? ", without --html" : "");
 	if (!c->folds && !c->pprof && c->format != REPORT_CSV)
 		return;
 	if (h->end->has_ledger && ledger_sum(&h->end->ledger, IBS_OUTCOME_KIND_LOST) > lost)
@@ -497,7 +481,7 @@ static int run(struct cmd *c)
 		return c->in.left_out || !c->in.head.end->whole ? EXIT_FAILED : EXIT_DONE;
 	}
 	if (!c->in.head.selected)
-		recorded_nothing(c->in.replay);
+		recorded_nothing(c->in.replay, c->sampling.event.pmu);
 	if (c->numa && !c->in.head.info->n_memory)
 		log_warn("%s does not say which memory is of which node: what is remote is as the "
 			 "samples' sources say",
@@ -541,17 +525,29 @@ static size_t numa_options(struct option_row *out)
 	return n;
 }
 
+static int check_event(const struct cmd *c, struct err *err)
+{
+	if (c->html_path && of_fetch(c))
+		return err_set(err, -EINVAL,
+			       "--html: the page shows samples of ibs_op only; leave --html out");
+	if (c->opts.type && of_fetch(c))
+		return err_set(err, -EINVAL, "--type: samples of ibs_fetch do not have that");
+	return report_keys_check(c->opts.by, c->opts.n_by, of_fetch(c), err);
+}
+
 static int report(int argc, char **argv, bool numa)
 {
 	struct option_row of_numa[ARRAY_SIZE(report_options)];
 	struct recorded_options rows;
 	struct err err = { "" };
 	struct cmd c = { .numa = numa,
-			 .in.input.takes_several = true,
+			 .in.input = { .takes_several = true, .takes_fetch = !numa },
 			 .order.sort = REPORT_COLUMN_CYCLES };
 	int ret, status;
 
 	recorded_options(&rows, false);
+	if (!numa)
+		recorded_event_option(&rows);
 	const struct option_set sets[] = {
 		{ "Report", numa ? of_numa : report_options,
 		  numa ? numa_options(of_numa) : ARRAY_SIZE(report_options), &c },
@@ -562,7 +558,9 @@ static int report(int argc, char **argv, bool numa)
 	};
 
 	sampling_init(&c.sampling);
+	c.sampling.labels = 0;
 	ret = recorded_parse(&c.sampling, argc, argv, sets, 5, &c.in.input, &err);
+	ret = ret ?: check_event(&c, &err);
 	if (ret > 0) {
 		if (ret == OPTIONS_HELP)
 			(numa ? report_numa_usage : report_usage)(stdout, sets, 5);

@@ -7,6 +7,7 @@
 #include "view/screen.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 #define DEFAULT_FILE   "ibscope.data" /* where `record` writes */
@@ -32,6 +33,14 @@ static void add_row(struct recorded_options *o, const char *name)
 			o->other[o->n_other++] = sampling_options[i];
 }
 
+void recorded_event_option(struct recorded_options *o)
+{
+	add_row(o, "event");
+	o->other[o->n_other - 1].help =
+		"ibs_op or ibs_fetch: whose samples of the recording; default ibs_op, or the only "
+		"event that it has";
+}
+
 void recorded_options(struct recorded_options *o, bool groups)
 {
 	memset(o, 0, sizeof(*o));
@@ -49,9 +58,7 @@ void recorded_options(struct recorded_options *o, bool groups)
 	if (groups) {
 		add_row(o, "by");
 		add_row(o, "max-groups");
-		add_row(o, "event");
-		o->other[o->n_other - 1].help =
-			"ibs_op// (default) or ibs_fetch//: whose samples of the recording";
+		recorded_event_option(o);
 	}
 	add_row(o, "verbose");
 }
@@ -72,33 +79,6 @@ const struct option_row recorded_input_rows[RECORDED_INPUT_ROWS] = {
 	{ "max-memory", 0, "SIZE", "memory limit for reading, in MiB or as in 4G; default 1G",
 	  OPTION_SIZE(struct recorded_input, max_memory, 1 << 20, 16 << 20, 1ULL << 44) },
 };
-
-int recorded_parse(struct sampling *s, int argc, char **argv, const struct option_set *sets,
-		   size_t n_sets, struct recorded_input *in, struct err *err)
-{
-	int ret = options_parse(argc, argv, sets, n_sets, err);
-
-	if (ret)
-		return ret;
-	ret = sampling_filter(s, err);
-	if (ret)
-		return ret;
-	in->files = argv + optind;
-	in->n_files = argc - optind;
-	if (in->argument && in->n_files != 1)
-		return in->n_files
-			       ? err_set(err, -EINVAL, "'%s': only one %s; -i names the recording",
-					 in->files[1], in->argument)
-			       : err_set(err, -EINVAL, "%s is missing", in->argument);
-	if (in->n_files > 1 && !in->takes_several)
-		return err_set(err, -EINVAL, "'%s': only one recording at a time",
-			       argv[optind + 1]);
-	if (in->from_option && optind < argc && !in->argument)
-		return err_set(err, -EINVAL, "'%s': -i names the recording already", argv[optind]);
-	if (!in->from_option)
-		in->file = optind < argc && !in->argument ? argv[optind] : DEFAULT_FILE;
-	return 0;
-}
 
 static uint64_t memory_limit(const struct recorded_input *in)
 {
@@ -125,6 +105,68 @@ static void limit_memory(const struct recorded_input *in, struct trace **out)
 	read_from = out;
 	out_of_memory_message = need_more_memory;
 	rlimit_memory(memory_limit(in));
+}
+
+/* @in is recorded_parse()'s, all but the limit of memory. */
+static bool has_only_fetches(const struct recorded_input *in)
+{
+	static struct trace *t;
+	const struct trace_info *info;
+	struct err err;
+	struct stat st;
+	char first[PATH_MAX + 2];
+	bool only;
+
+	/* neither standard input nor a FIFO can be opened twice */
+	if (!strcmp(in->file, "-") || (!stat(in->file, &st) && !S_ISREG(st.st_mode)))
+		return false;
+	snprintf(first, sizeof(first), "%s#1", in->file);
+	limit_memory(in, &t);
+	if (trace_open(in->file, &t, &err) && trace_open(first, &t, &err))
+		return false; /* it is opened again, which reports why it cannot be */
+	info = trace_info(t);
+	only = trace_event_of(info, true) == info->n_pmus && info->n_pmus;
+	trace_close(t);
+	t = NULL;
+	return only;
+}
+
+static void choose_event(struct sampling *s, const struct recorded_input *in)
+{
+	bool fetch = in->asks_fetch || s->labels & LABELS_FETCH;
+
+	if (s->metric != IBS_METRIC_N)
+		fetch |= ibs_metric_of_fetch(s->metric);
+	else if (!fetch && !s->select.explain)
+		fetch = has_only_fetches(in);
+	if (fetch)
+		event_parse("ibs_fetch//", &s->event, NULL);
+}
+
+int recorded_parse(struct sampling *s, int argc, char **argv, const struct option_set *sets,
+		   size_t n_sets, struct recorded_input *in, struct err *err)
+{
+	int ret = options_parse(argc, argv, sets, n_sets, err);
+
+	if (ret)
+		return ret;
+	in->files = argv + optind;
+	in->n_files = argc - optind;
+	if (in->argument && in->n_files != 1)
+		return in->n_files
+			       ? err_set(err, -EINVAL, "'%s': only one %s; -i names the recording",
+					 in->files[1], in->argument)
+			       : err_set(err, -EINVAL, "%s is missing", in->argument);
+	if (in->n_files > 1 && !in->takes_several)
+		return err_set(err, -EINVAL, "'%s': only one recording at a time",
+			       argv[optind + 1]);
+	if (in->from_option && optind < argc && !in->argument)
+		return err_set(err, -EINVAL, "'%s': -i names the recording already", argv[optind]);
+	if (!in->from_option)
+		in->file = optind < argc && !in->argument ? argv[optind] : DEFAULT_FILE;
+	if (in->takes_fetch && !*s->events)
+		choose_event(s, in);
+	return sampling_filter(s, err);
 }
 
 int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err)
@@ -175,7 +217,18 @@ void recorded_fail(int ret, const struct err *err)
 		log_error("%s", err->text);
 }
 
-void recorded_nothing(struct replay *r)
+bool recorded_left_out(enum ibs_metric metric, __u64 samples, char *buf, size_t size)
+{
+	const char *other = ibs_metric_of_fetch(metric) ? "ibs_op" : "ibs_fetch";
+
+	snprintf(buf, size,
+		 samples == 1 ? "%llu sample of %s is left out: -e %s shows it"
+			      : "%llu samples of %s are left out: -e %s shows them",
+		 (unsigned long long)samples, other, other);
+	return samples != 0;
+}
+
+void recorded_nothing(struct replay *r, const char *of)
 {
 	struct replay_rest rest = {};
 	struct snapshot snap = {};
@@ -195,7 +248,8 @@ void recorded_nothing(struct replay *r)
 		log_warn("no sample is selected; samples dropped by each part of the selection: %s",
 			 text);
 	else
-		log_warn("no sample is selected: the recording has none");
+		log_warn("no sample is selected: the recording has none%s%s", of ? " of " : "",
+			 of ?: "");
 	snapshot_free(&snap);
 }
 
@@ -279,6 +333,7 @@ static int start(struct recorded *r, struct sampling *s, bool names, bool symbol
 {
 	int ret;
 
+	r->kind = trace_kind_of(s->opts.metric);
 	r->head.options = r->options;
 	r->head.file = recorded_name(&r->input);
 	r->head.info = r->symbols_opts.info = trace_info(r->trace);
@@ -309,6 +364,8 @@ int recorded_next(struct recorded *r, struct trace_event *ev, struct err *err)
 		if (ev->kind != TRACE_SAMPLE_OP && ev->kind != TRACE_SAMPLE_FETCH)
 			continue;
 		*(ev->kind == TRACE_SAMPLE_OP ? &h->op_samples : &h->fetch_samples) += 1;
+		if (ev->kind != r->kind)
+			continue;
 		ret = r->replay ? replay_judge(r->replay, ev, err) : 1;
 		if (!ret)
 			continue;

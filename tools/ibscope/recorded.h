@@ -21,11 +21,16 @@ struct recorded_options {
 /* @groups: also those that group samples. */
 void recorded_options(struct recorded_options *o, bool groups);
 
+/* And -e, for commands that show samples of ibs_fetch too. */
+void recorded_event_option(struct recorded_options *o);
+
 /* Zero is the default: ibscope.data, and 1 GiB. */
 struct recorded_input {
 	const char *file;     /* "-": standard input */
 	bool from_option;     /* -i, not an argument */
 	const char *argument; /* what the argument is if it is no recording: "FUNCTION" */
+	bool takes_fetch;     /* the command shows samples of ibs_fetch too, */
+	bool asks_fetch;      /* and an option asks for what only those have */
 	bool takes_several;   /* recordings, as arguments: */
 	char **files;
 	int n_files;
@@ -42,6 +47,8 @@ extern const struct option_row recorded_input_rows[RECORDED_INPUT_ROWS];
  * @sets: one of them is recorded_input_rows
  *
  * With @in->argument the only argument is in->files[0] and no recording.
+ * The event of @s becomes ibs_fetch without -e too, if other options ask for what only its samples have, or if
+ * the first recording has no other event. Standard input is not looked at.
  *
  * Return: 0 with @in->file set; OPTIONS_HELP; or a negative errno with @err.
  */
@@ -70,8 +77,9 @@ struct recorded {
 	struct tasks *tasks;
 	struct symbols *symbols; /* NULL: not asked for */
 	struct report_head head;
-	char *options; /* as given, for the head */
-	bool usage;    /* what failed is wrong usage */
+	enum trace_kind kind; /* samples that are wanted */
+	char *options;	      /* as given, for the head */
+	bool usage;	      /* what failed is wrong usage */
 
 	/* several recordings, read one after the other */
 	struct trace_part *parts;
@@ -115,7 +123,7 @@ void recorded_keep_options(struct recorded *r, int argc, char **argv);
 int recorded_start(struct recorded *r, struct sampling *s, bool names, bool symbols,
 		   struct err *err);
 
-/* The next sample that is selected. Return: 1; 0 at the end; or a negative errno with @err. */
+/* The next sample of the event that is selected. Return: 1; 0 at the end; or a negative errno with @err. */
 int recorded_next(struct recorded *r, struct trace_event *ev, struct err *err);
 
 /* Warn of files without symbols: the first ones, or all of them with -v. */
@@ -134,8 +142,14 @@ void recorded_selection(struct sampling *s, struct replay_opts *out);
 /* Report an error of reading. */
 void recorded_fail(int ret, const struct err *err);
 
-/* Warn that no sample is selected, and which parts of the selection dropped how many. */
-void recorded_nothing(struct replay *r);
+/*
+ * Warn that no sample is selected, and which parts of the selection dropped how many.
+ * @of: the event; NULL: both
+ */
+void recorded_nothing(struct replay *r, const char *of);
+
+/* Tell of samples of the other event than the metric's, which are not shown. Return: whether there are any. */
+bool recorded_left_out(enum ibs_metric metric, __u64 samples, char *buf, size_t size);
 
 /* Report on stderr what a recording lacks. Return: true if it is complete. */
 bool recorded_complete(const struct recorded_input *in, const struct trace *t);
