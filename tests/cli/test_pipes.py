@@ -85,6 +85,12 @@ class Pipes(unittest.TestCase):
             with self.subTest(args=args):
                 self.on_terminal(*args, '-i', '-')
 
+    def test_page_has_its_own_views(self):
+        for args in (['--by', 'comm'], ['--sort', 'samples'], ['--columns', 'p99'], ['--top', '3'], ['--min-samples', '9']):
+            p = subprocess.run([ibscope.IBSCOPE, 'report', '--html', '-', *args, self.file], capture_output=True, text=True)
+            self.assertEqual((p.returncode, p.stdout), (2, ''))
+            self.assertIn('--html: the page has views of its own', p.stderr)
+
     def test_packed(self):
         for program, magic in ('zstd', b'\x28\xb5\x2f\xfd'), ('gzip', b'\x1f\x8b'), ('xz', b'\xfd7zXZ\0'):
             path = os.path.join(self.dir.name, program)

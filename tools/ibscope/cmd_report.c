@@ -525,11 +525,16 @@ static size_t numa_options(struct option_row *out)
 	return n;
 }
 
-static int check_event(const struct cmd *c, struct err *err)
+static int check_options(const struct cmd *c, struct err *err)
 {
 	if (c->html_path && of_fetch(c))
 		return err_set(err, -EINVAL,
 			       "--html: the page shows samples of ibs_op only; leave --html out");
+	if (c->html_path && (c->opts.n_by || c->has_sort || c->n_columns || c->order.top ||
+			     c->order.min_samples || c->opts.type))
+		return err_set(err, -EINVAL,
+			       "--html: the page has views of its own; --by, --sort, --columns, "
+			       "--top, --min-samples and --type are for the other outputs");
 	if (c->opts.type && of_fetch(c))
 		return err_set(err, -EINVAL, "--type: samples of ibs_fetch do not have that");
 	return report_keys_check(c->opts.by, c->opts.n_by, of_fetch(c), err);
@@ -560,7 +565,7 @@ static int report(int argc, char **argv, bool numa)
 	sampling_init(&c.sampling);
 	c.sampling.labels = 0;
 	ret = recorded_parse(&c.sampling, argc, argv, sets, 5, &c.in.input, &err);
-	ret = ret ?: check_event(&c, &err);
+	ret = ret ?: check_options(&c, &err);
 	if (ret > 0) {
 		if (ret == OPTIONS_HELP)
 			(numa ? report_numa_usage : report_usage)(stdout, sets, 5);
