@@ -58,7 +58,11 @@ const N = D.groups.length, S = D.sources.length, T = D.bins, L = D.edges.length;
 const REMOTE = D.sources.map(isRemote);
 const MEMORY = D.sources.map(isMemory);
 const seconds = () => selected.time ? (selected.time[1] - selected.time[0] + 1) * D.bin_s : D.duration_s;
-const at = bin => D.start_s === null ? clock(bin * D.bin_s) : clock(D.start_s + bin * D.bin_s);
+/* of a few seconds with tenths, so that the marks of the axis differ */
+const at = bin => {
+	const s = (D.start_s ?? 0) + bin * D.bin_s;
+	return clock(s) + (D.duration_s < 6 ? '.' + Math.floor(s % 1 * 10) : '');
+};
 
 /*
  * What is selected; null: all. A range includes both ends. `place` is [level, number] of the topology,
