@@ -407,7 +407,7 @@ class Setting(Case):
                             for s in json.loads(self.ctl('--json', 'snapshot'))['series']))
         for key in 'pid', 'container':
             self.assertIn(f'--by {key}: that is not counted; keys of what is: comm',
-                          self.ctl('--by', f'comm,{key}', 'snapshot', code=1))
+                          self.ctl('--by', f'comm,{key}', 'snapshot', code=2))
 
     def test_counts_are_conserved(self):
         self.collector()

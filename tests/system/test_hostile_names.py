@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -330,6 +331,40 @@ class HostileNames(unittest.TestCase):
                     self.assertEqual(f.read(), 'old')
                 self.assertEqual(set(os.listdir(d)) - {'planted.old'}, {'planted', 'victim'})
                 os.unlink(planted)
+
+    def test_annotated(self):
+        """The name of a program is anybody's."""
+        program, file = os.path.join(self.dir, '\x1b[31m=annotated'), os.path.join(self.dir, 'annotated')
+        shutil.copy(os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_annotated'), program)
+        subprocess.run([program, file], check=True)
+        page = os.path.join(self.dir, 'annotated.html')
+        for kind, *args in (TEXT, '--all'), (TEXT, '--intel'), (JSON, '--json'), (TEXT, '--object', program), (BINARY, '--html', page):
+            self.run_it(kind, 'annotate', 'annotated', *args, '-i', file, hostile=False)
+        with open(page, 'rb') as f:
+            self.assertEqual(forbidden(f.read()), [])
+        for kind, *option in (TEXT,), (CSV, '--csv'), (JSON, '--json'):
+            self.run_it(kind, 'report', '--type', 'struct shelf', *option, '-i', file, hostile=False)
+
+    def test_users(self):
+        pins, control, users = f'/sys/fs/bpf/ibscope-names-users-{os.getpid()}', *(os.path.join(self.dir, x) for x in ('c', 'u'))
+        c = ibscope.Collector(pins, '-c', '1000000', '--control', control, '--unpin', '--by', 'cgroup,comm,src', '--cgroup',
+                              self.top.path + '/**', '--pin-mode', '0600', '--user-socket', users, '--user-jobs', self.top.path + '/*')
+        self.addCleanup(c.stop, signal.SIGKILL)
+        self.walked.update(('serve', word.removeprefix('--')) for word in c.p.args)
+        # root, who asks, owns nothing there; those of its job do
+        job = os.path.join(self.top.dir.encode(), CGROUPS[0], b'cgroup.procs')
+        words = 'sh', '-c', b'echo $$ >"$0"; exec "$@"', job, IBSCOPE
+        ask = lambda *args: subprocess.run([*words, *args], capture_output=True, timeout=60)
+        ibscope.until(lambda: b'x1b' in ask('ctl', '--control', users, '--by', 'comm', '--csv', 'snapshot').stdout)
+        for kind, *args in ((TEXT, 'ctl', '--control', users, '--by', 'cgroup,comm', 'snapshot'),
+                            (JSON, 'ctl', '--control', users, '--json', 'snapshot'),
+                            (TEXT, 'top', '--user-socket', users, '--once', '-d', '1', '--size', '160x30')):
+            p = ask(*args)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.check_log(p.stderr, args)
+            self.check(p.stdout, kind, args)
+            self.walked.update((args[0], word.removeprefix('--')) for word in args)
+        self.assertEqual(c.stop(), 0)
 
     @classmethod
     def tearDownClass(cls):

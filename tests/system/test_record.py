@@ -108,7 +108,7 @@ class Record(unittest.TestCase):
         until(lambda: os.readlink(f'/proc/{sleeper.pid}/exe').endswith('sleep'))
         for args in ([], ['--code-maps']):
             # others begin processes meanwhile, whose maps may fill the ring; that is told
-            until(lambda: 'mappings were lost' not in self.record(*args, '-o', self.path('m'), '--', 'sleep', '0.2').stderr)
+            until(lambda: 'mappings were lost' not in self.record(*args, '-a', '-o', self.path('m'), '--', 'sleep', '0.2').stderr)
             p = ibscope.run('dump', '--events', self.path('m'))
             maps = [line for line in p.stdout.splitlines() if line.startswith('mmap')]
             heaps = [line for line in maps if '"[heap]"' in line]

@@ -417,7 +417,7 @@ int cmd_ctl(int argc, char **argv)
 		log_error("%s", err.text);
 		return EXIT_USAGE;
 	}
-	if (c.control && verb->run == print_snapshot)
+	if (c.control && !c.pin_dir && verb->run == print_snapshot)
 		ret = snapshot_of_user(&c, &err);
 	else if (!verb->run || (c.control && verb->asks))
 		ret = ask(&c, verb, argc - optind - 1, argv + optind + 1, &err);
