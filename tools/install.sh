@@ -35,7 +35,7 @@ install -d "$dest/etc/ibscope" "$dest/etc/default"
 [ -e "$dest/etc/default/ibscope-exporter" ] ||
 	install -m 644 tools/systemd/ibscope-exporter.default "$dest/etc/default/ibscope-exporter"
 
-install -D -m 644 -t "$to/share/ibscope/systemd" tools/systemd/sys-admin.conf tools/systemd/nested-names.conf
+install -D -m 644 -t "$to/share/ibscope/systemd" tools/systemd/sys-admin.conf tools/systemd/nested-names.conf tools/systemd/shared-machine.conf
 install -D -m 644 tools/grafana/ibscope.json "$to/share/ibscope/grafana/ibscope.json"
 install -D -m 644 -t "$to/share/ibscope/prometheus" tools/prometheus/*.yml
 install -D -m 644 -t "$to/share/ibscope/prometheus" tools/prometheus/FLEET.md

@@ -145,6 +145,21 @@ static enum control_result answer(void *arg, const struct control_request *r, FI
 	return CONTROL_OK;
 }
 
+/* A socket for all users in a directory of root's own answers nobody. */
+static void warn_unreachable(const char *path)
+{
+	char *dir = xstrdup(path), *slash = strrchr(dir, '/');
+	struct stat st;
+
+	if (slash)
+		slash[slash == dir] = 0;
+	if (slash && !stat(dir, &st) && !(st.st_mode & S_IXOTH))
+		log_warn("--user-socket: other users do not reach it, as %s has mode %04o: "
+			 "make it 0755 (RuntimeDirectoryMode= of the unit)",
+			 dir, st.st_mode & 07777);
+	free(dir);
+}
+
 int users_open(struct collector *c, struct err *err)
 {
 	const struct control_opts opts = {
@@ -163,6 +178,8 @@ int users_open(struct collector *c, struct err *err)
 	ret = control_open(&opts, &c->users, err);
 	if (ret)
 		err_prefix(err, "--user-socket");
+	else
+		warn_unreachable(c->set.user_socket);
 	return ret;
 }
 

@@ -64,7 +64,7 @@ class Units(unittest.TestCase):
                 with open(paths[-1], 'w') as f:
                     f.write(text)
             os.mkdir(os.path.join(d, UNITS[0] + '.d'))
-            for drop_in in 'sys-admin.conf', 'nested-names.conf':
+            for drop_in in 'sys-admin.conf', 'nested-names.conf', 'shared-machine.conf':
                 shutil.copy(os.path.join(TOOLS, 'systemd', drop_in), os.path.join(d, UNITS[0] + '.d'))
             p = call('systemd-analyze', 'verify', '--man=no', *paths)
             said = [x for x in p.stderr.splitlines() if 'ibscope' in x]
@@ -338,7 +338,7 @@ class Install(unittest.TestCase):
                       'share/bash-completion/completions/ibscope', 'share/zsh/vendor-completions/_ibscope',
                       'share/fish/vendor_completions.d/ibscope.fish', 'share/ibscope/prometheus/rules.yml',
                       'share/ibscope/grafana/ibscope.json', 'share/ibscope/kubernetes/ibscope.yaml',
-                      'share/ibscope/systemd/nested-names.conf'):
+                      'share/ibscope/systemd/nested-names.conf', 'share/ibscope/systemd/shared-machine.conf'):
                 self.assertIn('opt/x/' + f, there)
             with open(f'{d}/opt/x/lib/systemd/system/ibscope.service') as f:
                 self.assertIn('ExecStart=/opt/x/bin/ibscope serve ', f.read())

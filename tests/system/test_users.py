@@ -254,6 +254,13 @@ class Users(unittest.TestCase):
         ids = {g['id'] for g in map(json.loads, answer.decode().splitlines()[2:-1]) if g['cgroup'] == job.path}
         self.assertLessEqual(ids, {job.id()})
 
+    def test_directory_of_root(self):
+        d = os.path.join(self.dir, 'private')
+        os.mkdir(d, 0o750)
+        c = ibscope.Collector(PINS + '-private', '--unpin', '--control', d + '/c', '--user-socket', d + '/u')
+        self.addCleanup(c.stop)
+        c.wait(f'--user-socket: other users do not reach it, as {d} has mode 0750')
+
     def test_third_connection(self):
         def what():
             with connect(self.path) as a, connect(self.path) as b, connect(self.path) as third:
