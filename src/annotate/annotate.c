@@ -76,22 +76,17 @@ double annotate_value(const struct annotate_sums *s, const struct annotate_sums 
 	}
 }
 
-static void add_wait(struct annotate_sums *s, const struct ibs_op_sample *op,
-		     const struct report_wait *w)
+static void add_wait(struct annotate_sums *s, const struct report_wait *w)
 {
-	__u64 owned;
-
 	s->valid++;
 	s->sum += w->lat;
 	s->cycles += w->cycles;
 	s->known += w->known ? w->cycles : 0;
 	s->dram += table_is_dram(w->src) ? w->cycles : 0;
 	s->remote += table_is_remote(w->src) ? w->cycles : 0;
-	s->cached += table_is_other_cache(w->src);
-	if (ibs_op_field(op, IBS_OP_FIELD_CACHE_HIT_ST, &owned)) {
-		s->states++;
-		s->hitm += owned ? 0 : w->cycles;
-	}
+	s->cached += w->cached;
+	s->states += w->has_state;
+	s->hitm += w->hitm ? w->cycles : 0;
 }
 
 static void add_sums(struct annotate_sums *s, const struct annotate *a,
@@ -106,7 +101,7 @@ static void add_sums(struct annotate_sums *s, const struct annotate *a,
 	period = report_period(a->opts.info, ev, &unit);
 	if (report_wait(a->opts.metric, &ev->sample, period, &w)) {
 		s->no_period |= !period;
-		add_wait(s, op, &w);
+		add_wait(s, &w);
 	}
 	if (ibs_op_field(op, IBS_OP_FIELD_DC_L1TLB_MISS, &yes)) {
 		s->accesses++;

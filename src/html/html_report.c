@@ -164,18 +164,11 @@ static __u32 group_of(struct html_report *r, __u64 cgroup_id)
 	return group;
 }
 
-static __u8 flags_of(struct html_report *r, const struct ibs_op_sample *op)
+static __u8 flags_of(const struct ibs_op_sample *op)
 {
 	const __u64 data3 = op->reg[IBS_OP_DATA3];
 	__u8 flags = ibs_op_kind(op->reg[IBS_OP_DATA], data3);
-	__u64 owned;
 
-	/* CacheHitSt: 0 is M state (AMD PPR, IBS Op Data 2) */
-	if (ibs_op_field(op, IBS_OP_FIELD_CACHE_HIT_ST, &owned)) {
-		r->hitm_known = true;
-		if (!owned)
-			flags |= HTML_HITM;
-	}
 	if (ibs_op_tlb_valid(op->cpu.caps, data3)) {
 		flags |= HTML_TLB_VALID;
 		if ((data3 & IBS_OP_DATA3_L1TLB_MISS) && (data3 & IBS_OP_DATA3_L2TLB_MISS))
@@ -238,8 +231,9 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 {
 	const struct trace_sample *s = &ev->sample;
 	struct html_key key = { .bucket = HTML_NO_LATENCY, .cpu = HTML_NO_CPU };
-	__u32 group, latency = 0;
+	struct report_wait wait = {};
 	struct html_row row;
+	__u32 group;
 	int memory;
 
 	if (ev->kind != TRACE_SAMPLE_OP)
@@ -256,20 +250,21 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 	if (s->has_cpu)
 		key.cpu = html_places_cpu(&r->places, s->cpu);
 	key.source = ibs_op_src(s->op.cpu, s->op.reg);
-	key.flags = flags_of(r, &s->op);
+	key.flags = flags_of(&s->op);
 	memory = report_memory_node(r->opts.info, &s->op);
 	key.memory = memory < 0 || memory > HTML_NO_NODE ? HTML_NO_NODE : memory;
 	add_names(r, ev, &key);
-	if (ibs_op_dc_miss_lat_valid(s->op.reg[IBS_OP_DATA3])) {
-		latency = ibs_op_metric(IBS_METRIC_DC_MISS_LAT, s->op.reg, s->op.reg[IBS_OP_DATA3]);
-		key.bucket = ibs_lat_bucket(latency);
+	if (report_wait(IBS_METRIC_DC_MISS_LAT, s, period, &wait)) {
+		key.bucket = ibs_lat_bucket(wait.lat);
+		r->hitm_known |= wait.has_state;
+		key.flags |= wait.hitm ? HTML_HITM : 0;
 	}
 	if (!r->samples++)
 		r->period = period;
 	r->same_period &= period && period == r->period;
 	r->sources |= 1u << key.source;
-	add_line(r, s, group, latency, period);
-	row = html_row_of_sample(&key, latency, period);
+	add_line(r, s, group, wait.lat, period);
+	row = html_row_of_sample(&key, wait.lat, period);
 	return html_fold_add(r, key, s->has_time && ev->time ? ev->time + r->time_shift : 0, &row);
 }
 

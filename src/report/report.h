@@ -195,6 +195,8 @@ struct report_wait {
 	__u64 cycles;	  /* miss cycles; the latency if the period is unknown */
 	enum ibs_src src; /* IBS_SRC_NONE, or _UNKNOWN: `known` is false; fetches have none */
 	bool known;
+	/* the line was in another cache, which told its state, and had modified it (M, not O) */
+	bool cached, has_state, hitm;
 };
 
 /* @period: of report_period(). Return: false if it has no latency. */

@@ -134,26 +134,25 @@ bool report_wait(enum ibs_metric metric, const struct trace_sample *s, __u64 per
 	if (!report_latency(metric, s, &out->lat))
 		return false;
 	/* without a period latencies stand for themselves: shares need none */
-	out->cycles = out->lat * (period ?: 1);
-	out->src = IBS_SRC_NONE;
+	*out = (struct report_wait){ .lat = out->lat,
+				     .cycles = out->lat * (period ?: 1),
+				     .src = IBS_SRC_NONE };
 	if (!ibs_metric_of_fetch(metric) && op->present >> IBS_OP_DATA2 & 1)
 		out->src = ibs_op_src(op->cpu, op->reg);
 	out->known = out->src > IBS_SRC_NONE;
+	out->cached = table_is_other_cache(out->src);
+	out->has_state = out->cached && ibs_op_tells_state(op->cpu, op->reg[IBS_OP_DATA2]);
+	out->hitm = out->has_state && !(op->reg[IBS_OP_DATA2] & IBS_OP_DATA2_OWNED);
 	return true;
 }
 
 /* Where the cycles of a sample were spent. */
-static void add_place(struct sums *s, const struct ibs_op_sample *op, const struct report_wait *w)
+static void add_place(struct sums *s, const struct report_wait *w)
 {
 	s->known += w->known ? w->cycles : 0;
-	if (w->known && ibs_op_data_src_is_cache(op->cpu.caps, op->reg[IBS_OP_DATA2]) &&
-	    (op->reg[IBS_OP_DATA3] & IBS_OP_DATA3_L2_MISS)) {
-		bool told = ibs_op_tells_state(op->cpu, op->reg[IBS_OP_DATA2]);
-
-		s->cached++;
-		s->stateful += told;
-		s->hitm += told && !(op->reg[IBS_OP_DATA2] & IBS_OP_DATA2_OWNED) ? w->cycles : 0;
-	}
+	s->cached += w->cached;
+	s->stateful += w->has_state;
+	s->hitm += w->hitm ? w->cycles : 0;
 	s->dram += table_is_dram(w->src) ? w->cycles : 0;
 	s->remote += table_is_remote(w->src) ? w->cycles : 0;
 }
@@ -182,7 +181,7 @@ static void add_latency(struct report *r, size_t row, const struct trace_event *
 	if (ev->kind == TRACE_SAMPLE_FETCH)
 		add_fetch_place(s, &ev->sample.fetch, w.cycles);
 	else
-		add_place(s, &ev->sample.op, &w);
+		add_place(s, &w);
 	if (r->n_ranks)
 		report_ranks_add(r, row, ev, w.cycles);
 	if (r->opts.price && ev->kind == TRACE_SAMPLE_OP)
