@@ -208,6 +208,7 @@ int options_one(const char *name, const char *value, const struct option_set *se
 {
 	const struct option_set *of;
 	const struct option_row *row = find(name, sets, n_sets, &of);
+	int ret;
 
 	if (!row) {
 		struct suggestion near;
@@ -223,7 +224,10 @@ int options_one(const char *name, const char *value, const struct option_set *se
 		return err_set(err, -EINVAL, "'%s' needs a value: %s = %s", name, name, row->arg);
 	if (!row->arg && value)
 		return err_set(err, -EINVAL, "'%s' takes no value", name);
-	return set(row, of, value, err);
+	ret = set(row, of, value, err);
+	if (ret && row->letter) /* the message names the letter alone */
+		err_prefix(err, "%s", name);
+	return ret;
 }
 
 static int file_line(char *line, const struct option_set *sets, size_t n_sets, struct err *err)

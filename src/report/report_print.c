@@ -10,7 +10,6 @@
 #include <stdarg.h>
 
 #define ABSENT "[unknown]"
-#define EMPTY  "[none]" /* a cgroup that is in no container */
 
 typedef unsigned long long ull;
 
@@ -233,7 +232,10 @@ static void view_row(const struct report_table *t, const struct report_row *row,
 	for (unsigned int k = 0; row->label && k < t->opts->n_by; k++) {
 		const char *label = row->label[k];
 
-		label = !label ? ABSENT : *label ? label : EMPTY;
+		if (!label)
+			label = ABSENT;
+		else if (!*label)
+			label = t->opts->by[k] == REPORT_KEY_CGROUP ? TABLE_ROOT : TABLE_NONE;
 		out->name[k] = xcalloc(1, 4 * strlen(label) + 1);
 		utf8_escape(out->name[k], 4 * strlen(label) + 1, label);
 	}

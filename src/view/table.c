@@ -159,7 +159,7 @@ static char *joined_name(const struct group *g, cgroup_namer name, void *arg)
 		goto out;
 	/* an unknown cgroup is "#ID" under every label */
 	if (!*container || *container == '#')
-		out = printable(cgroup, "/");
+		out = printable(cgroup, TABLE_ROOT);
 	else if (!*pod || !strcmp(pod, container)) /* "other" is both */
 		out = printable(container, "");
 	else if (asprintf(&both, "%s/%s", pod, container) >= 0)
@@ -188,8 +188,9 @@ static int name_row(unsigned int labels, const struct group *g, const struct ser
 			to->name[l] = strdup(series_label(s, l));
 		} else {
 			label = group_label(g, l, name, arg);
-			to->name[l] =
-				label ? printable(label, l == LABEL_CGROUP ? "/" : "(none)") : NULL;
+			to->name[l] = label ? printable(label,
+							l == LABEL_CGROUP ? TABLE_ROOT : TABLE_NONE)
+					    : NULL;
 			free(label);
 		}
 		if (!to->name[l])

@@ -118,6 +118,11 @@ struct table {
 	size_t n_usual;
 };
 
+/* What tables print for the root cgroup, and for what is in no container or pod; JSON and the
+ * CSV of report leave it empty. */
+#define TABLE_ROOT "/"
+#define TABLE_NONE "[none]"
+
 /* Beside label bits: one name for all of cgroup, container and pod. */
 #define TABLE_JOINED (1U << 31)
 /* The view's own choice of keys: the container, or the cgroup if it is in none. */

@@ -377,7 +377,7 @@ class Report(unittest.TestCase):
                 want = {tuple(list(r.values())[2:2 + n]): r for r in want}
                 for row in got:
                     key = tuple(list(row.values())[:n])
-                    hist = want.pop(tuple(k or ('/' if by == 'cgroup' else '(none)') for k in key))
+                    hist = want.pop(tuple(k or ('/' if by == 'cgroup' else '[none]') for k in key))
                     for c in 'samples', 'valid', 'estimated_ops', 'miss_cycles':
                         self.assertEqual(row[c], hist[c], (key, c))
                     for c in 'dram', 'remote', 'mean', 'share':

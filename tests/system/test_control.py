@@ -260,6 +260,7 @@ class Setting(Case):
         self.set(ANEW, 'freq=2000')
         self.set(ANEW, 'period=100000')
         self.assertNotIn('freq', self.status()['live'])
+        self.assertIn("period: -c: invalid number 'abc'", self.ctl('set', 'period=abc', code=2))
         self.set(LIVE, verb='reset')
         self.assertEqual(self.status()['period'], 200000)
 
