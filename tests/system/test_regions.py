@@ -142,7 +142,7 @@ class OpenMP(Case):
     def run_load(self, *compiler):
         """{thread: number in its team}"""
         p = self.record(self.build(*compiler), str(self.THREADS), args=('--omp',))
-        return {tid: number for number, tid in map(str.split, p.stdout.splitlines())}
+        return {tid: number for number, tid, *_ in map(str.split, p.stdout.splitlines())}
 
     def test_llvm(self):
         team = self.run_load('clang', '-fopenmp=libomp')

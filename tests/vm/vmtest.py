@@ -19,6 +19,7 @@ import guest
 import live
 import oracle
 import plans
+import ranks
 import records
 import selections
 from guest import DEFAULT_BY, HERE, Hist, Skip, need
@@ -319,6 +320,10 @@ def main():
                 planned = Guest(kernel, gen, work, report, '-plan', smp=4, workers=False, rig=['--pmu'],
                                 nodes=4 if kernel in ('6.1', '7.2') else 2)
                 plans.scenarios(planned)
+                if kernel == '6.12':
+                    job = ranks.Job(work, args.build)
+                    for g in hopper, planned:
+                        job.add(g)
                 guests += [hopper, lively, planned]
         none = Guest(pairs[-1][0], 'none', work, report)
         none.no_ibs()
