@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "snapshot_json.h"
+#include "layout.h"
 
 #include "base/array.h"
 #include "base/json.h"
@@ -76,7 +77,7 @@ void snapshot_put_end(FILE *f, size_t left_out)
 	put_line(f, json_pack("{sb sI}", "end", 1, "left_out", (json_int_t)left_out));
 }
 
-static bool parse_series(json_t *j, struct series *s)
+static bool parse_series(json_t *j, enum ibs_metric metric, struct series *s)
 {
 	const json_t *words = json_object_get(j, "words"), *buckets = json_object_get(j, "buckets");
 	json_int_t w[SERIES_WORDS];
@@ -85,7 +86,7 @@ static bool parse_series(json_t *j, struct series *s)
 		return false;
 	for (size_t i = 0; i < SERIES_WORDS; i++)
 		w[i] = json_integer_value(json_array_get(words, i));
-	if (w[0] < 0 || w[0] >= IBS_OP_KIND_N || w[1] < 0 || w[1] >= IBS_SRC_N)
+	if (w[0] < 0 || w[0] >= layout_ops(metric) || w[1] < 0 || w[1] >= layout_sources(metric))
 		return false;
 	*s = (struct series){ .op = w[0],
 			      .src = w[1],
@@ -110,7 +111,8 @@ static bool parse_series(json_t *j, struct series *s)
 	return true;
 }
 
-static bool parse_group(json_t *j, struct group *g, struct ibs_slot_name *name)
+static bool parse_group(json_t *j, enum ibs_metric metric, struct group *g,
+			struct ibs_slot_name *name)
 {
 	const char *cgroup, *container, *pod, *comm;
 	json_int_t id, pid, tid, cpu, node, ccx, mode, mem_node;
@@ -138,7 +140,8 @@ static bool parse_group(json_t *j, struct group *g, struct ibs_slot_name *name)
 	snprintf(name->pod, sizeof(name->pod), "%s", pod);
 	g->series = xcalloc(json_array_size(series) + 1, sizeof(*g->series));
 	while (good && g->n_series < json_array_size(series)) {
-		good = parse_series(json_array_get(series, g->n_series), &g->series[g->n_series]);
+		good = parse_series(json_array_get(series, g->n_series), metric,
+				    &g->series[g->n_series]);
 		g->n_series++;
 	}
 	return good;
@@ -225,7 +228,8 @@ int snapshot_parse(char *text, struct u64_map *slots, struct snapshot_read *out,
 		} else if (good) {
 			array_reserve_zero(s->groups, room, s->n_groups + 1);
 			array_reserve_zero(out->names, names_room, s->n_groups + 1);
-			good = parse_group(j, &s->groups[s->n_groups], &out->names[s->n_groups]);
+			good = parse_group(j, out->about.metric, &s->groups[s->n_groups],
+					   &out->names[s->n_groups]);
 			s->groups[s->n_groups].slot = slot_of(slots, &s->groups[s->n_groups].key);
 			s->n_groups++;
 		}

@@ -153,30 +153,44 @@ class Users(unittest.TestCase):
         except PermissionError:
             return True
 
+    def alice_runs(self, *args):
+        """What Alice's command prints."""
+        program = os.path.join(self.dir, 'ibscope')
+        if not os.path.exists(program):
+            shutil.copy(IBSCOPE, program)    # where other users may read
+        return self.as_user(lambda: subprocess.run([program, *args], capture_output=True, check=False,
+                                                   env={**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'}).stdout, ALICE, None).decode()
+
+    def top(self, path):
+        return self.alice_runs('top', '--user-socket', path, '--once', '-d', '.3', '--size', '160x40')
+
     def test_ctl(self):
         """The tables and numbers of `ctl snapshot`, and a ledger of nothing else."""
-        shutil.copy(IBSCOPE, self.dir)    # where other users may read
-        program = os.path.join(self.dir, 'ibscope')
-
-        def command(*args):
-            return lambda: subprocess.run([program, *args], capture_output=True, check=False,
-                                          env={**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'}).stdout
-
         def ctl(*args):
-            return command('ctl', '--control', self.path, *args)
-        o = json.loads(self.as_user(ctl('--json', '--by', 'cgroup', 'snapshot'), ALICE, None))
+            return self.alice_runs('ctl', '--control', self.path, *args)
+        o = json.loads(ctl('--json', '--by', 'cgroup', 'snapshot'))
         self.assertEqual({s['labels']['cgroup'] for s in o['series']}, {self.inner.path})
         self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['seen'])
         self.assertEqual(residual(o['ledger']), 0)
-        text = self.as_user(ctl('snapshot'), ALICE, None).decode()
+        text = ctl('snapshot')
         self.assertIn('SIMULATED', text)
         self.assertNotIn('job_', text)
-
-        def top():
-            return self.as_user(command('top', '--user-socket', self.path, '--once', '-d', '.3', '--size', '160x40'), ALICE, None).decode()
-        text = until(lambda: (lambda t: 'alice' in t and t)(top()))
+        text = until(lambda: (lambda t: 'alice' in t and t)(self.top(self.path)))
         self.assertIn('own cgroups', text)
         self.assertNotIn('job_', text)
+
+    def test_fetches(self):
+        """Every outcome and translation of fetches gets through, in numbers and on the screen."""
+        path = os.path.join(self.dir, 'run', 'fetches.sock')
+        c = ibscope.Collector(PINS + '-fetch', '--unpin', '-e', 'ibs_fetch//', '-c', '20000', '--max-overhead', 'off', '--nmi-cost', '1us',
+                              '--by', 'cgroup,fetch,itlb', '--control', path + '.control', '--user-socket', path)
+        self.addCleanup(c.stop)
+
+        def seen():
+            text = self.alice_runs('ctl', '--control', path, '--json', '--by', 'fetch,itlb', 'snapshot')
+            return {f'{k}={v}' for s in json.loads(text)['series'] for k, v in s['labels'].items()} if text else set()
+        until(lambda: seen() >= {'fetch=l1', 'fetch=l3', 'fetch=aborted', 'itlb=l1', 'itlb=walk-2m', 'itlb=walk'}, 20)
+        self.assertIn('by outcome of fetches', until(lambda: (lambda t: 'alice' in t and t)(self.top(path))))
 
     def test_process_that_is_gone(self):
         """A connection of a process in a job is worth nothing when that has exited, also to who gets its number."""
