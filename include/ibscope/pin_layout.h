@@ -12,6 +12,12 @@
 
 #define IBS_PIN_DIR "/sys/fs/bpf/ibscope"
 
+/*
+ * Of a collector of two events the directory has the pins of ibs_op, and this one in it the same pins of
+ * ibs_fetch. What is of the collector as a whole is in the status of both.
+ */
+#define IBS_PIN_SECOND "ibs_fetch"
+
 /* Bumped when a reader of the old layout would misread the new one. */
 #define IBS_PIN_SCHEMA 10
 #define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */

@@ -14,7 +14,8 @@
 #define FOLD_EVERY_S 10
 #define EARLY_S	     0.02 /* what is due within that time is done now */
 
-enum { FD_CGROUPS, FD_CONTROL, FD_USERS };
+enum { FD_CONTROL, FD_USERS, FD_CGROUPS };
+_Static_assert(FD_CGROUPS + COLLECTOR_EVENTS == COLLECTOR_FDS, "one for each event");
 
 int collector_new(const struct collector_opts *opts, struct collector **out, struct err *err)
 {
@@ -59,12 +60,13 @@ void collector_help(const struct collector *c, FILE *f)
 
 bool collector_usage_error(const struct collector *c)
 {
-	return !c->running && c->set.sampling.usage;
+	return !c->running && settings_usage(&c->set);
 }
 
 int collector_open(struct collector *c, struct err *err)
 {
-	int ret = pins_open(c->set.pin_dir, c->set.pin_mode, &c->pins, err);
+	const struct sampling *s = c->set.sampling;
+	int ret = pins_open(c->set.pin_dir, c->set.pin_mode, &c->event[0].pins, err);
 
 	ret = ret ?: requests_open(c, err) ?: users_open(c, err);
 	ret = ret ?: collector_begin(c, err);
@@ -72,8 +74,9 @@ int collector_open(struct collector *c, struct err *err)
 		return ret;
 	c->next_tick_s = now_s();
 	c->running = true;
-	sd_notifyf(0, "READY=1\nSTATUS=%s%s", c->set.sampling.info.simulated ? "SIMULATED " : "",
-		   c->set.sampling.event_text);
+	sd_notifyf(0, "READY=1\nSTATUS=%s%s%s%s", s->info.simulated ? "SIMULATED " : "",
+		   s[0].event_text, c->n_events > 1 ? "," : "",
+		   c->n_events > 1 ? s[1].event_text : "");
 	return 0;
 }
 
@@ -102,7 +105,7 @@ double collector_work_wait(struct collector *c, enum ibs_work kind)
 /* Take in what became of cgroups, unless that has taken too much time already. */
 static void follow_cgroups(struct collector *c, bool changed, bool names)
 {
-	double wait_s = collector_work_wait(c, IBS_WORK_CGROUPS);
+	double wait_s = collector_work_wait(c, IBS_WORK_CGROUPS), follow_s = INFINITY;
 	__u64 began;
 
 	if (wait_s > 0) {
@@ -110,11 +113,14 @@ static void follow_cgroups(struct collector *c, bool changed, bool names)
 		return;
 	}
 	began = collector_work_begin();
-	if (names)
-		collector_names_update(c);
-	if (changed)
-		cgroup_tree_update(c->set.sampling.tree);
-	c->next_follow_s = now_s() + sampling_follow(&c->set.sampling);
+	for_each_event (e, c) {
+		if (names)
+			collector_names_update(e);
+		if (changed)
+			cgroup_tree_update(e->sampling->tree);
+		follow_s = fmin(follow_s, sampling_follow(e->sampling));
+	}
+	c->next_follow_s = now_s() + follow_s;
 	collector_work_end(c, IBS_WORK_CGROUPS, began);
 }
 
@@ -122,37 +128,37 @@ static void follow_cgroups(struct collector *c, bool changed, bool names)
 
 static bool is_dead(void *arg, __u64 cgroup_id)
 {
-	struct collector *c = arg;
+	const struct collector_event *e = arg;
 
-	return cgroup_tree_died(c->set.sampling.tree, cgroup_id, c->set.grace_s * 1e9);
+	return cgroup_tree_died(e->sampling->tree, cgroup_id, e->c->set.grace_s * 1e9);
 }
 
-static int fold(struct collector *c, struct err *err)
+static int fold(struct collector_event *e, struct err *err)
 {
-	int n = sampler_fold(c->set.sampling.sampler, is_dead, c, err);
+	int n = sampler_fold(e->sampling->sampler, is_dead, e, err);
 
 	if (n < 0)
 		return n;
-	c->status.folded += n;
-	n = sampler_make_room(c->set.sampling.sampler, err);
+	e->status.folded += n;
+	n = sampler_make_room(e->sampling->sampler, err);
 	if (n < 0)
 		return n;
-	c->status.displaced += n;
-	cgroup_tree_forget_dead(c->set.sampling.tree, 2 * c->set.grace_s * 1e9);
+	e->status.displaced += n;
+	cgroup_tree_forget_dead(e->sampling->tree, 2 * e->c->set.grace_s * 1e9);
 	return 0;
 }
 
 /* At the start and whenever it changes. */
-static void log_unresolved(struct collector *c)
+static void log_unresolved(struct collector_event *e)
 {
-	const char *text = pins_meta(c->pins)->unresolved;
+	const __u32 n = e->status.unresolved;
 
-	if (c->status.unresolved && c->status.unresolved != c->unresolved)
-		log_warn("waiting for %u name%s of the selection: %s", c->status.unresolved,
-			 c->status.unresolved > 1 ? "s" : "", text);
-	else if (c->unresolved && !c->status.unresolved)
+	if (n && n != e->unresolved)
+		log_warn("waiting for %u name%s of the selection: %s", n, n > 1 ? "s" : "",
+			 pins_meta(e->pins)->unresolved);
+	else if (e->unresolved && !n)
 		log_info("all names of the selection exist now");
-	c->unresolved = c->status.unresolved;
+	e->unresolved = n;
 }
 
 static int tick(struct collector *c, struct err *err)
@@ -160,15 +166,17 @@ static int tick(struct collector *c, struct err *err)
 	double now = now_s();
 	int ret = 0;
 
-	sampler_tick(c->set.sampling.sampler);
+	for_each_event (e, c)
+		sampler_tick(e->sampling->sampler);
 	follow_cgroups(c, false, true);
 	if (now >= c->next_fold_s) {
 		c->next_fold_s = now + fmin(FOLD_EVERY_S, c->set.grace_s);
-		ret = fold(c, err);
+		for_each_event (e, c)
+			ret = ret ?: fold(e, err);
 	}
 	ret = ret ?: status_tick(c, now, err);
-	if (!ret)
-		log_unresolved(c);
+	if (!ret) /* both select by the same names */
+		log_unresolved(&c->event[0]);
 	sd_notify(0, "WATCHDOG=1");
 	return ret;
 }
@@ -183,10 +191,14 @@ int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS])
 	int ms, control_ms = c->control ? control_timeout_ms(c->control) : -1;
 	int users_ms = c->users ? control_timeout_ms(c->users) : -1;
 
-	fds[FD_CGROUPS] = (struct pollfd){
-		.fd = wait_s > 0 ? -1 : cgroup_tree_fd(c->set.sampling.tree),
-		.events = POLLIN,
-	};
+	for (unsigned int i = 0; i < COLLECTOR_EVENTS; i++) {
+		bool open = wait_s <= 0 && i < c->n_events;
+
+		fds[FD_CGROUPS + i] = (struct pollfd){
+			.fd = open ? cgroup_tree_fd(c->event[i].sampling->tree) : -1,
+			.events = POLLIN,
+		};
+	}
 	fds[FD_CONTROL] =
 		(struct pollfd){ .fd = c->control ? control_fd(c->control) : -1, .events = POLLIN };
 	/* too many questions of users wait, as work of others does */
@@ -213,8 +225,11 @@ static void answer(struct collector *c, struct control *socket, enum ibs_work ki
 
 int collector_run(struct collector *c, const struct pollfd fds[COLLECTOR_FDS], struct err *err)
 {
-	bool changed = fds[FD_CGROUPS].fd >= 0 && fds[FD_CGROUPS].revents;
+	bool changed = false;
 	int ret = 0;
+
+	for (int i = FD_CGROUPS; i < FD_CGROUPS + COLLECTOR_EVENTS; i++)
+		changed |= fds[i].fd >= 0 && fds[i].revents;
 
 	answer(c, c->control, IBS_WORK_CONTROL);
 	answer(c, c->users, IBS_WORK_USERS);
@@ -243,13 +258,17 @@ void collector_reload(struct collector *c)
 
 int collector_finish(struct collector *c, int ret, struct err *err)
 {
-	struct sampler *sampler = c->set.sampling.sampler;
+	bool sampling = c->running;
 	struct err last;
 
-	if (sampler && c->running) {
+	for_each_event (e, c)
+		sampling &= e->sampling->sampler != NULL;
+	if (sampling) {
 		sd_notify(0, "STOPPING=1");
-		sampler_stop(sampler);
-		collector_names_update(c); /* groups since the last tick */
+		for_each_event (e, c)
+			sampler_stop(e->sampling->sampler);
+		for_each_event (e, c)
+			collector_names_update(e); /* groups since the last tick */
 		if (status_update(c, now_s(), ret ? &last : err))
 			ret = ret ?: -EUCLEAN;
 	}
@@ -258,9 +277,11 @@ int collector_finish(struct collector *c, int ret, struct err *err)
 	budget_close(c);
 	if (c->stats_fd >= 0)
 		close(c->stats_fd);
-	sampling_release(&c->set.sampling);
-	if (c->pins && c->set.unpin)
-		pins_remove(c->pins);
-	pins_close(c->pins);
+	for (int i = COLLECTOR_EVENTS - 1; i >= 0; i--) {
+		sampling_release(&c->set.sampling[i]);
+		if (c->event[i].pins && c->set.unpin)
+			pins_remove(c->event[i].pins);
+		pins_close(c->event[i].pins);
+	}
 	return ret;
 }

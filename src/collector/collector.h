@@ -33,7 +33,7 @@ void collector_help(const struct collector *c, FILE *f);
 /* Take the directory of pins, listen for requests, sample. Return: 0 or a negative errno with @err. */
 int collector_open(struct collector *c, struct err *err);
 
-#define COLLECTOR_FDS 3
+#define COLLECTOR_FDS (2 + COLLECTOR_EVENTS)
 
 /* What to poll for. Return: the longest time in ms; -1: no limit. */
 int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS]);

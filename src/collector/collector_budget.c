@@ -28,26 +28,25 @@ static __u64 read_sysctl(const char *name)
 }
 
 /* Mean of the last window of timed runs, else of all, else an assumption. */
-static double bpf_ns(const struct collector *c)
+static double bpf_ns(const struct collector_event *e)
 {
-	const struct budget *b = &c->budget;
-	const struct ibs_meta_status *st = &c->status;
+	const struct ibs_meta_status *st = &e->status;
 
-	if (b->window_runs >= GOVERNOR_BPF_RUNS)
-		return b->window_ns;
+	if (e->window_runs >= GOVERNOR_BPF_RUNS)
+		return e->window_ns;
 	return st->bpf_runs ? (double)st->bpf_ns / st->bpf_runs : GOVERNOR_BPF_ASSUMED_NS;
 }
 
 /* The kernel lowers its sample rate limit for everybody if samples take too long. */
-static void check_allowance(const struct collector *c)
+static void check_allowance(const struct collector_event *e)
 {
-	const struct budget *b = &c->budget;
+	const struct budget *b = &e->c->budget;
 	__u64 percent = read_sysctl("perf_cpu_time_max_percent");
-	double allowed, takes = b->nmi_ns + bpf_ns(c);
+	double allowed, takes = e->nmi_ns + bpf_ns(e);
 
 	/* it does so for interrupts of PMUs only */
-	if (!percent || percent >= 100 || !b->max_rate || b->nmi_source == IBS_NMI_ASSUMED ||
-	    c->set.sampling.info.simulated)
+	if (!percent || percent >= 100 || !b->max_rate || e->nmi_source == IBS_NMI_ASSUMED ||
+	    e->sampling->info.simulated)
 		return;
 	allowed = percent / 100.0 * 1e9 / b->max_rate;
 	if (takes <= ALLOWANCE * allowed)
@@ -80,21 +79,44 @@ static __u64 longest_period(const struct sampling *s)
 	return max;
 }
 
+/* The period of an event when that of the first one is @first: all are raised in proportion, as far as they can be. */
+static __u64 period_of(const struct collector_event *e, __u64 first)
+{
+	const __u64 asked = e->sampling->info.period, floor = e->c->event[0].sampling->info.period;
+	const __u64 max = longest_period(e->sampling);
+	const double period = ceil((double)asked * first / (floor ?: 1) / GOVERNOR_ROUND);
+
+	if (first == floor || !asked)
+		return asked;
+	return e == e->c->event ? first : fmin(period * GOVERNOR_ROUND, max - max % GOVERNOR_ROUND);
+}
+
+static int set_periods(struct collector *c, __u64 first, struct err *err)
+{
+	int ret = 0;
+
+	for_each_event (e, c)
+		if (!ret && period_of(e, first) != sampler_period(e->sampling->sampler))
+			ret = sampler_set_period(e->sampling->sampler, period_of(e, first), err);
+	return ret;
+}
+
 int budget_open(struct collector *c, struct err *err)
 {
-	const struct sampling *sampling = &c->set.sampling;
+	const struct sampling *sampling = c->event[0].sampling;
 	struct budget *b = &c->budget;
-	struct ibs_meta_status *st = &c->status;
+	struct ibs_meta_status *st = &c->event[0].status;
 	struct governor_config config = {
 		.budget = c->set.max_overhead,
 		.floor = sampling->info.period,
 		.max = longest_period(sampling),
 		.bpf_max_ns = c->set.max_bpf_ns,
 		.rss_max = c->set.max_rss_bytes,
-		.n_cpus = sampler_counts(sampling->sampler)->n_cpus,
+		.n_cpus = c->n_events * sampler_counts(sampling->sampler)->n_cpus,
 	};
 	struct governor *governor;
 	__u64 *seen;
+	int ret;
 
 	/* an earlier collector, or this one before a reload, has needed a longer period */
 	if (st->period_asked == config.floor) {
@@ -104,7 +126,8 @@ int budget_open(struct collector *c, struct err *err)
 	}
 	if (!config.rss_max)
 		config.rss_max =
-			(sampling->opts.max_memory_bytes ?: SAMPLER_MAX_MEMORY) + RSS_BESIDES_MAPS;
+			c->n_events * (sampling->opts.max_memory_bytes ?: SAMPLER_MAX_MEMORY) +
+			RSS_BESIDES_MAPS;
 	governor = governor_new(&config);
 	seen = calloc(config.n_cpus, sizeof(*seen));
 	if (!governor || !seen) {
@@ -116,21 +139,21 @@ int budget_open(struct collector *c, struct err *err)
 	b->governor = governor;
 	b->seen = seen;
 	b->max_rate = read_sysctl("perf_event_max_sample_rate");
-	b->windows = b->window_runs = 0;
+	b->windows = 0;
 	b->timing = false;
-	b->unseen = st->unseen;
 	b->unseen_ops_s = 0;
-	if (governor_period(b->governor) != sampler_period(sampling->sampler)) {
-		int ret = sampler_set_period(sampling->sampler, governor_period(b->governor), err);
-
-		if (ret)
-			return ret;
-	}
+	ret = set_periods(c, governor_period(b->governor), err);
+	if (ret)
+		return ret;
 	b->cost_before_ns = st->overhead_ns;
 	b->rss_max = config.rss_max;
 	b->reported_ns = b->cost_ns = 0;
 	collector_calibrate(c);
-	check_allowance(c);
+	for_each_event (e, c) {
+		e->window_runs = 0;
+		e->unseen = e->status.unseen;
+		check_allowance(e);
+	}
 	work_limit_set_budget(&c->work, config.budget, sampler_n_cpus(sampling->sampler));
 	b->retry_s = 0;
 	b->reported_s = now_s();
@@ -142,31 +165,48 @@ int budget_open(struct collector *c, struct err *err)
 
 int budget_reopen(struct collector *c, bool *paused, struct err *err)
 {
-	struct sampler *sampler = c->set.sampling.sampler;
 	int ret;
 
 	*paused = collector_must_calibrate(c);
-	if (*paused)
-		sampler_stop(sampler);
+	for_each_event (e, c)
+		if (*paused)
+			sampler_stop(e->sampling->sampler);
 	ret = budget_open(c, err);
-	return ret ?: sampler_start(sampler, err);
+	for_each_event (e, c)
+		ret = ret ?: sampler_start(e->sampling->sampler, err);
+	return ret;
 }
 
 void budget_timed(struct collector *c, bool on)
 {
 	struct budget *b = &c->budget;
-	__u64 ns, runs;
 
-	if (sampler_run_time(c->set.sampling.sampler, &ns, &runs))
-		return;
-	if (!on && b->timing && ns >= b->timed_ns && runs > b->timed_runs) {
-		b->windows++;
-		b->window_runs = runs - b->timed_runs;
-		b->window_ns = (double)(ns - b->timed_ns) / b->window_runs;
+	for_each_event (e, c) {
+		__u64 ns, runs;
+
+		if (sampler_run_time(e->sampling->sampler, &ns, &runs))
+			continue;
+		if (!on && b->timing && ns >= e->timed_ns && runs > e->timed_runs) {
+			e->window_runs = runs - e->timed_runs;
+			e->window_ns = (double)(ns - e->timed_ns) / e->window_runs;
+		}
+		e->timed_ns = ns;
+		e->timed_runs = runs;
 	}
+	b->windows += !on && b->timing;
 	b->timing = on;
-	b->timed_ns = ns;
-	b->timed_runs = runs;
+}
+
+/* The event with the slowest program, of those whose window has enough runs. */
+static const struct collector_event *slowest(struct collector *c)
+{
+	const struct collector_event *slow = &c->event[0];
+
+	for_each_event (e, c)
+		if (e->window_runs >= GOVERNOR_BPF_RUNS &&
+		    (slow->window_runs < GOVERNOR_BPF_RUNS || e->window_ns > slow->window_ns))
+			slow = e;
+	return slow;
 }
 
 /* --- steps --- */
@@ -180,7 +220,7 @@ static void log_decision(struct collector *c, const struct governor_decision *d,
 	if (d->why == GOVERNOR_REASON_BPF_SLOW)
 		log_warn("sampling stopped: the BPF program takes %.0f ns on average, more than "
 			 "%.0f (--max-bpf-time); next try in %.0f s",
-			 b->window_ns, c->set.max_bpf_ns, d->retry_s);
+			 slowest(c)->window_ns, c->set.max_bpf_ns, d->retry_s);
 	else if (d->stop)
 		log_warn("sampling stopped: %s (overhead %.3f%%); next try in %.0f s", why, percent,
 			 d->retry_s);
@@ -196,24 +236,26 @@ static void log_decision(struct collector *c, const struct governor_decision *d,
 
 static int act(struct collector *c, const struct governor_decision *d, struct err *err)
 {
-	struct sampler *sampler = c->set.sampling.sampler;
+	struct ibs_meta_status *st = &c->event[0].status;
 	struct budget *b = &c->budget;
-	__u64 old = sampler_period(sampler);
+	__u64 old = sampler_period(c->event[0].sampling->sampler);
 	int ret = 0;
 
 	b->cost_ns = d->cost_ns;
 	if (d->changed) {
-		ret = sampler_set_period(sampler, d->period, err);
-		c->status.period_changes += !ret;
+		ret = set_periods(c, d->period, err);
+		st->period_changes += !ret;
 	}
-	if (d->stop)
-		sampler_stop(sampler);
-	if (d->start)
-		ret = ret ?: sampler_start(sampler, err);
+	for_each_event (e, c) {
+		if (d->stop)
+			sampler_stop(e->sampling->sampler);
+		if (d->start)
+			ret = ret ?: sampler_start(e->sampling->sampler, err);
+	}
 	if (d->trim)
 		malloc_trim(0);
 	if (d->why) {
-		c->status.governor_changes[d->why]++;
+		st->governor_changes[d->why]++;
 		log_decision(c, d, old);
 	}
 	b->retry_s = d->stop ? now_s() + d->retry_s : d->start ? 0 : b->retry_s;
@@ -227,7 +269,7 @@ static int act(struct collector *c, const struct governor_decision *d, struct er
 			err, -ENOMEM,
 			"resident memory is %.1f MiB, above --max-rss (%.0f MiB): exiting; the "
 			"next collector resumes the counters",
-			c->status.rss_bytes / 1048576.0, b->rss_max / 1048576.0);
+			st->rss_bytes / 1048576.0, b->rss_max / 1048576.0);
 	return ret;
 }
 
@@ -244,29 +286,41 @@ static __u64 work_of_others(const struct collector *c)
 int budget_step(struct collector *c, struct err *err)
 {
 	struct budget *b = &c->budget;
-	struct sampler *sampler = c->set.sampling.sampler;
-	const struct counts *counts = sampler_counts(sampler);
-	__u64 other_ns = work_of_others(c);
+	__u64 other_ns = work_of_others(c), *seen = b->seen;
 	struct governor_input in = {
 		.time_ns = clock_ns(CLOCK_MONOTONIC),
 		.seen = b->seen,
-		.throttled = sampler_throttled(sampler),
 		.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - other_ns,
 		.other_ns = other_ns,
-		.rss_bytes = c->status.rss_bytes,
+		.rss_bytes = c->event[0].status.rss_bytes,
 		.max_rate = b->max_rate,
-		.cpus = sampler_n_cpus(sampler),
-		.nmi_ns = b->nmi_ns,
-		.bpf_ns = bpf_ns(c),
+		.cpus = sampler_n_cpus(c->event[0].sampling->sampler),
 		.windows = b->windows,
-		.window_runs = b->window_runs,
-		.window_ns = b->window_ns,
+		.window_runs = slowest(c)->window_runs,
+		.window_ns = slowest(c)->window_ns,
 		.unseen_ops_s = b->unseen_ops_s,
 	};
 	struct governor_decision d;
+	double samples = 0;
 
-	for (unsigned int cpu = 0; cpu < counts->n_cpus; cpu++)
-		b->seen[cpu] = __atomic_load_n(&counts->state->cpu[cpu].seen, __ATOMIC_RELAXED);
+	/* the cost of a sample is the mean over those since the last step */
+	for_each_event (e, c) {
+		const struct counts *counts = sampler_counts(e->sampling->sampler);
+		__u64 sum = 0;
+		double n;
+
+		for (unsigned int cpu = 0; cpu < counts->n_cpus; cpu++)
+			sum += *seen++ =
+				__atomic_load_n(&counts->state->cpu[cpu].seen, __ATOMIC_RELAXED);
+		n = sum > e->seen ? sum - e->seen : 1e-3;
+		e->seen = sum;
+		in.throttled += sampler_throttled(e->sampling->sampler);
+		in.nmi_ns += n * e->nmi_ns;
+		in.bpf_ns += n * bpf_ns(e);
+		samples += n;
+	}
+	in.nmi_ns /= samples;
+	in.bpf_ns /= samples;
 	governor_step(b->governor, &in, &d);
 	return act(c, &d, err);
 }
@@ -281,7 +335,7 @@ static void watch_kernel(struct collector *c, double now_s)
 	b->next_rate_s = now_s + RATE_EVERY_S;
 	rate = read_sysctl("perf_event_max_sample_rate");
 	if (rate < b->max_rate && rate) {
-		c->status.kernel_lowered++;
+		c->event[0].status.kernel_lowered++;
 		log_warn("the kernel lowered kernel.perf_event_max_sample_rate to %llu from %llu, "
 			 "because interrupts take too long",
 			 rate, b->max_rate);
@@ -292,7 +346,7 @@ static void watch_kernel(struct collector *c, double now_s)
 void budget_status(struct collector *c, double now_s)
 {
 	struct budget *b = &c->budget;
-	struct ibs_meta_status *st = &c->status;
+	struct ibs_meta_status *st = &c->event[0].status;
 	double left = b->retry_s - now_s, passed = now_s - b->reported_s;
 
 	if (!b->governor)
@@ -300,10 +354,13 @@ void budget_status(struct collector *c, double now_s)
 	watch_kernel(c, now_s);
 	if (passed > 0.1) {
 		/* samples that the driver drops after their interrupt cost as well */
-		b->unseen_ops_s = st->pmu_exact && st->unseen > b->unseen
-					  ? (double)(st->unseen - b->unseen) * st->period / passed
-					  : 0;
-		b->unseen = st->unseen;
+		b->unseen_ops_s = 0;
+		for_each_event (e, c) {
+			if (e->status.pmu_exact && e->status.unseen > e->unseen)
+				b->unseen_ops_s += (double)(e->status.unseen - e->unseen) *
+						   st->period / passed;
+			e->unseen = e->status.unseen;
+		}
 		st->overhead_ppb =
 			(b->cost_ns - b->reported_ns) / passed / (st->cpus ? st->cpus : 1);
 		b->reported_ns = b->cost_ns;
@@ -312,11 +369,8 @@ void budget_status(struct collector *c, double now_s)
 	st->governor_state = b->state;
 	st->governor_reason = b->reason;
 	st->governor_retry_ns = b->retry_s && left > 0 ? clock_ns(CLOCK_BOOTTIME) + left * 1e9 : 0;
-	st->period_asked = c->set.sampling.info.period;
 	st->budget_ppb = c->set.max_overhead * 1e9;
 	st->overhead_ns = b->cost_before_ns + b->cost_ns;
-	st->nmi_ns = b->nmi_ns;
-	st->nmi_source = b->nmi_source;
 	st->kernel_rate = b->max_rate;
 	st->rss_max = b->rss_max;
 }
@@ -341,41 +395,49 @@ static unsigned int choose_cpu(const struct sampling *s)
 	return s->opts.cpus[0];
 }
 
-static void measure(struct collector *c)
+static void measure(struct collector_event *e)
 {
-	struct budget *b = &c->budget;
-	unsigned int cpu = choose_cpu(&c->set.sampling);
+	unsigned int cpu = choose_cpu(e->sampling);
 	struct sample_cost cost;
 	struct err why = { "" };
 
-	if (sample_cost_floor(&c->set.sampling.opts.attr, cpu, CALIBRATE_S, &cost, &why)) {
-		b->measured_ns = -1;
+	if (sample_cost_floor(&e->sampling->opts.attr, cpu, CALIBRATE_S, &cost, &why)) {
+		e->measured_ns = -1;
 		log_info("the cost of a sample without BPF cannot be measured (%s); assuming %d ns",
 			 why.text, NMI_ASSUMED_NS);
 		return;
 	}
-	b->measured_ns = cost.ns + cost.spread_ns; /* the upper end, to be safe */
-	log_info("measured %.0f ns (+-%.0f) per sample without BPF, on CPU %u", cost.ns,
-		 cost.spread_ns, cpu);
+	e->measured_ns = cost.ns + cost.spread_ns; /* the upper end, to be safe */
+	log_info("measured %.0f ns (+-%.0f) per sample of %s without BPF, on CPU %u", cost.ns,
+		 cost.spread_ns, e->sampling->event.pmu, cpu);
 }
 
-bool collector_must_calibrate(const struct collector *c)
+static bool must_measure(const struct collector_event *e)
 {
-	return !c->set.nmi_ns && !c->budget.measured_ns && c->status.nmi_source != IBS_NMI_MEASURED;
+	return !e->c->set.nmi_ns && !e->measured_ns && e->status.nmi_source != IBS_NMI_MEASURED;
+}
+
+bool collector_must_calibrate(struct collector *c)
+{
+	bool must = false;
+
+	for_each_event (e, c)
+		must |= must_measure(e);
+	return must;
 }
 
 void collector_calibrate(struct collector *c)
 {
-	struct budget *b = &c->budget;
-
-	b->nmi_ns = c->set.nmi_ns;
-	b->nmi_source = IBS_NMI_GIVEN;
-	if (c->set.nmi_ns)
-		return;
-	if (collector_must_calibrate(c))
-		measure(c);
-	else if (!b->measured_ns) /* an earlier collector has measured it */
-		b->measured_ns = c->status.nmi_ns;
-	b->nmi_ns = b->measured_ns > 0 ? b->measured_ns : NMI_ASSUMED_NS;
-	b->nmi_source = b->measured_ns > 0 ? IBS_NMI_MEASURED : IBS_NMI_ASSUMED;
+	for_each_event (e, c) {
+		e->nmi_ns = c->set.nmi_ns;
+		e->nmi_source = IBS_NMI_GIVEN;
+		if (c->set.nmi_ns)
+			continue;
+		if (must_measure(e))
+			measure(e);
+		else if (!e->measured_ns) /* an earlier collector has measured it */
+			e->measured_ns = e->status.nmi_ns;
+		e->nmi_ns = e->measured_ns > 0 ? e->measured_ns : NMI_ASSUMED_NS;
+		e->nmi_source = e->measured_ns > 0 ? IBS_NMI_MEASURED : IBS_NMI_ASSUMED;
+	}
 }

@@ -11,19 +11,13 @@
 #include "machine/clock_watch.h"
 #include "sampler/sampler.h"
 
-/* The governor, its input and its last decision. */
+/* The governor, its input and its last decision. It governs the period of the first event; others follow. */
 struct budget {
 	struct governor *governor; /* NULL: not yet */
-	__u64 *seen;		   /* of each CPU */
-	double nmi_ns;
-	enum ibs_nmi_source nmi_source;
-	double measured_ns; /* of it; 0: not tried yet, below 0: cannot be measured */
+	__u64 *seen;		   /* of each CPU, one event after the other */
 	__u64 max_rate, rss_max;
-	/* windows in which runs of the program were timed */
-	bool timing;
-	__u64 timed_ns, timed_runs, windows, window_runs;
-	double window_ns;
-	__u64 unseen;
+	bool timing; /* runs of the programs */
+	__u64 windows;
 	double unseen_ops_s;
 	enum governor_state state;
 	enum governor_reason reason;
@@ -33,22 +27,41 @@ struct budget {
 	double next_s; /* the next step */
 };
 
+/* An event, with what belongs to it alone. */
+struct collector_event {
+	struct collector *c;
+	struct sampling *sampling; /* of c->set */
+	struct pins *pins;
+	struct ibs_meta_status
+		status;	   /* what is of all events is up to date in that of the first */
+	__u64 stats_seen;  /* samples for which `status` has the time in the program */
+	__u64 off_pmu_ns;  /* for which the event was enabled but not on the PMU */
+	bool shared;	   /* and that time grows */
+	size_t unresolved; /* names of the selection that nothing has yet, as last logged */
+	double nmi_ns;
+	enum ibs_nmi_source nmi_source;
+	double measured_ns; /* of it; 0: not tried yet, below 0: cannot be measured */
+	__u64 seen, unseen; /* when the governor last took them in */
+	/* the last window in which runs of the program were timed */
+	__u64 timed_ns, timed_runs, window_runs;
+	double window_ns;
+};
+
 struct collector {
 	struct collector_opts opts;
+	struct collector_event event[COLLECTOR_EVENTS];
+	unsigned int n_events;
 	struct settings_source source;
 	struct collector_settings set;
 	struct live_options live;
 	unsigned int live_bits; /* enum sampler_live: set live since options were read */
 	struct ibs_push_counts pushed, pushed_before; /* before: of earlier collectors */
-	struct pins *pins;
-	struct control *control;     /* NULL: there is no socket */
-	struct control *users;	     /* the same of --user-socket */
-	struct cgroup_pattern *jobs; /* NULL: none */
-	bool running;		     /* was opened: options are no reason to end any more */
-	int broken; /* a negative errno: sampling cannot even resume with the old options */
+	struct control *control;		      /* NULL: there is no socket */
+	struct control *users;			      /* the same of --user-socket */
+	struct cgroup_pattern *jobs;		      /* NULL: none */
+	bool running; /* was opened: options are no reason to end any more */
+	int broken;   /* a negative errno: sampling cannot even resume with the old options */
 	struct err broken_err;
-	struct ibs_meta_status status;
-	__u64 stats_seen;    /* samples for which `status` has the time in the program */
 	__u64 cpu_before_ns; /* CPU time of earlier collectors; wraps, sums do not */
 	int stats_fd;	     /* -1: off */
 	double next_tick_s, next_stats_s, next_fold_s, next_follow_s;
@@ -59,10 +72,10 @@ struct collector {
 	double warned_s[IBS_WORK_N];
 	struct clock_watch clock;
 	bool clock_watched;
-	__u64 off_pmu_ns;  /* for which the event was enabled but not on the PMU */
-	bool shared;	   /* and that time grows */
-	size_t unresolved; /* names of the selection that nothing has yet, as last logged */
 };
+
+#define for_each_event(e, c) \
+	for (struct collector_event *e = (c)->event; e < (c)->event + (c)->n_events; e++)
 
 /* Sampling within a budget: feeds the governor and does what it decides. */
 
@@ -83,10 +96,10 @@ int budget_reopen(struct collector *c, bool *paused, struct err *err);
 /* To be called at budget.next_s. Return: 0; or a negative errno with @err: the collector has to end. */
 int budget_step(struct collector *c, struct err *err);
 
-/* Call it after runs of the program begin to be timed, and before that ends. */
+/* Call it after runs of the programs begin to be timed, and before that ends. */
 void budget_timed(struct collector *c, bool on);
 
-/* Fill in its part of c->status; the rest is up to date. */
+/* Fill in its part of the first event's status; the rest is up to date in those of all events. */
 void budget_status(struct collector *c, double now_s);
 
 void budget_close(struct collector *c);
@@ -94,25 +107,23 @@ void budget_close(struct collector *c);
 /* The cost of a sample without the program: given, measured or assumed. */
 
 /* Is collector_calibrate() going to measure? Nothing else may sample meanwhile. */
-bool collector_must_calibrate(const struct collector *c);
+bool collector_must_calibrate(struct collector *c);
 
-/* Set budget.nmi_ns, between sampling_open() and sampler_start(). It is measured once. */
+/* Set nmi_ns of all events, between sampling_open() and sampler_start(). It is measured once. */
 void collector_calibrate(struct collector *c);
 
-/* Notices clock changes, suspends and other users of the PMU; logs them and counts them in c->status. */
-
-/* To be called after each sampling_open(). */
+/*
+ * status_tick() notices clock changes, suspends and other users of the PMU, and logs and counts them. To be
+ * called after each sampling_open().
+ */
 void machine_watch_start(struct collector *c);
-
-/* To be called once a second: a shared PMU shows in what was missed since the last call. */
-void machine_watch(struct collector *c, const struct pmu_state *pmu);
 
 /* Names of groups, for readers that cannot find them out themselves. */
 
 /* Bring the pinned names up to date. */
-void collector_names_update(struct collector *c);
+void collector_names_update(struct collector_event *e);
 
-/* For sampler_fold_into(): another group whose series has the same labels. @arg: a struct collector */
+/* For sampler_fold_into(): another group whose series has the same labels. @arg: a struct collector_event */
 __u32 collector_heir(void *arg, __u32 slot);
 
 /* Sampling with other options, without losing counters. */
@@ -155,7 +166,7 @@ int status_update(struct collector *c, double now_s, struct err *err);
 int status_tick(struct collector *c, double now_s, struct err *err);
 
 /* Write the texts that change only when sampling begins, after sampling_open(). */
-void status_begin(struct collector *c);
+void status_begin(struct collector_event *e);
 /* Write what is set live. */
 void status_live(struct collector *c);
 

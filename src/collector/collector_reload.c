@@ -7,15 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 /*
  * What the program must be able to change while it samples: what has been changed live, and latency
  * and processes where it tests for them anyway. Everything else would cost each sample instructions.
  */
-static unsigned int live_bits(const struct collector *c)
+static unsigned int live_bits(const struct collector_event *e)
 {
-	const struct selection *sel = &c->set.sampling.opts.sel;
-	unsigned int bits = c->live_bits;
+	const struct selection *sel = &e->sampling->opts.sel;
+	unsigned int bits = e->c->live_bits;
 
 	if (sel->min_lat || sel->max_lat)
 		bits |= SAMPLER_LIVE_LATENCY;
@@ -25,9 +26,9 @@ static unsigned int live_bits(const struct collector *c)
 }
 
 /* Sampling has not begun, so all counts are those of earlier collectors. */
-static int log_adopted(struct collector *c, struct err *err)
+static int log_adopted(struct collector_event *e, const char *dir, struct err *err)
 {
-	struct sampler *sampler = c->set.sampling.sampler;
+	struct sampler *sampler = e->sampling->sampler;
 	struct pmu_state pmu;
 	struct ledger l;
 	int ret;
@@ -36,32 +37,81 @@ static int log_adopted(struct collector *c, struct err *err)
 		return 0;
 	ret = sampler_ledger(sampler, &l, &pmu, err);
 	if (!ret)
-		log_info("resuming counters pinned in %s: %llu samples seen, %llu unseen",
-			 c->set.pin_dir, (unsigned long long)l.seen, (unsigned long long)l.unseen);
-	c->stats_seen = l.seen;
+		log_info("resuming counters pinned in %s: %llu samples seen, %llu unseen", dir,
+			 (unsigned long long)l.seen, (unsigned long long)l.unseen);
+	e->stats_seen = l.seen;
 	return ret;
+}
+
+/* The second event has its pins in a directory below the first one's. */
+static int open_second_pins(struct collector *c, struct err *err)
+{
+	char dir[sizeof(c->set.pin_dir) + sizeof(IBS_PIN_SECOND) + 1];
+
+	snprintf(dir, sizeof(dir), "%s/" IBS_PIN_SECOND, c->set.pin_dir);
+	if (c->event[1].pins || (c->n_events == 1 && access(dir, F_OK)))
+		return 0;
+	return pins_open(dir, c->set.pin_mode, &c->event[1].pins, err);
+}
+
+/* Of an earlier collector, when there is one event: readers would take them for counters that stand still. */
+static int remove_second_pins(struct collector *c, struct err *err)
+{
+	struct pins **pins = &c->event[1].pins;
+	int ret = open_second_pins(c, err);
+
+	if (*pins)
+		pins_remove(*pins);
+	pins_close(*pins);
+	*pins = NULL;
+	return ret;
+}
+
+static int begin_event(struct collector_event *e, struct err *err)
+{
+	struct sampling *sampling = e->sampling;
+	int ret;
+
+	sampling->opts.pins = e->pins;
+	sampling->opts.count_ops = true;
+	sampling->opts.sel.live = live_bits(e);
+	ret = sampling_open(sampling, err);
+	if (ret)
+		return ret;
+	sampler_fold_into(sampling->sampler, collector_heir, e);
+	status_begin(e);
+	return log_adopted(e, pins_dir(e->pins), err);
 }
 
 int collector_begin(struct collector *c, struct err *err)
 {
-	struct sampling *sampling = &c->set.sampling;
 	int ret;
 
-	sampling->opts.pins = c->pins;
-	sampling->opts.count_ops = true;
-	sampling->opts.sel.live = live_bits(c);
-	ret = sampling_open(sampling, err);
+	c->n_events = settings_n_events(&c->set);
+	for (unsigned int i = 0; i < COLLECTOR_EVENTS; i++) {
+		c->event[i].c = c;
+		c->event[i].sampling = &c->set.sampling[i];
+	}
+	ret = c->n_events > 1 ? open_second_pins(c, err) : 0;
+	for_each_event (e, c)
+		ret = ret ?: begin_event(e, err);
 	if (ret)
 		return ret;
-	sampler_fold_into(sampling->sampler, collector_heir, c);
-	status_begin(c);
 	status_live(c);
 	machine_watch_start(c);
 	c->next_follow_s = 0;
-	ret = log_adopted(c, err);
-	ret = ret ?: budget_open(c, err);
-	ret = ret ?: sampler_start(sampling->sampler, err);
+	ret = budget_open(c, err);
+	for_each_event (e, c)
+		ret = ret ?: sampler_start(e->sampling->sampler, err);
+	if (!ret && c->n_events == 1)
+		ret = remove_second_pins(c, err);
 	return ret ?: status_update(c, now_s(), err);
+}
+
+static void release(struct collector_settings *s)
+{
+	for (int i = 0; i < COLLECTOR_EVENTS; i++)
+		sampling_release(&s->sampling[i]);
 }
 
 int collector_replace(struct collector *c, struct collector_settings *fresh, bool *usage,
@@ -74,23 +124,24 @@ int collector_replace(struct collector *c, struct collector_settings *fresh, boo
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(now_s() * 1e6));
 	if (c->opts.closing)
 		c->opts.closing();
-	sampler_stop(c->set.sampling.sampler);
+	for_each_event (e, c)
+		sampler_stop(e->sampling->sampler);
 	status_update(c, now_s(), err);
-	sampling_release(&c->set.sampling);
+	release(&c->set);
 	old = c->set;
 	strcpy(fresh->control, old.control);
 	old.extra = fresh->extra;
 	c->set = *fresh;
 	c->set.extra = extra;
-	sampling_moved(&c->set.sampling);
+	settings_moved(&c->set);
 	ret = collector_begin(c, err);
 	if (ret) {
-		*usage = c->set.sampling.usage;
-		sampling_close(&c->set.sampling);
-		free(old.extra);
+		*usage = settings_usage(&c->set);
+		c->set.extra = old.extra;
+		settings_close(&c->set);
 		c->set = old;
 		c->set.extra = extra;
-		sampling_moved(&c->set.sampling);
+		settings_moved(&c->set);
 		c->broken = collector_begin(c, &c->broken_err);
 	} else {
 		settings_close(&old);
@@ -111,10 +162,10 @@ static int parse_again(struct collector *c, struct collector_settings *out, bool
 		return ret;
 	if (strcmp(out->pin_dir, c->set.pin_dir))
 		return err_set(err, -EINVAL, "--pin-dir cannot be changed without a restart");
-	if (out->sampling.select.explain)
+	if (out->sampling[0].select.explain)
 		return err_set(err, -EINVAL, "--explain cannot be given to a running collector");
-	ret = sampling_prepare(&out->sampling, err);
-	*usage = out->sampling.usage;
+	ret = settings_prepare(out, err);
+	*usage = settings_usage(out);
 	return ret;
 }
 
@@ -136,14 +187,14 @@ int reload_options(struct collector *c, bool *usage, struct err *err)
 			ret = collector_replace(c, &fresh, usage, err);
 	}
 	if (!ret) {
-		c->status.reloads++;
+		c->event[0].status.reloads++;
 		free(old.config_text);
 		log_info("options reloaded");
 		return 0;
 	}
 	log_set_verbose(verbose);
 	log_error("options not reloaded: %s", err->text);
-	c->status.config_errors++;
+	c->event[0].status.config_errors++;
 	c->live_bits = bits;
 	free(c->source.config_text);
 	c->source = old;

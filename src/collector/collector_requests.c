@@ -131,21 +131,40 @@ static enum control_result reopen(struct collector *c, struct collector_settings
 	c->live_bits |= sampling_change_needs(plan->change);
 	if (collector_replace(c, fresh, &usage, err))
 		return failed(usage);
-	*how = sampler_adopted(c->set.sampling.sampler) ? "reopened: sampling paused for a moment"
-							: "reopened: counters start from zero";
+	*how = "reopened: sampling paused for a moment";
+	for_each_event (e, c)
+		if (!sampler_adopted(e->sampling->sampler))
+			*how = "reopened: counters start from zero";
 	return CONTROL_OK;
+}
+
+/* sampling_change() of all events, or of none. */
+static int change_all(struct collector *c, struct collector_settings *fresh, unsigned int what,
+		      struct err *err)
+{
+	struct err again;
+	unsigned int i;
+	int ret = 0;
+
+	if (settings_n_events(fresh) != c->n_events)
+		return 1;
+	for (i = 0; !ret && i < c->n_events; i++)
+		ret = sampling_change(&c->set.sampling[i], &fresh->sampling[i], what, err);
+	if (ret)
+		for (i--; i-- > 0;)
+			sampling_change(&c->set.sampling[i], &fresh->sampling[i], what, &again);
+	return ret;
 }
 
 /* As reopen(), but without it where possible. */
 static enum control_result apply(struct collector *c, struct collector_settings *fresh,
 				 const struct change *plan, const char **how, struct err *err)
 {
-	struct sampling *now = &c->set.sampling;
 	bool usage, paused = false;
 	int ret = 1;
 
 	if (!plan->reopen)
-		ret = plan->change ? sampling_change(now, &fresh->sampling, plan->change, err) : 0;
+		ret = plan->change ? change_all(c, fresh, plan->change, err) : 0;
 	if (ret > 0)
 		return reopen(c, fresh, plan, how, err);
 	if (!ret) {
@@ -154,7 +173,7 @@ static enum control_result apply(struct collector *c, struct collector_settings 
 		c->broken = ret;
 		c->broken_err = *err;
 	}
-	usage = fresh->sampling.usage;
+	usage = settings_usage(fresh);
 	settings_close(fresh);
 	*how = paused ? "changed: sampling paused while the cost of a sample was measured"
 		      : "changed while sampling";
@@ -197,8 +216,8 @@ static enum control_result change(struct collector *c, struct live_options *next
 	}
 	if (settings_parse(&c->source, next, &fresh, err)) {
 		settings_close(&fresh);
-	} else if (sampling_prepare(&fresh.sampling, err)) {
-		result = failed(fresh.sampling.usage);
+	} else if (settings_prepare(&fresh, err)) {
+		result = failed(settings_usage(&fresh));
 		settings_close(&fresh);
 	} else {
 		c->live = *next; /* status_live() of a reopened sampler shows it */
@@ -214,14 +233,14 @@ static enum control_result change(struct collector *c, struct live_options *next
 	}
 	live_options_free(&old);
 	c->live = *next;
-	c->status.live_changes++;
+	c->event[0].status.live_changes++;
 	status_live(c);
 	status_update(c, now_s(), err);
 	log_copy_to(NULL);
 	log_change(r, how);
 	fprintf(out, "%s\n", how);
-	if (c->status.unresolved)
-		fprintf(out, "waiting for: %s\n", pins_meta(c->pins)->unresolved);
+	if (c->event[0].status.unresolved)
+		fprintf(out, "waiting for: %s\n", pins_meta(c->event[0].pins)->unresolved);
 	return CONTROL_OK;
 }
 
@@ -269,7 +288,7 @@ static int check_names_exist(struct collector *c, const struct control_request *
 
 	if (!opts.n_cgroups && !opts.n_containers)
 		return 0;
-	cgroup_source_of_tree(&src, c->set.sampling.tree, c->set.sampling.names);
+	cgroup_source_of_tree(&src, c->set.sampling[0].tree, c->set.sampling[0].names);
 	ret = cgroup_select_open(&src, &opts, &select, err);
 	cgroup_select_close(select);
 	if (ret == -ENOENT) {
@@ -387,32 +406,33 @@ static enum control_result ledger(struct collector *c, const struct control_requ
 
 	if (want_json(r, &json, err))
 		return CONTROL_USAGE;
-	if (sampler_ledger(c->set.sampling.sampler, &l, &pmu, err))
-		return CONTROL_FAILED;
-	if (json)
-		return ledger_print_json(out, &l, err) ? CONTROL_FAILED : CONTROL_OK;
-	ledger_print(out, &l);
-	fputc('\n', out);
+	for_each_event (e, c)
+		if (sampler_ledger(e->sampling->sampler, &l, &pmu, err) ||
+		    ledger_print_line(out, c->n_events > 1 ? e->sampling->event.pmu : NULL, &l,
+				      json, err))
+			return CONTROL_FAILED;
 	return CONTROL_OK;
 }
 
 static enum control_result status(struct collector *c, const struct control_request *r, FILE *out,
 				  struct err *err)
 {
-	struct ibs_meta meta;
-	struct snapshot now;
+	struct collector_state of[COLLECTOR_EVENTS] = {};
+	unsigned int n = 0;
 	bool json;
 	int ret;
 
 	if (want_json(r, &json, err))
 		return CONTROL_USAGE;
 	ret = status_update(c, now_s(), err);
-	meta = *pins_meta(c->pins);
-	ret = ret ?: sampler_snapshot(c->set.sampling.sampler, &now, err);
-	if (ret)
-		return CONTROL_FAILED;
-	ret = c->opts.print_status(out, json, &meta, &now, err);
-	snapshot_free(&now);
+	for_each_event (e, c) {
+		of[n].meta = *pins_meta(e->pins);
+		ret = ret ?: sampler_snapshot(e->sampling->sampler, &of[n].now, err);
+		n++;
+	}
+	ret = ret ?: c->opts.print_status(out, json, of, n, err);
+	while (n-- > 0)
+		snapshot_free(&of[n].now);
 	return ret ? CONTROL_FAILED : CONTROL_OK;
 }
 

@@ -164,8 +164,8 @@ static size_t option_sets(const struct settings_source *src, struct collector_se
 			  struct option_set *out)
 {
 	const struct option_set own[] = {
-		{ "Sampling", sampling_options, sampling_n_options, &s->sampling },
-		{ "Selection", select_option_rows, select_option_n_rows, &s->sampling.select },
+		{ "Sampling", sampling_options, sampling_n_options, &s->sampling[0] },
+		{ "Selection", select_option_rows, select_option_n_rows, &s->sampling[0].select },
 		{ "Operation", ROWS(operation_rows), s },
 		{ "Control socket", ROWS(control_rows), s },
 		{ "Resource limits", ROWS(limit_rows), s },
@@ -193,7 +193,7 @@ int settings_read_config(struct settings_source *src, struct err *err)
 /* With -F the kernel chooses the period, so there is nothing to govern. */
 static int check_budget(struct collector_settings *s, struct err *err)
 {
-	if (!s->sampling.event.rate.has_freq && !s->sampling.rate.has_freq)
+	if (!s->sampling[0].event.rate.has_freq && !s->sampling[0].rate.has_freq)
 		return 0;
 	if (s->overhead_given && s->max_overhead)
 		return err_set(err, -EINVAL,
@@ -217,19 +217,21 @@ static int check_users(struct collector_settings *s, struct err *err)
 			       "--pin-mode %04o lets all users read all counters, so --user-socket "
 			       "protects nothing: use 0600, or 0640 for a group",
 			       s->pin_mode);
-	if (users && !(labels_by(s->sampling.labels) & IBS_BY_CGROUP))
+	if (users && !(labels_by(s->sampling[0].labels) & IBS_BY_CGROUP))
 		return err_set(err, -EINVAL,
 			       "--user-socket needs counters of cgroups: add cgroup, container or "
 			       "pod to --by");
 	return 0;
 }
 
-static void set_defaults(struct collector_settings *s)
+static void set_defaults(struct collector_settings *s, unsigned int nth_event)
 {
 	memset(s, 0, sizeof(*s));
-	sampling_init(&s->sampling);
-	s->sampling.labels = LABELS_SERVED;
-	s->sampling.wait_for_names = true;
+	sampling_init(&s->sampling[0]);
+	s->sampling[0].labels = LABELS_SERVED;
+	s->sampling[0].wait_for_names = true;
+	s->sampling[0].takes_two = true;
+	s->sampling[0].nth_event = nth_event;
 	s->pin_mode = PIN_MODE_DEFAULT;
 	s->grace_s = GRACE_S;
 	s->max_overhead = MAX_OVERHEAD;
@@ -241,21 +243,15 @@ static void set_defaults(struct collector_settings *s)
 	log_set_verbose(false);
 }
 
-static int check(const struct settings_source *src, struct collector_settings *s, struct err *err)
-{
-	int ret = src->extra && src->extra->check ? src->extra->check(s, err) : 0;
-
-	return ret ?: check_users(s, err) ?: check_budget(s, err) ?: sampling_filter(&s->sampling, err);
-}
-
-int settings_parse(const struct settings_source *src, const struct live_options *live,
-		   struct collector_settings *s, struct err *err)
+/* With one of the events, in sampling[0]. */
+static int parse_event(const struct settings_source *src, const struct live_options *live,
+		       unsigned int nth_event, struct collector_settings *s, struct err *err)
 {
 	struct option_set sets[SETS_MAX];
 	size_t n;
 	int ret = 0;
 
-	set_defaults(s);
+	set_defaults(s, nth_event);
 	s->extra = src->extra ? calloc(1, src->extra->size) : NULL;
 	if (src->extra && !s->extra)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -267,7 +263,7 @@ int settings_parse(const struct settings_source *src, const struct live_options 
 	s->config = options_config(src->argc, src->argv);
 	if (s->config)
 		ret = options_text(s->config, src->config_text, src->config_size, sets, n, err);
-	s->sampling.events[0] = 0; /* -e of the command line replaces that of the file */
+	s->sampling[0].events[0] = 0; /* -e of the command line replaces that of the file */
 	ret = ret ?: options_parse(src->argc, src->argv, sets, n, err);
 	if (!ret && optind < src->argc)
 		ret = err_set(err, -EINVAL,
@@ -276,7 +272,48 @@ int settings_parse(const struct settings_source *src, const struct live_options 
 	for (size_t i = 0; i < n; i++)
 		sets[i].skip = NULL;
 	ret = ret ?: live_options_apply(live, sets, n, err);
-	return ret ?: check(src, s, err);
+	return ret ?: check_users(s, err) ?: check_budget(s, err) ?: sampling_filter(&s->sampling[0], err);
+}
+
+int settings_parse(const struct settings_source *src, const struct live_options *live,
+		   struct collector_settings *s, struct err *err)
+{
+	int ret = parse_event(src, live, 0, s, err);
+
+	if (!ret && settings_n_events(s) > 1) {
+		const bool fetch = sampling_of_fetch(&s->sampling[0]);
+		struct collector_settings other;
+
+		ret = parse_event(src, live, 1, &other, err);
+		s->sampling[fetch] = s->sampling[0];
+		s->sampling[!fetch] = other.sampling[0];
+		settings_moved(s);
+		s->max_overhead = other.max_overhead ? s->max_overhead : 0;
+		free(other.extra);
+	}
+	if (!ret && src->extra && src->extra->check)
+		ret = src->extra->check(s, err);
+	return ret;
+}
+
+void settings_moved(struct collector_settings *s)
+{
+	for (unsigned int i = 0; i < settings_n_events(s); i++)
+		sampling_moved(&s->sampling[i]);
+}
+
+int settings_prepare(struct collector_settings *s, struct err *err)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; !ret && i < settings_n_events(s); i++)
+		ret = sampling_prepare(&s->sampling[i], err);
+	return ret;
+}
+
+bool settings_usage(const struct collector_settings *s)
+{
+	return s->sampling[0].usage || s->sampling[1].usage;
 }
 
 const struct option_row *settings_find_option(const struct settings_source *src, const char *name)
@@ -306,7 +343,8 @@ void settings_command_line(const struct settings_source *src, char *out, size_t 
 
 void settings_close(struct collector_settings *s)
 {
-	sampling_close(&s->sampling);
+	for (int i = 0; i < COLLECTOR_EVENTS; i++)
+		sampling_close(&s->sampling[i]);
 	free(s->extra);
 	s->extra = NULL;
 }

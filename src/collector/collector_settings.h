@@ -62,11 +62,15 @@ struct collector_extra {
 	int (*check)(struct collector_settings *set, struct err *err);
 };
 
-struct snapshot;
+/* An event of a running collector; @meta was read before @now. */
+struct collector_state {
+	struct ibs_meta meta;
+	struct snapshot now;
+};
 
-/* Answers `ibscope ctl status`; @meta was read before @now. Return: 0 or a negative errno with @err. */
-typedef int collector_print_status(FILE *f, bool json, const struct ibs_meta *meta,
-				   const struct snapshot *now, struct err *err);
+/* Answers `ibscope ctl status`. Return: 0 or a negative errno with @err. */
+typedef int collector_print_status(FILE *f, bool json, const struct collector_state *of,
+				   unsigned int n, struct err *err);
 
 struct collector_opts {
 	int argc;
@@ -77,9 +81,11 @@ struct collector_opts {
 	void (*closing)(void);
 };
 
+#define COLLECTOR_EVENTS 2
+
 struct collector_settings {
-	struct sampling sampling;
-	const char *config; /* NULL: none */
+	struct sampling sampling[COLLECTOR_EVENTS]; /* the first is of ibs_op, if there are two */
+	const char *config;			    /* NULL: none */
 	bool config_check, unpin;
 	char pin_dir[256];
 	mode_t pin_mode;
@@ -116,6 +122,16 @@ int settings_read_config(struct settings_source *src, struct err *err);
  */
 int settings_parse(const struct settings_source *src, const struct live_options *live,
 		   struct collector_settings *out, struct err *err);
+
+static inline unsigned int settings_n_events(const struct collector_settings *s)
+{
+	return s->sampling[0].n_events == COLLECTOR_EVENTS ? COLLECTOR_EVENTS : 1;
+}
+
+/* As sampling_moved(), sampling_prepare() and sampling.usage, of all events. */
+void settings_moved(struct collector_settings *s);
+int settings_prepare(struct collector_settings *s, struct err *err);
+bool settings_usage(const struct collector_settings *s);
 
 /* NULL: there is no option of that name. */
 const struct option_row *settings_find_option(const struct settings_source *src, const char *name);

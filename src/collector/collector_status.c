@@ -60,13 +60,13 @@ static void toggle_stats(struct collector *c, double now_s)
 }
 
 /* All new samples count with the mean of the runs that were timed. */
-static void add_bpf_time(struct collector *c, __u64 seen)
+static void add_bpf_time(struct collector_event *e, __u64 seen)
 {
-	struct ibs_meta_status *st = &c->status;
-	__u64 ns, runs, new_samples = seen - c->stats_seen;
+	struct ibs_meta_status *st = &e->status;
+	__u64 ns, runs, new_samples = seen - e->stats_seen;
 
-	c->stats_seen = seen;
-	if (sampler_run_time(c->set.sampling.sampler, &ns, &runs) || !runs)
+	e->stats_seen = seen;
+	if (sampler_run_time(e->sampling->sampler, &ns, &runs) || !runs)
 		return;
 	st->bpf_runs += new_samples;
 	st->bpf_ns += (double)ns / runs * new_samples;
@@ -81,7 +81,7 @@ static const char *const work_helps[] = {
 /* CPU time by what it was spent on; the first part is all that the others do not account for. */
 static void work_status(struct collector *c)
 {
-	struct ibs_meta_status *st = &c->status;
+	struct ibs_meta_status *st = &c->event[0].status;
 	__u64 others = 0;
 
 	for (int i = 0; i < IBS_WORK_N; i++) {
@@ -124,25 +124,81 @@ static void add_pushed(struct ibs_push_counts *to, const struct ibs_push_counts 
 	to->collectors = a->collectors + sign * b->collectors;
 }
 
-static int update(struct collector *c, double now_s, bool ticks, struct err *err)
+/* Of all CPUs between two ticks. Another user of the PMU takes a CPU for some milliseconds at least. */
+#define SHARED_MIN_NS 1000000
+
+void machine_watch_start(struct collector *c)
 {
-	struct sampling *sampling = &c->set.sampling;
-	struct ibs_meta *meta = pins_meta(c->pins);
-	struct ibs_meta_status *st = &c->status;
+	struct clock_reading now;
+
+	/* not again on a reload, so that changes during it are noticed */
+	if (!c->clock_watched) {
+		clock_read(&now);
+		clock_watch_start(&c->clock, &now);
+		c->clock_watched = true;
+	}
+	for_each_event (e, c)
+		e->off_pmu_ns = e->status.enabled_ns - e->status.running_ns;
+}
+
+static void watch_clocks(struct collector *c)
+{
+	struct err err;
+	struct clock_reading now;
+	struct clock_change change;
+
+	clock_read(&now);
+	if (!clock_watch_check(&c->clock, &now, &change))
+		return;
+	if (change.step_ns) {
+		c->event[0].status.clock_steps++;
+		log_info("the clock was set by %+.3f s; counters are not affected",
+			 change.step_ns / 1e9);
+	}
+	if (!change.slept_ns)
+		return;
+	c->event[0].status.suspends++;
+	log_info("the machine was suspended for %.3f s; restarting the events",
+		 change.slept_ns / 1e9);
+	for_each_event (e, c)
+		if (sampler_restart(e->sampling->sampler, &err))
+			log_warn("%s; trying again in a second", err.text);
+}
+
+/* Once a second: a shared PMU shows in what was missed since the last call. */
+static void watch_pmu(struct collector_event *e, const struct pmu_state *pmu)
+{
+	struct err err;
+	__u64 off = pmu->enabled_ns - pmu->running_ns;
+	bool shared = off > e->off_pmu_ns + SHARED_MIN_NS;
+
+	if (shared && !e->shared) {
+		e->status.pmu_shared++;
+		log_warn("another user of %s (perf, another ibscope) shares the PMU; nothing is "
+			 "sampled while it has its turn",
+			 e->sampling->event.pmu);
+	} else if (!shared && e->shared) {
+		log_info("the PMU is no longer shared");
+		if (sampler_pmu_alone(e->sampling->sampler, &err))
+			log_warn("%s", err.text);
+	}
+	e->shared = shared;
+	e->off_pmu_ns = off;
+}
+
+/* What is of this event alone. Return: 0 or a negative errno with @err. */
+static int update_event(struct collector_event *e, bool ticks, struct err *err)
+{
+	struct ibs_meta_status *st = &e->status;
 	struct pmu_state pmu;
 	struct ledger ledger;
-	char unresolved[sizeof(meta->unresolved)] = "";
-	int ret = sampler_ledger(sampling->sampler, &ledger, &pmu, err);
+	int ret = sampler_ledger(e->sampling->sampler, &ledger, &pmu, err);
 
 	if (ret)
 		return ret;
-	if (ticks) {
-		machine_watch(c, &pmu);
-		warn_of_delays(c, now_s);
-	}
-	toggle_stats(c, now_s);
-	add_bpf_time(c, ledger.seen);
-	st->time_ns = clock_ns(CLOCK_BOOTTIME);
+	if (ticks)
+		watch_pmu(e, &pmu);
+	add_bpf_time(e, ledger.seen);
 	st->pmu_samples = ledger.pmu_samples;
 	st->unseen = ledger.unseen;
 	st->pmu_exact = ledger.pmu_exact;
@@ -157,18 +213,62 @@ static int update(struct collector *c, double now_s, bool ticks, struct err *err
 	st->cpus_went = pmu.went;
 	st->cpus_came = pmu.came;
 	st->cpus = pmu.cpus;
+	st->period = sampler_period(e->sampling->sampler);
+	st->period_asked = e->sampling->info.period;
+	st->memory_bytes = sampler_memory_used(e->sampling->sampler)->total;
+	st->nmi_ns = e->nmi_ns;
+	st->nmi_source = e->nmi_source;
+	return 0;
+}
+
+/* The status of an event, with what is of all in that of the first one. */
+static struct ibs_meta_status whole_status(const struct collector_event *e)
+{
+	struct ibs_meta_status own = e->status, st = e->c->event[0].status;
+
+#define OWN(member) st.member = own.member
+	OWN(pmu_samples), OWN(unseen), OWN(pmu_exact);
+	OWN(dropped), OWN(dropped_known), OWN(undelivered), OWN(undelivered_known);
+	OWN(counted), OWN(enabled_ns), OWN(running_ns), OWN(throttled), OWN(pmu_shared);
+	OWN(cpus_went), OWN(cpus_came), OWN(cpus);
+	OWN(bpf_ns), OWN(bpf_runs), OWN(nmi_ns), OWN(nmi_source);
+	OWN(period), OWN(period_asked), OWN(memory_bytes), OWN(folded), OWN(displaced);
+#undef OWN
+	return st;
+}
+
+static int update(struct collector *c, double now_s, bool ticks, struct err *err)
+{
+	struct ibs_meta_status *st = &c->event[0].status;
+	int ret = 0;
+
+	if (ticks) {
+		watch_clocks(c);
+		warn_of_delays(c, now_s);
+	}
+	toggle_stats(c, now_s);
+	for_each_event (e, c)
+		ret = ret ?: update_event(e, ticks, err);
+	if (ret)
+		return ret;
+	st->time_ns = clock_ns(CLOCK_BOOTTIME);
 	st->cpu_ns = c->cpu_before_ns + cpu_time_ns();
 	st->rss_bytes = rss_bytes();
-	st->period = sampler_period(sampling->sampler);
-	st->memory_bytes = sampler_memory_used(sampling->sampler)->total;
 	budget_status(c, now_s);
 	work_status(c);
 	add_pushed(&st->push, &c->pushed_before, 1, &c->pushed);
-	st->unresolved = sampling_unresolved(sampling, unresolved, sizeof(unresolved));
-	pins_write_begin(&meta->seq);
-	meta->status = *st;
-	memcpy(meta->unresolved, unresolved, sizeof(unresolved));
-	pins_write_end(&meta->seq);
+	for_each_event (e, c) {
+		struct ibs_meta *meta = pins_meta(e->pins);
+		char unresolved[sizeof(meta->unresolved)] = "";
+
+		e->status = whole_status(e);
+		e->status.unresolved =
+			sampling_unresolved(e->sampling, unresolved, sizeof(unresolved));
+		pins_write_begin(&meta->seq);
+		meta->status = e->status;
+		memcpy(meta->unresolved, unresolved, sizeof(unresolved));
+		pins_write_end(&meta->seq);
+	}
 	return 0;
 }
 
@@ -182,22 +282,30 @@ int status_tick(struct collector *c, double now_s, struct err *err)
 	return update(c, now_s, true, err);
 }
 
-void status_begin(struct collector *c)
+/* Sums of earlier collectors, which the status of the first event has. */
+static void resume_sums(struct collector *c)
 {
-	const struct sampling *sampling = &c->set.sampling;
-	struct ibs_meta *meta = pins_meta(c->pins);
+	const struct ibs_meta_status *st = &c->event[0].status;
+
+	c->cpu_before_ns = st->cpu_ns - cpu_time_ns();
+	add_pushed(&c->pushed_before, &st->push, -1, &c->pushed);
+	for (int i = 0; i < IBS_WORK_N; i++) {
+		c->work_before_ns[i] = st->work_ns[i] - c->work.part[i].ns;
+		c->delayed_before_ns[i] = st->work_delayed_ns[i] - c->work.part[i].delayed_ns;
+	}
+}
+
+void status_begin(struct collector_event *e)
+{
+	const struct sampling *sampling = e->sampling;
+	struct ibs_meta *meta = pins_meta(e->pins);
+	struct collector *c = e->c;
 	char selection[sizeof(meta->selection)];
 
-	/* sums of earlier collectors */
-	c->status = meta->status;
-	c->cpu_before_ns = meta->status.cpu_ns - cpu_time_ns();
-	add_pushed(&c->pushed_before, &meta->status.push, -1, &c->pushed);
-	c->stats_seen = 0;
-	for (int i = 0; i < IBS_WORK_N; i++) {
-		c->work_before_ns[i] = meta->status.work_ns[i] - c->work.part[i].ns;
-		c->delayed_before_ns[i] =
-			meta->status.work_delayed_ns[i] - c->work.part[i].delayed_ns;
-	}
+	e->status = meta->status;
+	e->stats_seen = 0;
+	if (e == c->event)
+		resume_sums(c);
 	settings_command_line(&c->source, selection, sizeof(selection));
 	pins_write_begin(&meta->seq);
 	snprintf(meta->version, sizeof(meta->version), "%s", IBSCOPE_VERSION);
@@ -247,86 +355,23 @@ static void live_text(const struct live_options *l, char *out, size_t size)
 
 void status_live(struct collector *c)
 {
-	struct ibs_meta *meta = pins_meta(c->pins);
-	char text[sizeof(meta->live)] = "";
+	for_each_event (e, c) {
+		struct ibs_meta *meta = pins_meta(e->pins);
+		char text[sizeof(meta->live)] = "";
 
-	live_text(&c->live, text, sizeof(text));
-	pins_write_begin(&meta->seq);
-	memcpy(meta->live, text, sizeof(text));
-	snprintf(meta->control, sizeof(meta->control), "%s", c->control ? c->set.control : "");
-	pins_write_end(&meta->seq);
-}
-
-/* Of all CPUs between two ticks. Another user of the PMU takes a CPU for some milliseconds at least. */
-#define SHARED_MIN_NS 1000000
-
-void machine_watch_start(struct collector *c)
-{
-	const struct ibs_meta_status *st = &c->status;
-	struct clock_reading now;
-
-	/* not again on a reload, so that changes during it are noticed */
-	if (!c->clock_watched) {
-		clock_read(&now);
-		clock_watch_start(&c->clock, &now);
-		c->clock_watched = true;
+		live_text(&c->live, text, sizeof(text));
+		pins_write_begin(&meta->seq);
+		memcpy(meta->live, text, sizeof(text));
+		snprintf(meta->control, sizeof(meta->control), "%s",
+			 c->control ? c->set.control : "");
+		pins_write_end(&meta->seq);
 	}
-	c->off_pmu_ns = st->enabled_ns - st->running_ns;
-}
-
-static void watch_clocks(struct collector *c)
-{
-	struct err err;
-	struct clock_reading now;
-	struct clock_change change;
-
-	clock_read(&now);
-	if (!clock_watch_check(&c->clock, &now, &change))
-		return;
-	if (change.step_ns) {
-		c->status.clock_steps++;
-		log_info("the clock was set by %+.3f s; counters are not affected",
-			 change.step_ns / 1e9);
-	}
-	if (!change.slept_ns)
-		return;
-	c->status.suspends++;
-	log_info("the machine was suspended for %.3f s; restarting the events",
-		 change.slept_ns / 1e9);
-	if (sampler_restart(c->set.sampling.sampler, &err))
-		log_warn("%s; trying again in a second", err.text);
-}
-
-static void watch_pmu(struct collector *c, const struct pmu_state *pmu)
-{
-	struct err err;
-	__u64 off = pmu->enabled_ns - pmu->running_ns;
-	bool shared = off > c->off_pmu_ns + SHARED_MIN_NS;
-
-	if (shared && !c->shared) {
-		c->status.pmu_shared++;
-		log_warn(
-			"another user of ibs_op (perf, another ibscope) shares the PMU; nothing is "
-			"sampled while it has its turn");
-	} else if (!shared && c->shared) {
-		log_info("the PMU is no longer shared");
-		if (sampler_pmu_alone(c->set.sampling.sampler, &err))
-			log_warn("%s", err.text);
-	}
-	c->shared = shared;
-	c->off_pmu_ns = off;
-}
-
-void machine_watch(struct collector *c, const struct pmu_state *pmu)
-{
-	watch_pmu(c, pmu);
-	watch_clocks(c);
 }
 
 /* A container without a known name is called by its id. Return: false if the cgroup is unknown. */
-static bool find_texts(struct collector *c, __u64 id, struct ibs_slot_name *out)
+static bool find_texts(const struct sampling *s, __u64 id, struct ibs_slot_name *out)
 {
-	const char *path = cgroup_tree_path(c->set.sampling.tree, id);
+	const char *path = cgroup_tree_path(s->tree, id);
 	const struct container_name *name;
 	struct container_owner owner;
 	struct container container;
@@ -336,14 +381,14 @@ static bool find_texts(struct collector *c, __u64 id, struct ibs_slot_name *out)
 		return false;
 	out->cgroup_id = id;
 	snprintf(out->cgroup, sizeof(out->cgroup), "%s", path);
-	cgroup_tree_owner(c->set.sampling.tree, id, &owner);
+	cgroup_tree_owner(s->tree, id, &owner);
 	if (!container_of_path(path, &owner, &container))
 		return true;
-	name = container_names_find(c->set.sampling.names, &container);
+	name = container_names_find(s->names, &container);
 	snprintf(out->name_space, sizeof(out->name_space), "%s", name->ns);
 	snprintf(out->pod, sizeof(out->pod), "%s", *name->pod ? name->pod : container.pod_uid);
 	snprintf(out->container, sizeof(out->container), "%s",
-		 container_names_label(c->set.sampling.names, &container));
+		 container_names_label(s->names, &container));
 	snprintf(out->runtime, sizeof(out->runtime), "%s", container.runtime);
 	return true;
 }
@@ -361,10 +406,10 @@ static bool same_texts(const struct ibs_slot_name *a, const struct ibs_slot_name
 }
 
 /* The names that are in a slot, if they are of the group that has it now; else NULL. */
-static struct ibs_slot_name *slot_name(const struct collector *c, __u32 slot)
+static struct ibs_slot_name *slot_name(const struct collector_event *e, __u32 slot)
 {
-	const struct ibs_slot_owner *owner = &sampler_counts(c->set.sampling.sampler)->owners[slot];
-	struct ibs_slot_name *n = &pins_names(c->pins)[slot];
+	const struct ibs_slot_owner *owner = &sampler_counts(e->sampling->sampler)->owners[slot];
+	struct ibs_slot_name *n = &pins_names(e->pins)[slot];
 
 	return __atomic_load_n(&owner->used, __ATOMIC_ACQUIRE) == IBS_SLOT_USED &&
 			       n->cgroup_id == owner->key.cgroup_id
@@ -376,12 +421,12 @@ static struct ibs_slot_name *slot_name(const struct collector *c, __u32 slot)
  * Groups of equal names are one series, unless their runtimes differ. A group of which that was said keeps
  * the label, and gives it to who comes after it, so that its series stays the same.
  */
-static void compare_runtimes(struct collector *c, struct ibs_slot_name *now)
+static void compare_runtimes(struct collector_event *e, struct ibs_slot_name *now)
 {
-	const __u32 max_slots = sampler_counts(c->set.sampling.sampler)->max_slots;
+	const __u32 max_slots = sampler_counts(e->sampling->sampler)->max_slots;
 
 	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < max_slots && *now->container; slot++) {
-		struct ibs_slot_name *n = slot_name(c, slot);
+		struct ibs_slot_name *n = slot_name(e, slot);
 		bool differ;
 
 		if (!n || n->cgroup_id == now->cgroup_id || !same_names(n, now))
@@ -396,13 +441,13 @@ static void compare_runtimes(struct collector *c, struct ibs_slot_name *now)
 	}
 }
 
-static void name_slot(struct collector *c, __u64 id, struct ibs_slot_name *n)
+static void name_slot(struct collector_event *e, __u64 id, struct ibs_slot_name *n)
 {
 	struct ibs_slot_name now;
 
-	if (!find_texts(c, id, &now) || same_texts(n, &now))
+	if (!find_texts(e->sampling, id, &now) || same_texts(n, &now))
 		return;
-	compare_runtimes(c, &now);
+	compare_runtimes(e, &now);
 	now.seq = n->seq;
 	pins_write_begin(&n->seq);
 	memcpy((char *)n + sizeof(n->seq), (char *)&now + sizeof(n->seq),
@@ -410,24 +455,24 @@ static void name_slot(struct collector *c, __u64 id, struct ibs_slot_name *n)
 	pins_write_end(&n->seq);
 }
 
-void collector_names_update(struct collector *c)
+void collector_names_update(struct collector_event *e)
 {
-	const struct counts *counts = sampler_counts(c->set.sampling.sampler);
-	struct ibs_slot_name *names = pins_names(c->pins);
+	const struct counts *counts = sampler_counts(e->sampling->sampler);
+	struct ibs_slot_name *names = pins_names(e->pins);
 
 	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < counts->max_slots; slot++) {
 		__u64 id = counts->owners[slot].key.cgroup_id;
 
 		/* those with names, too: a runtime may write its files late, or rename */
 		if (__atomic_load_n(&counts->owners[slot].used, __ATOMIC_ACQUIRE) && id)
-			name_slot(c, id, &names[slot]);
+			name_slot(e, id, &names[slot]);
 	}
 }
 
-static bool same_labels(const struct collector *c, const struct ibs_slot_name *a,
+static bool same_labels(const struct collector_event *e, const struct ibs_slot_name *a,
 			const struct ibs_slot_name *b)
 {
-	const bool by_path = pins_meta(c->pins)->by_path;
+	const bool by_path = pins_meta(e->pins)->by_path;
 
 	if (ibs_slot_name_has_path(a, by_path) && strcmp(a->cgroup, b->cgroup))
 		return false;
@@ -437,17 +482,17 @@ static bool same_labels(const struct collector *c, const struct ibs_slot_name *a
 
 __u32 collector_heir(void *arg, __u32 slot)
 {
-	const struct collector *c = arg;
-	const struct counts *counts = sampler_counts(c->set.sampling.sampler);
-	const struct ibs_slot_name *names = pins_names(c->pins);
+	const struct collector_event *e = arg;
+	const struct counts *counts = sampler_counts(e->sampling->sampler);
+	const struct ibs_slot_name *names = pins_names(e->pins);
 	struct ibs_group_key key = counts->owners[slot].key;
 
 	if (!key.cgroup_id || names[slot].cgroup_id != key.cgroup_id)
 		return 0;
 	for (__u32 heir = IBS_SLOT_OTHER + 1; heir < counts->max_slots; heir++) {
-		const struct ibs_slot_name *n = slot_name(c, heir);
+		const struct ibs_slot_name *n = slot_name(e, heir);
 
-		if (!n || heir == slot || !same_labels(c, &names[slot], n))
+		if (!n || heir == slot || !same_labels(e, &names[slot], n))
 			continue;
 		key.cgroup_id = n->cgroup_id;
 		if (!memcmp(&key, &counts->owners[heir].key, sizeof(key)))

@@ -39,7 +39,7 @@ static char *find_job(const struct collector *c, const struct control_request *r
 	snprintf(dir, sizeof(dir), "/proc/%d", r->pid);
 	proc = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (proc >= 0 && !fstat(proc, &st) && (r->pidfd >= 0 || st.st_uid == r->uid))
-		own = cgroup_of_process(cgroup_tree_fs(c->set.sampling.tree), proc);
+		own = cgroup_of_process(cgroup_tree_fs(c->set.sampling[0].tree), proc);
 	if (proc >= 0)
 		close(proc);
 	len = own && (r->pidfd < 0 || !poll(&exited, 1, 0)) ? cgroup_pattern_deepest(c->jobs, own)
@@ -55,7 +55,7 @@ static char *find_job(const struct collector *c, const struct control_request *r
 /* Does the user own the directory of a cgroup, or one above? Names in cgroupfs are no symbolic links. */
 static bool owns(const struct collector *c, uid_t uid, const char *path)
 {
-	const char *mount = cgroup_tree_mount(c->set.sampling.tree);
+	const char *mount = cgroup_tree_mount(c->set.sampling[0].tree);
 	char *dir = xcalloc(1, strlen(mount) + strlen(path) + 1);
 	size_t len = strlen(mount), end = len + strlen(path);
 	bool found = false;
@@ -76,9 +76,9 @@ static bool owns(const struct collector *c, uid_t uid, const char *path)
 	return found;
 }
 
-static bool may_see(const struct collector *c, const struct asker *a, const struct group *g)
+static bool may_see(const struct collector_event *e, const struct asker *a, const struct group *g)
 {
-	struct cgroup_tree *tree = c->set.sampling.tree;
+	struct cgroup_tree *tree = e->sampling->tree;
 	const char *path;
 	size_t len;
 
@@ -90,37 +90,32 @@ static bool may_see(const struct collector *c, const struct asker *a, const stru
 	len = a->job ? strlen(a->job) : 0;
 	if (a->job && !strncmp(path, a->job, len) && (!path[len] || path[len] == '/'))
 		return true;
-	return owns(c, a->uid, path);
+	return owns(e->c, a->uid, path);
 }
 
-static void put_group(const struct collector *c, FILE *out, const struct group *g)
+static void put_group(const struct collector_event *e, FILE *out, const struct group *g)
 {
-	struct ibs_slot_name name = pins_names(c->pins)[g->slot];
+	struct ibs_slot_name name = pins_names(e->pins)[g->slot];
 
 	if (name.cgroup_id != g->key.cgroup_id) { /* not named yet */
 		memset(&name, 0, sizeof(name));
 		snprintf(name.cgroup, sizeof(name.cgroup), "%s",
-			 cgroup_tree_path(c->set.sampling.tree, g->key.cgroup_id));
+			 cgroup_tree_path(e->sampling->tree, g->key.cgroup_id));
 	}
 	snapshot_put_group(out, g, &name);
 }
 
-static enum control_result answer(void *arg, const struct control_request *r, FILE *out,
-				  struct err *err)
+/* @max: of bytes in @out */
+static int put_event(const struct collector_event *e, const struct asker *asker, long max,
+		     FILE *out, struct err *err)
 {
-	struct collector *c = arg;
-	const struct ibs_meta *meta = pins_meta(c->pins);
-	struct asker asker = { .uid = r->uid };
+	const struct ibs_meta *meta = pins_meta(e->pins);
 	struct snapshot_about about;
 	struct snapshot now;
 	size_t left_out = 0;
 
-	if (strcmp(r->verb, "snapshot") || r->n) {
-		err_set(err, -EINVAL, "this socket answers 'snapshot' only, without arguments");
-		return CONTROL_USAGE;
-	}
-	if (sampler_snapshot(c->set.sampling.sampler, &now, err))
-		return CONTROL_FAILED;
+	if (sampler_snapshot(e->sampling->sampler, &now, err))
+		return -EIO;
 	about = (struct snapshot_about){ .simulated = meta->layout.simulated,
 					 .metric = meta->layout.metric,
 					 .period = meta->status.period,
@@ -129,20 +124,36 @@ static enum control_result answer(void *arg, const struct control_request *r, FI
 					 .enabled_ns = now.pmu.enabled_ns };
 	snprintf(about.source, sizeof(about.source), "%s", meta->source);
 	snprintf(about.event, sizeof(about.event), "%s", meta->event);
-	asker.job = find_job(c, r);
 	snapshot_put_head(out, &about);
 	for (size_t i = 0; i < now.n_groups; i++) {
-		if (!may_see(c, &asker, &now.groups[i]))
+		if (!may_see(e, asker, &now.groups[i]))
 			continue;
-		if (ftell(out) < ANSWER_MAX)
-			put_group(c, out, &now.groups[i]);
+		if (ftell(out) < max)
+			put_group(e, out, &now.groups[i]);
 		else
 			left_out++;
 	}
 	snapshot_put_end(out, left_out);
-	free(asker.job);
 	snapshot_free(&now);
-	return CONTROL_OK;
+	return 0;
+}
+
+static enum control_result answer(void *arg, const struct control_request *r, FILE *out,
+				  struct err *err)
+{
+	struct collector *c = arg;
+	struct asker asker = { .uid = r->uid };
+	int ret = 0;
+
+	if (strcmp(r->verb, "snapshot") || r->n) {
+		err_set(err, -EINVAL, "this socket answers 'snapshot' only, without arguments");
+		return CONTROL_USAGE;
+	}
+	asker.job = find_job(c, r);
+	for_each_event (e, c)
+		ret = ret ?: put_event(e, &asker, ftell(out) + ANSWER_MAX, out, err);
+	free(asker.job);
+	return ret ? CONTROL_FAILED : CONTROL_OK;
 }
 
 /* A socket for all users in a directory of root's own answers nobody. */

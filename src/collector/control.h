@@ -13,6 +13,7 @@
 #define IBSCOPE_CONTROL_H
 
 #include "base/err.h"
+#include "counts/snapshot_json.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -111,5 +112,17 @@ struct control_answer {
  */
 int control_ask(const char *path, const char *request, size_t n, struct control_answer *out,
 		struct err *err);
+
+#define CONTROL_SNAPSHOTS 2
+
+/**
+ * control_ask_snapshots() - what the socket for users of a collector answers: one snapshot of each event
+ * @slots: as for snapshot_parse(), of each
+ *
+ * Return: how many, to be freed with snapshot_read_free(); or a negative errno with @err, as of
+ * control_ask(), or -EPROTO.
+ */
+int control_ask_snapshots(const char *path, struct u64_map slots[CONTROL_SNAPSHOTS],
+			  struct snapshot_read out[CONTROL_SNAPSHOTS], struct err *err);
 
 #endif

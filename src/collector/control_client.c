@@ -157,3 +157,24 @@ int control_ask(const char *path, const char *request, size_t n, struct control_
 	}
 	return ret;
 }
+
+int control_ask_snapshots(const char *path, struct u64_map slots[CONTROL_SNAPSHOTS],
+			  struct snapshot_read out[CONTROL_SNAPSHOTS], struct err *err)
+{
+	struct control_answer answer;
+	int n = 0, ret = control_ask(path, "snapshot\n", strlen("snapshot\n"), &answer, err);
+	char *text = ret ? NULL : answer.text;
+
+	if (ret)
+		return ret;
+	if (answer.result != CONTROL_OK)
+		ret = err_set(err, -EIO, "%.*s", (int)strcspn(text, "\n"), text);
+	while (!ret && n < CONTROL_SNAPSHOTS && (!n || (text && *text))) {
+		ret = snapshot_parse(&text, &slots[n], &out[n], err);
+		n += !ret;
+	}
+	while (ret && n > 0)
+		snapshot_read_free(&out[--n]);
+	free(answer.text);
+	return ret ?: n;
+}

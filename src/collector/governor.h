@@ -32,13 +32,13 @@ struct governor_config {
 	enum governor_reason start_reason; /* why it was needed */
 	double bpf_max_ns;		   /* mean run of the program; 0: no limit */
 	__u64 rss_max;			   /* bytes; 0: no limit */
-	unsigned int n_cpus;		   /* possible ones */
+	unsigned int n_cpus;		   /* possible ones, times the events of each */
 };
 
 /* Counters as of now. If one is lower than before, the step only notes them. */
 struct governor_input {
 	__u64 time_ns;	   /* monotonic, with or without suspended time */
-	const __u64 *seen; /* samples of each possible CPU */
+	const __u64 *seen; /* samples of each possible CPU, and event */
 	__u64 throttled;   /* notices of the kernel */
 	__u64 cpu_ns;	   /* CPU time of the collector that sampling takes */
 	__u64 other_ns;	   /* and that others cause: reported, but weighed against no budget */

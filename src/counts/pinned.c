@@ -5,6 +5,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ struct pinned {
 	size_t bytes[IBS_PIN_N]; /* of mappings */
 	size_t value[IBS_PIN_N], entries[IBS_PIN_N];
 	bool copies;
+	struct pinned *second; /* NULL: there is one event */
 	struct stat meta_file;
 	const struct ibs_meta *meta; /* for its layout; of a copy the rest is old */
 	struct ibs_meta_layout meta_layout;
@@ -326,12 +328,49 @@ static int stat_meta(int dir_fd, const char *dir, struct stat *st, struct err *e
 	return stat(path, st) ? explain_pin(dir, IBS_PIN_META, errno, err) : 0;
 }
 
+/* The directory of the second event. */
+static int open_second_dir(int dir_fd, const char *dir, char *path, size_t size)
+{
+	if (snprintf(path, size, "%s/" IBS_PIN_SECOND, dir) >= (int)size)
+		return -1;
+	return openat(dir_fd >= 0 ? dir_fd : AT_FDCWD, dir_fd >= 0 ? IBS_PIN_SECOND : path,
+		      O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
 bool pinned_current(const struct pinned *p, int dir_fd, const char *dir)
 {
 	struct stat st;
+	char path[512];
+	bool same;
+	int fd;
 
-	return !stat_meta(dir_fd, dir, &st, NULL) && st.st_dev == p->meta_file.st_dev &&
-	       st.st_ino == p->meta_file.st_ino;
+	if (stat_meta(dir_fd, dir, &st, NULL) || st.st_dev != p->meta_file.st_dev ||
+	    st.st_ino != p->meta_file.st_ino)
+		return false;
+	fd = open_second_dir(dir_fd, dir, path, sizeof(path));
+	if (fd < 0)
+		return !p->second;
+	same = p->second ? pinned_current(p->second, fd, path)
+			 : stat_meta(fd, path, &st, NULL) != 0;
+	close(fd);
+	return same;
+}
+
+static int open_second(struct pinned *p, int dir_fd, const char *dir, struct err *err)
+{
+	char path[512];
+	int ret, fd = open_second_dir(dir_fd, dir, path, sizeof(path));
+
+	if (fd < 0)
+		return 0;
+	ret = pinned_open_at(fd, path, &p->second, err);
+	close(fd);
+	return ret == -ENOENT ? 0 : ret; /* not pinned yet */
+}
+
+struct pinned *pinned_second(const struct pinned *p)
+{
+	return p->second;
 }
 
 int pinned_open_at(int dir_fd, const char *dir, struct pinned **out, struct err *err)
@@ -349,7 +388,7 @@ int pinned_open_at(int dir_fd, const char *dir, struct pinned **out, struct err 
 		ret = open_pins(p, dir_fd, dir, false, err);
 	}
 	ret = ret ?: stat_meta(dir_fd, dir, &p->meta_file, err);
-	ret = ret ?: map_all(p, err);
+	ret = ret ?: map_all(p, err) ?: open_second(p, dir_fd, dir, err);
 	if (ret) {
 		pinned_close(p);
 		return ret;
@@ -487,6 +526,7 @@ void pinned_close(struct pinned *p)
 {
 	if (!p)
 		return;
+	pinned_close(p->second);
 	close_pins(p);
 	free(p);
 }

@@ -31,6 +31,9 @@ int pinned_open(const char *dir, struct pinned **out, struct err *err);
  */
 int pinned_open_at(int dir_fd, const char *dir, struct pinned **out, struct err *err);
 
+/* The counters of ibs_fetch, where the collector samples both events; else NULL. Closed with @p. */
+struct pinned *pinned_second(const struct pinned *p);
+
 /* The directory still has the same counters. */
 bool pinned_current(const struct pinned *p, int dir_fd, const char *dir);
 

@@ -243,6 +243,11 @@ int pins_open(const char *dir, mode_t mode, struct pins **out, struct err *err)
 	return 0;
 }
 
+const char *pins_dir(const struct pins *p)
+{
+	return p->dir;
+}
+
 const char *pins_links_dir(const struct pins *p)
 {
 	return p->links;

@@ -63,6 +63,8 @@ void pins_write_end(__u32 *seq);
 /* max_slots of them. */
 struct ibs_slot_name *pins_names(struct pins *p);
 
+const char *pins_dir(const struct pins *p);
+
 /* Links pinned here keep sampling while no collector runs: perf_events_pin_links(). */
 const char *pins_links_dir(const struct pins *p);
 

@@ -62,6 +62,15 @@ const char *metric_name(enum ibs_metric m)
 	return metric_names[m];
 }
 
+size_t snapshot_groups(const struct snapshot *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_groups; i++)
+		n += !s->groups[i].other;
+	return n;
+}
+
 void ledger_add(struct ledger *to, const struct ledger *l, int sign)
 {
 	to->seen += sign * l->seen;

@@ -111,6 +111,9 @@ void group_free(struct group *g);
 /* Frees what @s owns and zeroes it; @s may be zero already. */
 void snapshot_free(struct snapshot *s);
 
+/* How many groups have counters of their own. */
+size_t snapshot_groups(const struct snapshot *s);
+
 /* Add @l to @to, -1: take it away; both are exact or the sum is not. */
 void ledger_add(struct ledger *to, const struct ledger *l, int sign);
 

@@ -208,7 +208,7 @@ const char *snapshot_read_name(const struct snapshot_read *r, __u64 id, enum lab
 	return NULL;
 }
 
-int snapshot_parse(char *text, struct u64_map *slots, struct snapshot_read *out, struct err *err)
+int snapshot_parse(char **text, struct u64_map *slots, struct snapshot_read *out, struct err *err)
 {
 	struct snapshot *s = &out->snapshot;
 	size_t room = 0, names_room = 0;
@@ -216,7 +216,7 @@ int snapshot_parse(char *text, struct u64_map *slots, struct snapshot_read *out,
 
 	memset(out, 0, sizeof(*out));
 	array_reserve_zero(out->names, names_room, 1); /* NULL: nothing was read */
-	for (char *line; (line = strsep(&text, "\n")) && *line && !end;) {
+	for (char *line; !end && (line = strsep(text, "\n")) && *line;) {
 		json_t *j = json_loads(line, 0, NULL);
 		bool good = j != NULL;
 

@@ -35,12 +35,12 @@ struct snapshot_read {
 
 /**
  * snapshot_parse() - read what the functions above have written
- * @text:  is changed
+ * @text:  is changed, and moved behind the end: a collector of two events answers with two snapshots
  * @slots: numbers of groups by their keys, as of earlier snapshots; those of new ones are added
  *
  * Return: 0, to be freed with snapshot_read_free(); or -EPROTO with @err.
  */
-int snapshot_parse(char *text, struct u64_map *slots, struct snapshot_read *out, struct err *err);
+int snapshot_parse(char **text, struct u64_map *slots, struct snapshot_read *out, struct err *err);
 /* As of cgroup_namer: the name of a cgroup. Return: NULL if it is not known. */
 const char *snapshot_read_name(const struct snapshot_read *r, __u64 id, enum label l);
 void snapshot_read_free(struct snapshot_read *r);

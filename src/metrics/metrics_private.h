@@ -51,8 +51,9 @@ void metrics_groups_free(struct metrics_groups *all);
 
 struct metrics_facts {
 	enum metrics_state state;
-	struct reading reading; /* if READ */
-	__u64 ended;		/* samples of groups that have no series any more */
+	struct reading reading;		    /* if READ */
+	const struct metrics_facts *second; /* of the other event; NULL: there is none */
+	__u64 ended;			    /* samples of groups that have no series any more */
 	struct metrics_self self;
 	/* As the client libraries of Prometheus report it; NAN where unknown. */
 	struct process_stats {
@@ -75,6 +76,7 @@ struct metrics {
 	struct metrics_groups groups;
 	char *json; /* the collector as members of a JSON object, which the groups end */
 	size_t json_len;
+	struct metrics *second; /* of ibs_fetch, where both events are sampled; else NULL */
 };
 
 /* --- text that is being written --- */

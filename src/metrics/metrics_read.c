@@ -54,7 +54,7 @@ static int compare_samples(const void *pa, const void *pb)
 static int write_json(struct metrics *m, const char *why)
 {
 	const bool read = m->facts.state == METRICS_READ;
-	json_t *o = read ? collector_json(&m->facts.reading) : json_object();
+	json_t *o = read ? collector_json(&m->facts.reading, 1) : json_object();
 	char *text;
 	FILE *f;
 
@@ -132,8 +132,20 @@ int metrics_read_pinned(const struct pinned *p, const struct metrics_opts *opts,
 		.counts = pinned_counts(p), .meta = &meta, .name = name_pinned, .arg = p
 	};
 
+	int ret;
+
 	pinned_meta(p, &meta);
-	return metrics_read(&src, opts, self, out, err);
+	ret = metrics_read(&src, opts, self, out, err);
+	if (ret || !pinned_second(p))
+		return ret;
+	ret = metrics_read_pinned(pinned_second(p), opts, self, &(*out)->second, err);
+	if (ret) {
+		metrics_free(*out);
+		return ret;
+	}
+	(*out)->facts.second = &(*out)->second->facts;
+	(*out)->facts.self.read_s += (*out)->second->facts.self.read_s;
+	return 0;
 }
 
 int metrics_read_nothing(enum metrics_state state, const char *why, const struct metrics_self *self,
@@ -158,6 +170,7 @@ void metrics_free(struct metrics *m)
 {
 	if (!m)
 		return;
+	metrics_free(m->second);
 	metrics_groups_free(&m->groups);
 	free(m->json);
 	free(m);
@@ -174,7 +187,8 @@ const char *metrics_detail_name(unsigned int i)
 
 size_t metrics_bytes(const struct metrics *m)
 {
-	return sizeof(*m) + m->groups.bytes + m->json_len;
+	return sizeof(*m) + m->groups.bytes + m->json_len +
+	       (m->second ? metrics_bytes(m->second) : 0);
 }
 
 int metrics_edges_parse(const char *text, struct metrics_opts *opts, struct err *err)

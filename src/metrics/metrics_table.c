@@ -15,7 +15,7 @@
  * X(NAME, "name", TYPE, "unit", "help", value): value is VALUE(expression), NAN for unknown, or
  * LINES(function) for a metric with labels. r is the reading, m its meta and st the status.
  */
-#define COLLECTOR_TABLE(X)                                                                         \
+#define EVENT_TABLE(X)                                                                             \
 	X(SEEN, "ibscope_samples_seen", COUNTER, "",                                               \
 	  "Samples that reached the BPF program: aggregated + forwarded + filtered + lost.",       \
 	  VALUE(r->ledger.seen))                                                                   \
@@ -50,17 +50,8 @@
 	X(PMU_OPS, "ibscope_pmu_ops", COUNTER, "",                                                 \
 	  "Ops (or cycles, if the event counts cycles) counted by the PMU, summed over all CPUs.", \
 	  VALUE(st->counted))                                                                      \
-	X(CPUS, "ibscope_cpus", GAUGE, "", "CPUs being sampled.", VALUE(st->cpus))                 \
-	X(WENT, "ibscope_cpus_went_offline", COUNTER, "", "Number of CPUs that went offline.",     \
-	  VALUE(st->cpus_went))                                                                    \
-	X(CAME, "ibscope_cpus_came_online", COUNTER, "",                                           \
-	  "Number of CPUs that came online and are sampled.", VALUE(st->cpus_came))                \
 	X(SHARED, "ibscope_pmu_shared", COUNTER, "",                                               \
 	  "Number of times another profiler began to share the PMU.", VALUE(st->pmu_shared))       \
-	X(CLOCK_STEPS, "ibscope_clock_steps", COUNTER, "", "Number of times the clock was set.",   \
-	  VALUE(st->clock_steps))                                                                  \
-	X(SUSPENDS, "ibscope_suspends", COUNTER, "", "Number of times the machine was suspended.", \
-	  VALUE(st->suspends))                                                                     \
 	X(PERIOD, "ibscope_sampling_period", GAUGE, "",                                            \
 	  "Ops or cycles between two samples of a CPU; absent if it varies.",                      \
 	  VALUE(st->period ? st->period : (double)NAN))                                            \
@@ -70,6 +61,38 @@
 	X(BPF_SECONDS, "ibscope_bpf_seconds", COUNTER, "seconds",                                  \
 	  "CPU time of the BPF program, estimated from the runs that were timed.",                 \
 	  VALUE(st->bpf_runs ? st->bpf_ns / 1e9 : (double)NAN))                                    \
+	X(NMI_COST, "ibscope_sample_interrupt_cost_seconds", GAUGE, "seconds",                     \
+	  "CPU time of one sample without the BPF program, by source of the value.",               \
+	  LINES(nmi_cost))                                                                         \
+	X(BPF_COST, "ibscope_sample_bpf_cost_seconds", GAUGE, "seconds",                           \
+	  "CPU time of one sample in the BPF program, by source of the value.", LINES(bpf_cost))   \
+	X(MAP_BYTES, "ibscope_map_memory_bytes", GAUGE, "bytes", "Memory of the BPF maps.",        \
+	  VALUE(st->memory_bytes))                                                                 \
+	X(GROUPS, "ibscope_groups", GAUGE, "", "Groups with counters of their own.",               \
+	  VALUE(r->groups))                                                                        \
+	X(GROUPS_MAX, "ibscope_groups_limit", GAUGE, "",                                           \
+	  "Maximum number of groups with counters of their own.", VALUE(reading_groups_limit(m)))  \
+	X(FOLDED, "ibscope_groups_folded", COUNTER, "",                                            \
+	  "Number of groups that ended and were added to 'other'.", VALUE(st->folded))             \
+	X(DISPLACED, "ibscope_groups_displaced", COUNTER, "",                                      \
+	  "Number of groups added to 'other' to make room for busier ones.", VALUE(st->displaced)) \
+	X(START_TIME, "ibscope_counters_start_time_seconds", GAUGE, "seconds",                     \
+	  "Unix time when the counters began.", VALUE(m->start_realtime_ns / 1e9))                 \
+	X(COLLECTOR_INFO, "ibscope_collector", INFO, "",                                           \
+	  "Event, source of samples, histogram metric and IBS capabilities.",                      \
+	  LINES(collector_info))
+
+/* Of the collector as a whole: the status of each event has it. */
+#define COLLECTOR_TABLE(X)                                                                         \
+	X(CPUS, "ibscope_cpus", GAUGE, "", "CPUs being sampled.", VALUE(st->cpus))                 \
+	X(WENT, "ibscope_cpus_went_offline", COUNTER, "", "Number of CPUs that went offline.",     \
+	  VALUE(st->cpus_went))                                                                    \
+	X(CAME, "ibscope_cpus_came_online", COUNTER, "",                                           \
+	  "Number of CPUs that came online and are sampled.", VALUE(st->cpus_came))                \
+	X(CLOCK_STEPS, "ibscope_clock_steps", COUNTER, "", "Number of times the clock was set.",   \
+	  VALUE(st->clock_steps))                                                                  \
+	X(SUSPENDS, "ibscope_suspends", COUNTER, "", "Number of times the machine was suspended.", \
+	  VALUE(st->suspends))                                                                     \
 	X(COLLECTOR_SECONDS, "ibscope_collector_cpu_seconds", COUNTER, "seconds",                  \
 	  "CPU time of the collector process.", VALUE(st->cpu_ns / 1e9))                           \
 	X(WORK, "ibscope_collector_work_seconds", COUNTER, "seconds",                              \
@@ -86,9 +109,7 @@
 	X(OVERHEAD, "ibscope_overhead_ratio", GAUGE, "ratio",                                      \
 	  "CPU time of BPF program and collector, without interrupts, as a share of all CPU "      \
 	  "time.",                                                                                 \
-	  VALUE(st->enabled_ns && st->bpf_runs                                                     \
-			? (double)(st->bpf_ns + st->cpu_ns) / st->enabled_ns                       \
-			: (double)NAN))                                                            \
+	  VALUE(collector_overhead(r, f->second ? &f->second->reading : NULL)))                    \
 	X(GOVERNOR_STATE, "ibscope_governor_state", GAUGE, "",                                     \
 	  "1 for the current state of the governor, 0 for the others.", LINES(governor_states))    \
 	X(GOVERNOR_CHANGES, "ibscope_governor_changes", COUNTER, "",                               \
@@ -106,32 +127,17 @@
 	X(OVERHEAD_TIME, "ibscope_overhead_seconds", COUNTER, "seconds",                           \
 	  "CPU time of interrupts, BPF program and collector, estimated.",                         \
 	  VALUE(st->overhead_ns / 1e9))                                                            \
-	X(NMI_COST, "ibscope_sample_interrupt_cost_seconds", GAUGE, "seconds",                     \
-	  "CPU time of one sample without the BPF program, by source of the value.",               \
-	  LINES(nmi_cost))                                                                         \
-	X(BPF_COST, "ibscope_sample_bpf_cost_seconds", GAUGE, "seconds",                           \
-	  "CPU time of one sample in the BPF program, by source of the value.", LINES(bpf_cost))   \
 	X(KERNEL_RATE, "ibscope_kernel_max_sample_rate", GAUGE, "",                                \
 	  "Sysctl kernel.perf_event_max_sample_rate: maximum samples per second and CPU.",         \
 	  VALUE(st->kernel_rate ? st->kernel_rate : (double)NAN))                                  \
 	X(KERNEL_LOWERED, "ibscope_kernel_rate_lowered", COUNTER, "",                              \
 	  "Number of times the kernel lowered that limit because interrupts took too long.",       \
 	  VALUE(st->kernel_lowered))                                                               \
-	X(MAP_BYTES, "ibscope_map_memory_bytes", GAUGE, "bytes", "Memory of the BPF maps.",        \
-	  VALUE(st->memory_bytes))                                                                 \
 	X(RSS_BYTES, "ibscope_collector_resident_memory_bytes", GAUGE, "bytes",                    \
 	  "Resident memory of the collector.", VALUE(st->rss_bytes))                               \
 	X(RSS_MAX, "ibscope_collector_resident_memory_limit_bytes", GAUGE, "bytes",                \
 	  "Resident memory above which the collector exits; absent without a limit.",              \
 	  VALUE(st->rss_max ? st->rss_max : (double)NAN))                                          \
-	X(GROUPS, "ibscope_groups", GAUGE, "", "Groups with counters of their own.",               \
-	  VALUE(r->groups))                                                                        \
-	X(GROUPS_MAX, "ibscope_groups_limit", GAUGE, "",                                           \
-	  "Maximum number of groups with counters of their own.", VALUE(reading_groups_limit(m)))  \
-	X(FOLDED, "ibscope_groups_folded", COUNTER, "",                                            \
-	  "Number of groups that ended and were added to 'other'.", VALUE(st->folded))             \
-	X(DISPLACED, "ibscope_groups_displaced", COUNTER, "",                                      \
-	  "Number of groups added to 'other' to make room for busier ones.", VALUE(st->displaced)) \
 	X(UNRESOLVED, "ibscope_selection_unresolved", GAUGE, "",                                   \
 	  "Names in the selection that match nothing yet; 'ibscope ctl status' lists them.",       \
 	  VALUE(st->unresolved))                                                                   \
@@ -148,15 +154,10 @@
 	X(AGE, "ibscope_collector_age_seconds", GAUGE, "seconds",                                  \
 	  "Time since the collector last updated its status, which it does every second.",         \
 	  VALUE(((double)r->time_ns - st->time_ns) / 1e9))                                         \
-	X(START_TIME, "ibscope_counters_start_time_seconds", GAUGE, "seconds",                     \
-	  "Unix time when the counters began.", VALUE(m->start_realtime_ns / 1e9))                 \
 	X(SIMULATED, "ibscope_simulated", GAUGE, "", "1 if samples are SIMULATED, not measured.",  \
 	  VALUE(m->layout.simulated))                                                              \
 	X(BUILD_INFO, "ibscope_build", INFO, "", "Versions of collector and exporter.",            \
-	  LINES(build_info))                                                                       \
-	X(COLLECTOR_INFO, "ibscope_collector", INFO, "",                                           \
-	  "Event, source of samples, histogram metric and IBS capabilities.",                      \
-	  LINES(collector_info))
+	  LINES(build_info))
 
 /* The same, of the process that serves the metrics. */
 #define SELF_TABLE(X)                                                                              \
@@ -371,20 +372,22 @@ static double up(const struct metrics_facts *f)
 		(void)m, (void)st, (void)self;                                 \
 		value                                                          \
 	}
+EVENT_TABLE(FUNCTION)
 COLLECTOR_TABLE(FUNCTION)
 SELF_TABLE(FUNCTION)
 
-#define COLLECTOR_ROW(NAME, name, type, unit, help, value) \
-	{ { name, METRIC_##type, unit, help }, false, line_##NAME },
-#define SELF_ROW(NAME, name, type, unit, help, value) \
-	{ { name, METRIC_##type, unit, help }, true, line_##NAME },
+#define ROW(NAME, name, type, unit, help, value, of) \
+	{ { name, METRIC_##type, unit, help }, of, line_##NAME },
+#define EVENT_ROW(...)	   ROW(__VA_ARGS__, OF_EVENT)
+#define COLLECTOR_ROW(...) ROW(__VA_ARGS__, OF_COLLECTOR)
+#define SELF_ROW(...)	   ROW(__VA_ARGS__, OF_SELF)
 
 static const struct metric {
 	struct metric_head head;
-	bool always; /* also if no counters were read */
+	enum { OF_EVENT, OF_COLLECTOR, OF_SELF } of; /* the last also if no counters were read */
 	/* Set line @i, which is zero before. Return: false after the last line. */
 	bool (*line)(const struct metrics_facts *f, unsigned int i, struct metric_line *out);
-} table[] = { COLLECTOR_TABLE(COLLECTOR_ROW) SELF_TABLE(SELF_ROW) };
+} table[] = { EVENT_TABLE(EVENT_ROW) COLLECTOR_TABLE(COLLECTOR_ROW) SELF_TABLE(SELF_ROW) };
 
 #define METRICS (sizeof(table) / sizeof(table[0]))
 
@@ -398,24 +401,35 @@ static void write_line(FILE *f, const struct metric_head *h, const struct metric
 		l->label[0].name ? "}" : "", l->value);
 }
 
+/* @any: was its head written already? Return: whether it is now. */
+static bool write_lines(FILE *f, enum metrics_format format, const struct metric *m,
+			const struct metrics_facts *facts, bool any)
+{
+	struct metric_line l = {};
+
+	for (unsigned int i = 0; m->line(facts, i, &l); i++) {
+		if (m->of != OF_SELF && facts_of_fetch(facts))
+			set_label(&l, "event", "ibs_fetch");
+		if (!isnan(l.value) && !any)
+			metric_write_head(f, format, &m->head);
+		if (!isnan(l.value))
+			write_line(f, &m->head, &l);
+		any |= !isnan(l.value);
+		l = (struct metric_line){};
+	}
+	return any;
+}
+
 void metrics_table_write(FILE *f, enum metrics_format format, const struct metrics_facts *facts)
 {
 	for (const struct metric *m = table; m < table + METRICS; m++) {
-		struct metric_line l = {};
-		bool any = false;
+		bool any;
 
-		if (!m->always && facts->state != METRICS_READ)
+		if (m->of != OF_SELF && facts->state != METRICS_READ)
 			continue;
-		for (unsigned int i = 0; m->line(facts, i, &l); i++) {
-			if (!m->always && facts_of_fetch(facts))
-				set_label(&l, "event", "ibs_fetch");
-			if (!isnan(l.value) && !any)
-				metric_write_head(f, format, &m->head);
-			if (!isnan(l.value))
-				write_line(f, &m->head, &l);
-			any |= !isnan(l.value);
-			l = (struct metric_line){};
-		}
+		any = write_lines(f, format, m, facts, false);
+		if (m->of == OF_EVENT && facts->second)
+			write_lines(f, format, m, facts->second, any);
 	}
 }
 

@@ -84,18 +84,21 @@ static void put_table(struct metrics_buf *b, enum metrics_format format,
 static bool text_piece(const struct metrics *m, enum metrics_format format,
 		       struct metrics_cursor *c, struct metrics_buf *b)
 {
+	const unsigned int n = group_metrics * (m->second ? 2 : 1);
+	const struct metrics *of = c->metric < group_metrics ? m : m->second;
 	const struct group_metric *row;
 
-	if (c->metric >= group_metrics) {
-		if (c->metric == group_metrics)
+	if (c->metric >= n) {
+		if (c->metric == n)
 			put_table(b, format, &m->facts);
-		return c->metric++ == group_metrics;
+		return c->metric++ == n;
 	}
-	row = group_metric_at(m, c->metric);
+	/* the two events have no metric of groups in common */
+	row = group_metric_at(of, c->metric % group_metrics);
 	if (row && !c->group)
 		put_head(b, format, group_metric_head(row));
-	if (row && c->group < m->groups.n)
-		group_metric_put(b, m, row, format, m->groups.group[c->group++]);
+	if (row && c->group < of->groups.n)
+		group_metric_put(b, of, row, format, of->groups.group[c->group++]);
 	else
 		*c = (struct metrics_cursor){ .metric = c->metric + 1 };
 	return true;
@@ -179,20 +182,23 @@ static void put_group(struct metrics_buf *b, const struct metrics_group *g, bool
 	buf_text(b, "}}");
 }
 
-/* The collector, its groups, and the end: each is a "metric" of the cursor. */
+/* The collector, and its groups: each is a "metric" of the cursor. Then the same of the other event. */
 static bool json_piece(const struct metrics *m, struct metrics_cursor *c, struct metrics_buf *b)
 {
-	if (!c->metric) {
-		buf_put(b, m->json, m->json_len);
-		c->metric++;
-	} else if (c->metric == 1 && c->group < m->groups.n) {
-		buf_text(b, c->group ? ",\n{" : "\n{");
-		put_group(b, m->groups.group[c->group++], m->groups.fetch);
-	} else if (c->metric == 1) {
-		buf_text(b, "\n]}\n");
-		c->metric++;
-	} else {
+	const unsigned int event = c->metric / 2;
+	const struct metrics *of = event ? m->second : m;
+
+	if (event > 1 || !of)
 		return false;
+	if (c->metric % 2 == 0) {
+		buf_put(b, of->json, of->json_len);
+		c->metric++;
+	} else if (c->group < of->groups.n) {
+		buf_text(b, c->group ? ",\n{" : "\n{");
+		put_group(b, of->groups.group[c->group++], of->groups.fetch);
+	} else {
+		buf_text(b, event ? "\n]}}\n" : m->second ? "\n],\"fetch\":" : "\n]}\n");
+		*c = (struct metrics_cursor){ .metric = c->metric + 1 };
 	}
 	return true;
 }

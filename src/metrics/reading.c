@@ -6,6 +6,7 @@
 #include "view/hist.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -83,7 +84,6 @@ int reading_pinned(const struct pinned *p, struct reading *out, struct err *err)
 {
 	struct ibs_meta meta;
 	struct snapshot s;
-	size_t groups = 0;
 	int ret;
 
 	pinned_meta(p, &meta);
@@ -91,9 +91,7 @@ int reading_pinned(const struct pinned *p, struct reading *out, struct err *err)
 	ret = pinned_snapshot(p, &s, err);
 	if (ret)
 		return ret;
-	for (size_t i = 0; i < s.n_groups; i++)
-		groups += !s.groups[i].other;
-	reading_finish(out, &s.ledger, groups);
+	reading_finish(out, &s.ledger, snapshot_groups(&s));
 	snapshot_free(&s);
 	return 0;
 }
@@ -182,7 +180,40 @@ static void print_work(FILE *f, const struct ibs_meta_status *st)
 	fputc('\n', f);
 }
 
-void collector_print(FILE *f, const struct reading *r)
+static void print_event(FILE *f, const struct ibs_meta *m)
+{
+	fprintf(f, "sampling: ");
+	utf8_put(f, m->event);
+	fprintf(f, " on %u CPUs", m->status.cpus);
+}
+
+static void print_groups(FILE *f, const struct reading *r)
+{
+	const struct ibs_meta_status *st = &r->meta.status;
+
+	fprintf(f, "groups: %zu of %u, %llu folded, %llu displaced by busier ones\n", r->groups,
+		reading_groups_limit(&r->meta), st->folded, st->displaced);
+}
+
+static void print_cost(FILE *f, const struct ibs_meta_status *st, bool second)
+{
+	if (!st->bpf_runs)
+		return;
+	fprintf(f, "cost: %.0f ns per sample in BPF, %.1f s in total", status_bpf_ns(st),
+		st->bpf_ns / 1e9);
+	if (!second)
+		fprintf(f, "; collector %.1f s", st->cpu_ns / 1e9);
+	fputc('\n', f);
+}
+
+static void print_ledger(FILE *f, const struct reading *r)
+{
+	fprintf(f, "ledger: ");
+	ledger_print(f, &r->ledger);
+	fputc('\n', f);
+}
+
+void collector_print(FILE *f, const struct reading *r, unsigned int n)
 {
 	const struct ibs_meta *m = &r->meta;
 	const struct ibs_meta_status *st = &m->status;
@@ -195,9 +226,8 @@ void collector_print(FILE *f, const struct reading *r)
 			m->version, age_s(r));
 	else
 		fprintf(f, "collector: not running for %.0f s; its counters are kept\n", age_s(r));
-	fprintf(f, "sampling: ");
-	utf8_put(f, m->event);
-	fprintf(f, " on %u CPUs\n", st->cpus);
+	print_event(f, m);
+	fputc('\n', f);
 	print_line(f, "options", *m->selection ? m->selection : "none");
 	if (alive && *m->live)
 		print_line(f, "set live", m->live);
@@ -208,17 +238,14 @@ void collector_print(FILE *f, const struct reading *r)
 		utf8_put(f, m->control);
 		fprintf(f, ", %llu changes\n", st->live_changes);
 	}
-	fprintf(f, "groups: %zu of %u, %llu folded, %llu displaced by busier ones\n", r->groups,
-		reading_groups_limit(m), st->folded, st->displaced);
+	print_groups(f, r);
 	fprintf(f,
 		"machine: %llu CPUs went offline, %llu came online, clock set %llu times, "
 		"suspended %llu times, PMU shared %llu times\n",
 		st->cpus_went, st->cpus_came, st->clock_steps, st->suspends, st->pmu_shared);
 	fprintf(f, "memory: %.1f MiB of maps, %.1f MiB of the collector\n",
 		st->memory_bytes / 1048576.0, st->rss_bytes / 1048576.0);
-	if (st->bpf_runs)
-		fprintf(f, "cost: %.0f ns per sample in BPF, %.1f s in total; collector %.1f s\n",
-			status_bpf_ns(st), st->bpf_ns / 1e9, st->cpu_ns / 1e9);
+	print_cost(f, st, false);
 	print_work(f, st);
 	if (st->push.collectors) {
 		print_pushed(f, "push: profiles", st->push.profiles);
@@ -226,9 +253,16 @@ void collector_print(FILE *f, const struct reading *r)
 		fprintf(f, "; %llu tries again\n", st->push.retries);
 	}
 	print_governor(f, r);
-	fprintf(f, "ledger: ");
-	ledger_print(f, &r->ledger);
-	fputc('\n', f);
+	print_ledger(f, r);
+	for (unsigned int i = 1; i < n; i++) {
+		print_event(f, &r[i].meta);
+		if (r[i].meta.status.period)
+			fprintf(f, ", period %llu", r[i].meta.status.period);
+		fputc('\n', f);
+		print_groups(f, &r[i]);
+		print_cost(f, &r[i].meta.status, true);
+		print_ledger(f, &r[i]);
+	}
 }
 
 /* --- JSON --- */
@@ -338,8 +372,18 @@ static void add_counts(json_t *o, const struct reading *r)
 		json_object_set_new(o, rows[i].name, json_integer(rows[i].value));
 }
 
-json_t *collector_json(const struct reading *r)
+double collector_overhead(const struct reading *r, const struct reading *second)
 {
+	const struct ibs_meta_status *st = &r->meta.status;
+	const __u64 bpf_ns = st->bpf_ns + (second ? second->meta.status.bpf_ns : 0);
+
+	return st->enabled_ns && st->bpf_runs ? (double)(bpf_ns + st->cpu_ns) / st->enabled_ns
+					      : (double)NAN;
+}
+
+json_t *collector_json(const struct reading *r, unsigned int n)
+{
+	const double overhead = collector_overhead(r, n > 1 ? &r[1] : NULL);
 	const struct ibs_meta *m = &r->meta;
 	const struct ibs_meta_status *st = &m->status;
 	struct utsname machine;
@@ -360,8 +404,7 @@ json_t *collector_json(const struct reading *r)
 			      "time_s", r->time_ns / 1e9, "start_s", m->start_realtime_ns / 1e9,
 			      "enabled_s", st->enabled_ns / 1e9, "running_s", st->running_ns / 1e9,
 			      "period", known(st->period, st->period), "overhead",
-			      known_real((double)(st->bpf_ns + st->cpu_ns) / (st->enabled_ns ?: 1),
-					 st->enabled_ns && st->bpf_runs));
+			      known_real(overhead, !isnan(overhead)));
 
 	add_counts(o, r);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -371,12 +414,14 @@ json_t *collector_json(const struct reading *r)
 		json_object_set_new(o, "push", pushed_json(&st->push));
 	json_object_set_new(o, "governor", governor_json(r));
 	json_object_set_new(o, "ledger", ledger_json(&r->ledger));
+	if (n > 1)
+		json_object_set_new(o, "fetch", collector_json(&r[1], 1));
 	return o;
 }
 
-int collector_print_json(FILE *f, const struct reading *r, struct err *err)
+int collector_print_json(FILE *f, const struct reading *r, unsigned int n, struct err *err)
 {
-	json_t *o = collector_json(r);
+	json_t *o = collector_json(r, n);
 	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
 
 	json_decref(o);

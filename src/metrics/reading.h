@@ -52,15 +52,21 @@ void reading_finish(struct reading *r, const struct ledger *counted, size_t grou
 /* A reading of what is pinned. Return: 0 or a negative errno with @err. */
 int reading_pinned(const struct pinned *p, struct reading *out, struct err *err);
 
-/* A reading for people and as JSON: the same whether the collector is asked or its pins are read. */
+/*
+ * Readings of the @n events of a collector for people and as JSON: the same whether the collector is asked
+ * or its pins are read.
+ */
 
-void collector_print(FILE *f, const struct reading *r);
+void collector_print(FILE *f, const struct reading *r, unsigned int n);
 
 /* One line. Return: 0 or -ENOMEM with @err. */
-int collector_print_json(FILE *f, const struct reading *r, struct err *err);
+int collector_print_json(FILE *f, const struct reading *r, unsigned int n, struct err *err);
 
-/* An object; NULL: out of memory. The caller owns it. */
-json_t *collector_json(const struct reading *r);
+/* An object, that of a second event in its "fetch"; NULL: out of memory. The caller owns it. */
+json_t *collector_json(const struct reading *r, unsigned int n);
+
+/* CPU time of programs and collector as a share of all; NAN: unknown. */
+double collector_overhead(const struct reading *r, const struct reading *second);
 
 /* A string of any bytes, unprintable ones escaped. */
 json_t *collector_json_text(const char *text);

@@ -47,9 +47,9 @@ static int set_event(void *ctx, const char *arg, struct err *err)
 	s->n_events = cut_list(arg, s->nth_event, &part, &len);
 	if (s->n_events > 2 || (s->n_events == 2 && !s->takes_two))
 		return err_set(err, -EINVAL, "-e %s: at most %s", arg,
-			       s->takes_two ? "two events, ibs_op and ibs_fetch, are possible"
-					    : "one event is possible: run the command once for "
-					      "each, serve with another --pin-dir and --control");
+			       s->takes_two
+				       ? "two events, ibs_op and ibs_fetch, are possible"
+				       : "one event is possible: run the command once for each");
 	for (unsigned int i = 0; !ret && i < s->n_events; i++) {
 		cut_list(arg, i, &part, &len);
 		snprintf(text, sizeof(text), "%.*s", (int)len, part);
@@ -147,8 +147,8 @@ static int set_verbose(void *ctx, const char *arg, struct err *err)
 /* clang-format off: a row is a row */
 const struct option_row sampling_options[] = {
 	{ "event", 'e', "EVENT",
-	  "what to sample, in perf's syntax; default " EVENT_DEFAULT "; hist and record also "
-	  "ibs_fetch//, or both, as in ibs_op//,ibs_fetch//",
+	  "what to sample, in perf's syntax; default " EVENT_DEFAULT "; also ibs_fetch//; hist, "
+	  "record and serve also both, as in ibs_op//,ibs_fetch//",
 	  set_event },
 	{ "period", 'c', "N",
 	  "ops (or cycles) between samples, a multiple of 16; of two events N,N", set_period },

@@ -4,10 +4,10 @@
 #define IBSCOPE_SOURCE_H
 
 #include "top.h"
+#include "base/err.h"
 
 #include <poll.h>
 
-struct err;
 struct replay_opts;
 struct sampling;
 struct trace;
@@ -43,11 +43,28 @@ struct top_source {
 /* @s: options are parsed and checked; it is opened and closed by the source. */
 int source_live(struct sampling *s, struct top_source **out, struct err *err);
 
+/* Of a collector of both events, the one to show; it is refused if a collector does not sample it. */
+enum source_event { SOURCE_FIRST, SOURCE_OP, SOURCE_FETCH };
+
 /* What a collector pins in @dir. Return: also -ESRCH if none is running. */
-int source_pinned(const char *dir, struct top_source **out, struct err *err);
+int source_pinned(const char *dir, enum source_event event, struct top_source **out,
+		  struct err *err);
 
 /* What the socket for users of a collector, --user-socket, answers. Return: also -ENOENT if there is none. */
-int source_users(const char *path, struct top_source **out, struct err *err);
+int source_users(const char *path, enum source_event event, struct top_source **out,
+		 struct err *err);
+
+/* For both: whether counters of @metric are those of @event. */
+static inline bool source_has(enum source_event event, enum ibs_metric metric)
+{
+	return event == SOURCE_FIRST || (event == SOURCE_FETCH) == ibs_metric_of_fetch(metric);
+}
+
+static inline int source_lacks(enum source_event event, struct err *err)
+{
+	return err_set(err, -EINVAL, "-e %s: the collector does not sample it",
+		       event == SOURCE_FETCH ? "ibs_fetch//" : "ibs_op//");
+}
 
 /* @speed: 10 for ten seconds of the recording in one; @opts as for replay_open(). */
 int source_recording(struct trace *t, const struct replay_opts *opts, const char *name,

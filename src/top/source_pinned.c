@@ -19,7 +19,8 @@
 struct pins_source {
 	struct top_source source;
 	char *dir;
-	struct pinned *p;
+	enum source_event of;
+	struct pinned *all, *p; /* the collector's, and of them those of the event */
 	struct baseline last;
 	struct ibs_meta meta;
 	struct u64_map slots; /* of cgroups with samples */
@@ -48,6 +49,31 @@ static void describe(struct pins_source *s)
 		 collector_alive(m) ? "" : "the collector is not running");
 }
 
+static int open_pins(struct pins_source *s, struct err *err)
+{
+	struct ibs_meta m;
+	int ret = pinned_open(s->dir, &s->all, err);
+
+	for (s->p = ret ? NULL : s->all; s->p; s->p = pinned_second(s->p)) {
+		pinned_meta(s->p, &m);
+		if (source_has(s->of, reading_metric(&m)))
+			break;
+	}
+	if (!ret && !s->p)
+		ret = source_lacks(s->of, err);
+	if (ret)
+		return ret;
+	places_read(&s->source.info.places, pinned_counts(s->p)->n_cpus,
+		    pinned_counts(s->p)->shards);
+	return 0;
+}
+
+static void close_pins(struct pins_source *s)
+{
+	pinned_close(s->all);
+	s->all = s->p = NULL;
+}
+
 /* Return: as interval_read(). */
 static int read_counts(struct pins_source *s, struct snapshot *out, struct err *err)
 {
@@ -56,17 +82,15 @@ static int read_counts(struct pins_source *s, struct snapshot *out, struct err *
 	int ret = 0;
 
 	/* a collector that began anew may have other pins */
-	if (s->p && !pinned_current(s->p, -1, s->dir)) {
-		pinned_close(s->p);
-		s->p = NULL;
+	if (s->p && !pinned_current(s->all, -1, s->dir)) {
+		close_pins(s);
 		baseline_free(&s->last);
 	}
 	if (!s->p) {
-		ret = pinned_open(s->dir, &s->p, err);
+		close_pins(s);
+		ret = open_pins(s, err);
 		if (ret)
 			return ret;
-		places_read(&s->source.info.places, pinned_counts(s->p)->n_cpus,
-			    pinned_counts(s->p)->shards);
 	}
 	describe(s);
 	now.ledger = (struct ledger){ .pmu_samples = st->pmu_samples,
@@ -150,12 +174,13 @@ static void pins_close_source(struct top_source *source)
 	baseline_free(&s->last);
 	places_free(&source->info.places);
 	u64_map_free(&s->slots);
-	pinned_close(s->p);
+	close_pins(s);
 	free(s->dir);
 	free(s);
 }
 
-int source_pinned(const char *dir, struct top_source **out, struct err *err)
+int source_pinned(const char *dir, enum source_event event, struct top_source **out,
+		  struct err *err)
 {
 	struct pins_source *s = calloc(1, sizeof(*s));
 	int ret;
@@ -168,12 +193,11 @@ int source_pinned(const char *dir, struct top_source **out, struct err *err)
 					 .fds = pins_fds,
 					 .tick = pins_tick,
 					 .close = pins_close_source };
-	s->dir = strdup(dir);
-	ret = s->dir ? pinned_open(dir, &s->p, err) : err_set(err, -ENOMEM, "out of memory");
+	s->dir = xstrdup(dir);
+	s->of = event;
+	ret = open_pins(s, err);
 	if (!ret) {
 		describe(s);
-		places_read(&s->source.info.places, pinned_counts(s->p)->n_cpus,
-			    pinned_counts(s->p)->shards);
 		if (!collector_alive(&s->meta))
 			ret = err_set(err, -ESRCH,
 				      "%s: the collector is not running; `ibscope serve` resumes "

@@ -11,7 +11,8 @@
 struct users_source {
 	struct top_source source;
 	char *path;
-	struct u64_map slots;
+	enum source_event event;
+	struct u64_map slots[CONTROL_SNAPSHOTS];
 	struct snapshot_read last, now; /* the names of `last` are shown until there is another */
 };
 
@@ -43,19 +44,21 @@ static int users_read(struct top_source *source, double seconds, struct snapshot
 {
 	struct users_source *s = (struct users_source *)source;
 	struct top_source_info *i = &source->info;
-	struct control_answer answer;
-	int ret = control_ask(s->path, "snapshot\n", strlen("snapshot\n"), &answer, err);
+	struct snapshot_read got[CONTROL_SNAPSHOTS];
+	int n = control_ask_snapshots(s->path, s->slots, got, err), of = 0, ret;
 
 	(void)seconds;
 	memset(out, 0, sizeof(*out));
-	if (ret)
-		return ret;
-	if (answer.result != CONTROL_OK)
-		ret = err_set(err, -EIO, "%.*s", (int)strcspn(answer.text, "\n"), answer.text);
-	ret = ret ?: snapshot_parse(answer.text, &s->slots, &s->now, err);
-	free(answer.text);
-	if (ret)
-		return ret;
+	if (n < 0)
+		return n;
+	while (of < n && !source_has(s->event, got[of].about.metric))
+		of++;
+	for (int i = 0; i < n; i++)
+		if (i != of)
+			snapshot_read_free(&got[i]);
+	if (of == n)
+		return source_lacks(s->event, err);
+	s->now = got[of];
 	s->now.snapshot.time_ns = clock_ns(CLOCK_BOOTTIME);
 	ret = difference(s, out, err);
 	snapshot_read_free(&s->last);
@@ -107,12 +110,14 @@ static void users_close_source(struct top_source *source)
 	struct users_source *s = (struct users_source *)source;
 
 	snapshot_read_free(&s->last);
-	u64_map_free(&s->slots);
+	for (int i = 0; i < CONTROL_SNAPSHOTS; i++)
+		u64_map_free(&s->slots[i]);
 	free(s->path);
 	free(s);
 }
 
-int source_users(const char *path, struct top_source **out, struct err *err)
+int source_users(const char *path, enum source_event event, struct top_source **out,
+		 struct err *err)
 {
 	struct users_source *s = xcalloc(1, sizeof(*s));
 	int ret;
@@ -124,6 +129,7 @@ int source_users(const char *path, struct top_source **out, struct err *err)
 					 .tick = users_tick,
 					 .close = users_close_source };
 	s->path = xstrdup(path);
+	s->event = event;
 	ret = users_open_source(&s->source, 0, err);
 	snprintf(s->source.info.origin, sizeof(s->source.info.origin), "own cgroups");
 	if (ret)

@@ -286,17 +286,22 @@ json_t *ledger_json(const struct ledger *l)
 		l->undelivered_known ? json_integer(l->undelivered) : json_null());
 }
 
-int ledger_print_json(FILE *f, const struct ledger *l, struct err *err)
+int ledger_print_line(FILE *f, const char *event, const struct ledger *l, bool json,
+		      struct err *err)
 {
-	json_t *o = ledger_json(l);
-	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	json_t *o = json ? ledger_json(l) : NULL;
+	int ret = 0;
 
-	json_decref(o);
-	if (!text)
-		return err_set(err, -ENOMEM, "out of memory for the output");
-	fprintf(f, "%s\n", text);
-	free(text);
-	return 0;
+	if (json) {
+		ret = !o || (event && json_object_set_new(o, "event", json_string(event))) ||
+		      json_dumpf(o, f, JSON_COMPACT);
+		json_decref(o);
+	} else {
+		fprintf(f, "%s%s", event ?: "", event ? ": " : "");
+		ledger_print(f, l);
+	}
+	fputc('\n', f);
+	return ret ? err_set(err, -ENOMEM, "out of memory for the output") : 0;
 }
 
 static json_t *json_row(const struct row *r)

@@ -76,7 +76,8 @@ void ledger_print(FILE *f, const struct ledger *l);
 /* The same as an object; the caller owns it. */
 json_t *ledger_json(const struct ledger *l);
 
-/* The same object on a line of its own. Return: 0, or -ENOMEM with @err. */
-int ledger_print_json(FILE *f, const struct ledger *l, struct err *err);
+/* Either on a line of its own, with the name of the event unless that is NULL. Return: 0, or -ENOMEM with @err. */
+int ledger_print_line(FILE *f, const char *event, const struct ledger *l, bool json,
+		      struct err *err);
 
 #endif

@@ -102,11 +102,11 @@ class Serve(unittest.TestCase):
         now = snapshot('cgroup,fetch,itlb')
         self.assertEqual(now['metric'], 'fetch_lat')
         self.assertLess({'l1', 'op-cache', 'aborted'}, {s['labels']['fetch'] for s in now['series']})
-        text = subprocess.run([EXPORTER, '--once', '--pin-dir', DIR, '--detail', 'full'], capture_output=True, text=True)
-        self.assertIn(f'ibscope_samples_seen_total{{event="ibs_fetch"}} {now["ledger"]["seen"]}\n', text.stdout)
+        text = self.metrics()
+        self.assertIn(f'ibscope_samples_seen_total{{event="ibs_fetch"}} {now["ledger"]["seen"]}\n', text)
         got = collections.Counter()
         for itlb, fetch, n in re.findall(r'^ibscope_fetch_samples_total\{.*itlb="(.*?)",fetch="(.*?)"\} (\d+)$',
-                                         text.stdout, re.M):
+                                         text, re.M):
             got[itlb, fetch] += int(n)
         want = collections.Counter()
         for s in now['series']:
@@ -118,6 +118,57 @@ class Serve(unittest.TestCase):
         self.assertIn('by outcome of fetches', screen)
         c.stop()
         self.collector().wait('starting from zero')
+
+    def metrics(self):
+        return subprocess.run([EXPORTER, '--once', '--pin-dir', DIR, '--detail', 'full'], capture_output=True, text=True).stdout
+
+    def test_both_events(self):
+        """One collector, budget and exporter: each event has its period, counters, ledger and metrics."""
+        both = ('-e', 'ibs_fetch//,ibs_op//', '--nmi-cost', '1us', '-c', '100000,200000')
+        c = self.collector(*both)
+
+        def snapshots(*args):
+            return [json.loads(line) for line in ctl('--json', *args, 'snapshot').stdout.splitlines()]
+        until(lambda: len(s := snapshots()) == 2 and all(o['ledger']['seen'] > 1000 for o in s))
+        self.assertEqual([o['event'] for o in snapshots()], ['ibs_op//', 'ibs_fetch//'])
+        self.assertEqual([o['event'] for o in snapshots('--by', 'fetch')], ['ibs_fetch//'])
+        self.assertEqual([o['event'] for o in snapshots('-e', 'ibs_op')], ['ibs_op//'])
+        for event in 'ibs_op//', 'ibs_fetch//':
+            self.assertIn(event, run('top', '--once', '-d', '.2', '--pin-dir', DIR, '-e', event, '--size', '110x30').stdout)
+        self.assertIn('changed while sampling', ctl('set', 'period=100000,400000').stdout)
+        self.assertIn('changed while sampling', ctl('set', 'max-overhead=0.05%', 'nmi-cost=100us').stdout)
+
+        def periods():
+            status = json.loads(ctl('--json', 'status').stdout)
+            return status['period'], status['fetch']['period']
+        op, fetch = until(lambda: (p := periods())[0] > 400000 and p)
+        self.assertLess(abs(op / fetch - 4), 0.01)
+        ledgers = [json.loads(line) for line in ctl('--json', '--control', CONTROL, 'ledger').stdout.splitlines()]
+        self.assertEqual([(x['event'], residual(x)) for x in ledgers], [('ibs_op', 0), ('ibs_fetch', 0)])
+        self.assertEqual(c.stop(), 0)
+        op, fetch = snapshots()
+        text = self.metrics()
+        for o, label, name in (op, '', 'estimated_ops'), (fetch, '{event="ibs_fetch"}', 'estimated_fetches'):
+            self.assertIn(f'ibscope_samples_seen_total{label} {o["ledger"]["seen"]}\n', text)
+            want = sum(s['estimated_ops'] for s in o['series'])
+            self.assertEqual(sum(map(int, re.findall(r'^ibscope_%s_total.* (\d+)$' % name, text, re.M))), want)
+            o['ops'] = want
+        # both count the ns that CPUs ran
+        self.assertLess(abs(op['ops'] / fetch['ops'] - 1), 0.05)
+        self.assertEqual(len(re.findall('^# TYPE ibscope_samples_seen_total', text, re.M)), 1)
+        self.assertEqual(re.findall('^ibscope_collector_up.*', text, re.M), ['ibscope_collector_up 0'])
+
+        # resumed; then one event alone takes the pins of the other one away, and both are possible again
+        c = self.collector(*both)
+        until(lambda: all(o['ledger']['seen'] > x['ledger']['seen'] for o, x in zip(snapshots(), (op, fetch))))
+        self.assertIn('reopened', ctl('set', 'event=ibs_op//', 'period=200000').stdout)
+        self.assertNotIn('ibs_fetch', self.metrics())
+        self.assertEqual(ctl('-e', 'ibs_fetch', 'snapshot').returncode, 1)
+        self.assertGreater(snapshots()[0]['ledger']['seen'], op['ledger']['seen'])
+        self.assertIn('reopened', ctl('unset', 'event', 'period').stdout)
+        until(lambda: len(s := snapshots()) == 2 and s[1]['ledger']['seen'] > 0)
+        self.assertLess(snapshots()[1]['ledger']['seen'], fetch['ledger']['seen'])
+        c.stop()
 
     def test_one_at_a_time(self):
         c = self.collector()

@@ -161,8 +161,8 @@ class Users(unittest.TestCase):
         return self.as_user(lambda: subprocess.run([program, *args], capture_output=True, check=False,
                                                    env={**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'}).stdout, ALICE, None).decode()
 
-    def top(self, path):
-        return self.alice_runs('top', '--user-socket', path, '--once', '-d', '.3', '--size', '160x40')
+    def top(self, path, *args):
+        return self.alice_runs('top', *args, '--user-socket', path, '--once', '-d', '.3', '--size', '160x40')
 
     def test_ctl(self):
         """The tables and numbers of `ctl snapshot`, and a ledger of nothing else."""
@@ -180,9 +180,9 @@ class Users(unittest.TestCase):
         self.assertNotIn('job_', text)
 
     def test_fetches(self):
-        """Every outcome and translation of fetches gets through, in numbers and on the screen."""
+        """Of a collector of both events every outcome and translation of fetches gets through, and ops beside them."""
         path = os.path.join(self.dir, 'run', 'fetches.sock')
-        c = ibscope.Collector(PINS + '-fetch', '--unpin', '-e', 'ibs_fetch//', '-c', '20000', '--max-overhead', 'off', '--nmi-cost', '1us',
+        c = ibscope.Collector(PINS + '-fetch', '--unpin', '-e', 'ibs_op//,ibs_fetch//', '-c', '200000,20000', '--max-overhead', 'off', '--nmi-cost', '1us',
                               '--by', 'cgroup,fetch,itlb', '--control', path + '.control', '--user-socket', path)
         self.addCleanup(c.stop)
 
@@ -190,7 +190,10 @@ class Users(unittest.TestCase):
             text = self.alice_runs('ctl', '--control', path, '--json', '--by', 'fetch,itlb', 'snapshot')
             return {f'{k}={v}' for s in json.loads(text)['series'] for k, v in s['labels'].items()} if text else set()
         until(lambda: seen() >= {'fetch=l1', 'fetch=l3', 'fetch=aborted', 'itlb=l1', 'itlb=walk-2m', 'itlb=walk'}, 20)
-        self.assertIn('by outcome of fetches', until(lambda: (lambda t: 'alice' in t and t)(self.top(path))))
+        self.assertIn('by outcome of fetches', until(lambda: (lambda t: 'alice' in t and t)(self.top(path, '-e', 'ibs_fetch//'))))
+        self.assertIn('ibs_op//', self.top(path))
+        both = [json.loads(line) for line in self.alice_runs('ctl', '--control', path, '--json', 'snapshot').splitlines()]
+        self.assertEqual([o['event'] for o in both], ['ibs_op//', 'ibs_fetch//'])
 
     def test_process_that_is_gone(self):
         """A connection of a process in a job is worth nothing when that has exited, also to who gets its number."""

@@ -18,9 +18,24 @@
 struct ctl {
 	const char *pin_dir, *control; /* NULL: not given */
 	bool json, wait;
+	unsigned int event;    /* enum event_choice */
 	unsigned int labels;   /* of --by; 0: not given */
 	struct hist_view view; /* of snapshot */
 };
+
+enum event_choice { EVENT_ALL, EVENT_OP, EVENT_FETCH, EVENT_CHOICES };
+
+static const char *event_choice_name(unsigned int i)
+{
+	static const char *const names[] = { "all", "ibs_op", "ibs_fetch" };
+
+	return names[i];
+}
+
+static bool wants(const struct ctl *c, enum ibs_metric metric)
+{
+	return !c->event || (c->event == EVENT_FETCH) == ibs_metric_of_fetch(metric);
+}
 
 static int set_by(void *ctx, const char *arg, struct err *err)
 {
@@ -38,6 +53,9 @@ static const struct option_row ctl_rows[] = {
 	  "the collector's socket; by default the one named in the pins, or for snapshot, if those "
 	  "cannot be read, " USERS_PATH,
 	  OPTION_WORD(struct ctl, control) },
+	{ "event", 'e', "NAME",
+	  "event that ledger and snapshot show: ibs_op, ibs_fetch, or all (default)",
+	  OPTION_CHOICE(struct ctl, event, "event", event_choice_name, EVENT_CHOICES) },
 	{ "json", 0, NULL, "print status, ledger or snapshot as JSON",
 	  OPTION_FLAG(struct ctl, json) },
 	{ "by", 0, "KEY,..",
@@ -50,33 +68,51 @@ static const struct option_row ctl_rows[] = {
 
 static int status(const struct ctl *c, const struct pinned *p, struct err *err)
 {
-	struct reading now;
-	int ret = reading_pinned(p, &now, err);
+	const unsigned int n = pinned_second(p) ? 2 : 1;
+	struct reading now[2];
+	int ret = reading_pinned(p, &now[0], err);
 
+	if (!ret && n > 1)
+		ret = reading_pinned(pinned_second(p), &now[1], err);
 	if (ret)
 		return ret;
 	if (c->json)
-		ret = collector_print_json(stdout, &now, err);
+		ret = collector_print_json(stdout, now, n, err);
 	else
-		collector_print(stdout, &now);
-	if (ret || collector_alive(&now.meta))
+		collector_print(stdout, now, n);
+	if (ret || collector_alive(&now[0].meta))
 		return ret;
 	return err_set(err, -ESRCH,
 		       "the collector is not running; `ibscope serve` resumes its counters");
 }
 
+static int no_event(const struct ctl *c, struct err *err)
+{
+	return err_set(err, -ENOENT, "-e %s: the collector does not sample it",
+		       event_choice_name(c->event));
+}
+
 static int ledger(const struct ctl *c, const struct pinned *p, struct err *err)
 {
-	struct reading now;
-	int ret = reading_pinned(p, &now, err);
+	const bool two = pinned_second(p);
+	bool any = false;
+	int ret = 0;
 
-	if (ret)
-		return ret;
-	if (c->json)
-		return ledger_print_json(stdout, &now.ledger, err);
-	ledger_print(stdout, &now.ledger);
-	fputc('\n', stdout);
-	return 0;
+	for (; p && !ret; p = pinned_second(p)) {
+		enum ibs_metric metric;
+		struct reading now;
+
+		ret = reading_pinned(p, &now, err);
+		metric = ret ? 0 : reading_metric(&now.meta);
+		if (ret || !wants(c, metric))
+			continue;
+		any = true;
+		ret = ledger_print_line(
+			stdout,
+			two ? event_choice_name(EVENT_OP + ibs_metric_of_fetch(metric)) : NULL,
+			&now.ledger, c->json, err);
+	}
+	return ret ?: any ? 0 : no_event(c, err);
 }
 
 struct names {
@@ -102,9 +138,9 @@ static const char *name_of(void *arg, __u64 id, enum label l)
 	return NULL;
 }
 
-static int print_snapshot(const struct ctl *c, const struct pinned *p, struct err *err)
+static int print_event(const struct ctl *c, const struct pinned *p, const struct ibs_meta *m,
+		       struct err *err)
 {
-	struct ibs_meta m;
 	struct snapshot now;
 	struct names names = { .p = p, .s = &now };
 	struct hist_view view = c->view;
@@ -112,24 +148,59 @@ static int print_snapshot(const struct ctl *c, const struct pinned *p, struct er
 	unsigned int labels = c->labels;
 	int ret;
 
-	pinned_meta(p, &m);
-	ret = labels_counted(labels, ibs_metric_of_fetch(m.layout.metric), err);
-	ret = ret ?: labels_known(labels, m.layout.by, err) ?: pinned_snapshot(p, &now, err);
+	ret = labels_counted(labels, ibs_metric_of_fetch(m->layout.metric), err);
+	ret = ret ?: labels_known(labels, m->layout.by, err) ?: pinned_snapshot(p, &now, err);
 	if (ret)
 		return ret;
-	if (!labels && !(m.layout.by & IBS_BY_CGROUP))
-		labels = labels_of_event(labels_of_by(m.layout.by) |
-						 (c->json || !m.layout.by ? LABELS_OP : 0),
-					 ibs_metric_of_fetch(m.layout.metric));
-	info = (struct hist_info){ .source = m.source,
-				   .event = m.event,
-				   .simulated = m.layout.simulated,
-				   .metric = m.layout.metric,
-				   .period = m.status.period };
-	now.time_ns = m.status.enabled_ns / (m.status.cpus ? m.status.cpus : 1);
+	if (!labels && !(m->layout.by & IBS_BY_CGROUP))
+		labels = labels_of_event(labels_of_by(m->layout.by) |
+						 (c->json || !m->layout.by ? LABELS_OP : 0),
+					 ibs_metric_of_fetch(m->layout.metric));
+	info = (struct hist_info){ .source = m->source,
+				   .event = m->event,
+				   .simulated = m->layout.simulated,
+				   .metric = m->layout.metric,
+				   .period = m->status.period };
+	now.time_ns = m->status.enabled_ns / (m->status.cpus ? m->status.cpus : 1);
 	ret = hist_print(stdout, &view, &info, &now, labels, name_of, &names, err);
 	snapshot_free(&now);
 	return ret;
+}
+
+/* The events that --by has names for; they are all of them unless it names something of one alone. */
+static int choose_events(struct ctl *c, bool two, struct err *err)
+{
+	if (!two || c->event)
+		return 0;
+	if (labels_counted(c->labels, false, NULL))
+		c->event = EVENT_FETCH;
+	else if (labels_counted(c->labels, true, NULL))
+		c->event = EVENT_OP;
+	if (!c->event && c->view.csv)
+		return err_set(err, -EINVAL,
+			       "--csv: two events have different columns: use --json, or choose "
+			       "one with -e");
+	return 0;
+}
+
+static int print_snapshot(const struct ctl *c, const struct pinned *p, struct err *err)
+{
+	struct ctl of = *c;
+	bool any = false;
+	int ret = choose_events(&of, pinned_second(p), err);
+
+	for (; p && !ret; p = pinned_second(p)) {
+		struct ibs_meta m;
+
+		pinned_meta(p, &m);
+		if (!wants(&of, reading_metric(&m)))
+			continue;
+		if (any && !c->json)
+			putchar('\n');
+		ret = print_event(&of, p, &m, err);
+		any = true;
+	}
+	return ret ?: any ? 0 : no_event(c, err);
 }
 
 static const char *name_of_read(void *arg, __u64 id, enum label l)
@@ -137,42 +208,49 @@ static const char *name_of_read(void *arg, __u64 id, enum label l)
 	return snapshot_read_name(arg, id, l);
 }
 
+static int print_own_event(const struct ctl *c, struct snapshot_read *now, struct err *err)
+{
+	const struct hist_info info = { .source = now->about.source,
+					.event = now->about.event,
+					.simulated = now->about.simulated,
+					.metric = now->about.metric,
+					.period = now->about.period };
+	struct hist_view view = c->view;
+
+	if (now->left_out)
+		log_warn("%zu groups are left out: the answer would be too long", now->left_out);
+	return labels_counted(c->labels, ibs_metric_of_fetch(info.metric), err)
+		       ?: labels_known(c->labels, now->about.by, err)
+		       ?: hist_print(stdout, &view, &info, &now->snapshot, c->labels, name_of_read,
+				     now, err);
+}
+
 /* What --user-socket of the collector answers: our own cgroups alone. Return: 0 or a negative errno with @err. */
 static int print_own(const struct ctl *c, const char *path, struct err *err)
 {
-	struct control_answer answer;
-	struct hist_view view = c->view;
-	struct u64_map slots = {};
-	struct snapshot_read now;
-	struct hist_info info;
-	int ret = control_ask(path, "snapshot\n", strlen("snapshot\n"), &answer, err);
+	struct snapshot_read now[CONTROL_SNAPSHOTS];
+	struct ctl of = *c;
+	bool any = false;
+	size_t groups = 0;
+	struct u64_map slots[CONTROL_SNAPSHOTS] = {};
+	int n = control_ask_snapshots(path, slots, now, err);
+	int ret = n < 0 ? n : choose_events(&of, n > 1, err);
 
-	if (ret)
-		return ret;
-	if (answer.result != CONTROL_OK)
-		ret = err_set(err, -EIO, "%.*s", (int)strcspn(answer.text, "\n"), answer.text);
-	ret = ret ?: snapshot_parse(answer.text, &slots, &now, err);
-	free(answer.text);
-	u64_map_free(&slots);
-	if (ret)
-		return ret;
-	info = (struct hist_info){ .source = now.about.source,
-				   .event = now.about.event,
-				   .simulated = now.about.simulated,
-				   .metric = now.about.metric,
-				   .period = now.about.period };
-	if (now.left_out)
-		log_warn("%zu groups are left out: the answer would be too long", now.left_out);
-	if (!now.snapshot.n_groups)
+	for (int i = 0; i < n; i++) {
+		u64_map_free(&slots[i]);
+		if (!ret && wants(&of, now[i].about.metric)) {
+			if (any && !c->json)
+				putchar('\n');
+			ret = print_own_event(&of, &now[i], err);
+			any = true;
+			groups += now[i].snapshot.n_groups;
+		}
+		snapshot_read_free(&now[i]);
+	}
+	if (any && !groups)
 		log_warn("nothing was counted so far in cgroups that belong to you: see "
-			 "--user-socket "
-			 "in ibscope-serve(1)");
-	ret = labels_counted(c->labels, ibs_metric_of_fetch(info.metric), err)
-		      ?: labels_known(c->labels, now.about.by, err)
-		      ?: hist_print(stdout, &view, &info, &now.snapshot, c->labels, name_of_read,
-				    &now, err);
-	snapshot_read_free(&now);
-	return ret;
+			 "--user-socket in ibscope-serve(1)");
+	return ret ?: any ? 0 : no_event(c, err);
 }
 
 typedef int pins_run(const struct ctl *c, const struct pinned *p, struct err *err);
@@ -256,6 +334,13 @@ static int check(struct ctl *c, const struct verb *verb, struct err *err)
 	if (c->wait && !verb->wait)
 		return err_set(err, -EINVAL, "%s does not take --wait", verb->name);
 	c->view.json = c->json;
+	if (c->event && verb->run != print_snapshot && verb->run != ledger)
+		return err_set(err, -EINVAL, "-e: %s is of all events", verb->name);
+	if (c->event && c->control && verb->run == ledger)
+		return err_set(
+			err, -EINVAL,
+			"-e: the collector answers with the ledgers of all events: leave out "
+			"--control");
 	if (view_given(&c->view) && verb->run != print_snapshot)
 		return err_set(err, -EINVAL, "%s: options for output apply to snapshot only",
 			       verb->name);

@@ -37,10 +37,10 @@ static void usage(const struct collector *c)
 	printf("\nSIGHUP reads the options again. Exit status: 0 done, 1 failed, 2 wrong usage.\n");
 }
 
-static int print_pushing(FILE *f, const struct reading *r, struct err *err)
+static int print_pushing(FILE *f, const struct reading *r, unsigned int n, struct err *err)
 {
 	const char *failure = push_failure(pushing);
-	json_t *o = collector_json(r), *push = json_object_get(o, "push");
+	json_t *o = collector_json(r, n), *push = json_object_get(o, "push");
 	int ret =
 		json_object_set_new(push, "pending", json_boolean(push_pending(pushing))) ||
 		json_object_set_new(push, "failure", *failure ? json_text(failure) : json_null()) ||
@@ -51,21 +51,20 @@ static int print_pushing(FILE *f, const struct reading *r, struct err *err)
 	return ret ? err_set(err, -ENOMEM, "out of memory for the status") : 0;
 }
 
-static int print_status(FILE *f, bool json, const struct ibs_meta *meta, const struct snapshot *now,
+static int print_status(FILE *f, bool json, const struct collector_state *of, unsigned int n,
 			struct err *err)
 {
-	struct reading r;
-	size_t groups = 0;
+	struct reading r[COLLECTOR_EVENTS];
 
-	for (size_t i = 0; i < now->n_groups; i++)
-		groups += !now->groups[i].other;
-	reading_begin(&r, meta);
-	reading_finish(&r, &now->ledger, groups);
+	for (unsigned int i = 0; i < n; i++) {
+		reading_begin(&r[i], &of[i].meta);
+		reading_finish(&r[i], &of[i].now.ledger, snapshot_groups(&of[i].now));
+	}
 	if (json && !pushing)
-		return collector_print_json(f, &r, err);
+		return collector_print_json(f, r, n, err);
 	if (json)
-		return print_pushing(f, &r, err);
-	collector_print(f, &r);
+		return print_pushing(f, r, n, err);
+	collector_print(f, r, n);
 	if (pushing && *push_failure(pushing))
 		fprintf(f, "push: %s\n", push_failure(pushing));
 	return 0;
@@ -107,7 +106,7 @@ static const struct option_row serve_rows[] = {
 static int check_extra(struct collector_settings *set, struct err *err)
 {
 	struct serve_opts *o = set->extra;
-	int ret = push_check(&o->push, &set->sampling, err);
+	int ret = push_check(&o->push, &set->sampling[0], err);
 
 	if (ret || !*o->web.config_file)
 		return ret;
@@ -141,7 +140,7 @@ static void open_push(struct collector *c)
 	const struct serve_opts *o = set->extra;
 
 	if (*o->push.url)
-		pushing = push_new(&o->push, (struct sampling *)&set->sampling,
+		pushing = push_new(&o->push, (struct sampling *)&set->sampling[0],
 				   collector_push_counts(c));
 }
 
@@ -256,6 +255,7 @@ int cmd_serve(int argc, char **argv)
 	struct collector *c;
 	struct err err = { "" };
 	int status = EXIT_DONE, ret = collector_new(&opts, &c, &err);
+	const struct collector_settings *set = ret < 0 ? NULL : collector_settings(c);
 
 	log_set_journal(getenv("JOURNAL_STREAM") != NULL);
 	if (ret < 0) {
@@ -263,10 +263,12 @@ int cmd_serve(int argc, char **argv)
 		status = EXIT_USAGE;
 	} else if (ret == OPTIONS_HELP) {
 		usage(c);
-	} else if (!ret && collector_settings(c)->config_check) {
+	} else if (!ret && set->config_check) {
 		log_info("configuration OK");
-	} else if (!ret && collector_settings(c)->sampling.select.explain) {
-		status = sampling_explain(&collector_settings(c)->sampling, false);
+	} else if (!ret && set->sampling[0].select.explain) {
+		status = sampling_explain_both(
+			&set->sampling[0], settings_n_events(set) > 1 ? &set->sampling[1] : NULL,
+			false);
 	} else if (!ret && serve(c, &err)) {
 		log_error("%s", err.text);
 		status = collector_usage_error(c) ? EXIT_USAGE : EXIT_FAILED;

@@ -308,6 +308,10 @@ static int with_screen(struct top_cmd *c, struct err *err)
 /* A collector is read if it is asked for, or if it runs and nothing says what to sample. */
 static int choose_source(struct top_cmd *c, bool selects, struct err *err)
 {
+	const enum source_event event = !*c->sampling.events		  ? SOURCE_FIRST
+					: sampling_of_fetch(&c->sampling) ? SOURCE_FETCH
+									  : SOURCE_OP;
+
 	if (c->input.file) {
 		recorded_selection(&c->sampling, &c->replay);
 		return recorded_open(&c->input, &c->trace, err)
@@ -315,14 +319,15 @@ static int choose_source(struct top_cmd *c, bool selects, struct err *err)
 						   c->speed ?: 1, &c->source, err);
 	}
 	if (c->user_socket)
-		return source_users(c->user_socket, &c->source, err);
+		return source_users(c->user_socket, event, &c->source, err);
 	if (c->pin_dir || (!selects && !c->own)) {
-		int ret = source_pinned(c->pin_dir ?: IBS_PIN_DIR, &c->source, err);
+		int ret = source_pinned(c->pin_dir ?: IBS_PIN_DIR, event, &c->source, err);
 
 		if (!ret || c->pin_dir)
 			return ret;
 		/* who may not read the pins may ask for their own cgroups */
-		if ((ret == -EACCES || ret == -EPERM) && !source_users(USERS_PATH, &c->source, err))
+		if ((ret == -EACCES || ret == -EPERM) &&
+		    !source_users(USERS_PATH, event, &c->source, err))
 			return 0;
 	}
 	return source_live(&c->sampling, &c->source, err);
@@ -398,6 +403,11 @@ int cmd_top(int argc, char **argv)
 			      argv[optind]);
 	if (!ret) {
 		none.labels = c.sampling.labels;
+		if (c.pin_dir || c.user_socket) { /* -e chooses one of the collector's events */
+			none.event = c.sampling.event;
+			none.n_events = c.sampling.n_events;
+			memcpy(none.events, c.sampling.events, sizeof(none.events));
+		}
 		/* a copy, padding included */
 		/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-exp42-c,cert-flp37-c) */
 		selects = memcmp(&none, &c.sampling, sizeof(none));

@@ -125,7 +125,8 @@ const struct option_row top_options[] = {
 	{ "speed", 0, "N", "with -i: N times as fast; default 1", set_speed },
 	{ "pin-dir", 0, "DIR",
 	  "read the collector whose pins are in DIR; by default the one in " IBS_PIN_DIR
-	  ", if it runs and nothing is selected",
+	  ", if it runs and nothing is selected; -e ibs_fetch// for the fetches of one of both "
+	  "events",
 	  set_pin_dir },
 	{ "user-socket", 0, "PATH",
 	  "ask a collector for one's own cgroups; by default at " USERS_PATH
@@ -182,10 +183,11 @@ int top_check_options(const struct top_cmd *c, bool selects, struct err *err)
 	if (!c->input.file && labels_counted(s->labels, false, err))
 		return -EINVAL;
 	if ((c->pin_dir || c->user_socket) && selects)
-		return err_set(err, -EINVAL,
-			       "--pin-dir, --user-socket: the collector has chosen what is "
-			       "sampled: leave out "
-			       "options for sampling and selection");
+		return err_set(
+			err, -EINVAL,
+			"--pin-dir, --user-socket: the collector has chosen what is "
+			"sampled: leave out "
+			"options for sampling and selection, but -e to choose one of its events");
 	if (c->input.file && (s->source || s->rate.has_period || s->rate.has_freq || s->all ||
 			      *s->hierarchy || s->sim_faults || s->opts.max_memory_bytes))
 		return err_set(err, -EINVAL,
