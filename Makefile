@@ -75,7 +75,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 
 .PHONY: all tests benches deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi valgrind lint screenshots install deb clean
 
-all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so
+all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
 
 $(O)/ibscope: $(cmds) $(lib)
 	$(call say,LD,$@)
@@ -86,7 +86,7 @@ $(O)/ibscope-exporter: $(exporter) $(lib)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(WEBLIBS) $(LDLIBS)
 
 # Programs that are no sanitizer's load it.
-$(O)/libibscope-omp.so: tools/openmp/ibscope_omp.c include/ibscope/region.h
+$(O)/libibscope-%.so: tools/regions/ibscope_%.c include/ibscope/region.h
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g -fPIC -shared -fvisibility=hidden $(WARN) -Iinclude -Wl,-z,relro,-z,now -o $@ $<

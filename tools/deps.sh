@@ -8,7 +8,7 @@ build='gcc libc6-dev make clang llvm bpftool libbpf-dev libelf-dev libdw-dev lib
 test='libcmocka-dev python3 linux-perf procps util-linux zstd xz-utils python3-yaml systemd prometheus groff curl openssl'
 # one test alone needs each, which is skipped without; some are big
 optional='chromium golang-go zsh fish'
-mpi='openmpi-bin mpich hwloc-nox python3-pandas libomp-dev'
+mpi='openmpi-bin mpich hwloc-nox python3-pandas r-base-core libomp-dev g++ likwid'
 runtimes='busybox-static docker.io podman containerd runc conmon lxc systemd-container uidmap slirp4netns fuse-overlayfs dbus'
 fuzz='libclang-rt-14-dev'
 deb='debhelper dpkg-dev lintian'

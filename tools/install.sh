@@ -17,7 +17,10 @@ for program in ibscope ibscope-exporter; do
 	chmod 644 "$to/lib/systemd/system/$program.service"
 done
 install -D -m 644 -t "$to/include/ibscope" include/ibscope/region.h
-[ ! -e "$build/libibscope-omp.so" ] || install -D -m 644 -t "$to/lib/ibscope" "$build/libibscope-omp.so"
+for library in omp markers; do
+	[ ! -e "$build/libibscope-$library.so" ] ||
+		install -D -m 644 -t "$to/lib/ibscope" "$build/libibscope-$library.so"
+done
 for section in 1 5 7; do
 	install -D -m 644 -t "$to/share/man/man$section" tools/man/*."$section"
 done

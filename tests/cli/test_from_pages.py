@@ -34,7 +34,7 @@ OPTIONS = {
 
 def writes_file(line):
     """Those that write a file."""
-    return line.startswith('ibscope export')
+    return line.startswith(('ibscope export', 'ibscope merge'))
 
 
 def lines(page):
@@ -59,7 +59,7 @@ class Pages(unittest.TestCase):
             env |= {'PMI_RANK': '0', 'PMI_SIZE': '1', 'MPI_LOCALRANKID': '0', 'MPI_LOCALNRANKS': '1'}
         self.assertEqual(words[0], 'ibscope')
         if words[1] in ('record', 'hist'):  # a plan needs no IBS: what is in `--explain` was parsed and resolved
-            words = ['true' if w == 'COMMAND' else w for w in words]
+            words = [{'COMMAND': 'true', 'PID': str(os.getpid())}.get(w, w) for w in words]
             words.insert(2, '--explain=zen4:6.12')
         return subprocess.run([ibscope.IBSCOPE, *words[1:]], cwd=self.dir.name, env=env, text=True,
                               capture_output=True, stdin=subprocess.DEVNULL, timeout=60)

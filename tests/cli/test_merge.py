@@ -145,6 +145,23 @@ print(t["samples"].sum(), round(of.max() / of.mean(), 4))'''
         p = subprocess.run(['/usr/bin/python3', '-c', code], input=text, capture_output=True, text=True)
         self.assertEqual(p.stdout, f'20000 {self.report(*nodes)["total"]["imbalance"]}\n', p.stderr)
 
+    def test_csv_and_r(self):
+        """Both tables: of report, and of single samples."""
+        if not shutil.which('Rscript'):
+            self.skipTest('r-base-core is not installed: make mpi')
+        nodes = self.nodes()
+        for name, *args in ('table', 'report', '--csv', '--by', 'rank,host,comm', *nodes), ('samples', 'dump', '--csv', nodes[1]):
+            with open(self.path(name), 'w') as f:
+                f.write(run(*args).stdout)
+        code = '''
+t <- read.csv("table")
+s <- read.csv("samples")
+stopifnot(is.integer(t$rank), is.numeric(t$miss_cycles), is.numeric(s$dc_miss_lat), is.character(s$comm))
+of <- tapply(t$miss_cycles, t$rank, sum)
+cat(sum(t$samples), nrow(s), round(max(of) / mean(of), 4), "\\n")'''
+        p = subprocess.run(['Rscript', '--vanilla', '-e', code], cwd=self.dir, capture_output=True, text=True)
+        self.assertEqual(p.stdout, f'20000 4000 {self.report(*nodes)["total"]["imbalance"]} \n', p.stderr)
+
     def refused_part(self, bad, says, status=1):
         """The others are merged, and report says the same."""
         good = self.make('good', 'node:0:4:0:0'), self.make('more', 'node:1:4:0:0')

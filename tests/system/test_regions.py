@@ -172,10 +172,46 @@ class OpenMP(Case):
         self.assertEqual({tid: of[tid] for tid in team}, {tid: f'start {n}' for tid, n in team.items()})
 
     def test_refusals(self):
-        for args in (('--omp',), ('--omp', '--csv', '--', 'true')):
-            p = ibscope.run('record', *SIM, *args, cwd=self.dir)
-            self.assertEqual(p.returncode, 2)
-            self.assertIn("--omp: put the OpenMP program after '--', and record to a file", p.stderr)
+        for option in '--omp', '--markers':
+            for args in (option,), (option, '--csv', '--', 'true'):
+                p = ibscope.run('record', *SIM, *args, cwd=self.dir)
+                self.assertEqual(p.returncode, 2)
+                self.assertIn(f"{option}: put the program after '--', and record to a file", p.stderr)
+
+
+class Markers(Case):
+    """Regions of programs that are marked for LIKWID or Caliper."""
+    SOURCE = os.path.join(TOP, 'tests/system/markers_load.cpp')
+
+    def build(self, name, *options):
+        program = os.path.join(self.dir, name)
+        p = subprocess.run(['g++', '-O1', '-o', program, self.SOURCE, *options], capture_output=True, text=True)
+        if p.returncode:
+            self.skipTest('g++: ' + (p.stderr.splitlines() or [''])[-1])
+        return program
+
+    def regions(self, program):
+        said = self.record(program, args=('--markers',)).stdout
+        rows = self.report(['comm', 'region'])
+        self.assertEqual(sum(rows.values()), Recorded(self.file).end['forwarded'])
+        return {region for comm, region in rows if comm == os.path.basename(program)}, said
+
+    def test_calls(self):
+        """In each region there are samples, and the libraries get each call."""
+        library = self.build('lib.so', '-DLIBRARY', '-shared', '-fPIC')
+        program = self.build('load', library)
+        regions, said = self.regions(program)
+        self.assertEqual(regions - {'scope/function'},  # all of it but an instant is in the loop
+                         {None, 'likwid', 'scope', 'scope/function/loop', 'scope/region'})
+        self.assertEqual(said, '10 calls\n')
+        os.remove(self.file)
+        self.record(program)
+        self.assertEqual({region for (region,) in self.report(['region'])}, {None})
+
+    def test_likwid(self):
+        """Its own library."""
+        regions, _ = self.regions(self.build('load', '-DLIKWID', '-llikwid'))
+        self.assertEqual(regions, {None, 'likwid'})
 
 
 if __name__ == '__main__':

@@ -47,6 +47,8 @@ const struct option_row record_options[] = {
 	{ "omp", 0, NULL,
 	  "record the OpenMP regions and thread numbers of COMMAND, if its runtime has OMPT",
 	  OPTION_FLAG(struct record, omp) },
+	{ "markers", 0, NULL, "record the regions that COMMAND marks with LIKWID or Caliper",
+	  OPTION_FLAG(struct record, markers) },
 	{ "csv", 0, NULL, "print one line per sample, after a header",
 	  OPTION_FLAG(struct record, csv) },
 	{ "json", 0, NULL, "print one JSON object per sample", OPTION_FLAG(struct record, json) },

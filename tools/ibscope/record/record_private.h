@@ -11,7 +11,7 @@ struct record {
 	struct record *
 		second; /* the other event, which has `sampling` and `filed` for itself; NULL: one */
 	struct output_opts out;
-	bool csv, json, per_rank, omp;
+	bool csv, json, per_rank, omp, markers;
 	bool code_maps;		      /* none of memory that is not executable */
 	struct mpi_rank rank;	      /* with per_rank */
 	char *rank_path;	      /* of `out`, with the rank in it */

@@ -5,12 +5,10 @@
 #include <limits.h>
 #include <unistd.h>
 
-#define TOOL "libibscope-omp.so"
-
 _Static_assert(REGIONS_DIR_MAX == RANK_REGIONS_MAX, "ranks tell each other their directories");
 
-/* Beside the program, as it is built, or where it is installed. */
-static int find_tool(char path[PATH_MAX], struct err *err)
+/* A library beside the program, as it is built, or where it is installed. */
+static int find_library(const char *name, char path[PATH_MAX], struct err *err)
 {
 	static const char *const places[] = { "", "../lib/ibscope/" };
 	char self[PATH_MAX / 2];
@@ -20,41 +18,44 @@ static int find_tool(char path[PATH_MAX], struct err *err)
 	if (strrchr(self, '/'))
 		strrchr(self, '/')[1] = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		snprintf(path, PATH_MAX, "%s%s" TOOL, self, places[i]);
+		snprintf(path, PATH_MAX, "%s%s%s", self, places[i], name);
 		if (!access(path, R_OK))
 			return 0;
 	}
-	return err_set(err, -ENOENT, "--omp: cannot find " TOOL " in %s or %s../lib/ibscope", self,
-		       self);
+	return err_set(err, -ENOENT, "cannot find %s in %s or %s../lib/ibscope", name, self, self);
 }
 
-/* The runtime tries the tools of the list in turn. */
-static int add_tool(struct err *err)
+/* Put a library before those of a list in the environment of the command. */
+static int add_library(const char *list, const char *name, struct err *err)
 {
-	const char *others = getenv("OMP_TOOL_LIBRARIES");
-	char path[PATH_MAX], *list;
-	int ret = find_tool(path, err);
+	const char *others = getenv(list);
+	char path[PATH_MAX], *all;
+	int ret = find_library(name, path, err);
 
 	if (ret)
 		return ret;
-	list = xcalloc(1, strlen(path) + strlen(others ?: "") + 2);
-	sprintf(list, "%s%s%s", path, others && *others ? ":" : "", others ?: "");
-	setenv("OMP_TOOL_LIBRARIES", list, 1);
-	free(list);
+	all = xcalloc(1, strlen(path) + strlen(others ?: "") + 2);
+	sprintf(all, "%s%s%s", path, others && *others ? ":" : "", others ?: "");
+	setenv(list, all, 1);
+	free(all);
 	return 0;
 }
 
 int record_regions_prepare(struct record *r, struct err *err)
 {
+	bool collects = r->sampling.argv && r->out.format == OUTPUT_RECORDING;
 	int ret = 0;
 
-	if (r->omp && (!r->sampling.argv || r->out.format != OUTPUT_RECORDING))
+	if ((r->omp || r->markers) && !collects)
 		return err_set(err, -EINVAL,
-			       "--omp: put the OpenMP program after '--', and record to a file");
-	if (!r->sampling.argv || r->out.format != OUTPUT_RECORDING)
+			       "--%s: put the program after '--', and record to a file",
+			       r->omp ? "omp" : "markers");
+	if (!collects)
 		return 0;
 	if (r->omp)
-		ret = add_tool(err);
+		ret = add_library("OMP_TOOL_LIBRARIES", "libibscope-omp.so", err);
+	if (!ret && r->markers)
+		ret = add_library("LD_PRELOAD", "libibscope-markers.so", err);
 	if (ret)
 		return ret;
 	ret = regions_dir_new(r->regions_dir);
