@@ -4,6 +4,7 @@
 #include "err.h"
 #include "exit_status.h"
 
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,34 @@ void *xrealloc(void *p, size_t bytes)
 char *xstrdup(const char *text)
 {
 	return checked(strdup(text));
+}
+
+char *xstrndup(const char *text, size_t max)
+{
+	return checked(strndup(text, max));
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	return checked(n < 0 ? NULL : text);
+}
+
+FILE *xmemopen(char **text, size_t *bytes)
+{
+	return checked(open_memstream(text, bytes));
+}
+
+void xmemclose(FILE *f)
+{
+	if (fclose(f))
+		out_of_memory();
 }
 
 void *xmemdup(const void *data, size_t bytes)

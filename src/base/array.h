@@ -9,11 +9,20 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t bytes);
 char *xstrdup(const char *text);
+char *xstrndup(const char *text, size_t max);
 void *xmemdup(const void *data, size_t bytes);
+
+/* asprintf(3). */
+char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* open_memstream(3); xmemclose() ends the text, which is the caller's to free. */
+FILE *xmemopen(char **text, size_t *bytes);
+void xmemclose(FILE *f);
 
 /* Report that memory ran out, and exit with status 1. */
 _Noreturn void out_of_memory(void);
@@ -38,13 +47,13 @@ void array_grow(void *array, size_t *room, size_t n, size_t size, bool zero);
 /* The same, with new elements zeroed. */
 #define array_reserve_zero(array, room, n) array_reserve_(array, room, n, true)
 
-#define array_reserve_(array, room, n, zero)                                           \
-	({                                                                             \
-		size_t n_ = (n);                                                       \
-                                                                                       \
-		if (n_ > (room))                                                       \
-			array_grow(&(array), &(room), n_, sizeof(*(array)), zero);     \
-		0;                                                                     \
+#define array_reserve_(array, room, n, zero)                                       \
+	({                                                                         \
+		size_t n_ = (n);                                                   \
+                                                                                   \
+		if (n_ > (room))                                                   \
+			array_grow(&(array), &(room), n_, sizeof(*(array)), zero); \
+		0;                                                                 \
 	})
 
 #endif

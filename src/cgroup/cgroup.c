@@ -95,10 +95,10 @@ static void find_delegate(struct cgroup_tree *t, struct cgroup_node *n)
 
 /*
  * @parent has a cgroup @name with the id and owner of @st. What is new, or not met by this walk, is
- * to be read. Return: 0, also if it is left out; -ENOMEM.
+ * to be read.
  */
-static int found(struct cgroup_tree *t, struct cgroup_node *parent, const char *name,
-		 const struct stat *st)
+static void found(struct cgroup_tree *t, struct cgroup_node *parent, const char *name,
+		  const struct stat *st)
 {
 	struct cgroup_node *n = cgroup_table_child(&t->table, parent, name, strlen(name));
 	bool is_new;
@@ -109,15 +109,14 @@ static int found(struct cgroup_tree *t, struct cgroup_node *parent, const char *
 	if (parent && st->st_uid && !parent->delegate)
 		find_delegate(t, parent);
 	err = cgroup_table_put(&t->table, st->st_ino, parent, name, st->st_uid, &n, &is_new);
-	if (err == -ENOSPC || err == -ENAMETOOLONG)
+	if (err) {
 		refuse(t, parent, err);
-	if (err)
-		return err == -ENOMEM ? err : 0;
+		return;
+	}
 	t->changes += is_new;
 	if (is_new || n->walk != t->walk)
 		enqueue(t, n);
 	n->walk = t->walk;
-	return 0;
 }
 
 /*
@@ -147,10 +146,10 @@ static int found_path(struct cgroup_tree *t, const char *path, uint64_t id)
 			st = (struct stat){ .st_ino = id };
 		else if (err)
 			return err;
-		err = found(t, parent, part + (s + 1 - path), &st);
+		found(t, parent, part + (s + 1 - path), &st);
 		at = cgroup_table_child(&t->table, parent, s + 1, end - s - 1);
 		if (!at)
-			return err ?: cgroup_table_room(&t->table, parent, end - s - 1);
+			return cgroup_table_room(&t->table, parent, end - s - 1);
 	}
 	return at ? 0 : -ENOENT;
 }
@@ -171,19 +170,15 @@ static void watch(struct cgroup_tree *t, struct cgroup_node *n, int fd)
 }
 
 /* Takes @fd. */
-static int read_dir(struct cgroup_tree *t, struct cgroup_node *n, int fd)
+static void read_dir(struct cgroup_tree *t, struct cgroup_node *n, int fd)
 {
+	DIR *dir = fdopendir(fd);
 	struct dirent *entry;
 	struct stat st;
-	int err = 0;
-	DIR *dir;
 
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
-	while (!err && (entry = readdir(dir))) {
+	if (!dir)
+		out_of_memory();
+	while ((entry = readdir(dir))) {
 		const char *name = entry->d_name;
 		int room;
 
@@ -196,13 +191,12 @@ static int read_dir(struct cgroup_tree *t, struct cgroup_node *n, int fd)
 		if (room && !cgroup_table_child(&t->table, n, name, strlen(name)))
 			refuse(t, n, room);
 		else if (!cgroup_dirs_stat_at(&t->dirs, fd, name, &st))
-			err = found(t, n, name, &st);
+			found(t, n, name, &st);
 	}
 	closedir(dir);
-	return err;
 }
 
-static int visit(struct cgroup_tree *t, struct cgroup_node *n)
+static void visit(struct cgroup_tree *t, struct cgroup_node *n)
 {
 	char path[PATH_MAX];
 	struct stat st;
@@ -211,46 +205,39 @@ static int visit(struct cgroup_tree *t, struct cgroup_node *n)
 	fd = cgroup_dirs_open_path(&t->dirs, cgroup_table_path(n, path));
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ENODEV) {
 		die(t, n);
-		return 0;
+		return;
 	}
-	if (fd < 0) {
-		t->stale |= fd == -EMFILE || fd == -ENFILE;
-		return fd == -ENOMEM ? fd : 0; /* EACCES: this subtree has no names */
+	if (fd < 0) { /* EACCES: this subtree has no names */
+		t->stale |= fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM;
+		return;
 	}
 	/* Watched before it is looked into: what is created in between is found twice, not never. */
 	watch(t, n, fd);
 	if (fstat(fd, &st)) {
 		close(fd);
-		return 0;
-	}
-	if (st.st_ino != n->id) { /* made again since it was found; the watch is on the new one */
+	} else if (st.st_ino !=
+		   n->id) { /* made again since it was found; the watch is on the new one */
 		close(fd);
-		return found(t, n->parent, strrchr(path, '/') + 1, &st);
-	}
-	if (st.st_nlink == 2) { /* no directories in it: spares reading some 50 names */
+		found(t, n->parent, strrchr(path, '/') + 1, &st);
+	} else if (st.st_nlink == 2) { /* no directories in it: spares reading some 50 names */
 		close(fd);
-		return 0;
+	} else {
+		read_dir(t, n, fd);
 	}
-	return read_dir(t, n, fd);
 }
 
-static int run_queue(struct cgroup_tree *t)
+static void run_queue(struct cgroup_tree *t)
 {
 	struct cgroup_node *n;
-	int err = 0, one;
 
 	while ((n = t->queue)) {
 		t->queue = n->next_queued;
 		if (!t->queue)
 			t->queue_end = &t->queue;
 		n->queued = false;
-		if (n->died_ns)
-			continue;
-		one = visit(t, n);
-		err = err ?: one;
+		if (!n->died_ns)
+			visit(t, n);
 	}
-	t->stale |= err != 0;
-	return err;
 }
 
 /* Read all of it; what is not met is dead. */
@@ -266,31 +253,31 @@ static int walk(struct cgroup_tree *t)
 		return err;
 	t->walk++;
 	t->stale = t->unwatched = false;
-	err = found(t, NULL, "", &st);
-	err = run_queue(t) ?: err;
-	for (i = 0; !err && !t->stale && i < t->table.size; i++) {
+	found(t, NULL, "", &st);
+	run_queue(t);
+	for (i = 0; !t->stale && i < t->table.size; i++) {
 		n = t->table.node[i];
 		if (n && !n->died_ns && n->walk != t->walk)
 			die(t, n);
 	}
-	return err;
+	return 0;
 }
 
-static int rescan_if_due(struct cgroup_tree *t)
+static void rescan_if_due(struct cgroup_tree *t)
 {
 	uint64_t start = clock_ns(CLOCK_MONOTONIC);
 
 	if ((t->rescanned_ns && start - t->rescanned_ns < RESCAN_MIN_NS) ||
 	    cgroup_watch_spent(&t->watch))
-		return 0;
+		return;
 	t->rescans++;
 	t->rescanned_ns = start;
-	return walk(t);
+	t->stale |= walk(t) != 0;
 }
 
 /* --- events --- */
 
-static int handle_event(struct cgroup_tree *t, const struct inotify_event *ev)
+static void handle_event(struct cgroup_tree *t, const struct inotify_event *ev)
 {
 	struct cgroup_node *parent, *n;
 	char path[PATH_MAX];
@@ -302,69 +289,60 @@ static int handle_event(struct cgroup_tree *t, const struct inotify_event *ev)
 		t->stale = true;
 	parent = cgroup_table_by_wd(&t->table, ev->wd);
 	if (!parent)
-		return 0;
+		return;
 	if (ev->mask & IN_IGNORED) {
 		cgroup_table_watch(&t->table, parent, -1);
-		return 0;
+		return;
 	}
 	if (!(ev->mask & IN_ISDIR) || !ev->len)
-		return 0;
+		return;
 	n = cgroup_table_child(&t->table, parent, ev->name, strlen(ev->name));
 	err = cgroup_table_room(&t->table, parent, strlen(ev->name));
 	if (err && !n) {
 		if (ev->mask & (IN_CREATE | IN_MOVED_TO))
 			refuse(t, parent, err);
-		return 0;
+		return;
 	}
 	cgroup_table_path(parent, path);
 	len = path[1] ? strlen(path) : 0;
 	snprintf(path + len, sizeof(path) - len, "/%s", ev->name);
 	err = cgroup_dirs_stat(&t->dirs, path, &st);
-	if (!err) /* after IN_DELETE too: made again meanwhile */
-		return found(t, parent, ev->name, &st);
+	if (!err) { /* after IN_DELETE too: made again meanwhile */
+		found(t, parent, ev->name, &st);
+		return;
+	}
 	t->missed += err == -ENOENT && ev->mask & IN_CREATE && !n;
 	if (n && err == -ENOENT)
 		die(t, n);
 	if (ev->mask & IN_MOVED_FROM) /* not on cgroupfs: all below it has other paths now */
 		t->stale = true;
-	return 0;
 }
 
-static int take_events(struct cgroup_tree *t)
+static void take_events(struct cgroup_tree *t)
 {
 	char buf[EVENTS_BYTES] __attribute__((aligned(__alignof__(struct inotify_event))));
 	const struct inotify_event *ev;
-	int err = 0, one;
 	size_t n;
 
 	while (!cgroup_watch_spent(&t->watch) &&
 	       (n = cgroup_watch_read(&t->watch, buf, sizeof(buf)))) {
 		for (char *p = buf; p < buf + n; p += sizeof(*ev) + ev->len) {
 			ev = (const struct inotify_event *)p;
-			one = handle_event(t, ev);
-			t->stale |= one != 0;
-			err = err ?: one;
+			handle_event(t, ev);
 		}
-		one = run_queue(t);
-		err = err ?: one;
+		run_queue(t);
 	}
-	if (t->stale) {
-		one = rescan_if_due(t);
-		err = err ?: one;
-	}
+	if (t->stale)
+		rescan_if_due(t);
 	cgroup_table_trim(&t->table, DEAD_MAX);
-	return err;
 }
 
-int cgroup_tree_update(struct cgroup_tree *t)
+void cgroup_tree_update(struct cgroup_tree *t)
 {
-	int err;
-
 	if (t->dirs.fd < 0 || !cgroup_watch_begin(&t->watch))
-		return 0;
-	err = take_events(t);
+		return;
+	take_events(t);
 	cgroup_watch_end(&t->watch);
-	return err;
 }
 
 /* --- questions --- */
@@ -373,15 +351,14 @@ int cgroup_tree_update(struct cgroup_tree *t)
 static int by_handle(struct cgroup_tree *t, uint64_t id)
 {
 	char *path;
-	int err, late;
+	int err = cgroup_dirs_path(&t->dirs, id, &path);
 
-	err = cgroup_dirs_path(&t->dirs, id, &path);
 	if (err)
 		return err;
 	err = found_path(t, path, id);
 	free(path);
-	late = run_queue(t);
-	return err ?: late;
+	run_queue(t);
+	return err;
 }
 
 /* Return: 0; -ENOENT, -EAGAIN if nobody can be asked now; -ENOSPC, -ENAMETOOLONG if it is left out. */
@@ -465,17 +442,17 @@ size_t cgroup_tree_forget_dead(struct cgroup_tree *t, uint64_t older_than_ns)
 int cgroup_tree_lookup(struct cgroup_tree *t, const char *path, uint64_t *id)
 {
 	struct stat st;
-	int err, late;
+	int err;
 
 	if (t->dirs.fd < 0) {
 		*id = 1;
 		return path[1] ? -ENOENT : 0;
 	}
 	err = cgroup_dirs_stat(&t->dirs, path, &st) ?: found_path(t, path, 0);
-	late = run_queue(t);
+	run_queue(t);
 	if (!err)
 		*id = st.st_ino;
-	return err ?: late;
+	return err;
 }
 
 int cgroup_tree_each(struct cgroup_tree *t, cgroup_cb *cb, void *arg)
@@ -500,17 +477,6 @@ int cgroup_tree_each(struct cgroup_tree *t, cgroup_cb *cb, void *arg)
 
 /* --- opening --- */
 
-/* Where no v2 is mounted all tasks are in its root. */
-static int only_root(struct cgroup_tree *t, struct err *e)
-{
-	struct cgroup_node *n;
-	bool is_new;
-
-	if (cgroup_table_put(&t->table, 1, NULL, "", 0, &n, &is_new))
-		return err_set(e, -ENOMEM, "cgroup: out of memory");
-	return 0;
-}
-
 static int open_mount(struct cgroup_tree *t, struct err *e)
 {
 	int err = cgroup_dirs_open(&t->dirs, t->mount);
@@ -533,27 +499,24 @@ int cgroup_tree_open(const char *root, struct cgroup_tree **out, struct err *e)
 int cgroup_tree_open_at(const char *root, const struct cgroup_fs *fs, struct cgroup_tree **out,
 			struct err *e)
 {
-	struct cgroup_tree *t;
-	int err;
+	struct cgroup_tree *t = xcalloc(1, sizeof(*t));
+	struct cgroup_node *n;
+	bool is_new;
+	int err = 0;
 
-	t = calloc(1, sizeof(*t));
-	if (!t)
-		return err_set(e, -ENOMEM, "cgroup: out of memory");
 	t->opened_ns = clock_ns(CLOCK_MONOTONIC);
 	t->dirs.fd = t->watch.inotify = t->watch.epoll = t->watch.timer = -1;
 	t->queue_end = &t->queue;
 	t->fs = *fs;
-	if (asprintf(&t->mount, "%s%s", *t->fs.path ? root : "", t->fs.path) < 0) {
-		err = err_set(e, -ENOMEM, "cgroup: out of memory");
-		goto fail;
-	}
-	err = *t->fs.path ? open_mount(t, e) : only_root(t, e);
+	t->mount = xasprintf("%s%s", *t->fs.path ? root : "", t->fs.path);
+	if (*t->fs.path)
+		err = open_mount(t, e);
+	else /* all tasks are in the root of v2 */
+		cgroup_table_put(&t->table, 1, NULL, "", 0, &n, &is_new);
 	if (err)
-		goto fail;
-	*out = t;
-	return 0;
-fail:
-	cgroup_tree_close(t);
+		cgroup_tree_close(t);
+	else
+		*out = t;
 	return err;
 }
 

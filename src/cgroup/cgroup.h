@@ -40,7 +40,7 @@ struct cgroup_stats {
  * them; what comes meanwhile waits. Without v2 (v1 hosts, or no cgroups at all) it succeeds with only
  * id 1, "/". Not for use by several threads at a time.
  *
- * Return: 0, or with @e set -ENOMEM or what opening the mount failed with.
+ * Return: 0, or with @e set what opening the mount failed with.
  */
 int cgroup_tree_open(const char *root, struct cgroup_tree **out, struct err *e);
 
@@ -64,10 +64,8 @@ int cgroup_tree_fd(const struct cgroup_tree *t);
  *
  * Call it as soon as cgroup_tree_fd() is readable: a cgroup that lives shorter than it takes to get
  * here has no name.
- *
- * Return: 0 or -ENOMEM (what did not fit is found by a later rescan).
  */
-int cgroup_tree_update(struct cgroup_tree *t);
+void cgroup_tree_update(struct cgroup_tree *t);
 
 /**
  * cgroup_tree_path() - the path of a cgroup, alive or dead
@@ -107,7 +105,7 @@ size_t cgroup_tree_forget_dead(struct cgroup_tree *t, uint64_t older_than_ns);
  * cgroup_tree_lookup() - the id of a directory that exists
  * @path: as cgroup_tree_path() gives them; cgroup_id_of_path() takes what people write
  *
- * Return: 0; -ENOENT; -ENAMETOOLONG or -ENOSPC beyond the limits; other errors of stat(); -ENOMEM.
+ * Return: 0; -ENOENT; -ENAMETOOLONG or -ENOSPC beyond the limits; other errors of stat().
  */
 int cgroup_tree_lookup(struct cgroup_tree *t, const char *path, uint64_t *id);
 
@@ -126,23 +124,13 @@ int cgroup_tree_each(struct cgroup_tree *t, cgroup_cb *cb, void *arg);
  */
 int cgroup_id_of_path(struct cgroup_tree *t, const char *text, uint64_t *id, struct err *e);
 
-/**
- * cgroup_glob() - call @cb for all living cgroups whose whole path matches, ordered by path
- * @pattern: of cgroup_pattern.h. The first slash and the mount may be left out or given, as with
- *           cgroup_id_of_path().
- *
- * Return: how many matched, 0 being for the caller to complain about; what @cb returned if not 0;
- * -E2BIG for a pattern that is too long; -ENOMEM.
- */
-int cgroup_glob(struct cgroup_tree *t, const char *pattern, cgroup_cb *cb, void *arg);
-
 /* What is left of @s below the directory @mount; NULL if it is not there, or @mount is "". */
 const char *cgroup_path_below(const char *s, const char *mount);
 
 /**
  * cgroup_path_clean() - "/a/b" from "a//b/."
  *
- * Return: 0, the caller frees *out; or with @e -EINVAL for "..", -ENOMEM.
+ * Return: 0, the caller frees *out; or with @e -EINVAL for "..".
  */
 int cgroup_path_clean(const char *text, char **out, struct err *e);
 

@@ -20,7 +20,7 @@ static void read_real(struct cgroup_dirs *d)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", d->fd);
 	n = readlink(link, text, sizeof(text));
 	if (n > 0 && n < (ssize_t)sizeof(text))
-		d->real = strndup(text, n);
+		d->real = xstrndup(text, n);
 }
 
 int cgroup_dirs_open(struct cgroup_dirs *d, const char *mount)
@@ -103,6 +103,6 @@ int cgroup_dirs_path(const struct cgroup_dirs *d, uint64_t id, char **out)
 			return -ESTALE;
 		text[n] = 0; /* it died while we looked at it */
 	}
-	*out = strdup(path);
-	return *out ? 0 : -ENOMEM;
+	*out = xstrdup(path);
+	return 0;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Cgroups by what a person typed. */
 #include "cgroup.h"
-#include "cgroup_pattern.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,11 +21,9 @@ const char *cgroup_path_below(const char *s, const char *mount)
 
 int cgroup_path_clean(const char *text, char **out, struct err *e)
 {
-	char *path = malloc(strlen(text) + 2), *d = path;
+	char *path = xrealloc(NULL, strlen(text) + 2), *d = path;
 	const char *end;
 
-	if (!path)
-		return err_set(e, -ENOMEM, "cgroup: out of memory");
 	for (const char *s = text; *s; s = end) {
 		s += strspn(s, "/");
 		end = strchrnul(s, '/');
@@ -87,9 +84,7 @@ static int find_path(struct cgroup_tree *t, const char *path, uint64_t *id, stru
 			"cgroup '%.256s': no cgroup v2 is mounted, so there is only the root; "
 			"see `ibscope doctor`",
 			path);
-	near = strdup(path);
-	if (!near)
-		return err_set(e, -ENOMEM, "cgroup: out of memory");
+	near = xstrdup(path);
 	cut_to_nearest(t, near);
 	if (err == -ENOENT)
 		err_set(e, err, "no cgroup '%.256s' below %s; the nearest that exists is '%.256s'",
@@ -123,61 +118,4 @@ int cgroup_id_of_path(struct cgroup_tree *t, const char *text, uint64_t *id, str
 	err = find_path(t, path, id, e);
 	free(path);
 	return err;
-}
-
-struct match {
-	uint64_t id;
-	char *path;
-};
-
-struct matches {
-	struct cgroup_pattern *pattern;
-	struct match *list;
-	size_t n, room;
-};
-
-static int collect(uint64_t id, const char *path, void *arg)
-{
-	struct matches *m = arg;
-
-	if (!cgroup_pattern_matches(m->pattern, path))
-		return 0;
-	if (array_reserve(m->list, m->room, m->n + 1))
-		return -ENOMEM;
-	m->list[m->n] = (struct match){ id, strdup(path) };
-	return m->list[m->n].path ? (m->n++, 0) : -ENOMEM;
-}
-
-static int by_path(const void *a, const void *b)
-{
-	const struct match *x = a, *y = b;
-
-	return strcmp(x->path, y->path);
-}
-
-int cgroup_glob(struct cgroup_tree *t, const char *pattern, cgroup_cb *cb, void *arg)
-{
-	struct matches m = { 0 };
-	struct err e;
-	char *whole;
-	size_t i;
-	int ret;
-
-	ret = cgroup_path_of_text(t, pattern, &whole, &e);
-	if (ret)
-		return ret == -ENOMEM ? ret : 0;
-	ret = cgroup_pattern_new(whole, &m.pattern);
-	free(whole);
-	if (ret)
-		return ret;
-	ret = cgroup_tree_each(t, collect, &m);
-	cgroup_pattern_free(m.pattern);
-	if (m.n)
-		qsort(m.list, m.n, sizeof(*m.list), by_path);
-	for (i = 0; !ret && i < m.n; i++)
-		ret = cb(m.list[i].id, m.list[i].path, arg);
-	for (i = 0; i < m.n; i++)
-		free(m.list[i].path);
-	free(m.list);
-	return ret ?: (int)m.n;
 }

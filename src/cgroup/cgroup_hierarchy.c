@@ -49,10 +49,7 @@ static void count(int fd, const char *path, int depth, struct census *c)
 		if (sub < 0)
 			continue;
 		c->dirs++;
-		if (asprintf(&below, "%s/%s", path, entry->d_name) < 0) {
-			close(sub);
-			break;
-		}
+		below = xasprintf("%s/%s", path, entry->d_name);
 		c->container =
 			container_of_path(below, NULL, &found) && found.kind != CONTAINER_GUESS;
 		if (depth < DEPTH_MAX)
@@ -204,16 +201,16 @@ struct scan {
 	int best; /* rank() of the mount taken, 0: none yet */
 };
 
-/* "rw,cpu,cpuacct" has "cpu". */
-static bool has_option(const char *options, const char *name)
+/* Is @name one of "rw,cpu,cpuacct"? "" is the name of v2, whose list is empty. */
+static bool in_list(const char *list, const char *name)
 {
 	size_t n = strlen(name);
 
-	for (const char *p = options; p; p = strchr(p, ',')) {
-		p += *p == ',';
-		if (!strncmp(p, name, n) && (!p[n] || p[n] == ','))
+	if (!n)
+		return !*list;
+	for (const char *at = list; at && (at = strstr(at, name)); at += n)
+		if ((at == list || at[-1] == ',') && (!at[n] || at[n] == ','))
 			return true;
-	}
 	return false;
 }
 
@@ -243,7 +240,7 @@ static int scan_mountinfo(FILE *f, const char *name, struct scan *s, struct cgro
 			s->v2 = true;
 		else
 			continue;
-		if (s->controller ? !strcmp(type, "cgroup") && has_option(options, s->controller)
+		if (s->controller ? !strcmp(type, "cgroup") && in_list(options, s->controller)
 				  : !strcmp(type, "cgroup2"))
 			take(s, fs, inner, path);
 	}
@@ -326,19 +323,6 @@ int cgroup_mode_v1(const char *root, const char *controller, struct cgroup_fs *o
 	struct scan s = { .controller = controller };
 
 	return detect(root, &s, out, e);
-}
-
-/* Is @name one of "cpu,cpuacct"? The list of v2 is empty. */
-static bool in_list(const char *list, const char *name)
-{
-	size_t n = strlen(name);
-
-	if (!n)
-		return !*list;
-	for (const char *at = list; (at = strstr(at, name)); at += n)
-		if ((at == list || at[-1] == ',') && (!at[n] || at[n] == ','))
-			return true;
-	return false;
 }
 
 char *cgroup_of_process(const struct cgroup_fs *fs, int proc)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cgroup_pattern.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -23,9 +24,7 @@ int cgroup_pattern_new(const char *text, struct cgroup_pattern **out)
 
 	if (len > CGROUP_PATTERN_MAX)
 		return -E2BIG;
-	p = calloc(1, sizeof(*p) + len + 1);
-	if (!p)
-		return -ENOMEM;
+	p = xcalloc(1, sizeof(*p) + len + 1);
 	rest = text[1] ? strcpy(p->text, text + 1) : NULL;
 	while ((name = strsep(&rest, "/")) && p->n < NAMES_MAX)
 		p->name[p->n++] = strcmp(name, "**") ? name : NULL;
@@ -82,9 +81,4 @@ ssize_t cgroup_pattern_deepest(const struct cgroup_pattern *p, const char *path)
 			break;
 	}
 	return deepest;
-}
-
-bool cgroup_pattern_matches(const struct cgroup_pattern *p, const char *path)
-{
-	return cgroup_pattern_deepest(p, path) == (path[1] ? (ssize_t)strlen(path) : 0);
 }

@@ -19,7 +19,7 @@ struct cgroup_pattern;
  * cgroup_pattern_new() - prepare a pattern
  * @text: begins with a slash and has no empty names; "/" alone is the root
  *
- * Return: 0; -E2BIG if it is longer than CGROUP_PATTERN_MAX; -ENOMEM.
+ * Return: 0; -E2BIG if it is longer than CGROUP_PATTERN_MAX.
  */
 int cgroup_pattern_new(const char *text, struct cgroup_pattern **out);
 
@@ -33,9 +33,6 @@ int cgroup_pattern_new(const char *text, struct cgroup_pattern **out);
  * Return: the length of the part of @path that matches, 0 for the root; -1 if nothing does.
  */
 ssize_t cgroup_pattern_deepest(const struct cgroup_pattern *p, const char *path);
-
-/* Does the whole path match? */
-bool cgroup_pattern_matches(const struct cgroup_pattern *p, const char *path);
 
 void cgroup_pattern_free(struct cgroup_pattern *p); /* accepts NULL */
 

@@ -26,8 +26,8 @@ struct cgroup_node {
 	struct cgroup_node *parent; /* NULL: the root */
 	struct cgroup_node
 		*delegate;	   /* the topmost, from here up, that is not root's; NULL: none */
-	unsigned int owner_uid;	      /* whose that one is, also when this is dead; 0: root's */
-	unsigned short owner_len;     /* length of its path */
+	unsigned int owner_uid;	   /* whose that one is, also when this is dead; 0: root's */
+	unsigned short owner_len;  /* length of its path */
 	uint64_t died_ns;	   /* CLOCK_MONOTONIC; 0: alive */
 	unsigned int children;	   /* nodes that have this for a parent, the dead ones, too */
 	unsigned int user_cgroups; /* living nodes that have this for a delegate */
@@ -37,13 +37,13 @@ struct cgroup_node {
 	bool forgotten; /* kept for the paths of its children only */
 	bool refused;	/* as a delegate: cgroups were left out */
 	struct cgroup_node *next_queued;
-	unsigned int at; /* in the table */
+	unsigned int at;		   /* in the table */
 	struct cgroup_node *older, *newer; /* the dead, by time of death */
 };
 
 struct cgroup_table {
-	struct cgroup_node **node; /* NULL: a free place; the forgotten are among them */
-	size_t size, room, free;   /* free: all places below it are taken */
+	struct cgroup_node **node;	      /* NULL: a free place; the forgotten are among them */
+	size_t size, room, free;	      /* free: all places below it are taken */
 	struct u64_map by_id, by_name, by_wd; /* places; of names by hash */
 	size_t n, n_dead, n_watched, bytes;
 	struct cgroup_node *root, *oldest, *newest;
@@ -74,7 +74,7 @@ int cgroup_table_room(const struct cgroup_table *t, const struct cgroup_node *pa
  *
  * Whatever else had that name must have been killed before.
  *
- * Return: 0; what cgroup_table_room() returns; -ENOMEM.
+ * Return: 0, or what cgroup_table_room() returns.
  */
 int cgroup_table_put(struct cgroup_table *t, uint64_t id, struct cgroup_node *parent,
 		     const char *name, unsigned int uid, struct cgroup_node **out, bool *is_new);
@@ -122,7 +122,7 @@ int cgroup_dirs_stat_at(const struct cgroup_dirs *d, int at, const char *name, s
  * @out: the caller's to free
  *
  * Return: 0, also for one that died while it was looked at; -ESTALE if it is dead; -EXDEV if the
- * mount does not show it; -ENAMETOOLONG; other errors if the kernel cannot be asked; -ENOMEM.
+ * mount does not show it; -ENAMETOOLONG; other errors if the kernel cannot be asked.
  */
 int cgroup_dirs_path(const struct cgroup_dirs *d, uint64_t id, char **out);
 

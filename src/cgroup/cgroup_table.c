@@ -167,15 +167,13 @@ void cgroup_table_delegate(struct cgroup_node *n, unsigned int uid)
 
 static struct cgroup_node *new_node(struct cgroup_table *t, uint64_t id)
 {
-	struct cgroup_node *n = calloc(1, sizeof(*n));
+	struct cgroup_node *n = xcalloc(1, sizeof(*n));
 
 	while (t->free < t->size && t->node[t->free])
 		t->free++;
-	if (!n || array_reserve(t->node, t->room, t->free + 1))
-		goto fail;
-	n->name = strdup("");
-	if (!n->name || u64_map_put(&t->by_id, id, t->free))
-		goto fail;
+	array_reserve(t->node, t->room, t->free + 1);
+	n->name = xstrdup("");
+	u64_map_put(&t->by_id, id, t->free);
 	n->id = id;
 	n->wd = -1;
 	n->died_ns = 1;
@@ -186,11 +184,6 @@ static struct cgroup_node *new_node(struct cgroup_table *t, uint64_t id)
 	bury(t, n);
 	t->n++;
 	return n;
-fail:
-	if (n)
-		free(n->name);
-	free(n);
-	return NULL;
 }
 
 static void unname(struct cgroup_table *t, struct cgroup_node *n)
@@ -199,16 +192,13 @@ static void unname(struct cgroup_table *t, struct cgroup_node *n)
 }
 
 /* Give @n its place. */
-static int place(struct cgroup_table *t, struct cgroup_node *n, struct cgroup_node *parent,
-		 const char *name)
+static void place(struct cgroup_table *t, struct cgroup_node *n, struct cgroup_node *parent,
+		  const char *name)
 {
 	struct cgroup_node *old_parent = n->parent;
-	char *copy = strdup(name);
+	char *copy = xstrdup(name);
 
-	if (!copy || u64_map_add(&t->by_name, name_key(parent, name, strlen(name)), n->at)) {
-		free(copy);
-		return -ENOMEM;
-	}
+	u64_map_add(&t->by_name, name_key(parent, name, strlen(name)), n->at);
 	if (n->died_ns)
 		unbury(t, n);
 	else
@@ -223,7 +213,6 @@ static int place(struct cgroup_table *t, struct cgroup_node *n, struct cgroup_no
 	else
 		t->root = n;
 	release(t, old_parent);
-	return 0;
 }
 
 void cgroup_table_watch(struct cgroup_table *t, struct cgroup_node *n, int wd)
@@ -232,8 +221,11 @@ void cgroup_table_watch(struct cgroup_table *t, struct cgroup_node *n, int wd)
 		u64_map_remove(&t->by_wd, n->wd, n->at);
 		t->n_watched--;
 	}
-	n->wd = wd >= 0 && !u64_map_add(&t->by_wd, wd, n->at) ? wd : -1;
-	t->n_watched += n->wd >= 0;
+	n->wd = wd;
+	if (wd < 0)
+		return;
+	u64_map_add(&t->by_wd, wd, n->at);
+	t->n_watched++;
 }
 
 void cgroup_table_kill(struct cgroup_table *t, struct cgroup_node *n, uint64_t now_ns)
@@ -282,11 +274,7 @@ int cgroup_table_put(struct cgroup_table *t, uint64_t id, struct cgroup_node *pa
 		n = NULL;
 	}
 	*out = n = n ?: new_node(t, id);
-	if (!n)
-		return -ENOMEM;
-	err = place(t, n, parent, name);
-	if (err)
-		return err;
+	place(t, n, parent, name);
 	set_owner(n, uid);
 	return 0;
 }

@@ -100,9 +100,9 @@ struct container_names;
  * container_names_open() - nothing is read yet
  * @root: prefix of the file system, "" for the real one
  *
- * For use by one thread at a time. Return: 0 or -ENOMEM.
+ * For use by one thread at a time.
  */
-int container_names_open(const char *root, struct container_names **out);
+struct container_names *container_names_open(const char *root);
 void container_names_close(struct container_names *n); /* accepts NULL */
 
 /**

@@ -61,7 +61,7 @@ static FILE *open_file(const char *path, size_t max, size_t *size, int *err)
 	if (!f && fd >= 0)
 		close(fd);
 	if (!f && !*err)
-		*err = -ENOMEM;
+		out_of_memory();
 	return f;
 }
 
@@ -70,20 +70,18 @@ static json_t *read_json(const char *path, size_t max, int *err)
 {
 	size_t size;
 	FILE *f = open_file(path, max, &size, err);
-	char *text = f ? malloc(size + 1) : NULL;
-	json_t *json = NULL;
+	json_t *json;
+	char *text;
+	size_t n;
 
-	if (text) {
-		size_t n = fread(text, 1, size + 1, f);
-
-		json = n > size || ferror(f) ? NULL : json_loadb(text, n, 0, NULL);
-		*err = json ? 0 : -EINVAL;
-		free(text);
-	} else if (f) {
-		*err = -ENOMEM;
-	}
-	if (f)
-		fclose(f);
+	if (!f)
+		return NULL;
+	text = xrealloc(NULL, size + 1);
+	n = fread(text, 1, size + 1, f);
+	json = n > size || ferror(f) ? NULL : json_loadb(text, n, 0, NULL);
+	*err = json ? 0 : -EINVAL;
+	free(text);
+	fclose(f);
 	return json;
 }
 
@@ -180,14 +178,12 @@ void container_files_read(const char *root, enum container_place place, const ch
 
 static char *name_dup(const char *s, size_t len)
 {
-	return is_name(s, len) ? strndup(s, len) : NULL;
+	return is_name(s, len) ? xstrndup(s, len) : NULL;
 }
 
-/* Return: NULL without memory. */
 static struct container_item *add_item(struct container_items *l, const char *key, size_t len)
 {
-	if (array_reserve_zero(l->item, l->room, l->n + 1))
-		return NULL;
+	array_reserve_zero(l->item, l->room, l->n + 1);
 	memcpy(l->item[l->n].key, key, len);
 	return &l->item[l->n++];
 }
@@ -209,10 +205,6 @@ int container_read_podman(const char *path, size_t max, struct container_items *
 		if (strlen(id) != CONTAINER_ID_LEN || strspn(id, HEX) != CONTAINER_ID_LEN || !name)
 			continue;
 		item = add_item(out, id, CONTAINER_ID_LEN);
-		if (!item) {
-			err = -ENOMEM;
-			break;
-		}
 		item->container = name_dup(name, strlen(name));
 	}
 	json_decref(list);
@@ -259,7 +251,7 @@ int container_read_pods(const char *path, size_t max, struct container_items *ou
 }
 
 /* POD_NAMESPACE_CONTAINER-ID.log; none of the first two has a "_", nor has an id a "-". */
-static int add_log(const char *pod, struct container_items *out)
+static void add_log(const char *pod, struct container_items *out)
 {
 	const char *ns = strchr(pod, '_'), *container = ns ? strchr(ns + 1, '_') : NULL;
 	const char *id = container ? strrchr(container, '-') : NULL;
@@ -267,46 +259,39 @@ static int add_log(const char *pod, struct container_items *out)
 
 	if (!id || strspn(id + 1, HEX) != CONTAINER_ID_LEN ||
 	    strcmp(id + 1 + CONTAINER_ID_LEN, ".log") || id <= container + 1)
-		return 0;
+		return;
 	item = add_item(out, id + 1, CONTAINER_ID_LEN);
-	if (!item)
-		return -ENOMEM;
 	item->pod = name_dup(pod, ns - pod);
 	item->ns = name_dup(ns + 1, container - ns - 1);
 	item->container = name_dup(container + 1, id - container - 1);
-	return 0;
 }
 
 /* NAMESPACE_POD_UID */
-static int add_pod_log(const char *ns, struct container_items *out)
+static void add_pod_log(const char *ns, struct container_items *out)
 {
 	const char *pod = strchr(ns, '_'), *uid = pod ? strchr(pod + 1, '_') : NULL;
 	struct container_item *item;
 
 	if (!uid || !uid[1] || strspn(uid + 1, HEX "-") != strlen(uid + 1) ||
 	    strlen(uid + 1) > CONTAINER_ID_LEN)
-		return 0;
+		return;
 	item = add_item(out, uid + 1, strlen(uid + 1));
-	if (!item)
-		return -ENOMEM;
 	item->ns = name_dup(ns, pod - ns);
 	item->pod = name_dup(pod + 1, uid - pod - 1);
-	return 0;
 }
 
-static int read_names(const char *path, int (*add)(const char *name, struct container_items *out),
+static int read_names(const char *path, void (*add)(const char *name, struct container_items *out),
 		      struct container_items *out)
 {
 	DIR *d = opendir(path);
 	struct dirent *e;
-	int err = 0;
 
 	if (!d)
 		return -errno;
-	while (!err && (e = readdir(d)))
-		err = add(e->d_name, out);
+	while ((e = readdir(d)))
+		add(e->d_name, out);
 	closedir(d);
-	return err;
+	return 0;
 }
 
 int container_read_logs(const char *path, size_t max, struct container_items *out)

@@ -62,7 +62,7 @@ struct container_items {
 	size_t n, room;
 };
 
-/* Read a list of that format. Return: 0; -ENOMEM; else an errno of reading it. */
+/* Read a list of that format. Return: 0, or an errno of reading it. */
 typedef int container_items_read(const char *path, size_t max_bytes, struct container_items *out);
 container_items_read container_read_podman;   /* a containers.json: names by id */
 container_items_read container_read_pods;     /* podman's database: pods by their id */

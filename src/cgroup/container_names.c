@@ -238,8 +238,9 @@ static void add_place(void *arg, enum container_place kind, const char *dir)
 	for (size_t i = 0; i < u->n_places; i++)
 		if (u->place[i].kind == kind && !strcmp(u->place[i].dir, dir))
 			return;
-	if (u->n_places == PLACES_MAX || array_reserve_zero(u->place, u->room, u->n_places + 1))
+	if (u->n_places == PLACES_MAX)
 		return;
+	array_reserve_zero(u->place, u->room, u->n_places + 1);
 	place_set(&u->place[u->n_places++], kind, dir);
 }
 
@@ -338,14 +339,12 @@ static struct entry *entry_get(struct container_names *n, const char *key)
 	if (n->n == ENTRIES_MAX) {
 		e = replace_entry(n, &at);
 	} else {
-		if (array_reserve_zero(n->entry, n->room, n->n + 1))
-			return NULL;
+		array_reserve_zero(n->entry, n->room, n->n + 1);
 		at = n->n++;
 		e = &n->entry[at];
 	}
 	strcpy(e->key, key);
 	e->used = true;
-	/* without memory it is not found again, and replaced some time */
 	u64_map_add(&n->by_key, hash, at);
 	return e;
 }
@@ -359,10 +358,8 @@ static void keep(char now[CONTAINER_NAME_MAX], const char *before)
 static void entry_set(struct entry *e, const struct container_text *t)
 {
 	size_t container = strlen(t->container) + 1, pod = strlen(t->pod) + 1;
-	char *text = malloc(container + pod + strlen(t->ns) + 1);
+	char *text = xrealloc(NULL, container + pod + strlen(t->ns) + 1);
 
-	if (!text)
-		return;
 	free(e->container);
 	e->container = strcpy(text, t->container);
 	e->pod = strcpy(text + container, t->pod);
@@ -431,8 +428,7 @@ static void resolve_inside(const struct container_scope *scope, const struct con
 {
 	static struct container_names *inside;
 
-	if (!inside && container_names_open("", &inside))
-		return;
+	inside = inside ?: container_names_open("");
 	inside->scope = *scope;
 	resolve(inside, c, t);
 }
@@ -510,10 +506,8 @@ const struct container_name *container_names_find(struct container_names *n,
 	snprintf(key, sizeof(key), "%s@%u%c%u%s", *c->id ? c->id : c->pod_uid, c->uid,
 		 c->host_pod ? 'p' : '-', c->depth, c->outer.id);
 	e = entry_get(n, key);
-	if (e && clock_ns(CLOCK_MONOTONIC) >= e->retry_ns)
+	if (clock_ns(CLOCK_MONOTONIC) >= e->retry_ns)
 		entry_resolve(n, e, c);
-	if (!e || !e->container)
-		return &nameless;
 	n->answer = (struct container_name){ e->container, e->pod, e->ns };
 	return &n->answer;
 }
@@ -562,22 +556,15 @@ bool container_names_unreadable(const char *root, bool *found, char *path, size_
 	return false;
 }
 
-int container_names_open(const char *root, struct container_names **out)
+struct container_names *container_names_open(const char *root)
 {
-	struct container_names *n = calloc(1, sizeof(*n));
+	struct container_names *n = xcalloc(1, sizeof(*n));
 
-	if (!n)
-		return -ENOMEM;
-	n->root = strdup(root);
-	if (!n->root) {
-		free(n);
-		return -ENOMEM;
-	}
+	n->root = xstrdup(root);
 	memcpy(n->list, root_lists, sizeof(root_lists));
 	for (size_t i = 0; i < ARRAY_SIZE(root_places); i++)
 		add_place(&n->root_user, root_places[i].kind, root_places[i].dir);
-	*out = n;
-	return 0;
+	return n;
 }
 
 void container_names_close(struct container_names *n)

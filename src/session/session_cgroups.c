@@ -85,8 +85,7 @@ int sampling_select_cgroups(struct sampling *s, struct err *err)
 	bool found;
 	int ret;
 
-	if (container_names_open("", &s->names))
-		return err_set(err, -ENOMEM, "out of memory");
+	s->names = container_names_open("");
 	if ((s->select.n_containers || shows_containers(s)) &&
 	    container_names_unreadable("", &found, path, sizeof(path)))
 		log_warn("containers may lack their names: cannot read %s; run as root or with "
