@@ -406,11 +406,11 @@ static enum control_result ledger(struct collector *c, const struct control_requ
 
 	if (want_json(r, &json, err))
 		return CONTROL_USAGE;
-	for_each_event (e, c)
-		if (sampler_ledger(e->sampling->sampler, &l, &pmu, err) ||
-		    ledger_print_line(out, c->n_events > 1 ? e->sampling->event.pmu : NULL, &l,
-				      json, err))
+	for_each_event (e, c) {
+		if (sampler_ledger(e->sampling->sampler, &l, &pmu, err))
 			return CONTROL_FAILED;
+		ledger_print_line(out, c->n_events > 1 ? e->sampling->event.pmu : NULL, &l, json);
+	}
 	return CONTROL_OK;
 }
 
@@ -430,7 +430,8 @@ static enum control_result status(struct collector *c, const struct control_requ
 		ret = ret ?: sampler_snapshot(e->sampling->sampler, &of[n].now, err);
 		n++;
 	}
-	ret = ret ?: c->opts.print_status(out, json, of, n, err);
+	if (!ret)
+		c->opts.print_status(out, json, of, n);
 	while (n-- > 0)
 		snapshot_free(&of[n].now);
 	return ret ? CONTROL_FAILED : CONTROL_OK;

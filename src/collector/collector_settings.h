@@ -68,9 +68,9 @@ struct collector_state {
 	struct snapshot now;
 };
 
-/* Answers `ibscope ctl status`. Return: 0 or a negative errno with @err. */
-typedef int collector_print_status(FILE *f, bool json, const struct collector_state *of,
-				   unsigned int n, struct err *err);
+/* Answers `ibscope ctl status`. */
+typedef void collector_print_status(FILE *f, bool json, const struct collector_state *of,
+				    unsigned int n);
 
 struct collector_opts {
 	int argc;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "counts.h"
 #include "base/clock.h"
+#include "base/std.h"
 
-#include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* How long a sample may take that a reader waits for. */
 #define BALANCE_S 5
@@ -64,8 +62,8 @@ static const __u64 *slot_words(const struct counts *c, __u32 shard, __u32 slot)
 }
 
 /* Adds what one shard has of a pair. */
-static int add_series(const struct layout *layout, unsigned int pair, const volatile __u64 *words,
-		      struct series *out)
+static void add_series(const struct layout *layout, unsigned int pair, const volatile __u64 *words,
+		       struct series *out)
 {
 	__u16 entry = layout->entry[pair];
 	const volatile __u64 *w = words + (entry & IBS_LAYOUT_WORD);
@@ -78,7 +76,7 @@ static int add_series(const struct layout *layout, unsigned int pair, const vola
 	out->ops += w[IBS_PAIR_OPS];
 	if (!(entry & IBS_LAYOUT_HIST)) {
 		out->samples += w[IBS_PAIR_SAMPLES];
-		return 0;
+		return;
 	}
 	sum = w[IBS_HIST_SUM];
 	out->sum += sum;
@@ -99,15 +97,12 @@ static int add_series(const struct layout *layout, unsigned int pair, const vola
 		if (!n)
 			continue;
 		if (!out->buckets)
-			out->buckets = calloc(IBS_LAT_BUCKETS, sizeof(*out->buckets));
-		if (!out->buckets)
-			return -ENOMEM;
+			out->buckets = xcalloc(IBS_LAT_BUCKETS, sizeof(*out->buckets));
 		out->buckets[i] += n;
 		valid += n;
 	}
 	out->valid += valid;
 	out->samples += w[IBS_HIST_NO_LAT] + valid;
-	return 0;
 }
 
 static void add_tlb(const struct counts *c, const volatile __u64 *slot, struct tlb_counts *out)
@@ -166,17 +161,14 @@ static int read_group(const struct counts *c, const struct pairs *p, __u32 slot,
 		if (c->tlb)
 			add_tlb(c, words, &g->tlb);
 		for (unsigned int i = 0; i < p->n; i++) {
-			if (add_series(c->layout, p->pair[i], words, &all[p->pair[i]]))
-				return -ENOMEM;
+			add_series(c->layout, p->pair[i], words, &all[p->pair[i]]);
 			if (c->cost)
 				add_cost(c, p->pair[i], words, &c->cost[shard]);
 		}
 	}
 	for (unsigned int i = 0; i < p->n; i++)
 		n += all[p->pair[i]].samples > 0;
-	g->series = calloc(n ? n : 1, sizeof(*g->series));
-	if (!g->series)
-		return -ENOMEM;
+	g->series = xcalloc(n, sizeof(*g->series));
 	for (unsigned int i = 0; i < p->n; i++) {
 		unsigned int pair = p->pair[i];
 
@@ -264,10 +256,8 @@ int counts_each(const struct counts *c, counts_cb *cb, void *arg, struct ledger 
 	if (ret)
 		return ret;
 	ret = each_group(c, add_group, &sum);
-	if (ret == -ENOMEM || ret == -EIO)
-		return err_set(err, ret,
-			       ret == -EIO ? "the counters cannot be read any more"
-					   : "out of memory for a snapshot");
+	if (ret == -EIO)
+		return err_set(err, ret, "the counters cannot be read any more");
 	ret = ret ?: counts_ledger(c, &after, err);
 	if (ret)
 		return ret;
@@ -302,9 +292,7 @@ int counts_read(const struct counts *c, struct snapshot *out, struct err *err)
 	struct ledger l;
 	int ret;
 
-	out->groups = calloc(c->max_slots, sizeof(*out->groups));
-	if (!out->groups)
-		return err_set(err, -ENOMEM, "out of memory for a snapshot");
+	out->groups = xcalloc(c->max_slots, sizeof(*out->groups));
 	ret = counts_each(c, keep_group, out, &l, err);
 	if (ret) {
 		snapshot_free(out);

@@ -51,13 +51,12 @@ static int look_up(const struct pinned *p, enum ibs_pin pin, __u32 key, void *va
 /* All entries by one call, since v5.6 */
 static int copy_batch(const struct pinned *p, enum ibs_pin pin)
 {
-	__u32 n = p->entries[pin], next, *keys = calloc(n, sizeof(*keys));
+	__u32 n = p->entries[pin], next, *keys = xcalloc(n, sizeof(*keys));
 	/* at the end of the map there is no next, and ENOENT says so */
-	int ret = keys && (!bpf_map_lookup_batch(p->fd[pin], NULL, &next, keys, p->addr[pin], &n,
-						 NULL) ||
-			   errno == ENOENT)
-			  ? 0
-			  : -1;
+	int ret = bpf_map_lookup_batch(p->fd[pin], NULL, &next, keys, p->addr[pin], &n, NULL) &&
+				  errno != ENOENT
+			  ? -1
+			  : 0;
 
 	free(keys);
 	return ret ?: n == p->entries[pin] ? 0 : -1;
@@ -375,11 +374,9 @@ struct pinned *pinned_second(const struct pinned *p)
 
 int pinned_open_at(int dir_fd, const char *dir, struct pinned **out, struct err *err)
 {
-	struct pinned *p = calloc(1, sizeof(*p));
+	struct pinned *p = xcalloc(1, sizeof(*p));
 	int ret;
 
-	if (!p)
-		return err_set(err, -ENOMEM, "out of memory");
 	for (int i = 0; i < IBS_PIN_N; i++)
 		p->fd[i] = -1;
 	ret = open_pins(p, dir_fd, dir, true, err);

@@ -218,11 +218,9 @@ static void remove_links(struct pins *p)
 
 int pins_open(const char *dir, mode_t mode, struct pins **out, struct err *err)
 {
-	struct pins *p = calloc(1, sizeof(*p));
+	struct pins *p = xcalloc(1, sizeof(*p));
 	int ret;
 
-	if (!p)
-		return err_set(err, -ENOMEM, "out of memory");
 	p->lock = -1;
 	p->mode = mode;
 	for (int i = 0; i < IBS_PIN_N; i++)

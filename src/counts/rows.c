@@ -2,11 +2,7 @@
 #include "rows.h"
 
 #include "base/choice.h"
-#include "base/err.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+#include "base/std.h"
 
 #define NAME(id, name, ...)   name,
 #define BY(id, name, by, ...) by,
@@ -118,38 +114,36 @@ static char *number_label(__u32 number)
 	char buf[32];
 
 	snprintf(buf, sizeof(buf), "%u", number);
-	return strdup(number == ~0U ? "unknown" : buf);
+	return xstrdup(number == ~0U ? "unknown" : buf);
 }
 
 char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg)
 {
 	const char *known;
-	char buf[32];
 
 	if (g->other && label_by[l])
-		return strdup("other");
+		return xstrdup("other");
 	switch (l) {
 	case LABEL_CGROUP:
 	case LABEL_CONTAINER:
 	case LABEL_POD:
 		known = name ? name(arg, g->key.cgroup_id, l) : NULL;
 		if (known)
-			return strdup(known);
-		snprintf(buf, sizeof(buf), "#%llu", (unsigned long long)g->key.cgroup_id);
-		return strdup(buf);
+			return xstrdup(known);
+		return xasprintf("#%llu", (unsigned long long)g->key.cgroup_id);
 	case LABEL_SYMBOL:
 		known = name ? name(arg, g->symbol, l) : NULL;
-		return strdup(known ?: "[unknown]");
+		return xstrdup(known ?: "[unknown]");
 	case LABEL_PID:
 		return number_label(g->key.tgid);
 	case LABEL_COMM:
-		return strndup(g->key.comm, sizeof(g->key.comm));
+		return xstrndup(g->key.comm, sizeof(g->key.comm));
 	case LABEL_TID:
 		return number_label(g->key.tid);
 	case LABEL_CCX:
 		return number_label(g->key.complex);
 	case LABEL_MODE:
-		return strdup(mode_name(g->key.mode));
+		return xstrdup(mode_name(g->key.mode));
 	case LABEL_NODE:
 		return number_label(g->key.node);
 	case LABEL_MEM_NODE:
@@ -159,22 +153,20 @@ char *group_label(const struct group *g, enum label l, cgroup_namer name, void *
 	}
 }
 
-static int label_row(struct row *r, const struct group *g, const struct series *s,
-		     unsigned int labels, cgroup_namer name, void *arg)
+static void label_row(struct row *r, const struct group *g, const struct series *s,
+		      unsigned int labels, cgroup_namer name, void *arg)
 {
 	for (int l = 0; l < LABEL_N; l++) {
 		if (!(labels >> l & 1))
 			continue;
 		if (LABELS_PAIR >> l & 1)
-			r->label[l] = strdup(series_label(s, l));
+			r->label[l] = xstrdup(series_label(s, l));
 		else
 			r->label[l] = group_label(g, l, name, arg);
-		if (!r->label[l])
-			return -ENOMEM;
 	}
 	r->series.op = s->op;
 	r->series.src = s->src;
-	return series_add(&r->series, s);
+	series_add(&r->series, s);
 }
 
 static void row_free(struct row *r)
@@ -220,37 +212,26 @@ static int compare_drafts(const void *pa, const void *pb)
 }
 
 /* Equal neighbours become one row. */
-static int merge_rows(struct rows *r)
+static void merge_rows(struct rows *r)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->n; i++) {
 		if (n && !compare_rows(&r->row[n - 1], &r->row[i])) {
-			int err = series_add(&r->row[n - 1].series, &r->row[i].series);
-
+			series_add(&r->row[n - 1].series, &r->row[i].series);
 			row_free(&r->row[i]);
-			memset(&r->row[i], 0, sizeof(r->row[i]));
-			if (err)
-				return err;
-			continue;
+		} else {
+			r->row[n++] = r->row[i];
 		}
-		if (n != i) {
-			r->row[n] = r->row[i];
-			memset(&r->row[i], 0, sizeof(r->row[i]));
-		}
-		n++;
 	}
 	r->n = n;
-	return 0;
 }
 
-static int order_by_samples(struct rows *r)
+static void order_by_samples(struct rows *r)
 {
-	struct draft *d = calloc(r->n ? r->n : 1, sizeof(*d));
+	struct draft *d = xcalloc(r->n, sizeof(*d));
 	size_t first = 0;
 
-	if (!d)
-		return -ENOMEM;
 	for (size_t i = 0; i < r->n; i++)
 		d[i].row = r->row[i];
 	for (size_t i = 0; i <= r->n; i++) {
@@ -268,34 +249,26 @@ static int order_by_samples(struct rows *r)
 	for (size_t i = 0; i < r->n; i++)
 		r->row[i] = d[i].row;
 	free(d);
-	return 0;
 }
 
-int rows_build(const struct snapshot *s, unsigned int labels, cgroup_namer name, void *arg,
-	       struct rows *out)
+void rows_build(const struct snapshot *s, unsigned int labels, cgroup_namer name, void *arg,
+		struct rows *out)
 {
 	size_t max = 0;
 
 	memset(out, 0, sizeof(*out));
 	for (size_t i = 0; i < s->n_groups; i++)
 		max += s->groups[i].n_series;
-	out->row = calloc(max ? max : 1, sizeof(*out->row));
-	if (!out->row)
-		return -ENOMEM;
+	out->row = xcalloc(max, sizeof(*out->row));
 	for (size_t i = 0; i < s->n_groups; i++) {
 		const struct group *g = &s->groups[i];
 
 		for (size_t j = 0; j < g->n_series; j++)
-			if (label_row(&out->row[out->n++], g, &g->series[j], labels, name, arg))
-				goto fail;
+			label_row(&out->row[out->n++], g, &g->series[j], labels, name, arg);
 	}
 	qsort(out->row, out->n, sizeof(*out->row), compare_rows);
-	if (merge_rows(out) || order_by_samples(out))
-		goto fail;
-	return 0;
-fail:
-	rows_free(out);
-	return -ENOMEM;
+	merge_rows(out);
+	order_by_samples(out);
 }
 
 void rows_free(struct rows *r)

@@ -93,8 +93,8 @@ int labels_counted(unsigned int labels, bool fetch, struct err *err);
 unsigned int labels_of_by(__u32 by);
 
 /*
- * Return: 0, or -EINVAL with @err, which names the keys there are, if groups that were counted by these
- * enum ibs_by bits cannot be told apart by @labels.
+ * Can groups that were counted by these enum ibs_by bits be shown by @labels? Return: 0, or -EINVAL with
+ * @err, which names the keys there are.
  */
 int labels_known(unsigned int labels, __u32 by, struct err *err);
 
@@ -125,21 +125,20 @@ struct rows {
  */
 typedef const char *(*cgroup_namer)(void *arg, __u64 id, enum label l);
 
-/* A label of a group, so none of LABELS_PAIR; the caller frees it. NULL: out of memory. */
+/* A label of a group, so none of LABELS_PAIR; the caller frees it. */
 char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg);
 
 /**
  * rows_build() - name, add up and order what a snapshot holds
  * @labels: 1 << enum label bits
  * @name:   finds the names of a cgroup; one that is not known is shown as "#ID"
+ * @out:    the caller frees it with rows_free()
  *
  * What found no slot has "other" for every label of its group. Groups of the same labels, as the
  * cgroups of one container, or when one was removed and made again, are one row.
- *
- * Return: 0, the caller frees @out with rows_free(); or -ENOMEM.
  */
-int rows_build(const struct snapshot *s, unsigned int labels, cgroup_namer name, void *arg,
-	       struct rows *out);
+void rows_build(const struct snapshot *s, unsigned int labels, cgroup_namer name, void *arg,
+		struct rows *out);
 
 void rows_free(struct rows *r);
 

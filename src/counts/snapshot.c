@@ -3,10 +3,9 @@
 
 #include <ibscope/fetch.h>
 
-#include <errno.h>
+#include "base/std.h"
+
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define NAME(id, name, ...)		  name,
 #define OUTCOME_NAME(id, kind, name, ...) name,
@@ -115,26 +114,27 @@ void tlb_add(struct tlb_counts *a, const struct tlb_counts *b)
 	tlb_sum(a, b, 1);
 }
 
-int series_add(struct series *a, const struct series *b)
+static void series_sum(struct series *a, const struct series *b, int sign)
 {
-	if (b->buckets && !a->buckets) {
-		a->buckets = calloc(IBS_LAT_BUCKETS, sizeof(*a->buckets));
-		if (!a->buckets)
-			return -ENOMEM;
-	}
-	a->samples += b->samples;
-	a->valid += b->valid;
-	a->sum += b->sum;
-	a->ops += b->ops;
-	a->cycles += b->cycles;
-	a->open_n += b->open_n;
-	a->open += b->open;
-	a->state_n += b->state_n;
-	a->hitm += b->hitm;
-	a->price += b->price;
+	if (b->buckets && !a->buckets)
+		a->buckets = xcalloc(IBS_LAT_BUCKETS, sizeof(*a->buckets));
+	a->samples += sign * b->samples;
+	a->valid += sign * b->valid;
+	a->sum += sign * b->sum;
+	a->ops += sign * b->ops;
+	a->cycles += sign * b->cycles;
+	a->open_n += sign * b->open_n;
+	a->open += sign * b->open;
+	a->state_n += sign * b->state_n;
+	a->hitm += sign * b->hitm;
+	a->price += sign * b->price;
 	for (int i = 0; b->buckets && i < IBS_LAT_BUCKETS; i++)
-		a->buckets[i] += b->buckets[i];
-	return 0;
+		a->buckets[i] += sign * b->buckets[i];
+}
+
+void series_add(struct series *a, const struct series *b)
+{
+	series_sum(a, b, 1);
 }
 
 long series_percentile(const struct series *s, double q)
@@ -179,51 +179,26 @@ static const struct series *find_series(const struct group *g, const struct seri
 	return NULL;
 }
 
-static int series_diff(const struct series *newer, const struct series *older, struct series *out)
-{
-	static const struct series nothing;
-
-	if (!older)
-		older = &nothing;
-	*out = *newer;
-	out->samples -= older->samples;
-	out->valid -= older->valid;
-	out->sum -= older->sum;
-	out->ops -= older->ops;
-	out->cycles -= older->cycles;
-	out->open_n -= older->open_n;
-	out->open -= older->open;
-	out->state_n -= older->state_n;
-	out->hitm -= older->hitm;
-	if (!newer->buckets)
-		return 0;
-	out->buckets = malloc(IBS_LAT_BUCKETS * sizeof(*out->buckets));
-	if (!out->buckets)
-		return -ENOMEM;
-	for (int i = 0; i < IBS_LAT_BUCKETS; i++)
-		out->buckets[i] = newer->buckets[i] - (older->buckets ? older->buckets[i] : 0);
-	return 0;
-}
-
-int group_diff(const struct group *newer, const struct group *older, struct group *out)
+void group_diff(const struct group *newer, const struct group *older, struct group *out)
 {
 	*out = *newer;
 	if (older)
 		tlb_sum(&out->tlb, &older->tlb, -1);
 	out->n_series = 0;
-	out->series = calloc(newer->n_series ? newer->n_series : 1, sizeof(*out->series));
-	if (!out->series)
-		return -ENOMEM;
+	out->series = xcalloc(newer->n_series, sizeof(*out->series));
 	for (size_t i = 0; i < newer->n_series; i++) {
 		const struct series *n = &newer->series[i], *o = find_series(older, n);
+		struct series *s = &out->series[out->n_series];
 
 		if (o && o->samples == n->samples)
 			continue;
-		if (series_diff(n, o, &out->series[out->n_series]))
-			return -ENOMEM;
 		out->n_series++;
+		*s = *n;
+		if (n->buckets)
+			s->buckets = xmemdup(n->buckets, IBS_LAT_BUCKETS * sizeof(*s->buckets));
+		if (o)
+			series_sum(s, o, -1);
 	}
-	return 0;
 }
 
 static void ledger_diff(struct ledger *l, const struct ledger *older)
@@ -270,18 +245,13 @@ void group_weigh(struct group *g, const struct pmu_state *pmu)
 	}
 }
 
-int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, struct snapshot *out)
+void snapshot_diff(const struct snapshot *newer, const struct snapshot *older, struct snapshot *out)
 {
 	size_t o = 0;
 
 	*out = *newer;
-	out->n_groups = 0;
-	out->groups = calloc(newer->n_groups ? newer->n_groups : 1, sizeof(*out->groups));
-	out->shards = calloc(newer->n_shards ?: 1, sizeof(*out->shards));
-	if (!out->groups || !out->shards) {
-		snapshot_free(out);
-		return -ENOMEM;
-	}
+	out->groups = xcalloc(newer->n_groups, sizeof(*out->groups));
+	out->shards = xcalloc(newer->n_shards, sizeof(*out->shards));
 	for (size_t i = 0; i < newer->n_shards; i++)
 		for (int src = 0; src < IBS_SRC_N; src++)
 			out->shards[i].cycles[src] =
@@ -304,12 +274,7 @@ int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, st
 		    !memcmp(&older->groups[o].key, &newer->groups[i].key,
 			    sizeof(newer->groups[i].key)))
 			was = &older->groups[o];
-		out->n_groups++; /* before, so that a failure frees it */
-		if (group_diff(&newer->groups[i], was, &out->groups[i])) {
-			snapshot_free(out);
-			return -ENOMEM;
-		}
+		group_diff(&newer->groups[i], was, &out->groups[i]);
 		group_weigh(&out->groups[i], &out->pmu);
 	}
-	return 0;
 }

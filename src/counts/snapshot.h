@@ -88,19 +88,16 @@ struct snapshot {
 /**
  * snapshot_diff() - what happened between two snapshots of one sampler
  * @older: may be NULL for all since the start
+ * @out:   its time_ns is the length of the interval; the caller frees it
  *
  * Where samples have no period to stand for, but what was tagged is known, estimates come from that:
  * each sample stands for the ops of one tag.
- *
- * Return: 0 and *out, whose time_ns is the length of the interval; the caller frees it. Or -ENOMEM.
  */
-int snapshot_diff(const struct snapshot *newer, const struct snapshot *older, struct snapshot *out);
+void snapshot_diff(const struct snapshot *newer, const struct snapshot *older,
+		   struct snapshot *out);
 
-/*
- * What a group counted since @older, which may be NULL; only series with new samples. Return: 0 or
- * -ENOMEM; the caller frees @out in both cases.
- */
-int group_diff(const struct group *newer, const struct group *older, struct group *out);
+/* What a group counted since @older, which may be NULL; only series with new samples. The caller frees @out. */
+void group_diff(const struct group *newer, const struct group *older, struct group *out);
 
 /* Estimate what a group's samples stand for from what was tagged meanwhile, where it is not known. */
 void group_weigh(struct group *g, const struct pmu_state *pmu);
@@ -146,7 +143,7 @@ long series_percentile(const struct series *s, double q);
 
 void tlb_add(struct tlb_counts *a, const struct tlb_counts *b);
 
-/* Add @b to @a; the buckets too. -ENOMEM if @a needs buckets and there is no memory. */
-int series_add(struct series *a, const struct series *b);
+/* Add @b to @a; the buckets too. */
+void series_add(struct series *a, const struct series *b);
 
 #endif

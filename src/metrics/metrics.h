@@ -100,11 +100,9 @@ enum metrics_state {
  * metrics_read_nothing() - the metrics of the reading process alone
  * @state: NONE or FAILED
  * @why:   for the page
- *
- * Return: 0 or -ENOMEM.
  */
-int metrics_read_nothing(enum metrics_state state, const char *why, const struct metrics_self *self,
-			 struct metrics **out);
+struct metrics *metrics_read_nothing(enum metrics_state state, const char *why,
+				     const struct metrics_self *self);
 
 void metrics_free(struct metrics *m); /* accepts NULL */
 
@@ -121,7 +119,6 @@ struct metrics_cursor {
 struct metrics_buf {
 	char *s;
 	size_t n, room;
-	bool failed; /* out of memory */
 };
 
 /**
@@ -129,7 +126,7 @@ struct metrics_buf {
  *
  * A thousand containers make tens of megabytes, so the text is never in memory as a whole.
  *
- * Return: false at the end, or if @b->failed.
+ * Return: false at the end.
  */
 bool metrics_text(const struct metrics *m, enum metrics_format format, struct metrics_cursor *c,
 		  struct metrics_buf *b);

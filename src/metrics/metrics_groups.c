@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "metrics_private.h"
+#include "base/std.h"
 
-#include "base/array.h"
 #include "base/utf8.h"
 
-#include <errno.h>
 #include <ibscope/fetch.h>
-#include <stdlib.h>
-#include <string.h>
 
 static void free_group(struct metrics_group *g)
 {
@@ -83,34 +80,28 @@ static void put_labels(struct label_writer *w, const struct metrics_groups *all,
 		put_label(w, "mode", other ? "other" : mode_name(key->mode));
 }
 
-static int set_labels(struct metrics_group *g, const struct metrics_groups *all,
-		      const struct ibs_group_key *key, const struct ibs_slot_name *name, bool other)
+static void set_labels(struct metrics_group *g, const struct metrics_groups *all,
+		       const struct ibs_group_key *key, const struct ibs_slot_name *name,
+		       bool other)
 {
 	size_t text_len, json_len;
-	struct label_writer w = { .text = open_memstream(&g->labels, &text_len),
-				  .json = open_memstream(&g->json, &json_len) };
-	bool failed = !w.text || !w.json;
+	struct label_writer w = { .text = xmemopen(&g->labels, &text_len),
+				  .json = xmemopen(&g->json, &json_len) };
 
-	if (!failed)
-		put_labels(&w, all, key, name, other);
-	/* closing a stream reports that it ran out of memory */
-	if (w.text && fclose(w.text))
-		failed = true;
-	if (w.json && fclose(w.json))
-		failed = true;
-	return failed ? -ENOMEM : 0;
+	put_labels(&w, all, key, name, other);
+	xmemclose(w.text);
+	xmemclose(w.json);
 }
 
-/* The group with the labels of @key, new if there is none yet; NULL: out of memory. */
+/* The group with the labels of @key, new if there is none yet. */
 static struct metrics_group *get_group(struct metrics_groups *all, const struct ibs_group_key *key,
 				       const struct ibs_slot_name *name, bool other)
 {
-	struct metrics_group *g = calloc(1, sizeof(*g));
+	struct metrics_group *g = xcalloc(1, sizeof(*g));
 	__u64 hash;
 	__u32 n;
 
-	if (!g || set_labels(g, all, key, name, other))
-		goto fail;
+	set_labels(g, all, key, name, other);
 	hash = text_hash(g->labels);
 	u64_map_for_each(n, &all->by_labels, hash)
 	{
@@ -119,15 +110,11 @@ static struct metrics_group *get_group(struct metrics_groups *all, const struct 
 			return all->group[n];
 		}
 	}
-	if (array_reserve(all->group, all->room, all->n + 1) ||
-	    u64_map_add(&all->by_labels, hash, all->n))
-		goto fail;
+	array_reserve(all->group, all->room, all->n + 1);
+	u64_map_add(&all->by_labels, hash, all->n);
 	all->group[all->n++] = g;
 	all->bytes += sizeof(*g) + 3 * strlen(g->labels);
 	return g;
-fail:
-	free_group(g);
-	return NULL;
 }
 
 static struct metrics_group *get_other(struct metrics_groups *all)
@@ -152,7 +139,7 @@ static void add_itlb(struct tlb_counts *to, const struct series *s)
 	}
 }
 
-static int add_counts(struct metrics_groups *all, struct metrics_group *to, const struct group *g)
+static void add_counts(struct metrics_groups *all, struct metrics_group *to, const struct group *g)
 {
 	for (size_t i = 0; i < g->n_series; i++) {
 		const struct series *s = &g->series[i];
@@ -163,26 +150,20 @@ static int add_counts(struct metrics_groups *all, struct metrics_group *to, cons
 		to->samples += s->samples;
 		if (all->fetch)
 			add_itlb(&to->tlb, s);
-		if (series_add(&to->src[s->src], s))
-			return -ENOMEM;
+		series_add(&to->src[s->src], s);
 		if (!had && s->buckets)
 			all->bytes += IBS_LAT_BUCKETS * sizeof(*s->buckets);
 	}
 	tlb_add(&to->tlb, &g->tlb);
-	return 0;
 }
 
-int metrics_groups_add(struct metrics_groups *all, const struct group *g,
-		       const struct ibs_slot_name *name, bool other)
+void metrics_groups_add(struct metrics_groups *all, const struct group *g,
+			const struct ibs_slot_name *name, bool other)
 {
-	struct metrics_group *to;
-
 	for (size_t i = 0; i < g->n_series && g->ended; i++)
 		all->ended += g->series[i].samples;
-	if (g->ended)
-		return 0;
-	to = other ? get_other(all) : get_group(all, &g->key, name, false);
-	return to ? add_counts(all, to, g) : -ENOMEM;
+	if (!g->ended)
+		add_counts(all, other ? get_other(all) : get_group(all, &g->key, name, false), g);
 }
 
 void metrics_groups_free(struct metrics_groups *all)

@@ -40,11 +40,9 @@ struct metrics_groups {
  * one of them ends the collector adds its counts to another, so the sum does not go back. Of a group
  * that has ended and left none, only the samples are counted: as a series of others it would be taken
  * for samples that came at once.
- *
- * Return: 0 or -ENOMEM.
  */
-int metrics_groups_add(struct metrics_groups *all, const struct group *g,
-		       const struct ibs_slot_name *name, bool other);
+void metrics_groups_add(struct metrics_groups *all, const struct group *g,
+			const struct ibs_slot_name *name, bool other);
 void metrics_groups_free(struct metrics_groups *all);
 
 /* --- a reading --- */

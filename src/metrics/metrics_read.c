@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "metrics_private.h"
+#include "base/std.h"
 #include "base/clock.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <ibscope/maps.h>
 
@@ -40,7 +37,8 @@ static int take_group(void *arg, struct group *g)
 		/* beyond the limits of the collector's tree */
 		other = !strcmp(name.cgroup, "other");
 	}
-	return metrics_groups_add(p->groups, g, &name, other);
+	metrics_groups_add(p->groups, g, &name, other);
+	return 0;
 }
 
 static int compare_samples(const void *pa, const void *pb)
@@ -51,12 +49,11 @@ static int compare_samples(const void *pa, const void *pb)
 }
 
 /* The JSON object up to its list of groups. */
-static int write_json(struct metrics *m, const char *why)
+static void write_json(struct metrics *m, const char *why)
 {
 	const bool read = m->facts.state == METRICS_READ;
 	json_t *o = read ? collector_json(&m->facts.reading, 1) : json_object();
 	char *text;
-	FILE *f;
 
 	json_object_set_new(o, "collector",
 			    m->facts.state == METRICS_FAILED ? json_null() : json_boolean(read));
@@ -64,11 +61,11 @@ static int write_json(struct metrics *m, const char *why)
 		json_object_set_new(o, "why", collector_json_text(why));
 	text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	json_decref(o);
-	f = text ? open_memstream(&m->json, &m->json_len) : NULL;
-	if (f)
-		fprintf(f, "%.*s,\"containers\":[", (int)strlen(text) - 1, text);
+	if (!text)
+		out_of_memory();
+	m->json = xasprintf("%.*s,\"containers\":[", (int)strlen(text) - 1, text);
+	m->json_len = strlen(m->json);
 	free(text);
-	return f && !fclose(f) ? 0 : -ENOMEM;
 }
 
 static int read_counts(struct metrics *m, const struct metrics_source *src, struct err *err)
@@ -98,23 +95,21 @@ static int read_counts(struct metrics *m, const struct metrics_source *src, stru
 int metrics_read(const struct metrics_source *src, const struct metrics_opts *opts,
 		 const struct metrics_self *self, struct metrics **out, struct err *err)
 {
-	struct metrics *m = calloc(1, sizeof(*m));
+	struct metrics *m = xcalloc(1, sizeof(*m));
 	double begin = now_s();
 	int ret;
 
-	if (!m)
-		return err_set(err, -ENOMEM, "out of memory");
 	m->opts = opts->n_edges ? *opts : default_edges[opts->detail];
 	m->opts.detail = opts->detail;
 	m->facts.self = *self;
 	ret = read_counts(m, src, err);
 	m->facts.self.read_s = now_s() - begin;
 	process_stats_read(&m->facts.process);
-	ret = ret ?: write_json(m, NULL);
 	if (ret) {
 		metrics_free(m);
-		return ret == -ENOMEM ? err_set(err, ret, "out of memory") : ret;
+		return ret;
 	}
+	write_json(m, NULL);
 	*out = m;
 	return 0;
 }
@@ -148,22 +143,16 @@ int metrics_read_pinned(const struct pinned *p, const struct metrics_opts *opts,
 	return 0;
 }
 
-int metrics_read_nothing(enum metrics_state state, const char *why, const struct metrics_self *self,
-			 struct metrics **out)
+struct metrics *metrics_read_nothing(enum metrics_state state, const char *why,
+				     const struct metrics_self *self)
 {
-	struct metrics *m = calloc(1, sizeof(*m));
+	struct metrics *m = xcalloc(1, sizeof(*m));
 
-	if (!m)
-		return -ENOMEM;
 	m->facts.state = state;
 	m->facts.self = *self;
 	process_stats_read(&m->facts.process);
-	if (write_json(m, why)) {
-		metrics_free(m);
-		return -ENOMEM;
-	}
-	*out = m;
-	return 0;
+	write_json(m, why);
+	return m;
 }
 
 void metrics_free(struct metrics *m)

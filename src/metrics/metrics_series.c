@@ -106,8 +106,6 @@ static void put_name(struct metrics_buf *b, const char *name, const char *suffix
 /* The end of the labels, behind which no comma is left, nor braces without labels. */
 static void end_labels(struct metrics_buf *b)
 {
-	if (b->failed)
-		return;
 	if (b->s[b->n - 1] == '{')
 		b->n--;
 	else {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "metrics_private.h"
-#include "base/array.h"
+#include "base/std.h"
 #include "view/table.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <ibscope/histogram.h>
 
@@ -13,9 +11,7 @@
 
 void buf_put(struct metrics_buf *b, const char *s, size_t n)
 {
-	b->failed = b->failed || array_reserve(b->s, b->room, b->n + n);
-	if (b->failed)
-		return;
+	array_reserve(b->s, b->room, b->n + n);
 	memcpy(b->s + b->n, s, n);
 	b->n += n;
 }
@@ -38,19 +34,10 @@ void buf_number(struct metrics_buf *b, const char *before, __u64 v, const char *
 	buf_text(b, after);
 }
 
-static FILE *open_stream(char **text, size_t *n)
-{
-	*text = NULL;
-	*n = 0;
-	return open_memstream(text, n);
-}
-
 static void put_stream(struct metrics_buf *b, FILE *f, char **text, const size_t *n)
 {
-	if (f && !fclose(f))
-		buf_put(b, *text, *n);
-	else
-		b->failed = true;
+	xmemclose(f);
+	buf_put(b, *text, *n);
 	free(*text);
 }
 
@@ -59,10 +46,9 @@ static void put_head(struct metrics_buf *b, enum metrics_format format,
 {
 	char *text;
 	size_t n;
-	FILE *f = open_stream(&text, &n);
+	FILE *f = xmemopen(&text, &n);
 
-	if (f)
-		metric_write_head(f, format, head);
+	metric_write_head(f, format, head);
 	put_stream(b, f, &text, &n);
 }
 
@@ -71,10 +57,9 @@ static void put_table(struct metrics_buf *b, enum metrics_format format,
 {
 	char *text;
 	size_t n;
-	FILE *f = open_stream(&text, &n);
+	FILE *f = xmemopen(&text, &n);
 
-	if (f)
-		metrics_table_write(f, format, facts);
+	metrics_table_write(f, format, facts);
 	put_stream(b, f, &text, &n);
 	if (format != METRICS_TEXT)
 		buf_text(b, "# EOF\n");
@@ -113,10 +98,10 @@ static void put_percentile(struct metrics_buf *b, const char *name, const struct
 
 	if (p >= 0) {
 		buf_number(b, name, p, "");
-		return;
+	} else {
+		buf_text(b, name);
+		buf_text(b, "null");
 	}
-	buf_text(b, name);
-	buf_text(b, "null");
 }
 
 static void put_source(struct metrics_buf *b, const struct metrics_group *g, int src, bool fetch)
@@ -211,9 +196,9 @@ bool metrics_text(const struct metrics *m, enum metrics_format format, struct me
 	const size_t enough = b->n + PIECE;
 	bool more = true;
 
-	while (more && b->n < enough && !b->failed)
+	while (more && b->n < enough)
 		more = format == METRICS_JSON ? json_piece(m, c, b) : text_piece(m, format, c, b);
-	return more && !b->failed;
+	return more;
 }
 
 void metrics_print(FILE *f, const struct metrics *m, enum metrics_format format)

@@ -269,16 +269,13 @@ void collector_print(FILE *f, const struct reading *r, unsigned int n)
 
 json_t *collector_json_text(const char *text)
 {
-	char *escaped = NULL;
+	char *escaped;
 	size_t n;
-	FILE *f = open_memstream(&escaped, &n);
+	FILE *f = xmemopen(&escaped, &n);
 	json_t *s;
 
-	if (!f)
-		return NULL;
 	utf8_put(f, text);
-	if (fclose(f))
-		return NULL;
+	xmemclose(f);
 	s = json_string(escaped);
 	free(escaped);
 	return s;
@@ -419,15 +416,11 @@ json_t *collector_json(const struct reading *r, unsigned int n)
 	return o;
 }
 
-int collector_print_json(FILE *f, const struct reading *r, unsigned int n, struct err *err)
+void collector_print_json(FILE *f, const struct reading *r, unsigned int n)
 {
 	json_t *o = collector_json(r, n);
-	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
 
+	json_dumpf(o, f, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	fputc('\n', f);
 	json_decref(o);
-	if (!text)
-		return err_set(err, -ENOMEM, "out of memory");
-	fprintf(f, "%s\n", text);
-	free(text);
-	return 0;
 }

@@ -59,10 +59,10 @@ int reading_pinned(const struct pinned *p, struct reading *out, struct err *err)
 
 void collector_print(FILE *f, const struct reading *r, unsigned int n);
 
-/* One line. Return: 0 or -ENOMEM with @err. */
-int collector_print_json(FILE *f, const struct reading *r, unsigned int n, struct err *err);
+/* One line. */
+void collector_print_json(FILE *f, const struct reading *r, unsigned int n);
 
-/* An object, that of a second event in its "fetch"; NULL: out of memory. The caller owns it. */
+/* An object that the caller owns; that of a second event is its "fetch". */
 json_t *collector_json(const struct reading *r, unsigned int n);
 
 /* CPU time of programs and collector as a share of all; NAN: unknown. */

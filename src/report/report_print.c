@@ -335,7 +335,6 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 			      .n = t->n,
 			      .n_rest = t->n_rest,
 			      .row = xcalloc(t->n, sizeof(*view.row)) };
-	struct err err;
 
 	for (unsigned int k = 0; k < view.n_keys; k++)
 		keys[k] = report_key_name(t->opts->by[k]);
@@ -356,8 +355,8 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 	}
 	if (!t->n && !t->n_rest)
 		fputs("no samples\n", f);
-	else if (table_print(f, screen, &view, n ? shown : NULL, n, &err))
-		out_of_memory();
+	else
+		table_print(f, screen, &view, n ? shown : NULL, n);
 	print_balance(f, t);
 	table_free(&view);
 }

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "history.h"
+#include "base/std.h"
 #include "packed.h"
 
-#include "base/array.h"
 #include "view/table.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define NAMES	   3  /* LABEL_CGROUP, LABEL_CONTAINER, LABEL_POD */
 #define NAME_EVERY 10 /* intervals after which a name is asked for again: runtimes can be slow */
@@ -93,26 +90,21 @@ static void sweep(struct history *h)
 	}
 }
 
-static int add_known(struct history *h, const struct group *g, __u32 *out)
+static __u32 add_known(struct history *h, const struct group *g)
 {
 	size_t i;
 
 	sweep(h);
 	i = h->sweep_at && !h->known[h->sweep_at - 1].used ? h->sweep_at - 1 : h->n_known;
-	if (i == h->n_known && array_reserve_zero(h->known, h->known_room, i + 1))
-		return -ENOMEM;
-	if (u64_map_add(&h->by_key, key_hash(g), i))
-		return -ENOMEM;
-	if (u64_map_add(&h->by_cgroup, g->key.cgroup_id, i)) {
-		u64_map_remove(&h->by_key, key_hash(g), i);
-		return -ENOMEM;
-	}
+	if (i == h->n_known)
+		array_reserve_zero(h->known, h->known_room, i + 1);
+	u64_map_add(&h->by_key, key_hash(g), i);
+	u64_map_add(&h->by_cgroup, g->key.cgroup_id, i);
 	h->n_known += i == h->n_known;
 	h->known[i] = (struct known){
 		.key = g->key, .symbol = g->symbol, .other = g->other, .used = true
 	};
-	*out = i;
-	return 0;
+	return i;
 }
 
 static void keep_symbol(struct history *h, __u32 symbol, cgroup_namer name, void *arg)
@@ -123,7 +115,7 @@ static void keep_symbol(struct history *h, __u32 symbol, cgroup_namer name, void
 	if (symbol >= h->n_symbols)
 		h->n_symbols = symbol + 1;
 	if (text && !h->symbol[symbol])
-		h->symbol[symbol] = strdup(text);
+		h->symbol[symbol] = xstrdup(text);
 }
 
 static void update_names(struct history *h, struct known *k, cgroup_namer name, void *arg)
@@ -134,7 +126,7 @@ static void update_names(struct history *h, struct known *k, cgroup_namer name, 
 		if (!now || (k->name[l] && !strcmp(now, k->name[l])))
 			continue;
 		free(k->name[l]);
-		k->name[l] = strdup(now);
+		k->name[l] = xstrdup(now);
 		k->labels = 0;
 	}
 	k->named = h->number;
@@ -164,27 +156,26 @@ static void frame_free(struct history *h, struct frame *f)
 }
 
 /* What each of the machine's places cost. */
-static int take_places(const struct snapshot *s, struct frame *f)
+static void take_places(const struct snapshot *s, struct frame *f)
 {
 	f->n_places = s->n_shards;
-	f->place = calloc(s->n_shards ?: 1, sizeof(*f->place));
-	for (size_t i = 0; f->place && i < s->n_shards; i++) {
+	f->place = xcalloc(s->n_shards, sizeof(*f->place));
+	for (size_t i = 0; i < s->n_shards; i++) {
 		for (int src = 0; src < IBS_SRC_N; src++) {
 			f->place[i].cycles += s->shards[i].cycles[src];
 			f->place[i].remote += table_is_remote(src) ? s->shards[i].cycles[src] : 0;
 		}
 	}
-	return f->place ? 0 : -ENOMEM;
 }
 
 /* Pack the groups; they are in h->known. */
-static int pack(struct history *h, const struct snapshot *s, struct frame *f)
+static void pack(struct history *h, const struct snapshot *s, struct frame *f)
 {
 	struct packed b = {};
 
 	f->n = 0;
-	f->groups = calloc(s->n_groups ?: 1, sizeof(*f->groups));
-	for (size_t i = 0; f->groups && i < s->n_groups; i++) {
+	f->groups = xcalloc(s->n_groups, sizeof(*f->groups));
+	for (size_t i = 0; i < s->n_groups; i++) {
 		const struct group *g = &s->groups[i];
 		struct frame_group *to = &f->groups[f->n];
 
@@ -200,25 +191,19 @@ static int pack(struct history *h, const struct snapshot *s, struct frame *f)
 			pack_put_series(&b, &g->series[k]);
 		}
 	}
-	f->data = b.n ? realloc(b.data, b.n) : b.data;
+	f->data = xrealloc(b.data, b.n);
 	f->bytes = sizeof(*f) + b.n + f->n * sizeof(*f->groups) + f->n_places * sizeof(*f->place);
 	h->bytes += f->bytes;
-	if (f->groups && !b.failed) {
-		f->groups = realloc(f->groups, (f->n ?: 1) * sizeof(*f->groups)) ?: f->groups;
-		return 0;
-	}
-	frame_free(h, f);
-	return -ENOMEM;
+	f->groups = xrealloc(f->groups, f->n * sizeof(*f->groups));
 }
 
-static int unpack(const struct history *h, const struct frame *f, struct snapshot *out)
+static void unpack(const struct history *h, const struct frame *f, struct snapshot *out)
 {
 	const unsigned char *p = f->data;
-	int ret = 0;
 
 	*out = (struct snapshot){ .time_ns = f->time_ns, .ledger = f->ledger, .pmu = f->pmu };
-	out->groups = calloc(f->n ?: 1, sizeof(*out->groups));
-	for (__u32 i = 0; out->groups && !ret && i < f->n; i++) {
+	out->groups = xcalloc(f->n, sizeof(*out->groups));
+	for (__u32 i = 0; i < f->n; i++) {
 		const struct known *k = &h->known[f->groups[i].known];
 		struct group *g = &out->groups[out->n_groups++];
 		size_t n = pack_get(&p);
@@ -227,19 +212,13 @@ static int unpack(const struct history *h, const struct frame *f, struct snapsho
 		g->slot = f->groups[i].known;
 		g->has_tlb = pack_get(&p);
 		g->tlb.l2_miss = pack_get(&p);
-		g->series = calloc(n, sizeof(*g->series));
-		ret = g->series ? 0 : -ENOMEM;
-		while (!ret && g->n_series < n)
-			ret = pack_get_series(&p, &g->series[g->n_series++]);
+		g->series = xcalloc(n, sizeof(*g->series));
+		while (g->n_series < n)
+			pack_get_series(&p, &g->series[g->n_series++]);
 	}
-	if (!out->groups || ret) {
-		snapshot_free(out);
-		return -ENOMEM;
-	}
-	return 0;
 }
 
-static int add_group(struct group *to, struct group *from)
+static void add_group(struct group *to, struct group *from)
 {
 	for (size_t i = 0; i < from->n_series; i++) {
 		struct series *s = &from->series[i], *same = NULL;
@@ -248,43 +227,33 @@ static int add_group(struct group *to, struct group *from)
 			if (to->series[k].op == s->op && to->series[k].src == s->src)
 				same = &to->series[k];
 		if (!same) {
-			void *more = reallocarray(to->series, to->n_series + 1, sizeof(*s));
-
-			if (!more)
-				return -ENOMEM;
-			to->series = more;
+			to->series = xrealloc(to->series, (to->n_series + 1) * sizeof(*s));
 			same = &to->series[to->n_series++];
 			*same = (struct series){ .op = s->op, .src = s->src };
 		}
-		if (series_add(same, s))
-			return -ENOMEM;
+		series_add(same, s);
 	}
-	return 0;
 }
 
 /* Groups of @b go to @a. */
-static int add_snapshot(struct history *h, struct snapshot *a, struct snapshot *b)
+static void add_snapshot(struct history *h, struct snapshot *a, struct snapshot *b)
 {
-	struct group *groups =
-		reallocarray(a->groups, a->n_groups + b->n_groups + 1, sizeof(*groups));
-	__u32 *at = calloc(h->n_known, sizeof(*at));
-	int ret = groups && at ? 0 : -ENOMEM;
+	__u32 *at = xcalloc(h->n_known, sizeof(*at));
 
-	a->groups = groups ?: a->groups;
-	for (size_t i = 0; !ret && i < a->n_groups; i++)
-		at[groups[i].slot] = i + 1;
-	for (size_t i = 0; !ret && i < b->n_groups; i++) {
+	a->groups = xrealloc(a->groups, (a->n_groups + b->n_groups) * sizeof(*a->groups));
+	for (size_t i = 0; i < a->n_groups; i++)
+		at[a->groups[i].slot] = i + 1;
+	for (size_t i = 0; i < b->n_groups; i++) {
 		struct group *g = &b->groups[i];
 
 		if (at[g->slot]) {
-			ret = add_group(&groups[at[g->slot] - 1], g);
+			add_group(&a->groups[at[g->slot] - 1], g);
 		} else {
-			groups[a->n_groups++] = *g;
+			a->groups[a->n_groups++] = *g;
 			memset(g, 0, sizeof(*g));
 		}
 	}
 	free(at);
-	return ret;
 }
 
 static void add_info(struct frame *a, const struct frame *b)
@@ -315,12 +284,12 @@ static void add_info(struct frame *a, const struct frame *b)
 	a->pmu.came += b->pmu.came;
 }
 
-/* Return: what those of @a cost in both, to be freed; or NULL without memory. */
+/* Return: what those of @a cost in both, to be freed. */
 static struct place_cost *add_places(const struct frame *a, const struct frame *b)
 {
-	struct place_cost *sum = calloc(a->n_places ?: 1, sizeof(*sum));
+	struct place_cost *sum = xcalloc(a->n_places, sizeof(*sum));
 
-	for (size_t i = 0; sum && i < a->n_places; i++) {
+	for (size_t i = 0; i < a->n_places; i++) {
 		sum[i] = a->place[i];
 		if (i < b->n_places) {
 			sum[i].cycles += b->place[i].cycles;
@@ -331,32 +300,23 @@ static struct place_cost *add_places(const struct frame *a, const struct frame *
 }
 
 /* Add the interval after @i to it. */
-static int join(struct history *h, size_t i)
+static void join(struct history *h, size_t i)
 {
 	struct frame *a = &h->frame[i], *b = a + 1, both = *a;
-	struct snapshot sa, sb = {};
-	int ret = unpack(h, a, &sa);
+	struct snapshot sa, sb;
 
-	if (ret)
-		return ret;
-	ret = unpack(h, b, &sb) ?: add_snapshot(h, &sa, &sb);
+	unpack(h, a, &sa);
+	unpack(h, b, &sb);
+	add_snapshot(h, &sa, &sb);
 	add_info(&both, b);
 	both.place = add_places(a, b);
-	if (ret || !both.place) {
-		free(both.place);
-		ret = -ENOMEM;
-	} else {
-		ret = pack(h, &sa, &both);
-	}
+	pack(h, &sa, &both);
 	snapshot_free(&sa);
 	snapshot_free(&sb);
-	if (ret)
-		return ret;
 	frame_free(h, a);
 	frame_free(h, b);
 	*a = both;
 	memmove(b, b + 1, (--h->n - i - 1) * sizeof(*b));
-	return 0;
 }
 
 static void drop_oldest(struct history *h)
@@ -384,18 +344,19 @@ static void shrink(struct history *h)
 			least = rank;
 			best = i;
 		}
-		if (best == h->n || join(h, best))
+		if (best == h->n)
 			drop_oldest(h);
+		else
+			join(h, best);
 	}
 }
 
-int history_add(struct history *h, const struct snapshot *s, const struct frame *info,
-		cgroup_namer name, void *arg)
+void history_add(struct history *h, const struct snapshot *s, const struct frame *info,
+		 cgroup_namer name, void *arg)
 {
 	struct frame f = *info;
 
-	if (array_reserve(h->frame, h->room, h->n + 1))
-		return -ENOMEM;
+	array_reserve(h->frame, h->room, h->n + 1);
 	f.first = f.number = ++h->number;
 	f.time_ns = s->time_ns;
 	f.ledger = s->ledger;
@@ -407,8 +368,8 @@ int history_add(struct history *h, const struct snapshot *s, const struct frame 
 		if (!s->groups[i].n_series)
 			continue;
 		at = find(h, &s->groups[i]);
-		if (at == U64_MAP_NONE && add_known(h, &s->groups[i], &at))
-			return -ENOMEM;
+		if (at == U64_MAP_NONE)
+			at = add_known(h, &s->groups[i]);
 		if (f.by & BY_SYMBOL && !s->groups[i].other)
 			keep_symbol(h, s->groups[i].symbol, name, arg);
 		k = &h->known[at];
@@ -416,21 +377,17 @@ int history_add(struct history *h, const struct snapshot *s, const struct frame 
 		if (!k->named || !k->name[0] || h->number - k->named >= NAME_EVERY)
 			update_names(h, k, name, arg);
 	}
-	if (take_places(s, &f))
-		return -ENOMEM;
-	if (pack(h, s, &f))
-		return -ENOMEM;
+	take_places(s, &f);
+	pack(h, s, &f);
 	h->frame[h->n++] = f;
 	while (h->n > 1 && f.end_ns - h->frame[0].end_ns > HISTORY_S * 1000000000ULL)
 		drop_oldest(h);
 	shrink(h);
-	return 0;
 }
 
-int history_new(struct history **out)
+struct history *history_new(void)
 {
-	*out = calloc(1, sizeof(**out));
-	return *out ? 0 : -ENOMEM;
+	return xcalloc(1, sizeof(struct history));
 }
 
 void history_free(struct history *h)
@@ -461,9 +418,9 @@ const struct frame *history_frame(const struct history *h, size_t i)
 	return &h->frame[h->n - 1 - i];
 }
 
-int history_snapshot(const struct history *h, size_t i, struct snapshot *out)
+void history_snapshot(const struct history *h, size_t i, struct snapshot *out)
 {
-	return unpack(h, history_frame(h, i), out);
+	unpack(h, history_frame(h, i), out);
 }
 
 static __u64 row_of(struct history *h, struct known *k, unsigned int labels)
@@ -479,12 +436,11 @@ static __u64 row_of(struct history *h, struct known *k, unsigned int labels)
 void history_trend(struct history *h, size_t i, unsigned int labels, const struct u64_map *rows,
 		   size_t n_rows, float *out, size_t n)
 {
-	__u32 *at =
-		calloc(h->n_known ?: 1, sizeof(*at)); /* rows of groups, and 1; 0: not known yet */
+	__u32 *at = xcalloc(h->n_known, sizeof(*at)); /* rows of groups, and 1; 0: not known yet */
 
 	for (size_t k = 0; k < n_rows * n; k++)
 		out[k] = NAN;
-	for (size_t k = 0; k < n && at && i + k < h->n; k++) {
+	for (size_t k = 0; k < n && i + k < h->n; k++) {
 		const struct frame *f = history_frame(h, i + k);
 		size_t column = n - 1 - k;
 		float per_s = 1e9 / f->time_ns;

@@ -40,24 +40,22 @@ struct frame {
 
 struct history;
 
-int history_new(struct history **out);
+struct history *history_new(void);
 void history_free(struct history *h); /* accepts NULL */
 
 /**
  * history_add() - keep an interval
  * @info: of it; ledger, pmu and time_ns are those of @interval
  * @name: of cgroups, as of now; the names are kept
- *
- * Return: 0 or -ENOMEM.
  */
-int history_add(struct history *h, const struct snapshot *interval, const struct frame *info,
-		cgroup_namer name, void *arg);
+void history_add(struct history *h, const struct snapshot *interval, const struct frame *info,
+		 cgroup_namer name, void *arg);
 
 size_t history_n(const struct history *h);
 /* @i: 0 is the newest */
 const struct frame *history_frame(const struct history *h, size_t i);
-/* The interval again. Return: 0, the caller frees *out; or -ENOMEM. */
-int history_snapshot(const struct history *h, size_t i, struct snapshot *out);
+/* The interval again; the caller frees *out. */
+void history_snapshot(const struct history *h, size_t i, struct snapshot *out);
 /* Names for rows_build(), as they were when the cgroup was last seen; @arg is the history. */
 const char *history_name(void *arg, __u64 id, enum label l);
 

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "interval.h"
-
-#include "base/array.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+#include "base/std.h"
 
 #define TRIES 3 /* a group that is being made while it is read may be missed once */
 
@@ -36,13 +31,12 @@ static void next_record(struct step *s)
 }
 
 /* Take the series of @g as the difference, but those without samples in it. */
-static int add_difference(struct step *s, struct group *g)
+static void add_difference(struct step *s, struct group *g)
 {
 	struct group *to;
 	size_t n = 0;
 
-	if (array_reserve(s->out->groups, s->room, s->out->n_groups + 1))
-		return -ENOMEM;
+	array_reserve(s->out->groups, s->room, s->out->n_groups + 1);
 	to = &s->out->groups[s->out->n_groups];
 	*to = *g;
 	for (size_t i = 0; i < g->n_series; i++) {
@@ -58,7 +52,6 @@ static int add_difference(struct step *s, struct group *g)
 		s->out->n_groups++;
 	else
 		group_free(to);
-	return 0;
 }
 
 static unsigned int order_of(enum ibs_src src, enum ibs_op_kind op)
@@ -133,7 +126,8 @@ static int add_group(void *arg, struct group *g)
 	pack_put(&s->groups, g->slot);
 	pack_put(&s->groups, one->n);
 	pack_put_bytes(&s->groups, one->data, one->n);
-	return one->failed || s->groups.failed ? -ENOMEM : add_difference(s, g);
+	add_difference(s, g);
+	return 0;
 }
 
 static int try_read(struct baseline *b, const struct counts *c, struct snapshot *now,
@@ -157,7 +151,7 @@ static int try_read(struct baseline *b, const struct counts *c, struct snapshot 
 	}
 	free(groups->data);
 	snapshot_free(out);
-	return ret == -ENOMEM ? err_set(err, ret, "out of memory for an interval") : ret;
+	return ret;
 }
 
 int interval_read(struct baseline *b, const struct counts *c, const struct snapshot *head,
@@ -170,9 +164,7 @@ int interval_read(struct baseline *b, const struct counts *c, const struct snaps
 	int ret = -EUCLEAN;
 
 	now.n_shards = c->shards;
-	now.shards = own.cost = calloc(c->shards, sizeof(*now.shards));
-	if (!now.shards)
-		return err_set(err, -ENOMEM, "out of memory for an interval");
+	now.shards = own.cost = xcalloc(c->shards, sizeof(*now.shards));
 	for (int tries = 0; ret == -EUCLEAN && tries < TRIES; tries++)
 		ret = try_read(b, &own, &now, out, &groups, err);
 	if (ret) {
@@ -180,7 +172,7 @@ int interval_read(struct baseline *b, const struct counts *c, const struct snaps
 		return ret;
 	}
 	/* groups are differences already; the rest, here */
-	ret = snapshot_diff(&now, valid ? &b->head : NULL, &times);
+	snapshot_diff(&now, valid ? &b->head : NULL, &times);
 	free(times.groups);
 	times.n_groups = out->n_groups;
 	times.groups = out->groups;
@@ -190,9 +182,9 @@ int interval_read(struct baseline *b, const struct counts *c, const struct snaps
 	valid &= now.ledger.seen >= b->head.ledger.seen; /* they were counted from zero, else */
 	baseline_free(b);
 	*b = (struct baseline){ .head = now, .groups = groups, .valid = true };
-	if (ret || !valid)
+	if (!valid)
 		snapshot_free(out);
-	return ret ? err_set(err, ret, "out of memory for an interval") : !valid;
+	return !valid;
 }
 
 void baseline_free(struct baseline *b)

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "packed.h"
+#include "base/std.h"
 
-#include "base/array.h"
+#define MAX_BYTES 10 /* of a number */
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+static unsigned char *put(unsigned char *to, __u64 v)
+{
+	for (; v >= 0x80; v >>= 7)
+		*to++ = v | 0x80;
+	*to++ = v;
+	return to;
+}
 
 void pack_put(struct packed *b, __u64 v)
 {
-	if (b->failed || array_reserve(b->data, b->room, b->n + 10)) {
-		b->failed = true;
-		return;
-	}
-	for (; v >= 0x80; v >>= 7)
-		b->data[b->n++] = v | 0x80;
-	b->data[b->n++] = v;
+	array_reserve(b->data, b->room, b->n + MAX_BYTES);
+	b->n = put(b->data + b->n, v) - b->data;
 }
 
 __u64 pack_get(const unsigned char **p)
@@ -33,10 +33,7 @@ __u64 pack_get(const unsigned char **p)
 
 void pack_put_bytes(struct packed *b, const void *data, size_t n)
 {
-	if (b->failed || array_reserve(b->data, b->room, b->n + n)) {
-		b->failed = true;
-		return;
-	}
+	array_reserve(b->data, b->room, b->n + n);
 	memcpy(b->data + b->n, data, n);
 	b->n += n;
 }
@@ -49,20 +46,11 @@ static const size_t fields[] = {
 	offsetof(struct series, open),	  offsetof(struct series, state_n),
 	offsetof(struct series, hitm),
 };
-#define FIELDS	  (sizeof(fields) / sizeof(fields[0]))
-#define MAX_BYTES 10 /* of a number */
+#define FIELDS ARRAY_SIZE(fields)
 
 static __u64 *field(const struct series *s, size_t i)
 {
 	return (__u64 *)((char *)s + fields[i]);
-}
-
-static unsigned char *put(unsigned char *to, __u64 v)
-{
-	for (; v >= 0x80; v >>= 7)
-		*to++ = v | 0x80;
-	*to++ = v;
-	return to;
 }
 
 void pack_put_series(struct packed *b, const struct series *s)
@@ -70,11 +58,7 @@ void pack_put_series(struct packed *b, const struct series *s)
 	unsigned char *to, used[IBS_LAT_BUCKETS];
 	unsigned int n = 0, last = 0;
 
-	if (array_reserve(b->data, b->room,
-			  b->n + (3 + FIELDS + 2 * IBS_LAT_BUCKETS) * MAX_BYTES)) {
-		b->failed = true;
-		return;
-	}
+	array_reserve(b->data, b->room, b->n + (3 + FIELDS + 2 * IBS_LAT_BUCKETS) * MAX_BYTES);
 	to = put(put(b->data + b->n, s->op), s->src);
 	for (size_t i = 0; i < FIELDS; i++)
 		to = put(to, *field(s, i));
@@ -91,7 +75,7 @@ void pack_put_series(struct packed *b, const struct series *s)
 	b->n = to - b->data;
 }
 
-int pack_get_series(const unsigned char **p, struct series *s)
+void pack_get_series(const unsigned char **p, struct series *s)
 {
 	unsigned int n, at = 0;
 
@@ -100,13 +84,11 @@ int pack_get_series(const unsigned char **p, struct series *s)
 		*field(s, i) = pack_get(p);
 	n = pack_get(p);
 	if (n)
-		s->buckets = calloc(IBS_LAT_BUCKETS, sizeof(*s->buckets));
-	while (n && s->buckets) {
+		s->buckets = xcalloc(IBS_LAT_BUCKETS, sizeof(*s->buckets));
+	for (; n; n--) {
 		at += pack_get(p);
 		s->buckets[at] = pack_get(p);
-		n--;
 	}
-	return n ? -ENOMEM : 0;
 }
 
 void pack_subtract_series(const unsigned char **p, struct series *s)
@@ -132,10 +114,7 @@ void pack_put_length(struct packed *b, size_t from)
 	unsigned char length[MAX_BYTES];
 	size_t n = b->n - from, bytes = put(length, n) - length;
 
-	if (b->failed || array_reserve(b->data, b->room, b->n + bytes)) {
-		b->failed = true;
-		return;
-	}
+	array_reserve(b->data, b->room, b->n + bytes);
 	memmove(b->data + from + bytes, b->data + from, n);
 	memcpy(b->data + from, length, bytes);
 	b->n += bytes;

@@ -5,13 +5,10 @@
 
 #include "counts/snapshot.h"
 
-#include <stdbool.h>
-
 /* The zero value is empty. */
 struct packed {
 	unsigned char *data;
 	size_t n, room;
-	bool failed; /* out of memory: what is in it is not complete */
 };
 
 void pack_put(struct packed *b, __u64 v);
@@ -22,8 +19,8 @@ void pack_put_length(struct packed *b, size_t from);
 
 /* What was put, in the same order; *@p is moved. */
 __u64 pack_get(const unsigned char **p);
-/* Return: 0, and s->buckets is the caller's; or -ENOMEM. */
-int pack_get_series(const unsigned char **p, struct series *s);
+/* s->buckets is the caller's. */
+void pack_get_series(const unsigned char **p, struct series *s);
 /* The same, taken off @s, which has its op and source. */
 void pack_subtract_series(const unsigned char **p, struct series *s);
 

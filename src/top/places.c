@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "places.h"
+#include "base/std.h"
 
 #include "machine/topology.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 /* From the last CPU to the first, whose node stays. */
 static void set(struct places *p, unsigned int place, unsigned int node)
@@ -13,15 +11,12 @@ static void set(struct places *p, unsigned int place, unsigned int node)
 		p->node[place] = node;
 }
 
-static bool make_room(struct places *p, unsigned int n, unsigned int complexes)
+static void make_room(struct places *p, unsigned int n, unsigned int complexes)
 {
 	places_free(p);
-	p->node = calloc(n, sizeof(*p->node));
-	if (!p->node)
-		return false;
+	p->node = xcalloc(n, sizeof(*p->node));
 	p->n = n;
 	p->complexes = complexes;
-	return true;
 }
 
 void places_read(struct places *p, unsigned int cpus, unsigned int shards)
@@ -34,10 +29,9 @@ void places_read(struct places *p, unsigned int cpus, unsigned int shards)
 	if (topology_open("", cpus, &t, &err))
 		return;
 	n = topology_n_complexes(t);
-	if (make_room(p, shards < n ? shards : n, n))
-		for (unsigned int cpu = cpus; cpu--;)
-			set(p, topology_shard(topology_complex(t, cpu), n, p->n),
-			    topology_node(t, cpu));
+	make_room(p, shards < n ? shards : n, n);
+	for (unsigned int cpu = cpus; cpu--;)
+		set(p, topology_shard(topology_complex(t, cpu), n, p->n), topology_node(t, cpu));
 	topology_close(t);
 }
 
@@ -45,9 +39,11 @@ void places_of_recording(struct places *p, const struct trace_topology *t)
 {
 	unsigned int n = trace_complexes(t);
 
-	if (n && make_room(p, n, n))
-		for (unsigned int cpu = t->n; cpu--;)
-			set(p, t->ccx[cpu], t->node[cpu]);
+	if (!n)
+		return;
+	make_room(p, n, n);
+	for (unsigned int cpu = t->n; cpu--;)
+		set(p, t->ccx[cpu], t->node[cpu]);
 }
 
 void places_free(struct places *p)

@@ -30,9 +30,9 @@ struct top_source {
 	 */
 	int (*read)(struct top_source *s, double seconds, struct snapshot *out, struct frame *frame,
 		    struct err *err);
-	/* What to poll for. Return: how many. */
+	/* What to poll for; NULL: nothing. Return: how many. */
 	unsigned int (*fds)(struct top_source *s, struct pollfd *fds);
-	/* After poll(). Return: seconds until it is due again. */
+	/* After poll(); NULL: nothing to do. Return: seconds until it is due again. */
 	double (*tick)(struct top_source *s);
 	void (*close)(struct top_source *s);
 	__u64 cpu_ns; /* of this process, at the last read */
@@ -41,7 +41,7 @@ struct top_source {
 };
 
 /* @s: options are parsed and checked; it is opened and closed by the source. */
-int source_live(struct sampling *s, struct top_source **out, struct err *err);
+struct top_source *source_live(struct sampling *s);
 
 /* Of a collector of both events, the one to show; it is refused if a collector does not sample it. */
 enum source_event { SOURCE_FIRST, SOURCE_OP, SOURCE_FETCH };
@@ -67,8 +67,8 @@ static inline int source_lacks(enum source_event event, struct err *err)
 }
 
 /* @speed: 10 for ten seconds of the recording in one; @opts as for replay_open(). */
-int source_recording(struct trace *t, const struct replay_opts *opts, const char *name,
-		     double speed, struct top_source **out, struct err *err);
+struct top_source *source_recording(struct trace *t, const struct replay_opts *opts,
+				    const char *name, double speed);
 
 /*
  * Open a recording with groups of other labels, and read again what @t keeps of it. Return: 0 or a

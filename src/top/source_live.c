@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Our own sampler. */
 #include "source.h"
+#include "base/std.h"
 
 #include "base/clock.h"
-#include "base/err.h"
 #include "interval.h"
 #include "sampler/sampler.h"
 #include "session/session.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 struct live {
 	struct top_source source;
@@ -117,12 +115,10 @@ static void live_close(struct top_source *source)
 	free(l);
 }
 
-int source_live(struct sampling *s, struct top_source **out, struct err *err)
+struct top_source *source_live(struct sampling *s)
 {
-	struct live *l = calloc(1, sizeof(*l));
+	struct live *l = xcalloc(1, sizeof(*l));
 
-	if (!l)
-		return err_set(err, -ENOMEM, "out of memory");
 	*l = (struct live){ .source = { .name = live_name,
 					.open = live_open,
 					.read = live_read,
@@ -132,6 +128,5 @@ int source_live(struct sampling *s, struct top_source **out, struct err *err)
 					.info = { .cost_assumed = true,
 						  .by_possible = ~BY_SYMBOL } },
 			    .s = s };
-	*out = &l->source;
-	return 0;
+	return &l->source;
 }

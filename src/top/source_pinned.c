@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The counters of a running collector: no second set of events. */
 #include "source.h"
+#include "base/std.h"
 
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/u64_map.h"
 #include "counts/pinned.h"
 #include "interval.h"
 #include "metrics/reading.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define TICK_S 3600 /* nothing to do between two intervals */
 
 struct pins_source {
 	struct top_source source;
@@ -139,19 +134,6 @@ static int pins_read(struct top_source *source, double seconds, struct snapshot 
 	return 0;
 }
 
-static unsigned int pins_fds(struct top_source *source, struct pollfd *fds)
-{
-	(void)source;
-	(void)fds;
-	return 0;
-}
-
-static double pins_tick(struct top_source *source)
-{
-	(void)source;
-	return TICK_S;
-}
-
 static const char *pins_name(void *arg, __u64 id, enum label l)
 {
 	struct pins_source *s = arg;
@@ -182,16 +164,12 @@ static void pins_close_source(struct top_source *source)
 int source_pinned(const char *dir, enum source_event event, struct top_source **out,
 		  struct err *err)
 {
-	struct pins_source *s = calloc(1, sizeof(*s));
+	struct pins_source *s = xcalloc(1, sizeof(*s));
 	int ret;
 
-	if (!s)
-		return err_set(err, -ENOMEM, "out of memory");
 	s->source = (struct top_source){ .name = pins_name,
 					 .open = pins_open_source,
 					 .read = pins_read,
-					 .fds = pins_fds,
-					 .tick = pins_tick,
 					 .close = pins_close_source };
 	s->dir = xstrdup(dir);
 	s->of = event;

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A recording, as fast as asked for. Its own clock is that of its samples. */
 #include "source.h"
+#include "base/std.h"
 #include "top_private.h"
 
-#include "base/err.h"
 #include "base/intern.h"
 #include "replay/replay.h"
 #include "symbols/symbols.h"
 #include "trace/trace.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
-#define TICK_S	      3600 /* nothing to do between two intervals */
 #define PLACE	      (IBS_BY_COMPLEX | IBS_BY_NODE)
 #define FUNCTIONS_MAX 8192 /* groups, unless --max-groups was given */
 
@@ -126,11 +123,9 @@ static int recording_read(struct top_source *source, double seconds, struct snap
 	ret = replay_snapshot(s->r, &now, err);
 	if (ret)
 		return ret;
-	ret = snapshot_diff(&now, &s->last, out);
+	snapshot_diff(&now, &s->last, out);
 	snapshot_free(&s->last);
 	s->last = now;
-	if (ret)
-		return err_set(err, ret, "out of memory for an interval");
 	out->time_ns = to - s->at;
 	s->at = to;
 	*frame = (struct frame){ .end_ns = time_of_day(s, to),
@@ -139,19 +134,6 @@ static int recording_read(struct top_source *source, double seconds, struct snap
 				 .metric = s->opts.metric,
 				 .cost = HISTORY_NO_COST };
 	return 0;
-}
-
-static unsigned int recording_fds(struct top_source *source, struct pollfd *fds)
-{
-	(void)source;
-	(void)fds;
-	return 0;
-}
-
-static double recording_tick(struct top_source *source)
-{
-	(void)source;
-	return TICK_S;
 }
 
 static const char *recording_name(void *arg, __u64 id, enum label l)
@@ -180,12 +162,9 @@ int source_read_again(struct top_source *s, struct top *t, struct err *err)
 	size_t n = history_n(was), shown = top_shown(t);
 	struct snapshot interval;
 	struct frame frame;
-	int ret = history_new(&t->history);
+	int ret;
 
-	if (ret) {
-		t->history = was;
-		return err_set(err, ret, "out of memory");
-	}
+	t->history = history_new();
 	for (size_t i = 0; i < n; i++)
 		s->back_ns += history_frame(was, i)->time_ns;
 	ret = s->open(s, top_labels(t), err);
@@ -194,7 +173,7 @@ int source_read_again(struct top_source *s, struct top *t, struct err *err)
 			      err);
 		if (ret)
 			break;
-		ret = history_add(t->history, &interval, &frame, s->name, s);
+		history_add(t->history, &interval, &frame, s->name, s);
 		snapshot_free(&interval);
 	}
 	history_free(was);
@@ -205,19 +184,15 @@ int source_read_again(struct top_source *s, struct top *t, struct err *err)
 	return ret < 0 ? ret : 0;
 }
 
-int source_recording(struct trace *t, const struct replay_opts *opts, const char *name,
-		     double speed, struct top_source **out, struct err *err)
+struct top_source *source_recording(struct trace *t, const struct replay_opts *opts,
+				    const char *name, double speed)
 {
-	struct recording *s = calloc(1, sizeof(*s));
+	struct recording *s = xcalloc(1, sizeof(*s));
 
-	if (!s)
-		return err_set(err, -ENOMEM, "out of memory");
 	*s = (struct recording){
 		.source = { .name = recording_name,
 			    .open = recording_open,
 			    .read = recording_read,
-			    .fds = recording_fds,
-			    .tick = recording_tick,
 			    .close = recording_close,
 			    .speed = speed,
 			    .info = { .by_possible =
@@ -231,6 +206,5 @@ int source_recording(struct trace *t, const struct replay_opts *opts, const char
 	s->opts.costs = true;
 	places_of_recording(&s->source.info.places, trace_info(t)->topology);
 	describe(s, name);
-	*out = &s->source;
-	return 0;
+	return &s->source;
 }

@@ -6,8 +6,6 @@
 #include "collector/control.h"
 #include "counts/snapshot_json.h"
 
-#define TICK_S 3600 /* nothing to do between two intervals */
-
 struct users_source {
 	struct top_source source;
 	char *path;
@@ -17,14 +15,14 @@ struct users_source {
 };
 
 /* Without what came before: 1. A group that is gone takes its samples along, so the ledger is made of the differences. */
-static int difference(struct users_source *s, struct snapshot *out, struct err *err)
+static int difference(struct users_source *s, struct snapshot *out)
 {
 	struct ledger *l = &out->ledger;
 	int ret = s->last.names ? 0 : 1;
 
 	s->now.snapshot.ledger = (struct ledger){};
-	if (!ret && snapshot_diff(&s->now.snapshot, &s->last.snapshot, out))
-		return err_set(err, -ENOMEM, "out of memory for an interval");
+	if (!ret)
+		snapshot_diff(&s->now.snapshot, &s->last.snapshot, out);
 	for (size_t i = 0; !ret && i < out->n_groups; i++)
 		for (size_t k = 0; k < out->groups[i].n_series; k++) {
 			const struct series *one = &out->groups[i].series[k];
@@ -60,7 +58,7 @@ static int users_read(struct top_source *source, double seconds, struct snapshot
 		return source_lacks(s->event, err);
 	s->now = got[of];
 	s->now.snapshot.time_ns = clock_ns(CLOCK_BOOTTIME);
-	ret = difference(s, out, err);
+	ret = difference(s, out);
 	snapshot_read_free(&s->last);
 	s->last = s->now;
 	i->hist = (struct hist_info){ .source = s->last.about.source,
@@ -85,19 +83,6 @@ static int users_open_source(struct top_source *source, unsigned int labels, str
 	(void)labels;
 	snapshot_free(&none);
 	return ret < 0 ? ret : 0;
-}
-
-static unsigned int users_fds(struct top_source *source, struct pollfd *fds)
-{
-	(void)source;
-	(void)fds;
-	return 0;
-}
-
-static double users_tick(struct top_source *source)
-{
-	(void)source;
-	return TICK_S;
 }
 
 static const char *users_name(void *arg, __u64 id, enum label l)
@@ -125,8 +110,6 @@ int source_users(const char *path, enum source_event event, struct top_source **
 	s->source = (struct top_source){ .name = users_name,
 					 .open = users_open_source,
 					 .read = users_read,
-					 .fds = users_fds,
-					 .tick = users_tick,
 					 .close = users_close_source };
 	s->path = xstrdup(path);
 	s->event = event;

@@ -70,12 +70,12 @@ struct top_opts {
 
 struct top;
 
-int top_new(const struct top_opts *opts, struct top **out);
+struct top *top_new(const struct top_opts *opts);
 void top_free(struct top *t); /* accepts NULL */
 
-/* An interval has passed. Return: 0 or -ENOMEM. */
-int top_add(struct top *t, const struct snapshot *interval, const struct frame *info,
-	    cgroup_namer name, void *arg);
+/* An interval has passed. */
+void top_add(struct top *t, const struct snapshot *interval, const struct frame *info,
+	     cgroup_namer name, void *arg);
 
 /* @key: a Unicode character or an enum top_special */
 enum top_action top_key(struct top *t, unsigned int key);
@@ -88,8 +88,7 @@ unsigned int top_labels(const struct top *t); /* that groups must have */
 /* A line that is shown until the next key. */
 void top_say(struct top *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Return: 0 or -ENOMEM. */
-int top_paint(struct top *t, const struct screen *screen, struct grid *g);
+void top_paint(struct top *t, const struct screen *screen, struct grid *g);
 
 /* One object a line, as `hist --json`: the interval that is shown, or @all of them. */
 int top_write(struct top *t, bool all, FILE *f, struct err *err);

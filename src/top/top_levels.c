@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What rows can be, and going into one of them and out again. */
 #include "top_private.h"
+#include "base/std.h"
 
 #include "base/utf8.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #define L(name) (1U << LABEL_##name)
 
@@ -112,10 +110,8 @@ static char *quote(const char *option, const char *value)
 {
 	char *text = NULL;
 	size_t n;
-	FILE *f = open_memstream(&text, &n);
+	FILE *f = xmemopen(&text, &n);
 
-	if (!f)
-		return NULL;
 	fprintf(f, " %s ", option);
 	if (*value && !value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 					   "0123456789_-./:@%+=,")]) {
@@ -126,7 +122,7 @@ static char *quote(const char *option, const char *value)
 			fputs(*value == '\'' ? "'\\''" : (char[]){ *value, 0 }, f);
 		fputc('\'', f);
 	}
-	fclose(f);
+	xmemclose(f);
 	return text;
 }
 
@@ -151,7 +147,7 @@ static char *zoom_option(struct top *t, unsigned int labels, __u64 hash)
 				return out;
 		}
 	}
-	return strdup("");
+	return xstrdup("");
 }
 
 void top_zoom_in(struct top *t)
@@ -160,7 +156,8 @@ void top_zoom_in(struct top *t)
 	struct top_zoom *z = &t->zoom[t->n_zooms];
 	const struct table_row *r;
 
-	if (top_update(t) || t->cursor >= t->table.n - t->table.n_rest)
+	top_update(t);
+	if (t->cursor >= t->table.n - t->table.n_rest)
 		return;
 	if (inside < 0 || t->n_zooms == TOP_ZOOMS) {
 		top_say(t, "there is nothing inside a %s", top_level_name(t));
@@ -177,12 +174,11 @@ void top_zoom_in(struct top *t)
 	r = &t->table.row[t->cursor];
 	*z = (struct top_zoom){ .labels = top_row_labels(t), .hash = t->hash[t->cursor] };
 	for (int l = 0; l < TABLE_NAMES; l++) {
-		char *name = NULL;
+		char *name;
 
 		if (!r->name[l])
 			continue;
-		if (asprintf(&name, "%s%s%s", z->name ?: "", z->name ? " " : "", r->name[l]) < 0)
-			return;
+		name = xasprintf("%s%s%s", z->name ?: "", z->name ? " " : "", r->name[l]);
 		free(z->name);
 		z->name = name;
 	}
@@ -222,7 +218,7 @@ void top_command(const struct top *t, char *out, size_t size)
 
 #define ADD(...) (n += n < size ? snprintf(out + n, size - n, __VA_ARGS__) : 0)
 	for (unsigned int i = 0; i < t->n_zooms; i++)
-		ADD("%s", t->zoom[i].option ?: "");
+		ADD("%s", t->zoom[i].option);
 	for (int l = 0; t->level && l < LABEL_N; l++) {
 		if (!(labels >> l & 1))
 			continue;
@@ -236,7 +232,7 @@ void top_command(const struct top *t, char *out, size_t size)
 	if (*t->opts.match) {
 		char *match = quote("--match", t->opts.match);
 
-		ADD("%s", match ?: "");
+		ADD("%s", match);
 		free(match);
 	}
 	ADD(" -d %g", t->opts.interval_s);

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* From what is shown to cells. The frame grows with the screen: rows, then the detail pane, then more. */
 #include "top_private.h"
+#include "base/std.h"
 
-#include "base/err.h"
-
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define PLAIN_HEIGHT   10 /* below it there is only the table */
@@ -176,15 +172,16 @@ static void ledger_line(struct paint *p, int y)
 {
 	const struct ledger *l = p->frame ? &p->frame->ledger : NULL;
 	enum grid_style style;
-	char *text = NULL;
+	char *text;
 	size_t n;
-	FILE *f = l ? open_memstream(&text, &n) : NULL;
+	FILE *f;
 
-	if (!f)
+	if (!l)
 		return;
-	ledger_print(f, &p->frame->ledger);
-	fclose(f);
-	style = ledger_residual(&p->frame->ledger) ? GRID_WARN : GRID_DIM;
+	f = xmemopen(&text, &n);
+	ledger_print(f, l);
+	xmemclose(f);
+	style = ledger_residual(l) ? GRID_WARN : GRID_DIM;
 	if ((int)screen_columns(text) <= p->g->width)
 		grid_put(p->g, y, 0, style, text);
 	else /* what matters most */
@@ -221,16 +218,15 @@ static void key_line(struct paint *p, int y)
 
 /* --- tables --- */
 
-/* Into lines from @y on. Return: 0 or -ENOMEM. */
-static int put_table(struct paint *p, int y, int x, int lines, const struct table *t,
-		     const struct screen *screen, const enum table_column *columns, size_t n,
-		     struct top_hits *hits)
+/* Into lines from @y on. */
+static void put_table(struct paint *p, int y, int x, int lines, const struct table *t,
+		      const struct screen *screen, const enum table_column *columns, size_t n,
+		      struct top_hits *hits)
 {
 	struct table_text text;
-	int ret = table_text_build(screen, t, columns, n, &text), from;
+	int from;
 
-	if (ret)
-		return ret;
+	table_text_build(screen, t, columns, n, &text);
 	for (size_t line = 0; line < text.lines && (int)line < lines; line++) {
 		from = x;
 		for (size_t c = 0; c < text.n_names + text.n_columns; c++) {
@@ -267,10 +263,9 @@ static int put_table(struct paint *p, int y, int x, int lines, const struct tabl
 		}
 	}
 	table_text_free(&text);
-	return 0;
 }
 
-static int main_table(struct paint *p, int y, int lines, int width)
+static void main_table(struct paint *p, int y, int lines, int width)
 {
 	static const enum table_column few[] = { TABLE_CYCLES, TABLE_P99 };
 	struct top *t = p->t;
@@ -279,7 +274,6 @@ static int main_table(struct paint *p, int y, int lines, int width)
 	struct top_hits *hits = &t->hits;
 	const enum table_column *list = columns ? t->opts.columns : NULL;
 	struct table window;
-	int ret;
 
 	*hits = (struct top_hits){ .heading = y, .first_row = y + 1, .right = width };
 	screen.width = width > MIN_WIDTH ? width : MIN_WIDTH;
@@ -298,17 +292,16 @@ static int main_table(struct paint *p, int y, int lines, int width)
 	if (t->first && t->first + fit > n)
 		t->first = n > fit ? n - fit : 0;
 	hits->rows = n - t->first < fit ? n - t->first : fit;
-	ret = table_window(&t->table, t->first, hits->rows, &window);
-	ret = ret ?: put_table(p, y, 0, lines, &window, &screen, list, columns, hits);
+	table_window(&t->table, t->first, hits->rows, &window);
+	put_table(p, y, 0, lines, &window, &screen, list, columns, hits);
 	table_window_free(&window);
-	if (!ret && hits->rows)
+	if (hits->rows)
 		grid_style(p->g, y + 1 + t->cursor - t->first, 0, width, GRID_SELECTED);
-	if (!ret && !t->table.n)
+	if (!t->table.n)
 		grid_put(p->g, y + 1, 0, GRID_DIM,
 			 t->missing ? "the samples of this interval were not told apart so"
 			 : p->frame ? "no samples in this interval"
 				    : "waiting for the first interval");
-	return ret;
 }
 
 /* --- the selected row --- */
@@ -329,23 +322,19 @@ static void row_name(const struct table_row *r, char *out, size_t size)
 }
 
 /* The groups of the selected row by source. */
-static int by_source(struct top *t, struct table *out)
+static void by_source(struct top *t, struct table *out)
 {
 	struct snapshot part = t->shown;
-	int ret;
 
 	part.n_groups = 0;
-	part.groups = calloc(t->shown.n_groups ?: 1, sizeof(*part.groups));
-	if (!part.groups)
-		return -ENOMEM;
+	part.groups = xcalloc(t->shown.n_groups, sizeof(*part.groups));
 	for (size_t i = 0; i < t->shown.n_groups; i++)
 		if (table_group_hash(&t->shown.groups[i], top_row_labels(t), history_name,
 				     t->history) == t->hash[t->cursor])
 			part.groups[part.n_groups++] = t->shown.groups[i];
-	ret = table_build(&part, t->table.metric, 1U << top_source_label(t), TABLE_CYCLES, 0,
-			  history_name, t->history, out);
+	table_build(&part, t->table.metric, 1U << top_source_label(t), TABLE_CYCLES, 0,
+		    history_name, t->history, out);
 	free(part.groups);
-	return ret;
 }
 
 static enum grid_style style_of_source(const char *name)
@@ -374,11 +363,10 @@ static void ago_line(struct paint *p, int y, int x, int width)
 	size_t n = history_n(t->history), start = top_shown(t);
 	double columns[AGO];
 	unsigned int count[AGO] = {};
-	float *all = calloc(n ?: 1, sizeof(*all));
+	float *all = xcalloc(n, sizeof(*all));
 	char text[3 * AGO + 1];
 
-	if (!all || u64_map_put(&rows, t->hash[t->cursor], 0))
-		goto out;
+	u64_map_put(&rows, t->hash[t->cursor], 0);
 	history_trend(t->history, start, top_row_labels(t), &rows, 1, all, n);
 	for (int c = 0; c < AGO; c++)
 		columns[c] = NAN;
@@ -394,12 +382,11 @@ static void ago_line(struct paint *p, int y, int x, int width)
 	table_spark(p->screen, columns, AGO, true, text, sizeof(text));
 	x = grid_put(p->g, y, x, GRID_DIM, width >= AGO + 13 ? "last 10 min  " : "");
 	grid_put(p->g, y, x, GRID_AMOUNT, text);
-out:
 	u64_map_free(&rows);
 	free(all);
 }
 
-static int pane(struct paint *p, int y, int x, int lines, int width)
+static void pane(struct paint *p, int y, int x, int lines, int width)
 {
 	const enum label label = top_source_label(p->t);
 	static const enum table_column columns[] = { TABLE_SHARE, TABLE_P50, TABLE_P99,
@@ -409,13 +396,11 @@ static int pane(struct paint *p, int y, int x, int lines, int width)
 	struct screen screen = *p->screen;
 	char name[LINE];
 	struct table t;
-	int ret, at, shown;
+	int at, shown;
 
 	if (!r || lines < 4)
-		return 0;
-	ret = by_source(p->t, &t);
-	if (ret)
-		return ret;
+		return;
+	by_source(p->t, &t);
 	for (shown = t.n; shown && !t.row[shown - 1].all.sum;) /* they cost nothing */
 		shown--;
 	shown = shown < lines - 3 ? shown : lines - 3;
@@ -427,9 +412,9 @@ static int pane(struct paint *p, int y, int x, int lines, int width)
 					    : "   by outcome of fetches");
 	screen.width = SIDE_COLUMNS;
 	/* a total says nothing beside shares */
-	ret = put_table(p, y + 1, x, shown + 1, &t, &screen, width < FEW_WIDTH ? narrow : columns,
-			width < FEW_WIDTH ? 3 : 4, NULL);
-	for (int i = 0; !ret && i < shown; i++) {
+	put_table(p, y + 1, x, shown + 1, &t, &screen, width < FEW_WIDTH ? narrow : columns,
+		  width < FEW_WIDTH ? 3 : 4, NULL);
+	for (int i = 0; i < shown; i++) {
 		enum grid_style style = style_of_source(t.row[i].name[label]);
 		double share = table_share(&t, &t.row[i]);
 
@@ -440,28 +425,24 @@ static int pane(struct paint *p, int y, int x, int lines, int width)
 	if (!p->t->opts.once)
 		ago_line(p, y + lines - 1, x, width);
 	table_free(&t);
-	return ret;
 }
 
-static int histogram(struct paint *p, int y, int lines)
+static void histogram(struct paint *p, int y, int lines)
 {
 	const struct table_row *r = selected(p->t);
-	char *text = NULL, *line, *rest;
+	char *text, *line, *rest;
 	size_t n;
-	FILE *f = r ? open_memstream(&text, &n) : NULL;
+	FILE *f;
 
-	if (!f)
-		return r ? -ENOMEM : 0;
+	if (!r)
+		return;
+	f = xmemopen(&text, &n);
 	hist_print_row(f, &p->info->hist, &(struct label_order){}, r);
-	if (fclose(f)) {
-		free(text);
-		return -ENOMEM;
-	}
+	xmemclose(f);
 	rest = text;
 	for (int i = 0; i < lines && (line = strsep(&rest, "\n")); i++)
 		grid_put(p->g, y + i, 0, i ? GRID_PLAIN : GRID_STRONG, line);
 	free(text);
-	return 0;
 }
 
 /* In two columns if there is room, else page by page. */
@@ -537,46 +518,46 @@ static int machine(struct paint *p, int y)
 }
 
 /* Everything between the first and the last lines. */
-static int body(struct paint *p, int y, int lines)
+static void body(struct paint *p, int y, int lines)
 {
-	int width = p->g->width, rows = p->t->table.n, ret, table = lines;
+	int width = p->g->width, rows = p->t->table.n, table = lines;
 
 	if (p->t->mode == TOP_HELP) {
 		help(p, y, lines);
-		return 0;
+		return;
 	}
-	if (p->t->mode == TOP_HISTOGRAM)
-		return histogram(p, y, lines);
+	if (p->t->mode == TOP_HISTOGRAM) {
+		histogram(p, y, lines);
+		return;
+	}
 	if (width >= SIDE_WIDTH && p->g->height >= PLAIN_HEIGHT) {
 		const int side = SIDE_COLUMNS + GAP + SHARE_BAR;
 		int x = width - side, few = lines < 16 ? lines : 16;
 
-		ret = pane(p, y, x, few, side);
-		return ret ?: main_table(p, y, lines, x - 3);
+		pane(p, y, x, few, side);
+		main_table(p, y, lines, x - 3);
+		return;
 	}
 	if (p->g->height >= PANE_HEIGHT && p->t->table.n) {
 		/* heading and total beside the rows; what they leave is the pane's */
 		table = rows + 2 + 1 < lines - PANE_LINES ? rows + 2 + 1 : lines - PANE_LINES;
-		ret = pane(p, y + table, 0, lines - table, width);
-		if (ret)
-			return ret;
+		pane(p, y + table, 0, lines - table, width);
 		table--;
 	}
-	return main_table(p, y, table, width);
+	main_table(p, y, table, width);
 }
 
-int top_paint(struct top *t, const struct screen *screen, struct grid *g)
+void top_paint(struct top *t, const struct screen *screen, struct grid *g)
 {
 	struct paint p = { .t = t, .info = t->opts.info, .screen = screen, .g = g };
-	int y = 0, end = g->height, keys = -1, ret = top_update(t);
+	int y = 0, end = g->height, keys = -1;
 
-	if (ret)
-		return ret;
+	top_update(t);
 	if (history_n(t->history))
 		p.frame = history_frame(t->history, top_shown(t));
 	if (g->width < 4 || (g->height < 2 && g->width < MIN_WIDTH)) {
 		grid_put(g, 0, 0, GRID_PLAIN, ".");
-		return 0;
+		return;
 	}
 	if (g->height >= PLAIN_HEIGHT) {
 		host_line(&p, y++);
@@ -595,8 +576,8 @@ int top_paint(struct top *t, const struct screen *screen, struct grid *g)
 	}
 	if (g->height >= MACHINE_HEIGHT && t->mode == TOP_TABLE)
 		y += machine(&p, y);
-	ret = end > y ? body(&p, y, end - y) : 0;
+	if (end > y)
+		body(&p, y, end - y);
 	if (keys >= 0)
 		key_line(&p, keys);
-	return ret;
 }

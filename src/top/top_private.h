@@ -67,8 +67,8 @@ unsigned int top_row_labels(const struct top *t);
 const char *top_level_name(const struct top *t);
 /* Is the group in what the view has gone into? */
 bool top_in_zoom(struct top *t, const struct group *g);
-/* Make `table` current. Return: 0 or -ENOMEM. */
-int top_update(struct top *t);
+/* Make `table` current. */
+void top_update(struct top *t);
 /* The lines of help; 0 after the last. */
 bool top_help_line(size_t i, const char **keys, const char **text);
 

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "top_private.h"
+#include "base/std.h"
 
-#include "base/err.h"
 #include "base/utf8.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 double top_interval(const struct top *t)
@@ -90,15 +86,13 @@ static bool matches(const struct top *t, const struct table_row *r)
 	return any;
 }
 
-/* Rows that the filter leaves come first; the others are in the sum of the rest. Return: how many. */
-static size_t order(struct top *t)
+/* Rows that the filter leaves come first; the others are in the sum of the rest. */
+static void order(struct top *t)
 {
 	struct table *tab = &t->table;
-	struct table_row *out = calloc(tab->n ?: 1, sizeof(*out));
+	struct table_row *out = xcalloc(tab->n, sizeof(*out));
 	size_t n = 0;
 
-	if (!out)
-		return tab->n;
 	if (t->sort == SORT_NAME)
 		qsort(tab->row, tab->n, sizeof(*tab->row), compare_names);
 	for (int want = 1; want >= 0; want--) {
@@ -113,7 +107,6 @@ static size_t order(struct top *t)
 	}
 	free(tab->row);
 	tab->row = out;
-	return tab->n;
 }
 
 /*
@@ -145,27 +138,22 @@ static int change_of(const struct table_row *r, const float *rates)
 	return now > mean ? 1 : -1;
 }
 
-static int find_trends(struct top *t, size_t frame)
+static void find_trends(struct top *t, size_t frame)
 {
 	struct u64_map rows = {};
-	int ret;
 
-	t->hash = calloc(t->table.n ?: 1, sizeof(*t->hash));
-	t->trend = calloc((t->table.n ?: 1) * RATES, sizeof(*t->trend));
-	ret = t->hash && t->trend ? 0 : -ENOMEM;
-	for (size_t i = 0; !ret && i < t->table.n; i++) {
+	t->hash = xcalloc(t->table.n, sizeof(*t->hash));
+	t->trend = xcalloc(t->table.n * RATES, sizeof(*t->trend));
+	for (size_t i = 0; i < t->table.n; i++) {
 		t->hash[i] = table_row_hash(&t->table.row[i]);
 		t->table.row[i].trend = t->trend + (i + 1) * RATES - TOP_TREND;
-		ret = u64_map_put(&rows, t->hash[i], i);
+		u64_map_put(&rows, t->hash[i], i);
 	}
-	if (!ret)
-		history_trend(t->history, frame, top_row_labels(t), &rows, t->table.n, t->trend,
-			      RATES);
-	for (size_t i = 0; !ret && i < t->table.n; i++)
+	history_trend(t->history, frame, top_row_labels(t), &rows, t->table.n, t->trend, RATES);
+	for (size_t i = 0; i < t->table.n; i++)
 		t->table.row[i].change = change_of(&t->table.row[i], t->trend + i * RATES);
 	t->table.n_trend = t->opts.once ? 0 : TOP_TREND;
 	u64_map_free(&rows);
-	return ret;
 }
 
 static void find_cursor(struct top *t)
@@ -179,21 +167,18 @@ static void find_cursor(struct top *t)
 		t->cursor = n ? n - 1 : 0;
 }
 
-int top_update(struct top *t)
+void top_update(struct top *t)
 {
 	enum table_column sort = t->sort == SORT_NAME ? TABLE_CYCLES : t->sort;
 	const struct frame *f;
 	size_t i = top_shown(t);
-	int ret;
 
 	if (t->fresh || !history_n(t->history))
-		return 0;
+		return;
 	forget_table(t);
 	f = history_frame(t->history, i);
 	t->missing = labels_by(top_labels(t) & ~TABLE_JOINED) & ~f->by;
-	ret = history_snapshot(t->history, i, &t->shown);
-	if (ret)
-		return ret;
+	history_snapshot(t->history, i, &t->shown);
 	if (t->missing)
 		for (size_t k = 0; k < t->shown.n_groups; k++)
 			group_free(&t->shown.groups[k]);
@@ -201,22 +186,19 @@ int top_update(struct top *t)
 		t->shown.n_groups = 0;
 	leave_zoom_only(t);
 	t->shown.by = f->by;
-	ret = table_build(&t->shown, f->metric, top_row_labels(t), sort, 0, history_name,
-			  t->history, &t->table);
-	if (ret)
-		return ret;
+	table_build(&t->shown, f->metric, top_row_labels(t), sort, 0, history_name, t->history,
+		    &t->table);
 	order(t);
-	ret = find_trends(t, i);
+	find_trends(t, i);
 	find_cursor(t);
-	t->fresh = !ret;
-	return ret;
+	t->fresh = true;
 }
 
-int top_add(struct top *t, const struct snapshot *interval, const struct frame *info,
-	    cgroup_namer name, void *arg)
+void top_add(struct top *t, const struct snapshot *interval, const struct frame *info,
+	     cgroup_namer name, void *arg)
 {
 	t->fresh &= t->frozen;
-	return history_add(t->history, interval, info, name, arg);
+	history_add(t->history, interval, info, name, arg);
 }
 
 /* --- for programs --- */
@@ -228,10 +210,9 @@ static int write_frame(struct top *t, size_t i, FILE *f, struct err *err)
 	struct hist_view view = { .json = true };
 	struct hist_info hist = t->opts.info->hist;
 	struct snapshot s;
-	int ret = history_snapshot(t->history, i, &s);
+	int ret;
 
-	if (ret)
-		return err_set(err, ret, "out of memory for the output");
+	history_snapshot(t->history, i, &s);
 	hist.period = frame->period;
 	hist.metric = frame->metric;
 	hist.end_ns = frame->end_ns;
@@ -257,19 +238,15 @@ int top_write(struct top *t, bool all, FILE *f, struct err *err)
 	return ret;
 }
 
-int top_new(const struct top_opts *opts, struct top **out)
+struct top *top_new(const struct top_opts *opts)
 {
-	struct top *t = calloc(1, sizeof(*t));
+	struct top *t = xcalloc(1, sizeof(*t));
 
-	if (!t || history_new(&t->history)) {
-		free(t);
-		return -ENOMEM;
-	}
+	t->history = history_new();
 	t->opts = *opts;
 	t->sort = opts->sort;
 	top_first_level(t);
-	*out = t;
-	return 0;
+	return t;
 }
 
 void top_free(struct top *t)

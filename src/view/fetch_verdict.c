@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "fetch_verdict.h"
+#include "base/std.h"
 
-#include <errno.h>
 #include <ibscope/fetch.h>
-#include <stdlib.h>
 
 static bool walked_4k(const struct series *s)
 {
@@ -26,34 +25,29 @@ static const struct {
 };
 
 /* Of a group the series of a kind. *out borrows their buckets; its array is the caller's. */
-static int pick(const struct group *g, bool (*is)(const struct series *s), struct group *out)
+static void pick(const struct group *g, bool (*is)(const struct series *s), struct group *out)
 {
 	*out = *g;
 	out->n_series = 0;
-	out->series = calloc(g->n_series ?: 1, sizeof(*out->series));
-	for (size_t k = 0; out->series && k < g->n_series; k++)
+	out->series = xcalloc(g->n_series, sizeof(*out->series));
+	for (size_t k = 0; k < g->n_series; k++)
 		if (is(&g->series[k]))
 			out->series[out->n_series++] = g->series[k];
-	return out->series ? 0 : -ENOMEM;
 }
 
-static int print_one(FILE *f, const struct screen *screen, const struct snapshot *s,
-		     enum ibs_metric metric, unsigned int v, __u64 all, cgroup_namer name,
-		     void *arg)
+static void print_one(FILE *f, const struct screen *screen, const struct snapshot *s,
+		      enum ibs_metric metric, unsigned int v, __u64 all, cgroup_namer name,
+		      void *arg)
 {
 	struct snapshot part = *s;
 	char share[32], of_it[32];
-	struct table t = {};
-	int ret = 0;
+	struct table t;
 
-	part.groups = calloc(s->n_groups ?: 1, sizeof(*part.groups));
-	if (!part.groups)
-		return -ENOMEM;
-	for (size_t i = 0; !ret && i < s->n_groups; i++)
-		ret = pick(&s->groups[i], verdicts[v].is, &part.groups[i]);
-	ret = ret ?: table_build(&part, metric, TABLE_LABELS, TABLE_CYCLES, 0, name, arg, &t);
-	if (!ret && t.n && t.total.all.valid >= VERDICT_SAMPLES &&
-	    t.total.all.sum >= VERDICT_SHARE * all) {
+	part.groups = xcalloc(s->n_groups, sizeof(*part.groups));
+	for (size_t i = 0; i < s->n_groups; i++)
+		pick(&s->groups[i], verdicts[v].is, &part.groups[i]);
+	table_build(&part, metric, TABLE_LABELS, TABLE_CYCLES, 0, name, arg, &t);
+	if (t.n && t.total.all.valid >= VERDICT_SAMPLES && t.total.all.sum >= VERDICT_SHARE * all) {
 		screen_percent(screen, (double)t.total.all.sum / all, share, sizeof(share));
 		screen_percent(screen, (double)t.row[0].all.sum / t.total.all.sum, of_it,
 			       sizeof(of_it));
@@ -64,21 +58,18 @@ static int print_one(FILE *f, const struct screen *screen, const struct snapshot
 	for (size_t i = 0; i < s->n_groups; i++)
 		free(part.groups[i].series);
 	free(part.groups);
-	return ret;
 }
 
-int fetch_verdict(FILE *f, const struct screen *screen, const struct snapshot *s,
-		  enum ibs_metric metric, cgroup_namer name, void *arg)
+void fetch_verdict(FILE *f, const struct screen *screen, const struct snapshot *s,
+		   enum ibs_metric metric, cgroup_namer name, void *arg)
 {
 	__u64 all = 0;
-	int ret = 0;
 
 	if (metric != IBS_METRIC_FETCH_LAT)
-		return 0;
+		return;
 	for (size_t i = 0; i < s->n_groups; i++)
 		for (size_t k = 0; k < s->groups[i].n_series; k++)
 			all += s->groups[i].series[k].sum;
-	for (unsigned int v = 0; !ret && v < sizeof(verdicts) / sizeof(verdicts[0]); v++)
-		ret = print_one(f, screen, s, metric, v, all, name, arg);
-	return ret;
+	for (unsigned int v = 0; v < ARRAY_SIZE(verdicts); v++)
+		print_one(f, screen, s, metric, v, all, name, arg);
 }

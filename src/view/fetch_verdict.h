@@ -9,12 +9,8 @@
 #define VERDICT_SAMPLES 100
 #define VERDICT_SHARE	0.1
 
-/**
- * fetch_verdict() - print the verdicts that @s supports, each a line; none if there are none
- *
- * Return: 0 or -ENOMEM.
- */
-int fetch_verdict(FILE *f, const struct screen *screen, const struct snapshot *s,
-		  enum ibs_metric metric, cgroup_namer name, void *arg);
+/* Print the verdicts that @s supports, each a line; none if there are none. */
+void fetch_verdict(FILE *f, const struct screen *screen, const struct snapshot *s,
+		   enum ibs_metric metric, cgroup_namer name, void *arg);
 
 #endif

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "grid.h"
 
+#include "base/std.h"
 #include "base/utf8.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define LINE_BYTES 4096
 
@@ -27,15 +25,12 @@ static void set(struct grid_cell *c, const char *text, size_t n, unsigned int wi
 	c->style = style;
 }
 
-int grid_open(struct grid *g, int width, int height)
+void grid_open(struct grid *g, int width, int height)
 {
 	*g = (struct grid){ .width = width > 0 ? width : 1, .height = height > 0 ? height : 1 };
-	g->cell = calloc((size_t)g->width * g->height, sizeof(*g->cell));
-	if (!g->cell)
-		return -ENOMEM;
+	g->cell = xcalloc((size_t)g->width * g->height, sizeof(*g->cell));
 	for (int i = 0; i < g->width * g->height; i++)
 		set(&g->cell[i], " ", 1, 1, GRID_PLAIN);
-	return 0;
 }
 
 void grid_free(struct grid *g)
@@ -153,19 +148,10 @@ void grid_print(FILE *f, const struct grid *g, bool color)
 	}
 }
 
-static void put_html(FILE *f, const char *text)
-{
-	for (; *text; text++)
-		if (*text == '<' || *text == '>' || *text == '&')
-			fprintf(f, "&#%d;", *text);
-		else
-			fputc(*text, f);
-}
-
 void grid_print_html(FILE *f, const struct grid *g, const char *title)
 {
 	fputs("<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>", f);
-	put_html(f, title);
+	utf8_put_markup(f, title);
 	fputs("</title>\n<style>body{background:#fcfcfb;color:#1a1e23}"
 	      "pre{font:13px/18px \"DejaVu Sans Mono\",monospace}",
 	      f);
@@ -184,7 +170,7 @@ void grid_print_html(FILE *f, const struct grid *g, const char *title)
 			if (c->style != style && c->style)
 				fprintf(f, "<span class=\"s%d\">", c->style);
 			style = c->style;
-			put_html(f, c->text);
+			utf8_put_markup(f, c->text);
 		}
 		fputs(style ? "</span>\n" : "\n", f);
 	}

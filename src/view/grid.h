@@ -47,8 +47,8 @@ struct grid {
 	struct grid_cell *cell;
 };
 
-/* Blank cells. Return: 0, the caller frees; or -ENOMEM. */
-int grid_open(struct grid *g, int width, int height);
+/* Blank cells, which the caller frees. */
+void grid_open(struct grid *g, int width, int height);
 void grid_free(struct grid *g);
 
 /**

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "hist.h"
+#include "base/std.h"
 
-#include "base/err.h"
 #include "base/utf8.h"
 #include "counts/remote_price.h"
 #include "fetch_verdict.h"
 #include "pager.h"
 
-#include <errno.h>
 #include <math.h>
 #include <jansson.h>
-#include <string.h>
 #include <time.h>
 
 #define BAR_WIDTH 40
@@ -207,33 +205,27 @@ static size_t rows_that_fit(const struct screen *screen, const struct hist_info 
 	return screen->height > other + MIN_ROWS ? screen->height - other : MIN_ROWS;
 }
 
-int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view *v,
-		    const struct hist_info *info, struct snapshot *interval, unsigned int labels,
-		    cgroup_namer name, void *arg, struct err *err)
+void hist_print_text(FILE *f, const struct screen *screen, const struct hist_view *v,
+		     const struct hist_info *info, struct snapshot *interval, unsigned int labels,
+		     cgroup_namer name, void *arg)
 {
 	struct table t;
-	int ret = table_build(interval, info->metric, labels ?: TABLE_LABELS,
-			      v->has_sort ? v->sort : TABLE_CYCLES,
-			      v->top ?: rows_that_fit(screen, info), name, arg, &t);
 
-	if (ret)
-		return err_set(err, ret, "out of memory for the output");
+	table_build(interval, info->metric, labels ?: TABLE_LABELS,
+		    v->has_sort ? v->sort : TABLE_CYCLES, v->top ?: rows_that_fit(screen, info),
+		    name, arg, &t);
 	t.order = v->order;
 	print_header(f, screen, info, interval);
 	if (t.n)
-		ret = table_print(f, screen, &t, v->n_columns ? v->columns : NULL, v->n_columns,
-				  err);
+		table_print(f, screen, &t, v->n_columns ? v->columns : NULL, v->n_columns);
 	else
 		fputs("no samples\n", f);
-	for (size_t i = 0; !ret && v->histograms && i < t.n; i++) {
+	for (size_t i = 0; v->histograms && i < t.n; i++) {
 		fputc('\n', f);
 		hist_print_row(f, info, &t.order, &t.row[i]);
 	}
 	table_free(&t);
-	if (!ret && fetch_verdict(f, screen, interval, info->metric, name, arg))
-		ret = err_set(err, -ENOMEM, "out of memory for the output");
-	if (ret)
-		return ret;
+	fetch_verdict(f, screen, interval, info->metric, name, arg);
 	fputc('\n', f);
 	ledger_print(f, &interval->ledger);
 	fputc('\n', f);
@@ -242,24 +234,19 @@ int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view
 		print_recorded(f, info->recorded);
 	if (info->simulated)
 		fprintf(f, "SIMULATED samples, not measurements\n");
-	return 0;
 }
 
-static int print_csv(FILE *f, struct hist_view *v, const struct hist_info *info,
-		     struct snapshot *interval, unsigned int labels, cgroup_namer name, void *arg,
-		     struct err *err)
+static void print_csv(FILE *f, struct hist_view *v, const struct hist_info *info,
+		      struct snapshot *interval, unsigned int labels, cgroup_namer name, void *arg)
 {
 	struct table t;
-	int ret = table_build(interval, info->metric, labels ?: TABLE_LABELS,
-			      v->has_sort ? v->sort : TABLE_CYCLES, v->top, name, arg, &t);
 
-	if (ret)
-		return err_set(err, ret, "out of memory for the output");
+	table_build(interval, info->metric, labels ?: TABLE_LABELS,
+		    v->has_sort ? v->sort : TABLE_CYCLES, v->top, name, arg, &t);
 	t.order = v->order;
 	table_print_csv(f, &t, info->simulated, !v->header_printed);
 	v->header_printed = true;
 	table_free(&t);
-	return 0;
 }
 
 /* Reasons of one kind; those with none counted are left out. */
@@ -286,22 +273,21 @@ json_t *ledger_json(const struct ledger *l)
 		l->undelivered_known ? json_integer(l->undelivered) : json_null());
 }
 
-int ledger_print_line(FILE *f, const char *event, const struct ledger *l, bool json,
-		      struct err *err)
+void ledger_print_line(FILE *f, const char *event, const struct ledger *l, bool json)
 {
-	json_t *o = json ? ledger_json(l) : NULL;
-	int ret = 0;
+	json_t *o;
 
 	if (json) {
-		ret = !o || (event && json_object_set_new(o, "event", json_string(event))) ||
-		      json_dumpf(o, f, JSON_COMPACT);
+		o = ledger_json(l);
+		if (event)
+			json_object_set_new(o, "event", json_string(event));
+		json_dumpf(o, f, JSON_COMPACT);
 		json_decref(o);
 	} else {
 		fprintf(f, "%s%s", event ?: "", event ? ": " : "");
 		ledger_print(f, l);
 	}
 	fputc('\n', f);
-	return ret ? err_set(err, -ENOMEM, "out of memory for the output") : 0;
 }
 
 static json_t *json_row(const struct row *r)
@@ -352,23 +338,21 @@ static json_t *json_time(__u64 ns)
 	return json_string(text);
 }
 
-/* The members of @o, which is freed, behind others of an object. Return: 0 or -ENOMEM. */
-static int print_members(FILE *f, json_t *o)
+/* The members of @o, which is freed, behind others of an object. */
+static void print_members(FILE *f, json_t *o)
 {
 	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
 
-	json_decref(o);
 	if (!text)
-		return -ENOMEM;
+		out_of_memory();
+	json_decref(o);
 	fprintf(f, ",%.*s", (int)strlen(text) - 2, text + 1);
 	free(text);
-	return 0;
 }
 
-static int print_row_json(FILE *f, const struct row *r, const struct label_order *order)
+static void print_row_json(FILE *f, const struct row *r, const struct label_order *order)
 {
 	const char *sep = "";
-	int ret;
 
 	fputs("{\"labels\":{", f);
 	for (int i = 0; i < LABEL_N; i++) {
@@ -381,13 +365,12 @@ static int print_row_json(FILE *f, const struct row *r, const struct label_order
 		sep = ",";
 	}
 	fputc('}', f);
-	ret = print_members(f, json_row(r));
+	print_members(f, json_row(r));
 	fputc('}', f);
-	return ret;
 }
 
-static int print_json(FILE *f, const struct hist_info *info, struct snapshot *interval,
-		      const struct rows *rows, const struct label_order *order, struct err *err)
+static void print_json(FILE *f, const struct hist_info *info, struct snapshot *interval,
+		       const struct rows *rows, const struct label_order *order)
 {
 	json_t *o = json_pack(
 		"{s:s, s:b, s:o, s:f, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "source", info->source,
@@ -401,7 +384,6 @@ static int print_json(FILE *f, const struct hist_info *info, struct snapshot *in
 			? json_real((double)interval->pmu.running_ns / interval->pmu.enabled_ns)
 			: json_null(),
 		"ledger", ledger_json(&interval->ledger));
-	int ret;
 
 	if (o && info->end_ns)
 		json_object_set_new(o, "end", json_time(info->end_ns));
@@ -409,44 +391,37 @@ static int print_json(FILE *f, const struct hist_info *info, struct snapshot *in
 		json_object_set_new(o, "recorded", json_recorded(info->recorded));
 	fputs("{\"event\":", f);
 	utf8_put_json(f, info->event);
-	ret = print_members(f, o);
+	print_members(f, o);
 	fputs(",\"series\":[", f);
-	for (size_t i = 0; !ret && i < rows->n; i++) {
+	for (size_t i = 0; i < rows->n; i++) {
 		if (i)
 			fputc(',', f);
-		ret = print_row_json(f, &rows->row[i], order);
+		print_row_json(f, &rows->row[i], order);
 	}
 	fputs("]}\n", f);
-	return ret ? err_set(err, ret, "out of memory for the output") : 0;
 }
 
 int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
 	       struct snapshot *interval, unsigned int labels, cgroup_namer name, void *arg,
 	       struct err *err)
 {
+	const unsigned int usual =
+		labels_of_event(LABELS_DEFAULT, ibs_metric_of_fetch(info->metric));
 	struct pager pager = { .f = f, .to = f };
-	struct err more = { "" };
 	struct screen screen;
 	struct rows rows;
-	int ret, closed;
 
 	snapshot_prices(interval, info->metric);
 	if (v->csv) {
-		ret = print_csv(f, v, info, interval, labels, name, arg, err);
+		print_csv(f, v, info, interval, labels, name, arg);
 	} else if (!v->json) {
 		screen_of(f, &screen);
-		ret = hist_print_text(v->goes_on ? f : pager_open(&pager, f), &screen, v, info,
-				      interval, labels, name, arg, err);
-	} else if (rows_build(interval,
-			      labels
-				      ?: labels_of_event(LABELS_DEFAULT,
-							 ibs_metric_of_fetch(info->metric)),
-			      name, arg, &rows)) {
-		ret = err_set(err, -ENOMEM, "out of memory for the output");
+		hist_print_text(v->goes_on ? f : pager_open(&pager, f), &screen, v, info, interval,
+				labels, name, arg);
 	} else {
-		ret = print_json(f, info, interval, &rows, &v->order, err);
+		rows_build(interval, labels ?: usual, name, arg, &rows);
+		print_json(f, info, interval, &rows, &v->order);
 		rows_free(&rows);
 	}
-	closed = pager_close(&pager, ret ? &more : err);
-	return ret ?: closed;
+	return pager_close(&pager, err);
 }

@@ -55,16 +55,16 @@ int hist_view_check(const struct hist_view *v, struct err *err);
  *
  * Text that is too long for a terminal goes through the pager.
  *
- * Return: 0, or -ENOMEM or -EIO with @err.
+ * Return: 0, or -EIO with @err.
  */
 int hist_print(FILE *f, struct hist_view *v, const struct hist_info *info,
 	       struct snapshot *interval, unsigned int labels, cgroup_namer name, void *arg,
 	       struct err *err);
 
 /* The same as text on a screen other than the one of @f. */
-int hist_print_text(FILE *f, const struct screen *screen, const struct hist_view *v,
-		    const struct hist_info *info, struct snapshot *interval, unsigned int labels,
-		    cgroup_namer name, void *arg, struct err *err);
+void hist_print_text(FILE *f, const struct screen *screen, const struct hist_view *v,
+		     const struct hist_info *info, struct snapshot *interval, unsigned int labels,
+		     cgroup_namer name, void *arg);
 
 /* The full histogram of a row. */
 void hist_print_row(FILE *f, const struct hist_info *info, const struct label_order *order,
@@ -76,8 +76,7 @@ void ledger_print(FILE *f, const struct ledger *l);
 /* The same as an object; the caller owns it. */
 json_t *ledger_json(const struct ledger *l);
 
-/* Either on a line of its own, with the name of the event unless that is NULL. Return: 0, or -ENOMEM with @err. */
-int ledger_print_line(FILE *f, const char *event, const struct ledger *l, bool json,
-		      struct err *err);
+/* Either on a line of its own, with the name of the event unless that is NULL. */
+void ledger_print_line(FILE *f, const char *event, const struct ledger *l, bool json);
 
 #endif

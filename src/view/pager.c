@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "pager.h"
 
-#include "base/err.h"
+#include "base/std.h"
 #include "base/utf8.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -24,7 +20,7 @@ FILE *pager_open(struct pager *p, FILE *to)
 	*p = (struct pager){ .to = to };
 	/* in the background a pager would stop at its first look at the keyboard */
 	if (tcgetpgrp(fileno(to)) == getpgrp() && command())
-		p->f = open_memstream(&p->text, &p->size);
+		p->f = xmemopen(&p->text, &p->size);
 	p->f = p->f ?: to;
 	return p->f;
 }
@@ -78,16 +74,13 @@ static bool show(const struct pager *p)
 
 int pager_close(struct pager *p, struct err *err)
 {
-	int ret = 0;
-
 	if (p->f != p->to) {
-		if (fclose(p->f))
-			ret = err_set(err, -ENOMEM, "out of memory for the output");
-		else if (fflush(p->to) || fits(p) || !show(p))
+		xmemclose(p->f);
+		if (fflush(p->to) || fits(p) || !show(p))
 			fwrite(p->text, 1, p->size, p->to);
 		free(p->text);
 	}
-	if (!ret && (fflush(p->to) || ferror(p->to)))
-		ret = err_set(err, -EIO, "cannot write the output: %s", strerror(errno));
-	return ret;
+	if (fflush(p->to) || ferror(p->to))
+		return err_set(err, -EIO, "cannot write the output: %s", strerror(errno));
+	return 0;
 }

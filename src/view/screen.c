@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "screen.h"
 
+#include "base/std.h"
 #include "base/utf8.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -194,8 +193,8 @@ static char *join(const struct screen *s, const struct cut *cuts, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		size += byte_of(cuts[i].from, cuts[i].chars);
-	out = malloc(size);
-	for (size_t i = 0; out && i < n; i++)
+	out = xrealloc(NULL, size);
+	for (size_t i = 0; i < n; i++)
 		k += sprintf(out + k, "%s%.*s", i ? gap : "",
 			     (int)byte_of(cuts[i].from, cuts[i].chars), cuts[i].from);
 	return out;
@@ -209,7 +208,7 @@ static char *shorten(const struct screen *s, const char *name, size_t width, siz
 	struct cut cuts[3];
 
 	if (len <= width)
-		return strdup(name);
+		return xstrdup(name);
 	last = slash ? screen_columns(slash) : 0;
 	tail = last && last + MIN_HEAD < width ? last : (width - 1) / 2;
 	head = width - 1 - tail;
@@ -239,11 +238,8 @@ static int compare_names(const void *a, const void *b)
 void screen_shorten(const struct screen *s, const char *const *names, size_t n, unsigned int width,
 		    char **out)
 {
-	const char *const **sorted = malloc((n ?: 1) * sizeof(*sorted));
+	const char *const **sorted = xcalloc(n, sizeof(*sorted));
 
-	memset(out, 0, n * sizeof(*out));
-	if (!sorted)
-		return;
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = &names[i];
 	/* the names that share most with one are its neighbours in the alphabet */

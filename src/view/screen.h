@@ -46,7 +46,7 @@ size_t screen_columns(const char *text);
  * screen_shorten() - cut names in the middle so that they fit and can still be told apart
  * @names:  printable, @n of them; equal names stay equal
  * @width:  at least 8
- * @out:    gets a string each, which the caller frees; entries are NULL if there is no memory
+ * @out:    gets a string each, which the caller frees
  *
  * The last part of a path stays. Where two names differ only in what would be cut, that is kept
  * instead.

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "table.h"
+#include "base/std.h"
 
 #include "base/u64_map.h"
 #include "counts/remote_price.h"
 #include "base/utf8.h"
 
-#include <errno.h>
 #include <ibscope/fetch.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define NAME_BYTES 8192 /* of an escaped name; longer ones are cut */
 
@@ -82,7 +80,7 @@ static bool missed_caches(const struct series *s)
 	       s->src == (enum ibs_src)IBS_FETCH_CLASS_L3_MISS;
 }
 
-static int add_fetch(struct table_row *to, const struct series *s)
+static void add_fetch(struct table_row *to, const struct series *s)
 {
 	const double cycles = series_miss_cycles(s), part = isnan(cycles) ? s->sum : cycles;
 
@@ -92,10 +90,10 @@ static int add_fetch(struct table_row *to, const struct series *s)
 	to->memory += s->op != (enum ibs_op_kind)IBS_FETCH_ITLB_UNKNOWN ? s->samples : 0;
 	to->walks += s->op >= (enum ibs_op_kind)IBS_FETCH_ITLB_WALK_4K ? s->samples : 0;
 	to->aborted += s->src >= (enum ibs_src)IBS_FETCH_CLASS_ABORTED ? s->samples : 0;
-	return series_add(&to->all, s);
+	series_add(&to->all, s);
 }
 
-static int add(struct table_row *to, const struct series *s)
+static void add(struct table_row *to, const struct series *s)
 {
 	double cycles = series_miss_cycles(s);
 
@@ -109,7 +107,7 @@ static int add(struct table_row *to, const struct series *s)
 		to->remote += table_is_remote(s->src) ? part : 0;
 		to->cached += table_is_other_cache(s->src) ? s->valid : 0;
 	}
-	return series_add(&to->all, s);
+	series_add(&to->all, s);
 }
 
 /* While series are added up, dram and remote are sums. */
@@ -119,7 +117,7 @@ static void finish(struct table_row *r)
 	r->remote = r->known > 0 ? r->remote / r->known : NAN;
 }
 
-static int add_row(struct table_row *to, const struct table_row *r)
+static void add_row(struct table_row *to, const struct table_row *r)
 {
 	double known = to->known + r->known;
 	double dram = (to->known > 0 ? to->dram * to->known : 0) +
@@ -135,7 +133,7 @@ static int add_row(struct table_row *to, const struct table_row *r)
 	to->known = known;
 	to->dram = known > 0 ? dram / known : NAN;
 	to->remote = known > 0 ? remote / known : NAN;
-	return series_add(&to->all, &r->all);
+	series_add(&to->all, &r->all);
 }
 
 static char *printable(const char *text, const char *empty)
@@ -143,9 +141,9 @@ static char *printable(const char *text, const char *empty)
 	char buf[NAME_BYTES];
 
 	if (!*text)
-		return strdup(empty);
+		return xstrdup(empty);
 	utf8_escape(buf, sizeof(buf), text);
-	return strdup(buf);
+	return xstrdup(buf);
 }
 
 /* POD/CONTAINER, or CONTAINER, or the cgroup. */
@@ -153,18 +151,15 @@ static char *joined_name(const struct group *g, cgroup_namer name, void *arg)
 {
 	char *cgroup = group_label(g, LABEL_CGROUP, name, arg);
 	char *container = group_label(g, LABEL_CONTAINER, name, arg);
-	char *pod = group_label(g, LABEL_POD, name, arg), *both = NULL, *out = NULL;
+	char *pod = group_label(g, LABEL_POD, name, arg), *both = NULL, *out;
 
-	if (!cgroup || !container || !pod)
-		goto out;
 	/* an unknown cgroup is "#ID" under every label */
 	if (!*container || *container == '#')
 		out = printable(cgroup, TABLE_ROOT);
 	else if (!*pod || !strcmp(pod, container)) /* "other" is both */
 		out = printable(container, "");
-	else if (asprintf(&both, "%s/%s", pod, container) >= 0)
-		out = printable(both, "");
-out:
+	else
+		out = printable(both = xasprintf("%s/%s", pod, container), "");
 	free(cgroup);
 	free(container);
 	free(pod);
@@ -172,12 +167,12 @@ out:
 	return out;
 }
 
-static int name_row(unsigned int labels, const struct group *g, const struct series *s,
-		    cgroup_namer name, void *arg, struct table_row *to)
+static void name_row(unsigned int labels, const struct group *g, const struct series *s,
+		     cgroup_namer name, void *arg, struct table_row *to)
 {
 	if (labels & TABLE_JOINED) {
 		to->name[0] = joined_name(g, name, arg);
-		return to->name[0] ? 0 : -ENOMEM;
+		return;
 	}
 	for (int l = 0; l < LABEL_N; l++) {
 		char *label;
@@ -185,18 +180,13 @@ static int name_row(unsigned int labels, const struct group *g, const struct ser
 		if (!(labels >> l & 1))
 			continue;
 		if (LABELS_PAIR >> l & 1) {
-			to->name[l] = strdup(series_label(s, l));
+			to->name[l] = xstrdup(series_label(s, l));
 		} else {
 			label = group_label(g, l, name, arg);
-			to->name[l] = label ? printable(label,
-							l == LABEL_CGROUP ? TABLE_ROOT : TABLE_NONE)
-					    : NULL;
+			to->name[l] = printable(label, l == LABEL_CGROUP ? TABLE_ROOT : TABLE_NONE);
 			free(label);
 		}
-		if (!to->name[l])
-			return -ENOMEM;
 	}
-	return 0;
 }
 
 static int compare_names(const struct table_row *a, const struct table_row *b)
@@ -279,61 +269,53 @@ static void row_free(struct table_row *r)
 }
 
 /* Entries of one name are neighbours: add each run up in its first entry. */
-static int fold_equal(struct ranked *d, size_t *n)
+static size_t fold_equal(struct ranked *d, size_t n)
 {
 	size_t k = 0;
-	int ret = 0;
 
-	for (size_t i = 0; i < *n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (k && !compare_names(&d[k - 1].row, &d[i].row)) {
-			ret = ret ?: add_row(&d[k - 1].row, &d[i].row);
+			add_row(&d[k - 1].row, &d[i].row);
 			row_free(&d[i].row);
-			continue;
+		} else {
+			d[k++] = d[i];
 		}
-		if (k != i)
-			d[k] = d[i];
-		k++;
 	}
-	*n = k;
-	return ret;
+	return k;
 }
 
-static int fill(struct table *t, struct ranked *d, size_t *n, size_t top)
+/* Takes the names and buckets of the @n rows. */
+static void fill(struct table *t, struct ranked *d, size_t n, size_t top)
 {
-	int ret;
-
-	qsort(d, *n, sizeof(*d), compare_ranked_names);
-	ret = fold_equal(d, n);
-	for (size_t i = 0; i < *n; i++)
+	qsort(d, n, sizeof(*d), compare_ranked_names);
+	n = fold_equal(d, n);
+	for (size_t i = 0; i < n; i++)
 		d[i].key = sort_key(&d[i].row, t->sort);
-	qsort(d, *n, sizeof(*d), compare_ranked);
-	t->n = top && top < *n ? top : *n;
+	qsort(d, n, sizeof(*d), compare_ranked);
+	t->n = top && top < n ? top : n;
 	/* "other (1)" would take the line of the group itself */
-	if (*n == t->n + 1)
+	if (n == t->n + 1)
 		t->n++;
-	t->row = calloc(t->n ?: 1, sizeof(*t->row));
-	if (!t->row)
-		return -ENOMEM;
-	for (size_t i = 0; i < *n; i++) {
-		ret = ret ?: add_row(&t->total, &d[i].row);
-		if (i >= t->n)
-			ret = ret ?: add_row(&t->rest, &d[i].row);
+	t->row = xcalloc(t->n, sizeof(*t->row));
+	for (size_t i = 0; i < n; i++) {
+		add_row(&t->total, &d[i].row);
 		if (i < t->n) {
 			t->row[i] = d[i].row;
-			memset(&d[i].row, 0, sizeof(d[i].row));
+		} else {
+			add_row(&t->rest, &d[i].row);
+			row_free(&d[i].row);
 		}
 	}
-	t->n_rest = *n - t->n;
-	return ret;
+	t->n_rest = n - t->n;
 }
 
-int table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels,
-		enum table_column sort, size_t top, cgroup_namer name, void *arg, struct table *out)
+void table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels,
+		 enum table_column sort, size_t top, cgroup_namer name, void *arg,
+		 struct table *out)
 {
 	const bool each_series = labels & LABELS_PAIR, fetch = ibs_metric_of_fetch(metric);
 	size_t n = 0, max = 0;
 	struct ranked *d;
-	int ret;
 
 	*out = (struct table){ .labels = labels & ~TABLE_JOINED,
 			       .joined = labels & TABLE_JOINED,
@@ -343,15 +325,14 @@ int table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels,
 	snapshot_prices(s, metric);
 	for (size_t i = 0; i < s->n_groups; i++)
 		max += each_series ? s->groups[i].n_series : 1;
-	d = calloc(max ?: 1, sizeof(*d));
-	ret = d ? 0 : -ENOMEM;
-	for (size_t i = 0; !ret && i < s->n_groups; i++) {
+	d = xcalloc(max, sizeof(*d));
+	for (size_t i = 0; i < s->n_groups; i++) {
 		const struct group *g = &s->groups[i];
 
-		for (size_t k = 0; !ret && k < g->n_series; k++) {
+		for (size_t k = 0; k < g->n_series; k++) {
 			if (!k || each_series)
-				ret = name_row(labels, g, &g->series[k], name, arg, &d[n++].row);
-			ret = ret ?: (fetch ? add_fetch : add)(&d[n - 1].row, &g->series[k]);
+				name_row(labels, g, &g->series[k], name, arg, &d[n++].row);
+			(fetch ? add_fetch : add)(&d[n - 1].row, &g->series[k]);
 			/* walks are those of the whole group, not of a source or kind of op */
 			if (!each_series && g->has_tlb && g->series[k].src != IBS_SRC_NONE)
 				d[n - 1].row.memory += g->series[k].samples;
@@ -361,18 +342,13 @@ int table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels,
 	}
 	for (size_t i = 0; i < n; i++)
 		finish(&d[i].row);
-	ret = ret ?: fill(out, d, &n, top);
-	for (size_t i = 0; d && i < n; i++)
-		row_free(&d[i].row);
+	fill(out, d, n, top);
 	free(d);
-	if (ret)
-		table_free(out);
-	return ret;
 }
 
 void table_free(struct table *t)
 {
-	for (size_t i = 0; t->row && i < t->n; i++)
+	for (size_t i = 0; i < t->n; i++)
 		row_free(&t->row[i]);
 	free(t->row);
 	row_free(&t->rest);
@@ -393,19 +369,16 @@ __u64 table_row_hash(const struct table_row *r)
 __u64 table_group_hash(const struct group *g, unsigned int labels, cgroup_namer name, void *arg)
 {
 	struct table_row r = {};
-	__u64 h = 0;
+	__u64 h;
 
-	labels &= ~LABELS_PAIR;
-	if (!name_row(labels, g, NULL, name, arg, &r))
-		h = table_row_hash(&r);
+	name_row(labels & ~LABELS_PAIR, g, NULL, name, arg, &r);
+	h = table_row_hash(&r);
 	row_free(&r);
 	return h;
 }
 
-int table_window(const struct table *t, size_t first, size_t n, struct table *out)
+void table_window(const struct table *t, size_t first, size_t n, struct table *out)
 {
-	int ret = 0;
-
 	*out = *t;
 	out->row = t->n ? t->row + first : NULL;
 	out->n = first + n < t->n ? n : t->n - first;
@@ -413,8 +386,7 @@ int table_window(const struct table *t, size_t first, size_t n, struct table *ou
 	memset(&out->rest, 0, sizeof(out->rest));
 	for (size_t i = 0; i < t->n; i++)
 		if (i < first || i >= first + out->n)
-			ret = ret ?: add_row(&out->rest, &t->row[i]);
-	return ret;
+			add_row(&out->rest, &t->row[i]);
 }
 
 void table_window_free(struct table *t)

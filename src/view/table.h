@@ -136,12 +136,10 @@ struct table {
  * @out:    the caller frees it with table_free()
  *
  * Sources are known whether or not @labels has LABEL_SRC: a snapshot has a series for each.
- *
- * Return: 0 or -ENOMEM.
  */
-int table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels,
-		enum table_column sort, size_t top, cgroup_namer name, void *arg,
-		struct table *out);
+void table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels,
+		 enum table_column sort, size_t top, cgroup_namer name, void *arg,
+		 struct table *out);
 
 void table_free(struct table *t);
 
@@ -154,7 +152,7 @@ __u64 table_row_hash(const struct table_row *r);
  *
  * *out borrows the rows of @t. Release it with table_window_free().
  */
-int table_window(const struct table *t, size_t first, size_t n, struct table *out);
+void table_window(const struct table *t, size_t first, size_t n, struct table *out);
 void table_window_free(struct table *t);
 
 /* 0 to 1, or a mean; NAN: no sample tells, as on CPUs that do not report it. */
@@ -179,8 +177,8 @@ double series_miss_cycles(const struct series *s);
  * table_print() - the table as text for people
  * @columns: @n of them, all printed; NULL: as many as fit the screen
  */
-int table_print(FILE *f, const struct screen *screen, const struct table *t,
-		const enum table_column *columns, size_t n, struct err *err);
+void table_print(FILE *f, const struct screen *screen, const struct table *t,
+		 const enum table_column *columns, size_t n);
 
 /* The same as cells: the heading, the rows, then rest and total if there are any. */
 struct table_text {
@@ -197,9 +195,9 @@ struct table_text {
 
 #define TABLE_GAP 2 /* columns of the screen between those of the table */
 
-/* As table_print(). Return: 0, the caller frees *out; or -ENOMEM. */
-int table_text_build(const struct screen *screen, const struct table *t,
-		     const enum table_column *columns, size_t n, struct table_text *out);
+/* As table_print(); the caller frees *out. */
+void table_text_build(const struct screen *screen, const struct table *t,
+		      const enum table_column *columns, size_t n, struct table_text *out);
 void table_text_free(struct table_text *x);
 const char *table_text_cell(const struct table_text *x, size_t line, size_t column);
 /* Cells of names and histograms begin at the left. */
@@ -218,6 +216,5 @@ void table_bins(const struct series *s, double bin[TABLE_BINS]);
 void table_print_csv(FILE *f, const struct table *t, bool simulated, bool header);
 
 const char *table_column_name(unsigned int c);
-const char *table_column_meaning(unsigned int c);
 
 #endif

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "table.h"
+#include "base/std.h"
 
-#include "base/err.h"
 #include "base/utf8.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define GAP	   TABLE_GAP
 #define NAME_MIN   8
@@ -15,24 +12,17 @@
 #define CELL	   (3 * TABLE_TREND_MAX + 4)
 #define NARROW	   100
 
-#define NAME(id, name, ...)		       name,
-#define HEADING(id, name, heading, ...)	       heading,
-#define RANK(id, name, heading, rank, ...)     rank,
-#define MEANING(id, name, heading, rank, text) text,
+#define NAME(id, name, ...)		   name,
+#define HEADING(id, name, heading, ...)	   heading,
+#define RANK(id, name, heading, rank, ...) rank,
 
 static const char *const names[] = { TABLE_COLUMN_TABLE(NAME) };
 static const char *const headings[] = { TABLE_COLUMN_TABLE(HEADING) };
 static const unsigned int ranks[] = { TABLE_COLUMN_TABLE(RANK) };
-static const char *const meanings[] = { TABLE_COLUMN_TABLE(MEANING) };
 
 const char *table_column_name(unsigned int c)
 {
 	return names[c];
-}
-
-const char *table_column_meaning(unsigned int c)
-{
-	return meanings[c];
 }
 
 static void histogram(const struct screen *s, const struct series *series, char *out)
@@ -205,16 +195,15 @@ static char **cell(struct table_text *g, size_t line, size_t column)
 	return &g->cell[line * (g->n_names + g->n_columns) + column];
 }
 
-static int put(struct table_text *g, size_t line, size_t column, const char *text)
+static void put(struct table_text *g, size_t line, size_t column, const char *text)
 {
 	size_t n = screen_columns(text);
 	char **c = cell(g, line, column);
 
 	free(*c);
-	*c = strdup(text);
+	*c = xstrdup(text);
 	if (n > g->width[column])
 		g->width[column] = n;
-	return *c ? 0 : -ENOMEM;
 }
 
 static const struct table_row *row_of(const struct table *t, size_t line)
@@ -224,12 +213,11 @@ static const struct table_row *row_of(const struct table *t, size_t line)
 	return line == t->n + 1 && t->n_rest ? &t->rest : &t->total;
 }
 
-static int fill_line(struct table_text *g, size_t line)
+static void fill_line(struct table_text *g, size_t line)
 {
 	const struct table_row *r = line ? row_of(g->t, line) : NULL;
 	size_t column = 0;
 	char text[CELL];
-	int ret = 0;
 
 	for (int i = 0; i < n_names_max(g->t); i++) {
 		int l = name_at(g->t, i);
@@ -242,17 +230,16 @@ static int fill_line(struct table_text *g, size_t line)
 			snprintf(text, sizeof(text), "other (%zu)", g->t->n_rest);
 		else
 			strcpy(text, r == &g->t->total && !column ? "total" : "");
-		ret = ret ?: put(g, line, column, line && r->name[l] ? r->name[l] : text);
+		put(g, line, column, line && r->name[l] ? r->name[l] : text);
 		column++;
 	}
-	for (size_t i = 0; !ret && i < g->n_columns; i++) {
+	for (size_t i = 0; i < g->n_columns; i++) {
 		if (!line)
 			strcpy(text, heading(g, g->column[i]));
 		else
 			number(g, r, g->column[i], text);
-		ret = put(g, line, column++, text);
+		put(g, line, column++, text);
 	}
-	return ret;
 }
 
 static size_t total_width(const struct table_text *g)
@@ -327,33 +314,27 @@ static void drop_columns(struct table_text *g)
 	}
 }
 
-static int shorten_column(struct table_text *g, size_t column)
+static void shorten_column(struct table_text *g, size_t column)
 {
-	const char **from = calloc(g->lines, sizeof(*from));
-	char **to = calloc(g->lines, sizeof(*to));
-	int ret = from && to ? 0 : -ENOMEM;
+	const char **from = xcalloc(g->lines, sizeof(*from));
+	char **to = xcalloc(g->lines, sizeof(*to));
 
 	/* neither the heading nor "other" and "total" are names */
-	for (size_t i = 0; !ret && i < g->t->n; i++)
+	for (size_t i = 0; i < g->t->n; i++)
 		from[i] = *cell(g, i + 1, column);
-	if (!ret)
-		screen_shorten(g->screen, from, g->t->n, g->width[column], to);
-	for (size_t i = 0; !ret && i < g->t->n; i++) {
-		if (!to[i])
-			ret = -ENOMEM;
+	screen_shorten(g->screen, from, g->t->n, g->width[column], to);
+	for (size_t i = 0; i < g->t->n; i++) {
 		free(*cell(g, i + 1, column));
 		*cell(g, i + 1, column) = to[i];
 	}
 	free(from);
 	free(to);
-	return ret;
 }
 
 /* The widest names give way until the line fits. */
-static int fit_names(struct table_text *g)
+static void fit_names(struct table_text *g)
 {
 	size_t wide[TABLE_KEYS], width = g->screen->width;
-	int ret = 0;
 
 	memcpy(wide, g->width, g->n_names * sizeof(wide[0]));
 	while (total_width(g) > width) {
@@ -366,10 +347,9 @@ static int fit_names(struct table_text *g)
 			break;
 		g->width[most]--;
 	}
-	for (size_t c = 0; !ret && c < g->n_names; c++)
+	for (size_t c = 0; c < g->n_names; c++)
 		if (g->width[c] < wide[c])
-			ret = shorten_column(g, c);
-	return ret;
+			shorten_column(g, c);
 }
 
 static void pad(FILE *f, size_t n)
@@ -456,12 +436,11 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 	return n;
 }
 
-int table_text_build(const struct screen *screen, const struct table *t,
-		     const enum table_column *columns, size_t n, struct table_text *out)
+void table_text_build(const struct screen *screen, const struct table *t,
+		      const enum table_column *columns, size_t n, struct table_text *out)
 {
 	struct table_text *g = out;
 	double largest = 0;
-	int ret;
 
 	*out = (struct table_text){ .screen = screen,
 				    .t = t,
@@ -474,38 +453,31 @@ int table_text_build(const struct screen *screen, const struct table *t,
 	for (size_t i = 0; i < t->n; i++)
 		largest = fmax(largest, t->row[i].cycles);
 	g->unit = screen_unit(per_second(t, fmax(largest, t->total.cycles)));
-	g->cell = calloc(g->lines * (g->n_names + g->n_columns), sizeof(*g->cell));
-	ret = g->cell ? 0 : -ENOMEM;
-	for (size_t line = 0; !ret && line < g->lines; line++)
-		ret = fill_line(g, line);
-	if (!ret && !columns)
+	g->cell = xcalloc(g->lines * (g->n_names + g->n_columns), sizeof(*g->cell));
+	for (size_t line = 0; line < g->lines; line++)
+		fill_line(g, line);
+	if (!columns)
 		drop_columns(g);
-	ret = ret ?: fit_names(g);
-	if (ret)
-		table_text_free(g);
-	return ret;
+	fit_names(g);
 }
 
 void table_text_free(struct table_text *x)
 {
-	for (size_t i = 0; x->cell && i < x->lines * (x->n_names + x->n_columns); i++)
+	for (size_t i = 0; i < x->lines * (x->n_names + x->n_columns); i++)
 		free(x->cell[i]);
 	free(x->cell);
 	x->cell = NULL;
 }
 
-int table_print(FILE *f, const struct screen *screen, const struct table *t,
-		const enum table_column *columns, size_t n, struct err *err)
+void table_print(FILE *f, const struct screen *screen, const struct table *t,
+		 const enum table_column *columns, size_t n)
 {
 	struct table_text text;
-	int ret = table_text_build(screen, t, columns, n, &text);
 
-	if (ret)
-		return err_set(err, ret, "out of memory for the output");
+	table_text_build(screen, t, columns, n, &text);
 	for (size_t line = 0; line < text.lines; line++)
 		print_line(f, &text, line);
 	table_text_free(&text);
-	return 0;
 }
 
 static void csv_number(FILE *f, double v, const char *format)

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "web_server.h"
+#include "base/std.h"
 #include "base/clock.h"
 
 #include <crypt.h>
-#include <errno.h>
 #include <gnutls/crypto.h>
 #include <netinet/in.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #define PASSWORD_MAX 73 /* bcrypt uses 72 bytes */
@@ -41,22 +38,18 @@ struct web_auth {
 	struct crypt_data data;
 };
 
-int web_auth_open(const struct web_config *config, struct web_auth **out)
+struct web_auth *web_auth_open(const struct web_config *config)
 {
-	struct web_auth *a = calloc(1, sizeof(*a));
+	struct web_auth *a = xcalloc(1, sizeof(*a));
 
-	if (a) {
-		a->right = calloc(config->n_users, sizeof(*a->right));
-		a->known = calloc(config->n_users, sizeof(*a->known));
-	}
-	if (!a || !a->right || !a->known ||
-	    getrandom(a->secret, sizeof(a->secret), 0) != sizeof(a->secret)) {
-		web_auth_close(a);
-		return -ENOMEM;
-	}
 	a->config = config;
-	*out = a;
-	return 0;
+	a->right = xcalloc(config->n_users, sizeof(*a->right));
+	a->known = xcalloc(config->n_users, sizeof(*a->known));
+	if (getrandom(a->secret, sizeof(a->secret), 0) != sizeof(a->secret)) {
+		web_auth_close(a);
+		return NULL;
+	}
+	return a;
 }
 
 static bool digest(const struct web_auth *a, const char *password, uint8_t *out)
@@ -118,9 +111,7 @@ static enum web_auth_result enqueue(struct web_auth *a, const struct sockaddr *a
 	p = find_address(a, key);
 	if (!p || p->n >= WEB_AUTH_QUEUE)
 		return WEB_AUTH_BUSY;
-	w = calloc(1, sizeof(*w));
-	if (!w)
-		return WEB_AUTH_BUSY;
+	w = xcalloc(1, sizeof(*w));
 	w->who = who;
 	w->user = user;
 	strcpy(w->password, password);

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "web_config.h"
+#include "base/std.h"
 
-#include "base/array.h"
 #include "base/regular.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <yaml.h>
 
@@ -103,7 +100,7 @@ static int read_file(const char *path, char **out, size_t *size, struct stat *st
 		return err_set(err, fd, "%s is not a regular file", path);
 	if (fd < 0)
 		return err_set(err, fd, "cannot open %s: %s", path, strerror(-fd));
-	*out = fstat(fd, st) || st->st_size > FILE_MAX ? NULL : malloc(st->st_size + 1);
+	*out = fstat(fd, st) || st->st_size > FILE_MAX ? NULL : xrealloc(NULL, st->st_size + 1);
 	if (*out)
 		n = read(fd, *out, st->st_size);
 	close(fd);
@@ -117,16 +114,9 @@ static int read_file(const char *path, char **out, size_t *size, struct stat *st
 	return 0;
 }
 
-static int keep_file(struct web_config *c, const char *path, const struct stat *st)
+static void keep_file(struct web_config *c, const char *path, const struct stat *st)
 {
-	struct web_file *f = &c->files[c->n_files];
-
-	f->st = *st;
-	f->path = strdup(path);
-	if (!f->path)
-		return -ENOMEM;
-	c->n_files++;
-	return 0;
+	c->files[c->n_files++] = (struct web_file){ .path = xstrdup(path), .st = *st };
 }
 
 static int take_file(struct reader *r, yaml_node_t *value, const char *name, char **to)
@@ -144,8 +134,8 @@ static int take_file(struct reader *r, yaml_node_t *value, const char *name, cha
 	ret = read_file(path, to, &n, &st, r->err);
 	if (!ret && to == &r->out->key)
 		ret = regular_check_secret(path, &st, "key", r->err);
-	if (!ret && keep_file(r->out, path, &st))
-		ret = err_set(r->err, -ENOMEM, "out of memory");
+	if (!ret)
+		keep_file(r->out, path, &st);
 	if (ret)
 		err_prefix(r->err, "line %zu: %s", value->start_mark.line + 1, name);
 	return ret;
@@ -192,13 +182,9 @@ static int curve_item(struct reader *r, const yaml_node_t *at, const char *name,
 
 static int san_item(struct reader *r, const yaml_node_t *at, const char *name, const char *text)
 {
-	char *copy = strdup(text);
-
 	(void)at;
 	(void)name;
-	if (!copy)
-		return err_set(r->err, -ENOMEM, "out of memory");
-	r->out->sans[r->out->n_sans++] = copy;
+	r->out->sans[r->out->n_sans++] = xstrdup(text);
 	return 0;
 }
 
@@ -304,7 +290,6 @@ static int user_pair(struct reader *r, const yaml_node_t *key, const char *name,
 {
 	struct web_config *c = r->out;
 	const char *hash = text_of(value);
-	struct web_user *more;
 	int cost;
 
 	if (!hash || !is_bcrypt(hash))
@@ -317,12 +302,9 @@ static int user_pair(struct reader *r, const yaml_node_t *key, const char *name,
 	if (cost < 4 || cost > WEB_BCRYPT_MAX)
 		return wrong(r, value, name,
 			     ": the cost of the hash must be from 4 to 14; 10 is usual");
-	if (array_reserve(c->users, c->users_room, c->n_users + 1))
-		return err_set(r->err, -ENOMEM, "out of memory");
-	more = &c->users[c->n_users++];
-	more->name = strdup(name);
-	more->hash = strdup(hash);
-	return more->name && more->hash ? 0 : err_set(r->err, -ENOMEM, "out of memory");
+	array_reserve(c->users, c->users_room, c->n_users + 1);
+	c->users[c->n_users++] = (struct web_user){ .name = xstrdup(name), .hash = xstrdup(hash) };
+	return 0;
 }
 
 /* There is only HTTP/1.1. */
@@ -376,7 +358,7 @@ static int check_events(const char *text, size_t n, struct err *err)
 	int ret = 0;
 
 	if (!yaml_parser_initialize(&parser))
-		return err_set(err, -ENOMEM, "out of memory");
+		out_of_memory();
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
 	while (!ret && type != YAML_STREAM_END_EVENT) {
 		if (!yaml_parser_parse(&parser, &event)) {
@@ -410,7 +392,7 @@ int web_config_parse(const char *text, size_t n, const char *dir, struct web_con
 	if (ret)
 		return ret;
 	if (!yaml_parser_initialize(&parser))
-		return err_set(err, -ENOMEM, "out of memory");
+		out_of_memory();
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
 	ret = load(&parser, &r);
 	yaml_parser_delete(&parser);
@@ -421,19 +403,17 @@ int web_config_parse(const char *text, size_t n, const char *dir, struct web_con
 
 int web_config_read(const char *path, struct web_config *out, struct err *err)
 {
-	char *text, *copy = strdup(path);
+	char *text, *copy = xstrdup(path);
 	struct stat st;
 	size_t n;
-	int ret = copy ? read_file(path, &text, &n, &st, err) : -ENOMEM;
+	int ret = read_file(path, &text, &n, &st, err);
 
 	if (!ret) {
 		ret = web_config_parse(text, n, dirname(copy), out, err);
 		free(text);
-		if (!ret && keep_file(out, path, &st)) {
-			web_config_free(out);
-			ret = -ENOMEM;
-		}
-		if (ret)
+		if (!ret)
+			keep_file(out, path, &st);
+		else
 			err_prefix(err, "%s", path);
 	}
 	free(copy);

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "web.h"
+#include "base/std.h"
 
 #include "base/clock.h"
 #include "web_server.h"
 
-#include <errno.h>
 #include <math.h>
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
@@ -98,8 +96,8 @@ static int apply(struct web *w, struct web_config *config, struct err *err)
 		ret = err_set(err, -EINVAL, "switching TLS on or off needs a restart");
 	if (!ret && config->cert)
 		ret = web_tls_open(config, &tls, err);
-	if (!ret && config->n_users && web_auth_open(config, &auth))
-		ret = err_set(err, -ENOMEM, "out of memory");
+	if (!ret && config->n_users && !(auth = web_auth_open(config)))
+		ret = err_set(err, -errno, "no random bytes: %s", strerror(errno));
 	if (ret) {
 		web_tls_put(tls);
 		free_config(config);
@@ -117,8 +115,8 @@ static int apply(struct web *w, struct web_config *config, struct err *err)
 
 static int read_config(struct web *w, struct err *err)
 {
-	struct web_config *config = calloc(1, sizeof(*config));
-	int ret = config ? web_config_read(w->opts.config_file, config, err) : -ENOMEM;
+	struct web_config *config = xcalloc(1, sizeof(*config));
+	int ret = web_config_read(w->opts.config_file, config, err);
 
 	if (ret) {
 		free(config);
@@ -164,10 +162,8 @@ static void begin_connection(struct web *w, struct MHD_Connection *connection, v
 
 	make_room(w);
 	reload(w);
-	c = calloc(1, sizeof(*c));
+	c = xcalloc(1, sizeof(*c));
 	*context = c;
-	if (!c)
-		return;
 	c->mhd = connection;
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	c->fd = info ? info->connect_fd : -1;
@@ -306,11 +302,9 @@ static int listen_all(struct web *w, struct err *err)
 
 int web_listen_all(const struct web_opts *opts, struct web **out, struct err *err)
 {
-	struct web *w = calloc(1, sizeof(*w));
-	int ret = 0;
+	struct web *w = xcalloc(1, sizeof(*w));
+	int ret;
 
-	if (!w)
-		return err_set(err, -ENOMEM, "out of memory");
 	w->epoll_fd = -1;
 	w->conns.next = w->conns.prev = &w->conns;
 	w->opts = *opts;
@@ -320,8 +314,7 @@ int web_listen_all(const struct web_opts *opts, struct web **out, struct err *er
 	ret = ret ?: web_check_telemetry_path(w->opts.telemetry_path, err);
 	if (!ret && *opts->config_file)
 		ret = read_config(w, err);
-	if (!ret && web_scrapes_open(w->opts.pin_dir, &w->opts.metrics, &w->self, &w->scrapes))
-		ret = err_set(err, -ENOMEM, "out of memory");
+	w->scrapes = web_scrapes_open(w->opts.pin_dir, &w->opts.metrics, &w->self);
 	ret = ret ?: listen_all(w, err);
 	if (ret) {
 		web_close(w);

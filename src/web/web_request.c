@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "base/clock.h"
+#include "base/std.h"
 #include "web_server.h"
 
 #include "page_hashes.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #define PIECE 65536 /* of a text that is written while it is sent */
 #define TEXT  "text/plain; charset=utf-8"
@@ -78,8 +76,6 @@ static ssize_t read_stream(void *arg, uint64_t pos, char *to, size_t max)
 		s->at = s->buf.n = 0;
 		metrics_text(s->metrics, s->format, &s->cursor, &s->buf);
 	}
-	if (s->buf.failed)
-		return MHD_CONTENT_READER_END_WITH_ERROR;
 	if (!s->buf.n)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	n = s->buf.n - s->at < max ? s->buf.n - s->at : max;
@@ -100,10 +96,8 @@ static void free_stream(void *arg)
 static struct MHD_Response *stream_response(const struct web_scrape *scrape,
 					    enum metrics_format format, size_t size)
 {
-	struct stream *s = calloc(1, sizeof(*s));
+	struct stream *s = xcalloc(1, sizeof(*s));
 
-	if (!s)
-		return NULL;
 	s->metrics = scrape->metrics;
 	s->format = format;
 	return MHD_create_response_from_callback(size, PIECE, read_stream, s, free_stream);
@@ -127,11 +121,8 @@ static enum MHD_Result answer_counters(const struct request *r, enum metrics_for
 	struct MHD_Response *response;
 	struct web_scrape *scrape;
 	const struct web_flat *flat;
-	struct err err = { "" };
 
-	scrape = web_scrape_get(r->web->scrapes, &err);
-	if (!scrape)
-		return answer_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, err.text);
+	scrape = web_scrape_get(r->web->scrapes);
 	r->conn->scrape = scrape; /* until the end of the request */
 	flat = web_scrape_flat(scrape, format, gzip);
 	if (gzip && !flat->text) {

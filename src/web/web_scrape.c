@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "web_server.h"
+#include "base/std.h"
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/trusted_dir.h"
 #include "metrics/reading.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -44,19 +41,16 @@ struct web_scrapes {
 	struct err ready_err;
 };
 
-int web_scrapes_open(const char *pin_dir, const struct metrics_opts *opts,
-		     struct metrics_self *self, struct web_scrapes **out)
+struct web_scrapes *web_scrapes_open(const char *pin_dir, const struct metrics_opts *opts,
+				     struct metrics_self *self)
 {
-	struct web_scrapes *all = calloc(1, sizeof(*all));
+	struct web_scrapes *all = xcalloc(1, sizeof(*all));
 
-	if (!all)
-		return -ENOMEM;
 	all->pin_dir = pin_dir;
 	all->dir_fd = -1;
 	all->opts = opts;
 	all->self = self;
-	*out = all;
-	return 0;
+	return all;
 }
 
 static void set_dir(struct web_scrapes *all, int fd)
@@ -137,61 +131,52 @@ static void log_failure(struct web_scrapes *all, int ret, const struct err *err)
 }
 
 /* That nothing is pinned is no failure: a collector may start later. */
-static int read_now(struct web_scrapes *all, struct metrics **out, struct err *err)
+static struct metrics *read_now(struct web_scrapes *all)
 {
-	int ret = open_pinned(all, err);
+	struct metrics *m;
+	struct err err = { "" };
+	int ret = open_pinned(all, &err);
 
 	all->self->mapped = !ret && pinned_mapped(all->pinned);
 	all->self->failing = false;
 	if (!ret)
-		ret = metrics_read_pinned(all->pinned, all->opts, all->self, out, err);
-	log_failure(all, ret, err);
+		ret = metrics_read_pinned(all->pinned, all->opts, all->self, &m, &err);
+	log_failure(all, ret, &err);
 	if (!ret)
-		return 0;
+		return m;
 	pinned_close(all->pinned); /* they may have been removed */
 	all->pinned = NULL;
 	all->self->failing = all->failed;
 	all->self->read_errors += all->self->failing;
-	return metrics_read_nothing(all->failed ? METRICS_FAILED : METRICS_NONE, err->text,
-				    all->self, out);
+	return metrics_read_nothing(all->failed ? METRICS_FAILED : METRICS_NONE, err.text,
+				    all->self);
 }
 
-static struct web_scrape *read_new(struct web_scrapes *all, struct err *err)
+static struct web_scrape *read_new(struct web_scrapes *all)
 {
-	struct web_scrape *s = calloc(1, sizeof(*s));
+	struct web_scrape *s = xcalloc(1, sizeof(*s));
 	double begin = now_s(), cpu_s = thread_cpu_s();
-	int ret;
 
-	if (!s) {
-		err_set(err, -ENOMEM, "out of memory");
-		return NULL;
-	}
 	/* first, so that only one is in memory */
 	if (all->latest && !all->latest->users)
 		drop(all, all->latest);
 	all->self->reads++;
-	ret = read_now(all, &s->metrics, err);
+	s->metrics = read_now(all);
 	cpu_s = (thread_cpu_s() - cpu_s) * (all->self->mapped ? RESTS_MAPPED : RESTS_LOOK_UPS);
 	all->until_s = fmax(begin + EVERY_S, now_s() + fmin(cpu_s, RESTS_MAX_S));
-	if (ret) {
-		err_set(err, ret, "out of memory");
-		free(s);
-		return NULL;
-	}
 	s->bytes = sizeof(*s) + metrics_bytes(s->metrics);
 	s->older = all->latest;
 	all->latest = s;
 	return s;
 }
 
-struct web_scrape *web_scrape_get(struct web_scrapes *all, struct err *err)
+struct web_scrape *web_scrape_get(struct web_scrapes *all)
 {
 	struct web_scrape *s = all->latest;
 
 	if (!s || now_s() >= all->until_s)
-		s = read_new(all, err);
-	if (s)
-		s->users++;
+		s = read_new(all);
+	s->users++;
 	return s;
 }
 
@@ -229,7 +214,7 @@ static int write_plain(const struct metrics *m, enum metrics_format format, stru
 		fits = fits && b->n <= FLAT_MAX;
 		b->n = fits ? b->n : 0;
 	} while (more);
-	return fits && !b->failed ? 0 : -E2BIG;
+	return fits ? 0 : -E2BIG;
 }
 
 static int deflate_some(z_stream *z, struct metrics_buf *b, int flush)
@@ -237,8 +222,7 @@ static int deflate_some(z_stream *z, struct metrics_buf *b, int flush)
 	int ret;
 
 	do {
-		if (array_reserve(b->s, b->room, b->n + GZIP_PIECE))
-			return -ENOMEM;
+		array_reserve(b->s, b->room, b->n + GZIP_PIECE);
 		z->next_out = (Bytef *)b->s + b->n;
 		z->avail_out = GZIP_PIECE;
 		ret = deflate(z, flush);
@@ -257,13 +241,13 @@ static int write_gzip(const struct metrics *m, enum metrics_format format, struc
 	bool more;
 
 	if (deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, GZIP_HISTORY, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		return -ENOMEM;
+		out_of_memory();
 	do {
 		text.n = 0;
 		more = metrics_text(m, format, &c, &text);
 		z.next_in = (Bytef *)text.s;
 		z.avail_in = text.n;
-		ret = text.failed ? -ENOMEM : deflate_some(&z, b, more ? Z_NO_FLUSH : Z_FINISH);
+		ret = deflate_some(&z, b, more ? Z_NO_FLUSH : Z_FINISH);
 	} while (more && !ret);
 	deflateEnd(&z);
 	free(text.s);
@@ -283,7 +267,7 @@ const struct web_flat *web_scrape_flat(struct web_scrape *s, enum metrics_format
 		flat->big = true;
 		return flat;
 	}
-	flat->text = realloc(b.s, b.n) ?: b.s;
+	flat->text = xrealloc(b.s, b.n);
 	s->bytes += b.n;
 	return flat;
 }
@@ -301,7 +285,7 @@ static int check_ready(struct web_scrapes *all, struct err *err)
 			       "the collector is not running; its counters are kept and do not "
 			       "change");
 	if (all->failed) /* nobody else may ask for another reading */
-		web_scrape_put(all, web_scrape_get(all, err));
+		web_scrape_put(all, web_scrape_get(all));
 	*err = all->err;
 	return all->failed;
 }

@@ -136,17 +136,17 @@ struct web_scrape {
 struct web_scrapes;
 
 /* Counts of readings are kept in @self. */
-int web_scrapes_open(const char *pin_dir, const struct metrics_opts *opts,
-		     struct metrics_self *self, struct web_scrapes **out);
+struct web_scrapes *web_scrapes_open(const char *pin_dir, const struct metrics_opts *opts,
+				     struct metrics_self *self);
 
 /**
  * web_scrape_get() - the latest reading; a new one if that is too old
  *
  * Without a collector, or if its counters cannot be read, it has the metrics of this process alone.
  *
- * Return: NULL with @err if there is no memory; release it with web_scrape_put().
+ * Release it with web_scrape_put().
  */
-struct web_scrape *web_scrape_get(struct web_scrapes *all, struct err *err);
+struct web_scrape *web_scrape_get(struct web_scrapes *all);
 void web_scrape_put(struct web_scrapes *all, struct web_scrape *s); /* accepts NULL */
 
 /**
@@ -177,8 +177,8 @@ void web_scrapes_close(struct web_scrapes *all); /* accepts NULL; no reading is 
 
 struct web_auth;
 
-/* @config must outlive it. Return: 0 or a negative errno. */
-int web_auth_open(const struct web_config *config, struct web_auth **out);
+/* @config must outlive it. NULL: the kernel gives no random bytes. */
+struct web_auth *web_auth_open(const struct web_config *config);
 
 enum web_auth_result {
 	WEB_AUTH_YES,

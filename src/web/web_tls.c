@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "web_server.h"
+#include "base/std.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <gnutls/x509.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define CERTS_MAX 16 /* of a chain */
 
@@ -148,19 +146,15 @@ static int read_trust(struct web_tls *t, const struct web_config *c, struct err 
 
 int web_tls_open(const struct web_config *c, struct web_tls **out, struct err *err)
 {
-	struct web_tls *t = calloc(1, sizeof(*t));
+	struct web_tls *t = xcalloc(1, sizeof(*t));
 	char kind = 0;
 	int ret;
 
-	if (!t)
-		return err_set(err, -ENOMEM, "out of memory");
 	t->users = 1;
 	t->client_auth = c->client_auth;
 	ret = read_pair(t, c, &kind, err) ?: set_priority(t, c, kind, err) ?: read_trust(t, c, err);
-	for (size_t i = 0; !ret && i < c->n_sans; i++) {
-		t->sans[i] = strdup(c->sans[i]);
-		if (!t->sans[i])
-			ret = err_set(err, -ENOMEM, "out of memory");
+	while (t->n_sans < c->n_sans) {
+		t->sans[t->n_sans] = xstrdup(c->sans[t->n_sans]);
 		t->n_sans++;
 	}
 	if (ret) {

@@ -162,7 +162,6 @@ void line_rows_table(FILE *f, const struct line_rows *rows)
 			      .n = rows->n,
 			      .n_rest = rows->n_rest,
 			      .row = xcalloc(rows->n, sizeof(*view.row)) };
-	struct err err;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(useful); i++)
 		if (line_rows_value(rows, &total, useful[i]) > 0 || useful[i] >= LINES_COLUMN_CPUS)
@@ -173,9 +172,8 @@ void line_rows_table(FILE *f, const struct line_rows *rows)
 		view_row(rows, &rows->row[i], &view.row[i]);
 	view_row(rows, &rest, &view.rest);
 	view_row(rows, &total, &view.total);
-	if (table_print(f, rows->p->screen, &view, rows->p->n_columns ? asked : NULL,
-			rows->p->n_columns, &err))
-		out_of_memory();
+	table_print(f, rows->p->screen, &view, rows->p->n_columns ? asked : NULL,
+		    rows->p->n_columns);
 	data_kinds_print(f, rows->data);
 	table_free(&view);
 }

@@ -50,15 +50,13 @@ static int one_interval(struct baseline *last, const struct counts *c, struct to
 
 	if (ret)
 		return ret < 0 ? ret : 0;
-	ret = top_add(t, &interval, &frame, name_of, NULL);
+	top_add(t, &interval, &frame, name_of, NULL);
 	snapshot_free(&interval);
-	ret = ret ?: grid_open(&g, WIDTH, HEIGHT);
-	if (ret)
-		return err_set(err, ret, "out of memory");
-	ret = top_paint(t, &screen, &g);
+	grid_open(&g, WIDTH, HEIGHT);
+	top_paint(t, &screen, &g);
 	grid_print(out, &g, true);
 	grid_free(&g);
-	return ret ? err_set(err, ret, "out of memory") : 0;
+	return 0;
 }
 
 static int bench(unsigned int groups, unsigned int samples, unsigned int intervals, struct err *err)
@@ -86,8 +84,9 @@ static int bench(unsigned int groups, unsigned int samples, unsigned int interva
 	struct top *t = NULL;
 	int ret = 0;
 
-	if (!state || !owners || !series || !ms || !out || top_new(&opts, &t))
+	if (!state || !owners || !series || !ms || !out)
 		return err_set(err, -ENOMEM, "out of memory");
+	t = top_new(&opts);
 	memset(state, 0, sizeof(*state) + sizeof(*state->cpu));
 	for (unsigned int g = 1; g <= groups; g++)
 		owners[g] = (struct ibs_slot_owner){ .key.cgroup_id = 1000 + g, .used = 1 };

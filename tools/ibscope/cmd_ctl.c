@@ -77,11 +77,11 @@ static int status(const struct ctl *c, const struct pinned *p, struct err *err)
 	if (ret)
 		return ret;
 	if (c->json)
-		ret = collector_print_json(stdout, now, n, err);
+		collector_print_json(stdout, now, n);
 	else
 		collector_print(stdout, now, n);
-	if (ret || collector_alive(&now[0].meta))
-		return ret;
+	if (collector_alive(&now[0].meta))
+		return 0;
 	return err_set(err, -ESRCH,
 		       "the collector is not running; `ibscope serve` resumes its counters");
 }
@@ -107,10 +107,10 @@ static int ledger(const struct ctl *c, const struct pinned *p, struct err *err)
 		if (ret || !wants(c, metric))
 			continue;
 		any = true;
-		ret = ledger_print_line(
-			stdout,
-			two ? event_choice_name(EVENT_OP + ibs_metric_of_fetch(metric)) : NULL,
-			&now.ledger, c->json, err);
+		ledger_print_line(stdout,
+				  two ? event_choice_name(EVENT_OP + ibs_metric_of_fetch(metric))
+				      : NULL,
+				  &now.ledger, c->json);
 	}
 	return ret ?: any ? 0 : no_event(c, err);
 }
@@ -415,15 +415,11 @@ static int ask(const struct ctl *c, const struct verb *verb, int argc, char **ar
 	}
 	if (find_control(c, path, sizeof(path), err))
 		return EXIT_FAILED;
-	f = open_memstream(&text, &n);
-	if (!f) {
-		err_set(err, -ENOMEM, "out of memory");
-		return EXIT_FAILED;
-	}
+	f = xmemopen(&text, &n);
 	fprintf(f, "%s\n%s%s", verb->name, c->json ? "json\n" : "", c->wait ? "wait\n" : "");
 	for (int i = 0; i < argc; i++)
 		fprintf(f, "%s\n", argv[i]);
-	fclose(f);
+	xmemclose(f);
 	ret = control_ask(path, text, n, &answer, err);
 	free(text);
 	return ret ? EXIT_FAILED : print_answer(&answer, err);

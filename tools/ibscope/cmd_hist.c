@@ -169,10 +169,9 @@ static int open_html(struct hist *h, struct err *err)
 static int add_html(struct hist *h, struct snapshot *interval, __u64 end_ns, struct err *err)
 {
 	struct rows rows;
-	int ret = rows_build(interval, HTML_LABELS, sampling_cgroup_name, &h->sampling, &rows);
+	int ret;
 
-	if (ret)
-		return err_set(err, ret, "out of memory");
+	rows_build(interval, HTML_LABELS, sampling_cgroup_name, &h->sampling, &rows);
 	ret = html_report_interval(h->html, &rows, end_ns, interval->time_ns);
 	rows_free(&rows);
 	return ret ? err_set(err, ret, "--html: too much for one page; make fewer intervals") : 0;
@@ -184,8 +183,10 @@ static int write_html(struct hist *h, struct err *err)
 	int fd = output_file_open(h->html_path, NULL, err), ret;
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 
+	if (fd < 0)
+		return fd;
 	if (!f)
-		return fd < 0 ? fd : err_set(err, -ENOMEM, "out of memory");
+		out_of_memory();
 	ret = html_report_write(h->html, &end, 0, f);
 	if (ferror(f) || fclose(f) || ret)
 		return err_set(err, -EIO, "cannot write %s: %s", h->html_path, strerror(errno));
@@ -200,10 +201,7 @@ static int end_one(struct hist *h, struct err *err)
 
 	if (ret)
 		return ret;
-	if (snapshot_diff(&now, &h->last, &interval)) {
-		snapshot_free(&now);
-		return err_set(err, -ENOMEM, "out of memory for the output");
-	}
+	snapshot_diff(&now, &h->last, &interval);
 	if (ledger_residual(&interval.ledger))
 		ret = err_set(err, -EUCLEAN,
 			      "the ledger does not balance by %lld samples; this is a "

@@ -37,22 +37,19 @@ static void usage(const struct collector *c)
 	printf("\nSIGHUP reads the options again. Exit status: 0 done, 1 failed, 2 wrong usage.\n");
 }
 
-static int print_pushing(FILE *f, const struct reading *r, unsigned int n, struct err *err)
+static void print_pushing(FILE *f, const struct reading *r, unsigned int n)
 {
 	const char *failure = push_failure(pushing);
 	json_t *o = collector_json(r, n), *push = json_object_get(o, "push");
-	int ret =
-		json_object_set_new(push, "pending", json_boolean(push_pending(pushing))) ||
-		json_object_set_new(push, "failure", *failure ? json_text(failure) : json_null()) ||
-		json_put_ascii(f, o, JSON_COMPACT | JSON_REAL_PRECISION(15)) ||
-		fputc('\n', f) == EOF;
 
+	json_object_set_new(push, "pending", json_boolean(push_pending(pushing)));
+	json_object_set_new(push, "failure", *failure ? json_text(failure) : json_null());
+	json_put_ascii(f, o, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	fputc('\n', f);
 	json_decref(o);
-	return ret ? err_set(err, -ENOMEM, "out of memory for the status") : 0;
 }
 
-static int print_status(FILE *f, bool json, const struct collector_state *of, unsigned int n,
-			struct err *err)
+static void print_status(FILE *f, bool json, const struct collector_state *of, unsigned int n)
 {
 	struct reading r[COLLECTOR_EVENTS];
 
@@ -60,14 +57,14 @@ static int print_status(FILE *f, bool json, const struct collector_state *of, un
 		reading_begin(&r[i], &of[i].meta);
 		reading_finish(&r[i], &of[i].now.ledger, snapshot_groups(&of[i].now));
 	}
-	if (json && !pushing)
-		return collector_print_json(f, r, n, err);
-	if (json)
-		return print_pushing(f, r, n, err);
-	collector_print(f, r, n);
-	if (pushing && *push_failure(pushing))
+	if (json && pushing)
+		print_pushing(f, r, n);
+	else if (json)
+		collector_print_json(f, r, n);
+	else
+		collector_print(f, r, n);
+	if (!json && pushing && *push_failure(pushing))
 		fprintf(f, "push: %s\n", push_failure(pushing));
-	return 0;
 }
 
 struct serve_opts {

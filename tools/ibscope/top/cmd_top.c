@@ -60,36 +60,29 @@ static int add_interval(struct top_cmd *c, struct err *err)
 	if (ret)
 		return ret < 0 ? ret : 0;
 	c->seen += interval.ledger.seen;
-	ret = top_add(c->view, &interval, &frame, c->source->name, c->source);
+	top_add(c->view, &interval, &frame, c->source->name, c->source);
 	snapshot_free(&interval);
-	return ret ? err_set(err, ret, "out of memory for an interval") : 0;
+	return 0;
 }
 
-static int paint(struct top_cmd *c, const struct screen *screen, int width, int height,
-		 struct grid *g)
+static void paint(struct top_cmd *c, const struct screen *screen, int width, int height,
+		  struct grid *g)
 {
-	int ret = grid_open(g, width, height);
-
-	ret = ret ?: top_paint(c->view, screen, g);
-	if (ret)
-		grid_free(g);
-	return ret;
+	grid_open(g, width, height);
+	top_paint(c->view, screen, g);
 }
 
 static int print_once(struct top_cmd *c, struct err *err)
 {
 	struct screen screen;
 	struct grid g;
-	int ret;
 
 	screen_of(stdout, &screen);
-	ret = paint(c, &screen, c->width ?: (int)screen.width,
-		    c->height	    ? c->height
-		    : screen.height ? (int)screen.height - 1
-				    : ONCE_HEIGHT,
-		    &g);
-	if (ret)
-		return err_set(err, ret, "out of memory for a frame");
+	paint(c, &screen, c->width ?: (int)screen.width,
+	      c->height	      ? c->height
+	      : screen.height ? (int)screen.height - 1
+			      : ONCE_HEIGHT,
+	      &g);
 	if (c->html)
 		grid_print_html(stdout, &g, "ibscope top");
 	else
@@ -170,18 +163,29 @@ static bool take_keys(struct top_cmd *c)
 	return true;
 }
 
-static int show(struct top_cmd *c, struct screen *screen)
+static void show(struct top_cmd *c, struct screen *screen)
 {
-	int width, height, ret;
+	int width, height;
 	struct grid g;
 
 	terminal_size(&width, &height);
-	ret = paint(c, screen, width, height, &g);
-	if (ret)
-		return ret;
+	paint(c, screen, width, height, &g);
 	terminal_show(&g);
 	grid_free(&g);
-	return 0;
+}
+
+/* Returns how many descriptors to poll for. */
+static unsigned int source_fds(struct top_cmd *c, struct pollfd *fds)
+{
+	return c->source->fds ? c->source->fds(c->source, fds) : 0;
+}
+
+/* Returns for how many seconds to poll. */
+static double time_until(struct top_cmd *c, double due)
+{
+	double wait = fmax(due - now_s(), 0);
+
+	return c->source->tick ? fmin(wait, c->source->tick(c->source)) : wait;
 }
 
 /* The source failed while the screen is up: say so, and try again. */
@@ -197,21 +201,18 @@ static int run(struct top_cmd *c, struct err *err)
 	struct pollfd fds[2 + SOURCE_FDS] = { { .fd = STDIN_FILENO, .events = POLLIN },
 					      { .fd = c->sigfd, .events = POLLIN } };
 	struct screen screen;
-	double due = now_s() + top_interval(c->view), wait;
+	double due = now_s() + top_interval(c->view);
 	int ret;
 
 	screen_of(stdout, &screen);
 	for (;;) {
-		unsigned int n = 2 + c->source->fds(c->source, fds + 2);
+		unsigned int n = 2 + source_fds(c, fds + 2);
 
 		show_log(c);
-		ret = show(c, &screen);
-		if (ret)
-			return err_set(err, ret, "out of memory for a frame");
+		show(c, &screen);
 		/* painting is for events: housekeeping alone changes nothing on the screen */
 		do {
-			wait = fmin(fmax(due - now_s(), 0), c->source->tick(c->source));
-			ret = poll(fds, n, ceil(wait * 1000));
+			ret = poll(fds, n, ceil(time_until(c, due) * 1000));
 		} while ((!ret || (ret > 0 && !fds[0].revents && !fds[1].revents)) &&
 			 now_s() < due);
 		if (ret > 0 && fds[1].revents)
@@ -261,10 +262,9 @@ static bool wait_interval(struct top_cmd *c)
 
 	while (now_s() < due) {
 		struct pollfd fds[1 + SOURCE_FDS] = { { .fd = c->sigfd, .events = POLLIN } };
-		unsigned int n = 1 + c->source->fds(c->source, fds + 1);
-		double wait = fmin(fmax(due - now_s(), 0), c->source->tick(c->source));
+		unsigned int n = 1 + source_fds(c, fds + 1);
 
-		if (poll(fds, n, ceil(wait * 1000)) > 0 && fds[0].revents)
+		if (poll(fds, n, ceil(time_until(c, due) * 1000)) > 0 && fds[0].revents)
 			return false;
 	}
 	return true;
@@ -311,17 +311,20 @@ static int choose_source(struct top_cmd *c, bool selects, struct err *err)
 	const enum source_event event = !*c->sampling.events		  ? SOURCE_FIRST
 					: sampling_of_fetch(&c->sampling) ? SOURCE_FETCH
 									  : SOURCE_OP;
+	int ret;
 
 	if (c->input.file) {
 		recorded_selection(&c->sampling, &c->replay);
-		return recorded_open(&c->input, &c->trace, err)
-			       ?: source_recording(c->trace, &c->replay, c->input.file,
-						   c->speed ?: 1, &c->source, err);
+		ret = recorded_open(&c->input, &c->trace, err);
+		if (!ret)
+			c->source = source_recording(c->trace, &c->replay, c->input.file,
+						     c->speed ?: 1);
+		return ret;
 	}
 	if (c->user_socket)
 		return source_users(c->user_socket, event, &c->source, err);
 	if (c->pin_dir || (!selects && !c->own)) {
-		int ret = source_pinned(c->pin_dir ?: IBS_PIN_DIR, event, &c->source, err);
+		ret = source_pinned(c->pin_dir ?: IBS_PIN_DIR, event, &c->source, err);
 
 		if (!ret || c->pin_dir)
 			return ret;
@@ -330,7 +333,8 @@ static int choose_source(struct top_cmd *c, bool selects, struct err *err)
 		    !source_users(USERS_PATH, event, &c->source, err))
 			return 0;
 	}
-	return source_live(&c->sampling, &c->source, err);
+	c->source = source_live(&c->sampling);
+	return 0;
 }
 
 static int top(struct top_cmd *c, bool selects, struct err *err)
@@ -356,16 +360,13 @@ static int top(struct top_cmd *c, bool selects, struct err *err)
 	c->top.info = &c->source->info;
 	if (c->trace && *trace_info(c->trace)->host)
 		c->top.host = trace_info(c->trace)->host;
-	if (top_new(&c->top, &c->view))
-		return err_set(err, -ENOMEM, "out of memory");
+	c->view = top_new(&c->top);
 	ret = open_source(c, err);
 	if (ret)
 		return ret;
 	if (c->once)
 		return once(c, err);
-	c->log = open_memstream(&c->log_text, &c->log_size);
-	if (!c->log)
-		return err_set(err, -ENOMEM, "out of memory");
+	c->log = xmemopen(&c->log_text, &c->log_size);
 	log_to(c->log);
 	ret = with_screen(c, err);
 	log_to(NULL);
