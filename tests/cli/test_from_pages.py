@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Every ibscope command of ibscope-from-perf(7) and -toolkit(7) is run: on a recording, or with --explain of a machine."""
+"""Every ibscope command of ibscope-from-perf(7) and -toolkit(7) is run: on a recording, or with --explain of a machine;
+tests/vm/pages.py runs the latter on the emulated hardware."""
 import glob
 import os
 import re

@@ -3,6 +3,7 @@
 import collections
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -256,6 +257,17 @@ class Launchers(Case):
 
     def test_mpich(self):
         self.check('mpich')
+
+    def test_start(self):
+        """Sampling adds at most half a second: of CPU time, whatever else runs here."""
+        def seconds(run):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            run('openmpi', 'true')
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        more = min(seconds(self.record) - seconds(self.mpirun) for _ in range(3))
+        print(f'record under mpirun: {more:.2f} s of CPU time more')
+        self.assertLess(more, 0.5)
 
     def hybrid(self, which):
         """Four ranks of two threads: every sample of theirs has its rank, host, thread, and region."""

@@ -18,6 +18,7 @@ import fetch
 import guest
 import live
 import oracle
+import pages
 import plans
 import ranks
 import records
@@ -324,6 +325,7 @@ def main():
                     job = ranks.Job(work, args.build)
                     for g in hopper, planned:
                         job.add(g)
+                    pages.scenario(hopper, every=24)
                 guests += [hopper, lively, planned]
         none = Guest(pairs[-1][0], 'none', work, report)
         none.no_ibs()

@@ -4,12 +4,13 @@ const AXIS_HEIGHT = 264, AXIS_ITEMS = 40;
 function makeAxes() {
 	const [first, last] = usedBuckets(), hosts = D.hosts.length > 1 && D.nodes.length > AXIS_ITEMS;
 	const named = (dimension, title, range) => ({ dimension, title, column: dimension, n: D.names[dimension].length, range, label: i => D.names[dimension][i] || 'none' });
+	const region = named('region', 'Region'); /* "solve /src/app/solve.c:12" has no room: "solve:12" */
 	return [
 		{ dimension: 'bucket', title: 'Latency, cycles', column: 'bucket', n: L, from: first, to: last, range: true, up: true, label: i => count(D.edges[i]) },
 		{ dimension: 'source', title: 'Source', column: 'source', n: S, label: i => D.sources[i] },
 		named('rank', 'MPI rank', true),
 		named('role', 'Thread'),
-		named('region', 'Region'),
+		{ ...region, label: i => region.label(i).replace(/^(.+?) \S*\/.*:(\d+)$/, '$1:$2'), full: region.label },
 		hosts ? { dimension: 'place', title: 'Host', column: 'host', n: D.hosts.length, value: i => ['host', i * PER_HOST], label: i => D.hosts[i] } :
 			{ dimension: 'place', title: 'Node of the CPU', column: 'node', n: D.nodes.length, value: nodePlace, label: i => placeName(nodePlace(i)) },
 		{ dimension: 'memory', title: 'Node of the memory', column: 'memory', n: D.memories + 1, label: i => i < D.memories ? `node ${i}` : 'unknown' },
@@ -49,8 +50,8 @@ function drawAxis(axis, items, all, now) {
 	/* the same for both, so that the pale bar is the part that is not selected */
 	const max = Math.max(...before.map(v => v / D.duration_s), ...totals.map(v => v / s), 1e-9);
 	const height = Math.max(3, Math.min(20, Math.floor(AXIS_HEIGHT / items.length))), top = 20, gap = height > 5 ? 1 : 0;
-	const text = ([from, to]) => from === to || axis.up ? axis.label(to) : axis.label(from) + UNKNOWN + axis.label(to);
-	const gutter = Math.min(width * .48, Math.max(30, 6.6 * Math.max(...items.map(i => text(i).length)) + 6)), room = Math.floor((gutter - 4) / 6.2), bar = v => (width - gutter) * v / max;
+	const text = ([from, to], label = axis.label) => from === to || axis.up ? label(to) : label(from) + UNKNOWN + label(to);
+	const gutter = Math.min(width * .48, Math.max(30, 7.2 * Math.max(...items.map(i => text(i).length)) + 6)), room = Math.floor((gutter - 4) / 6.2), bar = v => (width - gutter) * v / max;
 	const drawing = picture(width, top + items.length * height + 2, { role: 'application', tabindex: 0,
 		'aria-label': `Miss cycles by ${axis.title}. Arrow keys move, Enter selects${axis.range ? ', Shift and arrows select several' : ''}, Escape clears.` });
 	drawing.append(svg('text', { x: 0, y: 12, class: 'strong' }, axis.title));
@@ -61,7 +62,7 @@ function drawAxis(axis, items, all, now) {
 	const boxes = items.map((item, i) => ({ item, i, level: i, x: 0, y: top + i * height, w: width }));
 	const set = (from, to) => choose({ [axis.dimension]: axis.range ? [Math.min(from[0], to[0]), Math.max(from[1], to[1])] : value(to) });
 	const pick = b => isOn(b.item) && (!axis.range || b.item[0] === chosen[0] && b.item[1] === chosen[1]) ? choose({ [axis.dimension]: null }) : set(b.item, b.item);
-	const read = b => id('axes-read').replaceChildren(html('b', {}, `${axis.title} ${axis.dimension === 'bucket' ? latencyText(b.item) : text(b.item)}`),
+	const read = b => id('axes-read').replaceChildren(html('b', {}, `${axis.title} ${axis.dimension === 'bucket' ? latencyText(b.item) : text(b.item, axis.full)}`),
 		`: ${figure(totals[b.i] / s)}/s, ${percent(totals[b.i], everything)}${THIN}% of what is selected; ${figure(before[b.i] / D.duration_s)}/s in all`);
 	for (const b of boxes) {
 		let x = gutter;
