@@ -11,6 +11,7 @@
 #include <ibscope/predicate.h>
 #include "access.bpf.h"
 #include <ibscope/decide.h>
+#include <ibscope/line_feed.h>
 #include "forward.bpf.h"
 
 const volatile bool cfg_pid_follow = false; /* children of what is selected are, too */
@@ -44,8 +45,14 @@ static __always_inline __u64 decide(core_t core, const struct sample *s, struct 
 
 	if (out == IBS_OUTCOME_AGGREGATED && path.forwards)
 		return forward(core_state(core), s, path.fetch);
-	if (out == IBS_OUTCOME_AGGREGATED)
+	if (out == IBS_OUTCOME_AGGREGATED) {
+		/* once, because reading a register costs ten instructions */
+		const __u64 data3 = path.fetch ? 0 : s->regs[IBS_OP_DATA3];
+
 		out = aggregate(core, word, s, path.fetch);
+		if (!path.fetch && core_config(core)->line_sets)
+			line_feed(core, s, data3);
+	}
 	if (out == IBS_OUTCOME_AGGREGATED && path.copies)
 		copy(core_state(core), s);
 	return out < IBS_OUTCOME_N ? out : IBS_OUTCOME_LOST_INTERNAL;
@@ -139,7 +146,7 @@ static __always_inline __u64 sample_probe(core_t core, void *ctx, struct path pa
 		if (bpf_probe_read_kernel(regs, (extd ? IBS_FETCH_REG_N : IBS_FETCH_REG_FIXED) * 8,
 					  (void *)(frag.data + sizeof(__u32))))
 			return IBS_OUTCOME_LOST_READ;
-	} else if (path.forwards || path.copies ||
+	} else if (path.forwards || path.copies || core_config(core)->line_sets ||
 		   (core_config(core)->filter.needs & FILTER_OTHER_REGS)) {
 		if (bpf_probe_read_kernel(regs, sizeof(regs), (void *)(frag.data + sizeof(__u32))))
 			return IBS_OUTCOME_LOST_READ;

@@ -6,6 +6,7 @@
 #ifndef IBSCOPE_MAPS_BPF_H
 #define IBSCOPE_MAPS_BPF_H
 
+#include <ibscope/hot_lines.h>
 #include <ibscope/maps.h>
 #include <bpf/bpf_helpers.h>
 
@@ -114,6 +115,18 @@ struct {
 	__type(key, __u32);
 	__type(value, __u16[IBS_FETCH_LAYOUT_ENTRIES]);
 } fetch_layout SEC(".maps");
+
+/*
+ * Two tables a CPU that samples (struct ibs_lines), by ibs_cpu_state.lines; only there when hot lines are
+ * kept. Never pinned for everybody: it holds addresses.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* loader */
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, 2 * IBS_LINES_BYTES(1)); /* loader */
+} hot_lines SEC(".maps");
 
 /* The loader turns the address of such a map into that of its value (sampler_open.c). */
 #define MAP_VALUE(map)              \

@@ -36,6 +36,8 @@ struct ibs_config {
 	struct ibs_filter filter;
 	__u16 layout[IBS_LAYOUT_ENTRIES];
 	__u64 comms[IBS_COMMS_MAX][2]; /* 16 bytes each, padded with zeros */
+	__u32 line_sets; /* of tables of hot lines, a power of two; 0: there are none */
+	__u32 line_feed; /* 1 << enum ibs_src of the loads that are fed, IBS_LINE_FEED_WALKS */
 };
 _Static_assert(__builtin_offsetof(struct ibs_config, filter.terms) + 16 <= 64,
 	       "what each sample reads is in one line, behind 16 bytes of other constants");

@@ -199,7 +199,8 @@ struct ibs_live {
 	__u64 lat;
 	__u32 gen;	/* not 0; another one when the selection of cgroups changes */
 	__u16 pid_test; /* IBS_PID_TEST_IN or _OUT */
-	__u8 pad[2];
+	__u8 lines;	/* the table of hot lines that is in use: 0 or 1 */
+	__u8 pad[1];
 };
 _Static_assert(sizeof(struct ibs_live) == 16, "ibs_live has implicit padding");
 
@@ -218,7 +219,7 @@ _Static_assert(__builtin_offsetof(struct ibs_cpu_counts, outcome[IBS_OUTCOME_FIR
 
 /*
  * What a CPU remembers, for itself. Written by that CPU's program only, except from `shard` to
- * `complex`, which the loader sets before the first sample, and but for what struct ibs_ring says.
+ * `complex` and `lines`, which the loader sets before the first sample, and but for what struct ibs_ring says.
  */
 struct ibs_cpu_state {
 	struct ibs_cgroup_cached last; /* of the last sample's cgroup; first: no offset to add */
@@ -227,6 +228,7 @@ struct ibs_cpu_state {
 	/* where the raw record and its bytes lie, seen from the program's context; 0: not known */
 	__u64 ctx;
 	__u64 raw_delta, data_delta;
+	__u32 lines; /* index of the tables of hot lines */
 	struct ibs_ring ring __attribute__((aligned(64)));
 	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));
 } __attribute__((aligned(512)));

@@ -37,6 +37,7 @@ static __always_inline bool ibs_op_raw_size_ok(__u32 bytes)
 #define IBS_OP_DATA_RIP_INVALID	  IBS_BIT(38)
 #define IBS_OP_DATA2_RMT_NODE	  IBS_BIT(4)
 #define IBS_OP_DATA2_OWNED	  IBS_BIT(5) /* CacheHitSt: the line was in state O; else in M */
+#define IBS_OP_DATA2_RMT_SOCKET	  IBS_BIT(9)
 #define IBS_OP_DATA3_LD_OP	  IBS_BIT(0)
 #define IBS_OP_DATA3_ST_OP	  IBS_BIT(1)
 #define IBS_OP_DATA3_L1TLB_MISS	  IBS_BIT(2)

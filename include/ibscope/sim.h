@@ -81,8 +81,9 @@ static __always_inline void ibs_sim_op(__u64 seed, __u32 cpu, __u64 n, __u32 cap
 	regs[IBS_OP_DATA] = data | ((data & 0xffff) + 20 + lat) << 16;
 	regs[IBS_OP_DATA2] = data2;
 	regs[IBS_OP_DATA3] = data3;
-	regs[IBS_DC_LINADDR] = data3 ? 0x7f0000000000 | (r2 >> 24 & 0xffffff) : 0;
-	regs[IBS_DC_PHYSADDR] = data3 ? 0x100000000 | (r2 >> 24 & 0xffffff) : 0;
+	/* fewer bits are set, so some lines are hotter than others */
+	regs[IBS_DC_LINADDR] = data3 ? 0x7f0000000000 | (r2 >> 24 & r >> 40 & 0xffffff) : 0;
+	regs[IBS_DC_PHYSADDR] = data3 ? 0x100000000 | (r2 >> 24 & r >> 40 & 0xffffff) : 0;
 }
 
 /*

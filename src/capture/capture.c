@@ -40,19 +40,18 @@ static int put_events(struct capture *c, __u64 until, struct err *err)
 	return ret;
 }
 
-/* The path and names of a cgroup. Return: false if it is in a container that has no name yet. */
-static bool name_cgroup(struct capture *c, __u64 id, struct trace_event *ev)
+bool capture_name_cgroup(const struct sampling *s, __u64 id, struct trace_event *ev)
 {
 	const struct container_name *name;
 	struct container_owner owner;
 	struct container container;
 
 	ev->cgroup.id = id;
-	ev->cgroup.path = cgroup_tree_path(c->sampling->tree, id) ?: "";
-	cgroup_tree_owner(c->sampling->tree, id, &owner);
+	ev->cgroup.path = cgroup_tree_path(s->tree, id) ?: "";
+	cgroup_tree_owner(s->tree, id, &owner);
 	if (!container_of_path(ev->cgroup.path, &owner, &container))
 		return true;
-	name = container_names_find(c->sampling->names, &container);
+	name = container_names_find(s->names, &container);
 	ev->cgroup.container = name->container;
 	ev->cgroup.pod = name->pod;
 	ev->cgroup.ns = name->ns;
@@ -66,7 +65,7 @@ static int put_cgroup(struct capture *c, __u64 id, __u64 time, struct err *err)
 	c->last_cgroup = id;
 	if (!id || output_has_cgroup(c->output, id))
 		return 0;
-	if (!name_cgroup(c, id, &ev) && c->n_unnamed < CAPTURE_UNNAMED)
+	if (!capture_name_cgroup(c->sampling, id, &ev) && c->n_unnamed < CAPTURE_UNNAMED)
 		c->unnamed[c->n_unnamed++] = id;
 	return output_event(c->output, &ev, err);
 }
@@ -81,7 +80,7 @@ int capture_late_names(struct capture *c, struct err *err)
 	for (size_t i = 0; i < n; i++) {
 		struct trace_event ev = { .kind = TRACE_CGROUP, .time = c->until };
 
-		if (ret || !name_cgroup(c, c->unnamed[i], &ev))
+		if (ret || !capture_name_cgroup(c->sampling, c->unnamed[i], &ev))
 			c->unnamed[c->n_unnamed++] = c->unnamed[i];
 		else
 			ret = output_event(c->output, &ev, err);

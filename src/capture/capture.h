@@ -53,6 +53,9 @@ int capture_drain(struct capture *c, __u64 until, struct err *err);
 /* Runtimes write some names after the container has started: write those that are known by now. */
 int capture_late_names(struct capture *c, struct err *err);
 
+/* Give an event the path and names of a cgroup. Return: false if it is in a container that has no name yet. */
+bool capture_name_cgroup(const struct sampling *s, __u64 id, struct trace_event *ev);
+
 void capture_close(struct capture *c);
 
 #endif

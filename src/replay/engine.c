@@ -37,6 +37,7 @@ struct engine {
 	__u8 *slots;
 	struct ibs_slot_owner *slot_owners;
 	__u64 *series;
+	struct ibs_lines *hot_lines; /* both tables; NULL: none */
 	size_t series_bytes;
 	bool no_memory;
 	struct shard_cost *cost; /* of L3 complexes */
@@ -175,7 +176,14 @@ static __u64 *find_series(struct engine *e, const __u32 *index)
 	return e->series + (size_t)*index * e->config.slot_words;
 }
 
+static void *find_hot_lines(struct engine *e, const __u32 *index)
+{
+	(void)index;
+	return e->hot_lines;
+}
+
 #include <ibscope/decide.h>
+#include <ibscope/line_feed.h>
 
 /* --- the engine --- */
 
@@ -249,7 +257,9 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 					 .max_slots = max_slots,
 					 .metric = opts->metric,
 					 .weigh = opts->count_ops,
-					 .tlb = opts->tlb };
+					 .tlb = opts->tlb,
+					 .line_sets = opts->line_sets,
+					 .line_feed = opts->line_feed };
 	layout_init(&e->layout, opts->metric, opts->ibs.caps);
 	e->series_bytes = (size_t)max_slots * e->layout.words * sizeof(__u64);
 	/* most of it is never touched, and so never there */
@@ -257,6 +267,7 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (e->series == MAP_FAILED)
 		e->series = NULL;
+	e->hot_lines = opts->line_sets ? calloc(2, IBS_LINES_BYTES((size_t)opts->line_sets)) : NULL;
 	e->slots = calloc(max_slots, 1);
 	e->slot_owners = calloc(max_slots, sizeof(*e->slot_owners));
 	e->state = aligned_alloc(_Alignof(struct ibs_state),
@@ -268,7 +279,7 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 	if (opts->by & BY_SYMBOL)
 		e->symbols = calloc(max_slots, sizeof(*e->symbols));
 	if (!e->series || !e->slots || !e->slot_owners || !e->state || !e->cost ||
-	    (opts->by & BY_SYMBOL && !e->symbols)) {
+	    (opts->by & BY_SYMBOL && !e->symbols) || (opts->line_sets && !e->hot_lines)) {
 		engine_close(e);
 		return no_memory(err);
 	}
@@ -310,6 +321,7 @@ void engine_close(struct engine *e)
 	u64_map_free(&e->symbol_groups);
 	free(e->groups);
 	free(e->symbols);
+	free(e->hot_lines);
 	free(e->slots);
 	free(e->slot_owners);
 	free(e->state);
@@ -345,6 +357,8 @@ int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct t
 		out = regs_select(e, regs, &word, fetch);
 		if (out == IBS_OUTCOME_AGGREGATED)
 			out = aggregate(e, word, &s, fetch);
+		if (out == IBS_OUTCOME_AGGREGATED && e->hot_lines && !fetch)
+			line_feed(e, &s, regs[IBS_OP_DATA3]);
 		if (out == IBS_OUTCOME_AGGREGATED && word & IBS_LAYOUT_HIST && !fetch)
 			add_cost(e, regs, period, task->complex);
 	}
@@ -357,6 +371,11 @@ int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct t
 	if (outcome)
 		*outcome = out;
 	return 0;
+}
+
+const struct ibs_lines *engine_lines(const struct engine *e)
+{
+	return e->hot_lines;
 }
 
 int engine_snapshot(struct engine *e, struct snapshot *out, struct err *err)

@@ -7,6 +7,8 @@
 #include "counts/snapshot.h"
 #include "select/selection.h"
 
+#include <ibscope/hot_lines.h>
+
 /* In place of an id that is not known; no cgroup has it. */
 #define CGROUP_NOT_TOLD (~0ULL)
 
@@ -33,7 +35,8 @@ struct engine_opts {
 	bool tlb;
 	const struct memory_range *memory; /* sorted; for IBS_BY_MEM_NODE */
 	size_t n_memory;
-	unsigned int complexes; /* whose costs are asked for; 0: none */
+	__u32 line_sets, line_feed; /* as in struct sampler_opts */
+	unsigned int complexes;	    /* whose costs are asked for; 0: none */
 };
 
 struct engine;
@@ -55,6 +58,9 @@ int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct t
 
 /* What was counted; the caller frees it. Return: 0 or a negative errno with @err. */
 int engine_snapshot(struct engine *e, struct snapshot *out, struct err *err);
+
+/* The hot lines of all samples, as if one CPU had taken them; NULL: not kept. */
+const struct ibs_lines *engine_lines(const struct engine *e);
 
 void engine_close(struct engine *e); /* accepts NULL */
 

@@ -187,7 +187,7 @@ void report_print_head(FILE *f, const struct report_head *h, enum ibs_metric met
 	for (size_t i = 0; i < h->n_parts; i++)
 		if (!h->part[i].end->whole)
 			print_file(f, &h->part[i]);
-	if (!h->n_parts)
+	if (!h->n_parts && *h->file)
 		print_file(f, h);
 	fprintf(f,
 		"latency   %s, core cycles; percentiles are upper edges of buckets, at most 1/8 "

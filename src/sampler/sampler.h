@@ -13,6 +13,7 @@
 #include "select/selection.h"
 #include "counts/snapshot.h"
 
+#include <ibscope/hot_lines.h>
 #include <ibscope/predicate.h>
 
 #include <linux/perf_event.h>
@@ -81,6 +82,9 @@ struct sampler_opts {
 	struct pins *pins;
 	bool count_ops; /* the period may change: add up the ops that each sample stands for */
 	bool tlb;	/* count TLB misses of groups */
+	/* Hot lines are kept (ibscope/hot_lines.h): sets of each CPU's tables, a power of two; 0: not */
+	__u32 line_sets;
+	__u32 line_feed; /* 1 << enum ibs_src of the loads that are fed, IBS_LINE_FEED_WALKS */
 	const struct memory_range *memory; /* sorted, for IBS_BY_MEM_NODE; NULL: this machine's */
 	size_t n_memory;
 	bool probe_read; /* do not use direct reads even where the kernel has them */
@@ -99,7 +103,7 @@ struct sampler_memory {
 	__u32 shards, complexes; /* fewer shards: neighbouring complexes write the same counters */
 	__u32 ring_bytes;	 /* of one ring at the most */
 	__u32 ring_slots;	 /* records that it holds */
-	__u64 series, cgroups, groups, slots, pids, rings, stacks, cpu_states, total;
+	__u64 series, cgroups, groups, slots, pids, rings, stacks, cpu_states, lines, total;
 };
 
 /**
@@ -107,7 +111,8 @@ struct sampler_memory {
  * @complexes: groups of CPUs that share an L3; there are at most as many shards
  *
  * Counters are sharded by cache complex as far as @opts->max_memory_bytes allows. Rings of a size
- * that was asked for count against a bound that was asked for, too, but not against the default one.
+ * that was asked for count against a bound that was asked for, too, but not against the default one;
+ * tables of hot lines have a size of their own.
  *
  * Return: 0, or -ENOSPC with @err if not even one shard fits, or not the smallest rings.
  */
@@ -294,6 +299,22 @@ void sampler_fold_into(struct sampler *s, sampler_heir *heir, void *arg);
 int sampler_make_room(struct sampler *s, struct err *err);
 
 struct counts;
+
+/**
+ * sampler_lines_next() - begin new tables of hot lines
+ *
+ * Each sample is in the tables before or in those after: no program writes to the former any more on return.
+ */
+void sampler_lines_next(struct sampler *s);
+
+/**
+ * sampler_lines() - a table of hot lines
+ * @n: of the CPU; those that may sample are numbered from 0
+ * @current: the one that is in use, which changes while it is read; else the one before
+ *
+ * Return: the table, or NULL if there are not so many.
+ */
+const struct ibs_lines *sampler_lines(const struct sampler *s, __u32 n, bool current);
 
 /* Where the counters lie, mapped; lives as long as @s. */
 const struct counts *sampler_counts(const struct sampler *s);

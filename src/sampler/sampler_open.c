@@ -44,7 +44,9 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 				.weigh = !opts->count_ops	     ? IBS_WEIGH_NO
 					 : sampler_weighs_tags(opts) ? IBS_WEIGH_TAG
 								     : IBS_WEIGH_PERIOD,
-				.tlb = opts->tlb };
+				.tlb = opts->tlb,
+				.line_sets = opts->line_sets,
+				.line_feed = opts->line_feed };
 
 	config_select(&c, &opts->sel);
 	if (opts->by & IBS_BY_MODE)
@@ -109,6 +111,9 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 	err = err ?: bpf_map__set_autocreate(m->records, sampler_has_rings(opts));
 	err = err ?: bpf_map__set_autocreate(m->bell, sampler_has_rings(opts));
 	err = err ?: bpf_map__set_autocreate(m->fetch_layout, ibs_metric_of_fetch(opts->metric));
+	err = err ?: bpf_map__set_max_entries(m->hot_lines, sampler_sampled_cpus(opts));
+	err = err ?: bpf_map__set_value_size(m->hot_lines, sampler_line_bytes(opts));
+	err = err ?: bpf_map__set_autocreate(m->hot_lines, opts->line_sets);
 	err = err ?: bpf_map__set_max_entries(m->stacks, SAMPLER_STACKS);
 	err = err ?: bpf_map__set_value_size(m->stacks, sampler_stack_depth() * sizeof(__u64));
 	err = err ?: bpf_map__set_autocreate(m->stacks, opts->stacks);
@@ -341,7 +346,8 @@ struct sampler_fold_maps sampler_fold_maps(const struct sampler *s)
 }
 
 /* Complexes that are neighbours share a shard when there are fewer shards. */
-static void place_cpus(struct sampler *s, const struct topology *topo)
+static void place_cpus(struct sampler *s, const struct sampler_opts *opts,
+		       const struct topology *topo)
 {
 	struct ibs_cpu_state *st = s->cpus;
 
@@ -352,7 +358,17 @@ static void place_cpus(struct sampler *s, const struct topology *topo)
 			topology_shard(complex, topology_n_complexes(topo), s->memory.shards);
 		st[cpu].complex = complex;
 		st[cpu].node = topology_node(topo, cpu);
+		st[cpu].lines = opts->source == SAMPLER_TWIN ? cpu : ~0u;
 	}
+	for (size_t i = 0; opts->source != SAMPLER_TWIN && i < opts->n_cpus; i++)
+		st[opts->cpus[i]].lines = i;
+}
+
+static int open_lines(struct sampler *s, const struct sampler_opts *opts, struct err *err)
+{
+	s->line_sets = opts->line_sets;
+	s->line_tables = opts->line_sets ? sampler_sampled_cpus(opts) : 0;
+	return s->line_sets ? map_array(s->skel->maps.hot_lines, &s->hot_lines, err) : 0;
 }
 
 static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct err *err)
@@ -453,6 +469,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	s->prog_fd = bpf_program__fd(prog);
 	ret = ret ?: map_array(s->skel->maps.series, &s->series, err);
 	ret = ret ?: map_array(s->skel->maps.slot_owners, &s->slot_owners, err);
+	ret = ret ?: open_lines(s, opts, err);
 	ret = ret ?: open_rings(s, opts, err);
 	ret = ret ?: select_open(s, opts, err);
 	ret = ret ?: watch_forks(s, opts, err);
@@ -470,7 +487,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 				     .period = period,
 				     .tlb = opts->tlb,
 				     .layout = &s->layout };
-	place_cpus(s, topo);
+	place_cpus(s, opts, topo);
 	sampler_fold_reserve(s, opts);
 	sampler_pins_resume(s, opts);
 	if (opts->source == SAMPLER_TWIN)
@@ -570,6 +587,7 @@ void sampler_close(struct sampler *s)
 	unmap(&s->series);
 	unmap(&s->slot_owners);
 	unmap(&s->records);
+	unmap(&s->hot_lines);
 	unmap(&s->tgids);
 	unmap(&s->tids);
 	unmap(&s->twin);

@@ -62,7 +62,8 @@ struct sampler {
 	struct layout layout;
 	struct sampler_memory memory;
 	struct kernel_features features;
-	struct mapping state_map, states, series, slot_owners, records, twin, tgids, tids;
+	struct mapping state_map, states, series, slot_owners, records, hot_lines, twin, tgids,
+		tids;
 	struct sampler_select select;
 	struct bpf_link *fork_link;
 	int prog_fd;	      /* the skeleton's */
@@ -90,6 +91,8 @@ struct sampler {
 	const char *misfit; /* why what is pinned was not adopted; "": nothing is */
 	bool direct;
 	bool warned_cpus;
+	__u32 line_sets, line_tables; /* one pair of tables each CPU */
+	__u8 line_half;		      /* that is in use */
 };
 
 /* What options come to: what is tested for, and how many of everything. Of sampler_size.c. */
@@ -101,7 +104,9 @@ __u32 sampler_group_by(const struct sampler_opts *opts);
 __u32 sampler_max_slots(const struct sampler_opts *opts);
 __u32 sampler_stack_depth(void);
 bool sampler_has_rings(const struct sampler_opts *opts);
-size_t sampler_ring_cpus(const struct sampler_opts *opts); /* one ring each */
+size_t sampler_sampled_cpus(const struct sampler_opts *opts); /* that samples can be of */
+size_t sampler_ring_cpus(const struct sampler_opts *opts);    /* one ring each */
+size_t sampler_line_bytes(const struct sampler_opts *opts);   /* of the tables of a CPU */
 size_t sampler_record_bytes(const struct sampler_opts *opts);
 __u32 sampler_cpu_entries(unsigned int possible_cpus); /* of the maps by CPU */
 

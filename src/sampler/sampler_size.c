@@ -83,11 +83,19 @@ bool sampler_has_rings(const struct sampler_opts *opts)
 	return opts->output != SAMPLER_SERIES || opts->copies;
 }
 
+size_t sampler_sampled_cpus(const struct sampler_opts *opts)
+{
+	return opts->source == SAMPLER_TWIN ? (size_t)libbpf_num_possible_cpus() : opts->n_cpus;
+}
+
 size_t sampler_ring_cpus(const struct sampler_opts *opts)
 {
-	if (!sampler_has_rings(opts))
-		return 0;
-	return opts->source == SAMPLER_TWIN ? (size_t)libbpf_num_possible_cpus() : opts->n_cpus;
+	return sampler_has_rings(opts) ? sampler_sampled_cpus(opts) : 0;
+}
+
+size_t sampler_line_bytes(const struct sampler_opts *opts)
+{
+	return 2 * IBS_LINES_BYTES((size_t)opts->line_sets);
 }
 
 size_t sampler_record_bytes(const struct sampler_opts *opts)
@@ -173,6 +181,8 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 		out->groups = hash_bytes(slots_n, sizeof(struct ibs_group_key), sizeof(__u32));
 	out->slots = hash_bytes(slots_n, sizeof(__u32), sizeof(__u8)) +
 		     slots_n * sizeof(struct ibs_slot_owner);
+	if (opts->line_sets)
+		out->lines = sampler_sampled_cpus(opts) * sampler_line_bytes(opts);
 	rest = out->cpu_states + out->cgroups + out->groups + out->slots + out->pids;
 	if (rest + shard > limit)
 		return err_set(
@@ -193,7 +203,7 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 			       "allow more with --max-memory",
 			       out->stacks / 1048576.0, limit / 1048576.0);
 	ret = plan_rings(opts, limit - rest - out->series - out->stacks, out, err);
-	out->total = rest + out->series + out->stacks + out->rings;
+	out->total = rest + out->series + out->stacks + out->rings + out->lines;
 	return ret;
 }
 

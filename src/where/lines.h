@@ -8,38 +8,12 @@
 
 #include "trace/trace.h"
 
-#include <ibscope/op.h>
+#include <ibscope/hot_lines.h>
 
 #define LINE_BYTES	  64
 #define LINE_SLOTS	  8
 #define SLOT_BYTES	  (LINE_BYTES / LINE_SLOTS)
 #define LINE_SPACE_KERNEL (1ull << 32) /* in place of a pid */
-
-/*
- * What answered a load, as far as sharing goes. X(NAME, "name", "meaning"). A line in state O was
- * modified, too, and has been shared since.
- */
-#define LINE_FROM_TABLE(X)                                                                     \
-	X(UNKNOWN, "unknown", "not known")                                                     \
-	X(OTHER, "other", "own caches, memory, or not a load")                                 \
-	X(HITM_CCX, "hitm_ccx", "modified, in the same core complex; before Zen 4: same node") \
-	X(HITM_NEAR, "hitm_near", "modified, in another complex of the node")                  \
-	X(HITM_REMOTE, "hitm_remote", "modified, in another node")                             \
-	X(HITM_SOCKET, "hitm_socket", "modified, in another socket (Zen 6)")                   \
-	X(OWNED, "owned", "in state O in any cache")                                           \
-	X(TRANSFERS, "transfers", "another complex or node, state not reported")
-
-enum line_from {
-#define LINE_FROM_ENUM(name, ...) LINE_FROM_##name,
-	LINE_FROM_TABLE(LINE_FROM_ENUM)
-#undef LINE_FROM_ENUM
-		LINE_FROM_N
-};
-
-static inline bool line_from_hitm(enum line_from f)
-{
-	return f >= LINE_FROM_HITM_CCX && f <= LINE_FROM_HITM_SOCKET;
-}
 
 /* X(NAME, "name") */
 #define LINE_VERDICT_TABLE(X)     \
@@ -59,12 +33,6 @@ enum line_verdict {
 };
 
 const char *line_verdict_name(enum line_verdict v);
-
-enum {
-	LINE_LOAD = 1,
-	LINE_STORE = 2,
-	LINE_PREFETCH = 4
-}; /* kinds of access; loads may store, too */
 
 /* What one instruction of one thread did to one address on one CPU, with one kind of answer. */
 struct line_access {
@@ -157,6 +125,14 @@ struct lines {
 	__u64 physical, only_virtual, no_address; /* samples that load or store */
 	__u64 other;				  /* that do not */
 	__u64 moved;				  /* pages */
+	/* of lines_add_hot(), without tables of none: samples */
+	struct lines_hot {
+		__u64 tables;
+		__u64 fed;	/* that the tables were made of, */
+		__u64 kept;	/* and that the lines have */
+		__u64 lack;	/* that none of the lines lacks more of */
+		__u64 replaced; /* not samples: lines that lost their place */
+	} hot;
 };
 
 struct line_set;
@@ -164,6 +140,26 @@ struct line_set;
 struct line_set *lines_new(const struct lines_opts *opts);
 /* Add a sample of ibs_op. */
 void lines_add(struct line_set *s, const struct trace_event *ev);
+/* The tables of the CPUs that samples were taken on. */
+struct hot_tables {
+	const struct hot_table {
+		const struct ibs_lines *lines;
+		__u32 cpu;
+	} * table; /* by CPU */
+	size_t n;
+	__u32 sets;
+	__u64 period; /* of all samples; 0: not known */
+	bool weighed; /* latencies are multiplied by it already */
+};
+
+/**
+ * lines_add_hot() - add what tables of hot lines know (ibscope/hot_lines.h)
+ *
+ * Samples, kinds of access and sources of a line are exact, and so are modified lines of a slot; the other
+ * sources of a slot are not. A CPU knows one reader and one writer of a line by name, other threads by 5
+ * bits of their number, and one virtual address.
+ */
+void lines_add_hot(struct line_set *s, const struct hot_tables *t);
 /* All lines, in no order; they live as long as @s, to which nothing can be added any more. */
 const struct lines *lines_finish(struct line_set *s);
 void lines_free(struct line_set *s); /* accepts NULL */

@@ -33,32 +33,6 @@ void lines_free(struct line_set *s)
 	free(s);
 }
 
-/* Caches only: near or far is in the source, and RmtSocket is what the kernel prints for any load. */
-static enum line_from from_of(const struct ibs_op_sample *op)
-{
-	enum ibs_src src = ibs_op_src(op->cpu, op->reg);
-	__u64 data2 = op->reg[IBS_OP_DATA2];
-	bool coarse = !(op->cpu.caps & IBS_CAPS_ZEN4);
-
-	if (src == IBS_SRC_UNKNOWN)
-		return LINE_FROM_UNKNOWN;
-	if (src != IBS_SRC_L3 && src != IBS_SRC_LOCAL_CACHE && src != IBS_SRC_NEAR_CACHE &&
-	    src != IBS_SRC_REMOTE_CACHE)
-		return LINE_FROM_OTHER;
-	if (!ibs_op_tells_state(op->cpu, data2)) /* an L3 of one's own is no transfer */
-		return src == IBS_SRC_L3 ? LINE_FROM_OTHER : LINE_FROM_TRANSFERS;
-	if (data2 & IBS_OP_DATA2_OWNED)
-		return LINE_FROM_OWNED;
-	if (src == IBS_SRC_L3 || coarse)
-		return LINE_FROM_HITM_CCX;
-	if (src == IBS_SRC_NEAR_CACHE)
-		return LINE_FROM_HITM_NEAR;
-	return (op->cpu.caps & IBS_CAPS_STRMST_RMTSOCKET) &&
-			       ibs_field_bits(&ibs_op_fields[IBS_OP_FIELD_RMT_SOCKET], op->reg)
-		       ? LINE_FROM_HITM_SOCKET
-		       : LINE_FROM_HITM_REMOTE;
-}
-
 static __u8 width_of(const struct ibs_op_sample *op)
 {
 	__u64 code;
@@ -67,7 +41,7 @@ static __u8 width_of(const struct ibs_op_sample *op)
 									       : 0;
 }
 
-static struct line_access *access_of(struct line_set *s, const struct line_access *a)
+struct line_access *line_access_of(struct line_set *s, const struct line_access *a)
 {
 	const __u64 *words = (const __u64 *)a;
 	__u64 hash = words_hash(words, ACCESS_WORDS);
@@ -127,8 +101,8 @@ void lines_add(struct line_set *s, const struct trace_event *ev)
 	a.tid = t->has_task ? t->tid : 0;
 	a.cpu = t->has_cpu ? t->cpu : 0;
 	a.width = width_of(op);
-	a.from = from_of(op);
-	sum = access_of(s, &a);
+	a.from = ibs_line_from(op->cpu, ibs_op_src(op->cpu, op->reg), op->reg[IBS_OP_DATA2]);
+	sum = line_access_of(s, &a);
 	if (!sum->samples++)
 		sum->first = sum->last = ev->time;
 	sum->first = ev->time < sum->first ? ev->time : sum->first;

@@ -21,6 +21,9 @@ struct line_set {
 	struct lines out;
 };
 
+/* The sums of equal accesses, by all words before them. */
+struct line_access *line_access_of(struct line_set *s, const struct line_access *a);
+
 /* Physical pages, each with the one that it is shown as: itself, or where it moved to. */
 struct line_pages {
 	struct line_page {

@@ -184,13 +184,19 @@ void line_rows_head(FILE *f, const struct line_rows *rows)
 
 	report_print_head(f, rows->p->head, rows->p->metric);
 	fprintf(f, "lines     %s",
-		lines->physical ? "by physical address"
-				: "by VIRTUAL address: no physical one is recorded, "
-				  "so sharing between processes does not show");
+		lines->physical || lines->hot.tables
+			? "by physical address"
+			: "by VIRTUAL address: no physical one is recorded, "
+			  "so sharing between processes does not show");
 	if (lines->physical && lines->only_virtual)
 		fprintf(f, "; %llu samples have only a virtual one", (ull)lines->only_virtual);
 	if (lines->no_address)
 		fprintf(f, "; %llu samples have no address", (ull)lines->no_address);
+	if (lines->hot.tables)
+		fprintf(f,
+			"; %llu of %llu stores and cache hits are in them, a line lacks at most "
+			"%llu",
+			(ull)lines->hot.kept, (ull)lines->hot.fed, (ull)lines->hot.lack);
 	if (lines->moved)
 		fprintf(f, "; %llu page%s moved", (ull)lines->moved, lines->moved > 1 ? "s" : "");
 	fputc('\n', f);
@@ -269,6 +275,12 @@ void line_rows_json(FILE *f, struct line_rows *rows, const char *what,
 				      "virtual", (json_int_t)lines->only_virtual, "none",
 				      (json_int_t)lines->no_address, "moved_pages",
 				      (json_int_t)lines->moved));
+	if (lines->hot.tables)
+		json_object_set_new(j, "hot",
+				    json_pack("{sI sI sI sI}", "fed", (json_int_t)lines->hot.fed,
+					      "kept", (json_int_t)lines->hot.kept, "lack",
+					      (json_int_t)lines->hot.lack, "replaced",
+					      (json_int_t)lines->hot.replaced));
 	json_object_set_new(j, "data", data_kinds_json(rows->data));
 	line_rows_json_values(rows, &rest, json_object_get(sums, "rest"));
 	line_rows_json_values(rows, &total, json_object_get(sums, "total"));

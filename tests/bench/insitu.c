@@ -73,6 +73,8 @@ static const struct variant {
 	{ "rejected: tlb latency", { .by = IBS_BY_CGROUP }, "tlb_refill_lat > 65000" },
 	{ "rejected: addr", { .by = IBS_BY_CGROUP }, "addr >= 0x1 && addr < 0x2" },
 	{ "aggregated: by cgroup", { .by = IBS_BY_CGROUP } },
+	{ "aggregated: by cgroup, hot lines",
+	  { .by = IBS_BY_CGROUP, .line_sets = IBS_LINE_SETS, .line_feed = IBS_SRC_CACHES } },
 	{ "aggregated: in one", { .by = 0 } },
 	{ "aggregated: by pid", { .by = IBS_BY_PID } },
 	{ "aggregated: by node", { .by = IBS_BY_NODE } },
@@ -84,6 +86,11 @@ static const struct variant {
 	{ "copy: rejected: latency",
 	  { .by = IBS_BY_CGROUP, .sel.min_lat = HIGH_LAT, .probe_read = true } },
 	{ "copy: aggregated: by cgroup", { .by = IBS_BY_CGROUP, .probe_read = true } },
+	{ "copy: by cgroup, hot lines",
+	  { .by = IBS_BY_CGROUP,
+	    .probe_read = true,
+	    .line_sets = IBS_LINE_SETS,
+	    .line_feed = IBS_SRC_CACHES } },
 	{ "copy: forwarded", { .output = SAMPLER_RECORDS, .probe_read = true } },
 	{ "fetch: empty program", { .prog = SAMPLER_PROG_EMPTY, FETCH } },
 	{ "fetch: rejected: cgroup",
@@ -136,6 +143,7 @@ static double loop_ns(void)
 struct result {
 	double cost[ROUNDS];
 	unsigned long long samples, aggregated;
+	unsigned long long fed; /* to hot lines */
 	bool direct;
 };
 
@@ -174,6 +182,8 @@ static int measure(const struct sampler_opts *opts, double base, int round, int 
 	}
 	r->cost[round] = (t - base) / (snap.ledger.pmu_samples ? snap.ledger.pmu_samples : 1);
 	r->samples += snap.ledger.pmu_samples;
+	if (opts->line_sets)
+		r->fed += sampler_lines(s, 0, true)->fed;
 	r->aggregated += snap.ledger.outcome[IBS_OUTCOME_AGGREGATED];
 	if (snap.ledger.outcome[IBS_OUTCOME_LOST_RING_FULL])
 		log_warn("%llu records found no room: the figure is of less than it says",
@@ -241,6 +251,14 @@ static bool wanted(const struct variant *v, const char *only)
 			return true;
 	}
 	return false;
+}
+
+static const char *fed_text(const struct result *r)
+{
+	static char text[64];
+
+	snprintf(text, sizeof(text), "  %llu of them fed hot lines", r->fed);
+	return text;
 }
 
 int main(int argc, char **argv)
@@ -333,13 +351,13 @@ int main(int argc, char **argv)
 		if (json)
 			printf("{\"variant\":\"%s\",\"run\":%zu,\"samples\":%llu,\"aggregated\":%"
 			       "llu,"
-			       "\"direct\":%s,"
+			       "\"fed\":%llu,\"direct\":%s,"
 			       "\"per_sample\":%.1f,\"above_empty\":%.1f}\n",
-			       variants[v].name, v + 1, r->samples, r->aggregated,
+			       variants[v].name, v + 1, r->samples, r->aggregated, r->fed,
 			       r->direct ? "true" : "false", cost, cost - floor);
 		else
-			printf("%-30s %10llu %12.1f %12.1f\n", variants[v].name, r->samples, cost,
-			       cost - floor);
+			printf("%-30s %10llu %12.1f %12.1f%s\n", variants[v].name, r->samples, cost,
+			       cost - floor, r->fed ? fed_text(r) : "");
 	}
 	return 0;
 }

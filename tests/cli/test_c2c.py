@@ -13,7 +13,9 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'system'))
 import ibscope  # noqa: E402
-from ibscope import run  # noqa: E402
+from ibscope import can_bpf, run  # noqa: E402
+
+OK, WHY = can_bpf()
 
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_lines')
 PERIOD = 1000
@@ -37,6 +39,14 @@ USAGE = [
     (['FILE', '--op', 'load'], 'store'),
     (['FILE', '--filter', 'pid == 1 && mem_lvl == l3'], "'mem_lvl'"),
     (['FILE', '--tlb', 'walk'], 'may drop'),
+    (['--live', '--line', '1000'], '--line'),
+    (['--live', '--csv', '--json'], 'exclude each other'),
+    (['--live', '--min-lat', '100'], 'drops all stores'),
+    (['--live', '--src', 'dram'], 'l1, l2 and unknown'),
+    (['--live', '-e', 'ibs_op/ldlat=128/'], 'ldlat drops all stores'),
+    (['--live', '-e', 'ibs_op/cnt_ctl=1,l3missonly=1/'], 'same complex'),
+    (['--live', '-e', 'ibs_fetch//'], 'no data addresses'),
+    (['--live', 'FILE'], 'unexpected argument'),
 ]
 FAILED = [
     (['/no/such/file'], '/no/such/file'),
@@ -370,6 +380,26 @@ class C2c(unittest.TestCase):
                 p = self.c2c(path, '--csv', status=1 if reason else 0)
                 self.assertIn(reason or '', p.stderr)
                 self.assertEqual(bool(p.stdout), not reason)
+
+    @unittest.skipUnless(OK, f'no BPF here: {WHY}')
+    def test_live(self):
+        sim = ('--source', 'sim', '-F', '5000')
+        text, at = self.c2c('--live', '--json', *sim, '0.5', '2').stdout, 0
+        for _ in range(2):
+            j, at = json.JSONDecoder().raw_decode(text, at)
+            at += 1
+            hot, samples = j['hot'], [r['samples'] for r in j['lines']]
+            self.assertEqual((sum(samples), j['total']['samples']), (hot['kept'], hot['kept']))
+            self.assertTrue(0 < hot['fed'] >= hot['kept'], hot)
+            self.assertTrue(j['simulated'])
+            for r in j['lines']:
+                self.assertEqual(r['address'], 'physical')
+                self.assertEqual(sum(s['stores'] for s in r['slots']), r['stores'])
+                self.assertEqual(sum(s['loads'] for s in r['slots']), r['loads'])
+                self.assertLessEqual(sum(s['hitm'] for s in r['slots']), r['loads'])
+        p = self.c2c(*sim, '-a', '--', 'sleep', '0.3')
+        self.assertRegex(p.stdout, r'stores and cache hits are in them, a line lacks at most \d')
+        self.assertIn('SIMULATED', p.stdout)
 
     def test_refused(self):
         for text, reason in RECORDED:

@@ -552,8 +552,8 @@ def model(seed, cpu, n):
     if data3 & 1:
         data3 |= lat << 32
     return [1 << 17 | 1 << 18, 0x400000 + (r2 >> 40), data | (data & 0xffff) + 20 + lat << 16, data2,
-            data3, 0x7f0000000000 | r2 >> 24 & 0xffffff if data3 else 0,
-            0x100000000 | r2 >> 24 & 0xffffff if data3 else 0]
+            data3, 0x7f0000000000 | r2 >> 24 & r >> 40 & 0xffffff if data3 else 0,
+            0x100000000 | r2 >> 24 & r >> 40 & 0xffffff if data3 else 0]
 
 
 if __name__ == '__main__':

@@ -20,8 +20,6 @@ int cmd_c2c(int argc, char **argv);
 int cmd_numa(int argc, char **argv);
 int cmd_annotate(int argc, char **argv);
 
-/* hist, or numa of the running system. */
-int hist_run(int argc, char **argv, bool numa);
 int cmd_export(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_ctl(int argc, char **argv);

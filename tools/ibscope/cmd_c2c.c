@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope c2c: cache lines that threads share. */
 #include "cmd.h"
+#include "c2c_live.h"
+#include "cmd_hist.h"
 #include "base/choice.h"
 #include "base/num.h"
 #include "recorded.h"
@@ -11,8 +13,8 @@ struct cmd {
 	struct sampling sampling;
 	struct recorded in;
 	struct lines_print print;
-	size_t top;
 	bool has_line, csv, json;
+	bool live; /* for --help: cmd_c2c() looks for it */
 	__u64 line;
 	struct line_set *lines;
 	bool usage;
@@ -62,6 +64,8 @@ static const struct option_row c2c_options[] = {
 	  OPTION_FLAG(struct cmd, csv) },
 	{ "json", 0, NULL, "one JSON object; what is not known is null",
 	  OPTION_FLAG(struct cmd, json) },
+	{ "live", 0, NULL, "sample now rather than read a recording",
+	  OPTION_FLAG(struct cmd, live) },
 };
 /* clang-format on */
 
@@ -73,32 +77,12 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		"--raw-samples`, that\nthreads on several CPUs share, and whether they share data "
 		"or only the line. '-' is standard input.\n\n"
 		"  ibscope c2c FILE\n"
-		"  ibscope c2c --line 0x12f4a3c40 FILE     who accesses which bytes of it\n");
+		"  ibscope c2c --line 0x12f4a3c40 FILE     who accesses which bytes of it\n"
+		"  ibscope c2c --live 10                   the hottest lines of now, each 10 s\n");
 	options_help(f, sets, n);
 	lines_terms(f);
 	fprintf(f, "\nA recording that lacks stores or hits in caches is refused. Exit status: 0 "
 		   "done, 1 failed or the\nrecording is incomplete; 2 wrong usage.\n");
-}
-
-/* Options of this command may hide what the recording has. */
-static int check_selection(struct cmd *c, struct err *err)
-{
-	const struct selection *sel = &c->sampling.opts.sel;
-	const struct lines_selection hides = {
-		.src_mask = sel->src_mask,
-		.op_mask = sel->op_mask,
-		.min_lat = sel->min_lat,
-		.max_lat = sel->max_lat,
-		.filter = c->sampling.select.filter.text,
-	};
-	struct err why;
-
-	if (!lines_hidden(&hides, &why))
-		return 0;
-	return err_set(err, -EINVAL,
-		       "%s: sharing cannot be judged; `ibscope report --by line --phys` prints the "
-		       "lines of such a selection",
-		       why.text);
 }
 
 static int check_recording(struct cmd *c, struct err *err)
@@ -171,6 +155,52 @@ static int run(struct cmd *c)
 	return recorded_complete(&c->in.input, c->in.trace) ? EXIT_DONE : EXIT_FAILED;
 }
 
+static const char live_usage[] =
+	"usage: ibscope c2c --live [OPTIONS] [INTERVAL [COUNT]] [-- COMMAND ...]\n\n"
+	"Sample stores, and loads that other caches answer, and print the cache lines with most of "
+	"them that\nthreads on several CPUs share: every INTERVAL, COUNT times; without INTERVAL "
+	"once, "
+	"when interrupted\nor when COMMAND exits. The lines are kept in the kernel, in tables of "
+	"fixed "
+	"size.\n";
+
+static int prepare_live(void *arg, struct sampling *s, struct err *err)
+{
+	struct cmd *c = arg;
+
+	c->print.format = c->csv ? REPORT_CSV : c->json ? REPORT_JSON : REPORT_TEXT;
+	if (c->csv && c->json)
+		return err_set(err, -EINVAL, "--csv and --json exclude each other");
+	return c2c_live_prepare(s, err);
+}
+
+static int print_live(void *arg, struct sampling *s, const struct snapshot *interval,
+		      struct err *err)
+{
+	struct cmd *c = arg;
+	struct screen screen;
+
+	screen_of(stdout, &screen);
+	if (c->print.format == REPORT_TEXT && !c->print.top)
+		c->print.top = recorded_rows(&screen);
+	return c2c_live_interval(&c->print, s, interval, err);
+}
+
+static int c2c_live(int argc, char **argv)
+{
+	struct cmd c = { .print.sort = LINES_COLUMN_CYCLES };
+	const struct interval_printer printer = {
+		/* all but --line, which is the first */
+		.output = { "Lines", c2c_options + 1, ARRAY_SIZE(c2c_options) - 1, &c },
+		.usage = live_usage,
+		.prepare = prepare_live,
+		.print = print_live,
+		.arg = &c,
+	};
+
+	return hist_run(argc, argv, false, &printer);
+}
+
 int cmd_c2c(int argc, char **argv)
 {
 	struct recorded_options rows;
@@ -178,6 +208,9 @@ int cmd_c2c(int argc, char **argv)
 	struct cmd c = { .print.sort = LINES_COLUMN_CYCLES };
 	int ret, status;
 
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--live") || !strcmp(argv[i], "--"))
+			return c2c_live(argc, argv);
 	recorded_options(&rows, false);
 	const struct option_set sets[] = {
 		{ "Lines", c2c_options, ARRAY_SIZE(c2c_options), &c },
@@ -192,7 +225,8 @@ int cmd_c2c(int argc, char **argv)
 	if (!ret && !c.sampling.select.explain)
 		ret = c.csv && c.json
 			      ? err_set(&err, -EINVAL, "--csv and --json exclude each other")
-			      : check_selection(&c, &err);
+			      : c2c_check_selection(&c.sampling.opts.sel,
+						    c.sampling.select.filter.text, &err);
 	if (ret > 0) {
 		if (ret == OPTIONS_HELP)
 			usage(stdout, sets, ARRAY_SIZE(sets));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope hist: latency histograms, once or at intervals. */
 #include "cmd.h"
+#include "cmd_hist.h"
 #include "base/array.h"
 #include "base/output_file.h"
 #include "html/html_report.h"
@@ -38,7 +39,8 @@ struct hist {
 	struct html_report *html;
 	struct trace_info info;
 	struct trace_pmu pmu;
-	struct ledger ledger; /* of all intervals */
+	struct ledger ledger;			/* of all intervals */
+	const struct interval_printer *printer; /* NULL: hist_print() */
 };
 
 static int set_html(void *ctx, const char *arg, struct err *err)
@@ -51,14 +53,21 @@ static int set_html(void *ctx, const char *arg, struct err *err)
 }
 
 static const struct option_row own_options[] = {
-	{ "html", 0, "FILE", "instead of tables, one HTML file with a view over the intervals",
-	  set_html },
 	{ "timestamp", 'T', NULL, "print the time of day before each interval",
 	  OPTION_FLAG(struct hist, timestamp) },
-	/* of numa alone, which has looked at it already */
+	{ "html", 0, "FILE", "instead of tables, one HTML file with a view over the intervals",
+	  set_html },
+	/* of numa and c2c alone, which have looked at it already */
 	{ "live", 0, NULL, "sample now rather than read a recording",
 	  OPTION_FLAG(struct hist, live) },
 };
+
+static void printer_usage(FILE *f, const struct interval_printer *p, const struct option_set *sets,
+			  size_t n)
+{
+	fputs(p->usage, f);
+	options_help(f, sets, n);
+}
 
 static void numa_usage(FILE *f, const struct option_set *sets, size_t n)
 {
@@ -149,8 +158,11 @@ static int print(struct hist *h, struct snapshot *interval, struct err *err)
 		strftime(text, sizeof(text), "%F %T", localtime(&now));
 		printf("%s\n", text);
 	}
-	ret = hist_print(stdout, &h->view, &s->info, interval, h->labels, sampling_cgroup_name, s,
-			 err);
+	if (h->printer)
+		ret = h->printer->print(h->printer->arg, s, interval, err);
+	else
+		ret = hist_print(stdout, &h->view, &s->info, interval, h->labels,
+				 sampling_cgroup_name, s, err);
 	allow_signals(false);
 	return ret;
 }
@@ -409,27 +421,30 @@ static void hist_close(struct hist *h)
 	sampling_close_both(&h->sampling, second_sampling(h));
 }
 
-int hist_run(int argc, char **argv, bool numa)
+int hist_run(int argc, char **argv, bool numa, const struct interval_printer *printer)
 {
-	struct hist h = {}, second = {};
+	struct hist h = { .printer = printer }, second = {};
 	const struct option_set sets[] = {
 		{ "Sampling", sampling_options, sampling_n_options, &h.sampling },
 		{ "Selection", select_option_rows, select_option_n_rows, &h.sampling.select },
-		{ "Output", hist_options, hist_n_options, &h.view },
-		{ "Intervals", own_options, ARRAY_SIZE(own_options) - !numa, &h },
+		printer ? printer->output
+			: (struct option_set){ "Output", hist_options, hist_n_options, &h.view },
+		{ "Intervals", own_options, printer ? 1 : ARRAY_SIZE(own_options) - !numa, &h },
 	};
 	struct err err = { "" };
 	int sigfd, ret;
 
 	hist_init(&h, 0);
 	hist_init(&second, 1);
-	if (numa) /* of data */
+	if (numa || printer) /* of data */
 		h.sampling.takes_two = false;
 	ret = argc = sampling_cut_command(&h.sampling, argc, argv, &err);
 	if (argc > 0)
 		ret = options_parse(argc, argv, sets, SETS, &err);
 	if (ret > 0) {
-		if (ret == OPTIONS_HELP)
+		if (ret == OPTIONS_HELP && printer)
+			printer_usage(stdout, printer, sets, SETS);
+		else if (ret == OPTIONS_HELP)
 			(numa ? numa_usage : usage)(stdout, sets, SETS);
 		hist_close(&h);
 		return EXIT_DONE;
@@ -438,6 +453,8 @@ int hist_run(int argc, char **argv, bool numa)
 	if (numa)
 		prepare_numa(&h);
 	ret = ret ?: check_options(&h, &err);
+	if (!ret && printer)
+		ret = printer->prepare(printer->arg, &h.sampling, &err);
 	if (!ret && h.sampling.n_events == 2)
 		ret = parse_second(&h, argc, argv, sets, &second, &err);
 	if (ret) {
@@ -466,5 +483,5 @@ int hist_run(int argc, char **argv, bool numa)
 
 int cmd_hist(int argc, char **argv)
 {
-	return hist_run(argc, argv, false);
+	return hist_run(argc, argv, false, NULL);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope report: a recording in summary. */
 #include "cmd.h"
+#include "cmd_hist.h"
 #include "base/output_file.h"
 #include "html/html_report.h"
 #include "recorded.h"
@@ -597,6 +598,6 @@ int cmd_numa(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
 		if (!strcmp(argv[i], "--live") || !strcmp(argv[i], "--"))
-			return hist_run(argc, argv, true);
+			return hist_run(argc, argv, true, NULL);
 	return report(argc, argv, true);
 }

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The cache lines that a CPU accesses most, in tables of fixed size that only this CPU's program writes:
+ * no atomics are needed, on any kernel. Readers add the tables of CPUs up.
+ *
+ * First each line has a count, found by its physical address among IBS_LINE_WAYS of a set. A line that
+ * finds no place takes that of the least count n, with count n + 1 and error n ("Space-Saving", Metwally et
+ * al. 2005, within a set). So the counts of a set add up to its samples, a count is too high by at most its
+ * error, and a line without a place has had at most the least count of its set, a quarter of the set's samples.
+ *
+ * Second, the lines with the greatest counts have details, exact from the sample on that gave them.
+ */
+#ifndef IBSCOPE_HOT_LINES_H
+#define IBSCOPE_HOT_LINES_H
+
+#include <ibscope/op.h>
+
+#define IBS_LINE_SHIFT	  6 /* of an address */
+#define IBS_LINE_BITS	  48
+#define IBS_LINE_WAYS	  4
+#define IBS_LINE_SETS	  512 /* by default; a power of two */
+#define IBS_LINE_SETS_MAX 16384
+#define IBS_LINE_DETAILS  64 /* a power of two */
+#define IBS_LINE_SLOTS	  8  /* of 8 bytes each */
+#define IBS_LINE_LEAST	  4  /* samples that a line must have had to get details */
+
+/*
+ * What answered a load, as far as sharing goes. X(NAME, "name", "meaning"). A line in state O was
+ * modified, too, and has been shared since.
+ */
+#define LINE_FROM_TABLE(X)                                                                     \
+	X(UNKNOWN, "unknown", "not known")                                                     \
+	X(OTHER, "other", "own caches, memory, or not a load")                                 \
+	X(HITM_CCX, "hitm_ccx", "modified, in the same core complex; before Zen 4: same node") \
+	X(HITM_NEAR, "hitm_near", "modified, in another complex of the node")                  \
+	X(HITM_REMOTE, "hitm_remote", "modified, in another node")                             \
+	X(HITM_SOCKET, "hitm_socket", "modified, in another socket (Zen 6)")                   \
+	X(OWNED, "owned", "in state O in any cache")                                           \
+	X(TRANSFERS, "transfers", "another complex or node, state not reported")
+
+enum line_from {
+#define LINE_FROM_ENUM(name, ...) LINE_FROM_##name,
+	LINE_FROM_TABLE(LINE_FROM_ENUM)
+#undef LINE_FROM_ENUM
+		LINE_FROM_N
+};
+
+static __always_inline bool line_from_hitm(__u32 from)
+{
+	return from >= LINE_FROM_HITM_CCX && from <= LINE_FROM_HITM_SOCKET;
+}
+
+/* Kinds of access; loads may store, too. */
+enum { LINE_LOAD = 1, LINE_STORE = 2, LINE_PREFETCH = 4 };
+
+#define IBS_SRC_CACHES                                                             \
+	(1u << IBS_SRC_L3 | 1u << IBS_SRC_LOCAL_CACHE | 1u << IBS_SRC_NEAR_CACHE | \
+	 1u << IBS_SRC_REMOTE_CACHE)
+
+/* @src: of the sample; of caches only: near or far is in it, and RmtSocket is set for any load */
+static __always_inline __u32 ibs_line_from(struct ibs_cpu cpu, __u32 src, __u64 data2)
+{
+	if (src == IBS_SRC_UNKNOWN)
+		return LINE_FROM_UNKNOWN;
+	if (!(IBS_SRC_CACHES >> src & 1))
+		return LINE_FROM_OTHER;
+	if (!ibs_op_tells_state(cpu, data2)) /* an L3 of one's own is no transfer */
+		return src == IBS_SRC_L3 ? LINE_FROM_OTHER : LINE_FROM_TRANSFERS;
+	if (data2 & IBS_OP_DATA2_OWNED)
+		return LINE_FROM_OWNED;
+	if (src == IBS_SRC_L3 || !(cpu.caps & IBS_CAPS_ZEN4))
+		return LINE_FROM_HITM_CCX;
+	if (src == IBS_SRC_NEAR_CACHE)
+		return LINE_FROM_HITM_NEAR;
+	return cpu.caps & IBS_CAPS_STRMST_RMTSOCKET && data2 & IBS_OP_DATA2_RMT_SOCKET
+		       ? LINE_FROM_HITM_SOCKET
+		       : LINE_FROM_HITM_REMOTE;
+}
+
+/* `line` is a physical address >> IBS_LINE_SHIFT. */
+struct ibs_line_count {
+	__u64 line; /* 0: free; from bit IBS_LINE_BITS on: 1 + the number of its details, which may be lost */
+	__u32 count, error;
+};
+
+struct ibs_line_user {
+	__u64 ip, addr, cgroup_id;
+	__u32 tgid, tid;
+};
+
+struct ibs_line_detail {
+	__u64 line;   /* 0: free */
+	__u32 rank;   /* samples that the line had, at least */
+	__u32 before; /* of its samples, at most: had before it got these details */
+	/* by slot of the first byte; `both`: loads that store */
+	__u32 loads[IBS_LINE_SLOTS], stores[IBS_LINE_SLOTS], both[IBS_LINE_SLOTS];
+	__u32 hitm[IBS_LINE_SLOTS];
+	__u32 readers[IBS_LINE_SLOTS], writers[IBS_LINE_SLOTS]; /* bits tid & 31 */
+	__u32 from[LINE_FROM_N];				/* of those that load */
+	/* latencies, and those times the ops of their sample: all, with `from` known, and of modified lines */
+	__u64 sum, cycles, known, hitm_cycles;
+	struct ibs_line_user reader, writer;
+	__u32 valid; /* samples with a latency */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct ibs_line_detail) == 344, "ibs_line_detail has implicit padding");
+
+/* Since user space cleared it. */
+struct ibs_lines {
+	__u64 fed;	  /* samples */
+	__u64 no_address; /* of them, without a physical address: counted nowhere */
+	__u64 replaced;	  /* lines that lost their place */
+	__u64 lost;	  /* details that were given to another line */
+	__u64 hand;	  /* the details to be given away next */
+	__u64 pad[3];
+	struct ibs_line_detail detail[IBS_LINE_DETAILS];
+	struct ibs_line_count count[]; /* sets * IBS_LINE_WAYS */
+};
+
+/* Of one of the two tables that each CPU has, one after the other; ibs_live.lines says which is in use. */
+#define IBS_LINES_BYTES(sets) \
+	(sizeof(struct ibs_lines) + (sets)*IBS_LINE_WAYS * sizeof(struct ibs_line_count))
+
+/* Bits of ibs_config.line_feed, above those of enum ibs_src that loads are fed of. */
+#define IBS_LINE_FEED_WALKS IBS_BIT(30) /* loads that missed the L2 dTLB */
+
+/* Sharing shows in stores, and in loads that other caches answer. Prefetches are nobody's wish. */
+static __always_inline bool ibs_line_feeds(__u32 feed, struct ibs_cpu cpu, const __u64 *regs,
+					   __u64 data3)
+{
+	if (data3 & IBS_OP_DATA3_ST_OP)
+		return true;
+	if (!(data3 & IBS_OP_DATA3_LD_OP) || (data3 & IBS_OP_DATA3_SW_PF))
+		return false;
+	if ((feed & IBS_LINE_FEED_WALKS) && (data3 & IBS_OP_DATA3_L2TLB_MISS) &&
+	    ibs_op_tlb_valid(cpu.caps, data3))
+		return true;
+	return !ibs_op_hit_l1(data3) && (feed >> ibs_op_src(cpu, regs) & 1);
+}
+
+/* Where the line may be. */
+static __always_inline __u32 ibs_line_set(__u64 line, __u32 sets)
+{
+	return (line * 0x9e3779b97f4a7c15ull) >> 40 & (sets - 1);
+}
+
+/* The place of a line in its set, counted there. @replaced: grows if another line lost it */
+static __always_inline struct ibs_line_count *ibs_line_count(struct ibs_line_count *set, __u64 line,
+							     __u64 *replaced)
+{
+	struct ibs_line_count *least = set;
+
+	IBS_UNROLL
+	for (int w = 0; w < IBS_LINE_WAYS; w++) {
+		struct ibs_line_count *c = &set[w];
+
+		if (!((c->line ^ line) << (64 - IBS_LINE_BITS))) {
+			c->count++;
+			return c;
+		}
+	}
+	IBS_UNROLL
+	for (int w = 1; w < IBS_LINE_WAYS; w++)
+		if (set[w].count < least->count)
+			least = &set[w];
+	*replaced += least->line != 0;
+	least->line = line;
+	least->error = least->count++;
+	return least;
+}
+
+#endif

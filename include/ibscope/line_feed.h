@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* From a sample that is kept to the tables of hot lines of its CPU: see hot_lines.h; needs decide.h. */
+#ifndef IBSCOPE_LINE_FEED_H
+#define IBSCOPE_LINE_FEED_H
+
+#include <ibscope/hot_lines.h>
+
+/* Whom a line's details name: the last whose access had a number in its slot that is a power of two. */
+static __always_inline void line_name(core_t core, struct ibs_line_user *u, const __u64 *regs,
+				      __u64 task)
+{
+	u->ip = regs[IBS_OP_RIP];
+	u->addr = regs[IBS_DC_LINADDR];
+	u->tgid = task >> 32;
+	u->tid = task;
+	u->cgroup_id = task_cgroup_id(core, core_config(core)->cgroup_v1);
+}
+
+static __always_inline void line_latency(struct ibs_line_detail *d, __u32 from, __u64 data3,
+					 __u64 ops)
+{
+	const __u64 lat = ibs_op_metric(IBS_METRIC_DC_MISS_LAT, NULL, data3), cycles = lat * ops;
+
+	d->valid++;
+	d->sum += lat;
+	d->cycles += cycles;
+	if (from != LINE_FROM_UNKNOWN)
+		d->known += cycles;
+	if (line_from_hitm(from))
+		d->hitm_cycles += cycles;
+}
+
+static __always_inline void line_detail_add(core_t core, struct ibs_line_detail *d,
+					    const struct sample *s, __u64 data3, __u64 phys)
+{
+	core_cfg *cfg = core_config(core);
+	const struct ibs_cpu cpu = { .caps = cfg->ibs.caps, .quirks = cfg->ibs.quirks };
+	const __u32 slot = phys / 8 & (IBS_LINE_SLOTS - 1);
+	const __u64 task = task_pid_tgid(core);
+	const __u32 bit = 1u << (task & 31);
+	__u32 n;
+
+	if (data3 & IBS_OP_DATA3_LD_OP) {
+		const __u32 src = ibs_op_src(cpu, s->regs);
+		const __u32 from = IBS_SRC_CACHES >> src & 1
+					   ? ibs_line_from(cpu, src, s->regs[IBS_OP_DATA2])
+				   : src == IBS_SRC_UNKNOWN ? LINE_FROM_UNKNOWN
+							    : LINE_FROM_OTHER;
+
+		d->from[from & (LINE_FROM_N - 1)]++;
+		if (line_from_hitm(from))
+			d->hitm[slot]++;
+		if (ibs_op_dc_miss_lat_valid(data3))
+			line_latency(d, from, data3, cfg->weigh ? sample_ops(core, s) : 1);
+		d->readers[slot] |= bit;
+		n = data3 & IBS_OP_DATA3_ST_OP ? ++d->both[slot] : ++d->loads[slot];
+	} else {
+		n = ++d->stores[slot];
+	}
+	if (data3 & IBS_OP_DATA3_ST_OP)
+		d->writers[slot] |= bit;
+	if (!(n & (n - 1)))
+		line_name(core, data3 & IBS_OP_DATA3_ST_OP ? &d->writer : &d->reader, s->regs,
+			  task);
+}
+
+/*
+ * Details go around: those that are next belong to a line that has had clearly fewer samples than this one,
+ * or they stay where they are.
+ */
+static __always_inline void line_feed(core_t core, const struct sample *s, __u64 data3)
+{
+	core_cfg *cfg = core_config(core);
+	const struct ibs_cpu cpu = { .caps = cfg->ibs.caps, .quirks = cfg->ibs.quirks };
+	const __u32 sets = cfg->line_sets, index = core_state(core)->lines;
+	__u64 half, phys, line, hand;
+	struct ibs_line_detail *d;
+	struct ibs_line_count *c;
+	struct ibs_lines *t;
+	void *tables;
+	__u32 sure;
+
+	if (!ibs_line_feeds(cfg->line_feed, cpu, s->regs, data3))
+		return;
+	tables = map_find(core, hot_lines, &index);
+	if (!tables || !sets)
+		return;
+	half = READ_ONCE(core_counts(core)->live.lines) & 1;
+	/* before v6.8 or so the verifier knows nothing of the product of a constant and a variable */
+	t = tables + (-half & IBS_LINES_BYTES(sets));
+	t->fed++;
+	phys = ibs_op_phys_valid(cpu.caps, s->regs) ? s->regs[IBS_DC_PHYSADDR] : 0;
+	if (!phys) {
+		t->no_address++;
+		return;
+	}
+	line = phys >> IBS_LINE_SHIFT & (IBS_BIT(IBS_LINE_BITS) - 1);
+	c = ibs_line_count(&t->count[ibs_line_set(line, sets) * IBS_LINE_WAYS], line, &t->replaced);
+	sure = c->count - c->error;
+	hand = c->line >> IBS_LINE_BITS;
+	d = &t->detail[(hand - 1) & (IBS_LINE_DETAILS - 1)];
+	if (!hand || d->line != line) {
+		if (sure < IBS_LINE_LEAST)
+			return;
+		hand = t->hand++ & (IBS_LINE_DETAILS - 1);
+		d = &t->detail[hand];
+		if (d->line && d->rank + d->rank / 4 >= sure)
+			return;
+		t->lost += d->line != 0;
+		__builtin_memset(d, 0, sizeof(*d));
+		d->line = line;
+		d->before = c->count - 1;
+		c->line = line | (hand + 1) << IBS_LINE_BITS;
+	}
+	d->rank = sure;
+	line_detail_add(core, d, s, data3, phys);
+}
+
+#endif

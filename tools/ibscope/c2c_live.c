@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The hot lines of a running sampler, as the tables of c2c. */
+#include "c2c_live.h"
+
+#include "capture/capture.h"
+#include "capture/record_info.h"
+#include "trace/task_events.h"
+
+int c2c_check_selection(const struct selection *sel, const char *filter, struct err *err)
+{
+	const struct lines_selection hides = {
+		.src_mask = sel->src_mask,
+		.op_mask = sel->op_mask,
+		.min_lat = sel->min_lat,
+		.max_lat = sel->max_lat,
+		.filter = filter,
+	};
+	struct err why;
+
+	if (!lines_hidden(&hides, &why))
+		return 0;
+	return err_set(err, -EINVAL,
+		       "%s: sharing cannot be judged; `ibscope report --by line --phys` prints the "
+		       "lines of such a selection",
+		       why.text);
+}
+
+int c2c_live_prepare(struct sampling *s, struct err *err)
+{
+	struct trace_pmu pmu = { .op = true };
+	const struct trace_info info = { .format = "ibscope", .pmu = &pmu, .n_pmus = 1 };
+	struct err why;
+	int ret = c2c_check_selection(&s->select.sel, s->select.filter.text, err);
+
+	if (ret)
+		return ret;
+	if (sampling_of_fetch(s))
+		return err_set(err, -EINVAL, "-e %s: samples of ibs_fetch have no data addresses",
+			       s->events);
+	snprintf(pmu.name, sizeof(pmu.name), "%.127s", s->events);
+	if (lines_hidden_in(&info, &why))
+		return err_set(err, -EINVAL, "-e %s: %s: sharing cannot be judged", s->events,
+			       why.text);
+	s->opts.line_sets = IBS_LINE_SETS;
+	s->opts.line_feed = IBS_SRC_CACHES;
+	return 0;
+}
+
+static int add_task(const struct trace_event *ev, void *arg, struct err *err)
+{
+	return tasks_add(arg, ev) ? err_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+/* Names of those who access lines, as of now. */
+static int add_names(struct tasks *tasks, struct sampling *s, const struct hot_tables *t,
+		     struct err *err)
+{
+	struct task_choice choice = { 0 };
+	int ret = 0;
+
+	for (size_t i = 0; i < t->n * IBS_LINE_DETAILS; i++) {
+		const struct ibs_line_detail *d =
+			&t->table[i / IBS_LINE_DETAILS].lines->detail[i % IBS_LINE_DETAILS];
+
+		for (int k = 0; d->line && k < 2; k++) {
+			const struct ibs_line_user *u = k ? &d->writer : &d->reader;
+			struct trace_event ev = { .kind = TRACE_CGROUP, .time = 1 };
+
+			if (!u->ip && !u->tid)
+				continue;
+			if (!choice.pids)
+				ret = task_choice_init(&choice, &u->tgid, 1, false);
+			task_choice_add(&choice, u->tgid);
+			capture_name_cgroup(s, u->cgroup_id, &ev);
+			ret = ret ?: add_task(&ev, tasks, err);
+		}
+	}
+	if (choice.pids)
+		ret = ret ?: task_events_now("", &choice, true, 1, add_task, tasks, err);
+	task_choice_free(&choice);
+	return ret;
+}
+
+static int print_tables(const struct lines_print *like, struct sampling *s,
+			const struct hot_tables *tables, const struct ledger *ledger,
+			struct err *err)
+{
+	const struct trace_end end = { .whole = true, .has_ledger = true, .ledger = *ledger };
+	struct trace_info info = { 0 };
+	struct trace_pmu pmu = { 0 };
+	const struct lines_opts opts = { .info = &info, .metric = IBS_METRIC_DC_MISS_LAT };
+	const struct symbols_opts of = { .info = &info };
+	struct report_head head = { .file = "",
+				    .info = &info,
+				    .end = &end,
+				    .options = "",
+				    .op_samples = ledger->seen,
+				    .selected = ledger->outcome[IBS_OUTCOME_AGGREGATED] };
+	struct lines_print print = *like;
+	struct symbols *symbols = NULL;
+	struct tasks *tasks = NULL;
+	struct line_set *set;
+	struct screen screen;
+	int ret;
+
+	record_info(&info, &pmu, s, NULL);
+	set = lines_new(&opts);
+	lines_add_hot(set, tables);
+	ret = tasks_new(&tasks, err) ?: add_names(tasks, s, tables, err);
+	ret = ret ?: symbols_new(&of, &symbols, err);
+	screen_of(stdout, &screen);
+	print.screen = &screen;
+	print.metric = opts.metric;
+	print.head = &head;
+	print.tasks = tasks;
+	print.symbols = symbols;
+	if (!ret)
+		lines_print(stdout, &print, lines_finish(set));
+	fflush(stdout);
+	symbols_free(symbols);
+	tasks_free(tasks);
+	lines_free(set);
+	return ret;
+}
+
+int c2c_live_interval(const struct lines_print *print, struct sampling *s,
+		      const struct snapshot *interval, struct err *err)
+{
+	struct hot_table *table = xcalloc(s->opts.n_cpus, sizeof(*table));
+	const struct hot_tables tables = { .table = table,
+					   .n = s->opts.n_cpus,
+					   .sets = s->opts.line_sets,
+					   .period = s->opts.count_ops ? 0
+								       : sampler_period(s->sampler),
+					   .weighed = s->opts.count_ops };
+	int ret;
+
+	sampler_lines_next(s->sampler);
+	for (size_t i = 0; i < tables.n; i++)
+		table[i] =
+			(struct hot_table){ sampler_lines(s->sampler, i, false), s->opts.cpus[i] };
+	ret = print_tables(print, s, &tables, &interval->ledger, err);
+	free(table);
+	return ret;
+}

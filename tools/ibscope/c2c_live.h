@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* c2c of samples that are being taken. */
+#ifndef IBSCOPE_C2C_LIVE_H
+#define IBSCOPE_C2C_LIVE_H
+
+#include "session/session.h"
+#include "where/lines_print.h"
+
+/* Does a selection drop what the verdict on sharing needs? Return: 0, or -EINVAL with @err. */
+int c2c_check_selection(const struct selection *sel, const char *filter, struct err *err);
+
+/* Have hot lines kept by the sampler that is about to be opened. Return: 0, or -EINVAL with @err. */
+int c2c_live_prepare(struct sampling *s, struct err *err);
+
+/* Print what came since the last time. Return: 0 or a negative errno with @err. */
+int c2c_live_interval(const struct lines_print *print, struct sampling *s,
+		      const struct snapshot *interval, struct err *err);
+
+#endif
