@@ -7,10 +7,13 @@
 #define IBSCOPE_FORWARD_BPF_H
 
 #include "access.bpf.h"
+#include "slabs.bpf.h"
 #include <ibscope/record.h>
 
 const volatile bool cfg_record_raw = false; /* struct ibs_record_raw, not struct ibs_record */
-const volatile bool cfg_stacks = false;	    /* with struct ibs_record_stacks behind it */
+/* With struct ibs_record_extra behind it, and what is in that. */
+const volatile bool cfg_stacks = false;
+const volatile bool cfg_slabs = false;
 
 /* What registers read in place can be: the kernel's own array has no more. */
 #define IN_PLACE_REGS 8
@@ -35,24 +38,32 @@ static __always_inline void ring_publish(struct ibs_ring *ring)
 }
 
 /* What is in a slot, in sizes that the verifier knows. */
-struct packed_stacks {
+struct packed_extra {
 	struct ibs_record rec;
-	struct ibs_record_stacks stacks;
+	struct ibs_record_extra extra;
 };
 
-struct raw_stacks {
+struct raw_extra {
 	struct ibs_record_raw rec;
-	struct ibs_record_stacks stacks;
+	struct ibs_record_extra extra;
 };
 
 /*
  * With PERF_SAMPLE_CALLCHAIN the IBS driver has unwound from the interrupt's registers, and that is
  * what these take; the sample's own RIP does not go with that stack.
  */
-static __always_inline void put_stacks(struct ibs_record_stacks *out, void *ctx)
+static __always_inline void put_extra(struct ibs_record_extra *out, const struct sample *s,
+				      bool fetch)
 {
-	out->kernel = bpf_get_stackid(ctx, &stacks, 0);
-	out->user = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
+	out->kernel = out->user = -1;
+	if (cfg_stacks) {
+		out->kernel = bpf_get_stackid(s->ctx, &stacks, 0);
+		out->user = bpf_get_stackid(s->ctx, &stacks, BPF_F_USER_STACK);
+	}
+	out->slab = 0;
+	if (cfg_slabs && !fetch && (s->regs[IBS_OP_DATA3] & IBS_OP_DATA3_LIN_VALID) &&
+	    (__s64)s->regs[IBS_DC_LINADDR] < 0)
+		put_slab(&out->slab, s->regs[IBS_DC_LINADDR]);
 }
 
 _Static_assert(__builtin_offsetof(struct ibs_record, tid) ==
@@ -108,8 +119,8 @@ static __always_inline __u32 forward_packed(struct ibs_cpu_state *st, struct ibs
 		rec->data3 = regs[IBS_OP_DATA3];
 		rec->packed = ibs_record_pack(regs[IBS_OP_DATA], regs[IBS_OP_DATA2], st->ring.cpu);
 	}
-	if (cfg_stacks)
-		put_stacks(&((struct packed_stacks *)rec)->stacks, s->ctx);
+	if (cfg_stacks || cfg_slabs)
+		put_extra(&((struct packed_extra *)rec)->extra, s, fetch);
 	ring_publish(&st->ring);
 	return IBS_OUTCOME_FORWARDED;
 }
@@ -169,8 +180,8 @@ static __always_inline __u32 forward_raw(struct ibs_cpu_state *st, struct ibs_re
 			rec->regs[IN_PLACE_REGS - 1] = s->regs[IN_PLACE_REGS - 1];
 		}
 	}
-	if (cfg_stacks)
-		put_stacks(&((struct raw_stacks *)rec)->stacks, s->ctx);
+	if (cfg_stacks || cfg_slabs)
+		put_extra(&((struct raw_extra *)rec)->extra, s, fetch);
 	ring_publish(&st->ring);
 	return IBS_OUTCOME_FORWARDED;
 }

@@ -45,10 +45,29 @@ _Static_assert(__builtin_offsetof(struct ibs_record_raw, regs) ==
 		       __builtin_offsetof(struct ibs_record_raw, caps) + 4,
 	       "caps and registers must lie as in the raw record");
 
-/* Behind either record where call chains were asked for: keys of the stack map. */
-struct ibs_record_stacks {
-	__s32 kernel, user; /* below 0: no stack, -errno says why */
+/* Behind either record where call chains or slab caches were asked for. */
+struct ibs_record_extra {
+	__s32 kernel, user; /* keys of the stack map; below 0: no stack, -errno says why */
+	/* the cache whose object is at the data's address: ibs_slab.id, with bits below it; 0: none */
+	__u64 slab;
 };
+
+/* Whether the slab has 1 << order pages, or 1 << min_order; neither: not known. */
+#define IBS_SLAB_ORDER	   1ull
+#define IBS_SLAB_MIN_ORDER 2ull
+#define IBS_SLAB_ID(slab)  ((slab) & ~3ull)
+
+/* A slab cache, as the kernel lists it. */
+struct ibs_slab {
+	__u64 id;	   /* address of its struct kmem_cache */
+	__u32 object_size; /* as its maker asked for */
+	__u32 size, pad;   /* from object to object, and before the first one of a slab; bytes */
+	__u8 order;	   /* a slab has 1 << order pages, */
+	__u8 min_order;	   /* or 1 << min_order where memory was short */
+	__u8 merged;	   /* caches of other objects were merged into it */
+	char name[61];
+};
+_Static_assert(sizeof(struct ibs_slab) == 88, "ibs_slab has implicit padding");
 
 static __always_inline __u64 ibs_record_pack(__u64 data, __u64 data2, __u32 cpu)
 {

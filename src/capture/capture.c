@@ -127,13 +127,36 @@ static int put_stack(struct capture *c, __s32 id, struct err *err)
 	return output_stack(c->output, id, addresses, n < 0 ? 0 : n, err);
 }
 
-static int put_stacks(struct capture *c, const struct record_batch *b, struct err *err)
+static int put_slab(const struct ibs_slab *slab, void *arg, struct err *err)
+{
+	struct capture *c = arg;
+	struct trace_event ev = { .kind = TRACE_SLAB, .time = c->until, .slab = *slab };
+
+	u64_map_put(&c->slabs, slab->id, 0);
+	return output_event(c->output, &ev, err);
+}
+
+/* Caches are listed for each file, and again when a sample names one that was not there then. */
+static int put_slabs(struct capture *c, __u64 unknown, struct err *err)
+{
+	if (!c->sampling->opts.slabs)
+		return 0;
+	if (unknown)
+		u64_map_put(&c->slabs, unknown, 0); /* it may be gone by now */
+	return sampler_slabs(c->sampling->sampler, put_slab, c, err);
+}
+
+static int put_extra(struct capture *c, const struct record_batch *b, struct err *err)
 {
 	int ret = 0;
 
-	for (size_t i = 0; b->stacks && i < b->n && !ret; i++) {
-		ret = put_stack(c, b->stacks[i].kernel, err);
-		ret = ret ?: put_stack(c, b->stacks[i].user, err);
+	for (size_t i = 0; b->extra && i < b->n && !ret; i++) {
+		const struct ibs_record_extra *x = &b->extra[i];
+
+		ret = put_stack(c, x->kernel, err);
+		ret = ret ?: put_stack(c, x->user, err);
+		if (!ret && x->slab && u64_map_get(&c->slabs, IBS_SLAB_ID(x->slab)) == U64_MAP_NONE)
+			ret = put_slabs(c, IBS_SLAB_ID(x->slab), err);
 	}
 	return ret;
 }
@@ -144,7 +167,7 @@ static int put_part(struct capture *c, const struct record_batch *b, size_t from
 	const struct record_batch part = {
 		.records = b->records ? b->records + from : NULL,
 		.raw = b->raw ? b->raw + from : NULL,
-		.stacks = b->stacks ? b->stacks + from : NULL,
+		.extra = b->extra ? b->extra + from : NULL,
 		.n = to - from,
 	};
 
@@ -155,7 +178,7 @@ static int put_part(struct capture *c, const struct record_batch *b, size_t from
 static int put_batch(const struct record_batch *b, void *arg, struct err *err)
 {
 	struct capture *c = arg;
-	int ret = put_stacks(c, b, err);
+	int ret = put_extra(c, b, err);
 	size_t from = 0, i = 0;
 
 	while (!ret) {
@@ -216,7 +239,8 @@ int capture_state(struct capture *c, struct err *err)
 	c->last_cgroup = 0;
 	c->n_unnamed = 0;
 	return task_events_now("", &c->choice, c->data, c->until, put_event, c, err)
-		       ?: regions_now(c->regions, c->until, put_event, c, err);
+		       ?: regions_now(c->regions, c->until, put_event, c, err)
+		       ?: put_slabs(c, 0, err);
 }
 
 int capture_drain(struct capture *c, __u64 until, struct err *err)
@@ -227,6 +251,8 @@ int capture_drain(struct capture *c, __u64 until, struct err *err)
 	regions_refresh(c->regions, until == UINT64_MAX - 1);
 	ret = rings_drain(sampler_rings(c->sampling->sampler), until, put_batch, c, err);
 	ret = ret ?: put_events(c, until, err);
+	if (until == UINT64_MAX - 1) /* shows whether a cache took another one's place */
+		ret = ret ?: put_slabs(c, 0, err);
 	if (until > c->until)
 		c->until = until;
 	return ret;
@@ -237,6 +263,7 @@ void capture_close(struct capture *c)
 	output_close(c->output);
 	sideband_close(c->sideband);
 	task_choice_free(&c->choice);
+	u64_map_free(&c->slabs);
 	free(c->online);
 	*c = (struct capture){};
 }

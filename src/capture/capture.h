@@ -3,6 +3,7 @@
 #ifndef IBSCOPE_CAPTURE_H
 #define IBSCOPE_CAPTURE_H
 
+#include "base/u64_map.h"
 #include "record_output.h"
 #include "regions.h"
 #include "session/session.h"
@@ -22,8 +23,9 @@ struct capture {
 	bool data;
 	struct regions *regions; /* the caller's; NULL: none */
 	unsigned int *online;
-	__u64 last_cgroup; /* whose name the file has */
-	__u64 until;	   /* up to which time all is written */
+	struct u64_map slabs; /* caches that were listed */
+	__u64 last_cgroup;    /* whose name the file has */
+	__u64 until;	      /* up to which time all is written */
 };
 
 /*

@@ -170,9 +170,9 @@ int output_samples(struct output *o, const struct record_batch *batch, struct er
 	if (o->text)
 		ret = print_samples(o, batch, err);
 	else if (batch->raw)
-		ret = recording_samples_raw(o->recording, batch->raw, batch->stacks, batch->n, err);
+		ret = recording_samples_raw(o->recording, batch->raw, batch->extra, batch->n, err);
 	else
-		ret = recording_samples(o->recording, batch->records, batch->stacks, batch->n, err);
+		ret = recording_samples(o->recording, batch->records, batch->extra, batch->n, err);
 	if (ret)
 		return fail(o, ret, err);
 	o->records += batch->n;

@@ -70,6 +70,32 @@ int kernel_features_btf(const char *root, bool *direct_read, struct err *err)
 	return 0;
 }
 
+bool kernel_finds_slabs(void)
+{
+	char path[PATH_MAX];
+	struct btf *btf = load_btf("", path, sizeof(path));
+	bool does = btf && btf__find_by_name_kind(btf, "bpf_get_kmem_cache", BTF_KIND_FUNC) > 0 &&
+		    btf__find_by_name_kind(btf, "bpf_iter__kmem_cache", BTF_KIND_STRUCT) > 0;
+
+	btf__free(btf);
+	return does;
+}
+
+unsigned long long kernel_symbol(const char *name)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	unsigned long long addr, found = 0;
+	char line[512], type, text[256];
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		if (strstr(line, name) && sscanf(line, "%llx %c %255s", &addr, &type, text) == 3 &&
+		    !strcmp(text, name))
+			found = addr;
+	if (f)
+		fclose(f);
+	return found;
+}
+
 int kernel_features_probe(struct kernel_features *f, struct err *err)
 {
 	const struct bpf_insn empty[] = { EXIT_0 };

@@ -37,6 +37,12 @@ int kernel_features_probe(struct kernel_features *f, struct err *err);
  */
 int kernel_features_btf(const char *root, bool *direct_read, struct err *err);
 
+/* Can BPF programs find the slab cache of an address, and list all caches (v6.13)? Needs no privilege. */
+bool kernel_finds_slabs(void);
+
+/* The address of a symbol; 0: there is none, or addresses are hidden (kernel.kptr_restrict). */
+unsigned long long kernel_symbol(const char *name);
+
 /**
  * kernel_cgroup_subsys() - index of a controller in the kernel's array
  * @controller: name as in mount options: "memory", "cpu", "blkio"

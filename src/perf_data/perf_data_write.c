@@ -514,7 +514,8 @@ void perf_writer_add(struct perf_writer *w, const struct trace_event *ev)
 		finish_event(w, 0, 0, ev->time, ev->lost.cpu);
 		break;
 	case TRACE_RANK:
-	case TRACE_REGION: /* perf has no such records */
+	case TRACE_REGION:
+	case TRACE_SLAB: /* perf has no such records */
 		break;
 	}
 }

@@ -29,7 +29,7 @@ int recording_create(const struct recording_opts *opts, struct recording **out, 
 
 /**
  * recording_samples(), recording_samples_raw() - append records
- * @stacks: one behind each record, or NULL; what they name was given to recording_stack() before
+ * @extra: one behind each record, or NULL; the stacks that they name were given to recording_stack() before
  *
  * Those of ibs_op and of ibs_fetch may be mixed.
  *
@@ -40,9 +40,9 @@ int recording_create(const struct recording_opts *opts, struct recording **out, 
  * recording_finish() may still be tried.
  */
 int recording_samples(struct recording *r, const struct ibs_record *records,
-		      const struct ibs_record_stacks *stacks, size_t n, struct err *err);
+		      const struct ibs_record_extra *extra, size_t n, struct err *err);
 int recording_samples_raw(struct recording *r, const struct ibs_record_raw *records,
-			  const struct ibs_record_stacks *stacks, size_t n, struct err *err);
+			  const struct ibs_record_extra *extra, size_t n, struct err *err);
 
 /**
  * recording_event() - append an event of any kind but samples
@@ -54,7 +54,7 @@ int recording_samples_raw(struct recording *r, const struct ibs_record_raw *reco
 int recording_event(struct recording *r, const struct trace_event *ev, struct err *err);
 
 /**
- * recording_stack() - the addresses behind a key of struct ibs_record_stacks
+ * recording_stack() - the addresses behind a key of struct ibs_record_extra
  * @key: below RECORDING_STACK_KEYS; one given before means the new chain in samples from now on
  * @n:	 of @addresses, innermost first; at most TRACE_STACK_MAX
  */

@@ -15,14 +15,14 @@ struct recording_columns {
 };
 
 /*
- * The most that recording_columns_encode() writes of values that are no wider than the table says; a
+ * The most that recording_columns_encode() writes of RECORDING_WRITTEN values that are no wider than the table says; a
  * distance has one bit more, and each column may have its bits of RECORDING_SPARSE.
  */
 #define RECORDING_COLUMN_BITS(NAME, id, transform, other, bytes) \
 	+8 * ((bytes) + (RECORDING_##transform == RECORDING_DISTANCE)) + 1
 #define RECORDING_COLUMNS_MAX                                              \
 	((RECORDING_COLUMN_N + 1) * sizeof(struct recording_column_head) + \
-	 RECORDING_BATCH / 8 * (0 RECORDING_COLUMN_TABLE(RECORDING_COLUMN_BITS)))
+	 RECORDING_WRITTEN / 8 * (0 RECORDING_COLUMN_TABLE(RECORDING_COLUMN_BITS)))
 _Static_assert(RECORDING_COLUMNS_MAX <= RECORDING_BLOCK_MAX, "a batch of samples must fit a block");
 
 /**

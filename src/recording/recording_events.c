@@ -15,6 +15,7 @@ static const struct {
 	{ TRACE_LOST, RECORDING_LOST, RECORDING_EVENT_BYTES(lost), false },
 	{ TRACE_RANK, RECORDING_RANK, RECORDING_EVENT_BYTES(rank), false },
 	{ TRACE_REGION, RECORDING_REGION, RECORDING_EVENT_BYTES(region), true },
+	{ TRACE_SLAB, RECORDING_SLAB, RECORDING_EVENT_BYTES(slab), true },
 };
 #define KINDS (ARRAY_SIZE(kinds))
 
@@ -81,6 +82,16 @@ size_t recording_event_encode(const struct trace_event *ev, struct recording_eve
 		out->region.number = ev->region.number;
 		out->region.addr = ev->region.addr;
 		strings[0] = ev->region.name ?: "";
+		break;
+	case TRACE_SLAB:
+		out->slab.id = ev->slab.id;
+		out->slab.object_size = ev->slab.object_size;
+		out->slab.size = ev->slab.size;
+		out->slab.pad = ev->slab.pad;
+		out->slab.order = ev->slab.order;
+		out->slab.min_order = ev->slab.min_order;
+		out->slab.merged = ev->slab.merged;
+		strings[0] = ev->slab.name;
 		break;
 	default:
 		out->fork.tgid = ev->fork.tgid;
@@ -173,6 +184,16 @@ int recording_event_decode(const unsigned char *in, size_t n, struct trace_event
 		out->region.number = e.region.number;
 		out->region.addr = e.region.addr;
 		out->region.name = string;
+		return 1;
+	case TRACE_SLAB:
+		out->slab = (struct ibs_slab){ .id = e.slab.id,
+					       .object_size = e.slab.object_size,
+					       .size = e.slab.size,
+					       .pad = e.slab.pad,
+					       .order = e.slab.order,
+					       .min_order = e.slab.min_order,
+					       .merged = e.slab.merged };
+		snprintf(out->slab.name, sizeof(out->slab.name), "%s", string);
 		return 1;
 	default:
 		out->fork.tgid = e.fork.tgid;

@@ -14,16 +14,19 @@
 
 /* A reader refuses a greater major, and steps over the blocks and columns it does not know. */
 #define RECORDING_MAJOR 1
-#define RECORDING_MINOR 4 /* 1: names of containers, topology; 2: ranks; 3: regions; 4: ibs_fetch */
+#define RECORDING_MINOR \
+	5 /* 1: names of containers, topology; 2: ranks; 3: regions; 4: ibs_fetch; 5: slabs */
 
 #define RECORDING_FILE_MAGIC  "IBSCOPE\n"
 #define RECORDING_BYTE_ORDER  0x01020304u
 #define RECORDING_BLOCK_MAGIC 0x4b4c4289u /* "\x89BLK" */
 
 /* Limits of a block, for bounded memory on whatever input. */
-#define RECORDING_BLOCK_MAX  (1u << 20) /* bytes, decompressed */
-#define RECORDING_JSON_MAX   (1u << 16)
-#define RECORDING_BATCH	     8192 /* samples */
+#define RECORDING_BLOCK_MAX (1u << 20) /* bytes, decompressed */
+#define RECORDING_JSON_MAX  (1u << 16)
+#define RECORDING_BATCH	    8192 /* samples */
+#define RECORDING_WRITTEN \
+	4096 /* of a block at most: what they are turned into stays in the cache */
 #define RECORDING_STRING_MAX 8192 /* with its final 0 */
 
 struct recording_file_head {
@@ -78,6 +81,7 @@ _Static_assert(sizeof(struct recording_block) == 40, "recording_block has paddin
 	X(KERNEL_STACK, 7, PLAIN, 0, 4) \
 	X(USER_STACK, 8, PLAIN, 0, 4)   \
 	X(REPLACED, 9, PLAIN, 0, 8)     \
+	X(SLAB, 10, PLAIN, 0, 8)        \
 	X(REG0, 16, PLAIN, 0, 8)        \
 	X(REG1, 17, SIGNED, 0, 8)       \
 	X(REG2, 18, PLAIN, 0, 8)        \
@@ -131,6 +135,7 @@ enum recording_event_kind {
 	RECORDING_LOST = 6,
 	RECORDING_RANK = 7,
 	RECORDING_REGION = 8,
+	RECORDING_SLAB = 9,
 };
 
 #define RECORDING_EXEC	     1 /* flag of COMM and MMAP */
@@ -173,6 +178,11 @@ struct recording_event {
 			__u64 addr;
 			__u32 number, zero;
 		} region; /* and its name */
+		struct {
+			__u64 id;
+			__u32 object_size, size, pad;
+			__u8 order, min_order, merged, zero;
+		} slab; /* and its name */
 	};
 };
 #define RECORDING_EVENT_BYTES(member) \

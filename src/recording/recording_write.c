@@ -20,9 +20,6 @@
  */
 #define ZSTD_LEVEL 1
 
-/* Samples of a block, if they come in numbers: what they are turned into stays in the cache. */
-#define WRITE_BATCH (RECORDING_BATCH / 2)
-
 /* The description again after so many bytes: a damaged first one must not cost the file. */
 #define META_EVERY (4u << 20)
 
@@ -198,12 +195,12 @@ static int next_rows(struct recording *r, struct recording_columns *c, __u32 col
 {
 	int ret = 0;
 
-	if (c->n && (c->n == WRITE_BATCH || c->present != columns))
+	if (c->n && (c->n == RECORDING_WRITTEN || c->present != columns))
 		ret = write_buffered(r, err);
 	c->present = columns;
 	*row = c->n;
-	if (*n > WRITE_BATCH - *row)
-		*n = WRITE_BATCH - *row;
+	if (*n > RECORDING_WRITTEN - *row)
+		*n = RECORDING_WRITTEN - *row;
 	if (!ret)
 		c->n += *n;
 	return ret;
@@ -219,7 +216,7 @@ static int next_rows(struct recording *r, struct recording_columns *c, __u32 col
 #define REG_COLUMNS(n) (((1u << (n)) - 1) << RECORDING_COLUMN_REG0)
 #define FETCH_COLUMNS  (COMMON_COLUMNS | REG_COLUMNS(IBS_FETCH_REG_N))
 #define RAW_COLUMNS    (COMMON_COLUMNS | COLUMN(RAW_BYTES) | COLUMN(RAW_CAPS))
-#define STACK_COLUMNS  (COLUMN(KERNEL_STACK) | COLUMN(USER_STACK) | COLUMN(REPLACED))
+#define EXTRA_COLUMNS  (COLUMN(KERNEL_STACK) | COLUMN(USER_STACK) | COLUMN(REPLACED) | COLUMN(SLAB))
 
 static void set_row(struct recording_columns *c, unsigned int i, const struct ibs_record *r)
 {
@@ -262,18 +259,18 @@ static bool is_fetch(const struct ibs_record *records, const struct ibs_record_r
 	return raw ? raw[i].fetch : records && ibs_record_is_fetch(&records[i]);
 }
 
-static __u32 columns_of(bool fetch, bool raw, bool stacks)
+static __u32 columns_of(bool fetch, bool raw, bool extra)
 {
 	__u32 columns = fetch ? FETCH_COLUMNS : RECORD_COLUMNS;
 
 	if (raw)
 		columns = RAW_COLUMNS | REG_COLUMNS(fetch ? (int)IBS_FETCH_REG_N : IBS_OP_REG_N);
-	return columns | (stacks ? STACK_COLUMNS : 0);
+	return columns | (extra ? EXTRA_COLUMNS : 0);
 }
 
 /* One of @records and @raw. */
 static int add_samples(struct recording *r, const struct ibs_record *records,
-		       const struct ibs_record_raw *raw, const struct ibs_record_stacks *stacks,
+		       const struct ibs_record_raw *raw, const struct ibs_record_extra *extra,
 		       size_t n, struct err *err)
 {
 	unsigned int row, rows, i;
@@ -285,35 +282,36 @@ static int add_samples(struct recording *r, const struct ibs_record *records,
 		const bool fetch = is_fetch(records, raw, 0);
 		struct recording_columns *c = &r->columns[fetch];
 
-		for (rows = 1; rows < n && rows < WRITE_BATCH; rows++)
+		for (rows = 1; rows < n && rows < RECORDING_WRITTEN; rows++)
 			if (is_fetch(records, raw, rows) != fetch)
 				break;
-		ret = next_rows(r, c, columns_of(fetch, raw, stacks), &row, &rows, err);
+		ret = next_rows(r, c, columns_of(fetch, raw, extra), &row, &rows, err);
 		if (ret)
 			return ret;
 		for (i = row; raw && i < row + rows; i++)
 			set_raw_row(c, i, raw++);
 		for (i = row; records && i < row + rows; i++)
 			set_row(c, i, records++);
-		for (i = row; stacks && i < row + rows; i++, stacks++) {
-			SET(c, KERNEL_STACK, i, (__u32)stacks->kernel);
-			SET(c, USER_STACK, i, (__u32)stacks->user);
+		for (i = row; extra && i < row + rows; i++, extra++) {
+			SET(c, KERNEL_STACK, i, (__u32)extra->kernel);
+			SET(c, USER_STACK, i, (__u32)extra->user);
 			SET(c, REPLACED, i, r->replaced);
+			SET(c, SLAB, i, extra->slab);
 		}
 	}
 	return 0;
 }
 
 int recording_samples(struct recording *r, const struct ibs_record *records,
-		      const struct ibs_record_stacks *stacks, size_t n, struct err *err)
+		      const struct ibs_record_extra *extra, size_t n, struct err *err)
 {
-	return add_samples(r, records, NULL, stacks, n, err);
+	return add_samples(r, records, NULL, extra, n, err);
 }
 
 int recording_samples_raw(struct recording *r, const struct ibs_record_raw *records,
-			  const struct ibs_record_stacks *stacks, size_t n, struct err *err)
+			  const struct ibs_record_extra *extra, size_t n, struct err *err)
 {
-	return add_samples(r, NULL, records, stacks, n, err);
+	return add_samples(r, NULL, records, extra, n, err);
 }
 
 /* Room for @bytes, which is less than a block. */

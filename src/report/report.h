@@ -33,6 +33,7 @@
 	X(MAPPING, "mapping", "file of the data's address, or [heap], [stack] ...")     \
 	X(VARIABLE, "variable", "variable at the data's address")                       \
 	X(OFFSET, "offset", "offset of the data in its variable, or in its file")       \
+	X(SLAB, "slab", "slab cache of the kernel's data; of record --slabs")           \
 	X(TYPE, "type", "type of the data, by debug information, or why it is unknown") \
 	X(FIELD, "field", "field of the type")                                          \
 	X(FIELD_OFFSET, "field_offset", "offset of the field in its type, bytes")       \

@@ -74,13 +74,13 @@ bool report_key_of_fetch(enum report_key key)
 /* Is it of the data that an op accessed, or of where that was? */
 static bool key_of_op(enum report_key key)
 {
-	static const enum report_key keys[] = { REPORT_KEY_SRC,	      REPORT_KEY_OP,
-						REPORT_KEY_MEM_NODE,  REPORT_KEY_PAGE,
-						REPORT_KEY_LINE,      REPORT_KEY_SPACE,
-						REPORT_KEY_MAPPING,   REPORT_KEY_VARIABLE,
-						REPORT_KEY_OFFSET,    REPORT_KEY_TYPE,
-						REPORT_KEY_FIELD,     REPORT_KEY_FIELD_OFFSET,
-						REPORT_KEY_FIELD_SIZE };
+	static const enum report_key keys[] = { REPORT_KEY_SRC,		 REPORT_KEY_OP,
+						REPORT_KEY_MEM_NODE,	 REPORT_KEY_PAGE,
+						REPORT_KEY_LINE,	 REPORT_KEY_SPACE,
+						REPORT_KEY_MAPPING,	 REPORT_KEY_VARIABLE,
+						REPORT_KEY_OFFSET,	 REPORT_KEY_SLAB,
+						REPORT_KEY_TYPE,	 REPORT_KEY_FIELD,
+						REPORT_KEY_FIELD_OFFSET, REPORT_KEY_FIELD_SIZE };
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (keys[i] == key)
@@ -133,8 +133,8 @@ bool report_needs_tasks(const enum report_key *keys, unsigned int n)
 	for (unsigned int i = 0; i < n; i++)
 		if (keys[i] == REPORT_KEY_COMM || keys[i] == REPORT_KEY_CGROUP ||
 		    keys[i] == REPORT_KEY_CONTAINER || keys[i] == REPORT_KEY_POD ||
-		    keys[i] == REPORT_KEY_RANK || keys[i] == REPORT_KEY_REGION ||
-		    keys[i] == REPORT_KEY_THREAD_ROLE)
+		    keys[i] == REPORT_KEY_SLAB || keys[i] == REPORT_KEY_RANK ||
+		    keys[i] == REPORT_KEY_REGION || keys[i] == REPORT_KEY_THREAD_ROLE)
 			return true;
 	return report_needs_symbols(keys, n);
 }
@@ -244,19 +244,36 @@ static void find_type(const struct report *r, const struct trace_event *ev,
 		      const struct data_place *place, struct type_access *out)
 {
 	const struct trace_sample *s = &ev->sample;
-	__u64 width = 0;
+	__u64 width = 0, addr;
 
 	*out = (struct type_access){ .kind = TYPE_NO_ACCESS };
 	if (ev->kind != TRACE_SAMPLE_OP || !(s->op.present >> IBS_OP_DATA3 & 1) ||
 	    !(s->op.reg[IBS_OP_DATA3] & IBS_OP_DATA3_MEM))
 		return;
 	out->kind = s->kernel ? TYPE_KERNEL : TYPE_NO_FILE;
-	if (s->kernel || !s->has_ip || !s->has_task)
-		return;
 	if (!ibs_op_field(&s->op, IBS_OP_FIELD_OP_MEM_WIDTH, &width) || width > 7)
 		width = 0;
-	symbols_type(r->opts.symbols, r->opts.tasks, s->tgid, s->ip, place,
-		     width ? 1u << (width - 1) : 0, ev->time, out);
+	width = width ? 1u << (width - 1) : 0;
+	if (s->slab && ibs_op_field(&s->op, IBS_OP_FIELD_DC_LIN_AD, &addr))
+		symbols_slab_type(r->opts.symbols, r->opts.tasks, s->slab, addr, width, out);
+	else if (!s->kernel && s->has_ip && s->has_task)
+		symbols_type(r->opts.symbols, r->opts.tasks, s->tgid, s->ip, place, width, ev->time,
+			     out);
+}
+
+static bool slab_word(struct report *r, const struct trace_sample *s, __u64 *word)
+{
+	const struct ibs_slab *slab = slab_list_find(tasks_slabs(r->opts.tasks), s->slab);
+	__u64 addr;
+
+	if (!tasks_slabs(r->opts.tasks)->n || !ibs_op_field(&s->op, IBS_OP_FIELD_DC_LIN_AD, &addr))
+		return false;
+	return text_word(r,
+			 slab		    ? slab->name
+			 : !IS_KERNEL(addr) ? "[user]"
+			 : s->slab	    ? "[gone]"
+					    : "[no slab]",
+			 word);
 }
 
 static bool type_word(struct report *r, enum report_key key, const struct type_access *a,
@@ -420,6 +437,8 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 	case REPORT_KEY_VARIABLE:
 	case REPORT_KEY_OFFSET:
 		return place_word(r, key, place, word);
+	case REPORT_KEY_SLAB:
+		return op && slab_word(r, s, word);
 	case REPORT_KEY_TYPE:
 	case REPORT_KEY_FIELD:
 	case REPORT_KEY_FIELD_OFFSET:

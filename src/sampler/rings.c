@@ -36,16 +36,16 @@ struct rings {
 	unsigned long *bell_taken; /* positions in the bell's ring buffer */
 	const unsigned long *bell_rung;
 	char *batch;
-	struct ibs_record_stacks *stacks; /* of the batch; NULL: not asked for */
+	struct ibs_record_extra *extra; /* of the batch; NULL: not asked for */
 	__u64 taken;
 	__u64 last_ns;
 	unsigned int delay_ms;
 };
 
-size_t rings_record_bytes(bool raw, bool stacks)
+size_t rings_record_bytes(bool raw, bool extra)
 {
 	return (raw ? sizeof(struct ibs_record_raw) : sizeof(struct ibs_record)) +
-	       (stacks ? sizeof(struct ibs_record_stacks) : 0);
+	       (extra ? sizeof(struct ibs_record_extra) : 0);
 }
 
 __u64 rings_bytes(__u64 n, __u32 slots, size_t record_bytes)
@@ -84,16 +84,16 @@ int rings_open(const struct rings_opts *opts, struct rings **out, struct err *er
 	r->slots = opts->slots;
 	r->raw = opts->raw;
 	r->record_bytes = rings_record_bytes(opts->raw, false);
-	r->stride = rings_record_bytes(opts->raw, opts->stacks);
+	r->stride = rings_record_bytes(opts->raw, opts->extra);
 	r->delay_ms = 1;
 	r->last_ns = clock_ns(CLOCK_MONOTONIC);
 	r->bell_fd = opts->bell_fd;
 	r->ring = calloc(r->n, sizeof(*r->ring));
 	r->batch = malloc(BATCH * r->record_bytes);
-	if (opts->stacks)
-		r->stacks = calloc(BATCH, sizeof(*r->stacks));
+	if (opts->extra)
+		r->extra = calloc(BATCH, sizeof(*r->extra));
 	if (!r->ring || array_reserve(r->heads.item, r->heads.room, r->n) || !r->batch ||
-	    (opts->stacks && !r->stacks))
+	    (opts->extra && !r->extra))
 		err_set(err, -ENOMEM, "out of memory for reading records");
 	else
 		ret = map_bell(r, err);
@@ -143,7 +143,7 @@ void rings_close(struct rings *r)
 	free(r->ring);
 	heap_free(&r->heads);
 	free(r->batch);
-	free(r->stacks);
+	free(r->extra);
 	free(r);
 }
 
@@ -207,7 +207,7 @@ static void release(struct rings *r)
 
 static int hand_over(struct rings *r, size_t n, record_cb *cb, void *arg, struct err *err)
 {
-	struct record_batch batch = { .stacks = r->stacks, .n = n };
+	struct record_batch batch = { .extra = r->extra, .n = n };
 
 	release(r);
 	if (!n)
@@ -254,14 +254,14 @@ static __u32 copy_records(struct rings *r, size_t at, const char *from, __u32 mo
 	char *to = r->batch + at * r->record_bytes;
 	__u32 n;
 
-	if (!r->stacks)
+	if (!r->extra)
 		return r->raw ? copy_run(to, from, most, sizeof(struct ibs_record_raw),
 					 sizeof(struct ibs_record_raw), ends)
 			      : copy_run(to, from, most, sizeof(struct ibs_record),
 					 sizeof(struct ibs_record), ends);
 	n = copy_run(to, from, most, r->record_bytes, r->stride, ends);
 	for (__u32 i = 0; i < n; i++) {
-		struct ibs_record_stacks *s = &r->stacks[at + i];
+		struct ibs_record_extra *s = &r->extra[at + i];
 
 		memcpy(s, from + i * r->stride + r->record_bytes, sizeof(*s));
 		s->kernel += s->kernel < 0 ? 0 : first_stack;

@@ -22,11 +22,11 @@ struct rings_opts {
 	size_t n_cpus;
 	__u32 slots; /* of each ring */
 	bool raw;    /* struct ibs_record_raw, else struct ibs_record */
-	bool stacks; /* with struct ibs_record_stacks behind each */
+	bool extra;  /* with struct ibs_record_extra behind each */
 };
 
 /* Of a slot. */
-size_t rings_record_bytes(bool raw, bool stacks);
+size_t rings_record_bytes(bool raw, bool extra);
 
 /* Kernel memory of @n rings. */
 __u64 rings_bytes(__u64 n, __u32 slots, size_t record_bytes);
@@ -44,8 +44,8 @@ struct record_batch {
 	/* one of the two is set */
 	const struct ibs_record *records;
 	const struct ibs_record_raw *raw;
-	const struct ibs_record_stacks *stacks; /* one a record; NULL without */
-	size_t n;				/* > 0 */
+	const struct ibs_record_extra *extra; /* one a record; NULL without */
+	size_t n;			      /* > 0 */
 };
 
 /* Return: 0 to go on, or a negative errno with @err. */
@@ -67,7 +67,7 @@ int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct e
  * rings_join() - let rings_drain() of @r hand over the records of @other too, in the order of time of all
  * @first_stack: added to the keys of their stacks
  *
- * Both were opened with the same `raw` and `stacks`. From then on @other is for rings_fd() only, and
+ * Both were opened with the same `raw` and `extra`. From then on @other is for rings_fd() only, and
  * is closed after the last rings_drain().
  */
 void rings_join(struct rings *r, const struct rings *other, __s32 first_stack);

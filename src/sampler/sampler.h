@@ -60,6 +60,8 @@ struct sampler_opts {
 	__u32 ring_bytes;
 	/* Records bear call chains. The kernel unwinds at each sample, selected or not. */
 	bool stacks;
+	/* And the slab cache of kernel data; needs kernel_finds_slabs(). */
+	bool slabs;
 	struct perf_event_attr attr; /* of the event; for the sim of the software clock */
 	const char *event;	     /* for messages and output */
 	enum event_filter filter;    /* of the event: what is not known because of it */
@@ -248,7 +250,7 @@ __u64 sampler_copies_dropped(const struct sampler *s);
 
 /**
  * sampler_stack() - the call chain that a record's id stands for
- * @id: of struct ibs_record_stacks, not negative; it stands for the same as long as the sampler lives
+ * @id: of struct ibs_record_extra, not negative; it stands for the same as long as the sampler lives
  * @addresses: TRACE_STACK_MAX of them, from the innermost on
  *
  * A bpf() call, so it may cost a sample: ask once for each id.
@@ -256,6 +258,15 @@ __u64 sampler_copies_dropped(const struct sampler *s);
  * Return: how many addresses, or a negative errno.
  */
 int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses);
+
+typedef int sampler_slab(const struct ibs_slab *slab, void *arg, struct err *err);
+
+/**
+ * sampler_slabs() - the slab caches that the kernel has now
+ *
+ * For samplers opened with `slabs`. @cb: NULL: nobody wants to know. Return: 0; what @cb returned; or a negative errno with @err.
+ */
+int sampler_slabs(struct sampler *s, sampler_slab *cb, void *arg, struct err *err);
 
 /*
  * To be called every half second or so: collects the kernel's notices of throttling, and samples CPUs

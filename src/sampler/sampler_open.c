@@ -58,6 +58,11 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	cfg->cfg_task_btf = s->features.task_btf && !opts->probe_read;
 	cfg->cfg_record_raw = opts->output == SAMPLER_RECORDS_RAW;
 	cfg->cfg_stacks = opts->stacks;
+	cfg->cfg_slabs = opts->slabs;
+	if (opts->slabs) {
+		cfg->cfg_vmemmap = kernel_symbol("vmemmap_base");
+		cfg->cfg_page_offset = kernel_symbol("page_offset_base");
+	}
 	cfg->cfg_twin_forward = opts->output != SAMPLER_SERIES;
 	cfg->cfg_pid_follow = opts->sel.follow;
 	cfg->cfg_sim_seed = opts->sim_seed;
@@ -196,12 +201,22 @@ static int register_handlers(void)
 	return ret < 0 ? ret : 0;
 }
 
+int sampler_slabs(struct sampler *s, sampler_slab *cb, void *arg, struct err *err)
+{
+	return slabs_list(s->skel->progs.ibs_slabs, cb, arg, err);
+}
+
 static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_program *prog,
 		struct err *err)
 {
 	struct bpf_program *p;
 	int ret;
 
+	if (opts->slabs && !kernel_finds_slabs())
+		return err_set(
+			err, -EOPNOTSUPP,
+			"--slabs: this kernel does not tell BPF programs the slab cache of an "
+			"address; Linux 6.13 and later do");
 	set_config(s, opts);
 	ret = set_memory_nodes(s, opts, err);
 	if (ret)
@@ -219,7 +234,8 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	}
 	bpf_object__for_each_program (p, s->skel->obj)
 		bpf_program__set_autoload(
-			p, p == prog || (p == s->skel->progs.ibs_fork && watches_forks(opts)));
+			p, p == prog || (p == s->skel->progs.ibs_fork && watches_forks(opts)) ||
+				   (p == s->skel->progs.ibs_slabs && opts->slabs));
 	bpf_map__set_autocreate(s->skel->maps.twin, opts->source == SAMPLER_TWIN);
 	loading = s->skel;
 	ret = ibs_op_bpf__load(s->skel);
@@ -235,7 +251,9 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 		config_fetch_layout((const struct ibs_config *)&s->skel->rodata->config, places);
 		bpf_map_update_elem(bpf_map__fd(s->skel->maps.fetch_layout), &zero, places, 0);
 	}
-	ret = map_array(s->skel->maps.state, &s->state_map, err);
+	ret = opts->slabs ? sampler_slabs(s, NULL, NULL, err)
+			  : 0; /* the program wants it to have run */
+	ret = ret ?: map_array(s->skel->maps.state, &s->state_map, err);
 	ret = ret ?: map_array(s->skel->maps.cpu_states, &s->states, err);
 	if (ret)
 		return ret;
@@ -379,7 +397,7 @@ static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct
 		.n_cpus = sampler_ring_cpus(opts),
 		.slots = s->memory.ring_slots,
 		.raw = opts->output == SAMPLER_RECORDS_RAW,
-		.stacks = opts->stacks,
+		.extra = opts->stacks || opts->slabs,
 	};
 	unsigned int *all;
 	int ret;

@@ -186,4 +186,8 @@ int sampler_twin_fd(const struct sampler *s);
 /* Mapped, and shared with the program; NULL if the sampler is not of SAMPLER_TWIN. */
 struct ibs_twin_area *sampler_twin_area(const struct sampler *s);
 
+/* sampler_slabs() by the program that lists them */
+struct bpf_program;
+int slabs_list(struct bpf_program *prog, sampler_slab *cb, void *arg, struct err *err);
+
 #endif

@@ -100,7 +100,7 @@ size_t sampler_line_bytes(const struct sampler_opts *opts)
 
 size_t sampler_record_bytes(const struct sampler_opts *opts)
 {
-	return rings_record_bytes(opts->output == SAMPLER_RECORDS_RAW, opts->stacks);
+	return rings_record_bytes(opts->output == SAMPLER_RECORDS_RAW, opts->stacks || opts->slabs);
 }
 
 /* Addresses of a chain: as many as the kernel unwinds, but no more than recordings hold. */

@@ -6,6 +6,7 @@
 #include "base/intern.h"
 #include "symbols_kernel.h"
 #include "symbols_object.h"
+#include "symbols_slab.h"
 #include "trace/task_events.h"
 
 #include <elf.h>
@@ -46,6 +47,7 @@ struct symbols {
 	struct kernel_symbols *kernel;
 	char kernel_why[256];
 	struct u64_map kernel_names, kernel_dsos; /* by address */
+	struct slab_types slabs;
 };
 
 /* The time of boot according to both clocks differs between boots. */
@@ -98,6 +100,7 @@ void symbols_free(struct symbols *s)
 	u64_map_free(&s->kernel_names);
 	u64_map_free(&s->kernel_dsos);
 	kernel_symbols_close(s->kernel);
+	slab_types_close(&s->slabs);
 	intern_free(&s->texts);
 	free(s);
 }
@@ -368,22 +371,6 @@ const char *symbols_code_name(const struct symbols *s, const struct symbol_code 
 	return name;
 }
 
-const char *data_kind_name(enum data_kind k)
-{
-#define KIND_NAME(id, name, ...) name,
-	static const char *const names[] = { DATA_KIND_TABLE(KIND_NAME) };
-
-	return names[k];
-}
-
-const char *data_place_label(const struct data_place *place, char *buf, size_t size)
-{
-	if (place->variable || !place->mapping || *place->mapping == '[')
-		return place->variable ?: place->mapping;
-	snprintf(buf, size, "[%.*s]", (int)size - 3, place->mapping);
-	return buf;
-}
-
 static bool begins_with(const char *text, const char *with)
 {
 	return !strncmp(text, with, strlen(with));
@@ -544,6 +531,19 @@ void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 		*out = by_data;
 }
 
+void symbols_slab_type(struct symbols *s, const struct tasks *tasks, __u64 slab, __u64 addr,
+		       unsigned int size, struct type_access *out)
+{
+	const struct ibs_slab *cache = slab_list_find(tasks_slabs(tasks), slab);
+	struct task_map map;
+	bool same = tasks_kernel(tasks, &map) && map.build_id
+			    ? kernel_has_build_id(map.build_id, map.build_id_len)
+			    : s->this_boot;
+
+	if (cache)
+		slab_types_find(&s->slabs, s->opts.btf, same, cache, slab, addr, size, out);
+}
+
 bool symbols_type_layout(struct symbols *s, const char *name, types_field_cb *cb, void *arg)
 {
 	for (size_t i = 0; i < s->n_dsos; i++) {
@@ -552,7 +552,7 @@ bool symbols_type_layout(struct symbols *s, const char *name, types_field_cb *cb
 		if (types && types_layout(types, name, cb, arg))
 			return true;
 	}
-	return false;
+	return s->slabs.types && kernel_types_layout(s->slabs.types, name, cb, arg);
 }
 
 size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, void *arg), void *arg)
@@ -563,6 +563,10 @@ size_t symbols_problems(const struct symbols *s, void (*cb)(const char *text, vo
 	if (s->kernel_why[0]) {
 		snprintf(text, sizeof(text), "the kernel: %s", s->kernel_why);
 		cb(text, arg);
+		n++;
+	}
+	if (s->slabs.why[0]) {
+		cb(s->slabs.why, arg);
 		n++;
 	}
 	if (s->lacks_data) {

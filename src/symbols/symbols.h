@@ -16,7 +16,8 @@ struct object;
 
 struct symbols_opts {
 	const struct trace_info *info; /* outlives the symbols */
-	const char *kallsyms;  /* file to believe; NULL: this kernel's, if it is that recorded */
+	const char *kallsyms; /* file to believe; NULL: this kernel's, if it is that recorded */
+	const char *btf; /* file with the types of the recorded kernel; NULL: as for kallsyms */
 	const char *debug_dir; /* a further one beside /usr/lib/debug, or NULL */
 	bool debuginfod;       /* the network may be asked (DEBUGINFOD_URLS) */
 };
@@ -135,6 +136,14 @@ void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 ip,
 		  const struct data_place *data, unsigned int size, __u64 time,
 		  struct type_access *out);
+
+/*
+ * The same of an address in a slab cache of the kernel, by the type information of the recorded kernel. Where that
+ * says nothing for sure, out->type is the cache in brackets; *out stays if the cache is not known.
+ * @slab: of the sample
+ */
+void symbols_slab_type(struct symbols *s, const struct tasks *tasks, __u64 slab, __u64 addr,
+		       unsigned int size, struct type_access *out);
 
 /* types_layout() of the first file that has the type. */
 bool symbols_type_layout(struct symbols *s, const char *name, types_field_cb *cb, void *arg);

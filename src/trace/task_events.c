@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "task_events.h"
+#include "tasks.h"
 
 #include "base/intern.h"
 #include "base/num.h"
@@ -275,4 +276,15 @@ int task_events_now(const char *root, const struct task_choice *choice, bool dat
 	}
 	closedir(d);
 	return ret;
+}
+
+int tasks_read(struct tasks *t, struct trace *trace, struct err *err)
+{
+	struct trace_event ev;
+	int ret;
+
+	trace_rewind(trace, err);
+	while ((ret = trace_next(trace, &ev, err)) > 0)
+		tasks_add(t, &ev);
+	return ret ?: trace_rewind(trace, err);
 }

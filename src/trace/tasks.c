@@ -69,6 +69,7 @@ struct tasks {
 	struct task_cgroup *cgroups;
 	size_t n_cgroups, cgroups_room;
 	struct u64_map cgroup_of; /* by id */
+	struct slab_list slabs;
 	struct task_rank *ranks;
 	size_t n_ranks, ranks_room;
 	struct u64_map rank_at; /* in `ranks`, by rank */
@@ -97,6 +98,7 @@ void tasks_free(struct tasks *t)
 	u64_map_free(&t->history_of);
 	free(t->cgroups);
 	u64_map_free(&t->cgroup_of);
+	slab_list_free(&t->slabs);
 	free(t->ranks);
 	u64_map_free(&t->rank_at);
 	region_tree_free(&t->regions);
@@ -186,6 +188,9 @@ int tasks_add(struct tasks *t, const struct trace_event *ev)
 	case TRACE_CGROUP:
 		add_cgroup(t, ev, &e);
 		break;
+	case TRACE_SLAB:
+		slab_list_add(&t->slabs, &ev->slab);
+		return 0;
 	case TRACE_RANK:
 		add_rank(t, ev, &e);
 		if (ev->rank.ended)
@@ -427,18 +432,6 @@ static void sort_events(const struct tasks *asked)
 	t->n_events = t->events_room = 0;
 }
 
-int tasks_read(struct tasks *t, struct trace *trace, struct err *err)
-{
-	struct trace_event ev;
-	int ret;
-
-	trace_rewind(trace, err);
-	while ((ret = trace_next(trace, &ev, err)) > 0)
-		tasks_add(t, &ev);
-	sort_events(t);
-	return ret ?: trace_rewind(trace, err);
-}
-
 /* The last version up to a time, 0 for the last one; a later one is true before, too, unless born. */
 static const struct version *version_at(const struct history *h, __u64 time)
 {
@@ -518,6 +511,11 @@ bool tasks_kernel(const struct tasks *t, struct task_map *out)
 bool tasks_have_data(const struct tasks *t)
 {
 	return t->has_data;
+}
+
+const struct slab_list *tasks_slabs(const struct tasks *t)
+{
+	return &t->slabs;
 }
 
 bool tasks_cgroup(const struct tasks *t, __u64 id, struct task_cgroup *out)

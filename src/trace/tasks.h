@@ -7,6 +7,7 @@
 #ifndef IBSCOPE_TASKS_H
 #define IBSCOPE_TASKS_H
 
+#include "slab_list.h"
 #include "trace.h"
 
 struct tasks;
@@ -106,5 +107,8 @@ struct task_cgroup {
 
 /* A cgroup by its last name. Return: false if it is not known. */
 bool tasks_cgroup(const struct tasks *t, __u64 id, struct task_cgroup *out);
+
+/* The slab caches that were recorded. */
+const struct slab_list *tasks_slabs(const struct tasks *t);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <ibscope/fetch_fields.h>
 #include <ibscope/op_fields.h>
+#include <ibscope/record.h>
 
 #define TRACE_STACK_MAX 127 /* kernel.perf_event_max_stack by default */
 
@@ -77,6 +78,7 @@ enum trace_kind {
 	TRACE_LOST,
 	TRACE_RANK,
 	TRACE_REGION,
+	TRACE_SLAB,
 };
 
 /* Which samples have the metric. */
@@ -97,6 +99,7 @@ struct trace_sample {
 		struct ibs_op_sample op;
 		struct ibs_fetch_sample fetch;
 	};
+	__u64 slab;	    /* of struct ibs_record_extra */
 	const __u64 *stack; /* from the innermost on, perf's PERF_CONTEXT_* marks included */
 	unsigned int n_stack;
 };
@@ -150,6 +153,7 @@ struct trace_event {
 			__u64 addr;    /* in the function with an OpenMP region; 0: none begins */
 			const char *name; /* of another region that begins, else "" */
 		} region;
+		struct ibs_slab slab;
 	};
 };
 

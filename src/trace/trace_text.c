@@ -101,7 +101,7 @@ void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
 	static const char *const kinds[] = {
 		[TRACE_COMM] = "comm", [TRACE_MMAP] = "mmap",	  [TRACE_FORK] = "fork",
 		[TRACE_EXIT] = "exit", [TRACE_CGROUP] = "cgroup", [TRACE_LOST] = "lost",
-		[TRACE_RANK] = "rank", [TRACE_REGION] = "region",
+		[TRACE_RANK] = "rank", [TRACE_REGION] = "region", [TRACE_SLAB] = "slab",
 	};
 	const struct out o = { f, json };
 
@@ -145,6 +145,16 @@ void trace_print_event(FILE *f, const struct trace_event *ev, bool json)
 		put_number(&o, "number", ev->region.number);
 		put_number(&o, "addr", ev->region.addr);
 		put_text(&o, "name", ev->region.name);
+		break;
+	case TRACE_SLAB:
+		put_hex(&o, "id", ev->slab.id);
+		put_number(&o, "object_size", ev->slab.object_size);
+		put_number(&o, "size", ev->slab.size);
+		put_number(&o, "pad", ev->slab.pad);
+		put_number(&o, "order", ev->slab.order);
+		put_number(&o, "min_order", ev->slab.min_order);
+		put_flag(&o, "merged", ev->slab.merged);
+		put_text(&o, "name", ev->slab.name);
 		break;
 	default:
 		put_number(&o, "n", ev->lost.n);

@@ -12,13 +12,16 @@
 
 #include <elfutils/libdwfl.h>
 
-/* X(NAME, "name", "meaning"); the first three are found. */
+/* X(NAME, "name", "meaning"); the first four are found. */
 #define TYPE_KIND_TABLE(X)                                                                        \
 	X(POINTER, "pointer", "what a register points to")                                        \
 	X(STACK, "stack", "a local variable in memory")                                           \
 	X(VARIABLE, "variable", "a variable with an address of its own")                          \
+	X(SLAB, "slab", "an object of the kernel's, by its slab cache")                           \
 	X(NO_ACCESS, "no_access", "the op does not access memory")                                \
-	X(KERNEL, "kernel", "code of the kernel")                                                 \
+	X(KERNEL, "kernel", "code of the kernel, and no object of a slab cache")                  \
+	X(SLAB_UNKNOWN, "slab_unknown",                                                           \
+	  "a slab cache of objects that may be of several types, or whose type is not known")     \
 	X(NO_FILE, "no_file", "code of no file: made at run time, or its map was not recorded")   \
 	X(NO_OBJECT, "no_object", "the file of the code cannot be read, or is another one")       \
 	X(NO_DEBUG, "no_debug_info", "the file has no debug information, or it cannot be read")   \
@@ -39,7 +42,7 @@ enum type_kind {
 		TYPE_KIND_N
 };
 
-#define TYPE_FOUND(kind) ((kind) <= TYPE_VARIABLE)
+#define TYPE_FOUND(kind) ((kind) <= TYPE_SLAB)
 
 const char *type_kind_name(enum type_kind k);
 

@@ -79,7 +79,7 @@ enum table_column {
 
 /* How many names of group keys a row has at most. */
 #define TABLE_NAMES LABEL_N
-#define TABLE_KEYS  36 /* and of a recording's */
+#define TABLE_KEYS  37 /* and of a recording's */
 
 struct table_row {
 	char *name[TABLE_KEYS]; /* printable; NULL in the rows of rest and total */

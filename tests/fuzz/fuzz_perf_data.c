@@ -64,6 +64,7 @@ static uint64_t mix_event(uint64_t sum, const struct trace_event *ev, const stru
 		return mix(sum, ev->lost.n);
 	case TRACE_RANK:
 	case TRACE_REGION:
+	case TRACE_SLAB:
 		break;
 	}
 	abort();

@@ -68,6 +68,8 @@ static __u64 add_event(__u64 sum, const struct trace_info *info, const struct tr
 		return add(sum, ev->rank.rank);
 	case TRACE_REGION:
 		return add_text(add(sum, ev->region.addr), ev->region.name);
+	case TRACE_SLAB:
+		return add_text(add(sum, ev->slab.id), ev->slab.name);
 	case TRACE_FORK:
 	case TRACE_EXIT:
 		return add(sum, ev->fork.tid);

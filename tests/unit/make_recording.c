@@ -154,7 +154,7 @@ static int write_random(struct recording *r, __u64 n, struct err *err)
 		ret = recording_stack(r, i, chain, len, err);
 	}
 	for (__u64 i = 0; !ret && i < n; i++) {
-		struct ibs_record_stacks chains = { gen_below(&g, 64), gen_below(&g, 64) };
+		struct ibs_record_extra chains = { gen_below(&g, 64), gen_below(&g, 64) };
 		struct trace_event ev;
 		struct ibs_record rec;
 		char buf[600];
@@ -220,7 +220,7 @@ static int write_samples(struct recording *r, __u64 n, bool stacks, bool self, u
 			 struct err *err)
 {
 	static struct ibs_record records[BATCH];
-	static struct ibs_record_stacks chains[BATCH];
+	static struct ibs_record_extra chains[BATCH];
 	int ret = 0;
 
 	for (__u64 done = 0, k; !ret && done < n; done += k) {
@@ -228,7 +228,7 @@ static int write_samples(struct recording *r, __u64 n, bool stacks, bool self, u
 			make(done + k, fetch, &records[k]);
 			if (self)
 				records[k].ip = (uintptr_t)main;
-			chains[k] = (struct ibs_record_stacks){ -14, (done + k) % 3 };
+			chains[k] = (struct ibs_record_extra){ -14, (done + k) % 3 };
 		}
 		ret = recording_samples(r, records, stacks ? chains : NULL, k, err);
 	}

@@ -231,7 +231,7 @@ static unsigned int weight(const struct shop *s, enum ibs_src src, bool moved)
 	}
 }
 
-static void make(__u64 i, __u64 n, struct ibs_record *rec, struct ibs_record_stacks *chain)
+static void make(__u64 i, __u64 n, struct ibs_record *rec, struct ibs_record_extra *chain)
 {
 	__u64 regs[IBS_OP_REG_FIXED], r = ibs_sim_mix(i), time = i * LENGTH_S * 1000000000ull / n;
 	unsigned int at = r % 100, k = 0, cpu_of;
@@ -309,7 +309,7 @@ int main(int argc, char **argv)
 		return failed(&err);
 	ret = write_names(r, &err) ?: self_map(r, (uintptr_t)main_loop, NULL, 100, SHOPS, &err) ?: write_stacks(r, &err);
 	for (__u64 i = 0; !ret && i < n; i++) {
-		struct ibs_record_stacks chain;
+		struct ibs_record_extra chain;
 		struct ibs_record rec;
 
 		make(i, n, &rec, &chain);

@@ -2,7 +2,8 @@
 /*
  * make_types FILE PROGRAM [wrong]: a recording of simulated accesses of a program, as the lines of standard input
  * say: "IP DATA OP COUNT", addresses in hexadecimal as the linker gave them, OP load, store or none, DATA 0 for none.
- * With "wrong" it has a build-id that the program has not.
+ * With "wrong" it has a build-id that the program has not. Addresses of the kernel are as they are; a line of those may
+ * end in SLAB, and OpMemWidth, and "cache ID OBJECT_SIZE SIZE PAD ORDER MIN_ORDER MERGED NAME" is a slab cache.
  */
 #include "recording/recording.h"
 
@@ -60,15 +61,21 @@ static void put_maps(const char *path, bool wrong)
 	close(fd);
 }
 
-static void access_memory(__u64 ip, __u64 data, const char *op)
+static __u64 at_base(__u64 addr)
 {
+	return addr >> 63 ? addr : BASE + addr;
+}
+
+static void access_memory(__u64 ip, __u64 data, const char *op, __u64 slab, unsigned int width)
+{
+	const struct ibs_record_extra extra = { .kernel = -1, .user = -1, .slab = slab };
 	const __u64 miss = IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_L2_MISS | 200ull << 32;
 	struct ibs_record rec = {
 		.time = 1000 + written++,
 		.tgid = PID,
 		.tid = PID,
-		.ip = BASE + ip,
-		.addr = data ? BASE + data : 0x7000,
+		.ip = at_base(ip),
+		.addr = data ? at_base(data) : 0x7000,
 		.data3 = !strcmp(op, "load")	? IBS_OP_DATA3_LD_OP | miss
 			 : !strcmp(op, "store") ? IBS_OP_DATA3_ST_OP
 						: 0,
@@ -77,8 +84,28 @@ static void access_memory(__u64 ip, __u64 data, const char *op)
 	struct err err;
 
 	if (rec.data3)
+		rec.data3 |= (__u64)width << 22;
+	if (rec.data3)
 		rec.data3 |= data ? IBS_OP_DATA3_LIN_VALID : 0;
-	need(!recording_samples(out, &rec, NULL, 1, &err));
+	need(!recording_samples(out, &rec, slab ? &extra : NULL, 1, &err));
+}
+
+static bool put_cache(const char *line)
+{
+	struct trace_event ev = { .kind = TRACE_SLAB };
+	unsigned int order, min_order, merged;
+	unsigned long long id;
+	struct err err;
+
+	if (sscanf(line, "cache %llx %u %u %u %u %u %u %60s", &id, &ev.slab.object_size,
+		   &ev.slab.size, &ev.slab.pad, &order, &min_order, &merged, ev.slab.name) != 8)
+		return false;
+	ev.slab.id = id;
+	ev.slab.order = order;
+	ev.slab.min_order = min_order;
+	ev.slab.merged = merged;
+	need(!recording_event(out, &ev, &err));
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -91,12 +118,12 @@ int main(int argc, char **argv)
 				   .pmu = &pmu,
 				   .n_pmus = 1 };
 	struct recording_opts opts = { .info = &info, .compress = true };
-	unsigned long long ip, data;
+	unsigned long long ip, data, slab;
 	struct ledger ledger = { 0 };
 	struct utsname u;
 	struct err err;
-	unsigned int n;
-	char op[16];
+	unsigned int n, width;
+	char op[16], line[256];
 
 	if (argc < 3)
 		return 2;
@@ -106,9 +133,14 @@ int main(int argc, char **argv)
 	opts.fd = open(argv[1], O_CREAT | O_TRUNC | O_RDWR, 0600);
 	need(opts.fd >= 0 && !recording_create(&opts, &out, &err));
 	put_maps(argv[2], argc > 3);
-	while (scanf("%llx %llx %15s %u", &ip, &data, op, &n) == 4)
+	while (fgets(line, sizeof(line), stdin)) {
+		slab = width = 0;
+		if (put_cache(line) || sscanf(line, "%llx %llx %15s %u %llx %u", &ip, &data, op, &n,
+					      &slab, &width) < 4)
+			continue;
 		while (n--)
-			access_memory(ip, data, op);
+			access_memory(ip, data, op, slab, width);
+	}
 	ledger.seen = ledger.outcome[IBS_OUTCOME_FORWARDED] = written;
 	need(!recording_finish(out, &ledger, &err));
 	recording_close(out);

@@ -79,6 +79,7 @@ static void print_event(const struct trace_event *ev)
 		break;
 	case TRACE_RANK:
 	case TRACE_REGION:
+	case TRACE_SLAB:
 		break;
 	}
 }

@@ -74,7 +74,7 @@ static inline const char *gen_string(struct gen *g, char *buf, size_t size)
 static inline void gen_event(struct gen *g, struct trace_event *ev, char *buf, size_t size)
 {
 	*ev = (struct trace_event){ .kind = TRACE_COMM +
-					    gen_below(g, TRACE_REGION - TRACE_COMM + 1) };
+					    gen_below(g, TRACE_SLAB - TRACE_COMM + 1) };
 	switch (ev->kind) {
 	case TRACE_COMM:
 		ev->comm.tgid = gen_u64(g);
@@ -123,6 +123,16 @@ static inline void gen_event(struct gen *g, struct trace_event *ev, char *buf, s
 		ev->region.number = gen_u64(g);
 		ev->region.addr = gen_u64(g);
 		ev->region.name = gen_string(g, buf, size);
+		break;
+	case TRACE_SLAB:
+		ev->slab.id = gen_u64(g);
+		ev->slab.object_size = gen_u64(g);
+		ev->slab.size = gen_u64(g);
+		ev->slab.pad = gen_u64(g);
+		ev->slab.order = gen_u64(g);
+		ev->slab.min_order = gen_u64(g);
+		ev->slab.merged = gen_below(g, 2);
+		snprintf(ev->slab.name, sizeof(ev->slab.name), "%.60s", gen_string(g, buf, size));
 		break;
 	default:
 		ev->fork.tgid = gen_u64(g);

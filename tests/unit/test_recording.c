@@ -164,6 +164,10 @@ static void same_event(const struct trace_event *a, const struct trace_event *b)
 		assert_true(a->region.addr == b->region.addr);
 		assert_string_equal(a->region.name, b->region.name);
 		break;
+	case TRACE_SLAB:
+		assert_memory_equal(&a->slab, &b->slab, offsetof(struct ibs_slab, name));
+		assert_string_equal(a->slab.name, b->slab.name);
+		break;
 	default:
 		assert_memory_equal(&a->fork, &b->fork, sizeof(a->fork));
 	}
@@ -175,7 +179,7 @@ struct round {
 	unsigned int n, n_events;
 	struct ibs_record *records;
 	struct ibs_record_raw *raws;
-	struct ibs_record_stacks *stacks;
+	struct ibs_record_extra *stacks;
 	struct trace_event events[EVENTS];
 	char strings[EVENTS][STRINGS];
 	__u64 chain[STACKS][TRACE_STACK_MAX]; /* by key, as of this round */
@@ -226,7 +230,7 @@ static void free_round(struct round *r)
 
 static void write_round(struct recording *rec, const struct round *r)
 {
-	const struct ibs_record_stacks *s = r->with_stacks ? r->stacks : NULL;
+	const struct ibs_record_extra *s = r->with_stacks ? r->stacks : NULL;
 	struct err err = {};
 	unsigned int i;
 
@@ -542,7 +546,7 @@ static void test_refused(void **state)
 static void test_stack_key_again(void **state)
 {
 	struct ibs_record records[2] = { { .time = 1 }, { .time = 2 } };
-	const struct ibs_record_stacks stacks[2] = { { -1, 7 }, { -1, 7 } };
+	const struct ibs_record_extra stacks[2] = { { -1, 7 }, { -1, 7 } };
 	int fd = memfd_create("again", 0);
 	struct trace_event ev;
 	struct recording *r;

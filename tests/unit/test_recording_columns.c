@@ -121,7 +121,7 @@ static void test_all_at_once(void **unused)
 {
 	(void)unused;
 	for (int round = 0; round < 50; round++) {
-		unsigned int n = 1 + draw() % RECORDING_BATCH;
+		unsigned int n = 1 + draw() % RECORDING_WRITTEN;
 
 		in.present = 0;
 		for (size_t k = 0; k < IDS; k++)
@@ -136,8 +136,8 @@ static void test_all_at_once(void **unused)
 	/* the most that there can be */
 	in.present = 0;
 	for (size_t k = 0; k < IDS; k++)
-		fill(ids[k], ANYTHING, RECORDING_BATCH);
-	round_trip(RECORDING_BATCH);
+		fill(ids[k], ANYTHING, RECORDING_WRITTEN);
+	round_trip(RECORDING_WRITTEN);
 }
 
 static double bytes_each(__u8 id, enum kind kind)

@@ -41,7 +41,7 @@ static struct intact {
 static void write_flush(struct recording *r, int flush, struct ledger *ledger)
 {
 	struct ibs_record records[PER_FLUSH] = {};
-	struct ibs_record_stacks stacks[PER_FLUSH];
+	struct ibs_record_extra stacks[PER_FLUSH];
 	struct trace_event ev = { .kind = TRACE_COMM };
 	struct err err = {};
 	__u64 chain;
@@ -58,7 +58,7 @@ static void write_flush(struct recording *r, int flush, struct ledger *ledger)
 		assert_int_equal(recording_event(r, &ev, &err), 0);
 		records[i].time = 1000 * id + 1;
 		records[i].tgid = records[i].tid = id;
-		stacks[i] = (struct ibs_record_stacks){ .kernel = -1, .user = i };
+		stacks[i] = (struct ibs_record_extra){ .kernel = -1, .user = i };
 	}
 	ledger->seen = ledger->outcome[IBS_OUTCOME_FORWARDED] = (flush + 1) * PER_FLUSH;
 	assert_int_equal(recording_samples(r, records, stacks, PER_FLUSH, &err), 0);

@@ -84,6 +84,10 @@ static void put_event(const struct trace_event *ev)
 		       (ull)ev->region.addr);
 		put_string("name", ev->region.name);
 		break;
+	case TRACE_SLAB:
+		printf("\"kind\":\"slab\",\"id\":%llu", (ull)ev->slab.id);
+		put_string("name", ev->slab.name);
+		break;
 	default:
 		printf("\"kind\":\"other\"");
 	}

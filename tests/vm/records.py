@@ -182,6 +182,16 @@ def check_stacks(guest, name):
         len(with_stack), len(samples), len(known), len(user))
 
 
+def check_slabs(guest, name, can):
+    """The kernel's caches are listed where it lets programs find them; elsewhere the option says so."""
+    if not can:
+        need(guest.status('slabs') == 1 and 'Linux 6.13 and later do' in guest.read('slabs.err'), guest.read('slabs.err'))
+        return 'refused'
+    names = {e['name'] for e in read(guest, name)[2] if e['kind'] == 'slab'}
+    need({'task_struct', 'dentry', 'filp'} <= names, sorted(names))
+    return f'{len(names)} caches'
+
+
 def scenarios(guest, brief=False):
     periods = {}
 
@@ -204,8 +214,12 @@ def scenarios(guest, brief=False):
         return
     record('record-compressed', '-z')
     record('record-raw', '--raw', raw=True)
-    record('record-stacks', '-g', skips=True)
+    slabs = guest.kernel == '7.2'
+    if not slabs:
+        guest.do('run slabs ibscope record -c 100000 --duration 0.1 -o $O/none.data --slabs')
+    record('record-stacks', '-g --slabs' if slabs else '-g', skips=True)
     guest.check('record-stacks: call chains', check_stacks, guest, 'record-stacks')
+    guest.check('record --slabs', check_slabs, guest, 'record-stacks', slabs)
     period = while_recording(guest, 'record-stopped', 50000, '--ring-size 16K --max-loss 90%',
                              'sleep 0.3; kill -STOP $(pidof ibscope); sleep 1; kill -CONT $(pidof ibscope); sleep 0.5')
     guest.check('record: a reader that stands still for a second', check, guest,

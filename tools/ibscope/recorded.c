@@ -277,6 +277,8 @@ static int set_debug_dir(void *ctx, const char *arg, struct err *err)
 }
 
 const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS] = {
+	{ "btf", 0, "FILE", "the kernel's types, as of /sys/kernel/btf/vmlinux",
+	  OPTION_WORD(struct symbols_opts, btf) },
 	{ "kallsyms", 0, "FILE", "the kernel's symbols, as of /proc/kallsyms",
 	  OPTION_WORD(struct symbols_opts, kallsyms) },
 	{ "debug-dir", 0, "DIR", "debug files by build-id, beside /usr/lib/debug", set_debug_dir },

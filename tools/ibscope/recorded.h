@@ -64,8 +64,8 @@ int recorded_open(const struct recorded_input *in, struct trace **out, struct er
 /* The name of the input for people. */
 const char *recorded_name(const struct recorded_input *in);
 
-/* --kallsyms, --debug-dir and --debuginfod; their context is struct symbols_opts. */
-#define RECORDED_SYMBOL_ROWS 3
+/* --btf, --kallsyms, --debug-dir and --debuginfod; their context is struct symbols_opts. */
+#define RECORDED_SYMBOL_ROWS 4
 extern const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS];
 
 /* A recording and what tables of its samples need. Zero is none. */

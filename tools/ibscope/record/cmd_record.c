@@ -57,6 +57,9 @@ static int check_options(struct record *r, int argc, char **argv, struct err *er
 	if (r->sampling.opts.stacks && r->out.format != OUTPUT_RECORDING)
 		return err_set(err, -EINVAL,
 			       "-g: text output has no call chains; record to a file");
+	if (r->sampling.opts.slabs && r->out.format != OUTPUT_RECORDING)
+		return err_set(err, -EINVAL,
+			       "--slabs: text output has no slab caches; record to a file");
 	if (r->out.rotate && !r->max_bytes)
 		return err_set(err, -EINVAL, "--rotate requires --max-size");
 	if (r->out.rotate && output_to_stdout(&r->out))

@@ -56,6 +56,10 @@ const struct option_row record_options[] = {
 	{ "stacks", 'g', NULL,
 	  "record call chains; the kernel unwinds at every sample, even if it is dropped",
 	  OPTION_FLAG(struct record, sampling.opts.stacks) },
+	{ "slabs", 0, NULL,
+	  "record the slab cache of kernel data, which `ibscope report` shows by slab, type and "
+	  "field (Linux 6.13)",
+	  OPTION_FLAG(struct record, sampling.opts.slabs) },
 	{ "code-maps", 0, NULL,
 	  "record maps of code only: cheaper if processes map and unmap memory all the time, but "
 	  "heaps, stacks and files of data stay unnamed",

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "sampler_private.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+int slabs_list(struct bpf_program *prog, sampler_slab *cb, void *arg, struct err *err)
+{
+	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
+	int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -errno, ret = 0;
+	struct ibs_slab slab;
+	ssize_t got = 0;
+
+	/* the kernel never hands out a part of what one call of the program wrote */
+	while (fd >= 0 && !ret && (got = read(fd, &slab, sizeof(slab))) == sizeof(slab))
+		ret = cb ? cb(&slab, arg, err) : 0;
+	if (fd < 0 || got < 0)
+		ret = err_set(err, fd < 0 ? fd : -errno,
+			      "cannot list the slab caches of the kernel: %s",
+			      strerror(fd < 0 ? -fd : errno));
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return ret;
+}
