@@ -22,7 +22,9 @@ struct step {
 	__u16 writes;
 	signed char from, to;
 	unsigned char effect, flow, n_mem, len;
-	bool has_target, joined; /* a jump of the function leads to it */
+	bool has_target;
+	/* the first that jumps to it, and the next that jumps to where this one does: numbers from 1; 0: none */
+	__u32 jump, next_jump;
 };
 
 struct steps {
@@ -112,13 +114,15 @@ static struct steps *steps_of(struct types *t, struct function *f)
 			break;
 		add_step(s, f->span.lo + at, &in);
 	}
-	for (size_t i = 0; i < s->n; i++) {
+	for (size_t i = s->n; i--;) {
 		long to = s->v[i].has_target && s->v[i].flow != INSN_CALL
 				  ? step_at(s, s->v[i].target)
 				  : -1;
 
-		if (to >= 0)
-			s->v[to].joined = true;
+		if (to < 0)
+			continue;
+		s->v[i].next_jump = s->v[to].jump;
+		s->v[to].jump = i + 1;
 	}
 	return s;
 }
@@ -464,6 +468,7 @@ static void joined_value(struct query *q, size_t step, int reg, struct value *ou
 {
 	const struct step *s = q->s->v;
 	__u64 key = (__u64)step << 4 | reg;
+	bool falls = step && s[step - 1].flow != INSN_JUMP && s[step - 1].flow != INSN_RETURN;
 	struct value v;
 
 	*out = (struct value){ .kind = VALUE_SAME, .why = TYPE_REGISTER };
@@ -471,13 +476,12 @@ static void joined_value(struct query *q, size_t step, int reg, struct value *ou
 		return;
 	unknown(out, TYPE_REGISTER);
 	u64_map_put(&q->seen, key, 0);
-	for (size_t from = 0; from < q->s->n; from++) {
-		bool next = from + 1 == step && s[from].flow != INSN_JUMP &&
-			    s[from].flow != INSN_RETURN;
-
-		if (!next && (!s[from].has_target || s[from].flow == INSN_CALL ||
-			      s[from].target != s[step].addr))
-			continue;
+	/* in the order of addresses, with the one before it among them */
+	for (size_t jump = s[step].jump, from; jump || falls;) {
+		from = falls && (!jump || jump > step) ? step - 1 : jump - 1;
+		if (from + 1 == jump)
+			jump = s[from].next_jump;
+		falls &= from + 1 != step;
 		if (writes(&s[from], reg))
 			value_after(q, from, reg, &v);
 		else
@@ -506,7 +510,7 @@ static void value_of(struct query *q, size_t step, int reg, struct value *out)
 		if (why == TYPE_REGISTER)
 			why = out->why;
 		unknown(out, TYPE_REGISTER);
-		if (s[i].joined) {
+		if (s[i].jump) {
 			joined_value(q, i, reg, out);
 			break;
 		}
