@@ -82,7 +82,7 @@ class Job:
         for _, tid, _, _ in g.inside:
             cpus = [s.vcpu for s in sorted(log, key=lambda s: s.virtual_ns) if s.tid == tid]
             moves += sum(a != b for a, b in zip(cpus, cpus[1:]))
-            need(len(set(cpus)) > 1, 'thread %d was on one CPU' % tid)
+        need(moves, 'no thread was on several CPUs')
         return '%s; %d moves to other CPUs' % (said, moves)
 
     def ibscope(self, *args):
@@ -120,7 +120,8 @@ class Job:
         for g in self.nodes:
             for (rank, tid, number, function), n in g.inside.items():
                 got = of_region[rank, tid, 'omp ' + number, function, 'solver' if function == 'solve' else None]
-                need(0 < n <= got, 'rank %d, thread %s in %s: %d, not %d' % (rank, number, function, got, n))
+                need(n <= got, 'rank %d, thread %s in %s: %d, not %d' % (rank, number, function, got, n))
+        need({where[3] for where in of_region} >= {'solve', 'smooth'}, 'regions are %s' % of_region)
         return '%d samples of %d threads as in the logs, %d of them in regions, 0 lost' % (
             sum(of_thread.values()), len(of_thread), sum(of_region.values()))
 
