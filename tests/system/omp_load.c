@@ -4,7 +4,6 @@
  * Prints, for each thread in each of them, its number in the team and in the system, the function, and
  * times between which it was in there, in ns. Threads change CPUs while they are.
  */
-#define _GNU_SOURCE
 #include <ibscope/region.h>
 
 #include <omp.h>

@@ -133,7 +133,7 @@ class OpenMP(Case):
         if not shutil.which(compiler[0]):
             self.skipTest(f'no {compiler[0]}')
         program = os.path.join(self.dir, 'load')
-        p = subprocess.run([*compiler, '-g', '-O1', '-I', os.path.join(TOP, 'include'), '-o', program,
+        p = subprocess.run([*compiler, '-g', '-O1', '-D_GNU_SOURCE', '-I', os.path.join(TOP, 'include'), '-o', program,
                             os.path.join(TOP, 'tests/system/omp_load.c')], capture_output=True, text=True)
         if p.returncode:
             self.skipTest(f'{" ".join(compiler)}: ' + (p.stderr.splitlines() or [''])[-1])

@@ -30,7 +30,7 @@ class Job:
         self.work, self.nodes, self.lock = work, [], threading.Lock()
         program = os.path.join(work, 'omp_load')
         for compiler in COMPILERS:
-            if not subprocess.run([*compiler, '-g', '-O1', '-Wl,--build-id=0x' + BUILD_ID, '-o', program, LOAD,
+            if not subprocess.run([*compiler, '-g', '-O1', '-D_GNU_SOURCE', '-Wl,--build-id=0x' + BUILD_ID, '-o', program, LOAD,
                                    '-I', os.path.join(HERE, '../../include')], stderr=subprocess.DEVNULL).returncode:
                 break
         self.ompt = compiler[0] == 'clang'
