@@ -22,6 +22,11 @@ def commands():
     return list(dict.fromkeys(found))
 
 
+def tools(build):
+    """What the commands need in a guest; busybox has no env -C."""
+    return ['env'] + [os.path.join(build, x) + ':/usr/bin/' + x for x in ('libibscope-omp.so', 'libibscope-markers.so')]
+
+
 def scenario(g, every=1):
     """Run each of them, or each n-th."""
     g.do('mkdir -p /tmp/pages/DIR; cd /tmp/pages; [ "$P_a" ] || start a /a 0')
@@ -52,9 +57,7 @@ def main():
         scenario(g)
         return [g]
 
-    # busybox has no env -C
-    return guest.run_guests(args, make, tools=('env', *[os.path.join(args.build, x) + ':/usr/bin/' + x for x in (
-        'libibscope-omp.so', 'libibscope-markers.so')]))
+    return guest.run_guests(args, make, tools=tools(args.build))
 
 
 if __name__ == '__main__':

@@ -14,6 +14,7 @@ import threading
 
 import guest
 import oracle
+import pages
 import records
 from guest import HERE, Skip, need
 
@@ -26,7 +27,7 @@ COMPILERS = ('clang', '-fopenmp=libomp'), ('gcc', '-fopenmp')   # only LLVM's ru
 class Job:
     """Nodes of a job: guests of one boot of run_guests()."""
 
-    def __init__(self, work, build):
+    def __init__(self, work):
         self.work, self.nodes, self.lock = work, [], threading.Lock()
         program = os.path.join(work, 'omp_load')
         for compiler in COMPILERS:
@@ -38,8 +39,7 @@ class Job:
         os.makedirs(debug, exist_ok=True)
         os.link(program, os.path.join(debug, BUILD_ID[2:]))
         subprocess.run([os.path.join(HERE, 'rig/mkoverlay.sh'), '-o', os.path.join(work, 'overlay'),
-                        program + ':/usr/bin/omp_load',
-                        os.path.join(build, 'libibscope-omp.so') + ':/usr/bin/libibscope-omp.so'], check=True)
+                        program + ':/usr/bin/omp_load'], check=True)
 
     def add(self, g):
         """One more node."""
@@ -134,12 +134,12 @@ def main():
     def make(work, report):
         nodes = [guest.Guest(*args.pair.split(':'), work, report, '-node%d' % n, smp=2 + 2 * n, workers=False,
                              nodes=1 + n) for n in range(2)]
-        job = Job(work, args.build)
+        job = Job(work)
         for g in nodes:
             job.add(g)
         return nodes
 
-    return guest.run_guests(args, make)
+    return guest.run_guests(args, make, tools=pages.tools(args.build))
 
 
 if __name__ == '__main__':

@@ -322,7 +322,7 @@ def main():
                                 nodes=4 if kernel in ('6.1', '7.2') else 2)
                 plans.scenarios(planned)
                 if kernel == '6.12':
-                    job = ranks.Job(work, args.build)
+                    job = ranks.Job(work)
                     for g in hopper, planned:
                         job.add(g)
                     pages.scenario(hopper, every=24)
@@ -331,7 +331,7 @@ def main():
         none.no_ibs()
         return guests + [none]
 
-    return guest.run_guests(args, make, again=2)
+    return guest.run_guests(args, make, tools=pages.tools(args.build), again=2)
 
 
 if __name__ == '__main__':
