@@ -29,6 +29,7 @@
 	X(SRCLINE, "srcline", "source file and line of the op's address")               \
 	X(IP, "ip", "address of the op")                                                \
 	X(PAGE, "page", "4 KiB page of the data's address")                             \
+	X(PHYS_PAGE, "phys_page", "4 KiB page of the data's physical address")          \
 	X(LINE, "line", "cache line (64 bytes) of the data's address")                  \
 	X(MAPPING, "mapping", "file of the data's address, or [heap], [stack] ...")     \
 	X(VARIABLE, "variable", "variable at the data's address")                       \
@@ -80,6 +81,7 @@ enum report_key {
 	X(OFFSETS, "offsets", OFFSETS, "different bytes of a cache line accessed")          \
 	X(CPUS, "cpus", CPUS, "different CPUs")                                             \
 	X(THREADS, "threads", THREADS, "different threads")                                 \
+	X(LAST, "last_seen", LAST, "time of the last sample, seconds since 1970")           \
 	X(IMBALANCE, "imbalance", IMBALANCE,                                                \
 	  "largest of the miss cycles of all MPI ranks over their mean")                    \
 	X(PRICE, "remote_price", PRICE,                                                     \
@@ -235,6 +237,7 @@ struct report_row {
 	unsigned int units; /* enum report_unit bits */
 	bool has_estimated; /* the period of all is known, and of one unit */
 	__u32 max;
+	__u64 last;	    /* time of the last sample: ns since 1970; 0: unknown */
 	long p50, p90, p99; /* as series_percentile() has them: -1 for too few */
 	__u64 loads, stores;
 	__u64 translated, walks, aborted; /* of ibs_fetch: known translations, and fetches */
@@ -296,6 +299,13 @@ void report_table_free(struct report_table *t);
 /* What a column says of a row, shares as fractions; NAN: nothing. */
 double report_value(const struct report_table *t, const struct report_row *row,
 		    enum report_column column);
+
+/*
+ * The pages of rows whose first key is one, as ranges in the order of addresses, neighbours joined: a line of START-END
+ * in decimal each, as `damo start --regions` takes them.
+ * What they cannot say is a warning.
+ */
+void report_regions_print(FILE *f, const struct report_table *t, bool simulated);
 
 /*
  * After the table, as text: which functions the fetches are of that missed the L3 cache. Nothing without symbols, or of

@@ -248,8 +248,14 @@ static __u32 of_part(const struct report *r, __u32 number)
 	return r->part << 22 ^ number;
 }
 
+static __u64 later(__u64 a, __u64 b)
+{
+	return a > b ? a : b;
+}
+
 int report_add(struct report *r, const struct trace_event *ev)
 {
+	const struct trace_info *info = r->opts.info;
 	const struct trace_sample *t = &ev->sample;
 	__u64 words[REPORT_WORDS], period;
 	struct sums *s;
@@ -263,6 +269,8 @@ int report_add(struct report *r, const struct trace_event *ev)
 	row = row_of(r, words);
 	s = &r->sums[row];
 	s->samples++;
+	if (t->has_time && info->realtime_ns)
+		s->last = later(s->last, info->realtime_ns + ev->time - info->monotonic_ns);
 	period = report_period(r->opts.info, ev, &unit);
 	s->estimated += period;
 	s->units |= unit;

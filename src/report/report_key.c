@@ -74,13 +74,13 @@ bool report_key_of_fetch(enum report_key key)
 /* Is it of the data that an op accessed, or of where that was? */
 static bool key_of_op(enum report_key key)
 {
-	static const enum report_key keys[] = { REPORT_KEY_SRC,		 REPORT_KEY_OP,
-						REPORT_KEY_MEM_NODE,	 REPORT_KEY_PAGE,
-						REPORT_KEY_LINE,	 REPORT_KEY_SPACE,
-						REPORT_KEY_MAPPING,	 REPORT_KEY_VARIABLE,
-						REPORT_KEY_OFFSET,	 REPORT_KEY_SLAB,
-						REPORT_KEY_TYPE,	 REPORT_KEY_FIELD,
-						REPORT_KEY_FIELD_OFFSET, REPORT_KEY_FIELD_SIZE };
+	static const enum report_key keys[] = {
+		REPORT_KEY_SRC,	      REPORT_KEY_OP,	       REPORT_KEY_MEM_NODE,
+		REPORT_KEY_PAGE,      REPORT_KEY_LINE,	       REPORT_KEY_SPACE,
+		REPORT_KEY_PHYS_PAGE, REPORT_KEY_MAPPING,      REPORT_KEY_VARIABLE,
+		REPORT_KEY_OFFSET,    REPORT_KEY_SLAB,	       REPORT_KEY_TYPE,
+		REPORT_KEY_FIELD,     REPORT_KEY_FIELD_OFFSET, REPORT_KEY_FIELD_SIZE
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (keys[i] == key)
@@ -427,6 +427,11 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 	case REPORT_KEY_IP:
 		*word = s->ip;
 		return s->has_ip;
+	case REPORT_KEY_PHYS_PAGE:
+		if (!op || !ibs_op_field(&s->op, IBS_OP_FIELD_DC_PHYS_AD, word))
+			return false;
+		*word &= ~(PAGE_BYTES - 1);
+		return true;
 	case REPORT_KEY_PAGE:
 	case REPORT_KEY_LINE:
 		if (!op || !data_address(r, &s->op, word))
@@ -549,6 +554,7 @@ const char *report_label(const struct report *r, const __u64 *words, unsigned in
 		return buf;
 	case REPORT_KEY_IP:
 	case REPORT_KEY_PAGE:
+	case REPORT_KEY_PHYS_PAGE:
 	case REPORT_KEY_LINE:
 		snprintf(buf, size, "0x%llx", w);
 		return buf;

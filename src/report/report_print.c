@@ -32,6 +32,8 @@ static bool value(const struct report_table *t, const struct report_row *row,
 		return false;
 	if (column == REPORT_COLUMN_MEAN)
 		snprintf(buf, size, "%.1f", v);
+	else if (column == REPORT_COLUMN_LAST)
+		snprintf(buf, size, "%.3f", v);
 	else if (column == REPORT_COLUMN_IMBALANCE)
 		snprintf(buf, size, "%.4f", v);
 	else

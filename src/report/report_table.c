@@ -72,6 +72,7 @@ static void set_sums(const struct sums *s, struct report_row *row)
 		.units = s->units,
 		.has_estimated = !s->no_estimate && one_unit(s->units),
 		.max = s->max,
+		.last = s->last,
 		.loads = s->loads,
 		.stores = s->stores,
 		.translated = s->translated,
@@ -99,6 +100,7 @@ static void add_row(struct report_row *to, const struct report_row *row)
 	to->units |= row->units;
 	to->has_estimated &= row->has_estimated && one_unit(to->units);
 	to->max = row->max > to->max ? row->max : to->max;
+	to->last = row->last > to->last ? row->last : to->last;
 	to->loads += row->loads;
 	to->stores += row->stores;
 	to->translated += row->translated;
@@ -190,6 +192,8 @@ double report_value(const struct report_table *t, const struct report_row *row,
 		return t->opts->price && (!row->valid || row->has_estimated)
 			       ? rint(row->price) + 0.0
 			       : (double)NAN;
+	case REPORT_COLUMN_LAST:
+		return row->last ? row->last / 1e9 : (double)NAN;
 	case REPORT_COLUMN_IMBALANCE:
 		return row->imbalance;
 	case REPORT_COLUMN_LOADS:

@@ -55,6 +55,7 @@ struct err;
 	X(OFFSETS, "offsets", "OFFSETS", 6, "different bytes of a cache line accessed") \
 	X(CPUS, "cpus", "CPUS", 7, "different CPUs")                                    \
 	X(THREADS, "threads", "THREADS", 9, "different threads")                        \
+	X(LAST, "last_seen", "LAST SEEN", 0, "time of the last sample, s since 1970")   \
 	X(IMBALANCE, "imbalance", "IMBALANCE", 9,                                       \
 	  "miss cycles of the busiest MPI rank over the mean of all")
 /* and then those of cache lines. */
@@ -79,7 +80,7 @@ enum table_column {
 
 /* How many names of group keys a row has at most. */
 #define TABLE_NAMES LABEL_N
-#define TABLE_KEYS  37 /* and of a recording's */
+#define TABLE_KEYS  38 /* and of a recording's */
 
 struct table_row {
 	char *name[TABLE_KEYS]; /* printable; NULL in the rows of rest and total */

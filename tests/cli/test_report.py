@@ -47,6 +47,8 @@ USAGE = [
     (['FILE', '--src', 'ram'], 'dram'),
     (['FILE', '--filter', 'x == 1'], 'column 1'),
     (['FILE', '--follow'], '--follow'),
+    (['FILE', '--by', 'line', '--format', 'csv'], '--by page alone'),
+    (['FILE', '--by', 'page', '--format', 'yaml'], 'damon or csv'),
 ]
 FAILED = [
     (['/no/such/file'], '/no/such/file'),
@@ -287,6 +289,23 @@ class Report(unittest.TestCase):
         self.assertEqual(phys['by'], ['page'])
         self.assertEqual({row['labels']['page'] for row in phys['rows']},
                          {None, '0x100000000', '0x100001000'})
+
+    def test_hot_pages(self):
+        """Physical pages as regions for damo, and both addresses of each for others."""
+        pages = {row['labels']['page']: row for row in self.report('--by', 'page', '--phys')['rows']}
+        p = run('report', self.file, '--by', 'page', '--format', 'damon')
+        self.assertEqual(p.stdout, f'{0x100000000}-{0x100002000}\n', 'neighbours are one region')
+        self.assertIn(f"{pages[None]['samples']} samples without a physical address", p.stderr)
+        p = run('report', self.file, '--by', 'page', '--format', 'damon', '--top', '2', '--sort', 'samples')
+        top, = set(sorted(pages, key=lambda k: -pages[k]['samples'])[:2]) - {None}
+        self.assertEqual(p.stdout, f'{int(top, 16)}-{int(top, 16) + 4096}\n')
+        rows = list(csv.DictReader(io.StringIO(run('report', self.file, '--by', 'page', '--format', 'csv').stdout)))
+        self.assertEqual(list(rows[0])[:4], ['page', 'phys_page', 'mem_node', 'space'])
+        for page, row in pages.items():
+            mine = [r for r in rows if r['phys_page'] == (page or '')]
+            for column in 'samples', 'miss_cycles':
+                self.assertEqual(sum(int(r[column] or 0) for r in mine), row[column] or 0, (page, column))
+            self.assertEqual(row['last_seen'], max((float(r['last_seen']) for r in mine if r['last_seen']), default=None))
 
     def test_containers(self):
         """Names of the runtime; where an older file has none, ids, as hist shows containers without a name."""

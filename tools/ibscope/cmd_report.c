@@ -25,6 +25,7 @@ struct cmd {
 	unsigned int n_columns;
 	enum report_format format;
 	bool has_format, has_sort, folds;
+	bool pages, damon;	  /* --format, and as regions */
 	struct report *accessors; /* of the fields, as text */
 	bool layout;		  /* of opts.type, with all of its fields */
 	enum folded_weight weight;
@@ -74,8 +75,9 @@ static int set_columns(void *ctx, const char *arg, struct err *err)
 static int set_format(struct cmd *c, enum report_format format, struct err *err)
 {
 	if (c->has_format)
-		return err_set(err, -EINVAL,
-			       "--csv, --json, --folded, --html and --pprof exclude each other");
+		return err_set(
+			err, -EINVAL,
+			"--csv, --json, --format, --folded, --html and --pprof exclude each other");
 	c->has_format = true;
 	c->format = format;
 	return 0;
@@ -91,6 +93,17 @@ static int set_json(void *ctx, const char *arg, struct err *err)
 {
 	(void)arg;
 	return set_format(ctx, REPORT_JSON, err);
+}
+
+static int set_output(void *ctx, const char *arg, struct err *err)
+{
+	struct cmd *c = ctx;
+
+	c->pages = true;
+	c->damon = !strcmp(arg, "damon");
+	if (!c->damon && strcmp(arg, "csv") != 0)
+		return err_set(err, -EINVAL, "--format: '%s' must be damon or csv", arg);
+	return set_format(c, REPORT_CSV, err);
 }
 
 static int set_folded(void *ctx, const char *arg, struct err *err)
@@ -147,6 +160,10 @@ static const struct option_row report_options[] = {
 	{ "phys", 0, NULL, "pages and lines of physical addresses",
 	  OPTION_FLAG(struct cmd, opts.phys) },
 	{ "csv", 0, NULL, "a table for programs; what is not known is empty", set_csv },
+	{ "format", 0, "damon|csv",
+	  "with --by page: ranges of physical pages for damo; or --csv with both addresses and "
+	  "node",
+	  set_output },
 	{ "json", 0, NULL, "one JSON object; what is not known is null", set_json },
 	{ "folded", 0, "samples|total", "call chains for flame graphs, weighted by that",
 	  set_folded },
@@ -205,6 +222,11 @@ static void prepare(struct cmd *c)
 				  &c->opts.n_by, &err);
 	else if (!c->opts.n_by)
 		c->opts.by[c->opts.n_by++] = of_fetch(c) ? REPORT_KEY_FETCH : REPORT_KEY_SRC;
+	if (c->pages && !c->damon) {
+		c->opts.by[c->opts.n_by++] = REPORT_KEY_PHYS_PAGE;
+		c->opts.by[c->opts.n_by++] = REPORT_KEY_MEM_NODE;
+	}
+	c->opts.phys |= c->damon;
 	/* an address means something in its address space only */
 	if (!c->opts.phys && report_by_data(&c->opts) && !by(c, REPORT_KEY_PID) &&
 	    !by(c, REPORT_KEY_TID) && !by(c, REPORT_KEY_SPACE))
@@ -429,8 +451,11 @@ static int print(struct cmd *c, struct err *err)
 		report_table(c->report, &c->order, &table);
 		if (c->format == REPORT_TEXT)
 			pager_open(&pager, stdout);
-		report_print(pager.f, &c->screen, c->format, &c->in.head, &table, c->columns,
-			     c->n_columns);
+		if (c->damon)
+			report_regions_print(stdout, &table, c->in.head.info->simulated);
+		else
+			report_print(pager.f, &c->screen, c->format, &c->in.head, &table,
+				     c->columns, c->n_columns);
 		if (c->format == REPORT_TEXT) {
 			report_fetches_print(pager.f, c->report);
 			if (left_out(c, text, sizeof(text)))
@@ -506,7 +531,7 @@ static void close_all(struct cmd *c)
 /* Its options, without those that print something else. Return: how many. */
 static size_t numa_options(struct option_row *out)
 {
-	static const char *const not [] = { "limit", "type", "folded", "html", "pprof" };
+	static const char *const not [] = { "limit", "type", "folded", "html", "pprof", "format" };
 	static const struct option_row live = {
 		"live", 0, NULL,
 		"sample now rather than read a recording; with the options of hist",
@@ -538,6 +563,8 @@ static int check_options(const struct cmd *c, struct err *err)
 			       "--top, --min-samples and --type are for the other outputs");
 	if (c->opts.type && of_fetch(c))
 		return err_set(err, -EINVAL, "--type: samples of ibs_fetch do not have that");
+	if (c->pages && (c->opts.n_by != 1 || c->opts.by[0] != REPORT_KEY_PAGE))
+		return err_set(err, -EINVAL, "--format prints pages: use it with --by page alone");
 	return report_keys_check(c->opts.by, c->opts.n_by, of_fetch(c), err);
 }
 
