@@ -113,6 +113,7 @@ static void make_kind(struct making *m, unsigned int slot, __u8 kind, __u32 n, _
 static void make_all(struct making *m)
 {
 	const struct ibs_line_detail *d = m->k->d;
+	__u32 none = 0;
 
 	memcpy(m->from, d->from, sizeof(m->from));
 	for (unsigned int s = 0; s < LINE_SLOTS; s++)
@@ -124,7 +125,7 @@ static void make_all(struct making *m)
 	m->hitm_cycles = d->hitm_cycles;
 	/* stores first: they have one source, and so must not find it taken */
 	for (unsigned int s = 0; s < LINE_SLOTS; s++)
-		make_kind(m, s, LINE_STORE, d->stores[s], &(__u32){ 0 }, d->writers[s]);
+		make_kind(m, s, LINE_STORE, d->stores[s], &none, d->writers[s]);
 	for (unsigned int s = 0; s < LINE_SLOTS; s++) {
 		__u32 hitm = d->hitm[s];
 
