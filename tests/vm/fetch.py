@@ -75,23 +75,16 @@ def record_both(g, name, options):
 
 
 def serve_both(g):
-    """A collector for each event, at the same time."""
-    runs = [('op', g.new_period(100000), {}), ('fetch', g.new_period(60000), {'rows': has_address, 'due': g.smp})]
-    g.do(r'''
-serves() {      # EVENT PERIOD
-    ibscope serve -e ibs_$1// -c $2 --max-groups 256 --pin-dir /sys/fs/bpf/serve-$1 --control none --max-overhead off \
-        --nmi-cost 1us --max-bpf-time off 2> $O/serve-$1.err &
-}
-served() {      # EVENT
-    ibscope ctl --pin-dir /sys/fs/bpf/serve-$1 --json snapshot > $O/serve-$1.out 2>> $O/serve-$1.err
-    echo $? > $O/serve-$1.rc; rm -r /sys/fs/bpf/serve-$1
-}
-serves op %d; A=$!; serves fetch %d; B=$!
-for i in $(seq 100); do grep -q 'ibscope: .* CPUs' $O/serve-op.err && break; sleep 0.1; done
-sampling serve-fetch; sleep 0.7; kill $A $B; quiet 1; wait $A $B; served op; served fetch''' % tuple(r[1] for r in runs))
-    for pmu, period, more in runs:
-        g.check('a collector of each event: ibs_' + pmu, g.check_hist, 'serve-' + pmu, period, None, None, '1 1', more,
-                'ibs_' + pmu)
+    """One collector of both events."""
+    periods = [g.new_period(about) for about in (100000, 60000)]
+    g.do(r'''D=/sys/fs/bpf/serve-both
+ibscope serve -e ibs_op//,ibs_fetch// -c %d,%d --max-groups 256 --pin-dir $D --control none --max-overhead off \
+    --nmi-cost 1us --max-bpf-time off 2> $O/serve-both.err & S=$!
+sampling serve-both; sleep 0.7; kill $S; quiet 1; wait $S
+ibscope ctl --pin-dir $D --json snapshot > $O/serve-both.out 2>> $O/serve-both.err
+echo $? > $O/serve-both.rc; rm -r $D''' % tuple(periods))
+    for pmu, period, more in zip(('ibs_op', 'ibs_fetch'), periods, ({}, {'rows': has_address, 'due': g.smp})):
+        g.check('a collector of both events: ' + pmu, g.check_hist, 'serve-both', period, None, None, '1 1', more, pmu)
 
 
 def governed(g):
