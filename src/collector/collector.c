@@ -186,7 +186,7 @@ static int tick(struct collector *c, struct err *err)
 int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS])
 {
 	double wait_s = collector_work_wait(c, IBS_WORK_CGROUPS);
-	double due_s = fmin(c->next_tick_s, c->budget.next_s);
+	double due_s = fmin(c->next_tick_s, c->next_step_s);
 	double users_s = collector_work_wait(c, IBS_WORK_USERS);
 	int ms, control_ms = c->control ? control_timeout_ms(c->control) : -1;
 	int users_ms = c->users ? control_timeout_ms(c->users) : -1;
@@ -239,7 +239,7 @@ int collector_run(struct collector *c, const struct pollfd fds[COLLECTOR_FDS], s
 	}
 	if (changed || now_s() >= c->next_follow_s)
 		follow_cgroups(c, changed, false);
-	if (now_s() >= c->budget.next_s - EARLY_S)
+	if (now_s() >= c->next_step_s - EARLY_S)
 		ret = budget_step(c, err);
 	if (!ret && now_s() >= c->next_tick_s - EARLY_S) {
 		ret = tick(c, err);

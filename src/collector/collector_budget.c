@@ -30,25 +30,26 @@ static __u64 read_sysctl(const char *name)
 /* Mean of the last window of timed runs, else of all, else an assumption. */
 static double bpf_ns(const struct collector_event *e)
 {
+	const struct budget *b = &e->budget;
 	const struct ibs_meta_status *st = &e->status;
 
-	if (e->window_runs >= GOVERNOR_BPF_RUNS)
-		return e->window_ns;
+	if (b->window_runs >= GOVERNOR_BPF_RUNS)
+		return b->window_ns;
 	return st->bpf_runs ? (double)st->bpf_ns / st->bpf_runs : GOVERNOR_BPF_ASSUMED_NS;
 }
 
 /* The kernel lowers its sample rate limit for everybody if samples take too long. */
 static void check_allowance(const struct collector_event *e)
 {
-	const struct budget *b = &e->c->budget;
-	__u64 percent = read_sysctl("perf_cpu_time_max_percent");
-	double allowed, takes = e->nmi_ns + bpf_ns(e);
+	const struct budget *b = &e->budget;
+	__u64 percent = read_sysctl("perf_cpu_time_max_percent"), max_rate = e->c->max_rate;
+	double allowed, takes = b->nmi_ns + bpf_ns(e);
 
 	/* it does so for interrupts of PMUs only */
-	if (!percent || percent >= 100 || !b->max_rate || e->nmi_source == IBS_NMI_ASSUMED ||
+	if (!percent || percent >= 100 || !max_rate || b->nmi_source == IBS_NMI_ASSUMED ||
 	    e->sampling->info.simulated)
 		return;
-	allowed = percent / 100.0 * 1e9 / b->max_rate;
+	allowed = percent / 100.0 * 1e9 / max_rate;
 	if (takes <= ALLOWANCE * allowed)
 		return;
 	log_warn("a sample takes %.0f ns; above %.0f ns the kernel lowers its limit for "
@@ -59,12 +60,18 @@ static void check_allowance(const struct collector_event *e)
 
 /* --- opening --- */
 
+static void close_governor(struct budget *b)
+{
+	governor_free(b->governor);
+	free(b->seen);
+	b->governor = NULL;
+	b->seen = NULL;
+}
+
 void budget_close(struct collector *c)
 {
-	governor_free(c->budget.governor);
-	free(c->budget.seen);
-	c->budget.governor = NULL;
-	c->budget.seen = NULL;
+	for (int i = 0; i < COLLECTOR_EVENTS; i++)
+		close_governor(&c->event[i].budget);
 }
 
 static __u64 longest_period(const struct sampling *s)
@@ -79,44 +86,21 @@ static __u64 longest_period(const struct sampling *s)
 	return max;
 }
 
-/* The period of an event when that of the first one is @first: all are raised in proportion, as far as they can be. */
-static __u64 period_of(const struct collector_event *e, __u64 first)
+static int open_governor(struct collector_event *e, struct err *err)
 {
-	const __u64 asked = e->sampling->info.period, floor = e->c->event[0].sampling->info.period;
-	const __u64 max = longest_period(e->sampling);
-	const double period = ceil((double)asked * first / (floor ?: 1) / GOVERNOR_ROUND);
-
-	if (first == floor || !asked)
-		return asked;
-	return e == e->c->event ? first : fmin(period * GOVERNOR_ROUND, max - max % GOVERNOR_ROUND);
-}
-
-static int set_periods(struct collector *c, __u64 first, struct err *err)
-{
-	int ret = 0;
-
-	for_each_event (e, c)
-		if (!ret && period_of(e, first) != sampler_period(e->sampling->sampler))
-			ret = sampler_set_period(e->sampling->sampler, period_of(e, first), err);
-	return ret;
-}
-
-int budget_open(struct collector *c, struct err *err)
-{
-	const struct sampling *sampling = c->event[0].sampling;
-	struct budget *b = &c->budget;
-	struct ibs_meta_status *st = &c->event[0].status;
+	const struct sampling *sampling = e->sampling;
+	struct budget *b = &e->budget;
+	struct ibs_meta_status *st = &e->status;
 	struct governor_config config = {
-		.budget = c->set.max_overhead,
+		.budget = e->c->set.max_overhead / e->c->n_events,
 		.floor = sampling->info.period,
 		.max = longest_period(sampling),
-		.bpf_max_ns = c->set.max_bpf_ns,
-		.rss_max = c->set.max_rss_bytes,
-		.n_cpus = c->n_events * sampler_counts(sampling->sampler)->n_cpus,
+		.bpf_max_ns = e->c->set.max_bpf_ns,
+		.rss_max = e == e->c->event ? e->c->rss_max : 0,
+		.n_cpus = sampler_counts(sampling->sampler)->n_cpus,
 	};
 	struct governor *governor;
 	__u64 *seen;
-	int ret;
 
 	/* an earlier collector, or this one before a reload, has needed a longer period */
 	if (st->period_asked == config.floor) {
@@ -124,10 +108,6 @@ int budget_open(struct collector *c, struct err *err)
 		config.start_reason =
 			b->governor ? governor_longer(b->governor) : st->governor_reason;
 	}
-	if (!config.rss_max)
-		config.rss_max =
-			c->n_events * (sampling->opts.max_memory_bytes ?: SAMPLER_MAX_MEMORY) +
-			RSS_BESIDES_MAPS;
 	governor = governor_new(&config);
 	seen = calloc(config.n_cpus, sizeof(*seen));
 	if (!governor || !seen) {
@@ -135,30 +115,47 @@ int budget_open(struct collector *c, struct err *err)
 		free(seen);
 		return err_set(err, -ENOMEM, "out of memory");
 	}
-	budget_close(c);
+	close_governor(b);
 	b->governor = governor;
 	b->seen = seen;
-	b->max_rate = read_sysctl("perf_event_max_sample_rate");
-	b->windows = 0;
+	b->windows = b->window_runs = 0;
 	b->timing = false;
+	b->unseen = st->unseen;
 	b->unseen_ops_s = 0;
-	ret = set_periods(c, governor_period(b->governor), err);
+	if (governor_period(b->governor) != sampler_period(sampling->sampler)) {
+		int ret = sampler_set_period(sampling->sampler, governor_period(b->governor), err);
+
+		if (ret)
+			return ret;
+	}
+	b->cost_ns = 0;
+	b->retry_s = 0;
+	b->state = config.budget ? GOVERNOR_STATE_AT_RATE : GOVERNOR_STATE_OFF;
+	return 0;
+}
+
+int budget_open(struct collector *c, struct err *err)
+{
+	const struct sampling *first = c->event[0].sampling;
+	int ret = 0;
+
+	c->rss_max = c->set.max_rss_bytes
+			     ?: c->n_events * (first->opts.max_memory_bytes ?: SAMPLER_MAX_MEMORY) +
+					RSS_BESIDES_MAPS;
+	c->max_rate = read_sysctl("perf_event_max_sample_rate");
+	c->cost_before_ns = c->event[0].status.overhead_ns;
+	c->reported_ns = 0;
+	c->reported_s = now_s();
+	c->next_rate_s = c->reported_s + RATE_EVERY_S;
+	for_each_event (e, c)
+		ret = ret ?: open_governor(e, err);
 	if (ret)
 		return ret;
-	b->cost_before_ns = st->overhead_ns;
-	b->rss_max = config.rss_max;
-	b->reported_ns = b->cost_ns = 0;
 	collector_calibrate(c);
-	for_each_event (e, c) {
-		e->window_runs = 0;
-		e->unseen = e->status.unseen;
+	for_each_event (e, c)
 		check_allowance(e);
-	}
-	work_limit_set_budget(&c->work, config.budget, sampler_n_cpus(sampling->sampler));
-	b->retry_s = 0;
-	b->reported_s = now_s();
-	b->next_rate_s = b->reported_s + RATE_EVERY_S;
-	if (sampling->opts.attr.freq)
+	work_limit_set_budget(&c->work, c->set.max_overhead, sampler_n_cpus(first->sampler));
+	if (first->opts.attr.freq)
 		log_info("no budget: with -F the kernel chooses the period");
 	return budget_step(c, err); /* the first one only notes the counters */
 }
@@ -177,99 +174,88 @@ int budget_reopen(struct collector *c, bool *paused, struct err *err)
 	return ret;
 }
 
-void budget_timed(struct collector *c, bool on)
+static void event_timed(struct collector_event *e, bool on)
 {
-	struct budget *b = &c->budget;
+	struct budget *b = &e->budget;
+	__u64 ns, runs;
 
-	for_each_event (e, c) {
-		__u64 ns, runs;
-
-		if (sampler_run_time(e->sampling->sampler, &ns, &runs))
-			continue;
-		if (!on && b->timing && ns >= e->timed_ns && runs > e->timed_runs) {
-			e->window_runs = runs - e->timed_runs;
-			e->window_ns = (double)(ns - e->timed_ns) / e->window_runs;
-		}
-		e->timed_ns = ns;
-		e->timed_runs = runs;
+	if (sampler_run_time(e->sampling->sampler, &ns, &runs))
+		return;
+	if (!on && b->timing && ns >= b->timed_ns && runs > b->timed_runs) {
+		b->windows++;
+		b->window_runs = runs - b->timed_runs;
+		b->window_ns = (double)(ns - b->timed_ns) / b->window_runs;
 	}
-	b->windows += !on && b->timing;
 	b->timing = on;
+	b->timed_ns = ns;
+	b->timed_runs = runs;
 }
 
-/* The event with the slowest program, of those whose window has enough runs. */
-static const struct collector_event *slowest(struct collector *c)
+void budget_timed(struct collector *c, bool on)
 {
-	const struct collector_event *slow = &c->event[0];
-
 	for_each_event (e, c)
-		if (e->window_runs >= GOVERNOR_BPF_RUNS &&
-		    (slow->window_runs < GOVERNOR_BPF_RUNS || e->window_ns > slow->window_ns))
-			slow = e;
-	return slow;
+		event_timed(e, on);
 }
 
 /* --- steps --- */
 
-static void log_decision(struct collector *c, const struct governor_decision *d, __u64 old)
+static void log_decision(struct collector_event *e, const struct governor_decision *d, __u64 old)
 {
-	const char *why = governor_reason_help(d->why);
-	struct budget *b = &c->budget;
+	const char *why = governor_reason_help(d->why),
+		   *of = e->c->n_events > 1 ? e->sampling->event.pmu : "";
+	const char *sep = *of ? ": " : "";
+	struct budget *b = &e->budget;
 	double percent = 100 * d->overhead;
 
 	if (d->why == GOVERNOR_REASON_BPF_SLOW)
-		log_warn("sampling stopped: the BPF program takes %.0f ns on average, more than "
-			 "%.0f (--max-bpf-time); next try in %.0f s",
-			 slowest(c)->window_ns, c->set.max_bpf_ns, d->retry_s);
+		log_warn(
+			"%s%ssampling stopped: the BPF program takes %.0f ns on average, more than "
+			"%.0f (--max-bpf-time); next try in %.0f s",
+			of, sep, b->window_ns, e->c->set.max_bpf_ns, d->retry_s);
 	else if (d->stop)
-		log_warn("sampling stopped: %s (overhead %.3f%%); next try in %.0f s", why, percent,
-			 d->retry_s);
+		log_warn("%s%ssampling stopped: %s (overhead %.3f%%); next try in %.0f s", of, sep,
+			 why, percent, d->retry_s);
 	else if (d->start)
-		log_info("sampling again");
+		log_info("%s%ssampling again", of, sep);
 	else if (d->state != b->state)
-		log_info("period %llu instead of %llu: %s (overhead was %.3f%%)", d->period, old,
-			 why, percent);
+		log_info("%s%speriod %llu instead of %llu: %s (overhead was %.3f%%)", of, sep,
+			 d->period, old, why, percent);
 	else
-		log_debug("period %llu instead of %llu: %s (overhead was %.3f%%)", d->period, old,
-			  why, percent);
+		log_debug("%s%speriod %llu instead of %llu: %s (overhead was %.3f%%)", of, sep,
+			  d->period, old, why, percent);
 }
 
-static int act(struct collector *c, const struct governor_decision *d, struct err *err)
+static int act(struct collector_event *e, const struct governor_decision *d, struct err *err)
 {
-	struct ibs_meta_status *st = &c->event[0].status;
-	struct budget *b = &c->budget;
-	__u64 old = sampler_period(c->event[0].sampling->sampler);
+	struct sampler *sampler = e->sampling->sampler;
+	struct budget *b = &e->budget;
+	__u64 old = sampler_period(sampler);
 	int ret = 0;
 
 	b->cost_ns = d->cost_ns;
 	if (d->changed) {
-		ret = set_periods(c, d->period, err);
-		st->period_changes += !ret;
+		ret = sampler_set_period(sampler, d->period, err);
+		e->status.period_changes += !ret;
 	}
-	for_each_event (e, c) {
-		if (d->stop)
-			sampler_stop(e->sampling->sampler);
-		if (d->start)
-			ret = ret ?: sampler_start(e->sampling->sampler, err);
-	}
+	if (d->stop)
+		sampler_stop(sampler);
+	if (d->start)
+		ret = ret ?: sampler_start(sampler, err);
 	if (d->trim)
 		malloc_trim(0);
 	if (d->why) {
-		st->governor_changes[d->why]++;
-		log_decision(c, d, old);
+		e->status.governor_changes[d->why]++;
+		log_decision(e, d, old);
 	}
 	b->retry_s = d->stop ? now_s() + d->retry_s : d->start ? 0 : b->retry_s;
 	b->state = d->state;
 	b->reason = d->reason;
-	b->next_s = now_s() + d->next_s;
-	if (fabs(b->next_s - c->next_tick_s) < d->next_s / 2)
-		b->next_s = c->next_tick_s; /* one wakeup serves both */
 	if (!ret && d->end)
 		ret = err_set(
 			err, -ENOMEM,
 			"resident memory is %.1f MiB, above --max-rss (%.0f MiB): exiting; the "
 			"next collector resumes the counters",
-			st->rss_bytes / 1048576.0, b->rss_max / 1048576.0);
+			e->c->event[0].status.rss_bytes / 1048576.0, e->c->rss_max / 1048576.0);
 	return ret;
 }
 
@@ -283,96 +269,126 @@ static __u64 work_of_others(const struct collector *c)
 	return ns;
 }
 
-int budget_step(struct collector *c, struct err *err)
+/* Both have half of the budget, and all of it while the other one is stopped. */
+static double budget_of(const struct collector_event *e)
 {
-	struct budget *b = &c->budget;
-	__u64 other_ns = work_of_others(c), *seen = b->seen;
+	const struct collector *c = e->c;
+	unsigned int running = 1;
+
+	for (unsigned int i = 0; i < c->n_events; i++)
+		running += &c->event[i] != e && c->event[i].budget.state != GOVERNOR_STATE_STOPPED;
+	return c->set.max_overhead / running;
+}
+
+/* @cpu_ns, @other_ns: the collector's CPU time, of which each event has its part */
+static void step(struct collector_event *e, __u64 cpu_ns, __u64 other_ns,
+		 struct governor_decision *d)
+{
+	struct budget *b = &e->budget;
+	struct sampler *sampler = e->sampling->sampler;
+	const struct counts *counts = sampler_counts(sampler);
 	struct governor_input in = {
 		.time_ns = clock_ns(CLOCK_MONOTONIC),
 		.seen = b->seen,
-		.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - other_ns,
-		.other_ns = other_ns,
-		.rss_bytes = c->event[0].status.rss_bytes,
-		.max_rate = b->max_rate,
-		.cpus = sampler_n_cpus(c->event[0].sampling->sampler),
+		.throttled = sampler_throttled(sampler),
+		.cpu_ns = (cpu_ns - other_ns) / e->c->n_events,
+		.other_ns = other_ns / e->c->n_events,
+		.rss_bytes = e->c->event[0].status.rss_bytes,
+		.max_rate = e->c->max_rate,
+		.cpus = sampler_n_cpus(sampler),
+		.nmi_ns = b->nmi_ns,
+		.bpf_ns = bpf_ns(e),
 		.windows = b->windows,
-		.window_runs = slowest(c)->window_runs,
-		.window_ns = slowest(c)->window_ns,
+		.window_runs = b->window_runs,
+		.window_ns = b->window_ns,
 		.unseen_ops_s = b->unseen_ops_s,
 	};
-	struct governor_decision d;
-	double samples = 0;
 
-	/* the cost of a sample is the mean over those since the last step */
+	for (unsigned int cpu = 0; cpu < counts->n_cpus; cpu++)
+		b->seen[cpu] = __atomic_load_n(&counts->state->cpu[cpu].seen, __ATOMIC_RELAXED);
+	governor_set_budget(b->governor, budget_of(e));
+	governor_step(b->governor, &in, d);
+}
+
+int budget_step(struct collector *c, struct err *err)
+{
+	__u64 cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID), other_ns = work_of_others(c);
+	double next_s = INFINITY;
+	int ret = 0;
+
 	for_each_event (e, c) {
-		const struct counts *counts = sampler_counts(e->sampling->sampler);
-		__u64 sum = 0;
-		double n;
+		struct governor_decision d;
 
-		for (unsigned int cpu = 0; cpu < counts->n_cpus; cpu++)
-			sum += *seen++ =
-				__atomic_load_n(&counts->state->cpu[cpu].seen, __ATOMIC_RELAXED);
-		n = sum > e->seen ? sum - e->seen : 1e-3;
-		e->seen = sum;
-		in.throttled += sampler_throttled(e->sampling->sampler);
-		in.nmi_ns += n * e->nmi_ns;
-		in.bpf_ns += n * bpf_ns(e);
-		samples += n;
+		step(e, cpu_ns, other_ns, &d);
+		ret = ret ?: act(e, &d, err);
+		next_s = fmin(next_s, d.next_s);
 	}
-	in.nmi_ns /= samples;
-	in.bpf_ns /= samples;
-	governor_step(b->governor, &in, &d);
-	return act(c, &d, err);
+	c->next_step_s = now_s() + next_s;
+	if (fabs(c->next_step_s - c->next_tick_s) < next_s / 2)
+		c->next_step_s = c->next_tick_s; /* one wakeup serves both */
+	return ret;
 }
 
 static void watch_kernel(struct collector *c, double now_s)
 {
-	struct budget *b = &c->budget;
 	__u64 rate;
 
-	if (now_s < b->next_rate_s)
+	if (now_s < c->next_rate_s)
 		return;
-	b->next_rate_s = now_s + RATE_EVERY_S;
+	c->next_rate_s = now_s + RATE_EVERY_S;
 	rate = read_sysctl("perf_event_max_sample_rate");
-	if (rate < b->max_rate && rate) {
+	if (rate < c->max_rate && rate) {
 		c->event[0].status.kernel_lowered++;
 		log_warn("the kernel lowered kernel.perf_event_max_sample_rate to %llu from %llu, "
 			 "because interrupts take too long",
-			 rate, b->max_rate);
+			 rate, c->max_rate);
 	}
-	b->max_rate = rate;
+	c->max_rate = rate;
 }
 
-void budget_status(struct collector *c, double now_s)
+static void event_status(struct collector_event *e, double now_s, double passed)
 {
-	struct budget *b = &c->budget;
-	struct ibs_meta_status *st = &c->event[0].status;
-	double left = b->retry_s - now_s, passed = now_s - b->reported_s;
+	struct ibs_meta_status *st = &e->status;
+	struct budget *b = &e->budget;
+	double left = b->retry_s - now_s;
 
-	if (!b->governor)
-		return;
-	watch_kernel(c, now_s);
-	if (passed > 0.1) {
+	if (passed > 0) {
 		/* samples that the driver drops after their interrupt cost as well */
-		b->unseen_ops_s = 0;
-		for_each_event (e, c) {
-			if (e->status.pmu_exact && e->status.unseen > e->unseen)
-				b->unseen_ops_s += (double)(e->status.unseen - e->unseen) *
-						   st->period / passed;
-			e->unseen = e->status.unseen;
-		}
-		st->overhead_ppb =
-			(b->cost_ns - b->reported_ns) / passed / (st->cpus ? st->cpus : 1);
-		b->reported_ns = b->cost_ns;
-		b->reported_s = now_s;
+		b->unseen_ops_s = st->pmu_exact && st->unseen > b->unseen
+					  ? (double)(st->unseen - b->unseen) * st->period / passed
+					  : 0;
+		b->unseen = st->unseen;
 	}
 	st->governor_state = b->state;
 	st->governor_reason = b->reason;
 	st->governor_retry_ns = b->retry_s && left > 0 ? clock_ns(CLOCK_BOOTTIME) + left * 1e9 : 0;
+	st->period_asked = e->sampling->info.period;
+	st->nmi_ns = b->nmi_ns;
+	st->nmi_source = b->nmi_source;
+}
+
+void budget_status(struct collector *c, double now_s)
+{
+	struct ibs_meta_status *st = &c->event[0].status;
+	double passed = now_s - c->reported_s;
+	__u64 cost_ns = 0;
+
+	if (!c->event[0].budget.governor)
+		return;
+	watch_kernel(c, now_s);
+	for_each_event (e, c) {
+		event_status(e, now_s, passed > 0.1 ? passed : 0);
+		cost_ns += e->budget.cost_ns;
+	}
+	if (passed > 0.1) {
+		st->overhead_ppb = (cost_ns - c->reported_ns) / passed / (st->cpus ? st->cpus : 1);
+		c->reported_ns = cost_ns;
+		c->reported_s = now_s;
+	}
 	st->budget_ppb = c->set.max_overhead * 1e9;
-	st->overhead_ns = b->cost_before_ns + b->cost_ns;
-	st->kernel_rate = b->max_rate;
-	st->rss_max = b->rss_max;
+	st->overhead_ns = c->cost_before_ns + cost_ns;
+	st->kernel_rate = c->max_rate;
+	st->rss_max = c->rss_max;
 }
 
 /*
@@ -397,24 +413,26 @@ static unsigned int choose_cpu(const struct sampling *s)
 
 static void measure(struct collector_event *e)
 {
+	struct budget *b = &e->budget;
 	unsigned int cpu = choose_cpu(e->sampling);
 	struct sample_cost cost;
 	struct err why = { "" };
 
 	if (sample_cost_floor(&e->sampling->opts.attr, cpu, CALIBRATE_S, &cost, &why)) {
-		e->measured_ns = -1;
+		b->measured_ns = -1;
 		log_info("the cost of a sample without BPF cannot be measured (%s); assuming %d ns",
 			 why.text, NMI_ASSUMED_NS);
 		return;
 	}
-	e->measured_ns = cost.ns + cost.spread_ns; /* the upper end, to be safe */
+	b->measured_ns = cost.ns + cost.spread_ns; /* the upper end, to be safe */
 	log_info("measured %.0f ns (+-%.0f) per sample of %s without BPF, on CPU %u", cost.ns,
 		 cost.spread_ns, e->sampling->event.pmu, cpu);
 }
 
 static bool must_measure(const struct collector_event *e)
 {
-	return !e->c->set.nmi_ns && !e->measured_ns && e->status.nmi_source != IBS_NMI_MEASURED;
+	return !e->c->set.nmi_ns && !e->budget.measured_ns &&
+	       e->status.nmi_source != IBS_NMI_MEASURED;
 }
 
 bool collector_must_calibrate(struct collector *c)
@@ -426,18 +444,24 @@ bool collector_must_calibrate(struct collector *c)
 	return must;
 }
 
+static void calibrate(struct collector_event *e)
+{
+	struct budget *b = &e->budget;
+
+	b->nmi_ns = e->c->set.nmi_ns;
+	b->nmi_source = IBS_NMI_GIVEN;
+	if (e->c->set.nmi_ns)
+		return;
+	if (must_measure(e))
+		measure(e);
+	else if (!b->measured_ns) /* an earlier collector has measured it */
+		b->measured_ns = e->status.nmi_ns;
+	b->nmi_ns = b->measured_ns > 0 ? b->measured_ns : NMI_ASSUMED_NS;
+	b->nmi_source = b->measured_ns > 0 ? IBS_NMI_MEASURED : IBS_NMI_ASSUMED;
+}
+
 void collector_calibrate(struct collector *c)
 {
-	for_each_event (e, c) {
-		e->nmi_ns = c->set.nmi_ns;
-		e->nmi_source = IBS_NMI_GIVEN;
-		if (c->set.nmi_ns)
-			continue;
-		if (must_measure(e))
-			measure(e);
-		else if (!e->measured_ns) /* an earlier collector has measured it */
-			e->measured_ns = e->status.nmi_ns;
-		e->nmi_ns = e->measured_ns > 0 ? e->measured_ns : NMI_ASSUMED_NS;
-		e->nmi_source = e->measured_ns > 0 ? IBS_NMI_MEASURED : IBS_NMI_ASSUMED;
-	}
+	for_each_event (e, c)
+		calibrate(e);
 }

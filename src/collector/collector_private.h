@@ -11,20 +11,23 @@
 #include "machine/clock_watch.h"
 #include "sampler/sampler.h"
 
-/* The governor, its input and its last decision. It governs the period of the first event; others follow. */
+/* The governor of an event, its input and its last decision. */
 struct budget {
 	struct governor *governor; /* NULL: not yet */
-	__u64 *seen;		   /* of each CPU, one event after the other */
-	__u64 max_rate, rss_max;
-	bool timing; /* runs of the programs */
-	__u64 windows;
+	__u64 *seen;		   /* of each CPU */
+	double nmi_ns;
+	enum ibs_nmi_source nmi_source;
+	double measured_ns; /* of it; 0: not tried yet, below 0: cannot be measured */
+	/* windows in which runs of the program were timed */
+	bool timing;
+	__u64 timed_ns, timed_runs, windows, window_runs;
+	double window_ns;
+	__u64 unseen;
 	double unseen_ops_s;
 	enum governor_state state;
 	enum governor_reason reason;
-	__u64 cost_ns, cost_before_ns; /* since it was opened, and before */
-	__u64 reported_ns;	       /* of it, when the status was last written */
-	double reported_s, next_rate_s, retry_s;
-	double next_s; /* the next step */
+	__u64 cost_ns; /* since it was opened */
+	double retry_s;
 };
 
 /* An event, with what belongs to it alone. */
@@ -38,13 +41,7 @@ struct collector_event {
 	__u64 off_pmu_ns;  /* for which the event was enabled but not on the PMU */
 	bool shared;	   /* and that time grows */
 	size_t unresolved; /* names of the selection that nothing has yet, as last logged */
-	double nmi_ns;
-	enum ibs_nmi_source nmi_source;
-	double measured_ns; /* of it; 0: not tried yet, below 0: cannot be measured */
-	__u64 seen, unseen; /* when the governor last took them in */
-	/* the last window in which runs of the program were timed */
-	__u64 timed_ns, timed_runs, window_runs;
-	double window_ns;
+	struct budget budget;
 };
 
 struct collector {
@@ -65,7 +62,11 @@ struct collector {
 	__u64 cpu_before_ns; /* CPU time of earlier collectors; wraps, sums do not */
 	int stats_fd;	     /* -1: off */
 	double next_tick_s, next_stats_s, next_fold_s, next_follow_s;
-	struct budget budget;
+	/* the budget of all events */
+	__u64 max_rate, rss_max;
+	__u64 cost_before_ns; /* before this collector opened it */
+	__u64 reported_ns;    /* of the cost since, when the status was last written */
+	double reported_s, next_rate_s, next_step_s;
 	struct work_limit work;
 	__u64 work_before_ns[IBS_WORK_N], delayed_before_ns[IBS_WORK_N]; /* of earlier collectors */
 	__u64 warned_delayed_ns[IBS_WORK_N];
@@ -93,13 +94,13 @@ int budget_open(struct collector *c, struct err *err);
  */
 int budget_reopen(struct collector *c, bool *paused, struct err *err);
 
-/* To be called at budget.next_s. Return: 0; or a negative errno with @err: the collector has to end. */
+/* To be called at next_step_s. Return: 0; or a negative errno with @err: the collector has to end. */
 int budget_step(struct collector *c, struct err *err);
 
 /* Call it after runs of the programs begin to be timed, and before that ends. */
 void budget_timed(struct collector *c, bool on);
 
-/* Fill in its part of the first event's status; the rest is up to date in those of all events. */
+/* Fill in its part of the events' status; the rest is up to date. */
 void budget_status(struct collector *c, double now_s);
 
 void budget_close(struct collector *c);
@@ -109,7 +110,7 @@ void budget_close(struct collector *c);
 /* Is collector_calibrate() going to measure? Nothing else may sample meanwhile. */
 bool collector_must_calibrate(struct collector *c);
 
-/* Set nmi_ns of all events, between sampling_open() and sampler_start(). It is measured once. */
+/* Set budget.nmi_ns of all events, between sampling_open() and sampler_start(). It is measured once. */
 void collector_calibrate(struct collector *c);
 
 /*

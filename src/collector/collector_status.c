@@ -214,10 +214,7 @@ static int update_event(struct collector_event *e, bool ticks, struct err *err)
 	st->cpus_came = pmu.came;
 	st->cpus = pmu.cpus;
 	st->period = sampler_period(e->sampling->sampler);
-	st->period_asked = e->sampling->info.period;
 	st->memory_bytes = sampler_memory_used(e->sampling->sampler)->total;
-	st->nmi_ns = e->nmi_ns;
-	st->nmi_source = e->nmi_source;
 	return 0;
 }
 
@@ -232,6 +229,8 @@ static struct ibs_meta_status whole_status(const struct collector_event *e)
 	OWN(counted), OWN(enabled_ns), OWN(running_ns), OWN(throttled), OWN(pmu_shared);
 	OWN(cpus_went), OWN(cpus_came), OWN(cpus);
 	OWN(bpf_ns), OWN(bpf_runs), OWN(nmi_ns), OWN(nmi_source);
+	OWN(governor_state), OWN(governor_reason), OWN(governor_retry_ns), OWN(period_changes);
+	memcpy(st.governor_changes, own.governor_changes, sizeof(st.governor_changes));
 	OWN(period), OWN(period_asked), OWN(memory_bytes), OWN(folded), OWN(displaced);
 #undef OWN
 	return st;

@@ -150,6 +150,12 @@ void governor_free(struct governor *g)
 	free(g);
 }
 
+void governor_set_budget(struct governor *g, double budget)
+{
+	if (g->c.budget)
+		g->c.budget = budget;
+}
+
 __u64 governor_period(const struct governor *g)
 {
 	return g->period;

@@ -32,13 +32,13 @@ struct governor_config {
 	enum governor_reason start_reason; /* why it was needed */
 	double bpf_max_ns;		   /* mean run of the program; 0: no limit */
 	__u64 rss_max;			   /* bytes; 0: no limit */
-	unsigned int n_cpus;		   /* possible ones, times the events of each */
+	unsigned int n_cpus;		   /* possible ones */
 };
 
 /* Counters as of now. If one is lower than before, the step only notes them. */
 struct governor_input {
 	__u64 time_ns;	   /* monotonic, with or without suspended time */
-	const __u64 *seen; /* samples of each possible CPU, and event */
+	const __u64 *seen; /* samples of each possible CPU */
 	__u64 throttled;   /* notices of the kernel */
 	__u64 cpu_ns;	   /* CPU time of the collector that sampling takes */
 	__u64 other_ns;	   /* and that others cause: reported, but weighed against no budget */
@@ -75,6 +75,9 @@ struct governor;
 /* NULL without memory, or if @c makes no sense. */
 struct governor *governor_new(const struct governor_config *c);
 void governor_free(struct governor *g); /* accepts NULL */
+
+/* Another share of the CPUs' time, from the next step on; no effect without a budget. */
+void governor_set_budget(struct governor *g, double budget);
 
 /* The period in force. */
 __u64 governor_period(const struct governor *g);

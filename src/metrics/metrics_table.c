@@ -16,6 +16,14 @@
  * LINES(function) for a metric with labels. r is the reading, m its meta and st the status.
  */
 #define EVENT_TABLE(X)                                                                             \
+	X(GOVERNOR_STATE, "ibscope_governor_state", GAUGE, "",                                     \
+	  "1 for the current state of the governor, 0 for the others.", LINES(governor_states))    \
+	X(GOVERNOR_CHANGES, "ibscope_governor_changes", COUNTER, "",                               \
+	  "Number of times the governor changed the period or stopped or resumed sampling, by "    \
+	  "reason.",                                                                               \
+	  LINES(governor_changes))                                                                 \
+	X(STOPPED, "ibscope_sampling_stopped", GAUGE, "",                                          \
+	  "1 while sampling is stopped by the governor.", VALUE(status_stopped(st)))               \
 	X(SEEN, "ibscope_samples_seen", COUNTER, "",                                               \
 	  "Samples that reached the BPF program: aggregated + forwarded + filtered + lost.",       \
 	  VALUE(r->ledger.seen))                                                                   \
@@ -110,14 +118,6 @@
 	  "CPU time of BPF program and collector, without interrupts, as a share of all CPU "      \
 	  "time.",                                                                                 \
 	  VALUE(collector_overhead(r, f->second ? &f->second->reading : NULL)))                    \
-	X(GOVERNOR_STATE, "ibscope_governor_state", GAUGE, "",                                     \
-	  "1 for the current state of the governor, 0 for the others.", LINES(governor_states))    \
-	X(GOVERNOR_CHANGES, "ibscope_governor_changes", COUNTER, "",                               \
-	  "Number of times the governor changed the period or stopped or resumed sampling, by "    \
-	  "reason.",                                                                               \
-	  LINES(governor_changes))                                                                 \
-	X(STOPPED, "ibscope_sampling_stopped", GAUGE, "",                                          \
-	  "1 while sampling is stopped by the governor.", VALUE(status_stopped(st)))               \
 	X(BUDGET, "ibscope_overhead_budget_ratio", GAUGE, "ratio",                                 \
 	  "Share of CPU time that sampling may cost; absent without a budget.",                    \
 	  VALUE(st->budget_ppb ? st->budget_ppb / 1e9 : (double)NAN))                              \

@@ -117,7 +117,7 @@ static void print_line(FILE *f, const char *name, const char *text)
 	fputc('\n', f);
 }
 
-static void print_governor(FILE *f, const struct reading *r)
+static void print_state(FILE *f, const struct reading *r)
 {
 	const struct ibs_meta_status *st = &r->meta.status;
 	const char *sep = "; changes: ";
@@ -137,7 +137,13 @@ static void print_governor(FILE *f, const struct reading *r)
 		fprintf(f, "%s%s %llu", sep, governor_reason_name(i), st->governor_changes[i]);
 		sep = ", ";
 	}
-	fprintf(f, "\noverhead: %.3f%% of CPU time", st->overhead_ppb / 1e7);
+	fputc('\n', f);
+}
+
+/* Of all events; the cost of a sample is that of the first. */
+static void print_overhead(FILE *f, const struct ibs_meta_status *st)
+{
+	fprintf(f, "overhead: %.3f%% of CPU time", st->overhead_ppb / 1e7);
 	if (st->budget_ppb)
 		fprintf(f, ", budget %.3g%%", st->budget_ppb / 1e7);
 	fprintf(f, "; per sample %llu ns without BPF (%s) and %.0f ns in BPF (%s)", st->nmi_ns,
@@ -184,7 +190,7 @@ static void print_event(FILE *f, const struct ibs_meta *m)
 {
 	fprintf(f, "sampling: ");
 	utf8_put(f, m->event);
-	fprintf(f, " on %u CPUs", m->status.cpus);
+	fprintf(f, " on %u CPUs\n", m->status.cpus);
 }
 
 static void print_groups(FILE *f, const struct reading *r)
@@ -227,7 +233,6 @@ void collector_print(FILE *f, const struct reading *r, unsigned int n)
 	else
 		fprintf(f, "collector: not running for %.0f s; its counters are kept\n", age_s(r));
 	print_event(f, m);
-	fputc('\n', f);
 	print_line(f, "options", *m->selection ? m->selection : "none");
 	if (alive && *m->live)
 		print_line(f, "set live", m->live);
@@ -252,13 +257,12 @@ void collector_print(FILE *f, const struct reading *r, unsigned int n)
 		print_pushed(f, "; samples", st->push.samples);
 		fprintf(f, "; %llu tries again\n", st->push.retries);
 	}
-	print_governor(f, r);
+	print_state(f, r);
+	print_overhead(f, st);
 	print_ledger(f, r);
 	for (unsigned int i = 1; i < n; i++) {
 		print_event(f, &r[i].meta);
-		if (r[i].meta.status.period)
-			fprintf(f, ", period %llu", r[i].meta.status.period);
-		fputc('\n', f);
+		print_state(f, &r[i]);
 		print_groups(f, &r[i]);
 		print_cost(f, &r[i].meta.status, true);
 		print_ledger(f, &r[i]);

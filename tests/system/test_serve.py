@@ -140,14 +140,13 @@ class Serve(unittest.TestCase):
         self.assertEqual([o['event'] for o in snapshots('-e', 'ibs_op')], ['ibs_op//'])
         for event in 'ibs_op//', 'ibs_fetch//':
             self.assertIn(event, run('top', '--once', '-d', '.2', '--pin-dir', DIR, '-e', event, '--size', '110x30').stdout)
-        self.assertIn('changed while sampling', ctl('set', 'period=100000,400000').stdout)
-        self.assertIn('changed while sampling', ctl('set', 'max-overhead=0.05%', 'nmi-cost=100us').stdout)
+        self.assertIn('changed while sampling', ctl('set', 'period=200000,400000').stdout)
+        self.assertIn('changed while sampling', ctl('set', 'max-overhead=0.2%', 'nmi-cost=100us').stdout)
 
-        def periods():
+        def periods():    # of the order in -e
             status = json.loads(ctl('--json', 'status').stdout)
-            return status['period'], status['fetch']['period']
-        op, fetch = until(lambda: (p := periods())[0] > 400000 and p)
-        self.assertLess(abs(op / fetch - 4), 0.01)
+            return status['fetch']['period'] > 200000 and status['period'] > 400000
+        until(periods)
         ledgers = [json.loads(line) for line in ctl('--json', '--control', CONTROL, 'ledger').stdout.splitlines()]
         self.assertEqual([(x['event'], residual(x)) for x in ledgers], [('ibs_op', 0), ('ibs_fetch', 0)])
         self.assertEqual(c.stop(), 0)
