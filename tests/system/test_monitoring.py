@@ -13,7 +13,7 @@ RULES = os.path.join(ROOT, 'tools', 'prometheus', 'rules.yml')
 DASHBOARD = os.path.join(ROOT, 'tools', 'grafana', 'ibscope.json')
 PROMETHEUS_OWN = {'up', 'ALERTS'}
 LABELS = {'namespace', 'pod', 'container', 'runtime', 'cgroup', 'src', 'op', 'le', 'reason', 'job', 'instance',
-          'l2', 'state', 'work', 'outcome', 'event', 'source', 'metric', 'ibs_caps', 'version', 'exporter_version', 'alertname', 'severity'}
+          'fetch', 'itlb', 'l2', 'state', 'work', 'outcome', 'event', 'source', 'metric', 'ibs_caps', 'version', 'exporter_version', 'alertname', 'severity'}
 SUFFIX = {'COUNTER': ('_total',), 'GAUGE': ('',), 'INFO': ('_info',), 'HISTOGRAM': ('', '_bucket', '_sum', '_count'),
           'SUMMARY': ('_sum', '_count')}
 
