@@ -176,11 +176,12 @@ class Usage(Case):
 
 class Collected(Case):
     """With a collector that samples."""
+    ARGS = ()
 
     @classmethod
     def setUpClass(cls):
         cls.busy = [Busy(0, share=0.3)]
-        cls.collector = collector()
+        cls.collector = collector(*cls.ARGS)
 
     @classmethod
     def tearDownClass(cls):

@@ -35,6 +35,8 @@ PROMETHEUS3 = find_prometheus3()
 
 @unittest.skipUnless(OK, f'no BPF here: {WHY}')
 class Seen(test_exporter.Collected):
+    ARGS = ('-e', 'ibs_op//,ibs_fetch//')
+
     def dom(self, url):
         """Of a page, as a browser has it after a while."""
         with tempfile.TemporaryDirectory() as home:
@@ -60,6 +62,14 @@ class Seen(test_exporter.Collected):
         self.assertRegex(' '.join(cells[i] for i in (1, 2, 5, 6, 7)), r'^[\d,]+ [\d.]+ [\d.]+ [\d.]+ [\d.<\xa0 ]+$')
         self.assertIn('total', rows[-1][1])
         self.assertEqual(sum(int(n) for n, _, _ in rows[:-1]), int(rows[-1][0]))
+        # of fetches: name, samples, fetches a second, six outcomes, page walks, mean latency
+        rows = re.findall(r'<tr data-fetches="(\d+)"([^>]*)>(.*?)</tr>', dom, re.S)
+        cells = re.findall(r'<td[^>]*>(.*?)</td>', rows[-1][2])
+        self.assertEqual(len(cells), 11)
+        self.assertAlmostEqual(sum(map(float, cells[3:9])), 100, delta=0.4)
+        self.assertIn('total', rows[-1][1])
+        self.assertEqual(sum(int(n) for n, _, _ in rows[:-1]), int(rows[-1][0]))
+        self.assertRegex(dom, r'One sample per [\d,]+ fetches')
 
     @test_exporter.needs('chromium')
     def test_page_shows_the_miss_cycles_of_hist(self):
@@ -239,9 +249,10 @@ class Seen(test_exporter.Collected):
                 seen += shown() if panel['title'] in MAY_SHOW_NOTHING else self.until(shown)
             self.assertGreater(seen, 25)
             # groups have as few series as the manual page says
-            most = query('max by (instance) (count by (instance, namespace, pod, container, runtime, cgroup) '
-                         '({__name__=~"ibscope_(load|samples_total|estimated|dtlb).+",instance="127.0.0.1:%d"}))' % low.port)
-            self.assertLessEqual(int(most[0]['value'][1]), 12 if native else 40)
+            for names, classic in ('load|samples_total|estimated_ops|dtlb', 40), ('fetch|estimated_fetches|itlb', 30):
+                most = query('max by (instance) (count by (instance, namespace, pod, container, runtime, cgroup) '
+                             '({__name__=~"ibscope_(%s).*",instance="127.0.0.1:%d"}))' % (names, low.port))
+                self.assertLessEqual(int(most[0]['value'][1]), 12 if native else classic)
 
     @staticmethod
     def percentiles(edges):

@@ -125,8 +125,7 @@ class Guest(guest.Guest):
                                    (self.fetches, 'ibscope_estimated_fetches_total', '{event="ibs_fetch"}')):
             if not rows:
                 continue
-            # Linux drops fetches without an address (erratum 1197)
-            truth = sum(s.maxcnt for s in rows if not s.dropped and (rows is self.all or s.linad))
+            truth = sum(s.maxcnt for s in rows if not s.dropped)
             counted = self.metric('metrics', 'ibscope_pmu_ops_total', labels)
             estimated = self.metric('metrics', name)
             for what, n in ('log', truth), ('count', counted):

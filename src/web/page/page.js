@@ -16,27 +16,28 @@ const workload = c => [c.namespace, c.pod, c.container].filter(p => p).join('/')
 const title = c => [workload(c), ...OTHERS.filter(k => c[k] !== undefined).map(k => `${k} ${c[k]}`)].filter(p => p).join(', ') || 'all';
 
 let latest = null, frozen = null, chosen = null, source = null, sortColumn = 'cycles', sortDown = true;
-const intervals = []; /* { begin, end, containers }: what was counted between two readings */
+const intervals = []; /* { begin, end, containers, fetches }: what was counted between two readings */
 
-/* The difference to an older reading. Counters that went back have restarted from zero. */
-function since(now, old) {
-	const before = new Map(old.containers.map(c => [keyOf(c), c]));
-	return now.containers.map(c => {
-		const was = before.get(keyOf(c)), sources = {};
+const isFetch = d => ['fetch_lat', 'itlb_refill_lat'].includes(d.metric), fetchesOf = d => d.fetch || (isFetch(d) ? d : null);
+
+/* The difference to an older reading, of `sources` or `fetches`. Counters that went back have restarted from zero. */
+function since(now, old, of) {
+	const before = new Map((old?.containers || []).map(c => [keyOf(c), c]));
+	return (now?.containers || []).map(c => {
+		const was = before.get(keyOf(c)), parts = {};
 		if (!was || was.tlb.l2_hit + was.tlb.l2_miss > c.tlb.l2_hit + c.tlb.l2_miss)
 			return c;
-		for (const [name, s] of Object.entries(c.sources)) {
-			const o = was.sources[name];
+		for (const [name, s] of Object.entries(c[of])) {
+			const o = was[of][name];
 			if (!o || o.samples > s.samples) {
-				sources[name] = s;
+				parts[name] = s;
 			} else if (o.samples < s.samples) {
-				const gone = new Map(o.buckets);
-				sources[name] = { samples: s.samples - o.samples, estimated_ops: s.estimated_ops - o.estimated_ops, valid: s.valid - o.valid,
-					sum: s.sum - o.sum, buckets: s.buckets.map(([le, n]) => [le, n - (gone.get(le) || 0)]).filter(b => b[1] > 0) };
+				const gone = new Map(o.buckets), less = Object.entries(s).filter(([, n]) => typeof n === 'number').map(([k, n]) => [k, n - o[k]]);
+				parts[name] = { ...Object.fromEntries(less), buckets: s.buckets.map(([le, n]) => [le, n - (gone.get(le) || 0)]).filter(b => b[1] > 0) };
 			}
 		}
-		return { ...c, sources, tlb: Object.fromEntries(Object.entries(c.tlb).map(([k, n]) => [k, n - was.tlb[k]])) };
-	}).filter(c => Object.keys(c.sources).length);
+		return { ...c, [of]: parts, tlb: Object.fromEntries(Object.entries(c.tlb).map(([k, n]) => [k, n - was.tlb[k]])) };
+	}).filter(c => Object.keys(c[of]).length);
 }
 /* Miss cycles as hist has them: latencies, each times the ops that a sample stands for. */
 const missCycles = s => s.samples ? s.sum * s.estimated_ops / s.samples : 0;
@@ -66,13 +67,13 @@ function addTo(sum, c) {
 	});
 	sum.walks += c.tlb.l2_miss_ops;
 }
-/* What the table shows: the intervals of the window, or all since the counters began. */
-function windowOf() {
-	const want = +id('window').value, d = frozen || latest, list = intervals.filter(i => i.end > d.time_s - want && i.end <= d.time_s);
+/* What a table shows: the intervals of the window, or all since the counters of @d began. */
+function windowOf(d, of) {
+	const want = +id('window').value, list = intervals.filter(i => i.end > d.time_s - want && i.end <= d.time_s);
 	if (!want || !list.length)
 		return { parts: [d.containers], seconds: Math.max(Date.now() / 1000 - d.start_s, 1e-9), text: want ? 'Since the counters began, until there are two readings.' : 'Since the counters began.' };
 	const length = list.reduce((n, i) => n + i.end - i.begin, 0);
-	return { parts: list.map(i => i.containers), seconds: length, text: `The last ${time(length)}.` };
+	return { parts: list.map(i => i[of]), seconds: length, text: `The last ${time(length)}.` };
 }
 function groups(w) {
 	const all = new Map();
@@ -227,6 +228,40 @@ function drawLegend() {
 	id('legend').querySelector(`[data-source="${focus}"]`)?.focus();
 }
 
+/* ---- instruction fetches ---- */
+const OUTCOMES = [['Op cache', 'op-cache'], ['L1', 'l1', 'l1-l2'], ['L2', 'l2'], ['L3', 'l3'], ['Miss', 'l2-miss', 'l3-miss'], ['Aborted', 'aborted', 'killed']];
+function drawFetches(d) {
+	id('fetches').hidden = !d;
+	if (!d)
+		return;
+	const w = windowOf(d, 'fetches'), all = new Map(), want = id('filter').value.toLowerCase(), zero = () => ({ samples: 0, n: 0, walks: 0, sum: 0, valid: 0, of: OUTCOMES.map(() => 0) });
+	const add = (to, c) => {
+		for (const [name, s] of Object.entries(c.fetches)) {
+			const k = OUTCOMES.findIndex(([, ...names]) => names.includes(name));
+			to.samples += s.samples;
+			to.n += s.estimated_fetches;
+			to.sum += s.sum;
+			to.valid += s.valid;
+			if (k >= 0)
+				to.of[k] += s.estimated_fetches;
+		}
+		to.walks += c.tlb.l2_miss_ops;
+		return to;
+	};
+	for (const c of w.parts.flat())
+		all.set(keyOf(c), add(all.get(keyOf(c)) || { ...zero(), name: title(c), path: c.cgroup || '' }, c));
+	const total = w.parts.flat().reduce(add, { ...zero(), name: 'Total' }), scale = scaleOf(total.n / w.seconds);
+	const list = [...all.values()].sort((a, b) => b.n - a.n).filter(g => g.samples && (!want || (g.name + ' ' + g.path).toLowerCase().includes(want))).slice(0, ROWS);
+	const css = k => k === 0 || k === 5 ? 'wide' : k < 4 ? 'mid' : '';
+	const cells = [['Container', '', g => g.name], ['Samples', 'wide', g => count(g.samples)], [`Fetches, ${scale.prefix}/s`, '', g => scale.text(g.n / w.seconds)],
+		...OUTCOMES.map(([name], k) => [name + ', %', css(k), g => percent(g.of[k], g.n)]), ['ITLB walk, %', '', g => percent(g.walks, g.n, 2)],
+		['Mean latency', 'mid', g => g.valid ? count(g.sum / g.valid) : UNKNOWN]];
+	id('fetch-rows').querySelector('thead tr').replaceChildren(...cells.map(([name, c]) => html('th', { scope: 'col', class: c }, name)));
+	id('fetch-rows').querySelector('tbody').replaceChildren(...[...list, total].map(g => html('tr', { 'data-fetches': g.samples, class: g === total ? 'total' : null },
+		...cells.map(([, c, text], k) => html('td', { class: c }, k ? text(g) : nameOf(g.name, 'span'))))));
+	id('fetch-note').textContent = `${w.text} One sample per ${period(d)} fetches. Percentages are shares of the row’s fetches; latencies, in core cycles, of those that completed. ${ledgerText(d.ledger)}`;
+}
+
 /* ---- the collector ---- */
 const stopped = g => g && g.state === 'stopped';
 function period(d) {
@@ -255,13 +290,14 @@ function drawFacts(d) {
 	id('short').textContent = [`${count(d.cpus)} CPU${d.cpus === 1 ? '' : 's'}`, d.period && `1 sample per ${count(d.period)}`, g && `cost ${share(g.overhead)}` + (g.budget ? ` of ${share(g.budget)} allowed` : '')]
 		.filter(p => p).join(' · ');
 }
+const ledgerText = l => `${count(l.seen)} seen = ${[[l.aggregated, 'aggregated'], [l.forwarded, 'forwarded'], ...Object.entries(l.filtered).map(([why, n]) => [n, 'filtered: ' + why]),
+	...Object.entries(l.lost).map(([why, n]) => [n, 'lost: ' + why])].filter(([n], k) => n || !k).map(([n, name]) => `${count(n)} ${name}`).join(' + ')}; unseen: ${l.unseen === null ? 'unknown' : count(l.unseen)}`;
 function drawLedger(l) {
-	const all = l.seen + (l.unseen || 0), rows = [], parts = [];
+	const all = l.seen + (l.unseen || 0), rows = [];
 	let sum = 0;
 	const add = (name, n, css) => rows.push(html('tr', { class: css }, html('td', {}, name), html('td', {}, n === null ? 'unknown' : count(n)), html('td', {}, n === null ? UNKNOWN : percent(n, all, 2))));
 	const outcome = (name, n, css) => {
 		add(name, n, css);
-		parts.push(`${count(n)} ${name}`);
 		sum += n;
 	};
 	outcome('aggregated', l.aggregated);
@@ -276,7 +312,7 @@ function drawLedger(l) {
 	if (sum !== l.seen)
 		add('difference: a bug', l.seen - sum, 'bad');
 	id('ledger').querySelector('tbody').replaceChildren(...rows);
-	id('ledger-line').textContent = `${count(l.seen)} seen = ${parts.join(' + ')}; unseen: ${l.unseen === null ? 'unknown' : count(l.unseen)}`;
+	id('ledger-line').textContent = ledgerText(l);
 }
 const WHY = { budget: 'the cost exceeded the budget', throttled: 'the kernel throttled sampling', kernel_limit: 'near the kernel’s limit of samples',
 	bpf_slow: 'the BPF program took too long', memory: 'the collector used too much memory', calm: 'returning to the configured period' };
@@ -285,14 +321,14 @@ function warnings(d) {
 	const list = [], g = d.alive ? d.governor : null, why = g && (WHY[g.reason] || g.reason);
 	if (d.simulated)
 		list.push('SIMULATED samples, not measurements.');
-	if (['fetch_lat', 'itlb_refill_lat'].includes(d.metric))
-		list.push('Samples are of ibs_fetch, which this page does not show: see /metrics, or ibscope top.');
 	if (!d.collector)
 		list.push(d.why || '');
 	else if (!d.alive)
 		list.push(`The collector stopped updating ${time(d.age_s)} ago. The values were counted before.`);
 	if (stopped(g))
 		list.push(`Sampling is stopped (${why}); next try in ${time(g.retry_s || 0)}. The values were counted before.`);
+	else if (d.alive && stopped(d.fetch?.governor))
+		list.push(`Sampling of fetches is stopped (${WHY[d.fetch.governor.reason] || d.fetch.governor.reason}); next try in ${time(d.fetch.governor.retry_s || 0)}.`);
 	else if (g && (g.state === 'backed_off' || g.state === 'returning'))
 		list.push(`Longer period than configured (${why}): ${count(d.period)} instead of ${count(g.period_asked)}. Shares are not affected.`);
 	if (d.alive && d.waiting_for)
@@ -321,9 +357,14 @@ function draw() {
 	drawState(d);
 	if (!d.collector)
 		return;
-	const w = windowOf();
-	drawLegend();
-	drawChosen(drawTable(w), w);
+	id('ops').hidden = isFetch(d);
+	id('legend').hidden = isFetch(d);
+	if (!isFetch(d)) {
+		const w = windowOf(d, 'containers');
+		drawLegend();
+		drawChosen(drawTable(w), w);
+	}
+	drawFetches(fetchesOf(d));
 	drawLedger(d.ledger);
 	drawFacts(d);
 }
@@ -335,7 +376,7 @@ async function poll() {
 		const d = await r.json();
 		d.read_ms = Date.now();
 		if (latest && latest.collector && d.collector && d.time_s > latest.time_s)
-			intervals.push({ begin: latest.time_s, end: d.time_s, containers: since(d, latest) });
+			intervals.push({ begin: latest.time_s, end: d.time_s, containers: isFetch(d) ? [] : since(d, latest, 'sources'), fetches: since(fetchesOf(d), fetchesOf(latest), 'fetches') });
 		while (intervals.length && !frozen && d.time_s - intervals[0].end > KEEP_S)
 			intervals.shift();
 		latest = d;
