@@ -28,8 +28,8 @@
 #include "../unit/tree.h"
 #include "twin_child.h"
 
-#define SELECTIONS 100 /* unless told otherwise */
-#define WORLD	   50  /* of them with the same samples */
+#define SELECTIONS 40 /* unless told otherwise */
+#define WORLD	   50 /* of them with the same samples */
 #define WORKERS	   9
 #define SAMPLES	   6 /* of each worker */
 #define STACK	   (256 << 10)

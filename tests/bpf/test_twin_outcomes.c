@@ -483,7 +483,7 @@ static void test_filter_expr_raw(void **state)
 
 static void test_filter_op_src(void **state)
 {
-	enum { N = 2000 };
+	enum { N = 800 };
 	regs_t *regs = malloc(N * sizeof(*regs));
 	struct sampler_opts opts = zen4;
 

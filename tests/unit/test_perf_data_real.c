@@ -69,7 +69,8 @@ static void cut_everywhere(const char *path, bool pipe)
 	all = read_all(p, n);
 	assert_true(all.whole);
 	assert_true(all.samples >= 10);
-	for (size_t i = 0; i < n; i++) {
+	/* heads and the beginning of the records byte for byte; then lengths of every remainder by 8, as records have */
+	for (size_t i = 0; i < n; i += i < 1024 || i + 64 > n ? 1 : 9) {
 		o = read_all(p, i);
 		assert_true(o.samples >= before.samples && o.events >= before.events);
 		assert_true(o.samples <= all.samples && o.events <= all.events);
@@ -132,7 +133,7 @@ static void test_flipped_bits(void **unused)
 	(void)unused;
 	assert_int_equal(glob(DATA "*.data.zst", 0, NULL, &files), 0);
 	for (size_t i = 0; i < files.gl_pathc; i++)
-		flip(files.gl_pathv[i], 10000 / files.gl_pathc + 1, &seed);
+		flip(files.gl_pathv[i], 3000 / files.gl_pathc + 1, &seed);
 	globfree(&files);
 }
 

@@ -19,7 +19,7 @@
 #include "trace/op_text.h"
 #include "trace/sample_text.h"
 
-#define ROUNDS	    20000
+#define ROUNDS	    6000
 #define COLUMNS_MAX 128
 
 static const __u32 caps_of[] = { 0xff, 0x3ff, 0xbff, 0x81bff, 0x9fbff, 0x7, 0x7ff };
@@ -300,7 +300,7 @@ static void test_json_fetch(void **state_)
 static void test_json_strings(void **state_)
 {
 	(void)state_;
-	for (int round = 0; round < 200000; round++) {
+	for (int round = 0; round < 50000; round++) {
 		char bytes[17] = "";
 		json_t *v, *same;
 		FILE *f;
