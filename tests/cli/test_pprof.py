@@ -237,7 +237,7 @@ class Speedscope(unittest.TestCase):
             threading.Thread(target=server.serve_forever, daemon=True).start()
             self.addCleanup(server.server_close)
             self.addCleanup(server.shutdown)
-            with browser.Browser() as b:
+            with browser.browse().page() as b:
                 b.open(f'http://127.0.0.1:{server.server_port}/index.html#profileURL=ours.pb.gz&view=sandwich')
                 b.until("document.body?.innerText.includes('Symbol Name') ?? false")
                 text = b.js('document.body.innerText')

@@ -1,25 +1,45 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A headless Chromium that is driven by keys, over a pipe."""
 import base64
+import contextlib
 import json
 import os
 import select
 import subprocess
 import tempfile
 import time
+import unittest
 
 SECONDS = 60    # for what a loaded host does late
 KEYS = {'Tab': 9, 'Enter': 13, 'Escape': 27, 'ArrowLeft': 37, 'ArrowUp': 38, 'ArrowRight': 39, 'ArrowDown': 40}
 
 
-class Browser:
-    """One page of it; a context."""
+shared = None
 
-    def __init__(self, width=1400, height=900):
+
+def browse():
+    """The browser of a module of tests, until that ends: it takes two seconds of CPU time to start."""
+    global shared
+    if not shared:
+        shared = Browser()
+        unittest.addModuleCleanup(stop_shared)
+    return shared
+
+
+def stop_shared():
+    global shared
+    shared.stop()
+    shared = None
+
+
+class Browser:
+    """It has one page at a time, to which all calls go."""
+
+    def __init__(self):
         self.home = tempfile.TemporaryDirectory()
         to_read, self.to = os.pipe()
         self.of, of_write = os.pipe()
-        self.number, self.rest, self.events = 0, b'', []
+        self.number, self.rest, self.events, self.session = 0, b'', [], None
 
         def descriptors():    # it reads 3 and writes 4
             a, b = os.dup(to_read), os.dup(of_write)
@@ -31,17 +51,42 @@ class Browser:
                                   preexec_fn=descriptors)
         os.close(to_read)
         os.close(of_write)
-        self.session = None
+
+    @contextlib.contextmanager
+    def page(self):
+        """A new page: this browser."""
         target = self.call('Target.createTarget', url='about:blank')['targetId']
         self.session = self.call('Target.attachToTarget', targetId=target, flatten=True)['sessionId']
-        self.call('Page.enable')
-        self.call('Emulation.setFocusEmulationEnabled', enabled=True)
-        self.size(width, height)
+        try:
+            self.call('Page.enable')
+            self.call('Emulation.setFocusEmulationEnabled', enabled=True)
+            self.size(1400, 900)
+            yield self
+        finally:
+            self.session = None
+            self.call('Target.closeTarget', targetId=target)
 
-    def __enter__(self):
-        return self
+    def dom(self, url, ms):
+        """A page after @ms milliseconds of its own time, which pass at once: its elements, and what was complained
+        about in its console."""
+        with self.page():
+            for domain in 'Runtime', 'Log':
+                self.call(f'{domain}.enable')
+            self.events.clear()
+            self.open(url)
+            self.wait('Page.loadEventFired')
+            self.call('Emulation.setVirtualTimePolicy', policy='pauseIfNetworkFetchesPending', budget=ms,
+                      maxVirtualTimeTaskStarvationCount=9999)
+            self.wait('Emulation.virtualTimeBudgetExpired')
+            told = [e['params'] for e in self.events
+                    if e['method'] in ('Runtime.consoleAPICalled', 'Runtime.exceptionThrown', 'Log.entryAdded')]
+            return self.js('document.documentElement.outerHTML'), told
 
-    def __exit__(self, *unused):
+    def wait(self, event):
+        while not any(e['method'] == event for e in self.events):
+            self.events.append(self.message())
+
+    def stop(self):
         self.p.kill()
         self.p.wait()
         os.close(self.to)
@@ -78,6 +123,7 @@ class Browser:
                 if 'error' in m:
                     raise AssertionError(f'{method}: {m["error"]}')
                 return m['result']
+            self.events.append(m)
 
     def size(self, width, height):
         self.call('Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1, mobile=False)

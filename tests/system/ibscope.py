@@ -105,14 +105,14 @@ class Cgroup:
 class Busy:
     """A process that keeps one CPU busy, in a cgroup, for this @share of each 50 ms: tests run beside others."""
 
-    def __init__(self, cpu, cgroup=None, share=0.3):
+    def __init__(self, cpu, cgroup=None, share=0.2):
         code = 'while True: pass' if share == 1 else f'''import time
 while True:
     end = time.monotonic() + {0.05 * share}
     while time.monotonic() < end:
         pass
     time.sleep({0.05 * (1 - share)})'''
-        self.p = subprocess.Popen([sys.executable, '-c', code], preexec_fn=lambda: self.start(cpu))
+        self.p = subprocess.Popen([sys.executable, '-IS', '-c', code], preexec_fn=lambda: self.start(cpu))
         if cgroup:
             cgroup.add(self.p.pid)
         self.pid = self.p.pid
@@ -156,8 +156,8 @@ def keep_busy(test):
     """Until the end of a test no CPU idles: the software clock of one that does is throttled after
     some hundred samples, and nothing ends that before its next tick."""
     for cpu in sorted(os.sched_getaffinity(0)):
-        b = Busy(cpu)
-        os.setpriority(os.PRIO_PROCESS, b.pid, 19)
+        b = Busy(cpu, share=0.08)
+        os.sched_setscheduler(b.pid, os.SCHED_IDLE, os.sched_param(0))
         test.addCleanup(b.stop)
 
 

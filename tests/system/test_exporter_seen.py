@@ -12,6 +12,7 @@ import unittest
 import urllib.parse
 import urllib.request
 
+import browser
 import test_exporter
 import test_monitoring
 from ibscope import Busy, Cgroup, cgroup2_mount, free_port, run
@@ -39,11 +40,7 @@ class Seen(test_exporter.Collected):
 
     def dom(self, url):
         """Of a page, as a browser has it after a while."""
-        with tempfile.TemporaryDirectory() as home:
-            p = subprocess.run(['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=25000',
-                                f'--user-data-dir={home}', '--dump-dom', url], capture_output=True, text=True, timeout=120)
-        self.assertIn('</html>', p.stdout, p.stderr[-500:])
-        return p.stdout
+        return browser.browse().dom(url, 25000)[0]
 
     @test_exporter.needs('chromium')
     def test_page(self):

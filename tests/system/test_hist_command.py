@@ -36,7 +36,7 @@ class HistCommand(unittest.TestCase):
         return p, lines
 
     def setUp(self):
-        self.others = [Busy(c) for c in range(os.cpu_count())]
+        self.others = [Busy(c, share=0.1) for c in range(os.cpu_count())]
         self.addCleanup(lambda: [b.stop() for b in self.others])
         before = ours()
         self.addCleanup(lambda: self.assertEqual(ours(), before))

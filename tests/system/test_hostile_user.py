@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A user with a delegated cgroup does what he can against a collector for HOSTILE_S seconds (12), while it
+"""A user with a delegated cgroup does what he can against a collector for HOSTILE_S seconds (6), while it
 samples, is scraped, and root records into a directory where he may create files."""
 import base64
 import concurrent.futures
@@ -20,7 +20,7 @@ import ibscope
 from ibscope import Busy, Cgroup, can_bpf, cgroup2_mount, cpu_seconds, free_port, residual, until
 
 OK, WHY = can_bpf()
-SECONDS = int(os.environ.get('HOSTILE_S', '12'))
+SECONDS = int(os.environ.get('HOSTILE_S', '6'))
 NOBODY = 65534
 # sanitizers keep what was freed, and memory is measured here
 ibscope.IBSCOPE = PLAIN = os.path.join(ibscope.BUILD, 'ibscope')

@@ -49,13 +49,10 @@ class Page(unittest.TestCase):
 
     def dom(self, link=''):
         """The page as a browser has it, and what the browser complained about."""
-        with tempfile.TemporaryDirectory() as home:
-            p = subprocess.run(['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking',
-                                '--virtual-time-budget=8000', '--enable-logging=stderr', f'--user-data-dir={home}', '--dump-dom',
-                                f'file://{self.html}{link}'], capture_output=True, text=True, timeout=120)
-        self.assertIn('data-ready="yes"', p.stdout, p.stderr[-2000:])
-        self.assertNotIn('CONSOLE', p.stderr)
-        return p.stdout
+        dom, told = browser.browse().dom(f'file://{self.html}{link}', 8000)
+        self.assertIn('data-ready="yes"', dom, told)
+        self.assertEqual(told, [])
+        return dom
 
     def rows(self, dom):
         table = re.search(r'<table class="rows" id="rows">.*?</table>', dom, re.S).group()
@@ -184,7 +181,7 @@ class Shop(Page):
         """A source, a container and a time, chosen and given up without a mouse."""
         chips = "document.querySelector('#chips button')?.parentNode.textContent ?? ''"
         focus = "document.activeElement.textContent"
-        with browser.Browser() as b:
+        with browser.browse().page() as b:
             self.page(b)
             self.assertEqual(b.js(chips), '')
             b.tab_to("e.closest('#legend') && e.title === 'Show only dram'")
@@ -211,7 +208,7 @@ class Shop(Page):
             b.until(f"({chips}) === ''")
 
     def test_paper_and_phones(self):
-        with browser.Browser() as b:
+        with browser.browse().page() as b:
             self.page(b)
             pdf = b.pdf()
             self.assertTrue(pdf.startswith(b'%PDF'))
@@ -285,7 +282,7 @@ class Job(Page):
 
     def test_every_choice_is_the_same_selection(self):
         """What a rank, thread, region or node leaves of each view is what `report` has for it."""
-        with browser.Browser() as b:
+        with browser.browse().page() as b:
             b.open('file://' + self.html)
             b.until("document.querySelector('[data-ready=yes]') !== null")
             self.check(b.js('document.documentElement.outerHTML'))
@@ -316,7 +313,7 @@ class Job(Page):
             self.assertAlmostEqual(b.js('D.duration_s'), 1, delta=.1)
 
     def test_keyboard_and_widths(self):
-        with browser.Browser() as b:
+        with browser.browse().page() as b:
             b.open('file://' + self.html)
             b.until("document.querySelector('[data-ready=yes]') !== null")
             b.tab_to("e.closest('#axis-rank') !== null")

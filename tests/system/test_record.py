@@ -151,7 +151,7 @@ class Record(unittest.TestCase):
             self.assertEqual(fields[()][cpu][:n], fields[('--raw',)][cpu][:n])
 
     def test_order(self):
-        self.record('-c', '20000', '--duration', '1')
+        self.record('-c', '20000', '--duration', '0.4')
         times = [s['time'] for s in Recorded(self.path('ibscope.data')).of('sample')]
         self.assertEqual(times, sorted(times))
 
@@ -378,7 +378,7 @@ class Record(unittest.TestCase):
 
     def test_nothing_lost_at_a_high_rate(self):
         """50,000 samples a second and CPU, in rings that hold more than all of them."""
-        p = self.record('-c', '20000', '--duration', '2', '--ring-size', '16M')
+        p = self.record('-c', '20000', '--duration', '0.7', '--ring-size', '16M')
         got = Recorded(self.path('ibscope.data'))
         self.check_whole(got, p)
         self.assertEqual(got.end['ring_full'], 0)
@@ -386,7 +386,7 @@ class Record(unittest.TestCase):
     def test_compressed(self):
         bytes_each = []
         for options in (), ('-z',):
-            p = self.record('-c', '50000', '--duration', '1', '-o', 'x', *options)
+            p = self.record('-c', '50000', '--duration', '0.4', '-o', 'x', *options)
             got = Recorded(self.path('x'))
             self.check_whole(got, p)
             bytes_each.append(os.path.getsize(self.path('x')) / got.kinds['sample'])
@@ -441,7 +441,7 @@ class Record(unittest.TestCase):
 
     @unittest.skipUnless(os.geteuid() == 0, 'mounting needs root')
     def test_full_disk(self):
-        subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=4m', 'none', self.dir], check=True)
+        subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=2m', 'none', self.dir], check=True)
         try:
             p = ibscope.run('record', '--source', 'sim', '-c', '20000', '-o', self.path('x'),
                             '--duration', '20')
