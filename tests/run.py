@@ -4,7 +4,8 @@
 
 C tests (cmocka) and the corpora of the fuzz targets run instrumented, from the --san directory; the
 others run the programs of --build. A test program that exits with 77 is skipped, its last line says why.
-A module that fails beside others runs once more, alone; what passes only then is told in the last lines.
+Most of them run beside others. One that fails there is repeated with the machine to itself; if it passes then, its name
+is printed near the end, as `# unsteady: NAME`.
 With CI=true in the environment a module or a layer of which everything is skipped has failed: there,
 whatever the tests need is installed.
 """
@@ -23,13 +24,14 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# They look at what each CPU does, or measure.
-ALONE = ('test_sim', 'test_hist_command', 'test_doctor_cost')
-# They take longest, and begin before the others.
-LONG = ('test_control', 'test_governor', 'test_record', 'test_exporter', 'test_hostile_names', 'test_containers',
-        'test_exporter_seen')
+# They measure, or look at what each CPU does: they run first, one after the other. So do all C tests of `system`.
+ALONE = ('test_doctor_cost.py',)
+# They take longest, most of it waiting, and begin before the others.
+LONG = ('test_governor.py', 'test_record.py', 'test_control.py', 'test_exporter.py', 'test_hostile_names.py',
+        'test_containers.py', 'test_serve.py', 'test_html.py', 'test_exporter_web.py', 'test_report.py', 'test_push.py',
+        'test_packaging.py', 'test_sim.py', 'test_container_names', 'test_cgroup', 'test_control')
 CMOCKA_S, MODULE_S = 600, 900   # time limits of one program, one module
-UNSTEADY = 3                    # if more modules fail, it is not that the machine was busy
+UNSTEADY = 3                    # if more fail, it is not that the machine was busy
 STRICT = os.environ.get('CI') == 'true'
 
 running = set()     # sessions
@@ -131,11 +133,14 @@ def judge_cmocka(path, p):
     return tally
 
 
-def corpus(path):
-    """A fuzz target, and the inputs that `make check` runs it on."""
+def start_corpus(path):
+    """A fuzz target, on the inputs that `make check` has for it."""
+    return run_limited([path, *inputs_of(path)], CMOCKA_S)
+
+
+def inputs_of(path):
     name = os.path.basename(path).removeprefix('fuzz_')
-    inputs = sorted(glob.glob(os.path.join(HERE, 'fuzz/corpus', name, '*')))
-    return path, inputs, run_limited([path, *inputs], CMOCKA_S)
+    return sorted(glob.glob(os.path.join(HERE, 'fuzz/corpus', name, '*')))
 
 
 def judge_corpus(path, inputs, p):
@@ -200,28 +205,49 @@ def judge_module(path, p):
     return tally
 
 
-def run_python(args, layers):
-    """Those of system/ALONE have the machine to themselves, the others run beside each other. Returns the names
-    of modules that failed beside others and passed alone."""
-    paths = [p for d in ('cli', 'system') for p in sorted(glob.glob(os.path.join(HERE, d, 'test_*.py')))]
-    alone = [p for p in paths if os.path.basename(p)[:-3] in ALONE]
-    others = sorted((p for p in paths if p not in alone),
-                    key=lambda p: (LONG + (os.path.basename(p)[:-3],)).index(os.path.basename(p)[:-3]))
-    # the others wait more than they compute
+class Job:
+    """A program or module of a layer: what runs it, and what makes a Tally of that."""
+
+    def __init__(self, layer, path, start, judge):
+        self.layer, self.path, self.start, self.judge = layer, path, start, judge
+        self.name = os.path.basename(path)
+        self.alone = self.name in ALONE or layer == 'system' and not path.endswith('.py')
+
+
+def list_jobs(args):
+    """All of them, in the order in which they begin."""
+    jobs = []
+    for layer, pattern, start, judge in (
+            ('system', 'system/test_*.c', start_cmocka, judge_cmocka), ('unit', 'unit/test_*.c', start_cmocka, judge_cmocka),
+            ('bpf', 'bpf/test_*.c', start_cmocka, judge_cmocka),
+            ('fuzz', 'fuzz/fuzz_*.c', start_corpus, lambda path, p: judge_corpus(path, inputs_of(path), p)),
+            ('cli', 'cli/test_*.py', lambda path: start_module(args, path), judge_module),
+            ('system', 'system/test_*.py', lambda path: start_module(args, path), judge_module)):
+        for path in sorted(glob.glob(pattern, root_dir=HERE)):
+            path = os.path.join(HERE, path) if path.endswith('.py') else os.path.join(args.san, 'tests', path[:-2])
+            jobs.append(Job(layer, path, start, judge))
+    return sorted(jobs, key=lambda job: (*LONG, job.name).index(job.name))
+
+
+def run_jobs(jobs, layers):
+    """Adds what they are worth to the layers. Returns the names of those that failed beside others and passed alone."""
+    alone, others = [job for job in jobs if job.alone], [job for job in jobs if not job.alone]
     tallies = {}
+    # others wait more than they compute
     for group, workers in ((alone, 1), (others, os.cpu_count() + 2)):
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            for path, p in zip(group, pool.map(lambda path: start_module(args, path), group)):
-                tallies[path] = judge_module(path, p)
-    failed, unsteady = [path for path in others if tallies[path].failed], []
-    for path in failed if len(failed) <= UNSTEADY else []:
-        print(f'# {os.path.basename(path)} once more, alone')
-        tally = judge_module(path, start_module(args, path))
+            for job, p in zip(group, pool.map(lambda job: job.start(job.path), group)):
+                tallies[job] = job.judge(job.path, p)
+                sys.stdout.flush()
+    failed, unsteady = [job for job in others if tallies[job].failed], []
+    for job in failed if len(failed) <= UNSTEADY else []:
+        print(f'# {job.name} once more, alone')
+        tally = job.judge(job.path, job.start(job.path))
         if not tally.failed:
-            tallies[path] = tally
-            unsteady.append(os.path.basename(path))
-    for path, tally in tallies.items():
-        layers[os.path.basename(os.path.dirname(path))].add(tally)
+            tallies[job] = tally
+            unsteady.append(job.name)
+    for job, tally in tallies.items():
+        layers[job.layer].add(tally)
     return unsteady
 
 
@@ -241,19 +267,7 @@ def main():
     for signum in signal.SIGINT, signal.SIGTERM:
         signal.signal(signum, stop)
     layers = {name: Tally() for name in ('unit', 'bpf', 'fuzz', 'cli', 'system')}
-    for d in ('unit', 'bpf', 'system'):
-        paths = [os.path.join(args.san, 'tests', d, os.path.basename(path)[:-2])
-                 for path in sorted(glob.glob(os.path.join(HERE, d, 'test_*.c')))]
-        with concurrent.futures.ThreadPoolExecutor(1 if d == 'system' else os.cpu_count()) as pool:
-            for path, p in zip(paths, pool.map(start_cmocka, paths)):
-                layers[d].add(judge_cmocka(path, p))
-    targets = [os.path.join(args.san, 'tests/fuzz', os.path.basename(path)[:-2])
-               for path in sorted(glob.glob(os.path.join(HERE, 'fuzz/fuzz_*.c')))]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for result in pool.map(corpus, targets):
-            layers['fuzz'].add(judge_corpus(*result))
-    sys.stdout.flush()
-    unsteady = run_python(args, layers)
+    unsteady = run_jobs(list_jobs(args), layers)
     tally = Tally()
     for name, layer in layers.items():
         layer.must_not_skip(f'layer {name}')

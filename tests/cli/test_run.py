@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The test runner's own verdicts: what skips, fails, or proves nothing."""
+import argparse
 import collections
 import contextlib
 import io
@@ -57,7 +58,8 @@ class Verdicts(unittest.TestCase):
         self.assertEqual((0, 1, 0), self.verdict(run.judge_corpus, 'fuzz_x', ['a'], process(-6, 'a\n')))
 
     def again(self, failing, passes_alone=True):
-        """Modules that fail beside others: (what is told as unsteady, how many failed, how often each ran)."""
+        """Runs all modules, of which those in @failing fail the first time, or also when they are repeated alone.
+        Returns the names that are reported as unsteady, the number of failures, and how often modules ran."""
         ran, lock = collections.Counter(), threading.Lock()
 
         def start(_args, path):
@@ -68,7 +70,8 @@ class Verdicts(unittest.TestCase):
 
         layers = {name: run.Tally() for name in ('cli', 'system')}
         with unittest.mock.patch.object(run, 'start_module', start), contextlib.redirect_stdout(io.StringIO()):
-            unsteady = run.run_python(None, layers)
+            jobs = [job for job in run.list_jobs(argparse.Namespace(san='')) if job.path.endswith('.py')]
+            unsteady = run.run_jobs(jobs, layers)
         return unsteady, sum(l.failed for l in layers.values()), sorted(ran.values())[-4:]
 
     def test_what_fails_beside_others_runs_once_more_alone(self):

@@ -614,7 +614,7 @@ class Grouped(Case):
     def test_labels(self):
         busy = Busy(0)
         self.addCleanup(busy.stop)
-        for by in (*self.KEYS, *self.PAIRS):
+        for by in 'cgroup', 'container', 'pod', 'src', *self.PAIRS:     # keys that are one label each are in a pair
             with self.subTest(by=by):
                 c = self.start(collector, '--by', by, '--detail', 'full', '--unpin', '--web.listen-address', '127.0.0.1:0', pin_dir=DIR + '-by')
                 url = self.until(lambda: re.search(r'http://\S+', c.said())).group()
@@ -671,9 +671,9 @@ class Thousand(Case):
         native = e.get(Accept='application/openmetrics-text;version=2.0.0')
         self.assertIn('version=2.0.0', native[1]['Content-Type'])
         self.assertIn(native[2].count('pod="checkout-7d9f8b6c5d-00500"'), range(10, 13))
-        ms = min(self.cpu_ms(e) for _ in range(5))
-        print(f'{len(of_one)} series a group, {ms:.0f} ms of CPU a scrape')
-        if SAN == BUILD:
+        if SAN == BUILD:    # else it is sanitizers that take the time
+            ms = min(self.cpu_ms(e) for _ in range(5))
+            print(f'{len(of_one)} series a group, {ms:.0f} ms of CPU a scrape')
             self.assertLess(ms, 50)
         # sent as it is made, and yet of a size that is told before
         self.assertEqual(int(headers['Content-Length']), len(text))
