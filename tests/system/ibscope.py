@@ -43,12 +43,13 @@ def residual(ledger):
 
 
 def until(what, seconds=60):
-    """What @what returns, as soon as that is true."""
-    end = time.monotonic() + seconds
+    """What @what returns, soon after that is true. It is often a program, so that it is called less and less often."""
+    end, pause = time.monotonic() + seconds, 0.02
     while not (found := what()):
         if time.monotonic() > end:
             raise AssertionError(f'after {seconds} s still {found!r}')
-        time.sleep(0.05)
+        time.sleep(pause)
+        pause = min(pause * 1.3, 0.4)
     return found
 
 

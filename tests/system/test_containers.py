@@ -111,7 +111,7 @@ class Containers(unittest.TestCase):
         return self.finish()
 
     def hist(self, *args):
-        self.start(*args, '0.8', '1')
+        self.start(*args, '0.5', '1')
         return self.finish()[0]
 
     def refused(self, *args):
