@@ -45,11 +45,11 @@ def forbidden(data):
 
 
 def busy(path, cgroup):
-    """A program and thread of a name that is busy in a cgroup, a tenth of the time, until the end of this process."""
+    """A program and thread of a name that is busy in a cgroup, a twentieth of the time, until the end of this process."""
     def start():
         ctypes.CDLL(None).prctl(ibscope.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.nice(10)
-    code = 'while :; do i=0; while [ $i -lt 4000 ]; do i=$((i + 1)); done; sleep 0.04; done'
+    code = 'while :; do i=0; while [ $i -lt 2000 ]; do i=$((i + 1)); done; sleep 0.04; done'
     p = subprocess.Popen([path, '-c', code], preexec_fn=start, stdout=subprocess.DEVNULL)
     with open(os.path.join(cgroup, b'cgroup.procs'), 'w') as f:
         f.write(str(p.pid))
