@@ -6,15 +6,9 @@
  * samples are of the kernel's code at address COPY, recorded in this boot; "other": the same, of another machine.
  */
 #include "base/clock.h"
-#include "recording/recording.h"
+#include "made_recording.h"
 #include "self_map.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/utsname.h>
-#include <unistd.h>
-
-#define PERIOD	     1000
 #define PROCESS	     100
 #define MISPREDICTED (1ull << 36)
 
@@ -23,9 +17,6 @@ enum { CACHE = 2, DRAM = 3 };
 /* The instructions of annotated() that have samples; symbols for them would be functions to perf. */
 extern const char *const places[];
 enum { LOAD, LOCK, BRANCH, END };
-static struct recording *out;
-static struct ledger ledger;
-static __u64 now = 1000;
 
 struct shelf {
 	long number;
@@ -55,21 +46,14 @@ __attribute__((noinline, used)) static long annotated(struct shelf *p)
 
 static void add(__u32 process, const void *ip, unsigned int n, __u64 data, __u64 data2, __u64 data3)
 {
-	struct err err;
+	const struct ibs_record rec = { .tgid = process,
+					.tid = process,
+					.ip = (uintptr_t)ip,
+					.data3 = data3,
+					.packed = ibs_record_pack(data, data2, 0) };
 
-	for (unsigned int i = 0; i < n; i++) {
-		const struct ibs_record rec = { .time = now++,
-						.tgid = process,
-						.tid = process,
-						.ip = (uintptr_t)ip,
-						.data3 = data3,
-						.packed = ibs_record_pack(data, data2, 0) };
-
-		if (recording_samples(out, &rec, NULL, 1, &err))
-			exit(1);
-		ledger.seen++;
-		ledger.outcome[IBS_OUTCOME_FORWARDED]++;
-	}
+	while (n--)
+		made_add(rec, NULL);
 }
 
 static __u64 load(__u64 cycles, bool walks)
@@ -86,7 +70,7 @@ static int put_map(struct trace_mmap *map, __u32 process)
 
 	ev.mmap.tgid = ev.mmap.tid = process;
 	ev.mmap.exec = true;
-	return recording_event(out, &ev, &err);
+	return recording_event(made, &ev, &err);
 }
 
 static int put_maps(const char *with, const char *copy)
@@ -101,41 +85,30 @@ static int put_maps(const char *with, const char *copy)
 		all.build_id_len = sizeof(all.build_id);
 		return put_map(&all, PROCESS);
 	}
-	return self_map(out, (uintptr_t)annotated, NULL, PROCESS, 1, &err)
+	return self_map(made, (uintptr_t)annotated, NULL, PROCESS, 1, &err)
 		       ?: !strcmp(with, "copy")
-			  ? self_map(out, (uintptr_t)annotated, copy, PROCESS + 1, 1, &err)
+			  ? self_map(made, (uintptr_t)annotated, copy, PROCESS + 1, 1, &err)
 			  : 0;
 }
 
 int main(int argc, char **argv)
 {
-	struct trace_pmu pmu = { .name = "ibs_op/cnt_ctl=1/", .op = true, .period = PERIOD };
-	struct trace_info info = { .source = "sim",
-				   .simulated = true,
-				   .has_cpu = true,
-				   .n_cpus = 1,
-				   .pmu = &pmu,
-				   .n_pmus = 1 };
-	struct recording_opts opts = { .info = &info, .compress = true };
+	struct trace_info info = made_info();
 	const char *with = argc > 2 ? argv[2] : "", *copy = argc > 3 ? argv[3] : "";
 	const __u64 remote = 1 << 4;
 	const bool is_kernel = !strcmp(with, "kernel") || !strcmp(with, "other");
 	struct utsname u;
-	struct err err;
 
 	if (argc < 2)
 		return 2;
-	uname(&u);
 	if (!strcmp(with, "kernel")) {
+		uname(&u);
 		strcpy(info.release, u.release);
 		info.realtime_ns = clock_ns(CLOCK_REALTIME);
 		info.monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 	}
-	strcpy(info.host, u.nodename);
-	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, 0xbff);
-	opts.fd = open(argv[1], O_CREAT | O_TRUNC | O_WRONLY, 0600);
-	if (opts.fd < 0 || recording_create(&opts, &out, &err) || put_maps(with, copy))
-		return 1;
+	made_begin(argv[1], &info);
+	need(!put_maps(with, copy));
 	if (is_kernel) {
 		add(PROCESS, (void *)strtoull(copy, NULL, 16), 4, 0, DRAM, load(100, false));
 	} else {
@@ -152,8 +125,5 @@ int main(int argc, char **argv)
 		add(PROCESS, (const void *)main, 7, 0, 0, 0);
 		add(PROCESS + 1, places[LOAD], 2, 0, DRAM, load(100, false));
 	}
-	if (recording_finish(out, &ledger, &err))
-		return 1;
-	recording_close(out);
-	return close(opts.fd);
+	return made_end();
 }

@@ -7,18 +7,13 @@
  * WITH "walks": ten loads each, of anonymous memory in pages of 4 KiB with page walks of 100 cycles, of a
  * variable in pages of 2 MiB with walks of 40, and of the heap without any.
  */
-#include "recording/recording.h"
+#include "made_recording.h"
 #include "trace/task_events.h"
 
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 struct stats {
 	long requests, errors;
@@ -38,20 +33,16 @@ __asm__(".pushsection .data\n"
 	".popsection");
 extern long places_a[2], places_b;
 
-static struct recording *out;
-static __u64 written;
-
 static int put_event(const struct trace_event *ev, void *code, struct err *err)
 {
 	if (code && ev->kind == TRACE_MMAP && !ev->mmap.exec)
 		return 0;
-	return recording_event(out, ev, err);
+	return recording_event(made, ev, err);
 }
 
 static void access_memory(const void *at, unsigned int thread, __u64 data3, __u64 data2)
 {
-	struct ibs_record rec = {
-		.time = 1000 + written,
+	const struct ibs_record rec = {
 		.tgid = getpid(),
 		.tid = getpid() + thread,
 		.ip = (uintptr_t)access_memory,
@@ -59,11 +50,8 @@ static void access_memory(const void *at, unsigned int thread, __u64 data3, __u6
 		.data3 = data3 | (at ? IBS_OP_DATA3_LIN_VALID : 0) | 4ull << 22,
 		.packed = ibs_record_pack(0, data2, thread),
 	};
-	struct err err;
 
-	written++;
-	if (recording_samples(out, &rec, NULL, 1, &err))
-		exit(1);
+	made_add(rec, NULL);
 }
 
 static void load(const void *at, unsigned int n)
@@ -128,36 +116,21 @@ static void load_all(const char *shared, const char *anon, const char *file, con
 
 int main(int argc, char **argv)
 {
-	struct trace_pmu pmu = { .name = "ibs_op/cnt_ctl=1/", .op = true, .period = 1000 };
-	struct trace_info info = { .source = "sim",
-				   .simulated = true,
-				   .has_cpu = true,
-				   .n_cpus = 1,
-				   .pmu = &pmu,
-				   .n_pmus = 1 };
-	struct recording_opts opts = { .info = &info, .compress = true };
+	struct trace_info info = made_info();
 	const __u32 self = getpid();
-	struct ledger ledger = { 0 };
 	struct task_choice choice;
 	struct err err = { "" };
-	struct utsname u;
 	const char *with = argc > 2 ? argv[2] : "";
 	char *shared, *anon, *file, *heap;
 	int fd;
 
 	if (argc < 2)
 		return 2;
-	uname(&u);
-	strcpy(info.host, u.nodename);
 	/* older ones do not report the size of the page of a walk */
-	if (strcmp(with, "walks"))
-		cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, 0xbff);
-	else
+	if (!strcmp(with, "walks"))
 		cpu_info_set(&info.cpu, "AuthenticAMD", 0x1a, 0x50, 0x9bbff);
-	opts.fd = open(argv[1], O_CREAT | O_TRUNC | O_RDWR, 0600);
-	if (opts.fd < 0 || recording_create(&opts, &out, &err))
-		return 1;
-	file = map(opts.fd);
+	made_begin(argv[1], &info);
+	file = map(made_fd);
 	fd = memfd_create("places", 0);
 	if (ftruncate(fd, 8192))
 		return 1;
@@ -180,10 +153,6 @@ int main(int argc, char **argv)
 	} else {
 		load_all(shared, anon, file, heap);
 	}
-	ledger.seen = ledger.outcome[IBS_OUTCOME_FORWARDED] = written;
-	if (recording_finish(out, &ledger, &err))
-		return 1;
-	recording_close(out);
 	task_choice_free(&choice);
-	return close(opts.fd);
+	return made_end();
 }

@@ -5,28 +5,14 @@
  * With "wrong" it has a build-id that the program has not. Addresses of the kernel are as they are; a line of those may
  * end in SLAB, and OpMemWidth, and "cache ID OBJECT_SIZE SIZE PAD ORDER MIN_ORDER MERGED NAME" is a slab cache.
  */
-#include "recording/recording.h"
+#include "made_recording.h"
 
-#include <fcntl.h>
 #include <gelf.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 #define BASE 0x555500000000ull
 #define PAGE 4096ull
 #define PID  1000
-
-static struct recording *out;
-static __u64 written;
-
-static void need(bool condition)
-{
-	if (!condition)
-		exit(1);
-}
 
 static void put_maps(const char *path, bool wrong)
 {
@@ -55,7 +41,7 @@ static void put_maps(const char *path, bool wrong)
 			.build_id_len = wrong ? 20 : 0,
 			.build_id = { 1, 2, 3 },
 		};
-		need(!recording_event(out, &ev, &err));
+		need(!recording_event(made, &ev, &err));
 	}
 	elf_end(elf);
 	close(fd);
@@ -71,7 +57,6 @@ static void access_memory(__u64 ip, __u64 data, const char *op, __u64 slab, unsi
 	const struct ibs_record_extra extra = { .kernel = -1, .user = -1, .slab = slab };
 	const __u64 miss = IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_L2_MISS | 200ull << 32;
 	struct ibs_record rec = {
-		.time = 1000 + written++,
 		.tgid = PID,
 		.tid = PID,
 		.ip = at_base(ip),
@@ -81,13 +66,12 @@ static void access_memory(__u64 ip, __u64 data, const char *op, __u64 slab, unsi
 						: 0,
 		.packed = ibs_record_pack(0, 2, 0),
 	};
-	struct err err;
 
 	if (rec.data3)
 		rec.data3 |= (__u64)width << 22;
 	if (rec.data3)
 		rec.data3 |= data ? IBS_OP_DATA3_LIN_VALID : 0;
-	need(!recording_samples(out, &rec, slab ? &extra : NULL, 1, &err));
+	made_add(rec, slab ? &extra : NULL);
 }
 
 static bool put_cache(const char *line)
@@ -104,34 +88,20 @@ static bool put_cache(const char *line)
 	ev.slab.order = order;
 	ev.slab.min_order = min_order;
 	ev.slab.merged = merged;
-	need(!recording_event(out, &ev, &err));
+	need(!recording_event(made, &ev, &err));
 	return true;
 }
 
 int main(int argc, char **argv)
 {
-	struct trace_pmu pmu = { .name = "ibs_op/cnt_ctl=1/", .op = true, .period = 1000 };
-	struct trace_info info = { .source = "sim",
-				   .simulated = true,
-				   .has_cpu = true,
-				   .n_cpus = 1,
-				   .pmu = &pmu,
-				   .n_pmus = 1 };
-	struct recording_opts opts = { .info = &info, .compress = true };
+	struct trace_info info = made_info();
 	unsigned long long ip, data, slab;
-	struct ledger ledger = { 0 };
-	struct utsname u;
-	struct err err;
 	unsigned int n, width;
 	char op[16], line[256];
 
 	if (argc < 3)
 		return 2;
-	uname(&u);
-	strcpy(info.host, u.nodename);
-	cpu_info_set(&info.cpu, "AuthenticAMD", 0x19, 0x11, 0xbff);
-	opts.fd = open(argv[1], O_CREAT | O_TRUNC | O_RDWR, 0600);
-	need(opts.fd >= 0 && !recording_create(&opts, &out, &err));
+	made_begin(argv[1], &info);
 	put_maps(argv[2], argc > 3);
 	while (fgets(line, sizeof(line), stdin)) {
 		slab = width = 0;
@@ -141,8 +111,5 @@ int main(int argc, char **argv)
 		while (n--)
 			access_memory(ip, data, op, slab, width);
 	}
-	ledger.seen = ledger.outcome[IBS_OUTCOME_FORWARDED] = written;
-	need(!recording_finish(out, &ledger, &err));
-	recording_close(out);
-	return close(opts.fd);
+	return made_end();
 }
