@@ -107,7 +107,7 @@ static __always_inline __u64 cgroup_key_of(bool v1)
 	return BPF_CORE_READ(current_css_v1(set), serial_nr);
 }
 
-/* Id of the current task's cgroup in the hierarchy that cgroups are told by; 0 never is one. */
+/* Id of the current task's cgroup, of v2 or of the v1 hierarchy that was chosen; never 0. */
 static __always_inline __u64 cgroup_id_of(bool v1)
 {
 	__u64 id;

@@ -228,15 +228,10 @@ static char *text_of(const struct annotate *a, const struct insn *in)
 {
 	const struct symbol_code *code = &a->function[0].code;
 	const char *name = NULL;
-	char *text;
-	int ret;
 
 	if (in->has_target && in->target - code->start >= code->size)
 		name = symbols_code_name(a->opts.symbols, code, in->target);
-	ret = name ? asprintf(&text, "%s <%s>", in->text, name) : asprintf(&text, "%s", in->text);
-	if (ret < 0)
-		out_of_memory();
-	return text;
+	return name ? xasprintf("%s <%s>", in->text, name) : xstrdup(in->text);
 }
 
 static const char *path_of(struct annotate *a, const struct source_place *place)

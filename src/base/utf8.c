@@ -156,11 +156,6 @@ size_t utf8_put(FILE *f, const char *text)
 	return put(f, text, 0);
 }
 
-size_t utf8_count(const char *text)
-{
-	return put(NULL, text, 0);
-}
-
 size_t utf8_escape(char *out, size_t size, const char *s)
 {
 	size_t at = 0;

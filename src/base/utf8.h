@@ -21,7 +21,6 @@ unsigned int utf8_width(const char *s);
 
 /* Print @text on a line of text. Return: the characters written. */
 size_t utf8_put(FILE *f, const char *text);
-size_t utf8_count(const char *text); /* as many as utf8_put() writes */
 
 /**
  * utf8_escape() - what utf8_put() prints, in a buffer

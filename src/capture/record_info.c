@@ -181,17 +181,14 @@ void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sa
 	info->monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
-int record_topology(struct trace_info *info, struct trace_topology *topology,
-		    struct memory_range *memory, struct err *err)
+void record_topology(struct trace_info *info, struct trace_topology *topology,
+		     struct memory_range *memory)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct topology *t;
-	int ret;
 
 	topology->n = cpus < TRACE_CPUS ? cpus : TRACE_CPUS;
-	ret = topology_open("", topology->n, &t, err);
-	if (ret)
-		return ret;
+	t = topology_open("", topology->n);
 	for (unsigned int cpu = 0; cpu < topology->n; cpu++) {
 		topology->ccx[cpu] = topology_complex(t, cpu);
 		topology->node[cpu] = topology_node(t, cpu);
@@ -202,5 +199,4 @@ int record_topology(struct trace_info *info, struct trace_topology *topology,
 	info->topology = topology;
 	info->memory = memory;
 	info->n_memory = memory_ranges_read("", memory);
-	return 0;
 }

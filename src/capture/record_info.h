@@ -16,11 +16,8 @@ void record_command(struct trace_info *info, int argc, char **argv);
 void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sampling *s,
 		 const struct sampling *second);
 
-/*
- * The topology of this machine, and the nodes of its memory in @memory, of MEMORY_RANGES. Return: 0,
- * with @info pointing to both, or -ENOMEM.
- */
-int record_topology(struct trace_info *info, struct trace_topology *topology,
-		    struct memory_range *memory, struct err *err);
+/* The topology of this machine, and the nodes of its memory in @memory, of MEMORY_RANGES; @info points to both. */
+void record_topology(struct trace_info *info, struct trace_topology *topology,
+		     struct memory_range *memory);
 
 #endif

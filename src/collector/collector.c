@@ -19,11 +19,9 @@ _Static_assert(FD_CGROUPS + COLLECTOR_EVENTS == COLLECTOR_FDS, "one for each eve
 
 int collector_new(const struct collector_opts *opts, struct collector **out, struct err *err)
 {
-	struct collector *c = calloc(1, sizeof(*c));
+	struct collector *c = xcalloc(1, sizeof(*c));
 
 	*out = c;
-	if (!c)
-		return err_set(err, -ENOMEM, "out of memory");
 	c->opts = *opts;
 	c->stats_fd = -1;
 	c->source = (struct settings_source){ .argc = opts->argc,
@@ -41,11 +39,6 @@ void collector_free(struct collector *c)
 	live_options_free(&c->live);
 	free(c->source.config_text);
 	free(c);
-}
-
-const void *collector_extra(const struct collector *c)
-{
-	return c->set.extra;
 }
 
 const struct collector_settings *collector_settings(const struct collector *c)
@@ -133,19 +126,11 @@ static bool is_dead(void *arg, __u64 cgroup_id)
 	return cgroup_tree_died(e->sampling->tree, cgroup_id, e->c->set.grace_s * 1e9);
 }
 
-static int fold(struct collector_event *e, struct err *err)
+static void fold(struct collector_event *e)
 {
-	int n = sampler_fold(e->sampling->sampler, is_dead, e, err);
-
-	if (n < 0)
-		return n;
-	e->status.folded += n;
-	n = sampler_make_room(e->sampling->sampler, err);
-	if (n < 0)
-		return n;
-	e->status.displaced += n;
+	e->status.folded += sampler_fold(e->sampling->sampler, is_dead, e);
+	e->status.displaced += sampler_make_room(e->sampling->sampler);
 	cgroup_tree_forget_dead(e->sampling->tree, 2 * e->c->set.grace_s * 1e9);
-	return 0;
 }
 
 /* At the start and whenever it changes. */
@@ -172,7 +157,7 @@ static int tick(struct collector *c, struct err *err)
 	if (now >= c->next_fold_s) {
 		c->next_fold_s = now + fmin(FOLD_EVERY_S, c->set.grace_s);
 		for_each_event (e, c)
-			ret = ret ?: fold(e, err);
+			fold(e);
 	}
 	ret = ret ?: status_tick(c, now, err);
 	if (!ret) /* both select by the same names */

@@ -24,9 +24,6 @@ struct collector;
 int collector_new(const struct collector_opts *opts, struct collector **out, struct err *err);
 void collector_free(struct collector *c); /* accepts NULL */
 
-/* As at the start: a reload does not change them. */
-const void *collector_extra(const struct collector *c);
-
 const struct collector_settings *collector_settings(const struct collector *c);
 void collector_help(const struct collector *c, FILE *f);
 

@@ -109,7 +109,7 @@ static int open_governor(struct collector_event *e, struct err *err)
 			b->governor ? governor_longer(b->governor) : st->governor_reason;
 	}
 	governor = governor_new(&config);
-	seen = calloc(config.n_cpus, sizeof(*seen));
+	seen = xcalloc(config.n_cpus, sizeof(*seen));
 	if (!governor || !seen) {
 		governor_free(governor);
 		free(seen);

@@ -182,16 +182,14 @@ static enum control_result apply(struct collector *c, struct collector_settings 
 
 static void log_change(const struct control_request *r, const char *how)
 {
-	char *text = NULL;
-	size_t n = 0;
-	FILE *f = open_memstream(&text, &n);
+	char *text;
+	size_t n;
+	FILE *f = xmemopen(&text, &n);
 
-	if (!f)
-		return;
 	for (size_t i = 0; i < r->n; i++)
 		fprintf(f, " %s%s%s", r->line[i].name, r->line[i].value ? "=" : "",
 			r->line[i].value ?: "");
-	fclose(f);
+	xmemclose(f);
 	log_info("uid %u, process %d: %s%.900s: %s", r->uid, r->pid, r->verb, text, how);
 	free(text);
 }
@@ -323,10 +321,8 @@ static enum control_result set(struct collector *c, const struct control_request
 	}
 	if (!may_wait(r) && check_names_exist(c, r, err))
 		return CONTROL_USAGE;
-	if (live_options_copy(&next, &c->live) || live_options_set(&next, r)) {
-		err_set(err, -ENOMEM, "out of memory");
-		return CONTROL_FAILED;
-	}
+	live_options_copy(&next, &c->live);
+	live_options_set(&next, r);
 	live_options_unset(&next, WAIT);
 	return change(c, &next, r, out, err);
 }
@@ -340,10 +336,7 @@ static enum control_result unset(struct collector *c, const struct control_reque
 		err_set(err, -EINVAL, "unset: no option given");
 		return CONTROL_USAGE;
 	}
-	if (live_options_copy(&next, &c->live)) {
-		err_set(err, -ENOMEM, "out of memory");
-		return CONTROL_FAILED;
-	}
+	live_options_copy(&next, &c->live);
 	for (size_t i = 0; i < r->n; i++) {
 		if (!r->line[i].value && live_options_unset(&next, r->line[i].name))
 			continue;
@@ -481,12 +474,12 @@ static enum control_result handle(void *arg, const struct control_request *r, FI
 		err_set(err, -EINVAL, "unknown verb '%.200s'; `help` lists them", r->verb);
 		return CONTROL_USAGE;
 	}
-	f = verbs[i].logs ? open_memstream(&logged, &n) : NULL;
+	f = verbs[i].logs ? xmemopen(&logged, &n) : NULL;
 	log_copy_to(f);
 	result = verbs[i].run(c, r, out, err);
 	log_copy_to(NULL);
 	if (f) {
-		fclose(f);
+		xmemclose(f);
 		fwrite(logged, 1, n, out);
 		free(logged);
 	}

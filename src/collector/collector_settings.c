@@ -252,9 +252,7 @@ static int parse_event(const struct settings_source *src, const struct live_opti
 	int ret = 0;
 
 	set_defaults(s, nth_event);
-	s->extra = src->extra ? calloc(1, src->extra->size) : NULL;
-	if (src->extra && !s->extra)
-		return err_set(err, -ENOMEM, "out of memory");
+	s->extra = src->extra ? xcalloc(1, src->extra->size) : NULL;
 	n = option_sets(src, s, sets);
 	for (size_t i = 0; i < n; i++) {
 		sets[i].skip = live_options_hide;

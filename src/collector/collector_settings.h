@@ -26,11 +26,10 @@ struct live_options {
 	size_t n, room;
 };
 
-/* Return: 0 or -ENOMEM. */
-int live_options_copy(struct live_options *to, const struct live_options *from);
+void live_options_copy(struct live_options *to, const struct live_options *from);
 
-/* The lines of a request override those set before with the same names. Return: 0 or -ENOMEM. */
-int live_options_set(struct live_options *l, const struct control_request *r);
+/* The lines of a request override those set before with the same names. */
+void live_options_set(struct live_options *l, const struct control_request *r);
 
 /* Return: whether there was one of that name. */
 bool live_options_unset(struct live_options *l, const char *name);

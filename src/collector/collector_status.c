@@ -331,20 +331,15 @@ static void live_one(FILE *f, const struct live_option *o)
 /* Text that does not fit is cut and marked. */
 static void live_text(const struct live_options *l, char *out, size_t size)
 {
-	char *all = NULL;
-	size_t n = 0;
-	FILE *f = open_memstream(&all, &n);
+	char *all;
+	size_t n;
+	FILE *f = xmemopen(&all, &n);
 
-	if (!f)
-		return;
 	for (size_t i = 0; i < l->n; i++) {
 		fputs(i ? ", " : "", f);
 		live_one(f, &l->one[i]);
 	}
-	if (fclose(f)) {
-		free(all);
-		return;
-	}
+	xmemclose(f);
 	if (n < size)
 		strcpy(out, all);
 	else

@@ -222,8 +222,8 @@ static bool take_client(struct control *s, struct client *c)
 	c->fd = fd;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &c->pidfd, &pidfd_len))
 		c->pidfd = -1;
-	c->in = malloc(CONTROL_REQUEST + 1);
-	if (!c->in || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c->who, &len) || is_crowd(s, c) ||
+	c->in = xrealloc(NULL, CONTROL_REQUEST + 1);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c->who, &len) || is_crowd(s, c) ||
 	    epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e)) {
 		drop(c);
 		return true;
@@ -251,13 +251,9 @@ static void take_clients(struct control *s)
 
 static enum control_result handle(struct control *s, struct client *c, FILE *out, struct err *err)
 {
-	struct control_request *r = malloc(sizeof(*r));
+	struct control_request *r = xrealloc(NULL, sizeof(*r));
 	enum control_result result = CONTROL_USAGE;
 
-	if (!r) {
-		err_set(err, -ENOMEM, "out of memory");
-		return CONTROL_FAILED;
-	}
 	c->in[c->n_in] = 0;
 	if (c->too_long) {
 		err_set(err, -EINVAL, "the request exceeds %d bytes", CONTROL_REQUEST);
@@ -280,24 +276,18 @@ static void serve(struct control *s, struct client *c)
 	};
 	struct err err = { "" };
 	enum control_result result;
-	char *text = NULL;
-	size_t n = 0;
-	FILE *body = open_memstream(&text, &n), *whole;
+	char *text;
+	size_t n;
+	FILE *body = xmemopen(&text, &n), *whole;
 
-	if (!body) {
-		drop(c);
-		return;
-	}
 	result = handle(s, c, body, &err);
-	fclose(body);
-	whole = open_memstream(&c->out, &c->n_out);
-	if (whole) {
-		fprintf(whole, "%s\n", first[result]);
-		if (result != CONTROL_OK)
-			fprintf(whole, "%s\n", err.text);
-		fwrite(text, 1, n, whole);
-		fclose(whole);
-	}
+	xmemclose(body);
+	whole = xmemopen(&c->out, &c->n_out);
+	fprintf(whole, "%s\n", first[result]);
+	if (result != CONTROL_OK)
+		fprintf(whole, "%s\n", err.text);
+	fwrite(text, 1, n, whole);
+	xmemclose(whole);
 	free(text);
 	if (!c->out) {
 		drop(c);
@@ -464,9 +454,7 @@ int control_open(const struct control_opts *opts, struct control **out, struct e
 			       "invalid path '%.200s': must be absolute and have %d characters at "
 			       "most",
 			       opts->path, CONTROL_PATH_MAX);
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return err_set(err, -ENOMEM, "out of memory");
+	s = xcalloc(1, sizeof(*s));
 	s->opts = *opts;
 	strcpy(s->path, opts->path);
 	s->opts.path = s->path;

@@ -92,8 +92,7 @@ static int receive(int fd, struct control_answer *out, struct err *err)
 	for (;;) {
 		ssize_t n;
 
-		if (array_reserve(out->text, room, out->n + ANSWER_ROOM))
-			return err_set(err, -ENOMEM, "out of memory");
+		array_reserve(out->text, room, out->n + ANSWER_ROOM);
 		n = recv(fd, out->text + out->n, room - out->n - 1, 0);
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "governor.h"
+#include "base/std.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -88,13 +89,6 @@ const char *governor_state_name(enum governor_state s)
 	return names[s];
 }
 
-const char *governor_state_help(enum governor_state s)
-{
-	static const char *const helps[] = { GOVERNOR_STATE_TABLE(HELP) };
-
-	return helps[s];
-}
-
 const char *governor_reason_name(enum governor_reason r)
 {
 	static const char *const names[] = { GOVERNOR_REASON_TABLE(NAME) };
@@ -121,7 +115,7 @@ struct governor *governor_new(const struct governor_config *c)
 	struct governor *g = NULL;
 
 	if ((c->floor || !c->budget) && c->floor <= c->max)
-		g = calloc(1, sizeof(*g));
+		g = xcalloc(1, sizeof(*g));
 	if (!g)
 		return NULL;
 	g->c = *c;
@@ -135,11 +129,7 @@ struct governor *governor_new(const struct governor_config *c)
 	}
 	g->hold_s = HOLD_S;
 	g->retry_s = RETRY_S;
-	g->seen = calloc(c->n_cpus ? c->n_cpus : 1, sizeof(*g->seen));
-	if (!g->seen) {
-		free(g);
-		return NULL;
-	}
+	g->seen = xcalloc(c->n_cpus, sizeof(*g->seen));
 	return g;
 }
 

@@ -12,7 +12,6 @@
 #include <stdbool.h>
 
 const char *governor_state_name(enum governor_state s);
-const char *governor_state_help(enum governor_state s);
 const char *governor_reason_name(enum governor_reason r);
 const char *governor_reason_help(enum governor_reason r);
 

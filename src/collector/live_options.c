@@ -26,34 +26,22 @@ static void free_one(struct live_option *o)
 	free(o->value);
 }
 
-static int add(struct live_options *l, const struct live_option *o)
+static void add(struct live_options *l, const struct live_option *o)
 {
 	struct live_option *more;
 
-	if (array_reserve(l->one, l->room, l->n + 1))
-		return -ENOMEM;
-	more = &l->one[l->n];
+	array_reserve(l->one, l->room, l->n + 1);
+	more = &l->one[l->n++];
 	*more = *o;
-	more->name = strdup(o->name);
-	more->value = o->value ? strdup(o->value) : NULL;
-	if (!more->name || (o->value && !more->value)) {
-		free_one(more);
-		return -ENOMEM;
-	}
-	l->n++;
-	return 0;
+	more->name = xstrdup(o->name);
+	more->value = o->value ? xstrdup(o->value) : NULL;
 }
 
-int live_options_copy(struct live_options *to, const struct live_options *from)
+void live_options_copy(struct live_options *to, const struct live_options *from)
 {
-	int ret = 0;
-
 	*to = (struct live_options){};
-	for (size_t i = 0; !ret && i < from->n; i++)
-		ret = add(to, &from->one[i]);
-	if (ret)
-		live_options_free(to);
-	return ret;
+	for (size_t i = 0; i < from->n; i++)
+		add(to, &from->one[i]);
 }
 
 bool live_options_unset(struct live_options *l, const char *name)
@@ -70,10 +58,8 @@ bool live_options_unset(struct live_options *l, const char *name)
 	return kept < n;
 }
 
-int live_options_set(struct live_options *l, const struct control_request *r)
+void live_options_set(struct live_options *l, const struct control_request *r)
 {
-	int ret = 0;
-
 	for (size_t i = 0; i < r->n; i++) {
 		const struct control_line *line = &r->line[i];
 		const char *other = other_of(line->name);
@@ -82,12 +68,11 @@ int live_options_set(struct live_options *l, const struct control_request *r)
 		if (other && line->value && *line->value)
 			live_options_unset(l, other);
 	}
-	for (size_t i = 0; !ret && i < r->n; i++)
-		ret = add(l, &(struct live_option){ .name = (char *)r->line[i].name,
-						    .value = (char *)r->line[i].value,
-						    .uid = r->uid,
-						    .when = time(NULL) });
-	return ret;
+	for (size_t i = 0; i < r->n; i++)
+		add(l, &(struct live_option){ .name = (char *)r->line[i].name,
+					      .value = (char *)r->line[i].value,
+					      .uid = r->uid,
+					      .when = time(NULL) });
 }
 
 static const struct live_option *next_of(const struct live_options *l, const char *name, size_t *i)

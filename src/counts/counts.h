@@ -57,7 +57,7 @@ int counts_each(const struct counts *c, counts_cb *cb, void *arg, struct ledger 
  * Aggregated is the sum of the series, and the ledger balances with it. Sets only ledger.seen,
  * ledger.outcome and the groups.
  *
- * Return: 0, the caller frees @out; or with @err -ENOMEM, or -EUCLEAN if series and ledger
+ * Return: 0, the caller frees @out; or with @err -EUCLEAN if series and ledger
  * disagree, as they may once when a group is made or folded meanwhile.
  */
 int counts_read(const struct counts *c, struct snapshot *out, struct err *err);

@@ -83,7 +83,7 @@ static int copy_pin(struct pinned *p, enum ibs_pin pin, struct err *err)
 	/* the most that any of them asks for */
 	p->addr[pin] = aligned_alloc(align, (n * p->value[pin] + align - 1) / align * align);
 	if (!p->addr[pin])
-		return err_set(err, -ENOMEM, "out of memory");
+		out_of_memory();
 	memset(p->addr[pin], 0, n * p->value[pin]);
 	ret = pin == IBS_PIN_SERIES ? 0 : copy_entries(p, pin);
 	if (ret)

@@ -42,15 +42,6 @@ static int reg_of(unsigned int reg)
 	return INSN_NO_REG;
 }
 
-const char *insn_reg_name(int reg)
-{
-	static const char *const names[] = { "rax", "rdx", "rcx", "rbx", "rsi", "rdi",
-					     "rbp", "rsp", "r8",  "r9",	 "r10", "r11",
-					     "r12", "r13", "r14", "r15", "rip" };
-
-	return reg >= 0 && (size_t)reg < ARRAY_SIZE(names) ? names[reg] : "?";
-}
-
 struct disasm *disasm_new(bool intel)
 {
 	struct disasm *d = xcalloc(1, sizeof(*d));

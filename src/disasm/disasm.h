@@ -70,7 +70,4 @@ void disasm_free(struct disasm *d); /* accepts NULL */
 bool disasm_decode(struct disasm *d, const unsigned char *bytes, size_t n, __u64 addr,
 		   struct insn *out);
 
-/* The name of a general register, or "rip". */
-const char *insn_reg_name(int reg);
-
 #endif

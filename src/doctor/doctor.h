@@ -53,10 +53,8 @@ struct doctor_opts {
  * Takes 50 ms and more: it samples with ibs_op on one CPU for that long, which costs another user
  * of ibs_op there half of its samples meanwhile. Forks two children that exit at once. Failed
  * checks are results, not errors.
- *
- * Return: 0, or with @e set -ENOMEM.
  */
-int doctor_run(const struct doctor_opts *opts, struct doctor_report **out, struct err *e);
+struct doctor_report *doctor_run(const struct doctor_opts *opts);
 extern const char *const doctor_status_names[]; /* "ok", "info", "warn", "no" */
 
 /* By id; NULL if there is no such check. */
@@ -75,7 +73,7 @@ void doctor_print(const struct doctor_report *d, FILE *f, unsigned int width, bo
  * {"checks":[{"id","group","title","status","value","why","remedy"}],"can_sample":bool,
  * "source_available":{"ibs":bool,"sim":bool}}; why and remedy are null where there is none.
  *
- * Return: 0, or with @e set -ENOMEM, -EIO.
+ * Return: 0, or -EIO with @e.
  */
 int doctor_print_json(const struct doctor_report *d, FILE *f, struct err *e);
 

@@ -123,8 +123,6 @@ int doctor_print_json(const struct doctor_report *d, FILE *f, struct err *e)
 	json_t *o = to_json(d);
 	int err;
 
-	if (!o)
-		return err_set(e, -ENOMEM, "doctor: out of memory");
 	err = json_dumpf(o, f, JSON_INDENT(2)) || fputc('\n', f) == EOF;
 	json_decref(o);
 	return err ? err_set(e, -EIO, "cannot write the report: %s", strerror(errno)) : 0;

@@ -111,7 +111,7 @@ static bool can_run(const struct doctor *d, const struct doctor_report *r)
 	return d->probed && d->btf && !d->p.prog && doctor_find(r, "lockdown")->status != DOCTOR_NO;
 }
 
-int doctor_run(const struct doctor_opts *opts, struct doctor_report **out, struct err *e)
+struct doctor_report *doctor_run(const struct doctor_opts *opts)
 {
 	static const struct doctor_opts defaults;
 	struct doctor_report *r;
@@ -123,9 +123,7 @@ int doctor_run(const struct doctor_opts *opts, struct doctor_report **out, struc
 	for (size_t i = 0; i < TABLES; i++)
 		for (const struct doctor_check *c = tables[i]; c->id; c++)
 			n++;
-	*out = r = calloc(1, sizeof(*r) + n * sizeof(r->result[0]));
-	if (!r)
-		return err_set(e, -ENOMEM, "doctor: out of memory");
+	r = xcalloc(1, sizeof(*r) + n * sizeof(r->result[0]));
 	d.root = opts->root ?: "";
 	d.probed = !opts->no_probes;
 	if (opts->cpu)
@@ -149,5 +147,5 @@ int doctor_run(const struct doctor_opts *opts, struct doctor_report **out, struc
 	r->can_simulate = can_run(&d, r) && !d.p.sim;
 	pmu_close(d.op);
 	pmu_close(d.fetch);
-	return 0;
+	return r;
 }

@@ -152,8 +152,6 @@ int verify_print_json(const struct verify *v, FILE *f, struct err *e)
 	o = json_pack("{s:s, s:I, s:f, s:i, s:o, s:o}", "event", v->event, "period",
 		      (json_int_t)v->period, "seconds", v->seconds, "cpus", (int)v->cpus, "figures",
 		      list, "agrees", boolean(verify_compared(v), verify_agrees(v)));
-	if (!o)
-		return err_set(e, -ENOMEM, "doctor: out of memory");
 	failed = json_dumpf(o, f, JSON_COMPACT | JSON_REAL_PRECISION(12)) || fputc('\n', f) == EOF;
 	json_decref(o);
 	return failed ? err_set(e, -EIO, "cannot write the report: %s", strerror(errno)) : 0;

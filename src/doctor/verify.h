@@ -63,7 +63,7 @@ void verify_print(const struct verify *v, FILE *f);
  * "why"}],"agrees"}; null where it is unknown, limit and agrees also where it is not judged,
  * agrees of all if nothing could be compared.
  *
- * Return: 0, or with @e set -ENOMEM, -EIO.
+ * Return: 0, or -EIO with @e.
  */
 int verify_print_json(const struct verify *v, FILE *f, struct err *e);
 

@@ -209,11 +209,9 @@ static int add_ranges(struct filter_options *opts, struct arg *a, bool but, cons
 {
 	char **old = &opts->text[a->option], *text = NULL;
 	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	FILE *out = xmemopen(&text, &size);
 	int ret;
 
-	if (!out)
-		out_of_memory();
 	if (*old)
 		fprintf(out, "%s %s ", *old, but ? "&&" : "||");
 	if (but)

@@ -217,13 +217,10 @@ char *filter_text(const struct filter *f, const struct filter_node *nodes, unsig
 {
 	char *text = NULL;
 	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	FILE *out = xmemopen(&text, &size);
 
-	if (!out)
-		out_of_memory();
 	print_node(out, f, nodes, root, false);
-	if (fclose(out))
-		out_of_memory();
+	xmemclose(out);
 	return text;
 }
 

@@ -301,7 +301,7 @@ static void write_lines(struct html_report *r, FILE *f)
 	fputc(']', f);
 }
 
-int html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f)
+void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f)
 {
 	const char *comma = "";
 
@@ -331,5 +331,4 @@ int html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f
 	write_names(r, f);
 	write_lines(r, f);
 	fputs("}\n", f);
-	return ferror(f) ? -1 : 0;
 }

@@ -59,8 +59,7 @@ void html_facts_sources(const struct html_report *r, __u8 numbers[IBS_SRC_N]);
 void html_facts_band(const struct html_report *r, const struct trace_end *end, __u64 fetches,
 		     char *buf, size_t size);
 
-/* Return: 0 or -ENOMEM. */
-int html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f);
+void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f);
 
 /*
  * Add to the rows; when there are as many as there may be, give up one detail after the other.

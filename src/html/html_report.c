@@ -18,22 +18,19 @@
 #define GROUP_NAME	 8192
 #define REGISTERS_OF_SRC (1u << IBS_OP_DATA | 1u << IBS_OP_DATA2 | 1u << IBS_OP_DATA3)
 
-int html_report_new(const struct html_report_opts *opts, struct html_report **out, struct err *err)
+struct html_report *html_report_new(const struct html_report_opts *opts)
 {
-	struct html_report *r = calloc(1, sizeof(*r));
+	struct html_report *r = xcalloc(1, sizeof(*r));
 
-	if (!r)
-		return err_set(err, -ENOMEM, "out of memory");
 	r->opts = *opts;
 	r->n_nodes = 1; /* 0 is the root: no frame at all */
 	r->same_period = true;
 	r->rows.rows_max = opts->rows_max;
 	for (unsigned int i = 0; i < HTML_NAMES; i++)
 		intern_get(&r->names[i], "");
-	*out = r;
 	if (!opts->several)
 		html_report_part(r, opts->info, opts->tasks, opts->symbols);
-	return 0;
+	return r;
 }
 
 void html_report_part(struct html_report *r, const struct trace_info *info,
@@ -283,8 +280,7 @@ static __u32 group_of_row(struct html_report *r, const struct row *row)
 		 : *row->label[LABEL_CGROUP] ? row->label[LABEL_CGROUP]
 					     : "/");
 	group = intern_get(&r->groups, name);
-	if (group == INTERN_NONE || array_reserve(r->group, r->room_groups, r->groups.n))
-		return INTERN_NONE;
+	array_reserve(r->group, r->room_groups, r->groups.n);
 	r->group[group].option = *name == '/'				      ? "--cgroup"
 				 : contained && (!in_pod || strchr(pod, '/')) ? "--container"
 									      : NULL;
@@ -337,7 +333,7 @@ int html_report_interval(struct html_report *r, const struct rows *rows, __u64 e
 		__u32 group = group_of_row(r, &rows->row[i]);
 
 		if (group > GROUPS_MAX)
-			return group == INTERN_NONE ? -ENOMEM : -E2BIG;
+			return -E2BIG;
 		key.group = group;
 		r->samples += s->samples;
 		r->sources |= 1u << s->src;
@@ -349,29 +345,22 @@ int html_report_interval(struct html_report *r, const struct rows *rows, __u64 e
 	return ret;
 }
 
-int html_report_write(struct html_report *r, const struct trace_end *end, __u64 fetches, FILE *f)
+void html_report_write(struct html_report *r, const struct trace_end *end, __u64 fetches, FILE *f)
 {
 	__u8 sources[IBS_SRC_N];
-	char band[1024], *json = NULL;
-	size_t size = 0;
-	FILE *facts = open_memstream(&json, &size);
-	int ret;
+	char band[1024], *json;
+	size_t size;
+	FILE *facts = xmemopen(&json, &size);
 
-	if (!facts)
-		return -ENOMEM;
 	html_rows_sort(&r->rows);
 	html_facts_sources(r, sources);
 	html_facts_band(r, end, fetches, band, sizeof(band));
-	ret = html_facts_write(r, end, facts);
-	if (fclose(facts) || ret) {
-		free(json);
-		return -ENOMEM;
-	}
+	html_facts_write(r, end, facts);
+	xmemclose(facts);
 	html_write_head(f, r->opts.info->host[0] ? r->opts.info->host : "ibscope report", band);
 	html_write_views(f);
 	html_write_facts(f, json, size);
 	free(json);
-	ret = html_write_rows(f, &r->rows, sources, r->same_period ? r->period : 0);
+	html_write_rows(f, &r->rows, sources, r->same_period ? r->period : 0);
 	html_write_tail(f);
-	return ret;
 }

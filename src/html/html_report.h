@@ -15,8 +15,7 @@
 
 struct html_report;
 
-/* Return: 0, or -ENOMEM with @err. */
-int html_report_new(const struct html_report_opts *opts, struct html_report **out, struct err *err);
+struct html_report *html_report_new(const struct html_report_opts *opts);
 void html_report_free(struct html_report *r); /* accepts NULL */
 
 /**
@@ -64,8 +63,8 @@ int html_report_interval(struct html_report *r, const struct rows *rows, __u64 e
  * @end: of the trace, after its last event
  * @fetches: samples of ibs_fetch, which the page does not show
  *
- * Return: 0, or -ENOMEM. The caller checks ferror().
+ * The caller checks ferror().
  */
-int html_report_write(struct html_report *r, const struct trace_end *end, __u64 fetches, FILE *f);
+void html_report_write(struct html_report *r, const struct trace_end *end, __u64 fetches, FILE *f);
 
 #endif

@@ -148,15 +148,13 @@ static void put_cell(unsigned char *to, unsigned int column, const struct html_r
 		memcpy(to, &word, widths[column]);
 }
 
-int html_write_rows(FILE *f, const struct html_rows *rows, const __u8 *sources, __u64 period)
+void html_write_rows(FILE *f, const struct html_rows *rows, const __u8 *sources, __u64 period)
 {
-	struct packer *p = calloc(1, sizeof(*p));
+	struct packer *p = xcalloc(1, sizeof(*p));
 	unsigned char buf[8 * 1024];
 
-	if (!p || deflateInit(&p->z, 6) != Z_OK) {
-		free(p);
-		return -ENOMEM;
-	}
+	if (deflateInit(&p->z, 6) != Z_OK)
+		out_of_memory();
 	p->f = f;
 	fputs("<script type=\"text/plain\" id=\"cells-data\">", f);
 	for (unsigned int c = LATENCIES; c <= MEMORY; c++) {
@@ -180,7 +178,6 @@ int html_write_rows(FILE *f, const struct html_rows *rows, const __u8 *sources, 
 	fputs("</script>\n", f);
 	deflateEnd(&p->z);
 	free(p);
-	return 0;
 }
 
 void html_write_tail(FILE *f)

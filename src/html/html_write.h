@@ -22,10 +22,8 @@ void html_write_facts(FILE *f, const char *json, size_t size);
  * @period: of all samples; 0: it differs, or is not known
  *
  * Columns one after the other, each padded to 8 bytes, deflated, as base64. 1-data.js reads them.
- *
- * Return: 0 or -ENOMEM.
  */
-int html_write_rows(FILE *f, const struct html_rows *rows, const __u8 *sources, __u64 period);
+void html_write_rows(FILE *f, const struct html_rows *rows, const __u8 *sources, __u64 period);
 
 /* The script, and the end of the file. */
 void html_write_tail(FILE *f);

@@ -206,9 +206,7 @@ int pmu_open(const char *root, const char *name, const struct cpu_info *cpu, str
 	snprintf(path, sizeof(path), "%s" BUS "/%s", root, name);
 	if (access(path, F_OK))
 		return errno == ENOENT ? no_pmu(name, cpu, e) : err_set(e, -errno, "%s: %m", path);
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return err_set(e, -ENOMEM, "%s: out of memory", name);
+	p = xcalloc(1, sizeof(*p));
 	snprintf(p->name, sizeof(p->name), "%s", name);
 	err = read_pmu(p, root, e);
 	if (err)

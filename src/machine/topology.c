@@ -53,16 +53,11 @@ static void read_nodes(const char *root, struct topology *t)
 	}
 }
 
-int topology_open(const char *root, unsigned int cpus, struct topology **out, struct err *err)
+struct topology *topology_open(const char *root, unsigned int cpus)
 {
-	struct topology *t = calloc(1, sizeof(*t) + cpus * sizeof(t->cpu[0]));
-	long *ids = calloc(cpus ? cpus : 1, sizeof(*ids));
+	struct topology *t = xcalloc(1, sizeof(*t) + cpus * sizeof(t->cpu[0]));
+	long *ids = xcalloc(cpus, sizeof(*ids));
 
-	if (!t || !ids) {
-		free(t);
-		free(ids);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
 	t->cpus = cpus;
 	for (unsigned int cpu = 0; cpu < cpus; cpu++) {
 		long id = read_id(root, cpu, "cache/index3/id");
@@ -82,8 +77,7 @@ int topology_open(const char *root, unsigned int cpus, struct topology **out, st
 		t->n_complexes = 1;
 	read_nodes(root, t);
 	free(ids);
-	*out = t;
-	return 0;
+	return t;
 }
 
 unsigned int topology_n_complexes(const struct topology *t)

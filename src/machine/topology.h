@@ -12,7 +12,7 @@ struct topology;
  * @root: prefix of /sys, "" except in tests
  * @cpus: possible CPUs; those without cache information (offline) count as of complex 0
  */
-int topology_open(const char *root, unsigned int cpus, struct topology **out, struct err *err);
+struct topology *topology_open(const char *root, unsigned int cpus);
 
 /* At least 1. */
 unsigned int topology_n_complexes(const struct topology *t);

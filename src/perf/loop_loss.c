@@ -288,22 +288,17 @@ out:
 int loop_loss_measure(const struct loop_subject *subjects, size_t n, const struct loop_opts *opts,
 		      struct loop_loss *out, struct err *err)
 {
-	struct work *w = calloc(1, sizeof(*w));
+	struct work *w = xcalloc(1, sizeof(*w));
 	int ret;
 
 	memset(out, 0, n * sizeof(*out));
-	if (!w)
-		return err_set(err, -ENOMEM, "out of memory");
 	w->subjects = subjects;
 	w->n = n;
 	w->opts = opts;
 	w->out = out;
-	w->rounds = calloc(n, sizeof(*w->rounds));
-	w->slices = calloc(n + 1, sizeof(*w->slices));
-	if (w->rounds && w->slices)
-		ret = measure_on_cpu(w, err);
-	else
-		ret = err_set(err, -ENOMEM, "out of memory");
+	w->rounds = xcalloc(n, sizeof(*w->rounds));
+	w->slices = xcalloc(n + 1, sizeof(*w->slices));
+	ret = measure_on_cpu(w, err);
 	free(w->slices);
 	free(w->rounds);
 	free(w);

@@ -47,18 +47,12 @@ int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpu
 		     int cgroup, const char *event, const struct perf_event_attr *second,
 		     struct perf_events **out, struct err *err)
 {
-	struct perf_events *pe = calloc(1, sizeof(*pe));
+	struct perf_events *pe = xcalloc(1, sizeof(*pe));
 	int ret = 0;
 
-	if (pe) {
-		pe->cgroup = cgroup >= 0 ? fcntl(cgroup, F_DUPFD_CLOEXEC, 0) : -1;
-		pe->ev = calloc(n_cpus ? n_cpus : 1, sizeof(*pe->ev));
-		pe->event = strdup(event ? event : "the event");
-	}
-	if (!pe || !pe->ev || !pe->event) {
-		ret = err_set(err, -ENOMEM, "out of memory");
-		goto fail;
-	}
+	pe->cgroup = cgroup >= 0 ? fcntl(cgroup, F_DUPFD_CLOEXEC, 0) : -1;
+	pe->ev = xcalloc(n_cpus, sizeof(*pe->ev));
+	pe->event = xstrdup(event ?: "the event");
 	pe->attr = *attr;
 	/* enabled after a program is attached: nobody would see earlier samples */
 	pe->attr.disabled = 1;

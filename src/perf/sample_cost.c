@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sample_cost.h"
+#include "base/std.h"
 
 #include "perf_open.h"
 
@@ -58,9 +59,7 @@ int sample_event_open(const struct perf_event_attr *attr, int prog_fd, unsigned 
 	if (a.freq || !a.sample_period)
 		return err_set(err, -EINVAL,
 			       "the cost of a sample can only be measured with a fixed period");
-	ev = calloc(1, sizeof(*ev));
-	if (!ev)
-		return err_set(err, -ENOMEM, "out of memory");
+	ev = xcalloc(1, sizeof(*ev));
 	a.disabled = 1;
 	a.inherit = 0;
 	ev->period = a.sample_period;

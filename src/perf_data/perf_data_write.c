@@ -301,7 +301,7 @@ static void write_features(struct perf_writer *w)
 int perf_writer_open(int fd, const struct trace_info *info, struct perf_writer **out,
 		     struct err *err)
 {
-	struct perf_writer *w = calloc(1, sizeof(*w));
+	struct perf_writer *w = xcalloc(1, sizeof(*w));
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	struct stat st;
 
@@ -312,11 +312,8 @@ int perf_writer_open(int fd, const struct trace_info *info, struct perf_writer *
 	}
 	if (w)
 		w->f = copy < 0 ? NULL : fdopen(copy, "w");
-	if (!w || !w->f) {
-		close(copy);
-		free(w);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
+	if (!w->f)
+		out_of_memory();
 	w->info = info;
 	/* perf's head can only be completed at the end, at the start of the file */
 	w->pipe = fstat(fd, &st) || !S_ISREG(st.st_mode) || lseek(fd, 0, SEEK_CUR) ||

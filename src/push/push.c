@@ -321,8 +321,8 @@ static int begin(struct push *p, struct err *err)
 	p->period = sampler_period(s->sampler);
 	if (p->period)
 		p->pmu.period = p->period;
-	ret = record_topology(&p->info, &p->topology, p->memory, err);
-	ret = ret ?: capture_begin(&p->capture, s, NULL, false, err);
+	record_topology(&p->info, &p->topology, p->memory);
+	ret = capture_begin(&p->capture, s, NULL, false, err);
 	if (ret)
 		return ret;
 	p->file = memfd_create("ibscope-recording", MFD_CLOEXEC);

@@ -112,14 +112,14 @@ static int to_pyroscope(struct request *r, const struct push_opts *opts, const s
 	return 0;
 }
 
-/* As protobuf's JSON has bytes. Return: NULL without memory. */
+/* As protobuf's JSON has bytes. */
 static char *base64(const unsigned char *data, size_t n)
 {
 	static const char digit[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *out = malloc((n + 2) / 3 * 4 + 1), *p = out;
+	char *out = xrealloc(NULL, (n + 2) / 3 * 4 + 1), *p = out;
 
-	for (size_t i = 0; out && i < n; i += 3) {
+	for (size_t i = 0; i < n; i += 3) {
 		unsigned int left = n - i, v = data[i] << 16;
 
 		v |= left > 1 ? data[i + 1] << 8 : 0;
@@ -129,8 +129,7 @@ static char *base64(const unsigned char *data, size_t n)
 		*p++ = left > 1 ? digit[v >> 6 & 63] : '=';
 		*p++ = left > 2 ? digit[v & 63] : '=';
 	}
-	if (out)
-		*p = 0;
+	*p = 0;
 	return out;
 }
 
@@ -139,11 +138,9 @@ static int to_parca(struct request *r, const struct push_opts *opts, const struc
 		    struct err *err)
 {
 	char *profile = base64(b->data, b->bytes);
-	json_t *o = profile ? json_pack("{s:[{s:{s:[{s:s, s:s}, {s:s, s:s}]}, s:[{s:s}]}]}",
-					"series", "labels", "labels", "name", "__name__", "value",
-					opts->name, "name", "instance", "value", b->host, "samples",
-					"rawProfile", profile)
-			    : NULL;
+	json_t *o = json_pack("{s:[{s:{s:[{s:s, s:s}, {s:s, s:s}]}, s:[{s:s}]}]}", "series",
+			      "labels", "labels", "name", "__name__", "value", opts->name, "name",
+			      "instance", "value", b->host, "samples", "rawProfile", profile);
 
 	free(profile);
 	r->json = o ? json_dumps(o, JSON_COMPACT) : NULL;

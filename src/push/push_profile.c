@@ -64,13 +64,13 @@ int push_profile(int recording, int fd, __u64 from_ns, __u64 until_ns, __u64 dro
 	struct symbols *names = NULL;
 	struct pprof *p = NULL;
 	struct trace *trace = NULL;
-	struct tasks *tasks = NULL;
+	struct tasks *tasks = tasks_new();
 	char path[64];
 	int ret;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", recording);
 	ret = trace_open(path, &trace, err);
-	ret = ret ?: tasks_new(&tasks, err) ?: tasks_read(tasks, trace, err);
+	ret = ret ?: tasks_read(tasks, trace, err);
 	if (!ret) {
 		head.info = opts.info = symbols.info = trace_info(trace);
 		ret = symbols_new(&symbols, &names, err);

@@ -39,7 +39,6 @@ struct engine {
 	__u64 *series;
 	struct ibs_lines *hot_lines; /* both tables; NULL: none */
 	size_t series_bytes;
-	bool no_memory;
 	struct shard_cost *cost; /* of L3 complexes */
 	unsigned int complexes;
 
@@ -114,11 +113,8 @@ static int add_cgroups(struct engine *e, const __u64 *id, const struct ibs_cgrou
 
 	if (n >= config_max_cgroups(e->config.max_slots))
 		return -E2BIG;
-	if (array_reserve(e->cgroups, e->room_cgroups, n + 1) ||
-	    key_map_add_id(&e->cgroup_ids, *id) < 0) {
-		e->no_memory = true;
-		return -ENOMEM;
-	}
+	array_reserve(e->cgroups, e->room_cgroups, n + 1);
+	key_map_add_id(&e->cgroup_ids, *id);
 	e->cgroups[n] = *value;
 	return 0;
 }
@@ -146,10 +142,7 @@ static int add_groups(struct engine *e, const struct ibs_group_key *key, const _
 
 	if (n < 0)
 		n = key_map_add(&e->group_keys, key);
-	if (n < 0 || array_reserve(e->groups, e->room_groups, e->n_groups + 1)) {
-		e->no_memory = true;
-		return -ENOMEM;
-	}
+	array_reserve(e->groups, e->room_groups, e->n_groups + 1);
 	if (e->symbols) {
 		u64_map_put(&e->symbol_groups, symbol_key(e, n), e->n_groups);
 		e->symbols[*slot] = e->task->symbol;
@@ -187,17 +180,10 @@ static void *find_hot_lines(struct engine *e, const __u32 *index)
 
 /* --- the engine --- */
 
-static int no_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 static int set_pids(__u8 **bytes, const struct selected_pids *set, __u8 bit, const char *what,
 		    struct err *err)
 {
-	*bytes = calloc(IBS_PID_MAX, 1);
-	if (!*bytes)
-		return no_memory(err);
+	*bytes = xcalloc(IBS_PID_MAX, 1);
 	for (size_t i = 0; i < set->n; i++) {
 		if (set->pids[i] >= IBS_PID_MAX)
 			return err_set(err, -ERANGE, "%s %u: this kernel numbers them below %d",
@@ -207,22 +193,18 @@ static int set_pids(__u8 **bytes, const struct selected_pids *set, __u8 bit, con
 	return 0;
 }
 
-static int set_cgroups(struct engine *e, const struct selection *sel, struct err *err)
+static void set_cgroups(struct engine *e, const struct selection *sel)
 {
 	struct ibs_control *control = core_control(e);
 
 	control->cgroup_default = 1;
-	e->selected_cgroups = calloc(sel->n_cgroups + 1, sizeof(*e->selected_cgroups));
-	if (!e->selected_cgroups)
-		return no_memory(err);
+	e->selected_cgroups = xcalloc(sel->n_cgroups + 1, sizeof(*e->selected_cgroups));
 	for (size_t i = 0; i < sel->n_cgroups; i++) {
 		e->selected_cgroups[i] = selected_cgroup_value(&sel->cgroups[i]);
 		if (e->selected_cgroups[i].selected == IBS_CGROUP_IN)
 			control->cgroup_default = 0;
-		if (key_map_add_id(&e->selected, sel->cgroups[i].id) < 0)
-			return no_memory(err);
+		key_map_add_id(&e->selected, sel->cgroups[i].id);
 	}
-	return 0;
 }
 
 static int set_selection(struct engine *e, const struct selection *sel, struct err *err)
@@ -240,7 +222,8 @@ static int set_selection(struct engine *e, const struct selection *sel, struct e
 			       "process", err);
 	if (selects_threads(sel))
 		ret = ret ?: set_pids(&e->tids, &sel->threads, IBS_PID_IN, "thread", err);
-	return ret ?: set_cgroups(e, sel, err);
+	set_cgroups(e, sel);
+	return ret;
 }
 
 int engine_open(const struct engine_opts *opts, struct engine **out, struct err *err)
@@ -250,7 +233,7 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 	int ret;
 
 	if (!e)
-		return no_memory(err);
+		out_of_memory();
 	memset(e, 0, sizeof(*e));
 	e->config = (struct ibs_config){ .ibs = opts->ibs,
 					 .by = opts->by,
@@ -265,24 +248,19 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 	/* most of it is never touched, and so never there */
 	e->series = mmap(NULL, e->series_bytes, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (e->series == MAP_FAILED)
-		e->series = NULL;
-	e->hot_lines = opts->line_sets ? calloc(2, IBS_LINES_BYTES((size_t)opts->line_sets)) : NULL;
-	e->slots = calloc(max_slots, 1);
-	e->slot_owners = calloc(max_slots, sizeof(*e->slot_owners));
+	if (opts->line_sets)
+		e->hot_lines = xcalloc(2, IBS_LINES_BYTES((size_t)opts->line_sets));
+	e->slots = xcalloc(max_slots, 1);
+	e->slot_owners = xcalloc(max_slots, sizeof(*e->slot_owners));
 	e->state = aligned_alloc(_Alignof(struct ibs_state),
 				 sizeof(*e->state) + sizeof(*e->state->cpu));
-	if (e->state)
-		memset(e->state, 0, sizeof(*e->state) + sizeof(*e->state->cpu));
+	if (e->series == MAP_FAILED || !e->state)
+		out_of_memory();
+	memset(e->state, 0, sizeof(*e->state) + sizeof(*e->state->cpu));
 	e->complexes = opts->complexes;
-	e->cost = calloc(opts->complexes ?: 1, sizeof(*e->cost));
+	e->cost = xcalloc(opts->complexes, sizeof(*e->cost));
 	if (opts->by & BY_SYMBOL)
-		e->symbols = calloc(max_slots, sizeof(*e->symbols));
-	if (!e->series || !e->slots || !e->slot_owners || !e->state || !e->cost ||
-	    (opts->by & BY_SYMBOL && !e->symbols) || (opts->line_sets && !e->hot_lines)) {
-		engine_close(e);
-		return no_memory(err);
-	}
+		e->symbols = xcalloc(max_slots, sizeof(*e->symbols));
 	ret = set_selection(e, opts->sel, err);
 	if (!ret && memory_nodes_fill(opts->memory, opts->n_memory, &e->memory_nodes))
 		ret = err_set(err, -E2BIG, "the recording has memory in too many ranges of nodes");
@@ -311,8 +289,7 @@ void engine_close(struct engine *e)
 {
 	if (!e)
 		return;
-	if (e->series)
-		munmap(e->series, e->series_bytes);
+	munmap(e->series, e->series_bytes);
 	key_map_free(&e->selected);
 	key_map_free(&e->cgroup_ids);
 	key_map_free(&e->group_keys);
@@ -342,8 +319,8 @@ static void add_cost(struct engine *e, const __u64 *regs, __u64 period, unsigned
 			(cfg->weigh ? period : e->counts.period);
 }
 
-int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct task *task,
-	       enum ibs_outcome *outcome, struct err *err)
+void engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct task *task,
+		enum ibs_outcome *outcome)
 {
 	const bool fetch = ibs_metric_of_fetch(e->config.metric);
 	const struct sample s = { regs, period };
@@ -362,15 +339,12 @@ int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct t
 		if (out == IBS_OUTCOME_AGGREGATED && word & IBS_LAYOUT_HIST && !fetch)
 			add_cost(e, regs, period, task->complex);
 	}
-	if (e->no_memory)
-		return no_memory(err);
 	if (regs) {
 		e->state->cpu[0].seen++;
 		e->state->cpu[0].outcome[out]++;
 	}
 	if (outcome)
 		*outcome = out;
-	return 0;
 }
 
 const struct ibs_lines *engine_lines(const struct engine *e)
@@ -388,12 +362,8 @@ int engine_snapshot(struct engine *e, struct snapshot *out, struct err *err)
 		out->groups[i].symbol = e->symbols[out->groups[i].slot];
 	if (ret || !e->complexes)
 		return ret;
-	out->shards = calloc(e->complexes, sizeof(*out->shards));
-	if (!out->shards) {
-		snapshot_free(out);
-		return no_memory(err);
-	}
+	out->shards = xcalloc(e->complexes, sizeof(*out->shards));
 	out->n_shards = e->complexes;
 	memcpy(out->shards, e->cost, e->complexes * sizeof(*e->cost));
-	return ret;
+	return 0;
 }

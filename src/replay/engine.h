@@ -41,7 +41,7 @@ struct engine_opts {
 
 struct engine;
 
-/* Return: 0, or with @err -ENOMEM, or -ERANGE for a pid that no kernel gives out. */
+/* Return: 0, or with @err -E2BIG for too many nodes of memory, or -ERANGE for a pid that no kernel gives out. */
 int engine_open(const struct engine_opts *opts, struct engine **out, struct err *err);
 
 /**
@@ -50,11 +50,9 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
  *	    event: only its task is looked at, nothing counted
  * @period: with `count_ops`: ops that it stands for
  * @out:    what it comes to, of selected ones IBS_OUTCOME_AGGREGATED; may be NULL
- *
- * Return: 0, or -ENOMEM with @err.
  */
-int engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct task *task,
-	       enum ibs_outcome *out, struct err *err);
+void engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct task *task,
+		enum ibs_outcome *out);
 
 /* What was counted; the caller frees it. Return: 0 or a negative errno with @err. */
 int engine_snapshot(struct engine *e, struct snapshot *out, struct err *err);

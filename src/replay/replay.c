@@ -41,11 +41,6 @@ struct replay {
 	char name[CONTAINER_LABEL]; /* that was asked for last */
 };
 
-static int no_memory(struct err *err)
-{
-	return err_set(err, -ENOMEM, "out of memory");
-}
-
 bool replay_selects(const struct replay_opts *o)
 {
 	const struct selection *sel = &o->sel;
@@ -92,24 +87,20 @@ static int survey(struct replay *r, struct err *err)
 	int ret;
 
 	while ((ret = trace_next(r->trace, &ev, err)) > 0) {
-		int failed = 0;
-
 		if (ev.kind == TRACE_SAMPLE_OP || ev.kind == TRACE_SAMPLE_FETCH) {
 			if (ev.sample.cgroup_id)
-				failed = replay_cgroups_add(&r->cgroups, ev.sample.cgroup_id, NULL);
+				replay_cgroups_add(&r->cgroups, ev.sample.cgroup_id, NULL);
 		} else if (ev.kind == TRACE_CGROUP) {
-			failed = replay_cgroups_add(&r->cgroups, ev.cgroup.id, ev.cgroup.path);
-			if (!failed && ev.cgroup.container && *ev.cgroup.container)
-				failed = replay_cgroups_name(&r->cgroups, ev.cgroup.path,
-							     ev.cgroup.container, ev.cgroup.pod,
-							     ev.cgroup.ns);
+			replay_cgroups_add(&r->cgroups, ev.cgroup.id, ev.cgroup.path);
+			if (ev.cgroup.container && *ev.cgroup.container)
+				replay_cgroups_name(&r->cgroups, ev.cgroup.path,
+						    ev.cgroup.container, ev.cgroup.pod,
+						    ev.cgroup.ns);
 		} else if (ev.kind == TRACE_LOST) {
 			r->rest.lost += ev.lost.n;
 		} else if (r->tasks) {
-			failed = tasks_add(r->tasks, &ev);
+			tasks_add(r->tasks, &ev);
 		}
-		if (failed)
-			return no_memory(err);
 	}
 	return ret ?: trace_rewind(r->trace, err);
 }
@@ -133,11 +124,9 @@ static int select_cgroups(struct replay *r, struct err *err)
 int replay_open(struct trace *trace, const struct replay_opts *opts, struct replay **out,
 		struct err *err)
 {
-	struct replay *r = calloc(1, sizeof(*r));
+	struct replay *r = xcalloc(1, sizeof(*r));
 	int ret = 0;
 
-	if (!r)
-		return no_memory(err);
 	r->trace = trace;
 	r->opts = *opts;
 	if (opts->filter && opts->filter->prog.needs & IBS_FILTER_NEEDS_UID)
@@ -151,7 +140,7 @@ int replay_open(struct trace *trace, const struct replay_opts *opts, struct repl
 			"--by: the recording does not tell the topology of its machine: leave "
 			"out 'ccx' and 'node'");
 	if (!ret && (r->needs.comm || opts->names))
-		ret = tasks_new(&r->tasks, err);
+		r->tasks = tasks_new();
 	ret = ret ?: survey(r, err);
 	ret = ret ?: select_cgroups(r, err);
 	if (ret)
@@ -311,8 +300,8 @@ int replay_judge(struct replay *r, const struct trace_event *ev, struct err *err
 	if (ret)
 		return ret;
 	set_who(r, ev, &who);
-	ret = engine_run(e, ours ? regs_of(ev) : NULL, 0, &who, &out, err);
-	return ret ?: out == IBS_OUTCOME_AGGREGATED;
+	engine_run(e, ours ? regs_of(ev) : NULL, 0, &who, &out);
+	return out == IBS_OUTCOME_AGGREGATED;
 }
 
 static int add_sample(struct replay *r, const struct trace_event *ev, struct err *err)
@@ -340,7 +329,8 @@ static int add_sample(struct replay *r, const struct trace_event *ev, struct err
 	if (ret)
 		return ret;
 	set_who(r, ev, &who);
-	return engine_run(e, regs_of(ev), 0, &who, NULL, err);
+	engine_run(e, regs_of(ev), 0, &who, NULL);
+	return 0;
 }
 
 static int next_event(struct replay *r, struct trace_event *ev, struct err *err)
@@ -397,16 +387,12 @@ int replay_until(struct replay *r, __u64 time, __u64 *next, struct err *err)
 }
 
 /* The groups of @more behind those of @to; rows_build() joins those of one name. */
-static int join(struct snapshot *to, struct snapshot *more)
+static void join(struct snapshot *to, struct snapshot *more)
 {
-	struct group *groups =
-		reallocarray(to->groups, to->n_groups + more->n_groups + 1, sizeof(*groups));
-
-	if (!groups)
-		return -ENOMEM;
-	to->groups = groups;
+	to->groups = xrealloc(to->groups, (to->n_groups + more->n_groups) * sizeof(*to->groups));
 	if (more->n_groups)
-		memcpy(groups + to->n_groups, more->groups, more->n_groups * sizeof(*groups));
+		memcpy(to->groups + to->n_groups, more->groups,
+		       more->n_groups * sizeof(*more->groups));
 	to->n_groups += more->n_groups;
 	more->n_groups = 0;
 	if (!to->shards) {
@@ -421,7 +407,6 @@ static int join(struct snapshot *to, struct snapshot *more)
 	to->ledger.seen += more->ledger.seen;
 	for (int o = 0; o < IBS_OUTCOME_N; o++)
 		to->ledger.outcome[o] += more->ledger.outcome[o];
-	return 0;
 }
 
 static int compare_slots(const void *pa, const void *pb)
@@ -441,7 +426,7 @@ int replay_snapshot(struct replay *r, struct snapshot *out, struct err *err)
 		int ret = engine_snapshot(r->engines[i], &one, err);
 
 		if (!ret) {
-			ret = join(out, &one) ? no_memory(err) : 0;
+			join(out, &one);
 			snapshot_free(&one);
 		}
 		if (ret) {

@@ -8,32 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-int replay_cgroups_add(struct replay_cgroups *c, __u64 id, const char *path)
+void replay_cgroups_add(struct replay_cgroups *c, __u64 id, const char *path)
 {
 	long n = key_map_find_id(&c->ids, id);
 
 	if (n < 0)
 		n = key_map_add_id(&c->ids, id);
-	if (n < 0)
-		return -ENOMEM;
-	if (c->room < c->ids.room) {
-		char **paths = reallocarray(c->paths, c->ids.room, sizeof(*paths));
-
-		if (!paths)
-			return -ENOMEM;
-		memset(paths + c->room, 0, (c->ids.room - c->room) * sizeof(*paths));
-		c->paths = paths;
-		c->room = c->ids.room;
-	}
+	array_reserve_zero(c->paths, c->room, (size_t)n + 1);
 	if (!path || (c->paths[n] && !strcmp(c->paths[n], path)))
-		return 0;
+		return;
 	free(c->paths[n]);
-	c->paths[n] = strdup(path);
-	return c->paths[n] ? 0 : -ENOMEM;
+	c->paths[n] = xstrdup(path);
 }
 
-int replay_cgroups_name(struct replay_cgroups *c, const char *path, const char *container,
-			const char *pod, const char *ns)
+void replay_cgroups_name(struct replay_cgroups *c, const char *path, const char *container,
+			 const char *pod, const char *ns)
 {
 	struct replay_container n = {
 		.container = intern_get(&c->texts, container ?: ""),
@@ -45,22 +34,19 @@ int replay_cgroups_name(struct replay_cgroups *c, const char *path, const char *
 	__u32 i;
 
 	if (!container_of_path(path, NULL, &of))
-		return 0;
-	own = strndup(path, of.path_len);
-	i = own ? intern_get(&c->named, own) : INTERN_NONE;
+		return;
+	own = xstrndup(path, of.path_len);
+	i = intern_get(&c->named, own);
 	free(own);
-	if (i == INTERN_NONE || n.container == INTERN_NONE || n.pod == INTERN_NONE ||
-	    n.ns == INTERN_NONE || array_reserve(c->names, c->names_room, i + 1))
-		return -ENOMEM;
+	array_reserve(c->names, c->names_room, i + 1);
 	c->names[i] = n;
-	return 0;
 }
 
 /* Of the container or pod @of, which is @path or around it. */
 static struct container_name name_of(const struct replay_cgroups *c, const char *path,
 				     const struct container *of)
 {
-	char *own = c->named.n ? strndup(path, of->path_len) : NULL;
+	char *own = c->named.n ? xstrndup(path, of->path_len) : NULL;
 	__u32 i = own ? intern_find(&c->named, own) : INTERN_NONE;
 
 	free(own);
@@ -134,8 +120,8 @@ static int find_id(const struct replay_cgroups *c, const char *text, __u64 *id, 
 		return err_set(err, -ENOENT, "no cgroup in the recording has the id %s", text);
 	*id = v;
 	known = replay_cgroups_path(c, v);
-	*path = known ? strdup(known) : NULL;
-	return !known || *path ? 0 : err_set(err, -ENOMEM, "out of memory");
+	*path = known ? xstrdup(known) : NULL;
+	return 0;
 }
 
 /* One that lies above a known one was there, too. */

@@ -18,18 +18,18 @@ struct replay_cgroups {
 	struct intern named; /* paths of containers' own cgroups that have names */
 	struct replay_container {
 		__u32 container, pod, ns; /* numbers in `texts` */
-	} *names; /* by number in `named` */
+	} * names;			  /* by number in `named` */
 	size_t names_room;
 	struct intern texts;
 	struct container_name found; /* last */
 };
 
-/* A cgroup of a recording; @path may be NULL if it is not known yet. Return: 0 or -ENOMEM. */
-int replay_cgroups_add(struct replay_cgroups *c, __u64 id, const char *path);
+/* A cgroup of a recording; @path may be NULL if it is not known yet. */
+void replay_cgroups_add(struct replay_cgroups *c, __u64 id, const char *path);
 
-/* What the runtime calls the container that a path belongs to; NULL or "" is unknown. Return: 0 or -ENOMEM. */
-int replay_cgroups_name(struct replay_cgroups *c, const char *path, const char *container,
-			const char *pod, const char *ns);
+/* What the runtime calls the container that a path belongs to; NULL or "" is unknown. */
+void replay_cgroups_name(struct replay_cgroups *c, const char *path, const char *container,
+			 const char *pod, const char *ns);
 
 /* The label of a container or, with @pod, of a pod, as hist shows it; "" if it is in none. */
 const char *replay_cgroups_label(struct replay_cgroups *c, const char *path, bool pod,

@@ -534,29 +534,27 @@ static __u32 move_records(const struct folder *f, const void *records, __u32 n, 
 	return bytes ? (to - first) / bytes : 0;
 }
 
-/* Returns how many of @n instructions, which are all functions of a program, are left, or -ENOMEM. */
+/* Returns how many of @n instructions, which are all functions of a program, are left. */
 static long fold(struct bpf_insn *insns, size_t n, struct bpf_prog_load_opts *opts,
 		 const struct constants *known)
 {
 	struct folder f = { .insns = insns, .n = n, .known = known };
-	long left = -ENOMEM;
+	long left;
 
-	f.before = calloc(n + 1, sizeof(*f.before));
-	f.live = calloc(n + 1, sizeof(*f.live));
-	f.gone = calloc(n + 1, sizeof(*f.gone));
-	f.place = calloc(n + 1, sizeof(*f.place));
-	if (f.before && f.live && f.gone && f.place) {
-		find_values(&f);
-		rewrite(&f);
-		find_live(&f);
-		drop_jumps(&f);
-		close_ranks(&f);
-		opts->func_info_cnt = move_records(&f, opts->func_info, opts->func_info_cnt,
-						   opts->func_info_rec_size);
-		opts->line_info_cnt = move_records(&f, opts->line_info, opts->line_info_cnt,
-						   opts->line_info_rec_size);
-		left = f.place[n];
-	}
+	f.before = xcalloc(n + 1, sizeof(*f.before));
+	f.live = xcalloc(n + 1, sizeof(*f.live));
+	f.gone = xcalloc(n + 1, sizeof(*f.gone));
+	f.place = xcalloc(n + 1, sizeof(*f.place));
+	find_values(&f);
+	rewrite(&f);
+	find_live(&f);
+	drop_jumps(&f);
+	close_ranks(&f);
+	opts->func_info_cnt =
+		move_records(&f, opts->func_info, opts->func_info_cnt, opts->func_info_rec_size);
+	opts->line_info_cnt =
+		move_records(&f, opts->line_info, opts->line_info_cnt, opts->line_info_rec_size);
+	left = f.place[n];
 	free(f.before);
 	free(f.live);
 	free(f.gone);
@@ -568,11 +566,9 @@ int constants_use(struct bpf_program *prog, struct bpf_prog_load_opts *opts,
 		  const struct constants *known)
 {
 	size_t n = bpf_program__insn_cnt(prog);
-	struct bpf_insn *insns = malloc(n * sizeof(*insns));
+	struct bpf_insn *insns = xrealloc(NULL, n * sizeof(*insns));
 	long left;
 
-	if (!insns)
-		return -ENOMEM;
 	memcpy(insns, bpf_program__insns(prog), n * sizeof(*insns));
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < sizeof(known->by_value) / sizeof(int); k++)
@@ -580,8 +576,7 @@ int constants_use(struct bpf_program *prog, struct bpf_prog_load_opts *opts,
 			    insns[i].imm == known->by_value[k])
 				insns[i].src_reg = BPF_PSEUDO_MAP_VALUE;
 	left = fold(insns, n, opts, known);
-	if (left >= 0)
-		left = bpf_program__set_insns(prog, insns, left);
+	left = bpf_program__set_insns(prog, insns, left);
 	free(insns);
 	return left;
 }

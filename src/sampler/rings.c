@@ -75,11 +75,9 @@ static int map_bell(struct rings *r, struct err *err)
 
 int rings_open(const struct rings_opts *opts, struct rings **out, struct err *err)
 {
-	struct rings *r = calloc(1, sizeof(*r));
-	int ret = -ENOMEM;
+	struct rings *r = xcalloc(1, sizeof(*r));
+	int ret;
 
-	if (!r)
-		return err_set(err, -ENOMEM, "out of memory");
 	r->n = opts->n_cpus;
 	r->slots = opts->slots;
 	r->raw = opts->raw;
@@ -88,15 +86,12 @@ int rings_open(const struct rings_opts *opts, struct rings **out, struct err *er
 	r->delay_ms = 1;
 	r->last_ns = clock_ns(CLOCK_MONOTONIC);
 	r->bell_fd = opts->bell_fd;
-	r->ring = calloc(r->n, sizeof(*r->ring));
-	r->batch = malloc(BATCH * r->record_bytes);
+	r->ring = xcalloc(r->n, sizeof(*r->ring));
+	r->batch = xrealloc(NULL, BATCH * r->record_bytes);
 	if (opts->extra)
-		r->extra = calloc(BATCH, sizeof(*r->extra));
-	if (!r->ring || array_reserve(r->heads.item, r->heads.room, r->n) || !r->batch ||
-	    (opts->extra && !r->extra))
-		err_set(err, -ENOMEM, "out of memory for reading records");
-	else
-		ret = map_bell(r, err);
+		r->extra = xcalloc(BATCH, sizeof(*r->extra));
+	array_reserve(r->heads.item, r->heads.room, r->n);
+	ret = map_bell(r, err);
 	if (ret) {
 		rings_close(r);
 		return ret;

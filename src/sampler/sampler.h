@@ -285,9 +285,9 @@ typedef bool sampler_dead(void *arg, __u64 cgroup_id);
  * nothing. Costs each CPU one look-up for every cgroup it meets next. Slots of the same cgroup, which
  * CPUs take that meet it at once, become one.
  *
- * Return: how many groups were folded, or a negative errno with @err.
+ * Return: how many groups were folded.
  */
-int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err);
+__u32 sampler_fold(struct sampler *s, sampler_dead *dead, void *arg);
 
 /* A slot of IBS_SLOT_USED whose group is shown together with that of @slot; 0: there is none. */
 typedef __u32 sampler_heir(void *arg, __u32 slot);
@@ -305,9 +305,9 @@ void sampler_fold_into(struct sampler *s, sampler_heir *heir, void *arg);
  * active are folded. To be called each ten seconds or so: activity is what came since the last call.
  * Of samplers by cgroup with `count_ops`; else it does nothing.
  *
- * Return: how many groups were folded, or a negative errno with @err.
+ * Return: how many groups were folded.
  */
-int sampler_make_room(struct sampler *s, struct err *err);
+__u32 sampler_make_room(struct sampler *s);
 
 struct counts;
 

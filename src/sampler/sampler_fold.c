@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Ids in the map `cgroups` that are dead: also those without a slot. */
-static int forget_cgroups(int fd, sampler_dead *dead, void *arg, struct err *err)
+static size_t forget_cgroups(int fd, sampler_dead *dead, void *arg)
 {
 	__u64 id, next;
 	__u64 *ids = NULL;
@@ -21,17 +21,7 @@ static int forget_cgroups(int fd, sampler_dead *dead, void *arg, struct err *err
 		id = next;
 		if (!dead(arg, id))
 			continue;
-		if (n == room) {
-			__u64 *bigger;
-
-			room = room ? 2 * room : 64;
-			bigger = realloc(ids, room * sizeof(*ids));
-			if (!bigger) {
-				free(ids);
-				return err_set(err, -ENOMEM, "out of memory");
-			}
-			ids = bigger;
-		}
+		array_reserve(ids, room, n + 1);
 		ids[n++] = id;
 	}
 	for (size_t i = 0; i < n; i++)
@@ -143,19 +133,14 @@ static size_t find_twins(int cgroups_fd, const struct owned *owned, size_t n,
 	return found;
 }
 
-int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *err)
+__u32 sampler_fold(struct sampler *s, sampler_dead *dead, void *arg)
 {
 	const struct sampler_fold_maps maps = sampler_fold_maps(s);
 	struct ibs_slot_owner *owners = s->slot_owners.addr;
-	struct sampler_leaving *leaving = calloc(s->max_slots, sizeof(*leaving));
-	struct owned *owned = calloc(s->max_slots, sizeof(*owned));
-	size_t n_dead = 0, n_owned = 0, n;
-	int ret;
+	struct sampler_leaving *leaving = xcalloc(s->max_slots, sizeof(*leaving));
+	struct owned *owned = xcalloc(s->max_slots, sizeof(*owned));
+	size_t n_dead = 0, n_owned = 0, n, forgotten;
 
-	if (!leaving || !owned) {
-		ret = err_set(err, -ENOMEM, "out of memory");
-		goto out;
-	}
 	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < s->max_slots; slot++) {
 		if (!__atomic_load_n(&owners[slot].used, __ATOMIC_ACQUIRE) ||
 		    !owners[slot].key.cgroup_id)
@@ -170,16 +155,14 @@ int sampler_fold(struct sampler *s, sampler_dead *dead, void *arg, struct err *e
 		qsort(owned, n_owned, sizeof(*owned), by_cgroup);
 		n += find_twins(maps.cgroups, owned, n_owned, leaving + n);
 	}
-	ret = forget_cgroups(maps.cgroups, dead, arg, err);
+	forgotten = forget_cgroups(maps.cgroups, dead, arg);
 	for (size_t i = 0; i < n_dead && maps.by_groups; i++)
 		bpf_map_delete_elem(maps.groups, &owners[leaving[i].slot].key);
-	if (ret > 0 || (!ret && n))
+	if (forgotten || n)
 		sampler_fold_slots(s, leaving, n);
-	ret = ret < 0 ? ret : (int)n_dead;
-out:
 	free(owned);
 	free(leaving);
-	return ret;
+	return n_dead;
 }
 
 void sampler_fold_into(struct sampler *s, sampler_heir *heir, void *arg)

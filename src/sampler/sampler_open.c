@@ -412,9 +412,7 @@ static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct
 	if (opts->source != SAMPLER_TWIN)
 		return rings_open(&ro, &s->rings, err);
 	/* the caller may run on any */
-	all = calloc(s->possible_cpus, sizeof(*all));
-	if (!all)
-		return err_set(err, -ENOMEM, "out of memory");
+	all = xcalloc(s->possible_cpus, sizeof(*all));
 	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
 		all[cpu] = cpu;
 	ro.cpus = all;
@@ -434,14 +432,12 @@ static int check_twin(const struct sampler *s, struct err *err)
 
 int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err)
 {
-	struct sampler *s = calloc(1, sizeof(*s));
+	struct sampler *s = xcalloc(1, sizeof(*s));
 	struct topology *topo = NULL;
 	struct bpf_program *prog;
 	__u64 period; /* that a sample stands for; 0: not known */
 	int ret, n;
 
-	if (!s)
-		return err_set(err, -ENOMEM, "out of memory");
 	libbpf_set_print(libbpf_log);
 	n = libbpf_num_possible_cpus();
 	if (n < 0) {
@@ -460,9 +456,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	s->count_ops = opts->count_ops;
 	s->by = sampler_group_by(opts);
 	layout_init(&s->layout, opts->metric, opts->ibs.caps);
-	ret = topology_open("", s->possible_cpus, &topo, err);
-	if (ret)
-		goto fail;
+	topo = topology_open("", s->possible_cpus);
 	ret = sampler_memory(opts, topology_n_complexes(topo), &s->memory, err);
 	if (ret)
 		goto fail;

@@ -95,7 +95,7 @@ void sampler_room_moving(struct sampler *s, const struct sampler_leaving *l)
 	s->slots_seen[l->slot].ops = 0;
 }
 
-int sampler_make_room(struct sampler *s, struct err *err)
+__u32 sampler_make_room(struct sampler *s)
 {
 	const bool first = !s->slots_seen;
 	struct slot_activity *activity;
@@ -106,14 +106,9 @@ int sampler_make_room(struct sampler *s, struct err *err)
 	if (s->by != IBS_BY_CGROUP || !s->count_ops)
 		return 0;
 	if (first)
-		s->slots_seen = calloc(s->max_slots, sizeof(*s->slots_seen));
-	activity = calloc(s->max_slots, sizeof(*activity));
-	leaving = calloc(s->max_slots, sizeof(*leaving));
-	if (!s->slots_seen || !activity || !leaving) {
-		free(activity);
-		free(leaving);
-		return err_set(err, -ENOMEM, "out of memory");
-	}
+		s->slots_seen = xcalloc(s->max_slots, sizeof(*s->slots_seen));
+	activity = xcalloc(s->max_slots, sizeof(*activity));
+	leaving = xcalloc(s->max_slots, sizeof(*leaving));
 	n = look(s, activity, &other);
 	if (!first && other && n == s->max_slots - 1 - (s->ended != IBS_SLOT_OTHER))
 		waiting = count_waiting(sampler_fold_maps(s).cgroups);

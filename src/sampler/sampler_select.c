@@ -80,12 +80,10 @@ static int enter_descendants(const struct pid_set *ps, const struct selected_pid
 static int set_pids(const struct pid_set *ps, const struct selected_pids *set,
 		    descendants_fn *follow, const char *what, struct err *err)
 {
-	struct wanted w = { .byte = calloc(ps->n, 1), .n = ps->n };
-	__u8 *before = malloc(ps->n);
+	struct wanted w = { .byte = xcalloc(ps->n, 1), .n = ps->n };
+	__u8 *before = xrealloc(NULL, ps->n);
 	int ret = 0;
 
-	if (!w.byte || !before)
-		ret = err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; !ret && i < set->n; i++) {
 		if (set->pids[i] >= ps->n)
 			ret = err_set(err, -ERANGE, "%s %u: this kernel numbers them below %zu",
@@ -168,9 +166,7 @@ static int set_cgroups(struct sampler_select *ss, const struct selected_cgroup *
 {
 	bool any_in = false;
 
-	*sorted = malloc((n ? n : 1) * sizeof(**sorted));
-	if (!*sorted)
-		return err_set(err, -ENOMEM, "out of memory");
+	*sorted = xcalloc(n, sizeof(**sorted));
 	if (n)
 		memcpy(*sorted, cgroups, n * sizeof(*cgroups));
 	qsort(*sorted, n, sizeof(**sorted), by_id);

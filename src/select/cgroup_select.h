@@ -25,7 +25,7 @@ int cgroup_select_open(const struct cgroup_source *src, const struct cgroup_sele
 /**
  * cgroup_select_update() - resolve again, as cgroups come and go
  *
- * Return: whether the result differs; or -ENOMEM.
+ * Return: whether the result differs.
  */
 int cgroup_select_update(struct cgroup_select *s);
 

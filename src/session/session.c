@@ -207,9 +207,7 @@ static int choose_cpus(struct sampling *s, struct err *err)
 						       cpu, list));
 	}
 	free(s->cpu_array);
-	s->cpu_array = calloc(cpulist_count(&s->cpus), sizeof(*s->cpu_array));
-	if (!s->cpu_array)
-		return err_set(err, -ENOMEM, "out of memory");
+	s->cpu_array = xcalloc(cpulist_count(&s->cpus), sizeof(*s->cpu_array));
 	cpulist_for_each (cpu, &s->cpus)
 		s->cpu_array[n++] = cpu;
 	s->opts.cpus = s->cpu_array;

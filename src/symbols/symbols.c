@@ -260,8 +260,8 @@ static void open_dso(struct symbols *s, struct dso *d)
 				&opts, d->why, sizeof(d->why));
 }
 
-int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
-		 bool kernel, bool srcline, struct symbol *out)
+void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
+		  bool kernel, bool srcline, struct symbol *out)
 {
 	struct task_map map;
 	bool mapped = tasks_map(tasks, tgid, addr, time, kernel, &map);
@@ -274,7 +274,7 @@ int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64
 	if (kernel)
 		find_kernel(s, mapped ? &map : NULL, addr, out);
 	if (kernel || !mapped)
-		return 0;
+		return;
 	offset = addr - map.start + map.pgoff;
 	out->dso = map.path;
 	d = dso_at(s, &map);
@@ -287,7 +287,7 @@ int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64
 		out->name = keep(s, &d->names, offset, name ?: text);
 	}
 	if (!srcline || !d->object)
-		return 0;
+		return;
 	out->srcline = kept(s, &d->lines, offset);
 	if (!out->srcline) {
 		if (!object_srcline(d->object, offset, text, sizeof(text)))
@@ -296,7 +296,6 @@ int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64
 	}
 	if (!*out->srcline)
 		out->srcline = NULL;
-	return 0;
 }
 
 static bool kernel_code(struct symbols *s, const struct symbol *sym, __u64 addr,

@@ -42,8 +42,8 @@ struct symbol {
  *
  * Return: 0
  */
-int symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
-		 bool kernel, bool srcline, struct symbol *out);
+void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
+		  bool kernel, bool srcline, struct symbol *out);
 
 /* The function that an address is in. Addresses are those that the linker gave; the kernel's are its own. */
 struct symbol_code {

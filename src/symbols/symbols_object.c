@@ -62,9 +62,8 @@ static int open_debug(const char *path, const unsigned char *build_id, int len, 
 	if (fd < 0)
 		return -1;
 	if (!build_id || has_build_id(fd, build_id, len)) {
-		*found = strdup(path);
-		if (*found)
-			return fd;
+		*found = xstrdup(path);
+		return fd;
 	}
 	close(fd);
 	return -1;

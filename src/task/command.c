@@ -310,8 +310,7 @@ static int find_place(struct command *c, const struct command_opts *o)
 	self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	own = cgroup_of_process(&fs, self);
 	close_fd(&self);
-	if (asprintf(&path, "%s%s", fs.path, own ? own : "") < 0)
-		out_of_memory();
+	path = xasprintf("%s%s", fs.path, own ?: "");
 	if (own)
 		c->home = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	free(own);

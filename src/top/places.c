@@ -23,11 +23,9 @@ void places_read(struct places *p, unsigned int cpus, unsigned int shards)
 {
 	struct topology *t;
 	unsigned int n;
-	struct err err;
 
 	places_free(p);
-	if (topology_open("", cpus, &t, &err))
-		return;
+	t = topology_open("", cpus);
 	n = topology_n_complexes(t);
 	make_room(p, shards < n ? shards : n, n);
 	for (unsigned int cpu = cpus; cpu--;)

@@ -62,8 +62,10 @@ static __u32 function_of(void *arg, const struct trace_event *ev)
 static int read_tasks(struct recording *s, struct err *err)
 {
 	const struct symbols_opts opts = { .info = trace_info(s->trace) };
-	int ret = tasks_new(&s->tasks, err) ?: tasks_read(s->tasks, s->trace, err);
+	int ret;
 
+	s->tasks = tasks_new();
+	ret = tasks_read(s->tasks, s->trace, err);
 	return ret ?: symbols_new(&opts, &s->symbols, err);
 }
 

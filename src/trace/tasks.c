@@ -77,11 +77,9 @@ struct tasks {
 	struct u64_map started; /* threads beside the first one, by tgid */
 };
 
-int tasks_new(struct tasks **out, struct err *err)
+struct tasks *tasks_new(void)
 {
-	(void)err;
-	*out = xcalloc(1, sizeof(**out));
-	return 0;
+	return xcalloc(1, sizeof(struct tasks));
 }
 
 void tasks_free(struct tasks *t)
@@ -171,7 +169,7 @@ static void add_rank(struct tasks *t, const struct trace_event *ev, struct event
 	t->ranks[i].status = ev->rank.status;
 }
 
-int tasks_add(struct tasks *t, const struct trace_event *ev)
+void tasks_add(struct tasks *t, const struct trace_event *ev)
 {
 	struct event e = { .time = ev->time, .seq = t->seq, .kind = ev->kind };
 
@@ -190,11 +188,11 @@ int tasks_add(struct tasks *t, const struct trace_event *ev)
 		break;
 	case TRACE_SLAB:
 		slab_list_add(&t->slabs, &ev->slab);
-		return 0;
+		return;
 	case TRACE_RANK:
 		add_rank(t, ev, &e);
 		if (ev->rank.ended)
-			return 0;
+			return;
 		break;
 	case TRACE_REGION:
 		e.tid = ev->region.tid;
@@ -213,13 +211,12 @@ int tasks_add(struct tasks *t, const struct trace_event *ev)
 		e.parent_tid = ev->fork.parent_tid;
 		break;
 	default:
-		return 0;
+		return;
 	}
 	array_reserve(t->events, t->events_room, t->n_events + 1);
 	t->events[t->n_events++] = e;
 	t->seq++;
 	t->has_times |= ev->time != 0;
-	return 0;
 }
 
 /* NULL: there is none. */

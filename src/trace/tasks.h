@@ -12,11 +12,11 @@
 
 struct tasks;
 
-int tasks_new(struct tasks **out, struct err *err);
+struct tasks *tasks_new(void);
 void tasks_free(struct tasks *t); /* accepts NULL */
 
-/* Take in an event that is none of the samples. Return: 0 or -ENOMEM. */
-int tasks_add(struct tasks *t, const struct trace_event *ev);
+/* Take in an event that is none of the samples. */
+void tasks_add(struct tasks *t, const struct trace_event *ev);
 
 /**
  * tasks_read() - all such events of a recording, which is rewound before and after

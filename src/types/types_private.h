@@ -126,7 +126,7 @@ bool shape_leaf(Dwarf_Die *type, __u64 off, unsigned int size, struct leaf *leaf
 /* Call @cb for all that a type is made of, with structs in it taken apart; of arrays for the first element. */
 void shape_walk(Dwarf_Die *type, types_field_cb *cb, void *arg);
 
-/* What a pointer, a reference, or a struct that is nothing but one, points to. Return: false if it is none of those. */
+/* What a pointer or a reference, or a struct whose only member is one, points to. Return: false for other types. */
 bool shape_target(Dwarf_Die *type, __u64 off, Dwarf_Die *target, bool *is_void);
 
 /* --- types_follow.c: what registers hold --- */

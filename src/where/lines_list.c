@@ -95,10 +95,8 @@ static const char *joined(struct line_rows *rows, const struct line *l, enum lin
 	const char *out;
 	char *text;
 	size_t size;
-	FILE *f = open_memstream(&text, &size);
+	FILE *f = xmemopen(&text, &size);
 
-	if (!f)
-		out_of_memory();
 	line_tally(&rows->namer, l, what, kinds, ~0u, &t);
 	for (size_t i = 0; i < t.n; i++)
 		fprintf(f, "%s%s", i ? ";" : "", t.v[i].name);

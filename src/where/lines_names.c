@@ -175,9 +175,7 @@ char *line_advice(struct line_namer *n, const struct line *l)
 
 	if (l->verdict < LINE_VERDICT_FALSE)
 		return NULL;
-	f = open_memstream(&text, &size);
-	if (!f)
-		out_of_memory();
+	f = xmemopen(&text, &size);
 	line_slots(l, slots);
 	if (apart(slots, &s, &t)) {
 		top_of(n, l, LINE_STORE, s, a, sizeof(a));

@@ -354,8 +354,7 @@ int main(int argc, char **argv)
 		die("out of memory");
 	cpulist_for_each (cpu, &m.online)
 		m.cpu[m.n++] = cpu;
-	if (topology_open("", m.cpu[m.n - 1] + 1, &topo, &err))
-		die(err.text);
+	topo = topology_open("", m.cpu[m.n - 1] + 1);
 	complexes = topology_n_complexes(topo);
 	topology_close(topo);
 	starting(1, complexes); /* what the first does for all that follow is not told */

@@ -145,7 +145,7 @@ static int run(const char *file, const char *keys, __u64 *n, struct err *err)
 	opts.info = symbols_opts.info = trace_info(t);
 	symbols_opts = (struct symbols_opts){ .info = opts.info };
 	ret = keys ? report_keys_parse(keys, opts.by, &opts.n_by, err) : 0;
-	ret = ret ?: tasks_new(&tasks, err);
+	tasks = tasks_new();
 	if (!ret && report_needs_tasks(opts.by, opts.n_by))
 		ret = tasks_read(tasks, t, err);
 	ret = ret ?: symbols_new(&symbols_opts, &symbols, err);

@@ -78,9 +78,7 @@ static void compare(bool weigh, bool probe)
 			if (twin_run(s, &sample[n], IBS_TWIN_SAMPLES, NULL, &err))
 				fail_msg("%s", err.text);
 		for (int n = round * half; n < (round + 1) * half; n++)
-			assert_int_equal(
-				engine_run(e, sample[n].regs, sample[n].period, &task, NULL, &err),
-				0);
+			engine_run(e, sample[n].regs, sample[n].period, &task, NULL);
 		if (round)
 			break;
 		/* from here on in the other table, which begins empty */

@@ -975,8 +975,7 @@ static void run_batch(struct worker *w, struct engine *e, __u32 caps, __u64 cgro
 	assert_int_equal(read(w->done[0], &c, 1), 1);
 	check(w->ret, &w->err);
 	for (size_t i = 0; i < BATCH; i++)
-		check(engine_run(e, samples[i].regs, samples[i].period, &task, NULL, &w->err),
-		      &w->err);
+		engine_run(e, samples[i].regs, samples[i].period, &task, NULL);
 }
 
 static void test_twin(void **state_)

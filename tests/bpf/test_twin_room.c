@@ -90,18 +90,17 @@ static void test_make_room(void **state)
 	const unsigned int quiet = 100, busy = 200;
 	struct sampler *s = open_rooms(ROOM_SLOTS);
 	__u64 total = 0, moved = 0;
-	struct err err = {};
 
 	(void)state;
 	run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
 	assert_int_equal(groups_in(s, quiet, ROOM_SLOTS, total), ROOM_SLOTS);
-	assert_int_equal(sampler_make_room(s, &err), 0); /* the first look */
+	assert_int_equal(sampler_make_room(s), 0); /* the first look */
 	for (int round = 0; round < 2 * ROOM_SLOTS; round++) {
 		int n;
 
 		run_cgroups(s, busy, ROOM_SLOTS, 20, &total);
 		run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
-		n = sampler_make_room(s, &err);
+		n = sampler_make_room(s);
 		assert_true(n >= 0 && n <= 1);
 		moved += n;
 		groups_in(s, quiet, ROOM_SLOTS, total);
@@ -114,7 +113,7 @@ static void test_make_room(void **state)
 	moved = 0;
 	for (int round = 0; round < 4; round++) {
 		run_cgroups(s, busy, ROOM_SLOTS + 4, 20, &total);
-		moved += sampler_make_room(s, &err);
+		moved += sampler_make_room(s);
 	}
 	assert_int_equal(moved, 0);
 	assert_int_equal(groups_in(s, busy, ROOM_SLOTS, total), ROOM_SLOTS);
@@ -146,18 +145,17 @@ static void test_room_asked_early(void **state)
 	int cgroups = sampler_fold_maps(s).cgroups;
 	const unsigned int quiet = 100, busy = 200;
 	struct ibs_cgroup known;
-	struct err err = {};
 	__u64 total = 0, id = cg(busy);
 
 	(void)state;
 	run_cgroups(s, quiet, ROOM_SLOTS, 1, &total);
-	assert_int_equal(sampler_make_room(s, &err), 0);
+	assert_int_equal(sampler_make_room(s), 0);
 	run_cgroups(s, busy, 1, 20, &total);
 	assert_false(has_slot(s, cg(busy)));
 	assert_int_equal(bpf_map_lookup_elem(cgroups, &id, &known), 0);
 	known.gen++;
 	assert_int_equal(bpf_map_update_elem(cgroups, &id, &known, BPF_EXIST), 0);
-	assert_int_equal(sampler_make_room(s, &err), 1);
+	assert_int_equal(sampler_make_room(s), 1);
 	run_cgroups(s, busy, 1, 1, &total);
 	assert_true(has_slot(s, cg(busy)));
 	assert_int_equal(groups_in(s, busy, 1, total), 1);
@@ -178,14 +176,13 @@ static void test_room_far(void **state)
 	enum { SLOTS = 200 };
 	struct sampler *s = open_rooms(SLOTS);
 	__u64 dead[] = { cg(103), cg(150), cg(298), 0 };
-	struct err err = {};
 	__u64 total = 0;
 
 	(void)state;
 	run_cgroups(s, 100, SLOTS, 1, &total);
 	run_cgroups(s, 500, 3, 1, &total);
 	assert_int_equal(groups_in(s, 500, 3, total), 0);
-	assert_int_equal(sampler_fold(s, dead_in, dead, &err), 3);
+	assert_int_equal(sampler_fold(s, dead_in, dead), 3);
 	run_cgroups(s, 500, 3, 20, &total);
 	for (unsigned int id = 500; id < 503; id++)
 		assert_true(has_slot(s, cg(id)));
@@ -200,27 +197,26 @@ static void test_room_after_fold(void **state)
 	struct sampler *s = open_rooms(ROOM_SLOTS);
 	const unsigned int quiet = 100, waiting = 200;
 	__u64 dead[] = { cg(quiet), 0 };
-	struct err err = {};
 	__u64 total = 0;
 
 	(void)state;
 	run_cgroups(s, quiet, 1, 1000, &total);
 	run_cgroups(s, quiet + 1, ROOM_SLOTS - 1, 1, &total);
-	assert_int_equal(sampler_make_room(s, &err), 0);
+	assert_int_equal(sampler_make_room(s), 0);
 	run_cgroups(s, waiting, 2, 1, &total);
 	run_cgroups(s, quiet + 1, ROOM_SLOTS - 1, 5, &total);
-	assert_int_equal(sampler_fold(s, dead_in, dead, &err), 1);
+	assert_int_equal(sampler_fold(s, dead_in, dead), 1);
 	run_cgroups(s, waiting, 2, 5, &total);
 	assert_int_equal(slots_used(s), ROOM_SLOTS);
-	assert_int_equal(sampler_make_room(s, &err), 0);
+	assert_int_equal(sampler_make_room(s), 0);
 	/* but what those did before that is */
 	run_cgroups(s, waiting + 1, 1, 100, &total);
 	dead[0] = cg(quiet + 1);
-	assert_int_equal(sampler_fold(s, dead_in, dead, &err), 1);
+	assert_int_equal(sampler_fold(s, dead_in, dead), 1);
 	run_cgroups(s, waiting, 2, 1, &total);
 	run_cgroups(s, waiting + 2, 1, 1, &total);
 	assert_int_equal(slots_used(s), ROOM_SLOTS);
-	assert_int_equal(sampler_make_room(s, &err), 1);
+	assert_int_equal(sampler_make_room(s), 1);
 	groups_in(s, quiet, ROOM_SLOTS, total);
 	close_twin(s);
 }
@@ -234,7 +230,6 @@ static void test_fold_twins(void **state)
 	const __u64 id = cg(100);
 	__u64 none[] = { 0 };
 	struct snapshot snap;
-	struct err err = {};
 	__u64 total = 0;
 
 	(void)state;
@@ -255,7 +250,7 @@ static void test_fold_twins(void **state)
 			no_slot.slot = known.slot;
 			assert_int_equal(bpf_map_update_elem(cgroups, &id, &no_slot, BPF_EXIST), 0);
 		}
-		assert_int_equal(sampler_fold(s, dead_in, none, &err), 0);
+		assert_int_equal(sampler_fold(s, dead_in, none), 0);
 		assert_int_equal(slots_used(s), 1);
 		assert_int_equal(total, total_before + 12);
 		run_cgroups(s, 100, 1, 1, &total);

@@ -32,10 +32,9 @@ static struct doctor_report *run(const char *vendor, __u32 family, __u32 model, 
 	struct cpu_info c;
 	struct doctor_opts o = { .root = root, .cpu = &c, .no_probes = !probes };
 	struct doctor_report *d = NULL;
-	struct err e;
 
 	cpu_info_set(&c, vendor, family, model, caps);
-	assert_int_equal(doctor_run(&o, &d, &e), 0);
+	d = doctor_run(&o);
 	return d;
 }
 
@@ -332,10 +331,9 @@ static void test_nested_names(void **state)
 static void test_this_machine(void **state)
 {
 	struct doctor_report *d = NULL;
-	struct err e;
 
 	(void)state;
-	assert_int_equal(doctor_run(NULL, &d, &e), 0);
+	d = doctor_run(NULL);
 	if (d->can_sample)
 		assert_int_equal(status(d, "perf_open"), DOCTOR_OK);
 	check_all(d);

@@ -839,7 +839,7 @@ static void test_no_sense(void **state)
 	assert_null(governor_new(&(struct governor_config){ .budget = 0.1, .floor = 2, .max = 1 }));
 	governor_free(NULL);
 	for (int s = 0; s < GOVERNOR_STATE_N; s++)
-		assert_true(*governor_state_name(s) && *governor_state_help(s));
+		assert_true(*governor_state_name(s));
 	for (int r = 0; r < GOVERNOR_REASON_N; r++)
 		assert_true(*governor_reason_name(r) && *governor_reason_help(r));
 }

@@ -102,7 +102,7 @@ static void test_processes(void **state)
 	size_t n;
 
 	(void)state;
-	tasks_new(&t, NULL);
+	t = tasks_new();
 	rank(t, 100, 10, 3, false, 0);
 	rank(t, 100, 20, 4, false, 0);
 	fork_of(t, 200, 11, 10);

@@ -67,8 +67,7 @@ static int setup(void **state)
 	struct trace_event cgroup = { .kind = TRACE_CGROUP, .cgroup = { 1, "/same" } };
 
 	(void)state;
-	if (tasks_new(&tasks, NULL))
-		return -1;
+	tasks = tasks_new();
 	tasks_add(tasks, &comm);
 	comm.comm.tid = 101;
 	tasks_add(tasks, &comm);
@@ -397,7 +396,7 @@ static void test_folded(void **state)
 	FILE *out;
 
 	(void)state;
-	assert_int_equal(tasks_new(&own, NULL), 0);
+	own = tasks_new();
 	tasks_add(own, &map);
 	opts.tasks = own;
 	assert_int_equal(symbols_new(&symbols_opts, &symbols, NULL), 0);

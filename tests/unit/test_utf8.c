@@ -26,7 +26,7 @@ static char *shown(void (*put)(FILE *, const char *), const char *text)
 
 static void put_text(FILE *f, const char *text)
 {
-	assert_int_equal(utf8_put(f, text), utf8_count(text));
+	utf8_put(f, text);
 }
 
 static void check(void (*put)(FILE *, const char *), const char *text, const char *want)
@@ -51,7 +51,6 @@ static void test_text(void **state)
 	      "b",
 	      "a\\xe2\\x80\\xaeb"); /* right to left */
 	check(put_text, "\xe2\x81\xa7\xe2\x80\xa8", "\\xe2\\x81\\xa7\\xe2\\x80\\xa8");
-	assert_int_equal(utf8_count("s\xc3\xa9\n"), 6);
 }
 
 /* Not UTF-8: cut off, overlong, surrogates, beyond the last, stray. */

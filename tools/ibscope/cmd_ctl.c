@@ -148,8 +148,10 @@ static int print_event(const struct ctl *c, const struct pinned *p, const struct
 	unsigned int labels = c->labels;
 	int ret;
 
-	ret = labels_counted(labels, ibs_metric_of_fetch(m->layout.metric), err);
-	ret = ret ?: labels_known(labels, m->layout.by, err) ?: pinned_snapshot(p, &now, err);
+	if (labels_counted(labels, ibs_metric_of_fetch(m->layout.metric), err) ||
+	    labels_known(labels, m->layout.by, err))
+		return EXIT_USAGE;
+	ret = pinned_snapshot(p, &now, err);
 	if (ret)
 		return ret;
 	if (!labels && !(m->layout.by & IBS_BY_CGROUP))
@@ -167,7 +169,10 @@ static int print_event(const struct ctl *c, const struct pinned *p, const struct
 	return ret;
 }
 
-/* The events that --by has names for; they are all of them unless it names something of one alone. */
+/*
+ * The events that --by has names for; they are all of them unless it names something of one alone.
+ * Return: 0, or EXIT_USAGE with @err.
+ */
 static int choose_events(struct ctl *c, bool two, struct err *err)
 {
 	if (!two || c->event)
@@ -176,11 +181,11 @@ static int choose_events(struct ctl *c, bool two, struct err *err)
 		c->event = EVENT_FETCH;
 	else if (labels_counted(c->labels, true, NULL))
 		c->event = EVENT_OP;
-	if (!c->event && c->view.csv)
-		return err_set(err, -EINVAL,
-			       "--csv: two events have different columns: use --json, or choose "
-			       "one with -e");
-	return 0;
+	if (c->event || !c->view.csv)
+		return 0;
+	err_set(err, -EINVAL,
+		"--csv: two events have different columns: use --json, or choose one with -e");
+	return EXIT_USAGE;
 }
 
 static int print_snapshot(const struct ctl *c, const struct pinned *p, struct err *err)
@@ -219,13 +224,13 @@ static int print_own_event(const struct ctl *c, struct snapshot_read *now, struc
 
 	if (now->left_out)
 		log_warn("%zu groups are left out: the answer would be too long", now->left_out);
-	return labels_counted(c->labels, ibs_metric_of_fetch(info.metric), err)
-		       ?: labels_known(c->labels, now->about.by, err)
-		       ?: hist_print(stdout, &view, &info, &now->snapshot, c->labels, name_of_read,
-				     now, err);
+	if (labels_counted(c->labels, ibs_metric_of_fetch(info.metric), err) ||
+	    labels_known(c->labels, now->about.by, err))
+		return EXIT_USAGE;
+	return hist_print(stdout, &view, &info, &now->snapshot, c->labels, name_of_read, now, err);
 }
 
-/* What --user-socket of the collector answers: our own cgroups alone. Return: 0 or a negative errno with @err. */
+/* What --user-socket of the collector answers: our own cgroups alone. Return: as pins_run. */
 static int print_own(const struct ctl *c, const char *path, struct err *err)
 {
 	struct snapshot_read now[CONTROL_SNAPSHOTS];
@@ -253,6 +258,7 @@ static int print_own(const struct ctl *c, const char *path, struct err *err)
 	return ret ?: any ? 0 : no_event(c, err);
 }
 
+/* Return: 0, or with @err EXIT_USAGE or a negative errno. */
 typedef int pins_run(const struct ctl *c, const struct pinned *p, struct err *err);
 
 static const struct verb {
@@ -434,7 +440,7 @@ static int snapshot_of_user(const struct ctl *c, struct err *err)
 	/* without such a socket what was wrong with the pins says more */
 	if (ret && (c->control || (ret != -ENOENT && ret != -ECONNREFUSED)))
 		*err = why;
-	return ret ? EXIT_FAILED : EXIT_DONE;
+	return ret < 0 ? EXIT_FAILED : ret;
 }
 
 /* As ask(). */
@@ -452,7 +458,7 @@ static int read_pins(const struct ctl *c, const struct verb *verb, struct err *e
 		return snapshot_of_user(c, err);
 	ret = ret ?: verb->run(c, p, err);
 	pinned_close(p);
-	return ret == -EINVAL ? EXIT_USAGE : ret ? EXIT_FAILED : EXIT_DONE;
+	return ret < 0 ? EXIT_FAILED : ret;
 }
 
 /* Verbs; or behind set and unset, options of serve. */

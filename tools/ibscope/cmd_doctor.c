@@ -159,7 +159,7 @@ static int print_json(const struct cost *c, FILE *f, struct err *err)
 	bad = bad || json_dumpf(o, f, JSON_COMPACT | JSON_REAL_PRECISION(6));
 	json_decref(o);
 	fputc('\n', f);
-	return bad ? err_set(err, -ENOMEM, "out of memory") : 0;
+	return bad ? err_set(err, -EIO, "cannot write the report: %s", strerror(errno)) : 0;
 }
 
 static void print_cost(const struct cost *c, FILE *f)
@@ -305,10 +305,7 @@ int cmd_doctor(int argc, char **argv)
 		log_error("%s", e.text);
 		return EXIT_FAILED;
 	}
-	if (doctor_run(NULL, &d, &e)) {
-		log_error("%s", e.text);
-		return EXIT_FAILED;
-	}
+	d = doctor_run(NULL);
 	status = d->can_sample ? EXIT_DONE : EXIT_FAILED;
 	if (o.json)
 		err = doctor_print_json(d, stdout, &e);

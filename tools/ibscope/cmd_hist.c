@@ -167,15 +167,15 @@ static int print(struct hist *h, struct snapshot *interval, struct err *err)
 	return ret;
 }
 
-static int open_html(struct hist *h, struct err *err)
+static void open_html(struct hist *h)
 {
 	const struct html_report_opts opts = { .info = &h->info, .file = "", .options = "" };
 
 	if (!h->html_path)
-		return 0;
+		return;
 	record_info(&h->info, &h->pmu, &h->sampling, NULL);
 	h->info.format = "";
-	return html_report_new(&opts, &h->html, err);
+	h->html = html_report_new(&opts);
 }
 
 static int add_html(struct hist *h, struct snapshot *interval, __u64 end_ns, struct err *err)
@@ -192,15 +192,15 @@ static int add_html(struct hist *h, struct snapshot *interval, __u64 end_ns, str
 static int write_html(struct hist *h, struct err *err)
 {
 	const struct trace_end end = { .whole = true, .has_ledger = true, .ledger = h->ledger };
-	int fd = output_file_open(h->html_path, NULL, err), ret;
+	int fd = output_file_open(h->html_path, NULL, err);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (fd < 0)
 		return fd;
 	if (!f)
 		out_of_memory();
-	ret = html_report_write(h->html, &end, 0, f);
-	if (ferror(f) || fclose(f) || ret)
+	html_report_write(h->html, &end, 0, f);
+	if (ferror(f) || fclose(f))
 		return err_set(err, -EIO, "cannot write %s: %s", h->html_path, strerror(errno));
 	return 0;
 }
@@ -303,7 +303,8 @@ static int run(struct hist *h, int sigfd, struct err *err)
 	double next;
 	int ret;
 
-	ret = open_html(h, err) ?: sampler_snapshot(s->sampler, &h->last, err);
+	open_html(h);
+	ret = sampler_snapshot(s->sampler, &h->last, err);
 	if (h->second) {
 		struct sampler *other = h->second->sampling.sampler;
 

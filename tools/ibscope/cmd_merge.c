@@ -42,11 +42,10 @@ static bool look_at(struct cmd *c, const struct trace_part *p)
 {
 	struct err err = { "" };
 	struct trace *t = NULL;
-	struct tasks *tasks;
+	struct tasks *tasks = tasks_new();
 	bool keep = false;
 	int ret = trace_part_open(p, &t, &err);
 
-	tasks_new(&tasks, &err);
 	if (!ret && strcmp(trace_info(t)->format, "ibscope 1"))
 		ret = err_set(
 			&err, -EINVAL,

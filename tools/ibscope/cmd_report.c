@@ -239,7 +239,7 @@ static void prepare(struct cmd *c)
 }
 
 /* The page of a recording; of one more, if there is a page already. */
-static int start_html(struct cmd *c, struct err *err)
+static void start_html(struct cmd *c)
 {
 	const struct html_report_opts opts = {
 		.info = c->opts.info,
@@ -249,11 +249,10 @@ static int start_html(struct cmd *c, struct err *err)
 		.file = c->in.input.n_files > 1 ? "" : recorded_name(&c->in.input),
 		.options = c->in.options,
 	};
-	int ret = c->html ? 0 : html_report_new(&opts, &c->html, err);
 
-	if (!ret && opts.several)
+	c->html = c->html ?: html_report_new(&opts);
+	if (opts.several)
 		html_report_part(c->html, opts.info, opts.tasks, opts.symbols);
-	return ret;
 }
 
 static int open_all(struct cmd *c, struct err *err)
@@ -291,8 +290,10 @@ static int open_all(struct cmd *c, struct err *err)
 		c->folded = folded_new(&opts);
 		return 0;
 	}
-	if (c->html_path)
-		return start_html(c, err);
+	if (c->html_path) {
+		start_html(c);
+		return 0;
+	}
 	if (c->pprof_path)
 		c->pprof = pprof_new(&c->opts);
 	if (c->layout && c->format == REPORT_TEXT) {
@@ -377,7 +378,7 @@ static int read_parts(struct cmd *c, struct err *err)
 		c->opts.tasks = c->in.tasks;
 		c->opts.symbols = c->in.symbols;
 		if (c->html_path)
-			ret = start_html(c, err);
+			start_html(c);
 		else if (c->report)
 			report_part(c->report, c->opts.info, c->opts.tasks, c->opts.symbols);
 		else
@@ -396,7 +397,7 @@ static int read_parts(struct cmd *c, struct err *err)
 
 static int write_html(struct cmd *c, struct err *err)
 {
-	int fd = output_file_open_binary("--html", c->html_path, err), ret;
+	int fd = output_file_open_binary("--html", c->html_path, err);
 	FILE *f;
 
 	if (fd < 0)
@@ -404,8 +405,8 @@ static int write_html(struct cmd *c, struct err *err)
 	f = fdopen(fd, "w");
 	if (!f)
 		out_of_memory();
-	ret = html_report_write(c->html, c->in.head.end, c->in.head.fetch_samples, f);
-	if (ferror(f) || fclose(f) || ret)
+	html_report_write(c->html, c->in.head.end, c->in.head.fetch_samples, f);
+	if (ferror(f) || fclose(f))
 		return err_set(err, -EIO, "cannot write %s: %s", c->html_path, strerror(errno));
 	return 0;
 }

@@ -333,14 +333,14 @@ static int start_selection(struct recorded *r, struct sampling *s, struct err *e
 /* The rest of recorded_start(), of a recording that is open. */
 static int start(struct recorded *r, struct sampling *s, bool names, bool symbols, struct err *err)
 {
-	int ret;
+	int ret = 0;
 
 	r->kind = trace_kind_of(s->opts.metric);
 	r->head.options = r->options;
 	r->head.file = recorded_name(&r->input);
 	r->head.info = r->symbols_opts.info = trace_info(r->trace);
-	ret = tasks_new(&r->tasks, err);
-	if (!ret && (names || r->head.info->job_ranks))
+	r->tasks = tasks_new();
+	if (names || r->head.info->job_ranks)
 		ret = tasks_read(r->tasks, r->trace, err);
 	if (!ret && symbols)
 		ret = symbols_new(&r->symbols_opts, &r->symbols, err);

@@ -28,7 +28,7 @@ void recorded_event_option(struct recorded_options *o);
 struct recorded_input {
 	const char *file;     /* "-": standard input */
 	bool from_option;     /* -i, not an argument */
-	const char *argument; /* what the argument is if it is no recording: "FUNCTION" */
+	const char *argument; /* name of an argument that is not a file: "FUNCTION" */
 	bool takes_fetch;     /* the command shows samples of ibs_fetch too, */
 	bool asks_fetch;      /* and an option asks for what only those have */
 	bool takes_several;   /* recordings, as arguments: */

@@ -435,9 +435,7 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	record_info(&r->info, r->pmu, s, second_sampling(r));
 	r->info.job_ranks = r->rank.ranks;
 	snprintf(r->info.job, sizeof(r->info.job), "%s", r->rank.job);
-	ret = record_topology(&r->info, &r->topology, r->memory, err);
-	if (ret)
-		return ret;
+	record_topology(&r->info, &r->topology, r->memory);
 	r->out.info = &r->info;
 	ret = capture_begin(&r->capture, s, second_sampling(r),
 			    !r->code_maps && samples_data(&r->info), err);
