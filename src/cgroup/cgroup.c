@@ -200,6 +200,7 @@ static void visit(struct cgroup_tree *t, struct cgroup_node *n)
 {
 	char path[PATH_MAX];
 	struct stat st;
+	bool known;
 	int fd;
 
 	fd = cgroup_dirs_open_path(&t->dirs, cgroup_table_path(n, path));
@@ -213,17 +214,16 @@ static void visit(struct cgroup_tree *t, struct cgroup_node *n)
 	}
 	/* Watched before it is looked into: what is created in between is found twice, not never. */
 	watch(t, n, fd);
-	if (fstat(fd, &st)) {
-		close(fd);
-	} else if (st.st_ino !=
-		   n->id) { /* made again since it was found; the watch is on the new one */
-		close(fd);
-		found(t, n->parent, strrchr(path, '/') + 1, &st);
-	} else if (st.st_nlink == 2) { /* no directories in it: spares reading some 50 names */
-		close(fd);
-	} else {
+	known = !fstat(fd, &st);
+	/* two links: no directories are in it, which spares reading some 50 names */
+	if (known && st.st_ino == n->id && st.st_nlink != 2) {
 		read_dir(t, n, fd);
+		return;
 	}
+	close(fd);
+	if (known &&
+	    st.st_ino != n->id) /* made again since it was found; the watch is on the new one */
+		found(t, n->parent, strrchr(path, '/') + 1, &st);
 }
 
 static void run_queue(struct cgroup_tree *t)

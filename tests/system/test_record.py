@@ -269,7 +269,7 @@ class Record(unittest.TestCase):
             self.assertEqual(sum(e['regs'][0] >> 32 & 0xffff for e in got.of('fetch') if e['regs'][0] >> 50 & 1), latencies)
 
     def test_fetch_csv(self):
-        p = self.record('-e', 'ibs_fetch//', '--csv', '--duration', '0.3', '--filter', 'fetch == l3-miss')
+        p = self.record('-e', 'ibs_fetch//', '-c', '50000', '--csv', '--duration', '0.3', '--filter', 'fetch == l3-miss')
         rows = list(csv.DictReader(io.StringIO(p.stdout)))
         self.assertEqual(len(rows), ledger(p.stderr)['forwarded'])
         self.assertEqual({(r['type'], r['fetch_l3_miss']) for r in rows}, {('ibs_fetch', '1')})
