@@ -137,8 +137,9 @@ static void number(const struct table_text *g, const struct table_row *r, enum t
 		screen_ratio(s, r->extra[c - TABLE_EXTRA], out, CELL);
 		break;
 	case TABLE_LAST:
-		snprintf(out, CELL, isnan(r->extra[c - TABLE_EXTRA]) ? "" : "%.3f",
-			 r->extra[c - TABLE_EXTRA]);
+		*out = 0;
+		if (!isnan(r->extra[c - TABLE_EXTRA]))
+			snprintf(out, CELL, "%.3f", r->extra[c - TABLE_EXTRA]);
 		break;
 	case TABLE_SAMPLE_SHARE:
 		screen_percent(s, *r->extra, out, CELL);
