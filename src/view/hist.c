@@ -341,7 +341,7 @@ static json_t *json_time(__u64 ns)
 /* The members of @o, which is freed, behind others of an object. */
 static void print_members(FILE *f, json_t *o)
 {
-	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+	char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)); /* NULL of NULL */
 
 	if (!text)
 		out_of_memory();
