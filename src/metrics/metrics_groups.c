@@ -147,6 +147,7 @@ static void add_counts(struct metrics_groups *all, struct metrics_group *to, con
 
 		to->count[s->op][s->src] += s->samples;
 		to->ops[s->op][s->src] += s->ops;
+		to->timed[s->src] += s->valid ? s->ops : 0;
 		to->samples += s->samples;
 		if (all->fetch)
 			add_itlb(&to->tlb, s);

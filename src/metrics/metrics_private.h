@@ -15,8 +15,9 @@ struct metrics_group {
 	char *json;   /* the same as members of a JSON object */
 	__u64 samples, count[IBS_LAYOUT_OPS][IBS_SRC_N];
 	__u64 ops[IBS_LAYOUT_OPS][IBS_SRC_N]; /* estimated ops, or fetches */
-	struct tlb_counts tlb;		      /* of fetches the instruction TLB */
-	struct series src[IBS_SRC_N];	      /* all kinds of ops together */
+	__u64 timed[IBS_SRC_N];	      /* of those, the ones of kinds of op that have latencies */
+	struct tlb_counts tlb;	      /* of fetches the instruction TLB */
+	struct series src[IBS_SRC_N]; /* all kinds of ops together */
 };
 
 /* Empty if all is zero but the first three. */

@@ -3,6 +3,7 @@
 #include "metrics_private.h"
 #include "base/array.h"
 #include "counts/layout.h"
+#include "counts/remote_price.h"
 
 #include <string.h>
 
@@ -156,6 +157,25 @@ OF_SERIES(miss_cycles, cycles)
 OF_SERIES(hitm_cycles, hitm)
 OF_SERIES(open_samples, open_n)
 OF_SERIES(open_requests, open)
+
+/* The price of remote memory goes back where local memory gets slower: what it is made of does not. */
+static bool of_memory(int src)
+{
+	bool remote;
+
+	return price_place(src, PRICE_NODE_UNKNOWN, -1, &remote) >= 0;
+}
+
+static __u64 memory_cycles(const struct metrics_group *g, int op, int src)
+{
+	return of_memory(src) ? miss_cycles(g, op, src) : 0;
+}
+
+static __u64 memory_ops(const struct metrics_group *g, int op, int src)
+{
+	(void)op;
+	return of_memory(src) ? g->timed[src] : 0;
+}
 
 /* With all sources apart also the kinds of op, else their sum. */
 static void put_counters(struct metrics_buf *b, const struct metrics *m,
@@ -413,8 +433,19 @@ static const struct group_metric table[] = {
 	  put_load_misses,
 	  { SRC_MERGED, SRC_MERGED, SRC_EACH },
 	  .value = miss_cycles },
+	{ { "ibscope_memory_load_miss_cycles", METRIC_COUNTER, "cycles",
+	    "Of those, the cycles of loads from memory, local and remote apart: with the ops, what "
+	    "remote memory costs above local memory." },
+	  put_load_misses,
+	  { SRC_EACH, SRC_EACH, SRC_EACH },
+	  .value = memory_cycles },
+	{ { "ibscope_memory_load_estimated_ops", METRIC_COUNTER, "",
+	    "Estimated ops that these cycles are of, by data source." },
+	  put_load_misses,
+	  { SRC_EACH, SRC_EACH, SRC_EACH },
+	  .value = memory_ops },
 	{ { "ibscope_load_hitm_cycles", METRIC_COUNTER, "cycles",
-	    "Of those, the cycles of loads that found the line modified in another cache." },
+	    "Of all miss cycles, those of loads that found the line modified in another cache." },
 	  put_load_misses,
 	  { SRC_HIDDEN, SRC_MERGED, SRC_EACH },
 	  .value = hitm_cycles },

@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <math.h>
 
 #include <ibscope/caps.h>
 #include <ibscope/fetch.h>
 #include <jansson.h>
 
+#include "counts/remote_price.h"
 #include "metrics/metrics.h"
 #include "metrics/metrics_private.h"
 
@@ -521,6 +523,69 @@ static void test_merged(void **state)
 	has(LAT "_bucket{cgroup=\"/a\",src=\"cache\",le=\"192\"} 0");
 }
 
+static double memory(const char *what, const char *cgroup, const char *src)
+{
+	char line[128];
+	const char *p;
+
+	snprintf(line, sizeof(line), "\nibscope_memory_load_%s_total{cgroup=\"%s\",src=\"%s\"} ",
+		 what, cgroup, src);
+	p = strstr(text, line);
+	return p ? strtod(p + strlen(line), NULL) : 0;
+}
+
+/* Of an interval between two looks that know nothing of each other: the remote price of hist. */
+static void test_remote_price(void **state)
+{
+	static const char *const what[] = { "miss_cycles", "estimated_ops" };
+	/* of both groups from local, and of the first one from remote memory */
+	double local[2][2], remote[2][2];
+	struct snapshot seen[2] = {}, interval;
+	int found = 0;
+	struct err err = {};
+
+	(void)state;
+	opts.detail = METRICS_LOW;
+	put_slot(1, 7, "/a");
+	put_slot(2, 8, "/b");
+	for (int look = 0; look < 2; look++) {
+		add(1, IBS_OP_KIND_LOAD, IBS_SRC_DRAM, look ? 900 : 300, 3);
+		add(2, IBS_OP_KIND_LOCKED, IBS_SRC_DRAM, 500, 1);
+		add(1, IBS_OP_KIND_LOAD, IBS_SRC_REMOTE_DRAM, 700, 2);
+		add(1, IBS_OP_KIND_LOAD, IBS_SRC_REMOTE_CACHE, 400, 1);
+		add(1, IBS_OP_KIND_PREFETCH, IBS_SRC_REMOTE_DRAM, -1, 9); /* has no latency */
+		print(METRICS_TEXT);
+		for (int i = 0; i < 2; i++) {
+			local[look][i] =
+				memory(what[i], "/a", "dram") + memory(what[i], "/b", "dram");
+			remote[look][i] = memory(what[i], "/a", "remote-dram");
+		}
+		has_not("src=\"remote-cache\"");
+		assert_int_equal(counts_read(&counts, &seen[look], &err), 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		local[1][i] -= local[0][i];
+		remote[1][i] -= remote[0][i];
+		assert_true(local[0][i] > 0 && local[1][i] > 0 && remote[1][i] == remote[0][i]);
+	}
+	snapshot_diff(&seen[1], &seen[0], &interval);
+	snapshot_prices(&interval, IBS_METRIC_DC_MISS_LAT);
+	for (size_t i = 0; i < interval.groups[0].n_series; i++) {
+		const struct series *s = &interval.groups[0].series[i];
+		double price = remote[1][0] - remote[1][1] * local[1][0] / local[1][1];
+
+		if (s->src == IBS_SRC_REMOTE_DRAM && s->valid) {
+			assert_true(price < 0); /* local memory became slower than remote */
+			assert_true(fabs(s->price - price) < 1e-3);
+			found++;
+		}
+	}
+	assert_int_equal(found, 1);
+	snapshot_free(&interval);
+	snapshot_free(&seen[0]);
+	snapshot_free(&seen[1]);
+}
+
 /* OpenMetrics 2.0: a histogram is one line of exponential buckets, four an octave. */
 static void test_native(void **state)
 {
@@ -799,16 +864,27 @@ static void test_edges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_histogram),    T(test_default_edges),
-		T(test_names),	      T(test_beyond),
-		T(test_same_names),   T(test_series),
-		T(test_fetches),      T(test_merged),
-		T(test_native),	      T(test_unknown_is_absent),
-		T(test_json),	      T(test_pieces),
-		T(test_edges),	      T(test_ops_and_tlb),
-		T(test_machine),      T(test_governor),
-		T(test_by),	      T(test_by_nothing),
-		T(test_nothing_read), T(test_work_and_waiting),
+		T(test_histogram),
+		T(test_default_edges),
+		T(test_names),
+		T(test_beyond),
+		T(test_same_names),
+		T(test_series),
+		T(test_fetches),
+		T(test_merged),
+		T(test_native),
+		T(test_unknown_is_absent),
+		T(test_json),
+		T(test_pieces),
+		T(test_edges),
+		T(test_ops_and_tlb),
+		T(test_machine),
+		T(test_governor),
+		T(test_by),
+		T(test_by_nothing),
+		T(test_remote_price),
+		T(test_nothing_read),
+		T(test_work_and_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
