@@ -145,6 +145,8 @@ class HostileNames(unittest.TestCase):
         self.run_it(BINARY, 'record', *SIM, '-c', '1000000', *under, '--duration', '0.5', '-o', self.live)
         for kind, *option in (TEXT,), (CSV, '--csv'), (JSON, '--json'):
             self.run_it(kind, 'numa', '--live', *SIM, '-c', '1000000', *under, '--by', 'comm,cgroup', *option, '1', '1')
+        self.run_it(TEXT, 'c2c', '--live', *SIM, '-c', '1000000', *under, '0.5', '1', hostile=False)
+        self.run_it(BINARY, 'record', *SIM, '--slabs', '-o', self.live + '.slabs', '--markers', '--', 'true')
         rank = dict(os.environ, OMPI_COMM_WORLD_RANK='0', OMPI_COMM_WORLD_SIZE='1', OMPI_COMM_WORLD_LOCAL_RANK='0',
                     OMPI_COMM_WORLD_LOCAL_SIZE='1', PMIX_NAMESPACE='\x1b[31m')
         status, _ = self.start(IBSCOPE, 'record', *SIM, '--per-rank', '-o', self.live + '.%r', '--', 'sleep', '0.2', env=rank)
@@ -180,6 +182,10 @@ class HostileNames(unittest.TestCase):
             # the table of lines has functions only, which may be unknown
             self.run_it(kind, *args, '-i', file, hostile=args != ['c2c'])
         self.run_it(CSV, 'dump', '--csv', '--fetch', '-i', file)
+        for kind in 'csv', 'damon':
+            self.run_it(BINARY, 'report', '--by', 'page', '--format', kind, '-i', file)
+        for command in ('c2c',), ('numa',), ('report', '--by', 'slab,type,comm'):
+            self.run_it(TEXT, *command, '--btf', '/sys/kernel/btf/vmlinux', '-i', file, hostile=False)
         self.run_it(BINARY, 'export', '--hwloc', os.path.join(self.dir, 'hwloc'), '-i', file)
         with open(os.path.join(self.dir, 'hwloc'), 'rb') as f:
             self.assertEqual(forbidden(f.read()), [])
@@ -234,7 +240,7 @@ class HostileNames(unittest.TestCase):
         ibscope.until(lambda: b'answers 400' in self.start(IBSCOPE, *ctl, 'status')[1])
         for kind, *args in ((TEXT, 'status'), (JSON, '--json', 'status'), (TEXT, 'ledger'), (JSON, '--json', 'ledger')):
             self.run_it(kind, *ctl, *args, hostile=False)
-        for kind, *args in ((TEXT, '--by', 'cgroup,comm'), (TEXT, '--by', 'comm', '--histogram'),
+        for kind, *args in ((TEXT, '--event', 'ibs_op', '--by', 'cgroup,comm'), (TEXT, '--by', 'comm', '--histogram'),
                             (CSV, '--by', 'cgroup,comm', '--csv'), (JSON, '--by', 'cgroup,comm', '--json')):
             self.run_it(kind, *ctl, *args, 'snapshot')
         self.run_it(TEXT, *ctl, '--by', 'cgroup,comm', '--columns', 'samples', 'snapshot')
@@ -338,7 +344,7 @@ class HostileNames(unittest.TestCase):
         shutil.copy(os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_annotated'), program)
         subprocess.run([program, file], check=True)
         page = os.path.join(self.dir, 'annotated.html')
-        for kind, *args in (TEXT, '--all'), (TEXT, '--intel'), (JSON, '--json'), (TEXT, '--object', program), (BINARY, '--html', page):
+        for kind, *args in (TEXT, '--all'), (TEXT, '--intel', '--btf', '/sys/kernel/btf/vmlinux'), (JSON, '--json'), (TEXT, '--object', program), (BINARY, '--html', page):
             self.run_it(kind, 'annotate', 'annotated', *args, '-i', file, hostile=False)
         with open(page, 'rb') as f:
             self.assertEqual(forbidden(f.read()), [])
