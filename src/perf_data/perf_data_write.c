@@ -301,17 +301,17 @@ static void write_features(struct perf_writer *w)
 int perf_writer_open(int fd, const struct trace_info *info, struct perf_writer **out,
 		     struct err *err)
 {
-	struct perf_writer *w = xcalloc(1, sizeof(*w));
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	struct perf_writer *w;
 	struct stat st;
+	int copy;
 
-	if (!info->n_pmus) {
-		close(copy);
-		free(w);
+	if (!info->n_pmus)
 		return err_set(err, -EINVAL, "the recording names no event");
-	}
-	if (w)
-		w->f = copy < 0 ? NULL : fdopen(copy, "w");
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (copy < 0)
+		return err_set(err, -errno, "cannot duplicate the output's descriptor: %m");
+	w = xcalloc(1, sizeof(*w));
+	w->f = fdopen(copy, "w");
 	if (!w->f)
 		out_of_memory();
 	w->info = info;
