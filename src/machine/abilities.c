@@ -74,6 +74,7 @@ static void fill(const struct cpu_info *cpu, const char *release, struct abiliti
 {
 	snprintf(out->name, sizeof(out->name), "%s, Linux %.60s",
 		 cpu->ibs ? cpu_generation(cpu) : "no IBS", release);
+	out->caps = cpu->ibs ? cpu->caps : 0;
 	out->cpu = out->kernel = 0;
 	for (int i = 0; i < ABILITY_N; i++) {
 		const struct needs n = needs_of(i);

@@ -25,6 +25,7 @@ enum ability {
 
 struct abilities {
 	char name[96];	      /* "Zen 5, Linux 6.12" */
+	uint32_t caps;	      /* IBS_CAPS_* bits; 0: no IBS */
 	uint32_t cpu, kernel; /* 1 << enum ability, each as far as it depends on them */
 };
 

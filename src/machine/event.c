@@ -416,10 +416,9 @@ static int check_period(const char *pmu, const struct cpu_info *cpu, uint64_t pe
 	return 0;
 }
 
-static int check_freq(const struct pmu *pmu, uint64_t freq, struct err *e)
+/* @limit: of the kernel; 0: not known */
+static int check_freq(uint64_t limit, uint64_t freq, struct err *e)
 {
-	uint64_t limit = pmu->max_sample_rate;
-
 	if (!freq)
 		return err_set(e, -ERANGE, "invalid frequency 0: must be 1 Hz or more");
 	if (limit && freq > limit)
@@ -447,9 +446,8 @@ int event_rate_choose(const struct event_spec *spec, const struct event_rate *cl
 	return 0;
 }
 
-static int set_rate(const struct event_spec *spec, const struct pmu *pmu,
-		    const struct cpu_info *cpu, const struct event_rate *cli,
-		    struct perf_event_attr *attr, struct err *e)
+static int set_rate(const struct event_spec *spec, uint64_t max_freq, const struct cpu_info *cpu,
+		    const struct event_rate *cli, struct perf_event_attr *attr, struct err *e)
 {
 	const struct event_rate *r;
 	int err = event_rate_choose(spec, cli, &r, e);
@@ -459,14 +457,22 @@ static int set_rate(const struct event_spec *spec, const struct pmu *pmu,
 	if (r->has_freq) {
 		attr->freq = 1;
 		attr->sample_freq = r->freq;
-		err = check_freq(pmu, r->freq, e);
+		err = check_freq(max_freq, r->freq, e);
 	} else {
 		attr->sample_period = r->has_period ? r->period : EVENT_DEFAULT_PERIOD;
-		err = check_period(pmu->name, cpu, attr->sample_period, e);
+		err = check_period(spec->pmu, cpu, attr->sample_period, e);
 	}
 	if (err && r == &spec->rate && spec->rate_column)
 		err_prefix(e, "column %u", spec->rate_column);
 	return err;
+}
+
+int event_rate_check(const struct event_spec *spec, const struct cpu_info *cpu,
+		     const struct event_rate *cli, struct err *e)
+{
+	struct perf_event_attr unused = { 0 };
+
+	return set_rate(spec, 0, cpu, cli, &unused, e);
 }
 
 static int fill(const struct event_spec *spec, const struct pmu *pmu, const struct cpu_info *cpu,
@@ -495,7 +501,7 @@ static int fill(const struct event_spec *spec, const struct pmu *pmu, const stru
 		attr->exclude_kernel = spec->user;
 		attr->exclude_user = spec->kernel;
 	}
-	return set_rate(spec, pmu, cpu, rate, attr, e);
+	return set_rate(spec, pmu->max_sample_rate, cpu, rate, attr, e);
 }
 
 int event_attr(const struct event_spec *spec, const struct pmu *pmu, const struct cpu_info *cpu,

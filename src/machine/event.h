@@ -106,6 +106,16 @@ int event_rate_choose(const struct event_spec *spec, const struct event_rate *cl
 		      const struct event_rate **out, struct err *e);
 
 /**
+ * event_rate_check() - can a processor sample at this rate? event_attr() asks the same
+ * @cpu: only its caps are looked at
+ * @cli: as of event_rate_choose()
+ *
+ * Return: 0; or -EINVAL or -ERANGE with @e.
+ */
+int event_rate_check(const struct event_spec *spec, const struct cpu_info *cpu,
+		     const struct event_rate *cli, struct err *e);
+
+/**
  * event_attr() - what to pass to perf_event_open
  * @pmu:  of spec->pmu
  * @cpu:  decides, with @pmu's format files, which terms work

@@ -463,14 +463,3 @@ void sampling_close_both(struct sampling *s, struct sampling *second)
 	}
 	sampling_close(s);
 }
-
-int sampling_explain_both(const struct sampling *s, const struct sampling *second, bool json)
-{
-	int ret = sampling_explain(s, json);
-
-	if (ret != EXIT_DONE || !second)
-		return ret;
-	if (!json)
-		putchar('\n');
-	return sampling_explain(second, json);
-}

@@ -93,11 +93,14 @@ int sampling_filter(struct sampling *s, struct err *err);
 
 /**
  * sampling_explain() - print the plan, and what --filter tests
- * @json: as one object, without the tests
+ * @second: of two events, see sampling_open_both(); NULL: there is one event
+ * @json: as one object an event, without the tests
+ *
+ * Nothing is printed if the machine cannot sample an event at its period.
  *
  * Return: an exit status; a failure is reported.
  */
-int sampling_explain(const struct sampling *s, bool json);
+int sampling_explain(const struct sampling *s, const struct sampling *second, bool json);
 
 /* After *s was copied to where it is now: what pointed into it does so again. */
 void sampling_moved(struct sampling *s);
@@ -129,9 +132,6 @@ int sampling_open(struct sampling *s, struct err *err);
  */
 int sampling_open_both(struct sampling *s, struct sampling *second, struct err *err);
 void sampling_close_both(struct sampling *s, struct sampling *second);
-
-/* sampling_explain() of both. */
-int sampling_explain_both(const struct sampling *s, const struct sampling *second, bool json);
 
 /**
  * sampling_start() - start sampling, then the command

@@ -105,41 +105,63 @@ void sampling_plan_again(struct sampling *s)
 		close(fd);
 }
 
-int sampling_explain(const struct sampling *s, bool json)
+/* The machine of --explain, which must be able to sample the event at the rate asked for. */
+static int explained_machine(const struct sampling *s, struct abilities *a, struct err *err)
 {
 	struct cpu_info cpu;
-	struct plan plan;
-	struct err err = { "" };
-	struct plan_context c;
 	struct pmu *pmu = NULL;
-	struct abilities a;
-	json_t *j;
 
 	if (s->select.machine) {
-		if (abilities_parse(s->select.machine, &a, &err)) {
-			log_error("--explain: %s", err.text);
-			return EXIT_USAGE;
-		}
+		int ret = abilities_parse(s->select.machine, a, err);
+
+		if (ret)
+			return ret;
 	} else {
 		cpu_info_read(&cpu);
-		if (pmu_open("", s->event.pmu, &cpu, &pmu, &err))
+		if (pmu_open("", s->event.pmu, &cpu, &pmu, err))
 			pmu = NULL;
-		abilities_of(&cpu, pmu, &a);
+		abilities_of(&cpu, pmu, a);
 		pmu_close(pmu);
 	}
-	c = context(s, &a);
+	cpu = (struct cpu_info){ .caps = a->caps };
+	return a->caps && s->source != SOURCE_SIM ? event_rate_check(&s->event, &cpu, &s->rate, err)
+						  : 0;
+}
+
+static void explain(const struct sampling *s, const struct abilities *a, bool json)
+{
+	const struct plan_context c = context(s, a);
+	struct plan plan;
+	json_t *j;
+
 	plan_make(&s->select, &c, &plan);
 	if (json) {
 		j = plan_json(&plan, &c);
 		json_dumpf(j, stdout, JSON_COMPACT);
 		putchar('\n');
 		json_decref(j);
-	} else {
-		plan_print(stdout, &plan, &c);
-		if (s->select.filter.n_parts) {
-			putchar('\n');
-			filter_explain(stdout, &s->select.filter);
-		}
+		return;
 	}
+	plan_print(stdout, &plan, &c);
+	if (s->select.filter.n_parts) {
+		putchar('\n');
+		filter_explain(stdout, &s->select.filter);
+	}
+}
+
+int sampling_explain(const struct sampling *s, const struct sampling *second, bool json)
+{
+	struct abilities a, b;
+	struct err err = { "" };
+
+	if (explained_machine(s, &a, &err) || (second && explained_machine(second, &b, &err))) {
+		log_error("--explain: %s", err.text);
+		return EXIT_USAGE;
+	}
+	explain(s, &a, json);
+	if (second && !json)
+		putchar('\n');
+	if (second)
+		explain(second, &b, json);
 	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 }

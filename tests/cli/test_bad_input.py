@@ -114,6 +114,16 @@ USAGE = [
     (['hist', *SIM, '--container', 'a/b/c/d'], 'NAMESPACE/POD/CONTAINER'),
     (['hist', *SIM, '--container', 'web:70000'], '65535'),
     (['hist', '--explain=zen9:6.12'], "unknown machine 'zen9:6.12': must be GENERATION:KERNEL"),
+    (['hist', '--explain=zen4:6.12', '-e', 'ibs_fetch//', '-c', '1048576'], 'period 1048576 is more than ibs_fetch'),
+    (['serve', '--explain=zen4:6.12', '-e', 'ibs_op//,ibs_fetch//', '-c', '1048576'], 'period 1048576 is more than ibs_fetch'),
+    (['record', '--explain=zen1:5.10', '-e', 'ibs_fetch/period=100/'], 'column 11: period 100 is not a multiple of 16'),
+    (['top', '--explain=zen4:6.12', '-c', '134217728'], 'period 134217728 is more than ibs_op'),
+    (['hist', '--explain=zen4:6.12', '-F', '0'], 'invalid frequency 0'),
+    (['serve', *BOTH, '-c', '100000,1'], 'samples at a period of 10000'),
+    (['serve', *BOTH, '-c', '1,100000'], 'samples at a period of 10000'),
+    (['serve', *SIM, '-e', 'ibs_op//,ibs_fetch/fetchlat=128/'], "the simulation has no 'fetchlat'"),
+    (['serve', *SIM, '-e', 'ibs_op//,ibs_fetch/cnt_ctl=1/'], "the simulation has no 'cnt_ctl'"),
+    (['serve', *SIM, '-e', 'ibs_op//,ibs_fetch//u'], 'the simulation has no modifiers'),
     (['hist', '--plan', 'kernel'], 'must be one of hw, sched, driver, off'),
     (['hist', '--plan', 'off,hw'], "'off' excludes other stages"),
     (['hist', *SIM, '--plan', 'sched', '0.1', '1'], 'use --plan off'),
@@ -291,6 +301,8 @@ class BadInput(unittest.TestCase):
         self.assertIn('estimated ops: known', p.stdout)
         p = run('hist', '--explain=zen4:6.12', '--src', 'dram')
         self.assertIn('l3missonly needs --plan hw; it takes unseen away', p.stdout)
+        p = run('serve', '--explain=zen4:6.12', '-e', 'ibs_op//,ibs_fetch//', '-c', '134217712,1048560')
+        self.assertEqual((p.returncode, p.stderr), (0, ''))
         for command in 'record', 'serve', 'top':
             p = run(command, '--explain', '--op', 'load')
             self.assertEqual((p.returncode, p.stderr), (0, ''), command)

@@ -141,6 +141,23 @@ class Serve(unittest.TestCase):
         for event in 'ibs_op//', 'ibs_fetch//':
             self.assertIn(event, run('top', '--once', '-d', '.2', '--pin-dir', DIR, '-e', event, '--size', '110x30').stdout)
         self.assertIn('changed while sampling', ctl('set', 'period=200000,400000').stdout)
+
+        # what one of the events cannot do changes neither; what both can do leaves their counters as they are
+        live = json.loads(ctl('--json', 'status').stdout)['live']
+        for option, says in (('src=dram', '--src: samples of ibs_fetch'), ('filter=mem_lvl == ram', "'mem_lvl' is a term of ibs_op"),
+                             ('period=200000,1', 'samples at a period of 10000'),
+                             ('event=ibs_fetch/fetchlat=128/,ibs_op//', "the simulation has no 'fetchlat'")):
+            p = ctl('set', option)
+            self.assertEqual((p.returncode, says in p.stderr), (2, True), p.stderr)
+            self.assertEqual(json.loads(ctl('--json', 'status').stdout)['live'], live)
+        for change in ('set', 'min-lat=100'), ('set', 'filter=user'), ('unset', 'min-lat', 'filter'):
+            before = snapshots()
+            p = ctl(*change)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            until(lambda: all(o['ledger']['seen'] > x['ledger']['seen'] for o, x in zip(snapshots(), before)))
+            for o, x in zip(snapshots(), before):
+                self.assertEqual(residual(o['ledger']), 0)
+                self.assertGreaterEqual(estimate(o), estimate(x))
         self.assertIn('changed while sampling', ctl('set', 'max-overhead=0.2%', 'nmi-cost=100us').stdout)
 
         def periods():    # of the order in -e

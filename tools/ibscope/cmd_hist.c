@@ -464,7 +464,7 @@ int hist_run(int argc, char **argv, bool numa, const struct interval_printer *pr
 		return EXIT_USAGE;
 	}
 	if (h.sampling.select.explain) {
-		ret = sampling_explain_both(&h.sampling, second_sampling(&h), h.view.json);
+		ret = sampling_explain(&h.sampling, second_sampling(&h), h.view.json);
 		hist_close(&h);
 		return ret;
 	}

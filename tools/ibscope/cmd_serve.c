@@ -263,9 +263,9 @@ int cmd_serve(int argc, char **argv)
 	} else if (!ret && set->config_check) {
 		log_info("configuration OK");
 	} else if (!ret && set->sampling[0].select.explain) {
-		status = sampling_explain_both(
-			&set->sampling[0], settings_n_events(set) > 1 ? &set->sampling[1] : NULL,
-			false);
+		status = sampling_explain(&set->sampling[0],
+					  settings_n_events(set) > 1 ? &set->sampling[1] : NULL,
+					  false);
 	} else if (!ret && serve(c, &err)) {
 		log_error("%s", err.text);
 		status = collector_usage_error(c) ? EXIT_USAGE : EXIT_FAILED;

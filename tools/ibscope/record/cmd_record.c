@@ -538,7 +538,7 @@ int cmd_record(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (r.sampling.select.explain) {
-		ret = sampling_explain_both(&r.sampling, second_sampling(&r), false);
+		ret = sampling_explain(&r.sampling, second_sampling(&r), false);
 		close_record(&r);
 		return ret;
 	}

@@ -425,7 +425,7 @@ int cmd_top(int argc, char **argv)
 	}
 	if (c.sampling.select.explain) {
 		ret = c.input.file ? recorded_explain(&c.sampling.select)
-				   : sampling_explain(&c.sampling, false);
+				   : sampling_explain(&c.sampling, NULL, false);
 		sampling_close(&c.sampling);
 		return ret;
 	}
