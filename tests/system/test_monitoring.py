@@ -129,7 +129,7 @@ class Dashboard(unittest.TestCase):
             self.assertFalse(compares_samples(e), e)
 
     def test_variables(self):
-        used = set(re.findall(r'\$\{?(\w+)', json.dumps(self.board)))
+        used = set(re.findall(r'\$\{?([A-Za-z_]\w*)', json.dumps(self.board)))
         self.assertLessEqual(used - {'__rate_interval', '__range', '__all'}, set(self.variables))
         self.assertLessEqual({'namespace', 'pod', 'container'}, set(self.variables))
         for v in self.variables.values():
