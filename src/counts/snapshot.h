@@ -50,9 +50,9 @@ struct ledger {
 	__u64 pmu_samples; /* count / period, as the kernel had it */
 	__u64 unseen;	   /* of them, those that the program never saw */
 	bool pmu_exact;	   /* the two before are exact */
-	__u64 dropped;	   /* tagged ops that retired, but were dropped by the hardware */
+	__u64 dropped;	   /* tags (see pmu_state) that were dropped by the hardware */
 	bool dropped_known;
-	__u64 undelivered; /* tagged ops that were valid, but never reached the program */
+	__u64 undelivered; /* tags that were valid, but never reached the program */
 	bool undelivered_known;
 };
 
@@ -62,10 +62,13 @@ struct pmu_state {
 	__u64 enabled_ns, running_ns; /* over all CPUs */
 	__u64 throttled;
 	__u64 went, came; /* CPUs that went offline and came online meanwhile */
-	/* by core counters: retired tagged ops; while all CPUs sampled, those, and retired ops (or cycles) */
+	/*
+	 * by core counters: tagged ops that retired, or tagged fetches that were not discarded;
+	 * while all CPUs sampled, those, and retired ops (or cycles, or fetches)
+	 */
 	__u64 tagged, tag_n, tag_ops;
 	bool tags_known;
-	__u64 valid; /* the tagged ops that interrupted */
+	__u64 valid; /* the tags that interrupted */
 	bool valid_known;
 };
 

@@ -250,7 +250,7 @@ static void check_core(struct doctor *d, struct doctor_result *r)
 	}
 	doctor_value(r, error ? DOCTOR_WARN : DOCTOR_OK, "%s", "");
 	for (int i = 0; i < CORE_EVENT_N; i++) {
-		if (core[i])
+		if (core[i] || !*core_event_meaning(i))
 			continue;
 		doctor_more(r, "%s%s", sep, core_event_meaning(i));
 		sep = ", ";

@@ -32,6 +32,9 @@ static const struct {
 	[ABILITY_SWFILT] = { .term = "swfilt" },
 	[ABILITY_CGROUP_EVENTS] = { .since = "6.2" },
 	[ABILITY_TAG_COUNTERS] = { .generation = "Zen", .since = "5.10" },
+	[ABILITY_FETCH_COUNTERS] = { .caps = IBS_CAPS_OPLDLAT,
+				     .generation = "Zen 5",
+				     .since = "5.10" },
 };
 
 /* CPUID Fn8000_001B EAX as boot logs have it. */
@@ -96,7 +99,7 @@ void abilities_of(const struct cpu_info *cpu, const struct pmu *pmu, struct abil
 	fill(cpu, u.release, out);
 	/* virtual machines may have none */
 	if (access("/sys/bus/event_source/devices/cpu", F_OK))
-		out->kernel &= ~(1U << ABILITY_TAG_COUNTERS);
+		out->kernel &= ~(1U << ABILITY_TAG_COUNTERS | 1U << ABILITY_FETCH_COUNTERS);
 	for (int i = 0; i < ABILITY_N; i++) {
 		const uint32_t bit = 1U << i;
 

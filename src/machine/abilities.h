@@ -18,8 +18,9 @@ enum ability {
 	ABILITY_FETCHLAT,
 	ABILITY_ADDRESS_BIT, /* user and kernel by bit 63 of the address, in hardware */
 	ABILITY_SWFILT,
-	ABILITY_CGROUP_EVENTS, /* events that count only while a cgroup runs */
-	ABILITY_TAG_COUNTERS,  /* core counters that count tagged ops */
+	ABILITY_CGROUP_EVENTS,	/* events that count only while a cgroup runs */
+	ABILITY_TAG_COUNTERS,	/* core counters that count tagged ops */
+	ABILITY_FETCH_COUNTERS, /* the same of tagged fetches */
 	ABILITY_N
 };
 

@@ -11,16 +11,22 @@
 /*
  * X(NAME, event, unit mask, IBS_CAPS_* bit of the first generation that has it, or 0: Zen 1, "meaning").
  * From AMD's processor programming references, as Linux has them in tools/perf/pmu-events/arch/x86.
+ * Of fetches Zen 5 counts those that interrupted wrongly (erratum 1544), Zen 6 has no unit mask for
+ * discarded ones.
  */
-#define CORE_EVENT_TABLE(X)                                                     \
-	X(CYCLES, 0x076, 0x00, 0, "cycles")                                     \
-	X(OPS, 0x0c1, 0x00, 0, "retired ops")                                   \
-	X(TAGGED, 0x1cf, 0x01, 0, "tagged ops")                                 \
-	X(RETIRED, 0x1cf, 0x02, 0, "tagged ops that retired")                   \
-	X(FILTERED, 0x1cf, 0x08, IBS_CAPS_DIS, "tagged ops that were filtered") \
-	X(VALID, 0x1cf, 0x10, IBS_CAPS_DIS, "tagged ops that interrupted")      \
-	X(FETCH_TAGGED, 0x188, 0x02, IBS_CAPS_OPLDLAT, "tagged fetches")        \
-	X(FETCH_FILTERED, 0x188, 0x08, IBS_CAPS_OPLDLAT, "tagged fetches that were filtered")
+#define CORE_EVENT_TABLE(X)                                                                   \
+	X(CYCLES, 0x076, 0x00, 0, "cycles")                                                   \
+	X(OPS, 0x0c1, 0x00, 0, "retired ops")                                                 \
+	X(TAGGED, 0x1cf, 0x01, 0, "tagged ops")                                               \
+	X(RETIRED, 0x1cf, 0x02, 0, "tagged ops that retired")                                 \
+	X(FILTERED, 0x1cf, 0x08, IBS_CAPS_DIS, "tagged ops that were filtered")               \
+	X(VALID, 0x1cf, 0x10, IBS_CAPS_DIS, "tagged ops that interrupted")                    \
+	X(FETCH_TAGGED, 0x188, 0x02, IBS_CAPS_OPLDLAT, "tagged fetches")                      \
+	X(FETCH_DISCARDED, 0x188, 0x04, IBS_CAPS_OPLDLAT, "")                                 \
+	X(FETCH_LOST, 0x188, 0x0c, IBS_CAPS_OPLDLAT, "")                                      \
+	X(FETCH_FILTERED, 0x188, 0x08, IBS_CAPS_OPLDLAT, "tagged fetches that were filtered") \
+	X(FETCH_KEPT, 0x188, 0x18, IBS_CAPS_DIS, "")                                          \
+	X(FETCH_VALID, 0x188, 0x10, IBS_CAPS_DIS, "tagged fetches that interrupted")
 
 enum core_event {
 #define CORE_EVENT_ENUM(NAME, ...) CORE_EVENT_##NAME,
@@ -32,6 +38,7 @@ enum core_event {
 /* Does the processor have it? The kernel or a hypervisor may still keep the counters to itself. */
 bool core_event_known(const struct cpu_info *cpu, enum core_event e);
 
+/* "": it is for sums and differences only. */
 const char *core_event_meaning(enum core_event e);
 
 /* For counting, of user space and kernel, with times enabled and running for read(2). */

@@ -42,9 +42,9 @@ struct pins;
 
 /* What core counters count, so that estimates are known although hardware drops tagged ops. */
 enum sampler_tag {
-	SAMPLER_TAG_OPS,     /* retired ops, or cycles: what the event counts */
-	SAMPLER_TAG_RETIRED, /* tagged ops that retired */
-	SAMPLER_TAG_VALID,   /* tagged ops that interrupted; may be missing */
+	SAMPLER_TAG_OPS, /* retired ops, or cycles: what the event counts; of fetches the tagged ones */
+	SAMPLER_TAG_RETIRED, /* tagged ops that retired, or tagged fetches that were not discarded */
+	SAMPLER_TAG_VALID,   /* those of them that interrupted; may be missing */
 	SAMPLER_TAGS
 };
 
@@ -66,6 +66,7 @@ struct sampler_opts {
 	const char *event;	     /* for messages and output */
 	enum event_filter filter;    /* of the event: what is not known because of it */
 	struct perf_event_attr tags[SAMPLER_TAGS]; /* counters beside the event; zero: none */
+	bool tags_are_lost; /* the latter two count the tagged fetches that did not, instead */
 	int cgroup; /* directory of the only cgroup while whose tasks run to sample; 0: always */
 	const unsigned int *cpus; /* one event on each that is online */
 	size_t n_cpus;

@@ -57,6 +57,8 @@ struct sampler {
 	struct perf_events_total tags_before, tags_after;
 	bool tags_ended;
 	struct perf_events_total tags_weighed; /* when ibs_control.tag_ops was last set */
+	__u64 tag_unit; /* what each count of SAMPLER_TAG_OPS is: 1, or the period that a fetch tag takes */
+	bool tags_are_lost;
 	double tag_debt;     /* ops by which samples so far stand for too little */
 	struct rings *rings; /* NULL: no records, and no copies */
 	struct layout layout;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Counters beside the events: the ops that retired, and those of them that IBS had tagged. Their
- * quotient is what a sample stands for when hardware drops others.
+ * quotient is what a sample stands for when hardware drops others. No event counts fetches as IBS
+ * does, so a tagged fetch is taken for a period of them, whatever became of it.
  */
 #include "sampler_private.h"
 
@@ -28,6 +29,8 @@ void sampler_tags_open(struct sampler *s, const struct sampler_opts *opts, int c
 	struct err err;
 
 	begin_weight(s, opts);
+	s->tags_are_lost = opts->tags_are_lost;
+	s->tag_unit = ibs_metric_of_fetch(opts->metric) ? perf_events_period(s->events) : 1;
 	if (!opts->tags[SAMPLER_TAG_RETIRED].size)
 		return;
 	if (perf_events_open(&opts->tags[SAMPLER_TAG_RETIRED], opts->cpus, opts->n_cpus, cgroup,
@@ -40,9 +43,20 @@ void sampler_tags_open(struct sampler *s, const struct sampler_opts *opts, int c
 							    : "estimated ops are unknown");
 		return;
 	}
-	if (valid->size && perf_events_open(valid, opts->cpus, opts->n_cpus, cgroup,
-					    "a counter of tagged ops", NULL, &s->valid, &err))
+	if (valid->size &&
+	    perf_events_open(valid, opts->cpus, opts->n_cpus, cgroup, "a counter of tagged ops",
+			     /* a difference is exact only within a group */
+			     s->tags_are_lost ? &opts->tags[SAMPLER_TAG_OPS] : NULL, &s->valid,
+			     &err))
 		s->valid = NULL;
+}
+
+/* Of s->tags or s->valid: `counted` is always what was not lost. */
+static void read_tags(const struct sampler *s, struct perf_events *pe, struct perf_events_total *t)
+{
+	perf_events_read(pe, t);
+	if (s->tags_are_lost)
+		t->counted = t->second - t->counted;
 }
 
 void sampler_tags_begin(struct sampler *s)
@@ -51,7 +65,7 @@ void sampler_tags_begin(struct sampler *s)
 
 	if (!s->tags)
 		return;
-	perf_events_read(s->tags, &t);
+	read_tags(s, s->tags, &t);
 	/* what was counted while sampling rested, or began or ended on one CPU after the other */
 	s->tags_before.counted += t.counted - s->tags_after.counted;
 	s->tags_before.second += t.second - s->tags_after.second;
@@ -63,7 +77,7 @@ void sampler_tags_end(struct sampler *s)
 {
 	if (!s->tags || s->tags_ended)
 		return;
-	perf_events_read(s->tags, &s->tags_after);
+	read_tags(s, s->tags, &s->tags_after);
 	s->tags_ended = true;
 }
 
@@ -73,13 +87,13 @@ void sampler_tags_read(struct sampler *s, struct pmu_state *out)
 
 	if (!s->tags)
 		return;
-	perf_events_read(s->tags, &t);
+	read_tags(s, s->tags, &t);
 	/* others want the counters, too, and have them by turns */
 	out->tags_known = t.enabled_ns == t.running_ns;
 	out->tagged = out->valid = t.counted;
 	out->valid_known = out->tags_known && s->filter == EVENT_FILTER_NONE;
 	if (s->valid && s->filter != EVENT_FILTER_DRIVER) {
-		perf_events_read(s->valid, &valid);
+		read_tags(s, s->valid, &valid);
 		out->valid = valid.counted;
 		out->valid_known = valid.enabled_ns == valid.running_ns;
 	}
@@ -88,7 +102,7 @@ void sampler_tags_read(struct sampler *s, struct pmu_state *out)
 	if (s->tags_ended)
 		t = s->tags_after;
 	out->tag_n = t.counted - s->tags_before.counted;
-	out->tag_ops = t.second - s->tags_before.second;
+	out->tag_ops = (t.second - s->tags_before.second) * s->tag_unit;
 }
 
 /*
@@ -103,7 +117,7 @@ static __u64 weigh(struct sampler *s, const struct perf_events_total *now, doubl
 	s->tags_weighed = *now;
 	if (now->enabled_ns - was.enabled_ns != now->running_ns - was.running_ns)
 		return 0;
-	*ops = now->second - was.second;
+	*ops = (now->second - was.second) * s->tag_unit;
 	s->tag_debt += *ops - (double)n * s->state->control.tag_ops;
 	return n;
 }
@@ -116,7 +130,7 @@ void sampler_tags_weigh(struct sampler *s)
 
 	if (!s->tags || !s->started || s->tags_ended || !s->state->control.tag_ops)
 		return;
-	perf_events_read(s->tags, &t);
+	read_tags(s, s->tags, &t);
 	if (t.counted - s->tags_weighed.counted < WEIGH_TAGS)
 		return;
 	n = weigh(s, &t, &ops);
@@ -135,7 +149,9 @@ void sampler_tags_period(struct sampler *s, __u64 before, __u64 now)
 
 	if (!s->tags || !*tag_ops || !before)
 		return;
-	perf_events_read(s->tags, &t);
+	read_tags(s, s->tags, &t);
 	weigh(s, &t, &ops);
+	if (s->tag_unit != 1)
+		s->tag_unit = now;
 	__atomic_store_n(tag_ops, llround((double)*tag_ops / before * now), __ATOMIC_RELAXED);
 }

@@ -222,8 +222,8 @@ static const char *const predicates[][2] = {
 
 static bool counts_tags(const struct plan_context *c)
 {
-	return abilities_has(c->abilities, ABILITY_TAG_COUNTERS) &&
-	       !strcmp(c->event->pmu, "ibs_op");
+	return abilities_has(c->abilities, event_of_fetch(c->event) ? ABILITY_FETCH_COUNTERS
+								    : ABILITY_TAG_COUNTERS);
 }
 
 /* Why a rule cannot be used, to @buf; false: it can. */

@@ -27,9 +27,35 @@ static struct plan_context context(const struct sampling *s, const struct abilit
 	};
 }
 
+/* Which core events are the counters beside the event: by enum sampler_tag */
+struct tag_events {
+	enum core_event of[SAMPLER_TAGS];
+	bool lost; /* see sampler_opts.tags_are_lost */
+};
+
+static struct tag_events tag_events(const struct cpu_info *cpu, const struct event_spec *event)
+{
+	if (!event_of_fetch(event))
+		return (struct tag_events){
+			.of = { event_term(event, "cnt_ctl") ? CORE_EVENT_OPS : CORE_EVENT_CYCLES,
+				CORE_EVENT_RETIRED, CORE_EVENT_VALID },
+		};
+	if (core_event_known(cpu, CORE_EVENT_FETCH_VALID))
+		return (struct tag_events){
+			.of = { CORE_EVENT_FETCH_TAGGED, CORE_EVENT_FETCH_KEPT,
+				CORE_EVENT_FETCH_VALID },
+		};
+	return (struct tag_events){
+		.of = { CORE_EVENT_FETCH_TAGGED, CORE_EVENT_FETCH_DISCARDED,
+			CORE_EVENT_FETCH_LOST },
+		.lost = true,
+	};
+}
+
 void sampling_plan(struct sampling *s, const struct pmu *pmu, struct event_spec *event)
 {
 	struct plan_context c;
+	struct tag_events tags;
 	struct abilities a;
 
 	abilities_of(&s->cpu, pmu, &a);
@@ -41,12 +67,13 @@ void sampling_plan(struct sampling *s, const struct pmu *pmu, struct event_spec 
 	memset(s->opts.tags, 0, sizeof(s->opts.tags));
 	if (!s->plan.tags)
 		return;
-	s->opts.tags[SAMPLER_TAG_OPS] =
-		core_event_attr(event_term(event, "cnt_ctl") ? CORE_EVENT_OPS : CORE_EVENT_CYCLES);
+	tags = tag_events(&s->cpu, event);
+	for (int i = 0; i < SAMPLER_TAGS; i++)
+		if (i != SAMPLER_TAG_VALID ||
+		    (s->core_counters && core_event_known(&s->cpu, tags.of[i])))
+			s->opts.tags[i] = core_event_attr(tags.of[i]);
 	s->opts.tags[SAMPLER_TAG_OPS].disabled = 0; /* it follows the other */
-	s->opts.tags[SAMPLER_TAG_RETIRED] = core_event_attr(CORE_EVENT_RETIRED);
-	if (s->core_counters && core_event_known(&s->cpu, CORE_EVENT_VALID))
-		s->opts.tags[SAMPLER_TAG_VALID] = core_event_attr(CORE_EVENT_VALID);
+	s->opts.tags_are_lost = tags.lost;
 }
 
 /* The only cgroup that is selected, or id 0 while it does not exist; false: there are others. */

@@ -57,7 +57,9 @@ for plan in off hw,driver; do
     hist "user-$plan" --plan $plan --user
     hist "kernel-$plan" --plan $plan --kernel
 done
-run fetch ibscope hist --json --by fetch -c $PERIOD -e ibs_fetch/rand_en=1/ "$s" 1
+run fetch ibscope hist --json --by fetch --core-counters -c $PERIOD -e ibs_fetch/rand_en=1/ "$s" 1
+[ -e /sys/bus/event_source/devices/ibs_fetch/format/l3missonly ] &&
+    run fetch-far ibscope hist --json --by fetch --core-counters -c $PERIOD -e ibs_fetch/rand_en=1,l3missonly=1/ "$s" 1
 run both ibscope hist --json --by mode -c $PERIOD,$PERIOD -e $OP,ibs_fetch// "$s" 1
 run command ibscope hist --json --by op -c $PERIOD -e $OP "$s" 1 -- load "$s" "$mib"
 for q in '--src dram' '--min-lat 300' --user --kernel '--cgroup /'; do

@@ -26,7 +26,8 @@ FEWEST = 200    # samples for a comparison
 QUESTIONS = """\
 1. When a hardware filter (l3missonly, ldlat) drops a tagged op, where does the counter (CurCnt) continue: at zero, at a
    random value, or where it was? Above is what a sample stands for under the filters. If you can read MSR C001_1033
-   while a filter is active (rdmsr -p 0 0xc0011033, many times), please send the values.
+   while a filter is active (rdmsr -p 0 0xc0011033, many times), please send the values. The same of fetches: MSR
+   C001_1030, bits 31:16, while ibs_fetch/l3missonly=1/ is sampled.
 2. PMCx1CF with unit mask 04h: AMD lists "rollovers" for some Zen generations, not for Zen 4. Does the figure
    above, counted on your machine, look like anything you know?
 3. Are data addresses of stores (IbsDcLinAd) right while the other thread of the core is busy (SMT on)? If you have a
@@ -87,6 +88,8 @@ def check_ledger(c, name):
     if o is None:
         return None, 'not run'
     led = o['ledger']
+    if name == 'fetch-far' and not led['seen']:
+        return None, 'no code came from beyond the L3'
     parts = led['aggregated'] + led['forwarded'] + sum(led['filtered'].values()) + sum(led['lost'].values())
     ok = led['seen'] == parts and led['seen'] > 0 and not led['unseen'] and not led['lost']
     extra = led.get('tagged_undelivered')
@@ -181,7 +184,7 @@ def anonymous(text):
 
 def write(c, args):
     r = Report()
-    for name in ('all', 'op', *[p + x for p in PLANS for x in ('-off', '-hw,driver')], 'fetch', 'command'):
+    for name in ('all', 'op', *[p + x for p in PLANS for x in ('-off', '-hw,driver')], 'fetch', 'fetch-far', 'command'):
         r.check('ledger of ' + name, check_ledger, c, name)
     r.check('doctor --verify', check_verify, c, args.rig)
     for name in PLANS:

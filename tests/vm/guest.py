@@ -264,16 +264,16 @@ class Guest:
         with open(os.path.join(self.out, name), errors='replace') as f:
             return f.read()
 
-    def total(self, period, ctl=0):
+    def total(self, period, ctl=0, engine='op'):
         """What the emulated hardware counted while it sampled with a period, and these bits of the control
         MSR; for guests with --pmu."""
-        sums = [0] * len(Total._fields)
+        sums, extended = [0] * len(Total._fields), 0x7f0000 * (engine == 'op')
         with open(os.path.join(self.dir, 'log')) as f:
             for line in f:
-                if line.startswith('#total,op,'):
+                if line.startswith('#total,%s,' % engine):
                     has, *counts = line.split(',')[3:]
                     has = int(has, 16)
-                    if has & ctl == ctl and ((has & 0xffff) | (has >> 4 & 0x7f0000)) << 4 == period:
+                    if has & ctl == ctl and ((has & 0xffff) | (has >> 4 & extended)) << 4 == period:
                         sums = [a + int(b) for a, b in zip(sums, counts)]
         return Total(*sums)
 

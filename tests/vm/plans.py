@@ -5,6 +5,7 @@ of all delivered samples that the selection holds for, and no interrupt where no
 import collections
 import json
 
+import fetch
 import oracle
 from guest import Hist, need
 
@@ -144,6 +145,8 @@ rm -r $D''' % (period, ','.join(FAR)))
                filters=lambda: oracle.Filter(src=set(FAR), latency=(300, 65535)),
                ctl=oracle.LDLAT * zen5 | oracle.L3MISSONLY * zen4,
                rows=lambda rows: [s for s in rows if not (zen5 and s.below_ldlat(256))], **far)
+    if zen4 and guest.gen != 'zen4':
+        tagged_fetches(guest)
     address_bit, swfilt = zen6, guest.kernel == '7.2' and not zen6
     guest.hist('user', PLAN + '--user', unseen='any', all=True, by=('cpu', 'mode'),
                filters=lambda: oracle.Filter(mode=lambda s: s.mode == 'user'))
@@ -156,6 +159,30 @@ rm -r $D''' % (period, ','.join(FAR)))
                    filters=lambda: oracle.Filter(mode=lambda s: s.mode == 'kernel'))
     guest.check('modes: what the hardware let through', check_modes, guest, address_bit)
     guest.check('the kernel did not complain', guest.check_console)
+
+
+def tagged_fetches(guest):
+    """PMCx188, without and with a hardware filter."""
+    for name, event, about in ('fetch', 'ibs_fetch//', 100000), ('fetch-far', 'ibs_fetch/l3missonly=1/', 50000):
+        guest.hist(name, '--core-counters', event=event, about=about, window='1 1', by=('cpu', 'fetch'), unseen='any',
+                   all=True, rows=fetch.has_address, due=guest.smp)
+        guest.check(name + ': counters of tagged fetches', check_fetches, guest, name)
+
+
+def check_fetches(guest, name):
+    line, = map(json.loads, guest.stdout(name).splitlines())
+    total, ledger = guest.total(line['period'], engine='fetch'), line['ledger']
+    far = name == 'fetch-far'
+    need(total.tagged > total.retired > 0 and bool(total.filtered) == far, 'the hardware counted %s' % (total,))
+    near = guest.smp + total.retired / 1000
+    valid = total.retired - total.filtered
+    need(abs(ledger['tagged_undelivered'] - (valid - ledger['seen'])) <= near, '%s, counted: %s' % (ledger, total))
+    need(abs(ledger['dropped_by_hardware'] - total.filtered) <= near, '%s, counted: %s' % (ledger, total))
+    each = sum(s['estimated_ops'] for s in line['series']) / ledger['aggregated'] / line['period']
+    want = total.tagged / total.retired if far else 1
+    need(abs(each / want - 1) < 0.01, 'a sample stands for %.3f periods; counted: %.3f' % (each, want))
+    return '%d tagged, %d not discarded, %d dropped, %d not delivered, %.3f periods each' % (
+        total.tagged, total.retired, ledger['dropped_by_hardware'], ledger['tagged_undelivered'], each)
 
 
 def check_verify(guest):
