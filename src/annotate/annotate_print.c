@@ -268,7 +268,7 @@ static void warn_of_source(const char *path, const char *why, void *arg)
 	log_warn("no source lines of %s: %s", path, why);
 }
 
-void annotate_print(FILE *f, const struct annotate_print *p, const struct annotate *a)
+void annotate_print_function(FILE *f, const struct annotate_print *p, const struct annotate *a)
 {
 	struct text t = {
 		.f = f, .p = p, .a = a, .sources = { .program = a->function[0].code.dso }
@@ -287,13 +287,18 @@ void annotate_print(FILE *f, const struct annotate_print *p, const struct annota
 	}
 	t.unit = screen_unit(annotate_value(total_of(a), total_of(a), ANNOTATE_CYCLES));
 	choose_columns(&t);
-	report_print_head(f, p->head, a->opts.metric);
 	put_function(f, a);
 	put_heading(&t);
 	put_rows(&t);
 	put_line(&t, total_of(a), "total", true);
 	source_problems(&t.sources, warn_of_source, NULL);
 	source_free(&t.sources);
+}
+
+void annotate_print(FILE *f, const struct annotate_print *p, const struct annotate *a)
+{
+	report_print_head(f, p->head, a->opts.metric);
+	annotate_print_function(f, p, a);
 }
 
 static void json_values(json_t *to, const struct annotate *a, const struct annotate_sums *s)

@@ -15,7 +15,15 @@ struct annotate_print {
 /* What the columns mean, for --help. */
 void annotate_terms(FILE *f);
 
-/* Text with source lines, as many columns as fit. Warns of sources that cannot be shown. */
+/*
+ * annotate_print_function() - text with source lines, as many columns as fit
+ *
+ * What the function is, an empty line, a heading, and instructions. Bold lines are between the control sequences
+ * for that, if the screen has colour. Warns of sources that cannot be shown.
+ */
+void annotate_print_function(FILE *f, const struct annotate_print *p, const struct annotate *a);
+
+/* The same after the head of the recording. */
 void annotate_print(FILE *f, const struct annotate_print *p, const struct annotate *a);
 
 /**

@@ -275,6 +275,22 @@ static void set_who(const struct replay *r, const struct trace_event *ev, struct
 		who->symbol = r->opts.symbol(r->opts.symbol_arg, ev);
 }
 
+void replay_key(const struct replay *r, const struct trace_event *ev, struct ibs_group_key *key)
+{
+	struct task who;
+
+	set_who(r, ev, &who);
+	if (r->opts.names)
+		set_comm(r, ev, who.comm);
+	*key = (struct ibs_group_key){ .cgroup_id = who.cgroup_id,
+				       .tgid = who.pid_tgid >> 32,
+				       .tid = who.pid_tgid,
+				       .cpu = who.cpu,
+				       .node = who.node,
+				       .complex = who.complex };
+	memcpy(key->comm, who.comm, sizeof(key->comm));
+}
+
 static bool asks_for_registers(const struct replay *r)
 {
 	const struct selection *sel = &r->opts.sel;

@@ -97,6 +97,10 @@ void replay_rest(const struct replay *r, struct replay_rest *out);
  */
 int replay_judge(struct replay *r, const struct trace_event *sample, struct err *err);
 
+/* What a sample would be grouped by; its name only with opts.names, and no symbol. */
+void replay_key(const struct replay *r, const struct trace_event *sample,
+		struct ibs_group_key *key);
+
 /* The name of the thread that a sample is of. NULL if not known. */
 const char *replay_comm(const struct replay *r, const struct trace_event *sample);
 

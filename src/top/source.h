@@ -8,6 +8,7 @@
 
 #include <poll.h>
 
+struct annotate;
 struct replay_opts;
 struct sampling;
 struct trace;
@@ -35,6 +36,12 @@ struct top_source {
 	/* After poll(); NULL: nothing to do. Return: seconds until it is due again. */
 	double (*tick)(struct top_source *s);
 	void (*close)(struct top_source *s);
+	/*
+	 * The samples of all the recording that are in the selected row of @t, by instruction. NULL: it keeps no
+	 * samples. source_read_again() is due after it. Return: 0, the caller frees *out; or a negative errno with @err.
+	 */
+	int (*annotate)(struct top_source *s, struct top *t, struct annotate **out,
+			struct err *err);
 	__u64 cpu_ns; /* of this process, at the last read */
 	double speed; /* of a recording; 0: what has passed cannot be read again */
 	__u64 back_ns;

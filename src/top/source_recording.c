@@ -4,6 +4,7 @@
 #include "base/std.h"
 #include "top_private.h"
 
+#include "annotate/annotate.h"
 #include "base/intern.h"
 #include "replay/replay.h"
 #include "symbols/symbols.h"
@@ -145,6 +146,53 @@ static const char *recording_name(void *arg, __u64 id, enum label l)
 	return replay_cgroup_name(((struct recording *)arg)->r, id, l);
 }
 
+static int recording_annotate(struct top_source *source, struct top *t, struct annotate **out,
+			      struct err *err)
+{
+	struct recording *s = (struct recording *)source;
+	const struct annotate_opts opts = { .info = trace_info(s->trace),
+					    .tasks = s->tasks,
+					    .symbols = s->symbols,
+					    .metric = s->opts.metric,
+					    .name = top_function(t) };
+	struct replay_opts selection = s->opts;
+	struct replay *r = NULL;
+	struct trace_event ev;
+	struct group g = {};
+	int ret;
+
+	if (ibs_metric_of_fetch(s->opts.metric))
+		return err_set(err, -EINVAL,
+			       "only samples of ibs_op tell what an instruction cost");
+	if (labels_by(top_labels(t) & ~TABLE_JOINED) & (IBS_BY_MODE | IBS_BY_MEM_NODE))
+		return err_set(err, -EINVAL, "no instructions of rows --by mode or mem_node");
+	if (*opts.name == '[')
+		return err_set(err, -ENOENT, "%s: no function is known of these samples",
+			       opts.name);
+	selection.by = 0;
+	selection.names = true;
+	ret = trace_rewind(s->trace, err) ?: replay_open(s->trace, &selection, &r, err);
+	if (ret)
+		return ret;
+	*out = annotate_new(&opts);
+	while ((ret = trace_next(s->trace, &ev, err)) > 0) {
+		ret = ev.kind == TRACE_SAMPLE_OP ? replay_judge(r, &ev, err) : 0;
+		if (ret < 0)
+			break;
+		if (!ret)
+			continue;
+		replay_key(r, &ev, &g.key);
+		g.symbol = function_of(s, &ev);
+		if (top_in_row(t, &g))
+			annotate_add(*out, &ev);
+	}
+	replay_close(r);
+	ret = ret ?: annotate_finish(*out, err);
+	if (ret)
+		annotate_free(*out);
+	return ret;
+}
+
 static void recording_close(struct top_source *source)
 {
 	struct recording *s = (struct recording *)source;
@@ -196,6 +244,7 @@ struct top_source *source_recording(struct trace *t, const struct replay_opts *o
 			    .open = recording_open,
 			    .read = recording_read,
 			    .close = recording_close,
+			    .annotate = recording_annotate,
 			    .speed = speed,
 			    .info = { .by_possible =
 					      trace_info(t)->topology ? ~0U : ~(__u32)PLACE } },

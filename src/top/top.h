@@ -36,6 +36,7 @@ enum top_action {
 	TOP_QUIT,
 	TOP_WRITE_FRAME,   /* top_write() to a file of the caller's choice */
 	TOP_WRITE_HISTORY, /* the same */
+	TOP_ANNOTATE,	   /* top_annotate() with the samples of top_function() */
 };
 
 #define TOP_MIN_INTERVAL_S 0.1
@@ -69,6 +70,7 @@ struct top_opts {
 };
 
 struct top;
+struct annotate;
 
 struct top *top_new(const struct top_opts *opts);
 void top_free(struct top *t); /* accepts NULL */
@@ -84,6 +86,13 @@ void top_click(struct top *t, int y, int x);
 /* Read by the caller before each interval. */
 double top_interval(const struct top *t);
 unsigned int top_labels(const struct top *t); /* that groups must have */
+
+/* The function of the selected row. NULL: it is none, or there is no row. */
+const char *top_function(struct top *t);
+/* Is the group in the selected row? */
+bool top_in_row(struct top *t, const struct group *g);
+/* Show the instructions of a function, with annotate_finish() called; @a is top's from now on. */
+void top_annotate(struct top *t, struct annotate *a);
 
 /* A line that is shown until the next key. */
 void top_say(struct top *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

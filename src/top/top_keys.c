@@ -14,7 +14,9 @@ static void select_row(struct top *t, size_t row)
 {
 	size_t n = t->table.n - t->table.n_rest;
 
-	if (!n)
+	if (t->mode == TOP_FUNCTION)
+		t->line = row < t->last_line ? row : t->last_line;
+	if (t->mode == TOP_FUNCTION || !n)
 		return;
 	t->cursor = row < n ? row : n - 1;
 	t->selected = t->hash[t->cursor];
@@ -23,7 +25,9 @@ static void select_row(struct top *t, size_t row)
 
 static void move(struct top *t, long by)
 {
-	select_row(t, by < 0 && t->cursor < (size_t)-by ? 0 : t->cursor + by);
+	size_t at = t->mode == TOP_FUNCTION ? t->line : t->cursor;
+
+	select_row(t, by < 0 && at < (size_t)-by ? 0 : at + by);
 }
 
 static void up(struct top *t)
@@ -105,7 +109,9 @@ static void edit(struct top *t)
 
 static void escape(struct top *t)
 {
-	if (t->mode != TOP_TABLE) {
+	if (t->mode == TOP_FUNCTION) {
+		top_leave_function(t);
+	} else if (t->mode != TOP_TABLE) {
 		t->mode = TOP_TABLE;
 	} else if (t->n_zooms) {
 		top_zoom_out(t);
@@ -231,8 +237,11 @@ static const struct {
 	{ TOP_PAGE_DOWN, 0, "PgDn", "one page down", page_down },
 	{ TOP_HOME, 'g', "Home, g", "first row", home },
 	{ TOP_END, 'G', "End, G", "last row", end },
-	{ TOP_ENTER, '\n', "Enter", "zoom into the row: processes, then threads", top_zoom_in },
-	{ TOP_ESCAPE, 0, "Esc", "zoom out; then clear the filter; then return to live", escape },
+	{ TOP_ENTER, '\n', "Enter",
+	  "zoom into the row: processes, threads, symbols and their instructions", top_zoom_in },
+	{ TOP_ESCAPE, 0, "Esc",
+	  "zoom out, as Enter in instructions; then clear the filter; then return to live",
+	  escape },
 	{ 'c', 0, "c", "next kind of rows: pods, processes, symbols (of a recording), CPUs, ..",
 	  top_cycle },
 	{ 's', '>', "s, >", "sort by the next column; a click on a heading does it, too",
@@ -253,7 +262,8 @@ static const struct {
 	{ '?', 0, "?", "this help", toggle_help },
 	{ 'q', 0, "q", "quit", NULL },
 };
-#define KEYS (sizeof(keys) / sizeof(keys[0]))
+#define KEYS  (sizeof(keys) / sizeof(keys[0]))
+#define MOVES 6 /* keys of the first rows move in a function, too */
 
 bool top_help_line(size_t i, const char **names, const char **text)
 {
@@ -323,6 +333,13 @@ enum top_action top_key(struct top *t, unsigned int key)
 			continue;
 		if (!keys[i].run)
 			return TOP_QUIT;
+		if (t->mode == TOP_FUNCTION && i >= MOVES) {
+			if (keys[i].run == top_zoom_in || keys[i].run == escape)
+				escape(t);
+			return TOP_NOTHING;
+		}
+		if (keys[i].run == top_zoom_in && t->mode != TOP_HELP && top_function(t))
+			return TOP_ANNOTATE;
 		/* behind help, the table is not seen */
 		if (t->mode == TOP_HELP && keys[i].run != toggle_help)
 			escape(t);

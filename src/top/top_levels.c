@@ -73,6 +73,20 @@ bool top_in_zoom(struct top *t, const struct group *g)
 	return true;
 }
 
+bool top_in_row(struct top *t, const struct group *g)
+{
+	return top_in_zoom(t, g) && table_group_hash(g, top_row_labels(t), history_name,
+						     t->history) == t->hash[t->cursor];
+}
+
+const char *top_function(struct top *t)
+{
+	top_update(t);
+	return t->level == SYMBOLS && t->cursor < t->table.n - t->table.n_rest
+		       ? t->table.row[t->cursor].name[LABEL_SYMBOL]
+		       : NULL;
+}
+
 static void clear_zoom(struct top_zoom *z)
 {
 	free(z->name);
@@ -165,7 +179,9 @@ void top_zoom_in(struct top *t)
 	}
 	if (!possible(t, inside)) {
 		if (inside == SYMBOLS)
-			top_say(t, "counters keep no symbols: only recordings (-i FILE) have them");
+			top_say(t,
+				"counters keep no symbols: make a recording with `ibscope record`, "
+				"see it with `ibscope top -i FILE`");
 		else
 			top_say(t, "%s tells no %s apart", t->opts.info->origin,
 				levels[inside].name);

@@ -203,6 +203,7 @@ static void key_line(struct paint *p, int y)
 			       "Space freeze"),
 		[TOP_HELP] = "Esc back  q quit",
 		[TOP_HISTOGRAM] = "h back  up/down other rows  Space freeze  q quit",
+		[TOP_FUNCTION] = "Enter, Esc back  up/down, PgUp/PgDn, Home/End scroll  q quit",
 		[TOP_EDIT] = "Enter done  Esc as before  ^U clear",
 		[TOP_WRITE] = "write as JSON: f this interval  h the whole history  Esc nothing",
 	};
@@ -524,6 +525,10 @@ static void body(struct paint *p, int y, int lines)
 
 	if (p->t->mode == TOP_HELP) {
 		help(p, y, lines);
+		return;
+	}
+	if (p->t->mode == TOP_FUNCTION) {
+		top_paint_function(p->t, p->screen, p->g, y, lines);
 		return;
 	}
 	if (p->t->mode == TOP_HISTOGRAM) {

@@ -26,14 +26,16 @@ struct top_hits {
 	} column[TABLE_COLUMNS + TABLE_NAMES];
 };
 
-enum top_mode { TOP_TABLE, TOP_HELP, TOP_HISTOGRAM, TOP_EDIT, TOP_WRITE };
+enum top_mode { TOP_TABLE, TOP_HELP, TOP_HISTOGRAM, TOP_EDIT, TOP_WRITE, TOP_FUNCTION };
 
 struct top {
 	struct top_opts opts;
 	struct history *history;
 	enum top_mode mode;
 	size_t help_from, help_more; /* lines of help; how many more a page goes on, 0: the last */
-	int level;		     /* -1: what --by says */
+	struct annotate *annotate;   /* of TOP_FUNCTION */
+	size_t line, last_line; /* of its text: the first on the screen, and the last that can be */
+	int level;		/* -1: what --by says */
 	unsigned int sort;
 	struct top_zoom zoom[TOP_ZOOMS];
 	unsigned int n_zooms;
@@ -69,6 +71,11 @@ const char *top_level_name(const struct top *t);
 bool top_in_zoom(struct top *t, const struct group *g);
 /* Make `table` current. */
 void top_update(struct top *t);
+/* From the instructions back to the table. */
+void top_leave_function(struct top *t);
+/* The instructions, in lines from @y on. */
+void top_paint_function(struct top *t, const struct screen *screen, struct grid *g, int y,
+			int lines);
 /* The lines of help; 0 after the last. */
 bool top_help_line(size_t i, const char **keys, const char **text);
 

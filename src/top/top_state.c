@@ -254,6 +254,7 @@ void top_free(struct top *t)
 	if (!t)
 		return;
 	forget_table(t);
+	top_leave_function(t);
 	top_leave_zooms(t);
 	history_free(t->history);
 	free(t);

@@ -135,6 +135,30 @@ static void write_json(struct top_cmd *c, bool all)
 	fclose(f);
 }
 
+/* The source failed while the screen is up: say so, and try again. */
+static void note_trouble(struct top_cmd *c, int ret, const struct err *err)
+{
+	if (ret)
+		snprintf(c->source->info.trouble, sizeof(c->source->info.trouble), "%.255s",
+			 err->text);
+}
+
+static void annotate_row(struct top_cmd *c)
+{
+	struct annotate *a;
+	struct err err = { "" };
+
+	if (!c->source->annotate) {
+		top_say(c->view, "instructions need a recording");
+		return;
+	}
+	if (c->source->annotate(c->source, c->view, &a, &err))
+		top_say(c->view, "%s", err.text);
+	else
+		top_annotate(c->view, a);
+	note_trouble(c, read_again(c, &err), &err);
+}
+
 /* Return: false to quit. */
 static bool take_keys(struct top_cmd *c)
 {
@@ -155,6 +179,9 @@ static bool take_keys(struct top_cmd *c)
 			break;
 		case TOP_WRITE_HISTORY:
 			write_json(c, true);
+			break;
+		case TOP_ANNOTATE:
+			annotate_row(c);
 			break;
 		default:
 			break;
@@ -186,14 +213,6 @@ static double time_until(struct top_cmd *c, double due)
 	double wait = fmax(due - now_s(), 0);
 
 	return c->source->tick ? fmin(wait, c->source->tick(c->source)) : wait;
-}
-
-/* The source failed while the screen is up: say so, and try again. */
-static void note_trouble(struct top_cmd *c, int ret, const struct err *err)
-{
-	if (ret)
-		snprintf(c->source->info.trouble, sizeof(c->source->info.trouble), "%.255s",
-			 err->text);
 }
 
 static int run(struct top_cmd *c, struct err *err)
