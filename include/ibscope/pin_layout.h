@@ -118,6 +118,14 @@ struct ibs_push_counts {
 	__u64 collectors; /* with --push; 0: the other counts mean nothing */
 };
 
+/* Of `serve --hot-lines`. */
+struct ibs_lines_counts {
+	__u64 fed, no_address, replaced; /* sums of the tables */
+	__u64 on;			 /* by this collector; 0: the rest of these mean nothing */
+	__u64 lines;			 /* with details in the newest window */
+	__u64 lack;			 /* samples that a line can lack, in all windows together */
+};
+
 /* How it goes, written about once a second. Sums since `start`, over all collectors since. */
 struct ibs_meta_status {
 	__u64 time_ns;	   /* CLOCK_BOOTTIME, when this was written */
@@ -162,6 +170,7 @@ struct ibs_meta_status {
 	__u64 work_ns[IBS_WORK_ROOM];	      /* CPU time */
 	__u64 work_delayed_ns[IBS_WORK_ROOM]; /* for which work waited because of its limit */
 	struct ibs_push_counts push;
+	struct ibs_lines_counts lines;
 };
 
 struct ibs_meta {

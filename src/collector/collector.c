@@ -90,6 +90,11 @@ struct ibs_push_counts *collector_push_counts(struct collector *c)
 	return &c->pushed;
 }
 
+struct ibs_lines_counts *collector_lines_counts(struct collector *c)
+{
+	return &c->event[0].status.lines;
+}
+
 double collector_work_wait(struct collector *c, enum ibs_work kind)
 {
 	return work_limit_wait(&c->work, kind, now_s());

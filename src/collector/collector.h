@@ -54,6 +54,9 @@ double collector_work_wait(struct collector *c, enum ibs_work kind);
 /* What --push counts, since the collector began. The caller adds to it. */
 struct ibs_push_counts *collector_push_counts(struct collector *c);
 
+/* What --hot-lines counts. The caller adds to the sums, which go on from those of earlier collectors. */
+struct ibs_lines_counts *collector_lines_counts(struct collector *c);
+
 /* The failure was the user's input. */
 bool collector_usage_error(const struct collector *c);
 

@@ -430,6 +430,20 @@ static enum control_result status(struct collector *c, const struct control_requ
 	return ret ? CONTROL_FAILED : CONTROL_OK;
 }
 
+/* Physical addresses help to attack the kernel and other users: no mode of the socket gives them away. */
+static enum control_result hot_lines(struct collector *c, const struct control_request *r,
+				     FILE *out, struct err *err)
+{
+	if (no_lines(r, err))
+		return CONTROL_USAGE;
+	if (r->uid)
+		err_set(err, -EPERM,
+			"hot-lines: only root may ask, since the answer has physical addresses");
+	else if (!c->opts.print_lines(out, err))
+		return CONTROL_OK;
+	return CONTROL_FAILED;
+}
+
 static verb_run help;
 
 static const struct verb {
@@ -444,6 +458,7 @@ static const struct verb {
 	{ "unset", "return these options to file and command line, one a line: NAME", unset, true },
 	{ "reset", "return all options to file and command line", reset, true },
 	{ "reload", "read file and command line again, as SIGHUP does", reload, true },
+	{ "hot-lines", "the cache lines of --hot-lines, for `ibscope c2c --control`", hot_lines },
 	{ "help", "show this list", help },
 };
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -455,7 +470,7 @@ static enum control_result help(struct collector *c, const struct control_reques
 	if (no_lines(r, err))
 		return CONTROL_USAGE;
 	for (size_t i = 0; i < VERBS; i++)
-		fprintf(out, "%-8s %s\n", verbs[i].name, verbs[i].help);
+		fprintf(out, "%-9s %s\n", verbs[i].name, verbs[i].help);
 	return CONTROL_OK;
 }
 

@@ -76,6 +76,8 @@ struct collector_opts {
 	char **argv;			     /* kept */
 	const struct collector_extra *extra; /* NULL: no other options */
 	collector_print_status *print_status;
+	/* Answers `hot-lines`, to root alone. Return: 0 or a negative errno with @err. */
+	int (*print_lines)(FILE *f, struct err *err);
 	/* The sampler is about to be closed, and another one opened; NULL: nothing to do. */
 	void (*closing)(void);
 };

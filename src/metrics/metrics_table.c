@@ -114,6 +114,21 @@
 	X(PUSH_RETRIES, "ibscope_push_retries", COUNTER, "",                                       \
 	  "Number of times a profile was posted again.",                                           \
 	  VALUE(st->push.collectors ? st->push.retries : (double)NAN))                             \
+	X(LINES_FED, "ibscope_hot_lines_samples", COUNTER, "",                                     \
+	  "Stores and cache hits added to the tables of 'serve --hot-lines'; absent without it.",  \
+	  VALUE(st->lines.on ? st->lines.fed : (double)NAN))                                       \
+	X(LINES_NO_ADDRESS, "ibscope_hot_lines_samples_without_address", COUNTER, "",              \
+	  "Those of them that have no physical address, and so are in no line.",                   \
+	  VALUE(st->lines.on ? st->lines.no_address : (double)NAN))                                \
+	X(LINES_REPLACED, "ibscope_hot_lines_replaced", COUNTER, "",                               \
+	  "Number of times a line lost its place in a table to another one.",                      \
+	  VALUE(st->lines.on ? st->lines.replaced : (double)NAN))                                  \
+	X(LINES_KEPT, "ibscope_hot_lines", GAUGE, "",                                              \
+	  "Cache lines with details in the newest window.",                                        \
+	  VALUE(st->lines.on ? st->lines.lines : (double)NAN))                                     \
+	X(LINES_LACK, "ibscope_hot_lines_error_samples", GAUGE, "",                                \
+	  "Most samples of a line that its counts can lack, over all windows.",                    \
+	  VALUE(st->lines.on ? st->lines.lack : (double)NAN))                                      \
 	X(OVERHEAD, "ibscope_overhead_ratio", GAUGE, "ratio",                                      \
 	  "CPU time of BPF program and collector, without interrupts, as a share of all CPU "      \
 	  "time.",                                                                                 \

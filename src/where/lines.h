@@ -125,13 +125,15 @@ struct lines {
 	__u64 physical, only_virtual, no_address; /* samples that load or store */
 	__u64 other;				  /* that do not */
 	__u64 moved;				  /* pages */
-	/* of lines_add_hot(), without tables of none: samples */
+	/* of lines_add_window(), without tables of none: samples */
 	struct lines_hot {
 		__u64 tables;
 		__u64 fed;	/* that the tables were made of, */
 		__u64 kept;	/* and that the lines have */
 		__u64 lack;	/* that none of the lines lacks more of */
 		__u64 replaced; /* not samples: lines that lost their place */
+		__u64 any;	/* as `lack`, of any line, with details in each window or not */
+		__u64 windows;
 	} hot;
 };
 
@@ -152,14 +154,37 @@ struct hot_tables {
 	bool weighed; /* latencies are multiplied by it already */
 };
 
+/* What tables of hot lines know, after these have been cleared. Copied as it is between processes. */
+struct hot_window {
+	__u64 tables, fed, no_address, replaced; /* sums of the tables */
+	__u64 period;				 /* as of hot_tables */
+	__u64 weighed;
+	__u64 lack;   /* samples: no line lacks more in its details here */
+	__u64 hidden; /* and no line without details here has had more */
+	__u64 lines;  /* with details */
+	__u64 n;
+	struct hot_detail {
+		struct ibs_line_detail d;
+		__u32 cpu, pad;
+	} detail[]; /* those of a line follow each other */
+};
+
 /**
- * lines_add_hot() - add what tables of hot lines know (ibscope/hot_lines.h)
+ * hot_window_new() - read tables of hot lines (ibscope/hot_lines.h), which are in use no more
+ * @most: details that are kept, of the lines with most samples
+ *
+ * Return: to be freed with free().
+ */
+struct hot_window *hot_window_new(const struct hot_tables *t, size_t most);
+
+/**
+ * lines_add_window() - add what tables of hot lines know
  *
  * Samples, kinds of access and sources of a line are exact, and so are modified lines of a slot; the other
  * sources of a slot are not. A CPU knows one reader and one writer of a line by name, other threads by 5
  * bits of their number, and one virtual address.
  */
-void lines_add_hot(struct line_set *s, const struct hot_tables *t);
+void lines_add_window(struct line_set *s, const struct hot_window *w);
 /* All lines, in no order; they live as long as @s, to which nothing can be added any more. */
 const struct lines *lines_finish(struct line_set *s);
 void lines_free(struct line_set *s); /* accepts NULL */

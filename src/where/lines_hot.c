@@ -5,25 +5,10 @@
 /* No thread has it: of threads that are known by 5 bits alone. */
 #define TID_OF_BIT(bit) (0xffffffe0u | (bit))
 
-/* The details that one CPU has of a line. */
-struct kept {
-	const struct ibs_line_detail *d;
-	const struct hot_table *of;
-};
-
-static int compare_kept(const void *pa, const void *pb)
-{
-	const struct kept *a = pa, *b = pb;
-
-	if (a->d->line != b->d->line)
-		return a->d->line < b->d->line ? -1 : 1;
-	return a->of->cpu < b->of->cpu ? -1 : a->of->cpu > b->of->cpu;
-}
-
 /* Accesses of a line on one CPU while they are made. */
 struct making {
 	struct line_set *s;
-	const struct kept *k;
+	const struct hot_detail *k;
 	__u64 period;		 /* by which latencies are multiplied */
 	__u32 from[LINE_FROM_N]; /* samples that no access has yet */
 	/* what the first access takes that answers to it */
@@ -31,9 +16,9 @@ struct making {
 	const __u32 *tids; /* by bit, 0: not known */
 };
 
-static const struct ibs_line_user *user_of(const struct kept *k, __u8 kind)
+static const struct ibs_line_user *user_of(const struct hot_detail *k, __u8 kind)
 {
-	return kind & LINE_STORE ? &k->d->writer : &k->d->reader;
+	return kind & LINE_STORE ? &k->d.writer : &k->d.reader;
 }
 
 static __u64 take(__u64 *from)
@@ -49,13 +34,13 @@ static void make(struct making *m, unsigned int slot, __u8 kind, __u32 from, __u
 {
 	const struct ibs_line_user *u = user_of(m->k, kind);
 	struct line_access a = {
-		.phys = m->k->d->line << IBS_LINE_SHIFT | slot * SLOT_BYTES,
+		.phys = m->k->d.line << IBS_LINE_SHIFT | slot * SLOT_BYTES,
 		.addr = u->addr ? (u->addr & ~(__u64)(LINE_BYTES - 1)) | slot * SLOT_BYTES : 0,
 		.ip = u->ip,
 		.cgroup_id = u->cgroup_id,
 		.tgid = u->tgid,
 		.tid = tid,
-		.cpu = m->k->of->cpu,
+		.cpu = m->k->cpu,
 		.kind = kind,
 		.from = from,
 		.has = LINE_HAS_TASK | LINE_HAS_CPU | LINE_HAS_IP | (u->ip >> 63 ? LINE_KERNEL : 0),
@@ -112,7 +97,7 @@ static void make_kind(struct making *m, unsigned int slot, __u8 kind, __u32 n, _
 
 static void make_all(struct making *m)
 {
-	const struct ibs_line_detail *d = m->k->d;
+	const struct ibs_line_detail *d = &m->k->d;
 	__u32 none = 0;
 
 	memcpy(m->from, d->from, sizeof(m->from));
@@ -134,20 +119,35 @@ static void make_all(struct making *m)
 	}
 }
 
-/* The most samples of a line that its details lack. */
-static __u64 lacking(const struct hot_tables *t, const struct kept *kept, size_t n)
+/* The details of the CPUs of one line, while a window is made. */
+struct line_group {
+	const struct hot_detail *first;
+	size_t n;
+	__u64 samples, lack; /* in the details; and at most, that these lack */
+};
+
+static __u64 samples_of(const struct ibs_line_detail *d)
 {
-	const __u64 line = kept->d->line;
+	__u64 sum = 0;
+
+	for (unsigned int slot = 0; slot < LINE_SLOTS; slot++)
+		sum += (__u64)d->loads[slot] + d->stores[slot] + d->both[slot];
+	return sum;
+}
+
+static __u64 lacking(const struct hot_tables *t, const struct line_group *g)
+{
+	const __u64 line = g->first->d.line;
 	const __u32 set = ibs_line_set(line, t->sets);
+	const struct hot_detail *own = g->first;
 	__u64 out = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct ibs_line_count *c = &t->table[i].lines->count[set * IBS_LINE_WAYS];
 		__u64 most = ~0ull;
 
-		if (n && kept->of == &t->table[i]) {
-			out += kept->d->before;
-			kept++, n--;
+		if (own < g->first + g->n && own->cpu == t->table[i].cpu) {
+			out += own++->d.before;
 			continue;
 		}
 		for (int w = 0; w < IBS_LINE_WAYS; w++)
@@ -161,54 +161,140 @@ static __u64 lacking(const struct hot_tables *t, const struct kept *kept, size_t
 	return out;
 }
 
-/* The threads that the details of a line name. */
-static void name_threads(const struct kept *kept, size_t n, __u32 *tids)
+/* The most samples that a line without details in this table has had on its CPU. */
+static __u64 without_details(const struct ibs_lines *l, __u32 sets)
 {
-	memset(tids, 0, 32 * sizeof(*tids));
-	for (size_t i = 0; i < n; i++) {
-		tids[kept[i].d->reader.tid & 31] = kept[i].d->reader.tid;
-		tids[kept[i].d->writer.tid & 31] = kept[i].d->writer.tid;
+	__u64 out = 0;
+
+	for (size_t i = 0; i < (size_t)sets * IBS_LINE_WAYS; i++) {
+		const struct ibs_line_count *c = &l->count[i], *set = c - i % IBS_LINE_WAYS;
+		const __u64 hand = c->line >> IBS_LINE_BITS;
+		bool least = true; /* a line without a place has had as many */
+
+		for (int w = 0; w < IBS_LINE_WAYS; w++)
+			least &= set[w].count >= c->count;
+		if (c->count > out &&
+		    (least || !hand ||
+		     (l->detail[hand - 1].line ^ c->line) << (64 - IBS_LINE_BITS)))
+			out = c->count;
 	}
+	return out;
 }
 
-void lines_add_hot(struct line_set *s, const struct hot_tables *t)
+static int compare_details(const void *pa, const void *pb)
 {
-	struct kept *kept = xcalloc(t->n * IBS_LINE_DETAILS, sizeof(*kept));
-	struct lines_hot *hot = &s->out.hot;
-	struct making m = { .s = s, .period = t->period ?: 1 };
-	size_t n = 0, same;
-	__u32 tids[32];
+	const struct hot_detail *a = pa, *b = pb;
 
-	m.tids = tids;
-	hot->tables += t->n;
-	s->out.has_period &= t->weighed || t->period;
+	if (a->d.line != b->d.line)
+		return a->d.line < b->d.line ? -1 : 1;
+	return a->cpu < b->cpu ? -1 : a->cpu > b->cpu;
+}
+
+static int compare_groups(const void *pa, const void *pb)
+{
+	const struct line_group *a = pa, *b = pb;
+
+	if (a->samples != b->samples)
+		return a->samples > b->samples ? -1 : 1;
+	return a->first->d.line < b->first->d.line ? -1 : 1; /* none is there twice */
+}
+
+/* @all: the details of all CPUs, by line. Return: how many lines, in *out, most samples first. */
+static size_t group_lines(const struct hot_tables *t, const struct hot_detail *all, size_t n,
+			  struct line_group **out)
+{
+	struct line_group *groups = xcalloc(n + 1, sizeof(*groups)), *g = groups;
+
+	for (size_t i = 0; i < n; i += g++->n) {
+		g->first = &all[i];
+		while (i + g->n < n && all[i + g->n].d.line == all[i].d.line)
+			g->samples += samples_of(&all[i + g->n++].d);
+		g->lack = lacking(t, g);
+	}
+	qsort(groups, g - groups, sizeof(*groups), compare_groups);
+	*out = groups;
+	return g - groups;
+}
+
+struct hot_window *hot_window_new(const struct hot_tables *t, size_t most)
+{
+	struct hot_detail *all = xcalloc(t->n * IBS_LINE_DETAILS, sizeof(*all));
+	struct hot_window *w = xcalloc(1, sizeof(*w) + t->n * IBS_LINE_DETAILS * sizeof(*all));
+	struct line_group *groups;
+	size_t n = 0, n_groups;
+	__u64 left_out = 0;
+
+	w->tables = t->n;
+	w->period = t->period;
+	w->weighed = t->weighed;
 	for (size_t i = 0; i < t->n; i++) {
 		const struct ibs_lines *l = t->table[i].lines;
 
-		hot->fed += l->fed;
-		hot->replaced += l->replaced;
-		s->out.no_address += l->no_address;
+		w->fed += l->fed;
+		w->replaced += l->replaced;
+		w->no_address += l->no_address;
+		w->hidden += without_details(l, t->sets);
 		for (int k = 0; k < IBS_LINE_DETAILS; k++)
 			if (l->detail[k].line)
-				kept[n++] = (struct kept){ &l->detail[k], &t->table[i] };
+				all[n++] = (struct hot_detail){ .d = l->detail[k],
+								.cpu = t->table[i].cpu };
 	}
-	qsort(kept, n, sizeof(*kept), compare_kept);
-	for (size_t i = 0; i < n; i += same) {
-		__u64 lack;
-
-		for (same = 1; i + same < n && kept[i + same].d->line == kept[i].d->line;)
-			same++;
-		name_threads(&kept[i], same, tids);
-		for (size_t k = i; k < i + same; k++) {
-			m.k = &kept[k];
-			make_all(&m);
-			for (unsigned int slot = 0; slot < LINE_SLOTS; slot++)
-				hot->kept += (__u64)m.k->d->loads[slot] + m.k->d->stores[slot] +
-					     m.k->d->both[slot];
+	qsort(all, n, sizeof(*all), compare_details);
+	n_groups = group_lines(t, all, n, &groups);
+	for (struct line_group *g = groups; g < groups + n_groups; g++) {
+		if (g->n > most - w->n) { /* fewer samples from here on: the first has most */
+			left_out =
+				g->samples + g->lack > left_out ? g->samples + g->lack : left_out;
+			continue;
 		}
-		lack = lacking(t, &kept[i], same);
-		hot->lack = lack > hot->lack ? lack : hot->lack;
+		memcpy(&w->detail[w->n], g->first, g->n * sizeof(*all));
+		w->n += g->n;
+		w->lines++;
+		w->lack = g->lack > w->lack ? g->lack : w->lack;
 	}
-	s->out.physical += hot->kept;
-	free(kept);
+	w->hidden = left_out > w->hidden ? left_out : w->hidden;
+	free(groups);
+	free(all);
+	return xrealloc(w, sizeof(*w) + w->n * sizeof(*all));
+}
+
+/* The threads that the details of a line name. */
+static void name_threads(const struct hot_detail *d, size_t n, __u32 *tids)
+{
+	memset(tids, 0, 32 * sizeof(*tids));
+	for (size_t i = 0; i < n; i++) {
+		tids[d[i].d.reader.tid & 31] = d[i].d.reader.tid;
+		tids[d[i].d.writer.tid & 31] = d[i].d.writer.tid;
+	}
+}
+
+void lines_add_window(struct line_set *s, const struct hot_window *w)
+{
+	struct lines_hot *hot = &s->out.hot;
+	struct making m = { .s = s, .period = w->period ?: 1 };
+	size_t same;
+	__u32 tids[32];
+
+	m.tids = tids;
+	s->out.has_period &= w->weighed || w->period;
+	s->out.no_address += w->no_address;
+	hot->tables += w->tables;
+	hot->fed += w->fed;
+	hot->replaced += w->replaced;
+	/* a line of one window need not have details in another one */
+	hot->any += w->hidden > w->lack ? w->hidden : w->lack;
+	hot->lack = hot->windows++ ? hot->any : w->lack;
+	for (size_t i = 0; i < w->n; i += same) {
+		for (same = 1;
+		     i + same < w->n && w->detail[i + same].d.line == w->detail[i].d.line;)
+			same++;
+		name_threads(&w->detail[i], same, tids);
+		for (m.k = &w->detail[i]; m.k < &w->detail[i + same]; m.k++) {
+			const __u64 samples = samples_of(&m.k->d);
+
+			make_all(&m);
+			hot->kept += samples;
+			s->out.physical += samples;
+		}
+	}
 }

@@ -338,6 +338,34 @@ class Setting(Case):
         self.set(LIVE, 'grace=7', 'verbose')
         self.assertEqual(self.status()['starts'], before)
 
+    @unittest.skipIf(os.getuid(), 'as root')
+    def test_hot_lines(self):
+        def c2c(*args, **kw):
+            return run('c2c', '--control', self.path, *args, **kw)
+        c = self.collector('--hot-lines', '--control-mode', '0666', '-c', '20000')
+        until(lambda: self.snapshot()['ledger']['aggregated'] > 40000)   # a line gets details with its fourth sample
+        self.assertIn('restart the collector', self.ctl('set', 'hot-lines', code=2))
+        self.assertIn('--min-lat', self.ctl('set', 'min-lat=200', code=2))
+        said = until(lambda: (now := json.loads(c2c('--json').stdout))['hot']['kept'] and now)
+        hot, lines = said['hot'], said['lines']
+        self.assertEqual(sum(line['loads'] + line['stores'] > 0 for line in lines), len(lines))
+        self.assertTrue(0 < hot['kept'] <= hot['fed'], hot)
+        self.assertEqual(said['total']['samples'], hot['kept'])
+        self.assertGreater(len(c2c('--csv').stdout.splitlines()), 1)
+        self.assertIn('SIMULATED', c2c('--top', '1').stdout)
+        self.assertEqual(c2c('--line', lines[0]['line']).returncode, 0)
+        fed = r'^ibscope_hot_lines_samples_total\S* (\d+)$'
+        once = [IBSCOPE + '-exporter', '--once', '--pin-dir', DIR]
+
+        def is_fed():       # the status is written once a second
+            found = re.search(fed, subprocess.run(once, capture_output=True, text=True).stdout, re.M)
+            return found and int(found[1]) >= hot['fed']
+        until(is_fed)
+        p = subprocess.run([IBSCOPE, 'c2c', '--control', self.path], user=65534, capture_output=True, text=True)
+        self.assertEqual((p.returncode, p.stdout), (1, ''))
+        self.assertIn('only root', p.stderr)
+        self.assertEqual(c.stop(), 0)
+
     def test_refusals(self):
         c = self.collector()
         self.set(ANEW, 'min-lat=3')
@@ -365,6 +393,7 @@ class Setting(Case):
                 (['config=/x'], 'ctl reload'),
                 (['config-check'], 'cannot be set live'),
                 (['explain'], 'cannot be set live'),
+                (['hot-lines'], 'restart the collector'),
                 (['source=sim'], 'restart the collector'),
                 (['pin-dir=/x'], 'restart the collector'),
                 (['control=/x'], 'restart the collector'),

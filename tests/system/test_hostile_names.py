@@ -216,7 +216,7 @@ class HostileNames(unittest.TestCase):
         self.addCleanup(server.stop)
         c = ibscope.Collector(pins, '-v', '-c', '1000000', '--control', socket, '--unpin', '--by', 'cgroup,comm,src',
                               '--grace', '1', '--cgroup', self.top.path + '/**', '--web.listen-address', f'127.0.0.1:{port}',
-                              '--push', server.url, '--push-name', '\x1b[31m', '--push-format', 'parca',
+                              '--hot-lines', '--push', server.url, '--push-name', '\x1b[31m', '--push-format', 'parca',
                               '--push-interval', '1s', '--push-duration', '0.3s')
         self.addCleanup(c.stop, signal.SIGKILL)
         c.wait('listening on')
@@ -246,6 +246,8 @@ class HostileNames(unittest.TestCase):
         self.run_it(TEXT, *ctl, '--by', 'cgroup,comm', '--columns', 'samples', 'snapshot')
         ibscope.until(lambda: b'\\x' in self.run_it(TEXT, 'top', '--pin-dir', pins, '--once', '-d', '1', '--size', '160x30',
                                                    hostile=False))
+        for kind, *args in ((TEXT,), (CSV, '--csv'), (JSON, '--json')):
+            self.run_it(kind, 'c2c', '--control', socket, *args, hostile=False)
         # what was set live is shown, and refused, with the names in it
         for setting in (f'cgroup={self.top.path}/' + CGROUPS[0].decode(), 'comm=\x1b[31m', 'container=\x1b', '\x1b=3'):
             self.start(IBSCOPE, *ctl, 'set', '--wait', setting)
@@ -291,7 +293,7 @@ class HostileNames(unittest.TestCase):
                      ('serve', *SIM, '--web.listen-address', bad, '--config-check'),
                      ('serve', *SIM, '--web.config.file', bad, '--config-check'),
                      ('ctl', bad), ('ctl', '--control', bad, 'status'), ('ctl', '--pin-dir', f'/no/{bad}', 'snapshot'),
-                     ('doctor', bad), ('doctor', '--json', bad)):
+                     ('c2c', '--control', bad), ('doctor', bad), ('doctor', '--json', bad)):
             with self.subTest(args=args):
                 status, out = self.start(IBSCOPE, *args)
                 self.assertIn(status, (0, 1, 2, 127))

@@ -22,6 +22,7 @@
 #define LINES	100000
 #define SAMPLES 400000
 #define TOP	20
+#define CUT	100    /* details of a window */
 #define CAPS	0xbffu /* Zen 4 */
 #define PHYS	0x100000000ull
 
@@ -97,17 +98,26 @@ static void run(const struct access *a, bool all)
 		lines_add(exact, &ev);
 }
 
-/* What the tables of all CPUs say. */
-static struct line_set *read_tables(__u32 sets, const struct lines **out)
+static struct hot_window *read_window(__u32 sets, size_t most)
 {
-	const struct lines_opts opts = { .info = &info };
 	struct hot_table table[CPUS];
 	const struct hot_tables t = { .table = table, .n = CPUS, .sets = sets, .period = 1 };
-	struct line_set *s = lines_new(&opts);
 
 	for (__u32 c = 0; c < CPUS; c++)
 		table[c] = (struct hot_table){ engine_lines(engine[c]), c };
-	lines_add_hot(s, &t);
+	return hot_window_new(&t, most);
+}
+
+/* What the tables of all CPUs say, as of @windows that are alike. */
+static struct line_set *read_tables(__u32 sets, size_t most, int windows, const struct lines **out)
+{
+	const struct lines_opts opts = { .info = &info };
+	struct line_set *s = lines_new(&opts);
+	struct hot_window *w = read_window(sets, most);
+
+	for (int i = 0; i < windows; i++)
+		lines_add_window(s, w);
+	free(w);
 	*out = lines_finish(s);
 	return s;
 }
@@ -168,6 +178,33 @@ static int greatest_first(const void *pa, const void *pb)
 	return *a > *b ? -1 : *a < *b;
 }
 
+/* The bounds of windows that have not room for all details. */
+static void check_cut(__u32 sets, const __u32 *is)
+{
+	struct hot_window *w = read_window(sets, CUT);
+	static bool has[LINES];
+	const struct lines *lines;
+	struct line_set *s = read_tables(sets, CUT, 2, &lines);
+
+	memset(has, 0, sizeof(has));
+	assert_in_range(w->n, CUT / 2, CUT);
+	assert_int_equal(w->lines, lines->n);
+	for (__u64 i = 0; i < w->n; i++)
+		has[w->detail[i].d.line - (PHYS >> IBS_LINE_SHIFT)] = true;
+	for (__u32 l = 0; l < LINES; l++)
+		if (!has[l])
+			assert_in_range(is[l], 0, w->hidden);
+	assert_true(lines->hot.lack >= 2 * w->lack && lines->hot.lack >= 2 * w->hidden);
+	for (size_t i = 0; i < lines->n; i++) {
+		const __u32 all = 2 * is[(lines->line[i].address - PHYS) / 64];
+
+		assert_in_range(lines->line[i].samples,
+				all - (all < 2 * w->lack ? all : 2 * w->lack), all);
+	}
+	lines_free(s);
+	free(w);
+}
+
 /* Accesses of CPUS CPUs to LINES lines, the k-th of which has a share of k^-skew; a line of the recall table. */
 static double recall(double skew, __u32 sets)
 {
@@ -213,7 +250,7 @@ static double recall(double skew, __u32 sets)
 		error = most > error ? most : error;
 		replaced += engine_lines(engine[c])->replaced;
 	}
-	s = read_tables(sets, &lines);
+	s = read_tables(sets, SIZE_MAX, 1, &lines);
 	assert_true(lines->n >= TOP);
 	qsort(lines->line, lines->n, sizeof(*lines->line), by_samples);
 	for (size_t i = 0; i < lines->n; i++) {
@@ -222,6 +259,7 @@ static double recall(double skew, __u32 sets)
 		assert_in_range(lines->line[i].samples,
 				is - (is < lines->hot.lack ? is : lines->hot.lack), is);
 	}
+	check_cut(sets, all);
 	memcpy(sorted, all, sizeof(all));
 	qsort(sorted, LINES, sizeof(*sorted), greatest_first);
 	for (int i = 0; i < TOP; i++) {
@@ -309,7 +347,7 @@ static void test_sharing(void **state)
 		a.lat = a.kind == LINE_LOAD ? 50 + (r >> 44 & 255) : 0;
 		run(&a, true);
 	}
-	s = read_tables(IBS_LINE_SETS, &lines);
+	s = read_tables(IBS_LINE_SETS, SIZE_MAX, 1, &lines);
 	all = lines_finish(exact);
 	assert_int_equal(all->n, 8);
 	assert_int_equal(lines->n, 8);

@@ -37,7 +37,9 @@ int c2c_live_prepare(struct sampling *s, struct err *err)
 	if (sampling_of_fetch(s))
 		return err_set(err, -EINVAL, "-e %s: samples of ibs_fetch have no data addresses",
 			       s->events);
-	snprintf(pmu.name, sizeof(pmu.name), "%.127s", s->events);
+	/* s->events may name a second event */
+	pmu.config = event_term(&s->event, "l3missonly") << 16;
+	pmu.config1 = event_term(&s->event, "ldlat") | event_term(&s->event, "strmst") << 12;
 	if (lines_hidden_in(&info, &why))
 		return err_set(err, -EINVAL, "-e %s: %s: sharing cannot be judged", s->events,
 			       why.text);
@@ -53,18 +55,16 @@ static int add_task(const struct trace_event *ev, void *arg, struct err *err)
 	return 0;
 }
 
-/* Names of those who access lines, as of now. */
-static int add_names(struct tasks *tasks, struct sampling *s, const struct hot_tables *t,
-		     struct err *err)
+int c2c_live_names(struct tasks *tasks, struct sampling *s, const struct hot_window *w,
+		   struct err *err)
 {
 	struct task_choice choice = { 0 };
 	int ret = 0;
 
-	for (size_t i = 0; i < t->n * IBS_LINE_DETAILS; i++) {
-		const struct ibs_line_detail *d =
-			&t->table[i / IBS_LINE_DETAILS].lines->detail[i % IBS_LINE_DETAILS];
+	for (size_t i = 0; i < w->n; i++) {
+		const struct ibs_line_detail *d = &w->detail[i].d;
 
-		for (int k = 0; d->line && k < 2; k++) {
+		for (int k = 0; k < 2; k++) {
 			const struct ibs_line_user *u = k ? &d->writer : &d->reader;
 			struct trace_event ev = { .kind = TRACE_CGROUP, .time = 1 };
 
@@ -73,8 +73,10 @@ static int add_names(struct tasks *tasks, struct sampling *s, const struct hot_t
 			if (!choice.pids)
 				ret = task_choice_init(&choice, &u->tgid, 1, false);
 			task_choice_add(&choice, u->tgid);
-			capture_name_cgroup(s, u->cgroup_id, &ev);
-			ret = ret ?: add_task(&ev, tasks, err);
+			if (s) {
+				capture_name_cgroup(s, u->cgroup_id, &ev);
+				ret = ret ?: add_task(&ev, tasks, err);
+			}
 		}
 	}
 	if (choice.pids)
@@ -83,8 +85,8 @@ static int add_names(struct tasks *tasks, struct sampling *s, const struct hot_t
 	return ret;
 }
 
-static int print_tables(const struct lines_print *like, struct sampling *s,
-			const struct hot_tables *tables, const struct ledger *ledger,
+static int print_window(const struct lines_print *like, struct sampling *s,
+			const struct hot_window *window, const struct ledger *ledger,
 			struct err *err)
 {
 	const struct trace_end end = { .whole = true, .has_ledger = true, .ledger = *ledger };
@@ -107,9 +109,9 @@ static int print_tables(const struct lines_print *like, struct sampling *s,
 
 	record_info(&info, &pmu, s, NULL);
 	set = lines_new(&opts);
-	lines_add_hot(set, tables);
+	lines_add_window(set, window);
 	tasks = tasks_new();
-	ret = add_names(tasks, s, tables, err);
+	ret = c2c_live_names(tasks, s, window, err);
 	ret = ret ?: symbols_new(&of, &symbols, err);
 	screen_of(stdout, &screen);
 	print.screen = &screen;
@@ -126,8 +128,7 @@ static int print_tables(const struct lines_print *like, struct sampling *s,
 	return ret;
 }
 
-int c2c_live_interval(const struct lines_print *print, struct sampling *s,
-		      const struct snapshot *interval, struct err *err)
+struct hot_window *c2c_live_window(struct sampling *s, size_t most)
 {
 	struct hot_table *table = xcalloc(s->opts.n_cpus, sizeof(*table));
 	const struct hot_tables tables = { .table = table,
@@ -136,13 +137,23 @@ int c2c_live_interval(const struct lines_print *print, struct sampling *s,
 					   .period = s->opts.count_ops ? 0
 								       : sampler_period(s->sampler),
 					   .weighed = s->opts.count_ops };
-	int ret;
+	struct hot_window *out;
 
 	sampler_lines_next(s->sampler);
 	for (size_t i = 0; i < tables.n; i++)
 		table[i] =
 			(struct hot_table){ sampler_lines(s->sampler, i, false), s->opts.cpus[i] };
-	ret = print_tables(print, s, &tables, &interval->ledger, err);
+	out = hot_window_new(&tables, most);
 	free(table);
+	return out;
+}
+
+int c2c_live_interval(const struct lines_print *print, struct sampling *s,
+		      const struct snapshot *interval, struct err *err)
+{
+	struct hot_window *window = c2c_live_window(s, SIZE_MAX);
+	int ret = print_window(print, s, window, &interval->ledger, err);
+
+	free(window);
 	return ret;
 }

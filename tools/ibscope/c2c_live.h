@@ -3,6 +3,7 @@
 #ifndef IBSCOPE_C2C_LIVE_H
 #define IBSCOPE_C2C_LIVE_H
 
+#include "trace/tasks.h"
 #include "session/session.h"
 #include "where/lines_print.h"
 
@@ -11,6 +12,13 @@ int c2c_check_selection(const struct selection *sel, const char *filter, struct 
 
 /* Have hot lines kept by the sampler that is about to be opened. Return: 0, or -EINVAL with @err. */
 int c2c_live_prepare(struct sampling *s, struct err *err);
+
+/* Exchange the tables of hot lines. @most: as of hot_window_new(), which gives what is returned. */
+struct hot_window *c2c_live_window(struct sampling *s, size_t most);
+
+/* Add names of those who access its lines, as of now; @s: of cgroups, too, or NULL. Return: 0 or a negative errno. */
+int c2c_live_names(struct tasks *tasks, struct sampling *s, const struct hot_window *w,
+		   struct err *err);
 
 /* Print what came since the last time. Return: 0 or a negative errno with @err. */
 int c2c_live_interval(const struct lines_print *print, struct sampling *s,

@@ -2,6 +2,7 @@
 /* ibscope c2c: cache lines that threads share. */
 #include "cmd.h"
 #include "c2c_live.h"
+#include "c2c_served.h"
 #include "cmd_hist.h"
 #include "base/choice.h"
 #include "base/num.h"
@@ -13,9 +14,11 @@ struct cmd {
 	struct sampling sampling;
 	struct recorded in;
 	struct lines_print print;
+	struct screen screen;
 	bool has_line, csv, json;
 	bool live; /* for --help: cmd_c2c() looks for it */
 	__u64 line;
+	const char *control;
 	struct line_set *lines;
 	bool usage;
 };
@@ -51,6 +54,9 @@ static int set_line(void *ctx, const char *arg, struct err *err)
 
 /* clang-format off: a row is a row */
 static const struct option_row c2c_options[] = {
+	{ "control", 0, "PATH",
+	  "the lines of a collector with --hot-lines, such as that of " CONTROL_PATH "; root only",
+	  OPTION_WORD(struct cmd, control) },
 	{ "line", 0, "ADDRESS", "print one line: its bytes, and who accesses which", set_line },
 	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default miss_cycles",
 	  OPTION_CHOICE(struct cmd, print.sort, "column", column_at, LINES_COLUMN_N) },
@@ -78,7 +84,9 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		"or only the line. '-' is standard input.\n\n"
 		"  ibscope c2c FILE\n"
 		"  ibscope c2c --line 0x12f4a3c40 FILE     who accesses which bytes of it\n"
-		"  ibscope c2c --live 10                   the hottest lines of now, each 10 s\n");
+		"  ibscope c2c --live 10                   the hottest lines of now, each 10 s\n"
+		"  ibscope c2c --control " CONTROL_PATH "\n"
+		"                                          those of `serve --hot-lines`\n");
 	options_help(f, sets, n);
 	lines_terms(f);
 	fprintf(f, "\nA recording that lacks stores or hits in caches is refused. Exit status: 0 "
@@ -115,7 +123,7 @@ static int print(struct cmd *c, struct err *err)
 	const struct lines *lines = lines_finish(c->lines);
 	int ret = 0;
 
-	if (c->in.head.selected && !lines->physical && !lines->only_virtual)
+	if (c->in.head.selected && !lines->hot.tables && !lines->physical && !lines->only_virtual)
 		return err_set(err, -ENODATA, "%s: no sample has a data address", c->in.head.file);
 	if (lines->total.samples && !lines->total.stores)
 		log_warn("no sample stores: who writes to a line is not known, so sharing is not "
@@ -132,18 +140,23 @@ static int print(struct cmd *c, struct err *err)
 	return pager_close(&pager, err) ?: ret;
 }
 
+static void prepare_print(struct cmd *c)
+{
+	screen_of(stdout, &c->screen);
+	c->print.screen = &c->screen;
+	c->print.format = c->csv ? REPORT_CSV : c->json ? REPORT_JSON : REPORT_TEXT;
+	if (c->print.format == REPORT_TEXT && !c->print.top)
+		c->print.top = recorded_rows(&c->screen);
+}
+
 static int run(struct cmd *c)
 {
-	struct screen screen;
 	struct err err = { "" };
 	int ret = recorded_start(&c->in, &c->sampling, true, true, &err);
 
 	ret = ret ?: check_recording(c, &err);
 	ret = ret ?: read_all(c, &err);
-	screen_of(stdout, &screen);
-	c->print.screen = &screen;
-	if (c->print.format == REPORT_TEXT && !c->print.top)
-		c->print.top = recorded_rows(&screen);
+	prepare_print(c);
 	if (!ret && !c->in.head.selected)
 		recorded_nothing(c->in.replay, "ibs_op");
 	ret = ret ?: print(c, &err);
@@ -168,7 +181,6 @@ static int prepare_live(void *arg, struct sampling *s, struct err *err)
 {
 	struct cmd *c = arg;
 
-	c->print.format = c->csv ? REPORT_CSV : c->json ? REPORT_JSON : REPORT_TEXT;
 	if (c->csv && c->json)
 		return err_set(err, -EINVAL, "--csv and --json exclude each other");
 	return c2c_live_prepare(s, err);
@@ -178,11 +190,7 @@ static int print_live(void *arg, struct sampling *s, const struct snapshot *inte
 		      struct err *err)
 {
 	struct cmd *c = arg;
-	struct screen screen;
-
-	screen_of(stdout, &screen);
-	if (c->print.format == REPORT_TEXT && !c->print.top)
-		c->print.top = recorded_rows(&screen);
+	prepare_print(c);
 	return c2c_live_interval(&c->print, s, interval, err);
 }
 
@@ -190,8 +198,8 @@ static int c2c_live(int argc, char **argv)
 {
 	struct cmd c = { .print.sort = LINES_COLUMN_CYCLES };
 	const struct interval_printer printer = {
-		/* all but --line, which is the first */
-		.output = { "Lines", c2c_options + 1, ARRAY_SIZE(c2c_options) - 1, &c },
+		/* all but --control and --line, which are the first */
+		.output = { "Lines", c2c_options + 2, ARRAY_SIZE(c2c_options) - 2, &c },
 		.usage = live_usage,
 		.prepare = prepare_live,
 		.print = print_live,
@@ -199,6 +207,39 @@ static int c2c_live(int argc, char **argv)
 	};
 
 	return hist_run(argc, argv, false, &printer);
+}
+
+/* Lines of a running collector. What selects samples was given to that. */
+static int c2c_control(int argc, char **argv)
+{
+	struct cmd c = { .print = { .sort = LINES_COLUMN_CYCLES,
+				    .metric = IBS_METRIC_DC_MISS_LAT } };
+	const struct option_set sets[] = {
+		{ "Lines", c2c_options, ARRAY_SIZE(c2c_options) - 1, &c }, /* all but --live */
+		{ "Symbols", recorded_symbol_rows, RECORDED_SYMBOL_ROWS, &c.in.symbols_opts },
+	};
+	struct err err = { "" };
+	int ret = options_parse(argc, argv, sets, ARRAY_SIZE(sets), &err), status = EXIT_USAGE;
+
+	if (ret > 0) {
+		if (ret == OPTIONS_HELP)
+			usage(stdout, sets, ARRAY_SIZE(sets));
+		return EXIT_DONE;
+	}
+	if (!ret && optind < argc)
+		ret = err_set(&err, -EINVAL, "--control and a recording exclude each other");
+	if (!ret && c.csv && c.json)
+		ret = err_set(&err, -EINVAL, "--csv and --json exclude each other");
+	if (!ret) {
+		prepare_print(&c);
+		ret = c2c_served_ask(c.control, &c.in, &c.lines, &err) ?: print(&c, &err);
+		status = ret ? EXIT_FAILED : EXIT_DONE;
+	}
+	if (ret)
+		log_error("%s", err.text);
+	lines_free(c.lines);
+	recorded_close(&c.in);
+	return status;
 }
 
 int cmd_c2c(int argc, char **argv)
@@ -211,6 +252,9 @@ int cmd_c2c(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		if (!strcmp(argv[i], "--live") || !strcmp(argv[i], "--"))
 			return c2c_live(argc, argv);
+	for (int i = 1; i < argc; i++)
+		if (!strncmp(argv[i], "--control", 9) && strchr("=", argv[i][9]))
+			return c2c_control(argc, argv);
 	recorded_options(&rows, false);
 	const struct option_set sets[] = {
 		{ "Lines", c2c_options, ARRAY_SIZE(c2c_options), &c },
@@ -239,7 +283,6 @@ int cmd_c2c(int argc, char **argv)
 	} else {
 		recorded_keep_options(&c.in, argc, argv);
 		c.print.metric = c.sampling.opts.metric;
-		c.print.format = c.csv ? REPORT_CSV : c.json ? REPORT_JSON : REPORT_TEXT;
 		status = run(&c);
 	}
 	lines_free(c.lines);

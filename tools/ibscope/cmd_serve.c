@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope serve: the collector, and the metrics endpoint and profiles if it is to have them. */
 #include "cmd.h"
+#include "c2c_live.h"
+#include "c2c_served.h"
 #include "collector/collector.h"
 #include "base/json.h"
 #include "counts/snapshot.h"
@@ -26,6 +28,7 @@ enum {
 	FDS = FD_COLLECTOR + COLLECTOR_FDS
 };
 
+static struct collector *collector;
 static struct push *pushing; /* NULL: not asked for, or not started yet */
 
 static void usage(const struct collector *c)
@@ -70,9 +73,13 @@ static void print_status(FILE *f, bool json, const struct collector_state *of, u
 struct serve_opts {
 	struct web_opts web; /* first: rows set it */
 	struct push_opts push;
+	bool hot_lines;
 };
 
 static const struct option_row serve_rows[] = {
+	{ "hot-lines", 0, NULL,
+	  "keep the cache lines with most stores and cache hits, for `ibscope c2c --control`",
+	  OPTION_FLAG(struct serve_opts, hot_lines) },
 	{ "web.listen-address", 0, "ADDR",
 	  "serve /metrics on HOST:PORT, [IPV6]:PORT or :PORT, as ibscope-exporter does without "
 	  "privileges",
@@ -105,6 +112,12 @@ static int check_extra(struct collector_settings *set, struct err *err)
 	struct serve_opts *o = set->extra;
 	int ret = push_check(&o->push, &set->sampling[0], err);
 
+	if (!ret && o->hot_lines) {
+		ret = c2c_live_prepare(&set->sampling[0], err);
+		if (ret)
+			err_prefix(err, "--hot-lines");
+	}
+
 	if (ret || !*o->web.config_file)
 		return ret;
 	if (!o->web.n_listen)
@@ -113,7 +126,7 @@ static int check_extra(struct collector_settings *set, struct err *err)
 }
 
 static const struct collector_extra extra = {
-	.title = "Metrics endpoint, profiles",
+	.title = "Metrics endpoint, hot lines, profiles",
 	.rows = serve_rows,
 	.n = sizeof(serve_rows) / sizeof(serve_rows[0]),
 	.size = sizeof(struct serve_opts),
@@ -141,8 +154,14 @@ static void open_push(struct collector *c)
 				   collector_push_counts(c));
 }
 
-static void end_profile(void)
+static int print_lines(FILE *f, struct err *err)
 {
+	return c2c_served_answer(collector, f, err);
+}
+
+static void closing(void)
+{
+	c2c_served_closing(collector);
 	if (pushing)
 		push_closing(pushing);
 }
@@ -200,6 +219,7 @@ static int loop(struct collector *c, struct web *web, int sigfd, struct err *err
 		struct signalfd_siginfo sig;
 		__u64 woken_ns;
 
+		ms = shorter(ms, c2c_served_run(c));
 		if (pushing)
 			ms = shorter(ms, push_prepare(pushing, fds + FD_PUSH));
 		else
@@ -227,6 +247,7 @@ static int serve(struct collector *c, struct err *err)
 
 	if (sigfd < 0)
 		return sigfd;
+	collector = c;
 	ret = collector_open(c, err);
 	ret = ret ?: open_web(collector_settings(c), &web, err);
 	if (!ret)
@@ -247,7 +268,8 @@ int cmd_serve(int argc, char **argv)
 		.argv = argv,
 		.extra = &extra,
 		.print_status = print_status,
-		.closing = end_profile,
+		.print_lines = print_lines,
+		.closing = closing,
 	};
 	struct collector *c;
 	struct err err = { "" };
