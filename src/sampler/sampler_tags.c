@@ -23,9 +23,27 @@ static void begin_weight(struct sampler *s, const struct sampler_opts *opts)
 	s->state->control.tag_ops = sampler_weighs_tags(opts) ? opts->attr.sample_period : 0;
 }
 
+/*
+ * The first of a pair is read first. Of a difference that is the minuend, so that what is counted
+ * between the two reads makes the difference smaller, never larger.
+ */
+static int open_pair(const struct sampler_opts *opts, enum sampler_tag which, bool alone,
+		     int cgroup, struct perf_events **out, struct err *err)
+{
+	struct perf_event_attr first = opts->tags[which], second = opts->tags[SAMPLER_TAG_OPS];
+
+	if (opts->tags_are_lost) {
+		first = opts->tags[SAMPLER_TAG_OPS];
+		second = opts->tags[which];
+		first.disabled = 1;
+		second.disabled = 0;
+	}
+	return perf_events_open(&first, opts->cpus, opts->n_cpus, cgroup, "a counter of tagged ops",
+				alone && !opts->tags_are_lost ? NULL : &second, out, err);
+}
+
 void sampler_tags_open(struct sampler *s, const struct sampler_opts *opts, int cgroup)
 {
-	const struct perf_event_attr *valid = &opts->tags[SAMPLER_TAG_VALID];
 	struct err err;
 
 	begin_weight(s, opts);
@@ -33,9 +51,7 @@ void sampler_tags_open(struct sampler *s, const struct sampler_opts *opts, int c
 	s->tag_unit = ibs_metric_of_fetch(opts->metric) ? perf_events_period(s->events) : 1;
 	if (!opts->tags[SAMPLER_TAG_RETIRED].size)
 		return;
-	if (perf_events_open(&opts->tags[SAMPLER_TAG_RETIRED], opts->cpus, opts->n_cpus, cgroup,
-			     "a counter of tagged ops", &opts->tags[SAMPLER_TAG_OPS], &s->tags,
-			     &err)) {
+	if (open_pair(opts, SAMPLER_TAG_RETIRED, false, cgroup, &s->tags, &err)) {
 		s->tags = NULL;
 		log_warn("%s; %s", err.text,
 			 s->filter != EVENT_FILTER_HARDWARE ? "tagged ops are unknown"
@@ -43,20 +59,22 @@ void sampler_tags_open(struct sampler *s, const struct sampler_opts *opts, int c
 							    : "estimated ops are unknown");
 		return;
 	}
-	if (valid->size &&
-	    perf_events_open(valid, opts->cpus, opts->n_cpus, cgroup, "a counter of tagged ops",
-			     /* a difference is exact only within a group */
-			     s->tags_are_lost ? &opts->tags[SAMPLER_TAG_OPS] : NULL, &s->valid,
-			     &err))
+	if (opts->tags[SAMPLER_TAG_VALID].size &&
+	    open_pair(opts, SAMPLER_TAG_VALID, true, cgroup, &s->valid, &err))
 		s->valid = NULL;
 }
 
 /* Of s->tags or s->valid: `counted` is always what was not lost. */
 static void read_tags(const struct sampler *s, struct perf_events *pe, struct perf_events_total *t)
 {
+	__u64 tagged;
+
 	perf_events_read(pe, t);
-	if (s->tags_are_lost)
-		t->counted = t->second - t->counted;
+	if (!s->tags_are_lost)
+		return;
+	tagged = t->counted;
+	t->counted -= t->second;
+	t->second = tagged;
 }
 
 void sampler_tags_begin(struct sampler *s)
