@@ -178,16 +178,16 @@ static int greatest_first(const void *pa, const void *pb)
 	return *a > *b ? -1 : *a < *b;
 }
 
-/* The bounds of windows that have not room for all details. */
-static void check_cut(__u32 sets, const __u32 *is)
+/* The bounds of windows, which may not have room for all details. */
+static void check_window(__u32 sets, size_t most, const __u32 *is)
 {
-	struct hot_window *w = read_window(sets, CUT);
+	struct hot_window *w = read_window(sets, most);
 	static bool has[LINES];
 	const struct lines *lines;
-	struct line_set *s = read_tables(sets, CUT, 2, &lines);
+	struct line_set *s = read_tables(sets, most, 2, &lines);
 
 	memset(has, 0, sizeof(has));
-	assert_in_range(w->n, CUT / 2, CUT);
+	assert_in_range(w->n, CUT / 2, most);
 	assert_int_equal(w->lines, lines->n);
 	for (__u64 i = 0; i < w->n; i++)
 		has[w->detail[i].d.line - (PHYS >> IBS_LINE_SHIFT)] = true;
@@ -259,7 +259,8 @@ static double recall(double skew, __u32 sets)
 		assert_in_range(lines->line[i].samples,
 				is - (is < lines->hot.lack ? is : lines->hot.lack), is);
 	}
-	check_cut(sets, all);
+	check_window(sets, CUT, all);
+	check_window(sets, SIZE_MAX, all);
 	memcpy(sorted, all, sizeof(all));
 	qsort(sorted, LINES, sizeof(*sorted), greatest_first);
 	for (int i = 0; i < TOP; i++) {
