@@ -182,7 +182,9 @@ static void print_text(FILE *f, struct line_rows *rows)
 	line_rows_head(f, rows);
 	fputc('\n', f);
 	if (!rows->n && !rows->n_rest) {
-		fputs("no samples\n", f);
+		fputs(rows->lines->hot.fed ? "no line was accessed often enough to be kept\n"
+					   : "no samples\n",
+		      f);
 		return;
 	}
 	line_rows_table(f, rows);
