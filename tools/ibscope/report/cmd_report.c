@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* ibscope report: a recording in summary. */
-#include "cmd.h"
-#include "cmd_hist.h"
+#include "../cmd.h"
+#include "../cmd_hist.h"
+#include "report_options.h"
 #include "base/output_file.h"
 #include "html/html_report.h"
-#include "recorded.h"
-#include "report_usage.h"
 #include "report/report_folded.h"
 #include "report/report_pprof.h"
 #include "report/report_print.h"
@@ -15,174 +14,12 @@
 #include <getopt.h>
 #include <unistd.h>
 
-struct cmd {
-	bool live; /* for --help: cmd_numa() looks for it */
-	bool numa; /* the command is numa: by nodes of CPU and memory, and with the price */
-	struct sampling sampling;
-	struct report_opts opts;
-	struct report_order order;
-	enum report_column columns[REPORT_COLUMN_N];
-	unsigned int n_columns;
-	enum report_format format;
-	bool has_format, has_sort, folds;
-	bool pages, damon;	  /* --format, and as regions */
-	struct report *accessors; /* of the fields, as text */
-	bool layout;		  /* of opts.type, with all of its fields */
-	enum folded_weight weight;
-
-	struct recorded in;
-	struct report *report;
-	struct folded *folded;
-	const char *html_path; /* NULL: no HTML */
-	struct html_report *html;
-	const char *pprof_path; /* NULL: no profile */
-	struct pprof *pprof;
-	struct screen screen;
-};
-
-static int set_by(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-	int ret = report_keys_parse(arg, c->opts.by, &c->opts.n_by, err);
-
-	for (unsigned int k = 0; !ret && k < c->opts.n_by; k++)
-		c->in.input.asks_fetch |= report_key_of_fetch(c->opts.by[k]);
-	return ret;
-}
-
-static int set_sort(void *ctx, const char *arg, struct err *err)
-{
-	enum report_column columns[REPORT_COLUMN_N];
-	struct cmd *c = ctx;
-	unsigned int n;
-	int ret = report_columns_parse("--sort", arg, columns, &n, err);
-
-	if (!ret && n > 1)
-		return err_set(err, -EINVAL, "--sort: one column at a time, not '%s'", arg);
-	if (!ret)
-		c->order.sort = columns[0];
-	c->has_sort = true;
-	return ret;
-}
-
-static int set_columns(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-
-	return report_columns_parse("--columns", arg, c->columns, &c->n_columns, err);
-}
-
-static int set_format(struct cmd *c, enum report_format format, struct err *err)
-{
-	if (c->has_format)
-		return err_set(
-			err, -EINVAL,
-			"--csv, --json, --format, --folded, --html and --pprof exclude each other");
-	c->has_format = true;
-	c->format = format;
-	return 0;
-}
-
-static int set_csv(void *ctx, const char *arg, struct err *err)
-{
-	(void)arg;
-	return set_format(ctx, REPORT_CSV, err);
-}
-
-static int set_json(void *ctx, const char *arg, struct err *err)
-{
-	(void)arg;
-	return set_format(ctx, REPORT_JSON, err);
-}
-
-static int set_output(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-
-	c->pages = true;
-	c->damon = !strcmp(arg, "damon");
-	if (!c->damon && strcmp(arg, "csv") != 0)
-		return err_set(err, -EINVAL, "--format: '%s' must be damon or csv", arg);
-	return set_format(c, REPORT_CSV, err);
-}
-
-static int set_folded(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-
-	if (!strcmp(arg, "samples"))
-		c->weight = FOLDED_SAMPLES;
-	else if (!strcmp(arg, "total"))
-		c->weight = FOLDED_TOTAL;
-	else
-		return err_set(err, -EINVAL, "--folded: '%s' must be samples or total", arg);
-	c->folds = true;
-	return set_format(c, REPORT_TEXT, err);
-}
-
-static int set_html(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-
-	c->html_path = arg;
-	return set_format(c, REPORT_TEXT, err);
-}
-
-static int set_pprof(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-
-	c->pprof_path = arg;
-	return set_format(c, REPORT_TEXT, err);
-}
-
-/* clang-format off: a row is a row */
-static const struct option_row report_options[] = {
-	{ "by", 0, "KEY,..",
-	  "a row for each combination of these; default src, fetch for ibs_fetch, or both nodes "
-	  "for numa",
-	  set_by },
-	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default miss_cycles",
-	  set_sort },
-	{ "columns", 0, "COLUMN,..",
-	  "what is shown, in this order; by default as many as fit, as in hist", set_columns },
-	{ "top", 0, "N",
-	  "only the first N rows, and the sum of the others; by default as many as fit the "
-	  "terminal, 20 in a pipe; --csv and --json: all",
-	  OPTION_NUMBER(struct cmd, order.top, 1, SIZE_MAX), .what = "rows" },
-	{ "limit", 0, "N", "the same", OPTION_NUMBER(struct cmd, order.top, 1, SIZE_MAX),
-	  .what = "rows" },
-	{ "min-samples", 0, "N", "only rows of at least so many samples",
-	  OPTION_NUMBER(struct cmd, order.min_samples, 0, UINT64_MAX) },
-	{ "type", 0, "NAME",
-	  "the layout of a type, as --by type names it: all fields, in the order of their offsets",
-	  OPTION_WORD(struct cmd, opts.type) },
-	{ "phys", 0, NULL, "pages and lines of physical addresses",
-	  OPTION_FLAG(struct cmd, opts.phys) },
-	{ "csv", 0, NULL, "a table for programs; what is not known is empty", set_csv },
-	{ "format", 0, "damon|csv",
-	  "with --by page: ranges of physical pages for damo; or --csv with both addresses and "
-	  "node",
-	  set_output },
-	{ "json", 0, NULL, "one JSON object; what is not known is null", set_json },
-	{ "folded", 0, "samples|total", "call chains for flame graphs, weighted by that",
-	  set_folded },
-	{ "html", 0, "FILE", "one self-contained HTML file with linked views", set_html },
-	{ "pprof", 0, "FILE", "a profile for pprof, with the keys of --by as labels", set_pprof },
-};
-/* clang-format on */
-
-static bool by(const struct cmd *c, enum report_key key)
+static bool by(const struct report_cmd *c, enum report_key key)
 {
 	return report_by(&c->opts, key);
 }
 
-static bool of_fetch(const struct cmd *c)
-{
-	return sampling_of_fetch(&c->sampling);
-}
-
-static void choose_columns(struct cmd *c)
+static void choose_columns(struct report_cmd *c)
 {
 	if (!c->n_columns)
 		c->opts.cpus = c->opts.threads = report_by_data(&c->opts);
@@ -193,7 +30,7 @@ static void choose_columns(struct cmd *c)
 	report_count_column(&c->opts, c->order.sort);
 }
 
-static void prepare(struct cmd *c)
+static void prepare(struct report_cmd *c)
 {
 	static const enum report_key nodes[] = { REPORT_KEY_NODE, REPORT_KEY_MEM_NODE };
 	struct err err;
@@ -218,10 +55,12 @@ static void prepare(struct cmd *c)
 		c->layout = true;
 	}
 	if (!c->opts.n_by && c->pprof_path)
-		report_keys_parse(of_fetch(c) ? PPROF_FETCH_LABELS : PPROF_LABELS, c->opts.by,
-				  &c->opts.n_by, &err);
+		report_keys_parse(sampling_of_fetch(&c->sampling) ? PPROF_FETCH_LABELS
+								  : PPROF_LABELS,
+				  c->opts.by, &c->opts.n_by, &err);
 	else if (!c->opts.n_by)
-		c->opts.by[c->opts.n_by++] = of_fetch(c) ? REPORT_KEY_FETCH : REPORT_KEY_SRC;
+		c->opts.by[c->opts.n_by++] =
+			sampling_of_fetch(&c->sampling) ? REPORT_KEY_FETCH : REPORT_KEY_SRC;
 	if (c->pages && !c->damon) {
 		c->opts.by[c->opts.n_by++] = REPORT_KEY_PHYS_PAGE;
 		c->opts.by[c->opts.n_by++] = REPORT_KEY_MEM_NODE;
@@ -239,7 +78,7 @@ static void prepare(struct cmd *c)
 }
 
 /* The page of a recording; of one more, if there is a page already. */
-static void start_html(struct cmd *c)
+static void start_html(struct report_cmd *c)
 {
 	const struct html_report_opts opts = {
 		.info = c->opts.info,
@@ -255,7 +94,7 @@ static void start_html(struct cmd *c)
 		html_report_part(c->html, opts.info, opts.tasks, opts.symbols);
 }
 
-static int open_all(struct cmd *c, struct err *err)
+static int open_all(struct report_cmd *c, struct err *err)
 {
 	const struct trace_info *info;
 	bool chains = c->folds || c->html_path || c->pprof_path;
@@ -306,7 +145,7 @@ static int open_all(struct cmd *c, struct err *err)
 	return c->pprof_path ? 0 : report_new(&c->opts, &c->report, err);
 }
 
-static int add_html(struct cmd *c, const struct trace_event *ev, struct err *err)
+static int add_html(struct report_cmd *c, const struct trace_event *ev, struct err *err)
 {
 	enum report_unit unit;
 	int ret = html_report_add(c->html, ev, report_period(c->in.head.info, ev, &unit));
@@ -324,7 +163,7 @@ static bool accesses_memory(const struct trace_event *ev)
 	       (op->reg[IBS_OP_DATA3] & IBS_OP_DATA3_MEM);
 }
 
-static int add_sample(struct cmd *c, const struct trace_event *ev, struct err *err)
+static int add_sample(struct report_cmd *c, const struct trace_event *ev, struct err *err)
 {
 	if (c->numa && !accesses_memory(ev))
 		return 0;
@@ -341,7 +180,7 @@ static int add_sample(struct cmd *c, const struct trace_event *ev, struct err *e
 	return 0;
 }
 
-static int read_all(struct cmd *c, struct err *err)
+static int read_all(struct report_cmd *c, struct err *err)
 {
 	struct trace_event ev;
 	int ret, bad;
@@ -355,7 +194,7 @@ static int read_all(struct cmd *c, struct err *err)
 }
 
 /* All recordings into one report. */
-static int read_parts(struct cmd *c, struct err *err)
+static int read_parts(struct report_cmd *c, struct err *err)
 {
 	bool symbols = c->html_path || report_needs_symbols(c->opts.by, c->opts.n_by);
 	int ret = 0;
@@ -395,7 +234,7 @@ static int read_parts(struct cmd *c, struct err *err)
 	return ret;
 }
 
-static int write_html(struct cmd *c, struct err *err)
+static int write_html(struct report_cmd *c, struct err *err)
 {
 	int fd = output_file_open_binary("--html", c->html_path, err);
 	FILE *f;
@@ -411,7 +250,7 @@ static int write_html(struct cmd *c, struct err *err)
 	return 0;
 }
 
-static int write_pprof(struct cmd *c, struct err *err)
+static int write_pprof(struct report_cmd *c, struct err *err)
 {
 	int fd = output_file_open_binary("--pprof", c->pprof_path, err), ret;
 
@@ -424,16 +263,17 @@ static int write_pprof(struct cmd *c, struct err *err)
 }
 
 /* Samples of the other event. numa is of data. */
-static bool left_out(const struct cmd *c, char *buf, size_t size)
+static bool left_out(const struct report_cmd *c, char *buf, size_t size)
 {
 	const struct report_head *h = &c->in.head;
 
-	return recorded_left_out(c->opts.metric, of_fetch(c) ? h->op_samples : h->fetch_samples,
+	return recorded_left_out(c->opts.metric,
+				 sampling_of_fetch(&c->sampling) ? h->op_samples : h->fetch_samples,
 				 buf, size) &&
 	       !c->numa;
 }
 
-static int print(struct cmd *c, struct err *err)
+static int print(struct report_cmd *c, struct err *err)
 {
 	struct report_table table;
 	struct pager pager = { .f = stdout, .to = stdout };
@@ -470,7 +310,7 @@ static int print(struct cmd *c, struct err *err)
 }
 
 /* Formats without a head say here what it would have said. */
-static void show_losses(const struct cmd *c)
+static void show_losses(const struct report_cmd *c)
 {
 	const struct report_head *h = &c->in.head;
 	__u64 lost = h->lost_samples;
@@ -489,7 +329,7 @@ static void show_losses(const struct cmd *c)
 			 (unsigned long long)h->lost_records);
 }
 
-static int run(struct cmd *c)
+static int run(struct report_cmd *c)
 {
 	struct err err = { "" };
 	bool several = c->in.n_parts > 1;
@@ -518,7 +358,7 @@ static int run(struct cmd *c)
 	return recorded_complete(&c->in.input, c->in.trace) ? EXIT_DONE : EXIT_FAILED;
 }
 
-static void close_all(struct cmd *c)
+static void close_all(struct report_cmd *c)
 {
 	report_free(c->report);
 	report_free(c->accessors);
@@ -529,54 +369,14 @@ static void close_all(struct cmd *c)
 	sampling_close(&c->sampling);
 }
 
-/* Its options, without those that print something else. Return: how many. */
-static size_t numa_options(struct option_row *out)
-{
-	static const char *const not [] = { "limit", "type", "folded", "html", "pprof", "format" };
-	static const struct option_row live = {
-		"live", 0, NULL,
-		"sample now rather than read a recording; with the options of hist",
-		OPTION_FLAG(struct cmd, live)
-	};
-	size_t n = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(report_options); i++) {
-		size_t k = 0;
-
-		while (k < ARRAY_SIZE(not ) && strcmp(report_options[i].name, not [k]))
-			k++;
-		if (k == ARRAY_SIZE(not ))
-			out[n++] = report_options[i];
-	}
-	out[n++] = live;
-	return n;
-}
-
-static int check_options(const struct cmd *c, struct err *err)
-{
-	if (c->html_path && of_fetch(c))
-		return err_set(err, -EINVAL,
-			       "--html: the page shows samples of ibs_op only; leave --html out");
-	if (c->html_path && (c->opts.n_by || c->has_sort || c->n_columns || c->order.top ||
-			     c->order.min_samples || c->opts.type))
-		return err_set(err, -EINVAL,
-			       "--html: the page has views of its own; --by, --sort, --columns, "
-			       "--top, --min-samples and --type are for the other outputs");
-	if (c->opts.type && of_fetch(c))
-		return err_set(err, -EINVAL, "--type: samples of ibs_fetch do not have that");
-	if (c->pages && (c->opts.n_by != 1 || c->opts.by[0] != REPORT_KEY_PAGE))
-		return err_set(err, -EINVAL, "--format prints pages: use it with --by page alone");
-	return report_keys_check(c->opts.by, c->opts.n_by, of_fetch(c), err);
-}
-
 static int report(int argc, char **argv, bool numa)
 {
-	struct option_row of_numa[ARRAY_SIZE(report_options)];
+	struct option_row of_numa[REPORT_OPTIONS_MAX];
 	struct recorded_options rows;
 	struct err err = { "" };
-	struct cmd c = { .numa = numa,
-			 .in.input = { .takes_several = true, .takes_fetch = !numa },
-			 .order.sort = REPORT_COLUMN_CYCLES };
+	struct report_cmd c = { .numa = numa,
+				.in.input = { .takes_several = true, .takes_fetch = !numa },
+				.order.sort = REPORT_COLUMN_CYCLES };
 	int ret, status;
 
 	recorded_options(&rows, false);
@@ -584,7 +384,7 @@ static int report(int argc, char **argv, bool numa)
 		recorded_event_option(&rows);
 	const struct option_set sets[] = {
 		{ "Report", numa ? of_numa : report_options,
-		  numa ? numa_options(of_numa) : ARRAY_SIZE(report_options), &c },
+		  numa ? report_numa_options(of_numa) : report_n_options, &c },
 		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
 		{ "Measurement", rows.other, rows.n_other, &c.sampling },
 		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.in.input },
@@ -594,7 +394,7 @@ static int report(int argc, char **argv, bool numa)
 	sampling_init(&c.sampling);
 	c.sampling.labels = 0;
 	ret = recorded_parse(&c.sampling, argc, argv, sets, 5, &c.in.input, &err);
-	ret = ret ?: check_options(&c, &err);
+	ret = ret ?: report_check_options(&c, &err);
 	if (ret > 0) {
 		if (ret == OPTIONS_HELP)
 			(numa ? report_numa_usage : report_usage)(stdout, sets, 5);

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "report_options.h"
+
+static int set_by(void *ctx, const char *arg, struct err *err)
+{
+	struct report_cmd *c = ctx;
+	int ret = report_keys_parse(arg, c->opts.by, &c->opts.n_by, err);
+
+	for (unsigned int k = 0; !ret && k < c->opts.n_by; k++)
+		c->in.input.asks_fetch |= report_key_of_fetch(c->opts.by[k]);
+	return ret;
+}
+
+static int set_sort(void *ctx, const char *arg, struct err *err)
+{
+	enum report_column columns[REPORT_COLUMN_N];
+	struct report_cmd *c = ctx;
+	unsigned int n;
+	int ret = report_columns_parse("--sort", arg, columns, &n, err);
+
+	if (!ret && n > 1)
+		return err_set(err, -EINVAL, "--sort: one column at a time, not '%s'", arg);
+	if (!ret)
+		c->order.sort = columns[0];
+	c->has_sort = true;
+	return ret;
+}
+
+static int set_columns(void *ctx, const char *arg, struct err *err)
+{
+	struct report_cmd *c = ctx;
+
+	return report_columns_parse("--columns", arg, c->columns, &c->n_columns, err);
+}
+
+static int set_format(struct report_cmd *c, enum report_format format, struct err *err)
+{
+	if (c->has_format)
+		return err_set(
+			err, -EINVAL,
+			"--csv, --json, --format, --folded, --html and --pprof exclude each other");
+	c->has_format = true;
+	c->format = format;
+	return 0;
+}
+
+static int set_csv(void *ctx, const char *arg, struct err *err)
+{
+	(void)arg;
+	return set_format(ctx, REPORT_CSV, err);
+}
+
+static int set_json(void *ctx, const char *arg, struct err *err)
+{
+	(void)arg;
+	return set_format(ctx, REPORT_JSON, err);
+}
+
+static int set_output(void *ctx, const char *arg, struct err *err)
+{
+	struct report_cmd *c = ctx;
+
+	c->pages = true;
+	c->damon = !strcmp(arg, "damon");
+	if (!c->damon && strcmp(arg, "csv") != 0)
+		return err_set(err, -EINVAL, "--format: '%s' must be damon or csv", arg);
+	return set_format(c, REPORT_CSV, err);
+}
+
+static int set_folded(void *ctx, const char *arg, struct err *err)
+{
+	struct report_cmd *c = ctx;
+
+	if (!strcmp(arg, "samples"))
+		c->weight = FOLDED_SAMPLES;
+	else if (!strcmp(arg, "total"))
+		c->weight = FOLDED_TOTAL;
+	else
+		return err_set(err, -EINVAL, "--folded: '%s' must be samples or total", arg);
+	c->folds = true;
+	return set_format(c, REPORT_TEXT, err);
+}
+
+static int set_html(void *ctx, const char *arg, struct err *err)
+{
+	struct report_cmd *c = ctx;
+
+	c->html_path = arg;
+	return set_format(c, REPORT_TEXT, err);
+}
+
+static int set_pprof(void *ctx, const char *arg, struct err *err)
+{
+	struct report_cmd *c = ctx;
+
+	c->pprof_path = arg;
+	return set_format(c, REPORT_TEXT, err);
+}
+
+/* clang-format off: a row is a row */
+const struct option_row report_options[] = {
+	{ "by", 0, "KEY,..",
+	  "a row for each combination of these; default src, fetch for ibs_fetch, or both nodes "
+	  "for numa",
+	  set_by },
+	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default miss_cycles",
+	  set_sort },
+	{ "columns", 0, "COLUMN,..",
+	  "what is shown, in this order; by default as many as fit, as in hist", set_columns },
+	{ "top", 0, "N",
+	  "only the first N rows, and the sum of the others; by default as many as fit the "
+	  "terminal, 20 in a pipe; --csv and --json: all",
+	  OPTION_NUMBER(struct report_cmd, order.top, 1, SIZE_MAX), .what = "rows" },
+	{ "limit", 0, "N", "the same", OPTION_NUMBER(struct report_cmd, order.top, 1, SIZE_MAX),
+	  .what = "rows" },
+	{ "min-samples", 0, "N", "only rows of at least so many samples",
+	  OPTION_NUMBER(struct report_cmd, order.min_samples, 0, UINT64_MAX) },
+	{ "type", 0, "NAME",
+	  "the layout of a type, as --by type names it: all fields, in the order of their offsets",
+	  OPTION_WORD(struct report_cmd, opts.type) },
+	{ "phys", 0, NULL, "pages and lines of physical addresses",
+	  OPTION_FLAG(struct report_cmd, opts.phys) },
+	{ "csv", 0, NULL, "a table for programs; what is not known is empty", set_csv },
+	{ "format", 0, "damon|csv",
+	  "with --by page: ranges of physical pages for damo; or --csv with both addresses and "
+	  "node",
+	  set_output },
+	{ "json", 0, NULL, "one JSON object; what is not known is null", set_json },
+	{ "folded", 0, "samples|total", "call chains for flame graphs, weighted by that",
+	  set_folded },
+	{ "html", 0, "FILE", "one self-contained HTML file with linked views", set_html },
+	{ "pprof", 0, "FILE", "a profile for pprof, with the keys of --by as labels", set_pprof },
+};
+/* clang-format on */
+const size_t report_n_options = ARRAY_SIZE(report_options);
+_Static_assert(ARRAY_SIZE(report_options) < REPORT_OPTIONS_MAX, "numa has one of its own");
+
+size_t report_numa_options(struct option_row out[REPORT_OPTIONS_MAX])
+{
+	static const char *const not [] = { "limit", "type", "folded", "html", "pprof", "format" };
+	static const struct option_row live = {
+		"live", 0, NULL,
+		"sample now rather than read a recording; with the options of hist",
+		OPTION_FLAG(struct report_cmd, live)
+	};
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(report_options); i++) {
+		size_t k = 0;
+
+		while (k < ARRAY_SIZE(not ) && strcmp(report_options[i].name, not [k]))
+			k++;
+		if (k == ARRAY_SIZE(not ))
+			out[n++] = report_options[i];
+	}
+	out[n++] = live;
+	return n;
+}
+
+int report_check_options(const struct report_cmd *c, struct err *err)
+{
+	if (c->html_path && sampling_of_fetch(&c->sampling))
+		return err_set(err, -EINVAL,
+			       "--html: the page shows samples of ibs_op only; leave --html out");
+	if (c->html_path && (c->opts.n_by || c->has_sort || c->n_columns || c->order.top ||
+			     c->order.min_samples || c->opts.type))
+		return err_set(err, -EINVAL,
+			       "--html: the page has views of its own; --by, --sort, --columns, "
+			       "--top, --min-samples and --type are for the other outputs");
+	if (c->opts.type && sampling_of_fetch(&c->sampling))
+		return err_set(err, -EINVAL, "--type: samples of ibs_fetch do not have that");
+	if (c->pages && (c->opts.n_by != 1 || c->opts.by[0] != REPORT_KEY_PAGE))
+		return err_set(err, -EINVAL, "--format prints pages: use it with --by page alone");
+	return report_keys_check(c->opts.by, c->opts.n_by, sampling_of_fetch(&c->sampling), err);
+}
+
+void report_usage(FILE *f, const struct option_set *sets, size_t n)
+{
+	fprintf(f,
+		"usage: ibscope report [options] [FILE ...]\n\n"
+		"Add up the samples of a recording, of `ibscope record` or of `perf record "
+		"--raw-samples`, by what\nthey have in common, and show how long they waited. '-' "
+		"is standard input.\n\n"
+		"  ibscope report --src dram FILE             the latency of DRAM: mean and "
+		"percentiles\n"
+		"  ibscope report --by symbol,src --top 20 FILE\n"
+		"  ibscope report --by variable,offset FILE       what the data is\n"
+		"  ibscope report --by type,field FILE            structs and their fields\n"
+		"  ibscope report --by line --sort threads FILE   cache lines that threads "
+		"share\n");
+	options_help(f, sets, n);
+	report_terms(f);
+	fprintf(f,
+		"\nPercentiles are upper edges of their buckets, at most 1/8 too high; '-' where "
+		"the samples are\ntoo few, or a thing is not known. Exit status: 0 done, 1 "
+		"failed or the recording is incomplete;\n2 wrong usage.\n");
+}
+
+void report_numa_usage(FILE *f, const struct option_set *sets, size_t n)
+{
+	fprintf(f,
+		"usage: ibscope numa [options] [FILE]\n"
+		"       ibscope numa --live [options] [INTERVAL [COUNT]] [-- COMMAND ...]\n\n"
+		"Add up the loads and stores of a recording by the NUMA nodes of CPU and memory, "
+		"and show what remote\nmemory costs above local memory. '-' is standard input.\n\n"
+		"  ibscope numa FILE\n"
+		"  ibscope numa --live 5                 the running system, every 5 seconds; see "
+		"--live --help\n"
+		"  ibscope numa -- COMMAND               a command\n"
+		"  ibscope numa --by container FILE\n");
+	options_help(f, sets, n);
+	report_terms(f);
+	fprintf(f,
+		"\nExit status: 0 done, 1 failed or the recording is incomplete; 2 wrong usage.\n");
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files share that the commands `report` and `numa` are made of. */
+#ifndef IBSCOPE_REPORT_OPTIONS_H
+#define IBSCOPE_REPORT_OPTIONS_H
+
+#include "../recorded.h"
+#include "base/options.h"
+#include "report/report_folded.h"
+#include "report/report_print.h"
+#include "session/session.h"
+#include "view/screen.h"
+
+#define REPORT_OPTIONS_MAX 32
+
+struct report_cmd {
+	bool live; /* for --help: cmd_numa() looks for it */
+	bool numa; /* the command is numa: by nodes of CPU and memory, and with the price */
+	struct sampling sampling;
+	struct report_opts opts;
+	struct report_order order;
+	enum report_column columns[REPORT_COLUMN_N];
+	unsigned int n_columns;
+	enum report_format format;
+	bool has_format, has_sort, folds;
+	bool pages, damon;	  /* --format, and as regions */
+	struct report *accessors; /* of the fields, as text */
+	bool layout;		  /* of opts.type, with all of its fields */
+	enum folded_weight weight;
+
+	struct recorded in;
+	struct report *report;
+	struct folded *folded;
+	const char *html_path; /* NULL: no HTML */
+	struct html_report *html;
+	const char *pprof_path; /* NULL: no profile */
+	struct pprof *pprof;
+	struct screen screen;
+};
+
+/* Of a struct report_cmd. */
+extern const struct option_row report_options[];
+extern const size_t report_n_options;
+
+/* Those of numa: without options that print something else, and with one of its own. Return: how many. */
+size_t report_numa_options(struct option_row out[REPORT_OPTIONS_MAX]);
+/* Options that exclude each other. Return: 0 or -EINVAL with @err. */
+int report_check_options(const struct report_cmd *c, struct err *err);
+
+void report_usage(FILE *f, const struct option_set *sets, size_t n);
+void report_numa_usage(FILE *f, const struct option_set *sets, size_t n);
+
+#endif
