@@ -42,8 +42,8 @@ enum metrics_detail {
 const char *metrics_detail_name(unsigned int i);
 
 /* At most so many series of a group, with default edges; those of native histograms count as one each. */
-#define METRICS_LOW_CLASSIC 52
-#define METRICS_LOW_NATIVE  24
+#define METRICS_LOW_CLASSIC 40
+#define METRICS_LOW_NATIVE  12
 
 struct metrics_opts {
 	unsigned int edges[METRICS_EDGES_MAX]; /* ascending, each an edge of ibs_lat_le() */

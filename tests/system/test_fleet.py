@@ -146,8 +146,8 @@ class Fleet(Case):
             self.assertEqual(a[0], b[0])
             for x, y in zip(a, b):      # what a machine has of its own differs a little
                 self.assertLess(abs(x - y), 0.05 * y, (said, want))
-        self.assertLessEqual(said[0][0], 52)
-        self.assertLessEqual(said[1][0], 24)
+        self.assertLessEqual(said[0][0], 40)
+        self.assertLessEqual(said[1][0], 12)
 
     @needs('prometheus')
     @unittest.skipUnless(yaml, 'python3-yaml is not here')

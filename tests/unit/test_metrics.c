@@ -545,7 +545,7 @@ static void test_remote_price(void **state)
 	struct err err = {};
 
 	(void)state;
-	opts.detail = METRICS_LOW;
+	opts.detail = METRICS_MEDIUM;
 	put_slot(1, 7, "/a");
 	put_slot(2, 8, "/b");
 	for (int look = 0; look < 2; look++) {

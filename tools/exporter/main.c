@@ -62,7 +62,7 @@ static const struct option_row rows[] = {
 	{ "web.config.file", 0, "FILE", "TLS and passwords, in the format of exporter-toolkit",
 	  OPTION_TEXT(struct exporter, web.config_file) },
 	{ "detail", 0, "LEVEL",
-	  "metrics of groups: low (default, at most 52 series a group), medium (170) or full (400)",
+	  "metrics of groups: low (default, at most 40 series a group), medium (170) or full (400)",
 	  OPTION_CHOICE(struct exporter, web.metrics.detail, "detail", metrics_detail_name,
 			METRICS_DETAILS) },
 	{ "edges", 0, "CYCLES,..",
