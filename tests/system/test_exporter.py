@@ -196,7 +196,7 @@ class Collected(Case):
 class Served(Collected):
     def restart(self, sig):
         type(self).collector.stop(sig)
-        type(self).collector = collector()
+        type(self).collector = collector(*self.ARGS)
 
     def test_endpoints(self):
         e = self.start(Exporter)
@@ -373,7 +373,7 @@ class Served(Collected):
             self.assertIn('not running', text)
             self.assertEqual(e.get('/-/healthy')[0], 200)
         finally:
-            type(self).collector = collector()
+            type(self).collector = collector(*self.ARGS)
         self.until(lambda: e.get('/-/ready')[0] == 200)
 
     def test_inside_of_the_collector(self):
@@ -391,7 +391,7 @@ class Served(Collected):
         p = run('serve', '--config-check', '--web.config.file', '/nonexistent')
         self.assertEqual(p.returncode, 2)
         self.assertEqual(c.stop(), 0, c.said())
-        type(self).collector = collector()
+        type(self).collector = collector(*self.ARGS)
 
     def test_nothing_pinned(self):
         e = self.start(Exporter, prefix=NOBODY, pin_dir=DIR + '-none')

@@ -478,13 +478,15 @@ static int set_limit(const char *name, int value)
 	return fclose(f);
 }
 
+#define LATE 78 /* the machine was too busy to see it */
+
 /* Exit status 10 and up: where it went wrong. */
 static int child_limited(const char *limit, int value, size_t watched)
 {
 	struct cgroup_tree *t;
 	struct cgroup_stats s;
 	struct err e;
-	uint64_t id;
+	uint64_t id, begin;
 
 	if (unshare(CLONE_NEWUSER) || set_limit(limit, value))
 		return 77;
@@ -498,6 +500,7 @@ static int child_limited(const char *limit, int value, size_t watched)
 	if (mkdir(at("/a/b/c/new"), 0755))
 		return 12;
 	id = ino("/a/b/c/new");
+	begin = clock_ns(CLOCK_MONOTONIC);
 	if (!cgroup_tree_path(t, id))
 		return 13; /* the first rescan comes at once */
 	rmdir(at("/a/b/c/new"));
@@ -506,8 +509,11 @@ static int child_limited(const char *limit, int value, size_t watched)
 	make("/second");
 	make("/a/b/third");
 	id = ino("/a/b/third");
-	if (cgroup_tree_path(t, id))
-		return 15; /* the second does not */
+	if (cgroup_tree_path(t, id)) { /* the second does not, within a second */
+		rmdir(at("/second"));
+		rmdir(at("/a/b/third"));
+		return clock_ns(CLOCK_MONOTONIC) - begin < 1000000000 ? 15 : LATE;
+	}
 	usleep(1050000);
 	if (!cgroup_tree_path(t, id))
 		return 16;
@@ -520,15 +526,17 @@ static int child_limited(const char *limit, int value, size_t watched)
 
 static void run_limited(const char *limit, int value, size_t watched)
 {
-	int status;
+	int status, tries = 0;
 	pid_t pid;
 
 	cgroup_tree_close(usual());
-	pid = fork();
-	if (!pid)
-		_exit(child_limited(limit, value, watched));
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
+	do {
+		pid = fork();
+		if (!pid)
+			_exit(child_limited(limit, value, watched));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+	} while (WEXITSTATUS(status) == LATE && ++tries < 10);
 	if (WEXITSTATUS(status) == 77) {
 		print_message("no user namespace with limits of its own here\n");
 		skip();
