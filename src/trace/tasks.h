@@ -15,7 +15,7 @@ struct tasks;
 struct tasks *tasks_new(void);
 void tasks_free(struct tasks *t); /* accepts NULL */
 
-/* Take in an event that is none of the samples. */
+/* Take in an event that is not a sample. */
 void tasks_add(struct tasks *t, const struct trace_event *ev);
 
 /**
