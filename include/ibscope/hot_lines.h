@@ -121,10 +121,10 @@ struct ibs_lines {
 #define IBS_LINES_BYTES(sets) \
 	(sizeof(struct ibs_lines) + (sets)*IBS_LINE_WAYS * sizeof(struct ibs_line_count))
 
-/* Bits of ibs_config.line_feed, above those of enum ibs_src that loads are fed of. */
+/* Bits of ibs_config.line_feed, above those of enum ibs_src whose loads are fed. */
 #define IBS_LINE_FEED_WALKS IBS_BIT(30) /* loads that missed the L2 dTLB */
 
-/* Sharing shows in stores, and in loads that other caches answer. Prefetches are nobody's wish. */
+/* Sharing shows in stores, and in loads that other caches answer. Nothing waits for prefetches. */
 static __always_inline bool ibs_line_feeds(__u32 feed, struct ibs_cpu cpu, const __u64 *regs,
 					   __u64 data3)
 {

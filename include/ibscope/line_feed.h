@@ -41,6 +41,7 @@ static __always_inline void line_detail_add(core_t core, struct ibs_line_detail 
 	__u32 n;
 
 	if (data3 & IBS_OP_DATA3_LD_OP) {
+		/* ibs_line_from() says the same of others, but DATA2 would be read, for ten instructions */
 		const __u32 src = ibs_op_src(cpu, s->regs);
 		const __u32 from = IBS_SRC_CACHES >> src & 1
 					   ? ibs_line_from(cpu, src, s->regs[IBS_OP_DATA2])

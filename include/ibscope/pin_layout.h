@@ -19,7 +19,7 @@
 #define IBS_PIN_SECOND "ibs_fetch"
 
 /* Bumped when a reader of the old layout would misread the new one. */
-#define IBS_PIN_SCHEMA 10
+#define IBS_PIN_SCHEMA 11
 #define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
 
 /*
@@ -189,6 +189,7 @@ struct ibs_meta {
 	char control[108];    /* where the collector takes requests; "": nowhere */
 	char unresolved[512]; /* names that status.unresolved counts, as "--container web, .." */
 };
+_Static_assert(sizeof(struct ibs_meta) == 4352, "another layout of ibs_meta: raise IBS_PIN_SCHEMA");
 
 /* Of the group in a slot. */
 struct ibs_slot_name {
