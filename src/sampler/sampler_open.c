@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* A refusal is told to the user in our words, made of the errno; libbpf's are for -v. */
@@ -150,21 +149,6 @@ static struct bpf_program *choose_prog(struct sampler *s, const struct sampler_o
 	if (ibs_metric_of_fetch(opts->metric))
 		return what < 2 ? progs[3 + what][how] : NULL;
 	return progs[what][how];
-}
-
-static int map_array(struct bpf_map *map, struct mapping *out, struct err *err)
-{
-	size_t page = sysconf(_SC_PAGESIZE);
-
-	out->bytes = (size_t)(bpf_map__value_size(map) + 7) / 8 * 8 * bpf_map__max_entries(map);
-	out->bytes = (out->bytes + page - 1) / page * page;
-	out->addr = mmap(NULL, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
-	if (out->addr == MAP_FAILED) {
-		out->addr = NULL;
-		return err_set(err, -errno, "cannot map the BPF map %s: %s", bpf_map__name(map),
-			       strerror(errno));
-	}
-	return 0;
 }
 
 static struct ibs_op_bpf *loading;
@@ -576,12 +560,6 @@ int sampler_twin_fd(const struct sampler *s)
 struct ibs_twin_area *sampler_twin_area(const struct sampler *s)
 {
 	return s->twin.addr;
-}
-
-static void unmap(struct mapping *m)
-{
-	if (m->addr)
-		munmap(m->addr, m->bytes);
 }
 
 void sampler_close(struct sampler *s)

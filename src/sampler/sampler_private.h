@@ -34,9 +34,15 @@ struct sampler_select {
 		if (*p)
 
 struct mapping {
-	void *addr;
+	void *addr; /* NULL: nothing is mapped */
 	size_t bytes;
 };
+
+struct bpf_map;
+
+/* Map all values of an array. Return: 0 or a negative errno with @err, and then nothing is mapped. */
+int map_array(struct bpf_map *map, struct mapping *out, struct err *err);
+void unmap(struct mapping *m);
 
 /* What a slot had when sampler_make_room() last looked. */
 struct slot_seen {
