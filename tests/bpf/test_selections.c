@@ -28,7 +28,7 @@
 #include "../unit/tree.h"
 #include "twin_child.h"
 
-#define SELECTIONS 40 /* unless told otherwise */
+#define SELECTIONS 45 /* unless told otherwise */
 #define WORLD	   50 /* of them with the same samples */
 #define WORKERS	   9
 #define SAMPLES	   6 /* of each worker */
@@ -394,7 +394,27 @@ static void add_filter(struct draw *d)
 	add(d, "filter", text);
 }
 
-static void draw_options(struct draw *d)
+/* Around the address of one of the samples. */
+static void add_range(struct draw *d, const char *option, unsigned int reg)
+{
+	__u64 at = workers[below(WORKERS)].regs[below(SAMPLES)][reg];
+	char list[80];
+
+	snprintf(list, sizeof(list), "%s%llx+%x", not(), (unsigned long long)at & ~0xfffULL,
+		 1U << (12 + below(18)));
+	add(d, option, list);
+}
+
+/* What the documentation promises: kinds are ANDed, and an exclusion wins. They select nothing. */
+static const char *const none[][2][2] = {
+	{ { "cgroup", "!/" }, { "cgroup", "/" } },
+	{ { "cgroup", "/**" }, { "cgroup", "!/" } },
+	{ { "cgroup", "/no/such/*" }, { "container", "*" } },
+	{ { "container", "!*" }, { "container", "*" } },
+	{ { "container", "*" }, { "comm", "nobody" } },
+};
+
+static void draw_options(struct draw *d, unsigned int i)
 {
 	static const char *const sources[] = { "l2", "l3", "dram", "remote-cache", "unknown" };
 	static const char *const ops[] = { "load", "store", "locked", "prefetch", "other" };
@@ -403,6 +423,11 @@ static void draw_options(struct draw *d)
 
 	memset(d, 0, sizeof(*d));
 	sampling_init(&d->sampling);
+	if (i < COUNT(none)) {
+		add(d, none[i][0][0], none[i][0][1]);
+		add(d, none[i][1][0], none[i][1][1]);
+		return;
+	}
 	if (below(4))
 		add_lists(d, "cgroup", put_cgroup);
 	if (!below(2))
@@ -431,6 +456,10 @@ static void draw_options(struct draw *d)
 		add_some(d, "page-size", pages, COUNT(pages));
 	if (!below(12))
 		add(d, "remote-node", below(2) ? "yes" : "no");
+	if (!below(10))
+		add_range(d, "ip", IBS_OP_RIP);
+	if (!below(10))
+		add_range(d, "addr", IBS_DC_LINADDR);
 	if (!below(4))
 		add_filter(d);
 }
@@ -527,7 +556,7 @@ static void test_random(void **state_)
 		}
 		memset(live, 0, sizeof(live));
 		memset(recorded, 0, sizeof(recorded));
-		draw_options(&d);
+		draw_options(&d, i);
 		if (d.ret || sampling_filter(&d.sampling, &err)) {
 			sampling_close(&d.sampling);
 			continue;
@@ -546,6 +575,8 @@ static void test_random(void **state_)
 				in += live[w][k];
 			}
 		}
+		if (i < COUNT(none) && (ret || in))
+			fail_msg("%s: refused (%d), or %zu samples selected", d.text, ret, in);
 		ran++;
 		refused += ret != 0;
 		some += in > 0;

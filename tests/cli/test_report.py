@@ -577,6 +577,27 @@ class Report(unittest.TestCase):
         self.assertEqual([line[0] for line in table[2:]], ['[rest]'])
         self.assertEqual(sum(int(line[1]) for line in table[1:]), SAMPLES)
 
+    def test_one_name_for_one_thing(self):
+        """Names that perf has for latency, source and process, and codes for sizes, are in no output."""
+        names = set()
+
+        def collect(o):
+            for key, value in o.items() if isinstance(o, dict) else ((None, v) for v in o):
+                names.update({key} - {None})
+                if isinstance(value, (dict, list)):
+                    collect(value)
+        for args in (['dump', '--limit', '99'], ['dump', '--events', '--limit', '99'], ['report', '--by', 'ip,src'],
+                     ['replay', '--by', 'comm,src'], ['c2c'], ['numa']):
+            out = run(*args, self.file, '--json').stdout
+            self.assertTrue(out, args)
+            for text in out.splitlines() if args[0] == 'dump' else [out]:
+                collect(json.loads(text))
+            if '--events' not in args:
+                names.update(run(*args, self.file, '--csv').stdout.splitlines()[0].split(','))
+        self.assertFalse(names & {'weight', 'weight1', 'data_src', 'tgid', 'estimated', 'est_cycles', 'op_mem_width'})
+        self.assertGreaterEqual(names, {'dc_miss_lat', 'src', 'pid', 'estimated_ops', 'miss_cycles', 'mem_width', 'event',
+                                        'ledger', 'series', 'samples', 'valid', 'sum', 'buckets'})
+
     def test_columns(self):
         p = run('report', self.file, '--csv', '--columns', 'p99,samples')
         self.assertEqual(p.stdout.splitlines()[0], 'src,p99,samples,source')
