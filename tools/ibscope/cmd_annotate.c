@@ -90,63 +90,50 @@ static int print(struct cmd *c, struct err *err)
 	return pager_close(&pager, err);
 }
 
-static int run(struct cmd *c)
+static int run(void *cmd)
 {
+	struct cmd *c = cmd;
 	struct screen screen;
 	struct err err = { "" };
-	int ret = recorded_start(&c->in, &c->sampling, true, true, &err);
+	int ret = recorded_start(&c->in, &c->sampling, true, true, &err), status;
 
 	screen_of(stdout, &screen);
 	c->print.screen = &screen;
+	c->opts.name = c->in.input.files[0];
+	c->opts.metric = c->sampling.opts.metric;
 	ret = ret ?: read_all(c, &err);
 	if (ret == -ENOENT && !c->in.head.selected)
 		recorded_nothing(c->in.replay, "ibs_op");
 	ret = ret ?: print(c, &err);
+	status = recorded_status(&c->in, ret, &err);
 	if (ret)
-		recorded_fail(ret, &err);
-	recorded_problems(&c->in);
-	if (ret)
-		return c->in.usage ? EXIT_USAGE : EXIT_FAILED;
-	return recorded_complete(&c->in.input, c->in.trace) ? EXIT_DONE : EXIT_FAILED;
+		recorded_problems(&c->in);
+	annotate_free(c->annotate);
+	return status;
+}
+
+static int check(void *cmd, struct err *err)
+{
+	struct cmd *c = cmd;
+
+	return c->json && c->html_path
+		       ? err_set(err, -EINVAL, "--json and --html exclude each other")
+		       : 0;
 }
 
 int cmd_annotate(int argc, char **argv)
 {
 	struct cmd c = { .in.input.argument = "FUNCTION" };
-	struct recorded_options rows;
-	struct err err = { "" };
-	int ret, status;
-
-	recorded_options(&rows, false);
-	const struct option_set sets[] = {
-		{ "Function", annotate_options, ARRAY_SIZE(annotate_options), &c },
-		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
-		{ "Measurement", rows.other, rows.n_other, &c.sampling },
-		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.in.input },
-		{ "Symbols", recorded_symbol_rows, RECORDED_SYMBOL_ROWS, &c.in.symbols_opts },
+	const struct recorded_command command = {
+		.sampling = &c.sampling,
+		.in = &c.in,
+		.own = { "Function", annotate_options, ARRAY_SIZE(annotate_options), &c },
+		.cmd = &c,
+		.symbols = true,
+		.usage = usage,
+		.check = check,
+		.run = run,
 	};
 
-	sampling_init(&c.sampling);
-	ret = recorded_parse(&c.sampling, argc, argv, sets, ARRAY_SIZE(sets), &c.in.input, &err);
-	if (!ret && c.json && c.html_path)
-		ret = err_set(&err, -EINVAL, "--json and --html exclude each other");
-	if (ret > 0) {
-		if (ret == OPTIONS_HELP)
-			usage(stdout, sets, ARRAY_SIZE(sets));
-		status = EXIT_DONE;
-	} else if (ret) {
-		log_error("%s", err.text);
-		status = EXIT_USAGE;
-	} else if (c.sampling.select.explain) {
-		status = recorded_explain(&c.sampling.select);
-	} else {
-		recorded_keep_options(&c.in, argc, argv);
-		c.opts.name = c.in.input.files[0];
-		c.opts.metric = c.sampling.opts.metric;
-		status = run(&c);
-	}
-	annotate_free(c.annotate);
-	recorded_close(&c.in);
-	sampling_close(&c.sampling);
-	return status;
+	return recorded_command(&command, argc, argv);
 }

@@ -20,7 +20,6 @@ struct cmd {
 	__u64 line;
 	const char *control;
 	struct line_set *lines;
-	bool usage;
 };
 
 static const char *column_at(unsigned int i)
@@ -149,23 +148,35 @@ static void prepare_print(struct cmd *c)
 		c->print.top = recorded_rows(&c->screen);
 }
 
-static int run(struct cmd *c)
+static int run(void *cmd)
 {
+	struct cmd *c = cmd;
 	struct err err = { "" };
 	int ret = recorded_start(&c->in, &c->sampling, true, true, &err);
 
+	c->print.metric = c->sampling.opts.metric;
 	ret = ret ?: check_recording(c, &err);
 	ret = ret ?: read_all(c, &err);
 	prepare_print(c);
 	if (!ret && !c->in.head.selected)
 		recorded_nothing(c->in.replay, "ibs_op");
 	ret = ret ?: print(c, &err);
-	if (ret) {
-		recorded_fail(ret, &err);
-		return c->in.usage ? EXIT_USAGE : EXIT_FAILED;
-	}
-	recorded_problems(&c->in);
-	return recorded_complete(&c->in.input, c->in.trace) ? EXIT_DONE : EXIT_FAILED;
+	lines_free(c->lines);
+	return recorded_status(&c->in, ret, &err);
+}
+
+static int check_format(const struct cmd *c, struct err *err)
+{
+	return c->csv && c->json ? err_set(err, -EINVAL, "--csv and --json exclude each other") : 0;
+}
+
+static int check(void *cmd, struct err *err)
+{
+	const struct cmd *c = cmd;
+
+	return check_format(c, err)
+		       ?: c2c_check_selection(&c->sampling.opts.sel, c->sampling.select.filter.text,
+					      err);
 }
 
 static const char live_usage[] =
@@ -181,9 +192,7 @@ static int prepare_live(void *arg, struct sampling *s, struct err *err)
 {
 	struct cmd *c = arg;
 
-	if (c->csv && c->json)
-		return err_set(err, -EINVAL, "--csv and --json exclude each other");
-	return c2c_live_prepare(s, err);
+	return check_format(c, err) ?: c2c_live_prepare(s, err);
 }
 
 static int print_live(void *arg, struct sampling *s, const struct snapshot *interval,
@@ -228,8 +237,7 @@ static int c2c_control(int argc, char **argv)
 	}
 	if (!ret && optind < argc)
 		ret = err_set(&err, -EINVAL, "--control and a recording exclude each other");
-	if (!ret && c.csv && c.json)
-		ret = err_set(&err, -EINVAL, "--csv and --json exclude each other");
+	ret = ret ?: check_format(&c, &err);
 	if (!ret) {
 		prepare_print(&c);
 		ret = c2c_served_ask(c.control, &c.in, &c.lines, &err) ?: print(&c, &err);
@@ -244,10 +252,7 @@ static int c2c_control(int argc, char **argv)
 
 int cmd_c2c(int argc, char **argv)
 {
-	struct recorded_options rows;
-	struct err err = { "" };
 	struct cmd c = { .print.sort = LINES_COLUMN_CYCLES };
-	int ret, status;
 
 	for (int i = 1; i < argc; i++)
 		if (!strcmp(argv[i], "--live") || !strcmp(argv[i], "--"))
@@ -255,38 +260,16 @@ int cmd_c2c(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		if (!strncmp(argv[i], "--control", 9) && strchr("=", argv[i][9]))
 			return c2c_control(argc, argv);
-	recorded_options(&rows, false);
-	const struct option_set sets[] = {
-		{ "Lines", c2c_options, ARRAY_SIZE(c2c_options), &c },
-		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
-		{ "Measurement", rows.other, rows.n_other, &c.sampling },
-		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.in.input },
-		{ "Symbols", recorded_symbol_rows, RECORDED_SYMBOL_ROWS, &c.in.symbols_opts },
+	const struct recorded_command command = {
+		.sampling = &c.sampling,
+		.in = &c.in,
+		.own = { "Lines", c2c_options, ARRAY_SIZE(c2c_options), &c },
+		.cmd = &c,
+		.symbols = true,
+		.usage = usage,
+		.check = check,
+		.run = run,
 	};
 
-	sampling_init(&c.sampling);
-	ret = recorded_parse(&c.sampling, argc, argv, sets, ARRAY_SIZE(sets), &c.in.input, &err);
-	if (!ret && !c.sampling.select.explain)
-		ret = c.csv && c.json
-			      ? err_set(&err, -EINVAL, "--csv and --json exclude each other")
-			      : c2c_check_selection(&c.sampling.opts.sel,
-						    c.sampling.select.filter.text, &err);
-	if (ret > 0) {
-		if (ret == OPTIONS_HELP)
-			usage(stdout, sets, ARRAY_SIZE(sets));
-		status = EXIT_DONE;
-	} else if (ret) {
-		log_error("%s", err.text);
-		status = EXIT_USAGE;
-	} else if (c.sampling.select.explain) {
-		status = recorded_explain(&c.sampling.select);
-	} else {
-		recorded_keep_options(&c.in, argc, argv);
-		c.print.metric = c.sampling.opts.metric;
-		status = run(&c);
-	}
-	lines_free(c.lines);
-	recorded_close(&c.in);
-	sampling_close(&c.sampling);
-	return status;
+	return recorded_command(&command, argc, argv);
 }

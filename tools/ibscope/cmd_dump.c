@@ -10,12 +10,10 @@ struct cmd {
 	enum sample_format format;
 	bool events, fetch;
 	uint64_t limit; /* 0: none */
-	struct recorded_input input;
+	struct recorded in;
 	uint64_t shown;
-	struct trace *trace;
 	bool selects;	     /* some samples are dropped */
 	uint64_t other_kind; /* samples of the PMU that the CSV is not for */
-	bool usage;
 };
 
 static int set_csv(void *ctx, const char *arg, struct err *err)
@@ -66,8 +64,7 @@ static bool has_column_for(const struct cmd *c, const struct trace_event *ev)
 }
 
 /* Return: 1 if the sample was printed, 0 if it is not wanted, or a negative errno with @err. */
-static int dump_sample(struct cmd *c, struct replay *r, const struct trace_event *ev,
-		       struct err *err)
+static int dump_sample(struct cmd *c, const struct trace_event *ev, struct err *err)
 {
 	struct sample_names names;
 	int ret;
@@ -77,28 +74,28 @@ static int dump_sample(struct cmd *c, struct replay *r, const struct trace_event
 		return 0;
 	}
 	if (c->selects) {
-		ret = replay_judge(r, ev, err);
+		ret = replay_judge(c->in.replay, ev, err);
 		if (ret <= 0)
 			return ret;
 	}
-	names.comm = replay_comm(r, ev);
-	names.cgroup = replay_cgroup_name(r, ev->sample.cgroup_id, LABEL_CGROUP);
-	sample_print(stdout, c->format, trace_info(c->trace), ev, &names);
+	names.comm = replay_comm(c->in.replay, ev);
+	names.cgroup = replay_cgroup_name(c->in.replay, ev->sample.cgroup_id, LABEL_CGROUP);
+	sample_print(stdout, c->format, trace_info(c->in.trace), ev, &names);
 	return 1;
 }
 
 /* Return: 0; 1 if --limit cut it; or a negative errno with @err. */
-static int dump_all(struct cmd *c, struct replay *r, struct err *err)
+static int dump_all(struct cmd *c, struct err *err)
 {
 	struct trace_event ev;
 	int ret;
 
 	if (c->format == SAMPLE_TEXT || (c->format == SAMPLE_JSON && c->events))
-		trace_print_info(stdout, trace_info(c->trace), c->format == SAMPLE_JSON);
+		trace_print_info(stdout, trace_info(c->in.trace), c->format == SAMPLE_JSON);
 	sample_print_head(stdout, c->format, c->fetch);
-	while ((ret = trace_next(c->trace, &ev, err)) > 0) {
+	while ((ret = trace_next(c->in.trace, &ev, err)) > 0) {
 		if (ev.kind == TRACE_SAMPLE_OP || ev.kind == TRACE_SAMPLE_FETCH) {
-			ret = dump_sample(c, r, &ev, err);
+			ret = dump_sample(c, &ev, err);
 			if (ret < 0)
 				break;
 			c->shown += ret;
@@ -113,39 +110,35 @@ static int dump_all(struct cmd *c, struct replay *r, struct err *err)
 	return ret < 0 ? ret : 0;
 }
 
-static int dump(struct cmd *c, bool *cut, struct err *err)
+static int run(void *cmd)
 {
+	struct cmd *c = cmd;
 	struct replay_opts opts;
-	struct replay *r = NULL;
-	int ret = recorded_open(&c->input, &c->trace, err);
+	struct err err = { "" };
+	int ret = recorded_open(&c->in.input, &c->in.trace, &err);
 
-	if (ret)
-		return ret;
 	recorded_selection(&c->sampling, &opts);
 	opts.names = true;
 	opts.by = 0;
 	c->selects = replay_selects(&opts);
-	ret = replay_open(c->trace, &opts, &r, err);
-	if (ret) {
-		c->usage = ret == -EINVAL || ret == -ERANGE;
-		return ret;
-	}
-	ret = dump_all(c, r, err);
-	*cut = ret > 0;
+	ret = ret ?: recorded_open_replay(&c->in, &opts, &err);
+	ret = ret ?: dump_all(c, &err);
 	if (!ret && !c->shown)
-		recorded_nothing(r, NULL);
-	replay_close(r);
-	if (fflush(stdout) || ferror(stdout))
-		return err_set(err, -EIO, "cannot write the output: %s", strerror(errno));
+		recorded_nothing(c->in.replay, NULL);
+	if (ret >= 0 && (fflush(stdout) || ferror(stdout)))
+		ret = err_set(&err, -EIO, "cannot write the output: %s", strerror(errno));
 	if (c->other_kind)
 		log_info("%llu %s samples are not printed; %s", (unsigned long long)c->other_kind,
 			 c->fetch ? "ibs_op" : "ibs_fetch",
 			 c->fetch ? "leave out --fetch to print them" : "--fetch prints them");
-	return ret < 0 ? ret : 0;
+	/* whether a recording is complete is known only at its end */
+	return ret > 0 ? EXIT_DONE : recorded_status(&c->in, ret, &err);
 }
 
-static int check(const struct cmd *c, struct err *err)
+static int check(void *cmd, struct err *err)
 {
+	const struct cmd *c = cmd;
+
 	if (c->format == SAMPLE_CSV && c->events)
 		return err_set(err, -EINVAL, "--events: CSV has only samples; use --json or text");
 	if (c->format != SAMPLE_CSV && c->fetch)
@@ -156,47 +149,16 @@ static int check(const struct cmd *c, struct err *err)
 
 int cmd_dump(int argc, char **argv)
 {
-	struct recorded_options rows;
-	struct err err = { "" };
 	struct cmd c = {};
-	bool cut = false;
-	int ret, status;
-
-	recorded_options(&rows, false);
-	const struct option_set sets[] = {
-		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
-		{ "Measurement", rows.other, rows.n_other, &c.sampling },
-		{ "Output", dump_options, ARRAY_SIZE(dump_options), &c },
-		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.input },
+	const struct recorded_command command = {
+		.sampling = &c.sampling,
+		.in = &c.in,
+		.own = { "Output", dump_options, ARRAY_SIZE(dump_options), &c },
+		.cmd = &c,
+		.usage = usage,
+		.check = check,
+		.run = run,
 	};
 
-	sampling_init(&c.sampling);
-	ret = recorded_parse(&c.sampling, argc, argv, sets, 4, &c.input, &err);
-	if (ret > 0) {
-		if (ret == OPTIONS_HELP)
-			usage(stdout, sets, 4);
-		sampling_close(&c.sampling);
-		return EXIT_DONE;
-	}
-	ret = ret ?: check(&c, &err);
-	if (ret) {
-		log_error("%s", err.text);
-		sampling_close(&c.sampling);
-		return EXIT_USAGE;
-	}
-	if (c.sampling.select.explain) {
-		status = recorded_explain(&c.sampling.select);
-		sampling_close(&c.sampling);
-		return status;
-	}
-	ret = dump(&c, &cut, &err);
-	if (ret)
-		recorded_fail(ret, &err);
-	status = !ret ? EXIT_DONE : c.usage ? EXIT_USAGE : EXIT_FAILED;
-	/* whether a recording is complete is known only at its end */
-	if (!ret && !cut && !recorded_complete(&c.input, c.trace))
-		status = EXIT_FAILED;
-	trace_close(c.trace);
-	sampling_close(&c.sampling);
-	return status;
+	return recorded_command(&command, argc, argv);
 }

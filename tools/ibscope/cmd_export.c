@@ -13,15 +13,12 @@
 struct cmd {
 	struct sampling sampling;
 	const char *path;
-	struct recorded_input input;
-	struct trace *trace;
-	struct replay *replay; /* NULL: all samples are wanted */
+	struct recorded in;
 	struct perf_writer *writer;
 	bool hwloc; /* instead of perf.data */
 	struct report *report;
 	FILE *xml;
 	__u64 written;
-	bool usage;
 };
 
 static int set_path(void *ctx, const char *arg, struct err *err)
@@ -69,7 +66,7 @@ static int open_hwloc(struct cmd *c, int fd, struct err *err)
 	struct report_opts opts = { .by = { REPORT_KEY_CPU },
 				    .n_by = 1,
 				    .metric = c->sampling.opts.metric,
-				    .info = trace_info(c->trace) };
+				    .info = trace_info(c->in.trace) };
 
 	c->xml = fdopen(fd, "w");
 	if (!c->xml)
@@ -86,7 +83,7 @@ static int close_hwloc(struct cmd *c, struct err *err)
 	if (!c->report)
 		return 0;
 	ret = report_table(c->report, &order, &table);
-	report_hwloc(c->xml, trace_info(c->trace), &table);
+	report_hwloc(c->xml, trace_info(c->in.trace), &table);
 	report_table_free(&table);
 	if (fclose(c->xml))
 		ret = err_set(err, -errno, "cannot write: %s", strerror(errno));
@@ -97,21 +94,20 @@ static int close_hwloc(struct cmd *c, struct err *err)
 static int open_all(struct cmd *c, struct err *err)
 {
 	struct replay_opts opts;
-	int ret = recorded_open(&c->input, &c->trace, err), fd;
+	int ret = recorded_open(&c->in.input, &c->in.trace, err), fd;
 
 	if (ret)
 		return ret;
-	if (c->hwloc && !report_hwloc_can(trace_info(c->trace)))
+	if (c->hwloc && !report_hwloc_can(trace_info(c->in.trace)))
 		return err_set(err, -ENODATA, "%s has no topology, or an impossible one",
-			       recorded_name(&c->input));
-	if (!c->hwloc && !strcmp(trace_info(c->trace)->format, "perf.data"))
-		return err_set(err, -EINVAL, "%s is perf.data already", recorded_name(&c->input));
+			       recorded_name(&c->in.input));
+	if (!c->hwloc && !strcmp(trace_info(c->in.trace)->format, "perf.data"))
+		return err_set(err, -EINVAL, "%s is perf.data already",
+			       recorded_name(&c->in.input));
 	recorded_selection(&c->sampling, &opts);
 	opts.by = 0;
-	if (replay_selects(&opts)) {
-		ret = replay_open(c->trace, &opts, &c->replay, err);
-		c->usage = ret == -EINVAL || ret == -ERANGE;
-	}
+	if (replay_selects(&opts))
+		ret = recorded_open_replay(&c->in, &opts, err);
 	if (ret)
 		return ret;
 	fd = !c->hwloc		    ? output_file_open_binary("--perf-data", c->path, err)
@@ -121,7 +117,7 @@ static int open_all(struct cmd *c, struct err *err)
 		return fd;
 	if (c->hwloc)
 		return open_hwloc(c, fd, err);
-	ret = perf_writer_open(fd, trace_info(c->trace), &c->writer, err);
+	ret = perf_writer_open(fd, trace_info(c->in.trace), &c->writer, err);
 	close(fd);
 	return ret;
 }
@@ -131,9 +127,9 @@ static int write_all(struct cmd *c, struct err *err)
 	struct trace_event ev;
 	int ret;
 
-	while ((ret = trace_next(c->trace, &ev, err)) > 0) {
+	while ((ret = trace_next(c->in.trace, &ev, err)) > 0) {
 		if (ev.kind == TRACE_SAMPLE_OP || ev.kind == TRACE_SAMPLE_FETCH) {
-			ret = c->replay ? replay_judge(c->replay, &ev, err) : 1;
+			ret = c->in.replay ? replay_judge(c->in.replay, &ev, err) : 1;
 			if (ret < 0)
 				return ret;
 			if (!ret)
@@ -148,8 +144,9 @@ static int write_all(struct cmd *c, struct err *err)
 	return ret;
 }
 
-static int run(struct cmd *c)
+static int run(void *cmd)
 {
+	struct cmd *c = cmd;
 	struct err err = { "" }, unused;
 	int ret = open_all(c, &err);
 	bool opened = c->writer || c->report;
@@ -159,49 +156,32 @@ static int run(struct cmd *c)
 	ret = perf_writer_close(c->writer, ret ? &unused : &err) ?: ret;
 	if (ret && opened && err.text[0])
 		err_prefix(&err, "%s", strcmp(c->path, "-") ? c->path : "standard output");
-	if (ret) {
-		recorded_fail(ret, &err);
-		return c->usage ? EXIT_USAGE : EXIT_FAILED;
-	}
-	if (!c->written)
-		recorded_nothing(c->replay, NULL);
-	return recorded_complete(&c->input, c->trace) ? EXIT_DONE : EXIT_FAILED;
+	if (!ret && !c->written)
+		recorded_nothing(c->in.replay, NULL);
+	return recorded_status(&c->in, ret, &err);
+}
+
+static int check(void *cmd, struct err *err)
+{
+	return ((struct cmd *)cmd)->path
+		       ? 0
+		       : err_set(err, -EINVAL,
+				 "give the file to write: --perf-data FILE or --hwloc FILE; '-' is "
+				 "standard output");
 }
 
 int cmd_export(int argc, char **argv)
 {
-	struct recorded_options rows;
-	struct err err = { "" };
 	struct cmd c = {};
-	int ret, status = EXIT_DONE;
-
-	recorded_options(&rows, false);
-	const struct option_set sets[] = {
-		{ "Export", export_options, sizeof(export_options) / sizeof(export_options[0]),
-		  &c },
-		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
-		{ "Measurement", rows.other, rows.n_other, &c.sampling },
-		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.input },
+	const struct recorded_command command = {
+		.sampling = &c.sampling,
+		.in = &c.in,
+		.own = { "Export", export_options, ARRAY_SIZE(export_options), &c },
+		.cmd = &c,
+		.usage = usage,
+		.check = check,
+		.run = run,
 	};
 
-	sampling_init(&c.sampling);
-	ret = recorded_parse(&c.sampling, argc, argv, sets, 4, &c.input, &err);
-	if (ret == OPTIONS_HELP)
-		usage(stdout, sets, 4);
-	if (!ret && !c.path && !c.sampling.select.explain)
-		ret = err_set(&err, -EINVAL,
-			      "give the file to write: --perf-data FILE or --hwloc FILE; '-' is "
-			      "standard output");
-	if (ret < 0) {
-		log_error("%s", err.text);
-		status = EXIT_USAGE;
-	} else if (!ret && c.sampling.select.explain) {
-		status = recorded_explain(&c.sampling.select);
-	} else if (!ret) {
-		status = run(&c);
-	}
-	replay_close(c.replay);
-	trace_close(c.trace);
-	sampling_close(&c.sampling);
-	return status;
+	return recorded_command(&command, argc, argv);
 }

@@ -7,13 +7,11 @@ struct cmd {
 	struct sampling sampling;
 	struct hist_view view;
 	unsigned int labels; /* of --by; 0: not given */
-	struct recorded_input input;
-	struct trace *trace;
+	struct recorded in;
 	char event[1024];
 	struct hist_recorded recorded;
 	struct hist_info info;
 	__u64 selected;
-	bool usage;
 };
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)
@@ -30,7 +28,7 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 /* What the recording was sampled with; of several events the period is shown only if it is one. */
 static void describe(struct cmd *c)
 {
-	const struct trace_info *info = trace_info(c->trace);
+	const struct trace_info *info = trace_info(c->in.trace);
 	bool first = true;
 	size_t n = 0;
 
@@ -99,7 +97,7 @@ static int print(struct cmd *c, struct replay *r, struct err *err)
 /* Of the event that is shown, if the recording has one of each. */
 static const struct ledger *recorded_ledger(const struct cmd *c, const struct trace_end *end)
 {
-	unsigned int i = trace_event_of(trace_info(c->trace), !sampling_of_fetch(&c->sampling));
+	unsigned int i = trace_event_of(trace_info(c->in.trace), !sampling_of_fetch(&c->sampling));
 
 	if (!end->has_ledger)
 		return NULL;
@@ -111,83 +109,65 @@ static int replay(struct cmd *c, struct err *err)
 	const struct trace_end *end;
 	struct replay_rest rest;
 	struct replay_opts opts;
-	struct replay *r = NULL;
-	int ret = recorded_open(&c->input, &c->trace, err);
+	int ret = recorded_open(&c->in.input, &c->in.trace, err);
 
 	if (ret)
 		return ret;
 	c->sampling.opts.by = labels_by(c->sampling.labels);
 	describe(c);
 	recorded_selection(&c->sampling, &opts);
-	ret = replay_open(c->trace, &opts, &r, err);
-	if (ret) {
-		c->usage = ret == -EINVAL || ret == -ERANGE;
+	ret = recorded_open_replay(&c->in, &opts, err) ?: replay_run(c->in.replay, err);
+	if (ret)
 		return ret;
-	}
-	ret = replay_run(r, err);
-	if (!ret) {
-		end = trace_end(c->trace);
-		replay_rest(r, &rest);
-		c->recorded = (struct hist_recorded){ .ledger = recorded_ledger(c, end),
-						      .lost = rest.lost,
-						      .whole = end->whole };
-		ret = print(c, r, err);
-		if (!ret && !c->selected)
-			recorded_nothing(r, c->sampling.event.pmu);
-		tell_rest(c, r);
-	}
-	replay_close(r);
+	end = trace_end(c->in.trace);
+	replay_rest(c->in.replay, &rest);
+	c->recorded = (struct hist_recorded){ .ledger = recorded_ledger(c, end),
+					      .lost = rest.lost,
+					      .whole = end->whole };
+	ret = print(c, c->in.replay, err);
+	if (!ret && !c->selected)
+		recorded_nothing(c->in.replay, c->sampling.event.pmu);
+	tell_rest(c, c->in.replay);
 	return ret;
+}
+
+static int run(void *cmd)
+{
+	struct cmd *c = cmd;
+	struct err err = { "" };
+	bool fetch = sampling_of_fetch(&c->sampling);
+	int ret;
+
+	c->labels = c->sampling.labels;
+	c->view.order = c->sampling.order;
+	if (!c->labels)
+		c->sampling.labels = c->view.json ? labels_of_event(LABELS_DEFAULT, fetch)
+						  : TABLE_LABELS & ~TABLE_JOINED;
+	ret = replay(c, &err);
+	return recorded_status(&c->in, ret, &err);
+}
+
+static int check(void *cmd, struct err *err)
+{
+	struct cmd *c = cmd;
+
+	return hist_view_check(&c->view, err)
+		       ?: labels_counted(c->sampling.labels, sampling_of_fetch(&c->sampling), err);
 }
 
 int cmd_replay(int argc, char **argv)
 {
-	struct recorded_options rows;
-	struct cmd c = { .input.takes_fetch = true };
-	struct err err = { "" };
-	int ret, status;
-
-	recorded_options(&rows, true);
-	const struct option_set sets[] = {
-		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
-		{ "Measurement", rows.other, rows.n_other, &c.sampling },
-		{ "Output", hist_options, hist_n_options, &c.view },
-		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.input },
+	struct cmd c = { .in.input.takes_fetch = true };
+	const struct recorded_command command = {
+		.sampling = &c.sampling,
+		.in = &c.in,
+		.own = { "Output", hist_options, hist_n_options, &c.view },
+		.cmd = &c,
+		.groups = true,
+		.usage = usage,
+		.check = check,
+		.run = run,
 	};
 
-	sampling_init(&c.sampling);
-	c.sampling.labels = 0;
-	ret = recorded_parse(&c.sampling, argc, argv, sets, 4, &c.input, &err);
-	if (ret > 0) {
-		if (ret == OPTIONS_HELP)
-			usage(stdout, sets, 4);
-		sampling_close(&c.sampling);
-		return EXIT_DONE;
-	}
-	ret = ret ?: hist_view_check(&c.view, &err) ?: labels_counted(c.sampling.labels, sampling_of_fetch(&c.sampling), &err);
-	c.labels = c.sampling.labels;
-	c.view.order = c.sampling.order;
-	if (!c.labels)
-		c.sampling.labels = c.view.json ? labels_of_event(LABELS_DEFAULT,
-								  sampling_of_fetch(&c.sampling))
-						: TABLE_LABELS & ~TABLE_JOINED;
-	if (ret) {
-		log_error("%s", err.text);
-		sampling_close(&c.sampling);
-		return EXIT_USAGE;
-	}
-	if (c.sampling.select.explain) {
-		status = recorded_explain(&c.sampling.select);
-		sampling_close(&c.sampling);
-		return status;
-	}
-	ret = replay(&c, &err);
-	if (ret)
-		recorded_fail(ret, &err);
-	status = !ret ? EXIT_DONE : c.usage ? EXIT_USAGE : EXIT_FAILED;
-	if (!ret && !recorded_complete(&c.input, c.trace))
-		status = EXIT_FAILED;
-	trace_close(c.trace);
-	sampling_close(&c.sampling);
-	return status;
+	return recorded_command(&command, argc, argv);
 }

@@ -10,75 +10,11 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-#define DEFAULT_FILE   "ibscope.data" /* where `record` writes */
 #define DEFAULT_MEMORY (1ULL << 30)
 #define PIPE_ROWS      20
 #define MIN_ROWS       5
 #define HEAD_LINES     14 /* of text, with the prompt after it */
 #define PROBLEMS_SHOWN 10 /* files without symbols that are named, unless -v */
-
-static int refuse_follow(void *ctx, const char *arg, struct err *err)
-{
-	(void)ctx;
-	(void)arg;
-	return err_set(err, -EINVAL,
-		       "--follow works on live processes only: list the children too, or select "
-		       "with --cgroup or --comm");
-}
-
-static void add_row(struct recorded_options *o, const char *name)
-{
-	for (size_t i = 0; i < sampling_n_options; i++)
-		if (!strcmp(sampling_options[i].name, name))
-			o->other[o->n_other++] = sampling_options[i];
-}
-
-void recorded_event_option(struct recorded_options *o)
-{
-	add_row(o, "event");
-	o->other[o->n_other - 1].help =
-		"ibs_op or ibs_fetch: whose samples of the recording; default ibs_op, or the only "
-		"event that it has";
-}
-
-void recorded_options(struct recorded_options *o, bool groups)
-{
-	memset(o, 0, sizeof(*o));
-	for (size_t i = 0; i < select_option_n_rows; i++) {
-		struct option_row *row = &o->select[o->n_select++];
-
-		*row = select_option_rows[i];
-		if (!strcmp(row->name, "follow")) {
-			row->help = "not possible for recordings";
-			row->set = refuse_follow;
-		}
-	}
-	add_row(o, "cpu");
-	add_row(o, "metric");
-	if (groups) {
-		add_row(o, "by");
-		add_row(o, "max-groups");
-		recorded_event_option(o);
-	}
-	add_row(o, "verbose");
-}
-
-static int set_input(void *ctx, const char *arg, struct err *err)
-{
-	struct recorded_input *in = ctx;
-
-	if (!*arg)
-		return err_set(err, -EINVAL, "-i: the file name is empty");
-	in->file = arg;
-	in->from_option = true;
-	return 0;
-}
-
-const struct option_row recorded_input_rows[RECORDED_INPUT_ROWS] = {
-	{ "input", 'i', "FILE", "recording to read; default " DEFAULT_FILE, set_input },
-	{ "max-memory", 0, "SIZE", "memory limit for reading, in MiB or as in 4G; default 1G",
-	  OPTION_SIZE(struct recorded_input, max_memory, 1 << 20, 16 << 20, 1ULL << 44) },
-};
 
 static uint64_t memory_limit(const struct recorded_input *in)
 {
@@ -163,7 +99,7 @@ int recorded_parse(struct sampling *s, int argc, char **argv, const struct optio
 	if (in->from_option && optind < argc && !in->argument)
 		return err_set(err, -EINVAL, "'%s': -i names the recording already", argv[optind]);
 	if (!in->from_option)
-		in->file = optind < argc && !in->argument ? argv[optind] : DEFAULT_FILE;
+		in->file = optind < argc && !in->argument ? argv[optind] : RECORDED_FILE;
 	if (in->takes_fetch && !*s->events)
 		choose_event(s, in);
 	return sampling_filter(s, err);
@@ -178,18 +114,6 @@ int recorded_open(const struct recorded_input *in, struct trace **out, struct er
 const char *recorded_name(const struct recorded_input *in)
 {
 	return strcmp(in->file, "-") ? in->file : "standard input";
-}
-
-int recorded_explain(const struct select_options *o)
-{
-	if (o->machine || !o->filter.text) {
-		log_error("--explain: a recording has no plan, only the tests of --filter and "
-			  "similar options: %s",
-			  o->machine ? "leave the machine out" : "give one");
-		return EXIT_USAGE;
-	}
-	filter_explain(stdout, &o->filter);
-	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
 
 void recorded_selection(struct sampling *s, struct replay_opts *out)
@@ -253,81 +177,23 @@ void recorded_nothing(struct replay *r, const char *of)
 	snapshot_free(&snap);
 }
 
-bool recorded_complete(const struct recorded_input *in, const struct trace *t)
+int recorded_open_replay(struct recorded *r, const struct replay_opts *opts, struct err *err)
 {
-	const struct trace_end *end = trace_end(t);
+	int ret = replay_open(r->trace, opts, &r->replay, err);
 
-	if (end->whole)
-		return true;
-	log_error("%s is incomplete: %s", recorded_name(in), end->missing);
-	return false;
-}
-
-static int set_debug_dir(void *ctx, const char *arg, struct err *err)
-{
-	struct symbols_opts *o = ctx;
-	struct stat st;
-
-	if (stat(arg, &st))
-		return err_set(err, -errno, "--debug-dir: cannot use %s: %s", arg, strerror(errno));
-	if (!S_ISDIR(st.st_mode))
-		return err_set(err, -ENOTDIR, "--debug-dir: %s is not a directory", arg);
-	o->debug_dir = arg;
-	return 0;
-}
-
-const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS] = {
-	{ "btf", 0, "FILE", "the kernel's types, as of /sys/kernel/btf/vmlinux",
-	  OPTION_WORD(struct symbols_opts, btf) },
-	{ "kallsyms", 0, "FILE", "the kernel's symbols, as of /proc/kallsyms",
-	  OPTION_WORD(struct symbols_opts, kallsyms) },
-	{ "debug-dir", 0, "DIR", "debug files by build-id, beside /usr/lib/debug", set_debug_dir },
-	{ "debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS for debug files",
-	  OPTION_FLAG(struct symbols_opts, debuginfod) },
-};
-
-/* How many words name the input, from this one on: "-i FILE", "-iFILE", "--input=FILE" or "FILE". */
-static int input_words(const struct recorded_input *in, const char *word)
-{
-	for (int i = 0; i < in->n_files; i++)
-		if (word == in->files[i])
-			return 1;
-	if (!in->from_option)
-		return 0;
-	if (!strcmp(word, "-i") || !strcmp(word, "--input"))
-		return 2;
-	return !strncmp(word, "-i", 2) || !strncmp(word, "--input=", 8);
-}
-
-void recorded_keep_options(struct recorded *r, int argc, char **argv)
-{
-	size_t len = 1;
-
-	for (int i = 1; i < argc; i++)
-		len += strlen(argv[i]) + 1;
-	r->options = xcalloc(1, len);
-	for (int i = 1; i < argc; i++) {
-		int skip = input_words(&r->input, argv[i]);
-
-		if (skip)
-			i += skip - 1;
-		else
-			strcat(strcat(r->options, *r->options ? " " : ""), argv[i]);
-	}
+	r->usage = ret == -EINVAL || ret == -ERANGE;
+	return ret;
 }
 
 static int start_selection(struct recorded *r, struct sampling *s, struct err *err)
 {
 	struct replay_opts opts;
-	int ret;
 
 	recorded_selection(s, &opts);
 	opts.by = 0;
 	if (!replay_selects(&opts))
 		return 0;
-	ret = replay_open(r->trace, &opts, &r->replay, err);
-	r->usage = ret == -EINVAL || ret == -ERANGE;
-	return ret;
+	return recorded_open_replay(r, &opts, err);
 }
 
 /* The rest of recorded_start(), of a recording that is open. */
@@ -395,6 +261,21 @@ void recorded_problems(const struct recorded *r)
 	symbols_problems(r->symbols, show_problem, &n);
 	if (n > PROBLEMS_SHOWN && !log_is_verbose())
 		log_warn("and of %zu more files; -v names them", n - PROBLEMS_SHOWN);
+}
+
+int recorded_status(const struct recorded *r, int ret, const struct err *err)
+{
+	const struct trace_end *end;
+
+	if (ret) {
+		recorded_fail(ret, err);
+		return r->usage ? EXIT_USAGE : EXIT_FAILED;
+	}
+	recorded_problems(r);
+	end = trace_end(r->trace);
+	if (!end->whole)
+		log_error("%s is incomplete: %s", recorded_name(&r->input), end->missing);
+	return end->whole ? EXIT_DONE : EXIT_FAILED;
 }
 
 static void close_trace(struct recorded *r)

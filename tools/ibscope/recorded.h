@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What commands that read recordings share: the input, its memory limit, and how reading ends. */
+/* What commands that read recordings share: options, the input, its memory limit, and how reading ends. */
 #ifndef IBSCOPE_RECORDED_H
 #define IBSCOPE_RECORDED_H
 
@@ -9,20 +9,7 @@
 #include "trace/job.h"
 #include "trace/trace.h"
 
-#define RECORDED_ROWS 32
-
-/* The rows of options that mean something for recordings. */
-struct recorded_options {
-	struct option_row select[RECORDED_ROWS]; /* their context is struct select_options */
-	struct option_row other[RECORDED_ROWS];	 /* of these: struct sampling */
-	size_t n_select, n_other;
-};
-
-/* @groups: also those that group samples. */
-void recorded_options(struct recorded_options *o, bool groups);
-
-/* And -e, for commands that show samples of ibs_fetch too. */
-void recorded_event_option(struct recorded_options *o);
+#define RECORDED_FILE "ibscope.data" /* where `record` writes */
 
 /* Zero is the default: ibscope.data, and 1 GiB. */
 struct recorded_input {
@@ -37,21 +24,7 @@ struct recorded_input {
 	uint64_t max_memory; /* bytes */
 };
 
-#define RECORDED_INPUT_ROWS 2
-
-/* -i and --max-memory; their context is struct recorded_input. */
-extern const struct option_row recorded_input_rows[RECORDED_INPUT_ROWS];
-
-/**
- * recorded_parse() - options, and the file if it is given as an argument
- * @sets: one of them is recorded_input_rows
- *
- * With @in->argument the only argument is in->files[0] and no recording.
- * The event of @s becomes ibs_fetch without -e too, if other options ask for what only its samples have, or if
- * the first recording has no other event. Standard input is not looked at.
- *
- * Return: 0 with @in->file set; OPTIONS_HELP; or a negative errno with @err.
- */
+/* The arguments that are no options, and the event; the first half of recorded_command(). */
 int recorded_parse(struct sampling *s, int argc, char **argv, const struct option_set *sets,
 		   size_t n_sets, struct recorded_input *in, struct err *err);
 
@@ -111,9 +84,6 @@ void recorded_end_part(struct recorded *r);
 /* All were: r->head is now their sum. Return: 0, or -ENODATA with @err if none could be read. */
 int recorded_sum(struct recorded *r, struct err *err);
 
-/* The words of the command line but the input, which the head names. */
-void recorded_keep_options(struct recorded *r, int argc, char **argv);
-
 /**
  * recorded_start() - open the recording, and read what is asked for beside its samples
  * @names: names of threads and cgroups
@@ -133,14 +103,17 @@ void recorded_close(struct recorded *r);
 /* How many rows of a table fit below the head. */
 size_t recorded_rows(const struct screen *screen);
 
-/* --explain of a recording, which has no plan: what --filter tests. Return: an exit status. */
-int recorded_explain(const struct select_options *o);
-
 /* What was selected, for replay_open(); of @s, which must live as long. */
 void recorded_selection(struct sampling *s, struct replay_opts *out);
 
+/* replay_open() into r->replay. */
+int recorded_open_replay(struct recorded *r, const struct replay_opts *opts, struct err *err);
+
 /* Report an error of reading. */
 void recorded_fail(int ret, const struct err *err);
+
+/* At the end report an error, or what the recording lacks. Return: an exit status. */
+int recorded_status(const struct recorded *r, int ret, const struct err *err);
 
 /*
  * Warn that no sample is selected, and which parts of the selection dropped how many.
@@ -151,7 +124,31 @@ void recorded_nothing(struct replay *r, const char *of);
 /* Tell of samples of the other event than the metric's, which are not shown. Return: whether there are any. */
 bool recorded_left_out(enum ibs_metric metric, __u64 samples, char *buf, size_t size);
 
-/* Report on stderr what a recording lacks. Return: true if it is complete. */
-bool recorded_complete(const struct recorded_input *in, const struct trace *t);
+/* --explain of a recording, which has no plan: what --filter tests. Return: an exit status. */
+int recorded_explain(const struct select_options *o);
+
+/* A command that reads recordings. */
+struct recorded_command {
+	struct sampling *sampling; /* zero */
+	struct recorded *in;
+	struct option_set own; /* options of this command alone */
+	void *cmd;	       /* argument of the functions below */
+	bool groups;	       /* options that group samples */
+	bool symbols;	       /* options about symbols */
+	void (*usage)(FILE *f, const struct option_set *sets, size_t n);
+	int (*check)(void *cmd, struct err *err); /* options that exclude each other; may be NULL */
+	int (*run)(void *cmd);			  /* Return: an exit status */
+};
+
+/**
+ * recorded_command() - parse the options, and run the command unless they ask for something else
+ *
+ * With @in->input.argument the only argument is input.files[0] and no recording.
+ * The event becomes ibs_fetch without -e too, if other options ask for what only its samples have, or if
+ * the first recording has no other event. Standard input is not looked at. Closes @in and @sampling.
+ *
+ * Return: an exit status.
+ */
+int recorded_command(const struct recorded_command *c, int argc, char **argv);
 
 #endif

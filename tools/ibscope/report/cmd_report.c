@@ -329,18 +329,21 @@ static void show_losses(const struct report_cmd *c)
 			 (unsigned long long)h->lost_records);
 }
 
-static int run(struct report_cmd *c)
+static int run_all(struct report_cmd *c)
 {
 	struct err err = { "" };
-	bool several = c->in.n_parts > 1;
-	int ret = several ? read_parts(c, &err) : open_all(c, &err);
+	bool several;
+	int ret = recorded_list(&c->in, &err);
 
+	if (ret)
+		return recorded_status(&c->in, ret, &err);
+	prepare(c);
+	several = c->in.n_parts > 1;
+	ret = several ? read_parts(c, &err) : open_all(c, &err);
 	ret = ret || several ? ret : read_all(c, &err);
 	ret = ret ?: print(c, &err);
-	if (ret) {
-		recorded_fail(ret, &err);
-		return c->in.usage ? EXIT_USAGE : EXIT_FAILED;
-	}
+	if (ret)
+		return recorded_status(&c->in, ret, &err);
 	if (several) {
 		if (!c->in.head.selected)
 			log_warn("no sample is selected");
@@ -353,68 +356,47 @@ static int run(struct report_cmd *c)
 		log_warn("%s does not say which memory is of which node: what is remote is as the "
 			 "samples' sources say",
 			 c->in.head.file);
-	recorded_problems(&c->in);
 	show_losses(c);
-	return recorded_complete(&c->in.input, c->in.trace) ? EXIT_DONE : EXIT_FAILED;
+	return recorded_status(&c->in, 0, &err);
 }
 
-static void close_all(struct report_cmd *c)
+static int run(void *cmd)
 {
+	struct report_cmd *c = cmd;
+	int status = run_all(c);
+
 	report_free(c->report);
 	report_free(c->accessors);
 	folded_free(c->folded);
 	html_report_free(c->html);
 	pprof_free(c->pprof);
-	recorded_close(&c->in);
-	sampling_close(&c->sampling);
+	return status;
+}
+
+static int check(void *cmd, struct err *err)
+{
+	return report_check_options(cmd, err);
 }
 
 static int report(int argc, char **argv, bool numa)
 {
 	struct option_row of_numa[REPORT_OPTIONS_MAX];
-	struct recorded_options rows;
-	struct err err = { "" };
 	struct report_cmd c = { .numa = numa,
 				.in.input = { .takes_several = true, .takes_fetch = !numa },
 				.order.sort = REPORT_COLUMN_CYCLES };
-	int ret, status;
-
-	recorded_options(&rows, false);
-	if (!numa)
-		recorded_event_option(&rows);
-	const struct option_set sets[] = {
-		{ "Report", numa ? of_numa : report_options,
-		  numa ? report_numa_options(of_numa) : report_n_options, &c },
-		{ "Selection", rows.select, rows.n_select, &c.sampling.select },
-		{ "Measurement", rows.other, rows.n_other, &c.sampling },
-		{ "Input", recorded_input_rows, RECORDED_INPUT_ROWS, &c.in.input },
-		{ "Symbols", recorded_symbol_rows, RECORDED_SYMBOL_ROWS, &c.in.symbols_opts },
+	const struct recorded_command command = {
+		.sampling = &c.sampling,
+		.in = &c.in,
+		.own = { "Report", numa ? of_numa : report_options,
+			 numa ? report_numa_options(of_numa) : report_n_options, &c },
+		.cmd = &c,
+		.symbols = true,
+		.usage = numa ? report_numa_usage : report_usage,
+		.check = check,
+		.run = run,
 	};
 
-	sampling_init(&c.sampling);
-	c.sampling.labels = 0;
-	ret = recorded_parse(&c.sampling, argc, argv, sets, 5, &c.in.input, &err);
-	ret = ret ?: report_check_options(&c, &err);
-	if (ret > 0) {
-		if (ret == OPTIONS_HELP)
-			(numa ? report_numa_usage : report_usage)(stdout, sets, 5);
-		status = EXIT_DONE;
-	} else if (ret) {
-		log_error("%s", err.text);
-		status = EXIT_USAGE;
-	} else if (c.sampling.select.explain) {
-		status = recorded_explain(&c.sampling.select);
-	} else {
-		recorded_keep_options(&c.in, argc, argv);
-		ret = recorded_list(&c.in, &err);
-		if (ret)
-			recorded_fail(ret, &err);
-		else
-			prepare(&c);
-		status = ret ? EXIT_FAILED : run(&c);
-	}
-	close_all(&c);
-	return status;
+	return recorded_command(&command, argc, argv);
 }
 
 int cmd_report(int argc, char **argv)

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The options of commands that read recordings, and the way from them to an exit status. */
+#include "recorded.h"
+#include "cmd.h"
+
+#include <sys/stat.h>
+
+#define ROWS 32
+
+/* The rows of options that mean something for recordings. */
+struct recorded_options {
+	struct option_row select[ROWS]; /* their context is struct select_options */
+	struct option_row other[ROWS];	/* of these: struct sampling */
+	size_t n_select, n_other;
+};
+
+static int refuse_follow(void *ctx, const char *arg, struct err *err)
+{
+	(void)ctx;
+	(void)arg;
+	return err_set(err, -EINVAL,
+		       "--follow works on live processes only: list the children too, or select "
+		       "with --cgroup or --comm");
+}
+
+static void add_row(struct recorded_options *o, const char *name)
+{
+	for (size_t i = 0; i < sampling_n_options; i++)
+		if (!strcmp(sampling_options[i].name, name))
+			o->other[o->n_other++] = sampling_options[i];
+}
+
+static void add_event(struct recorded_options *o)
+{
+	add_row(o, "event");
+	o->other[o->n_other - 1].help =
+		"ibs_op or ibs_fetch: whose samples of the recording; default ibs_op, or the only "
+		"event that it has";
+}
+
+static void choose_rows(struct recorded_options *o, const struct recorded_command *c)
+{
+	for (size_t i = 0; i < select_option_n_rows; i++) {
+		struct option_row *row = &o->select[o->n_select++];
+
+		*row = select_option_rows[i];
+		if (!strcmp(row->name, "follow")) {
+			row->help = "not possible for recordings";
+			row->set = refuse_follow;
+		}
+	}
+	add_row(o, "cpu");
+	add_row(o, "metric");
+	if (c->groups) {
+		add_row(o, "by");
+		add_row(o, "max-groups");
+	}
+	if (c->in->input.takes_fetch)
+		add_event(o);
+	add_row(o, "verbose");
+}
+
+static int set_input(void *ctx, const char *arg, struct err *err)
+{
+	struct recorded_input *in = ctx;
+
+	if (!*arg)
+		return err_set(err, -EINVAL, "-i: the file name is empty");
+	in->file = arg;
+	in->from_option = true;
+	return 0;
+}
+
+static const struct option_row input_rows[] = {
+	{ "input", 'i', "FILE", "recording to read; default " RECORDED_FILE, set_input },
+	{ "max-memory", 0, "SIZE", "memory limit for reading, in MiB or as in 4G; default 1G",
+	  OPTION_SIZE(struct recorded_input, max_memory, 1 << 20, 16 << 20, 1ULL << 44) },
+};
+
+static int set_debug_dir(void *ctx, const char *arg, struct err *err)
+{
+	struct symbols_opts *o = ctx;
+	struct stat st;
+
+	if (stat(arg, &st))
+		return err_set(err, -errno, "--debug-dir: cannot use %s: %s", arg, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return err_set(err, -ENOTDIR, "--debug-dir: %s is not a directory", arg);
+	o->debug_dir = arg;
+	return 0;
+}
+
+const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS] = {
+	{ "btf", 0, "FILE", "the kernel's types, as of /sys/kernel/btf/vmlinux",
+	  OPTION_WORD(struct symbols_opts, btf) },
+	{ "kallsyms", 0, "FILE", "the kernel's symbols, as of /proc/kallsyms",
+	  OPTION_WORD(struct symbols_opts, kallsyms) },
+	{ "debug-dir", 0, "DIR", "debug files by build-id, beside /usr/lib/debug", set_debug_dir },
+	{ "debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS for debug files",
+	  OPTION_FLAG(struct symbols_opts, debuginfod) },
+};
+
+int recorded_explain(const struct select_options *o)
+{
+	if (o->machine || !o->filter.text) {
+		log_error("--explain: a recording has no plan, only the tests of --filter and "
+			  "similar options: %s",
+			  o->machine ? "leave the machine out" : "give one");
+		return EXIT_USAGE;
+	}
+	filter_explain(stdout, &o->filter);
+	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* How many words name the input, from this one on: "-i FILE", "-iFILE", "--input=FILE" or "FILE". */
+static int input_words(const struct recorded_input *in, const char *word)
+{
+	for (int i = 0; i < in->n_files; i++)
+		if (word == in->files[i])
+			return 1;
+	if (!in->from_option)
+		return 0;
+	if (!strcmp(word, "-i") || !strcmp(word, "--input"))
+		return 2;
+	return !strncmp(word, "-i", 2) || !strncmp(word, "--input=", 8);
+}
+
+/* The words of the command line but the input, which the head names. */
+static void keep_options(struct recorded *r, int argc, char **argv)
+{
+	size_t len = 1;
+
+	for (int i = 1; i < argc; i++)
+		len += strlen(argv[i]) + 1;
+	r->options = xcalloc(1, len);
+	for (int i = 1; i < argc; i++) {
+		int skip = input_words(&r->input, argv[i]);
+
+		if (skip)
+			i += skip - 1;
+		else
+			strcat(strcat(r->options, *r->options ? " " : ""), argv[i]);
+	}
+}
+
+int recorded_command(const struct recorded_command *c, int argc, char **argv)
+{
+	struct sampling *s = c->sampling;
+	struct recorded_options rows = {};
+	struct err err = { "" };
+	int ret, status;
+
+	choose_rows(&rows, c);
+	const struct option_set sets[] = {
+		c->own,
+		{ "Selection", rows.select, rows.n_select, &s->select },
+		{ "Measurement", rows.other, rows.n_other, s },
+		{ "Input", input_rows, ARRAY_SIZE(input_rows), &c->in->input },
+		{ "Symbols", recorded_symbol_rows, RECORDED_SYMBOL_ROWS, &c->in->symbols_opts },
+	};
+	const size_t n = ARRAY_SIZE(sets) - !c->symbols;
+
+	sampling_init(s);
+	s->labels = 0;
+	ret = recorded_parse(s, argc, argv, sets, n, &c->in->input, &err);
+	if (!ret && c->check && !s->select.explain)
+		ret = c->check(c->cmd, &err);
+	if (ret > 0) {
+		if (ret == OPTIONS_HELP)
+			c->usage(stdout, sets, n);
+		status = EXIT_DONE;
+	} else if (ret) {
+		log_error("%s", err.text);
+		status = EXIT_USAGE;
+	} else if (s->select.explain) {
+		status = recorded_explain(&s->select);
+	} else {
+		keep_options(c->in, argc, argv);
+		status = c->run(c->cmd);
+	}
+	recorded_close(c->in);
+	sampling_close(s);
+	return status;
+}
