@@ -5,7 +5,7 @@
 
 #include <ibscope/op.h>
 
-/* What a term may be told by; bit r is register r. */
+/* What the value of a term is read from; bit r is register r. */
 #define IBS_FILTER_NEEDS_REG(r) (1U << (r))
 #define IBS_FILTER_NEEDS_TASK	(1U << 16)
 #define IBS_FILTER_NEEDS_UID	(1U << 17)
@@ -121,7 +121,7 @@ static __always_inline __u32 ibs_filter_data_src(const struct ibs_filter_sample 
 	return ibs_op_data_src(s->ibs->caps, s->regs[IBS_OP_DATA2]);
 }
 
-/* Bit n: DataSrc n is memory, or a cache that tells the state of its line. */
+/* Bit n: DataSrc n is memory, or a cache that reports the state of its line. */
 static __always_inline bool ibs_filter_valid_rmt_node(const struct ibs_filter_sample *s)
 {
 	__u32 memory = s->ibs->caps & IBS_CAPS_ZEN4 ? 1 << 3 | 1 << 6 | 1 << 8 : 1 << 3;
@@ -268,8 +268,8 @@ static __always_inline __u64 ibs_filter_mem_dtlb(const struct ibs_filter_sample 
 }
 
 /*
- * 0 4K, 1 2M, 2 1G, 3 not known. Before IBS_CAPS_OPDTLBPGSIZE a TLB that hit tells the page's size
- * by one of two flags, or none for the smallest.
+ * 0 4K, 1 2M, 2 1G, 3 not known. Before IBS_CAPS_OPDTLBPGSIZE a TLB that hit reports the page's size
+ * by one of two flags, or by none for the smallest.
  */
 static __always_inline __u32 ibs_filter_page_code(const struct ibs_filter_sample *s)
 {

@@ -99,7 +99,7 @@ static __always_inline enum ibs_mode ibs_op_mode(__u32 caps, const __u64 *regs)
 /*
  * Where the data came from: every sample has exactly one. X(NAME, "name", "meaning").
  * "none" is an op without memory access; "unknown" a memory access whose source the hardware does
- * not tell, or tells in a field that is not valid.
+ * not report, or reports in a field that is not valid.
  */
 #define IBS_SRC_TABLE(X)                                                              \
 	X(UNKNOWN, "unknown", "not reported, reserved or not valid")                  \
@@ -173,7 +173,7 @@ static __always_inline bool ibs_op_data_src_is_cache(__u32 caps, __u64 data2)
 	return caches >> ibs_op_data_src(caps, data2) & 1;
 }
 
-/* It does, and tells the state of the line (CacheHitSt). */
+/* It does, and reports the state of the line (CacheHitSt). */
 static __always_inline bool ibs_op_tells_state(struct ibs_cpu cpu, __u64 data2)
 {
 	return !(cpu.quirks & IBS_QUIRK_NO_CACHE_HIT_ST) &&
@@ -208,8 +208,8 @@ static __always_inline bool ibs_op_hit_l1(__u64 data3)
  *
  * The order of the tests is the kernel's (ibs.c, perf_ibs_get_mem_lvl), with three differences:
  * DataSrc is never consulted for pure stores, for which DATA2 is not valid; an uncached load from
- * IO is IO without a look at DcMiss, which is not valid then; and memory of another node is told
- * from local memory.
+ * IO is IO without a look at DcMiss, which is not valid then; and memory of another node is
+ * a source of its own.
  */
 static __always_inline __u32 ibs_op_src(struct ibs_cpu cpu, const __u64 *regs)
 {

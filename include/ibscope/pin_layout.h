@@ -43,7 +43,7 @@ enum ibs_pin {
 		IBS_PIN_N
 };
 
-/* What counters mean. A collector that finds another one of these cannot go on with them. */
+/* What counters mean. A collector whose layout differs cannot resume them. */
 struct ibs_meta_layout {
 	__u32 n_cpus; /* possible ones */
 	__u32 shards, max_slots, slot_words;
@@ -51,7 +51,7 @@ struct ibs_meta_layout {
 	__u32 metric; /* enum ibs_metric */
 	__u32 caps;
 	__u32 simulated;
-	/* of structures and tables, so that a build with others is told */
+	/* of structures and tables, so that a build with other ones is detected */
 	__u32 outcomes, sources, ops, buckets, state_bytes;
 	__u32 meta_bytes, status_bytes, name_bytes;
 	__u16 entry[IBS_LAYOUT_ENTRIES];

@@ -9,7 +9,7 @@
 
 #define LINKS_MAX 40 /* as many as the kernel follows */
 
-/* The kernel mounts it with mode 1777 unless told otherwise. */
+/* Its default mode is 1777. */
 static bool on_bpffs(const char *path)
 {
 	struct statfs fs;

@@ -452,7 +452,7 @@ static const struct verb {
 	bool logs; /* what it logs is added to the answer */
 } verbs[] = {
 	{ "status", "show the state of the collector; with a line `json` as JSON", status },
-	{ "ledger", "show what became of the samples; with a line `json` as JSON", ledger },
+	{ "ledger", "show the outcome of all samples; with a line `json` as JSON", ledger },
 	{ "set", "set options until the collector exits, one a line: NAME = VALUE, or wait", set,
 	  true },
 	{ "unset", "return these options to file and command line, one a line: NAME", unset, true },

@@ -135,7 +135,7 @@ static int read_result(struct control_answer *out, struct err *err)
 		return 0;
 	}
 	return err_set(err, -EPROTO, "%s",
-		       out->n ? "invalid answer: the collector is of another version"
+		       out->n ? "invalid answer: the collector has another version"
 			      : "the collector closed the connection without an answer");
 }
 

@@ -239,7 +239,7 @@ int snapshot_parse(char **text, struct u64_map *slots, struct snapshot_read *out
 	}
 	if (!head || !end) {
 		snapshot_read_free(out);
-		return err_set(err, -EPROTO, "invalid answer: the collector is of another version");
+		return err_set(err, -EPROTO, "invalid answer: the collector has another version");
 	}
 	qsort(s->groups, s->n_groups, sizeof(*s->groups), by_slot);
 	s->by = out->about.by;

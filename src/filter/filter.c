@@ -152,7 +152,7 @@ static const struct {
 	{ "mem_blk", "IBS does not report what blocked an access" },
 	{ "txn", "AMD has no transactions" },
 	{ "time", "a sample gets its time only after it is filtered" },
-	{ "id", "a filter is of one event" },
+	{ "id", "a filter applies to one event" },
 };
 
 /* Space for a list in a message. */

@@ -302,12 +302,12 @@ static int check_rule(const struct event_rule *rule, const struct pmu *pmu,
 			rule->term, cpu->family, cpu->model, cpu_generation(cpu),
 			__builtin_ctz(rule->caps), rule->generation, remedy, instead);
 	if (!pmu_format(pmu, rule->term))
-		return err_set(
-			e, -EOPNOTSUPP,
-			"%s: %snot supported by this kernel: its %s PMU has no such term; requires "
-			"Linux %s%s%s",
-			rule->term, rule->caps ? "supported by the processor, but " : "", rule->pmu,
-			rule->since, remedy, instead);
+		return err_set(e, -EOPNOTSUPP,
+			       "%s: %snot supported by this kernel: its %s PMU does not have the "
+			       "term; requires "
+			       "Linux %s%s%s",
+			       rule->term, rule->caps ? "supported by the processor, but " : "",
+			       rule->pmu, rule->since, remedy, instead);
 	return 0;
 }
 

@@ -440,7 +440,7 @@ static const struct group_metric table[] = {
 	  { SRC_HIDDEN, SRC_EACH, SRC_EACH },
 	  .value = memory_cycles },
 	{ { "ibscope_memory_load_estimated_ops", METRIC_COUNTER, "",
-	    "Estimated ops that these cycles are of, by data source." },
+	    "Estimated ops of these loads, by data source." },
 	  put_load_misses,
 	  { SRC_HIDDEN, SRC_EACH, SRC_EACH },
 	  .value = memory_ops },
@@ -450,13 +450,14 @@ static const struct group_metric table[] = {
 	  { SRC_HIDDEN, SRC_MERGED, SRC_EACH },
 	  .value = hitm_cycles },
 	{ { "ibscope_load_open_requests_samples", METRIC_COUNTER, "",
-	    "Sampled load misses that tell how many requests to memory their core had open when "
+	    "Sampled load misses with a known number of requests that their core had open when "
 	    "they were filled, by data source." },
 	  put_load_misses,
 	  { SRC_HIDDEN, SRC_HIDDEN, SRC_EACH },
 	  .value = open_samples },
 	{ { "ibscope_load_open_requests", METRIC_COUNTER, "",
-	    "Requests open when those were filled, themselves included: the sum over the "
+	    "Requests open when those were filled, including the misses themselves: the sum over "
+	    "the "
 	    "samples." },
 	  put_load_misses,
 	  { SRC_HIDDEN, SRC_HIDDEN, SRC_EACH },

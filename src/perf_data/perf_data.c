@@ -171,7 +171,7 @@ static int no_pmus(const struct perf_data *d, struct err *err)
 		if (a[i].kind == PERF_ATTR_UNKNOWN)
 			return err_set(err, -EINVAL,
 				       "it was not completed, and has no IBS sample that would "
-				       "tell which of its events are IBS");
+				       "show which of its events are IBS");
 	return err_set(err, -EINVAL,
 		       "it has no raw IBS samples, its first event is %s; record with "
 		       "`perf record -e ibs_op// --raw-samples`",

@@ -364,7 +364,7 @@ static int check_magic(__u64 magic, struct err *err)
 			       "it was recorded on a machine of the other byte order, which has "
 			       "no IBS");
 	return err_set(err, -EINVAL,
-		       "it is of a perf older than Linux 3.2; record with a newer one");
+		       "it was written by a perf older than Linux 3.2; record with a newer one");
 }
 
 int perf_header_read(int fd, struct perf_header *h, struct perf_attrs *a, struct trace_info *info,

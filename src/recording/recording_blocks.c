@@ -68,7 +68,7 @@ static int read_file_head(struct recording_blocks *b, struct err *err)
 		return 0;
 	if (h.major != RECORDING_MAJOR)
 		return err_set(err, -EINVAL,
-			       "it is of version %u.%u, and this program reads versions %u.x; "
+			       "it has version %u.%u, and this program reads versions %u.x; "
 			       "use the ibscope that wrote it, or a newer one",
 			       h.major, h.minor, RECORDING_MAJOR);
 	if (h.block_head_bytes != sizeof(struct recording_block))

@@ -119,7 +119,7 @@ static int add_cgroups(struct engine *e, const __u64 *id, const struct ibs_cgrou
 	return 0;
 }
 
-/* Group keys are the kernel's: what only user space tells apart comes beside them. */
+/* The key of a group as the program builds it, and beside it the labels that only user space knows. */
 static __u64 symbol_key(const struct engine *e, long n)
 {
 	return (__u64)n << 32 | e->task->symbol;

@@ -130,15 +130,15 @@ int replay_open(struct trace *trace, const struct replay_opts *opts, struct repl
 	r->trace = trace;
 	r->opts = *opts;
 	if (opts->filter && opts->filter->prog.needs & IBS_FILTER_NEEDS_UID)
-		ret = err_set(err, -ENODATA,
-			      "--filter: recordings do not tell users and groups: leave out 'uid' "
-			      "and 'gid'");
-	find_needs(r);
-	if (!ret && r->needs.place && !trace_info(trace)->topology)
 		ret = err_set(
 			err, -ENODATA,
-			"--by: the recording does not tell the topology of its machine: leave "
-			"out 'ccx' and 'node'");
+			"--filter: recordings do not contain users and groups: leave out 'uid' "
+			"and 'gid'");
+	find_needs(r);
+	if (!ret && r->needs.place && !trace_info(trace)->topology)
+		ret = err_set(err, -ENODATA,
+			      "--by: the recording lacks the topology of its machine: leave "
+			      "out 'ccx' and 'node'");
 	if (!ret && (r->needs.comm || opts->names))
 		r->tasks = tasks_new();
 	ret = ret ?: survey(r, err);
@@ -187,7 +187,7 @@ static int find_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out
 	}
 	if (r->n_engines == ENGINES_MAX)
 		return err_set(err, -E2BIG,
-			       "the samples are of more than %d kinds of processor (caps words)",
+			       "the samples come from more than %d kinds of processor (caps words)",
 			       ENGINES_MAX);
 	sel.live = 0;
 	sel.cgroups = cgroup_select_result(r->select, &sel.n_cgroups);
@@ -202,10 +202,11 @@ static int find_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out
 
 static int not_told(const struct trace_event *ev, const char *what, struct err *err)
 {
-	return err_set(err, -ENODATA,
-		       "offset %llu: the recording does not tell the %s of its samples: select and "
-		       "label by something else",
-		       (unsigned long long)ev->offset, what);
+	return err_set(
+		err, -ENODATA,
+		"offset %llu: the recording lacks the %s of its samples: select and group by "
+		"something else",
+		(unsigned long long)ev->offset, what);
 }
 
 const char *replay_comm(const struct replay *r, const struct trace_event *ev)
@@ -243,7 +244,7 @@ static int check_told(struct replay *r, const struct trace_event *ev, struct err
 	return 0;
 }
 
-/* perf tells none for a task that is about to be gone. Such a one is none of those to keep. */
+/* perf reports no pid for a task that exits. Such a sample belongs to none of the selected tasks. */
 static __u64 task_not_told(const struct selection *sel)
 {
 	__u32 tgid = REPLAY_NO_TASK;
@@ -393,7 +394,7 @@ int replay_until(struct replay *r, __u64 time, __u64 *next, struct err *err)
 	*next = r->last;
 	if (!ret && r->needs.task && r->n && r->rest.no_task == r->n)
 		ret = err_set(err, -ENODATA,
-			      "the recording tells the process of no sample: select and label by "
+			      "the recording lacks the process of all samples: select and group by "
 			      "something else");
 	/* a recording without samples has a result too */
 	if (!ret && !r->n_engines)

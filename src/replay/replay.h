@@ -12,7 +12,7 @@
 #include "counts/rows.h"
 #include "trace/trace.h"
 
-/* In place of a pid that is not told. */
+/* In place of an unknown pid. */
 #define REPLAY_NO_TASK (~0U)
 
 struct replay_opts {
@@ -44,7 +44,7 @@ bool replay_selects(const struct replay_opts *opts);
  * @opts: what it points to, and @trace, must live as long as *out
  *
  * Return: 0; or a negative errno with @err: -ENOENT for a cgroup that the recording does not have,
- * -ENODATA for a selection by something that it never tells, what trace_next() returned.
+ * -ENODATA for a selection by something that the recording lacks, what trace_next() returned.
  */
 int replay_open(struct trace *trace, const struct replay_opts *opts, struct replay **out,
 		struct err *err);

@@ -46,7 +46,7 @@
 	X(REGION, "region", "regions that the program named")                           \
 	X(OMP_REGION, "omp_region", "function and line of OpenMP's region")             \
 	X(THREAD_ROLE, "thread_role", "number in the OpenMP team, or order of start")   \
-	X(FETCH, "fetch", "ibs_fetch: what became of the fetch")                        \
+	X(FETCH, "fetch", "ibs_fetch: outcome of the fetch")                            \
 	X(ITLB, "itlb", "ibs_fetch: how its address was translated")                    \
 	X(EVENT, "event", "event that took the sample")
 
@@ -198,7 +198,7 @@ struct report_wait {
 	__u64 cycles;	  /* miss cycles; the latency if the period is unknown */
 	enum ibs_src src; /* IBS_SRC_NONE, or _UNKNOWN: `known` is false; fetches have none */
 	bool known;
-	/* the line was in another cache, which told its state, and had modified it (M, not O) */
+	/* @cached: from another cache; @has_state: which reported the line's state; @hitm: modified (M, not O) */
 	bool cached, has_state, hitm;
 };
 

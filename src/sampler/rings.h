@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The rings that programs forward records to, one a CPU, and their reader: it hands the records over
- * in the order of time, and tells how long it can wait before the next look.
+ * in the order of time, and computes how long it can wait before it reads again.
  */
 #ifndef IBSCOPE_RINGS_H
 #define IBSCOPE_RINGS_H

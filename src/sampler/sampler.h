@@ -197,15 +197,15 @@ __u64 sampler_period(const struct sampler *s);
 __u64 sampler_throttled(struct sampler *s);
 
 /*
- * Once the machine was suspended: the PMU may have lost what it was told. Counts go on. Return: 0 or a
+ * Once the machine was suspended: the PMU may have lost its settings. Counters are kept. Return: 0 or a
  * negative errno with @err; sampler_tick() tries again then.
  */
 int sampler_restart(struct sampler *s, struct err *err);
 
 /*
- * Once another user has left the PMU: from here on it is known again what is unseen; what was not while
- * the PMU was shared is never told. Sampling rests while events are opened anew, a tenth of a
- * millisecond a CPU or so. Return: 0 or a negative errno with @err; sampler_tick() tries again.
+ * Once another user has left the PMU: from here on the number of unseen samples is known again; that of
+ * the time in which the PMU was shared stays unknown. Sampling stops while events are opened again, for
+ * about a tenth of a millisecond per CPU. Return: 0 or a negative errno with @err; sampler_tick() tries again.
  */
 int sampler_pmu_alone(struct sampler *s, struct err *err);
 

@@ -199,8 +199,8 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	if (opts->slabs && !kernel_finds_slabs())
 		return err_set(
 			err, -EOPNOTSUPP,
-			"--slabs: this kernel does not tell BPF programs the slab cache of an "
-			"address; Linux 6.13 and later do");
+			"--slabs: in this kernel, BPF programs cannot look up the slab cache of an "
+			"address; requires Linux 6.13");
 	set_config(s, opts);
 	ret = set_memory_nodes(s, opts, err);
 	if (ret)
@@ -425,7 +425,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	libbpf_set_print(libbpf_log);
 	n = libbpf_num_possible_cpus();
 	if (n < 0) {
-		ret = err_set(err, n, "cannot tell the possible CPUs: %s", strerror(-n));
+		ret = err_set(err, n, "cannot read the possible CPUs: %s", strerror(-n));
 		goto fail;
 	}
 	s->possible_cpus = n;
@@ -458,7 +458,8 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	ret = opts->source == SAMPLER_TWIN ? check_twin(s, err) : 0;
 	if (opts->copies && ibs_metric_of_fetch(opts->metric))
 		ret = err_set(err, -EOPNOTSUPP,
-			      "profiles are of ibs_op: samples of ibs_fetch cannot be copied");
+			      "profiles are made of samples of ibs_op; those of ibs_fetch cannot "
+			      "be copied");
 	ret = ret ?: set_map_sizes(s, opts, err);
 	ret = ret ?: sampler_pins_adopt(s, opts, err);
 	ret = ret ?: load(s, opts, prog, err);

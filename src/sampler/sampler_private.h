@@ -134,8 +134,8 @@ struct sampler_fold_maps {
 };
 
 /*
- * Before the object is loaded give it the maps that are pinned; once it is, go on with their counts;
- * last of all, pin its own if those did not fit. Nothing without opts->pins.
+ * Before the object is loaded, give it the pinned maps; once it is loaded, continue from their counts;
+ * last, pin its own maps if the pinned ones did not fit. Nothing without opts->pins.
  */
 int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struct err *err);
 void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts);

@@ -23,7 +23,7 @@ static __u64 hash_bytes(__u64 entries, __u64 key, __u64 value)
 	       buckets * HASH_BUCKET;
 }
 
-/* Blocks of a pid set: as many pids as the kernel gives out, which it may be told to change. */
+/* Blocks of a pid set: for all pids up to kernel.pid_max, which can be changed at any time. */
 __u32 sampler_pid_blocks(void)
 {
 	int64_t pid_max;

@@ -59,7 +59,7 @@ int twin_load(struct sampler *s, const __u64 (*regs)[IBS_OP_REG_FIXED], size_t n
 
 /**
  * twin_loop() - the same samples many times over, within the kernel
- * @mode:   what is run; IBS_TWIN_FLOOR tells the cost of the loop
+ * @mode:   what is run; IBS_TWIN_FLOOR measures the loop itself
  * @n:	    as loaded
  * @repeat: samples to run in all, at most TWIN_REPEAT_MAX
  * @ns:	    time it took

@@ -35,7 +35,7 @@ enum plan_stage {
 #define PLAN_DEFAULT (1U << PLAN_SCHEDULER)
 
 /*
- * Sources that the L3 of the core does not have. Only DataSrc tells them, which only loads have; what
+ * Sources that the L3 of the core does not have. Only DataSrc reports them, which only loads have; what
  * l3missonly does with I/O, other agents and stores is not documented.
  */
 #define PLAN_L3_MISSES                                                                \

@@ -128,7 +128,7 @@ int sampling_open(struct sampling *s, struct err *err);
  * sampling_open_both() - the same of two events
  * @second: as parsed from the same options, with nth_event 1; NULL: there is one event
  *
- * Return: as sampling_open(); s->usage tells of both. sampling_close_both() is due in either case.
+ * Return: as sampling_open(); s->usage is set for both. sampling_close_both() is due in either case.
  */
 int sampling_open_both(struct sampling *s, struct sampling *second, struct err *err);
 void sampling_close_both(struct sampling *s, struct sampling *second);

@@ -161,8 +161,8 @@ const struct option_row sampling_options[] = {
 	  "sched",
 	  set_plan },
 	{ "core-counters", 0, NULL,
-	  "count tagged ops with counters of the core also where no estimate needs them, which "
-	  "tells what was tagged and not delivered",
+	  "count tagged ops with counters of the core even if no estimate needs them, to report "
+	  "what was tagged and not delivered",
 	  OPTION_FLAG(struct sampling, core_counters) },
 	{ "cgroup-hierarchy", 0, "NAME",
 	  "cgroup hierarchy: v2, a v1 controller such as memory, or auto (default)",

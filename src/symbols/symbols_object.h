@@ -16,8 +16,8 @@ struct object_opts {
 };
 
 /**
- * object_open() - open what a map was of
- * @build_id: NULL: not told
+ * object_open() - open the file that was mapped
+ * @build_id: NULL: unknown
  * @why:      on failure, the reason for people, at most @size bytes
  *
  * Return: NULL if there is no such file, or it is another one.

@@ -163,7 +163,7 @@ static int recording_annotate(struct top_source *source, struct top *t, struct a
 
 	if (ibs_metric_of_fetch(s->opts.metric))
 		return err_set(err, -EINVAL,
-			       "only samples of ibs_op tell what an instruction cost");
+			       "the cost of an instruction is known from samples of ibs_op only");
 	if (labels_by(top_labels(t) & ~TABLE_JOINED) & (IBS_BY_MODE | IBS_BY_MEM_NODE))
 		return err_set(err, -EINVAL, "no instructions of rows --by mode or mem_node");
 	if (*opts.name == '[')

@@ -183,7 +183,7 @@ void top_zoom_in(struct top *t)
 				"counters keep no symbols: make a recording with `ibscope record`, "
 				"see it with `ibscope top -i FILE`");
 		else
-			top_say(t, "%s tells no %s apart", t->opts.info->origin,
+			top_say(t, "%s does not group by %s", t->opts.info->origin,
 				levels[inside].name);
 		return;
 	}

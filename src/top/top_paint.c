@@ -300,7 +300,7 @@ static void main_table(struct paint *p, int y, int lines, int width)
 		grid_style(p->g, y + 1 + t->cursor - t->first, 0, width, GRID_SELECTED);
 	if (!t->table.n)
 		grid_put(p->g, y + 1, 0, GRID_DIM,
-			 t->missing ? "the samples of this interval were not told apart so"
+			 t->missing ? "this interval was not counted by these rows"
 			 : p->frame ? "no samples in this interval"
 				    : "waiting for the first interval");
 }

@@ -79,7 +79,7 @@ void top_paint_function(struct top *t, const struct screen *screen, struct grid 
 /* The lines of help; 0 after the last. */
 bool top_help_line(size_t i, const char **keys, const char **text);
 
-/* What the pane beside the rows tells of a row: where data came from, or what became of fetches. */
+/* The label that the pane beside the rows shows: the source of data, or the outcome of fetches. */
 static inline enum label top_source_label(const struct top *t)
 {
 	return ibs_metric_of_fetch(t->table.metric) ? LABEL_FETCH : LABEL_SRC;

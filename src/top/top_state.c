@@ -216,7 +216,7 @@ static int write_frame(struct top *t, size_t i, FILE *f, struct err *err)
 	hist.period = frame->period;
 	hist.metric = frame->metric;
 	hist.end_ns = frame->end_ns;
-	/* only what the interval tells apart */
+	/* only labels by which the interval was counted */
 	for (int l = 0; l < LABEL_N; l++)
 		if (labels_by(1U << l) & ~frame->by)
 			labels &= ~(1U << l);

@@ -46,9 +46,8 @@ static void compare(struct trace_job *j, const struct one *a, const struct one *
 		return;
 	if (!same_job(a, b) && !j->told_job) {
 		j->told_job = true;
-		log_warn("%s is of MPI job '%s' with %u ranks, %s of '%s' with %u: they are added "
-			 "up all "
-			 "the same",
+		log_warn("%s belongs to MPI job '%s' with %u ranks, %s to '%s' with %u: they are "
+			 "added up nevertheless",
 			 b->name, b->job, b->job_ranks, a->name, a->job, a->job_ranks);
 	} else if (same_job(a, b) && !j->told_skew && a->realtime_ns && b->realtime_ns &&
 		   apart_s(a, b) > SKEW_S) {

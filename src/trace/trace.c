@@ -117,7 +117,7 @@ static int open_format(int fd, __u64 offset, __u64 bytes, const char *name, stru
 	return err_set(err, -EINVAL,
 		       "%s: %s; it must be a recording of `ibscope record` or of "
 		       "`perf record`",
-		       name, n ? "its first bytes are of no known format" : "it is empty");
+		       name, n ? "unknown format" : "it is empty");
 }
 
 /* "FILE#2" is the second recording of a merged file. Return: 0 if @path is not of that form. */

@@ -19,7 +19,7 @@ struct trace {
 };
 
 /**
- * trace_open() - open a recording of whatever known format
+ * trace_open() - open a recording of any known format
  * @path: "-" is standard input, which need not be seekable; FILE#2 the second recording of a merged file,
  *	   whose name alone will do if it has only one
  *

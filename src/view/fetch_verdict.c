@@ -51,7 +51,7 @@ static void print_one(FILE *f, const struct screen *screen, const struct snapsho
 		screen_percent(screen, (double)t.total.all.sum / all, share, sizeof(share));
 		screen_percent(screen, (double)t.row[0].all.sum / t.total.all.sum, of_it,
 			       sizeof(of_it));
-		fprintf(f, "%s of the fetch latency is of %s, %s of that in %s: %s\n", share,
+		fprintf(f, "%s of the fetch latency is that of %s, %s of that in %s: %s\n", share,
 			verdicts[v].what, of_it, t.row[0].name[0], verdicts[v].remedy);
 	}
 	table_free(&t);

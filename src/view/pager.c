@@ -57,7 +57,7 @@ static bool show(const struct pager *p)
 	FILE *f;
 
 	setenv("LESS", "FRX", false);
-	/* whom sudo lets run this program gets no shell of root */
+	/* a user whom sudo allows to run this program must not get a root shell from the pager */
 	if (getenv("SUDO_UID"))
 		setenv("LESSSECURE", "1", true);
 	f = popen(command(), "we"); /* NOLINT(cert-env33-c): the user's own choice */

@@ -200,7 +200,7 @@ static char *join(const struct screen *s, const struct cut *cuts, size_t n)
 	return out;
 }
 
-/* @telling: the character that tells the name from those most like it. */
+/* @telling: the first character in which the name differs from those most like it; it is kept. */
 static char *shorten(const struct screen *s, const char *name, size_t width, size_t telling)
 {
 	size_t len = screen_columns(name), last, head, tail, from;

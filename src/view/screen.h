@@ -43,7 +43,7 @@ void screen_scaled(const struct screen *s, double v, char unit, char *buf, size_
 size_t screen_columns(const char *text);
 
 /**
- * screen_shorten() - cut names in the middle so that they fit and can still be told apart
+ * screen_shorten() - cut names in the middle so that they fit and stay different from each other
  * @names:  printable, @n of them; equal names stay equal
  * @width:  at least 8
  * @out:    gets a string each, which the caller frees

@@ -156,7 +156,7 @@ __u64 table_row_hash(const struct table_row *r);
 void table_window(const struct table *t, size_t first, size_t n, struct table *out);
 void table_window_free(struct table *t);
 
-/* 0 to 1, or a mean; NAN: no sample tells, as on CPUs that do not report it. */
+/* 0 to 1, or a mean; NAN: unknown for all samples, as on CPUs that do not report it. */
 double table_hitm(const struct table_row *r);
 double table_mlp(const struct table_row *r);
 double table_walk(const struct table_row *r);

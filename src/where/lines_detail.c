@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* One line: which bytes, by whom. */
+/* One line: which bytes are accessed, and by which threads. */
 #include "lines_rows.h"
 
 #define OTHERS_MAX 4 /* virtual addresses that are named */
 
-/* An access with what tells its row from others. */
+/* An access with the names that identify its row. */
 struct named {
 	struct line_access access;
 	const char *name[LINE_ACCESS_NAMES];
@@ -194,7 +194,7 @@ int lines_print_one(FILE *f, const struct lines_print *p, const struct lines *li
 	struct line_rows rows;
 
 	if (!l)
-		return err_set(err, -ENOENT, "--line: no sample is of the line of 0x%llx",
+		return err_set(err, -ENOENT, "--line: no sample is in the line of 0x%llx",
 			       (unsigned long long)address);
 	rows = line_rows_new(p, lines, l->n_access);
 	of = xcalloc(l->n_access, sizeof(*of));

@@ -176,7 +176,7 @@ cat(sum(t$samples), nrow(s), round(max(of) / mean(of), 4), "\\n")'''
     def test_not_a_recording(self):
         with open(self.path('text'), 'w') as f:
             f.write('no recording\n')
-        self.refused_part(self.path('text'), 'text: its first bytes are of no known format')
+        self.refused_part(self.path('text'), 'text: unknown format')
 
     def test_missing_file(self):
         self.refused_part(self.path('absent'), 'absent: No such file or directory: left out')
@@ -219,7 +219,7 @@ cat(sum(t$samples), nrow(s), round(max(of) / mean(of), 4), "\\n")'''
 
     def test_other_job(self):
         err = self.merge(self.make('a', 'node:0:2:0:0', 10), self.make('b', 'node:1:4:0:0', 10))
-        self.assertIn("of MPI job '77' with 4 ranks", err)
+        self.assertIn("to MPI job '77' with 4 ranks", err)
 
     def test_cut(self):
         files = [self.make('a', 'node:0:4:0:0'), self.make('b', 'node:1:4:0:0')]

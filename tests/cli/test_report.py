@@ -350,7 +350,7 @@ class Report(unittest.TestCase):
         self.assertEqual({row.split()[0] for row in screen[5:8]}, {'0', '1', '2'}, screen)
         p = run('replay', bare, '--by', 'cgroup,ccx')
         self.assertEqual((p.returncode, p.stdout), (1, ''))
-        self.assertIn("does not tell the topology", p.stderr)
+        self.assertIn("lacks the topology", p.stderr)
         head = json.loads(run('dump', self.file, '--json', '--events').stdout.splitlines()[0])
         self.assertEqual((head['ccx'], head['node'], head['socket']), (ccx, node, node))
 

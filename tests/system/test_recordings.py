@@ -39,7 +39,7 @@ USAGE = [
 ]
 FAILED = [
     (['dump', '/no/such/file'], '/no/such/file'),
-    (['dump', '/etc/passwd'], 'no known format'),
+    (['dump', '/etc/passwd'], 'unknown format'),
     (['replay', '/dev/null'], 'empty'),
 ]
 

@@ -201,7 +201,7 @@ static void test_refused(void **unused)
 	o = build_default();
 	o.killed = true;
 	build_begin(&b, &o);
-	refused("no IBS sample that would tell");
+	refused("no IBS sample that would show");
 }
 
 static void test_header_damage(void **unused)

@@ -227,7 +227,7 @@ static void check(const struct intact *f, const bool *whole, const unsigned char
 		return;
 	}
 	assert_int_equal(ret, -EINVAL);
-	assert_non_null(strstr(err.text, format ? "offset " : n ? "no known format" : "is empty"));
+	assert_non_null(strstr(err.text, format ? "offset " : n ? "unknown format" : "is empty"));
 }
 
 /* The next length to cut at: each byte of heads and ends of blocks, and some of what lies between them. */

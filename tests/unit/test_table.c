@@ -623,8 +623,9 @@ static void test_fetches(void **state)
 
 	/* 12000 of 22000 cycles are of 120 walks; 90 L3 misses are too few */
 	text = verdict(&s, IBS_METRIC_FETCH_LAT);
-	assert_non_null(strstr(text, "54.5% of the fetch latency is of fetches that walked page "
-				     "tables of 4 KiB pages, 75.0% of that in /web: huge pages"));
+	assert_non_null(strstr(text,
+			       "54.5% of the fetch latency is that of fetches that walked page "
+			       "tables of 4 KiB pages, 75.0% of that in /web: huge pages"));
 	assert_null(strstr(text, "L3"));
 	free(text);
 	text = verdict(&s, IBS_METRIC_ITLB_REFILL_LAT);

@@ -392,7 +392,7 @@ static void test_keys(void **state)
 	top_command(t, command, sizeof(command));
 	assert_string_equal(command, "ibscope top --container postgres-0 --by pid,comm -d 2");
 	top_key(t, TOP_ENTER); /* no interval has threads */
-	has(t, "were not told apart");
+	has(t, "was not counted by these rows");
 	assert_true(top_labels(t) & 1U << LABEL_TID);
 	top_key(t, TOP_ESCAPE);
 	top_key(t, TOP_ESCAPE);

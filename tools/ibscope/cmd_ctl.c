@@ -269,7 +269,7 @@ static const struct verb {
 } verbs[] = {
 	{ "status", NULL, "show the state of the collector and what is set live", status, true,
 	  true },
-	{ "ledger", NULL, "show what became of the samples", ledger, true, true },
+	{ "ledger", NULL, "show the outcome of all samples", ledger, true, true },
 	{ "snapshot", NULL, "show everything that was counted, as hist does", print_snapshot, false,
 	  true },
 	{ "set", "NAME=VALUE..", "change options until the collector exits; NAME= for the default",
@@ -341,7 +341,7 @@ static int check(struct ctl *c, const struct verb *verb, struct err *err)
 		return err_set(err, -EINVAL, "%s does not take --wait", verb->name);
 	c->view.json = c->json;
 	if (c->event && verb->run != print_snapshot && verb->run != ledger)
-		return err_set(err, -EINVAL, "-e: %s is of all events", verb->name);
+		return err_set(err, -EINVAL, "-e: %s is the same for all events", verb->name);
 	if (c->event && c->control && verb->run == ledger)
 		return err_set(
 			err, -EINVAL,

@@ -30,7 +30,7 @@ int recorded_parse(struct sampling *s, int argc, char **argv, const struct optio
 
 /*
  * Open the recording. From here on this process may take no more memory than @in allows, and *out,
- * which must be NULL before, tells how far it came when it needs more.
+ * which must be NULL before, shows how far reading came if it needs more.
  */
 int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * libibscope-markers.so: tells `ibscope record` the regions that a program marks with calls of LIKWID or
+ * libibscope-markers.so: reports to `ibscope record` the regions that a program marks with calls of LIKWID or
  * Caliper. It is loaded before the program's libraries (LD_PRELOAD), and defines the functions that begin
  * and end a region. Each calls the library's function of the same name as well, so that LIKWID and Caliper
  * measure what they did.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * libibscope-omp.so: a tool of OpenMP's interface OMPT, which tells `ibscope record` the parallel regions
- * of threads and their numbers in the team. The runtime of a program loads it: see OMP_TOOL_LIBRARIES.
+ * libibscope-omp.so: a tool of OpenMP's interface OMPT, which reports to `ibscope record` the parallel
+ * regions of threads and their numbers in the team. The runtime of a program loads it: see OMP_TOOL_LIBRARIES.
  * Declarations are those that OpenMP 5.0 specifies, so that no runtime's headers are needed.
  */
 #include <ibscope/region.h>

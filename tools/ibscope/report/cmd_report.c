@@ -353,8 +353,8 @@ static int run_all(struct report_cmd *c)
 	if (!c->in.head.selected)
 		recorded_nothing(c->in.replay, c->sampling.event.pmu);
 	if (c->numa && !c->in.head.info->n_memory)
-		log_warn("%s does not say which memory is of which node: what is remote is as the "
-			 "samples' sources say",
+		log_warn("%s does not contain the memory ranges of the nodes: accesses count as "
+			 "remote by the sources of the samples",
 			 c->in.head.file);
 	show_losses(c);
 	return recorded_status(&c->in, 0, &err);

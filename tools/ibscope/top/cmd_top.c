@@ -241,7 +241,7 @@ static int run(struct top_cmd *c, struct err *err)
 		if (!take_keys(c))
 			return 0;
 		if (top_labels(c->view) != c->labels) {
-			/* groups that are not told apart yet */
+			/* groups by which the kernel does not count yet */
 			if (labels_by(top_labels(c->view) & ~TABLE_JOINED) & ~c->source->info.by &
 			    c->source->info.by_possible) {
 				note_trouble(c,
