@@ -195,6 +195,7 @@ void record_topology(struct trace_info *info, struct trace_topology *topology,
 		topology->socket[cpu] = topology_socket(t, cpu);
 	}
 	topology->has_sockets = true;
+	node_distances_read("", &topology->distance);
 	topology_close(t);
 	info->topology = topology;
 	info->memory = memory;

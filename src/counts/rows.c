@@ -67,7 +67,8 @@ const char *series_label(const struct series *s, enum label l)
 int labels_counted(unsigned int labels, bool fetch, struct err *err)
 {
 	const unsigned int other =
-		labels & (fetch ? LABELS_OP | 1U << LABEL_MEM_NODE : LABELS_FETCH);
+		labels &
+		(fetch ? LABELS_OP | 1U << LABEL_MEM_NODE | 1U << LABEL_DISTANCE : LABELS_FETCH);
 
 	if (other)
 		return err_set(err, -EINVAL, "--by %s: samples of %s do not have that; use %s",
@@ -117,6 +118,23 @@ static char *number_label(__u32 number)
 	return xstrdup(number == ~0U ? "unknown" : buf);
 }
 
+static struct node_distances distances;
+static bool has_distances;
+
+void rows_distances(const struct node_distances *d)
+{
+	distances = *d;
+	has_distances = true;
+}
+
+static char *distance_label(const struct ibs_group_key *key)
+{
+	if (!has_distances)
+		node_distances_read("", &distances);
+	has_distances = true;
+	return number_label(node_distance(&distances, key->node, key->mem_node - 1U) ?: ~0U);
+}
+
 char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg)
 {
 	const char *known;
@@ -148,6 +166,8 @@ char *group_label(const struct group *g, enum label l, cgroup_namer name, void *
 		return number_label(g->key.node);
 	case LABEL_MEM_NODE:
 		return number_label(g->key.mem_node - 1U);
+	case LABEL_DISTANCE:
+		return distance_label(&g->key);
 	default:
 		return number_label(g->key.cpu);
 	}

@@ -7,6 +7,7 @@
 #define IBSCOPE_ROWS_H
 
 #include "snapshot.h"
+#include "machine/memory.h"
 
 /*
  * X(NAME, "name", group bits that it needs, "meaning"). Each group has counters by op and src, or by
@@ -23,6 +24,8 @@
 	X(CCX, "ccx", IBS_BY_COMPLEX, "cores that share an L3")                              \
 	X(NODE, "node", IBS_BY_NODE, "NUMA node of the CPU")                                 \
 	X(MEM_NODE, "mem_node", IBS_BY_MEM_NODE, "NUMA node of the data's physical address") \
+	X(DISTANCE, "distance", IBS_BY_NODE | IBS_BY_MEM_NODE,                               \
+	  "of the two, by ACPI's SLIT: 10 is the node itself")                               \
 	X(MODE, "mode", IBS_BY_MODE, "user or kernel")                                       \
 	X(SYMBOL, "symbol", BY_SYMBOL, "function of the op's address")                       \
 	X(SRC, "src", 0, "where the data came from")                                         \
@@ -124,6 +127,9 @@ struct rows {
  * group.symbol is called, LABEL_SYMBOL.
  */
 typedef const char *(*cgroup_namer)(void *arg, __u64 id, enum label l);
+
+/* What the label `distance` is looked up in: those of a recording rather than of this machine. */
+void rows_distances(const struct node_distances *d);
 
 /* A label of a group, so none of LABELS_PAIR; the caller frees it. */
 char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg);

@@ -137,3 +137,37 @@ size_t memory_ranges_read(const char *root, struct memory_range *out)
 	free(blocks.r);
 	return blocks.n;
 }
+
+void node_distances_read(const char *root, struct node_distances *out)
+{
+	struct cpulist nodes;
+	char text[4096], path[64];
+	int node, memory;
+
+	*out = (struct node_distances){};
+	if (num_read_line(root, "/sys/devices/system/node/online", text, sizeof(text), NULL) ||
+	    cpulist_parse("nodes", text, &nodes, NULL))
+		return;
+	cpulist_for_each (node, &nodes) {
+		char *at = text, *end;
+
+		snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/distance", node);
+		if (node >= DISTANCE_NODES || num_read_line(root, path, text, sizeof(text), NULL))
+			continue;
+		/* a number for each node that is online */
+		cpulist_for_each (memory, &nodes) {
+			unsigned long d = strtoul(at, &end, 10);
+
+			if (at == end)
+				break;
+			at = end;
+			if (memory < DISTANCE_NODES && d <= UINT8_MAX)
+				out->of[node][memory] = d;
+		}
+	}
+}
+
+unsigned int node_distance(const struct node_distances *d, unsigned int node, unsigned int memory)
+{
+	return node < DISTANCE_NODES && memory < DISTANCE_NODES ? d->of[node][memory] : 0;
+}

@@ -37,6 +37,22 @@ size_t memory_ranges_read(const char *root, struct memory_range *out);
 /* The node of an address among sorted ranges, or -1. */
 int memory_node(const struct memory_range *r, size_t n, uint64_t address);
 
+#define DISTANCE_NODES 64
+
+/*
+ * How far memory of one node is from CPUs of another, as the kernel has it from ACPI's SLIT: 10 is the node itself, and
+ * 20 is meant to be twice as long a way. [node of the CPU][node of the memory]; 0: unknown
+ */
+struct node_distances {
+	uint8_t of[DISTANCE_NODES][DISTANCE_NODES];
+};
+
+/* Those of this machine. @root: prefix of /sys, "" except in tests */
+void node_distances_read(const char *root, struct node_distances *out);
+
+/* Any numbers of nodes, -1 too. Return: 0 if it is unknown. */
+unsigned int node_distance(const struct node_distances *d, unsigned int node, unsigned int memory);
+
 /**
  * memory_nodes_fill() - sorted ranges as the decision core looks them up
  *

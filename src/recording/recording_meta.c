@@ -42,11 +42,27 @@ static json_t *numbers(const __u16 *v, unsigned int n)
 	return j;
 }
 
+/* [node, node of the memory, distance] of those that are known; NULL: none is. */
+static json_t *distance_array(const struct node_distances *d)
+{
+	json_t *j = json_array();
+
+	for (unsigned int n = 0; n < DISTANCE_NODES; n++)
+		for (unsigned int m = 0; m < DISTANCE_NODES; m++)
+			if (d->of[n][m])
+				json_array_append_new(j, json_pack("[iii]", n, m, d->of[n][m]));
+	if (json_array_size(j))
+		return j;
+	json_decref(j);
+	return NULL;
+}
+
 static json_t *topology_object(const struct trace_topology *t)
 {
-	return json_pack("{so so so*}", "ccx", numbers(t->ccx, t->n), "node",
+	return json_pack("{so so so* so*}", "ccx", numbers(t->ccx, t->n), "node",
 			 numbers(t->node, t->n), "socket",
-			 t->has_sockets ? numbers(t->socket, t->n) : NULL);
+			 t->has_sockets ? numbers(t->socket, t->n) : NULL, "distance",
+			 distance_array(&t->distance));
 }
 
 static json_t *memory_array(const struct trace_info *info)
@@ -142,6 +158,23 @@ static void decode_event(const json_t *j, struct trace_pmu *p)
 	p->stacks = get_bool(j, "stacks");
 }
 
+static __u64 get_element(const json_t *array, size_t i)
+{
+	return json_integer_value(json_array_get(array, i));
+}
+
+static void decode_distances(const json_t *j, struct node_distances *out)
+{
+	*out = (struct node_distances){};
+	for (size_t i = 0; i < json_array_size(j); i++) {
+		const json_t *d = json_array_get(j, i);
+		__u64 n = get_element(d, 0), m = get_element(d, 1), far = get_element(d, 2);
+
+		if (n < DISTANCE_NODES && m < DISTANCE_NODES && far <= UINT8_MAX)
+			out->of[n][m] = far;
+	}
+}
+
 /* Half a topology is none. */
 static bool decode_topology(const json_t *j, struct trace_topology *t)
 {
@@ -153,10 +186,11 @@ static bool decode_topology(const json_t *j, struct trace_topology *t)
 		return false;
 	t->has_sockets = json_array_size(socket) == t->n;
 	for (unsigned int i = 0; i < t->n; i++) {
-		t->ccx[i] = json_integer_value(json_array_get(ccx, i));
-		t->node[i] = json_integer_value(json_array_get(node, i));
-		t->socket[i] = json_integer_value(json_array_get(socket, i));
+		t->ccx[i] = get_element(ccx, i);
+		t->node[i] = get_element(node, i);
+		t->socket[i] = get_element(socket, i);
 	}
+	decode_distances(json_object_get(j, "distance"), &t->distance);
 	return true;
 }
 
@@ -173,8 +207,7 @@ static size_t decode_memory(const json_t *j, struct memory_range *out)
 
 		if (json_array_size(r) != 3 || node < 0 || node > UINT16_MAX)
 			return 0;
-		out[i] = (struct memory_range){ json_integer_value(json_array_get(r, 1)),
-						json_integer_value(json_array_get(r, 2)), node };
+		out[i] = (struct memory_range){ get_element(r, 1), get_element(r, 2), node };
 	}
 	return memory_ranges_sort(out, n);
 }

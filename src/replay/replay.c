@@ -138,7 +138,9 @@ int replay_open(struct trace *trace, const struct replay_opts *opts, struct repl
 	if (!ret && r->needs.place && !trace_info(trace)->topology)
 		ret = err_set(err, -ENODATA,
 			      "--by: the recording lacks the topology of its machine: leave "
-			      "out 'ccx' and 'node'");
+			      "out 'ccx', 'node' and 'distance'");
+	if (trace_info(trace)->topology)
+		rows_distances(&trace_info(trace)->topology->distance);
 	if (!ret && (r->needs.comm || opts->names))
 		r->tasks = tasks_new();
 	ret = ret ?: survey(r, err);

@@ -23,6 +23,7 @@
 	X(CCX, "ccx", "cores that share an L3")                                         \
 	X(NODE, "node", "NUMA node of the CPU")                                         \
 	X(MEM_NODE, "mem_node", "NUMA node of the data's physical address")             \
+	X(DISTANCE, "distance", "of the two, by ACPI's SLIT: 10 is the node itself")    \
 	X(MODE, "mode", "user or kernel")                                               \
 	X(SYMBOL, "symbol", "function of the op's address")                             \
 	X(DSO, "dso", "file of the op's address")                                       \
@@ -86,6 +87,9 @@ enum report_key {
 	  "largest of the miss cycles of all MPI ranks over their mean")                    \
 	X(PRICE, "remote_price", PRICE,                                                     \
 	  "miss cycles above the same accesses at the mean latency of local memory")        \
+	X(PAGES, "pages", PAGES, "different pages of physical memory, 4 KiB each")          \
+	X(MISPLACED, "misplaced", MISPLACED,                                                \
+	  "of them, pages that CPUs of another node than theirs access most")               \
 	X(L3_MISS, "l3_miss", L3_MISS,                                                      \
 	  "ibs_fetch: share of the cycles that missed the L3; before Zen 4 the L2")         \
 	X(WALK, "walk", WALK, "ibs_fetch: share of translations that walked page tables")   \
@@ -134,6 +138,7 @@ struct report_opts {
 	bool cpus, threads;	/* count those of REPORT_COLUMN_CPUS and _THREADS */
 	const char *type; /* only accesses of this one, if their types are asked for; NULL: all */
 	bool price;	  /* REPORT_COLUMN_PRICE is wanted, and rows are of nodes */
+	bool pages;	  /* count them for REPORT_COLUMN_PAGES and _MISPLACED */
 
 	/* all outlive the report */
 	const struct trace_info *info;
@@ -245,6 +250,8 @@ struct report_row {
 	/* latencies, each times the ops of its sample if they are known; what of it has a source */
 	__u64 cycles, known, dram, remote; /* of ibs_fetch `dram` is what missed all caches */
 	__u64 hitm, stateful, cached;	   /* as in struct table_row; of `all` hitm and state_n */
+	/* physical pages; 0: unknown, or several rows. Those whose nodes are known, and report_pages.c */
+	__u32 pages, placed, misplaced;
 	double price;		  /* see report_price.c; NAN: no local memory to compare with */
 	double imbalance;	  /* see report_ranks.c; NAN: of no ranks */
 	__u32 busiest;		  /* the rank with the most */

@@ -50,6 +50,8 @@ void report_free(struct report *r)
 	u64_map_free(&r->cell_of);
 	free(r->cells);
 	u64_map_free(&r->ranks);
+	u64_map_free(&r->page_of);
+	free(r->page_node);
 	intern_free(&r->texts);
 	intern_free(&r->fetches.names);
 	free(r->fetches.counts);
@@ -275,6 +277,8 @@ int report_add(struct report *r, const struct trace_event *ev)
 	s->estimated += period;
 	s->units |= unit;
 	s->no_estimate |= !period;
+	if (r->opts.pages && ev->kind == TRACE_SAMPLE_OP)
+		report_pages_add(r, row, ev);
 	if (ev->kind == TRACE_SAMPLE_OP)
 		add_access(r, s, &t->op);
 	else

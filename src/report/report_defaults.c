@@ -32,7 +32,8 @@ static bool of_other_event(enum report_column c, bool fetch)
 {
 	return fetch ? c == REPORT_COLUMN_DRAM || c == REPORT_COLUMN_REMOTE ||
 			       c == REPORT_COLUMN_HITM || c == REPORT_COLUMN_LOADS ||
-			       c == REPORT_COLUMN_STORES
+			       c == REPORT_COLUMN_STORES || c == REPORT_COLUMN_PAGES ||
+			       c == REPORT_COLUMN_MISPLACED
 		     : c >= REPORT_COLUMN_L3_MISS;
 }
 
@@ -44,6 +45,8 @@ unsigned int report_columns_default(const struct report_opts *opts, bool several
 	for (unsigned int c = 0; c < REPORT_COLUMN_N; c++) {
 		bool wanted = c == REPORT_COLUMN_IMBALANCE ? several
 			      : c == REPORT_COLUMN_PRICE   ? opts->price
+			      : c == REPORT_COLUMN_PAGES || c == REPORT_COLUMN_MISPLACED
+				      ? opts->pages
 			      : c >= REPORT_COLUMN_OFFSETS && c < REPORT_COLUMN_IMBALANCE
 				      ? report_by_data(opts) /* they are costly */
 				      : true;
@@ -59,4 +62,5 @@ void report_count_column(struct report_opts *opts, enum report_column column)
 	opts->cpus |= column == REPORT_COLUMN_CPUS;
 	opts->threads |= column == REPORT_COLUMN_THREADS;
 	opts->price |= column == REPORT_COLUMN_PRICE;
+	opts->pages |= column == REPORT_COLUMN_PAGES || column == REPORT_COLUMN_MISPLACED;
 }

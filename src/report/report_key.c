@@ -74,13 +74,14 @@ bool report_key_of_fetch(enum report_key key)
 /* Is it of the data that an op accessed, or of where that was? */
 static bool key_of_op(enum report_key key)
 {
-	static const enum report_key keys[] = {
-		REPORT_KEY_SRC,	      REPORT_KEY_OP,	       REPORT_KEY_MEM_NODE,
-		REPORT_KEY_PAGE,      REPORT_KEY_LINE,	       REPORT_KEY_SPACE,
-		REPORT_KEY_PHYS_PAGE, REPORT_KEY_MAPPING,      REPORT_KEY_VARIABLE,
-		REPORT_KEY_OFFSET,    REPORT_KEY_SLAB,	       REPORT_KEY_TYPE,
-		REPORT_KEY_FIELD,     REPORT_KEY_FIELD_OFFSET, REPORT_KEY_FIELD_SIZE
-	};
+	static const enum report_key keys[] = { REPORT_KEY_SRC,		 REPORT_KEY_OP,
+						REPORT_KEY_MEM_NODE,	 REPORT_KEY_DISTANCE,
+						REPORT_KEY_PAGE,	 REPORT_KEY_LINE,
+						REPORT_KEY_SPACE,	 REPORT_KEY_PHYS_PAGE,
+						REPORT_KEY_MAPPING,	 REPORT_KEY_VARIABLE,
+						REPORT_KEY_OFFSET,	 REPORT_KEY_SLAB,
+						REPORT_KEY_TYPE,	 REPORT_KEY_FIELD,
+						REPORT_KEY_FIELD_OFFSET, REPORT_KEY_FIELD_SIZE };
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (keys[i] == key)
@@ -328,6 +329,17 @@ static bool memory_node_word(const struct report *r, const struct ibs_op_sample 
 	return node >= 0;
 }
 
+static bool distance_word(const struct report *r, const struct trace_event *ev, __u64 *word)
+{
+	__u64 node, memory;
+
+	if (!topology_word(r, REPORT_KEY_NODE, &ev->sample, &node) ||
+	    !memory_node_word(r, &ev->sample.op, &memory))
+		return false;
+	*word = node_distance(&r->opts.info->topology->distance, node, memory);
+	return *word;
+}
+
 static bool mode_word(const struct trace_event *ev, __u64 *word)
 {
 	const struct trace_sample *s = &ev->sample;
@@ -418,6 +430,8 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 		return topology_word(r, key, s, word);
 	case REPORT_KEY_MEM_NODE:
 		return op && memory_node_word(r, &s->op, word);
+	case REPORT_KEY_DISTANCE:
+		return op && distance_word(r, ev, word);
 	case REPORT_KEY_MODE:
 		return mode_word(ev, word);
 	case REPORT_KEY_SYMBOL:
@@ -545,6 +559,7 @@ const char *report_label(const struct report *r, const __u64 *words, unsigned in
 	case REPORT_KEY_CCX:
 	case REPORT_KEY_NODE:
 	case REPORT_KEY_MEM_NODE:
+	case REPORT_KEY_DISTANCE:
 	case REPORT_KEY_PAGE_SIZE:
 	case REPORT_KEY_RANK:
 	case REPORT_KEY_OFFSET:

@@ -323,8 +323,9 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 		       unsigned int n)
 {
 	static const enum table_column of_column[] = { REPORT_COLUMN_TABLE(VIEW_COLUMN) };
-	static const enum table_column priced[] = { TABLE_CYCLES, TABLE_PRICE,	 TABLE_SAMPLE_SHARE,
-						    TABLE_MEAN,	  TABLE_SAMPLES, TABLE_SHARE };
+	static const enum table_column priced[] = { TABLE_CYCLES,  TABLE_PRICE, TABLE_SAMPLE_SHARE,
+						    TABLE_MEAN,	   TABLE_PAGES, TABLE_MISPLACED,
+						    TABLE_SAMPLES, TABLE_SHARE };
 	enum table_column shown[REPORT_COLUMN_N];
 	const char *keys[REPORT_KEY_N];
 	char ops[32] = "";

@@ -26,7 +26,15 @@ struct sums {
 };
 
 /* One count of a row: of a bucket, a CPU or a thread. */
-enum cell_kind { CELL_BUCKET, CELL_CPU, CELL_THREAD, CELL_PRICE, CELL_RANK };
+enum cell_kind {
+	CELL_BUCKET,
+	CELL_CPU,
+	CELL_THREAD,
+	CELL_PRICE,
+	CELL_RANK,
+	CELL_PAGE,
+	CELL_PAGE_NODE /* of a page rather than a row: accesses from CPUs of a node */
+};
 
 struct cell {
 	__u64 key; /* cell_key() */
@@ -76,6 +84,9 @@ struct report {
 	struct u64_map cgroups[3]; /* id to text, for REPORT_KEY_CGROUP and the two behind it */
 	struct u64_map ranks;	   /* those of MPI that there are, some without samples */
 	size_t n_ranks;
+	struct u64_map page_of; /* the physical pages, of REPORT_COLUMN_PAGES, */
+	__u32 *page_node;	/* and their nodes; ~0: unknown */
+	size_t n_pages, page_room;
 	bool needs_data;
 	__u64 data[DATA_KIND_N]; /* samples, if needs_data */
 	bool needs_types;
@@ -97,6 +108,11 @@ void report_prices(const struct report *r, struct report_row *rows);
 void report_ranks_add(struct report *r, size_t row, const struct trace_event *ev, __u64 cycles);
 /* Set the imbalances of rows, as long as they are in the order of cells, and of the total. */
 void report_imbalances(const struct report *r, struct report_table *t);
+
+/* Add the page of a sample. */
+void report_pages_add(struct report *r, size_t row, const struct trace_event *ev);
+/* Set what is known of the pages of rows, as long as they are in the order of cells, and of the total. */
+void report_pages(const struct report *r, struct report_table *t);
 
 /* What enum report_unit bits stand for, or NULL if it is not one thing. */
 const char *report_unit_name(unsigned int units);

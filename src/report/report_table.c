@@ -192,6 +192,10 @@ double report_value(const struct report_table *t, const struct report_row *row,
 		return t->opts->price && (!row->valid || row->has_estimated)
 			       ? rint(row->price) + 0.0
 			       : (double)NAN;
+	case REPORT_COLUMN_PAGES:
+		return row->pages ?: (double)NAN;
+	case REPORT_COLUMN_MISPLACED:
+		return row->placed ? row->misplaced : (double)NAN;
 	case REPORT_COLUMN_LAST:
 		return row->last ? row->last / 1e9 : (double)NAN;
 	case REPORT_COLUMN_IMBALANCE:
@@ -312,6 +316,7 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 	}
 	set_percentiles(&out->total, out->total_buckets);
 	report_imbalances(r, out);
+	report_pages(r, out);
 	/* where a period is unknown, by what is known of all */
 	if (order->sort == REPORT_COLUMN_CYCLES && !out->total.has_estimated)
 		o.sort = REPORT_COLUMN_TOTAL;

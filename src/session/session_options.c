@@ -172,7 +172,8 @@ const struct option_row sampling_options[] = {
 	  "ibs_fetch: fetch_lat (default), itlb_refill_lat",
 	  OPTION_CHOICE(struct sampling, metric, "metric", metric_name, IBS_METRIC_N) },
 	{ "by", 0, "KEY,..",
-	  "group by cgroup, container, pod, pid, tid, comm, cpu, ccx, node, mem_node, mode (user, "
+	  "group by cgroup, container, pod, pid, tid, comm, cpu, ccx, node, mem_node, distance, "
+	  "mode (user, "
 	  "kernel), "
 	  "src, op; of ibs_fetch fetch, itlb; top -i also by symbol; default cgroup,src,op or "
 	  "cgroup,fetch,itlb; in tables and of serve the container instead",

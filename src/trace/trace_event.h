@@ -28,11 +28,12 @@ struct trace_pmu {
 #define TRACE_EVENTS 2 /* of a recording of ours: ibs_op and ibs_fetch */
 #define TRACE_CPUS   8192
 
-/* Of each CPU, the cores that share its L3, its NUMA node, and its socket. */
+/* Of each CPU, the cores that share its L3, its NUMA node, and its socket; and how far nodes are from each other. */
 struct trace_topology {
 	unsigned int n; /* CPUs */
 	bool has_sockets;
 	__u16 ccx[TRACE_CPUS], node[TRACE_CPUS], socket[TRACE_CPUS];
+	struct node_distances distance;
 };
 
 /* L3 complexes; 0 if @t is NULL. */

@@ -243,6 +243,25 @@ static void put_cpus(const struct out *o, const char *key, const __u16 *v, unsig
 	fputc(']', o->f);
 }
 
+static void put_distances(const struct out *o, const struct node_distances *d)
+{
+	bool any = false;
+
+	for (unsigned int n = 0; n < DISTANCE_NODES; n++) {
+		for (unsigned int m = 0; m < DISTANCE_NODES; m++) {
+			if (!d->of[n][m])
+				continue;
+			if (!any)
+				name(o, "distance");
+			fprintf(o->f, "%c{\"node\":%u,\"mem_node\":%u,\"distance\":%u}",
+				any ? ',' : '[', n, m, d->of[n][m]);
+			any = true;
+		}
+	}
+	if (any)
+		fputc(']', o->f);
+}
+
 static void print_info_json(FILE *f, const struct trace_info *info)
 {
 	const struct out o = { f, true };
@@ -265,6 +284,8 @@ static void print_info_json(FILE *f, const struct trace_info *info)
 		if (info->topology->has_sockets)
 			put_cpus(&o, "socket", info->topology->socket, info->topology->n);
 	}
+	if (info->topology)
+		put_distances(&o, &info->topology->distance);
 	if (info->n_memory)
 		name(&o, "memory");
 	for (size_t i = 0; i < info->n_memory; i++)

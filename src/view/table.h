@@ -56,6 +56,8 @@ struct err;
 	X(CPUS, "cpus", "CPUS", 7, "different CPUs")                                    \
 	X(THREADS, "threads", "THREADS", 9, "different threads")                        \
 	X(LAST, "last_seen", "LAST SEEN", 0, "time of the last sample, s since 1970")   \
+	X(PAGES, "pages", "PAGES", 0, "different physical pages")                       \
+	X(MISPLACED, "misplaced", "MISPLACED", 0, "pages that another node uses most")  \
 	X(IMBALANCE, "imbalance", "IMBALANCE", 9,                                       \
 	  "miss cycles of the busiest MPI rank over the mean of all")
 /* and then those of cache lines. */
@@ -80,7 +82,7 @@ enum table_column {
 
 /* How many names of group keys a row has at most. */
 #define TABLE_NAMES LABEL_N
-#define TABLE_KEYS  38 /* and of a recording's */
+#define TABLE_KEYS  40 /* and of a recording's */
 
 struct table_row {
 	char *name[TABLE_KEYS]; /* printable; NULL in the rows of rest and total */

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -115,6 +116,66 @@ class Numa(unittest.TestCase):
         one = json.loads(run('report', path, '--by', 'mem_node', '--columns', 'remote_price', '--json').stdout)
         self.assertAlmostEqual(sum(r['remote_price'] for r in one['rows']), j['total']['remote_price'], delta=4)
 
+    def test_pages(self):
+        """Pages behind each row, and which of them another node than theirs uses most."""
+        path = self.make('random', '6000', '3')
+        pages, uses = collections.defaultdict(set), collections.defaultdict(collections.Counter)
+        for r in csv.DictReader(io.StringIO(run('dump', '--csv', path).stdout)):
+            if r['dc_phys_ad'] and '1' in (r['ld_op'], r['st_op']):
+                page, node = int(r['dc_phys_ad'], 16) >> 12, str(int(r['cpu']) // 24)
+                pages[node, memory_node(r['dc_phys_ad'])].add(page)
+                uses[page][node] += 1
+        bad = {p for p, u in uses.items() if memory_node('%x' % (p << 12)) and max(u.values()) > u[memory_node('%x' % (p << 12))]}
+        self.assertTrue(0 < len(bad) < len(uses), (len(bad), len(uses)))
+        j = json.loads(self.numa('--json', path).stdout)
+        rows = {(r['labels']['node'], r['labels']['mem_node'] or ''): r for r in j['rows'] if r['pages']}
+        self.assertEqual(set(rows), set(pages))
+        for at, r in rows.items():
+            self.assertEqual((r['pages'], r['misplaced']), (len(pages[at]), len(pages[at] & bad) if at[1] else None), at)
+        self.assertEqual((j['total']['pages'], j['total']['misplaced']), (len(uses), len(bad)))
+        self.assertRegex(run('numa', path, env=dict(os.environ, COLUMNS='150')).stdout, r' PAGES +MISPLACED ')
+        # without the memory of each node nothing is misplaced
+        j = json.loads(self.numa('--json', self.make('known', 'bare')).stdout)
+        self.assertEqual({r['misplaced'] for r in j['rows'] + [j['total']]}, {None})
+
+    def test_distance(self):
+        path = self.make('numa', '5000', '1')
+        far = {('0', '0'): '10', ('0', '1'): '21', ('0', '2'): '40', ('1', '0'): '21', ('1', '1'): '10'}
+        head = json.loads(run('dump', '--events', '--json', path).stdout.splitlines()[0])
+        self.assertEqual({(str(d['node']), str(d['mem_node'])): str(d['distance']) for d in head['distance']}, far)
+        want = collections.Counter()
+        for r in csv.DictReader(io.StringIO(self.numa(path, '--by', 'distance', '--csv').stdout)):
+            self.assertEqual(r['distance'], far.get((r['node'], r['mem_node']), ''))
+            want[r['distance']] += int(r['samples'])
+        rows = csv.DictReader(io.StringIO(run('report', '--by', 'distance', '--csv', path).stdout))
+        self.assertEqual({r['distance']: int(r['samples']) for r in rows}, want)
+        # the same through counters
+        want['unknown'] = want.pop('')
+        got = collections.Counter()
+        for r in json.loads(run('replay', path, '--by', 'distance', '--json').stdout)['series']:
+            got[r['labels']['distance']] += r['samples']
+        self.assertEqual(got, want)
+        shown = run('top', '-i', path, '--once', '--by', 'distance').stdout
+        self.assertEqual(set(re.findall(r'^(\d+|unknown) .*%', shown, re.M)), set(want))
+        # files of before have none
+        path = self.make('known', 'old')
+        self.assertNotIn('"distance"', run('dump', '--events', '--json', path).stdout.splitlines()[0])
+        self.assertIn('[unknown]', run('report', '--by', 'distance', path).stdout)
+        rows = csv.DictReader(io.StringIO(run('report', '--by', 'distance', '--csv', path).stdout))
+        self.assertEqual({r['distance'] for r in rows}, {''})
+        p = run('replay', '-e', 'ibs_fetch//', '--by', 'distance', path)
+        self.assertEqual(p.returncode, 2)
+        self.assertIn('--by distance: samples of ibs_fetch do not have that', p.stderr)
+
+    def test_page_tells_groups_apart(self):
+        """Of all keys that groups have, but for those of the workload, and `distance`, which the nodes have."""
+        top = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
+        with open(os.path.join(top, 'src/counts/rows.h')) as f:
+            keys = re.findall(r'X\([A-Z_]+, "(\w+)", IBS_BY_(?!CGROUP)\w+, ', f.read())
+        with open(os.path.join(top, 'src/web/page/page.js')) as f:
+            shown = re.findall(r"'(\w+)'", re.search(r'^const OTHERS = (.*);', f.read(), re.M)[1])
+        self.assertEqual(shown, keys)
+
     def test_text(self):
         path = self.make('numa', '5000', '1')
         for width, there in ((60, 'MISS CYCLES'), (80, 'REMOTE PRICE')):
@@ -167,6 +228,11 @@ class Numa(unittest.TestCase):
         text = self.numa('--source', 'sim', '--live', '--by', 'src', '0.3', '1').stdout
         self.assertIn('SIMULATED', text)
         self.assertRegex(text, r'\nSOURCE +NODE +MEM_NODE +MISS CYCLES/s +REMOTE PRICE/s +MEAN +SAMPLES +SHARE\n')
+        # distances are those of this machine
+        with open('/sys/devices/system/node/node0/distance') as f:
+            near = f.read().split()[0]
+        j = json.loads(self.numa('--source', 'sim', '--live', '--by', 'distance', '--json', '0.3', '1').stdout)
+        self.assertEqual({r['labels']['distance'] for r in j['series'] if r['labels']['mem_node'] == '0'}, {near})
         # without nodes the source says what is remote, and the rows add up to the price
         j = json.loads(run('hist', '--source', 'sim', '--by', 'src', '--json', '0.5', '1').stdout)
         rows = {r['labels']['src']: r for r in j['series']}

@@ -301,7 +301,10 @@ static int failed(const struct err *err)
 int main(int argc, char **argv)
 {
 	static const struct cpu *const cpus[] = { &zen4, &zen2, &zen3, &zen6 };
-	static struct trace_topology topology = { .n = CPUS };
+	static struct trace_topology topology = {
+		.n = CPUS,
+		.distance.of = { { 10, 21, 40 }, { 21, 10 } } /* not from node 1 to node 2 */
+	};
 	struct trace_pmu pmu = {
 		.name = "ibs_op/cnt_ctl=1/", .op = true, .physical = true, .period = PERIOD
 	};
@@ -338,6 +341,8 @@ int main(int argc, char **argv)
 		no_phys = no_addr = true;
 	else if (argc > 3 && !strcmp(argv[3], "bare"))
 		info.n_memory = 0;
+	else if (argc > 3 && !strcmp(argv[3], "old"))
+		topology.distance = (struct node_distances){};
 	else if (argc > 3)
 		snprintf(info.filter, sizeof(info.filter), "%s", argv[3]);
 	for (unsigned int c = 0; c < CPUS; c++) {

@@ -133,12 +133,38 @@ static void test_sort(void **state)
 	assert_int_equal(joined[1].end, 30);
 }
 
+static void test_distances(void **state)
+{
+	struct node_distances d;
+
+	(void)state;
+	node_distances_read(root, &d);
+	assert_int_equal(node_distance(&d, 0, 0), 0);
+	put_file(NODES "online", "0-1,3,70\n");
+	put_file(NODES "node0/distance", "10 21 40 50\n");
+	put_file(NODES "node1/distance", "21 10 255\n");
+	put_file(NODES "node3/distance", "40 x\n");
+	put_file(NODES "node70/distance", "50 50 50 10\n");
+	node_distances_read(root, &d);
+	assert_int_equal(node_distance(&d, 0, 0), 10);
+	assert_int_equal(node_distance(&d, 0, 1), 21);
+	assert_int_equal(node_distance(&d, 0, 2), 0);
+	assert_int_equal(node_distance(&d, 0, 3), 40);
+	assert_int_equal(node_distance(&d, 1, 3), 255);
+	assert_int_equal(node_distance(&d, 3, 0), 40);
+	assert_int_equal(node_distance(&d, 3, 1), 0);
+	assert_int_equal(node_distance(&d, 0, 70), 0);
+	assert_int_equal(node_distance(&d, 70, 0), 0);
+	assert_int_equal(node_distance(&d, -1, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_blocks, new_root, remove_root),
 		cmocka_unit_test_setup_teardown(test_one_node, new_root, remove_root),
 		cmocka_unit_test_setup_teardown(test_too_many, new_root, remove_root),
+		cmocka_unit_test_setup_teardown(test_distances, new_root, remove_root),
 		cmocka_unit_test(test_sort),
 		cmocka_unit_test(test_parts),
 	};

@@ -348,6 +348,7 @@ class Guest:
                 node = s.phys and s.phys // ((1 << 30) // self.nodes)
                 s.node = s.vcpu * self.nodes // self.smp
                 s.mem_node = node if node is not None and node < self.nodes else 'unknown'
+                s.distance = 'unknown' if s.mem_node == 'unknown' else 10 + 11 * abs(s.node - node)
         return found, len(lines) - len(found)
 
     def tell(self, result, what, why=''):

@@ -76,7 +76,7 @@ class Sample:
     def __init__(self, columns, cpu):
         for name, text in zip(COLUMNS, columns):
             setattr(self, name, text if name == 'kind' else int(text, 0) if text else None)
-        self.cpu, self.comm, self.uid, self.node, self.mem_node = cpu, None, None, 0, None
+        self.cpu, self.comm, self.uid, self.node, self.mem_node, self.distance = cpu, None, None, 0, None, None
         self.load, self.store = bit(self.data3, 0), bit(self.data3, 1)
         self.mem = self.load or self.store
         self.uncached = self.mem and bit(self.data3, 14)
@@ -168,7 +168,7 @@ class Sample:
     def label(self, key):
         return {'cgroup': self.cgroup, 'pid': self.tgid, 'tid': self.tid, 'comm': self.comm,
                 'cpu': self.vcpu, 'ccx': self.vcpu, 'node': self.node, 'src': self.src, 'op': self.op,
-                'mode': self.mode, 'mem_node': self.mem_node}[key]
+                'mode': self.mode, 'mem_node': self.mem_node, 'distance': self.distance}[key]
 
 
 class Fetch:

@@ -57,7 +57,7 @@ def scenarios(guest):
     by = ('cpu', 'cgroup', 'src')
     guest.do('start a /a 0; start b /b 1; start c /c 2; start e /e 3')
 
-    guest.hist('numa', about=300000, window='1 1', by=('node', 'mem_node', 'src'), also=lambda accepted, series: need_nodes(
+    guest.hist('numa', about=300000, window='1 1', by=('node', 'mem_node', 'distance', 'src'), also=lambda accepted, series: need_nodes(
         guest, accepted, series))
 
     guest.do('run verify ibscope doctor --verify=0.7 --json')

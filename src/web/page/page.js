@@ -10,7 +10,7 @@ const time = s => s < 120 ? s.toFixed(1) + ' s' : s < 7200 ? (s / 60).toFixed(0)
 const share = x => !isFinite(x) ? UNKNOWN : percent(x, 1, x && x < .1 ? 2 : 1) + ' %';
 
 /* Labels that --by can add to those of the workload. */
-const OTHERS = ['pid', 'tid', 'comm', 'cpu', 'ccx', 'node', 'mode'];
+const OTHERS = ['pid', 'tid', 'comm', 'cpu', 'ccx', 'node', 'mem_node', 'mode'];
 const keyOf = c => JSON.stringify(['namespace', 'pod', 'container', 'cgroup', ...OTHERS].map(k => c[k]));
 const workload = c => [c.namespace, c.pod, c.container].filter(p => p).join('/') || c.cgroup;
 const title = c => [workload(c), ...OTHERS.filter(k => c[k] !== undefined).map(k => `${k} ${c[k]}`)].filter(p => p).join(', ') || 'all';

@@ -177,6 +177,9 @@ cpus=$smp
 for ((i = 0; i < nodes; i++)); do
     numa+=(-object "memory-backend-ram,id=node$i,size=$((mem / nodes))M"
            -numa "node,memdev=node$i,cpus=$((i * smp / nodes))-$(((i + 1) * smp / nodes - 1))")
+    for ((j = 0; j < i; j++)); do
+        numa+=(-numa "dist,src=$i,dst=$j,val=$((10 + 11 * (i - j)))")
+    done
 done
 con=${console:-$tmp/console}
 : > "$con" || die "cannot write $con"

@@ -40,7 +40,7 @@ static void prepare(struct report_cmd *c)
 		c->order.top = recorded_rows(&c->screen);
 
 	c->opts.metric = c->sampling.opts.metric;
-	c->opts.price = c->numa;
+	c->opts.price = c->opts.pages = c->numa;
 	for (unsigned int i = 0; c->numa && i < 2; i++)
 		if (!by(c, nodes[i]))
 			c->opts.by[c->opts.n_by++] = nodes[i];
