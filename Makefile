@@ -21,6 +21,7 @@
 #   make runtimes     real container runtimes, which it installs (Debian): names, pods, renames, restarts
 #   make fleet        200 exporters and one Prometheus with native histograms, which it fetches (Debian)
 #   make mpi          ranks under Open MPI and MPICH, which it installs (Debian)
+#   make types-perf   shares of known data types beside perf's
 #   make valgrind     unit and system tests under valgrind's memcheck: an hour
 #   make screenshots  the pictures of the README, of a simulated machine; needs chromium
 #   make lint         compilers and analysers at their strictest
@@ -74,7 +75,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost; LIVE=KERNEL,.. those of vmtest whose
 # options change while they sample; BRIEF=KERNEL:GEN,.. those that run only what may differ by kernel.
 
-.PHONY: all tests benches deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi valgrind lint screenshots install deb clean
+.PHONY: all tests benches deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf valgrind lint screenshots install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
 
@@ -324,6 +325,11 @@ mpi: deps
 	$(Q)tools/deps.sh test && tools/deps.sh mpi
 	$(Q)$(MAKE) --no-print-directory -j$(J) all $(O)/tests/unit/trace_cat
 	$(Q)cd tests/system && IBSCOPE_BUILD=$(abspath $(O)) IBSCOPE_MPI=1 python3 -m unittest -v test_mpi
+
+types-perf: deps
+	$(Q)tools/deps.sh test
+	$(Q)$(MAKE) --no-print-directory -j$(J) all $(O)/tests/unit/make_types
+	$(Q)tests/bench/types_perf.py --build $(O)
 
 # The programs and tests of check, each behind a script that runs it under memcheck. What is slow there
 # may fail; what counts is what memcheck writes. It knows no clone() of processes that share memory, so

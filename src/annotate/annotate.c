@@ -133,12 +133,6 @@ static bool is_asked_for(const char *object, const char *path)
 	return !object || (path && !strcmp(path, object)) || (last && !strcmp(last + 1, object));
 }
 
-/* perf replaces an address that is not valid by that of the interrupt. */
-static bool is_exact(const struct trace_sample *s)
-{
-	return s->has_ip && (!(s->op.present >> IBS_OP_DATA & 1) || ibs_op_valid_rip(&s->op));
-}
-
 void annotate_add(struct annotate *a, const struct trace_event *ev)
 {
 	const struct trace_sample *s = &ev->sample;
@@ -151,7 +145,7 @@ void annotate_add(struct annotate *a, const struct trace_event *ev)
 		a->fetches += ev->kind == TRACE_SAMPLE_FETCH;
 		return;
 	}
-	if (!is_exact(s)) {
+	if (!trace_sample_is_exact(s)) {
 		a->inexact++;
 		return;
 	}

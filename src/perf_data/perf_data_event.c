@@ -119,6 +119,7 @@ static enum perf_converted sample(struct perf_convert *c, const struct perf_attr
 	s->has_cpu = a->cpu;
 	s->has_time = a->time;
 	s->cgroup_id = body.cgroup;
+	s->slab = 0;
 	set_ip(s, a, rec, op);
 	set_stack(c, s, &body);
 	return PERF_CONVERTED;

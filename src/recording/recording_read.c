@@ -438,8 +438,8 @@ static void emit_sample(struct reader *r, struct samples *s, struct trace_event 
 	ev->sample.has_time = present & 1u << RECORDING_COLUMN_TIME;
 	ev->sample.has_task = (present & task) == task;
 	ev->sample.has_cpu = present & 1u << RECORDING_COLUMN_CPU;
-	if (present & 1u << RECORDING_COLUMN_SLAB)
-		ev->sample.slab = c->v[RECORDING_COLUMN_SLAB][i];
+	ev->sample.slab =
+		present & 1u << RECORDING_COLUMN_SLAB ? c->v[RECORDING_COLUMN_SLAB][i] : 0;
 	add_stack(r, c, RECORDING_COLUMN_KERNEL_STACK, PERF_CONTEXT_KERNEL, i, &ev->sample);
 	add_stack(r, c, RECORDING_COLUMN_USER_STACK, PERF_CONTEXT_USER, i, &ev->sample);
 }

@@ -246,20 +246,22 @@ static void find_type(const struct report *r, const struct trace_event *ev,
 {
 	const struct trace_sample *s = &ev->sample;
 	__u64 width = 0, addr;
+	bool exact;
 
 	*out = (struct type_access){ .kind = TYPE_NO_ACCESS };
 	if (ev->kind != TRACE_SAMPLE_OP || !(s->op.present >> IBS_OP_DATA3 & 1) ||
 	    !(s->op.reg[IBS_OP_DATA3] & IBS_OP_DATA3_MEM))
 		return;
-	out->kind = s->kernel ? TYPE_KERNEL : TYPE_NO_FILE;
+	exact = trace_sample_is_exact(s);
+	out->kind = !exact ? TYPE_NO_ADDRESS : s->kernel ? TYPE_KERNEL : TYPE_NO_FILE;
 	if (!ibs_op_field(&s->op, IBS_OP_FIELD_OP_MEM_WIDTH, &width) || width > 7)
 		width = 0;
 	width = width ? 1u << (width - 1) : 0;
 	if (s->slab && ibs_op_field(&s->op, IBS_OP_FIELD_DC_LIN_AD, &addr))
 		symbols_slab_type(r->opts.symbols, r->opts.tasks, s->slab, addr, width, out);
-	else if (!s->kernel && s->has_ip && s->has_task)
-		symbols_type(r->opts.symbols, r->opts.tasks, s->tgid, s->ip, place, width, ev->time,
-			     out);
+	else if (!s->kernel && s->has_task)
+		symbols_type(r->opts.symbols, r->opts.tasks, s->tgid, exact ? &s->ip : NULL, place,
+			     width, ev->time, out);
 }
 
 static bool slab_word(struct report *r, const struct trace_sample *s, __u64 *word)

@@ -506,7 +506,7 @@ void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 		out->mapping = "[anon]";
 }
 
-void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 ip,
+void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, const __u64 *ip,
 		  const struct data_place *data, unsigned int size, __u64 time,
 		  struct type_access *out)
 {
@@ -514,14 +514,15 @@ void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 	struct task_map map;
 	struct dso *d;
 
-	*out = (struct type_access){ .kind = TYPE_NO_FILE };
-	if (tasks_map(tasks, tgid, ip, time, false, &map) && kind_of(map.path) == DATA_NO_SYMBOL) {
+	*out = (struct type_access){ .kind = ip ? TYPE_NO_FILE : TYPE_NO_ADDRESS };
+	if (ip && tasks_map(tasks, tgid, *ip, time, false, &map) &&
+	    kind_of(map.path) == DATA_NO_SYMBOL) {
 		d = dso_at(s, &map);
 		if (!d->opened)
 			open_dso(s, d);
 		out->kind = TYPE_NO_OBJECT;
 		if (d->object)
-			object_type(d->object, ip - map.start + map.pgoff, out);
+			object_type(d->object, *ip - map.start + map.pgoff, out);
 	}
 	if (!data->object || (TYPE_FOUND(out->kind) && out->field && out->kind != TYPE_VARIABLE))
 		return;

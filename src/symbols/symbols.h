@@ -128,12 +128,13 @@ void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 
 /**
  * symbols_type() - the type and field that an op of a process accessed
+ * @ip:   NULL: unknown
  * @data: what lies at the data's address, by symbols_data(), or DATA_NO_ADDRESS
  * @size: bytes accessed, 0: unknown
  *
  * By the instruction; where that gives no field of a type, by the variable that has the address.
  */
-void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 ip,
+void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, const __u64 *ip,
 		  const struct data_place *data, unsigned int size, __u64 time,
 		  struct type_access *out);
 

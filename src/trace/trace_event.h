@@ -105,6 +105,12 @@ struct trace_sample {
 	unsigned int n_stack;
 };
 
+/* Is the address that of the op? perf replaces one that is not valid by that of the interrupt. */
+static inline bool trace_sample_is_exact(const struct trace_sample *s)
+{
+	return s->has_ip && (!(s->op.present >> IBS_OP_DATA & 1) || ibs_op_valid_rip(&s->op));
+}
+
 struct trace_mmap {
 	__u32 tgid, tid;
 	bool kernel; /* of the kernel or a module: in every process */

@@ -22,6 +22,8 @@
 	X(KERNEL, "kernel", "code of the kernel, and no object of a slab cache")                  \
 	X(SLAB_UNKNOWN, "slab_unknown",                                                           \
 	  "a slab cache of objects that may be of several types, or whose type is not known")     \
+	X(NO_ADDRESS, "no_address",                                                               \
+	  "the sample has no address of an instruction, or the processor marks it as invalid")    \
 	X(NO_FILE, "no_file", "code of no file: made at run time, or its map was not recorded")   \
 	X(NO_OBJECT, "no_object", "the file of the code cannot be read, or is another one")       \
 	X(NO_DEBUG, "no_debug_info", "the file has no debug information, or it cannot be read")   \

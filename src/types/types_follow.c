@@ -12,8 +12,6 @@
 #define STEPS_MAX   200000 /* of a function */
 #define FOLLOW_MAX  2000   /* instructions that one question may go back over */
 #define FOLLOW_DEEP 24	   /* copies and loads, one of another */
-#define CALLER_SAVED \
-	(1u << 0 | 1u << 1 | 1u << 2 | 1u << 4 | 1u << 5 | 1u << 8 | 1u << 9 | 1u << 10 | 1u << 11)
 
 struct step {
 	__u64 addr, target;
@@ -110,7 +108,8 @@ static struct steps *steps_of(struct types *t, struct function *f)
 		t->disasm = disasm_new(true);
 	code = t->disasm ? code_at(t, &f->span, &n) : NULL;
 	for (size_t at = 0; code && at < n && s->n < STEPS_MAX; at += in.len) {
-		if (!disasm_decode(t->disasm, code + at, n - at, f->span.lo + at, &in))
+		if (!types_work(t, WORK_KEPT) ||
+		    !disasm_decode(t->disasm, code + at, n - at, f->span.lo + at, &in))
 			break;
 		add_step(s, f->span.lo + at, &in);
 	}
@@ -173,7 +172,10 @@ static bool is_struct(const struct value *v)
 	return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
 }
 
-/* By the variables in a register at an address of code: one that points to a struct says more than others. */
+/*
+ * By the variables in a register at an address of code: one that points to a struct says more than others, and of several
+ * the largest, as of a class and its bases.
+ */
 static void held_value(const struct function *f, __u64 addr, unsigned int reg, struct value *out)
 {
 	struct value v;
@@ -187,7 +189,9 @@ static void held_value(const struct function *f, __u64 addr, unsigned int reg, s
 			continue;
 		pointer_of(&type, h->at, &v);
 		v.off -= h->off;
-		if (v.kind && (!out->kind || (is_struct(&v) && !is_struct(out))))
+		if (v.kind && (!out->kind ||
+			       (is_struct(&v) &&
+				(!is_struct(out) || shape_size(&v.type) > shape_size(&out->type)))))
 			*out = v;
 		else if (!out->kind)
 			out->why = v.why;
@@ -458,9 +462,11 @@ static bool join(struct types *t, struct value *v, const struct value *other)
 	return add_stride(v, other->off - v->off);
 }
 
-static bool writes(const struct step *s, int reg)
+static bool writes(const struct query *q, size_t step, int reg)
 {
-	return (s->writes | (s->flow == INSN_CALL ? CALLER_SAVED : 0)) >> reg & 1;
+	const struct step *s = &q->s->v[step];
+
+	return (s->writes | (s->flow == INSN_CALL ? q->f->call_writes : 0)) >> reg & 1;
 }
 
 /* All ways to an instruction that jumps lead to. */
@@ -482,7 +488,7 @@ static void joined_value(struct query *q, size_t step, int reg, struct value *ou
 		if (from + 1 == jump)
 			jump = s[from].next_jump;
 		falls &= from + 1 != step;
-		if (writes(&s[from], reg))
+		if (writes(q, from, reg))
 			value_after(q, from, reg, &v);
 		else
 			value_of(q, from, reg, &v);
@@ -516,7 +522,7 @@ static void value_of(struct query *q, size_t step, int reg, struct value *out)
 		}
 		if (!i || s[i - 1].flow == INSN_JUMP || s[i - 1].flow == INSN_RETURN)
 			break;
-		if (writes(&s[i - 1], reg)) {
+		if (writes(q, i - 1, reg)) {
 			value_after(q, i - 1, reg, out);
 			break;
 		}
@@ -580,6 +586,9 @@ void types_address(struct types *t, struct function *f, __u64 addr, struct place
 	}
 	address_of(&q, step, &s->mem, &v);
 	place_of(&q, addr, &v, &out->type, &out->off, &out->kind);
+	/* a variable is in its slot after it was stored there */
+	if (out->kind == TYPE_STACK_SLOT && s->mem.access & INSN_WRITE)
+		place_of(&q, addr + s->len, &v, &out->type, &out->off, &out->kind);
 	if (out->kind == TYPE_OUTSIDE && is_iterated(&q, addr, s->mem.base, &v)) {
 		v.array = true;
 		place_of(&q, addr, &v, &out->type, &out->off, &out->kind);

@@ -58,6 +58,7 @@ struct function {
 	struct span *calls; /* `lo`: where a call returns to; the function that was called */
 	size_t n_calls, calls_room;
 	struct held frame; /* what DW_OP_fbreg counts from; lo 0: nothing */
+	__u16 call_writes; /* registers that functions which it calls need not keep: 1 << number */
 	struct steps *steps;
 };
 
@@ -67,6 +68,7 @@ struct types {
 	Dwarf *dwarf;
 	Dwarf_Addr dwarf_bias;
 	bool opened;
+	size_t work_left; /* see types_work() */
 	struct spans units, functions;
 	struct u64_map listed; /* units whose functions are, by the address of their DIE */
 	struct function **function;
@@ -86,6 +88,14 @@ struct types {
 };
 
 /* --- types_units.c: what is where --- */
+
+#define WORK_KEPT 16 /* of what takes memory */
+
+/*
+ * Damaged debug information may lead to the same entries again and again: the work on a file is limited by its size.
+ * Return: false if it was too much.
+ */
+bool types_work(struct types *t, unsigned int cost);
 
 /* The function of an address of code. Return: NULL if debug information has none; *why then. */
 struct function *types_function(struct types *t, __u64 addr, enum type_kind *why);

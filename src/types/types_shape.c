@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "types_private.h"
 
-#define NAME_BYTES  512
-#define MEMBERS_MAX 100000
-#define FIELDS_MAX  4096
+#define NAME_BYTES    512
+#define MEMBERS_MAX   100000
+#define FIELDS_MAX    4096
+#define VARIANT_DEPTH 8 /* variants in variants */
+#define ADDRESS_BYTES 8
 
 static bool is_transparent(int tag)
 {
@@ -15,6 +17,12 @@ static bool is_transparent(int tag)
 static bool is_aggregate(int tag)
 {
 	return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
+}
+
+static bool is_pointer(int tag)
+{
+	return tag == DW_TAG_pointer_type || tag == DW_TAG_reference_type ||
+	       tag == DW_TAG_rvalue_reference_type;
 }
 
 static bool flag(Dwarf_Die *die, unsigned int name)
@@ -66,12 +74,54 @@ bool shape_peel(Dwarf_Die *type)
 	return peel(type, &unused);
 }
 
+static bool number(Dwarf_Die *die, unsigned int name, Dwarf_Word *value)
+{
+	Dwarf_Attribute attr;
+
+	return dwarf_attr_integrate(die, name, &attr) && !dwarf_formudata(&attr, value);
+}
+
+/* How many elements an array has; 0 if not known. */
+static __u64 elements(Dwarf_Die *array)
+{
+	__u64 n = 1;
+	Dwarf_Die child;
+
+	if (dwarf_child(array, &child))
+		return 0;
+	do {
+		Dwarf_Word count, lower = 0;
+
+		if (dwarf_tag(&child) != DW_TAG_subrange_type)
+			continue;
+		number(&child, DW_AT_lower_bound, &lower);
+		if (!number(&child, DW_AT_count, &count) &&
+		    (!number(&child, DW_AT_upper_bound, &count) ||
+		     __builtin_sub_overflow(count + 1, lower, &count)))
+			return 0;
+		if (__builtin_mul_overflow(n, count, &n))
+			return 0;
+	} while (!dwarf_siblingof(&child, &child));
+	return n;
+}
+
+/* dwarf_aggregate_size() would not return from a typedef of itself. */
 __u64 shape_size(Dwarf_Die *type)
 {
 	Dwarf_Die t = *type;
 	Dwarf_Word size;
+	__u64 n = 1;
 
-	return !shape_peel(&t) || dwarf_aggregate_size(&t, &size) ? 0 : size;
+	for (int depth = 0; depth < TYPES_DEPTH && shape_peel(&t); depth++) {
+		if (number(&t, DW_AT_byte_size, &size))
+			return __builtin_mul_overflow(n, size, &n) ? 0 : n;
+		if (is_pointer(dwarf_tag(&t)))
+			return __builtin_mul_overflow(n, ADDRESS_BYTES, &n) ? 0 : n;
+		if (dwarf_tag(&t) != DW_TAG_array_type ||
+		    __builtin_mul_overflow(n, elements(&t), &n) || !shape_type_of(&t, &t))
+			return 0;
+	}
+	return 0;
 }
 
 /* --- names --- */
@@ -100,22 +150,29 @@ static void append(char *buf, size_t size, const char *text)
 	snprintf(buf + n, size - n, "%s", text);
 }
 
-/* Namespaces and classes around a type. */
+/*
+ * Namespaces and classes around a type. A DIE is followed by those in it, and these by its siblings.
+ * dwarf_getscopes_die() would go through the whole unit, and as deep as damaged ones are nested.
+ */
 static void append_scopes(Dwarf_Die *type, char *buf, size_t size)
 {
-	Dwarf_Die *scopes = NULL;
-	int n = dwarf_getscopes_die(type, &scopes);
+	Dwarf_Die scope, next;
 
-	for (int i = n - 1; i > 0; i--) {
-		int tag = dwarf_tag(&scopes[i]);
-		const char *name = dwarf_diename(&scopes[i]);
+	if (!dwarf_diecu(type, &scope, NULL, NULL))
+		return;
+	for (int depth = 0; depth < TYPES_DEPTH && !dwarf_child(&scope, &scope); depth++) {
+		const char *name;
 
-		if (tag != DW_TAG_namespace && !is_aggregate(tag))
+		while (!dwarf_siblingof(&scope, &next) && next.addr <= type->addr)
+			scope = next;
+		if (scope.addr >= type->addr)
+			return;
+		if (dwarf_tag(&scope) != DW_TAG_namespace && !is_aggregate(dwarf_tag(&scope)))
 			continue;
+		name = dwarf_diename(&scope);
 		append(buf, size, name ?: "(anonymous)");
 		append(buf, size, "::");
 	}
-	free(scopes);
 }
 
 static void put_name(Dwarf_Die *of, char *buf, size_t size, int depth)
@@ -129,6 +186,12 @@ static void put_name(Dwarf_Die *of, char *buf, size_t size, int depth)
 		return;
 	}
 	tag = dwarf_tag(&type);
+	name = dwarf_diename(&type);
+	/* Rust and Go name pointers, and Go arrays: by whole names */
+	if (name && (is_pointer(tag) || tag == DW_TAG_array_type)) {
+		append(buf, size, name);
+		return;
+	}
 	switch (tag) {
 	case DW_TAG_pointer_type:
 	case DW_TAG_reference_type:
@@ -147,7 +210,6 @@ static void put_name(Dwarf_Die *of, char *buf, size_t size, int depth)
 		append(buf, size, "function");
 		return;
 	}
-	name = dwarf_diename(&type);
 	if (!name && alias) {
 		append(buf, size, alias);
 		return;
@@ -215,6 +277,51 @@ static bool is_member(Dwarf_Die *die)
 					     !flag(die, DW_AT_declaration));
 }
 
+/* Over the members of a type, and those of its variants, which Rust's enums have. */
+struct members {
+	Dwarf_Die die[VARIANT_DEPTH];
+	int n; /* levels of `die`; 0: no more */
+};
+
+static Dwarf_Die *next_member(struct members *m)
+{
+	while (m->n) {
+		Dwarf_Die *die = &m->die[m->n - 1];
+		int tag = dwarf_tag(die);
+
+		if ((tag == DW_TAG_variant_part || tag == DW_TAG_variant) && m->n < VARIANT_DEPTH &&
+		    !dwarf_child(die, die + 1))
+			m->n++;
+		else
+			while (m->n && dwarf_siblingof(&m->die[m->n - 1], &m->die[m->n - 1]))
+				m->n--;
+		if (m->n && is_member(&m->die[m->n - 1]))
+			return &m->die[m->n - 1];
+	}
+	return NULL;
+}
+
+static Dwarf_Die *first_member(struct members *m, Dwarf_Die *of)
+{
+	m->n = !dwarf_child(of, m->die);
+	return m->n && is_member(m->die) ? m->die : next_member(m);
+}
+
+/* What says which variant there is. */
+static bool is_discriminant(struct members *m)
+{
+	return m->n > 1 && dwarf_tag(&m->die[m->n - 2]) == DW_TAG_variant_part;
+}
+
+static const char *member_name(struct members *m)
+{
+	Dwarf_Die *die = &m->die[m->n - 1];
+
+	return is_discriminant(m)		 ? "[variant]"
+	       : dwarf_tag(die) == DW_TAG_member ? dwarf_diename(die)
+						 : NULL;
+}
+
 /* A way into a type. Damaged debug information may nest and overlap as it likes: the number of members is limited. */
 struct walk {
 	unsigned int size; /* of the access */
@@ -252,28 +359,33 @@ static bool descend_members(struct walk *w, Dwarf_Die *of, __u64 off, struct lea
 	size_t before = strlen(w->path);
 	unsigned int found = 0, fitting = 0;
 	char all[NAME_BYTES] = "", one[NAME_BYTES] = "";
-	Dwarf_Die child, type;
+	bool discriminant = false;
+	struct members m;
+	Dwarf_Die type;
 
-	if (dwarf_child(of, &child))
-		return false;
-	do {
+	for (Dwarf_Die *die = first_member(&m, of); die && w->members-- > 0;
+	     die = next_member(&m)) {
+		const char *name = member_name(&m);
 		struct leaf here = { 0 };
-		const char *name;
 		__u64 at, bytes;
 
-		if (!is_member(&child) || !w->members-- || !shape_type_of(&child, &type) ||
-		    !member_place(&child, &type, &at, &bytes) || off < at ||
-		    (bytes && off - at >= bytes))
+		if (!shape_type_of(die, &type) || !member_place(die, &type, &at, &bytes) ||
+		    off < at || (bytes && off - at >= bytes))
 			continue;
-		name = dwarf_tag(&child) == DW_TAG_member ? dwarf_diename(&child) : NULL;
 		if (name) {
 			append(w->path, w->room, before ? "." : "");
 			append(w->path, w->room, name);
 		}
 		if (descend(w, &type, off - at, &here)) {
-			here.begin += at;
 			bool fits = !here.ambiguous && here.size == w->size;
 
+			/* it may be in a field, as values that the field cannot have */
+			if (discriminant) {
+				found = fitting = 0;
+				*all = 0;
+			}
+			discriminant = is_discriminant(&m);
+			here.begin += at;
 			found++;
 			fitting += fits;
 			if (found == 1 || (fits && fitting == 1)) {
@@ -284,7 +396,7 @@ static bool descend_members(struct walk *w, Dwarf_Die *of, __u64 off, struct lea
 			append(all, sizeof(all), w->path + before + (before && found > 1));
 		}
 		w->path[before] = 0;
-	} while (w->members > 0 && !dwarf_siblingof(&child, &child));
+	}
 	leaf->ambiguous |= found > 1 && fitting != 1;
 	append(w->path, w->room, found > 1 && fitting != 1 ? all : one);
 	return found;
@@ -335,6 +447,7 @@ static void list_fields(struct fields *f, Dwarf_Die *of, __u64 at, __u64 bytes, 
 {
 	size_t before = strlen(f->path);
 	Dwarf_Die type = *of, child;
+	struct members m;
 
 	if (!depth || !shape_peel(&type) || f->left-- <= 0)
 		return;
@@ -349,23 +462,19 @@ static void list_fields(struct fields *f, Dwarf_Die *of, __u64 at, __u64 bytes, 
 		f->cb(f->path, at, bytes, f->arg);
 		return;
 	}
-	if (dwarf_child(&type, &child))
-		return;
-	do {
-		const char *name =
-			dwarf_tag(&child) == DW_TAG_member ? dwarf_diename(&child) : NULL;
+	for (Dwarf_Die *die = first_member(&m, &type); die && f->left > 0; die = next_member(&m)) {
+		const char *name = member_name(&m);
 		__u64 off, size;
 
-		if (!is_member(&child) || !shape_type_of(&child, &type) ||
-		    !member_place(&child, &type, &off, &size))
+		if (!shape_type_of(die, &child) || !member_place(die, &child, &off, &size))
 			continue;
 		if (name) {
 			append(f->path, sizeof(f->path), before ? "." : "");
 			append(f->path, sizeof(f->path), name);
 		}
-		list_fields(f, &type, at + off, size, depth - 1);
+		list_fields(f, &child, at + off, size, depth - 1);
 		f->path[before] = 0;
-	} while (f->left > 0 && !dwarf_siblingof(&child, &child));
+	}
 }
 
 void shape_walk(Dwarf_Die *type, types_field_cb *cb, void *arg)
@@ -378,13 +487,10 @@ void shape_walk(Dwarf_Die *type, types_field_cb *cb, void *arg)
 bool shape_target(Dwarf_Die *type, __u64 off, Dwarf_Die *target, bool *is_void)
 {
 	struct leaf leaf;
-	int tag;
 
-	if (!shape_leaf(type, off, sizeof(void *), &leaf, NULL, 0) || leaf.ambiguous || leaf.off)
+	if (!shape_leaf(type, off, ADDRESS_BYTES, &leaf, NULL, 0) || leaf.ambiguous || leaf.off)
 		return false;
-	tag = dwarf_tag(&leaf.type);
-	if (tag != DW_TAG_pointer_type && tag != DW_TAG_reference_type &&
-	    tag != DW_TAG_rvalue_reference_type)
+	if (!is_pointer(dwarf_tag(&leaf.type)))
 		return false;
 	*is_void = !shape_type_of(&leaf.type, target) || !shape_peel(target);
 	return true;

@@ -7,11 +7,27 @@
 #include <limits.h>
 #include <unistd.h>
 
-#define RANGES_MAX 100000
+#define WORK_PER_BYTE 64 /* of the file that has the debug information */
+#define WORK_MIN      1000000
+/* Registers that calls change, by the System V ABI; Go's functions keep only the stack's. */
+#define CALLER_SAVED \
+	(1u << 0 | 1u << 1 | 1u << 2 | 1u << 4 | 1u << 5 | 1u << 8 | 1u << 9 | 1u << 10 | 1u << 11)
+#define GO_WRITES (0xffffu & ~(1u << REG_BP | 1u << REG_SP))
 
 static __u64 linked(const struct types *t, Dwarf_Addr addr)
 {
 	return addr + t->dwarf_bias - t->bias;
+}
+
+bool types_work(struct types *t, unsigned int cost)
+{
+	t->work_left -= t->work_left > cost ? cost : t->work_left;
+	return t->work_left;
+}
+
+static bool next_die(struct types *t, Dwarf_Die *die)
+{
+	return types_work(t, 1) && !dwarf_siblingof(die, die);
 }
 
 /* --- spans --- */
@@ -25,12 +41,12 @@ static void add_span(struct spans *s, __u64 lo, __u64 hi, const Dwarf_Die *die)
 }
 
 /* What a DIE has of the code, which may be several pieces. */
-static void add_ranges(const struct types *t, struct spans *s, Dwarf_Die *die)
+static void add_ranges(struct types *t, struct spans *s, Dwarf_Die *die)
 {
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t at = 0;
 
-	for (int i = 0; i < RANGES_MAX && (at = dwarf_ranges(die, at, &base, &lo, &hi)) > 0; i++)
+	while (types_work(t, WORK_KEPT) && (at = dwarf_ranges(die, at, &base, &lo, &hi)) > 0)
 		add_span(s, linked(t, lo), linked(t, hi), die);
 }
 
@@ -65,9 +81,18 @@ static const struct span *find_span(const struct spans *s, __u64 addr)
 
 /* --- variables --- */
 
-static bool location_of(Dwarf_Die *die, Dwarf_Attribute *attr)
+/*
+ * Go writes blocks, which libdw takes for locations only before DWARF 4. A short one has the same bytes as an expression.
+ */
+static bool location_of(Dwarf_Die *die, unsigned int name, Dwarf_Attribute *attr)
 {
-	return dwarf_attr(die, DW_AT_location, attr);
+	Dwarf_Block block;
+
+	if (!dwarf_attr_integrate(die, name, attr))
+		return false;
+	if (attr->form == DW_FORM_block1 && !dwarf_formblock(attr, &block) && block.length < 0x80)
+		attr->form = DW_FORM_exprloc;
+	return true;
 }
 
 static bool fixed_address(const struct types *t, Dwarf_Die *die, __u64 *addr)
@@ -77,7 +102,7 @@ static bool fixed_address(const struct types *t, Dwarf_Die *die, __u64 *addr)
 	Dwarf_Op *op;
 	size_t n;
 
-	if (!location_of(die, &attr) || dwarf_getlocation(&attr, &op, &n) || n != 1)
+	if (!location_of(die, DW_AT_location, &attr) || dwarf_getlocation(&attr, &op, &n) || n != 1)
 		return false;
 	if (op->atom == DW_OP_addr)
 		at = op->number;
@@ -114,7 +139,7 @@ static void list_fixed(struct types *t, Dwarf_Die *scope, int depth)
 			add_fixed(t, &child);
 		else if (dwarf_tag(&child) == DW_TAG_namespace)
 			list_fixed(t, &child, depth - 1);
-	} while (!dwarf_siblingof(&child, &child));
+	} while (next_die(t, &child));
 }
 
 /* --- units --- */
@@ -155,10 +180,14 @@ static void open_debug(struct types *t)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die;
+	size_t bytes = 0;
 	__u8 type;
 
 	t->opened = true;
 	t->dwarf = dwfl_module_getdwarf(t->module, &t->dwarf_bias);
+	if (t->dwarf)
+		elf_rawfile(dwarf_getelf(t->dwarf), &bytes);
+	t->work_left = WORK_MIN + WORK_PER_BYTE * bytes;
 	while (t->dwarf && !dwarf_get_units(t->dwarf, cu, &cu, NULL, &type, &die, NULL))
 		if (type == DW_UT_compile || type == DW_UT_skeleton)
 			add_ranges(t, &t->units, &die);
@@ -182,11 +211,13 @@ static void list_functions(struct types *t, Dwarf_Die *scope, int depth)
 		case DW_TAG_module:
 		case DW_TAG_class_type:
 		case DW_TAG_structure_type:
+		case DW_TAG_union_type:
+		case DW_TAG_enumeration_type:
 		case DW_TAG_lexical_block:
 			list_functions(t, &child, depth - 1);
 			break;
 		}
-	} while (!dwarf_siblingof(&child, &child));
+	} while (next_die(t, &child));
 }
 
 /* Functions of a unit, once. Return: false if the rest of it is in a file that is missing. */
@@ -269,9 +300,9 @@ static void add_variable(struct types *t, struct function *f, Dwarf_Die *die,
 	Dwarf_Op *op;
 	size_t n;
 
-	if (!location_of(die, &attr) || !shape_type_of(die, &type))
+	if (!location_of(die, DW_AT_location, &attr) || !shape_type_of(die, &type))
 		return;
-	for (int i = 0; i < RANGES_MAX; i++) {
+	while (types_work(t, WORK_KEPT)) {
 		struct held h = { .type = type };
 
 		at = dwarf_getlocations(&attr, at, &base, &lo, &hi, &op, &n);
@@ -341,7 +372,7 @@ static void add_scope(struct types *t, struct function *f, Dwarf_Die *scope, int
 			add_scope(t, f, &child, depth - 1);
 			break;
 		}
-	} while (!dwarf_siblingof(&child, &child));
+	} while (next_die(t, &child));
 	free(spans.v);
 }
 
@@ -350,11 +381,16 @@ static struct function *new_function(struct types *t, const struct span *span)
 	struct function *f = xcalloc(1, sizeof(*f));
 	struct held frame = { .lo = 1 };
 	Dwarf_Attribute attr;
+	Dwarf_Die unit;
 	Dwarf_Op *op;
 	size_t n;
 
 	f->span = *span;
-	if (dwarf_attr_integrate(&f->span.die, DW_AT_frame_base, &attr) &&
+	f->call_writes =
+		dwarf_diecu(&f->span.die, &unit, NULL, NULL) && dwarf_srclang(&unit) == DW_LANG_Go
+			? GO_WRITES
+			: CALLER_SAVED;
+	if (location_of(&f->span.die, DW_AT_frame_base, &attr) &&
 	    !dwarf_getlocation(&attr, &op, &n) && n == 1 && place_of(f, op, n, &frame)) {
 		/* it is what the register holds */
 		if (frame.in == HELD_REGISTER)

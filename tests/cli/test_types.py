@@ -10,8 +10,9 @@ import tempfile
 import unittest
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(TESTS, 'system'))
+sys.path[:0] = os.path.join(TESTS, 'system'), os.path.join(TESTS, 'bench')
 import ibscope  # noqa: E402
+import types_perf  # noqa: E402
 from ibscope import run  # noqa: E402
 
 MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_types')
@@ -57,7 +58,10 @@ class Types(unittest.TestCase):
         if not shutil.which(cc):
             self.skipTest(f'no {cc}')
         program = self.path(os.path.basename(source) + '-' + cc + ''.join(options).replace('/', ''))
-        subprocess.run([cc, '-g', '-O2', '-w', *options, '-o', program, os.path.join(TESTS, 'data', source)], check=True)
+        command = {'rustc': ['rustc', '-g', '-O', '--edition=2021', '-A', 'warnings'], 'go': ['go', 'build']}.get(
+            cc, [cc, '-g', '-O2', '-w'])
+        subprocess.run([*command, *options, '-o', program, os.path.join(TESTS, 'data', source)], check=True,
+                       env=dict(os.environ, GOCACHE=self.path('go'), GO111MODULE='off'))
         return program
 
     def record(self, program, samples, *args):
@@ -82,7 +86,7 @@ class Types(unittest.TestCase):
     def check(self, cc, source, *options):
         program = self.compile(cc, source, *options)
         want = expected(os.path.join(TESTS, 'data', source))
-        at = {line: a for line, a in accesses(program, source).items() if line in want}
+        at = {line: a for line, a in accesses(program, 'data/' + source).items() if line in want}
         self.assertGreater(len(at), len(want) * 0.8, sorted(set(want) - set(at)))
         answers, types = self.answers(program, [a for v in at.values() for a in v])
         for line, addresses in sorted(at.items()):
@@ -97,6 +101,12 @@ class Types(unittest.TestCase):
     def test_cxx(self):
         for cc in ('g++', 'clang++'):
             self.check(cc, 'types.cpp')
+
+    def test_rust(self):
+        self.check('rustc', 'types.rs')
+
+    def test_go(self):
+        self.check('go', 'types.go')
 
     def symbols(self, program):
         out = subprocess.run(['nm', program], check=True, capture_output=True, text=True).stdout
@@ -162,6 +172,29 @@ class Types(unittest.TestCase):
         shutil.copy(program, stripped)
         subprocess.run(['strip', stripped], check=True)
         self.assertEqual(kinds(stripped), {'no_debug_info': 4} | others)
+
+    def test_perf(self):
+        """No type that perf knows and we do not, where each instruction of types.c counts once; `make types-perf` has more."""
+        perf = types_perf.find_perf()
+        if not perf:
+            self.skipTest('no perf that knows data types (6.8 or later)')
+        program = self.compile('gcc', 'types.c')
+        types_perf.record(MAKE, program, types_perf.once(program), {})
+        n = types_perf.count(os.path.join(ibscope.BUILD, 'ibscope'), perf, program)
+        self.assertEqual((n['perf'], n['type']), (0, 0), n)
+        self.assertGreater(n['same'], 10, n)
+        self.assertGreater(n['us'], 0, n)
+
+    def test_address_that_is_not_valid(self):
+        """No type by the instruction of the interrupt; by the address of data still."""
+        program = self.compile('gcc', 'types.c')
+        at = self.symbols(program)
+        file = self.record(program, [(at['get_key'], 0, 'invalid', 3), (at['get_key'], at['nodes'] + 12, 'invalid', 2)])
+        for path in (file, file + '.data'):
+            if path != file:
+                self.assertEqual(run('export', '-i', file, '--perf-data', path).returncode, 0)
+            r = self.report(path, '--by', 'type,field')
+            self.assertEqual({k: n for k, n in r['types'].items() if n}, {'no_address': 3, 'variable': 2})
 
     def test_array_of_itself(self):
         """Hostile debug information: the type of an array's elements is that array, as is what a pointer points to."""

@@ -108,7 +108,7 @@ APART long tree(const std::map<int, Order> &m)
 	long sum = 0;
 
 	for (const auto &of : m)
-		sum += of.second.id; // -> std::pair<int const, shop::Order> second.id or [outside]
+		sum += of.second.id; // -> std::pair<int const, shop::Order> second.id or std::pair<const int, shop::Order> second.id or [outside]
 	return sum;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * make_types FILE PROGRAM [wrong]: a recording of simulated accesses of a program, as the lines of standard input
- * say: "IP DATA OP COUNT", addresses in hexadecimal as the linker gave them, OP load, store or none, DATA 0 for none.
+ * say: "IP DATA OP COUNT", addresses in hexadecimal as the linker gave them, OP load, store, none, or invalid for a load
+ * whose IP is, DATA 0 for none.
  * With "wrong" it has a build-id that the program has not. Addresses of the kernel are as they are; a line of those may
  * end in SLAB, and OpMemWidth, and "cache ID OBJECT_SIZE SIZE PAD ORDER MIN_ORDER MERGED NAME" is a slab cache.
  */
@@ -55,16 +56,17 @@ static __u64 at_base(__u64 addr)
 static void access_memory(__u64 ip, __u64 data, const char *op, __u64 slab, unsigned int width)
 {
 	const struct ibs_record_extra extra = { .kernel = -1, .user = -1, .slab = slab };
+	bool invalid = !strcmp(op, "invalid");
 	const __u64 miss = IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_L2_MISS | 200ull << 32;
 	struct ibs_record rec = {
 		.tgid = PID,
 		.tid = PID,
 		.ip = at_base(ip),
 		.addr = data ? at_base(data) : 0x7000,
-		.data3 = !strcmp(op, "load")	? IBS_OP_DATA3_LD_OP | miss
-			 : !strcmp(op, "store") ? IBS_OP_DATA3_ST_OP
-						: 0,
-		.packed = ibs_record_pack(0, 2, 0),
+		.data3 = !strcmp(op, "load") || invalid ? IBS_OP_DATA3_LD_OP | miss
+			 : !strcmp(op, "store")		? IBS_OP_DATA3_ST_OP
+							: 0,
+		.packed = ibs_record_pack(invalid ? IBS_OP_DATA_RIP_INVALID : 0, 2, 0),
 	};
 
 	if (rec.data3)
