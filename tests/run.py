@@ -24,12 +24,13 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# They measure, or look at what each CPU does: they run first, one after the other. So do all C tests of `system`.
-ALONE = ('test_doctor_cost.py',)
+# They measure, or look at what each CPU does: they run first, one after the other.
+ALONE = ('test_doctor_cost.py', 'test_perf_ring', 'test_period', 'test_sample_cost')
 # They take longest, most of it waiting, and begin before the others.
-LONG = ('test_governor.py', 'test_record.py', 'test_control.py', 'test_exporter.py', 'test_hostile_names.py',
-        'test_containers.py', 'test_serve.py', 'test_html.py', 'test_exporter_web.py', 'test_report.py', 'test_push.py',
-        'test_packaging.py', 'test_sim.py', 'test_container_names', 'test_cgroup', 'test_control')
+LONG = ('test_governor.py', 'test_serve.py', 'test_record.py', 'test_hostile_names.py', 'test_exporter.py', 'test_top.py',
+        'test_containers.py', 'test_control.py', 'test_cgroup', 'test_push.py', 'test_container_names', 'test_sim.py',
+        'test_exporter_web.py', 'test_report.py', 'test_exporter_seen.py', 'test_fleet.py', 'test_hist_command.py',
+        'test_html.py', 'test_bad_input.py', 'test_cgroup_hierarchy', 'test_packaging.py', 'test_control')
 CMOCKA_S, MODULE_S = 600, 900   # time limits of one program, one module
 UNSTEADY = 3                    # if more fail, it is not that the machine was busy
 STRICT = os.environ.get('CI') == 'true'
@@ -211,7 +212,7 @@ class Job:
     def __init__(self, layer, path, start, judge):
         self.layer, self.path, self.start, self.judge = layer, path, start, judge
         self.name = os.path.basename(path)
-        self.alone = self.name in ALONE or layer == 'system' and not path.endswith('.py')
+        self.alone = self.name in ALONE
 
 
 def list_jobs(args):
@@ -234,7 +235,7 @@ def run_jobs(jobs, layers):
     alone, others = [job for job in jobs if job.alone], [job for job in jobs if not job.alone]
     tallies = {}
     # others wait more than they compute
-    for group, workers in ((alone, 1), (others, os.cpu_count() + 2)):
+    for group, workers in ((alone, 1), (others, os.cpu_count() + 3)):
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             for job, p in zip(group, pool.map(lambda job: job.start(job.path), group)):
                 tallies[job] = job.judge(job.path, p)

@@ -411,6 +411,7 @@ static const char *const none[][2][2] = {
 	{ { "cgroup", "/**" }, { "cgroup", "!/" } },
 	{ { "cgroup", "/no/such/*" }, { "container", "*" } },
 	{ { "container", "!*" }, { "container", "*" } },
+	{ { "container", "nothing*" }, { "cgroup", "/" } },
 	{ { "container", "*" }, { "comm", "nobody" } },
 };
 

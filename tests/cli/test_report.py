@@ -28,7 +28,7 @@ USAGE = [
     (['FILE', '-i', 'FILE'], '-i names'),
     (['-i', ''], 'empty'),
     (['FILE', '--max-memory', '1'], '--max-memory'),
-    (['FILE', '--debug-dir', '/no/such/dir'], '/no/such/dir'),
+    (['FILE', '--debug-dir', '/no/such/dir'], 'cannot use /no/such/dir: No such file'),
     (['FILE', '--debug-dir', '/etc/passwd'], 'not a directory'),
     (['FILE', '--by', 'source'], "unknown key 'source': must be one of src, op"),
     (['FILE', '--by', ''], "unknown key ''"),

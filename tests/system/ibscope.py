@@ -149,7 +149,7 @@ def stalled(pipe):
     def unread():
         return struct.unpack('i', fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
     before = unread()
-    time.sleep(0.5)
+    time.sleep(0.5)     # in which nothing may come
     return before and unread() == before
 
 
@@ -157,7 +157,7 @@ def keep_busy(test):
     """Until the end of a test no CPU idles: the software clock of one that does is throttled after
     some hundred samples, and nothing ends that before its next tick."""
     for cpu in sorted(os.sched_getaffinity(0)):
-        b = Busy(cpu, share=0.08)
+        b = Busy(cpu, share=0.05)
         os.sched_setscheduler(b.pid, os.SCHED_IDLE, os.sched_param(0))
         test.addCleanup(b.stop)
 

@@ -85,10 +85,10 @@ class Containers(unittest.TestCase):
         self.busy.append(Busy(CPUS[cpu % len(CPUS)], cgroup, share=0.12))
         return cgroup
 
-    def start(self, *args):
+    def start(self, *args, command=('hist', '--json')):
         self.program = subprocess.Popen(
             ['unshare', '-m', 'sh', '-c', 'mount --bind "$0" /var/log && exec "$@"', self.log,
-             ibscope.IBSCOPE, 'hist', '--json', *SIM, *args],
+             ibscope.IBSCOPE, *command, *SIM, *args],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         return self.program
 
@@ -138,6 +138,13 @@ class Containers(unittest.TestCase):
         self.assertEqual(sorted(s['labels']['container'] for s in o['series']),
                          ['', cid(3)[:12], WEB])
         self.assertEqual(sum(s['samples'] for s in o['series']), o['ledger']['aggregated'])
+        # a recording has the same names, and the topology
+        keys, file = ('container', 'pod', 'node', 'ccx'), os.path.join(self.log, 'recording')
+        self.start('--cgroup', TOP, '--duration', '0.5', '--max-loss', '100%', '-o', file, command=('record',))
+        self.assertEqual(self.program.communicate(timeout=60)[0], '')
+        p = ibscope.run('report', '--json', '--by', ','.join((*keys, 'mode')), file)
+        got = {tuple(row['labels'][k] for k in keys) for row in json.loads(p.stdout)['rows']}
+        self.assertEqual(got, self.labels(self.hist('--cgroup', TOP, '--by', ','.join((*keys, 'mode'))), *keys))
 
     @unittest.skipIf(os.geteuid(), 'giving a cgroup away needs root')
     def test_spoofed(self):

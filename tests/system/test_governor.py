@@ -164,7 +164,7 @@ class Governor(unittest.TestCase):
         m = until(lambda: one(m := metrics(), 'ibscope_sampling_stopped') and m)
         self.assertEqual(state(m), ['stopped'])
         before = test_serve.snapshot()['ledger']['seen']
-        time.sleep(1)
+        time.sleep(1)   # in which nothing may come
         self.assertEqual(test_serve.snapshot()['ledger']['seen'], before)
         self.assertRegex(test_serve.ctl('status').stdout, r'governor: stopped \(budget\), next try in \d+ s')
 

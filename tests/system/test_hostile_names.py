@@ -45,11 +45,11 @@ def forbidden(data):
 
 
 def busy(path, cgroup):
-    """A program and thread of a name that is busy in a cgroup, a twentieth of the time, until the end of this process."""
+    """A program and thread of a name that is busy in a cgroup, some ms of each 200, until the end of this process."""
     def start():
         ctypes.CDLL(None).prctl(ibscope.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.nice(10)
-    code = 'while :; do i=0; while [ $i -lt 2000 ]; do i=$((i + 1)); done; sleep 0.04; done'
+    code = 'while :; do i=0; while [ $i -lt 5000 ]; do i=$((i + 1)); done; sleep 0.2; done'
     p = subprocess.Popen([path, '-c', code], preexec_fn=start, stdout=subprocess.DEVNULL)
     with open(os.path.join(cgroup, b'cgroup.procs'), 'w') as f:
         f.write(str(p.pid))
@@ -115,7 +115,7 @@ class HostileNames(unittest.TestCase):
 
     def run_it(self, kind, *args, status=0, hostile=True):
         got, out = self.start(IBSCOPE, *args)
-        self.assertEqual(got, status, (args, out))
+        self.assertIn(got, (0, 1) if status is None else (status,), (args, out))
         self.check(out, kind, args)
         if hostile and kind not in (BINARY, CSV):
             self.assertRegex(out, rb'\\x[0-9a-f]{2}|\\u00[0-9a-f]{2}', args)
@@ -307,11 +307,10 @@ class HostileNames(unittest.TestCase):
                 value = config if 'config' in option else bad
                 status, out = self.start(IBSCOPE + '-exporter', option, value, '--config-check')
                 self.check(out, TEXT, option)
-        self.run_it(TEXT, 'doctor', status=self.start(IBSCOPE, 'doctor')[0], hostile=False)
-        self.run_it(JSON, 'doctor', '--json', status=self.start(IBSCOPE, 'doctor', '--json')[0], hostile=False)
+        self.run_it(TEXT, 'doctor', status=None, hostile=False)     # this machine may have no IBS
+        self.run_it(JSON, 'doctor', '--json', status=None, hostile=False)
         self.run_it(TEXT, 'doctor', '--cost', hostile=False)
-        words = 'doctor', '--verify'
-        self.run_it(TEXT, *words, status=self.start(IBSCOPE, *words)[0], hostile=False)
+        self.run_it(TEXT, 'doctor', '--verify', status=None, hostile=False)
 
     def test_planted(self):
         """What others put in the place of a file that is written: links are refused, files replaced."""

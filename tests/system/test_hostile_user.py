@@ -129,7 +129,7 @@ class Hostile:
                     raise SystemExit(f'{path} can be changed')
                 except OSError:
                     pass
-        time.sleep(0.5)
+        time.sleep(0.5)     # the collector has to do its work beside the locks
         for fd in held:
             os.close(fd)
         return 1

@@ -59,7 +59,7 @@ class Record(unittest.TestCase):
 
     def written(self):
         """The ledger that was written last to the file of a program that runs: flushed now and then."""
-        p = subprocess.run([CAT, self.path('ibscope.data')], capture_output=True, text=True)
+        p = subprocess.run([CAT, self.path('ibscope.data'), 'end'], capture_output=True, text=True)
         return {} if p.returncode else json.loads(p.stdout.splitlines()[-1])
 
     def start(self, *args):

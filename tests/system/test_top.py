@@ -348,7 +348,7 @@ class Top(unittest.TestCase):
                              stderr=subprocess.PIPE, text=True)
         self.addCleanup(p.kill)
         ibscope.wait_sampling(p)
-        time.sleep(0.5)
+        time.sleep(0.5)     # five intervals without a sample
         fault = 'import mmap\nwhile True: m = mmap.mmap(-1, 1 << 24); m.write(bytes(1 << 24)); m.close()'
         faults = subprocess.Popen(['taskset', '-c', str(cpu), sys.executable, '-c', fault])
         self.addCleanup(lambda: (faults.kill(), faults.wait()))

@@ -159,7 +159,7 @@ static void test_died(void **state)
 	/* of before the tree: it may have died just then */
 	assert_true(cgroup_tree_died(t, 999999999, 0));
 	assert_false(cgroup_tree_died(t, 999999999, 3600 * s));
-	usleep(50000);
+	usleep(50000); /* the grace period below */
 	assert_true(cgroup_tree_died(t, 999999999, s / 20));
 	assert_int_equal(rmdir(at("/a/b/c")), 0);
 	cgroup_tree_update(t);
@@ -514,7 +514,7 @@ static int child_limited(const char *limit, int value, size_t watched)
 		rmdir(at("/a/b/third"));
 		return clock_ns(CLOCK_MONOTONIC) - begin < 1000000000 ? 15 : LATE;
 	}
-	usleep(1050000);
+	usleep(1050000); /* a rescan a second: what is tested is that time */
 	if (!cgroup_tree_path(t, id))
 		return 16;
 	cgroup_tree_stats(t, &s);

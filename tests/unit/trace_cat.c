@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* trace_cat FILE: every event of a recording as a JSON object a line, for the tests of record. */
+/* trace_cat FILE [end]: every event of a recording, or only its end, as a JSON object a line, for the tests of record. */
 #include "trace/trace.h"
 
 #include <stdio.h>
@@ -121,7 +121,9 @@ int main(int argc, char **argv)
 	struct trace *t;
 	int ret;
 
-	if (argc != 2)
+	bool all = argc == 2;
+
+	if (argc < 2)
 		return 2;
 	if (trace_open(argv[1], &t, &err)) {
 		log_error("%s", err.text);
@@ -139,7 +141,8 @@ int main(int argc, char **argv)
 	put_string("source", info->source);
 	printf("}\n");
 	while ((ret = trace_next(t, &ev, &err)) > 0)
-		put_event(&ev);
+		if (all)
+			put_event(&ev);
 	if (ret)
 		log_error("%s", err.text);
 	else
