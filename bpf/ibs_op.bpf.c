@@ -51,7 +51,7 @@ static __always_inline __u64 decide(core_t core, const struct sample *s, struct 
 
 		out = aggregate(core, word, s, path.fetch);
 		if (!path.fetch && core_config(core)->line_sets)
-			line_feed(core, s, data3);
+			line_feed(core, s, data3, word);
 	}
 	if (out == IBS_OUTCOME_AGGREGATED && path.copies)
 		copy(core_state(core), s);

@@ -125,7 +125,7 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* loader */
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, 2 * IBS_LINES_BYTES(1)); /* loader */
+	__uint(value_size, IBS_LINES_BYTES(1)); /* loader */
 } hot_lines SEC(".maps");
 
 /* The loader turns the address of such a map into that of its value (sampler_open.c). */

@@ -13,6 +13,7 @@
 #ifndef IBSCOPE_HOT_LINES_H
 #define IBSCOPE_HOT_LINES_H
 
+#include <ibscope/maps.h>
 #include <ibscope/op.h>
 
 #define IBS_LINE_SHIFT	  6 /* of an address */
@@ -117,25 +118,40 @@ struct ibs_lines {
 	struct ibs_line_count count[]; /* sets * IBS_LINE_WAYS */
 };
 
-/* Of one of the two tables that each CPU has, one after the other; ibs_live.lines says which is in use. */
+/* Of one of the two tables that each CPU has, one after the other; ibs_cpu_state.lines says which is in use. */
 #define IBS_LINES_BYTES(sets) \
 	(sizeof(struct ibs_lines) + (sets)*IBS_LINE_WAYS * sizeof(struct ibs_line_count))
 
 /* Bits of ibs_config.line_feed, above those of enum ibs_src whose loads are fed. */
-#define IBS_LINE_FEED_WALKS IBS_BIT(30) /* loads that missed the L2 dTLB */
+#define IBS_LINE_FEED_WALKS  IBS_BIT(30) /* loads that missed the L2 dTLB */
+#define IBS_LINE_FEED_STORES IBS_BIT(31) /* always */
 
-/* Sharing shows in stores, and in loads that other caches answer. Nothing waits for prefetches. */
-static __always_inline bool ibs_line_feeds(__u32 feed, struct ibs_cpu cpu, const __u64 *regs,
-					   __u64 data3)
+#define IBS_SRC_MEMORY                                                         \
+	(1u << IBS_SRC_DRAM | 1u << IBS_SRC_REMOTE_DRAM | 1u << IBS_SRC_PMEM | \
+	 1u << IBS_SRC_REMOTE_PMEM | 1u << IBS_SRC_CXL | 1u << IBS_SRC_REMOTE_CXL)
+
+/*
+ * What --feed names; without the first two nothing can be said of sharing. X(NAME, "name", bits,
+ * "several samples").
+ */
+#define LINE_FEED_TABLE(X)                                         \
+	X(STORES, "stores", (__u32)IBS_LINE_FEED_STORES, "stores") \
+	X(CACHES, "caches", IBS_SRC_CACHES, "cache hits")          \
+	X(DRAM, "dram", IBS_SRC_MEMORY, "memory loads")            \
+	X(WALKS, "walks", (__u32)IBS_LINE_FEED_WALKS, "page walks")
+#define IBS_LINE_FEED_SHARING ((__u32)IBS_LINE_FEED_STORES | IBS_SRC_CACHES) /* by default */
+
+/*
+ * Sharing shows in stores, and in loads that other caches answer. Nothing waits for prefetches.
+ * @place: the entry of the layout, with IBS_LAYOUT_FEED if loads of the pair are fed
+ */
+static __always_inline bool ibs_line_feeds(__u32 feed, __u32 caps, __u64 data3, __u32 place)
 {
-	if (data3 & IBS_OP_DATA3_ST_OP)
+	if ((data3 & IBS_OP_DATA3_ST_OP) || (place & IBS_LAYOUT_FEED))
 		return true;
-	if (!(data3 & IBS_OP_DATA3_LD_OP) || (data3 & IBS_OP_DATA3_SW_PF))
-		return false;
-	if ((feed & IBS_LINE_FEED_WALKS) && (data3 & IBS_OP_DATA3_L2TLB_MISS) &&
-	    ibs_op_tlb_valid(cpu.caps, data3))
-		return true;
-	return !ibs_op_hit_l1(data3) && (feed >> ibs_op_src(cpu, regs) & 1);
+	return (feed & IBS_LINE_FEED_WALKS) && (data3 & IBS_OP_DATA3_L2TLB_MISS) &&
+	       (data3 & IBS_OP_DATA3_LD_OP) && !(data3 & IBS_OP_DATA3_SW_PF) &&
+	       ibs_op_tlb_valid(caps, data3);
 }
 
 /* Where the line may be. */

@@ -67,30 +67,26 @@ static __always_inline void line_detail_add(core_t core, struct ibs_line_detail 
 
 /*
  * Details go around: those that are next belong to a line that has had clearly fewer samples than this one,
- * or they stay where they are.
+ * or they stay where they are. @place: of regs_select()
  */
-static __always_inline void line_feed(core_t core, const struct sample *s, __u64 data3)
+static __always_inline void line_feed(core_t core, const struct sample *s, __u64 data3, __u32 place)
 {
 	core_cfg *cfg = core_config(core);
-	const struct ibs_cpu cpu = { .caps = cfg->ibs.caps, .quirks = cfg->ibs.quirks };
-	const __u32 sets = cfg->line_sets, index = core_state(core)->lines;
-	__u64 half, phys, line, hand;
+	const __u32 sets = cfg->line_sets;
 	struct ibs_line_detail *d;
 	struct ibs_line_count *c;
+	__u64 phys, line, hand;
 	struct ibs_lines *t;
-	void *tables;
-	__u32 sure;
+	__u32 sure, index;
 
-	if (!ibs_line_feeds(cfg->line_feed, cpu, s->regs, data3))
+	if (!ibs_line_feeds(cfg->line_feed, cfg->ibs.caps, data3, place))
 		return;
-	tables = map_find(core, hot_lines, &index);
-	if (!tables || !sets)
+	index = READ_ONCE(core_state(core)->lines);
+	t = map_find(core, hot_lines, &index);
+	if (!t || !sets)
 		return;
-	half = READ_ONCE(core_counts(core)->live.lines) & 1;
-	/* before v6.8 or so the verifier knows nothing of the product of a constant and a variable */
-	t = tables + (-half & IBS_LINES_BYTES(sets));
 	t->fed++;
-	phys = ibs_op_phys_valid(cpu.caps, s->regs) ? s->regs[IBS_DC_PHYSADDR] : 0;
+	phys = ibs_op_phys_known(cfg->ibs.caps, data3) ? s->regs[IBS_DC_PHYSADDR] : 0;
 	if (!phys) {
 		t->no_address++;
 		return;

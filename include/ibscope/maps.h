@@ -43,7 +43,8 @@ enum ibs_miss_word {
 _Static_assert(IBS_LAT_BUCKETS <= IBS_HIST_BUCKET_MASK + 1, "mask cuts buckets");
 
 #define IBS_LAYOUT_HIST		0x8000 /* the pair has a histogram */
-#define IBS_LAYOUT_WORD		0x7fff /* its first word */
+#define IBS_LAYOUT_FEED		0x4000 /* its loads are fed to hot lines; in ibs_config.layout alone */
+#define IBS_LAYOUT_WORD		0x3fff /* its first word */
 #define IBS_LAYOUT_ENTRIES	256
 #define IBS_LAYOUT_IDX(op, src) ((src) << 3 | (op))
 /* Of either event: kinds of op or translations, sources or outcomes. */
@@ -199,8 +200,7 @@ struct ibs_live {
 	__u64 lat;
 	__u32 gen;	/* not 0; another one when the selection of cgroups changes */
 	__u16 pid_test; /* IBS_PID_TEST_IN or _OUT */
-	__u8 lines;	/* the table of hot lines that is in use: 0 or 1 */
-	__u8 pad[1];
+	__u8 pad[2];
 };
 _Static_assert(sizeof(struct ibs_live) == 16, "ibs_live has implicit padding");
 
@@ -228,7 +228,7 @@ struct ibs_cpu_state {
 	/* where the raw record and its bytes lie, seen from the program's context; 0: not known */
 	__u64 ctx;
 	__u64 raw_delta, data_delta;
-	__u32 lines; /* index of the tables of hot lines */
+	__u32 lines; /* index of the table of hot lines that is in use; user space changes it */
 	struct ibs_ring ring __attribute__((aligned(64)));
 	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));
 } __attribute__((aligned(512)));

@@ -115,7 +115,7 @@
 	  "Number of times a profile was posted again.",                                           \
 	  VALUE(st->push.collectors ? st->push.retries : (double)NAN))                             \
 	X(LINES_FED, "ibscope_hot_lines_samples", COUNTER, "",                                     \
-	  "Stores and cache hits added to the tables of 'serve --hot-lines'; absent without it.",  \
+	  "Samples added to the tables of 'serve --hot-lines'; absent without it.",                \
 	  VALUE(st->lines.on ? st->lines.fed : (double)NAN))                                       \
 	X(LINES_NO_ADDRESS, "ibscope_hot_lines_samples_without_address", COUNTER, "",              \
 	  "Those of them that have no physical address, and so are in no line.",                   \

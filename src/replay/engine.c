@@ -37,7 +37,7 @@ struct engine {
 	__u8 *slots;
 	struct ibs_slot_owner *slot_owners;
 	__u64 *series;
-	struct ibs_lines *hot_lines; /* both tables; NULL: none */
+	struct ibs_lines *hot_lines; /* NULL: none */
 	size_t series_bytes;
 	struct shard_cost *cost; /* of L3 complexes */
 	unsigned int complexes;
@@ -249,7 +249,7 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 	e->series = mmap(NULL, e->series_bytes, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (opts->line_sets)
-		e->hot_lines = xcalloc(2, IBS_LINES_BYTES((size_t)opts->line_sets));
+		e->hot_lines = xcalloc(1, IBS_LINES_BYTES((size_t)opts->line_sets));
 	e->slots = xcalloc(max_slots, 1);
 	e->slot_owners = xcalloc(max_slots, sizeof(*e->slot_owners));
 	e->state = aligned_alloc(_Alignof(struct ibs_state),
@@ -335,7 +335,7 @@ void engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct 
 		if (out == IBS_OUTCOME_AGGREGATED)
 			out = aggregate(e, word, &s, fetch);
 		if (out == IBS_OUTCOME_AGGREGATED && e->hot_lines && !fetch)
-			line_feed(e, &s, regs[IBS_OP_DATA3]);
+			line_feed(e, &s, regs[IBS_OP_DATA3], word);
 		if (out == IBS_OUTCOME_AGGREGATED && word & IBS_LAYOUT_HIST && !fetch)
 			add_cost(e, regs, period, task->complex);
 	}

@@ -2,16 +2,28 @@
 /* The tables of hot lines: two a CPU, one in use and one that was. */
 #include "sampler_private.h"
 
+#include <linux/membarrier.h>
 #include <string.h>
-#include <time.h>
-
-/* A program that read the old number of a table has ended after that. */
-#define PROGRAM_NS 1000000
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static struct ibs_lines *table(const struct sampler *s, __u32 n, unsigned int half)
 {
 	return (void *)((char *)s->hot_lines.addr +
 			(2ull * n + half) * IBS_LINES_BYTES(s->line_sets));
+}
+
+/*
+ * Until programs that run now have ended. Each runs inside an RCU read-side section, for the end of all of
+ * which this system call waits. Kernels with nohz_full= lack it: there all events are read, each by an
+ * interrupt of its CPU, which cannot come before an NMI has ended.
+ */
+static void wait_for_programs(struct sampler *s)
+{
+	struct perf_events_total ignored;
+
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) && s->events)
+		perf_events_read(s->events, &ignored);
 }
 
 void sampler_lines_next(struct sampler *s)
@@ -21,8 +33,10 @@ void sampler_lines_next(struct sampler *s)
 	for (__u32 n = 0; n < s->line_tables; n++)
 		memset(table(s, n, half), 0, IBS_LINES_BYTES(s->line_sets));
 	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
-		__atomic_store_n(&s->state->cpu[cpu].live.lines, half, __ATOMIC_RELEASE);
-	nanosleep(&(struct timespec){ .tv_nsec = PROGRAM_NS }, NULL);
+		if (s->cpus[cpu].lines != ~0u)
+			__atomic_store_n(&s->cpus[cpu].lines, (s->cpus[cpu].lines & ~1u) | half,
+					 __ATOMIC_SEQ_CST);
+	wait_for_programs(s);
 }
 
 const struct ibs_lines *sampler_lines(const struct sampler *s, __u32 n, bool current)

@@ -115,7 +115,7 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 	err = err ?: bpf_map__set_autocreate(m->records, sampler_has_rings(opts));
 	err = err ?: bpf_map__set_autocreate(m->bell, sampler_has_rings(opts));
 	err = err ?: bpf_map__set_autocreate(m->fetch_layout, ibs_metric_of_fetch(opts->metric));
-	err = err ?: bpf_map__set_max_entries(m->hot_lines, sampler_sampled_cpus(opts));
+	err = err ?: bpf_map__set_max_entries(m->hot_lines, 2 * sampler_sampled_cpus(opts));
 	err = err ?: bpf_map__set_value_size(m->hot_lines, sampler_line_bytes(opts));
 	err = err ?: bpf_map__set_autocreate(m->hot_lines, opts->line_sets);
 	err = err ?: bpf_map__set_max_entries(m->stacks, SAMPLER_STACKS);
@@ -360,10 +360,10 @@ static void place_cpus(struct sampler *s, const struct sampler_opts *opts,
 			topology_shard(complex, topology_n_complexes(topo), s->memory.shards);
 		st[cpu].complex = complex;
 		st[cpu].node = topology_node(topo, cpu);
-		st[cpu].lines = opts->source == SAMPLER_TWIN ? cpu : ~0u;
+		st[cpu].lines = opts->source == SAMPLER_TWIN ? 2 * cpu : ~0u;
 	}
 	for (size_t i = 0; opts->source != SAMPLER_TWIN && i < opts->n_cpus; i++)
-		st[opts->cpus[i]].lines = i;
+		st[opts->cpus[i]].lines = 2 * i;
 }
 
 static int open_lines(struct sampler *s, const struct sampler_opts *opts, struct err *err)

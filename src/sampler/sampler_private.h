@@ -114,7 +114,7 @@ __u32 sampler_stack_depth(void);
 bool sampler_has_rings(const struct sampler_opts *opts);
 size_t sampler_sampled_cpus(const struct sampler_opts *opts); /* that samples can be of */
 size_t sampler_ring_cpus(const struct sampler_opts *opts);    /* one ring each */
-size_t sampler_line_bytes(const struct sampler_opts *opts);   /* of the tables of a CPU */
+size_t sampler_line_bytes(const struct sampler_opts *opts); /* of one of the two tables of a CPU */
 size_t sampler_record_bytes(const struct sampler_opts *opts);
 __u32 sampler_cpu_entries(unsigned int possible_cpus); /* of the maps by CPU */
 

@@ -95,7 +95,7 @@ size_t sampler_ring_cpus(const struct sampler_opts *opts)
 
 size_t sampler_line_bytes(const struct sampler_opts *opts)
 {
-	return 2 * IBS_LINES_BYTES((size_t)opts->line_sets);
+	return IBS_LINES_BYTES((size_t)opts->line_sets);
 }
 
 size_t sampler_record_bytes(const struct sampler_opts *opts)
@@ -182,7 +182,7 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	out->slots = hash_bytes(slots_n, sizeof(__u32), sizeof(__u8)) +
 		     slots_n * sizeof(struct ibs_slot_owner);
 	if (opts->line_sets)
-		out->lines = sampler_sampled_cpus(opts) * sampler_line_bytes(opts);
+		out->lines = 2 * sampler_sampled_cpus(opts) * sampler_line_bytes(opts);
 	rest = out->cpu_states + out->cgroups + out->groups + out->slots + out->pids;
 	if (rest + shard > limit)
 		return err_set(

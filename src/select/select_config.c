@@ -62,7 +62,14 @@ void config_select(struct ibs_config *c, const struct selection *sel)
 	layout_init(&layout, c->metric, c->ibs.caps);
 	layout_filter(&layout, sel->op_mask ? sel->op_mask : ~0U,
 		      sel->src_mask ? sel->src_mask : ~0U);
-	memcpy(c->layout, layout.entry, sizeof(c->layout));
+	for (unsigned int i = 0; i < IBS_LAYOUT_ENTRIES; i++) {
+		const unsigned int op = i % IBS_LAYOUT_OPS, src = i / IBS_LAYOUT_OPS;
+		const bool feeds = c->line_sets && layout_has(&layout, i) &&
+				   (op == IBS_OP_KIND_LOAD || op == IBS_OP_KIND_LOCKED) &&
+				   c->line_feed >> src & 1;
+
+		c->layout[i] = layout.entry[i] | (feeds ? IBS_LAYOUT_FEED : 0);
+	}
 	c->slot_words = layout.words;
 	c->kind_select = sel->op_mask || sel->src_mask;
 	c->task_select = (selects_processes(sel) ? IBS_TASK_TGID : 0) |

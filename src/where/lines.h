@@ -34,6 +34,10 @@ enum line_verdict {
 
 const char *line_verdict_name(enum line_verdict v);
 
+/* Of LINE_FEED_TABLE: its names, and the bits of ibs_config.line_feed. NULL and 0 behind the last. */
+const char *line_feed_name(unsigned int i);
+__u32 line_feed_bits(unsigned int i);
+
 /* What one instruction of one thread did to one address on one CPU, with one kind of answer. */
 struct line_access {
 	__u64 phys, addr; /* of the first byte; 0: not recorded */
@@ -134,6 +138,8 @@ struct lines {
 		__u64 replaced; /* not samples: lines that lost their place */
 		__u64 any;	/* as `lack`, of any line, with details in each window or not */
 		__u64 windows;
+		__u64 cpus; /* whose tables have samples */
+		__u64 feed; /* as in hot_tables */
 	} hot;
 };
 
@@ -152,13 +158,17 @@ struct hot_tables {
 	__u32 sets;
 	__u64 period; /* of all samples; 0: not known */
 	bool weighed; /* latencies are multiplied by it already */
+	__u32 feed;   /* ibs_config.line_feed */
+	__u64 time;   /* CLOCK_MONOTONIC of the exchange */
+	struct ibs_cpu ibs;
 };
 
 /* What tables of hot lines know, after these have been cleared. Copied as it is between processes. */
 struct hot_window {
 	__u64 tables, fed, no_address, replaced; /* sums of the tables */
-	__u64 period;				 /* as of hot_tables */
-	__u64 weighed;
+	__u64 cpus;				 /* tables with samples */
+	__u64 period, weighed, feed, time;	 /* as of hot_tables */
+	struct ibs_cpu ibs;
 	__u64 lack;   /* samples: no line lacks more in its details here */
 	__u64 hidden; /* and no line without details here has had more */
 	__u64 lines;  /* with details */
@@ -182,7 +192,7 @@ struct hot_window *hot_window_new(const struct hot_tables *t, size_t most);
  *
  * Samples, kinds of access and sources of a line are exact, and so are modified lines of a slot; the other
  * sources of a slot are not. A CPU knows one reader and one writer of a line by name, other threads by 5
- * bits of their number, and one virtual address.
+ * bits of their number, and one virtual address. Accesses have the time of their window.
  */
 void lines_add_window(struct line_set *s, const struct hot_window *w);
 /* All lines, in no order; they live as long as @s, to which nothing can be added any more. */

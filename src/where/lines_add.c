@@ -14,6 +14,24 @@ const char *line_verdict_name(enum line_verdict v)
 	return verdict_names[v];
 }
 
+static const struct {
+	const char *name;
+	__u32 bits;
+} feeds[] = {
+#define FEED(id, name, bits, what) { name, bits },
+	LINE_FEED_TABLE(FEED)
+};
+
+const char *line_feed_name(unsigned int i)
+{
+	return i < ARRAY_SIZE(feeds) ? feeds[i].name : NULL;
+}
+
+__u32 line_feed_bits(unsigned int i)
+{
+	return i < ARRAY_SIZE(feeds) ? feeds[i].bits : 0;
+}
+
 struct line_set *lines_new(const struct lines_opts *opts)
 {
 	struct line_set *s = xcalloc(1, sizeof(*s));

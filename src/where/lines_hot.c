@@ -9,7 +9,8 @@
 struct making {
 	struct line_set *s;
 	const struct hot_detail *k;
-	__u64 period;		 /* by which latencies are multiplied */
+	__u64 period; /* by which latencies are multiplied */
+	__u64 time;
 	__u32 from[LINE_FROM_N]; /* samples that no access has yet */
 	/* what the first access takes that answers to it */
 	__u64 sum, valid, unknown, known, hitm_cycles;
@@ -50,7 +51,8 @@ static void make(struct making *m, unsigned int slot, __u8 kind, __u32 from, __u
 			: line_from_hitm(from)	  ? &m->hitm_cycles
 						  : &m->known;
 
-	sum->first = sum->last = m->s->opts.info->monotonic_ns;
+	sum->first = sum->first && sum->first < m->time ? sum->first : m->time;
+	sum->last = m->time;
 	sum->samples += samples;
 	if (!samples || !(kind & LINE_LOAD))
 		return;
@@ -227,10 +229,14 @@ struct hot_window *hot_window_new(const struct hot_tables *t, size_t most)
 	w->tables = t->n;
 	w->period = t->period;
 	w->weighed = t->weighed;
+	w->feed = t->feed;
+	w->time = t->time;
+	w->ibs = t->ibs;
 	for (size_t i = 0; i < t->n; i++) {
 		const struct ibs_lines *l = t->table[i].lines;
 
 		w->fed += l->fed;
+		w->cpus += l->fed != 0;
 		w->replaced += l->replaced;
 		w->no_address += l->no_address;
 		w->hidden += without_details(l, t->sets);
@@ -271,15 +277,18 @@ static void name_threads(const struct hot_detail *d, size_t n, __u32 *tids)
 void lines_add_window(struct line_set *s, const struct hot_window *w)
 {
 	struct lines_hot *hot = &s->out.hot;
-	struct making m = { .s = s, .period = w->period ?: 1 };
+	struct making m = { .s = s, .period = w->period ?: 1, .time = w->time };
 	size_t same;
 	__u32 tids[32];
 
 	m.tids = tids;
 	s->out.has_period &= w->weighed || w->period;
 	s->out.no_address += w->no_address;
+	s->out.cpu = w->ibs;
 	hot->tables += w->tables;
 	hot->fed += w->fed;
+	hot->cpus = w->cpus > hot->cpus ? w->cpus : hot->cpus;
+	hot->feed |= w->feed;
 	hot->replaced += w->replaced;
 	/* a line of one window need not have details in another one */
 	hot->any += w->hidden > w->lack ? w->hidden : w->lack;

@@ -178,6 +178,45 @@ void line_rows_table(FILE *f, const struct line_rows *rows)
 	table_free(&view);
 }
 
+/* "stores, cache hits and memory loads" */
+static const char *fed_by(__u64 feed)
+{
+	static const struct {
+		__u32 bits;
+		const char *what;
+	} feeds[] = {
+#define FEED(id, name, bits, what) { bits, what },
+		LINE_FEED_TABLE(FEED)
+	};
+	static char text[128];
+	unsigned int n = 0;
+
+	*text = 0;
+	for (unsigned int i = 0; i < ARRAY_SIZE(feeds); i++) {
+		if (!(feed & feeds[i].bits))
+			continue;
+		feed &= ~(__u64)feeds[i].bits;
+		n += snprintf(text + n, sizeof(text) - n, "%s%s",
+			      !n     ? ""
+			      : feed ? ", "
+				     : " and ",
+			      feeds[i].what);
+	}
+	return text;
+}
+
+static json_t *json_hot(const struct lines_hot *hot)
+{
+	json_t *feed = json_array();
+
+	for (unsigned int i = 0; line_feed_name(i); i++)
+		if (hot->feed & line_feed_bits(i))
+			json_array_append_new(feed, json_string(line_feed_name(i)));
+	return json_pack("{so sI sI sI sI sI}", "feed", feed, "fed", (json_int_t)hot->fed, "kept",
+			 (json_int_t)hot->kept, "lack", (json_int_t)hot->lack, "replaced",
+			 (json_int_t)hot->replaced, "cpus", (json_int_t)hot->cpus);
+}
+
 void line_rows_head(FILE *f, const struct line_rows *rows)
 {
 	const struct lines *lines = rows->lines;
@@ -193,10 +232,10 @@ void line_rows_head(FILE *f, const struct line_rows *rows)
 	if (lines->no_address)
 		fprintf(f, "; %llu samples have no address", (ull)lines->no_address);
 	if (lines->hot.tables)
-		fprintf(f,
-			"; %llu of %llu stores and cache hits are in them, a line lacks at most "
-			"%llu",
-			(ull)lines->hot.kept, (ull)lines->hot.fed, (ull)lines->hot.lack);
+		fprintf(f, "; %llu of %llu %s of %llu CPU%s are in them, a line lacks at most %llu",
+			(ull)lines->hot.kept, (ull)lines->hot.fed, fed_by(lines->hot.feed),
+			(ull)lines->hot.cpus, lines->hot.cpus == 1 ? "" : "s",
+			(ull)lines->hot.lack);
 	if (lines->moved)
 		fprintf(f, "; %llu page%s moved", (ull)lines->moved, lines->moved > 1 ? "s" : "");
 	fputc('\n', f);
@@ -276,11 +315,7 @@ void line_rows_json(FILE *f, struct line_rows *rows, const char *what,
 				      (json_int_t)lines->no_address, "moved_pages",
 				      (json_int_t)lines->moved));
 	if (lines->hot.tables)
-		json_object_set_new(j, "hot",
-				    json_pack("{sI sI sI sI}", "fed", (json_int_t)lines->hot.fed,
-					      "kept", (json_int_t)lines->hot.kept, "lack",
-					      (json_int_t)lines->hot.lack, "replaced",
-					      (json_int_t)lines->hot.replaced));
+		json_object_set_new(j, "hot", json_hot(&lines->hot));
 	json_object_set_new(j, "data", data_kinds_json(rows->data));
 	line_rows_json_values(rows, &rest, json_object_get(sums, "rest"));
 	line_rows_json_values(rows, &total, json_object_get(sums, "total"));

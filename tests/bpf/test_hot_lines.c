@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "bind_to.h"
 #include "replay/engine.h"
 #include "twin_model.h"
@@ -46,7 +47,7 @@ static void forget_ids(struct ibs_lines *t, __u64 *cgroup_id)
 	}
 }
 
-static void compare(bool weigh, bool probe)
+static void compare(bool weigh, bool probe, __u32 feed)
 {
 	const __u32 bytes = IBS_LINES_BYTES(SETS), me = getpid();
 	struct ibs_lines *is = malloc(bytes), *want = malloc(bytes);
@@ -57,7 +58,7 @@ static void compare(bool weigh, bool probe)
 				  .sel = &everything,
 				  .count_ops = weigh,
 				  .line_sets = SETS,
-				  .line_feed = IBS_SRC_CACHES | IBS_LINE_FEED_WALKS };
+				  .line_feed = feed };
 	__u64 cgroup_id = 0;
 	struct engine *e;
 	struct sampler *s;
@@ -113,9 +114,9 @@ static void compare(bool weigh, bool probe)
 static void test_same(void **state)
 {
 	(void)state;
-	compare(false, false);
-	compare(true, false);
-	compare(true, true);
+	compare(false, false, IBS_LINE_FEED_SHARING | IBS_LINE_FEED_WALKS);
+	compare(true, false, IBS_LINE_FEED_SHARING | IBS_SRC_MEMORY);
+	compare(true, true, IBS_LINE_FEED_SHARING | IBS_SRC_MEMORY | IBS_LINE_FEED_WALKS);
 }
 
 /* Without hot lines there are no tables, and no instruction is left of them. */
@@ -135,7 +136,7 @@ static void test_off(void **state)
 		struct sampler *s;
 
 		opts.line_sets = on ? SETS : 0;
-		opts.line_feed = IBS_SRC_CACHES;
+		opts.line_feed = IBS_LINE_FEED_SHARING;
 		s = open_twin(&opts);
 		assert_int_equal(sampler_prog_size(s, &size[on], &err), 0);
 		assert_int_equal(!!sampler_lines(s, 0, true), on);
@@ -146,11 +147,63 @@ static void test_off(void **state)
 	assert_true(size[0].insns + 300 < size[1].insns);
 }
 
+#define EXCHANGE_NS 600000000
+
+/* Nobody writes to a table that was exchanged: a program on another CPU that found it has ended. */
+static void test_exchange(void **state)
+{
+	const unsigned int cpus[] = { 0, sysconf(_SC_NPROCESSORS_ONLN) - 1 };
+	const size_t bytes = IBS_LINES_BYTES(SETS);
+	struct ibs_lines *read = malloc(2 * bytes);
+	struct sampler_opts opts = { .source = SAMPLER_SIM,
+				     .event = "sim",
+				     .ibs.caps = ZEN4_CAPS,
+				     .cpus = cpus,
+				     .n_cpus = cpus[1] ? 2 : 1,
+				     .max_groups = 64,
+				     .line_sets = SETS,
+				     .line_feed = IBS_LINE_FEED_SHARING };
+	struct perf_event_attr *attr = &opts.attr;
+	struct snapshot snap;
+	struct err err = {};
+	struct sampler *s;
+	__u64 fed = 0, start;
+
+	(void)state;
+	attr->size = sizeof(*attr);
+	attr->type = PERF_TYPE_SOFTWARE;
+	attr->config = PERF_COUNT_SW_CPU_CLOCK;
+	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	attr->sample_period = 10000;
+	if (sampler_open(&opts, &s, &err) || sampler_start(s, &err))
+		fail_msg("%s", err.text);
+	start = clock_ns(CLOCK_MONOTONIC);
+	while (clock_ns(CLOCK_MONOTONIC) - start < EXCHANGE_NS) {
+		sampler_lines_next(s);
+		for (__u32 n = 0; n < opts.n_cpus; n++)
+			memcpy((char *)read + n * bytes, sampler_lines(s, n, false), bytes);
+		usleep(100);
+		for (__u32 n = 0; n < opts.n_cpus; n++) {
+			assert_memory_equal((char *)read + n * bytes, sampler_lines(s, n, false),
+					    bytes);
+			fed += sampler_lines(s, n, false)->fed;
+		}
+	}
+	sampler_stop(s);
+	sampler_snapshot(s, &snap, &err);
+	printf("%llu of %llu samples fed before the last exchange\n", fed, snap.ledger.seen);
+	assert_true(fed > snap.ledger.seen / 16);
+	snapshot_free(&snap);
+	sampler_close(s);
+	free(read);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same),
 		cmocka_unit_test(test_off),
+		cmocka_unit_test(test_exchange),
 	};
 
 	if (!can_run())

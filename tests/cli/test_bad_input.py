@@ -152,6 +152,8 @@ USAGE = [
     (['serve', *SIM, '--push', 'ftp://x'], "invalid URL 'ftp://x': must be http://HOST"),
     (['serve', *SIM, '--push', 'https://a:b@x'], "invalid URL"),
     (['serve', *SIM, '--hot-lines', '--min-lat', '9'], '--hot-lines: --min-lat'),
+    (['serve', *SIM, '--feed', 'stores,caches'], '--feed needs --hot-lines'),
+    (['serve', *SIM, '--hot-lines', '--feed', 'walks'], 'without stores and caches'),
     (['serve', '--hot-lines', '-e', 'ibs_fetch'], 'ibs_fetch have no data addresses'),
     (['c2c', '--control', '/x', 'file'], 'exclude each other'),
     (['c2c', '--control', '/x', '--csv', '--json'], 'exclude each other'),

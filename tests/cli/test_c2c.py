@@ -47,6 +47,10 @@ USAGE = [
     (['--live', '-e', 'ibs_op/cnt_ctl=1,l3missonly=1/'], 'same complex'),
     (['--live', '-e', 'ibs_fetch//'], 'no data addresses'),
     (['--live', 'FILE'], 'unexpected argument'),
+    (['--live', '--feed', 'stores,dram'], "invalid list 'stores,dram': sharing cannot be judged without stores and caches"),
+    (['--live', '--feed', 'stores,caches,ram'], "'ram'"),
+    (['--live', '--feed', ''], '--feed'),
+    (['FILE', '--feed', 'stores,caches'], 'needs --live'),
 ]
 FAILED = [
     (['/no/such/file'], '/no/such/file'),
@@ -391,14 +395,16 @@ class C2c(unittest.TestCase):
             hot, samples = j['hot'], [r['samples'] for r in j['lines']]
             self.assertEqual((sum(samples), j['total']['samples']), (hot['kept'], hot['kept']))
             self.assertTrue(0 < hot['fed'] >= hot['kept'], hot)
+            self.assertEqual((hot['feed'], hot['cpus'] > 0), (['stores', 'caches'], True))
             self.assertTrue(j['simulated'])
             for r in j['lines']:
                 self.assertEqual(r['address'], 'physical')
+                self.assertNotIn(None, (r['hitm_ccx'], r['hitm_near'], r['hitm_remote'], r['owned']))
                 self.assertEqual(sum(s['stores'] for s in r['slots']), r['stores'])
                 self.assertEqual(sum(s['loads'] for s in r['slots']), r['loads'])
                 self.assertLessEqual(sum(s['hitm'] for s in r['slots']), r['loads'])
-        p = self.c2c(*sim, '-a', '--', 'sleep', '0.3')
-        self.assertRegex(p.stdout, r'stores and cache hits are in them, a line lacks at most \d')
+        p = self.c2c(*sim, '-a', '--feed', 'walks,caches,dram,stores', '--', 'sleep', '0.3')
+        self.assertRegex(p.stdout, r'\d stores, cache hits, memory loads and page walks of \d+ CPUs? are in them, a line lacks at most \d')
         self.assertIn('SIMULATED', p.stdout)
 
     def test_refused(self):

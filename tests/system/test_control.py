@@ -342,7 +342,7 @@ class Setting(Case):
     def test_hot_lines(self):
         def c2c(*args, **kw):
             return run('c2c', '--control', self.path, *args, **kw)
-        c = self.collector('--hot-lines', '--control-mode', '0666', '-c', '20000')
+        c = self.collector('--hot-lines', '--feed', 'stores,caches,dram', '--control-mode', '0666', '-c', '20000')
         until(lambda: self.snapshot()['ledger']['aggregated'] > 40000)   # a line gets details with its fourth sample
         self.assertIn('restart the collector', self.ctl('set', 'hot-lines', code=2))
         self.assertIn('--min-lat', self.ctl('set', 'min-lat=200', code=2))
@@ -350,6 +350,7 @@ class Setting(Case):
         hot, lines = said['hot'], said['lines']
         self.assertEqual(sum(line['loads'] + line['stores'] > 0 for line in lines), len(lines))
         self.assertTrue(0 < hot['kept'] <= hot['fed'], hot)
+        self.assertEqual(hot['feed'], ['stores', 'caches', 'dram'])
         self.assertEqual(said['total']['samples'], hot['kept'])
         self.assertGreater(len(c2c('--csv').stdout.splitlines()), 1)
         self.assertIn('SIMULATED', c2c('--top', '1').stdout)
@@ -394,6 +395,7 @@ class Setting(Case):
                 (['config-check'], 'cannot be set live'),
                 (['explain'], 'cannot be set live'),
                 (['hot-lines'], 'restart the collector'),
+                (['feed=stores,caches'], 'restart the collector'),
                 (['source=sim'], 'restart the collector'),
                 (['pin-dir=/x'], 'restart the collector'),
                 (['control=/x'], 'restart the collector'),

@@ -145,7 +145,7 @@ class HostileNames(unittest.TestCase):
         self.run_it(BINARY, 'record', *SIM, '-c', '1000000', *under, '--duration', '0.5', '-o', self.live)
         for kind, *option in (TEXT,), (CSV, '--csv'), (JSON, '--json'):
             self.run_it(kind, 'numa', '--live', *SIM, '-c', '1000000', *under, '--by', 'comm,cgroup', *option, '1', '1')
-        self.run_it(TEXT, 'c2c', '--live', *SIM, '-c', '1000000', *under, '0.5', '1', hostile=False)
+        self.run_it(TEXT, 'c2c', '--live', '--feed', 'stores,caches,walks', *SIM, '-c', '1000000', *under, '0.5', '1', hostile=False)
         self.run_it(BINARY, 'record', *SIM, '--slabs', '-o', self.live + '.slabs', '--markers', '--', 'true')
         rank = dict(os.environ, OMPI_COMM_WORLD_RANK='0', OMPI_COMM_WORLD_SIZE='1', OMPI_COMM_WORLD_LOCAL_RANK='0',
                     OMPI_COMM_WORLD_LOCAL_SIZE='1', PMIX_NAMESPACE='\x1b[31m')
@@ -216,7 +216,7 @@ class HostileNames(unittest.TestCase):
         self.addCleanup(server.stop)
         c = ibscope.Collector(pins, '-v', '-c', '1000000', '--control', socket, '--unpin', '--by', 'cgroup,comm,src',
                               '--grace', '1', '--cgroup', self.top.path + '/**', '--web.listen-address', f'127.0.0.1:{port}',
-                              '--hot-lines', '--push', server.url, '--push-name', '\x1b[31m', '--push-format', 'parca',
+                              '--hot-lines', '--feed', 'stores,caches', '--push', server.url, '--push-name', '\x1b[31m', '--push-format', 'parca',
                               '--push-interval', '1s', '--push-duration', '0.3s')
         self.addCleanup(c.stop, signal.SIGKILL)
         c.wait('listening on')

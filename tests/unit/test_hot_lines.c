@@ -39,16 +39,17 @@ struct access {
 	__u8 kind; /* LINE_* bits */
 	__u8 src;  /* DataSrc of a load that missed L2; 0: it hit L1 */
 	__u16 lat;
+	bool walk; /* it missed the L2 dTLB */
 };
 
-static void open_engines(__u32 sets)
+static void open_engines_fed(__u32 sets, __u32 feed)
 {
 	const struct lines_opts lines = { .info = &info };
 	const struct engine_opts opts = { .ibs.caps = CAPS,
 					  .sel = &everything,
 					  .max_groups = 2,
 					  .line_sets = sets,
-					  .line_feed = IBS_SRC_CACHES };
+					  .line_feed = feed };
 	struct err err;
 
 	for (int c = 0; c < CPUS; c++) {
@@ -56,6 +57,11 @@ static void open_engines(__u32 sets)
 		fed[c] = 0;
 	}
 	exact = lines_new(&lines);
+}
+
+static void open_engines(__u32 sets)
+{
+	open_engines_fed(sets, IBS_LINE_FEED_SHARING);
 }
 
 static void close_engines(void)
@@ -72,6 +78,8 @@ static void run(const struct access *a, bool all)
 			    (a->kind & LINE_STORE ? IBS_OP_DATA3_ST_OP : 0) |
 			    IBS_OP_DATA3_LIN_VALID | (a->phys ? IBS_OP_DATA3_PHY_VALID : 0) |
 			    (a->src ? IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_L2_MISS : 0) |
+			    (a->walk ? IBS_OP_DATA3_L1TLB_MISS | IBS_OP_DATA3_L2TLB_MISS : 0) |
+			    (a->kind & LINE_PREFETCH ? IBS_OP_DATA3_SW_PF : 0) |
 			    (__u64)a->lat << 32;
 	struct trace_event ev = { .kind = TRACE_SAMPLE_OP, .time = 1 };
 	struct trace_sample *t = &ev.sample;
@@ -289,7 +297,7 @@ static void test_recall(void **state)
 	assert_true(recall(1.2, IBS_LINE_SETS) >= 0.95);
 }
 
-/* Which samples feed: stores, and loads that a cache beyond L2 answered. */
+/* Which samples feed: by default stores, and loads that a cache beyond L2 answered. */
 static void test_feed(void **state)
 {
 	const struct access accesses[] = {
@@ -299,18 +307,33 @@ static void test_feed(void **state)
 		{ .phys = PHYS, .kind = LINE_LOAD, .src = 2 }, /* another complex */
 		{ .phys = PHYS, .kind = LINE_LOAD, .src = 5 }, /* another node */
 		{ .phys = PHYS, .kind = LINE_LOAD, .src = 3 }, /* memory */
+		{ .phys = PHYS, .kind = LINE_LOAD, .src = 8 }, /* memory, CXL */
+		{ .phys = PHYS, .kind = LINE_LOAD, .src = 7 }, /* I/O */
 		{ .phys = PHYS, .kind = LINE_LOAD },
+		{ .phys = PHYS, .kind = LINE_LOAD, .walk = true },
+		{ .phys = PHYS, .kind = LINE_LOAD, .src = 3, .walk = true },
+		{ .phys = PHYS, .kind = LINE_LOAD | LINE_PREFETCH, .src = 2, .walk = true },
 		{ .phys = 0, .kind = LINE_STORE },
+	};
+	const struct {
+		__u32 feed, fed;
+	} feeds[] = {
+		{ IBS_LINE_FEED_SHARING, 6 },
+		{ IBS_LINE_FEED_SHARING | IBS_SRC_MEMORY, 9 },
+		{ IBS_LINE_FEED_SHARING | IBS_LINE_FEED_WALKS, 8 },
+		{ IBS_LINE_FEED_SHARING | IBS_SRC_MEMORY | IBS_LINE_FEED_WALKS, 10 },
 	};
 
 	(void)state;
-	open_engines(16);
-	for (size_t i = 0; i < sizeof(accesses) / sizeof(*accesses); i++)
-		run(&accesses[i], false);
-	assert_int_equal(engine_lines(engine[0])->fed, 6);
-	assert_int_equal(engine_lines(engine[0])->no_address, 1);
-	check_table(0, 16, NULL);
-	close_engines();
+	for (size_t f = 0; f < sizeof(feeds) / sizeof(*feeds); f++) {
+		open_engines_fed(16, feeds[f].feed);
+		for (size_t i = 0; i < sizeof(accesses) / sizeof(*accesses); i++)
+			run(&accesses[i], false);
+		fed[0] = feeds[f].fed;
+		assert_int_equal(engine_lines(engine[0])->no_address, 1);
+		check_table(0, 16, NULL);
+		close_engines();
+	}
 }
 
 /* Lines that are shared in each way: verdict, slots and columns are those of all samples. */

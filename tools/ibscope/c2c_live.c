@@ -2,6 +2,8 @@
 /* The hot lines of a running sampler, as the tables of c2c. */
 #include "c2c_live.h"
 
+#include "base/choice.h"
+#include "base/clock.h"
 #include "capture/capture.h"
 #include "capture/record_info.h"
 #include "trace/task_events.h"
@@ -25,7 +27,26 @@ int c2c_check_selection(const struct selection *sel, const char *filter, struct 
 		       why.text);
 }
 
-int c2c_live_prepare(struct sampling *s, struct err *err)
+int c2c_live_feed(const char *arg, __u32 *feed, struct err *err)
+{
+	struct choices c = { "--feed", "kind of sample", line_feed_name, 0 };
+	unsigned int list[32], n = 0;
+	int ret;
+
+	while (line_feed_name(c.n))
+		c.n++;
+	ret = choice_list_parse(&c, arg, list, &n, err);
+	for (*feed = 0; n--;)
+		*feed |= line_feed_bits(list[n]);
+	if (!ret && (*feed & IBS_LINE_FEED_SHARING) != IBS_LINE_FEED_SHARING)
+		ret = err_set(err, -EINVAL,
+			      "--feed: invalid list '%s': sharing cannot be judged without stores "
+			      "and caches; add them",
+			      arg);
+	return ret;
+}
+
+int c2c_live_prepare(struct sampling *s, __u32 feed, struct err *err)
 {
 	struct trace_pmu pmu = { .op = true };
 	const struct trace_info info = { .format = "ibscope", .pmu = &pmu, .n_pmus = 1 };
@@ -44,7 +65,7 @@ int c2c_live_prepare(struct sampling *s, struct err *err)
 		return err_set(err, -EINVAL, "-e %s: %s: sharing cannot be judged", s->events,
 			       why.text);
 	s->opts.line_sets = IBS_LINE_SETS;
-	s->opts.line_feed = IBS_SRC_CACHES;
+	s->opts.line_feed = feed ?: IBS_LINE_FEED_SHARING;
 	return 0;
 }
 
@@ -136,7 +157,10 @@ struct hot_window *c2c_live_window(struct sampling *s, size_t most)
 					   .sets = s->opts.line_sets,
 					   .period = s->opts.count_ops ? 0
 								       : sampler_period(s->sampler),
-					   .weighed = s->opts.count_ops };
+					   .weighed = s->opts.count_ops,
+					   .feed = s->opts.line_feed,
+					   .time = clock_ns(CLOCK_MONOTONIC),
+					   .ibs = s->opts.ibs };
 	struct hot_window *out;
 
 	sampler_lines_next(s->sampler);

@@ -10,8 +10,18 @@
 /* Does a selection drop what the verdict on sharing needs? Return: 0, or -EINVAL with @err. */
 int c2c_check_selection(const struct selection *sel, const char *filter, struct err *err);
 
-/* Have hot lines kept by the sampler that is about to be opened. Return: 0, or -EINVAL with @err. */
-int c2c_live_prepare(struct sampling *s, struct err *err);
+/* Value of --feed, to @feed of c2c_live_prepare(). Return: 0, or -EINVAL with @err. */
+int c2c_live_feed(const char *arg, __u32 *feed, struct err *err);
+
+/*
+ * Have hot lines kept by the sampler that is about to be opened. @feed: 0: the default. Return: 0, or
+ * -EINVAL with @err.
+ */
+int c2c_live_prepare(struct sampling *s, __u32 feed, struct err *err);
+
+#define C2C_FEED_HELP                                                                         \
+	"samples that are added to hot lines: stores,caches (default), and dram (loads from " \
+	"memory) or walks (loads that missed the L2 dTLB)"
 
 /* Exchange the tables of hot lines. @most: as of hot_window_new(), which gives what is returned. */
 struct hot_window *c2c_live_window(struct sampling *s, size_t most);

@@ -17,6 +17,7 @@ struct cmd {
 	struct screen screen;
 	bool has_line, csv, json;
 	bool live; /* for --help: cmd_c2c() looks for it */
+	__u32 feed;
 	__u64 line;
 	const char *control;
 	struct line_set *lines;
@@ -33,6 +34,11 @@ static int set_columns(void *ctx, const char *arg, struct err *err)
 	struct lines_print *p = &((struct cmd *)ctx)->print;
 
 	return choice_list_parse(&c, arg, (unsigned int *)p->columns, &p->n_columns, err);
+}
+
+static int set_feed(void *ctx, const char *arg, struct err *err)
+{
+	return c2c_live_feed(arg, &((struct cmd *)ctx)->feed, err);
 }
 
 static int set_line(void *ctx, const char *arg, struct err *err)
@@ -69,6 +75,7 @@ static const struct option_row c2c_options[] = {
 	  OPTION_FLAG(struct cmd, csv) },
 	{ "json", 0, NULL, "one JSON object; what is not known is null",
 	  OPTION_FLAG(struct cmd, json) },
+	{ "feed", 0, "LIST", "with --live, " C2C_FEED_HELP, set_feed },
 	{ "live", 0, NULL, "sample now rather than read a recording",
 	  OPTION_FLAG(struct cmd, live) },
 };
@@ -174,6 +181,9 @@ static int check(void *cmd, struct err *err)
 {
 	const struct cmd *c = cmd;
 
+	if (c->feed)
+		return err_set(err, -EINVAL,
+			       "--feed: a recording has all samples; it needs --live");
 	return check_format(c, err)
 		       ?: c2c_check_selection(&c->sampling.opts.sel, c->sampling.select.filter.text,
 					      err);
@@ -192,7 +202,7 @@ static int prepare_live(void *arg, struct sampling *s, struct err *err)
 {
 	struct cmd *c = arg;
 
-	return check_format(c, err) ?: c2c_live_prepare(s, err);
+	return check_format(c, err) ?: c2c_live_prepare(s, c->feed, err);
 }
 
 static int print_live(void *arg, struct sampling *s, const struct snapshot *interval,
@@ -224,7 +234,8 @@ static int c2c_control(int argc, char **argv)
 	struct cmd c = { .print = { .sort = LINES_COLUMN_CYCLES,
 				    .metric = IBS_METRIC_DC_MISS_LAT } };
 	const struct option_set sets[] = {
-		{ "Lines", c2c_options, ARRAY_SIZE(c2c_options) - 1, &c }, /* all but --live */
+		{ "Lines", c2c_options, ARRAY_SIZE(c2c_options) - 2,
+		  &c }, /* all but --feed and --live */
 		{ "Symbols", recorded_symbol_rows, RECORDED_SYMBOL_ROWS, &c.in.symbols_opts },
 	};
 	struct err err = { "" };

@@ -74,12 +74,19 @@ struct serve_opts {
 	struct web_opts web; /* first: rows set it */
 	struct push_opts push;
 	bool hot_lines;
+	__u32 feed;
 };
+
+static int set_feed(void *ctx, const char *arg, struct err *err)
+{
+	return c2c_live_feed(arg, &((struct serve_opts *)ctx)->feed, err);
+}
 
 static const struct option_row serve_rows[] = {
 	{ "hot-lines", 0, NULL,
 	  "keep the cache lines with most stores and cache hits, for `ibscope c2c --control`",
 	  OPTION_FLAG(struct serve_opts, hot_lines) },
+	{ "feed", 0, "LIST", "with --hot-lines, " C2C_FEED_HELP, set_feed },
 	{ "web.listen-address", 0, "ADDR",
 	  "serve /metrics on HOST:PORT, [IPV6]:PORT or :PORT, as ibscope-exporter does without "
 	  "privileges",
@@ -112,8 +119,10 @@ static int check_extra(struct collector_settings *set, struct err *err)
 	struct serve_opts *o = set->extra;
 	int ret = push_check(&o->push, &set->sampling[0], err);
 
+	if (!ret && o->feed && !o->hot_lines)
+		ret = err_set(err, -EINVAL, "--feed needs --hot-lines");
 	if (!ret && o->hot_lines) {
-		ret = c2c_live_prepare(&set->sampling[0], err);
+		ret = c2c_live_prepare(&set->sampling[0], o->feed, err);
 		if (ret)
 			err_prefix(err, "--hot-lines");
 	}
