@@ -28,6 +28,9 @@
 	X(NO_OBJECT, "no_object", "the file of the code cannot be read, or is another one")       \
 	X(NO_DEBUG, "no_debug_info", "the file has no debug information, or it cannot be read")   \
 	X(NO_SPLIT, "no_split_file", "its .dwo file was not found")                               \
+	X(PACKAGE, "split_package",                                                               \
+	  "its .dwo file was not found, and the .dwp file cannot be read by this version of "     \
+	  "libdw")                                                                                \
 	X(NO_FUNCTION, "no_function", "debug information does not cover the code")                \
 	X(NO_CODE, "no_instruction", "no instruction that accesses memory is at the address")     \
 	X(STACK_SLOT, "stack_slot", "stack of no variable: saved registers, return addresses")    \

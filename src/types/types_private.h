@@ -68,6 +68,7 @@ struct types {
 	Dwarf *dwarf;
 	Dwarf_Addr dwarf_bias;
 	bool opened;
+	int package;	  /* 0: there is one of split files beside the file */
 	size_t work_left; /* see types_work() */
 	struct spans units, functions;
 	struct u64_map listed; /* units whose functions are, by the address of their DIE */

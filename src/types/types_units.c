@@ -4,6 +4,7 @@
 
 #include "base/regular.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <unistd.h>
 
@@ -144,17 +145,36 @@ static void list_fixed(struct types *t, Dwarf_Die *scope, int depth)
 
 /* --- units --- */
 
-/*
- * Put the whole unit in the place of a skeleton. libdw would open whatever has the name of a split file, or a pipe: only
- * a regular file. Return: false if there is none.
- */
-static bool whole_unit(Dwarf_Die *unit)
+/* libdw would open whatever has the name of a split file, or a pipe: only a regular file, or none. */
+static int check_split(const char *path)
+{
+	int fd = regular_open(path);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+/* A package of split files, which libdw reads since 0.191. Return: 0, or a negative errno. */
+static int check_package(const struct types *t)
+{
+	const char *file = NULL;
+	char path[PATH_MAX];
+
+	dwfl_module_info(t->module, NULL, NULL, NULL, NULL, NULL, &file, NULL);
+	if (!file || (size_t)snprintf(path, sizeof(path), "%s.dwp", file) >= sizeof(path))
+		return -ENOENT;
+	return check_split(path);
+}
+
+/* Put the whole unit in the place of a skeleton. Return: false if it was not found. */
+static bool whole_unit(const struct types *t, Dwarf_Die *unit)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Die split;
 	const char *dir, *name;
 	char path[PATH_MAX];
-	int fd;
+	int dwo;
 
 	if (!dwarf_attr(unit, DW_AT_dwo_name, &attr) &&
 	    !dwarf_attr(unit, DW_AT_GNU_dwo_name, &attr))
@@ -166,10 +186,9 @@ static bool whole_unit(Dwarf_Die *unit)
 	if (!name || !dir ||
 	    (size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path))
 		return false;
-	fd = regular_open(path);
-	if (fd < 0)
+	dwo = check_split(path);
+	if ((dwo && dwo != -ENOENT) || (t->package && t->package != -ENOENT))
 		return false;
-	close(fd);
 	if (dwarf_cu_info(unit->cu, NULL, NULL, NULL, &split, NULL, NULL, NULL) || !split.addr)
 		return false;
 	*unit = split;
@@ -184,6 +203,7 @@ static void open_debug(struct types *t)
 	__u8 type;
 
 	t->opened = true;
+	t->package = check_package(t);
 	t->dwarf = dwfl_module_getdwarf(t->module, &t->dwarf_bias);
 	if (t->dwarf)
 		elf_rawfile(dwarf_getelf(t->dwarf), &bytes);
@@ -229,7 +249,7 @@ static bool list_unit(struct types *t, Dwarf_Die unit)
 
 	if (known != U64_MAP_NONE)
 		return known;
-	whole = whole_unit(&unit);
+	whole = whole_unit(t, &unit);
 	u64_map_put(&t->listed, (uintptr_t)key, whole);
 	if (whole)
 		list_functions(t, &unit, TYPES_DEPTH);
@@ -419,7 +439,7 @@ struct function *types_function(struct types *t, __u64 addr, enum type_kind *why
 	if (!span)
 		return NULL;
 	if (!list_unit(t, span->die)) {
-		*why = TYPE_NO_SPLIT;
+		*why = t->package ? TYPE_NO_SPLIT : TYPE_PACKAGE;
 		return NULL;
 	}
 	span = find_span(&t->functions, addr);
@@ -449,7 +469,7 @@ const struct fixed *types_fixed(struct types *t, __u64 addr)
 		Dwarf_Die die;
 
 		while (t->dwarf && !dwarf_get_units(t->dwarf, cu, &cu, NULL, NULL, &die, NULL))
-			if (whole_unit(&die))
+			if (whole_unit(t, &die))
 				list_fixed(t, &die, TYPES_DEPTH);
 	}
 	t->fixed_listed = true;

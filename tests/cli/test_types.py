@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -196,25 +197,73 @@ class Types(unittest.TestCase):
             r = self.report(path, '--by', 'type,field')
             self.assertEqual({k: n for k, n in r['types'].items() if n}, {'no_address': 3, 'variable': 2})
 
-    def test_array_of_itself(self):
-        """Hostile debug information: the type of an array's elements is that array, as is what a pointer points to."""
-        source = self.path('self.c')
+    def damaged(self, suffix, cc, text, edit):
+        """A program whose debug information, as the compiler's assembly, was edited."""
+        source = self.path('self' + suffix)
         with open(source, 'w') as f:
-            f.write('int a[4][4]; int (*p)[4] = a;\nint main(int n) { return p[n][n] + a[n][n]; }\n')
-        text = subprocess.run(['gcc', '-g', '-gdwarf-5', '-O1', '-dA', '-w', '-S', '-o', '-', source], check=True,
-                              capture_output=True, text=True).stdout
-        text, n = re.subn(r'(\(DIE \((0x[0-9a-f]+)\) DW_TAG_array_type\)\n\t\.long\t)0x[0-9a-f]+', r'\1\2', text)
-        self.assertGreater(n, 0)
-        with open(source + '.s', 'w') as f:
             f.write(text)
+        text = subprocess.run([cc, '-g', '-gdwarf-5', '-O1', '-dA', '-w', '-S', '-o', '-', source], check=True,
+                              capture_output=True, text=True).stdout
+        edited = edit(text)
+        self.assertNotEqual(edited, text)
+        with open(source + '.s', 'w') as f:
+            f.write(edited)
         program = self.path('self')
         subprocess.run(['gcc', '-o', program, source + '.s'], check=True)
+        return program, accesses(program, 'self' + suffix)
+
+    def survives(self, program, addresses):
         at = self.symbols(program)
-        code = accesses(program, 'self.c')[2]
-        p = run('report', self.record(program, [(at['_start'], at['a'] + 8, 'load', 1)] + [(c, 0, 'load', 1) for c in code]),
-                '--by', 'type,field', '--json', timeout=20)
+        file = self.record(program, [(at['_start'], at['a'] + 8, 'load', 1)] + [(c, 0, 'load', 1) for c in addresses])
+        p = run('report', file, '--by', 'type,field', '--json', timeout=20)
         self.assertEqual(p.returncode, 0, p.stderr)
-        self.assertEqual(sum(json.loads(p.stdout)['types'].values()), 1 + len(code))
+        r = json.loads(p.stdout)
+        self.assertEqual(sum(r['types'].values()), 1 + len(addresses))
+        return {row['labels']['type'] for row in r['rows']}
+
+    def test_types_of_themselves(self):
+        """Arrays and typedefs that are made of themselves, and pointers to them."""
+        refer = r'(\(DIE \((0x[0-9a-f]+)\) DW_TAG_%s\)(?:\n(?!.*DIE).*)*?\n\t\.long\t)0x[0-9a-f]+(?=\t# DW_AT_type)'
+        for tag, text in (('array_type', 'int a[4][4]; int (*p)[4] = a;\nint main(int n) { return p[n][n] + a[n][n]; }\n'),
+                          ('typedef', 'typedef int t; t a[4]; t *p = a;\nint main(int n) { return p[n] + a[n]; }\n')):
+            program, at = self.damaged('.c', 'gcc', text, lambda s: re.sub(refer % tag, r'\1\2', s))
+            self.survives(program, at[2])
+
+    def test_deep_nesting(self):
+        """Namespaces in namespaces, as deep as the stack of a program that follows them would not be."""
+        n = 300000
+
+        def edit(text):
+            text = re.sub(r'0x([0-9a-f]+)(?=\t# Length of Compilation)', lambda m: hex(int(m[1], 16) + 2 * n), text)
+            text = re.sub(r'0x([0-9a-f]+)(?=\t# DW_AT_(type|sibling)\n)', lambda m: hex(int(m[1], 16) + 2 * n), text)
+            text = re.sub(r'(?=.*DW_TAG_namespace)', f'\t.rept {n}\n\t.byte 127\n\t.endr\n\t.zero {n}\n', text, count=1)
+            return re.sub(r'(\.section\t\.debug_abbrev.*\n.*\n)', r'\1\t.byte 127, 0x39, 1, 0, 0\n', text)
+        program, at = self.damaged('.cpp', 'g++', 'namespace n { struct s { int x, y; }; }\nn::s a[4];\n'
+                                   'int main(int n) { return a[n & 3].y; }\n', edit)
+        self.assertIn('n::s', self.survives(program, at[3]))
+
+    def test_truncated(self):
+        """Sections of which half is missing: a reason, or the answer without some of its names."""
+        program = self.compile('gcc', 'types.c', '-gdwarf-5')
+        at = [a for v in accesses(program, 'types.c').values() for a in v]
+        whole = self.answers(program, at)[0]
+        with open(program, 'rb') as f:
+            image = f.read()
+        table, = struct.unpack_from('<Q', image, 40)
+        headers = {m[2]: table + 64 * int(m[1]) for m in re.finditer(r'\[ *(\d+)\] (\.debug_\S+)', subprocess.run(
+            ['readelf', '-SW', program], check=True, capture_output=True, text=True).stdout)}
+        self.assertIn('.debug_loclists', headers)
+        for section, header in headers.items():
+            with self.subTest(section=section), open(program, 'r+b') as f:
+                f.seek(header + 32)
+                f.write(struct.pack('<Q', struct.unpack_from('<Q', image, header + 32)[0] // 2))
+                f.flush()
+                for a, answer in self.answers(program, at)[0].items():
+                    # without the names of fields, or of types, where there are no strings
+                    names = [] if answer.startswith('[') else answer.replace('(anonymous)', '').split()
+                    self.assertTrue(all(name in whole[a] for name in names), (hex(a), answer, whole[a]))
+            with open(program, 'wb') as f:
+                f.write(image)
 
     def test_split(self):
         """Debug information in a file of its own, which then is missing."""
@@ -229,6 +278,12 @@ class Types(unittest.TestCase):
                     os.remove(self.path(name))
             types = self.answers(program, at)[1]
             self.assertEqual({k: n for k, n in types.items() if n}, {'no_split_file': len(at)})
+            os.mkfifo(program + '.dwp')
+            self.assertEqual(self.answers(program, at)[1], types)
+            os.remove(program + '.dwp')
+            shutil.copy(program, program + '.dwp')
+            types = self.answers(program, at)[1]
+            self.assertEqual({k: n for k, n in types.items() if n}, {'split_package': len(at)})
 
 
 if __name__ == '__main__':

@@ -3,8 +3,10 @@
  * Any bytes as what symbols are read from: an object file and, where its debug link and its build-id
  * name it, a debug file; or a list of the kernel's symbols. No crash, and every address has an answer.
  *
- * The first byte says which: 0 an object alone, 1 a list, else the length of the object in 32 bytes.
+ * The first byte says which: 0 an object alone, 1 a list, 255 an object, whose length is in the next two bytes, and the
+ * split file d.dwo, else the length of the object in 32 bytes. Every other mutation is of debug information alone.
  */
+#include <elf.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdint.h>
@@ -27,10 +29,13 @@
 #define N_IDS	 8
 #define OBJECT	 "/o"
 #define KALLSYMS "/k"
+#define SPLIT	 "/d.dwo"
 
 static char dir[] = "/tmp/ibscope-fuzz-XXXXXX";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned int seed);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
 const char *__lsan_default_suppressions(void);
 
 /* libdwfl forgets the name of a debug file that is no ELF file. */
@@ -113,6 +118,20 @@ static void decode(struct object *o, struct disasm *d, const struct object_funct
 			in.len = 1;
 }
 
+static void need_field(const char *path, __u64 offset, __u64 size, void *arg)
+{
+	(void)offset, (void)size, (void)arg;
+	need(path != NULL);
+}
+
+/* What is named has a name, and a layout, in which its field is. */
+static void check_access(struct object *o, const struct type_access *a)
+{
+	need(a->kind < TYPE_KIND_N && !a->type == !TYPE_FOUND(a->kind));
+	need(!a->type || (*a->type && types_layout(object_types(o), a->type, need_field, NULL)));
+	need(a->type || (!a->field && !a->field_size));
+}
+
 static void read_object(size_t size, const char *debug_dir, const unsigned char *build_id)
 {
 	const struct object_opts opts = { .debug_dir = debug_dir, .trusted = true };
@@ -134,10 +153,13 @@ static void read_object(size_t size, const char *debug_dir, const unsigned char 
 		const char *name = object_symbol(o, i);
 		struct type_access access;
 
-		object_type(o, i, &access);
-		need(access.kind < TYPE_KIND_N && !access.type == !TYPE_FOUND(access.kind));
+		/* instructions begin anywhere */
+		for (size_t k = i; k < i + 8; k++) {
+			object_type(o, k, &access);
+			check_access(o, &access);
+		}
 		object_variable_type(o, i & ~4095ul, false, i, 4, &access);
-		need(!access.type == !TYPE_FOUND(access.kind));
+		check_access(o, &access);
 		need(!name || *name);
 		if (object_srcline(o, i, line, sizeof(line)))
 			need(strchr(line, ':') != NULL);
@@ -149,6 +171,19 @@ static void read_object(size_t size, const char *debug_dir, const unsigned char 
 	}
 	disasm_free(d);
 	object_close(o);
+}
+
+/* The object names the split file relative to the working directory, where the fuzzer finds its corpus. */
+static void read_split(const uint8_t *data, size_t size, size_t first)
+{
+	int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	need(here >= 0 && !chdir(dir));
+	first = first < size ? first : size;
+	put(OBJECT, data, first);
+	put(SPLIT, data + first, size - first);
+	read_object(first, NULL, NULL);
+	need(!remove(path_of(SPLIT)) && !fchdir(here) && !close(here));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -165,6 +200,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		read_kallsyms();
 		return 0;
 	}
+	if (*data == 255) {
+		if (size > 4)
+			read_split(data + 3, size - 3, data[1] | data[2] << 8);
+		return 0;
+	}
 	first = *data * 32 < size - 1 && *data ? *data * 32 : size - 1;
 	put(OBJECT, data + 1, first);
 	put(LINK, data + 1 + first, size - 1 - first);
@@ -172,4 +212,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_object(size, NULL, NULL);
 	read_object(size, dir, build_id);
 	return 0;
+}
+
+/* Of random changes few are in debug information: this mutates one section of it in place. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned int seed)
+{
+	size_t head = *data == 255 ? 3 : 1;
+	Elf64_Ehdr ehdr;
+	Elf64_Shdr sh;
+	size_t at;
+
+	if (size > head + sizeof(ehdr) && seed % 2 == 0) {
+		memcpy(&ehdr, data + head, sizeof(ehdr));
+		at = ehdr.e_shnum ? ehdr.e_shoff + seed / 2 % ehdr.e_shnum * sizeof(sh) : 0;
+		if (at && at < size - head && size - head - at >= sizeof(sh)) {
+			memcpy(&sh, data + head + at, sizeof(sh));
+			if (!sh.sh_flags && sh.sh_size && sh.sh_offset < size - head &&
+			    sh.sh_size < size - head - sh.sh_offset) {
+				at = head + sh.sh_offset;
+				LLVMFuzzerMutate(data + at, sh.sh_size, sh.sh_size);
+				return size;
+			}
+		}
+	}
+	return LLVMFuzzerMutate(data, size, max);
 }
