@@ -8,6 +8,7 @@
 #   make hwtest       what only a machine with IBS can show, as root, in one report; hwtest-rig: in a guest
 #   make vmtest-estimates  estimated ops under hardware filters there, within 2 %
 #   make vmtest-ranks an MPI job of OpenMP programs on two guests, merged
+#   make vmtest-sharing  hot lines of programs that share cache lines in known ways, there
 #   make vmtest-pages the commands of ibscope-from-toolkit(7) and -perf(7) that sample, there
 #   make vmtest-random  RANDOM_N random selections a kernel there, of SEED
 #   make governor     the collector's budget while the load jumps, here (SIMULATED) and on the rig
@@ -75,7 +76,7 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 # PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost; LIVE=KERNEL,.. those of vmtest whose
 # options change while they sample; BRIEF=KERNEL:GEN,.. those that run only what may differ by kernel.
 
-.PHONY: all tests benches deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf valgrind lint screenshots install deb clean
+.PHONY: all tests benches deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf valgrind lint screenshots install deb clean
 
 all: $(O)/ibscope $(O)/ibscope-exporter $(O)/libibscope-omp.so $(O)/libibscope-markers.so
 
@@ -226,6 +227,11 @@ vmtest-pages: deps
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/pages.py --build $(O) $(PAIRS)
+
+vmtest-sharing: deps
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)tests/vm/rig/build.sh --deps
+	$(Q)tests/vm/sharing.py --build $(O) $(PAIRS)
 
 governor: deps
 	$(Q)tools/deps.sh test

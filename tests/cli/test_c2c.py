@@ -14,6 +14,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'system'))
 import ibscope  # noqa: E402
 from ibscope import can_bpf, run  # noqa: E402
+from line_oracle import Line, verdict  # noqa: E402
 
 OK, WHY = can_bpf()
 
@@ -21,7 +22,6 @@ MAKE = os.path.join(ibscope.BUILD, 'tests', 'unit', 'make_lines')
 PERIOD = 1000
 PAGE = 4096
 CACHES = ('l3', 'local-cache', 'near-cache', 'remote-cache')
-VERDICT = {'false': 'false sharing', 'true': 'true sharing', 'mixed': 'true and false sharing'}
 
 USAGE = [
     (['FILE', 'FILE'], 'one recording'),
@@ -74,13 +74,6 @@ RECORDED = [
 ]
 
 
-class Line:
-    def __init__(self):
-        self.accesses = []
-        self.n = collections.Counter()
-        self.cycles = self.sum = self.known = self.hitm = 0
-
-
 def number(text):
     return int(text, 16) if text.startswith('0x') else int(text)
 
@@ -121,10 +114,6 @@ def accesses(path, *options):
 STRM_ST = False  # the processor has RmtSocket; loads do not show it
 
 
-def share(a, b):
-    return a['tid'] != b['tid'] and a['cpu'] != b['cpu']
-
-
 def moved_pages(samples):
     """{page: page that it is shown as}, joined where all uses of one end before those of the next."""
     use, seen = {}, {}
@@ -152,45 +141,6 @@ def moved_pages(samples):
             for k in both:
                 group[k] = both
     return {p: max(group[p], key=lambda k: use[k][1]) for p in use}, n
-
-
-def slots_of(a):
-    offset = (a['addr'] or a['phys']) % 64
-    return range(offset // 8, min(offset + a['width'] - 1, 63) // 8 + 1)
-
-
-def slot_users(line):
-    out = [([], []) for _ in range(8)]
-    for a in line.accesses:
-        if a['prefetch']:
-            continue
-        for s in slots_of(a):
-            out[s][0].append(a)
-            if a['store']:
-                out[s][1].append(a)
-    return out
-
-
-def verdict(key, line):
-    """(verdict, likely, slots)"""
-    users = slot_users(line) if key[0] else [([], [])] * 8
-    shared = [any(share(w, a) for w in writers for a in everyone) for everyone, writers in users]
-    slots = ''.join('W' if shared[s] else 'w' if users[s][1] else 'r' if any(a['load'] for a in users[s][0]) else '.'
-                    for s in range(8))
-    real = [a for a in line.accesses if not a['prefetch']]
-    hits = sum(n for k, n in line.n.items() if k.startswith('hitm') or k == 'owned')
-    if not real or not key[0]:
-        return 'unknown', '0', slots
-    if not any(share(a, b) for a in real for b in real):
-        return 'private', '0', slots
-    if not line.n['store']:
-        return 'read-only', '0', slots
-    apart = any(share(w, a) for s in range(8) for t in range(8) if s != t and not (shared[s] and shared[t])
-                for w in users[s][1] for a in users[t][0])
-    if not (any(shared) or apart) or not (hits or line.n['transfers']):
-        return 'shared', '0', slots
-    kind = 'false' if not any(shared) else 'mixed' if apart else 'true'
-    return VERDICT[kind], '0' if hits else '1', slots
 
 
 def lines_of(samples):

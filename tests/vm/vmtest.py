@@ -23,6 +23,7 @@ import plans
 import ranks
 import records
 import selections
+import sharing
 from guest import DEFAULT_BY, HERE, Hist, Skip, need
 
 KERNELS = ('5.10', '6.1', '6.12', '7.2')
@@ -322,6 +323,7 @@ def main():
                                 nodes=4 if kernel in ('6.1', '7.2') else 2)
                 plans.scenarios(planned)
                 if kernel == '6.12':
+                    sharing.live(hopper, 'all', sharing.ALL, 400000, False)
                     job = ranks.Job(work)
                     for g in hopper, planned:
                         job.add(g)
@@ -331,7 +333,7 @@ def main():
         none.no_ibs()
         return guests + [none]
 
-    return guest.run_guests(args, make, tools=pages.tools(args.build), again=2)
+    return guest.run_guests(args, make, programs=('work', 'sharing'), tools=pages.tools(args.build), again=2)
 
 
 if __name__ == '__main__':
