@@ -51,7 +51,8 @@ static const struct memory_range eight_nodes[] = {
 	{ 321 * GIB, 385 * GIB, 5 }, { 385 * GIB, 449 * GIB, 6 }, { 449 * GIB, 513 * GIB, 7 },
 };
 
-#define FETCH .metric = IBS_METRIC_FETCH_LAT
+#define FETCH	 .metric = IBS_METRIC_FETCH_LAT
+#define ACCESSES .sel.op_mask = 1u << IBS_OP_KIND_LOAD | 1u << IBS_OP_KIND_STORE
 static const struct variant {
 	const char *name;
 	struct sampler_opts opts;
@@ -77,9 +78,9 @@ static const struct variant {
 	  { .by = IBS_BY_CGROUP, .line_sets = IBS_LINE_SETS, .line_feed = IBS_LINE_FEED_SHARING } },
 	{ "aggregated: in one", { .by = 0 } },
 	{ "aggregated: by pid", { .by = IBS_BY_PID } },
-	{ "aggregated: by node", { .by = IBS_BY_NODE } },
-	{ "aggregated: by mem_node",
-	  { .by = IBS_BY_MEM_NODE, .memory = eight_nodes, .n_memory = 9 } },
+	{ "accesses: by node", { .by = IBS_BY_NODE, ACCESSES } },
+	{ "accesses: by node, mem_node",
+	  { .by = IBS_BY_NODE | IBS_BY_MEM_NODE, ACCESSES, .memory = eight_nodes, .n_memory = 9 } },
 	/* no ring gets full: nobody reads them */
 	{ "forwarded", { .output = SAMPLER_RECORDS } },
 	{ "forwarded: raw", { .output = SAMPLER_RECORDS_RAW } },
