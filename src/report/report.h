@@ -33,6 +33,7 @@
 	X(PHYS_PAGE, "phys_page", "4 KiB page of the data's physical address")          \
 	X(LINE, "line", "cache line (64 bytes) of the data's address")                  \
 	X(MAPPING, "mapping", "file of the data's address, or [heap], [stack] ...")     \
+	X(RANGE, "range", "addresses of that mapping")                                  \
 	X(VARIABLE, "variable", "variable at the data's address")                       \
 	X(OFFSET, "offset", "offset of the data in its variable, or in its file")       \
 	X(SLAB, "slab", "slab cache of the kernel's data; of record --slabs")           \

@@ -19,11 +19,11 @@ bool report_by_data(const struct report_opts *opts)
 
 bool report_by_numbers_of_host(const struct report_opts *opts)
 {
-	static const enum report_key keys[] = { REPORT_KEY_PID,	 REPORT_KEY_TID,
-						REPORT_KEY_CPU,	 REPORT_KEY_CCX,
-						REPORT_KEY_NODE, REPORT_KEY_MEM_NODE,
-						REPORT_KEY_PAGE, REPORT_KEY_LINE,
-						REPORT_KEY_SPACE };
+	static const enum report_key keys[] = { REPORT_KEY_PID,	  REPORT_KEY_TID,
+						REPORT_KEY_CPU,	  REPORT_KEY_CCX,
+						REPORT_KEY_NODE,  REPORT_KEY_MEM_NODE,
+						REPORT_KEY_PAGE,  REPORT_KEY_LINE,
+						REPORT_KEY_RANGE, REPORT_KEY_SPACE };
 
 	return has_any(opts, keys, ARRAY_SIZE(keys));
 }

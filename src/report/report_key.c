@@ -74,14 +74,14 @@ bool report_key_of_fetch(enum report_key key)
 /* Is it of the data that an op accessed, or of where that was? */
 static bool key_of_op(enum report_key key)
 {
-	static const enum report_key keys[] = { REPORT_KEY_SRC,		 REPORT_KEY_OP,
-						REPORT_KEY_MEM_NODE,	 REPORT_KEY_DISTANCE,
-						REPORT_KEY_PAGE,	 REPORT_KEY_LINE,
-						REPORT_KEY_SPACE,	 REPORT_KEY_PHYS_PAGE,
-						REPORT_KEY_MAPPING,	 REPORT_KEY_VARIABLE,
-						REPORT_KEY_OFFSET,	 REPORT_KEY_SLAB,
-						REPORT_KEY_TYPE,	 REPORT_KEY_FIELD,
-						REPORT_KEY_FIELD_OFFSET, REPORT_KEY_FIELD_SIZE };
+	static const enum report_key keys[] = {
+		REPORT_KEY_SRC,		 REPORT_KEY_OP,	       REPORT_KEY_MEM_NODE,
+		REPORT_KEY_DISTANCE,	 REPORT_KEY_PAGE,      REPORT_KEY_LINE,
+		REPORT_KEY_SPACE,	 REPORT_KEY_PHYS_PAGE, REPORT_KEY_MAPPING,
+		REPORT_KEY_RANGE,	 REPORT_KEY_VARIABLE,  REPORT_KEY_OFFSET,
+		REPORT_KEY_SLAB,	 REPORT_KEY_TYPE,      REPORT_KEY_FIELD,
+		REPORT_KEY_FIELD_OFFSET, REPORT_KEY_FIELD_SIZE
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (keys[i] == key)
@@ -103,8 +103,8 @@ int report_keys_check(const enum report_key *keys, unsigned int n, bool fetch, s
 bool report_needs_data(const enum report_key *keys, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
-		if (keys[i] == REPORT_KEY_MAPPING || keys[i] == REPORT_KEY_VARIABLE ||
-		    keys[i] == REPORT_KEY_OFFSET)
+		if (keys[i] == REPORT_KEY_MAPPING || keys[i] == REPORT_KEY_RANGE ||
+		    keys[i] == REPORT_KEY_VARIABLE || keys[i] == REPORT_KEY_OFFSET)
 			return true;
 	return false;
 }
@@ -235,6 +235,11 @@ static bool place_word(struct report *r, enum report_key key, const struct data_
 	*word = place->offset;
 	if (key == REPORT_KEY_OFFSET)
 		return place->has_offset;
+	if (key == REPORT_KEY_RANGE) {
+		snprintf(text, sizeof(text), "0x%llx-0x%llx", (unsigned long long)place->start,
+			 (unsigned long long)place->end);
+		return text_word(r, place->end ? text : NULL, word);
+	}
 	return text_word(r,
 			 key == REPORT_KEY_MAPPING ? place->mapping
 						   : data_place_label(place, text, sizeof(text)),
@@ -455,6 +460,7 @@ static bool key_word(struct report *r, enum report_key key, const struct trace_e
 		*word &= key == REPORT_KEY_PAGE ? ~(PAGE_BYTES - 1) : ~63ull;
 		return true;
 	case REPORT_KEY_MAPPING:
+	case REPORT_KEY_RANGE:
 	case REPORT_KEY_VARIABLE:
 	case REPORT_KEY_OFFSET:
 		return place_word(r, key, place, word);

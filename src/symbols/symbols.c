@@ -504,6 +504,8 @@ void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 	}
 	if (!strcmp(out->mapping, "//anon"))
 		out->mapping = "[anon]";
+	out->start = map.start;
+	out->end = map.end;
 }
 
 void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, const __u64 *ip,

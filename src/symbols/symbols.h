@@ -98,6 +98,7 @@ const char *data_kind_name(enum data_kind k);
 struct data_place {
 	enum data_kind kind;
 	const char *mapping;  /* the file, "[heap]", "[anon]", "[kernel]", "[unmapped]" ... */
+	__u64 start, end;     /* of that map, @end behind it; 0: no map has the address */
 	const char *variable; /* NULL: it is not DATA_VARIABLE */
 	bool has_offset;      /* in the variable, or in a DATA_FILE: */
 	__u64 offset;

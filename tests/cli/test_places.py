@@ -117,6 +117,14 @@ class Places(unittest.TestCase):
         rows = [(os.path.basename(r['labels']['mapping']), r['labels']['page_size'], r['samples'], r['miss_cycles'])
                 for r in json.loads(p.stdout)['rows']]
         self.assertEqual(rows, [('[anon]', '4096', 10, 1000000), ('make_places', '2097152', 10, 400000)])
+        # where that memory is, and whose
+        file = self.path('a.ibs')
+        p = run('report', file, '--tlb', 'walk', '--by', 'mapping,range,page_size', '--json')
+        events = map(json.loads, run('dump', '--events', '--json', file).stdout.splitlines())
+        maps = {(int(e['start'], 16), int(e['start'], 16) + int(e['len'], 16)) for e in events if 'len' in e}
+        for r in json.loads(p.stdout)['rows']:
+            self.assertIn(tuple(int(a, 16) for a in r['labels']['range'].split('-')), maps)
+            self.assertTrue(r['labels']['space'].isdigit())
 
     def test_no_symbols(self):
         """Stripped; and gone, where only maps that can be written are kept."""

@@ -67,8 +67,8 @@ static void prepare(struct report_cmd *c)
 	}
 	c->opts.phys |= c->damon;
 	/* an address means something in its address space only */
-	if (!c->opts.phys && report_by_data(&c->opts) && !by(c, REPORT_KEY_PID) &&
-	    !by(c, REPORT_KEY_TID) && !by(c, REPORT_KEY_SPACE))
+	if (((!c->opts.phys && report_by_data(&c->opts)) || by(c, REPORT_KEY_RANGE)) &&
+	    !by(c, REPORT_KEY_PID) && !by(c, REPORT_KEY_TID) && !by(c, REPORT_KEY_SPACE))
 		c->opts.by[c->opts.n_by++] = REPORT_KEY_SPACE;
 	if (c->in.n_parts > 1 && report_by_numbers_of_host(&c->opts) && !by(c, REPORT_KEY_HOST)) {
 		memmove(&c->opts.by[1], c->opts.by, c->opts.n_by++ * sizeof(*c->opts.by));
