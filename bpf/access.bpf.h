@@ -5,6 +5,7 @@
 
 #include "compat.bpf.h"
 #include "maps.bpf.h"
+#include "slabs.bpf.h"
 #include <ibscope/config.h>
 #include <ibscope/memory_nodes.h>
 
@@ -67,6 +68,7 @@ static __always_inline struct ibs_cpu_counts *core_counts(core_t core)
 #define task_comm(core, words)	  ((void)(core), bpf_get_current_comm(words, 16))
 #define task_cgroup_id(core, v1)  ((void)(core), cgroup_id_of(v1))
 #define task_cgroup_key(core, v1) ((void)(core), cgroup_key_of(v1))
+#define address_slab(core, addr)  ((void)(core), (__u64)bpf_get_kmem_cache(addr))
 #define task_ancestor_id(core, level) \
 	current_ancestor_cgroup_id(level, core_config(core)->cgroup_v1)
 #define map_find(core, map, key) ((void)(core), bpf_map_lookup_elem(&map, key))

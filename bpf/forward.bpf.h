@@ -7,7 +7,6 @@
 #define IBSCOPE_FORWARD_BPF_H
 
 #include "access.bpf.h"
-#include "slabs.bpf.h"
 #include <ibscope/record.h>
 
 const volatile bool cfg_record_raw = false; /* struct ibs_record_raw, not struct ibs_record */

@@ -293,8 +293,18 @@ static __always_inline const struct ibs_cgroup_cached *current_cgroup(core_t cor
 	return last;
 }
 
-/* The slot index of a group other than a plain cgroup; @mode and @mem_node only if asked for. */
-static __noinline __u32 group_lookup(core_t core, __u32 mode, __u32 mem_node)
+/* Of the data of an op. */
+static __always_inline __u64 group_slab(core_t core, const __u64 *regs)
+{
+	const __u64 data3 = regs[IBS_OP_DATA3], addr = regs[IBS_DC_LINADDR];
+
+	if (!(data3 & IBS_OP_DATA3_MEM) || !(data3 & IBS_OP_DATA3_LIN_VALID))
+		return IBS_KEY_SLAB_UNKNOWN;
+	return (__s64)addr < 0 ? address_slab(core, addr) : IBS_KEY_SLAB_USER;
+}
+
+/* The slot index of a group other than a plain cgroup; @mode, @mem_node and @slab only if asked for. */
+static __noinline __u32 group_lookup(core_t core, __u32 mode, __u32 mem_node, __u64 slab)
 {
 	core_cfg *cfg = core_config(core);
 	struct ibs_group_key key = {};
@@ -316,6 +326,8 @@ static __noinline __u32 group_lookup(core_t core, __u32 mode, __u32 mem_node)
 		key.mode = mode;
 	if (by & IBS_BY_MEM_NODE)
 		key.mem_node = mem_node;
+	if (by & IBS_BY_SLAB)
+		key.slab = slab;
 	if (by & IBS_BY_COMM)
 		task_comm(core, (__u64 *)key.comm);
 	known = map_find(core, groups, &key);
@@ -365,12 +377,14 @@ static __always_inline __u32 slot_index(core_t core, const __u64 *regs, bool fet
 		return group_lookup(core, ibs_fetch_mode(regs[IBS_FETCH_LINADDR]),
 				    by & IBS_BY_MEM_NODE ? ibs_memory_node(core_memory_nodes(core),
 									   caps, regs, true)
-							 : 0);
+							 : 0,
+				    0);
 	if (by)
 		return group_lookup(core, by & IBS_BY_MODE ? ibs_op_mode(caps, regs) : 0,
 				    by & IBS_BY_MEM_NODE ? ibs_memory_node(core_memory_nodes(core),
 									   caps, regs, false)
-							 : 0);
+							 : 0,
+				    by & IBS_BY_SLAB ? group_slab(core, regs) : 0);
 	return core_state(core)->shard * core_config(core)->max_slots + 1;
 }
 

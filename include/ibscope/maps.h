@@ -85,9 +85,18 @@ struct ibs_group_key {
 	__u16 complex; /* of cores that share an L3 */
 	__u8 mode;     /* enum ibs_mode */
 	__u8 mem_node; /* of the physical address, + 1; 0: not known */
-	char comm[16];
+	union {	       /* never both */
+		char comm[16];
+		__u64 slab; /* the cache of kernel data, ibs_slab.id; or one of enum ibs_key_slab */
+	};
 };
 _Static_assert(sizeof(struct ibs_group_key) == 40, "ibs_group_key has implicit padding");
+
+enum ibs_key_slab {
+	IBS_KEY_SLAB_NONE,    /* memory of the kernel outside of slab caches */
+	IBS_KEY_SLAB_USER,    /* an address of user space: not looked up */
+	IBS_KEY_SLAB_UNKNOWN, /* no valid address */
+};
 
 enum ibs_slot_use {
 	IBS_SLOT_FREE,
@@ -127,6 +136,8 @@ enum ibs_by {
 	IBS_BY_COMPLEX = 1 << 6,
 	IBS_BY_MODE = 1 << 7,
 	IBS_BY_MEM_NODE = 1 << 8,
+	IBS_BY_SLAB =
+		1 << 9, /* without IBS_BY_COMM, whose place in the key it takes; not of ibs_fetch */
 };
 
 /*

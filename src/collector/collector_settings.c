@@ -203,6 +203,17 @@ static int check_budget(struct collector_settings *s, struct err *err)
 	return 0;
 }
 
+/* Counters are pinned, and others may read them: they hold no addresses of the kernel. */
+static int check_slabs(const struct collector_settings *s, struct err *err)
+{
+	if (!(s->sampling[0].labels >> LABEL_SLAB & 1))
+		return 0;
+	return err_set(err, -EINVAL,
+		       "--by slab: counters that other users can read hold no addresses of the "
+		       "kernel, by which slab caches are counted: use ibscope hist, top or record "
+		       "--slabs");
+}
+
 /* Users must not get around their socket, which needs counters of cgroups. */
 static int check_users(struct collector_settings *s, struct err *err)
 {
@@ -270,7 +281,7 @@ static int parse_event(const struct settings_source *src, const struct live_opti
 	for (size_t i = 0; i < n; i++)
 		sets[i].skip = NULL;
 	ret = ret ?: live_options_apply(live, sets, n, err);
-	return ret ?: check_users(s, err) ?: check_budget(s, err) ?: sampling_filter(&s->sampling[0], err);
+	return ret ?: check_slabs(s, err) ?: check_users(s, err) ?: check_budget(s, err) ?: sampling_filter(&s->sampling[0], err);
 }
 
 int settings_parse(const struct settings_source *src, const struct live_options *live,

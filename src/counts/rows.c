@@ -34,6 +34,11 @@ int labels_parse(const char *text, unsigned int *labels, struct label_order *ord
 		order->at[i] = list[i];
 		*labels |= 1U << list[i];
 	}
+	if (*labels >> LABEL_SLAB & 1 && *labels >> LABEL_COMM & 1)
+		return err_set(
+			err, -EINVAL,
+			"--by slab,comm: counters have room for one of them: leave one out, or "
+			"use ibscope report --by slab,comm with a recording");
 	for (unsigned int l = 0; l < LABEL_N; l++)
 		if (!(*labels >> l & 1))
 			order->at[n++] = l;
@@ -66,9 +71,9 @@ const char *series_label(const struct series *s, enum label l)
 
 int labels_counted(unsigned int labels, bool fetch, struct err *err)
 {
-	const unsigned int other =
-		labels &
-		(fetch ? LABELS_OP | 1U << LABEL_MEM_NODE | 1U << LABEL_DISTANCE : LABELS_FETCH);
+	const unsigned int other = labels & (fetch ? LABELS_OP | 1U << LABEL_MEM_NODE |
+							     1U << LABEL_DISTANCE | 1U << LABEL_SLAB
+						   : LABELS_FETCH);
 
 	if (other)
 		return err_set(err, -EINVAL, "--by %s: samples of %s do not have that; use %s",
@@ -152,6 +157,13 @@ char *group_label(const struct group *g, enum label l, cgroup_namer name, void *
 	case LABEL_SYMBOL:
 		known = name ? name(arg, g->symbol, l) : NULL;
 		return xstrdup(known ?: "[unknown]");
+	case LABEL_SLAB:
+		known = g->key.slab == IBS_KEY_SLAB_NONE      ? "[no slab]"
+			: g->key.slab == IBS_KEY_SLAB_USER    ? "[user]"
+			: g->key.slab == IBS_KEY_SLAB_UNKNOWN ? "unknown"
+			: name				      ? name(arg, g->key.slab, l)
+							      : NULL;
+		return xstrdup(known ?: "[gone]");
 	case LABEL_PID:
 		return number_label(g->key.tgid);
 	case LABEL_COMM:

@@ -27,6 +27,7 @@
 	X(DISTANCE, "distance", IBS_BY_NODE | IBS_BY_MEM_NODE,                               \
 	  "of the two, by ACPI's SLIT: 10 is the node itself")                               \
 	X(MODE, "mode", IBS_BY_MODE, "user or kernel")                                       \
+	X(SLAB, "slab", IBS_BY_SLAB, "slab cache of the kernel's data")                      \
 	X(SYMBOL, "symbol", BY_SYMBOL, "function of the op's address")                       \
 	X(SRC, "src", 0, "where the data came from")                                         \
 	X(OP, "op", 0, "kind of op")                                                         \
@@ -124,7 +125,7 @@ struct rows {
 /*
  * What a cgroup is called; @l is LABEL_CGROUP, LABEL_CONTAINER or LABEL_POD. "" if it is in none,
  * NULL if the cgroup is not known; the string lives until the next call. With BY_SYMBOL also what
- * group.symbol is called, LABEL_SYMBOL.
+ * group.symbol is called, LABEL_SYMBOL, and with IBS_BY_SLAB the same of a slab cache, LABEL_SLAB.
  */
 typedef const char *(*cgroup_namer)(void *arg, __u64 id, enum label l);
 

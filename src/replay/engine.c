@@ -70,6 +70,7 @@ struct sample {
 #define task_cpu(e)		    ((e)->task->cpu)
 #define task_cgroup_id(e, v1)	    ((void)(v1), (e)->task->cgroup_id)
 #define task_cgroup_key(e, v1)	    task_cgroup_id(e, v1)
+#define address_slab(e, addr)	    ((void)(addr), IBS_SLAB_ID((e)->task->slab))
 #define task_ancestor_id(e, level)  ((level) ? 0 : (e)->task->cgroup_id) /* resolved before */
 #define sample_period(s)	    ((s)->period)
 #define count_add(word, n)	    (*(word) += (n))

@@ -20,6 +20,7 @@ struct task {
 	__u32 cpu;
 	__u16 complex, node; /* of the CPU, for IBS_BY_COMPLEX, IBS_BY_NODE and costs */
 	__u32 symbol;	     /* for BY_SYMBOL */
+	__u64 slab;	     /* of the data, as in trace_sample */
 };
 
 struct memory_range;

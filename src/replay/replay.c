@@ -141,9 +141,13 @@ int replay_open(struct trace *trace, const struct replay_opts *opts, struct repl
 			      "out 'ccx', 'node' and 'distance'");
 	if (trace_info(trace)->topology)
 		rows_distances(&trace_info(trace)->topology->distance);
-	if (!ret && (r->needs.comm || opts->names))
+	if (!ret && (r->needs.comm || opts->names || opts->by & IBS_BY_SLAB))
 		r->tasks = tasks_new();
 	ret = ret ?: survey(r, err);
+	if (!ret && opts->by & IBS_BY_SLAB && !tasks_slabs(r->tasks)->n)
+		ret = err_set(err, -ENODATA,
+			      "--by slab: the recording has no slab caches, as those of ibscope "
+			      "record --slabs do");
 	ret = ret ?: select_cgroups(r, err);
 	if (ret)
 		replay_close(r);
@@ -274,6 +278,8 @@ static void set_who(const struct replay *r, const struct trace_event *ev, struct
 	who->cgroup_id = s->cgroup_id ? s->cgroup_id : CGROUP_NOT_TOLD;
 	if (r->needs.comm)
 		set_comm(r, ev, who->comm);
+	if (ev->kind == TRACE_SAMPLE_OP)
+		who->slab = s->slab;
 	if (r->opts.by & BY_SYMBOL)
 		who->symbol = r->opts.symbol(r->opts.symbol_arg, ev);
 }
@@ -468,8 +474,12 @@ void replay_rest(const struct replay *r, struct replay_rest *out)
 const char *replay_cgroup_name(void *arg, __u64 id, enum label label)
 {
 	struct replay *r = arg;
+	const struct ibs_slab *slab =
+		label == LABEL_SLAB ? slab_list_find(tasks_slabs(r->tasks), id) : NULL;
 	const char *path = replay_cgroups_path(&r->cgroups, id);
 
+	if (label == LABEL_SLAB)
+		return slab ? slab->name : NULL;
 	if (id == CGROUP_NOT_TOLD)
 		return "unknown";
 	if (label == LABEL_CGROUP)

@@ -269,6 +269,9 @@ typedef int sampler_slab(const struct ibs_slab *slab, void *arg, struct err *err
  */
 int sampler_slabs(struct sampler *s, sampler_slab *cb, void *arg, struct err *err);
 
+/* The name of one; NULL if the kernel no longer has it. Lives until the next call. */
+const char *sampler_slab_name(struct sampler *s, __u64 id);
+
 /*
  * To be called every half second or so: collects the kernel's notices of throttling, and samples CPUs
  * of sampler_opts.cpus that came online.

@@ -50,6 +50,8 @@ static void set_config(struct sampler *s, const struct sampler_opts *opts)
 	config_select(&c, &opts->sel);
 	if (opts->by & IBS_BY_MODE)
 		c.filter.needs |= IBS_FILTER_NEEDS_REG(IBS_OP_RIP);
+	if (opts->by & IBS_BY_SLAB)
+		c.filter.needs |= IBS_FILTER_NEEDS_REG(IBS_DC_LINADDR);
 	if (opts->by & IBS_BY_MEM_NODE)
 		c.filter.needs |= IBS_FILTER_NEEDS_REG(IBS_DC_PHYSADDR);
 	memcpy((void *)&cfg->config, &c, sizeof(c));
@@ -190,6 +192,23 @@ int sampler_slabs(struct sampler *s, sampler_slab *cb, void *arg, struct err *er
 	return slabs_list(s->skel->progs.ibs_slabs, cb, arg, err);
 }
 
+static int keep_slab(const struct ibs_slab *slab, void *arg, struct err *err)
+{
+	(void)err;
+	slab_list_add(arg, slab);
+	return 0;
+}
+
+const char *sampler_slab_name(struct sampler *s, __u64 id)
+{
+	const struct ibs_slab *slab = slab_list_find(&s->slab_names, id);
+	struct err ignored;
+
+	if (!slab && !sampler_slabs(s, keep_slab, &s->slab_names, &ignored))
+		slab = slab_list_find(&s->slab_names, id);
+	return slab ? slab->name : NULL;
+}
+
 static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_program *prog,
 		struct err *err)
 {
@@ -199,8 +218,9 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	if (opts->slabs && !kernel_finds_slabs())
 		return err_set(
 			err, -EOPNOTSUPP,
-			"--slabs: in this kernel, BPF programs cannot look up the slab cache of an "
-			"address; requires Linux 6.13");
+			"%s: in this kernel, BPF programs cannot look up the slab cache of an "
+			"address; requires Linux 6.13",
+			opts->by & IBS_BY_SLAB ? "--by slab" : "--slabs");
 	set_config(s, opts);
 	ret = set_memory_nodes(s, opts, err);
 	if (ret)
@@ -583,6 +603,7 @@ void sampler_close(struct sampler *s)
 	unmap(&s->tids);
 	unmap(&s->twin);
 	free(s->slots_seen);
+	slab_list_free(&s->slab_names);
 	ibs_op_bpf__destroy(s->skel);
 	free(s);
 }

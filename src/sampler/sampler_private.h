@@ -9,6 +9,7 @@
 #include "perf/perf_events.h"
 #include "sampler.h"
 #include "select/select_config.h"
+#include "trace/slab_list.h"
 
 #include <ibscope/pin_layout.h>
 #include <ibscope/twin_area.h>
@@ -90,6 +91,7 @@ struct sampler {
 	struct pmu_state pmu_before;
 	__u64 pmu_samples_before;
 	__u32 by;		      /* enum ibs_by bits */
+	struct slab_list slab_names;  /* as far as they were asked for */
 	struct slot_seen *slots_seen; /* max_slots of them; NULL: never looked */
 	bool counts_periods;	      /* what the PMU counts, divided by the period, is samples */
 	enum event_filter filter;

@@ -252,6 +252,7 @@ int sampling_prepare(struct sampling *s, struct err *err)
 		return ret;
 	s->opts.event = s->event_text;
 	s->opts.by = labels_by(s->labels);
+	s->opts.slabs |= !!(s->opts.by & IBS_BY_SLAB);
 	s->info.event = s->event_text;
 	s->info.period = s->opts.attr.freq ? 0 : s->opts.attr.sample_period;
 	s->opts.count_ops |= s->opts.attr.freq;

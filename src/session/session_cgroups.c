@@ -195,6 +195,8 @@ const char *sampling_cgroup_name(void *arg, __u64 id, enum label l)
 	struct container_owner owner;
 	struct container c;
 
+	if (l == LABEL_SLAB)
+		return sampler_slab_name(s->sampler, id);
 	if (!path || l == LABEL_CGROUP)
 		return path;
 	cgroup_tree_owner(s->tree, id, &owner);

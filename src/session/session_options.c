@@ -173,6 +173,7 @@ const struct option_row sampling_options[] = {
 	  OPTION_CHOICE(struct sampling, metric, "metric", metric_name, IBS_METRIC_N) },
 	{ "by", 0, "KEY,..",
 	  "group by cgroup, container, pod, pid, tid, comm, cpu, ccx, node, mem_node, distance, "
+	  "slab, "
 	  "mode (user, "
 	  "kernel), "
 	  "src, op; of ibs_fetch fetch, itlb; top -i also by symbol; default cgroup,src,op or "

@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-#define NAMES	   3  /* LABEL_CGROUP, LABEL_CONTAINER, LABEL_POD */
+#define NAMES	   3 /* LABEL_CGROUP, LABEL_CONTAINER, LABEL_POD */
+#define SLAB	   NAMES
 #define NAME_EVERY 10 /* intervals after which a name is asked for again: runtimes can be slow */
 
 /* What is kept of each group of an interval outside of `data`. */
@@ -21,9 +22,9 @@ struct known {
 	struct ibs_group_key key;
 	__u32 symbol;
 	bool other, used;
-	char *name[NAMES];
-	__u64 named, seen; /* numbers of intervals */
-	__u64 row;	   /* table_group_hash() for history.labels */
+	char *name[NAMES + 1]; /* the last one is of the slab cache */
+	__u64 named, seen;     /* numbers of intervals */
+	__u64 row;	       /* table_group_hash() for history.labels */
 	unsigned int labels;
 };
 
@@ -70,7 +71,7 @@ static void forget(struct history *h, __u32 i)
 
 	u64_map_remove(&h->by_key, key_hash(&g), i);
 	u64_map_remove(&h->by_cgroup, k->key.cgroup_id, i);
-	for (int l = 0; l < NAMES; l++)
+	for (int l = 0; l <= NAMES; l++)
 		free(k->name[l]);
 	memset(k, 0, sizeof(*k));
 }
@@ -118,10 +119,12 @@ static void keep_symbol(struct history *h, __u32 symbol, cgroup_namer name, void
 		h->symbol[symbol] = xstrdup(text);
 }
 
-static void update_names(struct history *h, struct known *k, cgroup_namer name, void *arg)
+static void update_names(struct history *h, struct known *k, bool by_slab, cgroup_namer name,
+			 void *arg)
 {
-	for (int l = 0; l < NAMES && !k->other; l++) {
-		const char *now = name(arg, k->key.cgroup_id, l);
+	for (int l = 0; l < NAMES + by_slab && !k->other; l++) {
+		const char *now = l == SLAB ? name(arg, k->key.slab, LABEL_SLAB)
+					    : name(arg, k->key.cgroup_id, l);
 
 		if (!now || (k->name[l] && !strcmp(now, k->name[l])))
 			continue;
@@ -139,6 +142,9 @@ const char *history_name(void *arg, __u64 id, enum label l)
 
 	if (l == LABEL_SYMBOL)
 		return id < h->n_symbols ? h->symbol[id] : NULL;
+	for (i = 0; l == LABEL_SLAB && i < h->n_known; i++)
+		if (h->known[i].name[SLAB] && h->known[i].key.slab == id)
+			return h->known[i].name[SLAB];
 	u64_map_for_each(i, &h->by_cgroup,
 			 id) if (best == U64_MAP_NONE || h->known[i].named > h->known[best].named)
 		best = i;
@@ -375,7 +381,7 @@ void history_add(struct history *h, const struct snapshot *s, const struct frame
 		k = &h->known[at];
 		k->seen = h->number;
 		if (!k->named || !k->name[0] || h->number - k->named >= NAME_EVERY)
-			update_names(h, k, name, arg);
+			update_names(h, k, f.by & IBS_BY_SLAB, name, arg);
 	}
 	take_places(s, &f);
 	pack(h, s, &f);

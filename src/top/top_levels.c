@@ -105,7 +105,11 @@ static void go_to(struct top *t, int level)
 /* Can the source tell them apart? */
 static bool possible(const struct top *t, int level)
 {
-	return !(labels_by(levels[level].labels & ~TABLE_JOINED) & ~t->opts.info->by_possible);
+	const unsigned int labels = levels[level].labels & ~TABLE_JOINED;
+
+	if (labels & L(COMM) && top_labels(t) & L(SLAB))
+		return false; /* no counter has both */
+	return !(labels_by(labels) & ~t->opts.info->by_possible);
 }
 
 void top_cycle(struct top *t)

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/rlimit.h"
+#include "machine/kernel_features.h"
 #include "perf/sample_cost.h"
 #include "quiet.h"
 #include "sampler/sampler.h"
@@ -44,6 +45,7 @@ static const struct bench_case {
 	struct sampler_opts opts;
 	enum ibs_outcome outcome; /* that nearly all samples must have */
 	bool copy;		  /* registers copied, as before Linux 6.2 */
+	bool slab;		  /* samples are of kernel data in a slab cache */
 } cases[] = {
 	{ "floor" }, /* the loop without a sample */
 	{ "rejected-pid",
@@ -66,6 +68,12 @@ static const struct bench_case {
 	{ "aggregated-cgroup", { .by = IBS_BY_CGROUP }, IBS_OUTCOME_AGGREGATED },
 	{ "aggregated-pid", { .by = IBS_BY_PID }, IBS_OUTCOME_AGGREGATED },
 	{ "aggregated-cgroup-comm", { .by = IBS_BY_CGROUP | IBS_BY_COMM }, IBS_OUTCOME_AGGREGATED },
+	{ "aggregated-mode", { .by = IBS_BY_MODE }, IBS_OUTCOME_AGGREGATED },
+	{ "aggregated-slab-user", { .by = IBS_BY_SLAB, .slabs = true }, IBS_OUTCOME_AGGREGATED },
+	{ "aggregated-slab",
+	  { .by = IBS_BY_SLAB, .slabs = true },
+	  IBS_OUTCOME_AGGREGATED,
+	  .slab = true },
 	{ "forwarded", { .output = SAMPLER_RECORDS }, IBS_OUTCOME_FORWARDED },
 	{ "forwarded-raw", { .output = SAMPLER_RECORDS_RAW }, IBS_OUTCOME_FORWARDED },
 	{ "copy-rejected-latency",
@@ -123,13 +131,31 @@ static void load_raw(struct sampler *s)
 	check(twin_run_raw(s, &one, &out, &err));
 }
 
-static void load(struct sampler *s, unsigned int from, size_t n)
+/* What describes a slab cache is in one itself. */
+static int keep_id(const struct ibs_slab *slab, void *arg, struct err *e)
+{
+	__u64 *id = arg;
+
+	(void)e;
+	*id = *id ?: slab->id;
+	return 0;
+}
+
+static void load(size_t c, unsigned int from, size_t n)
 {
 	static __u64 regs[IBS_TWIN_SAMPLES][IBS_OP_REG_FIXED];
+	__u64 data = 0;
 
-	for (size_t i = 0; i < n; i++)
+	if (cases[c].slab)
+		check(sampler_slabs(samplers[c], keep_id, &data, &err));
+	for (size_t i = 0; i < n; i++) {
 		ibs_sim_op(1, 0, from + i, CAPS, regs[i]);
-	check(twin_load(s, (const __u64(*)[IBS_OP_REG_FIXED])regs, n, &err));
+		if (cases[c].opts.slabs)
+			regs[i][IBS_OP_DATA3] |= IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_LIN_VALID;
+		if (data)
+			regs[i][IBS_DC_LINADDR] = data;
+	}
+	check(twin_load(samplers[c], (const __u64(*)[IBS_OP_REG_FIXED])regs, n, &err));
 }
 
 static void open_case(size_t i)
@@ -141,7 +167,7 @@ static void open_case(size_t i)
 	if (opts.output != SAMPLER_SERIES)
 		opts.ring_bytes = RING_BYTES;
 	check(sampler_open(&opts, &samplers[i], &err));
-	load(samplers[i], 0, IBS_TWIN_SAMPLES);
+	load(i, 0, IBS_TWIN_SAMPLES);
 	if (cases[i].copy)
 		load_raw(samplers[i]);
 }
@@ -171,7 +197,7 @@ static double run_cold(size_t i, unsigned int round, volatile char *walk, size_t
 {
 	__u64 ns;
 
-	load(samplers[i], round, 1);
+	load(i, round, 1);
 	for (size_t at = 0; at < bytes; at += LINE)
 		walk[at]++;
 	check(twin_loop(samplers[i], mode_of(i), 1, 1, &ns, &err));
@@ -261,7 +287,7 @@ int main(int argc, char **argv)
 	if (!walk)
 		check(err_set(&err, -1, "out of memory for a walk of %lu MiB", mib));
 	for (size_t i = 0; i < CASES; i++)
-		if (wanted(i, argv + optind))
+		if (wanted(i, argv + optind) && (!cases[i].opts.slabs || kernel_finds_slabs()))
 			open_case(i);
 	quiet_settle();
 	/* the first round warms up */

@@ -408,7 +408,8 @@ static void choose(struct choice *c, const struct world *w)
 		choose_cgroups(c);
 	}
 	c->labels = below(2) ? LABELS_DEFAULT : draw() & ((1 << LABEL_N) - 1);
-	c->labels &= ~(1U << LABEL_CCX | 1U << LABEL_NODE | 1U << LABEL_DISTANCE | LABELS_FETCH);
+	c->labels &= ~(1U << LABEL_CCX | 1U << LABEL_NODE | 1U << LABEL_DISTANCE |
+		       1U << LABEL_SLAB | LABELS_FETCH);
 	c->opts.by = labels_by(c->labels);
 	c->opts.symbol = function_of;
 	c->opts.max_groups = below(4) ? 512 : 1 + below(8);

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "counts/rows.h"
 #include "machine/kernel_features.h"
 #include "sampler/rings.h"
 #include "sampler/sampler.h"
@@ -102,6 +103,12 @@ static void run(const struct sampler_opts *opts, const __u64 (*regs)[IBS_OP_REG_
 	sampler_close(s);
 }
 
+static const char *slab_name(void *arg, __u64 id, enum label l)
+{
+	assert_int_equal(l, LABEL_SLAB);
+	return sampler_slab_name(arg, id);
+}
+
 static void test_known_object(void **state)
 {
 	const __u64 valid = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_LIN_VALID, task = own_task();
@@ -136,6 +143,48 @@ static void test_known_object(void **state)
 	slab_types_close(&types);
 }
 
+/* The same when samples are counted: the lookup is of kernel addresses alone. */
+static void test_counted(void **state)
+{
+	const __u64 valid = IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_LIN_VALID, task = own_task();
+	const __u64 regs[][IBS_OP_REG_FIXED] = {
+		{ [IBS_OP_DATA3] = valid, [IBS_DC_LINADDR] = task },
+		{ [IBS_OP_DATA3] = valid, [IBS_DC_LINADDR] = task + 1000 },
+		{ [IBS_OP_DATA3] = valid, [IBS_DC_LINADDR] = (__u64)&valid },
+		{ [IBS_OP_DATA3] = valid, [IBS_DC_LINADDR] = 0xffffffff81000000 },
+		{ [IBS_OP_DATA3] = IBS_OP_DATA3_LD_OP, [IBS_DC_LINADDR] = task },
+		{ [IBS_OP_DATA3] = IBS_OP_DATA3_LIN_VALID, [IBS_DC_LINADDR] = task },
+	};
+	static const char *const names[] = { "task_struct", "[user]", "[no slab]", "unknown" };
+	static const __u64 counts[] = { 2, 1, 1, 2 };
+	struct sampler_opts opts = with_slabs;
+	struct sampler *s = NULL;
+	struct snapshot snap;
+	struct rows rows;
+	struct err err = {};
+
+	(void)state;
+	opts.output = SAMPLER_SERIES;
+	opts.by = IBS_BY_SLAB;
+	if (sampler_open(&opts, &s, &err) || twin_run_regs(s, regs, ARRAY_SIZE(regs), NULL, &err) ||
+	    sampler_snapshot(s, &snap, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(snap.ledger.outcome[IBS_OUTCOME_AGGREGATED], ARRAY_SIZE(regs));
+	rows_build(&snap, 1u << LABEL_SLAB, slab_name, s, &rows);
+	assert_int_equal(rows.n, ARRAY_SIZE(names));
+	for (size_t i = 0; i < rows.n; i++) {
+		size_t k = 0;
+
+		while (k < rows.n && strcmp(names[k], rows.row[i].label[LABEL_SLAB]))
+			k++;
+		assert_in_range(k, 0, rows.n - 1);
+		assert_int_equal(rows.row[i].series.samples, counts[k]);
+	}
+	rows_free(&rows);
+	snapshot_free(&snap);
+	sampler_close(s);
+}
+
 /* Whatever hardware says, the kernel answers, and no sample is lost. */
 static void test_any_address(void **state)
 {
@@ -155,6 +204,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_known_object),
+		cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_any_address),
 	};
 	struct sampler *s = NULL;

@@ -114,6 +114,27 @@ class Slabs(unittest.TestCase):
         p = run('report', self.file, '--by', 'slab')
         self.assertEqual(p.stderr, '')
 
+    def test_counters(self):
+        """What counts by the same decisions as hist has the same rows; where a key cannot be counted, that is said."""
+        rows, _ = self.rows([self.cache('dentry', 128), self.cache('filp', 64, nr=1), self.load(16, n=3), self.load(32, nr=1),
+                             self.load(0, nr=7, n=2), f'ffffffff81000000 {BASE:x} load 4 0 4', '1000 2000 load 5 0 4'], '--by', 'slab')
+        self.assertEqual(rows, {('dentry',): 3, ('filp',): 1, ('[gone]',): 2, ('[no slab]',): 4, ('[user]',): 5})
+        p = run('replay', self.file, '--by', 'slab', '--json')
+        self.assertEqual({(r['labels']['slab'],): r['samples'] for r in json.loads(p.stdout)['series']}, rows, p.stderr)
+        text = run('top', '-i', self.file, '--once', '--by', 'slab').stdout
+        for name, in rows:
+            self.assertIn('\n' + name, text)
+        for args, why in ((['replay', self.file, '--by', 'slab,comm'], '--by slab,comm'),
+                          (['serve', '--source', 'sim', '--by', 'slab'], 'hold no addresses of the kernel'),
+                          (['hist', '-e', 'ibs_fetch//', '--by', 'slab'], '--by slab: samples of ibs_fetch')):
+            p = run(*args)
+            self.assertEqual(p.returncode, 2, args)
+            self.assertIn(why, p.stderr)
+        self.rows(['ffffffff81000000 2000 load 1 0 4'], '--by', 'op')
+        p = run('replay', self.file, '--by', 'slab')
+        self.assertEqual((p.returncode, p.stdout), (1, ''))
+        self.assertIn('has no slab caches', p.stderr)
+
 
 if __name__ == '__main__':
     unittest.main()

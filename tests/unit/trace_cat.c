@@ -26,7 +26,7 @@ static void put_sample(const struct trace_sample *s)
 	for (int r = 0; r < IBS_OP_REG_N; r++)
 		printf("%s%llu", r ? "," : "", (ull)s->op.reg[r]);
 	putchar(']');
-	printf(",\"stack\":[");
+	printf(",\"slab\":%llu,\"stack\":[", (ull)s->slab);
 	for (unsigned int i = 0; i < s->n_stack; i++)
 		printf("%s%llu", i ? "," : "", (ull)s->stack[i]);
 	putchar(']');

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """`ibscope record` on the rig: every sample of the hardware's log is a record, field by field, or is
 counted as lost."""
+import collections
 import json
 import os
 import subprocess
@@ -183,13 +184,37 @@ def check_stacks(guest, name):
 
 
 def check_slabs(guest, name, can):
-    """The kernel's caches are listed where it lets programs find them; elsewhere the option says so."""
+    """The caches of kernel data, all of them by name, where the kernel lets programs find them, and of no other data."""
     if not can:
-        need(guest.status('slabs') == 1 and 'Linux 6.13 and later do' in guest.read('slabs.err'), guest.read('slabs.err'))
+        need(guest.status('slabs') == 1 and 'requires Linux 6.13' in guest.read('slabs.err'), guest.read('slabs.err'))
         return 'refused'
-    names = {e['name'] for e in read(guest, name)[2] if e['kind'] == 'slab'}
-    need({'task_struct', 'dentry', 'filp'} <= names, sorted(names))
-    return f'{len(names)} caches'
+    _, samples, events, end = read(guest, name)
+    names = {e['id']: e['name'] for e in events if e['kind'] == 'slab'}
+    need({'task_struct', 'dentry', 'filp'} <= set(names.values()), sorted(names.values()))
+    need(end['ring_full'] == 0, '%d lost' % end['ring_full'])
+    data3, linad = REGS.index('data3'), REGS.index('linad')
+    kernel = [e for e in samples if e['regs'][data3] >> 17 & 1 and e['regs'][linad] >> 63]
+    found = [e for e in kernel if e['slab']]
+    need(all(e['slab'] & ~3 in names for e in found), 'an unknown cache among %d' % len(found))
+    need(sum(bool(e['slab']) for e in samples) == len(found), 'a cache of data that is not the kernel\'s')
+    return '%d caches, %d samples of kernel data, %d in one' % (len(names), len(kernel), len(found))
+
+
+def check_by_slab(guest, name, period, can):
+    """hist counts kernel data by the cache that it is in, and looks nothing else up."""
+    if not can:
+        need(guest.status(name) == 1 and '--by slab: ' in guest.read(name + '.err'), guest.read(name + '.err'))
+        return 'refused'
+    got = {key[0]: s.samples for key, s in Hist(guest.stdout(name)).series(('slab',)).items()}
+    want = collections.Counter()
+    for s in guest.samples(period)[0]:
+        known = s.mem and s.data3 >> 17 & 1
+        want['kernel' if known and s.linad >> 63 else '[user]' if known else 'unknown'] += 1
+    outside = got.pop('[user]', 0), got.pop('unknown', 0)
+    need(outside == (want['[user]'], want['unknown']), 'not of the kernel: %s, the log has %s' % (outside, want))
+    need(sum(got.values()) == want['kernel'], 'of the kernel: %s, the log has %s' % (got, want))
+    need({'[gone]', ''}.isdisjoint(got) and set(got) - {'[no slab]'}, 'names: %s' % sorted(got))
+    return '%s, the rest in %d rows' % (dict(want), len(got))
 
 
 def scenarios(guest, brief=False):
@@ -215,11 +240,18 @@ def scenarios(guest, brief=False):
     record('record-compressed', '-z')
     record('record-raw', '--raw', raw=True)
     slabs = guest.kernel == '7.2'
-    if not slabs:
+    if slabs:  # somebody is to use slabs of the kernel
+        guest.do('{ while :; do find /proc/[0-9]* /sys/class; done; } > /dev/null 2>&1 & F=$!')
+    else:
         guest.do('run slabs ibscope record -c 100000 --duration 0.1 -o $O/none.data --slabs')
+    period = guest.new_period(50000)
+    guest.do('run by-slab ibscope hist --json --max-groups 256 --by slab -c %d 1 1' % period)
+    guest.check('hist --by slab', check_by_slab, guest, 'by-slab', period, slabs)
     record('record-stacks', '-g --slabs' if slabs else '-g', skips=True)
     guest.check('record-stacks: call chains', check_stacks, guest, 'record-stacks')
     guest.check('record --slabs', check_slabs, guest, 'record-stacks', slabs)
+    if slabs:
+        guest.do('kill $F')
     period = while_recording(guest, 'record-stopped', 50000, '--ring-size 16K --max-loss 90%',
                              'sleep 0.3; kill -STOP $(pidof ibscope); sleep 1; kill -CONT $(pidof ibscope); sleep 0.5')
     guest.check('record: a reader that stands still for a second', check, guest,
