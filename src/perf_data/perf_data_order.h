@@ -3,6 +3,9 @@
  * Records in the order of their time. perf writes the buffers of all CPUs one after the other, then
  * the mark of a finished round: what comes after it is not older than what came before the mark
  * that precedes it. So records are held back for two rounds.
+ *
+ * To read everything and sort it would be simpler, but takes memory for all records of a file that can be
+ * larger than that, and a pipe could not be read while it is written.
  */
 #ifndef IBSCOPE_PERF_DATA_ORDER_H
 #define IBSCOPE_PERF_DATA_ORDER_H

@@ -2,6 +2,9 @@
 /*
  * Samples as columns of bytes, which is what compresses: fields lie together, times and addresses
  * as the small differences that they are.
+ *
+ * Rows of fields, compressed, would be simpler. But of samples of 104 bytes columns need 20 without any
+ * compressor, and 11 with zstd; rows with zstd need 17, at its CPU cost.
  */
 #ifndef IBSCOPE_RECORDING_COLUMNS_H
 #define IBSCOPE_RECORDING_COLUMNS_H

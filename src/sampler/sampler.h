@@ -21,7 +21,7 @@
 enum sampler_source {
 	SAMPLER_IBS,  /* the kernel's IBS driver */
 	SAMPLER_SIM,  /* software clock, modelled registers */
-	SAMPLER_TWIN, /* no event: samples are handed over by twin.h */
+	SAMPLER_TWIN, /* no event: samples are handed over by tests */
 	SAMPLER_LOAD, /* no event: the program for IBS, loaded only to be looked at */
 };
 
@@ -131,6 +131,14 @@ struct sampler;
  * left behind then. SAMPLER_TWIN needs v5.17, else -EOPNOTSUPP.
  */
 int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err);
+
+/*
+ * What tests hand samples to, see tests/bpf/twin_run.h: the program ibs_op_twin, and memory shared with it.
+ * -EINVAL and NULL if the sampler is not of SAMPLER_TWIN.
+ */
+struct ibs_twin_area;
+int sampler_twin_fd(const struct sampler *s);
+struct ibs_twin_area *sampler_twin_area(const struct sampler *s);
 
 /* Also after sampler_stop(): counts go on. Return: 0 or a negative errno with @err; sampler_tick()
  * tries those CPUs again that cannot be sampled. */

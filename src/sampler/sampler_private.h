@@ -12,7 +12,6 @@
 #include "trace/slab_list.h"
 
 #include <ibscope/pin_layout.h>
-#include <ibscope/twin_area.h>
 
 /* The selection as it is in force: places in the maps, and what is in them. */
 struct sampler_select {
@@ -189,12 +188,6 @@ void sampler_fold_reserve(struct sampler *s, const struct sampler_opts *opts);
 
 /* Add up what lies in slots that nobody owns: a folding that was broken off. */
 void sampler_fold_repair(struct sampler *s);
-
-/* Of the program ibs_op_twin, or -EINVAL if the sampler is not of SAMPLER_TWIN. */
-int sampler_twin_fd(const struct sampler *s);
-
-/* Mapped, and shared with the program; NULL if the sampler is not of SAMPLER_TWIN. */
-struct ibs_twin_area *sampler_twin_area(const struct sampler *s);
 
 /* sampler_slabs() by the program that lists them */
 struct bpf_program;

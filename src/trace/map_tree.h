@@ -2,6 +2,9 @@
 /*
  * Disjoint ranges of addresses in versions that share what is the same: a later version costs a
  * few nodes, and an older one stays as it is. Treaps whose nodes are copied before they change.
+ *
+ * A sorted array for each version would be simpler. But each fork() makes a version: of 10,000 processes that
+ * inherit 1,000 maps and change three, the nodes take 16 MB, and such arrays would take 200 MB.
  */
 #ifndef IBSCOPE_MAP_TREE_H
 #define IBSCOPE_MAP_TREE_H

@@ -14,7 +14,7 @@
 #include "perf/sample_cost.h"
 #include "quiet.h"
 #include "sampler/sampler.h"
-#include "sampler/twin.h"
+#include "../bpf/twin_run.h"
 
 #include <ibscope/sim.h>
 

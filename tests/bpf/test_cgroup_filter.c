@@ -22,7 +22,7 @@
 #include "cgroup/cgroup_hierarchy.h"
 #include "filter/filter.h"
 #include "sampler/sampler.h"
-#include "sampler/twin.h"
+#include "twin_run.h"
 
 #define CAPS 0xbff /* Zen 4 */
 

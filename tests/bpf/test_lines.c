@@ -30,7 +30,7 @@
 #include "sampler/sampler.h"
 #include "sampler/sampler_private.h"
 #include "machine/topology.h"
-#include "sampler/twin.h"
+#include "twin_run.h"
 
 #define CAPS	 0xbffU /* Zen 4 */
 #define LINE	 64

@@ -22,7 +22,7 @@
 #include "bind_to.h"
 #include "base/clock.h"
 #include "sampler/sampler.h"
-#include "sampler/twin.h"
+#include "twin_run.h"
 
 #define ZEN4_CAPS 0xbffU
 #define N	  3000

@@ -17,7 +17,7 @@
 #include "machine/kernel_features.h"
 #include "sampler/rings.h"
 #include "sampler/sampler.h"
-#include "sampler/twin.h"
+#include "twin_run.h"
 #include "symbols/symbols_slab.h"
 
 #include <bpf/bpf.h>

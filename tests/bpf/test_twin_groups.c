@@ -16,7 +16,7 @@
 
 #include "cgroup/cgroup_hierarchy.h"
 #include "sampler/sampler.h"
-#include "sampler/twin.h"
+#include "twin_run.h"
 #include "twin_child.h"
 #include "twin_model.h"
 

@@ -18,7 +18,7 @@
 #include "filter/filter_options.h"
 #include "sampler/sampler.h"
 #include "sampler/sampler_private.h"
-#include "sampler/twin.h"
+#include "twin_run.h"
 #include "bind_to.h"
 #include "twin_child.h"
 #include "twin_model.h"

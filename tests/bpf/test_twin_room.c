@@ -15,7 +15,7 @@
 
 #include "sampler/sampler.h"
 #include "sampler/sampler_private.h"
-#include "sampler/twin.h"
+#include "twin_run.h"
 #include "twin_child.h"
 #include "twin_model.h"
 

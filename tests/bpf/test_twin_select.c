@@ -21,7 +21,7 @@
 #include <ibscope/op_fields.h>
 
 #include "sampler/sampler.h"
-#include "sampler/twin.h"
+#include "twin_run.h"
 #include "twin_child.h"
 #include "twin_model.h"
 

@@ -19,7 +19,6 @@
 
 #include "cgroup/cgroup_hierarchy.h"
 #include "sampler/sampler.h"
-#include "sampler/twin.h"
 #include "twin_model.h"
 
 struct child {

@@ -16,7 +16,7 @@
 #include <ibscope/sim.h>
 
 #include "sampler/sampler.h"
-#include "sampler/twin.h"
+#include "twin_run.h"
 
 #define ZEN4_CAPS 0xbffU
 
