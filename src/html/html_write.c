@@ -5,6 +5,7 @@
 #include "page_hashes.h"
 
 #include <errno.h>
+#include <gnutls/gnutls.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -63,23 +64,18 @@ struct packer {
 
 static void put_base64(struct packer *p, bool all)
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	size_t i = 0;
+	const size_t n = all ? p->n : p->n / 3 * 3;
+	const gnutls_datum_t data = { p->out, n };
+	gnutls_datum_t text;
 
-	for (; i + 3 <= p->n || (all && i < p->n); i += 3) {
-		size_t left = p->n - i;
-		__u32 v = p->out[i] << 16 | (left > 1 ? p->out[i + 1] : 0) << 8 |
-			  (left > 2 ? p->out[i + 2] : 0);
-
-		fputc(digits[v >> 18], p->f);
-		fputc(digits[v >> 12 & 63], p->f);
-		fputc(left > 1 ? digits[v >> 6 & 63] : '=', p->f);
-		fputc(left > 2 ? digits[v & 63] : '=', p->f);
-	}
-	if (i < p->n)
-		memmove(p->out, p->out + i, p->n - i);
-	p->n = i < p->n ? p->n - i : 0;
+	if (!n)
+		return;
+	if (gnutls_base64_encode2(&data, &text))
+		out_of_memory();
+	fwrite(text.data, 1, text.size, p->f);
+	gnutls_free(text.data);
+	memmove(p->out, p->out + n, p->n - n);
+	p->n -= n;
 }
 
 static void pack(struct packer *p, const void *data, size_t size, int flush)

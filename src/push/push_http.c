@@ -5,6 +5,7 @@
 
 #include <curl/curl.h>
 #include <fcntl.h>
+#include <gnutls/gnutls.h>
 #include <jansson.h>
 #include <math.h>
 #include <unistd.h>
@@ -112,37 +113,20 @@ static int to_pyroscope(struct request *r, const struct push_opts *opts, const s
 	return 0;
 }
 
-/* As protobuf's JSON has bytes. */
-static char *base64(const unsigned char *data, size_t n)
-{
-	static const char digit[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *out = xrealloc(NULL, (n + 2) / 3 * 4 + 1), *p = out;
-
-	for (size_t i = 0; i < n; i += 3) {
-		unsigned int left = n - i, v = data[i] << 16;
-
-		v |= left > 1 ? data[i + 1] << 8 : 0;
-		v |= left > 2 ? data[i + 2] : 0;
-		*p++ = digit[v >> 18];
-		*p++ = digit[v >> 12 & 63];
-		*p++ = left > 1 ? digit[v >> 6 & 63] : '=';
-		*p++ = left > 2 ? digit[v & 63] : '=';
-	}
-	*p = 0;
-	return out;
-}
-
 /* ProfileStoreService.WriteRaw, by the JSON that Parca takes for it. */
 static int to_parca(struct request *r, const struct push_opts *opts, const struct push_body *b,
 		    struct err *err)
 {
-	char *profile = base64(b->data, b->bytes);
-	json_t *o = json_pack("{s:[{s:{s:[{s:s, s:s}, {s:s, s:s}]}, s:[{s:s}]}]}", "series",
-			      "labels", "labels", "name", "__name__", "value", opts->name, "name",
-			      "instance", "value", b->host, "samples", "rawProfile", profile);
+	const gnutls_datum_t data = { (unsigned char *)b->data, b->bytes };
+	gnutls_datum_t profile; /* base64, as protobuf's JSON has bytes */
+	json_t *o;
 
-	free(profile);
+	if (gnutls_base64_encode2(&data, &profile))
+		out_of_memory();
+	o = json_pack("{s:[{s:{s:[{s:s, s:s}, {s:s, s:s}]}, s:[{s:s}]}]}", "series", "labels",
+		      "labels", "name", "__name__", "value", opts->name, "name", "instance",
+		      "value", b->host, "samples", "rawProfile", profile.data);
+	gnutls_free(profile.data);
 	r->json = o ? json_dumps(o, JSON_COMPACT) : NULL;
 	json_decref(o);
 	r->headers = curl_slist_append(NULL, "Content-Type: application/json");
