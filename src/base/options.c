@@ -73,6 +73,8 @@ static int store(const struct option_row *row, void *to, const char *arg, struct
 		strcpy(to, arg);
 		return 0;
 	case OPTION_KIND_WORD:
+		if (!*arg)
+			return err_set(err, -EINVAL, "%s: the value is empty", name);
 		*(const char **)to = arg;
 		return 0;
 	case OPTION_KIND_FLAG:

@@ -8,7 +8,7 @@
 struct cmd {
 	struct sampling sampling;
 	enum sample_format format;
-	bool events, fetch;
+	bool csv, json, events, fetch;
 	uint64_t limit; /* 0: none */
 	struct recorded in;
 	uint64_t shown;
@@ -16,30 +16,11 @@ struct cmd {
 	uint64_t other_kind; /* samples of the PMU that the CSV is not for */
 };
 
-static int set_csv(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-
-	(void)arg;
-	(void)err;
-	c->format = SAMPLE_CSV;
-	return 0;
-}
-
-static int set_json(void *ctx, const char *arg, struct err *err)
-{
-	struct cmd *c = ctx;
-
-	(void)arg;
-	(void)err;
-	c->format = SAMPLE_JSON;
-	return 0;
-}
-
 static const struct option_row dump_options[] = {
 	{ "csv", 0, NULL, "a table with a column for each field; invalid fields are empty",
-	  set_csv },
-	{ "json", 0, NULL, "one JSON object a line; invalid fields are left out", set_json },
+	  OPTION_FLAG(struct cmd, csv) },
+	{ "json", 0, NULL, "one JSON object a line; invalid fields are left out",
+	  OPTION_FLAG(struct cmd, json) },
 	{ "events", 0, NULL, "print names, maps, forks, exits, cgroups and losses, too",
 	  OPTION_FLAG(struct cmd, events) },
 	{ "fetch", 0, NULL, "with --csv: print ibs_fetch samples instead of ibs_op",
@@ -137,11 +118,14 @@ static int run(void *cmd)
 
 static int check(void *cmd, struct err *err)
 {
-	const struct cmd *c = cmd;
+	struct cmd *c = cmd;
 
-	if (c->format == SAMPLE_CSV && c->events)
+	if (c->csv && c->json)
+		return err_set(err, -EINVAL, "--csv and --json exclude each other");
+	c->format = c->csv ? SAMPLE_CSV : c->json ? SAMPLE_JSON : SAMPLE_TEXT;
+	if (c->csv && c->events)
 		return err_set(err, -EINVAL, "--events: CSV has only samples; use --json or text");
-	if (c->format != SAMPLE_CSV && c->fetch)
+	if (!c->csv && c->fetch)
 		return err_set(err, -EINVAL,
 			       "--fetch needs --csv; other formats print samples of both kinds");
 	return 0;

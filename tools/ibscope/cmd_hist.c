@@ -43,20 +43,11 @@ struct hist {
 	const struct interval_printer *printer; /* NULL: hist_print() */
 };
 
-static int set_html(void *ctx, const char *arg, struct err *err)
-{
-	struct hist *h = ctx;
-
-	(void)err;
-	h->html_path = arg;
-	return 0;
-}
-
 static const struct option_row own_options[] = {
 	{ "timestamp", 'T', NULL, "print the time of day before each interval",
 	  OPTION_FLAG(struct hist, timestamp) },
 	{ "html", 0, "FILE", "instead of tables, one HTML file with a view over the intervals",
-	  set_html },
+	  OPTION_WORD(struct hist, html_path) },
 	/* of numa and c2c alone, which have looked at it already */
 	{ "live", 0, NULL, "sample now rather than read a recording",
 	  OPTION_FLAG(struct hist, live) },

@@ -86,6 +86,7 @@ int recorded_parse(struct sampling *s, int argc, char **argv, const struct optio
 
 	if (ret)
 		return ret;
+	in->from_option = in->file;
 	in->files = argv + optind;
 	in->n_files = argc - optind;
 	if (in->argument && in->n_files != 1)

@@ -60,19 +60,9 @@ static void choose_rows(struct recorded_options *o, const struct recorded_comman
 	add_row(o, "verbose");
 }
 
-static int set_input(void *ctx, const char *arg, struct err *err)
-{
-	struct recorded_input *in = ctx;
-
-	if (!*arg)
-		return err_set(err, -EINVAL, "-i: the file name is empty");
-	in->file = arg;
-	in->from_option = true;
-	return 0;
-}
-
 static const struct option_row input_rows[] = {
-	{ "input", 'i', "FILE", "recording to read; default " RECORDED_FILE, set_input },
+	{ "input", 'i', "FILE", "recording to read; default " RECORDED_FILE,
+	  OPTION_WORD(struct recorded_input, file) },
 	{ "max-memory", 0, "SIZE", "memory limit for reading, in MiB or as in 4G; default 1G",
 	  OPTION_SIZE(struct recorded_input, max_memory, 1 << 20, 16 << 20, 1ULL << 44) },
 };

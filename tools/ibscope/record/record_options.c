@@ -6,16 +6,6 @@
 #define ROTATE_MAX     10000
 #define DURATION_MAX_S (10000.0 * 86400)
 
-static int set_output(void *ctx, const char *arg, struct err *err)
-{
-	struct record *r = ctx;
-
-	if (!*arg)
-		return err_set(err, -EINVAL, "-o: the file name is empty");
-	r->out.path = arg;
-	return 0;
-}
-
 static int set_raw(void *ctx, const char *arg, struct err *err)
 {
 	struct record *r = ctx;
@@ -39,7 +29,7 @@ const struct option_row record_options[] = {
 	  "output file; default " OUTPUT_DEFAULT_PATH
 	  ", for text '-' (stdout); an existing file is "
 	  "renamed to FILE.old",
-	  set_output },
+	  OPTION_WORD(struct record, out.path) },
 	{ "per-rank", 0, NULL,
 	  "COMMAND is a rank of an MPI job: the first one of each node collects for all of the "
 	  "node; FILE gets %h (host) and %r (rank), default " RECORD_RANK_PATH,

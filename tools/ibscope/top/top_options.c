@@ -12,16 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int set_interval(void *ctx, const char *arg, struct err *err)
-{
-	const struct duration_arg interval = { .name = "-d",
-					       .min_s = TOP_MIN_INTERVAL_S,
-					       .max_s = TOP_MAX_INTERVAL_S };
-	struct top_cmd *c = ctx;
-
-	return num_parse_duration(&interval, arg, &c->top.interval_s, err);
-}
-
 static const char *sort_name_at(unsigned int i)
 {
 	return i == TABLE_HISTOGRAM ? "name" : table_column_name(i);
@@ -52,17 +42,6 @@ static int set_columns(void *ctx, const char *arg, struct err *err)
 	return ret;
 }
 
-static int set_match(void *ctx, const char *arg, struct err *err)
-{
-	struct top_cmd *c = ctx;
-
-	if (strlen(arg) >= sizeof(c->top.match))
-		return err_set(err, -EINVAL, "--match: text longer than %zu bytes",
-			       sizeof(c->top.match) - 1);
-	strcpy(c->top.match, arg);
-	return 0;
-}
-
 static int set_size(void *ctx, const char *arg, struct err *err)
 {
 	struct top_cmd *c = ctx;
@@ -74,25 +53,6 @@ static int set_size(void *ctx, const char *arg, struct err *err)
 			       "invalid size '%s': must be COLUMNSxLINES, as in 80x24, each 1 to "
 			       "1000",
 			       arg);
-	return 0;
-}
-
-static int set_pin_dir(void *ctx, const char *arg, struct err *err)
-{
-	struct top_cmd *c = ctx;
-
-	(void)err;
-	c->pin_dir = arg;
-	return 0;
-}
-
-static int set_input(void *ctx, const char *arg, struct err *err)
-{
-	struct top_cmd *c = ctx;
-
-	if (!*arg)
-		return err_set(err, -EINVAL, "-i: the file name is empty");
-	c->input.file = arg;
 	return 0;
 }
 
@@ -113,21 +73,23 @@ static int set_speed(void *ctx, const char *arg, struct err *err)
 /* clang-format off: a row is a row */
 const struct option_row top_options[] = {
 	{ "interval", 'd', "SECONDS", "time between frames, 0.1 to 60, also as in 500ms; default 2",
-	  set_interval },
+	  OPTION_DURATION(struct top_cmd, top.interval_s, TOP_MIN_INTERVAL_S, TOP_MAX_INTERVAL_S) },
 	{ "sort", 0, "COLUMN", "largest first; a column, or name; default cycles", set_sort },
 	{ "reverse", 0, NULL, "smallest first", NULL, offsetof(struct top_cmd, top.reverse) },
 	{ "columns", 0, "COLUMN,..",
 	  "columns after the names, in this order; by default as many as fit: samples, cycles, "
 	  "share, dram, remote, p50, p90, p99, histogram, trend; also valid, estimated_ops, mean",
 	  set_columns },
-	{ "match", 0, "TEXT", "show only rows with TEXT in their name", set_match },
-	{ "input", 'i', "FILE", "show a recording as if it were live", set_input },
+	{ "match", 0, "TEXT", "show only rows with TEXT in their name",
+	  OPTION_TEXT(struct top_cmd, top.match) },
+	{ "input", 'i', "FILE", "show a recording as if it were live",
+	  OPTION_WORD(struct top_cmd, input.file) },
 	{ "speed", 0, "N", "with -i: N times as fast; default 1", set_speed },
 	{ "pin-dir", 0, "DIR",
 	  "read the collector whose pins are in DIR; by default the one in " IBS_PIN_DIR
 	  ", if it runs and nothing is selected; -e ibs_fetch// for the fetches of one of both "
 	  "events",
-	  set_pin_dir },
+	  OPTION_WORD(struct top_cmd, pin_dir) },
 	{ "user-socket", 0, "PATH",
 	  "ask a collector for one's own cgroups; by default at " USERS_PATH
 	  ", if its pins cannot be read",
