@@ -12,16 +12,17 @@
 #define ANNOTATE_BYTES_MAX (1u << 20) /* of a function */
 
 /* X(NAME, "name", "HEADING", rank, "meaning"); where the width is small the lowest rank is left out first. */
-#define ANNOTATE_COLUMN_TABLE(X)                                                                \
-	X(SAMPLES, "samples", "SAMPLES", 9, "samples")                                          \
-	X(SAMPLE_SHARE, "sample_share", "SAMPLES %", 1, "share of the function's samples")      \
-	X(CYCLES, "miss_cycles", "MISS CYCLES", 8, "latency x ops that a sample stands for")    \
-	X(SHARE, "share", "SHARE", 10, "share of the function's miss cycles")                   \
-	X(MEAN, "mean", "MEAN", 7, "mean latency, cycles")                                      \
-	X(DRAM, "dram", "DRAM", 6, "share of the row's miss cycles that DRAM of any node cost") \
-	X(REMOTE, "remote", "REMOTE", 5, "share of them that other nodes cost")                 \
-	X(HITM, "hitm", "HITM", 4, "share of them of lines that another cache had modified")    \
-	X(WALK, "walk", "WALK", 3, "share of loads and stores that walked page tables")         \
+#define ANNOTATE_COLUMN_TABLE(X)                                                                 \
+	X(SAMPLES, "samples", "SAMPLES", 9, "samples")                                           \
+	X(SAMPLE_SHARE, "sample_share", "SAMPLES %", 1, "share of the function's samples")       \
+	X(CYCLES, "miss_cycles", "MISS CYCLES", 8, "latency x ops that a sample stands for")     \
+	X(SHARE, "share", "SHARE", 10, "share of the function's miss cycles")                    \
+	X(MEAN, "mean", "MEAN", 7, "mean latency, cycles")                                       \
+	X(DRAM, "dram", "DRAM", 6, "share of the row's miss cycles that DRAM of any node cost")  \
+	X(REMOTE, "remote", "REMOTE", 5, "share of the row's miss cycles that other nodes cost") \
+	X(HITM, "hitm", "HITM", 4,                                                               \
+	  "share of the row's miss cycles for lines that another cache had modified")            \
+	X(WALK, "walk", "WALK", 3, "share of loads and stores that walked page tables")          \
 	X(MISP, "mispredicted", "MISPRED", 2, "share of retired branches that were mispredicted")
 
 enum annotate_column {

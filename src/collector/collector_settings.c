@@ -139,7 +139,9 @@ static const struct option_row control_rows[] = {
 	  "as " USERS_PATH "; default none",
 	  set_user_socket },
 	{ "user-jobs", 0, "PATTERN",
-	  "cgroups of jobs: a process in one may see it and all below, too", set_user_jobs },
+	  "cgroups of jobs: a process in one of them may also see the counters of that cgroup and "
+	  "all below",
+	  set_user_jobs },
 };
 
 static const struct option_row limit_rows[] = {

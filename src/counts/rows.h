@@ -25,7 +25,7 @@
 	X(NODE, "node", IBS_BY_NODE, "NUMA node of the CPU")                                 \
 	X(MEM_NODE, "mem_node", IBS_BY_MEM_NODE, "NUMA node of the data's physical address") \
 	X(DISTANCE, "distance", IBS_BY_NODE | IBS_BY_MEM_NODE,                               \
-	  "of the two, by ACPI's SLIT: 10 is the node itself")                               \
+	  "distance of CPU and memory node, by ACPI's SLIT; 10 is the same node")            \
 	X(MODE, "mode", IBS_BY_MODE, "user or kernel")                                       \
 	X(SLAB, "slab", IBS_BY_SLAB, "slab cache of the kernel's data")                      \
 	X(SYMBOL, "symbol", BY_SYMBOL, "function of the op's address")                       \

@@ -216,7 +216,8 @@ const struct option_row select_option_rows[] = {
 	  OPTION_LATENCY(filter_options.max_tlb_lat) },
 	{ "page-size", 0, "SIZE,..", "only data in pages of these sizes: 4k, 2m, 1g",
 	  OPTION_WHICH(set_part, FILTER_OPTION_PAGE_SIZE) },
-	{ "remote-node", 0, "yes|no", "only loads from the memory of another node, or of their own",
+	{ "remote-node", 0, "yes|no",
+	  "only loads from memory of another node (yes) or of their own node (no)",
 	  OPTION_WHICH(set_part, FILTER_OPTION_RMT_NODE) },
 	{ "addr", 0, "LO-HI,..",
 	  "only data at these addresses: hexadecimal, HI excluded as in\n"

@@ -147,14 +147,15 @@ static int set_verbose(void *ctx, const char *arg, struct err *err)
 /* clang-format off: a row is a row */
 const struct option_row sampling_options[] = {
 	{ "event", 'e', "EVENT",
-	  "what to sample, in perf's syntax; default " EVENT_DEFAULT "; also ibs_fetch//; hist, "
-	  "record and serve also both, as in ibs_op//,ibs_fetch//",
+	  "event to sample, in perf's syntax: " EVENT_DEFAULT " (default) or ibs_fetch//; hist, record "
+	  "and serve can sample both: ibs_op//,ibs_fetch//",
 	  set_event },
 	{ "period", 'c', "N",
-	  "ops (or cycles) between samples, a multiple of 16; of two events N,N", set_period },
+	  "ops (or cycles) between samples, a multiple of 16; N,N for two events", set_period },
 	{ "freq", 'F', "HZ", "samples per second and CPU, instead of -c", set_freq },
 	{ "cpu", 'C', "LIST", "only these CPUs, as in 0-3,8", set_cpus },
-	{ "all-cpus", 'a', NULL, "all online CPUs (default); with a command, sample more than it",
+	{ "all-cpus", 'a', NULL,
+	  "all online CPUs (default); with COMMAND, sample the whole system and not only COMMAND",
 	  set_all },
 	{ "plan", 0, "STAGE,..",
 	  "stages that may drop samples before the program: hw, sched, driver, or off; default "
@@ -168,7 +169,7 @@ const struct option_row sampling_options[] = {
 	  "cgroup hierarchy: v2, a v1 controller such as memory, or auto (default)",
 	  OPTION_TEXT(struct sampling, hierarchy) },
 	{ "metric", 0, "NAME",
-	  "latency to measure: dc_miss_lat (default), tlb_refill_lat, tag_to_ret, comp_to_ret; of "
+	  "latency to measure: dc_miss_lat (default), tlb_refill_lat, tag_to_ret, comp_to_ret; for "
 	  "ibs_fetch: fetch_lat (default), itlb_refill_lat",
 	  OPTION_CHOICE(struct sampling, metric, "metric", metric_name, IBS_METRIC_N) },
 	{ "by", 0, "KEY,..",
@@ -176,8 +177,8 @@ const struct option_row sampling_options[] = {
 	  "slab, "
 	  "mode (user, "
 	  "kernel), "
-	  "src, op; of ibs_fetch fetch, itlb; top -i also by symbol; default cgroup,src,op or "
-	  "cgroup,fetch,itlb; in tables and of serve the container instead",
+	  "src, op; for ibs_fetch also fetch, itlb; for top -i also symbol; default cgroup,src,op "
+	  "or cgroup,fetch,itlb; for tables and serve container",
 	  set_by },
 	{ "source", 0, "auto|ibs|sim", "sim: SIMULATED samples, for machines without IBS",
 	  OPTION_CHOICE(struct sampling, source, "source of samples", source_name_at, 3) },

@@ -57,7 +57,7 @@ const struct option_row hist_options[] = {
 	{ "columns", 0, "COLUMN,..",
 	  "columns after the names, in this order; by default as many as fit: samples, cycles, "
 	  "share, dram, remote, hitm, mlp, walk, p50, p90, p99, histogram; also valid, "
-	  "estimated_ops, mean, remote_price; of ibs_fetch l3_miss, aborted",
+	  "estimated_ops, mean, remote_price; for ibs_fetch also l3_miss, aborted",
 	  set_columns },
 	{ "histogram", 0, NULL, "also print a full histogram of each row",
 	  OPTION_FLAG(struct hist_view, histograms) },

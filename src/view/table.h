@@ -26,7 +26,8 @@ struct err;
 	X(SHARE, "share", "SHARE", 11, "share of all miss cycles")                               \
 	X(DRAM, "dram", "DRAM", 8, "share of the row's miss cycles that DRAM of any node cost")  \
 	X(REMOTE, "remote", "REMOTE", 7, "share of the row's miss cycles that other nodes cost") \
-	X(HITM, "hitm", "HITM", 3, "share of them of lines that another cache had modified")     \
+	X(HITM, "hitm", "HITM", 3,                                                               \
+	  "share of the row's miss cycles for lines that another cache had modified")            \
 	X(MLP, "mlp", "MLP", 2, "requests open when a missed load was filled, on average")       \
 	X(WALK, "walk", "WALK", 1,                                                               \
 	  "share of loads and stores (or fetches) that walked page tables")                      \
@@ -38,7 +39,8 @@ struct err;
 	X(P90, "p90", "p90", 6, "90th percentile, cycles")                                       \
 	X(P99, "p99", "p99", 10, "99th percentile, cycles; needs 100 samples")                   \
 	X(PRICE, "remote_price", "REMOTE PRICE/s", 0,                                            \
-	  "miss cycles above the same accesses at the mean latency of local memory")             \
+	  "miss cycles above those of the same accesses at the mean latency of local "           \
+	  "memory")                                                                              \
 	X(HISTOGRAM, "histogram", "", 9,                                                         \
 	  "distribution of latencies, 16 to 4096 cycles, log scale")                             \
 	X(TREND, "trend", "TREND", 10,                                                           \

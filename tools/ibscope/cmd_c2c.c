@@ -65,7 +65,7 @@ static const struct option_row c2c_options[] = {
 	{ "line", 0, "ADDRESS", "print one line: its bytes, and who accesses which", set_line },
 	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default miss_cycles",
 	  OPTION_CHOICE(struct cmd, print.sort, "column", column_at, LINES_COLUMN_N) },
-	{ "columns", 0, "COLUMN,..", "what is shown, in this order; by default as many as fit",
+	{ "columns", 0, "COLUMN,..", "columns to print, in this order; by default as many as fit",
 	  set_columns },
 	{ "top", 0, "N",
 	  "only the first N rows, and the sum of the others; by default as many as fit the "
@@ -90,7 +90,7 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		"or only the line. '-' is standard input.\n\n"
 		"  ibscope c2c FILE\n"
 		"  ibscope c2c --line 0x12f4a3c40 FILE     who accesses which bytes of it\n"
-		"  ibscope c2c --live 10                   the hottest lines of now, each 10 s\n"
+		"  ibscope c2c --live 10                   the hottest lines now, every 10 s\n"
 		"  ibscope c2c --control " CONTROL_PATH "\n"
 		"                                          those of `serve --hot-lines`\n");
 	options_help(f, sets, n);

@@ -35,8 +35,9 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 		   "Print every sample of a recording by `ibscope record` or `perf record "
 		   "--raw-samples`, with its\nregisters as `perf report -D` prints them.\n");
 	options_help(f, sets, n);
-	fprintf(f, "\nCgroups are those of the recording. Exit status: 0 done, 1 failed or the "
-		   "recording is incomplete,\n2 wrong usage.\n");
+	fprintf(f,
+		"\nCgroups have the paths that they had while recording.\nExit status: 0 done, 1 "
+		"failed or the recording is incomplete; 2 wrong usage.\n");
 }
 
 static bool has_column_for(const struct cmd *c, const struct trace_event *ev)

@@ -41,7 +41,7 @@ static int set_hwloc(void *ctx, const char *arg, struct err *err)
 
 static const struct option_row export_options[] = {
 	{ "perf-data", 0, "FILE", "perf.data to write; '-' is standard output", set_path },
-	{ "output", 'o', "FILE", "the same", set_path },
+	{ "output", 'o', "FILE", "the same as --perf-data", set_path },
 	{ "hwloc", 0, "FILE",
 	  "topology to write as XML of hwloc, with the samples of each CPU, for lstopo",
 	  set_hwloc },
@@ -51,8 +51,8 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f,
 		"usage: ibscope export --perf-data|--hwloc OUTPUT [options] [FILE]\n\n"
-		"Write a recording as perf.data with raw IBS samples, for perf and what reads its "
-		"files, or its\ntopology for hwloc. '-' is standard input or output.\n\n"
+		"Write a recording as perf.data with raw IBS samples, for perf and tools that read "
+		"its files,\nor its topology for hwloc. '-' is standard input or output.\n\n"
 		"  ibscope export --perf-data perf.data && perf report -D\n"
 		"  ibscope export -o - --container web | perf script -i -\n"
 		"  ibscope export --hwloc node.xml && lstopo -i node.xml\n");

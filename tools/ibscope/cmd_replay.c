@@ -17,12 +17,13 @@ struct cmd {
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f, "usage: ibscope replay [options] [FILE]\n\n"
-		   "Show of a recording, of `ibscope record` or of `perf record --raw-samples`, "
-		   "what `ibscope hist`\nwould have shown. No privilege is needed. '-' is standard "
+		   "Print what `ibscope hist` would have shown for a recording by `ibscope record` "
+		   "or\n`perf record --raw-samples`. No privilege is needed. '-' is standard "
 		   "input.\n");
 	options_help(f, sets, n);
-	fprintf(f, "\nCgroups are those of the recording. Exit status: 0 done, 1 failed, "
-		   "or the recording is\nincomplete; 2 wrong usage.\n");
+	fprintf(f,
+		"\nCgroups have the paths that they had while recording.\nExit status: 0 done, 1 "
+		"failed or the recording is incomplete; 2 wrong usage.\n");
 }
 
 /* What the recording was sampled with; of several events the period is shown only if it is one. */

@@ -33,9 +33,8 @@ static void add_row(struct recorded_options *o, const char *name)
 static void add_event(struct recorded_options *o)
 {
 	add_row(o, "event");
-	o->other[o->n_other - 1].help =
-		"ibs_op or ibs_fetch: whose samples of the recording; default ibs_op, or the only "
-		"event that it has";
+	o->other[o->n_other - 1].help = "show samples of ibs_op or of ibs_fetch; default ibs_op, "
+					"or the only event in the recording";
 }
 
 static void choose_rows(struct recorded_options *o, const struct recorded_command *c)

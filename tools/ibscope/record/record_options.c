@@ -58,7 +58,7 @@ const struct option_row record_options[] = {
 	  OPTION_DURATION(struct record, duration_s, 1e-3, DURATION_MAX_S) },
 	{ "max-size", 0, "SIZE", "stop when the file reaches SIZE, as in 500M",
 	  OPTION_SIZE(struct record, max_bytes, 0, 4096, 1ULL << 60) },
-	{ "rotate", 0, "N", "start a new file instead, keeping N: FILE, FILE.1, ..",
+	{ "rotate", 0, "N", "start a new file instead of stopping, and keep N: FILE, FILE.1, ..",
 	  OPTION_NUMBER(struct record, out.rotate, 2, ROTATE_MAX), .what = "files" },
 	{ "ring-size", 0, "SIZE",
 	  "kernel buffer of each CPU, a power of two, as in 256K; by default what --max-memory "

@@ -106,14 +106,14 @@ const struct option_row report_options[] = {
 	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default miss_cycles",
 	  set_sort },
 	{ "columns", 0, "COLUMN,..",
-	  "what is shown, in this order; by default as many as fit, as in hist", set_columns },
+	  "columns to print, in this order; by default as many as fit, as in hist", set_columns },
 	{ "top", 0, "N",
 	  "only the first N rows, and the sum of the others; by default as many as fit the "
 	  "terminal, 20 in a pipe; --csv and --json: all",
 	  OPTION_NUMBER(struct report_cmd, order.top, 1, SIZE_MAX), .what = "rows" },
-	{ "limit", 0, "N", "the same", OPTION_NUMBER(struct report_cmd, order.top, 1, SIZE_MAX),
+	{ "limit", 0, "N", "the same as --top", OPTION_NUMBER(struct report_cmd, order.top, 1, SIZE_MAX),
 	  .what = "rows" },
-	{ "min-samples", 0, "N", "only rows of at least so many samples",
+	{ "min-samples", 0, "N", "only rows with at least N samples",
 	  OPTION_NUMBER(struct report_cmd, order.min_samples, 0, UINT64_MAX) },
 	{ "type", 0, "NAME",
 	  "the layout of a type, as --by type names it: all fields, in the order of their offsets",
@@ -126,8 +126,8 @@ const struct option_row report_options[] = {
 	  "node",
 	  set_output },
 	{ "json", 0, NULL, "one JSON object; what is not known is null", set_json },
-	{ "folded", 0, "samples|total", "call chains for flame graphs, weighted by that",
-	  set_folded },
+	{ "folded", 0, "samples|total",
+	  "call chains for flame graphs, weighted by samples or by total latency", set_folded },
 	{ "html", 0, "FILE", "one self-contained HTML file with linked views", set_html },
 	{ "pprof", 0, "FILE", "a profile for pprof, with the keys of --by as labels", set_pprof },
 };
@@ -176,18 +176,16 @@ int report_check_options(const struct report_cmd *c, struct err *err)
 
 void report_usage(FILE *f, const struct option_set *sets, size_t n)
 {
-	fprintf(f,
-		"usage: ibscope report [options] [FILE ...]\n\n"
-		"Add up the samples of a recording, of `ibscope record` or of `perf record "
-		"--raw-samples`, by what\nthey have in common, and show how long they waited. '-' "
-		"is standard input.\n\n"
-		"  ibscope report --src dram FILE             the latency of DRAM: mean and "
-		"percentiles\n"
-		"  ibscope report --by symbol,src --top 20 FILE\n"
-		"  ibscope report --by variable,offset FILE       what the data is\n"
-		"  ibscope report --by type,field FILE            structs and their fields\n"
-		"  ibscope report --by line --sort threads FILE   cache lines that threads "
-		"share\n");
+	fprintf(f, "usage: ibscope report [options] [FILE ...]\n\n"
+		   "Group the samples of a recording by `ibscope record` or `perf record "
+		   "--raw-samples`, and print how\nlong they waited. '-' is standard input.\n\n"
+		   "  ibscope report --src dram FILE             the latency of DRAM: mean and "
+		   "percentiles\n"
+		   "  ibscope report --by symbol,src --top 20 FILE\n"
+		   "  ibscope report --by variable,offset FILE       what the data is\n"
+		   "  ibscope report --by type,field FILE            structs and their fields\n"
+		   "  ibscope report --by line --sort threads FILE   cache lines that threads "
+		   "share\n");
 	options_help(f, sets, n);
 	report_terms(f);
 	fprintf(f,

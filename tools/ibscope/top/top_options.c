@@ -87,8 +87,7 @@ const struct option_row top_options[] = {
 	{ "speed", 0, "N", "with -i: N times as fast; default 1", set_speed },
 	{ "pin-dir", 0, "DIR",
 	  "read the collector whose pins are in DIR; by default the one in " IBS_PIN_DIR
-	  ", if it runs and nothing is selected; -e ibs_fetch// for the fetches of one of both "
-	  "events",
+	  ", if it runs and nothing is selected; with two events -e ibs_fetch// shows the fetches",
 	  OPTION_WORD(struct top_cmd, pin_dir) },
 	{ "user-socket", 0, "PATH",
 	  "ask a collector for one's own cgroups; by default at " USERS_PATH
