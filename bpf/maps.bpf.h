@@ -108,7 +108,7 @@ struct by_cpu {
 };
 struct by_cpu state SEC(".maps"), cpu_states SEC(".maps");
 
-/* Of the same use; only there for samples of ibs_fetch. */
+/* Where samples of ibs_fetch are counted; it is there only if those are sampled. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

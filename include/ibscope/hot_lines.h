@@ -118,7 +118,7 @@ struct ibs_lines {
 	struct ibs_line_count count[]; /* sets * IBS_LINE_WAYS */
 };
 
-/* Of one of the two tables that each CPU has, one after the other; ibs_cpu_state.lines says which is in use. */
+/* Size of a table. Each CPU has two, one after the other; ibs_cpu_state.lines says which is in use. */
 #define IBS_LINES_BYTES(sets) \
 	(sizeof(struct ibs_lines) + (sets)*IBS_LINE_WAYS * sizeof(struct ibs_line_count))
 

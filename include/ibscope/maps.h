@@ -47,7 +47,7 @@ _Static_assert(IBS_LAT_BUCKETS <= IBS_HIST_BUCKET_MASK + 1, "mask cuts buckets")
 #define IBS_LAYOUT_WORD		0x3fff /* its first word */
 #define IBS_LAYOUT_ENTRIES	256
 #define IBS_LAYOUT_IDX(op, src) ((src) << 3 | (op))
-/* Of either event: kinds of op or translations, sources or outcomes. */
+/* The most of each that either event has: kinds of op or translations; sources or outcomes of fetches. */
 #define IBS_LAYOUT_OPS	8
 #define IBS_LAYOUT_SRCS (IBS_LAYOUT_ENTRIES / IBS_LAYOUT_OPS)
 
@@ -118,7 +118,7 @@ enum ibs_cgroup_choice {
 	IBS_CGROUP_AS_ABOVE, /* nothing: only a filter names it */
 };
 
-/* Of a cgroup that --cgroup, --container or --filter names. */
+/* What --cgroup, --container and --filter say about a cgroup that they name. */
 struct ibs_selected_cgroup {
 	__u16 min_lat; /* cycles; 0: ibs_live.lat rules */
 	__u8 selected; /* enum ibs_cgroup_choice */
@@ -263,7 +263,7 @@ enum ibs_task_select {
 	IBS_TASK_COMM = 1 << 4,
 };
 
-/* Of ibs_live.pid_test: a mask of bits, and above it what those have under it that are left out. */
+/* Values of ibs_live.pid_test: a mask for the byte of a process, and 8 bits higher what a process that is left out has under the mask. */
 #define IBS_PID_TEST_IN	 IBS_PID_IN
 #define IBS_PID_TEST_OUT (IBS_PID_OUT << 8 | IBS_PID_OUT)
 

@@ -196,7 +196,7 @@ static __always_inline __u32 ibs_op_data2_src(__u32 caps, __u64 data2)
 	return src;
 }
 
-/* Of a memory access: its data were in L1, and no more is to be asked. */
+/* Whether the data of a memory access were in L1, so that no other bit needs a look. */
 static __always_inline bool ibs_op_hit_l1(__u64 data3)
 {
 	return !(data3 & (IBS_OP_DATA3_UC_MEM_ACC | IBS_OP_DATA3_DC_MISS));

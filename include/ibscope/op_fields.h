@@ -161,7 +161,7 @@ static inline bool ibs_op_valid_mem(const struct ibs_op_sample *s)
 	return s->reg[IBS_OP_DATA3] & IBS_OP_DATA3_MEM;
 }
 
-/* Of uncached accesses the hardware reports no cache state (Linux ibs.c, perf_ibs_get_mem_lvl). */
+/* The hardware reports no cache state for uncached accesses (Linux ibs.c, perf_ibs_get_mem_lvl). */
 static inline bool ibs_op_valid_cached(const struct ibs_op_sample *s)
 {
 	return ibs_op_valid_mem(s) && !(s->reg[IBS_OP_DATA3] & IBS_OP_DATA3_UC_MEM_ACC);

@@ -118,7 +118,7 @@ struct ibs_push_counts {
 	__u64 collectors; /* with --push; 0: the other counts mean nothing */
 };
 
-/* Of `serve --hot-lines`. */
+/* Counts of `serve --hot-lines`. */
 struct ibs_lines_counts {
 	__u64 fed, no_address, replaced; /* sums of the tables */
 	__u64 on;			 /* by this collector; 0: the rest of these mean nothing */
@@ -191,7 +191,7 @@ struct ibs_meta {
 };
 _Static_assert(sizeof(struct ibs_meta) == 4352, "another layout of ibs_meta: raise IBS_PIN_SCHEMA");
 
-/* Of the group in a slot. */
+/* Names of the group that has a slot. */
 struct ibs_slot_name {
 	__u32 seq;	    /* odd while it is written */
 	__u32 show_runtime; /* groups of other runtimes have, or had, the same names */

@@ -139,7 +139,7 @@ static __always_inline __u32 ibs_filter_run(const volatile struct ibs_filter *f,
 	return IBS_OUTCOME_LOST_INTERNAL; /* not reached: no term leads behind the last */
 }
 
-/* Of ibs_op. */
+/* The outcome of a sample of ibs_op. */
 static __always_inline __u32 ibs_filter_outcome(const volatile struct ibs_filter *f,
 						const struct ibs_filter_sample *s)
 {

@@ -19,17 +19,17 @@ enum container_place {
 	PLACE_PODMAN,	  /* graphroot or runroot, also CRI-O's */
 };
 
-/* Fill those members of @out that are empty and that the container's own files in @dir tell. */
+/* Fill the members of @out that are still empty, from the container's own files in @dir. */
 void container_files_read(const char *root, enum container_place place, const char *dir,
 			  const struct container *c, struct container_text *out);
 
-/* Whose runtimes are asked for. */
+/* Whose containers to look for: those of runtimes of this user, in this container. */
 struct container_scope {
 	unsigned int uid;
 	char outer[CONTAINER_ID_MAX + 1]; /* of the container that they run in; "": none */
 };
 
-/* Are all of them such as a file of a runtime may have? They are ended by zeros. */
+/* Whether all names are such as a runtime may give. The texts end with zeros. */
 bool container_text_valid(const struct container_text *t);
 
 /* @dir is behind the root and valid during the call. */

@@ -45,7 +45,7 @@ enum label {
 };
 
 #define LABELS_DEFAULT (1U << LABEL_CGROUP | 1U << LABEL_SRC | 1U << LABEL_OP)
-/* Of what is collected continuously, where the path of each new container would be a new series. */
+/* The default of `serve`: without cgroup, since the path of each new container would be a new series. */
 #define LABELS_SERVED \
 	((LABELS_DEFAULT & ~(1U << LABEL_CGROUP)) | 1U << LABEL_CONTAINER | 1U << LABEL_POD)
 /* Labels of series rather than of groups, by event. */

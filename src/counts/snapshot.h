@@ -17,7 +17,7 @@ struct series {
 	__u64 sum;	     /* cycles, of the valid ones */
 	__u64 ops;	     /* estimated ops (or cycles); 0: unknown */
 	__u64 cycles; /* miss cycles: latencies, each times the ops of its sample; 0 with a sum: unknown */
-	/* Of loads that missed L1, where the latency is theirs: */
+	/* These count only loads that missed L1, and only if the latency is that of the miss: */
 	__u64 open_n, open; /* those that tell how many requests were open, and the sum of that */
 	__u64 state_n; /* those that tell the state of the line in the cache that it came from */
 	__u64 hitm;    /* miss cycles (latencies if those are unknown) of modified lines */
@@ -25,11 +25,11 @@ struct series {
 	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL where no sample can have a latency */
 };
 
-/* Of samples that missed the L1 data TLB, as far as they tell. */
+/* Samples that missed the L1 data TLB, as far as they report how. */
 struct tlb_counts {
 	__u64 l2_hit, l2_miss;
 	__u64 l2_hit_ops, l2_miss_ops; /* estimated; 0: unknown */
-	__u64 refills, refill_cycles;  /* of those with a valid latency */
+	__u64 refills, refill_cycles;  /* only those with a valid latency */
 };
 
 struct group {

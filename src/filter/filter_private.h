@@ -49,17 +49,17 @@ extern const struct filter_const *const filter_consts[FILTER_VALUES_N]; /* NULL:
 
 enum filter_node_kind { FILTER_NODE_OR, FILTER_NODE_AND, FILTER_NODE_TEST };
 
-/* Of an expression, as a tree in an array. */
+/* A node of an expression, which is a tree in an array. */
 struct filter_node {
 	enum filter_node_kind kind;
-	unsigned int a, b; /* of OR and AND */
+	unsigned int a, b; /* operands of OR and AND */
 	unsigned int field, cmp;
 	__u64 value;
 };
 
 struct filter_root {
 	unsigned int node;
-	enum ibs_outcome outcome; /* of what it rejects */
+	enum ibs_outcome outcome; /* that samples get which it rejects */
 };
 
 /*

@@ -75,7 +75,7 @@ int event_parse(const char *text, struct event_spec *out, struct err *e);
  */
 size_t event_print(const struct event_spec *spec, char *buf, size_t size);
 
-/* Of ibs_fetch, else of ibs_op. */
+/* Whether it is an event of ibs_fetch; otherwise it is one of ibs_op. */
 bool event_of_fetch(const struct event_spec *spec);
 
 /* Value of a term, 0 if it is absent. */

@@ -47,7 +47,7 @@ struct node_distances {
 	uint8_t of[DISTANCE_NODES][DISTANCE_NODES];
 };
 
-/* Those of this machine. @root: prefix of /sys, "" except in tests */
+/* Read the distances of this machine. @root: prefix of /sys, "" except in tests */
 void node_distances_read(const char *root, struct node_distances *out);
 
 /* Any numbers of nodes, -1 too. Return: 0 if it is unknown. */

@@ -73,7 +73,7 @@ enum perf_user_record {
 
 #define PERF_EVENT_UPDATE_NAME 2
 
-/* Of HEADER_BUILD_ID, and of LOST_SAMPLES that a BPF filter of perf left out on purpose. */
+/* Bits of `misc`, of HEADER_BUILD_ID, and of LOST_SAMPLES for samples that a BPF filter of perf dropped on purpose. */
 #define PERF_MISC_BUILD_ID_SIZE	   (1 << 15)
 #define PERF_MISC_LOST_SAMPLES_BPF (1 << 15)
 

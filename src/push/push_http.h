@@ -9,7 +9,7 @@
 
 #include <linux/types.h>
 
-/* Of a profile. */
+/* A profile to post. */
 struct push_body {
 	const void *data;
 	size_t bytes;

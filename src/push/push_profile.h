@@ -8,7 +8,7 @@
 
 #include <ibscope/op.h>
 
-/* Of a profile. */
+/* What is known of a profile beside its samples. */
 struct push_profile {
 	double from_s, until_s; /* since 1970 */
 	char host[65];

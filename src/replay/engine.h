@@ -12,7 +12,7 @@
 /* In place of an id that is not known; no cgroup has it. */
 #define CGROUP_NOT_TOLD (~0ULL)
 
-/* Whose a sample is. */
+/* The task that a sample belongs to. */
 struct task {
 	__u64 pid_tgid;	 /* tgid << 32 | tid */
 	__u64 cgroup_id; /* not 0 */

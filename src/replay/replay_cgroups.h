@@ -35,10 +35,10 @@ void replay_cgroups_name(struct replay_cgroups *c, const char *path, const char 
 const char *replay_cgroups_label(struct replay_cgroups *c, const char *path, bool pod,
 				 char buf[CONTAINER_LABEL]);
 
-/* NULL if not known. */
+/* The path of a cgroup, or NULL if it is unknown. */
 const char *replay_cgroups_path(const struct replay_cgroups *c, __u64 id);
 
-/* Of @c, which must live as long. */
+/* A source of the cgroups in @c, which must live as long. */
 void replay_cgroups_source(struct replay_cgroups *c, struct cgroup_source *out);
 
 void replay_cgroups_free(struct replay_cgroups *c);

@@ -61,42 +61,42 @@ enum report_key {
 };
 
 /* X(NAME, "name", how text shows it: a column of view/table.h, "meaning") */
-#define REPORT_COLUMN_TABLE(X)                                                                    \
-	X(SAMPLES, "samples", SAMPLES, "samples")                                                 \
-	X(SAMPLE_SHARE, "sample_share", SAMPLE_SHARE, "share of all selected samples")            \
-	X(ESTIMATED, "estimated_ops", OPS, "samples x period: ops, cycles or fetches")            \
-	X(VALID, "valid", VALID, "samples with a valid latency")                                  \
-	X(CYCLES, "miss_cycles", CYCLES, "latency x ops that a sample stands for")                \
-	X(SHARE, "share", SHARE,                                                                  \
-	  "share of all miss cycles; of all latencies if a period is unknown")                    \
-	X(DRAM, "dram", DRAM, "share of the row's miss cycles that DRAM of any node cost")        \
-	X(REMOTE, "remote", REMOTE, "share of the row's miss cycles that other nodes cost")       \
-	X(HITM, "hitm", HITM,                                                                     \
-	  "share of the row's miss cycles for lines that another cache had modified; from Zen 4 " \
-	  "on")                                                                                   \
-	X(MEAN, "mean", MEAN, "mean latency, cycles")                                             \
-	X(P50, "p50", P50, "median, cycles")                                                      \
-	X(P90, "p90", P90, "90th percentile, cycles")                                             \
-	X(P99, "p99", P99, "99th percentile, cycles")                                             \
-	X(MAX, "max", MAX, "largest latency, cycles; 65535 means that or more")                   \
-	X(TOTAL, "total", TOTAL, "sum of the latencies, cycles")                                  \
-	X(LOADS, "loads", LOADS, "samples that load, including prefetches")                       \
-	X(STORES, "stores", STORES, "samples that store, including locked accesses")              \
-	X(OFFSETS, "offsets", OFFSETS, "different bytes of a cache line accessed")                \
-	X(CPUS, "cpus", CPUS, "different CPUs")                                                   \
-	X(THREADS, "threads", THREADS, "different threads")                                       \
-	X(LAST, "last_seen", LAST, "time of the last sample, seconds since 1970")                 \
-	X(IMBALANCE, "imbalance", IMBALANCE,                                                      \
-	  "largest of the miss cycles of all MPI ranks over their mean")                          \
-	X(PRICE, "remote_price", PRICE,                                                           \
-	  "miss cycles above those of the same accesses at the mean latency of local "            \
-	  "memory")                                                                               \
-	X(PAGES, "pages", PAGES, "different pages of physical memory, 4 KiB each")                \
-	X(MISPLACED, "misplaced", MISPLACED,                                                      \
-	  "pages that are accessed most from a node other than their own")                        \
-	X(L3_MISS, "l3_miss", L3_MISS,                                                            \
-	  "ibs_fetch: share of the cycles that missed the L3; before Zen 4 the L2")               \
-	X(WALK, "walk", WALK, "ibs_fetch: share of translations that walked page tables")         \
+#define REPORT_COLUMN_TABLE(X)                                                               \
+	X(SAMPLES, "samples", SAMPLES, "samples")                                            \
+	X(SAMPLE_SHARE, "sample_share", SAMPLE_SHARE, "share of all selected samples")       \
+	X(ESTIMATED, "estimated_ops", OPS, "samples x period: ops, cycles or fetches")       \
+	X(VALID, "valid", VALID, "samples with a valid latency")                             \
+	X(CYCLES, "miss_cycles", CYCLES, "latency x ops that a sample stands for")           \
+	X(SHARE, "share", SHARE,                                                             \
+	  "share of all miss cycles; of all latencies if a period is unknown")               \
+	X(DRAM, "dram", DRAM, "share of the row's miss cycles that DRAM of any node cost")   \
+	X(REMOTE, "remote", REMOTE, "share of the row's miss cycles that other nodes cost")  \
+	X(HITM, "hitm", HITM,                                                                \
+	  "share of the row's miss cycles for lines that another cache had modified; Zen 4 " \
+	  "on")                                                                              \
+	X(MEAN, "mean", MEAN, "mean latency, cycles")                                        \
+	X(P50, "p50", P50, "median, cycles")                                                 \
+	X(P90, "p90", P90, "90th percentile, cycles")                                        \
+	X(P99, "p99", P99, "99th percentile, cycles")                                        \
+	X(MAX, "max", MAX, "largest latency, cycles; 65535 means that or more")              \
+	X(TOTAL, "total", TOTAL, "sum of the latencies, cycles")                             \
+	X(LOADS, "loads", LOADS, "samples that load, including prefetches")                  \
+	X(STORES, "stores", STORES, "samples that store, including locked accesses")         \
+	X(OFFSETS, "offsets", OFFSETS, "different bytes of a cache line accessed")           \
+	X(CPUS, "cpus", CPUS, "different CPUs")                                              \
+	X(THREADS, "threads", THREADS, "different threads")                                  \
+	X(LAST, "last_seen", LAST, "time of the last sample, seconds since 1970")            \
+	X(IMBALANCE, "imbalance", IMBALANCE,                                                 \
+	  "largest of the miss cycles of all MPI ranks over their mean")                     \
+	X(PRICE, "remote_price", PRICE,                                                      \
+	  "miss cycles above those of the same accesses at the mean latency of local "       \
+	  "memory")                                                                          \
+	X(PAGES, "pages", PAGES, "different pages of physical memory, 4 KiB each")           \
+	X(MISPLACED, "misplaced", MISPLACED,                                                 \
+	  "pages that are accessed most from a node other than their own")                   \
+	X(L3_MISS, "l3_miss", L3_MISS,                                                       \
+	  "ibs_fetch: share of the cycles that missed the L3; before Zen 4 the L2")          \
+	X(WALK, "walk", WALK, "ibs_fetch: share of translations that walked page tables")    \
 	X(ABORTED, "aborted", ABORTED, "ibs_fetch: share of fetches that did not complete")
 
 enum report_column {

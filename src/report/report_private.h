@@ -117,7 +117,7 @@ void report_pages(const struct report *r, struct report_table *t);
 /* What enum report_unit bits stand for, or NULL if it is not one thing. */
 const char *report_unit_name(unsigned int units);
 
-/* Of one sample, the words of its row. Counts what is at its data address. Return: false if it is of another type. */
+/* Find the words that identify the row of a sample. Return: false if its data is not of the type that is asked for. */
 bool report_key_of(struct report *r, const struct trace_event *ev, __u64 *words);
 
 /* The words of a field of which there is no sample. */

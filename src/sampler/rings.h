@@ -25,7 +25,7 @@ struct rings_opts {
 	bool extra;  /* with struct ibs_record_extra behind each */
 };
 
-/* Of a slot. */
+/* Size of a slot. */
 size_t rings_record_bytes(bool raw, bool extra);
 
 /* Kernel memory of @n rings. */

@@ -58,9 +58,9 @@ struct sampler_opts {
 	 * up to SAMPLER_RING_MAX_DEFAULT
 	 */
 	__u32 ring_bytes;
-	/* Records bear call chains. The kernel unwinds at each sample, selected or not. */
+	/* Records have call chains. The kernel unwinds at each sample, selected or not. */
 	bool stacks;
-	/* And the slab cache of kernel data; needs kernel_finds_slabs(). */
+	/* Records have the slab cache of kernel data; needs kernel_finds_slabs(). */
 	bool slabs;
 	struct perf_event_attr attr; /* of the event; for the sim of the software clock */
 	const char *event;	     /* for messages and output */
@@ -342,7 +342,7 @@ const struct ibs_lines *sampler_lines(const struct sampler *s, __u32 n, bool cur
 /* Where the counters lie, mapped; lives as long as @s. */
 const struct counts *sampler_counts(const struct sampler *s);
 
-/* Of the program as the kernel runs it, with what the selection does not need left out. */
+/* Size of the program as the kernel runs it: what the selection does not need is left out. */
 struct sampler_prog_size {
 	__u32 insns;	/* of BPF */
 	__u32 bytes;	/* of machine code; 0: it is interpreted, or the kernel does not tell */

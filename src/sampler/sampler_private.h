@@ -28,7 +28,7 @@ struct sampler_select {
 	size_t n_cgroups;
 };
 
-/* Those that are open. */
+/* For each set of counters that is open. */
 #define FOR_COUNTERS(s, p)                                                       \
 	for (struct perf_events **p = (s)->counters; p < (s)->counters + 2; p++) \
 		if (*p)
@@ -52,7 +52,7 @@ struct slot_seen {
 struct sampler {
 	struct ibs_op_bpf *skel;    /* for sampler.c alone */
 	struct perf_events *events; /* NULL with SAMPLER_TWIN */
-	/* Of tags that retired and of ops, and of tags that interrupted; NULL: not counted. */
+	/* Counters of tagged ops that retired, and of those that interrupted; NULL: not counted. */
 	union {
 		struct {
 			struct perf_events *tags, *valid;

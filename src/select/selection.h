@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which samples are wanted, as the sampler and the replay of recordings test it. */
+/* What selects samples, in the form that the sampler and the replay of recordings test. */
 #ifndef IBSCOPE_SELECTION_H
 #define IBSCOPE_SELECTION_H
 

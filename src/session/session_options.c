@@ -147,7 +147,8 @@ static int set_verbose(void *ctx, const char *arg, struct err *err)
 /* clang-format off: a row is a row */
 const struct option_row sampling_options[] = {
 	{ "event", 'e', "EVENT",
-	  "event to sample, in perf's syntax: " EVENT_DEFAULT " (default) or ibs_fetch//; hist, record "
+	  "event to sample, in perf's syntax: " EVENT_DEFAULT
+	  " (default) or ibs_fetch//; hist, record "
 	  "and serve can sample both: ibs_op//,ibs_fetch//",
 	  set_event },
 	{ "period", 'c', "N",

@@ -47,7 +47,7 @@ bool object_variable(struct object *o, __u64 pgoff, bool exec, __u64 offset, con
 void object_code_type(struct object *o, __u64 addr, struct type_access *out);
 /* The same at an offset in the file. */
 void object_type(struct object *o, __u64 offset, struct type_access *out);
-/* Those of the variable at an address, as for object_variable(); @size: bytes accessed, 0: unknown. */
+/* The type and field of the variable at an address, as for object_variable(); @size: bytes accessed, 0: unknown. */
 void object_variable_type(struct object *o, __u64 pgoff, bool exec, __u64 offset, unsigned int size,
 			  struct type_access *out);
 

@@ -11,10 +11,10 @@ struct places {
 	__u16 *node; /* of each of @n, the one of its first CPU */
 };
 
-/* Those of this machine, with its @cpus possible CPUs, whose counters are in @shards. None on errors. */
+/* Read the places of this machine, with @cpus possible CPUs and counters in @shards. None on errors. */
 void places_read(struct places *p, unsigned int cpus, unsigned int shards);
 
-/* Those of a recording, each with counters of its own. */
+/* Take the places from a recording; each has counters of its own. */
 void places_of_recording(struct places *p, const struct trace_topology *t);
 
 void places_free(struct places *p);

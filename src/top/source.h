@@ -50,7 +50,7 @@ struct top_source {
 /* @s: options are parsed and checked; it is opened and closed by the source. */
 struct top_source *source_live(struct sampling *s);
 
-/* Of a collector of both events, the one to show; it is refused if a collector does not sample it. */
+/* The event to show, if a collector samples both. One that the collector does not sample is refused. */
 enum source_event { SOURCE_FIRST, SOURCE_OP, SOURCE_FETCH };
 
 /* What a collector pins in @dir. Return: also -ESRCH if none is running. */

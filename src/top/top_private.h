@@ -16,7 +16,7 @@ struct top_zoom {
 	char *name, *option; /* for people, and for a command line */
 };
 
-/* Of the last paint: what the mouse hits. */
+/* Where the mouse hits what, as painted last. */
 struct top_hits {
 	int heading, first_row, rows, right;
 	size_t n;
@@ -57,7 +57,7 @@ struct top {
 	struct top_hits hits;
 };
 
-/* Which interval is shown, as history_frame() counts. */
+/* The number of the interval that is shown, as history_frame() counts. */
 size_t top_shown(const struct top *t);
 /* The level that the options ask for, or the first that the source can tell apart. */
 void top_first_level(struct top *t);

@@ -28,7 +28,7 @@ struct trace_pmu {
 #define TRACE_EVENTS 2 /* of a recording of ours: ibs_op and ibs_fetch */
 #define TRACE_CPUS   8192
 
-/* Of each CPU, the cores that share its L3, its NUMA node, and its socket; and how far nodes are from each other. */
+/* The core complex (cores that share an L3), NUMA node and socket of each CPU, and how far nodes are from each other. */
 struct trace_topology {
 	unsigned int n; /* CPUs */
 	bool has_sockets;
@@ -82,7 +82,7 @@ enum trace_kind {
 	TRACE_SLAB,
 };
 
-/* Which samples have the metric. */
+/* The kind of samples that have the metric. */
 static inline enum trace_kind trace_kind_of(enum ibs_metric m)
 {
 	return ibs_metric_of_fetch(m) ? TRACE_SAMPLE_FETCH : TRACE_SAMPLE_OP;

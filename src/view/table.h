@@ -47,7 +47,7 @@ struct err;
 	  "miss cycles of the last intervals, and whether they changed; in top only")            \
 	TABLE_EXTRA_TABLE(X)                                                                     \
 	TABLE_LINE_TABLE(X)
-/* Of recordings only; table_row.extra has them in this order, */
+/* Columns of recordings only; table_row.extra has them in this order, */
 #define TABLE_EXTRA_TABLE(X)                                                            \
 	X(SAMPLE_SHARE, "sample_share", "SAMPLES %", 0, "share of all samples")         \
 	X(MAX, "max", "MAX", 0, "largest latency, cycles")                              \
@@ -165,7 +165,7 @@ double table_hitm(const struct table_row *r);
 double table_mlp(const struct table_row *r);
 double table_walk(const struct table_row *r);
 double table_aborted(const struct table_row *r);
-/* Of all miss cycles; where no op is known, of all latencies. */
+/* Share of all miss cycles; if those are unknown, of all latencies. */
 double table_share(const struct table *t, const struct table_row *r);
 /* Caches that can report the state of a line (CacheHitSt). */
 bool table_is_other_cache(enum ibs_src src);

@@ -34,7 +34,7 @@ enum line_verdict {
 
 const char *line_verdict_name(enum line_verdict v);
 
-/* Of LINE_FEED_TABLE: its names, and the bits of ibs_config.line_feed. NULL and 0 behind the last. */
+/* Names in LINE_FEED_TABLE, and their bits of ibs_config.line_feed. NULL and 0 behind the last. */
 const char *line_feed_name(unsigned int i);
 __u32 line_feed_bits(unsigned int i);
 
@@ -101,7 +101,7 @@ static inline __u64 line_space(const struct line_access *a)
 	return a->addr >> 63 ? LINE_SPACE_KERNEL : a->tgid;
 }
 
-/* Of the first byte in its line. */
+/* Offset of the first accessed byte in its line. */
 static inline unsigned int line_access_offset(const struct line_access *a)
 {
 	return (a->addr ?: a->phys) % LINE_BYTES;

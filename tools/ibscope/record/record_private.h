@@ -82,7 +82,7 @@ int record_regions_prepare(struct record *r, struct err *err);
 /* Collect them, with those of other ranks. */
 void record_regions_begin(struct record *r);
 
-/* Of a struct record. */
+/* They set members of a struct record. */
 extern const struct option_row record_options[];
 extern const size_t record_n_options;
 

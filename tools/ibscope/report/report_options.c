@@ -111,8 +111,8 @@ const struct option_row report_options[] = {
 	  "only the first N rows, and the sum of the others; by default as many as fit the "
 	  "terminal, 20 in a pipe; --csv and --json: all",
 	  OPTION_NUMBER(struct report_cmd, order.top, 1, SIZE_MAX), .what = "rows" },
-	{ "limit", 0, "N", "the same as --top", OPTION_NUMBER(struct report_cmd, order.top, 1, SIZE_MAX),
-	  .what = "rows" },
+	{ "limit", 0, "N", "the same as --top",
+	  OPTION_NUMBER(struct report_cmd, order.top, 1, SIZE_MAX), .what = "rows" },
 	{ "min-samples", 0, "N", "only rows with at least N samples",
 	  OPTION_NUMBER(struct report_cmd, order.min_samples, 0, UINT64_MAX) },
 	{ "type", 0, "NAME",

@@ -37,11 +37,11 @@ struct report_cmd {
 	struct screen screen;
 };
 
-/* Of a struct report_cmd. */
+/* They set members of a struct report_cmd. */
 extern const struct option_row report_options[];
 extern const size_t report_n_options;
 
-/* Those of numa: without options that print something else, and with one of its own. Return: how many. */
+/* The options of numa: without those that print something else, and with --live. Return: how many. */
 size_t report_numa_options(struct option_row out[REPORT_OPTIONS_MAX]);
 /* Options that exclude each other. Return: 0 or -EINVAL with @err. */
 int report_check_options(const struct report_cmd *c, struct err *err);

@@ -30,7 +30,7 @@ struct top_cmd {
 	char command[1024], host[256];
 };
 
-/* Of a struct top_cmd. */
+/* They set members of a struct top_cmd. */
 extern const struct option_row top_options[];
 extern const size_t top_n_options;
 
