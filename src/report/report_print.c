@@ -11,6 +11,8 @@
 
 #define ABSENT "[unknown]"
 
+#define KINDS_WIDTH 79 /* of lines below the table */
+
 typedef unsigned long long ull;
 
 #define VIEW_COLUMN(id, name, column, ...) TABLE_##column,
@@ -249,14 +251,20 @@ static void print_kinds(FILE *f, const char *what, const __u64 *samples, unsigne
 {
 	const char *before = "";
 	__u64 sum = 0;
+	int width;
 
 	for (unsigned int k = 0; k < n; k++)
 		sum += samples[k];
-	fprintf(f, "\n%-9s %llu samples = ", what, (ull)sum);
+	width = fprintf(f, "\n%-9s %llu samples = ", what, (ull)sum);
 	for (unsigned int k = 0; k < n; k++) {
+		char text[64];
+
 		if (!samples[k] && k != first)
 			continue;
-		fprintf(f, "%s%llu %s", before, (ull)samples[k], name(k));
+		snprintf(text, sizeof(text), "%s%llu %s", before, (ull)samples[k], name(k));
+		if (width + strlen(text) > KINDS_WIDTH)
+			width = fprintf(f, "\n%9s", "") - 1;
+		width += fprintf(f, "%s", text);
 		before = " + ";
 	}
 	fputc('\n', f);
@@ -340,7 +348,11 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 			      .row = xcalloc(t->n, sizeof(*view.row)) };
 
 	for (unsigned int k = 0; k < view.n_keys; k++)
-		keys[k] = report_key_name(t->opts->by[k]);
+		keys[k] = !t->opts->type ? report_key_name(t->opts->by[k])
+			  : t->opts->by[k] == REPORT_KEY_FIELD_OFFSET ? "offset"
+			  : t->opts->by[k] == REPORT_KEY_FIELD_SIZE
+				  ? "size"
+				  : report_key_name(t->opts->by[k]);
 	for (unsigned int c = 0; c < n; c++)
 		shown[c] = of_column[columns[c]];
 	for (const char *c = t->estimated_unit ?: "ops"; *c; c++)

@@ -57,7 +57,10 @@ struct type_access {
 		type; /* as the language writes it; NULL: not found. Lives as long as struct types. */
 	const char *field; /* "pos.x", "rows[].key", "[padding]"; NULL: the type has no fields */
 	__u64 offset;	   /* of the access in the type, if it was found */
-	/* of the field, if it is only one: in the first element where it is in an array; size 0: none */
+	/*
+	 * Of the field, of the first of several, or of what is accessed of padding: in the first element where it is in an
+	 * array; size 0: none, or unknown.
+	 */
 	__u64 field_offset, field_size;
 };
 

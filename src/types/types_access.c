@@ -98,9 +98,12 @@ static void name_place(struct types *t, struct place *p, struct type_access *out
 		out->field = "[padding]";
 	else if (*path)
 		out->field = intern_text(&t->texts, intern_get(&t->texts, path));
-	if (found && *path && !leaf.ambiguous) {
+	if (found && *path) {
 		out->field_offset = leaf.begin;
 		out->field_size = leaf.size;
+	} else if (!found) {
+		out->field_offset = p->off;
+		out->field_size = p->size;
 	}
 }
 

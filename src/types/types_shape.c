@@ -377,6 +377,9 @@ static bool descend_members(struct walk *w, Dwarf_Die *of, __u64 off, struct lea
 			append(w->path, w->room, name);
 		}
 		if (descend(w, &type, off - at, &here)) {
+			/* a bit field has less than its type */
+			if (bytes && bytes < here.size)
+				here.size = bytes;
 			bool fits = !here.ambiguous && here.size == w->size;
 
 			/* it may be in a field, as values that the field cannot have */

@@ -23,7 +23,8 @@
 #define BATCH	65536
 #define DEFAULT 10000000ull
 
-static const char *const by[] = { "src", "src,op,cpu", "pid,src", "comm,src", "symbol", "line" };
+static const char *const by[] = { "src",    "src,op,cpu", "pid,src",   "comm,src",
+				  "symbol", "line",	  "type,field" };
 
 static int fail(const struct err *err)
 {

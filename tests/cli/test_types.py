@@ -131,7 +131,8 @@ class Types(unittest.TestCase):
         at = {'; '.join(sorted(want[n][0])): a[0] for n, a in accesses(program, 'types.c').items() if n in want}
         nodes = self.symbols(program)['nodes']
         file = self.record(program, [(at['struct node far; struct node next; struct point y'], nodes + 96, 'load', 4),
-                                     (at['struct node at.x'], nodes + 88, 'store', 2), (at['long int'], 0, 'load', 9)])
+                                     (at['struct node at.x'], nodes + 88, 'store', 2), (at['long int'], 0, 'load', 9),
+                                     (at['struct node low|high'], nodes + 144, 'load', 1)])
         r = self.report(file, '--type', 'struct node')
         rows = [(int(w['labels']['field_offset']), int(w['labels']['field_size']), w['labels']['field'], w['loads'],
                  w['stores'], w['hitm']) for w in r['rows']]
@@ -139,12 +140,14 @@ class Types(unittest.TestCase):
             (0, 8, 'key', 0, 0, None), (8, 4, 'at.x', 0, 2, None), (12, 4, 'at.y', 0, 0, None),
             (16, 8, 'next', 4, 0, 1), (24, 4, 'corner[].x', 0, 0, None), (28, 4, 'corner[].y', 0, 0, None),
             (56, 2, 'small', 0, 0, None), (56, 8, 'number', 0, 0, None), (64, 1, 'high', 0, 0, None),
-            (64, 1, 'low', 0, 0, None), (65, 1, 'pad', 0, 0, None), (72, 8, 'far', 0, 0, None)])
-        self.assertEqual((r['total']['samples'], sum(r['types'].values())), (6, 15))
+            (64, 1, 'low', 0, 0, None),
+            (64, 1, 'low|high', 1, 0, 1), (65, 1, 'pad', 0, 0, None), (72, 8, 'far', 0, 0, None)])
+        self.assertEqual((r['total']['samples'], sum(r['types'].values())), (7, 16))
         text = run('report', file, '--type', 'struct node').stdout
+        self.assertRegex(text, r'(?m)^OFFSET +SIZE +FIELD ')
         self.assertRegex(text, r'(?m)^next +get_far 4; none$')
         self.assertRegex(text, r'(?m)^at.x +none; \w+ 2$')
-        self.assertRegex(text, r'(?m)^0 +\.{8}wwww\.{4}rrrrrrrr\.{40}\n64 +\.{16}$')
+        self.assertRegex(text, r'(?m)^0 +\.{8}wwww\.{4}rrrrrrrr\.{40}\n64 +r\.{15}$')
         self.assertIn(f'objects begin {(0x555500000000 + nodes + 80) % 64} bytes into a cache line', text)
         other = run('report', file, '--type', 'struct nobody', '--json')
         self.assertIn("no access of 'struct nobody' was found", other.stderr)
