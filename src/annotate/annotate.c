@@ -259,8 +259,10 @@ static unsigned int add_row(struct annotate *a, struct disasm *d, const unsigned
 				    .text = text_of(a, &in),
 				    .data = { .kind = TYPE_NO_ACCESS },
 				    .sums = sums_at(f, addr) };
-	if (in.n_mem)
+	/* a stack's is no operand */
+	if (in.n_mem || (r->sums && r->sums->accesses))
 		symbols_code_type(&f->code, addr, &r->data);
+	a->types[r->data.kind] += r->sums ? r->sums->samples : 0;
 	if (symbols_code_line(&f->code, addr, &place)) {
 		r->file = path_of(a, &place);
 		r->line = place.line;

@@ -86,6 +86,8 @@ struct annotate {
 	/* of function[0] */
 	struct annotate_row *row;
 	size_t n, rows_room;
+	__u64 types
+		[TYPE_KIND_N]; /* samples by what is known of the data that their instructions access */
 };
 
 struct annotate *annotate_new(const struct annotate_opts *opts);

@@ -126,7 +126,9 @@ static void put_fact(FILE *f, const char *text)
 static void put_head(const struct page *p, const struct report_head *h)
 {
 	const struct annotate *a = p->a;
-	char text[256];
+	char text[256], *kinds;
+	FILE *types;
+	size_t size;
 
 	fputs("<header><div class=\"top\"><h1>", p->f);
 	utf8_put_markup(p->f, a->function[0].code.name);
@@ -142,6 +144,13 @@ static void put_head(const struct page *p, const struct report_head *h)
 		snprintf(text, sizeof(text), "%zu other functions of this name",
 			 a->n_functions - 1);
 		put_fact(p->f, text);
+	}
+	types = open_memstream(&kinds, &size);
+	if (types) {
+		type_kinds_print(types, a->types);
+		fclose(types);
+		put_fact(p->f, kinds);
+		free(kinds);
 	}
 	fputs("</p>\n</header>\n<main><section>\n", p->f);
 }

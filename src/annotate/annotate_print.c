@@ -214,7 +214,9 @@ static void put_rows(struct text *t)
 	const struct annotate *a = t->a;
 	const struct annotate_row *last = NULL;
 	char text[2 * LINE_MAX], data[LINE_MAX];
-	size_t skipped = 0;
+	size_t skipped = 0, n;
+	const char *type;
+	bool below;
 
 	for (size_t i = 0; i < a->n; i++) {
 		const struct annotate_row *r = &a->row[i];
@@ -232,10 +234,17 @@ static void put_rows(struct text *t)
 			put_source(t, r);
 		skipped = 0;
 		last = r;
-		snprintf(text, sizeof(text), "%8llx:  %s%s%s", (ull)r->addr,
-			 r->inside ? "(inside the one before) " : "", r->text,
-			 annotate_data(r, data, sizeof(data)));
+		n = snprintf(text, sizeof(text), "%8llx:  %s%s", (ull)r->addr,
+			     r->inside ? "(inside the one before) " : "", r->text);
+		type = annotate_data(r, data, sizeof(data));
+		below = n + strlen(type) + t->left > t->p->screen->width;
+		if (!below)
+			snprintf(text + n, sizeof(text) - n, "%s", type);
 		put_line(t, r->sums, text, r == t->hottest);
+		if (below && *type) {
+			snprintf(text, sizeof(text), "%9s%s", "", type);
+			put_line(t, NULL, text, false);
+		}
 	}
 	if (skipped) {
 		snprintf(text, sizeof(text), "... %zu instructions without samples", skipped);
@@ -299,6 +308,7 @@ void annotate_print(FILE *f, const struct annotate_print *p, const struct annota
 {
 	report_print_head(f, p->head, a->opts.metric);
 	annotate_print_function(f, p, a);
+	type_kinds_print(f, a->types);
 }
 
 static void json_values(json_t *to, const struct annotate *a, const struct annotate_sums *s)
@@ -358,6 +368,7 @@ void annotate_print_json(FILE *f, const struct annotate_print *p, const struct a
 				      (json_int_t)a->namesakes, "elsewhere",
 				      (json_int_t)a->elsewhere, "inexact", (json_int_t)a->inexact,
 				      "fetches", (json_int_t)a->fetches));
+	json_object_set_new(j, "types", type_kinds_json(a->types));
 	json_object_set_new(j, "instructions", rows);
 	json_object_set_new(j, "total", total);
 	json_put_ascii(f, j, JSON_COMPACT);

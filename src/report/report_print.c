@@ -299,8 +299,12 @@ json_t *data_kinds_json(const __u64 *samples)
 	return kinds_json(samples, DATA_KIND_N, data_name);
 }
 
-/* Samples by kind, and the share of accesses of which the type is known. */
-static void print_types(FILE *f, const __u64 *samples)
+json_t *type_kinds_json(const __u64 *samples)
+{
+	return kinds_json(samples, TYPE_KIND_N, type_name);
+}
+
+void type_kinds_print(FILE *f, const __u64 *samples)
 {
 	__u64 found = 0, all = 0;
 
@@ -323,7 +327,7 @@ static void print_balance(FILE *f, const struct report_table *t)
 	if (t->data)
 		data_kinds_print(f, t->data);
 	if (t->types)
-		print_types(f, t->types);
+		type_kinds_print(f, t->types);
 }
 
 static void print_text(FILE *f, const struct screen *screen, const struct report_head *head,
@@ -527,7 +531,7 @@ static void print_json(FILE *f, const struct report_head *head, const struct rep
 	json_object_set_new(j, "ranks", json_integer(t->n_ranks));
 	json_object_set_new(j, "busiest_rank", known(!isnan(t->total.imbalance), t->total.busiest));
 	json_object_set_new(j, "data", data_kinds_json(t->data));
-	json_object_set_new(j, "types", kinds_json(t->types, TYPE_KIND_N, type_name));
+	json_object_set_new(j, "types", type_kinds_json(t->types));
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
 		json_array_append_new(by, json_string(report_key_name(t->opts->by[k])));
 	json_object_set_new(j, "estimated_unit", known_text(t->estimated_unit));

@@ -30,6 +30,10 @@ json_t *report_head_json(const struct report_head *head, enum ibs_metric metric)
 void data_kinds_print(FILE *f, const __u64 *samples);
 json_t *data_kinds_json(const __u64 *samples);
 
+/* Samples by enum type_kind, and the share of accesses of which the type is known. */
+void type_kinds_print(FILE *f, const __u64 *samples);
+json_t *type_kinds_json(const __u64 *samples);
+
 /* A line with names that others chose. */
 __attribute__((format(printf, 2, 3))) void report_print_line(FILE *f, const char *fmt, ...);
 

@@ -139,9 +139,8 @@ class Types(unittest.TestCase):
         self.assertEqual(rows, [
             (0, 8, 'key', 0, 0, None), (8, 4, 'at.x', 0, 2, None), (12, 4, 'at.y', 0, 0, None),
             (16, 8, 'next', 4, 0, 1), (24, 4, 'corner[].x', 0, 0, None), (28, 4, 'corner[].y', 0, 0, None),
-            (56, 2, 'small', 0, 0, None), (56, 8, 'number', 0, 0, None), (64, 1, 'high', 0, 0, None),
-            (64, 1, 'low', 0, 0, None),
-            (64, 1, 'low|high', 1, 0, 1), (65, 1, 'pad', 0, 0, None), (72, 8, 'far', 0, 0, None)])
+            (56, 2, 'small', 0, 0, None), (56, 8, 'number', 0, 0, None), (64, 1, 'low|high', 1, 0, 1),
+            (64, 1, 'high', 0, 0, None), (64, 1, 'low', 0, 0, None), (65, 1, 'pad', 0, 0, None), (72, 8, 'far', 0, 0, None)])
         self.assertEqual((r['total']['samples'], sum(r['types'].values())), (7, 16))
         text = run('report', file, '--type', 'struct node').stdout
         self.assertRegex(text, r'(?m)^OFFSET +SIZE +FIELD ')
