@@ -14,6 +14,7 @@
 #   make governor     the collector's budget while the load jumps, here (SIMULATED) and on the rig
 #   make soak         the collector there for SOAK_S seconds (1800), while the machine changes
 #   make lines        cache lines and pages a sample touches there; NAMES=1 says which
+#   make cold BASE=DIR  ns a sample with cold caches, against the build in DIR
 #   make cost-perf    instructions a sample there, perf's and ours
 #   make bench        what samples, readings and recordings cost: here, and in instructions on the rig
 #   make cores        2 to 255 emulated CPUs: counts, contention, costs, and what the model says
@@ -269,6 +270,11 @@ lines: deps
 	$(Q)$(MAKE) --no-print-directory benches
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/lines.py --build $(O) $(if $(NAMES),--names) $(if $(ONLY),--only '$(ONLY)') $(PAIRS)
+
+.PHONY: cold
+cold:
+	$(Q)$(MAKE) --no-print-directory $(O)/bench-twin
+	$(Q)tests/bench/cold.py $(O)/bench-twin $(BASE)/bench-twin
 
 cost-perf: deps
 	$(Q)$(MAKE) --no-print-directory all benches

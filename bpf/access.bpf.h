@@ -31,36 +31,35 @@ static __always_inline __u64 sample_period(const struct sample *s)
 	return s->period ? *s->period : ((struct bpf_perf_event_data *)s->ctx)->sample_period;
 }
 
-/* Where the entries of this CPU are in the maps by CPU, in bytes. */
-typedef __u64 core_t;
+/* The entry of the CPU that runs the program. */
+typedef struct ibs_cpu_state *core_t;
+#define APART_T \
+	__u64 /* functions that are verified on their own are given no pointer, and need none */
+#define apart(core) ((void)(core), 0ULL)
 
 static __always_inline core_t this_core(const volatile struct ibs_config *cfg)
 {
 	__u64 cpu = bpf_get_smp_processor_id() & cfg->cpu_mask;
 
-	return cpu * sizeof(struct ibs_cpu_state);
+	/* of `state` the loader gives the address of the first CPU's entry: its offsets are the shortest */
+	return MAP_VALUE(state) + cpu * sizeof(struct ibs_cpu_state);
 }
 
 static __always_inline struct ibs_cpu_state *core_state(core_t core)
 {
-	return MAP_VALUE(cpu_states) + core;
+	return core;
 }
 
-static __always_inline struct ibs_control *core_control(core_t core)
+static __always_inline struct ibs_control *current_control(void)
 {
-	(void)core;
-	return &((struct ibs_state *)MAP_VALUE(state))->control;
-}
-
-static __always_inline struct ibs_cpu_counts *core_counts(core_t core)
-{
-	return (struct ibs_cpu_counts *)(MAP_VALUE(state) + core) +
-	       1; /* behind the control words */
+	return &((struct ibs_state *)MAP_VALUE(state) - 1)->control;
 }
 
 /* The parameter is for user space. */
+#define core_control(core)	  ((void)(core), current_control())
 #define core_config(core)	  ((void)(core), &config)
 #define core_memory_nodes(core)	  ((void)(core), &memory_nodes)
+#define core_layout(core)	  (core_state(core)->layout)
 #define core_fetch_layout(core)	  ((void)(core), (const __u16 *)MAP_VALUE(fetch_layout))
 #define task_pid_tgid(core)	  ((void)(core), bpf_get_current_pid_tgid())
 #define task_uid_gid(core)	  ((void)(core), bpf_get_current_uid_gid())

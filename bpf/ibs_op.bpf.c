@@ -18,18 +18,6 @@ const volatile bool cfg_pid_follow = false; /* children of what is selected are,
 /* Set by the loader. Without an initializer it lies behind `config`, whose hot line has no room for it. */
 const volatile __u64 cfg_sim_seed;
 
-static __always_inline void count(core_t core, __u64 outcome)
-{
-	void *base = MAP_VALUE(state) + core;
-
-	/* clang would add the same offset to both addresses */
-	barrier_var(base);
-	((struct ibs_cpu_counts *)base)[1].seen++;
-	base += outcome * sizeof(__u64);
-	barrier_var(base);
-	((struct ibs_cpu_counts *)base)[1].outcome[0]++;
-}
-
 /* What a program is compiled for; all are constants. */
 struct path {
 	bool direct;   /* registers are read in place */
@@ -38,20 +26,31 @@ struct path {
 	bool fetch;    /* samples are of ibs_fetch */
 };
 
+static __always_inline void count(core_t core, __u64 outcome, struct path path)
+{
+	struct ibs_cpu_state *st = core_state(core);
+
+	st->seen++;
+	if (path.forwards && outcome == IBS_OUTCOME_FORWARDED) {
+		st->ring.forwarded++;
+		return;
+	}
+	barrier_var(st);
+	st->outcome[outcome]++;
+}
+
 /* A sample that may go on, by its registers: counted, or sent as a record. */
 static __always_inline __u64 decide(core_t core, const struct sample *s, struct path path)
 {
-	__u32 word, out = regs_select(core, s->regs, path.forwards ? NULL : &word, path.fetch);
+	struct placed at;
+	__u32 out = regs_select(core, s->regs, path.forwards ? NULL : &at, path.fetch);
 
 	if (out == IBS_OUTCOME_AGGREGATED && path.forwards)
 		return forward(core_state(core), s, path.fetch);
 	if (out == IBS_OUTCOME_AGGREGATED) {
-		/* once, because reading a register costs ten instructions */
-		const __u64 data3 = path.fetch ? 0 : s->regs[IBS_OP_DATA3];
-
-		out = aggregate(core, word, s, path.fetch);
+		out = aggregate(core, &at, s, path.fetch);
 		if (!path.fetch && core_config(core)->line_sets)
-			line_feed(core, s, data3, word);
+			line_feed(core, s, at.first, at.word);
 	}
 	if (out == IBS_OUTCOME_AGGREGATED && path.copies)
 		copy(core_state(core), s);
@@ -184,7 +183,7 @@ static __always_inline __u32 run_event(void *ctx, struct path path)
 
 	if (out == IBS_OUTCOME_AGGREGATED)
 		out = path.direct ? sample_direct(core, ctx, path) : sample_probe(core, ctx, path);
-	count(core, out);
+	count(core, out, path);
 	return out;
 }
 
@@ -202,7 +201,7 @@ static __always_inline __u32 run_regs(core_t core, void *ctx, const __u64 *regs,
 
 		out = decide(core, &s, path);
 	}
-	count(core, out);
+	count(core, out, path);
 	return out;
 }
 
@@ -241,10 +240,10 @@ static __always_inline void run_sim(void *ctx, struct path path)
 	__u64 regs[IBS_OP_REG_FIXED];
 
 	if (path.fetch)
-		ibs_sim_fetch(cfg_sim_seed, bpf_get_smp_processor_id(), core_counts(core)->seen,
+		ibs_sim_fetch(cfg_sim_seed, bpf_get_smp_processor_id(), core_state(core)->seen,
 			      regs);
 	else
-		ibs_sim_op(cfg_sim_seed, bpf_get_smp_processor_id(), core_counts(core)->seen,
+		ibs_sim_op(cfg_sim_seed, bpf_get_smp_processor_id(), core_state(core)->seen,
 			   config.ibs.caps, regs);
 	for (int r = path.fetch ? 0 : IBS_OP_DATA; r <= (path.fetch ? 3 : IBS_OP_DATA3); r++) {
 		regs[r] ^= sim_blur;

@@ -96,17 +96,16 @@ struct {
 } stacks SEC(".maps");
 
 /*
- * One element each, as long as there are CPUs: struct ibs_state, which is pinned for readers, and
- * a struct ibs_cpu_state a CPU. Programs use the address of the value itself, without a look-up.
+ * One element, as long as there are CPUs: struct ibs_state, which is pinned for readers. Programs use the
+ * address of the value itself, without a look-up.
  */
-struct by_cpu {
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(__u64)); /* loader */
-};
-struct by_cpu state SEC(".maps"), cpu_states SEC(".maps");
+} state SEC(".maps");
 
 /* Where samples of ibs_fetch are counted; it is there only if those are sampled. */
 struct {

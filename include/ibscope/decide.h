@@ -7,7 +7,7 @@
  *   core_t core		the CPU that samples, in a word
  *   core_config(core)		constants; each call is an instruction, each read another one
  *   core_control(core)		shared words
- *   core_counts(core), core_state(core)	of the CPU
+ *   core_state(core), core_layout(core)	of the CPU, of the configuration
  *   core_memory_nodes(core)	struct ibs_memory_nodes
  *   core_fetch_layout(core)	IBS_FETCH_LAYOUT_ENTRIES of config_fetch_layout()
  *   task_pid_tgid(core), task_uid_gid(core), task_cpu(core)
@@ -18,12 +18,9 @@
  *   struct sample, sample_period(s)	registers, and the ops that the sample stands for
  *   map_find(core, map, key)	a pointer to the value, or NULL
  *   map_add(core, map, key, value)	0, -EEXIST, or why it cannot
- *   map_delete(core, map, key)
- *   count_add(word, n)
+ *   map_delete(core, map, key), count_add(word, n)
  *
- * Maps are those of bpf/maps.bpf.h.
- *
- * @fetch, of several functions, is a constant of the caller: the registers are those of ibs_fetch.
+ * Maps are those of bpf/maps.bpf.h. @fetch is a constant of the caller: registers are those of ibs_fetch.
  */
 #ifndef IBSCOPE_DECIDE_H
 #define IBSCOPE_DECIDE_H
@@ -39,7 +36,9 @@ typedef const volatile struct ibs_config core_cfg;
 #ifdef __bpf__
 #define IBS_APART __noinline
 #else
-#define IBS_APART static
+#define IBS_APART   static
+#define APART_T	    core_t
+#define apart(core) (core)
 #endif
 
 #define CGROUP_MAX_DEPTH 32
@@ -128,9 +127,9 @@ static __always_inline bool tid_selected(core_t core, __u32 tid)
 static __always_inline bool tgid_left_out(core_t core, __u32 tgid)
 {
 	__u8 *byte = PID_BYTE(core, tgids, tgid);
-	__u32 test = READ_ONCE(core_counts(core)->live.pid_test);
+	__u8 test = READ_ONCE(core_state(core)->live);
 
-	return ((byte ? READ_ONCE(*byte) : 0) & test) == test >> 8;
+	return ((byte ? READ_ONCE(*byte) : 0) & test) == test >> IBS_PID_SHIFT;
 }
 
 /* Names are compared as two words; those beyond n_comms are not even looked at. */
@@ -157,7 +156,7 @@ static __always_inline bool comm_selected(core_t core)
  * bytes of a struct ibs_selected_cgroup. The verifier looks at it once, apart from its callers: followed
  * through all that comes after, its loop is more than a million instructions.
  */
-IBS_APART __u32 cgroup_select(core_t core)
+IBS_APART __u32 cgroup_select(APART_T core)
 {
 	__u32 selected = READ_ONCE(core_control(core)->cgroup_default), min_lat = 0, filter = 0;
 	int level;
@@ -204,15 +203,17 @@ static __always_inline void cgroup_write(struct ibs_cgroup *cg, const struct ibs
 /*
  * First sample of a cgroup on this CPU, or first after a change of selection. An entry is changed in
  * place: replacing it would hand its memory to another cgroup while another CPU reads it. A cgroup
- * without a slot is remembered as one of IBS_SLOT_OTHER until user space changes ibs_live.gen. It asks
- * again at the next sample while not all slots were tried, or if the map refuses, be it full or its
- * lock held by another CPU. Of two CPUs that meet a known cgroup at once the later one gives its
- * slot back; what slips through has two of them until sampler_fold().
+ * without a slot is remembered as one of IBS_SLOT_OTHER until user space changes the generation. It asks
+ * again at the next sample while not all slots were tried, or if the map refuses, be it full or its lock
+ * held by another CPU. Of two CPUs that meet a known cgroup at once the later one gives its slot back;
+ * what slips through has two of them until sampler_fold().
  */
-static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __u64 id, __u32 gen)
+static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __u32 live)
 {
 	core_cfg *cfg = core_config(core);
-	struct ibs_group_key key = { .cgroup_id = id };
+	const __u32 gen = live & IBS_LIVE_GEN;
+	__u64 id = task_cgroup_id(core, cfg->cgroup_v1);
+	struct ibs_group_key group = { .cgroup_id = id };
 	struct ibs_cgroup fresh = {}, *cg;
 	__u32 slot = IBS_SLOT_OTHER;
 	bool keep = true;
@@ -227,7 +228,7 @@ static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __
 		fresh.min_lat = 0;
 		fresh.filter = 0;
 		if ((cfg->task_select & IBS_TASK_CGROUP) || cfg->cgroup_filter) {
-			const __u32 select = cgroup_select(core);
+			const __u32 select = cgroup_select(apart(core));
 
 			fresh.min_lat = select;
 			fresh.selected = select >> 16;
@@ -235,7 +236,7 @@ static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __
 		}
 		if (cfg->by == IBS_BY_CGROUP && fresh.selected && fresh.slot == IBS_SLOT_OTHER) {
 			fresh.slot = slot = slot_alloc(core);
-			slot_own(core, slot, &key);
+			slot_own(core, slot, &group);
 			if (slot == IBS_SLOT_OTHER &&
 			    READ_ONCE(core_control(core)->next_slot) < cfg->max_slots) {
 				fresh.gen = gen - 1;
@@ -259,7 +260,7 @@ static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __
 				keep = false;
 		}
 	}
-	c->gen = keep ? gen : gen - 1;
+	c->live = keep ? live : 0;
 	c->min_lat = fresh.min_lat;
 	c->filter = fresh.filter;
 	c->index = fresh.selected ? core_state(core)->shard * cfg->max_slots + fresh.slot
@@ -267,30 +268,32 @@ static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __
 	return 0;
 }
 
-/* The last sample was of another cgroup, or of another selection. */
-static __noinline int cgroup_switch(core_t core, __u64 key, __u32 gen)
+/* The last sample was of another cgroup, or of another selection: @live. */
+static __noinline int cgroup_switch(core_t core, __u64 key, __u32 live)
 {
 	struct ibs_cpu_state *st = core_state(core);
 	struct ibs_cgroup_cached *c = &st->cache[key & (IBS_CGROUP_CACHE - 1)];
 
-	if (c->key != key || c->gen != gen) {
-		cgroup_lookup(core, c, task_cgroup_id(core, core_config(core)->cgroup_v1), gen);
-		c->key = key;
-	}
-	st->last = *c;
+	if (c->key != key || c->live != live)
+		cgroup_lookup(core, c, live);
+	st->key = c->key = key;
+	st->key_live = c->live;
+	st->index = c->index;
+	st->min_lat = c->min_lat;
+	st->filter = c->filter;
 	return 0;
 }
 
-/* What the selection says of the current task's cgroup, and where it is counted. */
-static __always_inline const struct ibs_cgroup_cached *current_cgroup(core_t core, bool v1)
+/* Where the current task's cgroup is counted, and, in the CPU's state, what the selection says of it. */
+static __always_inline __u32 current_cgroup(core_t core, bool v1)
 {
-	struct ibs_cgroup_cached *last = &core_state(core)->last;
+	struct ibs_cpu_state *st = core_state(core);
 	__u64 key = task_cgroup_key(core, v1);
-	__u32 gen = READ_ONCE(core_counts(core)->live.gen);
+	__u32 live = READ_ONCE(st->live);
 
-	if (last->key != key || last->gen != gen)
-		cgroup_switch(core, key, gen);
-	return last;
+	if (__builtin_expect(st->key != key || st->key_live != live, 0))
+		cgroup_switch(core, key, live);
+	return st->index;
 }
 
 /* Of the data of an op. */
@@ -362,7 +365,7 @@ static __always_inline __u64 select_task(core_t core, __u8 select)
 			return IBS_OUTCOME_FILTERED_COMM;
 	}
 	if ((select & IBS_TASK_CGROUP) &&
-	    current_cgroup(core, select & IBS_TASK_CGROUP_V1)->index == IBS_INDEX_LEFT_OUT)
+	    current_cgroup(core, select & IBS_TASK_CGROUP_V1) == IBS_INDEX_LEFT_OUT)
 		return IBS_OUTCOME_FILTERED_CGROUP;
 	return IBS_OUTCOME_AGGREGATED;
 }
@@ -372,7 +375,7 @@ static __always_inline __u32 slot_index(core_t core, const __u64 *regs, bool fet
 	const __u32 by = core_config(core)->by, caps = core_config(core)->ibs.caps;
 
 	if (by == IBS_BY_CGROUP)
-		return current_cgroup(core, core_config(core)->cgroup_v1)->index;
+		return current_cgroup(core, core_config(core)->cgroup_v1);
 	if (by && fetch)
 		return group_lookup(core, ibs_fetch_mode(regs[IBS_FETCH_LINADDR]),
 				    by & IBS_BY_MEM_NODE ? ibs_memory_node(core_memory_nodes(core),
@@ -391,7 +394,8 @@ static __always_inline __u32 slot_index(core_t core, const __u64 *regs, bool fet
 /* Apart, so that filters that do not ask need no registers for it. */
 static __noinline __u32 filter_cgroups(core_t core)
 {
-	return current_cgroup(core, core_config(core)->cgroup_v1)->filter;
+	current_cgroup(core, core_config(core)->cgroup_v1);
+	return core_state(core)->filter;
 }
 
 static __always_inline __u32 run_filter(core_t core, const __u64 *regs, bool fetch)
@@ -428,25 +432,26 @@ static __noinline __u32 fetch_filter_outcome(core_t core, const __u64 *regs)
 	return run_filter(core, regs, true);
 }
 
+/* Of memory accesses that are not plain hits in L1. A function, so that the code of most samples is contiguous. */
+static __noinline __u32 far_pair(core_t core, const __u64 *regs)
+{
+	const struct ibs_cpu cpu = { core_config(core)->ibs.caps, core_config(core)->ibs.quirks };
+
+	return IBS_LAYOUT_IDX(ibs_op_kind(0, regs[IBS_OP_DATA3]), ibs_op_src(cpu, regs));
+}
+
 /* The entry in the layout, or, below IBS_LAYOUT_FIRST, what becomes of the sample. */
 static __always_inline __u32 op_place(core_t core, const __u64 *regs, __u64 data3)
 {
-	core_cfg *cfg = core_config(core);
-	__u32 pair, src = IBS_SRC_L1;
+	__u32 pair;
 
-	/* two calls, so that each is folded to the half that can apply */
-	if (data3 & IBS_OP_DATA3_MEM) {
-		if (!ibs_op_hit_l1(data3)) { /* only then is the processor read, and asked for */
-			const struct ibs_cpu cpu = { .caps = cfg->ibs.caps,
-						     .quirks = cfg->ibs.quirks };
-
-			src = ibs_op_src(cpu, regs);
-		}
-		pair = IBS_LAYOUT_IDX(ibs_op_kind(0, data3), src);
-	} else {
+	if (!(data3 & IBS_OP_DATA3_MEM))
 		pair = IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3), IBS_SRC_NONE);
-	}
-	return cfg->layout[pair & (IBS_LAYOUT_ENTRIES - 1)];
+	else if (ibs_op_plain_l1(data3))
+		pair = IBS_LAYOUT_IDX(ibs_op_kind(0, data3 & IBS_OP_DATA3_MEM), IBS_SRC_L1);
+	else
+		pair = far_pair(core, regs);
+	return core_layout(core)[pair & (IBS_LAYOUT_ENTRIES - 1)];
 }
 
 static __always_inline __u32 fetch_place(core_t core, __u64 ctl)
@@ -477,12 +482,18 @@ static __always_inline bool latency_selected(core_cfg *cfg, const __u64 *regs, _
 		       first);
 }
 
+/* An entry in the layout, and IBS_OP_DATA3 or IBS_FETCH_CTL: to read it again costs ten instructions. */
+struct placed {
+	__u32 word;
+	__u64 first;
+};
+
 /*
- * Everything that needs registers; @regs has those of every record. IBS_OUTCOME_AGGREGATED if
- * the sample is to be kept, and then *@place, unless it is NULL, is its entry in the layout, with
- * the latency of a fetch above it: reading a register again costs ten instructions.
+ * What needs registers; @regs has those of every record. IBS_OUTCOME_AGGREGATED if the sample is to be
+ * kept, and then *@place is set, unless it is NULL.
  */
-static __always_inline __u32 regs_select(core_t core, const __u64 *regs, __u32 *place, bool fetch)
+static __always_inline __u32 regs_select(core_t core, const __u64 *regs, struct placed *place,
+					 bool fetch)
 {
 	core_cfg *cfg = core_config(core);
 	const int at = fetch ? (int)IBS_FETCH_CTL : (int)IBS_OP_DATA3;
@@ -490,13 +501,12 @@ static __always_inline __u32 regs_select(core_t core, const __u64 *regs, __u32 *
 	__u32 word;
 
 	if (cfg->lat_select) {
-		__u64 range = READ_ONCE(core_counts(core)->live.lat);
+		__u32 range = READ_ONCE(core_state(core)->lat);
 		__u32 max_lat = range >> IBS_LAT_MAX_SHIFT, min_lat = 0;
 
 		if (cfg->task_select & IBS_TASK_CGROUP)
-			min_lat = core_state(core)->last.min_lat; /* select_task() has set it */
-		if (!min_lat)
-			min_lat = range;
+			min_lat = core_state(core)->min_lat; /* select_task() has set it */
+		min_lat = min_lat ?: (__u16)range;
 		if ((min_lat | max_lat) &&
 		    !latency_selected(cfg, regs, place ? first : regs[at], min_lat, max_lat, fetch))
 			return IBS_OUTCOME_FILTERED_LAT;
@@ -507,8 +517,7 @@ static __always_inline __u32 regs_select(core_t core, const __u64 *regs, __u32 *
 		if (word < IBS_LAYOUT_FIRST)
 			return word;
 		if (place)
-			*place = fetch ? ibs_fetch_metric(cfg->metric, regs, first) << 16 | word
-				       : word;
+			*place = (struct placed){ .word = word, .first = first };
 	}
 	/* n first: without a filter not even the call is left */
 	if (!core_config(core)->filter.n)
@@ -544,10 +553,12 @@ static __always_inline void count_tlb(core_t core, __u64 *slot, __u64 data3, con
 }
 
 /* @miss: of the pair; @cycles: those of this load, which missed L1 and has a valid DcMissLat. */
-static __always_inline void count_miss(core_cfg *cfg, __u64 *miss, const __u64 *regs, __u64 cycles)
+static __always_inline void count_miss(core_cfg *cfg, __u64 *miss, const __u64 *regs, __u64 data3,
+				       __u64 cycles)
 {
 	const struct ibs_cpu cpu = { .caps = cfg->ibs.caps, .quirks = cfg->ibs.quirks };
-	__u64 data3 = regs[IBS_OP_DATA3], open = IBS_OP_DATA3_OPEN_REQS(data3);
+	__u64 data2 = data3 & IBS_OP_DATA3_L2_MISS ? regs[IBS_OP_DATA2] : 0;
+	__u64 open = IBS_OP_DATA3_OPEN_REQS(data3);
 
 	if (ibs_op_erratum_1293(cpu.quirks, data3))
 		return;
@@ -555,43 +566,43 @@ static __always_inline void count_miss(core_cfg *cfg, __u64 *miss, const __u64 *
 		count_add(&miss[IBS_MISS_OPEN_N], 1);
 		count_add(&miss[IBS_MISS_OPEN], open);
 	}
-	if ((data3 & IBS_OP_DATA3_L2_MISS) && ibs_op_tells_state(cpu, regs[IBS_OP_DATA2])) {
+	if (ibs_op_tells_state(cpu, data2)) {
 		count_add(&miss[IBS_MISS_STATE_N], 1);
-		if (!(regs[IBS_OP_DATA2] & IBS_OP_DATA2_OWNED))
+		if (!(data2 & IBS_OP_DATA2_OWNED))
 			count_add(&miss[IBS_MISS_HITM], cycles);
 	}
 }
 
-/* @word is of regs_select(). */
-static __always_inline __u32 aggregate(core_t core, __u32 word, const struct sample *s, bool fetch)
+/* @place is of regs_select(). */
+static __always_inline __u32 aggregate(core_t core, const struct placed *place,
+				       const struct sample *s, bool fetch)
 {
-	__u32 hist = word & IBS_LAYOUT_HIST, index = slot_index(core, s->regs, fetch);
-	__u64 data3 = fetch ? 0 : s->regs[IBS_OP_DATA3], *words = map_find(core, series, &index);
+	__u32 index = slot_index(core, s->regs, fetch), hist = place->word & IBS_LAYOUT_HIST;
+	__u32 word = place->word & IBS_LAYOUT_WORD, metric, lat;
+	__u64 first = place->first, *words = map_find(core, series, &index);
 	core_cfg *cfg = core_config(core);
-	__u32 metric, lat = word >> 16;
 
-	word &= IBS_LAYOUT_WORD;
 	if (!words || word > cfg->slot_words - IBS_HIST_REACH)
 		return IBS_OUTCOME_LOST_INTERNAL;
 	if (!fetch && cfg->tlb)
-		count_tlb(core, words, data3, s);
+		count_tlb(core, words, first, s);
 	words += word;
 	if (cfg->weigh)
 		count_add(&words[IBS_PAIR_OPS], sample_ops(core, s));
 	metric = cfg->metric;
-	if (hist && (fetch || ibs_op_metric_valid(metric, cfg->ibs.caps, data3))) {
+	if (hist && (fetch || ibs_op_metric_valid(metric, cfg->ibs.caps, first))) {
 		__u32 bucket;
 		__u64 cycles;
 
-		if (!fetch)
-			lat = ibs_op_metric(metric, s->regs, data3);
+		lat = fetch ? ibs_fetch_metric(metric, s->regs, first)
+			    : ibs_op_metric(metric, s->regs, first);
 		/* the mask is for the verifier, which cannot follow the bucket's arithmetic */
 		bucket = ibs_lat_bucket(lat) & IBS_HIST_BUCKET_MASK;
 		cycles = cfg->weigh ? lat * sample_ops(core, s) : lat;
 		if (cfg->weigh)
 			count_add(&words[IBS_HIST_CYCLES], cycles);
 		if (!fetch && metric == IBS_METRIC_DC_MISS_LAT)
-			count_miss(cfg, words + IBS_HIST_MISS, s->regs, cycles);
+			count_miss(cfg, words + IBS_HIST_MISS, s->regs, first, cycles);
 		count_add(&words[IBS_HIST_BUCKET + bucket], 1);
 		count_add(&words[IBS_HIST_SUM], lat);
 	} else {

@@ -120,7 +120,7 @@ enum ibs_cgroup_choice {
 
 /* What --cgroup, --container and --filter say about a cgroup that they name. */
 struct ibs_selected_cgroup {
-	__u16 min_lat; /* cycles; 0: ibs_live.lat rules */
+	__u16 min_lat; /* cycles; 0: ibs_cpu_state.lat rules */
 	__u8 selected; /* enum ibs_cgroup_choice */
 	__u8 filter;   /* bit k: predicate k of the filter holds, here and below */
 };
@@ -142,7 +142,7 @@ enum ibs_by {
 
 /*
  * One byte for each pid there can be: a test costs the same for one pid as for all. Those that are
- * selected and those that are left out have a bit each, of which ibs_live.pid_test says one: going
+ * selected and those that are left out have a bit each, of which ibs_cpu_state.live says one: going
  * over from the one to the other is a single store a CPU. Of threads there is only the first.
  */
 #define IBS_PID_IN    1
@@ -152,9 +152,9 @@ enum ibs_by {
 
 /* What is known of a cgroup, from its first sample (or the loader) on. */
 struct ibs_cgroup {
-	__u32 slot;    /* IBS_SLOT_OTHER when none was free; used with --by cgroup alone */
-	__u32 gen;     /* of the selection that `selected` and `min_lat` were worked out for */
-	__u16 min_lat; /* cycles; 0: ibs_live.lat rules */
+	__u32 slot; /* IBS_SLOT_OTHER when none was free; used with --by cgroup alone */
+	__u32 gen;  /* IBS_LIVE_GEN of the selection that the members below were worked out for */
+	__u16 min_lat; /* cycles; 0: ibs_cpu_state.lat rules */
 	__u8 selected;
 	__u8 filter; /* bits of ibs_filter_sample.cgroups */
 	__u8 pad[4];
@@ -165,7 +165,7 @@ _Static_assert(sizeof(struct ibs_cgroup) == 16, "ibs_cgroup has implicit padding
 #define IBS_CGROUP_CACHE 8
 struct ibs_cgroup_cached {
 	__u64 key;   /* what a program tells cgroups apart by: task_cgroup_key() */
-	__u32 gen;   /* of the selection; if not ibs_live.gen, the entry is void, or empty */
+	__u32 live;  /* if not ibs_cpu_state.live, the entry is void, or empty */
 	__u32 index; /* of the slot in `series`, the CPU's shard included, or IBS_INDEX_LEFT_OUT */
 	__u16 min_lat; /* as in struct ibs_cgroup */
 	__u8 filter;
@@ -193,58 +193,66 @@ struct ibs_ring {
 
 	/* of the last record's cgroup: task_cgroup_key() + 1, 0: no record yet; and its id */
 	__u64 cgroup_key, cgroup_id;
+
+	__u64 forwarded; /* counts IBS_OUTCOME_FORWARDED, whose place in `outcome` stays 0 */
 };
 
 /* The ring buffer that wakes the reader: a page is the least that there is. */
 #define IBS_BELL_BYTES 4096
 
 /*
- * What user space changes while programs run and every sample reads. Each CPU has a copy beside what it
- * counts, because a sample pays for each cache line that it touches. Words are written one by one, for
- * READ_ONCE().
+ * Of ibs_cpu_state.live: the generation of the selection, another one whenever it changes, and never 0;
+ * and what is asked of a process's byte: below 1 << IBS_PID_SHIFT a mask of bits, above what those have
+ * under it that are left out.
  */
-struct ibs_live {
+#define IBS_LIVE_GEN	 0xffffff00
+#define IBS_LIVE_STEP	 0x100 /* from one generation to the next */
+#define IBS_PID_SHIFT	 4
+#define IBS_PID_TEST_IN	 IBS_PID_IN
+#define IBS_PID_TEST_OUT (IBS_PID_OUT << IBS_PID_SHIFT | IBS_PID_OUT)
+
+/*
+ * What a CPU counts, for all who may read, and what it remembers, for itself. Only that CPU's program
+ * writes it, which never nests, but for what is said here and in struct ibs_ring. A sample pays for each
+ * cache line and page that it touches: what most samples need is in the first line, and in one page.
+ */
+struct ibs_cpu_state {
+	__u64 seen;
+	/* of the last sample's cgroup, as in struct ibs_cgroup_cached */
+	__u64 key;
+	__u32 key_live;
+	__u32 index;
+	/* User space stores these two while programs run. IBS_LIVE_GEN and IBS_PID_TEST_* */
+	__u32 live;
 	/*
 	 * Cycles: the least, of cgroups that have none of their own; above IBS_LAT_MAX_SHIFT the most,
 	 * 0: no limit. In one word, lest a sample is judged by half of an old range.
 	 */
-	__u64 lat;
-	__u32 gen;	/* not 0; another one when the selection of cgroups changes */
-	__u16 pid_test; /* IBS_PID_TEST_IN or _OUT */
-	__u8 pad[2];
-};
-_Static_assert(sizeof(struct ibs_live) == 16, "ibs_live has implicit padding");
-
-/*
- * What a CPU counts, for all who may read. Only that CPU's program writes it, which never nests; `live`
- * is user space's.
- */
-struct ibs_cpu_counts {
-	__u64 seen;
-	struct ibs_live live;
+	__u32 lat;
 	__u64 outcome[IBS_OUTCOME_N];
-} __attribute__((aligned(512)));
-_Static_assert(sizeof(struct ibs_cpu_counts) == 512, "index must be a shift");
-_Static_assert(__builtin_offsetof(struct ibs_cpu_counts, outcome[IBS_OUTCOME_FIRST_LINE]) == 64,
-	       "the first cache line has the commonest outcomes");
 
-/*
- * What a CPU remembers, for itself. Written by that CPU's program only, except from `shard` to
- * `complex` and `lines`, which the loader sets before the first sample, and but for what struct ibs_ring says.
- */
-struct ibs_cpu_state {
-	struct ibs_cgroup_cached last; /* of the last sample's cgroup; first: no offset to add */
+	/* of the last sample's cgroup, with `index` */
+	__u16 min_lat;
+	__u8 filter;
+	__u8 pad;
+	/* the loader sets these before the first sample */
 	__u32 shard;
 	__u16 node, complex;
+	__u32 lines; /* index of the table of hot lines that is in use; user space changes it */
+
 	/* where the raw record and its bytes lie, seen from the program's context; 0: not known */
 	__u64 ctx;
 	__u64 raw_delta, data_delta;
-	__u32 lines; /* index of the table of hot lines that is in use; user space changes it */
 	struct ibs_ring ring __attribute__((aligned(64)));
 	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));
-} __attribute__((aligned(512)));
-_Static_assert(sizeof(struct ibs_cpu_state) == sizeof(struct ibs_cpu_counts),
-	       "one offset must do for both");
+	/* of struct ibs_config, set by the loader */
+	__u16 layout[IBS_LAYOUT_ENTRIES] __attribute__((aligned(64)));
+} __attribute__((aligned(1024)));
+_Static_assert(sizeof(struct ibs_cpu_state) == 1024,
+	       "index must be a shift, and pages hold whole ones");
+_Static_assert(__builtin_offsetof(struct ibs_cpu_state, outcome[IBS_OUTCOME_FIRST_LINE]) == 64,
+	       "the first cache line has the commonest outcomes");
+_Static_assert(sizeof(struct ibs_ring) <= 64, "a ring is one cache line");
 
 /* Each so many records a CPU looks whether the reader must be woken; a power of two. */
 #define IBS_RING_CHECK 32
@@ -263,11 +271,7 @@ enum ibs_task_select {
 	IBS_TASK_COMM = 1 << 4,
 };
 
-/* Values of ibs_live.pid_test: a mask for the byte of a process, and 8 bits higher what a process that is left out has under the mask. */
-#define IBS_PID_TEST_IN	 IBS_PID_IN
-#define IBS_PID_TEST_OUT (IBS_PID_OUT << 8 | IBS_PID_OUT)
-
-#define IBS_LAT_MAX_SHIFT 32 /* of ibs_live.lat */
+#define IBS_LAT_MAX_SHIFT 16 /* of ibs_cpu_state.lat */
 
 #define IBS_COMMS_MAX 8 /* names of threads that a selection can hold */
 
@@ -282,10 +286,8 @@ struct ibs_control {
 /* The map that is pinned for readers. */
 struct ibs_state {
 	struct ibs_control control;
-	struct ibs_cpu_counts
+	struct ibs_cpu_state
 		cpu[]; /* as many as the machine can have, rounded up to a power of two */
 };
-_Static_assert(sizeof(struct ibs_state) == sizeof(struct ibs_cpu_counts),
-	       "counts begin behind one");
 
 #endif

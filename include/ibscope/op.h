@@ -202,6 +202,13 @@ static __always_inline bool ibs_op_hit_l1(__u64 data3)
 	return !(data3 & (IBS_OP_DATA3_UC_MEM_ACC | IBS_OP_DATA3_DC_MISS));
 }
 
+/* It is also a load or a store and nothing else. */
+static __always_inline bool ibs_op_plain_l1(__u64 data3)
+{
+	return !(data3 & (IBS_OP_DATA3_UC_MEM_ACC | IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_SW_PF |
+			  IBS_OP_DATA3_LOCKED_OP));
+}
+
 /**
  * ibs_op_src() - the source of a sample's data
  * @regs: of the sample; IBS_OP_DATA2 is read only where it is valid

@@ -6,14 +6,14 @@
 /*
  * X(NAME, kind, "reason", "meaning"). KIND is where the ledger shows it: seen = aggregated +
  * forwarded + sum of filtered + sum of lost. "reason" is the JSON key and the metric label. The first
- * five, IBS_OUTCOME_FIRST_LINE, lie in the cache line that every sample touches (struct ibs_cpu_counts).
+ * four, IBS_OUTCOME_FIRST_LINE, lie in the cache line that every sample touches (struct ibs_cpu_state).
  */
 #define IBS_OUTCOME_TABLE(X)                                                                  \
 	X(AGGREGATED, AGGREGATED, "aggregated", "added to a histogram")                       \
-	X(FORWARDED, FORWARDED, "forwarded", "sent as a record")                              \
 	X(FILTERED_PID, FILTERED, "pid", "process not selected")                              \
 	X(FILTERED_CGROUP, FILTERED, "cgroup", "cgroup not selected")                         \
 	X(FILTERED_LAT, FILTERED, "latency", "latency outside the range, or not valid")       \
+	X(FORWARDED, FORWARDED, "forwarded", "sent as a record")                              \
 	X(FILTERED_TID, FILTERED, "tid", "thread not selected")                               \
 	X(FILTERED_COMM, FILTERED, "comm", "name of the thread not selected")                 \
 	X(FILTERED_OP, FILTERED, "op", "kind of op not selected")                             \
@@ -31,7 +31,7 @@
 	X(LOST_READ, LOST, "read_fault", "registers could not be read")                       \
 	X(LOST_INTERNAL, LOST, "internal", "no room in the layout: a bug")                    \
 	X(LOST_RING_FULL, LOST, "ring_full", "no room for a record: the reader is behind")
-#define IBS_OUTCOME_FIRST_LINE 5
+#define IBS_OUTCOME_FIRST_LINE 4
 
 enum ibs_outcome_kind {
 	IBS_OUTCOME_KIND_AGGREGATED,

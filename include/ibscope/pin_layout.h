@@ -19,7 +19,7 @@
 #define IBS_PIN_SECOND "ibs_fetch"
 
 /* Bumped when a reader of the old layout would misread the new one. */
-#define IBS_PIN_SCHEMA 11
+#define IBS_PIN_SCHEMA 12
 #define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
 
 /*

@@ -9,7 +9,7 @@
 #define BALANCE_S 5
 
 /* A CPU's counts at a moment when no sample was half way. */
-static int read_cpu(const struct counts *c, const struct ibs_cpu_counts *st, struct ledger *l)
+static int read_cpu(const struct counts *c, const struct ibs_cpu_state *st, struct ledger *l)
 {
 	const double give_up = now_s() + BALANCE_S;
 
@@ -18,7 +18,9 @@ static int read_cpu(const struct counts *c, const struct ibs_cpu_counts *st, str
 		__u64 seen = __atomic_load_n(&st->seen, __ATOMIC_ACQUIRE);
 
 		for (int o = 0; o < IBS_OUTCOME_N; o++) {
-			outcome[o] = __atomic_load_n(&st->outcome[o], __ATOMIC_ACQUIRE);
+			outcome[o] = __atomic_load_n(
+				o == IBS_OUTCOME_FORWARDED ? &st->ring.forwarded : &st->outcome[o],
+				__ATOMIC_ACQUIRE);
 			sum += outcome[o];
 		}
 		if (sum == seen && seen == __atomic_load_n(&st->seen, __ATOMIC_ACQUIRE)) {

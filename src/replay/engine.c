@@ -19,7 +19,6 @@ struct engine {
 	struct ibs_config config;
 	struct ibs_memory_nodes memory_nodes;
 	__u16 fetch_layout[IBS_FETCH_LAYOUT_ENTRIES];
-	struct ibs_cpu_state cpu;
 	struct ibs_state *state;
 	const struct task *task; /* of the sample that is being looked at */
 
@@ -63,8 +62,8 @@ struct sample {
 #define core_memory_nodes(e)	    (&(e)->memory_nodes)
 #define core_fetch_layout(e)	    ((e)->fetch_layout)
 #define core_control(e)		    (&(e)->state->control)
-#define core_counts(e)		    (&(e)->state->cpu[0])
-#define core_state(e)		    (&(e)->cpu)
+#define core_layout(e)		    ((e)->config.layout)
+#define core_state(e)		    (&(e)->state->cpu[0])
 #define task_pid_tgid(e)	    ((e)->task->pid_tgid)
 #define task_uid_gid(e)		    ((void)(e), 0) /* recordings have none: such filters are refused */
 #define task_cpu(e)		    ((e)->task->cpu)
@@ -216,8 +215,8 @@ static int set_selection(struct engine *e, const struct selection *sel, struct e
 	config_select(&e->config, sel);
 	if (ibs_metric_of_fetch(e->config.metric))
 		config_fetch_layout(&e->config, e->fetch_layout);
-	core_counts(e)->live.lat = (__u64)sel->max_lat << IBS_LAT_MAX_SHIFT | sel->min_lat;
-	core_counts(e)->live.pid_test = out ? IBS_PID_TEST_OUT : IBS_PID_TEST_IN;
+	core_state(e)->lat = sel->max_lat << IBS_LAT_MAX_SHIFT | sel->min_lat;
+	core_state(e)->live = IBS_LIVE_STEP | (out ? IBS_PID_TEST_OUT : IBS_PID_TEST_IN);
 	if (selects_processes(sel))
 		ret = set_pids(&e->tgids, &sel->processes, out ? IBS_PID_OUT : IBS_PID_IN,
 			       "process", err);
@@ -269,7 +268,6 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 		engine_close(e);
 		return ret;
 	}
-	core_counts(e)->live.gen = 1; /* so that nothing is in the cache of cgroups */
 	core_control(e)->next_slot = IBS_SLOT_OTHER + 1 + !opts->by;
 	e->counts = (struct counts){ .series = e->series,
 				     .owners = e->slot_owners,
@@ -325,19 +323,20 @@ void engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct 
 {
 	const bool fetch = ibs_metric_of_fetch(e->config.metric);
 	const struct sample s = { regs, period };
-	__u32 out, word = 0;
+	struct placed at = {};
+	__u32 out;
 
 	e->task = task;
-	e->cpu.complex = task->complex;
-	e->cpu.node = task->node;
+	core_state(e)->complex = task->complex;
+	core_state(e)->node = task->node;
 	out = select_task(e, e->config.task_select);
 	if (out == IBS_OUTCOME_AGGREGATED && regs) {
-		out = regs_select(e, regs, &word, fetch);
+		out = regs_select(e, regs, &at, fetch);
 		if (out == IBS_OUTCOME_AGGREGATED)
-			out = aggregate(e, word, &s, fetch);
+			out = aggregate(e, &at, &s, fetch);
 		if (out == IBS_OUTCOME_AGGREGATED && e->hot_lines && !fetch)
-			line_feed(e, &s, regs[IBS_OP_DATA3], word);
-		if (out == IBS_OUTCOME_AGGREGATED && word & IBS_LAYOUT_HIST && !fetch)
+			line_feed(e, &s, at.first, at.word);
+		if (out == IBS_OUTCOME_AGGREGATED && at.word & IBS_LAYOUT_HIST && !fetch)
 			add_cost(e, regs, period, task->complex);
 	}
 	if (regs) {

@@ -391,6 +391,13 @@ static bool only_sets(const struct bpf_insn *i)
 	return is_alu(i) || is_load64(i) || is_load(i);
 }
 
+/* A helper without arguments; kfuncs have some. */
+static bool takes_nothing(const struct bpf_insn *i)
+{
+	return !i->src_reg &&
+	       (i->imm == BPF_FUNC_get_current_task_btf || i->imm == BPF_FUNC_get_current_pid_tgid);
+}
+
 static __u16 reads(const struct bpf_insn *i)
 {
 	const __u16 dst = 1 << i->dst_reg, src = 1 << i->src_reg;
@@ -400,7 +407,7 @@ static __u16 reads(const struct bpf_insn *i)
 	if (is_load64(i))
 		return 0;
 	if (is_call(i))
-		return ARGS;
+		return takes_nothing(i) ? 0 : ARGS;
 	if (i->code == (BPF_JMP | BPF_EXIT))
 		return 1 << BPF_REG_0;
 	if (is_jump(i))
@@ -571,10 +578,12 @@ int constants_use(struct bpf_program *prog, struct bpf_prog_load_opts *opts,
 
 	memcpy(insns, bpf_program__insns(prog), n * sizeof(*insns));
 	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < sizeof(known->by_value) / sizeof(int); k++)
+		for (size_t k = 0; k < ARRAY_SIZE(known->by_value); k++)
 			if (is_load64(&insns[i]) && insns[i].src_reg == BPF_PSEUDO_MAP_FD &&
-			    insns[i].imm == known->by_value[k])
+			    insns[i].imm == known->by_value[k].map_fd) {
 				insns[i].src_reg = BPF_PSEUDO_MAP_VALUE;
+				insns[i + 1].imm = known->by_value[k].at;
+			}
 	left = fold(insns, n, opts, known);
 	left = bpf_program__set_insns(prog, insns, left);
 	free(insns);

@@ -15,7 +15,11 @@ struct constants {
 	int map_fd;
 	const char *value;
 	size_t bytes;
-	int by_value[3]; /* maps: their address in a program means that of their value */
+	/* maps: their address in a program means that of their value, or of what is `at` in it */
+	struct {
+		int map_fd;
+		__u32 at;
+	} by_value[2];
 };
 
 /*

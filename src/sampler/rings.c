@@ -102,9 +102,9 @@ int rings_open(const struct rings_opts *opts, struct rings **out, struct err *er
 		ring->shared = &opts->states[opts->cpus[i]].ring;
 		ring->first = (const char *)opts->records + i * r->slots * r->stride;
 		ring->slots = r->slots;
-		*ring->shared = (struct ibs_ring){ .cpu = opts->cpus[i],
-						   .first = i * r->slots,
-						   .slots = r->slots };
+		ring->shared->cpu = opts->cpus[i];
+		ring->shared->first = i * r->slots;
+		ring->shared->slots = r->slots;
 	}
 	*out = r;
 	return 0;

@@ -32,10 +32,12 @@ void sampler_lines_next(struct sampler *s)
 
 	for (__u32 n = 0; n < s->line_tables; n++)
 		memset(table(s, n, half), 0, IBS_LINES_BYTES(s->line_sets));
-	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
-		if (s->cpus[cpu].lines != ~0u)
-			__atomic_store_n(&s->cpus[cpu].lines, (s->cpus[cpu].lines & ~1u) | half,
-					 __ATOMIC_SEQ_CST);
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++) {
+		__u32 *lines = &s->state->cpu[cpu].lines;
+
+		if (*lines != ~0u)
+			__atomic_store_n(lines, (*lines & ~1u) | half, __ATOMIC_SEQ_CST);
+	}
 	wait_for_programs(s);
 }
 

@@ -103,8 +103,7 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 	err = err
 		      ?: bpf_map__set_value_size(m->state,
 						 sizeof(struct ibs_state) +
-							 cpus * sizeof(struct ibs_cpu_counts));
-	err = err ?: bpf_map__set_value_size(m->cpu_states, cpus * sizeof(struct ibs_cpu_state));
+							 cpus * sizeof(struct ibs_cpu_state));
 	err = err ?: bpf_map__set_max_entries(m->cgroups, config_max_cgroups(s->max_slots));
 	err = err ?: bpf_map__set_max_entries(m->groups, by_groups ? s->max_slots : 1);
 	err = err ?: bpf_map__set_max_entries(m->slots, s->max_slots);
@@ -161,9 +160,9 @@ static int use_constants(struct bpf_program *prog, struct bpf_prog_load_opts *op
 	const struct constants known = { .map_fd = bpf_map__fd(m->rodata),
 					 .value = (const char *)loading->rodata,
 					 .bytes = bpf_map__value_size(m->rodata),
-					 .by_value = { bpf_map__fd(m->state),
-						       bpf_map__fd(m->cpu_states),
-						       bpf_map__fd(m->fetch_layout) } };
+					 .by_value = { { bpf_map__fd(m->state),
+							 offsetof(struct ibs_state, cpu) },
+						       { bpf_map__fd(m->fetch_layout) } } };
 
 	(void)cookie;
 	if (bpf_program__type(prog) == BPF_PROG_TYPE_SYSCALL)
@@ -258,11 +257,9 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	ret = opts->slabs ? sampler_slabs(s, NULL, NULL, err)
 			  : 0; /* the program wants it to have run */
 	ret = ret ?: map_array(s->skel->maps.state, &s->state_map, err);
-	ret = ret ?: map_array(s->skel->maps.cpu_states, &s->states, err);
 	if (ret)
 		return ret;
 	s->state = s->state_map.addr;
-	s->cpus = s->states.addr;
 	if (!s->adopted)
 		s->state->control.next_slot = IBS_SLOT_OTHER + 1 + !sampler_group_by(opts);
 	return 0;
@@ -371,7 +368,8 @@ struct sampler_fold_maps sampler_fold_maps(const struct sampler *s)
 static void place_cpus(struct sampler *s, const struct sampler_opts *opts,
 		       const struct topology *topo)
 {
-	struct ibs_cpu_state *st = s->cpus;
+	const struct ibs_config *cfg = (const struct ibs_config *)&s->skel->rodata->config;
+	struct ibs_cpu_state *st = s->state->cpu;
 
 	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++) {
 		unsigned int complex = topology_complex(topo, cpu);
@@ -381,6 +379,7 @@ static void place_cpus(struct sampler *s, const struct sampler_opts *opts,
 		st[cpu].complex = complex;
 		st[cpu].node = topology_node(topo, cpu);
 		st[cpu].lines = opts->source == SAMPLER_TWIN ? 2 * cpu : ~0u;
+		memcpy(st[cpu].layout, cfg->layout, sizeof(st[cpu].layout));
 	}
 	for (size_t i = 0; opts->source != SAMPLER_TWIN && i < opts->n_cpus; i++)
 		st[opts->cpus[i]].lines = 2 * i;
@@ -396,7 +395,7 @@ static int open_lines(struct sampler *s, const struct sampler_opts *opts, struct
 static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
 	struct rings_opts ro = {
-		.states = s->cpus,
+		.states = s->state->cpu,
 		.cpus = opts->cpus,
 		.n_cpus = sampler_ring_cpus(opts),
 		.slots = s->memory.ring_slots,
@@ -406,6 +405,12 @@ static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct
 	unsigned int *all;
 	int ret;
 
+	/* state that was pinned has rings of the collector before, and what they forwarded is counted */
+	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++) {
+		struct ibs_ring *ring = &s->state->cpu[cpu].ring;
+
+		*ring = (struct ibs_ring){ .forwarded = ring->forwarded };
+	}
 	if (!sampler_has_rings(opts))
 		return 0;
 	ret = map_array(s->skel->maps.records, &s->records, err);
@@ -531,8 +536,8 @@ struct rings *sampler_rings(struct sampler *s)
 void sampler_copy(struct sampler *s, bool on)
 {
 	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
-		__atomic_store_n(&s->cpus[cpu].ring.copies, on && s->cpus[cpu].ring.slots,
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(&s->state->cpu[cpu].ring.copies,
+				 on && s->state->cpu[cpu].ring.slots, __ATOMIC_RELAXED);
 }
 
 __u64 sampler_copies_dropped(const struct sampler *s)
@@ -540,7 +545,7 @@ __u64 sampler_copies_dropped(const struct sampler *s)
 	__u64 n = 0;
 
 	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
-		n += __atomic_load_n(&s->cpus[cpu].ring.dropped, __ATOMIC_RELAXED);
+		n += __atomic_load_n(&s->state->cpu[cpu].ring.dropped, __ATOMIC_RELAXED);
 	return n;
 }
 
@@ -594,7 +599,6 @@ void sampler_close(struct sampler *s)
 	bpf_link__destroy(s->fork_link);
 	select_close(&s->select);
 	unmap(&s->state_map);
-	unmap(&s->states);
 	unmap(&s->series);
 	unmap(&s->slot_owners);
 	unmap(&s->records);

@@ -16,7 +16,7 @@
 /* The selection as it is in force: places in the maps, and what is in them. */
 struct sampler_select {
 	struct ibs_control *control;
-	struct ibs_cpu_counts *cpus; /* n_cpus of them, with struct ibs_live each */
+	struct ibs_cpu_state *cpus; /* n_cpus of them */
 	unsigned int n_cpus;
 	unsigned int live; /* enum sampler_live */
 	bool follow;
@@ -70,14 +70,12 @@ struct sampler {
 	struct layout layout;
 	struct sampler_memory memory;
 	struct kernel_features features;
-	struct mapping state_map, states, series, slot_owners, records, hot_lines, twin, tgids,
-		tids;
+	struct mapping state_map, series, slot_owners, records, hot_lines, twin, tgids, tids;
 	struct sampler_select select;
 	struct bpf_link *fork_link;
 	int prog_fd;	      /* the skeleton's */
 	struct counts counts; /* of the maps above */
 	struct ibs_state *state;
-	struct ibs_cpu_state *cpus; /* possible_cpus of them, shared with the programs */
 	unsigned int possible_cpus;
 	__u32 max_slots;
 	__u32 ended; /* slot that takes what groups leave: IBS_SLOT_OTHER, or with pins its own */

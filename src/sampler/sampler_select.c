@@ -110,14 +110,19 @@ static struct pid_set process_set(const struct sampler_select *ss, bool out)
 	return (struct pid_set){ ss->processes, ss->pids_n, out ? IBS_PID_OUT : IBS_PID_IN };
 }
 
-/* Set a word of struct ibs_live on each CPU. */
-#define set_live(ss, word, value)                                                               \
-	do {                                                                                    \
-		const __u64 value_ = value;                                                     \
-                                                                                                \
-		for (unsigned int cpu = 0; cpu < (ss)->n_cpus; cpu++)                           \
-			__atomic_store_n(&(ss)->cpus[cpu].live.word, value_, __ATOMIC_SEQ_CST); \
+/* Set a word of each CPU's that programs read while they run. */
+#define set_live(ss, word, value)                                                          \
+	do {                                                                               \
+		const __u64 value_ = value;                                                \
+                                                                                           \
+		for (unsigned int cpu = 0; cpu < (ss)->n_cpus; cpu++)                      \
+			__atomic_store_n(&(ss)->cpus[cpu].word, value_, __ATOMIC_SEQ_CST); \
 	} while (0)
+
+static __u32 next_gen(const struct sampler_select *ss)
+{
+	return ((ss->cpus[0].live + IBS_LIVE_STEP) & IBS_LIVE_GEN) ?: IBS_LIVE_STEP;
+}
 
 static int set_processes(struct sampler_select *ss, const struct selected_pids *set,
 			 struct err *err)
@@ -128,7 +133,7 @@ static int set_processes(struct sampler_select *ss, const struct selected_pids *
 
 	if (ret)
 		return ret;
-	set_live(ss, pid_test, out ? IBS_PID_TEST_OUT : IBS_PID_TEST_IN);
+	set_live(ss, live, next_gen(ss) | (out ? IBS_PID_TEST_OUT : IBS_PID_TEST_IN));
 	for (size_t pid = 0; pid < other.n; pid++)
 		if (has(&other, pid))
 			take_out(&other, pid);
@@ -191,7 +196,7 @@ static int set_cgroups(struct sampler_select *ss, const struct selected_cgroup *
 
 static void set_latency(struct sampler_select *ss, __u32 min_lat, __u32 max_lat)
 {
-	set_live(ss, lat, (__u64)max_lat << IBS_LAT_MAX_SHIFT | min_lat);
+	set_live(ss, lat, max_lat << IBS_LAT_MAX_SHIFT | min_lat);
 }
 
 int select_set(struct sampler_select *ss, const struct selection *sel, struct err *err)
@@ -213,7 +218,7 @@ int select_set(struct sampler_select *ss, const struct selection *sel, struct er
 
 void select_renew(struct sampler_select *ss)
 {
-	set_live(ss, gen, ss->cpus[0].live.gen + 1 ?: 1);
+	set_live(ss, live, next_gen(ss) | (__u8)ss->cpus[0].live);
 }
 
 void select_close(struct sampler_select *ss)

@@ -74,7 +74,7 @@ static void *pages(size_t bytes)
 }
 
 static void fill(const struct counts *c, __u64 *series, enum spread spread,
-		 struct ibs_cpu_counts *cpus, struct ibs_slot_owner *owners)
+		 struct ibs_cpu_state *cpus, struct ibs_slot_owner *owners)
 {
 	__u64 n = 0;
 
@@ -129,7 +129,7 @@ static double time_of(const struct counts *c, int what)
 static void bench(const struct size *size, bool as_json)
 {
 	size_t bytes = (size_t)size->shards * (size->groups + 1) * layout.words * sizeof(__u64);
-	size_t state_bytes = sizeof(struct ibs_state) + size->cpus * sizeof(struct ibs_cpu_counts);
+	size_t state_bytes = sizeof(struct ibs_state) + size->cpus * sizeof(struct ibs_cpu_state);
 	size_t owners_bytes = (size->groups + 1) * sizeof(struct ibs_slot_owner);
 	struct ibs_state *state = pages(state_bytes);
 	struct ibs_slot_owner *owners = pages(owners_bytes);

@@ -51,7 +51,7 @@ struct region {
 	char *was;
 };
 
-enum { SERIES, OWNERS, COUNTS, STATE, REGIONS };
+enum { SERIES, OWNERS, STATE, REGIONS };
 
 /* Entries of the hash maps, in the order that the kernel has them. */
 struct entries {
@@ -98,10 +98,8 @@ static void open_observed(const struct sampler_opts *opts, struct observed *o)
 						     o->s->layout.words * sizeof(__u64) };
 	o->region[OWNERS] = (struct region){ "slot_owners", o->s->slot_owners.addr,
 					     o->s->max_slots * sizeof(struct ibs_slot_owner) };
-	o->region[COUNTS] = (struct region){ "control, counts of the CPUs", o->s->state_map.addr,
-					     o->s->state_map.bytes };
-	o->region[STATE] =
-		(struct region){ "state of the CPUs", o->s->states.addr, o->s->states.bytes };
+	o->region[STATE] = (struct region){ "control, state of the CPUs", o->s->state_map.addr,
+					    o->s->state_map.bytes };
 	for (int r = 0; r < REGIONS; r++) {
 		/* of a page, and so of a line */
 		assert_int_equal((uintptr_t)o->region[r].addr % LINE, 0);
@@ -200,9 +198,7 @@ static void check_state(const struct observed *o)
 {
 	for (unsigned int i = 0; i < n_cpus; i++) {
 		assert_int_equal(written(o, OWNERS, i), 0);
-		check_own(o, COUNTS, i, sizeof(struct ibs_state), sizeof(struct ibs_cpu_counts));
-		if (written(o, STATE, i))
-			check_own(o, STATE, i, 0, sizeof(struct ibs_cpu_state));
+		check_own(o, STATE, i, sizeof(struct ibs_state), sizeof(struct ibs_cpu_state));
 	}
 }
 
@@ -248,8 +244,7 @@ static void check_aggregated(__u32 by)
 	print_message(
 		"by %#x: %u CPUs, %u complexes; lines a CPU writes: %u of counters, %u of its "
 		"own; lines two complexes share: 0\n",
-		by, n_cpus, n_complexes, written(&o, SERIES, 0),
-		written(&o, COUNTS, 0) + written(&o, STATE, 0));
+		by, n_cpus, n_complexes, written(&o, SERIES, 0), written(&o, STATE, 0));
 	close_observed(&o);
 }
 

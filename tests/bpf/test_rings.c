@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,7 +22,8 @@
 
 #include "bind_to.h"
 #include "base/clock.h"
-#include "sampler/sampler.h"
+#include "counts/pins.h"
+#include "sampler/sampler_private.h"
 #include "twin_run.h"
 
 #define ZEN4_CAPS 0xbffU
@@ -569,6 +571,47 @@ static void test_memory(void **state)
 	assert_int_equal(m.rings, 0);
 }
 
+/* Who goes on with pinned counters begins with empty rings, and without those that it does not need. */
+static void test_adopted(void **state)
+{
+	struct sampler_opts opts = { .source = SAMPLER_TWIN,
+				     .ibs.caps = ZEN4_CAPS,
+				     .by = IBS_BY_CGROUP };
+	char bpffs[] = "/run/ibscope-rings-XXXXXX", dir[64];
+	static regs_t regs[20];
+	struct err err = {};
+
+	(void)state;
+	assert_non_null(mkdtemp(bpffs));
+	assert_return_code(mount("bpf", bpffs, "bpf", 0, "mode=0700"), errno);
+	snprintf(dir, sizeof(dir), "%s/pins", bpffs);
+	random_regs(10, regs, 20);
+	for (int round = 0; round < 3; round++) {
+		struct sampler *s;
+
+		if (pins_open(dir, 0600, &opts.pins, &err))
+			fail_msg("%s", err.text);
+		opts.copies = round < 2;
+		s = open_twin(&opts);
+		assert_int_equal(ledger(s).seen, round * 20);
+		for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++) {
+			const struct ibs_ring want = { .cpu = opts.copies ? cpu : 0,
+						       .first = cpu * s->memory.ring_slots,
+						       .slots = s->memory.ring_slots };
+
+			assert_memory_equal(&s->state->cpu[cpu].ring, &want, sizeof(want));
+			s->state->cpu[cpu].ring.next = s->state->cpu[cpu].ring.written = 3;
+			s->state->cpu[cpu].ring.cgroup_key = s->state->cpu[cpu].ring.dropped = 1;
+		}
+		sampler_copy(s, true);
+		run_regs(s, regs, 20, NULL);
+		sampler_close(s);
+		pins_close(opts.pins);
+	}
+	assert_return_code(umount(bpffs), errno);
+	rmdir(bpffs);
+}
+
 static bool can_run(void)
 {
 	struct sampler *s = NULL;
@@ -592,7 +635,7 @@ int main(void)
 		cmocka_unit_test(test_ring_full),      cmocka_unit_test(test_wraps),
 		cmocka_unit_test(test_order),	       cmocka_unit_test(test_wakeup),
 		cmocka_unit_test(test_delay),	       cmocka_unit_test(test_callback_fails),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory),	       cmocka_unit_test(test_adopted),
 	};
 
 	if (!can_run())

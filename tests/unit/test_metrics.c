@@ -28,7 +28,7 @@ static struct ibs_slot_owner owners[SLOTS];
 static struct ibs_slot_name names[SLOTS];
 static union {
 	struct ibs_state state;
-	struct ibs_cpu_counts room[2];
+	struct ibs_cpu_state room[2];
 } counted;
 static struct ibs_meta meta;
 static struct counts counts;

@@ -20,7 +20,7 @@ HIGH = 0xffff000000000000
 SCRATCH = (b'\x49\xb9', b'\x49\xbb', b'\x49\xbc')
 ARRAY = 2                           # BPF_MAP_TYPE_ARRAY
 # what the value of a map holds, where its declaration does not say
-KINDS = {'state': 'ibs_state', 'cpu_states': 'ibs_cpu_state'}
+KINDS = {'state': 'ibs_state'}
 TYPES = '#include <ibscope/config.h>\n' + ''.join(
     'struct %s a_%s;\n' % (kind, kind) for kind in KINDS.values())
 
