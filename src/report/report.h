@@ -263,6 +263,32 @@ struct report_row {
 	size_t n_cells;
 };
 
+/* How far functions of ops are known, and the nodes of their data. X(NAME, "name") */
+#define CODE_KIND_TABLE(X)        \
+	X(NAMED, "named")         \
+	X(NO_SYMBOL, "no_symbol") \
+	X(NO_FILE, "no_file")     \
+	X(NO_ADDRESS, "no_address")
+#define NODE_KIND_TABLE(X)          \
+	X(KNOWN, "known")           \
+	X(NO_ADDRESS, "no_address") \
+	X(NO_RANGE, "no_range")     \
+	X(NO_CPU, "no_cpu")
+
+enum code_kind {
+#define CODE_KIND_ENUM(id, ...) CODE_##id,
+	CODE_KIND_TABLE(CODE_KIND_ENUM)
+#undef CODE_KIND_ENUM
+		CODE_KIND_N
+};
+
+enum node_kind {
+#define NODE_KIND_ENUM(id, ...) NODE_##id,
+	NODE_KIND_TABLE(NODE_KIND_ENUM)
+#undef NODE_KIND_ENUM
+		NODE_KIND_N
+};
+
 /* The NUMA node of the data's physical address, or -1. */
 int report_memory_node(const struct trace_info *info, const struct ibs_op_sample *op);
 
@@ -286,6 +312,7 @@ struct report_table {
 	size_t n_ranks;		    /* of MPI, in all recordings */
 	const __u64 *data;	    /* samples by enum data_kind; NULL: not asked for */
 	const __u64 *types;	    /* samples by enum type_kind; NULL: not asked for */
+	const __u64 *code, *nodes;  /* by enum code_kind and node_kind; NULL: not asked for */
 	const char *estimated_unit; /* "ops", "cycles", "fetches"; NULL: not the same for all */
 };
 

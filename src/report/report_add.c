@@ -15,6 +15,8 @@ int report_new(const struct report_opts *opts, struct report **out, struct err *
 	r->opts = *opts;
 	r->words = opts->n_by + 1;
 	r->needs_data = report_needs_data(opts->by, opts->n_by);
+	r->needs_nodes =
+		report_by(opts, REPORT_KEY_MEM_NODE) || report_by(opts, REPORT_KEY_DISTANCE);
 	r->needs_types = report_needs_types(opts->by, opts->n_by) || opts->type;
 	report_part(r, opts->info, opts->tasks, opts->symbols);
 	*out = r;

@@ -279,9 +279,25 @@ static json_t *kinds_json(const __u64 *samples, unsigned int n, const char *(*na
 	return j;
 }
 
+#define KIND_NAME(id, name) name,
+
 static const char *data_name(unsigned int k)
 {
 	return data_kind_name(k);
+}
+
+static const char *code_name(unsigned int k)
+{
+	static const char *const names[] = { CODE_KIND_TABLE(KIND_NAME) };
+
+	return names[k];
+}
+
+static const char *node_name(unsigned int k)
+{
+	static const char *const names[] = { NODE_KIND_TABLE(KIND_NAME) };
+
+	return names[k];
 }
 
 static const char *type_name(unsigned int k)
@@ -328,6 +344,10 @@ static void print_balance(FILE *f, const struct report_table *t)
 		data_kinds_print(f, t->data);
 	if (t->types)
 		type_kinds_print(f, t->types);
+	if (t->code)
+		print_kinds(f, "symbols", t->code, CODE_KIND_N, CODE_NAMED, code_name);
+	if (t->nodes)
+		print_kinds(f, "nodes", t->nodes, NODE_KIND_N, NODE_KNOWN, node_name);
 }
 
 static void print_text(FILE *f, const struct screen *screen, const struct report_head *head,
@@ -532,6 +552,8 @@ static void print_json(FILE *f, const struct report_head *head, const struct rep
 	json_object_set_new(j, "busiest_rank", known(!isnan(t->total.imbalance), t->total.busiest));
 	json_object_set_new(j, "data", data_kinds_json(t->data));
 	json_object_set_new(j, "types", type_kinds_json(t->types));
+	json_object_set_new(j, "symbols", kinds_json(t->code, CODE_KIND_N, code_name));
+	json_object_set_new(j, "nodes", kinds_json(t->nodes, NODE_KIND_N, node_name));
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
 		json_array_append_new(by, json_string(report_key_name(t->opts->by[k])));
 	json_object_set_new(j, "estimated_unit", known_text(t->estimated_unit));

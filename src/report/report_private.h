@@ -91,6 +91,9 @@ struct report {
 	__u64 data[DATA_KIND_N]; /* samples, if needs_data */
 	bool needs_types;
 	__u64 types[TYPE_KIND_N]; /* samples, if needs_types */
+	__u64 code[CODE_KIND_N];  /* samples, by REPORT_KEY_SYMBOL */
+	__u64 nodes[NODE_KIND_N]; /* samples, by REPORT_KEY_MEM_NODE or _DISTANCE */
+	bool needs_nodes;
 	__u64 begins; /* bit n: an object of opts.type begins n bytes into a cache line */
 	__u32 part;
 };

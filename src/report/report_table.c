@@ -295,6 +295,8 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		.n_ranks = r->n_ranks,
 		.data = r->needs_data ? r->data : NULL,
 		.types = r->needs_types ? r->types : NULL,
+		.code = report_by(&r->opts, REPORT_KEY_SYMBOL) ? r->code : NULL,
+		.nodes = r->needs_nodes ? r->nodes : NULL,
 	};
 	if (r->opts.price)
 		report_prices(r, out->rows);

@@ -77,6 +77,23 @@ class Annotate(unittest.TestCase):
         only = self.json(self.file, '--src', 'remote-dram')
         self.assertEqual((only['total']['samples'], only['total']['mean']), (5, 400))
 
+    def test_symbols_of_all_samples(self):
+        """The same samples by function: what share has one, and why the rest has none."""
+        want = {'named': 41, 'no_symbol': 0, 'no_file': 2, 'no_address': 3}
+        r = json.loads(run('report', self.file, '--by', 'symbol', '--json').stdout)
+        self.assertEqual((r['symbols'], r['nodes']), (want, None))
+        self.assertEqual(sum(want.values()), r['total']['samples'])
+        text = run('report', self.file, '--by', 'symbol').stdout
+        self.assertIn('\nsymbols   46 samples = 41 named + 2 no_file + 3 no_address\n', text)
+        # stripped: the file is there, its symbols are not
+        program = os.path.join(self.dir.name, 'stripped')
+        shutil.copy(MAKE, program)
+        subprocess.run(['strip', program], check=True)
+        file = os.path.join(self.dir.name, 'stripped.ibs')
+        subprocess.run([program, file], check=True)
+        r = json.loads(run('report', file, '--by', 'symbol', '--json').stdout)
+        self.assertEqual(r['symbols'], want | {'named': 0, 'no_symbol': 41})
+
     def test_instructions(self):
         """They follow each other without gaps, and begin where objdump has them."""
         j = self.json(self.file, '--intel')

@@ -168,20 +168,35 @@ class Numa(unittest.TestCase):
         self.assertIn('--by distance: samples of ibs_fetch do not have that', p.stderr)
 
     def test_page_tells_groups_apart(self):
-        """Of all keys that groups have, but for those of the workload, and `distance`, which the nodes have."""
+        """By all keys that serve counts, but for those of the workload, and `distance`, which the nodes have."""
         top = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
         with open(os.path.join(top, 'src/counts/rows.h')) as f:
-            keys = re.findall(r'X\([A-Z_]+, "(\w+)", IBS_BY_(?!CGROUP)\w+, ', f.read())
+            keys = re.findall(r'X\([A-Z_]+, "(\w+)", IBS_BY_(?!CGROUP|SLAB)\w+, ', f.read())
         with open(os.path.join(top, 'src/web/page/page.js')) as f:
             shown = re.findall(r"'(\w+)'", re.search(r'^const OTHERS = (.*);', f.read(), re.M)[1])
         self.assertEqual(shown, keys)
+
+    def test_ledger(self):
+        """What share of the samples has nodes, and why the rest has none."""
+        for args, ranges in (('numa', '3000', '2'), True), (('known', 'bare'), False), (('known', 'virtual'), True):
+            path = self.make(*args)
+            want = dict.fromkeys(('known', 'no_address', 'no_range', 'no_cpu'), 0)
+            for r in csv.DictReader(io.StringIO(run('dump', '--csv', path).stdout)):
+                if '1' in (r['ld_op'], r['st_op']):
+                    known = ranges and memory_node(r['dc_phys_ad'])
+                    want['known' if known else 'no_range' if r['dc_phys_ad'] else 'no_address'] += 1
+            j = json.loads(self.numa('--json', path).stdout)
+            self.assertEqual(j['nodes'], want, args)
+            line = ' + '.join(f'{n} {k}' for k, n in want.items() if n or k == 'known')
+            self.assertIn(f'nodes     {sum(want.values())} samples = {line}\n', self.numa(path).stdout)
+            self.assertIsNone(json.loads(run('report', '--json', path).stdout)['nodes'])
 
     def test_text(self):
         path = self.make('numa', '5000', '1')
         for width, there in ((60, 'MISS CYCLES'), (80, 'REMOTE PRICE')):
             text = run('numa', path, env=dict(os.environ, COLUMNS=str(width))).stdout
             self.assertIn('SIMULATED', text)
-            table = text[text.index('\nNODE'):]
+            table = text[text.index('\nNODE'):].split('\n\n')[0]
             self.assertIn(there, table)
             self.assertIn('[unknown]', table)
             self.assertLessEqual(max(map(len, table.splitlines())), width)
