@@ -98,6 +98,7 @@ static void add_sums(struct annotate_sums *s, const struct annotate *a,
 	__u64 period, yes;
 
 	s->samples++;
+	s->memory += trace_accesses_memory(ev);
 	period = report_period(a->opts.info, ev, &unit);
 	if (report_wait(a->opts.metric, &ev->sample, period, &w)) {
 		s->no_period |= !period;
@@ -260,9 +261,12 @@ static unsigned int add_row(struct annotate *a, struct disasm *d, const unsigned
 				    .data = { .kind = TYPE_NO_ACCESS },
 				    .sums = sums_at(f, addr) };
 	/* a stack's is no operand */
-	if (in.n_mem || (r->sums && r->sums->accesses))
+	if (in.n_mem || (r->sums && r->sums->memory))
 		symbols_code_type(&f->code, addr, &r->data);
-	a->types[r->data.kind] += r->sums ? r->sums->samples : 0;
+	if (r->sums) {
+		a->types[r->data.kind] += r->sums->memory;
+		a->types[TYPE_NO_ACCESS] += r->sums->samples - r->sums->memory;
+	}
 	if (symbols_code_line(&f->code, addr, &place)) {
 		r->file = path_of(a, &place);
 		r->line = place.line;

@@ -37,7 +37,8 @@ struct annotate_sums {
 	/* miss cycles, or latencies where a period is unknown; what of them has a source */
 	__u64 cycles, known, dram, remote, hitm;
 	__u64 cached, states;  /* samples from other caches; those that tell the line's state */
-	__u64 accesses, walks; /* loads and stores whose translation is known */
+	__u64 memory;	       /* samples of loads and stores */
+	__u64 accesses, walks; /* those whose translation is known */
 	__u64 branches, mispredicted; /* retired; only samples with all registers tell */
 	bool no_period;
 };

@@ -258,8 +258,7 @@ static void find_type(const struct report *r, const struct trace_event *ev,
 	bool exact;
 
 	*out = (struct type_access){ .kind = TYPE_NO_ACCESS };
-	if (ev->kind != TRACE_SAMPLE_OP || !(s->op.present >> IBS_OP_DATA3 & 1) ||
-	    !(s->op.reg[IBS_OP_DATA3] & IBS_OP_DATA3_MEM))
+	if (!trace_accesses_memory(ev))
 		return;
 	exact = trace_sample_is_exact(s);
 	out->kind = !exact ? TYPE_NO_ADDRESS : s->kernel ? TYPE_KERNEL : TYPE_NO_FILE;

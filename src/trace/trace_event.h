@@ -164,6 +164,14 @@ struct trace_event {
 	};
 };
 
+static inline bool trace_accesses_memory(const struct trace_event *ev)
+{
+	const struct ibs_op_sample *op = &ev->sample.op;
+
+	return ev->kind == TRACE_SAMPLE_OP && (op->present & 1u << IBS_OP_DATA3) &&
+	       (op->reg[IBS_OP_DATA3] & IBS_OP_DATA3_MEM);
+}
+
 /* The first event of this kind in @info; without one, info->n_pmus. */
 static inline unsigned int trace_event_of(const struct trace_info *info, bool op)
 {

@@ -73,7 +73,7 @@ class Annotate(unittest.TestCase):
         self.assertEqual((rows[1]['mean'], rows[1]['walk'], rows[3]['mispredicted']), (None, 0, .25))
         self.assertEqual({k: j['total'][k] for k in want}, want | {'walk': 10 / 24, 'mispredicted': .25})
         self.assertEqual(sum(r['samples'] for r in j['instructions']), j['total']['samples'])
-        self.assertEqual({k: n for k, n in j['types'].items() if n}, {'pointer': 24, 'no_instruction': 1, 'no_access': 9})
+        self.assertEqual({k: n for k, n in j['types'].items() if n}, {'pointer': 24, 'no_access': 10})
         only = self.json(self.file, '--src', 'remote-dram')
         self.assertEqual((only['total']['samples'], only['total']['mean']), (5, 400))
 
@@ -118,7 +118,7 @@ class Annotate(unittest.TestCase):
             self.assertIn('SAMPLES', table[0])
         self.assertRegex(text, r'(?m)^ +20 +58\.8% +5\.00 M +100\.0% +250\.0 +80\.0% +40\.0% +20\.0% +50\.0% +– +\w+:  movq [^#]+  # struct shelf: next$')
         self.assertRegex(text, r'make_annotated\.c:\d+ +__asm__ volatile')
-        self.assertIn('types     34 samples = 24 pointer + ', text)
+        self.assertIn('types     34 samples = 24 pointer + 10 no_access', text)
         self.assertRegex(self.annotate(self.file, env=dict(TEXT, COLUMNS='80')).stdout,
                          r'(?m)^ +20 .*:  movq [^#]+\n +# struct shelf: next$')
         self.assertRegex(text, r'\.\.\. \d+ instructions without samples')

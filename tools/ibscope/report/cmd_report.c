@@ -155,17 +155,9 @@ static int add_html(struct report_cmd *c, const struct trace_event *ev, struct e
 		   : 0;
 }
 
-static bool accesses_memory(const struct trace_event *ev)
-{
-	const struct ibs_op_sample *op = &ev->sample.op;
-
-	return ev->kind == TRACE_SAMPLE_OP && (op->present & 1u << IBS_OP_DATA3) &&
-	       (op->reg[IBS_OP_DATA3] & IBS_OP_DATA3_MEM);
-}
-
 static int add_sample(struct report_cmd *c, const struct trace_event *ev, struct err *err)
 {
-	if (c->numa && !accesses_memory(ev))
+	if (c->numa && !trace_accesses_memory(ev))
 		return 0;
 	if (c->html)
 		return add_html(c, ev, err);
