@@ -358,6 +358,10 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 	static const enum table_column priced[] = { TABLE_CYCLES,  TABLE_PRICE, TABLE_SAMPLE_SHARE,
 						    TABLE_MEAN,	   TABLE_PAGES, TABLE_MISPLACED,
 						    TABLE_SAMPLES, TABLE_SHARE };
+	static const enum table_column of_fields[] = { TABLE_SAMPLES, TABLE_LOADS, TABLE_STORES,
+						       TABLE_DRAM,    TABLE_HITM,  TABLE_P50,
+						       TABLE_P99,     TABLE_CYCLES };
+	const bool fields = t->opts->type && report_by(t->opts, REPORT_KEY_FIELD_OFFSET);
 	enum table_column shown[REPORT_COLUMN_N];
 	const char *keys[REPORT_KEY_N];
 	char ops[32] = "";
@@ -372,9 +376,8 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 			      .row = xcalloc(t->n, sizeof(*view.row)) };
 
 	for (unsigned int k = 0; k < view.n_keys; k++)
-		keys[k] = !t->opts->type ? report_key_name(t->opts->by[k])
-			  : t->opts->by[k] == REPORT_KEY_FIELD_OFFSET ? "offset"
-			  : t->opts->by[k] == REPORT_KEY_FIELD_SIZE
+		keys[k] = fields && t->opts->by[k] == REPORT_KEY_FIELD_OFFSET ? "offset"
+			  : fields && t->opts->by[k] == REPORT_KEY_FIELD_SIZE
 				  ? "size"
 				  : report_key_name(t->opts->by[k]);
 	for (unsigned int c = 0; c < n; c++)
@@ -391,6 +394,10 @@ static void print_text(FILE *f, const struct screen *screen, const struct report
 	if (t->opts->price && !n) {
 		view.usual = priced;
 		view.n_usual = ARRAY_SIZE(priced);
+	}
+	if (fields && !n) {
+		view.usual = of_fields;
+		view.n_usual = ARRAY_SIZE(of_fields);
 	}
 	if (!t->n && !t->n_rest)
 		fputs("no samples\n", f);

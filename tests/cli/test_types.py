@@ -142,8 +142,9 @@ class Types(unittest.TestCase):
             (56, 2, 'small', 0, 0, None), (56, 8, 'number', 0, 0, None), (64, 1, 'low|high', 1, 0, 1),
             (64, 1, 'high', 0, 0, None), (64, 1, 'low', 0, 0, None), (65, 1, 'pad', 0, 0, None), (72, 8, 'far', 0, 0, None)])
         self.assertEqual((r['total']['samples'], sum(r['types'].values())), (7, 16))
-        text = run('report', file, '--type', 'struct node').stdout
-        self.assertRegex(text, r'(?m)^OFFSET +SIZE +FIELD ')
+        text = run('report', file, '--type', 'struct node', env=dict(os.environ, COLUMNS='80')).stdout
+        self.assertRegex(text, r'(?m)^OFFSET +SIZE +FIELD +SAMPLES +LOADS +STORES +DRAM +HITM +p50 +p99$')
+        self.assertLessEqual(max(map(len, text.split('\n\n', 1)[1].splitlines())), 80)
         self.assertRegex(text, r'(?m)^next +get_far 4; none$')
         self.assertRegex(text, r'(?m)^at.x +none; \w+ 2$')
         self.assertRegex(text, r'(?m)^0 +\.{8}wwww\.{4}rrrrrrrr\.{40}\n64 +r\.{15}$')

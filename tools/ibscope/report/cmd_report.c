@@ -47,7 +47,7 @@ static void prepare(struct report_cmd *c)
 	if (c->opts.type && !c->opts.n_by) {
 		report_keys_parse("field_offset,field_size,field", c->opts.by, &c->opts.n_by, &err);
 		c->order.by_key = !c->has_sort;
-		if (!c->n_columns)
+		if (!c->n_columns && c->format != REPORT_TEXT)
 			report_columns_parse("",
 					     "samples,loads,stores,miss_cycles,dram,hitm,p50,p99",
 					     c->columns, &c->n_columns, &err);
