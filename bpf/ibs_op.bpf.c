@@ -48,20 +48,13 @@ static __always_inline __u64 decide(core_t core, const struct sample *s, struct 
 	if (out == IBS_OUTCOME_AGGREGATED && path.forwards)
 		return forward(core_state(core), s, path.fetch);
 	if (out == IBS_OUTCOME_AGGREGATED) {
-		out = aggregate(core, &at, s, path.fetch);
+		/* first, so that nothing of what is below has to be kept beside it */
 		if (!path.fetch && core_config(core)->line_sets)
 			line_feed(core, s, at.first, at.word);
+		out = aggregate(core, &at, s, path.fetch);
 	}
 	if (out == IBS_OUTCOME_AGGREGATED && path.copies)
 		copy(core_state(core), s);
-	if (!path.fetch && core_config(core)->line_sets) {
-		/*
-		 * Compared here and no earlier: in between there is so much code that the value is
-		 * spilled, and 5.10 forgets bounds of spilled values.
-		 */
-		barrier_var(out);
-		return out < IBS_OUTCOME_N ? out : IBS_OUTCOME_LOST_INTERNAL;
-	}
 	return out < IBS_OUTCOME_N ? out : IBS_OUTCOME_LOST_INTERNAL;
 }
 

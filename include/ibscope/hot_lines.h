@@ -16,8 +16,8 @@
 #include <ibscope/maps.h>
 #include <ibscope/op.h>
 
-#define IBS_LINE_SHIFT	  6 /* of an address */
-#define IBS_LINE_BITS	  48
+#define IBS_LINE_SHIFT	  6  /* of an address */
+#define IBS_LINE_HAND	  16 /* bits below a line in ibs_line_count */
 #define IBS_LINE_WAYS	  4
 #define IBS_LINE_SETS	  512 /* by default; a power of two */
 #define IBS_LINE_SETS_MAX 16384
@@ -80,7 +80,8 @@ static __always_inline __u32 ibs_line_from(struct ibs_cpu cpu, __u32 src, __u64 
 
 /* `line` is a physical address >> IBS_LINE_SHIFT. */
 struct ibs_line_count {
-	__u64 line; /* 0: free; from bit IBS_LINE_BITS on: 1 + the number of its details, which may be lost */
+	/* line << IBS_LINE_HAND | 1 + the number of its details, which may be lost; 0: free */
+	__u64 key;
 	__u32 count, error;
 };
 
@@ -154,34 +155,49 @@ static __always_inline bool ibs_line_feeds(__u32 feed, __u32 caps, __u64 data3, 
 	       ibs_op_tlb_valid(caps, data3);
 }
 
-/* Where the line may be. */
-static __always_inline __u32 ibs_line_set(__u64 line, __u32 sets)
+static __always_inline __u64 ibs_line_of(const struct ibs_line_count *c)
 {
-	return (line * 0x9e3779b97f4a7c15ull) >> 40 & (sets - 1);
+	return c->key >> IBS_LINE_HAND;
 }
 
-/* The place of a line in its set, counted there. @replaced: grows if another line lost it */
-static __always_inline struct ibs_line_count *ibs_line_count(struct ibs_line_count *set, __u64 line,
-							     __u64 *replaced)
+/* The places where a line may be: the first of them. */
+static __always_inline __u64 ibs_line_set(__u64 key, __u32 sets)
+{
+	return ((key * 0x9e3779b97f4a7c15ull) >> 40 & (sets - 1)) * IBS_LINE_WAYS;
+}
+
+/*
+ * The place of a line in its set, counted there. @key: with 0 below the line; @hand: gets what the place has
+ * there; @replaced: grows if another line lost the place
+ */
+static __always_inline struct ibs_line_count *ibs_line_count(struct ibs_line_count *set, __u64 key,
+							     __u64 *hand, __u64 *replaced)
 {
 	struct ibs_line_count *least = set;
+	__u32 n = set->count;
 
 	IBS_UNROLL
 	for (int w = 0; w < IBS_LINE_WAYS; w++) {
-		struct ibs_line_count *c = &set[w];
-
-		if (!((c->line ^ line) << (64 - IBS_LINE_BITS))) {
-			c->count++;
-			return c;
+		*hand = set[w].key ^ key;
+		if (*hand < IBS_BIT(IBS_LINE_HAND)) {
+			set[w].count++;
+			return &set[w];
 		}
 	}
 	IBS_UNROLL
-	for (int w = 1; w < IBS_LINE_WAYS; w++)
-		if (set[w].count < least->count)
+	for (int w = 1; w < IBS_LINE_WAYS; w++) {
+		const __u32 other = set[w].count;
+
+		if (other < n) {
+			n = other;
 			least = &set[w];
-	*replaced += least->line != 0;
-	least->line = line;
-	least->error = least->count++;
+		}
+	}
+	*replaced += least->key != 0;
+	least->key = key;
+	least->error = n;
+	least->count = n + 1;
+	*hand = 0;
 	return least;
 }
 

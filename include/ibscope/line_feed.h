@@ -35,18 +35,16 @@ static __always_inline void line_detail_add(core_t core, struct ibs_line_detail 
 {
 	core_cfg *cfg = core_config(core);
 	const struct ibs_cpu cpu = { .caps = cfg->ibs.caps, .quirks = cfg->ibs.quirks };
+	/* a register is read once, since in place that takes ten instructions */
+	const __u64 data2 = data3 & IBS_OP_DATA3_LD_OP ? s->regs[IBS_OP_DATA2] : 0;
+	const __u64 regs[] = { [IBS_OP_DATA2] = data2, [IBS_OP_DATA3] = data3 };
 	const __u32 slot = phys / 8 & (IBS_LINE_SLOTS - 1);
 	const __u64 task = task_pid_tgid(core);
 	const __u32 bit = 1u << (task & 31);
 	__u32 n;
 
 	if (data3 & IBS_OP_DATA3_LD_OP) {
-		/* ibs_line_from() says the same of others, but DATA2 would be read, for ten instructions */
-		const __u32 src = ibs_op_src(cpu, s->regs);
-		const __u32 from = IBS_SRC_CACHES >> src & 1
-					   ? ibs_line_from(cpu, src, s->regs[IBS_OP_DATA2])
-				   : src == IBS_SRC_UNKNOWN ? LINE_FROM_UNKNOWN
-							    : LINE_FROM_OTHER;
+		const __u32 from = ibs_line_from(cpu, ibs_op_src(cpu, regs), data2);
 
 		d->from[from & (LINE_FROM_N - 1)]++;
 		if (line_from_hitm(from))
@@ -75,7 +73,7 @@ static __always_inline void line_feed(core_t core, const struct sample *s, __u64
 	const __u32 sets = cfg->line_sets;
 	struct ibs_line_detail *d;
 	struct ibs_line_count *c;
-	__u64 phys, line, hand;
+	__u64 phys, key, hand;
 	struct ibs_lines *t;
 	__u32 sure, index;
 
@@ -91,12 +89,11 @@ static __always_inline void line_feed(core_t core, const struct sample *s, __u64
 		t->no_address++;
 		return;
 	}
-	line = phys >> IBS_LINE_SHIFT & (IBS_BIT(IBS_LINE_BITS) - 1);
-	c = ibs_line_count(&t->count[ibs_line_set(line, sets) * IBS_LINE_WAYS], line, &t->replaced);
+	key = phys >> IBS_LINE_SHIFT << IBS_LINE_HAND;
+	c = ibs_line_count(&t->count[ibs_line_set(key, sets)], key, &hand, &t->replaced);
 	sure = c->count - c->error;
-	hand = c->line >> IBS_LINE_BITS;
 	d = &t->detail[(hand - 1) & (IBS_LINE_DETAILS - 1)];
-	if (!hand || d->line != line) {
+	if (!hand || d->line != key >> IBS_LINE_HAND) {
 		if (sure < IBS_LINE_LEAST)
 			return;
 		hand = t->hand++ & (IBS_LINE_DETAILS - 1);
@@ -105,9 +102,9 @@ static __always_inline void line_feed(core_t core, const struct sample *s, __u64
 			return;
 		t->lost += d->line != 0;
 		__builtin_memset(d, 0, sizeof(*d));
-		d->line = line;
+		d->line = key >> IBS_LINE_HAND;
 		d->before = c->count - 1;
-		c->line = line | (hand + 1) << IBS_LINE_BITS;
+		c->key = key | (hand + 1);
 	}
 	d->rank = sure;
 	line_detail_add(core, d, s, data3, phys);

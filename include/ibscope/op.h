@@ -304,12 +304,13 @@ static __always_inline bool ibs_op_phys_known(__u32 caps, __u64 data3)
 {
 	__u64 need = IBS_OP_DATA3_PHY_VALID | (caps & IBS_CAPS_ZEN4 ? IBS_OP_DATA3_LIN_VALID : 0);
 
-	return (data3 & IBS_OP_DATA3_MEM) && (data3 & need) == need;
+	return (data3 & need) == need; /* of a load or a store */
 }
 
 static __always_inline bool ibs_op_phys_valid(__u32 caps, const __u64 *regs)
 {
-	return ibs_op_phys_known(caps, regs[IBS_OP_DATA3]) && regs[IBS_DC_PHYSADDR];
+	return (regs[IBS_OP_DATA3] & IBS_OP_DATA3_MEM) &&
+	       ibs_op_phys_known(caps, regs[IBS_OP_DATA3]) && regs[IBS_DC_PHYSADDR];
 }
 
 static __always_inline bool ibs_op_metric_valid(enum ibs_metric m, __u32 caps, __u64 data3)

@@ -332,10 +332,10 @@ void engine_run(struct engine *e, const __u64 *regs, __u64 period, const struct 
 	out = select_task(e, e->config.task_select);
 	if (out == IBS_OUTCOME_AGGREGATED && regs) {
 		out = regs_select(e, regs, &at, fetch);
-		if (out == IBS_OUTCOME_AGGREGATED)
-			out = aggregate(e, &at, &s, fetch);
 		if (out == IBS_OUTCOME_AGGREGATED && e->hot_lines && !fetch)
 			line_feed(e, &s, at.first, at.word);
+		if (out == IBS_OUTCOME_AGGREGATED)
+			out = aggregate(e, &at, &s, fetch);
 		if (out == IBS_OUTCOME_AGGREGATED && at.word & IBS_LAYOUT_HIST && !fetch)
 			add_cost(e, regs, period, task->complex);
 	}

@@ -140,12 +140,12 @@ static __u64 samples_of(const struct ibs_line_detail *d)
 static __u64 lacking(const struct hot_tables *t, const struct line_group *g)
 {
 	const __u64 line = g->first->d.line;
-	const __u32 set = ibs_line_set(line, t->sets);
+	const __u64 set = ibs_line_set(line << IBS_LINE_HAND, t->sets);
 	const struct hot_detail *own = g->first;
 	__u64 out = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		const struct ibs_line_count *c = &t->table[i].lines->count[set * IBS_LINE_WAYS];
+		const struct ibs_line_count *c = &t->table[i].lines->count[set];
 		__u64 most = ~0ull;
 
 		if (own < g->first + g->n && own->cpu == t->table[i].cpu) {
@@ -156,7 +156,7 @@ static __u64 lacking(const struct hot_tables *t, const struct line_group *g)
 			if (c[w].count < most)
 				most = c[w].count;
 		for (int w = 0; w < IBS_LINE_WAYS; w++)
-			if (!((c[w].line ^ line) << (64 - IBS_LINE_BITS)))
+			if (ibs_line_of(&c[w]) == line)
 				most = c[w].count;
 		out += most;
 	}
@@ -170,14 +170,13 @@ static __u64 without_details(const struct ibs_lines *l, __u32 sets)
 
 	for (size_t i = 0; i < (size_t)sets * IBS_LINE_WAYS; i++) {
 		const struct ibs_line_count *c = &l->count[i], *set = c - i % IBS_LINE_WAYS;
-		const __u64 hand = c->line >> IBS_LINE_BITS;
+		const __u64 hand = c->key & (IBS_BIT(IBS_LINE_HAND) - 1);
 		bool least = true; /* a line without a place has had as many */
 
 		for (int w = 0; w < IBS_LINE_WAYS; w++)
 			least &= set[w].count >= c->count;
 		if (c->count > out &&
-		    (least || !hand ||
-		     (l->detail[hand - 1].line ^ c->line) << (64 - IBS_LINE_BITS)))
+		    (least || !hand || l->detail[hand - 1].line != ibs_line_of(c)))
 			out = c->count;
 	}
 	return out;

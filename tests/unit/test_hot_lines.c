@@ -141,7 +141,7 @@ static __u32 check_table(int cpu, __u32 sets, const __u32 *true_count)
 		const struct ibs_line_count *c = &t->count[set * IBS_LINE_WAYS];
 
 		for (int w = 0; w < IBS_LINE_WAYS; w++) {
-			const __u64 line = c[w].line & (IBS_BIT(IBS_LINE_BITS) - 1);
+			const __u64 line = ibs_line_of(&c[w]);
 			__u32 is;
 
 			sum += c[w].count;
@@ -158,12 +158,12 @@ static __u32 check_table(int cpu, __u32 sets, const __u32 *true_count)
 	for (__u32 l = 0; true_count && l < LINES; l++) {
 		const __u64 line = (PHYS >> IBS_LINE_SHIFT) + l;
 		const struct ibs_line_count *c =
-			&t->count[ibs_line_set(line, sets) * IBS_LINE_WAYS];
+			&t->count[ibs_line_set(line << IBS_LINE_HAND, sets)];
 		__u32 least = ~0u;
 		bool has = false;
 
 		for (int w = 0; w < IBS_LINE_WAYS; w++) {
-			has |= (c[w].line & (IBS_BIT(IBS_LINE_BITS) - 1)) == line;
+			has |= ibs_line_of(&c[w]) == line;
 			least = c[w].count < least ? c[w].count : least;
 		}
 		if (!has)
