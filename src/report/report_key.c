@@ -295,8 +295,11 @@ static bool type_word(struct report *r, enum report_key key, const struct type_a
 	*word = key == REPORT_KEY_FIELD_OFFSET ? a->field_offset : a->field_size;
 	if (key == REPORT_KEY_FIELD_OFFSET || key == REPORT_KEY_FIELD_SIZE)
 		return a->field_size;
-	if (key == REPORT_KEY_FIELD || a->type)
-		return text_word(r, key == REPORT_KEY_TYPE ? a->type : a->field, word);
+	/* numbers and pointers have no fields, which is known */
+	if (key == REPORT_KEY_FIELD)
+		return text_word(r, a->field ?: (TYPE_FOUND(a->kind) ? "" : NULL), word);
+	if (a->type)
+		return text_word(r, a->type, word);
 	snprintf(reason, sizeof(reason), "[%s]", type_kind_name(a->kind));
 	return text_word(r, reason, word);
 }

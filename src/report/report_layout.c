@@ -104,7 +104,7 @@ static void print_lines(FILE *f, const struct report *r, const struct report_tab
 void report_layout_print(FILE *f, struct report *r)
 {
 	const struct report_order order = { .by_key = true };
-	struct report_table t;
+	struct report_table t = { 0 };
 
 	report_add_fields(r);
 	report_table(r, &order, &t);

@@ -121,7 +121,7 @@ class Types(unittest.TestCase):
                    (at['_start'], at['_start'], 'load', 1)]
         r = self.report(self.record(program, samples), '--by', 'type,field')
         self.assertEqual({(w['labels']['type'], w['labels']['field']): w['samples'] for w in r['rows']},
-                         {('struct node', 'at.y'): 3, ('long int', None): 2, ('[no_function]', None): 1})
+                         {('struct node', 'at.y'): 3, ('long int', ''): 2, ('[no_function]', None): 1})
         self.assertEqual({k: n for k, n in r['types'].items() if n}, {'variable': 5, 'no_function': 1})
 
     def test_layout(self):
