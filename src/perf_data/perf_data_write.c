@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "perf_data_write.h"
 
+#include "base/cpulist.h"
 #include "perf_data_format.h"
 
 #include <errno.h>
@@ -155,6 +156,86 @@ static void put_pmu_caps(struct perf_writer *w)
 	put_text(w, "ibs_op");
 }
 
+/* Memory of nodes, as bitmaps of blocks; `perf c2c report` refuses a file without this and the next. */
+static bool put_memory(struct perf_writer *w)
+{
+	const struct memory_range *range = w->info->memory;
+	const size_t n = w->info->n_memory, at = w->n + 2 * sizeof(__u64);
+	__u64 edges = 0, end = 0, block, nodes = 0;
+	unsigned int most = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		edges |= range[i].start | range[i].end;
+		end = range[i].end > end ? range[i].end : end;
+		most = range[i].node > most ? range[i].node : most;
+	}
+	if (!end)
+		return false;
+	block = edges & -edges;
+	put64(w, 1);
+	put64(w, block);
+	put64(w, 0);
+	for (unsigned int node = 0; node <= most && w->n < sizeof(w->buf); node++) {
+		const __u64 bits = end / block;
+		bool has = false;
+
+		for (size_t i = 0; i < n; i++)
+			has |= range[i].node == node;
+		if (!has)
+			continue;
+		nodes++;
+		put64(w, node);
+		put64(w, bits);
+		put64(w, bits);
+		for (__u64 b = 0; b < bits && w->n < sizeof(w->buf); b += 64) {
+			__u64 word = 0;
+
+			for (size_t i = 0; i < n; i++)
+				for (__u64 k = b; k < b + 64 && range[i].node == node; k++)
+					if (k * block >= range[i].start && k * block < range[i].end)
+						word |= 1ull << (k - b);
+			put64(w, word);
+		}
+	}
+	memcpy(w->buf + at, &nodes, sizeof(nodes));
+	return w->n < sizeof(w->buf);
+}
+
+/* Nodes with CPUs. */
+static bool put_nodes(struct perf_writer *w)
+{
+	const struct trace_topology *t = w->info->topology;
+	struct cpulist done = { 0 };
+	const size_t at = w->n;
+	char list[4096];
+	__u32 n = 0;
+
+	put32(w, 0);
+	for (__u32 first = 0; t && first < t->n; first++) {
+		struct cpulist cpus = { 0 };
+		__u64 bytes = 0;
+
+		for (__u32 cpu = first; cpu < t->n && !cpulist_has(&done, first); cpu++)
+			if (t->node[cpu] == t->node[first])
+				cpulist_add(&cpus, cpu);
+		if (!cpulist_count(&cpus))
+			continue;
+		for (size_t i = 0; i < sizeof(done.bits) / sizeof(*done.bits); i++)
+			done.bits[i] |= cpus.bits[i];
+		for (size_t i = 0; i < w->info->n_memory; i++)
+			if (w->info->memory[i].node == t->node[first])
+				bytes += w->info->memory[i].end - w->info->memory[i].start;
+		put32(w, t->node[first]);
+		put64(w, bytes / 1024);
+		put64(w, 0); /* free memory: not recorded */
+		cpulist_print(&cpus, list, sizeof(list));
+		put_text(w, list);
+		n++;
+	}
+	memcpy(w->buf + at, &n, sizeof(n));
+	return n && w->n < sizeof(w->buf);
+}
+
 /* Return: false if nothing is known that the feature would say. */
 static bool put_feature(struct perf_writer *w, enum perf_feature nr)
 {
@@ -192,6 +273,10 @@ static bool put_feature(struct perf_writer *w, enum perf_feature nr)
 	case PERF_FEATURE_EVENT_DESC:
 		put_events(w);
 		return true;
+	case PERF_FEATURE_NUMA_TOPOLOGY:
+		return put_nodes(w);
+	case PERF_FEATURE_MEM_TOPOLOGY:
+		return put_memory(w);
 	case PERF_FEATURE_PMU_MAPPINGS:
 		put32(w, 2);
 		put32(w, OP_TYPE);
@@ -212,10 +297,11 @@ static bool put_feature(struct perf_writer *w, enum perf_feature nr)
 }
 
 static const enum perf_feature features[] = {
-	PERF_FEATURE_HOSTNAME,	 PERF_FEATURE_OSRELEASE,  PERF_FEATURE_ARCH,
-	PERF_FEATURE_NRCPUS,	 PERF_FEATURE_CPUDESC,	  PERF_FEATURE_CPUID,
-	PERF_FEATURE_CMDLINE,	 PERF_FEATURE_EVENT_DESC, PERF_FEATURE_PMU_MAPPINGS,
-	PERF_FEATURE_CLOCK_DATA, PERF_FEATURE_PMU_CAPS,
+	PERF_FEATURE_HOSTNAME,	   PERF_FEATURE_OSRELEASE,    PERF_FEATURE_ARCH,
+	PERF_FEATURE_NRCPUS,	   PERF_FEATURE_CPUDESC,      PERF_FEATURE_CPUID,
+	PERF_FEATURE_CMDLINE,	   PERF_FEATURE_EVENT_DESC,   PERF_FEATURE_NUMA_TOPOLOGY,
+	PERF_FEATURE_PMU_MAPPINGS, PERF_FEATURE_MEM_TOPOLOGY, PERF_FEATURE_CLOCK_DATA,
+	PERF_FEATURE_PMU_CAPS,
 };
 #define FEATURES (sizeof(features) / sizeof(features[0]))
 

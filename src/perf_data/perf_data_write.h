@@ -19,7 +19,7 @@ int perf_writer_open(int fd, const struct trace_info *info, struct perf_writer *
 		     struct err *err);
 
 /*
- * Append an event. Names of containers, the topology and the ledger have no place in perf.data.
+ * Append an event. Names of containers, complexes and the ledger have no place in perf.data.
  * Errors are reported by perf_writer_close().
  */
 void perf_writer_add(struct perf_writer *w, const struct trace_event *ev);

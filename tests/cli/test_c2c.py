@@ -5,6 +5,8 @@ import csv
 import io
 import json
 import os
+import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -356,6 +358,33 @@ class C2c(unittest.TestCase):
         p = self.c2c(*sim, '-a', '--feed', 'walks,caches,dram,stores', '--', 'sleep', '0.3')
         self.assertRegex(p.stdout, r'\d stores, cache hits, memory loads and page walks of \d+ CPUs? are in them, a line lacks at most \d')
         self.assertIn('SIMULATED', p.stdout)
+
+    @unittest.skipUnless(shutil.which('perf'), 'no perf here')
+    def test_perf_c2c(self):
+        """What `perf c2c report` says of the same samples, each difference explained: ibscope-c2c(1)."""
+        data = os.path.join(self.dir.name, 'c2c.data')
+        for args in ('known',), ('random', '3000', '3'), ('random', '3000', '4'):
+            path = self.make(*args)
+            run('export', '--perf-data', data, path)
+            p = subprocess.run(['perf', 'c2c', 'report', '--stdio', '--no-source', '-i', data], capture_output=True, text=True)
+            said = {k: int(n) for k, n in re.findall(r'^  (\w[^:\n]*?) *: *(\d+)$', p.stdout, re.M)}
+            every = accesses(path)
+            loads = [a for a in every if a['load']]
+            mapped = [a for a in loads if a['addr']]
+            n = collections.Counter(a['from'] for a in mapped)
+            src = collections.Counter(a['src'] for a in mapped)
+            want = {'Load Operations': len(loads), 'Store Operations': len(every) - len(loads),
+                    'Loads - no mapping': len(loads) - len(mapped), 'Load LLC hit': src['l3'],
+                    'Load Local HITM': n['hitm_ccx'],
+                    'Load Remote HITM': n['hitm_near'] + n['hitm_remote'] + n['hitm_socket'],
+                    'Load Remote HIT': 0, 'Store L1D Miss': 0}
+            self.assertEqual({k: said.get(k) for k in want}, want, p.stderr)
+            total = json.loads(self.c2c(path, '--json').stdout)['total']
+            self.assertEqual(total['loads'], said['Load Operations'])
+            self.assertEqual(total['stores'], said['Store Operations'] + sum(a['store'] for a in loads))
+            self.assertEqual(sum(total[c] or 0 for c in ('hitm_near', 'hitm_remote', 'hitm_socket')),
+                             said['Load Remote HITM'] + sum(a['from'] in ('hitm_near', 'hitm_remote', 'hitm_socket')
+                                                            for a in loads if not a['addr']))
 
     def test_refused(self):
         for text, reason in RECORDED:
