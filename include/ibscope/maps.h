@@ -85,12 +85,18 @@ struct ibs_group_key {
 	__u16 complex; /* of cores that share an L3 */
 	__u8 mode;     /* enum ibs_mode */
 	__u8 mem_node; /* of the physical address, + 1; 0: not known */
-	union {	       /* never both */
-		char comm[16];
-		__u64 slab; /* the cache of kernel data, ibs_slab.id; or one of enum ibs_key_slab */
-	};
+	char comm[16]; /* with IBS_BY_SLAB it begins with what ibs_key_slab() returns */
 };
 _Static_assert(sizeof(struct ibs_group_key) == 40, "ibs_group_key has implicit padding");
+
+/* The cache of kernel data, ibs_slab.id; or one of enum ibs_key_slab. */
+static __always_inline __u64 ibs_key_slab(const struct ibs_group_key *key)
+{
+	__u64 slab;
+
+	__builtin_memcpy(&slab, key->comm, sizeof(slab));
+	return slab;
+}
 
 enum ibs_key_slab {
 	IBS_KEY_SLAB_NONE,    /* memory of the kernel outside of slab caches */
