@@ -64,6 +64,12 @@ static __always_inline bool raw_size_ok(core_t core, __u32 bytes, bool fetch)
 		     : ibs_op_raw_size_ok(bytes);
 }
 
+/* A function, so that the code of most samples is contiguous. */
+static __noinline __u32 bad_raw(const void *raw)
+{
+	return raw ? IBS_OUTCOME_LOST_BAD_RAW : IBS_OUTCOME_LOST_NO_RAW;
+}
+
 /* Path for v6.2 and later: registers read in place. */
 static __always_inline __u64 sample_direct(core_t core, void *ctx, struct path path)
 {
@@ -73,7 +79,7 @@ static __always_inline __u64 sample_direct(core_t core, void *ctx, struct path p
 
 	/* a null pointer reads as zeros, and so as a record too short */
 	if (!raw_size_ok(core, raw->frag.size, path.fetch))
-		return raw ? IBS_OUTCOME_LOST_BAD_RAW : IBS_OUTCOME_LOST_NO_RAW;
+		return bad_raw(raw);
 	ibs = bpf_rdonly_cast(raw->frag.data - bpf_core_field_offset(struct perf_ibs_data, caps),
 			      bpf_core_type_id_kernel(struct perf_ibs_data));
 

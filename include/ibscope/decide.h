@@ -432,26 +432,45 @@ static __noinline __u32 fetch_filter_outcome(core_t core, const __u64 *regs)
 	return run_filter(core, regs, true);
 }
 
-/* Of memory accesses that are not plain hits in L1. A function, so that the code of most samples is contiguous. */
-static __noinline __u32 far_pair(core_t core, const __u64 *regs)
+/*
+ * Of memory accesses that are not plain hits in L1. A function, so that the code of most samples is
+ * contiguous, and so that they do not look anything up.
+ */
+static __noinline __u32 far_place(core_t core, const __u64 *regs)
 {
 	const struct ibs_cpu cpu = { core_config(core)->ibs.caps, core_config(core)->ibs.quirks };
+	const __u32 pair =
+		IBS_LAYOUT_IDX(ibs_op_kind(0, regs[IBS_OP_DATA3]), ibs_op_src(cpu, regs));
 
-	return IBS_LAYOUT_IDX(ibs_op_kind(0, regs[IBS_OP_DATA3]), ibs_op_src(cpu, regs));
+	return core_layout(core)[pair & (IBS_LAYOUT_ENTRIES - 1)];
 }
+
+/*
+ * The entry of a pair that is known beforehand: a constant of the program. The barrier keeps clang from
+ * loading one of two such entries by an address that it works out.
+ */
+#define PLACE(core, op, src)                                    \
+	({                                                      \
+		core_cfg *cfg_ = core_config(core);             \
+		__u32 place_;                                   \
+                                                                \
+		barrier_var(cfg_);                              \
+		place_ = cfg_->layout[IBS_LAYOUT_IDX(op, src)]; \
+		barrier_var(place_);                            \
+		place_;                                         \
+	})
 
 /* The entry in the layout, or, below IBS_LAYOUT_FIRST, what becomes of the sample. */
 static __always_inline __u32 op_place(core_t core, const __u64 *regs, __u64 data3)
 {
-	__u32 pair;
-
 	if (!(data3 & IBS_OP_DATA3_MEM))
-		pair = IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3), IBS_SRC_NONE);
-	else if (ibs_op_plain_l1(data3))
-		pair = IBS_LAYOUT_IDX(ibs_op_kind(0, data3 & IBS_OP_DATA3_MEM), IBS_SRC_L1);
-	else
-		pair = far_pair(core, regs);
-	return core_layout(core)[pair & (IBS_LAYOUT_ENTRIES - 1)];
+		return regs[IBS_OP_DATA] & IBS_OP_DATA_BRN_RET
+			       ? PLACE(core, IBS_OP_KIND_BRANCH, IBS_SRC_NONE)
+			       : PLACE(core, IBS_OP_KIND_OTHER, IBS_SRC_NONE);
+	if (ibs_op_plain_l1(data3))
+		return data3 & IBS_OP_DATA3_LD_OP ? PLACE(core, IBS_OP_KIND_LOAD, IBS_SRC_L1)
+						  : PLACE(core, IBS_OP_KIND_STORE, IBS_SRC_L1);
+	return far_place(core, regs);
 }
 
 static __always_inline __u32 fetch_place(core_t core, __u64 ctl)
@@ -573,13 +592,44 @@ static __always_inline void count_miss(core_cfg *cfg, __u64 *miss, const __u64 *
 	}
 }
 
+/* @words: of the pair; @ops: sample_ops(), with cfg->weigh */
+static __always_inline void count_hist(core_t core, __u64 *words, const __u64 *regs, __u64 first,
+				       __u64 ops, bool fetch)
+{
+	core_cfg *cfg = core_config(core);
+	const __u32 metric = cfg->metric;
+	__u32 lat =
+		fetch ? ibs_fetch_metric(metric, regs, first) : ibs_op_metric(metric, regs, first);
+	/* the mask is for the verifier, which cannot follow the bucket's arithmetic */
+	__u32 bucket = ibs_lat_bucket(lat) & IBS_HIST_BUCKET_MASK;
+	__u64 cycles = cfg->weigh ? lat * ops : lat;
+
+	if (cfg->weigh)
+		count_add(&words[IBS_HIST_CYCLES], cycles);
+	if (!fetch && metric == IBS_METRIC_DC_MISS_LAT)
+		count_miss(cfg, words + IBS_HIST_MISS, regs, first, cycles);
+	count_add(&words[IBS_HIST_BUCKET + bucket], 1);
+	count_add(&words[IBS_HIST_SUM], lat);
+}
+
+/* Few ops have a latency. A function, so that the code of the others is contiguous. */
+static __noinline int count_op_hist(core_t core, __u64 *words, const __u64 *regs, __u64 data3,
+				    __u64 ops)
+{
+	if (ibs_op_metric_valid(core_config(core)->metric, core_config(core)->ibs.caps, data3))
+		count_hist(core, words, regs, data3, ops, false);
+	else
+		count_add(&words[IBS_PAIR_SAMPLES], 1);
+	return 0;
+}
+
 /* @place is of regs_select(). */
 static __always_inline __u32 aggregate(core_t core, const struct placed *place,
 				       const struct sample *s, bool fetch)
 {
 	__u32 index = slot_index(core, s->regs, fetch), hist = place->word & IBS_LAYOUT_HIST;
-	__u32 word = place->word & IBS_LAYOUT_WORD, metric, lat;
-	__u64 first = place->first, *words = map_find(core, series, &index);
+	__u64 first = place->first, ops = 0, *words = map_find(core, series, &index);
+	__u32 word = place->word & IBS_LAYOUT_WORD;
 	core_cfg *cfg = core_config(core);
 
 	if (!words || word > cfg->slot_words - IBS_HIST_REACH)
@@ -587,27 +637,16 @@ static __always_inline __u32 aggregate(core_t core, const struct placed *place,
 	if (!fetch && cfg->tlb)
 		count_tlb(core, words, first, s);
 	words += word;
-	if (cfg->weigh)
-		count_add(&words[IBS_PAIR_OPS], sample_ops(core, s));
-	metric = cfg->metric;
-	if (hist && (fetch || ibs_op_metric_valid(metric, cfg->ibs.caps, first))) {
-		__u32 bucket;
-		__u64 cycles;
-
-		lat = fetch ? ibs_fetch_metric(metric, s->regs, first)
-			    : ibs_op_metric(metric, s->regs, first);
-		/* the mask is for the verifier, which cannot follow the bucket's arithmetic */
-		bucket = ibs_lat_bucket(lat) & IBS_HIST_BUCKET_MASK;
-		cycles = cfg->weigh ? lat * sample_ops(core, s) : lat;
-		if (cfg->weigh)
-			count_add(&words[IBS_HIST_CYCLES], cycles);
-		if (!fetch && metric == IBS_METRIC_DC_MISS_LAT)
-			count_miss(cfg, words + IBS_HIST_MISS, s->regs, first, cycles);
-		count_add(&words[IBS_HIST_BUCKET + bucket], 1);
-		count_add(&words[IBS_HIST_SUM], lat);
-	} else {
-		count_add(&words[IBS_PAIR_SAMPLES], 1);
+	if (cfg->weigh) {
+		ops = sample_ops(core, s);
+		count_add(&words[IBS_PAIR_OPS], ops);
 	}
+	if (!hist)
+		count_add(&words[IBS_PAIR_SAMPLES], 1);
+	else if (fetch)
+		count_hist(core, words, s->regs, first, ops, true);
+	else
+		count_op_hist(core, words, s->regs, first, ops);
 	return IBS_OUTCOME_AGGREGATED;
 }
 

@@ -440,6 +440,19 @@ static __u16 live_after(const struct folder *f, size_t at)
 	return live;
 }
 
+/*
+ * Of a call the arguments that the function reads. The verifier wants the first one set also where it is
+ * not read, if it looks at the function on its own.
+ */
+static __u16 call_reads(const struct folder *f, size_t at)
+{
+	const struct bpf_insn *i = &f->insns[at];
+
+	return is_call(i) && names_function(i)
+		       ? (f->live[function_of(at, i)] & ARGS) | 1 << BPF_REG_1
+		       : reads(i);
+}
+
 /* From the end, as long as it changes something: what reads only for the sake of what is unused is, too. */
 static void find_live(struct folder *f)
 {
@@ -453,7 +466,7 @@ static void find_live(struct folder *f)
 				continue;
 			live = live_after(f, at);
 			if (!f->gone[at] && (!only_sets(i) || (live & sets(i))))
-				live = (live & ~sets(i)) | reads(i);
+				live = (live & ~sets(i)) | call_reads(f, at);
 			f->changed |= live != f->live[at];
 			f->live[at] = live;
 		}
