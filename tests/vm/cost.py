@@ -24,7 +24,7 @@ LIMITS = {
     'rejected: op': (130, 450),
     'rejected: src': (130, 450),
     'aggregated: by cgroup': (300, 600),
-    'aggregated: by cgroup, hot lines': (270, 520),
+    'aggregated: by cgroup, hot lines': (300, 520),
     'forwarded': (400, 600),
     # those of ops
     'fetch: rejected: cgroup': (100, 100),
