@@ -37,12 +37,15 @@ typedef struct ibs_cpu_state *core_t;
 	__u64 /* functions that are verified on their own are given no pointer, and need none */
 #define apart(core) ((void)(core), 0ULL)
 
+static __always_inline __u64 this_cpu(const volatile struct ibs_config *cfg)
+{
+	return bpf_get_smp_processor_id() & cfg->cpu_mask;
+}
+
 static __always_inline core_t this_core(const volatile struct ibs_config *cfg)
 {
-	__u64 cpu = bpf_get_smp_processor_id() & cfg->cpu_mask;
-
 	/* of `state` the loader gives the address of the first CPU's entry: its offsets are the shortest */
-	return MAP_VALUE(state) + cpu * sizeof(struct ibs_cpu_state);
+	return MAP_VALUE(state) + this_cpu(cfg) * sizeof(struct ibs_cpu_state);
 }
 
 static __always_inline struct ibs_cpu_state *core_state(core_t core)

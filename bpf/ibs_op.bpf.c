@@ -103,7 +103,7 @@ struct frag {
 	 IBS_FILTER_NEEDS_REG(IBS_DC_LINADDR) | IBS_FILTER_NEEDS_REG(IBS_DC_PHYSADDR))
 
 /* By the pointers: context, sample, raw record. What is found holds for later samples too. */
-static __noinline int find_raw(struct bpf_perf_event_data_kern *kctx, struct ibs_cpu_state *st,
+static __noinline int find_raw(struct bpf_perf_event_data_kern *kctx, struct ibs_raw_place *place,
 			       struct frag *frag)
 {
 	struct perf_raw_record *raw = BPF_CORE_READ(kctx, data, raw);
@@ -113,8 +113,8 @@ static __noinline int find_raw(struct bpf_perf_event_data_kern *kctx, struct ibs
 		return IBS_OUTCOME_LOST_NO_RAW;
 	if (bpf_probe_read_kernel(frag, FRAG_BYTES, (void *)at))
 		return IBS_OUTCOME_LOST_READ;
-	st->raw_delta = at - st->ctx;
-	st->data_delta = frag->data - st->ctx;
+	place->raw_delta = at - place->ctx;
+	place->data_delta = frag->data - place->ctx;
 	return IBS_OUTCOME_AGGREGATED;
 }
 
@@ -126,17 +126,18 @@ static __noinline int find_raw(struct bpf_perf_event_data_kern *kctx, struct ibs
  */
 static __always_inline __u64 sample_probe(core_t core, void *ctx, struct path path)
 {
-	struct ibs_cpu_state *st = core_state(core);
+	struct ibs_raw_place *place =
+		MAP_VALUE(raw_places) + this_cpu(&config) * sizeof(struct ibs_raw_place);
 	__u64 regs[IBS_OP_REG_FIXED];
 	struct frag frag;
 	__u64 at;
 
-	st->ctx = (__u64)ctx;
+	place->ctx = (__u64)ctx;
 	barrier();
-	at = st->ctx; /* the same as a plain number, which the verifier lets us add to */
-	if (bpf_probe_read_kernel(&frag, FRAG_BYTES, (void *)(at + st->raw_delta)) ||
-	    frag.data != at + st->data_delta) {
-		__u32 out = find_raw(ctx, st, &frag);
+	at = place->ctx; /* the same as a plain number, which the verifier lets us add to */
+	if (bpf_probe_read_kernel(&frag, FRAG_BYTES, (void *)(at + place->raw_delta)) ||
+	    frag.data != at + place->data_delta) {
+		__u32 out = find_raw(ctx, place, &frag);
 
 		if (out != IBS_OUTCOME_AGGREGATED)
 			return out;

@@ -107,6 +107,14 @@ struct {
 	__uint(value_size, sizeof(__u64)); /* loader */
 } state SEC(".maps");
 
+/* One element, a struct ibs_raw_place for each CPU; never pinned. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct ibs_raw_place)); /* loader */
+} raw_places SEC(".maps");
+
 /* Where samples of ibs_fetch are counted; it is there only if those are sampled. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -246,9 +246,6 @@ struct ibs_cpu_state {
 	__u16 node, complex;
 	__u32 lines; /* index of the table of hot lines that is in use; user space changes it */
 
-	/* where the raw record and its bytes lie, seen from the program's context; 0: not known */
-	__u64 ctx;
-	__u64 raw_delta, data_delta;
 	struct ibs_ring ring __attribute__((aligned(64)));
 	struct ibs_cgroup_cached cache[IBS_CGROUP_CACHE] __attribute__((aligned(64)));
 	/* of struct ibs_config, set by the loader */
@@ -259,6 +256,15 @@ _Static_assert(sizeof(struct ibs_cpu_state) == 1024,
 _Static_assert(__builtin_offsetof(struct ibs_cpu_state, outcome[IBS_OUTCOME_FIRST_LINE]) == 64,
 	       "the first cache line has the commonest outcomes");
 _Static_assert(sizeof(struct ibs_ring) <= 64, "a ring is one cache line");
+
+/*
+ * Where the raw record and its bytes were in the last sample of a CPU, seen from the program's context; 0:
+ * unknown. Not in struct ibs_cpu_state, which everybody may read: `ctx` is an address of the kernel.
+ */
+struct ibs_raw_place {
+	__u64 ctx;
+	__u64 raw_delta, data_delta;
+} __attribute__((aligned(64)));
 
 /* Each so many records a CPU looks whether the reader must be woken; a power of two. */
 #define IBS_RING_CHECK 32

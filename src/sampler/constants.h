@@ -19,7 +19,7 @@ struct constants {
 	struct {
 		int map_fd;
 		__u32 at;
-	} by_value[2];
+	} by_value[3];
 };
 
 /*

@@ -104,6 +104,7 @@ static int set_map_sizes(struct sampler *s, const struct sampler_opts *opts, str
 		      ?: bpf_map__set_value_size(m->state,
 						 sizeof(struct ibs_state) +
 							 cpus * sizeof(struct ibs_cpu_state));
+	err = err ?: bpf_map__set_value_size(m->raw_places, cpus * sizeof(struct ibs_raw_place));
 	err = err ?: bpf_map__set_max_entries(m->cgroups, config_max_cgroups(s->max_slots));
 	err = err ?: bpf_map__set_max_entries(m->groups, by_groups ? s->max_slots : 1);
 	err = err ?: bpf_map__set_max_entries(m->slots, s->max_slots);
@@ -162,6 +163,7 @@ static int use_constants(struct bpf_program *prog, struct bpf_prog_load_opts *op
 					 .bytes = bpf_map__value_size(m->rodata),
 					 .by_value = { { bpf_map__fd(m->state),
 							 offsetof(struct ibs_state, cpu) },
+						       { bpf_map__fd(m->raw_places) },
 						       { bpf_map__fd(m->fetch_layout) } } };
 
 	(void)cookie;

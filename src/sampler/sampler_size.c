@@ -167,9 +167,9 @@ int sampler_memory(const struct sampler_opts *opts, unsigned int complexes,
 	layout_init(&layout, opts->metric, opts->ibs.caps);
 	memset(out, 0, sizeof(*out));
 	shard = slots_n * layout.words * sizeof(__u64);
-	out->cpu_states =
-		sizeof(struct ibs_state) +
-		sampler_cpu_entries(libbpf_num_possible_cpus()) * sizeof(struct ibs_cpu_state);
+	out->cpu_states = sizeof(struct ibs_state) +
+			  sampler_cpu_entries(libbpf_num_possible_cpus()) *
+				  (sizeof(struct ibs_cpu_state) + sizeof(struct ibs_raw_place));
 	out->cgroups =
 		hash_bytes(config_max_cgroups(slots_n), sizeof(__u64), sizeof(struct ibs_cgroup)) +
 		hash_bytes(sampler_max_selected_entries(&opts->sel), sizeof(__u64),

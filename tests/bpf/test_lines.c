@@ -193,9 +193,23 @@ static void check_own(const struct observed *o, int r, unsigned int i, size_t at
 			assert_true(line >= first && line < end);
 }
 
+/* Everybody may read the state. Words of 32 bits that are all ones are no addresses. */
+static void check_no_address(const struct region *r)
+{
+	for (size_t at = 0; at + sizeof(__u64) <= r->bytes; at += sizeof(__u64)) {
+		__u64 word;
+
+		memcpy(&word, r->addr + at, sizeof(word));
+		if (word >= 0xffff800000000000 && word < 0xffffffff00000000)
+			fail_msg("the kernel's address %#llx is at %#zx of the state",
+				 (unsigned long long)word, at);
+	}
+}
+
 /* True of all output: a CPU's state is its own, who owns what is not written again. */
 static void check_state(const struct observed *o)
 {
+	check_no_address(&o->region[STATE]);
 	for (unsigned int i = 0; i < n_cpus; i++) {
 		assert_int_equal(written(o, OWNERS, i), 0);
 		check_own(o, STATE, i, sizeof(struct ibs_state), sizeof(struct ibs_cpu_state));
