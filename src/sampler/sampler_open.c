@@ -193,23 +193,6 @@ int sampler_slabs(struct sampler *s, sampler_slab *cb, void *arg, struct err *er
 	return slabs_list(s->skel->progs.ibs_slabs, cb, arg, err);
 }
 
-static int keep_slab(const struct ibs_slab *slab, void *arg, struct err *err)
-{
-	(void)err;
-	slab_list_add(arg, slab);
-	return 0;
-}
-
-const char *sampler_slab_name(struct sampler *s, __u64 id)
-{
-	const struct ibs_slab *slab = slab_list_find(&s->slab_names, id);
-	struct err ignored;
-
-	if (!slab && !sampler_slabs(s, keep_slab, &s->slab_names, &ignored))
-		slab = slab_list_find(&s->slab_names, id);
-	return slab ? slab->name : NULL;
-}
-
 static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_program *prog,
 		struct err *err)
 {

@@ -26,3 +26,20 @@ int slabs_list(struct bpf_program *prog, sampler_slab *cb, void *arg, struct err
 	bpf_link__destroy(link);
 	return ret;
 }
+
+static int keep_slab(const struct ibs_slab *slab, void *arg, struct err *err)
+{
+	(void)err;
+	slab_list_add(arg, slab);
+	return 0;
+}
+
+const char *sampler_slab_name(struct sampler *s, __u64 id)
+{
+	const struct ibs_slab *slab = slab_list_find(&s->slab_names, id);
+	struct err ignored;
+
+	if (!slab && !sampler_slabs(s, keep_slab, &s->slab_names, &ignored))
+		slab = slab_list_find(&s->slab_names, id);
+	return slab ? slab->name : NULL;
+}
