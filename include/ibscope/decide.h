@@ -432,45 +432,26 @@ static __noinline __u32 fetch_filter_outcome(core_t core, const __u64 *regs)
 	return run_filter(core, regs, true);
 }
 
-/*
- * Of memory accesses that are not plain hits in L1. A function, so that the code of most samples is
- * contiguous, and so that they do not look anything up.
- */
-static __noinline __u32 far_place(core_t core, const __u64 *regs)
+/* Of memory accesses that are not plain hits in L1. A function, so that the code of most samples is contiguous. */
+static __noinline __u32 far_pair(core_t core, const __u64 *regs)
 {
 	const struct ibs_cpu cpu = { core_config(core)->ibs.caps, core_config(core)->ibs.quirks };
-	const __u32 pair =
-		IBS_LAYOUT_IDX(ibs_op_kind(0, regs[IBS_OP_DATA3]), ibs_op_src(cpu, regs));
 
-	return core_layout(core)[pair & (IBS_LAYOUT_ENTRIES - 1)];
+	return IBS_LAYOUT_IDX(ibs_op_kind(0, regs[IBS_OP_DATA3]), ibs_op_src(cpu, regs));
 }
-
-/*
- * The entry of a pair that is known beforehand: a constant of the program. The barrier keeps clang from
- * loading one of two such entries by an address that it works out.
- */
-#define PLACE(core, op, src)                                    \
-	({                                                      \
-		core_cfg *cfg_ = core_config(core);             \
-		__u32 place_;                                   \
-                                                                \
-		barrier_var(cfg_);                              \
-		place_ = cfg_->layout[IBS_LAYOUT_IDX(op, src)]; \
-		barrier_var(place_);                            \
-		place_;                                         \
-	})
 
 /* The entry in the layout, or, below IBS_LAYOUT_FIRST, what becomes of the sample. */
 static __always_inline __u32 op_place(core_t core, const __u64 *regs, __u64 data3)
 {
+	__u32 pair;
+
 	if (!(data3 & IBS_OP_DATA3_MEM))
-		return regs[IBS_OP_DATA] & IBS_OP_DATA_BRN_RET
-			       ? PLACE(core, IBS_OP_KIND_BRANCH, IBS_SRC_NONE)
-			       : PLACE(core, IBS_OP_KIND_OTHER, IBS_SRC_NONE);
-	if (ibs_op_plain_l1(data3))
-		return data3 & IBS_OP_DATA3_LD_OP ? PLACE(core, IBS_OP_KIND_LOAD, IBS_SRC_L1)
-						  : PLACE(core, IBS_OP_KIND_STORE, IBS_SRC_L1);
-	return far_place(core, regs);
+		pair = IBS_LAYOUT_IDX(ibs_op_kind(regs[IBS_OP_DATA], data3), IBS_SRC_NONE);
+	else if (ibs_op_plain_l1(data3))
+		pair = IBS_LAYOUT_IDX(ibs_op_kind(0, data3 & IBS_OP_DATA3_MEM), IBS_SRC_L1);
+	else
+		pair = far_pair(core, regs);
+	return core_layout(core)[pair & (IBS_LAYOUT_ENTRIES - 1)];
 }
 
 static __always_inline __u32 fetch_place(core_t core, __u64 ctl)
