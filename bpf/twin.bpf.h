@@ -27,7 +27,7 @@ struct twin_run {
 	__u32 ctx_at;
 };
 
-static __always_inline void twin_tell(const struct twin_run *run, __u32 i, __u32 out)
+static __always_inline void twin_put_outcome(const struct twin_run *run, __u32 i, __u32 out)
 {
 	if (run->tell)
 		run->area->outcome[i & (IBS_TWIN_SAMPLES - 1)] = out;
@@ -39,11 +39,11 @@ static long twin_regs(__u32 i, struct twin_run *run)
 
 	const struct ibs_twin_sample *s = &run->area->sample[n];
 
-	twin_tell(run, i,
-		  cfg_twin_forward ? run_regs(this_core(core_config(0)), NULL, s->regs, &s->period,
-					      (struct path){ .forwards = true })
-				   : run_regs(this_core(core_config(0)), NULL, s->regs, &s->period,
-					      (struct path){}));
+	twin_put_outcome(run, i,
+			 cfg_twin_forward ? run_regs(this_core(core_config(0)), NULL, s->regs,
+						     &s->period, (struct path){ .forwards = true })
+					  : run_regs(this_core(core_config(0)), NULL, s->regs,
+						     &s->period, (struct path){}));
 	return 0;
 }
 
@@ -51,15 +51,15 @@ static long twin_raw(__u32 i, struct twin_run *run)
 {
 	void *ctx = &run->area->stage[run->ctx_at & (IBS_TWIN_STAGE - 8)];
 
-	twin_tell(run, i,
-		  cfg_twin_forward ? run_event(ctx, (struct path){ .forwards = true })
-				   : run_event(ctx, (struct path){}));
+	twin_put_outcome(run, i,
+			 cfg_twin_forward ? run_event(ctx, (struct path){ .forwards = true })
+					  : run_event(ctx, (struct path){}));
 	return 0;
 }
 
 static long twin_floor(__u32 i, struct twin_run *run)
 {
-	twin_tell(run, i, IBS_OUTCOME_AGGREGATED);
+	twin_put_outcome(run, i, IBS_OUTCOME_AGGREGATED);
 	return 0;
 }
 

@@ -566,7 +566,7 @@ static __always_inline void count_miss(core_cfg *cfg, __u64 *miss, const __u64 *
 		count_add(&miss[IBS_MISS_OPEN_N], 1);
 		count_add(&miss[IBS_MISS_OPEN], open);
 	}
-	if (ibs_op_tells_state(cpu, data2)) {
+	if (ibs_op_reports_state(cpu, data2)) {
 		count_add(&miss[IBS_MISS_STATE_N], 1);
 		if (!(data2 & IBS_OP_DATA2_OWNED))
 			count_add(&miss[IBS_MISS_HITM], cycles);

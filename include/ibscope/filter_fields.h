@@ -139,7 +139,7 @@ static __always_inline bool ibs_filter_valid_cache_hit_st(const struct ibs_filte
 	/* member by member: clang takes a copy of the whole for a copy of its initial zeros */
 	const struct ibs_cpu cpu = { .caps = s->ibs->caps, .quirks = s->ibs->quirks };
 
-	return ibs_filter_valid_data2(s) && ibs_op_tells_state(cpu, s->regs[IBS_OP_DATA2]);
+	return ibs_filter_valid_data2(s) && ibs_op_reports_state(cpu, s->regs[IBS_OP_DATA2]);
 }
 
 static __always_inline bool ibs_filter_valid_strm_st(const struct ibs_filter_sample *s)
@@ -316,7 +316,7 @@ static __always_inline __u32 ibs_filter_page_code(const struct ibs_filter_sample
 	X(STRM_ST, strm_st, "store; Zen 6")                                                   \
 	X(L1TLB, l1tlb, "memory access, address valid")                                       \
 	X(L2TLB, l2tlb, "memory access, address valid, L1 dTLB missed")                       \
-	X(MEM_WIDTH, mem_width, "memory access, width told")                                  \
+	X(MEM_WIDTH, mem_width, "memory access of known width")                               \
 	X(DC_MISS_LAT, dc_miss_lat, "load that missed L1; no prefetch, not uncached")         \
 	X(TLB_REFILL_LAT, tlb_refill_lat, "memory access, address valid, L1 dTLB missed")     \
 	X(ADDR, addr, "memory access, address valid")                                         \

@@ -174,7 +174,7 @@ static __always_inline bool ibs_op_data_src_is_cache(__u32 caps, __u64 data2)
 }
 
 /* It does, and reports the state of the line (CacheHitSt). */
-static __always_inline bool ibs_op_tells_state(struct ibs_cpu cpu, __u64 data2)
+static __always_inline bool ibs_op_reports_state(struct ibs_cpu cpu, __u64 data2)
 {
 	return !(cpu.quirks & IBS_QUIRK_NO_CACHE_HIT_ST) &&
 	       ibs_op_data_src_is_cache(cpu.caps, data2);

@@ -196,7 +196,7 @@ static inline bool ibs_op_valid_rmt_node(const struct ibs_op_sample *s)
 
 static inline bool ibs_op_valid_cache_hit_st(const struct ibs_op_sample *s)
 {
-	return ibs_op_valid_data2(s) && ibs_op_tells_state(s->cpu, s->reg[IBS_OP_DATA2]);
+	return ibs_op_valid_data2(s) && ibs_op_reports_state(s->cpu, s->reg[IBS_OP_DATA2]);
 }
 
 /* The one field of DATA2 that is about stores. */

@@ -52,8 +52,8 @@ struct regions {
 	struct region_tree tree;
 	struct u64_map in; /* nodes that threads are in, by THREAD() */
 	__u64 started, lost;
-	double looked;
-	bool told_files;
+	double searched_s; /* when new files were searched for */
+	bool warned_files;
 };
 
 void regions_dir_remove(const char *dir)
@@ -153,11 +153,11 @@ static void open_file(struct regions *r, int dir, const char *name)
 	struct stat st;
 
 	if (r->n_files == FILES_MAX) {
-		if (!r->told_files)
+		if (!r->warned_files)
 			log_warn("more than %d processes have regions: those of others are not "
 				 "recorded",
 				 FILES_MAX);
-		r->told_files = true;
+		r->warned_files = true;
 		return;
 	}
 	f.fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -188,7 +188,7 @@ static void look_for_files(struct regions *r)
 		if (d)
 			closedir(d);
 	}
-	r->looked = now_s();
+	r->searched_s = now_s();
 }
 
 /* The number of a name in `names`. Return: INTERN_NONE if it is not there. */
@@ -304,7 +304,7 @@ void regions_refresh(struct regions *r, bool last)
 
 	if (!r)
 		return;
-	if (last || now_s() > r->looked + LOOK_S)
+	if (last || now_s() > r->searched_s + LOOK_S)
 		look_for_files(r);
 	r->n -= r->next;
 	if (r->n)

@@ -178,7 +178,7 @@ int sideband_fd(const struct sideband *sb)
 }
 
 /* Set ring->time to that of the record at the tail. */
-static void ring_look(struct sb_ring *ring)
+static void ring_read_time(struct sb_ring *ring)
 {
 	struct perf_event_header h;
 	struct sb_id id;
@@ -204,7 +204,7 @@ void sideband_refresh(struct sideband *sb)
 		struct sb_ring *ring = &sb->ring[i];
 
 		ring->head = perf_ring_head(ring->page);
-		ring_look(ring);
+		ring_read_time(ring);
 	}
 	sb->next = NULL;
 }
@@ -265,7 +265,7 @@ bool sideband_next(struct sideband *sb, struct trace_event *ev)
 		wanted = parse(sb, ring, h.size, ev) && chosen(sb, ev);
 		ring->tail += h.size;
 		perf_ring_done(ring->page, ring->tail);
-		ring_look(ring);
+		ring_read_time(ring);
 		sb->next = NULL;
 		if (wanted)
 			return true;

@@ -434,13 +434,14 @@ static const struct group_metric table[] = {
 	  { SRC_MERGED, SRC_MERGED, SRC_EACH },
 	  .value = miss_cycles },
 	{ { "ibscope_memory_load_miss_cycles", METRIC_COUNTER, "cycles",
-	    "Of those, the cycles of loads from memory, local and remote apart: with the ops, what "
-	    "remote memory costs above local memory." },
+	    "Core cycles of load misses that memory answered, each sample's latency times the ops "
+	    "that it stands for, with local and remote memory as sources of their own." },
 	  put_load_misses,
 	  { SRC_HIDDEN, SRC_EACH, SRC_EACH },
 	  .value = memory_cycles },
 	{ { "ibscope_memory_load_estimated_ops", METRIC_COUNTER, "",
-	    "Estimated ops of these loads, by data source." },
+	    "Estimated ops of load misses that memory answered, with local and remote memory as "
+	    "sources of their own." },
 	  put_load_misses,
 	  { SRC_HIDDEN, SRC_EACH, SRC_EACH },
 	  .value = memory_ops },
@@ -450,15 +451,14 @@ static const struct group_metric table[] = {
 	  { SRC_HIDDEN, SRC_MERGED, SRC_EACH },
 	  .value = hitm_cycles },
 	{ { "ibscope_load_open_requests_samples", METRIC_COUNTER, "",
-	    "Sampled load misses with a known number of requests that their core had open when "
-	    "they were filled, by data source." },
+	    "Sampled load misses that report how many requests their core had open when they were "
+	    "filled, by data source." },
 	  put_load_misses,
 	  { SRC_HIDDEN, SRC_HIDDEN, SRC_EACH },
 	  .value = open_samples },
 	{ { "ibscope_load_open_requests", METRIC_COUNTER, "",
-	    "Requests open when those were filled, including the misses themselves: the sum over "
-	    "the "
-	    "samples." },
+	    "Requests open when sampled load misses were filled, including the misses themselves, "
+	    "summed over the samples." },
 	  put_load_misses,
 	  { SRC_HIDDEN, SRC_HIDDEN, SRC_EACH },
 	  .value = open_requests },

@@ -30,8 +30,9 @@
 	X(AGGREGATED, "ibscope_samples_aggregated", COUNTER, "", "Samples added to histograms.",   \
 	  VALUE(r->ledger.outcome[IBS_OUTCOME_AGGREGATED]))                                        \
 	X(ENDED, "ibscope_samples_ended", GAUGE, "",                                               \
-	  "Those of them whose group ended or made way for a busier one: no series of groups has " \
-	  "them.",                                                                                 \
+	  "Aggregated samples whose group ended or made way for a busier one, so that no series "  \
+	  "of groups "                                                                             \
+	  "has them.",                                                                             \
 	  VALUE(f->ended))                                                                         \
 	X(FORWARDED, "ibscope_samples_forwarded", COUNTER, "", "Samples forwarded as records.",    \
 	  VALUE(r->ledger.outcome[IBS_OUTCOME_FORWARDED]))                                         \
@@ -110,7 +111,7 @@
 	X(PUSH_PROFILES, "ibscope_push_profiles", COUNTER, "",                                     \
 	  "Profiles of 'serve --push', by outcome; absent without it.", LINES(push_profiles))      \
 	X(PUSH_SAMPLES, "ibscope_push_samples", COUNTER, "",                                       \
-	  "Samples copied for these profiles, by outcome.", LINES(push_samples))                   \
+	  "Samples copied for profiles of 'serve --push', by outcome.", LINES(push_samples))       \
 	X(PUSH_RETRIES, "ibscope_push_retries", COUNTER, "",                                       \
 	  "Number of times a profile was posted again.",                                           \
 	  VALUE(st->push.collectors ? st->push.retries : (double)NAN))                             \
@@ -118,7 +119,8 @@
 	  "Samples added to the tables of 'serve --hot-lines'; absent without it.",                \
 	  VALUE(st->lines.on ? st->lines.fed : (double)NAN))                                       \
 	X(LINES_NO_ADDRESS, "ibscope_hot_lines_samples_without_address", COUNTER, "",              \
-	  "Those of them that have no physical address, and so are in no line.",                   \
+	  "Samples for the tables of 'serve --hot-lines' that have no physical address, and so "   \
+	  "are in no line.",                                                                       \
 	  VALUE(st->lines.on ? st->lines.no_address : (double)NAN))                                \
 	X(LINES_REPLACED, "ibscope_hot_lines_replaced", COUNTER, "",                               \
 	  "Number of times a line lost its place in a table to another one.",                      \
@@ -146,7 +148,8 @@
 	  "Sysctl kernel.perf_event_max_sample_rate: maximum samples per second and CPU.",         \
 	  VALUE(st->kernel_rate ? st->kernel_rate : (double)NAN))                                  \
 	X(KERNEL_LOWERED, "ibscope_kernel_rate_lowered", COUNTER, "",                              \
-	  "Number of times the kernel lowered that limit because interrupts took too long.",       \
+	  "Number of times the kernel lowered kernel.perf_event_max_sample_rate because "          \
+	  "interrupts took too long.",                                                             \
 	  VALUE(st->kernel_lowered))                                                               \
 	X(RSS_BYTES, "ibscope_collector_resident_memory_bytes", GAUGE, "bytes",                    \
 	  "Resident memory of the collector.", VALUE(st->rss_bytes))                               \

@@ -454,7 +454,7 @@ static int emit_event(struct reader *r, struct trace_event *ev)
 
 typedef unsigned long long ull;
 
-static void tell_end(struct reader *r)
+static void describe_end(struct reader *r)
 {
 	const struct recording_damage *d = &r->blocks.damage;
 	struct trace_end *e = &r->trace.end;
@@ -524,7 +524,7 @@ static int recording_next(struct trace *t, struct trace_event *ev, struct err *e
 		if (r->has_event && (!ret || h.type == RECORDING_EVENTS))
 			return emit_event(r, ev);
 		if (!ret) {
-			tell_end(r);
+			describe_end(r);
 			return 0;
 		}
 		ret = take_block(r, &h, offset, err);

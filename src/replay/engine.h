@@ -10,7 +10,7 @@
 #include <ibscope/hot_lines.h>
 
 /* In place of an id that is not known; no cgroup has it. */
-#define CGROUP_NOT_TOLD (~0ULL)
+#define CGROUP_UNKNOWN (~0ULL)
 
 /* The task that a sample belongs to. */
 struct task {

@@ -113,7 +113,7 @@ static int select_cgroups(struct replay *r, struct err *err)
 		.containers = r->opts.containers,
 		.n_containers = r->opts.n_containers,
 		.filter = r->opts.filter,
-		.other = CGROUP_NOT_TOLD,
+		.other = CGROUP_UNKNOWN,
 	};
 	struct cgroup_source src;
 
@@ -206,7 +206,7 @@ static int find_engine(struct replay *r, struct ibs_cpu ibs, struct engine **out
 	return 0;
 }
 
-static int not_told(const struct trace_event *ev, const char *what, struct err *err)
+static int refuse_unknown(const struct trace_event *ev, const char *what, struct err *err)
 {
 	return err_set(
 		err, -ENODATA,
@@ -235,23 +235,23 @@ static void set_comm(const struct replay *r, const struct trace_event *ev, __u64
 }
 
 /* Return: 0, 1 if the sample is not of the CPUs asked for, or -ENODATA. */
-static int check_told(struct replay *r, const struct trace_event *ev, struct err *err)
+static int check_sample(struct replay *r, const struct trace_event *ev, struct err *err)
 {
 	const struct trace_sample *s = &ev->sample;
 
 	if (r->needs.cpu && !s->has_cpu)
-		return not_told(ev, "CPU", err);
+		return refuse_unknown(ev, "CPU", err);
 	if (r->opts.cpus && !cpulist_has(r->opts.cpus, s->cpu))
 		return 1;
 	if (r->needs.place && s->cpu >= trace_info(r->trace)->topology->n)
-		return not_told(ev, "CPU's L3 complex and NUMA node", err);
+		return refuse_unknown(ev, "CPU's L3 complex and NUMA node", err);
 	if (r->needs.cgroup && !s->cgroup_id)
-		return not_told(ev, "cgroup", err);
+		return refuse_unknown(ev, "cgroup", err);
 	return 0;
 }
 
 /* perf reports no pid for a task that exits. Such a sample belongs to none of the selected tasks. */
-static __u64 task_not_told(const struct selection *sel)
+static __u64 unknown_task(const struct selection *sel)
 {
 	__u32 tgid = REPLAY_NO_TASK;
 
@@ -268,14 +268,14 @@ static void set_who(const struct replay *r, const struct trace_event *ev, struct
 	memset(who, 0, sizeof(*who));
 	who->pid_tgid = (__u64)s->tgid << 32 | s->tid;
 	if (!s->has_task)
-		who->pid_tgid = task_not_told(&r->opts.sel);
+		who->pid_tgid = unknown_task(&r->opts.sel);
 	who->cpu = s->cpu;
 	who->complex = who->node = NO_PLACE;
 	if (t && s->has_cpu && s->cpu < t->n) {
 		who->complex = t->ccx[s->cpu];
 		who->node = t->node[s->cpu];
 	}
-	who->cgroup_id = s->cgroup_id ? s->cgroup_id : CGROUP_NOT_TOLD;
+	who->cgroup_id = s->cgroup_id ? s->cgroup_id : CGROUP_UNKNOWN;
 	if (r->needs.comm)
 		set_comm(r, ev, who->comm);
 	if (ev->kind == TRACE_SAMPLE_OP)
@@ -317,7 +317,7 @@ int replay_judge(struct replay *r, const struct trace_event *ev, struct err *err
 
 	if (!ours && asks_for_registers(r))
 		return 0;
-	ret = check_told(r, ev, err);
+	ret = check_sample(r, ev, err);
 	r->rest.other_cpus += ret > 0;
 	if (ret)
 		return ret < 0 ? ret : 0;
@@ -334,7 +334,7 @@ static int add_sample(struct replay *r, const struct trace_event *ev, struct err
 	const struct trace_sample *s = &ev->sample;
 	struct engine *e;
 	struct task who;
-	int ret = check_told(r, ev, err);
+	int ret = check_sample(r, ev, err);
 
 	if (ret) {
 		r->rest.other_cpus += ret > 0;
@@ -480,7 +480,7 @@ const char *replay_cgroup_name(void *arg, __u64 id, enum label label)
 
 	if (label == LABEL_SLAB)
 		return slab ? slab->name : NULL;
-	if (id == CGROUP_NOT_TOLD)
+	if (id == CGROUP_UNKNOWN)
 		return "unknown";
 	if (label == LABEL_CGROUP)
 		return path;

@@ -145,7 +145,7 @@ bool report_wait(enum ibs_metric metric, const struct trace_sample *s, __u64 per
 		out->src = ibs_op_src(op->cpu, op->reg);
 	out->known = out->src > IBS_SRC_NONE;
 	out->cached = table_is_other_cache(out->src);
-	out->has_state = out->cached && ibs_op_tells_state(op->cpu, op->reg[IBS_OP_DATA2]);
+	out->has_state = out->cached && ibs_op_reports_state(op->cpu, op->reg[IBS_OP_DATA2]);
 	out->hitm = out->has_state && !(op->reg[IBS_OP_DATA2] & IBS_OP_DATA2_OWNED);
 	return true;
 }

@@ -34,7 +34,7 @@ int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struc
 	ret = pins_adopt(opts->pins, &layout, &why, err);
 	if (ret < 0)
 		return ret;
-	s->misfit = why;
+	s->not_adopted = why;
 	s->adopted = ret;
 	for (int pin = 0; ret && pin < IBS_PIN_META; pin++) {
 		int e;
@@ -61,9 +61,9 @@ int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct 
 		maps[pin] = bpf_map__fd(sampler_map(s, pin));
 	sampler_layout(s, opts, &layout);
 	ret = pins_finish(opts->pins, &layout, maps, err);
-	if (!ret && *s->misfit)
+	if (!ret && *s->not_adopted)
 		log_warn("the pinned counters cannot be resumed; starting from zero: %s",
-			 s->misfit);
+			 s->not_adopted);
 	return ret;
 }
 

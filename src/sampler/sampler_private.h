@@ -95,7 +95,7 @@ struct sampler {
 	bool by_freq; /* the period varies */
 	bool simulated, count_ops;
 	bool adopted, started;
-	const char *misfit; /* why what is pinned was not adopted; "": nothing is */
+	const char *not_adopted; /* why what is pinned was not adopted; "": nothing is */
 	bool direct;
 	bool warned_cpus;
 	__u32 line_sets, line_tables; /* one pair of tables each CPU */

@@ -53,9 +53,9 @@ struct sampling {
 	struct cgroup_tree *tree;
 	struct container_names *names;
 	struct cgroup_select *cgroups;
-	uint64_t seen_changes;	      /* of the tree, when `cgroups` was last updated */
-	double looked_s, look_cost_s; /* when that was, and what it took */
-	bool select_failed;	      /* the sampler did not take it */
+	uint64_t seen_changes;		 /* of the tree, when `cgroups` was last updated */
+	double updated_s, update_cost_s; /* when that was, and what it took */
+	bool select_failed;		 /* the sampler did not take it */
 	struct sampler *sampler;
 	unsigned int *cpu_array;
 	char event_text[EVENT_TEXT_MAX];

@@ -66,7 +66,7 @@ static int open_select(struct sampling *s, struct cgroup_select **out, struct er
 	cgroup_source_of_tree(&src, s->tree, s->names);
 	s->seen_changes = changes(s);
 	ret = cgroup_select_open(&src, &opts, out, err);
-	s->looked_s = now_s();
+	s->updated_s = now_s();
 	return ret ? sampling_usage_error(s, ret) : 0;
 }
 
@@ -122,7 +122,7 @@ int sampling_reselect_cgroups(struct sampling *s, struct err *err)
 	return 0;
 }
 
-static int look_again(struct sampling *s)
+static int update_cgroups(struct sampling *s)
 {
 	struct selection *sel = &s->opts.sel;
 	struct err err = { "" };
@@ -144,7 +144,7 @@ static int look_again(struct sampling *s)
 
 double sampling_follow(struct sampling *s)
 {
-	double now = now_s(), due = s->looked_s + LOOK_SHARE * s->look_cost_s;
+	double now = now_s(), due = s->updated_s + LOOK_SHARE * s->update_cost_s;
 	uint64_t seen = changes(s);
 	bool nameless;
 
@@ -153,16 +153,16 @@ double sampling_follow(struct sampling *s)
 	if (seen == s->seen_changes) {
 		if (!cgroup_select_nameless(s->cgroups))
 			return INFINITY;
-		due = fmax(due, s->looked_s + NAMELESS_S);
+		due = fmax(due, s->updated_s + NAMELESS_S);
 	}
 	if (now < due)
 		return due - now;
 	s->seen_changes = seen;
-	look_again(s);
-	s->looked_s = now_s();
-	s->look_cost_s = s->looked_s - now;
+	update_cgroups(s);
+	s->updated_s = now_s();
+	s->update_cost_s = s->updated_s - now;
 	nameless = cgroup_select_nameless(s->cgroups);
-	return nameless ? fmax(NAMELESS_S, LOOK_SHARE * s->look_cost_s) : INFINITY;
+	return nameless ? fmax(NAMELESS_S, LOOK_SHARE * s->update_cost_s) : INFINITY;
 }
 
 struct list {

@@ -20,7 +20,7 @@ struct trace_job {
 	size_t n, room;
 	struct u64_map rank_in; /* by rank: which of them has it */
 	size_t n_ranks, n_out;
-	bool told_job, told_skew;
+	bool warned_job, warned_skew;
 };
 
 struct trace_job *trace_job_new(void)
@@ -44,14 +44,14 @@ static void compare(struct trace_job *j, const struct one *a, const struct one *
 {
 	if (!a->job_ranks || !b->job_ranks)
 		return;
-	if (!same_job(a, b) && !j->told_job) {
-		j->told_job = true;
+	if (!same_job(a, b) && !j->warned_job) {
+		j->warned_job = true;
 		log_warn("%s belongs to MPI job '%s' with %u ranks, %s to '%s' with %u: they are "
 			 "added up nevertheless",
 			 b->name, b->job, b->job_ranks, a->name, a->job, a->job_ranks);
-	} else if (same_job(a, b) && !j->told_skew && a->realtime_ns && b->realtime_ns &&
+	} else if (same_job(a, b) && !j->warned_skew && a->realtime_ns && b->realtime_ns &&
 		   apart_s(a, b) > SKEW_S) {
-		j->told_skew = true;
+		j->warned_skew = true;
 		log_warn("recordings of one job start %.0f s apart, %s of host %s and %s of host "
 			 "%s: "
 			 "the clocks of their hosts differ, or ranks started late; times are not "
@@ -84,7 +84,7 @@ static const struct one *duplicate(const struct trace_job *j, const struct one *
 	return NULL;
 }
 
-static void tell_deaths(const struct one *o, const struct task_rank *ranks, size_t n)
+static void warn_of_deaths(const struct one *o, const struct task_rank *ranks, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		int status = ranks[i].status;
@@ -119,7 +119,7 @@ bool trace_job_add(struct trace_job *j, const char *name, const struct trace_inf
 	}
 	if (j->n)
 		compare(j, &j->one[0], &new);
-	tell_deaths(&new, ranks, n);
+	warn_of_deaths(&new, ranks, n);
 	for (size_t i = 0; i < n; i++) {
 		if (u64_map_get(&j->rank_in, ranks[i].rank) == U64_MAP_NONE)
 			j->n_ranks++;

@@ -38,7 +38,7 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 }
 
 /* Return: whether the recording can be read at all. */
-static bool look_at(struct cmd *c, const struct trace_part *p)
+static bool check_part(struct cmd *c, const struct trace_part *p)
 {
 	struct err err = { "" };
 	struct trace *t = NULL;
@@ -78,7 +78,7 @@ static int merge(struct cmd *c, struct err *err)
 
 	c->kept = xcalloc(c->n, sizeof(*c->kept));
 	for (size_t i = 0; i < c->n; i++)
-		if (look_at(c, &c->parts[i]))
+		if (check_part(c, &c->parts[i]))
 			c->kept[c->n_kept++] = c->parts[i];
 	if (!c->n_kept)
 		return err_set(err, -EINVAL, "no recording is left that could be merged");

@@ -55,7 +55,7 @@ static void describe(struct cmd *c)
 	c->info.recorded = &c->recorded;
 }
 
-static void tell_rest(const struct cmd *c, const struct replay *r)
+static void log_rest(const struct cmd *c, const struct replay *r)
 {
 	struct replay_rest rest;
 	char text[128];
@@ -128,7 +128,7 @@ static int replay(struct cmd *c, struct err *err)
 	ret = print(c, c->in.replay, err);
 	if (!ret && !c->selected)
 		recorded_nothing(c->in.replay, c->sampling.event.pmu);
-	tell_rest(c, c->in.replay);
+	log_rest(c, c->in.replay);
 	return ret;
 }
 

@@ -288,7 +288,7 @@ static int flush(struct record *r, struct err *err)
 	block_signals(true, NULL);
 	all = all_events(r, l);
 	show_progress(r, &all);
-	record_loss_look(r, &all);
+	record_loss_check(r, &all);
 	return ret;
 }
 

@@ -9,7 +9,7 @@ static double share(__u64 lost, __u64 kept)
 	return lost + kept ? (double)lost / (lost + kept) : 0;
 }
 
-void record_loss_look(struct record *r, const struct ledger *all)
+void record_loss_check(struct record *r, const struct ledger *all)
 {
 	__u64 lost = all->outcome[IBS_OUTCOME_LOST_RING_FULL];
 	__u64 kept = all->outcome[IBS_OUTCOME_FORWARDED];

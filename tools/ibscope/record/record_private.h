@@ -42,7 +42,7 @@ struct record {
 };
 
 /* Twice a second or so: warn if more than r->max_loss is being lost. @all: of all files. */
-void record_loss_look(struct record *r, const struct ledger *all);
+void record_loss_check(struct record *r, const struct ledger *all);
 /* Return: 0; -ENOBUFS with @err if it was more in the whole. */
 int record_loss_end(const struct record *r, const struct ledger *all, struct err *err);
 
