@@ -37,6 +37,18 @@
 #define NO_KIND	   (1u << 31)
 #define FILES	   32 /* that a sampler has, and one a CPU more */
 
+#define LINE_SETS 16 /* of hot lines: room for fewer than there are samples */
+#define FEW	  64
+
+/* What samples access. */
+enum data {
+	DRAWN,	     /* as the model says */
+	SLAB,	     /* kernel data in a slab cache */
+	HITS,	     /* loads that hit L1, which feed no hot lines */
+	STORES_FEW,  /* to lines that the tables have */
+	STORES_MANY, /* each to a line that the tables lack */
+};
+
 static const __u32 init_pid = 1;
 static struct selected_cgroup cgroups[MANY];
 
@@ -45,7 +57,7 @@ static const struct bench_case {
 	struct sampler_opts opts;
 	enum ibs_outcome outcome; /* that nearly all samples must have */
 	bool copy;		  /* registers copied, as before Linux 6.2 */
-	bool slab;		  /* samples are of kernel data in a slab cache */
+	enum data data;
 } cases[] = {
 	{ "floor" }, /* the loop without a sample */
 	{ "rejected-pid",
@@ -73,7 +85,21 @@ static const struct bench_case {
 	{ "aggregated-slab",
 	  { .by = IBS_BY_SLAB, .slabs = true },
 	  IBS_OUTCOME_AGGREGATED,
-	  .slab = true },
+	  .data = SLAB },
+	{ "hits", { .by = IBS_BY_CGROUP }, IBS_OUTCOME_AGGREGATED, .data = HITS },
+	{ "hits-lines",
+	  { .by = IBS_BY_CGROUP, .line_sets = LINE_SETS },
+	  IBS_OUTCOME_AGGREGATED,
+	  .data = HITS },
+	{ "stores", { .by = IBS_BY_CGROUP }, IBS_OUTCOME_AGGREGATED, .data = STORES_FEW },
+	{ "stores-lines",
+	  { .by = IBS_BY_CGROUP, .line_sets = LINE_SETS },
+	  IBS_OUTCOME_AGGREGATED,
+	  .data = STORES_FEW },
+	{ "stores-new-lines",
+	  { .by = IBS_BY_CGROUP, .line_sets = LINE_SETS },
+	  IBS_OUTCOME_AGGREGATED,
+	  .data = STORES_MANY },
 	{ "forwarded", { .output = SAMPLER_RECORDS }, IBS_OUTCOME_FORWARDED },
 	{ "forwarded-raw", { .output = SAMPLER_RECORDS_RAW }, IBS_OUTCOME_FORWARDED },
 	{ "copy-rejected-latency",
@@ -141,19 +167,32 @@ static int keep_id(const struct ibs_slab *slab, void *arg, struct err *e)
 	return 0;
 }
 
+static void access_line(__u64 *regs, unsigned int line, bool store)
+{
+	regs[IBS_OP_DATA3] = (store ? IBS_OP_DATA3_ST_OP : IBS_OP_DATA3_LD_OP) |
+			     IBS_OP_DATA3_LIN_VALID | IBS_OP_DATA3_PHY_VALID;
+	regs[IBS_DC_LINADDR] = regs[IBS_DC_PHYSADDR] = 0x100000 + line * LINE;
+}
+
 static void load(size_t c, unsigned int from, size_t n)
 {
 	static __u64 regs[IBS_TWIN_SAMPLES][IBS_OP_REG_FIXED];
-	__u64 data = 0;
+	const enum data data = cases[c].data;
+	__u64 id = 0;
 
-	if (cases[c].slab)
-		check(sampler_slabs(samplers[c], keep_id, &data, &err));
+	if (data == SLAB)
+		check(sampler_slabs(samplers[c], keep_id, &id, &err));
 	for (size_t i = 0; i < n; i++) {
-		ibs_sim_op(1, 0, from + i, CAPS, regs[i]);
+		unsigned int number = from + i;
+
+		ibs_sim_op(1, 0, number, CAPS, regs[i]);
 		if (cases[c].opts.slabs)
 			regs[i][IBS_OP_DATA3] |= IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_LIN_VALID;
-		if (data)
-			regs[i][IBS_DC_LINADDR] = data;
+		if (id)
+			regs[i][IBS_DC_LINADDR] = id;
+		if (data >= HITS)
+			access_line(regs[i], data == STORES_MANY ? number : number % FEW,
+				    data != HITS);
 	}
 	check(twin_load(samplers[c], (const __u64(*)[IBS_OP_REG_FIXED])regs, n, &err));
 }
