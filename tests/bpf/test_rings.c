@@ -571,7 +571,7 @@ static void test_memory(void **state)
 	assert_int_equal(m.rings, 0);
 }
 
-/* Who goes on with pinned counters begins with empty rings, and without those that it does not need. */
+/* A sampler that resumes pinned counters begins with empty rings, and without rings that it does not need. */
 static void test_adopted(void **state)
 {
 	struct sampler_opts opts = { .source = SAMPLER_TWIN,
