@@ -8,6 +8,7 @@ The rig samples the real addresses of these programs and answers their loads by 
 import collections
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -227,6 +228,65 @@ def check_recorded(g, name, period, all_known):
     return '%d rows, %d exact; %d known answers' % (len(rows), exact, check_kinds(g, name, samples, rows, all_known))
 
 
+def perf_c2c(data):
+    """(totals, {address of a line: (samples, HITM)}) that `perf c2c report` prints."""
+    p = subprocess.run(['perf', 'c2c', 'report', '--stdio', '--no-source', '-i', data], capture_output=True, text=True)
+    totals = {k: int(n) for k, n in re.findall(r'^  (\w[^:\n]*?) *: *(\d+)$', p.stdout, re.M)}
+    need(totals, p.stderr)
+    rows = re.findall(r'^ +\d+ +(0x[0-9a-f]+) +(?:\d+|N/A) +\d+ +[0-9.]+% +(\d+) +\d+ +\d+ +(\d+) ', p.stdout, re.M)
+    lines = collections.defaultdict(lambda: (0, 0))     # private lines of several processes have a row each
+    for address, hitm, samples in rows:
+        had = lines[int(address, 16)]
+        lines[int(address, 16)] = had[0] + int(samples), had[1] + int(hitm)
+    return totals, dict(lines)
+
+
+def check_perf(g, name, period):
+    """`perf c2c report` and c2c of one perf.data, each against the log; ibscope-c2c(1) explains the differences."""
+    samples, _ = g.samples(period)
+    data = os.path.join(g.out, name + '.data')
+    totals, lines = perf_c2c(data)
+    mapped = [s for s in samples if s.load and s.data3 >> 17 & 1]
+    column = collections.Counter(map(hit, mapped))
+    want = {'Total records': len(samples), 'Load Operations': sum(s.load for s in samples),
+            'Store Operations': sum(s.store and not s.load for s in samples),
+            'Loads - no mapping': sum(s.load and not s.data3 >> 17 & 1 for s in samples),
+            'Load Local HITM': column['hitm_ccx'],
+            'Load Remote HITM': column['hitm_near'] + column['hitm_remote'] + column['hitm_socket'],
+            'Load Remote HIT': 0, 'Store L1D Miss': 0}
+    got = {k: totals.get(k) for k in want}
+    need(got == want, 'perf has %s, the log %s' % (got, want))
+    # only one process of the memory that two share loads from it, so that perf's row has the address there
+    hitm = collections.Counter(s.linad >> 6 << 6 for s in mapped if (hit(s) or '').startswith('hitm'))
+    wrong = {hex(a): (lines.get(a, (0, 0))[1], hitm[a]) for a in lines.keys() | hitm if lines.get(a, (0, 0))[1] != hitm[a]}
+    need(not wrong, 'HITM by virtual line (perf, the log): %s' % wrong)
+    truth = Truth(samples)
+    p = subprocess.run([os.path.join(g.work, 'overlay/usr/bin/ibscope'), 'c2c', '--json', data], capture_output=True, text=True)
+    need(p.returncode == 0, p.stderr)
+    out = json.loads(p.stdout)
+    rows = [r for r in out['lines'] if r['address'] == 'physical']
+    need(out['total']['loads'] == got['Load Operations'] and
+         out['total']['stores'] == got['Store Operations'] + sum(s.store and s.load for s in samples), out['total'])
+    alone = [r for r in rows if not r['moved']]
+    need(truth.check(alone, 0)['exact'] == len(alone), 'rows that differ from the log')
+    of, by = lines_of(g, name), {int(r['line'], 16) >> 6: r for r in rows}
+    told = {}
+    for s in samples:
+        kind = of.get((s.linad >> 6, s.tgid)) if s.phys and s.mem else None
+        if kind:
+            told.setdefault(kind, (set(), set()))
+            told[kind][0].add(s.linad >> 6 << 6)
+            told[kind][1].add(s.phys >> 6)
+    print('# %s: rows of perf c2c, samples and HITM; rows of c2c, the same and the verdict' % g.where)
+    for kind, (virtual, physical) in sorted(told.items()):
+        print('# %-15s perf %-24s ibscope %s' % (
+            kind, ' + '.join('%d/%d' % lines[a] if a in lines else 'none' for a in sorted(virtual)),
+            ' + '.join('%d/%d %s' % (r['samples'], sum(r[c] or 0 for c in COLUMNS if c.startswith('hitm')), r['verdict'])
+                       for r in (by.get(l) for l in sorted(physical)) if r)))
+    return '%d samples; perf: %d lines, %d with HITM; here %d lines, %d known answers' % (
+        len(samples), len(lines), len(hitm), len(rows), check_kinds(g, name, samples, rows, False))
+
+
 def live(g, name, feed, steps, all_known, about=20000):
     period = g.new_period(about)
     g.do('run c2c-%s ibscope c2c --live -a --json -c %d --feed %s -- sharing $O/c2c-%s.lines %d' % (
@@ -242,6 +302,11 @@ def scenario(g, steps, about=20000):
     g.do('run c2c-record ibscope record -c %d -a -o $O/c2c-record.data -- sharing $O/c2c-record.lines %d' % (
         period, steps))
     g.check('c2c-record: the same of a recording', check_recorded, g, 'c2c-record', period, long)
+    if g.kernel not in ('5.10', '6.1'):     # their drivers give perf no sources of data
+        period = g.new_period(about)
+        g.do('run c2c-perf perf record -q -N -a -m 4M -e ibs_op// -c %d -d --phys-data -W --raw-samples '
+             '-o $O/c2c-perf.data -- sharing $O/c2c-perf.lines %d' % (period, steps))
+        g.check('c2c-perf: the same of perf.data, beside perf c2c', check_perf, g, 'c2c-perf', period)
     period, cpu = g.new_period(about), g.smp - 1
     g.do('''sharing /dev/null 999999999 & B=$!
 c=/sys/devices/system/cpu/cpu%d/online; echo 0 > $c
