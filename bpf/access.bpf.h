@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The decision core in the kernel: the current task, constants and maps. */
+/* Environment of the decision core in the kernel: the current task, constants and maps. */
 #ifndef IBSCOPE_ACCESS_BPF_H
 #define IBSCOPE_ACCESS_BPF_H
 
@@ -11,19 +11,20 @@
 
 const volatile struct ibs_config config;
 
-/* Without an initializer, as what follows: it lies behind `config`, whose hot line has no room. */
+/* No initializers from here on: this puts them after `config`, whose hot line has no room left. */
 const volatile struct ibs_memory_nodes memory_nodes;
 
-/* A sample on its way. */
+/* A sample being processed. */
 struct sample {
-	const __u64 *regs;   /* IBS_OP_REG_FIXED of them, without `copy` all that `bytes` says */
+	/* with `copy` IBS_OP_REG_FIXED of them, else as many as `bytes` says */
+	const __u64 *regs;
 	void *ctx;	     /* of the program */
 	const __u64 *period; /* NULL: the context has it */
-	/* for records: what is read in place costs ten instructions, and only raw ones need these */
-	bool copy;	 /* a constant: the raw record is to be read by bpf_probe_read_kernel() */
-	__u64 copy_from; /* where it is */
-	const __u32 *bytes; /* of the raw record, checked */
-	const __u32 *caps;  /* without `copy` */
+	/* for raw records only: reading in place costs ten instructions */
+	bool copy;	 /* compile-time constant: read the raw record by bpf_probe_read_kernel() */
+	__u64 copy_from; /* address of the raw record */
+	const __u32 *bytes; /* size of the raw record, checked */
+	const __u32 *caps;  /* only without `copy` */
 };
 
 static __always_inline __u64 sample_period(const struct sample *s)
@@ -31,10 +32,10 @@ static __always_inline __u64 sample_period(const struct sample *s)
 	return s->period ? *s->period : ((struct bpf_perf_event_data *)s->ctx)->sample_period;
 }
 
-/* The entry of the CPU that runs the program. */
+/* The state of the CPU that runs the program. */
 typedef struct ibs_cpu_state *core_t;
 #define APART_T \
-	__u64 /* functions that are verified on their own are given no pointer, and need none */
+	__u64 /* separately verified functions cannot take this pointer, and do not need it */
 #define apart(core) ((void)(core), 0ULL)
 
 static __always_inline __u64 this_cpu(const volatile struct ibs_config *cfg)
@@ -44,7 +45,7 @@ static __always_inline __u64 this_cpu(const volatile struct ibs_config *cfg)
 
 static __always_inline core_t this_core(const volatile struct ibs_config *cfg)
 {
-	/* of `state` the loader gives the address of the first CPU's entry: its offsets are the shortest */
+	/* the loader sets `state` to the first CPU's entry, which gives the shortest offsets */
 	return MAP_VALUE(state) + this_cpu(cfg) * sizeof(struct ibs_cpu_state);
 }
 
@@ -58,7 +59,7 @@ static __always_inline struct ibs_control *current_control(void)
 	return &((struct ibs_state *)MAP_VALUE(state) - 1)->control;
 }
 
-/* The parameter is for user space. */
+/* Only user space uses the parameter. */
 #define core_control(core)	  ((void)(core), current_control())
 #define core_config(core)	  ((void)(core), &config)
 #define core_memory_nodes(core)	  ((void)(core), &memory_nodes)

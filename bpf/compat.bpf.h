@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What differs between kernels 5.10 and 7.2, in one place. The loader asks the running kernel for
- * each ability (src/machine/kernel_features.c) and sets a constant before load; the verifier then drops the branch
- * that is not taken, so the one object may name helpers and kfuncs that an old kernel lacks.
+ * Differences between kernels 5.10 and 7.2, in one place. The loader probes the running kernel
+ * (src/machine/kernel_features.c) and sets a constant per feature before load; the verifier then
+ * drops the branch that is not taken, so one object may name helpers and kfuncs that an old kernel
+ * lacks.
  */
 #ifndef IBSCOPE_COMPAT_BPF_H
 #define IBSCOPE_COMPAT_BPF_H
@@ -15,13 +16,13 @@
 /* v5.19 or so for tracing programs: bpf_get_current_ancestor_cgroup_id(). */
 const volatile bool cfg_ancestor_helper = false;
 
-/* v5.11: bpf_get_current_task_btf(), from which kernel structures are read by plain loads. */
+/* v5.11: bpf_get_current_task_btf(), so that plain loads can read kernel structures. */
 const volatile bool cfg_task_btf = false;
 
-/* With ibs_config.cgroup_v1: cgroups are those of this controller's hierarchy, enum cgroup_subsys_id. */
+/* With ibs_config.cgroup_v1: controller of the v1 hierarchy, enum cgroup_subsys_id. */
 const volatile __u32 cfg_cgroup_subsys = 0;
 
-/* v6.2: a sample's registers are read by plain loads, without bpf_probe_read_kernel(). */
+/* v6.2: plain loads read a sample's registers, without bpf_probe_read_kernel(). */
 extern void *bpf_cast_to_kern_ctx(void *obj) __ksym __weak;
 extern void *bpf_rdonly_cast(void *obj, __u32 btf_id) __ksym __weak;
 
@@ -60,7 +61,7 @@ struct task_struct {
 	struct css_set *cgroups;
 } __attribute__((preserve_access_index));
 
-/* Where a v1 hierarchy's cgroup of a task is found: the place of its controller in css_set. */
+/* Offset in css_set of the controller's state, which points to the v1 cgroup of a task. */
 static __always_inline __u64 css_offset(void)
 {
 	return bpf_core_field_offset(struct css_set, subsys) + cfg_cgroup_subsys * sizeof(void *);
@@ -87,9 +88,9 @@ static __always_inline struct cgroup_subsys_state *current_css_v1(struct css_set
 }
 
 /*
- * What tells the current task's cgroup from all others that there ever were: the serial number of its
- * state, in v1 of that in the controller. Numbers are not used again, as addresses are; and it is in the
- * first line of what the task's set of cgroups points to, where the id is two pointers further on.
+ * A key that no other cgroup has or had, unlike an address: the serial number of its css, in v1
+ * that of the controller's css. It is in the first cache line that the task's css_set points to,
+ * whereas the id is two pointers further.
  */
 static __always_inline __u64 cgroup_key_of(bool v1)
 {
@@ -101,13 +102,13 @@ static __always_inline __u64 cgroup_key_of(bool v1)
 		return v1 ? current_css_v1(set)->serial_nr : set->dfl_cgrp->self.serial_nr;
 	}
 	if (!v1)
-		return bpf_get_current_cgroup_id(); /* cheaper than to read it piece by piece */
+		return bpf_get_current_cgroup_id(); /* cheaper than following the pointers */
 	task = (void *)bpf_get_current_task();
 	set = BPF_CORE_READ(task, cgroups);
 	return BPF_CORE_READ(current_css_v1(set), serial_nr);
 }
 
-/* Id of the current task's cgroup, of v2 or of the v1 hierarchy that was chosen; never 0. */
+/* Id of the current task's cgroup, in v2 or in the chosen v1 hierarchy; never 0. */
 static __always_inline __u64 cgroup_id_of(bool v1)
 {
 	__u64 id;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From a sample to a record in the CPU's ring: stores into an array that the reader has mapped, and
- * a count that says so. Kernels of x86 alone have IBS, and there stores are seen in their order.
+ * Writes a sample as a record to the CPU's ring: stores to an array that the reader maps, then an
+ * update of the count. Only x86 has IBS, and x86 makes stores visible in order.
  */
 #ifndef IBSCOPE_FORWARD_BPF_H
 #define IBSCOPE_FORWARD_BPF_H
@@ -10,11 +10,11 @@
 #include <ibscope/record.h>
 
 const volatile bool cfg_record_raw = false; /* struct ibs_record_raw, not struct ibs_record */
-/* With struct ibs_record_extra behind it, and what is in that. */
+/* A struct ibs_record_extra follows, with these members set. */
 const volatile bool cfg_stacks = false;
 const volatile bool cfg_slabs = false;
 
-/* What registers read in place can be: the kernel's own array has no more. */
+/* Registers that can be read in place: the size of the kernel's array. */
 #define IN_PLACE_REGS 8
 
 static __always_inline __u32 ring_unread(const struct ibs_ring *ring)
@@ -22,7 +22,7 @@ static __always_inline __u32 ring_unread(const struct ibs_ring *ring)
 	return ring->written - READ_ONCE(ring->taken);
 }
 
-/* The record that was filled is one now. */
+/* Make the next record visible to the reader. */
 static __always_inline void ring_publish(struct ibs_ring *ring)
 {
 	__u32 next = ring->next + 1, written = ring->written + 1;
@@ -31,12 +31,12 @@ static __always_inline void ring_publish(struct ibs_ring *ring)
 	ring->next = next == ring->slots ? 0 : next;
 	barrier();
 	WRITE_ONCE(ring->written, written);
-	/* a bell that another CPU is at refuses in an NMI (before v6.15), but then it rings */
+	/* fails in an NMI while another CPU rings the bell (before v6.15) */
 	if (!(written & (IBS_RING_CHECK - 1)) && ring_unread(ring) > ring->slots / 2)
 		bpf_ringbuf_output(&bell, &any, sizeof(any), BPF_RB_FORCE_WAKEUP);
 }
 
-/* What is in a slot, in sizes that the verifier knows. */
+/* Layouts of a slot, so that the verifier knows the size. */
 struct packed_extra {
 	struct ibs_record rec;
 	struct ibs_record_extra extra;
@@ -48,8 +48,8 @@ struct raw_extra {
 };
 
 /*
- * With PERF_SAMPLE_CALLCHAIN the IBS driver has unwound from the interrupt's registers, and that is
- * what these take; the sample's own RIP does not go with that stack.
+ * With PERF_SAMPLE_CALLCHAIN the IBS driver has unwound the stack from the interrupt's registers;
+ * these helpers return that stack, which does not match the sample's own RIP.
  */
 static __always_inline void put_extra(struct ibs_record_extra *out, const struct sample *s,
 				      bool fetch)
@@ -69,9 +69,9 @@ _Static_assert(__builtin_offsetof(struct ibs_record, tid) ==
 			       __builtin_offsetof(struct ibs_record_raw, tid) &&
 		       __builtin_offsetof(struct ibs_record, ip) ==
 			       __builtin_offsetof(struct ibs_record_raw, cpu),
-	       "both kinds of record begin alike");
+	       "both kinds of record must begin alike");
 
-/* Samples come in runs of one cgroup: its id is looked up when it is another one than before. */
+/* Samples come in runs of one cgroup: look up its id only if the cgroup differs from the last. */
 static __always_inline __u64 record_cgroup(struct ibs_ring *ring)
 {
 	__u64 key = cgroup_key_of(config.cgroup_v1) + 1;
@@ -83,8 +83,8 @@ static __always_inline __u64 record_cgroup(struct ibs_ring *ring)
 	return ring->cgroup_id;
 }
 
-/* When and whose; @rec is of either kind. */
-static __always_inline void put_who(struct ibs_cpu_state *st, struct ibs_record *rec)
+/* Set time, cgroup and task; @rec is of either kind. */
+static __always_inline void put_task(struct ibs_cpu_state *st, struct ibs_record *rec)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 
@@ -104,7 +104,7 @@ static __always_inline __u32 forward_packed(struct ibs_cpu_state *st, struct ibs
 {
 	const __u64 *regs = s->regs;
 
-	put_who(st, rec);
+	put_task(st, rec);
 	if (fetch) {
 		rec->ip = regs[IBS_FETCH_LINADDR];
 		rec->addr = has_extd() ? regs[IBS_FETCH_EXTD] : 0;
@@ -124,7 +124,7 @@ static __always_inline __u32 forward_packed(struct ibs_cpu_state *st, struct ibs
 	return IBS_OUTCOME_FORWARDED;
 }
 
-/* Sizes that the verifier knows; what is longer is cut to the registers that have a name. */
+/* Constant sizes, for the verifier; a longer record is cut to the registers that have a name. */
 static __always_inline long copy_raw(struct ibs_record_raw *rec, const struct sample *s)
 {
 	const void *from = (const void *)s->copy_from;
@@ -140,7 +140,7 @@ static __always_inline long copy_raw(struct ibs_record_raw *rec, const struct sa
 	return bpf_probe_read_kernel(&rec->caps, IBS_OP_RAW_MIN, from);
 }
 
-/* All registers that there are have been read. */
+/* @s has all registers that the processor reports. */
 static __always_inline void put_fetch_raw(struct ibs_record_raw *rec, const struct sample *s)
 {
 	rec->caps = config.ibs.caps;
@@ -157,7 +157,7 @@ static __always_inline void put_fetch_raw(struct ibs_record_raw *rec, const stru
 static __always_inline __u32 forward_raw(struct ibs_cpu_state *st, struct ibs_record_raw *rec,
 					 const struct sample *s, bool fetch)
 {
-	put_who(st, (struct ibs_record *)rec);
+	put_task(st, (struct ibs_record *)rec);
 	rec->cpu = st->ring.cpu;
 	rec->fetch = fetch;
 	rec->regs[IBS_BRTARGET] = rec->regs[IBS_OP_DATA4] = 0;
@@ -198,7 +198,7 @@ static __always_inline __u32 forward(struct ibs_cpu_state *st, const struct samp
 	return cfg_record_raw ? forward_raw(st, rec, s, fetch) : forward_packed(st, rec, s, fetch);
 }
 
-/* The sample is counted whatever becomes of its copy. */
+/* Send a copy of a sample, which is counted in any case. */
 static __always_inline void copy(struct ibs_cpu_state *st, const struct sample *s)
 {
 	if (READ_ONCE(st->ring.copies) && forward(st, s, false) != IBS_OUTCOME_FORWARDED)

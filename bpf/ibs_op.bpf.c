@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * From a sample to a counter, or to a record. The entries get at the registers, each in its way;
- * what happens then is op_sample(), the same lines for the kernel's samples, the simulated ones and
- * the tests. Adding up and forwarding are programs of their own: what is a constant at compile time
- * costs nothing.
+ * The BPF programs: from a sample to a counter or a record. The entry points differ in how they get
+ * the registers; the rest is the same code for the kernel's samples, simulated ones and the tests.
+ * Counting and forwarding are separate programs, since compile-time constants cost nothing.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
@@ -14,15 +13,15 @@
 #include <ibscope/line_feed.h>
 #include "forward.bpf.h"
 
-const volatile bool cfg_pid_follow = false; /* children of what is selected are, too */
-/* Set by the loader. Without an initializer it lies behind `config`, whose hot line has no room for it. */
+const volatile bool cfg_pid_follow = false; /* children of selected tasks are selected, too */
+/* Set by the loader. No initializer: it must lie after `config`, whose hot line is full. */
 const volatile __u64 cfg_sim_seed;
 
-/* What a program is compiled for; all are constants. */
+/* Variant of a program; all members are compile-time constants. */
 struct path {
-	bool direct;   /* registers are read in place */
-	bool forwards; /* samples are sent as records, not counted */
-	bool copies;   /* they are counted, and sent while user space wants some */
+	bool direct;   /* read registers in place */
+	bool forwards; /* send samples as records, do not count them */
+	bool copies;   /* count samples, and send copies while user space wants some */
 	bool fetch;    /* samples are of ibs_fetch */
 };
 
@@ -39,7 +38,7 @@ static __always_inline void count(core_t core, __u64 outcome, struct path path)
 	st->outcome[outcome]++;
 }
 
-/* A sample that may go on, by its registers: counted, or sent as a record. */
+/* Test a sample's registers, then count it or send it as a record. */
 static __always_inline __u64 decide(core_t core, const struct sample *s, struct path path)
 {
 	struct placed at;
@@ -48,7 +47,7 @@ static __always_inline __u64 decide(core_t core, const struct sample *s, struct 
 	if (out == IBS_OUTCOME_AGGREGATED && path.forwards)
 		return forward(core_state(core), s, path.fetch);
 	if (out == IBS_OUTCOME_AGGREGATED) {
-		/* first, so that nothing of what is below has to be kept beside it */
+		/* first, since it needs the most registers */
 		if (!path.fetch && core_config(core)->line_sets)
 			line_feed(core, s, at.first, at.word);
 		out = aggregate(core, &at, s, path.fetch);
@@ -64,20 +63,20 @@ static __always_inline bool raw_size_ok(core_t core, __u32 bytes, bool fetch)
 		     : ibs_op_raw_size_ok(bytes);
 }
 
-/* A function, so that the code of most samples is contiguous. */
+/* Not inlined, so that the code of most samples is contiguous. */
 static __noinline __u32 bad_raw(const void *raw)
 {
 	return raw ? IBS_OUTCOME_LOST_BAD_RAW : IBS_OUTCOME_LOST_NO_RAW;
 }
 
-/* Path for v6.2 and later: registers read in place. */
+/* Path for v6.2 and later: reads registers in place. */
 static __always_inline __u64 sample_direct(core_t core, void *ctx, struct path path)
 {
 	struct bpf_perf_event_data_kern *kctx = bpf_cast_to_kern_ctx(ctx);
 	struct perf_raw_record *raw = kctx->data->raw;
 	struct perf_ibs_data *ibs;
 
-	/* a null pointer reads as zeros, and so as a record too short */
+	/* a null pointer reads as zeros, thus as a record too short */
 	if (!raw_size_ok(core, raw->frag.size, path.fetch))
 		return bad_raw(raw);
 	ibs = bpf_rdonly_cast(raw->frag.data - bpf_core_field_offset(struct perf_ibs_data, caps),
@@ -97,12 +96,12 @@ struct frag {
 };
 #define FRAG_BYTES 12
 
-/* Registers that only a filter asks for (or --by mode, for which the loader sets `needs`). */
+/* Registers that only filters need (or --by mode, for which the loader sets `needs`). */
 #define FILTER_OTHER_REGS                                                      \
 	(IBS_FILTER_NEEDS_REG(IBS_OP_CTL) | IBS_FILTER_NEEDS_REG(IBS_OP_RIP) | \
 	 IBS_FILTER_NEEDS_REG(IBS_DC_LINADDR) | IBS_FILTER_NEEDS_REG(IBS_DC_PHYSADDR))
 
-/* By the pointers: context, sample, raw record. What is found holds for later samples too. */
+/* Follow the pointers from context to sample to raw record. Later samples reuse the distances. */
 static __noinline int find_raw(struct bpf_perf_event_data_kern *kctx, struct ibs_raw_place *place,
 			       struct frag *frag)
 {
@@ -119,10 +118,10 @@ static __noinline int find_raw(struct bpf_perf_event_data_kern *kctx, struct ibs
 }
 
 /*
- * Path for every kernel: registers copied by bpf_probe_read_kernel(), of which each call costs a
- * hundred instructions. The context and the raw record are locals of functions that always call
- * each other in the same way, so that their distance on the stack is that of the first sample, and
- * two of four reads can be left out. The record's pointer to its bytes tells if it is not so.
+ * Path for every kernel: copies registers by bpf_probe_read_kernel(), a hundred instructions per
+ * call. The context and the raw record are locals of functions that always call each other in the
+ * same way, so their distance on the stack stays that of the first sample, which saves two of four
+ * reads. If not, the record's pointer to its data does not match.
  */
 static __always_inline __u64 sample_probe(core_t core, void *ctx, struct path path)
 {
@@ -134,7 +133,7 @@ static __always_inline __u64 sample_probe(core_t core, void *ctx, struct path pa
 
 	place->ctx = (__u64)ctx;
 	barrier();
-	at = place->ctx; /* the same as a plain number, which the verifier lets us add to */
+	at = place->ctx; /* the same as a plain number, which may be added to */
 	if (bpf_probe_read_kernel(&frag, FRAG_BYTES, (void *)(at + place->raw_delta)) ||
 	    frag.data != at + place->data_delta) {
 		__u32 out = find_raw(ctx, place, &frag);
@@ -144,7 +143,7 @@ static __always_inline __u64 sample_probe(core_t core, void *ctx, struct path pa
 	}
 	if (!raw_size_ok(core, frag.size, path.fetch))
 		return IBS_OUTCOME_LOST_BAD_RAW;
-	/* only what is looked at: each word is instructions too */
+	/* read only what is needed: each word costs instructions */
 	if (path.fetch) {
 		const bool extd = core_config(core)->ibs.caps & IBS_CAPS_FETCHCTLEXTD;
 
@@ -170,14 +169,14 @@ static __always_inline __u64 sample_probe(core_t core, void *ctx, struct path pa
 	return decide(core, &s, path);
 }
 
-/* The whole way of a sample of the kernel's; what it came to is counted. */
+/* Process a sample of the kernel and count its outcome. */
 static __always_inline __u32 run_event(void *ctx, struct path path)
 {
 	const volatile struct ibs_config *cfg = &config;
 	core_t core;
 	__u64 out;
 
-	barrier_var(cfg); /* one address for both constants */
+	barrier_var(cfg); /* load the address once for both constants */
 	core = this_core(cfg);
 	out = select_task(core, cfg->task_select);
 
@@ -187,7 +186,7 @@ static __always_inline __u32 run_event(void *ctx, struct path path)
 	return out;
 }
 
-/* The same of a sample whose registers are at hand. @period: NULL if @ctx has it */
+/* The same for a sample with known registers. @period: NULL if @ctx has it */
 static __always_inline __u32 run_regs(core_t core, void *ctx, const __u64 *regs,
 				      const __u64 *period, struct path path)
 {
@@ -205,7 +204,7 @@ static __always_inline __u32 run_regs(core_t core, void *ctx, const __u64 *regs,
 	return out;
 }
 
-/* All return 0: perf writes nothing, the maps are the output. */
+/* All return 0, so that perf writes no sample: the maps are the output. */
 #define NMI_PROGRAM(name, ...)                                \
 	SEC("perf_event")                                     \
 	int name(void *ctx)                                   \
@@ -214,13 +213,13 @@ static __always_inline __u32 run_regs(core_t core, void *ctx, const __u64 *regs,
 		return 0;                                     \
 	}
 
-/* For kernels with bpf_rdonly_cast(), */
+/* for kernels with bpf_rdonly_cast() */
 NMI_PROGRAM(ibs_op_nmi, .direct = true)
 NMI_PROGRAM(ibs_op_nmi_forward, .direct = true, .forwards = true)
 NMI_PROGRAM(ibs_op_nmi_copied, .direct = true, .copies = true)
 NMI_PROGRAM(ibs_fetch_nmi, .direct = true, .fetch = true)
 NMI_PROGRAM(ibs_fetch_nmi_forward, .direct = true, .forwards = true, .fetch = true)
-/* and for those without. */
+/* for kernels without it */
 NMI_PROGRAM(ibs_op_nmi_copy, )
 NMI_PROGRAM(ibs_op_nmi_copy_forward, .forwards = true)
 NMI_PROGRAM(ibs_op_nmi_copy_copied, .copies = true)
@@ -228,9 +227,9 @@ NMI_PROGRAM(ibs_fetch_nmi_copy, .fetch = true)
 NMI_PROGRAM(ibs_fetch_nmi_copy_forward, .forwards = true, .fetch = true)
 
 /*
- * Always 0, which the verifier does not know. Registers that went through it are any numbers to it,
- * as hardware's are; else it follows each branch of the model through all that comes after, for
- * 450,000 instructions instead of 25,000.
+ * Always 0, but unknown to the verifier. XORed with it, registers become arbitrary values as in
+ * hardware; otherwise the verifier follows each branch of the model through the rest of the
+ * program: 450,000 instructions instead of 25,000.
  */
 __u64 sim_blur;
 
@@ -252,7 +251,7 @@ static __always_inline void run_sim(void *ctx, struct path path)
 	run_regs(core, ctx, regs, NULL, path);
 }
 
-/* What `--source sim` attaches to the software clock. */
+/* Programs that `--source sim` attaches to the software clock. */
 #define SIM_PROGRAM(name, ...)                              \
 	SEC("perf_event")                                   \
 	int name(void *ctx)                                 \
@@ -268,10 +267,10 @@ SIM_PROGRAM(ibs_fetch_sim, .fetch = true)
 SIM_PROGRAM(ibs_fetch_sim_forward, .forwards = true, .fetch = true)
 
 /*
- * A new one takes after its parent if children are followed; else nobody has named it, also if its
- * number was named before that process died.
+ * A new task inherits from its parent if children are followed; otherwise clear its byte, which may
+ * be left over from an earlier process of the same number.
  */
-#define PID_BORN(set, child, parent)                                           \
+#define PID_INHERIT(set, child, parent)                                           \
 	({                                                                     \
 		__u8 *byte = PID_BYTE(0, set, child);                          \
 		__u8 *from = cfg_pid_follow ? PID_BYTE(0, set, parent) : NULL; \
@@ -280,7 +279,7 @@ SIM_PROGRAM(ibs_fetch_sim_forward, .forwards = true, .fetch = true)
 			WRITE_ONCE(*byte, from ? READ_ONCE(*from) : 0);        \
 	})
 
-/* A new process or thread. */
+/* Runs for each new process or thread. */
 SEC("raw_tp/sched_process_fork")
 int ibs_fork(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -289,13 +288,13 @@ int ibs_fork(struct bpf_raw_tracepoint_args *ctx)
 	__u32 parent_tgid = BPF_CORE_READ(parent, tgid), parent_tid = BPF_CORE_READ(parent, pid);
 
 	if ((config.task_select & IBS_TASK_TGID) && tgid == tid)
-		PID_BORN(tgids, tgid, parent_tgid);
+		PID_INHERIT(tgids, tgid, parent_tgid);
 	if (config.task_select & IBS_TASK_TID)
-		PID_BORN(tids, tid, parent_tid);
+		PID_INHERIT(tids, tid, parent_tid);
 	return 0;
 }
 
-/* The floor against which costs are told. */
+/* The baseline for cost measurements. */
 SEC("perf_event")
 int ibs_op_empty(void *ctx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The maps. Sizes marked "loader" are set between open and load. All are preallocated: programs run
- * in NMI context.
+ * The maps. The loader sets sizes marked "loader" between open and load. All maps are preallocated:
+ * programs run in NMI context.
  */
 #ifndef IBSCOPE_MAPS_BPF_H
 #define IBSCOPE_MAPS_BPF_H
@@ -26,7 +26,7 @@ struct {
 	__type(value, struct ibs_cgroup);
 } cgroups SEC(".maps");
 
-/* Only with --by other than cgroup alone. */
+/* Only used if --by is not just cgroup. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* loader */
@@ -34,7 +34,7 @@ struct {
 	__type(value, __u32); /* slot */
 } groups SEC(".maps");
 
-/* Slots in use. Inserting with BPF_NOEXIST is the claim: 5.10 has no atomic that returns. */
+/* Slots in use. BPF_NOEXIST claims a slot: 5.10 has no atomics that return a value. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* loader */
@@ -42,7 +42,7 @@ struct {
 	__type(value, __u8);
 } slots SEC(".maps");
 
-/* Whose a slot is, for readers: mapped, so that reading needs no bpf() and costs no samples. */
+/* Groups of the slots, for readers: mapped, so that reading needs no bpf() and costs no samples. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -51,7 +51,7 @@ struct {
 	__type(value, struct ibs_slot_owner);
 } slot_owners SEC(".maps");
 
-/* The cgroups that --cgroup selects, descendants included. */
+/* Cgroups that the selection names. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* loader */
@@ -59,7 +59,7 @@ struct {
 	__type(value, struct ibs_selected_cgroup);
 } selected_cgroups SEC(".maps");
 
-/* Block pid / IBS_PID_BLOCK holds the byte of a pid; one block, unused, where none is selected. */
+/* Block pid / IBS_PID_BLOCK has the byte of a pid; a single unused block if no pid is selected. */
 struct pid_set {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -70,34 +70,34 @@ struct pid_set {
 struct pid_set tgids SEC(".maps"), tids SEC(".maps");
 
 /*
- * Records that are forwarded, a ring of them for each CPU that samples: ibs_cpu_state.ring says where.
- * The two maps are only there when records are.
+ * Forwarded records, a ring per sampled CPU: see ibs_cpu_state.ring. The loader creates this map
+ * and the next only if records are forwarded.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* loader */
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u64)); /* loader: a record and what is behind it */
+	__uint(value_size, sizeof(__u64)); /* loader: a record and its extra */
 } records SEC(".maps");
 
-/* What is in it has no meaning: that something is wakes the reader. */
+/* The payload is unused; any entry wakes the reader. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, IBS_BELL_BYTES);
 } bell SEC(".maps");
 
-/* Call chains by the id that records bear; only there when they are asked for. */
+/* Call chains by the id in the records; created only if they are recorded. */
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
 	__uint(max_entries, 1); /* loader */
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u64)); /* loader: that times kernel.perf_event_max_stack */
+	__uint(value_size, sizeof(__u64)); /* loader: times kernel.perf_event_max_stack */
 } stacks SEC(".maps");
 
 /*
- * One element, as long as there are CPUs: struct ibs_state, which is pinned for readers. Programs use the
- * address of the value itself, without a look-up.
+ * One element, sized by the number of CPUs: struct ibs_state, pinned for readers. Programs use the
+ * address of the value itself, without a lookup.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -115,7 +115,7 @@ struct {
 	__uint(value_size, sizeof(struct ibs_raw_place)); /* loader */
 } raw_places SEC(".maps");
 
-/* Where samples of ibs_fetch are counted; it is there only if those are sampled. */
+/* Layout entries of ibs_fetch samples; created only if ibs_fetch is sampled. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -124,8 +124,8 @@ struct {
 } fetch_layout SEC(".maps");
 
 /*
- * Two tables a CPU that samples (struct ibs_lines), by ibs_cpu_state.lines; only there when hot lines are
- * kept. Never pinned for everybody: it holds addresses.
+ * Two tables per sampled CPU (struct ibs_lines), indexed by ibs_cpu_state.lines; created only if
+ * hot lines are kept. Never pinned for everybody: they hold addresses.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -135,7 +135,7 @@ struct {
 	__uint(value_size, IBS_LINES_BYTES(1)); /* loader */
 } hot_lines SEC(".maps");
 
-/* The loader turns the address of such a map into that of its value (sampler_open.c). */
+/* The loader replaces the address of such a map by that of its value (sampler_open.c). */
 #define MAP_VALUE(map)              \
 	({                          \
 		void *p_ = &(map);  \

@@ -6,10 +6,10 @@
 #include "compat.bpf.h"
 #include <ibscope/record.h>
 
-/* Addresses of the kernel's vmemmap_base and page_offset_base; 0: unknown. */
+/* Addresses of the kernel variables vmemmap_base and page_offset_base; 0: unknown. */
 const volatile __u64 cfg_vmemmap, cfg_page_offset;
 
-/* What they hold, once the caches were listed; before, where kernels have these that do not move them. */
+/* Their values once the caches were listed; until then, the defaults of kernels without KASLR. */
 struct {
 	__u64 vmemmap, offset;
 } slab_pages = { 0xffffea0000000000, 0xffff888000000000 };
@@ -38,7 +38,7 @@ struct slab {
 	unsigned int objects : 15;
 } __attribute__((preserve_access_index));
 
-/* Is there a slab of the cache with so many pages and objects, if the address is in one? */
+/* True if the address lies in a slab of the cache with this many pages and objects. */
 static __always_inline bool has_slab(const struct kmem_cache *cache, __u32 order_objects,
 				     __u64 addr)
 {
@@ -50,7 +50,7 @@ static __always_inline bool has_slab(const struct kmem_cache *cache, __u32 order
 	       BPF_CORE_READ_BITFIELD_PROBED(slab, objects) == (order_objects & 0x7fff);
 }
 
-/* Where memory is short a cache gets slabs of fewer pages, and where an object begins depends on that. */
+/* If memory is short, a cache gets slabs of fewer pages, which changes where its objects begin. */
 static __always_inline __u64 slab_order(const struct kmem_cache *cache, __u64 addr)
 {
 	__u32 usual = cache->oo.x, least = cache->min.x;
@@ -64,14 +64,14 @@ static __always_inline __u64 slab_order(const struct kmem_cache *cache, __u64 ad
 					      : 0;
 }
 
-/* Set ibs_record_extra.slab. It goes through memory since the verifier lets nobody add bits to a pointer. */
+/* Set ibs_record_extra.slab, through memory since the verifier forbids OR on a pointer. */
 static __always_inline void put_slab(__u64 *out, __u64 addr)
 {
 	struct kmem_cache *cache = bpf_get_kmem_cache(addr);
 
 	*out = (__u64)cache;
 	barrier();
-	/* programs that may sleep are not allowed to follow what the kfunc returns */
+	/* sleepable programs must not dereference what the kfunc returns */
 	if (cache)
 		*out |= slab_order(
 			bpf_rdonly_cast(cache, bpf_core_type_id_kernel(struct kmem_cache)), addr);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The program that user space can run at will, for tests and benchmarks. It goes through the
- * functions of ibs_op.bpf.c, with the caller as the current task. Needs bpf_loop() (v5.17); neither
- * program nor map is there unless the loader asks for them.
+ * A program that user space can run on demand, for tests and benchmarks. It calls the functions of
+ * ibs_op.bpf.c, with the caller as the current task. Needs bpf_loop() (v5.17); the loader creates
+ * program and map only on request.
  */
 #ifndef IBSCOPE_TWIN_BPF_H
 #define IBSCOPE_TWIN_BPF_H
@@ -19,7 +19,7 @@ struct {
 	__type(value, struct ibs_twin_area);
 } twin SEC(".maps");
 
-/* What a run needs to know of itself; a copy of the context, which callbacks cannot be given. */
+/* Parameters of a run: a copy of the context, which cannot be passed to callbacks. */
 struct twin_run {
 	struct ibs_twin_area *area;
 	__u32 mask;
@@ -63,7 +63,7 @@ static long twin_floor(__u32 i, struct twin_run *run)
 	return 0;
 }
 
-/* No kernel has memory there, nor has any program. */
+/* Neither kernels nor programs have memory there. */
 #define TWIN_BAD_POINTER 0xdead000000000000ULL
 
 static __always_inline void twin_put(struct ibs_twin_area *area, __u32 at, __u32 offset,
@@ -72,7 +72,7 @@ static __always_inline void twin_put(struct ibs_twin_area *area, __u32 at, __u32
 	*(__u64 *)(&area->stage[at & (IBS_TWIN_STAGE - 8)] + offset) = value;
 }
 
-/* What the kernel's IBS driver has on its stack when it calls the program. */
+/* Build what the kernel's IBS driver has on its stack when it calls the program. */
 static __always_inline void twin_build(struct ibs_twin_area *area, const struct ibs_twin_ctx *c)
 {
 	__u64 stage = (__u64)area->stage, data, raw, bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What an IBS implementation can do: CPUID Fn8000_001B EAX, which every raw sample also carries
- * in front of its registers, and the errata that family and model imply.
+ * IBS capabilities: CPUID Fn8000_001B EAX, which every raw sample also carries in front of its
+ * registers, and the errata implied by family and model.
  */
 #ifndef IBSCOPE_CAPS_H
 #define IBSCOPE_CAPS_H
@@ -42,10 +42,9 @@ enum ibs_caps {
 #define IBS_CAPS_DEFAULT 0x7u
 
 /*
- * X(NAME, erratum or rule, first family, first model, last family, last model, effect,
- *   who honours it). Sources: Linux arch/x86/events/amd/ibs.c and tools/perf/util/
- * amd-sample-raw.c (7.2), AMD revision guides. The raw record is never corrected by the
- * kernel, so all that touch a field are honoured in the decode.
+ * X(NAME, erratum or rule, first family, first model, last family, last model, effect, who handles
+ * it). Sources: Linux arch/x86/events/amd/ibs.c and tools/perf/util/amd-sample-raw.c (7.2), AMD
+ * revision guides. The decoder must handle all rows that affect a field.
  */
 #define IBS_QUIRK_TABLE(X)                                                                 \
 	X(OP_1293, "erratum 1293", 0x19, 0x00, 0x19, 0x0f,                                 \
@@ -99,7 +98,7 @@ enum ibs_quirk {
 	 IBS_QUIRK_FETCH_NEEDS_PHY_C | IBS_QUIRK_FETCH_NEEDS_PHY_D)
 
 /**
- * ibs_quirks() - which rows of IBS_QUIRK_TABLE hold on a processor
+ * ibs_quirks() - rows of IBS_QUIRK_TABLE that apply to a processor
  * @family: CPUID family, extended family included (0x19 for Zen 3 and 4)
  * @model:  CPUID model, extended model included
  *
@@ -117,7 +116,7 @@ static inline __u32 ibs_quirks(__u32 family, __u32 model)
 	return q;
 }
 
-/* What decoding needs to know of the processor that took the sample. */
+/* The processor that took a sample, as far as decoding depends on it. */
 struct ibs_cpu {
 	__u32 caps;   /* IBS_CAPS_* bits, from the sample or CPUID */
 	__u32 quirks; /* IBS_QUIRK_* bits */

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The decision core: whether a sample is selected, which group it belongs to, where it is counted.
- * The same lines run in the NMI and, for recordings, in user space. Who includes this header defines
- * before what differs:
+ * The BPF program runs this code in the NMI, user space for recordings. Before including this
+ * header, define what differs:
  *
- *   core_t core		the CPU that samples, in a word
- *   core_config(core)		constants; each call is an instruction, each read another one
+ *   core_t core		handle of the CPU that samples, one word
+ *   core_config(core)		constants; each call and each read costs an instruction
  *   core_control(core)		shared words
- *   core_state(core), core_layout(core)	of the CPU, of the configuration
+ *   core_state(core), core_layout(core)	the CPU's state, the configured layout
  *   core_memory_nodes(core)	struct ibs_memory_nodes
  *   core_fetch_layout(core)	IBS_FETCH_LAYOUT_ENTRIES of config_fetch_layout()
  *   task_pid_tgid(core), task_uid_gid(core), task_cpu(core)
- *   task_comm(core, words)	16 bytes padded with zeros; not 0: there is no name
- *   task_cgroup_id(core, v1)	not 0
- *   task_cgroup_key(core, v1)	no two cgroups ever have the same; cheaper than the id
+ *   task_comm(core, words)	16 bytes padded with zeros; returns nonzero if there is no name
+ *   task_cgroup_id(core, v1)	never 0
+ *   task_cgroup_key(core, v1)	never reused for another cgroup; cheaper than the id
  *   task_ancestor_id(core, level)	0 below the task's cgroup
- *   struct sample, sample_period(s)	registers, and the ops that the sample stands for
- *   map_find(core, map, key)	a pointer to the value, or NULL
- *   map_add(core, map, key, value)	0, -EEXIST, or why it cannot
+ *   struct sample, sample_period(s)	registers, and the ops that the sample counts for
+ *   map_find(core, map, key)	pointer to the value, or NULL
+ *   map_add(core, map, key, value)	0, -EEXIST, or another negative error
  *   map_delete(core, map, key), count_add(word, n)
  *
- * Maps are those of bpf/maps.bpf.h. @fetch is a constant of the caller: registers are those of ibs_fetch.
+ * Maps are those of bpf/maps.bpf.h. @fetch is a constant of the caller: registers of ibs_fetch.
  */
 #ifndef IBSCOPE_DECIDE_H
 #define IBSCOPE_DECIDE_H
@@ -32,7 +32,7 @@
 
 typedef const volatile struct ibs_config core_cfg;
 
-/* A function that is not inlined, and in BPF verified on its own. */
+/* Not inlined; in BPF the verifier checks it separately. */
 #ifdef __bpf__
 #define IBS_APART __noinline
 #else
@@ -44,8 +44,8 @@ typedef const volatile struct ibs_config core_cfg;
 #define CGROUP_MAX_DEPTH 32
 
 /*
- * Other CPUs take slots at the same time, so the hint is only a hint; but it must not fall back. A map
- * whose lock is taken refuses in an NMI, which says nothing of the slot: it is tried again.
+ * Other CPUs take slots concurrently, so next_slot is only a hint, but it must not move backwards.
+ * In an NMI a map update fails while the map's lock is held; that does not mean the slot is taken.
  */
 static __noinline __u32 slot_alloc(core_t core)
 {
@@ -68,11 +68,11 @@ static __noinline __u32 slot_alloc(core_t core)
 			slot++;
 	}
 	if (READ_ONCE(control->next_slot) < slot)
-		WRITE_ONCE(control->next_slot, slot); /* those before are taken */
+		WRITE_ONCE(control->next_slot, slot); /* all lower slots are taken */
 	return IBS_SLOT_OTHER;
 }
 
-/* Before the slot is to be found in a map, so that no reader misses what is counted in it. */
+/* Set the owner before the slot appears in a map, so that no reader misses its counts. */
 static __always_inline void slot_own(core_t core, __u32 slot, const struct ibs_group_key *key)
 {
 	struct ibs_slot_owner *owner = map_find(core, slot_owners, &slot);
@@ -97,7 +97,7 @@ static __always_inline void slot_free(core_t core, __u32 slot)
 		WRITE_ONCE(control->next_slot, slot);
 }
 
-/* The slot that a cgroup had, if user space has not taken it away since. */
+/* The cgroup's previous slot, unless user space has freed it since. */
 static __always_inline __u32 slot_kept(core_t core, __u32 slot, __u64 cgroup_id)
 {
 	struct ibs_slot_owner *owner = map_find(core, slot_owners, &slot);
@@ -108,7 +108,7 @@ static __always_inline __u32 slot_kept(core_t core, __u32 slot, __u64 cgroup_id)
 	return IBS_SLOT_OTHER;
 }
 
-/* The byte of a pid in a map, NULL if it is beyond what the machine can number. */
+/* The byte of a pid in a map, or NULL if the pid exceeds the machine's maximum. */
 #define PID_BYTE(core, map, pid)                                \
 	({                                                      \
 		__u32 block_ = (pid) / IBS_PID_BLOCK;           \
@@ -132,11 +132,11 @@ static __always_inline bool tgid_left_out(core_t core, __u32 tgid)
 	return ((byte ? READ_ONCE(*byte) : 0) & test) == test >> IBS_PID_SHIFT;
 }
 
-/* Names are compared as two words; those beyond n_comms are not even looked at. */
+/* Compare names as two words; names beyond n_comms are not read. */
 static __always_inline bool comm_selected(core_t core)
 {
 	core_cfg *cfg = core_config(core);
-	__u64 comm[2] = {}; /* v6.1 writes nothing behind the end of the name */
+	__u64 comm[2] = {}; /* v6.1 does not write past the end of the name */
 	__u32 i;
 
 	if (task_comm(core, comm))
@@ -152,9 +152,9 @@ static __always_inline bool comm_selected(core_t core)
 }
 
 /*
- * The deepest ancestor that the selection names rules; what a filter asks holds of any of them. Returns the
- * bytes of a struct ibs_selected_cgroup. The verifier looks at it once, apart from its callers: followed
- * through all that comes after, its loop is more than a million instructions.
+ * The deepest ancestor that the selection names decides; a filter predicate holds if it holds for
+ * any ancestor. Returns the bytes of a struct ibs_selected_cgroup. The verifier checks this
+ * function separately: its loop, followed through each caller, is over a million instructions.
  */
 IBS_APART __u32 cgroup_select(APART_T core)
 {
@@ -179,7 +179,7 @@ IBS_APART __u32 cgroup_select(APART_T core)
 	return min_lat | selected << 16 | filter << 24;
 }
 
-/* Another CPU may be changing it: `gen` is written last, and read first. */
+/* Another CPU may be writing the entry: `gen` is written last and read first. */
 static __always_inline void cgroup_read(const struct ibs_cgroup *cg, struct ibs_cgroup *out)
 {
 	out->gen = READ_ONCE(cg->gen);
@@ -201,12 +201,12 @@ static __always_inline void cgroup_write(struct ibs_cgroup *cg, const struct ibs
 }
 
 /*
- * First sample of a cgroup on this CPU, or first after a change of selection. An entry is changed in
- * place: replacing it would hand its memory to another cgroup while another CPU reads it. A cgroup
- * without a slot is remembered as one of IBS_SLOT_OTHER until user space changes the generation. It asks
- * again at the next sample while not all slots were tried, or if the map refuses, be it full or its lock
- * held by another CPU. Of two CPUs that meet a known cgroup at once the later one gives its slot back;
- * what slips through has two of them until sampler_fold().
+ * First sample of a cgroup on this CPU, or first one after the selection changed. Entries are
+ * updated in place: replacing one would give its memory to another cgroup while another CPU reads
+ * it. A cgroup without a slot is cached with IBS_SLOT_OTHER until user space changes the
+ * generation. If not all slots were tried, or the map update failed (map full, or lock held by
+ * another CPU), the next sample tries again. When two CPUs allocate a slot for a known cgroup at
+ * once, the later one frees its slot; in a race both keep theirs until sampler_fold().
  */
 static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __u32 live)
 {
@@ -268,7 +268,7 @@ static __noinline int cgroup_lookup(core_t core, struct ibs_cgroup_cached *c, __
 	return 0;
 }
 
-/* The last sample was of another cgroup, or of another selection: @live. */
+/* The last sample was of another cgroup, or taken under another selection than @live. */
 static __noinline int cgroup_switch(core_t core, __u64 key, __u32 live)
 {
 	struct ibs_cpu_state *st = core_state(core);
@@ -284,7 +284,7 @@ static __noinline int cgroup_switch(core_t core, __u64 key, __u32 live)
 	return 0;
 }
 
-/* Where the current task's cgroup is counted, and, in the CPU's state, what the selection says of it. */
+/* Slot index of the current task's cgroup; the CPU's state gets the selection's verdict on it. */
 static __always_inline __u32 current_cgroup(core_t core, bool v1)
 {
 	struct ibs_cpu_state *st = core_state(core);
@@ -296,7 +296,7 @@ static __always_inline __u32 current_cgroup(core_t core, bool v1)
 	return st->index;
 }
 
-/* Of the data of an op. */
+/* Slab cache of the op's data address. */
 static __always_inline __u64 group_slab(core_t core, const __u64 *regs)
 {
 	const __u64 data3 = regs[IBS_OP_DATA3], addr = regs[IBS_DC_LINADDR];
@@ -306,7 +306,7 @@ static __always_inline __u64 group_slab(core_t core, const __u64 *regs)
 	return (__s64)addr < 0 ? address_slab(core, addr) : IBS_KEY_SLAB_USER;
 }
 
-/* The slot index of a group other than a plain cgroup; @mode, @mem_node and @slab only if asked for. */
+/* Slot index of a group by other labels than cgroup; @mode, @mem_node and @slab only if needed. */
 static __noinline __u32 group_lookup(core_t core, __u32 mode, __u32 mem_node, __u64 slab)
 {
 	core_cfg *cfg = core_config(core);
@@ -349,8 +349,10 @@ static __noinline __u32 group_lookup(core_t core, __u32 mode, __u32 mem_node, __
 }
 
 /*
- * What needs no registers, before any is read: IBS_OUTCOME_AGGREGATED if the sample may go on.
- * @select: of the configuration
+ * Test the conditions that need no registers, before any register is read.
+ * @select: ibs_config.task_select
+ *
+ * Return: IBS_OUTCOME_AGGREGATED if the sample passes.
  */
 static __always_inline __u64 select_task(core_t core, __u8 select)
 {
@@ -391,7 +393,7 @@ static __always_inline __u32 slot_index(core_t core, const __u64 *regs, bool fet
 	return core_state(core)->shard * core_config(core)->max_slots + 1;
 }
 
-/* Apart, so that filters that do not ask need no registers for it. */
+/* Not inlined, so that filters without cgroup terms do not pay registers for it. */
 static __noinline __u32 filter_cgroups(core_t core)
 {
 	current_cgroup(core, core_config(core)->cgroup_v1);
@@ -421,7 +423,7 @@ static __always_inline __u32 run_filter(core_t core, const __u64 *regs, bool fet
 	return ibs_filter_run(&cfg->filter, &s, fetch);
 }
 
-/* One copy for all callers: the evaluator is long until the verifier has cut it to the filter. */
+/* One copy for all callers: the evaluator is long until the verifier reduces it to the filter. */
 static __noinline __u32 filter_outcome(core_t core, const __u64 *regs)
 {
 	return run_filter(core, regs, false);
@@ -432,7 +434,7 @@ static __noinline __u32 fetch_filter_outcome(core_t core, const __u64 *regs)
 	return run_filter(core, regs, true);
 }
 
-/* Of memory accesses that are not plain hits in L1. A function, so that the code of most samples is contiguous. */
+/* Memory accesses that are no plain L1 hits. Not inlined: keeps the common code contiguous. */
 static __noinline __u32 far_pair(core_t core, const __u64 *regs)
 {
 	const struct ibs_cpu cpu = { core_config(core)->ibs.caps, core_config(core)->ibs.quirks };
@@ -440,7 +442,7 @@ static __noinline __u32 far_pair(core_t core, const __u64 *regs)
 	return IBS_LAYOUT_IDX(ibs_op_kind(0, regs[IBS_OP_DATA3]), ibs_op_src(cpu, regs));
 }
 
-/* The entry in the layout, or, below IBS_LAYOUT_FIRST, what becomes of the sample. */
+/* The layout entry; a value below IBS_LAYOUT_FIRST is the sample's outcome. */
 static __always_inline __u32 op_place(core_t core, const __u64 *regs, __u64 data3)
 {
 	__u32 pair;
@@ -462,8 +464,8 @@ static __always_inline __u32 fetch_place(core_t core, __u64 ctl)
 }
 
 /*
- * @first: IBS_OP_DATA3 or IBS_FETCH_CTL. The test that most samples fail comes first: few ops have a
- * latency, most fetches a short one.
+ * @first: IBS_OP_DATA3 or IBS_FETCH_CTL. The first test is the one that most samples fail: few ops
+ *         have a latency, most fetches a short one.
  */
 static __always_inline bool latency_selected(core_cfg *cfg, const __u64 *regs, __u64 first,
 					     __u32 min_lat, __u32 max_lat, bool fetch)
@@ -482,15 +484,16 @@ static __always_inline bool latency_selected(core_cfg *cfg, const __u64 *regs, _
 		       first);
 }
 
-/* An entry in the layout, and IBS_OP_DATA3 or IBS_FETCH_CTL: to read it again costs ten instructions. */
+/* A layout entry, and IBS_OP_DATA3 or IBS_FETCH_CTL: reading it again costs ten instructions. */
 struct placed {
 	__u32 word;
 	__u64 first;
 };
 
 /*
- * What needs registers; @regs has those of every record. IBS_OUTCOME_AGGREGATED if the sample is to be
- * kept, and then *@place is set, unless it is NULL.
+ * Test the conditions that need registers. @regs has at least the registers of every record.
+ *
+ * Return: IBS_OUTCOME_AGGREGATED if the sample passes; *@place is then set, unless @place is NULL.
  */
 static __always_inline __u32 regs_select(core_t core, const __u64 *regs, struct placed *place,
 					 bool fetch)
@@ -505,7 +508,7 @@ static __always_inline __u32 regs_select(core_t core, const __u64 *regs, struct 
 		__u32 max_lat = range >> IBS_LAT_MAX_SHIFT, min_lat = 0;
 
 		if (cfg->task_select & IBS_TASK_CGROUP)
-			min_lat = core_state(core)->min_lat; /* select_task() has set it */
+			min_lat = core_state(core)->min_lat; /* set by select_task() */
 		min_lat = min_lat ?: (__u16)range;
 		if ((min_lat | max_lat) &&
 		    !latency_selected(cfg, regs, place ? first : regs[at], min_lat, max_lat, fetch))
@@ -519,13 +522,13 @@ static __always_inline __u32 regs_select(core_t core, const __u64 *regs, struct 
 		if (place)
 			*place = (struct placed){ .word = word, .first = first };
 	}
-	/* n first: without a filter not even the call is left */
+	/* test n here: without a filter even the call is dropped */
 	if (!core_config(core)->filter.n)
 		return IBS_OUTCOME_AGGREGATED;
 	return fetch ? fetch_filter_outcome(core, regs) : filter_outcome(core, regs);
 }
 
-/* The ops that a sample stands for; only with cfg->weigh. */
+/* Ops that a sample counts for; needs cfg->weigh. */
 static __always_inline __u64 sample_ops(core_t core, const struct sample *s)
 {
 	if (core_config(core)->weigh == IBS_WEIGH_TAG)
@@ -533,7 +536,7 @@ static __always_inline __u64 sample_ops(core_t core, const struct sample *s)
 	return sample_period(s);
 }
 
-/* @slot: its first words; every kind of sample comes by here, most have nothing to count. */
+/* Called for every kind of sample; most have nothing to count. @slot: first words of the slot */
 static __always_inline void count_tlb(core_t core, __u64 *slot, __u64 data3, const struct sample *s)
 {
 	core_cfg *cfg = core_config(core);
@@ -552,7 +555,7 @@ static __always_inline void count_tlb(core_t core, __u64 *slot, __u64 data3, con
 	}
 }
 
-/* @miss: of the pair; @cycles: those of this load, which missed L1 and has a valid DcMissLat. */
+/* @miss: words of the pair; @cycles: miss cycles of this load, which missed L1, DcMissLat valid */
 static __always_inline void count_miss(core_cfg *cfg, __u64 *miss, const __u64 *regs, __u64 data3,
 				       __u64 cycles)
 {
@@ -573,7 +576,7 @@ static __always_inline void count_miss(core_cfg *cfg, __u64 *miss, const __u64 *
 	}
 }
 
-/* @words: of the pair; @ops: sample_ops(), with cfg->weigh */
+/* @words: words of the pair; @ops: sample_ops(), if cfg->weigh */
 static __always_inline void count_hist(core_t core, __u64 *words, const __u64 *regs, __u64 first,
 				       __u64 ops, bool fetch)
 {
@@ -581,7 +584,7 @@ static __always_inline void count_hist(core_t core, __u64 *words, const __u64 *r
 	const __u32 metric = cfg->metric;
 	__u32 lat =
 		fetch ? ibs_fetch_metric(metric, regs, first) : ibs_op_metric(metric, regs, first);
-	/* the mask is for the verifier, which cannot follow the bucket's arithmetic */
+	/* for the verifier, which cannot follow the bucket arithmetic */
 	__u32 bucket = ibs_lat_bucket(lat) & IBS_HIST_BUCKET_MASK;
 	__u64 cycles = cfg->weigh ? lat * ops : lat;
 
@@ -593,7 +596,7 @@ static __always_inline void count_hist(core_t core, __u64 *words, const __u64 *r
 	count_add(&words[IBS_HIST_SUM], lat);
 }
 
-/* Few ops have a latency. A function, so that the code of the others is contiguous. */
+/* Few ops have a latency. Not inlined, so that the code of the others is contiguous. */
 static __noinline int count_op_hist(core_t core, __u64 *words, const __u64 *regs, __u64 data3,
 				    __u64 ops)
 {
@@ -604,7 +607,7 @@ static __noinline int count_op_hist(core_t core, __u64 *words, const __u64 *regs
 	return 0;
 }
 
-/* @place is of regs_select(). */
+/* @place: set by regs_select() */
 static __always_inline __u32 aggregate(core_t core, const struct placed *place,
 				       const struct sample *s, bool fetch)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What an ibs_fetch sample means: the questions that the BPF program asks in the NMI, as op.h has
- * them for ibs_op. The full list of fields is fetch_fields.h.
+ * Meaning of an ibs_fetch sample, as far as the BPF program needs it in the NMI; op.h is the
+ * counterpart for ibs_op. fetch_fields.h has all fields.
  */
 #ifndef IBSCOPE_FETCH_H
 #define IBSCOPE_FETCH_H
@@ -20,7 +20,7 @@ enum ibs_fetch_reg {
 
 #define IBS_FETCH_RAW_MIN (4 + 8 * IBS_FETCH_REG_FIXED)
 
-#define IBS_FETCH_CTL_STATUS	 50 /* the first of the bits that say what became of the fetch */
+#define IBS_FETCH_CTL_STATUS	 50 /* first of the status bits */
 #define IBS_FETCH_CTL_COMP	 IBS_BIT(50)
 #define IBS_FETCH_CTL_IC_MISS	 IBS_BIT(51)
 #define IBS_FETCH_CTL_PHY_VALID	 IBS_BIT(52)
@@ -30,7 +30,7 @@ enum ibs_fetch_reg {
 #define IBS_FETCH_CTL_OC_MISS	 IBS_BIT(60)
 #define IBS_FETCH_CTL_L3_MISS	 IBS_BIT(61)
 
-/* A raw record's size is sane: every register that processors with @caps have, and no part of one. */
+/* True if the record has every register that processors with @caps report, and no partial one. */
 static __always_inline bool ibs_fetch_raw_size_ok(__u32 caps, __u32 bytes)
 {
 	__u32 least = IBS_FETCH_RAW_MIN + (caps & IBS_CAPS_FETCHCTLEXTD ? 8 : 0);
@@ -38,15 +38,15 @@ static __always_inline bool ibs_fetch_raw_size_ok(__u32 caps, __u32 bytes)
 	return bytes >= least && (bytes & 7) == 4;
 }
 
-/* Status bits mean something; some processors report them only with a physical address. */
+/* True if the status bits are valid; some processors report them only with a physical address. */
 static __always_inline bool ibs_fetch_status_valid(struct ibs_cpu cpu, __u64 ctl)
 {
 	return !(cpu.quirks & IBS_QUIRK_FETCH_NEEDS_PHY) || (ctl & IBS_FETCH_CTL_PHY_VALID);
 }
 
 /*
- * What became of a fetch: every sample has exactly one. X(NAME, "name", "meaning"). Completed,
- * aborted and killed are what oprofile (opd_ibs_macro.h) and uProf call so.
+ * Result of a fetch: each sample has exactly one. X(NAME, "name", "meaning"). "Completed",
+ * "aborted" and "killed" follow oprofile (opd_ibs_macro.h) and uProf.
  */
 #define IBS_FETCH_CLASS_TABLE(X)                                                                  \
 	X(UNKNOWN, "unknown", "not valid")                                                        \
@@ -58,7 +58,7 @@ static __always_inline bool ibs_fetch_status_valid(struct ibs_cpu cpu, __u64 ctl
 	X(L2_MISS, "l2-miss", "completed, missed the L2 cache (before Zen 4)")                    \
 	X(L3_MISS, "l3-miss", "completed, missed the L3 cache (from Zen 4 on)")                   \
 	X(ABORTED, "aborted", "did not complete; also killed ones where status needs an address") \
-	X(KILLED, "killed", "did not complete, and met no cache or TLB miss and no address")
+	X(KILLED, "killed", "did not complete; no cache or TLB miss, no address")
 
 enum ibs_fetch_class {
 #define IBS_FETCH_CLASS_ENUM(name, ...) IBS_FETCH_CLASS_##name,
@@ -95,8 +95,8 @@ static __always_inline enum ibs_fetch_class ibs_fetch_class(struct ibs_cpu cpu, 
 }
 
 /*
- * Code of the page size: 0 4K, 1 16K, 2 2M, 3 1G, 4 unknown. 16K pages are in the encoding of
- * erratum 1347 alone; elsewhere the codes are 4K, 2M, 1G and a reserved one.
+ * Page size code: 0 4K, 1 16K, 2 2M, 3 1G, 4 unknown. Only the encoding of erratum 1347 has 16K
+ * pages; elsewhere the hardware codes are 4K, 2M, 1G and reserved.
  */
 #define IBS_FETCH_PAGE_BYTES(code) (1ULL << ((code) < 2 ? 12 + 2 * (code) : 3 + 9 * (code)))
 
@@ -110,8 +110,8 @@ static __always_inline __u32 ibs_fetch_page_code(struct ibs_cpu cpu, __u64 ctl)
 }
 
 /*
- * How the address was translated: every sample has exactly one. X(NAME, "name", "meaning"). No miss
- * is a hit only if there is an address. Walks are in the order of ibs_fetch_page_code().
+ * How the address was translated: each sample has exactly one. X(NAME, "name", "meaning"). Not
+ * missing counts as a hit only with an address. Walks are in the order of ibs_fetch_page_code().
  */
 #define IBS_FETCH_ITLB_TABLE(X)                                       \
 	X(UNKNOWN, "unknown", "not valid, or not translated")         \
@@ -141,13 +141,13 @@ static __always_inline enum ibs_fetch_itlb ibs_fetch_itlb(struct ibs_cpu cpu, __
 	return (enum ibs_fetch_itlb)(IBS_FETCH_ITLB_WALK_4K + ibs_fetch_page_code(cpu, ctl));
 }
 
-/* Linux 7.2 zeroes the address for those who may not see it, and leaves the valid bit. */
+/* Linux 7.2 zeroes the address for unprivileged users but leaves the valid bit set. */
 static __always_inline bool ibs_fetch_phys_valid(const __u64 *regs)
 {
 	return (regs[IBS_FETCH_CTL] & IBS_FETCH_CTL_PHY_VALID) && regs[IBS_FETCH_PHYSADDR];
 }
 
-/* Where the fetch was, by its address. */
+/* User or kernel mode, by the fetch address. */
 static __always_inline enum ibs_mode ibs_fetch_mode(__u64 linaddr)
 {
 	if (!linaddr) /* erratum 1197 */
@@ -155,7 +155,7 @@ static __always_inline enum ibs_mode ibs_fetch_mode(__u64 linaddr)
 	return linaddr >> 63 ? IBS_MODE_KERNEL : IBS_MODE_USER;
 }
 
-/* Only a fetch that completed has a latency; a refill only one that missed the L1 ITLB. */
+/* A latency requires a completed fetch, a refill latency an L1 ITLB miss. */
 static __always_inline bool ibs_fetch_metric_valid(enum ibs_metric m, struct ibs_cpu cpu, __u64 ctl)
 {
 	if (!ibs_fetch_status_valid(cpu, ctl))
@@ -165,7 +165,7 @@ static __always_inline bool ibs_fetch_metric_valid(enum ibs_metric m, struct ibs
 	return (cpu.caps & IBS_CAPS_FETCHCTLEXTD) && (ctl & IBS_FETCH_CTL_L1TLB_MISS);
 }
 
-/* Cycles of a metric, meaningful only if ibs_fetch_metric_valid(); @ctl is regs[IBS_FETCH_CTL]. */
+/* Cycles of a metric; requires ibs_fetch_metric_valid(). @ctl is regs[IBS_FETCH_CTL]. */
 static __always_inline __u32 ibs_fetch_metric(enum ibs_metric m, const __u64 *regs, __u64 ctl)
 {
 	if (m == IBS_METRIC_FETCH_LAT)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Every field of every ibs_fetch register, and when it means something. */
+/* Every field of the ibs_fetch registers, and when it is valid. */
 #ifndef IBSCOPE_FETCH_FIELDS_H
 #define IBSCOPE_FETCH_FIELDS_H
 
@@ -8,14 +8,14 @@
 
 struct ibs_fetch_sample {
 	struct ibs_cpu cpu;
-	unsigned int nregs; /* in the record, unknown ones at its end included */
+	unsigned int nregs; /* in the record, including unknown ones at its end */
 	__u32 present;	    /* bit r: reg[r] was in the record */
 	__u64 reg[IBS_FETCH_REG_N];
 };
 
 /*
  * X(NAME, "perf's name", name, register, low bit, width, validity function). Sources as in
- * op_fields.h. What l1tlb_pgsz stands for depends on the processor: ibs_fetch_page_size().
+ * op_fields.h. The encoding of l1tlb_pgsz depends on the processor: ibs_fetch_page_size().
  */
 #define IBS_FETCH_FIELD_TABLE(X)                                                        \
 	X(MAXCNT, "MaxCnt", fetch_maxcnt, IBS_FETCH_CTL, 0, 16, always)                 \
@@ -68,7 +68,7 @@ static inline bool ibs_fetch_valid_phy(const struct ibs_fetch_sample *s)
 	return s->reg[IBS_FETCH_CTL] & IBS_FETCH_CTL_PHY_VALID;
 }
 
-/* What the fetch met with; on some processors known only if it got a physical address. */
+/* On some processors the status bits are valid only with a physical address. */
 static inline bool ibs_fetch_valid_status(const struct ibs_fetch_sample *s)
 {
 	return ibs_fetch_status_valid(s->cpu, s->reg[IBS_FETCH_CTL]);
@@ -100,13 +100,13 @@ static inline bool ibs_fetch_valid_phys_ad(const struct ibs_fetch_sample *s)
 }
 
 /**
- * ibs_fetch_field() - a field of a sample, if it means something
+ * ibs_fetch_field() - get a field of a sample, if it is valid
  * @s:	   parsed sample
- * @field: which
+ * @field: which field
  * @value: set only on success
  *
  * Return: false if the register is not in the record, the processor does not have the field, its
- * validity condition is not met, or an erratum spoils it.
+ * validity condition is not met, or an erratum makes it invalid.
  */
 static inline bool ibs_fetch_field(const struct ibs_fetch_sample *s, enum ibs_fetch_field field,
 				   __u64 *value)
@@ -129,11 +129,11 @@ static inline bool ibs_fetch_field(const struct ibs_fetch_sample *s, enum ibs_fe
 }
 
 /**
- * ibs_fetch_page_size() - size of the page that the fetch was from
+ * ibs_fetch_page_size() - size of the page that the instruction was fetched from
  * @s:	   parsed sample
  * @bytes: set only on success
  *
- * Return: false if it is not known, or the hardware uses a reserved code.
+ * Return: false if the size is unknown or the hardware reports a reserved code.
  */
 static inline bool ibs_fetch_page_size(const struct ibs_fetch_sample *s, __u64 *bytes)
 {
@@ -147,9 +147,9 @@ static inline bool ibs_fetch_page_size(const struct ibs_fetch_sample *s, __u64 *
 }
 
 /**
- * ibs_fetch_parse_raw() - take a raw record apart
- * @raw:    u32 of caps and packed registers, as PERF_SAMPLE_RAW has them; need not be aligned
- * @bytes:  of @raw; 28 or 36, more is tolerated and ignored
+ * ibs_fetch_parse_raw() - parse a raw record
+ * @raw:    u32 of caps and packed registers, as in PERF_SAMPLE_RAW; need not be aligned
+ * @bytes:  size of @raw; 28 or 36, excess is ignored
  * @quirks: ibs_quirks() of the processor that took the sample
  * @s:	    filled on success
  *

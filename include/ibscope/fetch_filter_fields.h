@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a filter may ask of an ibs_fetch sample, besides IBS_FILTER_TASK_TABLE. */
+/* Fields of an ibs_fetch sample that a filter can test, besides IBS_FILTER_TASK_TABLE. */
 #ifndef IBSCOPE_FETCH_FILTER_FIELDS_H
 #define IBSCOPE_FETCH_FILTER_FIELDS_H
 
 #include <ibscope/fetch.h>
 #include <ibscope/filter_fields.h>
 
-/* When a field is there: X(NAME, condition, "in words"). */
+/* When a field is valid: X(NAME, condition, "in words"). */
 #define IBS_FETCH_WHEN_TABLE(X)                                                               \
 	X(ALWAYS, true, "always")                                                             \
 	X(ZEN4, cpu.caps &IBS_CAPS_ZEN4, "Zen 4 or later")                                    \
@@ -27,7 +27,7 @@
 	X(ITLB, ibs_fetch_itlb(cpu, ctl) != IBS_FETCH_ITLB_UNKNOWN,                           \
 	  "status valid, and missed the L1 ITLB or has a physical address")
 
-/* As IBS_FILTER_FIELD_TABLE. Names that ibs_op has, too, are those that options are compiled to. */
+/* Like IBS_FILTER_FIELD_TABLE. Options compile to the names that ibs_op has, too. */
 #define IBS_FETCH_FILTER_TABLE(X)                                                                  \
 	X(LAT, "fetch_lat", "lat", NUM, 0xffff, 0, DONE, C(32, 16), "CTL[32..47]")                 \
 	X(REFILL_LAT, "itlb_refill_lat", "tlb_refill_lat", NUM, 0xffff, 0, REFILL,                 \
@@ -58,7 +58,7 @@
 	X(MAXCNT, "fetch_maxcnt", "", NUM, 0xffff, 0, ALWAYS, C(0, 16), "CTL[0..15]")              \
 	X(CNT, "fetch_cnt", "", NUM, 0xffff, 0, ALWAYS, C(16, 16), "CTL[16..31]")
 
-/* Behind those of ibs_op: one array of names has all. */
+/* Numbered after those of ibs_op: one array of names holds all. */
 enum ibs_fetch_filter_when {
 	IBS_FETCH_WHEN_FIRST = IBS_FILTER_WHEN_N - 1,
 #define IBS_FETCH_WHEN_ENUM(NAME, ...) IBS_FETCH_WHEN_##NAME,
@@ -75,7 +75,7 @@ enum ibs_fetch_filter_field {
 		IBS_FETCH_FILTER_END
 };
 
-/* As ibs_filter_value(). */
+/* Like ibs_filter_value(). */
 static __always_inline bool ibs_fetch_filter_value(__u32 when, __u32 field,
 						   const struct ibs_filter_sample *s, __u64 *value)
 {

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a filter may ask of a sample: the table of fields, when each is there, what its value is. */
+/* Fields of a sample that a filter can test: table of fields, when each is valid, its value. */
 #ifndef IBSCOPE_FILTER_FIELDS_H
 #define IBSCOPE_FILTER_FIELDS_H
 
 #include <ibscope/op.h>
 
-/* What the value of a term is read from; bit r is register r. */
+/* Where the value of a term comes from; bit r is register r. */
 #define IBS_FILTER_NEEDS_REG(r) (1U << (r))
 #define IBS_FILTER_NEEDS_TASK	(1U << 16)
 #define IBS_FILTER_NEEDS_UID	(1U << 17)
 #define IBS_FILTER_NEEDS_CPU	(1U << 18)
 #define IBS_FILTER_NEEDS_CGROUP (1U << 19)
 #define IBS_FILTER_NEEDS_SRC	(1U << 20)
-/* Asked first, they spare the program most of the tests. */
+/* Tested first, these masks save the program most of the single tests. */
 #define IBS_FILTER_NEEDS_CONTEXT (15U << 16)
 #define IBS_FILTER_NEEDS_MORE	 (31U << 16)
 
-/* Beside the registers only what a filter's `needs` names must be set. */
+/* Apart from the registers, only members that the filter's `needs` names must be set. */
 struct ibs_filter_sample {
 	const __u64 *regs;
-	/* a constant in BPF; volatile, lest the compiler tests caps that no term asks for */
+	/* a constant in BPF; volatile: the compiler must not test caps that no term needs */
 	const volatile struct ibs_cpu *ibs;
-	__u64 pid_tgid; /* tgid << 32 | tid, as BPF has it */
+	__u64 pid_tgid; /* tgid << 32 | tid, as BPF returns it */
 	__u64 uid_gid;	/* gid << 32 | uid */
 	__u32 cpu;
 	__u32 cgroups; /* bit k: predicate k of the filter holds for the current cgroup */
-	__u32 src;     /* ibs_filter_src(): worked out once, however many terms ask */
+	__u32 src;     /* ibs_filter_src(), computed once for all terms */
 };
 
-/* perf's numbers for its own terms (Linux uapi/linux/perf_event.h, PERF_MEM_*). */
+/* perf's values for its own terms (Linux uapi/linux/perf_event.h, PERF_MEM_*). */
 enum ibs_filter_perf {
 	IBS_PERF_OP_NA = 1,
 	IBS_PERF_OP_LOAD = 2,
@@ -55,7 +55,7 @@ enum ibs_filter_perf {
 	IBS_PERF_HOPS_1 = 2,
 };
 
-/* --- when a field means something; the conditions are those of op_fields.h --- */
+/* --- when a field is valid; the conditions are those of op_fields.h --- */
 
 static __always_inline __u64 ibs_filter_data3(const struct ibs_filter_sample *s)
 {
@@ -136,7 +136,7 @@ static __always_inline bool ibs_filter_valid_rmt_socket(const struct ibs_filter_
 
 static __always_inline bool ibs_filter_valid_cache_hit_st(const struct ibs_filter_sample *s)
 {
-	/* member by member: clang takes a copy of the whole for a copy of its initial zeros */
+	/* copy by member: clang mistakes a copy of the whole for a copy of its initial zeros */
 	const struct ibs_cpu cpu = { .caps = s->ibs->caps, .quirks = s->ibs->quirks };
 
 	return ibs_filter_valid_data2(s) && ibs_op_reports_state(cpu, s->regs[IBS_OP_DATA2]);
@@ -188,11 +188,11 @@ static __always_inline bool ibs_filter_valid_phys_addr(const struct ibs_filter_s
 	       s->regs[IBS_DC_PHYSADDR];
 }
 
-/* --- fields that are worked out of several --- */
+/* --- fields derived from several others --- */
 
 static __always_inline __u64 ibs_filter_op(const struct ibs_filter_sample *s)
 {
-	/* two calls, so that each is folded to the half that can apply */
+	/* two calls, so that the compiler reduces each to the half that can apply */
 	if (ibs_filter_data3(s) & IBS_OP_DATA3_MEM)
 		return ibs_op_kind(0, ibs_filter_data3(s));
 	return ibs_op_kind(s->regs[IBS_OP_DATA], 0);
@@ -214,7 +214,7 @@ static __always_inline __u64 ibs_filter_mem_op(const struct ibs_filter_sample *s
 	return ibs_filter_data3(s) & IBS_OP_DATA3_ST_OP ? IBS_PERF_OP_STORE : IBS_PERF_OP_NA;
 }
 
-/* perf's level by source, as the kernel maps it (ibs.c, 6.12); 0: perf has no word for it. */
+/* perf's level by source, as the kernel maps it (ibs.c, 6.12); 0: perf has no such level. */
 #define IBS_FILTER_LVL(src, lvl) ((__u64)IBS_PERF_LVL_##lvl << 4 * (IBS_SRC_##src - 2))
 #define IBS_FILTER_LVLS                                                                   \
 	(IBS_FILTER_LVL(L1, L1) | IBS_FILTER_LVL(L2, L2) | IBS_FILTER_LVL(L3, L3) |       \
@@ -230,7 +230,7 @@ static __always_inline __u64 ibs_filter_mem_op(const struct ibs_filter_sample *s
 #define IBS_FILTER_HOPS_1 (1 << IBS_SRC_REMOTE_CACHE | IBS_FILTER_REMOTE_MEM)
 #define IBS_FILTER_REMOTE (1 << IBS_SRC_NEAR_CACHE | IBS_FILTER_HOPS_1)
 
-/* Of these @src is above IBS_SRC_NONE. */
+/* The next three require @src > IBS_SRC_NONE. */
 static __always_inline __u64 ibs_filter_mem_lvl(__u32 src)
 {
 	return IBS_FILTER_LVLS >> (src - 2) * 4 & 15;
@@ -268,8 +268,8 @@ static __always_inline __u64 ibs_filter_mem_dtlb(const struct ibs_filter_sample 
 }
 
 /*
- * 0 4K, 1 2M, 2 1G, 3 not known. Before IBS_CAPS_OPDTLBPGSIZE a TLB that hit reports the page's size
- * by one of two flags, or by none for the smallest.
+ * 0 4K, 1 2M, 2 1G, 3 unknown. Before IBS_CAPS_OPDTLBPGSIZE the TLB level that hit reports the page
+ * size in two flags; neither is set for the smallest size.
  */
 static __always_inline __u32 ibs_filter_page_code(const struct ibs_filter_sample *s)
 {
@@ -296,8 +296,8 @@ static __always_inline __u32 ibs_filter_page_code(const struct ibs_filter_sample
 }
 
 /*
- * When a field is there: X(NAME, "in words"). The first rows have a function each, those behind
- * IBS_FILTER_WHEN_PAGE leave what they found for the value.
+ * When a field is valid: X(NAME, function, "in words"). Each row has a validity function; the
+ * conditions from IBS_FILTER_WHEN_PAGE on also compute an intermediate result for the value.
  */
 #define IBS_FILTER_WHEN_TABLE(X)                                                              \
 	X(ALWAYS, always, "always")                                                           \
@@ -306,9 +306,9 @@ static __always_inline __u32 ibs_filter_page_code(const struct ibs_filter_sample
 	X(BRN_FUSE, brn_fuse, "Zen or later")                                                 \
 	X(MEM, mem, "memory access")                                                          \
 	X(CACHED, cached, "memory access, not uncached")                                      \
-	X(L2_MISS, l2_miss, "missed L1, not uncached; not spoilt by erratum 1293")            \
-	X(OPEN_REQS, open_reqs, "missed L1, not uncached, not 0; not spoilt by erratum 1293") \
-	X(DATA2, data2, "load that missed L2, not uncached; not spoilt by erratum 1293")      \
+	X(L2_MISS, l2_miss, "missed L1, not uncached; unless affected by erratum 1293")        \
+	X(OPEN_REQS, open_reqs, "missed L1, not uncached, not 0; unless affected by erratum 1293") \
+	X(DATA2, data2, "load that missed L2, not uncached; unless affected by erratum 1293")  \
 	X(RMT_NODE, rmt_node, "load that missed L2, from memory")                             \
 	X(RMT_SOCKET, rmt_socket, "load that missed L2, from memory; Zen 6")                  \
 	X(CACHE_HIT_ST, cache_hit_st, "load that missed L2, from a cache; not Zen 3")         \
@@ -326,14 +326,14 @@ enum ibs_filter_when {
 #define IBS_FILTER_WHEN_ENUM(NAME, ...) IBS_FILTER_WHEN_##NAME,
 	IBS_FILTER_WHEN_TABLE(IBS_FILTER_WHEN_ENUM)
 #undef IBS_FILTER_WHEN_ENUM
-		IBS_FILTER_WHEN_PAGE, /* page size told */
+		IBS_FILTER_WHEN_PAGE, /* page size known */
 	IBS_FILTER_WHEN_SRC,	      /* memory access whose source is known, */
 	IBS_FILTER_WHEN_LVL,	      /* and has a name in perf, */
 	IBS_FILTER_WHEN_HOPS,	      /* or is another cache or node */
 	IBS_FILTER_WHEN_N
 };
 
-/* Terms of every event, which are not about registers. */
+/* Terms of every event: the current task and CPU, not registers. */
 #define IBS_FILTER_TASK_TABLE(X)                                                               \
 	X(PID, "pid", "", NUM, 0xffffffff, TASK, ALWAYS, s->pid_tgid >> 32, "current process") \
 	X(TID, "tid", "", NUM, 0xffffffff, TASK, ALWAYS, (__u32)s->pid_tgid, "current thread") \
@@ -344,8 +344,8 @@ enum ibs_filter_when {
 
 /*
  * Every term. X(NAME, "name", "other names", values, greatest value, needs, when, value, "where").
- * Of the other names perf's come first, then those of asm/amd/ibs.h. `values` is a row of
- * src/filter/filter.c's table of constants.
+ * Other names: first perf's, then those of asm/amd/ibs.h. `values` is a row of the table of
+ * constants in src/filter/filter.c.
  */
 #define IBS_FILTER_FIELD_TABLE(X)                                                                 \
 	X(DC_MISS_LAT, "dc_miss_lat", "weight,weight1", NUM, 0xffff, R3, DC_MISS_LAT, B3(32, 16), \
@@ -414,7 +414,7 @@ enum ibs_filter_when {
 	X(BRN_FUSE, "brn_fuse", "op_brn_fuse", FLAG, 1, R1, BRN_FUSE, B1(39, 1), "DATA[39]")      \
 	X(MICROCODE, "microcode", "op_microcode", FLAG, 1, R1, ALWAYS, B1(40, 1), "DATA[40]")
 
-/* Bits that tell the source: LdOp, StOp, DcMiss, UC, NoMab, L2Miss, SwPf; DataSrc and RmtNode. */
+/* The source depends on LdOp, StOp, DcMiss, UC, NoMab, L2Miss, SwPf, DataSrc and RmtNode. */
 #define IBS_FILTER_SRC_BITS "DATA3[0,1,7,14,16,20,21], DATA2[0..2,4,6,7]"
 
 enum ibs_filter_field {
@@ -425,8 +425,8 @@ enum ibs_filter_field {
 };
 
 /*
- * A field of a sample, if it means something; @value may be set also on failure. Condition and
- * value are apart since many fields share a condition: the program has this once a term.
+ * Get a field of a sample, if it is valid; @value may be set even on failure. Condition and value
+ * are separate since many fields share a condition: the program has this code once per term.
  */
 static __always_inline bool ibs_filter_value(__u32 when, __u32 field,
 					     const struct ibs_filter_sample *s, __u64 *value)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* States of the governor (src/collector/governor.h) and their reasons, as in the collector's status. */
+/* States of the governor (src/collector/governor.h) and the reasons for them, as in the status. */
 #ifndef IBSCOPE_GOVERNOR_TABLES_H
 #define IBSCOPE_GOVERNOR_TABLES_H
 
 /* X(NAME, "name", "meaning") */
 #define GOVERNOR_STATE_TABLE(X)                                                             \
-	X(OFF, "off", "no budget: the period is the one asked for")                    \
-	X(AT_RATE, "at_rate", "the period asked for keeps within the budget")                      \
-	X(BACKED_OFF, "backed_off", "a longer period than asked for keeps within the budget")      \
-	X(RETURNING, "returning", "the same, and the period is being lowered again") \
-	X(STOPPED, "stopped", "nothing is sampled for a while")
+	X(OFF, "off", "no budget: the period is as configured")                    \
+	X(AT_RATE, "at_rate", "the configured period stays within the budget")                     \
+	X(BACKED_OFF, "backed_off", "a period longer than configured stays within the budget")     \
+	X(RETURNING, "returning", "as backed_off, and the period is being lowered") \
+	X(STOPPED, "stopped", "sampling is suspended")
 
 enum governor_state {
 #define GOVERNOR_STATE_ENUM(NAME, ...) GOVERNOR_STATE_##NAME,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Latency buckets: 16-bit cycles, exact up to 8, then eight equal steps an octave, so that no
+ * Latency buckets of 16-bit cycles: exact up to 8, then eight equal steps per octave, so that no
  * bucket is wider than 1/8 of its lower edge. An upper edge belongs to its bucket (Prometheus
- * `le`), and every multiple of 128 that hardware ldlat can use (128 .. 2048) is an edge.
+ * `le`), and every multiple of 128 that hardware ldlat supports (128 .. 2048) is an edge.
  */
 #ifndef IBSCOPE_HISTOGRAM_H
 #define IBSCOPE_HISTOGRAM_H
@@ -25,8 +25,8 @@ static __always_inline __u32 ibs_lat_bucket(__u32 cycles)
 	if (cycles <= 8)
 		return cycles;
 	/*
-	 * floor(log2(x)) - 3: BPF has no count-leading-zeros before v4. Comparisons with constants
-	 * are two instructions each, half of what shifting by halves takes.
+	 * floor(log2(x)) - 3: BPF has no count-leading-zeros before v4. A comparison with a
+	 * constant takes two instructions, half the cost of shifting by halves.
 	 */
 	if (x < 128)
 		shift = x < 32 ? x >= 16 : 2 + (x >= 64);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The cache lines that a CPU accesses most, in tables of fixed size that only this CPU's program writes:
- * no atomics are needed, on any kernel. Readers add the tables of CPUs up.
+ * The cache lines that each CPU accesses most, in fixed-size tables that only this CPU's program
+ * writes, so that no kernel needs atomics. Readers sum the tables of all CPUs.
  *
- * First each line has a count, found by its physical address among IBS_LINE_WAYS of a set. A line that
- * finds no place takes that of the least count n, with count n + 1 and error n ("Space-Saving", Metwally et
- * al. 2005, within a set). So the counts of a set add up to its samples, a count is too high by at most its
- * error, and a line without a place has had at most the least count of its set, a quarter of the set's samples.
+ * Counts: a line's physical address selects a set with IBS_LINE_WAYS entries. If the line has no
+ * entry, it takes over the entry with the least count n, with count n + 1 and error n
+ * ("Space-Saving", Metwally et al. 2005, within a set). Thus the counts of a set add up to its
+ * samples, a count is too high by at most its error, and a line without an entry has had at most
+ * the least count of its set, a quarter of the set's samples.
  *
- * Second, the lines with the greatest counts have details, exact from the sample on that gave them.
+ * Details: the lines with the greatest counts have details, exact from when the line got them.
  */
 #ifndef IBSCOPE_HOT_LINES_H
 #define IBSCOPE_HOT_LINES_H
@@ -17,16 +18,16 @@
 #include <ibscope/op.h>
 
 #define IBS_LINE_SHIFT	  6  /* of an address */
-#define IBS_LINE_HAND	  16 /* bits below a line in ibs_line_count */
+#define IBS_LINE_HAND	  16 /* bits below the line in ibs_line_count.key */
 #define IBS_LINE_WAYS	  4
 #define IBS_LINE_SETS	  512 /* by default; a power of two */
 #define IBS_LINE_SETS_MAX 16384
 #define IBS_LINE_DETAILS  64 /* a power of two */
 #define IBS_LINE_SLOTS	  8  /* of 8 bytes each */
-#define IBS_LINE_LEAST	  4  /* samples that a line must have had to get details */
+#define IBS_LINE_LEAST	  4  /* samples that a line needs to get details */
 
 /*
- * What answered a load, as far as sharing goes. X(NAME, "name", "meaning"). A line in state O was
+ * What answered a load, with respect to sharing. X(NAME, "name", "meaning"). A line in state O was
  * modified, too, and has been shared since.
  */
 #define LINE_FROM_TABLE(X)                                                                     \
@@ -51,21 +52,21 @@ static __always_inline bool line_from_hitm(__u32 from)
 	return from >= LINE_FROM_HITM_CCX && from <= LINE_FROM_HITM_SOCKET;
 }
 
-/* Kinds of access; loads may store, too. */
+/* Kinds of access; a load may also store. */
 enum { LINE_LOAD = 1, LINE_STORE = 2, LINE_PREFETCH = 4 };
 
 #define IBS_SRC_CACHES                                                             \
 	(1u << IBS_SRC_L3 | 1u << IBS_SRC_LOCAL_CACHE | 1u << IBS_SRC_NEAR_CACHE | \
 	 1u << IBS_SRC_REMOTE_CACHE)
 
-/* @src: of the sample; of caches only: near or far is in it, and RmtSocket is set for any load */
+/* Only caches report sharing: near or far is part of @src, and RmtSocket is set for any load. */
 static __always_inline __u32 ibs_line_from(struct ibs_cpu cpu, __u32 src, __u64 data2)
 {
 	if (src == IBS_SRC_UNKNOWN)
 		return LINE_FROM_UNKNOWN;
 	if (!(IBS_SRC_CACHES >> src & 1))
 		return LINE_FROM_OTHER;
-	if (!ibs_op_reports_state(cpu, data2)) /* an L3 of one's own is no transfer */
+	if (!ibs_op_reports_state(cpu, data2)) /* a hit in the CPU's own L3 is no transfer */
 		return src == IBS_SRC_L3 ? LINE_FROM_OTHER : LINE_FROM_TRANSFERS;
 	if (data2 & IBS_OP_DATA2_OWNED)
 		return LINE_FROM_OWNED;
@@ -80,7 +81,7 @@ static __always_inline __u32 ibs_line_from(struct ibs_cpu cpu, __u32 src, __u64 
 
 /* `line` is a physical address >> IBS_LINE_SHIFT. */
 struct ibs_line_count {
-	/* line << IBS_LINE_HAND | 1 + the number of its details, which may be lost; 0: free */
+	/* line << IBS_LINE_HAND | 1 + index of its details (since reassigned?); 0: free */
 	__u64 key;
 	__u32 count, error;
 };
@@ -92,14 +93,14 @@ struct ibs_line_user {
 
 struct ibs_line_detail {
 	__u64 line;   /* 0: free */
-	__u32 rank;   /* samples that the line had, at least */
-	__u32 before; /* of its samples, at most: had before it got these details */
-	/* by slot of the first byte; `both`: loads that store */
+	__u32 rank;   /* lower bound of the line's samples */
+	__u32 before; /* upper bound of its samples before it got these details */
+	/* by slot of the first byte; `both`: loads that also store */
 	__u32 loads[IBS_LINE_SLOTS], stores[IBS_LINE_SLOTS], both[IBS_LINE_SLOTS];
 	__u32 hitm[IBS_LINE_SLOTS];
 	__u32 readers[IBS_LINE_SLOTS], writers[IBS_LINE_SLOTS]; /* bits tid & 31 */
-	__u32 from[LINE_FROM_N];				/* of those that load */
-	/* latencies, and those times the ops of their sample: all, with `from` known, and of modified lines */
+	__u32 from[LINE_FROM_N];				/* of accesses that load */
+	/* sum of latencies; miss cycles: all, with `from` known, of modified lines */
 	__u64 sum, cycles, known, hitm_cycles;
 	struct ibs_line_user reader, writer;
 	__u32 valid; /* samples with a latency */
@@ -107,13 +108,13 @@ struct ibs_line_detail {
 };
 _Static_assert(sizeof(struct ibs_line_detail) == 344, "ibs_line_detail has implicit padding");
 
-/* Since user space cleared it. */
+/* Counts since user space cleared the table. */
 struct ibs_lines {
 	__u64 fed;	  /* samples */
-	__u64 no_address; /* of them, without a physical address: counted nowhere */
-	__u64 replaced;	  /* lines that lost their place */
-	__u64 lost;	  /* details that were given to another line */
-	__u64 hand;	  /* the details to be given away next */
+	__u64 no_address; /* of which without a physical address, counted nowhere else */
+	__u64 replaced;	  /* lines that lost their entry */
+	__u64 lost;	  /* details that were reassigned to another line */
+	__u64 hand;	  /* next details to reassign */
 	__u64 pad[3];
 	struct ibs_line_detail detail[IBS_LINE_DETAILS];
 	struct ibs_line_count count[]; /* sets * IBS_LINE_WAYS */
@@ -123,7 +124,7 @@ struct ibs_lines {
 #define IBS_LINES_BYTES(sets) \
 	(sizeof(struct ibs_lines) + (sets)*IBS_LINE_WAYS * sizeof(struct ibs_line_count))
 
-/* Bits of ibs_config.line_feed, above those of enum ibs_src whose loads are fed. */
+/* Bits of ibs_config.line_feed above the bits of enum ibs_src. */
 #define IBS_LINE_FEED_WALKS  IBS_BIT(30) /* loads that missed the L2 dTLB */
 #define IBS_LINE_FEED_STORES IBS_BIT(31) /* always */
 
@@ -131,10 +132,7 @@ struct ibs_lines {
 	(1u << IBS_SRC_DRAM | 1u << IBS_SRC_REMOTE_DRAM | 1u << IBS_SRC_PMEM | \
 	 1u << IBS_SRC_REMOTE_PMEM | 1u << IBS_SRC_CXL | 1u << IBS_SRC_REMOTE_CXL)
 
-/*
- * What --feed names; without the first two nothing can be said of sharing. X(NAME, "name", bits,
- * "several samples").
- */
+/* Values of --feed; sharing needs the first two. X(NAME, "name", bits, "several samples"). */
 #define LINE_FEED_TABLE(X)                                         \
 	X(STORES, "stores", (__u32)IBS_LINE_FEED_STORES, "stores") \
 	X(CACHES, "caches", IBS_SRC_CACHES, "cache hits")          \
@@ -143,8 +141,9 @@ struct ibs_lines {
 #define IBS_LINE_FEED_SHARING ((__u32)IBS_LINE_FEED_STORES | IBS_SRC_CACHES) /* by default */
 
 /*
- * Sharing shows in stores, and in loads that other caches answer. Nothing waits for prefetches.
- * @place: the entry of the layout, with IBS_LAYOUT_FEED if loads of the pair are fed
+ * Sharing shows in stores, and in loads that other caches answer. Prefetches are left out: nothing
+ * waits for them.
+ * @place: layout entry, with IBS_LAYOUT_FEED if loads of the pair are fed
  */
 static __always_inline bool ibs_line_feeds(__u32 feed, __u32 caps, __u64 data3, __u32 place)
 {
@@ -160,15 +159,19 @@ static __always_inline __u64 ibs_line_of(const struct ibs_line_count *c)
 	return c->key >> IBS_LINE_HAND;
 }
 
-/* The places where a line may be: the first of them. */
+/* Index of the first entry of the line's set. */
 static __always_inline __u64 ibs_line_set(__u64 key, __u32 sets)
 {
 	return ((key * 0x9e3779b97f4a7c15ull) >> 40 & (sets - 1)) * IBS_LINE_WAYS;
 }
 
 /*
- * The place of a line in its set, counted there. @key: with 0 below the line; @hand: gets what the place has
- * there; @replaced: grows if another line lost the place
+ * Count a line in its set.
+ * @key: the line, with 0 below it
+ * @hand: set to the bits below the line in the entry
+ * @replaced: incremented if another line lost its entry
+ *
+ * Return: the line's entry.
  */
 static __always_inline struct ibs_line_count *ibs_line_count(struct ibs_line_count *set, __u64 key,
 							     __u64 *hand, __u64 *replaced)

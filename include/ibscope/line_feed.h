@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* From a sample that is kept to the tables of hot lines of its CPU: see hot_lines.h; needs decide.h. */
+/* Feeds a sample to the hot-line tables of its CPU: see hot_lines.h; needs decide.h. */
 #ifndef IBSCOPE_LINE_FEED_H
 #define IBSCOPE_LINE_FEED_H
 
 #include <ibscope/hot_lines.h>
 
-/* Whom a line's details name: the last whose access had a number in its slot that is a power of two. */
-static __always_inline void line_name(core_t core, struct ibs_line_user *u, const __u64 *regs,
+/* Details name the last accessor for which the access count of its slot was a power of two. */
+static __always_inline void line_set_user(core_t core, struct ibs_line_user *u, const __u64 *regs,
 				      __u64 task)
 {
 	u->ip = regs[IBS_OP_RIP];
@@ -35,7 +35,7 @@ static __always_inline void line_detail_add(core_t core, struct ibs_line_detail 
 {
 	core_cfg *cfg = core_config(core);
 	const struct ibs_cpu cpu = { .caps = cfg->ibs.caps, .quirks = cfg->ibs.quirks };
-	/* a register is read once, since in place that takes ten instructions */
+	/* read each register once: reading in place takes ten instructions */
 	const __u64 data2 = data3 & IBS_OP_DATA3_LD_OP ? s->regs[IBS_OP_DATA2] : 0;
 	const __u64 regs[] = { [IBS_OP_DATA2] = data2, [IBS_OP_DATA3] = data3 };
 	const __u32 slot = phys / 8 & (IBS_LINE_SLOTS - 1);
@@ -59,13 +59,13 @@ static __always_inline void line_detail_add(core_t core, struct ibs_line_detail 
 	if (data3 & IBS_OP_DATA3_ST_OP)
 		d->writers[slot] |= bit;
 	if (!(n & (n - 1)))
-		line_name(core, data3 & IBS_OP_DATA3_ST_OP ? &d->writer : &d->reader, s->regs,
+		line_set_user(core, data3 & IBS_OP_DATA3_ST_OP ? &d->writer : &d->reader, s->regs,
 			  task);
 }
 
 /*
- * Details go around: those that are next belong to a line that has had clearly fewer samples than this one,
- * or they stay where they are. @place: of regs_select()
+ * Details are reassigned round-robin: this line gets the next ones only if their present line has
+ * had clearly fewer samples. @place: set by regs_select()
  */
 static __always_inline void line_feed(core_t core, const struct sample *s, __u64 data3, __u32 place)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What an ibs_op sample means: the questions that the BPF program asks in the NMI. Pure functions
- * of register values; every caller, in kernel or user space, runs these lines. The full list of
- * fields, for people who want to see them all, is op_fields.h.
+ * Meaning of an ibs_op sample, as far as the BPF program needs it in the NMI. Pure functions of
+ * register values, shared by kernel and user space. op_fields.h has all fields.
  */
 #ifndef IBSCOPE_OP_H
 #define IBSCOPE_OP_H
@@ -24,10 +23,10 @@ enum ibs_op_reg {
 	IBS_OP_REG_N,
 };
 
-/* Bytes of the smallest raw record: caps and the registers that are always there. */
+/* Size of the smallest raw record: caps and the registers that are always present. */
 #define IBS_OP_RAW_MIN (4 + 8 * IBS_OP_REG_FIXED)
 
-/* A raw record's size is sane: nothing missing, and whole registers behind the caps. */
+/* True if no fixed register is missing and only whole registers follow the caps. */
 static __always_inline bool ibs_op_raw_size_ok(__u32 bytes)
 {
 	return bytes >= IBS_OP_RAW_MIN && (bytes & 7) == 4;
@@ -36,7 +35,7 @@ static __always_inline bool ibs_op_raw_size_ok(__u32 bytes)
 #define IBS_OP_DATA_BRN_RET	  IBS_BIT(37)
 #define IBS_OP_DATA_RIP_INVALID	  IBS_BIT(38)
 #define IBS_OP_DATA2_RMT_NODE	  IBS_BIT(4)
-#define IBS_OP_DATA2_OWNED	  IBS_BIT(5) /* CacheHitSt: the line was in state O; else in M */
+#define IBS_OP_DATA2_OWNED	  IBS_BIT(5) /* CacheHitSt: 1: the line was in state O, 0: in M */
 #define IBS_OP_DATA2_RMT_SOCKET	  IBS_BIT(9)
 #define IBS_OP_DATA3_LD_OP	  IBS_BIT(0)
 #define IBS_OP_DATA3_ST_OP	  IBS_BIT(1)
@@ -54,8 +53,8 @@ static __always_inline bool ibs_op_raw_size_ok(__u32 bytes)
 #define IBS_OP_DATA3_MEM	  (IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_ST_OP)
 
 /*
- * Kinds of op: every sample has exactly one. X(NAME, "name", "meaning"). A read-modify-write is a
- * load, as the kernel has it, unless it is locked.
+ * Kinds of op: each sample has exactly one. X(NAME, "name", "meaning"). Like in the kernel, a
+ * read-modify-write is a load unless it is locked.
  */
 #define IBS_OP_KIND_TABLE(X)                                        \
 	X(LOAD, "load", "reads memory (also read-modify-write)")    \
@@ -77,7 +76,7 @@ static __always_inline enum ibs_op_kind ibs_op_kind(__u64 data, __u64 data3)
 	if (!(data3 & IBS_OP_DATA3_MEM))
 		return data & IBS_OP_DATA_BRN_RET ? IBS_OP_KIND_BRANCH : IBS_OP_KIND_OTHER;
 	if (data3 &
-	    (IBS_OP_DATA3_SW_PF | IBS_OP_DATA3_LOCKED_OP)) { /* few are: one test for most */
+	    (IBS_OP_DATA3_SW_PF | IBS_OP_DATA3_LOCKED_OP)) { /* rare: most ops take one test */
 		if ((data3 & IBS_OP_DATA3_SW_PF) && (data3 & IBS_OP_DATA3_LD_OP))
 			return IBS_OP_KIND_PREFETCH;
 		if (data3 & IBS_OP_DATA3_LOCKED_OP)
@@ -86,7 +85,7 @@ static __always_inline enum ibs_op_kind ibs_op_kind(__u64 data, __u64 data3)
 	return data3 & IBS_OP_DATA3_LD_OP ? IBS_OP_KIND_LOAD : IBS_OP_KIND_STORE;
 }
 
-/* Where the op was, by its address, which the processor may not tell. */
+/* User or kernel mode, by the op's address, which the processor may not report. */
 enum ibs_mode { IBS_MODE_UNKNOWN, IBS_MODE_USER, IBS_MODE_KERNEL, IBS_MODE_N };
 
 static __always_inline enum ibs_mode ibs_op_mode(__u32 caps, const __u64 *regs)
@@ -97,9 +96,9 @@ static __always_inline enum ibs_mode ibs_op_mode(__u32 caps, const __u64 *regs)
 }
 
 /*
- * Where the data came from: every sample has exactly one. X(NAME, "name", "meaning").
- * "none" is an op without memory access; "unknown" a memory access whose source the hardware does
- * not report, or reports in a field that is not valid.
+ * Where the data came from: each sample has exactly one. X(NAME, "name", "meaning"). "none" is an
+ * op without memory access; "unknown" is a memory access for which the hardware reports no source,
+ * or reports it in an invalid field.
  */
 #define IBS_SRC_TABLE(X)                                                              \
 	X(UNKNOWN, "unknown", "not reported, reserved or not valid")                  \
@@ -139,8 +138,8 @@ static __always_inline __u32 ibs_op_data_src(__u32 caps, __u64 data2)
 }
 
 /*
- * DataSrc to source, a nibble a code: no memory is read for it in the NMI. Codes not named are
- * reserved and so unknown (0).
+ * DataSrc to source, a nibble per code, so that the NMI reads no memory. Codes not named are
+ * reserved and thus unknown (0).
  */
 #define IBS_NIBBLE(code, src) ((__u64)IBS_SRC_##src << 4 * (code))
 #define IBS_DATA_SRC_ZEN4                                                        \
@@ -159,13 +158,13 @@ _Static_assert(IBS_SRC_REMOTE_DRAM == IBS_SRC_DRAM + 1 && IBS_SRC_PMEM == IBS_SR
 /* DataSrc code of MMIO, config space, PCI and APIC in both encodings. */
 #define IBS_DATA_SRC_IO 7
 
-/* IBS_OP_DATA2, L2Miss and OpDcMissOpenMemReqs of this sample are spoilt by erratum 1293. */
+/* True if erratum 1293 invalidates IBS_OP_DATA2, L2Miss and OpDcMissOpenMemReqs of the sample. */
 static __always_inline bool ibs_op_erratum_1293(__u32 quirks, __u64 data3)
 {
 	return (quirks & IBS_QUIRK_OP_1293) && (data3 & (IBS_OP_DATA3_SW_PF | IBS_OP_DATA3_NO_MAB));
 }
 
-/* DataSrc names a cache. */
+/* True if DataSrc names a cache. */
 static __always_inline bool ibs_op_data_src_is_cache(__u32 caps, __u64 data2)
 {
 	__u32 caches = caps & IBS_CAPS_ZEN4 ? 1 << 1 | 1 << 2 | 1 << 5 : 1 << 2;
@@ -173,7 +172,7 @@ static __always_inline bool ibs_op_data_src_is_cache(__u32 caps, __u64 data2)
 	return caches >> ibs_op_data_src(caps, data2) & 1;
 }
 
-/* It does, and reports the state of the line (CacheHitSt). */
+/* True if DataSrc names a cache and CacheHitSt reports the state of the line. */
 static __always_inline bool ibs_op_reports_state(struct ibs_cpu cpu, __u64 data2)
 {
 	return !(cpu.quirks & IBS_QUIRK_NO_CACHE_HIT_ST) &&
@@ -181,8 +180,8 @@ static __always_inline bool ibs_op_reports_state(struct ibs_cpu cpu, __u64 data2
 }
 
 /*
- * The source of a load that missed L2, by IBS_OP_DATA2. RmtNode qualifies memory only: for caches
- * near or far is in the code itself.
+ * The source of a load that missed L2, from IBS_OP_DATA2. RmtNode qualifies memory only: for caches
+ * the code itself says near or far.
  */
 static __always_inline __u32 ibs_op_data2_src(__u32 caps, __u64 data2)
 {
@@ -196,13 +195,13 @@ static __always_inline __u32 ibs_op_data2_src(__u32 caps, __u64 data2)
 	return src;
 }
 
-/* Whether the data of a memory access were in L1, so that no other bit needs a look. */
+/* True if a memory access hit L1, so that no other bit matters. */
 static __always_inline bool ibs_op_hit_l1(__u64 data3)
 {
 	return !(data3 & (IBS_OP_DATA3_UC_MEM_ACC | IBS_OP_DATA3_DC_MISS));
 }
 
-/* It is also a load or a store and nothing else. */
+/* True if a memory access hit L1 and is a plain load or store. */
 static __always_inline bool ibs_op_plain_l1(__u64 data3)
 {
 	return !(data3 & (IBS_OP_DATA3_UC_MEM_ACC | IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_SW_PF |
@@ -210,13 +209,12 @@ static __always_inline bool ibs_op_plain_l1(__u64 data3)
 }
 
 /**
- * ibs_op_src() - the source of a sample's data
- * @regs: of the sample; IBS_OP_DATA2 is read only where it is valid
+ * ibs_op_src() - source of a sample's data
+ * @regs: registers of the sample; IBS_OP_DATA2 is read only if valid
  *
  * The order of the tests is the kernel's (ibs.c, perf_ibs_get_mem_lvl), with three differences:
- * DataSrc is never consulted for pure stores, for which DATA2 is not valid; an uncached load from
- * IO is IO without a look at DcMiss, which is not valid then; and memory of another node is
- * a source of its own.
+ * pure stores never consult DataSrc, since DATA2 is not valid for them; an uncached load from IO is
+ * IO regardless of DcMiss, which is not valid then; memory of another node is a separate source.
  */
 static __always_inline __u32 ibs_op_src(struct ibs_cpu cpu, const __u64 *regs)
 {
@@ -245,7 +243,7 @@ static __always_inline __u32 ibs_op_src(struct ibs_cpu cpu, const __u64 *regs)
 }
 
 /*
- * Latencies one can histogram, in core cycles of 16 bits; each is of one event. X(NAME, "name",
+ * Latencies for histograms, in core cycles (16 bits), each of one event. X(NAME, "name",
  * "meaning").
  */
 #define IBS_OP_METRIC_TABLE(X)                                        \
@@ -263,23 +261,23 @@ enum ibs_metric {
 	IBS_METRIC_TABLE(IBS_METRIC_ENUM)
 #undef IBS_METRIC_ENUM
 		IBS_METRIC_N,
-	IBS_OP_METRIC_N = IBS_METRIC_FETCH_LAT, /* those before are of ibs_op */
+	IBS_OP_METRIC_N = IBS_METRIC_FETCH_LAT, /* metrics below belong to ibs_op */
 };
 
-/* The metric says which event was sampled. */
+/* A metric determines the event that was sampled. */
 static __always_inline bool ibs_metric_of_fetch(enum ibs_metric m)
 {
 	return m >= IBS_METRIC_FETCH_LAT;
 }
 
-/* DcMissLat: loads that missed; not for prefetches and uncached accesses (AMD PPR, IbsDcMissLat). */
+/* DcMissLat: loads that missed, except prefetches and uncached accesses (AMD PPR, IbsDcMissLat). */
 static __always_inline bool ibs_op_dc_miss_lat_valid(__u64 data3)
 {
 	return (data3 & (IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_DC_MISS | IBS_OP_DATA3_UC_MEM_ACC |
 			 IBS_OP_DATA3_SW_PF)) == (IBS_OP_DATA3_LD_OP | IBS_OP_DATA3_DC_MISS);
 }
 
-/* TLB miss bits: the linear address must be valid, with the page size encoding the physical too. */
+/* TLB miss bits: valid linear address; with the page size encoding also valid physical address. */
 static __always_inline bool ibs_op_tlb_valid(__u32 caps, __u64 data3)
 {
 	__u64 need = IBS_OP_DATA3_LIN_VALID;
@@ -289,7 +287,7 @@ static __always_inline bool ibs_op_tlb_valid(__u32 caps, __u64 data3)
 	return (data3 & IBS_OP_DATA3_MEM) && (data3 & need) == need;
 }
 
-/* TlbRefillLat: there was a refill; from Zen 4 on it must have led to a physical address. */
+/* TlbRefillLat requires a refill; from Zen 4 on one that led to a physical address. */
 static __always_inline bool ibs_op_tlb_refill_lat_valid(__u32 caps, __u64 data3)
 {
 	return ibs_op_tlb_valid(caps, data3) && (data3 & IBS_OP_DATA3_L1TLB_MISS) &&
@@ -297,14 +295,14 @@ static __always_inline bool ibs_op_tlb_refill_lat_valid(__u32 caps, __u64 data3)
 }
 
 /*
- * From Zen 4 on the linear address must be valid too. Linux 7.2 zeroes the address for those who
- * may not see it, and leaves the valid bit.
+ * The physical address of a load or a store. From Zen 4 on the linear address must be valid, too.
+ * Linux 7.2 zeroes the address for unprivileged users but leaves the valid bit set.
  */
 static __always_inline bool ibs_op_phys_known(__u32 caps, __u64 data3)
 {
 	__u64 need = IBS_OP_DATA3_PHY_VALID | (caps & IBS_CAPS_ZEN4 ? IBS_OP_DATA3_LIN_VALID : 0);
 
-	return (data3 & need) == need; /* of a load or a store */
+	return (data3 & need) == need;
 }
 
 static __always_inline bool ibs_op_phys_valid(__u32 caps, const __u64 *regs)
@@ -325,7 +323,7 @@ static __always_inline bool ibs_op_metric_valid(enum ibs_metric m, __u32 caps, _
 	}
 }
 
-/* Cycles of a metric, meaningful only if ibs_op_metric_valid(); @data3 is regs[IBS_OP_DATA3]. */
+/* Cycles of a metric; requires ibs_op_metric_valid(). @data3 is regs[IBS_OP_DATA3]. */
 static __always_inline __u32 ibs_op_metric(enum ibs_metric m, const __u64 *regs, __u64 data3)
 {
 	switch (m) {

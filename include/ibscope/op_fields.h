@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every field of every ibs_op register, and when it means something. The few questions that the
- * NMI asks are in op.h; this is for decoding a sample in full.
+ * Every field of the ibs_op registers, and when it is valid. The few that the NMI needs are in
+ * op.h; this is for decoding a sample in full.
  */
 #ifndef IBSCOPE_OP_FIELDS_H
 #define IBSCOPE_OP_FIELDS_H
@@ -11,10 +11,10 @@
 
 #include <ibscope/op.h>
 
-/* Where a field is: bits @lo .. @lo + @width - 1 of register @reg. */
+/* A field: bits @lo .. @lo + @width - 1 of register @reg. */
 struct ibs_field {
-	const char *perf_name; /* as `perf report -D` has it */
-	const char *name;      /* as Linux asm/amd/ibs.h has it */
+	const char *perf_name; /* as `perf report -D` prints it */
+	const char *name;      /* as in Linux asm/amd/ibs.h */
 	__u8 reg;	       /* enum ibs_op_reg or enum ibs_fetch_reg */
 	__u8 lo;
 	__u8 width;
@@ -22,7 +22,7 @@ struct ibs_field {
 
 struct ibs_op_sample {
 	struct ibs_cpu cpu;
-	unsigned int nregs; /* in the record, unknown ones at its end included */
+	unsigned int nregs; /* in the record, including unknown ones at its end */
 	__u32 present;	    /* bit r: reg[r] was in the record */
 	__u64 reg[IBS_OP_REG_N];
 };
@@ -101,13 +101,13 @@ static const struct ibs_field ibs_op_fields[IBS_OP_FIELD_N] = {
 #undef IBS_OP_FIELD_ROW
 };
 
-/* A field's bits whether they mean something or not; @regs as in a parsed sample. */
+/* A field's bits, valid or not; @regs as in a parsed sample. */
 static inline __u64 ibs_field_bits(const struct ibs_field *f, const __u64 *regs)
 {
 	return f->width == 64 ? regs[f->reg] : ibs_bits(regs[f->reg], f->lo, f->width);
 }
 
-/* The sample's DataSrc names memory: DRAM and, from Zen 4 on, long-latency DIMM and CXL. */
+/* True if the sample's DataSrc names memory: DRAM and, from Zen 4 on, long-latency DIMM and CXL. */
 static inline bool ibs_op_src_is_memory(const struct ibs_op_sample *s)
 {
 	__u32 code = ibs_op_data_src(s->cpu.caps, s->reg[IBS_OP_DATA2]);
@@ -173,7 +173,7 @@ static inline bool ibs_op_valid_l2_miss(const struct ibs_op_sample *s)
 	       !ibs_op_erratum_1293(s->cpu.quirks, s->reg[IBS_OP_DATA3]);
 }
 
-/* Outstanding misses when this one was filled, itself included; 0 is "no information" (AMD PPR). */
+/* Outstanding misses when this one was filled, including itself; 0: "no information" (AMD PPR). */
 static inline bool ibs_op_valid_open_mem_reqs(const struct ibs_op_sample *s)
 {
 	return ibs_op_valid_l2_miss(s) && IBS_OP_DATA3_OPEN_REQS(s->reg[IBS_OP_DATA3]);
@@ -199,13 +199,13 @@ static inline bool ibs_op_valid_cache_hit_st(const struct ibs_op_sample *s)
 	return ibs_op_valid_data2(s) && ibs_op_reports_state(s->cpu, s->reg[IBS_OP_DATA2]);
 }
 
-/* The one field of DATA2 that is about stores. */
+/* The only field of DATA2 that applies to stores. */
 static inline bool ibs_op_valid_strm_st(const struct ibs_op_sample *s)
 {
 	return (s->cpu.caps & IBS_CAPS_STRMST_RMTSOCKET) && ibs_op_has(s, IBS_OP_DATA3_ST_OP);
 }
 
-/* Documented only as a refinement of RmtNode, so valid where that is. */
+/* Documented only as a refinement of RmtNode, so valid when RmtNode is. */
 static inline bool ibs_op_valid_rmt_socket(const struct ibs_op_sample *s)
 {
 	return (s->cpu.caps & IBS_CAPS_STRMST_RMTSOCKET) && ibs_op_valid_rmt_node(s);
@@ -216,7 +216,7 @@ static inline bool ibs_op_valid_l1tlb(const struct ibs_op_sample *s)
 	return ibs_op_tlb_valid(s->cpu.caps, s->reg[IBS_OP_DATA3]);
 }
 
-/* The L2 TLB is asked only after the L1 missed. */
+/* The L2 TLB is looked up only after an L1 miss. */
 static inline bool ibs_op_valid_l2tlb(const struct ibs_op_sample *s)
 {
 	return ibs_op_valid_l1tlb(s) && ibs_op_has(s, IBS_OP_DATA3_L1TLB_MISS);
@@ -264,15 +264,15 @@ static inline bool ibs_op_valid_phys_ad(const struct ibs_op_sample *s)
 }
 
 /**
- * ibs_op_field() - a field of a sample, if it means something
+ * ibs_op_field() - get a field of a sample, if it is valid
  * @s:	   parsed sample
- * @field: which
+ * @field: which field
  * @value: set only on success
  *
- * Reserved encodings are reported as they are.
+ * Reserved encodings are returned as they are.
  *
  * Return: false if the register is not in the record, the processor does not have the field, its
- * validity condition is not met, or an erratum spoils it.
+ * validity condition is not met, or an erratum makes it invalid.
  */
 static inline bool ibs_op_field(const struct ibs_op_sample *s, enum ibs_op_field field,
 				__u64 *value)
@@ -295,7 +295,7 @@ static inline bool ibs_op_field(const struct ibs_op_sample *s, enum ibs_op_field
 }
 
 /**
- * ibs_op_period() - cycles or ops to which the counter was set for this sample
+ * ibs_op_period() - period that the counter was set to for this sample, in cycles or ops
  * @s: parsed sample
  */
 static inline __u32 ibs_op_period(const struct ibs_op_sample *s)
@@ -308,7 +308,7 @@ static inline __u32 ibs_op_period(const struct ibs_op_sample *s)
 	return max << 4;
 }
 
-/* The registers lie unaligned behind the caps. */
+/* The registers follow the caps, unaligned. */
 static inline __u64 ibs_raw_reg(const void *raw, unsigned int n)
 {
 	__u64 v;
@@ -318,13 +318,13 @@ static inline __u64 ibs_raw_reg(const void *raw, unsigned int n)
 }
 
 /**
- * ibs_op_parse_raw() - take a raw record apart
- * @raw:    u32 of caps and packed registers, as PERF_SAMPLE_RAW has them; need not be aligned
- * @bytes:  of @raw; 60, 68 or 76, more is tolerated and ignored
+ * ibs_op_parse_raw() - parse a raw record
+ * @raw:    u32 of caps and packed registers, as in PERF_SAMPLE_RAW; need not be aligned
+ * @bytes:  size of @raw; 60, 68 or 76, excess is ignored
  * @quirks: ibs_quirks() of the processor that took the sample
  * @s:	    filled on success
  *
- * An optional register that caps promise and the record lacks is simply not present.
+ * If the caps promise an optional register that the record lacks, it is not present.
  *
  * Return: 0, or -EINVAL if the record is too short or ends within a register.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a collector leaves under its directory in bpffs, for readers without privilege and for the
- * collector that comes after it: maps of the program, and two arrays that are written by user space
- * alone, `meta` and `names`. All of them are mapped.
+ * What a collector pins under its directory in bpffs, for unprivileged readers and for the next
+ * collector: maps of the program, and two arrays that only user space writes, `meta` and `names`.
+ * All of them can be mapped.
  */
 #ifndef IBSCOPE_PINNED_H
 #define IBSCOPE_PINNED_H
@@ -13,8 +13,8 @@
 #define IBS_PIN_DIR "/sys/fs/bpf/ibscope"
 
 /*
- * Of a collector of two events the directory has the pins of ibs_op, and this one in it the same pins of
- * ibs_fetch. What is of the collector as a whole is in the status of both.
+ * With two events, the directory has the pins of ibs_op, and this subdirectory has the same pins
+ * for ibs_fetch. The status in both covers the whole collector.
  */
 #define IBS_PIN_SECOND "ibs_fetch"
 
@@ -23,17 +23,17 @@
 #define IBS_PIN_MAGIC  0x69627363 /* "ibsc" */
 
 /*
- * The pins. X(NAME, "name", "what readers need it for"). Those before META are maps of the
- * program, without which no count goes on.
+ * The pins. X(NAME, "name", "what readers need it for"). The rows before META are maps of the
+ * program, required to resume the counters.
  */
 #define IBS_PIN_TABLE(X)                                    \
 	X(SERIES, "series", "counters")                     \
-	X(OWNERS, "slot_owners", "whose counters they are") \
+	X(OWNERS, "slot_owners", "groups of the counters")  \
 	X(STATE, "state", "counts of outcomes")             \
 	X(CGROUPS, "cgroups", "")                           \
 	X(GROUPS, "groups", "")                             \
 	X(SLOTS, "slots", "")                               \
-	X(META, "meta", "what is sampled, and how it goes") \
+	X(META, "meta", "what is sampled, and status")     \
 	X(NAMES, "names", "names of cgroups and containers")
 
 enum ibs_pin {
@@ -51,15 +51,15 @@ struct ibs_meta_layout {
 	__u32 metric; /* enum ibs_metric */
 	__u32 caps;
 	__u32 simulated;
-	/* of structures and tables, so that a build with other ones is detected */
+	/* sizes of structures and tables, to detect a build with others */
 	__u32 outcomes, sources, ops, buckets, state_bytes;
 	__u32 meta_bytes, status_bytes, name_bytes;
 	__u16 entry[IBS_LAYOUT_ENTRIES];
-	/* that cgroup ids are of: a controller of v1; "": v2, or there are none */
+	/* v1 controller that the cgroup ids belong to; "": v2 or none */
 	char hierarchy[32];
 };
 
-/* How the cost of an interrupt came to be known. X(NAME, "name") */
+/* Where the cost of an interrupt comes from. X(NAME, "name") */
 #define IBS_NMI_SOURCE_TABLE(X) X(ASSUMED, "assumed") X(MEASURED, "measured") X(GIVEN, "given")
 
 enum ibs_nmi_source {
@@ -69,12 +69,12 @@ enum ibs_nmi_source {
 		IBS_NMI_SOURCES
 };
 
-#define IBS_GOVERNOR_REASONS 12 /* room for them: a new one changes no layout */
+#define IBS_GOVERNOR_REASONS 12 /* room for new reasons, which then change no layout */
 _Static_assert((int)GOVERNOR_REASON_N <= IBS_GOVERNOR_REASONS, "no room for a reason");
 
 /*
- * What the collector spends its own CPU time on. Only the first part is weighed against the budget
- * of sampling; others can cause the rest. X(NAME, "name", "meaning")
+ * What the collector spends its own CPU time on. Only the first counts against the sampling budget;
+ * others can cause the rest. X(NAME, "name", "meaning")
  */
 #define IBS_WORK_TABLE(X)                                                           \
 	X(COUNTERS, "counters", "reading counters and governing the period")        \
@@ -90,17 +90,17 @@ enum ibs_work {
 		IBS_WORK_N
 };
 
-#define IBS_WORK_ROOM 8 /* a new kind of work changes no layout */
+#define IBS_WORK_ROOM 8 /* room for new kinds, which then change no layout */
 _Static_assert((int)IBS_WORK_N <= IBS_WORK_ROOM, "no room for a kind of work");
 
-/* What becomes of a profile of `serve --push`, and of its samples. X(NAME, "name", "meaning") */
+/* Outcome of a profile of `serve --push`, and of its samples. X(NAME, "name", "meaning") */
 #define IBS_PUSH_TABLE(X)                                                                       \
-	X(DELIVERED, "delivered", "the server took it")                                         \
+	X(DELIVERED, "delivered", "the server accepted it")                                        \
 	X(REFUSED, "refused", "the server refused it")                                          \
-	X(UNAVAILABLE, "unavailable", "the server was not reached, or did not take it in time") \
-	X(FAILED, "failed", "it could not be made, or not be sent safely")                      \
-	X(UNFINISHED, "unfinished", "the collector ended meanwhile")                            \
-	X(DROPPED, "dropped", "copies of samples found no room, or came after the profile")
+	X(UNAVAILABLE, "unavailable", "the server was unreachable or too slow")                \
+	X(FAILED, "failed", "it could not be created or sent securely")                         \
+	X(UNFINISHED, "unfinished", "the collector exited first")                              \
+	X(DROPPED, "dropped", "copies of samples found no room or came too late")
 
 enum ibs_push_outcome {
 #define IBS_PUSH_ENUM(NAME, ...) IBS_PUSH_##NAME,
@@ -109,36 +109,38 @@ enum ibs_push_outcome {
 		IBS_PUSH_N
 };
 
-#define IBS_PUSH_ROOM 8 /* a new outcome changes no layout */
+#define IBS_PUSH_ROOM 8 /* room for new outcomes, which then change no layout */
 _Static_assert((int)IBS_PUSH_N <= IBS_PUSH_ROOM, "no room for an outcome");
 
 struct ibs_push_counts {
 	__u64 profiles[IBS_PUSH_ROOM], samples[IBS_PUSH_ROOM]; /* by enum ibs_push_outcome */
 	__u64 retries;
-	__u64 collectors; /* with --push; 0: the other counts mean nothing */
+	__u64 collectors; /* collectors with --push so far; 0: ignore the other counts */
 };
 
 /* Counts of `serve --hot-lines`. */
 struct ibs_lines_counts {
 	__u64 fed, no_address, replaced; /* sums of the tables */
-	__u64 on;			 /* by this collector; 0: the rest of these mean nothing */
+	/* 1: this collector keeps hot lines; 0: ignore the members below */
+	__u64 on;
 	__u64 lines;			 /* with details in the newest window */
-	__u64 lack;			 /* samples that a line can lack, in all windows together */
+	/* upper bound of the samples missing from a line, over all windows */
+	__u64 lack;
 };
 
-/* How it goes, written about once a second. Sums since `start`, over all collectors since. */
+/* Status, written about once a second. Sums since `start`, over all collectors since then. */
 struct ibs_meta_status {
 	__u64 time_ns;	   /* CLOCK_BOOTTIME, when this was written */
 	__u64 pmu_samples; /* as the PMU counted them */
 	__u64 unseen;
 	__u64 enabled_ns, running_ns, throttled;
 	__u64 cpus_went, cpus_came;
-	__u64 bpf_ns, bpf_runs; /* of the program, as far as bpf_stats were on */
+	__u64 bpf_ns, bpf_runs; /* of the program, while bpf_stats were on */
 	__u64 cpu_ns;		/* of the collector's process */
-	__u64 folded;		/* groups that died and were added to `other` */
+	__u64 folded;		/* groups that ended and were added to */
 	__u64 reloads, config_errors;
 	__u32 cpus;	    /* sampled now */
-	__u32 pmu_exact;    /* pmu_samples and unseen mean something */
+	__u32 pmu_exact;    /* pmu_samples and unseen are valid */
 	__u64 period;	    /* in force; 0: it varies */
 	__u64 memory_bytes; /* of maps */
 	__u64 rss_bytes;    /* of the collector */
@@ -150,25 +152,26 @@ struct ibs_meta_status {
 	__u32 governor_state;			      /* enum governor_state */
 	__u32 governor_reason;			      /* enum governor_reason, of the state */
 	__u64 governor_changes[IBS_GOVERNOR_REASONS]; /* by enum governor_reason */
-	__u64 governor_retry_ns; /* CLOCK_BOOTTIME, when sampling is tried again; 0: it goes on */
-	__u64 period_asked;	 /* the shortest that is set; 0: it varies */
-	__u64 budget_ppb;	 /* of the CPUs' time, in parts of 10^9; 0: none */
-	__u64 overhead_ppb;	 /* of the last second or so, estimated */
-	__u64 overhead_ns;	 /* CPU time of samples and collector, estimated */
+	/* CLOCK_BOOTTIME of the next attempt to sample; 0: not suspended */
+	__u64 governor_retry_ns;
+	__u64 period_asked;	 /* shortest configured period; 0: it varies */
+	__u64 budget_ppb;	 /* share of CPU time in parts of 10^9; 0: none */
+	__u64 overhead_ppb;	 /* estimated cost over about the last second, same unit */
+	__u64 overhead_ns;	 /* estimated CPU time of samples and collector */
 	__u64 nmi_ns;		 /* cost of a sample without the program */
 	__u32 nmi_source;	 /* enum ibs_nmi_source */
-	__u32 unresolved;	 /* names of the selection that nothing has yet: see ibs_meta */
-	__u64 kernel_rate;	 /* kernel.perf_event_max_sample_rate; 0: not known */
-	__u64 kernel_lowered;	 /* times that it became less */
+	__u32 unresolved;	 /* names of the selection that match nothing yet: see ibs_meta */
+	__u64 kernel_rate;	 /* kernel.perf_event_max_sample_rate; 0: unknown */
+	__u64 kernel_lowered;	 /* times that the kernel lowered it */
 	__u64 rss_max;
 	__u64 clock_steps, suspends; /* noticed while a collector ran */
-	__u64 pmu_shared;	     /* times that another user began to share the PMU */
-	/* of struct ledger, while a collector could count them */
+	__u64 pmu_shared;	     /* times that another user started sharing the PMU */
+	/* see struct ledger; summed while a collector could count them */
 	__u64 dropped, undelivered;
-	__u32 dropped_known, undelivered_known; /* by the last collector */
+	__u32 dropped_known, undelivered_known; /* known to the last collector */
 	/* by enum ibs_work */
 	__u64 work_ns[IBS_WORK_ROOM];	      /* CPU time */
-	__u64 work_delayed_ns[IBS_WORK_ROOM]; /* for which work waited because of its limit */
+	__u64 work_delayed_ns[IBS_WORK_ROOM]; /* time that work was delayed by its limit */
 	struct ibs_push_counts push;
 	struct ibs_lines_counts lines;
 };
@@ -178,31 +181,31 @@ struct ibs_meta {
 	struct ibs_meta_layout layout;
 	__u64 start_realtime_ns; /* of the first collector */
 	__u64 starts;		 /* collectors so far */
-	__u32 pid;		 /* of the collector; 0: it ended in order */
+	__u32 pid;		 /* of the collector; 0: it exited cleanly */
 	__u32 seq;		 /* odd while `status` and the texts are written */
-	__u32 by_path; /* --by asks for the path of cgroups, also of those that have names */
+	__u32 by_path; /* --by path: the path of a cgroup is a label even if it has a name */
 	__u32 pad;
 	struct ibs_meta_status status;
 	char version[32], event[256], source[16];
-	char selection[1024]; /* "" for all */
-	char live[1024];      /* what is set live, and by whom; "": nothing */
-	char control[108];    /* where the collector takes requests; "": nowhere */
-	char unresolved[512]; /* names that status.unresolved counts, as "--container web, .." */
+	char selection[1024]; /* "": everything */
+	char live[1024];      /* options set live, and by whom; "": none */
+	char control[108];    /* control socket; "": none */
+	char unresolved[512]; /* the names counted by status.unresolved, as "--container web, .." */
 };
-_Static_assert(sizeof(struct ibs_meta) == 4352, "another layout of ibs_meta: raise IBS_PIN_SCHEMA");
+_Static_assert(sizeof(struct ibs_meta) == 4352, "layout of ibs_meta changed: raise IBS_PIN_SCHEMA");
 
 /* Names of the group that has a slot. */
 struct ibs_slot_name {
 	__u32 seq;	    /* odd while it is written */
-	__u32 show_runtime; /* groups of other runtimes have, or had, the same names */
-	__u64 cgroup_id;    /* of the group that the texts are of; 0: none yet */
+	__u32 show_runtime; /* groups of other runtimes have or had the same names */
+	__u64 cgroup_id;    /* of the group that the names belong to; 0: none yet */
 	char cgroup[496];
 	char name_space[64], pod[256], container[184]; /* "" where there is none */
 	char runtime[24];
 };
 _Static_assert(sizeof(struct ibs_slot_name) == 1040, "ibs_slot_name has implicit padding");
 
-/* Is the path one of its labels? Each container that is started has another, which makes new series. */
+/* True if the path is a label. Each start of a container makes a new path, and thus new series. */
 static inline bool ibs_slot_name_has_path(const struct ibs_slot_name *n, bool by_path)
 {
 	return by_path || (!*n->container && !*n->pod);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Filters, as they run: a decision list over a sample's fields, made by src/filter/filter.c and read by
- * the BPF program from constants, so that the verifier leaves of it what one filter needs. Pure
- * functions; user space runs the same lines.
+ * Compiled filters: a decision list over a sample's fields. src/filter/filter.c makes it; the BPF
+ * program reads it from constants, so that the verifier drops what the filter does not need. Pure
+ * functions; user space runs the same code.
  */
 #ifndef IBSCOPE_FILTER_H
 #define IBSCOPE_FILTER_H
@@ -24,14 +24,14 @@ enum ibs_filter_cmp {
 	IBS_FILTER_NONE, /* no bit of the value is set */
 };
 
-/* Where a term may lead, besides to a later term: to an outcome, AGGREGATED being acceptance. */
+/* Besides a later term, a term can lead to an outcome; AGGREGATED means acceptance. */
 #define IBS_FILTER_END	       128
 #define IBS_FILTER_TO(outcome) (IBS_FILTER_END + (outcome))
 #define IBS_FILTER_ACCEPT      IBS_FILTER_TO(IBS_OUTCOME_AGGREGATED)
 #define IBS_FILTER_REJECT      IBS_FILTER_TO(IBS_OUTCOME_FILTERED_EXPR)
 _Static_assert(IBS_FILTER_TERMS <= IBS_FILTER_END && IBS_FILTER_TO(IBS_OUTCOME_N) <= 256,
 	       "a byte must hold terms and outcomes");
-_Static_assert(IBS_OUTCOME_AGGREGATED == 0, "ibs_filter_eval() tells acceptance by it");
+_Static_assert(IBS_OUTCOME_AGGREGATED == 0, "ibs_filter_eval() tests for it");
 
 struct ibs_filter_term {
 	__u16 field;   /* enum ibs_filter_field */
@@ -76,8 +76,8 @@ static __always_inline bool ibs_filter_compare(__u32 cmp, __u64 v, __u64 value)
 }
 
 /*
- * For clang, which would work out an address anew at each use, and make one of the two ways out of
- * a term, which the verifier then could not tell apart.
+ * Without this, clang recomputes an address at each use, and merges the two branches of a term,
+ * which the verifier then cannot tell apart.
  */
 #ifdef __bpf__
 #define IBS_FILTER_OPAQUE(v) asm volatile("" : "+r"(v))
@@ -86,12 +86,12 @@ static __always_inline bool ibs_filter_compare(__u32 cmp, __u64 v, __u64 value)
 #endif
 
 /**
- * ibs_filter_run() - what a sample comes to: IBS_OUTCOME_AGGREGATED if it passes
- * @f: in BPF a constant of the object, of which only what is used survives the verifier
- * @fetch: a constant: filter and registers are of ibs_fetch, else of ibs_op
+ * ibs_filter_run() - outcome of a sample: IBS_OUTCOME_AGGREGATED if it passes
+ * @f: in BPF a constant of the object; the verifier keeps only the parts in use
+ * @fetch: compile-time constant: filter and registers are those of ibs_fetch, else of ibs_op
  *
- * Written out term by term rather than as a loop, so that each term has instructions of its own:
- * of a body that all terms share the verifier could not drop what one of them needs.
+ * Unrolled term by term, so that each term has its own instructions: in a shared loop body the
+ * verifier could not drop what any one term needs.
  */
 static __always_inline __u32 ibs_filter_run(const volatile struct ibs_filter *f,
 					    const struct ibs_filter_sample *s, bool fetch)
@@ -136,17 +136,17 @@ static __always_inline __u32 ibs_filter_run(const volatile struct ibs_filter *f,
 #endif
 #undef IBS_FILTER_STEPS
 #undef IBS_FILTER_STEP
-	return IBS_OUTCOME_LOST_INTERNAL; /* not reached: no term leads behind the last */
+	return IBS_OUTCOME_LOST_INTERNAL; /* not reached: no term leads past the last */
 }
 
-/* The outcome of a sample of ibs_op. */
+/* Outcome of an ibs_op sample. */
 static __always_inline __u32 ibs_filter_outcome(const volatile struct ibs_filter *f,
 						const struct ibs_filter_sample *s)
 {
 	return ibs_filter_run(f, s, false);
 }
 
-/* Does a sample pass? @s->src need not be set. */
+/* True if the sample passes; @s->src need not be set. */
 static __always_inline bool ibs_filter_eval(const volatile struct ibs_filter *f,
 					    const struct ibs_filter_sample *s)
 {

@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A sample as it is forwarded and stored: 64 bytes that hold every documented field of its
- * registers, but for those of the control register of ibs_op, which are the event's, and of the
- * registers behind IBS_DC_PHYSADDR. Pure functions, in BPF and user space.
+ * A sample as it is forwarded and stored: 64 bytes with every documented register field, except
+ * those of the ibs_op control register, which describe the event, and of the registers after
+ * IBS_DC_PHYSADDR. Pure functions, in BPF and user space.
  */
 #ifndef IBSCOPE_RECORD_H
 #define IBSCOPE_RECORD_H
 
 #include <ibscope/fetch.h>
 
-/* Widths in `packed`; the bits of DATA and DATA2 above have no published meaning up to Zen 6. */
+/* Widths in `packed`; higher bits of DATA and DATA2 have no published meaning up to Zen 6. */
 #define IBS_RECORD_DATA_BITS  41 /* CompToRetCtr to Microcode */
 #define IBS_RECORD_DATA2_BITS 10 /* DataSrc to RmtSocket */
 #define IBS_RECORD_CPU_BITS   11
 #define IBS_RECORD_CPUS	      (1 << IBS_RECORD_CPU_BITS)
 #define IBS_RECORD_FETCH      IBS_BIT(63) /* the sample is of ibs_fetch */
 
-/* In brackets what the members of samples of ibs_fetch hold. */
+/* Brackets: what the members hold in samples of ibs_fetch. */
 struct ibs_record {
 	__u64 time; /* CLOCK_MONOTONIC, ns, when the program ran */
 	__u64 cgroup_id;
 	__u32 tgid, tid; /* in the initial pid namespace */
-	__u64 ip;	 /* IBS_OP_RIP; valid unless RipInvalid says no [IBS_FETCH_LINADDR] */
+	__u64 ip;	 /* IBS_OP_RIP; valid unless RipInvalid [IBS_FETCH_LINADDR] */
 	__u64 addr;	 /* IBS_DC_LINADDR, valid with DcLinAddrValid [IBS_FETCH_EXTD] */
 	__u64 phys;	 /* IBS_DC_PHYSADDR, valid with DcPhyAddrValid [IBS_FETCH_PHYSADDR] */
 	__u64 data3;	 /* [IBS_FETCH_CTL] */
 	__u64 packed;	 /* from bit 0: DATA, DATA2 [0, 0], CPU; IBS_RECORD_FETCH */
 };
-_Static_assert(sizeof(struct ibs_record) == 64, "a record is a cache line");
+_Static_assert(sizeof(struct ibs_record) == 64, "a record must be a cache line");
 
-/* The same with all registers as they were read (--raw). */
+/* The same with all registers unmodified (--raw). */
 struct ibs_record_raw {
 	__u64 time;
 	__u64 cgroup_id;
 	__u32 tgid, tid;
 	__u32 cpu;
-	__u32 bytes; /* of the kernel's raw record, from `caps` on; the rest is zero */
+	__u32 bytes; /* size of the kernel's raw record, from `caps` on; the rest is zero */
 	__u32 fetch; /* 1: the sample is of ibs_fetch, with the registers of enum ibs_fetch_reg */
 	__u32 caps;
 	__u64 regs[IBS_OP_REG_N];
@@ -43,16 +43,16 @@ struct ibs_record_raw {
 _Static_assert(sizeof(struct ibs_record_raw) == 112, "ibs_record_raw has implicit padding");
 _Static_assert(__builtin_offsetof(struct ibs_record_raw, regs) ==
 		       __builtin_offsetof(struct ibs_record_raw, caps) + 4,
-	       "caps and registers must lie as in the raw record");
+	       "caps and registers must be laid out as in the raw record");
 
-/* Behind either record where call chains or slab caches were asked for. */
+/* Follows either record if call chains or slab caches are recorded. */
 struct ibs_record_extra {
 	__s32 kernel, user; /* keys of the stack map; below 0: no stack, -errno says why */
-	/* the cache whose object is at the data's address: ibs_slab.id, with bits below it; 0: none */
+	/* slab cache of the data address: ibs_slab.id, with flags below it; 0: none */
 	__u64 slab;
 };
 
-/* Whether the slab has 1 << order pages, or 1 << min_order; neither: not known. */
+/* Whether the slab has 1 << order or 1 << min_order pages; neither flag: unknown. */
 #define IBS_SLAB_ORDER	   1ull
 #define IBS_SLAB_MIN_ORDER 2ull
 #define IBS_SLAB_ID(slab)  ((slab) & ~3ull)
@@ -60,10 +60,10 @@ struct ibs_record_extra {
 /* A slab cache, as the kernel lists it. */
 struct ibs_slab {
 	__u64 id;	   /* address of its struct kmem_cache */
-	__u32 object_size; /* as its maker asked for */
-	__u32 size, pad;   /* from object to object, and before the first one of a slab; bytes */
-	__u8 order;	   /* a slab has 1 << order pages, */
-	__u8 min_order;	   /* or 1 << min_order where memory was short */
+	__u32 object_size; /* as requested at creation */
+	__u32 size, pad;   /* bytes from object to object, and before the first one of a slab */
+	__u8 order;	   /* a slab has 1 << order pages */
+	__u8 min_order;	   /* or 1 << min_order if memory was short */
 	__u8 merged;	   /* caches of other objects were merged into it */
 	char name[61];
 };
@@ -98,8 +98,8 @@ static __always_inline __u64 ibs_record_data2(const struct ibs_record *r)
 }
 
 /**
- * ibs_record_regs() - the registers that a record holds
- * @regs: IBS_OP_REG_FIXED of them; IBS_OP_CTL becomes 0, reserved bits are 0
+ * ibs_record_regs() - unpack the registers of a record
+ * @regs: gets IBS_OP_REG_FIXED registers; IBS_OP_CTL and reserved bits are 0
  */
 static __always_inline void ibs_record_regs(const struct ibs_record *r, __u64 *regs)
 {
@@ -112,7 +112,7 @@ static __always_inline void ibs_record_regs(const struct ibs_record *r, __u64 *r
 	regs[IBS_DC_PHYSADDR] = r->phys;
 }
 
-/* The same of a sample of ibs_fetch: IBS_FETCH_REG_N registers. */
+/* The same for a sample of ibs_fetch: IBS_FETCH_REG_N registers. */
 static __always_inline void ibs_record_fetch_regs(const struct ibs_record *r, __u64 *regs)
 {
 	regs[IBS_FETCH_CTL] = r->data3;

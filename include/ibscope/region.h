@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Regions of a program, which `ibscope report --by region` groups samples by:
+ * Marks regions of a program; `ibscope report --by region` groups samples by them:
  *
  *	ibscope_region_begin("solve");
  *	...
  *	ibscope_region_end();
  *
  * Regions nest, and belong to the thread that begins them. `ibscope record -- PROGRAM` collects them;
- * otherwise a call tests one variable. There is nothing to link. Needs GCC or Clang, and in C a
- * dialect with the names of POSIX, as -std=gnu11. See ibscope-regions(7).
+ * without it a call only tests a variable. There is nothing to link. Needs GCC or Clang, and in C
+ * a dialect with POSIX names, such as -std=gnu11. See ibscope-regions(7).
  *
- * A process writes its events to a ring in a file, and never waits: the collector notices those that
+ * A process writes events to a ring in a file, and never waits: the collector detects which events
  * were overwritten before it read them.
  */
 #ifndef IBSCOPE_REGION_H
@@ -28,27 +28,27 @@
 #include <time.h>
 #include <unistd.h>
 
-#define IBSCOPE_REGION_DIR    "IBSCOPE_REGIONS"	  /* the environment's name of the directory */
+#define IBSCOPE_REGION_DIR    "IBSCOPE_REGIONS"	  /* environment variable with the directory */
 #define IBSCOPE_REGION_MAGIC  0x31474552534249ull /* "IBSREG1" */
-#define IBSCOPE_REGION_NAMES  256 /* the last one stands for all that find no room */
-#define IBSCOPE_REGION_TEXT   60  /* bytes of a name with its final 0; more are cut */
+#define IBSCOPE_REGION_NAMES  256 /* the last one covers all names that find no room */
+#define IBSCOPE_REGION_TEXT   60  /* size of a name with its final 0; longer names are cut */
 #define IBSCOPE_REGION_EVENTS (1u << 15)
-#define IBSCOPE_REGION_FILES  100 /* of one process: it makes one after each exec */
+#define IBSCOPE_REGION_FILES  100 /* per process, which creates one after each exec */
 
 enum ibscope_region_kind {
-	IBSCOPE_REGION_BEGIN = 1, /* `value` is the number of a name */
+	IBSCOPE_REGION_BEGIN = 1, /* `value` is the index of a name */
 	IBSCOPE_REGION_END = 2,
 	IBSCOPE_REGION_OMP_BEGIN = 3, /* `value` is an address in the function */
 	IBSCOPE_REGION_OMP_END = 4,
 };
 
 struct ibscope_region_event {
-	uint32_t check; /* ibscope_region_check() of its place in the ring */
+	uint32_t check; /* ibscope_region_check() */
 	uint32_t tid;
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint64_t value;
-	uint32_t team;	 /* of OpenMP: the thread that began the team, */
-	uint16_t number; /* and the number in it */
+	uint32_t team;	 /* OpenMP: thread that began the team */
+	uint16_t number; /* OpenMP: thread number in the team */
 	uint16_t kind;
 };
 
@@ -60,12 +60,12 @@ struct ibscope_region_name {
 struct ibscope_region_file {
 	uint64_t magic;
 	uint64_t
-		n; /* events that were ever begun; the last IBSCOPE_REGION_EVENTS of them are there */
+		n; /* events begun so far; the last IBSCOPE_REGION_EVENTS of them are in `event` */
 	struct ibscope_region_name name[IBSCOPE_REGION_NAMES];
 	struct ibscope_region_event event[IBSCOPE_REGION_EVENTS];
 };
 
-/* Differs for an event that is written in part, and for the one that was in the same place before. */
+/* Checksum that detects partly written events, and an older event in the same place. */
 static inline uint32_t ibscope_region_check(const struct ibscope_region_event *e, uint64_t n)
 {
 	uint64_t kind = (uint64_t)e->team << 32 | (uint32_t)e->number << 16 | e->kind;
@@ -83,10 +83,10 @@ extern "C" {
 
 #define IBSCOPE_REGION_NONE ((struct ibscope_region_file *)-1)
 
-/* NULL: not looked for yet. One for all files of a program that include this. */
+/* NULL: not opened yet. Shared by all files of a program that include this header. */
 __attribute__((weak)) struct ibscope_region_file *ibscope_region_file_ = NULL;
 
-/* A child makes a file of its own. */
+/* A child creates its own file. */
 static inline void ibscope_region_forked_(void)
 {
 	if (ibscope_region_file_ && ibscope_region_file_ != IBSCOPE_REGION_NONE)
@@ -111,7 +111,7 @@ static inline struct ibscope_region_file *ibscope_region_map_(void)
 	}
 	if (fd < 0)
 		return IBSCOPE_REGION_NONE;
-	/* room is taken now, so that no write to it fails later */
+	/* allocate the blocks now, so that no write fails later */
 	if (!posix_fallocate(fd, 0, (off_t)size))
 		map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
@@ -134,13 +134,13 @@ static inline struct ibscope_region_file *ibscope_region_open_(void)
 		pthread_atfork(NULL, NULL, ibscope_region_forked_);
 		return f;
 	}
-	/* another thread was faster: this file stays without events */
+	/* another thread was first: this file stays without events */
 	if (f != IBSCOPE_REGION_NONE)
 		munmap(f, sizeof(*f));
 	return expected == IBSCOPE_REGION_NONE ? NULL : expected;
 }
 
-/* Where events go; NULL: nowhere. */
+/* The file to write events to; NULL: none. */
 static inline struct ibscope_region_file *ibscope_region_file(void)
 {
 	struct ibscope_region_file *f = __atomic_load_n(&ibscope_region_file_, __ATOMIC_ACQUIRE);
@@ -171,7 +171,7 @@ static inline void ibscope_region_put_(struct ibscope_region_file *f, uint16_t k
 	*to = e;
 }
 
-/* The number of a name, which is entered if it is new. */
+/* Index of a name, which is added if new. */
 static inline uint64_t ibscope_region_name_(struct ibscope_region_file *f, const char *text)
 {
 	const uint64_t other = IBSCOPE_REGION_NAMES - 1;
@@ -192,14 +192,14 @@ static inline uint64_t ibscope_region_name_(struct ibscope_region_file *f, const
 			__atomic_store_n(&name->state, 2, __ATOMIC_RELEASE);
 			return at;
 		}
-		/* one that is being written may be the same: then there are two of them */
+		/* an entry being written may be the same name: then it gets two entries */
 		if (state == 2 && !strncmp(name->text, text, bytes) && !name->text[bytes])
 			return at;
 	}
 	return other;
 }
 
-/* Begin a region of this thread. @name: cut after 59 bytes; the first 255 of a process are kept apart. */
+/* Begin a region of this thread. @name: cut after 59 bytes; at most 255 different per process. */
 static inline void ibscope_region_begin(const char *name)
 {
 	struct ibscope_region_file *f = ibscope_region_file();

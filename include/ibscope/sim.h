@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Registers of ops that never ran: a deterministic model behind `--source sim`, for machines
- * without IBS. The n-th sample of a CPU depends on seed, CPU and caps only, so user space can
- * work out what the kernel must have counted. Shares and latencies are round figures of the right
- * order, not measurements.
+ * Registers of simulated ops: a deterministic model behind `--source sim`, for machines without
+ * IBS. A CPU's n-th sample depends only on seed, CPU and caps, so user space can compute what the
+ * kernel must have counted. Shares and latencies are plausible round figures, not measurements.
  */
 #ifndef IBSCOPE_SIM_H
 #define IBSCOPE_SIM_H
 
 #include <ibscope/fetch.h>
 
-/* splitmix64 (Steele, Lea, Flood 2014): the state is a counter, so any sample can be drawn alone. */
+/* splitmix64 (Steele, Lea, Flood 2014): the state is a counter, so samples can be drawn singly. */
 static __always_inline __u64 ibs_sim_mix(__u64 z)
 {
 	z += 0x9e3779b97f4a7c15ULL;
@@ -20,8 +19,8 @@ static __always_inline __u64 ibs_sim_mix(__u64 z)
 }
 
 /*
- * Of 256 misses beyond L2: X(up to which draw, DataSrc from Zen 4 on, DataSrc before, RmtNode,
- * least latency, mask of what is added to it), cycles.
+ * Distribution of misses beyond L2: X(upper limit of the draw from 0 .. 255, DataSrc from Zen 4 on,
+ * DataSrc before, RmtNode, minimum latency, mask of the random addend), in cycles.
  */
 #define IBS_SIM_SRC_TABLE(X)        \
 	X(150, 1, 2, 0, 45, 63)     \
@@ -34,8 +33,8 @@ static __always_inline __u64 ibs_sim_mix(__u64 z)
 	X(256, 0, 0, 0, 40, 255)
 
 /**
- * ibs_sim_op() - the registers of a CPU's n-th simulated sample
- * @regs: IBS_OP_REG_FIXED of them are filled
+ * ibs_sim_op() - registers of a CPU's n-th simulated sample
+ * @regs: gets IBS_OP_REG_FIXED registers
  */
 static __always_inline void ibs_sim_op(__u64 seed, __u32 cpu, __u64 n, __u32 caps, __u64 *regs)
 {
@@ -81,14 +80,14 @@ static __always_inline void ibs_sim_op(__u64 seed, __u32 cpu, __u64 n, __u32 cap
 	regs[IBS_OP_DATA] = data | ((data & 0xffff) + 20 + lat) << 16;
 	regs[IBS_OP_DATA2] = data2;
 	regs[IBS_OP_DATA3] = data3;
-	/* fewer bits are set, so some lines are hotter than others */
+	/* the AND leaves fewer bits set, so some lines are hotter than others */
 	regs[IBS_DC_LINADDR] = data3 ? 0x7f0000000000 | (r2 >> 24 & r >> 40 & 0xffffff) : 0;
 	regs[IBS_DC_PHYSADDR] = data3 ? 0x100000000 | (r2 >> 24 & r >> 40 & 0xffffff) : 0;
 }
 
 /*
- * ibs_sim_fetch() - the same of ibs_fetch
- * @regs: IBS_FETCH_REG_N of them are filled
+ * ibs_sim_fetch() - the same for ibs_fetch
+ * @regs: gets IBS_FETCH_REG_N registers
  */
 static __always_inline void ibs_sim_fetch(__u64 seed, __u32 cpu, __u64 n, __u64 *regs)
 {

@@ -6,11 +6,11 @@
 #include <linux/types.h>
 #include <stdbool.h>
 
-/* <linux/stddef.h> has it as a mere hint. */
+/* <linux/stddef.h> defines it as a mere hint. */
 #undef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 
-/* Of words that another CPU or user space writes meanwhile: exactly one access. */
+/* Exactly one access, for words that another CPU or user space writes concurrently. */
 #undef READ_ONCE
 #undef WRITE_ONCE
 #define READ_ONCE(x)	 (*(const volatile __typeof__(x) *)&(x))
