@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory, and growing arrays: a pointer, the number of elements that it has room for, and how many
- * are used. A program that gets no memory cannot go on usefully, so it says so and exits with
- * status 1: nothing here fails, and zero sizes give a pointer to free, too.
+ * Memory and growing arrays: a pointer, the allocated number of elements, and the used number. A
+ * program that runs out of memory cannot continue usefully, so it prints a message and exits with
+ * status 1: nothing here fails, and a size of zero also returns a pointer to free.
  */
 #ifndef IBSCOPE_ARRAY_H
 #define IBSCOPE_ARRAY_H
@@ -20,17 +20,17 @@ void *xmemdup(const void *data, size_t bytes);
 /* asprintf(3). */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* open_memstream(3); xmemclose() ends the text, which is the caller's to free. */
+/* open_memstream(3); xmemclose() terminates the text, which the caller frees. */
 FILE *xmemopen(char **text, size_t *bytes);
 void xmemclose(FILE *f);
 
 /* Report that memory ran out, and exit with status 1. */
 _Noreturn void out_of_memory(void);
 
-/* What out_of_memory() calls to print a message that knows more; NULL: "out of memory". */
+/* Called by out_of_memory() to print a more specific message; NULL: "out of memory". */
 extern void (*out_of_memory_message)(void);
 
-/* What the macros call; @array points to the pointer. */
+/* Used by the macros; @array points to the pointer. */
 void array_grow(void *array, size_t *room, size_t n, size_t size, bool zero);
 
 /**

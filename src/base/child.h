@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Processes without a program of their own, for what may take long or never end. */
+/* Child processes that run no other program, for work that may take long or hang. */
 #ifndef IBSCOPE_CHILD_H
 #define IBSCOPE_CHILD_H
 
@@ -7,12 +7,12 @@
 #include <sys/types.h>
 
 /**
- * child_enter() - give up what belongs to the parent, right after fork()
- * @parent: getpid() before; when it ends, so does the child
- * @a, @b:  the descriptors above standard error that stay open
- * @bytes:  that it may allocate, as of rlimit_memory()
+ * child_enter() - drop the parent's resources, right after fork()
+ * @parent: getpid() of the parent; when it exits, the child is killed
+ * @a, @b:  the descriptors above standard error to keep open
+ * @bytes:  limit of further allocations, see rlimit_memory()
  *
- * An alarm() ends the child.
+ * An alarm() kills the child.
  */
 void child_enter(pid_t parent, int a, int b, uint64_t bytes);
 

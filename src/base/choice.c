@@ -3,7 +3,7 @@
 
 #include "std.h"
 
-#define WORD_MAX 32 /* longer words are no typing errors */
+#define WORD_MAX 32 /* longer words are not typos */
 
 static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Words out of a fixed set: parsing, and messages that name the set and the nearest word. */
+/* Words from a fixed set: parsing, and messages that list the set and suggest the nearest word. */
 #ifndef IBSCOPE_CHOICE_H
 #define IBSCOPE_CHOICE_H
 
@@ -24,20 +24,20 @@ const char *suggestion_text(struct suggestion *s);
 
 struct choices {
 	const char *option; /* as the user wrote it: "--by" */
-	const char *what;   /* one of them, for messages: "key" */
+	const char *what;   /* singular noun for messages */
 	const char *(*name)(unsigned int i);
 	unsigned int n;
 };
 
 /**
- * choice_parse() - one word
+ * choice_parse() - parse one word
  *
  * Return: 0 with *which set, or -EINVAL with @err.
  */
 int choice_parse(const struct choices *c, const char *text, unsigned int *which, struct err *err);
 
 /**
- * choice_list_parse() - "a,b,c", in the user's order
+ * choice_list_parse() - parse "a,b,c", keeping the user's order
  * @list: gets each choice once, at most c->n
  *
  * Return: 0, or -EINVAL with @err.

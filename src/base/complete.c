@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Completion for shells, from the tables that parse: with IBSCOPE_COMPLETE in the environment a
- * program prints, instead of running, what its last argument could become, a line each with a tab and
- * a description. A line that begins with ':' asks the shell: ":files", ":dirs", ":commands".
+ * Shell completion from the option tables: with IBSCOPE_COMPLETE in the environment a program does
+ * not run but prints candidates for its last argument, one per line, with a tab and a description.
+ * Lines that begin with ':' are requests to the shell: ":files", ":dirs", ":commands".
  */
 #include "options.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define ALLOWED "must be one of " /* what errors say before the values there are */
+#define ALLOWED "must be one of " /* precedes the list of values in errors */
 
 const char *complete_mode(void)
 {
@@ -24,7 +24,7 @@ void complete_offer(const char *word, const char *name, const char *help)
 		printf("%s\t%.*s\n", name, n, help);
 }
 
-/* The parts of a list, behind those that @word has. */
+/* Offer the items of a list that @word does not have yet. */
 static void offer_list(const char *word, const char *list, const char *separators)
 {
 	const char *comma = strrchr(word, ','), *last = comma ? comma + 1 : word;
@@ -37,7 +37,7 @@ static void offer_list(const char *word, const char *list, const char *separator
 	}
 }
 
-/* Whoever refuses a value says which there are. */
+/* Errors about invalid values list the valid ones. */
 static void offer_values(const struct option_row *row, void *ctx, const char *word)
 {
 	struct err err = { "" };
@@ -63,7 +63,7 @@ static bool is_option(const struct option_row *row, const char *word)
 					       : row->letter && word[1] == row->letter && !word[2]);
 }
 
-/* Names of options, as `ctl set` and `ctl unset` take them. */
+/* Offer the option name, as `ctl set` and `ctl unset` take it. */
 static void offer_name(const char *word, const struct option_row *row)
 {
 	const char *mode = complete_mode();

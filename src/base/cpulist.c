@@ -110,7 +110,7 @@ int cpulist_parse(const char *what, const char *text, struct cpulist *out, struc
 
 int cpulist_read(const char *root, const char *name, struct cpulist *out, struct err *e)
 {
-	char path[64], text[4096]; /* sysfs never shows more than a page */
+	char path[64], text[4096]; /* a sysfs file has at most a page */
 	int err;
 
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/%s", name);
@@ -118,7 +118,7 @@ int cpulist_read(const char *root, const char *name, struct cpulist *out, struct
 	return err ? err : cpulist_parse(path, text, out, e);
 }
 
-/* snprintf() at the end of the text; the length counts on when the buffer is full. */
+/* snprintf() at the end of the text; counts on when the buffer is full. */
 static size_t append(char *buf, size_t size, size_t at, const char *fmt, ...)
 {
 	va_list ap;

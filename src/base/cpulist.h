@@ -10,7 +10,7 @@ struct err;
 /* Linux arch/x86/Kconfig, NR_CPUS with MAXSMP: no x86 kernel numbers CPUs higher. */
 #define CPULIST_MAX 8192u
 
-/* A plain value of 1 KiB: copy, compare and initialise it with = { 0 }. It owns nothing. */
+/* A plain value of 1 KiB without pointers: copy, compare and initialise it with = { 0 }. */
 struct cpulist {
 	uint64_t bits[CPULIST_MAX / 64];
 };
@@ -27,11 +27,11 @@ struct cpulist {
 int cpulist_parse(const char *what, const char *text, struct cpulist *out, struct err *e);
 
 /**
- * cpulist_read() - one of the kernel's own lists
+ * cpulist_read() - read one of the kernel's lists
  * @root: prefix of the file system, "" for the real one
  * @name: "online", "possible" or "present"
  *
- * Return: 0, or with @e set what opening, reading or cpulist_parse() failed with.
+ * Return: 0, or a negative errno of open, read or cpulist_parse() with @e set.
  */
 int cpulist_read(const char *root, const char *name, struct cpulist *out, struct err *e);
 
@@ -46,11 +46,11 @@ int cpulist_next(const struct cpulist *l, unsigned int from);
 #define cpulist_for_each(cpu, l) \
 	for ((cpu) = cpulist_next(l, 0); (cpu) >= 0; (cpu) = cpulist_next(l, (cpu) + 1))
 
-/* The lowest CPU of @l that is not in @of, or -1 when @l is a subset. */
+/* The lowest CPU of @l that is not in @of, or -1 if @l is a subset. */
 int cpulist_outside(const struct cpulist *l, const struct cpulist *of);
 
 /**
- * cpulist_print() - the set in the kernel's syntax
+ * cpulist_print() - print the set in the kernel's syntax
  *
  * Return: length without the NUL; @size or more means that the text was cut.
  */

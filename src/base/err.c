@@ -12,7 +12,7 @@
 static bool verbose, journal;
 static FILE *copy, *instead;
 
-/* Names in the text are made printable here: whoever gets the error may print it as it is. */
+/* Escape names here, so that callers can print the error as it is. */
 static void set_text(struct err *e, const char *fmt, va_list ap)
 {
 	char raw[sizeof(e->text)];
@@ -21,7 +21,7 @@ static void set_text(struct err *e, const char *fmt, va_list ap)
 	utf8_escape(e->text, sizeof(e->text), raw);
 }
 
-#undef err_set /* of analyzers */
+#undef err_set /* defined for analyzers */
 int err_set(struct err *e, int code, const char *fmt, ...)
 {
 	va_list ap;
@@ -50,7 +50,7 @@ void err_prefix(struct err *e, const char *fmt, ...)
 	snprintf(e->text + n, sizeof(e->text) - n, ": %s", old);
 }
 
-/* One write(): lines of several threads and processes do not mix. */
+/* One write(), so that lines of several threads and processes do not mix. */
 static void say(const char *priority, const char *level, const char *fmt, va_list ap)
 {
 	char raw[MESSAGE_MAX], text[4 * MESSAGE_MAX];

@@ -7,7 +7,7 @@ enum {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
-	/* as a shell reports a command that could not be run */
+	/* as shells report a command that could not be run */
 	EXIT_NOT_RUN = 126,
 	EXIT_NOT_FOUND = 127,
 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A heap of items by a 64-bit key, the smallest first; for merging streams that are in order. */
+/* A min-heap of items with 64-bit keys, for merging sorted streams. */
 #ifndef IBSCOPE_HEAP_H
 #define IBSCOPE_HEAP_H
 
 #include "std.h"
 
 struct heap_item {
-	__u64 key, tie; /* of equal keys the smaller tie comes first */
+	__u64 key, tie; /* of equal keys, the smaller tie comes first */
 	void *item;
 };
 
@@ -31,7 +31,7 @@ static inline void heap_push(struct heap *h, struct heap_item item)
 	h->item[i] = item;
 }
 
-/* Put @item in the place of the first one. */
+/* Replace the first item by @item. */
 static inline void heap_replace_first(struct heap *h, struct heap_item item)
 {
 	size_t i = 0, child;

@@ -14,13 +14,13 @@ struct intern {
 	size_t n, room;
 };
 
-/* The number of a string, the same for the same bytes. */
+/* The number of a string, adding it if new; equal strings have equal numbers. */
 __u32 intern_get(struct intern *in, const char *text);
 
-/* The same without adding it. Return: INTERN_NONE if it is not there. */
+/* The same without adding it. Return: INTERN_NONE if unknown. */
 __u32 intern_find(const struct intern *in, const char *text);
 
-/* Lives as long as @in; @id must be of intern_get(). */
+/* Valid as long as @in; @id must come from intern_get(). */
 const char *intern_text(const struct intern *in, __u32 id);
 void intern_free(struct intern *in);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Text for jansson, which refuses what is not UTF-8; command lines and paths may hold anything. */
+/* Text for jansson, which rejects invalid UTF-8; command lines and paths may hold any bytes. */
 #ifndef IBSCOPE_JSON_H
 #define IBSCOPE_JSON_H
 
@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <math.h>
 
-/* A JSON string; in one that is not valid, each byte above 127 becomes '?'. */
+/* A JSON string; if @text is not valid UTF-8, each byte above 127 becomes '?'. */
 static inline json_t *json_text(const char *text)
 {
 	json_t *j = json_string(text);
@@ -25,7 +25,7 @@ static inline json_t *json_text(const char *text)
 	return j;
 }
 
-/* NAN is null; what is whole has no point. */
+/* NAN becomes null; whole numbers have no decimal point. */
 static inline json_t *json_number(double v)
 {
 	bool whole = v >= 0 && v < 9e15 && v == floor(v);
@@ -41,7 +41,7 @@ static inline int json_put_ascii_(const char *text, size_t n, void *f)
 	return 0;
 }
 
-/* Print @j in printable ASCII: JSON_ENSURE_ASCII leaves DEL as it is, which terminals may act upon. */
+/* Print @j in printable ASCII: JSON_ENSURE_ASCII keeps DEL, which terminals may act upon. */
 static inline int json_put_ascii(FILE *f, const json_t *j, size_t flags)
 {
 	return json_dump_callback(j, json_put_ascii_, f, flags | JSON_ENSURE_ASCII);

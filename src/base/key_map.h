@@ -17,7 +17,7 @@ struct key_map {
 /* The number of a key, or -1. */
 long key_map_find(const struct key_map *m, const struct ibs_group_key *key);
 
-/* Add a key that is not there. Return: its number. */
+/* Add a key that is not in the map. */
 long key_map_add(struct key_map *m, const struct ibs_group_key *key);
 
 void key_map_free(struct key_map *m);

@@ -85,7 +85,7 @@ int num_parse(const struct num_arg *arg, const char *text, uint64_t *out, struct
 	return 0;
 }
 
-/* A unit of durations or sizes, largest first, as it is printed; @value is what one unit is worth. */
+/* A unit of durations or sizes; tables have the largest first. @value is the size of one unit. */
 struct unit {
 	const char *name;
 	double value;
@@ -113,7 +113,7 @@ void num_format_duration(double seconds, char *buf, size_t size)
 {
 	size_t i = 0;
 
-	/* the largest unit that leaves a whole number, or else one that leaves at least 1 */
+	/* the largest unit that gives a whole number, or else one that gives at least 1 */
 	for (; i + 1 < ARRAY_SIZE(durations); i++) {
 		double n = seconds / durations[i].value;
 
@@ -148,7 +148,7 @@ int num_parse_duration(const struct duration_arg *arg, const char *text, double 
 			       "ns, us, ms, s, m, h or d",
 			       arg->name, text, min, max);
 	v *= scale;
-	/* 2.5us and the like are not exact in binary */
+	/* values like 2.5us are not exact in binary */
 	if (v < arg->min_s * (1 - 1e-9) || v > arg->max_s * (1 + 1e-9))
 		return err_set(e, -ERANGE, "%s: %.40s is out of range: must be from %s to %s",
 			       arg->name, text, min, max);

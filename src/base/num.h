@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Reading numbers: what a person typed, or a one-line file of sysfs or proc. */
+/* Parsing numbers: user input, or one-line files of sysfs and proc. */
 #ifndef IBSCOPE_NUM_H
 #define IBSCOPE_NUM_H
 
@@ -8,7 +8,7 @@
 
 struct err;
 
-/* What is being read: names for the message, and the range. */
+/* The number to parse: names for the message, and the range. */
 struct num_arg {
 	const char *name; /* as the user wrote it: "-c", "ldlat" */
 	const char *unit; /* "ops", "Hz", "cycles"; NULL for a bare number */
@@ -16,13 +16,12 @@ struct num_arg {
 };
 
 /**
- * num_parse() - read an unsigned number
+ * num_parse() - parse an unsigned number
  * @arg:  name, unit and range
- * @text: decimal, or hexadecimal after 0x; a decimal number may end in K, M or G for 1e3, 1e6 or 1e9
- *        (periods and rates are counts, so not powers of 1,024). Leading zeros do not mean octal.
+ * @text: decimal, or hexadecimal after 0x; a decimal number may end in K, M or G for 1e3, 1e6 or
+ *        1e9 (periods and rates are counts, so not powers of 1,024). Leading zeros do not mean
+ *        octal. Blanks, signs and fractions are not allowed.
  * @out:  written only on success
- *
- * No blanks, signs or fractions.
  *
  * Return: 0, or with @e set: -EINVAL not a number, -ERANGE outside the range.
  */
@@ -30,12 +29,12 @@ int num_parse(const struct num_arg *arg, const char *text, uint64_t *out, struct
 
 struct duration_arg {
 	const char *name;
-	double bare_s;	     /* what a number without a unit counts; 0: seconds */
+	double bare_s;	     /* unit of a bare number; 0: seconds */
 	double min_s, max_s; /* inclusive */
 };
 
 /**
- * num_parse_duration() - "5m", "1.5s", "250ms" in seconds
+ * num_parse_duration() - parse "5m", "1.5s" or "250ms" to seconds
  * @text:    digits with an optional point, then ns, us, ms, s, m, h, d or nothing
  * @seconds: written only on success
  *
@@ -44,17 +43,17 @@ struct duration_arg {
 int num_parse_duration(const struct duration_arg *arg, const char *text, double *seconds,
 		       struct err *e);
 
-/* "5m" for 300, "1.5s" for 1.5: what num_parse_duration() reads back. */
+/* "5m" for 300, "1.5s" for 1.5: num_parse_duration() accepts it. */
 void num_format_duration(double seconds, char *buf, size_t size);
 
 struct size_arg {
 	const char *name;
-	uint64_t bare;	   /* what a number without a unit counts: 1 << 20 for MiB; 0: bytes */
+	uint64_t bare;	   /* unit of a bare number: 1 << 20 for MiB; 0: bytes */
 	uint64_t min, max; /* bytes, inclusive */
 };
 
 /**
- * num_parse_size() - "256K", "64MiB" in bytes
+ * num_parse_size() - parse "256K" or "64MiB" to bytes
  * @text:  decimal digits, then K, M, G (or KiB, MiB, GiB: the same, powers of 1,024) or nothing
  * @bytes: written only on success
  *
@@ -63,11 +62,11 @@ struct size_arg {
 int num_parse_size(const struct size_arg *arg, const char *text, uint64_t *bytes, struct err *e);
 
 /**
- * num_parse_percent() - "0.5%" as 0.005
+ * num_parse_percent() - parse "0.5%" to 0.005
  * @name: of the option, for messages
  * @min:  like @max in percent, inclusive
  *
- * Digits with an optional point, then the percent sign, which is required.
+ * The percent sign is required after digits with an optional point.
  *
  * Return: 0, or with @e set: -EINVAL, -ERANGE.
  */
@@ -75,30 +74,30 @@ int num_parse_percent(const char *name, const char *text, double min, double max
 		      struct err *e);
 
 /**
- * num_parse_mode() - "0640", of a file
+ * num_parse_mode() - parse a file mode such as "0640"
  * @name: of the option, for messages
  *
  * Octal digits for the permissions of owner, group and others.
  *
- * Return: 0, or -EINVAL with @e.
+ * Return: 0, or -EINVAL with @err.
  */
 int num_parse_mode(const char *name, const char *text, mode_t *mode, struct err *e);
 
 /**
- * num_read_line() - first line of a small file, without its newline
+ * num_read_line() - read the first line of a small file, without its newline
  * @root: prefix of the file system, "" for the real one
- * @path: absolute, behind @root
- * @buf:  gets the line; a file that is empty gives ""
+ * @path: absolute, relative to @root
+ * @buf:  gets the line; "" if the file is empty
  *
- * Return: 0, or with @e set: -ENOENT and other errors of open and read, -EMSGSIZE when the line
- * does not fit.
+ * Return: 0, or with @e set: -ENOENT and other errors of open and read, -EMSGSIZE if the line does
+ * not fit.
  */
 int num_read_line(const char *root, const char *path, char *buf, size_t size, struct err *e);
 
 /**
- * num_read() - a file that holds one decimal number, which may be negative
+ * num_read() - read a file with one decimal number, which may be negative
  *
- * Return: 0, or with @e set: what num_read_line() returns, -EINVAL not a number.
+ * Return: 0, or with @e set: errors of num_read_line(), -EINVAL not a number.
  */
 int num_read(const char *root, const char *path, int64_t *out, struct err *e);
 

@@ -9,7 +9,8 @@
 
 #define MAX_OPTIONS 64
 #define FILE_MAX    (1 << 20)
-#define NO_LETTER   256 /* above all letters: row number + NO_LETTER */
+/* above all letters: an option without a letter gets NO_LETTER + row number */
+#define NO_LETTER   256
 #define HELP	    (NO_LETTER + MAX_OPTIONS)
 #define VERSION	    (HELP + 1)
 #define LINE	    80
@@ -111,7 +112,7 @@ static int bad_long(const char *what, const struct option *longs, struct err *er
 		snprintf(matches + strlen(matches), sizeof(matches) - strlen(matches), "%s--%s",
 			 n++ ? ", " : "", l->name);
 		found = l->name;
-		if (!l->name[len]) { /* exact: no other name matters */
+		if (!l->name[len]) { /* exact match: ignore other names */
 			n = 1;
 			break;
 		}
@@ -227,7 +228,7 @@ int options_one(const char *name, const char *value, const struct option_set *se
 	if (!row->arg && value)
 		return err_set(err, -EINVAL, "'%s' takes no value", name);
 	ret = set(row, of, value, err);
-	if (ret && row->letter) /* the message names the letter alone */
+	if (ret && row->letter) /* the message has only the letter */
 		err_prefix(err, "%s", name);
 	return ret;
 }
@@ -324,7 +325,7 @@ int options_file(const char *path, const struct option_set *sets, size_t n_sets,
 	return ret;
 }
 
-/* Words of @text from column LEFT on, in lines of LINE columns; blanks and newlines only separate. */
+/* Print the words of @text in columns LEFT to LINE; blanks and newlines only separate words. */
 static void put_wrapped(FILE *f, const char *text)
 {
 	int column = LEFT;

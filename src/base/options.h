@@ -8,11 +8,11 @@
 struct option_row {
 	const char *name;
 	char letter;	  /* 0: none */
-	const char *arg;  /* NULL: takes none; "[=ARG]": need not be given, and is NULL then */
+	const char *arg;  /* NULL: takes none; "[=ARG]": optional, NULL if not given */
 	const char *help; /* one paragraph; options_help() breaks the lines */
 	/* Return: 0, or a negative errno with @err. @arg is NULL for options without one. */
 	int (*set)(void *ctx, const char *arg, struct err *err);
-	/* With set NULL: what is stored in ctx, and where. */
+	/* If `set` is NULL: type and place in ctx of the value. */
 	enum option_kind {
 		OPTION_KIND_FLAG,     /* bool */
 		OPTION_KIND_NUMBER,   /* integer of 32 or 64 bits */
@@ -25,11 +25,11 @@ struct option_row {
 		OPTION_KIND_WORD,     /* const char *, which points into argv */
 	} kind;
 	size_t at, bytes;
-	uint64_t min, max; /* inclusive; of choices, max is their number */
-	uint64_t bare;	   /* of sizes: what a number without a unit counts; 0: bytes */
-	const char *what;  /* of numbers: the unit or NULL; of choices: one of them, as "metric" */
+	uint64_t min, max; /* inclusive; choices: max is their number */
+	uint64_t bare;	   /* sizes: unit of a bare number; 0: bytes */
+	const char *what;  /* numbers: unit or NULL; choices: singular noun such as "metric" */
 	const char *(*choice)(unsigned int i);
-	/* As `set`, for several rows: @which is their `min`. */
+	/* Like `set`, shared by several rows: @which is their `min`. */
 	int (*set_which)(void *ctx, unsigned int which, const char *arg, struct err *err);
 };
 
@@ -62,7 +62,7 @@ struct option_set {
 	const char *title; /* of the section in the help */
 	const struct option_row *rows;
 	size_t n;
-	void *ctx; /* what the rows set */
+	void *ctx; /* target of the rows */
 	/* True for options to ignore; NULL: none. */
 	bool (*skip)(void *arg, const char *name);
 	void *skip_arg;
@@ -74,16 +74,16 @@ struct option_set {
 /**
  * options_parse() - parse all options of a command; its arguments start at optind
  *
- * Every command has --help and --version beside its rows.
+ * Every command has --help and --version in addition to its rows.
  *
- * Return: 0; OPTIONS_HELP if the caller should print its help and exit; OPTIONS_VERSION if the version
- * has been printed and the caller should exit; or -EINVAL with @err.
+ * Return: 0; OPTIONS_HELP if the caller should print its help and exit; OPTIONS_VERSION if the
+ * version has been printed and the caller should exit; or -EINVAL with @err.
  */
 int options_parse(int argc, char **argv, const struct option_set *sets, size_t n_sets,
 		  struct err *err);
 
 /**
- * options_file() - the same options from a file
+ * options_file() - parse the same options from a file
  *
  * A line is "name = value", or "name" for options without a value; "#" starts a comment.
  *
@@ -91,17 +91,17 @@ int options_parse(int argc, char **argv, const struct option_set *sets, size_t n
  */
 int options_file(const char *path, const struct option_set *sets, size_t n_sets, struct err *err);
 
-/* The argument of --config, which is to be read before the others are parsed; NULL: none. */
+/* The argument of --config, which must be read before other options are parsed; NULL: none. */
 const char *options_config(int argc, char **argv);
 
 /**
- * options_read() - read such a file, of at most 1 MiB, without parsing it
+ * options_read() - read a configuration file of at most 1 MiB, without parsing it
  *
  * Return: 0, the caller frees *text; or a negative errno with @err.
  */
 int options_read(const char *path, char **text, size_t *size, struct err *err);
 
-/* Parse such a text; messages start with @where. */
+/* Parse the text of a configuration file; messages start with @where. */
 int options_text(const char *where, const char *text, size_t size, const struct option_set *sets,
 		 size_t n_sets, struct err *err);
 
@@ -110,22 +110,22 @@ const struct option_row *options_find(const char *name, const struct option_set 
 				      size_t n_sets);
 
 /**
- * options_one() - set one option, as a line of a file does
+ * options_one() - set one option, like a line of a file
  * @value: NULL if there is none
  */
 int options_one(const char *name, const char *value, const struct option_set *sets, size_t n_sets,
 		struct err *err);
 
-/* What a shell wants completed: "1", or "set" or "unset" for options of `ctl`; NULL: nothing. */
+/* What the shell completes: "1", or "set" or "unset" for options of `ctl`; NULL: nothing. */
 const char *complete_mode(void);
 
-/* Offer @name if it begins with @word; of @help the first clause. */
+/* Offer @name if it begins with @word, with the first clause of @help. */
 void complete_offer(const char *word, const char *name, const char *help);
 
-/* What the last argument could become; options_parse() does it. */
+/* Print candidates for the last argument; called by options_parse(). */
 void complete_options(int argc, char **argv, const struct option_set *sets, size_t n_sets);
 
-/* Print the rows of all sets, one section a set. */
+/* Print the rows of all sets, one section per set. */
 void options_help(FILE *f, const struct option_set *sets, size_t n_sets);
 
 #endif

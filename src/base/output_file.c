@@ -28,7 +28,7 @@ static bool is_ours(const struct stat *st)
 	       (!st->st_uid || st->st_uid == geteuid());
 }
 
-/* Without a reader a FIFO cannot be opened for writing (ENXIO), and waiting must be interruptible. */
+/* Without a reader, opening a FIFO for writing fails (ENXIO); waiting must be interruptible. */
 static int open_special(const char *path, const volatile sig_atomic_t *stop, struct err *err)
 {
 	struct stat st;
@@ -44,7 +44,7 @@ static int open_special(const char *path, const volatile sig_atomic_t *stop, str
 	}
 	if (fstat(fd, &st) || !is_ours(&st) || fcntl(fd, F_SETFL, O_WRONLY) < 0) {
 		close(fd);
-		return err_set(err, -EPERM, "cannot write %s: it was replaced meanwhile", path);
+		return err_set(err, -EPERM, "cannot write %s: replaced while opening", path);
 	}
 	return fd;
 }
@@ -115,7 +115,7 @@ int output_file_open_binary(const char *option, const char *path, struct err *er
 		return output_file_open(path, NULL, err);
 	if (isatty(STDOUT_FILENO))
 		return err_set(err, -EINVAL,
-			       "%s -: standard output is a terminal, which the output is not for; "
+			       "%s -: standard output is a terminal, but the output is binary; "
 			       "redirect it, or give the name of a file",
 			       option);
 	fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);

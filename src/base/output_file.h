@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Files for output, in directories where others may have put something under their name. */
+/* Output files, in directories where others may have planted files of the same name. */
 #ifndef IBSCOPE_OUTPUT_FILE_H
 #define IBSCOPE_OUTPUT_FILE_H
 
@@ -8,22 +8,22 @@
 #include <signal.h>
 
 /**
- * output_file_open() - create a file, in whose place the name may have had another one
- * @stop: when set, waiting for the reader of a FIFO ends; may be NULL
+ * output_file_open() - create an output file, replacing any file of that name
+ * @stop: when set, stop waiting for the reader of a FIFO; may be NULL
  *
- * The file is always a new one of ours, with mode 0600: it is created under a temporary name in the
- * same directory and renamed at once, so that neither a symbolic link nor a file with another owner,
- * mode or a second name is ever written to.
+ * The file is always a new one with mode 0600: it is created under a temporary name in the same
+ * directory and renamed at once, so that nothing is ever written to a symbolic link or to a file
+ * with another owner, another mode or a second name.
  *
- * A FIFO or a character device of ours or root's is opened as it is; a FIFO once it has a reader.
- * Symbolic links, other people's FIFOs and devices, and everything else are refused.
+ * A FIFO or character device that belongs to this user or root is opened as it is; a FIFO once it
+ * has a reader. Symbolic links, FIFOs and devices of others, and everything else are refused.
  *
  * Return: a file descriptor, blocking and closed on exec, or a negative errno with @err: -EINTR if
  * @stop was set.
  */
 int output_file_open(const char *path, const volatile sig_atomic_t *stop, struct err *err);
 
-/* The same for what is not for terminals; "-" is standard output, unless that is one. */
+/* The same for binary output; "-" is standard output, unless that is a terminal. */
 int output_file_open_binary(const char *option, const char *path, struct err *err);
 
 #endif

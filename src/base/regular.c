@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where this process' descriptors are; before regular_chroot() by path. */
+/* Directory of this process's descriptors; before regular_chroot() a path is used. */
 static int links = AT_FDCWD;
 
 int regular_chroot(int dir)

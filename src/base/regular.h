@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Opening files whose names come from others. */
+/* Opening files named by others. */
 #ifndef IBSCOPE_REGULAR_H
 #define IBSCOPE_REGULAR_H
 
@@ -10,25 +10,25 @@
 /**
  * regular_open() - open a regular file for reading
  *
- * To open a device or a pipe can have effects or wait for ever, so the kind of file is checked
- * before it is opened (O_PATH).
+ * Opening a device or a pipe can have side effects or block forever, so the type of the file is
+ * checked before opening it (O_PATH).
  *
  * Return: an fd that the caller closes, or a negative errno; -EINVAL if it is not a regular file.
  */
 int regular_open(const char *path);
 
 /**
- * regular_chroot() - let this process have another root directory, where anything may be at /proc
+ * regular_chroot() - change this process's root directory to one where /proc may be anything
  *
- * What fails leaves the process as it is, but for its working directory.
+ * On failure only the working directory may have changed.
  *
  * Return: 0 or a negative errno.
  */
 int regular_chroot(int dir);
 
 /**
- * regular_check_secret() - refuse a secret that others can read or replace, which protects nothing
- * @what: "key"
+ * regular_check_secret() - refuse a secret that other users can read or replace
+ * @what: noun for messages, such as "key"
  *
  * Return: 0, or -EINVAL with @err.
  */

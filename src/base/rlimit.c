@@ -7,7 +7,7 @@
 
 #define SPARE 64
 
-/* A new descriptor is the lowest free one: about the number of open ones. */
+/* A new descriptor is the lowest free one, so it approximates the number of open ones. */
 static size_t open_files(void)
 {
 	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
@@ -36,7 +36,7 @@ void rlimit_files(size_t more)
 	setrlimit(RLIMIT_NOFILE, &rl);
 }
 
-/* Pages of data that the process has, with reservations such as those of sanitizers. */
+/* Data pages of the process, including reservations such as those of sanitizers. */
 static uint64_t data_pages(void)
 {
 	FILE *f = fopen("/proc/self/statm", "re");

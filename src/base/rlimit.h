@@ -5,11 +5,11 @@
 
 #include "std.h"
 
-/* Allow @more open files than are open now, as far as the hard limit and privileges go. */
+/* Allow @more open files in addition to those open now, within the hard limit and privileges. */
 void rlimit_files(size_t more);
 
 /*
- * Let this process allocate @bytes more than it has now; then malloc() fails. Covers libraries, too.
+ * Let this process allocate @bytes more than now; beyond that malloc() fails. Includes libraries.
  * Does nothing if a lower limit is in force.
  */
 void rlimit_memory(uint64_t bytes);

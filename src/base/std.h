@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What nearly every file needs: the C library's everyday headers, errors, and memory. */
+/* Included by nearly every file: common headers of the C library, errors, and memory. */
 #ifndef IBSCOPE_STD_H
 #define IBSCOPE_STD_H
 

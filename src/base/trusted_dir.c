@@ -7,9 +7,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* as many as the kernel follows */
+#define LINKS_MAX 40 /* the kernel's limit */
 
-/* Its default mode is 1777. */
+/* The default mode of bpffs is 1777. */
 static bool on_bpffs(const char *path)
 {
 	struct statfs fs;
@@ -23,7 +23,7 @@ static int check_one(const char *path, const struct stat *st, bool sticky_ok, st
 
 	if (st->st_uid && st->st_uid != geteuid())
 		return err_set(err, -EPERM,
-			       "%s belongs to uid %u, who could replace what is in it: chown it to "
+			       "%s belongs to uid %u, who could replace its contents: chown it to "
 			       "root, or use another directory",
 			       path, st->st_uid);
 	if (S_ISLNK(st->st_mode))
@@ -33,13 +33,13 @@ static int check_one(const char *path, const struct stat *st, bool sticky_ok, st
 	if (!(st->st_mode & shared) || (sticky_ok && st->st_mode & S_ISVTX))
 		return 0;
 	return err_set(err, -EPERM,
-		       "%s has mode %04o, so that other users could put files there or replace "
-		       "them: use a directory that only root can write to%s",
+		       "%s has mode %04o, so other users could add or replace files "
+		       "in it: use a directory that only root can write to%s",
 		       path, st->st_mode & 07777,
-		       on_bpffs(path) ? "; bpffs has to be mounted with -o mode=0700" : "");
+		       on_bpffs(path) ? "; mount bpffs with -o mode=0700" : "");
 }
 
-/* Put the target of the link that @path has up to @len in its place. */
+/* Replace the first @len bytes of @path, a symbolic link, by its target. */
 static int follow(char *path, size_t len, struct err *err)
 {
 	char target[PATH_MAX], whole[PATH_MAX];

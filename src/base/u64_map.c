@@ -77,7 +77,7 @@ void u64_map_remove(struct u64_map *m, __u64 key, __u32 value)
 		hole = (hole + 1) & mask;
 	if (!m->size || m->slots[hole].value == U64_MAP_NONE)
 		return;
-	/* close the hole with what could not be found beyond it */
+	/* fill the hole with entries that could no longer be found past it */
 	for (i = (hole + 1) & mask; m->slots[i].value != U64_MAP_NONE; i = (i + 1) & mask) {
 		size_t home = u64_map_home(m, m->slots[i].key);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The hash map: from 64-bit keys to 32-bit numbers, as a rule places in an array. What is found by a
- * longer key goes by the key's hash: add() takes several values of one hash, and the caller compares
- * what u64_map_for_each() finds.
+ * The hash map: 64-bit keys to 32-bit values, usually array indexes. For longer keys use their
+ * hash: u64_map_add() allows several values per hash, and the caller compares what
+ * u64_map_for_each() finds.
  */
 #ifndef IBSCOPE_U64_MAP_H
 #define IBSCOPE_U64_MAP_H
@@ -11,10 +11,10 @@
 
 #define U64_MAP_NONE 0xffffffffu
 
-/* Side by side, so that a look-up costs one cache line. */
+/* Key and value together, so that a lookup costs one cache line. */
 struct u64_map_slot {
 	__u64 key;
-	__u32 value; /* U64_MAP_NONE: a free place */
+	__u32 value; /* U64_MAP_NONE: free */
 } __attribute__((packed, aligned(4)));
 
 /* The zero value is empty. */
@@ -29,10 +29,10 @@ __u32 u64_map_get(const struct u64_map *m, __u64 key);
 /* Set the value of @key. Return: 0. */
 int u64_map_put(struct u64_map *m, __u64 key, __u32 value);
 
-/* Add a value to those of @key. Return: 0. */
+/* Add another value for @key. */
 int u64_map_add(struct u64_map *m, __u64 key, __u32 value);
 
-/* Remove one value of @key; nothing if it is not there. */
+/* Remove one value of @key, if present. */
 void u64_map_remove(struct u64_map *m, __u64 key, __u32 value);
 
 void u64_map_free(struct u64_map *m);

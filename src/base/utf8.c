@@ -10,7 +10,7 @@
 
 typedef unsigned char byte;
 
-/* Unicode 15, table 3-7: only these second bytes, so neither surrogates nor a second spelling. */
+/* Unicode 15, table 3-7: restricting the second byte excludes surrogates and overlong encodings. */
 size_t utf8_len(const char *text)
 {
 	const byte *s = (const byte *)text;
@@ -49,7 +49,7 @@ static uint32_t code_point(const char *text, size_t n)
 	return c;
 }
 
-/* Characters that are not printed as they are. */
+/* Characters that must be escaped. */
 static bool is_hidden(uint32_t c)
 {
 	static const struct {
@@ -74,7 +74,7 @@ static bool is_hidden(uint32_t c)
 	return false;
 }
 
-/* Bytes of the character at @s if it is printed as it is, else 0. */
+/* Bytes of the character at @s if it needs no escaping, else 0. */
 static size_t plain_len(const char *s)
 {
 	size_t n;
@@ -94,7 +94,7 @@ unsigned int utf8_width(const char *s)
 
 	if ((byte)*s < 0x80 || !n)
 		return 1;
-	/* the user's locale decides what is printed, not how wide it is */
+	/* do not use the user's locale: it does not determine the width */
 	if (!unicode)
 		unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", NULL);
 	before = unicode ? uselocale(unicode) : NULL;
@@ -104,7 +104,7 @@ unsigned int utf8_width(const char *s)
 	return width < 0 ? 1 : width;
 }
 
-#define ONE_MAX (4 * 4) /* bytes that escape_one() writes at most: \xNN for each of four */
+#define ONE_MAX (4 * 4) /* most bytes that escape_one() writes: \xNN for each of four */
 
 /* Write the character at @s to @out, escaped. Return: bytes taken of @s. */
 static size_t escape_one(const char *s, char *out, size_t *len)
@@ -122,7 +122,7 @@ static size_t escape_one(const char *s, char *out, size_t *len)
 	return n;
 }
 
-/* @quote: printed twice; 0: none */
+/* @quote: doubled in the output; 0: none */
 static size_t put(FILE *f, const char *s, char quote)
 {
 	char one[ONE_MAX];
@@ -215,7 +215,7 @@ static bool is_number(const char *s)
 	return !*s;
 }
 
-/* Would a spreadsheet take the cell for a formula? Some take the wide forms of these signs, too. */
+/* True if a spreadsheet would take the cell for a formula; some also accept wide forms. */
 static bool is_formula(const char *s)
 {
 	static const char *const wide[] = { "\uff1d", "\uff0b", "\uff0d", "\uff20" };
@@ -234,7 +234,7 @@ void utf8_put_csv(FILE *f, const char *text)
 	const bool formula = is_formula(text);
 	const size_t len = strlen(text);
 
-	/* a semicolon separates cells where a comma is the decimal point */
+	/* in locales with a decimal comma, a semicolon separates cells */
 	if (!formula && len && text[0] != ' ' && text[len - 1] != ' ' && !strpbrk(text, ",;\"'")) {
 		utf8_put(f, text);
 		return;

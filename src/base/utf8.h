@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Printing names that others chose: comms, cgroups, containers, files, symbols. They may hold any
- * byte but NUL. Every text, CSV and JSON output and every log line prints them with these functions.
+ * byte but NUL. Every text, CSV and JSON output and every log line prints them with these
+ * functions.
  *
- * Characters that control a terminal or the direction of text, invisible ones, and bytes that are
- * not valid UTF-8 are printed as \xNN, byte by byte. A backslash is printed as it is, since systemd
- * puts them into names of cgroups.
+ * Characters that control a terminal or the direction of text, invisible ones, and invalid UTF-8
+ * bytes are printed as \xNN, byte by byte. A backslash is printed as it is, since systemd uses it
+ * in cgroup names.
  */
 #ifndef IBSCOPE_UTF8_H
 #define IBSCOPE_UTF8_H
@@ -19,14 +20,17 @@ size_t utf8_len(const char *s);
 /* Columns that the character at @s takes on a terminal: 0 to 2. */
 unsigned int utf8_width(const char *s);
 
-/* Print @text on a line of text. Return: the characters written. */
+/*
+ * Print @text within a line.
+ * Return: the characters written.
+ */
 size_t utf8_put(FILE *f, const char *text);
 
 /**
- * utf8_escape() - what utf8_put() prints, in a buffer
+ * utf8_escape() - write the output of utf8_put() to a buffer
  * @size: of @out; text that does not fit is cut after a whole character
  *
- * Escaping twice changes nothing more.
+ * Idempotent.
  *
  * Return: the bytes written, without the NUL.
  */
@@ -36,14 +40,14 @@ size_t utf8_escape(char *out, size_t size, const char *text);
 void utf8_put_markup(FILE *f, const char *text);
 
 /*
- * Print a cell of a CSV file, in quotes where it needs them. A spreadsheet would evaluate a cell that
- * begins with =, +, - or @: such a cell gets a ' in front, unless it is a plain number.
+ * Print a CSV cell, quoted if needed. A spreadsheet would evaluate a cell that begins with =, +, -
+ * or @, so such a cell is prefixed with ' unless it is a plain number.
  */
 void utf8_put_csv(FILE *f, const char *text);
 
 /*
- * Print a JSON string with its quotes. What utf8_put() escapes is written as \uNNNN, which readers
- * turn back into the character; bytes that are not valid UTF-8 become '?'.
+ * Print a JSON string with its quotes. Characters that utf8_put() escapes are written as \uNNNN,
+ * which readers convert back; bytes that are not valid UTF-8 become '?'.
  */
 void utf8_put_json(FILE *f, const char *text);
 

@@ -7,7 +7,7 @@
 struct cgroup_select {
 	struct cgroup_source src;
 	struct terms terms;
-	ssize_t *depth; /* of each term, on the path at hand: -1, or how much of it is named */
+	ssize_t *depth; /* how much of the current path each term names, or -1 */
 	struct selected_cgroup *result;
 	size_t n, room;
 	__u64 other;
@@ -15,15 +15,15 @@ struct cgroup_select {
 	size_t nameless;
 };
 
-/* --- what terms name --- */
+/* --- resolving terms --- */
 
-/* A path on which containers are looked for. */
+/* A path to search for containers. */
 struct visit {
 	struct cgroup_select *s;
 	const char *path;
 };
 
-/* Of two that have the same id, the one of root's runtime on this machine is real. */
+/* Of two containers with the same id, the one of root's runtime on this machine is real. */
 static void note_id(struct term *t, const struct container *c)
 {
 	if (!*t->container_id) {
@@ -57,7 +57,7 @@ static int note_container(void *arg, const struct container *c)
 	struct cgroup_select *s = v->s;
 	const struct container_name *name;
 
-	/* those above are visited, too, but for a recording, which need not list them */
+	/* skip outer containers: they are visited, too, except in recordings */
 	if (v->path[c->path_len] && !s->src.recorded)
 		return 0;
 	name = s->src.name(s->src.names, v->path, c);
@@ -120,7 +120,7 @@ static int find_names(struct cgroup_select *s)
 	}
 	if (s->terms.containers || s->names)
 		ret = s->src.each(s->src.arg, note_containers, &v);
-	/* digits mean this container from now on, unless one has them as its name */
+	/* from now on the digits mean this container, unless they are a container's name */
 	for (size_t i = 0; i < s->terms.n; i++) {
 		struct term *t = &s->terms.term[i];
 
@@ -129,7 +129,7 @@ static int find_names(struct cgroup_select *s)
 	return ret;
 }
 
-/* --- what they make of a cgroup --- */
+/* --- applying terms to a cgroup --- */
 
 static bool fits(const struct term *t, const struct container *c, const struct container_name *name)
 {
@@ -164,7 +164,7 @@ static ssize_t depth_of(const struct term *t, __u64 id, const char *path)
 	return id && id == t->id ? path_len(path) : -1;
 }
 
-/* How much of a path each term names: s->depth. Return: whether any names the whole. */
+/* Set s->depth, how much of a path each term names. Return: whether any names all of it. */
 static bool measure(struct cgroup_select *s, __u64 id, const char *path)
 {
 	const ssize_t len = path_len(path);
@@ -180,7 +180,7 @@ static bool measure(struct cgroup_select *s, __u64 id, const char *path)
 	return whole;
 }
 
-/* Excluded is what a kind excludes, or does not list though it lists some. */
+/* A kind excludes the cgroup explicitly, or by listing only others. */
 static void judge_kind(const struct cgroup_select *s, enum term_kind kind,
 		       struct selected_cgroup *sel)
 {
@@ -196,7 +196,7 @@ static void judge_kind(const struct cgroup_select *s, enum term_kind kind,
 		sel->filter_only = false;
 		sel->out |= t->out;
 		in |= !t->out;
-		/* of nested ones the innermost says how long its samples must have waited */
+		/* of nested cgroups, the innermost sets the minimum latency */
 		if (!t->out && s->depth[i] >= deepest) {
 			min_lat = s->depth[i] > deepest || t->min_lat > min_lat ? t->min_lat
 										: min_lat;
@@ -208,7 +208,7 @@ static void judge_kind(const struct cgroup_select *s, enum term_kind kind,
 		sel->min_lat = min_lat;
 }
 
-/* From s->depth. */
+/* Decide about a cgroup from s->depth. */
 static void judge(const struct cgroup_select *s, struct selected_cgroup *sel)
 {
 	sel->filter_only = true;
@@ -230,7 +230,7 @@ static struct selected_cgroup *add_entry(struct cgroup_select *s, __u64 id)
 	return &s->result[s->n++];
 }
 
-/* The sampler goes up from a cgroup to the next one that has an entry; the replay does not. */
+/* The sampler walks up to the nearest ancestor with an entry; the replay does not. */
 static int add_cgroup(uint64_t id, const char *path, void *arg)
 {
 	struct cgroup_select *s = arg;
@@ -276,14 +276,14 @@ static int add_all(struct cgroup_select *s)
 	return ret;
 }
 
-/* What is selected beside the cgroups themselves. */
+/* Add entries for samples outside of the listed cgroups. */
 static void add_defaults(struct cgroup_select *s)
 {
 	bool wanted = s->terms.wanted[TERM_CGROUP] || s->terms.wanted[TERM_CONTAINER];
 
 	for (size_t i = 0; i < s->n; i++)
 		wanted &= s->result[i].out || s->result[i].filter_only;
-	if (wanted) /* something is, but there is nothing of it */
+	if (wanted) /* cgroups are selected, but none exist */
 		add_entry(s, 0);
 	if (s->other && s->terms.selects)
 		add_entry(s, s->other)->out = true;
@@ -302,7 +302,7 @@ static int resolve(struct cgroup_select *s)
 	return ret;
 }
 
-/* --- names that nothing has --- */
+/* --- names that match nothing --- */
 
 struct suggestions {
 	struct visit visit; /* first: see suggest() */
@@ -370,7 +370,7 @@ static int no_cgroup(struct cgroup_select *s, const struct term *t, struct err *
 
 	free(path);
 	if (!ret)
-		return 0; /* it was made this moment */
+		return 0; /* it was created just now */
 	err_prefix(err, "%s", t->option);
 	return -ENOENT;
 }
@@ -416,7 +416,7 @@ size_t cgroup_select_missing(const struct cgroup_select *s, missing_cb *cb, void
 	return n;
 }
 
-/* --- the whole --- */
+/* --- public functions --- */
 
 int cgroup_select_open(const struct cgroup_source *src, const struct cgroup_select_opts *o,
 		       struct cgroup_select **out, struct err *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From --cgroup, --container and the cgroups in --filter to the ids that the sampler tests, of the
- * running system or of a recording. A cgroup is selected if each of the options that list some lists
- * it or one above it, and none excludes it or one above it with '!'.
+ * Resolves --cgroup, --container and the cgroups in --filter to the ids that the sampler tests, for
+ * the running system or a recording. A cgroup is selected if each option that lists cgroups lists
+ * it or an ancestor of it, and none excludes it or an ancestor of it with '!'.
  */
 #ifndef IBSCOPE_CGROUP_SELECT_H
 #define IBSCOPE_CGROUP_SELECT_H
@@ -14,10 +14,10 @@ struct cgroup_select;
 
 /**
  * cgroup_select_open() - parse and resolve
- * @src: is copied
+ * @src: copied
  *
  * Return: 0, *out to be closed; or with @err -EINVAL or -ERANGE for wrong usage, -ENOENT for a name
- * that does not exist, -ENOTUNIQ for digits that begin several ids.
+ * that does not exist, -ENOTUNIQ for digits that several ids begin with.
  */
 int cgroup_select_open(const struct cgroup_source *src, const struct cgroup_select_opts *opts,
 		       struct cgroup_select **out, struct err *err);
@@ -32,10 +32,10 @@ int cgroup_select_update(struct cgroup_select *s);
 /* For struct selection; valid until the next update. */
 const struct selected_cgroup *cgroup_select_result(const struct cgroup_select *s, size_t *n);
 
-/* Does any option name cgroups? */
+/* True if any option names cgroups. */
 bool cgroup_select_any(const struct cgroup_select *s);
 
-/* What the sampler must be able to change for later updates: enum sampler_live bits. */
+/* Which parts of the selection later updates may change: enum sampler_live bits. */
 unsigned int cgroup_select_live(const struct cgroup_select *s);
 
 /* Containers whose names were not known at the last update. */
@@ -45,10 +45,10 @@ size_t cgroup_select_nameless(const struct cgroup_select *s);
 typedef void missing_cb(void *arg, const char *option, const char *name);
 
 /**
- * cgroup_select_missing() - the names that matched nothing at the last update
+ * cgroup_select_missing() - list the names that matched nothing at the last update
  * @cb: may be NULL
  *
- * Return: how many.
+ * Return: their number.
  */
 size_t cgroup_select_missing(const struct cgroup_select *s, missing_cb *cb, void *arg);
 

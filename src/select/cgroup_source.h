@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a selection of cgroups is made from: the options, and the cgroups there are. */
+/* Inputs of a selection of cgroups: the options, and the existing cgroups. */
 #ifndef IBSCOPE_CGROUP_SOURCE_H
 #define IBSCOPE_CGROUP_SOURCE_H
 
@@ -10,16 +10,16 @@
 /* Where cgroups are looked up. */
 struct cgroup_source {
 	void *arg, *names;
-	/* of a recording: none will appear, those above the known ones may not be listed */
+	/* a recording: no cgroups will appear; ancestors of the known ones may not be listed */
 	bool recorded;
 
-	/* The cgroup of that path or id; the caller frees *path. *id is 0 or *path NULL if not known. */
+	/* Find a cgroup by path or id; the caller frees *path. Unknown: *id 0, *path NULL. */
 	int (*find)(void *arg, const char *text, __u64 *id, char **path, struct err *err);
-	/* From what a person wrote to a path; the caller frees *path. */
+	/* Convert user input to a path; the caller frees *path. */
 	int (*path_of)(void *arg, const char *text, char **path, struct err *err);
-	/* All of them. @path is NULL where it is not known. */
+	/* Call @cb for all cgroups. @path is NULL if unknown. */
 	int (*each)(void *arg, cgroup_cb *cb, void *cb_arg);
-	/* Who made up the names on its path; NULL: as container_of_path() has it. */
+	/* Owner of the names on the cgroup's path; NULL: as in container_of_path(). */
 	void (*owner)(void *arg, __u64 id, struct container_owner *out);
 	const struct container_name *(*name)(void *names, const char *path,
 					     const struct container *c);
@@ -36,9 +36,9 @@ struct cgroup_select_opts {
 	size_t n_containers;
 	__u64 command;		     /* cgroup of the measured command; 0: none */
 	const struct filter *filter; /* NULL: none */
-	bool wait;   /* names that do not exist are no error: they may appear */
-	bool names;  /* containers are named in the output, so look for names that are missing */
-	__u64 other; /* recorded: the id of samples whose cgroup is not known; never selected */
+	bool wait;   /* names that do not exist yet are no error */
+	bool names;  /* the output shows container names, so look for missing ones */
+	__u64 other; /* recordings: id of samples with unknown cgroup; never selected */
 };
 
 #endif

@@ -10,7 +10,7 @@
 #define DIGITS	   "0123456789"
 #define HEX_DIGITS DIGITS "abcdef"
 #define WILDCARDS  "*?["
-#define ID_DIGITS  4 /* of a pattern, so that it is one of ids */
+#define ID_DIGITS  4 /* minimum digits for a pattern to match ids */
 
 #define CONTAINER_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS "_.-*?[]!^/"
 
@@ -83,7 +83,7 @@ static bool exists(const struct cgroup_source *src, const char *text)
 	return !ret;
 }
 
-/* "NAME" or "NAME:MIN". A path can hold a colon, too, so one that exists is taken as it is. */
+/* "NAME" or "NAME:MIN". A path may contain a colon, so an existing path is taken as it is. */
 static int add_name(struct terms *ts, const struct cgroup_source *src, struct term *t,
 		    struct err *err)
 {
@@ -180,10 +180,10 @@ bool term_names(const struct term *t, const struct container *c, const struct co
 {
 	if (t->glob || !strpbrk(t->text, WILDCARDS))
 		return container_matches(t->text, c, name);
-	return !strcmp(t->text, name->container); /* of a filter with "==" */
+	return !strcmp(t->text, name->container); /* from a filter with "==" */
 }
 
-/* A pattern can be one of ids only where the name, whatever it is, could not decide otherwise. */
+/* A pattern matches ids only if the name, whatever it is, could not decide otherwise. */
 static bool pattern_has_id(const char *text, const char *id, const struct container_name *name)
 {
 	if (*name->container || fnmatch(text, id, FNM_NOESCAPE))

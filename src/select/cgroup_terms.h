@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What --cgroup, --container and --filter name, one term each. */
+/* Names in --cgroup, --container and --filter, one term each. */
 #ifndef IBSCOPE_CGROUP_TERMS_H
 #define IBSCOPE_CGROUP_TERMS_H
 
 #include "cgroup_source.h"
 #include "cgroup/cgroup_pattern.h"
 
-/* All options of the first two kinds must agree; a filter's term is only asked about. */
+/* The first two kinds must all select a cgroup; terms of a filter are only evaluated. */
 enum term_kind { TERM_CGROUP, TERM_CONTAINER, TERM_FILTER };
 
 struct term {
@@ -21,15 +21,16 @@ struct term {
 	/* as of the last update */
 	bool found;
 	__u64 id;
-	char *path;	 /* NULL: not known, or a pattern, or a container */
+	char *path;	 /* NULL: unknown, a pattern, or a container */
 	size_t path_len; /* 0: the root */
-	bool named;	 /* a container has that name, so it is no beginning of an id */
-	/* first digits were given of this id, and of this other one */
+	bool named;	 /* a container has this name, so do not match ids */
+	/* the given digits begin this id, and this other one */
 	char container_id[CONTAINER_ID_MAX + 1], second_id[CONTAINER_ID_MAX + 1];
 	unsigned int
-		container_uid; /* and if two have this id, of this user, or inside another one */
+		/* if several containers have this id, the user's, or the nested one */
+		container_uid;
 	bool nested;
-	bool pinned; /* `container_id` is the one that is meant */
+	bool pinned; /* `container_id` is fixed */
 };
 
 struct terms {
@@ -43,10 +44,10 @@ struct terms {
 int terms_parse(struct terms *ts, const struct cgroup_source *src,
 		const struct cgroup_select_opts *opts, struct err *err);
 
-/* Does @t name this container by its name, or the pod by its uid? */
+/* True if @t names this container by its name, or the pod by its uid. */
 bool term_names(const struct term *t, const struct container *c, const struct container_name *name);
 
-/* Does @t name it by its id? */
+/* True if @t names this container by its id. */
 bool term_has_id(const struct term *t, const struct container *c,
 		 const struct container_name *name);
 

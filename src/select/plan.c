@@ -13,10 +13,10 @@
 struct query {
 	const struct select_options *o;
 	const struct plan_context *c;
-	unsigned int names;   /* of cgroups and containers that are selected */
-	bool pattern;	      /* one of them may be several */
-	bool own_min;	      /* of a cgroup */
-	unsigned int min_lat; /* that every selected sample has */
+	unsigned int names;   /* number of selected cgroups and containers */
+	bool pattern;	      /* a name can match several */
+	bool own_min;	      /* a cgroup has its own minimum latency */
+	unsigned int min_lat; /* minimum latency of all selected samples */
 };
 
 /* --- the selection --- */
@@ -48,7 +48,7 @@ static void count_names(struct query *q, const char *list, bool container, bool 
 		q->own_min |= own;
 		if (own)
 			q->min_lat = smaller(q->min_lat, min);
-		*all_have_min &= own && container; /* a path may really end like that */
+		*all_have_min &= own && container; /* a path may end in ":NUMBER" */
 	}
 }
 
@@ -96,7 +96,7 @@ static bool is_given(const struct query *q, enum plan_predicate p)
 	}
 }
 
-/* --- the stages: NULL, or why one would lose selected samples --- */
+/* --- stages: NULL, or the reason why the stage would lose selected samples --- */
 
 static const char *any(const struct query *q)
 {
@@ -125,7 +125,7 @@ static const char *loads_above(const struct query *q)
 	if (q->c->metric != IBS_METRIC_DC_MISS_LAT)
 		return "ldlat compares dc_miss_lat only";
 	if (q->min_lat <= LDLAT_STEP)
-		return "ldlat drops latencies of 128 and above from 129 on only";
+		return "ldlat needs a minimum latency of 129 cycles or more";
 	if (!abilities_has(q->c->abilities, ABILITY_LDLAT_ALONE) && only_l3_misses(q))
 		return "the kernel adds l3missonly to ldlat (erratum 1606), which drops L2 and L3 "
 		       "hits";
@@ -136,7 +136,7 @@ static const char *fetches_from(const struct query *q)
 {
 	if (q->c->metric != IBS_METRIC_FETCH_LAT)
 		return "fetchlat compares fetch_lat only";
-	return q->min_lat < LDLAT_STEP ? "fetchlat drops latencies below multiples of 128 only"
+	return q->min_lat < LDLAT_STEP ? "fetchlat needs a minimum latency of 128 cycles or more"
 				       : NULL;
 }
 
@@ -144,7 +144,7 @@ static const char *only_kernel(const struct query *q)
 {
 	return q->o->filter_options.kernel || event_of_fetch(q->c->event)
 		       ? NULL
-		       : "swfilt also drops ops of user space with a data address or branch "
+		       : "swfilt also drops user-space ops with a data address or branch "
 			 "target in the kernel";
 }
 
@@ -182,7 +182,7 @@ static void use_swfilt(const struct query *q, struct plan *p)
 	use_mode(q, p);
 }
 
-/* What a stage can do for a predicate, and when; of one predicate the earliest stage first. */
+/* What each stage can do for a predicate, and when; the earliest stage of a predicate first. */
 static const struct rule {
 	enum plan_predicate predicate;
 	enum plan_stage stage;
@@ -190,8 +190,8 @@ static const struct rule {
 	enum ability ability;
 	const char *(*loses)(const struct query *q);
 	void (*use)(const struct query *q, struct plan *p);
-	const char *drops; /* NULL: all that the predicate drops */
-	const char *pmu;   /* whose event has it; NULL: both */
+	const char *drops; /* NULL: everything that the predicate drops */
+	const char *pmu;   /* PMU that supports it; NULL: both */
 } rules[] = {
 	{ PLAN_BY_CGROUP, PLAN_SCHEDULER, "a cgroup event", ABILITY_CGROUP_EVENTS, one_cgroup,
 	  use_cgroup, NULL },
@@ -226,7 +226,7 @@ static bool counts_tags(const struct plan_context *c)
 								    : ABILITY_TAG_COUNTERS);
 }
 
-/* Why a rule cannot be used, to @buf; false: it can. */
+/* Write the reason why a rule is not usable to @buf. Return: false if it is usable. */
 static bool refuse(const struct rule *r, const struct query *q, char *buf, size_t size)
 {
 	const struct plan_context *c = q->c;
@@ -234,7 +234,7 @@ static bool refuse(const struct rule *r, const struct query *q, char *buf, size_
 	char requires[64];
 
 	if (c->simulated) {
-		snprintf(buf, size, "%s: the simulation has only the program", r->name);
+		snprintf(buf, size, "%s: a simulation has only the program stage", r->name);
 	} else if (!abilities_has(c->abilities, r->ability)) {
 		abilities_requires(c->abilities, r->ability, requires, sizeof(requires));
 		snprintf(buf, size, "%s requires %s", r->name, requires);
@@ -245,8 +245,8 @@ static bool refuse(const struct rule *r, const struct query *q, char *buf, size_
 	} else if (!(c->stages & 1U << r->stage)) {
 		snprintf(buf, size, "%s needs --plan %s%s", r->name, stages[r->stage].option,
 			 r->stage != PLAN_HARDWARE || counts_tags(c)
-				 ? "; it takes unseen away"
-				 : "; it takes estimated ops and unseen away");
+				 ? "; the number of unseen samples is then unknown"
+				 : "; estimated ops and unseen samples are then unknown");
 	} else {
 		return false;
 	}
@@ -280,7 +280,7 @@ static void place(struct plan *p, const struct query *q, enum plan_predicate pre
 		return;
 	}
 	if (!*l->why)
-		snprintf(l->why, sizeof(l->why), "no earlier stage tests that");
+		snprintf(l->why, sizeof(l->why), "no earlier stage can test this");
 }
 
 void plan_event(const struct plan *p, const struct plan_context *c, struct event_spec *out)

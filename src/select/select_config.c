@@ -13,10 +13,7 @@ __u32 config_max_slots(__u32 max_groups)
 	return (max_groups ? max_groups : MAX_GROUPS) + 1;
 }
 
-/*
- * A cgroup that is not selected, or is not a group of its own, is remembered all the same; those that
- * died are not forgotten.
- */
+/* The program also caches cgroups that are not selected or have no group, and keeps dead ones. */
 __u32 config_max_cgroups(__u32 max_slots)
 {
 	return 4 * max_slots > MIN_CGROUPS ? 4 * max_slots : MIN_CGROUPS;

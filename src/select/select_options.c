@@ -14,7 +14,7 @@ static int keep_or_exclude(const char *option, struct err *err)
 		       option);
 }
 
-/* "1,2,3", added to what earlier options listed; "!1,2" means all but those. */
+/* "1,2,3", added to those of earlier options; "!1,2" means all others. */
 static int add_pids(const char *option, const char *arg, __u32 **pids, struct selected_pids *set,
 		    struct err *err)
 {
@@ -119,13 +119,13 @@ static int set_container(void *ctx, const char *arg, struct err *err)
 	return add_text(&o->containers, &o->n_containers, arg);
 }
 
-/* "a,b" against a table of names, to bits. */
+/* Parse "a,b" to bits by a table of names. */
 static int parse_names(const char *option, const char *what, const char *text,
 		       const char *(*name)(unsigned int), unsigned int n, __u32 *bits,
 		       struct err *err)
 {
 	const struct choices c = { option, what, name, n };
-	bool but = *text == '!'; /* all but those */
+	bool but = *text == '!'; /* all others */
 	unsigned int list[32], n_list;
 	int ret = choice_list_parse(&c, text + but, list, &n_list, err);
 
@@ -193,7 +193,7 @@ const struct option_row select_option_rows[] = {
 	  OPTION_FLAG(struct select_options, sel.follow) },
 	{ "comm", 0, "NAME,..", "only threads of these names", set_comm },
 	{ "cgroup", 0, "PATH[:MIN],..",
-	  "only these cgroups (paths or patterns) and all below them;\n"
+	  "only these cgroups (paths or patterns) and their descendants;\n"
 	  "                            MIN: minimum latency of their own",
 	  set_cgroup },
 	{ "container", 0, "NAME[:MIN],..",

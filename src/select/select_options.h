@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The options that select samples, the same for live runs and for recordings. Options of different
- * kinds must all hold, what one of them lists is ORed, and a leading '!' excludes its list.
+ * Options that select samples, the same for live runs and recordings. All kinds of options must
+ * match; the items of one option are alternatives; a leading '!' excludes the items.
  */
 #ifndef IBSCOPE_SELECT_OPTIONS_H
 #define IBSCOPE_SELECT_OPTIONS_H
@@ -14,14 +14,14 @@
 
 /* The zero value selects everything. */
 struct select_options {
-	struct selection sel; /* but cgroups, filter and live */
-	__u32 *pids, *tids;   /* of `sel`, as are: */
+	struct selection sel; /* except cgroups, filter and live */
+	__u32 *pids, *tids;   /* owned; `sel` points to these and to: */
 	char **comms;
 	char **cgroups, **containers; /* of --cgroup and --container, one option each */
 	size_t n_cgroups, n_containers;
 	struct filter_options filter_options;
-	struct filter filter; /* made of them by select_options_check() */
-	bool explain;	      /* only print the plan, and what --filter tests */
+	struct filter filter; /* compiled by select_options_check() */
+	bool explain;	      /* only print the plan, and the fields that --filter tests */
 	const char *machine;  /* of --explain: a machine other than this one, or NULL */
 };
 
@@ -29,7 +29,7 @@ extern const struct option_row select_option_rows[];
 extern const size_t select_option_n_rows;
 
 /**
- * select_options_check() - compile the filter, and check what only shows when all options are known
+ * select_options_check() - compile the filter, and check what depends on several options
  *
  * Return: 0, or a negative errno with @err.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What selects samples, in the form that the sampler and the replay of recordings test. */
+/* A selection of samples, in the form that the sampler and the replay of recordings test. */
 #ifndef IBSCOPE_SELECTION_H
 #define IBSCOPE_SELECTION_H
 
@@ -8,49 +8,48 @@
 #include "base/std.h"
 
 /*
- * A cgroup that a selection names. It also stands for all cgroups below it that have no entry of
- * their own. Id 0 matches no cgroup: a selection of it alone selects nothing, as when the
- * cgroups asked for do not exist yet.
+ * A cgroup that a selection names. It includes all descendants without an entry of their own. Id 0
+ * matches no cgroup: selecting only it selects nothing, as when the cgroups do not exist yet.
  */
 struct selected_cgroup {
 	__u64 id;
-	__u16 min_lat;	  /* cycles; 0: the selection's own */
+	__u16 min_lat;	  /* cycles; 0: that of the selection */
 	bool out;	  /* excluded rather than selected */
-	bool filter_only; /* neither: it is here for `filter` */
-	__u8 filter;	  /* bit k: predicate k of the filter holds for it and all below it */
+	bool filter_only; /* neither: the entry is only for `filter` */
+	__u8 filter;	  /* bit k: predicate k of the filter holds for it and its descendants */
 };
 
 struct selected_pids {
 	const __u32 *pids; /* in the initial pid namespace */
 	size_t n;
-	bool but; /* all but those */
+	bool but; /* all others */
 };
 
-/* What sampler_set_*() can change. Tests for anything else are left out of the program. */
+/* What sampler_set_*() can change. The program has no tests for anything else. */
 enum sampler_live {
 	SAMPLER_LIVE_PROCESSES = 1 << 0,
 	SAMPLER_LIVE_CGROUPS = 1 << 1,
-	SAMPLER_LIVE_FILTER = 1 << 2,  /* cgroups, but only those that are `filter_only` */
-	SAMPLER_LIVE_LATENCY = 1 << 3, /* of cgroups too */
+	SAMPLER_LIVE_FILTER = 1 << 2,  /* only cgroups that are `filter_only` */
+	SAMPLER_LIVE_LATENCY = 1 << 3, /* including those of cgroups */
 	SAMPLER_LIVE_ALL = (1 << 4) - 1,
 };
 
 /* The zero value selects everything. */
 struct selection {
 	struct selected_pids processes; /* none: any */
-	struct selected_pids threads;	/* the same; `but` is not possible */
-	bool follow;			/* children of those too */
+	struct selected_pids threads;	/* the same; `but` is not supported */
+	bool follow;			/* include their children */
 	const char *const *comms;	/* at most IBS_COMMS_MAX, of at most 15 bytes; none: any */
 	size_t n_comms;
 	bool comms_but;
 	__u32 op_mask;		/* 1 << enum ibs_op_kind; 0: any */
 	__u32 src_mask;		/* 1 << enum ibs_src; 0: any */
 	__u32 min_lat, max_lat; /* cycles; max 0: no limit. Samples without a latency never match */
-	/* if none is to be selected: any but those that are `out`; else only those selected */
+	/* if none is selected: all except the `out` ones; else only those selected */
 	const struct selected_cgroup *cgroups;
 	size_t n_cgroups;
-	const struct ibs_filter *filter; /* of filter_parse(); NULL: none */
-	unsigned int live;		 /* enum sampler_live bits: what will change */
+	const struct ibs_filter *filter; /* from filter_parse(); NULL: none */
+	unsigned int live;		 /* enum sampler_live bits: what may change */
 };
 
 #endif

@@ -307,7 +307,7 @@ class BadInput(unittest.TestCase):
         self.assertIn('erratum 1606', p.stdout)
         self.assertIn('estimated ops: known', p.stdout)
         p = run('hist', '--explain=zen4:6.12', '--src', 'dram')
-        self.assertIn('l3missonly needs --plan hw; it takes unseen away', p.stdout)
+        self.assertIn('l3missonly needs --plan hw; the number of unseen samples is then unknown', p.stdout)
         p = run('serve', '--explain=zen4:6.12', '-e', 'ibs_op//,ibs_fetch//', '-c', '134217712,1048560')
         self.assertEqual((p.returncode, p.stderr), (0, ''))
         for command in 'record', 'serve', 'top':
