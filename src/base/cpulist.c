@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cpulist.h"
 
-#include <stdarg.h>
-
 #include "num.h"
+#include "text.h"
 
 bool cpulist_has(const struct cpulist *l, unsigned int cpu)
 {
@@ -118,18 +117,6 @@ int cpulist_read(const char *root, const char *name, struct cpulist *out, struct
 	return err ? err : cpulist_parse(path, text, out, e);
 }
 
-/* snprintf() at the end of the text; counts on when the buffer is full. */
-static size_t append(char *buf, size_t size, size_t at, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(at < size ? buf + at : NULL, at < size ? size - at : 0, fmt, ap);
-	va_end(ap);
-	return at + n;
-}
-
 size_t cpulist_print(const struct cpulist *l, char *buf, size_t size)
 {
 	size_t n = 0;
@@ -140,9 +127,9 @@ size_t cpulist_print(const struct cpulist *l, char *buf, size_t size)
 	for (a = cpulist_next(l, 0); a >= 0; a = cpulist_next(l, b + 1)) {
 		for (b = a; cpulist_has(l, b + 1); b++)
 			;
-		n = append(buf, size, n, n ? ",%d" : "%d", a);
+		n = text_at(buf, size, n, n ? ",%d" : "%d", a);
 		if (b > a)
-			n = append(buf, size, n, "-%d", b);
+			n = text_at(buf, size, n, "-%d", b);
 	}
 	return n;
 }

@@ -122,3 +122,24 @@ int output_file_open_binary(const char *option, const char *path, struct err *er
 	return fd < 0 ? err_set(err, -errno, "cannot write to standard output: %s", strerror(errno))
 		      : fd;
 }
+
+int output_stream_open(const char *option, const char *path, FILE **out, struct err *err)
+{
+	int fd = output_file_open_binary(option, path, err);
+
+	if (fd < 0)
+		return fd;
+	*out = fdopen(fd, "w");
+	if (!*out)
+		out_of_memory();
+	return 0;
+}
+
+int output_stream_close(FILE *f, const char *path, struct err *err)
+{
+	bool failed = ferror(f);
+
+	if (fclose(f) || failed)
+		return err_set(err, -EIO, "cannot write %s: %s", path, strerror(errno));
+	return 0;
+}

@@ -6,6 +6,7 @@
 #include "std.h"
 
 #include <signal.h>
+#include <stdio.h>
 
 /**
  * output_file_open() - create an output file, replacing any file of that name
@@ -25,5 +26,11 @@ int output_file_open(const char *path, const volatile sig_atomic_t *stop, struct
 
 /* The same for binary output; "-" is standard output, unless that is a terminal. */
 int output_file_open_binary(const char *option, const char *path, struct err *err);
+
+/* The same as a stream. Return: 0, or a negative errno with @err. */
+int output_stream_open(const char *option, const char *path, FILE **out, struct err *err);
+
+/* Write what is buffered, and close. Return: 0, or -EIO with @err if anything was not written. */
+int output_stream_close(FILE *f, const char *path, struct err *err);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "html_facts.h"
 
+#include "base/text.h"
 #include "base/utf8.h"
 
-#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
@@ -29,18 +29,6 @@ void html_facts_sources(const struct html_report *r, __u8 numbers[IBS_SRC_N])
 			numbers[near_to_far[i]] = n++;
 }
 
-static __attribute__((format(printf, 3, 4))) void append(char *buf, size_t size, const char *fmt,
-							 ...)
-{
-	size_t n = strlen(buf);
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (n < size)
-		vsnprintf(buf + n, size - n, fmt, ap);
-	va_end(ap);
-}
-
 void html_facts_band(const struct html_report *r, const struct trace_end *end, __u64 fetches,
 		     char *buf, size_t size)
 {
@@ -50,24 +38,24 @@ void html_facts_band(const struct html_report *r, const struct trace_end *end, _
 	*buf = 0;
 	html_fold_text(r, folded, sizeof(folded));
 	if (r->opts.info->simulated)
-		append(buf, size, "SIMULATED samples, not measurements. ");
+		text_append(buf, size, "SIMULATED samples, not measurements. ");
 	if (!end->whole)
-		append(buf, size, "INCOMPLETE recording: %s. ", end->missing);
+		text_append(buf, size, "INCOMPLETE recording: %s. ", end->missing);
 	if (lost)
-		append(buf, size, "%llu of %llu samples were lost while recording. ",
+		text_append(buf, size, "%llu of %llu samples were lost while recording. ",
 		       (unsigned long long)lost, (unsigned long long)end->ledger.seen);
 	if (r->without_registers)
-		append(buf, size, "%llu samples lack the registers and are not shown. ",
+		text_append(buf, size, "%llu samples lack the registers and are not shown. ",
 		       (unsigned long long)r->without_registers);
 	if (fetches)
-		append(buf, size,
+		text_append(buf, size,
 		       "%llu samples of ibs_fetch are not shown here: ibscope report -e ibs_fetch "
 		       "shows them. ",
 		       (unsigned long long)fetches);
 	if (*folded)
-		append(buf, size, "To keep this file small: %s. ", folded);
+		text_append(buf, size, "To keep this file small: %s. ", folded);
 	if (!r->same_period && !r->period)
-		append(buf, size, "The sampling period was not recorded: costs are not known. ");
+		text_append(buf, size, "The sampling period was not recorded: costs are not known. ");
 }
 
 static void text(FILE *f, const char *name, const char *value)
@@ -110,7 +98,7 @@ static void write_time(const struct html_report *r, FILE *f)
 		fputs(",\"start_s\":null", f);
 	format_time(r, rows->start_ns, "%e %b %Y, %H:%M:%S", from, sizeof(from));
 	format_time(r, rows->start_ns + length_ns, " to %H:%M:%S UTC", to, sizeof(to));
-	append(from, sizeof(from), "%s", to);
+	text_append(from, sizeof(from), "%s", to);
 	text(f, "when", from);
 }
 

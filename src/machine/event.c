@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/perf_event.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cpu.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/text.h"
 #include "pmu.h"
 
 /*
@@ -194,35 +194,21 @@ int event_parse(const char *text, struct event_spec *out, struct err *e)
 	return err;
 }
 
-/* snprintf() at the end of the text; the length counts on when the buffer is full. */
-static size_t append(char *buf, size_t size, size_t at, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-static size_t append(char *buf, size_t size, size_t at, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(at < size ? buf + at : NULL, at < size ? size - at : 0, fmt, ap);
-	va_end(ap);
-	return at + n;
-}
-
 size_t event_print(const struct event_spec *spec, char *buf, size_t size)
 {
 	const char *sep = "";
 	unsigned int i;
 	size_t n;
 
-	n = append(buf, size, 0, "%s/", spec->pmu);
+	n = text_at(buf, size, 0, "%s/", spec->pmu);
 	for (i = 0; i < spec->n_terms; i++, sep = ",")
-		n = append(buf, size, n, "%s%s=%" PRIu64, sep, spec->terms[i].name,
+		n = text_at(buf, size, n, "%s%s=%" PRIu64, sep, spec->terms[i].name,
 			   spec->terms[i].value);
 	if (spec->rate.has_period)
-		n = append(buf, size, n, "%speriod=%" PRIu64, sep, spec->rate.period);
+		n = text_at(buf, size, n, "%speriod=%" PRIu64, sep, spec->rate.period);
 	if (spec->rate.has_freq)
-		n = append(buf, size, n, "%sfreq=%" PRIu64, sep, spec->rate.freq);
-	return append(buf, size, n, "/%s%s", spec->user ? "u" : "", spec->kernel ? "k" : "");
+		n = text_at(buf, size, n, "%sfreq=%" PRIu64, sep, spec->rate.freq);
+	return text_at(buf, size, n, "/%s%s", spec->user ? "u" : "", spec->kernel ? "k" : "");
 }
 
 bool event_of_fetch(const struct event_spec *spec)
@@ -275,16 +261,16 @@ static void list_terms(const struct pmu *pmu, char *buf, size_t size)
 	size_t n = 0;
 
 	for (size_t i = 0; i < pmu->n_formats; i++)
-		n = append(buf, size, n, "%s, ", pmu->formats[i].name);
-	n = append(buf, size, n, "period, freq");
+		n = text_at(buf, size, n, "%s, ", pmu->formats[i].name);
+	n = text_at(buf, size, n, "period, freq");
 	for (const struct event_rule *r = event_rules; r->pmu; r++) {
 		if (strcmp(r->pmu, pmu->name) || pmu_format(pmu, r->term))
 			continue;
-		n = append(buf, size, n, "%s%s", sep, r->term);
+		n = text_at(buf, size, n, "%s%s", sep, r->term);
 		sep = ", ";
 		end = ")";
 	}
-	append(buf, size, n, "%s", end);
+	text_at(buf, size, n, "%s", end);
 }
 
 /* Why a known term is not supported here; 0 if it is. */

@@ -4,6 +4,7 @@
 #include "session_private.h"
 
 #include "base/exit_status.h"
+#include "base/signals.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -110,13 +111,8 @@ static int wait_for_command(struct sampling *s, bool interrupted)
 				{ .fd = -1, .events = POLLIN } };
 	int left_ms = -1, last = 0;
 	struct signalfd_siginfo info;
-	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	fds[1].fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	fds[1].fd = signals_open(false, NULL);
 	while (!command_ended(s->command) && left_ms) {
 		poll(fds, 2, TICK_MS);
 		left_ms -= left_ms > 0 ? TICK_MS : 0;

@@ -2,6 +2,7 @@
 #include "kernel_types.h"
 
 #include "base/intern.h"
+#include "base/text.h"
 
 #include <bpf/btf.h>
 #include <dirent.h>
@@ -193,9 +194,7 @@ struct leaf {
 
 static void append(struct leaf *leaf, const char *separator, const char *text)
 {
-	size_t n = strlen(leaf->path);
-
-	snprintf(leaf->path + n, sizeof(leaf->path) - n, "%s%s", n ? separator : "", text);
+	text_append(leaf->path, sizeof(leaf->path), "%s%s", *leaf->path ? separator : "", text);
 }
 
 /*

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "types_private.h"
 
+#include "base/text.h"
+
 #define NAME_BYTES    512
 #define MEMBERS_MAX   100000
 #define FIELDS_MAX    4096
@@ -143,13 +145,6 @@ static bool is_c(Dwarf_Die *die)
 	}
 }
 
-static void append(char *buf, size_t size, const char *text)
-{
-	size_t n = strlen(buf);
-
-	snprintf(buf + n, size - n, "%s", text);
-}
-
 /*
  * Namespaces and classes around a type. A DIE is followed by those in it, and these by its siblings.
  * dwarf_getscopes_die() would go through the whole unit, and as deep as damaged ones are nested.
@@ -170,8 +165,8 @@ static void append_scopes(Dwarf_Die *type, char *buf, size_t size)
 		if (dwarf_tag(&scope) != DW_TAG_namespace && !is_aggregate(dwarf_tag(&scope)))
 			continue;
 		name = dwarf_diename(&scope);
-		append(buf, size, name ?: "(anonymous)");
-		append(buf, size, "::");
+		text_append(buf, size, "%s", name ?: "(anonymous)");
+		text_append(buf, size, "::");
 	}
 }
 
@@ -182,14 +177,14 @@ static void put_name(Dwarf_Die *of, char *buf, size_t size, int depth)
 	int tag;
 
 	if (!depth || !peel(&type, &alias)) {
-		append(buf, size, "void");
+		text_append(buf, size, "void");
 		return;
 	}
 	tag = dwarf_tag(&type);
 	name = dwarf_diename(&type);
 	/* Rust and Go name pointers, and Go arrays: by whole names */
 	if (name && (is_pointer(tag) || tag == DW_TAG_array_type)) {
-		append(buf, size, name);
+		text_append(buf, size, "%s", name);
 		return;
 	}
 	switch (tag) {
@@ -200,28 +195,28 @@ static void put_name(Dwarf_Die *of, char *buf, size_t size, int depth)
 		if (shape_type_of(&type, &to))
 			put_name(&to, buf, size, depth - 1);
 		else
-			append(buf, size, "void");
-		append(buf, size,
-		       tag == DW_TAG_pointer_type ? "*"
+			text_append(buf, size, "void");
+		text_append(buf, size,
+		       "%s", tag == DW_TAG_pointer_type ? "*"
 		       : tag == DW_TAG_array_type ? "[]"
 						  : "&");
 		return;
 	case DW_TAG_subroutine_type:
-		append(buf, size, "function");
+		text_append(buf, size, "function");
 		return;
 	}
 	if (!name && alias) {
-		append(buf, size, alias);
+		text_append(buf, size, "%s", alias);
 		return;
 	}
 	if ((is_aggregate(tag) || tag == DW_TAG_enumeration_type) && is_c(&type))
-		append(buf, size,
-		       tag == DW_TAG_union_type	      ? "union "
+		text_append(buf, size,
+		       "%s", tag == DW_TAG_union_type	      ? "union "
 		       : tag == DW_TAG_structure_type ? "struct "
 						      : "enum ");
 	else if (tag != DW_TAG_base_type)
 		append_scopes(&type, buf, size);
-	append(buf, size, name ?: "(anonymous)");
+	text_append(buf, size, "%s", name ?: "(anonymous)");
 }
 
 const char *shape_name(struct types *t, Dwarf_Die *type)
@@ -342,7 +337,7 @@ static bool descend_array(struct walk *w, Dwarf_Die *array, __u64 off, struct le
 	each = shape_size(&element);
 	if (!each || (bytes && off >= bytes))
 		return false;
-	append(w->path, w->room, "[]");
+	text_append(w->path, w->room, "[]");
 	if (!descend(w, &element, off % each, leaf))
 		return false;
 	leaf->first = off < each;
@@ -373,8 +368,8 @@ static bool descend_members(struct walk *w, Dwarf_Die *of, __u64 off, struct lea
 		    off < at || (bytes && off - at >= bytes))
 			continue;
 		if (name) {
-			append(w->path, w->room, before ? "." : "");
-			append(w->path, w->room, name);
+			text_append(w->path, w->room, "%s", before ? "." : "");
+			text_append(w->path, w->room, "%s", name);
 		}
 		if (descend(w, &type, off - at, &here)) {
 			/* a bit field has less than its type */
@@ -395,13 +390,13 @@ static bool descend_members(struct walk *w, Dwarf_Die *of, __u64 off, struct lea
 				*leaf = here;
 				snprintf(one, sizeof(one), "%s", w->path + before);
 			}
-			append(all, sizeof(all), found > 1 ? "|" : "");
-			append(all, sizeof(all), w->path + before + (before && found > 1));
+			text_append(all, sizeof(all), "%s", found > 1 ? "|" : "");
+			text_append(all, sizeof(all), "%s", w->path + before + (before && found > 1));
 		}
 		w->path[before] = 0;
 	}
 	leaf->ambiguous |= found > 1 && fitting != 1;
-	append(w->path, w->room, found > 1 && fitting != 1 ? all : one);
+	text_append(w->path, w->room, "%s", found > 1 && fitting != 1 ? all : one);
 	return found;
 }
 
@@ -455,7 +450,7 @@ static void list_fields(struct fields *f, Dwarf_Die *of, __u64 at, __u64 bytes, 
 	if (!depth || !shape_peel(&type) || f->left-- <= 0)
 		return;
 	if (dwarf_tag(&type) == DW_TAG_array_type) {
-		append(f->path, sizeof(f->path), "[]");
+		text_append(f->path, sizeof(f->path), "[]");
 		if (shape_type_of(&type, &child))
 			list_fields(f, &child, at, shape_size(&child), depth - 1);
 		f->path[before] = 0;
@@ -472,8 +467,8 @@ static void list_fields(struct fields *f, Dwarf_Die *of, __u64 at, __u64 bytes, 
 		if (!shape_type_of(die, &child) || !member_place(die, &child, &off, &size))
 			continue;
 		if (name) {
-			append(f->path, sizeof(f->path), before ? "." : "");
-			append(f->path, sizeof(f->path), name);
+			text_append(f->path, sizeof(f->path), "%s", before ? "." : "");
+			text_append(f->path, sizeof(f->path), "%s", name);
 		}
 		list_fields(f, &child, at + off, size, depth - 1);
 		f->path[before] = 0;

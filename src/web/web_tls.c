@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "web_server.h"
 #include "base/std.h"
+#include "base/text.h"
 
 #include <arpa/inet.h>
 #include <gnutls/x509.h>
@@ -32,13 +33,6 @@ static gnutls_datum_t text(const char *s)
 
 /* --- how to negotiate --- */
 
-static void append(char *to, size_t size, const char *prefix, const char *name)
-{
-	size_t len = strlen(to);
-
-	snprintf(to + len, size - len, "%s%s", prefix, name);
-}
-
 /*
  * GnuTLS combines each key exchange with each cipher, but only suites that fit the certificate's key
  * can be negotiated: so a list of suites is the list of the ciphers that it has for this kind of key.
@@ -57,11 +51,11 @@ static int add_ciphers(const struct web_choices *c, char kind, char *to, size_t 
 	bool any = !c->n;
 
 	if (c->n)
-		append(to, size, ":", "-CIPHER-ALL");
+		text_append(to, size, ":-CIPHER-ALL");
 	for (size_t i = 0; i < c->n; i++) {
 		if (rows[c->row[i]].kind != kind && rows[c->row[i]].kind != '*')
 			continue;
-		append(to, size, ":+", rows[c->row[i]].cipher);
+		text_append(to, size, ":+%s", rows[c->row[i]].cipher);
 		any = true;
 	}
 	return any ? 0
@@ -81,18 +75,18 @@ static int set_priority(struct web_tls *t, const struct web_config *c, char kind
 	int ret;
 
 	if (c->max_tls != 12)
-		append(all, sizeof(all), ":+", "VERS-TLS1.3");
+		text_append(all, sizeof(all), ":+VERS-TLS1.3");
 	if (c->min_tls != 13)
-		append(all, sizeof(all), ":+", "VERS-TLS1.2");
+		text_append(all, sizeof(all), ":+VERS-TLS1.2");
 	ret = add_ciphers(&c->ciphers, kind, all, sizeof(all), err);
 	if (ret)
 		return ret;
 	if (c->curves.n)
-		append(all, sizeof(all), ":", "-GROUP-ALL");
+		text_append(all, sizeof(all), ":-GROUP-ALL");
 	for (size_t i = 0; i < c->curves.n; i++)
-		append(all, sizeof(all), ":+GROUP-", groups[c->curves.row[i]]);
+		text_append(all, sizeof(all), ":+GROUP-%s", groups[c->curves.row[i]]);
 	if (!c->client_order)
-		append(all, sizeof(all), ":", "%SERVER_PRECEDENCE");
+		text_append(all, sizeof(all), ":%%SERVER_PRECEDENCE");
 	ret = gnutls_priority_init(&t->priority, all, &at);
 	return ret ? fail(err, "cannot set up TLS", ret) : 0;
 }

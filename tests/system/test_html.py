@@ -255,6 +255,12 @@ class Intervals(Page):
         self.assertIn('<section id="topology" aria-labelledby="topology-h" hidden="">', dom)
         self.assertIn('SIMULATED', dom)
 
+    def test_standard_output(self):
+        p = run('hist', '--source', 'sim', '-c', '100000', '--html', '-', '.1', '1')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertTrue(p.stdout.lower().startswith('<!doctype html>') and p.stdout.rstrip().endswith('</html>'))
+        self.assertFalse(os.path.exists('-'))
+
     def test_refusals(self):
         p = run('hist', '--html', 'x', '--json', '1', '1')
         self.assertEqual(p.returncode, 2)

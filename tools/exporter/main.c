@@ -3,6 +3,7 @@
 #include "base/exit_status.h"
 #include "base/options.h"
 #include "base/num.h"
+#include "base/signals.h"
 #include "privileges.h"
 #include "metrics/reading.h"
 #include "web/web.h"
@@ -13,7 +14,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 struct exporter {
@@ -129,20 +129,6 @@ static int print_once(const struct exporter *e, struct err *err)
 	return 0;
 }
 
-static int open_signals(struct err *err)
-{
-	sigset_t set;
-	int fd;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd < 0 ? err_set(err, -errno, "cannot wait for signals: %s", strerror(errno)) : fd;
-}
-
 static void run(struct web *w, int sigfd)
 {
 	for (;;) {
@@ -159,10 +145,11 @@ static void run(struct web *w, int sigfd)
 static int serve(const struct exporter *e, struct err *err)
 {
 	struct web *w = NULL;
-	int sigfd = open_signals(err), ret;
+	int sigfd = signals_open(false, err), ret;
 
 	if (sigfd < 0)
 		return sigfd;
+	signal(SIGPIPE, SIG_IGN);
 	ret = web_listen_all(&e->web, &w, err);
 	ret = ret ?: privileges_drop(e->user, err);
 	ret = ret ?: web_start(w, err);

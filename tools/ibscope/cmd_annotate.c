@@ -60,18 +60,13 @@ static int read_all(struct cmd *c, struct err *err)
 
 static int write_html(struct cmd *c, struct err *err)
 {
-	int fd = output_file_open_binary("--html", c->html_path, err);
 	FILE *f;
+	int ret = output_stream_open("--html", c->html_path, &f, err);
 
-	if (fd < 0)
-		return fd;
-	f = fdopen(fd, "w");
-	if (!f)
-		out_of_memory();
+	if (ret)
+		return ret;
 	annotate_print_html(f, &c->print, c->annotate);
-	if (ferror(f) | fclose(f))
-		return err_set(err, -EIO, "cannot write %s: %s", c->html_path, strerror(errno));
-	return 0;
+	return output_stream_close(f, c->html_path, err);
 }
 
 static int print(struct cmd *c, struct err *err)

@@ -4,6 +4,7 @@
 #include "cmd_hist.h"
 #include "base/array.h"
 #include "base/output_file.h"
+#include "base/signals.h"
 #include "html/html_report.h"
 #include "capture/record_info.h"
 #include "session/session.h"
@@ -16,7 +17,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -183,17 +183,13 @@ static int add_html(struct hist *h, struct snapshot *interval, __u64 end_ns, str
 static int write_html(struct hist *h, struct err *err)
 {
 	const struct trace_end end = { .whole = true, .has_ledger = true, .ledger = h->ledger };
-	int fd = output_file_open(h->html_path, NULL, err);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	FILE *f;
+	int ret = output_stream_open("--html", h->html_path, &f, err);
 
-	if (fd < 0)
-		return fd;
-	if (!f)
-		out_of_memory();
+	if (ret)
+		return ret;
 	html_report_write(h->html, &end, 0, f);
-	if (ferror(f) || fclose(f))
-		return err_set(err, -EIO, "cannot write %s: %s", h->html_path, strerror(errno));
-	return 0;
+	return output_stream_close(f, h->html_path, err);
 }
 
 /* Show what came since the last time. */
@@ -267,25 +263,6 @@ static int wait_until(struct hist *h, int sigfd, double deadline)
 		sampler_tick(h->second->sampling.sampler);
 	} while (now_s() < deadline);
 	return 0;
-}
-
-/* Blocks SIGINT and SIGTERM, which end the collection in order. A file for poll(), or -errno. */
-static int open_signals(struct err *err)
-{
-	const struct sigaction act = { .sa_handler = interrupt }; /* no SA_RESTART: see above */
-	sigset_t set;
-	int fd;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaction(SIGINT, &act, NULL);
-	sigaction(SIGTERM, &act, NULL);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	fd = signalfd(-1, &set, SFD_CLOEXEC);
-	if (fd < 0)
-		return err_set(err, -errno, "cannot wait for signals: %s", strerror(errno));
-	return fd;
 }
 
 static int run(struct hist *h, int sigfd, struct err *err)
@@ -423,6 +400,7 @@ int hist_run(int argc, char **argv, bool numa, const struct interval_printer *pr
 			: (struct option_set){ "Output", hist_options, hist_n_options, &h.view },
 		{ "Intervals", own_options, printer ? 1 : ARRAY_SIZE(own_options) - !numa, &h },
 	};
+	const struct sigaction act = { .sa_handler = interrupt }; /* no SA_RESTART: see there */
 	struct err err = { "" };
 	int sigfd, ret;
 
@@ -460,7 +438,9 @@ int hist_run(int argc, char **argv, bool numa, const struct interval_printer *pr
 		return ret;
 	}
 	/* before the programs are loaded, which takes a while: an early ^C is an empty interval */
-	sigfd = open_signals(&err);
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+	sigfd = signals_open(false, &err);
 	ret = sigfd < 0 ? sigfd : sampling_open_both(&h.sampling, second_sampling(&h), &err);
 	if (!ret)
 		ret = run(&h, sigfd, &err);

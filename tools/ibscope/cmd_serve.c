@@ -5,6 +5,7 @@
 #include "c2c_served.h"
 #include "collector/collector.h"
 #include "base/json.h"
+#include "base/signals.h"
 #include "counts/snapshot.h"
 #include "base/clock.h"
 #include "metrics/reading.h"
@@ -175,23 +176,6 @@ static void closing(void)
 		push_closing(pushing);
 }
 
-static int open_signals(struct err *err)
-{
-	sigset_t set;
-	int fd;
-
-	signal(SIGPIPE, SIG_IGN); /* readers of the log and HTTP clients may go away */
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (fd < 0)
-		return err_set(err, -errno, "cannot wait for signals: %s", strerror(errno));
-	return fd;
-}
-
 /* In ms; -1: no limit. */
 static int shorter(int a, int b)
 {
@@ -252,10 +236,11 @@ static int loop(struct collector *c, struct web *web, int sigfd, struct err *err
 static int serve(struct collector *c, struct err *err)
 {
 	struct web *web = NULL;
-	int ret, sigfd = open_signals(err);
+	int ret, sigfd = signals_open(true, err);
 
 	if (sigfd < 0)
 		return sigfd;
+	signal(SIGPIPE, SIG_IGN); /* readers of the log and HTTP clients may go away */
 	collector = c;
 	ret = collector_open(c, err);
 	ret = ret ?: open_web(collector_settings(c), &web, err);

@@ -228,18 +228,13 @@ static int read_parts(struct report_cmd *c, struct err *err)
 
 static int write_html(struct report_cmd *c, struct err *err)
 {
-	int fd = output_file_open_binary("--html", c->html_path, err);
 	FILE *f;
+	int ret = output_stream_open("--html", c->html_path, &f, err);
 
-	if (fd < 0)
-		return fd;
-	f = fdopen(fd, "w");
-	if (!f)
-		out_of_memory();
+	if (ret)
+		return ret;
 	html_report_write(c->html, c->in.head.end, c->in.head.fetch_samples, f);
-	if (ferror(f) || fclose(f))
-		return err_set(err, -EIO, "cannot write %s: %s", c->html_path, strerror(errno));
-	return 0;
+	return output_stream_close(f, c->html_path, err);
 }
 
 static int write_pprof(struct report_cmd *c, struct err *err)

@@ -6,6 +6,7 @@
 
 #include "../cmd.h"
 #include "base/clock.h"
+#include "base/signals.h"
 #include "base/utf8.h"
 #include "view/terminal.h"
 
@@ -19,7 +20,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -260,20 +260,6 @@ static int run(struct top_cmd *c, struct err *err)
 	}
 }
 
-static int open_signals(struct err *err)
-{
-	sigset_t set;
-	int fd;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd < 0 ? err_set(err, -errno, "cannot wait for signals: %s", strerror(errno)) : fd;
-}
-
 /* Return: false if a signal came before. */
 static bool wait_interval(struct top_cmd *c)
 {
@@ -365,7 +351,7 @@ static int top(struct top_cmd *c, bool selects, struct err *err)
 		if (ret)
 			return ret;
 	}
-	c->sigfd = open_signals(err);
+	c->sigfd = signals_open(true, err);
 	if (c->sigfd < 0)
 		return c->sigfd;
 	gethostname(c->host, sizeof(c->host) - 1);

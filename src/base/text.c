@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static size_t print_at(char *buf, size_t size, size_t at, const char *fmt, va_list ap)
+{
+	return at + vsnprintf(at < size ? buf + at : NULL, at < size ? size - at : 0, fmt, ap);
+}
+
+size_t text_at(char *buf, size_t size, size_t at, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	at = print_at(buf, size, at, fmt, ap);
+	va_end(ap);
+	return at;
+}
+
+void text_append(char *buf, size_t size, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	print_at(buf, size, strnlen(buf, size), fmt, ap);
+	va_end(ap);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Text put together in a buffer. */
+#ifndef IBSCOPE_TEXT_H
+#define IBSCOPE_TEXT_H
+
+#include <stddef.h>
+
+/**
+ * text_at() - snprintf() at an offset into a buffer
+ * @at: may be beyond the buffer: then nothing is written
+ *
+ * Return: the length of the text so far, also of what did not fit.
+ */
+size_t text_at(char *buf, size_t size, size_t at, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* snprintf() at the end of the string in a buffer. What does not fit is cut off. */
+void text_append(char *buf, size_t size, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif
