@@ -330,7 +330,7 @@ static __noinline __u32 group_lookup(core_t core, __u32 mode, __u32 mem_node, __
 	if (by & IBS_BY_MEM_NODE)
 		key.mem_node = mem_node;
 	if (by & IBS_BY_SLAB)
-		*(__u64 *)key.comm = slab;
+		key.slab = slab;
 	if (by & IBS_BY_COMM)
 		task_comm(core, (__u64 *)key.comm);
 	known = map_find(core, groups, &key);

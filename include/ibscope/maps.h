@@ -85,19 +85,14 @@ struct ibs_group_key {
 	__u16 complex; /* core complex: cores that share an L3 */
 	__u8 mode;     /* enum ibs_mode */
 	__u8 mem_node; /* NUMA node of the physical address, + 1; 0: unknown */
-	char comm[16]; /* with IBS_BY_SLAB it begins with ibs_key_slab() */
+	union {
+		char comm[16];
+		__u64 slab; /* with IBS_BY_SLAB: ibs_slab.id, or one of enum ibs_key_slab */
+	};
 };
 _Static_assert(sizeof(struct ibs_group_key) == 40, "ibs_group_key has implicit padding");
 
-/* Slab cache of kernel data: ibs_slab.id, or one of enum ibs_key_slab. */
-static __always_inline __u64 ibs_key_slab(const struct ibs_group_key *key)
-{
-	__u64 slab;
-
-	__builtin_memcpy(&slab, key->comm, sizeof(slab));
-	return slab;
-}
-
+/* Values of ibs_group_key.slab that are not the id of a slab cache. */
 enum ibs_key_slab {
 	IBS_KEY_SLAB_NONE,    /* kernel memory outside of slab caches */
 	IBS_KEY_SLAB_USER,    /* an address of user space: not looked up */
@@ -144,7 +139,7 @@ enum ibs_by {
 	IBS_BY_MODE = 1 << 7,
 	IBS_BY_MEM_NODE = 1 << 8,
 	IBS_BY_SLAB =
-		/* excludes IBS_BY_COMM, since it uses those bytes of the key; not for ibs_fetch */
+		/* excludes IBS_BY_COMM: the key has room for one of them; not for ibs_fetch */
 		1 << 9,
 };
 

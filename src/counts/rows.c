@@ -158,10 +158,10 @@ char *group_label(const struct group *g, enum label l, cgroup_namer name, void *
 		known = name ? name(arg, g->symbol, l) : NULL;
 		return xstrdup(known ?: "[unknown]");
 	case LABEL_SLAB:
-		known = ibs_key_slab(&g->key) == IBS_KEY_SLAB_NONE	? "[no slab]"
-			: ibs_key_slab(&g->key) == IBS_KEY_SLAB_USER	? "[user]"
-			: ibs_key_slab(&g->key) == IBS_KEY_SLAB_UNKNOWN ? "unknown"
-			: name ? name(arg, ibs_key_slab(&g->key), l)
+		known = g->key.slab == IBS_KEY_SLAB_NONE	? "[no slab]"
+			: g->key.slab == IBS_KEY_SLAB_USER	? "[user]"
+			: g->key.slab == IBS_KEY_SLAB_UNKNOWN ? "unknown"
+			: name ? name(arg, g->key.slab, l)
 			       : NULL;
 		return xstrdup(known ?: "[gone]");
 	case LABEL_PID:

@@ -123,7 +123,7 @@ static void update_names(struct history *h, struct known *k, bool by_slab, cgrou
 			 void *arg)
 {
 	for (int l = 0; l < NAMES + by_slab && !k->other; l++) {
-		const char *now = l == SLAB ? name(arg, ibs_key_slab(&k->key), LABEL_SLAB)
+		const char *now = l == SLAB ? name(arg, k->key.slab, LABEL_SLAB)
 					    : name(arg, k->key.cgroup_id, l);
 
 		if (!now || (k->name[l] && !strcmp(now, k->name[l])))
@@ -143,7 +143,7 @@ const char *history_name(void *arg, __u64 id, enum label l)
 	if (l == LABEL_SYMBOL)
 		return id < h->n_symbols ? h->symbol[id] : NULL;
 	for (i = 0; l == LABEL_SLAB && i < h->n_known; i++)
-		if (h->known[i].name[SLAB] && ibs_key_slab(&h->known[i].key) == id)
+		if (h->known[i].name[SLAB] && h->known[i].key.slab == id)
 			return h->known[i].name[SLAB];
 	u64_map_for_each(i, &h->by_cgroup,
 			 id) if (best == U64_MAP_NONE || h->known[i].named > h->known[best].named)
