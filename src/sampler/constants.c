@@ -9,7 +9,7 @@
 #define ARGS	  0x3e /* r1 to r5 */
 #define SCRATCHED 0x3f /* r0 to r5, by calls */
 
-/* What a register holds: nothing known of any path yet, a number, an offset in the constants, anything. */
+/* Contents of a register: not reached yet, a number, an offset in the constants, anything. */
 enum kind { UNSEEN, NUMBER, ADDRESS, ANY };
 
 struct value {
@@ -27,9 +27,10 @@ struct folder {
 	size_t n;
 	const struct constants *known;
 	struct state *before; /* each instruction */
-	__u16 *live; /* registers that are read later: a bit each, before each instruction */
+	__u16 *live; /* registers that are read later, one bit each, before each instruction */
 	bool *gone;
-	__u32 *place; /* where an instruction is when others are gone; one more than there are */
+	/* index of each instruction after removal of others; one entry more than instructions */
+	__u32 *place;
 	bool changed;
 };
 
@@ -76,7 +77,7 @@ static bool is_call(const struct bpf_insn *i)
 	return i->code == (BPF_JMP | BPF_CALL);
 }
 
-/* Of a call, or of the address of a callback: the function is of this program. */
+/* True for a call or a callback address that refers to a function of this program. */
 static bool names_function(const struct bpf_insn *i)
 {
 	return (is_call(i) && i->src_reg == BPF_PSEUDO_CALL) ||
@@ -94,7 +95,7 @@ static struct value operand(const struct state *s, const struct bpf_insn *i)
 	return from_register(i) ? s->reg[i->src_reg] : number((__s64)i->imm);
 }
 
-/* False: not an operation whose result can be known. Shifts of a size beyond the register are not either. */
+/* False: the result cannot be known, also of a shift by more than the register's size. */
 static bool compute(const struct bpf_insn *i, __u64 a, __u64 b, __u64 *out)
 {
 	const bool narrow = class_of(i) == BPF_ALU;
@@ -134,7 +135,7 @@ static bool compute(const struct bpf_insn *i, __u64 a, __u64 b, __u64 *out)
 	}
 	if (narrow)
 		*out = (__u32)*out;
-	return !i->off; /* else it is a move with sign extension */
+	return !i->off; /* nonzero: a move with sign extension */
 }
 
 static struct value result(const struct state *s, const struct bpf_insn *i)
@@ -180,7 +181,7 @@ static struct value loaded(const struct folder *f, const struct state *s, const 
 	return number(n);
 }
 
-/* 1 if a branch is taken, 0 if not, -1 if that is not known. */
+/* 1 if a branch is taken, 0 if not, -1 if unknown. */
 static int taken(const struct state *s, const struct bpf_insn *i)
 {
 	const struct value va = s->reg[i->dst_reg], vb = operand(s, i);
@@ -218,7 +219,7 @@ static int taken(const struct state *s, const struct bpf_insn *i)
 	}
 }
 
-/* An instruction can also be reached with these values. */
+/* Record that an instruction can also be reached with these values. */
 static void reach(struct folder *f, size_t at, const struct state *with)
 {
 	struct state *s = &f->before[at];
@@ -241,7 +242,7 @@ static size_t function_of(size_t at, const struct bpf_insn *i)
 	return at + 1 + (__s64)i->imm;
 }
 
-/* A call hands over r1 to r5; of what else has the function's address, nothing is known. */
+/* A call passes r1 to r5; at any other use of the function's address, nothing is known. */
 static void enter_function(struct folder *f, size_t at, const struct state *s)
 {
 	const struct bpf_insn *i = &f->insns[at];
@@ -303,7 +304,7 @@ static void find_values(struct folder *f)
 	} while (f->changed);
 }
 
-/* Whether the verifier takes @n as the second operand in the instruction itself. */
+/* True if @n can be an immediate operand of the instruction. */
 static bool fits(const struct bpf_insn *i, __u64 n)
 {
 	const bool narrow = class_of(i) == BPF_ALU || class_of(i) == BPF_JMP32;
@@ -324,7 +325,7 @@ static bool fits(const struct bpf_insn *i, __u64 n)
 	}
 }
 
-/* The same effect with a constant in the instruction; @v: of its second operand */
+/* Use an immediate operand if the value @v of the second operand is known. */
 static void use_immediate(struct bpf_insn *i, struct value v)
 {
 	if (!from_register(i) || v.kind != NUMBER || !fits(i, v.n))
@@ -334,7 +335,7 @@ static void use_immediate(struct bpf_insn *i, struct value v)
 	i->imm = (__s32)v.n;
 }
 
-/* 64-bit arithmetic that leaves a register as it is. */
+/* True for 64-bit arithmetic that does not change the register. */
 static bool is_idle(const struct bpf_insn *i)
 {
 	const __u8 op = BPF_OP(i->code);
@@ -344,7 +345,7 @@ static bool is_idle(const struct bpf_insn *i)
 		op == BPF_RSH);
 }
 
-/* A number that one instruction can load. */
+/* Load the number by a single instruction, if possible. */
 static bool load_number(struct bpf_insn *i, struct value v)
 {
 	const bool wide = (__s64)v.n == (__s32)v.n && v.n != (__u32)v.n;
@@ -381,11 +382,11 @@ static void rewrite(struct folder *f)
 			f->gone[at] = !jumps;
 		}
 		if (s->reached && is_load64(i))
-			at++; /* its second half goes with it */
+			at++; /* also remove the second half */
 	}
 }
 
-/* Has no effect but on the register that it sets. */
+/* True if the only effect is to set a register. */
 static bool only_sets(const struct bpf_insn *i)
 {
 	return is_alu(i) || is_load64(i) || is_load(i);
@@ -424,7 +425,7 @@ static __u16 sets(const struct bpf_insn *i)
 							: 0;
 }
 
-/* Registers that what follows an instruction reads. */
+/* Registers that are read after an instruction. */
 static __u16 live_after(const struct folder *f, size_t at)
 {
 	const struct bpf_insn *i = &f->insns[at];
@@ -441,8 +442,8 @@ static __u16 live_after(const struct folder *f, size_t at)
 }
 
 /*
- * Of a call the arguments that the function reads. The verifier wants the first one set also where it is
- * not read, if it looks at the function on its own.
+ * Arguments that a called function reads. If the verifier checks the function separately, it
+ * requires the first argument even if it is not read.
  */
 static __u16 call_reads(const struct folder *f, size_t at)
 {
@@ -453,7 +454,7 @@ static __u16 call_reads(const struct folder *f, size_t at)
 		       : reads(i);
 }
 
-/* From the end, as long as it changes something: what reads only for the sake of what is unused is, too. */
+/* Iterate backwards until nothing changes: feeding only unused registers is no use, either. */
 static void find_live(struct folder *f)
 {
 	do {
@@ -491,7 +492,7 @@ static void find_places(struct folder *f)
 	f->place[f->n] = left;
 }
 
-/* Jumps to what follows. */
+/* Drop jumps to the next instruction. */
 static void drop_jumps(struct folder *f)
 {
 	do {
@@ -508,7 +509,7 @@ static void drop_jumps(struct folder *f)
 	} while (f->changed);
 }
 
-static void close_ranks(struct folder *f)
+static void compact(struct folder *f)
 {
 	for (size_t at = 0; at < f->n; at++) {
 		struct bpf_insn i = f->insns[at];
@@ -527,8 +528,8 @@ static void close_ranks(struct folder *f)
 }
 
 /*
- * Records begin with the offset of their instruction. Of several that now have the same one the last
- * counts: those before are of what is gone. Returns how many are left.
+ * Records begin with the offset of their instruction. Of several with the same new offset keep the
+ * last: the others belong to removed instructions. Returns the number of records left.
  */
 static __u32 move_records(const struct folder *f, const void *records, __u32 n, __u32 bytes)
 {
@@ -554,7 +555,7 @@ static __u32 move_records(const struct folder *f, const void *records, __u32 n, 
 	return bytes ? (to - first) / bytes : 0;
 }
 
-/* Returns how many of @n instructions, which are all functions of a program, are left. */
+/* Returns the number of instructions left of @n, which are all functions of a program. */
 static long fold(struct bpf_insn *insns, size_t n, struct bpf_prog_load_opts *opts,
 		 const struct constants *known)
 {
@@ -569,7 +570,7 @@ static long fold(struct bpf_insn *insns, size_t n, struct bpf_prog_load_opts *op
 	rewrite(&f);
 	find_live(&f);
 	drop_jumps(&f);
-	close_ranks(&f);
+	compact(&f);
 	opts->func_info_cnt =
 		move_records(&f, opts->func_info, opts->func_info_cnt, opts->func_info_rec_size);
 	opts->line_info_cnt =

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A program is compiled for every selection; what one selection is made of is constant, and known when
- * the program is loaded. The verifier drops the branches that are not taken, but it keeps the loads of the
- * constants and the arithmetic on them, which cost instructions and cache lines at each sample.
+ * Constant folding for BPF programs. A program is compiled once for all selections; the parameters
+ * of a selection are constants, known when the program is loaded. The verifier drops branches that
+ * are not taken, but it keeps the loads of constants and the arithmetic on them, which cost
+ * instructions and cache lines in each sample.
  */
 #ifndef IBSCOPE_CONSTANTS_H
 #define IBSCOPE_CONSTANTS_H
@@ -11,11 +12,11 @@
 #include <bpf/libbpf.h>
 
 struct constants {
-	/* a map that nobody writes, and its value: loads from it are known */
+	/* read-only map, and its value: loads from it are known */
 	int map_fd;
 	const char *value;
 	size_t bytes;
-	/* maps: their address in a program means that of their value, or of what is `at` in it */
+	/* maps: their address in a program is replaced by that of their value, plus `at` */
 	struct {
 		int map_fd;
 		__u32 at;
@@ -23,8 +24,8 @@ struct constants {
 };
 
 /*
- * Before @prog is given to the kernel with @opts: puts values in the place of addresses and of loads, and
- * removes what is then unreachable or unused. Returns 0 or a negative errno.
+ * Fold constants before @prog is loaded with @opts: replaces map addresses and loads by values, and
+ * removes unreachable and unused instructions. Returns 0 or a negative errno.
  */
 int constants_use(struct bpf_program *prog, struct bpf_prog_load_opts *opts,
 		  const struct constants *known);

@@ -10,33 +10,35 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define BATCH 1024 /* records: what they are copied to and from stays in the cache */
+#define BATCH 1024 /* records: small enough for source and destination to stay in the cache */
 
-/* Of a ring buffer that the kernel has beside its data (Linux kernel/bpf/ringbuf.c). */
+/* Pages of a ring buffer before its data (Linux kernel/bpf/ringbuf.c). */
 #define BELL_META_PAGES 3
 
 struct ring {
 	struct ibs_ring *shared;
 	const char *first; /* of its slots */
-	__u32 slots, at;   /* how many; our one */
+	__u32 slots, at;   /* number of slots; next to read */
 	__s32 first_stack; /* added to keys of stacks */
-	__u32 taken, end;  /* of all records; shared->taken follows when a batch was handed over */
+	/* counts of records; shared->taken is updated after a batch was delivered */
+	__u32 taken, end;
 };
 
-/* The next record of each ring that has one, the earliest on top. */
+/* The next record of each nonempty ring, the earliest on top. */
 struct rings {
 	struct ring *ring;
 	size_t n;
 	__u32 slots;
-	struct heap heads;	     /* by time of a ring's next record and number of the ring */
-	size_t record_bytes, stride; /* without and with what is behind a record in its slot */
+	/* ordered by time of the ring's next record, then by number of the ring */
+	struct heap heads;
+	size_t record_bytes, stride; /* size of a record, without and with its extra */
 	bool raw;
-	const struct rings *joined; /* whose bell is ours too; NULL: none */
+	const struct rings *joined; /* shares its bell; NULL: none */
 	int bell_fd;
 	unsigned long *bell_taken; /* positions in the bell's ring buffer */
 	const unsigned long *bell_rung;
 	char *batch;
-	struct ibs_record_extra *extra; /* of the batch; NULL: not asked for */
+	struct ibs_record_extra *extra; /* of the batch; NULL: not recorded */
 	__u64 taken;
 	__u64 last_ns;
 	unsigned int delay_ms;
@@ -142,7 +144,7 @@ void rings_close(struct rings *r)
 	free(r);
 }
 
-/* The record at our position; NULL if there is none. */
+/* The next record of a ring; NULL if there is none. */
 static const void *ring_peek(const struct rings *r, const struct ring *ring)
 {
 	return ring->taken == ring->end ? NULL : ring->first + (size_t)ring->at * r->stride;
@@ -176,7 +178,7 @@ static void find_heads(struct rings *r, __u64 until, __u32 *fullest)
 	}
 }
 
-/* So much time as an eighth of a ring takes, if it goes on like that. */
+/* Compute the delay: the time to fill one eighth of a ring at the current rate. */
 static void plan(struct rings *r, __u32 fullest)
 {
 	__u64 now = clock_ns(CLOCK_MONOTONIC), took_ms = (now - r->last_ns) / 1000000;
@@ -185,13 +187,13 @@ static void plan(struct rings *r, __u32 fullest)
 	r->last_ns = now;
 	if (fullest)
 		delay = took_ms * r->slots / 8 / fullest;
-	/* a burst is met at once, its end believed step by step */
+	/* shorten the delay at once, lengthen it step by step */
 	if (delay > r->delay_ms * 2)
 		delay = r->delay_ms * 2;
 	r->delay_ms = delay < 1 ? 1 : delay > RINGS_DELAY_MAX_MS ? RINGS_DELAY_MAX_MS : delay;
 }
 
-/* The programs may write again where the records of the batch were. */
+/* Let programs overwrite the records of the batch. */
 static void release(struct rings *r)
 {
 	for (size_t i = 0; i < r->n; i++)
@@ -215,7 +217,7 @@ static int hand_over(struct rings *r, size_t n, record_cb *cb, void *arg, struct
 	return cb(&batch, arg, err);
 }
 
-/* Up to when the ring on top is the one to take from. */
+/* Time of the earliest record in other rings, until which to take from the ring on top. */
 static __u64 turn_ends(const struct rings *r, __u64 until)
 {
 	for (size_t c = 1; c <= 2 && c < r->heads.n; c++)
@@ -225,15 +227,15 @@ static __u64 turn_ends(const struct rings *r, __u64 until)
 }
 
 /*
- * Copy the first of at most @most records side by side in slots of @stride bytes, and those behind it
- * that are not later than @ends. Return: how many.
+ * Copy up to @most records to slots of @stride bytes: the first one, and those after it that are
+ * not later than @ends. Return: their number.
  */
 static inline __attribute__((always_inline)) __u32 copy_run(char *to, const char *from, __u32 most,
 							    size_t bytes, size_t stride, __u64 ends)
 {
 	__u32 n = 0;
 
-	/* sizes that the compiler knows: it copies without a call */
+	/* constant sizes, so that the compiler inlines the copy */
 	do {
 		memcpy(to, from, bytes);
 		to += bytes;
@@ -265,7 +267,7 @@ static __u32 copy_records(struct rings *r, size_t at, const char *from, __u32 mo
 	return n;
 }
 
-/* From the ring on top, as long as it is its turn, to the batch from its @n th record on. */
+/* Add records of the ring on top to the batch, from index @n on, until another ring is due. */
 static size_t take_turn(struct rings *r, __u64 until, size_t n)
 {
 	struct heap_item head = r->heads.item[0];
@@ -307,7 +309,7 @@ int rings_drain(struct rings *r, __u64 until, record_cb *cb, void *arg, struct e
 	size_t n = 0;
 	int ret = 0;
 
-	/* before the look at the rings: what comes after that rings again */
+	/* before checking the rings: records that arrive later ring the bell again */
 	empty_bell(r);
 	if (r->joined)
 		empty_bell(r->joined);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* When a sampler samples: its events, their period, and the CPUs that come and go. */
+/* The events of a sampler: their period, and CPUs that come and go. */
 #include "sampler.h"
 
 #include "base/cpulist.h"
@@ -13,8 +13,8 @@ static const char *refused_cgroup(int error)
 {
 	switch (error) {
 	case -ENOENT:
-		return "sampling all cgroups and filtering: perf does not see cgroups before the "
-		       "root's cgroup.subtree_control was written once, as systemd does";
+		return "sampling all cgroups and filtering: perf sees cgroups only once the "
+		       "root's cgroup.subtree_control has been written, as by systemd";
 	case -EINVAL:
 		return "sampling all cgroups and filtering: this kernel cannot bind IBS events to "
 		       "a "
@@ -65,7 +65,7 @@ int sampler_start(struct sampler *s, struct err *err)
 	int ret = s->started ? 0 : sampler_pins_start(s, err);
 	struct err ignored;
 
-	/* the first to be enabled and the last to be disabled: no tag is missed */
+	/* enabled first and disabled last, so that no tag is missed */
 	FOR_COUNTERS(s, p)
 	perf_events_enable(*p, &ignored);
 	if (!ret && s->events)
@@ -102,16 +102,16 @@ int sampler_set_period(struct sampler *s, __u64 period, struct err *err)
 
 	if (!s->events || !perf_events_period(s->events) || !s->count_ops)
 		return err_set(err, -EINVAL,
-			       "this collection was not begun with a period that "
+			       "this collection was not started with a period that "
 			       "can be changed");
 	if (!s->simulated && (period % 16 || period < SAMPLER_PERIOD_MIN))
 		return err_set(err, -EINVAL,
-			       "IBS samples at multiples of 16, from %d on; not at %llu",
+			       "invalid period: must be a multiple of 16, at least %d; not %llu",
 			       SAMPLER_PERIOD_MIN, period);
 	if (s->simulated && (!period || period > SIM_PERIOD_MAX))
 		return err_set(err, -EINVAL,
-			       "the simulation samples at a period of 1 to 2^40 ns; "
-			       "not at %llu",
+			       "invalid period: the simulation needs 1 to 2^40 ns; "
+			       "not %llu",
 			       period);
 	if (period == perf_events_period(s->events))
 		return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Cgroups that died: their counts stay in the sum, their places go to the living. */
+/* Folds dead cgroups: their counts stay in the sums, their slots are reused. */
 #include "sampler_private.h"
 
 #include <bpf/bpf.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ids in the map `cgroups` that are dead: also those without a slot. */
+/* Delete dead cgroups from the map `cgroups`, including those without a slot. */
 static size_t forget_cgroups(int fd, sampler_dead *dead, void *arg)
 {
 	__u64 id, next;
@@ -15,7 +15,7 @@ static size_t forget_cgroups(int fd, sampler_dead *dead, void *arg)
 	size_t n = 0, room = 0;
 	bool more;
 
-	/* collected first: deleting while going on from the deleted key would begin anew */
+	/* collect the keys first: deleting the current key would restart the iteration */
 	for (more = !bpf_map_get_next_key(fd, NULL, &next); more;
 	     more = !bpf_map_get_next_key(fd, &id, &next)) {
 		id = next;
@@ -47,7 +47,7 @@ static void move_words(struct sampler *s, const struct sampler_leaving *l)
 	}
 }
 
-/* Until no program that began before is still running: a CPU does not answer while one is. */
+/* Wait until no program that is running now is still running: a CPU answers only between NMIs. */
 static void wait_for_programs(struct sampler *s)
 {
 	struct perf_events_total t;
@@ -64,8 +64,9 @@ static void free_slot(const struct sampler_fold_maps *maps, struct ibs_control *
 }
 
 /*
- * No program adds to a slot that is leaving once it has met its cgroup anew, which `gen` makes it do.
- * A cgroup met after that, but before slots were free, found none: `gen` lets it ask again.
+ * No program adds to a leaving slot once it has looked up its cgroup again, which `gen` forces. A
+ * cgroup that is looked up before slots are free finds none: another change of `gen` makes it
+ * retry.
  */
 void sampler_fold_slots(struct sampler *s, struct sampler_leaving *leaving, size_t n)
 {
@@ -106,8 +107,8 @@ static int by_cgroup(const void *pa, const void *pb)
 }
 
 /*
- * Slots of one cgroup: two CPUs met it at once, and each took one. They become the one in use.
- * @owned: by cgroup
+ * Find slots of one cgroup that two CPUs allocated at once, to merge them into the one in use.
+ * @owned: sorted by cgroup
  */
 static size_t find_twins(int cgroups_fd, const struct owned *owned, size_t n,
 			 struct sampler_leaving *leaving)
@@ -180,7 +181,7 @@ void sampler_fold_reserve(struct sampler *s, const struct sampler_opts *opts)
 	if (!opts->pins)
 		return;
 	s->ended = s->max_slots - 1;
-	/* the programs give no slot away that is in this map */
+	/* programs do not allocate slots in this map */
 	bpf_map_update_elem(sampler_fold_maps(s).slots, &s->ended, &used, BPF_ANY);
 	owners[s->ended].used = IBS_SLOT_ENDED;
 }

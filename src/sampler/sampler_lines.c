@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The tables of hot lines: two a CPU, one in use and one that was. */
+/* The tables of hot lines: two per CPU, the current and the previous one. */
 #include "sampler_private.h"
 
 #include <linux/membarrier.h>
@@ -14,9 +14,9 @@ static struct ibs_lines *table(const struct sampler *s, __u32 n, unsigned int ha
 }
 
 /*
- * Until programs that run now have ended. Each runs inside an RCU read-side section, for the end of all of
- * which this system call waits. Kernels with nohz_full= lack it: there all events are read, each by an
- * interrupt of its CPU, which cannot come before an NMI has ended.
+ * Wait until all running programs have ended. Each runs in an RCU read-side section, and
+ * membarrier() waits for the end of all of them. Kernels with nohz_full= lack it: there, read all
+ * events, each by an interrupt of its CPU, which cannot arrive before an NMI has ended.
  */
 static void wait_for_programs(struct sampler *s)
 {

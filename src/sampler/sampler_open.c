@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A refusal is told to the user in our words, made of the errno; libbpf's are for -v. */
+/* Errors for users are made from the errno; messages of libbpf are only shown with -v. */
 static int libbpf_log(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	char *text, *rest, *line;
@@ -168,11 +168,14 @@ static int use_constants(struct bpf_program *prog, struct bpf_prog_load_opts *op
 
 	(void)cookie;
 	if (bpf_program__type(prog) == BPF_PROG_TYPE_SYSCALL)
-		opts->prog_flags |= BPF_F_SLEEPABLE; /* what libbpf's own handler does */
+		opts->prog_flags |= BPF_F_SLEEPABLE; /* as libbpf's own handler does */
 	return constants_use(prog, opts, &known);
 }
 
-/* Before the object is opened. Handlers stay: removing the last one corrupts the heap in libbpf 1.1. */
+/*
+ * Call before opening the object. Never undone: removing the last handler corrupts the heap in
+ * libbpf 1.1.
+ */
 static int register_handlers(void)
 {
 	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = use_constants);
@@ -229,8 +232,8 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	ret = ibs_op_bpf__load(s->skel);
 	if (ret)
 		return err_set(err, ret,
-			       "the kernel refuses the BPF program: %s; run again with -v for the "
-			       "verifier's words, see `ibscope doctor` for privileges and lockdown",
+			       "the kernel rejects the BPF program: %s; run again with -v for the "
+			       "verifier log, and see `ibscope doctor` for privileges and lockdown",
 			       strerror(-ret));
 	if (ibs_metric_of_fetch(opts->metric)) {
 		__u16 places[IBS_FETCH_LAYOUT_ENTRIES];
@@ -240,7 +243,7 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 		bpf_map_update_elem(bpf_map__fd(s->skel->maps.fetch_layout), &zero, places, 0);
 	}
 	ret = opts->slabs ? sampler_slabs(s, NULL, NULL, err)
-			  : 0; /* the program wants it to have run */
+			  : 0; /* the program relies on its results */
 	ret = ret ?: map_array(s->skel->maps.state, &s->state_map, err);
 	if (ret)
 		return ret;
@@ -250,7 +253,7 @@ static int load(struct sampler *s, const struct sampler_opts *opts, struct bpf_p
 	return 0;
 }
 
-/* Before the first pid is entered, so that no child is missed. */
+/* Call before entering the first pid, so that no child is missed. */
 static int watch_forks(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
 	if (!watches_forks(opts))
@@ -258,12 +261,12 @@ static int watch_forks(struct sampler *s, const struct sampler_opts *opts, struc
 	s->fork_link =
 		bpf_program__attach_raw_tracepoint(s->skel->progs.ibs_fork, "sched_process_fork");
 	if (!s->fork_link)
-		return err_set(err, -errno, "cannot watch processes being made: %s",
+		return err_set(err, -errno, "cannot trace process creation: %s",
 			       strerror(errno));
 	return 0;
 }
 
-/* What select.c works on. */
+/* Initialize the state of sampler_select.c. */
 static int select_open(struct sampler *s, const struct sampler_opts *opts, struct err *err)
 {
 	typeof(s->skel->maps) *m = &s->skel->maps;
@@ -311,7 +314,7 @@ struct bpf_map *sampler_map(struct sampler *s, enum ibs_pin pin)
 	case IBS_PIN_SLOTS:
 		return m->slots;
 	default:
-		return NULL; /* user space's own */
+		return NULL; /* written by user space only */
 	}
 }
 
@@ -349,7 +352,7 @@ struct sampler_fold_maps sampler_fold_maps(const struct sampler *s)
 					   .by_groups = bpf_map__max_entries(m->groups) > 1 };
 }
 
-/* Complexes that are neighbours share a shard when there are fewer shards. */
+/* If there are fewer shards than complexes, neighbouring complexes share a shard. */
 static void place_cpus(struct sampler *s, const struct sampler_opts *opts,
 		       const struct topology *topo)
 {
@@ -390,7 +393,7 @@ static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct
 	unsigned int *all;
 	int ret;
 
-	/* state that was pinned has rings of the collector before, and what they forwarded is counted */
+	/* adopted state has the rings of the previous collector, whose records are counted */
 	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++) {
 		struct ibs_ring *ring = &s->state->cpu[cpu].ring;
 
@@ -405,7 +408,7 @@ static int open_rings(struct sampler *s, const struct sampler_opts *opts, struct
 	ro.bell_fd = bpf_map__fd(s->skel->maps.bell);
 	if (opts->source != SAMPLER_TWIN)
 		return rings_open(&ro, &s->rings, err);
-	/* the caller may run on any */
+	/* the caller may run on any CPU */
 	all = xcalloc(s->possible_cpus, sizeof(*all));
 	for (unsigned int cpu = 0; cpu < s->possible_cpus; cpu++)
 		all[cpu] = cpu;
@@ -429,7 +432,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	struct sampler *s = xcalloc(1, sizeof(*s));
 	struct topology *topo = NULL;
 	struct bpf_program *prog;
-	__u64 period; /* that a sample stands for; 0: not known */
+	__u64 period; /* of each sample; 0: unknown */
 	int ret, n;
 
 	libbpf_set_print(libbpf_log);
@@ -468,7 +471,7 @@ int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct e
 	ret = opts->source == SAMPLER_TWIN ? check_twin(s, err) : 0;
 	if (opts->copies && ibs_metric_of_fetch(opts->metric))
 		ret = err_set(err, -EOPNOTSUPP,
-			      "profiles are made of samples of ibs_op; those of ibs_fetch cannot "
+			      "profiles consist of ibs_op samples; ibs_fetch samples cannot "
 			      "be copied");
 	ret = ret ?: set_map_sizes(s, opts, err);
 	ret = ret ?: sampler_pins_adopt(s, opts, err);
@@ -541,7 +544,7 @@ int sampler_stack(struct sampler *s, __s32 id, __u64 *addresses)
 	memset(addresses, 0, depth * sizeof(*addresses));
 	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.stacks), &id, addresses))
 		return -errno;
-	/* chains that the IBS driver unwound begin with perf's mark of user or kernel */
+	/* chains from the IBS driver begin with perf's marker for user or kernel */
 	for (int i = 0; i < depth && addresses[i]; i++)
 		if (addresses[i] < (__u64)PERF_CONTEXT_MAX)
 			addresses[n++] = addresses[i];

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The layout in meta is checked already. A hash may have another size, an array may not. */
+/* Compare the shape of a map; the layouts match. Hashes may differ in size, arrays may not. */
 static bool is_same_map(const struct bpf_map *map, int fd)
 {
 	struct bpf_map_info info = {};
@@ -74,7 +74,7 @@ void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts)
 	if (!s->adopted)
 		return;
 	sampler_fold_repair(s);
-	/* what was decided for another selection is void */
+	/* decisions for the old selection are invalid */
 	select_renew(&s->select);
 	st = &pins_meta(opts->pins)->status;
 	s->unseen = st->unseen;
@@ -93,7 +93,7 @@ int sampler_pins_start(struct sampler *s, struct err *err)
 	struct ledger now;
 	int ret = s->adopted ? counts_ledger(&s->counts, &now, err) : 0;
 
-	/* samples after the last collector's last look at the PMU were seen, or are unknown */
+	/* samples after the last collector's last read of the PMU were seen, or are unknown */
 	if (!ret && s->adopted)
 		s->pmu_samples_before = (s->seen_before = now.seen) + s->unseen;
 	return ret;

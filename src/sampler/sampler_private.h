@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The insides of a sampler, for the files it is made of. */
+/* Internals of a sampler, for its files. */
 #ifndef IBSCOPE_SAMPLER_PRIVATE_H
 #define IBSCOPE_SAMPLER_PRIVATE_H
 
@@ -13,18 +13,18 @@
 
 #include <ibscope/pin_layout.h>
 
-/* The selection as it is in force: places in the maps, and what is in them. */
+/* The current selection: addresses in the maps, and their contents. */
 struct sampler_select {
 	struct ibs_control *control;
 	struct ibs_cpu_state *cpus; /* n_cpus of them */
 	unsigned int n_cpus;
 	unsigned int live; /* enum sampler_live */
 	bool follow;
-	int cgroups_fd; /* map of the selected; 0: cgroups are not tested */
+	int cgroups_fd; /* map of selected cgroups; 0: not tested */
 	size_t cgroups_max;
-	__u8 *processes, *threads; /* a byte a pid; NULL: not tested */
+	__u8 *processes, *threads; /* one byte per pid; NULL: not tested */
 	size_t pids_n;
-	struct selected_cgroup *cgroups; /* in the map, ordered by id */
+	struct selected_cgroup *cgroups; /* as in the map, sorted by id */
 	size_t n_cgroups;
 };
 
@@ -34,7 +34,7 @@ struct sampler_select {
 		if (*p)
 
 struct mapping {
-	void *addr; /* NULL: nothing is mapped */
+	void *addr; /* NULL: not mapped */
 	size_t bytes;
 };
 
@@ -44,7 +44,7 @@ struct bpf_map;
 int map_array(struct bpf_map *map, struct mapping *out, struct err *err);
 void unmap(struct mapping *m);
 
-/* What a slot had when sampler_make_room() last looked. */
+/* State of a slot at the last call of sampler_make_room(). */
 struct slot_seen {
 	__u64 cgroup_id, ops;
 };
@@ -62,10 +62,10 @@ struct sampler {
 	/* before and after all events were enabled; after: only if `tags_ended` */
 	struct perf_events_total tags_before, tags_after;
 	bool tags_ended;
-	struct perf_events_total tags_weighed; /* when ibs_control.tag_ops was last set */
-	__u64 tag_unit; /* what each count of SAMPLER_TAG_OPS is: 1, or the period that a fetch tag takes */
+	struct perf_events_total tags_weighed; /* at the last update of ibs_control.tag_ops */
+	__u64 tag_unit; /* unit of SAMPLER_TAG_OPS: 1, or the period of a fetch tag */
 	bool tags_are_lost;
-	double tag_debt;     /* ops by which samples so far stand for too little */
+	double tag_debt;     /* ops that samples so far have been given too few */
 	struct rings *rings; /* NULL: no records, and no copies */
 	struct layout layout;
 	struct sampler_memory memory;
@@ -74,35 +74,36 @@ struct sampler {
 	struct sampler_select select;
 	struct bpf_link *fork_link;
 	int prog_fd;	      /* the skeleton's */
-	struct counts counts; /* of the maps above */
+	struct counts counts; /* in the maps above */
 	struct ibs_state *state;
 	unsigned int possible_cpus;
 	__u32 max_slots;
-	__u32 ended; /* slot that takes what groups leave: IBS_SLOT_OTHER, or with pins its own */
+	/* slot for the counts of folded groups: IBS_SLOT_OTHER, or with pins its own */
+	__u32 ended;
 	sampler_heir *heir;
 	void *heir_arg;
-	/* so far; only ever grow; the last two since this sampler began */
+	/* totals that only grow; the last two since this sampler started */
 	__u64 unseen, dropped, undelivered;
-	__u64 seen_before, dropped_before, undelivered_before; /* by collectors before */
-	/* what the PMU did for collectors before, whose counters were adopted */
+	__u64 seen_before, dropped_before, undelivered_before; /* by earlier collectors */
+	/* PMU counts of earlier collectors whose counters were adopted */
 	struct pmu_state pmu_before;
 	__u64 pmu_samples_before;
 	__u32 by;		      /* enum ibs_by bits */
-	struct slab_list slab_names;  /* as far as they were asked for */
-	struct slot_seen *slots_seen; /* max_slots of them; NULL: never looked */
-	bool counts_periods;	      /* what the PMU counts, divided by the period, is samples */
+	struct slab_list slab_names;  /* names looked up so far */
+	struct slot_seen *slots_seen; /* max_slots of them; NULL: not measured yet */
+	bool counts_periods;	      /* PMU count / period is the number of samples */
 	enum event_filter filter;
 	bool by_freq; /* the period varies */
 	bool simulated, count_ops;
 	bool adopted, started;
-	const char *not_adopted; /* why what is pinned was not adopted; "": nothing is */
+	const char *not_adopted; /* why pinned counters were not adopted; "": none exist */
 	bool direct;
 	bool warned_cpus;
-	__u32 line_sets, line_tables; /* one pair of tables each CPU */
-	__u8 line_half;		      /* that is in use */
+	__u32 line_sets, line_tables; /* one pair of tables per CPU */
+	__u8 line_half;		      /* index of the table in use */
 };
 
-/* What options come to: what is tested for, and how many of everything. Of sampler_size.c. */
+/* Derived from the options: which tests are needed, and sizes. In sampler_size.c. */
 __u32 sampler_pid_blocks(void);
 bool watches_forks(const struct sampler_opts *opts);
 size_t sampler_max_selected(const struct selection *sel);
@@ -111,19 +112,20 @@ __u32 sampler_group_by(const struct sampler_opts *opts);
 __u32 sampler_max_slots(const struct sampler_opts *opts);
 __u32 sampler_stack_depth(void);
 bool sampler_has_rings(const struct sampler_opts *opts);
-size_t sampler_sampled_cpus(const struct sampler_opts *opts); /* that samples can be of */
-size_t sampler_ring_cpus(const struct sampler_opts *opts);    /* one ring each */
-size_t sampler_line_bytes(const struct sampler_opts *opts); /* of one of the two tables of a CPU */
+/* number of CPUs that can be sampled */
+size_t sampler_sampled_cpus(const struct sampler_opts *opts);
+size_t sampler_ring_cpus(const struct sampler_opts *opts);    /* number of rings */
+size_t sampler_line_bytes(const struct sampler_opts *opts); /* size of one table */
 size_t sampler_record_bytes(const struct sampler_opts *opts);
-__u32 sampler_cpu_entries(unsigned int possible_cpus); /* of the maps by CPU */
+__u32 sampler_cpu_entries(unsigned int possible_cpus); /* of the maps indexed by CPU */
 
 struct sampler_select *sampler_selection(struct sampler *s);
 
-/* Enter a whole selection, before sampling starts. */
+/* Enter the initial selection, before sampling starts. */
 int select_set(struct sampler_select *ss, const struct selection *sel, struct err *err);
 void select_close(struct sampler_select *ss);
 
-/* Make the programs look up each cgroup anew at its next sample. */
+/* Make the programs look up each cgroup again at its next sample. */
 void select_renew(struct sampler_select *ss);
 
 /* Maps that sampler_fold() deletes from. */
@@ -133,31 +135,32 @@ struct sampler_fold_maps {
 };
 
 /*
- * Before the object is loaded, give it the pinned maps; once it is loaded, continue from their counts;
- * last, pin its own maps if the pinned ones did not fit. Nothing without opts->pins.
+ * _adopt(): before the object is loaded, give it the pinned maps; _resume(): after loading,
+ * continue from their counts; _put(): last, pin its own maps if the pinned ones did not match.
+ * No-ops without opts->pins.
  */
 int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struct err *err);
 void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts);
 int sampler_pins_put(struct sampler *s, const struct sampler_opts *opts, struct err *err);
 
-/* Disabled, and with the program attached if there is to be one. Not for SAMPLER_TWIN and _LOAD. */
+/* Open the events, disabled, with the program attached if needed. Not for TWIN and LOAD. */
 int sampler_events_open(struct sampler *s, const struct sampler_opts *opts, struct err *err);
 
-/* Open them if there are opts->tags; a failure is reported, and they are not counted then. */
+/* Open the counters of opts->tags, if any; on failure warn and do not count them. */
 void sampler_tags_open(struct sampler *s, const struct sampler_opts *opts, int cgroup);
-/* Once all events are enabled, and before the first is disabled. */
+/* _begin(): call after all events are enabled; _end(): before the first is disabled. */
 void sampler_tags_begin(struct sampler *s);
 void sampler_tags_end(struct sampler *s);
 void sampler_tags_read(struct sampler *s, struct pmu_state *out);
-/* Are samples weighed by ibs_control.tag_ops, in which sampler_tags_weigh() puts what was counted lately? */
+/* True if samples are weighted by ibs_control.tag_ops, which sampler_tags_weigh() updates. */
 bool sampler_weighs_tags(const struct sampler_opts *opts);
 void sampler_tags_weigh(struct sampler *s);
-/* The period is to be another one: what a tag stands for changes with it. */
+/* Adjust the weight of a tag to a new period. */
 void sampler_tags_period(struct sampler *s, __u64 before, __u64 now);
 
 /*
- * Just before events are enabled for the first time: what the program has seen by now is none of
- * theirs. A link that was removed may have let some through until shortly before.
+ * Call just before events are enabled for the first time: samples seen before do not belong to
+ * them. A removed link may have let some through until shortly before.
  */
 int sampler_pins_start(struct sampler *s, struct err *err);
 
@@ -169,25 +172,25 @@ struct sampler_fold_maps sampler_fold_maps(const struct sampler *s);
 
 struct sampler_leaving {
 	__u32 slot;
-	__u32 into; /* where its counts go: sampler.ended, or another slot that goes on counting */
+	__u32 into; /* slot that gets its counts: sampler.ended, or another one in use */
 };
 
 /*
- * Add slots that are in use to others, and give them free; every cgroup is met anew. Of other
- * groups than cgroups nothing may be found any more.
+ * Add the counts of slots in use to others, and free the slots; programs then look up every cgroup
+ * again. Groups other than cgroups must no longer be in a map.
  */
 void sampler_fold_slots(struct sampler *s, struct sampler_leaving *leaving, size_t n);
 
-/* Before the counts of a slot go, so that sampler_make_room() takes them for nobody's activity. */
+/* Call before moving the counts of a slot, so that they are not taken for activity. */
 void sampler_room_moving(struct sampler *s, const struct sampler_leaving *l);
 
-/* Give samplers with pins their slot of IBS_SLOT_ENDED. */
+/* Reserve a slot marked IBS_SLOT_ENDED for samplers with pins. */
 void sampler_fold_reserve(struct sampler *s, const struct sampler_opts *opts);
 
-/* Add up what lies in slots that nobody owns: a folding that was broken off. */
+/* Complete an interrupted fold: add the counts of slots without owner. */
 void sampler_fold_repair(struct sampler *s);
 
-/* sampler_slabs() by the program that lists them */
+/* sampler_slabs() with the given iterator program */
 struct bpf_program;
 int slabs_list(struct bpf_program *prog, sampler_slab *cb, void *arg, struct err *err);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Snapshots: what the programs counted, and what the PMU did. */
+/* Snapshots of the programs' and the PMU's counts. */
 #include "sampler_private.h"
 #include "base/clock.h"
 
@@ -41,9 +41,9 @@ static void read_pmu(struct sampler *s, struct snapshot *out)
 }
 
 /*
- * The driver counts a sample at the start of its NMI, the program at the end: one that is on its way
- * while the counts are read looks unseen. So what is missing must be missing still when each CPU
- * has answered a second read, which it cannot do within an NMI.
+ * The driver counts a sample at the start of its NMI, the program at the end: one in flight during
+ * the read looks unseen. So a missing sample must still be missing after each CPU has answered a
+ * second read, which it cannot do within an NMI.
  */
 static int read_unseen(struct sampler *s, struct snapshot *out, struct err *err)
 {
@@ -51,7 +51,7 @@ static int read_unseen(struct sampler *s, struct snapshot *out, struct err *err)
 	struct ledger later;
 	int ret;
 
-	/* a count that another user of the PMU has put out of step may be too much */
+	/* a count disturbed by another user of the PMU may be too high */
 	if (out->ledger.pmu_exact && out->ledger.pmu_samples > out->ledger.seen + s->unseen) {
 		perf_events_read(s->events, &t);
 		ret = counts_ledger(&s->counts, &later, err);
@@ -61,7 +61,7 @@ static int read_unseen(struct sampler *s, struct snapshot *out, struct err *err)
 			s->unseen = out->ledger.pmu_samples - later.seen;
 	}
 	out->ledger.unseen = s->unseen;
-	/* what has come since the counters were read makes this less, never more */
+	/* samples since the counters were read make this less, never more */
 	if (out->pmu.valid_known &&
 	    out->pmu.valid > out->ledger.seen - s->seen_before + s->undelivered)
 		s->undelivered = out->pmu.valid - (out->ledger.seen - s->seen_before);
@@ -115,7 +115,7 @@ static int try_snapshot(struct sampler *s, struct snapshot *out, struct err *err
 
 	memset(out, 0, sizeof(*out));
 	out->time_ns = clock_ns(CLOCK_MONOTONIC);
-	/* first: what arrives meanwhile is then seen rather than unseen */
+	/* first, so that samples in between count as seen, not unseen */
 	read_pmu(s, out);
 	ret = counts_read(&s->counts, out, err);
 	if (ret)
@@ -130,7 +130,7 @@ int sampler_snapshot(struct sampler *s, struct snapshot *out, struct err *err)
 {
 	int ret = -EUCLEAN;
 
-	/* a group that is being made while it is read may be missed once */
+	/* a group created during the read may be missed once */
 	for (int tries = 0; ret == -EUCLEAN && tries < SNAPSHOT_TRIES; tries++)
 		ret = try_snapshot(s, out, err);
 	return ret;

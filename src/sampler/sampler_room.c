@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which cgroups have counters of their own when there are more of them than slots: the most active. */
+/* Gives slots to the most active cgroups if there are more cgroups than slots. */
 #include "sampler_private.h"
 
 #include <bpf/bpf.h>
@@ -8,19 +8,19 @@
 #include <string.h>
 
 /*
- * A cgroup makes way if those without a slot do, on average, at least so many times as much: what is
- * about as active as others would only change places with them.
+ * A cgroup is folded if those without a slot are, on average, this many times as active: with about
+ * equal activity cgroups would only swap places.
  */
 #define TIMES_AS_ACTIVE 2
-/* At most this part of all slots at a time, and one: of few slots too somebody can make way. */
+/* Fold at most 1/PART of all slots at a time, but at least one. */
 #define PART 16
 
 struct slot_activity {
 	__u32 slot;
-	__u64 ops; /* since the last look */
+	__u64 ops; /* since the last call */
 };
 
-/* Ops that the samples in a slot stand for. */
+/* Estimated ops of a slot. */
 static __u64 slot_ops(const struct sampler *s, __u32 slot)
 {
 	__u64 sum = 0;
@@ -37,7 +37,7 @@ static __u64 slot_ops(const struct sampler *s, __u32 slot)
 	return sum;
 }
 
-/* Cgroups that were met and are selected, but count as `other`. */
+/* Number of selected cgroups that have been sampled but have no slot. */
 static __u64 count_waiting(int fd)
 {
 	struct ibs_cgroup cg;
@@ -60,8 +60,8 @@ static int by_activity(const void *pa, const void *pb)
 	return a->ops < b->ops ? -1 : a->ops > b->ops;
 }
 
-/* Ops of each slot since the last call; a slot that changed hands meanwhile counts from zero. */
-static __u32 look(struct sampler *s, struct slot_activity *activity, __u64 *other)
+/* Ops of each slot since the last call; a slot that has been reassigned counts from zero. */
+static __u32 measure_activity(struct sampler *s, struct slot_activity *activity, __u64 *other)
 {
 	const struct ibs_slot_owner *owners = s->slot_owners.addr;
 	__u32 n = 0;
@@ -81,7 +81,7 @@ static __u32 look(struct sampler *s, struct slot_activity *activity, __u64 *othe
 	return n;
 }
 
-/* What is added to a slot is no activity of its cgroup. */
+/* Counts added by a fold are not activity of the slot's cgroup. */
 void sampler_room_moving(struct sampler *s, const struct sampler_leaving *l)
 {
 	const struct ibs_slot_owner *owners = s->slot_owners.addr;
@@ -109,7 +109,7 @@ __u32 sampler_make_room(struct sampler *s)
 		s->slots_seen = xcalloc(s->max_slots, sizeof(*s->slots_seen));
 	activity = xcalloc(s->max_slots, sizeof(*activity));
 	leaving = xcalloc(s->max_slots, sizeof(*leaving));
-	n = look(s, activity, &other);
+	n = measure_activity(s, activity, &other);
 	if (!first && other && n == s->max_slots - 1 - (s->ended != IBS_SLOT_OTHER))
 		waiting = count_waiting(sampler_fold_maps(s).cgroups);
 	qsort(activity, n, sizeof(*activity), by_activity);

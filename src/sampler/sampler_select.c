@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What is selected, entered into the maps of a sampler; also while it runs. */
+/* Writes the selection to the maps of a sampler; also while it runs. */
 #include "sampler_private.h"
 
 #include "task/descendants.h"
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A set of pids while it is put together. */
+/* A set of pids under construction. */
 struct wanted {
-	__u8 *byte; /* one a pid */
+	__u8 *byte; /* one per pid */
 	size_t n, found;
 };
 
@@ -29,7 +29,7 @@ static int want(void *arg, __u32 pid)
 typedef int descendants_fn(const char *root, const __u32 *pids, size_t n,
 			   int (*found)(void *arg, __u32 pid), void *arg, struct err *err);
 
-/* Where a set of pids lies: one bit of each of their bytes, which programs read. */
+/* A set of pids in a map: one bit of each pid's byte, which programs read. */
 struct pid_set {
 	__u8 *bytes;
 	size_t n;
@@ -54,8 +54,8 @@ static void enter(const struct pid_set *ps, const struct wanted *w)
 }
 
 /*
- * What @follow finds is entered before it is asked again: whoever is made meanwhile is seen by one
- * or the other. Ends when nothing is new; makers that are quicker than that have the last word.
+ * Enter the descendants that @follow finds, then search again, so that each new child is found by
+ * the search or by the program. Stops when nothing is new or after FOLLOW_ROUNDS.
  */
 #define FOLLOW_ROUNDS 8
 
@@ -74,8 +74,8 @@ static int enter_descendants(const struct pid_set *ps, const struct selected_pid
 }
 
 /*
- * Make @ps what @set says. Those that a fork enters meanwhile stay: only what was in before is
- * taken out, and only after the new ones are in.
+ * Make @ps equal to @set. Pids that a fork enters concurrently stay: only those entered before are
+ * removed, after the new ones are added.
  */
 static int set_pids(const struct pid_set *ps, const struct selected_pids *set,
 		    descendants_fn *follow, const char *what, struct err *err)
@@ -86,7 +86,7 @@ static int set_pids(const struct pid_set *ps, const struct selected_pids *set,
 
 	for (size_t i = 0; !ret && i < set->n; i++) {
 		if (set->pids[i] >= ps->n)
-			ret = err_set(err, -ERANGE, "%s %u: this kernel numbers them below %zu",
+			ret = err_set(err, -ERANGE, "%s %u: out of range: pids are below %zu",
 				      what, set->pids[i], ps->n);
 		else
 			want(&w, set->pids[i]);
@@ -110,7 +110,7 @@ static struct pid_set process_set(const struct sampler_select *ss, bool out)
 	return (struct pid_set){ ss->processes, ss->pids_n, out ? IBS_PID_OUT : IBS_PID_IN };
 }
 
-/* Set a word of each CPU's that programs read while they run. */
+/* Set a word of each CPU's state, which programs read while they run. */
 #define set_live(ss, word, value)                                                          \
 	do {                                                                               \
 		const __u64 value_ = value;                                                \
@@ -163,8 +163,8 @@ static const struct selected_cgroup *find_cgroup(const struct selected_cgroup *s
 }
 
 /*
- * The map as it is to be, but that what goes is still there. Each call of bpf() may cost a sample:
- * what has not changed is left alone.
+ * Add and update entries; stale ones stay for now. bpf() calls may cost samples: skip unchanged
+ * entries.
  */
 static int set_cgroups(struct sampler_select *ss, const struct selected_cgroup *cgroups, size_t n,
 		       struct selected_cgroup **sorted, struct err *err)
@@ -232,7 +232,7 @@ static int check_live(const struct sampler_select *ss, unsigned int what, struct
 	if (ss->live & what)
 		return 0;
 	return err_set(err, -EINVAL,
-		       "this collection was not begun with a selection that can be "
+		       "this collection was not started with a selection that can be "
 		       "changed");
 }
 
@@ -244,7 +244,7 @@ int sampler_set_processes(struct sampler *s, const struct selected_pids *set, st
 	return ret ?: set_processes(ss, set, err);
 }
 
-/* After a failure: what was there needs no room, so this cannot fail for want of it. */
+/* Restore the old entries after a failure; they need no extra room, so this cannot fail. */
 static void restore_cgroups(struct sampler_select *ss, const struct selected_cgroup *sorted,
 			    size_t n)
 {
@@ -276,9 +276,9 @@ int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups
 		return err_set(err, -E2BIG, "%zu cgroups selected; at most %zu are possible", n,
 			       ss->cgroups_max);
 	/*
-	 * Programs look into the map only when they meet a cgroup for the first time or after `gen`
-	 * has changed: until then each CPU goes on with what it knows. One first met right now may
-	 * be judged by both selections, until the change.
+	 * Programs read the map only when they see a cgroup for the first time or after `gen` has
+	 * changed: until then each CPU uses its cached decision. A cgroup first seen right now may
+	 * be tested against both selections, until the change.
 	 */
 	ret = set_cgroups(ss, cgroups, n, &sorted, err);
 	if (ret) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* How large everything is to be, from the options alone. */
+/* Sizes of all maps, from the options alone. */
 #include "base/num.h"
 #include "sampler_private.h"
 #include "trace/trace.h"
@@ -23,7 +23,7 @@ static __u64 hash_bytes(__u64 entries, __u64 key, __u64 value)
 	       buckets * HASH_BUCKET;
 }
 
-/* Blocks of a pid set: for all pids up to kernel.pid_max, which can be changed at any time. */
+/* Blocks of a pid set, for all pids up to kernel.pid_max, which can change at any time. */
 __u32 sampler_pid_blocks(void)
 {
 	int64_t pid_max;
@@ -58,7 +58,7 @@ size_t sampler_max_selected(const struct selection *sel)
 							 : SAMPLER_MAX_SELECTED;
 }
 
-/* While one is replaced the map holds the old and the new. */
+/* During a change the map holds the old and the new selection. */
 size_t sampler_max_selected_entries(const struct selection *sel)
 {
 	bool live = sel->live & (SAMPLER_LIVE_CGROUPS | SAMPLER_LIVE_FILTER);
@@ -103,7 +103,7 @@ size_t sampler_record_bytes(const struct sampler_opts *opts)
 	return rings_record_bytes(opts->output == SAMPLER_RECORDS_RAW, opts->stacks || opts->slabs);
 }
 
-/* Addresses of a chain: as many as the kernel unwinds, but no more than recordings hold. */
+/* Addresses per chain: as many as the kernel unwinds, at most what recordings hold. */
 __u32 sampler_stack_depth(void)
 {
 	int64_t max;
@@ -114,16 +114,16 @@ __u32 sampler_stack_depth(void)
 	return max;
 }
 
-/* A pointer a bucket, and preallocated elements (Linux kernel/bpf/stackmap.c). */
+/* A pointer per bucket, and preallocated elements (Linux kernel/bpf/stackmap.c). */
 static __u64 stacks_bytes(void)
 {
 	return SAMPLER_STACKS * (8 + 24 + (__u64)sampler_stack_depth() * sizeof(__u64));
 }
 
-/* They are one map, whose size has 32 bits before v5.11. */
+/* All rings are one map, whose size has 32 bits before v5.11. */
 #define RINGS_MAX (UINT32_MAX - (1U << 16))
 
-/* Rings in @room bytes of memory, or of the size that was asked for. */
+/* Plan rings in @room bytes of memory, or of the configured size. */
 static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sampler_memory *out,
 		      struct err *err)
 {
@@ -143,8 +143,8 @@ static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sample
 	if (out->rings > RINGS_MAX)
 		return err_set(
 			err, -E2BIG,
-			"%llu ring buffers of %u KiB are %.1f GiB, and all together can have "
-			"4: ask for smaller ones with --ring-size, or sample fewer CPUs (-C)",
+			"%llu ring buffers of %u KiB are %.1f GiB; the maximum is "
+			"4 GiB: use a smaller --ring-size, or sample fewer CPUs (-C)",
 			n, out->ring_bytes >> 10, out->rings / 1073741824.0);
 	if (out->rings <= room || (opts->ring_bytes && !opts->max_memory_bytes))
 		return 0;
@@ -213,7 +213,7 @@ int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, st
 	__u32 len = sizeof(info);
 
 	if (bpf_obj_get_info_by_fd(s->prog_fd, &info, &len))
-		return err_set(err, -errno, "cannot ask for the program's size: %s",
+		return err_set(err, -errno, "cannot get the program's size: %s",
 			       strerror(errno));
 	*out = (struct sampler_prog_size){
 		.insns = info.xlated_prog_len / 8,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Counters beside the events: the ops that retired, and those of them that IBS had tagged. Their
- * quotient is what a sample stands for when hardware drops others. No event counts fetches as IBS
- * does, so a tagged fetch is taken for a period of them, whatever became of it.
+ * Additional counters: retired ops, and those of them that IBS had tagged. Their quotient is the
+ * number of ops per sample if hardware drops others. No event counts fetches as IBS does, so a
+ * tagged fetch counts as one period of fetches, whatever its outcome.
  */
 #include "sampler_private.h"
 
 #include <math.h>
 
-/* So many that the last one of each CPU, whose ops are counted in part, matters little. */
+/* Enough that the last tag of each CPU, counted only in part, matters little. */
 #define WEIGH_TAGS 1000
 
 bool sampler_weighs_tags(const struct sampler_opts *opts)
@@ -17,15 +17,15 @@ bool sampler_weighs_tags(const struct sampler_opts *opts)
 	       opts->tags[SAMPLER_TAG_RETIRED].size;
 }
 
-/* How much longer a sample is than its period is not known yet: a little. */
+/* Start with the period; samples take slightly longer, by an amount not known yet. */
 static void begin_weight(struct sampler *s, const struct sampler_opts *opts)
 {
 	s->state->control.tag_ops = sampler_weighs_tags(opts) ? opts->attr.sample_period : 0;
 }
 
 /*
- * The first of a pair is read first. Of a difference that is the minuend, so that what is counted
- * between the two reads makes the difference smaller, never larger.
+ * The first event of a pair is read first. It is the minuend of the difference, so that counts
+ * between the two reads make the difference smaller, never larger.
  */
 static int open_pair(const struct sampler_opts *opts, enum sampler_tag which, bool alone,
 		     int cgroup, struct perf_events **out, struct err *err)
@@ -64,7 +64,7 @@ void sampler_tags_open(struct sampler *s, const struct sampler_opts *opts, int c
 		s->valid = NULL;
 }
 
-/* Of s->tags or s->valid: `counted` is always what was not lost. */
+/* Read s->tags or s->valid: `counted` is always the number not lost. */
 static void read_tags(const struct sampler *s, struct perf_events *pe, struct perf_events_total *t)
 {
 	__u64 tagged;
@@ -84,7 +84,7 @@ void sampler_tags_begin(struct sampler *s)
 	if (!s->tags)
 		return;
 	read_tags(s, s->tags, &t);
-	/* what was counted while sampling rested, or began or ended on one CPU after the other */
+	/* exclude counts while sampling was stopped, or started or stopped CPU by CPU */
 	s->tags_before.counted += t.counted - s->tags_after.counted;
 	s->tags_before.second += t.second - s->tags_after.second;
 	s->tags_weighed = t;
@@ -106,7 +106,7 @@ void sampler_tags_read(struct sampler *s, struct pmu_state *out)
 	if (!s->tags)
 		return;
 	read_tags(s, s->tags, &t);
-	/* others want the counters, too, and have them by turns */
+	/* unequal if other users share the counters */
 	out->tags_known = t.enabled_ns == t.running_ns;
 	out->tagged = out->valid = t.counted;
 	out->valid_known = out->tags_known && s->filter == EVENT_FILTER_NONE;
@@ -115,7 +115,7 @@ void sampler_tags_read(struct sampler *s, struct pmu_state *out)
 		out->valid = valid.counted;
 		out->valid_known = valid.enabled_ns == valid.running_ns;
 	}
-	/* a switch of tasks turns counters and events off and on one after the other */
+	/* a task switch turns counters and events off and on one after the other */
 	out->valid_known &= !perf_events_has_cgroup(s->tags);
 	if (s->tags_ended)
 		t = s->tags_after;
@@ -124,8 +124,8 @@ void sampler_tags_read(struct sampler *s, struct pmu_state *out)
 }
 
 /*
- * What was counted since the last time, and what samples were given less (or more) than that by now.
- * Return: the tags; 0 if that is not known.
+ * Ops counted since the last call; updates the debt of samples that were given fewer (or more).
+ * Return: the number of tags; 0 if unknown.
  */
 static __u64 weigh(struct sampler *s, const struct perf_events_total *now, double *ops)
 {
@@ -154,7 +154,7 @@ void sampler_tags_weigh(struct sampler *s)
 	n = weigh(s, &t, &ops);
 	if (!n)
 		return;
-	/* the samples to come make up for those before, within limits */
+	/* later samples make up for earlier ones, within limits */
 	ops = fmin(fmax(ops + s->tag_debt, ops / 2), ops * 2);
 	__atomic_store_n(&s->state->control.tag_ops, llround(ops / n), __ATOMIC_RELAXED);
 }

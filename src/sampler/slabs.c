@@ -14,7 +14,7 @@ int slabs_list(struct bpf_program *prog, sampler_slab *cb, void *arg, struct err
 	struct ibs_slab slab;
 	ssize_t got = 0;
 
-	/* the kernel never hands out a part of what one call of the program wrote */
+	/* the kernel never returns part of what one run of the program wrote */
 	while (fd >= 0 && !ret && (got = read(fd, &slab, sizeof(slab))) == sizeof(slab))
 		ret = cb ? cb(&slab, arg, err) : 0;
 	if (fd < 0 || got < 0)
