@@ -5,10 +5,10 @@
 
 #include <sched.h>
 
-/* How long a sample may take that a reader waits for. */
+/* Timeout of a reader that waits for a sample in progress. */
 #define BALANCE_S 5
 
-/* A CPU's counts at a moment when no sample was half way. */
+/* Read a CPU's counts at a moment without a sample in progress. */
 static int read_cpu(const struct counts *c, const struct ibs_cpu_state *st, struct ledger *l)
 {
 	const double give_up = now_s() + BALANCE_S;
@@ -44,7 +44,7 @@ static int read_cpu(const struct counts *c, const struct ibs_cpu_state *st, stru
 int counts_ledger(const struct counts *c, struct ledger *l, struct err *err)
 {
 	if (c->refresh && c->refresh(c->arg))
-		return err_set(err, -EIO, "the counters cannot be read any more");
+		return err_set(err, -EIO, "the counters are no longer readable");
 	memset(l, 0, sizeof(*l));
 	for (unsigned int cpu = 0; cpu < c->n_cpus; cpu++)
 		if (read_cpu(c, &c->state->cpu[cpu], l))
@@ -63,7 +63,7 @@ static const __u64 *slot_words(const struct counts *c, __u32 shard, __u32 slot)
 	return c->series + ((size_t)shard * c->max_slots + slot) * c->layout->words;
 }
 
-/* Adds what one shard has of a pair. */
+/* Add one shard's counts of a pair. */
 static void add_series(const struct layout *layout, unsigned int pair, const volatile __u64 *words,
 		       struct series *out)
 {
@@ -72,7 +72,7 @@ static void add_series(const struct layout *layout, unsigned int pair, const vol
 	__u64 valid = 0, sum;
 	int buckets;
 
-	/* a slot is a few lines of many: the next one is asked for while this one is added up */
+	/* slots are far apart: prefetch the next one while adding this one */
 	__builtin_prefetch((const void *)(w + layout->words));
 
 	out->ops += w[IBS_PAIR_OPS];
@@ -88,9 +88,9 @@ static void add_series(const struct layout *layout, unsigned int pair, const vol
 	out->state_n += w[IBS_HIST_MISS + IBS_MISS_STATE_N];
 	out->hitm += w[IBS_HIST_MISS + IBS_MISS_HITM];
 	/*
-	 * Most histograms are empty, and a large machine has gigabytes of them: while the sum is 0 there
-	 * are no latencies but of 0 cycles. Programs add to the sum last, so that a sample that
-	 * is not found yet is not in the ledger either.
+	 * Most histograms are empty, and large machines have gigabytes of them: while the sum is 0,
+	 * there are only latencies of 0 cycles. Programs add to the sum last, so that a sample
+	 * missed here is not in the ledger, either.
 	 */
 	buckets = sum ? IBS_LAT_BUCKETS : 1;
 	for (int i = 0; i < buckets; i++) {
@@ -133,7 +133,7 @@ static void add_cost(const struct counts *c, unsigned int pair, const volatile _
 			c->has_ops ? w[IBS_HIST_CYCLES] : c->period * w[IBS_HIST_SUM];
 }
 
-/* The pairs that have words. */
+/* Pairs that have words in a slot. */
 struct pairs {
 	unsigned int n;
 	__u8 pair[IBS_LAYOUT_ENTRIES];
@@ -148,7 +148,7 @@ static void find_pairs(const struct layout *layout, struct pairs *p)
 			p->pair[p->n++] = pair;
 }
 
-/* @all: room for the series, by pair and zero. */
+/* @all: room for the series, indexed by pair, zeroed */
 static int read_group(const struct counts *c, const struct pairs *p, __u32 slot, struct series *all,
 		      struct group *g)
 {
@@ -216,7 +216,7 @@ static int each_group(const struct counts *c, counts_cb *cb, void *arg)
 	return ret;
 }
 
-/* Folding takes microseconds a group; whoever folds and dies has it repaired by the next. */
+/* Wait for a fold to end: microseconds per group; after a crash the next collector completes it. */
 static int wait_unfolded(const struct counts *c, __u32 *fold, struct err *err)
 {
 	const double give_up = now_s() + BALANCE_S;
@@ -224,14 +224,14 @@ static int wait_unfolded(const struct counts *c, __u32 *fold, struct err *err)
 	while ((*fold = __atomic_load_n(&c->state->control.fold, __ATOMIC_ACQUIRE)) & 1) {
 		if (now_s() > give_up || (c->refresh && c->refresh(c->arg)))
 			return err_set(err, -EUCLEAN,
-				       "the collector died while it added up groups; "
+				       "the collector died while folding groups; "
 				       "its next start repairs that");
 		sched_yield();
 	}
 	return 0;
 }
 
-/* A group for the caller, and what its series add up to. */
+/* Passes groups to the caller, and sums up their series. */
 struct sum {
 	counts_cb *cb;
 	void *arg;
@@ -259,12 +259,12 @@ int counts_each(const struct counts *c, counts_cb *cb, void *arg, struct ledger 
 		return ret;
 	ret = each_group(c, add_group, &sum);
 	if (ret == -EIO)
-		return err_set(err, ret, "the counters cannot be read any more");
+		return err_set(err, ret, "the counters are no longer readable");
 	ret = ret ?: counts_ledger(c, &after, err);
 	if (ret)
 		return ret;
 	if (fold != __atomic_load_n(&c->state->control.fold, __ATOMIC_ACQUIRE))
-		return err_set(err, -EUCLEAN, "groups were folded while they were read");
+		return err_set(err, -EUCLEAN, "groups were folded during the read");
 	if (sum.aggregated < before.outcome[IBS_OUTCOME_AGGREGATED] ||
 	    sum.aggregated > after.outcome[IBS_OUTCOME_AGGREGATED])
 		return err_set(err, -EUCLEAN,
@@ -278,7 +278,7 @@ int counts_each(const struct counts *c, counts_cb *cb, void *arg, struct ledger 
 	return 0;
 }
 
-/* Keep a group: its series are taken over. */
+/* Keep a group by taking over its series. */
 static int keep_group(void *arg, struct group *g)
 {
 	struct snapshot *s = arg;

@@ -5,8 +5,7 @@
 #include <string.h>
 
 /*
- * Rather than list by hand what can occur, run the decode over every combination of the bits that
- * it looks at, and see.
+ * Run the decoder over all combinations of the bits that it tests, rather than list pairs by hand.
  */
 static const __u64 data3_bits[] = {
 	IBS_OP_DATA3_LD_OP,   IBS_OP_DATA3_ST_OP,      IBS_OP_DATA3_L1TLB_MISS,
@@ -15,12 +14,12 @@ static const __u64 data3_bits[] = {
 	IBS_OP_DATA3_L2_MISS, IBS_OP_DATA3_SW_PF,
 };
 #define DATA3_BITS (sizeof(data3_bits) / sizeof(data3_bits[0]))
-#define DATA2_BITS (7 | IBS_OP_DATA2_RMT_NODE | 3 << 6) /* DataSrc is in two parts */
+#define DATA2_BITS (7 | IBS_OP_DATA2_RMT_NODE | 3 << 6) /* DataSrc has two parts */
 
 static void mark(bool can[IBS_LAYOUT_ENTRIES], bool hist[IBS_LAYOUT_ENTRIES],
 		 enum ibs_metric metric, __u32 caps, __u64 data, __u64 data2, __u64 data3)
 {
-	/* the errata only take sources away, to others that occur anyway; still, try both */
+	/* errata only replace sources by others that occur anyway; still, try both */
 	for (__u32 quirks = 0;; quirks = ~0U) {
 		struct ibs_cpu cpu = { .caps = caps, .quirks = quirks };
 		const __u64 regs[] = { [IBS_OP_DATA2] = data2, [IBS_OP_DATA3] = data3 };
@@ -50,7 +49,7 @@ static void mark_ops(bool can[IBS_LAYOUT_ENTRIES], bool hist[IBS_LAYOUT_ENTRIES]
 	}
 }
 
-/* The same of fetches, with every combination of status bits; the processors with quirks have these caps. */
+/* The same for fetches, with all combinations of status bits; CPUs with quirks have these caps. */
 static void mark_fetches(bool can[IBS_LAYOUT_ENTRIES], bool hist[IBS_LAYOUT_ENTRIES],
 			 enum ibs_metric metric, __u32 caps)
 {

@@ -20,14 +20,14 @@ static const enum ibs_pin wanted[] = { IBS_PIN_META, IBS_PIN_SERIES, IBS_PIN_OWN
 				       IBS_PIN_NAMES };
 #define WANTED (sizeof(wanted) / sizeof(wanted[0]))
 
-/* A writer that died leaves an odd number behind: then what is there is taken as it is. */
+/* A writer that died leaves an odd number: after these tries the data are used as they are. */
 #define SEQ_TRIES     10000
 #define LOOK_UP_TRIES 10
 
 /*
- * The kernel maps a BPF map only for who may write it (a shared mapping of a file that is open for
- * reading alone counts as private). For others there are look-ups: `addr` is then a copy, of one slot
- * in the case of SERIES; names are not kept.
+ * The kernel lets only writers map a BPF map (a shared mapping of a read-only file counts as
+ * private). Other readers use lookups: `addr` is then a copy, for SERIES of a single slot, none for
+ * names.
  */
 struct pinned {
 	int fd[IBS_PIN_N];
@@ -35,9 +35,9 @@ struct pinned {
 	size_t bytes[IBS_PIN_N]; /* of mappings */
 	size_t value[IBS_PIN_N], entries[IBS_PIN_N];
 	bool copies;
-	struct pinned *second; /* NULL: there is one event */
+	struct pinned *second; /* NULL: only one event */
 	struct stat meta_file;
-	const struct ibs_meta *meta; /* for its layout; of a copy the rest is old */
+	const struct ibs_meta *meta; /* for its layout; in a copy the rest is stale */
 	struct ibs_meta_layout meta_layout;
 	struct layout layout;
 	struct counts counts;
@@ -48,11 +48,11 @@ static int look_up(const struct pinned *p, enum ibs_pin pin, __u32 key, void *va
 	return bpf_map_lookup_elem(p->fd[pin], &key, value) ? -errno : 0;
 }
 
-/* All entries by one call, since v5.6 */
+/* Copy all entries by one call (v5.6). */
 static int copy_batch(const struct pinned *p, enum ibs_pin pin)
 {
 	__u32 n = p->entries[pin], next, *keys = xcalloc(n, sizeof(*keys));
-	/* at the end of the map there is no next, and ENOENT says so */
+	/* ENOENT means that the end of the map was reached */
 	int ret = bpf_map_lookup_batch(p->fd[pin], NULL, &next, keys, p->addr[pin], &n, NULL) &&
 				  errno != ENOENT
 			  ? -1
@@ -80,7 +80,7 @@ static int copy_pin(struct pinned *p, enum ibs_pin pin, struct err *err)
 
 	if (pin == IBS_PIN_NAMES)
 		return 0;
-	/* the most that any of them asks for */
+	/* the strictest alignment of all */
 	p->addr[pin] = aligned_alloc(align, (n * p->value[pin] + align - 1) / align * align);
 	if (!p->addr[pin])
 		out_of_memory();
@@ -92,7 +92,7 @@ static int copy_pin(struct pinned *p, enum ibs_pin pin, struct err *err)
 	return 0;
 }
 
-/* Look-ups write as much as the map's entries have, whatever room there is. */
+/* A lookup writes the map's value size, whatever the buffer's size. */
 static int check_shape(const struct pinned *p, enum ibs_pin pin, size_t value, size_t entries,
 		       struct err *err)
 {
@@ -100,7 +100,7 @@ static int check_shape(const struct pinned *p, enum ibs_pin pin, size_t value, s
 	__u32 len = sizeof(info);
 
 	if (bpf_obj_get_info_by_fd(p->fd[pin], &info, &len))
-		return err_set(err, -errno, "cannot ask about the pinned map %s: %s", names[pin],
+		return err_set(err, -errno, "cannot inspect the pinned map %s: %s", names[pin],
 			       strerror(errno));
 	if (info.key_size != sizeof(__u32) || info.value_size > value || info.max_entries < entries)
 		return err_set(err, -EPROTO,
@@ -132,13 +132,13 @@ static int map_pin(struct pinned *p, enum ibs_pin pin, size_t value, size_t entr
 			       strerror(errno));
 	}
 	p->bytes[pin] = bytes;
-	/* what was mapped needs no file; and nobody can write through one that is not there */
+	/* the mapping needs no file, and without a file nobody can write */
 	close(p->fd[pin]);
 	p->fd[pin] = -1;
 	return 0;
 }
 
-/* The parts that change are copied again; names are read one by one. */
+/* Copy the parts that change again; names are read one by one. */
 static int refresh(void *arg)
 {
 	const struct pinned *p = arg;
@@ -155,7 +155,7 @@ static const __u64 *read_slot(void *arg, __u32 shard, __u32 slot)
 									: p->addr[IBS_PIN_SERIES];
 }
 
-/* A pair's words lie within a slot, and its kind and source have names. */
+/* True if a pair's words lie within a slot, and its kind and source have names. */
 static bool entry_ok(const struct ibs_meta_layout *l, unsigned int pair)
 {
 	__u32 entry = l->entry[pair], word = entry & IBS_LAYOUT_WORD;
@@ -210,13 +210,14 @@ static int check_meta(struct pinned *p, struct err *err)
 	    m->layout.name_bytes != sizeof(struct ibs_slot_name))
 		return err_set(err, -EPROTO,
 			       "the collector (version %.31s, schema %u) and this program (%s, %u) "
-			       "do not fit: install the same version of both, and restart the "
+			       "do not match: install the same version of both, and restart the "
 			       "collector",
 			       m->magic == IBS_PIN_MAGIC ? m->version : "unknown",
 			       m->magic == IBS_PIN_MAGIC ? m->schema : 0, IBSCOPE_VERSION,
 			       IBS_PIN_SCHEMA);
 	p->meta = m;
-	p->meta_layout = m->layout; /* others may write the map: what was checked stays */
+	/* others may write the map, so keep the copy that was checked */
+	p->meta_layout = m->layout;
 	if (!pinned_layout_ok(&p->meta_layout))
 		return err_set(
 			err, -EPROTO,
@@ -270,7 +271,7 @@ static int explain(const char *path, const char *dir, int error, struct err *err
 	return err_set(err, -error, "cannot open %s: %s", path, strerror(error));
 }
 
-/* The path to open a pin by: bpf() of old kernels takes no directory. */
+/* The path of a pin: bpf() of old kernels takes no directory fd. */
 static void pin_path(int dir_fd, const char *dir, enum ibs_pin pin, char *out, size_t size)
 {
 	if (dir_fd >= 0)
@@ -396,7 +397,7 @@ int pinned_open_at(int dir_fd, const char *dir, struct pinned **out, struct err 
 
 int pinned_open(const char *dir, struct pinned **out, struct err *err)
 {
-	/* what else may be wrong with it, opening explains better */
+	/* opening explains other errors better */
 	if (trusted_dir_check(dir, true, err) == -EPERM)
 		return -EPERM;
 	return pinned_open_at(-1, dir, out, err);
@@ -407,8 +408,8 @@ bool pinned_mapped(const struct pinned *p)
 	return !p->copies;
 }
 
-/* Copy what is written under @seq. */
-static void copy_whole(void *to, const void *from, size_t n, const __u32 *seq)
+/* Make a consistent copy of data protected by @seq. */
+static void copy_consistent(void *to, const void *from, size_t n, const __u32 *seq)
 {
 	for (int tries = 0; tries < SEQ_TRIES; tries++) {
 		__u32 before = __atomic_load_n(seq, __ATOMIC_ACQUIRE);
@@ -423,10 +424,10 @@ static void copy_whole(void *to, const void *from, size_t n, const __u32 *seq)
 }
 
 /*
- * The same by look-ups, of which one alone may be torn: two that are alike, and have an even number,
- * are whole. @again: room for @n bytes; @seq lies in @out, which is left alone if nothing can be read.
+ * The same by lookups. A single one may be torn: two that are equal and have an even number are
+ * consistent. @again: room for @n bytes; @seq lies in @out, which is left unchanged if reads fail.
  */
-static void look_up_whole(const struct pinned *p, enum ibs_pin pin, __u32 key, void *out,
+static void look_up_consistent(const struct pinned *p, enum ibs_pin pin, __u32 key, void *out,
 			  void *again, size_t n, const __u32 *seq)
 {
 	for (int tries = 0; tries < LOOK_UP_TRIES; tries++) {
@@ -437,7 +438,7 @@ static void look_up_whole(const struct pinned *p, enum ibs_pin pin, __u32 key, v
 	}
 }
 
-/* Whatever a writer does. */
+/* Terminate a text, whatever a writer does. */
 #define END_TEXT(text) ((text)[sizeof(text) - 1] = 0)
 
 void pinned_meta(const struct pinned *p, struct ibs_meta *out)
@@ -446,9 +447,9 @@ void pinned_meta(const struct pinned *p, struct ibs_meta *out)
 
 	if (p->copies) {
 		*out = *p->meta;
-		look_up_whole(p, IBS_PIN_META, 0, out, &again, sizeof(again), &out->seq);
+		look_up_consistent(p, IBS_PIN_META, 0, out, &again, sizeof(again), &out->seq);
 	} else {
-		copy_whole(out, p->meta, sizeof(*out), &p->meta->seq);
+		copy_consistent(out, p->meta, sizeof(*out), &p->meta->seq);
 	}
 	END_TEXT(out->version);
 	END_TEXT(out->event);
@@ -508,9 +509,10 @@ void pinned_name(const struct pinned *p, const struct group *g, struct ibs_slot_
 
 	memset(out, 0, sizeof(*out));
 	if (p->copies)
-		look_up_whole(p, IBS_PIN_NAMES, g->slot, out, &again, sizeof(again), &out->seq);
+		look_up_consistent(p, IBS_PIN_NAMES, g->slot, out, &again, sizeof(again),
+				   &out->seq);
 	else
-		copy_whole(out, &all[g->slot], sizeof(*out), &all[g->slot].seq);
+		copy_consistent(out, &all[g->slot], sizeof(*out), &all[g->slot].seq);
 	if (out->cgroup_id != g->key.cgroup_id)
 		memset(out, 0, sizeof(*out));
 	END_TEXT(out->cgroup);

@@ -29,9 +29,9 @@ static const bool for_readers[] = { IBS_PIN_TABLE(READ) };
 
 struct pins {
 	char dir[256], links[264];
-	int lock; /* of the directory of links */
+	int lock; /* fd of the directory of links */
 	mode_t mode;
-	bool counted; /* as a start, by pins_finish() */
+	bool counted; /* this start is counted */
 	int fd[IBS_PIN_N];
 	struct ibs_meta *meta;
 	struct ibs_slot_name *names;
@@ -62,7 +62,7 @@ static void unlink_all(const struct pins *p)
 {
 	char path[512];
 
-	/* meta first: without it readers see that there is nothing */
+	/* meta first: without it readers find nothing */
 	for (int i = IBS_PIN_N - 1; i >= 0; i--) {
 		path_of(p, i, path, sizeof(path));
 		unlink(path);
@@ -76,7 +76,7 @@ static void *map_fd(int fd, size_t bytes, bool write)
 	return addr == MAP_FAILED ? NULL : addr;
 }
 
-/* The process that holds the lock, according to the pins; 0: unknown. */
+/* The process that holds the lock, according to meta; 0: unknown. */
 static __u32 holder(struct pins *p)
 {
 	struct ibs_meta *meta;
@@ -106,7 +106,7 @@ static bool is_bpffs(const char *path)
 
 #define MOUNT_BPFFS "mount -t bpf -o mode=0700 bpf " BPFFS
 
-/* Systems without systemd, containers and small guests may have none. */
+/* Mount a bpffs: systems without systemd, containers and small guests may have none. */
 static void mount_bpffs(const char *dir)
 {
 	if (strncmp(dir, BPFFS "/", sizeof(BPFFS)) || is_bpffs(BPFFS))
@@ -115,7 +115,7 @@ static void mount_bpffs(const char *dir)
 		log_info("mounted a bpffs on " BPFFS);
 }
 
-/* What we create has this mode whatever the umask is. Return: 1 created, 0 exists, or -errno. */
+/* Create a directory with this mode despite the umask. Return: 1 created, 0 exists, or -errno. */
 static int make_dir(const char *path, mode_t mode)
 {
 	if (mkdir(path, mode))
@@ -150,7 +150,7 @@ static int make_dirs(struct pins *p, struct err *err)
 	return trusted_dir_check(p->links, false, err);
 }
 
-/* @fd is still the directory of that name. */
+/* True if @fd is still the directory of that name. */
 static bool is_still(int fd, const char *path)
 {
 	struct stat a, b;
@@ -159,8 +159,8 @@ static bool is_still(int fd, const char *path)
 }
 
 /*
- * The lock is that of the directory of links, since any user can hold one of a directory that he may
- * read. A collector that ends with --unpin may remove it before we have the lock.
+ * Lock the directory of links, since any user can lock a directory that he may read. A collector
+ * that exits with --unpin may remove it before we have the lock.
  */
 static int lock_dir(struct pins *p, struct err *err)
 {
@@ -190,16 +190,16 @@ static int lock_dir(struct pins *p, struct err *err)
 	if (pid)
 		return err_set(err, -EBUSY,
 			       "a collector is already running as process %u; start another one "
-			       "with a directory of its own (--pin-dir)",
+			       "with another directory (--pin-dir)",
 			       pid);
-	return err_set(err, -EBUSY, "another process has locked %s: find it with fuser -v %s",
+	return err_set(err, -EBUSY, "%s is locked by another process: find it with fuser -v %s",
 		       p->links, p->links);
 }
 
-/* A worker of the kernel detaches what was unlinked; it takes less than this. */
+/* A kernel worker detaches unlinked programs; it takes less than this. */
 #define DETACH_MS 50
 
-/* Stop what a killed collector has left sampling. */
+/* Stop the sampling that a killed collector has left. */
 static void remove_links(struct pins *p)
 {
 	const struct timespec ts = { .tv_nsec = DETACH_MS * 1000000L };
@@ -251,7 +251,7 @@ const char *pins_links_dir(const struct pins *p)
 	return p->links;
 }
 
-static const char other_version[] = "they are those of another version";
+static const char other_version[] = "they are from another version";
 
 /* Why the counters cannot be resumed; NULL: they can. */
 static const char *find_mismatch(const struct ibs_meta *m, const struct ibs_meta_layout *want)
@@ -265,17 +265,17 @@ static const char *find_mismatch(const struct ibs_meta *m, const struct ibs_meta
 	if (!memcmp(l, want, sizeof(*l)))
 		return NULL;
 	if (l->simulated != want->simulated)
-		return "either they or the new samples are simulated";
+		return "only one of old and new samples is simulated";
 	if (l->by != want->by || l->metric != want->metric)
 		return "they have other labels (--by) or another metric (--metric)";
 	if (strncmp(l->hierarchy, want->hierarchy, sizeof(l->hierarchy)))
-		return "their cgroups are those of another hierarchy (--cgroup-hierarchy)";
+		return "they have another cgroup hierarchy (--cgroup-hierarchy)";
 	if (l->max_slots != want->max_slots || l->shards != want->shards)
 		return "they have another size (--max-groups, --max-memory)";
-	return "another machine or build made them";
+	return "they are from another machine or build";
 }
 
-/* Open what is pinned. Return: 0, also with p->fd[pin] -1 if nothing is; or -errno with @err. */
+/* Open a pin. Return: 0, with p->fd[pin] -1 if there is none; or -errno with @err. */
 static int open_pin(struct pins *p, enum ibs_pin pin, struct bpf_map_info *info, struct err *err)
 {
 	char path[512], self[64], what[64] = "";
@@ -332,7 +332,7 @@ int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char 
 	const char *bad = NULL;
 
 	*why = "";
-	close_fds(p); /* those of before a reload */
+	close_fds(p); /* those before a reload */
 	for (int i = 0; i < IBS_PIN_N; i++) {
 		int ret = open_pin(p, i, &info[i], err);
 
@@ -342,7 +342,7 @@ int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char 
 		}
 	}
 	if (p->fd[IBS_PIN_META] < 0) {
-		close_fds(p); /* an earlier collector ended before it had pinned everything */
+		close_fds(p); /* an earlier collector exited before it had pinned everything */
 		return 0;
 	}
 	if (info[IBS_PIN_META].value_size != sizeof(struct ibs_meta))
@@ -395,7 +395,7 @@ static int make_array(struct pins *p, enum ibs_pin pin, __u32 value, __u32 n, st
 	return 0;
 }
 
-/* In place of what is there. */
+/* Pin all maps, replacing existing pins. */
 static int pin_all(struct pins *p, const int *maps, struct err *err)
 {
 	int ret = 0;
@@ -438,7 +438,7 @@ int pins_finish(struct pins *p, const struct ibs_meta_layout *layout, const int 
 			return ret;
 	}
 	if (p->meta->seq & 1)
-		p->meta->seq++; /* an earlier collector was killed while it wrote */
+		p->meta->seq++; /* an earlier collector was killed during a write */
 	for (__u32 i = 0; i < layout->max_slots; i++)
 		p->names[i].seq += p->names[i].seq & 1;
 	p->meta->pid = getpid();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The collector's side of a directory of pins, which belongs to one collector at a time. */
+/* The collector's side of a directory of pins, which one collector at a time owns. */
 #ifndef IBSCOPE_PINS_H
 #define IBSCOPE_PINS_H
 
@@ -11,28 +11,28 @@
 struct pins;
 
 /**
- * pins_open() - take over a directory in bpffs, and what an earlier collector left there
+ * pins_open() - take over a directory in bpffs, with the pins of an earlier collector
  * @dir:  created if needed
  * @mode: of the pins that readers open, such as 0644
  *
- * Stops what a killed collector has left sampling.
+ * Stops the sampling that a killed collector has left.
  *
  * Return: 0; or a negative errno with @err:
- * -EBUSY   another collector has it; @err names its process
+ * -EBUSY   another collector owns it; @err names its process
  * -ENOTSUP @dir is not on a bpffs
- * -EPERM   other users could replace pins, as on a bpffs with the kernel's own mode 1777
+ * -EPERM   other users could replace pins, as on a bpffs with the default mode 1777
  */
 int pins_open(const char *dir, mode_t mode, struct pins **out, struct err *err);
 
 /**
- * pins_adopt() - resume the pinned counters, if they fit
- * @layout: what the counters must mean
+ * pins_adopt() - resume the pinned counters, if they match
+ * @layout: required meaning of the counters
  *
- * If @layout is that of the counters and none is missing, pins_fd() has them. Otherwise they stay
- * until pins_finish() replaces them.
+ * If @layout matches and no map is missing, pins_fd() returns the maps. Otherwise they stay until
+ * pins_finish() replaces them.
  *
- * Return: 1 adopted; 0 start from zero, *why saying what does not fit ("" if nothing was pinned); or
- * a negative errno with @err, which names the pin.
+ * Return: 1 adopted; 0 start from zero, *why says what does not match ("" if nothing was pinned);
+ * or a negative errno with @err, which names the pin.
  */
 int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char **why,
 	       struct err *err);
@@ -55,7 +55,7 @@ int pins_fd(const struct pins *p, enum ibs_pin pin);
 int pins_finish(struct pins *p, const struct ibs_meta_layout *layout, const int *maps,
 		struct err *err);
 
-/* Mapped. Write everything but `layout` between the two calls, so that readers can tell. */
+/* The mapped meta. Write all but `layout` between the two calls, so that readers can tell. */
 struct ibs_meta *pins_meta(struct pins *p);
 void pins_write_begin(__u32 *seq);
 void pins_write_end(__u32 *seq);

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 
 #define KINDS	      4
-#define ALL_OF(place) (((place) % KINDS) * KINDS + KINDS - 1) /* no node has so many kinds */
+#define ALL_OF(place) (((place) % KINDS) * KINDS + KINDS - 1) /* unused by any single kind */
 
 int price_place(enum ibs_src src, __u32 node, int memory, bool *remote)
 {
-	/* memory and its remote twin alternate, see op.h */
+	/* local and remote memory alternate, see op.h */
 	if (src < IBS_SRC_DRAM || src > IBS_SRC_REMOTE_CXL)
 		return -1;
 	*remote = memory >= 0 && node != PRICE_NODE_UNKNOWN ? (__u32)memory != node
@@ -50,7 +50,7 @@ static int place_of(const struct snapshot *s, const struct group *g, const struc
 	return series->sum ? price_place(series->src, node, memory, remote) : -1;
 }
 
-/* Ops that the samples with a latency stand for: where periods vary, at their mean. */
+/* Estimated ops of the samples with a latency; if periods vary, at their mean. */
 static double ops_of(const struct series *s)
 {
 	return (double)s->cycles / s->sum * s->valid;

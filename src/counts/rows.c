@@ -10,7 +10,7 @@
 static const char *const label_names[] = { LABEL_TABLE(NAME) };
 static const __u32 label_by[] = { LABEL_TABLE(BY) };
 
-/* A row while it is being ordered. */
+/* A row during sorting. */
 struct draft {
 	struct row row;
 	__u64 group_samples;
@@ -82,7 +82,7 @@ int labels_counted(unsigned int labels, bool fetch, struct err *err)
 	if (!(labels >> LABEL_SYMBOL & 1))
 		return 0;
 	return err_set(err, -EINVAL,
-		       "--by symbol: counters keep no addresses of ops, only recordings do: use "
+		       "--by symbol: only recordings have addresses of ops, counters do not: use "
 		       "ibscope record, then ibscope report --by symbol or ibscope top -i FILE "
 		       "--by symbol");
 }
@@ -114,7 +114,7 @@ int labels_known(unsigned int labels, __u32 by, struct err *err)
 	return 0;
 }
 
-/* A recording may lack it (replay.h). */
+/* Recordings may lack the number (replay.h). */
 static char *number_label(__u32 number)
 {
 	char buf[32];
@@ -219,7 +219,7 @@ static int compare_labels(const struct row *a, const struct row *b, int from, in
 	return 0;
 }
 
-/* By group, and then in the order of the tables rather than of the alphabet. */
+/* Order by group, then in the order of the tables rather than alphabetically. */
 static int compare_rows(const void *pa, const void *pb)
 {
 	const struct row *a = pa, *b = pb;
@@ -243,7 +243,7 @@ static int compare_drafts(const void *pa, const void *pb)
 	return compare_rows(&a->row, &b->row);
 }
 
-/* Equal neighbours become one row. */
+/* Merge equal neighbours. */
 static void merge_rows(struct rows *r)
 {
 	size_t n = 0;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * A snapshot as a table: one row for each combination of the labels that --by asks for. What every
- * formatter prints.
- */
+/* A snapshot as a table: one row per combination of the --by labels. All formatters print it. */
 #ifndef IBSCOPE_ROWS_H
 #define IBSCOPE_ROWS_H
 
@@ -10,8 +7,8 @@
 #include "machine/memory.h"
 
 /*
- * X(NAME, "name", group bits that it needs, "meaning"). Each group has counters by op and src, or by
- * itlb and fetch for ibs_fetch; without these labels they are added up.
+ * X(NAME, "name", required group bits, "meaning"). Each group has counters by op and src, or by
+ * itlb and fetch for ibs_fetch; without these labels they are summed.
  */
 #define LABEL_TABLE(X)                                                                       \
 	X(CGROUP, "cgroup", IBS_BY_CGROUP, "path of the cgroup")                             \
@@ -34,7 +31,7 @@
 	X(FETCH, "fetch", 0, "outcome of the fetch")                                         \
 	X(ITLB, "itlb", 0, "translation of the fetch's address")
 
-/* Not in enum ibs_by: user space groups the samples of recordings by it. */
+/* Not in enum ibs_by: only user space uses it, for samples of recordings. */
 #define BY_SYMBOL (1U << 31)
 
 enum label {
@@ -45,7 +42,7 @@ enum label {
 };
 
 #define LABELS_DEFAULT (1U << LABEL_CGROUP | 1U << LABEL_SRC | 1U << LABEL_OP)
-/* The default of `serve`: without cgroup, since the path of each new container would be a new series. */
+/* The default of `serve`: without cgroup, since each new container would make new series. */
 #define LABELS_SERVED \
 	((LABELS_DEFAULT & ~(1U << LABEL_CGROUP)) | 1U << LABEL_CONTAINER | 1U << LABEL_POD)
 /* Labels of series rather than of groups, by event. */
@@ -62,7 +59,7 @@ const char *series_label(const struct series *s, enum label l);
 
 struct err;
 
-/* In which order labels are shown; zeros: that of the table. */
+/* Order in which labels are shown; zeros: that of the table. */
 struct label_order {
 	unsigned char at[LABEL_N];
 };
@@ -74,9 +71,9 @@ static inline enum label label_at(const struct label_order *o, int i)
 }
 
 /**
- * labels_parse() - "cgroup,src" to 1 << enum label bits, and their order
+ * labels_parse() - parse "cgroup,src" to 1 << enum label bits, and their order
  *
- * Return: 0, or -EINVAL with @err naming the labels there are.
+ * Return: 0, or -EINVAL with @err naming the valid labels.
  */
 int labels_parse(const char *text, unsigned int *labels, struct label_order *order,
 		 struct err *err);
@@ -85,24 +82,24 @@ int labels_parse(const char *text, unsigned int *labels, struct label_order *ord
 __u32 labels_by(unsigned int labels);
 
 /*
- * Return: 0, or -EINVAL with @err if a label exists only for the single samples of recordings, or only
- * for samples of the other event.
+ * Check labels for counters. Return: 0, or -EINVAL with @err if a label exists only for samples of
+ * recordings, or only for the other event.
  */
 int labels_counted(unsigned int labels, bool fetch, struct err *err);
 
 /*
- * The labels that groups which were counted by these enum ibs_by bits have, without other names of the
- * same (container and pod of a cgroup).
+ * Labels of groups counted by these enum ibs_by bits, without container and pod, which are other
+ * names of the cgroup.
  */
 unsigned int labels_of_by(__u32 by);
 
 /*
- * Can groups that were counted by these enum ibs_by bits be shown by @labels? Return: 0, or -EINVAL with
- * @err, which names the keys there are.
+ * Check whether groups counted by these enum ibs_by bits can be shown by @labels. Return: 0, or
+ * -EINVAL with @err naming the available keys.
  */
 int labels_known(unsigned int labels, __u32 by, struct err *err);
 
-/* Labels of one event as the same ones of the other. */
+/* Translate labels of one event to those of the other. */
 static inline unsigned int labels_of_event(unsigned int labels, bool fetch)
 {
 	const unsigned int shift = LABEL_FETCH - LABEL_SRC;
@@ -114,35 +111,35 @@ static inline unsigned int labels_of_event(unsigned int labels, bool fetch)
 
 struct row {
 	char *label[LABEL_N]; /* NULL: not asked for */
-	struct series series; /* op and src mean something only if asked for */
+	struct series series; /* op and src are valid only if among the labels */
 };
 
 struct rows {
 	size_t n;
-	struct row *row; /* groups by their samples, most first; in them by source, then op */
+	struct row *row; /* groups with most samples first; in a group by source, then op */
 };
 
 /*
- * What a cgroup is called; @l is LABEL_CGROUP, LABEL_CONTAINER or LABEL_POD. "" if it is in none,
- * NULL if the cgroup is not known; the string lives until the next call. With BY_SYMBOL also what
- * group.symbol is called, LABEL_SYMBOL, and with IBS_BY_SLAB the same of a slab cache, LABEL_SLAB.
+ * Name of a cgroup; @l is LABEL_CGROUP, LABEL_CONTAINER or LABEL_POD. "" if it is in none, NULL if
+ * the cgroup is unknown; valid until the next call. With BY_SYMBOL also the name of group.symbol,
+ * LABEL_SYMBOL, and with IBS_BY_SLAB that of a slab cache, LABEL_SLAB.
  */
 typedef const char *(*cgroup_namer)(void *arg, __u64 id, enum label l);
 
-/* What the label `distance` is looked up in: those of a recording rather than of this machine. */
+/* Use the distances of a recording, rather than this machine's, for the label `distance`. */
 void rows_distances(const struct node_distances *d);
 
-/* A label of a group, so none of LABELS_PAIR; the caller frees it. */
+/* A label of a group, not one of LABELS_PAIR; the caller frees it. */
 char *group_label(const struct group *g, enum label l, cgroup_namer name, void *arg);
 
 /**
- * rows_build() - name, add up and order what a snapshot holds
+ * rows_build() - name, sum up and sort the groups of a snapshot
  * @labels: 1 << enum label bits
- * @name:   finds the names of a cgroup; one that is not known is shown as "#ID"
+ * @name:   finds the names of a cgroup; unknown ones are shown as "#ID"
  * @out:    the caller frees it with rows_free()
  *
- * What found no slot has "other" for every label of its group. Groups of the same labels, as the
- * cgroups of one container, or when one was removed and made again, are one row.
+ * Samples that found no slot have "other" for every label of the group. Groups with the same labels
+ * become one row: cgroups of one container, or a cgroup that was removed and created again.
  */
 void rows_build(const struct snapshot *s, unsigned int labels, cgroup_namer name, void *arg,
 		struct rows *out);

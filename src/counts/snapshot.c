@@ -141,7 +141,7 @@ long series_percentile(const struct series *s, double q)
 {
 	__u64 rank, upto = 0;
 
-	/* the slack is for 1 - 0.9, which is not quite 0.1 */
+	/* the slack allows for 1 - 0.9, which is not quite 0.1 */
 	if (!s->buckets || s->valid < 1 / (1 - q) - 1e-6)
 		return -1;
 	rank = ceil(q * s->valid - 1e-6);
@@ -268,7 +268,7 @@ void snapshot_diff(const struct snapshot *newer, const struct snapshot *older, s
 		while (older && o < older->n_groups &&
 		       older->groups[o].slot < newer->groups[i].slot)
 			o++;
-		/* a slot that was folded may be another group's by now */
+		/* a folded slot may belong to another group now */
 		if (older && o < older->n_groups &&
 		    older->groups[o].slot == newer->groups[i].slot &&
 		    !memcmp(&older->groups[o].key, &newer->groups[i].key,

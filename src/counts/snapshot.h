@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * All that was counted up to a moment, as plain data. Every formatter takes one; an interval is the
- * difference of two.
- */
+/* All counts up to a moment, as plain data for formatters; an interval is a difference of two. */
 #ifndef IBSCOPE_SNAPSHOT_H
 #define IBSCOPE_SNAPSHOT_H
 
@@ -10,22 +7,23 @@
 #include <stddef.h>
 
 struct series {
-	enum ibs_op_kind op; /* of ibs_fetch an enum ibs_fetch_itlb, */
-	enum ibs_src src;    /* and an enum ibs_fetch_class */
-	__u64 samples;	     /* all, also those without a valid latency */
-	__u64 valid;	     /* of them, those with one: the sum of the buckets */
-	__u64 sum;	     /* cycles, of the valid ones */
+	enum ibs_op_kind op; /* ibs_fetch: enum ibs_fetch_itlb */
+	enum ibs_src src;    /* ibs_fetch: enum ibs_fetch_class */
+	__u64 samples;	     /* all, including those without a valid latency */
+	__u64 valid;	     /* those with a valid latency: the sum of the buckets */
+	__u64 sum;	     /* cycles, of valid latencies */
 	__u64 ops;	     /* estimated ops (or cycles); 0: unknown */
-	__u64 cycles; /* miss cycles: latencies, each times the ops of its sample; 0 with a sum: unknown */
+	__u64 cycles; /* miss cycles: sum of latency times ops; 0 with a nonzero sum: unknown */
 	/* These count only loads that missed L1, and only if the latency is that of the miss: */
-	__u64 open_n, open; /* those that tell how many requests were open, and the sum of that */
-	__u64 state_n; /* those that tell the state of the line in the cache that it came from */
+	__u64 open_n, open; /* samples with a valid number of open requests, and their sum */
+	__u64 state_n; /* samples with a valid line state in the cache it came from */
 	__u64 hitm;    /* miss cycles (latencies if those are unknown) of modified lines */
-	double price; /* miss cycles above those of local memory, set by snapshot_prices(); NAN: unknown */
-	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL where no sample can have a latency */
+	/* extra miss cycles over local memory, set by snapshot_prices(); NAN: unknown */
+	double price;
+	__u64 *buckets; /* IBS_LAT_BUCKETS of them, or NULL if no sample can have a latency */
 };
 
-/* Samples that missed the L1 data TLB, as far as they report how. */
+/* Samples reported to have missed the L1 data TLB. */
 struct tlb_counts {
 	__u64 l2_hit, l2_miss;
 	__u64 l2_hit_ops, l2_miss_ops; /* estimated; 0: unknown */
@@ -34,11 +32,11 @@ struct tlb_counts {
 
 struct group {
 	__u32 slot;
-	bool other; /* what found no slot of its own */
-	bool ended; /* `other` too, but of groups that had a slot: nothing is added as it is sampled */
+	bool other; /* samples that found no slot of their own */
+	bool ended; /* also `other`, but of groups that had a slot: only folds add to it */
 	struct ibs_group_key key;
-	__u32 symbol; /* number of the function; only of recordings by BY_SYMBOL (rows.h) */
-	bool has_tlb; /* they are counted */
+	__u32 symbol; /* number of the function; only in recordings, with BY_SYMBOL (rows.h) */
+	bool has_tlb; /* TLB misses are counted */
 	struct tlb_counts tlb;
 	size_t n_series;
 	struct series *series; /* those with samples, ordered by source, then op */
@@ -47,10 +45,10 @@ struct group {
 struct ledger {
 	__u64 seen;
 	__u64 outcome[IBS_OUTCOME_N];
-	__u64 pmu_samples; /* count / period, as the kernel had it */
-	__u64 unseen;	   /* of them, those that the program never saw */
-	bool pmu_exact;	   /* the two before are exact */
-	__u64 dropped;	   /* tags (see pmu_state) that were dropped by the hardware */
+	__u64 pmu_samples; /* count / period */
+	__u64 unseen;	   /* those that the program never saw */
+	bool pmu_exact;	   /* the two above are exact */
+	__u64 dropped;	   /* tags (see pmu_state) that the hardware dropped */
 	bool dropped_known;
 	__u64 undelivered; /* tags that were valid, but never reached the program */
 	bool undelivered_known;
@@ -61,18 +59,19 @@ struct pmu_state {
 	__u64 counted;		      /* ops or cycles */
 	__u64 enabled_ns, running_ns; /* over all CPUs */
 	__u64 throttled;
-	__u64 went, came; /* CPUs that went offline and came online meanwhile */
+	__u64 went, came; /* CPUs that went offline and came online */
 	/*
-	 * by core counters: tagged ops that retired, or tagged fetches that were not discarded;
-	 * while all CPUs sampled, those, and retired ops (or cycles, or fetches)
+	 * from core counters: `tagged` ops that retired, or fetches that were not discarded;
+	 * `tag_n`: those while all CPUs sampled, `tag_ops`: retired ops (or cycles, or fetches)
+	 * meanwhile
 	 */
 	__u64 tagged, tag_n, tag_ops;
 	bool tags_known;
-	__u64 valid; /* the tags that interrupted */
+	__u64 valid; /* tags that raised an interrupt */
 	bool valid_known;
 };
 
-/* Miss cycles of CPUs that share their counters: those of an L3 complex, or of some of them. */
+/* Miss cycles of the CPUs of a shard: those of one or more L3 complexes. */
 struct shard_cost {
 	__u64 cycles[IBS_SRC_N];
 };
@@ -81,40 +80,43 @@ struct snapshot {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	struct ledger ledger;
 	struct pmu_state pmu;
-	__u32 by; /* enum ibs_by bits: members of keys that mean something */
+	__u32 by; /* enum ibs_by bits: valid members of keys */
 	size_t n_groups;
 	struct group *groups; /* ordered by slot */
-	size_t n_shards;      /* 0: not asked for */
+	size_t n_shards;      /* 0: not requested */
 	struct shard_cost *shards;
 };
 
 /**
- * snapshot_diff() - what happened between two snapshots of one sampler
- * @older: may be NULL for all since the start
+ * snapshot_diff() - difference of two snapshots of one sampler
+ * @older: may be NULL for everything since the start
  * @out:   its time_ns is the length of the interval; the caller frees it
  *
- * Where samples have no period to stand for, but what was tagged is known, estimates come from that:
- * each sample stands for the ops of one tag.
+ * If samples have no known period but tags were counted, estimates are based on tags: each sample
+ * counts for the ops of one tag.
  */
 void snapshot_diff(const struct snapshot *newer, const struct snapshot *older,
 		   struct snapshot *out);
 
-/* What a group counted since @older, which may be NULL; only series with new samples. The caller frees @out. */
+/*
+ * Counts of a group since @older, which may be NULL; only series with new samples. The caller frees
+ * @out.
+ */
 void group_diff(const struct group *newer, const struct group *older, struct group *out);
 
-/* Estimate what a group's samples stand for from what was tagged meanwhile, where it is not known. */
+/* Estimate the ops of a group's samples from the tags of the interval, if unknown. */
 void group_weigh(struct group *g, const struct pmu_state *pmu);
 
-/* Frees its series, and leaves it without any. */
+/* Free its series. */
 void group_free(struct group *g);
 
 /* Frees what @s owns and zeroes it; @s may be zero already. */
 void snapshot_free(struct snapshot *s);
 
-/* How many groups have counters of their own. */
+/* Number of groups with counters of their own. */
 size_t snapshot_groups(const struct snapshot *s);
 
-/* Add @l to @to, -1: take it away; both are exact or the sum is not. */
+/* Add @l to @to, or with @sign -1 subtract it; the result is exact if both are. */
 void ledger_add(struct ledger *to, const struct ledger *l, int sign);
 
 /* Sum over an outcome kind. */
@@ -123,7 +125,7 @@ __u64 ledger_sum(const struct ledger *l, enum ibs_outcome_kind kind);
 /* seen - (aggregated + forwarded + filtered + lost): 0, or something is wrong. */
 long long ledger_residual(const struct ledger *l);
 
-/* The names of the tables in ibscope/. */
+/* Names from the tables in ibscope/. */
 const char *outcome_name(enum ibs_outcome o);
 enum ibs_outcome_kind outcome_kind(enum ibs_outcome o);
 const char *op_kind_name(enum ibs_op_kind op);
@@ -137,16 +139,15 @@ const char *mode_name(unsigned int mode); /* enum ibs_mode */
  * series_percentile() - the latency that a share of a series' samples does not exceed
  * @q: 0 < q < 1
  *
- * Needs so many valid samples that at least one lies beyond: 1 / (1 - q), 100 for p99.
+ * Needs enough valid samples for at least one to lie beyond: 1 / (1 - q), 100 for p99.
  *
- * Return: the upper edge of the bucket that holds it, at most 1/8 too high; or -1 if the count
- * does not support it.
+ * Return: the upper edge of the bucket that holds it, at most 1/8 too high; or -1: too few samples.
  */
 long series_percentile(const struct series *s, double q);
 
 void tlb_add(struct tlb_counts *a, const struct tlb_counts *b);
 
-/* Add @b to @a; the buckets too. */
+/* Add @b to @a, including the buckets. */
 void series_add(struct series *a, const struct series *b);
 
 #endif

@@ -8,7 +8,7 @@
 #define FORMAT	     1
 #define SERIES_WORDS 11
 
-/* All numbers of a series, in the order in which they are written. */
+/* All numbers of a series, in the order of the format. */
 static void series_words(const struct series *s, json_int_t words[SERIES_WORDS])
 {
 	const json_int_t all[SERIES_WORDS] = { s->op,	s->src,	    s->samples, s->valid,
@@ -169,7 +169,7 @@ static bool parse_head(json_t *j, struct snapshot_about *a)
 	return true;
 }
 
-/* The number that a group has had so far, or a new one. */
+/* The known number of a group, or a new one. */
 static __u32 slot_of(struct u64_map *slots, const struct ibs_group_key *key)
 {
 	__u64 hash = bytes_hash(key, sizeof(*key));
@@ -215,7 +215,8 @@ int snapshot_parse(char **text, struct u64_map *slots, struct snapshot_read *out
 	bool head = false, end = false;
 
 	memset(out, 0, sizeof(*out));
-	array_reserve_zero(out->names, names_room, 1); /* NULL: nothing was read */
+	/* not NULL, which means that nothing was read */
+	array_reserve_zero(out->names, names_room, 1);
 	for (char *line; !end && (line = strsep(text, "\n")) && *line;) {
 		json_t *j = json_loads(line, 0, NULL);
 		bool good = j != NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Groups of a snapshot as text, from one process to another: a JSON object a line, head, groups, end. */
+/* Groups of a snapshot as text for other processes: a JSON object per line: head, groups, end. */
 #ifndef IBSCOPE_SNAPSHOT_JSON_H
 #define IBSCOPE_SNAPSHOT_JSON_H
 
@@ -8,7 +8,7 @@
 
 #include <ibscope/pin_layout.h>
 
-/* What the snapshot was measured with. */
+/* How the snapshot was measured. */
 struct snapshot_about {
 	char source[16], event[sizeof(((struct ibs_meta *)0)->event)];
 	bool simulated;
@@ -25,7 +25,7 @@ void snapshot_put_group(FILE *f, const struct group *g, const struct ibs_slot_na
 /* @left_out: groups that were not written. */
 void snapshot_put_end(FILE *f, size_t left_out);
 
-/* What was read. Its ledger is of these groups alone. */
+/* A parsed snapshot. Its ledger covers only these groups. */
 struct snapshot_read {
 	struct snapshot_about about;
 	struct snapshot snapshot;
@@ -34,14 +34,14 @@ struct snapshot_read {
 };
 
 /**
- * snapshot_parse() - read what the functions above have written
- * @text:  is changed, and moved behind the end: a collector of two events answers with two snapshots
- * @slots: numbers of groups by their keys, as of earlier snapshots; those of new ones are added
+ * snapshot_parse() - parse the text that the functions above write
+ * @text:  modified, and moved past the end: a collector of two events sends two snapshots
+ * @slots: numbers of groups by their keys, from earlier snapshots; new ones are added
  *
  * Return: 0, to be freed with snapshot_read_free(); or -EPROTO with @err.
  */
 int snapshot_parse(char **text, struct u64_map *slots, struct snapshot_read *out, struct err *err);
-/* As of cgroup_namer: the name of a cgroup. Return: NULL if it is not known. */
+/* A cgroup_namer for the parsed names. Return: NULL if the cgroup is unknown. */
 const char *snapshot_read_name(const struct snapshot_read *r, __u64 id, enum label l);
 void snapshot_read_free(struct snapshot_read *r);
 

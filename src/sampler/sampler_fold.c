@@ -65,8 +65,7 @@ static void free_slot(const struct sampler_fold_maps *maps, struct ibs_control *
 
 /*
  * No program adds to a leaving slot once it has looked up its cgroup again, which `gen` forces. A
- * cgroup that is looked up before slots are free finds none: another change of `gen` makes it
- * retry.
+ * cgroup looked up before slots are free finds none: a second change of `gen` makes it retry.
  */
 void sampler_fold_slots(struct sampler *s, struct sampler_leaving *leaving, size_t n)
 {

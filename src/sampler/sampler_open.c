@@ -172,10 +172,7 @@ static int use_constants(struct bpf_program *prog, struct bpf_prog_load_opts *op
 	return constants_use(prog, opts, &known);
 }
 
-/*
- * Call before opening the object. Never undone: removing the last handler corrupts the heap in
- * libbpf 1.1.
- */
+/* Call before opening the object. Never undone: removing the last one breaks libbpf 1.1's heap. */
 static int register_handlers(void)
 {
 	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = use_constants);

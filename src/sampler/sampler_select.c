@@ -162,10 +162,7 @@ static const struct selected_cgroup *find_cgroup(const struct selected_cgroup *s
 	return n ? bsearch(&want, sorted, n, sizeof(want), by_id) : NULL;
 }
 
-/*
- * Add and update entries; stale ones stay for now. bpf() calls may cost samples: skip unchanged
- * entries.
- */
+/* Add and update entries; stale ones stay. bpf() calls may cost samples: skip unchanged entries. */
 static int set_cgroups(struct sampler_select *ss, const struct selected_cgroup *cgroups, size_t n,
 		       struct selected_cgroup **sorted, struct err *err)
 {
