@@ -93,6 +93,12 @@ struct line {
 /* Fill @slots of LINE_SLOTS from the accesses of a line. Prefetches are not in any slot. */
 void line_slots(const struct line *l, struct line_slot *slots);
 
+/* '.' not used, 'r' read, 'w' written, 'W' written and used by several */
+static inline char line_slot_mark(const struct line_slot *s)
+{
+	return s->shared ? 'W' : s->stores ? 'w' : s->loads ? 'r' : '.';
+}
+
 /* Bit k: slot k is touched. 0 where the address of the access is not known. */
 unsigned int line_access_slots(const struct line_access *a);
 /* The address space of a virtual address. */

@@ -2,6 +2,8 @@
 /* One line: which bytes are accessed, and by which threads. */
 #include "lines_rows.h"
 
+#include "base/u64_map.h"
+
 #define OTHERS_MAX 4 /* virtual addresses that are named */
 
 /* An access with the names that identify its row. */
@@ -9,28 +11,6 @@ struct named {
 	struct line_access access;
 	const char *name[LINE_ACCESS_NAMES];
 };
-
-static const struct line *find(const struct lines *lines, __u64 address)
-{
-	const struct line *best = NULL, *l;
-
-	address /= LINE_BYTES;
-	for (int phys = 1; phys >= 0 && !best; phys--) {
-		for (l = lines->line; l < lines->line + lines->n; l++) {
-			bool is = phys && l->physical && l->address / LINE_BYTES == address;
-
-			for (size_t i = 0; !is && i < l->n_access; i++) {
-				const struct line_access *a = &l->access[i];
-				__u64 at = phys ? a->phys : a->addr;
-
-				is = at && at / LINE_BYTES == address;
-			}
-			if (is && (!best || l->samples > best->samples))
-				best = l;
-		}
-	}
-	return best;
-}
 
 static int compare_names(const char *a, const char *b)
 {
@@ -66,15 +46,19 @@ static const char *number(struct line_rows *rows, unsigned int v)
 	return intern_text(&rows->namer.texts, intern_get(&rows->namer.texts, buf));
 }
 
-/* A row is a line of its own, with the accesses that have the same names. */
+/*
+ * A row is a line of its own, with the accesses that have the same names. Hot lines have functions and tasks
+ * of the line, not of each slot.
+ */
 static void fill(struct line_rows *rows, const struct line *l, struct line *of,
 		 struct line_access *list)
 {
 	struct named *named = xcalloc(l->n_access, sizeof(*named));
+	const bool hot = rows->lines->hot.tables;
 
 	for (size_t i = 0; i < l->n_access; i++) {
 		named[i].access = l->access[i];
-		for (int k = 0; k < LINE_ACCESS_NAMES; k++)
+		for (int k = 0; k < (hot ? LINE_FIELD + 1 : LINE_ACCESS_NAMES); k++)
 			named[i].name[k] = line_namer_of(&rows->namer, k, &l->access[i]);
 	}
 	qsort(named, l->n_access, sizeof(*named), compare_named);
@@ -91,6 +75,7 @@ static void fill(struct line_rows *rows, const struct line *l, struct line *of,
 		of[rows->n] = (struct line){ .access = &list[i], .n_access = 1 };
 		r = &rows->row[rows->n];
 		r->l = &of[rows->n++];
+		r->slot = hot;
 		r->name[0] = number(rows, line_access_offset(a));
 		r->name[1] = a->width ? number(rows, a->width) : NULL;
 		r->name[2] = kind_name(a);
@@ -136,7 +121,14 @@ static void print_virtual(FILE *f, const struct line *l)
 	fputs(n == OTHERS_MAX ? " ...\n" : n ? "\n" : "", f);
 }
 
-static void print_ruler(FILE *f, const struct line *l)
+static void print_offsets(FILE *f)
+{
+	fputs("\noffset    ", f);
+	for (unsigned int i = 0; i < LINE_BYTES; i += SLOT_BYTES)
+		fprintf(f, i + SLOT_BYTES < LINE_BYTES ? "%-8u" : "%u\n", i);
+}
+
+static void print_bytes(FILE *f, const struct line *l)
 {
 	unsigned int kind[LINE_BYTES] = { 0 };
 
@@ -147,20 +139,77 @@ static void print_ruler(FILE *f, const struct line *l)
 		for (; line_access_slots(a) && at < end && at < LINE_BYTES; at++)
 			kind[at] |= a->kind & LINE_PREFETCH ? 0 : a->kind;
 	}
-	fputs("\noffset    ", f);
-	for (unsigned int i = 0; i < LINE_BYTES; i += SLOT_BYTES)
-		fprintf(f, i + SLOT_BYTES < LINE_BYTES ? "%-8u" : "%u", i);
-	fputs("\nbytes     ", f);
+	fputs("bytes     ", f);
 	for (unsigned int i = 0; i < LINE_BYTES; i++)
 		fputc(kind[i] & LINE_STORE ? 'w' : kind[i] & LINE_LOAD ? 'r' : '.', f);
 	fputs("\n\n", f);
 }
 
+/* Threads that access a slot. */
+static double threads(const struct line *l, unsigned int slot, unsigned int kinds)
+{
+	struct u64_map tids = { 0 };
+	double n;
+
+	for (size_t i = 0; i < l->n_access; i++) {
+		const struct line_access *a = &l->access[i];
+
+		if (a->kind & kinds && line_access_slots(a) >> slot & 1 &&
+		    u64_map_get(&tids, a->tid) == U64_MAP_NONE)
+			u64_map_put(&tids, a->tid, 0);
+	}
+	n = tids.n;
+	u64_map_free(&tids);
+	return n;
+}
+
+static void print_slot_values(FILE *f, const struct screen *screen, const char *name,
+			      const double *value)
+{
+	char buf[32];
+
+	fprintf(f, "%-10s", name);
+	for (unsigned int s = 0; s < LINE_SLOTS; s++) {
+		screen_count(screen, value[s], buf, sizeof(buf));
+		fprintf(f, s + 1 < LINE_SLOTS ? "%-8s" : "%s\n", buf);
+	}
+}
+
+/* What the tables of the kernel know of the slots of a hot line. */
+static void print_slots(FILE *f, const struct line_rows *rows, const struct line *l)
+{
+	enum { LOADS, STORES, HITM, READERS, WRITERS, N };
+	static const char *const names[N] = { "loads", "stores", "hitm", "readers", "writers" };
+	struct line_slot slots[LINE_SLOTS];
+	double value[N][LINE_SLOTS];
+
+	line_slots(l, slots);
+	fputs("slots     ", f);
+	for (unsigned int s = 0; s < LINE_SLOTS; s++) {
+		for (unsigned int i = 0; i < SLOT_BYTES; i++)
+			fputc(line_slot_mark(&slots[s]), f);
+		value[LOADS][s] = slots[s].loads;
+		value[STORES][s] = slots[s].stores;
+		value[HITM][s] = slots[s].hitm;
+		value[READERS][s] = threads(l, s, LINE_LOAD);
+		value[WRITERS][s] = threads(l, s, LINE_STORE);
+	}
+	fputc('\n', f);
+	for (unsigned int k = 0; k < N; k++)
+		if (k != HITM || !(rows->lines->cpu.quirks & IBS_QUIRK_NO_CACHE_HIT_ST))
+			print_slot_values(f, rows->p->screen, names[k], value[k]);
+	fputs("\nsamples and threads are known by slot; functions and latencies only by line\n\n",
+	      f);
+}
+
 static void print_text(FILE *f, struct line_rows *rows, const struct line *l)
 {
-	char *advice = line_advice(&rows->namer, l);
+	char *advice;
 
 	line_rows_head(f, rows);
+	if (!l)
+		return;
+	advice = line_advice(&rows->namer, l);
 	fprintf(f, "\nline      0x%llx, %s%s\n", (unsigned long long)l->address,
 		l->physical ? "physical" : "virtual", l->moved ? "; its page moved" : "");
 	if (l->physical)
@@ -169,7 +218,13 @@ static void print_text(FILE *f, struct line_rows *rows, const struct line *l)
 	if (advice)
 		report_print_line(f, "advice    %s", advice);
 	free(advice);
-	print_ruler(f, l);
+	print_offsets(f);
+	if (rows->lines->hot.tables) {
+		print_slots(f, rows, l);
+		line_rows_only(rows, l);
+	} else {
+		print_bytes(f, l);
+	}
 	line_rows_table(f, rows);
 }
 
@@ -183,34 +238,33 @@ static json_t *json_access(struct line_rows *rows, const struct line_row *r)
 	return j;
 }
 
-int lines_print_one(FILE *f, const struct lines_print *p, const struct lines *lines, __u64 address,
-		    struct err *err)
+static json_t *json_of(struct line_rows *rows, const struct line *l)
+{
+	const struct line_row row = { .l = l };
+
+	return l ? line_rows_json_line(rows, &row) : json_null();
+}
+
+void line_rows_detail(FILE *f, struct line_rows *rows, const struct line *l)
 {
 	static const char *const keys[] = { "offset",	"width", "access",   "variable",
 					    "function", "comm",	 "container" };
-	const struct line *l = find(lines, address);
-	struct line_access *list;
-	struct line *of;
-	struct line_rows rows;
+	const size_t n = l ? l->n_access : 0;
+	struct line *of = xcalloc(n, sizeof(*of));
+	struct line_access *list = xcalloc(n, sizeof(*list));
 
-	if (!l)
-		return err_set(err, -ENOENT, "--line: no sample is in the line of 0x%llx",
-			       (unsigned long long)address);
-	rows = line_rows_new(p, lines, l->n_access);
-	of = xcalloc(l->n_access, sizeof(*of));
-	list = xcalloc(l->n_access, sizeof(*list));
-	rows.n_keys = ARRAY_SIZE(keys);
-	memcpy(rows.key, keys, sizeof(keys));
-	fill(&rows, l, of, list);
-	line_rows_count(&rows, l);
-	if (p->format == REPORT_CSV)
-		line_rows_csv(f, &rows);
-	else if (p->format == REPORT_JSON)
-		line_rows_json(f, &rows, "accesses", json_access);
+	rows->n_keys = ARRAY_SIZE(keys);
+	memcpy(rows->key, keys, sizeof(keys));
+	if (l) {
+		fill(rows, l, of, list);
+		line_rows_count(rows, l);
+	}
+	if (rows->p->format == REPORT_CSV)
+		line_rows_csv(f, rows);
+	else if (rows->p->format == REPORT_JSON)
+		line_rows_json(f, rows, json_of(rows, l), "accesses", json_access);
 	else
-		print_text(f, &rows, l);
-	line_rows_free(&rows);
+		print_text(f, rows, l);
 	free(list);
 	free(of);
-	return 0;
 }

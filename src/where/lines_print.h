@@ -48,28 +48,29 @@ struct lines_print {
 	enum report_format format;
 	enum lines_column sort; /* descending */
 	size_t top;		/* rows, 0: all */
+	bool has_line;
+	__u64 line; /* with has_line: print the line with this physical, or else virtual, address */
 	enum lines_column columns[LINES_COLUMN_N];
 	unsigned int n_columns; /* 0: as many as fit; all in CSV and JSON */
 };
 
 /**
- * lines_print() - all lines
+ * lines_print() - all lines, or the one of @p->line
  *
  * CSV has line, address (physical or virtual), pid (of virtual ones; "kernel"), verdict, likely, slots,
  * writers, readers (functions, most samples first, joined by ";"), variables, containers, comms, the
  * columns and source; the row "[rest]" is what is left out. JSON is the head of a report with lines
  * [{the same; slots [{offset, loads, stores, hitm, shared, variables, writers, readers}]; writers,
  * readers and variables [{name, samples}]}], rest, total {columns} and data {samples by enum data_kind}.
- */
-void lines_print(FILE *f, const struct lines_print *p, const struct lines *lines);
-
-/**
- * lines_print_one() - one line: a ruler of its bytes, and who accessed which of them
- * @address: of any byte, physical; or else virtual
  *
- * Return: 0, or -ENOENT if no sample is of that line.
+ * Of one line, text has a ruler of its bytes, and CSV and JSON (accesses) have a row for each kind of
+ * access to an offset: offset, width, access, variable, function, comm, container, the columns. JSON has
+ * the line itself as `line`, too. Of lines of lines_add_window() slots take the place of bytes, and what
+ * the tables of the kernel have of the whole line alone is missing from the rows.
+ *
+ * Return: 0, or -ENOENT with @err if no sample is of that line. Of lines of lines_add_window(), which may
+ * come again, CSV and JSON (`line` is null) are printed in this case, too, without rows.
  */
-int lines_print_one(FILE *f, const struct lines_print *p, const struct lines *lines, __u64 address,
-		    struct err *err);
+int lines_print(FILE *f, const struct lines_print *p, const struct lines *lines, struct err *err);
 
 #endif

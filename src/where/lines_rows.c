@@ -53,6 +53,9 @@ double line_rows_value(const struct line_rows *rows, const struct line_row *r, e
 
 	if (!is_reported(rows->lines, c))
 		return NAN;
+	if (r->slot && c != LINES_COLUMN_SAMPLES && c != LINES_COLUMN_LOADS &&
+	    c != LINES_COLUMN_STORES && c != LINES_COLUMN_CPUS && c != LINES_COLUMN_THREADS)
+		return NAN;
 	switch (c) {
 	case LINES_COLUMN_CYCLES:
 		return !l->valid || rows->lines->has_period ? l->cycles : (double)NAN;
@@ -300,7 +303,7 @@ static void put_json(FILE *f, json_t *j, size_t flags)
 	json_decref(j);
 }
 
-void line_rows_json(FILE *f, struct line_rows *rows, const char *what,
+void line_rows_json(FILE *f, struct line_rows *rows, json_t *line, const char *what,
 		    json_t *(*object)(struct line_rows *rows, const struct line_row *r))
 {
 	const struct lines *lines = rows->lines;
@@ -317,6 +320,8 @@ void line_rows_json(FILE *f, struct line_rows *rows, const char *what,
 	if (lines->hot.tables)
 		json_object_set_new(j, "hot", json_hot(&lines->hot));
 	json_object_set_new(j, "data", data_kinds_json(rows->data));
+	if (line)
+		json_object_set_new(j, "line", line);
 	line_rows_json_values(rows, &rest, json_object_get(sums, "rest"));
 	line_rows_json_values(rows, &total, json_object_get(sums, "total"));
 	fputc('{', f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Rows of the tables of lines. Private to lines_rows.c and lines_detail.c. */
+/* Rows of the tables of lines. Private to lines_*.c. */
 #ifndef IBSCOPE_LINES_ROWS_H
 #define IBSCOPE_LINES_ROWS_H
 
@@ -14,7 +14,8 @@
 struct line_row {
 	const char *name[NAMES_MAX]; /* NULL: not known */
 	const struct line *l;
-	bool sum; /* of several lines: sets were not joined */
+	bool sum;  /* of several lines: sets were not joined */
+	bool slot; /* of one slot of a hot line: cycles and sources are known of the line alone */
 };
 
 struct line_rows {
@@ -43,8 +44,18 @@ void line_rows_add(struct line *to, const struct line *l);
 void line_rows_head(FILE *f, const struct line_rows *rows);
 void line_rows_table(FILE *f, const struct line_rows *rows);
 void line_rows_csv(FILE *f, const struct line_rows *rows);
-/* @what: the name of the array of what @object makes of rows */
-void line_rows_json(FILE *f, struct line_rows *rows, const char *what,
+/* Make @l, which is not NULL, the only row, with the names of the table of all lines. */
+void line_rows_only(struct line_rows *rows, const struct line *l);
+/* A row of the table of all lines. */
+json_t *line_rows_json_line(struct line_rows *rows, const struct line_row *r);
+/* Print @l alone, as lines_print() does. */
+void line_rows_detail(FILE *f, struct line_rows *rows, const struct line *l);
+
+/*
+ * @line: the line that rows are accesses of, which is freed, or NULL; @what: the name of the array of what
+ * @object makes of rows
+ */
+void line_rows_json(FILE *f, struct line_rows *rows, json_t *line, const char *what,
 		    json_t *(*object)(struct line_rows *rows, const struct line_row *r));
 
 json_t *line_rows_json_name(const char *text); /* NULL: null */

@@ -41,7 +41,7 @@ USAGE = [
     (['FILE', '--op', 'load'], 'store'),
     (['FILE', '--filter', 'pid == 1 && mem_lvl == l3'], "'mem_lvl'"),
     (['FILE', '--tlb', 'walk'], 'may drop'),
-    (['--live', '--line', '1000'], '--line'),
+    (['--live', '--line', 'main'], "'main'"),
     (['--live', '--csv', '--json'], 'exclude each other'),
     (['--live', '--min-lat', '100'], 'drops all stores'),
     (['--live', '--src', 'dram'], 'l1, l2 and unknown'),
@@ -261,6 +261,7 @@ class C2c(unittest.TestCase):
         j = json.loads(self.c2c(self.file, '--line', '100001000', '--json').stdout)
         self.assertEqual([a['offset'] for a in j['accesses']], ['0', '8'])
         self.assertEqual(j['total']['samples'], 50)
+        self.assertEqual((j['line']['line'], j['line']['verdict']), ('0x110001000', 'false sharing'))
 
     def test_json(self):
         j = json.loads(self.c2c(self.file, '--json').stdout)
@@ -358,6 +359,44 @@ class C2c(unittest.TestCase):
         p = self.c2c(*sim, '-a', '--feed', 'walks,caches,dram,stores', '--', 'sleep', '0.3')
         self.assertRegex(p.stdout, r'\d stores, cache hits, memory loads and page walks of \d+ CPUs? are in them, a line lacks at most \d')
         self.assertIn('SIMULATED', p.stdout)
+
+    @unittest.skipUnless(OK, f'no BPF here: {WHY}')
+    def test_live_line(self):
+        """A line of the live tables: what they know of its slots, and nothing else."""
+        hot = ('--live', '--line', '0x100000008', '--source', 'sim', '-F', '5000')
+        for _ in range(5):      # a busy host may leave no samples
+            text = self.c2c(*hot, '--json', '1', '2').stdout
+            first, at = json.JSONDecoder().raw_decode(text)
+            found = [j for j in (first, json.loads(text[at:])) if j['line']]
+            if found:
+                break
+        for j in found:
+            line, rows = j['line'], j['accesses']
+            self.assertEqual((line['line'], line['address']), ('0x100000000', 'physical'))
+            for c in 'loads', 'stores':
+                self.assertEqual(sum(s[c] for s in line['slots']), line[c])
+                self.assertEqual(sum(r[c] for r in rows), line[c])
+            for r in rows:
+                self.assertEqual({r[c] for c in ('width', 'function', 'comm', 'container', 'miss_cycles', 'hitm',
+                                                 'hitm_ccx', 'owned', 'mean')}, {None})
+                self.assertTrue(r['threads'] and r['cpus'])
+        self.assertTrue(found)
+        env = dict(os.environ, COLUMNS='80')
+        text = self.c2c(*hot[1:], '-a', '--', 'sleep', '2', env=env).stdout
+        table = text[text.index('\noffset '):]
+        self.assertLessEqual(max(map(len, table.splitlines())), 80, text)
+        slots = re.search(r'(?m)^slots +([rwW.]{64})$', table)[1][::8]
+        for what, marks in ('loads', '[rwW]'), ('stores', '[wW]'), ('readers', '[rwW]'), ('writers', '[wW]'):
+            counts = re.search(rf'(?m)^{what} +(\S.*\S)$', table)[1].split()
+            self.assertEqual(len(counts), 8)
+            for mark, n in zip(slots, counts):
+                self.assertTrue(n == '0' or re.match(marks, mark), text)
+        self.assertIn('functions and latencies only by line', table)
+        self.assertRegex(table, rf'\n0x100000000 +\S+ +{re.escape(slots)} ')
+        for kind, stdout in (('--csv', 'offset,width,access,.*\n'), ('--json', r'\{.*"line":null,"accesses":\[\](.|\n)*')):
+            p = self.c2c('--live', '--line', '7fff00000000', *hot[3:], kind, '1', '1', status=1)
+            self.assertRegex(p.stderr, r'0x7fff00000000 is not among the \d+ hottest lines, .*ibscope record')
+            self.assertRegex(p.stdout, f'^{stdout}$')
 
     @unittest.skipUnless(shutil.which('perf'), 'no perf here')
     def test_perf_c2c(self):

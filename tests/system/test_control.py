@@ -354,7 +354,12 @@ class Setting(Case):
         self.assertEqual(said['total']['samples'], hot['kept'])
         self.assertGreater(len(c2c('--csv').stdout.splitlines()), 1)
         self.assertIn('SIMULATED', c2c('--top', '1').stdout)
-        self.assertEqual(c2c('--line', lines[0]['line']).returncode, 0)
+        one = until(lambda: (p := c2c('--line', lines[0]['line'], '--json')).returncode == 0 and json.loads(p.stdout))
+        self.assertEqual(sum(s['stores'] for s in one['line']['slots']), sum(r['stores'] for r in one['accesses']))
+        self.assertIn('slots     ', c2c('--line', lines[0]['line']).stdout)
+        p = c2c('--line', '7fff00000000')
+        self.assertEqual(p.returncode, 1)
+        self.assertRegex(p.stderr, r'0x7fff00000000 is not among the \d+ hottest lines')
         fed = r'^ibscope_hot_lines_samples_total\S* (\d+)$'
         once = [IBSCOPE + '-exporter', '--once', '--pin-dir', DIR]
 

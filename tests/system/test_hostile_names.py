@@ -146,6 +146,8 @@ class HostileNames(unittest.TestCase):
         for kind, *option in (TEXT,), (CSV, '--csv'), (JSON, '--json'):
             self.run_it(kind, 'numa', '--live', *SIM, '-c', '1000000', *under, '--by', 'comm,cgroup', *option, '1', '1')
         self.run_it(TEXT, 'c2c', '--live', '--feed', 'stores,caches,walks', *SIM, '-c', '1000000', *under, '0.5', '1', hostile=False)
+        for kind, *option in (TEXT,), (CSV, '--csv'), (JSON, '--json'):
+            self.run_it(kind, 'c2c', '--live', '--line', '100000000', *SIM, '-F', '2000', *option, '2', '1', hostile=False)
         self.run_it(BINARY, 'record', *SIM, '--slabs', '-o', self.live + '.slabs', '--markers', '--', 'true')
         rank = dict(os.environ, OMPI_COMM_WORLD_RANK='0', OMPI_COMM_WORLD_SIZE='1', OMPI_COMM_WORLD_LOCAL_RANK='0',
                     OMPI_COMM_WORLD_LOCAL_SIZE='1', PMIX_NAMESPACE='\x1b[31m')

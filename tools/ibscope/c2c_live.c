@@ -141,7 +141,7 @@ static int print_window(const struct lines_print *like, struct sampling *s,
 	print.tasks = tasks;
 	print.symbols = symbols;
 	if (!ret)
-		lines_print(stdout, &print, lines_finish(set));
+		ret = lines_print(stdout, &print, lines_finish(set), err) ? 1 : 0;
 	fflush(stdout);
 	symbols_free(symbols);
 	tasks_free(tasks);

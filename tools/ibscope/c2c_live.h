@@ -30,7 +30,10 @@ struct hot_window *c2c_live_window(struct sampling *s, size_t most);
 int c2c_live_names(struct tasks *tasks, struct sampling *s, const struct hot_window *w,
 		   struct err *err);
 
-/* Print what came since the last time. Return: 0 or a negative errno with @err. */
+/*
+ * Print what came since the last time. Return: 0; 1 with @err if the line of @print is not in it; or a negative
+ * errno with @err.
+ */
 int c2c_live_interval(const struct lines_print *print, struct sampling *s,
 		      const struct snapshot *interval, struct err *err);
 

@@ -15,10 +15,10 @@ struct cmd {
 	struct recorded in;
 	struct lines_print print;
 	struct screen screen;
-	bool has_line, csv, json;
-	bool live; /* for --help: cmd_c2c() looks for it */
+	bool csv, json;
+	bool live;	    /* for --help: cmd_c2c() looks for it */
+	bool found, missed; /* --line, in any interval */
 	__u32 feed;
-	__u64 line;
 	const char *control;
 	struct line_set *lines;
 };
@@ -43,12 +43,12 @@ static int set_feed(void *ctx, const char *arg, struct err *err)
 
 static int set_line(void *ctx, const char *arg, struct err *err)
 {
-	struct cmd *c = ctx;
+	struct lines_print *p = &((struct cmd *)ctx)->print;
 	char *end;
 
 	errno = 0;
-	c->line = strtoull(arg, &end, 16);
-	c->has_line = true;
+	p->line = strtoull(arg, &end, 16);
+	p->has_line = true;
 	if (errno || end == arg || *end || strchr("+- ", *arg))
 		return err_set(err, -EINVAL,
 			       "--line: invalid address '%s': must be hexadecimal, as in "
@@ -127,7 +127,7 @@ static int print(struct cmd *c, struct err *err)
 {
 	struct pager pager = { .f = stdout, .to = stdout };
 	const struct lines *lines = lines_finish(c->lines);
-	int ret = 0;
+	int ret;
 
 	if (c->in.head.selected && !lines->hot.tables && !lines->physical && !lines->only_virtual)
 		return err_set(err, -ENODATA, "%s: no sample has a data address", c->in.head.file);
@@ -139,10 +139,7 @@ static int print(struct cmd *c, struct err *err)
 	c->print.symbols = c->in.symbols;
 	if (c->print.format == REPORT_TEXT)
 		pager_open(&pager, stdout);
-	if (c->has_line)
-		ret = lines_print_one(pager.f, &c->print, lines, c->line, err);
-	else
-		lines_print(pager.f, &c->print, lines);
+	ret = lines_print(pager.f, &c->print, lines, err);
 	return pager_close(&pager, err) ?: ret;
 }
 
@@ -209,23 +206,32 @@ static int print_live(void *arg, struct sampling *s, const struct snapshot *inte
 		      struct err *err)
 {
 	struct cmd *c = arg;
+	int ret;
+
 	prepare_print(c);
-	return c2c_live_interval(&c->print, s, interval, err);
+	ret = c2c_live_interval(&c->print, s, interval, err);
+	c->found |= !ret;
+	c->missed |= ret > 0;
+	if (ret > 0) /* it may come again */
+		log_warn("%s", err->text);
+	return ret < 0 ? ret : 0;
 }
 
 static int c2c_live(int argc, char **argv)
 {
 	struct cmd c = { .print.sort = LINES_COLUMN_CYCLES };
 	const struct interval_printer printer = {
-		/* all but --control and --line, which are the first */
-		.output = { "Lines", c2c_options + 2, ARRAY_SIZE(c2c_options) - 2, &c },
+		/* all but --control, which is the first */
+		.output = { "Lines", c2c_options + 1, ARRAY_SIZE(c2c_options) - 1, &c },
 		.usage = live_usage,
 		.prepare = prepare_live,
 		.print = print_live,
 		.arg = &c,
 	};
+	int status;
 
-	return hist_run(argc, argv, false, &printer);
+	status = hist_run(argc, argv, false, &printer);
+	return !status && c.missed && !c.found ? EXIT_FAILED : status;
 }
 
 /* Lines of a running collector. What selects samples was given to that. */
