@@ -12,7 +12,7 @@
 
 #define TICK_S	     1
 #define FOLD_EVERY_S 10
-#define EARLY_S	     0.02 /* what is due within that time is done now */
+#define EARLY_S	     0.02 /* tasks due within this time are run now */
 
 enum { FD_CONTROL, FD_USERS, FD_CGROUPS };
 _Static_assert(FD_CGROUPS + COLLECTOR_EVENTS == COLLECTOR_FDS, "one for each event");
@@ -73,7 +73,7 @@ int collector_open(struct collector *c, struct err *err)
 	return 0;
 }
 
-/* --- work of others --- */
+/* --- work that others cause --- */
 
 __u64 collector_work_begin(void)
 {
@@ -100,7 +100,7 @@ double collector_work_wait(struct collector *c, enum ibs_work kind)
 	return work_limit_wait(&c->work, kind, now_s());
 }
 
-/* Take in what became of cgroups, unless that has taken too much time already. */
+/* Follow changes of cgroups, unless that has exceeded its CPU limit. */
 static void follow_cgroups(struct collector *c, bool changed, bool names)
 {
 	double wait_s = collector_work_wait(c, IBS_WORK_CGROUPS), follow_s = INFINITY;
@@ -138,7 +138,7 @@ static void fold(struct collector_event *e)
 	cgroup_tree_forget_dead(e->sampling->tree, 2 * e->c->set.grace_s * 1e9);
 }
 
-/* At the start and whenever it changes. */
+/* Log the unresolved names at the start and whenever their number changes. */
 static void log_unresolved(struct collector_event *e)
 {
 	const __u32 n = e->status.unresolved;
@@ -165,7 +165,7 @@ static int tick(struct collector *c, struct err *err)
 			fold(e);
 	}
 	ret = ret ?: status_tick(c, now, err);
-	if (!ret) /* both select by the same names */
+	if (!ret) /* both events select by the same names */
 		log_unresolved(&c->event[0]);
 	sd_notify(0, "WATCHDOG=1");
 	return ret;
@@ -191,7 +191,7 @@ int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS])
 	}
 	fds[FD_CONTROL] =
 		(struct pollfd){ .fd = c->control ? control_fd(c->control) : -1, .events = POLLIN };
-	/* too many questions of users wait, as work of others does */
+	/* user requests beyond the limit wait, like other work that others cause */
 	fds[FD_USERS] = (struct pollfd){ .fd = c->users && !users_s ? control_fd(c->users) : -1,
 					 .events = POLLIN };
 	if (c->users && users_s > 0)

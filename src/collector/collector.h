@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The daemon: samples within a budget, pins counters for readers, answers `ibscope ctl`, and resumes
- * what an earlier one has counted. The main loop is that of the program:
+ * the counters of an earlier collector. The program runs the main loop:
  *
  *	collector_new(), collector_open()
  *	loop: collector_prepare(), poll(), collector_run()
@@ -17,9 +17,9 @@
 struct collector;
 
 /**
- * collector_new() - read the options
+ * collector_new() - parse the options
  *
- * Return: 0, OPTIONS_HELP, or a negative errno with @err; collector_free() is due in any case.
+ * Return: 0, OPTIONS_HELP, or a negative errno with @err; call collector_free() in any case.
  */
 int collector_new(const struct collector_opts *opts, struct collector **out, struct err *err);
 void collector_free(struct collector *c); /* accepts NULL */
@@ -32,39 +32,36 @@ int collector_open(struct collector *c, struct err *err);
 
 #define COLLECTOR_FDS (2 + COLLECTOR_EVENTS)
 
-/* What to poll for. Return: the longest time in ms; -1: no limit. */
+/* Set the descriptors to poll. Return: timeout in ms; -1: none. */
 int collector_prepare(struct collector *c, struct pollfd fds[COLLECTOR_FDS]);
 
-/* After poll(). Return: 0; or a negative errno with @err, and the collector has to end. */
+/* Call after poll(). Return: 0; or a negative errno with @err if the collector must exit. */
 int collector_run(struct collector *c, const struct pollfd fds[COLLECTOR_FDS], struct err *err);
 
-/* Read the options again. If they are wrong, it logs that and the old ones stay. */
+/* Read the options again. If they are invalid, log that and keep the old ones. */
 void collector_reload(struct collector *c);
 
-/*
- * Account for the CPU time between the two calls, as work of that kind: all other CPU time counts as
- * IBS_WORK_COUNTERS.
- */
+/* Charge the CPU time between the two calls to @kind; the rest counts as IBS_WORK_COUNTERS. */
 __u64 collector_work_begin(void);
 void collector_work_end(struct collector *c, enum ibs_work kind, __u64 began);
 
 /* Seconds until work of that kind may continue; 0: now. */
 double collector_work_wait(struct collector *c, enum ibs_work kind);
 
-/* What --push counts, since the collector began. The caller adds to it. */
+/* Counts of --push since the collector started. The caller adds to them. */
 struct ibs_push_counts *collector_push_counts(struct collector *c);
 
-/* What --hot-lines counts. The caller adds to the sums, which go on from those of earlier collectors. */
+/* Counts of --hot-lines. The caller adds to the sums, which include those of earlier collectors. */
 struct ibs_lines_counts *collector_lines_counts(struct collector *c);
 
-/* The failure was the user's input. */
+/* True if invalid user input caused the failure. */
 bool collector_usage_error(const struct collector *c);
 
 /**
  * collector_finish() - stop sampling, write the last status and remove the socket
- * @ret: of collector_open() or collector_run()
+ * @ret: result of collector_open() or collector_run()
  *
- * Return: @ret, or what failed if it was 0, with @err.
+ * Return: @ret, or if it was 0 an error of this function, with @err.
  */
 int collector_finish(struct collector *c, int ret, struct err *err);
 

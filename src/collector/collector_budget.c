@@ -45,7 +45,7 @@ static void check_allowance(const struct collector_event *e)
 	__u64 percent = read_sysctl("perf_cpu_time_max_percent"), max_rate = e->c->max_rate;
 	double allowed, takes = b->nmi_ns + bpf_ns(e);
 
-	/* it does so for interrupts of PMUs only */
+	/* only for PMU interrupts */
 	if (!percent || percent >= 100 || !max_rate || b->nmi_source == IBS_NMI_ASSUMED ||
 	    e->sampling->info.simulated)
 		return;
@@ -102,7 +102,7 @@ static int open_governor(struct collector_event *e, struct err *err)
 	struct governor *governor;
 	__u64 *seen;
 
-	/* an earlier collector, or this one before a reload, has needed a longer period */
+	/* an earlier collector, or this one before a reload, needed a longer period */
 	if (st->period_asked == config.floor) {
 		config.start = b->governor ? governor_period(b->governor) : st->period;
 		config.start_reason =
@@ -157,7 +157,7 @@ int budget_open(struct collector *c, struct err *err)
 	work_limit_set_budget(&c->work, c->set.max_overhead, sampler_n_cpus(first->sampler));
 	if (first->opts.attr.freq)
 		log_info("no budget: with -F the kernel chooses the period");
-	return budget_step(c, err); /* the first one only notes the counters */
+	return budget_step(c, err); /* the first step only records the counters */
 }
 
 int budget_reopen(struct collector *c, bool *paused, struct err *err)
@@ -269,7 +269,7 @@ static __u64 work_of_others(const struct collector *c)
 	return ns;
 }
 
-/* Both have half of the budget, and all of it while the other one is stopped. */
+/* Each event gets half of the budget, or all of it while the other one is stopped. */
 static double budget_of(const struct collector_event *e)
 {
 	const struct collector *c = e->c;
@@ -280,7 +280,7 @@ static double budget_of(const struct collector_event *e)
 	return c->set.max_overhead / running;
 }
 
-/* @cpu_ns, @other_ns: the collector's CPU time, of which each event has its part */
+/* @cpu_ns, @other_ns: this event's share of the collector's CPU time */
 static void step(struct collector_event *e, __u64 cpu_ns, __u64 other_ns,
 		 struct governor_decision *d)
 {
@@ -353,7 +353,7 @@ static void event_status(struct collector_event *e, double now_s, double passed)
 	double left = b->retry_s - now_s;
 
 	if (passed > 0) {
-		/* samples that the driver drops after their interrupt cost as well */
+		/* samples that the driver drops have cost their interrupt */
 		b->unseen_ops_s = st->pmu_exact && st->unseen > b->unseen
 					  ? (double)(st->unseen - b->unseen) * st->period / passed
 					  : 0;
@@ -392,15 +392,14 @@ void budget_status(struct collector *c, double now_s)
 }
 
 /*
- * For machines where it cannot be measured, and the same for all processors: some 1,600 instructions
- * of interrupt and driver, a dozen of them accesses to MSRs, take 1 to 1.5 us at 3 to 4 GHz. An
- * estimate that is too high is the safer one.
+ * Used if the cost cannot be measured; the same for all processors: some 1,600 instructions of
+ * interrupt and driver, including a dozen MSR accesses, take 1 to 1.5 us at 3 to 4 GHz; rounded up.
  */
 #define NMI_ASSUMED_NS 2000
 
 #define CALIBRATE_S 0.4
 
-/* Preferably the CPU that we run on. */
+/* Prefer the current CPU. */
 static unsigned int choose_cpu(const struct sampling *s)
 {
 	int here = sched_getcpu();

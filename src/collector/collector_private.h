@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A running collector, as the files of this room share it. */
+/* A running collector, shared by the files of this room. */
 #ifndef IBSCOPE_COLLECTOR_PRIVATE_H
 #define IBSCOPE_COLLECTOR_PRIVATE_H
 
@@ -14,10 +14,10 @@
 /* The governor of an event, its input and its last decision. */
 struct budget {
 	struct governor *governor; /* NULL: not yet */
-	__u64 *seen;		   /* of each CPU */
+	__u64 *seen;		   /* by CPU */
 	double nmi_ns;
 	enum ibs_nmi_source nmi_source;
-	double measured_ns; /* of it; 0: not tried yet, below 0: cannot be measured */
+	double measured_ns; /* measured nmi_ns; 0: not tried yet, below 0: cannot be measured */
 	/* windows in which runs of the program were timed */
 	bool timing;
 	__u64 timed_ns, timed_runs, windows, window_runs;
@@ -26,7 +26,7 @@ struct budget {
 	double unseen_ops_s;
 	enum governor_state state;
 	enum governor_reason reason;
-	__u64 cost_ns; /* since it was opened */
+	__u64 cost_ns; /* since budget_open() */
 	double retry_s;
 };
 
@@ -36,11 +36,11 @@ struct collector_event {
 	struct sampling *sampling; /* of c->set */
 	struct pins *pins;
 	struct ibs_meta_status
-		status;	   /* what is of all events is up to date in that of the first */
-	__u64 stats_seen;  /* samples for which `status` has the time in the program */
-	__u64 off_pmu_ns;  /* for which the event was enabled but not on the PMU */
-	bool shared;	   /* and that time grows */
-	size_t unresolved; /* names of the selection that nothing has yet, as last logged */
+		status;	   /* members about all events are current only in that of the first */
+	__u64 stats_seen;  /* samples whose program time is in `status` */
+	__u64 off_pmu_ns;  /* time enabled but not on the PMU */
+	bool shared;	   /* off_pmu_ns is growing */
+	size_t unresolved; /* names of the selection that match nothing yet, as last logged */
 	struct budget budget;
 };
 
@@ -51,12 +51,12 @@ struct collector {
 	struct settings_source source;
 	struct collector_settings set;
 	struct live_options live;
-	unsigned int live_bits; /* enum sampler_live: set live since options were read */
-	struct ibs_push_counts pushed, pushed_before; /* before: of earlier collectors */
-	struct control *control;		      /* NULL: there is no socket */
+	unsigned int live_bits; /* enum sampler_live: changed live since the options were read */
+	struct ibs_push_counts pushed, pushed_before; /* pushed_before: by earlier collectors */
+	struct control *control;		      /* NULL: no socket */
 	struct control *users;			      /* the same of --user-socket */
 	struct cgroup_pattern *jobs;		      /* NULL: none */
-	bool running; /* was opened: options are no reason to end any more */
+	bool running; /* was opened: invalid options no longer make it exit */
 	int broken;   /* a negative errno: sampling cannot even resume with the old options */
 	struct err broken_err;
 	__u64 cpu_before_ns; /* CPU time of earlier collectors; wraps, sums do not */
@@ -65,7 +65,7 @@ struct collector {
 	/* the budget of all events */
 	__u64 max_rate, rss_max;
 	__u64 cost_before_ns; /* before this collector opened it */
-	__u64 reported_ns;    /* of the cost since, when the status was last written */
+	__u64 reported_ns;    /* cost since then at the last status */
 	double reported_s, next_rate_s, next_step_s;
 	struct work_limit work;
 	__u64 work_before_ns[IBS_WORK_N], delayed_before_ns[IBS_WORK_N]; /* of earlier collectors */
@@ -81,50 +81,50 @@ struct collector {
 /* Sampling within a budget: feeds the governor and does what it decides. */
 
 /*
- * Between sampling_open() and sampler_start(): measures the cost of a sample, if it is not known, and
- * starts with the period asked for, or with a longer one that was needed before. Return: 0 or a
+ * Call between sampling_open() and sampler_start(): measures the cost of a sample, if unknown, and
+ * starts with the configured period, or with a longer one that was needed before. Return: 0 or a
  * negative errno with @err.
  */
 int budget_open(struct collector *c, struct err *err);
 
 /*
  * The same while sampling, after options have changed. Sampling resumes even if it was stopped.
- * @paused: set to whether sampling stopped to measure the cost of a sample. Return: 0; or a negative
- * errno with @err, and the collector has to end.
+ * @paused: set to whether sampling paused to measure the cost of a sample. Return: 0; or a negative
+ * errno with @err if the collector must exit.
  */
 int budget_reopen(struct collector *c, bool *paused, struct err *err);
 
-/* To be called at next_step_s. Return: 0; or a negative errno with @err: the collector has to end. */
+/* Call at next_step_s. Return: 0; or a negative errno with @err if the collector must exit. */
 int budget_step(struct collector *c, struct err *err);
 
-/* Call it after runs of the programs begin to be timed, and before that ends. */
+/* Call after timing of program runs is switched on, and before it is switched off. */
 void budget_timed(struct collector *c, bool on);
 
-/* Fill in its part of the events' status; the rest is up to date. */
+/* Fill in the budget's part of the events' status; the rest must be current. */
 void budget_status(struct collector *c, double now_s);
 
 void budget_close(struct collector *c);
 
 /* The cost of a sample without the program: given, measured or assumed. */
 
-/* Is collector_calibrate() going to measure? Nothing else may sample meanwhile. */
+/* True if collector_calibrate() will measure; nothing else may sample meanwhile. */
 bool collector_must_calibrate(struct collector *c);
 
-/* Set budget.nmi_ns of all events, between sampling_open() and sampler_start(). It is measured once. */
+/* Set budget.nmi_ns of all events, between sampling_open() and sampler_start(). Measures once. */
 void collector_calibrate(struct collector *c);
 
 /*
- * status_tick() notices clock changes, suspends and other users of the PMU, and logs and counts them. To be
- * called after each sampling_open().
+ * Start watching the machine: status_tick() detects, logs and counts clock changes, suspends and
+ * other users of the PMU. Call after each sampling_open().
  */
 void machine_watch_start(struct collector *c);
 
-/* Names of groups, for readers that cannot find them out themselves. */
+/* Names of groups, for readers that cannot look them up. */
 
-/* Bring the pinned names up to date. */
+/* Update the pinned names. */
 void collector_names_update(struct collector_event *e);
 
-/* For sampler_fold_into(): another group whose series has the same labels. @arg: a struct collector_event */
+/* For sampler_fold_into(): another group with the same labels. @arg: a struct collector_event */
 __u32 collector_heir(void *arg, __u32 slot);
 
 /* Sampling with other options, without losing counters. */
@@ -134,41 +134,41 @@ int collector_begin(struct collector *c, struct err *err);
 
 /**
  * collector_replace() - sample with other options and resume the counters
- * @fresh: parsed; is taken over or closed
+ * @fresh: parsed; taken over or closed
  *
- * Return: 0; or a negative errno with @err, *usage set if the user is to blame. Then the old options
- * are in force again, or c->broken is set.
+ * Return: 0; or a negative errno with @err, *usage set if user input caused it. Then the old
+ * options are in force again, or c->broken is set.
  */
 int collector_replace(struct collector *c, struct collector_settings *fresh, bool *usage,
 		      struct err *err);
 
-/* Read the options again. Return: as collector_replace(). */
+/* Reload the options. Return: as collector_replace(). */
 int reload_options(struct collector *c, bool *usage, struct err *err);
 
-/* What a collector does on request of `ibscope ctl`. */
+/* Requests of `ibscope ctl`. */
 
 /*
- * Listen for requests, unless --control is none. A default socket that cannot be used is no failure.
- * Return: 0 or a negative errno with @err.
+ * Listen for requests, unless --control is none. It is no error if the default socket cannot be
+ * used. Return: 0 or a negative errno with @err.
  */
 int requests_open(struct collector *c, struct err *err);
 
-/* What users get of it: the groups of cgroups that belong to them. */
+/* Requests of users for the groups of their own cgroups. */
 
 /* Listen for them, if --user-socket is given. Return: 0 or a negative errno with @err. */
 int users_open(struct collector *c, struct err *err);
 void users_close(struct collector *c);
 
-/* The pinned status: what readers learn of the collector itself. */
+/* The pinned status of the collector. */
 
-/* Write what changes all the time. */
+/* Update the changing part of the status. */
 int status_update(struct collector *c, double now_s, struct err *err);
-/* The same once a second; watches the machine, too. */
+/* Call once a second: updates the status and watches the machine. */
 int status_tick(struct collector *c, double now_s, struct err *err);
 
 /* Write the texts that change only when sampling begins, after sampling_open(). */
 void status_begin(struct collector_event *e);
-/* Write what is set live. */
+/* Write the options set live. */
 void status_live(struct collector *c);
 
 #endif

@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 /*
- * What the program must be able to change while it samples: what has been changed live, and latency
- * and processes where it tests for them anyway. Everything else would cost each sample instructions.
+ * Parts of the selection that the program must be able to change while it samples: those that have
+ * been changed live, and latency and processes if it tests for them anyway. Anything else would
+ * cost each sample instructions.
  */
 static unsigned int live_bits(const struct collector_event *e)
 {
@@ -25,7 +26,7 @@ static unsigned int live_bits(const struct collector_event *e)
 	return bits;
 }
 
-/* Sampling has not begun, so all counts are those of earlier collectors. */
+/* Sampling has not started, so all counts are from earlier collectors. */
 static int log_adopted(struct collector_event *e, const char *dir, struct err *err)
 {
 	struct sampler *sampler = e->sampling->sampler;
@@ -54,7 +55,7 @@ static int open_second_pins(struct collector *c, struct err *err)
 	return pins_open(dir, c->set.pin_mode, &c->event[1].pins, err);
 }
 
-/* Of an earlier collector, when there is one event: readers would take them for counters that stand still. */
+/* With one event, remove the second event's pins: to readers the counters would look stalled. */
 static int remove_second_pins(struct collector *c, struct err *err)
 {
 	struct pins **pins = &c->event[1].pins;
@@ -150,7 +151,7 @@ int collector_replace(struct collector *c, struct collector_settings *fresh, boo
 	return ret;
 }
 
-/* Errors are found before sampling stops for them. @out is to be closed in any case. */
+/* Find errors before sampling stops. Close @out in any case. */
 static int parse_again(struct collector *c, struct collector_settings *out, bool *usage,
 		       struct err *err)
 {

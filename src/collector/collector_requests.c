@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- which options can be set, and how --- */
+/* --- options that can be set live --- */
 
 #define BY_RESTART "restart the collector to change it"
 
-/* All others take effect by opening the events again. */
+/* Options not listed take effect by reopening the events. */
 static const struct live_row {
 	const char *name;
-	unsigned int change; /* enum sampling_change: without stopping sampling */
-	bool at_once;	     /* does not concern sampling */
+	unsigned int change; /* enum sampling_change: changed without a pause */
+	bool at_once;	     /* does not affect sampling */
 	bool governs;	     /* restarts the governor */
-	const char *refused; /* cannot be set live: what to do instead */
+	const char *refused; /* not settable live: what to do instead */
 } live_rows[] = {
 	{ "min-lat", .change = SAMPLING_LATENCY },
 	{ "max-lat", .change = SAMPLING_LATENCY },
@@ -83,7 +83,7 @@ static int check_name(struct collector *c, const struct control_line *l, struct 
 
 /* --- changing --- */
 
-/* What a change takes. */
+/* Requirements of a change. */
 struct change {
 	bool any, reopen, governs;
 	unsigned int change;
@@ -121,13 +121,13 @@ static enum control_result failed(bool usage)
 	return usage ? CONTROL_USAGE : CONTROL_FAILED;
 }
 
-/* @fresh: parsed and prepared; is taken over or closed. *@how: what was done. */
+/* @fresh: parsed and prepared; taken over or closed. *@how: description of what was done */
 static enum control_result reopen(struct collector *c, struct collector_settings *fresh,
 				  const struct change *plan, const char **how, struct err *err)
 {
 	bool usage = false;
 
-	/* so that it can be changed again without a gap */
+	/* so that the next change needs no pause */
 	c->live_bits |= sampling_change_needs(plan->change);
 	if (collector_replace(c, fresh, &usage, err))
 		return failed(usage);
@@ -156,7 +156,7 @@ static int change_all(struct collector *c, struct collector_settings *fresh, uns
 	return ret;
 }
 
-/* As reopen(), but without it where possible. */
+/* Change the options, reopening the events only if needed. */
 static enum control_result apply(struct collector *c, struct collector_settings *fresh,
 				 const struct change *plan, const char **how, struct err *err)
 {
@@ -194,7 +194,7 @@ static void log_change(const struct control_request *r, const char *how)
 	free(text);
 }
 
-/* Make @next what is set live; it is taken over or freed. */
+/* Replace the live options by @next, which is taken over or freed. */
 static enum control_result change(struct collector *c, struct live_options *next,
 				  const struct control_request *r, FILE *out, struct err *err)
 {
@@ -244,7 +244,7 @@ static enum control_result change(struct collector *c, struct live_options *next
 
 /* --- names that must exist --- */
 
-#define WAIT "wait" /* a line of `set`: names may be those of cgroups that do not exist yet */
+#define WAIT "wait" /* a line of `set`: cgroups that do not exist yet are accepted */
 
 static bool is_wait(const struct control_line *l)
 {
@@ -259,7 +259,7 @@ static bool may_wait(const struct control_request *r)
 	return false;
 }
 
-/* The values that a request gives to an option. Return: how many. */
+/* Values of an option in a request. Return: their number. */
 static size_t values_of(const struct control_request *r, const char *name, char **out)
 {
 	size_t n = 0;
@@ -270,7 +270,7 @@ static size_t values_of(const struct control_request *r, const char *name, char 
 	return n;
 }
 
-/* Only the names in the request: what the collector waits for already is no reason to refuse it. */
+/* Check only names in the request: unresolved names from before are no reason to reject it. */
 static int check_names_exist(struct collector *c, const struct control_request *r, struct err *err)
 {
 	char *cgroups[CONTROL_LINES], *containers[CONTROL_LINES];
@@ -376,7 +376,7 @@ static enum control_result reload(struct collector *c, const struct control_requ
 		return CONTROL_USAGE;
 	if (reload_options(c, &usage, err))
 		return failed(usage);
-	(void)out; /* the answer is what is logged */
+	(void)out; /* the answer is the log */
 	return CONTROL_OK;
 }
 
@@ -430,7 +430,7 @@ static enum control_result status(struct collector *c, const struct control_requ
 	return ret ? CONTROL_FAILED : CONTROL_OK;
 }
 
-/* Physical addresses help to attack the kernel and other users: no mode of the socket gives them away. */
+/* Root only, whatever the mode of the socket: physical addresses help to attack the kernel. */
 static enum control_result hot_lines(struct collector *c, const struct control_request *r,
 				     FILE *out, struct err *err)
 {
@@ -449,7 +449,7 @@ static verb_run help;
 static const struct verb {
 	const char *name, *help;
 	verb_run *run;
-	bool logs; /* what it logs is added to the answer */
+	bool logs; /* add log messages to the answer */
 } verbs[] = {
 	{ "status", "show the state of the collector; with a line `json` as JSON", status },
 	{ "ledger", "show the outcome of all samples; with a line `json` as JSON", ledger },

@@ -75,7 +75,7 @@ static int set_overhead(void *ctx, const char *arg, struct err *err)
 	return 0;
 }
 
-/* @word: instead of 0. */
+/* @word: accepted in place of 0 */
 static int parse_ns(const char *option, const char *word, const char *arg, double *out,
 		    struct err *err)
 {
@@ -140,7 +140,7 @@ static const struct option_row control_rows[] = {
 	  set_user_socket },
 	{ "user-jobs", 0, "PATTERN",
 	  "cgroups of jobs: a process in one of them may also see the counters of that cgroup and "
-	  "all below",
+	  "its descendants",
 	  set_user_jobs },
 };
 
@@ -192,7 +192,7 @@ int settings_read_config(struct settings_source *src, struct err *err)
 	return path ? options_read(path, &src->config_text, &src->config_size, err) : 0;
 }
 
-/* With -F the kernel chooses the period, so there is nothing to govern. */
+/* With -F the kernel chooses the period: there is nothing to govern. */
 static int check_budget(struct collector_settings *s, struct err *err)
 {
 	if (!s->sampling[0].event.rate.has_freq && !s->sampling[0].rate.has_freq)
@@ -205,18 +205,18 @@ static int check_budget(struct collector_settings *s, struct err *err)
 	return 0;
 }
 
-/* Counters are pinned, and others may read them: they hold no addresses of the kernel. */
+/* Counters are pinned for other readers, so they must not hold kernel addresses. */
 static int check_slabs(const struct collector_settings *s, struct err *err)
 {
 	if (!(s->sampling[0].labels >> LABEL_SLAB & 1))
 		return 0;
 	return err_set(err, -EINVAL,
-		       "--by slab: counters that other users can read hold no addresses of the "
-		       "kernel, by which slab caches are counted: use ibscope hist, top or record "
+		       "--by slab: counters that other users can read must not have kernel "
+		       "addresses, which identify slab caches: use ibscope hist, top or record "
 		       "--slabs");
 }
 
-/* Users must not get around their socket, which needs counters of cgroups. */
+/* Users must not bypass their socket, which needs counters by cgroup. */
 static int check_users(struct collector_settings *s, struct err *err)
 {
 	bool users = strcmp(s->user_socket, "none");
@@ -256,7 +256,7 @@ static void set_defaults(struct collector_settings *s, unsigned int nth_event)
 	log_set_verbose(false);
 }
 
-/* With one of the events, in sampling[0]. */
+/* Parse the options for one of the events into sampling[0]. */
 static int parse_event(const struct settings_source *src, const struct live_options *live,
 		       unsigned int nth_event, struct collector_settings *s, struct err *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The options of a collector, from its command line, its file and what was set live. */
+/* The options of a collector, from its command line, its file and the live settings. */
 #ifndef IBSCOPE_COLLECTOR_SETTINGS_H
 #define IBSCOPE_COLLECTOR_SETTINGS_H
 
@@ -11,16 +11,16 @@
 
 #include <ibscope/pin_layout.h>
 
-/* --- options that are set while a collector runs; they override those of file and command line --- */
+/* --- live options: set while a collector runs; they override file and command line --- */
 
 struct live_option {
 	char *name;
 	char *value; /* NULL: the option takes none; "": its default */
-	uid_t uid;   /* that set it */
-	time_t when; /* when that was */
+	uid_t uid;   /* user that set it */
+	time_t when; /* time when it was set */
 };
 
-/* A name may be there several times, as an option may be given. The zero value is empty. */
+/* Names can occur repeatedly, like options. The zero value is empty. */
 struct live_options {
 	struct live_option *one;
 	size_t n, room;
@@ -28,17 +28,17 @@ struct live_options {
 
 void live_options_copy(struct live_options *to, const struct live_options *from);
 
-/* The lines of a request override those set before with the same names. */
+/* Set the lines of a request; they override earlier ones of the same names. */
 void live_options_set(struct live_options *l, const struct control_request *r);
 
-/* Return: whether there was one of that name. */
+/* Return: whether the option was set. */
 bool live_options_unset(struct live_options *l, const char *name);
 
-/* Return: whether both give that option the same values. */
+/* Return: whether both set the option to the same values. */
 bool live_options_same(const struct live_options *a, const struct live_options *b,
 		       const char *name);
 
-/* For struct option_set: is @name of file and command line overridden? @arg is a struct live_options. */
+/* For option_set.skip: true if a live option overrides @name. @arg: a struct live_options */
 bool live_options_hide(void *arg, const char *name);
 
 /* Return: 0, or a negative errno with @err. */
@@ -47,17 +47,17 @@ int live_options_apply(const struct live_options *l, const struct option_set *se
 
 void live_options_free(struct live_options *l);
 
-/* --- options as a whole --- */
+/* --- all options --- */
 
 struct collector_settings;
 
-/* Options of the program that runs a collector, beside the collector's own. */
+/* Additional options of the program that runs a collector. */
 struct collector_extra {
 	const char *title;
 	const struct option_row *rows;
 	size_t n;
-	size_t size; /* of what the rows set, which is zeroed before each parse */
-	/* May set what follows from @set->extra. Return: 0, or a negative errno with @err. */
+	size_t size; /* size of the context of the rows, which is zeroed before each parse */
+	/* May derive settings from @set->extra. Return: 0, or a negative errno with @err. */
 	int (*check)(struct collector_settings *set, struct err *err);
 };
 
@@ -76,21 +76,21 @@ struct collector_opts {
 	char **argv;			     /* kept */
 	const struct collector_extra *extra; /* NULL: no other options */
 	collector_print_status *print_status;
-	/* Answers `hot-lines`, to root alone. Return: 0 or a negative errno with @err. */
+	/* Answers `hot-lines`, for root only. Return: 0 or a negative errno with @err. */
 	int (*print_lines)(FILE *f, struct err *err);
-	/* The sampler is about to be closed, and another one opened; NULL: nothing to do. */
+	/* Called before the sampler is closed and another one opened; may be NULL. */
 	void (*closing)(void);
 };
 
 #define COLLECTOR_EVENTS 2
 
 struct collector_settings {
-	struct sampling sampling[COLLECTOR_EVENTS]; /* the first is of ibs_op, if there are two */
+	struct sampling sampling[COLLECTOR_EVENTS]; /* with two events, the first is ibs_op */
 	const char *config;			    /* NULL: none */
 	bool config_check, unpin;
 	char pin_dir[256];
 	mode_t pin_mode;
-	double grace_s; /* for which the series of a removed cgroup stay */
+	double grace_s; /* how long to keep the series of a removed cgroup */
 	char control[sizeof(((struct ibs_meta *)0)->control)]; /* or "none" */
 	bool control_given;
 	char user_socket[CONTROL_PATH_MAX + 1]; /* or "none" */
@@ -98,7 +98,7 @@ struct collector_settings {
 	mode_t control_mode;
 	double max_overhead; /* share of the CPUs' time; 0: no budget */
 	bool overhead_given;
-	double nmi_ns;	     /* 0: to be measured */
+	double nmi_ns;	     /* 0: measure it */
 	double max_bpf_ns;   /* mean run of the program; 0: no limit */
 	__u64 max_rss_bytes; /* 0: the default */
 	void *extra;
@@ -108,18 +108,18 @@ struct collector_settings {
 struct settings_source {
 	int argc;
 	char **argv;
-	char *config_text; /* of --config, as it was last read */
+	char *config_text; /* contents of --config at the last read */
 	size_t config_size;
 	const struct collector_extra *extra; /* NULL: none */
 };
 
-/* Read the file of --config. What was read before stays the caller's to free. */
+/* Read the file of --config. The caller frees the previous text. */
 int settings_read_config(struct settings_source *src, struct err *err);
 
 /**
- * settings_parse() - file, command line and what is set live, in this order
+ * settings_parse() - parse file, command line and live options, in this order
  *
- * Return: 0, OPTIONS_HELP, or a negative errno with @err; settings_close() is due in any case.
+ * Return: 0, OPTIONS_HELP, or a negative errno with @err; call settings_close() in any case.
  */
 int settings_parse(const struct settings_source *src, const struct live_options *live,
 		   struct collector_settings *out, struct err *err);
@@ -129,12 +129,12 @@ static inline unsigned int settings_n_events(const struct collector_settings *s)
 	return s->sampling[0].n_events == COLLECTOR_EVENTS ? COLLECTOR_EVENTS : 1;
 }
 
-/* As sampling_moved(), sampling_prepare() and sampling.usage, of all events. */
+/* Like sampling_moved(), sampling_prepare() and sampling.usage, for all events. */
 void settings_moved(struct collector_settings *s);
 int settings_prepare(struct collector_settings *s, struct err *err);
 bool settings_usage(const struct collector_settings *s);
 
-/* NULL: there is no option of that name. */
+/* NULL: unknown option. */
 const struct option_row *settings_find_option(const struct settings_source *src, const char *name);
 
 void settings_help(const struct settings_source *src, FILE *f);

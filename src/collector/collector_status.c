@@ -10,11 +10,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Timing costs two readings of the clock per run of the program: a tenth of the time has to do. */
+/* Timing costs two clock reads per run of the program, so do it a tenth of the time. */
 #define STATS_EVERY_S 10
 #define STATS_S	      1
 
-#define DELAY_MIN_NS 500000000 /* of work, that is worth a warning */
+#define DELAY_MIN_NS 500000000 /* delay of work that is worth a warning */
 #define WARN_EVERY_S 60
 
 #define LIVE_VALUE_MAX 300 /* characters of the value of one option */
@@ -59,7 +59,7 @@ static void toggle_stats(struct collector *c, double now_s)
 	c->next_stats_s = now_s + STATS_S;
 }
 
-/* All new samples count with the mean of the runs that were timed. */
+/* Charge all new samples with the mean of the timed runs. */
 static void add_bpf_time(struct collector_event *e, __u64 seen)
 {
 	struct ibs_meta_status *st = &e->status;
@@ -78,7 +78,7 @@ static const char *const work_helps[] = {
 #undef HELP
 };
 
-/* CPU time by what it was spent on; the first part is all that the others do not account for. */
+/* CPU time by kind of work; the first kind is what the others do not account for. */
 static void work_status(struct collector *c)
 {
 	struct ibs_meta_status *st = &c->event[0].status;
@@ -96,7 +96,7 @@ static void work_status(struct collector *c)
 	st->work_ns[IBS_WORK_COUNTERS] = st->cpu_ns > others ? st->cpu_ns - others : 0;
 }
 
-/* Once a minute at most, so that others cannot fill the log with it. */
+/* At most once a minute, so that others cannot flood the log. */
 static void warn_of_delays(struct collector *c, double now_s)
 {
 	for (int i = 0; i < IBS_WORK_N; i++) {
@@ -124,14 +124,14 @@ static void add_pushed(struct ibs_push_counts *to, const struct ibs_push_counts 
 	to->collectors = a->collectors + sign * b->collectors;
 }
 
-/* Of all CPUs between two ticks. Another user of the PMU takes a CPU for some milliseconds at least. */
+/* Sum over all CPUs between two ticks. Another user of the PMU occupies it for milliseconds. */
 #define SHARED_MIN_NS 1000000
 
 void machine_watch_start(struct collector *c)
 {
 	struct clock_reading now;
 
-	/* not again on a reload, so that changes during it are noticed */
+	/* not again on a reload, so as to detect changes during it */
 	if (!c->clock_watched) {
 		clock_read(&now);
 		clock_watch_start(&c->clock, &now);
@@ -165,7 +165,7 @@ static void watch_clocks(struct collector *c)
 			log_warn("%s; trying again in a second", err.text);
 }
 
-/* Once a second: a shared PMU shows in what was missed since the last call. */
+/* Call once a second: a shared PMU shows in the time off the PMU since the last call. */
 static void watch_pmu(struct collector_event *e, const struct pmu_state *pmu)
 {
 	struct err err;
@@ -186,7 +186,7 @@ static void watch_pmu(struct collector_event *e, const struct pmu_state *pmu)
 	e->off_pmu_ns = off;
 }
 
-/* What is of this event alone. Return: 0 or a negative errno with @err. */
+/* Update the status of this event alone. Return: 0 or a negative errno with @err. */
 static int update_event(struct collector_event *e, bool ticks, struct err *err)
 {
 	struct ibs_meta_status *st = &e->status;
@@ -218,8 +218,8 @@ static int update_event(struct collector_event *e, bool ticks, struct err *err)
 	return 0;
 }
 
-/* The status of an event, with what is of all in that of the first one. */
-static struct ibs_meta_status whole_status(const struct collector_event *e)
+/* The status of an event, merged with the common part, which is in the first one. */
+static struct ibs_meta_status merged_status(const struct collector_event *e)
 {
 	struct ibs_meta_status own = e->status, st = e->c->event[0].status;
 
@@ -260,7 +260,7 @@ static int update(struct collector *c, double now_s, bool ticks, struct err *err
 		struct ibs_meta *meta = pins_meta(e->pins);
 		char unresolved[sizeof(meta->unresolved)] = "";
 
-		e->status = whole_status(e);
+		e->status = merged_status(e);
 		e->status.unresolved =
 			sampling_unresolved(e->sampling, unresolved, sizeof(unresolved));
 		pins_write_begin(&meta->seq);
@@ -281,7 +281,7 @@ int status_tick(struct collector *c, double now_s, struct err *err)
 	return update(c, now_s, true, err);
 }
 
-/* Sums of earlier collectors, which the status of the first event has. */
+/* Continue the sums of earlier collectors from the status of the first event. */
 static void resume_sums(struct collector *c)
 {
 	const struct ibs_meta_status *st = &c->event[0].status;
@@ -312,7 +312,7 @@ void status_begin(struct collector_event *e)
 	snprintf(meta->source, sizeof(meta->source), "%s", sampling->info.source);
 	snprintf(meta->selection, sizeof(meta->selection), "%s", selection);
 	meta->by_path = !!(sampling->labels & 1U << LABEL_CGROUP);
-	/* alive from now on, though the rest may take a second or two */
+	/* report as alive now, although the rest may take a second or two */
 	meta->status.time_ns = clock_ns(CLOCK_BOOTTIME);
 	pins_write_end(&meta->seq);
 }

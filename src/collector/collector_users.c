@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * --user-socket: any user may ask, and gets the groups of cgroups that belong to them. A cgroup belongs to
- * the user who owns its directory or one above, and to processes of a job that it is part of; nothing
- * belongs to root here, who reads the pins. Counters of cgroups that are gone go to nobody: a path that was
- * made again may be another user's.
+ * --user-socket: any user may ask for the groups of the cgroups that belong to them. A cgroup
+ * belongs to the user who owns its directory or an ancestor of it, and to the processes of a job
+ * that includes it; nothing belongs to root here, who reads the pins. Counters of removed cgroups
+ * belong to nobody: a path that was created again may be another user's.
  */
 #include "collector_private.h"
 
@@ -15,16 +15,16 @@
 #include <unistd.h>
 
 #define PER_USER   2	     /* connections of one uid at a time */
-#define ANSWER_MAX (1 << 20) /* bytes; what is beyond is counted */
+#define ANSWER_MAX (1 << 20) /* bytes; groups that do not fit are only counted */
 
 struct asker {
 	uid_t uid;
-	char *job; /* path of the cgroup of its job; NULL: in none */
+	char *job; /* path of the cgroup of its job; NULL: none */
 };
 
 /*
- * The job that the client is in. Its process may have exited, and its number be another's by now: the process
- * is the same as long as the pidfd says that it has not, or is at least one of the same user.
+ * The client's job. Its process may have exited and its pid been reused: if the pidfd reports that
+ * it has not, it is the same process; otherwise at least one of the same user.
  */
 static char *find_job(const struct collector *c, const struct control_request *r)
 {
@@ -52,7 +52,9 @@ static char *find_job(const struct collector *c, const struct control_request *r
 	return own;
 }
 
-/* Does the user own the directory of a cgroup, or one above? Names in cgroupfs are no symbolic links. */
+/*
+ * True if the user owns the directory of a cgroup, or an ancestor. Cgroupfs has no symbolic links.
+ */
 static bool owns(const struct collector *c, uid_t uid, const char *path)
 {
 	const char *mount = cgroup_tree_mount(c->set.sampling[0].tree);
@@ -105,7 +107,7 @@ static void put_group(const struct collector_event *e, FILE *out, const struct g
 	snapshot_put_group(out, g, &name);
 }
 
-/* @max: of bytes in @out */
+/* @max: limit of bytes in @out */
 static int put_event(const struct collector_event *e, const struct asker *asker, long max,
 		     FILE *out, struct err *err)
 {
@@ -156,7 +158,7 @@ static enum control_result answer(void *arg, const struct control_request *r, FI
 	return ret ? CONTROL_FAILED : CONTROL_OK;
 }
 
-/* A socket for all users in a directory of root's own answers nobody. */
+/* Warn if other users cannot reach the socket in its directory. */
 static void warn_unreachable(const char *path)
 {
 	char *dir = xstrdup(path), *slash = strrchr(dir, '/');

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 /*
- * Limits for clients. When all places are taken, the client that has been in its state for longest
- * loses its place, but not within CROWDED_S; newcomers wait in the kernel.
+ * Limits for clients. If all places are taken, the client that has been longest in its state loses
+ * its place after CROWDED_S; new clients wait in the kernel.
  */
 #define CLIENTS	  8
 #define WAITING	  64
@@ -28,7 +28,7 @@
 #define LOCK	  ".lock"
 #define RETRY_S	  1 /* after accept() has failed */
 
-/* Half a second in all. */
+/* Half a second in total. */
 #define LOCK_TRIES   50
 #define LOCK_WAIT_US 10000
 
@@ -65,12 +65,12 @@ struct control {
 	struct control_opts opts;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	int listen_fd, epoll_fd;
-	bool bound; /* the socket is this file: */
+	bool bound; /* the socket is the file with these: */
 	dev_t dev;
 	ino_t ino;
-	bool paused; /* accepts nobody until then: */
+	bool paused; /* accepts no clients until paused_until_s */
 	double paused_until_s;
-	bool crowded; /* or until there is a place */
+	bool crowded; /* or until a place is free */
 	struct client client[CLIENTS];
 };
 
@@ -131,7 +131,7 @@ static void take_request(struct control *s, struct client *c)
 		return;
 	}
 	if (!n && !c->n_in) {
-		drop(c); /* a test whether anybody listens */
+		drop(c); /* the client only tested whether the socket is served */
 		return;
 	}
 	if (n && !room)
@@ -197,7 +197,7 @@ static double pause_left_s(const struct control *s)
 	return fmax(s->paused_until_s - now_s(), 0);
 }
 
-/* Has the user of a new client all connections that he may have? */
+/* True if the user of a new client has all the connections allowed. */
 static bool is_crowd(const struct control *s, const struct client *new)
 {
 	unsigned int n = 0;
@@ -207,7 +207,7 @@ static bool is_crowd(const struct control *s, const struct client *new)
 	return s->opts.per_user && n >= s->opts.per_user;
 }
 
-/* Return: there may be another one to accept. */
+/* Return: whether there may be another one to accept. */
 static bool take_client(struct control *s, struct client *c)
 {
 	struct epoll_event e = { .data.ptr = c };
@@ -229,7 +229,7 @@ static bool take_client(struct control *s, struct client *c)
 		return true;
 	}
 	enter(s, c, CLIENT_SENDS);
-	take_request(s, c); /* most clients have sent it by now */
+	take_request(s, c); /* most clients have already sent it */
 	return true;
 }
 
@@ -314,7 +314,7 @@ static struct client *next_to_serve(struct control *s)
 
 /* --- listening --- */
 
-/* The directory of the socket: created with mode 0755 if only that one is missing. */
+/* Create the directory of the socket with mode 0755, if only the last component is missing. */
 static int make_directory(const char *path, struct err *err)
 {
 	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -324,13 +324,13 @@ static int make_directory(const char *path, struct err *err)
 	slash = strrchr(dir, '/');
 	slash[slash == dir] = 0;
 	if (!mkdir(dir, 0755))
-		chmod(dir, 0755); /* whatever the umask is */
+		chmod(dir, 0755); /* regardless of the umask */
 	return trusted_dir_check(dir, true, err);
 }
 
 /*
- * Two collectors that start at the same time would both find the place free. The lock is a file that
- * only we may open: any user can hold one of a directory. Return: to be closed; or -errno with @err.
+ * Two collectors that start at the same time would both find the path free. The lock is a file that
+ * only its owner may open, since any user can lock a directory. Return: fd, or -errno with @err.
  */
 static int lock_place(const char *path, struct err *err)
 {
@@ -368,7 +368,7 @@ static int remove_leftover(const char *path, struct err *err)
 	return 0;
 }
 
-/* Return: 0 if the place is free, or taken by a socket that nobody listens on; or -errno with @err. */
+/* Return: 0 if the path is free, or is a socket that nobody listens on; or -errno with @err. */
 static int check_place(const char *path, const struct sockaddr_un *addr, struct err *err)
 {
 	struct stat st;
@@ -388,7 +388,7 @@ static int check_place(const char *path, const struct sockaddr_un *addr, struct 
 	return err_set(err, -EADDRINUSE, "another process listens at %s", path);
 }
 
-/* Clients never find it before it listens, or with another mode: it is renamed into place. */
+/* Clients never see the socket before it listens or with another mode: it is renamed into place. */
 static int bind_at(struct control *s, struct err *err)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX }, fresh = addr;
@@ -513,7 +513,7 @@ static void take_events(struct control *s)
 		else if (c->state == CLIENT_RECEIVES)
 			give_answer(c);
 	}
-	if (new_clients) /* last: it may give away places that have events */
+	if (new_clients) /* last, since it may reassign places that have events */
 		take_clients(s);
 }
 

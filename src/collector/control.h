@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Requests to a running process over a unix socket, one per connection. A request is a verb on a line
- * and then lines of "name = value" or "name" alone, up to an empty line or the end of the stream:
+ * Requests to a running process over a unix socket, one per connection. A request is a verb on a
+ * line, then lines of "name = value" or "name" alone, up to an empty line or the end of the stream:
  *
  *	set
  *	min-lat = 200
  *
- * The answer is a line, "ok", "error usage" or "error failed", and then text, which begins with the
- * reason of an error. The mode of the socket decides who may ask.
+ * The answer is a line "ok", "error usage" or "error failed", then text, which begins with the
+ * reason of an error. The mode of the socket decides who may send requests.
  */
 #ifndef IBSCOPE_CONTROL_H
 #define IBSCOPE_CONTROL_H
@@ -21,7 +21,7 @@
 
 #define CONTROL_PATH	 "/run/ibscope/control.sock"
 #define USERS_PATH	 "/run/ibscope/users.sock" /* by convention: --user-socket */
-#define CONTROL_PATH_MAX 103	    /* characters; it has four more until it listens */
+#define CONTROL_PATH_MAX 103	    /* characters; the temporary name has four more */
 #define CONTROL_REQUEST	 (64 << 10) /* bytes */
 #define CONTROL_LINES	 256
 
@@ -37,7 +37,7 @@ struct control_request {
 	/* of the client, when it connected */
 	uid_t uid;
 	pid_t pid;
-	int pidfd; /* of `pid`; -1: the kernel has none to give, before v6.5 */
+	int pidfd; /* of `pid`; -1: not available before v6.5 */
 };
 
 enum control_result {
@@ -73,24 +73,24 @@ struct control_opts {
 struct control;
 
 /**
- * control_open() - listen
+ * control_open() - listen on a socket
  *
- * The directory is created with mode 0755 if only that one is missing, and PATH.lock in it. A
- * socket that nobody listens on any more is replaced; nothing else is.
+ * Creates the directory with mode 0755 if only its last component is missing, and PATH.lock in it.
+ * Replaces a socket that nobody listens on any more, but nothing else.
  *
  * Return: 0; or a negative errno with @err:
- * -EADDRINUSE somebody listens there
- * -EEXIST     it is not a socket; or PATH.new is not, where it is until it listens
- * -EPERM      other users could put another socket in its place
+ * -EADDRINUSE another process listens there
+ * -EEXIST     it is not a socket; or PATH.new is not, the temporary name before it listens
+ * -EPERM      other users could replace the socket
  * -EBUSY      another collector has held PATH.lock for half a second
  */
 int control_open(const struct control_opts *opts, struct control **out, struct err *err);
 
-/* To poll for reading; call control_run() then, and after control_timeout_ms(). */
+/* Poll it for reading; then, or after control_timeout_ms(), call control_run(). */
 int control_fd(const struct control *c);
 int control_timeout_ms(const struct control *c); /* -1: never */
 
-/* Serve all connections without blocking, but handle one request at most. */
+/* Serve all connections without blocking; handles at most one request. */
 void control_run(struct control *c);
 
 /* Removes the socket. Accepts NULL. */
@@ -116,10 +116,10 @@ int control_ask(const char *path, const char *request, size_t n, struct control_
 #define CONTROL_SNAPSHOTS 2
 
 /**
- * control_ask_snapshots() - what the socket for users of a collector answers: one snapshot of each event
- * @slots: as for snapshot_parse(), of each
+ * control_ask_snapshots() - ask a collector's socket for users: one snapshot per event
+ * @slots: as for snapshot_parse(), one per event
  *
- * Return: how many, to be freed with snapshot_read_free(); or a negative errno with @err, as of
+ * Return: their number, to be freed with snapshot_read_free(); or a negative errno with @err, as of
  * control_ask(), or -EPROTO.
  */
 int control_ask_snapshots(const char *path, struct u64_map slots[CONTROL_SNAPSHOTS],

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define ANSWER_S    30
-#define ANSWER_ROOM 4096 /* to receive at once */
+#define ANSWER_ROOM 4096 /* bytes per receive call */
 #define ANSWER_MAX  (16 << 20)
 
 /* Why connect() failed, and what to do. */
@@ -23,7 +23,7 @@ static int explain(const char *path, int error, struct err *err)
 	switch (error) {
 	case ENOENT:
 		return err_set(err, -error,
-			       "no collector is running: there is no socket %s; --control names "
+			       "no collector is running: no socket %s; use --control for "
 			       "another one",
 			       path);
 	case ECONNREFUSED:
@@ -54,7 +54,7 @@ static int connect_to(const char *path, struct err *err)
 
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return err_set(err, -ENAMETOOLONG,
-			       "%s: the path of a socket can have %zu characters at most", path,
+			       "%s: the path of a socket can have at most %zu characters", path,
 			       sizeof(addr.sun_path) - 1);
 	strcpy(addr.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -112,7 +112,7 @@ static int receive(int fd, struct control_answer *out, struct err *err)
 	return 0;
 }
 
-/* From the first line, which is removed. */
+/* Parse the first line, and remove it. */
 static int read_result(struct control_answer *out, struct err *err)
 {
 	static const struct {

@@ -7,21 +7,21 @@
 
 #define AIM	    0.8 /* of the budget, backing off */
 #define RETURN_AIM  0.7 /* of the budget, returning */
-#define RETURN_MIN  0.9 /* of the period: less of a change is not worth it */
+#define RETURN_MIN  0.9 /* of the period: a smaller change is not worth it */
 #define RETURN_STEP 2.0
 #define HOLD_S	    5.0 /* quiet interval before the period is lowered */
 #define HOLD_MAX_S  60.0
-#define TRUST_S	    300.0 /* without backing off: then the interval is the shortest again */
-#define OWN_S	    60.0  /* over which the collector's own time is averaged */
-#define OWN_MAX	    0.5	  /* of the budget, what the collector's own time counts at most */
+#define TRUST_S	    300.0 /* time without backing off until the interval is the shortest again */
+#define OWN_S	    60.0  /* averaging time of the collector's own CPU time */
+#define OWN_MAX	    0.5	  /* of the budget: maximum that the collector's own time counts */
 #define DEBT_MAX_S  300.0
 
-/* Shares of kernel.perf_event_max_sample_rate, on the CPU with most samples. */
+/* Shares of kernel.perf_event_max_sample_rate, on the CPU with the most samples. */
 #define LIMIT	     0.5
 #define LIMIT_AIM    0.4
 #define LIMIT_RETURN 0.35
 /*
- * At lower rates the kernel throttles a CPU because its tick has stopped, as on idle ones, and not
+ * At lower rates the kernel throttles a CPU because its tick has stopped, as on idle ones, not
  * because of too many samples: a longer period would not help.
  */
 #define THROTTLE_MIN 0.125
@@ -29,17 +29,17 @@
 #define STOP_AFTER_S 1.0
 #define RETRY_S	     60.0
 #define RETRY_MAX_S  3600.0
-#define MEMORY_S     10.0 /* above the limit although free memory was returned */
+#define MEMORY_S     10.0 /* time above the limit although free memory was returned */
 #define BPF_WINDOWS  2
-#define SPANS	     20	 /* that are remembered: five seconds */
-#define PEAKS	     64	 /* seconds that are remembered; more than HOLD_MAX_S */
+#define SPANS	     20	 /* history of five seconds */
+#define PEAKS	     64	 /* history in seconds; more than HOLD_MAX_S */
 #define JUMP_S	     1.0 /* a longer pause between steps counts as this much quiet time */
 
 struct past_span {
 	double s, samples;
 };
 
-/* Ops in a second: of the machine, and of its busiest CPU. */
+/* Ops per second: of the machine, and of its busiest CPU. */
 struct peak {
 	double ops, hot_ops;
 };
@@ -64,14 +64,14 @@ struct governor {
 	unsigned int peak;
 	double second_s, second_n, second_hot;
 
-	double own;    /* share of the CPUs' time that sampling costs the collector, averaged */
-	double other;  /* the same of work that others cause */
-	double debt_s; /* time for which the budget was spent in excess */
+	double own;    /* averaged share of the CPUs' time that the collector spends on sampling */
+	double other;  /* the same for work that others cause */
+	double debt_s; /* time for which the budget was exceeded */
 	double calm_s; /* since the period was changed */
 	double hold_s, trust_s; /* the quiet interval, and the time since backing off */
 	bool returned;		/* since backing off */
 
-	double over_s;	   /* for which samples were too dear at the longest period */
+	double over_s;	   /* time for which samples were too expensive at the longest period */
 	unsigned int slow; /* windows in a row */
 	double retry_s, stopped_s;
 	double memory_s;
@@ -159,13 +159,13 @@ enum governor_reason governor_longer(const struct governor *g)
 /* What happened since the last step. */
 struct span {
 	double s;
-	double samples, hottest; /* of all CPUs, and of the one with most */
+	double samples, hottest; /* of all CPUs, and of the busiest one */
 	double own_ns, other_ns;
 	double sample_ns, hidden; /* hidden: CPUs taken by interrupts that no program saw */
 	bool throttled;
 };
 
-/* Return: false if it cannot be known, as counters were reset. */
+/* Return: false if unknown because counters were reset. */
 static bool read_span(struct governor *g, const struct governor_input *in, struct span *sp)
 {
 	bool good = g->begun && in->time_ns > g->time_ns && in->cpu_ns >= g->cpu_ns &&
@@ -214,13 +214,13 @@ static void remember(struct governor *g, const struct span *sp)
 	g->second_hot += sp->hottest;
 }
 
-/* A lower bound of the mean behind a count, so that chance alone does not raise the period. */
+/* A lower bound of the mean, given a count, so that chance alone does not raise the period. */
 static double at_least(double n)
 {
 	return n - sqrt(n);
 }
 
-/* After a whole second, or when the period changes. */
+/* Call after a full second, or when the period changes. */
 static void end_second(struct governor *g)
 {
 	if (g->second_s <= 0)
@@ -244,21 +244,21 @@ static struct peak peak_of(const struct governor *g, double seconds)
 	return max;
 }
 
-/* Share of the CPUs' time that so many samples a second take. */
+/* Share of the CPUs' time for this sample rate. */
 static double share(const struct span *sp, const struct governor_input *in, double samples_s)
 {
 	return (samples_s * sp->sample_ns / 1e9 + sp->hidden) / fmax(in->cpus, 1);
 }
 
-/* What the collector's own time takes from the budget. */
+/* Share of the budget charged for the collector's own time. */
 static double weighed_own(const struct governor *g)
 {
 	return fmin(g->own, OWN_MAX * g->c.budget);
 }
 
 /*
- * The highest rate of samples, over any time up to now, at which they and @own cost more than the
- * budget; 0: none. A jump shows in the last span, a slow rise only in several.
+ * The highest sample rate, over any time up to now, whose cost plus @own exceeds the budget; 0:
+ * none. A jump shows in the last span, a slow rise only in several.
  */
 static double over_budget(const struct governor *g, const struct span *sp,
 			  const struct governor_input *in, double own)
@@ -282,13 +282,13 @@ static __u64 bounded(const struct governor *g, double period)
 	return period < g->c.max ? period : g->c.max;
 }
 
-/* What is left of that part of the budget for samples. */
+/* What remains of this part of the budget for samples. */
 static double left(const struct governor *g, double part)
 {
 	return part * g->c.budget - weighed_own(g);
 }
 
-/* The period that is needed; at most g->period: no other. *@why: the strongest reason for it. */
+/* The required period; g->period or less: keep it. *@why: the main reason. */
 static double needed_period(const struct governor *g, const struct span *sp,
 			    const struct governor_input *in, enum governor_reason *why)
 {
@@ -354,7 +354,7 @@ static void stop(struct governor *g, enum governor_reason why, struct governor_d
 	forget_spans(g);
 }
 
-/* Lower the period, if it has been quiet for long enough. */
+/* Lower the period after a long enough quiet interval. */
 static void come_back(struct governor *g, const struct span *sp, const struct governor_input *in,
 		      struct governor_decision *out)
 {

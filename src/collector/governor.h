@@ -17,53 +17,53 @@ const char *governor_reason_help(enum governor_reason r);
 
 #define GOVERNOR_STEP_S	     0.25
 #define GOVERNOR_IDLE_STEP_S 0.5 /* while the cost is far below the budget */
-#define GOVERNOR_BPF_RUNS    100 /* the least for a meaningful mean */
+#define GOVERNOR_BPF_RUNS    100 /* minimum for a meaningful mean */
 #define GOVERNOR_ROUND	     16	 /* periods that the governor sets are multiples of it */
 
-/* Assumed run time of the program, until runs have been timed, or without the privilege to. */
+/* Assumed run time of the program while none has been measured. */
 #define GOVERNOR_BPF_ASSUMED_NS 500
 
 struct governor_config {
 	double budget; /* share of the CPUs' time, 0.005 for 0.5 %; 0: none */
-	__u64 floor;   /* the period asked for and the shortest; 0: it varies, no budget */
+	__u64 floor;   /* the configured period, also the shortest; 0: it varies, no budget */
 	__u64 max;     /* the longest period possible */
-	__u64 start; /* initial period, if one was needed before; 0, or outside the others: the floor */
+	__u64 start; /* initial period, if needed before; 0 or out of range: the floor */
 	enum governor_reason start_reason; /* why it was needed */
 	double bpf_max_ns;		   /* mean run of the program; 0: no limit */
 	__u64 rss_max;			   /* bytes; 0: no limit */
 	unsigned int n_cpus;		   /* possible ones */
 };
 
-/* Counters as of now. If one is lower than before, the step only notes them. */
+/* Current counters. If one is lower than before, the step only records them. */
 struct governor_input {
 	__u64 time_ns;	   /* monotonic, with or without suspended time */
 	const __u64 *seen; /* samples of each possible CPU */
-	__u64 throttled;   /* notices of the kernel */
-	__u64 cpu_ns;	   /* CPU time of the collector that sampling takes */
-	__u64 other_ns;	   /* and that others cause: reported, but weighed against no budget */
+	__u64 throttled;   /* throttling events */
+	__u64 cpu_ns;	   /* the collector's CPU time for sampling */
+	__u64 other_ns;	   /* the collector's CPU time that others cause: reported, not budgeted */
 	__u64 rss_bytes;
 	__u64 max_rate;	   /* kernel.perf_event_max_sample_rate; 0: unknown */
 	unsigned int cpus; /* sampled now */
 	double nmi_ns;	   /* cost of a sample: interrupt and driver */
-	double bpf_ns;	   /* and mean run of the program */
-	/* number of windows in which runs were timed so far, and the result of the last one */
+	double bpf_ns;	   /* mean run of the program */
+	/* number of windows with timed runs so far, and the result of the last one */
 	__u64 windows, window_runs;
 	double window_ns;
-	/* ops (or cycles) a second of samples that took an interrupt but reached no program */
+	/* ops (or cycles) per second of samples that took an interrupt but reached no program */
 	double unseen_ops_s;
 };
 
 struct governor_decision {
 	__u64 period;	  /* in force from now on */
-	bool changed;	  /* the period is a new one */
+	bool changed;	  /* the period has changed */
 	bool stop, start; /* disable events, or enable them after setting the period */
 	bool trim;	  /* return free memory to the kernel */
 	bool end;	  /* exit: memory stays above the limit */
 	enum governor_state state;
-	enum governor_reason reason; /* of the state; none at the rate asked for */
-	enum governor_reason why;    /* of this change; none without one */
+	enum governor_reason reason; /* of the state; none at the configured rate */
+	enum governor_reason why;    /* of this change, if any */
 	double overhead; /* estimated since the last step, as a share of the CPUs' time */
-	double own;	 /* of that, the collector's process, averaged over a minute or so */
+	double own;	 /* the collector's part, averaged over about a minute */
 	__u64 cost_ns;	 /* CPU time of everything since the first step */
 	double next_s;	 /* until the next step */
 	double retry_s;	 /* after a stop: until the next attempt */
@@ -71,17 +71,17 @@ struct governor_decision {
 
 struct governor;
 
-/* NULL without memory, or if @c makes no sense. */
+/* NULL if out of memory, or if @c is inconsistent. */
 struct governor *governor_new(const struct governor_config *c);
 void governor_free(struct governor *g); /* accepts NULL */
 
-/* Another share of the CPUs' time, from the next step on; no effect without a budget. */
+/* Change the budget, a share of the CPUs' time, from the next step on; ignored without one. */
 void governor_set_budget(struct governor *g, double budget);
 
 /* The period in force. */
 __u64 governor_period(const struct governor *g);
 
-/* Why the period is longer than asked for, if it is, even while sampling is stopped. */
+/* Why the period is longer than configured, if it is, even while sampling is stopped. */
 enum governor_reason governor_longer(const struct governor *g);
 
 /**

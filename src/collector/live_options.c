@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Options that exclude each other: setting one overrides the other one, too. */
+/* Mutually exclusive options: setting one overrides the other. */
 static const char *const pairs[][2] = { { "period", "freq" } };
 
 static const char *other_of(const char *name)

@@ -6,7 +6,7 @@
 #define PART_OF_BUDGET 0.25
 #define RATE_MIN       0.02 /* CPUs */
 
-/* A call that takes longer than it may puts the part on hold, but not for ever. */
+/* A call that exceeds its limit puts this kind of work on hold, but not forever. */
 #define DEBT_MAX_S 1.0
 
 bool work_is_limited(enum ibs_work kind)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The collector's own CPU time by what it was spent on, and limits for the work that others can
- * cause: users who create cgroups by the thousand or flood the HTTP server slow down that part,
- * not sampling.
+ * The collector's own CPU time by kind of work, and limits for work that others can cause: users
+ * who create cgroups by the thousand or flood the HTTP server slow down that work, not sampling.
  */
 #ifndef IBSCOPE_WORK_LIMIT_H
 #define IBSCOPE_WORK_LIMIT_H
@@ -12,32 +11,32 @@
 
 struct work_part {
 	__u64 ns;	  /* CPU time */
-	__u64 delayed_ns; /* for which it was on hold */
-	double credit_s;  /* CPU time that it may take at once; below 0: on hold until it is not */
+	__u64 delayed_ns; /* time on hold */
+	double credit_s;  /* CPU time available at once; below 0: on hold */
 };
 
 /* The zero value has no limits. */
 struct work_limit {
-	double rate; /* CPU time per second that each limited part may take */
+	double rate; /* CPU time per second for each limited kind */
 	double refilled_s;
 	struct work_part part[IBS_WORK_N];
 };
 
-/* CPU time that a limited part may take at once after a quiet time. */
+/* CPU time that a limited kind may use at once after a quiet time. */
 #define WORK_BURST_S 0.5
 
 /**
- * work_limit_set_budget() - limits that follow from --max-overhead
+ * work_limit_set_budget() - derive the limits from --max-overhead
  * @budget: share of the CPUs' time; 0: none
- * @cpus:   that are sampled
+ * @cpus:   number of sampled CPUs
  *
- * Each limited part may take a quarter of the budget, and at least 2 % of one CPU.
+ * Each limited kind may use a quarter of the budget, and at least 2 % of one CPU.
  */
 void work_limit_set_budget(struct work_limit *w, double budget, unsigned int cpus);
 
 /*
- * Is this work that anybody can cause? Requests to the control socket are not: those who may write
- * to it may stop sampling anyway.
+ * True for work that anybody can cause. Requests to the control socket are not limited: those who
+ * may write to it may stop sampling anyway.
  */
 bool work_is_limited(enum ibs_work kind);
 

@@ -4,9 +4,7 @@
 #include <ibscope/fetch.h>
 #include <string.h>
 
-/*
- * Run the decoder over all combinations of the bits that it tests, rather than list pairs by hand.
- */
+/* Run the decoder over all combinations of the bits that it tests, instead of listing pairs. */
 static const __u64 data3_bits[] = {
 	IBS_OP_DATA3_LD_OP,   IBS_OP_DATA3_ST_OP,      IBS_OP_DATA3_L1TLB_MISS,
 	IBS_OP_DATA3_DC_MISS, IBS_OP_DATA3_UC_MEM_ACC, IBS_OP_DATA3_LOCKED_OP,

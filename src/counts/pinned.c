@@ -26,8 +26,7 @@ static const enum ibs_pin wanted[] = { IBS_PIN_META, IBS_PIN_SERIES, IBS_PIN_OWN
 
 /*
  * The kernel lets only writers map a BPF map (a shared mapping of a read-only file counts as
- * private). Other readers use lookups: `addr` is then a copy, for SERIES of a single slot, none for
- * names.
+ * private). Other readers use lookups: `addr` is then a copy, for SERIES of one slot.
  */
 struct pinned {
 	int fd[IBS_PIN_N];

@@ -87,10 +87,7 @@ __u32 labels_by(unsigned int labels);
  */
 int labels_counted(unsigned int labels, bool fetch, struct err *err);
 
-/*
- * Labels of groups counted by these enum ibs_by bits, without container and pod, which are other
- * names of the cgroup.
- */
+/* Labels of groups counted by these enum ibs_by bits; container and pod count as cgroup. */
 unsigned int labels_of_by(__u32 by);
 
 /*

@@ -13,10 +13,10 @@
 
 #define ERRATA_1606 (IBS_QUIRK_LDLAT_1606_A | IBS_QUIRK_LDLAT_1606_B)
 
-/* Of terms, event_rules says what they require. Linux arch/x86/events/amd/ibs.c, 5.10 to 7.2. */
+/* Requirements; for terms, event_rules has them. Linux arch/x86/events/amd/ibs.c, 5.10 to 7.2. */
 static const struct {
 	const char *term;
-	uint32_t caps, quirks; /* needed, and in the way */
+	uint32_t caps, quirks; /* required, and excluded */
 	const char *generation, *since;
 } rows[ABILITY_N] = {
 	[ABILITY_L3MISSONLY] = { .term = "l3missonly" },
@@ -37,7 +37,7 @@ static const struct {
 				     .since = "5.10" },
 };
 
-/* CPUID Fn8000_001B EAX as boot logs have it. */
+/* CPUID Fn8000_001B EAX, from boot logs. */
 static const struct {
 	const char *name;
 	uint32_t family, model, caps;
@@ -58,7 +58,7 @@ static struct needs needs_of(enum ability which)
 			   rows[which].since };
 
 	for (const struct event_rule *r = event_rules; rows[which].term && r->pmu; r++)
-		/* both events have the same conditions for a term of one name */
+		/* both events have the same requirements for terms of the same name */
 		if (!strcmp(r->term, rows[which].term))
 			n = (struct needs){ r->caps, 0, r->generation, r->since };
 	return n;
@@ -97,7 +97,7 @@ void abilities_of(const struct cpu_info *cpu, const struct pmu *pmu, struct abil
 
 	uname(&u);
 	fill(cpu, u.release, out);
-	/* virtual machines may have none */
+	/* virtual machines may not have it */
 	if (access("/sys/bus/event_source/devices/cpu", F_OK))
 		out->kernel &= ~(1U << ABILITY_TAG_COUNTERS | 1U << ABILITY_FETCH_COUNTERS);
 	for (int i = 0; i < ABILITY_N; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What can drop samples before the program runs: on this machine, or on a named processor and kernel. */
+/* Filters that can drop samples before the program runs: of this machine, or of a named one. */
 #ifndef IBSCOPE_ABILITIES_H
 #define IBSCOPE_ABILITIES_H
 
@@ -20,24 +20,24 @@ enum ability {
 	ABILITY_SWFILT,
 	ABILITY_CGROUP_EVENTS,	/* events that count only while a cgroup runs */
 	ABILITY_TAG_COUNTERS,	/* core counters that count tagged ops */
-	ABILITY_FETCH_COUNTERS, /* the same of tagged fetches */
+	ABILITY_FETCH_COUNTERS, /* core counters that count tagged fetches */
 	ABILITY_N
 };
 
 struct abilities {
 	char name[96];	      /* "Zen 5, Linux 6.12" */
 	uint32_t caps;	      /* IBS_CAPS_* bits; 0: no IBS */
-	uint32_t cpu, kernel; /* 1 << enum ability, each as far as it depends on them */
+	uint32_t cpu, kernel; /* 1 << enum ability: supported by the processor, by the kernel */
 };
 
 /**
- * abilities_of() - the running machine
- * @pmu: of the event; NULL: there is none
+ * abilities_of() - abilities of the running machine
+ * @pmu: of the event; NULL: none
  */
 void abilities_of(const struct cpu_info *cpu, const struct pmu *pmu, struct abilities *out);
 
 /**
- * abilities_parse() - another machine, as "zen5:6.12"
+ * abilities_parse() - abilities of another machine, such as "zen5:6.12"
  *
  * Return: 0, or -EINVAL with @err.
  */
@@ -45,7 +45,7 @@ int abilities_parse(const char *text, struct abilities *out, struct err *err);
 
 bool abilities_has(const struct abilities *a, enum ability which);
 
-/* "Zen 4" or "Linux 6.15": what an ability requires that this machine is not. */
+/* "Zen 4" or "Linux 6.15": the requirement of an ability that this machine does not meet. */
 void abilities_requires(const struct abilities *a, enum ability which, char *buf, size_t size);
 
 #endif

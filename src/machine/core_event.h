@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Events of the core's performance counters: what IBS tagged, and what there was to tag. */
+/* Core performance events: what IBS tagged, and what it could have tagged. */
 #ifndef IBSCOPE_CORE_EVENT_H
 #define IBSCOPE_CORE_EVENT_H
 
@@ -9,10 +9,10 @@
 #include <stdbool.h>
 
 /*
- * X(NAME, event, unit mask, IBS_CAPS_* bit of the first generation that has it, or 0: Zen 1, "meaning").
- * From AMD's processor programming references, as Linux has them in tools/perf/pmu-events/arch/x86.
- * Of fetches Zen 5 counts those that interrupted wrongly (erratum 1544), Zen 6 has no unit mask for
- * discarded ones.
+ * X(NAME, event, unit mask, IBS_CAPS_* bit of the first generation that has it, or 0: Zen 1,
+ * "meaning"). From AMD's processor programming references, as in Linux
+ * tools/perf/pmu-events/arch/x86. Zen 5 miscounts fetches that interrupted (erratum 1544), Zen 6
+ * has no unit mask for discarded ones.
  */
 #define CORE_EVENT_TABLE(X)                                                                   \
 	X(CYCLES, 0x076, 0x00, 0, "cycles")                                                   \
@@ -35,13 +35,13 @@ enum core_event {
 		CORE_EVENT_N
 };
 
-/* Does the processor have it? The kernel or a hypervisor may still keep the counters to itself. */
+/* True if the processor has the event. Kernel or hypervisor may still reserve the counters. */
 bool core_event_known(const struct cpu_info *cpu, enum core_event e);
 
-/* "": it is for sums and differences only. */
+/* "": only for sums and differences. */
 const char *core_event_meaning(enum core_event e);
 
-/* For counting, of user space and kernel, with times enabled and running for read(2). */
+/* Attributes for counting in user space and kernel, with times enabled and running for read(2). */
 struct perf_event_attr core_event_attr(enum core_event e);
 
 #endif

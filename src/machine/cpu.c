@@ -103,7 +103,7 @@ static void read_hypervisor(struct cpu_info *c)
 	memcpy(sig + 8, &r.edx, 4);
 	for (i = 0; sig[i]; i++) {
 		if (sig[i] < ' ' || sig[i] > '~')
-			sig[i] = '?'; /* this reaches terminals */
+			sig[i] = '?'; /* the text is printed on terminals */
 	}
 	snprintf(c->hypervisor_name, sizeof(c->hypervisor_name), "%s", *sig ? sig : "unnamed");
 	for (i = 0; i < sizeof(hypervisors) / sizeof(hypervisors[0]); i++) {
@@ -149,7 +149,7 @@ void cpu_info_read(struct cpu_info *out)
 	if (family >= 6)
 		model |= r.eax >> 12 & 0xf0;
 	ext_max = leaf(0x80000000).eax;
-	/* Linux ibs.c, __get_ibs_caps: without the leaf, or with a word not valid, the default. */
+	/* As Linux ibs.c, __get_ibs_caps: the default if the leaf is missing or invalid. */
 	if (ext_max >= 0x80000001 && (leaf(0x80000001).ecx & 1 << 10)) {
 		caps = ext_max >= 0x8000001b ? leaf(0x8000001b).eax : 0;
 		if (!(caps & IBS_CAPS_AVAIL))

@@ -12,7 +12,7 @@ struct cpu_info {
 	__u32 stepping;
 	bool amd;		 /* AMD or Hygon: the vendors that have IBS */
 	bool ibs;		 /* Fn8000_0001 ECX[10] */
-	__u32 caps;		 /* IBS_CAPS_*, as Linux takes them; 0 without IBS */
+	__u32 caps;		 /* IBS_CAPS_*, as Linux interprets them; 0 without IBS */
 	__u32 quirks;		 /* IBS_QUIRK_*; 0 unless amd */
 	bool hypervisor;	 /* Fn0000_0001 ECX[31]: a virtual machine */
 	char hypervisor_name[32]; /* "KVM"; the raw signature of an unknown one; "" on metal */

@@ -15,7 +15,7 @@
 
 /*
  * Linux arch/x86/events/amd/ibs.c: the *_attrs and their is_visible functions, perf_ibs_init
- * (ranges). The hardware takes ldlat and fetchlat in steps of 128.
+ * (ranges). ldlat and fetchlat have a granularity of 128.
  */
 const struct event_rule event_rules[] = {
 	{ "ibs_op", "cnt_ctl", IBS_CAPS_OPCNT, 0, 0, NULL, "3.2", "10h", "cnt_ctl=0 (cycles)" },
@@ -335,9 +335,9 @@ static int put_term(const struct event_term *t, const struct pmu *pmu, const str
 }
 
 /*
- * Before 6.14 the driver cannot exclude user or kernel samples. Later kernels do so in software with
- * swfilt, and from 7.1 on by IBS_CAPS_BIT63_FILTER. That driver has no file for the latter, but
- * the same version added fetchlat and strmst, which processors with the filter have too.
+ * Before 6.14 the driver cannot exclude user or kernel samples. Later kernels do so in software
+ * with swfilt, and from 7.1 on by IBS_CAPS_BIT63_FILTER. No sysfs file shows the latter, but the
+ * same version added fetchlat and strmst, which processors with the filter also have.
  */
 static int check_modifier(const struct event_spec *spec, const struct pmu *pmu,
 			  const struct cpu_info *cpu, struct err *e)
@@ -402,7 +402,7 @@ static int check_period(const char *pmu, const struct cpu_info *cpu, uint64_t pe
 	return 0;
 }
 
-/* @limit: of the kernel; 0: not known */
+/* @limit: the kernel's; 0: unknown */
 static int check_freq(uint64_t limit, uint64_t freq, struct err *e)
 {
 	if (!freq)

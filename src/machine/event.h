@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * perf's event syntax for IBS, "ibs_op/cnt_ctl=1,ldlat=256/u", and the perf_event_attr that it
- * means on this machine. Whatever the kernel would silently ignore, round or emulate is rejected.
+ * perf's event syntax for IBS, "ibs_op/cnt_ctl=1,ldlat=256/u", and the matching perf_event_attr of
+ * this machine. Rejects whatever the kernel would silently ignore, round or emulate.
  */
 #ifndef IBSCOPE_EVENT_H
 #define IBSCOPE_EVENT_H
@@ -19,11 +19,11 @@ struct pmu;
 #define EVENT_DEFAULT "ibs_op/cnt_ctl=1/"
 
 /*
- * When neither a period nor a frequency is given: 16 times the prime 62501. At 4 to 8 G ops/s a
+ * Used if neither a period nor a frequency is given: 16 times the prime 62501. At 4 to 8 G ops/s a
  * busy core gives 4,000 to 8,000 samples a second, far from the kernel's limit of 100,000. A
- * multiple of 16 because the hardware drops the low 4 bits; a prime behind it because a loop whose
- * length divides the period would be sampled at the same op each time. Below 0xffff0, so every
- * IBS, even without IBS_CAPS_OPCNTEXT, counts it without software help.
+ * multiple of 16 because the hardware drops the low 4 bits; times a prime because a loop whose
+ * length divides the period would always be sampled at the same op. Below 0xffff0, so every IBS,
+ * even without IBS_CAPS_OPCNTEXT, counts it without software help.
  */
 #define EVENT_DEFAULT_PERIOD 1000016u
 
@@ -84,8 +84,8 @@ uint64_t event_term(const struct event_spec *spec, const char *name);
 /* What drops samples of an event before a program sees them. */
 enum event_filter {
 	EVENT_FILTER_NONE,
-	EVENT_FILTER_DRIVER,   /* which the PMU has counted */
-	EVENT_FILTER_HARDWARE, /* so that a sample stands for more than a period */
+	EVENT_FILTER_DRIVER,   /* after the PMU has counted them */
+	EVENT_FILTER_HARDWARE, /* so that a sample counts for more than a period */
 };
 
 enum event_filter event_filter(const struct event_spec *spec);
@@ -94,11 +94,11 @@ enum event_filter event_filter(const struct event_spec *spec);
 bool event_set_term(struct event_spec *spec, const char *name, uint64_t value);
 
 /**
- * event_rate_choose() - find how often to sample, from the event or the command line
+ * event_rate_choose() - choose the sampling rate of the event or of the command line
  * @cli: of the command line; NULL or empty if not given
  * @out: points into @spec or @cli; empty if neither has a rate: EVENT_DEFAULT_PERIOD
  *
- * perf silently ignores the command line if the event has a rate.
+ * Unlike perf, which silently ignores the command line if the event has a rate.
  *
  * Return: 0; or -EINVAL with @e: more than one is given.
  */
@@ -106,8 +106,8 @@ int event_rate_choose(const struct event_spec *spec, const struct event_rate *cl
 		      const struct event_rate **out, struct err *e);
 
 /**
- * event_rate_check() - can a processor sample at this rate? event_attr() asks the same
- * @cpu: only its caps are looked at
+ * event_rate_check() - check whether a processor supports this rate, like event_attr()
+ * @cpu: only its caps are used
  * @cli: as of event_rate_choose()
  *
  * Return: 0; or -EINVAL or -ERANGE with @e.
@@ -116,20 +116,20 @@ int event_rate_check(const struct event_spec *spec, const struct cpu_info *cpu,
 		     const struct event_rate *cli, struct err *e);
 
 /**
- * event_attr() - what to pass to perf_event_open
+ * event_attr() - make the perf_event_attr of an event
  * @pmu:  of spec->pmu
- * @cpu:  decides, with @pmu's format files, which terms work
+ * @cpu:  together with @pmu's format files, decides which terms work
  * @rate: as of event_rate_choose()
- * @out:  filled whole: disabled, PERF_SAMPLE_RAW only (registers come from there, and the BPF
- *        program's context has the IP), times enabled and running for read(2). The caller adds
- *        other sample types.
+ * @out:  overwritten: disabled, PERF_SAMPLE_RAW only (it has the registers, and the BPF program's
+ *        context has the IP), times enabled and running for read(2). The caller adds other sample
+ *        types.
  *
- * Stricter than perf, because kernels differ in what they accept (Linux ibs.c, 5.10 to 7.2):
- * a fixed period is a multiple of 16, at least 0x90 (ibs_op) or 0x10 (ibs_fetch), and at most
+ * Stricter than perf, because kernels differ in what they accept (Linux ibs.c, 5.10 to 7.2): a
+ * fixed period is a multiple of 16, at least 0x90 (ibs_op) or 0x10 (ibs_fetch), and at most
  * 0x7fffff0 (ibs_op with IBS_CAPS_OPCNTEXT) or 0xffff0.
  *
- * Return: 0, or with @e set: -EINVAL unknown term or a combination that is rejected, -ERANGE a
- * value, -EOPNOTSUPP a term or modifier that this processor or this kernel does not have.
+ * Return: 0, or with @e set: -EINVAL unknown term or rejected combination, -ERANGE a value,
+ * -EOPNOTSUPP a term or modifier that this processor or this kernel does not have.
  */
 int event_attr(const struct event_spec *spec, const struct pmu *pmu, const struct cpu_info *cpu,
 	       const struct event_rate *rate, struct perf_event_attr *out, struct err *e);

@@ -20,7 +20,7 @@ static int load(const struct bpf_insn *insns, size_t n)
 	return bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "ibs_probe", "GPL", insns, n, NULL);
 }
 
-/* A bad fd is EBADF for a link type that the kernel knows, and EINVAL for any other. */
+/* With a bad fd, a known link type fails with EBADF, any other with EINVAL. */
 static bool have_perf_link(int prog_fd)
 {
 	int fd = bpf_link_create(prog_fd, -1, BPF_PERF_EVENT, NULL);
@@ -136,14 +136,14 @@ int kernel_features_probe(struct kernel_features *f, struct err *err)
 		has_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_get_current_ancestor_cgroup_id);
 	f->task_btf = has_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_get_current_task_btf);
 	f->syscall_prog = libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_SYSCALL, NULL) > 0;
-	/* the helper came with the kernel that charges the cgroup; libbpf tests for it in the same way */
+	/* the helper is as old as charging the cgroup; libbpf tests for it in the same way */
 	f->memcg_charge = has_helper(BPF_PROG_TYPE_SOCKET_FILTER, BPF_FUNC_ktime_get_coarse_ns);
 	return no_btf;
 }
 
 int kernel_cgroup_subsys(const char *controller, struct err *err)
 {
-	/* v1 has another name for this one */
+	/* v1 uses another name */
 	const char *name = strcmp(controller, "blkio") ? controller : "io";
 	char path[PATH_MAX], want[64];
 	struct btf *btf = load_btf("", path, sizeof(path));

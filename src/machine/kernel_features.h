@@ -14,7 +14,7 @@ struct kernel_features {
 	bool perf_link;	      /* bpf_link for perf events (v5.15) */
 	bool memcg_charge; /* BPF memory is charged to the cgroup, not to RLIMIT_MEMLOCK (v5.11) */
 	bool syscall_prog; /* BPF_PROG_TYPE_SYSCALL (v5.14) */
-	bool probe_read;   /* bpf_probe_read_kernel(); lockdown=confidentiality refuses it */
+	bool probe_read;   /* bpf_probe_read_kernel(); denied by lockdown=confidentiality */
 };
 
 /**
@@ -37,10 +37,10 @@ int kernel_features_probe(struct kernel_features *f, struct err *err);
  */
 int kernel_features_btf(const char *root, bool *direct_read, struct err *err);
 
-/* Can BPF programs find the slab cache of an address, and list all caches (v6.13)? Needs no privilege. */
+/* True if BPF programs can look up and list slab caches (v6.13). Needs no privilege. */
 bool kernel_finds_slabs(void);
 
-/* The address of a symbol; 0: there is none, or addresses are hidden (kernel.kptr_restrict). */
+/* The address of a kernel symbol; 0: unknown, or hidden (kernel.kptr_restrict). */
 unsigned long long kernel_symbol(const char *name);
 
 /**

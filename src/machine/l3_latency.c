@@ -10,8 +10,8 @@
 #define NAME "amd_l3"
 
 /*
- * L3PMCx0AC and L3PMCx0AD with the unit mask of all sources; they count only with slice 3, all slices,
- * all cores and both threads.
+ * L3PMCx0AC and L3PMCx0AD with the unit mask of all sources; they only count with slice 3, all
+ * slices, all cores and both threads.
  */
 static const struct term {
 	const char *name;

@@ -60,7 +60,7 @@ int memory_nodes_fill(const struct memory_range *r, size_t n, struct ibs_memory_
 
 	*out = (struct ibs_memory_nodes){ 0 };
 	for (size_t i = 0; i < n; i++) {
-		/* a gap, and the part behind it */
+		/* a gap, and the part after it */
 		if (k + 2 >= IBS_MEMORY_PARTS || r[i].node >= UINT8_MAX)
 			return -E2BIG;
 		if (r[i].start > end)
@@ -82,7 +82,7 @@ struct blocks {
 	size_t n, room;
 };
 
-/* "memory12" is the block with that number. */
+/* Read the memory blocks of a node: "memory12" is block 12. */
 static void read_node(const char *root, unsigned int node, uint64_t size, struct blocks *out)
 {
 	char path[512];
@@ -154,7 +154,7 @@ void node_distances_read(const char *root, struct node_distances *out)
 		snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/distance", node);
 		if (node >= DISTANCE_NODES || num_read_line(root, path, text, sizeof(text), NULL))
 			continue;
-		/* a number for each node that is online */
+		/* one number per online node */
 		cpulist_for_each (memory, &nodes) {
 			unsigned long d = strtoul(at, &end, 10);
 

@@ -15,7 +15,7 @@ struct topology {
 	} cpu[];
 };
 
-/* A number that the kernel gives in the directory of @cpu, or -1. */
+/* Read a number from a file in the directory of @cpu, or -1. */
 static long read_id(const char *root, unsigned int cpu, const char *file)
 {
 	char path[512];
@@ -32,7 +32,7 @@ static long read_id(const char *root, unsigned int cpu, const char *file)
 	return n == 1 ? id : -1;
 }
 
-/* A kernel without NUMA has no such directory: then all are of node 0. */
+/* Kernels without NUMA have no such directory: all CPUs are then on node 0. */
 static void read_nodes(const char *root, struct topology *t)
 {
 	struct cpulist nodes, cpus;

@@ -72,7 +72,7 @@ void cpu_event_unpin(const struct perf_events *pe, const struct cpu_event *ev)
 	unlink(path);
 }
 
-/* For the first time; see renew(). */
+/* Enable for the first time; see renew(). */
 int cpu_event_enable(struct cpu_event *ev, struct err *err)
 {
 	if (ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0))
@@ -83,7 +83,7 @@ int cpu_event_enable(struct cpu_event *ev, struct err *err)
 	return 0;
 }
 
-/* 0 also for a CPU that is offline: it stays closed. */
+/* Returns 0 for an offline CPU, too: the event stays closed. */
 int cpu_event_open(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 {
 	int error;

@@ -12,21 +12,22 @@
 struct cpu_event {
 	unsigned int cpu;
 	int fd, link_fd, second_fd; /* -1: not open */
-	int clock_fd; /* time enabled, where that of the event is only its cgroup's; -1: not open */
+	/* measures time enabled if that of the event is only its cgroup's; -1: not open */
+	int clock_fd;
 	struct perf_event_mmap_page *ring; /* NULL: throttling is unknown */
-	/* before the current period: samples, and the count that they and the remainder make */
+	/* before the current period: samples, and the corresponding count plus remainder */
 	__u64 samples_before, counted_before;
 	__u64 enabled_ns, followed_ns; /* time enabled, now and at the last check */
-	bool fresh;		       /* enabled_ns was read since then */
+	bool fresh;		       /* enabled_ns was read since the last check */
 	bool begun;		       /* was enabled once */
-	__u64 since_ns;		       /* time enabled at which it seems to have stopped */
-	bool stands;
+	__u64 since_ns;		       /* enabled time at which it seems to have stopped */
+	bool stalled;
 };
 
 struct perf_events {
-	struct perf_event_attr attr, second; /* second.size 0: there is none */
+	struct perf_event_attr attr, second; /* second.size 0: none */
 	char *event;			     /* for messages */
-	int cgroup;			     /* directory; -1: events count always */
+	int cgroup;			     /* directory fd; -1: events always count */
 	struct cpu_event *ev;
 	size_t n, n_open;
 	int prog_fd; /* -1: none attached */
@@ -44,9 +45,9 @@ struct perf_events {
 int cpu_event_attach(const struct perf_events *pe, struct cpu_event *ev, struct err *err);
 void cpu_event_pin(const struct perf_events *pe, const struct cpu_event *ev);
 void cpu_event_unpin(const struct perf_events *pe, const struct cpu_event *ev);
-/* For the first time; later the event must be opened again. */
+/* Enable for the first time; later the event must be reopened. */
 int cpu_event_enable(struct cpu_event *ev, struct err *err);
-/* Disabled. 0 also for a CPU that is offline: it stays closed. */
+/* Open the event, disabled. Returns 0 for an offline CPU, too: the event stays closed. */
 int cpu_event_open(struct perf_events *pe, struct cpu_event *ev, struct err *err);
 /* Add the counts of an event to @t. Return: false if it cannot be read. */
 bool cpu_event_read(const struct perf_events *pe, struct cpu_event *ev,

@@ -14,7 +14,7 @@
 #define SLICE_S	   0.01
 #define CHUNK_NS   500000 /* discarded if another process ran in between */
 #define ROUNDS_MAX 4096
-#define LONGER_MAX 4 /* times as long as asked for */
+#define LONGER_MAX 4 /* maximum multiple of the requested time */
 /* An iteration was interrupted if it took 1.5 times as long as usual plus this. */
 #define INTERRUPTED_NS 100
 /* Longer than any sample: the hypervisor or another process had the CPU. */
@@ -253,7 +253,7 @@ static int measure(struct work *w, struct err *err)
 	return 0;
 }
 
-/* Bind to @w->opts->cpu meanwhile. */
+/* Measure while bound to @w->opts->cpu. */
 static int measure_on_cpu(struct work *w, struct err *err)
 {
 	size_t bytes = CPU_ALLOC_SIZE(CPULIST_MAX);

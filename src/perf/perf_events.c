@@ -35,10 +35,10 @@ static void confirm_stalled(struct perf_events *pe)
 		for (size_t k = 0; k < pe->n; k++) {
 			struct cpu_event *ev = &pe->ev[k];
 
-			if (ev->stands)
-				ev->stands = cpu_event_read(pe, ev, &unused) &&
+			if (ev->stalled)
+				ev->stalled = cpu_event_read(pe, ev, &unused) &&
 					     ev->enabled_ns == ev->since_ns;
-			n += ev->stands;
+			n += ev->stalled;
 		}
 	}
 }
@@ -54,7 +54,7 @@ int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpu
 	pe->ev = xcalloc(n_cpus, sizeof(*pe->ev));
 	pe->event = xstrdup(event ?: "the event");
 	pe->attr = *attr;
-	/* enabled after a program is attached: nobody would see earlier samples */
+	/* enabled after a program is attached: earlier samples would be lost */
 	pe->attr.disabled = 1;
 	if (second) {
 		pe->second = *second;
@@ -118,7 +118,7 @@ static void retire(struct perf_events *pe, struct cpu_event *ev)
 	cpu_event_close(pe, ev);
 }
 
-/* 0 also if the CPU is offline. */
+/* Returns 0 if the CPU is offline, too. */
 static int revive(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 {
 	int ret = cpu_event_open(pe, ev, err);
@@ -137,8 +137,8 @@ static int revive(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 }
 
 /*
- * While an event is disabled there is no sign that its CPU was offline. If it was, the event is on none
- * of the kernel's lists any more: enabled again, it would look alive and never sample.
+ * While an event is disabled, it does not show that its CPU was offline. If so, the event is on
+ * none of the kernel's lists any more: enabled again, it would look alive and never sample.
  */
 static int renew(struct perf_events *pe, struct cpu_event *ev, struct err *err)
 {
@@ -166,7 +166,7 @@ static void went_offline(struct perf_events *pe, struct cpu_event *ev)
 {
 	retire(pe, ev);
 	pe->closed.went++;
-	if (pe->attr.sample_period) /* a counter goes with an event, which is reported */
+	if (pe->attr.sample_period) /* a counter accompanies an event, which is reported */
 		log_info("cpu %u went offline", ev->cpu);
 }
 
@@ -182,7 +182,7 @@ static int came_online(struct perf_events *pe, struct cpu_event *ev, struct err 
 	return 0;
 }
 
-/* Replace it by an event with another period; on failure it stays. */
+/* Replace the event by one with another period; on failure it stays. */
 static int replace(struct perf_events *pe, struct cpu_event *ev, __u64 period, struct err *err)
 {
 	const __u64 before = pe->attr.sample_period;
@@ -202,7 +202,7 @@ static int replace(struct perf_events *pe, struct cpu_event *ev, __u64 period, s
 			ioctl(ev->fd, PERF_EVENT_IOC_ENABLE, 0);
 		return ret;
 	}
-	/* the pin belongs to the new one */
+	/* the pin now belongs to the new event */
 	if (old.link_fd >= 0)
 		close(old.link_fd);
 	old.link_fd = -1;
@@ -210,7 +210,9 @@ static int replace(struct perf_events *pe, struct cpu_event *ev, __u64 period, s
 	return 0;
 }
 
-/* @ev is disabled: its next sample is after @period, whatever is left of the current one. */
+/*
+ * @ev is disabled: take the next sample after @period, regardless of the rest of the current one.
+ */
 static int begin_period(struct perf_events *pe, struct cpu_event *ev, __u64 period, struct err *err)
 {
 	struct perf_events_total t = {};
@@ -240,20 +242,20 @@ static int return_online(struct perf_events *pe, struct cpu_event *ev, __u64 per
 }
 
 /*
- * pe->attr has the current period. An event of the software clock reports the period that it was
- * opened with for ever (Linux kernel/events/core.c, perf_swevent_init_hrtimer()), so it is replaced;
- * others are disabled while they are changed.
+ * pe->attr has the current period. A software clock event forever reports the period it was opened
+ * with (Linux kernel/events/core.c, perf_swevent_init_hrtimer()), so it is replaced; others are
+ * disabled during the change.
  */
 static int change_period(struct perf_events *pe, struct cpu_event *ev, __u64 period,
 			 struct err *err)
 {
-	const bool stands = ev->stands;
+	const bool stalled = ev->stalled;
 	int ret;
 
-	ev->stands = false;
+	ev->stalled = false;
 	if (pe->attr.type == PERF_TYPE_SOFTWARE)
 		return replace(pe, ev, period, err);
-	if (stands)
+	if (stalled)
 		return return_online(pe, ev, period, err);
 	ioctl(ev->fd, PERF_EVENT_IOC_DISABLE, 0);
 	ret = begin_period(pe, ev, period, err);
@@ -263,31 +265,31 @@ static int change_period(struct perf_events *pe, struct cpu_event *ev, __u64 per
 }
 
 /* Mark events whose CPU was offline since the last check: enabled again they would look alive. */
-static void find_standing(struct perf_events *pe)
+static void find_stalled(struct perf_events *pe)
 {
 	struct perf_events_total unused = {};
 
 	for (size_t i = 0; i < pe->n; i++) {
 		struct cpu_event *ev = &pe->ev[i];
 
-		ev->stands = pe->enabled && ev->fd >= 0 && cpu_event_read(pe, ev, &unused);
+		ev->stalled = pe->enabled && ev->fd >= 0 && cpu_event_read(pe, ev, &unused);
 		ev->since_ns = ev->enabled_ns;
 	}
 	confirm_stalled(pe);
 }
 
-/* Renew all. Report CPUs that were offline meanwhile: the next check could not see it. */
+/* Renew all events. Report CPUs that were offline: the next check could not detect it. */
 static int renew_all(struct perf_events *pe, struct err *err)
 {
 	int ret = 0;
 
 	for (size_t i = 0; i < pe->n; i++) {
 		struct cpu_event *ev = &pe->ev[i];
-		const bool stands = ev->stands;
+		const bool stalled = ev->stalled;
 
-		ev->stands = false;
+		ev->stalled = false;
 		if (ev->fd >= 0)
-			ret = (stands ? return_online(pe, ev, pe->attr.sample_period, err)
+			ret = (stalled ? return_online(pe, ev, pe->attr.sample_period, err)
 				      : renew(pe, ev, err))
 				      ?: ret;
 	}
@@ -296,7 +298,7 @@ static int renew_all(struct perf_events *pe, struct err *err)
 
 int perf_events_renew(struct perf_events *pe, struct err *err)
 {
-	find_standing(pe);
+	find_stalled(pe);
 	return renew_all(pe, err);
 }
 
@@ -305,7 +307,7 @@ int perf_events_set_cgroup(struct perf_events *pe, int cgroup, struct err *err)
 	struct err ignored;
 	int ret;
 
-	find_standing(pe);
+	find_stalled(pe);
 	if (pe->cgroup >= 0) {
 		pe->closed.exact = false;
 		close(pe->cgroup);
@@ -334,7 +336,7 @@ int perf_events_set_period(struct perf_events *pe, __u64 period, struct err *err
 	int ret = 0;
 
 	if (pe->attr.type != PERF_TYPE_SOFTWARE)
-		find_standing(pe);
+		find_stalled(pe);
 	for (; n < pe->n && !ret; n++)
 		if (pe->ev[n].fd >= 0)
 			ret = change_period(pe, &pe->ev[n], period, err);
@@ -353,7 +355,7 @@ __u64 perf_events_period(const struct perf_events *pe)
 	return pe->attr.freq ? 0 : pe->attr.sample_period;
 }
 
-/* Mark events whose CPU was offline since the last check, as all but one are over a suspend. */
+/* Mark events whose CPU was offline since the last check: during a suspend all but one are. */
 static void find_returned(struct perf_events *pe, const struct cpulist *online)
 {
 	struct perf_events_total unused = {};
@@ -361,13 +363,13 @@ static void find_returned(struct perf_events *pe, const struct cpulist *online)
 	for (size_t i = 0; i < pe->n; i++) {
 		struct cpu_event *ev = &pe->ev[i];
 
-		ev->stands = false;
+		ev->stalled = false;
 		if (!pe->enabled || ev->fd < 0 || !cpulist_has(online, ev->cpu))
 			continue;
 		if (!ev->fresh)
 			cpu_event_read(pe, ev, &unused);
 		ev->since_ns = ev->followed_ns;
-		ev->stands = ev->fresh && ev->enabled_ns == ev->followed_ns;
+		ev->stalled = ev->fresh && ev->enabled_ns == ev->followed_ns;
 	}
 	confirm_stalled(pe);
 }
@@ -379,11 +381,11 @@ int perf_events_follow(struct perf_events *pe, const struct cpulist *online, str
 	find_returned(pe, online);
 	for (size_t i = 0; i < pe->n; i++) {
 		struct cpu_event *ev = &pe->ev[i];
-		bool is = cpulist_has(online, ev->cpu), stands = ev->stands;
+		bool is = cpulist_has(online, ev->cpu), stalled = ev->stalled;
 
-		ev->stands = ev->fresh = false;
+		ev->stalled = ev->fresh = false;
 		ev->followed_ns = ev->enabled_ns;
-		if (ev->fd >= 0 && (!is || stands))
+		if (ev->fd >= 0 && (!is || stalled))
 			went_offline(pe, ev);
 		if (is && ev->fd < 0)
 			ret = came_online(pe, ev, err) ?: ret;
@@ -409,7 +411,7 @@ int perf_events_realign(struct perf_events *pe, bool *enabled, struct err *err)
 {
 	int ret;
 
-	find_standing(pe);
+	find_stalled(pe);
 	*enabled = pe->enabled;
 	perf_events_disable(pe);
 	ret = renew_all(pe, err);

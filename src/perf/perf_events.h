@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Perf events, one on each of a list of CPUs: sampling, with a BPF program attached, or only counting. */
+/* Perf events, one per CPU of a list: sampling, with a BPF program attached, or only counting. */
 #ifndef IBSCOPE_PERF_EVENTS_H
 #define IBSCOPE_PERF_EVENTS_H
 
@@ -14,10 +14,11 @@
 struct perf_events;
 
 /**
- * perf_events_open() - open one disabled event a CPU
+ * perf_events_open() - open one disabled event per CPU
  * @attr:  used as is, except `disabled`; without a period or frequency they only count
- * @cpus:  logical CPUs; those that are offline wait for perf_events_follow()
- * @cgroup: directory of a cgroup while whose tasks run they count, those below included; not kept; -1: always
+ * @cpus:  logical CPUs; offline ones wait for perf_events_follow()
+ * @cgroup: directory fd of a cgroup: count only while its or its descendants' tasks run; not kept
+ *          open; -1: always count
  * @event: as the user wrote it, for messages
  * @second: an event that is enabled and read together with each; NULL: none
  *
@@ -29,12 +30,12 @@ int perf_events_open(const struct perf_event_attr *attr, const unsigned int *cpu
 		     struct perf_events **out, struct err *err);
 
 /**
- * perf_events_set_cgroup() - let them count while tasks of another cgroup run
+ * perf_events_set_cgroup() - count while tasks of another cgroup run
  * @cgroup: as for perf_events_open()
  *
- * All are closed and opened again. Counts are kept.
+ * All events are reopened. Counts are kept.
  *
- * Return: 0, or a negative errno with @err; they then count always.
+ * Return: 0, or a negative errno with @err; events then always count.
  */
 int perf_events_set_cgroup(struct perf_events *pe, int cgroup, struct err *err);
 bool perf_events_has_cgroup(const struct perf_events *pe);
@@ -51,19 +52,18 @@ int perf_events_attach(struct perf_events *pe, int prog_fd, bool use_link, struc
 void perf_events_pin_links(struct perf_events *pe, const char *dir);
 
 /*
- * Enable all. After perf_events_disable() events are reopened, as their CPUs may have been offline
- * meanwhile. Return: 0, or a negative errno with @err; perf_events_follow() retries events that could
- * not be opened.
+ * Enable all events. After perf_events_disable() they are reopened, as CPUs may have been offline.
+ * Return: 0, or a negative errno with @err; perf_events_follow() retries events that failed.
  */
 int perf_events_enable(struct perf_events *pe, struct err *err);
-/* Afterwards the program does not run, and counts include the last, incomplete period. */
+/* Disable all events. Then the program does not run, and counts include incomplete periods. */
 void perf_events_disable(struct perf_events *pe);
 
 /**
- * perf_events_set_period() - change the period of all events, also of those opened later
+ * perf_events_set_period() - change the period of all events, including those opened later
  *
- * Not for events by frequency. Each is disabled, read, changed and enabled again, so that samples of
- * both periods are counted exactly. An event whose CPU was offline meanwhile is reopened.
+ * Not for events by frequency. Each is disabled, read, changed and enabled again, so that samples
+ * of both periods are counted exactly. An event whose CPU has been offline is reopened.
  *
  * Return: 0, or a negative errno with @err, and the period is unchanged.
  */
@@ -85,15 +85,15 @@ __u64 perf_events_period(const struct perf_events *pe); /* 0: by frequency */
 int perf_events_follow(struct perf_events *pe, const struct cpulist *online, struct err *err);
 
 /*
- * Close all events and open new ones. Counts are kept, and CPUs that were offline since the last
- * perf_events_follow() are reported. Return: as there.
+ * Reopen all events. Counts are kept, and CPUs that were offline since the last
+ * perf_events_follow() are reported. Return: as perf_events_follow().
  */
 int perf_events_renew(struct perf_events *pe, struct err *err);
 
 /* Number of CPUs sampled now. */
 size_t perf_events_n(const struct perf_events *pe);
 
-/* Read all counts: one read(2) per CPU, answered by that CPU. */
+/* Read all counts: one read(2) per CPU, served by that CPU. */
 void perf_events_read(struct perf_events *pe, struct perf_events_total *out);
 
 /**

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Opening a perf event on a CPU, and explaining failures. */
+/* Opens perf events on a CPU, and explains failures. */
 #ifndef IBSCOPE_PERF_OPEN_H
 #define IBSCOPE_PERF_OPEN_H
 
@@ -8,16 +8,16 @@
 #include <linux/perf_event.h>
 #include <stddef.h>
 
-/* Open it for all tasks of @cpu. Return: a file, closed on exec, or -1 with errno. */
+/* Open an event for all tasks of @cpu. Return: a file, closed on exec, or -1 with errno. */
 int perf_open(const struct perf_event_attr *attr, unsigned int cpu);
 
 /*
- * The same, but only while a task of a cgroup or one below it runs; @cgroup: its directory, or -1: all.
- * @leader: the event in whose group it is; -1: none.
+ * The same, but only for tasks of a cgroup and its descendants; @cgroup: fd of its directory, or
+ * -1: all. @leader: leader of the event's group; -1: none.
  */
 int perf_open_cgroup(const struct perf_event_attr *attr, unsigned int cpu, int cgroup, int leader);
 
-/* The same of an event that counts nothing, but is enabled for as long as the CPU is online. */
+/* The same for an event that counts nothing, but is enabled as long as the CPU is online. */
 int perf_open_clock(unsigned int cpu);
 
 /**
@@ -35,7 +35,7 @@ int perf_open_explain(struct err *err, int error, unsigned int cpu, const char *
 struct perf_event_mmap_page *perf_ring_map(int fd, size_t pages);
 /* Accepts NULL. */
 void perf_ring_unmap(struct perf_event_mmap_page *ring);
-/* Bytes of memory, with its first page. */
+/* Bytes of memory, including the first page. */
 size_t perf_ring_bytes(const struct perf_event_mmap_page *ring);
 
 /* Complete records lie between the reader's ring->data_tail and this position. */

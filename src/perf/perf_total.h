@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What events of a list of CPUs counted. */
+/* Counts of the events on a list of CPUs. */
 #ifndef IBSCOPE_PERF_TOTAL_H
 #define IBSCOPE_PERF_TOTAL_H
 
@@ -10,8 +10,8 @@
 struct perf_events_total {
 	unsigned int cpus; /* sampled now */
 	__u64 samples;	   /* whole periods counted; 0 if the period varies */
-	__u64 counted;	   /* what the event counts: ops, cycles, ns */
-	__u64 second;	   /* what the second event of the group counts */
+	__u64 counted;	   /* count of the event: ops, cycles, ns */
+	__u64 second;	   /* count of the second event of the group */
 	__u64 enabled_ns;  /* since the events were enabled */
 	__u64 running_ns;  /* of that, on the PMU; less if another user shares it */
 	bool exact;	   /* the count of samples is complete */

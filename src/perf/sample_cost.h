@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The CPU time that one sample takes, with NMI, driver and program, measured as the time that a
- * calibrated loop loses.
+ * The CPU time of one sample, with NMI, driver and program, measured as time lost by a busy loop.
  */
 #ifndef IBSCOPE_SAMPLE_COST_H
 #define IBSCOPE_SAMPLE_COST_H
@@ -39,10 +38,10 @@ int sample_cost_measure(const struct perf_event_attr *attr, int prog_fd, unsigne
 
 /**
  * sample_cost_floor() - measure interrupt and driver alone, the cost of any sample
- * @like: an event of the same PMU and counting mode; its filters are dropped, as they would leave too
- *	  few samples
+ * @like: an event of the same PMU and counting mode; its filters are dropped, as they would leave
+ *        too few samples
  *
- * A program that does nothing is attached, because without one the kernel prepares a record.
+ * An empty program is attached, because without one the kernel prepares a record.
  *
  * Return: as sample_cost_measure(); and -ERANGE for a figure outside SAMPLE_COST_MIN_NS to
  * SAMPLE_COST_MAX_NS.
@@ -58,18 +57,18 @@ struct perf_event_attr sample_cost_event(const struct perf_event_attr *like);
 /* Load the program that does nothing. Return: an fd that the caller closes, or a negative errno. */
 int sample_cost_empty_program(void);
 
-/* An event as one of several subjects of loop_loss_measure(). */
+/* An event as a subject of loop_loss_measure(). */
 struct sample_event;
 
-/* Open it, disabled. Return: as sample_cost_measure(). */
+/* Open the event, disabled. Return: as sample_cost_measure(). */
 int sample_event_open(const struct perf_event_attr *attr, int prog_fd, unsigned int cpu,
 		      struct sample_event **out, struct err *err);
 struct loop_subject sample_event_subject(struct sample_event *ev);
 void sample_event_close(struct sample_event *ev); /* accepts NULL */
 
 /*
- * The CPU time that something takes, measured by switching it off and on. The calling thread runs a
- * loop on one CPU that only reads the clock: an iteration that took too long was interrupted, by NMI,
+ * The CPU time of something, measured by switching it off and on. The calling thread runs a loop on
+ * one CPU that only reads the clock: an iteration that took too long was interrupted, by NMI,
  * driver or program. The speed of the loop does not matter, so neither the clock frequency nor a
  * sibling thread changes the result.
  */
@@ -101,7 +100,7 @@ struct loop_loss {
 struct loop_opts {
 	unsigned int cpu;
 	double seconds; /* of all rounds */
-	double slice_s; /* without, then with each subject; 0: 10 ms */
+	double slice_s; /* length of a slice, without and with each subject; 0: 10 ms */
 	const volatile sig_atomic_t
 		*stop; /* nonzero ends the measurement with -EINTR; may be NULL */
 };
