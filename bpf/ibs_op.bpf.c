@@ -97,9 +97,8 @@ struct frag {
 #define FRAG_BYTES 12
 
 /* Registers that only filters need (or --by mode, for which the loader sets `needs`). */
-#define FILTER_OTHER_REGS                                                      \
-	(IBS_FILTER_NEEDS_REG(IBS_OP_CTL) | IBS_FILTER_NEEDS_REG(IBS_OP_RIP) | \
-	 IBS_FILTER_NEEDS_REG(IBS_DC_LINADDR) | IBS_FILTER_NEEDS_REG(IBS_DC_PHYSADDR))
+#define FIRST_REGS (IBS_FILTER_NEEDS_REG(IBS_OP_CTL) | IBS_FILTER_NEEDS_REG(IBS_OP_RIP))
+#define LAST_REGS  (IBS_FILTER_NEEDS_REG(IBS_DC_LINADDR) | IBS_FILTER_NEEDS_REG(IBS_DC_PHYSADDR))
 
 /* Follow the pointers from context to sample to raw record. Later samples reuse the distances. */
 static __noinline int find_raw(struct bpf_perf_event_data_kern *kctx, struct ibs_raw_place *place,
@@ -153,13 +152,19 @@ static __always_inline __u64 sample_probe(core_t core, void *ctx, struct path pa
 					  (void *)(frag.data + sizeof(__u32))))
 			return IBS_OUTCOME_LOST_READ;
 	} else if (path.forwards || path.copies || core_config(core)->line_sets ||
-		   (core_config(core)->filter.needs & FILTER_OTHER_REGS)) {
+		   (core_config(core)->filter.needs & FIRST_REGS)) {
 		if (bpf_probe_read_kernel(regs, sizeof(regs), (void *)(frag.data + sizeof(__u32))))
 			return IBS_OUTCOME_LOST_READ;
-	} else if (bpf_probe_read_kernel(
-			   &regs[IBS_OP_DATA], 3 * sizeof(regs[0]),
-			   (void *)(frag.data + sizeof(__u32) + IBS_OP_DATA * sizeof(regs[0])))) {
-		return IBS_OUTCOME_LOST_READ;
+	} else {
+		const void *from =
+			(void *)(frag.data + sizeof(__u32) + IBS_OP_DATA * sizeof(regs[0]));
+		const long failed =
+			core_config(core)->filter.needs & LAST_REGS
+				? bpf_probe_read_kernel(&regs[IBS_OP_DATA], 5 * sizeof(regs[0]), from)
+				: bpf_probe_read_kernel(&regs[IBS_OP_DATA], 3 * sizeof(regs[0]), from);
+
+		if (failed)
+			return IBS_OUTCOME_LOST_READ;
 	}
 
 	const struct sample s = {
