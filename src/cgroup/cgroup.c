@@ -22,19 +22,19 @@
 struct cgroup_tree {
 	struct cgroup_fs fs;
 	char *mount; /* with the root prefix */
-	/* its .fd is -1 without v2 */
+	/* .fd is -1 without v2 */
 	struct cgroup_dirs dirs;
 	struct cgroup_watch watch;
-	bool unwatched;	    /* a walk could not watch all it met */
-	bool stale, warned; /* a walk is needed, since events were lost */
+	bool unwatched;	    /* a walk could not watch all directories */
+	bool stale, warned; /* events were lost, so a walk is needed */
 	unsigned int walk;
 	uint64_t opened_ns, rescanned_ns, rescans, missed, changes, refused;
 	struct cgroup_table table;
-	struct cgroup_node *queue, **queue_end; /* to be watched and read */
-	char path[PATH_MAX];			/* what cgroup_tree_path() returned */
+	struct cgroup_node *queue, **queue_end; /* nodes to watch and read */
+	char path[PATH_MAX];			/* result of cgroup_tree_path() */
 };
 
-/* --- what is known --- */
+/* --- updating the table --- */
 
 static void die(struct cgroup_tree *t, struct cgroup_node *n)
 {
@@ -44,7 +44,7 @@ static void die(struct cgroup_tree *t, struct cgroup_node *n)
 		cgroup_watch_remove(&t->watch, n->wd);
 	t->changes++;
 	cgroup_table_kill(&t->table, n, clock_ns(CLOCK_MONOTONIC));
-	/* there is room again for those that were left out: look for them */
+	/* there is room again: look for cgroups that were left out */
 	if (delegate && delegate->refused && delegate->user_cgroups < CGROUP_USER_MAX / 2) {
 		delegate->refused = false;
 		t->stale = true;
@@ -61,7 +61,7 @@ static void enqueue(struct cgroup_tree *t, struct cgroup_node *n)
 	t->queue_end = &n->next_queued;
 }
 
-/* A cgroup below @parent is left out; @why is of cgroup_table_room(). */
+/* Leave out a cgroup below @parent; @why is from cgroup_table_room(). */
 static void refuse(struct cgroup_tree *t, struct cgroup_node *parent, int why)
 {
 	char path[PATH_MAX];
@@ -80,7 +80,7 @@ static void refuse(struct cgroup_tree *t, struct cgroup_node *parent, int why)
 		 parent->delegate ? ", which is not root's" : "", CGROUP_OTHER);
 }
 
-/* Root may have given @n, and some above it, to somebody after they were met. */
+/* Root may have delegated @n, or an ancestor of it, after it was found. */
 static void find_delegate(struct cgroup_tree *t, struct cgroup_node *n)
 {
 	char path[PATH_MAX];
@@ -94,8 +94,8 @@ static void find_delegate(struct cgroup_tree *t, struct cgroup_node *n)
 }
 
 /*
- * @parent has a cgroup @name with the id and owner of @st. What is new, or not met by this walk, is
- * to be read.
+ * @parent has a cgroup @name with the id and owner of @st. Queue it for reading if it is new, or
+ * not yet visited by this walk.
  */
 static void found(struct cgroup_tree *t, struct cgroup_node *parent, const char *name,
 		  const struct stat *st)
@@ -120,8 +120,8 @@ static void found(struct cgroup_tree *t, struct cgroup_node *parent, const char 
 }
 
 /*
- * The same by path, with those above it that are not known. @id: it had this one a moment ago; 0: not
- * known. Return: also -ENAMETOOLONG or -ENOSPC if it is left out, or errors of stat().
+ * The same by path, including unknown ancestors. @id: its id a moment ago; 0: unknown. Return: 0,
+ * -ENAMETOOLONG or -ENOSPC if it is left out, or errors of stat().
  */
 static int found_path(struct cgroup_tree *t, const char *path, uint64_t id)
 {
@@ -169,7 +169,7 @@ static void watch(struct cgroup_tree *t, struct cgroup_node *n, int fd)
 		t->unwatched = true;
 }
 
-/* Takes @fd. */
+/* Takes ownership of @fd. */
 static void read_dir(struct cgroup_tree *t, struct cgroup_node *n, int fd)
 {
 	DIR *dir = fdopendir(fd);
@@ -186,7 +186,7 @@ static void read_dir(struct cgroup_tree *t, struct cgroup_node *n, int fd)
 			continue;
 		if (!strcmp(name, ".") || !strcmp(name, ".."))
 			continue;
-		/* there may be very many of which nothing is kept */
+		/* there may be very many that are not kept */
 		room = cgroup_table_room(&t->table, n, strlen(name));
 		if (room && !cgroup_table_child(&t->table, n, name, strlen(name)))
 			refuse(t, n, room);
@@ -208,21 +208,23 @@ static void visit(struct cgroup_tree *t, struct cgroup_node *n)
 		die(t, n);
 		return;
 	}
-	if (fd < 0) { /* EACCES: this subtree has no names */
+	if (fd < 0) { /* EACCES: names in this subtree stay unknown */
 		t->stale |= fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM;
 		return;
 	}
-	/* Watched before it is looked into: what is created in between is found twice, not never. */
+	/*
+	 * Watch before reading, so that a directory created in between is found twice, not never.
+	 */
 	watch(t, n, fd);
 	known = !fstat(fd, &st);
-	/* two links: no directories are in it, which spares reading some 50 names */
+	/* two links: no subdirectories, which saves reading some 50 names */
 	if (known && st.st_ino == n->id && st.st_nlink != 2) {
 		read_dir(t, n, fd);
 		return;
 	}
 	close(fd);
 	if (known &&
-	    st.st_ino != n->id) /* made again since it was found; the watch is on the new one */
+	    st.st_ino != n->id) /* recreated since it was found; the watch is on the new one */
 		found(t, n->parent, strrchr(path, '/') + 1, &st);
 }
 
@@ -240,7 +242,7 @@ static void run_queue(struct cgroup_tree *t)
 	}
 }
 
-/* Read all of it; what is not met is dead. */
+/* Read the whole tree; nodes that are not found are dead. */
 static int walk(struct cgroup_tree *t)
 {
 	struct cgroup_node *n;
@@ -307,14 +309,14 @@ static void handle_event(struct cgroup_tree *t, const struct inotify_event *ev)
 	len = path[1] ? strlen(path) : 0;
 	snprintf(path + len, sizeof(path) - len, "/%s", ev->name);
 	err = cgroup_dirs_stat(&t->dirs, path, &st);
-	if (!err) { /* after IN_DELETE too: made again meanwhile */
+	if (!err) { /* also after IN_DELETE: it may have been recreated */
 		found(t, parent, ev->name, &st);
 		return;
 	}
 	t->missed += err == -ENOENT && ev->mask & IN_CREATE && !n;
 	if (n && err == -ENOENT)
 		die(t, n);
-	if (ev->mask & IN_MOVED_FROM) /* not on cgroupfs: all below it has other paths now */
+	if (ev->mask & IN_MOVED_FROM) /* not on cgroupfs: the paths of all descendants change */
 		t->stale = true;
 }
 
@@ -345,9 +347,11 @@ void cgroup_tree_update(struct cgroup_tree *t)
 	cgroup_watch_end(&t->watch);
 }
 
-/* --- questions --- */
+/* --- queries --- */
 
-/* Return: 0, with the id known; -ESTALE if it is dead; other errors if nobody can be asked. */
+/*
+ * Find a cgroup by file handle. Return: 0; -ESTALE if dead; other errors if the kernel cannot tell.
+ */
 static int by_handle(struct cgroup_tree *t, uint64_t id)
 {
 	char *path;
@@ -361,8 +365,11 @@ static int by_handle(struct cgroup_tree *t, uint64_t id)
 	return err;
 }
 
-/* Return: 0; -ENOENT, -EAGAIN if nobody can be asked now; -ENOSPC, -ENAMETOOLONG if it is left out. */
-static int look_for(struct cgroup_tree *t, uint64_t id)
+/*
+ * Find an id that may not be in the table. Return: 0; -ENOENT; -EAGAIN if out of budget; -ENOSPC,
+ * -ENAMETOOLONG if it is left out.
+ */
+static int find_id(struct cgroup_tree *t, uint64_t id)
 {
 	int err;
 
@@ -384,7 +391,7 @@ static int look_for(struct cgroup_tree *t, uint64_t id)
 
 const char *cgroup_tree_path(struct cgroup_tree *t, uint64_t id)
 {
-	int err = look_for(t, id);
+	int err = find_id(t, id);
 
 	if (err)
 		return err == -ENOSPC || err == -ENAMETOOLONG ? CGROUP_OTHER : NULL;
@@ -421,10 +428,10 @@ bool cgroup_tree_died(struct cgroup_tree *t, uint64_t id, uint64_t older_than_ns
 {
 	const struct cgroup_node *n;
 	uint64_t since;
-	int err = look_for(t, id);
+	int err = find_id(t, id);
 
 	if (err && err != -ENOENT)
-		return false; /* it lives, or nobody knows */
+		return false; /* alive or unknown */
 	n = cgroup_table_by_id(&t->table, id);
 	if (n && !n->died_ns)
 		return false;
@@ -511,7 +518,7 @@ int cgroup_tree_open_at(const char *root, const struct cgroup_fs *fs, struct cgr
 	t->mount = xasprintf("%s%s", *t->fs.path ? root : "", t->fs.path);
 	if (*t->fs.path)
 		err = open_mount(t, e);
-	else /* all tasks are in the root of v2 */
+	else /* all tasks are in the v2 root */
 		cgroup_table_put(&t->table, 1, NULL, "", 0, &n, &is_new);
 	if (err)
 		cgroup_tree_close(t);

@@ -95,13 +95,13 @@ int cgroup_dirs_path(const struct cgroup_dirs *d, uint64_t id, char **out)
 		return -errno;
 	text[n] = 0;
 	if (strncmp(text, d->real, skip) || (text[skip] && text[skip] != '/'))
-		return -EXDEV; /* of a part of the hierarchy that this mount does not show */
+		return -EXDEV; /* outside the part of the hierarchy that this mount shows */
 	path = text[skip] ? text + skip : "/";
 	if (cgroup_dirs_stat(d, path, &st) || st.st_ino != id) {
 		n -= strlen(deleted);
 		if (n <= 0 || strcmp(text + n, deleted))
 			return -ESTALE;
-		text[n] = 0; /* it died while we looked at it */
+		text[n] = 0; /* it died just now */
 	}
 	*out = xstrdup(path);
 	return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Cgroups by what a person typed. */
+/* Finds cgroups by user input. */
 #include "cgroup.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ int cgroup_path_of_text(const struct cgroup_tree *t, const char *text, char **ou
 	return cgroup_path_clean(s ?: text, out, e);
 }
 
-/* Cut @path to what exists of it. */
+/* Cut @path to its longest existing prefix. */
 static void cut_to_nearest(struct cgroup_tree *t, char *path)
 {
 	uint64_t id;

@@ -16,7 +16,9 @@
 #define DEPTH_MAX 8 /* kubelet's and systemd's containers are at most five below the root */
 #define DIRS_MAX  4096
 
-/* Those in which runtimes put every container come first; systemd has its units in the first two. */
+/*
+ * In the first ones runtimes create every container's cgroup; systemd has units in the first two.
+ */
 static const char *const controllers[] = { "memory",  "pids",	 "cpu",	       "cpuacct", "blkio",
 					   "devices", "freezer", "perf_event", "cpuset" };
 #define N_CONTROLLERS (sizeof(controllers) / sizeof(controllers[0]))
@@ -26,7 +28,7 @@ struct census {
 	bool container;
 };
 
-/* Takes @fd, the directory of @path; counts what is below it until there is a container. */
+/* Takes ownership of @fd, the directory of @path; counts cgroups until it finds a container. */
 static void count(int fd, const char *path, int depth, struct census *c)
 {
 	DIR *dir = fdopendir(fd);
@@ -196,12 +198,12 @@ static int rank(const char *inner, const char *path)
 }
 
 struct scan {
-	const char *controller; /* NULL: v2 is looked for */
+	const char *controller; /* NULL: v2 */
 	bool v1, v2;
 	int best; /* rank() of the mount taken, 0: none yet */
 };
 
-/* Is @name one of "rw,cpu,cpuacct"? "" is the name of v2, whose list is empty. */
+/* True if @name is in a list such as "rw,cpu,cpuacct". "" is v2, with an empty list. */
 static bool in_list(const char *list, const char *name)
 {
 	size_t n = strlen(name);
@@ -260,7 +262,7 @@ static bool exists(const char *root, const char *path)
 	       !access(full, F_OK);
 }
 
-/* Each v2 directory has cgroup.controllers; v1 hierarchies have the names of controllers. */
+/* v2 directories have cgroup.controllers; v1 hierarchies are named after controllers. */
 static void guess(const char *root, struct scan *s, struct cgroup_fs *fs)
 {
 	static const char unified[] = "/sys/fs/cgroup/unified";

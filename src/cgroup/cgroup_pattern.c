@@ -37,7 +37,7 @@ void cgroup_pattern_free(struct cgroup_pattern *p)
 	free(p);
 }
 
-/* Any number of names includes none. */
+/* "**" also matches no name. */
 static void skip_any(const struct cgroup_pattern *p, bool *now)
 {
 	for (size_t i = 0; i < p->n; i++)
@@ -45,8 +45,8 @@ static void skip_any(const struct cgroup_pattern *p, bool *now)
 }
 
 /*
- * now[i]: the names of the path so far match the first i of the pattern. All ways are followed at once,
- * so no path, however deep, needs a second try.
+ * now[i]: the path so far matches the first i names of the pattern. All alternatives advance
+ * together, so no path, however deep, needs backtracking.
  */
 static void take_name(const struct cgroup_pattern *p, const char *name, bool *now)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Patterns of cgroup paths. "*", "?" and "[...]" stay within a name, as in fnmatch(3) with
- * FNM_PATHNAME; "**" as a whole name stands for any number of names, including none. A backslash is
- * an ordinary character: systemd puts them into names.
+ * Patterns of cgroup paths. "*", "?" and "[...]" match within a name, as in fnmatch(3) with
+ * FNM_PATHNAME; "**" as a whole name matches any number of names, including none. A backslash is an
+ * ordinary character: systemd uses it in names.
  */
 #ifndef IBSCOPE_CGROUP_PATTERN_H
 #define IBSCOPE_CGROUP_PATTERN_H
@@ -16,21 +16,21 @@
 struct cgroup_pattern;
 
 /**
- * cgroup_pattern_new() - prepare a pattern
+ * cgroup_pattern_new() - compile a pattern
  * @text: begins with a slash and has no empty names; "/" alone is the root
  *
- * Return: 0; -E2BIG if it is longer than CGROUP_PATTERN_MAX.
+ * Return: 0; -E2BIG if longer than CGROUP_PATTERN_MAX.
  */
 int cgroup_pattern_new(const char *text, struct cgroup_pattern **out);
 
 /**
- * cgroup_pattern_deepest() - the deepest of a path and its ancestors that matches
+ * cgroup_pattern_deepest() - find the deepest of a path and its ancestors that matches
  * @path: as cgroup_tree_path() returns it
  *
- * Takes time linear in the length of @path, whatever the pattern is. A name of PATH_MAX or more
+ * Takes time linear in the length of @path, whatever the pattern. A name of PATH_MAX or more
  * matches nothing.
  *
- * Return: the length of the part of @path that matches, 0 for the root; -1 if nothing does.
+ * Return: the length of the matching part of @path, 0 for the root; -1 if nothing matches.
  */
 ssize_t cgroup_pattern_deepest(const struct cgroup_pattern *p, const char *path);
 

@@ -12,7 +12,7 @@ static __u64 name_key(const struct cgroup_node *parent, const char *name, size_t
 	return bytes_hash(name, len) + (parent ? parent->id : 0);
 }
 
-/* What malloc() takes for them, about. */
+/* Approximate size in malloc(). */
 static size_t bytes_of(const char *name)
 {
 	return sizeof(struct cgroup_node) + strlen(name) + 32;
@@ -27,7 +27,7 @@ static void free_node(struct cgroup_table *t, struct cgroup_node *n)
 	free(n);
 }
 
-/* @n has one child less, and may have been kept for that one only. */
+/* @n has one child less; free it if it was only kept for that. */
 static void release(struct cgroup_table *t, struct cgroup_node *n)
 {
 	while (n && !--n->children && n->forgotten) {
@@ -139,7 +139,7 @@ static void set_delegate(struct cgroup_node *n, struct cgroup_node *delegate)
 		delegate->user_cgroups++;
 }
 
-/* @uid: whose it is; that of what is around it counts more. */
+/* @uid: owner, unless an ancestor is delegated. */
 static void set_owner(struct cgroup_node *n, unsigned int uid)
 {
 	const struct cgroup_node *parent = n->parent;
@@ -191,7 +191,7 @@ static void unname(struct cgroup_table *t, struct cgroup_node *n)
 	u64_map_remove(&t->by_name, name_key(n->parent, n->name, strlen(n->name)), n->at);
 }
 
-/* Give @n its place. */
+/* Set the parent and name of @n. */
 static void place(struct cgroup_table *t, struct cgroup_node *n, struct cgroup_node *parent,
 		  const char *name)
 {
@@ -267,7 +267,7 @@ int cgroup_table_put(struct cgroup_table *t, uint64_t id, struct cgroup_node *pa
 	err = cgroup_table_room(t, parent, strlen(name));
 	if (err)
 		return err;
-	/* a node with children stays where it is, so that their paths do, and there are no circles */
+	/* a node with children stays, so that their paths stay valid and no cycles arise */
 	if (n && n->children) {
 		cgroup_table_kill(t, n, 1);
 		drop(t, n);

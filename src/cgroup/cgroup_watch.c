@@ -14,14 +14,14 @@
 #include "base/err.h"
 
 #define NS_PER_S 1000000000LL
-/* CPU time for events: 2 % in the long run, after a second at once for a machine that starts up. */
+/* CPU time for events: 2 % on average, after an initial second for machines that start up. */
 #define SHARE	  50
 #define BUDGET_NS NS_PER_S
 #define PAUSE_NS  (NS_PER_S / 10)
 
 /*
- * IN_DELETE: kernfs reports nothing about the end of a watched directory itself, and keeps the
- * watch, which counts against the limit, until it is removed by hand (seen on 6.18).
+ * IN_DELETE: kernfs does not report the removal of a watched directory itself, and keeps the watch,
+ * which counts against the limit, until it is removed explicitly (seen on 6.18).
  */
 #define WATCH_MASK (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR)
 
@@ -103,7 +103,7 @@ int cgroup_watch_add(struct cgroup_watch *w, int fd)
 
 void cgroup_watch_remove(struct cgroup_watch *w, int wd)
 {
-	inotify_rm_watch(w->inotify, wd); /* EINVAL if it ended by itself */
+	inotify_rm_watch(w->inotify, wd); /* EINVAL if the kernel removed it */
 }
 
 size_t cgroup_watch_read(struct cgroup_watch *w, char *buf, size_t size)

@@ -7,14 +7,14 @@
 #define HEX	     "0123456789abcdef"
 #define ALNUM	     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 #define UID_LEN	     36 /* 8-4-4-4-12 */
-#define HASH_UID_LEN 32 /* static pods: a hash of their file */
+#define HASH_UID_LEN 32 /* static pods use a hash of their file */
 
 struct text {
 	const char *s;
 	size_t len;
 };
 
-/* In a name: PREFIX-ID, or with the systemd driver PREFIX-ID.scope. */
+/* Names are PREFIX-ID, or with the systemd driver PREFIX-ID.scope. */
 static const struct {
 	const char *prefix, *runtime;
 } prefixes[] = {
@@ -56,7 +56,7 @@ static bool cut_prefix(struct text *t, const char *prefix)
 	return true;
 }
 
-/* Could it be a name, and is it none of systemd's units? */
+/* True if it can be a name, and is not a systemd unit. */
 static bool is_name(struct text t)
 {
 	static const char *const units[] = { ".slice", ".scope", ".service", ".mount" };
@@ -92,7 +92,7 @@ static bool is_kube_pod(struct text name, char uid[CONTAINER_ID_LEN + 1])
 	size_t i;
 
 	if (cut_suffix(&name, ".slice")) {
-		mark = "-pod"; /* slices repeat the names of those around them */
+		mark = "-pod"; /* slices repeat the names of their parents */
 		sep = '_';
 	}
 	if (name.len > UID_LEN && memchr(name.s + name.len - UID_LEN, sep, UID_LEN))
@@ -134,7 +134,7 @@ static bool is_pod(struct text name, struct text parent, char uid[CONTAINER_ID_L
 	return true;
 }
 
-/* Is @name that of a container? Then @id is its last 64 digits. */
+/* True if @name is that of a container; @id gets its last 64 digits. */
 static bool is_container(struct text name, struct text parent, struct text *id,
 			 const char **runtime)
 {
@@ -156,8 +156,8 @@ static bool is_container(struct text name, struct text parent, struct text *id,
 }
 
 /*
- * SLICE:PREFIX:ID, when kubelet has the systemd driver and the runtime has not: meant as a request
- * to systemd, it becomes the name of a directory.
+ * SLICE:PREFIX:ID, if kubelet uses the systemd driver and the runtime does not: the request to
+ * systemd becomes the name of a directory.
  */
 static bool is_request(struct text name, struct text *slice, struct text *id, const char **runtime)
 {
@@ -191,10 +191,10 @@ static bool unescape(struct text t, char id[CONTAINER_ID_MAX + 1])
 }
 
 /*
- * Containers that have no id but a name. @first: @parent is at the top; @users: of a user's cgroups,
- * who may have LXC.
+ * Containers with a name but no id. @first: @parent is at the top; @users: in a user's slice, where
+ * LXC may run.
  *
- * Return: false if it is none.
+ * Return: false if it is no container.
  */
 static bool is_named(struct text name, struct text parent, bool first, bool users,
 		     struct container *out)
@@ -215,7 +215,7 @@ static bool is_named(struct text name, struct text parent, bool first, bool user
 		    (cut_prefix(&id, "systemd-nspawn@") && cut_suffix(&id, ".service")))
 			return unescape(id, out->id);
 	}
-	/* "ctr run": /NAMESPACE/NAME, as anybody may call cgroups */
+	/* "ctr run": /NAMESPACE/NAME, which may also be any other cgroup */
 	if (!first || !is_name(parent) || !is_name(name))
 		return false;
 	out->kind = CONTAINER_GUESS;
@@ -225,7 +225,7 @@ static bool is_named(struct text name, struct text parent, bool first, bool user
 	return true;
 }
 
-/* The user in whose slice a path is; systemd runs nothing of root's there. */
+/* The user of the slice that a path is in; systemd runs nothing of root's there. */
 static struct container_owner owner_by_path(const char *path)
 {
 	struct container_owner o = { 0, 0 };
@@ -275,7 +275,7 @@ int container_each(const char *path, const struct container_owner *owner, struct
 			pod = slice.len != name.len && is_pod(slice, parent, uid);
 		} else if (!pod && !out->depth && !*out->pod_uid &&
 			   is_named(name, parent, parent.s == path + 1, uid_here, &named)) {
-			/* in no other: nothing but the path says so */
+			/* not in another container: only the path identifies it */
 			memcpy(out->id, named.id, sizeof(out->id));
 			out->kind = named.kind;
 			out->runtime = named.runtime;
@@ -287,7 +287,7 @@ int container_each(const char *path, const struct container_owner *owner, struct
 		if (pod) {
 			memcpy(out->pod_uid, uid, sizeof(uid));
 			out->host_pod = !uid_here && out->depth == (slice.len != name.len);
-			if (slice.len == name.len) { /* a container around it is its node */
+			if (slice.len == name.len) { /* the container around it is its node */
 				*out->id = 0;
 				out->kind = CONTAINER_BY_ID;
 				out->runtime = "";

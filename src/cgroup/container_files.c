@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The formats, seen in: moby daemon (config.v2.json), containers/storage (containers.json, which
- * podman and CRI-O use), OCI runtime-spec (config.json; annotations of containerd's CRI plugin,
+ * Formats, as in the sources of: moby daemon (config.v2.json), containers/storage (containers.json,
+ * used by podman and CRI-O), OCI runtime-spec (config.json; annotations of containerd's CRI plugin,
  * nerdctl and CRI-O), kubelet (names of logs).
  */
 #include "container_files.h"
@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 #define CONFIG_MAX     (1 << 20)
-#define NAMESPACES_MAX 64 /* of one containerd */
+#define NAMESPACES_MAX 64 /* per containerd */
 #define HEX	       "0123456789abcdef"
 #define NAME	       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
-/* Names go to terminals, labels and patterns: what could be anything else there is none. */
+/* Names are used in output, labels and patterns: reject any that could be misread there. */
 static bool is_name(const char *s, size_t len)
 {
 	return len && len < CONTAINER_NAME_MAX && strspn(s, NAME) >= len;
@@ -48,7 +48,10 @@ static const char *text_of(const json_t *object, const char *key)
 	return json_string_value(json_object_get(object, key)) ?: "";
 }
 
-/* Some of the directories are in the hands of users. Return: NULL with *@err set. */
+/*
+ * Users control some of the directories.
+ * Return: NULL with *@err set.
+ */
 static FILE *open_file(const char *path, size_t max, size_t *size, int *err)
 {
 	int fd = regular_open(path);
@@ -65,7 +68,7 @@ static FILE *open_file(const char *path, size_t max, size_t *size, int *err)
 	return f;
 }
 
-/* Return: NULL with *@err set if there is no such file, or no JSON in it. It may grow meanwhile. */
+/* Return: NULL with *@err set if there is no such file, or no JSON in it. It may be growing. */
 static json_t *read_json(const char *path, size_t max, int *err)
 {
 	size_t size;
@@ -87,7 +90,7 @@ static json_t *read_json(const char *path, size_t max, int *err)
 
 /* --- files of one container --- */
 
-/* Of labels and annotations: the first that is there counts. */
+/* Keys of labels and annotations: the first one present counts. */
 static const struct {
 	const char *key;
 	size_t at; /* in struct container_text */
@@ -122,18 +125,18 @@ static void read_oci(const json_t *o, const struct container *c, struct containe
 	const char *path = text_of(json_object_get(o, "linux"), "cgroupsPath");
 
 	set_names(notes, out);
-	/* containerd's has no name; CRI-O and docker call it so */
+	/* containerd does not name it; CRI-O and docker use this name */
 	if (!strcmp(text_of(notes, "io.kubernetes.cri.container-type"), "sandbox"))
 		set(out->container, "POD");
-	/* of a podman pod without an infra container */
+	/* a podman pod without an infra container */
 	if (!strcmp(text_of(notes, "io.container.manager"), "libpod"))
 		set(out->pod_id, text_of(notes, "io.kubernetes.cri-o.SandboxID"));
-	/* plain containerd: the file says that this cgroup is its */
+	/* plain containerd: the file confirms that this cgroup belongs to it */
 	if (c->kind == CONTAINER_GUESS && *path == '/' && !strcmp(path + 1, c->id))
 		set(out->container, strchr(c->id, '/') + 1);
 }
 
-/* Where runtimes keep their files; patterns, behind the place's path, %s is the id. */
+/* Patterns of the runtimes' files, relative to the place; %s is the id. */
 static const struct {
 	enum container_place place;
 	bool guess; /* for NAMESPACE/NAME */
@@ -158,7 +161,7 @@ void container_files_read(const char *root, enum container_place place, const ch
 		if (files[i].place != place || files[i].guess != (c->kind == CONTAINER_GUESS))
 			continue;
 		if (c->uid && strchr(files[i].pattern, '*'))
-			continue; /* users decide how many files they have */
+			continue; /* users can create any number of files */
 		snprintf(below, sizeof(below), files[i].pattern, c->id);
 		if (snprintf(path, sizeof(path), "%s%s%s", root, dir, below) >= (int)sizeof(path) ||
 		    glob(path, GLOB_NOSORT, NULL, &g))
@@ -212,8 +215,8 @@ int container_read_podman(const char *path, size_t max, struct container_items *
 }
 
 /*
- * Whatever database it is, bolt or SQLite, a pod is JSON in it: {"id":"64 digits","name":"NAME",...
- * That is looked for as text. Pods that were removed may still be there.
+ * In either database, bolt or SQLite, a pod is JSON: {"id":"64 digits","name":"NAME",... Search for
+ * it as text; this may also find removed pods.
  */
 int container_read_pods(const char *path, size_t max, struct container_items *out)
 {
@@ -250,7 +253,7 @@ int container_read_pods(const char *path, size_t max, struct container_items *ou
 	return err;
 }
 
-/* POD_NAMESPACE_CONTAINER-ID.log; none of the first two has a "_", nor has an id a "-". */
+/* POD_NAMESPACE_CONTAINER-ID.log; the first two have no "_", the id has no "-". */
 static void add_log(const char *pod, struct container_items *out)
 {
 	const char *ns = strchr(pod, '_'), *container = ns ? strchr(ns + 1, '_') : NULL;

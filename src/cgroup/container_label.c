@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define ID_SHORT  12
-#define ID_PREFIX 4 /* digits, at least */
+#define ID_PREFIX 4 /* minimum number of digits */
 
 const char *container_label(const struct container *c, const struct container_name *name,
 			    char buf[CONTAINER_LABEL])
@@ -55,7 +55,7 @@ bool container_matches(const char *pattern, const struct container *c,
 		return true;
 	if (!*name->ns || !*name->pod)
 		return false;
-	/* in a pod that is inside a container: this one's name is not repeated */
+	/* a pod inside a container: do not repeat the container's label */
 	if (strchr(name->ns, '/') && strchr(container, '/'))
 		own = strchr(container, '/') + 1;
 	snprintf(pod, sizeof(pod), "%s/%s", name->ns, name->pod);

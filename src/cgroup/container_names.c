@@ -15,29 +15,29 @@
 #define NS_PER_S     1000000000ULL
 #define RETRY_MIN_NS (NS_PER_S / 10)
 #define RETRY_MAX_NS (30 * NS_PER_S)
-#define RENAME_NS    (10 * NS_PER_S) /* a known name is looked up again */
-/* Other places are looked for after this, and for a hundredth of the time at most. */
+#define RENAME_NS    (10 * NS_PER_S) /* interval to look up known names again */
+/* Search for other places after this interval, using at most a hundredth of the time. */
 #define PLACES_MIN_NS (NS_PER_S / 2)
 #define PLACES_SHARE  100
-/* A list that has changed is read again after this, and for a tenth of the time at most. */
+/* Read a changed list again after this interval, using at most a tenth of the time. */
 #define LIST_MIN_NS (NS_PER_S / 10)
 #define LIST_SHARE  10
 #define LIST_MAX    (4 << 20) /* bytes */
 #define USER_MAX    (1 << 20)
 #define ENTRIES_MAX 65536
-#define USERS_MAX   64 /* whose lists are kept */
-#define PLACES_MAX  32 /* of the runtimes of one user */
+#define USERS_MAX   64 /* users whose lists are cached */
+#define PLACES_MAX  32 /* per user */
 
 /*
- * What is known of an id or, for a pod's own cgroup, of a uid. Whose it is belongs to the key, so that
+ * Cached names of an id or, for a pod's own cgroup, of a uid. The key includes the owner, so that
  * nobody can take the name of another's container.
  */
 #define KEY_SIZE (2 * CONTAINER_ID_MAX + 16)
 
 struct entry {
 	char key[KEY_SIZE];
-	bool used;		    /* since the last search for one to replace */
-	char *container, *pod, *ns; /* in one block, of `container` */
+	bool used;		    /* since the last search for an entry to replace */
+	char *container, *pod, *ns; /* all in the block of `container` */
 	const char *runtime;
 	unsigned int uid;
 	uint64_t retry_ns, wait_ns;
@@ -45,11 +45,11 @@ struct entry {
 
 struct list {
 	container_items_read *read;
-	const char *path; /* behind the root and the home directory */
+	const char *path; /* relative to the root and the home directory */
 	struct container_items items;
-	uint64_t next_ns; /* not looked at before */
-	struct stat st;	  /* as of the last reading */
-	bool fresh; /* it had changed so lately when read that its time may not show the next change */
+	uint64_t next_ns; /* next time to check */
+	struct stat st;	  /* at the last read */
+	bool fresh; /* read so soon after a change that its mtime may not show the next one */
 };
 
 #define PODMAN(driver)                                                                   \
@@ -62,7 +62,7 @@ static const struct list root_lists[] = {
 	{ container_read_logs, "/var/log/containers" },
 	{ container_read_pod_logs, "/var/log/pods" },
 };
-/* in a PLACE_PODMAN */
+/* lists in a PLACE_PODMAN */
 static const struct list podman_lists[] = {
 	PODMAN("overlay"),
 	PODMAN("vfs"),
@@ -75,7 +75,7 @@ static const struct list podman_lists[] = {
 
 struct place {
 	enum container_place kind;
-	char *dir; /* behind the root; NULL: not used */
+	char *dir; /* relative to the root; NULL: unused */
 	struct list list[ARRAY_SIZE(podman_lists)];
 };
 
@@ -93,7 +93,7 @@ static const struct {
 	{ PLACE_PODMAN, "/var/lib/containers/storage" },
 };
 
-/* Whose runtimes they are. */
+/* A user with runtimes. */
 struct user {
 	unsigned int uid; /* 0 with places: root */
 	struct place *place;
@@ -106,13 +106,13 @@ struct container_names {
 	struct entry *entry;
 	size_t n, room, hand; /* hand: where to search next for an entry to replace */
 	struct list list[ARRAY_SIZE(root_lists)];
-	uint64_t places_ns[2]; /* other places of root and of users are not looked for before */
+	uint64_t places_ns[2]; /* next search for other places of root, and of users */
 	struct user root_user, user[USERS_MAX];
 	size_t n_users; /* so far; the oldest are replaced */
 	struct nested *nested;
-	struct container_scope scope; /* of those that root's runtimes here are */
-	bool equal_names;	      /* the user knows */
-	char outer[CONTAINER_LABEL];  /* of the container around the one that is asked for */
+	struct container_scope scope; /* scope of root's runtimes here */
+	bool equal_names;	      /* already warned */
+	char outer[CONTAINER_LABEL];  /* label of the container around the requested one */
 	struct container_name answer;
 	char label[CONTAINER_LABEL];
 };
@@ -121,13 +121,13 @@ static const struct container_name nameless = { "", "", "" };
 
 /* --- lists --- */
 
-/* Can a runtime on this machine know it? */
+/* True if a runtime on this machine can know it. */
 static bool has_runtime(const struct container *c)
 {
 	return *c->id && c->depth == (c->kind != CONTAINER_GUESS);
 }
 
-/* Can a runtime inside one container, and in no other, know it or its pod? */
+/* True if a runtime inside exactly one container can know it or its pod. */
 static bool has_inner_runtime(const struct container *c)
 {
 	return *c->outer.id && c->depth == 1 + (*c->id != 0);
@@ -148,7 +148,7 @@ static const char *host_pod(const struct container *c)
 	return c->host_pod ? c->pod_uid : "";
 }
 
-/* Read it again if it is another than before. */
+/* Read the list again if it has changed. */
 static void list_update(struct list *l, const char *path, size_t max_bytes)
 {
 	uint64_t start = clock_ns(CLOCK_MONOTONIC), changed, cost;
@@ -176,7 +176,7 @@ static void list_update(struct list *l, const char *path, size_t max_bytes)
 		l->next_ns = start + cost * LIST_SHARE;
 }
 
-/* Fill what is empty in @out from a list in @dir that has it by @key. */
+/* Fill the empty members of @out from a list in @dir by @key. */
 static void list_add(struct list *l, const char *prefix, const char *dir, size_t max_bytes,
 		     const char *key, struct container_text *out)
 {
@@ -207,7 +207,7 @@ static void place_free(struct place *p)
 	*p = (struct place){};
 }
 
-/* Ask what is kept in a place, of one who has or may have the container. */
+/* Read the files in a place of a user who has or may have the container. */
 static void place_add(struct container_names *n, struct place *p, const struct container *c,
 		      struct container_text *out)
 {
@@ -216,7 +216,7 @@ static void place_add(struct container_names *n, struct place *p, const struct c
 	if (!*out->container) {
 		container_files_read(n->root, p->kind, p->dir, c, out);
 		if (c->uid)
-			*out->pod = 0; /* Kubernetes' are root's */
+			*out->pod = 0; /* Kubernetes pods belong to root */
 	}
 	if (p->kind != PLACE_PODMAN)
 		return;
@@ -245,9 +245,9 @@ static void add_place(void *arg, enum container_place kind, const char *dir)
 }
 
 /*
- * Cgroups that only could be containers are no reason to look often.
+ * Search for places; cgroups that only might be containers do not trigger frequent searches.
  *
- * Return: whether there may be places that were not asked yet.
+ * Return: whether there may be places that were not checked yet.
  */
 static bool find_places(struct container_names *n, struct user *u, const struct container *c)
 {
@@ -304,7 +304,7 @@ static void ask_runtimes(struct container_names *n, const struct container *c,
 
 /* --- entries --- */
 
-/* One that was not used lately; there are ENTRIES_MAX. */
+/* Find an entry that was not used recently; the table has ENTRIES_MAX. */
 static struct entry *replace_entry(struct container_names *n, __u32 *at)
 {
 	struct entry *e;
@@ -369,7 +369,7 @@ static void entry_set(struct entry *e, const struct container_text *t)
 static void resolve_inside(const struct container_scope *scope, const struct container *c,
 			   struct container_text *t);
 
-/* Behind what the one around it is called, so that no name from in there is that of another. */
+/* Prefix a name with the outer container's label, so that it cannot collide with outside names. */
 static void qualify(char name[CONTAINER_NAME_MAX], const char *outer)
 {
 	char text[2 * CONTAINER_NAME_MAX];
@@ -402,7 +402,7 @@ static void ask_inside(struct container_names *n, const struct container *c,
 	qualify(*t->ns ? t->ns : t->pod, n->outer);
 }
 
-/* All that is known now. */
+/* Look up all names. */
 static void resolve(struct container_names *n, const struct container *c, struct container_text *t)
 {
 	const bool named = has_runtime(c);
@@ -422,7 +422,7 @@ static void resolve(struct container_names *n, const struct container *c, struct
 	}
 }
 
-/* In the process that is in the root directory of a container. */
+/* Runs in the process that has entered the root directory of a container. */
 static void resolve_inside(const struct container_scope *scope, const struct container *c,
 			   struct container_text *t)
 {
@@ -433,7 +433,10 @@ static void resolve_inside(const struct container_scope *scope, const struct con
 	resolve(inside, c, t);
 }
 
-/* Containers of one name are one row: no surprise within a runtime, where a name is used again. */
+/*
+ * Warn if containers of different runtimes or users share a name, and thus a row; within one
+ * runtime that is expected, since names are reused.
+ */
 static void note_equal(struct container_names *n, const struct entry *e)
 {
 	for (const struct entry *o = n->entry; !n->equal_names && o < n->entry + n->n; o++) {
@@ -451,7 +454,7 @@ static void note_equal(struct container_names *n, const struct entry *e)
 	}
 }
 
-/* What was known stays until it is called otherwise: files go before the cgroup does. */
+/* Known names stay until replaced by others: files are removed before the cgroup. */
 static void entry_resolve(struct container_names *n, struct entry *e, const struct container *c)
 {
 	struct container_text t = { "" };
@@ -476,7 +479,7 @@ static void entry_resolve(struct container_names *n, struct entry *e, const stru
 	e->retry_ns = clock_ns(CLOCK_MONOTONIC) + e->wait_ns;
 }
 
-/* The label of the container around it. */
+/* Set the label of the outer container. */
 static void name_outer(struct container_names *n, const struct container *c)
 {
 	struct container outer = { .kind = c->outer.kind,

@@ -15,12 +15,12 @@
 
 #define NS_PER_S     1000000000ULL
 #define ANSWER_MS    2000
-#define CREDIT_NS    (2 * NS_PER_S) /* that may be spent at once */
-#define SHARE	     100	    /* and this part of the time */
+#define CREDIT_NS    (2 * NS_PER_S) /* initial credit */
+#define SHARE	     100	    /* refilled with 1/SHARE of the time */
 #define STUCK_NS     (300 * NS_PER_S)
-#define STUCK_MAX    4 /* then nobody else is asked */
+#define STUCK_MAX    4 /* with so many stuck helpers, no container is asked */
 #define IDLE_S	     2
-#define LIFE_NS	     (10 * NS_PER_S) /* a container that is started again has another root */
+#define LIFE_NS	     (10 * NS_PER_S) /* a restarted container has another root directory */
 #define HELPERS_MAX  64
 #define MEMORY_BYTES (64ULL << 20)
 
@@ -29,14 +29,14 @@ struct helper {
 	struct container_scope scope;
 	pid_t pid; /* 0: none */
 	int fd;
-	uint64_t stuck_ns; /* it did not answer; 0: it did */
+	uint64_t stuck_ns; /* when it failed to answer; 0: it did answer */
 };
 
 struct nested {
 	char *root;
 	nested_resolve *resolve;
 	struct helper helper[HELPERS_MAX];
-	size_t n; /* so far; the oldest are replaced */
+	size_t n; /* used so far; the oldest are replaced */
 	uint64_t opened_ns, spent_ns;
 	bool denied; /* the user knows */
 };
@@ -58,7 +58,7 @@ struct nested *nested_new(const char *root, nested_resolve *resolve)
 
 /* --- the process --- */
 
-/* Return: 0, also if no process is there; a negative errno if it may not be entered. */
+/* Return: 0, even if there is no process; a negative errno if it may not be entered. */
 static int enter(const char *root, const struct container_scope *scope, bool *found)
 {
 	int process = container_places_process(root, scope), dir, ret;
@@ -72,7 +72,7 @@ static int enter(const char *root, const struct container_scope *scope, bool *fo
 	return ret == -EACCES || ret == -EPERM ? ret : 0;
 }
 
-/* Where output goes must not stay open for as long as somebody's file system likes. */
+/* Do not keep stdout and stderr open: another user's file system may block us forever. */
 static void close_output(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -123,7 +123,7 @@ static void helper_start(const struct nested *n, struct helper *h)
 	}
 }
 
-/* One that hangs in the kernel is not waited for. */
+/* Do not wait for a helper that hangs in the kernel. */
 static void helper_stop(struct helper *h)
 {
 	if (!h->pid)
@@ -151,7 +151,7 @@ static struct helper *find_helper(struct nested *n, const struct container_scope
 	return h;
 }
 
-/* Return: false if it has ended. */
+/* Return: false if the helper has exited. */
 static bool ask(struct helper *h, const struct container *c, struct answer *a)
 {
 	struct pollfd p = { .fd = h->fd, .events = POLLIN };
@@ -172,7 +172,7 @@ static void note_denied(struct nested *n)
 	n->denied = true;
 }
 
-/* Those that have ended meanwhile may be asked again. */
+/* Count stuck helpers; those that have exited meanwhile may be asked again. */
 static size_t count_stuck(struct nested *n, uint64_t now)
 {
 	size_t stuck = 0;

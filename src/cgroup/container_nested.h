@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * State files of runtimes that run in containers (Docker in Docker, kind). They are in the root directory
- * of such a container, whose users decide what reading there does: a file system of theirs may never
- * answer. So processes of their own read it, one for each container.
+ * State files of runtimes that run in containers (Docker in Docker, kind). They are in the root
+ * directory of the container, where users control what a read does: a file system of theirs may
+ * never answer. So a separate process per container reads them.
  */
 #ifndef IBSCOPE_CONTAINER_NESTED_H
 #define IBSCOPE_CONTAINER_NESTED_H
@@ -11,7 +11,7 @@
 
 struct nested;
 
-/* Name a container by the files below "/", where the process of the scope is. */
+/* Name a container by the files below "/", in the process that has entered the scope. */
 typedef void nested_resolve(const struct container_scope *scope, const struct container *c,
 			    struct container_text *out);
 
@@ -19,13 +19,13 @@ typedef void nested_resolve(const struct container_scope *scope, const struct co
 struct nested *nested_new(const char *root, nested_resolve *resolve);
 
 /**
- * nested_ask() - what the runtimes in a container say
- * @c:   as a runtime in there knows it
+ * nested_ask() - ask the runtimes in a container
+ * @c:   as seen by a runtime in there
  * @out: filled, or all empty
  *
  * Takes at most two seconds. A container that does not answer in that time is not asked for five
- * minutes, nor is any while four do not. The other calls together take at most 1 % of the time, after
- * the first two seconds.
+ * minutes, nor is any while four do not answer. Other calls together take at most 1 % of the time,
+ * after the first two seconds.
  */
 void nested_ask(struct nested *n, const struct container_scope *scope, const struct container *c,
 		struct container_text *out);

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TEXT_MAX (1 << 20) /* of a configuration file, or a command line */
+#define TEXT_MAX (1 << 20) /* limit for a configuration file or command line */
 #define PROC_MAX (16 << 10)
 
 struct search {
@@ -22,7 +22,7 @@ struct search {
 	void *arg;
 };
 
-/* Return: what a file begins with, ended by a zero; NULL if it cannot be read. To be freed. */
+/* Read the beginning of a file. Return: terminated text to be freed; NULL on failure. */
 static char *read_text(const char *path, size_t max, size_t *len)
 {
 	int fd = regular_open(path);
@@ -48,7 +48,7 @@ static char *read_below(const struct search *s, const char *below, size_t max, s
 	return read_text(path, max, len);
 }
 
-/* What a user names must be theirs: nobody else's state names their containers. */
+/* A user's directories must belong to the user: nobody else's state names their containers. */
 static void found(const struct search *s, enum container_place place, const char *dir)
 {
 	char path[PATH_MAX];
@@ -160,8 +160,8 @@ static bool cut_names(char *path, int n)
 }
 
 /*
- * A process of the user's, and in no other container, whose root could call itself anything. Asked
- * before a process is read and again afterwards, when the number may be that of another.
+ * True if a process belongs to the user and is not in another container, which could name itself
+ * anything. Checked before reading a process and again afterwards, since its pid may be reused.
  */
 static bool is_theirs(const struct search *s, const char *pid)
 {
@@ -209,8 +209,8 @@ static bool is_theirs(const struct search *s, const char *pid)
 static const struct {
 	const char *comm, *option;
 	enum container_place place;
-	bool file; /* the value is that of a configuration file */
-	int below; /* that many names below the place */
+	bool file; /* the value is a configuration file */
+	int below; /* depth of the value below the place */
 } options[] = {
 	{ "conmon\n", "-b", PLACE_PODMAN, false, 3 }, /* GRAPHROOT/overlay-containers/ID/userdata */
 	{ "dockerd\n", "--data-root", PLACE_DOCKER, false, 0 },
@@ -220,7 +220,7 @@ static const struct {
 	{ "containerd\n", "-c", PLACE_CONTAINERD, true, 0 },
 };
 
-/* "OPTION=VALUE", or @next. Return: NULL if it is not that option. */
+/* The value in "OPTION=VALUE", or @next. Return: NULL if it is another option. */
 static char *value_of(char *arg, const char *option, char *next)
 {
 	size_t len = strlen(option);
@@ -230,7 +230,7 @@ static char *value_of(char *arg, const char *option, char *next)
 	return arg[len] == '=' ? arg + len + 1 : arg[len] ? NULL : next;
 }
 
-/* Users that no file of this machine knows, as those of a directory service, have a home here only. */
+/* Use $HOME: users of a directory service are not in /etc/passwd. */
 static void find_in_environ(const struct search *s, const char *pid)
 {
 	char below[64], *text;
@@ -263,7 +263,7 @@ static void find_in_argv(const struct search *s, const char *pid, const char *co
 	for (at = 0; at < len; at += strlen(argv + at) + 1) {
 		char *next = argv + at + strlen(argv + at);
 
-		next += next < argv + len; /* the last one is followed by a zero, too */
+		next += next < argv + len; /* the last one is terminated, too */
 		for (i = 0; i < ARRAY_SIZE(options); i++) {
 			if (strcmp(comm, options[i].comm))
 				continue;
@@ -313,7 +313,7 @@ static int find_in_process(const struct search *s, const char *pid)
 	return 0;
 }
 
-/* An open directory stays that of the process that was checked. */
+/* Open a process directory, which keeps referring to the process that was checked. */
 static int open_process(const struct search *s, const char *pid)
 {
 	char path[PATH_MAX];

@@ -34,7 +34,7 @@ static int fail(struct parser *p, int code, const char *at, const char *fmt, ...
 	return err_set(p->e, code, "column %td: %s", at - p->text + 1, text);
 }
 
-/* What the text goes on with, short enough for a message. */
+/* Report what was expected, with a short piece of the text that follows. */
 static int fail_expected(struct parser *p, const char *what)
 {
 	if (!*p->s)
@@ -72,7 +72,7 @@ static bool take(struct parser *p, const char *token)
 	return true;
 }
 
-/* 0 if there is none, or one too long for any name. */
+/* Returns 0 if there is no word, or one too long for any name. */
 static size_t take_word(struct parser *p, char word[WORD_MAX])
 {
 	size_t n = 0;
@@ -93,7 +93,7 @@ static char folded(char c)
 	return c == '-' ? '_' : lower(c);
 }
 
-/* Of the @n characters of @name. */
+/* Compare with the @n characters of @name. */
 static bool same_name(const char *word, const char *name, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -140,7 +140,7 @@ static unsigned int distance(const char *a, const char *b)
 
 /* --- terms --- */
 
-/* perf's terms that have no place in IBS, or not here. */
+/* perf's terms that IBS lacks, or that cannot be used here. */
 static const struct {
 	const char *names, *why;
 } refused[] = {
@@ -155,7 +155,7 @@ static const struct {
 	{ "id", "a filter applies to one event" },
 };
 
-/* Space for a list in a message. */
+/* A list in a message. */
 struct list {
 	char text[400];
 	size_t len;
@@ -281,7 +281,7 @@ static int parse_value(struct parser *p, const struct filter_field *fl, __u64 *v
 	return 0;
 }
 
-/* A path, pattern or name: in quotes, or up to what cannot be one. */
+/* A path, pattern or name: quoted, or up to a character that cannot belong to it. */
 static int parse_text(struct parser *p, char text[FILTER_CGROUP_TEXT])
 {
 	const char *from;
@@ -314,7 +314,9 @@ static int parse_text(struct parser *p, char text[FILTER_CGROUP_TEXT])
 
 /* --- from text to nodes --- */
 
-/* Return: its place. The array cannot overflow: two less one a test, and tests are counted. */
+/*
+ * Return: its index. The array cannot overflow: at most two nodes per test, and tests are counted.
+ */
 static unsigned int add_node(struct parser *p, const struct filter_node *n)
 {
 	p->nodes[p->n_nodes] = *n;
@@ -330,7 +332,7 @@ static int add_test(struct parser *p, const char *at, const struct filter_node *
 	return 0;
 }
 
-/* The comparison that holds, of a field that is there, where @cmp does not. */
+/* The comparison that is true for a present field if @cmp is false. */
 static unsigned int opposite(unsigned int cmp)
 {
 	static const __u8 of[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * `--filter EXPR`: perf's filter language and what IBS adds to it, compiled to the decision list of
+ * `--filter EXPR`: perf's filter language and terms of IBS, compiled to the decision list of
  * ibscope/filter.h.
  *
  *   expr       := or { "," or }                as in perf, "," is AND and binds weakest
@@ -11,8 +11,8 @@
  *               | flag                         a term of one bit alone: flag == 1
  *               | ("cgroup" | "container") ("==" | "!=" | "=~") text
  *
- * Case does not matter, nor "-" or "_" in constants. A comparison with an absent field is false,
- * with "!" before it too: !(a == b) is a != b.
+ * Case is ignored, as are "-" and "_" in constants. A comparison with an absent field is false,
+ * even when negated: !(a == b) is a != b.
  */
 #ifndef IBSCOPE_FILTER_TEXT_H
 #define IBSCOPE_FILTER_TEXT_H
@@ -38,19 +38,19 @@ enum filter_cgroup_kind {
 /* A test of the current cgroup, resolved by the caller: bit k of the sample's `cgroups`. */
 struct filter_cgroup {
 	enum filter_cgroup_kind kind;
-	char text[FILTER_CGROUP_TEXT]; /* as written, quotes taken off */
+	char text[FILTER_CGROUP_TEXT]; /* as written, without quotes */
 };
 
-/* An expression with a reason of its own in the ledger. */
+/* An expression with its own reason in the ledger. */
 struct filter_part {
-	const char *option; /* that it is of, for messages; NULL: none */
+	const char *option; /* its option, for messages; NULL: none */
 	const char *text;
-	enum ibs_outcome outcome; /* of samples for which it does not hold */
-	bool fetch;		  /* of ibs_fetch, else of ibs_op; the same in all parts */
+	enum ibs_outcome outcome; /* of samples for which it is false */
+	bool fetch;		  /* for ibs_fetch, else for ibs_op; the same in all parts */
 };
 
 struct filter {
-	struct ibs_filter prog; /* what to put into the program's constants */
+	struct ibs_filter prog; /* for the program's constants */
 	struct filter_cgroup cgroups[IBS_FILTER_CGROUPS];
 	unsigned int n_cgroups;
 	char *text; /* canonical, all parts joined by &&; NULL: no parts */
@@ -73,22 +73,21 @@ int filter_compile(const struct filter_part *parts, size_t n_parts, struct filte
 		   struct err *e);
 
 /**
- * filter_parse() - compile one expression; what it drops is IBS_OUTCOME_FILTERED_EXPR
+ * filter_parse() - compile one expression; it drops samples as IBS_OUTCOME_FILTERED_EXPR
  * @out: on success to be freed with filter_free()
  *
- * Return: 0, or with @e set, beginning with "column N: ": -EINVAL for a syntax error, an
- * unknown term or value, a term that IBS does not have, or a comparison that cannot be true; -ERANGE
- * for a number above the maximum of the term; -E2BIG for too many tests or cgroups, or too deep
- * nesting.
+ * Return: 0, or with @e set, beginning with "column N: ": -EINVAL for a syntax error, an unknown
+ * term or value, a term that IBS does not have, or a comparison that cannot be true; -ERANGE for a
+ * number above the maximum of the term; -E2BIG for too many tests or cgroups, or too deep nesting.
  */
 int filter_parse(const char *text, struct filter *out, struct err *e);
 void filter_free(struct filter *f); /* accepts a zero one */
 
 /**
- * filter_explain() - what will run in the kernel
+ * filter_explain() - print what runs in the kernel
  *
- * First a line a part: its reason in the ledger, ": " and the canonical expression. Then a line a
- * test: what is compared, where it is read, when it is there, and which test comes next.
+ * First one line per part: its reason in the ledger, ": " and the canonical expression. Then one
+ * line per test: what is compared, where it is read, when it is valid, and which test comes next.
  */
 void filter_explain(FILE *out, const struct filter *f);
 

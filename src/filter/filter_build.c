@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* From expressions to the decision list that runs. */
+/* Compiles expressions to the decision list. */
 #include "filter.h"
 #include "filter_private.h"
 
-/* Where a test leads that leads to no other: this and the outcome. */
+/* Target of a test that ends the list: this plus the outcome. */
 #define TO_OUTCOME 1000
 
 struct test {
@@ -12,7 +12,7 @@ struct test {
 	bool used;
 };
 
-/* Tests are added last first, so each leads to earlier ones only. */
+/* Tests are added in reverse, so each leads to earlier ones only. */
 struct list_builder {
 	struct test tests[FILTER_COMPARISONS];
 	unsigned int n;
@@ -33,7 +33,7 @@ static unsigned int emit(struct list_builder *b, const struct filter_node *n, un
 {
 	unsigned int i;
 
-	/* what was asked need not be asked again */
+	/* do not repeat a test whose result is known */
 	while (same_test(b, yes, n))
 		yes = b->tests[yes].on_true;
 	while (same_test(b, no, n))

@@ -19,7 +19,7 @@ static const enum ibs_outcome outcomes[] = {
 };
 _Static_assert((int)FILTER_OPTION_N <= FILTER_PARTS, "every option is a part");
 
-/* An argument while it is read. */
+/* An argument being parsed. */
 struct arg {
 	enum filter_option option;
 	const char *text, *s;
@@ -45,12 +45,12 @@ static int fail(const struct arg *a, int code, const char *at, const char *fmt, 
 
 #define NAMES_MAX 3
 
-/* The expression of each set of names: bit i is name i. What a set leaves out must be there, too. */
+/* The expression of each set of names: bit i is name i. A set's complement must be listed, too. */
 static const struct {
 	const char *names[NAMES_MAX];
 	const char *exprs[1 << NAMES_MAX];
 } name_lists[FILTER_OPTION_N] = {
-	/* by the flags rather than by mem_dtlb, which would have to be worked out of them */
+	/* by flags rather than by mem_dtlb, which would have to be derived from them */
 	[FILTER_OPTION_TLB] = { { "l1", "l2", "walk" },
 				{ [1] = "!l1tlb_miss",
 				  [2] = "!l2tlb_miss",
@@ -139,7 +139,7 @@ static int take_hex(struct arg *a, uint64_t *value)
 	return 0;
 }
 
-/* Adds to @tests what it takes. */
+/* Adds the number of tests it needs to @tests. */
 static int range(struct arg *a, FILE *out, const char *term, unsigned int *tests)
 {
 	const char *at = a->s;
@@ -161,7 +161,7 @@ static int range(struct arg *a, FILE *out, const char *term, unsigned int *tests
 		ret = take_hex(a, &length);
 		if (ret)
 			return ret;
-		hi = lo + length; /* 0: to the end of all addresses */
+		hi = lo + length; /* 0: to the end of the address space */
 		if (!length)
 			return fail(a, -EINVAL, at, "the range is empty: its length is 0");
 		if (hi && hi < lo)
@@ -260,7 +260,7 @@ int filter_options_add(struct filter_options *opts, enum filter_option o, const 
 	return ret;
 }
 
-/* Of refill latencies; @buf is for it. */
+/* The expression of the refill latency range, in @buf. */
 static int latency_text(const struct filter_options *opts, char *buf, size_t size,
 			const char **text, struct err *e)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Options with a reason of their own in the ledger that are compiled to expressions of --filter. What
- * one option lists is ORed, options are ANDed, and a list that begins with "!" excludes. A sample that
- * lacks the field matches neither a list nor its exclusion.
+ * Options that compile to expressions of --filter, with their own reasons in the ledger. The items
+ * of one option are ORed, options are ANDed, and a list that begins with "!" excludes. A sample
+ * that lacks the field matches neither a list nor its exclusion.
  */
 #ifndef IBSCOPE_FILTER_OPTIONS_H
 #define IBSCOPE_FILTER_OPTIONS_H
 
 #include "filter.h"
 
-/* X(NAME, "option", outcome of what it drops), in the order of the tests: the first that drops counts. */
+/* X(NAME, "option", outcome of dropped samples), in the order of the tests: the first counts. */
 #define FILTER_OPTION_TABLE(X)                            \
 	X(MODE, "--user/--kernel", FILTERED_MODE)         \
 	X(TLB, "--tlb", FILTERED_TLB)                     \
@@ -29,7 +29,7 @@ enum filter_option {
 
 /* All zero: no option given. */
 struct filter_options {
-	bool fetch;			/* of samples of ibs_fetch, else of ibs_op */
+	bool fetch;			/* for ibs_fetch, else for ibs_op */
 	bool user, kernel;		/* both or none: any */
 	__u32 min_tlb_lat, max_tlb_lat; /* cycles, up to 65535; 0: no limit */
 	/* by filter_options_add() */
@@ -39,10 +39,10 @@ struct filter_options {
 };
 
 /**
- * filter_options_add() - one more use of an option
- * @o: of FILTER_OPTION_TLB   a list of l1, l2, walk: where the dTLB had the translation
+ * filter_options_add() - add one use of an option
+ * @o:   FILTER_OPTION_TLB        a list of l1, l2, walk: where the dTLB had the translation
  *       FILTER_OPTION_PAGE_SIZE  a list of 4k, 2m, 1g
- *       FILTER_OPTION_RMT_NODE   yes or no: the memory is of another node
+ *       FILTER_OPTION_RMT_NODE   yes or no: memory of another node
  *       FILTER_OPTION_ADDR, _IP  a list of LO-HI (up to, not including HI), LO+LENGTH or single
  *                                addresses, all hexadecimal, "0x" or not
  *       FILTER_OPTION_EXPR       an expression, which replaces an earlier one
@@ -54,10 +54,10 @@ int filter_options_add(struct filter_options *opts, enum filter_option o, const 
 		       struct err *e);
 
 /**
- * filter_options_compile() - all of them as one filter
+ * filter_options_compile() - compile all options to one filter
  * @out: on success to be freed with filter_free(); without parts if no option was given
  *
- * Return: as filter_compile(); -EINVAL also for a range of latencies that is empty.
+ * Return: as filter_compile(); -EINVAL also for an empty range of latencies.
  */
 int filter_options_compile(const struct filter_options *opts, struct filter *out, struct err *e);
 

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-/* Short for the table. */
+/* Short names for the table. */
 enum needs {
 	R1 = IBS_FILTER_NEEDS_REG(IBS_OP_DATA),
 	R2 = IBS_FILTER_NEEDS_REG(IBS_OP_DATA2),
@@ -43,7 +43,7 @@ static const char *const whens[] = {
 #undef FILTER_WHEN
 };
 
-/* The first name of a value is the one that is printed. */
+/* The first name of a value is the one to print. */
 static const struct filter_const mem_op[] = {
 	{ "na", IBS_PERF_OP_NA },
 	{ "load", IBS_PERF_OP_LOAD },
@@ -99,7 +99,7 @@ static const struct filter_const op[] = {
 		{},
 };
 
-/* All but "unknown" and "none", which are ways not to have a source. */
+/* All except "unknown" and "none", which mean that there is no source. */
 static const struct filter_const data_src[] = {
 #define FILTER_SRC_ROW(NAME, name, meaning) { name, IBS_SRC_##NAME },
 	IBS_SRC_TABLE(FILTER_SRC_ROW)

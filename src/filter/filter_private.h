@@ -11,7 +11,7 @@ struct filter;
 
 enum filter_values {
 	FILTER_NUM,
-	FILTER_HEX, /* a number that is shown in hexadecimal */
+	FILTER_HEX, /* a number printed in hexadecimal */
 	FILTER_FLAG,
 	FILTER_MEM_OP,
 	FILTER_MEM_LVL,
@@ -21,8 +21,8 @@ enum filter_values {
 	FILTER_MEM_LOCK,
 	FILTER_MEM_DTLB,
 	FILTER_PAGE_SIZE,
-	FILTER_OP,	 /* of these there are names only, */
-	FILTER_DATA_SRC, /* without an order */
+	FILTER_OP,	 /* only names exist for these */
+	FILTER_DATA_SRC, /* unordered */
 	FILTER_FETCH,
 	FILTER_ITLB,
 	FILTER_CGROUP,
@@ -36,7 +36,7 @@ struct filter_const {
 
 struct filter_field {
 	const char *name;
-	const char *others; /* with commas between them */
+	const char *others; /* separated by commas */
 	const char *where;
 	enum filter_values values;
 	__u8 when; /* enum ibs_filter_when or ibs_fetch_filter_when */
@@ -59,12 +59,12 @@ struct filter_node {
 
 struct filter_root {
 	unsigned int node;
-	enum ibs_outcome outcome; /* that samples get which it rejects */
+	enum ibs_outcome outcome; /* of the samples that it rejects */
 };
 
 /*
- * All roots, one after the other, as one decision list; they have at most FILTER_COMPARISONS tests.
- * Return: how many tests it takes; if that is above IBS_FILTER_TERMS @prog is as it was.
+ * Compile all roots, in sequence, to one decision list; they have at most FILTER_COMPARISONS tests.
+ * Return: the number of tests; if above IBS_FILTER_TERMS, @prog is unchanged.
  */
 unsigned int filter_build(const struct filter_node *nodes, const struct filter_root *roots,
 			  size_t n_roots, struct ibs_filter *prog);
@@ -77,7 +77,7 @@ static inline bool filter_names_only(enum filter_values v)
 	return v >= FILTER_OP && v <= FILTER_ITLB;
 }
 
-/* A field that samples of an event have; of the task, both do. */
+/* True if samples of the event have the field; task fields belong to both events. */
 static inline bool filter_field_of(unsigned int field, bool fetch)
 {
 	return field > IBS_FETCH_FILTER_FIRST ? fetch

@@ -17,18 +17,18 @@ enum command_state { COMMAND_WAITS, COMMAND_RUNS, COMMAND_ENDED };
 struct command {
 	enum command_state state;
 	char *file;
-	pid_t pid; /* 0: not made yet */
+	pid_t pid; /* 0: not created yet */
 	int pidfd;
-	int sock; /* to the process until it has exec'd */
+	int sock; /* to the process, until exec */
 	int status;
 	struct command_terminal *terminal; /* NULL: none, or not running */
 
 	char name[COMMAND_TREE_NAME];
-	int dir, at; /* the cgroup, locked, and where it is; -1 without one */
-	int home;    /* the cgroup we were in; -1: not seen from the mount */
+	int dir, at; /* fds of the cgroup, locked, and of its parent; -1: none */
+	int home;    /* our original cgroup; -1: outside the mount */
 	uint64_t id;
-	int fork_err; /* no process can be made, in whatever cgroup */
-	int why;      /* 0, or why there is no cgroup */
+	int fork_err; /* error of creating a process in any cgroup */
+	int why;      /* 0, or the error why there is no cgroup */
 	struct err why_text;
 };
 
@@ -61,7 +61,7 @@ static bool to_ignore(const struct command_signals *s, int sig, const struct sig
 	return sig != SIGPIPE && now->sa_handler == SIG_IGN;
 }
 
-/* Handlers go before signals are let in: they are those of the program, not of the command. */
+/* Remove our handlers before unblocking signals: they must not run for the command. */
 static void set_signals(const struct command_signals *s)
 {
 	struct sigaction sa, want = { 0 };
@@ -78,7 +78,7 @@ static void set_signals(const struct command_signals *s)
 	sigprocmask(SIG_SETMASK, s ? &s->mask : &none, NULL);
 }
 
-/* Made by a bare clone3() in a program that may have threads: only async-signal-safe calls. */
+/* Runs after a raw clone3() in a program that may have threads: only async-signal-safe calls. */
 static _Noreturn void be_command(const struct command_opts *o, int sock)
 {
 	ssize_t n;
@@ -97,7 +97,7 @@ static _Noreturn void be_command(const struct command_opts *o, int sock)
 	_exit(err == ENOENT ? 127 : 126);
 }
 
-/* v5.7: CLONE_INTO_CGROUP; a process is born there, which needs no migration. */
+/* v5.7: CLONE_INTO_CGROUP creates the process in the cgroup, without migration. */
 static pid_t clone_into(int dir, int *pidfd)
 {
 	struct clone_args args = {
@@ -110,7 +110,9 @@ static pid_t clone_into(int dir, int *pidfd)
 	return syscall(SYS_clone3, &args, sizeof(args));
 }
 
-/* @dir: the cgroup to be born in, or -1. Return: 0 with .pid, .pidfd and .sock, or an errno. */
+/*
+ * @dir: cgroup to create the process in, or -1. Return: 0 with .pid, .pidfd and .sock, or an errno.
+ */
 static int spawn(struct command *c, const struct command_opts *o, int dir)
 {
 	int sv[2], err, pidfd = -1;
@@ -186,7 +188,7 @@ int command_wait(struct command *c, int *status)
 	siginfo_t info;
 
 	if (c->state != COMMAND_ENDED) {
-		/* its process group is not named any more once its id is free */
+		/* its process group id may be reused once it is reaped */
 		if (waitid(P_PID, c->pid, &info, WEXITED | WNOWAIT))
 			return -errno;
 		release_terminal(c);
@@ -261,7 +263,7 @@ static int explain_cgroup(struct command *c, int err, const char *where)
 	}
 }
 
-/* The way for kernels and seccomp filters without clone3() is a fork, and a move. */
+/* Without clone3() (old kernels, seccomp filters): fork and move. */
 static int fill_cgroup(struct command *c, const struct command_opts *o)
 {
 	if (!c->pid && !spawn(c, o, c->dir))
@@ -291,7 +293,7 @@ static int try_at(struct command *c, const struct command_opts *o, const char *p
 	return err;
 }
 
-/* From our own cgroup upwards, so that its limits and selections hold for the command too. */
+/* Search upwards from our own cgroup, so that its limits and selections apply, too. */
 static int find_place(struct command *c, const struct command_opts *o)
 {
 	char *own, *path, *cut;
@@ -306,7 +308,7 @@ static int find_place(struct command *c, const struct command_opts *o)
 			       "no cgroup v2 is mounted (mount -t cgroup2 none DIRECTORY)");
 	swept = command_tree_sweep(fs.path);
 	if (swept > 0)
-		log_debug("removed %d cgroups of instances that crashed", swept);
+		log_debug("removed %d cgroups of crashed instances", swept);
 	self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	own = cgroup_of_process(&fs, self);
 	close_fd(&self);
@@ -316,7 +318,7 @@ static int find_place(struct command *c, const struct command_opts *o)
 	free(own);
 	for (;;) {
 		err = try_at(c, o, path);
-		if (err && (!first || first == -ENOENT)) /* we may be in a removed one */
+		if (err && (!first || first == -ENOENT)) /* our own cgroup may have been removed */
 			first = explain_cgroup(c, err, path);
 		cut = strrchr(path + strlen(fs.path), '/');
 		if (!err || !cut || c->fork_err)

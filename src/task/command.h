@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A command to measure, in a cgroup v2 of its own, which all its descendants share. It waits before
+ * A command to measure, in its own v2 cgroup, which all its descendants share. It waits before
  * exec, so that a sampler can select the cgroup before the command's first instruction.
  */
 #ifndef IBSCOPE_COMMAND_H
@@ -14,12 +14,12 @@ struct command;
 struct err;
 
 enum command_cgroup {
-	COMMAND_CGROUP_TRY, /* without one where none can be made */
+	COMMAND_CGROUP_TRY, /* use a cgroup if possible */
 	COMMAND_CGROUP_REQUIRE,
 	COMMAND_CGROUP_NONE,
 };
 
-/* What a shell gave us, for the command to get the same. */
+/* The original signal state, to be passed to the command. */
 struct command_signals {
 	sigset_t mask, ignored;
 };
@@ -28,7 +28,7 @@ struct command_opts {
 	char *const *argv; /* ends with NULL; argv[0] is searched in PATH */
 	char *const *envp; /* NULL: our environment */
 	enum command_cgroup cgroup;
-	/* NULL: nothing blocked, SIGPIPE not ignored, the others ignored if we ignore them */
+	/* NULL: none blocked, SIGPIPE default, others ignored if we ignore them */
 	const struct command_signals *signals;
 };
 
@@ -36,17 +36,17 @@ struct command_opts {
 void command_signals_get(struct command_signals *s);
 
 /**
- * command_prepare() - make the cgroup, and in it the process that will be the command
+ * command_prepare() - create the cgroup, and in it the process that will become the command
  * @opts: only read during the call
  *
- * The cgroup is made in our own one, else in the nearest ancestor that takes it, else at the top of
- * the mount. What crashed instances left is removed first, see command_tree_sweep(). The process has our
- * terminal and files. It ends if we die before command_start().
+ * The cgroup is created in our own one, else in the nearest ancestor that allows it, else at the
+ * top of the mount. Remains of crashed instances are removed first, see command_tree_sweep(). The
+ * process has our terminal and files. It is killed if we die before command_start().
  *
  * Return: 0; with @e set
  * -EINVAL  no command given
- * -EAGAIN, -ENOMEM, -EMFILE and so on  no process can be made
- * and with COMMAND_CGROUP_REQUIRE what command_cgroup_error() has.
+ * -EAGAIN, -ENOMEM, -EMFILE and so on  cannot create a process
+ * and with COMMAND_CGROUP_REQUIRE the errors of command_cgroup_error().
  */
 int command_prepare(const struct command_opts *opts, struct command **out, struct err *e);
 
@@ -56,7 +56,7 @@ uint64_t command_cgroup_id(const struct command *c);
 /**
  * command_cgroup_error() - why there is no cgroup
  *
- * Return: 0 if there is one, or none was asked for; else with @e set
+ * Return: 0 if there is one, or none was requested; else with @e set
  * -EOPNOTSUPP  no cgroup v2 mounted, or only threaded ones
  * -EACCES      no permission, or mounted read-only
  * or another errno of mkdir() in cgroupfs: -EAGAIN is cgroup.max.descendants or cgroup.max.depth.
@@ -65,27 +65,26 @@ int command_cgroup_error(const struct command *c, struct err *e);
 
 pid_t command_pid(const struct command *c);
 
-/* Readable once the command has ended. -1 where a seccomp filter hides pidfds: command_ended() */
+/* Readable once the command has exited; -1 if seccomp blocks pidfds: command_ended(). */
 int command_pidfd(const struct command *c);
 
 /*
- * Send a signal that we got to the command as well, and to its process group if it has one of its own;
- * async-signal-safe.
+ * Forward a signal to the command, and to its process group if it has its own; async-signal-safe.
  * @by_terminal: the terminal sent it to our process group
  */
 void command_pass_on(const struct command *c, int sig, bool by_terminal);
 
-/* Has the command ended? Does not wait. */
+/* True if the command has exited. Does not wait. */
 bool command_ended(const struct command *c);
 
 /**
  * command_start() - let the command exec, and wait until it has
  *
- * On a terminal it has a process group of its own, see command_terminal.h: ^C is for us, until the
- * command reads from the terminal.
+ * On a terminal the command gets its own process group, see command_terminal.h: ^C goes to us,
+ * until the command reads from the terminal.
  *
- * Return: 0, also if a signal killed it first; or with @e set what exec failed with. A shell then
- * exits with 127 for -ENOENT and 126 for the others.
+ * Return: 0, even if a signal killed it first; or with @e set the error of exec. A shell then exits
+ * with 127 for -ENOENT and 126 for others.
  */
 int command_start(struct command *c, struct err *e);
 
@@ -100,9 +99,9 @@ int command_wait(struct command *c, int *status);
 /**
  * command_close() - remove the cgroup and free @c, which may be NULL
  *
- * A command that was not started is ended. What still runs is moved to the cgroup we were in at
- * command_prepare(), and not waited for. If processes cannot be
- * moved the cgroup stays, with a warning; command_tree_sweep() removes it when they have ended.
+ * Kills a command that was not started. Processes still running are moved to our cgroup at
+ * command_prepare(), without waiting for them. If they cannot be moved, the cgroup stays, with a
+ * warning; command_tree_sweep() removes it after they have exited.
  */
 void command_close(struct command *c);
 

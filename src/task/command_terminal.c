@@ -31,7 +31,7 @@ static bool in_foreground(const struct command_terminal *t)
 	return tcgetpgrp(t->tty) == getpgrp();
 }
 
-/* Take the default action of @sig, which was sent to us; returns when it stopped us and we continue. */
+/* Take the default action of @sig, which we received; returns if stopped and continued. */
 static void act_on(int sig)
 {
 	sigset_t set;
@@ -46,7 +46,7 @@ static void on_stop(struct command_terminal *t, int sig)
 {
 	const bool wants_terminal = sig == SIGTTIN || sig == SIGTTOU;
 
-	/* by kill(1), which also continues it */
+	/* stopped by kill(1), which will also continue it */
 	if (!t->lent && !wants_terminal)
 		return;
 	if (!wants_terminal || !in_foreground(t)) {
@@ -60,7 +60,7 @@ static void on_stop(struct command_terminal *t, int sig)
 	if (in_foreground(t))
 		set_foreground(t, true);
 	else if (wants_terminal)
-		usleep(RETRY_US); /* no shell is left that could stop us */
+		usleep(RETRY_US); /* no shell left to stop us */
 	kill(-t->pid, SIGCONT);
 }
 
@@ -118,7 +118,7 @@ struct command_terminal *command_terminal_open(pid_t pid)
 	sigaddset(&set, SIGTTIN);
 	sigaddset(&set, SIGTTOU);
 	pthread_sigmask(SIG_BLOCK, &set, &t->before);
-	/* all but ours are for the main thread */
+	/* the main thread handles all others */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &set);
 	err = pthread_create(&t->thread, NULL, keep, t);

@@ -12,10 +12,10 @@
 
 #define PREFIX	      "ibscope-" /* PREFIX PID - NUMBER */
 #define NAME_TRIES    16
-#define DEPTH_MAX     64   /* of what sweeping and removing descend into: one fd a level */
-#define REMOVE_MAX_MS 2000 /* for the last processes to be gone */
+#define DEPTH_MAX     64   /* limit of sweeping and removing: one fd per level */
+#define REMOVE_MAX_MS 2000 /* wait for the last processes to exit */
 #define NAP_MAX_MS    50
-#define MOVE_ROUNDS   100 /* what is moved may fork meanwhile */
+#define MOVE_ROUNDS   100 /* moved processes may fork meanwhile */
 #define DIGITS	      "0123456789"
 
 static void nap(unsigned int ms)
@@ -40,7 +40,7 @@ static int write_at(int dir, const char *file, const char *text)
 
 typedef int pid_cb(pid_t pid, int arg);
 
-/* All get @cb. Return: how many took it; or the first errno it gave, -ESRCH being no error. */
+/* Call @cb for all processes. Return: number of successes; or the first errno, except -ESRCH. */
 static int each_pid(int dir, pid_cb *cb, int arg)
 {
 	int fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC), n = 0, first = 0, err, pid;
@@ -53,7 +53,7 @@ static int each_pid(int dir, pid_cb *cb, int arg)
 		return err;
 	}
 	while (fscanf(f, "%d", &pid) == 1) {
-		if (!pid) /* of another pid namespace; to write it would move ourselves */
+		if (!pid) /* in another pid namespace; writing 0 would move ourselves */
 			continue;
 		err = cb(pid, arg);
 		n += !err;
@@ -75,7 +75,7 @@ int command_tree_move(pid_t pid, int to)
 /* --- trees of cgroups --- */
 
 struct walk {
-	int at;		  /* where the directory is */
+	int at;		  /* parent directory */
 	const char *name; /* its name there */
 	int dir;
 	int depth;
@@ -108,7 +108,7 @@ static int each_dir(const struct walk *w, dir_cb *cb)
 			continue;
 		sub.dir = openat(w->dir, sub.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (sub.dir < 0)
-			continue; /* gone, or not for us */
+			continue; /* gone, or no permission */
 		ret = cb(&sub);
 		close(sub.dir);
 		if (ret > 0)
@@ -131,7 +131,7 @@ static bool is_ours(const char *name)
 }
 
 /*
- * A living instance holds the lock. A pid in the name would not identify it: the instance may run
+ * A running instance holds the lock. A pid in the name would not identify it: the instance may run
  * in another pid namespace, with the same cgroups mounted.
  */
 static int lock(int dir)
@@ -139,7 +139,7 @@ static int lock(int dir)
 	return flock(dir, LOCK_EX | LOCK_NB) ? -errno : 0;
 }
 
-/* Open and lock what we just made. Return: -ENOENT if a sweep of another instance took it. */
+/* Open and lock a new cgroup. Return: -ENOENT if another instance's sweep removed it. */
 static int hold(int at, const char *name, int *dir, uint64_t *id)
 {
 	struct stat st, now;
@@ -170,7 +170,7 @@ int command_tree_make(int at, char name[COMMAND_TREE_NAME], int *dir, uint64_t *
 	return err;
 }
 
-/* Move all processes to the cgroup w->arg, and remove all below w->dir. */
+/* Move all processes to the cgroup w->arg, and remove everything below w->dir. */
 static int clear(const struct walk *w);
 
 static int clear_cb(const struct walk *w)

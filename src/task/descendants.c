@@ -15,7 +15,7 @@ struct table {
 	size_t n, room;
 };
 
-/* The parent in a line of /proc/PID/stat: "pid (comm) state ppid ...", where comm can hold ")". */
+/* Parse the parent in /proc/PID/stat: "pid (comm) state ppid ...", where comm may contain ")". */
 static int parse_ppid(const char *stat, __u32 *ppid)
 {
 	const char *p = strrchr(stat, ')');
@@ -52,7 +52,7 @@ static int read_table(const char *root, struct table *t, struct err *err)
 		if (!pid)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-		/* gone already, or no process of ours to see */
+		/* already gone, or not visible to us */
 		if (num_read_line(root, path, line, sizeof(line), NULL) || parse_ppid(line, &ppid))
 			continue;
 		add(t, pid, ppid);
@@ -83,7 +83,7 @@ int descendants(const char *root, const __u32 *pids, size_t n, int (*found)(void
 		if (p)
 			p->in = true;
 	}
-	/* a pass finds at least one generation; pids mostly grow, so that it mostly finds all */
+	/* a pass finds at least one generation, and usually all, since pids mostly grow */
 	while (!ret && more) {
 		more = false;
 		for (size_t i = 0; i < t.n && !ret; i++) {
@@ -130,7 +130,7 @@ static int visit_threads(void *arg, __u32 pid)
 	return ret;
 }
 
-/* The processes that a thread has made and that live, to @t. */
+/* Add the living children of a thread to @t. */
 static void read_children(const char *root, __u32 tid, struct table *t)
 {
 	char path[4096];

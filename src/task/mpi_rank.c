@@ -7,8 +7,8 @@
 
 /*
  * Variables of each launcher. Open MPI comes first: inside a Slurm allocation its mpirun passes on
- * Slurm's variables, which are those of the batch script. Under srun with PMI-2, MPICH's variables
- * of the node are missing and those of Slurm are used.
+ * Slurm's variables, which belong to the batch script. Under srun with PMI-2, MPICH's variables of
+ * the node are missing and Slurm's are used.
  */
 static const struct launcher {
 	const char *name, *rank, *ranks, *local, *locals;
@@ -41,7 +41,7 @@ static int number(char *const *env, const char *name, __u32 *out, struct err *er
 	return ret ? -EINVAL : 0;
 }
 
-/* Of Slurm's "4(x2),3", which has a number for each node: here two nodes with 4 tasks, one with 3. */
+/* Parse Slurm's number of tasks per node, such as "4(x2),3": two nodes with 4 tasks, one with 3. */
 static int tasks_of_node(const char *list, __u32 node, __u32 *out)
 {
 	unsigned int tasks, times;
@@ -101,7 +101,7 @@ int mpi_rank_find(char *const *env, struct mpi_rank *out, struct err *err)
 	if (out->rank >= out->ranks || out->local >= out->locals || out->locals > out->ranks)
 		return err_set(err, -EINVAL,
 			       "rank %u of %u, and %u of %u on this node, as %s says in the "
-			       "environment, cannot be: a rank is below the number of ranks",
+			       "environment, is invalid: a rank must be below the number of ranks",
 			       out->rank, out->ranks, out->local, out->locals, l->name);
 	job = value_of(env, l->job);
 	step = value_of(env, l->step);

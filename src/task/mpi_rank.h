@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which rank of an MPI job a process is, by the environment that its launcher gave it. */
+/* Finds the rank of a process in an MPI job, from the environment set by its launcher. */
 #ifndef IBSCOPE_MPI_RANK_H
 #define IBSCOPE_MPI_RANK_H
 
@@ -9,7 +9,7 @@ struct mpi_rank {
 	const char *launcher; /* "Open MPI", "MPICH" or "Slurm" */
 	__u32 rank, ranks;    /* in the job */
 	__u32 local, locals;  /* on this node: the first one is 0 */
-	char job[64];	      /* the same in all ranks; "": the launcher gives none */
+	char job[64];	      /* the same in all ranks; "": not provided by the launcher */
 	int launcher_fd;      /* inherited socket to the launcher; -1: none */
 };
 

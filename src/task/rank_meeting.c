@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #define RETRY_MS 5
-#define LEAVE_MS 5000	     /* for the end of a recording */
-#define MAGIC	 0x32534249u /* "IBS2": another version of the messages would have another */
+#define LEAVE_MS 5000	     /* wait for the end of a recording */
+#define MAGIC	 0x32534249u /* "IBS2": change it with the message format */
 
 struct hello {
 	__u32 magic, rank, pid;
@@ -25,8 +25,7 @@ struct rank_meeting {
 };
 
 /*
- * The launcher of the ranks of this node: the process behind the socket that they inherited from it, or
- * their parent.
+ * The launcher of this node's ranks: the peer of the socket that they inherited, or their parent.
  */
 static pid_t launcher_pid(const struct mpi_rank *r)
 {
@@ -82,7 +81,7 @@ static void take_member(struct rank_meeting *m, int fd)
 			 h.regions);
 		return;
 	}
-	log_warn("a connection from something that is not a rank of this job was refused");
+	log_warn("refused a connection from a process that is not a rank of this job");
 	close(fd);
 }
 
@@ -175,7 +174,7 @@ void rank_meeting_close(struct rank_meeting *m)
 {
 	if (!m)
 		return;
-	/* what vanishes without this crashed */
+	/* members that disconnect without this have crashed */
 	rank_meeting_start(m);
 	for (size_t i = 0; i < m->n; i++)
 		close(m->member[i].fd);
@@ -210,7 +209,7 @@ int rank_join(const struct mpi_rank *own, pid_t pid, const char *regions, struct
 	if (same_user(fd) && send(fd, &h, sizeof(h), MSG_NOSIGNAL) == sizeof(h))
 		return fd;
 	close(fd);
-	return err_set(err, -EPERM, "what collects on this node is not of this user");
+	return err_set(err, -EPERM, "the collecting process on this node belongs to another user");
 }
 
 bool rank_wait(int fd)
