@@ -93,6 +93,24 @@ static enum insn_flow flow_of(const cs_insn *in)
 	return in_group(in, X86_GRP_JUMP) ? INSN_BRANCH : INSN_NEXT;
 }
 
+static unsigned char stack_of(const cs_insn *in)
+{
+	switch (in->id) {
+	case X86_INS_PUSH:
+	case X86_INS_PUSHF:
+	case X86_INS_PUSHFQ:
+	case X86_INS_CALL:
+		return INSN_WRITE;
+	case X86_INS_POP:
+	case X86_INS_POPF:
+	case X86_INS_POPFQ:
+	case X86_INS_LEAVE:
+	case X86_INS_RET:
+		return INSN_READ;
+	}
+	return 0;
+}
+
 /* These name an address and do not access it. */
 static bool is_address_only(const cs_insn *in)
 {
@@ -269,6 +287,7 @@ bool disasm_decode(struct disasm *d, const unsigned char *bytes, size_t n, __u64
 	snprintf(out->text, sizeof(out->text), "%.31s%s%.62s", in->mnemonic, *in->op_str ? " " : "",
 		 in->op_str);
 	out->flow = flow_of(in);
+	out->stack = stack_of(in);
 	op = in->detail->x86.operands;
 	if (out->flow != INSN_NEXT && out->flow != INSN_RETURN && op->type == X86_OP_IMM) {
 		out->has_target = true;
@@ -277,4 +296,19 @@ bool disasm_decode(struct disasm *d, const unsigned char *bytes, size_t n, __u64
 	add_writes(in, out);
 	add_operands(d, out);
 	return true;
+}
+
+unsigned int insn_stack_access(const struct insn *in)
+{
+	unsigned int ours = in->stack, others = 0;
+
+	for (unsigned int i = 0; i < in->n_mem; i++) {
+		const struct insn_mem *m = &in->mem[i];
+
+		if (m->base == INSN_RSP && !m->segment)
+			ours |= m->access;
+		else
+			others |= m->access;
+	}
+	return ours & ~others;
 }

@@ -12,7 +12,7 @@
 #define INSN_MEM_MAX   2 /* string instructions have two */
 
 /* General registers have their numbers in DWARF: 0 is rax, 6 rbp, 7 rsp, 8 to 15 are r8 to r15. */
-enum { INSN_RIP = 16, INSN_NO_REG = -1 };
+enum { INSN_RSP = 7, INSN_RIP = 16, INSN_NO_REG = -1 };
 
 enum insn_access { INSN_READ = 1, INSN_WRITE = 2 };
 
@@ -46,7 +46,8 @@ struct insn {
 	__u64 target;
 	unsigned int n_mem; /* operands in memory; stacks of push, call and return are none */
 	struct insn_mem mem[INSN_MEM_MAX]; /* what is written first */
-	__u16 writes; /* general registers that change, also in part: 1 << number */
+	unsigned char stack; /* enum insn_access bits: what push, pop, call and return do there */
+	__u16 writes;	     /* general registers that change, also in part: 1 << number */
 	enum insn_effect effect;
 	short from, to; /* `to`: the register that is written, if it is only one operand */
 	__s64 value;	/* of INSN_SET and INSN_ADD */
@@ -69,5 +70,14 @@ void disasm_free(struct disasm *d); /* accepts NULL */
  */
 bool disasm_decode(struct disasm *d, const unsigned char *bytes, size_t n, __u64 addr,
 		   struct insn *out);
+
+/**
+ * insn_stack_access() - how an instruction accesses nothing but memory that the stack pointer addresses
+ *
+ * `push (%rax)` reads other memory, so it is INSN_WRITE of this one.
+ *
+ * Return: enum insn_access bits.
+ */
+unsigned int insn_stack_access(const struct insn *in);
 
 #endif

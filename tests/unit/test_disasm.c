@@ -215,6 +215,60 @@ static void test_syntax(void **state)
 	disasm_free(d);
 }
 
+/* Which accesses of an instruction can only go by the stack pointer. */
+static void test_stack(void **state)
+{
+	static const struct {
+		const char *bytes;
+		unsigned int len, access;
+	} stack_rows[] = {
+		{ "\x50", 1, INSN_WRITE },		   /* push %rax */
+		{ "\x68\x01\x00\x00\x00", 5, INSN_WRITE }, /* push $1 */
+		{ "\xff\x30", 2, INSN_WRITE },		   /* push (%rax), which reads (%rax) */
+		{ "\xff\x74\x24\x08", 4, INSN_READ | INSN_WRITE }, /* push 8(%rsp) */
+		{ "\x9c", 1, INSN_WRITE },			   /* pushf */
+		{ "\x5b", 1, INSN_READ },			   /* pop %rbx */
+		{ "\x8f\x00", 2, INSN_READ },		   /* pop (%rax), which writes (%rax) */
+		{ "\x9d", 1, INSN_READ },		   /* popf */
+		{ "\xc9", 1, INSN_READ },		   /* leave */
+		{ "\xc3", 1, INSN_READ },		   /* ret */
+		{ "\xc2\x08\x00", 3, INSN_READ },	   /* ret $8 */
+		{ "\xe8\x00\x00\x00\x00", 5, INSN_WRITE }, /* call */
+		{ "\xff\xd0", 2, INSN_WRITE },		   /* call *%rax */
+		{ "\xff\x10", 2, INSN_WRITE },		   /* call *(%rax), which reads (%rax) */
+		{ "\xff\x20", 2, 0 },			   /* jmp *(%rax) */
+		{ "\xff\x24\x24", 3, INSN_READ },	   /* jmp *(%rsp) */
+		{ "\x48\x8b\x44\x24\x08", 5, INSN_READ },  /* mov 8(%rsp), %rax */
+		{ "\x48\x89\x04\x24", 4, INSN_WRITE },	   /* mov %rax, (%rsp) */
+		{ "\x48\x01\x04\x24", 4, INSN_READ | INSN_WRITE }, /* add %rax, (%rsp) */
+		{ "\x48\x8b\x04\xc4", 4, INSN_READ },		   /* mov (%rsp, %rax, 8), %rax */
+		{ "\x48\x8d\x44\x24\x08", 5, 0 },		   /* lea 8(%rsp), %rax */
+		{ "\x0f\x18\x0c\x24", 4, 0 },			   /* prefetcht0 (%rsp) */
+		{ "\x64\x48\x8b\x04\x24", 5, 0 },		   /* mov %fs:(%rsp), %rax */
+		{ "\x48\x8b\x45\x08", 4, 0 },			   /* mov 8(%rbp), %rax */
+		{ "\x4c\x8b\x04\x24", 4, INSN_READ },		   /* mov (%rsp), %r8 */
+		{ "\x49\x8b\x04\x24", 4, 0 },			   /* mov (%r12), %rax */
+		{ "\x48\xa5", 2, 0 },				   /* movsq */
+		{ "\x48\x89\xe0", 3, 0 },			   /* mov %rsp, %rax */
+	};
+	struct disasm *d = disasm_new(false);
+	struct insn in;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(stack_rows); i++) {
+		assert_true(disasm_decode(d, (const unsigned char *)stack_rows[i].bytes,
+					  stack_rows[i].len, AT, &in));
+		print_message("%s\n", in.text);
+		assert_int_equal(in.len, stack_rows[i].len);
+		assert_int_equal(insn_stack_access(&in), stack_rows[i].access);
+	}
+	in = (struct insn){ .stack = INSN_READ | INSN_WRITE,
+			    .n_mem = 1,
+			    .mem = { { RAX, NONE, 1, INSN_WRITE, 8, 0, 0 } } };
+	assert_int_equal(insn_stack_access(&in), INSN_READ);
+	disasm_free(d);
+}
+
 static void test_no_instruction(void **state)
 {
 	static const char *const none[] = { "\x06", "\xff\xff", "\xf0", "\x48", "\x62" };
@@ -260,9 +314,8 @@ static void test_any_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_syntax),
-		cmocka_unit_test(test_no_instruction),
+		cmocka_unit_test(test_rows),	  cmocka_unit_test(test_syntax),
+		cmocka_unit_test(test_stack),	  cmocka_unit_test(test_no_instruction),
 		cmocka_unit_test(test_any_bytes),
 	};
 
