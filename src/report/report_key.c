@@ -244,9 +244,11 @@ static bool place_word(struct report *r, enum report_key key, const struct data_
 			 (unsigned long long)place->end);
 		return text_word(r, place->end ? text : NULL, word);
 	}
+	/* variables of all threads fit a table only if their stacks are one row */
 	return text_word(r,
-			 key == REPORT_KEY_MAPPING ? place->mapping
-						   : data_place_label(place, text, sizeof(text)),
+			 key == REPORT_KEY_MAPPING   ? place->mapping
+			 : place->kind == DATA_STACK ? "[stack]"
+						     : data_place_label(place, text, sizeof(text)),
 			 word);
 }
 

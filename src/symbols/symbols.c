@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "symbols.h"
+#include "symbols_private.h"
 
 #include "base/clock.h"
 #include "base/regular.h"
-#include "base/intern.h"
+#include "disasm/disasm.h"
 #include "symbols_kernel.h"
 #include "symbols_object.h"
-#include "symbols_slab.h"
 #include "trace/task_events.h"
 
 #include <elf.h>
@@ -18,37 +18,6 @@
 #define SAME_BOOT_NS 10000000000ll     /* that the clock may have been set meanwhile */
 #define STACK_AREA   0x7ffb00000000ull /* x86-64 maps nothing but stacks and its own from here on */
 #define OUR_FORMAT   "ibscope"
-
-/* A file that maps were of; several of one path if it was replaced. */
-struct dso {
-	const char *path; /* of tasks, where equal paths have one address */
-	unsigned char build_id[20];
-	unsigned int build_id_len;
-	bool opened;
-	struct object *object;
-	char why[160];		     /* there is none */
-	bool no_program;	     /* nor is it an ELF file */
-	struct u64_map names, lines; /* by offset in the file */
-	__u32 next;		     /* with the same path */
-};
-
-struct symbols {
-	struct symbols_opts opts;
-	bool trusted; /* recorded on this machine */
-	bool this_boot;
-	struct intern texts;
-
-	struct dso *dsos;
-	size_t n_dsos, room;
-	struct u64_map dso_of; /* by address of the path */
-
-	bool lacks_data; /* an address was asked for, and maps of data were not recorded */
-	bool kernel_tried;
-	struct kernel_symbols *kernel;
-	char kernel_why[256];
-	struct u64_map kernel_names, kernel_dsos; /* by address */
-	struct slab_types slabs;
-};
 
 /* The time of boot according to both clocks differs between boots. */
 static bool is_this_boot(const struct trace_info *info, const struct utsname *u)
@@ -94,6 +63,7 @@ void symbols_free(struct symbols *s)
 		object_close(s->dsos[i].object);
 		u64_map_free(&s->dsos[i].names);
 		u64_map_free(&s->dsos[i].lines);
+		u64_map_free(&s->dsos[i].stack_access);
 	}
 	free(s->dsos);
 	u64_map_free(&s->dso_of);
@@ -101,6 +71,9 @@ void symbols_free(struct symbols *s)
 	u64_map_free(&s->kernel_dsos);
 	kernel_symbols_close(s->kernel);
 	slab_types_close(&s->slabs);
+	disasm_free(s->disasm);
+	stack_pages_free(&s->stacks);
+	u64_map_free(&s->stack_names);
 	intern_free(&s->texts);
 	free(s);
 }
@@ -227,7 +200,7 @@ static bool same_build_id(const struct dso *d, const struct task_map *map)
 	       !memcmp(d->build_id, map->build_id ?: d->build_id, d->build_id_len);
 }
 
-static struct dso *dso_at(struct symbols *s, const struct task_map *map)
+struct dso *dso_at(struct symbols *s, const struct task_map *map)
 {
 	__u32 first = u64_map_get(&s->dso_of, (uintptr_t)map->path), i;
 	struct dso *d;
@@ -260,6 +233,15 @@ static void open_dso(struct symbols *s, struct dso *d)
 				&opts, d->why, sizeof(d->why));
 }
 
+struct dso *code_dso(struct symbols *s, const struct task_map *map)
+{
+	struct dso *d = dso_at(s, map);
+
+	if (!d->opened)
+		open_dso(s, d);
+	return d;
+}
+
 void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
 		  bool kernel, bool srcline, struct symbol *out)
 {
@@ -277,9 +259,7 @@ void symbols_find(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 		return;
 	offset = addr - map.start + map.pgoff;
 	out->dso = map.path;
-	d = dso_at(s, &map);
-	if (!d->opened)
-		open_dso(s, d);
+	d = code_dso(s, &map);
 	out->name = kept(s, &d->names, offset);
 	if (!out->name) {
 		name = d->object ? object_symbol(d->object, offset) : NULL;
@@ -375,27 +355,6 @@ static bool begins_with(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-/* By the names that the kernel gives to maps; variables are found first. */
-static enum data_kind kind_of(const char *path)
-{
-	static const struct {
-		const char *begins;
-		enum data_kind kind;
-	} kinds[] = {
-		{ "[heap]", DATA_HEAP },	 { "[stack", DATA_STACK },
-		{ "[anon:", DATA_ANONYMOUS },	 { "//anon", DATA_ANONYMOUS },
-		{ "[anon_shmem:", DATA_SHARED }, { "/dev/zero", DATA_SHARED },
-		{ "/SYSV", DATA_SHARED },	 { "/memfd:", DATA_SHARED },
-		{ "/dev/shm/", DATA_SHARED },	 { "/anon_hugepage", DATA_SHARED },
-		{ "/", DATA_NO_SYMBOL },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (begins_with(path, kinds[i].begins))
-			return kinds[i].kind;
-	return DATA_SPECIAL;
-}
-
 static bool is_program(const char *path)
 {
 	int fd = regular_open(path);
@@ -457,6 +416,23 @@ static void find_kernel_data(struct symbols *s, const struct tasks *tasks, __u64
 	out->mapping = module ?: out->mapping;
 }
 
+/* Whose stack is it, if it has no name of its own? */
+static void name_stack(struct symbols *s, __u32 tgid, __u64 addr, __u64 time,
+		       const struct task_map *map, struct data_place *out)
+{
+	__u32 tid = stack_pages_find(&s->stacks, tgid, addr, time, map->start, map->end);
+	char text[32];
+
+	if (!tid)
+		return;
+	out->kind = DATA_STACK;
+	out->mapping = kept(s, &s->stack_names, tid);
+	if (out->mapping)
+		return;
+	snprintf(text, sizeof(text), "[stack:%u]", tid);
+	out->mapping = keep(s, &s->stack_names, tid, text);
+}
+
 /* No map has the address: is it of a program whose code has a map, or of the stack? */
 static void find_unmapped(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr,
 			  __u64 time, struct data_place *out)
@@ -466,7 +442,7 @@ static void find_unmapped(struct symbols *s, const struct tasks *tasks, __u32 tg
 	*out = (struct data_place){ .kind = DATA_UNMAPPED, .mapping = "[unmapped]" };
 	for (int above = 0; above < 2; above++)
 		if (tasks_map_near(tasks, tgid, addr, time, above, &map) && map.exec &&
-		    kind_of(map.path) == DATA_NO_SYMBOL && find_variable(s, &map, addr, out))
+		    data_kind_of(map.path) == DATA_NO_SYMBOL && find_variable(s, &map, addr, out))
 			return;
 	if (addr >= STACK_AREA && tasks_map_near(tasks, tgid, addr, time, true, &map) &&
 	    (begins_with(map.path, "[stack]") || begins_with(map.path, "[v"))) {
@@ -490,7 +466,7 @@ void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 		find_unmapped(s, tasks, tgid, addr, time, out);
 		return;
 	}
-	*out = (struct data_place){ .kind = kind_of(map.path), .mapping = map.path };
+	*out = (struct data_place){ .kind = data_kind_of(map.path), .mapping = map.path };
 	if (out->kind == DATA_NO_SYMBOL && !find_variable(s, &map, addr, out)) {
 		struct dso *d = data_dso(s, &map);
 
@@ -499,11 +475,13 @@ void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u6
 		out->offset = addr - map.start + map.pgoff;
 	} else if ((out->kind == DATA_ANONYMOUS || out->kind == DATA_HEAP) && map.start &&
 		   tasks_map(tasks, tgid, map.start - 1, time, false, &below) && !below.exec &&
-		   kind_of(below.path) == DATA_NO_SYMBOL) {
+		   data_kind_of(below.path) == DATA_NO_SYMBOL) {
 		find_variable(s, &below, addr, out); /* .bss, of which files have nothing */
 	}
-	if (!strcmp(out->mapping, "//anon"))
+	if (is_unnamed(out->mapping)) {
 		out->mapping = "[anon]";
+		name_stack(s, tgid, addr, time, &map, out);
+	}
 	out->start = map.start;
 	out->end = map.end;
 }
@@ -518,10 +496,8 @@ void symbols_type(struct symbols *s, const struct tasks *tasks, __u32 tgid, cons
 
 	*out = (struct type_access){ .kind = ip ? TYPE_NO_FILE : TYPE_NO_ADDRESS };
 	if (ip && tasks_map(tasks, tgid, *ip, time, false, &map) &&
-	    kind_of(map.path) == DATA_NO_SYMBOL) {
-		d = dso_at(s, &map);
-		if (!d->opened)
-			open_dso(s, d);
+	    data_kind_of(map.path) == DATA_NO_SYMBOL) {
+		d = code_dso(s, &map);
 		out->kind = TYPE_NO_OBJECT;
 		if (d->object)
 			object_type(d->object, *ip - map.start + map.pgoff, out);

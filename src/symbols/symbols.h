@@ -74,8 +74,8 @@ const char *symbols_code_name(const struct symbols *s, const struct symbol_code 
 #define DATA_KIND_TABLE(X)                                                                       \
 	X(VARIABLE, "variable", "a variable of a program, a library or the kernel")              \
 	X(HEAP, "heap", "the heap that brk() extends")                                           \
-	X(STACK, "stack", "the stack of the first thread")                                       \
-	X(ANONYMOUS, "anonymous", "other private memory: large blocks, stacks of threads")       \
+	X(STACK, "stack", "the stack of a thread")                                               \
+	X(ANONYMOUS, "anonymous", "other private memory: large blocks, stacks not proven")       \
 	X(SHARED, "shared", "shared memory without a file")                                      \
 	X(FILE, "file", "a mapped file that is not a program")                                   \
 	X(SPECIAL, "special", "what the kernel maps into processes, as [vdso]")                  \
@@ -97,7 +97,7 @@ const char *data_kind_name(enum data_kind k);
 /* All strings live as long as the symbols and the tasks. */
 struct data_place {
 	enum data_kind kind;
-	const char *mapping;  /* the file, "[heap]", "[anon]", "[kernel]", "[unmapped]" ... */
+	const char *mapping;  /* the file, "[heap]", "[stack:TID]", "[anon]", "[kernel]" ... */
 	__u64 start, end;     /* of that map, @end behind it; 0: no map has the address */
 	const char *variable; /* NULL: it is not DATA_VARIABLE */
 	bool has_offset;      /* in the variable, or in a DATA_FILE: */
@@ -126,6 +126,17 @@ const char *data_place_label(const struct data_place *place, char *buf, size_t s
  */
 void symbols_data(struct symbols *s, const struct tasks *tasks, __u32 tgid, __u64 addr, __u64 time,
 		  struct data_place *out);
+
+/**
+ * symbols_read_stacks() - learn from all samples of a recording what is the stack of which thread
+ *
+ * The kernel names the stack of the first thread alone. A later symbols_data() knows those of others as far as
+ * stack_pages.h says. The recording is rewound before and after.
+ *
+ * Return: 0 or what trace_next() returned.
+ */
+int symbols_read_stacks(struct symbols *s, const struct tasks *tasks, struct trace *trace,
+			struct err *err);
 
 /**
  * symbols_type() - the type and field that an op of a process accessed

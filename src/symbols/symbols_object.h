@@ -71,6 +71,12 @@ const char *object_name(struct object *o, __u64 addr);
 /* Code from an address on. Return: how many bytes the file has of it, at most @size. */
 size_t object_read(struct object *o, __u64 addr, unsigned char *buf, size_t size);
 
+/* The same from an offset in the file on. */
+size_t object_code(struct object *o, __u64 offset, unsigned char *buf, size_t size);
+
+/* Is it a program of Go, by its sections? */
+bool object_is_go(struct object *o);
+
 /* The source line of an address. Return: false if not known. */
 bool object_line(struct object *o, __u64 addr, struct source_place *out);
 

@@ -45,6 +45,30 @@ size_t object_read(struct object *o, __u64 addr, unsigned char *buf, size_t size
 	return 0;
 }
 
+size_t object_code(struct object *o, __u64 offset, unsigned char *buf, size_t size)
+{
+	__u64 addr;
+
+	return object_address(o, offset, &addr) ? object_read(o, addr, buf, size) : 0;
+}
+
+bool object_is_go(struct object *o)
+{
+	Elf_Scn *section = NULL;
+	const char *name;
+	size_t names;
+	GElf_Shdr sh;
+
+	if (elf_getshdrstrndx(o->elf, &names))
+		return false;
+	while ((section = elf_nextscn(o->elf, section))) {
+		name = gelf_getshdr(section, &sh) ? elf_strptr(o->elf, names, sh.sh_name) : NULL;
+		if (name && !strcmp(name, ".go.buildinfo"))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Clang and rustc write no table of which unit has an address, and libdw before 0.191 knows no other way
  * than that table.

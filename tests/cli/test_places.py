@@ -126,6 +126,64 @@ class Places(unittest.TestCase):
             self.assertIn(tuple(int(a, 16) for a in r['labels']['range'].split('-')), maps)
             self.assertTrue(r['labels']['space'].isdigit())
 
+    # by the map of make_places.c, of thread n: named after it, and not
+    STACKS = {1: {1: 4, 6: 4}, 2: {2: 3, 6: 16}, 3: {3: 3, 6: 32}, 5: {5: 7}}
+    NOT_STACKS = {0: 1, 1: 9, 2: 1, 3: 1, 4: 2, 5: 5 + 6, 6: 3 + 64}
+
+    def stacks(self, file, stdin=subprocess.DEVNULL):
+        """Samples by the owner of the stack, None: it has none, and the number of the thread."""
+        p = subprocess.run([ibscope.IBSCOPE, 'report', file, '--by', 'mapping,tid', '--json'], stdin=stdin,
+                           capture_output=True, text=True, check=False)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        r = json.loads(p.stdout)
+        first, got = min(int(row['labels']['tid']) for row in r['rows']), {}
+        for row in r['rows']:
+            mapping, tid = row['labels']['mapping'], int(row['labels']['tid']) - first
+            owner = int(mapping[len('[stack:'):-1]) - first if mapping.startswith('[stack:') else None
+            self.assertIn(mapping, (f'[stack:{first + (owner or 0)}]', '[anon]'))
+            got.setdefault(owner, {})[tid] = row['samples']
+        n = {'stack' if owner else 'anonymous': 0 for owner in got}
+        for owner, threads in got.items():
+            n['stack' if owner else 'anonymous'] += sum(threads.values())
+        self.assertEqual({k: v for k, v in r['data'].items() if v}, n)
+        return got
+
+    def test_stacks(self):
+        """What threads access through the stack pointer proves whose stack it is, for as long as it does so."""
+        want = self.STACKS | {None: self.NOT_STACKS}
+        for order in 'stacks', 'stacks-back':
+            file = self.make(MAKE, order)
+            self.assertEqual(self.stacks(file), want)
+            with open(file, 'rb') as f, subprocess.Popen(['cat'], stdin=f, stdout=subprocess.PIPE) as cat:
+                self.assertEqual(self.stacks('-', stdin=cat.stdout), want)
+            perf = self.path('perf.data')
+            p = run('export', '--perf-data', perf, file)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertEqual(self.stacks(perf), want)
+        # samples that are not selected prove it too
+        p = run('report', file, '--filter', 'op == load', '--by', 'mapping', '--json')
+        self.assertEqual(sum(r['samples'] for r in json.loads(p.stdout)['rows'] if 'stack' in r['labels']['mapping']),
+                         2 + 4 + 1 + 16 + 32)
+        rows = json.loads(run('report', file, '--by', 'variable', '--json').stdout)['rows']
+        self.assertEqual({r['labels']['variable']: r['samples'] for r in rows},
+                         {'[stack]': sum(sum(t.values()) for t in self.STACKS.values()),
+                          '[anon]': sum(self.NOT_STACKS.values())})
+        lines = json.loads(run('c2c', file, '--json').stdout)['lines']
+        self.assertEqual(sorted(v['name'][:7] for line in lines for v in line['variables']).count('[stack:'), 5)
+
+    def test_stacks_without_code(self):
+        """A program that is gone, or of Go, whose stacks lie in its heap, proves nothing."""
+        program = self.path('program')
+        shutil.copy(MAKE, program)
+        subprocess.run(['strip', program], check=True)
+        threads = {n: sum(t.get(n, 0) for t in (*self.STACKS.values(), self.NOT_STACKS)) for n in range(7)}
+        file = self.make(program, 'stacks')
+        self.assertEqual(self.stacks(file), self.STACKS | {None: self.NOT_STACKS})
+        os.remove(program)
+        self.assertEqual(self.stacks(file), {None: threads})
+        subprocess.run(['objcopy', '--add-section', f'.go.buildinfo={__file__}', MAKE, program], check=True)
+        self.assertEqual(self.stacks(self.make(program, 'stacks')), {None: threads})
+
     def test_no_symbols(self):
         """Stripped; and gone, where only maps that can be written are kept."""
         program = self.path('stripped')

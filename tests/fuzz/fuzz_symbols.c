@@ -113,9 +113,11 @@ static void decode(struct object *o, struct disasm *d, const struct object_funct
 	size_t n = object_read(o, f->start, code, f->size < sizeof(code) ? f->size : sizeof(code));
 	struct insn in;
 
-	for (size_t i = 0; i < n; i += in.len)
+	for (size_t i = 0; i < n; i += in.len) {
 		if (!disasm_decode(d, code + i, n - i, f->start + i, &in))
 			in.len = 1;
+		need(!(insn_stack_access(&in) & ~(unsigned int)(INSN_READ | INSN_WRITE)));
+	}
 }
 
 static void need_field(const char *path, __u64 offset, __u64 size, void *arg)
@@ -136,6 +138,7 @@ static void read_object(size_t size, const char *debug_dir, const unsigned char 
 {
 	const struct object_opts opts = { .debug_dir = debug_dir, .trusted = true };
 	char why[160] = "", line[4200];
+	unsigned char code[INSN_BYTES_MAX];
 	struct object_function f;
 	struct source_place place;
 	struct disasm *d;
@@ -149,12 +152,14 @@ static void read_object(size_t size, const char *debug_dir, const unsigned char 
 	}
 	d = disasm_new(false);
 	need(d != NULL);
+	object_is_go(o);
 	for (size_t i = 0; i < size && i < OFFSETS_MAX; i += 8) {
 		const char *name = object_symbol(o, i);
 		struct type_access access;
 
 		/* instructions begin anywhere */
 		for (size_t k = i; k < i + 8; k++) {
+			need(object_code(o, k, code, sizeof(code)) <= sizeof(code));
 			object_type(o, k, &access);
 			check_access(o, &access);
 		}

@@ -6,6 +6,8 @@
  * variables, one variable, and memory of the heap.
  * WITH "walks": ten loads each, of anonymous memory in pages of 4 KiB with page walks of 100 cycles, of a
  * variable in pages of 2 MiB with walks of 40, and of the heap without any.
+ * WITH "stacks": threads access memory through the stack pointer, and otherwise; see stacks(). "stacks-back": the
+ * same samples from the last to the first.
  */
 #include "made_recording.h"
 #include "trace/task_events.h"
@@ -32,6 +34,14 @@ __asm__(".pushsection .data\n"
 	".type places_b, @object; .size places_b, 8; places_b: .zero 8\n"
 	".popsection");
 extern long places_a[2], places_b;
+/* Not executed: samples have their addresses. */
+__asm__(".pushsection .text\n"
+	"places_push: push %rdx\n"
+	"places_load: mov 8(%rsp), %rdx\n"
+	"places_other: mov (%rax), %rdx\n"
+	"places_push_other: push (%rax)\n"
+	".popsection");
+extern const char places_push[], places_load[], places_other[], places_push_other[];
 
 static int put_event(const struct trace_event *ev, void *code, struct err *err)
 {
@@ -40,18 +50,22 @@ static int put_event(const struct trace_event *ev, void *code, struct err *err)
 	return recording_event(made, ev, err);
 }
 
-static void access_memory(const void *at, unsigned int thread, __u64 data3, __u64 data2)
+static struct ibs_record access_by(const void *ip, const void *at, unsigned int thread, __u64 data3,
+				   __u64 data2)
 {
-	const struct ibs_record rec = {
+	return (struct ibs_record){
 		.tgid = getpid(),
 		.tid = getpid() + thread,
-		.ip = (uintptr_t)access_memory,
+		.ip = (uintptr_t)ip,
 		.addr = (uintptr_t)at,
 		.data3 = data3 | (at ? IBS_OP_DATA3_LIN_VALID : 0) | 4ull << 22,
 		.packed = ibs_record_pack(0, data2, thread),
 	};
+}
 
-	made_add(rec, NULL);
+static void access_memory(const void *at, unsigned int thread, __u64 data3, __u64 data2)
+{
+	made_add(access_by(access_memory, at, thread, data3, data2), NULL);
 }
 
 static void load(const void *at, unsigned int n)
@@ -90,6 +104,85 @@ static void walk(const void *at, unsigned int page, unsigned int cycles)
 		data3 |= IBS_OP_DATA3_L1TLB_MISS | IBS_OP_DATA3_L2TLB_MISS;
 	for (unsigned int i = 0; i < 10; i++)
 		access_memory(at, 0, data3, 0);
+}
+
+/* Pages between two without access: adjacent maps would be one. */
+static char *map_alone(size_t pages)
+{
+	char *p = mmap(NULL, (pages + 2) * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED || mprotect(p + 4096, pages * 4096, PROT_READ | PROT_WRITE))
+		exit(1);
+	return p + 4096;
+}
+
+#define STACKS 5
+static char *stack_maps[STACKS];
+
+/*
+ * What the n-th thread does by the stack pointer: push (p), load (l), the store (S), the load (L) and both (B) of
+ * a push of memory; o: by another register, n times.
+ */
+static const struct stack_step {
+	unsigned char map, page, thread;
+	char how;
+	unsigned char n;
+} stack_steps[] = {
+	/* a stack: its owner and another thread access it, and a page that the stack pointer is never in */
+	{ 0, 0, 1, 'o', 1 },
+	{ 0, 0, 1, 'p', 1 },
+	{ 0, 0, 1, 'o', 2 },
+	{ 0, 0, 6, 'o', 4 },
+	{ 0, 0, 1, 'l', 1 },
+	{ 0, 1, 1, 'o', 8 },
+	/* a page that two threads use as a stack one after the other, and one that they share */
+	{ 1, 0, 2, 'p', 1 },
+	{ 1, 0, 6, 'o', 16 },
+	{ 1, 0, 2, 'p', 1 },
+	{ 1, 0, 6, 'o', 3 },
+	{ 1, 0, 3, 'p', 1 },
+	{ 1, 0, 6, 'o', 32 },
+	{ 1, 0, 3, 'p', 1 },
+	{ 1, 1, 2, 'p', 1 },
+	{ 1, 1, 3, 'p', 1 },
+	{ 1, 1, 6, 'o', 64 },
+	{ 1, 1, 2, 'p', 1 },
+	{ 1, 1, 3, 'p', 1 },
+	/* two mappings of one thread, and one of the first thread */
+	{ 2, 0, 4, 'p', 1 },
+	{ 3, 0, 4, 'p', 1 },
+	{ 3, 1, 0, 'p', 1 },
+	/* of a push of memory only the store is by the stack pointer */
+	{ 4, 0, 5, 'L', 5 },
+	{ 4, 1, 5, 'S', 7 },
+	{ 4, 0, 5, 'B', 6 },
+};
+
+static void step(const struct stack_step *s, __u64 time)
+{
+	const char *ip = s->how == 'p'	 ? places_push
+			 : s->how == 'l' ? places_load
+			 : s->how == 'o' ? places_other
+					 : places_push_other;
+	__u64 data3 = (strchr("pSB", s->how) ? IBS_OP_DATA3_ST_OP : 0) |
+		      (strchr("loLB", s->how) ? IBS_OP_DATA3_LD_OP : 0);
+	struct ibs_record rec =
+		access_by(ip, stack_maps[s->map] + s->page * 4096 + 64, s->thread, data3, 0);
+	struct err err;
+
+	rec.time = time;
+	for (unsigned int i = 0; i < s->n; i++) {
+		need(!recording_samples(made, &rec, NULL, 1, &err));
+		made_samples++;
+	}
+}
+
+static void stacks(bool back)
+{
+	const size_t n = sizeof(stack_steps) / sizeof(*stack_steps);
+
+	for (size_t i = 0; i < n; i++)
+		step(&stack_steps[back ? n - 1 - i : i], 1000 + (back ? n - 1 - i : i));
 }
 
 /* What is not in a map when the recording begins: the stack further down, and memory of nobody. */
@@ -136,6 +229,8 @@ int main(int argc, char **argv)
 		return 1;
 	shared = map(fd);
 	anon = map(-1);
+	for (unsigned int i = 0; i < STACKS; i++)
+		stack_maps[i] = map_alone(2);
 	task_choice_init(&choice, &self, 1, false);
 	if (task_events_now("", &choice, true, 0, put_event, strcmp(with, "code") ? NULL : argv,
 			    &err))
@@ -146,6 +241,8 @@ int main(int argc, char **argv)
 		share(places_a, &places_b);
 		share(&places_lock[1].errors, &places_lock[1].errors);
 		share(heap, heap + 8);
+	} else if (!strncmp(with, "stacks", 6)) {
+		stacks(with[6]);
 	} else if (!strcmp(with, "walks")) {
 		walk(anon + 4096, 0, 100);
 		walk(&places_bss[700], 1, 40);

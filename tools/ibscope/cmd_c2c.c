@@ -156,8 +156,10 @@ static int run(void *cmd)
 {
 	struct cmd *c = cmd;
 	struct err err = { "" };
-	int ret = recorded_start(&c->in, &c->sampling, true, true, &err);
+	int ret;
 
+	c->in.places = true;
+	ret = recorded_start(&c->in, &c->sampling, true, true, &err);
 	c->print.metric = c->sampling.opts.metric;
 	ret = ret ?: check_recording(c, &err);
 	ret = ret ?: read_all(c, &err);

@@ -211,6 +211,8 @@ static int start(struct recorded *r, struct sampling *s, bool names, bool symbol
 		ret = tasks_read(r->tasks, r->trace, err);
 	if (!ret && symbols)
 		ret = symbols_new(&r->symbols_opts, &r->symbols, err);
+	if (!ret && symbols && r->places)
+		ret = symbols_read_stacks(r->symbols, r->tasks, r->trace, err);
 	return ret ?: start_selection(r, s, err);
 }
 

@@ -49,6 +49,7 @@ struct recorded {
 	struct replay *replay; /* NULL: all samples are wanted */
 	struct tasks *tasks;
 	struct symbols *symbols; /* NULL: not asked for */
+	bool places;		 /* what lies at addresses of data is asked for, as whose stack */
 	struct report_head head;
 	enum trace_kind kind; /* samples that are wanted */
 	char *options;	      /* as given, for the head */

@@ -74,6 +74,7 @@ static void prepare(struct report_cmd *c)
 		memmove(&c->opts.by[1], c->opts.by, c->opts.n_by++ * sizeof(*c->opts.by));
 		c->opts.by[0] = REPORT_KEY_HOST;
 	}
+	c->in.places = report_needs_data(c->opts.by, c->opts.n_by);
 	choose_columns(c);
 }
 

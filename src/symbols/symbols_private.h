@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files share that answer for addresses of a recording; symbols.h goes before it. */
+#ifndef IBSCOPE_SYMBOLS_PRIVATE_H
+#define IBSCOPE_SYMBOLS_PRIVATE_H
+
+#include "base/intern.h"
+#include "stack_pages.h"
+#include "symbols_slab.h"
+
+/* A file that maps were of; several of one path if it was replaced. */
+struct dso {
+	const char *path; /* of tasks, where equal paths have one address */
+	unsigned char build_id[20];
+	unsigned int build_id_len;
+	bool opened;
+	struct object *object;
+	char why[160];		      /* there is none */
+	bool no_program;	      /* nor is it an ELF file */
+	struct u64_map names, lines;  /* by offset in the file */
+	struct u64_map stack_access;  /* enum insn_access bits, by offset in the file */
+	bool stacks_asked, no_stacks; /* its code proves nothing of stacks */
+	__u32 next;		      /* with the same path */
+};
+
+struct symbols {
+	struct symbols_opts opts;
+	bool trusted; /* recorded on this machine */
+	bool this_boot;
+	struct intern texts;
+
+	struct dso *dsos;
+	size_t n_dsos, room;
+	struct u64_map dso_of; /* by address of the path */
+
+	bool lacks_data; /* an address was asked for, and maps of data were not recorded */
+	bool kernel_tried;
+	struct kernel_symbols *kernel;
+	char kernel_why[256];
+	struct u64_map kernel_names, kernel_dsos; /* by address */
+	struct slab_types slabs;
+	struct disasm *disasm; /* NULL: not used yet */
+	struct stack_pages stacks;
+	struct u64_map stack_names; /* by tid */
+};
+
+/* The file of a map of code, opened if it can be. It lives until the next call. */
+struct dso *code_dso(struct symbols *s, const struct task_map *map);
+
+/* The same, unopened. */
+struct dso *dso_at(struct symbols *s, const struct task_map *map);
+
+/* By the names that the kernel gives to maps; variables are found first. */
+enum data_kind data_kind_of(const char *path);
+
+/* Memory that nobody has named. */
+static inline bool is_unnamed(const char *path)
+{
+	return !strcmp(path, "//anon");
+}
+
+#endif
