@@ -16,7 +16,7 @@
 #define KALLSYMS     "/proc/kallsyms"
 #define NOTES	     "/sys/kernel/notes"
 #define SAME_BOOT_NS 10000000000ll     /* that the clock may have been set meanwhile */
-#define STACK_AREA   0x7ffb00000000ull /* x86-64 maps nothing but stacks and its own from here on */
+#define STACK_AREA   0x7ffc00000000ull /* x86-64 maps nothing but stacks and its own from here on */
 #define OUR_FORMAT   "ibscope"
 
 /* The time of boot according to both clocks differs between boots. */
