@@ -12,7 +12,7 @@ static int put_event(const struct trace_event *ev, void *arg, struct err *err)
 	return output_event(c->output, ev, err);
 }
 
-/* Time of what comes next beside samples. */
+/* Time of the next event other than samples. */
 static __u64 next_event(const struct capture *c)
 {
 	__u64 region = regions_peek(c->regions), task = sideband_peek(c->sideband);
@@ -99,7 +99,7 @@ static struct stamp stamp_of(const struct record_batch *b, size_t i)
 	return (struct stamp){ b->records[i].time, b->records[i].cgroup_id };
 }
 
-/* From @i on the first sample of this time or later, or of another cgroup; b->n if there is none. */
+/* Index from @i of the first sample at this time or later, or of another cgroup; or b->n. */
 static size_t next_change(const struct record_batch *b, size_t i, __u64 time, __u64 cgroup_id)
 {
 	if (b->raw)
@@ -136,13 +136,13 @@ static int put_slab(const struct ibs_slab *slab, void *arg, struct err *err)
 	return output_event(c->output, &ev, err);
 }
 
-/* Caches are listed for each file, and again when a sample names one that was not there then. */
+/* List slab caches for each file, and again when a sample refers to an unknown one. */
 static int put_slabs(struct capture *c, __u64 unknown, struct err *err)
 {
 	if (!c->sampling->opts.slabs)
 		return 0;
 	if (unknown)
-		u64_map_put(&c->slabs, unknown, 0); /* it may be gone by now */
+		u64_map_put(&c->slabs, unknown, 0); /* it may no longer exist */
 	return sampler_slabs(c->sampling->sampler, put_slab, c, err);
 }
 
@@ -174,7 +174,7 @@ static int put_part(struct capture *c, const struct record_batch *b, size_t from
 	return part.n ? output_samples(c->output, &part, err) : 0;
 }
 
-/* Samples, and before each what is to be known of it. */
+/* Write samples, each preceded by the events it depends on. */
 static int put_batch(const struct record_batch *b, void *arg, struct err *err)
 {
 	struct capture *c = arg;
@@ -215,7 +215,7 @@ int capture_begin(struct capture *c, struct sampling *s, struct sampling *second
 	if (second)
 		rings_join(sampler_rings(s->sampler), sampler_rings(second->sampler),
 			   SAMPLER_STACKS);
-	/* those in the command's cgroup are it, and what it forks */
+	/* the command's cgroup has only the command and its descendants */
 	if (s->command_cgroup && !s->ranks) {
 		__u32 pid = command_pid(s->command);
 
@@ -251,7 +251,7 @@ int capture_drain(struct capture *c, __u64 until, struct err *err)
 	regions_refresh(c->regions, until == UINT64_MAX - 1);
 	ret = rings_drain(sampler_rings(c->sampling->sampler), until, put_batch, c, err);
 	ret = ret ?: put_events(c, until, err);
-	if (until == UINT64_MAX - 1) /* shows whether a cache took another one's place */
+	if (until == UINT64_MAX - 1) /* shows whether a cache was replaced by another */
 		ret = ret ?: put_slabs(c, 0, err);
 	if (until > c->until)
 		c->until = until;

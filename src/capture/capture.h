@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* From the rings of a sampler to a recording: the samples, and before each what is to be known of it. */
+/* Writes samples from the rings to a recording, each preceded by the events it depends on. */
 #ifndef IBSCOPE_CAPTURE_H
 #define IBSCOPE_CAPTURE_H
 
@@ -14,48 +14,47 @@
 /* The zero value is closed. */
 struct capture {
 	struct sampling *sampling;
-	struct sampling *second;	/* of the other event; NULL: one event */
-	struct output *output;		/* the caller opens it after capture_begin() */
-	__u64 unnamed[CAPTURE_UNNAMED]; /* cgroups of containers whose names the file lacks */
+	struct sampling *second;	/* of the second event; NULL: one event */
+	struct output *output;		/* opened by the caller after capture_begin() */
+	__u64 unnamed[CAPTURE_UNNAMED]; /* cgroups of containers without a name in the file */
 	size_t n_unnamed;
 	struct task_choice choice;
 	struct sideband *sideband;
 	bool data;
 	struct regions *regions; /* the caller's; NULL: none */
 	unsigned int *online;
-	struct u64_map slabs; /* caches that were listed */
-	__u64 last_cgroup;    /* whose name the file has */
-	__u64 until;	      /* up to which time all is written */
+	struct u64_map slabs; /* listed caches */
+	__u64 last_cgroup;    /* last cgroup with a name in the file */
+	__u64 until;	      /* everything up to this time is written */
 };
 
 /*
- * Keep from now on what happens beside samples. @s, and @second unless it is NULL: open; they outlive the
- * capture. @data: also maps of memory that is not executable. Return: 0 or a negative errno with @err;
- * capture_close() is due in either case.
+ * Start collecting events other than samples. @s, and @second unless NULL, are open and outlive the
+ * capture. @data: also mappings of non-executable memory. Return: 0 or a negative errno with @err;
+ * call capture_close() in either case.
  */
 int capture_begin(struct capture *c, struct sampling *s, struct sampling *second, bool data,
 		  struct err *err);
 
 /*
- * Write what exists already, with the time of the last event that was written; what changed since then
- * is written twice, which does no harm. To be called for each file. Return: 0 or a negative errno with
- * @err.
+ * Write the existing state, with the time of the last event; changes since then are written twice,
+ * which is harmless. Call it for each file. Return: 0 or a negative errno with @err.
  */
 int capture_state(struct capture *c, struct err *err);
 
 /*
- * A record shows in its ring a little after the time that it bears, and more than a little where a
- * hypervisor takes the CPU away in between. What is younger waits, so that the file is in order.
+ * A record appears in its ring slightly after its timestamp, or later if a hypervisor preempts the
+ * CPU in between. Younger records wait, so that the file is in order.
  */
 #define CAPTURE_SETTLE_NS 1000000
 
-/* Write all that happened until then; UINT64_MAX - 1: all. Return: 0 or a negative errno with @err. */
+/* Write all events until @until; UINT64_MAX - 1: all. Return: 0 or a negative errno with @err. */
 int capture_drain(struct capture *c, __u64 until, struct err *err);
 
-/* Runtimes write some names after the container has started: write those that are known by now. */
+/* Runtimes write some names after the container has started: write those that became known. */
 int capture_late_names(struct capture *c, struct err *err);
 
-/* Give an event the path and names of a cgroup. Return: false if it is in a container that has no name yet. */
+/* Set the names of a cgroup in an event. Return: false if its container has no name yet. */
 bool capture_name_cgroup(const struct sampling *s, __u64 id, struct trace_event *ev);
 
 void capture_close(struct capture *c);

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Text behind text, as far as there is room. */
+/* A text buffer; text that does not fit is dropped. */
 struct text {
 	char *at;
 	size_t left; /* with the final zero */
@@ -31,7 +31,7 @@ static void add(struct text *t, const char *fmt, ...)
 	t->left -= n;
 }
 
-/* In quotes where a shell would make something else of it. */
+/* Quoted if a shell would interpret it. */
 static void add_word(struct text *t, const char *word)
 {
 	if (*word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -91,7 +91,7 @@ static const char *op_name_at(unsigned int i)
 	return op_kind_name(i);
 }
 
-/* The selection in the options' own words. */
+/* The selection as options. */
 static void selection_text(char *out, size_t size, const struct sampling *s)
 {
 	const struct selection *sel = &s->opts.sel;
@@ -123,7 +123,7 @@ static void selection_text(char *out, size_t size, const struct sampling *s)
 		add(&t, " --max-lat %u", sel->max_lat);
 	if ((sel->min_lat || sel->max_lat) && s->opts.metric)
 		add(&t, " --metric %s", metric_name(s->opts.metric));
-	/* --user, --tlb and so on are in it */
+	/* includes --user, --tlb and so on */
 	if (s->select.filter.text) {
 		add(&t, " --filter");
 		add_word(&t, s->select.filter.text);
@@ -157,7 +157,7 @@ void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sa
 		snprintf(info->host, sizeof(info->host), "%s", uts.nodename);
 		snprintf(info->release, sizeof(info->release), "%s", uts.release);
 	}
-	/* the simulation has a processor of its own */
+	/* the simulation models its own processor */
 	if (s->info.simulated) {
 		cpu_info_set(&info->cpu, "AuthenticAMD", 0x19, 0x11, s->opts.ibs.caps);
 		snprintf(info->cpu.name, sizeof(info->cpu.name), "SIMULATED Zen 4");
@@ -174,7 +174,7 @@ void record_info(struct trace_info *info, struct trace_pmu *pmu, const struct sa
 	info->pmu = pmu;
 	info->n_pmus = second ? 2 : 1;
 	selection_text(info->filter, sizeof(info->filter), s);
-	/* records of ibs_fetch always have all */
+	/* records of ibs_fetch always have all registers */
 	info->full_registers =
 		s->opts.output == SAMPLER_RECORDS_RAW || (sampling_of_fetch(s) && !second);
 	info->realtime_ns = clock_ns(CLOCK_REALTIME);

@@ -17,10 +17,10 @@ struct output {
 	int fd;
 	struct recording *recording; /* OUTPUT_RECORDING */
 	FILE *text;		     /* the others */
-	unsigned char *stacks;	     /* ids of call chains that the file has, a bit each */
+	unsigned char *stacks;	     /* bitmap of call chain ids in the file */
 	__u64 records, fetches;
 	__u64 text_bytes;   /* of this file */
-	__u64 closed_bytes; /* of files before */
+	__u64 closed_bytes; /* of previous files */
 	int failed;
 };
 
@@ -39,13 +39,13 @@ static int keep_old(const char *path, struct err *err)
 	char old[PATH_MAX];
 	struct stat st;
 
-	/* what is no file, as /dev/null or a fifo, is written to as it is */
+	/* non-regular files such as /dev/null or a FIFO are written to directly */
 	if (lstat(path, &st) || !S_ISREG(st.st_mode) || !st.st_size)
 		return 0;
 	snprintf(old, sizeof(old), "%s.old", path);
 	if (rename(path, old))
 		return err_set(err, -errno, "cannot keep %s as %s: %s", path, old, strerror(errno));
-	log_info("%s was there already: it is now %s", path, old);
+	log_info("renamed the existing %s to %s", path, old);
 	return 0;
 }
 
@@ -59,7 +59,7 @@ static ssize_t count_write(void *cookie, const char *bytes, size_t n)
 	while (done < 0 && errno == EINTR);
 	if (done > 0)
 		o->text_bytes += done;
-	return done < 0 ? 0 : done; /* 0 is a failure, as fopencookie(3) has it */
+	return done < 0 ? 0 : done; /* 0 means failure, see fopencookie(3) */
 }
 
 static int begin(struct output *o, struct err *err)
@@ -99,7 +99,7 @@ int output_open(const struct output_opts *opts, struct output **out, struct err 
 
 	if (opts->format == OUTPUT_RECORDING && output_on_terminal(opts))
 		return err_set(err, -EINVAL,
-			       "-o -: a recording is not for a terminal: redirect it, or ask for "
+			       "-o -: cannot write a recording to a terminal: redirect it, or use "
 			       "--csv or --json");
 	o = xcalloc(1, sizeof(*o));
 	o->opts = *opts;
@@ -135,7 +135,7 @@ static int flush_text(struct output *o, struct err *err)
 	if (!fflush(o->text) && !ferror(o->text))
 		return 0;
 	return err_set(err, errno ? -errno : -EIO, "cannot write: %s",
-		       errno ? strerror(errno) : "what is there is not complete");
+		       errno ? strerror(errno) : "the output is incomplete");
 }
 
 static int print_samples(struct output *o, const struct record_batch *batch, struct err *err)
@@ -264,7 +264,7 @@ int output_finish(struct output *o, const struct ledger *ledgers, struct err *er
 	return ret ? fail(o, ret, err) : 0;
 }
 
-/* NAME.2 to NAME.3, NAME.1 to NAME.2, NAME to NAME.1; the last one goes. */
+/* Rename NAME.2 to NAME.3, NAME.1 to NAME.2, NAME to NAME.1; the last one is overwritten. */
 static int shift(const struct output *o, struct err *err)
 {
 	for (unsigned int i = o->opts.rotate - 1; i > 0; i--) {

@@ -16,10 +16,10 @@
 
 #define FILES_MAX 4096 /* open at a time */
 #define DELAY_S	  0.1
-#define LOOK_S	  0.05 /* between looks for new files */
+#define LOOK_S	  0.05 /* interval between searches for new files */
 #define BATCH	  1024 /* events read at a time */
 #define STALE_S	  60
-#define FUTURE_NS 1000000000ull /* the time of an event that was just written is not far ahead */
+#define FUTURE_NS 1000000000ull /* a valid event is not further ahead */
 #define PREFIX	  "ibscope-regions."
 
 /* A thread's regions, or those of OpenMP */
@@ -46,11 +46,11 @@ struct regions {
 	size_t n_dirs, dirs_room;
 	struct file *files;
 	size_t n_files, files_room;
-	struct pending *pending; /* sorted; those before `next` are done */
+	struct pending *pending; /* sorted; those before `next` have been returned */
 	size_t n, room, next, seq;
 	struct intern names;
 	struct region_tree tree;
-	struct u64_map in; /* nodes that threads are in, by THREAD() */
+	struct u64_map in; /* current nodes of threads, by THREAD() */
 	__u64 started, lost;
 	double searched_s; /* when new files were searched for */
 	bool warned_files;
@@ -70,7 +70,7 @@ void regions_dir_remove(const char *dir)
 		rmdir(dir);
 }
 
-/* Directories of instances that are gone. A young one may be of another rank, and not yet read. */
+/* Remove directories of dead instances. A recent one may belong to another rank and be unread. */
 static void sweep(const char *base)
 {
 	char path[REGIONS_DIR_MAX];
@@ -143,8 +143,8 @@ void regions_free(struct regions *r)
 }
 
 /*
- * Open a new file, and remove its name: the memory is given back when the process ends. One that is not
- * complete yet stays for the next time.
+ * Open a new file, and unlink it, so that the kernel frees it when the process exits. Retry
+ * incomplete files later.
  */
 static void open_file(struct regions *r, int dir, const char *name)
 {
@@ -175,7 +175,7 @@ static void open_file(struct regions *r, int dir, const char *name)
 	r->files[r->n_files++] = f;
 }
 
-static void look_for_files(struct regions *r)
+static void find_new_files(struct regions *r)
 {
 	struct dirent *e;
 
@@ -191,7 +191,7 @@ static void look_for_files(struct regions *r)
 	r->searched_s = now_s();
 }
 
-/* The number of a name in `names`. Return: INTERN_NONE if it is not there. */
+/* The number of a name in `names`. Return: INTERN_NONE if unknown. */
 static __u32 name_of(struct regions *r, struct file *f, __u64 i)
 {
 	struct ibscope_region_name *name;
@@ -209,7 +209,7 @@ static __u32 name_of(struct regions *r, struct file *f, __u64 i)
 	return name->state == 2 ? intern_get(&r->names, name->text) : INTERN_NONE;
 }
 
-/* Return: whether it is valid. */
+/* Return: whether the event is valid. */
 static bool add_event(struct regions *r, struct file *f, const struct ibscope_region_event *e,
 		      __u64 now)
 {
@@ -244,7 +244,7 @@ static __u64 count_of(const struct file *f)
 	return n;
 }
 
-/* Events from f->read on that are side by side in the ring. Return: how many, at most BATCH. */
+/* Contiguous events in the ring from f->read on. Return: their number, at most BATCH. */
 static size_t read_batch(const struct file *f, __u64 n, struct ibscope_region_event *out)
 {
 	__u64 at = f->read % IBSCOPE_REGION_EVENTS, want = n - f->read;
@@ -259,10 +259,7 @@ static size_t read_batch(const struct file *f, __u64 n, struct ibscope_region_ev
 	return bytes < 0 ? 0 : bytes / sizeof(*out);
 }
 
-/*
- * An event that is not complete is written in this moment: the next call finds it. @last: its writer was
- * killed.
- */
+/* An incomplete event is being written: the next call finds it. @last: its writer was killed. */
 static void read_file(struct regions *r, struct file *f, bool last)
 {
 	struct ibscope_region_event batch[BATCH];
@@ -282,7 +279,7 @@ static void read_file(struct regions *r, struct file *f, bool last)
 				return;
 			r->lost += !complete || !add_event(r, f, &batch[i], now);
 		}
-		if (!got) { /* the file was cut */
+		if (!got) { /* the file was truncated */
 			r->lost += n - f->read;
 			f->read = n;
 		}
@@ -305,7 +302,7 @@ void regions_refresh(struct regions *r, bool last)
 	if (!r)
 		return;
 	if (last || now_s() > r->searched_s + LOOK_S)
-		look_for_files(r);
+		find_new_files(r);
 	r->n -= r->next;
 	if (r->n)
 		memmove(r->pending, r->pending + r->next, r->n * sizeof(*r->pending));
@@ -355,7 +352,7 @@ static void follow(struct regions *r, const struct trace_event *ev)
 	} else {
 		to = region_tree_begin(&r->tree, in, ev->region.name, ev->region.team,
 				       ev->region.number, ev->region.addr);
-		r->lost += to == in; /* there are too many */
+		r->lost += to == in; /* too many nodes */
 	}
 	set_node(r, thread, to);
 }
@@ -368,7 +365,7 @@ void regions_forget(struct regions *r, __u32 tid)
 	set_node(r, THREAD(tid, true), 0);
 }
 
-/* From the outermost region of a thread on. */
+/* Report a thread's regions, outermost first. */
 static int put_node(const struct regions *r, __u64 thread, __u32 node, __u64 time,
 		    trace_event_cb *cb, void *arg, struct err *err)
 {

@@ -1,54 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Regions that the command's processes begin and end: include/ibscope/region.h writes them to files in a
- * directory of ours that the environment names. What is read there is not trusted. Other users cannot
- * enter the directory.
+ * Regions that the command's processes begin and end: include/ibscope/region.h writes them to files
+ * in a directory of ours, named in the environment. Their contents are not trusted. Other users
+ * cannot enter the directory.
  */
 #ifndef IBSCOPE_REGIONS_H
 #define IBSCOPE_REGIONS_H
 
 #include "trace/task_events.h"
 
-#define REGIONS_DIR_MAX 64 /* of the name of a directory, with its final 0 */
+#define REGIONS_DIR_MAX 64 /* size of a directory name including its NUL */
 
 /**
- * regions_dir_new() - make a directory for commands that start from now on, and enter it in our environment
+ * regions_dir_new() - create a directory for commands that start from now on, and export it in our
+ * environment
  *
- * Removes what crashed instances left.
+ * Removes directories of crashed instances.
  *
  * Return: 0 with its name in @dir; or a negative errno.
  */
 int regions_dir_new(char dir[REGIONS_DIR_MAX]);
 
-/* Remove a directory and what is in it. "": none. */
+/* Remove a directory and its contents. "": none. */
 void regions_dir_remove(const char *dir);
 
-/* What the functions below take may be NULL: nothing happens there. */
+/* The functions below accept NULL and then do nothing. */
 struct regions;
 
 struct regions *regions_new(void);
 
-/* Collect from a directory too. It is removed by regions_free(). */
+/* Also collect from this directory. regions_free() removes it. */
 void regions_add(struct regions *r, const char *dir);
 void regions_free(struct regions *r);
 
-/* Read what came since the last time. @last: nothing more is written. */
+/* Read new events. @last: writing has ended. */
 void regions_refresh(struct regions *r, bool last);
 
 /* Time of the next event, CLOCK_MONOTONIC; UINT64_MAX: none. */
 __u64 regions_peek(const struct regions *r);
 
-/* The next event in the order of time; its strings live as long as @r. Call it if there is one. */
+/* The next event in order of time; its strings live as long as @r. There must be one. */
 void regions_next(struct regions *r, struct trace_event *ev);
 
-/* The regions that threads are in now, with that time. Return: 0, or what @cb returned. */
+/* Report all threads' current regions with the given time. Return: 0, or what @cb returned. */
 int regions_now(const struct regions *r, __u64 time, trace_event_cb *cb, void *arg,
 		struct err *err);
 
-/* A thread has ended, or executes another program. */
+/* Call when a thread has exited or called exec. */
 void regions_forget(struct regions *r, __u32 tid);
 
-/* When to call regions_refresh() again at the latest, so that rings do not overflow; seconds. */
+/* Maximum time until the next regions_refresh(), so that rings do not overflow; seconds. */
 double regions_delay_s(const struct regions *r);
 
 /* Events that were overwritten before they were read, or invalid. */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define RING_PAGES	16
-#define RING_PAGES_DATA 64    /* maps of data are many times those of code */
+#define RING_PAGES_DATA 64    /* there are many more data mappings than code mappings */
 #define RECORD_MAX	65536 /* perf_event_header.size has 16 bits */
 
 #ifndef PERF_FORMAT_LOST
@@ -23,26 +23,26 @@ struct sb_ring {
 	unsigned int cpu;
 	int fd;
 	struct perf_event_mmap_page *page;
-	__u64 head, tail; /* of this pass */
+	__u64 head, tail; /* in this pass */
 	__u64 time;	  /* of the record at `tail`; UINT64_MAX: none */
 };
 
 struct sideband {
 	struct sb_ring *ring;
 	size_t n;
-	size_t ring_pages; /* of the next one: those before may have more */
+	size_t ring_pages; /* for the next ring: earlier ones may have more */
 	int epoll_fd;
 	struct task_choice *choice;
 	bool tells_lost;
-	__u64 lost; /* according to records */
+	__u64 lost; /* from LOST records */
 	struct perf_attrs attrs;
 	struct perf_build_ids build_ids; /* none: records have their own */
 	struct perf_convert convert;
-	struct sb_ring *next;  /* the one with the earliest record; NULL: not known */
+	struct sb_ring *next;  /* ring with the earliest record; NULL: unknown */
 	unsigned char *record; /* RECORD_MAX bytes */
 };
 
-/* What sample_id_all puts behind each record, for the sample_type below. */
+/* What sample_id_all appends to each record, for the sample_type below. */
 struct sb_id {
 	__u32 pid, tid;
 	__u64 time;
@@ -66,7 +66,7 @@ static const struct perf_event_attr base = {
 	.watermark = 1,
 };
 
-/* The most that the kernel can record: loss from v6.0 on, build ids from v5.12. */
+/* Open with all features of the kernel: loss from v6.0 on, build ids from v5.12. */
 static int open_best(struct perf_event_attr *attr, unsigned int cpu)
 {
 	int fd = perf_open(attr, cpu);
@@ -82,7 +82,7 @@ static int open_best(struct perf_event_attr *attr, unsigned int cpu)
 	return fd;
 }
 
-/* Without privilege locked memory is bounded: smaller buffers are better than none. */
+/* Without privilege locked memory is limited: smaller buffers are better than none. */
 static int map_ring(struct sideband *sb, struct sb_ring *ring, struct err *err)
 {
 	for (; sb->ring_pages; sb->ring_pages /= 2) {
@@ -120,7 +120,7 @@ static int open_cpu(struct sideband *sb, struct perf_event_attr *attr, unsigned 
 	if (ret)
 		return ret;
 	if (epoll_ctl(sb->epoll_fd, EPOLL_CTL_ADD, ring->fd, &ev))
-		return err_set(err, -errno, "cpu %u: cannot wait for what processes do: %s", cpu,
+		return err_set(err, -errno, "cpu %u: cannot poll process events: %s", cpu,
 			       strerror(errno));
 	return 0;
 }
@@ -188,7 +188,7 @@ static void ring_read_time(struct sb_ring *ring)
 		return;
 	perf_ring_copy(ring->page, ring->tail, &h, sizeof(h));
 	if (h.size < sizeof(h) + sizeof(id)) {
-		ring->tail = ring->head; /* no record of ours: the kernel never does that */
+		ring->tail = ring->head; /* invalid record: the kernel never does that */
 		return;
 	}
 	perf_ring_copy(ring->page, ring->tail + h.size - sizeof(id), &id, sizeof(id));
@@ -220,7 +220,7 @@ __u64 sideband_peek(struct sideband *sb)
 	return sb->n ? sb->next->time : UINT64_MAX;
 }
 
-/* Is it of a process that is wanted? Children are added. */
+/* True if the process is selected. Adds its children. */
 static bool chosen(struct sideband *sb, const struct trace_event *ev)
 {
 	switch (ev->kind) {

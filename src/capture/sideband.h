@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What happens beside the samples and gives them names: threads that are made, renamed and end,
- * memory that is mapped. The kernel writes it to buffers of one event per CPU that
- * counts nothing. It costs what those system calls cost anyway and about a microsecond more, and
- * 68 KiB of kernel memory a CPU.
+ * Process events that give samples their names: creation, renaming and exit of threads, memory
+ * mappings. The kernel writes them to buffers of one dummy event per CPU. They cost about a
+ * microsecond per such system call, and 68 KiB of kernel memory per CPU.
  */
 #ifndef IBSCOPE_SIDEBAND_H
 #define IBSCOPE_SIDEBAND_H
@@ -13,21 +12,18 @@
 struct sideband;
 
 struct sideband_opts {
-	/*
-	 * All that are online: a process that is sampled on one CPU is made and maps its files on
-	 * any.
-	 */
+	/* All online CPUs: processes start and map files on any CPU, not only sampled ones. */
 	const unsigned int *cpus;
 	size_t n_cpus;
-	/* Others are left out here, not in the kernel. Children are added as they are made. */
+	/* Filters here, not in the kernel. Children are added when created. */
 	struct task_choice *choice;
-	/* Perf's hierarchy is v2, and so the ids of its cgroups are those of samples. */
+	/* Record cgroups: perf's cgroup ids are v2 ids, like those of the samples. */
 	bool cgroups;
-	bool data; /* maps of memory that is not executable, too: one per mmap() or mprotect() */
+	bool data; /* also mappings of non-executable memory: one per mmap() or mprotect() */
 };
 
 /**
- * sideband_open() - from now on events are kept
+ * sideband_open() - start collecting events
  *
  * Ids of processes and threads are those of our pid namespace.
  *
@@ -39,20 +35,20 @@ void sideband_close(struct sideband *sb); /* accepts NULL */
 /* Readable when a buffer is a quarter full. */
 int sideband_fd(const struct sideband *sb);
 
-/* See what came since the last time; sideband_next() gives that and no more. */
+/* Read new records; sideband_next() returns only those. */
 void sideband_refresh(struct sideband *sb);
 
-/* Time of what sideband_next() gives or leaves out next, CLOCK_MONOTONIC; UINT64_MAX: nothing. */
+/* Time of the next record, returned or filtered out, CLOCK_MONOTONIC; UINT64_MAX: none. */
 __u64 sideband_peek(struct sideband *sb);
 
 /**
  * sideband_next() - the earliest event of all CPUs
  *
- * Return: true and *ev, whose strings live until the next call; or false.
+ * Return: true and *ev, the strings of which are valid until the next call; or false.
  */
 bool sideband_next(struct sideband *sb, struct trace_event *ev);
 
-/* Events that found no room, before Linux 6.0 without the last ones. */
+/* Number of lost events; before Linux 6.0 without the last ones. */
 __u64 sideband_lost(const struct sideband *sb);
 
 #endif

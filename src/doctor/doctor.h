@@ -17,7 +17,7 @@ struct err;
 enum doctor_status {
 	DOCTOR_OK,
 	DOCTOR_INFO, /* neither good nor bad */
-	DOCTOR_WARN, /* works, with a loss that is named */
+	DOCTOR_WARN, /* works, with the loss given in `why` */
 	DOCTOR_NO,   /* something does not work */
 };
 
@@ -50,9 +50,9 @@ struct doctor_opts {
  * @opts: NULL for the defaults
  * @out:  freed with free()
  *
- * Takes 50 ms and more: it samples with ibs_op on one CPU for that long, which costs another user
- * of ibs_op there half of its samples meanwhile. Forks two children that exit at once. Failed
- * checks are results, not errors.
+ * Takes 50 ms or more, during which it samples with ibs_op on one CPU, which costs another user of
+ * ibs_op there half of its samples. Forks two children that exit at once. Failed checks are no
+ * errors.
  */
 struct doctor_report *doctor_run(const struct doctor_opts *opts);
 extern const char *const doctor_status_names[]; /* "ok", "info", "warn", "no" */

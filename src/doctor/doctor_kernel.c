@@ -34,7 +34,7 @@ static void check_btf(struct doctor *d, struct doctor_result *r)
 		return;
 	}
 	doctor_value(r, DOCTOR_NO, "no");
-	/* what follows the semicolon is in the remedy */
+	/* the remedy has what follows the semicolon */
 	doctor_why(r, "the BPF program cannot be fitted to it: %.*s",
 		   (int)strcspn(d->btf_err.text, ";"), d->btf_err.text);
 }

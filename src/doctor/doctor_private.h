@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a check knows of the machine, and how it fills its result. */
+/* Inputs of a check, and how it fills its result. */
 #ifndef IBSCOPE_DOCTOR_PRIVATE_H
 #define IBSCOPE_DOCTOR_PRIVATE_H
 
@@ -25,7 +25,7 @@
 
 #define PARANOID "/proc/sys/kernel/perf_event_paranoid"
 
-/* What the kernel answered; an errno is negative, 0 is success. */
+/* Results of probes; an errno is negative, 0 is success. */
 struct doctor_probes {
 	struct kernel_features features;
 	bool features_known; /* all of them: programs can be loaded */
@@ -34,7 +34,7 @@ struct doctor_probes {
 	int reader; /* bpf() on a map without any capability; -255: could not try */
 	int cpu;    /* where the events below were opened */
 	int open, attach, sim;
-	int shared; /* measuring the time that the event was on the hardware */
+	int shared; /* measuring the event's time on the PMU */
 	uint64_t enabled_ns, running_ns;
 	int core[CORE_EVENT_N]; /* events of core counters */
 };

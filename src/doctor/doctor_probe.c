@@ -27,7 +27,7 @@ static int in_child(int (*fn)(void))
 	int status;
 	pid_t pid;
 
-	fflush(NULL); /* or the child writes what is buffered again */
+	fflush(NULL); /* otherwise the child would write buffered output again */
 	pid = fork();
 	if (!pid)
 		_exit(fn());

@@ -75,7 +75,7 @@ static void check_names(struct doctor *d, struct doctor_result *r)
 	}
 }
 
-/* Most machines have no use for them, and the units that we ship do without: no warning. */
+/* Most machines do not need them, and the shipped units do not grant them: no warning. */
 static void check_nested_names(struct doctor *d, struct doctor_result *r)
 {
 	const bool ptrace = doctor_has_cap(d, CAP_SYS_PTRACE);
@@ -236,7 +236,7 @@ static void check_other_user(struct doctor *d, struct doctor_result *r)
 		   percent);
 }
 
-/* What estimates under a hardware filter need. */
+/* Required for estimates under a hardware filter. */
 static void check_core(struct doctor *d, struct doctor_result *r)
 {
 	const int *core = d->p.core, error = core[CORE_EVENT_RETIRED] ?: core[CORE_EVENT_OPS];

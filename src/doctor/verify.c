@@ -19,7 +19,7 @@ static const struct figure {
 #undef VERIFY_ROW
 };
 
-/* What is on its way when counting begins and ends, on each CPU. */
+/* Samples in flight when counting starts and stops, on each CPU. */
 #define SAMPLES_PER_CPU 2
 
 void verify_unknown(struct verify *v, enum verify_figure figure, const char *why)
@@ -80,7 +80,7 @@ static void print_unknown(const struct verify *v, int i, FILE *f)
 
 	fprintf(f, "%-26s %15s  %-28s %15s  %10s  unknown\n", fig->sampled, "", fig->counted, "",
 		"");
-	/* one reason for several in a row */
+	/* print a common reason of adjacent figures once */
 	if (i + 1 == VERIFY_N || v->rows[i + 1].known || strcmp(why, v->rows[i + 1].why))
 		fprintf(f, "    %s\n", why);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What was sampled, side by side with what counters of the core and of the L3 counted meanwhile. */
+/* Compares samples with counters of the core and of the L3. */
 #ifndef IBSCOPE_VERIFY_H
 #define IBSCOPE_VERIFY_H
 
@@ -12,8 +12,8 @@ struct err;
  * X(NAME, "id of JSON", "what was sampled", "what was counted", limit of the difference, 0: not judged,
  *   "remark of the text")
  *
- * A tag that does not retire is never delivered. Each costs a period of ops, as each sample does, so
- * samples stand for ops that retire; ops of the interrupt itself are counted, but not sampled.
+ * A tag that does not retire is never delivered. Each tag costs a period of ops, so samples
+ * represent ops that retire; ops of the interrupt itself are counted, but not sampled.
  */
 #define VERIFY_TABLE(X)                                                                            \
 	X(RETIRED, "samples", "samples seen", "tagged ops that retired", 0.005, "")                \
@@ -33,7 +33,7 @@ enum verify_figure {
 
 struct verify_row {
 	bool known;
-	char why[256]; /* if it is not */
+	char why[256]; /* if unknown */
 	double sampled, counted;
 };
 
@@ -49,9 +49,9 @@ struct verify {
 void verify_unknown(struct verify *v, enum verify_figure figure, const char *why);
 void verify_set(struct verify *v, enum verify_figure figure, double sampled, double counted);
 
-/* Is there a figure that is known, and judged? */
+/* True if any figure is known and judged. */
 bool verify_compared(const struct verify *v);
-/* Do all of those agree, and is there one? */
+/* True if all known and judged figures agree, and there is one. */
 bool verify_agrees(const struct verify *v);
 
 void verify_print(const struct verify *v, FILE *f);

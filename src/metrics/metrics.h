@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a collector has counted, as Prometheus and the page read it. */
+/* Exports a collector's counters to Prometheus and the web page. */
 #ifndef IBSCOPE_METRICS_H
 #define IBSCOPE_METRICS_H
 
@@ -19,14 +19,14 @@ struct pinned;
 enum metrics_format {
 	METRICS_TEXT,	      /* text/plain; version=0.0.4 */
 	METRICS_OPENMETRICS,  /* application/openmetrics-text; version=1.0.0 */
-	METRICS_OPENMETRICS2, /* version=2.0.0, of which there is a draft: with native histograms */
+	METRICS_OPENMETRICS2, /* version=2.0.0 (draft): with native histograms */
 	METRICS_JSON,	      /* for the page: histograms with all their buckets */
 	METRICS_FORMATS
 };
 
 #define METRICS_EDGES_MAX 32
 
-/* X(NAME, "name"): which metrics of groups there are, and how many series of each. */
+/* X(NAME, "name"): number of group metrics and of series per metric. */
 #define METRICS_DETAIL_TABLE(X) \
 	X(LOW, "low")           \
 	X(MEDIUM, "medium")     \
@@ -41,7 +41,7 @@ enum metrics_detail {
 
 const char *metrics_detail_name(unsigned int i);
 
-/* At most so many series of a group, with default edges; those of native histograms count as one each. */
+/* Maximum series per group, with default edges; a native histogram counts as one. */
 #define METRICS_LOW_CLASSIC 40
 #define METRICS_LOW_NATIVE  12
 
@@ -52,13 +52,13 @@ struct metrics_opts {
 };
 
 /**
- * metrics_edges_parse() - "128,256,512" to edges
+ * metrics_edges_parse() - parse "128,256,512" to edges
  *
  * Return: 0, or -EINVAL with @err naming the nearest valid edges.
  */
 int metrics_edges_parse(const char *text, struct metrics_opts *opts, struct err *err);
 
-/* What the process that serves metrics measures of itself. */
+/* Self-measurements of the process that serves metrics. */
 struct metrics_self {
 	double read_s; /* duration of the reading; set by metrics_read() */
 	__u64 scrapes, reads, read_errors;
@@ -69,7 +69,7 @@ struct metrics_self {
 	bool failing; /* the last attempt to read counters failed */
 };
 
-/* Where the counters are. */
+/* Source of the counters. */
 struct metrics_source {
 	const struct counts *counts;
 	const struct ibs_meta *meta; /* read before the counters */
@@ -79,25 +79,25 @@ struct metrics_source {
 
 /**
  * metrics_read() - read all counters of a collector
- * @self: of the process that reads
+ * @self: measurements of the reading process
  *
  * Return: 0, the caller frees @out with metrics_free(); or a negative errno with @err.
  */
 int metrics_read(const struct metrics_source *src, const struct metrics_opts *opts,
 		 const struct metrics_self *self, struct metrics **out, struct err *err);
 
-/* The same of what is pinned. */
+/* The same from pins. */
 int metrics_read_pinned(const struct pinned *p, const struct metrics_opts *opts,
 			const struct metrics_self *self, struct metrics **out, struct err *err);
 
 enum metrics_state {
 	METRICS_READ,	/* the counters of a collector were read */
 	METRICS_NONE,	/* nothing is pinned */
-	METRICS_FAILED, /* they could not be read: nothing is known of the collector */
+	METRICS_FAILED, /* counters unreadable: the collector's state is unknown */
 };
 
 /**
- * metrics_read_nothing() - the metrics of the reading process alone
+ * metrics_read_nothing() - metrics of the reading process only
  * @state: NONE or FAILED
  * @why:   for the page
  */
@@ -106,10 +106,10 @@ struct metrics *metrics_read_nothing(enum metrics_state state, const char *why,
 
 void metrics_free(struct metrics *m); /* accepts NULL */
 
-/* Bytes of memory that it occupies. */
+/* Memory use in bytes. */
 size_t metrics_bytes(const struct metrics *m);
 
-/* How far the text is written; zero is its beginning. */
+/* Position in the text; zero is the beginning. */
 struct metrics_cursor {
 	unsigned int metric;
 	size_t group;

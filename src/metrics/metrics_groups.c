@@ -17,13 +17,13 @@ static void free_group(struct metrics_group *g)
 	free(g);
 }
 
-/* A group's labels while they are written, in both forms. */
+/* A writer of a group's labels, in both forms. */
 struct label_writer {
 	FILE *text, *json;
 	bool any;
 };
 
-/* An empty label is the same as no label to Prometheus. */
+/* To Prometheus, an empty label equals no label. */
 static void put_label(struct label_writer *w, const char *name, const char *value)
 {
 	fprintf(w->json, "%s\"%s\":", w->any ? "," : "", name);
@@ -43,7 +43,7 @@ static void put_number_label(struct label_writer *w, const char *name, __u32 val
 	put_label(w, name, other ? "other" : text);
 }
 
-/* The members of the group's key that --by asks for, each named as --by names it. */
+/* Write the members of the group's key in --by, named as in --by. */
 static void put_labels(struct label_writer *w, const struct metrics_groups *all,
 		       const struct ibs_group_key *key, const struct ibs_slot_name *name,
 		       bool other)
@@ -93,7 +93,7 @@ static void set_labels(struct metrics_group *g, const struct metrics_groups *all
 	xmemclose(w.json);
 }
 
-/* The group with the labels of @key, new if there is none yet. */
+/* Find or create the group with the labels of @key. */
 static struct metrics_group *get_group(struct metrics_groups *all, const struct ibs_group_key *key,
 				       const struct ibs_slot_name *name, bool other)
 {
@@ -125,7 +125,7 @@ static struct metrics_group *get_other(struct metrics_groups *all)
 	return get_group(all, &key, &name, true);
 }
 
-/* What the kernel counts of ops follows of fetches from their translations. */
+/* For fetches, derive from translations what the program counts for ops. */
 static void add_itlb(struct tlb_counts *to, const struct series *s)
 {
 	const unsigned int itlb = s->op;

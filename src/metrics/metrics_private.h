@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files of this room share. */
+/* Shared by the files of this room. */
 #ifndef IBSCOPE_METRICS_PRIVATE_H
 #define IBSCOPE_METRICS_PRIVATE_H
 
@@ -15,32 +15,32 @@ struct metrics_group {
 	char *json;   /* the same as members of a JSON object */
 	__u64 samples, count[IBS_LAYOUT_OPS][IBS_SRC_N];
 	__u64 ops[IBS_LAYOUT_OPS][IBS_SRC_N]; /* estimated ops, or fetches */
-	__u64 timed[IBS_SRC_N];	      /* of those, the ones of kinds of op that have latencies */
-	struct tlb_counts tlb;	      /* of fetches the instruction TLB */
+	__u64 timed[IBS_SRC_N];	      /* those of kinds of op with latencies */
+	struct tlb_counts tlb;	      /* for fetches, the instruction TLB */
 	struct series src[IBS_SRC_N]; /* all kinds of ops together */
 };
 
-/* Empty if all is zero but the first three. */
+/* Empty if all is zero except the first three. */
 struct metrics_groups {
 	__u32 by;     /* enum ibs_by bits: the labels that groups have */
-	bool by_path; /* the path of the cgroup is a label even where there is a name */
+	bool by_path; /* the path is a label even if the cgroup has a name */
 	bool fetch;   /* samples are of ibs_fetch */
 	__u64 ended;  /* samples of groups that have no series any more */
 	struct metrics_group **group;
 	size_t n, room;
 	struct u64_map by_labels; /* by their hash */
-	size_t bytes;		  /* of memory, about */
+	size_t bytes;		  /* approximate memory use */
 };
 
 /**
  * metrics_groups_add() - add the counts of a group
- * @name:  of its cgroup; not used if @other
+ * @name:  of its cgroup; unused if @other
  * @other: add them to `other`
  *
- * Groups with the same labels are added up: cgroups of one container, or one that was made again. When
- * one of them ends the collector adds its counts to another, so the sum does not go back. Of a group
- * that has ended and left none, only the samples are counted: as a series of others it would be taken
- * for samples that came at once.
+ * Groups with the same labels are summed: cgroups of one container, or a cgroup that was recreated.
+ * When one of them ends, the collector adds its counts to another, so the sum never decreases. For
+ * ended groups without such an heir only samples are counted: added to another series they would
+ * look like a burst of samples.
  */
 void metrics_groups_add(struct metrics_groups *all, const struct group *g,
 			const struct ibs_slot_name *name, bool other);
@@ -51,10 +51,10 @@ void metrics_groups_free(struct metrics_groups *all);
 struct metrics_facts {
 	enum metrics_state state;
 	struct reading reading;		    /* if READ */
-	const struct metrics_facts *second; /* of the other event; NULL: there is none */
+	const struct metrics_facts *second; /* of the other event; NULL: none */
 	__u64 ended;			    /* samples of groups that have no series any more */
 	struct metrics_self self;
-	/* As the client libraries of Prometheus report it; NAN where unknown. */
+	/* As Prometheus client libraries report it; NAN: unknown. */
 	struct process_stats {
 		double cpu_s, rss_bytes, virtual_bytes, open_fds, max_fds, start_s;
 	} process;
@@ -68,32 +68,29 @@ static inline bool facts_of_fetch(const struct metrics_facts *f)
 	return f->state == METRICS_READ && ibs_metric_of_fetch(reading_metric(&f->reading.meta));
 }
 
-/* Does not change any more. */
+/* Immutable. */
 struct metrics {
 	struct metrics_facts facts;
 	struct metrics_opts opts;
 	struct metrics_groups groups;
-	char *json; /* the collector as members of a JSON object, which the groups end */
+	char *json; /* the collector as members of a JSON object, followed by the groups */
 	size_t json_len;
-	struct metrics *second; /* of ibs_fetch, where both events are sampled; else NULL */
+	struct metrics *second; /* of ibs_fetch, if both events are sampled; else NULL */
 };
 
 /* --- text that is being written --- */
 
-/* Stdio would take several times as long for megabytes. */
+/* Several times faster than stdio for megabytes. */
 void buf_put(struct metrics_buf *b, const char *s, size_t n);
 void buf_text(struct metrics_buf *b, const char *s);
 void buf_number(struct metrics_buf *b, const char *before, __u64 v, const char *after);
 
 /* --- metrics of groups --- */
 
-/* How many there are. */
+/* Number of group metrics. */
 extern const unsigned int group_metrics;
 
-/*
- * One of the metrics of groups: NULL if the reading has it not. The collector histograms one of the
- * latencies, and the others have no lines.
- */
+/* A group metric: NULL if the reading lacks it, as all latencies but the one histogrammed. */
 const struct group_metric *group_metric_at(const struct metrics *m, unsigned int i);
 const struct metric_head *group_metric_head(const struct group_metric *row);
 void group_metric_put(struct metrics_buf *b, const struct metrics *m,

@@ -7,7 +7,7 @@
 
 #define READ_TRIES 3
 
-/* Few where few series are wanted. */
+/* Fewer edges for fewer series. */
 static const struct metrics_opts default_edges[METRICS_DETAILS] = {
 	[METRICS_LOW] = { .edges = { 64, 128, 256, 384, 512, 1024, 2048 }, .n_edges = 7 },
 	[METRICS_MEDIUM... METRICS_FULL] = { .edges = { 32, 64, 128, 192, 256, 384, 512, 640, 768,
@@ -34,7 +34,7 @@ static int take_group(void *arg, struct group *g)
 		p->src->name(p->src->arg, g, &name);
 		if (!*name.cgroup && g->key.cgroup_id)
 			snprintf(name.cgroup, sizeof(name.cgroup), "#%llu", g->key.cgroup_id);
-		/* beyond the limits of the collector's tree */
+		/* beyond the limits of the collector's cgroup tree */
 		other = !strcmp(name.cgroup, "other");
 	}
 	metrics_groups_add(p->groups, g, &name, other);
@@ -78,7 +78,7 @@ static int read_counts(struct metrics *m, const struct metrics_source *src, stru
 	m->groups.by = src->meta->layout.by;
 	m->groups.by_path = src->meta->by_path;
 	m->groups.fetch = ibs_metric_of_fetch(src->meta->layout.metric);
-	/* a group that is made or folded meanwhile may spoil one reading */
+	/* a group that is created or folded meanwhile can invalidate a reading */
 	for (int tries = 0; ret == -EUCLEAN && tries < READ_TRIES; tries++) {
 		metrics_groups_free(&m->groups);
 		p.n = 0;

@@ -15,9 +15,9 @@
 enum src_form {
 	SRC_HIDDEN, /* the metric is not exported */
 	SRC_SUM,    /* no label */
-	SRC_FAR,    /* what a histogram of few series keeps apart */
-	SRC_MERGED, /* where there are few kinds of memory and cache */
-	SRC_EACH,   /* as the processor tells it */
+	SRC_FAR,    /* distinctions of a histogram with few series */
+	SRC_MERGED, /* few kinds of memory and cache */
+	SRC_EACH,   /* as reported by the processor */
 	SRC_FORMS
 };
 
@@ -86,15 +86,15 @@ struct group_metric {
 	void (*put)(struct metrics_buf *b, const struct metrics *m, const struct group_metric *row,
 		    enum metrics_format format, const struct metrics_group *g);
 	enum src_form form[METRICS_DETAILS];
-	/* of counters of sources: those of the samples that a group has of a kind of op and a source */
+	/* for counters by source: the value for a kind of op and a source */
 	__u64 (*value)(const struct metrics_group *g, int op, int src);
-	bool ops;   /* each kind of op, or translation, has a value; else only the first */
+	bool ops;   /* one value per kind of op, or translation; else only the first */
 	bool fetch; /* only of ibs_fetch; else only of ibs_op */
-	/* of counters of the data TLB */
+	/* for data TLB counters */
 	__u64 (*tlb)(const struct tlb_counts *t, bool miss);
 };
 
-/* The beginning of a line: name and the labels of the group. */
+/* Begin a line: name and the labels of the group. */
 static void put_name(struct metrics_buf *b, const char *name, const char *suffix,
 		     const struct metrics_group *g)
 {
@@ -104,7 +104,7 @@ static void put_name(struct metrics_buf *b, const char *name, const char *suffix
 	buf_text(b, g->labels);
 }
 
-/* The end of the labels, behind which no comma is left, nor braces without labels. */
+/* End the labels, without trailing comma or empty braces. */
 static void end_labels(struct metrics_buf *b)
 {
 	if (b->s[b->n - 1] == '{')
@@ -158,7 +158,7 @@ OF_SERIES(hitm_cycles, hitm)
 OF_SERIES(open_samples, open_n)
 OF_SERIES(open_requests, open)
 
-/* The price of remote memory goes back where local memory gets slower: what it is made of does not. */
+/* The price of remote memory falls when local memory gets slower; its components never do. */
 static bool of_memory(int src)
 {
 	bool remote;
@@ -177,7 +177,7 @@ static __u64 memory_ops(const struct metrics_group *g, int op, int src)
 	return of_memory(src) ? g->timed[src] : 0;
 }
 
-/* With all sources apart also the kinds of op, else their sum. */
+/* If all sources are separate, kinds of op are too; else their sum. */
 static void put_counters(struct metrics_buf *b, const struct metrics *m,
 			 const struct group_metric *row, enum metrics_format format,
 			 const struct metrics_group *g)
@@ -208,7 +208,7 @@ static void put_counters(struct metrics_buf *b, const struct metrics *m,
 	}
 }
 
-/* Of a collector that histograms something else there are none. */
+/* Only for collectors that histogram this latency. */
 static void put_load_misses(struct metrics_buf *b, const struct metrics *m,
 			    const struct group_metric *row, enum metrics_format format,
 			    const struct metrics_group *g)
@@ -227,7 +227,7 @@ static __u64 tlb_ops(const struct tlb_counts *t, bool miss)
 	return miss ? t->l2_miss_ops : t->l2_hit_ops;
 }
 
-/* What costs most, page walks, is there always. */
+/* Page walks, which cost most, are always included. */
 static void put_tlb(struct metrics_buf *b, const struct metrics *m, const struct group_metric *row,
 		    enum metrics_format format, const struct metrics_group *g)
 {
@@ -293,8 +293,8 @@ static void put_classic(struct metrics_buf *b, const struct metrics *m, const ch
 }
 
 /*
- * Exponential buckets, four an octave: bucket i ends at 2^(i/4). Ours are an eighth of their lower edge
- * wide, and each is counted where its upper edge lies.
+ * Exponential buckets, four per octave: bucket i ends at 2^(i/4). Ours are an eighth of their lower
+ * edge wide, and each is counted at its upper edge.
  */
 #define NATIVE_SCHEMA 2
 #define NATIVE_MAX    (16 << NATIVE_SCHEMA) /* 65536 */

@@ -91,7 +91,7 @@
 	  "Event, source of samples, histogram metric and IBS capabilities.",                      \
 	  LINES(collector_info))
 
-/* Of the collector as a whole: the status of each event has it. */
+/* Metrics of the whole collector: the status of each event has them. */
 #define COLLECTOR_TABLE(X)                                                                         \
 	X(CPUS, "ibscope_cpus", GAUGE, "", "CPUs being sampled.", VALUE(st->cpus))                 \
 	X(WENT, "ibscope_cpus_went_offline", COUNTER, "", "Number of CPUs that went offline.",     \
@@ -177,7 +177,7 @@
 	X(BUILD_INFO, "ibscope_build", INFO, "", "Versions of collector and exporter.",            \
 	  LINES(build_info))
 
-/* The same, of the process that serves the metrics. */
+/* Metrics of the process that serves them. */
 #define SELF_TABLE(X)                                                                              \
 	X(UP, "ibscope_collector_up", GAUGE, "",                                                   \
 	  "1 if the collector is running; absent if its counters cannot be read.", VALUE(up(f)))   \
@@ -230,7 +230,7 @@ struct metric_line {
 		const char *name, *value;
 	} label[METRIC_LABELS_MAX]; /* ends with a NULL name */
 	char text[16];		    /* room for a label's value */
-	double value;		    /* NAN: unknown, there is no such line */
+	double value;		    /* NAN: unknown, no line */
 };
 
 static void set_label(struct metric_line *out, const char *name, const char *value)
@@ -402,8 +402,8 @@ SELF_TABLE(FUNCTION)
 
 static const struct metric {
 	struct metric_head head;
-	enum { OF_EVENT, OF_COLLECTOR, OF_SELF } of; /* the last also if no counters were read */
-	/* Set line @i, which is zero before. Return: false after the last line. */
+	enum { OF_EVENT, OF_COLLECTOR, OF_SELF } of; /* the last even if no counters were read */
+	/* Fill line @i, which is zeroed. Return: false after the last line. */
 	bool (*line)(const struct metrics_facts *f, unsigned int i, struct metric_line *out);
 } table[] = { EVENT_TABLE(EVENT_ROW) COLLECTOR_TABLE(COLLECTOR_ROW) SELF_TABLE(SELF_ROW) };
 
@@ -414,12 +414,12 @@ static void write_line(FILE *f, const struct metric_head *h, const struct metric
 	fprintf(f, "%s%s", h->name, metric_suffix(h));
 	for (int i = 0; i < METRIC_LABELS_MAX && l->label[i].name; i++)
 		metric_write_label(f, i ? "," : "{", l->label[i].name, l->label[i].value);
-	/* whole numbers with all their digits: ledgers are compared to the unit */
+	/* whole numbers with all digits: ledgers are compared exactly */
 	fprintf(f, l->value == floor(l->value) ? "%s %.0f\n" : "%s %.15g\n",
 		l->label[0].name ? "}" : "", l->value);
 }
 
-/* @any: was its head written already? Return: whether it is now. */
+/* @any: whether its head was written. Return: whether it is now. */
 static bool write_lines(FILE *f, enum metrics_format format, const struct metric *m,
 			const struct metrics_facts *facts, bool any)
 {
@@ -469,7 +469,7 @@ const char *metric_suffix(const struct metric_head *m)
 void metric_write_head(FILE *f, enum metrics_format format, const struct metric_head *m)
 {
 	const bool om = format != METRICS_TEXT;
-	/* but in OpenMetrics 1.0 a counter has the name of its samples; in text there is no info */
+	/* OpenMetrics 1.0 counters lack the suffix; the text format has no info type */
 	const char *suffix = format == METRICS_OPENMETRICS ? "" : metric_suffix(m);
 	const char *type = types[!om && m->type == METRIC_INFO ? METRIC_GAUGE : m->type];
 
@@ -519,7 +519,7 @@ static void read_fds(struct process_stats *out)
 	struct rlimit limit;
 
 	if (d) {
-		out->open_fds = -1; /* the directory's own */
+		out->open_fds = -1; /* do not count the directory's own */
 		for (struct dirent *e; (e = readdir(d));)
 			out->open_fds += *e->d_name != '.';
 		closedir(d);
@@ -551,7 +551,7 @@ static double start_time_s(void)
 
 void process_stats_read(struct process_stats *out)
 {
-	static double started; /* read once: setting the clock must not move it */
+	static double started; /* read once: setting the clock must not change it */
 
 	*out = (struct process_stats){ NAN, NAN, NAN, NAN, NAN, NAN };
 	out->cpu_s = clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9;

@@ -7,7 +7,7 @@
 
 #include <ibscope/histogram.h>
 
-#define PIECE 32768 /* bytes to write at once, at least */
+#define PIECE 32768 /* minimum bytes to write at once */
 
 void buf_put(struct metrics_buf *b, const char *s, size_t n)
 {
@@ -65,7 +65,7 @@ static void put_table(struct metrics_buf *b, enum metrics_format format,
 		buf_text(b, "# EOF\n");
 }
 
-/* Write what comes next. Return: false at the end. */
+/* Write the next piece. Return: false at the end. */
 static bool text_piece(const struct metrics *m, enum metrics_format format,
 		       struct metrics_cursor *c, struct metrics_buf *b)
 {
@@ -78,7 +78,7 @@ static bool text_piece(const struct metrics *m, enum metrics_format format,
 			put_table(b, format, &m->facts);
 		return c->metric++ == n;
 	}
-	/* the two events have no metric of groups in common */
+	/* the two events share no group metric */
 	row = group_metric_at(of, c->metric % group_metrics);
 	if (row && !c->group)
 		put_head(b, format, group_metric_head(row));
@@ -167,7 +167,7 @@ static void put_group(struct metrics_buf *b, const struct metrics_group *g, bool
 	buf_text(b, "}}");
 }
 
-/* The collector, and its groups: each is a "metric" of the cursor. Then the same of the other event. */
+/* Write the collector, then its groups: each is a "metric" of the cursor. Then the other event. */
 static bool json_piece(const struct metrics *m, struct metrics_cursor *c, struct metrics_buf *b)
 {
 	const unsigned int event = c->metric / 2;

@@ -140,7 +140,7 @@ static void print_state(FILE *f, const struct reading *r)
 	fputc('\n', f);
 }
 
-/* Of all events; the cost of a sample is that of the first. */
+/* For all events; the cost of a sample is that of the first. */
 static void print_overhead(FILE *f, const struct ibs_meta_status *st)
 {
 	fprintf(f, "overhead: %.3f%% of CPU time", st->overhead_ppb / 1e7);
@@ -174,7 +174,7 @@ static void print_pushed(FILE *f, const char *what, const __u64 *n)
 			fprintf(f, "%s%llu %s", i ? ", " : " ", n[i], push_outcome_names[i]);
 }
 
-/* The collector's own CPU time, and what was put off because others cause too much of it. */
+/* The collector's own CPU time, and work that was delayed because others cause too much. */
 static void print_work(FILE *f, const struct ibs_meta_status *st)
 {
 	fprintf(f, "work: ");
@@ -342,7 +342,7 @@ static json_t *pushed_json(const struct ibs_push_counts *c)
 			 (json_int_t)c->retries);
 }
 
-/* What the collector counts of itself. */
+/* Self-measurements of the collector. */
 static void add_counts(json_t *o, const struct reading *r)
 {
 	const struct ibs_meta *m = &r->meta;

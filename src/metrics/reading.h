@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* One reading of a collector: what it says of itself, and the ledger of its counters. */
+/* One reading of a collector: its status, and the ledger of its counters. */
 #ifndef IBSCOPE_READING_H
 #define IBSCOPE_READING_H
 
@@ -23,13 +23,13 @@ struct reading {
  */
 bool collector_alive(const struct ibs_meta *m);
 
-/* What the histograms count. */
+/* The latency of the histograms. */
 enum ibs_metric reading_metric(const struct ibs_meta *m);
 
-/* Groups that can have counters of their own: two slots are for what others leave. */
+/* Maximum number of groups with counters: two slots are reserved for the counts of others. */
 __u32 reading_groups_limit(const struct ibs_meta *m);
 
-/* Names of what the status holds as numbers, which a later collector may have more of: "unknown". */
+/* Names of numbers in the status; "unknown" for those of a later version. */
 const char *status_governor_state(const struct ibs_meta_status *st);
 const char *status_governor_reason(const struct ibs_meta_status *st);
 const char *status_nmi_source(const struct ibs_meta_status *st);
@@ -49,12 +49,12 @@ void reading_begin(struct reading *r, const struct ibs_meta *m);
 /* Complete it with counters. */
 void reading_finish(struct reading *r, const struct ledger *counted, size_t groups);
 
-/* A reading of what is pinned. Return: 0 or a negative errno with @err. */
+/* Read from pins. Return: 0 or a negative errno with @err. */
 int reading_pinned(const struct pinned *p, struct reading *out, struct err *err);
 
 /*
- * Readings of the @n events of a collector for people and as JSON: the same whether the collector is asked
- * or its pins are read.
+ * Print readings of the @n events of a collector as text and as JSON: the same whether they come
+ * from the collector or its pins.
  */
 
 void collector_print(FILE *f, const struct reading *r, unsigned int n);
@@ -62,7 +62,7 @@ void collector_print(FILE *f, const struct reading *r, unsigned int n);
 /* One line. */
 void collector_print_json(FILE *f, const struct reading *r, unsigned int n);
 
-/* An object that the caller owns; that of a second event is its "fetch". */
+/* An object that the caller frees; a second event is its "fetch". */
 json_t *collector_json(const struct reading *r, unsigned int n);
 
 /* CPU time of programs and collector as a share of all; NAN: unknown. */

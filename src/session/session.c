@@ -16,10 +16,10 @@
 /* The processor that the simulation models: Zen 4, no errata. */
 #define SIM_CAPS 0xbffu
 
-/* Shortest period of the software clock that is worth a timer interrupt. */
+/* Shortest software clock period that is worth a timer interrupt. */
 #define SIM_MIN_PERIOD_NS 10000
 #define SIM_MIN_FAULTS	  16
-#define SIM_FAULTS_PERIOD 16 /* a process that begins has some hundred */
+#define SIM_FAULTS_PERIOD 16 /* a starting process has some hundred */
 
 void sampling_init(struct sampling *s)
 {
@@ -49,7 +49,7 @@ void sampling_use_options(struct sampling *s)
 	sel->follow = true;
 }
 
-/* What the event decides of the other options, and what they may not be. */
+/* Check the options that depend on the event, and set their defaults. */
 static int check_event(struct sampling *s, struct err *err)
 {
 	const bool fetch = sampling_of_fetch(s);
@@ -63,7 +63,7 @@ static int check_event(struct sampling *s, struct err *err)
 			s->opts.metric = fetch ? IBS_METRIC_FETCH_LAT : IBS_METRIC_DC_MISS_LAT;
 		else if (ibs_metric_of_fetch(s->metric) != fetch)
 			return err_set(err, -EINVAL,
-				       "--metric %s: samples of %s do not have that; use %s",
+				       "--metric %s: not available for %s; use %s",
 				       metric_name(s->metric), s->event.pmu,
 				       fetch ? "fetch_lat or itlb_refill_lat"
 					     : "-e ibs_fetch//, or another metric");
@@ -71,7 +71,7 @@ static int check_event(struct sampling *s, struct err *err)
 	if (s->n_periods > (s->n_events ?: 1))
 		return err_set(err, -EINVAL, "-c: %u periods, but %u event%s", s->n_periods,
 			       s->n_events ?: 1, s->n_events == 2 ? "s" : "");
-	/* of two events each groups by the keys that it has, and both share the limit */
+	/* with two events each groups by the keys that it has, and both share the memory limit */
 	if (s->labels == LABELS_SERVED)
 		s->labels = labels_of_event(s->labels, fetch);
 	if (s->n_events == 2) {
@@ -104,7 +104,7 @@ int sampling_usage_error(struct sampling *s, int ret)
 	return ret;
 }
 
-/* The event as the IBS driver is to get it. */
+/* Prepare the event for the IBS driver. */
 static int prepare_ibs(struct sampling *s, struct err *err)
 {
 	struct event_spec event;
@@ -131,7 +131,7 @@ static int prepare_ibs(struct sampling *s, struct err *err)
 	return 0;
 }
 
-/* One op takes the model a nanosecond. */
+/* The model takes one nanosecond per op. */
 static int prepare_sim(struct sampling *s, struct err *err)
 {
 	const struct event_rate *rate;
@@ -192,7 +192,7 @@ static int choose_cpus(struct sampling *s, struct err *err)
 	size_t n = 0;
 	int cpu, ret = cpulist_read("", "online", &online, err);
 
-	/* those that are offline are sampled when they come online */
+	/* offline CPUs are sampled when they come online */
 	if (!ret && !s->has_cpus)
 		ret = cpulist_read("", "possible", &s->cpus, err);
 	if (ret)
@@ -272,7 +272,7 @@ int sampling_open(struct sampling *s, struct err *err)
 	if (notice)
 		log_info("%s", notice);
 	if (s->opts.pins && s->opts.filter == EVENT_FILTER_HARDWARE && !s->plan.tags)
-		log_warn("%s: ops that the hardware drops are in no estimate, so estimated ops are "
+		log_warn("%s: estimates exclude ops that the hardware drops, so estimated ops are "
 			 "too low",
 			 s->event_text);
 	ret = sampling_prepare_command(s, err);
@@ -296,14 +296,14 @@ void sampling_warn(struct sampling *s, const struct snapshot *interval)
 {
 	if (interval->pmu.throttled && !s->warned_throttled) {
 		s->warned_throttled = true;
-		log_warn("the kernel throttled sampling: a longer period (-c), or a higher "
-			 "kernel.perf_event_max_sample_rate, loses less");
+		log_warn("the kernel throttled sampling: use a longer period (-c) or a higher "
+			 "kernel.perf_event_max_sample_rate");
 	}
 	if (interval->pmu.running_ns < interval->pmu.enabled_ns && !s->warned_shared) {
 		s->warned_shared = true;
 		log_warn(
 			"the event was on the PMU %.1f%% of the time: another user of %s shares it "
-			"(perf, another ibscope); what it missed is not known",
+			"(perf, another ibscope); the number of missed samples is unknown",
 			100.0 * interval->pmu.running_ns / interval->pmu.enabled_ns, s->event.pmu);
 	}
 	if (interval->n_groups && interval->groups[0].other && !s->warned_other) {
@@ -383,7 +383,7 @@ static void exchange(struct sampling *a, struct sampling *b, unsigned int what)
 	}
 }
 
-/* Let the sampler do what the options say. What can fail for more reasons comes first. */
+/* Apply the options to the sampler. Changes that can fail for more reasons come first. */
 static int apply(struct sampling *s, unsigned int what, struct err *err)
 {
 	const struct selection *sel = &s->opts.sel;
@@ -417,7 +417,7 @@ static bool is_ready(const struct sampling *s, const struct sampling *fresh, uns
 {
 	if (what & SAMPLING_PERIOD && (!s->info.period || !fresh->info.period))
 		return false;
-	/* other terms of the event: it must be opened anew */
+	/* with other terms the event must be reopened */
 	return !(sampling_change_needs(what) & ~s->opts.sel.live) &&
 	       !strcmp(s->event_text, fresh->event_text);
 }
@@ -435,9 +435,9 @@ int sampling_change(struct sampling *s, struct sampling *fresh, unsigned int wha
 		return 0;
 	exchange(s, fresh, what);
 	if (ret > 0)
-		return ret; /* of what comes first: nothing was changed */
+		return ret; /* the first change failed: nothing was changed */
 	if (apply(s, what, &again))
-		log_error("the selection is not what it was before: %s", again.text);
+		log_error("cannot restore the previous selection: %s", again.text);
 	s->usage = false;
 	return sampling_usage_error(fresh, ret);
 }
@@ -448,7 +448,7 @@ int sampling_open_both(struct sampling *s, struct sampling *second, struct err *
 
 	if (ret || !second)
 		return ret;
-	second->command = s->command; /* to select it */
+	second->command = s->command; /* to be selected */
 	second->ranks = s->ranks;
 	second->n_ranks = s->n_ranks;
 	ret = sampling_open(second, err);

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <math.h>
 
-/* Cgroups are looked through for a tenth of the time at most, and for names twice a second. */
+/* Search cgroups for at most a tenth of the time, and for names twice a second. */
 #define LOOK_SHARE 10
 #define NAMELESS_S 0.5
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* `-- COMMAND`: what is measured, or how long. */
+/* `-- COMMAND`: the command to measure, or to set the duration. */
 #include "session.h"
 #include "session_private.h"
 
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define END_MAX_MS 2000 /* for a command to exit after a signal */
+#define END_MAX_MS 2000 /* time for a command to exit after a signal */
 #define TICK_MS	   100
 
 int sampling_cut_command(struct sampling *s, int argc, char **argv, struct err *err)
@@ -101,9 +101,8 @@ bool sampling_command_ended(const struct sampling *s)
 }
 
 /*
- * Wait for the command's own end. The first signal has ended sampling only, or is ignored now that it
- * has ended; the second one is for the command, too.
- * Return: 0, or the signal that the command does not take notice of.
+ * Wait for the command to exit. The first signal has only ended sampling, or is ignored if sampling
+ * has ended; the second one is passed on. Return: 0, or the signal that the command ignores.
  */
 static int wait_for_command(struct sampling *s, bool interrupted)
 {

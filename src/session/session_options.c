@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* How to sample, one function and one row an option. */
+/* Options that control sampling, one function and one row per option. */
 #include "session.h"
 #include "session_private.h"
 
@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-/* Cut "A/x,y/,B//" at commas outside of slashes. Return: how many parts; *out: the @nth or the last. */
+/* Cut "A/x,y/,B//" at commas outside of slashes. Return: how many; *out: the @nth or the last. */
 static unsigned int cut_list(const char *arg, unsigned int nth, const char **out, size_t *len)
 {
 	unsigned int n = 0;
@@ -39,7 +39,7 @@ static int set_event(void *ctx, const char *arg, struct err *err)
 	size_t len = strlen(s->events);
 	int ret = 0;
 
-	/* -e A -e B is -e A,B, as perf has it */
+	/* -e A -e B means -e A,B, as in perf */
 	if (snprintf(s->events + len, sizeof(s->events) - len, "%s%s", len ? "," : "", arg) >=
 	    (int)(sizeof(s->events) - len))
 		return err_set(err, -E2BIG, "-e %s: events are too long", arg);

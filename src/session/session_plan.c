@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which stages drop samples before the program: the plan, and what it comes to on this machine. */
+/* The plan: which stages drop samples before the program, applied to this machine. */
 #include "session.h"
 #include "session_private.h"
 
@@ -27,7 +27,7 @@ static struct plan_context context(const struct sampling *s, const struct abilit
 	};
 }
 
-/* Which core events are the counters beside the event: by enum sampler_tag */
+/* Core events to count in addition, by enum sampler_tag. */
 struct tag_events {
 	enum core_event of[SAMPLER_TAGS];
 	bool lost; /* see sampler_opts.tags_are_lost */
@@ -72,11 +72,11 @@ void sampling_plan(struct sampling *s, const struct pmu *pmu, struct event_spec 
 		if (i != SAMPLER_TAG_VALID ||
 		    (s->core_counters && core_event_known(&s->cpu, tags.of[i])))
 			s->opts.tags[i] = core_event_attr(tags.of[i]);
-	s->opts.tags[SAMPLER_TAG_OPS].disabled = 0; /* it follows the other */
+	s->opts.tags[SAMPLER_TAG_OPS].disabled = 0; /* enabled with the other */
 	s->opts.tags_are_lost = tags.lost;
 }
 
-/* The only cgroup that is selected, or id 0 while it does not exist; false: there are others. */
+/* The only selected cgroup, or id 0 while it does not exist; false: there are others. */
 static bool only_cgroup(const struct selection *sel, __u64 *id)
 {
 	size_t n = 0;
@@ -120,7 +120,7 @@ void sampling_plan_again(struct sampling *s)
 	__u64 id = 0;
 	int fd;
 
-	/* nothing is selected while it is gone: events of the dead one count nothing */
+	/* while it is gone nothing is selected: events of the dead cgroup count nothing */
 	if (s->unbindable || (s->plan.cgroup && only_cgroup(&s->opts.sel, &id) && !id))
 		return;
 	fd = sampling_plan_cgroup(s);
@@ -132,7 +132,7 @@ void sampling_plan_again(struct sampling *s)
 		close(fd);
 }
 
-/* The machine of --explain, which must be able to sample the event at the rate asked for. */
+/* The machine of --explain, which must support the event at the configured rate. */
 static int explained_machine(const struct sampling *s, struct abilities *a, struct err *err)
 {
 	struct cpu_info cpu;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files share that sampling is made of. */
+/* Shared by the files of this room. */
 #ifndef IBSCOPE_SAMPLING_PRIVATE_H
 #define IBSCOPE_SAMPLING_PRIVATE_H
 
 struct err;
 struct sampling;
 
-/* The cgroups of the hierarchy that --cgroup-hierarchy says, as s->tree. */
+/* Open the hierarchy of --cgroup-hierarchy as s->tree. */
 int sampling_open_tree(struct sampling *s, struct err *err);
 
-/* What --cgroup, --container and --filter name, with the tree open, to s->opts.sel. */
+/* Resolve --cgroup, --container and --filter to s->opts.sel; the tree must be open. */
 int sampling_select_cgroups(struct sampling *s, struct err *err);
-/* The same while it is open. Return: also 1 if the program does not test for what they say. */
+/* The same while sampling. Return: also 1 if the program lacks the tests. */
 int sampling_reselect_cgroups(struct sampling *s, struct err *err);
 
-/* Take over what is selected by options, or by the command. */
+/* Copy the selection of the options, or of the command. */
 void sampling_use_options(struct sampling *s);
 
-/* Make the process that will be the command, before any cgroup is read. */
+/* Create the process for the command, before any cgroup is read. */
 int sampling_prepare_command(struct sampling *s, struct err *err);
 /* Select it, if nothing else is selected. */
 void sampling_select_command(struct sampling *s);
@@ -25,17 +25,17 @@ void sampling_select_command(struct sampling *s);
 struct event_spec;
 struct pmu;
 
-/* Make s->plan, for the machine with this PMU of ibs_op (NULL: none), and the event of it. */
+/* Make s->plan, for the machine with this ibs_op PMU (NULL: none), and the planned event. */
 void sampling_plan(struct sampling *s, const struct pmu *pmu, struct event_spec *event);
 /* The directory of the cgroup to bind events to, as in struct sampler_opts. */
 int sampling_plan_cgroup(struct sampling *s);
-/* The same once cgroups have changed, for the running sampler. */
+/* Update the running sampler after cgroups have changed. */
 void sampling_plan_again(struct sampling *s);
 
-/* Does something else than the command say what is measured? */
+/* True if options rather than the command decide what is measured. */
 bool sampling_measures_others(const struct sampling *s);
 
-/* Notes whose fault @ret is, and returns it. */
+/* Record whether user input caused @ret, and return it. */
 int sampling_usage_error(struct sampling *s, int ret);
 
 #endif

@@ -24,7 +24,7 @@ static const struct {
 	  "a denser layout of its code may help (BOLT, Propeller)" },
 };
 
-/* Of a group the series of a kind. *out borrows their buckets; its array is the caller's. */
+/* Select a group's series of a kind. *out borrows their buckets; the caller frees its array. */
 static void pick(const struct group *g, bool (*is)(const struct series *s), struct group *out)
 {
 	*out = *g;

@@ -39,7 +39,7 @@ void grid_free(struct grid *g)
 	memset(g, 0, sizeof(*g));
 }
 
-/* Half of a wide character is none. */
+/* Blank the other half of an overwritten wide character. */
 static void make_room(struct grid *g, int y, int x)
 {
 	if (x < g->width && !at(g, y, x)->width && x)
@@ -60,7 +60,7 @@ int grid_put(struct grid *g, int y, int x, enum grid_style style, const char *te
 		int width = utf8_width(s);
 
 		n = utf8_len(s);
-		if (!width) { /* combines with the one before, as far as there is room */
+		if (!width) { /* combining: append to the previous cell if there is room */
 			struct grid_cell *c = x ? at(g, y, x - 1) : NULL;
 			size_t len;
 
@@ -103,7 +103,7 @@ void grid_style(struct grid *g, int y, int x, int n, enum grid_style style)
 		at(g, y, i)->style = style;
 }
 
-/* Cells of a line up to the last that shows. */
+/* Number of cells of a line up to the last visible one. */
 static int used(const struct grid *g, int y, bool styles)
 {
 	int n = g->width;

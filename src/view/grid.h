@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * A screen as cells of characters and styles. The same frame goes to a terminal, to a pipe, to a test
- * and into HTML.
- */
+/* A screen as cells of characters and styles, which can be written to a terminal, file or HTML. */
 #ifndef IBSCOPE_GRID_H
 #define IBSCOPE_GRID_H
 
@@ -35,7 +32,7 @@ struct grid_look {
 };
 extern const struct grid_look grid_looks[GRID_STYLES];
 
-#define GRID_CELL 14 /* bytes of a character and what combines with it */
+#define GRID_CELL 14 /* bytes of a character including combining ones */
 
 struct grid_cell {
 	char text[GRID_CELL]; /* "": the right half of a wide character */
@@ -52,8 +49,8 @@ void grid_open(struct grid *g, int width, int height);
 void grid_free(struct grid *g);
 
 /**
- * grid_put() - write a text into a line, as far as it is on the grid
- * @text: of any origin: what would control a terminal is escaped
+ * grid_put() - write text into a line, clipped to the grid
+ * @text: any text: terminal controls are escaped
  *
  * Return: the column after it.
  */
@@ -61,13 +58,13 @@ int grid_put(struct grid *g, int y, int x, enum grid_style style, const char *te
 int grid_printf(struct grid *g, int y, int x, enum grid_style style, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* Give cells from @x on another style; @n of them. */
+/* Set the style of @n cells from @x on. */
 void grid_style(struct grid *g, int y, int x, int n, enum grid_style style);
 
-/* As text: no line ends in a blank, and none follows the last one that is not empty. */
+/* Print as text, without trailing blanks and trailing empty lines. */
 void grid_print(FILE *f, const struct grid *g, bool color);
 
-/* A page of its own, without scripts. */
+/* Print as a self-contained page without scripts. */
 void grid_print_html(FILE *f, const struct grid *g, const char *title);
 
 #endif

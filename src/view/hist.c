@@ -26,7 +26,7 @@ static const struct {
 } percentiles[] = { { "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 } };
 #define PERCENTILES (sizeof(percentiles) / sizeof(percentiles[0]))
 
-typedef unsigned long long ull; /* what %llu takes */
+typedef unsigned long long ull; /* for %llu */
 
 static void print_kind(FILE *f, const struct ledger *l, enum ibs_outcome_kind kind,
 		       const char *name)
@@ -84,13 +84,13 @@ static void print_bar(FILE *f, __u64 n, __u64 most)
 		fputc(i < width ? '*' : ' ', f);
 }
 
-/* Buckets are joined, 1, 2, 4 or more to a line, until the lines are few. */
+/* Join buckets, 1, 2, 4 or more per line, to limit the number of lines. */
 static void print_bars(FILE *f, const struct series *s)
 {
 	int first = 0, last = IBS_LAT_BUCKETS - 1, join = 1, lines = MAX_LINES;
 	__u64 most = 0;
 
-	/* few samples make no shape: do not spread them out */
+	/* few samples show no shape: do not spread them out */
 	if (s->valid < MAX_LINES)
 		lines = s->valid < MIN_LINES ? MIN_LINES : s->valid;
 
@@ -98,7 +98,7 @@ static void print_bars(FILE *f, const struct series *s)
 		first++;
 	while (!s->buckets[last])
 		last--;
-	/* bucket 0 stands alone, so that lines end at multiples of the step: 8, 16, 32, ... */
+	/* bucket 0 has its own line, so that lines end at multiples of the step: 8, 16, 32, ... */
 	while ((last + join - 1) / join - (first + join - 1) / join >= lines)
 		join *= 2;
 	for (int pass = 0; pass < 2; pass++) {
@@ -195,7 +195,7 @@ static void print_header(FILE *f, const struct screen *screen, const struct hist
 	fputs("\n\n", f);
 }
 
-/* Rows that leave room for header, rest, total, ledger and the prompt. */
+/* Number of rows that leaves room for header, rest, total, ledger and prompt. */
 static size_t rows_that_fit(const struct screen *screen, const struct hist_info *info)
 {
 	unsigned int other = OTHER_LINES + (info->recorded ? RECORDED_LINES : 0);
@@ -249,7 +249,7 @@ static void print_csv(FILE *f, struct hist_view *v, const struct hist_info *info
 	table_free(&t);
 }
 
-/* Reasons of one kind; those with none counted are left out. */
+/* Reasons of one kind with nonzero counts. */
 static json_t *json_reasons(const struct ledger *l, enum ibs_outcome_kind kind)
 {
 	json_t *o = json_object();
@@ -338,7 +338,7 @@ static json_t *json_time(__u64 ns)
 	return json_string(text);
 }
 
-/* The members of @o, which is freed, behind others of an object. */
+/* Print the members of @o after others of an object; frees @o. */
 static void print_members(FILE *f, json_t *o)
 {
 	char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)); /* NULL of NULL */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* One interval: a table for people, rows or one object a line for programs. */
+/* One interval: a table for people; CSV rows or one JSON object per line for programs. */
 #ifndef IBSCOPE_HIST_H
 #define IBSCOPE_HIST_H
 
@@ -10,14 +10,14 @@
 
 struct err;
 
-/* What a recording says about how it was made, apart from what is computed from it now. */
+/* What a recording says about its making, as opposed to what is computed from it now. */
 struct hist_recorded {
 	const struct ledger *ledger; /* NULL: not recorded */
-	__u64 lost;		     /* records that were lost while recording */
+	__u64 lost;		     /* records lost while recording */
 	bool whole;		     /* complete */
 };
 
-/* What an interval was measured with. */
+/* How an interval was measured. */
 struct hist_info {
 	const char *source; /* "ibs", "sim", "replay" */
 	const char *event;
@@ -31,7 +31,7 @@ struct hist_info {
 /* How to print; zero is the default. Rows for option_set are in hist_options. */
 struct hist_view {
 	bool json, csv, histograms;
-	bool goes_on;		/* more intervals follow: no pager */
+	bool goes_on;		/* more intervals follow: do not use the pager */
 	size_t top;		/* rows; 0: as many as fit, 20 in a pipe */
 	enum table_column sort; /* only if has_sort; else miss cycles */
 	bool has_sort;
@@ -49,8 +49,8 @@ extern const size_t hist_n_options;
 int hist_view_check(const struct hist_view *v, struct err *err);
 
 /**
- * hist_print() - one interval as text, CSV or JSON
- * @labels: 1 << enum label bits; 0: the default, which for text is one row a container
+ * hist_print() - print one interval as text, CSV or JSON
+ * @labels: 1 << enum label bits; 0: the default, for text one row per container
  * @name:   as for rows_build()
  *
  * Text that is too long for a terminal goes through the pager.
@@ -76,7 +76,7 @@ void ledger_print(FILE *f, const struct ledger *l);
 /* The same as an object; the caller owns it. */
 json_t *ledger_json(const struct ledger *l);
 
-/* Either on a line of its own, with the name of the event unless that is NULL. */
+/* Print either on a separate line, prefixed with the event unless NULL. */
 void ledger_print_line(FILE *f, const char *event, const struct ledger *l, bool json);
 
 #endif

@@ -22,7 +22,7 @@ static int set_top(void *ctx, const char *arg, struct err *err)
 
 static int set_sort(void *ctx, const char *arg, struct err *err)
 {
-	/* the histogram is the last column, and has no order */
+	/* the histogram is the last column, and cannot be sorted by */
 	const struct choices c = { "--sort", "column", table_column_name, TABLE_HISTOGRAM };
 	struct hist_view *v = ctx;
 	unsigned int column;

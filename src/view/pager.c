@@ -18,7 +18,7 @@ static const char *command(void)
 FILE *pager_open(struct pager *p, FILE *to)
 {
 	*p = (struct pager){ .to = to };
-	/* in the background a pager would stop at its first look at the keyboard */
+	/* in the background a pager would stop at its first read of the keyboard */
 	if (tcgetpgrp(fileno(to)) == getpgrp() && command())
 		p->f = xmemopen(&p->text, &p->size);
 	p->f = p->f ?: to;
@@ -28,7 +28,7 @@ FILE *pager_open(struct pager *p, FILE *to)
 static bool fits(const struct pager *p)
 {
 	struct winsize ws = {};
-	size_t lines = 1, width, columns = 0; /* the first is the prompt's */
+	size_t lines = 1, width, columns = 0; /* the first is for the prompt */
 
 	ioctl(fileno(p->to), TIOCGWINSZ, &ws);
 	width = ws.ws_col ?: 80;
@@ -47,7 +47,7 @@ static bool fits(const struct pager *p)
 	return lines <= (ws.ws_row ?: 24u);
 }
 
-/* Return: false if the pager has not shown it. */
+/* Return: false if the pager failed to show it. */
 static bool show(const struct pager *p)
 {
 	static const int signals[] = { SIGINT, SIGQUIT, SIGPIPE };
@@ -61,7 +61,7 @@ static bool show(const struct pager *p)
 	if (getenv("SUDO_UID"))
 		setenv("LESSSECURE", "1", true);
 	f = popen(command(), "we"); /* NOLINT(cert-env33-c): the user's own choice */
-	/* ^C is a key of the pager now, and it may leave before it has read everything */
+	/* ^C is a key of the pager, and the pager may exit before it has read everything */
 	for (int i = 0; i < 3; i++)
 		sigaction(signals[i], &ignore, &before[i]);
 	if (f)

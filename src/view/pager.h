@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Output that does not fit the terminal goes through the user's pager, as git does it. */
+/* Output that does not fit the terminal goes through the user's pager, as in git. */
 #ifndef IBSCOPE_PAGER_H
 #define IBSCOPE_PAGER_H
 
@@ -8,7 +8,7 @@
 struct err;
 
 struct pager {
-	FILE *to, *f; /* where the output goes, and what to print on: the same, or memory */
+	FILE *to, *f; /* destination, and the stream to print to: the same, or memory */
 	char *text;
 	size_t size;
 };
@@ -16,17 +16,17 @@ struct pager {
 /*
  * pager_open() - begin output on @to
  *
- * It is held back if @to is the terminal that this process is in the foreground of, and
- * IBSCOPE_PAGER, else PAGER, is neither empty nor "cat".
+ * Output is buffered if @to is a terminal with this process in the foreground, and IBSCOPE_PAGER,
+ * else PAGER, is neither empty nor "cat".
  *
- * Return: what to print on.
+ * Return: the stream to print to.
  */
 FILE *pager_open(struct pager *p, FILE *to);
 
 /*
- * pager_close() - show what was printed, and wait until the user has read it
+ * pager_close() - show the output, and wait until the user has read it
  *
- * A pager that cannot be run, or that fails, loses no output; one that leaves early is no error.
+ * If the pager cannot be run or fails, no output is lost; if it exits early, that is no error.
  *
  * Return: 0; or a negative errno with @err if the output cannot be written.
  */

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #define PIPE_WIDTH 100
-#define CONTEXT	   2 /* characters kept before the one that tells two names apart */
-#define MIN_HEAD   4 /* columns before the last part of a path, with the gap */
+#define CONTEXT	   2 /* characters kept before the first distinguishing one */
+#define MIN_HEAD   4 /* columns before the last part of a path, including the gap */
 
 static bool locale_is_utf8(void)
 {
@@ -23,7 +23,7 @@ static bool locale_is_utf8(void)
 		if (v && *v)
 			return strcasestr(v, "utf-8") || strcasestr(v, "utf8");
 	}
-	return true; /* as in most containers, whose terminals are UTF-8 */
+	return true; /* in most containers the locale is unset, but terminals are UTF-8 */
 }
 
 void screen_of(FILE *f, struct screen *out)
@@ -151,7 +151,7 @@ size_t screen_columns(const char *text)
 	return n;
 }
 
-/* The bytes that fit @n columns. */
+/* Number of bytes that fit @n columns. */
 static size_t byte_of(const char *text, size_t n)
 {
 	size_t i = 0;
@@ -166,7 +166,7 @@ static size_t byte_of(const char *text, size_t n)
 	return i;
 }
 
-/* The column at which two different names differ; 0 for equal ones, which need no help. */
+/* The column at which two names differ; 0 for equal names. */
 static size_t first_difference(const char *a, const char *b)
 {
 	size_t i = 0, n = 0, last = 0;
@@ -200,7 +200,7 @@ static char *join(const struct screen *s, const struct cut *cuts, size_t n)
 	return out;
 }
 
-/* @telling: the first character in which the name differs from those most like it; it is kept. */
+/* @telling: the first character that distinguishes the name from similar ones; it is kept. */
 static char *shorten(const struct screen *s, const char *name, size_t width, size_t telling)
 {
 	size_t len = screen_columns(name), last, head, tail, from;
@@ -218,7 +218,7 @@ static char *shorten(const struct screen *s, const char *name, size_t width, siz
 		return join(s, cuts, 2);
 	}
 	from = telling > CONTEXT ? telling - CONTEXT : 0;
-	if (len - from <= width - 1) { /* all from there on fits */
+	if (len - from <= width - 1) { /* the rest fits */
 		cuts[0] = (struct cut){ name, 0 };
 		cuts[1] = (struct cut){ name + byte_of(name, len - width + 1), width - 1 };
 		return join(s, cuts, 2);
@@ -242,7 +242,7 @@ void screen_shorten(const struct screen *s, const char *const *names, size_t n, 
 
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = &names[i];
-	/* the names that share most with one are its neighbours in the alphabet */
+	/* names with the longest common prefix are neighbours in sorted order */
 	qsort(sorted, n, sizeof(*sorted), compare_names);
 	for (size_t i = 0, next; i < n; i = next) {
 		size_t before = i ? first_difference(*sorted[i], *sorted[i - 1]) : 0, after;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What output can look like where it goes, and the number and name formats that all views share. */
+/* Capabilities of the output's destination, and the number and name formats of all views. */
 #ifndef IBSCOPE_SCREEN_H
 #define IBSCOPE_SCREEN_H
 
@@ -17,13 +17,13 @@ struct screen {
 };
 
 /*
- * screen_of() - from the terminal that @f is; else from COLUMNS, 100 by default
+ * screen_of() - get the properties of the terminal @f; for other files COLUMNS, default 100
  *
- * Colour only on terminals, and not if NO_COLOR is set. UTF-8 unless the locale says otherwise.
+ * Colour only on terminals without NO_COLOR. UTF-8 unless the locale says otherwise.
  */
 void screen_of(FILE *f, struct screen *out);
 
-/* All write at most @size bytes with the NUL; NAN is the dash for "unknown". */
+/* Number formats. All write at most @size bytes including the NUL; NAN prints as a dash. */
 
 /* "12,402" */
 void screen_count(const struct screen *s, double v, char *buf, size_t size);
@@ -39,17 +39,16 @@ char screen_unit(double largest);
 /* "1.92 G" in that unit; "<0.01 G" for what rounds to zero */
 void screen_scaled(const struct screen *s, double v, char unit, char *buf, size_t size);
 
-/* Columns that a printable UTF-8 text takes: its characters. */
+/* Columns of a printable UTF-8 text: its number of characters. */
 size_t screen_columns(const char *text);
 
 /**
- * screen_shorten() - cut names in the middle so that they fit and stay different from each other
+ * screen_shorten() - shorten names in the middle so that they fit and remain distinct
  * @names:  printable, @n of them; equal names stay equal
  * @width:  at least 8
  * @out:    gets a string each, which the caller frees
  *
- * The last part of a path stays. Where two names differ only in what would be cut, that is kept
- * instead.
+ * Keeps the last part of a path, and where names differ only in what would be cut, that.
  */
 void screen_shorten(const struct screen *s, const char *const *names, size_t n, unsigned int width,
 		    char **out);

@@ -73,7 +73,7 @@ bool table_groups_by(const struct table *t, enum label l)
 	return found;
 }
 
-/* Of a fetch: it had to leave the caches of the core complex; before Zen 4, of the core. */
+/* True if a fetch missed all caches of the core complex; before Zen 4, of the core. */
 static bool missed_caches(const struct series *s)
 {
 	return s->src == (enum ibs_src)IBS_FETCH_CLASS_L2_MISS ||
@@ -97,7 +97,7 @@ static void add(struct table_row *to, const struct series *s)
 {
 	double cycles = series_miss_cycles(s);
 
-	/* shares need no period as long as all ops are unknown: latencies then stand for themselves */
+	/* without estimated ops, shares can be based on latencies */
 	double part = isnan(cycles) ? s->sum : cycles;
 
 	to->cycles += cycles;
@@ -110,7 +110,7 @@ static void add(struct table_row *to, const struct series *s)
 	series_add(&to->all, s);
 }
 
-/* While series are added up, dram and remote are sums. */
+/* Convert dram and remote, which are sums so far, to shares. */
 static void finish(struct table_row *r)
 {
 	r->dram = r->known > 0 ? r->dram / r->known : NAN;
@@ -233,7 +233,7 @@ static double sort_key(const struct table_row *r, enum table_column c)
 		return series_percentile(&r->all, 0.9);
 	case TABLE_P99:
 		return series_percentile(&r->all, 0.99);
-	default: /* a constant period ranks by the sums, known or not */
+	default: /* with a constant period, rank by the sums */
 		return isnan(r->cycles) ? r->all.sum : r->cycles;
 	}
 }
@@ -248,7 +248,7 @@ static int compare_ranked_names(const void *pa, const void *pb)
 	return compare_names(&((const struct ranked *)pa)->row, &((const struct ranked *)pb)->row);
 }
 
-/* Largest first, unknown last, then by samples and name, so that output repeats. */
+/* Largest first, unknown last, then by samples and name, so that the order is reproducible. */
 static int compare_ranked(const void *pa, const void *pb)
 {
 	const struct ranked *a = pa, *b = pb;
@@ -268,7 +268,7 @@ static void row_free(struct table_row *r)
 	free(r->all.buckets);
 }
 
-/* Entries of one name are neighbours: add each run up in its first entry. */
+/* Merge adjacent entries of the same name into the first one. */
 static size_t fold_equal(struct ranked *d, size_t n)
 {
 	size_t k = 0;
@@ -284,7 +284,7 @@ static size_t fold_equal(struct ranked *d, size_t n)
 	return k;
 }
 
-/* Takes the names and buckets of the @n rows. */
+/* Takes ownership of the names and buckets of the @n rows. */
 static void fill(struct table *t, struct ranked *d, size_t n, size_t top)
 {
 	qsort(d, n, sizeof(*d), compare_ranked_names);
@@ -293,7 +293,7 @@ static void fill(struct table *t, struct ranked *d, size_t n, size_t top)
 		d[i].key = sort_key(&d[i].row, t->sort);
 	qsort(d, n, sizeof(*d), compare_ranked);
 	t->n = top && top < n ? top : n;
-	/* "other (1)" would take the line of the group itself */
+	/* "other (1)" would take the line that the group itself can have */
 	if (n == t->n + 1)
 		t->n++;
 	t->row = xcalloc(t->n, sizeof(*t->row));
@@ -333,7 +333,7 @@ void table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels
 			if (!k || each_series)
 				name_row(labels, g, &g->series[k], name, arg, &d[n++].row);
 			(fetch ? add_fetch : add)(&d[n - 1].row, &g->series[k]);
-			/* walks are those of the whole group, not of a source or kind of op */
+			/* walks are counted per group, not per source or kind of op */
 			if (!each_series && g->has_tlb && g->series[k].src != IBS_SRC_NONE)
 				d[n - 1].row.memory += g->series[k].samples;
 		}

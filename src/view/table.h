@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The row model of every view: groups ranked by what they cost, with the rest and the total. hist,
- * replay and ctl snapshot print it.
+ * The row model of every view: groups ranked by cost, with the rest and the total. hist, replay and
+ * ctl snapshot print it.
  *
- * The currency is miss cycles: latencies, each times the ops that its sample stands for.
+ * The unit of cost is miss cycles: latency times estimated ops of the sample.
  */
 #ifndef IBSCOPE_TABLE_H
 #define IBSCOPE_TABLE_H
@@ -14,8 +14,8 @@
 struct err;
 
 /*
- * X(ID, "name", "HEADING", rank, "meaning"). The column of the lowest rank is left out first where
- * the width is small; rank 0 is only printed if asked for.
+ * X(ID, "name", "HEADING", rank, "meaning"). If the width is small, columns of the lowest rank are
+ * dropped first; rank 0 is only printed on request.
  */
 #define TABLE_COLUMN_TABLE(X)                                                                    \
 	X(SAMPLES, "samples", "SAMPLES", 5, "samples")                                           \
@@ -47,7 +47,7 @@ struct err;
 	  "miss cycles of the last intervals, and whether they changed; in top only")            \
 	TABLE_EXTRA_TABLE(X)                                                                     \
 	TABLE_LINE_TABLE(X)
-/* Columns of recordings only; table_row.extra has them in this order, */
+/* Columns of recordings only, in the order of table_row.extra; */
 #define TABLE_EXTRA_TABLE(X)                                                            \
 	X(SAMPLE_SHARE, "sample_share", "SAMPLES %", 0, "share of all samples")         \
 	X(MAX, "max", "MAX", 0, "largest latency, cycles")                              \
@@ -62,7 +62,7 @@ struct err;
 	X(MISPLACED, "misplaced", "MISPLACED", 0, "pages that another node uses most")  \
 	X(IMBALANCE, "imbalance", "IMBALANCE", 9,                                       \
 	  "miss cycles of the busiest MPI rank over the mean of all")
-/* and then those of cache lines. */
+/* columns of cache lines, which follow */
 #define TABLE_LINE_TABLE(X)                                                                        \
 	X(HITM_CCX, "hitm_ccx", "HITM CCX", 2, "loads that hit modified data of the same complex") \
 	X(HITM_NEAR, "hitm_near", "HITM NEAR", 3,                                                  \
@@ -82,65 +82,66 @@ enum table_column {
 
 #define TABLE_TREND_MAX 60
 
-/* How many names of group keys a row has at most. */
+/* Maximum number of names of group keys in a row. */
 #define TABLE_NAMES LABEL_N
 #define TABLE_KEYS  40 /* and of a recording's */
 
 struct table_row {
 	char *name[TABLE_KEYS]; /* printable; NULL in the rows of rest and total */
-	struct series all;	/* every source and op; src and op mean nothing */
+	struct series all;	/* all sources and ops; its src and op are not valid */
 	double cycles;		/* miss cycles; NAN: unknown */
-	double dram, remote;	/* of those whose source is known, 0 to 1; NAN: none is known */
-	/* of ibs_fetch `dram` is of those that missed the L3, or L2 before Zen 4 */
-	double known; /* miss cycles (or latencies) of those */
-	__u64 cached; /* valid samples whose line came from another cache */
-	/* page walks; loads and stores (of ibs_fetch, known translations), 0 where walks are not counted */
+	double dram, remote;	/* shares of miss cycles with a known source, 0 to 1; NAN: none */
+	/* for ibs_fetch, `dram` is the share that missed the L3, or L2 before Zen 4 */
+	double known; /* miss cycles (or latencies) with a known source */
+	__u64 cached; /* valid samples served by another cache */
+	/* page walks; loads and stores (ibs_fetch: translations), 0: walks not counted */
 	__u64 walks, memory;
 	__u64 aborted;				   /* fetches that did not complete */
-	__u32 max;				   /* percentiles are at most that; 0: any */
+	__u32 max;				   /* upper limit of percentiles; 0: none */
 	double extra[TABLE_COLUMNS - TABLE_EXTRA]; /* of recordings */
 	const float *trend; /* table.n_trend of them, NAN: unknown; NULL: none */
-	int change; /* the last of them against those before: -1, 1, or 0 for what may be noise */
+	int change; /* last value compared with earlier ones: -1, 1, or 0 if it may be noise */
 };
 
 struct table {
 	unsigned int labels; /* 1 << enum label bits */
 	struct label_order order;
-	const char *const *key; /* headings of n_keys names, in place of labels; NULL: labels */
+	const char *const *key; /* headings of n_keys names, instead of labels; NULL: labels */
 	unsigned int n_keys;
-	bool data;	 /* rows are of memory: who shares it matters */
-	bool spread;	 /* rows are of several MPI ranks */
-	const char *ops; /* what is estimated if it is not ops */
-	bool joined;	 /* name[0] is the container, else the cgroup; it is the only name */
+	bool data;	 /* rows are memory: sharing matters */
+	bool spread;	 /* rows are from several MPI ranks */
+	const char *ops; /* estimated unit if not ops */
+	bool joined;	 /* name[0] is the container, else the cgroup; the only name */
 	enum ibs_metric metric;
 	double seconds;	  /* 0: unknown; miss cycles are then sums */
-	size_t n, n_rest; /* rows, and how many groups are in rest */
+	size_t n, n_rest; /* rows, and number of groups in rest */
 	unsigned int n_trend;
 	struct table_row *row, rest, total;
 	enum table_column sort;
 	const enum table_column
-		*usual; /* if none is asked for, the first that fit; NULL: as hist */
+		*usual; /* default columns, as many as fit; NULL: as hist */
 	size_t n_usual;
 };
 
-/* What tables print for the root cgroup, and for what is in no container or pod; JSON and the
- * CSV of report leave it empty. */
+/*
+ * Names in tables of the root cgroup, and of no container or pod; JSON and report's CSV omit them.
+ */
 #define TABLE_ROOT "/"
 #define TABLE_NONE "[none]"
 
-/* Beside label bits: one name for all of cgroup, container and pod. */
+/* A bit in addition to label bits: one name for cgroup, container and pod. */
 #define TABLE_JOINED (1U << 31)
-/* The view's own choice of keys: the container, or the cgroup if it is in none. */
+/* Default keys of views: the container, or the cgroup if it is in none. */
 #define TABLE_LABELS (TABLE_JOINED | 1U << LABEL_CGROUP | 1U << LABEL_CONTAINER | 1U << LABEL_POD)
 
 /**
- * table_build() - group, rank and fold what a snapshot holds, with its prices
+ * table_build() - group, rank and fold the contents of a snapshot, with its prices
  * @labels: 1 << enum label bits, or TABLE_LABELS
  * @sort:   largest first
- * @top:    rows; what follows is in rest. 0: all
+ * @top:    rows; further ones are added to rest. 0: all
  * @out:    the caller frees it with table_free()
  *
- * Sources are known whether or not @labels has LABEL_SRC: a snapshot has a series for each.
+ * Sources are known even if @labels lacks LABEL_SRC: a snapshot has a series for each.
  */
 void table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels,
 		 enum table_column sort, size_t top, cgroup_namer name, void *arg,
@@ -148,19 +149,19 @@ void table_build(struct snapshot *s, enum ibs_metric metric, unsigned int labels
 
 void table_free(struct table *t);
 
-/* A number for the name of a group's row; labels of sources and ops do not enter. */
+/* Hash of the name of a group's row, without labels of sources and ops. */
 __u64 table_group_hash(const struct group *g, unsigned int labels, cgroup_namer name, void *arg);
 __u64 table_row_hash(const struct table_row *r);
 
 /**
- * table_window() - the rows from @first on, @n at most; all others are in rest
+ * table_window() - @n rows from @first on; all others are in rest
  *
  * *out borrows the rows of @t. Release it with table_window_free().
  */
 void table_window(const struct table *t, size_t first, size_t n, struct table *out);
 void table_window_free(struct table *t);
 
-/* 0 to 1, or a mean; NAN: unknown for all samples, as on CPUs that do not report it. */
+/* Shares from 0 to 1, or means; NAN: unknown, as on CPUs that do not report it. */
 double table_hitm(const struct table_row *r);
 double table_mlp(const struct table_row *r);
 double table_walk(const struct table_row *r);
@@ -169,9 +170,9 @@ double table_aborted(const struct table_row *r);
 double table_share(const struct table *t, const struct table_row *r);
 /* Caches that can report the state of a line (CacheHitSt). */
 bool table_is_other_cache(enum ibs_src src);
-/* Is it a label, or a key of that name? */
+/* True if it is a label, or a key of that name. */
 bool table_groups_by(const struct table *t, enum label l);
-/* What counts as DRAM of any node, and as caches and memory of other nodes. */
+/* Sources that count as DRAM of any node, and as caches and memory of other nodes. */
 bool table_is_dram(enum ibs_src src);
 bool table_is_remote(enum ibs_src src);
 
@@ -179,7 +180,7 @@ bool table_is_remote(enum ibs_src src);
 double series_miss_cycles(const struct series *s);
 
 /**
- * table_print() - the table as text for people
+ * table_print() - print the table as text
  * @columns: @n of them, all printed; NULL: as many as fit the screen
  */
 void table_print(FILE *f, const struct screen *screen, const struct table *t,
@@ -205,7 +206,7 @@ void table_text_build(const struct screen *screen, const struct table *t,
 		      const enum table_column *columns, size_t n, struct table_text *out);
 void table_text_free(struct table_text *x);
 const char *table_text_cell(const struct table_text *x, size_t line, size_t column);
-/* Cells of names and histograms begin at the left. */
+/* True for left-aligned cells: names and histograms. */
 bool table_text_left(const struct table_text *x, size_t column);
 
 /* Values as a row of bars, scaled to the largest; NAN is blank, and so is 0 unless @zero. */
@@ -217,7 +218,7 @@ const char *table_change(const struct screen *s, int change);
 #define TABLE_BINS 18
 void table_bins(const struct series *s, double bin[TABLE_BINS]);
 
-/* The same rows and all columns for programs; "other" is the rest, and there is no total. */
+/* Print the same rows and all columns as CSV; "other" is the rest, and there is no total. */
 void table_print_csv(FILE *f, const struct table *t, bool simulated, bool header);
 
 const char *table_column_name(unsigned int c);

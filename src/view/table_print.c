@@ -8,7 +8,7 @@
 
 #define GAP	   TABLE_GAP
 #define NAME_MIN   8
-#define NAME_SHARE 4 /* numbers are left out rather than names cut to less than 1/4 of the width */
+#define NAME_SHARE 4 /* drop numbers before names are cut to less than 1/4 of the width */
 #define CELL	   (3 * TABLE_TREND_MAX + 4)
 #define NARROW	   100
 
@@ -64,7 +64,7 @@ static bool is_fetch(const struct table *t)
 	return ibs_metric_of_fetch(t->metric);
 }
 
-/* Where the time is unknown, the sum. */
+/* The rate, or the sum if the time is unknown. */
 static double per_second(const struct table *t, double cycles)
 {
 	return t->seconds > 0 ? cycles / t->seconds : t->key ? cycles : (double)NAN;
@@ -256,7 +256,7 @@ static size_t total_width(const struct table_text *g)
 	return sum;
 }
 
-/* What names take at least before numbers give way. */
+/* Minimum width of names before numbers are dropped. */
 static size_t names_wanted(const struct table_text *g)
 {
 	size_t wanted = g->screen->width / NAME_SHARE, sum = 0;
@@ -283,7 +283,7 @@ static void drop(struct table_text *g, size_t i)
 	g->n_columns--;
 }
 
-/* Is it unknown for most rows? They may have too few samples for a percentile. */
+/* True if it is unknown for most rows, as percentiles with too few samples are. */
 static bool is_unknown(struct table_text *g, size_t i)
 {
 	size_t known = 0;
@@ -293,7 +293,7 @@ static bool is_unknown(struct table_text *g, size_t i)
 	return 2 * known < g->t->n;
 }
 
-/* Which of two columns of numbers gives way first? */
+/* True if column @a is to be dropped before @b. */
 static bool less_useful(struct table_text *g, size_t a, size_t b)
 {
 	bool unknown = is_unknown(g, a);
@@ -324,7 +324,7 @@ static void shorten_column(struct table_text *g, size_t column)
 	const char **from = xcalloc(g->lines, sizeof(*from));
 	char **to = xcalloc(g->lines, sizeof(*to));
 
-	/* neither the heading nor "other" and "total" are names */
+	/* the heading, "other" and "total" are not names */
 	for (size_t i = 0; i < g->t->n; i++)
 		from[i] = *cell(g, i + 1, column);
 	screen_shorten(g->screen, from, g->t->n, g->width[column], to);
@@ -336,7 +336,7 @@ static void shorten_column(struct table_text *g, size_t column)
 	free(to);
 }
 
-/* The widest names give way until the line fits. */
+/* Shorten the widest names until the line fits. */
 static void fit_names(struct table_text *g)
 {
 	size_t wide[TABLE_KEYS], width = g->screen->width;
@@ -388,7 +388,7 @@ static void print_line(FILE *f, struct table_text *g, size_t line)
 
 		gap = g->width[c] > columns ? g->width[c] - columns : 0;
 		blank += left ? 0 : gap;
-		/* blanks are printed when something follows them: no line ends in one */
+		/* print blanks only if something follows: no line ends in one */
 		while (n && text[n - 1] == ' ')
 			n--;
 		if (n) {
@@ -413,7 +413,7 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 		return t->n_usual;
 	}
 	for (int c = 0; c < TABLE_COLUMNS; c++) {
-		/* of one source these are all or nothing */
+		/* with one source these are 0 or 100 % */
 		bool useless =
 			sources && (c == TABLE_DRAM || c == TABLE_REMOTE || c == TABLE_L3_MISS ||
 				    c == TABLE_ABORTED || (c == TABLE_WALK && !is_fetch(t)));
@@ -424,7 +424,7 @@ static size_t default_columns(const struct table *t, unsigned int width, enum ta
 		    (c == TABLE_MLP && isnan(table_mlp(&t->total))) ||
 		    (c == TABLE_WALK &&
 		     (isnan(table_walk(&t->total)) || table_groups_by(t, LABEL_ITLB))))
-			useless = true; /* this CPU does not tell, or the rows do */
+			useless = true; /* not reported by this CPU, or implied by the rows */
 		if (c >= TABLE_LOADS)
 			useless = !t->data || c >= TABLE_HITM_CCX;
 		if (c == TABLE_IMBALANCE)

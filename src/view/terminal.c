@@ -3,7 +3,7 @@
 
 #include "base/err.h"
 
-/* what curses.h asks of those who want wide characters */
+/* required by curses.h for wide characters */
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#define ESC_DELAY_MS 25 /* after which Esc is a key of its own */
+#define ESC_DELAY_MS 25 /* delay after which Esc counts as a key */
 
 static SCREEN *screen;
 static bool colors, utf8;
@@ -53,7 +53,7 @@ static void guard(pid_t child, const struct termios *before, const sigset_t *set
 		int sig = sigwaitinfo(set, &info);
 
 		if (sig != SIGCHLD) {
-			/* what the terminal sends, the child gets itself */
+			/* the terminal also signals the child */
 			if (sig > 0 && info.si_code <= 0)
 				kill(child, sig);
 			continue;
@@ -67,7 +67,7 @@ static void guard(pid_t child, const struct termios *before, const sigset_t *set
 			if (WIFEXITED(status)) {
 				struct termios now;
 
-				/* it may have had no chance to, as when memory ran out */
+				/* the child may not have restored it, as when memory ran out */
 				if (!tcgetattr(STDIN_FILENO, &now) &&
 				    now.c_lflag != before->c_lflag)
 					restore(before);
@@ -219,7 +219,7 @@ enum terminal_event terminal_read(unsigned int *key, int *y, int *x)
 	for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++)
 		if ((kind == KEY_CODE_YES || c == 27) && (int)c == specials[i])
 			*key = TERMINAL_KEYS + i;
-	/* a special key that nobody knows is none */
+	/* ignore unknown special keys */
 	if (kind == KEY_CODE_YES && *key < TERMINAL_KEYS)
 		return TERMINAL_RESIZE;
 	return TERMINAL_KEY;

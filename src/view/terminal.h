@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The user's terminal: shows grids, gives keys, and is left as it was whatever ends the program. */
+/* The user's terminal: shows grids, reads keys, and is restored whatever ends the program. */
 #ifndef IBSCOPE_TERMINAL_H
 #define IBSCOPE_TERMINAL_H
 
@@ -8,25 +8,25 @@
 struct err;
 
 /**
- * terminal_guard() - divide the process in two: one that goes on, one that puts the terminal in order
+ * terminal_guard() - fork a child to run the program; the parent restores the terminal
  *
- * Call it before anything is opened. The caller goes on as a child; the parent passes signals on to it,
+ * Call it before anything is opened. It returns in the child; the parent passes signals on to it,
  * stops when it stops, restores the terminal if it is killed, and exits with its status.
  *
- * Return: 0 in the child; or a negative errno with @err if stdin or stdout is no terminal.
+ * Return: 0 in the child; or a negative errno with @err if stdin or stdout is not a terminal.
  */
 int terminal_guard(struct err *err);
 
 /* After terminal_guard(). Return: 0; or a negative errno with @err for an unknown TERM. */
 int terminal_open(struct err *err);
-/* The shell's screen again. Does nothing if it is not open. */
+/* Return to the shell's screen. Does nothing if it is not open. */
 void terminal_close(void);
 
-/* The size now, whatever signals did or did not say. */
+/* The current size, independent of signals. */
 void terminal_size(int *width, int *height);
 void terminal_show(const struct grid *g);
 
-/* Keys that are no character have numbers from TERMINAL_KEYS on, in this order. */
+/* Special keys have numbers from TERMINAL_KEYS on, in this order. */
 #define TERMINAL_KEYS 0x110000
 enum terminal_event { TERMINAL_NONE, TERMINAL_KEY, TERMINAL_CLICK, TERMINAL_RESIZE };
 
