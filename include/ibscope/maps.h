@@ -87,7 +87,11 @@ struct ibs_group_key {
 	__u8 mem_node; /* NUMA node of the physical address, + 1; 0: unknown */
 	union {
 		char comm[16];
-		__u64 slab; /* with IBS_BY_SLAB: ibs_slab.id, or one of enum ibs_key_slab */
+		struct {
+			/* with IBS_BY_SLAB: ibs_slab.id, or one of enum ibs_key_slab */
+			__u64 slab;
+			__u64 zero; /* keys are compared as bytes */
+		};
 	};
 };
 _Static_assert(sizeof(struct ibs_group_key) == 40, "ibs_group_key has implicit padding");
