@@ -45,7 +45,7 @@ void html_facts_band(const struct html_report *r, const struct trace_end *end, _
 		text_append(buf, size, "%llu of %llu samples were lost while recording. ",
 		       (unsigned long long)lost, (unsigned long long)end->ledger.seen);
 	if (r->without_registers)
-		text_append(buf, size, "%llu samples lack the registers and are not shown. ",
+		text_append(buf, size, "%llu samples have no registers and are not shown. ",
 		       (unsigned long long)r->without_registers);
 	if (fetches)
 		text_append(buf, size,
@@ -55,7 +55,7 @@ void html_facts_band(const struct html_report *r, const struct trace_end *end, _
 	if (*folded)
 		text_append(buf, size, "To keep this file small: %s. ", folded);
 	if (!r->same_period && !r->period)
-		text_append(buf, size, "The sampling period was not recorded: costs are not known. ");
+		text_append(buf, size, "The sampling period was not recorded: costs are unknown. ");
 }
 
 static void text(FILE *f, const char *name, const char *value)
@@ -250,7 +250,7 @@ static void write_code(const struct html_report *r, FILE *f)
 	fputc(']', f);
 }
 
-/* "rank", "role" and "region": the names that rows have numbers of, "" first. */
+/* "rank", "role" and "region": the names that rows refer to by number, "" first. */
 static void write_names(const struct html_report *r, FILE *f)
 {
 	static const char *const kinds[HTML_NAMES] = {

@@ -143,9 +143,9 @@ class Annotate(unittest.TestCase):
 
     def test_what_cannot_be_resolved(self):
         """Never a name or code of something else."""
-        self.refused(self.make('rebuilt', self.copy), says=f'no symbols of {self.copy}: its build-id ')
+        self.refused(self.make('rebuilt', self.copy), says=f'no symbols for {self.copy}: its build-id ')
         self.refused(self.make('jit'), says="no sample is in a function 'annotated'; ")
-        self.refused(self.make('other', 'ffffffff81000010'), says='no symbols of the kernel: ')
+        self.refused(self.make('other', 'ffffffff81000010'), says='no symbols for the kernel: ')
         gone = self.make('copy', os.path.join(self.dir.name, 'gone'))
         self.assertEqual(self.json(gone)['others'], [])
         stripped = os.path.join(self.dir.name, 'stripped')
@@ -209,7 +209,7 @@ class Annotate(unittest.TestCase):
         self.assertEqual(text.count(':  '), 0)
 
     def test_usage(self):
-        for args, says in (((), 'FUNCTION is missing'), (('a', 'b'), "'b': only one FUNCTION; -i names the recording"),
+        for args, says in (((), 'missing FUNCTION'), (('a', 'b'), "unexpected argument 'b': give one FUNCTION"),
                            (('a', '--json', '--html', 'x'), '--json and --html exclude each other')):
             p = run('annotate', *args)
             self.assertEqual((p.returncode, p.stdout), (2, ''))

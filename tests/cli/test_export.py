@@ -84,7 +84,7 @@ class Export(unittest.TestCase):
         file = self.make()
         data = self.export(file)
         for args, status, says in (([file], 2, '--perf-data'), (['-o', 'x', '--perf-data', 'x', file], 2, 'give one'),
-                                   (['-o', data + '2', data], 1, 'perf.data already'),
+                                   (['-o', data + '2', data], 1, 'already a perf.data file'),
                                    (['-o', '/dev/full', file], 1, 'No space left'),
                                    (['-o', '/no/dir/x', file], 1, '/no/dir/x'),
                                    (['-o', data + '2', '/dev/null'], 1, 'empty')):
@@ -208,7 +208,7 @@ class Hwloc(unittest.TestCase):
         subprocess.run([MAKE, self.path('bare'), '10', 'bare'], check=True)
         p = run('export', '--hwloc', self.path('x'), self.path('bare'))
         self.assertEqual(p.returncode, 1)
-        self.assertIn('bare has no topology', p.stderr)
+        self.assertIn('bare has no valid topology', p.stderr)
         p = run('export', '--hwloc', self.path('x'), '--perf-data', self.path('y'), self.path('bare'))
         self.assertEqual(p.returncode, 2)
         self.assertIn('give one of -o, --perf-data and --hwloc', p.stderr)

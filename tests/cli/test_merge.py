@@ -252,12 +252,12 @@ cat(sum(t$samples), nrow(s), round(max(of) / mean(of), 4), "\\n")'''
         with open(self.path('perf.data'), 'wb') as f:
             subprocess.run(['zstd', '-dc', PERF_DATA], stdout=f, check=True)
         err = self.merge(self.make('a', 'node:0:2:0:0', 10), self.path('perf.data'), status=1)
-        self.assertIn('which cannot be merged: `ibscope report` reads several files as well', err)
+        self.assertIn('which cannot be merged; pass the files to `ibscope report` instead', err)
         both = self.report('--by', 'host', self.path('a'), self.path('perf.data'))
         self.assertEqual(both['samples']['op'], 10 + self.report(self.path('perf.data'))['samples']['op'])
 
     def test_usage(self):
-        for args, says in ((['merge', 'x'], '-o is missing'), (['merge', '-o', 'x'], 'no recordings are given'),
+        for args, says in ((['merge', 'x'], 'missing -o'), (['merge', '-o', 'x'], 'missing recordings'),
                            (['report', '--pprof', 'x', *self.nodes(2, 10)], '--pprof works on one recording'),
                            (['numa', *self.nodes(2, 10)], '(remote_price, numa) works on one recording')):
             p = run(*args)

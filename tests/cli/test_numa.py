@@ -204,7 +204,7 @@ class Numa(unittest.TestCase):
     def test_no_ranges(self):
         path = self.make('known', 'bare')
         p = self.numa(path, '--csv')
-        self.assertIn('does not contain the memory ranges of the nodes', p.stderr)
+        self.assertIn('has no memory ranges of the nodes', p.stderr)
         self.assertEqual({r['mem_node'] for r in csv.DictReader(io.StringIO(p.stdout))}, {''})
         self.assertNotIn('"memory"', run('dump', '--events', '--json', '--limit', '1', path).stdout)
         self.compare(path, ranges=False)

@@ -25,7 +25,7 @@ KEYS = ['src', 'op', 'cgroup', 'container', 'pod', 'pid', 'tid', 'comm', 'cpu', 
         'event']
 
 USAGE = [
-    (['FILE', '-i', 'FILE'], '-i names'),
+    (['FILE', '-i', 'FILE'], 'already given with -i'),
     (['-i', ''], 'empty'),
     (['FILE', '--max-memory', '1'], '--max-memory'),
     (['FILE', '--debug-dir', '/no/such/dir'], 'cannot use /no/such/dir: No such file'),
@@ -514,14 +514,14 @@ class Report(unittest.TestCase):
         self.assertNotIn('dram', r['total'])
         self.assertEqual(json.loads(run('replay', '--json', only).stdout)['metric'], 'fetch_lat')
         ops = run('report', both)
-        self.assertEqual(ops.stdout.splitlines()[-1], '1000 samples of ibs_fetch are left out: -e ibs_fetch shows them')
+        self.assertEqual(ops.stdout.splitlines()[-1], '1000 samples of ibs_fetch are left out; -e ibs_fetch shows them')
         self.assertNotIn('[unknown]', ops.stdout)
         self.assertRegex(ops.stdout, r'total +2,000 +[0-9.]+ [MG]')
         self.assertEqual(sum(row['samples'] for row in self.report(file=both)['rows']), 2000)
         for args in ('--csv',), ('--html', '/dev/null'), ('--pprof', '/dev/null'):
             p = run('report', both, *args)
             self.assertEqual(p.returncode, 0, p.stderr)
-            self.assertIn('1000 samples of ibs_fetch are left out: -e ibs_fetch shows them', p.stderr)
+            self.assertIn('1000 samples of ibs_fetch are left out; -e ibs_fetch shows them', p.stderr)
         page = run('report', both, '--html', '-').stdout
         self.assertIn('1000 samples of ibs_fetch are not shown here: ibscope report -e ibs_fetch shows them', page)
         run('merge', '-o', merged, only, both)
@@ -643,8 +643,8 @@ class Report(unittest.TestCase):
             with self.subTest(args=args):
                 status, err, peak = self.limited(*args, bomb)
                 self.assertEqual(status, 1, err)
-                self.assertRegex(err, r'needs more memory than --max-memory allows, 64 MiB; '
-                                      r'stopped at byte [1-9]\d* of \d+')
+                self.assertRegex(err, r'needs more than the 64 MiB of --max-memory; '
+                                      r'reading stopped at byte [1-9]\d* of \d+')
                 self.assertLess(peak, 64 + 40)
 
     def test_bomb_in_an_object(self):

@@ -150,7 +150,7 @@ class Types(unittest.TestCase):
         self.assertRegex(text, r'(?m)^0 +\.{8}wwww\.{4}rrrrrrrr\.{40}\n64 +r\.{15}$')
         self.assertIn(f'objects begin {(0x555500000000 + nodes + 80) % 64} bytes into a cache line', text)
         other = run('report', file, '--type', 'struct nobody', '--json')
-        self.assertIn("no access of 'struct nobody' was found", other.stderr)
+        self.assertIn("no accesses to 'struct nobody'", other.stderr)
         self.assertEqual(run('report', file, '--type', 'int', '--html', self.path('x')).returncode, 2)
 
     def test_reasons(self):

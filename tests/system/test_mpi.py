@@ -114,7 +114,7 @@ class Environments(Case):
                 self.assertEqual(got.info['ranks'], first + 3)
                 self.assertEqual(got.info['job'], {'open_mpi': self.job, 'mpich': '', 'slurm': self.job + '.0'}
                                  [launcher.__name__])
-                self.assertIn(f'rank {first + 1}: the first rank of this node collects for it', err[1])
+                self.assertIn(f'rank {first + 1} is sampled by the first rank of this node', err[1])
                 self.assertEqual([f for f in os.listdir(self.dir) if f.endswith('.data')],
                                  [f'ibscope.{HOST}.{first}.data'])
                 os.remove(self.path(f'ibscope.{HOST}.{first}.data'))
@@ -184,7 +184,7 @@ class Environments(Case):
         p[0].kill()
         for x in p[1:]:
             line = x.stderr.readline() + x.stderr.readline()
-            self.assertIn('first rank of this node, was killed', line)
+            self.assertIn('the first rank of this node was killed', line)
         self.release()
         for x in p[1:]:
             self.end(x)
@@ -209,7 +209,7 @@ class Environments(Case):
         self.assertIn('no rank of Open MPI, MPICH or Slurm in the environment', refused(env={}))
         self.assertIn("put the program of the MPI job after '--'", refused(env=one, command=()))
         self.assertIn('%x', refused('-o', 'x.%x', env=one) + '%x')
-        self.assertIn('a percent sign begins %h (host), %r (rank) or %%', refused('-o', 'x.%x', env=one))
+        self.assertIn("'%' must be part of %h (host), %r (rank) or %%", refused('-o', 'x.%x', env=one))
         two = open_mpi(0, 2, self.job) | {'OMPI_COMM_WORLD_LOCAL_SIZE': 1}
         self.assertIn('all nodes would write the same file', refused('-o', 'x', env=two))
         self.assertIn('a rank is below the number of ranks', refused(env=open_mpi(3, 3, self.job)))

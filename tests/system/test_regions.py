@@ -176,7 +176,7 @@ class OpenMP(Case):
             for args in (option,), (option, '--csv', '--', 'true'):
                 p = ibscope.run('record', *SIM, *args, cwd=self.dir)
                 self.assertEqual(p.returncode, 2)
-                self.assertIn(f"{option}: put the program after '--', and record to a file", p.stderr)
+                self.assertIn(f"{option}: put the program after '--' and record to a file", p.stderr)
 
 
 class Markers(Case):

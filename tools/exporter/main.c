@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope-exporter: serves what a collector has pinned to Prometheus, and as a page. */
+/* ibscope-exporter: serves the pinned counters of a collector to Prometheus, and on a page. */
 #include "base/exit_status.h"
 #include "base/options.h"
 #include "base/num.h"
@@ -62,11 +62,13 @@ static const struct option_row rows[] = {
 	{ "web.config.file", 0, "FILE", "TLS and passwords, in the format of exporter-toolkit",
 	  OPTION_TEXT(struct exporter, web.config_file) },
 	{ "detail", 0, "LEVEL",
-	  "metrics of groups: low (default, at most 40 series a group), medium (170) or full (400)",
+	  "detail of the metrics of groups: low (default, at most 40 series per group), medium "
+	  "(170) or full (400)",
 	  OPTION_CHOICE(struct exporter, web.metrics.detail, "detail", metrics_detail_name,
 			METRICS_DETAILS) },
 	{ "edges", 0, "CYCLES,..",
-	  "bucket edges to export; default 7 from 64 to 2048, above detail low 13 from 32 to 4096",
+	  "bucket edges to export; default 7 from 64 to 2048, or 13 from 32 to 4096 with detail "
+	  "medium and full",
 	  set_edges },
 	{ "user", 0, "NAME", "user to switch to when started as root; default nobody",
 	  OPTION_TEXT(struct exporter, user) },
@@ -86,8 +88,8 @@ static const struct option_row rows[] = {
 static void usage(const struct option_set *set)
 {
 	printf("usage: ibscope-exporter [options]\n\n"
-	       "Serve the counters of `ibscope serve` to Prometheus at /metrics, and as a page at "
-	       "/.\nNeeds no privileges, and drops those it has.\n");
+	       "Export the counters of a running `ibscope serve` to Prometheus at /metrics, and "
+	       "show them on a\npage at /. Needs no privileges, and drops those it has.\n");
 	options_help(stdout, set, 1);
 	printf("\nExit status: 0 done, 1 failed, 2 wrong usage.\n");
 }
@@ -160,7 +162,7 @@ static int serve(const struct exporter *e, struct err *err)
 	return ret;
 }
 
-/* What an option names is looked at, but not opened for good. */
+/* Check the files that options name. */
 static int check(const struct exporter *e, struct err *err)
 {
 	int ret = *e->web.config_file ? web_check_config(e->web.config_file, err) : 0;

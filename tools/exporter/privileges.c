@@ -32,7 +32,7 @@ static int change_user(const char *user, struct err *err)
 	return 0;
 }
 
-/* Needs CAP_SETPCAP; whoever lacks it has nothing to drop. */
+/* Needs CAP_SETPCAP; a process without it has nothing to drop. */
 static void drop_bounding(void)
 {
 	for (int cap = 0; cap <= 63; cap++)
@@ -48,9 +48,9 @@ static void drop_bounding(void)
 #define NOT(call) UNLESS(SYS_##call), REFUSE
 
 /*
- * What a reader of counters never needs, and what an attacker in it would: other programs, other
- * processes, namespaces, modules, and bpf() but for opening pins and reading maps. Profiles of
- * container runtimes cannot say this: they allow all of bpf() or none.
+ * Forbid what an attacker could use and the exporter never needs: other programs, other processes,
+ * namespaces, modules, and bpf() except for opening pins and reading maps. Profiles of container
+ * runtimes cannot express this: they allow all of bpf() or none.
  */
 static void restrict_calls(void)
 {
@@ -63,7 +63,7 @@ static void restrict_calls(void)
 		REFUSE,
 		NOT(execve),
 		NOT(execveat),
-#ifndef __SANITIZE_ADDRESS__ /* which looks for leaks by it */
+#ifndef __SANITIZE_ADDRESS__ /* LeakSanitizer needs ptrace() */
 		NOT(ptrace),
 #endif
 		NOT(process_vm_readv),
@@ -122,6 +122,6 @@ int privileges_drop(const char *user, struct err *err)
 		return err_set(err, -errno, "cannot drop privileges: %s", strerror(errno));
 	restrict_calls();
 	if (syscall(SYS_capget, &head, now) || now[0].permitted || now[1].permitted || !geteuid())
-		return err_set(err, -EPERM, "privileges are still there after dropping them");
+		return err_set(err, -EPERM, "privileges remain after dropping them");
 	return 0;
 }

@@ -6,7 +6,7 @@
 
 /**
  * privileges_drop() - drop user, groups, capabilities and dangerous system calls, for good
- * @user: user to switch to when started as root; others keep theirs
+ * @user: user to switch to when started as root; other users keep their uid
  *
  * Open files stay open. Return: 0, or a negative errno with @err: then the program must exit.
  */

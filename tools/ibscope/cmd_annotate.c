@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope annotate: source and assembly of a function, with what its instructions cost. */
+/* ibscope annotate: source and assembly of a function, with the cost of its instructions. */
 #include "cmd.h"
 #include "annotate/annotate_print.h"
 #include "base/output_file.h"
@@ -22,22 +22,23 @@ static const struct option_row annotate_options[] = {
 	  OPTION_WORD(struct cmd, opts.object) },
 	{ "all", 0, NULL, "print all instructions, also those far from any sample",
 	  OPTION_FLAG(struct cmd, print.all) },
-	{ "intel", 0, NULL, "Intel's syntax, not AT&T's", OPTION_FLAG(struct cmd, opts.intel) },
-	{ "html", 0, "FILE", "one self-contained HTML file", OPTION_WORD(struct cmd, html_path) },
-	{ "json", 0, NULL, "one JSON object; what is not known is null",
+	{ "intel", 0, NULL, "use Intel's syntax instead of AT&T's",
+	  OPTION_FLAG(struct cmd, opts.intel) },
+	{ "html", 0, "FILE", "write one self-contained HTML file",
+	  OPTION_WORD(struct cmd, html_path) },
+	{ "json", 0, NULL, "print one JSON object; unknown values are null",
 	  OPTION_FLAG(struct cmd, json) },
 };
 /* clang-format on */
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
-	fprintf(f,
-		"usage: ibscope annotate [options] FUNCTION\n\n"
-		"Print the source and the instructions of a function, and what each of them cost "
-		"in a recording of\n`ibscope record` or of `perf record --raw-samples`. FUNCTION "
-		"is a symbol of\n`ibscope report --by symbol`.\n\n"
-		"  ibscope annotate -i FILE walk_list\n"
-		"  ibscope annotate --src dram --html walk.html walk_list\n");
+	fprintf(f, "usage: ibscope annotate [options] FUNCTION\n\n"
+		   "Print the source and the instructions of a function, and the cost of each in a "
+		   "recording of\n`ibscope record` or `perf record --raw-samples`. FUNCTION is a "
+		   "symbol that\n`ibscope report --by symbol` prints.\n\n"
+		   "  ibscope annotate -i FILE walk_list\n"
+		   "  ibscope annotate --src dram --html walk.html walk_list\n");
 	options_help(f, sets, n);
 	annotate_terms(f);
 	fprintf(f, "\nSamples of ops have exact addresses. Exit status: 0 done, 1 failed or the "

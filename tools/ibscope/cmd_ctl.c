@@ -41,7 +41,7 @@ static int set_by(void *ctx, const char *arg, struct err *err)
 {
 	struct ctl *c = ctx;
 
-	/* of either event, no counter has it */
+	/* no counter has symbols */
 	return labels_parse(arg, &c->labels, &c->view.order, err)
 		       ?: labels_counted(c->labels & 1U << LABEL_SYMBOL, false, err);
 }
@@ -59,7 +59,7 @@ static const struct option_row ctl_rows[] = {
 	{ "json", 0, NULL, "print status, ledger or snapshot as JSON",
 	  OPTION_FLAG(struct ctl, json) },
 	{ "by", 0, "KEY,..",
-	  "group snapshot by these keys; by default one row a container, in JSON cgroup,src,op "
+	  "group snapshot by these keys; default one row per container, in JSON cgroup,src,op "
 	  "or cgroup,fetch,itlb",
 	  set_by },
 	{ "wait", 0, NULL, "let set accept cgroups and containers that do not exist yet",
@@ -170,7 +170,7 @@ static int print_event(const struct ctl *c, const struct pinned *p, const struct
 }
 
 /*
- * The events that --by has names for; they are all of them unless it names something of one alone.
+ * Choose the events that all keys of --by apply to: both, or only one.
  * Return: 0, or EXIT_USAGE with @err.
  */
 static int choose_events(struct ctl *c, bool two, struct err *err)
@@ -230,7 +230,7 @@ static int print_own_event(const struct ctl *c, struct snapshot_read *now, struc
 	return hist_print(stdout, &view, &info, &now->snapshot, c->labels, name_of_read, now, err);
 }
 
-/* What --user-socket of the collector answers: our own cgroups alone. Return: as pins_run. */
+/* Print the answer of --user-socket, which has only the caller's cgroups. Return: as pins_run. */
 static int print_own(const struct ctl *c, const char *path, struct err *err)
 {
 	struct snapshot_read now[CONTROL_SNAPSHOTS];
@@ -253,8 +253,8 @@ static int print_own(const struct ctl *c, const char *path, struct err *err)
 		snapshot_read_free(&now[i]);
 	}
 	if (any && !groups)
-		log_warn("nothing was counted so far in cgroups that belong to you: see "
-			 "--user-socket in ibscope-serve(1)");
+		log_warn("no samples so far in cgroups that belong to you; see --user-socket in "
+			 "ibscope-serve(1)");
 	return ret ?: any ? 0 : no_event(c, err);
 }
 
@@ -263,19 +263,20 @@ typedef int pins_run(const struct ctl *c, const struct pinned *p, struct err *er
 
 static const struct verb {
 	const char *name, *args, *help;
-	pins_run *run; /* reads the pins; NULL: the collector has to be asked */
-	bool asks;     /* it can be asked */
+	pins_run *run; /* reads the pins; NULL: only the collector can answer */
+	bool asks;     /* the collector can answer */
 	bool json, wait;
 } verbs[] = {
-	{ "status", NULL, "show the state of the collector and what is set live", status, true,
+	{ "status", NULL, "show the state of the collector and its live options", status, true,
 	  true },
 	{ "ledger", NULL, "show the outcome of all samples", ledger, true, true },
-	{ "snapshot", NULL, "show everything that was counted, as hist does", print_snapshot, false,
+	{ "snapshot", NULL, "show all counters, in the format of hist", print_snapshot, false,
 	  true },
 	{ "set", "NAME=VALUE..", "change options until the collector exits; NAME= for the default",
 	  NULL, true, false, true },
-	{ "unset", "NAME..", "return these options to file and command line", NULL, true },
-	{ "reset", NULL, "return all options to file and command line", NULL, true },
+	{ "unset", "NAME..", "return these options to the values of file and command line", NULL,
+	  true },
+	{ "reset", NULL, "return all options to the values of file and command line", NULL, true },
 	{ "reload", NULL, "read file and command line again, as SIGHUP does", NULL, true },
 };
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -345,8 +346,8 @@ static int check(struct ctl *c, const struct verb *verb, struct err *err)
 	if (c->event && c->control && verb->run == ledger)
 		return err_set(
 			err, -EINVAL,
-			"-e: the collector answers with the ledgers of all events: leave out "
-			"--control");
+			"-e: with --control, the collector prints the ledgers of all events; leave "
+			"out --control");
 	if (view_given(&c->view) && verb->run != print_snapshot)
 		return err_set(err, -EINVAL, "%s: options for output apply to snapshot only",
 			       verb->name);
@@ -365,10 +366,10 @@ static int find_control(const struct ctl *c, char *out, size_t size, struct err 
 	snprintf(out, size, "%s", c->control ?: CONTROL_PATH);
 	if (c->control)
 		return 0;
-	if (ret) /* users who may not read the pins may be allowed to ask */
+	if (ret) /* users who cannot read the pins may still use the socket */
 		return c->pin_dir ? ret : 0;
 	pinned_meta(p, &m);
-	/* connecting to a socket shows whether somebody listens */
+	/* connecting to the socket shows whether a collector is listening */
 	if (!m.pid || (!*m.control && !collector_alive(&m)))
 		ret = err_set(err, -ESRCH, "no collector is running");
 	else if (!*m.control)
@@ -431,13 +432,13 @@ static int ask(const struct ctl *c, const struct verb *verb, int argc, char **ar
 	return ret ? EXIT_FAILED : print_answer(&answer, err);
 }
 
-/* The socket for users is the way of who may not read the pins. */
+/* Ask the user socket, for users who cannot read the pins. */
 static int snapshot_of_user(const struct ctl *c, struct err *err)
 {
 	struct err why;
 	int ret = print_own(c, c->control ?: USERS_PATH, &why);
 
-	/* without such a socket what was wrong with the pins says more */
+	/* without such a socket, the error of the pins is more helpful */
 	if (ret && (c->control || (ret != -ENOENT && ret != -ECONNREFUSED)))
 		*err = why;
 	return ret < 0 ? EXIT_FAILED : ret;
@@ -450,7 +451,7 @@ static int read_pins(const struct ctl *c, const struct verb *verb, struct err *e
 	struct pinned *p = NULL;
 	int ret = pinned_open(c->pin_dir ?: IBS_PIN_DIR, &p, err);
 
-	/* users who may not read the pins may be allowed to ask */
+	/* users who cannot read the pins may still use the socket */
 	if ((ret == -EACCES || ret == -EPERM) && verb->asks && !c->pin_dir &&
 	    ask(c, verb, 0, NULL, &why) == EXIT_DONE)
 		return EXIT_DONE;
@@ -461,7 +462,7 @@ static int read_pins(const struct ctl *c, const struct verb *verb, struct err *e
 	return ret < 0 ? EXIT_FAILED : ret;
 }
 
-/* Verbs; or behind set and unset, options of serve. */
+/* Complete verbs; after set and unset, options of serve. */
 static void complete(int argc, char **argv)
 {
 	char *serve[] = { "serve", argv[argc - 1], NULL };
@@ -482,7 +483,7 @@ int cmd_ctl(int argc, char **argv)
 	struct ctl c = {};
 	const struct option_set sets[SETS] = {
 		{ "Options", ctl_rows, sizeof(ctl_rows) / sizeof(ctl_rows[0]), &c },
-		/* without its last row, --json, which other verbs have, too */
+		/* without the last row, --json, which other verbs also take */
 		{ "Output of snapshot", hist_options, hist_n_options - 1, &c.view },
 	};
 	const struct verb *verb;

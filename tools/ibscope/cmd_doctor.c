@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope doctor: what this machine allows, and for each "no" why and the remedy. */
+/* ibscope doctor: what this machine can sample, and for each "no" the reason and the remedy. */
 #include "cmd.h"
 #include "doctor/doctor.h"
 #include "doctor_verify.h"
@@ -20,7 +20,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define WIDTH 100 /* when the output is no terminal */
+#define WIDTH 100 /* unless the output is a terminal */
 
 struct doctor_options {
 	bool cost, json;
@@ -31,7 +31,7 @@ struct doctor_options {
 
 #define SECONDS	   4 /* of the busy loop, all rows together */
 #define SIM_CAPS   0xbffu
-#define RING_BYTES (16u << 20) /* room for all that is forwarded meanwhile */
+#define RING_BYTES (16u << 20) /* for all samples forwarded while measuring */
 
 static const __u32 init_pid = 1;
 
@@ -56,7 +56,7 @@ struct cost {
 	struct ibs_cpu ibs;
 	struct perf_event_attr attr;
 	int empty_fd;
-	struct sampler *samplers[ROWS]; /* of the floor none */
+	struct sampler *samplers[ROWS]; /* NULL for the floor */
 	struct sample_event *events[ROWS];
 	struct loop_loss loss[ROWS];
 };
@@ -89,7 +89,7 @@ static int choose_event(struct cost *c, struct err *err)
 	return ret;
 }
 
-/* An event of our own with the sampler's program: it can be switched quickly, and counted. */
+/* Open an event of our own for the sampler's program, which can be switched quickly and counted. */
 static int open_row(struct cost *c, size_t i, struct err *err)
 {
 	struct sampler_opts opts = costs[i].opts;
@@ -179,12 +179,12 @@ static void print_cost(const struct cost *c, FILE *f)
 	}
 	if (is_known(&c->loss[2]))
 		fprintf(f,
-			"\n1,000 aggregated samples a second take %.2f %% of a CPU while caches "
+			"\n1,000 aggregated samples per second take %.2f %% of a CPU while caches "
 			"stay hot.\n",
 			c->loss[2].ns * 1000 / 1e9 * 100);
 }
 
-/* What a sample takes from the CPU it interrupts, for each outcome. */
+/* Measure the CPU time of a sample for each outcome. */
 static int show_cost(FILE *f, bool json, struct err *err)
 {
 	struct cost c = { .cpu = sched_getcpu(), .empty_fd = -1 };
@@ -212,13 +212,14 @@ static int show_cost(FILE *f, bool json, struct err *err)
 static void usage(const struct option_set *set)
 {
 	printf("usage: ibscope doctor [OPTIONS]\n\n"
-	       "Check what this CPU, kernel and user can sample, by trying it: ibs_op samples one "
-	       "CPU for\n50 ms, which also shows whether another profiler uses it.\n");
+	       "Check what this CPU, kernel and user can sample, and print a remedy for each "
+	       "\"no\".\nSamples one CPU with ibs_op for 50 ms, which also shows whether another "
+	       "profiler uses it.\n");
 	options_help(stdout, set, 1);
-	printf("\nExit status: 0 sampling with IBS works (--cost: the cost was measured), 1 it "
-	       "does "
-	       "not,\n2 wrong usage. --verify: 0 samples and counters agree, 1 they do not, or "
-	       "cannot be compared.\n");
+	printf("\nExit status: 0 sampling with IBS works (--cost: the cost was measured; --verify: "
+	       "samples\nand counters agree), 1 it does not (or nothing could be compared), 2 "
+	       "wrong "
+	       "usage.\n");
 }
 
 static bool want_color(void)
@@ -259,12 +260,12 @@ static int set_verify(void *ctx, const char *arg, struct err *err)
 
 static const struct option_row rows[] = {
 	{ "cost", 0, NULL,
-	  "measure what a sample costs instead: takes 4 s on one CPU; uses the software clock "
+	  "measure the cost of a sample instead: takes 4 s on one CPU; uses the software clock "
 	  "(SIMULATED) if there is no IBS",
 	  OPTION_FLAG(struct doctor_options, cost) },
 	{ "verify", 0, "[=SECONDS]",
-	  "sample all CPUs for 10 s, or SECONDS, instead, and compare that with core counters and "
-	  "the L3",
+	  "sample all CPUs for 10 s, or SECONDS, instead, and compare the samples with core "
+	  "counters and the L3",
 	  set_verify },
 	{ "json", 0, NULL, "print one JSON object", OPTION_FLAG(struct doctor_options, json) },
 };
@@ -286,7 +287,7 @@ int cmd_doctor(int argc, char **argv)
 		err = err_set(&e, -EINVAL, "unexpected argument '%s'; doctor takes options only",
 			      argv[optind]);
 	if (!err && o.cost && o.verify_s)
-		err = err_set(&e, -EINVAL, "--cost excludes --verify");
+		err = err_set(&e, -EINVAL, "--cost and --verify exclude each other");
 	if (err) {
 		log_error("%s", e.text);
 		return EXIT_USAGE;

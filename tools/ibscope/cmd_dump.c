@@ -12,16 +12,16 @@ struct cmd {
 	uint64_t limit; /* 0: none */
 	struct recorded in;
 	uint64_t shown;
-	bool selects;	     /* some samples are dropped */
-	uint64_t other_kind; /* samples of the PMU that the CSV is not for */
+	bool selects;	     /* the selection drops samples */
+	uint64_t other_kind; /* samples of the PMU that the CSV leaves out */
 };
 
 static const struct option_row dump_options[] = {
-	{ "csv", 0, NULL, "a table with a column for each field; invalid fields are empty",
+	{ "csv", 0, NULL, "print a table with a column for each field; invalid fields are empty",
 	  OPTION_FLAG(struct cmd, csv) },
-	{ "json", 0, NULL, "one JSON object a line; invalid fields are left out",
+	{ "json", 0, NULL, "print one JSON object per line; invalid fields are left out",
 	  OPTION_FLAG(struct cmd, json) },
-	{ "events", 0, NULL, "print names, maps, forks, exits, cgroups and losses, too",
+	{ "events", 0, NULL, "also print names, maps, forks, exits, cgroups and losses",
 	  OPTION_FLAG(struct cmd, events) },
 	{ "fetch", 0, NULL, "with --csv: print ibs_fetch samples instead of ibs_op",
 	  OPTION_FLAG(struct cmd, fetch) },
@@ -37,7 +37,7 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 	options_help(f, sets, n);
 	fprintf(f,
 		"\nCgroups have the paths that they had while recording.\nExit status: 0 done, 1 "
-		"failed or the recording is incomplete; 2 wrong usage.\n");
+		"failed or the recording is incomplete, 2 wrong usage.\n");
 }
 
 static bool has_column_for(const struct cmd *c, const struct trace_event *ev)
@@ -45,7 +45,7 @@ static bool has_column_for(const struct cmd *c, const struct trace_event *ev)
 	return c->format != SAMPLE_CSV || c->fetch == (ev->kind == TRACE_SAMPLE_FETCH);
 }
 
-/* Return: 1 if the sample was printed, 0 if it is not wanted, or a negative errno with @err. */
+/* Return: 1 if the sample was printed, 0 if it was dropped, or a negative errno with @err. */
 static int dump_sample(struct cmd *c, const struct trace_event *ev, struct err *err)
 {
 	struct sample_names names;
@@ -66,7 +66,7 @@ static int dump_sample(struct cmd *c, const struct trace_event *ev, struct err *
 	return 1;
 }
 
-/* Return: 0; 1 if --limit cut it; or a negative errno with @err. */
+/* Return: 0; 1 if --limit was reached; or a negative errno with @err. */
 static int dump_all(struct cmd *c, struct err *err)
 {
 	struct trace_event ev;
@@ -125,7 +125,8 @@ static int check(void *cmd, struct err *err)
 		return err_set(err, -EINVAL, "--csv and --json exclude each other");
 	c->format = c->csv ? SAMPLE_CSV : c->json ? SAMPLE_JSON : SAMPLE_TEXT;
 	if (c->csv && c->events)
-		return err_set(err, -EINVAL, "--events: CSV has only samples; use --json or text");
+		return err_set(err, -EINVAL,
+			       "--events: --csv prints samples only; use --json or text");
 	if (!c->csv && c->fetch)
 		return err_set(err, -EINVAL,
 			       "--fetch needs --csv; other formats print samples of both kinds");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope export: a recording in the format of another tool. */
+/* ibscope export: write a recording in the format of another tool. */
 #include "cmd.h"
 #include "base/output_file.h"
 #include "perf_data/perf_data_write.h"
@@ -40,10 +40,10 @@ static int set_hwloc(void *ctx, const char *arg, struct err *err)
 }
 
 static const struct option_row export_options[] = {
-	{ "perf-data", 0, "FILE", "perf.data to write; '-' is standard output", set_path },
+	{ "perf-data", 0, "FILE", "write perf.data to FILE; '-' is standard output", set_path },
 	{ "output", 'o', "FILE", "the same as --perf-data", set_path },
 	{ "hwloc", 0, "FILE",
-	  "topology to write as XML of hwloc, with the samples of each CPU, for lstopo",
+	  "write the topology and the samples of each CPU to FILE as hwloc XML, for lstopo",
 	  set_hwloc },
 };
 
@@ -52,12 +52,12 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 	fprintf(f,
 		"usage: ibscope export --perf-data|--hwloc OUTPUT [options] [FILE]\n\n"
 		"Write a recording as perf.data with raw IBS samples, for perf and tools that read "
-		"its files,\nor its topology for hwloc. '-' is standard input or output.\n\n"
+		"perf.data,\nor its topology for hwloc. '-' is standard input or output.\n\n"
 		"  ibscope export --perf-data perf.data && perf report -D\n"
 		"  ibscope export -o - --container web | perf script -i -\n"
 		"  ibscope export --hwloc node.xml && lstopo -i node.xml\n");
 	options_help(f, sets, n);
-	fprintf(f, "\nExit status: 0 done, 1 failed or the recording is incomplete; 2 wrong "
+	fprintf(f, "\nExit status: 0 done, 1 failed or the recording is incomplete, 2 wrong "
 		   "usage.\n");
 }
 
@@ -99,10 +99,10 @@ static int open_all(struct cmd *c, struct err *err)
 	if (ret)
 		return ret;
 	if (c->hwloc && !report_hwloc_can(trace_info(c->in.trace)))
-		return err_set(err, -ENODATA, "%s has no topology, or an impossible one",
+		return err_set(err, -ENODATA, "%s has no valid topology",
 			       recorded_name(&c->in.input));
 	if (!c->hwloc && !strcmp(trace_info(c->in.trace)->format, "perf.data"))
-		return err_set(err, -EINVAL, "%s is perf.data already",
+		return err_set(err, -EINVAL, "%s is already a perf.data file",
 			       recorded_name(&c->in.input));
 	recorded_selection(&c->sampling, &opts);
 	opts.by = 0;
@@ -166,8 +166,8 @@ static int check(void *cmd, struct err *err)
 	return ((struct cmd *)cmd)->path
 		       ? 0
 		       : err_set(err, -EINVAL,
-				 "give the file to write: --perf-data FILE or --hwloc FILE; '-' is "
-				 "standard output");
+				 "missing output file: give --perf-data FILE or --hwloc FILE; '-' "
+				 "is standard output");
 }
 
 int cmd_export(int argc, char **argv)

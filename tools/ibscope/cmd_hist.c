@@ -22,13 +22,12 @@
 
 #define INTERVAL_MAX_S (10 * 86400.0)
 #define INTERVAL_MIN_S 0.01
-/* Notices of throttling wait in a small buffer. */
+/* Throttle records wait in a small buffer. */
 #define TICK_S 0.5
 
 struct hist {
 	struct sampling sampling;
-	struct hist
-		*second; /* the other event, which has what is below for itself; NULL: one event */
+	struct hist *second; /* the other event, with members of its own; NULL: one event */
 	bool timestamp, live;
 	struct hist_view view;
 	double interval_s;   /* 0: until interrupted */
@@ -46,10 +45,10 @@ struct hist {
 static const struct option_row own_options[] = {
 	{ "timestamp", 'T', NULL, "print the time of day before each interval",
 	  OPTION_FLAG(struct hist, timestamp) },
-	{ "html", 0, "FILE", "instead of tables, one HTML file with a view over the intervals",
+	{ "html", 0, "FILE", "write one HTML file about all intervals instead of tables",
 	  OPTION_WORD(struct hist, html_path) },
-	/* of numa and c2c alone, which have looked at it already */
-	{ "live", 0, NULL, "sample now rather than read a recording",
+	/* only for numa and c2c, which have evaluated it already */
+	{ "live", 0, NULL, "sample now instead of reading a recording",
 	  OPTION_FLAG(struct hist, live) },
 };
 
@@ -64,26 +63,25 @@ static void numa_usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f, "usage: ibscope numa --live [OPTIONS] [INTERVAL [COUNT]] [-- COMMAND ...]\n\n"
 		   "Sample loads and stores with AMD IBS and print, by the NUMA nodes of CPU and "
-		   "memory, what remote\nmemory costs above local memory. The options are those of "
-		   "ibscope hist.\n");
+		   "memory, what\nremote memory costs compared with local memory. The options are "
+		   "those of ibscope hist.\n");
 	options_help(f, sets, n);
 }
 
 static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f, "usage: ibscope hist [OPTIONS] [INTERVAL [COUNT]] [-- COMMAND ...]\n\n"
-		   "Sample memory accesses with AMD IBS and print which containers spent how many "
-		   "cycles on\nmisses, and where: every INTERVAL, COUNT times; without INTERVAL "
-		   "once, when interrupted\nor when COMMAND exits.\n");
+		   "Sample memory accesses with AMD IBS and print how many cycles each container "
+		   "spent on\nmisses, and where its data came from: every INTERVAL, COUNT times; "
+		   "without INTERVAL\nonce, when interrupted or when COMMAND exits.\n");
 	options_help(f, sets, n);
 	fprintf(f,
-		"\nINTERVAL is in seconds or as in 500ms, 5m. `ibscope help filter` lists the "
-		"terms "
-		"of --filter.\nExit status: 0 done, 1 failed, 2 wrong usage; with COMMAND, that of "
-		"COMMAND.\n");
+		"\nINTERVAL is in seconds, or has a unit as in 500ms or 5m. `ibscope help filter` "
+		"lists the\nterms of --filter. Exit status: 0 done, 1 failed, 2 wrong usage; with "
+		"COMMAND, that of COMMAND.\n");
 }
 
-/* Something that is no number where the interval belongs is probably the command to measure. */
+/* A word in place of the interval is probably the command to measure. */
 static int unexpected(const char *arg, struct err *err)
 {
 	return err_set(err, -EINVAL,
@@ -123,8 +121,8 @@ static void interrupt(int sig)
 }
 
 /*
- * While output is written a signal must reach us: the reader may have stalled. The handler makes
- * write() fail; when nothing is stalled, it is as if the signal had come a moment later.
+ * The reader of the output may stall, so signals must interrupt writing: the handler makes write()
+ * fail. Without a stall, the signal is handled a moment later.
  */
 static void allow_signals(bool on)
 {
@@ -192,7 +190,7 @@ static int write_html(struct hist *h, struct err *err)
 	return output_stream_close(f, h->html_path, err);
 }
 
-/* Show what came since the last time. */
+/* Print the samples since the last call. */
 static int end_one(struct hist *h, struct err *err)
 {
 	struct snapshot now, interval;
@@ -228,8 +226,10 @@ static int end_interval(struct hist *h, struct err *err)
 }
 
 /*
- * Until @deadline: 0, or 1 if a signal came before, or the end of the command. Looks at signals and notices also when the
- * deadline has passed already, as it has where intervals take longer than they are.
+ * Wait until @deadline. Checks signals and events once even if it has passed, as it has when printing takes
+ * longer than an interval.
+ *
+ * Return: 0; 1 if a signal came or the command ended first.
  */
 static int wait_until(struct hist *h, int sigfd, double deadline)
 {
@@ -284,7 +284,7 @@ static int run(struct hist *h, int sigfd, struct err *err)
 	for (unsigned long i = 0; !ret; i++) {
 		bool last;
 
-		/* intervals that cannot be kept are made longer, not caught up with */
+		/* a late interval becomes longer; the next ones are not shortened */
 		next = fmax(next + h->interval_s, now_s());
 		last = wait_until(h, sigfd, h->interval_s ? next : INFINITY);
 
@@ -306,7 +306,7 @@ static int run(struct hist *h, int sigfd, struct err *err)
 	return ret;
 }
 
-/* Which accesses, which rows and which columns, unless options say otherwise. */
+/* Set the default accesses, rows and columns of numa. */
 static void prepare_numa(struct hist *h)
 {
 	static const enum table_column columns[] = { TABLE_CYCLES, TABLE_PRICE, TABLE_MEAN,
@@ -331,11 +331,10 @@ static int check_options(struct hist *h, struct err *err)
 	int ret = 0;
 
 	if (h->timestamp && (h->view.json || h->view.csv))
-		ret = err_set(err, -EINVAL, "-T: --json and --csv have no line for it");
+		ret = err_set(err, -EINVAL, "-T: works with tables only, not with --json or --csv");
 	if (!ret && h->html_path &&
 	    (h->view.json || h->view.csv || h->sampling.labels || h->timestamp))
-		ret = err_set(err, -EINVAL,
-			      "--html: --json, --csv, --by and -T are for the other outputs");
+		ret = err_set(err, -EINVAL, "--html excludes --json, --csv, --by and -T");
 	if (!ret && h->html_path && (two || sampling_of_fetch(&h->sampling)))
 		ret = err_set(err, -EINVAL, "--html: the page shows samples of ibs_op only");
 	if (!ret && two && h->view.csv)
@@ -345,7 +344,7 @@ static int check_options(struct hist *h, struct err *err)
 	h->labels = h->sampling.labels;
 	h->view.order = h->sampling.order;
 	h->view.goes_on = two || (h->interval_s && h->count != 1);
-	/* what the kernel groups by, and which names are needed */
+	/* the keys that the kernel groups by, and the names to look up */
 	if (!h->labels)
 		h->sampling.labels = h->view.json ? labels_of_event(LABELS_DEFAULT,
 								    sampling_of_fetch(&h->sampling))
@@ -361,7 +360,7 @@ static void hist_init(struct hist *h, unsigned int nth)
 	h->sampling.nth_event = nth;
 }
 
-/* The same options for the other event, which has a sampler of its own. */
+/* Parse the same options for the other event, which has a sampler of its own. */
 static int parse_second(struct hist *h, int argc, char **argv, const struct option_set *sets,
 			struct hist *second, struct err *err)
 {
@@ -406,7 +405,7 @@ int hist_run(int argc, char **argv, bool numa, const struct interval_printer *pr
 
 	hist_init(&h, 0);
 	hist_init(&second, 1);
-	if (numa || printer) /* of data */
+	if (numa || printer) /* they need data accesses */
 		h.sampling.takes_two = false;
 	ret = argc = sampling_cut_command(&h.sampling, argc, argv, &err);
 	if (argc > 0)
@@ -437,7 +436,7 @@ int hist_run(int argc, char **argv, bool numa, const struct interval_printer *pr
 		hist_close(&h);
 		return ret;
 	}
-	/* before the programs are loaded, which takes a while: an early ^C is an empty interval */
+	/* before loading the programs, which takes a while: an early ^C gives an empty interval */
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
 	sigfd = signals_open(false, &err);

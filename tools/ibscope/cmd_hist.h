@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What samples the running system in intervals: hist, numa --live, c2c --live. */
+/* Commands that sample the running system in intervals: hist, numa --live, c2c --live. */
 #ifndef IBSCOPE_CMD_HIST_H
 #define IBSCOPE_CMD_HIST_H
 
 #include "session/session.h"
 
-/* What a command prints instead of the tables of hist. */
+/* Prints something else instead of the tables of hist. */
 struct interval_printer {
 	struct option_set output; /* its options */
 	const char *usage;
-	/* Once options are parsed. Return: 0, or a negative errno with @err, which is wrong usage. */
+	/* Called after option parsing. Return: 0, or a negative errno with @err: wrong usage. */
 	int (*prepare)(void *arg, struct sampling *s, struct err *err);
-	/* @interval: what came in it; sampling may go on. Return: 0 or a negative errno with @err. */
+	/* @interval: its samples; sampling may continue. Return: 0 or a negative errno with @err. */
 	int (*print)(void *arg, struct sampling *s, const struct snapshot *interval,
 		     struct err *err);
 	void *arg;
 };
 
-/* @numa: the table of numa; @printer: NULL for a table of hist. Return: an exit status. */
+/* @numa: print the table of numa; @printer: NULL for a table of hist. Return: an exit status. */
 int hist_run(int argc, char **argv, bool numa, const struct interval_printer *printer);
 
 #endif

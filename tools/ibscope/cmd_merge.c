@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope merge: several recordings in one file, each with its machine. */
+/* ibscope merge: copy several recordings, each with its machine, into one file. */
 #include "cmd.h"
 
 #include "base/options.h"
@@ -12,7 +12,7 @@
 
 struct cmd {
 	const char *output;
-	struct trace_part *parts, *kept; /* those of `kept` are of `parts` */
+	struct trace_part *parts, *kept; /* kept: some of parts */
 	size_t n, n_kept;
 	struct trace_job *job;
 	bool complete;
@@ -49,8 +49,8 @@ static bool check_part(struct cmd *c, const struct trace_part *p)
 	if (!ret && strcmp(trace_info(t)->format, "ibscope 1"))
 		ret = err_set(
 			&err, -EINVAL,
-			"%s is %s, which cannot be merged: `ibscope report` reads several files "
-			"as well",
+			"%s is %s, which cannot be merged; pass the files to `ibscope report` "
+			"instead",
 			p->name, trace_info(t)->format);
 	if (!ret) {
 		struct trace_event ev;
@@ -81,7 +81,7 @@ static int merge(struct cmd *c, struct err *err)
 		if (check_part(c, &c->parts[i]))
 			c->kept[c->n_kept++] = c->parts[i];
 	if (!c->n_kept)
-		return err_set(err, -EINVAL, "no recording is left that could be merged");
+		return err_set(err, -EINVAL, "no recordings left to merge");
 	c->complete &= trace_job_complete(c->job);
 	fd = output_file_open_binary("-o", c->output, err);
 	if (fd < 0)
@@ -105,7 +105,7 @@ static int run(struct cmd *c, int argc, char **argv)
 
 	if (!c->output || optind == argc) {
 		log_error("merge: %s: ibscope merge -o FILE RECORDING ...",
-			  c->output ? "no recordings are given" : "-o is missing");
+			  c->output ? "missing recordings" : "missing -o");
 		return EXIT_USAGE;
 	}
 	for (int i = optind; i < argc && !ret; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope replay: the histograms that `hist` would have shown of what a recording holds. */
+/* ibscope replay: the histograms that `hist` would have shown for a recording. */
 #include "cmd.h"
 #include "recorded.h"
 
@@ -18,15 +18,15 @@ static void usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f, "usage: ibscope replay [options] [FILE]\n\n"
 		   "Print what `ibscope hist` would have shown for a recording by `ibscope record` "
-		   "or\n`perf record --raw-samples`. No privilege is needed. '-' is standard "
+		   "or\n`perf record --raw-samples`. Needs no privileges. '-' is standard "
 		   "input.\n");
 	options_help(f, sets, n);
 	fprintf(f,
 		"\nCgroups have the paths that they had while recording.\nExit status: 0 done, 1 "
-		"failed or the recording is incomplete; 2 wrong usage.\n");
+		"failed or the recording is incomplete, 2 wrong usage.\n");
 }
 
-/* What the recording was sampled with; of several events the period is shown only if it is one. */
+/* Describe the recorded events; the period is shown only if it is the same for all of them. */
 static void describe(struct cmd *c)
 {
 	const struct trace_info *info = trace_info(c->in.trace);
@@ -95,7 +95,7 @@ static int print(struct cmd *c, struct replay *r, struct err *err)
 	return ret;
 }
 
-/* Of the event that is shown, if the recording has one of each. */
+/* The ledger of the shown event, if the recording has one per event. */
 static const struct ledger *recorded_ledger(const struct cmd *c, const struct trace_end *end)
 {
 	unsigned int i = trace_event_of(trace_info(c->in.trace), !sampling_of_fetch(&c->sampling));

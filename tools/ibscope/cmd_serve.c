@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope serve: the collector, and the metrics endpoint and profiles if it is to have them. */
+/* ibscope serve: the collector, with optional metrics endpoint, hot lines and profiles. */
 #include "cmd.h"
 #include "c2c_live.h"
 #include "c2c_served.h"
@@ -30,7 +30,7 @@ enum {
 };
 
 static struct collector *collector;
-static struct push *pushing; /* NULL: not asked for, or not started yet */
+static struct push *pushing; /* NULL: no --push, or not started yet */
 
 static void usage(const struct collector *c)
 {
@@ -85,31 +85,31 @@ static int set_feed(void *ctx, const char *arg, struct err *err)
 
 static const struct option_row serve_rows[] = {
 	{ "hot-lines", 0, NULL,
-	  "keep the cache lines with most stores and cache hits, for `ibscope c2c --control`",
+	  "keep the cache lines with the most stores and cache hits, for `ibscope c2c --control`",
 	  OPTION_FLAG(struct serve_opts, hot_lines) },
 	{ "feed", 0, "LIST", "with --hot-lines, " C2C_FEED_HELP, set_feed },
 	{ "web.listen-address", 0, "ADDR",
 	  "serve /metrics on HOST:PORT, [IPV6]:PORT or :PORT, as ibscope-exporter does without "
 	  "privileges",
 	  web_add_listen },
-	{ "detail", 0, "LEVEL", "metrics of groups at that endpoint: low (default), medium or full",
+	{ "detail", 0, "LEVEL",
+	  "detail of the metrics of groups at that endpoint: low (default), medium or full",
 	  OPTION_CHOICE(struct web_opts, metrics.detail, "detail", metrics_detail_name,
 			METRICS_DETAILS) },
 	{ "web.config.file", 0, "FILE", "TLS and passwords of that endpoint",
 	  OPTION_TEXT(struct serve_opts, web.config_file) },
-	{ "push", 0, "URL",
-	  "post profiles in pprof format, made from copies of the counted samples, to this server",
+	{ "push", 0, "URL", "post profiles of the counted samples in pprof format to this server",
 	  OPTION_TEXT(struct serve_opts, push.url) },
-	{ "push-format", 0, "NAME", "what the server is: pyroscope (the default) or parca",
+	{ "push-format", 0, "NAME", "kind of server: pyroscope (default) or parca",
 	  OPTION_CHOICE(struct serve_opts, push.format, "server", push_format_name, PUSH_FORMATS) },
-	{ "push-interval", 0, "TIME", "from one profile to the next; default 60s",
+	{ "push-interval", 0, "TIME", "time between the starts of two profiles; default 60s",
 	  OPTION_DURATION(struct serve_opts, push.interval_s, 1, 86400) },
-	{ "push-duration", 0, "TIME", "how long samples are copied for a profile; default 10s",
+	{ "push-duration", 0, "TIME", "time for which a profile collects samples; default 10s",
 	  OPTION_DURATION(struct serve_opts, push.duration_s, 0.1, 3600) },
-	{ "push-name", 0, "NAME", "what the profiles are called; default ibscope",
+	{ "push-name", 0, "NAME", "name of the profiles; default ibscope",
 	  OPTION_TEXT(struct serve_opts, push.name) },
 	{ "push-credentials", 0, "FILE",
-	  "USER:PASSWORD or 'Bearer TOKEN' for the server; nobody else may read the file",
+	  "file with USER:PASSWORD or 'Bearer TOKEN' for the server, unreadable for other users",
 	  OPTION_PATH(struct serve_opts, push.credentials) },
 	{ "push-ca", 0, "FILE", "certificates to trust instead of the system's",
 	  OPTION_PATH(struct serve_opts, push.ca) },
@@ -143,7 +143,7 @@ static const struct collector_extra extra = {
 	.check = check_extra,
 };
 
-/* *out is NULL if no address was given. */
+/* *out stays NULL without an address. */
 static int open_web(const struct collector_settings *set, struct web **out, struct err *err)
 {
 	struct web_opts opts = ((const struct serve_opts *)set->extra)->web;
@@ -182,7 +182,7 @@ static int shorter(int a, int b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-/* A flood of requests is put off, so that it costs no samples. Return: as shorter(). */
+/* Delay a flood of requests, so that it costs no samples. Return: as shorter(). */
 static int prepare_web(struct collector *c, const struct web *web, struct pollfd *fd)
 {
 	double wait_s = web ? collector_work_wait(c, IBS_WORK_WEB) : 0;

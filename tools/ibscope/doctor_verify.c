@@ -15,7 +15,7 @@
 #define MIN_SAMPLES 100 /* for a mean, or an estimate */
 
 struct counters {
-	struct perf_events *tagged; /* and those that interrupted, if that is counted */
+	struct perf_events *tagged; /* also those that interrupted, if the CPU counts them */
 	struct perf_events *l3;
 	struct err no_tagged, no_l3;
 	bool valid;
@@ -31,9 +31,10 @@ static void open_counters(struct counters *c, const struct sampling *s)
 	int cpu;
 
 	c->valid = core_event_known(&s->cpu, CORE_EVENT_VALID);
-	valid.disabled = 0; /* it follows the other */
+	valid.disabled = 0; /* it follows its group leader */
 	if (!core_event_known(&s->cpu, CORE_EVENT_TAGGED))
-		err_set(&c->no_tagged, 0, "no events that count tagged ops are known here");
+		err_set(&c->no_tagged, 0,
+			"this processor has no known event that counts tagged ops");
 	else if (perf_events_open(&tagged, s->opts.cpus, s->opts.n_cpus, -1,
 				  "a counter of tagged ops", c->valid ? &valid : NULL, &c->tagged,
 				  &c->no_tagged))
@@ -61,8 +62,8 @@ static void read_tagged(struct verify *v, struct counters *c, const struct snaps
 	else if (!got->ledger.pmu_exact)
 		why = "another profiler used ibs_op";
 	else if (t.enabled_ns != t.running_ns || !got->pmu.tags_known)
-		why = "other events had the core's counters for a part of the time";
-	of_valid = why ?: c->valid ? NULL : "the processor does not count that (Zen 6 does)";
+		why = "other events used the core counters part of the time";
+	of_valid = why ?: c->valid ? NULL : "the processor does not count these (Zen 6 does)";
 	for (int i = 0; why && i < VERIFY_L3; i++)
 		verify_unknown(v, i, why);
 	if (of_valid)
@@ -106,7 +107,7 @@ static void read_l3(struct verify *v, struct counters *c, const struct snapshot 
 			   t.second ? (double)t.counted * L3_LATENCY_UNIT / t.second : 0);
 }
 
-/* Counters are enabled first and disabled last, so that no tag is missed. */
+/* Counters are enabled first and disabled last, so they miss no tag. */
 static int sample(struct sampling *s, struct counters *c, double seconds, struct snapshot *got,
 		  struct err *err)
 {

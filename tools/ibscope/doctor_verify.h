@@ -8,8 +8,8 @@
 struct err;
 
 /**
- * doctor_verify() - sample all CPUs for a while, count beside that, and print both
- * @agree: whether they do
+ * doctor_verify() - sample all CPUs, count with core counters at the same time, and print both
+ * @agree: whether samples and counters agree
  *
  * Return: 0, or a negative errno with @err.
  */

@@ -12,7 +12,8 @@ static const struct cmd {
 	{ "doctor", "[OPTIONS]", "check what this CPU, kernel and user can sample", cmd_doctor },
 	{ "hist", "[OPTIONS] [INTERVAL [COUNT]] [-- COMMAND]",
 	  "print which containers spend cycles on cache misses", cmd_hist },
-	{ "top", "[OPTIONS]", "show the same live, with the last ten minutes", cmd_top },
+	{ "top", "[OPTIONS]", "show the same on a live screen, with the last ten minutes",
+	  cmd_top },
 	{ "record", "[OPTIONS] [-- COMMAND]", "record single samples to a file or as text",
 	  cmd_record },
 	{ "report", "[OPTIONS] [FILE]", "summarize a recording", cmd_report },
@@ -20,13 +21,13 @@ static const struct cmd {
 	  cmd_merge },
 	{ "c2c", "[OPTIONS] [FILE]", "find the cache lines of a recording that threads share",
 	  cmd_c2c },
-	{ "annotate", "[OPTIONS] FUNCTION",
-	  "print the instructions of a function, and what they cost", cmd_annotate },
+	{ "annotate", "[OPTIONS] FUNCTION", "print the instructions of a function and their cost",
+	  cmd_annotate },
 	{ "numa", "[OPTIONS] [FILE]", "print what memory of other nodes costs", cmd_numa },
 	{ "dump", "[OPTIONS] [FILE]", "print every sample of a recording", cmd_dump },
-	{ "replay", "[OPTIONS] [FILE]", "print what hist would have shown of a recording",
+	{ "replay", "[OPTIONS] [FILE]", "print what hist would have shown for a recording",
 	  cmd_replay },
-	{ "export", "[OPTIONS] [FILE]", "write a recording as perf.data", cmd_export },
+	{ "export", "--perf-data OUTPUT [FILE]", "write a recording as perf.data", cmd_export },
 	{ "serve", "[OPTIONS]", "collect continuously; counters are pinned in bpffs", cmd_serve },
 	{ "ctl", "[OPTIONS] VERB", "show or change a running collector", cmd_ctl },
 };
@@ -47,7 +48,7 @@ static void usage(FILE *f)
 		   "Commands:\n");
 	for (size_t i = 0; i < CMDS; i++)
 		fprintf(f, "  %-8s %s\n", cmds[i].name, cmds[i].help);
-	fprintf(f, "\nUsage of each:\n");
+	fprintf(f, "\nUsage:\n");
 	for (size_t i = 0; i < CMDS; i++)
 		fprintf(f, "    ibscope %-8s %s\n", cmds[i].name, cmds[i].synopsis);
 	fprintf(f, "\nSee also: `ibscope help COMMAND`");
@@ -108,7 +109,7 @@ static int is_help(const char *arg)
 	return !strcmp(arg, "-h") || !strcmp(arg, "--help");
 }
 
-/* What a shell asks for; commands complete their own options. */
+/* Offers completions to the shell; commands complete their own options. */
 static int complete(int argc, char **argv)
 {
 	static char dash[] = "-";

@@ -14,14 +14,14 @@
 #define PIPE_ROWS      20
 #define MIN_ROWS       5
 #define HEAD_LINES     14 /* of text, with the prompt after it */
-#define PROBLEMS_SHOWN 10 /* files without symbols that are named, unless -v */
+#define PROBLEMS_SHOWN 10 /* files without symbols to name, unless -v */
 
 static uint64_t memory_limit(const struct recorded_input *in)
 {
 	return in->max_memory ?: DEFAULT_MEMORY;
 }
 
-/* What is read, for the message when memory runs out. */
+/* The current input, for the message when memory runs out. */
 static const struct recorded_input *reading;
 static struct trace *const *read_from;
 
@@ -29,8 +29,8 @@ static void need_more_memory(void)
 {
 	const struct trace *t = *read_from;
 
-	log_error("%s: reading needs more memory than --max-memory allows, %llu MiB; stopped at "
-		  "byte %llu of %llu",
+	log_error("%s: needs more than the %llu MiB of --max-memory; reading stopped at byte %llu "
+		  "of %llu",
 		  recorded_name(reading), (unsigned long long)memory_limit(reading) >> 20,
 		  t ? t->done : 0, t ? t->total : 0);
 }
@@ -43,7 +43,7 @@ static void limit_memory(const struct recorded_input *in, struct trace **out)
 	rlimit_memory(memory_limit(in));
 }
 
-/* @in is recorded_parse()'s, all but the limit of memory. */
+/* @in: complete except for the memory limit. */
 static bool has_only_fetches(const struct recorded_input *in)
 {
 	static struct trace *t;
@@ -59,7 +59,7 @@ static bool has_only_fetches(const struct recorded_input *in)
 	snprintf(first, sizeof(first), "%s#1", in->file);
 	limit_memory(in, &t);
 	if (trace_open(in->file, &t, &err) && trace_open(first, &t, &err))
-		return false; /* it is opened again, which reports why it cannot be */
+		return false; /* opening it again later reports the error */
 	info = trace_info(t);
 	only = trace_event_of(info, true) == info->n_pmus && info->n_pmus;
 	trace_close(t);
@@ -91,14 +91,18 @@ int recorded_parse(struct sampling *s, int argc, char **argv, const struct optio
 	in->n_files = argc - optind;
 	if (in->argument && in->n_files != 1)
 		return in->n_files
-			       ? err_set(err, -EINVAL, "'%s': only one %s; -i names the recording",
+			       ? err_set(err, -EINVAL,
+					 "unexpected argument '%s': give one %s, and the recording "
+					 "with -i",
 					 in->files[1], in->argument)
-			       : err_set(err, -EINVAL, "%s is missing", in->argument);
+			       : err_set(err, -EINVAL, "missing %s", in->argument);
 	if (in->n_files > 1 && !in->takes_several)
-		return err_set(err, -EINVAL, "'%s': only one recording at a time",
+		return err_set(err, -EINVAL, "unexpected argument '%s': give one recording",
 			       argv[optind + 1]);
 	if (in->from_option && optind < argc && !in->argument)
-		return err_set(err, -EINVAL, "'%s': -i names the recording already", argv[optind]);
+		return err_set(err, -EINVAL,
+			       "unexpected argument '%s': the recording was already given with -i",
+			       argv[optind]);
 	if (!in->from_option)
 		in->file = optind < argc && !in->argument ? argv[optind] : RECORDED_FILE;
 	if (in->takes_fetch && !*s->events)
@@ -147,8 +151,8 @@ bool recorded_left_out(enum ibs_metric metric, __u64 samples, char *buf, size_t 
 	const char *other = ibs_metric_of_fetch(metric) ? "ibs_op" : "ibs_fetch";
 
 	snprintf(buf, size,
-		 samples == 1 ? "%llu sample of %s is left out: -e %s shows it"
-			      : "%llu samples of %s are left out: -e %s shows them",
+		 samples == 1 ? "%llu sample of %s is left out; -e %s shows it"
+			      : "%llu samples of %s are left out; -e %s shows them",
 		 (unsigned long long)samples, other, other);
 	return samples != 0;
 }
@@ -197,7 +201,7 @@ static int start_selection(struct recorded *r, struct sampling *s, struct err *e
 	return recorded_open_replay(r, &opts, err);
 }
 
-/* The rest of recorded_start(), of a recording that is open. */
+/* The second half of recorded_start(), after opening the recording. */
 static int start(struct recorded *r, struct sampling *s, bool names, bool symbols, struct err *err)
 {
 	int ret = 0;
@@ -252,7 +256,7 @@ static void show_problem(const char *text, void *arg)
 	size_t *n = arg;
 
 	if ((*n)++ < PROBLEMS_SHOWN || log_is_verbose())
-		log_warn("no symbols of %s", text);
+		log_warn("no symbols for %s", text);
 }
 
 void recorded_problems(const struct recorded *r)
@@ -263,7 +267,7 @@ void recorded_problems(const struct recorded *r)
 		return;
 	symbols_problems(r->symbols, show_problem, &n);
 	if (n > PROBLEMS_SHOWN && !log_is_verbose())
-		log_warn("and of %zu more files; -v names them", n - PROBLEMS_SHOWN);
+		log_warn("no symbols for %zu more files; -v names them", n - PROBLEMS_SHOWN);
 }
 
 int recorded_status(const struct recorded *r, int ret, const struct err *err)
@@ -294,9 +298,9 @@ static void close_trace(struct recorded *r)
 	r->head = (struct report_head){};
 }
 
-/* What outlives the reading of one of several recordings. */
+/* Kept after one of several recordings is closed. */
 struct recorded_part {
-	struct trace_info *info; /* malloc()ed, with what follows behind it */
+	struct trace_info *info; /* one allocation, with pmu and end after it */
 	struct trace_pmu *pmu;
 	struct trace_end *end;
 };

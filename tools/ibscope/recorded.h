@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What commands that read recordings share: options, the input, its memory limit, and how reading ends. */
+/* Shared by commands that read recordings: options, the input, its memory limit, and the exit status. */
 #ifndef IBSCOPE_RECORDED_H
 #define IBSCOPE_RECORDED_H
 
@@ -9,57 +9,57 @@
 #include "trace/job.h"
 #include "trace/trace.h"
 
-#define RECORDED_FILE "ibscope.data" /* where `record` writes */
+#define RECORDED_FILE "ibscope.data" /* the default of `record` */
 
 /* Zero is the default: ibscope.data, and 1 GiB. */
 struct recorded_input {
 	const char *file;     /* "-": standard input */
 	bool from_option;     /* -i, not an argument */
 	const char *argument; /* name of an argument that is not a file: "FUNCTION" */
-	bool takes_fetch;     /* the command shows samples of ibs_fetch too, */
-	bool asks_fetch;      /* and an option asks for what only those have */
-	bool takes_several;   /* recordings, as arguments: */
+	bool takes_fetch;     /* the command can show samples of ibs_fetch */
+	bool asks_fetch;      /* an option applies only to ibs_fetch */
+	bool takes_several;   /* recordings, in files: */
 	char **files;
 	int n_files;
 	uint64_t max_memory; /* bytes */
 };
 
-/* The arguments that are no options, and the event; the first half of recorded_command(). */
+/* Parse options, file arguments and the event; the first half of recorded_command(). */
 int recorded_parse(struct sampling *s, int argc, char **argv, const struct option_set *sets,
 		   size_t n_sets, struct recorded_input *in, struct err *err);
 
 /*
- * Open the recording. From here on this process may take no more memory than @in allows, and *out,
- * which must be NULL before, shows how far reading came if it needs more.
+ * Open the recording, and limit the memory of this process to what @in allows. *out must be NULL before; if
+ * memory runs out, the error uses it to print how much was read.
  */
 int recorded_open(const struct recorded_input *in, struct trace **out, struct err *err);
 
-/* The name of the input for people. */
+/* The name of the input for messages. */
 const char *recorded_name(const struct recorded_input *in);
 
 /* --btf, --kallsyms, --debug-dir and --debuginfod; their context is struct symbols_opts. */
 #define RECORDED_SYMBOL_ROWS 4
 extern const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS];
 
-/* A recording and what tables of its samples need. Zero is none. */
+/* A recording, and the data for tables of its samples. Zero is none. */
 struct recorded {
 	struct recorded_input input;
 	struct symbols_opts symbols_opts;
 	struct trace *trace;
-	struct replay *replay; /* NULL: all samples are wanted */
+	struct replay *replay; /* NULL: all samples are selected */
 	struct tasks *tasks;
-	struct symbols *symbols; /* NULL: not asked for */
-	bool places;		 /* what lies at addresses of data is asked for, as whose stack */
+	struct symbols *symbols; /* NULL: not needed */
+	bool places;		 /* also read what is at data addresses, such as the thread of a stack */
 	struct report_head head;
-	enum trace_kind kind; /* samples that are wanted */
+	enum trace_kind kind; /* of the selected event */
 	char *options;	      /* as given, for the head */
-	bool usage;	      /* what failed is wrong usage */
+	bool usage;	      /* the error is wrong usage */
 
 	/* several recordings, read one after the other */
 	struct trace_part *parts;
 	size_t n_parts; /* 1: one, which may be all of a file */
 	struct trace_job *job;
-	struct recorded_part *done; /* those that were read, n_done of them */
+	struct recorded_part *done; /* the n_done parts read so far */
 	struct report_head *done_heads;
 	size_t n_done;
 	struct trace_info sum_info;
@@ -67,34 +67,34 @@ struct recorded {
 	bool left_out; /* some were not read */
 };
 
-/* The recordings that the input names, in r->parts. Return: 0 or a negative errno with @err. */
+/* List the recordings of the input in r->parts. Return: 0 or a negative errno with @err. */
 int recorded_list(struct recorded *r, struct err *err);
 
 /**
- * recorded_start_part() - recorded_start() of one of several
+ * recorded_start_part() - recorded_start() for one of several recordings
  *
- * What cannot be read or does not belong to those before is reported, and left out.
+ * Reports and leaves out a recording that cannot be read or does not belong to the earlier ones.
  *
  * Return: 1; 0 if it is left out.
  */
 int recorded_start_part(struct recorded *r, size_t part, struct sampling *s, bool symbols);
 
-/* It was read to its end: close it, and keep its head. */
+/* Close a recording that was read to its end, and keep its head. */
 void recorded_end_part(struct recorded *r);
 
-/* All were: r->head is now their sum. Return: 0, or -ENODATA with @err if none could be read. */
+/* After the last part, make r->head their sum. Return: 0, or -ENODATA with @err if none could be read. */
 int recorded_sum(struct recorded *r, struct err *err);
 
 /**
- * recorded_start() - open the recording, and read what is asked for beside its samples
+ * recorded_start() - open the recording, and prepare names and symbols if needed
  * @names: names of threads and cgroups
  *
- * Return: 0, or a negative errno with @err. recorded_close() is due in any case.
+ * Return: 0, or a negative errno with @err. Call recorded_close() in any case.
  */
 int recorded_start(struct recorded *r, struct sampling *s, bool names, bool symbols,
 		   struct err *err);
 
-/* The next sample of the event that is selected. Return: 1; 0 at the end; or a negative errno with @err. */
+/* Read the next selected sample. Return: 1; 0 at the end; or a negative errno with @err. */
 int recorded_next(struct recorded *r, struct trace_event *ev, struct err *err);
 
 /* Warn of files without symbols: the first ones, or all of them with -v. */
@@ -104,7 +104,7 @@ void recorded_close(struct recorded *r);
 /* How many rows of a table fit below the head. */
 size_t recorded_rows(const struct screen *screen);
 
-/* What was selected, for replay_open(); of @s, which must live as long. */
+/* Convert the selection of @s for replay_open(); @s must outlive it. */
 void recorded_selection(struct sampling *s, struct replay_opts *out);
 
 /* replay_open() into r->replay. */
@@ -113,19 +113,19 @@ int recorded_open_replay(struct recorded *r, const struct replay_opts *opts, str
 /* Report an error of reading. */
 void recorded_fail(int ret, const struct err *err);
 
-/* At the end report an error, or what the recording lacks. Return: an exit status. */
+/* Report an error, or that the recording is incomplete. Return: an exit status. */
 int recorded_status(const struct recorded *r, int ret, const struct err *err);
 
 /*
- * Warn that no sample is selected, and which parts of the selection dropped how many.
+ * Warn that no sample is selected, and how many each part of the selection dropped.
  * @of: the event; NULL: both
  */
 void recorded_nothing(struct replay *r, const char *of);
 
-/* Tell of samples of the other event than the metric's, which are not shown. Return: whether there are any. */
+/* Format a note about samples of the other event, which are not shown. Return: whether there are any. */
 bool recorded_left_out(enum ibs_metric metric, __u64 samples, char *buf, size_t size);
 
-/* --explain of a recording, which has no plan: what --filter tests. Return: an exit status. */
+/* --explain for a recording, which has no plan: print the tests of --filter. Return: an exit status. */
 int recorded_explain(const struct select_options *o);
 
 /* A command that reads recordings. */
@@ -134,19 +134,19 @@ struct recorded_command {
 	struct recorded *in;
 	struct option_set own; /* options of this command alone */
 	void *cmd;	       /* argument of the functions below */
-	bool groups;	       /* options that group samples */
-	bool symbols;	       /* options about symbols */
+	bool groups;	       /* take options that group samples */
+	bool symbols;	       /* take options about symbols */
 	void (*usage)(FILE *f, const struct option_set *sets, size_t n);
 	int (*check)(void *cmd, struct err *err); /* options that exclude each other; may be NULL */
 	int (*run)(void *cmd);			  /* Return: an exit status */
 };
 
 /**
- * recorded_command() - parse the options, and run the command unless they ask for something else
+ * recorded_command() - parse the options, and run the command unless they are --help, --version or --explain
  *
- * With @in->input.argument the only argument is input.files[0] and no recording.
- * The event becomes ibs_fetch without -e too, if other options ask for what only its samples have, or if
- * the first recording has no other event. Standard input is not looked at. Closes @in and @sampling.
+ * With @in->input.argument the only argument is input.files[0], which is not a recording.
+ * Without -e, the event is ibs_fetch if other options apply only to it, or if the first recording has no
+ * other event; standard input cannot be checked for that. Closes @in and @sampling.
  *
  * Return: an exit status.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The options of commands that read recordings, and the way from them to an exit status. */
+/* Options of commands that read recordings. */
 #include "recorded.h"
 #include "cmd.h"
 
@@ -7,7 +7,7 @@
 
 #define ROWS 32
 
-/* The rows of options that mean something for recordings. */
+/* The options that apply to recordings. */
 struct recorded_options {
 	struct option_row select[ROWS]; /* their context is struct select_options */
 	struct option_row other[ROWS];	/* of these: struct sampling */
@@ -19,7 +19,7 @@ static int refuse_follow(void *ctx, const char *arg, struct err *err)
 	(void)ctx;
 	(void)arg;
 	return err_set(err, -EINVAL,
-		       "--follow works on live processes only: list the children too, or select "
+		       "--follow works on live processes only; list the children, too, or select "
 		       "with --cgroup or --comm");
 }
 
@@ -80,11 +80,12 @@ static int set_debug_dir(void *ctx, const char *arg, struct err *err)
 }
 
 const struct option_row recorded_symbol_rows[RECORDED_SYMBOL_ROWS] = {
-	{ "btf", 0, "FILE", "the kernel's types, as of /sys/kernel/btf/vmlinux",
+	{ "btf", 0, "FILE", "read kernel types from FILE, a copy of /sys/kernel/btf/vmlinux",
 	  OPTION_WORD(struct symbols_opts, btf) },
-	{ "kallsyms", 0, "FILE", "the kernel's symbols, as of /proc/kallsyms",
+	{ "kallsyms", 0, "FILE", "read kernel symbols from FILE, a copy of /proc/kallsyms",
 	  OPTION_WORD(struct symbols_opts, kallsyms) },
-	{ "debug-dir", 0, "DIR", "debug files by build-id, beside /usr/lib/debug", set_debug_dir },
+	{ "debug-dir", 0, "DIR", "look for debug files by build-id in DIR, besides /usr/lib/debug",
+	  set_debug_dir },
 	{ "debuginfod", 0, NULL, "ask the servers of DEBUGINFOD_URLS for debug files",
 	  OPTION_FLAG(struct symbols_opts, debuginfod) },
 };
@@ -101,7 +102,7 @@ int recorded_explain(const struct select_options *o)
 	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* How many words name the input, from this one on: "-i FILE", "-iFILE", "--input=FILE" or "FILE". */
+/* Count the words of the input at @word: "-i FILE", "-iFILE", "--input=FILE" or "FILE". */
 static int input_words(const struct recorded_input *in, const char *word)
 {
 	for (int i = 0; i < in->n_files; i++)
@@ -114,7 +115,7 @@ static int input_words(const struct recorded_input *in, const char *word)
 	return !strncmp(word, "-i", 2) || !strncmp(word, "--input=", 8);
 }
 
-/* The words of the command line but the input, which the head names. */
+/* Keep the command line without the input, which the head prints separately. */
 static void keep_options(struct recorded *r, int argc, char **argv)
 {
 	size_t len = 1;

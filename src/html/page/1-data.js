@@ -2,7 +2,7 @@
 const D = JSON.parse(id('facts-data').textContent);
 const NO_LATENCY = 255, NO_NODE = 255, NO_CPU = 65535, OP_MASK = 7, HITM = 8, WALK = 16, TLB_VALID = 32;
 
-/* Columns of rows; a row is samples that agree in all that is shown of them. */
+/* Read the rows, as columns; a row adds up samples that are equal in all shown properties. */
 async function readColumns() {
 	const text = atob(id('cells-data').textContent.trim()), packed = new Uint8Array(text.length);
 	for (let i = 0; i < text.length; i++)
@@ -15,7 +15,7 @@ async function readColumns() {
 		['cpu', Uint16Array], ['rank', Uint16Array], ['role', Uint16Array], ['region', Uint16Array], ['source', Uint8Array],
 		['flags', Uint8Array], ['bucket', Uint8Array], ['memory', Uint8Array]]) {
 		if (D.period && (name === 'operations' || name === 'cycles')) {
-			c[name] = new Float64Array(n); /* follow from the others */
+			c[name] = new Float64Array(n); /* computed from the others below */
 			continue;
 		}
 		c[name] = new type(bytes, at, n);
@@ -26,7 +26,7 @@ async function readColumns() {
 		c.operations[i] = c.samples[i] * D.period;
 		c.cycles[i] = c.bucket[i] === NO_LATENCY ? 0 : c.latencies[i] * D.period;
 	}
-	for (const [name, texts] of Object.entries(D.names)) { /* by number, those without one first */
+	for (const [name, texts] of Object.entries(D.names)) { /* sorted by number, unnamed first */
 		const order = texts.map((_, i) => i).sort((a, b) => a && b ? texts[a].localeCompare(texts[b], 'en', { numeric: true }) : a - b);
 		const place = new Uint16Array(texts.length);
 		order.forEach((old, i) => place[old] = i);
@@ -35,21 +35,21 @@ async function readColumns() {
 	}
 	c.node = c.cpu.map(cpu => cpu === NO_CPU ? D.nodes.length : D.cpus[cpu].at);
 	D.memories = c.memory.reduce((max, m) => m === NO_NODE ? max : Math.max(max, m + 1), 0);
-	c.memory = c.memory.map(m => m === NO_NODE ? D.memories : m); /* what is not known comes last */
+	c.memory = c.memory.map(m => m === NO_NODE ? D.memories : m); /* unknown comes last */
 	c.host = c.cpu.map(cpu => cpu === NO_CPU ? D.hosts.length : D.cpus[cpu].host / PER_HOST);
 	D.columns = c;
 }
-/* Numbers of sockets, nodes, L3s and CPUs are of one host: here they differ between hosts. */
+/* Hosts use the same numbers of sockets, nodes, L3s and CPUs: make them unique. */
 const PER_HOST = 65536;
 D.cpus.forEach((c, i) => {
-	c.place = i; /* as rows have it */
+	c.place = i; /* the number in rows */
 	c.number = c.cpu;
 	for (const level of ['socket', 'node', 'l3', 'cpu'])
 		if (c[level] !== undefined)
 			c[level] += c.host * PER_HOST;
 	c.host *= PER_HOST;
 });
-/* NUMA nodes; of a CPU whose node is not known, its host. `at` is the place in this list. */
+/* NUMA nodes; for a CPU of unknown node, its host. `at` is the index in this list. */
 D.nodes = [...new Set(D.cpus.map(c => c.node ?? c.host))].sort((a, b) => a - b);
 D.cpus.forEach(c => c.at = D.nodes.indexOf(c.node ?? c.host));
 let AXES = [];
@@ -58,23 +58,23 @@ const N = D.groups.length, S = D.sources.length, T = D.bins, L = D.edges.length;
 const REMOTE = D.sources.map(isRemote);
 const MEMORY = D.sources.map(isMemory);
 const seconds = () => selected.time ? (selected.time[1] - selected.time[0] + 1) * D.bin_s : D.duration_s;
-/* of a few seconds with tenths, so that the marks of the axis differ */
+/* with tenths for a few seconds, so that the labels of the axis differ */
 const at = bin => {
 	const s = (D.start_s ?? 0) + bin * D.bin_s;
 	return clock(s) + (D.duration_s < 6 ? '.' + Math.floor(s % 1 * 10) : '');
 };
 
 /*
- * What is selected; null: all. A range includes both ends. `place` is [level, number] of the topology,
- * `code` a node of the call chains and all below it, or, below 0, the function of that frame.
- * `rank` is a range of numbers in D.names, as `role` and `region` are numbers there.
+ * The selection; null: all. A range includes both ends. `place` is [level, number] of the topology,
+ * `code` a node of the call chains with all below it, or if negative, the function of frame -1 - code.
+ * `rank` is a range of indices into D.names; `role` and `region` are single indices.
  */
 const DIMENSIONS = ['group', 'source', 'time', 'bucket', 'place', 'code', 'rank', 'role', 'region', 'memory'];
 const [GROUP, SOURCE, TIME, BUCKET, PLACE, CODE, RANK, ROLE, REGION, MEMORY_NODE] = DIMENSIONS.map((_, i) => 1 << i);
 const selected = Object.fromEntries(DIMENSIONS.map(d => [d, null]));
 let byCycles = true, sortColumn = 'cycles', sortDown = true;
 
-/* Which filters row i does not pass, as bits. */
+/* Return a function: the filters that row i fails, as bits. */
 function filters() {
 	const c = D.columns, { group, source, time, bucket, place, code, rank, role, region, memory } = selected;
 	const here = place && new Uint8Array(65536), inCode = code === null ? null : new Uint8Array(D.stacks.length / 2);
@@ -95,7 +95,7 @@ function sums() {
 		source: new Float64Array(S), buckets: new Float64Array(L), cost: new Float64Array(L * S),
 		far: 0, farN: 0, near: 0, nearN: 0 };
 }
-/* Percentiles mean something of one class of source: that selected, else memory. */
+/* Percentiles are meaningful for one class of source: the selected one, else memory. */
 const inClass = k => selected.source !== null || MEMORY[k];
 const className = () => selected.source !== null ? D.sources[selected.source] : 'memory';
 
@@ -126,7 +126,7 @@ function addRow(sum, c, i, k) {
 }
 
 /*
- * One pass over the rows for all views. A view obeys every filter except that of the dimension it
+ * One pass over the rows for all views. A view applies all filters except that of the dimension it
  * shows: the table keeps all groups, the time views the whole range.
  */
 function scan() {
@@ -196,8 +196,8 @@ function scan() {
 	return r;
 }
 
-/* Cycles above what the same group's accesses to local memory cost. Null where either side has fewer
- * than ten samples: their mean would say little. */
+/* Cycles above what the same group's accesses to local memory cost; null with fewer than ten local
+ * samples, too few for a mean. */
 function remotePrice(groups) {
 	const c = D.columns, near = new Float64Array(N), nearN = new Float64Array(N);
 	const failed = filters();

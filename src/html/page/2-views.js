@@ -10,7 +10,7 @@ const clear = () => choose(nothing());
 const frameOf = code => D.frames[code < 0 ? -1 - code : D.stacks[2 * code + 1]];
 const timeText = t => at(t[0]) + UNKNOWN + at(t[1] + 1);
 const latencyText = b => `${count(lowEdge(b[0]))}${UNKNOWN}${count(D.edges[b[1]])}${THIN}cycles`;
-/* What is pasted into a shell is one word, and has no characters that control a terminal. */
+/* Quote for pasting into a shell: one word, without terminal control characters. */
 const controls = /\p{C}|[\u2028\u2029]/gu;
 const bytes = c => [...new TextEncoder().encode(c)].map(b => '\\x' + b.toString(16).padStart(2, '0')).join('');
 const quote = text => /^[\w@%+=:,./-]+$/.test(text) ? text : text.search(controls) < 0 ? `'${text.replace(/'/g, "'\\''")}'` :
@@ -53,7 +53,7 @@ function namedText(dimension) {
 	const title = { rank: 'rank', role: 'thread', region: 'region', memory: 'memory of' }[dimension];
 	return `${title} ` + (dimension !== 'rank' ? name(v) : v[0] === v[1] ? name(v[0]) : name(v[0]) + UNKNOWN + name(v[1]));
 }
-/* What prints the same selection, as far as there are options. */
+/* A command line for the same selection, as far as there are options for it. */
 function commandLine() {
 	const words = [D.command];
 	if (selected.group !== null)
@@ -100,11 +100,11 @@ function drawFigures() {
 			`${count(t.valid)} samples with a latency`, trend.cycles],
 		['From memory', percent(t.memory, t.cycles), '%', all(w.memory, w.cycles) || 'of miss cycles', ratio(trend.memory, trend.cycles)],
 		['From another node', percent(t.remote, t.cycles), '%', all(w.remote, w.cycles) ||
-			(price === null ? 'price: not known' : `price ${figure(price / s)}/s above local`), ratio(trend.remote, trend.cycles)],
+			(price === null ? 'price: unknown' : `price ${figure(price / s)}/s above local`), ratio(trend.remote, trend.cycles)],
 		['Modified lines (HITM)', D.hitm ? percent(t.hitm, t.cycles) : UNKNOWN, D.hitm ? '%' : '',
-			D.hitm ? all(w.hitm, w.cycles) || 'of miss cycles' : 'not known', ratio(trend.hitm, trend.cycles)],
+			D.hitm ? all(w.hitm, w.cycles) || 'of miss cycles' : 'unknown', ratio(trend.hitm, trend.cycles)],
 		[`Latency of ${className()}, p50 and p99`, cyclesText(percentile(t.buckets, .5, t.max)) + THIN + '/' + THIN + cyclesText(percentile(t.buckets, .99, t.max)),
-			'', `cycles, of ${count(n)} samples`, p99],
+			'', `cycles, ${count(n)} samples`, p99],
 		['Page walks', percent(t.walks, t.translated), t.translated ? '%' : '', all(w.walks, w.translated) || 'of accesses', ratio(trend.walks, trend.translated)],
 	];
 	id('figures').replaceChildren(...rows.map(([name, value, unit, sub, values]) => html('div', {}, html('dt', {}, name),
@@ -123,7 +123,7 @@ function coarse(values) {
 	return out;
 }
 
-/* What the counts support, and no more. */
+/* Findings that have enough samples. */
 function drawFindings() {
 	const list = [], total = whole.total, order = whole.groups.map((s, g) => ({ s, g })).filter(x => x.s.valid >= 100)
 		.sort((a, b) => b.s.cycles - a.s.cycles);
@@ -134,16 +134,16 @@ function drawFindings() {
 		const { s, g } = order[0];
 		let k = 0;
 		s.source.forEach((v, i) => k = v > s.source[k] ? i : k);
-		add(g, ` has ${percent(s.cycles, total.cycles)} % of all miss cycles; ${percent(s.source[k], s.cycles)} % of its own come from ${D.sources[k]}.`, {});
+		add(g, ` has ${percent(s.cycles, total.cycles)} % of all miss cycles, and waits for ${D.sources[k]} in ${percent(s.source[k], s.cycles)} % of them.`, {});
 	}
 	for (const { s, g } of order) {
 		const price = remotePrice([g]);
 		if (list.length < 3 && price !== null && price > .1 * s.cycles)
-			add(g, ` pays ${figure(price / D.duration_s)} cycles/s for memory of other nodes above what its local memory costs: ${percent(price, s.cycles)} % of its miss cycles.`, {});
+			add(g, ` spends ${figure(price / D.duration_s)} cycles/s more on memory of other nodes than local memory would cost: ${percent(price, s.cycles)} % of its miss cycles.`, {});
 	}
 	for (const { s, g } of order)
 		if (list.length < 3 && D.hitm && s.hitm > .1 * s.cycles)
-			add(g, ` takes ${percent(s.hitm, s.cycles)} % of its miss cycles from lines that another cache had modified: shared data that is written.`, {});
+			add(g, ` spends ${percent(s.hitm, s.cycles)} % of its miss cycles on lines that another cache had modified: shared data that is written.`, {});
 	id('findings').replaceChildren(...list);
 }
 
@@ -161,7 +161,7 @@ const columns = () => [
 	{ key: 'p99', title: className() + ' p99', css: '', width: 54 },
 	{ key: null, title: 'Miss cycles by latency', css: 'wide left', width: 104 },
 ];
-/* Buckets from the first to the last that anything fell into. */
+/* The first and the last bucket in use. */
 function usedBuckets() {
 	let first = L - 1, last = 0;
 	for (let b = 0; b < L; b++)
@@ -197,7 +197,7 @@ function drawTable() {
 		sortColumn === 'share' ? r.sum.cycles : sortColumn === 'samples' || sortColumn === 'cycles' ? r.sum[sortColumn] :
 			r.sum.cycles ? r.sum[sortColumn] / r.sum.cycles : -1;
 	rows.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : a.g - b.g) * (sortDown ? -1 : 1));
-	/* the one selected stays in sight */
+	/* keep the selected row in the table */
 	const shown = rows.filter((r, i) => i < TABLE_ROWS || r.g === selected.group), rest = rows.filter(r => !shown.includes(r));
 	const body = shown.map(r => row(r, nameOf(D.groups[r.g].name, 'button', { 'aria-pressed': selected.group === r.g, 'data-focus': 'group' + r.g }),
 		{ class: 'pick', 'aria-current': selected.group === r.g ? 'true' : null, on: { click: () => toggle('group', r.g) } }));
@@ -275,8 +275,8 @@ function drawFlame(root, top) {
 		path.unshift(n);
 	const zoomTo = n => choose({ code: n.id || null });
 	id('unzoom').hidden = top === root;
-	id('code-note').textContent = D.chains ? 'Width is miss cycles; the line under a frame is its source mix. Click a frame to see it alone.' :
-		'No call chains in this recording (record -g): functions alone.';
+	id('code-note').textContent = D.chains ? 'Width is miss cycles; the line under a frame is its source mix. Click a frame to zoom in.' :
+		'No call chains in this recording (record -g): only functions.';
 	const frames = path.map((n, level) => ({ n, x: 0, w: width, level }));
 	let depth = 0;
 	const place = (n, x, w, level) => {

@@ -1,6 +1,6 @@
-/* ---- parallel histograms: what is chosen in one filters all others ---- */
+/* ---- parallel histograms: a selection in one filters all others ---- */
 const AXIS_HEIGHT = 264, AXIS_ITEMS = 40;
-/* @column of the rows has numbers below @n; @range: several neighbours can be chosen at a time. */
+/* @column of the rows has numbers below @n; @range: several neighbours can be selected at once. */
 function makeAxes() {
 	const [first, last] = usedBuckets(), hosts = D.hosts.length > 1 && D.nodes.length > AXIS_ITEMS;
 	const named = (dimension, title, range) => ({ dimension, title, column: dimension, n: D.names[dimension].length, range, label: i => D.names[dimension][i] || 'none' });
@@ -16,7 +16,7 @@ function makeAxes() {
 		{ dimension: 'memory', title: 'Node of the memory', column: 'memory', n: D.memories + 1, label: i => i < D.memories ? `node ${i}` : 'unknown' },
 	];
 }
-/* Neighbours of a range share a bar if there are too many; of others the costliest are shown. */
+/* If there are too many values, neighbours of a range share a bar; otherwise only the most expensive are shown. */
 function axisItems(axis, cost) {
 	const total = i => cost.subarray(i * S, i * S + S).reduce((a, b) => a + b, 0);
 	const used = [...Array(axis.n).keys()].filter(i => axis.from === undefined ? total(i) : i >= axis.from && i <= axis.to);
@@ -47,7 +47,7 @@ function drawAxis(axis, items, all, now) {
 	};
 	const sums = cost => items.map(item => D.sources.map((_, k) => sum(cost, item, k))), total = list => list.reduce((a, b) => a + b, 0);
 	const before = sums(all).map(total), bars = sums(now), totals = bars.map(total), everything = total(totals);
-	/* the same for both, so that the pale bar is the part that is not selected */
+	/* one scale for both, so that the pale bar shows the part that is not selected */
 	const max = Math.max(...before.map(v => v / D.duration_s), ...totals.map(v => v / s), 1e-9);
 	const height = Math.max(3, Math.min(20, Math.floor(AXIS_HEIGHT / items.length))), top = 20, gap = height > 5 ? 1 : 0;
 	const text = ([from, to], label = axis.label) => from === to || axis.up ? label(to) : label(from) + UNKNOWN + label(to);

@@ -1,9 +1,9 @@
-/* ---- pictures that the keyboard walks through ---- */
+/* ---- keyboard navigation in pictures ---- */
 /*
  * @boxes have x, y, w, g (their element) and level: left and right lead to others of that level, up and down to what is
  * above and below. @extend, if given, is called with the box where Shift was pressed first and the one reached.
  */
-const walks = {};	/* by picture: where the keyboard is, which a redraw keeps */
+const walks = {};	/* by picture: position of the keyboard, kept across redraws */
 function walkable(drawing, name, boxes, read, pick, extend) {
 	let current = walks[name] && boxes.find(b => b.x === walks[name].x && b.y === walks[name].y);
 	const move = to => {
@@ -11,7 +11,7 @@ function walkable(drawing, name, boxes, read, pick, extend) {
 		current = to;
 		walks[name] = { ...walks[name], x: to.x, y: to.y };
 		to.g.classList.add('at');
-		to.g.parentNode.append(to.g); /* its border lies above the others */
+		to.g.parentNode.append(to.g); /* draw its border on top */
 		read(to);
 	};
 	if (current)
@@ -42,20 +42,20 @@ const hostOf = place => D.hosts[Math.floor(place[1] / PER_HOST)] || 'unknown hos
 const shortName = ([level, n]) => level === 'host' ? hostOf([level, n]) : `${LEVELS.find(l => l[0] === level)[1]} ${n % PER_HOST}`;
 const placeName = place => (D.hosts.length > 1 && place[0] !== 'host' ? hostOf(place) + ' ' : '') + shortName(place);
 const costOf = (cpus, of = R.cpu) => cpus.reduce((a, c) => a + (of.get(c.place) || 0), 0);
-/* The host whose machine is shown: that of the selection, else the one that waited most. */
+/* The host to show: that of the selection, else the one with most miss cycles. */
 function shownHost() {
 	const cost = D.hosts.map(() => 0);
 	for (const c of D.cpus)
 		cost[c.host / PER_HOST] += whole.cpu.get(c.place) || 0;
 	return selected.place ? selected.place[1] - selected.place[1] % PER_HOST : cost.indexOf(Math.max(...cost)) * PER_HOST;
 }
-/* A box for each host if there are several, as many in a line as the width has room for. */
+/* A box for each host if there are several, as many per line as fit. */
 function hostBoxes(width) {
 	const perLine = Math.max(1, Math.min(D.hosts.length, Math.floor(width / 92))), w = width / perLine;
 	return D.hosts.length < 2 ? [] : D.hosts.map((_, h) => ({ place: ['host', h * PER_HOST], level: -1, cpus: D.cpus.filter(c => c.host === h * PER_HOST),
 		x: h % perLine * w, y: 21 * Math.floor(h / perLine), w: w - 1 }));
 }
-/* Boxes of all levels: lines of as many CPUs as the width has room for, broken between L3 complexes. */
+/* Boxes of all levels: as many CPUs per line as fit, broken between L3 complexes. */
 function placeBoxes(width, host, top) {
 	const cpus = D.cpus.filter(c => c.host === host), levels = LEVELS.filter(([key]) => key === 'cpu' || cpus.every(c => c[key] !== undefined));
 	const list = cpus.sort((a, b) => levels.reduce((d, [key]) => d || a[key] - b[key], 0));
@@ -75,7 +75,7 @@ function placeBoxes(width, host, top) {
 	}
 	return { boxes, height: top + Math.ceil(list.length / perLine) * (height + 6), known: levels.length > 1 };
 }
-/* A box with a colour, a name at its left and a value at its right as far as there is room. */
+/* A coloured box with a name on its left and a value on its right, if they fit. */
 function paintBox(drawing, b, { step, name, value, on, pick, read }) {
 	const css = step ? onRamp(step) : 'ink';
 	b.g = svg('g', { class: 'place' + (on ? ' on' : ''), on: { click: () => pick(b), pointerenter: () => read(b) } },
@@ -96,7 +96,7 @@ function drawTopology() {
 	const boxes = [...hosts, ...machine.boxes];
 	for (const b of boxes)
 		b.cost = costOf(b.cpus) / s;
-	/* colours are cycles of a CPU, so that levels compare */
+	/* colours are cycles per CPU, so that levels can be compared */
 	const perCpu = b => b.cost / Math.max(1, b.cpus.length);
 	const r = ramp(Math.max(...boxes.map(perCpu), 1e-9)), scale = scaleOf(Math.max(...boxes.map(b => b.cost)));
 	const drawing = picture(width, machine.height, { role: 'application', tabindex: 0,
@@ -113,14 +113,14 @@ function drawTopology() {
 	holder.replaceChildren(drawing);
 	id('topology-ramp').replaceChildren(rampKey(r, v => figure(v) + '/s'), ' per CPU');
 	if (!walks.machine)
-		id('topology-read').textContent = machine.known ? 'Point at a part to read it; click it to see what it waited for.' : 'Sockets, nodes and L3 complexes were not recorded.';
+		id('topology-read').textContent = machine.known ? 'Point at a part to read its values; click it to filter every view.' : 'Sockets, nodes and L3 complexes were not recorded.';
 	drawMatrix();
 }
 
 /* ---- transfers: node of the CPU x node of the memory ---- */
 const MATRIX_ROWS = 24;
 const nodePlace = i => [D.cpus.some(c => c.node === D.nodes[i]) ? 'node' : 'host', D.nodes[i]];
-/* All nodes; if they are too many those of the host that is shown, and those of all other hosts added up by number. */
+/* All nodes; if there are too many, those of the shown host, with all other hosts added up by node number. */
 function matrixRows() {
 	const host = shownHost(), near = [], others = new Map();
 	D.nodes.forEach((node, i) => {
@@ -138,7 +138,7 @@ function drawMatrix() {
 	id('transfers').hidden = !D.memories;
 	if (!D.memories)
 		return;
-	/* a column of memory without a node only if there is any */
+	/* a column for unknown memory nodes only if there are any */
 	const columns = D.memories + [...whole.matrix.keys()].some(key => key % 256 === D.memories), width = Math.min(Math.max(280, holder.clientWidth), 150 + 130 * columns);
 	const sum = (nodes, m) => nodes.map(i => R.matrix.get(i * 256 + m)).filter(v => v)
 		.reduce((a, v) => ({ cycles: a.cycles + v.cycles, samples: a.samples + v.samples, latencies: a.latencies + v.latencies }), { cycles: 0, samples: 0, latencies: 0 });

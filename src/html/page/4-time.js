@@ -7,7 +7,7 @@ function drawTime() {
 	const low = log(lowEdge(first)), high = log(D.edges[last]) || 1;
 	const x = bin => left + Math.round(bin * w / T);
 	const y = cycles => top + Math.round((high - log(cycles)) / Math.max(high - low, 1e-9) * height);
-	/* a bucket's share of its height, so that wide and narrow ones compare */
+	/* cycles per height of the bucket, so that wide and narrow buckets can be compared */
 	const octaves = b => Math.max(log(D.edges[b]) - log(lowEdge(b) - 1), 1 / 16);
 	const density = (t, b) => R.heat[t * L + b] / octaves(b) / (byCycles ? D.bin_s : 1) / 8;
 	let max = 0;
@@ -72,7 +72,7 @@ function drawTime() {
 			` ${latencyText([p.b, p.b])}: ${byCycles ? figure(v / D.bin_s) + '/s' : count(v) + ' samples'}. `,
 		`All latencies: ${figure(sum / D.bin_s)}/s, ${percent(R.mix[p.t * S + most], sum)}${THIN}% ${D.sources[most]}.`);
 	};
-	id('read').textContent = `Point at a chart to read it. One cell is ${D.bin_s >= 1 ? +D.bin_s.toFixed(1) + ' s' : Math.round(D.bin_s * 1000) + ' ms'} by one bucket (⅛ octave at most).`;
+	id('read').textContent = `Point at a chart to read its values. One cell is ${D.bin_s >= 1 ? +D.bin_s.toFixed(1) + ' s' : Math.round(D.bin_s * 1000) + ' ms'} by one bucket (⅛ octave at most).`;
 	const where = (e, of) => {
 		const rect = of.getBoundingClientRect(), mx = e.clientX - rect.left, my = e.clientY - rect.top;
 		const t = Math.max(0, Math.min(T - 1, Math.floor((mx - left) / w * T)));
@@ -139,7 +139,7 @@ function timeAxis(s, x, y) {
 			svg('text', { x: x(bin), y: y + 16, 'text-anchor': i === 0 ? 'start' : i === steps ? 'end' : 'middle' }, at(bin)));
 	}
 }
-/* What each latency costs by source, and where the median of each source lies. */
+/* The cost of each latency by source, and the median of each source. */
 function drawMargin(s, x0, y, top, height, first, last) {
 	let max = 1e-9;
 	const labels = [], width = 30, base = new Float64Array(L);
@@ -217,7 +217,7 @@ function later() {
 	});
 }
 function drawAllButTime() {
-	/* `whole` is that of the start, by miss cycles */
+	/* `whole` was computed at the start, by miss cycles */
 	R = byCycles && DIMENSIONS.every(d => selected[d] === null) ? whole : scan();
 	drawLegend();
 	drawFigures();
@@ -302,7 +302,7 @@ async function start() {
 			draw();
 		}
 	});
-	/* paper gets the wide layout, whatever the window is */
+	/* print the wide layout, whatever the size of the window */
 	addEventListener('beforeprint', () => {
 		document.documentElement.classList.add('printing');
 		draw();

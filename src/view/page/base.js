@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 'use strict';
-/* What pages share. They have in D: sources, near to far, and edges of buckets. */
+/* Shared by all pages, which define D: sources, near to far, and edges of buckets. */
 const THIN = '\u202f', UNKNOWN = '\u2013', MINUS = '\u2212';
 const id = name => document.getElementById(name);
 
@@ -50,7 +50,7 @@ function scaleOf(max) {
 		return v / by < least ? '< ' + (10 ** -digits).toFixed(digits) : (v / by).toFixed(digits);
 	} };
 }
-/* Three figures, for a number that stands alone. */
+/* Three significant digits, for a single number. */
 function figure(v) {
 	if (!(v > 0))
 		return '0';
@@ -94,7 +94,7 @@ function sparkline(values, width, height) {
 		svg('path', { class: 'spark', d: 'M' + line }));
 	return s;
 }
-/* @values by source. @ghost: a pale bar behind it, of the whole recording. */
+/* @values by source. @ghost: value of the whole recording, as a pale bar behind. */
 function shareBar(values, max, width, ghost) {
 	const height = 12, s = picture(width, height, { 'aria-hidden': 'true' });
 	let x = 0;
@@ -131,7 +131,7 @@ function stackedHistogram(at, first, last, width, height) {
 	s.append(svg('path', { class: 'grid', d: `M0 ${height - .5}h${width}` }));
 	return s;
 }
-/* Steps of colour that double: the top one holds the largest value. */
+/* Colour steps; each is twice the one below, and the top one contains the largest value. */
 function ramp(max, n = 8) {
 	const top = Math.ceil(Math.log2(Math.max(max, 1e-9)));
 	return {
@@ -146,7 +146,7 @@ function rampKey(r, text) {
 		steps.append(html('i', { class: 'key a' + i }));
 	return html('span', { class: 'ramp' }, text(r.low), steps, text(r.high));
 }
-/* Names lose their middle, never their last part. */
+/* The style shortens the path of a name, never its last part. */
 function nameOf(name, tag, attributes) {
 	const cut = name.lastIndexOf('/', name.length - 2) + 1;
 	return html(tag, { class: 'name', title: name, ...attributes },

@@ -2,7 +2,7 @@
 const EVERY_MS = 5000, FIRST_MS = 1500, KEEP_S = 600, ROWS = 30;
 const NEAR_TO_FAR = ['l1', 'l2', 'l3', 'local-cache', 'near-cache', 'remote-cache', 'dram', 'remote-dram', 'pmem', 'remote-pmem', 'cxl',
 	'remote-cxl', 'io', 'peer', 'uncached', 'mab', 'unknown', 'none'];
-/* The buckets of ibscope: exact up to 8, then eight an octave. */
+/* The buckets of ibscope: exact up to 8, then eight per octave. */
 const D = { sources: NEAR_TO_FAR, edges: Array.from({ length: 113 }, (_, b) => b < 9 ? b : Math.min(65535, (9 + (b - 9) % 8) * 2 ** Math.floor((b - 9) / 8))) };
 const S = D.sources.length, L = D.edges.length, BUCKET = new Map(D.edges.map((le, b) => [le, b]));
 const bytes = n => (n / 1048576).toFixed(1) + ' MiB';
@@ -16,11 +16,11 @@ const workload = c => [c.namespace, c.pod, c.container].filter(p => p).join('/')
 const title = c => [workload(c), ...OTHERS.filter(k => c[k] !== undefined).map(k => `${k} ${c[k]}`)].filter(p => p).join(', ') || 'all';
 
 let latest = null, frozen = null, chosen = null, source = null, sortColumn = 'cycles', sortDown = true;
-const intervals = []; /* { begin, end, containers, fetches }: what was counted between two readings */
+const intervals = []; /* { begin, end, containers, fetches }: counts between two readings */
 
 const isFetch = d => ['fetch_lat', 'itlb_refill_lat'].includes(d.metric), fetchesOf = d => d.fetch || (isFetch(d) ? d : null);
 
-/* The difference to an older reading, of `sources` or `fetches`. Counters that went back have restarted from zero. */
+/* The difference to an older reading, of `sources` or `fetches`. Counters that decreased have restarted from zero. */
 function since(now, old, of) {
 	const before = new Map((old?.containers || []).map(c => [keyOf(c), c]));
 	return (now?.containers || []).map(c => {
@@ -39,7 +39,7 @@ function since(now, old, of) {
 		return { ...c, [of]: parts, tlb: Object.fromEntries(Object.entries(c.tlb).map(([k, n]) => [k, n - was.tlb[k]])) };
 	}).filter(c => Object.keys(c[of]).length);
 }
-/* Miss cycles as hist has them: latencies, each times the ops that a sample stands for. */
+/* Miss cycles as in hist: latency times the ops that a sample represents. */
 const missCycles = s => s.samples ? s.sum * s.estimated_ops / s.samples : 0;
 const sums = () => ({ samples: 0, valid: 0, cycles: 0, memory: 0, remote: 0, walks: 0, accesses: 0, source: new Float64Array(S),
 	buckets: new Float64Array(L), of: D.sources.map(() => null) });
@@ -67,7 +67,7 @@ function addTo(sum, c) {
 	});
 	sum.walks += c.tlb.l2_miss_ops;
 }
-/* What a table shows: the intervals of the window, or all since the counters of @d began. */
+/* The parts that a table adds up: the intervals of the window, or everything since the counters of @d began. */
 function windowOf(d, of) {
 	const want = +id('window').value, list = intervals.filter(i => i.end > d.time_s - want && i.end <= d.time_s);
 	if (!want || !list.length)
@@ -86,7 +86,7 @@ function groups(w) {
 		}
 	return [...all.values()].filter(g => g.sum.samples);
 }
-/* Miss cycles a second of each interval, oldest first; of all groups without a key. */
+/* Miss cycles per second of each interval, oldest first; @keys: only these groups. */
 function trend(keys) {
 	const d = frozen || latest;
 	return intervals.filter(i => i.end <= d.time_s).map(i => {
@@ -151,8 +151,8 @@ function drawTable(w) {
 		body.push(add('Total', merged(list), null, { class: 'total' }));
 	table.querySelector('tbody').replaceChildren(...body);
 	[...table.querySelectorAll('[data-key]')].find(e => e.dataset.key === focus)?.focus();
-	id('span').textContent = (list.length ? '' : 'No samples. ') + w.text + ` Percentages are shares of the row’s miss cycles; TLB walks of its accesses. p50 and p99 are of ${className().toLowerCase()}, ` +
-		'in core cycles, upper edges of buckets, at most 1/8 too high. Trends have scales of their own, and begin when this page was opened.';
+	id('span').textContent = (list.length ? '' : 'No samples. ') + w.text + ` Percentages are shares of the row’s miss cycles, for TLB walks of its accesses. p50 and p99 are latencies of ${className().toLowerCase()} ` +
+		'in core cycles: upper edges of buckets, at most 1/8 too high. Each trend has its own scale, and begins when this page was opened.';
 	return list.find(g => g.key === chosen);
 }
 function sortBy(key) {
@@ -170,7 +170,7 @@ function drawHeat(g) {
 		for (const [name, s] of Object.entries(i.c?.sources || {})) {
 			if (source !== null && name !== D.sources[source])
 				continue;
-			/* a sample's latency is that of its bucket, so that buckets add up to what is known of all */
+			/* weight buckets by their edges, scaled so that they add up to the known total */
 			const guess = s.buckets.reduce((n, [le, x]) => n + le * x, 0), each = guess ? missCycles(s) / guess / (i.end - i.begin) : 0;
 			for (const [le, n] of s.buckets)
 				column[BUCKET.get(le)] += le * n * each;
@@ -178,7 +178,7 @@ function drawHeat(g) {
 		return column;
 	});
 	const used = D.edges.map((_, b) => b).filter(b => heat.some(column => column[b]));
-	id('read').textContent = heat.length ? '' : 'The picture begins with the second reading.';
+	id('read').textContent = heat.length ? '' : 'The chart begins with the second reading.';
 	if (!used.length) {
 		holder.replaceChildren();
 		id('heat-ramp').replaceChildren();
@@ -259,7 +259,7 @@ function drawFetches(d) {
 	id('fetch-rows').querySelector('thead tr').replaceChildren(...cells.map(([name, c]) => html('th', { scope: 'col', class: c }, name)));
 	id('fetch-rows').querySelector('tbody').replaceChildren(...[...list, total].map(g => html('tr', { 'data-fetches': g.samples, class: g === total ? 'total' : null },
 		...cells.map(([, c, text], k) => html('td', { class: c }, k ? text(g) : nameOf(g.name, 'span'))))));
-	id('fetch-note').textContent = `${w.text} One sample per ${period(d)} fetches. Percentages are shares of the row’s fetches; latencies, in core cycles, of those that completed. ${ledgerText(d.ledger)}`;
+	id('fetch-note').textContent = `${w.text} One sample per ${period(d)} fetches. Percentages are shares of the row’s fetches; latencies are core cycles of completed fetches. ${ledgerText(d.ledger)}`;
 }
 
 /* ---- the collector ---- */
@@ -316,7 +316,7 @@ function drawLedger(l) {
 }
 const WHY = { budget: 'the cost exceeded the budget', throttled: 'the kernel throttled sampling', kernel_limit: 'near the kernel’s limit of samples',
 	bpf_slow: 'the BPF program took too long', memory: 'the collector used too much memory', calm: 'returning to the configured period' };
-/* What must be known before any number is read. */
+/* Warnings that limit the meaning of all numbers. */
 function warnings(d) {
 	const list = [], g = d.alive ? d.governor : null, why = g && (WHY[g.reason] || g.reason);
 	if (d.simulated)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope record: the samples that are selected, one by one, to a file or as lines of text. */
+/* ibscope record: record the selected samples to a file or as lines of text. */
 #include "base/clock.h"
 #include "../cmd.h"
 #include "record_private.h"
@@ -13,12 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_S		   0.5 /* notices of throttling wait in a small buffer */
+#define TICK_S		   0.5 /* throttle records wait in a small buffer */
 #define PRIORITY	   -10
-#define STALL_S		   10 /* that output may take after the first signal */
+#define STALL_S		   10 /* limit for writing output after the first signal */
 #define RECORD_OPTIONS_MAX 64
 
-/* Records are not grouped, so what groups is not an option. */
+/* Records are not grouped, so leave out the options for grouping. */
 static size_t sampling_rows(struct option_row *rows)
 {
 	size_t n = 0;
@@ -48,7 +48,7 @@ static int check_options(struct record *r, int argc, char **argv, struct err *er
 			       "ibscope record [OPTIONS] -- %s",
 			       argv[optind], argv[optind]);
 	if (r->csv && r->json)
-		return err_set(err, -EINVAL, "--csv and --json exclude each other: give one");
+		return err_set(err, -EINVAL, "--csv and --json exclude each other");
 	r->out.format = r->csv ? OUTPUT_CSV : r->json ? OUTPUT_JSON : OUTPUT_RECORDING;
 	if (r->csv && r->sampling.n_events == 2)
 		return err_set(
@@ -61,15 +61,14 @@ static int check_options(struct record *r, int argc, char **argv, struct err *er
 		return err_set(err, -EINVAL,
 			       "--slabs: text output has no slab caches; record to a file");
 	if (r->out.rotate && !r->max_bytes)
-		return err_set(err, -EINVAL, "--rotate requires --max-size");
+		return err_set(err, -EINVAL, "--rotate needs --max-size");
 	if (r->out.rotate && output_to_stdout(&r->out))
 		return err_set(err, -EINVAL,
-			       "--rotate: standard output cannot be rotated; name a "
-			       "file with -o");
+			       "--rotate: cannot rotate standard output; give a file with -o");
 	return 0;
 }
 
-/* --- signals: the first ends in order, the second at once */
+/* --- signals: the first one ends recording cleanly, the second one at once */
 
 static volatile sig_atomic_t interrupted;
 static struct command *measured; /* NULL: none, or not started yet */
@@ -78,7 +77,7 @@ static bool of_launcher;	 /* --per-rank */
 static void interrupt(int sig, siginfo_t *info, void *context)
 {
 	(void)context;
-	/* a launcher of MPI jobs sends SIGTERM to its own children only, once */
+	/* a launcher of MPI jobs sends SIGTERM once, and only to its own children */
 	if (measured && (interrupted || (of_launcher && sig == SIGTERM)))
 		command_pass_on(measured, sig, info->si_code > 0);
 	if (interrupted) {
@@ -92,8 +91,8 @@ static void interrupt(int sig, siginfo_t *info, void *context)
 static void stalled(int sig)
 {
 	static const char text[] =
-		"ibscope: error: the reader of the output is blocked: what is not written "
-		"yet is lost\n";
+		"ibscope: error: the reader of the output is blocked; unwritten samples are "
+		"lost\n";
 
 	(void)sig;
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
@@ -112,7 +111,7 @@ static void catch_signals(void)
 	sigaction(SIGALRM, &stall, NULL);
 }
 
-/* Blocked but while we wait or write, so that none comes between a test and a wait. */
+/* Signals are blocked except while waiting or writing, so that none comes between a test and a wait. */
 static void block_signals(bool on, sigset_t *old)
 {
 	sigset_t set;
@@ -123,14 +122,14 @@ static void block_signals(bool on, sigset_t *old)
 	sigprocmask(on ? SIG_BLOCK : SIG_UNBLOCK, &set, old);
 }
 
-/* --- what is written */
+/* --- writing */
 
 static struct sampling *second_sampling(const struct record *r)
 {
 	return r->second ? &r->second->sampling : NULL;
 }
 
-/* All that came until now; @last: also what came while we looked. */
+/* Write all samples so far. @last: sampling has stopped, so there is nothing to wait for. */
 static int put_all(struct record *r, bool last, struct err *err)
 {
 	__u64 until = last ? UINT64_MAX - 1 : clock_ns(CLOCK_MONOTONIC) - CAPTURE_SETTLE_NS;
@@ -153,9 +152,9 @@ static int put_state(struct record *r, struct err *err)
 	return record_put_ranks(r, err) ?: capture_state(&r->capture, err);
 }
 
-/* --- the ledger of a file: what is forwarded, but not yet written, belongs to the next one */
+/* --- the ledger of a file: samples that are forwarded but not yet written belong to the next file */
 
-/* Of one event, into the file that is open; what is forwarded of it so far is written of it so far. */
+/* The ledger of one event for the open file, where forwarded means written to that file. */
 static int event_ledger(struct record *of, __u64 written, struct ledger *out, struct err *err)
 {
 	struct snapshot snap = {}; /* records have no groups */
@@ -171,7 +170,7 @@ static int event_ledger(struct record *of, __u64 written, struct ledger *out, st
 	return 0;
 }
 
-/* Records of one event in the file that is open. */
+/* Records of one event in the open file. */
 static __u64 written(const struct record *r, const struct record *of)
 {
 	__u64 fetches = output_fetches(r->capture.output);
@@ -190,7 +189,7 @@ static int file_ledgers(struct record *r, struct ledger *out, struct err *err)
 	return ret;
 }
 
-/* Over all files and events. */
+/* The ledger of all files and events. */
 static struct ledger all_events(const struct record *r, const struct ledger *file)
 {
 	struct ledger all = file[0];
@@ -246,7 +245,7 @@ static void print_ledger(const struct record *of, const struct ledger *file, boo
 	fputc('\n', stderr);
 }
 
-/* The whole ledgers, over all files. */
+/* Print the ledgers of all files. */
 static void summary(struct record *r, const struct ledger *l)
 {
 	struct ledger all = all_events(r, l);
@@ -263,8 +262,8 @@ static void summary(struct record *r, const struct ledger *l)
 	if (r->second)
 		print_ledger(r->second, &l[1], true);
 	if (lost)
-		log_warn("%llu records of process names and mappings were lost; some samples lack "
-			 "them",
+		log_warn("%llu records of process names and mappings were lost; some samples have "
+			 "no names",
 			 lost);
 	lost = regions_lost(r->capture.regions);
 	if (lost)
@@ -293,8 +292,8 @@ static int flush(struct record *r, struct err *err)
 }
 
 /*
- * Is the file as large as it may be? What is buffered will be compressed when it is written, so it
- * is looked at again then; the last twentieth is not worth ever smaller blocks.
+ * Has the file reached its maximum size? Buffered data is compressed when written, so write it and check
+ * again; the last twentieth is not worth ever smaller blocks.
  */
 static int full(struct record *r, bool *is_full, struct err *err)
 {
@@ -308,7 +307,7 @@ static int full(struct record *r, bool *is_full, struct err *err)
 	return ret;
 }
 
-/* Until something is to be written, or @deadline. */
+/* Wait until there is something to write, or until @deadline. */
 static void wait_for_records(struct record *r, double deadline, const sigset_t *open)
 {
 	struct rings *rings = sampler_rings(r->sampling.sampler);
@@ -330,8 +329,8 @@ static void wait_for_records(struct record *r, double deadline, const sigset_t *
 }
 
 /*
- * Where one rank fails the launcher kills the others, some at once by SIGKILL, as soon as that one has
- * exited: it waits until the recording is complete.
+ * When a rank exits with an error, the launcher kills the others, some with SIGKILL. So end recording when a
+ * rank of this node fails: its exit is passed on only after the recording is complete.
  */
 static bool commands_ended(const struct record *r)
 {
@@ -367,7 +366,7 @@ static int collect(struct record *r, const sigset_t *open, struct err *err)
 	return ret;
 }
 
-/* Everything that was forwarded is written, to the unit, or reported as missing. */
+/* Write all forwarded samples, or report how many are missing. */
 static int end(struct record *r, int ret, struct err *err)
 {
 	struct err second = { "" };
@@ -430,7 +429,7 @@ static int run(struct record *r, const sigset_t *open, struct err *err)
 	struct sampling *s = &r->sampling;
 	int ret;
 
-	/* where all CPUs are busy rings are full before our turn comes; it is little that we do */
+	/* on busy CPUs the rings would fill up before we run; our own work is small */
 	setpriority(PRIO_PROCESS, 0, PRIORITY);
 	record_info(&r->info, r->pmu, s, second_sampling(r));
 	r->info.job_ranks = r->rank.ranks;

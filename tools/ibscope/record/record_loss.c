@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* When too many samples find their ring full: a warning at once, and an error at the end. */
+/* Too many samples lost to a full ring: a warning at once, and an error at the end. */
 #include "record_private.h"
 
-#define LOSS_MIN 100 /* samples that a share means something of */
+#define LOSS_MIN 100 /* samples for a meaningful share */
 
 static double share(__u64 lost, __u64 kept)
 {
@@ -33,7 +33,7 @@ int record_loss_end(const struct record *r, const struct ledger *all, struct err
 	__u64 kept = all->outcome[IBS_OUTCOME_FORWARDED];
 	double lost_share = share(lost, kept);
 
-	/* none means none, however few there are */
+	/* --max-loss 0% tolerates no loss, however few samples there are */
 	if (lost_share <= r->max_loss || (r->max_loss && lost + kept < LOSS_MIN))
 		return 0;
 	return err_set(

@@ -27,12 +27,12 @@ static int set_max_loss(void *ctx, const char *arg, struct err *err)
 const struct option_row record_options[] = {
 	{ "output", 'o', "FILE",
 	  "output file; default " OUTPUT_DEFAULT_PATH
-	  ", for text '-' (stdout); an existing file is "
+	  ", or '-' (stdout) for text; an existing file is "
 	  "renamed to FILE.old",
 	  OPTION_WORD(struct record, out.path) },
 	{ "per-rank", 0, NULL,
-	  "COMMAND is a rank of an MPI job: the first one of each node collects for all of the "
-	  "node; FILE gets %h (host) and %r (rank), default " RECORD_RANK_PATH,
+	  "COMMAND is a rank of an MPI job: the first rank of each node records all ranks of the "
+	  "node; in FILE, %h is the host, %r the rank; default " RECORD_RANK_PATH,
 	  OPTION_FLAG(struct record, per_rank) },
 	{ "omp", 0, NULL,
 	  "record the OpenMP regions and thread numbers of COMMAND, if its runtime has OMPT",
@@ -44,15 +44,15 @@ const struct option_row record_options[] = {
 	{ "json", 0, NULL, "print one JSON object per sample", OPTION_FLAG(struct record, json) },
 	{ "raw", 0, NULL, "record all registers unchanged", set_raw },
 	{ "stacks", 'g', NULL,
-	  "record call chains; the kernel unwinds at every sample, even if it is dropped",
+	  "record call chains; the kernel unwinds at every sample, even at dropped ones",
 	  OPTION_FLAG(struct record, sampling.opts.stacks) },
 	{ "slabs", 0, NULL,
-	  "record the slab cache of kernel data, which `ibscope report` shows by slab, type and "
-	  "field (Linux 6.13)",
+	  "record the slab cache of kernel data, for `ibscope report --by slab,type,field` (Linux "
+	  "6.13)",
 	  OPTION_FLAG(struct record, sampling.opts.slabs) },
 	{ "code-maps", 0, NULL,
 	  "record maps of code only: cheaper if processes map and unmap memory all the time, but "
-	  "heaps, stacks and files of data stay unnamed",
+	  "heaps, stacks and data files stay unnamed",
 	  OPTION_FLAG(struct record, code_maps) },
 	{ "duration", 0, "TIME", "stop after TIME, in seconds or as in 5m",
 	  OPTION_DURATION(struct record, duration_s, 1e-3, DURATION_MAX_S) },
@@ -61,14 +61,14 @@ const struct option_row record_options[] = {
 	{ "rotate", 0, "N", "start a new file instead of stopping, and keep N: FILE, FILE.1, ..",
 	  OPTION_NUMBER(struct record, out.rotate, 2, ROTATE_MAX), .what = "files" },
 	{ "ring-size", 0, "SIZE",
-	  "kernel buffer of each CPU, a power of two, as in 256K; by default what --max-memory "
-	  "allows, up to 1M",
+	  "kernel buffer of each CPU, a power of two, as in 256K; by default as large as "
+	  "--max-memory allows, up to 1M",
 	  OPTION_SIZE(struct record, sampling.opts.ring_bytes, 0, SAMPLER_RING_MIN,
 		      SAMPLER_RING_MAX) },
 	{ "compress", 'z', NULL, "compress with zstd: half the size at three times the CPU cost",
 	  OPTION_FLAG(struct record, out.compress) },
 	{ "max-loss", 0, "N%",
-	  "exit with status 1 if more samples were lost to a full buffer; default 10%",
+	  "exit with status 1 if a larger share of samples was lost to a full buffer; default 10%",
 	  set_max_loss },
 };
 /* clang-format on */

@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TICK_MS 100 /* where the end of a command cannot be waited for by poll() */
+#define TICK_MS 100 /* poll the command this often if there is no pidfd */
 
-/* @pattern with %h, %r and %% replaced; the caller frees it. NULL: it has another letter. */
+/* Replace %h, %r and %% in @pattern; the caller frees the result. NULL: unknown letter after %. */
 static char *expand(const char *pattern, const char *host, __u32 rank)
 {
 	size_t size = strlen(pattern) * (strlen(host) + 10) + 1;
@@ -46,12 +46,12 @@ static int name_output(struct record *r, struct err *err)
 	r->rank_path = expand(pattern, uts.nodename, r->rank.rank);
 	if (!r->rank_path)
 		return err_set(err, -EINVAL,
-			       "-o %s: with --per-rank a percent sign begins %%h (host), %%r "
+			       "-o %s: with --per-rank, '%%' must be part of %%h (host), %%r "
 			       "(rank) or %%%%",
 			       pattern);
 	if (!strstr(pattern, "%h") && !strstr(pattern, "%r") && r->rank.locals < r->rank.ranks)
 		return err_set(err, -EINVAL,
-			       "-o %s: all nodes would write the same file: put %%h (host) or %%r "
+			       "-o %s: all nodes would write the same file; put %%h (host) or %%r "
 			       "(rank) in its name",
 			       pattern);
 	r->out.path = r->rank_path;
@@ -72,7 +72,7 @@ int record_rank_prepare(struct record *r, struct err *err)
 	if (ret == -ENOENT)
 		return err_set(err, -EINVAL,
 			       "--per-rank: no rank of Open MPI, MPICH or Slurm in the "
-			       "environment: start ibscope with mpirun, mpiexec or srun");
+			       "environment; start ibscope with mpirun, mpiexec or srun");
 	return ret ?: name_output(r, err);
 }
 
@@ -81,7 +81,7 @@ bool record_rank_follows(const struct record *r)
 	return r->per_rank && r->rank.local;
 }
 
-/* --- a rank whose node's first rank collects */
+/* --- a rank that is not the first on its node */
 
 static struct command *followed;
 
@@ -101,7 +101,7 @@ static void wait_for_end(struct record *r, struct command *c, int fd)
 			continue;
 		fds[1].fd = -1;
 		if (!rank_wait(fd))
-			log_warn("rank %u: what sampled it, the first rank of this node, was "
+			log_warn("rank %u is no longer sampled: the first rank of this node was "
 				 "killed",
 				 r->rank.rank);
 	}
@@ -123,7 +123,7 @@ int record_rank_follow(struct record *r)
 	}
 	fd = rank_join(&r->rank, command_pid(followed), r->regions_dir, &err);
 	if (fd >= 0 && rank_wait(fd))
-		log_info("rank %u: the first rank of this node collects for it", r->rank.rank);
+		log_info("rank %u is sampled by the first rank of this node", r->rank.rank);
 	else
 		log_warn("rank %u is not sampled: %s", r->rank.rank,
 			 fd < 0 ? err.text : "the first rank of this node failed");
@@ -139,7 +139,7 @@ int record_rank_follow(struct record *r)
 	}
 	if (fd >= 0) {
 		rank_leave(fd, *status);
-		*r->regions_dir = 0; /* the rank that collects removes it */
+		*r->regions_dir = 0; /* the first rank removes it */
 	}
 	command_close(followed);
 	return WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
@@ -245,7 +245,7 @@ int record_ended_ranks(struct record *r, struct err *err)
 			ret = put_end(r, command_pid(own), r->rank.rank, r->rank_status, err);
 	}
 	while (!ret && r->meeting && (m = rank_meeting_ended(r->meeting))) {
-		/* nothing but SIGKILL ends it without a word */
+		/* only SIGKILL ends a rank without a status */
 		ret = put_end(r, m->pid, m->rank, m->has_status ? m->status : SIGKILL, err);
 	}
 	return ret;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Regions of the command: those it names, and those of OpenMP. */
+/* Regions of the command: its own, and those of OpenMP. */
 #include "record_private.h"
 
 #include <limits.h>
 #include <unistd.h>
 
-_Static_assert(REGIONS_DIR_MAX == RANK_REGIONS_MAX, "ranks tell each other their directories");
+_Static_assert(REGIONS_DIR_MAX == RANK_REGIONS_MAX, "ranks send each other their directories");
 
-/* A library beside the program, as it is built, or where it is installed. */
+/* Find a library next to the program, as in the build directory, or where it is installed. */
 static int find_library(const char *name, char path[PATH_MAX], struct err *err)
 {
 	static const char *const places[] = { "", "../lib/ibscope/" };
@@ -25,7 +25,7 @@ static int find_library(const char *name, char path[PATH_MAX], struct err *err)
 	return err_set(err, -ENOENT, "cannot find %s in %s or %s../lib/ibscope", name, self, self);
 }
 
-/* Put a library before those of a list in the environment of the command. */
+/* Prepend a library to a list in the environment of the command. */
 static int add_library(const char *list, const char *name, struct err *err)
 {
 	const char *others = getenv(list);
@@ -48,7 +48,7 @@ int record_regions_prepare(struct record *r, struct err *err)
 
 	if ((r->omp || r->markers) && !collects)
 		return err_set(err, -EINVAL,
-			       "--%s: put the program after '--', and record to a file",
+			       "--%s: put the program after '--' and record to a file",
 			       r->omp ? "omp" : "markers");
 	if (!collects)
 		return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope report: a recording in summary. */
+/* ibscope report and numa: summarize recordings. */
 #include "../cmd.h"
 #include "../cmd_hist.h"
 #include "report_options.h"
@@ -23,7 +23,7 @@ static void choose_columns(struct report_cmd *c)
 {
 	if (!c->n_columns)
 		c->opts.cpus = c->opts.threads = report_by_data(&c->opts);
-	if (!c->n_columns && c->format != REPORT_TEXT) /* that has as many as fit */
+	if (!c->n_columns && c->format != REPORT_TEXT) /* text prints as many as fit */
 		c->n_columns = report_columns_default(&c->opts, c->in.n_parts > 1, c->columns);
 	for (unsigned int i = 0; i < c->n_columns; i++)
 		report_count_column(&c->opts, c->columns[i]);
@@ -66,7 +66,7 @@ static void prepare(struct report_cmd *c)
 		c->opts.by[c->opts.n_by++] = REPORT_KEY_MEM_NODE;
 	}
 	c->opts.phys |= c->damon;
-	/* an address means something in its address space only */
+	/* a virtual address is meaningful only in its address space */
 	if (((!c->opts.phys && report_by_data(&c->opts)) || by(c, REPORT_KEY_RANGE)) &&
 	    !by(c, REPORT_KEY_PID) && !by(c, REPORT_KEY_TID) && !by(c, REPORT_KEY_SPACE))
 		c->opts.by[c->opts.n_by++] = REPORT_KEY_SPACE;
@@ -78,7 +78,7 @@ static void prepare(struct report_cmd *c)
 	choose_columns(c);
 }
 
-/* The page of a recording; of one more, if there is a page already. */
+/* Start the page of a recording, or add another recording to it. */
 static void start_html(struct report_cmd *c)
 {
 	const struct html_report_opts opts = {
@@ -112,9 +112,7 @@ static int open_all(struct report_cmd *c, struct err *err)
 		return ret;
 	info = c->opts.info = c->in.head.info;
 	if (c->folds && !trace_has_chains(info))
-		return err_set(err, -ENODATA,
-			       "--folded: %s has no call chains; they are kept only if asked for "
-			       "while recording",
+		return err_set(err, -ENODATA, "--folded: %s has no call chains; record with -g",
 			       recorded_name(&c->in.input));
 	c->opts.tasks = c->in.tasks;
 	c->opts.symbols = c->in.symbols;
@@ -186,7 +184,7 @@ static int read_all(struct report_cmd *c, struct err *err)
 	return ret;
 }
 
-/* All recordings into one report. */
+/* Read all recordings into one report. */
 static int read_parts(struct report_cmd *c, struct err *err)
 {
 	bool symbols = c->html_path || report_needs_symbols(c->opts.by, c->opts.n_by);
@@ -194,14 +192,15 @@ static int read_parts(struct report_cmd *c, struct err *err)
 
 	if (c->folds || c->pprof_path || c->opts.price || c->opts.type) {
 		c->in.usage = true;
-		return err_set(err, -EINVAL,
-			       "%s works on one recording, and these are %zu: name one of a merged "
-			       "file as in FILE#1",
-			       c->folds	       ? "--folded"
-			       : c->pprof_path ? "--pprof"
-			       : c->opts.type  ? "--type"
-					       : "the price of remote memory (remote_price, numa)",
-			       c->in.n_parts);
+		return err_set(
+			err, -EINVAL,
+			"%s works on one recording, not %zu; select one of a merged file as in "
+			"FILE#1",
+			c->folds	? "--folded"
+			: c->pprof_path ? "--pprof"
+			: c->opts.type	? "--type"
+					: "the price of remote memory (remote_price, numa)",
+			c->in.n_parts);
 	}
 	for (size_t i = 0; i < c->in.n_parts && !ret; i++) {
 		if (!recorded_start_part(&c->in, i, &c->sampling, symbols))
@@ -250,7 +249,7 @@ static int write_pprof(struct report_cmd *c, struct err *err)
 	return ret;
 }
 
-/* Samples of the other event. numa is of data. */
+/* Samples of the other event; numa never shows those of ibs_fetch. */
 static bool left_out(const struct report_cmd *c, char *buf, size_t size)
 {
 	const struct report_head *h = &c->in.head;
@@ -275,7 +274,7 @@ static int print(struct report_cmd *c, struct err *err)
 		folded_print(stdout, c->folded);
 	} else {
 		if (c->layout && !report_add_fields(c->report))
-			log_warn("--type: no access of '%s' was found; --by type lists the names",
+			log_warn("--type: no accesses to '%s'; --by type lists the names",
 				 c->opts.type);
 		report_table(c->report, &c->order, &table);
 		if (c->format == REPORT_TEXT)
@@ -297,7 +296,7 @@ static int print(struct report_cmd *c, struct err *err)
 	return pager_close(&pager, err);
 }
 
-/* Formats without a head say here what it would have said. */
+/* For formats without a head, log the losses that it would show. */
 static void show_losses(const struct report_cmd *c)
 {
 	const struct report_head *h = &c->in.head;
@@ -313,7 +312,7 @@ static void show_losses(const struct report_cmd *c)
 	if (lost)
 		log_warn("%llu samples were lost while recording", (unsigned long long)lost);
 	if (h->lost_records)
-		log_warn("%llu records, of what is not known, were lost while recording",
+		log_warn("%llu records of unknown kind were lost while recording",
 			 (unsigned long long)h->lost_records);
 }
 
@@ -341,8 +340,8 @@ static int run_all(struct report_cmd *c)
 	if (!c->in.head.selected)
 		recorded_nothing(c->in.replay, c->sampling.event.pmu);
 	if (c->numa && !c->in.head.info->n_memory)
-		log_warn("%s does not contain the memory ranges of the nodes: accesses count as "
-			 "remote by the sources of the samples",
+		log_warn("%s has no memory ranges of the nodes: accesses count as remote by the "
+			 "source that the processor reported",
 			 c->in.head.file);
 	show_losses(c);
 	return recorded_status(&c->in, 0, &err);

@@ -100,47 +100,49 @@ static int set_pprof(void *ctx, const char *arg, struct err *err)
 /* clang-format off: a row is a row */
 const struct option_row report_options[] = {
 	{ "by", 0, "KEY,..",
-	  "a row for each combination of these; default src, fetch for ibs_fetch, or both nodes "
-	  "for numa",
+	  "group by these keys; default src, or fetch for ibs_fetch; numa adds node,mem_node",
 	  set_by },
-	{ "sort", 0, "COLUMN", "rows by this column, greatest first; default miss_cycles",
+	{ "sort", 0, "COLUMN", "sort by this column, largest first; default miss_cycles",
 	  set_sort },
 	{ "columns", 0, "COLUMN,..",
-	  "columns to print, in this order; by default as many as fit, as in hist", set_columns },
+	  "print these columns, in this order; by default as many as fit, as in hist",
+	  set_columns },
 	{ "top", 0, "N",
-	  "only the first N rows, and the sum of the others; by default as many as fit the "
-	  "terminal, 20 in a pipe; --csv and --json: all",
+	  "print the first N rows and the sum of the others; by default as many as fit the "
+	  "terminal, 20 in a pipe, all with --csv and --json",
 	  OPTION_NUMBER(struct report_cmd, order.top, 1, SIZE_MAX), .what = "rows" },
 	{ "limit", 0, "N", "the same as --top",
 	  OPTION_NUMBER(struct report_cmd, order.top, 1, SIZE_MAX), .what = "rows" },
-	{ "min-samples", 0, "N", "only rows with at least N samples",
+	{ "min-samples", 0, "N", "print only rows with at least N samples",
 	  OPTION_NUMBER(struct report_cmd, order.min_samples, 0, UINT64_MAX) },
 	{ "type", 0, "NAME",
-	  "the layout of a type, as --by type names it: all fields, in the order of their offsets",
+	  "print the layout of a type, as named by --by type: all fields, sorted by offset",
 	  OPTION_WORD(struct report_cmd, opts.type) },
-	{ "phys", 0, NULL, "pages and lines of physical addresses",
+	{ "phys", 0, NULL, "use physical addresses for pages and lines",
 	  OPTION_FLAG(struct report_cmd, opts.phys) },
-	{ "csv", 0, NULL, "a table for programs; what is not known is empty", set_csv },
+	{ "csv", 0, NULL, "print a table for programs; unknown values are empty", set_csv },
 	{ "format", 0, "damon|csv",
-	  "with --by page: ranges of physical pages for damo; or --csv with both addresses and "
-	  "node",
+	  "with --by page: print ranges of physical pages for damo; or CSV with both addresses "
+	  "and the node",
 	  set_output },
-	{ "json", 0, NULL, "one JSON object; what is not known is null", set_json },
+	{ "json", 0, NULL, "print one JSON object; unknown values are null", set_json },
 	{ "folded", 0, "samples|total",
-	  "call chains for flame graphs, weighted by samples or by total latency", set_folded },
-	{ "html", 0, "FILE", "one self-contained HTML file with linked views", set_html },
-	{ "pprof", 0, "FILE", "a profile for pprof, with the keys of --by as labels", set_pprof },
+	  "print call chains for flame graphs, weighted by samples or by total latency",
+	  set_folded },
+	{ "html", 0, "FILE", "write one self-contained HTML file with linked views", set_html },
+	{ "pprof", 0, "FILE", "write a profile for pprof, with the keys of --by as labels",
+	  set_pprof },
 };
 /* clang-format on */
 const size_t report_n_options = ARRAY_SIZE(report_options);
-_Static_assert(ARRAY_SIZE(report_options) < REPORT_OPTIONS_MAX, "numa has one of its own");
+_Static_assert(ARRAY_SIZE(report_options) < REPORT_OPTIONS_MAX, "numa adds --live");
 
 size_t report_numa_options(struct option_row out[REPORT_OPTIONS_MAX])
 {
 	static const char *const not [] = { "limit", "type", "folded", "html", "pprof", "format" };
 	static const struct option_row live = {
 		"live", 0, NULL,
-		"sample now rather than read a recording; with the options of hist",
+		"sample now instead of reading a recording; takes the options of hist",
 		OPTION_FLAG(struct report_cmd, live)
 	};
 	size_t n = 0;
@@ -161,14 +163,14 @@ int report_check_options(const struct report_cmd *c, struct err *err)
 {
 	if (c->html_path && sampling_of_fetch(&c->sampling))
 		return err_set(err, -EINVAL,
-			       "--html: the page shows samples of ibs_op only; leave --html out");
+			       "--html: the page shows samples of ibs_op only; leave out --html");
 	if (c->html_path && (c->opts.n_by || c->has_sort || c->n_columns || c->order.top ||
 			     c->order.min_samples || c->opts.type))
 		return err_set(err, -EINVAL,
-			       "--html: the page has views of its own; --by, --sort, --columns, "
-			       "--top, --min-samples and --type are for the other outputs");
+			       "--html has fixed views and excludes --by, --sort, --columns, "
+			       "--top, --min-samples and --type");
 	if (c->opts.type && sampling_of_fetch(&c->sampling))
-		return err_set(err, -EINVAL, "--type: samples of ibs_fetch do not have that");
+		return err_set(err, -EINVAL, "--type: samples of ibs_fetch have no type");
 	if (c->pages && (c->opts.n_by != 1 || c->opts.by[0] != REPORT_KEY_PAGE))
 		return err_set(err, -EINVAL, "--format prints pages: use it with --by page alone");
 	return report_keys_check(c->opts.by, c->opts.n_by, sampling_of_fetch(&c->sampling), err);
@@ -177,21 +179,23 @@ int report_check_options(const struct report_cmd *c, struct err *err)
 void report_usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f, "usage: ibscope report [options] [FILE ...]\n\n"
-		   "Group the samples of a recording by `ibscope record` or `perf record "
-		   "--raw-samples`, and print how\nlong they waited. '-' is standard input.\n\n"
-		   "  ibscope report --src dram FILE             the latency of DRAM: mean and "
-		   "percentiles\n"
-		   "  ibscope report --by symbol,src --top 20 FILE\n"
-		   "  ibscope report --by variable,offset FILE       what the data is\n"
+		   "Group the samples of a recording of `ibscope record` or `perf record "
+		   "--raw-samples`, and print the\nlatencies of each group. '-' is standard "
+		   "input.\n\n"
+		   "  ibscope report --src dram FILE                 latency of DRAM\n"
+		   "  ibscope report --by symbol,src --top 20 FILE   functions and their sources\n"
+		   "  ibscope report --by variable,offset FILE       variables\n"
 		   "  ibscope report --by type,field FILE            structs and their fields\n"
 		   "  ibscope report --by line --sort threads FILE   cache lines that threads "
-		   "share\n");
+		   "share; see also c2c\n"
+		   "  ibscope report --tlb walk --metric tlb_refill_lat --by mapping,page_size "
+		   "FILE\n");
 	options_help(f, sets, n);
 	report_terms(f);
 	fprintf(f,
-		"\nPercentiles are upper edges of their buckets, at most 1/8 too high; '-' where "
-		"the samples are\ntoo few, or a thing is not known. Exit status: 0 done, 1 "
-		"failed or the recording is incomplete;\n2 wrong usage.\n");
+		"\nPercentiles are upper edges of their buckets, at most 1/8 too high; '-' means "
+		"too few samples\nor unknown. Exit status: 0 done, 1 failed or the recording is "
+		"incomplete, 2 wrong usage.\n");
 }
 
 void report_numa_usage(FILE *f, const struct option_set *sets, size_t n)
@@ -200,7 +204,8 @@ void report_numa_usage(FILE *f, const struct option_set *sets, size_t n)
 		"usage: ibscope numa [options] [FILE]\n"
 		"       ibscope numa --live [options] [INTERVAL [COUNT]] [-- COMMAND ...]\n\n"
 		"Add up the loads and stores of a recording by the NUMA nodes of CPU and memory, "
-		"and show what remote\nmemory costs above local memory. '-' is standard input.\n\n"
+		"and print what\nremote memory costs compared with local memory. '-' is standard "
+		"input.\n\n"
 		"  ibscope numa FILE\n"
 		"  ibscope numa --live 5                 the running system, every 5 seconds; see "
 		"--live --help\n"
@@ -209,5 +214,5 @@ void report_numa_usage(FILE *f, const struct option_set *sets, size_t n)
 	options_help(f, sets, n);
 	report_terms(f);
 	fprintf(f,
-		"\nExit status: 0 done, 1 failed or the recording is incomplete; 2 wrong usage.\n");
+		"\nExit status: 0 done, 1 failed or the recording is incomplete, 2 wrong usage.\n");
 }

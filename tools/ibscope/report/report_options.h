@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files share that the commands `report` and `numa` are made of. */
+/* Shared by the files of the commands `report` and `numa`. */
 #ifndef IBSCOPE_REPORT_OPTIONS_H
 #define IBSCOPE_REPORT_OPTIONS_H
 
@@ -13,8 +13,8 @@
 #define REPORT_OPTIONS_MAX 32
 
 struct report_cmd {
-	bool live; /* for --help: cmd_numa() looks for it */
-	bool numa; /* the command is numa: by nodes of CPU and memory, and with the price */
+	bool live; /* for --help only: cmd_numa() handles it */
+	bool numa; /* the command is numa: group by nodes of CPU and memory, compute the price */
 	struct sampling sampling;
 	struct report_opts opts;
 	struct report_order order;
@@ -22,9 +22,9 @@ struct report_cmd {
 	unsigned int n_columns;
 	enum report_format format;
 	bool has_format, has_sort, folds;
-	bool pages, damon;	  /* --format, and as regions */
-	struct report *accessors; /* of the fields, as text */
-	bool layout;		  /* of opts.type, with all of its fields */
+	bool pages, damon;	  /* --format; --format damon */
+	struct report *accessors; /* functions that use the fields, in text */
+	bool layout;		  /* print the layout of opts.type */
 	enum folded_weight weight;
 
 	struct recorded in;
@@ -37,13 +37,13 @@ struct report_cmd {
 	struct screen screen;
 };
 
-/* They set members of a struct report_cmd. */
+/* Their context is a struct report_cmd. */
 extern const struct option_row report_options[];
 extern const size_t report_n_options;
 
-/* The options of numa: without those that print something else, and with --live. Return: how many. */
+/* The options of numa: those of report without other output formats, plus --live. Return: their number. */
 size_t report_numa_options(struct option_row out[REPORT_OPTIONS_MAX]);
-/* Options that exclude each other. Return: 0 or -EINVAL with @err. */
+/* Check for options that exclude each other. Return: 0 or -EINVAL with @err. */
 int report_check_options(const struct report_cmd *c, struct err *err);
 
 void report_usage(FILE *f, const struct option_set *sets, size_t n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ibscope top: a live screen of what waits for memory. */
+/* ibscope top: a live screen of containers that wait for memory. */
 #include "top_options.h"
 
 #include "collector/control.h"
@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-_Static_assert((int)TERMINAL_KEYS == (int)TOP_UP, "keys have one number");
+_Static_assert((int)TERMINAL_KEYS == (int)TOP_UP, "terminal and top number keys alike");
 
 #define DEFAULT_INTERVAL_S 2
 #define ONCE_HEIGHT	   24
@@ -95,7 +95,7 @@ static int print_once(struct top_cmd *c, struct err *err)
 
 /* --- the screen --- */
 
-/* The last line of what was logged. */
+/* Show the last log message. */
 static void show_log(struct top_cmd *c)
 {
 	char *line;
@@ -119,7 +119,7 @@ static void write_json(struct top_cmd *c, bool all)
 	int fd;
 
 	strftime(name, sizeof(name), "ibscope-top-%Y%m%d-%H%M%S.json", localtime(&now));
-	/* neither a file that is there, nor what a link leads to */
+	/* do not overwrite an existing file, and do not follow a link */
 	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	f = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!f) {
@@ -135,7 +135,7 @@ static void write_json(struct top_cmd *c, bool all)
 	fclose(f);
 }
 
-/* The source failed while the screen is up: say so, and try again. */
+/* Show that the source failed; the next interval tries again. */
 static void note_trouble(struct top_cmd *c, int ret, const struct err *err)
 {
 	if (ret)
@@ -229,7 +229,7 @@ static int run(struct top_cmd *c, struct err *err)
 
 		show_log(c);
 		show(c, &screen);
-		/* painting is for events: housekeeping alone changes nothing on the screen */
+		/* paint only for events: housekeeping changes nothing on the screen */
 		do {
 			ret = poll(fds, n, ceil(time_until(c, due) * 1000));
 		} while ((!ret || (ret > 0 && !fds[0].revents && !fds[1].revents)) &&
@@ -241,7 +241,7 @@ static int run(struct top_cmd *c, struct err *err)
 		if (!take_keys(c))
 			return 0;
 		if (top_labels(c->view) != c->labels) {
-			/* groups by which the kernel does not count yet */
+			/* the kernel does not group by these keys yet */
 			if (labels_by(top_labels(c->view) & ~TABLE_JOINED) & ~c->source->info.by &
 			    c->source->info.by_possible) {
 				note_trouble(c,
@@ -260,7 +260,7 @@ static int run(struct top_cmd *c, struct err *err)
 	}
 }
 
-/* Return: false if a signal came before. */
+/* Return: false if a signal came first. */
 static bool wait_interval(struct top_cmd *c)
 {
 	double due = c->began + c->top.interval_s;
@@ -284,7 +284,7 @@ static int once(struct top_cmd *c, struct err *err)
 		c->began = -INFINITY;
 		return add_interval(c, err) ?: print_once(c, err);
 	}
-	/* an interval without any sample shows nothing: a busy or idle machine may begin late */
+	/* an interval without samples shows nothing: on a busy or idle machine the first may come late */
 	for (bool more = true; more;) {
 		more = wait_interval(c) && now_s() < end;
 		ret = add_interval(c, err);
@@ -310,7 +310,7 @@ static int with_screen(struct top_cmd *c, struct err *err)
 	return ret;
 }
 
-/* A collector is read if it is asked for, or if it runs and nothing says what to sample. */
+/* Read a collector if an option says so, or if one is running and no option says what to sample. */
 static int choose_source(struct top_cmd *c, bool selects, struct err *err)
 {
 	const enum source_event event = !*c->sampling.events		  ? SOURCE_FIRST
@@ -333,7 +333,7 @@ static int choose_source(struct top_cmd *c, bool selects, struct err *err)
 
 		if (!ret || c->pin_dir)
 			return ret;
-		/* who may not read the pins may ask for their own cgroups */
+		/* users who cannot read the pins may ask for their own cgroups */
 		if ((ret == -EACCES || ret == -EPERM) &&
 		    !source_users(USERS_PATH, event, &c->source, err))
 			return 0;
@@ -405,7 +405,8 @@ int cmd_top(int argc, char **argv)
 	}
 	if (!ret && optind < argc)
 		ret = err_set(&err, -EINVAL,
-			      "unexpected argument '%s'; to measure a command, use ibscope hist",
+			      "unexpected argument '%s'; to measure a command, use ibscope hist -- "
+			      "COMMAND",
 			      argv[optind]);
 	if (!ret) {
 		none.labels = c.sampling.labels;
@@ -414,7 +415,7 @@ int cmd_top(int argc, char **argv)
 			none.n_events = c.sampling.n_events;
 			memcpy(none.events, c.sampling.events, sizeof(none.events));
 		}
-		/* a copy, padding included */
+		/* padding is equal, since none is a copy */
 		/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-exp42-c,cert-flp37-c) */
 		selects = memcmp(&none, &c.sampling, sizeof(none));
 		ret = top_check_options(&c, selects, &err);

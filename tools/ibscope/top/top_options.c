@@ -19,7 +19,7 @@ static const char *sort_name_at(unsigned int i)
 
 static int set_sort(void *ctx, const char *arg, struct err *err)
 {
-	/* those that have an order, and the name in place of the first that has none */
+	/* columns with an order; the name takes the place of the first column without one */
 	const struct choices columns = { "--sort", "column", sort_name_at, TABLE_HISTOGRAM + 1 };
 	struct top_cmd *c = ctx;
 	unsigned int i;
@@ -74,8 +74,9 @@ static int set_speed(void *ctx, const char *arg, struct err *err)
 const struct option_row top_options[] = {
 	{ "interval", 'd', "SECONDS", "time between frames, 0.1 to 60, also as in 500ms; default 2",
 	  OPTION_DURATION(struct top_cmd, top.interval_s, TOP_MIN_INTERVAL_S, TOP_MAX_INTERVAL_S) },
-	{ "sort", 0, "COLUMN", "largest first; a column, or name; default cycles", set_sort },
-	{ "reverse", 0, NULL, "smallest first", NULL, offsetof(struct top_cmd, top.reverse) },
+	{ "sort", 0, "COLUMN", "sort by this column, largest first, or by name; default cycles",
+	  set_sort },
+	{ "reverse", 0, NULL, "sort smallest first", NULL, offsetof(struct top_cmd, top.reverse) },
 	{ "columns", 0, "COLUMN,..",
 	  "columns after the names, in this order; by default as many as fit: samples, cycles, "
 	  "share, dram, remote, p50, p90, p99, histogram, trend; also valid, estimated_ops, mean",
@@ -84,19 +85,19 @@ const struct option_row top_options[] = {
 	  OPTION_TEXT(struct top_cmd, top.match) },
 	{ "input", 'i', "FILE", "show a recording as if it were live",
 	  OPTION_WORD(struct top_cmd, input.file) },
-	{ "speed", 0, "N", "with -i: N times as fast; default 1", set_speed },
+	{ "speed", 0, "N", "with -i: play N times as fast; default 1", set_speed },
 	{ "pin-dir", 0, "DIR",
-	  "read the collector whose pins are in DIR; by default the one in " IBS_PIN_DIR
-	  ", if it runs and nothing is selected; with two events -e ibs_fetch// shows the fetches",
+	  "show the collector with pins in DIR; by default the one in " IBS_PIN_DIR
+	  ", if it is running and nothing is selected; -e ibs_fetch// shows its fetches",
 	  OPTION_WORD(struct top_cmd, pin_dir) },
 	{ "user-socket", 0, "PATH",
-	  "ask a collector for one's own cgroups; by default at " USERS_PATH
-	  ", if its pins cannot be read",
+	  "ask a collector for the caller's own cgroups; default " USERS_PATH
+	  " if its pins cannot be read",
 	  OPTION_WORD(struct top_cmd, user_socket) },
 	{ "own", 0, NULL, "sample, even if a collector is running",
 	  OPTION_FLAG(struct top_cmd, own) },
 	{ "once", 0, NULL, "print one frame as text and exit", OPTION_FLAG(struct top_cmd, once) },
-	{ "html", 0, NULL, "with --once: print it as an HTML page",
+	{ "html", 0, NULL, "with --once: print the frame as an HTML page",
 	  OPTION_FLAG(struct top_cmd, html) },
 	{ "size", 0, "COLUMNSxLINES", "with --once: size of the frame", set_size },
 };
@@ -106,9 +107,9 @@ const size_t top_n_options = sizeof(top_options) / sizeof(top_options[0]);
 void top_usage(FILE *f, const struct option_set *sets, size_t n)
 {
 	fprintf(f, "usage: ibscope top [OPTIONS]\n\n"
-		   "Show live which containers spend how many cycles on cache misses, and where. "
-		   "Keys sort,\nfilter, zoom in and scroll back through the last ten minutes; '?' "
-		   "lists them.\n");
+		   "Show live how many cycles each container spends on cache misses, and where its "
+		   "data comes\nfrom. Keys sort, filter, zoom in and scroll back through the last "
+		   "ten minutes; '?' lists them.\n");
 	options_help(f, sets, n);
 	top_keys_help(f);
 	fprintf(f, "\nExit status: 0 done, 1 failed, 2 wrong usage.\n");
@@ -144,14 +145,13 @@ int top_check_options(const struct top_cmd *c, bool selects, struct err *err)
 	if (!c->input.file && labels_counted(s->labels, false, err))
 		return -EINVAL;
 	if ((c->pin_dir || c->user_socket) && selects)
-		return err_set(
-			err, -EINVAL,
-			"--pin-dir, --user-socket: the collector has chosen what is "
-			"sampled: leave out "
-			"options for sampling and selection, but -e to choose one of its events");
+		return err_set(err, -EINVAL,
+			       "--pin-dir, --user-socket: the collector decides what is sampled; "
+			       "leave out options for sampling and selection, except -e");
 	if (c->input.file && (s->source || s->rate.has_period || s->rate.has_freq || s->all ||
 			      *s->hierarchy || s->sim_faults || s->opts.max_memory_bytes))
-		return err_set(err, -EINVAL,
-			       "-i: a recording has been sampled: leave out options for sampling");
+		return err_set(
+			err, -EINVAL,
+			"-i: leave out options for sampling; they do not apply to recordings");
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files share that the command `top` is made of. */
+/* Shared by the files of the command `top`. */
 #ifndef IBSCOPE_TOP_OPTIONS_H
 #define IBSCOPE_TOP_OPTIONS_H
 
@@ -17,29 +17,29 @@ struct top_cmd {
 	struct trace *trace;
 	struct replay_opts replay;
 	double speed;
-	int width, height; /* of --size; 0: that of the terminal */
+	int width, height; /* of --size; 0: size of the terminal */
 	struct top_source *source;
 	struct top *view;
 	int sigfd;
-	FILE *log; /* what others log while the screen is up */
+	FILE *log; /* collects log messages while the screen is up */
 	char *log_text;
 	size_t log_size;
-	unsigned int labels; /* that the source is open with */
-	double began;	     /* the interval that runs */
+	unsigned int labels; /* requested from the source */
+	double began;	     /* start of the current interval */
 	__u64 seen;	     /* samples of all intervals */
 	char command[1024], host[256];
 };
 
-/* They set members of a struct top_cmd. */
+/* Their context is a struct top_cmd. */
 extern const struct option_row top_options[];
 extern const size_t top_n_options;
 
 void top_usage(FILE *f, const struct option_set *sets, size_t n);
 
-/* The arguments that no key changes, as they were given. */
+/* Keep the arguments that no key changes, as given. */
 void top_keep_command(struct top_cmd *c, int argc, char **argv);
 
-/* Options that have no effect on what is shown are errors. @selects: some select samples. */
+/* Options without effect are errors. @selects: some options select samples. */
 int top_check_options(const struct top_cmd *c, bool selects, struct err *err);
 
 #endif
