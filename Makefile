@@ -1,39 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-#   make              programs, below $(O)
-#   make demo         install what is missing, build, sample for ten seconds
-#   make check        install what is missing, build, run all tests this machine can run
-#   make vmtest       the kernel's own IBS driver on emulated hardware, against the hardware's log
-#   make vmtest-fetch ibs_fetch there, on all pairs
-#   make hwtest       what only a machine with IBS can show, as root, in one report; hwtest-rig: in a guest
-#   make vmtest-estimates  estimated ops under hardware filters there, within 2 %
-#   make vmtest-ranks an MPI job of OpenMP programs on two guests, merged
-#   make vmtest-sharing  hot lines of programs that share cache lines in known ways, there
-#   make vmtest-pages the commands of ibscope-from-toolkit(7) and -perf(7) that sample, there
-#   make vmtest-random  RANDOM_N random selections a kernel there, of SEED
-#   make governor     the collector's budget while the load jumps, here (SIMULATED) and on the rig
-#   make soak         the collector there for SOAK_S seconds (1800), while the machine changes
-#   make lines        cache lines and pages a sample touches there; NAMES=1 says which
-#   make cold BASE=DIR  ns a sample with cold caches, against the build in DIR
-#   make cost-perf    instructions a sample there, perf's and ours
-#   make bench        what samples, readings and recordings cost: here, and in instructions on the rig
-#   make cores        2 to 255 emulated CPUs: counts, contention, costs, and what the model says
+#   make              build the programs in $(O)
+#   make demo         install dependencies, build, sample for ten seconds
+#   make check        install dependencies, build, run all tests that this machine can run
+#   make hwtest       tests that need a machine with IBS, as root, with one report; hwtest-rig: in a guest
+#   make bench        cost of samples, readings and recordings: here, and in instructions on the rig
 #   make fuzz         fuzz the parsers, FUZZ_S seconds each
 #   make hostile      a user with a cgroup of his own against the collector, HOSTILE_S seconds (120)
 #   make runtimes     real container runtimes, which it installs (Debian): names, pods, renames, restarts
 #   make fleet        200 exporters and one Prometheus with native histograms, which it fetches (Debian)
 #   make mpi          ranks under Open MPI and MPICH, which it installs (Debian)
-#   make types-perf   shares of known data types beside perf's
+#   make types-perf   compare the shares of known data types with perf's
 #   make valgrind     unit and system tests under valgrind's memcheck: an hour
-#   make screenshots  the pictures of the README, of a simulated machine; needs chromium
+#   make screenshots  pictures of the README, of a simulated machine; needs chromium
 #   make lint         compilers and analysers at their strictest
 #   make install      DESTDIR= prefix=
-#   make deb          a Debian package, below $(O)/deb
+#   make deb          a Debian package in $(O)/deb
+# On the rig, with the kernel's own IBS driver on emulated hardware:
+#   make vmtest       results against the hardware's log
+#   make vmtest-fetch ibs_fetch, on all pairs
+#   make vmtest-estimates  estimated ops under hardware filters, within 2 %
+#   make vmtest-ranks an MPI job of OpenMP programs on two guests, merged
+#   make vmtest-sharing  hot lines of programs that share cache lines in known ways
+#   make vmtest-pages commands of ibscope-from-toolkit(7) and -perf(7) that sample
+#   make vmtest-random  RANDOM_N random selections per kernel, from SEED
+#   make governor     the collector's budget while the load jumps, also here (SIMULATED)
+#   make soak         the collector for SOAK_S seconds (1800), while the machine changes
+#   make lines        cache lines and pages that a sample touches; NAMES=1 prints which
+#   make cold BASE=DIR  ns per sample with cold caches, against the build in DIR; runs here
+#   make cost-perf    instructions per sample, compared with perf
+#   make cores        2 to 255 emulated CPUs: counts, contention, costs, and the model
 #
 # V=1 shows commands, O=dir builds elsewhere, SAN=address,undefined instruments user space.
 
 O	?= build$(if $(SAN),-san)
-# BPF programs are the same with sanitizers: builds with some take those of another build.
+# Sanitizers do not change BPF programs, so sanitized builds can reuse those of another build.
 BPF_O	?= $(O)
 prefix	?= /usr/local
 CC	?= cc
@@ -46,19 +47,19 @@ J	?= $(shell nproc)
 Q	:= $(if $(V),,@)
 say	= $(if $(V),@:,@printf '  %-5s %s\n' $(1) $(2))
 S	:= $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-# Tests run for seconds what takes minutes to compile; a fuzz target runs for longer.
+# Tests run for seconds and would take minutes to optimize; fuzz targets run for longer.
 S	+= $(if $(SAN),$(if $(findstring fuzzer,$(SAN)),,-O1 -g1))
 
-# where Debian keeps asm/types.h; compilers do not agree on the name of the triple
+# Debian's directory of asm/types.h; compilers do not agree on the name of the triple
 asm	:= $(firstword $(wildcard /usr/include/$(shell uname -m)-linux-gnu))
 WARN	:= -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wno-missing-field-initializers
-# Sanitizers check more than fortified functions, and do not know them.
+# Sanitizers check more than fortified functions do, and do not intercept them.
 FORTIFY	:= $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 override CPPFLAGS := $(FORTIFY) -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -Iinclude -iquote src -iquote $(O) -iquote $(BPF_O) $(CPPFLAGS)
 override CFLAGS := -std=gnu11 -O2 -g -fPIE -fstack-protector-strong -fstack-clash-protection -fcf-protection $(WARN) $(S) $(CFLAGS)
 override LDFLAGS := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(S) $(LDFLAGS)
 WEBLIBS	:= -lmicrohttpd -lgnutls -lyaml -lcrypt
-# of commands
+# for the commands only
 CMDLIBS	:= -lncursesw -ltinfo -lsystemd -lcurl
 LDLIBS	:= -lbpf -ljansson -lzstd -lz -ldw -lelf -lcapstone -lm
 # v3: the newest instruction set that 5.10 runs
@@ -74,8 +75,8 @@ helpers	:= $(patsubst tests/%.c,$(O)/tests/%,$(filter-out $(wildcard tests/unit/
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-# PAIRS="KERNEL:GEN ..." chooses guests of vmtest, soak and cost; LIVE=KERNEL,.. those of vmtest whose
-# options change while they sample; BRIEF=KERNEL:GEN,.. those that run only what may differ by kernel.
+# PAIRS="KERNEL:GEN ..." selects the guests of vmtest, soak and cost; LIVE=KERNEL,.. the guests of vmtest that
+# change options while sampling; BRIEF=KERNEL:GEN,.. the guests that run only tests that may differ by kernel.
 
 .PHONY: all tests benches deps demo check hwtest hwtest-rig vmtest vmtest-random vmtest-fetch vmtest-estimates vmtest-ranks vmtest-pages vmtest-sharing governor soak bench cost lines cost-perf cores fuzz hostile runtimes fleet mpi types-perf valgrind lint screenshots install deb clean
 
@@ -89,7 +90,7 @@ $(O)/ibscope-exporter: $(exporter) $(lib)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(WEBLIBS) $(LDLIBS)
 
-# Programs that are no sanitizer's load it.
+# Built without sanitizers, since programs without them load it.
 $(O)/libibscope-%.so: tools/regions/ibscope_%.c include/ibscope/region.h
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
@@ -142,7 +143,7 @@ $(O)/page_hashes.h: $(O)/html_report.js $(page)/style.css $(O)/web_page.js $(O)/
 $(O)/src/html/html_write.o: $(O)/page_hashes.h src/html/page/report.html
 $(O)/src/web/web_request.o: $(O)/page_hashes.h $(O)/web_page.html
 
-# What goes over whole columns is worth vectors.
+# Loops over whole columns benefit from vectorization.
 $(O)/src/recording/recording_columns.o: override CFLAGS += -O3
 
 # A skeleton is a prerequisite of its one user.
@@ -170,7 +171,7 @@ $(O)/tests/%: $(O)/tests/%.o $(lib)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(WEBLIBS) $(LDLIBS)
 
-# Installing comes before anything that asks which tools there are.
+# Install dependencies before make evaluates which tools exist.
 deps:
 	$(Q)tools/deps.sh build
 
@@ -203,7 +204,7 @@ vmtest-fetch: deps
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/fetch.py --build $(O) $(PAIRS)
 
-# On a machine with IBS, as root: ten minutes, and one report that can be sent to anybody.
+# On a machine with IBS, as root: takes ten minutes and writes one report without private data.
 hwtest: deps
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)tests/hw/hwtest.py --build $(O)
@@ -259,13 +260,13 @@ bench: deps
 	$(Q)$(O)/bench-top
 	$(Q)$(MAKE) --no-print-directory cost
 
-# Instructions a sample on the rig, against their limits.
+# Instructions per sample on the rig, against their limits.
 cost: deps
 	$(Q)$(MAKE) --no-print-directory benches
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/cost.py --check --build $(O) $(PAIRS)
 
-# Lines and pages a sample touches there; NAMES=1 prints which, ONLY=TEXT,.. chooses variants.
+# Lines and pages that a sample touches; NAMES=1 prints which, ONLY=TEXT,.. selects variants.
 lines: deps
 	$(Q)$(MAKE) --no-print-directory benches
 	$(Q)tests/vm/rig/build.sh --deps
@@ -282,15 +283,15 @@ cost-perf: deps
 	$(Q)tests/vm/cost_perf.py --check --build $(O) $(PAIRS)
 	$(Q)tests/vm/cost_record.py --check --build $(O) $(PAIRS)
 
-# SIZES="CPUS[xCOMPLEXES] ..." chooses machines.
+# SIZES="CPUS[xCOMPLEXES] ..." selects machines.
 cores: deps
 	$(Q)tools/deps.sh test
 	$(Q)$(MAKE) --no-print-directory all tests benches
 	$(Q)tests/vm/rig/build.sh --deps
 	$(Q)tests/vm/cores.py --check --build $(O) $(SIZES)
 
-# FUZZ_S seconds of each target; what it finds goes below $(O)/fuzz. A target is tests/fuzz/fuzz_NAME.c,
-# its corpus tests/fuzz/corpus/NAME, its dictionary NAME.dict if there is one.
+# FUZZ_S seconds for each target; findings go to $(O)/fuzz. A target is tests/fuzz/fuzz_NAME.c, with its corpus
+# in tests/fuzz/corpus/NAME and an optional dictionary NAME.dict.
 FUZZ_S	?= 60
 fuzz_names := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_MAKE = $(MAKE) --no-print-directory -j$(J) O=$(O)-fuzz BPF_O=$(O) CC=$(CLANG) SAN=fuzzer-no-link,address,undefined
@@ -343,9 +344,9 @@ types-perf: deps
 	$(Q)$(MAKE) --no-print-directory -j$(J) all $(O)/tests/unit/make_types
 	$(Q)tests/bench/types_perf.py --build $(O)
 
-# The programs and tests of check, each behind a script that runs it under memcheck. What is slow there
-# may fail; what counts is what memcheck writes. It knows no clone() of processes that share memory, so
-# the tests of many tasks run without it.
+# Programs and tests of check, each started by a script that runs it under memcheck. Slow tests may fail; only
+# the reports of memcheck count. It does not support clone() of processes that share memory, so tests that
+# need it run without memcheck.
 valgrind: O_V = $(abspath $(O))-valgrind
 valgrind: deps
 	$(Q)tools/deps.sh test && tools/deps.sh valgrind
@@ -359,10 +360,10 @@ valgrind: deps
 	-$(Q)tests/run.py --build $(O) --san $(O_V)
 	$(Q)! grep -r '^==' $(O_V)/log
 
-# ANALYZE=deep takes six minutes of a CPU, and what it adds are paths that cannot be taken: it does
-# not know that errors of functions in other files are not 0.
+# ANALYZE=deep takes six minutes of CPU time and adds only false positives: it does not know that error
+# codes from functions in other files are not 0.
 ANALYZE	?= shallow
-# clang-tidy reports the warnings of the compiler, too.
+# clang-tidy also reports compiler warnings.
 lint_flags = -std=gnu11 -O2 $(WARN) -D_GNU_SOURCE '-DIBSCOPE_VERSION="$(VERSION)"' -I$(CURDIR)/include \
 	-iquote$(CURDIR)/src -iquote$(abspath $(O))
 lint: deps

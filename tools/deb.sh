@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# deb.sh DIR VERSION: build the Debian package in DIR, from a copy of the tree, and let lintian see it.
+# deb.sh DIR VERSION: build the Debian package in DIR from a copy of the tree, and run lintian on it.
 set -eu
 [ $# = 2 ] || { echo 'usage: deb.sh DIR VERSION' >&2; exit 2; }
 cd "$(dirname "$0")/.."

@@ -9,8 +9,8 @@ sim=' --source sim'
 "$ibscope" hist$sim 10 1
 printf '\nNext:\n'
 next() { printf '  %-51s %s\n' "$ibscope $1" "$2"; }
-next "top$sim" 'the same, live'
-next "hist$sim --by comm,src 10 1" 'by thread and source'
-next "record$sim -a -- sleep 5" 'keep the samples; then'
-next 'report --html report.html' 'see them in a browser'
-next 'doctor' 'what this machine can do'
+next "top$sim" 'show the same live'
+next "hist$sim --by comm,src 10 1" 'group by thread and source'
+next "record$sim -a -- sleep 5" 'keep the samples, and'
+next 'report --html report.html' 'view them in a browser'
+next 'doctor' 'check what this machine can sample'

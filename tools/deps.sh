@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# deps.sh build|test|runtimes|mpi|lint|fuzz|valgrind|deb: install the Debian packages that are missing to build, test or lint.
+# deps.sh build|test|runtimes|mpi|lint|fuzz|valgrind|deb: install missing Debian packages for one of these purposes.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 
 build='gcc libc6-dev make clang llvm bpftool libbpf-dev libelf-dev libdw-dev libcapstone-dev zlib1g-dev libzstd-dev libjansson-dev libsystemd-dev libmicrohttpd-dev libgnutls28-dev libcurl4-gnutls-dev libyaml-dev libcrypt-dev libncurses-dev pkg-config openssl'
 test='libcmocka-dev python3 linux-perf procps util-linux zstd xz-utils python3-yaml systemd prometheus groff curl openssl'
-# one test alone needs each, which is skipped without; some are big
+# each is needed by one test, which is skipped without it; some are big
 optional='chromium golang-go zsh fish'
 mpi='openmpi-bin mpich hwloc-nox python3-pandas r-base-core libomp-dev g++ likwid'
 runtimes='busybox-static docker.io podman containerd runc conmon lxc systemd-container uidmap slirp4netns fuse-overlayfs dbus'
@@ -37,22 +37,22 @@ try=$(missing $try)
 [ -n "$missing$try" ] || exit 0
 if ! command -v apt-get >/dev/null; then
 	[ -n "$missing" ] || exit 0
-	echo "deps.sh: no apt-get here; install the like of: $missing" >&2
+	echo "deps.sh: no apt-get on this system; install the equivalents of: $missing" >&2
 	exit 1
 fi
 if [ "$(id -u)" != 0 ]; then
 	[ -n "$missing" ] || exit 0
-	echo "deps.sh: missing: $missing; run as root: apt-get install $missing" >&2
+	echo "deps.sh: missing packages; run as root: apt-get install $missing" >&2
 	exit 1
 fi
 echo "installing $missing$try" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 install() { apt-get install -y --no-install-recommends "$@" >"$log" 2>&1; }
-# The lists may be absent or old: then update them, once.
+# The package lists may be missing or old: then update them once.
 if [ -n "$missing" ]; then
 	install $missing || { apt-get update >"$log" 2>&1 && install $missing; } ||
 		{ cat "$log" >&2; exit 1; }
 fi
 [ -z "$try" ] || install $try || { apt-get update >"$log" 2>&1 && install $try; } ||
-	echo "deps.sh: cannot install $try: its tests are skipped" >&2
+	echo "deps.sh: cannot install $try; tests that need them are skipped" >&2

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# install.sh BUILD DESTDIR PREFIX: what `make install` installs. With prefixes /usr and /usr/local
-# systemd, man and bash find it.
+# install.sh BUILD DESTDIR PREFIX: the work of `make install`. With prefixes /usr and /usr/local,
+# systemd, man and bash find the files.
 set -eu
 [ $# = 3 ] || { echo 'usage: install.sh BUILD DESTDIR PREFIX' >&2; exit 2; }
 build=$1 dest=$2 prefix=$3
@@ -31,7 +31,7 @@ install -D -m 644 tools/completion/_ibscope "$to/share/zsh/vendor-completions/_i
 install -D -m 644 tools/completion/ibscope.fish "$to/share/fish/vendor_completions.d/ibscope.fish"
 ln -sf ibscope.fish "$to/share/fish/vendor_completions.d/ibscope-exporter.fish"
 
-# those of an administrator stay as they are
+# keep configuration files that the administrator changed
 install -d "$dest/etc/ibscope" "$dest/etc/default"
 [ -e "$dest/etc/ibscope/ibscope.conf" ] ||
 	install -m 644 tools/systemd/ibscope.conf "$dest/etc/ibscope/ibscope.conf"
@@ -43,6 +43,6 @@ install -D -m 644 tools/grafana/ibscope.json "$to/share/ibscope/grafana/ibscope.
 install -D -m 644 -t "$to/share/ibscope/prometheus" tools/prometheus/*.yml
 install -D -m 644 -t "$to/share/ibscope/prometheus" tools/prometheus/FLEET.md
 install -D -m 644 -t "$to/share/ibscope/kubernetes" tools/kubernetes/*.yaml
-# links to the files above become copies
+# install copies the files that the links point to
 install -D -m 644 -t "$to/share/ibscope/kubernetes/chart" tools/kubernetes/chart/*.yaml
 install -D -m 644 -t "$to/share/ibscope/kubernetes/chart/templates" tools/kubernetes/chart/templates/*

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# bash completion of ibscope and ibscope-exporter: they say themselves what a word could become
+# bash completion of ibscope and ibscope-exporter: the programs complete words themselves
 
 _ibscope_cgroups()
 {
@@ -10,7 +10,7 @@ _ibscope_cgroups()
 	[[ -n $mount ]] || return
 	[[ $1 == *,* ]] && before=${1%,*},
 	mapfile -t COMPREPLY < <(compgen -d -- "$mount/${word#/}")
-	# users name cgroups as they like, and bash inserts these words as they are
+	# cgroup names can contain anything, and bash inserts these words unquoted
 	for i in "${!COMPREPLY[@]}"; do
 		printf -v "COMPREPLY[i]" '%s%q' "$before" "${COMPREPLY[i]#"$mount"}"
 	done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# fish completion of ibscope and ibscope-exporter: they say themselves what a word could become
+# fish completion of ibscope and ibscope-exporter: the programs complete words themselves
 
 function __ibscope_complete
     set -l words (commandline -opc)

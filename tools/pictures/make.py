@@ -27,7 +27,7 @@ def run(*command):
 
 
 def readings(samples):
-    """What /api/snapshot.json says at each of the readings, from samples in the order of their time."""
+    """The responses of /api/snapshot.json for all readings, from samples sorted by time."""
     groups, begin = {}, samples[0]['time_ns']
     length = samples[-1]['time_ns'] - begin + 1
     at = 0
@@ -73,7 +73,7 @@ def samples_of(ibscope, file):
 
 
 class Exporter(http.server.ThreadingHTTPServer):
-    """The exporter's page, whose every reading is five seconds later than the one before."""
+    """The exporter's page, with readings five seconds apart."""
     def __init__(self, page, snapshots):
         super().__init__(('127.0.0.1', 0), self.Handler)
         self.page, self.snapshots, self.last = page, iter(snapshots), None
@@ -130,7 +130,7 @@ def pixels(png):
 
 
 def shrink(path):
-    """Write the picture again with the 256 colours that it has most of: others become the nearest."""
+    """Reduce the picture to its 256 most frequent colours, replacing others by the nearest."""
     with open(path, 'rb') as f:
         width, height, rows = pixels(f.read())
     colors = collections.Counter(p for row in rows for p in row)
@@ -146,7 +146,7 @@ def shrink(path):
 
 
 def terminal(text, path):
-    """Text as a terminal shows it: an SVG with one element a line."""
+    """Text as a terminal shows it: an SVG with one element per line."""
     lines = text.rstrip('\n').split('\n')
     width, height = max(map(len, lines)) * 8 + 32, len(lines) * 18 + 28
 
@@ -165,7 +165,7 @@ def main():
     out = os.path.abspath(sys.argv[2] if len(sys.argv) > 2 else os.path.dirname(__file__))
     ibscope = os.path.join(build, 'ibscope')
     with tempfile.TemporaryDirectory() as d:
-        os.chdir(d)    # pictures show names of files
+        os.chdir(d)    # the pictures show file names
         file, page = 'shop.ibscope', 'report.html'
         subprocess.run([os.path.join(build, 'tests', 'unit', 'make_shop'), file, str(SAMPLES)], check=True)
         text = '$ ibscope replay shop.ibscope\n' + run(ibscope, 'replay', file).split('\nwhile recording')[0] + '\n'

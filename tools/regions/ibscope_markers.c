@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * libibscope-markers.so: reports to `ibscope record` the regions that a program marks with calls of LIKWID or
- * Caliper. It is loaded before the program's libraries (LD_PRELOAD), and defines the functions that begin
- * and end a region. Each calls the library's function of the same name as well, so that LIKWID and Caliper
- * measure what they did.
+ * libibscope-markers.so: reports the regions that a program marks for LIKWID or Caliper to `ibscope record`. It
+ * is loaded before the program's libraries (LD_PRELOAD), and defines the functions that begin and end a region.
+ * Each also calls the library's function of the same name, so that LIKWID and Caliper work as usual.
  */
 #include <ibscope/region.h>
 
 #include <dlfcn.h>
 
-/* Of Caliper: the attribute whose values are names of loops. Its address is NULL in other programs. */
+/* Caliper's attribute for loop names. Its address is NULL in programs without Caliper. */
 extern __attribute__((weak, visibility("default"))) uint64_t cali_loop_attr_id;
 
 static int is_loop(uintptr_t attribute)
@@ -18,9 +17,9 @@ static int is_loop(uintptr_t attribute)
 }
 
 /*
- * Define the function `name`, which does `mark` and calls the library's. A library that was loaded for one
- * module alone has none that can be found. All have one or two arguments, integers or pointers; with the
- * calling conventions of x86-64 a function with one may be passed two, and one without a value return one.
+ * Define the function `name`, which does `mark` and calls the library's function. That one cannot be found in a
+ * library with local symbols (RTLD_LOCAL). All have one or two arguments, integers or pointers; with the calling
+ * conventions of x86-64, passing an extra argument or returning an extra value does no harm.
  */
 #define MARKER(name, mark)                                                                      \
 	__attribute__((visibility("default"))) long name(uintptr_t a, uintptr_t b);             \

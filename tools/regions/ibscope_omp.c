@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * libibscope-omp.so: a tool of OpenMP's interface OMPT, which reports to `ibscope record` the parallel
- * regions of threads and their numbers in the team. The runtime of a program loads it: see OMP_TOOL_LIBRARIES.
- * Declarations are those that OpenMP 5.0 specifies, so that no runtime's headers are needed.
+ * libibscope-omp.so: an OMPT tool that reports the parallel regions of threads and their numbers in the team to
+ * `ibscope record`. The OpenMP runtime loads it: see OMP_TOOL_LIBRARIES. Declarations follow OpenMP 5.0, so no
+ * runtime's headers are needed.
  */
 #include <ibscope/region.h>
 
@@ -30,13 +30,13 @@ enum { OMPT_TASK_IMPLICIT = 2 };
 __attribute__((visibility("default"))) struct ompt_start_tool_result *
 ompt_start_tool(unsigned int omp_version, const char *runtime);
 
-/* Of a parallel region: an address in the function with it, and the thread that begins it. */
+/* A parallel region: an address in the function that contains it, and the thread that begins it. */
 struct team {
 	uint64_t addr;
 	uint32_t tid;
 };
 
-/* The call is before its return address. */
+/* Subtract 1 from the return address to get an address inside the call. */
 static void parallel_begin(union ompt_data *task, const void *frame, union ompt_data *parallel,
 			   unsigned int threads, int flags, const void *return_address)
 {
@@ -63,7 +63,7 @@ static void parallel_end(union ompt_data *parallel, union ompt_data *task, int f
 	parallel->ptr = NULL;
 }
 
-/* The initial task is in no region. At the end of a task the region may be gone. */
+/* The initial task is in no region. At the end of a task, the region may no longer exist. */
 static void implicit_task(int endpoint, union ompt_data *parallel, union ompt_data *task,
 			  unsigned int threads, unsigned int number, int flags)
 {
@@ -102,7 +102,7 @@ static void finalize(union ompt_data *tool)
 	(void)tool;
 }
 
-/* Without a collector the runtime does as without a tool. */
+/* Without a collector, return NULL: the runtime then runs without a tool. */
 struct ompt_start_tool_result *ompt_start_tool(unsigned int omp_version, const char *runtime)
 {
 	static struct ompt_start_tool_result result = { initialize, finalize, { 0 } };
