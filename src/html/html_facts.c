@@ -43,15 +43,16 @@ void html_facts_band(const struct html_report *r, const struct trace_end *end, _
 		text_append(buf, size, "INCOMPLETE recording: %s. ", end->missing);
 	if (lost)
 		text_append(buf, size, "%llu of %llu samples were lost while recording. ",
-		       (unsigned long long)lost, (unsigned long long)end->ledger.seen);
+			    (unsigned long long)lost, (unsigned long long)end->ledger.seen);
 	if (r->without_registers)
 		text_append(buf, size, "%llu samples have no registers and are not shown. ",
-		       (unsigned long long)r->without_registers);
+			    (unsigned long long)r->without_registers);
 	if (fetches)
-		text_append(buf, size,
-		       "%llu samples of ibs_fetch are not shown here: ibscope report -e ibs_fetch "
-		       "shows them. ",
-		       (unsigned long long)fetches);
+		text_append(
+			buf, size,
+			"%llu samples of ibs_fetch are not shown here: ibscope report -e ibs_fetch "
+			"shows them. ",
+			(unsigned long long)fetches);
 	if (*folded)
 		text_append(buf, size, "To keep this file small: %s. ", folded);
 	if (!r->same_period && !r->period)
