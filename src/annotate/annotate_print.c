@@ -300,6 +300,7 @@ void annotate_print_function(FILE *f, const struct annotate_print *p, const stru
 	put_heading(&t);
 	put_rows(&t);
 	put_line(&t, total_of(a), "total", true);
+	type_kinds_print(f, a->types);
 	source_problems(&t.sources, warn_of_source, NULL);
 	source_free(&t.sources);
 }
@@ -308,7 +309,6 @@ void annotate_print(FILE *f, const struct annotate_print *p, const struct annota
 {
 	report_print_head(f, p->head, a->opts.metric);
 	annotate_print_function(f, p, a);
-	type_kinds_print(f, a->types);
 }
 
 static void json_values(json_t *to, const struct annotate *a, const struct annotate_sums *s)

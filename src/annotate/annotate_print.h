@@ -18,7 +18,7 @@ void annotate_terms(FILE *f);
 /*
  * annotate_print_function() - text with source lines, as many columns as fit
  *
- * What the function is, an empty line, a heading, and instructions. Bold lines are between the control sequences
+ * What the function is, an empty line, a heading, instructions, and how many types are known. Bold lines are between the control sequences
  * for that, if the screen has colour. Warns of sources that cannot be shown.
  */
 void annotate_print_function(FILE *f, const struct annotate_print *p, const struct annotate *a);

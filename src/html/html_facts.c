@@ -184,6 +184,49 @@ static void write_ledger(const struct trace_end *end, FILE *f)
 		fputs("],\"unseen\":null}", f);
 }
 
+static const char *code_name(unsigned int k)
+{
+	return code_kind_name(k);
+}
+
+static const char *node_name(unsigned int k)
+{
+	return node_kind_name(k);
+}
+
+static const char *address_name(unsigned int k)
+{
+	static const char *const names[HTML_ADDRESSES] = { "physical", "virtual", "no_address" };
+
+	return names[k];
+}
+
+/* What the rows of views were attributed to, of all samples; nothing of counters, which have none of it. */
+static void write_attribution(const struct html_report *r, FILE *f)
+{
+	const struct {
+		const char *what;
+		const __u64 *samples;
+		unsigned int n, known; /* those kinds are first */
+		const char *(*name)(unsigned int);
+	} ledgers[] = {
+		{ "functions", r->code_kinds, CODE_KIND_N, CODE_NAMED + 1, code_name },
+		{ "memory nodes", r->node_kinds, NODE_KIND_N, NODE_KNOWN + 1, node_name },
+		{ "lines", r->addresses, HTML_ADDRESSES, HTML_VIRTUAL + 1, address_name },
+	};
+
+	fputs(",\"attribution\":[", f);
+	for (unsigned int i = 0; r->parts && i < ARRAY_SIZE(ledgers); i++) {
+		fprintf(f, "%s{\"what\":\"%s\",\"known\":%u,\"rows\":[", i ? "," : "",
+			ledgers[i].what, ledgers[i].known);
+		for (unsigned int k = 0; k < ledgers[i].n; k++)
+			fprintf(f, "%s[\"%s\",%llu]", k ? "," : "", ledgers[i].name(k),
+				(unsigned long long)ledgers[i].samples[k]);
+		fputs("]}", f);
+	}
+	fputc(']', f);
+}
+
 static void record_row(FILE *f, const char **comma, const char *name, const char *value)
 {
 	if (!*value)
@@ -313,6 +356,7 @@ void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *
 	write_time(r, f);
 	write_line_of_facts(r, f);
 	write_ledger(end, f);
+	write_attribution(r, f);
 	write_record(r, end, f);
 	write_groups(r, f);
 	write_code(r, f);

@@ -9,11 +9,15 @@
 #include "html_rows.h"
 
 #include "base/intern.h"
+#include "report/report.h"
 
 #include <stdio.h>
 
 /* Names that rows have numbers of; 0 is none. */
 enum html_name { HTML_RANK, HTML_ROLE, HTML_REGION, HTML_NAMES };
+
+/* The address of a line. */
+enum html_address { HTML_PHYSICAL, HTML_VIRTUAL, HTML_NO_ADDRESS, HTML_ADDRESSES };
 
 #define HTML_NAMES_MAX 4096 /* of one kind; the last one is of all others */
 
@@ -47,6 +51,9 @@ struct html_report {
 	__u64 clock, realtime; /* of the first one: two readings at one time */
 	__u64 samples, without_registers, period;
 	bool same_period, hitm_known;
+	/* samples by how far their function, and the node of their data, are known */
+	__u64 code_kinds[CODE_KIND_N], node_kinds[NODE_KIND_N];
+	__u64 addresses[HTML_ADDRESSES]; /* those that load or store */
 	__u64 first_ns, step_ns, intervals; /* where, and how many there are */
 	__u64 length_ns; /* of the intervals; 0: from the first sample to the last */
 	__u32 sources;	 /* 1 << enum ibs_src that occur */

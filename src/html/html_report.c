@@ -100,6 +100,7 @@ static __u32 stack_of(struct html_report *r, const struct trace_event *ev)
 	const struct trace_sample *s = &ev->sample;
 	struct chain_frame frames[TRACE_STACK_MAX];
 	unsigned int n = chain_frames(s, frames);
+	struct symbol symbol = { 0 };
 	const char *comm = NULL;
 	__u32 node;
 
@@ -109,12 +110,11 @@ static __u32 stack_of(struct html_report *r, const struct trace_event *ev)
 	if (!n)
 		node = node_of(r, node, "[unresolved]");
 	while (n--) {
-		struct symbol symbol;
-
 		symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, frames[n].addr, ev->time,
 			     frames[n].kernel, false, &symbol);
 		node = node_of(r, node, symbol.name);
 	}
+	r->code_kinds[report_code_kind(s, &symbol)]++;
 	return node;
 }
 
@@ -178,10 +178,14 @@ static void add_line(struct html_report *r, const struct trace_sample *s, __u32 
 		     __u32 latency, __u64 period)
 {
 	const __u64 data3 = s->op.reg[IBS_OP_DATA3];
+	enum html_address kind = HTML_PHYSICAL;
 	__u64 addr;
 
-	if (!ibs_op_field(&s->op, IBS_OP_FIELD_DC_PHYS_AD, &addr) &&
-	    !ibs_op_field(&s->op, IBS_OP_FIELD_DC_LIN_AD, &addr))
+	if (!ibs_op_field(&s->op, IBS_OP_FIELD_DC_PHYS_AD, &addr))
+		kind = ibs_op_field(&s->op, IBS_OP_FIELD_DC_LIN_AD, &addr) ? HTML_VIRTUAL
+									   : HTML_NO_ADDRESS;
+	r->addresses[kind] += data3 & IBS_OP_DATA3_MEM ? 1 : 0;
+	if (kind == HTML_NO_ADDRESS)
 		return;
 	html_lines_add(&r->lines, &(struct html_access){
 					  .line = addr & ~63ull,
@@ -250,6 +254,7 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 	key.flags = flags_of(&s->op);
 	memory = report_memory_node(r->opts.info, &s->op);
 	key.memory = memory < 0 || memory > HTML_NO_NODE ? HTML_NO_NODE : memory;
+	r->node_kinds[report_node_kind(r->opts.info, s)]++;
 	add_names(r, ev, &key);
 	if (report_wait(IBS_METRIC_DC_MISS_LAT, s, period, &wait)) {
 		key.bucket = ibs_lat_bucket(wait.lat);

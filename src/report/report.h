@@ -292,6 +292,12 @@ enum node_kind {
 /* The NUMA node of the data's physical address, or -1. */
 int report_memory_node(const struct trace_info *info, const struct ibs_op_sample *op);
 
+/* @sym: of s->ip; not read if there is none */
+enum code_kind report_code_kind(const struct trace_sample *s, const struct symbol *sym);
+enum node_kind report_node_kind(const struct trace_info *info, const struct trace_sample *s);
+const char *code_kind_name(enum code_kind k);
+const char *node_kind_name(enum node_kind k);
+
 /* "omp N": the number in the OpenMP team; or "start N", order of start. Return: false if neither is known. */
 bool report_role(const struct tasks *tasks, const struct trace_event *ev, char *buf, size_t size);
 

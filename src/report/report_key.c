@@ -197,14 +197,13 @@ static bool symbol_word(struct report *r, enum report_key key, const struct trac
 	const struct trace_sample *s = &ev->sample;
 	struct symbol sym;
 
-	if (!s->has_ip) {
-		r->code[CODE_NO_ADDRESS] += key == REPORT_KEY_SYMBOL;
-		return false;
-	}
-	symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, s->ip, ev->time, s->kernel,
-		     key == REPORT_KEY_SRCLINE, &sym);
+	if (s->has_ip)
+		symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, s->ip, ev->time, s->kernel,
+			     key == REPORT_KEY_SRCLINE, &sym);
 	if (key == REPORT_KEY_SYMBOL)
-		r->code[!sym.dso ? CODE_NO_FILE : *sym.name == '[' ? CODE_NO_SYMBOL : CODE_NAMED]++;
+		r->code[report_code_kind(s, &sym)]++;
+	if (!s->has_ip)
+		return false;
 	return text_word(r,
 			 key == REPORT_KEY_SYMBOL ? sym.name
 			 : key == REPORT_KEY_DSO  ? sym.dso
@@ -353,17 +352,6 @@ static bool distance_word(const struct report *r, const struct trace_event *ev, 
 		return false;
 	*word = node_distance(&r->opts.info->topology->distance, node, memory);
 	return *word;
-}
-
-static enum node_kind node_kind(const struct report *r, const struct trace_event *ev)
-{
-	__u64 value;
-
-	if (!ibs_op_field(&ev->sample.op, IBS_OP_FIELD_DC_PHYS_AD, &value))
-		return NODE_NO_ADDRESS;
-	if (!memory_node_word(r, &ev->sample.op, &value))
-		return NODE_NO_RANGE;
-	return topology_word(r, REPORT_KEY_NODE, &ev->sample, &value) ? NODE_KNOWN : NODE_NO_CPU;
 }
 
 static bool mode_word(const struct trace_event *ev, __u64 *word)
@@ -530,7 +518,7 @@ bool report_key_of(struct report *r, const struct trace_event *ev, __u64 *words)
 	if (r->needs_data)
 		r->data[place.kind]++;
 	if (r->needs_nodes)
-		r->nodes[node_kind(r, ev)]++;
+		r->nodes[report_node_kind(r->opts.info, &ev->sample)]++;
 	if (r->needs_types) {
 		find_type(r, ev, &place, &access);
 		r->types[access.kind]++;

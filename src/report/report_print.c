@@ -11,8 +11,6 @@
 
 #define ABSENT "[unknown]"
 
-#define KINDS_WIDTH 79 /* of lines below the table */
-
 typedef unsigned long long ull;
 
 #define VIEW_COLUMN(id, name, column, ...) TABLE_##column,
@@ -245,109 +243,13 @@ static void view_row(const struct report_table *t, const struct report_row *row,
 	}
 }
 
-/* A line of samples by kind that adds up; @first is there even if it is 0. */
-static void print_kinds(FILE *f, const char *what, const __u64 *samples, unsigned int n,
-			unsigned int first, const char *(*name)(unsigned int))
-{
-	const char *before = "";
-	__u64 sum = 0;
-	int width;
-
-	for (unsigned int k = 0; k < n; k++)
-		sum += samples[k];
-	width = fprintf(f, "\n%-9s %llu samples = ", what, (ull)sum);
-	for (unsigned int k = 0; k < n; k++) {
-		char text[64];
-
-		if (!samples[k] && k != first)
-			continue;
-		snprintf(text, sizeof(text), "%s%llu %s", before, (ull)samples[k], name(k));
-		if (width + strlen(text) > KINDS_WIDTH)
-			width = fprintf(f, "\n%9s", "") - 1;
-		width += fprintf(f, "%s", text);
-		before = " + ";
-	}
-	fputc('\n', f);
-}
-
-static json_t *kinds_json(const __u64 *samples, unsigned int n, const char *(*name)(unsigned int))
-{
-	json_t *j = samples ? json_object() : json_null();
-
-	for (unsigned int k = 0; samples && k < n; k++)
-		json_object_set_new(j, name(k), json_integer(samples[k]));
-	return j;
-}
-
-#define KIND_NAME(id, name) name,
-
-static const char *data_name(unsigned int k)
-{
-	return data_kind_name(k);
-}
-
-static const char *code_name(unsigned int k)
-{
-	static const char *const names[] = { CODE_KIND_TABLE(KIND_NAME) };
-
-	return names[k];
-}
-
-static const char *node_name(unsigned int k)
-{
-	static const char *const names[] = { NODE_KIND_TABLE(KIND_NAME) };
-
-	return names[k];
-}
-
-static const char *type_name(unsigned int k)
-{
-	return type_kind_name(k);
-}
-
-void data_kinds_print(FILE *f, const __u64 *samples)
-{
-	print_kinds(f, "data", samples, DATA_KIND_N, DATA_VARIABLE, data_name);
-}
-
-json_t *data_kinds_json(const __u64 *samples)
-{
-	return kinds_json(samples, DATA_KIND_N, data_name);
-}
-
-json_t *type_kinds_json(const __u64 *samples)
-{
-	return kinds_json(samples, TYPE_KIND_N, type_name);
-}
-
-void type_kinds_print(FILE *f, const __u64 *samples)
-{
-	__u64 found = 0, all = 0;
-
-	for (unsigned int k = 0; k < TYPE_KIND_N; k++) {
-		all += k == TYPE_NO_ACCESS ? 0 : samples[k];
-		found += TYPE_FOUND(k) ? samples[k] : 0;
-	}
-	print_kinds(f, "types", samples, TYPE_KIND_N, TYPE_POINTER, type_name);
-	if (all)
-		fprintf(f, "          known of %.1f %% of %llu accesses\n", 100.0 * found / all,
-			(ull)all);
-}
-
 /* The lines below the table. */
 static void print_balance(FILE *f, const struct report_table *t)
 {
 	if (t->n_ranks > 1 && !isnan(t->total.imbalance))
 		fprintf(f, "\nimbalance %.2f over %zu ranks: rank %u has most miss cycles\n",
 			t->total.imbalance, t->n_ranks, t->total.busiest);
-	if (t->data)
-		data_kinds_print(f, t->data);
-	if (t->types)
-		type_kinds_print(f, t->types);
-	if (t->code)
-		print_kinds(f, "symbols", t->code, CODE_KIND_N, CODE_NAMED, code_name);
-	if (t->nodes)
-		print_kinds(f, "nodes", t->nodes, NODE_KIND_N, NODE_KNOWN, node_name);
+	report_kinds_print(f, t);
 }
 
 static void print_text(FILE *f, const struct screen *screen, const struct report_head *head,
@@ -557,10 +459,7 @@ static void print_json(FILE *f, const struct report_head *head, const struct rep
 	json_object_set_new(j, "recordings", parts);
 	json_object_set_new(j, "ranks", json_integer(t->n_ranks));
 	json_object_set_new(j, "busiest_rank", known(!isnan(t->total.imbalance), t->total.busiest));
-	json_object_set_new(j, "data", data_kinds_json(t->data));
-	json_object_set_new(j, "types", type_kinds_json(t->types));
-	json_object_set_new(j, "symbols", kinds_json(t->code, CODE_KIND_N, code_name));
-	json_object_set_new(j, "nodes", kinds_json(t->nodes, NODE_KIND_N, node_name));
+	report_kinds_json(j, t);
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
 		json_array_append_new(by, json_string(report_key_name(t->opts->by[k])));
 	json_object_set_new(j, "estimated_unit", known_text(t->estimated_unit));

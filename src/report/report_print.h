@@ -34,6 +34,13 @@ json_t *data_kinds_json(const __u64 *samples);
 void type_kinds_print(FILE *f, const __u64 *samples);
 json_t *type_kinds_json(const __u64 *samples);
 
+/* All ledgers of a table: what its rows were attributed to, as text, as members of @to, or to standard error. */
+void report_kinds_print(FILE *f, const struct report_table *t);
+void report_kinds_json(json_t *to, const struct report_table *t);
+/* CSV is a table and nothing else, so these are for formats that have no place for a ledger. */
+void report_kinds_log(const struct report_table *t);
+void data_kinds_log(const __u64 *samples);
+
 /* A line with names that others chose. */
 __attribute__((format(printf, 2, 3))) void report_print_line(FILE *f, const char *fmt, ...);
 

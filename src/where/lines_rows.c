@@ -280,6 +280,7 @@ void line_rows_csv(FILE *f, const struct line_rows *rows)
 		csv_row(f, rows, &rows->row[i]);
 	if (rows->n_rest)
 		csv_row(f, rows, &rest);
+	data_kinds_log(rows->data);
 }
 
 json_t *line_rows_json_name(const char *text)

@@ -219,6 +219,8 @@ class C2c(unittest.TestCase):
         self.assertEqual((virtual['address'], virtual['pid'], virtual['verdict']), ('virtual', '100', false))
         self.assertEqual((rows['']['address'], rows['']['verdict'], rows['']['samples']), ('', 'unknown', '3'))
         self.assertEqual({r['source'] for r in rows.values()}, {'sim'})
+        self.assertIn('data      1403 samples = 0 variable + 1400 unmapped + 3 no_address\n',
+                      self.c2c(self.file, '--csv').stderr)
         first = rows['0x100000000']
         self.assertEqual([first[c] for c in ('hitm_ccx', 'hitm_near', 'hitm_remote', 'hitm_socket', 'owned', 'stores',
                                              'miss_cycles', 'hitm', 'containers', 'cpus', 'threads')],

@@ -172,6 +172,10 @@ class Types(unittest.TestCase):
         self.assertIn('types     9 samples = 4 pointer + 3 no_access + 2 no_file\n'
                       '          known of 66.7 % of 6 accesses', text)
         self.assertNotIn('types   ', run('report', self.path('a.ibs')).stdout)
+        p = run('report', self.record(program, samples), '--by', 'type,field', '--csv')
+        self.assertIn('types     9 samples = 4 pointer + 3 no_access + 2 no_file\n'
+                      'ibscope:           known of 66.7 % of 6 accesses\n', p.stderr)
+        self.assertNotIn('no_access', p.stdout.splitlines()[0])
         stripped = self.path('stripped')
         shutil.copy(program, stripped)
         subprocess.run(['strip', stripped], check=True)

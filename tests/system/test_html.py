@@ -93,6 +93,23 @@ class Html(Page):
     def test_numbers_equal_those_of_report(self):
         self.check(self.dom())
 
+    def test_attribution(self):
+        """What is known of functions and nodes adds up, as `report` has it; of the lines, `c2c`."""
+        rows = re.search(r'<table id="attribution-rows">.*?</table>', self.dom(), re.S).group()
+        shown = {}
+        for name, n, share in re.findall(r'<td>([^<]*)</td><td>([^<]*)</td><td>([^<]*)</td>', rows):
+            what, kind = name.split(': ')
+            shown.setdefault(what, {})[kind] = int(n.replace(',', ''))
+            if shown[what][kind]:
+                self.assertNotIn(share, ('0', '\u2013'))
+        told = self.report('--by', 'symbol,mem_node')
+        c2c = json.loads(run('c2c', self.file, '--json').stdout)['addresses']
+        for what, want in (('functions', told['symbols']), ('memory nodes', told['nodes']),
+                           ('lines', {'physical': c2c['physical'], 'virtual': c2c['virtual'], 'no_address': c2c['none']})):
+            kinds = dict(shown[what])
+            self.assertEqual(kinds.pop('all'), sum(kinds.values()), what)
+            self.assertEqual({k: n for k, n in kinds.items() if n}, {k: n for k, n in want.items() if n}, what)
+
     def test_a_selection_filters_every_view(self):
         dom = self.dom('#select&source=dram')
         self.check(dom, '--src', 'dram')

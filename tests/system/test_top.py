@@ -42,6 +42,14 @@ class Terminal:
     def clear(self):
         self.row = self.column = 0
         self.cell = [[' '] * self.width for _ in range(self.height)]
+        self.region = 0, self.height    # lines that scroll
+
+    def scroll(self, n):
+        """Up by @n lines, or down."""
+        first, end = self.region
+        lines = self.cell[first:end]
+        empty = [[' '] * self.width for _ in range(min(abs(n), len(lines)))]
+        self.cell[first:end] = lines[n:] + empty if n > 0 else empty + lines[:n]
 
     def size(self, width, height):
         self.width, self.height = width, height
@@ -52,9 +60,10 @@ class Terminal:
         if c == '\r':
             self.column = 0
         elif c == '\n':
-            if self.row == self.height - 1:
-                self.cell = self.cell[1:] + [[' '] * self.width]
-            self.row = min(self.row + 1, self.height - 1)
+            if self.row == self.region[1] - 1:
+                self.scroll(1)
+            else:
+                self.row = min(self.row + 1, self.height - 1)
         elif c == '\b':
             self.column = max(self.column - 1, 0)
         elif c == '\t':
@@ -98,6 +107,11 @@ class Terminal:
         elif final == '@':
             line = self.cell[self.row]
             self.cell[self.row] = (line[:self.column] + [' '] * one + line[self.column:])[:self.width]
+        elif final == 'r':
+            self.region = one - 1, min((n + [0])[1] or self.height, self.height)
+            self.row = self.column = 0
+        elif final in 'ST':
+            self.scroll(one if final == 'S' else -one)
         elif final in 'LM':
             lines = [[' '] * self.width for _ in range(one)]
             below = self.cell[self.row:]
@@ -126,6 +140,10 @@ class Terminal:
                 elif data[i] == '\x1b':
                     if len(data) < i + 3 or (data[i + 1] == '[' and len(data) - i < 20):
                         break
+                    if data[i + 1] == 'M' and self.row == self.region[0]:
+                        self.scroll(-1)
+                    elif data[i + 1] == 'M':
+                        self.row = max(self.row - 1, 0)
                     i += 3 if data[i + 1] in '()' else 2
                 else:
                     self.put(data[i])
@@ -455,6 +473,9 @@ class Top(unittest.TestCase):
             # the heading stays while the rest scrolls, to the end
             t.keys('G')
             screen = t.until(lambda s: re.search(r'  total$', s, re.M)).splitlines()
+            types, = (line for line in want if line.startswith('types '))
+            self.assertIn(types, screen)
+            self.assertRegex('\n'.join(screen), r'(?m)^ +known of [\d.]+ % of \d+ accesses$')
             self.assertIn(heading, screen)
             self.assertEqual([line for line in screen if line.endswith('  total')],
                              [line for line in want if line.endswith('  total')])

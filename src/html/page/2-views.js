@@ -355,12 +355,18 @@ function drawFacts() {
 	id('facts').replaceChildren(...D.facts.map(f => html('span', {}, f)));
 	id('containers-h').textContent = `${D.group_title}s by miss cycles`;
 	const ledger = id('ledger'), seen = D.ledger && D.ledger.seen;
+	const row = of => (name, n, css) => html('tr', { class: css }, html('td', {}, name), html('td', {}, n === null ? UNKNOWN : count(n)), html('td', {}, n === null || !of ? UNKNOWN : percent(n, of, 3)));
 	ledger.hidden = !D.ledger;
+	id('attribution').hidden = !D.attribution.length;
+	id('attribution-rows').querySelector('tbody').replaceChildren(...D.attribution.flatMap(({ what, known, rows }) => {
+		const all = rows.reduce((sum, [, n]) => sum + n, 0), line = row(all);
+		return [...rows.filter(([, n], i) => n || i < known).map(([name, n]) => line(`${what}: ${name}`, n, '')), line(`${what}: all`, all, 'total')];
+	}));
 	if (D.ledger) {
 		const sum = D.ledger.rows.map(([name, n]) => `${count(n)} ${name}`).join(' + ');
 		id('ledger-line').replaceChildren('ledger: ', html('b', {}, count(seen)), ` seen = ${sum || 0}; ${D.ledger.unseen === null ? 'unseen: not known' : count(D.ledger.unseen) + ' unseen'}`);
 		id('ledger-note').textContent = 'balances to the unit';
-		const line = (name, n, css) => html('tr', { class: css }, html('td', {}, name), html('td', {}, n === null ? UNKNOWN : count(n)), html('td', {}, n === null ? UNKNOWN : percent(n, seen, 3)));
+		const line = row(seen);
 		id('ledger-rows').querySelector('tbody').replaceChildren(...D.ledger.rows.map(([name, n]) => line(name, n, '')), line('seen', seen, 'total'), line('unseen', D.ledger.unseen, ''));
 	} else {
 		id('ledger-line').textContent = 'ledger: not in this recording';

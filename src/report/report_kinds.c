@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What share of the samples could be attributed, and why the rest could not: data, types, functions, nodes. */
+#include "report_print.h"
+
+#define KINDS_WIDTH 79 /* of lines below the table */
+
+typedef unsigned long long ull;
+
+#define KIND_NAME(id, name) name,
+
+const char *code_kind_name(enum code_kind k)
+{
+	static const char *const names[] = { CODE_KIND_TABLE(KIND_NAME) };
+
+	return names[k];
+}
+
+const char *node_kind_name(enum node_kind k)
+{
+	static const char *const names[] = { NODE_KIND_TABLE(KIND_NAME) };
+
+	return names[k];
+}
+
+static const char *data_name(unsigned int k)
+{
+	return data_kind_name(k);
+}
+
+static const char *code_name(unsigned int k)
+{
+	return code_kind_name(k);
+}
+
+static const char *node_name(unsigned int k)
+{
+	return node_kind_name(k);
+}
+
+static const char *type_name(unsigned int k)
+{
+	return type_kind_name(k);
+}
+
+enum code_kind report_code_kind(const struct trace_sample *s, const struct symbol *sym)
+{
+	if (!s->has_ip)
+		return CODE_NO_ADDRESS;
+	return !sym->dso ? CODE_NO_FILE : *sym->name == '[' ? CODE_NO_SYMBOL : CODE_NAMED;
+}
+
+enum node_kind report_node_kind(const struct trace_info *info, const struct trace_sample *s)
+{
+	const struct trace_topology *t = info->topology;
+	__u64 phys;
+
+	if (!ibs_op_field(&s->op, IBS_OP_FIELD_DC_PHYS_AD, &phys))
+		return NODE_NO_ADDRESS;
+	if (report_memory_node(info, &s->op) < 0)
+		return NODE_NO_RANGE;
+	return t && s->has_cpu && s->cpu < t->n ? NODE_KNOWN : NODE_NO_CPU;
+}
+
+/* A line of samples by kind that adds up; @first is there even if it is 0. */
+static void print_kinds(FILE *f, const char *what, const __u64 *samples, unsigned int n,
+			unsigned int first, const char *(*name)(unsigned int))
+{
+	const char *before = "";
+	__u64 sum = 0;
+	int width;
+
+	for (unsigned int k = 0; k < n; k++)
+		sum += samples[k];
+	width = fprintf(f, "\n%-9s %llu samples = ", what, (ull)sum);
+	for (unsigned int k = 0; k < n; k++) {
+		char text[64];
+
+		if (!samples[k] && k != first)
+			continue;
+		snprintf(text, sizeof(text), "%s%llu %s", before, (ull)samples[k], name(k));
+		if (width + strlen(text) > KINDS_WIDTH)
+			width = fprintf(f, "\n%9s", "") - 1;
+		width += fprintf(f, "%s", text);
+		before = " + ";
+	}
+	fputc('\n', f);
+}
+
+static json_t *kinds_json(const __u64 *samples, unsigned int n, const char *(*name)(unsigned int))
+{
+	json_t *j = samples ? json_object() : json_null();
+
+	for (unsigned int k = 0; samples && k < n; k++)
+		json_object_set_new(j, name(k), json_integer(samples[k]));
+	return j;
+}
+
+void data_kinds_print(FILE *f, const __u64 *samples)
+{
+	print_kinds(f, "data", samples, DATA_KIND_N, DATA_VARIABLE, data_name);
+}
+
+json_t *data_kinds_json(const __u64 *samples)
+{
+	return kinds_json(samples, DATA_KIND_N, data_name);
+}
+
+json_t *type_kinds_json(const __u64 *samples)
+{
+	return kinds_json(samples, TYPE_KIND_N, type_name);
+}
+
+void type_kinds_print(FILE *f, const __u64 *samples)
+{
+	__u64 found = 0, all = 0;
+
+	for (unsigned int k = 0; k < TYPE_KIND_N; k++) {
+		all += k == TYPE_NO_ACCESS ? 0 : samples[k];
+		found += TYPE_FOUND(k) ? samples[k] : 0;
+	}
+	print_kinds(f, "types", samples, TYPE_KIND_N, TYPE_POINTER, type_name);
+	if (all)
+		fprintf(f, "          known of %.1f %% of %llu accesses\n", 100.0 * found / all,
+			(ull)all);
+}
+
+void report_kinds_print(FILE *f, const struct report_table *t)
+{
+	if (t->data)
+		data_kinds_print(f, t->data);
+	if (t->types)
+		type_kinds_print(f, t->types);
+	if (t->code)
+		print_kinds(f, "symbols", t->code, CODE_KIND_N, CODE_NAMED, code_name);
+	if (t->nodes)
+		print_kinds(f, "nodes", t->nodes, NODE_KIND_N, NODE_KNOWN, node_name);
+}
+
+void report_kinds_json(json_t *to, const struct report_table *t)
+{
+	json_object_set_new(to, "data", data_kinds_json(t->data));
+	json_object_set_new(to, "types", type_kinds_json(t->types));
+	json_object_set_new(to, "symbols", kinds_json(t->code, CODE_KIND_N, code_name));
+	json_object_set_new(to, "nodes", kinds_json(t->nodes, NODE_KIND_N, node_name));
+}
+
+/* Write what is in @f, which is closed, to standard error. */
+static void log_lines(FILE *f, char **text)
+{
+	char *rest, *line;
+
+	xmemclose(f);
+	rest = *text;
+	while ((line = strsep(&rest, "\n")))
+		if (*line)
+			log_info("%s", line);
+	free(*text);
+}
+
+void report_kinds_log(const struct report_table *t)
+{
+	char *text;
+	size_t size;
+	FILE *f = xmemopen(&text, &size);
+
+	report_kinds_print(f, t);
+	log_lines(f, &text);
+}
+
+void data_kinds_log(const __u64 *samples)
+{
+	char *text;
+	size_t size;
+	FILE *f = xmemopen(&text, &size);
+
+	data_kinds_print(f, samples);
+	log_lines(f, &text);
+}
