@@ -51,7 +51,7 @@ void err_prefix(struct err *e, const char *fmt, ...)
 }
 
 /* One write(), so that lines of several threads and processes do not mix. */
-static void say(const char *priority, const char *level, const char *fmt, va_list ap)
+static void write_message(const char *priority, const char *level, const char *fmt, va_list ap)
 {
 	char raw[MESSAGE_MAX], text[4 * MESSAGE_MAX];
 	int saved = errno;
@@ -73,7 +73,7 @@ static void say(const char *priority, const char *level, const char *fmt, va_lis
 	do {                                   \
 		va_list ap;                    \
 		va_start(ap, fmt);             \
-		say(priority, level, fmt, ap); \
+		write_message(priority, level, fmt, ap); \
 		va_end(ap);                    \
 	} while (0)
 

@@ -154,8 +154,8 @@ static void open_file(struct regions *r, int dir, const char *name)
 
 	if (r->n_files == FILES_MAX) {
 		if (!r->warned_files)
-			log_warn("more than %d processes have regions: those of others are not "
-				 "recorded",
+			log_warn("more than %d processes have regions: ignoring those of the "
+				 "others",
 				 FILES_MAX);
 		r->warned_files = true;
 		return;

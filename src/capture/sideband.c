@@ -221,7 +221,7 @@ __u64 sideband_peek(struct sideband *sb)
 }
 
 /* True if the process is selected. Adds its children. */
-static bool chosen(struct sideband *sb, const struct trace_event *ev)
+static bool is_selected(struct sideband *sb, const struct trace_event *ev)
 {
 	switch (ev->kind) {
 	case TRACE_COMM:
@@ -262,7 +262,7 @@ bool sideband_next(struct sideband *sb, struct trace_event *ev)
 		bool wanted;
 
 		perf_ring_copy(ring->page, ring->tail, &h, sizeof(h));
-		wanted = parse(sb, ring, h.size, ev) && chosen(sb, ev);
+		wanted = parse(sb, ring, h.size, ev) && is_selected(sb, ev);
 		ring->tail += h.size;
 		perf_ring_done(ring->page, ring->tail);
 		ring_read_time(ring);

@@ -36,7 +36,7 @@ struct cgroup_tree {
 
 /* --- updating the table --- */
 
-static void die(struct cgroup_tree *t, struct cgroup_node *n)
+static void mark_dead(struct cgroup_tree *t, struct cgroup_node *n)
 {
 	struct cgroup_node *delegate = n->delegate;
 
@@ -97,7 +97,7 @@ static void find_delegate(struct cgroup_tree *t, struct cgroup_node *n)
  * @parent has a cgroup @name with the id and owner of @st. Queue it for reading if it is new, or
  * not yet visited by this walk.
  */
-static void found(struct cgroup_tree *t, struct cgroup_node *parent, const char *name,
+static void note_cgroup(struct cgroup_tree *t, struct cgroup_node *parent, const char *name,
 		  const struct stat *st)
 {
 	struct cgroup_node *n = cgroup_table_child(&t->table, parent, name, strlen(name));
@@ -105,7 +105,7 @@ static void found(struct cgroup_tree *t, struct cgroup_node *parent, const char 
 	int err;
 
 	if (n && n->id != st->st_ino)
-		die(t, n);
+		mark_dead(t, n);
 	if (parent && st->st_uid && !parent->delegate)
 		find_delegate(t, parent);
 	err = cgroup_table_put(&t->table, st->st_ino, parent, name, st->st_uid, &n, &is_new);
@@ -123,7 +123,7 @@ static void found(struct cgroup_tree *t, struct cgroup_node *parent, const char 
  * The same by path, including unknown ancestors. @id: its id a moment ago; 0: unknown. Return: 0,
  * -ENAMETOOLONG or -ENOSPC if it is left out, or errors of stat().
  */
-static int found_path(struct cgroup_tree *t, const char *path, uint64_t id)
+static int note_path(struct cgroup_tree *t, const char *path, uint64_t id)
 {
 	struct cgroup_node *at = t->table.root;
 	char part[PATH_MAX];
@@ -146,7 +146,7 @@ static int found_path(struct cgroup_tree *t, const char *path, uint64_t id)
 			st = (struct stat){ .st_ino = id };
 		else if (err)
 			return err;
-		found(t, parent, part + (s + 1 - path), &st);
+		note_cgroup(t, parent, part + (s + 1 - path), &st);
 		at = cgroup_table_child(&t->table, parent, s + 1, end - s - 1);
 		if (!at)
 			return cgroup_table_room(&t->table, parent, end - s - 1);
@@ -191,7 +191,7 @@ static void read_dir(struct cgroup_tree *t, struct cgroup_node *n, int fd)
 		if (room && !cgroup_table_child(&t->table, n, name, strlen(name)))
 			refuse(t, n, room);
 		else if (!cgroup_dirs_stat_at(&t->dirs, fd, name, &st))
-			found(t, n, name, &st);
+			note_cgroup(t, n, name, &st);
 	}
 	closedir(dir);
 }
@@ -205,7 +205,7 @@ static void visit(struct cgroup_tree *t, struct cgroup_node *n)
 
 	fd = cgroup_dirs_open_path(&t->dirs, cgroup_table_path(n, path));
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ENODEV) {
-		die(t, n);
+		mark_dead(t, n);
 		return;
 	}
 	if (fd < 0) { /* EACCES: names in this subtree stay unknown */
@@ -225,7 +225,7 @@ static void visit(struct cgroup_tree *t, struct cgroup_node *n)
 	close(fd);
 	if (known &&
 	    st.st_ino != n->id) /* recreated since it was found; the watch is on the new one */
-		found(t, n->parent, strrchr(path, '/') + 1, &st);
+		note_cgroup(t, n->parent, strrchr(path, '/') + 1, &st);
 }
 
 static void run_queue(struct cgroup_tree *t)
@@ -255,12 +255,12 @@ static int walk(struct cgroup_tree *t)
 		return err;
 	t->walk++;
 	t->stale = t->unwatched = false;
-	found(t, NULL, "", &st);
+	note_cgroup(t, NULL, "", &st);
 	run_queue(t);
 	for (i = 0; !t->stale && i < t->table.size; i++) {
 		n = t->table.node[i];
 		if (n && !n->died_ns && n->walk != t->walk)
-			die(t, n);
+			mark_dead(t, n);
 	}
 	return 0;
 }
@@ -310,12 +310,12 @@ static void handle_event(struct cgroup_tree *t, const struct inotify_event *ev)
 	snprintf(path + len, sizeof(path) - len, "/%s", ev->name);
 	err = cgroup_dirs_stat(&t->dirs, path, &st);
 	if (!err) { /* also after IN_DELETE: it may have been recreated */
-		found(t, parent, ev->name, &st);
+		note_cgroup(t, parent, ev->name, &st);
 		return;
 	}
 	t->missed += err == -ENOENT && ev->mask & IN_CREATE && !n;
 	if (n && err == -ENOENT)
-		die(t, n);
+		mark_dead(t, n);
 	if (ev->mask & IN_MOVED_FROM) /* not on cgroupfs: the paths of all descendants change */
 		t->stale = true;
 }
@@ -352,14 +352,14 @@ void cgroup_tree_update(struct cgroup_tree *t)
 /*
  * Find a cgroup by file handle. Return: 0; -ESTALE if dead; other errors if the kernel cannot tell.
  */
-static int by_handle(struct cgroup_tree *t, uint64_t id)
+static int find_by_handle(struct cgroup_tree *t, uint64_t id)
 {
 	char *path;
 	int err = cgroup_dirs_path(&t->dirs, id, &path);
 
 	if (err)
 		return err;
-	err = found_path(t, path, id);
+	err = note_path(t, path, id);
 	free(path);
 	run_queue(t);
 	return err;
@@ -377,7 +377,7 @@ static int find_id(struct cgroup_tree *t, uint64_t id)
 		return 0;
 	if (t->dirs.fd < 0 || !cgroup_watch_begin(&t->watch))
 		return t->dirs.fd < 0 ? -ENOENT : -EAGAIN;
-	err = by_handle(t, id);
+	err = find_by_handle(t, id);
 	if (err && err != -ESTALE && err != -ENOSPC && err != -ENAMETOOLONG) {
 		take_events(t);
 		if (!cgroup_table_by_id(&t->table, id))
@@ -420,7 +420,7 @@ bool cgroup_tree_alive(struct cgroup_tree *t, uint64_t id)
 		return false;
 	err = cgroup_dirs_stat(&t->dirs, path, &st);
 	if (err == -ENOENT || (!err && st.st_ino != id))
-		die(t, n);
+		mark_dead(t, n);
 	return !n->died_ns;
 }
 
@@ -455,7 +455,7 @@ int cgroup_tree_lookup(struct cgroup_tree *t, const char *path, uint64_t *id)
 		*id = 1;
 		return path[1] ? -ENOENT : 0;
 	}
-	err = cgroup_dirs_stat(&t->dirs, path, &st) ?: found_path(t, path, 0);
+	err = cgroup_dirs_stat(&t->dirs, path, &st) ?: note_path(t, path, 0);
 	run_queue(t);
 	if (!err)
 		*id = st.st_ino;

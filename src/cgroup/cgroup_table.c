@@ -81,7 +81,7 @@ struct cgroup_node *cgroup_table_by_wd(const struct cgroup_table *t, int wd)
 	return node_at(t, u64_map_get(&t->by_wd, wd));
 }
 
-static void bury(struct cgroup_table *t, struct cgroup_node *n)
+static void list_dead(struct cgroup_table *t, struct cgroup_node *n)
 {
 	n->older = t->newest;
 	n->newer = NULL;
@@ -90,7 +90,7 @@ static void bury(struct cgroup_table *t, struct cgroup_node *n)
 	t->n_dead++;
 }
 
-static void unbury(struct cgroup_table *t, struct cgroup_node *n)
+static void unlist_dead(struct cgroup_table *t, struct cgroup_node *n)
 {
 	*(n->older ? &n->older->newer : &t->oldest) = n->newer;
 	*(n->newer ? &n->newer->older : &t->newest) = n->older;
@@ -181,12 +181,12 @@ static struct cgroup_node *new_node(struct cgroup_table *t, uint64_t id)
 	t->node[n->at] = n;
 	t->size = t->free > t->size ? t->free : t->size;
 	t->bytes += bytes_of(n->name);
-	bury(t, n);
+	list_dead(t, n);
 	t->n++;
 	return n;
 }
 
-static void unname(struct cgroup_table *t, struct cgroup_node *n)
+static void remove_name(struct cgroup_table *t, struct cgroup_node *n)
 {
 	u64_map_remove(&t->by_name, name_key(n->parent, n->name, strlen(n->name)), n->at);
 }
@@ -200,9 +200,9 @@ static void place(struct cgroup_table *t, struct cgroup_node *n, struct cgroup_n
 
 	u64_map_add(&t->by_name, name_key(parent, name, strlen(name)), n->at);
 	if (n->died_ns)
-		unbury(t, n);
+		unlist_dead(t, n);
 	else
-		unname(t, n);
+		remove_name(t, n);
 	n->died_ns = 0;
 	t->bytes += strlen(copy) - strlen(n->name);
 	free(n->name);
@@ -233,10 +233,10 @@ void cgroup_table_kill(struct cgroup_table *t, struct cgroup_node *n, uint64_t n
 	if (n->died_ns)
 		return;
 	cgroup_table_watch(t, n, -1);
-	unname(t, n);
+	remove_name(t, n);
 	set_delegate(n, NULL);
 	n->died_ns = now_ns;
-	bury(t, n);
+	list_dead(t, n);
 }
 
 /* @n is dead. */
@@ -244,7 +244,7 @@ static void drop(struct cgroup_table *t, struct cgroup_node *n)
 {
 	struct cgroup_node *parent = n->parent;
 
-	unbury(t, n);
+	unlist_dead(t, n);
 	u64_map_remove(&t->by_id, n->id, n->at);
 	t->n--;
 	n->forgotten = true;

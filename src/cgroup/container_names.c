@@ -448,8 +448,7 @@ static void note_equal(struct container_names *n, const struct entry *e)
 			continue;
 		n->equal_names = true;
 		log_warn("containers of different runtimes or users have the same name '%s', and "
-			 "are "
-			 "shown as one; --by cgroup,container keeps them apart",
+			 "are shown as one; --by cgroup,container separates them",
 			 e->container);
 	}
 }

@@ -167,7 +167,7 @@ static bool ask(struct helper *h, const struct container *c, struct answer *a)
 static void note_denied(struct nested *n)
 {
 	if (!n->denied)
-		log_warn("containers inside others lack their names: reading there needs "
+		log_warn("cannot read the names of containers inside other containers: requires "
 			 "CAP_SYS_PTRACE and CAP_SYS_CHROOT");
 	n->denied = true;
 }

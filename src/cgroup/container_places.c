@@ -49,7 +49,7 @@ static char *read_below(const struct search *s, const char *below, size_t max, s
 }
 
 /* A user's directories must belong to the user: nobody else's state names their containers. */
-static void found(const struct search *s, enum container_place place, const char *dir)
+static void report_place(const struct search *s, enum container_place place, const char *dir)
 {
 	char path[PATH_MAX];
 	struct stat st;
@@ -69,7 +69,7 @@ static void find_docker(const struct search *s, const char *text)
 {
 	json_t *o = json_loads(text, 0, NULL);
 
-	found(s, PLACE_DOCKER, json_string_value(json_object_get(o, "data-root")) ?: "");
+	report_place(s, PLACE_DOCKER, json_string_value(json_object_get(o, "data-root")) ?: "");
 	json_decref(o);
 }
 
@@ -85,7 +85,7 @@ static void find_toml(const struct search *s, enum container_place place, const 
 			continue;
 		*dir = 0;
 		if (sscanf(line + strlen(key), " = \"%4095[^\"\n]\"", dir) == 1)
-			found(s, place, dir);
+			report_place(s, place, dir);
 	}
 }
 
@@ -273,7 +273,7 @@ static void find_in_argv(const struct search *s, const char *pid, const char *co
 			if (options[i].file)
 				find_in_file(s, options[i].place, value);
 			else if (cut_names(value, options[i].below))
-				found(s, options[i].place, value);
+				report_place(s, options[i].place, value);
 		}
 	}
 	free(argv);

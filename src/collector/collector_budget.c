@@ -38,7 +38,7 @@ static double bpf_ns(const struct collector_event *e)
 	return st->bpf_runs ? (double)st->bpf_ns / st->bpf_runs : GOVERNOR_BPF_ASSUMED_NS;
 }
 
-/* The kernel lowers its sample rate limit for everybody if samples take too long. */
+/* The kernel lowers its sample rate limit for all users if samples take too long. */
 static void check_allowance(const struct collector_event *e)
 {
 	const struct budget *b = &e->budget;
@@ -280,7 +280,7 @@ static double budget_of(const struct collector_event *e)
 	return c->set.max_overhead / running;
 }
 
-/* @cpu_ns, @other_ns: this event's share of the collector's CPU time */
+/* @cpu_ns, @other_ns: the collector's CPU time, divided among the events */
 static void step(struct collector_event *e, __u64 cpu_ns, __u64 other_ns,
 		 struct governor_decision *d)
 {

@@ -174,8 +174,8 @@ static void watch_pmu(struct collector_event *e, const struct pmu_state *pmu)
 
 	if (shared && !e->shared) {
 		e->status.pmu_shared++;
-		log_warn("another user of %s (perf, another ibscope) shares the PMU; nothing is "
-			 "sampled while it has its turn",
+		log_warn("another user of %s (perf, another ibscope) shares the PMU; sampling "
+			 "pauses during its turns",
 			 e->sampling->event.pmu);
 	} else if (!shared && e->shared) {
 		log_info("the PMU is no longer shared");

@@ -23,8 +23,8 @@ struct asker {
 };
 
 /*
- * The client's job. Its process may have exited and its pid been reused: if the pidfd reports that
- * it has not, it is the same process; otherwise at least one of the same user.
+ * The client's job. Its process may have exited and its pid been reused: the pidfd tells; without
+ * one, require at least a process of the same user.
  */
 static char *find_job(const struct collector *c, const struct control_request *r)
 {

@@ -198,7 +198,7 @@ static double pause_left_s(const struct control *s)
 }
 
 /* True if the user of a new client has all the connections allowed. */
-static bool is_crowd(const struct control *s, const struct client *new)
+static bool user_is_at_limit(const struct control *s, const struct client *new)
 {
 	unsigned int n = 0;
 
@@ -223,7 +223,7 @@ static bool take_client(struct control *s, struct client *c)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &c->pidfd, &pidfd_len))
 		c->pidfd = -1;
 	c->in = xrealloc(NULL, CONTROL_REQUEST + 1);
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c->who, &len) || is_crowd(s, c) ||
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c->who, &len) || user_is_at_limit(s, c) ||
 	    epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e)) {
 		drop(c);
 		return true;

@@ -355,7 +355,7 @@ static void stop(struct governor *g, enum governor_reason why, struct governor_d
 }
 
 /* Lower the period after a long enough quiet interval. */
-static void come_back(struct governor *g, const struct span *sp, const struct governor_input *in,
+static void lower_period(struct governor *g, const struct span *sp, const struct governor_input *in,
 		      struct governor_decision *out)
 {
 	struct peak peak;
@@ -394,7 +394,7 @@ static void regulate(struct governor *g, const struct span *sp, const struct gov
 
 	g->over_s = too_dear ? g->over_s + fmin(sp->s, JUMP_S) : 0;
 	if (want <= g->period)
-		come_back(g, sp, in, out);
+		lower_period(g, sp, in, out);
 	else if (g->period < g->c.max)
 		back_off(g, bounded(g, want), why, out);
 	else if (g->over_s >= STOP_AFTER_S)
@@ -433,7 +433,7 @@ static void check_memory(struct governor *g, const struct governor_input *in, do
 	out->end = true;
 }
 
-static void try_again(struct governor *g, double s, struct governor_decision *out)
+static void retry_sampling(struct governor *g, double s, struct governor_decision *out)
 {
 	g->stopped_s += s;
 	if (g->stopped_s < g->retry_s)
@@ -485,7 +485,7 @@ void governor_step(struct governor *g, const struct governor_input *in,
 	if (read_span(g, in, &sp)) {
 		account(g, &sp, in, out);
 		if (g->state == GOVERNOR_STATE_STOPPED) {
-			try_again(g, sp.s, out);
+			retry_sampling(g, sp.s, out);
 		} else {
 			grow_trust(g, sp.s);
 			remember(g, &sp);

@@ -21,8 +21,8 @@ struct err;
 	X(TAGGED, "samples_tagged", "samples seen", "tagged ops", 0, "the rest did not retire")    \
 	X(OPS, "ops", "estimated ops", "retired ops", 0.1, "the interrupt's own are not sampled")  \
 	X(L3, "l3_miss_latency", "mean latency of L3 misses", "the same, sampled by the L3", 0,    \
-	  "ours in core clocks, that of the L3 in ns, or in core clocks by older descriptions of " \
-	  "it; reading the L3 was never tried on hardware")
+	  "samples in core clocks, the L3 in ns, or in core clocks by older descriptions of it; "  \
+	  "reading the L3 was never tried on hardware")
 
 enum verify_figure {
 #define VERIFY_ENUM(NAME, ...) VERIFY_##NAME,

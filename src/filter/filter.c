@@ -239,7 +239,7 @@ static int bad_value(struct parser *p, const char *at, const struct filter_field
 	    (same_name(word, "unknown", 7) ||
 	     (fl->values == FILTER_DATA_SRC && same_name(word, "none", 4))))
 		return fail(p, -EINVAL, at,
-			    "'%s' means that there is no %s, and what is absent never matches",
+			    "'%s' means that there is no %s, and an absent field never matches",
 			    word, fl->values == FILTER_DATA_SRC ? "source" : fl->name);
 	if (!c)
 		return fail(p, -EINVAL, at, "invalid value '%s': %s is a number", word, fl->name);
@@ -556,7 +556,7 @@ int filter_compile(const struct filter_part *parts, size_t n_parts, struct filte
 	p->f = out;
 	p->e = e;
 	if (n_parts > FILTER_PARTS)
-		ret = err_set(e, -E2BIG, "%zu filters; at most %d are possible", n_parts,
+		ret = err_set(e, -E2BIG, "%zu filters; the maximum is %d", n_parts,
 			      FILTER_PARTS);
 	for (size_t i = 0; !ret && i < n_parts; i++) {
 		ret = parse_part(p, &parts[i], &roots[i]);

@@ -41,7 +41,7 @@ struct pins;
 enum sampler_tag {
 	SAMPLER_TAG_OPS, /* retired ops or cycles, as the event counts; for fetches tagged ones */
 	SAMPLER_TAG_RETIRED, /* tagged ops that retired, or tagged fetches not discarded */
-	SAMPLER_TAG_VALID,   /* the latter, if they raised an interrupt; may be missing */
+	SAMPLER_TAG_VALID,   /* those of them that raised an interrupt; may be missing */
 	SAMPLER_TAGS
 };
 
@@ -63,7 +63,7 @@ struct sampler_opts {
 	const char *event;	     /* for messages and output */
 	enum event_filter filter;    /* filter of the event, which makes some figures unknown */
 	struct perf_event_attr tags[SAMPLER_TAGS]; /* additional counters; zero: none */
-	bool tags_are_lost; /* the latter two count the complement: tagged fetches that did not */
+	bool tags_are_lost; /* RETIRED and VALID count the tagged fetches that did not */
 	int cgroup; /* fd of a cgroup directory: sample only while its tasks run; 0: always */
 	const unsigned int *cpus; /* one event on each online CPU of these */
 	size_t n_cpus;

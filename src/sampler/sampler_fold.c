@@ -109,7 +109,7 @@ static int by_cgroup(const void *pa, const void *pb)
  * Find slots of one cgroup that two CPUs allocated at once, to merge them into the one in use.
  * @owned: sorted by cgroup
  */
-static size_t find_twins(int cgroups_fd, const struct owned *owned, size_t n,
+static size_t find_duplicates(int cgroups_fd, const struct owned *owned, size_t n,
 			 struct sampler_leaving *leaving)
 {
 	size_t found = 0;
@@ -153,7 +153,7 @@ __u32 sampler_fold(struct sampler *s, sampler_dead *dead, void *arg)
 	n = n_dead;
 	if (s->by == IBS_BY_CGROUP) {
 		qsort(owned, n_owned, sizeof(*owned), by_cgroup);
-		n += find_twins(maps.cgroups, owned, n_owned, leaving + n);
+		n += find_duplicates(maps.cgroups, owned, n_owned, leaving + n);
 	}
 	forgotten = forget_cgroups(maps.cgroups, dead, arg);
 	for (size_t i = 0; i < n_dead && maps.by_groups; i++)

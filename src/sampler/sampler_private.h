@@ -65,7 +65,7 @@ struct sampler {
 	struct perf_events_total tags_weighed; /* at the last update of ibs_control.tag_ops */
 	__u64 tag_unit; /* unit of SAMPLER_TAG_OPS: 1, or the period of a fetch tag */
 	bool tags_are_lost;
-	double tag_debt;     /* ops that samples so far have been given too few */
+	double tag_debt;     /* ops by which samples so far are underestimated */
 	struct rings *rings; /* NULL: no records, and no copies */
 	struct layout layout;
 	struct sampler_memory memory;

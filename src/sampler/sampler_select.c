@@ -270,7 +270,7 @@ int sampler_set_cgroups(struct sampler *s, const struct selected_cgroup *cgroups
 	if (ret)
 		return ret;
 	if (n > ss->cgroups_max)
-		return err_set(err, -E2BIG, "%zu cgroups selected; at most %zu are possible", n,
+		return err_set(err, -E2BIG, "%zu cgroups selected; the maximum is %zu", n,
 			       ss->cgroups_max);
 	/*
 	 * Programs read the map only when they see a cgroup for the first time or after `gen` has

@@ -18,7 +18,7 @@ bool sampler_weighs_tags(const struct sampler_opts *opts)
 }
 
 /* Start with the period; samples take slightly longer, by an amount not known yet. */
-static void begin_weight(struct sampler *s, const struct sampler_opts *opts)
+static void init_tag_weight(struct sampler *s, const struct sampler_opts *opts)
 {
 	s->state->control.tag_ops = sampler_weighs_tags(opts) ? opts->attr.sample_period : 0;
 }
@@ -46,7 +46,7 @@ void sampler_tags_open(struct sampler *s, const struct sampler_opts *opts, int c
 {
 	struct err err;
 
-	begin_weight(s, opts);
+	init_tag_weight(s, opts);
 	s->tags_are_lost = opts->tags_are_lost;
 	s->tag_unit = ibs_metric_of_fetch(opts->metric) ? perf_events_period(s->events) : 1;
 	if (!opts->tags[SAMPLER_TAG_RETIRED].size)
@@ -124,8 +124,8 @@ void sampler_tags_read(struct sampler *s, struct pmu_state *out)
 }
 
 /*
- * Ops counted since the last call; updates the debt of samples that were given fewer (or more).
- * Return: the number of tags; 0 if unknown.
+ * Ops counted since the last call; adds to tag_debt what samples were given less (or more). Return:
+ * the number of tags; 0 if unknown.
  */
 static __u64 weigh(struct sampler *s, const struct perf_events_total *now, double *ops)
 {

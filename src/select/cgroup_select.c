@@ -165,7 +165,7 @@ static ssize_t depth_of(const struct term *t, __u64 id, const char *path)
 }
 
 /* Set s->depth, how much of a path each term names. Return: whether any names all of it. */
-static bool measure(struct cgroup_select *s, __u64 id, const char *path)
+static bool measure_depths(struct cgroup_select *s, __u64 id, const char *path)
 {
 	const ssize_t len = path_len(path);
 	struct visit v = { .s = s, .path = path };
@@ -181,7 +181,7 @@ static bool measure(struct cgroup_select *s, __u64 id, const char *path)
 }
 
 /* A kind excludes the cgroup explicitly, or by listing only others. */
-static void judge_kind(const struct cgroup_select *s, enum term_kind kind,
+static void decide_kind(const struct cgroup_select *s, enum term_kind kind,
 		       struct selected_cgroup *sel)
 {
 	ssize_t deepest = -1;
@@ -209,14 +209,14 @@ static void judge_kind(const struct cgroup_select *s, enum term_kind kind,
 }
 
 /* Decide about a cgroup from s->depth. */
-static void judge(const struct cgroup_select *s, struct selected_cgroup *sel)
+static void decide(const struct cgroup_select *s, struct selected_cgroup *sel)
 {
 	sel->filter_only = true;
 	for (size_t i = 0; i < s->terms.n; i++)
 		if (s->depth[i] >= 0)
 			sel->filter |= s->terms.term[i].filter;
 	for (enum term_kind kind = 0; kind < TERM_FILTER; kind++)
-		judge_kind(s, kind, sel);
+		decide_kind(s, kind, sel);
 	if (sel->filter_only)
 		sel->out = false;
 }
@@ -234,13 +234,13 @@ static struct selected_cgroup *add_entry(struct cgroup_select *s, __u64 id)
 static int add_cgroup(uint64_t id, const char *path, void *arg)
 {
 	struct cgroup_select *s = arg;
-	bool whole = measure(s, id, path);
+	bool whole = measure_depths(s, id, path);
 
 	if (s->src.recorded)
 		for (size_t i = 0; i < s->terms.n; i++)
 			whole |= s->depth[i] >= 0;
 	if (whole)
-		judge(s, add_entry(s, id));
+		decide(s, add_entry(s, id));
 	return 0;
 }
 

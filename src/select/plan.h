@@ -53,7 +53,7 @@ enum plan_stage {
 	X(SRC, "--src", "other sources")                                  \
 	X(MIN_LAT, "--min-lat", "shorter latencies, ops without one")     \
 	X(MAX_LAT, "--max-lat", "longer latencies, ops without one")      \
-	X(MODE, "--user, --kernel", "ops in the other address half")     \
+	X(MODE, "--user, --kernel", "ops in the other half of addresses")      \
 	X(OTHER, "other filters", "samples that do not match")
 
 enum plan_predicate {

@@ -38,7 +38,7 @@ static int add_pids(const char *option, const char *arg, __u32 **pids, struct se
 		if (ret)
 			return ret;
 		if (set->n == SELECT_PIDS_MAX)
-			return err_set(err, -E2BIG, "%s: at most %d are possible", option,
+			return err_set(err, -E2BIG, "%s: too many; the maximum is %d", option,
 				       SELECT_PIDS_MAX);
 		(*pids)[set->n++] = pid;
 		p += len;
@@ -86,7 +86,7 @@ static int set_comm(void *ctx, const char *arg, struct err *err)
 				       "the kernel cuts longer ones",
 				       (int)len, p);
 		if (sel->n_comms == IBS_COMMS_MAX)
-			return err_set(err, -E2BIG, "--comm: at most %d names are possible",
+			return err_set(err, -E2BIG, "--comm: too many names; the maximum is %d",
 				       IBS_COMMS_MAX);
 		o->comms[sel->n_comms] = xmemdup(p, len + 1);
 		o->comms[sel->n_comms++][len] = 0;

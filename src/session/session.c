@@ -175,8 +175,8 @@ static int prepare_sim(struct sampling *s, struct err *err)
 		    : attr->sample_period < min || attr->sample_period > 1ULL << 40)
 		return sampling_usage_error(
 			s, err_set(err, -ERANGE,
-				   "the simulation samples at a period of %u to 2^40 (%s), or "
-				   "at 1 to %d Hz",
+				   "invalid period or frequency: the simulation needs %u to 2^40 "
+				   "(%s), or 1 to %d Hz",
 				   min, s->sim_faults ? "page faults" : "ns",
 				   1000000000 / SIM_MIN_PERIOD_NS));
 	s->opts.source = SAMPLER_SIM;
@@ -203,7 +203,7 @@ static int choose_cpus(struct sampling *s, struct err *err)
 
 		cpulist_print(&online, list, sizeof(list));
 		return sampling_usage_error(s, err_set(err, -EINVAL,
-						       "-C: cpu %d is not online; online are %s",
+						       "-C: cpu %d is not online; online CPUs: %s",
 						       cpu, list));
 	}
 	free(s->cpu_array);
@@ -308,9 +308,7 @@ void sampling_warn(struct sampling *s, const struct snapshot *interval)
 	}
 	if (interval->n_groups && interval->groups[0].other && !s->warned_other) {
 		s->warned_other = true;
-		log_warn("not every group has room of its own (--max-groups): the rest is added up "
-			 "as "
-			 "'other'");
+		log_warn("more groups than --max-groups: the rest is counted as 'other'");
 	}
 }
 

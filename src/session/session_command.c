@@ -24,7 +24,7 @@ int sampling_cut_command(struct sampling *s, int argc, char **argv, struct err *
 		if (strcmp(argv[i], "--"))
 			continue;
 		if (i + 1 == argc)
-			return err_set(err, -EINVAL, "a command is expected after '--'");
+			return err_set(err, -EINVAL, "missing command after '--'");
 		s->argv = argv + i + 1;
 		argv[i] = NULL;
 		return i;

@@ -42,7 +42,7 @@ static int set_event(void *ctx, const char *arg, struct err *err)
 	/* -e A -e B means -e A,B, as in perf */
 	if (snprintf(s->events + len, sizeof(s->events) - len, "%s%s", len ? "," : "", arg) >=
 	    (int)(sizeof(s->events) - len))
-		return err_set(err, -E2BIG, "-e %s: events are too long", arg);
+		return err_set(err, -E2BIG, "-e %s: list of events too long", arg);
 	arg = s->events;
 	s->n_events = cut_list(arg, s->nth_event, &part, &len);
 	if (s->n_events > 2 || (s->n_events == 2 && !s->takes_two))
@@ -58,8 +58,8 @@ static int set_event(void *ctx, const char *arg, struct err *err)
 	if (!ret && s->n_events == 2 && !strcmp(s->event.pmu, other.pmu))
 		ret = err_set(
 			err, -EINVAL,
-			"two events of %s, which samples one at a time: use one of ibs_op and "
-			"one of ibs_fetch",
+			"two events of %s, which supports only one: use one of ibs_op and one of "
+			"ibs_fetch",
 			other.pmu);
 	if (ret)
 		err_prefix(err, "-e %s", arg);

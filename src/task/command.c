@@ -243,23 +243,23 @@ static int explain_cgroup(struct command *c, int err, const char *where)
 	case -EACCES:
 	case -EPERM:
 		err_set(e, err,
-			"no permission to make a cgroup at %s: %s; run as root, or in a delegated "
+			"no permission to create a cgroup at %s: %s; run as root or in a delegated "
 			"cgroup (systemd-run --user --scope -p Delegate=yes)",
 			where, strerror(-err));
 		return -EACCES;
 	case -EOPNOTSUPP:
 		return err_set(
 			e, err,
-			"%s is threaded, so it takes no cgroup for a command; run in another "
+			"%s is threaded, so it cannot have a cgroup for a command; run in another "
 			"cgroup",
 			where);
 	case -EAGAIN:
 		return err_set(e, err,
-			       "no cgroup can be made at %s: its or a parent's "
-			       "cgroup.max.descendants or cgroup.max.depth is reached",
+			       "cannot create a cgroup at %s: it or a parent has reached "
+			       "cgroup.max.descendants or cgroup.max.depth",
 			       where);
 	default:
-		return err_set(e, err, "cannot make a cgroup at %s: %s", where, strerror(-err));
+		return err_set(e, err, "cannot create a cgroup at %s: %s", where, strerror(-err));
 	}
 }
 
@@ -349,7 +349,7 @@ int command_prepare(const struct command_opts *opts, struct command **out, struc
 	if (!err && !c->pid)
 		err = spawn(c, opts, -1);
 	if (err) {
-		err_set(e, err, "%s: cannot make a process: %s", c->file, strerror(-err));
+		err_set(e, err, "%s: cannot create a process: %s", c->file, strerror(-err));
 		goto err_out;
 	}
 	*out = c;
@@ -375,7 +375,7 @@ static void leave_cgroup(struct command *c)
 	int err = command_tree_remove(c->at, c->name, c->dir, to);
 
 	if (err)
-		log_warn("cgroup %s stays with what still runs in it: %s; a later start removes it",
+		log_warn("cannot remove cgroup %s, which has processes: %s; a later run will",
 			 c->name, strerror(-err));
 }
 

@@ -97,7 +97,7 @@ static int gather(struct rank_meeting *m, const struct mpi_rank *own)
 			take_member(m, fd);
 	}
 	if (m->n + 1 < own->locals)
-		log_warn("%zu of %u ranks of this node did not come within %d s: they are not "
+		log_warn("%zu of %u ranks of this node did not connect within %d s: they are not "
 			 "sampled",
 			 own->locals - 1 - m->n, own->locals, RANK_WAIT_S);
 	return 0;
@@ -113,12 +113,12 @@ int rank_meeting_open(const struct mpi_rank *own, struct rank_meeting **out, str
 	m->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	m->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (m->listener < 0 || m->epoll < 0)
-		ret = err_set(err, -errno, "cannot make a socket: %s", strerror(errno));
+		ret = err_set(err, -errno, "cannot create a socket: %s", strerror(errno));
 	else if (bind(m->listener, (void *)&a, len) || listen(m->listener, SOMAXCONN))
 		ret = err_set(err, -errno,
 			      "cannot listen at @%s for the other ranks of this node: %s",
 			      a.sun_path + 1,
-			      errno == EADDRINUSE ? "another rank collects for this job already"
+			      errno == EADDRINUSE ? "another rank already collects for this job"
 						  : strerror(errno));
 	ret = ret ?: gather(m, own);
 	if (ret)
@@ -196,12 +196,12 @@ int rank_join(const struct mpi_rank *own, pid_t pid, const char *regions, struct
 
 	snprintf(h.regions, sizeof(h.regions), "%s", regions);
 	if (fd < 0)
-		return err_set(err, -errno, "cannot make a socket: %s", strerror(errno));
+		return err_set(err, -errno, "cannot create a socket: %s", strerror(errno));
 	while (connect(fd, (void *)&a, len)) {
 		if (now_s() > end || (errno != ECONNREFUSED && errno != EINTR)) {
 			close(fd);
 			return err_set(err, -ETIMEDOUT,
-				       "the first rank of this node does not collect: start all "
+				       "the first rank of this node is not collecting: start all "
 				       "ranks with `ibscope record --per-rank`");
 		}
 		poll(NULL, 0, RETRY_MS);
