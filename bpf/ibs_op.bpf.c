@@ -89,7 +89,7 @@ static __always_inline __u64 sample_direct(core_t core, void *ctx, struct path p
 	return decide(core, &s, path);
 }
 
-/* The members of perf_raw_frag that matter; `size` follows `data` in every kernel. */
+/* The members of perf_raw_frag in use; `size` follows `data` in every kernel. */
 struct frag {
 	__u64 data;
 	__u32 size;

@@ -10,7 +10,7 @@
 #include <ibscope/maps.h>
 #include <bpf/bpf_helpers.h>
 
-/* Index: shard * cfg_max_slots + slot. Value: the words of a slot. */
+/* Index: shard * ibs_config.max_slots + slot. Value: the words of a slot. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -46,7 +46,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* loader: cfg_max_slots */
+	__uint(max_entries, 1); /* loader: ibs_config.max_slots */
 	__type(key, __u32);
 	__type(value, struct ibs_slot_owner);
 } slot_owners SEC(".maps");
@@ -107,7 +107,7 @@ struct {
 	__uint(value_size, sizeof(__u64)); /* loader */
 } state SEC(".maps");
 
-/* One element, a struct ibs_raw_place for each CPU; never pinned. */
+/* One element, a struct ibs_raw_place per CPU; never pinned. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

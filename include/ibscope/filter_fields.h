@@ -121,7 +121,7 @@ static __always_inline __u32 ibs_filter_data_src(const struct ibs_filter_sample 
 	return ibs_op_data_src(s->ibs->caps, s->regs[IBS_OP_DATA2]);
 }
 
-/* Bit n: DataSrc n is memory, or a cache that reports the state of its line. */
+/* Bit n of the mask: DataSrc n is memory, which RmtNode qualifies. */
 static __always_inline bool ibs_filter_valid_rmt_node(const struct ibs_filter_sample *s)
 {
 	__u32 memory = s->ibs->caps & IBS_CAPS_ZEN4 ? 1 << 3 | 1 << 6 | 1 << 8 : 1 << 3;
@@ -327,9 +327,9 @@ enum ibs_filter_when {
 	IBS_FILTER_WHEN_TABLE(IBS_FILTER_WHEN_ENUM)
 #undef IBS_FILTER_WHEN_ENUM
 		IBS_FILTER_WHEN_PAGE, /* page size known */
-	IBS_FILTER_WHEN_SRC,	      /* memory access whose source is known, */
-	IBS_FILTER_WHEN_LVL,	      /* and has a name in perf, */
-	IBS_FILTER_WHEN_HOPS,	      /* or is another cache or node */
+	IBS_FILTER_WHEN_SRC,	      /* memory access, source known */
+	IBS_FILTER_WHEN_LVL,	      /* the same, and perf has a level for it */
+	IBS_FILTER_WHEN_HOPS,	      /* the same, and it is another cache or node */
 	IBS_FILTER_WHEN_N
 };
 

@@ -120,7 +120,7 @@ struct ibs_lines {
 	struct ibs_line_count count[]; /* sets * IBS_LINE_WAYS */
 };
 
-/* Size of a table. Each CPU has two, one after the other; ibs_cpu_state.lines says which is in use. */
+/* Size of a table. Each CPU has two adjacent ones; ibs_cpu_state.lines is the one in use. */
 #define IBS_LINES_BYTES(sets) \
 	(sizeof(struct ibs_lines) + (sets)*IBS_LINE_WAYS * sizeof(struct ibs_line_count))
 

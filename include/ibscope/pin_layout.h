@@ -43,7 +43,7 @@ enum ibs_pin {
 		IBS_PIN_N
 };
 
-/* What counters mean. A collector whose layout differs cannot resume them. */
+/* Layout and meaning of the counters. A collector with another layout cannot resume them. */
 struct ibs_meta_layout {
 	__u32 n_cpus; /* possible ones */
 	__u32 shards, max_slots, slot_words;
@@ -194,7 +194,7 @@ struct ibs_meta {
 };
 _Static_assert(sizeof(struct ibs_meta) == 4352, "layout of ibs_meta changed: raise IBS_PIN_SCHEMA");
 
-/* Names of the group that has a slot. */
+/* Names of the group in a slot. */
 struct ibs_slot_name {
 	__u32 seq;	    /* odd while it is written */
 	__u32 show_runtime; /* groups of other runtimes have or had the same names */

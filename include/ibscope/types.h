@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Fixed-width types and the few macros that code shared by kernel and user space needs. */
+/* Fixed-width types, and macros for code shared by kernel and user space. */
 #ifndef IBSCOPE_TYPES_H
 #define IBSCOPE_TYPES_H
 

@@ -24,7 +24,7 @@ char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 FILE *xmemopen(char **text, size_t *bytes);
 void xmemclose(FILE *f);
 
-/* Report that memory ran out, and exit with status 1. */
+/* Report out of memory, and exit with status 1. */
 _Noreturn void out_of_memory(void);
 
 /* Called by out_of_memory() to print a more specific message; NULL: "out of memory". */

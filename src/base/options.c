@@ -95,7 +95,7 @@ static int set(const struct option_row *row, const struct option_set *of, const 
 			: store(row, (char *)of->ctx + row->at, arg, err);
 }
 
-/* Why getopt_long() refused @what, "--name" or "--name=value". */
+/* Explain why getopt_long() rejected @what, "--name" or "--name=value". */
 static int bad_long(const char *what, const struct option *longs, struct err *err)
 {
 	size_t len = strcspn(what, "=") - 2;

@@ -14,7 +14,7 @@
 size_t text_at(char *buf, size_t size, size_t at, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* snprintf() at the end of the string in a buffer. What does not fit is cut off. */
+/* snprintf() at the end of the string in a buffer; text that does not fit is cut. */
 void text_append(char *buf, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

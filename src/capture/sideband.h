@@ -44,7 +44,7 @@ __u64 sideband_peek(struct sideband *sb);
 /**
  * sideband_next() - the earliest event of all CPUs
  *
- * Return: true and *ev, the strings of which are valid until the next call; or false.
+ * Return: true with *ev, its strings valid until the next call; or false.
  */
 bool sideband_next(struct sideband *sb, struct trace_event *ev);
 

@@ -111,7 +111,7 @@ void cgroup_dirs_close(struct cgroup_dirs *d);
 int cgroup_dirs_open_path(const struct cgroup_dirs *d, const char *path);
 
 /*
- * Return: 0 with the inode of the directory, the number of which is the id, or a negative errno;
+ * Return: 0 with the inode of the directory, which has the id as its number, or a negative errno;
  * -ENOENT also for other files.
  */
 int cgroup_dirs_stat(const struct cgroup_dirs *d, const char *path, struct stat *st);

@@ -18,13 +18,13 @@
 #define CREDIT_NS    (2 * NS_PER_S) /* initial credit */
 #define SHARE	     100	    /* refilled with 1/SHARE of the time */
 #define STUCK_NS     (300 * NS_PER_S)
-#define STUCK_MAX    4 /* with so many stuck helpers, no container is asked */
+#define STUCK_MAX    4 /* with this many stuck helpers, ask no container */
 #define IDLE_S	     2
 #define LIFE_NS	     (10 * NS_PER_S) /* a restarted container has another root directory */
 #define HELPERS_MAX  64
 #define MEMORY_BYTES (64ULL << 20)
 
-/* A process in the root of a container. */
+/* A helper process in the root directory of a container. */
 struct helper {
 	struct container_scope scope;
 	pid_t pid; /* 0: none */

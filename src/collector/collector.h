@@ -27,7 +27,7 @@ void collector_free(struct collector *c); /* accepts NULL */
 const struct collector_settings *collector_settings(const struct collector *c);
 void collector_help(const struct collector *c, FILE *f);
 
-/* Take the directory of pins, listen for requests, sample. Return: 0 or a negative errno with @err. */
+/* Lock the pin directory, listen for requests, sample. Return: 0 or a negative errno with @err. */
 int collector_open(struct collector *c, struct err *err);
 
 #define COLLECTOR_FDS (2 + COLLECTOR_EVENTS)

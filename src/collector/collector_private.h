@@ -30,7 +30,7 @@ struct budget {
 	double retry_s;
 };
 
-/* An event, with what belongs to it alone. */
+/* An event, and the state that belongs to it alone. */
 struct collector_event {
 	struct collector *c;
 	struct sampling *sampling; /* of c->set */
@@ -78,7 +78,7 @@ struct collector {
 #define for_each_event(e, c) \
 	for (struct collector_event *e = (c)->event; e < (c)->event + (c)->n_events; e++)
 
-/* Sampling within a budget: feeds the governor and does what it decides. */
+/* Sampling within a budget: feeds the governor and carries out its decisions. */
 
 /*
  * Call between sampling_open() and sampler_start(): measures the cost of a sample, if unknown, and
@@ -155,7 +155,7 @@ int requests_open(struct collector *c, struct err *err);
 
 /* Requests of users for the groups of their own cgroups. */
 
-/* Listen for them, if --user-socket is given. Return: 0 or a negative errno with @err. */
+/* Listen for requests if --user-socket is given. Return: 0 or a negative errno with @err. */
 int users_open(struct collector *c, struct err *err);
 void users_close(struct collector *c);
 

@@ -274,7 +274,7 @@ static int parse_event(const struct settings_source *src, const struct live_opti
 	s->config = options_config(src->argc, src->argv);
 	if (s->config)
 		ret = options_text(s->config, src->config_text, src->config_size, sets, n, err);
-	s->sampling[0].events[0] = 0; /* -e of the command line replaces that of the file */
+	s->sampling[0].events[0] = 0; /* -e on the command line replaces -e in the file */
 	ret = ret ?: options_parse(src->argc, src->argv, sets, n, err);
 	if (!ret && optind < src->argc)
 		ret = err_set(err, -EINVAL,

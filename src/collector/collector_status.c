@@ -362,7 +362,7 @@ void status_live(struct collector *c)
 	}
 }
 
-/* A container without a known name is called by its id. Return: false if the cgroup is unknown. */
+/* Containers without a known name are shown by id. Return: false if the cgroup is unknown. */
 static bool find_texts(const struct sampling *s, __u64 id, struct ibs_slot_name *out)
 {
 	const char *path = cgroup_tree_path(s->tree, id);
@@ -399,7 +399,7 @@ static bool same_texts(const struct ibs_slot_name *a, const struct ibs_slot_name
 	       !strcmp(a->runtime, b->runtime);
 }
 
-/* The names that are in a slot, if they are of the group that has it now; else NULL. */
+/* The names in a slot, if they belong to its present group; else NULL. */
 static struct ibs_slot_name *slot_name(const struct collector_event *e, __u32 slot)
 {
 	const struct ibs_slot_owner *owner = &sampler_counts(e->sampling->sampler)->owners[slot];
@@ -412,8 +412,9 @@ static struct ibs_slot_name *slot_name(const struct collector_event *e, __u32 sl
 }
 
 /*
- * Groups of equal names are one series, unless their runtimes differ. A group of which that was said keeps
- * the label, and gives it to who comes after it, so that its series stays the same.
+ * Groups with equal names are one series, unless their runtimes differ: then they get the runtime
+ * as a label. A group that has it keeps it and passes it on to its successor, so that the series
+ * does not change.
  */
 static void compare_runtimes(struct collector_event *e, struct ibs_slot_name *now)
 {
@@ -457,7 +458,7 @@ void collector_names_update(struct collector_event *e)
 	for (__u32 slot = IBS_SLOT_OTHER + 1; slot < counts->max_slots; slot++) {
 		__u64 id = counts->owners[slot].key.cgroup_id;
 
-		/* those with names, too: a runtime may write its files late, or rename */
+		/* even if named: a runtime may write its files late, or rename */
 		if (__atomic_load_n(&counts->owners[slot].used, __ATOMIC_ACQUIRE) && id)
 			name_slot(e, id, &names[slot]);
 	}

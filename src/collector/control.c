@@ -46,7 +46,7 @@ struct client {
 	char *in;	/* CONTROL_REQUEST bytes and a NUL */
 	size_t n_in;
 	size_t line; /* of `in`: where the last line begins */
-	bool begun;  /* a line before it is not blank */
+	bool begun;  /* an earlier line is not blank */
 	bool too_long;
 	char *out;
 	size_t n_out, sent;
@@ -100,7 +100,7 @@ static void enter(struct control *s, struct client *c, enum client_state state)
 	watch(s, c, state == CLIENT_SENDS ? EPOLLIN : state == CLIENT_RECEIVES ? EPOLLOUT : 0);
 }
 
-/* A blank line after another one ends a request. */
+/* A blank line after a nonblank one ends a request. */
 static bool is_complete(struct client *c, size_t from)
 {
 	for (size_t i = from; i < c->n_in; i++) {

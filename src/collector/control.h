@@ -48,7 +48,7 @@ enum control_result {
 
 /**
  * control_parse() - parse a request
- * @text: @n bytes and a NUL behind them; is changed, and @out points into it
+ * @text: @n bytes followed by a NUL; modified, and @out points into it
  *
  * Names and values are trimmed; lines that begin with '#' are comments.
  *
@@ -56,7 +56,7 @@ enum control_result {
  */
 int control_parse(char *text, size_t n, struct control_request *out, struct err *err);
 
-/* Write the answer to @out; the text of @err is put in front of it. */
+/* Write the answer to @out; it is preceded by the text of @err. */
 typedef enum control_result control_handler(void *arg, const struct control_request *r, FILE *out,
 					    struct err *err);
 

@@ -161,7 +161,7 @@ struct span {
 	double s;
 	double samples, hottest; /* of all CPUs, and of the busiest one */
 	double own_ns, other_ns;
-	double sample_ns, hidden; /* hidden: CPUs taken by interrupts that no program saw */
+	double sample_ns, hidden; /* hidden: CPUs busy with interrupts that no program saw */
 	bool throttled;
 };
 

@@ -253,7 +253,7 @@ const char *pins_links_dir(const struct pins *p)
 
 static const char other_version[] = "they are from another version";
 
-/* Why the counters cannot be resumed; NULL: they can. */
+/* The reason why the counters cannot be resumed, or NULL if they can. */
 static const char *find_mismatch(const struct ibs_meta *m, const struct ibs_meta_layout *want)
 {
 	const struct ibs_meta_layout *l = &m->layout;

@@ -14,7 +14,7 @@ struct series {
 	__u64 sum;	     /* cycles, of valid latencies */
 	__u64 ops;	     /* estimated ops (or cycles); 0: unknown */
 	__u64 cycles; /* miss cycles: sum of latency times ops; 0 with a nonzero sum: unknown */
-	/* These count only loads that missed L1, and only if the latency is that of the miss: */
+	/* These count only loads that missed L1, and only with a miss latency as metric: */
 	__u64 open_n, open; /* samples with a valid number of open requests, and their sum */
 	__u64 state_n; /* samples with a valid line state in the cache it came from */
 	__u64 hitm;    /* miss cycles (latencies if those are unknown) of modified lines */
@@ -110,7 +110,7 @@ void group_weigh(struct group *g, const struct pmu_state *pmu);
 /* Free its series. */
 void group_free(struct group *g);
 
-/* Frees what @s owns and zeroes it; @s may be zero already. */
+/* Free everything that @s owns, and zero it; @s may already be zero. */
 void snapshot_free(struct snapshot *s);
 
 /* Number of groups with counters of their own. */

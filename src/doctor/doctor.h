@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What this processor, kernel and privilege allow. The checks are a table; each reads a file or
- * evaluates a probe (opening, loading and attaching for real), and reports the reason and the remedy.
- * Features are probed, never derived from the kernel's version.
+ * Checks what this processor, kernel and privilege allow. The checks are a table; each reads a file
+ * or evaluates a probe (opening, loading and attaching for real), and reports the reason and the
+ * remedy. Features are probed, never derived from the kernel's version.
  */
 #ifndef IBSCOPE_DOCTOR_H
 #define IBSCOPE_DOCTOR_H

@@ -149,7 +149,7 @@ static void check_map_readers(struct doctor *d, struct doctor_result *r)
 	}
 }
 
-/* The program reads pids and cgroups with bpf_probe_read_kernel() where kernels have no other way. */
+/* Without newer helpers, the program reads pids and cgroups with bpf_probe_read_kernel(). */
 static void check_lockdown(struct doctor *d, struct doctor_result *r)
 {
 	static const char unreported[] = "not reported (no lockdown, or no securityfs)";

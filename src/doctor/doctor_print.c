@@ -11,7 +11,7 @@ const char *const doctor_status_names[] = { "ok", "info", "warn", "no" };
 
 #define INDENT 32 /* where values begin */
 
-/* Break @s at blanks; the first line continues what is written, the others are indented. */
+/* Break @s at blanks; the first line continues the current one, the others are indented. */
 static void wrap(FILE *f, const char *s, unsigned int width)
 {
 	size_t room = width - INDENT, n, cut;

@@ -50,7 +50,7 @@ struct doctor {
 	struct err op_err, fetch_err;
 	uint64_t cap_eff;
 	int64_t paranoid;     /* kernel.perf_event_paranoid; -2: unknown */
-	bool btf, btf_direct; /* present; with all that direct register reads need */
+	bool btf, btf_direct; /* present; sufficient for direct register reads */
 	struct err btf_err;
 	struct doctor_probes p; /* zero unless probed */
 };

@@ -69,7 +69,7 @@ static int ibs_attr(const struct pmu *op, const struct cpu_info *cpu, struct per
 	return event_attr(&spec, op, cpu, NULL, attr, NULL);
 }
 
-/* Measure how long the event is on the hardware. */
+/* Measure the event's share of time on the PMU. */
 static int measure_share(int fd, struct doctor_probes *p)
 {
 	struct {

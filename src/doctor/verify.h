@@ -57,11 +57,11 @@ bool verify_agrees(const struct verify *v);
 void verify_print(const struct verify *v, FILE *f);
 
 /**
- * verify_print_json() - the same as one object
+ * verify_print_json() - print the report as one JSON object
  *
  * {"event","period","seconds","cpus","figures":[{"id","sampled","counted","difference","limit","agrees",
- * "why"}],"agrees"}; null where it is unknown, limit and agrees also where it is not judged,
- * agrees of all if nothing could be compared.
+ * "why"}],"agrees"}; unknown values are null, as are limit and agrees of figures that are not
+ * judged, and the final agrees if nothing could be compared.
  *
  * Return: 0, or -EIO with @e.
  */

@@ -92,7 +92,7 @@ void filter_free(struct filter *f); /* accepts a zero one */
 void filter_explain(FILE *out, const struct filter *f);
 
 /**
- * filter_print_terms() - every term, its values and where it is read, for --help filter
+ * filter_print_terms() - print every term, its values and where it is read, for --help filter
  */
 void filter_print_terms(FILE *out);
 

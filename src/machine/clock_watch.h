@@ -17,7 +17,7 @@ struct clock_watch {
 };
 
 struct clock_change {
-	int64_t step_ns;  /* by which the clock was set ahead, negative: back; 0: not set */
+	int64_t step_ns;  /* amount that the clock was set ahead, negative: back; 0: not set */
 	int64_t slept_ns; /* time suspended; 0: none */
 };
 

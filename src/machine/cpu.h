@@ -18,7 +18,7 @@ struct cpu_info {
 	char hypervisor_name[32]; /* "KVM"; the raw signature of an unknown one; "" on metal */
 };
 
-/* Read the running machine. Cannot fail; without CPUID all fields are empty. */
+/* Read this machine's processor. Cannot fail; without CPUID all fields are empty. */
 void cpu_info_read(struct cpu_info *out);
 
 /**

@@ -273,7 +273,7 @@ static void list_terms(const struct pmu *pmu, char *buf, size_t size)
 	text_at(buf, size, n, "%s", end);
 }
 
-/* Why a known term is not supported here; 0 if it is. */
+/* Explain why a known term is not supported here. Return: 0 if it is. */
 static int check_rule(const struct event_rule *rule, const struct pmu *pmu,
 		      const struct cpu_info *cpu, struct err *e)
 {

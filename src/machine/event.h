@@ -81,7 +81,7 @@ bool event_of_fetch(const struct event_spec *spec);
 /* Value of a term, 0 if it is absent. */
 uint64_t event_term(const struct event_spec *spec, const char *name);
 
-/* What drops samples of an event before a program sees them. */
+/* Filters that drop samples of an event before a program sees them. */
 enum event_filter {
 	EVENT_FILTER_NONE,
 	EVENT_FILTER_DRIVER,   /* after the PMU has counted them */

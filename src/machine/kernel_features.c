@@ -125,8 +125,9 @@ int kernel_features_probe(struct kernel_features *f, struct err *err)
 	f->perf_link = have_perf_link(fd);
 	close(fd);
 	/*
-	 * Not libbpf_probe_bpf_helper(): it recognises a helper that lockdown denies by the verifier's
-	 * message, and older versions of it do not know that of newer kernels.
+	 * Not libbpf_probe_bpf_helper(): it recognises a helper that lockdown denies by the
+	 * verifier's message, and older versions of libbpf do not know the messages of newer
+	 * kernels.
 	 */
 	fd = load(probe_read, 7);
 	f->probe_read = fd >= 0;

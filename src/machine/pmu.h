@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A PMU as sysfs describes it: type, terms and capabilities. */
+/* The description of a PMU in sysfs: type, terms and capabilities. */
 #ifndef IBSCOPE_PMU_H
 #define IBSCOPE_PMU_H
 

@@ -78,7 +78,7 @@ struct metrics {
 	struct metrics *second; /* of ibs_fetch, if both events are sampled; else NULL */
 };
 
-/* --- text that is being written --- */
+/* --- writing text --- */
 
 /* Several times faster than stdio for megabytes. */
 void buf_put(struct metrics_buf *b, const char *s, size_t n);
@@ -103,13 +103,13 @@ void group_metrics_describe(FILE *f);
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM, METRIC_SUMMARY, METRIC_INFO };
 
 struct metric_head {
-	const char *name; /* without _total, _info and the like */
+	const char *name; /* without suffixes such as _total or _info */
 	enum metric_type type;
 	const char *unit; /* the last word of the name, or "" */
 	const char *help;
 };
 
-/* "_total", "_info" or "": the end of the names of the metric's samples. */
+/* "_total", "_info" or "": suffix of the names of the metric's samples. */
 const char *metric_suffix(const struct metric_head *m);
 
 /* HELP, TYPE and UNIT. @format is one of the text formats. */
@@ -121,7 +121,7 @@ void metric_write_label(FILE *f, const char *sep, const char *name, const char *
 /* A line for the list of all metrics. */
 void metric_describe(FILE *f, const struct metric_head *m);
 
-/* Every metric that is not one of groups: its text, or its line in the list. */
+/* All other metrics: their text, or their lines in the list. */
 void metrics_table_write(FILE *f, enum metrics_format format, const struct metrics_facts *facts);
 void metrics_table_describe(FILE *f);
 

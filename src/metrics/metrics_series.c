@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The metrics of groups, and how many series each of them has. */
+/* The metrics of groups, and their numbers of series. */
 #include "metrics_private.h"
 #include "base/array.h"
 #include "counts/layout.h"
@@ -63,7 +63,7 @@ static const char *form_name(enum src_form form, int src, bool fetch)
 	return fetch ? merged_fetch[src][form] : merged_src[src][form];
 }
 
-/* The first source that has the name of @src. */
+/* The first source with the same name as @src. */
 static int first_of(enum src_form form, int src, bool fetch)
 {
 	static unsigned char known[2][SRC_FORMS][IBS_SRC_N]; /* plus one */

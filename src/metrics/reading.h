@@ -17,9 +17,8 @@ struct reading {
 };
 
 /*
- * Whether the collector is running: it did not exit cleanly, and updated its status within the last
- * ten seconds. Its pid proves nothing: it may belong to another
- * namespace, or have been reused.
+ * True if the collector is running: it did not exit cleanly, and updated its status within the last
+ * ten seconds. Its pid proves nothing: it may belong to another namespace, or be reused.
  */
 bool collector_alive(const struct ibs_meta *m);
 
@@ -43,7 +42,7 @@ bool status_stopped(const struct ibs_meta_status *st);
 double status_bpf_ns(const struct ibs_meta_status *st);
 const char *status_bpf_source(const struct ibs_meta_status *st);
 
-/* Begin a reading: @m must have been read before the counters, so that no sample seems unseen. */
+/* Begin a reading. @m must have been read before the counters, so that no sample looks unseen. */
 void reading_begin(struct reading *r, const struct ibs_meta *m);
 
 /* Complete it with counters. */

@@ -54,7 +54,7 @@ int sample_cost_floor(const struct perf_event_attr *like, unsigned int cpu, doub
 /* The event that sample_cost_floor() uses for @like. */
 struct perf_event_attr sample_cost_event(const struct perf_event_attr *like);
 
-/* Load the program that does nothing. Return: an fd that the caller closes, or a negative errno. */
+/* Load an empty program. Return: an fd that the caller closes, or a negative errno. */
 int sample_cost_empty_program(void);
 
 /* An event as a subject of loop_loss_measure(). */

@@ -125,8 +125,8 @@ struct sampler;
 /**
  * sampler_open() - load, open and attach, but do not start
  *
- * Return: 0, or a negative errno with @err saying what was refused, why and what to do; nothing is
- * left behind then. SAMPLER_TWIN needs v5.17, else -EOPNOTSUPP.
+ * Return: 0, or a negative errno with @err saying what was rejected, why and what to do.
+ * SAMPLER_TWIN needs v5.17, else -EOPNOTSUPP.
  */
 int sampler_open(const struct sampler_opts *opts, struct sampler **out, struct err *err);
 

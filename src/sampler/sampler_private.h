@@ -40,7 +40,7 @@ struct mapping {
 
 struct bpf_map;
 
-/* Map all values of an array. Return: 0 or a negative errno with @err, and then nothing is mapped. */
+/* Map all values of an array. Return: 0, or a negative errno with @err and nothing mapped. */
 int map_array(struct bpf_map *map, struct mapping *out, struct err *err);
 void unmap(struct mapping *m);
 

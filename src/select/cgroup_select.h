@@ -38,7 +38,7 @@ bool cgroup_select_any(const struct cgroup_select *s);
 /* Which parts of the selection later updates may change: enum sampler_live bits. */
 unsigned int cgroup_select_live(const struct cgroup_select *s);
 
-/* Containers whose names were not known at the last update. */
+/* Number of containers without a known name at the last update. */
 size_t cgroup_select_nameless(const struct cgroup_select *s);
 
 /* A name that matches no cgroup yet; @option is "--cgroup", "--container" or "--filter". */

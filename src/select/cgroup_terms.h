@@ -40,7 +40,7 @@ struct terms {
 	bool wanted[TERM_FILTER]; /* the kind lists cgroups to keep, not only some to exclude */
 };
 
-/* Return: 0, or with @err -EINVAL, -ERANGE. @ts is to be freed in any case. */
+/* Return: 0, or with @err -EINVAL, -ERANGE. Call terms_free() in any case. */
 int terms_parse(struct terms *ts, const struct cgroup_source *src,
 		const struct cgroup_select_opts *opts, struct err *err);
 

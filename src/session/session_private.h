@@ -19,7 +19,7 @@ void sampling_use_options(struct sampling *s);
 
 /* Create the process for the command, before any cgroup is read. */
 int sampling_prepare_command(struct sampling *s, struct err *err);
-/* Select it, if nothing else is selected. */
+/* Select the command, if nothing else is selected. */
 void sampling_select_command(struct sampling *s);
 
 struct event_spec;
@@ -27,7 +27,7 @@ struct pmu;
 
 /* Make s->plan, for the machine with this ibs_op PMU (NULL: none), and the planned event. */
 void sampling_plan(struct sampling *s, const struct pmu *pmu, struct event_spec *event);
-/* The directory of the cgroup to bind events to, as in struct sampler_opts. */
+/* fd of the directory of the cgroup to bind events to, as in struct sampler_opts. */
 int sampling_plan_cgroup(struct sampling *s);
 /* Update the running sampler after cgroups have changed. */
 void sampling_plan_again(struct sampling *s);

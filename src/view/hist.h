@@ -45,7 +45,7 @@ struct hist_view {
 extern const struct option_row hist_options[];
 extern const size_t hist_n_options;
 
-/* -EINVAL with @err if options exclude each other. */
+/* Return: 0, or -EINVAL with @err if options are mutually exclusive. */
 int hist_view_check(const struct hist_view *v, struct err *err);
 
 /**

@@ -199,7 +199,7 @@ struct table_text {
 	char unit;
 };
 
-#define TABLE_GAP 2 /* columns of the screen between those of the table */
+#define TABLE_GAP 2 /* blanks between columns of the table */
 
 /* As table_print(); the caller frees *out. */
 void table_text_build(const struct screen *screen, const struct table *t,
@@ -212,7 +212,7 @@ bool table_text_left(const struct table_text *x, size_t column);
 /* Values as a row of bars, scaled to the largest; NAN is blank, and so is 0 unless @zero. */
 void table_spark(const struct screen *s, const double *v, size_t n, bool zero, char *out,
 		 size_t size);
-/* The mark of table_row.change, which follows the trend. */
+/* The marker of table_row.change, printed after the trend. */
 const char *table_change(const struct screen *s, int change);
 /* The distribution of a series' latencies over TABLE_BINS bins of a fixed scale. */
 #define TABLE_BINS 18

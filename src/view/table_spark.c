@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* two bins an octave in between, one below, one above */
+/* two bins per octave in between, one below, one above */
 #define EDGE_FIRST 16
 #define EDGE_LAST  4096
 
