@@ -125,7 +125,7 @@ class Slabs(unittest.TestCase):
         for name, in rows:
             self.assertIn('\n' + name, text)
         for args, why in ((['replay', self.file, '--by', 'slab,comm'], '--by slab,comm'),
-                          (['serve', '--source', 'sim', '--by', 'slab'], 'hold no addresses of the kernel'),
+                          (['serve', '--source', 'sim', '--by', 'slab'], 'must not have kernel addresses'),
                           (['hist', '-e', 'ibs_fetch//', '--by', 'slab'], '--by slab: samples of ibs_fetch')):
             p = run(*args)
             self.assertEqual(p.returncode, 2, args)

@@ -212,7 +212,7 @@ class Environments(Case):
         self.assertIn("'%' must be part of %h (host), %r (rank) or %%", refused('-o', 'x.%x', env=one))
         two = open_mpi(0, 2, self.job) | {'OMPI_COMM_WORLD_LOCAL_SIZE': 1}
         self.assertIn('all nodes would write the same file', refused('-o', 'x', env=two))
-        self.assertIn('a rank is below the number of ranks', refused(env=open_mpi(3, 3, self.job)))
+        self.assertIn('a rank must be below the number of ranks', refused(env=open_mpi(3, 3, self.job)))
         self.assertIn('OMPI_COMM_WORLD_RANK', refused(env=one | {'OMPI_COMM_WORLD_RANK': 'x'}))
         bad = slurm(0, 1, self.job, node=7)
         self.assertIn('no number of tasks for node 7', refused(env=bad))

@@ -46,7 +46,7 @@ class Pins(unittest.TestCase):
 
     def test_bpffs_that_everybody_may_write_to(self):
         self.mount('1777')
-        self.refused(f'{self.bpffs} has mode 1777', 'mounted with -o mode=0700')
+        self.refused(f'{self.bpffs} has mode 1777', 'mount bpffs with -o mode=0700')
         self.assertFalse(os.path.exists(self.pins))
         # as somebody who was there first
         os.mkdir(self.pins)

@@ -145,7 +145,7 @@ class Serve(unittest.TestCase):
         # what one of the events cannot do changes neither; what both can do leaves their counters as they are
         live = json.loads(ctl('--json', 'status').stdout)['live']
         for option, says in (('src=dram', '--src: samples of ibs_fetch'), ('filter=mem_lvl == ram', "'mem_lvl' is a term of ibs_op"),
-                             ('period=200000,1', 'samples at a period of 10000'),
+                             ('period=200000,1', 'the simulation needs 10000'),
                              ('event=ibs_fetch/fetchlat=128/,ibs_op//', "the simulation has no 'fetchlat'")):
             p = ctl('set', option)
             self.assertEqual((p.returncode, says in p.stderr), (2, True), p.stderr)
@@ -211,7 +211,7 @@ class Serve(unittest.TestCase):
         c.wait('resuming counters')
         c.stop()
         c = self.collector('--cgroup-hierarchy', names[1])
-        c.wait('their cgroups are those of another hierarchy')
+        c.wait('they have another cgroup hierarchy')
         self.grows()
         c.stop()
         # where no cgroup is told none is confused
