@@ -49,6 +49,9 @@ say	= $(if $(V),@:,@printf '  %-5s %s\n' $(1) $(2))
 S	:= $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 # Tests run for seconds and would take minutes to optimize; fuzz targets run for longer.
 S	+= $(if $(SAN),$(if $(findstring fuzzer,$(SAN)),,-O1 -g1))
+# Programs that have gcc's sanitizers in themselves start a fifth faster; clang's always have.
+STATIC_SAN := $(if $(SAN),$(if $(findstring clang,$(CC)),,$(if $(wildcard $(shell $(CC) -print-file-name=libasan.a)),\
+	-static-libasan -static-libubsan)))
 
 # Debian's directory of asm/types.h; compilers do not agree on the name of the triple
 asm	:= $(firstword $(wildcard /usr/include/$(shell uname -m)-linux-gnu))
@@ -57,7 +60,7 @@ WARN	:= -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wno-missin
 FORTIFY	:= $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 override CPPFLAGS := $(FORTIFY) -D_GNU_SOURCE -DIBSCOPE_VERSION='"$(VERSION)"' -Iinclude -iquote src -iquote $(O) -iquote $(BPF_O) $(CPPFLAGS)
 override CFLAGS := -std=gnu11 -O2 -g -fPIE -fstack-protector-strong -fstack-clash-protection -fcf-protection $(WARN) $(S) $(CFLAGS)
-override LDFLAGS := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(S) $(LDFLAGS)
+override LDFLAGS := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(S) $(STATIC_SAN) $(LDFLAGS)
 WEBLIBS	:= -lmicrohttpd -lgnutls -lyaml -lcrypt
 # for the commands only
 CMDLIBS	:= -lncursesw -ltinfo -lsystemd -lcurl

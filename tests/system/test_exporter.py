@@ -180,7 +180,7 @@ class Collected(Case):
 
     @classmethod
     def setUpClass(cls):
-        cls.busy = [Busy(0, share=0.3)]
+        cls.busy = [Busy(0, share=0.15)]
         cls.collector = collector(*cls.ARGS)
 
     @classmethod

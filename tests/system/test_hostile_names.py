@@ -49,7 +49,7 @@ def busy(path, cgroup):
     def start():
         ctypes.CDLL(None).prctl(ibscope.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.nice(10)
-    code = 'while :; do i=0; while [ $i -lt 5000 ]; do i=$((i + 1)); done; sleep 0.2; done'
+    code = 'while :; do i=0; while [ $i -lt 2000 ]; do i=$((i + 1)); done; sleep 0.2; done'
     p = subprocess.Popen([path, '-c', code], preexec_fn=start, stdout=subprocess.DEVNULL)
     with open(os.path.join(cgroup, b'cgroup.procs'), 'w') as f:
         f.write(str(p.pid))
