@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One x86-64 instruction: its length, its text, the memory that it names, and what it does to
- * registers. The bytes may be anything.
+ * Decodes one x86-64 instruction: length, text, memory operands, and effect on registers. The bytes are not
+ * trusted.
  */
 #ifndef IBSCOPE_DISASM_H
 #define IBSCOPE_DISASM_H
@@ -28,28 +28,28 @@ struct insn_mem {
 
 enum insn_flow { INSN_NEXT, INSN_JUMP, INSN_BRANCH, INSN_CALL, INSN_RETURN };
 
-/* What an instruction makes of all 8 bytes of the register `to`. */
+/* The new value of all 8 bytes of the register `to`. */
 enum insn_effect {
 	INSN_OTHER,
-	INSN_MOVE,    /* another register, `from` */
+	INSN_MOVE,    /* register `from` */
 	INSN_LOAD,    /* mem[0] */
-	INSN_ADDRESS, /* the address that mem[0] names; n_mem is 0 */
-	INSN_ADD, /* itself plus `from`, or else plus mem[0] if n_mem is 1, or else plus `value` */
-	INSN_SET, /* `value` */
+	INSN_ADDRESS, /* address of mem[0]; n_mem is 0 */
+	INSN_ADD,     /* old value plus `from`; else plus mem[0] if n_mem is 1; else plus `value` */
+	INSN_SET,     /* `value` */
 };
 
 struct insn {
 	unsigned int len;    /* bytes */
-	char text[96];	     /* AT&T or Intel syntax, as asked for */
+	char text[96];	     /* AT&T or Intel syntax */
 	enum insn_flow flow; /* INSN_BRANCH is conditional */
 	bool has_target;     /* of a jump, branch or call */
 	__u64 target;
-	unsigned int n_mem; /* operands in memory; stacks of push, call and return are none */
-	struct insn_mem mem[INSN_MEM_MAX]; /* what is written first */
-	unsigned char stack; /* enum insn_access bits: what push, pop, call and return do there */
-	__u16 writes;	     /* general registers that change, also in part: 1 << number */
+	unsigned int n_mem; /* operands in memory, without the stack of push, call and return */
+	struct insn_mem mem[INSN_MEM_MAX]; /* written operands first */
+	unsigned char stack;		   /* enum insn_access bits of push, pop, call and return */
+	__u16 writes; /* general registers that change, at least in part: 1 << number */
 	enum insn_effect effect;
-	short from, to; /* `to`: the register that is written, if it is only one operand */
+	short from, to; /* `to`: the written register, if there is only one */
 	__s64 value;	/* of INSN_SET and INSN_ADD */
 };
 
@@ -60,13 +60,12 @@ struct disasm *disasm_new(bool intel);
 void disasm_free(struct disasm *d); /* accepts NULL */
 
 /**
- * disasm_decode() - the instruction at the first of @n bytes
- * @addr: of that byte; targets and text are computed with it
+ * disasm_decode() - decode the instruction at the start of @n bytes
+ * @addr: address of the first byte, for targets and text
  *
- * Of vector instructions that are not known the text is "(vector)" and the bytes; they have only that and
- * a length.
+ * Unknown vector instructions have only a length and the text "(vector)" with the bytes.
  *
- * Return: false if there is none, or only a part; then *out is zero.
+ * Return: false if the instruction is invalid or incomplete; then *out is zero.
  */
 bool disasm_decode(struct disasm *d, const unsigned char *bytes, size_t n, __u64 addr,
 		   struct insn *out);

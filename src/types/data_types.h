@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which type and field an instruction accesses, by the debug information of one ELF file: the variables
- * that registers, the stack and fixed addresses hold there, and what the instructions before it loaded.
- * What is not certain is not named: each answer has a kind, which is the way it was found or the reason
- * why not.
+ * Finds the type and field that an instruction accesses, from the debug information of one ELF file: from the
+ * variables in registers, on the stack and at fixed addresses, and from what earlier instructions loaded.
+ * Uncertain results are discarded: the kind of each answer is how it was found or why not.
  */
 #ifndef IBSCOPE_DATA_TYPES_H
 #define IBSCOPE_DATA_TYPES_H
@@ -54,38 +53,38 @@ const char *type_kind_name(enum type_kind k);
 struct type_access {
 	enum type_kind kind;
 	const char *
-		type; /* as the language writes it; NULL: not found. Lives as long as struct types. */
+		type; /* in the language's syntax; NULL: not found. Lives as long as struct types. */
 	const char *field; /* "pos.x", "rows[].key", "[padding]"; NULL: the type has no fields */
 	__u64 offset;	   /* of the access in the type, if it was found */
 	/*
-	 * Of the field, of the first of several, or of what is accessed of padding: in the first element where it is in an
-	 * array; size 0: none, or unknown.
+	 * Of the field, of the first of several, or of the accessed padding; in arrays, in the first element. size 0: none,
+	 * or unknown.
 	 */
 	__u64 field_offset, field_size;
 };
 
 struct types;
 
-/* A field of a type. @path is named as in struct type_access. */
+/* Called for a field of a type. @path: as type_access.field. */
 typedef void types_field_cb(const char *path, __u64 offset, __u64 size, void *arg);
 
 /**
  * types_new() - debug information of a file
- * @module: of the file; outlives the types
- * @bias:   what libdwfl added to the addresses that the linker gave
+ * @module: of the file; must outlive the types
+ * @bias:   difference between libdwfl's addresses and those of the linker
  *
- * Nothing is read before the first question.
+ * Reads nothing before the first query.
  */
 struct types *types_new(Dwfl_Module *module, GElf_Addr bias);
 void types_free(struct types *t); /* accepts NULL */
 
-/* What the instruction at an address, as the linker gave it, accesses. The answer is kept. */
+/* The access of the instruction at an address of the linker. The answer is cached. */
 void types_of_code(struct types *t, __u64 addr, struct type_access *out);
 
-/* What variable has an address, as the linker gave it: VARIABLE or NO_VARIABLE. @size: bytes accessed, 0: unknown */
+/* The variable at an address of the linker: VARIABLE or NO_VARIABLE. @size: bytes accessed, 0: unknown */
 void types_of_data(struct types *t, __u64 addr, unsigned int size, struct type_access *out);
 
-/* All fields of a type that an access was found of. Return: false if there was none. */
+/* List all fields of a type. Return: false unless an access to the type was found before. */
 bool types_layout(struct types *t, const char *name, types_field_cb *cb, void *arg);
 
 #endif

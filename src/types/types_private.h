@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of this room share. Addresses are those that the linker gave. Debug information may be damaged:
- * walks over it have bounds.
+ * Shared by the files of this room. Addresses are those of the linker. Debug information may be damaged, so all
+ * loops over it are bounded.
  */
 #ifndef IBSCOPE_TYPES_PRIVATE_H
 #define IBSCOPE_TYPES_PRIVATE_H
@@ -16,7 +16,7 @@
 #define REG_BP	    6
 #define REG_SP	    7
 
-/* Where a variable, or a part of one, is from one address of code to another. */
+/* The location of a variable, or of a part of it, in a range of code. */
 enum held_in {
 	HELD_REGISTER, /* the register is the value minus `off` */
 	HELD_MEMORY,   /* at the register plus `off` */
@@ -50,15 +50,15 @@ struct spans {
 
 struct steps;
 
-/* One piece of a function: what it holds where, and its instructions. */
+/* One piece of a function: its variables and instructions. */
 struct function {
 	struct span span;
 	struct held *held;
 	size_t n, room;
 	struct span *calls; /* `lo`: where a call returns to; the function that was called */
 	size_t n_calls, calls_room;
-	struct held frame; /* what DW_OP_fbreg counts from; lo 0: nothing */
-	__u16 call_writes; /* registers that functions which it calls need not keep: 1 << number */
+	struct held frame; /* base of DW_OP_fbreg; lo 0: none */
+	__u16 call_writes; /* registers that its callees may overwrite: 1 << number */
 	struct steps *steps;
 };
 
@@ -68,10 +68,10 @@ struct types {
 	Dwarf *dwarf;
 	Dwarf_Addr dwarf_bias;
 	bool opened;
-	int package;	  /* 0: there is one of split files beside the file */
+	int package;	  /* 0: there is a package of split files next to the file */
 	size_t work_left; /* see types_work() */
 	struct spans units, functions;
-	struct u64_map listed; /* units whose functions are, by the address of their DIE */
+	struct u64_map listed; /* units with listed functions, by the address of their DIE */
 	struct function **function;
 	size_t n, room;
 	struct u64_map function_of; /* by the start of its span */
@@ -88,13 +88,13 @@ struct types {
 	size_t n_access, access_room;
 };
 
-/* --- types_units.c: what is where --- */
+/* --- types_units.c: locations --- */
 
-#define WORK_KEPT 16 /* of what takes memory */
+#define WORK_KEPT 16 /* cost of an entry that takes memory */
 
 /*
- * Damaged debug information may lead to the same entries again and again: the work on a file is limited by its size.
- * Return: false if it was too much.
+ * Damaged debug information may lead to the same entries again and again: limit the work on a file by its size.
+ * Return: false if the limit is reached.
  */
 bool types_work(struct types *t, unsigned int cost);
 
@@ -102,61 +102,61 @@ bool types_work(struct types *t, unsigned int cost);
 struct function *types_function(struct types *t, __u64 addr, enum type_kind *why);
 /* The variable with a fixed address, or NULL. */
 const struct fixed *types_fixed(struct types *t, __u64 addr);
-/* The canonical frame address, as a register and what is added. */
+/* The canonical frame address as a register and an offset. */
 bool types_frame(struct types *t, __u64 addr, unsigned int *reg, __s64 *off);
 
-/* --- types_shape.c: what types are made of --- */
+/* --- types_shape.c: the structure of types --- */
 
-/* What a type is made of: without names of its own, const and volatile. Return: false for void. */
+/* Strip typedefs, const and volatile. Return: false for void. */
 bool shape_peel(Dwarf_Die *type);
 /* The type of a variable, a member or a pointer's target. Return: false for void. */
 bool shape_type_of(Dwarf_Die *die, Dwarf_Die *type);
-/* Bytes; 0 if not known, as of arrays without a bound. */
+/* Bytes; 0 if unknown, as for arrays without a bound. */
 __u64 shape_size(Dwarf_Die *type);
 const char *shape_name(struct types *t, Dwarf_Die *type);
 
 /* The innermost thing at an offset of a type. */
 struct leaf {
 	Dwarf_Die type;
-	__u64 off, size;   /* from its beginning; of it */
-	__u64 begin;	   /* of it in the outer type, in the first elements of arrays */
-	bool ambiguous;	   /* several members, as of a union: `type` is nothing */
-	bool array, first; /* it is in an array; in the first element of the outermost */
+	__u64 off, size; /* offset in the leaf; its size */
+	__u64 begin;	 /* offset of the leaf in the outer type, in the first elements of arrays */
+	bool ambiguous;	 /* several members, as in a union: `type` is unset */
+	bool array, first; /* in an array; in the first element of the outermost array */
 };
 
 /**
- * shape_leaf() - the innermost thing at an offset
- * @size:  bytes accessed, which choose among the members of a union; 0: not known
+ * shape_leaf() - find the innermost thing at an offset
+ * @size:  bytes accessed, to select a member of a union; 0: unknown
  * @path:  its name in the type, "pos.x"; or NULL
  *
- * Return: false if there is nothing: padding, or behind the end.
+ * Return: false in padding or after the end.
  */
 bool shape_leaf(Dwarf_Die *type, __u64 off, unsigned int size, struct leaf *leaf, char *path,
 		size_t room);
 
-/* Call @cb for all that a type is made of, with structs in it taken apart; of arrays for the first element. */
+/* Call @cb for all fields of a type, including those of nested structs; in arrays for the first element. */
 void shape_walk(Dwarf_Die *type, types_field_cb *cb, void *arg);
 
-/* What a pointer or a reference, or a struct whose only member is one, points to. Return: false for other types. */
+/* The target of a pointer, a reference, or a struct with one as its only member. Return: false for other types. */
 bool shape_target(Dwarf_Die *type, __u64 off, Dwarf_Die *target, bool *is_void);
 
-/* --- types_follow.c: what registers hold --- */
+/* --- types_follow.c: values of registers --- */
 
 enum value_kind {
 	VALUE_UNKNOWN,
-	VALUE_POINTER, /* to `type`, `off` bytes behind its beginning */
-	VALUE_ADDRESS, /* `off` is one, of data */
+	VALUE_POINTER, /* to `type` at offset `off` */
+	VALUE_ADDRESS, /* `off` is an address of data */
 	VALUE_FRAME,   /* the canonical frame address plus `off` */
-	VALUE_SAME,    /* what it was when a loop began, plus `off` */
+	VALUE_SAME,    /* the value at the start of a loop, plus `off` */
 };
 
 struct value {
 	enum value_kind kind;
-	enum type_kind why; /* it is unknown */
+	enum type_kind why; /* reason if unknown */
 	Dwarf_Die type;
 	__s64 off;
-	bool array; /* it may be of any element of an array of `type` */
-	bool index; /* something unknown was added */
+	bool array; /* any element of an array of `type` */
+	bool index; /* an unknown value was added */
 };
 
 /* Memory that is accessed; type and offset if TYPE_FOUND(kind). */
@@ -164,7 +164,7 @@ struct place {
 	enum type_kind kind;
 	Dwarf_Die type;
 	__u64 off;
-	unsigned int size; /* bytes accessed; 0: not known */
+	unsigned int size; /* bytes accessed; 0: unknown */
 };
 
 void types_address(struct types *t, struct function *f, __u64 addr, struct place *out);
