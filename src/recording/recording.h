@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Writing of our own files, which ibscope-recording(5) describes; trace.h reads them. A file is a
- * sequence of blocks with checksums: whatever happens to the writer, complete blocks are readable.
+ * Writes our own files, described in ibscope-recording(5); trace.h reads them. A file is a sequence of
+ * blocks with checksums: whatever happens to the writer, complete blocks are readable.
  */
 #ifndef IBSCOPE_RECORDING_H
 #define IBSCOPE_RECORDING_H
@@ -13,9 +13,9 @@
 #define RECORDING_STACK_KEYS (1 << 17) /* max_entries of a stack map that can be recorded */
 
 struct recording_opts {
-	int fd;			       /* written in order, never sought: may be a pipe */
-	const struct trace_info *info; /* only read during the call; at most TRACE_EVENTS pmus */
-	bool compress;		       /* blocks with zstd, where that makes them smaller */
+	int fd;			       /* written sequentially: may be a pipe */
+	const struct trace_info *info; /* only used during the call; at most TRACE_EVENTS pmus */
+	bool compress;		       /* with zstd, for blocks that become smaller */
 };
 
 struct recording;
@@ -29,14 +29,14 @@ int recording_create(const struct recording_opts *opts, struct recording **out, 
 
 /**
  * recording_samples(), recording_samples_raw() - append records
- * @extra: one behind each record, or NULL; the stacks that they name were given to recording_stack() before
+ * @extra: one for each record, or NULL; pass their stacks to recording_stack() first
  *
- * Those of ibs_op and of ibs_fetch may be mixed.
+ * Records of ibs_op and of ibs_fetch may be mixed.
  *
- * Best called with the records of all CPUs that came since the last time, sorted by time, and
- * after the events and stacks of that time. They are buffered, see recording_flush().
+ * Best called with the records of all CPUs since the last call, sorted by time, and after the events and
+ * stacks of that time. Records are buffered, see recording_flush().
  *
- * Return: 0 or a negative errno with @err; after one nothing more can be written, but
+ * Return: 0 or a negative errno with @err; after an error nothing more can be written, but
  * recording_finish() may still be tried.
  */
 int recording_samples(struct recording *r, const struct ibs_record *records,
@@ -47,25 +47,24 @@ int recording_samples_raw(struct recording *r, const struct ibs_record_raw *reco
 /**
  * recording_event() - append an event of any kind but samples
  *
- * Readers merge the events of a flush with its samples by time, so each of the two is to be
- * sorted, and events are to be given before the samples that they bear on. Strings are cut after
- * 8191 bytes.
+ * Readers merge the events of a flush with its samples by time, so both must be sorted, and events must
+ * be passed before the samples that depend on them. Strings are truncated to 8191 bytes.
  */
 int recording_event(struct recording *r, const struct trace_event *ev, struct err *err);
 
 /**
- * recording_stack() - the addresses behind a key of struct ibs_record_extra
- * @key: below RECORDING_STACK_KEYS; one given before means the new chain in samples from now on
+ * recording_stack() - append the call chain of a key of struct ibs_record_extra
+ * @key: below RECORDING_STACK_KEYS; an earlier key refers to the new chain from now on
  * @n:	 of @addresses, innermost first; at most TRACE_STACK_MAX
  */
 int recording_stack(struct recording *r, __s32 key, const __u64 *addresses, size_t n,
 		    struct err *err);
 
 /**
- * recording_flush() - write what is buffered, and the ledger so far if @ledgers is not NULL
+ * recording_flush() - write all buffered data, and the ledger so far if @ledgers is not NULL
  * @ledgers: one for each event of the recording
  *
- * A flush makes blocks of their own, so many small ones cost bytes: once or twice a second is fine.
+ * A flush ends the current blocks, so many small ones cost bytes: once or twice per second is fine.
  */
 int recording_flush(struct recording *r, const struct ledger *ledgers, struct err *err);
 
@@ -73,17 +72,17 @@ int recording_flush(struct recording *r, const struct ledger *ledgers, struct er
 __u64 recording_bytes(const struct recording *r);
 
 /**
- * recording_finish() - flush, and write the ledgers and the mark of an orderly end
+ * recording_finish() - flush, and write the ledgers and the end block
  *
- * Return: 0 or a negative errno with @err. recording_close() is due in either case.
+ * Return: 0 or a negative errno with @err. Call recording_close() in either case.
  */
 int recording_finish(struct recording *r, const struct ledger *ledgers, struct err *err);
 void recording_close(struct recording *r); /* accepts NULL */
 
 /**
- * recording_sample() - a record as trace_next() gives it, for printing without a file
+ * recording_sample() - convert a record to the event that trace_next() returns, to print it without a file
  *
- * The caller sets has_time, what it knows of the stack, and which event it is of.
+ * The caller sets has_time, the stack, and the event.
  */
 void recording_sample(const struct ibs_record *rec, struct ibs_cpu cpu, struct trace_event *out);
 int recording_sample_raw(const struct ibs_record_raw *rec, __u32 quirks, struct trace_event *out);

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes read, fewer only at the end of the recording; or a negative errno. */
+/* Return: bytes read, fewer only at the end of the recording; or a negative errno. */
 static ssize_t read_at(const struct recording_blocks *b, void *to, size_t bytes, __u64 at)
 {
 	size_t have = 0;
@@ -46,7 +46,7 @@ __attribute__((format(printf, 3, 4))) static void damaged(struct recording_block
 	va_end(ap);
 }
 
-/* The head of the file, as far as it can be trusted: blocks are found without it too. */
+/* Read the head of the file if it is intact; blocks can be found without it. */
 static int read_file_head(struct recording_blocks *b, struct err *err)
 {
 	struct recording_file_head h;
@@ -61,8 +61,8 @@ static int read_file_head(struct recording_blocks *b, struct err *err)
 	if (!memcmp(h.magic, RECORDING_FILE_MAGIC, sizeof(h.magic)) &&
 	    h.byte_order == __builtin_bswap32(RECORDING_BYTE_ORDER))
 		return err_set(err, -EINVAL,
-			       "it was written on a machine of the other byte order, which this "
-			       "program cannot read");
+			       "it was written on a big-endian machine, which this program cannot "
+			       "read");
 	b->head_damaged = h.crc != recording_crc(&h, offsetof(struct recording_file_head, crc));
 	if (b->head_damaged)
 		return 0;
@@ -118,7 +118,7 @@ static bool head_ok(const struct recording_blocks *b, const struct recording_blo
 	       h->bytes <= RECORDING_BLOCK_MAX && h->raw_bytes <= RECORDING_BLOCK_MAX;
 }
 
-/* The next place from @at on that begins like a block; the size of the file if there is none. */
+/* The next offset from @at on that looks like a block; the size of the file if there is none. */
 static int find_magic(struct recording_blocks *b, __u64 *at, struct err *err)
 {
 	static const __u32 magic = RECORDING_BLOCK_MAGIC;
@@ -134,7 +134,7 @@ static int find_magic(struct recording_blocks *b, __u64 *at, struct err *err)
 			b->window_at = *at;
 			b->window_bytes = n;
 			if (n < (ssize_t)sizeof(struct recording_block))
-				break; /* it became shorter meanwhile */
+				break; /* truncated meanwhile */
 		}
 		from = b->window + (*at - b->window_at);
 		found = memmem(from, b->window + b->window_bytes - from, &magic, sizeof(magic));
@@ -204,7 +204,7 @@ int recording_blocks_peek(struct recording_blocks *b, struct recording_block *he
 	return 1;
 }
 
-/* Out of the file. Returns NULL, or what is wrong; *ret is a negative errno where that is it. */
+/* Read the data. Return: NULL, or the problem; *ret is a negative errno if reading failed. */
 static const char *load(struct recording_blocks *b, const unsigned char **data, ssize_t *ret)
 {
 	const struct recording_block *h = &b->head;

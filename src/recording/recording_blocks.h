@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The blocks of a recording that are whole, in their order, out of whatever bytes the file has.
- * What is between them is stepped over and counted.
+ * Reads the undamaged blocks of a recording in order, whatever bytes the file has. Bytes between them are
+ * skipped and counted.
  */
 #ifndef IBSCOPE_RECORDING_BLOCKS_H
 #define IBSCOPE_RECORDING_BLOCKS_H
@@ -12,11 +12,11 @@
 #include <zstd.h>
 
 struct recording_damage {
-	__u64 blocks;	 /* known to have been there, and not readable */
-	__u64 bytes;	 /* of the file that are part of no readable block */
-	__u64 samples;	 /* in blocks whose head was readable */
+	__u64 blocks;	 /* known to be missing or unreadable */
+	__u64 bytes;	 /* outside readable blocks */
+	__u64 samples;	 /* in damaged blocks with a readable head */
 	__u64 offset;	 /* of the first damage */
-	char reason[96]; /* "" if there is none */
+	char reason[96]; /* "" without damage */
 };
 
 struct recording_blocks {
@@ -29,14 +29,14 @@ struct recording_blocks {
 	__u64 start; /* of the first block */
 	__u32 file;
 	bool knows_file, head_damaged;
-	__u64 at;	/* here the next block should begin */
-	__u64 good_end; /* of the last whole block */
+	__u64 at;	/* expected start of the next block */
+	__u64 good_end; /* of the last undamaged block */
 	__u64 next_seq;
-	__u64 wasted; /* bytes that damaged blocks made us read */
+	__u64 wasted; /* bytes read because of damaged blocks */
 	bool peeked;
 	struct recording_block head;
 	ZSTD_DCtx *zstd;
-	__u64 window_at; /* where `window` was read */
+	__u64 window_at; /* file offset of `window` */
 	size_t window_bytes;
 	unsigned char window[1 << 16];
 	unsigned char *stored, *raw;
@@ -49,15 +49,15 @@ struct recording_blocks {
  * @offset: of the recording in the file, and its size in @bytes, 0: up to the end
  *
  * Return: 0, or a negative errno with @err: -EINVAL for a version that this program cannot read.
- * recording_blocks_close() is due in either case.
+ * Call recording_blocks_close() in either case.
  */
 int recording_blocks_open(int fd, __u64 offset, __u64 bytes, struct recording_blocks *b,
 			  struct err *err);
 
 /**
- * recording_blocks_peek() - the head of the next block
+ * recording_blocks_peek() - read the head of the next block
  *
- * Its data may turn out to be damaged.
+ * Its data may still be damaged.
  *
  * Return: 1 and *head; 0 at the end of the file; or a negative errno with @err: cannot read.
  */
@@ -65,14 +65,14 @@ int recording_blocks_peek(struct recording_blocks *b, struct recording_block *he
 			  struct err *err);
 
 /**
- * recording_blocks_take() - the data of the block that was peeked at, and go on behind it
- * @data: raw_bytes of it, until the next call
+ * recording_blocks_take() - read the data of the block from recording_blocks_peek(), and advance
+ * @data: raw_bytes of data, valid until the next call
  *
  * Return: 1 and *data; 0 if it is damaged; or a negative errno with @err: cannot read.
  */
 int recording_blocks_take(struct recording_blocks *b, const unsigned char **data, struct err *err);
 
-/* The block taken last was of no use after all: count it as damaged. */
+/* Count the last block as damaged, because its contents are invalid. */
 void recording_blocks_reject(struct recording_blocks *b, const char *reason);
 
 void recording_blocks_rewind(struct recording_blocks *b);

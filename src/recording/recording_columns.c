@@ -20,7 +20,7 @@ static __u64 unzigzag(__u64 v)
 	return v >> 1 ^ -(v & 1);
 }
 
-/* What each transform does: x = value - other, or value ^ other; and zigzag of that, or not. */
+/* Transforms: x = value - other, or value ^ other; then zigzag, or not. */
 static const struct shape {
 	bool known, refers, differs, zigzags;
 } shapes[RECORDING_TRANSFORM_N] = {
@@ -34,7 +34,7 @@ static const struct shape {
 
 static const __u64 zeros[RECORDING_BATCH];
 
-/* The loop is such that the compiler makes vectors of it. Return: @room, or where the values are. */
+/* The compiler can vectorize this loop. Return: @room, or where the values are. */
 static const __u64 *transform(const struct recording_column_head *h,
 			      const struct recording_columns *c, __u64 *room)
 {
@@ -56,7 +56,7 @@ static const __u64 *transform(const struct recording_column_head *h,
 	return room;
 }
 
-/* The bits that some have, and those that all have. */
+/* The bits that some values have, and those that all have. */
 struct bits {
 	__u64 some, all;
 };
@@ -72,7 +72,7 @@ static struct bits bits_of(const __u64 *v, unsigned int n)
 	return b;
 }
 
-/* The least, and in *@some the bits of what the others are above it. */
+/* The minimum, and in *@some the bits of the differences to it. */
 static __u64 least(const __u64 *v, unsigned int n, __u64 *some)
 {
 	__u64 min = v[0];
@@ -85,7 +85,7 @@ static __u64 least(const __u64 *v, unsigned int n, __u64 *some)
 	return min;
 }
 
-/* One in four at the least is 0, of some of them. */
+/* In a subset of the values, is at least one in four 0? */
 static bool looks_sparse(const __u64 *v, unsigned int n)
 {
 	unsigned int zeros = 0, looked = 0;
@@ -96,8 +96,8 @@ static bool looks_sparse(const __u64 *v, unsigned int n)
 }
 
 /*
- * Move those that are not 0 to the front of @to, which may be @v, and say in @map which they were.
- * Return: how many.
+ * Move nonzero values to the front of @to, which may be @v, and mark them in @map.
+ * Return: their number.
  */
 static unsigned int squeeze(__u64 *to, const __u64 *v, unsigned int n, unsigned char *map)
 {
@@ -114,7 +114,7 @@ static unsigned int squeeze(__u64 *to, const __u64 *v, unsigned int n, unsigned 
 	return kept;
 }
 
-/* Those of @absent are left out. Return: where they end. */
+/* Write the planes that are not in @absent. Return: their end. */
 static unsigned char *to_planes(unsigned char *out, const __u64 *v, unsigned int n, __u64 base,
 				unsigned int absent)
 {
@@ -144,14 +144,14 @@ static unsigned char *encode(struct recording_column_head *h, const struct recor
 		out += (c->n + 7) / 8;
 		bits = bits_of(v, n);
 	}
-	/* what all have is taken off without a borrow */
+	/* subtracting the bits that all values have needs no borrow */
 	base = h->transform == RECORDING_DELTA ? 0 : bits.all;
 	bits.some ^= base;
 	if (h->transform == RECORDING_DELTA) {
 		h->base = c->v[h->id][0];
 	} else {
 		if (bits.some && h->id < RECORDING_COLUMN_REG0 && !h->flags)
-			base = least(v, n, &bits.some); /* numbers of a range */
+			base = least(v, n, &bits.some); /* such ids often share a range */
 		h->base = base;
 	}
 	if (!bits.some)
@@ -188,7 +188,7 @@ size_t recording_columns_encode(const struct recording_columns *c, unsigned char
 	return data - out;
 }
 
-/* Bytes that the column takes, of which there are at most @have; 0: more than that. */
+/* The bytes of a column; 0: more than @have. */
 static bool measure(const struct recording_column_head *h, unsigned int n, const unsigned char *in,
 		    size_t have, size_t *bytes, unsigned int *kept)
 {
@@ -287,7 +287,7 @@ const char *recording_columns_decode(struct recording_columns *c, unsigned int n
 			return "a column is longer than its block";
 		at += takes;
 		if (h.id >= RECORDING_COLUMN_N)
-			continue; /* of a newer writer */
+			continue; /* written by a newer version */
 		if (c->present & 1u << h.id)
 			return "it has a column twice";
 		from_planes(c->v[h.id], &h, in + at - takes, n, kept);

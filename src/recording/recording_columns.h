@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Samples as columns of bytes, which is what compresses: fields lie together, times and addresses
- * as the small differences that they are.
+ * Samples as columns of bytes, which compress well: equal fields are adjacent, times and addresses are stored
+ * as small differences.
  *
- * Rows of fields, compressed, would be simpler. But of samples of 104 bytes columns need 20 without any
- * compressor, and 11 with zstd; rows with zstd need 17, at its CPU cost.
+ * Compressed rows would be simpler. But columns need 20 bytes for a sample of 104 bytes without a compressor,
+ * and 11 with zstd; rows need 17 with zstd, at its CPU cost.
  */
 #ifndef IBSCOPE_RECORDING_COLUMNS_H
 #define IBSCOPE_RECORDING_COLUMNS_H
@@ -18,8 +18,8 @@ struct recording_columns {
 };
 
 /*
- * The most that recording_columns_encode() writes of RECORDING_WRITTEN values that are no wider than the table says; a
- * distance has one bit more, and each column may have its bits of RECORDING_SPARSE.
+ * Maximum output of recording_columns_encode() for RECORDING_WRITTEN values as wide as in the table; a distance has
+ * one bit more, and each column may have a bitmap for RECORDING_SPARSE.
  */
 #define RECORDING_COLUMN_BITS(NAME, id, transform, other, bytes) \
 	+8 * ((bytes) + (RECORDING_##transform == RECORDING_DISTANCE)) + 1
@@ -29,7 +29,7 @@ struct recording_columns {
 _Static_assert(RECORDING_COLUMNS_MAX <= RECORDING_BLOCK_MAX, "a batch of samples must fit a block");
 
 /**
- * recording_columns_encode() - the data of a block
+ * recording_columns_encode() - write the data of a block
  * @out: RECORDING_BLOCK_MAX bytes
  *
  * Return: bytes written.
@@ -37,10 +37,10 @@ _Static_assert(RECORDING_COLUMNS_MAX <= RECORDING_BLOCK_MAX, "a batch of samples
 size_t recording_columns_encode(const struct recording_columns *c, unsigned char *out);
 
 /**
- * recording_columns_decode() - the samples of a block
- * @n: of them, as its head says
+ * recording_columns_decode() - read the samples of a block
+ * @n: number of samples, from the head of the block
  *
- * Return: NULL, or what is wrong with the data; then *c is undefined.
+ * Return: NULL, or the reason why the data is invalid; then *c is undefined.
  */
 const char *recording_columns_decode(struct recording_columns *c, unsigned int n,
 				     const unsigned char *in, size_t bytes);

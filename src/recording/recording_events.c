@@ -118,7 +118,7 @@ static int decode_mmap(const struct recording_event *e, struct trace_mmap *m)
 	return 1;
 }
 
-/* The string behind @s, "" if @s is the last one. The last byte before @end is 0. */
+/* The string after @s, "" if @s is the last one. The last byte before @end is 0. */
 static const char *next_string(const char *s, const char *end)
 {
 	s += strlen(s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Events of a recording between the samples, as they lie in the file. */
+/* The file format of events. */
 #ifndef IBSCOPE_RECORDING_EVENTS_H
 #define IBSCOPE_RECORDING_EVENTS_H
 
@@ -9,22 +9,22 @@
 #define RECORDING_STRINGS 4 /* most strings of an event */
 
 /**
- * recording_event_encode() - the fixed part of an event
- * @out:    its `bytes` is left to the caller
- * @strings: what follows, each with its final 0
- * @n:	     how many of them
+ * recording_event_encode() - make the fixed part of an event
+ * @out:    the caller sets its `bytes`
+ * @strings: the strings that follow, each with its final 0
+ * @n:	     their number
  *
- * Return: size of the fixed part, 0 for a kind that is no such event.
+ * Return: size of the fixed part, 0 for samples.
  */
 size_t recording_event_encode(const struct trace_event *ev, struct recording_event *out,
 			      const char *strings[RECORDING_STRINGS], unsigned int *n);
 
 /**
- * recording_event_decode() - the event at the start of a buffer
+ * recording_event_decode() - read the event at the start of a buffer
  * @out: strings point into @in
- * @bytes: how long the event is
+ * @bytes: length of the event
  *
- * Return: 1, 0 for a kind that is not known, or -EINVAL: the buffer is damaged.
+ * Return: 1, 0 for an unknown kind, or -EINVAL: the buffer is damaged.
  */
 int recording_event_decode(const unsigned char *in, size_t n, struct trace_event *out,
 			   size_t *bytes);

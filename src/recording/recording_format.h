@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What lies in a recording; ibscope-recording(5) says it in words. Numbers are little endian, as
- * on the only processors that have IBS. Private to recording_*.c and their tests.
+ * The file format, described in ibscope-recording(5). Numbers are little endian, as on all processors with
+ * IBS. Private to recording_*.c and their tests.
  */
 #ifndef IBSCOPE_RECORDING_FORMAT_H
 #define IBSCOPE_RECORDING_FORMAT_H
@@ -12,7 +12,7 @@
 
 #include <zlib.h>
 
-/* A reader refuses a greater major, and steps over the blocks and columns it does not know. */
+/* A reader rejects a greater major version, and skips unknown blocks and columns. */
 #define RECORDING_MAJOR 1
 #define RECORDING_MINOR \
 	5 /* 1: names of containers, topology; 2: ranks; 3: regions; 4: ibs_fetch; 5: slabs */
@@ -21,12 +21,12 @@
 #define RECORDING_BYTE_ORDER  0x01020304u
 #define RECORDING_BLOCK_MAGIC 0x4b4c4289u /* "\x89BLK" */
 
-/* Limits of a block, for bounded memory on whatever input. */
+/* Limits of a block, which bound the reader's memory. */
 #define RECORDING_BLOCK_MAX (1u << 20) /* bytes, decompressed */
 #define RECORDING_JSON_MAX  (1u << 16)
 #define RECORDING_BATCH	    8192 /* samples */
 #define RECORDING_WRITTEN \
-	4096 /* of a block at most: what they are turned into stays in the cache */
+	4096 /* maximum of our writer, so that the encoded block stays in the cache */
 #define RECORDING_STRING_MAX 8192 /* with its final 0 */
 
 struct recording_file_head {
@@ -40,35 +40,34 @@ struct recording_file_head {
 _Static_assert(sizeof(struct recording_file_head) == 28, "recording_file_head has padding");
 
 enum recording_block_type {
-	RECORDING_META = 1,    /* JSON; first, and again at times in case that one is damaged */
-	RECORDING_SAMPLES = 2, /* columns, of samples of ibs_op */
-	RECORDING_EVENTS = 3,  /* struct recording_event; of the time of the samples that follow */
-	RECORDING_STACKS = 4,  /* struct recording_stack; before the samples that name them */
+	RECORDING_META = 1,    /* JSON; first, and repeated in case the first is damaged */
+	RECORDING_SAMPLES = 2, /* columns of ibs_op samples */
+	RECORDING_EVENTS = 3,  /* struct recording_event; same time as the samples that follow */
+	RECORDING_STACKS = 4,  /* struct recording_stack; before the samples that refer to them */
 	RECORDING_LEDGER = 5,  /* JSON */
-	RECORDING_END = 6,     /* JSON: the ledger, and that the writer ended in order */
-	RECORDING_FETCHES =
-		7, /* columns, of samples of ibs_fetch; right behind SAMPLES: of the same time */
+	RECORDING_END = 6,     /* JSON: the ledger; the writer ended cleanly */
+	RECORDING_FETCHES = 7, /* columns of ibs_fetch samples; same time as SAMPLES right before */
 };
 
 #define RECORDING_ZSTD 1 /* flag: the data is a zstd frame */
 
 struct recording_block {
 	__u32 magic;
-	__u32 file; /* as in the head of the file: blocks of another one do not count */
-	__u64 seq;  /* of the block in its file, from 0: gaps show */
+	__u32 file; /* as in the head of the file: blocks of other files are ignored */
+	__u64 seq;  /* number of the block, from 0: shows gaps */
 	__u16 type, flags;
-	__u32 bytes;	 /* that follow */
-	__u32 raw_bytes; /* that they are once decompressed */
+	__u32 bytes;	 /* length of the data that follows */
+	__u32 raw_bytes; /* its length when decompressed */
 	__u32 entries;	 /* samples, events or stacks */
-	__u32 data_crc;	 /* of the bytes that follow */
-	__u32 head_crc;	 /* of what is before it */
+	__u32 data_crc;	 /* of the data */
+	__u32 head_crc;	 /* of the fields above */
 };
 _Static_assert(sizeof(struct recording_block) == 40, "recording_block has padding");
 
 /*
- * Columns of samples: X(NAME, id, transform, column it refers to, widest value in bytes). The
- * transform is the one that makes the column small; the file says it for each column. REPLACED is
- * that of struct recording_stack when the sample was given.
+ * Columns of samples: X(NAME, id, transform, column it refers to, widest value in bytes). The transform
+ * makes the column small; the file has the transform of each column. REPLACED is the value of
+ * struct recording_stack at the time of the sample.
  */
 #define RECORDING_COLUMN_TABLE(X)       \
 	X(TIME, 0, DELTA, 0, 8)         \
@@ -101,21 +100,20 @@ enum recording_column {
 
 enum recording_transform {
 	RECORDING_PLAIN, /* the value */
-	RECORDING_DELTA, /* zigzag of the difference to the value before; to base for the first */
+	RECORDING_DELTA, /* zigzag of the difference to the previous value; to base for the first */
 	RECORDING_XOR,	 /* xor with the same sample's value in another column */
-	RECORDING_DISTANCE,   /* zigzag of the difference to it */
+	RECORDING_DISTANCE,   /* zigzag of the difference to that value */
 	RECORDING_SIGNED,     /* zigzag of the value: addresses of user space and of the kernel */
 	RECORDING_XOR_SIGNED, /* zigzag of the xor with the other column */
 	RECORDING_TRANSFORM_N
 };
 
 /*
- * Data of a block of samples: one of these for each column, RECORDING_COLUMNS_END as id behind
- * the last, and then for each column the numbers that the transform gives, less `base` but with
- * DELTA: as `width` planes of a byte a sample, from the least significant byte on. Planes of
- * `absent` are not there: all their bytes are 0. With RECORDING_SPARSE the planes hold only the
- * samples whose number is not 0 (and is not less base); before them is a bit for each sample, from
- * the lowest of the first byte on, that says which these are.
+ * Data of a block of samples: one of these heads for each column, RECORDING_COLUMNS_END as id after the last
+ * one, and then for each column the transformed numbers, minus `base` except with DELTA: `width` planes of one
+ * byte per sample, least significant byte first. Planes in `absent` are all 0 and not stored. With
+ * RECORDING_SPARSE the planes hold only samples with a number other than 0, and the others are 0 whatever `base`;
+ * before them a bitmap, least significant bit first, marks the samples in the planes.
  */
 struct recording_column_head {
 	__u8 id, transform, other, width;
@@ -140,13 +138,12 @@ enum recording_event_kind {
 
 #define RECORDING_EXEC	     1 /* flag of COMM and MMAP */
 #define RECORDING_KERNEL     2 /* flag of MMAP */
-#define RECORDING_IN_SAMPLES 4 /* flag of LOST: they were samples */
-#define RECORDING_ENDED \
-	8		 /* flag of RANK: with that status; of REGION: the last one of the thread */
-#define RECORDING_OMP 16 /* flag of REGION: of OpenMP */
+#define RECORDING_IN_SAMPLES 4 /* flag of LOST: the records were samples */
+#define RECORDING_ENDED	     8 /* flag of RANK: exited with this status; of REGION: the last one ends */
+#define RECORDING_OMP	     16 /* flag of REGION: an OpenMP region */
 
 struct recording_event {
-	__u32 bytes; /* with this head and the strings behind the fixed part, which end in 0 */
+	__u32 bytes; /* including this head and the strings after the fixed part, which end in 0 */
 	__u16 kind, flags;
 	__u64 time;
 	union {
@@ -190,8 +187,8 @@ struct recording_event {
 _Static_assert(RECORDING_EVENT_BYTES(mmap) == 72, "recording_event has padding");
 
 /*
- * `n` addresses follow, innermost first. Each key given again counts as a replacement: a reader
- * that missed one must not take older chains for what samples mean.
+ * `n` addresses follow, innermost first. Reuse of a key counts as a replacement: a reader that missed one
+ * must not use older chains.
  */
 struct recording_stack {
 	__s32 key;

@@ -7,7 +7,7 @@
 
 #include <ibscope/outcome.h>
 
-/* The text of @j, which is given up. */
+/* The text of @j; frees @j. */
 static char *dump(json_t *j)
 {
 	char *out = json_dumps(j, JSON_COMPACT);
@@ -42,7 +42,7 @@ static json_t *numbers(const __u16 *v, unsigned int n)
 	return j;
 }
 
-/* [node, node of the memory, distance] of those that are known; NULL: none is. */
+/* [node, node of the memory, distance] for known distances; NULL: all are unknown. */
 static json_t *distance_array(const struct node_distances *d)
 {
 	json_t *j = json_array();
@@ -134,7 +134,7 @@ static void decode_cpu(const json_t *j, struct cpu_info *c)
 	char vendor[sizeof(c->vendor)];
 
 	get_text(j, "vendor", vendor, sizeof(vendor));
-	/* Quirks follow from family and model: a newer program may know more of them. */
+	/* quirks are derived from family and model, since a newer program may know more of them */
 	cpu_info_set(c, vendor, get_number(j, "family"), get_number(j, "model"), 0);
 	get_text(j, "name", c->name, sizeof(c->name));
 	c->stepping = get_number(j, "stepping");
@@ -175,7 +175,7 @@ static void decode_distances(const json_t *j, struct node_distances *out)
 	}
 }
 
-/* Half a topology is none. */
+/* An incomplete topology is discarded. */
 static bool decode_topology(const json_t *j, struct trace_topology *t)
 {
 	const json_t *ccx = json_object_get(j, "ccx"), *node = json_object_get(j, "node");
@@ -194,7 +194,7 @@ static bool decode_topology(const json_t *j, struct trace_topology *t)
 	return true;
 }
 
-/* Return: how many; 0 if some are wrong. */
+/* Return: their number; 0 if any is invalid. */
 static size_t decode_memory(const json_t *j, struct memory_range *out)
 {
 	size_t n = json_array_size(j);
@@ -319,7 +319,7 @@ static bool decode_outcomes(const json_t *of, int kind, struct ledger *l)
 	return true;
 }
 
-/* Return: false if there is none, or one that this program does not understand. */
+/* Return: false if there is none, or this program does not understand it. */
 static bool decode_ledger(const json_t *j, struct ledger *out)
 {
 	bool has = json_is_integer(json_object_get(j, "seen"));

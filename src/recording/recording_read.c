@@ -12,42 +12,42 @@
 
 struct stack {
 	__u64 *addresses; /* malloc()ed */
-	__u64 generation; /* the reader's when it was taken */
+	__u64 generation; /* of the reader when the chain was read */
 	unsigned int n;
 };
 
-/* The samples of a block, of which `next` comes next. */
+/* The samples of a block; `next` is the next one to return. */
 struct samples {
 	struct recording_columns columns;
 	unsigned int next;
 	__u64 offset;
-	unsigned int pmu; /* whose they are; trace_info.n_pmus: of none */
+	unsigned int pmu; /* their event; trace_info.n_pmus: unknown */
 };
 
 struct reader {
-	struct trace trace; /* first: it is what users see */
+	struct trace trace; /* must be first */
 	struct recording_blocks blocks;
 	struct trace_pmu pmu[TRACE_EVENTS];
 	struct trace_topology topology;
 	struct memory_range memory[MEMORY_RANGES];
-	bool ended;	 /* the writer did, in order */
+	bool ended;	 /* the writer ended cleanly */
 	__u64 unwritten; /* blocks that it could not write */
 	struct ibs_cpu cpu;
 
 	struct samples op, fetch;
-	bool may_pair; /* the block read last is of ibs_op: the next may have fetches of its time */
+	bool may_pair; /* the last block was ibs_op: the next may have fetches of the same time */
 
-	/* the events of a block that wait for samples of their time */
+	/* events of a block, to be merged with samples by time */
 	unsigned char *events;		 /* malloc()ed */
-	size_t events_bytes, next_event; /* offset behind `event` */
+	size_t events_bytes, next_event; /* offset after `event` */
 	bool has_event;
 	struct trace_event event;
 	__u64 events_offset;
 
 	struct stack *stacks; /* by key */
 	size_t n_stacks;
-	__u64 replaced;	  /* of them, as far as we saw */
-	__u64 generation; /* those of an earlier one are forgotten */
+	__u64 replaced;	  /* replacements seen so far */
+	__u64 generation; /* chains of earlier generations are invalid */
 	__u64 stack[2 * (TRACE_STACK_MAX + 1)];
 };
 
@@ -58,7 +58,7 @@ static bool recording_magic(const unsigned char *bytes, size_t n)
 
 	if (n >= 4 && !memcmp(bytes, RECORDING_FILE_MAGIC, n < magic ? n : magic))
 		return true;
-	/* the head of the file may be what is damaged */
+	/* the head of the file may be damaged */
 	return n >= sizeof(struct recording_file_head) + sizeof(block) &&
 	       !memcmp(bytes + sizeof(struct recording_file_head), &block, sizeof(block));
 }
@@ -83,7 +83,7 @@ static void recording_close_reader(struct trace *t)
 	free(r);
 }
 
-/* A block that makes no sense although its checksum is right. */
+/* Report a block with a correct checksum and invalid contents. */
 static int reject(struct reader *r, const char *reason)
 {
 	recording_blocks_reject(&r->blocks, reason);
@@ -102,13 +102,13 @@ static int take_meta(struct reader *r, const unsigned char *data, size_t bytes)
 		return reject(r, wrong);
 	r->cpu = (struct ibs_cpu){ .caps = r->trace.info.cpu.caps,
 				   .quirks = r->trace.info.cpu.quirks };
-	/* files of before version 1.4 have no other event, whatever its name */
+	/* before version 1.4 all samples are of ibs_op, whatever the name of the event */
 	r->op.pmu = trace_event_of(&r->trace.info, true) % r->trace.info.n_pmus;
 	r->fetch.pmu = trace_event_of(&r->trace.info, false);
 	return 1;
 }
 
-/* All blocks before are of no use without the description, and it is there more than once. */
+/* Blocks are useless without a description; it is repeated, so look for the next one. */
 static int find_meta(struct reader *r, struct err *err)
 {
 	const struct recording_damage *d = &r->blocks.damage;
@@ -133,8 +133,8 @@ static int find_meta(struct reader *r, struct err *err)
 			       "it ends at offset %llu, before the description of the recording",
 			       r->blocks.size);
 	return err_set(err, -EINVAL,
-		       "offset %llu: %s; no description of the recording is left, without which "
-		       "nothing can be read",
+		       "offset %llu: %s; without an intact description of the recording, nothing "
+		       "can be read",
 		       d->offset, d->reason);
 }
 
@@ -153,7 +153,7 @@ static int recording_open_reader(int fd, __u64 offset, __u64 bytes, struct trace
 	return ret;
 }
 
-/* Goes on to the next event of the block; the rest of a block that is damaged is dropped. */
+/* Advance to the next event of the block; drop the rest of a damaged block. */
 static void advance_event(struct reader *r)
 {
 	size_t bytes;
@@ -171,7 +171,7 @@ static void advance_event(struct reader *r)
 	r->event.offset = r->events_offset;
 }
 
-/* Are these all events? What is not must not be met with half way. */
+/* Check all events of a block before using any. */
 static bool events_ok(const unsigned char *data, size_t bytes)
 {
 	struct trace_event ev;
@@ -195,7 +195,7 @@ static int take_events(struct reader *r, const unsigned char *data, size_t bytes
 	return 0;
 }
 
-/* Where a replacement was lost, nobody knows which of the older chains are still true. */
+/* After a lost replacement, older chains may be wrong. */
 static void count_replaced(struct reader *r, __u64 replaced, __u64 expected)
 {
 	r->generation += replaced != expected;
@@ -296,7 +296,7 @@ static int take_block(struct reader *r, const struct recording_block *h, __u64 o
 	}
 }
 
-/* What both kinds of record have; the registers are there. */
+/* Fill in the members that both kinds of record share, from the registers. */
 static void set_common(struct trace_event *ev, __u32 tgid, __u32 tid, __u32 cpu, __u64 cgroup_id)
 {
 	struct trace_sample *s = &ev->sample;
@@ -352,7 +352,7 @@ int recording_sample_raw(const struct ibs_record_raw *rec, __u32 quirks, struct 
 	return ret;
 }
 
-/* A column's value, 0 where there is none. */
+/* A column's value, 0 if the column is missing. */
 static __u64 value(const struct recording_columns *c, unsigned int column, unsigned int i)
 {
 	return c->present & 1u << column ? c->v[column][i] : 0;
@@ -401,7 +401,7 @@ static void emit_raw(const struct reader *r, const struct samples *s, unsigned i
 
 	for (unsigned int k = 0; k < IBS_OP_REG_N; k++)
 		rec.regs[k] = value(c, RECORDING_COLUMN_REG0 + k, i);
-	/* of a record that is no whole one no register is known; that it was there is */
+	/* an incomplete record counts as a sample without registers */
 	recording_sample_raw(&rec, r->cpu.quirks, ev);
 }
 
@@ -444,7 +444,7 @@ static void emit_sample(struct reader *r, struct samples *s, struct trace_event 
 	add_stack(r, c, RECORDING_COLUMN_USER_STACK, PERF_CONTEXT_USER, i, &ev->sample);
 }
 
-/* The string in *ev stays until the block is replaced, which is not before it was consumed. */
+/* The string in *ev lives until the block is replaced, after all its events were returned. */
 static int emit_event(struct reader *r, struct trace_event *ev)
 {
 	*ev = r->event;
@@ -474,7 +474,7 @@ static void describe_end(struct reader *r)
 			     "writer was stopped, or the file was cut",
 			     (ull)r->blocks.size);
 	else if (r->unwritten)
-		n = snprintf(to, room, "the writer could not write all");
+		n = snprintf(to, room, "the writer could not write everything");
 	if (d->reason[0])
 		snprintf(to + n, room - n, "%s%llu bytes unreadable%s, from offset %llu on: %s",
 			 n ? "; " : "", (ull)d->bytes, d->samples ? " (with samples)" : "",
@@ -486,7 +486,7 @@ static __u64 next_time(const struct samples *s)
 	return VALUE(&s->columns, TIME, s->next);
 }
 
-/* Those whose next sample is the earliest; NULL if there are none. */
+/* The block with the earliest next sample; NULL if there are none. */
 static struct samples *earliest(struct reader *r)
 {
 	const bool op = r->op.next < r->op.columns.n, fetch = r->fetch.next < r->fetch.columns.n;
@@ -520,7 +520,7 @@ static int recording_next(struct trace *t, struct trace_event *ev, struct err *e
 			r->may_pair = false;
 			continue;
 		}
-		/* what is left is later than the samples that it came with */
+		/* remaining events are later than the samples after them */
 		if (r->has_event && (!ret || h.type == RECORDING_EVENTS))
 			return emit_event(r, ev);
 		if (!ret) {

@@ -15,15 +15,15 @@
 #include <zstd.h>
 
 /*
- * Of columns, higher levels cost more than they save: level 3 takes 5 % off the file for 1.7
- * times the work, level 9 8 % for 7 times.
+ * Higher levels cost more than they save: level 3 makes the file 5 % smaller at 1.7 times the CPU cost,
+ * level 9 8 % at 7 times.
  */
 #define ZSTD_LEVEL 1
 
-/* The description again after so many bytes: a damaged first one must not cost the file. */
+/* Repeat the description after this many bytes, so that a damaged first one does not cost the file. */
 #define META_EVERY (4u << 20)
 
-/* Events and stacks wait in one of these for a block to be full. */
+/* A buffer of events or stacks for the next block. */
 struct pile {
 	unsigned char data[RECORDING_BLOCK_MAX];
 	size_t bytes;
@@ -88,7 +88,7 @@ static int write_block(struct recording *r, __u16 type, const void *data, size_t
 	int ret;
 
 	if (r->zstd) {
-		/* room for less than @bytes: what does not become smaller fails, and stays */
+		/* less room than @bytes: data that does not become smaller fails, and stays uncompressed */
 		n = ZSTD_compressCCtx(r->zstd, r->packed, bytes - 1, data, bytes, ZSTD_LEVEL);
 		if (!ZSTD_isError(n)) {
 			h.flags = RECORDING_ZSTD;
@@ -126,7 +126,7 @@ static int write_pile(struct recording *r, __u16 type, struct pile *p, struct er
 	return ret;
 }
 
-/* In an order that readers rely on: samples come after their stacks and the events before them. */
+/* Readers rely on this order: samples come after their stacks and earlier events. */
 static int write_buffered(struct recording *r, struct err *err)
 {
 	int ret;
@@ -149,7 +149,7 @@ static int write_buffered(struct recording *r, struct err *err)
 
 static int refused(struct err *err)
 {
-	return err_set(err, -EIO, "the recording could not be written before");
+	return err_set(err, -EIO, "writing the recording failed before");
 }
 
 int recording_create(const struct recording_opts *opts, struct recording **out, struct err *err)
@@ -187,8 +187,8 @@ int recording_create(const struct recording_opts *opts, struct recording **out, 
 }
 
 /*
- * The next rows, from @row on: *@n of them, or fewer. A batch has one set of columns, so it ends
- * where another is wanted.
+ * Add the next rows from @row on, at most *@n. A batch has one set of columns, so it ends at a row that
+ * needs another set.
  */
 static int next_rows(struct recording *r, struct recording_columns *c, __u32 columns,
 		     unsigned int *row, unsigned int *n, struct err *err)
@@ -371,7 +371,7 @@ int recording_stack(struct recording *r, __s32 key, const __u64 *addresses, size
 			       "call chain %d of %zu addresses: keys go from 0 to %d, and a chain "
 			       "has at most %d addresses",
 			       key, n, RECORDING_STACK_KEYS - 1, TRACE_STACK_MAX);
-	/* buffered samples may mean the chain that this one takes the key of */
+	/* buffered samples may refer to the chain that this one replaces */
 	known = r->stack_known[key / 8] & 1 << key % 8;
 	if (known && (r->columns[0].n || r->columns[1].n))
 		ret = write_buffered(r, err);
@@ -423,7 +423,7 @@ int recording_finish(struct recording *r, const struct ledger *ledgers, struct e
 {
 	int ret = 0, end;
 
-	/* After a failure the mark is worth a try: the reader then knows how much is not there. */
+	/* try to write the end block even after a failure: it has the number of missing blocks */
 	if (!r->failed)
 		ret = write_buffered(r, err);
 	if (!ret && !r->failed)

@@ -5,7 +5,7 @@
 
 #include <sys/wait.h>
 
-#define SKEW_S	   10 /* ranks of a job start closer together than that */
+#define SKEW_S	   10 /* maximum distance between the starts of ranks of a job */
 #define GAPS_SHOWN 10
 
 struct one {
@@ -18,7 +18,7 @@ struct one {
 struct trace_job {
 	struct one *one;
 	size_t n, room;
-	struct u64_map rank_in; /* by rank: which of them has it */
+	struct u64_map rank_in; /* rank to the recording that has it */
 	size_t n_ranks, n_out;
 	bool warned_job, warned_skew;
 };
@@ -34,7 +34,7 @@ static double apart_s(const struct one *a, const struct one *b)
 					       : (a->realtime_ns - b->realtime_ns) / 1e9;
 }
 
-/* Ranks have the same numbers in every job: only its name and size say which one a rank belongs to. */
+/* All jobs number their ranks from 0, so compare the id and size of the jobs. */
 static bool same_job(const struct one *a, const struct one *b)
 {
 	return a->job_ranks == b->job_ranks && !strcmp(a->job, b->job);
@@ -47,7 +47,7 @@ static void compare(struct trace_job *j, const struct one *a, const struct one *
 	if (!same_job(a, b) && !j->warned_job) {
 		j->warned_job = true;
 		log_warn("%s belongs to MPI job '%s' with %u ranks, %s to '%s' with %u: they are "
-			 "added up nevertheless",
+			 "added up anyway",
 			 b->name, b->job, b->job_ranks, a->name, a->job, a->job_ranks);
 	} else if (same_job(a, b) && !j->warned_skew && a->realtime_ns && b->realtime_ns &&
 		   apart_s(a, b) > SKEW_S) {
@@ -60,7 +60,7 @@ static void compare(struct trace_job *j, const struct one *a, const struct one *
 	}
 }
 
-/* Return: the earlier one that makes it superfluous, or NULL. */
+/* Return: the earlier recording that is the same, or NULL. */
 static const struct one *duplicate(const struct trace_job *j, const struct one *new,
 				   const struct task_rank *ranks, size_t n)
 {
@@ -77,7 +77,7 @@ static const struct one *duplicate(const struct trace_job *j, const struct one *
 
 		if (in == U64_MAP_NONE || !same_job(&j->one[in], new))
 			continue;
-		log_warn("%s: rank %u is in %s already: left out", new->name, ranks[i].rank,
+		log_warn("%s: rank %u is already in %s: left out", new->name, ranks[i].rank,
 			 j->one[in].name);
 		return &j->one[in];
 	}
@@ -150,7 +150,7 @@ bool trace_job_complete(const struct trace_job *j)
 				       end - r > 1 ? "%s%u-%u" : "%s%u", at ? "," : "", r, end - 1);
 	}
 	if (missing)
-		log_warn("%u of %u ranks of the job are in none of the recordings: %s%s", missing,
+		log_warn("%u of %u ranks of the job are missing from the recordings: %s%s", missing,
 			 ranks, text, shown > GAPS_SHOWN ? ",.." : "");
 	return !missing && !j->n_out;
 }

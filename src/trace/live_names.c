@@ -8,7 +8,7 @@
 #define COMM 16
 
 struct live_names {
-	char (*comm)[COMM];	/* by tid; "" is not known */
+	char (*comm)[COMM];	/* by tid; "": unknown */
 	struct u64_map cgroups; /* by id, to texts */
 	struct intern texts;
 };

@@ -8,7 +8,7 @@ __u32 map_pool_stamp(struct map_pool *p)
 	return ++p->last_stamp;
 }
 
-/* Node 0 stands for none. */
+/* Node 0 means no node. */
 static __u32 new_node(struct map_pool *p, const struct map_node *like, __u32 stamp)
 {
 	if (p->n == U64_MAP_NONE)
@@ -55,7 +55,7 @@ static __u32 join(struct map_pool *p, __u32 a, __u32 b, __u32 stamp)
 	return n;
 }
 
-/* What is below @at and what is not; a node across it is cut. */
+/* Split at an address; a node across it is cut. */
 static void split(struct map_pool *p, __u32 n, __u32 stamp, __u64 at, __u32 *below, __u32 *above)
 {
 	struct map_node *node;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Disjoint ranges of addresses in versions that share what is the same: a later version costs a
- * few nodes, and an older one stays as it is. Treaps whose nodes are copied before they change.
+ * Disjoint address ranges in versions that share equal parts: a new version costs a few nodes, and older
+ * ones stay unchanged. These are treaps that copy nodes before changing them.
  *
- * A sorted array for each version would be simpler. But each fork() makes a version: of 10,000 processes that
+ * A sorted array for each version would be simpler, but each fork() makes a version: for 10,000 processes that
  * inherit 1,000 maps and change three, the nodes take 16 MB, and such arrays would take 200 MB.
  */
 #ifndef IBSCOPE_MAP_TREE_H
@@ -12,11 +12,11 @@
 #include "base/std.h"
 
 struct map_node {
-	__u64 start, end; /* @end is the first address behind */
+	__u64 start, end; /* end excluded */
 	__u32 value;
 	__u32 left, right; /* 0: none */
 	__u32 priority;
-	__u32 stamp; /* of the version that made it, and alone may change it */
+	__u32 stamp; /* of the version that created it; only that version may change it */
 };
 
 /* All nodes of all versions. Zero is none. */
@@ -27,23 +27,23 @@ struct map_pool {
 	__u32 last_stamp;
 };
 
-/* A stamp for a version that is to be made. */
+/* A stamp for a new version. */
 __u32 map_pool_stamp(struct map_pool *p);
 
 /**
- * map_tree_set() - a version in which [@start, @end) has a value, whatever was there before
- * @root:  the version to begin with, 0 for the empty one; unchanged but for what @stamp made
- * @stamp: one of map_pool_stamp(); with the same again, the same version is changed in place
+ * map_tree_set() - make a version in which [@start, @end) has a value, replacing earlier ranges
+ * @root:  the version to start from, 0 for the empty one; unchanged except for nodes of @stamp
+ * @stamp: from map_pool_stamp(); with an earlier stamp, that version is changed in place
  *
  * Return: the root of the new version.
  */
 __u32 map_tree_set(struct map_pool *p, __u32 root, __u32 stamp, __u64 start, __u64 end,
 		   __u32 value);
 
-/* The node that holds an address, or NULL; it lives until the next change of any version. */
+/* The node that contains an address, or NULL; valid until the next change of any version. */
 const struct map_node *map_tree_find(const struct map_pool *p, __u32 root, __u64 addr);
 
-/* The node next to an address: the first that begins above it, or the last that begins below. */
+/* The node next to an address: the first one that begins above it, or the last one that begins below. */
 const struct map_node *map_tree_near(const struct map_pool *p, __u32 root, __u64 addr, bool above);
 
 void map_pool_free(struct map_pool *p);

@@ -174,7 +174,7 @@ static void put_op_data3(FILE *f, const struct ibs_op_sample *s, unsigned int pe
 	fputc('\n', f);
 }
 
-/* From 7.1 on not if it was zeroed, nor, on Zen 4 and later, without a linear address. */
+/* From 7.1 on, perf leaves it out if it was zeroed, and on Zen 4 and later also without a linear address. */
 static bool shows_phys(const struct ibs_op_sample *s, unsigned int perf)
 {
 	if (!OP_BITS(DC_PHY_ADDR_VALID))

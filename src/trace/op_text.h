@@ -8,19 +8,18 @@
 #include <ibscope/fetch_fields.h>
 #include <ibscope/op_fields.h>
 
-/* A perf release, to print as it does. The text changed in 6.12 or before, 6.16 and 7.1. */
+/* The perf release to imitate. Its text changed in 6.12 or before, 6.16 and 7.1. */
 #define IBS_PERF(major, minor) ((major) << 8 | (minor))
 #define IBS_PERF_NEWEST	       0
 
 /**
  * ibs_op_print() - print an ibs_op sample's registers
- * @f:	  where to
+ * @f:	  output
  * @s:	  parsed sample
  * @perf: IBS_PERF() of the release to imitate, or IBS_PERF_NEWEST
  *
- * perf shows most bits whether they mean something or not: see ibs_op_field(). Like
- * perf, prints nothing unless the control register's En and Val are set. Unlike perf, it never
- * shows a register that the record lacks.
+ * perf prints most bits whether valid or not: see ibs_op_field(). Like perf, print nothing unless En and
+ * Val of the control register are set. Unlike perf, never print a register that the record lacks.
  */
 void ibs_op_print(FILE *f, const struct ibs_op_sample *s, unsigned int perf);
 

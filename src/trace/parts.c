@@ -18,9 +18,9 @@
 struct merged_head {
 	char magic[8];
 	__u32 byte_order;
-	__u16 major, minor; /* a reader refuses another major */
+	__u16 major, minor; /* a reader rejects other major versions */
 	__u32 index_bytes, index_crc;
-	__u32 crc; /* of what is before it */
+	__u32 crc; /* of the fields above */
 };
 _Static_assert(sizeof(struct merged_head) == 28, "merged_head has padding");
 
@@ -31,7 +31,7 @@ static __u32 checksum(const void *data, size_t n)
 	return crc32_z(0, data, n);
 }
 
-/* Return: 1; 0 if it is no merged file; or a negative errno with @err. */
+/* Return: 1; 0 if it is not a merged file; or a negative errno with @err. */
 static int read_head(int fd, struct merged_head *h, struct err *err)
 {
 	if (pread(fd, h, sizeof(*h), 0) != sizeof(*h) || memcmp(h->magic, MAGIC, sizeof(h->magic)))
@@ -87,7 +87,7 @@ static void add(struct trace_part **parts, size_t *n, const char *file, const ch
 	(*parts)[(*n)++] = (struct trace_part){ xstrdup(file), xstrdup(name), offset, bytes };
 }
 
-/* @base: of the recordings in the file. */
+/* @base: offset of the first recording in the file. */
 static int add_index(const json_t *index, const char *path, __u64 base, struct trace_part **parts,
 		     size_t *n, struct err *err)
 {
@@ -118,10 +118,10 @@ int trace_parts_add(const char *path, struct trace_part **parts, size_t *n, stru
 	int fd = -1, ret = 0;
 	struct stat st;
 
-	/* a FIFO can be opened once only: its writer would take us for a reader that is gone */
+	/* do not open a FIFO twice: closing it would look like the end of its reader to the writer */
 	if (strcmp(path, "-") && !stat(path, &st) && S_ISREG(st.st_mode))
 		fd = open(path, O_RDONLY | O_CLOEXEC);
-	/* what cannot be opened is reported by trace_part_open(), as what is in it */
+	/* trace_part_open() reports files that cannot be opened */
 	if (fd >= 0) {
 		ret = read_head(fd, &h, err);
 		ret = ret <= 0 ? ret : read_index(fd, &h, &index, err);
@@ -170,7 +170,7 @@ static int copy(int fd, const struct trace_part *p, __u64 bytes, struct err *err
 		if (n < 0 && errno != EINTR)
 			ret = err_set(err, -errno, "cannot copy %s: %s", p->name, strerror(errno));
 		else if (!n)
-			ret = err_set(err, -ESTALE, "%s became shorter while it was copied",
+			ret = err_set(err, -ESTALE, "%s was truncated while it was copied",
 				      p->name);
 		bytes -= n > 0 ? n : 0;
 	}

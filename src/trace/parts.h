@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Files that hold several recordings, unchanged, behind an index: what `ibscope merge` writes. Each keeps
+ * Merged files, written by `ibscope merge`: an index followed by several recordings, unchanged. Each keeps
  * its own machine, topology, names and clock. ibscope-recording(5) describes the format.
  */
 #ifndef IBSCOPE_PARTS_H
@@ -10,19 +10,19 @@
 
 #include <linux/types.h>
 
-/* A recording, which is a file or a part of one. */
+/* A recording: a file or a part of one. */
 struct trace_part {
-	char *file, *name;   /* the name it had when it was merged, for people */
+	char *file, *name;   /* name: of the file before merging, for messages */
 	__u64 offset, bytes; /* in the file; 0 bytes: up to its end */
 };
 
 /**
- * trace_parts_add() - append the recordings of a file: those of a merged one, or itself
+ * trace_parts_add() - append the recordings of a merged file, or the file itself
  * @parts: array of *n, to be freed with trace_parts_free()
  *
- * What other formats hold is not looked at, and a file that cannot be opened is one recording.
+ * Other formats are not checked, and a file that cannot be opened counts as one recording.
  *
- * Return: 0; or a negative errno with @err, -EINVAL for an index that is damaged.
+ * Return: 0; or a negative errno with @err, -EINVAL for a damaged index.
  */
 int trace_parts_add(const char *path, struct trace_part **parts, size_t *n, struct err *err);
 void trace_parts_free(struct trace_part *parts, size_t n);

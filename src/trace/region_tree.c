@@ -2,7 +2,7 @@
 #include "region_tree.h"
 
 #define PATH_DEPTH \
-	32 /* names in a path: more are left out, so that hostile nesting costs no memory */
+	32 /* maximum number of names in a path, so that hostile nesting costs no memory */
 
 struct region_node region_tree_node(const struct region_tree *t, __u32 node)
 {

@@ -4,7 +4,7 @@
 #include "base/utf8.h"
 #include "op_text.h"
 
-/* A value with its name, if there is one: text, or else a number. */
+/* A value: its name if it has one, else a number. */
 struct value {
 	const char *name, *text;
 	__u64 number;
@@ -49,7 +49,7 @@ static const char *event_name(const struct trace_info *info, const struct trace_
 	return s->pmu < info->n_pmus && *info->pmu[s->pmu].name ? info->pmu[s->pmu].name : NULL;
 }
 
-/* All columns of a sample, with those absent that it does not have. Return: how many. */
+/* Fill in all columns of a sample; fields that it does not have are absent. Return: their number. */
 static size_t values_of(const struct trace_info *info, const struct trace_event *ev,
 			const struct sample_names *names, struct value *v)
 {
@@ -114,7 +114,7 @@ static void print_csv(FILE *f, const struct trace_info *info, const struct trace
 	putc_unlocked('\n', f);
 }
 
-/* Addresses are strings: numbers above 2^53 do not come through every JSON reader. */
+/* Addresses are strings: not every JSON reader keeps numbers above 2^53. */
 static void put_json_value(FILE *f, const struct value *v, bool *first)
 {
 	if (!v->text && !v->has_number)

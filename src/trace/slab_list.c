@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 
-/* The kernel may make another cache where one was: samples of the two then look the same. */
+/* The kernel may reuse the address of a destroyed cache: samples of the two then look the same. */
 void slab_list_add(struct slab_list *l, const struct ibs_slab *slab)
 {
 	__u32 i = u64_map_get(&l->of, slab->id);

@@ -18,8 +18,8 @@ void slab_list_add(struct slab_list *l, const struct ibs_slab *slab);
 void slab_list_free(struct slab_list *l);
 
 /*
- * The cache of trace_sample.slab; lives until the next one is added. Return: NULL: none, not known, or another one had
- * the same id, too.
+ * The cache of trace_sample.slab, valid until the next one is added. Return: NULL if there is none, it is unknown,
+ * or several caches had this id.
  */
 const struct ibs_slab *slab_list_find(const struct slab_list *l, __u64 slab);
 

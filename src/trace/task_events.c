@@ -94,7 +94,7 @@ static int thread_name(const struct scan *s, __u32 tgid, __u32 tid)
 	return s->cb(&ev, s->arg, s->err);
 }
 
-/* A line of /proc/PID/maps, in which @m->path then is. Return: false if it is none, or of no access. */
+/* Parse a line of /proc/PID/maps; @m->path points into it. Return: false if it is invalid or the map is inaccessible. */
 static bool parse_map(char *line, char *perms, struct trace_mmap *m)
 {
 	unsigned long long start, end, pgoff;
@@ -113,8 +113,8 @@ static bool parse_map(char *line, char *perms, struct trace_mmap *m)
 }
 
 /*
- * Most maps are constants of programs and libraries. Where those are is known from the map of the
- * code, so they are left out.
+ * Most maps are constants of programs and libraries. Leave them out: their location follows from the map
+ * of the code.
  */
 static int process_maps(const struct scan *s, __u32 tgid)
 {
@@ -264,8 +264,8 @@ int task_events_now(const char *root, const struct task_choice *choice, bool dat
 	snprintf(path, sizeof(path), "%s/proc", root);
 	d = opendir(path);
 	if (!d)
-		return err_set(err, -errno, "cannot read %s: %s; processes could not be named",
-			       path, strerror(errno));
+		return err_set(err, -errno, "cannot read %s: %s; processes have no names", path,
+			       strerror(errno));
 	ret = kernel_text(&s);
 	ret = ret ?: modules(&s);
 	while (!ret && (e = readdir(d))) {

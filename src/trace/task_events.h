@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which processes a recording describes, and their state when it began. */
+/* The processes that a recording describes, and their state when it began. */
 #ifndef IBSCOPE_TASK_EVENTS_H
 #define IBSCOPE_TASK_EVENTS_H
 
 #include "trace.h"
 
-/* Processes that matter. The zero value: all. */
+/* A set of processes. The zero value: all. */
 struct task_choice {
-	unsigned char *pids; /* a bit each; NULL: all */
-	bool follow;	     /* the children of those, too */
+	unsigned char *pids; /* one bit each; NULL: all */
+	bool follow;	     /* also their children */
 };
 
 /* @n 0 chooses all. Return: 0. */
@@ -17,18 +17,18 @@ bool task_choice_has(const struct task_choice *c, __u32 tgid);
 void task_choice_add(struct task_choice *c, __u32 tgid);
 void task_choice_free(struct task_choice *c);
 
-/* Return: 0 to go on, or a negative errno with @err. */
+/* Return: 0 to continue, or a negative errno with @err. */
 typedef int trace_event_cb(const struct trace_event *ev, void *arg, struct err *err);
 
 /**
- * task_events_now() - the names of threads and the accessible maps that there are, from /proc
+ * task_events_now() - report the current thread names and accessible maps from /proc
  * @root: prefix of the file system, "" for the real one
- * @data: also of memory that is not executable
- * @time: that the events are to bear
+ * @data: also report maps of memory that is not executable
+ * @time: time of the events
  *
- * Also the kernel's own text and its modules, with their build ids, where the kernel shows
- * addresses (CAP_SYSLOG, kernel.kptr_restrict). What ends or may not be read meanwhile is left out.
- * Reads one file a thread and one a process: some 20 us each.
+ * Also reports the kernel's text and its modules, with their build ids, if the kernel shows addresses
+ * (CAP_SYSLOG, kernel.kptr_restrict). Leaves out processes that exit or cannot be read.
+ * Reads one file per thread and one per process, at some 20 us each.
  *
  * Return: 0; what @cb returned; or a negative errno with @err if there is no /proc.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Events are kept until the first question, then taken in the order of time: each leaves a new
- * version of a name or of the maps behind, and questions look for the version of a time.
+ * Events are kept until the first query, then applied in the order of time: each makes a new version of a
+ * name or of the maps, and queries look up the version at a time.
  */
 #include "tasks.h"
 
@@ -16,18 +16,18 @@ struct event {
 	__u32 tgid, tid, parent_tgid, parent_tid;
 	bool exec, omp, end;
 	__u16 number;
-	__u32 what; /* the text of a name, or the number of a map or cgroup */
+	__u32 what; /* text of a name, or number of a map or cgroup */
 	__u32 team;
 	__u64 cgroup_id, addr;
 };
 
-/* What was true from a time on. */
+/* State from a time on. */
 struct version {
 	__u64 time;
-	bool born;	  /* nothing is known of the time before */
-	__u32 tgid, name; /* of a thread; INTERN_NONE: not known */
-	__u32 root;	  /* of a process: its maps */
-	__u32 stamp;	  /* 0: they are shared with another process, so not to be changed */
+	bool born;	  /* the time before is unknown */
+	__u32 tgid, name; /* of a thread; INTERN_NONE: unknown */
+	__u32 root;	  /* maps of a process */
+	__u32 stamp;	  /* 0: shared with another process, so copy before changing */
 };
 
 /* The names of a thread, or the maps of a process. */
@@ -37,7 +37,7 @@ struct history {
 	bool exited;
 };
 
-/* Keys of histories beside the tids of threads. */
+/* Keys of histories; threads use the plain tid. */
 #define PROCESS(tgid) (1ull << 33 | (tgid))
 #define KERNEL	      (1ull << 32)
 #define RANK(tgid)    (1ull << 34 | (tgid)) /* the name of a version is the rank */
@@ -54,7 +54,7 @@ struct map {
 };
 
 struct tasks {
-	struct event *events; /* that no question was asked since */
+	struct event *events; /* not applied yet */
 	size_t n_events, events_room;
 	size_t seq;
 	bool has_times, has_data;
@@ -74,7 +74,7 @@ struct tasks {
 	size_t n_ranks, ranks_room;
 	struct u64_map rank_at; /* in `ranks`, by rank */
 	struct region_tree regions;
-	struct u64_map started; /* threads beside the first one, by tgid */
+	struct u64_map started; /* number of threads after the first one, by tgid */
 };
 
 struct tasks *tasks_new(void)
@@ -252,7 +252,7 @@ static struct version *last_of(const struct history *h)
 	return h && h->n ? &h->version[h->n - 1] : NULL;
 }
 
-/* Of those that were there before the recording, names come in the order of their numbers. */
+/* Threads that existed before the recording are numbered in the order of their tids. */
 static void take_start(struct tasks *t, const struct event *e)
 {
 	__u32 n = u64_map_get(&t->started, e->tgid);
@@ -263,7 +263,7 @@ static void take_start(struct tasks *t, const struct event *e)
 		    (struct version){ e->time, true, .tgid = e->tgid, .name = n });
 }
 
-/* The number of a thread is in use again, or the process executes another program. */
+/* A tid was reused, or the process executes another program. */
 static void forget(struct tasks *t, __u64 key, __u64 time)
 {
 	struct history *h = history_at(t, key);
@@ -272,7 +272,7 @@ static void forget(struct tasks *t, __u64 key, __u64 time)
 		add_version(h, (struct version){ time, true, .tgid = NO_NUMBER });
 }
 
-/* In the end of a region that began before all that is known nothing changes. */
+/* The end of a region that began before the recording changes nothing. */
 static void take_region(struct tasks *t, const struct event *e)
 {
 	struct history *h = history_of(t, e->omp ? OMP(e->tid) : REGION(e->tid));
@@ -316,7 +316,7 @@ static void take_mmap(struct tasks *t, const struct event *e)
 
 	if (m->start == m->end)
 		return;
-	/* the number is in use again, and the fork was not recorded */
+	/* the pid was reused, and the fork was not recorded */
 	if (p->exited && e->tid == e->tgid)
 		v.born = true;
 	else if (last)
@@ -331,7 +331,7 @@ static void take_mmap(struct tasks *t, const struct event *e)
 	add_version(p, v);
 }
 
-/* A process without a rank may have the number of one that had a rank. */
+/* A process without a rank may reuse the pid of one with a rank. */
 static void fork_rank(struct tasks *t, const struct event *e)
 {
 	struct version *parent = last_of(history_at(t, RANK(e->parent_tgid)));
@@ -343,8 +343,8 @@ static void fork_rank(struct tasks *t, const struct event *e)
 }
 
 /*
- * A fork without a time, in a recording with times, is of a process that was there before the
- * recording: all its maps follow.
+ * In a recording with times, a fork without a time is a process that existed before the recording: all its
+ * maps follow.
  */
 static void take_fork(struct tasks *t, const struct event *e)
 {
@@ -355,7 +355,7 @@ static void take_fork(struct tasks *t, const struct event *e)
 
 	if (from)
 		name.name = from->name;
-	/* without it, the name of whoever had the number before is not its name */
+	/* without it, do not use the name of the previous owner of the tid */
 	if (from || history_at(t, e->tid))
 		add_version(history_of(t, e->tid), name);
 	forget(t, REGION(e->tid), e->time);
@@ -414,7 +414,7 @@ static int compare_events(const void *pa, const void *pb)
 	return a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
-/* Questions put the events in order first, which changes nothing that one could see. */
+/* Queries apply pending events first, which changes nothing visible: hence the cast. */
 static void sort_events(const struct tasks *asked)
 {
 	struct tasks *t = (struct tasks *)asked;
@@ -429,7 +429,7 @@ static void sort_events(const struct tasks *asked)
 	t->n_events = t->events_room = 0;
 }
 
-/* The last version up to a time, 0 for the last one; a later one is true before, too, unless born. */
+/* The last version up to a time, 0 for the last of all. Without one, the first later version, unless it was born then. */
 static const struct version *version_at(const struct history *h, __u64 time)
 {
 	size_t lo = 0, hi = h ? h->n : 0;
@@ -457,7 +457,7 @@ const char *tasks_comm(const struct tasks *t, __u32 tgid, __u32 tid, __u64 time)
 		return "swapper"; /* the idle tasks, which have no events */
 	if (!v || v->name == INTERN_NONE)
 		return NULL;
-	/* of a process that had the number at another time, which events were lost of */
+	/* the tid belonged to another process at that time, and events were lost */
 	if (tgid && v->tgid && tgid != v->tgid)
 		return NULL;
 	return intern_text(&t->texts, v->name);
@@ -544,7 +544,7 @@ const char *tasks_region(const struct tasks *t, __u32 tid, __u64 time)
 	struct region_node n;
 
 	sort_events(t);
-	/* of a team in a team the thread that began it may have no region of its own either */
+	/* in nested teams, the thread that began the team may have no region of its own either */
 	for (int depth = 0; depth < TEAM_DEPTH; depth++) {
 		v = version_at(history_at(t, REGION(tid)), time);
 		if (v && v->name)

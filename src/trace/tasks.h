@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Names of threads and maps of processes over time, from the events of a recording. Events may be
- * added in any order; all are to be added before the first question, so a reader goes through a
- * recording twice.
+ * Thread names and process maps over time, from the events of a recording. Events may be added in any
+ * order, but all of them before the first query, so a reader goes through a recording twice.
  */
 #ifndef IBSCOPE_TASKS_H
 #define IBSCOPE_TASKS_H
@@ -15,11 +14,11 @@ struct tasks;
 struct tasks *tasks_new(void);
 void tasks_free(struct tasks *t); /* accepts NULL */
 
-/* Take in an event that is not a sample. */
+/* Add an event that is not a sample. */
 void tasks_add(struct tasks *t, const struct trace_event *ev);
 
 /**
- * tasks_read() - all such events of a recording, which is rewound before and after
+ * tasks_read() - add all such events of a recording, which is rewound before and after
  *
  * Return: 0 or what trace_next() returned.
  */
@@ -27,11 +26,11 @@ int tasks_read(struct tasks *t, struct trace *trace, struct err *err);
 
 /**
  * tasks_comm() - the name of a thread at a time
- * @time: 0 asks for the last one
+ * @time: 0: the last name
  *
- * A thread without a name of its own has that of the thread that made it, at that time.
+ * A thread without a name of its own has the name that its creator had at its start.
  *
- * Return: NULL if not known; lives as long as @t.
+ * Return: NULL if unknown; lives as long as @t.
  */
 const char *tasks_comm(const struct tasks *t, __u32 tgid, __u32 tid, __u64 time);
 
@@ -44,20 +43,20 @@ struct task_map {
 };
 
 /**
- * tasks_map() - which file an address belonged to
+ * tasks_map() - find the map of an address
  *
- * A process has the maps of its parent from the time of its fork on, until it execs.
+ * A process has the maps of its parent from its fork until it execs.
  *
  * Return: false if nothing was mapped there.
  */
 bool tasks_map(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool kernel,
 	       struct task_map *out);
 
-/* The map of a process next above or below an address that has none. Return: false if there is none. */
+/* The next map above or below an unmapped address of a process. Return: false if there is none. */
 bool tasks_map_near(const struct tasks *t, __u32 tgid, __u64 addr, __u64 time, bool above,
 		    struct task_map *out);
 
-/* Is it of the kernel itself? Modules have maps of their own. */
+/* Is it the map of the kernel itself? Modules have maps of their own. */
 static inline bool task_map_is_kernel(const struct task_map *map)
 {
 	return !strncmp(map->path, "[kernel", strlen("[kernel"));
@@ -69,25 +68,25 @@ bool tasks_kernel(const struct tasks *t, struct task_map *out);
 /* Does the recording have maps of anything but code? */
 bool tasks_have_data(const struct tasks *t);
 
-/* The MPI rank of a process, which is that of its parent or its own. Return: false if none is known. */
+/* The MPI rank of a process, its own or that of its parent. Return: false if unknown. */
 bool tasks_rank(const struct tasks *t, __u32 tgid, __u64 time, __u32 *rank);
 
 /*
- * The regions that a thread was in, "outer/inner"; without one of its own those that the thread which began
- * its OpenMP team was in. Return: NULL if it was in none.
+ * The regions of a thread, "outer/inner", or if it had none, those of the thread that began its OpenMP team.
+ * Return: NULL if it was in no region.
  */
 const char *tasks_region(const struct tasks *t, __u32 tid, __u64 time);
 
 /**
- * tasks_omp() - the OpenMP region that a thread was in
- * @number: of the thread in its team, or in the one before if it was in none
- * @addr:   in the function with the region; 0: it was in none
+ * tasks_omp() - the OpenMP region of a thread
+ * @number: of the thread in its team, or in its last team
+ * @addr:   in the function with the region; 0: in no region
  *
- * Return: false if no runtime said so.
+ * Return: false if no runtime reported regions of this thread.
  */
 bool tasks_omp(const struct tasks *t, __u32 tid, __u64 time, __u32 *number, __u64 *addr);
 
-/* How many threads of its process started before it. Return: false if its start is not known. */
+/* *place: number of threads that its process started before it. Return: false if its start is unknown. */
 bool tasks_started(const struct tasks *t, __u32 tgid, __u32 tid, __u64 time, __u32 *place);
 
 /* One rank of a recording. */
@@ -97,7 +96,7 @@ struct task_rank {
 	int status;
 };
 
-/* All of them, in the order of their first event. */
+/* All ranks, in the order of their first event. */
 const struct task_rank *tasks_ranks(const struct tasks *t, size_t *n);
 
 struct task_cgroup {
@@ -105,10 +104,10 @@ struct task_cgroup {
 	const char *container, *pod, *ns; /* "": unknown */
 };
 
-/* A cgroup by its last name. Return: false if it is not known. */
+/* A cgroup with its last name. Return: false if it is unknown. */
 bool tasks_cgroup(const struct tasks *t, __u64 id, struct task_cgroup *out);
 
-/* The slab caches that were recorded. */
+/* The recorded slab caches. */
 const struct slab_list *tasks_slabs(const struct tasks *t);
 
 #endif

@@ -24,7 +24,7 @@ static ssize_t write_all(int fd, const char *p, size_t n)
 	return 0;
 }
 
-/* A file that can be sought with all that @from has: readers go over a recording twice. */
+/* Copy @from to a seekable file: readers go over a recording twice. */
 static int spool(int from, struct err *err)
 {
 	const char *dir = getenv("TMPDIR");
@@ -36,14 +36,15 @@ static int spool(int from, struct err *err)
 	if (fd < 0)
 		fd = memfd_create("ibscope", MFD_CLOEXEC);
 	if (fd < 0)
-		return err_set(err, -errno, "no room to keep standard input: %s", strerror(errno));
+		return err_set(err, -errno, "cannot create a temporary file for standard input: %s",
+			       strerror(errno));
 	while ((n = read(from, buffer, sizeof(buffer)))) {
 		if (n < 0 && errno == EINTR)
 			continue;
 		ret = n < 0 ? -errno : write_all(fd, buffer, n);
 		if (ret) {
 			close(fd);
-			return err_set(err, ret, "cannot keep standard input in %s: %s",
+			return err_set(err, ret, "cannot store standard input in %s: %s",
 				       dir && *dir ? dir : "/var/tmp", strerror(-ret));
 		}
 	}
@@ -63,7 +64,7 @@ static int open_file(const char *path, struct err *err)
 	if (from_stdin && isatty(fd)) {
 		close(fd);
 		return err_set(err, -EINVAL,
-			       "standard input is a terminal: give the name of a recording, or "
+			       "standard input is a terminal; give the name of a recording, or "
 			       "pipe one into this command");
 	}
 	if (lseek(fd, 0, SEEK_SET) == 0)
@@ -73,7 +74,7 @@ static int open_file(const char *path, struct err *err)
 	return spooled;
 }
 
-/* Files that must be unpacked first. */
+/* Compressed files, which must be unpacked first. */
 static const struct {
 	const char *program;
 	unsigned int n;
@@ -84,7 +85,7 @@ static const struct {
 	{ "xz", 4, { 0xfd, '7', 'z', 'X' } },
 };
 
-/* Takes @fd. @bytes 0: up to the end of the file. */
+/* Takes ownership of @fd. @bytes 0: up to the end of the file. */
 static int open_format(int fd, __u64 offset, __u64 bytes, const char *name, struct trace **out,
 		       struct err *err)
 {
@@ -110,17 +111,18 @@ static int open_format(int fd, __u64 offset, __u64 bytes, const char *name, stru
 	close(fd);
 	for (size_t i = 0; i < ARRAY_SIZE(packed); i++)
 		if (n >= 4 && !memcmp(magic, packed[i].magic, packed[i].n))
-			return err_set(err, -EINVAL,
-				       "%s is packed by %s: unpack it, or pipe it: %s -dc %s | "
-				       "ibscope report -i -",
-				       name, packed[i].program, packed[i].program, name);
+			return err_set(
+				err, -EINVAL,
+				"%s is compressed with %s; unpack it, or pipe it: %s -dc %s | "
+				"ibscope report -i -",
+				name, packed[i].program, packed[i].program, name);
 	return err_set(err, -EINVAL,
 		       "%s: %s; it must be a recording of `ibscope record` or of "
 		       "`perf record`",
 		       name, n ? "unknown format" : "it is empty");
 }
 
-/* "FILE#2" is the second recording of a merged file. Return: 0 if @path is not of that form. */
+/* "FILE#2" is the second recording of a merged file. Return: 0 if @path has another form. */
 static unsigned long part_number(const char *path, char **file)
 {
 	const char *mark = strrchr(path, '#');

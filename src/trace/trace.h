@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A recording as a sequence of events, whether ibscope wrote it (recording.h) or perf
- * (perf_data.h). dump, report and replay read recordings through this interface.
+ * A recording as a sequence of events, written by ibscope (recording.h) or perf (perf_data.h). All commands
+ * read recordings through this interface.
  */
 #ifndef IBSCOPE_TRACE_H
 #define IBSCOPE_TRACE_H
@@ -10,7 +10,7 @@
 #include "parts.h"
 #include "trace_event.h"
 
-/* Formats fill it in; everybody else reads it through the functions below. */
+/* Filled in by formats; everybody else reads it through the functions below. */
 struct trace {
 	const struct trace_format *format;
 	struct trace_info info;
@@ -20,18 +20,18 @@ struct trace {
 
 /**
  * trace_open() - open a recording of any known format
- * @path: "-" is standard input, which need not be seekable; FILE#2 the second recording of a merged file,
- *	   whose name alone will do if it has only one
+ * @path: "-" is standard input, which need not be seekable; FILE#2 is the second recording of a merged file;
+ *	   FILE alone works if it has only one
  *
- * Return: 0; or a negative errno with @err telling offset and reason: -EINVAL for no format that
- * is known, or damage that leaves nothing to read.
+ * Return: 0; or a negative errno with offset and reason in @err: -EINVAL for an unknown format, or if
+ * damage leaves nothing to read.
  */
 int trace_open(const char *path, struct trace **out, struct err *err);
 
 /* The same for one of several recordings. */
 int trace_part_open(const struct trace_part *p, struct trace **out, struct err *err);
 
-/* Does an event, in perf's syntax, drop ops in hardware? For trace_pmu.filtered. */
+/* Does this event, in perf's syntax, drop ops in hardware? For trace_pmu.filtered. */
 bool trace_event_filtered(const char *event);
 
 static inline const struct trace_info *trace_info(const struct trace *t)
@@ -42,18 +42,17 @@ static inline const struct trace_info *trace_info(const struct trace *t)
 /**
  * trace_next() - the next event
  *
- * Events of a CPU come in the order of their time; those of several CPUs nearly so, as far as the
- * writer sorted them. What is damaged is stepped over where the format allows, and reported by
- * trace_end().
+ * Events of one CPU are sorted by time; those of several CPUs nearly, as far as the writer sorted them.
+ * Damaged parts are skipped if the format allows it, and reported by trace_end().
  *
- * Return: 1 and *ev; 0 at the end; or a negative errno with @err where nothing more can be read.
+ * Return: 1 and *ev; 0 at the end; or a negative errno with @err if nothing more can be read.
  */
 int trace_next(struct trace *t, struct trace_event *ev, struct err *err);
 
-/* Begin again. Return: 0 */
+/* Return to the first event. Return: 0 */
 int trace_rewind(struct trace *t, struct err *err);
 
-/* Meaningful after trace_next() returned 0. */
+/* Valid after trace_next() returned 0. */
 static inline const struct trace_end *trace_end(const struct trace *t)
 {
 	return &t->end;
@@ -61,7 +60,7 @@ static inline const struct trace_end *trace_end(const struct trace *t)
 
 void trace_close(struct trace *t); /* accepts NULL */
 
-/* --- what a file format provides; a new one is a row in trace.c --- */
+/* --- interface of a file format; a new one is a row in trace.c --- */
 
 #define TRACE_MAGIC_BYTES 32
 
@@ -69,9 +68,9 @@ struct trace_format {
 	/* Do the first bytes of a file look like it? */
 	bool (*magic)(const unsigned char *bytes, size_t n);
 	/*
-	 * @fd is seekable; the recording begins at @offset and has @bytes, 0: up to the end, which
-	 * only our own format has elsewhere. @fd is the format's from then on, also on failure. *t is
-	 * the first member of what the format allocates.
+	 * @fd is seekable, and owned by the format from then on, also on failure. The recording begins at @offset
+	 * and has @bytes, 0: up to the end of the file; other formats than our own always fill the file. *t is the
+	 * first member of the format's struct.
 	 */
 	int (*open)(int fd, __u64 offset, __u64 bytes, struct trace **t, struct err *err);
 	int (*next)(struct trace *t, struct trace_event *ev, struct err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a recording holds: facts about the machine, samples, events, and how it ended. */
+/* Contents of a recording: facts about the machine, samples, events, and its end. */
 #ifndef IBSCOPE_TRACE_EVENT_H
 #define IBSCOPE_TRACE_EVENT_H
 
@@ -18,17 +18,17 @@ struct trace_pmu {
 	char name[128];	       /* as the user wrote it: "ibs_op/cnt_ctl=1/" */
 	bool op;	       /* samples are of ibs_op; else of ibs_fetch */
 	bool freq;	       /* `period` is a frequency in Hz */
-	bool filtered;	       /* in hardware: a sample stands for more than a period */
+	bool filtered;	       /* in hardware: a sample represents more than a period */
 	bool physical;	       /* physical addresses were recorded */
 	bool stacks;	       /* call chains were */
-	__u64 period;	       /* 0: not known */
-	__u64 config, config1; /* of perf.data only: terms that `name` need not show */
+	__u64 period;	       /* 0: unknown */
+	__u64 config, config1; /* perf.data only: terms that `name` may lack */
 };
 
 #define TRACE_EVENTS 2 /* of a recording of ours: ibs_op and ibs_fetch */
 #define TRACE_CPUS   8192
 
-/* The core complex (cores that share an L3), NUMA node and socket of each CPU, and how far nodes are from each other. */
+/* The core complex (cores that share an L3), NUMA node and socket of each CPU, and distances between nodes. */
 struct trace_topology {
 	unsigned int n; /* CPUs */
 	bool has_sockets;
@@ -46,20 +46,20 @@ static inline unsigned int trace_complexes(const struct trace_topology *t)
 	return n;
 }
 
-/* What is known before the first event. Empty strings and zeros: unknown. */
+/* Facts known before the first event. Empty strings and zeros: unknown. */
 struct trace_info {
 	const char *format; /* "ibscope 1" or "perf.data" */
 	const char *source; /* "ibs", "sim" or "replay", as in hist --json */
 	bool simulated;
 	char host[65], release[65], command[1024];
 	struct cpu_info cpu; /* of the machine that recorded */
-	bool has_cpu;	     /* else samples' own caps are all there is */
+	bool has_cpu;	     /* otherwise only the caps in samples are known */
 	unsigned int n_cpus;
 	const struct trace_topology *topology; /* NULL: unknown */
 	const struct memory_range *memory;     /* sorted, n_memory of them; 0: unknown */
 	size_t n_memory;
-	__u32 job_ranks; /* of the MPI job in the whole; 0: not of one */
-	char job[64];	 /* its number; "": unknown */
+	__u32 job_ranks; /* number of ranks in the whole MPI job; 0: no MPI job */
+	char job[64];	 /* id of the job; "": unknown */
 	const struct trace_pmu *pmu;
 	unsigned int n_pmus;
 	char filter[1024];   /* selection in force while recording, "" for all */
@@ -94,7 +94,7 @@ struct trace_sample {
 	bool has_task, has_cpu, has_time; /* perf may leave them out */
 	__u64 cgroup_id;		  /* 0: unknown */
 	__u64 ip;			  /* perf's, or the one of the registers */
-	bool has_ip;			  /* false where RipInvalid and nobody knows better */
+	bool has_ip;			  /* false if RipInvalid and there is no other source */
 	bool kernel;			  /* taken in kernel mode, by `ip` */
 	union {
 		struct ibs_op_sample op;
@@ -105,7 +105,7 @@ struct trace_sample {
 	unsigned int n_stack;
 };
 
-/* Is the address that of the op? perf replaces one that is not valid by that of the interrupt. */
+/* Is `ip` the address of the op? perf replaces an invalid one by that of the interrupt. */
 static inline bool trace_sample_is_exact(const struct trace_sample *s)
 {
 	return s->has_ip && (!(s->op.present >> IBS_OP_DATA & 1) || ibs_op_valid_rip(&s->op));
@@ -113,7 +113,7 @@ static inline bool trace_sample_is_exact(const struct trace_sample *s)
 
 struct trace_mmap {
 	__u32 tgid, tid;
-	bool kernel; /* of the kernel or a module: in every process */
+	bool kernel; /* the kernel or a module, mapped in every process */
 	bool exec;
 	__u64 start, len, pgoff;
 	const char *path;
@@ -148,17 +148,17 @@ struct trace_event {
 			__u32 cpu;    /* ~0: unknown */
 		} lost;
 		struct {
-			__u32 tgid, rank; /* the process and what it forks are of that rank */
-			bool ended;	  /* it exited, with this wait status: see waitpid(2) */
+			__u32 tgid, rank; /* rank of the process and its children */
+			bool ended;	  /* it exited with this wait status: see waitpid(2) */
 			int status;
 		} rank;
 		struct {
 			__u32 tid;
-			bool omp, end; /* a parallel region of OpenMP; the last one ends */
+			bool omp, end; /* OpenMP parallel region; the last region ends */
 			__u16 number;  /* of the thread in its team */
 			__u32 team;    /* the thread that began the team */
 			__u64 addr;    /* in the function with an OpenMP region; 0: none begins */
-			const char *name; /* of another region that begins, else "" */
+			const char *name; /* of a region that begins and is not OpenMP's, else "" */
 		} region;
 		struct ibs_slab slab;
 	};
@@ -197,11 +197,11 @@ static inline int trace_memory_node(const struct trace_info *info, __u64 phys)
 	return memory_node(info->memory, info->n_memory, phys);
 }
 
-/* What is known at the end of the file. */
+/* Facts known at the end of the file. */
 struct trace_end {
-	bool whole;	   /* the writer ended in order, and all blocks were read */
-	char missing[256]; /* else what is not there, and why: for people */
-	__u64 skipped_blocks, skipped_bytes; /* damaged, stepped over */
+	bool whole;	   /* the writer ended cleanly, and all blocks were read */
+	char missing[256]; /* otherwise what is missing and why, for messages */
+	__u64 skipped_blocks, skipped_bytes; /* damaged */
 	__u64 other_samples;		     /* of events that are not IBS, or without registers */
 	bool has_ledger;
 	struct ledger ledger; /* of all events */

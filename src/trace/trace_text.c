@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-typedef unsigned long long ull; /* what %llu takes */
+typedef unsigned long long ull; /* for %llu */
 
 /* Members of a JSON object, or words of a line. */
 struct out {
@@ -187,7 +187,7 @@ static void print_line(FILE *f, const char *key, const char *text)
 	fputc('\n', f);
 }
 
-/* How many there are, numbered from 0 on. */
+/* The number of entries, numbered from 0. */
 static unsigned int distinct(const __u16 *v, unsigned int n)
 {
 	unsigned int max = 0;

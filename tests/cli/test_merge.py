@@ -193,7 +193,7 @@ cat(sum(t$samples), nrow(s), round(max(of) / mean(of), 4), "\\n")'''
         self.refused_part(path, 'version')
 
     def test_duplicate_rank(self):
-        self.refused_part(self.make('again', 'node:0:4:0:1', samples=10), 'again: rank 0 is in ')
+        self.refused_part(self.make('again', 'node:0:4:0:1', samples=10), 'again: rank 0 is already in ')
 
     def test_same_recording(self):
         path = self.make('good', 'node:0:4:0:0')
@@ -202,7 +202,7 @@ cat(sum(t$samples), nrow(s), round(max(of) / mean(of), 4), "\\n")'''
 
     def test_missing_ranks(self):
         files = [self.make(f'n{k}', f'node:{k}:20:0:0', 10) for k in (0, 3, 4)]
-        says = '14 of 20 ranks of the job are in none of the recordings: 2-5,10-19'
+        says = '14 of 20 ranks of the job are missing from the recordings: 2-5,10-19'
         self.assertIn(says, self.merge(*files, status=1))
         self.assertIn(says, run('report', *files).stderr)
 

@@ -98,7 +98,7 @@ class Pipes(unittest.TestCase):
                 f.write(magic + bytes(100))
             p = subprocess.run([ibscope.IBSCOPE, 'report', path], capture_output=True, text=True)
             self.assertEqual(p.returncode, 1)
-            self.assertIn(f'{path} is packed by {program}: unpack it, or pipe it: {program} -dc {path} |', p.stderr)
+            self.assertIn(f'{path} is compressed with {program}; unpack it, or pipe it: {program} -dc {path} |', p.stderr)
 
     def test_empty(self):
         p = subprocess.run([ibscope.IBSCOPE, 'report', '-'], stdin=subprocess.DEVNULL, capture_output=True, text=True)

@@ -499,7 +499,7 @@ static void test_no_room(void **state)
 		samples++;
 	assert_int_equal(samples, 3 * RECORDING_BATCH / 2);
 	assert_false(trace_end(t)->whole);
-	assert_non_null(strstr(trace_end(t)->missing, "could not write all"));
+	assert_non_null(strstr(trace_end(t)->missing, "could not write everything"));
 	assert_true(trace_end(t)->skipped_bytes > 100000);
 	assert_true(trace_end(t)->has_ledger);
 	assert_int_equal(trace_end(t)->ledger.seen, 5);
