@@ -114,7 +114,7 @@ static __u32 stack_of(struct html_report *r, const struct trace_event *ev)
 			     frames[n].kernel, false, &symbol);
 		node = node_of(r, node, symbol.name);
 	}
-	r->code_kinds[report_code_kind(s, &symbol)]++;
+	r->code_kinds[report_code_kind(s->has_ip, &symbol)]++;
 	return node;
 }
 

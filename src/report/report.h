@@ -292,8 +292,8 @@ enum node_kind {
 /* The NUMA node of the data's physical address, or -1. */
 int report_memory_node(const struct trace_info *info, const struct ibs_op_sample *op);
 
-/* @sym: of s->ip; not read if there is none */
-enum code_kind report_code_kind(const struct trace_sample *s, const struct symbol *sym);
+/* @sym: of the address of the op, if there is one; else it is not read */
+enum code_kind report_code_kind(bool has_ip, const struct symbol *sym);
 enum node_kind report_node_kind(const struct trace_info *info, const struct trace_sample *s);
 const char *code_kind_name(enum code_kind k);
 const char *node_kind_name(enum node_kind k);
@@ -304,6 +304,12 @@ bool report_role(const struct tasks *tasks, const struct trace_event *ev, char *
 /* Function and line of the OpenMP region that a sample was in. Return: false if it was in none. */
 bool report_omp_region(const struct tasks *tasks, struct symbols *symbols,
 		       const struct trace_event *ev, char *buf, size_t size);
+
+/* Samples by what is known of them; NULL: not asked for. */
+struct report_kinds {
+	const __u64 *data, *types;  /* by enum data_kind and type_kind */
+	const __u64 *code, *nodes;  /* by enum code_kind and node_kind */
+};
 
 struct report_table {
 	const struct report_opts *opts;
@@ -316,9 +322,7 @@ struct report_table {
 	struct cell *cells;
 	__u64 total_buckets[IBS_LAT_BUCKETS], rest_buckets[IBS_LAT_BUCKETS];
 	size_t n_ranks;		    /* of MPI, in all recordings */
-	const __u64 *data;	    /* samples by enum data_kind; NULL: not asked for */
-	const __u64 *types;	    /* samples by enum type_kind; NULL: not asked for */
-	const __u64 *code, *nodes;  /* by enum code_kind and node_kind; NULL: not asked for */
+	struct report_kinds kinds;
 	const char *estimated_unit; /* "ops", "cycles", "fetches"; NULL: not the same for all */
 };
 

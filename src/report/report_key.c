@@ -201,7 +201,7 @@ static bool symbol_word(struct report *r, enum report_key key, const struct trac
 		symbols_find(r->opts.symbols, r->opts.tasks, s->tgid, s->ip, ev->time, s->kernel,
 			     key == REPORT_KEY_SRCLINE, &sym);
 	if (key == REPORT_KEY_SYMBOL)
-		r->code[report_code_kind(s, &sym)]++;
+		r->code[report_code_kind(s->has_ip, &sym)]++;
 	if (!s->has_ip)
 		return false;
 	return text_word(r,

@@ -42,9 +42,9 @@ static const char *type_name(unsigned int k)
 	return type_kind_name(k);
 }
 
-enum code_kind report_code_kind(const struct trace_sample *s, const struct symbol *sym)
+enum code_kind report_code_kind(bool has_ip, const struct symbol *sym)
 {
-	if (!s->has_ip)
+	if (!has_ip)
 		return CODE_NO_ADDRESS;
 	return !sym->dso ? CODE_NO_FILE : *sym->name == '[' ? CODE_NO_SYMBOL : CODE_NAMED;
 }
@@ -105,6 +105,11 @@ json_t *data_kinds_json(const __u64 *samples)
 	return kinds_json(samples, DATA_KIND_N, data_name);
 }
 
+json_t *code_kinds_json(const __u64 *samples)
+{
+	return kinds_json(samples, CODE_KIND_N, code_name);
+}
+
 json_t *type_kinds_json(const __u64 *samples)
 {
 	return kinds_json(samples, TYPE_KIND_N, type_name);
@@ -124,55 +129,44 @@ void type_kinds_print(FILE *f, const __u64 *samples)
 			(ull)all);
 }
 
-void report_kinds_print(FILE *f, const struct report_table *t)
+void report_kinds_print(FILE *f, const struct report_kinds *k)
 {
-	if (t->data)
-		data_kinds_print(f, t->data);
-	if (t->types)
-		type_kinds_print(f, t->types);
-	if (t->code)
-		print_kinds(f, "symbols", t->code, CODE_KIND_N, CODE_NAMED, code_name);
-	if (t->nodes)
-		print_kinds(f, "nodes", t->nodes, NODE_KIND_N, NODE_KNOWN, node_name);
+	if (k->data)
+		data_kinds_print(f, k->data);
+	if (k->types)
+		type_kinds_print(f, k->types);
+	if (k->code)
+		print_kinds(f, "symbols", k->code, CODE_KIND_N, CODE_NAMED, code_name);
+	if (k->nodes)
+		print_kinds(f, "nodes", k->nodes, NODE_KIND_N, NODE_KNOWN, node_name);
 }
 
-void report_kinds_json(json_t *to, const struct report_table *t)
+void report_kinds_json(json_t *to, const struct report_kinds *k)
 {
-	json_object_set_new(to, "data", data_kinds_json(t->data));
-	json_object_set_new(to, "types", type_kinds_json(t->types));
-	json_object_set_new(to, "symbols", kinds_json(t->code, CODE_KIND_N, code_name));
-	json_object_set_new(to, "nodes", kinds_json(t->nodes, NODE_KIND_N, node_name));
+	json_object_set_new(to, "data", data_kinds_json(k->data));
+	json_object_set_new(to, "types", type_kinds_json(k->types));
+	json_object_set_new(to, "symbols", code_kinds_json(k->code));
+	json_object_set_new(to, "nodes", kinds_json(k->nodes, NODE_KIND_N, node_name));
 }
 
-/* Write what is in @f, which is closed, to standard error. */
-static void log_lines(FILE *f, char **text)
+/* Write lines to standard error. */
+static void log_lines(char *text)
 {
-	char *rest, *line;
+	char *rest = text, *line;
 
-	xmemclose(f);
-	rest = *text;
 	while ((line = strsep(&rest, "\n")))
 		if (*line)
 			log_info("%s", line);
-	free(*text);
+	free(text);
 }
 
-void report_kinds_log(const struct report_table *t)
+void report_kinds_log(const struct report_kinds *k)
 {
 	char *text;
 	size_t size;
 	FILE *f = xmemopen(&text, &size);
 
-	report_kinds_print(f, t);
-	log_lines(f, &text);
-}
-
-void data_kinds_log(const __u64 *samples)
-{
-	char *text;
-	size_t size;
-	FILE *f = xmemopen(&text, &size);
-
-	data_kinds_print(f, samples);
-	log_lines(f, &text);
+	report_kinds_print(f, k);
+	xmemclose(f);
+	log_lines(text);
 }

@@ -249,7 +249,7 @@ static void print_balance(FILE *f, const struct report_table *t)
 	if (t->n_ranks > 1 && !isnan(t->total.imbalance))
 		fprintf(f, "\nimbalance %.2f over %zu ranks: rank %u has most miss cycles\n",
 			t->total.imbalance, t->n_ranks, t->total.busiest);
-	report_kinds_print(f, t);
+	report_kinds_print(f, &t->kinds);
 }
 
 static void print_text(FILE *f, const struct screen *screen, const struct report_head *head,
@@ -459,7 +459,7 @@ static void print_json(FILE *f, const struct report_head *head, const struct rep
 	json_object_set_new(j, "recordings", parts);
 	json_object_set_new(j, "ranks", json_integer(t->n_ranks));
 	json_object_set_new(j, "busiest_rank", known(!isnan(t->total.imbalance), t->total.busiest));
-	report_kinds_json(j, t);
+	report_kinds_json(j, &t->kinds);
 	for (unsigned int k = 0; k < t->opts->n_by; k++)
 		json_array_append_new(by, json_string(report_key_name(t->opts->by[k])));
 	json_object_set_new(j, "estimated_unit", known_text(t->estimated_unit));

@@ -30,16 +30,17 @@ json_t *report_head_json(const struct report_head *head, enum ibs_metric metric)
 void data_kinds_print(FILE *f, const __u64 *samples);
 json_t *data_kinds_json(const __u64 *samples);
 
+json_t *code_kinds_json(const __u64 *samples); /* samples by enum code_kind */
+
 /* Samples by enum type_kind, and the share of accesses of which the type is known. */
 void type_kinds_print(FILE *f, const __u64 *samples);
 json_t *type_kinds_json(const __u64 *samples);
 
-/* All ledgers of a table: what its rows were attributed to, as text, as members of @to, or to standard error. */
-void report_kinds_print(FILE *f, const struct report_table *t);
-void report_kinds_json(json_t *to, const struct report_table *t);
-/* CSV is a table and nothing else, so these are for formats that have no place for a ledger. */
-void report_kinds_log(const struct report_table *t);
-void data_kinds_log(const __u64 *samples);
+/* What is known of the samples of a table, as lines that add up, or as members of @to. */
+void report_kinds_print(FILE *f, const struct report_kinds *k);
+void report_kinds_json(json_t *to, const struct report_kinds *k);
+/* The same lines to standard error: CSV is a table and nothing else. */
+void report_kinds_log(const struct report_kinds *k);
 
 /* A line with names that others chose. */
 __attribute__((format(printf, 2, 3))) void report_print_line(FILE *f, const char *fmt, ...);

@@ -293,10 +293,10 @@ int report_table(struct report *r, const struct report_order *order, struct repo
 		.total.has_estimated = true,
 		.total.imbalance = NAN,
 		.n_ranks = r->n_ranks,
-		.data = r->needs_data ? r->data : NULL,
-		.types = r->needs_types ? r->types : NULL,
-		.code = report_by(&r->opts, REPORT_KEY_SYMBOL) ? r->code : NULL,
-		.nodes = r->needs_nodes ? r->nodes : NULL,
+		.kinds.data = r->needs_data ? r->data : NULL,
+		.kinds.types = r->needs_types ? r->types : NULL,
+		.kinds.code = report_by(&r->opts, REPORT_KEY_SYMBOL) ? r->code : NULL,
+		.kinds.nodes = r->needs_nodes ? r->nodes : NULL,
 	};
 	if (r->opts.price)
 		report_prices(r, out->rows);

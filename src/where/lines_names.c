@@ -45,6 +45,22 @@ static const char *variable_of(struct line_namer *n, const struct line_access *a
 	return name ? intern_text(&n->texts, intern_get(&n->texts, name)) : NULL;
 }
 
+static void find_function(const struct line_namer *n, const struct line_access *a,
+			  struct symbol *out)
+{
+	symbols_find(n->symbols, n->tasks, a->tgid, a->ip, a->first, a->has & LINE_KERNEL, false,
+		     out);
+}
+
+enum code_kind line_namer_code(const struct line_namer *n, const struct line_access *a)
+{
+	struct symbol sym;
+
+	if (a->has & LINE_HAS_IP)
+		find_function(n, a, &sym);
+	return report_code_kind(a->has & LINE_HAS_IP, &sym);
+}
+
 const char *line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a)
 {
 	struct symbol sym;
@@ -53,8 +69,7 @@ const char *line_namer_of(struct line_namer *n, enum line_name what, const struc
 	case LINE_FUNCTION:
 		if (!(a->has & LINE_HAS_IP))
 			return NULL;
-		symbols_find(n->symbols, n->tasks, a->tgid, a->ip, a->first, a->has & LINE_KERNEL,
-			     false, &sym);
+		find_function(n, a, &sym);
 		return sym.name;
 	case LINE_FIELD:
 	case LINE_VARIABLE:

@@ -5,6 +5,7 @@
 
 #include "base/intern.h"
 #include "lines.h"
+#include "report/report.h"
 #include "symbols/symbols.h"
 
 /* A variable has no offset, a field has: "stats+8". Both are "[heap]" and the like elsewhere. */
@@ -36,6 +37,9 @@ struct line_namer {
 /* What lies at the address of an access. */
 void line_namer_place(const struct line_namer *n, const struct line_access *a,
 		      struct data_place *out);
+
+/* How far the function of an access is known. */
+enum code_kind line_namer_code(const struct line_namer *n, const struct line_access *a);
 
 /* Equal names are one pointer, which lives as long as @n and its symbols. NULL: not known. */
 const char *line_namer_of(struct line_namer *n, enum line_name what, const struct line_access *a);

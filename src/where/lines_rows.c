@@ -145,8 +145,16 @@ static void view_row(const struct line_rows *rows, const struct line_row *r, str
 	}
 }
 
+/* Functions of hot lines are examples: samples have none. */
+static struct report_kinds kinds_of(const struct line_rows *rows)
+{
+	return (struct report_kinds){ .data = rows->data,
+				      .code = rows->lines->hot.tables ? NULL : rows->code };
+}
+
 void line_rows_table(FILE *f, const struct line_rows *rows)
 {
+	const struct report_kinds kinds = kinds_of(rows);
 	/* the most useful first: as many as fit are printed */
 	static const enum lines_column useful[] = {
 		LINES_COLUMN_CYCLES,	  LINES_COLUMN_SHARE,	    LINES_COLUMN_HITM,
@@ -177,7 +185,7 @@ void line_rows_table(FILE *f, const struct line_rows *rows)
 	view_row(rows, &total, &view.total);
 	table_print(f, rows->p->screen, &view, rows->p->n_columns ? asked : NULL,
 		    rows->p->n_columns);
-	data_kinds_print(f, rows->data);
+	report_kinds_print(f, &kinds);
 	table_free(&view);
 }
 
@@ -267,6 +275,7 @@ static void csv_row(FILE *f, const struct line_rows *rows, const struct line_row
 
 void line_rows_csv(FILE *f, const struct line_rows *rows)
 {
+	const struct report_kinds kinds = kinds_of(rows);
 	const struct line_row rest = { .l = &rows->rest, .sum = true };
 	enum lines_column columns[LINES_COLUMN_N];
 	unsigned int n = columns_of(rows, columns);
@@ -280,7 +289,7 @@ void line_rows_csv(FILE *f, const struct line_rows *rows)
 		csv_row(f, rows, &rows->row[i]);
 	if (rows->n_rest)
 		csv_row(f, rows, &rest);
-	data_kinds_log(rows->data);
+	report_kinds_log(&kinds);
 }
 
 json_t *line_rows_json_name(const char *text)
@@ -308,6 +317,7 @@ void line_rows_json(FILE *f, struct line_rows *rows, json_t *line, const char *w
 		    json_t *(*object)(struct line_rows *rows, const struct line_row *r))
 {
 	const struct lines *lines = rows->lines;
+	const struct report_kinds kinds = kinds_of(rows);
 	const struct line_row rest = { .l = &rows->rest, .sum = true };
 	const struct line_row total = { .l = &rows->total, .sum = true };
 	json_t *j = report_head_json(rows->p->head, rows->p->metric);
@@ -320,7 +330,8 @@ void line_rows_json(FILE *f, struct line_rows *rows, json_t *line, const char *w
 				      (json_int_t)lines->moved));
 	if (lines->hot.tables)
 		json_object_set_new(j, "hot", json_hot(&lines->hot));
-	json_object_set_new(j, "data", data_kinds_json(rows->data));
+	json_object_set_new(j, "data", data_kinds_json(kinds.data));
+	json_object_set_new(j, "symbols", code_kinds_json(kinds.code));
 	if (line)
 		json_object_set_new(j, "line", line);
 	line_rows_json_values(rows, &rest, json_object_get(sums, "rest"));
@@ -353,6 +364,9 @@ void line_rows_count(struct line_rows *rows, const struct line *l)
 	for (size_t i = 0; i < l->n_access; i++) {
 		line_namer_place(&rows->namer, &l->access[i], &place);
 		rows->data[place.kind] += l->access[i].samples;
+		if (!rows->lines->hot.tables)
+			rows->code[line_namer_code(&rows->namer, &l->access[i])] +=
+				l->access[i].samples;
 	}
 }
 

@@ -28,7 +28,7 @@ struct line_rows {
 	size_t n, n_rest;
 	struct line rest;
 	struct line total;
-	__u64 data[DATA_KIND_N]; /* samples */
+	__u64 data[DATA_KIND_N], code[CODE_KIND_N]; /* samples */
 };
 
 /* Room for @n rows, zeroed. */

@@ -219,8 +219,11 @@ class C2c(unittest.TestCase):
         self.assertEqual((virtual['address'], virtual['pid'], virtual['verdict']), ('virtual', '100', false))
         self.assertEqual((rows['']['address'], rows['']['verdict'], rows['']['samples']), ('', 'unknown', '3'))
         self.assertEqual({r['source'] for r in rows.values()}, {'sim'})
-        self.assertIn('data      1403 samples = 0 variable + 1400 unmapped + 3 no_address\n',
-                      self.c2c(self.file, '--csv').stderr)
+        ledgers = 'data      1403 samples = 0 variable + 1400 unmapped + 3 no_address', 'symbols   1403 samples = 1403 named'
+        for args in (), ('--csv',):
+            p = self.c2c(self.file, *args)
+            for ledger in ledgers:
+                self.assertIn(f'{ledger}\n', p.stderr if args else p.stdout)
         first = rows['0x100000000']
         self.assertEqual([first[c] for c in ('hitm_ccx', 'hitm_near', 'hitm_remote', 'hitm_socket', 'owned', 'stores',
                                              'miss_cycles', 'hitm', 'containers', 'cpus', 'threads')],
@@ -277,6 +280,7 @@ class C2c(unittest.TestCase):
         self.assertTrue(by['0x110001000']['moved'])
         self.assertIsNone(by[None]['address'])
         self.assertEqual(j['total']['samples'], 1403)
+        self.assertEqual((j['symbols']['named'], sum(j['symbols'].values())), (1403, 1403))
         for c in ('miss_cycles', 'samples', 'stores', 'hitm_near'):
             self.assertEqual(sum(r[c] for r in j['lines']), j['total'][c])
         top = json.loads(self.c2c(self.file, '--json', '--top', '3').stdout)

@@ -285,7 +285,7 @@ static int print(struct report_cmd *c, struct err *err)
 			report_print(pager.f, &c->screen, c->format, &c->in.head, &table,
 				     c->columns, c->n_columns);
 		if (c->format == REPORT_CSV)
-			report_kinds_log(&table);
+			report_kinds_log(&table.kinds);
 		if (c->format == REPORT_TEXT) {
 			report_fetches_print(pager.f, c->report);
 			if (left_out(c, text, sizeof(text)))
