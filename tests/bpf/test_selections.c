@@ -413,6 +413,7 @@ static const char *const none[][2][2] = {
 	{ { "container", "!*" }, { "container", "*" } },
 	{ { "container", "nothing*" }, { "cgroup", "/" } },
 	{ { "container", "*" }, { "comm", "nobody" } },
+	{ { "cpu", "4000" }, { "cgroup", "/" } },
 };
 
 static void draw_options(struct draw *d, unsigned int i)
@@ -421,6 +422,7 @@ static void draw_options(struct draw *d, unsigned int i)
 	static const char *const ops[] = { "load", "store", "locked", "prefetch", "other" };
 	static const char *const tlb[] = { "l1", "l2", "walk" };
 	static const char *const pages[] = { "4k", "2m", "1g" };
+	static const char *const cpus[] = { "0", "1", "0-1", "1-3" };
 
 	memset(d, 0, sizeof(*d));
 	sampling_init(&d->sampling);
@@ -463,9 +465,17 @@ static void draw_options(struct draw *d, unsigned int i)
 		add_range(d, "addr", IBS_DC_LINADDR);
 	if (!below(4))
 		add_filter(d);
+	if (!below(8))
+		add(d, "cpu", cpus[below(COUNT(cpus))]);
 }
 
 /* --- both ways --- */
+
+/* A live run has events on these CPUs only. */
+static bool is_sampled(const struct sampling *s, unsigned int cpu)
+{
+	return !s->has_cpus || cpulist_has(&s->cpus, cpu);
+}
 
 static int select_live(struct draw *d, bool selected[WORKERS][SAMPLES])
 {
@@ -495,7 +505,8 @@ static int select_live(struct draw *d, bool selected[WORKERS][SAMPLES])
 	for (size_t i = 0; i < WORKERS; i++) {
 		run_worker(&workers[i]);
 		for (size_t k = 0; k < SAMPLES; k++)
-			selected[i][k] = child_outcomes[k] == IBS_OUTCOME_AGGREGATED;
+			selected[i][k] = child_outcomes[k] == IBS_OUTCOME_AGGREGATED &&
+					 is_sampled(s, workers[i].cpu);
 	}
 	sampler_close(sampler);
 	cgroup_select_close(select);
@@ -513,6 +524,7 @@ static int select_recorded(struct draw *d, const char *path, bool selected[WORKE
 		.n_cgroups = s->select.n_cgroups,
 		.containers = s->select.containers,
 		.n_containers = s->select.n_containers,
+		.cpus = s->has_cpus ? &s->cpus : NULL,
 	};
 	struct trace_event ev;
 	struct trace *trace = NULL;
