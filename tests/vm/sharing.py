@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """sharing.py [--build DIR] [--cpus N,..] [--steps N] [KERNEL:GEN...]: hot lines of programs that share cache
-lines in known ways (sharing.c), live, served and recorded, against the hardware's log.
+lines in known ways (sharing.c), live, served and recorded, against the hardware's log; and stacks of threads (stacks.c).
 
 The rig samples the real addresses of these programs and answers their loads by a model of coherence.
 """
@@ -294,7 +294,50 @@ def live(g, name, feed, steps, all_known, about=20000):
     g.check('c2c-%s: lines fed by %s' % (name, ','.join(feed)), check_live, g, 'c2c-' + name, period, feed, all_known)
 
 
+def check_stacks(g, name):
+    """What is called the stack of a thread is in it, and the rows of its variable, but for a few samples, are that."""
+    stacks, local, block = {}, {}, None
+    for text in g.read(name + '.facts').splitlines():
+        kind, *numbers = text.split()
+        first, *rest = [int(x, 0) for x in numbers]
+        if kind == 'stack':
+            stacks[first] = rest
+        elif kind == 'local':
+            local[rest[0] >> 12] = first
+        else:
+            block = range(first >> 12, (rest[0] >> 12) + 1)
+    need(g.status(name) == 0, g.read(name + '.err'))
+    n = collections.Counter()
+    for row in json.loads(g.read(name + '.json'))['rows']:
+        mapping, page = row['labels']['mapping'] or '', row['labels']['page']
+        page = int(page, 0) >> 12 if page else 0
+        if mapping.startswith('[stack:'):
+            first, last = stacks[int(mapping[len('[stack:'):-1])]
+            need(first >> 12 <= page <= last >> 12, '%s: page %#x, not from %#x to %#x' % (mapping, page, first, last))
+        if page in block:
+            need(mapping == '[anon]', 'the block is %s' % mapping)
+            n['block'] += row['samples']
+            first, last = (int(x, 16) >> 12 for x in row['labels']['range'].split('-'))
+            n['beside'] |= any(first <= page < last for page in local)
+        elif page in local:
+            n['named' if mapping == '[stack:%d]' % local[page] else 'not named'] += row['samples']
+            n['threads'] += mapping == '[stack:%d]' % local[page]
+    need(n['block'] and n['threads'] == len(stacks), n)
+    need(n['not named'] * 20 < n['named'], n)
+    return '%d threads, %d samples named, %d not; %d of a block, %s a stack' % (
+        n['threads'], n['named'], n['not named'], n['block'], 'in one mapping with' if n['beside'] else 'not mapped with')
+
+
+def stacks(g, steps, about=20000):
+    """A process whose kernel, before 6.7, has the first stack and the block of memory above it as one mapping."""
+    period = g.new_period(about)
+    g.do('''run stacks ibscope record -c %d -o /tmp/stacks.data -- stacks $O/stacks.facts %d
+ibscope report --by mapping,range,page --json /tmp/stacks.data > $O/stacks.json 2>> $O/stacks.err''' % (period, steps))
+    g.check('stacks: of threads are named', check_stacks, g, 'stacks')
+
+
 def scenario(g, steps, about=20000):
+    stacks(g, steps, about)
     long = steps >= 3000000
     live(g, 'default', SHARING, steps, long)
     live(g, 'all', ALL, steps, long)
@@ -341,7 +384,7 @@ def main():
                 guests.append(g)
         return guests
 
-    return guest.run_guests(args, make, programs=('work', 'sharing'))
+    return guest.run_guests(args, make, programs=('work', 'sharing', 'stacks'))
 
 
 if __name__ == '__main__':

@@ -322,6 +322,8 @@ def main():
                 planned = Guest(kernel, gen, work, report, '-plan', smp=4, workers=False, rig=['--pmu'],
                                 nodes=4 if kernel in ('6.1', '7.2') else 2)
                 plans.scenarios(planned)
+                if kernel == '6.1':
+                    sharing.stacks(hopper, 3000000)
                 if kernel == '6.12':
                     sharing.live(hopper, 'all', sharing.ALL, 400000, False)
                     job = ranks.Job(work)
@@ -333,7 +335,7 @@ def main():
         none.no_ibs()
         return guests + [none]
 
-    return guest.run_guests(args, make, programs=('work', 'sharing'), tools=pages.tools(args.build), again=2)
+    return guest.run_guests(args, make, programs=('work', 'sharing', 'stacks'), tools=pages.tools(args.build), again=2)
 
 
 if __name__ == '__main__':
