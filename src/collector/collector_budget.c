@@ -53,7 +53,7 @@ static void check_allowance(const struct collector_event *e)
 	if (takes <= ALLOWANCE * allowed)
 		return;
 	log_warn("a sample takes %.0f ns; above %.0f ns the kernel lowers its limit for "
-		 "everybody: set kernel.perf_event_max_sample_rate to %.0f, or "
+		 "all users: set kernel.perf_event_max_sample_rate to %.0f, or "
 		 "kernel.perf_cpu_time_max_percent to 0",
 		 takes, allowed, floor(percent / 100.0 * 1e9 / (2 * takes) / 1000) * 1000);
 }

@@ -189,8 +189,8 @@ static int lock_dir(struct pins *p, struct err *err)
 	pid = holder(p);
 	if (pid)
 		return err_set(err, -EBUSY,
-			       "a collector is already running as process %u; start another one "
-			       "with another directory (--pin-dir)",
+			       "a collector is already running as process %u; to start a second "
+			       "one, give it another directory (--pin-dir)",
 			       pid);
 	return err_set(err, -EBUSY, "%s is locked by another process: find it with fuser -v %s",
 		       p->links, p->links);

@@ -109,7 +109,7 @@ int labels_known(unsigned int labels, __u32 by, struct err *err)
 	for (int l = 0; l < LABEL_N; l++)
 		if (labels >> l & 1 && label_by[l] & ~by)
 			return err_set(err, -EINVAL,
-				       "--by %s: that is not counted; keys of what is: %s",
+				       "--by %s: not counted; available keys: %s",
 				       label_names[l], n ? known : "src, op");
 	return 0;
 }

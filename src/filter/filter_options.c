@@ -194,7 +194,7 @@ static int ranges(struct arg *a, FILE *out, const char *term)
 		if (!ret && tests > IBS_FILTER_TERMS)
 			ret = fail(a, -E2BIG, at,
 				   "the list needs more than the %d tests that run in the "
-				   "kernel, two a range",
+				   "kernel, two per range",
 				   IBS_FILTER_TERMS);
 		if (!ret && *a->s && *a->s != ',')
 			ret = fail(a, -EINVAL, a->s,

@@ -428,20 +428,20 @@ static const struct group_metric table[] = {
 	  .value = estimated_ops,
 	  .ops = true },
 	{ { "ibscope_load_miss_cycles", METRIC_COUNTER, "cycles",
-	    "Core cycles of load misses, each sample's latency (DcMissLat) times the ops that it "
-	    "stands for, by data source; misses overlap." },
+	    "Core cycles of load misses, each sample's latency (DcMissLat) times its estimated "
+	    "ops, by data source; misses overlap." },
 	  put_load_misses,
 	  { SRC_MERGED, SRC_MERGED, SRC_EACH },
 	  .value = miss_cycles },
 	{ { "ibscope_memory_load_miss_cycles", METRIC_COUNTER, "cycles",
-	    "Core cycles of load misses that memory answered, each sample's latency times the ops "
-	    "that it stands for, with local and remote memory as sources of their own." },
+	    "Core cycles of load misses that memory answered, each sample's latency times its "
+	    "estimated ops, separately for local and remote memory." },
 	  put_load_misses,
 	  { SRC_HIDDEN, SRC_EACH, SRC_EACH },
 	  .value = memory_cycles },
 	{ { "ibscope_memory_load_estimated_ops", METRIC_COUNTER, "",
-	    "Estimated ops of load misses that memory answered, with local and remote memory as "
-	    "sources of their own." },
+	    "Estimated ops of load misses that memory answered, separately for local and remote "
+	    "memory." },
 	  put_load_misses,
 	  { SRC_HIDDEN, SRC_EACH, SRC_EACH },
 	  .value = memory_ops },

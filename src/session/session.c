@@ -63,7 +63,7 @@ static int check_event(struct sampling *s, struct err *err)
 			s->opts.metric = fetch ? IBS_METRIC_FETCH_LAT : IBS_METRIC_DC_MISS_LAT;
 		else if (ibs_metric_of_fetch(s->metric) != fetch)
 			return err_set(err, -EINVAL,
-				       "--metric %s: not available for %s; use %s",
+				       "--metric %s: samples of %s do not have that; use %s",
 				       metric_name(s->metric), s->event.pmu,
 				       fetch ? "fetch_lat or itlb_refill_lat"
 					     : "-e ibs_fetch//, or another metric");

@@ -186,7 +186,7 @@ const struct option_row sampling_options[] = {
 	{ "seed", 0, "N", "seed of the simulation; default 1",
 	  OPTION_NUMBER(struct sampling, opts.sim_seed, 0, UINT64_MAX) },
 	{ "sim-event", 0, "clock|faults",
-	  "what the simulation counts: ns (default), or page faults, 16 a sample if no period is "
+	  "what the simulation counts: ns (default), or page faults, 16 per sample if no period is "
 	  "given",
 	  OPTION_CHOICE(struct sampling, sim_faults, "event", sim_event_name_at, 2) },
 	{ "max-groups", 0, "N", "groups with counters of their own; default 1024",

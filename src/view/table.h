@@ -66,9 +66,11 @@ struct err;
 #define TABLE_LINE_TABLE(X)                                                                        \
 	X(HITM_CCX, "hitm_ccx", "HITM CCX", 2, "loads that hit modified data of the same complex") \
 	X(HITM_NEAR, "hitm_near", "HITM NEAR", 3,                                                  \
-	  "loads that hit those of another complex of the node")                                   \
-	X(HITM_REMOTE, "hitm_remote", "HITM REMOTE", 4, "loads that hit those of another node")    \
-	X(HITM_SOCKET, "hitm_socket", "HITM SOCKET", 3, "loads that hit those of another socket")  \
+	  "loads that hit modified data of another complex of the node")                           \
+	X(HITM_REMOTE, "hitm_remote", "HITM REMOTE", 4,                                            \
+	  "loads that hit modified data of another node")                                          \
+	X(HITM_SOCKET, "hitm_socket", "HITM SOCKET", 3,                                            \
+	  "loads that hit modified data of another socket")                                        \
 	X(OWNED, "owned", "OWNED", 1, "loads that hit a line in state O")                          \
 	X(TRANSFERS, "transfers", "TRANSFERS", 1, "loads from other caches, state not reported")
 

@@ -384,7 +384,7 @@ class Setting(Case):
                 (['min-lat'], "'min-lat' needs a value"),
                 (['user=1'], "'user' takes no value"),
                 (['no-such=1'], "unknown option 'no-such'"),
-                (['period=1'], 'period of 10000'),
+                (['period=1'], 'simulation needs 10000'),
                 (['period=200000', 'freq=100'], 'mutually exclusive'),
                 (['pid=0'], '-p'),
                 (['pid=1,!2'], '-p'),
@@ -443,7 +443,7 @@ class Setting(Case):
         self.assertTrue(all(set(s['labels']) == {'comm', 'src', 'op'}
                             for s in json.loads(self.ctl('--json', 'snapshot'))['series']))
         for key in 'pid', 'container':
-            self.assertIn(f'--by {key}: that is not counted; keys of what is: comm',
+            self.assertIn(f'--by {key}: not counted; available keys: comm',
                           self.ctl('--by', f'comm,{key}', 'snapshot', code=2))
 
     def test_counts_are_conserved(self):
