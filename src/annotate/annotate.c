@@ -9,7 +9,7 @@
 #include <ibscope/op_fields.h>
 #include <math.h>
 
-#define OTHERS_MAX 8 /* files that a message names */
+#define OTHERS_MAX 8 /* maximum number of files named in a message */
 
 const char *annotate_column_name(enum annotate_column c)
 {
@@ -171,7 +171,7 @@ void annotate_add(struct annotate *a, const struct trace_event *ev)
 	add_sums(&f->total, a, ev);
 }
 
-/* Those of the object that was asked for first, then by cost. */
+/* Functions of the requested object first, then by cost. */
 static int compare(const void *pa, const void *pb, void *object)
 {
 	const struct annotate_function *a = pa, *b = pb;
@@ -211,7 +211,7 @@ static int refuse_name(const struct annotate *a, struct err *err)
 			  : "; `ibscope report --by symbol,dso` prints those that have samples");
 }
 
-/* Which place has the samples of a row's address. */
+/* Find the sums of a row's address. */
 static const struct annotate_sums *sums_at(const struct annotate_function *f, __u64 addr)
 {
 	__u32 i = u64_map_get(&f->of, addr);
@@ -239,7 +239,7 @@ static const char *path_of(struct annotate *a, const struct source_place *place)
 	return intern_text(&a->paths, intern_get(&a->paths, path));
 }
 
-/* Return: bytes of the instruction; one that is none is a byte. */
+/* Return: length of the instruction; 1 if it is invalid. */
 static unsigned int add_row(struct annotate *a, struct disasm *d, const unsigned char *bytes,
 			    __u64 addr, bool inside)
 {
@@ -260,7 +260,7 @@ static unsigned int add_row(struct annotate *a, struct disasm *d, const unsigned
 				    .text = text_of(a, &in),
 				    .data = { .kind = TYPE_NO_ACCESS },
 				    .sums = sums_at(f, addr) };
-	/* a stack's is no operand */
+	/* an access of the stack is not an operand */
 	if (in.n_mem || (r->sums && r->sums->memory))
 		symbols_code_type(&f->code, addr, &r->data);
 	if (r->sums) {

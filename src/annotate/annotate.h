@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One function of a recording by instruction. Samples of ops have the exact address of their instruction;
- * those whose address the processor calls invalid, and samples of fetches, belong to none.
+ * One function of a recording by instruction. Samples of ops have the exact address of their instruction; samples
+ * with an address that the processor marks as invalid, and samples of fetches, belong to no instruction.
  */
 #ifndef IBSCOPE_ANNOTATE_H
 #define IBSCOPE_ANNOTATE_H
@@ -11,18 +11,19 @@
 
 #define ANNOTATE_BYTES_MAX (1u << 20) /* of a function */
 
-/* X(NAME, "name", "HEADING", rank, "meaning"); where the width is small the lowest rank is left out first. */
-#define ANNOTATE_COLUMN_TABLE(X)                                                                 \
-	X(SAMPLES, "samples", "SAMPLES", 9, "samples")                                           \
-	X(SAMPLE_SHARE, "sample_share", "SAMPLES %", 1, "share of the function's samples")       \
-	X(CYCLES, "miss_cycles", "MISS CYCLES", 8, "latency x ops that a sample stands for")     \
-	X(SHARE, "share", "SHARE", 10, "share of the function's miss cycles")                    \
-	X(MEAN, "mean", "MEAN", 7, "mean latency, cycles")                                       \
-	X(DRAM, "dram", "DRAM", 6, "share of the row's miss cycles that DRAM of any node cost")  \
-	X(REMOTE, "remote", "REMOTE", 5, "share of the row's miss cycles that other nodes cost") \
-	X(HITM, "hitm", "HITM", 4,                                                               \
-	  "share of the row's miss cycles for lines that another cache had modified")            \
-	X(WALK, "walk", "WALK", 3, "share of loads and stores that walked page tables")          \
+/* X(NAME, "name", "HEADING", rank, "meaning"); narrow output leaves out the lowest ranks first. */
+#define ANNOTATE_COLUMN_TABLE(X)                                                             \
+	X(SAMPLES, "samples", "SAMPLES", 9, "samples")                                       \
+	X(SAMPLE_SHARE, "sample_share", "SAMPLES %", 1, "share of the function's samples")   \
+	X(CYCLES, "miss_cycles", "MISS CYCLES", 8, "latency x ops that a sample represents") \
+	X(SHARE, "share", "SHARE", 10, "share of the function's miss cycles")                \
+	X(MEAN, "mean", "MEAN", 7, "mean latency, cycles")                                   \
+	X(DRAM, "dram", "DRAM", 6, "share of the row's miss cycles for data from DRAM")      \
+	X(REMOTE, "remote", "REMOTE", 5,                                                     \
+	  "share of the row's miss cycles for data from other nodes")                        \
+	X(HITM, "hitm", "HITM", 4,                                                           \
+	  "share of the row's miss cycles for lines that another cache had modified")        \
+	X(WALK, "walk", "WALK", 3, "share of loads and stores that walked page tables")      \
 	X(MISP, "mispredicted", "MISPRED", 2, "share of retired branches that were mispredicted")
 
 enum annotate_column {
@@ -34,33 +35,33 @@ enum annotate_column {
 
 struct annotate_sums {
 	__u64 samples, valid, sum; /* latencies of `valid` samples, cycles */
-	/* miss cycles, or latencies where a period is unknown; what of them has a source */
+	/* miss cycles, or latencies if a period is unknown; the part with a known source */
 	__u64 cycles, known, dram, remote, hitm;
-	__u64 cached, states;  /* samples from other caches; those that tell the line's state */
-	__u64 memory;	       /* samples of loads and stores */
-	__u64 accesses, walks; /* those whose translation is known */
-	__u64 branches, mispredicted; /* retired; only samples with all registers tell */
+	__u64 cached, states;	      /* samples from other caches; those with the line's state */
+	__u64 memory;		      /* samples of loads and stores */
+	__u64 accesses, walks;	      /* samples with a known translation; page walks */
+	__u64 branches, mispredicted; /* retired; needs all registers */
 	bool no_period;
 };
 
-/* An instruction, or bytes that are none. */
+/* An instruction, or bytes that are not a valid instruction. */
 struct annotate_row {
 	__u64 addr;
 	unsigned int len;
 	bool inside;		 /* a sample's address is within the row before */
 	char *text;		 /* never NULL */
 	struct type_access data; /* what it accesses in memory */
-	const char *file;	 /* NULL: the source is not known */
+	const char *file;	 /* NULL: unknown source */
 	int line;
 	const struct annotate_sums *sums; /* NULL: no samples */
 };
 
-/* A function with the name that was asked for. */
+/* A function with the requested name. */
 struct annotate_function {
 	struct symbol_code code;
 	struct annotate_sums total, *sums;
 	size_t n, room;	   /* of sums: addresses with samples */
-	struct u64_map of; /* from an address to its place there */
+	struct u64_map of; /* address to index in sums */
 };
 
 struct annotate_opts {
@@ -75,8 +76,7 @@ struct annotate_opts {
 
 struct annotate {
 	struct annotate_opts opts;
-	struct annotate_function
-		*function; /* the costliest first once annotate_finish() was called */
+	struct annotate_function *function; /* most expensive first, after annotate_finish() */
 	size_t n_functions, room;
 	struct intern names; /* of functions with samples */
 	struct intern paths; /* of sources */
@@ -87,8 +87,7 @@ struct annotate {
 	/* of function[0] */
 	struct annotate_row *row;
 	size_t n, rows_room;
-	__u64 types
-		[TYPE_KIND_N]; /* samples by what is known of the data that their instructions access */
+	__u64 types[TYPE_KIND_N]; /* samples by kind of the type that their instructions access */
 };
 
 struct annotate *annotate_new(const struct annotate_opts *opts);
@@ -100,12 +99,12 @@ void annotate_add(struct annotate *a, const struct trace_event *ev);
 /**
  * annotate_finish() - choose the function and disassemble it
  *
- * Return: 0, or a negative errno with @err: -ENOENT no sample is in such a function, -E2BIG it is too
- * large, -ENODATA its code cannot be read.
+ * Return: 0, or a negative errno with @err: -ENOENT no samples in such a function, -E2BIG the function is
+ * too large, -ENODATA its code cannot be read.
  */
 int annotate_finish(struct annotate *a, struct err *err);
 
-/* What a column says of a row, shares as fractions; NAN: nothing. @total: of the function */
+/* The value of a column, shares as fractions; NAN: unknown. @total: sums of the function */
 double annotate_value(const struct annotate_sums *s, const struct annotate_sums *total,
 		      enum annotate_column column);
 

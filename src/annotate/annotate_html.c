@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The page needs no script: a row is an instruction or a line of source. */
+/* A page without scripts: each row is an instruction or a line of source. */
 #include "annotate_print.h"
 
 #include "annotate_private.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 
 #define BAR   64 /* pixels of a share of 1 */
-#define STEPS 8	 /* of the colours of amounts, which double */
+#define STEPS 8	 /* colour steps; each is twice the one below */
 
 typedef unsigned long long ull;
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#define CODE_MIN 32 /* columns of the screen that code takes at least */
+#define CODE_MIN 32 /* minimum width of the code */
 #define GAP	 2
 #define AROUND	 4 /* instructions shown before and after one with samples */
 #define LINE_MAX 1024
@@ -100,7 +100,7 @@ bool annotate_new_line(const struct annotate_row *last, const struct annotate_ro
 	return r->file && (!last || last->file != r->file || last->line != r->line);
 }
 
-/* Columns of which something is known, without those of the lowest ranks if code would have no room. */
+/* Choose columns with known values, without those of the lowest ranks if the code needs the width. */
 static void choose_columns(struct text *t)
 {
 	char buf[64];
@@ -132,7 +132,7 @@ static void choose_columns(struct text *t)
 	}
 }
 
-/* As much of a text as fits the rest of the line. */
+/* Print as much of a text as fits the rest of the line. */
 static void put_code(struct text *t, const char *text)
 {
 	size_t room = t->p->screen->width - t->left, n;
@@ -146,7 +146,7 @@ static void put_code(struct text *t, const char *text)
 			break;
 		room -= columns;
 	}
-	while (n && line[n - 1] == ' ') /* no line ends in a blank */
+	while (n && line[n - 1] == ' ') /* no trailing blanks */
 		n--;
 	fwrite(line, 1, n, t->f);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#define LINES_WRITTEN 200 /* a container that is chosen has its own first ones among them */
+#define LINES_WRITTEN 200 /* enough that they include lines of a selected container */
 
 /* Near to far: the order of legends and of stacked bars. */
 static const enum ibs_src near_to_far[] = {

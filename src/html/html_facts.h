@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the HTML report collects, and the facts about it that the page reads as JSON. */
+/* The data of an HTML report, and the facts about it that the page reads as JSON. */
 #ifndef IBSCOPE_HTML_FACTS_H
 #define IBSCOPE_HTML_FACTS_H
 
@@ -13,22 +13,22 @@
 
 #include <stdio.h>
 
-/* Names that rows have numbers of; 0 is none. */
+/* Names that rows refer to by number; 0: none. */
 enum html_name { HTML_RANK, HTML_ROLE, HTML_REGION, HTML_NAMES };
 
 /* The address of a line. */
 enum html_address { HTML_PHYSICAL, HTML_VIRTUAL, HTML_NO_ADDRESS, HTML_ADDRESSES };
 
-#define HTML_NAMES_MAX 4096 /* of one kind; the last one is of all others */
+#define HTML_NAMES_MAX 4096 /* per kind; the last one is for all others */
 
 /* A frame of a call chain, below its caller's node. */
 struct html_node {
 	__u32 parent, frame;
 };
 
-/* A container, or the cgroup of what is in none. */
+/* A container, or a cgroup outside containers. */
 struct html_group {
-	const char *option; /* that selects it by its name; NULL: none does */
+	const char *option; /* option that selects it by its name; NULL: there is none */
 };
 
 struct html_report {
@@ -45,41 +45,41 @@ struct html_report {
 	struct html_places places;
 	struct intern names[HTML_NAMES];
 	bool ranked;	       /* the recording has MPI ranks or OpenMP threads */
-	unsigned int folds;    /* steps of html_fold_add() that were taken */
+	unsigned int folds;    /* steps that html_fold_add() has taken */
 	unsigned int parts;    /* recordings */
 	__u64 time_shift;      /* from the clock of this recording to that of the first one */
-	__u64 clock, realtime; /* of the first one: two readings at one time */
+	__u64 clock, realtime; /* of the first recording, read at the same time */
 	__u64 samples, without_registers, period;
 	bool same_period, hitm_known;
 	/* samples by how far their function, and the node of their data, are known */
 	__u64 code_kinds[CODE_KIND_N], node_kinds[NODE_KIND_N];
-	__u64 addresses[HTML_ADDRESSES]; /* those that load or store */
-	__u64 first_ns, step_ns, intervals; /* where, and how many there are */
+	__u64 addresses[HTML_ADDRESSES];    /* those that load or store */
+	__u64 first_ns, step_ns, intervals; /* of intervals; their number */
 	__u64 length_ns; /* of the intervals; 0: from the first sample to the last */
 	__u32 sources;	 /* 1 << enum ibs_src that occur */
 };
 
-/* Numbers of the sources that occur, near to far. */
+/* Number the occurring sources, near to far. */
 void html_facts_sources(const struct html_report *r, __u8 numbers[IBS_SRC_N]);
 
-/* What a reader must know before anything else: simulated, incomplete, lost samples. */
+/* Warnings for the top of the page: simulated, incomplete, lost samples. */
 void html_facts_band(const struct html_report *r, const struct trace_end *end, __u64 fetches,
 		     char *buf, size_t size);
 
 void html_facts_write(struct html_report *r, const struct trace_end *end, FILE *f);
 
 /*
- * Add to the rows; when there are as many as there may be, give up one detail after the other.
+ * Add to the rows; at the maximum number of rows, give up one detail after the other.
  *
- * Return: 0, or -E2BIG if there is none left to give up.
+ * Return: 0, or -E2BIG if there is no detail left to give up.
  */
 int html_fold_add(struct html_report *r, struct html_key key, __u64 time_ns,
 		  const struct html_row *what);
 
-/* What was given up, for people; "" if nothing was. */
+/* Describe the given up details; "" if there are none. */
 void html_fold_text(const struct html_report *r, char *buf, size_t size);
 
-/* A frame below @parent in a call chain. Return: its number. */
+/* Add a frame below @parent in a call chain. Return: its number. */
 __u32 html_node_of(struct html_report *r, __u32 parent, __u32 frame);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the HTML report gives up, step by step, to keep its size. */
+/* Details that the HTML report gives up, step by step, to limit its size. */
 #include "html_facts.h"
 
 static void lose_callers(struct html_key *k, void *ctx)
@@ -35,7 +35,7 @@ static void lose_regions(struct html_key *k, void *unused)
 	k->region = 0;
 }
 
-/* The kind of the op is not shown. */
+/* The page does not show the kind of the op. */
 static void lose_flags(struct html_key *k, void *unused)
 {
 	(void)unused;
@@ -48,7 +48,7 @@ static void lose_places(struct html_key *k, void *unused)
 	k->cpu = HTML_NO_CPU;
 }
 
-/* What is worth least comes first. */
+/* Least useful details first. */
 static const struct {
 	const char *what;
 	unsigned int bins;
@@ -86,7 +86,7 @@ int html_fold_add(struct html_report *r, struct html_key key, __u64 time_ns,
 	unsigned int done = 0;
 
 	for (;;) {
-		/* what was given up does not come back with new rows */
+		/* apply earlier steps to new rows */
 		for (; done < r->folds; done++)
 			if (steps[done].change)
 				steps[done].change(&key, r);
@@ -103,7 +103,7 @@ void html_fold_text(const struct html_report *r, char *buf, size_t size)
 
 	*buf = 0;
 	for (unsigned int i = 0; i < r->folds && n < size; i++) {
-		/* the last limit of time is the one that counts */
+		/* only the last limit of time applies */
 		bool later = false;
 
 		for (unsigned int k = i + 1; k < r->folds; k++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Accesses added up by cache line, to name those that cost most. */
+/* Accesses added up by cache line, to find the most expensive lines. */
 #ifndef IBSCOPE_HTML_LINES_H
 #define IBSCOPE_HTML_LINES_H
 
@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#define HTML_LINE_THREADS 6 /* counted exactly; more are shown as "6+" */
+#define HTML_LINE_THREADS 6 /* counted exactly up to this number; more are "6+" */
 
 struct html_access {
 	__u64 line; /* address of its first byte */
@@ -22,7 +22,7 @@ struct html_line {
 	__u32 group; /* of the first access */
 	__u32 threads[HTML_LINE_THREADS];
 	unsigned int n_threads;
-	bool more_threads, shared; /* by several groups */
+	bool more_threads, shared; /* shared: by several groups */
 	__u64 samples, loads, stores;
 	double cycles;
 };
@@ -36,7 +36,7 @@ struct html_lines {
 
 void html_lines_add(struct html_lines *l, const struct html_access *a);
 
-/* Order by miss cycles, most first; nothing can be added any more. */
+/* Sort by miss cycles, largest first; call it after the last addition. */
 void html_lines_sort(struct html_lines *l);
 void html_lines_free(struct html_lines *l);
 

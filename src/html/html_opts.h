@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What an HTML report is made from. */
+/* Options of an HTML report. */
 #ifndef IBSCOPE_HTML_OPTS_H
 #define IBSCOPE_HTML_OPTS_H
 
 #include "symbols/symbols.h"
 #include "trace/tasks.h"
 
-/* All that is pointed to outlives the report. */
+/* All pointers must outlive the report. */
 struct html_report_opts {
 	const struct trace_info *info;
-	const struct tasks *tasks; /* NULL: of intervals, not of samples */
+	const struct tasks *tasks; /* NULL: a report of intervals, not of samples */
 	struct symbols *symbols;
 	bool several;	     /* recordings, each announced by html_report_part() */
 	size_t rows_max;     /* 0: HTML_ROWS_MAX */

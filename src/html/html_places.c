@@ -41,7 +41,7 @@ void html_places_host(struct html_places *p, const struct trace_info *info)
 {
 	p->host = intern_get(&p->hosts, info->host);
 	p->topology = info->topology;
-	/* where the machine is known, all of its CPUs are shown, else those with samples */
+	/* show all CPUs of a known machine, else only those with samples */
 	for (unsigned int cpu = 0; p->topology && cpu < p->topology->n; cpu++)
 		html_places_cpu(p, cpu);
 }

@@ -9,7 +9,7 @@
 #define HTML_NO_CPU	65535
 #define HTML_PLACES_MAX 65535
 
-/* -1: not known */
+/* -1: unknown */
 struct html_place {
 	__u32 host, cpu;
 	int socket, node, l3;
@@ -21,11 +21,11 @@ struct html_places {
 	struct html_place *place;
 	size_t n, room;
 	struct u64_map numbers; /* by host and CPU */
-	__u32 host;		/* whose samples are added */
+	__u32 host;		/* of the current recording */
 	const struct trace_topology *topology;
 };
 
-/* What follows is of the machine of @info. */
+/* Switch to the machine of @info. */
 void html_places_host(struct html_places *p, const struct trace_info *info);
 
 /* Return: HTML_NO_CPU if there are too many. */

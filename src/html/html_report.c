@@ -45,7 +45,7 @@ void html_report_part(struct html_report *r, const struct trace_info *info,
 		return;
 	tasks_ranks(tasks, &ranks);
 	r->ranked = ranks != 0;
-	u64_map_free(&r->group_of); /* numbers of cgroups are of one machine */
+	u64_map_free(&r->group_of); /* cgroup ids are valid for one machine only */
 	html_places_host(&r->places, info);
 	if (!r->parts++) {
 		r->clock = info->monotonic_ns;
@@ -82,7 +82,7 @@ __u32 html_node_of(struct html_report *r, __u32 parent, __u32 frame)
 	if (node != U64_MAP_NONE)
 		return node;
 	if (r->n_nodes >= NODES_MAX)
-		return parent; /* deeper frames count for this one */
+		return parent; /* deeper frames count towards this one */
 	array_reserve(r->nodes, r->room_nodes, r->n_nodes + 1);
 	node = r->n_nodes++;
 	r->nodes[node] = (struct html_node){ parent, frame };
@@ -118,7 +118,7 @@ static __u32 stack_of(struct html_report *r, const struct trace_event *ev)
 	return node;
 }
 
-/* As hist calls it: POD/CONTAINER, or CONTAINER, or the cgroup. Return: what selects it, or NULL. */
+/* Name a group as hist does: POD/CONTAINER, CONTAINER, or the cgroup. Return: the option that selects it, or NULL. */
 static const char *name_group(const struct html_report *r, __u64 cgroup_id, char *buf, size_t size)
 {
 	char label[CONTAINER_LABEL], pod_label[CONTAINER_LABEL];
@@ -137,7 +137,7 @@ static const char *name_group(const struct html_report *r, __u64 cgroup_id, char
 	    *(container = container_label(&c, &name, label))) {
 		pod = container_pod_label(&c, &name, pod_label);
 		snprintf(buf, size, "%s%s%s", pod, *pod ? "/" : "", container);
-		/* a pod without a name is not part of what --container takes */
+		/* --container does not accept a pod without a name */
 		return !*pod || *name.pod ? "--container" : NULL;
 	}
 	snprintf(buf, size, "%s", cgroup.path);
@@ -208,7 +208,7 @@ static __u16 name_of(struct html_report *r, enum html_name kind, const char *tex
 	return intern_get(names, names->n < HTML_NAMES_MAX ? text : "[others]");
 }
 
-/* What ranks and threads of MPI and OpenMP have beside; not looked for in other recordings. */
+/* Rank, role and region; skipped for recordings without MPI or OpenMP. */
 static void add_names(struct html_report *r, const struct trace_event *ev, struct html_key *key)
 {
 	const struct trace_sample *s = &ev->sample;
@@ -270,7 +270,7 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 	return html_fold_add(r, key, s->has_time && ev->time ? ev->time + r->time_shift : 0, &row);
 }
 
-/* The group of a row, as name_group() calls it. */
+/* The group of a row, named as in name_group(). */
 static __u32 group_of_row(struct html_report *r, const struct row *row)
 {
 	const char *container = row->label[LABEL_CONTAINER], *pod = row->label[LABEL_POD];
@@ -278,7 +278,7 @@ static __u32 group_of_row(struct html_report *r, const struct row *row)
 	char name[GROUP_NAME];
 	__u32 group;
 
-	/* "other" is every label of what found no slot */
+	/* groups without a slot have the label "other" for every key */
 	in_pod &= strcmp(pod, container) != 0;
 	snprintf(name, sizeof(name), "%s%s%s", in_pod ? pod : "", in_pod ? "/" : "",
 		 contained		     ? container

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A recording as one HTML file that needs no network: samples are added up by everything that its
- * views show, so that a selection in one view filters all others.
+ * A recording as one HTML file that needs no network. Samples are added up by all properties that the views
+ * show, so that a selection in one view filters all others.
  */
 #ifndef IBSCOPE_HTML_REPORT_H
 #define IBSCOPE_HTML_REPORT_H
@@ -19,24 +19,24 @@ struct html_report *html_report_new(const struct html_report_opts *opts);
 void html_report_free(struct html_report *r); /* accepts NULL */
 
 /**
- * html_report_part() - what follows is of another recording
+ * html_report_part() - begin another recording
  *
- * In place of those of the options; they must live until the next part. After the last part, @info is that of
- * the page and @tasks NULL. Times of day place the recordings beside each other.
+ * The arguments replace those of the options, and must live until the next part. After the last part, call it with
+ * the @info of the page and @tasks NULL. Recordings are aligned by time of day.
  */
 void html_report_part(struct html_report *r, const struct trace_info *info,
 		      const struct tasks *tasks, struct symbols *symbols);
 
 /**
  * html_report_add() - add a sample of ibs_op
- * @period: ops (or cycles) that it stands for; 0: not known
+ * @period: ops (or cycles) that it represents; 0: unknown
  *
  * Memory grows with the combinations of time, container, rank, thread, region, CPU, memory node, source,
  * latency bucket and call chain that occur. Samples of other kinds change nothing.
  *
- * Beyond HTML_ROWS_MAX of them details are given up, and the page says which: see html_fold.c.
+ * Beyond HTML_ROWS_MAX rows it gives up details, and the page lists them: see html_fold.c.
  *
- * Return: 0; or -E2BIG with more than HTML_ROWS_MAX rows all the same, or too many containers.
+ * Return: 0; or -E2BIG if there are still more than HTML_ROWS_MAX rows, or too many containers.
  */
 int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 period);
 
@@ -47,11 +47,11 @@ int html_report_add(struct html_report *r, const struct trace_event *ev, __u64 p
 
 /**
  * html_report_interval() - add the counters of an interval, instead of samples
- * @rows:   as rows_build() makes them of HTML_LABELS
+ * @rows:   from rows_build() with HTML_LABELS
  * @end_ns: CLOCK_MONOTONIC
  * @length_ns: nearly the same for all
  *
- * Miss cycles of a series are exact; how they are shared among its buckets follows their edges.
+ * Miss cycles of a series are exact; they are divided among its buckets by their edges.
  *
  * Return: as html_report_add().
  */
@@ -59,7 +59,7 @@ int html_report_interval(struct html_report *r, const struct rows *rows, __u64 e
 			 __u64 length_ns);
 
 /**
- * html_report_write() - the file
+ * html_report_write() - write the file
  * @end: of the trace, after its last event
  * @fetches: samples of ibs_fetch, which the page does not show
  *

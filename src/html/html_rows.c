@@ -30,7 +30,7 @@ static struct html_row *find_row(struct html_rows *r, const struct html_key *key
 	return NULL;
 }
 
-/* The row of a key, new if need be. */
+/* The row of a key, created if needed. */
 static struct html_row *row_of(struct html_rows *r, const struct html_key *key)
 {
 	struct html_row *row = find_row(r, key);
@@ -167,7 +167,7 @@ void html_rows_sort(struct html_rows *r)
 {
 	if (r->n)
 		qsort(r->row, r->n, sizeof(*r->row), compare);
-	u64_map_free(&r->of_key); /* its numbers are no longer right */
+	u64_map_free(&r->of_key); /* its indices are no longer valid */
 }
 
 void html_rows_free(struct html_rows *r)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Samples added up by all that the views of the HTML report show of them. */
+/* Samples added up by all properties that the views of the HTML report show. */
 #ifndef IBSCOPE_HTML_ROWS_H
 #define IBSCOPE_HTML_ROWS_H
 
@@ -10,11 +10,11 @@
 #define HTML_NO_LATENCY 255 /* bucket of samples without a valid latency */
 #define HTML_BINS_MAX	240 /* of time */
 #define HTML_ROWS_MAX	(1u << 19)
-#define HTML_NO_NODE	255 /* memory whose node is not known */
+#define HTML_NO_NODE	255 /* unknown memory node */
 
 /* The page has the same values (1-data.js); the low bits are enum ibs_op_kind. */
 enum html_flag {
-	HTML_HITM = 1 << 3, /* answered by a cache that had modified the line */
+	HTML_HITM = 1 << 3, /* data from a cache that had modified the line */
 	HTML_WALK = 1 << 4, /* missed both levels of the data TLB */
 	HTML_TLB_VALID = 1 << 5,
 };
@@ -49,33 +49,33 @@ struct html_rows {
 	bool has_time;
 };
 
-/* What one sample counts for; its key is zero. @period: see html_report_add(). */
+/* The sums of one sample; its key is zero. @period: see html_report_add(). */
 struct html_row html_row_of_sample(const struct html_key *key, __u32 latency, __u64 period);
 
 /**
- * html_rows_add() - add samples that have the same key
- * @key: its `time` is not looked at
- * @time_ns: 0: not known, counts as the first one
- * @what: its key is not looked at
+ * html_rows_add() - add samples with the same key
+ * @key: its `time` is ignored
+ * @time_ns: 0: unknown, counts as the first time
+ * @what: its key is ignored
  *
  * Bins double when the recording outgrows them, and move when a sample is earlier than all before.
  *
- * Return: 0, or -E2BIG with as many rows as there may be: html_rows_rekey() can make room.
+ * Return: 0, or -E2BIG at the maximum number of rows: html_rows_rekey() can make room.
  */
 int html_rows_add(struct html_rows *r, const struct html_key *key, __u64 time_ns,
 		  const struct html_row *what);
 
-/* Give each row the key that @change makes of its own; those that then have the same become one. */
+/* Change the key of each row with @change, and merge rows with equal keys. */
 void html_rows_rekey(struct html_rows *r, void (*change)(struct html_key *key, void *ctx),
 		     void *ctx);
 
-/* At most @max bins from now on. */
+/* Limit the number of bins to @max from now on. */
 void html_rows_limit_bins(struct html_rows *r, unsigned int max);
 
-/* Bins from the first sample to the last. */
+/* The number of bins from the first sample to the last. */
 unsigned int html_rows_bins(const struct html_rows *r);
 
-/* Order by time first, so that columns compress well; nothing can be added any more. */
+/* Sort by time first, so that columns compress well; call it after the last addition. */
 void html_rows_sort(struct html_rows *r);
 
 void html_rows_free(struct html_rows *r);

@@ -116,7 +116,7 @@ static const size_t widths[] = {
 	[SOURCE] = 1,	 [FLAGS] = 1,	   [BUCKET] = 1, [MEMORY] = 1
 };
 
-/* Little endian, as a browser's typed arrays are on every machine that has one. */
+/* Little endian, like typed arrays of browsers on all common machines. */
 static void put_cell(unsigned char *to, unsigned int column, const struct html_row *row,
 		     const __u8 *sources)
 {
@@ -157,7 +157,7 @@ void html_write_rows(FILE *f, const struct html_rows *rows, const __u8 *sources,
 		size_t used = 0, rest = -(rows->n * widths[c]) & 7;
 
 		if (period && (c == OPERATIONS || c == CYCLES))
-			continue; /* the page works them out */
+			continue; /* the page computes them */
 		for (size_t i = 0; i < rows->n; i++) {
 			put_cell(buf + used, c, &rows->row[i], sources);
 			used += widths[c];

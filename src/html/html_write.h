@@ -13,13 +13,13 @@ void html_write_head(FILE *f, const char *title, const char *band);
 /* The body of a report, up to the data. */
 void html_write_views(FILE *f);
 
-/* JSON as the data block "facts-data": no '<' is left that could end the element. */
+/* JSON as the data block "facts-data", with every '<' escaped, which could end the element. */
 void html_write_facts(FILE *f, const char *json, size_t size);
 
 /**
- * html_write_rows() - the rows as the data block "cells-data"
- * @sources: from enum ibs_src to the number that the page has for it
- * @period: of all samples; 0: it differs, or is not known
+ * html_write_rows() - write the rows as the data block "cells-data"
+ * @sources: from enum ibs_src to the page's number for it
+ * @period: of all samples; 0: varies, or is unknown
  *
  * Columns one after the other, each padded to 8 bytes, deflated, as base64. 1-data.js reads them.
  */

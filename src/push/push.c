@@ -19,13 +19,13 @@
 #define INTERVAL_S   60
 #define DURATION_S   10
 #define RING_BYTES   (128U << 10)
-#define SAMPLES_MAX  262144	    /* of a profile, which ends when it has them */
+#define SAMPLES_MAX  262144	    /* a profile ends when it has so many */
 #define CHILD_MEMORY (512ULL << 20) /* bytes */
-#define CHILD_S	     90		    /* that naming and posting may take, with all tries */
+#define CHILD_S	     90		    /* limit for naming and posting, with all tries */
 #define CHILD_NICE   19
 #define TICK_S	     0.5
 
-/* What the child says, in memory that it shares. */
+/* Result of the child, in shared memory. */
 struct report {
 	__u32 retries;
 	int ret;
@@ -37,7 +37,7 @@ struct push {
 	struct sampling *sampling;
 	double next_s; /* when the next profile begins */
 
-	/* of the profile that is being taken */
+	/* the profile that is being recorded */
 	bool taking;
 	double ends_s;
 	int file; /* its recording; -1: none */
@@ -49,9 +49,9 @@ struct push {
 	__u64 period; /* as of sampler_period() */
 	__u64 began_ns, dropped_before;
 
-	/* of the one that is named and posted */
+	/* the profile that is being named and posted */
 	pid_t child; /* 0: none */
-	int ended;   /* a pipe that it holds */
+	int ended;   /* pipe that the child keeps open */
 	struct report *report;
 	__u64 samples;
 
@@ -72,7 +72,7 @@ const char *push_format_name(unsigned int format)
 
 /* --- options --- */
 
-/* Whatever comes behind the "://" of such a URL does not leave this machine. */
+/* Does the rest of a URL, after "://", name this machine? */
 static bool is_local(const char *host)
 {
 	static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
@@ -182,14 +182,14 @@ static void fail(struct push *p, enum ibs_push_outcome outcome, __u64 samples,
 static void succeed(struct push *p)
 {
 	if (*p->failure.text)
-		log_info("push: %s takes profiles again", p->opts.url);
+		log_info("push: %s accepts profiles again", p->opts.url);
 	*p->failure.text = 0;
 	count(p, IBS_PUSH_DELIVERED, p->samples);
 }
 
 /* --- the child --- */
 
-/* In the child, which reports a failure as text. */
+/* Runs in the child; failures are reported as text. */
 static int name_and_post(const struct push *p, int recording, __u64 until_ns, __u64 dropped,
 			 struct err *err)
 {
@@ -256,7 +256,7 @@ static void start_child(struct push *p, __u64 until_ns, __u64 dropped)
 	p->file = -1;
 }
 
-/* It has ended: its end of the pipe is closed. */
+/* The child has exited, so its end of the pipe is closed. */
 static void reap_child(struct push *p)
 {
 	enum ibs_push_outcome outcome = IBS_PUSH_FAILED;
@@ -332,7 +332,7 @@ static int begin(struct push *p, struct err *err)
 	out.fd = p->file;
 	ret = output_open(&out, &p->capture.output, err);
 	ret = ret ?: capture_state(&p->capture, err);
-	/* what was on its way when the last profile ended */
+	/* drop copies that were in flight when the last profile ended */
 	return ret ?: rings_drain(sampler_rings(s->sampler), UINT64_MAX, discard, p, err);
 }
 
@@ -342,7 +342,7 @@ static void take(struct push *p)
 
 	p->next_s = fmax(p->next_s + p->opts.interval_s, now_s());
 	if (!sampler_rings(p->sampling->sampler))
-		return; /* options were read again, without --push */
+		return; /* --push was removed by a reload */
 	p->taking = true;
 	if (begin(p, &err)) {
 		abandon(p, &err);
@@ -371,7 +371,7 @@ static int finish_file(struct push *p, __u64 until_ns, __u64 *dropped, struct er
 	return output_finish(out, &l, err);
 }
 
-/* @until_ns: later samples are dropped; UINT64_MAX - 1: take all. */
+/* @until_ns: drop later samples; UINT64_MAX - 1: keep all. */
 static void end(struct push *p, __u64 until_ns)
 {
 	__u64 dropped = 0, ended_ns = clock_ns(CLOCK_MONOTONIC);
@@ -401,7 +401,7 @@ void push_run(struct push *p, __u64 until_ns)
 	if (p->child && poll(&child, 1, 0) > 0)
 		reap_child(p);
 	if (p->taking) {
-		/* estimates are made with one period: the samples of another are not for this profile */
+		/* estimates use one period, so drop samples with another one */
 		if (sampler_period(p->sampling->sampler) != p->period)
 			end(p, until_ns);
 		else if (now_s() >= p->ends_s || output_records(p->capture.output) >= SAMPLES_MAX)
@@ -438,7 +438,7 @@ void push_closing(struct push *p)
 		end(p, UINT64_MAX - 1);
 }
 
-/* @lost: samples of a profile that nobody has. */
+/* @lost: samples of an undelivered profile. */
 static void give_up(struct push *p, __u64 lost)
 {
 	count(p, IBS_PUSH_UNFINISHED, lost);

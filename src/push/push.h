@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Profiles of a running collector, pushed to a server: at each interval it takes copies of the samples
- * that are counted for a while, without changing what is counted. A process of its own names them,
- * makes a profile and posts it, so that neither a slow server nor large symbol tables hold up the
- * collector.
+ * Pushes profiles of a running collector to a server: once per interval it copies the counted samples for a
+ * while; the counts do not change. A separate process resolves names, makes a profile and posts it, so that
+ * neither a slow server nor large symbol tables delay the collector.
  */
 #ifndef IBSCOPE_PUSH_H
 #define IBSCOPE_PUSH_H
@@ -17,7 +16,7 @@
 const char *push_format_name(unsigned int format);
 
 /**
- * push_check() - check the options, fill in defaults, and ask the sampler for copies
+ * push_check() - check the options, fill in defaults, and make the sampler copy samples
  * @s: not open yet
  *
  * Return: 0, or a negative errno with @err.
@@ -27,8 +26,8 @@ int push_check(struct push_opts *opts, struct sampling *s, struct err *err);
 struct push;
 
 /*
- * @opts passed push_check(). @s: open; outlives the push, and may be closed after push_closing().
- * @counts: added to
+ * @opts must have passed push_check(). @s: open; must outlive the push, and may be closed after push_closing().
+ * @counts: updated
  */
 struct push *push_new(const struct push_opts *opts, struct sampling *s,
 		      struct ibs_push_counts *counts);
@@ -40,20 +39,20 @@ int push_prepare(struct push *p, struct pollfd fds[PUSH_FDS]);
 
 /**
  * push_run() - do what is due
- * @until_ns: CLOCK_MONOTONIC, up to when samples have the period that was in force at the last call
+ * @until_ns: CLOCK_MONOTONIC; samples up to this time have the period that was in force at the last call
  */
 void push_run(struct push *p, __u64 until_ns);
 
 /* The sampler is about to be closed: end the profile. */
 void push_closing(struct push *p);
 
-/* Is there a profile that is not counted yet? */
+/* Is there a profile without an outcome yet? */
 bool push_pending(const struct push *p);
 
-/* The last failure; "" if a profile has arrived since. */
+/* The last failure; "" if a profile was delivered since. */
 const char *push_failure(const struct push *p);
 
-/* Give up what is on its way, and log what was not delivered. Accepts NULL. */
+/* Cancel pending profiles, and log the undelivered samples. Accepts NULL. */
 void push_free(struct push *p);
 
 #endif

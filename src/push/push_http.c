@@ -12,7 +12,7 @@
 
 #define CONNECT_S    5L
 #define TIMEOUT_S    20L
-#define ANSWER_MAX   200 /* bytes of an answer that an error shows */
+#define ANSWER_MAX   200 /* maximum bytes of a response in an error */
 #define FIRST_WAIT_S 1
 
 int push_secret_read(const char *path, struct push_secret *out, struct err *err)
@@ -47,7 +47,7 @@ int push_secret_read(const char *path, struct push_secret *out, struct err *err)
 	return 0;
 }
 
-/* What a server answered, as far as it fits. */
+/* The response of a server, truncated. */
 struct answer {
 	char text[ANSWER_MAX + 1];
 	size_t n;
@@ -64,7 +64,7 @@ static size_t keep_answer(char *data, size_t size, size_t n, void *arg)
 	return n * size;
 }
 
-/* One request; everything of it is freed by request_free(). */
+/* One request; request_free() frees it all. */
 struct request {
 	CURL *curl;
 	curl_mime *form;
@@ -77,7 +77,7 @@ static int bad_curl(struct err *err)
 	return err_set(err, -ENOMEM, "out of memory for an HTTP request");
 }
 
-/* NAME{hostname="..."} and times in the query; the profile, and what its values mean, as a form. */
+/* NAME{hostname="..."} and times in the query; the profile and the description of its values as a form. */
 static int to_pyroscope(struct request *r, const struct push_opts *opts, const struct push_body *b,
 			struct err *err)
 {
@@ -113,7 +113,7 @@ static int to_pyroscope(struct request *r, const struct push_opts *opts, const s
 	return 0;
 }
 
-/* ProfileStoreService.WriteRaw, by the JSON that Parca takes for it. */
+/* ProfileStoreService.WriteRaw, in the JSON that Parca accepts. */
 static int to_parca(struct request *r, const struct push_opts *opts, const struct push_body *b,
 		    struct err *err)
 {
@@ -166,7 +166,7 @@ static int request_open(struct request *r, const struct push_opts *opts, const s
 	if (ret)
 		return ret;
 	curl_easy_setopt(r->curl, CURLOPT_URL, r->url);
-	/* no redirection: credentials go where the user said */
+	/* follow no redirects: send credentials only to the given server */
 	curl_easy_setopt(r->curl, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(r->curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(r->curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
@@ -201,7 +201,7 @@ static int try_once(struct request *r, const char *url, struct err *err)
 	curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, &answer);
 	code = curl_easy_perform(r->curl);
 	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
-	/* however the connection ended: what was taken is not to be posted again */
+	/* even if the connection failed later: do not post an accepted profile again */
 	if (status / 100 == 2)
 		return 0;
 	if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)

@@ -15,7 +15,7 @@ struct push_body {
 	size_t bytes;
 	double from_s, until_s; /* since 1970 */
 	const char *host;
-	bool estimates; /* values are as pprof_write() has them with estimates */
+	bool estimates; /* as in pprof_write(): the profile has estimated values */
 };
 
 /* The file of --push-credentials. */
@@ -23,18 +23,18 @@ struct push_secret {
 	char text[1024]; /* "" without a file: "Bearer TOKEN" or "USER:PASSWORD" */
 };
 
-/* Return: 0, or a negative errno with @err: a file that others may read is refused. */
+/* Return: 0, or a negative errno with @err; the file must not be readable by other users. */
 int push_secret_read(const char *path, struct push_secret *out, struct err *err);
 
 /**
- * push_post() - post a profile, PUSH_TRIES times at most
+ * push_post() - post a profile, in at most PUSH_TRIES tries
  *
- * @retries: added to at each further try
+ * @retries: incremented at each further try
  *
- * Tried again is what may succeed later: no connection, and the statuses 408, 429 and 5xx.
+ * Retries without a connection, and after status 408, 429 or 5xx.
  *
- * Return: 0 if the server took it; or a negative errno with @err, -EAGAIN if it might later, -EPROTO if
- * it refused it.
+ * Return: 0 if the server accepted it; or a negative errno with @err, -EAGAIN if it may accept it later,
+ * -EPROTO if it refused it.
  */
 int push_post(const struct push_opts *opts, const struct push_body *body, __u32 *retries,
 	      struct err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* From a recording of the collector's samples to a profile. */
+/* Makes a profile from a recording of the collector's samples. */
 #ifndef IBSCOPE_PUSH_PROFILE_H
 #define IBSCOPE_PUSH_PROFILE_H
 
@@ -8,7 +8,7 @@
 
 #include <ibscope/op.h>
 
-/* What is known of a profile beside its samples. */
+/* Facts about a profile. */
 struct push_profile {
 	double from_s, until_s; /* since 1970 */
 	char host[65];
@@ -17,10 +17,10 @@ struct push_profile {
 
 /**
  * push_profile() - read a recording and write it for pprof
- * @recording: open file of it
- * @fd: what to write to
- * @from_ns, @until_ns: CLOCK_MONOTONIC, when copies were taken
- * @dropped: copies that are missing
+ * @recording: open file
+ * @fd: output
+ * @from_ns, @until_ns: CLOCK_MONOTONIC, when copying began and ended
+ * @dropped: number of missing copies
  *
  * Return: 0, or a negative errno with @err.
  */

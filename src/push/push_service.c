@@ -12,15 +12,15 @@
 #define VERSION	    2
 #define PAYLOAD_MAX 16384
 
-/* What the mapping begins with. */
+/* The head of the mapping. */
 struct context {
 	char signature[8]; /* "OTEL_CTX" */
 	__u32 version, bytes;
-	__u64 published_ns; /* 0: it is being changed */
-	__u64 payload;	    /* an address */
+	__u64 published_ns; /* 0: being changed */
+	__u64 payload;	    /* address */
 };
 
-/* Return: where the mapping is, or 0. */
+/* Return: address of the mapping, or 0. */
 static __u64 find_mapping(pid_t pid)
 {
 	char path[64], *line = NULL;
@@ -42,8 +42,8 @@ static __u64 find_mapping(pid_t pid)
 }
 
 /*
- * The payload is a message of protocol buffers in which an attribute is {key (1), value (2) {string
- * (1)}}. It is looked for as bytes, at whatever depth: the messages around it differ between drafts.
+ * The payload is a protobuf message where an attribute is {key (1), value (2) {string (1)}}. Search for its
+ * bytes at any depth, since the enclosing messages differ between drafts.
  */
 static bool find_name(const unsigned char *payload, size_t n, char out[PUSH_SERVICE_MAX])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a process calls itself to OpenTelemetry. */
+/* The OpenTelemetry service name of a process. */
 #ifndef IBSCOPE_PUSH_SERVICE_H
 #define IBSCOPE_PUSH_SERVICE_H
 
@@ -8,11 +8,11 @@
 #define PUSH_SERVICE_MAX 128
 
 /**
- * push_service_name() - service.name of the process context that a process publishes
+ * push_service_name() - read service.name from the process context of a process
  *
- * As version 2 of OpenTelemetry's process context has it (OTEP 4719): a mapping named OTEL_CTX.
+ * Version 2 of OpenTelemetry's process context (OTEP 4719): a mapping named OTEL_CTX.
  *
- * Return: @out, or NULL if the process is gone, publishes nothing, or is just changing it.
+ * Return: @out, or NULL if the process has exited, publishes nothing, or is just changing it.
  */
 const char *push_service_name(pid_t pid, char out[PUSH_SERVICE_MAX]);
 

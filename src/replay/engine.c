@@ -20,7 +20,7 @@ struct engine {
 	struct ibs_memory_nodes memory_nodes;
 	__u16 fetch_layout[IBS_FETCH_LAYOUT_ENTRIES];
 	struct ibs_state *state;
-	const struct task *task; /* of the sample that is being looked at */
+	const struct task *task; /* of the current sample */
 
 	__u8 *tgids, *tids;	 /* IBS_PID_MAX bytes each; NULL: not tested */
 	struct key_map selected; /* by number: `selected_cgroups` */
@@ -45,7 +45,7 @@ struct engine {
 	struct counts counts;
 };
 
-/* --- what the core reaches for --- */
+/* --- helpers that the core calls --- */
 
 typedef struct engine *core_t;
 
@@ -119,7 +119,7 @@ static int add_cgroups(struct engine *e, const __u64 *id, const struct ibs_cgrou
 	return 0;
 }
 
-/* The key of a group as the program builds it, and beside it the labels that only user space knows. */
+/* The key of a group as the program builds it, plus the labels that only user space knows. */
 static __u64 symbol_key(const struct engine *e, long n)
 {
 	return (__u64)n << 32 | e->task->symbol;
@@ -245,7 +245,7 @@ int engine_open(const struct engine_opts *opts, struct engine **out, struct err 
 					 .line_feed = opts->line_feed };
 	layout_init(&e->layout, opts->metric, opts->ibs.caps);
 	e->series_bytes = (size_t)max_slots * e->layout.words * sizeof(__u64);
-	/* most of it is never touched, and so never there */
+	/* most of it is never touched, so it takes no memory */
 	e->series = mmap(NULL, e->series_bytes, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (opts->line_sets)

@@ -10,13 +10,13 @@
 #include <string.h>
 
 /*
- * An engine is made for one processor: samples of others, as after files were joined, go to one of
+ * An engine is built for one processor: samples of other processors, as in joined files, get an engine of
  * their own.
  */
 #define ENGINES_MAX 16
 #define NO_PLACE    ((__u16)~0) /* no complex and no node has this number */
 
-/* What a selection, a label or a filter asks of each sample. */
+/* Data of each sample that selections, labels or filters need. */
 struct needs {
 	bool task, cpu, place, cgroup, comm;
 };
@@ -24,7 +24,7 @@ struct needs {
 struct replay {
 	struct trace *trace;
 	struct replay_opts opts;
-	struct tasks *tasks; /* NULL: nobody asks for names */
+	struct tasks *tasks; /* NULL: names are not needed */
 	struct replay_cgroups cgroups;
 	struct cgroup_select *select;
 	struct needs needs;
@@ -33,12 +33,12 @@ struct replay {
 	__u64 first, last;   /* time of samples */
 	bool has_time;
 	__u64 n;		    /* samples replayed */
-	struct trace_event waiting; /* read, but of a later time */
+	struct trace_event waiting; /* read ahead: its time has not come */
 	bool waits;
 	struct ibs_cpu cpu_of[ENGINES_MAX]; /* of engines */
 	struct engine *engines[ENGINES_MAX];
 	size_t n_engines;
-	char name[CONTAINER_LABEL]; /* that was asked for last */
+	char name[CONTAINER_LABEL]; /* last result of replay_cgroup_name() */
 };
 
 bool replay_selects(const struct replay_opts *o)
@@ -80,7 +80,7 @@ static const __u64 *regs_of(const struct trace_event *ev)
 	return ev->kind == TRACE_SAMPLE_FETCH ? ev->sample.fetch.reg : ev->sample.op.reg;
 }
 
-/* All but the samples, of which only the cgroups are looked at. */
+/* Read all events, and of the samples only the cgroups. */
 static int survey(struct replay *r, struct err *err)
 {
 	struct trace_event ev;
@@ -222,19 +222,19 @@ const char *replay_comm(const struct replay *r, const struct trace_event *ev)
 	return s->has_task ? tasks_comm(r->tasks, s->tgid, s->tid, ev->time) : NULL;
 }
 
-/* The words that the program compares; an unknown name is none of those to keep. */
+/* The words that the program compares; an unknown name matches none of the selected names. */
 static void set_comm(const struct replay *r, const struct trace_event *ev, __u64 words[2])
 {
 	const struct selection *sel = &r->opts.sel;
 	const char *comm = replay_comm(r, ev);
 
 	if (!comm && sel->n_comms && sel->comms_but)
-		comm = sel->comms[0]; /* of those to leave out, so it is left out */
+		comm = sel->comms[0]; /* an excluded name, so that the sample is excluded */
 	if (comm)
 		memcpy(words, comm, strnlen(comm, 15));
 }
 
-/* Return: 0, 1 if the sample is not of the CPUs asked for, or -ENODATA. */
+/* Return: 0, 1 if the sample is not of a selected CPU, or -ENODATA. */
 static int check_sample(struct replay *r, const struct trace_event *ev, struct err *err)
 {
 	const struct trace_sample *s = &ev->sample;
@@ -256,7 +256,7 @@ static __u64 unknown_task(const struct selection *sel)
 	__u32 tgid = REPLAY_NO_TASK;
 
 	if (sel->processes.but && sel->processes.n)
-		tgid = sel->processes.pids[0]; /* of those to leave out */
+		tgid = sel->processes.pids[0]; /* an excluded process */
 	return (__u64)tgid << 32 | REPLAY_NO_TASK;
 }
 
@@ -382,7 +382,7 @@ int replay_until(struct replay *r, __u64 time, __u64 *next, struct err *err)
 
 	while ((ret = next_event(r, &ev, err)) > 0) {
 		if (ev.kind == wanted(r) && ev.sample.has_time && ev.time > time) {
-			/* it lives until the next trace_next() */
+			/* valid until the next trace_next() */
 			r->waiting = ev;
 			r->waits = true;
 			*next = ev.time;
@@ -404,14 +404,14 @@ int replay_until(struct replay *r, __u64 time, __u64 *next, struct err *err)
 		ret = err_set(err, -ENODATA,
 			      "the recording lacks the process of all samples: select and group by "
 			      "something else");
-	/* a recording without samples has a result too */
+	/* a recording without samples has a result, too */
 	if (!ret && !r->n_engines)
 		ret = find_engine(r, (struct ibs_cpu){ .caps = trace_info(r->trace)->cpu.caps }, &e,
 				  err);
 	return ret;
 }
 
-/* The groups of @more behind those of @to; rows_build() joins those of one name. */
+/* Append the groups of @more to those of @to; rows_build() joins groups of the same name. */
 static void join(struct snapshot *to, struct snapshot *more)
 {
 	to->groups = xrealloc(to->groups, (to->n_groups + more->n_groups) * sizeof(*to->groups));

@@ -96,7 +96,7 @@ static bool only_digits(const char *s)
 	return *s && !s[strspn(s, "0123456789")];
 }
 
-/* The mount of the machine that recorded is not known: what it usually is may be written in front. */
+/* The mount point on the recorded machine is unknown: accept the usual one as a prefix. */
 static int path_of(void *arg, const char *text, char **path, struct err *err)
 {
 	const char *s = cgroup_path_below(text, "/sys/fs/cgroup/unified")
@@ -124,7 +124,7 @@ static int find_id(const struct replay_cgroups *c, const char *text, __u64 *id, 
 	return 0;
 }
 
-/* One that lies above a known one was there, too. */
+/* A cgroup above a known one existed, too. */
 static int find(void *arg, const char *text, __u64 *id, char **path, struct err *err)
 {
 	const struct replay_cgroups *c = arg;

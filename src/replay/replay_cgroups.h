@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The cgroups that a recording knows, for selections and names. */
+/* The cgroups of a recording, for selections and names. */
 #ifndef IBSCOPE_REPLAY_CGROUPS_H
 #define IBSCOPE_REPLAY_CGROUPS_H
 
@@ -9,7 +9,7 @@
 #include "cgroup/container.h"
 #include "select/cgroup_select.h"
 
-/* The zero value knows none. */
+/* The zero value is empty. */
 struct replay_cgroups {
 	struct key_map ids;
 	char **paths; /* by number in `ids`; NULL: not known */
@@ -24,21 +24,21 @@ struct replay_cgroups {
 	struct container_name found; /* last */
 };
 
-/* A cgroup of a recording; @path may be NULL if it is not known yet. */
+/* Add a cgroup; @path may be NULL if it is not known yet. */
 void replay_cgroups_add(struct replay_cgroups *c, __u64 id, const char *path);
 
-/* What the runtime calls the container that a path belongs to; NULL or "" is unknown. */
+/* Set the runtime's names for the container of a path; NULL or "": unknown. */
 void replay_cgroups_name(struct replay_cgroups *c, const char *path, const char *container,
 			 const char *pod, const char *ns);
 
-/* The label of a container or, with @pod, of a pod, as hist shows it; "" if it is in none. */
+/* The label of the container or, with @pod, of the pod, as hist shows it; "" outside of containers. */
 const char *replay_cgroups_label(struct replay_cgroups *c, const char *path, bool pod,
 				 char buf[CONTAINER_LABEL]);
 
 /* The path of a cgroup, or NULL if it is unknown. */
 const char *replay_cgroups_path(const struct replay_cgroups *c, __u64 id);
 
-/* A source of the cgroups in @c, which must live as long. */
+/* Make a source of the cgroups in @c, which must outlive it. */
 void replay_cgroups_source(struct replay_cgroups *c, struct cgroup_source *out);
 
 void replay_cgroups_free(struct replay_cgroups *c);

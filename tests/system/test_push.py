@@ -231,7 +231,7 @@ class Push(unittest.TestCase):
         self.assertEqual(c.said().count('answers 400'), 1)  # not at each interval
         s.answers.clear()
         o = self.until(lambda p: not p['failure'])
-        self.assertIn('takes profiles again', c.said())
+        self.assertIn('accepts profiles again', c.said())
         self.check_metrics(o['push'], c)
 
     def check_metrics(self, push, c):
