@@ -208,7 +208,7 @@ static __u16 name_of(struct html_report *r, enum html_name kind, const char *tex
 	return intern_get(names, names->n < HTML_NAMES_MAX ? text : "[others]");
 }
 
-/* Rank, role and region; skipped for recordings without MPI or OpenMP. */
+/* Add rank, region and role; the role only in recordings with ranks or regions. */
 static void add_names(struct html_report *r, const struct trace_event *ev, struct html_key *key)
 {
 	const struct trace_sample *s = &ev->sample;

@@ -7,11 +7,11 @@
 #include "perf_data_source.h"
 #include "trace/trace.h"
 
-/* So far a file is searched for its first samples, where their kind or processor is unknown. */
+/* If the kind or the processor of samples is unknown, search so many bytes for the first samples. */
 #define SCAN_BYTES (64ULL << 20)
 
 struct perf_data {
-	struct trace trace; /* first: it is what users see */
+	struct trace trace; /* must be first */
 	struct perf_header header;
 	struct perf_attrs attrs;
 	struct perf_source source;
@@ -19,10 +19,10 @@ struct perf_data {
 	struct perf_convert convert;
 	struct trace_pmu *pmu;
 
-	char note[PERF_NOTE_BYTES]; /* the first record that was stepped over */
+	char note[PERF_NOTE_BYTES]; /* the first skipped record */
 	__u64 note_offset;
 	bool ended, concluded;
-	int failed; /* how reading ended, with `why` */
+	int failed; /* error that ended reading, with `why` */
 	struct err why;
 };
 
@@ -60,7 +60,7 @@ static void damaged(struct perf_data *d, const struct perf_record *rec, const ch
 		 rec->offset, what);
 }
 
-/* Learn from one of the first samples. Return: whether nothing is missing. */
+/* Learn from one of the first samples. Return: true if trace_info is complete. */
 static bool learn(struct perf_data *d, const struct perf_record *rec)
 {
 	struct perf_attr *a = perf_attrs_of_sample(&d->attrs, rec);
@@ -102,8 +102,8 @@ static int finish_events(struct perf_data *d, struct err *err)
 }
 
 /*
- * Read until trace_info is complete: a pipe has parts in records, and some are only in samples.
- * Damage ends it, and is reported when reading comes there again.
+ * Read until trace_info is complete: in a pipe, parts of it are in records, and some are only in samples.
+ * Stops at damage, which is reported when it is read again.
  */
 static int scan(struct perf_data *d, struct err *err)
 {
@@ -178,11 +178,11 @@ static int no_pmus(const struct perf_data *d, struct err *err)
 		       *a->name ? a->name : "not named");
 }
 
-/* Events without a name whose PMU had no sample in what was scanned are left out. */
+/* Leave out events without a name, if no sample of their PMU was found. */
 static int set_pmus(struct perf_data *d, struct err *err)
 {
 	d->pmu = xcalloc(d->attrs.n, sizeof(*d->pmu));
-	/* Not if perf did not live to write them. */
+	/* missing if perf was killed */
 	d->convert.lost_by_event = d->header.pipe || !d->header.cut;
 	for (size_t i = 0; i < d->attrs.n; i++) {
 		struct perf_attr *a = &d->attrs.attr[i];
@@ -265,7 +265,7 @@ static int convert(struct perf_data *d, size_t attr, const struct perf_record *r
 	}
 }
 
-/* Return: the event that the record belongs to, or NULL if nobody asks for the record. */
+/* Return: the event that the record belongs to, or NULL if the record is ignored. */
 static struct perf_attr *attr_of(struct perf_data *d, const struct perf_record *rec)
 {
 	struct perf_attr *a;
@@ -288,7 +288,7 @@ static struct perf_attr *attr_of(struct perf_data *d, const struct perf_record *
 	return a;
 }
 
-/* A record as the file has it. Return: 1 if it is an event now, else 0. */
+/* Convert a record of the file. Return: 1 if it is an event, else 0. */
 static int take(struct perf_data *d, const struct perf_record *rec, struct trace_event *ev)
 {
 	struct perf_attr *a;
@@ -312,14 +312,14 @@ static int take(struct perf_data *d, const struct perf_record *rec, struct trace
 		damaged(d, rec, "it is too short");
 		return 0;
 	}
-	/* What perf made up of /proc has no time, and is true from the start. */
+	/* records that perf synthesized from /proc have no time, and apply from the start */
 	if (!time || time == ~0ULL)
 		return convert(d, a - d->attrs.attr, rec, 0, ev);
 	perf_order_add(&d->order, time, a - d->attrs.attr, rec);
 	return 0;
 }
 
-/* Nothing more comes from the file; what is held back still does. */
+/* The file has ended, but records may still be held back. */
 static void end_reading(struct perf_data *d, int ret)
 {
 	d->ended = true;

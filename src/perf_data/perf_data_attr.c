@@ -120,7 +120,7 @@ struct perf_attr *perf_attrs_by_id(struct perf_attrs *a, __u64 id)
 	return NULL;
 }
 
-/* Ids are given out in sequence: those of a machine's CPUs seldom share a place in the cache. */
+/* The kernel assigns ids in sequence, so the ids of a machine's CPUs seldom collide in the cache. */
 static struct perf_attr *find(struct perf_attrs *a, __u64 id)
 {
 	const struct perf_id **cached = &a->cache[id % (ARRAY_SIZE(a->cache))];
@@ -216,7 +216,7 @@ static bool skip_user_stack(struct perf_bytes *b)
 	return perf_take64(b, &n) && (!n || (skip(b, n) && skip_words(b, 1)));
 }
 
-/* What lies between the raw record and the cgroup. */
+/* Skip the fields between the raw record and the cgroup. */
 static bool skip_to_cgroup(struct perf_bytes *b, const struct perf_event_attr *attr)
 {
 	const __u64 type = attr->sample_type;

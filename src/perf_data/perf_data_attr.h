@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The events of a perf.data, and what a record of each looks like. */
+/* The events of a perf.data file, and the layout of their records. */
 #ifndef IBSCOPE_PERF_DATA_ATTR_H
 #define IBSCOPE_PERF_DATA_ATTR_H
 
@@ -22,10 +22,10 @@ struct perf_attr {
 	enum perf_attr_kind kind;
 	int pmu; /* index in trace_info.pmu, -1 if it has none */
 
-	/* Where fields of a sample are, from its start; 0 where there are none. */
+	/* Offsets of fields from the start of a sample; 0: absent. */
 	__u16 id, ip, task, time, cpu;
-	__u16 fixed; /* where fields of variable size begin */
-	/* The same of sample_id in other records, from their end. */
+	__u16 fixed; /* start of the fields of variable size */
+	/* Offsets of sample_id fields from the end of other records. */
 	__u16 end_id, end_task, end_time, end_cpu;
 	__u16 trailer; /* bytes of all of it */
 };
@@ -45,9 +45,9 @@ struct perf_attrs {
 };
 
 /**
- * perf_attrs_add() - one event
- * @attr:  as in the file, @bytes of it; what we do not know of it is ignored
- * @ids:   of its samples, @n_ids words without alignment
+ * perf_attrs_add() - add an event
+ * @attr:  as in the file, @bytes long; unknown members are ignored
+ * @ids:   of its samples, @n_ids unaligned words
  *
  * Return: its index, or a negative errno with @err: -EBADMSG.
  */
@@ -55,7 +55,7 @@ int perf_attrs_add(struct perf_attrs *a, const void *attr, size_t bytes, const v
 		   size_t n_ids, struct err *err);
 
 /**
- * perf_attrs_finish() - all events are known
+ * perf_attrs_finish() - call after the last event
  *
  * Return: 0, or -EBADMSG with @err if samples of several events cannot be distinguished, -ENOENT if
  * there is no event.

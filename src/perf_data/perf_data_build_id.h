@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Build ids by path, of a perf.data's header. */
+/* Build ids by path, from the header of a perf.data file. */
 #ifndef IBSCOPE_PERF_DATA_BUILD_ID_H
 #define IBSCOPE_PERF_DATA_BUILD_ID_H
 
@@ -20,10 +20,10 @@ struct perf_build_ids {
 };
 
 /**
- * perf_build_ids_add() - take in one record of the header
- * @rec: HEADER_BUILD_ID, whole; the same path again replaces the id
+ * perf_build_ids_add() - add a record of the header
+ * @rec: complete HEADER_BUILD_ID; a repeated path replaces the id
  *
- * What goes beyond 16 MiB is forgotten. Return: false if the record is damaged.
+ * Records beyond 16 MiB are ignored. Return: false if the record is damaged.
  */
 bool perf_build_ids_add(struct perf_build_ids *b, const struct perf_record *rec);
 

@@ -113,7 +113,7 @@ static enum perf_converted sample(struct perf_convert *c, const struct perf_attr
 	s->pmu = a->pmu;
 	s->tgid = a->task ? perf_get32(rec->data + a->task) : 0;
 	s->tid = a->task ? perf_get32(rec->data + a->task + 4) : 0;
-	/* -1: a task that is gone */
+	/* -1: the task has exited */
 	s->has_task = a->task && s->tid != ~0U;
 	s->cpu = a->cpu ? perf_get32(rec->data + a->cpu) : 0;
 	s->has_cpu = a->cpu;
@@ -132,7 +132,7 @@ static enum perf_converted map(struct perf_convert *c, const struct perf_attr *a
 	struct trace_mmap *m = &ev->mmap;
 	unsigned int mode = cpu_mode(rec);
 
-	/* Another machine's, behind addresses that samples of this one do not have. */
+	/* of a guest, at addresses that samples of the host do not have */
 	if (mode == PERF_RECORD_MISC_GUEST_KERNEL || mode == PERF_RECORD_MISC_GUEST_USER)
 		return PERF_NOT_OURS;
 	*m = (struct trace_mmap){
@@ -184,7 +184,7 @@ static void task(const struct perf_record *rec, struct trace_event *ev)
 }
 
 /*
- * LOST counts what did not fit into a buffer, of all events that share it. From Linux 6.0 on the
+ * LOST counts records that did not fit into a buffer, of all events that share it. From Linux 6.0 on the
  * kernel also counts the samples of each event, and perf adds one LOST_SAMPLES for each at the end.
  */
 static enum perf_converted lost(const struct perf_convert *c, const struct perf_attr *a,
@@ -195,7 +195,7 @@ static enum perf_converted lost(const struct perf_convert *c, const struct perf_
 	ev->kind = TRACE_LOST;
 	ev->lost.samples = rec->type == PERF_RECORD_LOST_SAMPLES;
 	ev->lost.n = perf_get64(ev->lost.samples ? p : p + 8);
-	/* What perf made up has no time, and no CPU either. */
+	/* records that perf synthesized have no time and no CPU */
 	ev->lost.cpu =
 		a->end_cpu && ev->time ? perf_get32(rec->data + rec->size - a->end_cpu) : ~0U;
 	if (!ev->lost.n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What perf.data is made of besides uapi/linux/perf_event.h. Names and numbers as in Linux
+ * The format of perf.data besides uapi/linux/perf_event.h. Names and numbers as in Linux
  * tools/perf/Documentation/perf.data-file-format.txt and tools/lib/perf/include/perf/event.h (7.2).
  */
 #ifndef IBSCOPE_PERF_DATA_FORMAT_H
@@ -14,12 +14,12 @@
 #define PERF_MAGIC_1	     "PERFFILE" /* before Linux 3.2 */
 #define PERF_MAGIC_1_FOREIGN "ELIFFREP"
 
-/* What the command line begins with in our files of simulated samples: perf has no place for it. */
+/* Our files of simulated samples begin the command line with this, since perf has no other place for it. */
 #define PERF_SIMULATED "SIMULATED:"
 
 /*
- * In the capabilities of a raw sample that we wrote: its IBS_OP_CTL is made up of the event, as the
- * recording did not keep it. No processor has the bit, and perf does not read it.
+ * Set in the capabilities of a raw sample that we wrote if IBS_OP_CTL is synthesized from the event, because the
+ * recording did not have it. No processor has this bit, and perf ignores it.
  */
 #define PERF_RAW_NO_CTL (1U << 31)
 
@@ -29,7 +29,7 @@ struct perf_section {
 
 struct perf_file_header {
 	__u64 magic;
-	__u64 size;	 /* 16: written to a pipe, and nothing of what follows is there */
+	__u64 size;	 /* 16: written to a pipe, without the members below */
 	__u64 attr_size; /* of perf_event_attr and the section of its ids */
 	struct perf_section attrs, data, event_types;
 	__u64 features[4];
@@ -77,7 +77,7 @@ enum perf_user_record {
 #define PERF_MISC_BUILD_ID_SIZE	   (1 << 15)
 #define PERF_MISC_LOST_SAMPLES_BPF (1 << 15)
 
-#define PERF_BRANCH_COUNTERS (1U << 19) /* Linux 6.8: a word behind the branches for each */
+#define PERF_BRANCH_COUNTERS (1U << 19) /* Linux 6.8: a word per branch after the branches */
 
 #define PERF_RECORD_MAX_SIZE 65535 /* a u16 in the header of each */
 
@@ -123,7 +123,7 @@ static inline void perf_record_set(struct perf_record *rec, const unsigned char 
 				     .offset = offset };
 }
 
-/* Bytes yet to be read; nothing is taken that is not there. */
+/* The bytes left to read; reading beyond the end fails. */
 struct perf_bytes {
 	const unsigned char *p;
 	size_t n;
@@ -140,7 +140,7 @@ static inline const unsigned char *perf_take(struct perf_bytes *b, size_t n)
 	return p;
 }
 
-/* What follows the header of a record. */
+/* The body of a record. */
 static inline struct perf_bytes perf_record_body(const struct perf_record *rec)
 {
 	const size_t head = sizeof(struct perf_event_header);

@@ -125,7 +125,7 @@ static bool read_clock(struct perf_bytes *b, struct perf_header *h, struct trace
 	return true;
 }
 
-/* perf writes those that can be first, whatever its documentation says. */
+/* contrary to its documentation, perf writes those that can be first */
 static bool read_cpus(struct perf_bytes *b, struct perf_header *h, struct trace_info *info)
 {
 	__u32 available, online;
@@ -182,7 +182,7 @@ static bool read_memory(struct perf_bytes *b, struct perf_header *h, struct trac
 	return perf_topology_memory(b, &h->topology, info);
 }
 
-/* The features that are of use here, by number. */
+/* The features that are used here, by number. */
 static bool (*const features[])(struct perf_bytes *b, struct perf_header *h,
 				struct trace_info *info) = {
 	[PERF_FEATURE_BUILD_ID] = read_build_ids, [PERF_FEATURE_HOSTNAME] = read_host,
@@ -210,7 +210,7 @@ static void read_feature(struct perf_header *h, unsigned int nr, struct perf_byt
 	note(h, text);
 }
 
-/* All bytes, or it fails. Return: 0, -EBADMSG if the file ends before, or another errno. */
+/* Read all bytes or fail. Return: 0, -EBADMSG if the file is too short, or another errno. */
 static int read_at(int fd, void *buf, size_t n, __u64 offset, struct err *err)
 {
 	size_t done = 0;
@@ -345,7 +345,7 @@ static int read_file(int fd, const struct perf_file_header *head, __u64 file, st
 	if (!inside(&head->data, file)) {
 		char text[PERF_NOTE_BYTES];
 
-		snprintf(text, sizeof(text), "the file ends at offset %llu, its data would at %llu",
+		snprintf(text, sizeof(text), "the file ends at offset %llu, but its data at %llu",
 			 file, h->end);
 		note(h, text);
 		h->cut = true;

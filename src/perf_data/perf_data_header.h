@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a perf.data holds besides samples: the head of the file and the features behind its data,
- * or, where perf wrote to a pipe, the records that stand for them.
+ * The parts of a perf.data file besides samples: the head of the file and the features after its data, or, if perf
+ * wrote to a pipe, the records that replace them.
  */
 #ifndef IBSCOPE_PERF_DATA_HEADER_H
 #define IBSCOPE_PERF_DATA_HEADER_H
@@ -13,7 +13,7 @@
 
 #define PERF_NOTE_BYTES 160
 
-/* The name of an event by its place, which comes before the event itself in a pipe. */
+/* The name of an event by its index; in a pipe, it comes before the event itself. */
 struct perf_event_name {
 	__u32 type;
 	__u64 config;
@@ -22,7 +22,7 @@ struct perf_event_name {
 
 struct perf_header {
 	bool pipe;
-	bool cut; /* the data end before their time, or perf did not write how long they are */
+	bool cut; /* the data are truncated, or perf did not write their length */
 	__u64 begin, end;
 	char note[PERF_NOTE_BYTES]; /* what is missing, "" if nothing is */
 
@@ -39,25 +39,25 @@ struct perf_header {
 };
 
 /**
- * perf_header_read() - head and features of a file
- * @h:	  zeroed; perf_header_free() is due also after a failure
+ * perf_header_read() - read head and features of a file
+ * @h:	  zeroed; call perf_header_free() even after a failure
  * @a:	  gets the events, if the head has them
- * @info: gets what is known of the machine
+ * @info: gets the description of the machine
  *
- * Return: 0, or a negative errno with @err: -EINVAL where it is not for us, -EBADMSG damage.
+ * Return: 0, or a negative errno with @err: -EINVAL for an unsupported file, -EBADMSG for damage.
  */
 int perf_header_read(int fd, struct perf_header *h, struct perf_attrs *a, struct trace_info *info,
 		     struct err *err);
 
 /**
- * perf_header_record() - take in a record that replaces a part of the head
+ * perf_header_record() - process a record that replaces a part of the head
  *
  * Return: 0, also for all other records; or a negative errno with @err.
  */
 int perf_header_record(struct perf_header *h, const struct perf_record *rec, struct perf_attrs *a,
 		       struct trace_info *info, struct err *err);
 
-/* All that comes before samples was read: name the events, and find those that are IBS. */
+/* Call before the first sample: names the events, and finds those of IBS. */
 void perf_header_name_events(const struct perf_header *h, struct perf_attrs *a);
 
 void perf_header_free(struct perf_header *h);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The HTTP server of /metrics and of the page. It has no thread: the caller polls web_fd() and calls
+ * The HTTP server of /metrics and of the page, without threads: the caller polls web_fd() and calls
  * web_run().
  */
 #ifndef IBSCOPE_WEB_H
@@ -21,7 +21,7 @@ struct web_opts {
 	char listen[WEB_LISTEN_MAX][128]; /* HOST:PORT, [IPV6]:PORT or :PORT */
 	size_t n_listen;
 	char telemetry_path[128];
-	char config_file[256]; /* none: neither TLS nor passwords */
+	char config_file[256]; /* "": neither TLS nor passwords */
 	struct metrics_opts metrics;
 };
 
@@ -29,26 +29,26 @@ struct web_opts {
 int web_add_listen(void *opts, const char *arg, struct err *err);
 
 /**
- * web_listen_all() - read the configuration, listen, and open what is pinned, if anything is
+ * web_listen_all() - read the configuration, listen, and open the pins, if there are any
  *
- * All that may need privileges. Each address is logged.
+ * Does everything that may need privileges. Logs each address.
  *
- * Return: 0, or a negative errno with @err; -EINVAL if an option or the file is wrong.
+ * Return: 0, or a negative errno with @err; -EINVAL if an option or the file is invalid.
  */
 int web_listen_all(const struct web_opts *opts, struct web **out, struct err *err);
 
-/* Begin to answer, after privileges were dropped. Return: 0 or a negative errno with @err. */
+/* Begin to answer requests; call it after dropping privileges. Return: 0 or a negative errno with @err. */
 int web_start(struct web *w, struct err *err);
 
 /* A file that is readable when web_run() has something to do. */
 int web_fd(const struct web *w);
 
-/* Milliseconds until it has something to do in any case; -1: never. */
+/* Milliseconds until web_run() is due in any case; -1: never. */
 int web_timeout_ms(const struct web *w);
 
 /*
- * Handle what is due, but not much more than 50 ms of CPU time (or one password): however many
- * requests clients send at once, the caller gets its turn.
+ * Handle what is due, for not much more than 50 ms of CPU time (or one password), so that the caller gets its
+ * turn however many requests clients send.
  */
 void web_run(struct web *w);
 

@@ -12,29 +12,29 @@
 #define DIGEST_BYTES 32 /* of SHA-256 */
 #define ADDRESSES    256
 
-/* Somebody who waits. */
+/* A waiting request. */
 struct waiter {
 	struct waiter *next;
 	void *who;
-	size_t user; /* number in the configuration; n_users: there is no such user */
+	size_t user; /* index in the configuration; n_users: unknown user */
 	char password[PASSWORD_MAX];
 };
 
-/* An address that has somebody waiting, or rests after a hash. */
+/* An address that has waiting requests, or pauses after a hash. */
 struct address {
 	uint8_t key[16];
-	double until_s;		     /* no hash for it before */
-	struct waiter *first, *last; /* in the order that they came */
+	double until_s;		     /* no hash for it before this time */
+	struct waiter *first, *last; /* in order of arrival */
 	unsigned int n;
 };
 
 struct web_auth {
 	const struct web_config *config;
 	uint8_t secret[DIGEST_BYTES];
-	uint8_t (*right)[DIGEST_BYTES]; /* of each user's password, once it was right */
-	bool *known;			/* it was */
+	uint8_t (*right)[DIGEST_BYTES]; /* by user: digest of the correct password */
+	bool *known;			/* by user: `right` is set */
 	struct address address[ADDRESSES];
-	double until_s; /* no hash at all before */
+	double until_s; /* no hash at all before this time */
 	struct crypt_data data;
 };
 
@@ -58,7 +58,7 @@ static bool digest(const struct web_auth *a, const char *password, uint8_t *out)
 				 strlen(password), out);
 }
 
-/* The password is the one that was right before. */
+/* Is it the password that was correct before? */
 static bool is_known(const struct web_auth *a, size_t user, const char *password)
 {
 	uint8_t given[DIGEST_BYTES];
@@ -82,7 +82,7 @@ static void address_key(const struct sockaddr *addr, uint8_t *key)
 	}
 }
 
-/* NULL: all places are taken by others that wait. Else the one that rested longest makes room. */
+/* Find or add an address, replacing the one that paused longest. NULL: all have waiting requests. */
 static struct address *find_address(struct web_auth *a, const uint8_t *key)
 {
 	struct address *free = NULL;
@@ -139,7 +139,7 @@ enum web_auth_result web_auth_check(struct web_auth *a, const struct sockaddr *a
 	return enqueue(a, addr, i, password, who);
 }
 
-/* Take the waiter after @before, or the first one, out of the line. */
+/* Remove the waiter after @before, or the first one, from the queue. */
 static struct waiter *take(struct address *p, struct waiter *before)
 {
 	struct waiter *w = before ? before->next : p->first;
@@ -160,7 +160,7 @@ static void free_waiter(struct waiter *w)
 	free(w);
 }
 
-/* The address that has rested longest of those that have somebody waiting. */
+/* The address with waiting requests that paused longest. */
 static struct address *next_address(const struct web_auth *a)
 {
 	const struct address *best = NULL;
@@ -184,7 +184,7 @@ double web_auth_wait_s(const struct web_auth *a, double now)
 static bool check(struct web_auth *a, const struct waiter *w)
 {
 	const struct web_config *c = a->config;
-	/* a name that does not exist takes as long as one that does */
+	/* unknown users must take as long as known ones */
 	const char *want = c->users[w->user < c->n_users ? w->user : 0].hash;
 	const char *hash = crypt_r(w->password, want, &a->data);
 	bool right = hash && w->user < c->n_users && strlen(hash) == strlen(want) &&

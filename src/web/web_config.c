@@ -38,17 +38,17 @@ static const char *text_of(const yaml_node_t *n)
 {
 	const char *s = (const char *)n->data.scalar.value;
 
-	/* we would take a NUL in the middle for the end */
+	/* a NUL in the middle would end the string */
 	return n->type == YAML_SCALAR_NODE && strlen(s) == n->data.scalar.length ? s : NULL;
 }
 
 typedef int pair_cb(struct reader *r, const yaml_node_t *key, const char *name, yaml_node_t *value);
 
-/* Call @cb for each pair of a mapping, whose keys must be strings that differ. */
+/* Call @cb for each pair of a mapping; keys must be distinct strings. */
 static int each_pair(struct reader *r, yaml_node_t *map, const char *of, pair_cb *cb)
 {
 	if (map->type == YAML_SCALAR_NODE && !map->data.scalar.length)
-		return 0; /* "key:" and nothing else */
+		return 0; /* "key:" without a value */
 	if (map->type != YAML_MAPPING_NODE)
 		return wrong(r, map, of, ": expected lines of `name: value`");
 	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top;
@@ -71,7 +71,7 @@ static int each_pair(struct reader *r, yaml_node_t *map, const char *of, pair_cb
 
 typedef int item_cb(struct reader *r, const yaml_node_t *at, const char *name, const char *text);
 
-/* Call @cb for each string of a list, of which there are at most WEB_LIST_MAX. */
+/* Call @cb for each string of a list, at most WEB_LIST_MAX. */
 static int each_item(struct reader *r, yaml_node_t *list, const char *name, item_cb *cb)
 {
 	const yaml_node_item_t *items = list->data.sequence.items.start;
@@ -307,7 +307,7 @@ static int user_pair(struct reader *r, const yaml_node_t *key, const char *name,
 	return 0;
 }
 
-/* There is only HTTP/1.1. */
+/* Only HTTP/1.1 is supported. */
 static int http_pair(struct reader *r, const yaml_node_t *key, const char *name, yaml_node_t *value)
 {
 	const char *text = text_of(value);
@@ -348,7 +348,7 @@ static int load(yaml_parser_t *parser, struct reader *r)
 	return ret;
 }
 
-/* Aliases would let a mapping contain itself; nobody needs them here, so they are refused. */
+/* Refuse aliases, which nobody needs here: they would let a mapping contain itself. */
 static int check_events(const char *text, size_t n, struct err *err)
 {
 	yaml_parser_t parser;

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 /*
- * Limits for clients. A request that arrives byte by byte must be complete after REQUEST_S; when
- * places get short, the connection that has waited longest without a complete request is closed.
+ * Limits for clients. A request that arrives byte by byte must be complete after REQUEST_S; if there are too
+ * many connections, the one that has waited longest without a complete request is closed.
  */
 #define CONNECTIONS	  512
 #define CONNECTIONS_FULL  448
@@ -85,7 +85,7 @@ static void free_config(struct web_config *c)
 	free(c);
 }
 
-/* Use a new configuration, which is taken over. If that fails, the old one stays. */
+/* Use a new configuration and take ownership of it. If that fails, the old one stays in use. */
 static int apply(struct web *w, struct web_config *config, struct err *err)
 {
 	struct web_tls *tls = NULL;
@@ -103,7 +103,7 @@ static int apply(struct web *w, struct web_config *config, struct err *err)
 		free_config(config);
 		return ret;
 	}
-	resume_all(w, WEB_WAITS_AUTH); /* they are checked again */
+	resume_all(w, WEB_WAITS_AUTH); /* check their passwords again */
 	web_auth_close(w->auth);
 	web_tls_put(w->tls);
 	free_config(w->config);
@@ -142,11 +142,11 @@ static void reload(struct web *w)
 		return;
 	ret = read_config(w, &err);
 	if (!ret) {
-		log_info("%s was reloaded", w->opts.config_file);
+		log_info("reloaded %s", w->opts.config_file);
 		w->reload_err = err;
 		return;
 	}
-	if (strcmp(err.text, w->reload_err.text)) { /* not again for each connection */
+	if (strcmp(err.text, w->reload_err.text)) { /* log it once, not for each connection */
 		w->self.config_errors++;
 		log_error("%s; the old certificates and passwords stay in use", err.text);
 	}

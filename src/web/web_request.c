@@ -5,7 +5,7 @@
 
 #include "page_hashes.h"
 
-#define PIECE 65536 /* of a text that is written while it is sent */
+#define PIECE 65536 /* piece size of a text that is generated while it is sent */
 #define TEXT  "text/plain; charset=utf-8"
 /* The page loads nothing, and may connect only to us. */
 #define PAGE_POLICY                                                   \
@@ -57,7 +57,7 @@ static enum MHD_Result answer_refusal(const struct request *r, unsigned int stat
 
 /* --- texts of counters --- */
 
-/* A text that is written while it is sent, from @at on. */
+/* A text that is generated while it is sent, from @at on. */
 struct stream {
 	const struct metrics *metrics;
 	enum metrics_format format;
@@ -92,7 +92,7 @@ static void free_stream(void *arg)
 	free(s);
 }
 
-/* With its size: without chunks it is sent in larger pieces. */
+/* With a content length: it is then sent in larger pieces, without chunks. */
 static struct MHD_Response *stream_response(const struct web_scrape *scrape,
 					    enum metrics_format format, size_t size)
 {
@@ -123,7 +123,7 @@ static enum MHD_Result answer_counters(const struct request *r, enum metrics_for
 	const struct web_flat *flat;
 
 	scrape = web_scrape_get(r->web->scrapes);
-	r->conn->scrape = scrape; /* until the end of the request */
+	r->conn->scrape = scrape; /* released at the end of the request */
 	flat = web_scrape_flat(scrape, format, gzip);
 	if (gzip && !flat->text) {
 		gzip = false;
@@ -176,7 +176,7 @@ static enum MHD_Result ready(const struct request *r)
 	return answer_text(r, MHD_HTTP_OK, "ready: the collector is running");
 }
 
-/* The page, which embeds all that it needs. */
+/* The page, which is self-contained. */
 extern const char web_page[];
 extern const __u64 web_page_size;
 __asm__(".section .rodata\n"
@@ -269,8 +269,8 @@ static enum MHD_Result handle(const struct request *r, const char *url)
 }
 
 /*
- * A web page from elsewhere can have its own name resolve to our loopback address, and its browser
- * would then let it read what we answer. But the browser sends that name.
+ * DNS rebinding: a foreign web page can make its own name resolve to our loopback address, and the browser
+ * would then let it read our responses. But the browser sends that name in Host.
  */
 static bool is_foreign(const struct request *r)
 {
@@ -309,7 +309,7 @@ enum MHD_Result web_request(void *arg, struct MHD_Connection *c, const char *url
 		return MHD_NO;
 	r.conn->busy = true;
 	r.conn->since_s = now_s();
-	/* the first call comes before the end of the request; who is refused gets no second one */
+	/* the first call comes before the end of the request; refused requests get no second call */
 	if (!*request) {
 		*request = r.conn;
 		return refuse(&r, method, web_strict_check(c, method, url, version));

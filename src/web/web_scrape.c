@@ -13,14 +13,15 @@
 
 #define EVERY_S 1
 /*
- * After a reading, none is made for this multiple of the time that it took. Look-ups lose samples for
- * about a tenth of their time, on one CPU: this keeps the loss below 0.1 % of all.
+ * After a reading, wait for this multiple of its duration before the next. Map lookups lose samples for about
+ * a tenth of their time, on one CPU: this keeps the loss below 0.1 %.
  */
 #define RESTS_MAPPED   3
 #define RESTS_LOOK_UPS 50
 #define RESTS_MAX_S    15
 #define FLAT_MAX \
-	(8 << 20) /* a thousand groups of low detail: written once, not also to count bytes */
+	(8       \
+	 << 20) /* keeps the text of a thousand groups of low detail, instead of generating it again */
 #define SURPLUS_MAX  (8 << 20)
 #define GZIP_LEVEL   1
 #define GZIP_PIECE   32768
@@ -28,15 +29,15 @@
 
 struct web_scrapes {
 	const char *pin_dir;
-	int dir_fd; /* of it, so that it stays reachable without privileges; -1: not there */
+	int dir_fd; /* keeps the directory reachable without privileges; -1: missing */
 	const struct metrics_opts *opts;
 	struct metrics_self *self;
 	struct pinned *pinned;
 	struct web_scrape *latest; /* and older ones that are in use */
-	double until_s;		   /* no other reading before; CLOCK_MONOTONIC */
+	double until_s;		   /* no new reading before this time; CLOCK_MONOTONIC */
 	int failed;		   /* result of the latest reading */
 	struct err err;
-	double ready_until_s; /* no other check before */
+	double ready_until_s; /* no new check before this time */
 	int ready;
 	struct err ready_err;
 };
@@ -61,9 +62,9 @@ static void set_dir(struct web_scrapes *all, int fd)
 }
 
 /*
- * Open the directory of the pins, which may have been removed and made again. If privileges were
- * dropped and a directory above it is closed to others, the one that is open already is used. One that
- * other users could have made or filled is refused.
+ * Open the directory of the pins, which may have been removed and created again. If privileges were dropped and
+ * a parent directory is inaccessible, use the open one. Refuse a directory that other users could have created
+ * or written to.
  */
 static int find_dir(struct web_scrapes *all, struct err *err)
 {
@@ -130,7 +131,7 @@ static void log_failure(struct web_scrapes *all, int ret, const struct err *err)
 	all->err = *err;
 }
 
-/* That nothing is pinned is no failure: a collector may start later. */
+/* Missing pins are not a failure: a collector may start later. */
 static struct metrics *read_now(struct web_scrapes *all)
 {
 	struct metrics *m;
@@ -144,7 +145,7 @@ static struct metrics *read_now(struct web_scrapes *all)
 	log_failure(all, ret, &err);
 	if (!ret)
 		return m;
-	pinned_close(all->pinned); /* they may have been removed */
+	pinned_close(all->pinned); /* the pins may have been replaced */
 	all->pinned = NULL;
 	all->self->failing = all->failed;
 	all->self->read_errors += all->self->failing;
@@ -157,7 +158,7 @@ static struct web_scrape *read_new(struct web_scrapes *all)
 	struct web_scrape *s = xcalloc(1, sizeof(*s));
 	double begin = now_s(), cpu_s = thread_cpu_s();
 
-	/* first, so that only one is in memory */
+	/* free the old one first, so that only one is in memory */
 	if (all->latest && !all->latest->users)
 		drop(all, all->latest);
 	all->self->reads++;
@@ -198,7 +199,7 @@ struct web_scrape *web_scrapes_surplus(struct web_scrapes *all)
 	return bytes > SURPLUS_MAX ? last : NULL;
 }
 
-/* If the text is too long to be kept, only its bytes are counted. */
+/* If the text is too long to keep, only count its bytes. */
 static int write_plain(const struct metrics *m, enum metrics_format format, struct metrics_buf *b,
 		       size_t *total)
 {
@@ -284,7 +285,7 @@ static int check_ready(struct web_scrapes *all, struct err *err)
 		return err_set(err, -ESRCH,
 			       "the collector is not running; its counters are kept and do not "
 			       "change");
-	if (all->failed) /* nobody else may ask for another reading */
+	if (all->failed) /* other clients may not trigger another reading */
 		web_scrape_put(all, web_scrape_get(all));
 	*err = all->err;
 	return all->failed;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The server, as its files share it. */
+/* The server, shared by the files of this room. */
 #ifndef IBSCOPE_WEB_SERVER_H
 #define IBSCOPE_WEB_SERVER_H
 
@@ -14,8 +14,8 @@
 /* Why a connection is suspended. */
 enum web_wait {
 	WEB_RUNS,
-	WEB_WAITS_AUTH, /* for its password to be checked */
-	WEB_WAITS_TURN, /* for the next web_run() */
+	WEB_WAITS_AUTH, /* until its password is checked */
+	WEB_WAITS_TURN, /* until the next web_run() */
 };
 
 /* A connection, from its beginning to its end; the oldest is first in the list. */
@@ -27,20 +27,20 @@ struct web_conn {
 	struct sockaddr_storage addr;
 	int fd;
 	bool loopback;	     /* the client is on this machine */
-	bool local_loopback; /* it came to an address of this machine's loopback */
-	bool busy;	     /* a request is complete, and being answered */
-	bool used;	     /* one was answered already */
+	bool local_loopback; /* connected to a loopback address of this machine */
+	bool busy;	     /* a complete request is being answered */
+	bool used;	     /* a request was answered before */
 	bool ended;	     /* shut down */
 	enum web_wait wait;
 	bool checked, right;	   /* the password of the request */
-	double since_s;		   /* when that began; CLOCK_MONOTONIC */
+	double since_s;		   /* start of the current state; CLOCK_MONOTONIC */
 	struct web_scrape *scrape; /* what is being sent, or NULL */
 };
 
 struct web {
 	struct web_opts opts;
 	struct web_config *config; /* NULL: none */
-	struct web_auth *auth;	   /* NULL: everybody may read */
+	struct web_auth *auth;	   /* NULL: no passwords */
 	struct web_tls *tls;	   /* NULL: plain HTTP */
 	struct web_scrapes *scrapes;
 	struct metrics_self self;
@@ -50,16 +50,16 @@ struct web {
 	int epoll_fd;
 	double next_check_s, next_config_s;
 	double turn_ends_s; /* CPU time of the thread after which requests wait for the next turn */
-	unsigned int n_turns;  /* connections that wait for one */
+	unsigned int n_turns;  /* connections in WEB_WAITS_TURN */
 	struct web_conn conns; /* head of the list */
 	struct err reload_err; /* of the last reload; empty: it worked */
 	char log[256];	       /* the last message of libmicrohttpd */
 };
 
-/* Suspend the connection; the request is handed to web_request() again when it is resumed. */
+/* Suspend the connection; when it is resumed, web_request() gets the request again. */
 void web_suspend(struct web_conn *c, enum web_wait why);
 
-/* Has this turn of web_run() taken its time? */
+/* Has this call of web_run() used up its CPU time? */
 bool web_turn_is_over(const struct web *w);
 
 /* Answer one request; called by libmicrohttpd. */
@@ -77,7 +77,7 @@ enum MHD_Result web_request(void *arg, struct MHD_Connection *c, const char *url
  */
 int web_listen(const char *text, struct err *err);
 
-/* Can it be an address? No name is resolved. Return: 0, or -EINVAL with @err. */
+/* Check the syntax of an address, without resolving names. Return: 0, or -EINVAL with @err. */
 int web_check_address(const char *text, struct err *err);
 
 /* The address of a socket, as web_listen() reads it. */
@@ -86,8 +86,8 @@ void web_address_text(int fd, char *out, size_t size);
 bool web_address_loopback(const struct sockaddr *addr);
 
 /*
- * Is the value of a Host header a name of this machine that nobody else can have resolved to it:
- * localhost, an IP address, its own name, or one of @listen?
+ * Is the value of a Host header a name of this machine that no foreign DNS can make resolve to it: localhost, an IP
+ * address, its own name, or one of @listen?
  */
 bool web_host_is_local(const char *host, const struct web_opts *listen);
 
@@ -107,18 +107,18 @@ bool web_accept_gzip(const char *accept_encoding);
 
 /**
  * web_strict_check() - check a request whose header is complete
- * @method, @url, @version: as libmicrohttpd hands them over
+ * @method, @url, @version: as passed by libmicrohttpd
  *
- * Refuses what HTTP/1.1 forbids and libmicrohttpd accepts: a proxy before us may read it otherwise.
+ * Refuses requests that HTTP/1.1 forbids and libmicrohttpd accepts, since a proxy may read them differently.
  *
- * Return: NULL, or why the request is refused.
+ * Return: NULL, or the reason to refuse the request.
  */
 const char *web_strict_check(struct MHD_Connection *c, const char *method, const char *url,
 			     const char *version);
 
 /*
- * Readings, shared by all clients: however many ask, the counters are read at most once a second, and
- * for a small part of the time only if there are many groups.
+ * Readings, shared by all clients: the counters are read at most once per second, and with many groups only for
+ * a small part of the time, however many clients ask.
  */
 
 struct web_scrape {
@@ -126,23 +126,23 @@ struct web_scrape {
 	unsigned int users;
 	size_t bytes; /* of memory */
 	struct web_flat {
-		char *text;	    /* NULL: not written yet */
+		char *text;	    /* NULL: not generated yet */
 		size_t n;	    /* bytes; known for plain text even if it is not kept */
-		bool big;	    /* too long to be kept */
+		bool big;	    /* too long to keep */
 	} flat[METRICS_FORMATS][2]; /* plain, gzip */
 	struct web_scrape *older;
 };
 
 struct web_scrapes;
 
-/* Counts of readings are kept in @self. */
+/* @self: counts of readings are kept there. */
 struct web_scrapes *web_scrapes_open(const char *pin_dir, const struct metrics_opts *opts,
 				     struct metrics_self *self);
 
 /**
- * web_scrape_get() - the latest reading; a new one if that is too old
+ * web_scrape_get() - get the latest reading, or a new one if it is too old
  *
- * Without a collector, or if its counters cannot be read, it has the metrics of this process alone.
+ * Without a collector, or if its counters cannot be read, it has only the metrics of this process.
  *
  * Release it with web_scrape_put().
  */
@@ -150,14 +150,14 @@ struct web_scrape *web_scrape_get(struct web_scrapes *all);
 void web_scrape_put(struct web_scrapes *all, struct web_scrape *s); /* accepts NULL */
 
 /**
- * web_scrape_flat() - the whole text
+ * web_scrape_flat() - get the whole text
  *
- * Return: it belongs to @s. If its text is NULL, it is too long to be kept, or there is no memory:
- * write it as it is sent.
+ * Return: owned by @s. If its text is NULL, it is too long to keep, or memory is exhausted: generate it while it
+ * is sent.
  */
 const struct web_flat *web_scrape_flat(struct web_scrape *s, enum metrics_format format, bool gzip);
 
-/* The oldest reading before the latest, if these use too much memory; else NULL. */
+/* The oldest reading except the latest, if readings use too much memory; else NULL. */
 struct web_scrape *web_scrapes_surplus(struct web_scrapes *all);
 
 /**
@@ -170,24 +170,24 @@ int web_scrapes_ready(struct web_scrapes *all, struct err *err);
 void web_scrapes_close(struct web_scrapes *all); /* accepts NULL; no reading is in use */
 
 /*
- * Passwords. Checking one takes a bcrypt hash, on purpose expensive, so those who guess must neither
- * keep the CPU busy nor others out: requests wait in line, one hash at a time, addresses in turn. A
- * password that was right is remembered as a keyed hash and not checked by bcrypt again.
+ * Passwords. Checking one takes a bcrypt hash, which is expensive on purpose, so clients that guess passwords must
+ * neither keep the CPU busy nor block others: requests wait in a queue, one hash at a time, addresses in turn. A
+ * correct password is remembered as a keyed hash and not checked by bcrypt again.
  */
 
 struct web_auth;
 
-/* @config must outlive it. NULL: the kernel gives no random bytes. */
+/* @config must outlive it. Return: NULL if the kernel gives no random bytes. */
 struct web_auth *web_auth_open(const struct web_config *config);
 
 enum web_auth_result {
 	WEB_AUTH_YES,
 	WEB_AUTH_NO,
-	WEB_AUTH_WAIT, /* for web_auth_step() */
-	WEB_AUTH_BUSY, /* too many of this address wait already */
+	WEB_AUTH_WAIT, /* wait for web_auth_step() */
+	WEB_AUTH_BUSY, /* too many requests of this address are waiting */
 };
 
-/* So many requests of an address may wait. */
+/* Maximum number of waiting requests per address. */
 #define WEB_AUTH_QUEUE 64
 
 /*
@@ -198,7 +198,7 @@ enum web_auth_result {
 #define WEB_AUTH_ADDRESS_REST 3
 
 /**
- * web_auth_check() - check a password, or put the request in line
+ * web_auth_check() - check a password, or queue the request
  * @addr: of the client
  * @who:  the request, for web_auth_step() and web_auth_cancel()
  */
@@ -206,32 +206,32 @@ enum web_auth_result web_auth_check(struct web_auth *a, const struct sockaddr *a
 				    const char *user, const char *password, void *who);
 
 /**
- * web_auth_step() - hash the password of the request whose turn it is
+ * web_auth_step() - hash the password of the next request
  *
  * Return: the request, with *right; NULL if none is due.
  */
 void *web_auth_step(struct web_auth *a, double now, bool *right);
 
-/* Seconds until web_auth_step() has something to do; below 0: nobody waits. */
+/* Seconds until web_auth_step() has something to do; below 0: no request waits. */
 double web_auth_wait_s(const struct web_auth *a, double now);
 
-/* The request does not wait any more. */
+/* Remove a request from the queue. */
 void web_auth_cancel(struct web_auth *a, const void *who);
 
-void web_auth_close(struct web_auth *a); /* accepts NULL; nobody may wait */
+void web_auth_close(struct web_auth *a); /* accepts NULL; no request may wait */
 
-/* Certificates and how TLS is negotiated, which may be replaced while connections use the old ones. */
+/* Certificates and TLS parameters, which can be replaced while connections use the old ones. */
 
 struct web_tls;
 
-/* @c has a certificate. Return: 0, or -EINVAL with @err. */
+/* @c must have a certificate. Return: 0, or -EINVAL with @err. */
 int web_tls_open(const struct web_config *c, struct web_tls **out, struct err *err);
 
 /* Freed with its last user. @t may be NULL. */
 struct web_tls *web_tls_get(struct web_tls *t);
 void web_tls_put(struct web_tls *t);
 
-/* Before the handshake of a session that uses @t, which gnutls_db_get_ptr() of it must return. */
+/* Call before the handshake of a session; gnutls_db_get_ptr() of the session must return @t. */
 void web_tls_begin(struct web_tls *t, gnutls_session_t session);
 
 /* Of type gnutls_certificate_retrieve_function3. */

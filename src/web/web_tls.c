@@ -34,8 +34,8 @@ static gnutls_datum_t text(const char *s)
 /* --- how to negotiate --- */
 
 /*
- * GnuTLS combines each key exchange with each cipher, but only suites that fit the certificate's key
- * can be negotiated: so a list of suites is the list of the ciphers that it has for this kind of key.
+ * GnuTLS combines each key exchange with each cipher, but only suites that fit the certificate's key can be
+ * negotiated, so a list of suites is equivalent to its ciphers for this kind of key.
  */
 static int add_ciphers(const struct web_choices *c, char kind, char *to, size_t size,
 		       struct err *err)
