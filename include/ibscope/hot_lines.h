@@ -59,7 +59,7 @@ enum { LINE_LOAD = 1, LINE_STORE = 2, LINE_PREFETCH = 4 };
 	(1u << IBS_SRC_L3 | 1u << IBS_SRC_LOCAL_CACHE | 1u << IBS_SRC_NEAR_CACHE | \
 	 1u << IBS_SRC_REMOTE_CACHE)
 
-/* Only caches report sharing: near or far is part of @src, and RmtSocket is set for any load. */
+/* Only caches report sharing. @src tells near from remote; RmtSocket may be set for any load. */
 static __always_inline __u32 ibs_line_from(struct ibs_cpu cpu, __u32 src, __u64 data2)
 {
 	if (src == IBS_SRC_UNKNOWN)

@@ -2,7 +2,7 @@
 /*
  * What a collector pins under its directory in bpffs, for unprivileged readers and for the next
  * collector: maps of the program, and two arrays that only user space writes, `meta` and `names`.
- * All of them can be mapped.
+ * All can be mapped.
  */
 #ifndef IBSCOPE_PINNED_H
 #define IBSCOPE_PINNED_H
@@ -121,11 +121,9 @@ struct ibs_push_counts {
 /* Counts of `serve --hot-lines`. */
 struct ibs_lines_counts {
 	__u64 fed, no_address, replaced; /* sums of the tables */
-	/* 1: this collector keeps hot lines; 0: ignore the members below */
-	__u64 on;
+	__u64 on; /* 0: this collector keeps none; ignore the members below */
 	__u64 lines;			 /* with details in the newest window */
-	/* upper bound of the samples missing from a line, over all windows */
-	__u64 lack;
+	__u64 lack; /* most samples missing from a line, over all windows */
 };
 
 /* Status, written about once a second. Sums since `start`, over all collectors since then. */
@@ -152,8 +150,7 @@ struct ibs_meta_status {
 	__u32 governor_state;			      /* enum governor_state */
 	__u32 governor_reason;			      /* enum governor_reason, of the state */
 	__u64 governor_changes[IBS_GOVERNOR_REASONS]; /* by enum governor_reason */
-	/* CLOCK_BOOTTIME of the next attempt to sample; 0: not suspended */
-	__u64 governor_retry_ns;
+	__u64 governor_retry_ns; /* CLOCK_BOOTTIME of the next attempt; 0: not suspended */
 	__u64 period_asked;	 /* shortest configured period; 0: it varies */
 	__u64 budget_ppb;	 /* share of CPU time in parts of 10^9; 0: none */
 	__u64 overhead_ppb;	 /* estimated cost over about the last second, same unit */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The hash map: 64-bit keys to 32-bit values, usually array indexes. For longer keys use their
- * hash: u64_map_add() allows several values per hash, and the caller compares what
- * u64_map_for_each() finds.
+ * hash: it can have several values, and the caller compares what u64_map_for_each() finds.
  */
 #ifndef IBSCOPE_U64_MAP_H
 #define IBSCOPE_U64_MAP_H

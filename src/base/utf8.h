@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Printing names that others chose: comms, cgroups, containers, files, symbols. They may hold any
- * byte but NUL. Every text, CSV and JSON output and every log line prints them with these
- * functions.
+ * byte but NUL. All text, CSV and JSON output and all log lines print them with these functions.
  *
  * Characters that control a terminal or the direction of text, invisible ones, and invalid UTF-8
- * bytes are printed as \xNN, byte by byte. A backslash is printed as it is, since systemd uses it
- * in cgroup names.
+ * bytes are printed as \xNN, byte by byte. Backslashes, which systemd uses in names, stay.
  */
 #ifndef IBSCOPE_UTF8_H
 #define IBSCOPE_UTF8_H
@@ -20,10 +18,7 @@ size_t utf8_len(const char *s);
 /* Columns that the character at @s takes on a terminal: 0 to 2. */
 unsigned int utf8_width(const char *s);
 
-/*
- * Print @text within a line.
- * Return: the characters written.
- */
+/* Print @text within a line. Return: the characters written. */
 size_t utf8_put(FILE *f, const char *text);
 
 /**

@@ -212,9 +212,7 @@ static void visit(struct cgroup_tree *t, struct cgroup_node *n)
 		t->stale |= fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM;
 		return;
 	}
-	/*
-	 * Watch before reading, so that a directory created in between is found twice, not never.
-	 */
+	/* watch before reading: a directory created in between is found twice, not never */
 	watch(t, n, fd);
 	known = !fstat(fd, &st);
 	/* two links: no subdirectories, which saves reading some 50 names */
@@ -349,9 +347,7 @@ void cgroup_tree_update(struct cgroup_tree *t)
 
 /* --- queries --- */
 
-/*
- * Find a cgroup by file handle. Return: 0; -ESTALE if dead; other errors if the kernel cannot tell.
- */
+/* Find a cgroup by file handle. Return: 0; -ESTALE if dead; others if the kernel cannot tell. */
 static int find_by_handle(struct cgroup_tree *t, uint64_t id)
 {
 	char *path;
@@ -365,10 +361,7 @@ static int find_by_handle(struct cgroup_tree *t, uint64_t id)
 	return err;
 }
 
-/*
- * Find an id that may not be in the table. Return: 0; -ENOENT; -EAGAIN if out of budget; -ENOSPC,
- * -ENAMETOOLONG if it is left out.
- */
+/* Find any id. Return: 0; -ENOENT; -EAGAIN: no budget; -ENOSPC, -ENAMETOOLONG: it is left out. */
 static int find_id(struct cgroup_tree *t, uint64_t id)
 {
 	int err;

@@ -16,9 +16,7 @@
 #define DEPTH_MAX 8 /* kubelet's and systemd's containers are at most five below the root */
 #define DIRS_MAX  4096
 
-/*
- * In the first ones runtimes create every container's cgroup; systemd has units in the first two.
- */
+/* Runtimes create every container's cgroup in the first ones; systemd has units in two. */
 static const char *const controllers[] = { "memory",  "pids",	 "cpu",	       "cpuacct", "blkio",
 					   "devices", "freezer", "perf_event", "cpuset" };
 #define N_CONTROLLERS (sizeof(controllers) / sizeof(controllers[0]))

@@ -59,10 +59,7 @@ struct cgroup_node *cgroup_table_child(const struct cgroup_table *t,
 				       size_t len);
 struct cgroup_node *cgroup_table_by_wd(const struct cgroup_table *t, int wd);
 
-/*
- * Write the path, which is shorter than PATH_MAX.
- * Return: @buf.
- */
+/* Write the path, which is shorter than PATH_MAX. Return: @buf. */
 char *cgroup_table_path(const struct cgroup_node *n, char buf[PATH_MAX]);
 
 /* Return: 0 if @parent can have a child with a name of @len bytes; -ENAMETOOLONG; -ENOSPC. */
@@ -148,10 +145,7 @@ void cgroup_watch_close(struct cgroup_watch *w);
 /* Readable if there are events and budget; -1 if nothing is watched. */
 int cgroup_watch_fd(const struct cgroup_watch *w);
 
-/*
- * Watch the directory open as @fd.
- * Return: a watch or a negative errno.
- */
+/* Watch the directory open as @fd. Return: a watch or a negative errno. */
 int cgroup_watch_add(struct cgroup_watch *w, int fd);
 void cgroup_watch_remove(struct cgroup_watch *w, int wd);
 

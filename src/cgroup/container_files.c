@@ -48,10 +48,7 @@ static const char *text_of(const json_t *object, const char *key)
 	return json_string_value(json_object_get(object, key)) ?: "";
 }
 
-/*
- * Users control some of the directories.
- * Return: NULL with *@err set.
- */
+/* Users control some of the directories. Return: NULL with *@err set. */
 static FILE *open_file(const char *path, size_t max, size_t *size, int *err)
 {
 	int fd = regular_open(path);

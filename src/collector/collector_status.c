@@ -412,9 +412,8 @@ static struct ibs_slot_name *slot_name(const struct collector_event *e, __u32 sl
 }
 
 /*
- * Groups with equal names are one series, unless their runtimes differ: then they get the runtime
- * as a label. A group that has it keeps it and passes it on to its successor, so that the series
- * does not change.
+ * Groups with equal names are one series, unless their runtimes differ: then the runtime is a
+ * label. A group that has it keeps it and passes it on to its successor, for a stable series.
  */
 static void compare_runtimes(struct collector_event *e, struct ibs_slot_name *now)
 {

@@ -52,9 +52,7 @@ static char *find_job(const struct collector *c, const struct control_request *r
 	return own;
 }
 
-/*
- * True if the user owns the directory of a cgroup, or an ancestor. Cgroupfs has no symbolic links.
- */
+/* True if the user owns the cgroup's directory or an ancestor. Cgroupfs has no symbolic links. */
 static bool owns(const struct collector *c, uid_t uid, const char *path)
 {
 	const char *mount = cgroup_tree_mount(c->set.sampling[0].tree);

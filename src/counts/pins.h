@@ -37,10 +37,7 @@ int pins_open(const char *dir, mode_t mode, struct pins **out, struct err *err);
 int pins_adopt(struct pins *p, const struct ibs_meta_layout *layout, const char **why,
 	       struct err *err);
 
-/*
- * Set the error for an adopted map of a wrong shape.
- * Return: a negative errno.
- */
+/* Set the error for an adopted map of a wrong shape. Return: a negative errno. */
 int pins_wrong_map(const struct pins *p, enum ibs_pin pin, struct err *err);
 
 /* An adopted map of the program; -1: none. It stays open with @p. */

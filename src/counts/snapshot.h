@@ -62,8 +62,7 @@ struct pmu_state {
 	__u64 went, came; /* CPUs that went offline and came online */
 	/*
 	 * from core counters: `tagged` ops that retired, or fetches that were not discarded;
-	 * `tag_n`: those while all CPUs sampled, `tag_ops`: retired ops (or cycles, or fetches)
-	 * meanwhile
+	 * `tag_n`: those while all CPUs sampled, `tag_ops`: retired ops (or cycles, fetches) then
 	 */
 	__u64 tagged, tag_n, tag_ops;
 	bool tags_known;

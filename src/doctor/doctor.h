@@ -51,8 +51,8 @@ struct doctor_opts {
  * @out:  freed with free()
  *
  * Takes 50 ms or more, during which it samples with ibs_op on one CPU, which costs another user of
- * ibs_op there half of its samples. Forks two children that exit at once. Failed checks are no
- * errors.
+ * ibs_op there half of its samples. Forks two children that exit at once. Failed checks are
+ * results.
  */
 struct doctor_report *doctor_run(const struct doctor_opts *opts);
 extern const char *const doctor_status_names[]; /* "ok", "info", "warn", "no" */

@@ -314,9 +314,7 @@ static int parse_text(struct parser *p, char text[FILTER_CGROUP_TEXT])
 
 /* --- from text to nodes --- */
 
-/*
- * Return: its index. The array cannot overflow: at most two nodes per test, and tests are counted.
- */
+/* Return: its index. The array cannot overflow: it has two nodes per test, which are counted. */
 static unsigned int add_node(struct parser *p, const struct filter_node *n)
 {
 	p->nodes[p->n_nodes] = *n;

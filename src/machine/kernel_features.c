@@ -126,8 +126,7 @@ int kernel_features_probe(struct kernel_features *f, struct err *err)
 	close(fd);
 	/*
 	 * Not libbpf_probe_bpf_helper(): it recognises a helper that lockdown denies by the
-	 * verifier's message, and older versions of libbpf do not know the messages of newer
-	 * kernels.
+	 * verifier's message, and old versions of libbpf do not know the messages of newer kernels.
 	 */
 	fd = load(probe_read, 7);
 	f->probe_read = fd >= 0;

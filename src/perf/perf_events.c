@@ -210,9 +210,7 @@ static int replace(struct perf_events *pe, struct cpu_event *ev, __u64 period, s
 	return 0;
 }
 
-/*
- * @ev is disabled: take the next sample after @period, regardless of the rest of the current one.
- */
+/* @ev is disabled: take the next sample after @period, whatever is left of the current one. */
 static int begin_period(struct perf_events *pe, struct cpu_event *ev, __u64 period, struct err *err)
 {
 	struct perf_events_total t = {};

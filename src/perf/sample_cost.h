@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The CPU time of one sample, with NMI, driver and program, measured as time lost by a busy loop.
- */
+/* The CPU time of one sample, with NMI, driver and program: the time that a busy loop loses. */
 #ifndef IBSCOPE_SAMPLE_COST_H
 #define IBSCOPE_SAMPLE_COST_H
 

@@ -120,8 +120,8 @@ int push_check(struct push_opts *o, struct sampling *s, struct err *err)
 	}
 	if (sampling_of_fetch(s))
 		return err_set(err, -EINVAL,
-			       "--push: profiles are made of samples of ibs_op; those of %s cannot "
-			       "be copied",
+			       "--push: profiles consist of ibs_op samples; %s samples cannot be "
+			       "copied",
 			       s->event.pmu);
 	ret = check_url(o, err) ?: push_secret_read(o->credentials, &secret, err);
 	if (ret)

@@ -136,8 +136,8 @@ struct sampler_fold_maps {
 
 /*
  * _adopt(): before the object is loaded, give it the pinned maps; _resume(): after loading,
- * continue from their counts; _put(): last, pin its own maps if the pinned ones did not match.
- * No-ops without opts->pins.
+ * continue from their counts; _put(): last, pin its own maps if these did not match. No-ops without
+ * opts->pins.
  */
 int sampler_pins_adopt(struct sampler *s, const struct sampler_opts *opts, struct err *err);
 void sampler_pins_resume(struct sampler *s, const struct sampler_opts *opts);

@@ -110,9 +110,7 @@ static pid_t clone_into(int dir, int *pidfd)
 	return syscall(SYS_clone3, &args, sizeof(args));
 }
 
-/*
- * @dir: cgroup to create the process in, or -1. Return: 0 with .pid, .pidfd and .sock, or an errno.
- */
+/* @dir: cgroup of the process, or -1. Return: 0 with .pid, .pidfd and .sock, or an errno. */
 static int spawn(struct command *c, const struct command_opts *o, int dir)
 {
 	int sv[2], err, pidfd = -1;

@@ -24,9 +24,7 @@ struct rank_meeting {
 	size_t n, room, n_ended;
 };
 
-/*
- * The launcher of this node's ranks: the peer of the socket that they inherited, or their parent.
- */
+/* The launcher of this node's ranks: the peer of the socket they inherited, or their parent. */
 static pid_t launcher_pid(const struct mpi_rank *r)
 {
 	struct ucred peer = {};

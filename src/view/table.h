@@ -125,9 +125,7 @@ struct table {
 	size_t n_usual;
 };
 
-/*
- * Names in tables of the root cgroup, and of no container or pod; JSON and report's CSV omit them.
- */
+/* Names in tables of the root cgroup, and of no container or pod; not in JSON and report's CSV. */
 #define TABLE_ROOT "/"
 #define TABLE_NONE "[none]"
 

@@ -86,7 +86,7 @@ USAGE = [
     (['serve', *BOTH, '-F', '100', '--max-overhead', '1%'], '--max-overhead changes the period'),
     (['ctl', '-e', 'cycles', 'ledger'], "event 'cycles'"),
     (['ctl', '-e', 'ibs_op', 'status'], 'status is the same for all events'),
-    (['serve', *FETCH, '--push', 'http://a:1'], 'profiles are made of samples of ibs_op; those of ibs_fetch'),
+    (['serve', *FETCH, '--push', 'http://a:1'], 'profiles consist of ibs_op samples; ibs_fetch samples'),
     (['serve', *FETCH, '--src', 'dram'], '--src: samples of ibs_fetch'),
     (['hist', *SIM, '-e', 'ibs_op//,ibs_op/cnt_ctl=1/'], 'two events of ibs_op'),
     (['hist', *SIM, '-e', 'ibs_op//,ibs_dc//'], "unknown event 'ibs_dc'"),
