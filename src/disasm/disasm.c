@@ -111,13 +111,13 @@ static unsigned char stack_of(const cs_insn *in)
 	return 0;
 }
 
-/* These name an address and do not access it. */
+/* Instructions that compute an address without accessing it. */
 static bool is_address_only(const cs_insn *in)
 {
 	return in->id == X86_INS_LEA || in->id == X86_INS_NOP;
 }
 
-/* Capstone 4 takes non-temporal stores for loads, TEST for a store, and prefetches for loads. */
+/* Capstone 4 reports non-temporal stores as loads, TEST as a store, and prefetches as loads. */
 static unsigned char access_of(const cs_insn *in, const cs_x86_op *op)
 {
 	static const struct {
@@ -183,7 +183,7 @@ static const cs_x86_op *operand(const struct disasm *d, unsigned int i)
 	return &x86->operands[d->intel ? i : x86->op_count - 1u - i];
 }
 
-/* Of an instruction with two operands, the first a register that it writes. */
+/* The effect of an instruction with two operands, the first one a register that it writes. */
 static void set_effect(const struct disasm *d, struct insn *out)
 {
 	const cs_x86_op *source = operand(d, 1);
@@ -229,7 +229,7 @@ static void add_operands(const struct disasm *d, struct insn *out)
 
 /*
  * Capstone 4 lacks many instructions of AVX-512, which libraries use wherever the CPU has them. Vector
- * encodings are regular, so that what follows them can still be decoded. Return: 0 if it is none.
+ * encodings are regular, so decoding can continue after them. Return: length, 0 if it is not a vector instruction.
  */
 static unsigned int vector_length(const unsigned char *b, size_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Records in the order of their time. perf writes the buffers of all CPUs one after the other, then
- * the mark of a finished round: what comes after it is not older than what came before the mark
+ * Sorts records by time. perf writes the buffers of all CPUs one after the other, then the mark of a
+ * finished round: records after it are not older than those before the mark
  * that precedes it. So records are held back for two rounds.
  *
  * To read everything and sort it would be simpler, but takes memory for all records of a file that can be
@@ -30,12 +30,12 @@ struct perf_order {
 /* Hold back a copy of a record; @attr comes back with it. */
 void perf_order_add(struct perf_order *o, __u64 time, size_t attr, const struct perf_record *rec);
 
-/* A round ended; or everything did. */
+/* Call at the end of a round, and at the end of the file. */
 void perf_order_round(struct perf_order *o);
 void perf_order_finish(struct perf_order *o);
 
 /**
- * perf_order_take() - the oldest record that is due, in the order of adding where times are equal
+ * perf_order_take() - take the oldest record that is due; equal times keep the order of addition
  * @rec: valid until the next call of any function here
  *
  * Above 256 MiB the oldest one goes, due or not.

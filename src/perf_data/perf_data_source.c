@@ -33,7 +33,7 @@ __u64 perf_source_unread(const struct perf_source *s)
 	return s->end - s->at + s->out_fill - s->out_head;
 }
 
-/* Have @n bytes in the window if the file has them. Return: those there are, or negative. */
+/* Read @n bytes into the window if the file has them. Return: bytes in the window, or negative. */
 static ssize_t fill(struct perf_source *s, size_t n, struct err *err)
 {
 	if (s->fill - s->head >= n)
@@ -117,7 +117,7 @@ static int expand(struct perf_source *s, struct err *err)
 	if (ZSTD_isError(status))
 		return err_set(err, -EBADMSG, "damaged at offset %llu: cannot decompress: %s",
 			       s->in_offset, ZSTD_getErrorName(status));
-	/* What does not fill the buffer is all that this input gives. */
+	/* an output buffer that is not full means that this input is used up */
 	if (out.pos < OUT_BYTES && !s->in.n)
 		s->expanding = false;
 	else if (out.pos == left && !in.pos)
@@ -126,7 +126,7 @@ static int expand(struct perf_source *s, struct err *err)
 	return 0;
 }
 
-/* A whole record among those expanded. Return: 1, 0 if there is none, or negative. */
+/* Take a complete decompressed record. Return: 1, 0 if there is none, or negative. */
 static int from_expanded(struct perf_source *s, struct perf_record *rec, struct err *err)
 {
 	size_t left = s->out_fill - s->out_head;
@@ -142,7 +142,7 @@ static int from_expanded(struct perf_source *s, struct perf_record *rec, struct 
 	return 1;
 }
 
-/* Bulk data that follow a record and do not count in its size. */
+/* Bulk data after a record, not included in its size. */
 static __u64 bulk(const struct perf_record *rec)
 {
 	struct perf_bytes b = perf_record_body(rec);
@@ -178,7 +178,7 @@ static int skip_bulk(struct perf_source *s, const struct perf_record *rec, struc
 	return 0;
 }
 
-/* The end, and bytes that are left: of a record that was being written, or of what is damaged. */
+/* The end of the file, with leftover bytes: an unfinished record, or damage. */
 static int torn(struct perf_source *s, __u32 size, struct err *err)
 {
 	if (s->cut || s->short_file)

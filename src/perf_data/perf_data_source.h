@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The records of a perf.data in the order of the file, whether they are compressed or not. */
+/* The records of a perf.data file in the order of the file, decompressed if necessary. */
 #ifndef IBSCOPE_PERF_DATA_SOURCE_H
 #define IBSCOPE_PERF_DATA_SOURCE_H
 
@@ -12,15 +12,15 @@ struct perf_source {
 	/* set by the caller */
 	int fd;		  /* can be read with pread() */
 	__u64 begin, end; /* of the records in the file */
-	bool cut;	  /* more were to follow, so a record that is cut off at the end is no damage */
+	bool cut;	  /* the file is truncated: an incomplete last record is not damage */
 
 	/* Bytes head..fill of the window are those from offset `at` of the file on. */
 	unsigned char *window;
 	size_t head, fill;
 	__u64 at;
-	bool short_file; /* it became shorter than it was when it was opened */
+	bool short_file; /* the file was truncated after opening */
 
-	/* Records from a compressed stream, and what is left of the record that is being expanded. */
+	/* decompressed records, and the rest of the record that is being decompressed */
 	ZSTD_DStream *zstd;
 	unsigned char *out;
 	size_t out_head, out_fill;
@@ -29,7 +29,7 @@ struct perf_source {
 	bool expanding;
 };
 
-/* Go to the first record; due before the first perf_source_next(), too. */
+/* Go to the first record; call it before the first perf_source_next(). */
 void perf_source_rewind(struct perf_source *s);
 
 /**
@@ -43,7 +43,7 @@ void perf_source_rewind(struct perf_source *s);
  */
 int perf_source_next(struct perf_source *s, struct perf_record *rec, struct err *err);
 
-/* Return: bytes at the end, or behind damage, that no record was made of. */
+/* Return: leftover bytes at the end, or after damage. */
 __u64 perf_source_unread(const struct perf_source *s);
 
 void perf_source_free(struct perf_source *s); /* accepts a zero one */

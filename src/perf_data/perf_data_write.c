@@ -13,14 +13,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FETCH_TYPE 10 /* the kernel gives out numbers of PMUs; perf reads what they are */
+#define FETCH_TYPE 10 /* any number; perf reads the mapping from the file */
 #define OP_TYPE	   11
 #define CNT_CTL	   (1ULL << 19)
 #define ID_OF(pmu) ((pmu) + 1ULL)
 
 /*
- * Readers sort within two rounds. Events come nearly in order, as far as the recorder sorted what it
- * read at a time, which is far less.
+ * Readers sort within two rounds. Events are nearly in order: the recorder sorted each batch, which is far
+ * smaller.
  */
 #define ROUND_NS 4000000000ULL
 
@@ -33,7 +33,7 @@ struct perf_writer {
 	const struct trace_info *info;
 	FILE *f;
 	bool pipe;
-	unsigned char buf[1 << 15]; /* a record or feature: strings of events have 8 KiB at most */
+	unsigned char buf[1 << 15]; /* a record or feature: strings of events are at most 8 KiB */
 	size_t n;
 	__u64 data, round;
 };
@@ -89,7 +89,7 @@ static void finish(struct perf_writer *w)
 	fwrite(w->buf, 1, w->n, w->f);
 }
 
-/* sample_id, which ends all records but samples. */
+/* sample_id, at the end of all records except samples. */
 static void finish_event(struct perf_writer *w, __u32 tgid, __u32 tid, __u64 time, __u32 cpu)
 {
 	put32(w, tgid);
@@ -142,7 +142,7 @@ static void put_events(struct perf_writer *w)
 	}
 }
 
-/* What perf decodes raw samples by. */
+/* The mapping by which perf decodes raw samples. */
 static void put_pmu_caps(struct perf_writer *w)
 {
 	bool zen4 = w->info->cpu.caps & IBS_CAPS_ZEN4;
@@ -156,7 +156,7 @@ static void put_pmu_caps(struct perf_writer *w)
 	put_text(w, "ibs_op");
 }
 
-/* Memory of nodes, as bitmaps of blocks; `perf c2c report` refuses a file without this and the next. */
+/* Memory of nodes, as bitmaps of blocks; `perf c2c report` rejects a file without this and the next feature. */
 static bool put_memory(struct perf_writer *w)
 {
 	const struct memory_range *range = w->info->memory;
@@ -236,7 +236,7 @@ static bool put_nodes(struct perf_writer *w)
 	return n && w->n < sizeof(w->buf);
 }
 
-/* Return: false if nothing is known that the feature would say. */
+/* Return: false if the contents of the feature are unknown. */
 static bool put_feature(struct perf_writer *w, enum perf_feature nr)
 {
 	const struct trace_info *info = w->info;
@@ -353,7 +353,7 @@ static void write_file_head(struct perf_writer *w, __u64 end, const __u64 *bits)
 	}
 }
 
-/* Behind the data is a table of sections, in the order of the bits that say which there are. */
+/* After the data is a table of sections, in the order of the feature bits. */
 static void write_features(struct perf_writer *w)
 {
 	struct perf_section table[FEATURES];
@@ -401,7 +401,7 @@ int perf_writer_open(int fd, const struct trace_info *info, struct perf_writer *
 	if (!w->f)
 		out_of_memory();
 	w->info = info;
-	/* perf's head can only be completed at the end, at the start of the file */
+	/* the head, at the start of the file, can only be completed at the end */
 	w->pipe = fstat(fd, &st) || !S_ISREG(st.st_mode) || lseek(fd, 0, SEEK_CUR) ||
 		  fcntl(fd, F_GETFL) & O_APPEND;
 	if (w->pipe)
@@ -412,7 +412,7 @@ int perf_writer_open(int fd, const struct trace_info *info, struct perf_writer *
 	return 0;
 }
 
-/* As the kernel gives it. */
+/* In the layout of the kernel. */
 static void put_raw(struct perf_writer *w, __u32 caps, const __u64 *regs, __u32 present,
 		    unsigned int n)
 {
@@ -425,7 +425,7 @@ static void put_raw(struct perf_writer *w, __u32 caps, const __u64 *regs, __u32 
 			put64(w, regs[r]);
 }
 
-/* perf decodes no sample without the bits of a valid IBS_OP_CTL. */
+/* perf decodes samples only if IBS_OP_CTL has En and Val set. */
 static void put_op(struct perf_writer *w, const struct ibs_op_sample *op, const struct trace_pmu *p)
 {
 	const __u32 fixed = (1u << IBS_OP_REG_FIXED) - 1;
@@ -449,7 +449,7 @@ static __u64 op_field(const struct trace_event *ev, enum ibs_op_field field)
 	return ev->kind == TRACE_SAMPLE_OP && ibs_op_field(&ev->sample.op, field, &v) ? v : 0;
 }
 
-/* As the kernel says it of its own samples (ibs.c). */
+/* As in samples of the kernel (ibs.c). */
 static __u64 data_src(const struct ibs_op_sample *op)
 {
 	static const __u16 levels[IBS_SRC_N] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A recording as perf.data, which perf and trace.h read. */
+/* Writes a recording as perf.data, for perf and trace.h. */
 #ifndef IBSCOPE_PERF_DATA_WRITE_H
 #define IBSCOPE_PERF_DATA_WRITE_H
 
@@ -19,12 +19,12 @@ int perf_writer_open(int fd, const struct trace_info *info, struct perf_writer *
 		     struct err *err);
 
 /*
- * Append an event. Names of containers, complexes and the ledger have no place in perf.data.
- * Errors are reported by perf_writer_close().
+ * Append an event. perf.data cannot hold container names, complexes or the ledger. perf_writer_close() reports
+ * errors.
  */
 void perf_writer_add(struct perf_writer *w, const struct trace_event *ev);
 
-/* Write what is left, and free; NULL does nothing. Return: 0 or a negative errno with @err. */
+/* Write the rest and free the writer; NULL does nothing. Return: 0 or a negative errno with @err. */
 int perf_writer_close(struct perf_writer *w, struct err *err);
 
 #endif

@@ -14,19 +14,19 @@
 struct kernel_types {
 	struct btf *kernel, **module;
 	size_t n, room;
-	bool modules_tried, whole; /* modules are to be read, too */
+	bool modules_tried, whole; /* whole: also read modules */
 	struct intern texts, caches;
 	struct object {
 		const struct btf *btf;
-		__u32 id; /* of its struct; 0: not known */
+		__u32 id; /* of its struct; 0: unknown */
 		const char *name;
 	} * object; /* by number in `caches` */
 	size_t objects_room;
 };
 
 /*
- * Caches that are not named as their struct is. Objects of those marked are longer than the struct: what follows
- * it depends on the machine.
+ * Caches with another name than their struct. Objects of the marked caches are longer than the struct: the data
+ * after it depend on the machine.
  */
 static const struct {
 	const char *cache, *type;
@@ -129,7 +129,7 @@ static void read_modules(struct kernel_types *k)
 		closedir(dir);
 }
 
-/* Structs of that name and size from type @id on are counted in *n; the last of them is in *out. */
+/* Count the structs of that name and size from type @id on in *n; *out is the last of them. */
 static void find_structs(const struct btf *btf, __u32 id, const char *name, __u64 bytes,
 			 bool longer, struct object *out, unsigned int *n)
 {
@@ -189,7 +189,7 @@ static __u64 size_of(const struct btf *btf, __u32 id)
 /* The innermost thing at an offset. */
 struct leaf {
 	char path[PATH_BYTES];
-	__u64 begin, size; /* of it in the outermost struct; 0: it is several, or none */
+	__u64 begin, size; /* offset in the outermost struct; size, 0: several things, or none */
 };
 
 static void append(struct leaf *leaf, const char *separator, const char *text)
@@ -198,8 +198,8 @@ static void append(struct leaf *leaf, const char *separator, const char *text)
 }
 
 /*
- * Does member @i have the offset? Of a union, only one of the size that was accessed, or with members of its own: a
- * number of another size is not what was meant.
+ * Does member @i contain the offset? In a union, only a member with the accessed size, or with members of its own:
+ * the access does not mean a number of another size.
  */
 static bool has_offset(const struct btf *btf, const struct btf_type *t, int i, __u64 off,
 		       unsigned int size)
@@ -213,7 +213,7 @@ static bool has_offset(const struct btf *btf, const struct btf_type *t, int i, _
 	return off >= at / 8 && off - at / 8 < bytes;
 }
 
-/* The only member with the offset; else -1, and the names of those that share it are behind the path. */
+/* The only member at the offset; else -1, with the names of all such members appended to the path. */
 static int member_at(const struct btf *btf, const struct btf_type *t, __u64 off, unsigned int size,
 		     struct leaf *leaf)
 {

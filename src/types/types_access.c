@@ -48,7 +48,7 @@ void types_free(struct types *t)
 	free(t);
 }
 
-/* The name of a type, which types_layout() finds it by. */
+/* The name of a type, by which types_layout() finds it. */
 static const char *keep_layout(struct types *t, Dwarf_Die *type)
 {
 	const char *name = shape_name(t, type);
@@ -70,7 +70,7 @@ bool types_layout(struct types *t, const char *name, types_field_cb *cb, void *a
 	return true;
 }
 
-/* The names of a place. Those of a type without a definition end at its own. */
+/* The names of a place; without a definition, only the name of the type. */
 static void name_place(struct types *t, struct place *p, struct type_access *out)
 {
 	char path[PATH_BYTES];
@@ -80,7 +80,7 @@ static void name_place(struct types *t, struct place *p, struct type_access *out
 	*out = (struct type_access){ .kind = p->kind };
 	if (!TYPE_FOUND(p->kind))
 		return;
-	/* an array is named by its elements; a hostile one is its own */
+	/* name an array by its elements; limited, since a hostile array can contain itself */
 	for (int depth = 0; depth < TYPES_DEPTH; depth++) {
 		Dwarf_Die array = p->type;
 		__u64 size;
@@ -133,7 +133,7 @@ void types_of_code(struct types *t, __u64 addr, struct type_access *out)
 void types_of_data(struct types *t, __u64 addr, unsigned int size, struct type_access *out)
 {
 	struct place place = { .kind = TYPE_NO_VARIABLE, .size = size };
-	__u64 key = addr | (__u64)size << 56; /* of programs addresses are smaller */
+	__u64 key = addr | (__u64)size << 56; /* addresses of programs are smaller */
 	__u32 id = u64_map_get(&t->data_of, key);
 	const struct fixed *f;
 

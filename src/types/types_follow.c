@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What a register holds at an instruction: a variable that debug information has there, or what the instructions
- * before it made of other registers and of memory. Where ways join, all that say something must agree.
+ * The value of a register at an instruction: a variable according to debug information, or the result of earlier
+ * instructions from other registers and memory. Where control flow joins, all known values must agree.
  */
 #include "types_private.h"
 
@@ -9,9 +9,9 @@
 
 #include <gelf.h>
 
-#define STEPS_MAX   200000 /* of a function */
-#define FOLLOW_MAX  2000   /* instructions that one question may go back over */
-#define FOLLOW_DEEP 24	   /* copies and loads, one of another */
+#define STEPS_MAX   200000 /* instructions of a function */
+#define FOLLOW_MAX  2000   /* instructions that one query may follow */
+#define FOLLOW_DEEP 24	   /* length of a chain of copies and loads */
 
 struct step {
 	__u64 addr, target;
@@ -21,7 +21,7 @@ struct step {
 	signed char from, to;
 	unsigned char effect, flow, n_mem, len;
 	bool has_target;
-	/* the first that jumps to it, and the next that jumps to where this one does: numbers from 1; 0: none */
+	/* the first instruction that jumps here, and the next one with the same target: index + 1; 0: none */
 	__u32 jump, next_jump;
 };
 
@@ -82,7 +82,7 @@ static void add_step(struct steps *s, __u64 addr, const struct insn *in)
 		.target = in->target,
 		.value = in->value,
 		.mem = in->mem[0],
-		/* of vector instructions that are not known it is not known either */
+		/* unknown, too, for unknown vector instructions */
 		.writes = *in->text == '(' ? 0xffff : in->writes,
 		.from = in->from,
 		.to = in->to,
@@ -135,13 +135,13 @@ void types_steps_free(struct steps *s)
 
 /* --- values --- */
 
-/* A question, and how much work it may still be. */
+/* A query, and its remaining work limit. */
 struct query {
 	struct types *t;
 	struct function *f;
 	struct steps *s;
 	int left, depth;
-	struct u64_map seen; /* instruction and register, where ways join */
+	struct u64_map seen; /* instruction and register at joins of control flow */
 };
 
 static void unknown(struct value *v, enum type_kind why)
@@ -149,7 +149,7 @@ static void unknown(struct value *v, enum type_kind why)
 	*v = (struct value){ .why = why };
 }
 
-/* What a value of a type points to. */
+/* The target of a value of a pointer type. */
 static void pointer_of(Dwarf_Die *type, __u64 at, struct value *out)
 {
 	bool is_void;
@@ -158,7 +158,7 @@ static void pointer_of(Dwarf_Die *type, __u64 at, struct value *out)
 	if (!shape_target(type, at, &out->type, &is_void) || is_void)
 		return;
 	out->kind = VALUE_POINTER;
-	/* of an array all elements are of one type */
+	/* all elements of an array have one type */
 	for (int depth = 0; depth < TYPES_DEPTH && dwarf_tag(&out->type) == DW_TAG_array_type &&
 			    shape_type_of(&out->type, &out->type) && shape_peel(&out->type);
 	     depth++)
@@ -173,8 +173,8 @@ static bool is_struct(const struct value *v)
 }
 
 /*
- * By the variables in a register at an address of code: one that points to a struct says more than others, and of several
- * the largest, as of a class and its bases.
+ * From the variables in a register at an address of code: prefer pointers to structs, and of several the largest struct,
+ * as for a class and its bases.
  */
 static void held_value(const struct function *f, __u64 addr, unsigned int reg, struct value *out)
 {
@@ -205,7 +205,7 @@ static void add_index(struct value *v)
 	v->index = v->kind != VALUE_UNKNOWN;
 }
 
-/* Only a program that is not moved names addresses of variables in its instructions. */
+/* Only a program that is not relocated has absolute addresses of variables in its instructions. */
 static bool has_fixed_code(const struct types *t)
 {
 	GElf_Addr bias;
@@ -214,7 +214,7 @@ static bool has_fixed_code(const struct types *t)
 	return gelf_getehdr(dwfl_module_getelf(t->module, &bias), &ehdr) && ehdr.e_type == ET_EXEC;
 }
 
-/* The address that an operand names. */
+/* The address of an operand. */
 static void address_of(struct query *q, size_t step, const struct insn_mem *m, struct value *out)
 {
 	const struct step *s = &q->s->v[step];
@@ -247,7 +247,7 @@ static void address_of(struct query *q, size_t step, const struct insn_mem *m, s
 	out->off += m->displacement;
 }
 
-/* The frame at an address of code: the canonical frame address is a register plus something. */
+/* The frame at an address of code: the canonical frame address is a register plus an offset. */
 static bool frame_of(struct query *q, __u64 addr, struct held *frame)
 {
 	*frame = (struct held){ .in = HELD_MEMORY };
@@ -255,7 +255,7 @@ static bool frame_of(struct query *q, __u64 addr, struct held *frame)
 }
 
 /*
- * The variable in memory at a register, or at the frame, plus an offset, and where in it; the largest of several.
+ * Find the variable in memory at a register, or at the frame, plus an offset, and the offset in it; the largest of several.
  * Return: NULL if there is none.
  */
 static const struct held *held_memory(struct query *q, __u64 addr, enum held_in in,
@@ -289,8 +289,8 @@ static const struct held *held_memory(struct query *q, __u64 addr, enum held_in 
 }
 
 /*
- * The type of what is at a value, and the offset in it. The sum of a fixed address and an index may belong to another
- * variable than the access if the compiler subtracted from it: only the first element of an array is believed.
+ * The type at the target of a value, and the offset in it. If the compiler folded a subtraction into a fixed address plus
+ * an index, that address may be in another variable: accept only the first element of an array.
  */
 static bool place_of(struct query *q, __u64 addr, const struct value *v, Dwarf_Die *type,
 		     __u64 *off, enum type_kind *kind)
@@ -344,7 +344,7 @@ static bool place_of(struct query *q, __u64 addr, const struct value *v, Dwarf_D
 
 /* --- one instruction back --- */
 
-/* Is a register what the frame counts from? */
+/* Is a register the base of the frame? */
 static bool frame_value(struct query *q, __u64 addr, int reg, struct value *out)
 {
 	struct held frame;
@@ -381,7 +381,7 @@ static void returned(const struct query *q, const struct step *s, struct value *
 	}
 }
 
-/* What an instruction leaves in a register that it writes. */
+/* The value that an instruction writes to a register. */
 static void value_after(struct query *q, size_t step, int reg, struct value *out)
 {
 	const struct step *s = &q->s->v[step];
@@ -424,7 +424,7 @@ static void value_after(struct query *q, size_t step, int reg, struct value *out
 	}
 }
 
-/* @v of one way, @off more on another: in a loop that goes over an array. Return: false if it is not of one type. */
+/* @v on one path and @off more on another, in a loop over an array. Return: false unless both have one type. */
 static bool add_stride(struct value *v, __s64 off)
 {
 	__s64 size = v->kind == VALUE_POINTER ? (__s64)shape_size(&v->type) : 0;
@@ -438,7 +438,7 @@ static bool add_stride(struct value *v, __s64 off)
 	return true;
 }
 
-/* Two ways to the same instruction. Return: false if they contradict each other. */
+/* Merge the values of two paths to an instruction. Return: false if they contradict each other. */
 static bool join(struct types *t, struct value *v, const struct value *other)
 {
 	struct value same = *v;
@@ -469,7 +469,7 @@ static bool writes(const struct query *q, size_t step, int reg)
 	return (s->writes | (s->flow == INSN_CALL ? q->f->call_writes : 0)) >> reg & 1;
 }
 
-/* All ways to an instruction that jumps lead to. */
+/* Merge the values of all paths to a jump target. */
 static void joined_value(struct query *q, size_t step, int reg, struct value *out)
 {
 	const struct step *s = q->s->v;
@@ -482,7 +482,7 @@ static void joined_value(struct query *q, size_t step, int reg, struct value *ou
 		return;
 	unknown(out, TYPE_REGISTER);
 	u64_map_put(&q->seen, key, 0);
-	/* in the order of addresses, with the one before it among them */
+	/* in the order of addresses, including the instruction before it */
 	for (size_t jump = s[step].jump, from; jump || falls;) {
 		from = falls && (!jump || jump > step) ? step - 1 : jump - 1;
 		if (from + 1 == jump)
@@ -532,7 +532,7 @@ static void value_of(struct query *q, size_t step, int reg, struct value *out)
 	q->depth--;
 }
 
-/* Does the code that has a pointer in a register move it on by whole elements? Then they are those of an array. */
+/* Does the code advance a pointer in a register by whole elements? Then it points into an array. */
 static bool is_iterated(const struct query *q, __u64 addr, int reg, const struct value *v)
 {
 	Dwarf_Die type = v->type;
@@ -586,7 +586,7 @@ void types_address(struct types *t, struct function *f, __u64 addr, struct place
 	}
 	address_of(&q, step, &s->mem, &v);
 	place_of(&q, addr, &v, &out->type, &out->off, &out->kind);
-	/* a variable is in its slot after it was stored there */
+	/* a variable is in its slot only after it was stored there */
 	if (out->kind == TYPE_STACK_SLOT && s->mem.access & INSN_WRITE)
 		place_of(&q, addr + s->len, &v, &out->type, &out->off, &out->kind);
 	if (out->kind == TYPE_OUTSIDE && is_iterated(&q, addr, s->mem.base, &v)) {

@@ -83,7 +83,7 @@ static bool number(Dwarf_Die *die, unsigned int name, Dwarf_Word *value)
 	return dwarf_attr_integrate(die, name, &attr) && !dwarf_formudata(&attr, value);
 }
 
-/* How many elements an array has; 0 if not known. */
+/* The number of elements of an array; 0 if unknown. */
 static __u64 elements(Dwarf_Die *array)
 {
 	__u64 n = 1;
@@ -107,7 +107,7 @@ static __u64 elements(Dwarf_Die *array)
 	return n;
 }
 
-/* dwarf_aggregate_size() would not return from a typedef of itself. */
+/* dwarf_aggregate_size() would never return from a typedef of itself. */
 __u64 shape_size(Dwarf_Die *type)
 {
 	Dwarf_Die t = *type;
@@ -146,8 +146,8 @@ static bool is_c(Dwarf_Die *die)
 }
 
 /*
- * Namespaces and classes around a type. A DIE is followed by those in it, and these by its siblings.
- * dwarf_getscopes_die() would go through the whole unit, and as deep as damaged ones are nested.
+ * The namespaces and classes around a type. A DIE is followed by its children, and these by its siblings.
+ * dwarf_getscopes_die() would walk the whole unit, and recurse as deep as damaged DIEs are nested.
  */
 static void append_scopes(Dwarf_Die *type, char *buf, size_t size)
 {
@@ -182,7 +182,7 @@ static void put_name(Dwarf_Die *of, char *buf, size_t size, int depth)
 	}
 	tag = dwarf_tag(&type);
 	name = dwarf_diename(&type);
-	/* Rust and Go name pointers, and Go arrays: by whole names */
+	/* Rust and Go have names for pointers, and Go for arrays: use these */
 	if (name && (is_pointer(tag) || tag == DW_TAG_array_type)) {
 		text_append(buf, size, "%s", name);
 		return;
@@ -196,10 +196,10 @@ static void put_name(Dwarf_Die *of, char *buf, size_t size, int depth)
 			put_name(&to, buf, size, depth - 1);
 		else
 			text_append(buf, size, "void");
-		text_append(buf, size,
-		       "%s", tag == DW_TAG_pointer_type ? "*"
-		       : tag == DW_TAG_array_type ? "[]"
-						  : "&");
+		text_append(buf, size, "%s",
+			    tag == DW_TAG_pointer_type ? "*"
+			    : tag == DW_TAG_array_type ? "[]"
+						       : "&");
 		return;
 	case DW_TAG_subroutine_type:
 		text_append(buf, size, "function");
@@ -210,10 +210,10 @@ static void put_name(Dwarf_Die *of, char *buf, size_t size, int depth)
 		return;
 	}
 	if ((is_aggregate(tag) || tag == DW_TAG_enumeration_type) && is_c(&type))
-		text_append(buf, size,
-		       "%s", tag == DW_TAG_union_type	      ? "union "
-		       : tag == DW_TAG_structure_type ? "struct "
-						      : "enum ");
+		text_append(buf, size, "%s",
+			    tag == DW_TAG_union_type	   ? "union "
+			    : tag == DW_TAG_structure_type ? "struct "
+							   : "enum ");
 	else if (tag != DW_TAG_base_type)
 		append_scopes(&type, buf, size);
 	text_append(buf, size, "%s", name ?: "(anonymous)");
@@ -234,7 +234,7 @@ const char *shape_name(struct types *t, Dwarf_Die *type)
 
 /* --- fields --- */
 
-/* Where a member begins, and how many bytes it has; a bit field those that have its bits. */
+/* The offset and size of a member in bytes; for a bit field, the bytes that contain its bits. */
 static bool member_place(Dwarf_Die *member, Dwarf_Die *type, __u64 *at, __u64 *size)
 {
 	Dwarf_Attribute attr;
@@ -252,7 +252,7 @@ static bool member_place(Dwarf_Die *member, Dwarf_Die *type, __u64 *at, __u64 *s
 		*size = (begin + bits + 7) / 8 - *at;
 		return true;
 	}
-	/* members of a union need none */
+	/* members of a union may have no offset */
 	if (dwarf_attr_integrate(member, DW_AT_data_member_location, &attr) &&
 	    dwarf_formudata(&attr, &begin)) {
 		if (dwarf_getlocation(&attr, &op, &n) || n != 1 || op->atom != DW_OP_plus_uconst)
@@ -267,15 +267,15 @@ static bool is_member(Dwarf_Die *die)
 {
 	int tag = dwarf_tag(die);
 
-	/* static members have a place of their own */
+	/* static members are not part of the object */
 	return tag == DW_TAG_inheritance || (tag == DW_TAG_member && !flag(die, DW_AT_external) &&
 					     !flag(die, DW_AT_declaration));
 }
 
-/* Over the members of a type, and those of its variants, which Rust's enums have. */
+/* Iterator over the members of a type, including those of the variants of Rust's enums. */
 struct members {
 	Dwarf_Die die[VARIANT_DEPTH];
-	int n; /* levels of `die`; 0: no more */
+	int n; /* levels of `die`; 0: at the end */
 };
 
 static Dwarf_Die *next_member(struct members *m)
@@ -302,7 +302,7 @@ static Dwarf_Die *first_member(struct members *m, Dwarf_Die *of)
 	return m->n && is_member(m->die) ? m->die : next_member(m);
 }
 
-/* What says which variant there is. */
+/* The discriminant of the variants. */
 static bool is_discriminant(struct members *m)
 {
 	return m->n > 1 && dwarf_tag(&m->die[m->n - 2]) == DW_TAG_variant_part;
@@ -317,7 +317,7 @@ static const char *member_name(struct members *m)
 						 : NULL;
 }
 
-/* A way into a type. Damaged debug information may nest and overlap as it likes: the number of members is limited. */
+/* A path into a type. Damaged debug information may nest and overlap, so the number of members is limited. */
 struct walk {
 	unsigned int size; /* of the access */
 	char *path;
@@ -346,8 +346,8 @@ static bool descend_array(struct walk *w, Dwarf_Die *array, __u64 off, struct le
 }
 
 /*
- * Of several members at an offset, as a union and bit fields have, that of the size of the access; where it does not
- * decide, none is chosen.
+ * Of several members at an offset, as in a union or bit fields, choose the one with the size of the access; if that is
+ * ambiguous, choose none.
  */
 static bool descend_members(struct walk *w, Dwarf_Die *of, __u64 off, struct leaf *leaf)
 {
@@ -372,12 +372,12 @@ static bool descend_members(struct walk *w, Dwarf_Die *of, __u64 off, struct lea
 			text_append(w->path, w->room, "%s", name);
 		}
 		if (descend(w, &type, off - at, &here)) {
-			/* a bit field has less than its type */
+			/* a bit field is smaller than its type */
 			if (bytes && bytes < here.size)
 				here.size = bytes;
 			bool fits = !here.ambiguous && here.size == w->size;
 
-			/* it may be in a field, as values that the field cannot have */
+			/* the discriminant may be encoded as values that a field cannot have */
 			if (discriminant) {
 				found = fitting = 0;
 				*all = 0;
@@ -391,7 +391,8 @@ static bool descend_members(struct walk *w, Dwarf_Die *of, __u64 off, struct lea
 				snprintf(one, sizeof(one), "%s", w->path + before);
 			}
 			text_append(all, sizeof(all), "%s", found > 1 ? "|" : "");
-			text_append(all, sizeof(all), "%s", w->path + before + (before && found > 1));
+			text_append(all, sizeof(all), "%s",
+				    w->path + before + (before && found > 1));
 		}
 		w->path[before] = 0;
 	}

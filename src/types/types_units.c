@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Units, functions and variables of a file. A unit is read when the first of its functions is asked for. */
+/* Units, functions and variables of a file. A unit is read at the first query for one of its functions. */
 #include "types_private.h"
 
 #include "base/regular.h"
@@ -8,9 +8,9 @@
 #include <limits.h>
 #include <unistd.h>
 
-#define WORK_PER_BYTE 64 /* of the file that has the debug information */
+#define WORK_PER_BYTE 64 /* of the file with the debug information */
 #define WORK_MIN      1000000
-/* Registers that calls change, by the System V ABI; Go's functions keep only the stack's. */
+/* Registers that calls may change, by the System V ABI; Go functions preserve only the stack pointer. */
 #define CALLER_SAVED \
 	(1u << 0 | 1u << 1 | 1u << 2 | 1u << 4 | 1u << 5 | 1u << 8 | 1u << 9 | 1u << 10 | 1u << 11)
 #define GO_WRITES (0xffffu & ~(1u << REG_BP | 1u << REG_SP))
@@ -41,7 +41,7 @@ static void add_span(struct spans *s, __u64 lo, __u64 hi, const Dwarf_Die *die)
 	s->v[s->n++] = (struct span){ lo, hi, *die };
 }
 
-/* What a DIE has of the code, which may be several pieces. */
+/* The code of a DIE, which may be several pieces. */
 static void add_ranges(struct types *t, struct spans *s, Dwarf_Die *die)
 {
 	Dwarf_Addr base, lo, hi;
@@ -64,7 +64,7 @@ static void sort_spans(struct spans *s)
 		qsort(s->v, s->n, sizeof(*s->v), compare_spans);
 }
 
-/* The last that begins at an address or before, or NULL. */
+/* The last span that begins at or before an address, or NULL. */
 static const struct span *find_span(const struct spans *s, __u64 addr)
 {
 	size_t lo = 0, hi = s->n;
@@ -83,7 +83,7 @@ static const struct span *find_span(const struct spans *s, __u64 addr)
 /* --- variables --- */
 
 /*
- * Go writes blocks, which libdw takes for locations only before DWARF 4. A short one has the same bytes as an expression.
+ * Go writes blocks, which libdw accepts as locations only before DWARF 4. A short block has the same bytes as an expression.
  */
 static bool location_of(Dwarf_Die *die, unsigned int name, Dwarf_Attribute *attr)
 {
@@ -128,7 +128,7 @@ static void add_fixed(struct types *t, Dwarf_Die *die)
 	t->fixed_sorted = false;
 }
 
-/* Variables outside of functions. */
+/* List the variables outside of functions. */
 static void list_fixed(struct types *t, Dwarf_Die *scope, int depth)
 {
 	Dwarf_Die child;
@@ -145,7 +145,7 @@ static void list_fixed(struct types *t, Dwarf_Die *scope, int depth)
 
 /* --- units --- */
 
-/* libdw would open whatever has the name of a split file, or a pipe: only a regular file, or none. */
+/* libdw would open anything with the name of a split file, even a pipe: accept only a regular file, or none. */
 static int check_split(const char *path)
 {
 	int fd = regular_open(path);
@@ -167,7 +167,7 @@ static int check_package(const struct types *t)
 	return check_split(path);
 }
 
-/* Put the whole unit in the place of a skeleton. Return: false if it was not found. */
+/* Replace a skeleton unit by its split unit. Return: false if it was not found. */
 static bool whole_unit(const struct types *t, Dwarf_Die *unit)
 {
 	Dwarf_Attribute attr;
@@ -214,7 +214,7 @@ static void open_debug(struct types *t)
 	sort_spans(&t->units);
 }
 
-/* Functions may be in namespaces and, of some compilers, in classes and in functions. */
+/* Functions may be in namespaces and, with some compilers, in classes and functions. */
 static void list_functions(struct types *t, Dwarf_Die *scope, int depth)
 {
 	Dwarf_Die child;
@@ -240,7 +240,7 @@ static void list_functions(struct types *t, Dwarf_Die *scope, int depth)
 	} while (next_die(t, &child));
 }
 
-/* Functions of a unit, once. Return: false if the rest of it is in a file that is missing. */
+/* List the functions of a unit, once. Return: false if its split file is missing. */
 static bool list_unit(struct types *t, Dwarf_Die unit)
 {
 	__u32 known = u64_map_get(&t->listed, (uintptr_t)unit.addr);
@@ -257,7 +257,7 @@ static bool list_unit(struct types *t, Dwarf_Die unit)
 	return whole;
 }
 
-/* --- what functions hold --- */
+/* --- locations of variables in functions --- */
 
 static void add_held(struct function *f, const struct held *h)
 {
@@ -265,7 +265,7 @@ static void add_held(struct function *f, const struct held *h)
 	f->held[f->n++] = *h;
 }
 
-/* A register, or memory by one. Return: how many of the operations say it, 0: none that is understood. */
+/* Parse a register, or memory relative to one. Return: number of operations used, 0: not understood. */
 static size_t place_of(const struct function *f, const Dwarf_Op *op, size_t n, struct held *h)
 {
 	bool value = n > 1 && op[1].atom == DW_OP_stack_value;
@@ -295,7 +295,7 @@ static size_t place_of(const struct function *f, const Dwarf_Op *op, size_t n, s
 	return 0;
 }
 
-/* A location is one place, or one for each piece of the variable. */
+/* Parse a location: one place, or one for each piece of the variable. */
 static void add_places(struct function *f, struct held *h, const Dwarf_Op *op, size_t n)
 {
 	for (size_t i = 0, used; i < n; i++) {
@@ -347,7 +347,7 @@ static void add_variable(struct types *t, struct function *f, Dwarf_Die *die,
 	}
 }
 
-/* The function that a call calls, which says what it returns. */
+/* The callee of a call, for its return type. */
 static void add_call(struct types *t, struct function *f, Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
@@ -412,7 +412,7 @@ static struct function *new_function(struct types *t, const struct span *span)
 			: CALLER_SAVED;
 	if (location_of(&f->span.die, DW_AT_frame_base, &attr) &&
 	    !dwarf_getlocation(&attr, &op, &n) && n == 1 && place_of(f, op, n, &frame)) {
-		/* it is what the register holds */
+		/* the value is in the register */
 		if (frame.in == HELD_REGISTER)
 			frame.in = HELD_MEMORY;
 		f->frame = frame;
