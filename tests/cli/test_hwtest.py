@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The report of `make hwtest`: what is judged, what is unknown, and whose names are not in it."""
+"""The report of `make hwtest`: verdicts, unknown results, and no names."""
 import importlib.util
 import json
 import os

@@ -117,7 +117,7 @@ class Numa(unittest.TestCase):
         self.assertAlmostEqual(sum(r['remote_price'] for r in one['rows']), j['total']['remote_price'], delta=4)
 
     def test_pages(self):
-        """Pages behind each row, and which of them another node than theirs uses most."""
+        """The pages of each row, and those that another node uses most."""
         path = self.make('random', '6000', '3')
         pages, uses = collections.defaultdict(set), collections.defaultdict(collections.Counter)
         for r in csv.DictReader(io.StringIO(run('dump', '--csv', path).stdout)):

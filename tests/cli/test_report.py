@@ -78,7 +78,7 @@ def percentile(values, percent):
 
 
 class Filtered(unittest.TestCase):
-    """Where the hardware filtered a sample stands for more than its period: shares are known, sums are not."""
+    """With a hardware filter a sample represents more than its period: shares are known, sums are not."""
 
     def test_estimates(self):
         make = os.path.join(os.path.dirname(MAKE), 'make_lines')
@@ -308,7 +308,7 @@ class Report(unittest.TestCase):
             self.assertEqual(row['last_seen'], max((float(r['last_seen']) for r in mine if r['last_seen']), default=None))
 
     def test_containers(self):
-        """Names of the runtime; where an older file has none, ids, as hist shows containers without a name."""
+        """Names of the runtime; ids if an older file has none, as hist shows containers without a name."""
         bare = os.path.join(self.dir.name, 'bare.ibs')
         subprocess.run([MAKE, bare, str(SAMPLES), 'bare'], check=True)
         uid = '01234567-89ab-cdef-0123-456789abcdef'
@@ -689,7 +689,7 @@ class Report(unittest.TestCase):
         self.assertRegex(labels['srcline'], r'make_recording\.c:\d+$')
 
     def test_random(self):
-        """Whatever is in the fields: samples add up, and outputs are what they should be."""
+        """With random fields, samples add up and outputs are valid."""
         path = os.path.join(self.dir.name, 'random.ibs')
         for n in (1, 500):
             subprocess.run([MAKE, path, str(n), 'random'], check=True)

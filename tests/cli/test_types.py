@@ -125,7 +125,7 @@ class Types(unittest.TestCase):
         self.assertEqual({k: n for k, n in r['types'].items() if n}, {'variable': 5, 'no_function': 1})
 
     def test_layout(self):
-        """All fields of one type, those that nobody accesses too, and who reads and writes which."""
+        """All fields of one type, including unused ones, and the functions that read and write them."""
         program = self.compile('gcc', 'types.c')
         want = expected(os.path.join(TESTS, 'data', 'types.c'))
         at = {'; '.join(sorted(want[n][0])): a[0] for n, a in accesses(program, 'types.c').items() if n in want}
@@ -205,7 +205,7 @@ class Types(unittest.TestCase):
             self.assertEqual({k: n for k, n in r['types'].items() if n}, {'no_address': 3, 'variable': 2})
 
     def damaged(self, suffix, cc, text, edit):
-        """A program whose debug information, as the compiler's assembly, was edited."""
+        """A program with debug information edited in the compiler's assembly."""
         source = self.path('self' + suffix)
         with open(source, 'w') as f:
             f.write(text)
@@ -250,7 +250,7 @@ class Types(unittest.TestCase):
         self.assertIn('n::s', self.survives(program, at[3]))
 
     def test_truncated(self):
-        """Sections of which half is missing: a reason, or the answer without some of its names."""
+        """With truncated sections, the result is a reason, or an answer without some of its names."""
         program = self.compile('gcc', 'types.c', '-gdwarf-5')
         at = [a for v in accesses(program, 'types.c').values() for a in v]
         whole = self.answers(program, at)[0]

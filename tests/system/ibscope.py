@@ -146,7 +146,7 @@ while True:
 
 
 def wait_sampling(p):
-    """Until a program with --source sim says that it samples; what it said."""
+    """Wait until a program with --source sim reports that it samples; return its messages."""
     said = ''
     while 'SIMULATED' not in said:
         line = p.stderr.readline()
@@ -174,7 +174,7 @@ def keep_busy(test):
 
 
 class Collector:
-    """A `serve` with pins of its own, which is told to end by stop()."""
+    """A `serve` with pins of its own, terminated by stop()."""
 
     def __init__(self, pin_dir, *args):
         self.err = tempfile.TemporaryFile('a+')  # its writes go to the end, wherever this reads

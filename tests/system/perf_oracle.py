@@ -19,7 +19,7 @@ KERNEL = 1
 
 
 def header(perf, path):
-    """The line of the machine, if perf tells of it."""
+    """The line of the machine, if perf reports it."""
     text = subprocess.run(perf + ['report', '--header-only', '-i', path], stdout=subprocess.PIPE,
                           text=True, stderr=subprocess.DEVNULL).stdout
     names = ('hostname', 'os release', 'cmdline', 'nrcpus online', 'cpuid')

@@ -269,7 +269,7 @@ class Containers(unittest.TestCase):
         self.assertIn('--filter', self.refused('--filter', 'container == ' + WEB))
 
     def test_unreadable(self):
-        """Who may not read the state of a runtime learns which, and what it takes."""
+        """If the state of a runtime cannot be read, a message names the runtime and the remedy."""
         d = '/run/containerd/io.containerd.runtime.v2.task'
         caps = '+bpf,+perfmon,+sys_admin'
         nobody = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /run && mkdir -m 700 -p /run/containerd && mkdir $0 && exec "$@"', d,
@@ -368,7 +368,7 @@ class Containers(unittest.TestCase):
         self.assertNotIn((cid(1)[:12],), labels)
 
     def test_many_come_and_go(self):
-        """A thousand containers in a row: it goes on, and is interrupted in order."""
+        """With a thousand containers in a row, sampling continues, and ends cleanly when interrupted."""
         self.start('--container', f'no{OURS}*', '--by', 'container', '--max-groups', '64')
         self.wait_begun()
         for i in range(1000):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Options of a running collector: set, unset, refused; who may, and what they cannot break."""
+"""Options of a running collector: set, unset, errors, permissions, and robustness."""
 import concurrent.futures
 import json
 import os
@@ -43,7 +43,7 @@ class Case(unittest.TestCase):
         return c
 
     def end(self, c):
-        """In order, so that what leaked is told; but for one that a test killed."""
+        """Stop cleanly, so that leaks are reported; except for a collector that a test killed."""
         said = '' if c.err.closed else c.said()
         if c.stop() != 0:
             self.assertEqual(c.p.returncode, -signal.SIGKILL, said)

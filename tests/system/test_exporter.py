@@ -240,7 +240,7 @@ class Served(Collected):
             Exporter(listen=f'[::1]:{e.port}')
 
     def test_unprivileged(self):
-        """As root it reads mapped memory and becomes nobody; as nobody it looks up."""
+        """Started as root, it maps the counters and switches to nobody; started as nobody, it uses map lookups."""
         seen = []
         for prefix, mapped in ((), 1), (NOBODY, 0):
             e = self.start(Exporter, prefix=prefix)
@@ -534,7 +534,7 @@ class Served(Collected):
 
 @unittest.skipUnless(OK, f'no BPF here: {WHY}')
 class PrivateBpffs(Case):
-    """As systemd mounts it: mode 0700, so that nobody but root gets to the pins, whatever their modes."""
+    """bpffs as systemd mounts it, with mode 0700: only root can reach the pins, whatever their modes."""
 
     def setUp(self):
         self.bpffs = tempfile.mkdtemp(dir='/run')
@@ -605,7 +605,7 @@ class PrivateBpffs(Case):
 
 @unittest.skipUnless(OK, f'no BPF here: {WHY}')
 class Grouped(Case):
-    """Every label of --by is one of the series; the cgroup stands for names that it does not have."""
+    """The series have every label of --by; the cgroup replaces missing names."""
 
     KEYS = {'cgroup': 'cgroup', 'container': '(container|cgroup)', 'pod': '(pod|container|cgroup)', 'pid': 'pid', 'tid': 'tid', 'comm': 'comm', 'cpu': 'cpu',
             'ccx': 'ccx', 'node': 'node', 'mode': 'mode', 'src': 'src', 'op': 'op'}

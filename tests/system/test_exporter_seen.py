@@ -87,7 +87,7 @@ class Seen(test_exporter.Collected):
             self.assertAlmostEqual(shown, known, delta=len(d['containers']) * 20)    # whole numbers of each source
 
     def serve_page(self, page, d):
-        """A server of the page whose snapshot is @d, which may change or be a function."""
+        """Serve the page with snapshot @d, which may change or be a function."""
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 self.send_response(200)
@@ -187,7 +187,7 @@ class Seen(test_exporter.Collected):
 
     @contextlib.contextmanager
     def prometheus(self, *exporters, rules='', native=None):
-        """One that scrapes as the job ibscope; gives what queries it. native: a program that has native histograms."""
+        """A Prometheus that scrapes as job ibscope; yields a query function. native: a program with native histograms."""
         targets = json.dumps([f'127.0.0.1:{e.port}' for e in exporters])
         with tempfile.TemporaryDirectory() as d:
             with open(d + '/rules.yml', 'w') as f:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The exporter's HTTP: what it refuses, who may read, and certificates. Needs no collector."""
+"""The exporter's HTTP server: refused requests, authentication, certificates. Needs no collector."""
 import concurrent.futures
 import os
 import re
@@ -81,7 +81,7 @@ class Strict(Web):
         self.assertEqual(got.count(b'HTTP/1.1'), 1, got)
 
     def test_names(self):
-        """A page that has its own name resolve to loopback cannot read what we answer."""
+        """DNS rebinding: a page with a name that resolves to loopback cannot read our responses."""
         for listen in '127.0.0.1:0', ':0':
             e = self.exporter(listen=listen)
             for host, status in (('localhost', 200), ('127.0.0.1:80', 200), ('[::1]', 200), (socket.gethostname() + ':9950', 200),

@@ -77,7 +77,7 @@ class Restarts(unittest.TestCase):
         return '{namespace="shop",pod="pod-0",container="web"%s}' % (runtime and f',runtime="{runtime}"')
 
     def test_restart(self):
-        """The same series goes on, also when what was before is forgotten; then it ends."""
+        """The same series continues, even when the old cgroup is forgotten; then it ends."""
         self.run_container(1, 'web', 'docker/')
         self.serve()
         first, _ = self.wait(lambda now, s: now.get(self.web(), 0) > 100)

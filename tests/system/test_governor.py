@@ -43,7 +43,7 @@ while True:
 
 
 class Faults:
-    """A process on each CPU that has 400 page faults a second, or a hundred times as many."""
+    """A process on each CPU with 400 page faults per second, or a hundred times as many."""
 
     def __init__(self, test):
         self.all = [subprocess.Popen([sys.executable, '-c', FAULTS], stdin=subprocess.PIPE, text=True,
@@ -197,7 +197,7 @@ class Governor(unittest.TestCase):
         period = one(metrics(), 'ibscope_sampling_period')
 
         def change(word, states, of=lambda now: True):
-            """Until it is in one of @states, with a period of which @of holds."""
+            """Wait until it is in one of @states, with a period that satisfies @of."""
             p = test_serve.ctl('set', word)
             self.assertEqual(p.returncode, 0, p.stderr)
             return until(lambda: state(m := metrics())[0] in states.split() and

@@ -21,7 +21,7 @@ def spin(seconds):
 
 
 def left():
-    """The cgroups of commands whose ibscope has ended: other tests have some that run."""
+    """Leftover cgroups of commands whose ibscope has exited; other tests may have running ones."""
     found = ((d, re.fullmatch(r'ibscope-(\d+)-\d+', os.path.basename(d))) for d, _, _ in os.walk(cgroup2_mount()))
     return {d for d, m in found if m and not os.path.exists(f'/proc/{m[1]}')}
 

@@ -84,7 +84,7 @@ class HostileNames(unittest.TestCase):
         cls.live = os.path.join(cls.dir, 'live')
 
     def start(self, *words, **kw):
-        """What a command prints: (exit status, stdout, stderr), of which the latter is checked here."""
+        """Run a command and check its stderr. Returns (exit status, stdout, stderr)."""
         p = subprocess.run(words, capture_output=True, stdin=subprocess.DEVNULL, timeout=120, cwd=self.dir, **kw)
         self.check_log(p.stderr, words)
         if not p.returncode or words[1] == 'doctor':    # which finds no IBS here

@@ -42,7 +42,7 @@ class Hostile:
         self.got = {}
 
     def go_on(self, method, done, end):
-        """What the process does, as nobody, until it is killed."""
+        """The body of the process, which runs as nobody until it is killed."""
         ctypes.CDLL(None).prctl(ibscope.PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         # who leaves a cgroup must own one that is around both

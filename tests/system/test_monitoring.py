@@ -43,7 +43,7 @@ def expressions(text):
 
 
 def named(expr):
-    """Metrics of an expression: words that are no label, function or keyword, texts left out."""
+    """Metrics of an expression: all words except labels, functions, keywords and strings."""
     expr = re.sub(r'"[^"]*"', '""', expr)
     expr = re.sub(r'\{[^}]*\}', ' ', expr)
     expr = re.sub(r'\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)', ' ', expr)
@@ -114,7 +114,7 @@ class Dashboard(unittest.TestCase):
             yield a['expr']
 
     def expanded(self):
-        """With each choice of the variable that stands for a metric's name."""
+        """Expand the variable for a metric's name to each of its values."""
         for e in self.exprs():
             for o in self.variables['latency']['options']:
                 yield e.replace('${latency}', o['value'])

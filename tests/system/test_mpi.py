@@ -97,7 +97,7 @@ class Environments(Case):
         return err
 
     def waiting(self, ranks=3):
-        """Ranks whose commands run until release() is called."""
+        """Ranks with commands that run until release() is called."""
         p = [self.start(r, *WAIT, self.path(f'runs{r}'), self.path('go'), ranks=ranks) for r in range(ranks)]
         until(lambda: all(os.path.exists(self.path(f'runs{r}')) for r in range(ranks)))
         return p

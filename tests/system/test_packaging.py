@@ -207,7 +207,7 @@ class Kubernetes(unittest.TestCase):
             self.assertEqual(monitors[m]['metadata']['namespace'], service['metadata']['namespace'])
 
     def test_no_port_is_open(self):
-        """As it is applied, nobody gets to the exporter; when it is opened, Prometheus alone does."""
+        """By default nobody can connect to the exporter; when it is opened, only Prometheus can."""
         for c in self.by_name.values():
             self.assertNotIn('ports', c)
             self.assertNotRegex(' '.join(c['command']), r'listen-address')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Output that does not fit a terminal goes through the pager, and none of it is lost."""
+"""Output that does not fit the terminal goes through the pager without loss."""
 import fcntl
 import os
 import shutil

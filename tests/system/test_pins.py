@@ -148,7 +148,7 @@ class Pins(unittest.TestCase):
         self.collector().wait('resuming counters')
 
     def link(self):
-        """A pin of something that is no map: what a killed collector leaves sampling."""
+        """A pin that is not a map, such as a link that a killed collector leaves sampling."""
         c = self.collector()
         c.stop(signal.SIGKILL)
         links = os.path.join(self.pins, 'links')

@@ -266,7 +266,7 @@ class Push(unittest.TestCase):
         self.assertEqual((o['push']['profiles']['unfinished'], o['push']['samples']['unfinished']), (1, int(lost)))
 
     def test_dropped(self):
-        """A reader that stands still loses copies, which are counted, and no sample."""
+        """A stalled reader loses copies, which are counted, but no sample."""
         s = self.server()
         c = self.collector('--push', s.url, period='20000')
         busy = self.busy()

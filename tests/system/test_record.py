@@ -101,7 +101,7 @@ class Record(unittest.TestCase):
         self.assertEqual(told['seen'], got.end['seen'])
 
     def test_maps_of_data(self):
-        """Those of a process that was there, of one that began, and none of data if not asked for."""
+        """Maps of an existing process, of a new one, and none of data with --code-maps."""
         sleeper = subprocess.Popen(['sleep', '60'])
         self.addCleanup(sleeper.wait)
         self.addCleanup(sleeper.kill)
@@ -156,7 +156,7 @@ class Record(unittest.TestCase):
         self.assertEqual(times, sorted(times))
 
     def test_task_and_cgroup(self):
-        """Samples of a busy process bear its ids, and the file tells its name and cgroup."""
+        """Samples of a busy process have its ids, and the file has its name and cgroup."""
         cgroup = Cgroup(f'ibscope-test-{os.getpid()}/record')
         busy = Busy(CPUS[0], cgroup)
         try:
@@ -178,7 +178,7 @@ class Record(unittest.TestCase):
         self.assertIn('cgroup', got.info['filter'])
 
     def test_command(self):
-        """A command is recorded from its first instruction, with what it forks, execs and maps."""
+        """A command is recorded from its first instruction, with its forks, execs and maps."""
         p = self.record('-c', '100000', '--code-maps', '--', 'sh', '-c',
                         'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; ls -d /; exit 7',
                         status=7)
@@ -371,7 +371,7 @@ class Record(unittest.TestCase):
         self.assertRegex(said, r'error: [0-9.]+% of the samples .*--max-loss allows \(0.1%\)')
 
     def test_few_are_lost(self):
-        """A reader that stands still until the ring of 256 is full, and little more."""
+        """A reader that stalls until the ring of 256 is full, and little longer."""
         for allowed, status in (('0%', 1), ('2%', 1), ('99%', 0)):
             self.stopped_reader(lambda l: l['ring_full'] > 0.03 * l['seen'] > 10, '-C', '0', '-c', '5000000',
                                 '--ring-size', '16K', '--max-loss', allowed, status=status, seconds=1.6)

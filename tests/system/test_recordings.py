@@ -138,7 +138,7 @@ class Recordings(unittest.TestCase):
                                      sum(s['samples'] for s in got['series']))
 
     def test_cut_off(self):
-        """What is there is shown, what is not is told."""
+        """Existing data is shown, missing data is reported."""
         f = os.path.join(self.dir.name, 'cut')
         with open(self.files[0], 'rb') as whole, open(f, 'wb') as out:
             out.write(whole.read()[:-3000])

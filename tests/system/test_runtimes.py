@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Real container runtimes: what they call their containers is what ibscope shows.
+"""Real container runtimes: ibscope shows the names that they give their containers.
 
 Everything runs in a mount namespace of its own, with temporary directories over those where runtimes
 keep their state, so that those of the machine are neither seen nor changed; and in a PID namespace, so
@@ -583,7 +583,7 @@ class Runtimes(unittest.TestCase):
         self.case('removed', lambda: until(lambda: 'is running' in ibscope.run('hist', *SIM, '--container', name, '0.1', '1').stderr, 20))
 
     def check_manifest(self, r, name):
-        """The DaemonSet starts on a node where root's podman was used, whose mount is private."""
+        """The DaemonSet starts on a node where root used podman, which leaves a private mount."""
         with open(os.path.join(os.path.dirname(__file__), '../../tools/kubernetes/ibscope.yaml')) as f:
             pod = next(d for d in yaml.safe_load_all(f) if d['kind'] == 'DaemonSet')['spec']['template']['spec']
         paths = {v['name']: v['hostPath']['path'] for v in pod['volumes'] if 'hostPath' in v}
@@ -634,7 +634,7 @@ class Runtimes(unittest.TestCase):
             shutil.rmtree(d)
 
     def check_rename(self, r, old, new):
-        """Seen by one that runs meanwhile."""
+        """A running collector sees it."""
         p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--json', *SIM, '--by', 'container', '1'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             ibscope.wait_sampling(p)

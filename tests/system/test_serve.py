@@ -62,7 +62,7 @@ class Serve(unittest.TestCase):
         self.addCleanup(self.remove)
 
     def remove(self):
-        """A collector that removes what it finds."""
+        """A collector that removes existing pins."""
         c = Collector('--unpin')
         self.assertEqual(c.stop(), 0)
         self.assertFalse(os.path.exists(DIR))

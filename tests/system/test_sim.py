@@ -81,7 +81,7 @@ class Sim(unittest.TestCase):
             self.assertEqual({tuple(s['labels']) for s in o['series']}, {('cpu', key)})
 
     def test_two_events_of_a_command(self):
-        """Both select the command, whose exit status is that of hist."""
+        """Both select the command, and hist returns its exit status."""
         p = run('hist', '--source', 'sim', '-e', 'ibs_op//,ibs_fetch//', '-c', '100000', '--json', '--',
                 'sh', '-c', 'for i in $(seq 20000); do :; done; exit 7')
         self.assertEqual(p.returncode, 7, p.stderr)
@@ -101,7 +101,7 @@ class Sim(unittest.TestCase):
                 self.assertEqual(s['estimated_ops'], 50000 * s['samples'])
 
     def test_estimated_ops_of_a_frequency(self):
-        """Each sample stands for the time since the last one, whatever period the kernel chose."""
+        """Each sample represents the time since the last one, whatever period the kernel chose."""
         o, = hist('--source', 'sim', '-F', '500', '2', '1')
         self.assertIsNone(o['period'])
         weight = sum(s['estimated_ops'] for s in o['series'])
@@ -109,7 +109,7 @@ class Sim(unittest.TestCase):
         self.assertLess(weight, 1.2 * o['interval_s'] * 1e9 * o['cpus'])
 
     def test_two_cgroups(self):
-        """Each CPU belongs to a busy process of a cgroup; its samples are nobody else's."""
+        """Each CPU runs a busy process of one cgroup, and all its samples belong to that cgroup."""
         a, b = Cgroup(TOP + '/a'), Cgroup(TOP + '/b')
         cpus = [CPUS[0], CPUS[-1]]
         busy = [Busy(cpus[0], a, share=0.3), Busy(cpus[1], b, share=0.3)]
@@ -172,7 +172,7 @@ class Sim(unittest.TestCase):
         self.assertEqual(residual(o['ledger']), 0)
 
     def test_follows_children(self):
-        """A shell and what it starts, now and later, in one selection; a new pid of another is not."""
+        """--follow selects a shell and the children that it starts later, but not another new process."""
         p = subprocess.Popen(['sh', '-c', f'read x; for i in 1 2 3; do {sys.executable} -c "while True: pass" & done; '
                               'wait'], start_new_session=True, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
         sampler = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--json', '--source', 'sim', '-c', '100000', '-p', str(p.pid),
@@ -285,7 +285,7 @@ class Sim(unittest.TestCase):
                 os.rmdir(path + d)
 
     def test_interrupt_when_late(self):
-        """Intervals that cannot be kept, and a reader that has stalled, do not keep it from ending."""
+        """Late intervals and a stalled reader do not prevent it from exiting."""
         with tempfile.TemporaryFile() as out:
             p = subprocess.Popen([ibscope.IBSCOPE, 'hist', '--source', 'sim', '--json', '0.01'],
                                  stdout=out, stderr=subprocess.DEVNULL)

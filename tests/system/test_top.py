@@ -375,7 +375,7 @@ class Top(unittest.TestCase):
         self.assertRegex(out, r'seen [1-9]')
 
     def test_reads_a_collector(self):
-        """The same counters, no second set of events; rows are what the collector tells apart."""
+        """Reads the same counters without opening events; rows are the collector's groups."""
         pins = f'/sys/fs/bpf/ibscope-test-top-{os.getpid()}'
         c = ibscope.Collector(pins, '--control', 'none', '--by', 'comm', '-c', '200000', '--max-overhead', 'off')
         self.addCleanup(subprocess.run, ['rm', '-rf', pins])

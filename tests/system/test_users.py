@@ -196,7 +196,7 @@ class Users(unittest.TestCase):
         self.assertEqual([o['event'] for o in both], ['ibs_op//', 'ibs_fetch//'])
 
     def test_process_that_is_gone(self):
-        """A connection of a process in a job is worth nothing when that has exited, also to who gets its number."""
+        """The connection of a process in a job is useless after the process has exited, even if its pid is reused."""
         for reuse in False, True:
             ours, theirs = socket.socketpair()
 
@@ -259,7 +259,7 @@ class Users(unittest.TestCase):
         self.assertTrue(answers)
 
     def test_a_path_that_was_made_again(self):
-        """Counters of a job that is gone go to nobody, also not to the next job of that name."""
+        """Nobody gets the counters of a job that has ended, not even the next job of that name."""
         job = Cgroup(TOP + '/jobs/job_3')
         b = Busy(0, job)
         until(lambda: job.path in self.seen(BOB, job))

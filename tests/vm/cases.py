@@ -76,7 +76,7 @@ sleep 0.5; kill -9 $P_second
         return line.sample(self.cpu)
 
     def unseen(self, period):
-        """What was delivered and not seen is told, to the unit."""
+        """The number of delivered samples that were not seen is reported exactly."""
         got = Hist(self.stdout('unseen'))
         delivered, dropped = self.samples(period)
         missing = len(delivered) - got.ledger['seen']

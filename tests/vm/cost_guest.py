@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""One boot of the rig whose clocks count instructions, for a script that times commands.
+"""One boot of the rig with clocks that count instructions, for a script that times commands.
 
 A line that the script writes to descriptor 3 is a JSON object, or a note behind a '#'.
 """

@@ -187,7 +187,7 @@ Worker = collections.namedtuple('Worker', 'pid tid cgroup comm uid')
 
 
 class Facts:
-    """What is not in the log: names of cgroups and workers, who is whose child."""
+    """Facts that are not in the log: names of cgroups and workers, parents of processes."""
 
     def __init__(self, workers, path, children):
         """workers: {name: Worker}; path: {cgroup id: path}; children: {pid: its children}."""

@@ -152,7 +152,7 @@ def check_pushes(guest, name, periods):
 
 
 class Sums:
-    """What is counted less what is told, of one CPU; and where they differ."""
+    """The difference between counted and reported samples of one CPU, and where they differ."""
 
     def __init__(self, told):
         self.left = collections.Counter()
@@ -168,7 +168,7 @@ class Sums:
             del self.left[entry]
 
     def near(self, unseen):
-        """All but so many samples are told."""
+        """All but so many samples are reported."""
         few = sum(n for (_, what), n in self.left.items() if what == 'samples')
         return not self.left or (few <= unseen and min(self.left.values()) > 0)
 
@@ -210,7 +210,7 @@ def cuts(guest, rows, told, steps, unseen=0):
 
 
 def check_estimated_ops(series, rows):
-    """Each sample stands for the period that it was taken with."""
+    """Each sample represents the period that it was taken with."""
     want, got = collections.Counter(), {tuple(s['labels'][k] for k in BY): s['estimated_ops'] for s in series}
     for key, s in rows:
         want[key] += s.weight

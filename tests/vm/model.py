@@ -116,7 +116,7 @@ FIT_MIB = 450           # tables up to this are fitted
 
 
 def check_tables(rows):
-    """Reading the table: groups are made for the caller, and each MiB is looked at."""
+    """Cost of reading the table: creating groups for the caller, and scanning each MiB."""
     misses = 0
     for spread in ('every shard', 'no sample'):
         mine = [r for r in rows if r['samples_in'] == spread]

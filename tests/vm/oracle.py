@@ -228,7 +228,7 @@ class Fetch:
 
 
 class Line:
-    """One line of the log, of which little is looked at yet: there are many."""
+    """One line of the log, parsed lazily, since there are many."""
     __slots__ = ('text', 'virtual_ns', 'maxcnt', 'dropped', 'kind')
 
     def __init__(self, text, dropped, kind):

@@ -187,7 +187,7 @@ def check_fetches(guest, name):
 
 
 def check_verify(guest):
-    """The emulation takes ops for time, of which an NMI takes too much for the comparison of ops to hold."""
+    """The emulation counts time as ops, and an NMI takes too much time for the comparison of ops to hold."""
     need(guest.status('verify') in (0, 1), guest.read('verify.err'))
     out = json.loads(guest.read('verify.out'))
     f = {x['id']: x for x in out['figures']}
@@ -236,7 +236,7 @@ def check_moved(guest, period):
 
 
 def check_swfilt(guest, period):
-    """An op whose address is not known the driver judges by that of the interrupt, which is not logged."""
+    """For an op without a valid address, the driver uses that of the interrupt, which is not logged."""
     got, samples = Hist(guest.stdout('kernel')), guest.samples(period)[0]
     kept, unknown = (sum(s.mode == mode for s in samples) for mode in ('kernel', 'unknown'))
     need(got.ledger['aggregated'] == kept, 'aggregated %s, the log has %d' % (got.ledger, kept))
@@ -245,7 +245,7 @@ def check_swfilt(guest, period):
 
 
 def check_served(guest, name, period, bound):
-    """Events follow the selection; what they do not follow the program drops."""
+    """Events follow the selection; the program drops other samples."""
     got = Hist(guest.stdout(name))
     of = {p: sum(s['samples'] for s in got.lines[0]['series'] if s['labels']['cgroup'] == p) for p in ('/a', '/b')}
     samples = guest.samples(period)[0]
@@ -334,7 +334,7 @@ def check_undelivered(guest, name):
 
 
 def check_served_hw(guest, period):
-    """Each sample stands for what a tag stood for as it was taken."""
+    """Each sample represents as many ops as a tag did at that time."""
     def estimate(name):
         line, = map(json.loads, name.splitlines())
         return sum(s['estimated_ops'] for s in line['series']), sum(s['samples'] for s in line['series'])

@@ -130,7 +130,7 @@ class Soak(guest.Guest):
         self.seen, self.unseen = self.got.ledger['seen'], int(self.last.get('ibscope_samples_unseen_total', 0))
 
     def ours(self, columns):
-        """Not the other user's, who tells each of its samples."""
+        """Not samples of the other user, which reports each of them."""
         registers = ','.join(columns[4:10])
         if not self.others[registers]:
             return True
@@ -249,7 +249,7 @@ class Soak(guest.Guest):
                 sum(v.samples for v in self.own.values()), self.others_n, self.strangers)
 
     def check_estimated_ops(self):
-        """Each sample stands for the period of its life."""
+        """Each sample represents the period of its life."""
         weight = sum(s['estimated_ops'] for o in self.got.lines for s in o['series'])
         periods = [[l.period for l in s.lives if l.delivered] or [0] for s in self.stretches]
         least, most = (sum(s.seen * of(p) for s, p in zip(self.stretches, periods)) for of in (min, max))

@@ -144,7 +144,7 @@ Call = collections.namedtuple('Call', 'number seconds period calm activity end')
 
 
 class Plan:
-    """The lives of the collector: when each ends, and how, and what happens meanwhile."""
+    """The lives of the collector: when and how each ends, and the events in between."""
 
     def __init__(self, kernel, seconds, cpus, others_period):
         self.seconds, self.cpus, self.others_period = seconds, cpus, others_period
