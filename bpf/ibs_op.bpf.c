@@ -158,10 +158,11 @@ static __always_inline __u64 sample_probe(core_t core, void *ctx, struct path pa
 	} else {
 		const void *from =
 			(void *)(frag.data + sizeof(__u32) + IBS_OP_DATA * sizeof(regs[0]));
-		const long failed =
-			core_config(core)->filter.needs & LAST_REGS
-				? bpf_probe_read_kernel(&regs[IBS_OP_DATA], 5 * sizeof(regs[0]), from)
-				: bpf_probe_read_kernel(&regs[IBS_OP_DATA], 3 * sizeof(regs[0]), from);
+		const long failed = core_config(core)->filter.needs & LAST_REGS
+					    ? bpf_probe_read_kernel(&regs[IBS_OP_DATA],
+								    5 * sizeof(regs[0]), from)
+					    : bpf_probe_read_kernel(&regs[IBS_OP_DATA],
+								    3 * sizeof(regs[0]), from);
 
 		if (failed)
 			return IBS_OUTCOME_LOST_READ;
@@ -275,7 +276,7 @@ SIM_PROGRAM(ibs_fetch_sim_forward, .forwards = true, .fetch = true)
  * A new task inherits from its parent if children are followed; otherwise clear its byte, which may
  * be left over from an earlier process of the same number.
  */
-#define PID_INHERIT(set, child, parent)                                           \
+#define PID_INHERIT(set, child, parent)                                        \
 	({                                                                     \
 		__u8 *byte = PID_BYTE(0, set, child);                          \
 		__u8 *from = cfg_pid_follow ? PID_BYTE(0, set, parent) : NULL; \

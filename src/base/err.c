@@ -69,12 +69,12 @@ static void write_message(const char *priority, const char *level, const char *f
 	errno = saved;
 }
 
-#define SAY(priority, level)                   \
-	do {                                   \
-		va_list ap;                    \
-		va_start(ap, fmt);             \
+#define SAY(priority, level)                             \
+	do {                                             \
+		va_list ap;                              \
+		va_start(ap, fmt);                       \
 		write_message(priority, level, fmt, ap); \
-		va_end(ap);                    \
+		va_end(ap);                              \
 	} while (0)
 
 void log_error(const char *fmt, ...)

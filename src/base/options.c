@@ -10,11 +10,11 @@
 #define MAX_OPTIONS 64
 #define FILE_MAX    (1 << 20)
 /* above all letters: an option without a letter gets NO_LETTER + row number */
-#define NO_LETTER   256
-#define HELP	    (NO_LETTER + MAX_OPTIONS)
-#define VERSION	    (HELP + 1)
-#define LINE	    80
-#define LEFT	    28 /* columns for the option itself */
+#define NO_LETTER 256
+#define HELP	  (NO_LETTER + MAX_OPTIONS)
+#define VERSION	  (HELP + 1)
+#define LINE	  80
+#define LEFT	  28 /* columns for the option itself */
 
 static const struct option_row *row_at(const struct option_set *sets, size_t n_sets, size_t i,
 				       const struct option_set **of)

@@ -98,7 +98,7 @@ static void find_delegate(struct cgroup_tree *t, struct cgroup_node *n)
  * not yet visited by this walk.
  */
 static void note_cgroup(struct cgroup_tree *t, struct cgroup_node *parent, const char *name,
-		  const struct stat *st)
+			const struct stat *st)
 {
 	struct cgroup_node *n = cgroup_table_child(&t->table, parent, name, strlen(name));
 	bool is_new;

@@ -49,7 +49,7 @@ struct list {
 	struct container_items items;
 	uint64_t next_ns; /* next time to check */
 	struct stat st;	  /* at the last read */
-	bool fresh; /* read so soon after a change that its mtime may not show the next one */
+	bool fresh;	  /* read so soon after a change that its mtime may not show the next one */
 };
 
 #define PODMAN(driver)                                                                   \

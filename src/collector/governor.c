@@ -356,7 +356,7 @@ static void stop(struct governor *g, enum governor_reason why, struct governor_d
 
 /* Lower the period after a long enough quiet interval. */
 static void lower_period(struct governor *g, const struct span *sp, const struct governor_input *in,
-		      struct governor_decision *out)
+			 struct governor_decision *out)
 {
 	struct peak peak;
 	double want;

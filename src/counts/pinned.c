@@ -427,7 +427,7 @@ static void copy_consistent(void *to, const void *from, size_t n, const __u32 *s
  * consistent. @again: room for @n bytes; @seq lies in @out, which is left unchanged if reads fail.
  */
 static void look_up_consistent(const struct pinned *p, enum ibs_pin pin, __u32 key, void *out,
-			  void *again, size_t n, const __u32 *seq)
+			       void *again, size_t n, const __u32 *seq)
 {
 	for (int tries = 0; tries < LOOK_UP_TRIES; tries++) {
 		if (look_up(p, pin, key, out) || look_up(p, pin, key, again))

@@ -108,8 +108,7 @@ int labels_known(unsigned int labels, __u32 by, struct err *err)
 				      label_names[l]);
 	for (int l = 0; l < LABEL_N; l++)
 		if (labels >> l & 1 && label_by[l] & ~by)
-			return err_set(err, -EINVAL,
-				       "--by %s: not counted; available keys: %s",
+			return err_set(err, -EINVAL, "--by %s: not counted; available keys: %s",
 				       label_names[l], n ? known : "src, op");
 	return 0;
 }
@@ -158,11 +157,11 @@ char *group_label(const struct group *g, enum label l, cgroup_namer name, void *
 		known = name ? name(arg, g->symbol, l) : NULL;
 		return xstrdup(known ?: "[unknown]");
 	case LABEL_SLAB:
-		known = g->key.slab == IBS_KEY_SLAB_NONE	? "[no slab]"
-			: g->key.slab == IBS_KEY_SLAB_USER	? "[user]"
+		known = g->key.slab == IBS_KEY_SLAB_NONE      ? "[no slab]"
+			: g->key.slab == IBS_KEY_SLAB_USER    ? "[user]"
 			: g->key.slab == IBS_KEY_SLAB_UNKNOWN ? "unknown"
-			: name ? name(arg, g->key.slab, l)
-			       : NULL;
+			: name				      ? name(arg, g->key.slab, l)
+							      : NULL;
 		return xstrdup(known ?: "[gone]");
 	case LABEL_PID:
 		return number_label(g->key.tgid);

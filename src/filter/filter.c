@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "base/choice.h"
 #include "base/num.h"
 
 #define WORD_MAX 64
@@ -114,30 +115,6 @@ static bool in_list(const char *word, const char *list)
 	return false;
 }
 
-/* Insertions, deletions and replacements between two words. */
-static unsigned int distance(const char *a, const char *b)
-{
-	unsigned int row[WORD_MAX + 1], diagonal;
-	size_t nb = strlen(b);
-
-	for (size_t j = 0; j <= nb; j++)
-		row[j] = j;
-	for (size_t i = 0; a[i]; i++) {
-		diagonal = row[0]++;
-		for (size_t j = 0; j < nb; j++) {
-			unsigned int best = diagonal + (folded(a[i]) != folded(b[j]));
-
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j + 1] + 1 < best)
-				best = row[j + 1] + 1;
-			diagonal = row[j + 1];
-			row[j + 1] = best;
-		}
-	}
-	return row[nb];
-}
-
 /* --- terms --- */
 
 /* perf's terms that IBS lacks, or that cannot be used here. */
@@ -188,7 +165,8 @@ static int unknown_term(struct parser *p, const char *at, const char *word)
 {
 	static const char *const events[] = { "ibs_op", "ibs_fetch" };
 	struct list near = {};
-	unsigned int best = 3;
+	struct suggestion nearest;
+	char name[WORD_MAX] = "";
 	int listed = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
@@ -200,18 +178,18 @@ static int unknown_term(struct parser *p, const char *at, const char *word)
 			    "'%s' is a term of %s, but the event is %s; `ibscope help filter` "
 			    "lists the terms of each",
 			    word, events[!p->fetch], events[p->fetch]);
+	for (size_t i = 0; word[i]; i++)
+		name[i] = folded(word[i]);
+	suggestion_start(&nearest, name, strlen(name));
+	for (int i = 0; i < IBS_FETCH_FILTER_END; i++)
+		if (filter_field_of(i, p->fetch))
+			suggestion_offer(&nearest, filter_fields[i].name);
 	for (int i = 0; i < IBS_FETCH_FILTER_END; i++) {
-		unsigned int d = distance(word, filter_fields[i].name);
-
-		if (filter_field_of(i, p->fetch) && d < best)
-			best = d;
-	}
-	for (int i = 0; i < IBS_FETCH_FILTER_END; i++) {
-		const char *name = filter_fields[i].name;
+		const char *field = filter_fields[i].name;
 
 		if (filter_field_of(i, p->fetch) &&
-		    (distance(word, name) <= best || (strlen(word) > 2 && strstr(name, word))))
-			list_add(&near, name);
+		    (field == nearest.best || (strlen(name) > 2 && strstr(field, name))))
+			list_add(&near, field);
 	}
 	if (near.len)
 		return fail(p, -EINVAL, at, "unknown term '%s'; similar terms are %s", word,
@@ -554,8 +532,7 @@ int filter_compile(const struct filter_part *parts, size_t n_parts, struct filte
 	p->f = out;
 	p->e = e;
 	if (n_parts > FILTER_PARTS)
-		ret = err_set(e, -E2BIG, "%zu filters; the maximum is %d", n_parts,
-			      FILTER_PARTS);
+		ret = err_set(e, -E2BIG, "%zu filters; the maximum is %d", n_parts, FILTER_PARTS);
 	for (size_t i = 0; !ret && i < n_parts; i++) {
 		ret = parse_part(p, &parts[i], &roots[i]);
 		if (ret)

@@ -203,7 +203,7 @@ size_t event_print(const struct event_spec *spec, char *buf, size_t size)
 	n = text_at(buf, size, 0, "%s/", spec->pmu);
 	for (i = 0; i < spec->n_terms; i++, sep = ",")
 		n = text_at(buf, size, n, "%s%s=%" PRIu64, sep, spec->terms[i].name,
-			   spec->terms[i].value);
+			    spec->terms[i].value);
 	if (spec->rate.has_period)
 		n = text_at(buf, size, n, "%speriod=%" PRIu64, sep, spec->rate.period);
 	if (spec->rate.has_freq)

@@ -37,7 +37,7 @@ static void confirm_stalled(struct perf_events *pe)
 
 			if (ev->stalled)
 				ev->stalled = cpu_event_read(pe, ev, &unused) &&
-					     ev->enabled_ns == ev->since_ns;
+					      ev->enabled_ns == ev->since_ns;
 			n += ev->stalled;
 		}
 	}
@@ -288,7 +288,7 @@ static int renew_all(struct perf_events *pe, struct err *err)
 		ev->stalled = false;
 		if (ev->fd >= 0)
 			ret = (stalled ? return_online(pe, ev, pe->attr.sample_period, err)
-				      : renew(pe, ev, err))
+				       : renew(pe, ev, err))
 				      ?: ret;
 	}
 	return ret;

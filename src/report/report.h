@@ -69,8 +69,8 @@ enum report_key {
 	X(CYCLES, "miss_cycles", CYCLES, "latency x ops that a sample stands for")           \
 	X(SHARE, "share", SHARE,                                                             \
 	  "share of all miss cycles; of all latencies if a period is unknown")               \
-	X(DRAM, "dram", DRAM, "share of the row's miss cycles that DRAM of any node cost")   \
-	X(REMOTE, "remote", REMOTE, "share of the row's miss cycles that other nodes cost")  \
+	X(DRAM, "dram", DRAM, "share of the row's miss cycles for data from DRAM")   \
+	X(REMOTE, "remote", REMOTE, "share of the row's miss cycles for data from other nodes")  \
 	X(HITM, "hitm", HITM,                                                                \
 	  "share of the row's miss cycles for lines that another cache had modified; Zen 4 " \
 	  "on")                                                                              \

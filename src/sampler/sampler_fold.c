@@ -47,15 +47,6 @@ static void move_words(struct sampler *s, const struct sampler_leaving *l)
 	}
 }
 
-/* Wait until no program that is running now is still running: a CPU answers only between NMIs. */
-static void wait_for_programs(struct sampler *s)
-{
-	struct perf_events_total t;
-
-	if (s->events)
-		perf_events_read(s->events, &t);
-}
-
 static void free_slot(const struct sampler_fold_maps *maps, struct ibs_control *control, __u32 slot)
 {
 	bpf_map_delete_elem(maps->slots, &slot);
@@ -76,7 +67,7 @@ void sampler_fold_slots(struct sampler *s, struct sampler_leaving *leaving, size
 	for (size_t i = 0; i < n; i++)
 		__atomic_store_n(&owners[leaving[i].slot].used, IBS_SLOT_LEAVING, __ATOMIC_SEQ_CST);
 	select_renew(&s->select);
-	wait_for_programs(s);
+	sampler_wait_for_programs(s);
 	for (size_t i = 0; i < n && s->heir; i++)
 		if (leaving[i].into == s->ended)
 			leaving[i].into = s->heir(s->heir_arg, leaving[i].slot) ?: s->ended;
@@ -110,7 +101,7 @@ static int by_cgroup(const void *pa, const void *pb)
  * @owned: sorted by cgroup
  */
 static size_t find_duplicates(int cgroups_fd, const struct owned *owned, size_t n,
-			 struct sampler_leaving *leaving)
+			      struct sampler_leaving *leaving)
 {
 	size_t found = 0;
 

@@ -14,11 +14,11 @@ static struct ibs_lines *table(const struct sampler *s, __u32 n, unsigned int ha
 }
 
 /*
- * Wait until all running programs have ended. Each runs in an RCU read-side section, and
- * membarrier() waits for the end of all of them. Kernels with nohz_full= lack it: there, read all
- * events, each by an interrupt of its CPU, which cannot arrive before an NMI has ended.
+ * Each program runs in an RCU read-side section, and membarrier() waits for the end of all of them.
+ * Kernels with nohz_full= lack it: there, read all events, each by an interrupt of its CPU, which
+ * cannot arrive before an NMI has ended.
  */
-static void wait_for_programs(struct sampler *s)
+void sampler_wait_for_programs(struct sampler *s)
 {
 	struct perf_events_total ignored;
 
@@ -38,7 +38,7 @@ void sampler_lines_next(struct sampler *s)
 		if (*lines != ~0u)
 			__atomic_store_n(lines, (*lines & ~1u) | half, __ATOMIC_SEQ_CST);
 	}
-	wait_for_programs(s);
+	sampler_wait_for_programs(s);
 }
 
 const struct ibs_lines *sampler_lines(const struct sampler *s, __u32 n, bool current)

@@ -258,8 +258,7 @@ static int watch_forks(struct sampler *s, const struct sampler_opts *opts, struc
 	s->fork_link =
 		bpf_program__attach_raw_tracepoint(s->skel->progs.ibs_fork, "sched_process_fork");
 	if (!s->fork_link)
-		return err_set(err, -errno, "cannot trace process creation: %s",
-			       strerror(errno));
+		return err_set(err, -errno, "cannot trace process creation: %s", strerror(errno));
 	return 0;
 }
 

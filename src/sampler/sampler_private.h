@@ -114,7 +114,7 @@ __u32 sampler_stack_depth(void);
 bool sampler_has_rings(const struct sampler_opts *opts);
 /* number of CPUs that can be sampled */
 size_t sampler_sampled_cpus(const struct sampler_opts *opts);
-size_t sampler_ring_cpus(const struct sampler_opts *opts);    /* number of rings */
+size_t sampler_ring_cpus(const struct sampler_opts *opts);  /* number of rings */
 size_t sampler_line_bytes(const struct sampler_opts *opts); /* size of one table */
 size_t sampler_record_bytes(const struct sampler_opts *opts);
 __u32 sampler_cpu_entries(unsigned int possible_cpus); /* of the maps indexed by CPU */
@@ -167,6 +167,9 @@ int sampler_pins_start(struct sampler *s, struct err *err);
 struct bpf_map *sampler_map(struct sampler *s, enum ibs_pin pin);
 void sampler_layout(struct sampler *s, const struct sampler_opts *opts,
 		    struct ibs_meta_layout *out);
+
+/* Wait until all programs that are running now have ended. */
+void sampler_wait_for_programs(struct sampler *s);
 
 struct sampler_fold_maps sampler_fold_maps(const struct sampler *s);
 

@@ -86,8 +86,8 @@ static int set_pids(const struct pid_set *ps, const struct selected_pids *set,
 
 	for (size_t i = 0; !ret && i < set->n; i++) {
 		if (set->pids[i] >= ps->n)
-			ret = err_set(err, -ERANGE, "%s %u: out of range: pids are below %zu",
-				      what, set->pids[i], ps->n);
+			ret = err_set(err, -ERANGE, "%s %u: out of range: pids are below %zu", what,
+				      set->pids[i], ps->n);
 		else
 			want(&w, set->pids[i]);
 	}

@@ -141,11 +141,10 @@ static int plan_rings(const struct sampler_opts *opts, __u64 room, struct sample
 	out->ring_slots = out->ring_bytes / bytes;
 	out->rings = rings_bytes(n, out->ring_slots, bytes);
 	if (out->rings > RINGS_MAX)
-		return err_set(
-			err, -E2BIG,
-			"%llu ring buffers of %u KiB are %.1f GiB; the maximum is "
-			"4 GiB: use a smaller --ring-size, or sample fewer CPUs (-C)",
-			n, out->ring_bytes >> 10, out->rings / 1073741824.0);
+		return err_set(err, -E2BIG,
+			       "%llu ring buffers of %u KiB are %.1f GiB; the maximum is "
+			       "4 GiB: use a smaller --ring-size, or sample fewer CPUs (-C)",
+			       n, out->ring_bytes >> 10, out->rings / 1073741824.0);
 	if (out->rings <= room || (opts->ring_bytes && !opts->max_memory_bytes))
 		return 0;
 	return err_set(err, -ENOSPC,
@@ -213,8 +212,7 @@ int sampler_prog_size(const struct sampler *s, struct sampler_prog_size *out, st
 	__u32 len = sizeof(info);
 
 	if (bpf_obj_get_info_by_fd(s->prog_fd, &info, &len))
-		return err_set(err, -errno, "cannot get the program's size: %s",
-			       strerror(errno));
+		return err_set(err, -errno, "cannot get the program's size: %s", strerror(errno));
 	*out = (struct sampler_prog_size){
 		.insns = info.xlated_prog_len / 8,
 		.bytes = info.jited_prog_len,

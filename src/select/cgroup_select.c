@@ -182,7 +182,7 @@ static bool measure_depths(struct cgroup_select *s, __u64 id, const char *path)
 
 /* A kind excludes the cgroup explicitly, or by listing only others. */
 static void decide_kind(const struct cgroup_select *s, enum term_kind kind,
-		       struct selected_cgroup *sel)
+			struct selected_cgroup *sel)
 {
 	ssize_t deepest = -1;
 	__u16 min_lat = 0;

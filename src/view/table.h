@@ -24,8 +24,8 @@ struct err;
 	  "estimated ops (or cycles) that the samples stand for")                                \
 	X(CYCLES, "cycles", "MISS CYCLES/s", 12, "latency x ops that a sample stands for")       \
 	X(SHARE, "share", "SHARE", 11, "share of all miss cycles")                               \
-	X(DRAM, "dram", "DRAM", 8, "share of the row's miss cycles that DRAM of any node cost")  \
-	X(REMOTE, "remote", "REMOTE", 7, "share of the row's miss cycles that other nodes cost") \
+	X(DRAM, "dram", "DRAM", 8, "share of the row's miss cycles for data from DRAM")  \
+	X(REMOTE, "remote", "REMOTE", 7, "share of the row's miss cycles for data from other nodes") \
 	X(HITM, "hitm", "HITM", 3,                                                               \
 	  "share of the row's miss cycles for lines that another cache had modified")            \
 	X(MLP, "mlp", "MLP", 2, "requests open when a missed load was filled, on average")       \

@@ -523,7 +523,7 @@ class Top(unittest.TestCase):
     def test_wrong_usage(self):
         for args, word in ((['--size', '80x'], '80x24'), (['--html'], '--once'), (['sleep', '1'], 'hist'),
                            (['-d', '0'], '100ms'), (['--sort', 'none'], 'p99'),
-                           (['--speed', '2'], '-i'), (['-i', 'x'], 'sampled'), (['--pin-dir', '/x'], 'collector'),
+                           (['--speed', '2'], '-i'), (['-i', 'x'], 'recordings'), (['--pin-dir', '/x'], 'collector'),
                            (['-i', 'x', '--own'], 'exclude')):
             p = run('top', '--source', 'sim', *args)
             self.assertEqual(p.returncode, 2, args)
