@@ -9,6 +9,7 @@ read its options again, the exporter is killed. Each life of the collector has a
 so that the MaxCnt field of a line in the log tells which life the sample belongs to.
 """
 import collections
+import itertools
 import os
 import re
 import sys
@@ -28,6 +29,12 @@ WINDOW_NS = 400000000
 
 # Lines of the log near the begin of the window may be on this or on that side of it.
 WINDOW_EDGE = 2 * CPUS
+
+# A life has begun where a line of its period is followed by another one among so many.
+AHEAD = 16
+
+# Lines of a life that come at most so many lines after the next one has begun.
+LATE = 200
 
 COLUMNS = 'time rss anon files exporter_rss exporter_anon exporter_files pins cgroups groups slots ' \
     'progs maps links'.split()
@@ -137,10 +144,10 @@ class Soak(guest.Guest):
         self.others[registers] -= 1
         return False
 
-    def read_log(self):
+    def log_lines(self):
+        """(line, columns, life) of the log without the other user's samples. The life is the one that the period
+        belongs to: what is left of a period when an event is taken off the PMU belongs to none, or by chance to any."""
         by_period = {l.period: l for l in self.lives}
-        now = None
-        stay = {i: p for i, p in self.paths.items() if p.startswith('/load/')}
         with open(os.path.join(self.dir, 'log')) as f:
             for text in f:
                 dropped = text.startswith('#dropped,')
@@ -148,27 +155,37 @@ class Soak(guest.Guest):
                     continue
                 line = oracle.Line(text[9:-1] if dropped else text[:-1], dropped, oracle.Sample)
                 columns = line.text.split(',')
-                life, late = by_period.get(line.maxcnt), False
-                if not life:
-                    # what was left of a period when the event was taken off the PMU, or the other user's
-                    if not dropped and not self.ours(columns) or line.maxcnt == OTHERS_PERIOD:
-                        continue
-                    life = now
-                elif not now or life.call.number > now.call.number:
-                    now = life
-                else:
-                    late = life is not now
-                if not life or dropped:
-                    self.strangers += not dropped
-                    if life:
-                        life.dropped += 1
-                    continue
-                s = oracle.Sample(columns, self.cpu)
-                latency = s.metrics['dc_miss_lat']
-                life.add(late, line.virtual_ns, (s.src, s.op), latency)
-                self.total[s.src, s.op].add(latency)
-                if s.cgroup in stay:
-                    self.own[stay[s.cgroup], s.src, s.op].add(latency)
+                if line.maxcnt != OTHERS_PERIOD and (dropped or self.ours(columns)):
+                    yield line, columns, by_period.get(line.maxcnt)
+                elif line.maxcnt == OTHERS_PERIOD and not dropped:
+                    self.ours(columns)
+
+    def read_log(self):
+        now, since = None, 0
+        stay = {i: p for i, p in self.paths.items() if p.startswith('/load/')}
+        lines = self.log_lines()
+        ahead = collections.deque(itertools.islice(lines, AHEAD))
+        while ahead:
+            line, columns, life = ahead.popleft()
+            ahead.extend(itertools.islice(lines, 1))
+            since += 1
+            later = life and (not now or life.call.number > now.call.number)
+            if later and any(x[2] is life for x in ahead):
+                now, since = life, 0
+            elif life is not now and (later or since > LATE):
+                life = None
+            life = life or now
+            if not life or line.dropped:
+                self.strangers += not line.dropped
+                if life:
+                    life.dropped += 1
+                continue
+            s = oracle.Sample(columns, self.cpu)
+            latency = s.metrics['dc_miss_lat']
+            life.add(life is not now, line.virtual_ns, (s.src, s.op), latency)
+            self.total[s.src, s.op].add(latency)
+            if s.cgroup in stay:
+                self.own[stay[s.cgroup], s.src, s.op].add(latency)
         groups = []
         for l in self.lives:
             if l.began:
