@@ -34,7 +34,7 @@ observed = set()     # arguments that the instrumented program has had
 
 def observe(*args, **kw):
     """As run(), of what a test asks for again and again: only the first time of the instrumented program, whose start
-    costs five times the CPU time."""
+    costs several times the CPU time."""
     program = os.path.join(BUILD, 'ibscope') if args in observed else IBSCOPE
     observed.add(args)
     return run(*args, program=program, **kw)

@@ -333,6 +333,8 @@ def main():
                 guests += [hopper, lively, planned]
         none = Guest(pairs[-1][0], 'none', work, report)
         none.no_ibs()
+        for g in guests + [none]:
+            g.timeout = 600     # a kernel that crashed may print for ever; such a guest runs again
         return guests + [none]
 
     return guest.run_guests(args, make, programs=('work', 'sharing', 'stacks'), tools=pages.tools(args.build), again=2)
